@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command gen turns the descriptions in gpubackend/api into code and documentation: the wire
+// format (wire.def) and the driver API (cuda.def, prototypes.tsv, versions.tsv). Every fact is
+// described once there; what gen writes is committed, and `make generate` must leave no difference.
+//
+// Run it from the module's root.
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/format"
+	"os"
+	"path/filepath"
+)
+
+// output is one generated file.
+type output struct {
+	path string
+	text []byte
+}
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "gen:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	w, err := parseWire("gpubackend/api/wire.def")
+	if err != nil {
+		return err
+	}
+	outputs := []output{
+		{"guestdriver/include/paracuda_wire.h", wireHeader(w)},
+		{"gpubackend/wire/zz_generated_wire.go", wireGo(w)},
+		{"docs/wire.md", wireDoc(w)},
+	}
+	more, err := apiOutputs()
+	if err != nil {
+		return err
+	}
+	for _, o := range append(outputs, more...) {
+		if err := write(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func write(o output) error {
+	if filepath.Ext(o.path) == ".go" {
+		text, err := format.Source(o.text)
+		if err != nil {
+			return fmt.Errorf("format %s: %w\n%s", o.path, err, o.text)
+		}
+		o.text = text
+	}
+	if old, err := os.ReadFile(o.path); err == nil && bytes.Equal(old, o.text) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(o.path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(o.path, o.text, 0o644)
+}

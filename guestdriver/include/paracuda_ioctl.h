@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note OR Apache-2.0 */
+/*
+ * What the guest library asks of /dev/paracuda.
+ *
+ * One open file is one channel once OPEN has succeeded: a worker on the host, a virtqueue and an
+ * arena (paracuda_wire.h), which the process maps with mmap(fd, 0, arena_bytes). The channel ends
+ * when the process that opened it exits or closes the file; a forked child can't use it.
+ */
+#ifndef PARACUDA_IOCTL_H
+#define PARACUDA_IOCTL_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+#define PARACUDA_DEVICE "/dev/paracuda"
+
+/* version: PARACUDA_VERSION of the library, checked by the driver (EPROTO if they differ).
+ * Fails with EBUSY (no free channel), EPROTO, ENODEV (no device, or gone), EHOSTDOWN (no worker), ENXIO (no GPU). */
+struct paracuda_ioctl_open {
+	__u32 version;
+	__u32 channel;		/* out */
+	__u64 arena_bytes;	/* out */
+	__u32 inline_limit;	/* out, as in the configuration space */
+	__u32 batch_commands;	/* out */
+	__u32 batch_bytes;	/* out */
+	__u32 batch_delay_us;	/* out */
+	__u32 spin_guest_us;	/* out */
+	__u32 flags;		/* out */
+};
+
+/* Sleeps until the arena's 32-bit word at `offset` no longer equals `value`, the worker is gone (EIO),
+ * a signal comes (EINTR) or timeout_ns have passed (ETIMEDOUT; 0: no limit). */
+struct paracuda_ioctl_wait {
+	__u32 offset;
+	__u32 value;
+	__u64 timeout_ns;
+};
+
+/* Pins [address, address + bytes) of the caller and hands the pages to the worker as a MAP chain.
+ * flags: PARACUDA_MAP_FLAG_*. EFAULT, ENOMEM, EINVAL (too many runs: split it), EAGAIN (queue full: complete some). */
+struct paracuda_ioctl_map {
+	__u64 address;
+	__u64 bytes;
+	__u32 flags;
+	__u32 id;		/* out */
+};
+
+#define PARACUDA_IOC_OPEN _IOWR('P', 0, struct paracuda_ioctl_open)
+#define PARACUDA_IOC_KICK _IO('P', 1)
+#define PARACUDA_IOC_WAIT _IOW('P', 2, struct paracuda_ioctl_wait)
+#define PARACUDA_IOC_MAP  _IOWR('P', 3, struct paracuda_ioctl_map)
+
+#endif
