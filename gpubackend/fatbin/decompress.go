@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fatbin
+
+import (
+	"fmt"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
+)
+
+// MaxPayload bounds the decompressed size of one entry.
+const MaxPayload = 256 << 20
+
+// maxRatioLZ4 is above the best that an LZ4 block can do: each input byte adds
+// at most 255 bytes of output.
+const maxRatioLZ4 = 256
+
+// decompress returns stored as it was before it was compressed to it. size is
+// what the entry announces; a different outcome is an error.
+func decompress(c Compression, stored []byte, size uint64) ([]byte, error) {
+	if c == Stored {
+		return stored, nil
+	}
+	if size > MaxPayload {
+		return nil, fmt.Errorf("%d bytes, above the limit of %d: %w", size, MaxPayload, ErrCompression)
+	}
+	switch c {
+	case LZ4:
+		return decompressLZ4(stored, size)
+	case Zstd:
+		return decompressZstd(stored, size)
+	}
+	return nil, fmt.Errorf("compression of CUDA before 11 (flag 0x1000): %w", ErrCompression)
+}
+
+func decompressLZ4(stored []byte, size uint64) ([]byte, error) {
+	if size > (uint64(len(stored))+1)*maxRatioLZ4 {
+		return nil, fmt.Errorf("lz4: %d bytes can't hold %d: %w", len(stored), size, ErrCompression)
+	}
+	out := make([]byte, size)
+	n, err := lz4.UncompressBlock(stored, out)
+	if err != nil {
+		return nil, fmt.Errorf("lz4: %w: %w", ErrCompression, err)
+	}
+	if uint64(n) != size {
+		return nil, fmt.Errorf("lz4: %d bytes, %d announced: %w", n, size, ErrCompression)
+	}
+	return out, nil
+}
+
+func decompressZstd(stored []byte, size uint64) ([]byte, error) {
+	// The decoder's smallest limit is a window of 1 KiB.
+	limit := max(size, 1<<10)
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(limit),
+		zstd.WithDecoderMaxWindow(MaxPayload))
+	if err != nil {
+		return nil, fmt.Errorf("zstd: %w: %w", ErrCompression, err)
+	}
+	defer dec.Close()
+	out, err := dec.DecodeAll(stored, nil)
+	if err != nil {
+		return nil, fmt.Errorf("zstd: %w: %w", ErrCompression, err)
+	}
+	if uint64(len(out)) != size {
+		return nil, fmt.Errorf("zstd: %d bytes, %d announced: %w", len(out), size, ErrCompression)
+	}
+	return out, nil
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package fatbin
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+)
+
+// Errors that callers map to CUDA's error codes.
+var (
+	// ErrInvalidImage means that the bytes are no device code at all
+	// (CUDA_ERROR_INVALID_IMAGE, 200).
+	ErrInvalidImage = errors.New("invalid device-code image")
+	// ErrNoBinary means that the image holds no PTX for the device
+	// (CUDA_ERROR_NO_BINARY_FOR_GPU, 209).
+	ErrNoBinary = errors.New("no binary for GPU")
+	// ErrCompression means that an entry is compressed in a way that can't be
+	// undone here, or that its compressed bytes are damaged.
+	ErrCompression = errors.New("entry can't be decompressed")
+)
+
+// First bytes by which images are told apart.
+const (
+	magicWrapper   = 0x466243B1
+	magicContainer = 0xBA55ED50
+	magicOld       = 0x1EE55A01
+	magicELF       = 0x464C457F
+	magicArchive   = "!<arch>\n"
+)
+
+// An Image is an opened device-code image.
+type Image struct {
+	// Entries are in the order of the container. PTX text and cubins make an
+	// image of one entry.
+	Entries []Entry
+}
+
+// Open opens an image. Bytes after the end that the image itself announces are
+// ignored, as they are by CUDA, which gets no length.
+func Open(image []byte) (*Image, error) {
+	if len(image) >= 8 && string(image[:8]) == magicArchive {
+		return nil, fmt.Errorf("open image: archive of objects: %w", ErrInvalidImage)
+	}
+	if len(image) >= 4 {
+		switch binary.LittleEndian.Uint32(image) {
+		case magicContainer:
+			return openContainer(image)
+		case magicELF:
+			return &Image{Entries: []Entry{{Kind: ELF, stored: image}}}, nil
+		case magicWrapper:
+			return nil, fmt.Errorf("open image: wrapper without its container: %w", ErrInvalidImage)
+		case magicOld:
+			return nil, fmt.Errorf("open image: container of CUDA 3 or older: %w", ErrInvalidImage)
+		}
+	}
+	return openText(image)
+}
+
+// openText takes NUL-terminated PTX text.
+func openText(image []byte) (*Image, error) {
+	text := image
+	if end := bytes.IndexByte(text, 0); end >= 0 {
+		text = text[:end]
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil, fmt.Errorf("open image: empty: %w", ErrInvalidImage)
+	}
+	if !utf8.Valid(text) || !bytes.Contains(text, []byte(".version")) {
+		return nil, fmt.Errorf("open image: unknown first bytes: %w", ErrInvalidImage)
+	}
+	return &Image{Entries: []Entry{{Kind: PTX, Arch: textArch(text), stored: text}}}, nil
+}
+
+// BestPTX returns the text of the PTX entry for the newest architecture that a
+// device of architecture arch (90 for compute capability 9.0) can run.
+// The error wraps ErrNoBinary when there is none.
+func (im *Image) BestPTX(arch int) ([]byte, error) {
+	var best *Entry
+	for i := range im.Entries {
+		e := &im.Entries[i]
+		if e.Kind == PTX && e.Arch <= arch && (best == nil || e.Arch > best.Arch) {
+			best = e
+		}
+	}
+	if best == nil {
+		return nil, fmt.Errorf("select PTX for sm_%d among %d entries: %w", arch, len(im.Entries), ErrNoBinary)
+	}
+	text, err := best.Payload()
+	if err != nil {
+		return nil, fmt.Errorf("select PTX for sm_%d: %w", arch, err)
+	}
+	return text, nil
+}
+
+// textArch finds the architecture number in PTX's .target directive; 0 if
+// there is none.
+func textArch(text []byte) int {
+	_, after, found := bytes.Cut(text, []byte("\n.target"))
+	if !found {
+		return 0
+	}
+	line, _, _ := bytes.Cut(after, []byte("\n"))
+	_, digits, found := bytes.Cut(line, []byte("sm_"))
+	if !found {
+		return 0
+	}
+	arch := 0
+	for _, c := range digits {
+		if c < '0' || c > '9' || arch > 1000 {
+			break
+		}
+		arch = arch*10 + int(c-'0')
+	}
+	return arch
+}

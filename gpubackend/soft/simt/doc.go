@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package simt executes PTX kernels on the CPU: it is the engine of the
+// software GPU.
+//
+// # Use
+//
+//	module, err := ptx.Parse(text)
+//	program, err := simt.Load(module)        // all unknown instructions are refused here
+//	err = program.Link(addressOf)            // after the globals have got device memory
+//	kernel := program.Kernel("vectorAdd")
+//	err = (&simt.Launch{Kernel: kernel, Grid: ..., Block: ..., Params: ..., Memory: mem}).Run(ctx)
+//
+// A Program belongs to one load of a module: the caller gives each of
+// Program.Globals a place in device memory, fills it with Global.Content, and
+// tells Link the addresses. Copies to a symbol then need nothing of the engine.
+//
+// # Model
+//
+// A kernel is decoded once into a compact form. A warp of 32 lanes executes an
+// instruction for all its active lanes before the next; registers are arrays
+// over lanes. Lanes that take different ways at a branch become splits of the
+// warp, each with its own program counter. The split that is furthest behind
+// runs first, and splits that meet at an instruction become one again; a split
+// that goes round a loop for long while others wait is set aside for a while, so
+// that lanes may wait for each other. Blocks run in parallel on as many
+// goroutines as there are processors; a block's warps take turns on one.
+//
+// # Memory
+//
+// Device addresses of global and constant memory are addresses of this process,
+// checked against Memory before each access. Shared, local and parameter memory
+// have windows in the generic address space above all user addresses of the
+// CPU (SharedWindow and up), so that they collide with no mapping. The caller
+// keeps the memory that Lookup reports mapped until Run returns.
+//
+// # Trust
+//
+// Kernels come from a guest. They reach only what Memory reports and their own
+// windows; everything else is a Fault. They are stopped through the context
+// given to Run, which is polled at backward branches.
+//
+// # Concurrency
+//
+// A Program is immutable after Link, and any number of launches may run at the
+// same time.
+package simt

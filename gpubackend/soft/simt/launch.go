@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simt
+
+import (
+	"context"
+	"fmt"
+	"io"
+)
+
+// Dim is a size or position in three dimensions.
+type Dim struct{ X, Y, Z uint32 }
+
+// Count is the number of elements of a grid or block of this size.
+func (d Dim) Count() uint64 { return uint64(d.X) * uint64(d.Y) * uint64(d.Z) }
+
+func (d Dim) String() string { return fmt.Sprintf("[%d,%d,%d]", d.X, d.Y, d.Z) }
+
+// Memory tells which device addresses are valid. It must be safe for
+// concurrent use, and need not be fast: results are cached per worker for the
+// time of a launch.
+type Memory interface {
+	// Lookup returns the range of valid addresses around addr. The range is
+	// mapped in this process at the same address for reading, and for writing
+	// where writable is set.
+	Lookup(addr uint64) (base, end uint64, writable, ok bool)
+}
+
+// A Launch is one execution of a kernel over a grid.
+type Launch struct {
+	Kernel *Kernel
+	Grid   Dim
+	Block  Dim
+	// SharedBytes is the dynamic shared memory of a block.
+	SharedBytes uint32
+	// Params are the packed parameters, Kernel.ParamSize bytes.
+	Params []byte
+	Memory Memory
+	// Heap serves malloc and free of the kernel; nil makes malloc return NULL.
+	Heap *Heap
+	// Stdout gets what printf prints, Assert the messages of failed
+	// assertions. Each write is one whole message. nil discards.
+	Stdout, Assert io.Writer
+	// Cooperative keeps all blocks of the grid resident, so that they may wait
+	// for each other.
+	Cooperative bool
+	// Workers bounds the number of blocks that run at a time; 0 means the
+	// number of processors.
+	Workers int
+	// GridID is the value of the special register %gridid.
+	GridID uint64
+	// SMs is the value of the special register %nsmid; 0 means Workers.
+	SMs uint32
+	// StackBytes bounds a thread's local memory; 0 means DefaultStack.
+	StackBytes uint64
+	// Stats, when not nil, is filled in by Run.
+	Stats *Stats
+}
+
+// DefaultStack is the bound on a thread's local memory when a launch names
+// none.
+const DefaultStack = 512 << 10
+
+// Stats counts what a launch executed.
+type Stats struct {
+	// Instructions counts per warp, ThreadInstructions per active lane.
+	Instructions, ThreadInstructions uint64
+}
+
+// Codes of faults: CUDA's error codes.
+const (
+	CodeInvalidValue     = 1
+	CodeIllegalAddress   = 700
+	CodeOutOfResources   = 701
+	CodeTimeout          = 702
+	CodeAssert           = 710
+	CodeHardwareStack    = 714
+	CodeIllegalInst      = 715
+	CodeMisaligned       = 716
+	CodeInvalidAddrSpace = 717
+	CodeInvalidPC        = 718
+	CodeLaunchFailed     = 719
+)
+
+// A Fault is what went wrong in a kernel or with its launch.
+type Fault struct {
+	// Code is CUDA's error code for it (CUresult).
+	Code int
+	// Detail says what happened where, for a log.
+	Detail string
+}
+
+func (f *Fault) Error() string { return fmt.Sprintf("kernel fault %d: %s", f.Code, f.Detail) }
+
+// Run executes the launch and returns when all its blocks have ended. The error
+// is a *Fault, or wraps ctx's error when ctx ended first; then blocks have
+// stopped somewhere.
+func (l *Launch) Run(ctx context.Context) error { return l.run(ctx) }

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simt
+
+import (
+	"fmt"
+
+	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+)
+
+// A Program is a loaded module: its kernels decoded for execution.
+type Program struct {
+	module  *ptx.Module
+	kernels map[string]*Kernel
+	globals []Global
+}
+
+// A Kernel is an entry of a Program.
+type Kernel struct {
+	Name    string
+	Program *Program
+	// Params are the parameters with their offsets and sizes, ParamSize the
+	// size of all of them.
+	Params    []ptx.Parameter
+	ParamSize int
+	// StaticShared is the static shared memory of a block in bytes.
+	StaticShared uint64
+	// LocalSize is the local memory of a thread in bytes.
+	LocalSize uint64
+	// ConstSize is the size of the module's constant variables.
+	ConstSize uint64
+	// Registers is an estimate of what ptxas would allocate for a thread.
+	Registers int
+	// MaxThreads and ReqThreads are .maxntid and .reqntid, zero when absent.
+	MaxThreads, ReqThreads [3]int
+	MinBlocks              int
+}
+
+// A Global is a variable of the module that lives in device memory.
+type Global struct {
+	Name     string
+	Size     uint64
+	Align    int
+	Constant bool
+	Managed  bool
+	// External is set for a variable that another module defines.
+	External bool
+
+	variable *ptx.Variable
+}
+
+// Load decodes a module. The error is a *ptx.Error for what isn't supported.
+func Load(m *ptx.Module) (*Program, error) { return load(m) }
+
+// Kernel returns the kernel called name, or nil.
+func (p *Program) Kernel(name string) *Kernel { return p.kernels[name] }
+
+// Kernels returns all kernels, sorted by name.
+func (p *Program) Kernels() []*Kernel { return p.sortedKernels() }
+
+// Globals returns the global and constant variables in the order of the module.
+func (p *Program) Globals() []Global { return p.globals }
+
+// Link tells the program where its globals are. address is called for each of
+// Globals; an external one may be unknown only if no kernel refers to it.
+// Link is to be called once, before the first launch.
+func (p *Program) Link(address func(name string) (addr uint64, ok bool)) error {
+	return p.link(address)
+}
+
+// Content returns a global's initial content, Size bytes, with the addresses of
+// other symbols filled in. It may be called after Link.
+func (p *Program) Content(g *Global) ([]byte, error) {
+	data, err := p.content(g)
+	if err != nil {
+		return nil, fmt.Errorf("content of %s: %w", g.Name, err)
+	}
+	return data, nil
+}
