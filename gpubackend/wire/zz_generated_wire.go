@@ -546,8 +546,8 @@ const (
 // Values of op.
 const (
 	OpNop           = 0 // fills the ring's end
-	OpHello         = 1 // environment of the process; answers with the device snapshot
-	OpUnmap         = 2 // return a MAP chain
+	OpHello         = 1 // words: buffer with the process's CUDA environment (NAME=value, NUL after each), bulk buffer for the snapshot; slot.word[0] = its length
+	OpUnmap         = 2 // word: id of the MAP chain to return
 	OpThreadExit    = 3 // the calling thread ends: its per-thread stream goes
 	OpFirstFunction = 256
 )
@@ -559,6 +559,57 @@ const (
 	BufferInline = 1 // value: offset from the command's start
 	BufferBulk   = 2 // value: offset from the arena's start, inside the bulk area
 	BufferMap    = 3 // value: map id << 32 | byte offset
+)
+
+// FunctionRecord is struct function_record of wire.def.
+// What FuncDescribe and KernelDescribe answer: this record, `parameters` pairs of u32 (offset, size), and the name.
+type FunctionRecord struct {
+	Parameters     uint32    // number of parameters
+	ParameterBytes uint32    // of the packed parameter buffer
+	Attribute      [16]int32 // CUfunction_attribute 0 .. 15
+	NameBytes      uint32    // length of the name, without a final NUL
+	Pad            uint32
+}
+
+// FunctionRecordSize is the size of FunctionRecord on the wire.
+const FunctionRecordSize = 80
+
+// Offsets of the fields of FunctionRecord.
+const (
+	FunctionRecordParametersOffset     = 0
+	FunctionRecordParameterBytesOffset = 4
+	FunctionRecordAttributeOffset      = 8
+	FunctionRecordNameBytesOffset      = 72
+	FunctionRecordPadOffset            = 76
+)
+
+// Decode reads FunctionRecord from b, which must hold FunctionRecordSize bytes.
+func (x *FunctionRecord) Decode(b []byte) {
+	_ = b[79]
+	x.Parameters = uint32(binary.LittleEndian.Uint32(b[0:]))
+	x.ParameterBytes = uint32(binary.LittleEndian.Uint32(b[4:]))
+	for i := range x.Attribute {
+		x.Attribute[i] = int32(binary.LittleEndian.Uint32(b[8+4*i:]))
+	}
+	x.NameBytes = uint32(binary.LittleEndian.Uint32(b[72:]))
+	x.Pad = uint32(binary.LittleEndian.Uint32(b[76:]))
+}
+
+// Encode writes FunctionRecord to b, which must hold FunctionRecordSize bytes.
+func (x *FunctionRecord) Encode(b []byte) {
+	_ = b[79]
+	binary.LittleEndian.PutUint32(b[0:], uint32(x.Parameters))
+	binary.LittleEndian.PutUint32(b[4:], uint32(x.ParameterBytes))
+	for i := range x.Attribute {
+		binary.LittleEndian.PutUint32(b[8+4*i:], uint32(x.Attribute[i]))
+	}
+	binary.LittleEndian.PutUint32(b[72:], uint32(x.NameBytes))
+	binary.LittleEndian.PutUint32(b[76:], uint32(x.Pad))
+}
+
+// Flags of CopyHtoD and CopyDtoH
+const (
+	CopyFlagBlocking = 1 // answered when the copy is complete, else when the source may be changed or the copy is queued
 )
 
 // Device snapshot, the answer to HELLO, in the bulk area.

@@ -172,8 +172,8 @@ enum paracuda_command_flag {
 
 enum paracuda_op {
 	PARACUDA_OP_NOP = 0, /* fills the ring's end */
-	PARACUDA_OP_HELLO = 1, /* environment of the process; answers with the device snapshot */
-	PARACUDA_OP_UNMAP = 2, /* return a MAP chain */
+	PARACUDA_OP_HELLO = 1, /* words: buffer with the process's CUDA environment (NAME=value, NUL after each), bulk buffer for the snapshot; slot.word[0] = its length */
+	PARACUDA_OP_UNMAP = 2, /* word: id of the MAP chain to return */
 	PARACUDA_OP_THREAD_EXIT = 3, /* the calling thread ends: its per-thread stream goes */
 	PARACUDA_OP_FIRST_FUNCTION = 256,
 };
@@ -185,6 +185,21 @@ enum paracuda_buffer {
 	PARACUDA_BUFFER_INLINE = 1, /* value: offset from the command's start */
 	PARACUDA_BUFFER_BULK = 2, /* value: offset from the arena's start, inside the bulk area */
 	PARACUDA_BUFFER_MAP = 3, /* value: map id << 32 | byte offset */
+};
+
+/* What FuncDescribe and KernelDescribe answer: this record, `parameters` pairs of u32 (offset, size), and the name. */
+struct paracuda_function_record {
+	__u32 parameters; /* number of parameters */
+	__u32 parameter_bytes; /* of the packed parameter buffer */
+	__s32 attribute[16]; /* CUfunction_attribute 0 .. 15 */
+	__u32 name_bytes; /* length of the name, without a final NUL */
+	__u32 pad;
+};
+#define PARACUDA_SIZEOF_FUNCTION_RECORD 80
+
+/* Flags of CopyHtoD and CopyDtoH */
+enum paracuda_copy_flag {
+	PARACUDA_COPY_FLAG_BLOCKING = 1, /* answered when the copy is complete, else when the source may be changed or the copy is queued */
 };
 
 /* Device snapshot, the answer to HELLO, in the bulk area. */
