@@ -2,4 +2,220 @@
 
 package main
 
-func apiOutputs() ([]output, error) { return nil, nil }
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// api is the driver API as described: cuda.def joined with prototypes.tsv and versions.tsv.
+type api struct {
+	functions  []function        // cuda.def, in file order
+	prototypes map[string]string // symbol to C parameter list
+	symbols    []string          // prototypes.tsv, in file order
+	versions   []baseName        // versions.tsv, in file order
+}
+
+// function is a line of cuda.def.
+type function struct {
+	number int    // 0 for class local
+	class  string // call, post, raw, local
+	custom bool   // the exported symbol is written by hand
+	noctx  bool   // needs no current context
+	op     bool   // not a function of the API
+	symbol string // exported symbol, or the name of the op
+	params []param
+}
+
+// param is a parameter of a function.
+type param struct {
+	name string
+	code string // u, ou, h, d, o, ib, ob, is
+	kind string // of a handle
+}
+
+// baseName is a line of versions.tsv. Each version is (CUDA version, symbol), ascending.
+type baseName struct {
+	name      string
+	legacy    []versioned
+	perThread []versioned // empty: the same as legacy
+}
+
+type versioned struct {
+	version int
+	symbol  string
+}
+
+var suffix = regexp.MustCompile(`_v\d+$`)
+
+// method is the function's name in Go: without "cu" and the version suffix.
+func (f function) method() string {
+	return suffix.ReplaceAllString(strings.TrimPrefix(f.symbol, "cu"), "")
+}
+
+// words is the number of argument words of a call or post on the wire.
+func (f function) words() int {
+	n := 0
+	for _, p := range f.params {
+		switch p.code {
+		case "u", "h", "d":
+			n++
+		case "ib", "ob", "is":
+			n += 2
+		}
+	}
+	return n
+}
+
+// outs is the number of answer words.
+func (f function) outs() int {
+	n := 0
+	for _, p := range f.params {
+		if p.code == "o" || p.code == "ou" {
+			n++
+		}
+	}
+	return n
+}
+
+// native says whether the parameters are those of the C function, so that its call can be generated.
+func (f function) native(a *api) bool {
+	if f.op || f.class == "raw" || f.class == "local" {
+		return false
+	}
+	list, ok := a.prototypes[f.symbol]
+	if !ok {
+		return false
+	}
+	n := 0
+	if list != "void" {
+		n = strings.Count(list, ",") + 1
+	}
+	for _, p := range f.params {
+		if p.code == "ib" || p.code == "ob" {
+			return false
+		}
+	}
+	return n == len(f.params)
+}
+
+func parseAPI(dir string) (*api, error) {
+	a := &api{prototypes: map[string]string{}}
+	for _, f := range []struct {
+		name string
+		line func(string) error
+	}{{"prototypes.tsv", a.prototype}, {"versions.tsv", a.version}, {"cuda.def", a.function}} {
+		if err := eachLine(dir+"/"+f.name, f.line); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+func eachLine(path string, line func(string) error) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	s := bufio.NewScanner(f)
+	for n := 1; s.Scan(); n++ {
+		if s.Text() == "" || strings.HasPrefix(s.Text(), "#") {
+			continue
+		}
+		if err := line(s.Text()); err != nil {
+			return fmt.Errorf("%s:%d: %w", path, n, err)
+		}
+	}
+	return s.Err()
+}
+
+func (a *api) prototype(line string) error {
+	symbol, list, ok := strings.Cut(line, "\t")
+	if !ok || a.prototypes[symbol] != "" {
+		return fmt.Errorf("not a prototype, or a second one: %q", line)
+	}
+	a.prototypes[symbol] = list
+	a.symbols = append(a.symbols, symbol)
+	return nil
+}
+
+func (a *api) version(line string) error {
+	f := strings.Split(line, "\t")
+	if len(f) != 3 {
+		return fmt.Errorf("want three fields: %q", line)
+	}
+	b := baseName{name: f[0]}
+	for i, list := range []*[]versioned{&b.legacy, &b.perThread} {
+		for _, w := range strings.Fields(f[i+1]) {
+			v, symbol, _ := strings.Cut(w, "=")
+			n, err := strconv.Atoi(v)
+			if err != nil {
+				return err
+			}
+			*list = append(*list, versioned{n, symbol})
+		}
+	}
+	a.versions = append(a.versions, b)
+	return nil
+}
+
+func (a *api) function(line string) error {
+	f := strings.Fields(line)
+	if len(f) < 3 {
+		return fmt.Errorf("want number, class and name: %q", line)
+	}
+	fn := function{symbol: f[2]}
+	if f[0] != "-" {
+		n, err := strconv.Atoi(f[0])
+		if err != nil {
+			return err
+		}
+		fn.number = n
+	}
+	flags := strings.Split(f[1], ",")
+	fn.class = flags[0]
+	for _, flag := range flags[1:] {
+		switch flag {
+		case "custom":
+			fn.custom = true
+		case "noctx":
+			fn.noctx = true
+		case "op":
+			fn.op = true
+		default:
+			return fmt.Errorf("unknown flag %q", flag)
+		}
+	}
+	for _, w := range f[3:] {
+		name, code, ok := strings.Cut(w, ":")
+		if !ok {
+			return fmt.Errorf("parameter %q has no code", w)
+		}
+		code, kind, _ := strings.Cut(code, ".")
+		fn.params = append(fn.params, param{name, code, kind})
+	}
+	if !fn.op && a.prototypes[fn.symbol] == "" {
+		return fmt.Errorf("%s has no prototype", fn.symbol)
+	}
+	a.functions = append(a.functions, fn)
+	return nil
+}
+
+// apiOutputs parses the description of the driver API and returns what is made from it.
+func apiOutputs() ([]output, error) {
+	a, err := parseAPI("gpubackend/api")
+	if err != nil {
+		return nil, err
+	}
+	goFiles := []output{
+		{"gpubackend/zz_generated_driver.go", driverGo(a)},
+		{"gpubackend/worker/zz_generated_dispatch.go", dispatchGo(a)},
+		{"gpubackend/cuda/zz_generated_calls.go", callsGo(a)},
+		{"docs/coverage.md", coverageDoc(a)},
+	}
+	return append(goFiles, cOutputs(a)...), nil
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gpubackend
+
+import (
+	"fmt"
+
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// Streams that need no handle, as in CUDA: the default stream (legacy in this interface) and its explicit name.
+// The per-thread stream never gets here: the worker gives every guest thread a stream of its own.
+const (
+	DefaultStream Stream = 0
+	LegacyStream  Stream = 1
+)
+
+// Driver is a GPU as one worker uses it. Calls act on the current context (SetCurrent), in order, as those of
+// one host thread do. No call waits for work on the GPU unless its comment says so.
+type Driver interface {
+	Functions
+
+	// Open initialises the device for a process with the given environment ("NAME=value") and describes it.
+	Open(env []string) (*Snapshot, Result)
+	// SetCurrent makes c the current context; 0 is none.
+	SetCurrent(c Context) Result
+	// ContextQuery returns Success when all work in the current context is complete, NotReady before that, or
+	// the error that ended it.
+	ContextQuery() Result
+	// Launch queues a kernel. The parameters are packed as the function's record lays them out; they are copied
+	// before Launch returns.
+	Launch(l *Launch) Result
+	// Copy queues a copy between device and registered addresses, any to any.
+	Copy(dst, src, bytes uint64, s Stream) Result
+	// CopyIn copies src to the device in stream order. src may be changed when it returns; the call may
+	// wait for the stream only if src is larger than 64 KiB.
+	CopyIn(dst uint64, src []byte, s Stream) Result
+	// CopyOut copies from the device. The stream must be idle (StreamQuery returned Success): waits for the copy only.
+	CopyOut(dst []byte, src uint64) Result
+	// CopyBox queues a copy of height*depth rows between device (or registered) addresses.
+	CopyBox(b *Box, s Stream) Result
+	// Staging gives device memory that another process can map: its address here, and a file for the mover (package
+	// mover says how it is mapped). The caller closes the file.
+	Staging(bytes uint64) (addr uint64, fd int, result Result)
+	// HostRegister makes [addr, addr+bytes) of this process reachable for kernels and Copy, at the same address.
+	HostRegister(addr, bytes uint64, writable bool) Result
+	// HostUnregister undoes it. No work may use the range any more; it waits for work that does.
+	HostUnregister(addr, bytes uint64) Result
+	// HostFunc calls f, on any goroutine or thread, when s has done all earlier work; later work in s waits until
+	// release is called with f's token.
+	HostFunc(s Stream, token uint64, f func(token uint64)) (release func(), result Result)
+	// Output takes what kernels printed since the last call, in order.
+	Output() []Output
+	// Close frees everything.
+	Close()
+}
+
+// Output is text that a kernel wrote.
+type Output struct {
+	FD   uint32 // 1: printf, 2: assert
+	Text []byte
+}
+
+// Launch is a kernel launch.
+type Launch struct {
+	Function   Function
+	Kernel     bool // Function is a Kernel (context-independent): CUDA takes either
+	Grid       [3]uint32
+	Block      [3]uint32
+	Shared     uint32
+	Stream     Stream
+	Parameters []byte
+	Attributes []byte // CUlaunchAttribute, 72 bytes each
+}
+
+// Box describes a two- or three-dimensional copy. Pitches and slices are bytes from row to row and plane to plane.
+type Box struct {
+	Dst, DstPitch, DstSlice uint64
+	Src, SrcPitch, SrcSlice uint64
+	Width, Height, Depth    uint64
+}
+
+// Snapshot is what a guest learns of its devices at the start.
+type Snapshot struct {
+	wire.Snapshot
+	Device []wire.SnapshotDevice
+}
+
+// Name returns the function's name in the API.
+func (o Op) Name() string {
+	if name, ok := opNames[o]; ok {
+		return name
+	}
+	return fmt.Sprintf("op %d", uint16(o))
+}

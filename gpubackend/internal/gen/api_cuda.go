@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// callsGo writes the methods of the CUDA device that only pass their arguments on.
+func callsGo(a *api) []byte {
+	var b bytes.Buffer
+	goHeader(&b, "cuda", "github.com/paracuda/paracuda/gpubackend")
+	b.WriteString("\n// The functions that generated methods call, found once by cuGetProcAddress.\nconst (\n")
+	first := true
+	for _, f := range a.remote() {
+		if !f.native(a) {
+			continue
+		}
+		if first {
+			fmt.Fprintf(&b, "sym%s symbol = iota\n", f.method())
+			first = false
+		} else {
+			fmt.Fprintf(&b, "sym%s\n", f.method())
+		}
+	}
+	b.WriteString("generatedSymbols\n)\n\nvar generatedNames = [generatedSymbols]string{\n")
+	for _, f := range a.remote() {
+		if f.native(a) {
+			fmt.Fprintf(&b, "sym%s: %q,\n", f.method(), f.symbol)
+		}
+	}
+	b.WriteString("}\n\n// calls passes functions on to the driver. Device embeds it and overrides what needs more.\ntype calls struct {\ngpubackend.Unsupported\nlibrary\n}\n")
+	for _, f := range a.remote() {
+		if f.native(a) {
+			callFunc(&b, f)
+		}
+	}
+	return b.Bytes()
+}
+
+func callFunc(b *bytes.Buffer, f function) {
+	fmt.Fprintf(b, "\n// %s calls %s.\nfunc (d *calls) %s {\n", f.method(), f.symbol, signature(f, "gpubackend."))
+	var args, reads []string
+	out := 0
+	for _, p := range f.params {
+		name := goName(p.name)
+		switch p.code {
+		case "u":
+			args = append(args, name)
+		case "h", "d":
+			args = append(args, "uint64("+name+")")
+		case "is":
+			args = append(args, "d.text("+name+")")
+		case "o", "ou":
+			args = append(args, fmt.Sprintf("d.out(%d)", out))
+			typ := ""
+			if p.code == "o" {
+				typ = "gpubackend." + kindName[p.kind]
+			}
+			reads = append(reads, fmt.Sprintf("%s = %s(d.value(%d))\n", name, typ, out))
+			out++
+		}
+	}
+	fmt.Fprintf(b, "result = d.call(sym%s, %s)\n", f.method(), strings.Join(args, ", "))
+	b.WriteString(strings.Join(reads, ""))
+	b.WriteString("return\n}\n")
+}
+
+// coverageDoc lists every function of the API and what becomes of a call to it.
+func coverageDoc(a *api) []byte {
+	how := map[string]string{
+		"call": "executed; the caller waits", "raw": "executed", "post": "executed, delayed", "local": "answered in the guest",
+	}
+	class := map[string]string{}
+	done := 0
+	for _, f := range a.functions {
+		if !f.op {
+			class[f.symbol] = f.class
+		}
+	}
+	for _, s := range a.symbols {
+		if class[s] != "" {
+			done++
+		}
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "<!-- %s -->\n# Coverage of the CUDA driver API\n\n%d of the %d functions of prototypes.tsv are implemented. "+
+		"The others return CUDA_ERROR_NOT_SUPPORTED (801) and are logged once.\n\n| function | |\n|---|---|\n", generated, done, len(a.symbols))
+	for _, s := range a.symbols {
+		text := how[class[s]]
+		if text == "" {
+			text = "801"
+		}
+		fmt.Fprintf(&b, "| %s | %s |\n", s, text)
+	}
+	return b.Bytes()
+}

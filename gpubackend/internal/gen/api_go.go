@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// kindName gives the Go name of each kind of handle.
+var kindName = map[string]string{
+	"ctx": "Context", "stream": "Stream", "event": "Event", "module": "Module", "func": "Function",
+	"lib": "Library", "kernel": "Kernel",
+}
+
+func goHeader(b *bytes.Buffer, pkg string, imports ...string) {
+	fmt.Fprintf(b, "// SPDX-License-Identifier: Apache-2.0\n\n// %s\n\npackage %s\n\nimport (\n", generated, pkg)
+	for _, i := range imports {
+		fmt.Fprintf(b, "%q\n", i)
+	}
+	b.WriteString(")\n")
+}
+
+func goName(s string) string {
+	switch s {
+	case "func", "type", "map":
+		return s + "_"
+	}
+	return s
+}
+
+// signature is the Go signature of the driver's method; q qualifies the types of package gpubackend.
+func signature(f function, q string) string {
+	var in, out []string
+	for _, p := range f.params {
+		switch p.code {
+		case "u":
+			in = append(in, goName(p.name)+" uint64")
+		case "h", "d":
+			in = append(in, goName(p.name)+" "+q+kindName[p.kind])
+		case "ib", "ob":
+			in = append(in, goName(p.name)+" []byte")
+		case "is":
+			in = append(in, goName(p.name)+" string")
+		case "o":
+			out = append(out, goName(p.name)+" "+q+kindName[p.kind])
+		case "ou":
+			out = append(out, goName(p.name)+" uint64")
+		}
+	}
+	out = append(out, "result "+q+"Result")
+	return fmt.Sprintf("%s(%s) (%s)", f.method(), strings.Join(in, ", "), strings.Join(out, ", "))
+}
+
+func (a *api) remote() []function {
+	var r []function
+	for _, f := range a.functions {
+		if f.class == "call" || f.class == "post" {
+			r = append(r, f)
+		}
+	}
+	return r
+}
+
+func driverGo(a *api) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "// SPDX-License-Identifier: Apache-2.0\n\n// %s\n\npackage gpubackend\n\n", generated)
+	b.WriteString("// Handles as the device knows them. The guest's own are looked up before they get here.\ntype (\n")
+	var kinds []string
+	for _, name := range kindName {
+		kinds = append(kinds, name)
+	}
+	sort.Strings(kinds)
+	for _, k := range kinds {
+		fmt.Fprintf(&b, "%s uint64\n", k)
+	}
+	b.WriteString(")\n\n// Op numbers the functions on the wire.\ntype Op uint16\n\n// The functions that travel.\nconst (\n")
+	for _, f := range a.functions {
+		if f.number != 0 {
+			fmt.Fprintf(&b, "Op%s Op = %d\n", f.method(), f.number)
+		}
+	}
+	b.WriteString(")\n\nvar opNames = map[Op]string{\n")
+	for _, f := range a.functions {
+		if f.number != 0 {
+			fmt.Fprintf(&b, "%d: %q,\n", f.number, f.symbol)
+		}
+	}
+	b.WriteString("}\n\n// Functions is the described part of Driver, one method a function of the driver API.\ntype Functions interface {\n")
+	for _, f := range a.remote() {
+		fmt.Fprintf(&b, "%s\n", signature(f, ""))
+	}
+	b.WriteString("}\n\n// Unsupported answers every function with NotSupported. A device embeds it and overrides what it has.\ntype Unsupported struct{}\n")
+	for _, f := range a.remote() {
+		fmt.Fprintf(&b, "\n// %s returns NotSupported.\nfunc (Unsupported) %s {\nresult = NotSupported\nreturn\n}\n", f.method(), signature(f, ""))
+	}
+	return b.Bytes()
+}
+
+func dispatchGo(a *api) []byte {
+	var b bytes.Buffer
+	goHeader(&b, "worker", "github.com/paracuda/paracuda/gpubackend", "github.com/paracuda/paracuda/gpubackend/object")
+	b.WriteString("\n// handlers decodes and executes each function of class call or post.\nvar handlers = map[gpubackend.Op]handler{\n")
+	for _, f := range a.remote() {
+		fmt.Fprintf(&b, "gpubackend.Op%s: {words: %d, noContext: %v, run: run%s},\n", f.method(), f.words(), f.noctx, f.method())
+	}
+	b.WriteString("}\n")
+	for _, f := range a.remote() {
+		dispatchFunc(&b, f)
+	}
+	return b.Bytes()
+}
+
+// dispatchFunc writes the handler of one function: decode, look up, call, answer.
+func dispatchFunc(b *bytes.Buffer, f function) {
+	fmt.Fprintf(b, "\nfunc run%s(w *Worker, c *call) gpubackend.Result {\n", f.method())
+	var args, outs []string
+	word := 0
+	for i, p := range f.params {
+		v := fmt.Sprintf("p%d", i)
+		switch p.code {
+		case "u":
+			args = append(args, fmt.Sprintf("c.word(%d)", word))
+			word++
+		case "h", "d":
+			fmt.Fprintf(b, "%s, bad := w.%s(c, c.word(%d))\nif bad != 0 {\nreturn bad\n}\n", v, strings.ToLower(kindName[p.kind]), word)
+			args = append(args, v)
+			word++
+		case "ib", "ob", "is":
+			fn := map[string]string{"ib": "input", "ob": "output", "is": "text"}[p.code]
+			fmt.Fprintf(b, "%s, bad := w.%s(c, %d)\nif bad != 0 {\nreturn bad\n}\n", v, fn, word)
+			if p.code == "ob" {
+				fmt.Fprintf(b, "defer %s.done()\n", v)
+				v += ".bytes"
+			}
+			args = append(args, v)
+			word += 2
+		case "o", "ou":
+			outs = append(outs, v)
+		}
+	}
+	fmt.Fprintf(b, "%s := w.driver.%s(%s)\n", strings.Join(append(outs, "result"), ", "), f.method(), strings.Join(args, ", "))
+	dispatchAnswer(b, f)
+	b.WriteString("return result\n}\n")
+}
+
+func dispatchAnswer(b *bytes.Buffer, f function) {
+	if f.outs() > 0 {
+		b.WriteString("if result == gpubackend.Success {\n")
+	}
+	word := 0
+	for i, p := range f.params {
+		switch p.code {
+		case "o":
+			fmt.Fprintf(b, "c.answer(w.objects.Add(object.%s, uint64(p%d), %s))\n", kindName[p.kind], i, parent(f))
+		case "ou":
+			fmt.Fprintf(b, "c.answer(p%d)\n", i)
+		}
+	}
+	if f.outs() > 0 {
+		b.WriteString("}\n")
+	}
+	for _, p := range f.params {
+		switch p.code {
+		case "d":
+			fmt.Fprintf(b, "if result == gpubackend.Success {\nw.objects.Remove(c.word(%d))\n}\n", word)
+			word++
+		case "u", "h":
+			word++
+		case "ib", "ob", "is":
+			word += 2
+		}
+	}
+}
+
+// parent is the guest handle of the object that a new one lives and dies with: its first handle parameter,
+// else the current context.
+func parent(f function) string {
+	if f.noctx && (f.params[0].kind == "ctx" || f.params[0].kind == "lib") {
+		return "0"
+	}
+	word := 0
+	for _, p := range f.params {
+		switch p.code {
+		case "h":
+			return fmt.Sprintf("c.word(%d)", word)
+		case "u", "d":
+			word++
+		case "ib", "ob", "is":
+			word += 2
+		}
+	}
+	return "uint64(c.context)"
+}

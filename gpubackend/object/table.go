@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package object keeps the objects of one guest process: contexts, modules, streams and so on. A guest knows an
+// object by a handle that this package gives out; the device's own handle never leaves the host, and a handle that
+// a guest makes up, keeps too long or uses for the wrong kind is not found.
+//
+// A table belongs to one goroutine.
+package object
+
+import "iter"
+
+// Kind is the type of an object.
+type Kind uint8
+
+// The kinds of cuda.def.
+const (
+	Context Kind = iota + 1
+	Stream
+	Event
+	Module
+	Function
+	Library
+	Kernel
+)
+
+// A handle is tag | generation << 24 | index+1: never 0, 1 or 2, which name CUDA's default streams, and
+// no plausible address, so that a mix-up shows.
+const (
+	tag             = uint64(0x5043) << 48
+	generationShift = 24
+	indexMask       = 1<<generationShift - 1
+	maxObjects      = indexMask
+)
+
+type entry struct {
+	kind       Kind
+	generation uint32
+	native     uint64
+	parent     uint64
+	nextFree   int32
+}
+
+// Table maps handles to the device's own. The zero value is empty.
+type Table struct {
+	entries []entry
+	free    int32 // index+1 of the first free entry
+	live    int
+}
+
+// Add gives native a handle. The object dies with its parent (0 for none). It returns 0 when the table is full.
+func (t *Table) Add(kind Kind, native, parent uint64) uint64 {
+	i := int(t.free) - 1
+	if i < 0 {
+		if len(t.entries) == maxObjects {
+			return 0
+		}
+		t.entries = append(t.entries, entry{generation: 1})
+		i = len(t.entries) - 1
+	} else {
+		t.free = t.entries[i].nextFree
+	}
+	e := &t.entries[i]
+	e.kind, e.native, e.parent = kind, native, parent
+	t.live++
+	return handle(i, e.generation)
+}
+
+func handle(i int, generation uint32) uint64 {
+	return tag | uint64(generation)<<generationShift | uint64(i+1)
+}
+
+// find returns the entry of h, or nil.
+func (t *Table) find(h uint64) *entry {
+	i := int(h&indexMask) - 1
+	if i < 0 || i >= len(t.entries) {
+		return nil
+	}
+	e := &t.entries[i]
+	if e.kind == 0 || handle(i, e.generation) != h {
+		return nil
+	}
+	return e
+}
+
+// Lookup returns the device's handle of h if it is an object of that kind.
+func (t *Table) Lookup(kind Kind, h uint64) (native uint64, ok bool) {
+	e := t.find(h)
+	if e == nil || e.kind != kind {
+		return 0, false
+	}
+	return e.native, true
+}
+
+// Existing returns the handle of an object of that kind with the given native handle, or 0.
+// It looks at every object: for calls that are rare.
+func (t *Table) Existing(kind Kind, native uint64) uint64 {
+	for i := range t.entries {
+		if e := &t.entries[i]; e.kind == kind && e.native == native {
+			return handle(i, e.generation)
+		}
+	}
+	return 0
+}
+
+// Remove forgets h and everything that dies with it.
+func (t *Table) Remove(h uint64) {
+	e := t.find(h)
+	if e == nil {
+		return
+	}
+	kind := e.kind
+	t.release(int(h&indexMask) - 1)
+	if kind == Context || kind == Module || kind == Library {
+		t.removeChildren(h)
+	}
+}
+
+func (t *Table) removeChildren(parent uint64) {
+	for i := range t.entries {
+		if e := &t.entries[i]; e.kind != 0 && e.parent == parent {
+			t.Remove(handle(i, e.generation))
+		}
+	}
+}
+
+func (t *Table) release(i int) {
+	e := &t.entries[i]
+	*e = entry{generation: (e.generation + 1) & 0xffffff, nextFree: t.free}
+	t.free = int32(i + 1)
+	t.live--
+}
+
+// Len is the number of objects.
+func (t *Table) Len() int { return t.live }
+
+// All yields the objects of a kind: handle and the device's own handle.
+func (t *Table) All(kind Kind) iter.Seq2[uint64, uint64] {
+	return func(yield func(uint64, uint64) bool) {
+		for i := range t.entries {
+			e := &t.entries[i]
+			if e.kind == kind && !yield(handle(i, e.generation), e.native) {
+				return
+			}
+		}
+	}
+}
