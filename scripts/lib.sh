@@ -42,7 +42,7 @@ mirror() {
 		return
 	fi
 	local uri
-	uri="$(apt-get indextargets --format '$(REPO_URI)' \
+	uri="$(env -u APT_CONFIG apt-get indextargets --format '$(REPO_URI)' \
 		'Created-By: Packages' 'Codename: bookworm' | head -n 1)"
 	[ -n "$uri" ] || die "apt has no source for bookworm: set PARACUDA_MIRROR to a Debian mirror"
 	echo "$uri"
