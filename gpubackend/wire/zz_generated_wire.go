@@ -490,11 +490,10 @@ type Command struct {
 	Op      uint16 // op, or a function of the API
 	Flags   uint16 // command_flag
 	Size    uint32 // bytes, header included
-	Context uint32 // handle of the caller's current context, 0 for none
+	Context uint64 // handle of the caller's current context, 0 for none
 	Slot    uint16 // of the calling thread
 	Pad     uint16
 	Seq     uint32 // REPLY: value for slot.done
-	Pad2    uint32
 }
 
 // CommandSize is the size of Command on the wire.
@@ -506,10 +505,9 @@ const (
 	CommandFlagsOffset   = 2
 	CommandSizeOffset    = 4
 	CommandContextOffset = 8
-	CommandSlotOffset    = 12
-	CommandPadOffset     = 14
-	CommandSeqOffset     = 16
-	CommandPad2Offset    = 20
+	CommandSlotOffset    = 16
+	CommandPadOffset     = 18
+	CommandSeqOffset     = 20
 )
 
 // Decode reads Command from b, which must hold CommandSize bytes.
@@ -518,11 +516,10 @@ func (x *Command) Decode(b []byte) {
 	x.Op = uint16(binary.LittleEndian.Uint16(b[0:]))
 	x.Flags = uint16(binary.LittleEndian.Uint16(b[2:]))
 	x.Size = uint32(binary.LittleEndian.Uint32(b[4:]))
-	x.Context = uint32(binary.LittleEndian.Uint32(b[8:]))
-	x.Slot = uint16(binary.LittleEndian.Uint16(b[12:]))
-	x.Pad = uint16(binary.LittleEndian.Uint16(b[14:]))
-	x.Seq = uint32(binary.LittleEndian.Uint32(b[16:]))
-	x.Pad2 = uint32(binary.LittleEndian.Uint32(b[20:]))
+	x.Context = uint64(binary.LittleEndian.Uint64(b[8:]))
+	x.Slot = uint16(binary.LittleEndian.Uint16(b[16:]))
+	x.Pad = uint16(binary.LittleEndian.Uint16(b[18:]))
+	x.Seq = uint32(binary.LittleEndian.Uint32(b[20:]))
 }
 
 // Encode writes Command to b, which must hold CommandSize bytes.
@@ -531,11 +528,10 @@ func (x *Command) Encode(b []byte) {
 	binary.LittleEndian.PutUint16(b[0:], uint16(x.Op))
 	binary.LittleEndian.PutUint16(b[2:], uint16(x.Flags))
 	binary.LittleEndian.PutUint32(b[4:], uint32(x.Size))
-	binary.LittleEndian.PutUint32(b[8:], uint32(x.Context))
-	binary.LittleEndian.PutUint16(b[12:], uint16(x.Slot))
-	binary.LittleEndian.PutUint16(b[14:], uint16(x.Pad))
-	binary.LittleEndian.PutUint32(b[16:], uint32(x.Seq))
-	binary.LittleEndian.PutUint32(b[20:], uint32(x.Pad2))
+	binary.LittleEndian.PutUint64(b[8:], uint64(x.Context))
+	binary.LittleEndian.PutUint16(b[16:], uint16(x.Slot))
+	binary.LittleEndian.PutUint16(b[18:], uint16(x.Pad))
+	binary.LittleEndian.PutUint32(b[20:], uint32(x.Seq))
 }
 
 // Values of command_flag.

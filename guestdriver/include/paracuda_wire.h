@@ -158,11 +158,10 @@ struct paracuda_command {
 	__u16 op; /* op, or a function of the API */
 	__u16 flags; /* command_flag */
 	__u32 size; /* bytes, header included */
-	__u32 context; /* handle of the caller's current context, 0 for none */
+	__u64 context; /* handle of the caller's current context, 0 for none */
 	__u16 slot; /* of the calling thread */
 	__u16 pad;
 	__u32 seq; /* REPLY: value for slot.done */
-	__u32 pad2;
 };
 #define PARACUDA_SIZEOF_COMMAND 24
 
