@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package guestmem maps the memory of a guest, and is the one place through which a device
+// touches it.
+//
+// Guest memory arrives as regions: a range of guest-physical addresses that lives at an offset in
+// a file. New maps each region, shared and writable, and keeps a duplicate of the file descriptor,
+// so that a range can also be named as (file, offset) and mapped again elsewhere.
+//
+// # Trust
+//
+// The guest may change any byte at any time, so whatever has been read must be copied before it
+// is judged. The front-end that made the file may cut it short at any time, unless the file is
+// sealed against shrinking; touching the lost pages then raises SIGBUS. Every access in this
+// package is guarded: such a fault comes back as ErrFault and the process lives on. Code that
+// touches a slice of guest memory by itself uses Guard or Recover to have the same. C code can not
+// be guarded in this way: it may be given an address only if the region is ShrinkSealed.
+//
+// # Concurrency
+//
+// A Memory doesn't change after New; all methods may be called from many goroutines. Close unmaps,
+// and refuses to do so while a user that called Hold hasn't called Release.
+package guestmem
