@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package arena is the worker's side of the memory that it shares with one guest process: the command ring,
+// the completion slots, the output ring and the bulk area (docs/protocol.md, "The arena").
+//
+// The guest process may write anything anywhere in it at any time. Positions and lengths are read once and
+// checked; what they point at is copied before it is judged, except payloads, which only the guest itself would
+// harm. An Arena belongs to the worker's goroutine.
+package arena
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// ErrRing says that the guest's positions or a command's header make no sense: the ring can't be followed any more.
+var ErrRing = errors.New("command ring is corrupt")
+
+// ErrBounds says that a buffer lies outside the bulk area.
+var ErrBounds = errors.New("buffer outside the bulk area")
+
+// Arena is a mapped arena.
+type Arena struct {
+	mem      []byte
+	consumed uint32
+	executed uint32
+	output   uint32 // position of the output ring's head
+	dropped  uint64
+}
+
+// commandBuffer is how much of a command is copied for decoding: the header and every argument word of
+// every function. Longer commands have their payload or parameters behind it, which are used in place.
+const commandBuffer = 256
+
+// MinBytes is the least size of an arena.
+const MinBytes = wire.Bulk + 65536
+
+// New returns the arena in mem.
+func New(mem []byte) (*Arena, error) {
+	if len(mem) < MinBytes {
+		return nil, fmt.Errorf("arena of %d bytes: want at least %d", len(mem), MinBytes)
+	}
+	return &Arena{mem: mem}, nil
+}
+
+// Command is a command in the ring: header and words are a copy, Tail is the guest's own memory behind them.
+type Command struct {
+	wire.Command
+	Words [(commandBuffer - wire.CommandSize) / 8]uint64
+	N     int    // number of Words
+	Body  []byte // everything behind the header, in place: may change while it is looked at
+}
+
+// Pending tells whether there are commands to take: published ones, or with all set, appended ones too.
+func (a *Arena) Pending(all bool) bool { return a.limit(all) != a.consumed }
+
+func (a *Arena) limit(all bool) uint32 {
+	if all {
+		return a.load(wire.ArenaHeaderAppendedOffset)
+	}
+	return a.load(wire.ArenaHeaderPublishedOffset)
+}
+
+// Next reads the next command without consuming it. ok is false when there is none.
+func (a *Arena) Next(c *Command, all bool) (ok bool, err error) {
+	limit := a.limit(all)
+	avail := limit - a.consumed
+	if avail == 0 {
+		return false, nil
+	}
+	if int32(avail) < 0 {
+		// `published` lags behind what was taken from `appended`.
+		return false, nil
+	}
+	at := a.consumed % wire.RingBytes
+	room := uint32(wire.RingBytes) - at
+	if avail > wire.RingBytes || avail < wire.CommandSize || at%8 != 0 || room < wire.CommandSize {
+		return false, a.skipFill(avail, room)
+	}
+	ring := a.mem[wire.Ring : wire.Ring+wire.RingBytes]
+	c.Decode(ring[at:])
+	if c.Size < wire.CommandSize || c.Size%8 != 0 || c.Size > avail || c.Size > room {
+		return false, fmt.Errorf("command of %d bytes with %d written: %w", c.Size, avail, ErrRing)
+	}
+	c.Body = ring[at+wire.CommandSize : at+c.Size]
+	c.copyWords()
+	return true, nil
+}
+
+// skipFill consumes a filler at the ring's end that is too short for a header.
+func (a *Arena) skipFill(avail, room uint32) error {
+	if avail <= wire.RingBytes && room < wire.CommandSize && room <= avail && a.consumed%8 == 0 {
+		a.advance(room)
+		return nil
+	}
+	return fmt.Errorf("%d bytes written: %w", avail, ErrRing)
+}
+
+// Consume gives the command's bytes back to the guest.
+func (a *Arena) Consume(c *Command) {
+	a.executed++
+	a.store(wire.ArenaHeaderExecutedOffset, a.executed)
+	a.advance(c.Size)
+}
+
+func (a *Arena) advance(n uint32) {
+	a.consumed += n
+	a.store(wire.ArenaHeaderConsumedOffset, a.consumed)
+}
+
+// Answer completes the call that waits in a slot.
+func (a *Arena) Answer(slot uint16, seq uint32, result int32, words []uint64) {
+	if int(slot) >= wire.SlotCount || len(words) > maxAnswer {
+		return
+	}
+	s := a.mem[wire.Slots+int(slot)*wire.SlotBytes:][:wire.SlotBytes]
+	for i, w := range words {
+		put64(s[wire.SlotWordOffset+8*i:], w)
+	}
+	put32(s[wire.SlotResultOffset:], uint32(result))
+	put32(s[wire.SlotWordsOffset:], uint32(len(words)))
+	// The atomic store orders the words before it.
+	atomic.StoreUint32(word32(s), seq)
+}
+
+const maxAnswer = (wire.SlotBytes - wire.SlotWordOffset) / 8
+
+// Sleepers tells whether guest threads sleep: read after Answer, which ends with a full barrier.
+func (a *Arena) Sleepers() bool { return a.load(wire.ArenaHeaderSleepersOffset) != 0 }
+
+// SetSleeping announces that the worker is about to sleep, or is awake. After SetSleeping(true) the caller looks
+// at Pending(true) once more.
+func (a *Arena) SetSleeping(on bool) {
+	v := uint32(0)
+	if on {
+		v = 1
+	}
+	// A swap is a full barrier: the announcement is visible before positions are read again.
+	atomic.SwapUint32(a.at(wire.ArenaHeaderWorkerSleepingOffset), v)
+}
+
+// AsyncError leaves the result of a delayed call for the guest, unless an older one waits still.
+func (a *Arena) AsyncError(result int32) {
+	atomic.CompareAndSwapUint32(a.at(wire.ArenaHeaderAsyncErrorOffset), 0, uint32(result))
+}
+
+// StickyError tells the guest that its context is dead.
+func (a *Arena) StickyError(result int32) {
+	atomic.CompareAndSwapUint32(a.at(wire.ArenaHeaderStickyErrorOffset), 0, uint32(result))
+}
+
+// Bulk returns n bytes of the bulk area at an offset from the arena's start, in place.
+func (a *Arena) Bulk(offset, n uint64) ([]byte, error) {
+	size := uint64(len(a.mem))
+	if offset < wire.Bulk || offset > size || n > size-offset {
+		return nil, ErrBounds
+	}
+	return a.mem[offset : offset+n : offset+n], nil
+}
+
+// Executed is the number of commands consumed.
+func (a *Arena) Executed() uint32 { return a.executed }

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arena
+
+import (
+	"encoding/binary"
+	"sync/atomic"
+	"unsafe"
+)
+
+// word32 returns the first word of b for atomic access.
+func word32(b []byte) *uint32 {
+	_ = b[3]
+	// SAFETY: b is part of a page-aligned mapping at an offset that is a multiple of 4, and has 4 bytes.
+	return (*uint32)(unsafe.Pointer(&b[0]))
+}
+
+func (a *Arena) at(offset int) *uint32 { return word32(a.mem[offset:]) }
+
+func (a *Arena) load(offset int) uint32 { return atomic.LoadUint32(a.at(offset)) }
+
+func (a *Arena) store(offset int, v uint32) { atomic.StoreUint32(a.at(offset), v) }
+
+func put32(b []byte, v uint32) { binary.LittleEndian.PutUint32(b, v) }
+
+func put64(b []byte, v uint64) { binary.LittleEndian.PutUint64(b, v) }
+
+// copyWords copies the argument words that fit: each is read from the guest's memory once.
+func (c *Command) copyWords() {
+	c.N = min(len(c.Body)/8, len(c.Words))
+	for i := range c.N {
+		c.Words[i] = binary.LittleEndian.Uint64(c.Body[8*i:])
+	}
+}
