@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ptx
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Bounds on what a text may ask for.
+const (
+	maxText     = 256 << 20
+	maxVarSize  = 1 << 32
+	maxInitSize = 64 << 20
+	maxParam    = 32764
+	maxScopes   = 256
+	maxAlign    = 1 << 16
+)
+
+// parser turns tokens into a Module.
+type parser struct {
+	tokens []token
+	pos    int
+	module *Module
+	// initBytes is the initial content made so far.
+	initBytes uint64
+	fn        *functionParser
+}
+
+// Parse reads a module. The error is an *Error.
+func Parse(text []byte) (*Module, error) {
+	if len(text) > maxText {
+		return nil, &Error{Line: 1, Msg: fmt.Sprintf("text of %d bytes", len(text))}
+	}
+	tokens, err := tokenize(string(text))
+	if err != nil {
+		return nil, err
+	}
+	p := &parser{
+		tokens: tokens,
+		module: &Module{functions: make(map[string]*Function), vars: make(map[string]*Variable)},
+	}
+	if err := p.parseModule(); err != nil {
+		return nil, err
+	}
+	if err := p.checkRelocs(); err != nil {
+		return nil, err
+	}
+	return p.module, nil
+}
+
+func (p *parser) peek() token { return p.tokens[p.pos] }
+
+func (p *parser) peekAt(n int) token {
+	return p.tokens[min(p.pos+n, len(p.tokens)-1)]
+}
+
+func (p *parser) next() token {
+	t := p.tokens[p.pos]
+	if t.kind != tokEOF {
+		p.pos++
+	}
+	return t
+}
+
+func (p *parser) errorf(format string, args ...any) error {
+	return &Error{Line: p.peek().line, Msg: fmt.Sprintf(format, args...)}
+}
+
+// at tells whether the next token is the given character.
+func (p *parser) at(punct string) bool {
+	t := p.peek()
+	return t.kind == tokPunct && t.text == punct
+}
+
+// accept takes the given character if it is next.
+func (p *parser) accept(punct string) bool {
+	if !p.at(punct) {
+		return false
+	}
+	p.pos++
+	return true
+}
+
+func (p *parser) expect(punct string) error {
+	if !p.accept(punct) {
+		return p.errorf("%q expected, got %q", punct, p.peek())
+	}
+	return nil
+}
+
+// acceptDot takes the directive .word if it is next.
+func (p *parser) acceptDot(word string) bool {
+	if t := p.peek(); t.kind != tokDot || t.text != word {
+		return false
+	}
+	p.pos++
+	return true
+}
+
+func (p *parser) expectWord() (string, error) {
+	t := p.peek()
+	if t.kind != tokWord {
+		return "", p.errorf("name expected, got %q", t)
+	}
+	p.pos++
+	return t.text, nil
+}
+
+// expectInt takes a non-negative integer that is at most limit.
+func (p *parser) expectInt(limit uint64) (uint64, error) {
+	t := p.peek()
+	if t.kind != tokInt || t.value > limit {
+		return 0, p.errorf("integer of at most %d expected, got %q", limit, t)
+	}
+	p.pos++
+	return t.value, nil
+}
+
+// parseModule reads the directives of module scope.
+func (p *parser) parseModule() error {
+	for {
+		t := p.peek()
+		if t.kind == tokEOF {
+			return p.checkHeader()
+		}
+		if t.kind != tokDot {
+			if p.accept(";") {
+				continue
+			}
+			return p.errorf("directive expected, got %q", t)
+		}
+		if err := p.parseDirective(t.text); err != nil {
+			return err
+		}
+	}
+}
+
+func (p *parser) checkHeader() error {
+	m := p.module
+	if m.Major == 0 {
+		return p.errorf(".version missing")
+	}
+	if m.Target == "" {
+		return p.errorf(".target missing")
+	}
+	return nil
+}
+
+func (p *parser) parseDirective(word string) error {
+	switch word {
+	case "version":
+		p.pos++
+		return p.parseVersion()
+	case "target":
+		p.pos++
+		return p.parseTarget()
+	case "address_size":
+		p.pos++
+		if t := p.next(); t.kind != tokInt || t.value != 64 {
+			return p.errorf("address size %q not supported", t)
+		}
+		return nil
+	case "file", "pragma", "section", "loc":
+		return p.skipDebug(word)
+	case "alias":
+		return p.errorf(".alias not supported")
+	}
+	return p.parseDeclaration()
+}
+
+func (p *parser) parseVersion() error {
+	t := p.next()
+	major, minor, found := strings.Cut(t.text, ".")
+	var err error
+	if p.module.Major, err = strconv.Atoi(major); err != nil || !found {
+		return p.errorf("version %q", t)
+	}
+	if p.module.Minor, err = strconv.Atoi(minor); err != nil {
+		return p.errorf("version %q", t)
+	}
+	if p.module.Major < 3 || p.module.Major > 9 {
+		return p.errorf("PTX version %s not supported", t)
+	}
+	return nil
+}
+
+func (p *parser) parseTarget() error {
+	name, err := p.expectWord()
+	if err != nil {
+		return err
+	}
+	p.module.Target = name
+	for _, c := range []byte(strings.TrimPrefix(name, "sm_")) {
+		if !isDigit(c) || p.module.Arch > 1000 {
+			break
+		}
+		p.module.Arch = p.module.Arch*10 + int(c-'0')
+	}
+	for p.accept(",") {
+		if _, err := p.expectWord(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// skipDebug moves over a directive that means nothing for execution. They end
+// at a semicolon, with their section's braces, or with their line.
+func (p *parser) skipDebug(word string) error {
+	line := p.next().line
+	if word == "section" {
+		for !p.at("{") && p.peek().kind != tokEOF {
+			p.pos++
+		}
+		return p.skipBraces()
+	}
+	if word == "pragma" {
+		for p.peek().kind != tokEOF && !p.accept(";") {
+			p.pos++
+		}
+		return nil
+	}
+	for t := p.peek(); t.kind != tokEOF && t.line == line; t = p.peek() {
+		p.pos++
+	}
+	return nil
+}
+
+func (p *parser) skipBraces() error {
+	depth := 0
+	for {
+		t := p.peek()
+		if t.kind == tokEOF {
+			return p.errorf("section without end")
+		}
+		p.pos++
+		if t.kind != tokPunct {
+			continue
+		}
+		if t.text == "{" {
+			depth++
+		} else if t.text == "}" {
+			if depth--; depth == 0 {
+				return nil
+			}
+		}
+	}
+}
+
+// linkages are the linking directives.
+var linkages = map[string]Linkage{"visible": Visible, "weak": Weak, "extern": Extern, "common": Common}
+
+// parseDeclaration reads a variable or function with its linking directive.
+func (p *parser) parseDeclaration() error {
+	linkage := Internal
+	t := p.peek()
+	if l, ok := linkages[t.text]; ok {
+		linkage = l
+		p.pos++
+		t = p.peek()
+	}
+	if t.kind == tokDot && (t.text == "entry" || t.text == "func") {
+		p.pos++
+		return p.parseFunction(t.text == "entry", linkage)
+	}
+	vars, err := p.parseVars(linkage)
+	if err != nil {
+		return err
+	}
+	for _, v := range vars {
+		if err := p.addModuleVar(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addModuleVar adds v, which may be the definition of an extern declaration.
+func (p *parser) addModuleVar(v *Variable) error {
+	if v.Space != Global && v.Space != Const && v.Space != Shared {
+		return &Error{Line: v.Line, Msg: fmt.Sprintf("%v variable %s at module scope not supported", v.Space, v.Name)}
+	}
+	old := p.module.vars[v.Name]
+	if old == nil && p.module.functions[v.Name] == nil {
+		p.module.vars[v.Name] = v
+		p.module.Vars = append(p.module.Vars, v)
+		return nil
+	}
+	if old == nil || old.Space != v.Space || old.Linkage != Extern && v.Linkage != Extern {
+		return &Error{Line: v.Line, Msg: fmt.Sprintf("%s declared twice", v.Name)}
+	}
+	if old.Linkage == Extern {
+		*old = *v
+	}
+	return nil
+}
+
+// checkRelocs makes sure that the symbols in initial contents exist.
+func (p *parser) checkRelocs() error {
+	for _, v := range p.module.Vars {
+		for _, r := range v.Relocs {
+			if p.module.vars[r.Symbol] == nil && p.module.functions[r.Symbol] == nil {
+				return &Error{Line: v.Line, Msg: fmt.Sprintf("%s refers to unknown %s", v.Name, r.Symbol)}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ptx
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// spaces are the state spaces in which variables are declared.
+var spaces = map[string]Space{"global": Global, "const": Const, "shared": Shared, "local": Local,
+	"param": Param, "shared::cta": Shared}
+
+// varHead is what the declarators of one declaration share.
+type varHead struct {
+	space   Space
+	typ     Type
+	vector  int
+	align   int
+	managed bool
+	linkage Linkage
+}
+
+// parseVars reads ".space .align n .type name[dims] = init, ... ;".
+func (p *parser) parseVars(linkage Linkage) ([]*Variable, error) {
+	t := p.peek()
+	space, ok := spaces[t.text]
+	if t.kind != tokDot || !ok {
+		return nil, p.errorf("directive %q not supported", t)
+	}
+	p.pos++
+	head := varHead{space: space, vector: 1, linkage: linkage}
+	if err := p.parseVarHead(&head); err != nil {
+		return nil, err
+	}
+	var vars []*Variable
+	for {
+		v, err := p.parseDeclarator(head)
+		if err != nil {
+			return nil, err
+		}
+		vars = append(vars, v)
+		if !p.accept(",") {
+			return vars, p.expect(";")
+		}
+	}
+}
+
+// parseVarHead reads attributes, alignment and type.
+func (p *parser) parseVarHead(h *varHead) error {
+	for p.peek().kind == tokDot {
+		word := p.next().text
+		switch word {
+		case "align":
+			if err := p.parseAlign(&h.align); err != nil {
+				return err
+			}
+		case "attribute":
+			if err := p.parseAttribute(h); err != nil {
+				return err
+			}
+		case "v2":
+			h.vector = 2
+		case "v4":
+			h.vector = 4
+		case "v8":
+			h.vector = 8
+		case "ptr", "const", "global", "local", "shared":
+			// Attributes of pointer parameters: hints only.
+		default:
+			if h.typ = TypeOf(word); h.typ == NoType || h.typ == Pred {
+				return p.errorf("type or attribute .%s of a variable not supported", word)
+			}
+		}
+	}
+	if h.typ == NoType {
+		return p.errorf("type of a variable missing")
+	}
+	return nil
+}
+
+func (p *parser) parseAlign(align *int) error {
+	n, err := p.expectInt(maxAlign)
+	if err != nil {
+		return err
+	}
+	if n == 0 || n&(n-1) != 0 {
+		return p.errorf("alignment %d", n)
+	}
+	*align = int(n)
+	return nil
+}
+
+func (p *parser) parseAttribute(h *varHead) error {
+	if err := p.expect("("); err != nil {
+		return err
+	}
+	for !p.accept(")") {
+		t := p.next()
+		switch {
+		case t.kind == tokDot && t.text == "managed":
+			h.managed = true
+		case t.kind == tokEOF:
+			return p.errorf("attribute without end")
+		case t.kind == tokDot && t.text != "unified":
+			return p.errorf("attribute .%s not supported", t.text)
+		}
+	}
+	return nil
+}
+
+// parseDeclarator reads one name with its dimensions and initialiser.
+func (p *parser) parseDeclarator(h varHead) (*Variable, error) {
+	line := p.peek().line
+	name, err := p.expectWord()
+	if err != nil {
+		return nil, err
+	}
+	count, open, err := p.parseDims()
+	if err != nil {
+		return nil, err
+	}
+	element := uint64(h.typ.Size() * h.vector)
+	v := &Variable{Name: name, Linkage: h.linkage, Space: h.space, Type: h.typ, Align: h.align,
+		Size: count * element, Managed: h.managed, Line: line}
+	if v.Align == 0 {
+		v.Align = int(element)
+	}
+	if p.accept("=") {
+		if err := p.parseInit(v, open); err != nil {
+			return nil, err
+		}
+	} else if open && !(v.Space == Shared || v.Linkage == Extern) {
+		return nil, p.errorf("array %s without size", name)
+	}
+	return v, nil
+}
+
+// parseDims reads [n][m]...; open tells that the first is empty.
+func (p *parser) parseDims() (count uint64, open bool, err error) {
+	count = 1
+	for p.accept("[") {
+		if p.accept("]") {
+			open, count = true, 0
+			continue
+		}
+		n, err := p.expectInt(maxVarSize)
+		if err != nil {
+			return 0, false, err
+		}
+		if count *= n; count > maxVarSize {
+			return 0, false, p.errorf("array of %d elements", count)
+		}
+		if err := p.expect("]"); err != nil {
+			return 0, false, err
+		}
+	}
+	return count, open, nil
+}
+
+// parseInit reads an initialiser into v. An open array takes its size from it.
+func (p *parser) parseInit(v *Variable, open bool) error {
+	if v.Space != Global && v.Space != Const {
+		return p.errorf("initial content of %v variable %s", v.Space, v.Name)
+	}
+	limit := v.Size
+	if open {
+		limit = maxInitSize
+	}
+	in := &initialiser{p: p, v: v, limit: limit}
+	if err := in.value(0); err != nil {
+		return err
+	}
+	if open {
+		v.Size = uint64(len(in.data))
+	}
+	if p.initBytes += v.Size; p.initBytes > maxInitSize {
+		return p.errorf("initial contents of more than %d bytes", maxInitSize)
+	}
+	v.Init = append(in.data, make([]byte, v.Size-uint64(len(in.data)))...)
+	return nil
+}
+
+// initialiser collects the bytes of one variable.
+type initialiser struct {
+	p     *parser
+	v     *Variable
+	limit uint64
+	data  []byte
+}
+
+// value reads a number, an address, or a list of values in braces.
+func (in *initialiser) value(depth int) error {
+	p := in.p
+	if !p.accept("{") {
+		return in.scalar()
+	}
+	if depth > 16 {
+		return p.errorf("initialiser nested too deep")
+	}
+	for !p.accept("}") {
+		if err := in.value(depth + 1); err != nil {
+			return err
+		}
+		if !p.accept(",") {
+			return p.expect("}")
+		}
+	}
+	return nil
+}
+
+func (in *initialiser) scalar() error {
+	p := in.p
+	if t := p.peek(); t.kind == tokWord {
+		return in.address(0)
+	}
+	negative := p.accept("-")
+	t := p.next()
+	if t.kind == tokInt && p.at("(") {
+		return in.masked(t)
+	}
+	size := in.v.Type.Size()
+	value := t.value
+	switch t.kind {
+	case tokInt:
+		if in.v.Type.Float() {
+			return p.errorf("integer %q as initial value of .%v", t, in.v.Type)
+		}
+		if negative {
+			value = -value
+		}
+	case tokFloat, tokFloat32:
+		f := floatValue(t)
+		if negative {
+			f = -f
+		}
+		switch in.v.Type {
+		case F64:
+			value = math.Float64bits(f)
+		case F32:
+			value = uint64(math.Float32bits(float32(f)))
+		default:
+			return p.errorf("number %q as initial value of .%v", t, in.v.Type)
+		}
+	default:
+		return p.errorf("initial value expected, got %q", t)
+	}
+	return in.put(value, size)
+}
+
+// floatValue is the value of a floating-point token.
+func floatValue(t token) float64 {
+	if t.kind == tokFloat32 {
+		return float64(math.Float32frombits(uint32(t.value)))
+	}
+	return math.Float64frombits(t.value)
+}
+
+// masked reads "0xFF00(symbol+n)": the bytes of an address that a mask selects.
+func (in *initialiser) masked(mask token) error {
+	shift := uint(0)
+	for shift < 64 && mask.value != 0 && mask.value>>shift&1 == 0 {
+		shift += 8
+	}
+	if mask.value == 0 || mask.value>>shift != 0xFF {
+		return in.p.errorf("mask %q", mask)
+	}
+	in.p.pos++
+	if err := in.address(shift); err != nil {
+		return err
+	}
+	return in.p.expect(")")
+}
+
+// address reads "symbol", "generic(symbol)", each with an offset.
+func (in *initialiser) address(shift uint) error {
+	p := in.p
+	name, err := p.expectWord()
+	if err != nil {
+		return err
+	}
+	r := Reloc{Offset: uint64(len(in.data)), Size: in.v.Type.Size(), Shift: shift, Symbol: name}
+	if name == "generic" && p.accept("(") {
+		r.Generic = true
+		if r.Symbol, err = p.expectWord(); err != nil {
+			return err
+		}
+		if r.Addend, err = p.parseOffset(); err != nil {
+			return err
+		}
+		if err := p.expect(")"); err != nil {
+			return err
+		}
+	}
+	more, err := p.parseOffset()
+	if err != nil {
+		return err
+	}
+	r.Addend += more
+	in.v.Relocs = append(in.v.Relocs, r)
+	return in.put(0, r.Size)
+}
+
+// parseOffset reads any number of "+n" and "-n".
+func (p *parser) parseOffset() (int64, error) {
+	var sum int64
+	for p.at("+") || p.at("-") {
+		negative := p.next().text == "-"
+		if p.accept("-") {
+			negative = !negative
+		}
+		t := p.next()
+		if t.kind != tokInt {
+			return 0, p.errorf("offset expected, got %q", t)
+		}
+		if negative {
+			sum -= int64(t.value)
+		} else {
+			sum += int64(t.value)
+		}
+	}
+	return sum, nil
+}
+
+func (in *initialiser) put(value uint64, size int) error {
+	if uint64(len(in.data)+size) > in.limit {
+		return &Error{Line: in.v.Line, Msg: fmt.Sprintf("%s has more initial values than elements", in.v.Name)}
+	}
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], value)
+	if size > len(b) {
+		return in.p.errorf("initial value of %d bytes", size)
+	}
+	in.data = append(in.data, b[:size]...)
+	return nil
+}
