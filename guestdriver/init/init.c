@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The first process of a throw-away VM: it makes the host's files usable, loads
+ * the guest driver, runs one program and powers off.
+ *
+ * Usage: init LINK [TAG]. LINK is the device that leads to the host. With TAG
+ * it runs in an initramfs, and the host's files come by virtiofs under that
+ * tag; without it they are the root file system already.
+ */
+#include <endian.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/reboot.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "job.h"
+#include "link.h"
+#include "program.h"
+#include "system.h"
+
+/* stop ends what still runs, waits for what has been written, and powers off. */
+static void stop(int link)
+{
+	kill(-1, SIGKILL);
+	for (int tries = 0; tries < 200 && waitpid(-1, NULL, WNOHANG) >= 0; tries++)
+		usleep(10000);
+	if (link >= 0)
+		tcdrain(link);
+	reboot(RB_POWER_OFF);
+	for (;;)
+		pause();
+}
+
+/* give_up tells the host, or else the console, what could not be done. */
+static void give_up(int link, const char *why)
+{
+	fprintf(stderr, "paracuda init: %s\n", why);
+	if (link >= 0)
+		link_send(link, FRAME_ERROR, why, strlen(why));
+	stop(link);
+}
+
+/* greet sends the link's version and the kernel's release. */
+static void greet(int link)
+{
+	struct {
+		uint32_t version;
+		char release[sizeof(((struct utsname *)0)->release)];
+	} hello = { .version = htole32(LINK_VERSION) };
+	struct utsname system;
+
+	uname(&system);
+	memcpy(hello.release, system.release, sizeof(hello.release));
+	link_send(link, FRAME_HELLO, &hello, sizeof(hello.version) + strlen(hello.release));
+}
+
+/* receive_job greets the host and reads what it is to run. */
+static void receive_job(int link, struct job *job)
+{
+	static char *text;
+	uint32_t type;
+	size_t len;
+
+	greet(link);
+	if (link_receive(link, &type, &text, &len) < 0 || type != FRAME_JOB)
+		give_up(link, "the host sent no job");
+	if (job_parse(job, text, len) < 0)
+		give_up(link, "the job names no program");
+}
+
+int main(int argc, char **argv)
+{
+	const char *tag = argc > 2 ? argv[2] : NULL;
+	struct job job;
+	int link, code;
+
+	if (getpid() != 1 || argc < 2) {
+		fprintf(stderr, "init: this is the first process of a Paracuda VM\n");
+		return 2;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	umask(022);
+	if (tag && system_early() < 0)
+		give_up(-1, system_problem());
+	link = link_open(argv[1]);
+	if (link < 0)
+		give_up(-1, "open the link to the host");
+	receive_job(link, &job);
+	if ((tag && system_enter_host(tag) < 0) || system_mount() < 0 || system_modules(&job) < 0)
+		give_up(link, system_problem());
+	code = program_run(&job, link);
+	if (code >= 0)
+		link_send_u32(link, FRAME_EXIT, code);
+	stop(link);
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vm
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Assets are the directories that hold the parts of a VM. The Makefile and
+// scripts/ make both.
+type Assets struct {
+	Cache string // kernels and QEMU: scripts/deps
+	Build string // init, libcuda and the guest driver: make build
+}
+
+// FindAssets finds the directories from the environment (PARACUDA_CACHE,
+// PARACUDA_BUILD), beside the running program, or above the current directory.
+func FindAssets() Assets {
+	return Assets{Cache: findCache(), Build: findBuild()}
+}
+
+func findCache() string {
+	if dir := os.Getenv("PARACUDA_CACHE"); dir != "" {
+		return dir
+	}
+	if bundle := filepath.Join(findBuild(), "cache"); exists(bundle) {
+		return bundle
+	}
+	base, err := os.UserCacheDir()
+	if err != nil {
+		base = "/var/cache"
+	}
+	return filepath.Join(base, "paracuda")
+}
+
+func findBuild() string {
+	if dir := os.Getenv("PARACUDA_BUILD"); dir != "" {
+		return dir
+	}
+	if self, err := os.Executable(); err == nil {
+		if dir := filepath.Join(filepath.Dir(self), "../build"); exists(filepath.Join(dir, "guest")) {
+			return dir
+		}
+	}
+	dir, err := os.Getwd()
+	for err == nil && dir != "/" {
+		if exists(filepath.Join(dir, "go.mod")) {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	return filepath.Join(dir, "build")
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
+// need returns the file if it exists, or else an error that names the mend.
+func need(what, file, mend string) (string, error) {
+	if !exists(file) {
+		return "", fmt.Errorf("find %s: there is no %s: %s", what, file, mend)
+	}
+	return file, nil
+}
+
+const (
+	runDeps  = "run make deps"
+	runBuild = "run make build"
+)
+
+// Init is the guests' first process.
+func (a Assets) Init() (string, error) {
+	return need("the guest's init", filepath.Join(a.Build, "guest/init"), runBuild)
+}
+
+// LibDir is the directory of the guests' libcuda.so.1.
+func (a Assets) LibDir() string {
+	return filepath.Join(a.Build, "guest/lib")
+}
+
+// UML is the kernel of User Mode Linux.
+func (a Assets) UML() (string, error) {
+	return need("User Mode Linux", filepath.Join(a.Cache, "uml-7.2/linux"), runDeps)
+}
+
+// QEMU is QEMU's program: $PARACUDA_QEMU or that of the cache.
+func (a Assets) QEMU() (string, error) {
+	if file := os.Getenv("PARACUDA_QEMU"); file != "" {
+		return need("QEMU", file, "set PARACUDA_QEMU to a QEMU of 10.2 or later, or unset it")
+	}
+	return need("QEMU", filepath.Join(a.Cache, "qemu-11/qemu-system-x86_64"), runDeps)
+}
+
+// Virtiofsd is the program that shares the host's files with QEMU's guests.
+func (a Assets) Virtiofsd() (string, error) {
+	return need("virtiofsd", filepath.Join(a.Cache, "qemu-11/virtiofsd"), runDeps)
+}
+
+// KernelDir is the directory of one of QEMU's guest kernels, "6.1" or "6.12".
+func (a Assets) KernelDir(kernel string) (string, error) {
+	return need("guest kernel "+kernel, filepath.Join(a.Cache, "linux-"+kernel), runDeps)
+}
+
+// Release is the full version of the kernel that guests of that kind run.
+func (a Assets) Release(kind Kind, kernel string) (string, error) {
+	file := filepath.Join(a.Cache, "uml-7.2/release")
+	if kind == QEMU {
+		file = filepath.Join(a.Cache, "linux-"+kernel, "release")
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("find the guest kernel: %w: %s", err, runDeps)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// Driver is the guest driver built for that kernel.
+func (a Assets) Driver(kind Kind, kernel string) (Module, error) {
+	release, err := a.Release(kind, kernel)
+	if err != nil {
+		return Module{}, err
+	}
+	file, err := need("the guest driver",
+		filepath.Join(a.Build, "modules", release, "paracuda.ko"), runBuild)
+	return Module{File: file}, err
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vm
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+)
+
+// Kind names a front end.
+type Kind string
+
+// The front ends.
+const (
+	QEMU Kind = "qemu"
+	UML  Kind = "uml"
+)
+
+// Virtio ids under which the device is attached when Config names none. Stock
+// QEMU has no name for the first, which is Paracuda's own, and aborts on it.
+const (
+	VirtioID     = 63
+	VirtioIDQEMU = 37
+)
+
+// Module is a kernel module to load in the VM, with its parameters.
+type Module struct {
+	File       string
+	Parameters string
+}
+
+// Config says what to run, and in what machine. The zero value of every field
+// but Kind and Program has a sensible meaning.
+type Config struct {
+	Kind   Kind
+	Kernel string // guest kernel of QEMU: "6.1", the default, or "6.12"
+	Memory int64  // bytes of RAM; 1 GiB
+	CPUs   int    // as many as the host has, 8 at the most
+
+	Program string   // looked up in PATH, as in a shell
+	Args    []string // without the program's name
+	Env     []string // NAME=VALUE; os.Environ()
+	Dir     string   // current directory, which the VM must be able to see; the caller's
+
+	// The program's streams. A nil Stdin is empty, and the others are dropped.
+	// A Stdin that never ends is read until its next data even after Run.
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+
+	DeviceSocket string // the vhost-user device's socket; no device without
+	VirtioID     int    // VirtioID or VirtioIDQEMU
+	Queues       int    // virtqueues that QEMU asks of the device; 8
+	ConfigSize   int    // bytes of its config space for QEMU; 256
+
+	Modules    []Module // loaded in this order before the program starts
+	WaitDevice string   // file in /dev that must appear once they are loaded
+	LibDir     string   // put first in LD_LIBRARY_PATH
+
+	QMPSocket string    // where QEMU takes QMP connections, if anywhere
+	Accel     string    // QEMU's accelerator, "kvm" or "tcg"; found by trial
+	Console   io.Writer // gets the guest kernel's messages as well
+	Verbose   bool      // the kernel tells all it does
+
+	Assets Assets // where the VM's parts lie; found by FindAssets
+}
+
+// complete fills in what the caller left open.
+func (c Config) complete() (Config, error) {
+	if c.Program == "" {
+		return c, errors.New("run a VM: no program is named")
+	}
+	if c.Kind != QEMU && c.Kind != UML {
+		return c, fmt.Errorf("run a VM: no front end %q: use qemu or uml", c.Kind)
+	}
+	setDefault(&c.Kernel, "6.1")
+	setDefault(&c.Memory, 1<<30)
+	setDefault(&c.CPUs, min(runtime.NumCPU(), 8))
+	setDefault(&c.Queues, 8)
+	setDefault(&c.ConfigSize, 256)
+	if c.Kind == QEMU {
+		setDefault(&c.VirtioID, VirtioIDQEMU)
+	}
+	setDefault(&c.VirtioID, VirtioID)
+	if c.Env == nil {
+		c.Env = os.Environ()
+	}
+	c.Env = guestEnv(c.Env, c.LibDir)
+	if c.Dir == "" {
+		dir, err := os.Getwd()
+		if err != nil {
+			return c, fmt.Errorf("run a VM: %w", err)
+		}
+		c.Dir = dir
+	}
+	if c.Assets == (Assets{}) {
+		c.Assets = FindAssets()
+	}
+	return c, nil
+}
+
+func setDefault[T comparable](p *T, value T) {
+	var zero T
+	if *p == zero {
+		*p = value
+	}
+}
+
+// hostOnly are variables that name things of the host's which the VM lacks.
+var hostOnly = []string{"DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "SSH_AUTH_SOCK", "TMPDIR",
+	"WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR"}
+
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// guestEnv is the environment env as it is of use in the VM.
+func guestEnv(env []string, libDir string) []string {
+	values := map[string]string{"PATH": defaultPath, "HOME": "/root", "TERM": "dumb"}
+	order := []string{"PATH", "HOME", "TERM"}
+	for _, e := range env {
+		name, value, ok := strings.Cut(e, "=")
+		if !ok || name == "" {
+			continue
+		}
+		if _, seen := values[name]; !seen {
+			order = append(order, name)
+		}
+		values[name] = value
+	}
+	for _, name := range hostOnly {
+		delete(values, name)
+	}
+	if libDir != "" {
+		prepend(values, &order, "LD_LIBRARY_PATH", libDir)
+	}
+	return join(values, order)
+}
+
+func prepend(values map[string]string, order *[]string, name, first string) {
+	rest, seen := values[name]
+	if !seen {
+		*order = append(*order, name)
+	}
+	values[name] = strings.TrimSuffix(first+":"+rest, ":")
+}
+
+func join(values map[string]string, order []string) []string {
+	var env []string
+	for _, name := range order {
+		if value, ok := values[name]; ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package vm runs one program in a throw-away virtual machine that sees the
+// host's files.
+//
+// Two front ends do the work: QEMU with a stock Linux kernel, and User Mode
+// Linux, a Linux kernel that is itself a program. Both start the same init
+// (guestdriver/init), which makes the host's files its root, read-only, with a
+// writable layer over /tmp, loads the kernel modules it is given, and runs the
+// program in the caller's directory. All that passes between host and program
+// (what to run, the three standard streams, the exit code) goes as frames over
+// one byte stream, the link: a virtio port in QEMU, a serial line in User Mode
+// Linux.
+//
+// A VM dies with the process that started it, and leaves nothing behind.
+package vm

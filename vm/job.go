@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vm
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// job is what the VM is to do, in the form that guestdriver/init/job.h describes.
+func job(c Config) ([]byte, error) {
+	var b jobText
+	for _, m := range c.Modules {
+		b.add("module", m.File)
+		if m.Parameters != "" {
+			b.add("parameters", m.Parameters)
+		}
+	}
+	if c.WaitDevice != "" {
+		b.add("wait", c.WaitDevice)
+	}
+	b.add("dir", c.Dir)
+	for _, e := range c.Env {
+		b.add("env", e)
+	}
+	b.add("arg", c.Program)
+	for _, a := range c.Args {
+		b.add("arg", a)
+	}
+	if c.Stdin == nil {
+		b.add("stdin", "null")
+	}
+	return b.text.Bytes(), b.err
+}
+
+type jobText struct {
+	text bytes.Buffer
+	err  error
+}
+
+func (b *jobText) add(key, value string) {
+	if strings.ContainsRune(value, 0) {
+		b.err = fmt.Errorf("describe the program: a zero byte in %s %q", key, value)
+	}
+	b.text.WriteString(key + "=" + value + "\x00")
+}

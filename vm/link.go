@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vm
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// frameType says what a frame on the link carries; guestdriver/init/link.h is
+// the guest's end.
+type frameType uint32
+
+const (
+	frameJob    frameType = 1  // host: what to run
+	frameStdin  frameType = 2  // host: standard input; empty at its end
+	frameClose  frameType = 3  // host: nobody reads this output any more
+	frameHello  frameType = 16 // guest: init is there; its version
+	frameStdout frameType = 17 // guest: standard output
+	frameStderr frameType = 18 // guest: standard error
+	frameExit   frameType = 19 // guest: the program's exit code
+	frameError  frameType = 20 // guest: why the program could not be run
+)
+
+const (
+	linkVersion = 1
+	dataMax     = 32768
+	headerSize  = 8
+)
+
+// link is the host's end of the stream between host and init. Frames may be
+// sent by several goroutines at once.
+type link struct {
+	stream io.ReadWriter
+	mu     sync.Mutex // one writer at a time
+}
+
+func (l *link) send(t frameType, data []byte) error {
+	frame := make([]byte, headerSize, headerSize+len(data))
+	binary.LittleEndian.PutUint32(frame, uint32(t))
+	binary.LittleEndian.PutUint32(frame[4:], uint32(len(data)))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, err := l.stream.Write(append(frame, data...)); err != nil {
+		return fmt.Errorf("write to the VM: %w", err)
+	}
+	return nil
+}
+
+func (l *link) receive() (frameType, []byte, error) {
+	var header [headerSize]byte
+	if _, err := io.ReadFull(l.stream, header[:]); err != nil {
+		return 0, nil, fmt.Errorf("read from the VM: %w", err)
+	}
+	t := frameType(binary.LittleEndian.Uint32(header[:]))
+	n := binary.LittleEndian.Uint32(header[4:])
+	if n > dataMax {
+		return 0, nil, fmt.Errorf("read from the VM: a frame of %d bytes", n)
+	}
+	data := make([]byte, n)
+	if _, err := io.ReadFull(l.stream, data); err != nil {
+		return 0, nil, fmt.Errorf("read from the VM: %w", err)
+	}
+	return t, data, nil
+}
+
+func u32(data []byte) (uint32, bool) {
+	if len(data) < 4 {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint32(data), true
+}

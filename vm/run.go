@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+	"time"
+)
+
+// powerOffTime is how long a VM may take to power off once its program ended.
+const powerOffTime = 10 * time.Second
+
+// Result tells how a program ended, and in what it ran.
+type Result struct {
+	ExitCode    int    // 128 and its number if a signal ended the program
+	FrontEnd    string // "QEMU 11.1.3 (TCG)" or "User Mode Linux"
+	GuestKernel string // its release
+}
+
+// Run boots a VM, runs the program in it, and returns once the VM is gone. The
+// error tells why the program could not be run to its end; a program that ends
+// with an exit code other than 0 is none.
+func Run(ctx context.Context, c Config) (Result, error) {
+	c, err := c.complete()
+	if err != nil {
+		return Result{}, err
+	}
+	dir, err := os.MkdirTemp("", "paracuda-vm-")
+	if err != nil {
+		return Result{}, fmt.Errorf("prepare the VM: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	host, guest, err := linkPair()
+	if err != nil {
+		return Result{}, err
+	}
+	defer host.Close()
+	m, err := start(ctx, c, dir, guest)
+	guest.Close()
+	if err != nil {
+		return Result{}, err
+	}
+	defer m.release()
+	return m.serve(ctx, c, host)
+}
+
+// machine is a running VM.
+type machine struct {
+	*process
+	frontEnd string
+	helper   *process // serves the host's files to it, or nil
+}
+
+func start(ctx context.Context, c Config, dir string, guest *os.File) (*machine, error) {
+	if c.Kind == QEMU {
+		return startQEMU(ctx, c, dir, guest)
+	}
+	p, err := startUML(c, dir, guest)
+	if err != nil {
+		return nil, err
+	}
+	return &machine{process: p, frontEnd: "User Mode Linux"}, nil
+}
+
+// release ends what serves the VM, after the VM itself.
+func (m *machine) release() {
+	if m.helper != nil {
+		m.helper.end(0)
+	}
+}
+
+// serve relays the program's streams until the VM is gone.
+func (m *machine) serve(ctx context.Context, c Config, host net.Conn) (Result, error) {
+	s, err := newSession(host, c)
+	if err != nil {
+		m.end(0)
+		return Result{}, err
+	}
+	stop := context.AfterFunc(ctx, func() { m.cmd.Process.Kill() })
+	defer stop()
+	code, err := s.run()
+	if err != nil {
+		host.Close()
+	}
+	m.end(powerOffTime)
+	if ctx.Err() != nil {
+		return Result{}, fmt.Errorf("run a program in a VM: %w", ctx.Err())
+	}
+	if errors.Is(err, errNoExit) {
+		return Result{}, fmt.Errorf("%w; its last words:%s", err, m.log.last())
+	}
+	return Result{ExitCode: code, FrontEnd: m.frontEnd, GuestKernel: s.release}, err
+}
+
+// linkPair makes the two ends of a link.
+func linkPair() (net.Conn, *os.File, error) {
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make the link to the VM: %w", err)
+	}
+	guest := os.NewFile(uintptr(fds[1]), "guest end of link")
+	file := os.NewFile(uintptr(fds[0]), "host end of link")
+	defer file.Close()
+	host, err := net.FileConn(file)
+	if err != nil {
+		guest.Close()
+		return nil, nil, fmt.Errorf("make the link to the VM: %w", err)
+	}
+	return host, guest, nil
+}

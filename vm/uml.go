@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vm
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// umlLink is the serial line that User Mode Linux makes of descriptor 3.
+const umlLink = "/dev/ttyS0"
+
+// startUML starts User Mode Linux with its end of the link. Short links in dir
+// stand for paths that its command line could not hold.
+func startUML(c Config, dir string, linkEnd *os.File) (*process, error) {
+	kernel, err := c.Assets.UML()
+	if err != nil {
+		return nil, err
+	}
+	initFile, err := c.Assets.Init()
+	if err != nil {
+		return nil, err
+	}
+	if err := shorten(dir, "init", initFile); err != nil {
+		return nil, err
+	}
+	if c.DeviceSocket != "" {
+		if err := shorten(dir, "device", c.DeviceSocket); err != nil {
+			return nil, err
+		}
+	}
+	cmd := exec.Command(kernel, umlArgs(c, dir)...)
+	cmd.ExtraFiles = []*os.File{linkEnd}
+	cmd.Env = append(os.Environ(), "HOME="+dir)
+	return startProcess(cmd, c.Console)
+}
+
+// shorten makes a link in dir that leads to file.
+func shorten(dir, name, file string) error {
+	abs, err := filepath.Abs(file)
+	if err == nil {
+		err = os.Symlink(abs, filepath.Join(dir, name))
+	}
+	if err != nil {
+		return fmt.Errorf("prepare the VM: %w", err)
+	}
+	return nil
+}
+
+// umlArgs is the kernel's command line.
+func umlArgs(c Config, dir string) []string {
+	args := []string{
+		fmt.Sprintf("mem=%dM", c.Memory>>20),
+		fmt.Sprintf("ncpus=%d", c.CPUs),
+		"seccomp=on",
+		"root=none", "rootfstype=hostfs", "rootflags=/", "ro",
+		"uml_dir=" + dir, "umid=vm",
+		"con=null", "con0=null,fd:1", "console=tty0",
+		"ssl=null", "ssl0=fd:3",
+		"panic=-1",
+		"init=" + filepath.Join(dir, "init"),
+	}
+	if !c.Verbose {
+		args = append(args, "quiet")
+	}
+	if c.DeviceSocket != "" {
+		args = append(args, fmt.Sprintf("virtio_uml.device=%s:%d",
+			filepath.Join(dir, "device"), c.VirtioID))
+	}
+	return append(args, "--", umlLink)
+}
