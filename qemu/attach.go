@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package qemu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// unplugTime is how long a guest has to let go of the device, and unplugAgain
+// after how long it is asked again: a guest that boots ignores the request.
+const (
+	unplugTime  = 30 * time.Second
+	unplugAgain = 6 * time.Second
+)
+
+// ErrNotShared says that a back end could not see the guest's RAM.
+var ErrNotShared = errors.New("the guest's memory is not shared: start QEMU with " +
+	"-object memory-backend-memfd,id=mem,size=SIZE,share=on -machine memory-backend=mem")
+
+// Attach plugs the device into the VM whose QMP socket that is. A device of the
+// same id is taken out first, which is the way back after its back end has died.
+func Attach(ctx context.Context, qmpSocket string, d Device) error {
+	m, err := connect(ctx, qmpSocket)
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	d = d.complete()
+	if err := m.fit(); err != nil {
+		return fmt.Errorf("attach %s: %w", d.ID, err)
+	}
+	if err := m.remove(d); err != nil {
+		return err
+	}
+	if err := m.add(d); err != nil {
+		return fmt.Errorf("attach %s: %w", d.ID, err)
+	}
+	return nil
+}
+
+// Detach takes the device of that id, "" being the default, out of the VM and
+// returns once the guest has let go of it.
+func Detach(ctx context.Context, qmpSocket, id string) error {
+	m, err := connect(ctx, qmpSocket)
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	d := Device{ID: id}.complete()
+	there, err := m.hasDevice(d.ID)
+	if err != nil {
+		return fmt.Errorf("detach %s: %w", d.ID, err)
+	}
+	if !there {
+		return fmt.Errorf("detach %s: QEMU has no device of that id", d.ID)
+	}
+	return m.remove(d)
+}
+
+// fit tells what keeps this QEMU from having the device.
+func (m *monitor) fit() error {
+	if err := m.version.check(); err != nil {
+		return err
+	}
+	shared, err := m.sharesMemory()
+	if err == nil && !shared {
+		err = ErrNotShared
+	}
+	return err
+}
+
+func (m *monitor) add(d Device) error {
+	socket := arguments{
+		"addr":   arguments{"type": "unix", "data": arguments{"path": d.Socket}},
+		"server": false,
+	}
+	backend := arguments{"type": "socket", "data": socket}
+	err := m.run("chardev-add", arguments{"id": d.chardev(), "backend": backend}, nil)
+	if err != nil {
+		return fmt.Errorf("%w: is paracuda device running there?", err)
+	}
+	err = m.run("device_add", arguments{
+		"driver": Driver, "id": d.ID, "bus": d.Bus, "chardev": d.chardev(),
+		"virtio-id": d.VirtioID, "num_vqs": d.Queues,
+		"vq_size": d.QueueSize, "config_size": d.ConfigSize,
+	}, nil)
+	if err != nil {
+		m.run("chardev-remove", arguments{"id": d.chardev()}, nil)
+		return fmt.Errorf("%w: the VM needs a free -device pcie-root-port,id=%s", err, d.Bus)
+	}
+	return nil
+}
+
+// remove takes out the device and its chardev, as far as they are there.
+func (m *monitor) remove(d Device) error {
+	there, err := m.hasDevice(d.ID)
+	if err == nil && there {
+		err = m.unplug(d.ID)
+	}
+	if err != nil {
+		return fmt.Errorf("detach %s: %w", d.ID, err)
+	}
+	there, err = m.hasChardev(d.chardev())
+	if err == nil && there {
+		err = m.run("chardev-remove", arguments{"id": d.chardev()}, nil)
+	}
+	if err != nil {
+		return fmt.Errorf("detach %s: %w", d.ID, err)
+	}
+	return nil
+}
+
+// unplug asks the guest to let go of the device until it does.
+func (m *monitor) unplug(id string) error {
+	again := time.NewTicker(unplugAgain)
+	defer again.Stop()
+	late := time.After(unplugTime)
+	if err := m.run("device_del", arguments{"id": id}, nil); err != nil {
+		return err
+	}
+	for {
+		select {
+		case deleted, open := <-m.deleted:
+			if !open {
+				return m.cause(errors.New("QEMU closed the connection"))
+			}
+			if deleted == id {
+				return nil
+			}
+		case <-again.C:
+			// An error says that the guest is still at it.
+			m.run("device_del", arguments{"id": id}, nil)
+		case <-late:
+			return fmt.Errorf("the guest kept the device for %v: unload its driver, then try again",
+				unplugTime)
+		}
+	}
+}

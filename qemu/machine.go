@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package qemu
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Port is the id of the PCIe port that Machine keeps for the device, on which
+// it can be hot-plugged.
+const Port = "paracuda-port"
+
+const memoryID = "memory"
+
+// Machine describes a VM that boots a Linux kernel directly.
+type Machine struct {
+	Accel   string // "kvm" or "tcg"
+	Memory  int64  // bytes, shared with back ends
+	CPUs    int
+	Kernel  string
+	Initrd  string
+	Append  string // kernel command line
+	QMP     string // socket to listen on for QMP, if any
+	Serial  string // what the first serial line is: a chardev's options, its id being "serial"
+	Link    Stream // a virtio port, /dev/vport0p1 in the guest
+	Files   Files  // a directory shared by virtiofs
+	Devices []Device
+}
+
+// Stream is a virtio port whose host end is an open socket.
+type Stream struct {
+	FD   int // 0 if there is no port
+	Name string
+}
+
+// Files is a virtiofs file system served on a vhost-user socket.
+type Files struct {
+	Socket string // none if empty
+	Tag    string
+}
+
+// Args is the command line, without the program's name.
+func (m *Machine) Args() []string {
+	args := []string{
+		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+		"-machine", "q35,sata=off,smbus=off,usb=off,memory-backend=" + memoryID,
+		"-accel", m.Accel, "-cpu", cpu(m.Accel), "-smp", fmt.Sprint(m.CPUs),
+		"-m", fmt.Sprintf("%dM", m.Memory>>20),
+		"-object", fmt.Sprintf("memory-backend-memfd,id=%s,size=%dM,share=on",
+			memoryID, m.Memory>>20),
+		"-kernel", m.Kernel, "-initrd", m.Initrd, "-append", m.Append,
+		"-device", "pcie-root-port,chassis=1,slot=1,id=" + Port,
+	}
+	args = append(args, m.Link.args()...)
+	args = append(args, m.Files.args()...)
+	if m.Serial != "" {
+		args = append(args, "-chardev", m.Serial, "-serial", "chardev:serial")
+	}
+	if m.QMP != "" {
+		args = append(args, "-qmp", "unix:"+escape(m.QMP)+",server=on,wait=off")
+	}
+	for _, d := range m.Devices {
+		args = append(args, d.Args()...)
+	}
+	return args
+}
+
+func cpu(accel string) string {
+	if accel == "kvm" {
+		return "host"
+	}
+	return "max"
+}
+
+func (s Stream) args() []string {
+	if s.FD == 0 {
+		return nil
+	}
+	return []string{
+		"-chardev", fmt.Sprintf("socket,id=link,fd=%d", s.FD),
+		"-device", "virtio-serial-pci",
+		"-device", "virtserialport,chardev=link,name=" + escape(s.Name),
+	}
+}
+
+func (f Files) args() []string {
+	if f.Socket == "" {
+		return nil
+	}
+	return []string{
+		"-chardev", "socket,id=files,path=" + escape(f.Socket),
+		"-device", "vhost-user-fs-pci,queue-size=1024,chardev=files,tag=" + escape(f.Tag),
+	}
+}
+
+// escape writes a value so that a comma in it does not end the option.
+func escape(value string) string {
+	return strings.ReplaceAll(value, ",", ",,")
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package qemu
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+)
+
+// Version is a release of QEMU.
+type Version struct{ Major, Minor, Micro int }
+
+// Oldest is the first release that lets users make the generic device.
+var Oldest = Version{Major: 10, Minor: 2}
+
+func (v Version) String() string {
+	return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Micro)
+}
+
+// Before tells whether v came out before w.
+func (v Version) Before(w Version) bool {
+	if v.Major != w.Major {
+		return v.Major < w.Major
+	}
+	if v.Minor != w.Minor {
+		return v.Minor < w.Minor
+	}
+	return v.Micro < w.Micro
+}
+
+// check tells what to do about a QEMU that is too old.
+func (v Version) check() error {
+	if !v.Before(Oldest) {
+		return nil
+	}
+	return fmt.Errorf("QEMU %v is too old: install %d.%d or later, or run make deps and use the one it fetches",
+		v, Oldest.Major, Oldest.Minor)
+}
+
+// CheckVersion asks the program for its version, and errs if it is too old.
+func CheckVersion(ctx context.Context, program string) (Version, error) {
+	text, err := exec.CommandContext(ctx, program, "--version").Output()
+	if err != nil {
+		return Version{}, fmt.Errorf("ask %s for its version: %w", program, err)
+	}
+	v, err := parseVersion(string(text))
+	if err != nil {
+		return Version{}, fmt.Errorf("ask %s for its version: %w", program, err)
+	}
+	return v, v.check()
+}
+
+func parseVersion(text string) (Version, error) {
+	var v Version
+	_, err := fmt.Sscanf(text, "QEMU emulator version %d.%d.%d", &v.Major, &v.Minor, &v.Micro)
+	if err != nil {
+		return v, fmt.Errorf("it says %.60q", text)
+	}
+	return v, nil
+}
