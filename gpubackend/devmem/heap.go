@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package devmem
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors of a Heap.
+var (
+	// ErrOutOfMemory means that the limit, the addresses or the backing's memory are used up.
+	ErrOutOfMemory = errors.New("out of device memory")
+	// ErrNotAllocated means that no allocation begins at the address.
+	ErrNotAllocated = errors.New("no allocation at this address")
+	// ErrInvalid means that an argument is zero or not aligned.
+	ErrInvalid = errors.New("invalid size or address")
+)
+
+const (
+	// Base and Window are the usual window of addresses: no address space layout of Linux or of the CUDA
+	// driver uses it.
+	Base   = 0x500000000000
+	Window = 1 << 40
+	// Granularity is what pieces are multiples of, that of cuMemCreate.
+	Granularity = 2 << 20
+	// Alignment is that of every allocation.
+	Alignment = 512
+	// SharedPiece is the size of a piece that is cut up, LargestShared that of the largest allocation cut from one.
+	SharedPiece   = 32 << 20
+	LargestShared = 8 << 20
+)
+
+// Backing puts memory under addresses.
+type Backing interface {
+	// Map makes memory of the given size appear at addr. Both are multiples of Granularity.
+	Map(addr, bytes uint64) error
+	// Unmap undoes a Map of the same address and size.
+	Unmap(addr, bytes uint64)
+}
+
+// allocation is what Alloc returned; size is what the caller asked for.
+type allocation struct {
+	size  uint64
+	owner uint64 // address of its piece
+}
+
+// piece is a mapped part of the window.
+type piece struct {
+	size   uint64
+	shared bool
+}
+
+// Heap hands out the memory of a window of addresses.
+type Heap struct {
+	backing   Backing
+	limit     uint64
+	mapped    uint64
+	addresses ranges // of the window that belong to no piece
+	space     ranges // in shared pieces
+	pieces    tree[piece]
+	live      tree[allocation]
+	spare     uint64 // address of the shared piece kept although it is empty, 0 for none
+	spareSize uint64
+}
+
+// New returns a heap over [base, base+window) that maps at most limit bytes.
+func New(base, window, limit uint64, backing Backing) (*Heap, error) {
+	if base == 0 || base%Granularity != 0 || window == 0 || window%Granularity != 0 || base+window < base {
+		return nil, fmt.Errorf("device memory at %#x, %#x bytes: %w", base, window, ErrInvalid)
+	}
+	h := &Heap{backing: backing, limit: limit}
+	h.addresses.insert(base, window)
+	return h, nil
+}
+
+// Alloc returns the address of new memory, whose content is undefined. Sizes of 0 are ErrInvalid.
+func (h *Heap) Alloc(bytes uint64) (uint64, error) {
+	if bytes == 0 {
+		return 0, ErrInvalid
+	}
+	if bytes > LargestShared {
+		return h.AllocPiece(bytes)
+	}
+	rounded := roundUp(bytes, Alignment)
+	addr, ok := h.space.take(rounded)
+	if !ok {
+		if err := h.addShared(rounded); err != nil {
+			return 0, err
+		}
+		addr, _ = h.space.take(rounded)
+	}
+	owner := h.pieces.floor(key{hi: addr}).key.hi
+	if owner == h.spare {
+		h.spare, h.spareSize = 0, 0
+	}
+	h.live.insert(key{hi: addr}, allocation{bytes, owner})
+	return addr, nil
+}
+
+// AllocPiece is Alloc with a piece that nothing else shares: for memory that the backing gives to another process.
+func (h *Heap) AllocPiece(bytes uint64) (uint64, error) {
+	if bytes == 0 {
+		return 0, ErrInvalid
+	}
+	size := roundUp(bytes, Granularity)
+	if size < bytes {
+		return 0, ErrOutOfMemory
+	}
+	addr, err := h.addPiece(size, false)
+	if err != nil {
+		return 0, err
+	}
+	h.live.insert(key{hi: addr}, allocation{bytes, addr})
+	return addr, nil
+}
+
+// addShared maps a shared piece with room for bytes: a full one, or what the limit and the backing still allow.
+func (h *Heap) addShared(bytes uint64) error {
+	size := uint64(SharedPiece)
+	least := roundUp(bytes, Granularity)
+	for {
+		addr, err := h.addPiece(size, true)
+		if err == nil {
+			h.space.insert(addr, size)
+			return nil
+		}
+		if size == least {
+			return err
+		}
+		size = max(least, roundUp(size/2, Granularity))
+	}
+}
+
+// addPiece maps a piece, giving up the spare one if need be.
+func (h *Heap) addPiece(size uint64, shared bool) (uint64, error) {
+	if size > h.limit || h.mapped > h.limit-size {
+		h.Trim()
+		if size > h.limit || h.mapped > h.limit-size {
+			return 0, ErrOutOfMemory
+		}
+	}
+	addr, ok := h.addresses.take(size)
+	if !ok {
+		return 0, ErrOutOfMemory
+	}
+	err := h.backing.Map(addr, size)
+	if err != nil && h.Trim() {
+		err = h.backing.Map(addr, size)
+	}
+	if err != nil {
+		h.addresses.give(addr, size, 0, ^uint64(0))
+		return 0, fmt.Errorf("map %d bytes: %w: %w", size, ErrOutOfMemory, err)
+	}
+	h.mapped += size
+	h.pieces.insert(key{hi: addr}, piece{size, shared})
+	return addr, nil
+}
+
+// Free gives back what Alloc or AllocPiece returned.
+func (h *Heap) Free(addr uint64) error {
+	n := h.live.floor(key{hi: addr})
+	if n == nil || n.key.hi != addr {
+		return ErrNotAllocated
+	}
+	a := n.value
+	h.live.remove(key{hi: addr})
+	p := h.pieces.floor(key{hi: a.owner}).value
+	if !p.shared {
+		h.dropPiece(a.owner, p.size)
+		return nil
+	}
+	low, size := h.space.give(addr, roundUp(a.size, Alignment), a.owner, a.owner+p.size)
+	if low == a.owner && size == p.size {
+		h.retire(a.owner, p.size)
+	}
+	return nil
+}
+
+// retire keeps an empty shared piece, the larger of two, and gives the other one up.
+func (h *Heap) retire(addr, size uint64) {
+	if h.spare != 0 && size < h.spareSize {
+		h.space.remove(addr, size)
+		h.dropPiece(addr, size)
+		return
+	}
+	h.Trim()
+	h.spare, h.spareSize = addr, size
+}
+
+// Trim gives up the empty piece that is kept; it reports whether there was one.
+func (h *Heap) Trim() bool {
+	if h.spare == 0 {
+		return false
+	}
+	h.space.remove(h.spare, h.spareSize)
+	h.dropPiece(h.spare, h.spareSize)
+	h.spare, h.spareSize = 0, 0
+	return true
+}
+
+func (h *Heap) dropPiece(addr, size uint64) {
+	h.backing.Unmap(addr, size)
+	h.pieces.remove(key{hi: addr})
+	h.addresses.give(addr, size, 0, ^uint64(0))
+	h.mapped -= size
+}
+
+// Find returns the allocation that holds addr.
+func (h *Heap) Find(addr uint64) (base, size uint64, ok bool) {
+	n := h.live.floor(key{hi: addr})
+	if n == nil || addr-n.key.hi >= n.value.size {
+		return 0, 0, false
+	}
+	return n.key.hi, n.value.size, true
+}
+
+// Used is the memory in use: the pieces that hold allocations.
+func (h *Heap) Used() uint64 { return h.mapped - h.spareSize }
+
+// Limit is the bound on what is mapped.
+func (h *Heap) Limit() uint64 { return h.limit }
+
+// SetLimit changes the limit. What is mapped already stays, even above it.
+func (h *Heap) SetLimit(limit uint64) {
+	h.limit = limit
+	if h.mapped > limit {
+		h.Trim()
+	}
+}
+
+// Len is the number of allocations.
+func (h *Heap) Len() int { return h.live.size }
+
+// Close unmaps everything. The heap must not be used after it.
+func (h *Heap) Close() {
+	h.pieces.root.each(func(n *node[piece]) { h.backing.Unmap(n.key.hi, n.value.size) })
+	*h = Heap{backing: h.backing}
+}
+
+func roundUp(n, to uint64) uint64 { return (n + to - 1) / to * to }

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package devmem
+
+import (
+	"errors"
+	"testing"
+)
+
+// fakeBacking keeps what is mapped and fails the test on calls that don't fit.
+type fakeBacking struct {
+	t      testing.TB
+	pieces map[uint64]uint64
+	maps   int
+	refuse uint64 // sizes from here on are refused, 0 for none
+}
+
+func (b *fakeBacking) Map(addr, bytes uint64) error {
+	if bytes == 0 || addr%Granularity != 0 || bytes%Granularity != 0 {
+		b.t.Fatalf("Map(%#x, %#x): not aligned", addr, bytes)
+	}
+	if b.refuse != 0 && bytes >= b.refuse {
+		return errors.New("refused")
+	}
+	for a, n := range b.pieces {
+		if addr < a+n && a < addr+bytes {
+			b.t.Fatalf("Map(%#x, %#x) overlaps %#x, %#x", addr, bytes, a, n)
+		}
+	}
+	b.pieces[addr] = bytes
+	b.maps++
+	return nil
+}
+
+func (b *fakeBacking) Unmap(addr, bytes uint64) {
+	if b.pieces[addr] != bytes {
+		b.t.Fatalf("Unmap(%#x, %#x), mapped are %#x", addr, bytes, b.pieces[addr])
+	}
+	delete(b.pieces, addr)
+}
+
+func (b *fakeBacking) mapped() (sum uint64) {
+	for _, n := range b.pieces {
+		sum += n
+	}
+	return sum
+}
+
+func newTestHeap(t testing.TB, window, limit uint64) (*Heap, *fakeBacking) {
+	t.Helper()
+	b := &fakeBacking{t: t, pieces: make(map[uint64]uint64)}
+	h, err := New(Base, window, limit, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h, b
+}
+
+func mustAlloc(t testing.TB, h *Heap, bytes uint64) uint64 {
+	t.Helper()
+	addr, err := h.Alloc(bytes)
+	if err != nil {
+		t.Fatalf("Alloc(%d): %v", bytes, err)
+	}
+	return addr
+}
+
+func TestNewRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		base, window uint64
+	}{
+		{"base 0", 0, Window},
+		{"base not aligned", Base + 512, Window},
+		{"no window", Base, 0},
+		{"window not aligned", Base, 4096},
+		{"window wraps", 1<<64 - Granularity, 2 * Granularity},
+	} {
+		if _, err := New(c.base, c.window, Window, nil); !errors.Is(err, ErrInvalid) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+func TestSmallAllocationsShareAPiece(t *testing.T) {
+	h, b := newTestHeap(t, Window, Window)
+	for i := range uint64(1000) {
+		if got, want := mustAlloc(t, h, 1), Base+i*Alignment; got != want {
+			t.Fatalf("allocation %d at %#x, want %#x", i, got, want)
+		}
+	}
+	if b.maps != 1 || h.Used() != SharedPiece || h.Len() != 1000 {
+		t.Errorf("%d pieces, %d bytes used, %d allocations", b.maps, h.Used(), h.Len())
+	}
+}
+
+func TestLargeAllocationsHaveTheirOwnPiece(t *testing.T) {
+	h, b := newTestHeap(t, Window, Window)
+	addr := mustAlloc(t, h, LargestShared+1)
+	if got := b.pieces[addr]; got != LargestShared+Granularity {
+		t.Errorf("piece of %d bytes", got)
+	}
+	if err := h.Free(addr); err != nil || len(b.pieces) != 0 || h.Used() != 0 {
+		t.Errorf("after Free: %v, %d pieces, %d bytes used", err, len(b.pieces), h.Used())
+	}
+	if again := mustAlloc(t, h, LargestShared+1); again != addr {
+		t.Errorf("second allocation at %#x, first at %#x", again, addr)
+	}
+}
+
+func TestAllocPieceSharesNothing(t *testing.T) {
+	h, b := newTestHeap(t, Window, Window)
+	addr, err := h.AllocPiece(1)
+	if err != nil || b.pieces[addr] != Granularity {
+		t.Fatalf("piece of %d bytes, %v", b.pieces[addr], err)
+	}
+	if other := mustAlloc(t, h, 1); other < addr+Granularity && other >= addr {
+		t.Errorf("allocation at %#x inside the piece at %#x", other, addr)
+	}
+}
+
+func TestEmptyPieceIsKeptOnce(t *testing.T) {
+	h, b := newTestHeap(t, Window, Window)
+	for range 100 {
+		if err := h.Free(mustAlloc(t, h, 4096)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b.maps != 1 || h.Used() != 0 {
+		t.Errorf("%d mappings for allocate and free, %d bytes used", b.maps, h.Used())
+	}
+	if !h.Trim() || h.Trim() || len(b.pieces) != 0 {
+		t.Errorf("after Trim: %d pieces", len(b.pieces))
+	}
+}
+
+func TestLimit(t *testing.T) {
+	h, b := newTestHeap(t, Window, 48<<20)
+	keep := mustAlloc(t, h, 1)
+	if _, err := h.Alloc(16<<20 + 1); !errors.Is(err, ErrOutOfMemory) {
+		t.Errorf("above the limit: %v", err)
+	}
+	big := mustAlloc(t, h, 16<<20)
+	if h.Used() != h.Limit() {
+		t.Errorf("%d bytes used of %d", h.Used(), h.Limit())
+	}
+	for _, size := range []uint64{1 << 62, 1<<64 - 1, 1 << 63} {
+		if _, err := h.Alloc(size); !errors.Is(err, ErrOutOfMemory) {
+			t.Errorf("Alloc(%#x): %v", size, err)
+		}
+	}
+	if err := h.Free(keep); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Free(big); err != nil {
+		t.Fatal(err)
+	}
+	// The spare piece makes room for one that needs the whole limit.
+	mustAlloc(t, h, 48<<20)
+	if b.mapped() != 48<<20 {
+		t.Errorf("%d bytes mapped", b.mapped())
+	}
+}
+
+func TestSharedPiecesShrinkNearTheLimit(t *testing.T) {
+	h, _ := newTestHeap(t, Window, 36<<20)
+	var sum uint64
+	for {
+		if _, err := h.Alloc(1 << 20); err != nil {
+			break
+		}
+		sum += 1 << 20
+	}
+	if sum != 36<<20 {
+		t.Errorf("%d bytes allocated of %d", sum, 36<<20)
+	}
+}
+
+func TestBackingFails(t *testing.T) {
+	h, b := newTestHeap(t, Window, Window)
+	b.refuse = 8 << 20
+	if _, err := h.Alloc(9 << 20); !errors.Is(err, ErrOutOfMemory) {
+		t.Errorf("large: %v", err)
+	}
+	if addr := mustAlloc(t, h, 1); b.pieces[addr] != 4<<20 {
+		t.Errorf("shared piece of %d bytes", b.pieces[addr])
+	}
+	if h.Used() != 4<<20 {
+		t.Errorf("%d bytes used", h.Used())
+	}
+}
+
+func TestWindowFull(t *testing.T) {
+	h, _ := newTestHeap(t, 4*Granularity, Window)
+	addr, err := h.AllocPiece(4 * Granularity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Alloc(1); !errors.Is(err, ErrOutOfMemory) {
+		t.Errorf("full window: %v", err)
+	}
+	if err := h.Free(addr); err != nil {
+		t.Fatal(err)
+	}
+	mustAlloc(t, h, 1)
+}
+
+func TestFreeRefuses(t *testing.T) {
+	h, _ := newTestHeap(t, Window, Window)
+	addr := mustAlloc(t, h, 4096)
+	for _, c := range []struct {
+		name string
+		addr uint64
+	}{{"null", 0}, {"interior", addr + 512}, {"after", addr + 4096}, {"before", addr - 1}, {"host", 0x7fff00000000}} {
+		if err := h.Free(c.addr); !errors.Is(err, ErrNotAllocated) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	if err := h.Free(addr); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Free(addr); !errors.Is(err, ErrNotAllocated) {
+		t.Errorf("twice: %v", err)
+	}
+	if _, err := h.Alloc(0); !errors.Is(err, ErrInvalid) {
+		t.Errorf("no bytes: %v", err)
+	}
+}
+
+func TestFind(t *testing.T) {
+	h, _ := newTestHeap(t, Window, Window)
+	a := mustAlloc(t, h, 100)
+	mustAlloc(t, h, 1)
+	for _, c := range []struct {
+		name string
+		addr uint64
+		ok   bool
+	}{{"first", a, true}, {"last", a + 99, true}, {"padding", a + 100, false}, {"below", a - 1, false}, {"null", 0, false}} {
+		base, size, ok := h.Find(c.addr)
+		if ok != c.ok || ok && (base != a || size != 100) {
+			t.Errorf("%s: %#x, %d, %v", c.name, base, size, ok)
+		}
+	}
+}
+
+func TestSetLimitAndClose(t *testing.T) {
+	h, b := newTestHeap(t, Window, Window)
+	mustAlloc(t, h, 64<<20)
+	h.SetLimit(1 << 20)
+	if _, err := h.Alloc(1); !errors.Is(err, ErrOutOfMemory) {
+		t.Errorf("above a lowered limit: %v", err)
+	}
+	h.SetLimit(Window)
+	mustAlloc(t, h, 1)
+	h.Close()
+	if len(b.pieces) != 0 {
+		t.Errorf("%d pieces after Close", len(b.pieces))
+	}
+}
+
+func BenchmarkAllocFree(b *testing.B) {
+	h, _ := newTestHeap(b, Window, Window)
+	for range 10000 {
+		mustAlloc(b, h, 1024)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := h.Free(mustAlloc(b, h, 1<<20)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package devmem
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// slowHeap is what a heap must agree with: the live allocations in a map that every question walks.
+type slowHeap struct {
+	t     testing.TB
+	heap  *Heap
+	back  *fakeBacking
+	live  map[uint64]uint64
+	order []uint64
+}
+
+func newSlowHeap(t testing.TB, limit uint64) *slowHeap {
+	h, b := newTestHeap(t, 4*limit, limit)
+	return &slowHeap{t: t, heap: h, back: b, live: make(map[uint64]uint64)}
+}
+
+func (s *slowHeap) find(addr uint64) (base, size uint64, ok bool) {
+	for a, n := range s.live {
+		if addr >= a && addr-a < n {
+			return a, n, true
+		}
+	}
+	return 0, 0, false
+}
+
+// inside reports whether a piece of the backing holds the range.
+func (s *slowHeap) inside(addr, bytes uint64) bool {
+	for a, n := range s.back.pieces {
+		if addr >= a && addr+bytes <= a+n {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *slowHeap) alloc(bytes uint64, own bool) {
+	alloc := s.heap.Alloc
+	if own {
+		alloc = s.heap.AllocPiece
+	}
+	addr, err := alloc(bytes)
+	if err != nil {
+		if s.heap.Used() == 0 && bytes != 0 && roundUp(bytes, Granularity) <= s.heap.Limit() {
+			s.t.Fatalf("Alloc(%d) with nothing in use: %v", bytes, err)
+		}
+		return
+	}
+	if addr%Alignment != 0 || !s.inside(addr, bytes) {
+		s.t.Fatalf("Alloc(%d) = %#x: not aligned or not mapped", bytes, addr)
+	}
+	for a, n := range s.live {
+		if addr < a+n && a < addr+bytes {
+			s.t.Fatalf("Alloc(%d) = %#x overlaps %#x, %d bytes", bytes, addr, a, n)
+		}
+	}
+	s.live[addr] = bytes
+	s.order = append(s.order, addr)
+}
+
+func (s *slowHeap) free(i int) {
+	addr := s.order[i]
+	if err := s.heap.Free(addr); err != nil {
+		s.t.Fatalf("Free(%#x): %v", addr, err)
+	}
+	delete(s.live, addr)
+	s.order[i] = s.order[len(s.order)-1]
+	s.order = s.order[:len(s.order)-1]
+}
+
+func (s *slowHeap) compare(addr uint64) {
+	base, size, ok := s.find(addr)
+	if b, n, o := s.heap.Find(addr); b != base || n != size || o != ok {
+		s.t.Fatalf("Find(%#x) = %#x, %d, %v, want %#x, %d, %v", addr, b, n, o, base, size, ok)
+	}
+}
+
+func (s *slowHeap) check() {
+	if s.back.mapped() > s.heap.Limit() || s.heap.Len() != len(s.live) {
+		s.t.Fatalf("%d bytes mapped, %d allocations, want %d", s.back.mapped(), s.heap.Len(), len(s.live))
+	}
+	var used uint64
+	for a, n := range s.back.pieces {
+		for addr := range s.live {
+			if addr >= a && addr < a+n {
+				used += n
+				break
+			}
+		}
+	}
+	if s.heap.Used() != used {
+		s.t.Fatalf("Used() = %d, want %d", s.heap.Used(), used)
+	}
+}
+
+// step does one thing that the number says.
+func (s *slowHeap) step(op uint64) {
+	kind, rest := op%8, op/8
+	switch {
+	case kind < 3 && len(s.order) > 0:
+		s.free(int(rest % uint64(len(s.order))))
+	case kind == 3:
+		s.alloc(rest%(20<<20), false)
+	case kind == 4:
+		s.alloc(rest%(5<<20), true)
+	case kind == 5:
+		s.compare(Base + rest%s.heap.Limit())
+	default:
+		s.alloc(rest%(64<<10)+1, false)
+	}
+}
+
+func (s *slowHeap) finish() {
+	for len(s.order) > 0 {
+		s.free(0)
+	}
+	s.check()
+	s.heap.Trim()
+	if len(s.back.pieces) != 0 {
+		s.t.Fatalf("%d pieces with nothing allocated", len(s.back.pieces))
+	}
+	s.alloc(s.heap.Limit(), false)
+	s.free(0)
+}
+
+func TestHeapAgreesWithSlowHeap(t *testing.T) {
+	for seed := range uint64(8) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		s := newSlowHeap(t, 128<<20)
+		for range 4000 {
+			s.step(random.Uint64())
+			if random.IntN(16) == 0 {
+				s.check()
+			}
+		}
+		s.finish()
+	}
+}
+
+func FuzzHeap(f *testing.F) {
+	f.Add([]byte{3, 0, 0, 0, 6, 1, 0, 0, 0, 0, 0, 0})
+	f.Add([]byte{0xfb, 0xff, 0xff, 0x07, 4, 0, 0xff, 0, 5, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, ops []byte) {
+		s := newSlowHeap(t, 64<<20)
+		for ; len(ops) >= 4; ops = ops[4:] {
+			s.step(uint64(ops[0]) | uint64(ops[1])<<8 | uint64(ops[2])<<16 | uint64(ops[3])<<24)
+		}
+		s.check()
+		s.finish()
+	})
+}
