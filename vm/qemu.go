@@ -4,10 +4,118 @@ package vm
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"net"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/paracuda/paracuda/qemu"
 )
 
-func startQEMU(ctx context.Context, c Config, dir string, guest *os.File) (*machine, error) {
-	return nil, errors.New("not there")
+const (
+	qemuLink = "/dev/vport0p1" // the first port of the first virtio-serial device
+	filesTag = "host"
+	linkFD   = 3
+)
+
+// startQEMU starts QEMU with its end of the link, and what serves it the host's
+// files.
+func startQEMU(ctx context.Context, c Config, dir string, linkEnd *os.File) (*machine, error) {
+	program, err := c.Assets.QEMU()
+	if err != nil {
+		return nil, err
+	}
+	version, err := qemu.CheckVersion(ctx, program)
+	if err != nil {
+		return nil, err
+	}
+	if c.Accel == "" {
+		c.Accel = accelerator(ctx, c.Assets)
+	}
+	spec, err := qemuMachine(c, dir)
+	if err != nil {
+		return nil, err
+	}
+	files, err := shareFiles(c.Assets, spec.Files.Socket)
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(program, spec.Args()...)
+	cmd.ExtraFiles = []*os.File{linkEnd}
+	p, err := startProcess(cmd, c.Console)
+	if err != nil {
+		files.end(0)
+		return nil, err
+	}
+	frontEnd := fmt.Sprintf("QEMU %v (%s)", version, strings.ToUpper(c.Accel))
+	return &machine{process: p, frontEnd: frontEnd, helper: files}, nil
+}
+
+// qemuMachine describes the VM, and puts its initramfs in dir.
+func qemuMachine(c Config, dir string) (*qemu.Machine, error) {
+	kernelDir, err := c.Assets.KernelDir(c.Kernel)
+	if err != nil {
+		return nil, err
+	}
+	initFile, err := c.Assets.Init()
+	if err != nil {
+		return nil, err
+	}
+	image, err := initramfs(initFile, kernelDir)
+	if err != nil {
+		return nil, err
+	}
+	initrd := filepath.Join(dir, "initramfs")
+	if err := os.WriteFile(initrd, image, 0o600); err != nil {
+		return nil, fmt.Errorf("make the initramfs: %w", err)
+	}
+	m := &qemu.Machine{
+		Accel: c.Accel, Memory: c.Memory, CPUs: c.CPUs,
+		Kernel: filepath.Join(kernelDir, "vmlinuz"), Initrd: initrd, Append: qemuAppend(c),
+		QMP:    c.QMPSocket,
+		Serial: "stdio,id=serial,signal=off",
+		Link:   qemu.Stream{FD: linkFD, Name: "org.paracuda.link"},
+		Files:  qemu.Files{Socket: filepath.Join(dir, "files"), Tag: filesTag},
+	}
+	if c.DeviceSocket != "" {
+		m.Devices = []qemu.Device{{Socket: c.DeviceSocket, VirtioID: c.VirtioID,
+			Queues: c.Queues, ConfigSize: c.ConfigSize}}
+	}
+	return m, nil
+}
+
+// qemuAppend is the kernel's command line.
+func qemuAppend(c Config) string {
+	quiet := " quiet"
+	if c.Verbose {
+		quiet = ""
+	}
+	return "console=ttyS0 panic=-1 mitigations=off tsc=reliable no_timer_check" + quiet +
+		" -- link=" + qemuLink + " files=" + filesTag
+}
+
+// shareFiles starts a virtiofsd that shares the host's files, for reading, with
+// the one who connects to the socket.
+func shareFiles(a Assets, socket string) (*process, error) {
+	program, err := a.Virtiofsd()
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket})
+	if err != nil {
+		return nil, fmt.Errorf("share the host's files: %w", err)
+	}
+	defer listener.Close()
+	listener.SetUnlinkOnClose(false)
+	file, err := listener.File()
+	if err != nil {
+		return nil, fmt.Errorf("share the host's files: %w", err)
+	}
+	defer file.Close()
+	cmd := exec.Command(program, "--fd=3", "--shared-dir=/", "--readonly", "--sandbox=none",
+		"--cache=always", "--inode-file-handles=never", "--log-level=error")
+	cmd.ExtraFiles = []*os.File{file}
+	return startProcess(cmd, nil)
 }

@@ -69,5 +69,5 @@ func umlArgs(c Config, dir string) []string {
 		args = append(args, fmt.Sprintf("virtio_uml.device=%s:%d",
 			filepath.Join(dir, "device"), c.VirtioID))
 	}
-	return append(args, "--", umlLink)
+	return append(args, "--", "link="+umlLink)
 }

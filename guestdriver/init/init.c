@@ -3,9 +3,9 @@
  * The first process of a throw-away VM: it makes the host's files usable, loads
  * the guest driver, runs one program and powers off.
  *
- * Usage: init LINK [TAG]. LINK is the device that leads to the host. With TAG
- * it runs in an initramfs, and the host's files come by virtiofs under that
- * tag; without it they are the root file system already.
+ * Its arguments, among others that the kernel may add: link=DEVICE leads to the
+ * host. With files=TAG it runs in an initramfs, and the host's files come by
+ * virtiofs under that tag; without it they are the root file system already.
  */
 #include <endian.h>
 #include <signal.h>
@@ -73,13 +73,22 @@ static void receive_job(int link, struct job *job)
 		give_up(link, "the job names no program");
 }
 
-int main(int argc, char **argv)
+/* argument returns what follows the name in one of the arguments, or NULL. */
+static const char *argument(char **argv, const char *name)
 {
-	const char *tag = argc > 2 ? argv[2] : NULL;
+	for (size_t n = strlen(name); *argv; argv++)
+		if (strncmp(*argv, name, n) == 0)
+			return *argv + n;
+	return NULL;
+}
+
+int main(int argc __attribute__((unused)), char **argv)
+{
+	const char *tag = argument(argv, "files="), *device = argument(argv, "link=");
 	struct job job;
 	int link, code;
 
-	if (getpid() != 1 || argc < 2) {
+	if (getpid() != 1 || !device) {
 		fprintf(stderr, "init: this is the first process of a Paracuda VM\n");
 		return 2;
 	}
@@ -87,7 +96,7 @@ int main(int argc, char **argv)
 	umask(022);
 	if (tag && system_early() < 0)
 		give_up(-1, system_problem());
-	link = link_open(argv[1]);
+	link = link_open(device);
 	if (link < 0)
 		give_up(-1, "open the link to the host");
 	receive_job(link, &job);
