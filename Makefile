@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+
+GO ?= go
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.DEFAULT_GOAL := build
+.PHONY: help build deps deps-demo generate lint unit system test demo gpu-bundle clean \
+	binary guest modules FORCE
+
+help: ## say what can be made
+	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST) | column -t -s: -W 2
+
+build: binary guest modules ## build everything that the downloads in place allow
+
+binary: bin/paracuda ## build the host's program
+
+bin/paracuda: FORCE
+	$(GO) build -o $@ ./cmd/paracuda
+
+guest: ## build the guests' init and libcuda
+	$(MAKE) -s -C guestdriver/init
+	$(MAKE) -s -C guestdriver/libcuda
+
+modules: ## build the guest driver for each guest kernel
+	scripts/build-modules
+
+deps: ## fetch and build what the tests need
+	scripts/deps
+
+deps-demo: ## fetch what the demo needs
+	scripts/deps demo
+
+generate: ## write generated sources anew
+	$(GO) generate ./...
+
+lint: ## check formatting and correctness
+	@test -z "$$(gofmt -l cmd docs gpubackend guestdriver qemu tests vhostuser virtqueue vm)" || \
+		{ gofmt -d .; exit 1; }
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+
+unit: ## run the unit tests
+	$(GO) test -short ./...
+	$(MAKE) -s -C guestdriver/kernel test
+
+system: ## run the whole-system tests, in QEMU and User Mode Linux
+	$(GO) test -count=1 -timeout 25m -p 1 ./vm ./qemu ./tests/...
+
+test: ## run all tests, after fetching and building what they need
+	$(MAKE) deps
+	$(MAKE) build
+	$(MAKE) unit
+	$(MAKE) system
+
+demo: ## show an unmodified CUDA program running in a QEMU VM
+	$(MAKE) deps-demo
+	$(MAKE) build
+	scripts/demo
+
+gpu-bundle: binary guest ## build what a GPU host needs to check itself
+	scripts/build-uml
+	scripts/build-modules uml-7.2
+	scripts/gpu-bundle
+
+clean: ## remove everything built here (downloads stay)
+	rm -rf bin build
