@@ -64,7 +64,6 @@ type Output struct {
 // Launch is a kernel launch.
 type Launch struct {
 	Function   Function
-	Kernel     bool // Function is a Kernel (context-independent): CUDA takes either
 	Grid       [3]uint32
 	Block      [3]uint32
 	Shared     uint32

@@ -55,7 +55,7 @@ type Command struct {
 }
 
 // Pending tells whether there are commands to take: published ones, or with all set, appended ones too.
-func (a *Arena) Pending(all bool) bool { return a.limit(all) != a.consumed }
+func (a *Arena) Pending(all bool) bool { return int32(a.limit(all)-a.consumed) > 0 }
 
 func (a *Arena) limit(all bool) uint32 {
 	if all {
@@ -163,3 +163,6 @@ func (a *Arena) Bulk(offset, n uint64) ([]byte, error) {
 
 // Executed is the number of commands consumed.
 func (a *Arena) Executed() uint32 { return a.executed }
+
+// BulkArea is the whole bulk area.
+func (a *Arena) BulkArea() []byte { return a.mem[wire.Bulk:] }

@@ -32,3 +32,9 @@ func (c *Command) copyWords() {
 		c.Words[i] = binary.LittleEndian.Uint64(c.Body[8*i:])
 	}
 }
+
+// Address is the address of b, which is part of the arena, for code that hands it to the driver.
+func (a *Arena) Address(b []byte) uint64 {
+	// SAFETY: only the number is taken; the mapping lives as long as the worker.
+	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
+}

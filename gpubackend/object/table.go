@@ -102,6 +102,14 @@ func (t *Table) Existing(kind Kind, native uint64) uint64 {
 	return 0
 }
 
+// Intern is Add for an object that may have a handle already.
+func (t *Table) Intern(kind Kind, native, parent uint64) uint64 {
+	if h := t.Existing(kind, native); h != 0 {
+		return h
+	}
+	return t.Add(kind, native, parent)
+}
+
 // Remove forgets h and everything that dies with it.
 func (t *Table) Remove(h uint64) {
 	e := t.find(h)
@@ -111,13 +119,14 @@ func (t *Table) Remove(h uint64) {
 	kind := e.kind
 	t.release(int(h&indexMask) - 1)
 	if kind == Context || kind == Module || kind == Library {
-		t.removeChildren(h)
+		t.RemoveChildren(h)
 	}
 }
 
-func (t *Table) removeChildren(parent uint64) {
+// RemoveChildren forgets what dies with parent, but not parent.
+func (t *Table) RemoveChildren(parent uint64) {
 	for i := range t.entries {
-		if e := &t.entries[i]; e.kind != 0 && e.parent == parent {
+		if e := &t.entries[i]; e.kind != 0 && e.parent == parent && parent != 0 {
 			t.Remove(handle(i, e.generation))
 		}
 	}

@@ -125,7 +125,7 @@ func dispatchFunc(b *bytes.Buffer, f function) {
 			args = append(args, fmt.Sprintf("c.word(%d)", word))
 			word++
 		case "h", "d":
-			fmt.Fprintf(b, "%s, bad := w.%s(c, c.word(%d))\nif bad != 0 {\nreturn bad\n}\n", v, strings.ToLower(kindName[p.kind]), word)
+			fmt.Fprintf(b, "%s, bad := w.find%s(c, c.word(%d))\nif bad != 0 {\nreturn bad\n}\n", v, kindName[p.kind], word)
 			args = append(args, v)
 			word++
 		case "ib", "ob", "is":
@@ -154,7 +154,7 @@ func dispatchAnswer(b *bytes.Buffer, f function) {
 	for i, p := range f.params {
 		switch p.code {
 		case "o":
-			fmt.Fprintf(b, "c.answer(w.objects.Add(object.%s, uint64(p%d), %s))\n", kindName[p.kind], i, parent(f))
+			fmt.Fprintf(b, "c.answer(w.objects.%s(object.%s, uint64(p%d), %s))\n", adder(p.kind), kindName[p.kind], i, parent(f))
 		case "ou":
 			fmt.Fprintf(b, "c.answer(p%d)\n", i)
 		}
@@ -173,6 +173,15 @@ func dispatchAnswer(b *bytes.Buffer, f function) {
 			word += 2
 		}
 	}
+}
+
+// adder is how a new handle enters the table: what the driver may give twice keeps the handle it has.
+func adder(kind string) string {
+	switch kind {
+	case "ctx", "module", "func", "kernel":
+		return "Intern"
+	}
+	return "Add"
 }
 
 // parent is the guest handle of the object that a new one lives and dies with: its first handle parameter,

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package handover
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
+)
+
+// Describe lists the regions of a memory for a message, and the files to send along. Regions of one file share it.
+func Describe(regions []guestmem.Region) ([]Region, []int) {
+	var out []Region
+	var files []int
+	index := map[[2]uint64]int{}
+	for _, r := range regions {
+		key := identity(r.FD)
+		i, ok := index[key]
+		if !ok {
+			i = len(files)
+			index[key] = i
+			files = append(files, r.FD)
+		}
+		out = append(out, Region{GuestAddr: r.GuestAddr, Size: r.Size, FileOffset: r.FileOffset, File: i})
+	}
+	return out, files
+}
+
+// identity tells files apart; a file that can't be asked is only itself.
+func identity(fd int) [2]uint64 {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return [2]uint64{^uint64(0), uint64(fd)}
+	}
+	return [2]uint64{st.Dev, st.Ino}
+}
+
+// Map maps the memory that a message describes, and closes the files, which the mapping doesn't need.
+func (m *Message) Map(files []int) (*guestmem.Memory, error) {
+	defer closeAll(files)
+	var regions []guestmem.Region
+	for i, r := range m.Memory {
+		if r.File < 0 || r.File >= len(files) {
+			return nil, fmt.Errorf("memory region %d: no file %d", i, r.File)
+		}
+		regions = append(regions, guestmem.Region{
+			GuestAddr: r.GuestAddr, Size: r.Size, FD: files[r.File], FileOffset: r.FileOffset,
+		})
+	}
+	return guestmem.New(regions)
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package handover is what a device process and its workers and mover say to each other: which memory and queue
+// a worker gets, when it must let go of them, and what it counted.
+//
+// Both ends are this program, but a worker runs its guest's kernels and may be taken over through them. The device
+// process therefore believes a worker nothing but where its own queue stands, which harms only that worker's guest.
+package handover
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Kind names a message.
+type Kind string
+
+// Messages of the device process, and the answers to them.
+const (
+	KindStart   Kind = "start"   // to a worker: serve this queue
+	KindReady   Kind = "ready"   // the worker serves it
+	KindMemory  Kind = "memory"  // guest memory changed
+	KindDone    Kind = "done"    // the worker (or mover) uses the new memory only
+	KindStop    Kind = "stop"    // let go of the queue and end
+	KindStopped Kind = "stopped" // nothing of the guest is in use any more
+	KindCall    Kind = "call"    // a new call descriptor
+	KindPolicy  Kind = "policy"  // new policies
+	KindAttach  Kind = "attach"  // to the mover: one more worker, on this connection
+)
+
+// Message is one message. Its files travel with it in the order kick, call, state, mover, memory.
+type Message struct {
+	Kind    Kind     `json:"kind"`
+	Error   string   `json:"error,omitempty"`
+	GPU     string   `json:"gpu,omitempty"`
+	Channel int      `json:"channel"`
+	PID     int32    `json:"pid,omitempty"`
+	Comm    string   `json:"comm,omitempty"`
+	Queue   *Queue   `json:"queue,omitempty"`
+	Memory  []Region `json:"memory,omitempty"`
+	Policy  *Policy  `json:"policy,omitempty"`
+	Files   Files    `json:"files"`
+}
+
+// Files says which files a message carries.
+type Files struct {
+	Kick, Call, State, Conn bool
+	Memory                  int // number of files that Region.File indexes
+}
+
+// Queue is where a queue's rings are and how far it has got: virtqueue.Config without what is the same everywhere.
+type Queue struct {
+	Size              uint16
+	Desc, Avail, Used uint64
+	Base              uint16
+	EventIdx          bool
+	Indirect          bool
+	InFlight          []uint16
+}
+
+// Region is a range of guest memory in file File of the message.
+type Region struct {
+	GuestAddr, Size, FileOffset uint64
+	File                        int
+}
+
+// Policy is how a VM's commands are batched and waited for.
+type Policy struct {
+	InlineLimit   uint32
+	BatchDelayUs  uint32
+	SpinHostUs    uint32
+	GraphReplay   bool
+	Mapping       bool
+	MemoryLimit   uint64 // device memory of the process, 0 for all
+	StagingBytes  uint64
+	SoftWorkers   int
+	SoftMemory    uint64
+	AllowPageable bool
+}
+
+// Conn is one end of a control connection: a SEQPACKET socket.
+type Conn struct{ c *net.UnixConn }
+
+// NewConn takes over a socket.
+func NewConn(f *os.File) (*Conn, error) {
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, fmt.Errorf("control connection: %w", err)
+	}
+	f.Close()
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		c.Close()
+		return nil, fmt.Errorf("control connection: %T is no UNIX socket", c)
+	}
+	return &Conn{u}, nil
+}
+
+// Pair makes a control connection: one end for this process, the other to pass on.
+func Pair() (*Conn, *os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("socketpair: %w", err)
+	}
+	c, err := NewConn(os.NewFile(uintptr(fds[0]), "control"))
+	if err != nil {
+		unix.Close(fds[1])
+		return nil, nil, err
+	}
+	return c, os.NewFile(uintptr(fds[1]), "control"), nil
+}
+
+const (
+	maxMessage = 1 << 17
+	maxFiles   = 64
+)
+
+// Send sends m with the files named by fds: those of m.Files, in order.
+func (c *Conn) Send(m *Message, fds []int) error {
+	b, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	if len(b) > maxMessage || len(fds) > maxFiles {
+		return fmt.Errorf("send %s: %d bytes and %d files are too many", m.Kind, len(b), len(fds))
+	}
+	var oob []byte
+	if len(fds) > 0 {
+		oob = unix.UnixRights(fds...)
+	}
+	if _, _, err := c.c.WriteMsgUnix(b, oob, nil); err != nil {
+		return fmt.Errorf("send %s: %w", m.Kind, err)
+	}
+	return nil
+}
+
+// Receive waits for a message. The caller owns the files.
+func (c *Conn) Receive() (*Message, []int, error) {
+	b := make([]byte, maxMessage)
+	oob := make([]byte, unix.CmsgSpace(4*maxFiles))
+	n, oobn, _, _, err := c.c.ReadMsgUnix(b, oob)
+	if err != nil {
+		return nil, nil, err
+	}
+	fds, err := rights(oob[:oobn])
+	if err != nil {
+		return nil, nil, err
+	}
+	m := &Message{}
+	if err := json.Unmarshal(b[:n], m); err != nil || n == 0 {
+		closeAll(fds)
+		if n == 0 {
+			return nil, nil, fmt.Errorf("receive: %w", net.ErrClosed)
+		}
+		return nil, nil, fmt.Errorf("receive: %w", err)
+	}
+	if want := m.Files.count(); want != len(fds) {
+		closeAll(fds)
+		return nil, nil, fmt.Errorf("receive %s: %d files, want %d", m.Kind, len(fds), want)
+	}
+	return m, fds, nil
+}
+
+// Close ends the connection.
+func (c *Conn) Close() error { return c.c.Close() }
+
+func (f Files) count() int {
+	n := f.Memory
+	for _, b := range []bool{f.Kick, f.Call, f.State, f.Conn} {
+		if b {
+			n++
+		}
+	}
+	return n
+}
+
+// Named is a message's files by name; -1 where there is none.
+type Named struct {
+	Kick, Call, State, Conn int
+	Memory                  []int
+}
+
+// Name sorts the files of a received message.
+func (m *Message) Name(fds []int) Named {
+	n := Named{-1, -1, -1, -1, nil}
+	for _, f := range []struct {
+		has bool
+		to  *int
+	}{{m.Files.Kick, &n.Kick}, {m.Files.Call, &n.Call}, {m.Files.State, &n.State}, {m.Files.Conn, &n.Conn}} {
+		if f.has {
+			*f.to, fds = fds[0], fds[1:]
+		}
+	}
+	n.Memory = fds
+	return n
+}
+
+func rights(oob []byte) ([]int, error) {
+	if len(oob) == 0 {
+		return nil, nil
+	}
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return nil, fmt.Errorf("receive files: %w", err)
+	}
+	var fds []int
+	for i := range messages {
+		got, err := unix.ParseUnixRights(&messages[i])
+		if err != nil {
+			closeAll(fds)
+			return nil, fmt.Errorf("receive files: %w", err)
+		}
+		fds = append(fds, got...)
+	}
+	return fds, nil
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
+}

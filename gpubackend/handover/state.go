@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package handover
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"gvisor.dev/gvisor/pkg/memutil"
+)
+
+// State is memory that a worker and its device process share, so that the latter can go on where a worker stopped,
+// however it ended: which chains it holds, and what it counted.
+type State struct {
+	fd  int
+	mem []byte
+}
+
+// Layout: the counters, then the next avail index, then a byte for each head in flight.
+const (
+	baseOffset     = 8 * int(counters)
+	inFlightOffset = 512
+	maxHeads       = 32768
+	stateBytes     = inFlightOffset + maxHeads
+)
+
+// Counter is one of the figures that `paracuda run --stats` prints.
+type Counter int
+
+// The counters. docs/operation.md says what each counts.
+const (
+	Commands Counter = iota
+	Batches
+	Kicks
+	Interrupts
+	BytesCopied
+	BytesMapped
+	Sleeps
+	Chains
+	Launches
+	Copies
+	Errors
+	OutputDropped
+	counters
+)
+
+// Names are the names of the counters in JSON.
+var Names = [counters]string{
+	"commands", "batches", "kicks", "interrupts", "bytes_copied", "bytes_mapped", "sleeps", "chains", "launches",
+	"copies", "errors", "output_dropped",
+}
+
+// Counters is a reading of all counters.
+type Counters [counters]uint64
+
+// NewState makes an empty state.
+func NewState() (*State, error) {
+	fd, err := memutil.CreateMemFD("paracuda-state", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, fmt.Errorf("create state: %w", err)
+	}
+	if err := unix.Ftruncate(fd, stateBytes); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("size state: %w", err)
+	}
+	// Sealed, so that a worker can't pull it from under the device process.
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("seal state: %w", err)
+	}
+	return OpenState(fd)
+}
+
+// OpenState maps a state and takes over its file.
+func OpenState(fd int) (*State, error) {
+	mem, err := memutil.MapSlice(0, stateBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED, uintptr(fd), 0)
+	if err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("map state: %w", err)
+	}
+	return &State{fd: fd, mem: mem}, nil
+}
+
+// FD is the file to pass on.
+func (s *State) FD() int { return s.fd }
+
+// Close unmaps the state.
+func (s *State) Close() {
+	_ = memutil.UnmapSlice(s.mem)
+	unix.Close(s.fd)
+}
+
+// Take records that a head was taken, and the avail index of the next.
+func (s *State) Take(head, base uint16) {
+	s.mem[inFlightOffset+int(head)%maxHeads] = 1
+	s.SetBase(base)
+}
+
+// Give records that a head was returned.
+func (s *State) Give(head uint16) { s.mem[inFlightOffset+int(head)%maxHeads] = 0 }
+
+// SetBase records the next avail index.
+func (s *State) SetBase(base uint16) { atomic.StoreUint32(word32(s.mem[baseOffset:]), uint32(base)) }
+
+// Base returns the avail index of the next chain to take.
+func (s *State) Base() uint16 { return uint16(atomic.LoadUint32(word32(s.mem[baseOffset:]))) }
+
+// InFlight returns the heads below size that were taken and not returned.
+func (s *State) InFlight(size uint16) []uint16 {
+	var heads []uint16
+	for i := range int(size) {
+		if s.mem[inFlightOffset+i] != 0 {
+			heads = append(heads, uint16(i))
+		}
+	}
+	return heads
+}
+
+// Count adds to a counter. Only the worker counts.
+func (s *State) Count(c Counter, n uint64) {
+	p := word64(s.mem[8*c:])
+	atomic.StoreUint64(p, atomic.LoadUint64(p)+n)
+}
+
+// Set sets a counter.
+func (s *State) Set(c Counter, n uint64) { atomic.StoreUint64(word64(s.mem[8*c:]), n) }
+
+// Counters reads all counters.
+func (s *State) Counters() (c Counters) {
+	for i := range c {
+		c[i] = atomic.LoadUint64(word64(s.mem[8*i:]))
+	}
+	return c
+}
+
+// Add adds o to c.
+func (c *Counters) Add(o Counters) {
+	for i := range c {
+		c[i] += o[i]
+	}
+}
+
+// Map returns the counters by name.
+func (c Counters) Map() map[string]uint64 {
+	m := make(map[string]uint64, len(c))
+	for i, n := range c {
+		m[Names[i]] = n
+	}
+	return m
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// pending is the result of a handler whose call is answered later, or was answered by the handler itself.
+const pending gpubackend.Result = -1
+
+// handler executes one function.
+type handler struct {
+	words     int  // argument words that it needs at least
+	noContext bool // needs no current context
+	run       func(*Worker, *call) gpubackend.Result
+}
+
+// maxBatch bounds the commands that are executed before waiters and chains are looked at again.
+const maxBatch = 64
+
+// runCommands executes published commands, or with all set those appended too.
+func (w *Worker) runCommands(all bool) (ran bool, err error) {
+	if w.arena == nil {
+		return false, nil
+	}
+	c := &w.current
+	for n := 0; n < maxBatch; n++ {
+		ok, err := w.arena.Next(&w.command, all)
+		if err != nil {
+			return ran, err
+		}
+		if !ok {
+			break
+		}
+		if w.command.Op != wire.OpNop {
+			c.start(&w.command)
+			w.execute(c)
+		}
+		w.arena.Consume(&w.command)
+		ran = true
+	}
+	if ran {
+		w.state.Count(handover.Batches, 1)
+		w.state.Set(handover.Commands, uint64(w.arena.Executed()))
+	}
+	return ran, nil
+}
+
+// execute runs one command and answers it, unless that comes later.
+func (w *Worker) execute(c *call) {
+	result := w.dispatch(c)
+	if result != pending {
+		w.finish(c.slot, c.seq, c.flags&wire.CommandFlagReply != 0, result, c.outs[:c.n])
+	}
+}
+
+func (w *Worker) dispatch(c *call) gpubackend.Result {
+	h, ok := handlerOf(c.op)
+	switch {
+	case !ok:
+		w.logUnknown(c.op)
+		return gpubackend.NotSupported
+	case c.command.N < h.words:
+		return gpubackend.InvalidValue
+	case c.op == gpubackend.Op(wire.OpHello):
+		return h.run(w, c)
+	case !w.opened:
+		return gpubackend.NotInitialized
+	}
+	if result := w.setContext(c.context, h.noContext); result != gpubackend.Success {
+		return result
+	}
+	return h.run(w, c)
+}
+
+func handlerOf(op gpubackend.Op) (handler, bool) {
+	if h, ok := handlers[op]; ok {
+		return h, true
+	}
+	h, ok := rawHandlers[op]
+	return h, ok
+}
+
+// logUnknown says once of each function that it isn't there.
+func (w *Worker) logUnknown(op gpubackend.Op) {
+	if w.unknown[op] || len(w.unknown) > 1000 {
+		return
+	}
+	w.unknown[op] = true
+	w.log.WithField("function", op.Name()).Warn("guest called a function that is not implemented")
+}
+
+// setContext makes the caller's context current in the driver.
+func (w *Worker) setContext(context uint64, optional bool) gpubackend.Result {
+	if context == w.context {
+		if context == 0 && !optional {
+			return gpubackend.InvalidContext
+		}
+		return gpubackend.Success
+	}
+	native, ok := w.lookupContext(context)
+	if !ok && context != 0 {
+		return gpubackend.InvalidContext
+	}
+	if result := w.driver.SetCurrent(native); result != gpubackend.Success {
+		return result
+	}
+	w.context = context
+	if context == 0 && !optional {
+		return gpubackend.InvalidContext
+	}
+	return gpubackend.Success
+}
+
+// finish gives the guest a result: in its slot if it waits, else as an asynchronous error.
+func (w *Worker) finish(slot uint16, seq uint32, reply bool, result gpubackend.Result, words []uint64) {
+	if result != gpubackend.Success && result != gpubackend.NotReady {
+		w.state.Count(handover.Errors, 1)
+		if result.Sticky() {
+			w.arena.StickyError(int32(result))
+		}
+	}
+	if !reply {
+		if result != gpubackend.Success {
+			w.arena.AsyncError(int32(result))
+		}
+		return
+	}
+	w.print()
+	w.arena.Answer(slot, seq, int32(result), words)
+	if w.arena.Sleepers() {
+		w.chains.signal = true
+		w.signal()
+	}
+}
+
+// print passes on what kernels wrote: before a call is answered, as CUDA does at synchronising calls.
+func (w *Worker) print() {
+	if !w.opened {
+		return
+	}
+	for _, o := range w.driver.Output() {
+		w.arena.Print(o.FD, o.Text)
+		w.state.Set(handover.OutputDropped, w.arena.Dropped())
+	}
+}

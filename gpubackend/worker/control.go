@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/virtqueue"
+)
+
+// received is a message of the device process, or the end of the connection.
+type received struct {
+	message *handover.Message
+	fds     []int
+	err     error
+}
+
+func newWake() (int, error) {
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return -1, fmt.Errorf("eventfd: %w", err)
+	}
+	return fd, nil
+}
+
+// notify adds 1 to an eventfd. A counter that is full already has the same effect.
+func notify(fd int) {
+	_, _ = unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+}
+
+// drain resets an eventfd.
+func drain(fd int) {
+	var b [8]byte
+	_, _ = unix.Read(fd, b[:])
+}
+
+// receive reads the control connection for the loop.
+func (w *Worker) receive() {
+	for {
+		m, fds, err := w.control.Receive()
+		w.messages <- received{m, fds, err}
+		notify(w.wake)
+		if err != nil {
+			return
+		}
+	}
+}
+
+// handle obeys a message of the device process.
+func (w *Worker) handle(r received) error {
+	if r.err != nil {
+		return fmt.Errorf("device process: %w", r.err)
+	}
+	n := r.message.Name(r.fds)
+	switch r.message.Kind {
+	case handover.KindStop:
+		w.quiesce()
+		_ = w.control.Send(&handover.Message{Kind: handover.KindStopped}, nil)
+		return errStopped
+	case handover.KindCall:
+		if w.call >= 0 {
+			unix.Close(w.call)
+		}
+		w.call = n.Call
+		return nil
+	case handover.KindPolicy:
+		if r.message.Policy != nil {
+			w.policy = *r.message.Policy
+		}
+		return nil
+	case handover.KindMemory:
+		answer := &handover.Message{Kind: handover.KindDone}
+		if err := w.replaceMemory(r.message, n.Memory); err != nil {
+			answer.Error = err.Error()
+		}
+		return w.control.Send(answer, nil)
+	}
+	return fmt.Errorf("device process: unexpected message %q", r.message.Kind)
+}
+
+// replaceMemory moves the queue to a new memory table. What is mapped already (the arena, pinned pages) has
+// mappings of its own and stays.
+func (w *Worker) replaceMemory(m *handover.Message, files []int) error {
+	mem, err := m.Map(files)
+	if err != nil {
+		return fmt.Errorf("map guest memory: %w", err)
+	}
+	inFlight := w.queue.AppendInFlight(nil)
+	queue, err := virtqueue.New(mem, queueConfig(&w.chains.config, w.queue.Base(), inFlight))
+	if err != nil {
+		mem.Close()
+		return fmt.Errorf("move the queue: %w", err)
+	}
+	w.queue.Close()
+	w.mem.Close()
+	w.queue, w.mem = queue, mem
+	return nil
+}
+
+// quiesce ends all use of guest memory: running work is abandoned with the driver.
+func (w *Worker) quiesce() {
+	w.driver.Close()
+	w.driver = nil
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// direction of a copy between guest memory and the device.
+type direction bool
+
+const (
+	toDevice direction = true
+	toHost   direction = false
+)
+
+// runCopyHtoD copies to the device: device address, buffer, bytes, stream, flags.
+func runCopyHtoD(w *Worker, c *call) gpubackend.Result { return w.copyLinear(c, toDevice) }
+
+// runCopyDtoH copies from the device, with the same words.
+func runCopyDtoH(w *Worker, c *call) gpubackend.Result { return w.copyLinear(c, toHost) }
+
+func (w *Worker) copyLinear(c *call, dir direction) gpubackend.Result {
+	r := c.reference(1)
+	bytes := c.word(3)
+	if bytes > r.bytes {
+		return gpubackend.InvalidValue
+	}
+	r.bytes = bytes
+	s, result := w.findStream(c, c.word(4))
+	if result != gpubackend.Success {
+		return result
+	}
+	w.state.Count(handover.Copies, 1)
+	dev := box{address: c.word(0), width: bytes, height: 1, depth: 1}
+	if r.kind != wire.BufferMap {
+		return w.copyInline(c, dir, r, dev, s)
+	}
+	m, result := w.mapped(r, dir == toHost)
+	if result != gpubackend.Success {
+		return result
+	}
+	if h := w.hosts[m.id]; h != nil {
+		return w.copyPinned(c, dir, h, r, dev.address, s)
+	}
+	return w.copyMapped(c, dir, m, linear(r.mapOffset(), bytes), dev, s)
+}
+
+// copyInline copies a payload that travels in the arena.
+func (w *Worker) copyInline(c *call, dir direction, r reference, dev box, s gpubackend.Stream) gpubackend.Result {
+	b, result := w.inPlace(c, r)
+	if result != gpubackend.Success {
+		return result
+	}
+	w.state.Count(handover.BytesCopied, r.bytes)
+	if dir == toDevice {
+		return w.driver.CopyIn(dev.address, b, s)
+	}
+	// The answer to a copy to the host waits for the stream.
+	if r.kind != wire.BufferBulk || c.flags&wire.CommandFlagReply == 0 {
+		return gpubackend.InvalidValue
+	}
+	op := &copyOp{dir: dir, dev: dev, stream: s, bulk: b}
+	return w.startCopy(c, op)
+}
+
+// copyPinned copies between the device and pinned memory, which the driver knows under the guest's address: as
+// asynchronous as CUDA's own.
+func (w *Worker) copyPinned(c *call, dir direction, h *hostRange, r reference, dev uint64, s gpubackend.Stream) gpubackend.Result {
+	host := h.address + r.mapOffset()
+	dst, src := dev, host
+	if dir == toHost {
+		dst, src = host, dev
+	}
+	w.state.Count(handover.BytesMapped, r.bytes)
+	if result := w.driver.Copy(dst, src, r.bytes, s); result != gpubackend.Success {
+		return result
+	}
+	if c.word(5)&wire.CopyFlagBlocking != 0 {
+		return w.wait(c, waitStream, uint64(s))
+	}
+	return gpubackend.Success
+}
+
+// copyMapped starts a copy through the mover.
+func (w *Worker) copyMapped(c *call, dir direction, m *mapping, host hostLayout, dev box, s gpubackend.Stream) gpubackend.Result {
+	if w.mover == nil {
+		return gpubackend.NotSupported
+	}
+	if c.flags&wire.CommandFlagReply == 0 {
+		return gpubackend.InvalidValue
+	}
+	m.users++
+	w.state.Count(handover.BytesMapped, dev.bytes())
+	return w.startCopy(c, &copyOp{dir: dir, dev: dev, stream: s, mapping: m, host: host})
+}
+
+// startCopy makes the call wait for its copy.
+func (w *Worker) startCopy(c *call, op *copyOp) gpubackend.Result {
+	op.context = c.context
+	if result := w.advance(op); result != gpubackend.NotReady {
+		return result
+	}
+	w.waiters = append(w.waiters, waiter{
+		kind: waitCopy, slot: c.slot, seq: c.seq, reply: c.flags&wire.CommandFlagReply != 0, context: c.context, copy: op,
+	})
+	return pending
+}
+
+// runCopyBox copies rows: device address, pitch, slice, host reference, length (or a second device address, 0),
+// pitch, slice, width, height, depth, kind, stream, flags.
+func runCopyBox(w *Worker, c *call) gpubackend.Result {
+	dev := box{c.word(0), c.word(1), c.word(2), c.word(7), c.word(8), c.word(9)}
+	host := hostLayout{pitch: c.word(5), slice: c.word(6)}
+	s, result := w.findStream(c, c.word(11))
+	if result != gpubackend.Success {
+		return result
+	}
+	if !dev.valid(dev.pitch, dev.slice) || !dev.valid(host.pitch, host.slice) {
+		return gpubackend.InvalidValue
+	}
+	w.state.Count(handover.Copies, 1)
+	kind := c.word(10)
+	if kind == boxDtoD {
+		return w.driver.CopyBox(&gpubackend.Box{
+			Dst: dev.address, DstPitch: dev.pitch, DstSlice: dev.slice, Src: c.word(3), SrcPitch: host.pitch, SrcSlice: host.slice,
+			Width: dev.width, Height: dev.height, Depth: dev.depth,
+		}, s)
+	}
+	r := c.reference(3)
+	if kind > boxDtoH || dev.extent(host.pitch, host.slice) > r.bytes {
+		return gpubackend.InvalidValue
+	}
+	return w.copyBoxHost(c, direction(kind == boxHtoD), r, host, dev, s)
+}
+
+// Kinds of CopyBox.
+const (
+	boxHtoD = iota
+	boxDtoH
+	boxDtoD
+)
+
+func (w *Worker) copyBoxHost(c *call, dir direction, r reference, host hostLayout, dev box, s gpubackend.Stream) gpubackend.Result {
+	if r.kind != wire.BufferMap {
+		return w.copyBoxInline(c, dir, r, host, dev, s)
+	}
+	m, result := w.mapped(r, dir == toHost)
+	if result != gpubackend.Success {
+		return result
+	}
+	h := w.hosts[m.id]
+	if h == nil {
+		host.offset = r.mapOffset()
+		return w.copyMapped(c, dir, m, host, dev, s)
+	}
+	at := h.address + r.mapOffset()
+	b := gpubackend.Box{
+		Dst: dev.address, DstPitch: dev.pitch, DstSlice: dev.slice, Src: at, SrcPitch: host.pitch, SrcSlice: host.slice,
+		Width: dev.width, Height: dev.height, Depth: dev.depth,
+	}
+	if dir == toHost {
+		b.Dst, b.Src, b.DstPitch, b.SrcPitch, b.DstSlice, b.SrcSlice = b.Src, b.Dst, b.SrcPitch, b.DstPitch, b.SrcSlice, b.DstSlice
+	}
+	w.state.Count(handover.BytesMapped, dev.bytes())
+	if result := w.driver.CopyBox(&b, s); result != gpubackend.Success {
+		return result
+	}
+	if c.word(12)&wire.CopyFlagBlocking != 0 {
+		return w.wait(c, waitStream, uint64(s))
+	}
+	return gpubackend.Success
+}
+
+// copyBoxInline copies rows from or to the arena, one by one.
+func (w *Worker) copyBoxInline(c *call, dir direction, r reference, host hostLayout, dev box, s gpubackend.Stream) gpubackend.Result {
+	b, result := w.inPlace(c, r)
+	if result != gpubackend.Success {
+		return result
+	}
+	w.state.Count(handover.BytesCopied, dev.bytes())
+	if dir == toHost {
+		if r.kind != wire.BufferBulk || c.flags&wire.CommandFlagReply == 0 {
+			return gpubackend.InvalidValue
+		}
+		return w.startCopy(c, &copyOp{dir: dir, dev: dev, stream: s, bulk: b, host: host})
+	}
+	for row := range dev.rows() {
+		at := row.offset(host.pitch, host.slice)
+		if result := w.driver.CopyIn(dev.address+row.offset(dev.pitch, dev.slice), b[at:at+dev.width], s); result != gpubackend.Success {
+			return result
+		}
+	}
+	return gpubackend.Success
+}

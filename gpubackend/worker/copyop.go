@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// copyOp is a copy between a mapping (or the bulk area) and device memory, while it goes on. It goes through
+// staging memory in chunks of whole rows, or of pieces of one row: the mover carries between guest pages and
+// staging, the driver between staging and the rest of device memory, in stream order.
+type copyOp struct {
+	dir     direction
+	dev     box
+	host    hostLayout
+	stream  gpubackend.Stream
+	context uint64
+
+	bulk    []byte // to the host through the bulk area, instead of a mapping
+	fence   fence
+	fenced  bool
+	mapping *mapping
+
+	next   position // what no chunk has been made of
+	chunks int      // chunks on their way
+	result gpubackend.Result
+	runs   []wire.Run
+}
+
+// position is a place in the payload: a row, and a byte in it.
+type position struct {
+	row row
+	x   uint64
+}
+
+// advance does what can be done of a copy now. NotReady says that there is more.
+func (w *Worker) advance(op *copyOp) gpubackend.Result {
+	if op.bulk != nil {
+		return w.advanceBulk(op)
+	}
+	for op.result == gpubackend.Success && !op.started() {
+		s := w.copies.take(w)
+		if s == nil {
+			break
+		}
+		w.startChunk(op, s)
+	}
+	if op.chunks > 0 {
+		return gpubackend.NotReady
+	}
+	if op.result == gpubackend.Success && !op.started() {
+		if w.copies.broken == gpubackend.Success {
+			return gpubackend.NotReady
+		}
+		op.result = w.copies.broken
+	}
+	w.release(op.mapping)
+	return op.result
+}
+
+// advanceBulk copies to the bulk area, which the driver knows as host memory of this process.
+func (w *Worker) advanceBulk(op *copyOp) gpubackend.Result {
+	if op.fenced {
+		return w.passed(op.fence)
+	}
+	if result := w.registerBulk(); result != gpubackend.Success {
+		return result
+	}
+	at := w.arena.Address(op.bulk)
+	result := w.driver.CopyBox(&gpubackend.Box{
+		Dst: at, DstPitch: op.host.pitch, DstSlice: op.host.slice,
+		Src: op.dev.address, SrcPitch: op.dev.pitch, SrcSlice: op.dev.slice,
+		Width: op.dev.width, Height: op.dev.height, Depth: op.dev.depth,
+	}, op.stream)
+	if result != gpubackend.Success {
+		return result
+	}
+	if op.fence, result = w.fence(op.stream); result != gpubackend.Success {
+		return result
+	}
+	op.fenced = true
+	return gpubackend.NotReady
+}
+
+// registerBulk makes the bulk area known to the driver, once.
+func (w *Worker) registerBulk() gpubackend.Result {
+	if w.bulkRegistered {
+		return gpubackend.Success
+	}
+	b := w.arena.BulkArea()
+	result := w.driver.HostRegister(w.arena.Address(b), uint64(len(b)), true)
+	w.bulkRegistered = result == gpubackend.Success
+	return result
+}
+
+// started says whether every byte belongs to a chunk.
+func (op *copyOp) started() bool { return op.dev.bytes() == 0 || op.next.row.z == op.dev.depth }
+
+// startChunk fills a slot of the staging memory, or has it filled.
+func (w *Worker) startChunk(op *copyOp, s *slot) {
+	s.op, s.from = op, op.next
+	s.bytes = op.take(s.size)
+	s.counted = true
+	op.chunks++
+	if op.dir == toDevice {
+		w.move(s)
+		return
+	}
+	w.carry(s)
+}
+
+// take advances next by what fits in size bytes: whole rows where the row fits, else a piece of one.
+func (op *copyOp) take(size uint64) (taken uint64) {
+	for taken < size && !op.started() {
+		n := min(op.dev.width-op.next.x, size-taken)
+		if taken > 0 && n < op.dev.width-op.next.x {
+			break
+		}
+		taken += n
+		op.next.x += n
+		if op.next.x == op.dev.width {
+			op.next.x = 0
+			op.next.row.y++
+		}
+		if op.next.row.y == op.dev.height {
+			op.next.row.y = 0
+			op.next.row.z++
+		}
+	}
+	return taken
+}
+
+// eachRow calls f for every row, or piece of one, of a slot's chunk, with where it is in the slot.
+func (s *slot) eachRow(f func(p position, at, n uint64) gpubackend.Result) gpubackend.Result {
+	p, dev := s.from, &s.op.dev
+	for at := uint64(0); at < s.bytes; {
+		n := min(dev.width-p.x, s.bytes-at)
+		if result := f(p, at, n); result != gpubackend.Success {
+			return result
+		}
+		at += n
+		p.x = 0
+		if p.row.y++; p.row.y == dev.height {
+			p.row.y = 0
+			p.row.z++
+		}
+	}
+	return gpubackend.Success
+}
+
+// move has the mover carry a slot's chunk to or from the guest's pages.
+func (w *Worker) move(s *slot) {
+	op := s.op
+	s.state = slotMoving
+	op.runs = op.runs[:0]
+	s.eachRow(func(p position, _, n uint64) gpubackend.Result {
+		op.runs = op.mapping.slice(op.runs, op.host.offset+p.row.offset(op.host.pitch, op.host.slice)+p.x, n)
+		return gpubackend.Success
+	})
+	err := w.mover.Start(&Move{
+		ID: uint64(s.index), Staging: w.copies.staging, Offset: s.offset, ToDevice: op.dir == toDevice, Runs: op.runs,
+	})
+	if err != nil {
+		w.log.WithError(err).Warn("start a copy")
+		w.endChunk(s, gpubackend.Unknown)
+	}
+}
+
+// carry queues the copy between a slot and the rows of device memory, and fences it.
+func (w *Worker) carry(s *slot) {
+	op := s.op
+	s.state = slotCarrying
+	if result := w.setContext(op.context, true); result != gpubackend.Success {
+		w.endChunk(s, result)
+		return
+	}
+	result := s.eachRow(func(p position, at, n uint64) gpubackend.Result {
+		dst, src := op.dev.address+p.row.offset(op.dev.pitch, op.dev.slice)+p.x, w.copies.address+s.offset+at
+		if op.dir == toHost {
+			dst, src = src, dst
+		}
+		return w.driver.Copy(dst, src, n, op.stream)
+	})
+	if result == gpubackend.Success {
+		s.fence, result = w.fence(op.stream)
+	}
+	if result != gpubackend.Success {
+		w.endChunk(s, result)
+		return
+	}
+	if op.dir == toDevice {
+		// The source is captured: the call needs to wait for no more than that.
+		s.uncount()
+	}
+}
+
+// endChunk ends a chunk's part in its copy and frees the slot.
+func (w *Worker) endChunk(s *slot, result gpubackend.Result) {
+	if result != gpubackend.Success && s.op.result == gpubackend.Success {
+		s.op.result = result
+	}
+	s.uncount()
+	s.op, s.state = nil, slotFree
+}
+
+// uncount takes the chunk off those that its call waits for.
+func (s *slot) uncount() {
+	if s.counted {
+		s.counted = false
+		s.op.chunks--
+	}
+}
+
+// openStaging gets the staging memory and lends it to the mover.
+func (w *Worker) openStaging(bytes uint64) (address uint64, staging uint32, err error) {
+	address, fd, result := w.driver.Staging(bytes)
+	if result != gpubackend.Success {
+		return 0, 0, fmt.Errorf("staging memory: %w", result.Err())
+	}
+	defer unix.Close(fd)
+	staging, err = w.mover.Attach(fd, bytes)
+	return address, staging, err
+}

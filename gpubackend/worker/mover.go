@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import "github.com/paracuda/paracuda/gpubackend/wire"
+
+// Mover is the worker's end of its connection to the mover process, which copies between guest pages and
+// memory that the worker lends it (package mover).
+type Mover interface {
+	// Attach lends the memory behind fd.
+	Attach(fd int, bytes uint64) (staging uint32, err error)
+	// Start starts a copy. It doesn't wait.
+	Start(m *Move) error
+	// Poll appends the copies that have ended.
+	Poll(dst []Moved) ([]Moved, error)
+	// FD is readable when Poll has something to tell.
+	FD() int
+	// Close ends the connection.
+	Close() error
+}
+
+// Move is one copy between guest pages and staging memory.
+type Move struct {
+	ID       uint64
+	Staging  uint32
+	Offset   uint64 // in the staging memory
+	ToDevice bool
+	Runs     []wire.Run
+}
+
+// Moved is the end of a copy.
+type Moved struct {
+	ID  uint64
+	Err error
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"strings"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// rawHandlers are the steps of the protocol and the functions of class raw.
+var rawHandlers map[gpubackend.Op]handler
+
+func init() {
+	rawHandlers = map[gpubackend.Op]handler{
+		gpubackend.Op(wire.OpHello):      {words: 4, noContext: true, run: runHello},
+		gpubackend.Op(wire.OpUnmap):      {words: 1, noContext: true, run: runUnmap},
+		gpubackend.Op(wire.OpThreadExit): {noContext: true, run: runThreadExit},
+		gpubackend.OpCtxSynchronize:      {run: runCtxSynchronize},
+		gpubackend.OpStreamSynchronize:   {words: 1, run: runStreamSynchronize},
+		gpubackend.OpEventSynchronize:    {words: 1, run: runEventSynchronize},
+		gpubackend.OpLaunchKernel:        {words: launchWords, run: runLaunchKernel},
+		gpubackend.OpHostRegister:        {words: 4, run: runHostRegister},
+		gpubackend.OpHostUnregister:      {words: 2, run: runHostUnregister},
+		gpubackend.OpCopyHtoD:            {words: 6, run: runCopyHtoD},
+		gpubackend.OpCopyDtoH:            {words: 6, run: runCopyDtoH},
+		gpubackend.OpCopyBox:             {words: 13, run: runCopyBox},
+		gpubackend.OpHostFunc:            {words: 2, run: runHostFunc},
+		gpubackend.OpHostFuncDone:        {words: 1, noContext: true, run: runHostFuncDone},
+	}
+	// A context that goes takes its threads' default streams along.
+	wrap(gpubackend.OpCtxDestroy, (*Worker).endContext)
+	wrap(gpubackend.OpDevicePrimaryCtxReset, (*Worker).endContext)
+	wrap(gpubackend.OpDevicePrimaryCtxRelease, (*Worker).endContext)
+	wrap(gpubackend.OpDevicePrimaryCtxRetain, (*Worker).retainPrimary)
+}
+
+// wrap puts a step of the worker's own around a generated handler.
+func wrap(op gpubackend.Op, around func(*Worker, *call, func(*Worker, *call) gpubackend.Result) gpubackend.Result) {
+	h := handlers[op]
+	run := h.run
+	h.run = func(w *Worker, c *call) gpubackend.Result { return around(w, c, run) }
+	handlers[op] = h
+}
+
+// runHello opens the device with the guest process's CUDA environment and answers with the device snapshot.
+func runHello(w *Worker, c *call) gpubackend.Result {
+	if w.opened {
+		return gpubackend.NotPermitted
+	}
+	env, result := w.input(c, 0)
+	if result != gpubackend.Success {
+		return result
+	}
+	out, result := w.output(c, 2)
+	if result != gpubackend.Success {
+		return result
+	}
+	defer out.done()
+	s, result := w.driver.Open(strings.FieldsFunc(string(env), func(r rune) bool { return r == 0 }))
+	if result != gpubackend.Success {
+		return result
+	}
+	size := wire.SnapshotSize + len(s.Device)*wire.SnapshotDeviceSize
+	if size > len(out.bytes) {
+		return gpubackend.InvalidValue
+	}
+	s.Devices = uint32(len(s.Device))
+	s.Encode(out.bytes)
+	for i := range s.Device {
+		s.Device[i].Encode(out.bytes[wire.SnapshotSize+i*wire.SnapshotDeviceSize:])
+	}
+	w.opened = true
+	c.answer(uint64(size))
+	return gpubackend.Success
+}
+
+func runUnmap(w *Worker, c *call) gpubackend.Result {
+	m := w.findMap(uint32(c.word(0)))
+	if m == nil {
+		return gpubackend.InvalidValue
+	}
+	if w.hosts[m.id] != nil {
+		return gpubackend.NotPermitted
+	}
+	w.giveMap(m)
+	return gpubackend.Success
+}
+
+func runThreadExit(w *Worker, c *call) gpubackend.Result {
+	w.streams.end(w, c.slot)
+	return gpubackend.Success
+}
+
+// endContext runs the end of a context and forgets what was in it. A primary context keeps its handle.
+func (w *Worker) endContext(c *call, run func(*Worker, *call) gpubackend.Result) gpubackend.Result {
+	handle := c.word(0)
+	if c.op != gpubackend.OpCtxDestroy {
+		handle = w.primary[handle]
+	}
+	w.streams.forget(handle)
+	clear(w.kernels)
+	result := run(w, c)
+	if result == gpubackend.Success {
+		w.objects.RemoveChildren(handle)
+	}
+	if handle == w.context {
+		w.context = 0
+	}
+	return result
+}
+
+// retainPrimary remembers which context is whose device's primary one.
+func (w *Worker) retainPrimary(c *call, run func(*Worker, *call) gpubackend.Result) gpubackend.Result {
+	result := run(w, c)
+	if result == gpubackend.Success {
+		w.primary[c.word(0)] = c.outs[0]
+	}
+	return result
+}
+
+// launchWords are the words of a launch before its parameters.
+const launchWords = 7
+
+const (
+	attributeBytes = 72    // of CUlaunchAttribute
+	maxAttributes  = 32    // of a launch
+	maxParameters  = 32764 // bytes (CUDA C programming guide, "Kernel parameters")
+)
+
+func runLaunchKernel(w *Worker, c *call) gpubackend.Result {
+	f, result := w.findFunction(c, c.word(0))
+	if result != gpubackend.Success {
+		return result
+	}
+	s, result := w.findStream(c, c.word(1))
+	if result != gpubackend.Success {
+		return result
+	}
+	parameters, attributes := c.word(6), c.word(5)>>32
+	body := c.command.Body[8*launchWords:]
+	if parameters > maxParameters || attributes > maxAttributes {
+		return gpubackend.InvalidValue
+	}
+	padded := (parameters + 7) &^ 7
+	if padded+attributes*attributeBytes > uint64(len(body)) {
+		return gpubackend.InvalidValue
+	}
+	l := &w.launch
+	l.Function, l.Stream = f, s
+	l.Grid = [3]uint32{uint32(c.word(2)), uint32(c.word(2) >> 32), uint32(c.word(3))}
+	l.Block = [3]uint32{uint32(c.word(3) >> 32), uint32(c.word(4)), uint32(c.word(4) >> 32)}
+	l.Shared = uint32(c.word(5))
+	l.Parameters = body[:parameters]
+	l.Attributes = body[padded : padded+attributes*attributeBytes]
+	w.state.Count(handover.Launches, 1)
+	return w.driver.Launch(l)
+}

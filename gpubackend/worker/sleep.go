@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+// Waiting calls are polled even while the worker sleeps: the pause grows with the time that nothing happened.
+const (
+	minPause = 20 * time.Microsecond
+	maxPause = time.Millisecond
+)
+
+// sleep waits for the guest, the mover or the device process, after announcing it and looking once more.
+func (w *Worker) sleep(idle time.Duration) error {
+	if ran, err := w.runCommands(true); ran || err != nil {
+		return err
+	}
+	if w.arena != nil {
+		w.arena.SetSleeping(true)
+		defer w.arena.SetSleeping(false)
+		if w.arena.Pending(true) {
+			return nil
+		}
+	}
+	more, err := w.queue.EnableKick()
+	if err != nil {
+		return fmt.Errorf("queue: %w", err)
+	}
+	defer w.queue.DisableKick()
+	if more {
+		return nil
+	}
+	w.state.Count(handover.Sleeps, 1)
+	return w.poll(w.pause(idle))
+}
+
+// pause is how long to sleep at most: for ever unless calls wait for the GPU, which has no descriptor to sleep on.
+func (w *Worker) pause(idle time.Duration) time.Duration {
+	if len(w.waiters) == 0 && !w.copies.active() && !w.hostFuncs.active() {
+		return -1
+	}
+	return min(max(idle/8, minPause), maxPause)
+}
+
+func (w *Worker) poll(pause time.Duration) error {
+	fds := []unix.PollFd{
+		{Fd: int32(w.kick.Fd()), Events: unix.POLLIN},
+		{Fd: int32(w.wake), Events: unix.POLLIN},
+	}
+	if w.mover != nil && w.copies.active() {
+		fds = append(fds, unix.PollFd{Fd: int32(w.mover.FD()), Events: unix.POLLIN})
+	}
+	var timeout *unix.Timespec
+	if pause >= 0 {
+		t := unix.NsecToTimespec(pause.Nanoseconds())
+		timeout = &t
+	}
+	if _, err := unix.Ppoll(fds, timeout, nil); err != nil && err != unix.EINTR {
+		return fmt.Errorf("poll: %w", err)
+	}
+	if fds[0].Revents&unix.POLLIN != 0 {
+		drain(int(fds[0].Fd))
+		w.state.Count(handover.Kicks, 1)
+	}
+	if fds[1].Revents != 0 {
+		drain(w.wake)
+	}
+	return nil
+}

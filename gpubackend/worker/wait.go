@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// waiter is a call that waits for work on the GPU. It is polled between commands.
+type waiter struct {
+	kind    waitKind
+	slot    uint16
+	seq     uint32
+	reply   bool
+	context uint64
+	native  uint64 // stream or event
+	copy    *copyOp
+}
+
+type waitKind uint8
+
+const (
+	waitContext waitKind = iota
+	waitStream
+	waitEvent
+	waitCopy
+)
+
+// wait makes a call wait, unless it is complete already.
+func (w *Worker) wait(c *call, kind waitKind, native uint64) gpubackend.Result {
+	x := waiter{
+		kind: kind, slot: c.slot, seq: c.seq, reply: c.flags&wire.CommandFlagReply != 0, context: c.context, native: native,
+	}
+	if result := w.query(&x); result != gpubackend.NotReady {
+		return result
+	}
+	w.waiters = append(w.waiters, x)
+	return pending
+}
+
+// query asks once whether what a call waits for has happened.
+func (w *Worker) query(x *waiter) gpubackend.Result {
+	if result := w.setContext(x.context, true); result != gpubackend.Success {
+		return result
+	}
+	switch x.kind {
+	case waitContext:
+		return w.driver.ContextQuery()
+	case waitStream:
+		return w.driver.StreamQuery(gpubackend.Stream(x.native))
+	case waitEvent:
+		return w.driver.EventQuery(gpubackend.Event(x.native))
+	default:
+		return w.advance(x.copy)
+	}
+}
+
+// pollWaiters answers the calls whose wait is over and says whether there were any.
+func (w *Worker) pollWaiters() (answered bool) {
+	w.copies.poll(w)
+	if w.hostFuncs.deliver(w) {
+		answered = true
+	}
+	for i := 0; i < len(w.waiters); {
+		x := &w.waiters[i]
+		result := w.query(x)
+		if result == gpubackend.NotReady {
+			i++
+			continue
+		}
+		slot, seq, reply := x.slot, x.seq, x.reply
+		last := len(w.waiters) - 1
+		w.waiters[i] = w.waiters[last]
+		w.waiters[last] = waiter{}
+		w.waiters = w.waiters[:last]
+		w.finish(slot, seq, reply, result, nil)
+		answered = true
+	}
+	return answered
+}
+
+func runCtxSynchronize(w *Worker, c *call) gpubackend.Result { return w.wait(c, waitContext, 0) }
+
+func runStreamSynchronize(w *Worker, c *call) gpubackend.Result {
+	s, result := w.findStream(c, c.word(0))
+	if result != gpubackend.Success {
+		return result
+	}
+	return w.wait(c, waitStream, uint64(s))
+}
+
+func runEventSynchronize(w *Worker, c *call) gpubackend.Result {
+	e, result := w.findEvent(c, c.word(0))
+	if result != gpubackend.Success {
+		return result
+	}
+	return w.wait(c, waitEvent, uint64(e))
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/virtqueue"
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
+)
+
+// Worker serves one channel.
+type Worker struct {
+	log    *logrus.Entry
+	driver gpubackend.Driver
+	mover  Mover
+	policy handover.Policy
+	state  *handover.State
+
+	mem      *guestmem.Memory
+	queue    *virtqueue.Queue
+	kick     *os.File
+	call     int
+	control  *handover.Conn
+	messages chan received
+	wake     int // eventfd: a message is in messages
+
+	chains  chains
+	arena   *arena.Arena
+	objects object.Table
+
+	context        uint64 // guest handle of the context that is current in the driver
+	opened         bool
+	command        arena.Command
+	current        call
+	waiters        []waiter
+	copies         copier
+	fences         fences
+	bulkRegistered bool
+	streams        threadStreams
+	launch         gpubackend.Launch
+	hostFuncs      hostFuncs
+	hosts          map[uint32]*hostRange
+	primary        map[uint64]uint64 // device to the handle of its primary context
+	kernels        map[kernelKey]gpubackend.Function
+	unknown        map[gpubackend.Op]bool
+	stopping       bool
+}
+
+// errStopped ends the loop in an orderly way.
+var errStopped = errors.New("stopped")
+
+// Config is what a worker needs besides the messages of the device process.
+type Config struct {
+	Control *handover.Conn
+	// NewDriver makes the device that the start message names.
+	NewDriver func(gpu string, p handover.Policy) (gpubackend.Driver, error)
+	// NewMover takes over the connection to the mover.
+	NewMover func(fd int) (Mover, error)
+	Log      *logrus.Entry
+}
+
+// Run serves the channel that the device process hands over, until it is told to stop or the guest breaks the
+// rules of the queue. The calling goroutine must be locked to its thread.
+func Run(c Config) error {
+	m, fds, err := c.Control.Receive()
+	if err != nil {
+		return fmt.Errorf("receive the channel: %w", err)
+	}
+	if m.Kind != handover.KindStart || m.Queue == nil || m.Policy == nil {
+		return fmt.Errorf("receive the channel: unexpected message %q", m.Kind)
+	}
+	w, err := newWorker(c, m, fds)
+	if err != nil {
+		_ = c.Control.Send(&handover.Message{Kind: handover.KindReady, Error: err.Error()}, nil)
+		return err
+	}
+	defer w.close()
+	if err := c.Control.Send(&handover.Message{Kind: handover.KindReady}, nil); err != nil {
+		return err
+	}
+	go w.receive()
+	err = w.loop()
+	if errors.Is(err, errStopped) {
+		return nil
+	}
+	return err
+}
+
+func newWorker(c Config, m *handover.Message, fds []int) (*Worker, error) {
+	n := m.Name(fds)
+	w := &Worker{
+		log:    c.Log.WithFields(logrus.Fields{"channel": m.Channel, "guest_pid": m.PID, "program": m.Comm}),
+		policy: *m.Policy, control: c.Control, messages: make(chan received, 1), call: n.Call,
+		kick: os.NewFile(uintptr(n.Kick), "kick"), hosts: map[uint32]*hostRange{}, unknown: map[gpubackend.Op]bool{},
+		primary: map[uint64]uint64{}, kernels: map[kernelKey]gpubackend.Function{},
+	}
+	w.chains.maps = map[uint32]*mapping{}
+	var err error
+	if w.wake, err = newWake(); err != nil {
+		return nil, err
+	}
+	if w.state, err = handover.OpenState(n.State); err != nil {
+		return nil, err
+	}
+	if w.mem, err = m.Map(n.Memory); err != nil {
+		return nil, fmt.Errorf("map guest memory: %w", err)
+	}
+	if w.queue, err = virtqueue.New(w.mem, queueConfig(m.Queue, m.Queue.Base, m.Queue.InFlight)); err != nil {
+		return nil, fmt.Errorf("take over the queue: %w", err)
+	}
+	w.chains.config = *m.Queue
+	if w.driver, err = c.NewDriver(m.GPU, *m.Policy); err != nil {
+		return nil, err
+	}
+	if n.Conn >= 0 {
+		if w.mover, err = c.NewMover(n.Conn); err != nil {
+			return nil, fmt.Errorf("connect to the mover: %w", err)
+		}
+	}
+	return w, nil
+}
+
+// maxChain bounds the descriptors of a chain: a MAP of RunsPerMap runs of 16 bytes in single pages, and its header.
+const maxChain = 256
+
+func queueConfig(q *handover.Queue, base uint16, inFlight []uint16) virtqueue.Config {
+	return virtqueue.Config{
+		Size: q.Size, Desc: q.Desc, Avail: q.Avail, Used: q.Used, Base: base, EventIdx: q.EventIdx,
+		Indirect: q.Indirect, MaxChain: maxChain, InFlight: inFlight,
+	}
+}
+
+// loop runs until the channel ends.
+func (w *Worker) loop() error {
+	spin := time.Duration(w.policy.SpinHostUs) * time.Microsecond
+	idleSince := time.Time{}
+	for {
+		busy, err := w.step()
+		if err != nil {
+			return err
+		}
+		if busy {
+			idleSince = time.Time{}
+			continue
+		}
+		now := time.Now()
+		if idleSince.IsZero() {
+			idleSince = now
+		}
+		if now.Sub(idleSince) < spin {
+			continue
+		}
+		if err := w.sleep(now.Sub(idleSince)); err != nil {
+			return err
+		}
+	}
+}
+
+// step does what there is to do, once, and says whether there was anything.
+func (w *Worker) step() (busy bool, err error) {
+	if busy, err = w.runCommands(false); err != nil {
+		return busy, err
+	}
+	if w.pollWaiters() {
+		busy = true
+	}
+	took, err := w.takeChains()
+	if err != nil {
+		return busy, err
+	}
+	w.signal()
+	select {
+	case r := <-w.messages:
+		return true, w.handle(r)
+	default:
+	}
+	return busy || took, nil
+}
+
+func (w *Worker) close() {
+	if w.driver != nil {
+		w.driver.Close()
+	}
+	if w.queue != nil {
+		w.queue.Close()
+	}
+}
