@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import "github.com/paracuda/paracuda/gpubackend"
+
+// context is what is known of a context of the driver.
+type context struct {
+	handle   gpubackend.Context
+	gpu      int
+	retained int // references to a primary context; 0 for one that was created
+	work     activity
+	copies   gpubackend.Stream // of CopyOut, 0 until the first
+	freed    []freed
+	dead     gpubackend.Result // the error that ended the context
+}
+
+// DevicePrimaryCtxRetain keeps a record of the context.
+func (d *Device) DevicePrimaryCtxRetain(dev uint64) (gpubackend.Context, gpubackend.Result) {
+	i, ok := d.gpuOf(dev)
+	if !ok {
+		return 0, gpubackend.InvalidDevice
+	}
+	h, r := d.calls.DevicePrimaryCtxRetain(d.gpus[i].native)
+	if r == gpubackend.Success {
+		d.contextOf(h, i).retained++
+	}
+	return h, r
+}
+
+// DevicePrimaryCtxRelease forgets the context with its last reference.
+func (d *Device) DevicePrimaryCtxRelease(dev uint64) gpubackend.Result {
+	i, ok := d.gpuOf(dev)
+	if !ok {
+		return gpubackend.InvalidDevice
+	}
+	c := d.primary(i)
+	if c != nil && c.retained == 1 {
+		d.leave(c)
+	}
+	r := d.calls.DevicePrimaryCtxRelease(d.gpus[i].native)
+	if r == gpubackend.Success && c != nil {
+		if c.retained--; c.retained == 0 {
+			d.forget(c)
+		}
+	}
+	return r
+}
+
+// DevicePrimaryCtxReset ends what the context holds; its references stay.
+func (d *Device) DevicePrimaryCtxReset(dev uint64) gpubackend.Result {
+	i, ok := d.gpuOf(dev)
+	if !ok {
+		return gpubackend.InvalidDevice
+	}
+	c := d.primary(i)
+	if c != nil {
+		d.leave(c)
+	}
+	r := d.calls.DevicePrimaryCtxReset(d.gpus[i].native)
+	if r == gpubackend.Success && c != nil {
+		d.forget(c)
+		d.contextOf(c.handle, i).retained = c.retained
+	}
+	return r
+}
+
+// CtxCreate keeps a record of the context. Creating one makes it the thread's current one, which is undone.
+func (d *Device) CtxCreate(flags, dev uint64) (gpubackend.Context, gpubackend.Result) {
+	i, ok := d.gpuOf(dev)
+	if !ok {
+		return 0, gpubackend.InvalidDevice
+	}
+	h, r := d.calls.CtxCreate(flags, d.gpus[i].native)
+	if r != gpubackend.Success {
+		return 0, r
+	}
+	d.contextOf(h, i)
+	d.call(symCtxSetCurrent, uint64(d.current))
+	return h, r
+}
+
+// CtxDestroy forgets the context.
+func (d *Device) CtxDestroy(h gpubackend.Context) gpubackend.Result {
+	c := d.contexts[h]
+	if c == nil || c.retained > 0 {
+		return gpubackend.InvalidContext
+	}
+	d.leave(c)
+	r := d.calls.CtxDestroy(h)
+	d.forget(c)
+	return r
+}
+
+// SetCurrent makes c current for the calling thread.
+func (d *Device) SetCurrent(h gpubackend.Context) gpubackend.Result {
+	if h == d.current {
+		return gpubackend.Success
+	}
+	state := d.contexts[h]
+	if h != 0 && state == nil {
+		return gpubackend.InvalidContext
+	}
+	if r := d.call(symCtxSetCurrent, uint64(h)); r != gpubackend.Success {
+		return r
+	}
+	d.current, d.state, d.active = h, state, nil
+	if state != nil {
+		d.active = &state.work
+	}
+	return gpubackend.Success
+}
+
+func (d *Device) gpuOf(dev uint64) (int, bool) {
+	i := int(int32(uint32(dev)))
+	return i, i >= 0 && i < len(d.gpus)
+}
+
+func (d *Device) contextOf(h gpubackend.Context, gpu int) *context {
+	c := d.contexts[h]
+	if c == nil {
+		c = &context{handle: h, gpu: gpu}
+		d.contexts[h] = c
+	}
+	return c
+}
+
+func (d *Device) primary(gpu int) *context {
+	for _, c := range d.contexts {
+		if c.gpu == gpu && c.retained > 0 {
+			return c
+		}
+	}
+	return nil
+}
+
+// leave makes sure that a context that ends is not the current one, and that its memory is in use by nobody.
+func (d *Device) leave(c *context) {
+	if r := d.SetCurrent(c.handle); r == gpubackend.Success && d.holds(c) {
+		d.call(symCtxSynchronize)
+	}
+	d.SetCurrent(0)
+}
+
+// holds says whether c has memory that its end gives back.
+func (d *Device) holds(c *context) bool {
+	if len(c.freed) > 0 {
+		return true
+	}
+	for _, owner := range d.owners {
+		if owner == c {
+			return true
+		}
+	}
+	return false
+}
+
+// forget gives back the memory of a context that has ended.
+func (d *Device) forget(c *context) {
+	d.takeBack(c)
+	for addr, owner := range d.owners {
+		if owner == c {
+			delete(d.owners, addr)
+			d.release(c, addr)
+		}
+	}
+	delete(d.contexts, c.handle)
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
+
+// DefaultLibrary is the name under which the driver's library is installed.
+const DefaultLibrary = "libcuda.so.1"
+
+// Options say how the driver is used. The zero value is good.
+type Options struct {
+	// Library is the path or name of the driver's library; DefaultLibrary if empty.
+	Library string
+	// AllowPageable admits GPUs whose kernels reach the ordinary memory of this process (HMM, ATS).
+	AllowPageable bool
+	// MemoryLimit bounds device memory and is the total that the guest sees; 0 is no limit.
+	MemoryLimit uint64
+	// Capture is where kernels' output goes; nil leaves it on this process's standard output.
+	Capture *Capture
+	// Log receives what a Result can't say; nil is slog.Default.
+	Log *slog.Logger
+}
+
+// Device is the GPUs of the host as one process sees them. It implements gpubackend.Driver.
+type Device struct {
+	calls
+	options  Options
+	log      *slog.Logger
+	gpus     []gpu
+	contexts map[gpubackend.Context]*context
+	current  gpubackend.Context
+	state    *context // of current; nil for none
+	owners   map[uint64]*context
+	kernels  kernelList
+	waits    *waits
+	prints   bool // a loaded module may print
+}
+
+var _ gpubackend.Driver = (*Device)(nil)
+
+// Available says why the host's driver can't be used, or nil. It loads the library for a moment and
+// doesn't initialise it: a GPU that is present but broken shows at Open.
+func Available() error {
+	var l library
+	if err := l.open(DefaultLibrary); err != nil {
+		return fmt.Errorf("no CUDA driver: %w", err)
+	}
+	defer l.close()
+	if l.driverVersion() == 0 {
+		return fmt.Errorf("%s is a stub: the NVIDIA driver itself is not installed", DefaultLibrary)
+	}
+	if _, err := os.Stat("/dev/nvidiactl"); err != nil {
+		return fmt.Errorf("no NVIDIA device node: %w", err)
+	}
+	return nil
+}
+
+// New loads the driver's library. Open initialises it.
+func New(options Options) (gpubackend.Driver, error) {
+	return NewDevice(options)
+}
+
+// NewDevice is New for callers that need more than the interface (the mover, the self-check).
+func NewDevice(options Options) (*Device, error) {
+	if options.Library == "" {
+		options.Library = DefaultLibrary
+	}
+	d := &Device{
+		options:  options,
+		log:      options.Log,
+		contexts: make(map[gpubackend.Context]*context),
+		owners:   make(map[uint64]*context),
+	}
+	if d.log == nil {
+		d.log = slog.Default()
+	}
+	if err := d.library.open(options.Library); err != nil {
+		return nil, fmt.Errorf("load the CUDA driver: %w", err)
+	}
+	return d, nil
+}
+
+// Close lets streams that wait for host functions go on, frees the memory and unloads the library. Contexts end
+// with the process: destroying them would wait for a kernel that never ends.
+func (d *Device) Close() {
+	if d.handle == nil {
+		return
+	}
+	if d.waits != nil {
+		d.waits.close()
+	}
+	if d.ended() == gpubackend.NotReady {
+		d.log.Warn("closed with work in flight: device memory is freed by the end of the process")
+		return
+	}
+	for i := range d.gpus {
+		d.gpus[i].close(&d.library)
+	}
+	d.gpus = nil
+	d.library.close()
+}
+
+// ended says whether any context has work in flight.
+func (d *Device) ended() gpubackend.Result {
+	for c := range d.contexts {
+		if d.SetCurrent(c) == gpubackend.Success && d.ContextQuery() == gpubackend.NotReady {
+			return gpubackend.NotReady
+		}
+	}
+	return gpubackend.Success
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"errors"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/devmem"
+)
+
+// MemAlloc serves from the window.
+func (d *Device) MemAlloc(bytes uint64) (uint64, gpubackend.Result) {
+	if d.state == nil {
+		return 0, gpubackend.InvalidContext
+	}
+	if bytes == 0 {
+		return 0, gpubackend.InvalidValue
+	}
+	if d.state.dead != gpubackend.Success {
+		return 0, d.state.dead
+	}
+	d.reclaim()
+	heap := d.gpus[d.state.gpu].heap
+	addr, err := heap.Alloc(bytes)
+	if err != nil && d.reclaimAll() {
+		addr, err = heap.Alloc(bytes)
+	}
+	if err != nil {
+		if !errors.Is(err, devmem.ErrOutOfMemory) {
+			d.log.Error("allocate device memory", "bytes", bytes, "error", err)
+		}
+		return 0, gpubackend.OutOfMemory
+	}
+	d.owners[addr] = d.state
+	return addr, gpubackend.Success
+}
+
+// MemFree gives memory back: at once when the context is known to be idle, otherwise when it is next seen idle.
+func (d *Device) MemFree(addr uint64) gpubackend.Result {
+	if d.state == nil {
+		return gpubackend.InvalidContext
+	}
+	owner := d.owners[addr]
+	if owner == nil {
+		return gpubackend.InvalidValue
+	}
+	delete(d.owners, addr)
+	if d.idle() {
+		return d.release(owner, addr)
+	}
+	d.state.freed = append(d.state.freed, freed{owner, addr})
+	return gpubackend.Success
+}
+
+// freed is memory of owner that goes back to the heap when the context that freed it is idle.
+type freed struct {
+	owner *context
+	addr  uint64
+}
+
+func (d *Device) release(owner *context, addr uint64) gpubackend.Result {
+	if err := d.gpus[owner.gpu].heap.Free(addr); err != nil {
+		return gpubackend.InvalidValue
+	}
+	return gpubackend.Success
+}
+
+// idle says whether no context has work in flight, as far as is known without asking.
+func (d *Device) idle() bool {
+	for _, c := range d.contexts {
+		if c.work.busy() {
+			return false
+		}
+	}
+	return true
+}
+
+// reclaim takes back what was freed, if the work that was in flight then is done.
+func (d *Device) reclaim() {
+	if len(d.state.freed) == 0 || len(d.contexts) > 1 && !d.idle() {
+		return
+	}
+	if d.query() == gpubackend.Success {
+		d.takeBack(d.state)
+	}
+}
+
+// reclaimAll is reclaim after waiting for the work. It says whether there was anything to take back.
+func (d *Device) reclaimAll() bool {
+	if len(d.state.freed) == 0 {
+		return false
+	}
+	if r := d.call(symCtxSynchronize); r != gpubackend.Success {
+		d.failed(r)
+		return false
+	}
+	d.takeBack(d.state)
+	return true
+}
+
+// takeBack returns what was freed while c was busy.
+func (d *Device) takeBack(c *context) {
+	for _, f := range c.freed {
+		d.release(f.owner, f.addr)
+	}
+	c.freed = c.freed[:0]
+}
+
+// MemGetInfo tells of the device, or of the part of it that the limit leaves.
+func (d *Device) MemGetInfo() (free, total uint64, r gpubackend.Result) {
+	free, total, r = d.calls.MemGetInfo()
+	if r != gpubackend.Success || d.state == nil {
+		return
+	}
+	if limit := d.options.MemoryLimit; limit != 0 {
+		g := &d.gpus[d.state.gpu]
+		total = min(total, limit)
+		free = min(free, total-min(total, g.heap.Used()))
+	}
+	return
+}
+
+// Staging makes memory that the mover maps: a piece of its own, exported as a file.
+func (d *Device) Staging(bytes uint64) (addr uint64, fd int, r gpubackend.Result) {
+	if d.state == nil {
+		return 0, -1, gpubackend.InvalidContext
+	}
+	g := &d.gpus[d.state.gpu]
+	g.backing.export = true
+	addr, err := g.heap.AllocPiece(bytes)
+	g.backing.export = false
+	if err != nil {
+		d.log.Error("allocate staging memory", "bytes", bytes, "error", err)
+		return 0, -1, gpubackend.OutOfMemory
+	}
+	return addr, g.backing.takeExported(), gpubackend.Success
+}
+
+// HostRegister makes memory of this process, mapped where the guest has it, reachable for kernels.
+func (d *Device) HostRegister(addr, bytes uint64, writable bool) gpubackend.Result {
+	if d.state == nil {
+		return gpubackend.InvalidContext
+	}
+	flags := uint64(registerPortable | registerDeviceMap)
+	if !writable && d.gpus[d.state.gpu].readOnlyRegister {
+		flags |= registerReadOnly
+	}
+	return d.call(symMemHostRegister, addr, bytes, flags)
+}
+
+// Flags of cuMemHostRegister.
+const (
+	registerPortable  = 1
+	registerDeviceMap = 2
+	registerReadOnly  = 8
+)
+
+// HostUnregister waits for the context's work first: the pages go back to the guest after it.
+func (d *Device) HostUnregister(addr, _ uint64) gpubackend.Result {
+	if d.state != nil && d.state.work.busy() {
+		if r := d.call(symCtxSynchronize); r != gpubackend.Success {
+			d.failed(r)
+		}
+	}
+	return d.call(symMemHostUnregister, addr)
+}

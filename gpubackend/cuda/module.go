@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"encoding/binary"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
+
+// Options of the JIT compiler (CUjit_option) that are handled here.
+const (
+	jitWallTime      = 2
+	jitInfoLog       = 3
+	jitInfoLogBytes  = 4
+	jitErrorLog      = 5
+	jitErrorLogBytes = 6
+	maxJITOptions    = 64
+	maxLog           = 1 << 20
+)
+
+// plainJITOptions are those whose value is a number. The others are pointers, of which logs alone are offered.
+var plainJITOptions = func() (plain [34]bool) {
+	for _, o := range []int{0, 1, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 20, 21, 22, 23, 24, 29, 30, 31, 32, 33} {
+		plain[o] = true
+	}
+	return
+}()
+
+// loading is the C memory of one load.
+type loading struct {
+	image, ids, values block
+	infoLog, errorLog  block
+	n                  int
+	infoAt, errorAt    int // option that holds a log's length; -1 for none
+}
+
+// newLoading copies what the driver is to read: the image with zeros after it, for PTX ends with a NUL.
+func newLoading(image, options, infoLog, errorLog []byte) (*loading, gpubackend.Result) {
+	if r := checkImage(image); r != gpubackend.Success {
+		return nil, r
+	}
+	count := len(options) / 16
+	if len(options)%16 != 0 || count > maxJITOptions {
+		return nil, gpubackend.InvalidValue
+	}
+	l := &loading{ids: allocate(4 * (count + 4)), values: allocate(8 * (count + 4)), infoAt: -1, errorAt: -1}
+	for i := range count {
+		id, value := binary.LittleEndian.Uint64(options[16*i:]), binary.LittleEndian.Uint64(options[16*i+8:])
+		if r := l.option(id, value); r != gpubackend.Success {
+			l.free()
+			return nil, r
+		}
+	}
+	l.image = copied(image, 16)
+	l.infoLog, l.infoAt = l.log(infoLog, jitInfoLog)
+	l.errorLog, l.errorAt = l.log(errorLog, jitErrorLog)
+	return l, gpubackend.Success
+}
+
+func (l *loading) option(id, value uint64) gpubackend.Result {
+	switch {
+	case id >= jitWallTime && id <= jitErrorLogBytes:
+		return gpubackend.Success // buffers are parameters of their own; the time is left as it was
+	case id >= uint64(len(plainJITOptions)):
+		return gpubackend.InvalidValue
+	case !plainJITOptions[id]:
+		return gpubackend.NotSupported
+	}
+	l.add(uint32(id), value)
+	return gpubackend.Success
+}
+
+func (l *loading) add(id uint32, value uint64) {
+	binary.LittleEndian.PutUint32(l.ids.bytes()[4*l.n:], id)
+	binary.LittleEndian.PutUint64(l.values.bytes()[8*l.n:], value)
+	l.n++
+}
+
+// log adds a log buffer of the size of to, as option and option+1; it returns where its length is.
+func (l *loading) log(to []byte, option uint32) (block, int) {
+	if len(to) == 0 {
+		return block{}, -1
+	}
+	b := allocate(min(len(to), maxLog))
+	l.add(option, b.address())
+	l.add(option+1, uint64(b.n))
+	return b, l.n - 1
+}
+
+// results copies a log to its buffer and returns the length that the driver gave.
+func (l *loading) results(to []byte, log block, at int) uint64 {
+	if at < 0 {
+		return 0
+	}
+	// The driver writes a size_t or only its low half there; no log is longer than the low half tells.
+	used := min(uint64(binary.LittleEndian.Uint32(l.values.bytes()[8*at:])), uint64(log.n))
+	copy(to, log.bytes()[:used])
+	return used
+}
+
+func (l *loading) free() {
+	for _, b := range []*block{&l.image, &l.ids, &l.values, &l.infoLog, &l.errorLog} {
+		b.free()
+	}
+}
+
+// ModuleLoadData loads an image into the current context.
+func (d *Device) ModuleLoadData(image, options, infoLog, errorLog []byte) (m gpubackend.Module, infoUsed, errorUsed uint64, r gpubackend.Result) {
+	l, r := newLoading(image, options, infoLog, errorLog)
+	if r != gpubackend.Success {
+		return
+	}
+	defer l.free()
+	d.prints = d.prints || mayPrint(image)
+	r = d.call(symModuleLoadDataEx, d.out(0), l.image.address(), uint64(l.n), l.ids.address(), l.values.address())
+	m = gpubackend.Module(d.value(0))
+	return m, l.results(infoLog, l.infoLog, l.infoAt), l.results(errorLog, l.errorLog, l.errorAt), r
+}
+
+// LibraryLoadData loads an image for all contexts.
+func (d *Device) LibraryLoadData(image, options, infoLog, errorLog []byte) (lib gpubackend.Library, infoUsed, errorUsed uint64, r gpubackend.Result) {
+	l, r := newLoading(image, options, infoLog, errorLog)
+	if r != gpubackend.Success {
+		return
+	}
+	defer l.free()
+	d.prints = d.prints || mayPrint(image)
+	r = d.call(symLibraryLoadData, d.out(0), l.image.address(), l.ids.address(), l.values.address(), uint64(l.n), 0, 0, 0)
+	lib = gpubackend.Library(d.value(0))
+	return lib, l.results(infoLog, l.infoLog, l.infoAt), l.results(errorLog, l.errorLog, l.errorAt), r
+}
+
+// kernelList is the kernels of the library that was enumerated last: the driver gives all at once, the interface
+// one by one.
+type kernelList struct {
+	library gpubackend.Library
+	kernel  []gpubackend.Kernel
+}
+
+// maxKernels bounds the kernels of one library that can be enumerated.
+const maxKernels = 1 << 20
+
+// LibraryEnumerateKernels returns kernel number index of a library.
+func (d *Device) LibraryEnumerateKernels(index uint64, lib gpubackend.Library) (gpubackend.Kernel, gpubackend.Result) {
+	if d.kernels.library != lib || d.kernels.kernel == nil || index == 0 {
+		if r := d.enumerate(lib); r != gpubackend.Success {
+			return 0, r
+		}
+	}
+	if index >= uint64(len(d.kernels.kernel)) {
+		return 0, gpubackend.InvalidValue
+	}
+	return d.kernels.kernel[index], gpubackend.Success
+}
+
+func (d *Device) enumerate(lib gpubackend.Library) gpubackend.Result {
+	count, r := d.LibraryGetKernelCount(lib)
+	if r != gpubackend.Success {
+		return r
+	}
+	n := int(min(count, maxKernels))
+	b := allocate(8 * n)
+	defer b.free()
+	if r = d.call(symLibraryEnumerateKernels, b.address(), uint64(n), uint64(lib)); r != gpubackend.Success {
+		return r
+	}
+	list := make([]gpubackend.Kernel, n)
+	for i := range list {
+		list[i] = gpubackend.Kernel(binary.LittleEndian.Uint64(b.bytes()[8*i:]))
+	}
+	d.kernels = kernelList{lib, list}
+	return gpubackend.Success
+}
+
+// LibraryUnload forgets the library's kernels.
+func (d *Device) LibraryUnload(lib gpubackend.Library) gpubackend.Result {
+	d.kernels = kernelList{}
+	return d.calls.LibraryUnload(lib)
+}

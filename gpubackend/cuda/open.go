@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// maxGPUs bounds the devices of one process.
+const maxGPUs = 16
+
+// Open initialises the driver with the guest's CUDA variables and describes its devices.
+func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
+	if err := applyEnvironment(env); err != nil {
+		d.log.Error("set the environment", "error", err)
+		return nil, gpubackend.InvalidValue
+	}
+	if r := d.call(symInit, 0); r != gpubackend.Success {
+		d.log.Error("cuInit", "error", r.Err())
+		return nil, r
+	}
+	if r := d.call(symDeviceGetCount, d.out(0)); r != gpubackend.Success {
+		return nil, r
+	}
+	n := min(int(d.value(0)), maxGPUs)
+	if n == 0 {
+		return nil, gpubackend.NoDevice
+	}
+	s := &gpubackend.Snapshot{Device: make([]wire.SnapshotDevice, n)}
+	d.gpus = make([]gpu, n)
+	for i := range s.Device {
+		if r := d.describe(i, &s.Device[i]); r != gpubackend.Success {
+			return nil, r
+		}
+	}
+	base, r := d.reserveWindow(n)
+	if r != gpubackend.Success {
+		d.log.Error("reserve addresses for device memory", "error", r.Err())
+		return nil, r
+	}
+	s.DriverVersion = min(d.driverVersion(), maxVersion)
+	s.Devices = uint32(n)
+	s.WindowBase = base
+	s.WindowBytes = uint64(n) * windowBytes
+	return s, gpubackend.Success
+}
+
+// describe fills in what is known of device i, and refuses one that this process must not use.
+func (d *Device) describe(i int, s *wire.SnapshotDevice) gpubackend.Result {
+	if r := d.call(symDeviceGet, d.out(0), uint64(i)); r != gpubackend.Success {
+		return r
+	}
+	dev := d.value(0)
+	d.identify(dev, s)
+	if r := d.call(symDeviceTotalMem, d.out(0), dev); r != gpubackend.Success {
+		return r
+	}
+	s.TotalMemory = d.value(0)
+	if d.options.MemoryLimit != 0 {
+		s.TotalMemory = min(s.TotalMemory, d.options.MemoryLimit)
+	}
+	for a := range s.Attribute {
+		s.AttributeResult[a] = int32(d.call(symDeviceGetAttribute, d.out(0), uint64(a), dev))
+		s.Attribute[a] = int32(uint32(d.value(0)))
+	}
+	if r := d.admit(i, s); r != gpubackend.Success {
+		return r
+	}
+	d.gpus[i].native = dev
+	d.gpus[i].total = s.TotalMemory
+	d.gpus[i].readOnlyRegister = s.Attribute[attributeReadOnlyHostRegister] == 1
+	mask(s)
+	return gpubackend.Success
+}
+
+// identify fills in the names; the LUID is Windows's, and its result says so.
+func (d *Device) identify(dev uint64, s *wire.SnapshotDevice) {
+	b := allocate(len(s.Name))
+	defer b.free()
+	if d.call(symDeviceGetName, b.address(), uint64(b.n), dev) == gpubackend.Success {
+		copy(s.Name[:len(s.Name)-1], b.bytes())
+	}
+	clear(b.bytes())
+	if d.call(symDeviceGetUUID, b.address(), dev) == gpubackend.Success {
+		copy(s.Uuid[:], b.bytes())
+	}
+	clear(b.bytes())
+	s.LuidResult = uint32(d.call(symDeviceGetLUID, b.address(), d.out(0), dev))
+	copy(s.Luid[:], b.bytes())
+	s.LuidMask = uint32(d.value(0))
+}
+
+// admit refuses a GPU whose kernels would reach this process's own memory.
+func (d *Device) admit(i int, s *wire.SnapshotDevice) gpubackend.Result {
+	if s.Attribute[attributePageableMemoryAccess] == 1 && !d.options.AllowPageable {
+		d.log.Error("GPU refused: its kernels reach all memory of the process that launches them, so a guest could read "+
+			"and write the worker itself. Turn HMM off with `options nvidia_uvm uvm_disable_hmm=1` in /etc/modprobe.d "+
+			"and load nvidia_uvm again, or allow pageable access", "device", i)
+		return gpubackend.NotPermitted
+	}
+	if s.Attribute[attributeHostPointerForRegistered] == 0 {
+		d.log.Warn("GPU maps registered host memory at other addresses: pinned host memory of guests will not work", "device", i)
+	}
+	return gpubackend.Success
+}

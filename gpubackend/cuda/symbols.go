@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+// maxVersion is the CUDA version that guests are offered at most: the functions of later ones are unknown here.
+const maxVersion = 13000
+
+// The functions that hand-written code calls, after the generated ones.
+const (
+	symInit symbol = iota + generatedSymbols
+	symGetProcAddress
+	symDriverGetVersion
+	symDeviceGetCount
+	symDeviceGet
+	symDeviceGetName
+	symDeviceGetUUID
+	symDeviceGetLUID
+	symDeviceTotalMem
+	symDeviceGetAttribute
+	symCtxSetCurrent
+	symCtxSynchronize
+	symModuleLoadDataEx
+	symLibraryLoadData
+	symFuncGetParamInfo
+	symFuncGetAttribute
+	symFuncGetName
+	symKernelGetParamInfo
+	symKernelGetAttribute
+	symKernelGetName
+	symLaunchKernel
+	symLaunchKernelEx
+	symLaunchHostFunc
+	symMemAddressReserve
+	symMemAddressFree
+	symMemCreate
+	symMemRelease
+	symMemMap
+	symMemUnmap
+	symMemSetAccess
+	symMemExport
+	symMemImport
+	symMemHostAlloc
+	symMemFreeHost
+	symMemHostRegister
+	symMemHostUnregister
+	symMemcpyAsync
+	symMemcpyHtoDAsync
+	symMemcpyDtoHAsync
+	symMemcpy2DAsync
+	symMemcpy3DAsync
+	symStreamSynchronize
+	symEventCreate
+	symEventSynchronize
+	symEventElapsedTime
+	symbols
+)
+
+var handNames = [symbols - generatedSymbols]string{
+	symInit - generatedSymbols:               "cuInit",
+	symGetProcAddress - generatedSymbols:     "cuGetProcAddress_v2",
+	symDriverGetVersion - generatedSymbols:   "cuDriverGetVersion",
+	symDeviceGetCount - generatedSymbols:     "cuDeviceGetCount",
+	symDeviceGet - generatedSymbols:          "cuDeviceGet",
+	symDeviceGetName - generatedSymbols:      "cuDeviceGetName",
+	symDeviceGetUUID - generatedSymbols:      "cuDeviceGetUuid_v2",
+	symDeviceGetLUID - generatedSymbols:      "cuDeviceGetLuid",
+	symDeviceTotalMem - generatedSymbols:     "cuDeviceTotalMem_v2",
+	symDeviceGetAttribute - generatedSymbols: "cuDeviceGetAttribute",
+	symCtxSetCurrent - generatedSymbols:      "cuCtxSetCurrent",
+	symCtxSynchronize - generatedSymbols:     "cuCtxSynchronize",
+	symModuleLoadDataEx - generatedSymbols:   "cuModuleLoadDataEx",
+	symLibraryLoadData - generatedSymbols:    "cuLibraryLoadData",
+	symFuncGetParamInfo - generatedSymbols:   "cuFuncGetParamInfo",
+	symFuncGetAttribute - generatedSymbols:   "cuFuncGetAttribute",
+	symFuncGetName - generatedSymbols:        "cuFuncGetName",
+	symKernelGetParamInfo - generatedSymbols: "cuKernelGetParamInfo",
+	symKernelGetAttribute - generatedSymbols: "cuKernelGetAttribute",
+	symKernelGetName - generatedSymbols:      "cuKernelGetName",
+	symLaunchKernel - generatedSymbols:       "cuLaunchKernel",
+	symLaunchKernelEx - generatedSymbols:     "cuLaunchKernelEx",
+	symLaunchHostFunc - generatedSymbols:     "cuLaunchHostFunc",
+	symMemAddressReserve - generatedSymbols:  "cuMemAddressReserve",
+	symMemAddressFree - generatedSymbols:     "cuMemAddressFree",
+	symMemCreate - generatedSymbols:          "cuMemCreate",
+	symMemRelease - generatedSymbols:         "cuMemRelease",
+	symMemMap - generatedSymbols:             "cuMemMap",
+	symMemUnmap - generatedSymbols:           "cuMemUnmap",
+	symMemSetAccess - generatedSymbols:       "cuMemSetAccess",
+	symMemExport - generatedSymbols:          "cuMemExportToShareableHandle",
+	symMemImport - generatedSymbols:          "cuMemImportFromShareableHandle",
+	symMemHostAlloc - generatedSymbols:       "cuMemHostAlloc",
+	symMemFreeHost - generatedSymbols:        "cuMemFreeHost",
+	symMemHostRegister - generatedSymbols:    "cuMemHostRegister_v2",
+	symMemHostUnregister - generatedSymbols:  "cuMemHostUnregister",
+	symMemcpyAsync - generatedSymbols:        "cuMemcpyAsync",
+	symMemcpyHtoDAsync - generatedSymbols:    "cuMemcpyHtoDAsync_v2",
+	symMemcpyDtoHAsync - generatedSymbols:    "cuMemcpyDtoHAsync_v2",
+	symMemcpy2DAsync - generatedSymbols:      "cuMemcpy2DAsync_v2",
+	symMemcpy3DAsync - generatedSymbols:      "cuMemcpy3DAsync_v2",
+	symStreamSynchronize - generatedSymbols:  "cuStreamSynchronize",
+	symEventCreate - generatedSymbols:        "cuEventCreate",
+	symEventSynchronize - generatedSymbols:   "cuEventSynchronize",
+	symEventElapsedTime - generatedSymbols:   "cuEventElapsedTime",
+}
+
+// required are the functions without which nothing works; the others answer NotSupported where they are missing.
+var required = []symbol{
+	symInit, symDriverGetVersion, symDeviceGetCount, symDeviceGet, symDeviceGetAttribute, symDeviceTotalMem,
+	symCtxSetCurrent, symCtxSynchronize, symDevicePrimaryCtxRetain, symModuleLoadDataEx, symLaunchKernel,
+	symMemAddressReserve, symMemCreate, symMemMap, symMemUnmap, symMemSetAccess, symMemRelease, symMemcpyAsync,
+	symStreamQuery, symStreamCreateWithPriority,
+}
+
+func symbolName(s symbol) string {
+	if s < generatedSymbols {
+		return generatedNames[s]
+	}
+	return handNames[s-generatedSymbols]
+}
