@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The arena: pages of the kernel, shared by a process and its worker. */
+
+#include <linux/slab.h>
+
+#include "paracuda.h"
+
+/* Orders that are tried: few runs where that is cheap, single pages otherwise. */
+static const unsigned int paracuda_orders[] = { 9, 4, 0 };
+
+static struct page *paracuda_arena_chunk(unsigned long want, unsigned int *order)
+{
+	struct page *page;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(paracuda_orders); i++) {
+		gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN;
+
+		*order = paracuda_orders[i];
+		if (want < 1UL << *order)
+			continue;
+		if (*order)
+			gfp |= __GFP_NORETRY;
+		page = alloc_pages(gfp, *order);
+		if (page)
+			return page;
+	}
+	return NULL;
+}
+
+int paracuda_arena_alloc(struct paracuda_arena *arena, unsigned long bytes)
+{
+	unsigned long i, want = bytes >> PAGE_SHIFT;
+	struct page *page;
+	unsigned int order;
+
+	BUILD_BUG_ON(sizeof(struct paracuda_arena_header) != PARACUDA_SIZEOF_ARENA_HEADER);
+	BUILD_BUG_ON(sizeof(struct paracuda_arena_header) > PAGE_SIZE);
+
+	arena->count = 0;
+	arena->pages = kvmalloc_array(want, sizeof(*arena->pages), GFP_KERNEL_ACCOUNT);
+	if (!arena->pages)
+		return -ENOMEM;
+	while (arena->count < want) {
+		page = paracuda_arena_chunk(want - arena->count, &order);
+		if (!page) {
+			paracuda_arena_free(arena);
+			return -ENOMEM;
+		}
+		split_page(page, order);
+		for (i = 0; i < 1UL << order; i++)
+			arena->pages[arena->count++] = page + i;
+		cond_resched();
+	}
+	return 0;
+}
+
+/* Pages that a process has mapped still live on until it unmaps them. */
+void paracuda_arena_free(struct paracuda_arena *arena)
+{
+	while (arena->count)
+		__free_page(arena->pages[--arena->count]);
+	kvfree(arena->pages);
+	arena->pages = NULL;
+}
+
+int paracuda_arena_chain(struct paracuda_arena *arena, struct paracuda_token *chain)
+{
+	unsigned long i;
+	int err;
+
+	paracuda_token_init(chain, PARACUDA_CHAIN_ARENA);
+	chain->header.bytes = (u64)arena->count << PAGE_SHIFT;
+	for (i = 0; i < arena->count; i++) {
+		err = paracuda_token_append(chain, arena->pages[i]);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* The opener's address space ends (exit or exec), though a child may hold the file still. */
+static void paracuda_arena_vm_close(struct vm_area_struct *vma)
+{
+	if (!atomic_read(&vma->vm_mm->mm_users))
+		paracuda_channel_close(vma->vm_private_data);
+}
+
+static const struct vm_operations_struct paracuda_arena_vm_ops = {
+	.close = paracuda_arena_vm_close,
+};
+
+int paracuda_arena_mmap(struct paracuda_channel *ch, struct vm_area_struct *vma)
+{
+	const unsigned long flags = VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP;
+
+	if (!(vma->vm_flags & VM_SHARED) || vma->vm_pgoff || vma_pages(vma) != ch->arena.count)
+		return -EINVAL;
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+	vm_flags_set(vma, flags);
+#else
+	vma->vm_flags |= flags;
+#endif
+	/* The mapping holds the file, and the file the channel. */
+	vma->vm_private_data = ch;
+	vma->vm_ops = &paracuda_arena_vm_ops;
+	return vm_map_pages(vma, ch->arena.pages, ch->arena.count);
+}

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The life of a channel. */
+
+#include <linux/sched/mm.h>
+#include <linux/sched/task.h>
+#include <linux/slab.h>
+#include <linux/virtio_config.h>
+
+#include "paracuda.h"
+
+/* A system call begins to use the channel. Fails when it is being closed. */
+bool paracuda_channel_enter(struct paracuda_channel *ch)
+{
+	return refcount_inc_not_zero(&ch->users);
+}
+
+void paracuda_channel_leave(struct paracuda_channel *ch)
+{
+	if (refcount_dec_and_test(&ch->users))
+		queue_work(paracuda_wq, &ch->finish);
+}
+
+/* Why a channel that is dead or closed can't be used. */
+int paracuda_channel_error(struct paracuda_channel *ch)
+{
+	return READ_ONCE(ch->dev->gone) ? -ENODEV : -EIO;
+}
+
+/*
+ * Begins to close the channel, once; never blocks, since a process that is killed must not wait for
+ * the host. The caller holds a reference, or dev->lock with queue->channel set.
+ */
+void paracuda_channel_close(struct paracuda_channel *ch)
+{
+	if (test_and_set_bit(0, &ch->closing))
+		return;
+	paracuda_channel_die(ch);
+	paracuda_channel_leave(ch);
+}
+
+static void paracuda_channel_release(struct kref *ref)
+{
+	struct paracuda_channel *ch = container_of(ref, struct paracuda_channel, ref);
+
+	paracuda_token_free_lists(&ch->arena_chain);
+	paracuda_arena_free(&ch->arena);
+	xa_destroy(&ch->maps);
+	mmdrop(ch->mm);
+	paracuda_device_put(ch->dev);
+	kfree(ch);
+}
+
+void paracuda_channel_put(struct paracuda_channel *ch)
+{
+	kref_put(&ch->ref, paracuda_channel_release);
+}
+
+/* Gives the channel a free queue. Returns 1 if there is none now but may be soon. */
+static int paracuda_claim_once(struct paracuda_device *dev, struct paracuda_channel *ch,
+			       unsigned int *freed)
+{
+	struct paracuda_queue *q;
+	int err = -EBUSY;
+	unsigned int i;
+
+	mutex_lock(&dev->lock);
+	*freed = dev->freed;
+	for (i = 0; i < dev->channels && !dev->gone; i++) {
+		q = &dev->queues[i];
+		if (q->retired)
+			continue;
+		if (q->channel) {
+			if (test_bit(0, &q->channel->closing))
+				err = 1;
+			continue;
+		}
+		kref_get(&ch->ref);
+		atomic_inc(&dev->busy);
+		ch->queue = q;
+		spin_lock_irq(&q->lock);
+		q->channel = ch;
+		spin_unlock_irq(&q->lock);
+		err = 0;
+		break;
+	}
+	if (dev->gone)
+		err = -ENODEV;
+	mutex_unlock(&dev->lock);
+	return err;
+}
+
+static int paracuda_claim(struct paracuda_device *dev, struct paracuda_channel *ch)
+{
+	long left = PARACUDA_CLAIM_TIMEOUT;
+	unsigned int freed;
+	int err;
+
+	for (;;) {
+		err = paracuda_claim_once(dev, ch, &freed);
+		if (err <= 0)
+			return err;
+		if (!left)
+			return -EBUSY;
+		left = wait_event_killable_timeout(dev->wait, READ_ONCE(dev->freed) != freed ||
+						   READ_ONCE(dev->gone), left);
+		if (left < 0)
+			return -EINTR;
+	}
+}
+
+/* The opposite. A retired queue is never used again. */
+static void paracuda_unclaim(struct paracuda_channel *ch, bool retire)
+{
+	struct paracuda_device *dev = ch->dev;
+	struct paracuda_queue *q = ch->queue;
+
+	mutex_lock(&dev->lock);
+	spin_lock_irq(&q->lock);
+	q->channel = NULL;
+	spin_unlock_irq(&q->lock);
+	q->retired |= retire;
+	WRITE_ONCE(dev->freed, dev->freed + 1);
+	mutex_unlock(&dev->lock);
+}
+
+/* Sends CLOSE and waits for the answer, or for the stop of the device. True: the host is done. */
+static bool paracuda_close_host(struct paracuda_channel *ch)
+{
+	struct paracuda_device *dev = ch->dev;
+	struct paracuda_request *req = &ch->close;
+	int err;
+
+	req->out.type = PARACUDA_CONTROL_CLOSE;
+	req->out.channel = ch->queue->index;
+	while ((err = paracuda_control_post(dev, req)) == -ENOSPC)
+		schedule_timeout_idle(HZ / 50);
+	if (err)
+		return false;
+	wait_event_idle(dev->wait, paracuda_answered(req) || READ_ONCE(dev->stopped));
+	return paracuda_answered(req) && req->status == PARACUDA_STATUS_OK;
+}
+
+/* Whether the host may touch the channel's memory still: it has opened it, or may yet. */
+static bool paracuda_is_open(struct paracuda_channel *ch)
+{
+	struct paracuda_request *req = &ch->open;
+
+	if (!req->posted)
+		return false;
+	wait_event_idle(ch->dev->wait, paracuda_answered(req) || READ_ONCE(ch->dev->stopped));
+	return !paracuda_answered(req) || req->status == PARACUDA_STATUS_OK;
+}
+
+/*
+ * After CLOSE: everything must be back. If it isn't, the contract is still that the host touches
+ * none of it, so it is freed, but the queue can't be used again. Returns whether that is so.
+ */
+static bool paracuda_clean_queue(struct paracuda_channel *ch)
+{
+	struct paracuda_queue *q = ch->queue;
+	struct paracuda_device *dev = ch->dev;
+	unsigned int lost = 0;
+	int idx;
+
+	paracuda_channel_reap(ch);
+	idx = srcu_read_lock(&dev->srcu);
+	spin_lock_irq(&q->lock);
+	if (q->vq) {
+		lost = ch->inflight;
+		if (lost)
+			paracuda_queue_detach(q, q->vq);
+	}
+	spin_unlock_irq(&q->lock);
+	srcu_read_unlock(&dev->srcu, idx);
+
+	if (lost)
+		dev_err(&dev->vdev->dev, "channel %u: device kept %u chains at CLOSE: channel given up\n",
+			q->index, lost);
+	return lost;
+}
+
+/* Ends a channel that nobody in the guest uses any more. */
+static void paracuda_channel_finish(struct work_struct *work)
+{
+	struct paracuda_channel *ch = container_of(work, struct paracuda_channel, finish);
+	struct paracuda_device *dev = ch->dev;
+	bool retire = false;
+
+	if (paracuda_is_open(ch)) {
+		if (paracuda_close_host(ch)) {
+			retire = paracuda_clean_queue(ch);
+		} else {
+			/* Only a reset makes sure that the host touches nothing. */
+			paracuda_fail(dev);
+			wait_event_idle(dev->wait, READ_ONCE(dev->stopped));
+		}
+	}
+	paracuda_unclaim(ch, retire);
+	cancel_delayed_work_sync(&ch->poll);
+	paracuda_map_collect(ch);
+	paracuda_token_free_lists(&ch->arena_chain);
+	paracuda_arena_free(&ch->arena);
+	atomic_dec(&dev->busy);
+	wake_up_all(&dev->wait);
+	paracuda_channel_put(ch);
+}
+
+static struct paracuda_channel *paracuda_channel_alloc(struct paracuda_device *dev,
+						       unsigned long arena_bytes)
+{
+	struct paracuda_channel *ch;
+
+	ch = kzalloc(sizeof(*ch), GFP_KERNEL_ACCOUNT);
+	if (!ch)
+		return ERR_PTR(-ENOMEM);
+	kref_init(&ch->ref);
+	refcount_set(&ch->users, 2);	/* one of OPEN itself */
+	kref_get(&dev->ref);
+	ch->dev = dev;
+	ch->mm = current->mm;
+	mmgrab(ch->mm);
+	ch->files = current->files;
+	INIT_WORK(&ch->finish, paracuda_channel_finish);
+	INIT_DELAYED_WORK(&ch->poll, paracuda_channel_poll);
+	xa_init_flags(&ch->maps, XA_FLAGS_ALLOC1);
+	init_waitqueue_head(&ch->wait);
+	INIT_LIST_HEAD(&ch->returned);
+
+	if (paracuda_arena_alloc(&ch->arena, arena_bytes) ||
+	    paracuda_arena_chain(&ch->arena, &ch->arena_chain)) {
+		paracuda_channel_put(ch);
+		return ERR_PTR(-ENOMEM);
+	}
+	ch->header = page_address(ch->arena.pages[0]);
+	return ch;
+}
+
+/* Asks the host for a worker, and waits for it. */
+static int paracuda_open_host(struct paracuda_channel *ch)
+{
+	struct paracuda_device *dev = ch->dev;
+	struct paracuda_request *req = &ch->open;
+	char comm[TASK_COMM_LEN];
+	long left;
+	int err;
+
+	BUILD_BUG_ON(sizeof(req->out.comm) < TASK_COMM_LEN);
+	req->out.type = PARACUDA_CONTROL_OPEN;
+	req->out.channel = ch->queue->index;
+	req->out.pid = task_tgid_nr(current);
+	get_task_comm(comm, current->group_leader);
+	memcpy(req->out.comm, comm, sizeof(comm));
+
+	while ((err = paracuda_control_post(dev, req)) == -ENOSPC)
+		if (schedule_timeout_killable(HZ / 50) && fatal_signal_pending(current))
+			return -EINTR;
+	if (err)
+		return err;
+	left = wait_event_killable_timeout(dev->wait, paracuda_answered(req) ||
+					   READ_ONCE(dev->gone), PARACUDA_OPEN_TIMEOUT);
+	if (left < 0)
+		return -EINTR;
+	if (READ_ONCE(dev->gone))
+		return -ENODEV;
+	if (!left)
+		return -EHOSTDOWN;
+	return paracuda_status_errno(req->status);
+}
+
+/* Returns a channel with a worker and a reference to it. */
+struct paracuda_channel *paracuda_channel_open(struct paracuda_device *dev,
+					       const struct paracuda_config *config)
+{
+	struct paracuda_channel *ch;
+	int err;
+
+	ch = paracuda_channel_alloc(dev, config->arena_bytes);
+	if (IS_ERR(ch))
+		return ch;
+	err = paracuda_claim(dev, ch);
+	if (err)
+		goto put;
+
+	err = paracuda_open_host(ch);
+	if (!err)
+		err = paracuda_channel_start(ch);
+	if (err)
+		paracuda_channel_close(ch);
+	paracuda_channel_leave(ch);
+	if (!err)
+		return ch;
+put:
+	paracuda_channel_put(ch);
+	return ERR_PTR(err);
+}

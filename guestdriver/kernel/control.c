@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The control queue. */
+
+#include <linux/virtio_config.h>
+
+#include "paracuda.h"
+
+int paracuda_status_errno(u32 status)
+{
+	switch (status) {
+	case PARACUDA_STATUS_OK:
+		return 0;
+	case PARACUDA_STATUS_BUSY:
+		return -EBUSY;
+	case PARACUDA_STATUS_NO_WORKER:
+		return -EHOSTDOWN;
+	case PARACUDA_STATUS_NO_DEVICE:
+		return -ENXIO;
+	default:	/* BAD_REQUEST, BAD_VERSION, and what no device should say */
+		return -EPROTO;
+	}
+}
+
+static void paracuda_control_reap(struct virtqueue *vq)
+{
+	struct paracuda_request *req;
+	unsigned int len;
+
+	while ((req = virtqueue_get_buf(vq, &len))) {
+		if (len < sizeof(req->in))
+			req->status = PARACUDA_STATUS_BAD_REQUEST;
+		else
+			req->status = READ_ONCE(req->in.status);
+		/* Pairs with paracuda_answered(). */
+		smp_store_release(&req->answered, true);
+	}
+}
+
+/* The control queue's callback, in interrupt context. */
+void paracuda_control_done(struct virtqueue *vq)
+{
+	struct paracuda_device *dev = vq->vdev->priv;
+	unsigned long flags;
+
+	spin_lock_irqsave(&dev->control_lock, flags);
+	if (dev->control) {
+		do {
+			virtqueue_disable_cb(vq);
+			paracuda_control_reap(vq);
+		} while (!virtqueue_enable_cb(vq));
+		if (unlikely(virtqueue_is_broken(vq)))
+			paracuda_fail(dev);
+	}
+	spin_unlock_irqrestore(&dev->control_lock, flags);
+
+	wake_up_all(&dev->wait);
+}
+
+/*
+ * Sends a request, without waiting. -ENOSPC: the queue is full; -ENODEV: the device is stopped, or
+ * soon will be.
+ */
+int paracuda_control_post(struct paracuda_device *dev, struct paracuda_request *req)
+{
+	struct scatterlist out, in, *sgs[] = { &out, &in };
+	struct virtqueue *vq;
+	unsigned long flags;
+	bool notify = false;
+	int idx, err = -ENODEV;
+
+	sg_init_one(&out, &req->out, sizeof(req->out));
+	sg_init_one(&in, &req->in, sizeof(req->in));
+
+	idx = srcu_read_lock(&dev->srcu);
+	spin_lock_irqsave(&dev->control_lock, flags);
+	vq = dev->control;
+	if (vq)
+		err = virtqueue_add_sgs(vq, sgs, 1, 1, req, GFP_ATOMIC);
+	if (!err) {
+		req->posted = true;
+		notify = virtqueue_kick_prepare(vq);
+	}
+	spin_unlock_irqrestore(&dev->control_lock, flags);
+
+	if (notify)
+		virtqueue_notify(vq);
+	srcu_read_unlock(&dev->srcu, idx);
+
+	if (err == -EIO) {
+		paracuda_fail(dev);
+		err = -ENODEV;
+	} else if (err == -ENOMEM) {
+		err = -ENOSPC;
+	}
+	return err;
+}
+
+/* Greets the device. */
+int paracuda_hello(struct paracuda_device *dev)
+{
+	struct paracuda_request *req = &dev->hello;
+	struct device *d = &dev->vdev->dev;
+	int err;
+
+	memset(req, 0, sizeof(*req));
+	req->out.type = PARACUDA_CONTROL_HELLO;
+	req->out.version = PARACUDA_VERSION;
+	err = paracuda_control_post(dev, req);
+	if (err)
+		return err;
+	if (!wait_event_timeout(dev->wait, paracuda_answered(req), PARACUDA_HELLO_TIMEOUT)) {
+		dev_err(d, "device does not answer\n");
+		return -ETIMEDOUT;
+	}
+	if (req->status == PARACUDA_STATUS_BAD_VERSION)
+		dev_err(d, "device refuses protocol version %u: install the guest package of the host's version\n",
+			PARACUDA_VERSION);
+	else if (req->status != PARACUDA_STATUS_OK)
+		dev_err(d, "device refuses this driver, status %u\n", req->status);
+	return paracuda_status_errno(req->status);
+}

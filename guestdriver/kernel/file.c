@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The device node: what a process may ask. */
+
+#include <linux/fs.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "paracuda.h"
+
+static int paracuda_open(struct inode *inode, struct file *file)
+{
+	struct paracuda_device *dev = container_of(file->private_data, struct paracuda_device,
+						   misc);
+	struct paracuda_file *pf;
+
+	pf = kzalloc(sizeof(*pf), GFP_KERNEL_ACCOUNT);
+	if (!pf)
+		return -ENOMEM;
+	mutex_init(&pf->lock);
+	kref_get(&dev->ref);	/* misc_open() keeps the device registered meanwhile */
+	pf->dev = dev;
+	file->private_data = pf;
+	return 0;
+}
+
+/* The file's channel, or NULL before OPEN. */
+static struct paracuda_channel *paracuda_file_channel(struct paracuda_file *pf)
+{
+	/* Pairs with paracuda_ioctl_open(). */
+	return smp_load_acquire(&pf->channel);
+}
+
+/* A descriptor is closed, by the opener (or its exit) or by a child that inherited it. */
+static int paracuda_flush(struct file *file, fl_owner_t id)
+{
+	struct paracuda_file *pf = file->private_data;
+	struct paracuda_channel *ch = paracuda_file_channel(pf);
+
+	if (ch && ch->files == id)
+		paracuda_channel_close(ch);
+	return 0;
+}
+
+static int paracuda_release(struct inode *inode, struct file *file)
+{
+	struct paracuda_file *pf = file->private_data;
+
+	if (pf->channel) {
+		paracuda_channel_close(pf->channel);
+		paracuda_channel_put(pf->channel);
+	}
+	paracuda_device_put(pf->dev);
+	kfree(pf);
+	return 0;
+}
+
+static long paracuda_ioctl_open(struct paracuda_file *pf, struct paracuda_ioctl_open __user *user)
+{
+	struct paracuda_ioctl_open arg;
+	struct paracuda_config config;
+	struct paracuda_channel *ch;
+
+	if (copy_from_user(&arg, user, sizeof(arg)))
+		return -EFAULT;
+	if (arg.version != PARACUDA_VERSION)
+		return -EPROTO;
+	if (pf->channel)
+		return -EEXIST;
+
+	paracuda_config_get(pf->dev, &config);
+	ch = paracuda_channel_open(pf->dev, &config);
+	if (IS_ERR(ch))
+		return PTR_ERR(ch);
+
+	arg.channel = ch->queue->index;
+	arg.arena_bytes = config.arena_bytes;
+	arg.inline_limit = config.inline_limit;
+	arg.batch_commands = config.batch_commands;
+	arg.batch_bytes = config.batch_bytes;
+	arg.batch_delay_us = config.batch_delay_us;
+	arg.spin_guest_us = config.spin_guest_us;
+	arg.flags = config.flags;
+	if (copy_to_user(user, &arg, sizeof(arg))) {
+		paracuda_channel_close(ch);
+		paracuda_channel_put(ch);
+		return -EFAULT;
+	}
+	/* Pairs with paracuda_file_channel(). */
+	smp_store_release(&pf->channel, ch);
+	return 0;
+}
+
+/* The file's channel, entered, for the process that opened it. */
+static struct paracuda_channel *paracuda_file_enter(struct file *file)
+{
+	struct paracuda_file *pf = file->private_data;
+	struct paracuda_channel *ch = paracuda_file_channel(pf);
+
+	if (!ch)
+		return ERR_PTR(-ENOTCONN);
+	if (ch->mm != current->mm)
+		return ERR_PTR(-EPERM);
+	if (!paracuda_channel_enter(ch))
+		return ERR_PTR(paracuda_channel_error(ch));
+	return ch;
+}
+
+static long paracuda_ioctl_channel(struct paracuda_channel *ch, unsigned int cmd, void __user *user)
+{
+	switch (cmd) {
+	case PARACUDA_IOC_KICK:
+		return paracuda_channel_kick(ch);
+	case PARACUDA_IOC_WAIT:
+		return paracuda_wait(ch, user);
+	case PARACUDA_IOC_MAP:
+		return paracuda_map(ch, user);
+	default:
+		return -ENOTTY;
+	}
+}
+
+static long paracuda_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	struct paracuda_file *pf = file->private_data;
+	void __user *user = (void __user *)arg;
+	struct paracuda_channel *ch;
+	long err;
+
+	if (cmd == PARACUDA_IOC_OPEN) {
+		if (mutex_lock_killable(&pf->lock))
+			return -EINTR;
+		err = paracuda_ioctl_open(pf, user);
+		mutex_unlock(&pf->lock);
+		return err;
+	}
+
+	ch = paracuda_file_enter(file);
+	if (IS_ERR(ch))
+		return PTR_ERR(ch);
+	err = paracuda_ioctl_channel(ch, cmd, user);
+	paracuda_channel_leave(ch);
+	return err;
+}
+
+static int paracuda_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct paracuda_channel *ch = paracuda_file_enter(file);
+	int err;
+
+	if (IS_ERR(ch))
+		return PTR_ERR(ch);
+	err = paracuda_arena_mmap(ch, vma);
+	paracuda_channel_leave(ch);
+	return err;
+}
+
+const struct file_operations paracuda_fops = {
+	.owner = THIS_MODULE,
+	.open = paracuda_open,
+	.flush = paracuda_flush,
+	.release = paracuda_release,
+	.unlocked_ioctl = paracuda_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.mmap = paracuda_mmap,
+	.llseek = noop_llseek,
+};

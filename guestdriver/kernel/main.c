@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Finding, starting, stopping and losing devices. */
+
+#include <linux/idr.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/virtio_config.h>
+#include <linux/virtio_ring.h>
+
+#include "paracuda.h"
+
+struct workqueue_struct *paracuda_wq;
+static DEFINE_IDA(paracuda_ids);
+
+static void paracuda_device_release(struct kref *ref)
+{
+	struct paracuda_device *dev = container_of(ref, struct paracuda_device, ref);
+
+	cleanup_srcu_struct(&dev->srcu);
+	kfree(dev->vqs);
+	kfree(dev);
+}
+
+void paracuda_device_put(struct paracuda_device *dev)
+{
+	kref_put(&dev->ref, paracuda_device_release);
+}
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
+static int paracuda_find_vqs(struct paracuda_device *dev, unsigned int n)
+{
+	struct virtqueue_info *info;
+	unsigned int i;
+	int err;
+
+	info = kcalloc(n, sizeof(*info), GFP_KERNEL);
+	if (!info)
+		return -ENOMEM;
+	info[0].name = "control";
+	info[0].callback = paracuda_control_done;
+	for (i = 1; i < n; i++) {
+		info[i].name = "channel";
+		info[i].callback = paracuda_queue_done;
+	}
+	err = virtio_find_vqs(dev->vdev, n, dev->vqs, info, NULL);
+	kfree(info);
+	return err;
+}
+#else
+static int paracuda_find_vqs(struct paracuda_device *dev, unsigned int n)
+{
+	vq_callback_t **callbacks;
+	const char **names;
+	unsigned int i;
+	int err = -ENOMEM;
+
+	callbacks = kcalloc(n, sizeof(*callbacks), GFP_KERNEL);
+	names = kcalloc(n, sizeof(*names), GFP_KERNEL);
+	if (callbacks && names) {
+		for (i = 0; i < n; i++) {
+			names[i] = i ? "channel" : "control";
+			callbacks[i] = i ? paracuda_queue_done : paracuda_control_done;
+		}
+		err = virtio_find_vqs(dev->vdev, n, dev->vqs, callbacks, names, NULL);
+	}
+	kfree(names);
+	kfree(callbacks);
+	return err;
+}
+#endif
+
+/* Gives the queues their virtqueues, or takes them away. */
+static void paracuda_set_queues(struct paracuda_device *dev, bool on)
+{
+	struct paracuda_queue *q;
+	unsigned int i;
+
+	spin_lock_irq(&dev->control_lock);
+	dev->control = on ? dev->vqs[0] : NULL;
+	spin_unlock_irq(&dev->control_lock);
+	for (i = 0; i < dev->channels; i++) {
+		q = &dev->queues[i];
+		spin_lock_irq(&q->lock);
+		WRITE_ONCE(q->vq, on ? dev->vqs[1 + i] : NULL);
+		spin_unlock_irq(&q->lock);
+	}
+}
+
+/*
+ * Makes sure that the host touches nothing of the guest any more, and takes every chain back. Not
+ * before del_vqs(): with some transports it is that which stops the host, not the reset.
+ */
+static void paracuda_stop(struct paracuda_device *dev)
+{
+	struct paracuda_queue *q;
+	unsigned int i;
+
+	mutex_lock(&dev->stop_lock);
+	if (!dev->stopped) {
+		paracuda_set_queues(dev, false);
+		synchronize_srcu(&dev->srcu);
+		virtio_reset_device(dev->vdev);
+		for (i = 0; i < dev->channels; i++) {
+			q = &dev->queues[i];
+			spin_lock_irq(&q->lock);
+			paracuda_queue_detach(q, dev->vqs[1 + i]);
+			spin_unlock_irq(&q->lock);
+		}
+		while (virtqueue_detach_unused_buf(dev->vqs[0]))
+			;
+		dev->vdev->config->del_vqs(dev->vdev);
+		WRITE_ONCE(dev->stopped, true);
+	}
+	mutex_unlock(&dev->stop_lock);
+	wake_up_all(&dev->wait);
+}
+
+static int paracuda_start(struct paracuda_device *dev)
+{
+	unsigned int n = 1 + dev->channels;
+	int err;
+
+	err = paracuda_find_vqs(dev, n);
+	if (err) {
+		dev_err(&dev->vdev->dev, "no %u queues (%d): has the front end fewer than channels + 1?\n",
+			n, err);
+		return err;
+	}
+	WRITE_ONCE(dev->stopped, false);
+	paracuda_set_queues(dev, true);
+	virtio_device_ready(dev->vdev);
+
+	err = paracuda_hello(dev);
+	if (err)
+		paracuda_stop(dev);
+	return err;
+}
+
+/* No more channels; those that are open begin to close. */
+static void paracuda_shut(struct paracuda_device *dev)
+{
+	unsigned int i;
+
+	mutex_lock(&dev->lock);
+	WRITE_ONCE(dev->gone, true);
+	for (i = 0; i < dev->channels; i++)
+		if (dev->queues[i].channel)
+			paracuda_channel_close(dev->queues[i].channel);
+	mutex_unlock(&dev->lock);
+	wake_up_all(&dev->wait);
+}
+
+static void paracuda_fail_work(struct work_struct *work)
+{
+	struct paracuda_device *dev = container_of(work, struct paracuda_device, fail_work);
+
+	dev_err(&dev->vdev->dev, "device broke the protocol or is gone: not used any more\n");
+	paracuda_shut(dev);
+	paracuda_stop(dev);
+}
+
+/* The device is of no use any more: resets it, from any context. */
+void paracuda_fail(struct paracuda_device *dev)
+{
+	if (!test_and_set_bit(0, &dev->failed))
+		queue_work(paracuda_wq, &dev->fail_work);
+}
+
+/* The device hands out physical addresses, which the DMA API knows nothing of. */
+static int paracuda_validate(struct virtio_device *vdev)
+{
+	__virtio_clear_bit(vdev, VIRTIO_F_ACCESS_PLATFORM);
+	return 0;
+}
+
+static struct paracuda_device *paracuda_device_alloc(struct virtio_device *vdev,
+						     const struct paracuda_config *config)
+{
+	struct paracuda_device *dev;
+	unsigned int i;
+
+	dev = kzalloc(struct_size(dev, queues, config->channels), GFP_KERNEL);
+	if (!dev)
+		return NULL;
+	dev->vqs = kcalloc(1 + config->channels, sizeof(*dev->vqs), GFP_KERNEL);
+	if (!dev->vqs || init_srcu_struct(&dev->srcu)) {
+		kfree(dev->vqs);
+		kfree(dev);
+		return NULL;
+	}
+	kref_init(&dev->ref);
+	dev->vdev = vdev;
+	dev->stopped = true;
+	dev->config = *config;
+	dev->channels = config->channels;
+	mutex_init(&dev->lock);
+	mutex_init(&dev->stop_lock);
+	spin_lock_init(&dev->control_lock);
+	spin_lock_init(&dev->config_lock);
+	init_waitqueue_head(&dev->wait);
+	INIT_WORK(&dev->fail_work, paracuda_fail_work);
+	INIT_WORK(&dev->config_work, paracuda_config_work);
+	for (i = 0; i < dev->channels; i++) {
+		dev->queues[i].dev = dev;
+		dev->queues[i].index = i;
+		spin_lock_init(&dev->queues[i].lock);
+	}
+	return dev;
+}
+
+/* Makes /dev/paracuda; further devices have their number at the end. */
+static int paracuda_register(struct paracuda_device *dev)
+{
+	int err;
+
+	dev->id = ida_alloc(&paracuda_ids, GFP_KERNEL);
+	if (dev->id < 0)
+		return dev->id;
+	snprintf(dev->name, sizeof(dev->name), dev->id ? "paracuda%d" : "paracuda", dev->id);
+	dev->misc.minor = MISC_DYNAMIC_MINOR;
+	dev->misc.name = dev->name;
+	dev->misc.mode = 0666;
+	dev->misc.fops = &paracuda_fops;
+	dev->misc.parent = &dev->vdev->dev;
+	err = misc_register(&dev->misc);
+	if (err)
+		ida_free(&paracuda_ids, dev->id);
+	return err;
+}
+
+static int paracuda_probe(struct virtio_device *vdev)
+{
+	struct paracuda_config config;
+	struct paracuda_device *dev;
+	int err;
+
+	err = paracuda_config_read(vdev, &config);
+	if (err)
+		return err;
+	if (!virtio_has_feature(vdev, VIRTIO_F_VERSION_1) ||
+	    !virtio_has_feature(vdev, VIRTIO_RING_F_INDIRECT_DESC)) {
+		dev_err(&vdev->dev, "device lacks VERSION_1 or INDIRECT_DESC\n");
+		return -ENODEV;
+	}
+
+	dev = paracuda_device_alloc(vdev, &config);
+	if (!dev)
+		return -ENOMEM;
+	vdev->priv = dev;
+	err = paracuda_start(dev);
+	if (err)
+		goto put;
+	err = paracuda_register(dev);
+	if (err)
+		goto stop;
+	dev_info(&vdev->dev, "/dev/%s: %u channels, arena of %u KiB\n", dev->name, config.channels,
+		 config.arena_bytes >> 10);
+	return 0;
+stop:
+	paracuda_stop(dev);
+put:
+	paracuda_device_put(dev);
+	return err;
+}
+
+static bool paracuda_idle(struct paracuda_device *dev)
+{
+	return !atomic_read(&dev->busy);
+}
+
+static void paracuda_remove(struct virtio_device *vdev)
+{
+	struct paracuda_device *dev = vdev->priv;
+
+	misc_deregister(&dev->misc);
+	ida_free(&paracuda_ids, dev->id);
+	cancel_work_sync(&dev->config_work);
+	paracuda_shut(dev);
+
+	/* An orderly end first, if the device is there still. */
+	wait_event_timeout(dev->wait, paracuda_idle(dev) || READ_ONCE(dev->failed),
+			   PARACUDA_REMOVE_TIMEOUT);
+	set_bit(0, &dev->failed);
+	cancel_work_sync(&dev->fail_work);
+	paracuda_stop(dev);
+	wait_event(dev->wait, paracuda_idle(dev));
+
+	vdev->priv = NULL;
+	paracuda_device_put(dev);
+}
+
+static void paracuda_config_changed(struct virtio_device *vdev)
+{
+	struct paracuda_device *dev = vdev->priv;
+
+	queue_work(paracuda_wq, &dev->config_work);
+}
+
+#ifdef CONFIG_PM_SLEEP
+/* The worker's state can't be taken along, so open channels forbid suspending. */
+static int paracuda_freeze(struct virtio_device *vdev)
+{
+	struct paracuda_device *dev = vdev->priv;
+
+	if (!paracuda_idle(dev)) {
+		dev_warn(&vdev->dev, "in use: not suspending\n");
+		return -EBUSY;
+	}
+	cancel_work_sync(&dev->config_work);
+	paracuda_stop(dev);
+	return 0;
+}
+
+static int paracuda_restore(struct virtio_device *vdev)
+{
+	struct paracuda_device *dev = vdev->priv;
+
+	return READ_ONCE(dev->gone) ? 0 : paracuda_start(dev);
+}
+#endif
+
+static const struct virtio_device_id paracuda_id_table[] = {
+	{ PARACUDA_VIRTIO_ID, VIRTIO_DEV_ANY_ID },
+	{ PARACUDA_VIRTIO_ID_STOCK, VIRTIO_DEV_ANY_ID },
+	{ 0 },
+};
+MODULE_DEVICE_TABLE(virtio, paracuda_id_table);
+
+static struct virtio_driver paracuda_driver = {
+	.driver.name = KBUILD_MODNAME,
+	.driver.owner = THIS_MODULE,
+	.id_table = paracuda_id_table,
+	.validate = paracuda_validate,
+	.probe = paracuda_probe,
+	.remove = paracuda_remove,
+	.config_changed = paracuda_config_changed,
+#ifdef CONFIG_PM_SLEEP
+	.freeze = paracuda_freeze,
+	.restore = paracuda_restore,
+#endif
+};
+
+static int __init paracuda_init(void)
+{
+	int err;
+
+	paracuda_wq = alloc_workqueue("paracuda", WQ_UNBOUND, 0);
+	if (!paracuda_wq)
+		return -ENOMEM;
+	err = register_virtio_driver(&paracuda_driver);
+	if (err)
+		destroy_workqueue(paracuda_wq);
+	return err;
+}
+module_init(paracuda_init);
+
+static void __exit paracuda_exit(void)
+{
+	unregister_virtio_driver(&paracuda_driver);
+	destroy_workqueue(paracuda_wq);
+}
+module_exit(paracuda_exit);
+
+MODULE_DESCRIPTION("Paracuda paravirtual CUDA GPU");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Pinning ranges of a process and handing them to its worker. */
+
+#include <linux/moduleparam.h>
+#include <linux/overflow.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "paracuda.h"
+
+#define PARACUDA_PIN_BATCH	(PAGE_SIZE / sizeof(struct page *))
+
+static unsigned int paracuda_max_pinned_mb;
+module_param_named(max_pinned_mb, paracuda_max_pinned_mb, uint, 0644);
+MODULE_PARM_DESC(max_pinned_mb, "Memory that processes may have pinned for a device at a time, MiB (0: half of RAM)");
+
+static bool paracuda_charge(struct paracuda_device *dev, unsigned long pages)
+{
+	unsigned int mb = READ_ONCE(paracuda_max_pinned_mb);
+	unsigned long limit = mb ? (unsigned long)mb << (20 - PAGE_SHIFT) : totalram_pages() / 2;
+
+	if (atomic_long_add_return(pages, &dev->pinned) <= limit)
+		return true;
+	atomic_long_sub(pages, &dev->pinned);
+	return false;
+}
+
+/* Unpins and frees a map that the worker doesn't have: it never got it, or has returned it. */
+static void paracuda_map_free(struct paracuda_channel *ch, struct paracuda_token *map)
+{
+	bool dirty = map->flags & PARACUDA_MAP_FLAG_WRITE;
+	unsigned int i;
+
+	for (i = 0; i < map->runs; i++) {
+		struct paracuda_run *run = paracuda_token_run(map, i);
+
+		unpin_user_page_range_dirty_lock(pfn_to_page(PHYS_PFN(run->address)),
+						 run->bytes >> PAGE_SHIFT, dirty);
+		cond_resched();
+	}
+	atomic_long_sub(map->pinned, &ch->dev->pinned);
+	if (map->id)
+		xa_erase(&ch->maps, map->id);
+	paracuda_token_free_lists(map);
+	kfree(map);
+}
+
+/* Releases the maps that the worker has returned. */
+void paracuda_map_collect(struct paracuda_channel *ch)
+{
+	struct paracuda_token *map, *next;
+	LIST_HEAD(returned);
+
+	spin_lock_irq(&ch->queue->lock);
+	list_splice_init(&ch->returned, &returned);
+	spin_unlock_irq(&ch->queue->lock);
+
+	list_for_each_entry_safe(map, next, &returned, node)
+		paracuda_map_free(ch, map);
+}
+
+static int paracuda_map_check(const struct paracuda_ioctl_map *arg)
+{
+	u64 end;
+
+	if (arg->flags & ~(PARACUDA_MAP_FLAG_WRITE | PARACUDA_MAP_FLAG_ONESHOT))
+		return -EINVAL;
+	if (!arg->bytes || arg->bytes > PARACUDA_MAP_BYTES_MAX)
+		return -EINVAL;
+	if (check_add_overflow(arg->address, arg->bytes, &end) || end > ULONG_MAX)
+		return -EFAULT;
+	if (!access_ok((void __user *)(unsigned long)arg->address, arg->bytes))
+		return -EFAULT;
+	return 0;
+}
+
+static unsigned int paracuda_gup_flags(u32 flags)
+{
+	unsigned int gup = 0;
+
+	if (flags & PARACUDA_MAP_FLAG_WRITE)
+		gup |= FOLL_WRITE;
+	if (!(flags & PARACUDA_MAP_FLAG_ONESHOT))
+		gup |= FOLL_LONGTERM;
+	return gup;
+}
+
+/* Appends pinned pages to the list of runs; unpins those that don't fit. */
+static int paracuda_map_append(struct paracuda_token *map, struct page **pages, int n)
+{
+	int i, err;
+
+	for (i = 0; i < n; i++) {
+		err = paracuda_token_append(map, pages[i]);
+		if (err) {
+			unpin_user_pages(pages + i, n - i);
+			return err;
+		}
+	}
+	return 0;
+}
+
+/* Pins the pages one batch after the other. What was pinned stays in map when it fails. */
+static int paracuda_map_pin(struct paracuda_channel *ch, struct paracuda_token *map,
+			    unsigned long start, unsigned long left, struct page **pages)
+{
+	unsigned int gup = paracuda_gup_flags(map->flags);
+	int n, err;
+
+	while (left) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		if (READ_ONCE(ch->dead))
+			return -EIO;
+		n = pin_user_pages_fast(start, min(left, PARACUDA_PIN_BATCH), gup, pages);
+		if (n <= 0)
+			return n == -ENOMEM || n == -EINTR ? n : -EFAULT;
+		err = paracuda_map_append(map, pages, n);
+		if (err)
+			return err;
+		start += (unsigned long)n << PAGE_SHIFT;
+		left -= n;
+		cond_resched();
+	}
+	return 0;
+}
+
+/* Pins the range that arg describes. */
+static struct paracuda_token *paracuda_map_make(struct paracuda_channel *ch,
+						struct paracuda_ioctl_map *arg)
+{
+	unsigned long start = untagged_addr((unsigned long)arg->address);
+	unsigned long offset = offset_in_page(start);
+	unsigned long count = (offset + arg->bytes + PAGE_SIZE - 1) >> PAGE_SHIFT;
+	struct paracuda_token *map;
+	struct page **pages;
+	int err = -ENOMEM;
+
+	map = kmalloc(sizeof(*map), GFP_KERNEL_ACCOUNT);
+	if (!map)
+		return ERR_PTR(-ENOMEM);
+	paracuda_token_init(map, PARACUDA_CHAIN_MAP);
+	map->flags = arg->flags;
+	map->header.bytes = arg->bytes;
+	map->header.address = arg->address;
+	map->header.offset = offset;
+	map->header.flags = arg->flags;
+
+	pages = (struct page **)__get_free_page(GFP_KERNEL);
+	if (pages && paracuda_charge(ch->dev, count)) {
+		map->pinned = count;
+		err = paracuda_map_pin(ch, map, start - offset, count, pages);
+	}
+	free_page((unsigned long)pages);
+	if (!err)
+		err = xa_alloc_cyclic(&ch->maps, &map->id, map, XA_LIMIT(1, PARACUDA_MAP_ID_MAX),
+				      &ch->next_id, GFP_KERNEL);
+	if (err < 0) {
+		paracuda_map_free(ch, map);
+		return ERR_PTR(err);
+	}
+	map->header.id = map->id;
+	return map;
+}
+
+int paracuda_map(struct paracuda_channel *ch, struct paracuda_ioctl_map __user *user)
+{
+	struct paracuda_ioctl_map arg;
+	struct paracuda_token *map;
+	int err;
+
+	if (copy_from_user(&arg, user, sizeof(arg)))
+		return -EFAULT;
+	err = paracuda_map_check(&arg);
+	if (err)
+		return err;
+
+	/* Ahead of the work of pinning; makes room, too. */
+	if (!paracuda_channel_reap(ch))
+		return READ_ONCE(ch->dead) ? paracuda_channel_error(ch) : -EAGAIN;
+
+	map = paracuda_map_make(ch, &arg);
+	if (IS_ERR(map))
+		return PTR_ERR(map);
+
+	err = -EFAULT;
+	if (!put_user(map->id, &user->id))
+		err = paracuda_channel_post(ch, map);
+	if (err)
+		paracuda_map_free(ch, map);
+	return err == -EIO ? paracuda_channel_error(ch) : err;
+}

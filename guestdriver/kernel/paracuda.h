@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef PARACUDA_H
+#define PARACUDA_H
+
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/miscdevice.h>
+#include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/refcount.h>
+#include <linux/scatterlist.h>
+#include <linux/spinlock.h>
+#include <linux/srcu.h>
+#include <linux/version.h>
+#include <linux/virtio.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+
+#include "paracuda_ioctl.h"
+#include "paracuda_wire.h"
+
+#ifdef __BIG_ENDIAN
+#error "the wire format is little-endian, and is used in place"
+#endif
+
+/* How long the host may take to answer. */
+#define PARACUDA_HELLO_TIMEOUT	(30 * HZ)
+#define PARACUDA_OPEN_TIMEOUT	(120 * HZ)
+/* How long OPEN waits for a channel that is being closed. */
+#define PARACUDA_CLAIM_TIMEOUT	(10 * HZ)
+/* How long an orderly removal waits for the workers to end. */
+#define PARACUDA_REMOVE_TIMEOUT	(3 * HZ)
+/* How often returned ONESHOT maps are looked for while nobody asks. */
+#define PARACUDA_POLL_MS	15
+
+#define PARACUDA_ARENA_MAX	BIT(30)
+#define PARACUDA_MAP_BYTES_MAX	BIT_ULL(32)	/* a reference has 32 bits of offset ... */
+#define PARACUDA_MAP_ID_MAX	((1U << 24) - 1)	/* ... and 24 bits of id */
+
+#define PARACUDA_RUNS_PER_LIST	(PAGE_SIZE / sizeof(struct paracuda_run))
+#define PARACUDA_LISTS		DIV_ROUND_UP(PARACUDA_RUNS_PER_MAP, PARACUDA_RUNS_PER_LIST)
+
+/* A request on the control queue. It lives until it is answered or the device is stopped. */
+struct paracuda_request {
+	struct paracuda_control_request out;
+	struct paracuda_control_response in;
+	bool posted;
+	bool answered;		/* released after status */
+	u32 status;
+};
+
+/* A chain on a channel queue: the virtqueue's token for it. */
+struct paracuda_token {
+	struct list_head node;			/* in channel->returned */
+	u32 type;
+	u32 flags;				/* MAP: enum paracuda_map_flag */
+	u32 id;					/* MAP */
+	unsigned long pinned;			/* MAP: pages */
+	unsigned int runs;
+	unsigned int lists;
+	struct paracuda_chain_header header;	/* device-readable */
+	struct paracuda_event_record record;	/* EVENT: device-writable */
+	struct paracuda_run *list[PARACUDA_LISTS];
+};
+
+struct paracuda_arena {
+	struct page **pages;
+	unsigned long count;
+};
+
+/*
+ * A channel queue. Lock order: dev->lock, queue->lock, channel->wait.lock.
+ *
+ * vq is NULL while the device is stopped. It is written under lock, and read under lock; it stays
+ * valid to a reader in a section of dev->srcu, and to its own callback.
+ * channel is written under dev->lock and lock, and read under either.
+ */
+struct paracuda_queue {
+	struct paracuda_device *dev;
+	unsigned int index;		/* of the channel */
+	spinlock_t lock;
+	struct virtqueue *vq;
+	struct paracuda_channel *channel;
+	bool retired;			/* under dev->lock: no longer usable */
+};
+
+struct paracuda_device {
+	struct kref ref;
+	struct virtio_device *vdev;	/* not to be touched once stopped */
+	struct miscdevice misc;
+	char name[16];
+	int id;
+
+	struct srcu_struct srcu;	/* see struct paracuda_queue */
+	struct mutex lock;		/* claiming and freeing of channels */
+	bool gone;			/* under lock: no more channels */
+	unsigned int freed;		/* under lock: counts freed channels */
+	atomic_t busy;			/* channels not freed yet */
+	wait_queue_head_t wait;		/* for answers, freed channels and the stop */
+
+	struct mutex stop_lock;		/* starting and stopping */
+	bool stopped;			/* the host touches nothing any more */
+	unsigned long failed;		/* bit 0: fail_work was queued or is not wanted */
+	struct work_struct fail_work;
+
+	spinlock_t control_lock;	/* the control queue; taken in interrupts */
+	struct virtqueue *control;	/* as queue->vq */
+	struct paracuda_request hello;
+
+	spinlock_t config_lock;		/* config; not taken in interrupts */
+	struct paracuda_config config;	/* under config_lock */
+	struct work_struct config_work;
+
+	atomic_long_t pinned;		/* pages */
+	unsigned int channels;
+	struct virtqueue **vqs;		/* all of them, under stop_lock */
+	struct paracuda_queue queues[];
+};
+
+/*
+ * A channel, from OPEN to the end of CLOSE, and longer while its file is open.
+ *
+ * ref: one of the open file, one while queue->channel points here.
+ * users: one until the channel is to be closed, one of each system call at work in it. When the
+ * last goes nothing is made available any more, and finish closes the channel on the host; only
+ * after that are the arena and the pinned pages freed.
+ */
+struct paracuda_channel {
+	struct kref ref;
+	refcount_t users;
+	struct paracuda_device *dev;
+	struct paracuda_queue *queue;
+	struct mm_struct *mm;		/* of the opener, to compare */
+	void *files;			/* of the opener, to compare */
+	unsigned long closing;		/* bit 0 */
+	struct paracuda_request open;
+	struct paracuda_request close;
+	struct work_struct finish;
+	struct delayed_work poll;
+
+	struct paracuda_arena arena;
+	struct paracuda_arena_header *header;
+	struct xarray maps;		/* ids in use */
+	u32 next_id;
+	wait_queue_head_t wait;		/* struct paracuda_waiter */
+
+	/* Under queue->lock. */
+	bool dead;			/* read without it too */
+	bool event_posted;
+	unsigned int inflight;		/* chains */
+	unsigned int oneshots;		/* ONESHOT maps among them */
+	unsigned int sleepers;
+	struct list_head returned;	/* maps to be released */
+	struct paracuda_token arena_chain;
+	struct paracuda_token event;
+};
+
+/* An open file. */
+struct paracuda_file {
+	struct paracuda_device *dev;
+	struct mutex lock;		/* serializes OPEN */
+	struct paracuda_channel *channel;	/* set once, with release */
+};
+
+extern struct workqueue_struct *paracuda_wq;
+
+/* main.c */
+void paracuda_device_put(struct paracuda_device *dev);
+void paracuda_fail(struct paracuda_device *dev);
+
+/* config.c */
+int paracuda_config_read(struct virtio_device *vdev, struct paracuda_config *config);
+void paracuda_config_get(struct paracuda_device *dev, struct paracuda_config *config);
+void paracuda_config_work(struct work_struct *work);
+
+/* control.c */
+void paracuda_control_done(struct virtqueue *vq);
+int paracuda_control_post(struct paracuda_device *dev, struct paracuda_request *req);
+int paracuda_hello(struct paracuda_device *dev);
+int paracuda_status_errno(u32 status);
+
+static inline bool paracuda_answered(const struct paracuda_request *req)
+{
+	/* Pairs with paracuda_control_reap(): status is read after it. */
+	return smp_load_acquire(&req->answered);
+}
+
+/* queue.c */
+void paracuda_queue_done(struct virtqueue *vq);
+void paracuda_channel_die(struct paracuda_channel *ch);
+void paracuda_channel_poll(struct work_struct *work);
+bool paracuda_channel_reap(struct paracuda_channel *ch);
+int paracuda_channel_post(struct paracuda_channel *ch, struct paracuda_token *chain);
+int paracuda_channel_start(struct paracuda_channel *ch);
+int paracuda_channel_kick(struct paracuda_channel *ch);
+void paracuda_sleepers_add(struct paracuda_channel *ch, int n);
+void paracuda_queue_detach(struct paracuda_queue *q, struct virtqueue *vq);
+
+/* token.c */
+void paracuda_token_init(struct paracuda_token *chain, u32 type);
+int paracuda_token_append(struct paracuda_token *chain, struct page *page);
+struct paracuda_run *paracuda_token_run(struct paracuda_token *chain, unsigned int i);
+void paracuda_token_free_lists(struct paracuda_token *chain);
+struct scatterlist *paracuda_token_sg(struct paracuda_token *chain, unsigned int *entries);
+
+/* channel.c */
+struct paracuda_channel *paracuda_channel_open(struct paracuda_device *dev,
+					       const struct paracuda_config *config);
+void paracuda_channel_close(struct paracuda_channel *ch);
+void paracuda_channel_put(struct paracuda_channel *ch);
+bool paracuda_channel_enter(struct paracuda_channel *ch);
+void paracuda_channel_leave(struct paracuda_channel *ch);
+int paracuda_channel_error(struct paracuda_channel *ch);
+
+/* arena.c */
+int paracuda_arena_alloc(struct paracuda_arena *arena, unsigned long bytes);
+void paracuda_arena_free(struct paracuda_arena *arena);
+int paracuda_arena_chain(struct paracuda_arena *arena, struct paracuda_token *chain);
+int paracuda_arena_mmap(struct paracuda_channel *ch, struct vm_area_struct *vma);
+
+/* map.c */
+int paracuda_map(struct paracuda_channel *ch, struct paracuda_ioctl_map __user *user);
+void paracuda_map_collect(struct paracuda_channel *ch);
+
+/* wait.c */
+int paracuda_wait(struct paracuda_channel *ch, struct paracuda_ioctl_wait __user *user);
+
+/* file.c */
+extern const struct file_operations paracuda_fops;
+
+#endif

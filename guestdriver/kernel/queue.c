@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Channel queues: making chains available and taking them back.
+ *
+ * Interrupts are off while ONESHOT maps come and go and nobody sleeps: then the next system call
+ * finds what was returned, or poll does. Otherwise they are on and cost nothing, since a worker
+ * returns a chain only to wake somebody, to give up pages, or because it dies.
+ */
+
+#include <linux/virtio_config.h>
+
+#include "paracuda.h"
+
+/* What is to be done after paracuda_reap(), without the lock. */
+#define PARACUDA_NOTIFY		1	/* kick the worker */
+#define PARACUDA_COLLECT	2	/* release the returned maps */
+#define PARACUDA_AGAIN		4	/* more was returned than fits in one go, or no memory */
+
+/* Under queue->lock. */
+static bool paracuda_wants_callbacks(const struct paracuda_channel *ch)
+{
+	return ch->sleepers || !ch->oneshots;
+}
+
+/* The worker is gone: says so in the arena. Under queue->lock, before a wake-up. */
+static void paracuda_set_dead(struct paracuda_channel *ch)
+{
+	WRITE_ONCE(ch->dead, true);
+	WRITE_ONCE(ch->header->dead, 1);
+}
+
+/* Makes the EVENT chain available unless it is. Under queue->lock. */
+static int paracuda_post_event(struct paracuda_channel *ch, struct virtqueue *vq)
+{
+	struct scatterlist out, in, *sgs[] = { &out, &in };
+	int err;
+
+	if (ch->event_posted || ch->dead)
+		return 0;
+	ch->event.record.events = 0;
+	sg_init_one(&out, &ch->event.header, sizeof(ch->event.header));
+	sg_init_one(&in, &ch->event.record, sizeof(ch->event.record));
+	err = virtqueue_add_sgs(vq, sgs, 1, 1, &ch->event, GFP_ATOMIC);
+	if (err)
+		return err;
+	ch->event_posted = true;
+	ch->inflight++;
+	return 0;
+}
+
+/* One chain is back. Under queue->lock. Returns whether waiters are to be woken. */
+static bool paracuda_take_back(struct paracuda_channel *ch, struct paracuda_token *chain,
+			       unsigned int len)
+{
+	ch->inflight--;
+	switch (chain->type) {
+	case PARACUDA_CHAIN_EVENT:
+		ch->event_posted = false;
+		if (len >= sizeof(chain->record) &&
+		    READ_ONCE(chain->record.events) & PARACUDA_EVENT_DEAD)
+			paracuda_set_dead(ch);
+		return true;
+	case PARACUDA_CHAIN_ARENA:
+		paracuda_set_dead(ch);
+		return true;
+	default:
+		if (chain->flags & PARACUDA_MAP_FLAG_ONESHOT)
+			ch->oneshots--;
+		list_add_tail(&chain->node, &ch->returned);
+		return false;
+	}
+}
+
+/*
+ * Takes back what the worker returned, and sets interrupts on or off. Under queue->lock.
+ *
+ * No wake-up is lost: the worker writes a slot, then looks for an EVENT. If it finds none, then
+ * the one that it returned before is made available here later, and after a full barrier (in
+ * virtqueue_kick_prepare) the waiters look at their words. If it returns one after the last look
+ * at the used ring here, virtqueue_enable_cb() has asked for an interrupt.
+ */
+static unsigned int paracuda_reap(struct paracuda_queue *q, struct virtqueue *vq)
+{
+	struct paracuda_channel *ch = q->channel;
+	unsigned int budget = virtqueue_get_vring_size(vq);
+	struct paracuda_token *chain;
+	unsigned int len, todo = 0;
+	bool wake = false;
+
+	do {
+		virtqueue_disable_cb(vq);
+		while (budget && (chain = virtqueue_get_buf(vq, &len))) {
+			wake |= paracuda_take_back(ch, chain, len);
+			budget--;
+		}
+		if (!budget)	/* a worker that floods us gets no loop in an interrupt */
+			todo |= PARACUDA_AGAIN;
+		if (paracuda_post_event(ch, vq))
+			todo |= PARACUDA_AGAIN;
+		if (virtqueue_kick_prepare(vq))
+			todo |= PARACUDA_NOTIFY;
+		if (unlikely(virtqueue_is_broken(vq))) {
+			paracuda_set_dead(ch);
+			todo &= ~PARACUDA_AGAIN;
+			wake = true;
+			break;
+		}
+	} while (budget && paracuda_wants_callbacks(ch) && !virtqueue_enable_cb(vq));
+
+	if (wake)
+		wake_up_all(&ch->wait);
+	if (!list_empty(&ch->returned))
+		todo |= PARACUDA_COLLECT;
+	return todo;
+}
+
+static void paracuda_poll_after(struct paracuda_channel *ch, unsigned long delay)
+{
+	mod_delayed_work(paracuda_wq, &ch->poll, delay);
+}
+
+/* A channel queue's callback, in interrupt context. */
+void paracuda_queue_done(struct virtqueue *vq)
+{
+	struct paracuda_device *dev = vq->vdev->priv;
+	struct paracuda_queue *q = &dev->queues[vq->index - 1];
+	unsigned int todo = 0;
+	unsigned long flags;
+
+	spin_lock_irqsave(&q->lock, flags);
+	if (q->vq && q->channel) {
+		todo = paracuda_reap(q, vq);
+		if (todo & PARACUDA_AGAIN)
+			paracuda_poll_after(q->channel, 1);
+		else if (todo & PARACUDA_COLLECT)
+			paracuda_poll_after(q->channel, 0);
+	}
+	spin_unlock_irqrestore(&q->lock, flags);
+
+	if (todo & PARACUDA_NOTIFY)
+		virtqueue_notify(vq);
+}
+
+/*
+ * The same for a system call. Returns whether there is room for another chain: one descriptor,
+ * as it is indirect, and two that are kept for EVENT should memory for an indirect one lack.
+ */
+bool paracuda_channel_reap(struct paracuda_channel *ch)
+{
+	struct paracuda_queue *q = ch->queue;
+	struct paracuda_device *dev = ch->dev;
+	unsigned int todo = 0;
+	struct virtqueue *vq;
+	bool room = false;
+	int idx;
+
+	idx = srcu_read_lock(&dev->srcu);
+	spin_lock_irq(&q->lock);
+	vq = q->vq;
+	if (vq && q->channel == ch) {
+		todo = paracuda_reap(q, vq);
+		if (todo & PARACUDA_AGAIN)
+			paracuda_poll_after(ch, 1);
+		room = vq->num_free > 2;
+	}
+	spin_unlock_irq(&q->lock);
+
+	if (todo & PARACUDA_NOTIFY)
+		virtqueue_notify(vq);
+	srcu_read_unlock(&dev->srcu, idx);
+
+	if (todo & PARACUDA_COLLECT)
+		paracuda_map_collect(ch);
+	return room;
+}
+
+/* Looks for returned maps while there are some to come, and releases those that came. */
+void paracuda_channel_poll(struct work_struct *work)
+{
+	struct paracuda_channel *ch = container_of(work, struct paracuda_channel, poll.work);
+	struct paracuda_queue *q = ch->queue;
+
+	paracuda_channel_reap(ch);
+	paracuda_map_collect(ch);
+
+	spin_lock_irq(&q->lock);
+	if (q->channel == ch && ch->oneshots && !ch->dead)
+		queue_delayed_work(paracuda_wq, &ch->poll, msecs_to_jiffies(PARACUDA_POLL_MS));
+	spin_unlock_irq(&q->lock);
+}
+
+/* The worker is gone, or the process is. */
+void paracuda_channel_die(struct paracuda_channel *ch)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&ch->queue->lock, flags);
+	paracuda_set_dead(ch);
+	spin_unlock_irqrestore(&ch->queue->lock, flags);
+	wake_up_all(&ch->wait);
+}
+
+static int paracuda_post_locked(struct paracuda_channel *ch, struct virtqueue *vq,
+				struct paracuda_token *chain, struct scatterlist *sg,
+				unsigned int entries)
+{
+	int err;
+
+	if (ch->dead)
+		return -EIO;
+	err = virtqueue_add_outbuf(vq, sg, entries, chain, GFP_ATOMIC);
+	if (err)
+		return err;
+	ch->inflight++;
+	if (chain->flags & PARACUDA_MAP_FLAG_ONESHOT && !ch->oneshots++)
+		queue_delayed_work(paracuda_wq, &ch->poll, msecs_to_jiffies(PARACUDA_POLL_MS));
+	return 0;
+}
+
+/* Makes an ARENA or MAP chain available. -EAGAIN: the queue is full. */
+int paracuda_channel_post(struct paracuda_channel *ch, struct paracuda_token *chain)
+{
+	struct paracuda_queue *q = ch->queue;
+	struct paracuda_device *dev = ch->dev;
+	unsigned int entries, todo = 0;
+	struct scatterlist *sg;
+	struct virtqueue *vq;
+	int idx, err = -ENODEV;
+
+	sg = paracuda_token_sg(chain, &entries);
+	if (!sg)
+		return -ENOMEM;
+
+	idx = srcu_read_lock(&dev->srcu);
+	spin_lock_irq(&q->lock);
+	vq = q->vq;
+	if (vq) {
+		err = paracuda_post_locked(ch, vq, chain, sg, entries);
+		todo = paracuda_reap(q, vq);	/* kicks, and sets interrupts on or off */
+		if (todo & PARACUDA_AGAIN)
+			paracuda_poll_after(ch, 1);
+	}
+	spin_unlock_irq(&q->lock);
+
+	if (todo & PARACUDA_NOTIFY)
+		virtqueue_notify(vq);
+	srcu_read_unlock(&dev->srcu, idx);
+
+	kfree(sg);
+	if (todo & PARACUDA_COLLECT)
+		paracuda_map_collect(ch);
+	return err == -ENOSPC ? -EAGAIN : err;
+}
+
+/* Hands the arena to a worker that has just started; EVENT goes with it. */
+int paracuda_channel_start(struct paracuda_channel *ch)
+{
+	paracuda_token_init(&ch->event, PARACUDA_CHAIN_EVENT);
+	return paracuda_channel_post(ch, &ch->arena_chain);
+}
+
+int paracuda_channel_kick(struct paracuda_channel *ch)
+{
+	struct paracuda_device *dev = ch->dev;
+	struct virtqueue *vq;
+	int idx;
+
+	idx = srcu_read_lock(&dev->srcu);
+	vq = READ_ONCE(ch->queue->vq);
+	if (vq)
+		virtqueue_notify(vq);
+	srcu_read_unlock(&dev->srcu, idx);
+
+	if (READ_ONCE(ch->oneshots) || !list_empty_careful(&ch->returned))
+		paracuda_channel_reap(ch);
+	return READ_ONCE(ch->dead) ? paracuda_channel_error(ch) : 0;
+}
+
+void paracuda_sleepers_add(struct paracuda_channel *ch, int n)
+{
+	spin_lock_irq(&ch->queue->lock);
+	ch->sleepers += n;
+	spin_unlock_irq(&ch->queue->lock);
+	paracuda_channel_reap(ch);
+}
+
+/*
+ * Takes everything out of a queue that the host no longer looks at: after a reset, or after CLOSE
+ * if the host has not returned all. Maps are then released as if returned. Under queue->lock.
+ */
+void paracuda_queue_detach(struct paracuda_queue *q, struct virtqueue *vq)
+{
+	struct paracuda_token *chain;
+
+	while ((chain = virtqueue_detach_unused_buf(vq)))
+		paracuda_take_back(q->channel, chain, 0);
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Chains of a channel queue: a header, and a list of runs in pages of its own. */
+
+#include <linux/io.h>
+#include <linux/slab.h>
+
+#include "paracuda.h"
+
+void paracuda_token_init(struct paracuda_token *chain, u32 type)
+{
+	BUILD_BUG_ON(sizeof(struct paracuda_chain_header) != PARACUDA_SIZEOF_CHAIN_HEADER);
+	BUILD_BUG_ON(sizeof(struct paracuda_event_record) != PARACUDA_SIZEOF_EVENT_RECORD);
+
+	memset(chain, 0, sizeof(*chain));
+	INIT_LIST_HEAD(&chain->node);
+	chain->type = type;
+	chain->header.type = type;
+}
+
+struct paracuda_run *paracuda_token_run(struct paracuda_token *chain, unsigned int i)
+{
+	return &chain->list[i / PARACUDA_RUNS_PER_LIST][i % PARACUDA_RUNS_PER_LIST];
+}
+
+/* Appends a page, to the last run where it follows that. -EINVAL: too many runs. */
+int paracuda_token_append(struct paracuda_token *chain, struct page *page)
+{
+	struct paracuda_run *run;
+	u64 address = page_to_phys(page);
+
+	if (chain->runs) {
+		run = paracuda_token_run(chain, chain->runs - 1);
+		if (run->address + run->bytes == address) {
+			run->bytes += PAGE_SIZE;
+			return 0;
+		}
+	}
+	if (chain->runs == PARACUDA_RUNS_PER_MAP)
+		return -EINVAL;
+	if (chain->runs == chain->lists * PARACUDA_RUNS_PER_LIST) {
+		run = (struct paracuda_run *)__get_free_page(GFP_KERNEL_ACCOUNT);
+		if (!run)
+			return -ENOMEM;
+		chain->list[chain->lists++] = run;
+	}
+	run = paracuda_token_run(chain, chain->runs++);
+	run->address = address;
+	run->bytes = PAGE_SIZE;
+	return 0;
+}
+
+void paracuda_token_free_lists(struct paracuda_token *chain)
+{
+	while (chain->lists)
+		free_page((unsigned long)chain->list[--chain->lists]);
+	chain->runs = 0;
+}
+
+/*
+ * The scatterlist of the header and the runs, to be freed by the caller. The pages of lists stay
+ * the chain's.
+ */
+struct scatterlist *paracuda_token_sg(struct paracuda_token *chain, unsigned int *entries)
+{
+	struct scatterlist *sg;
+	unsigned int i, left = chain->runs;
+
+	sg = kmalloc_array(1 + chain->lists, sizeof(*sg), GFP_KERNEL);
+	if (!sg)
+		return NULL;
+
+	chain->header.runs = chain->runs;
+	sg_init_table(sg, 1 + chain->lists);
+	sg_set_buf(&sg[0], &chain->header, sizeof(chain->header));
+	for (i = 0; i < chain->lists; i++) {
+		unsigned int n = min_t(unsigned int, left, PARACUDA_RUNS_PER_LIST);
+
+		sg_set_buf(&sg[1 + i], chain->list[i], n * sizeof(struct paracuda_run));
+		left -= n;
+	}
+	*entries = 1 + chain->lists;
+	return sg;
+}

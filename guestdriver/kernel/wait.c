@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Sleeping until a word of the arena changes. */
+
+#include <linux/hrtimer.h>
+#include <linux/sched/signal.h>
+#include <linux/uaccess.h>
+
+#include "paracuda.h"
+
+struct paracuda_waiter {
+	struct wait_queue_entry entry;
+	struct paracuda_channel *ch;
+	const u32 *word;
+	u32 value;
+};
+
+static bool paracuda_wait_over(const struct paracuda_waiter *w)
+{
+	return READ_ONCE(*w->word) != w->value || READ_ONCE(w->ch->dead);
+}
+
+/*
+ * Wakes only those whose word has changed. An EVENT is available to the worker again when this runs
+ * (paracuda_take_back), so that a change which this misses is followed by another EVENT.
+ */
+static int paracuda_wake(struct wait_queue_entry *entry, unsigned int mode, int flags, void *key)
+{
+	if (!paracuda_wait_over(container_of(entry, struct paracuda_waiter, entry)))
+		return 0;
+	return default_wake_function(entry, mode, flags, key);
+}
+
+static int paracuda_wait_sleep(struct paracuda_waiter *w, ktime_t *expires)
+{
+	int err = 0;
+
+	add_wait_queue(&w->ch->wait, &w->entry);
+	for (;;) {
+		set_current_state(TASK_INTERRUPTIBLE);
+		if (paracuda_wait_over(w))
+			break;
+		if (signal_pending(current)) {
+			err = -EINTR;
+			break;
+		}
+		if (err)
+			break;
+		if (!schedule_hrtimeout_range(expires, current->timer_slack_ns, HRTIMER_MODE_ABS))
+			err = -ETIMEDOUT;	/* unless it is over after all */
+	}
+	__set_current_state(TASK_RUNNING);
+	remove_wait_queue(&w->ch->wait, &w->entry);
+
+	if (READ_ONCE(*w->word) != w->value)
+		return 0;
+	return READ_ONCE(w->ch->dead) ? paracuda_channel_error(w->ch) : err;
+}
+
+int paracuda_wait(struct paracuda_channel *ch, struct paracuda_ioctl_wait __user *user)
+{
+	struct paracuda_waiter w = { .ch = ch };
+	struct paracuda_ioctl_wait arg;
+	ktime_t expires = 0;
+	struct page *page;
+	int err;
+
+	if (copy_from_user(&arg, user, sizeof(arg)))
+		return -EFAULT;
+	if (arg.offset % sizeof(u32) ||
+	    arg.offset >= (u64)ch->arena.count << PAGE_SHIFT)
+		return -EINVAL;
+	page = ch->arena.pages[arg.offset >> PAGE_SHIFT];
+	w.word = page_address(page) + offset_in_page(arg.offset);
+	w.value = arg.value;
+	if (arg.timeout_ns)
+		expires = ktime_add_safe(ktime_get(),
+					 ns_to_ktime(min_t(u64, arg.timeout_ns, KTIME_MAX)));
+
+	init_waitqueue_func_entry(&w.entry, paracuda_wake);
+	w.entry.private = current;
+
+	/* From here on whatever the worker returns is noticed at once. */
+	paracuda_sleepers_add(ch, 1);
+	err = paracuda_wait_sleep(&w, arg.timeout_ns ? &expires : NULL);
+	paracuda_sleepers_add(ch, -1);
+	return err;
+}
