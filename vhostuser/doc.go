@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package vhostuser is the back-end side of the vhost-user protocol, for any device: it serves one
+// front-end (QEMU, User Mode Linux, Cloud Hypervisor, ...) over a Unix socket and turns its
+// messages into calls of a Device.
+//
+// # Trust
+//
+// The front-end may send anything: any bytes, any descriptors, in any order, at any pace. A message
+// that is wrong is refused, its descriptors are closed, and the session goes on, since QEMU can't
+// reconnect a device. Only a stream whose messages can't be told apart any more ends the session.
+// A panic of the Device is caught, refused in the same way, and counted.
+//
+// How a refusal looks depends on the message. One that has an answer of its own is answered with a
+// header and no payload. Others are answered with a non-zero word, if the front-end asked for a
+// reply (REPLY_ACK), and are logged in any case.
+//
+// # Rings
+//
+// A ring is handed to the device when all that it needs has arrived, in any order: size, addresses
+// that lie in the memory table, a kick message, and leave to run (SET_VRING_ENABLE; without
+// VHOST_USER_F_PROTOCOL_FEATURES, rings have that from the start). It is taken back by
+// GET_VRING_BASE, by disabling, by a reset, and around a memory change that removes a region.
+//
+//	            kick, size, addresses, memory, enabled
+//	stopped ------------------------------------------> running
+//	   ^  ^     GET_VRING_BASE: needs a new kick          |  |
+//	   |  +-----------------------------------------------+  |
+//	   +-----------------------------------------------------+
+//	            disabled, memory removed: comes back by itself
+//
+// # Concurrency
+//
+// Run owns the session, and calls the Device from its goroutine only, one call at a time.
+// ConfigChanged, Panics and Close may be called from anywhere.
+//
+// # Ownership
+//
+// Every descriptor that arrives has one owner, an FD. Those in a QueueConfig and in a Memory belong
+// to the session; a device that needs them for longer, or passes them to another process,
+// duplicates them.
+package vhostuser

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vhostuser
+
+// Virtio features that the session offers beside those of the device.
+const (
+	FeatureProtocol = 1 << 30 // VHOST_USER_F_PROTOCOL_FEATURES, between front-end and back-end only
+	FeatureIndirect = 1 << 28 // VIRTIO_F_INDIRECT_DESC
+	FeatureEventIdx = 1 << 29 // VIRTIO_F_EVENT_IDX
+	FeatureVersion1 = 1 << 32 // VIRTIO_F_VERSION_1
+)
+
+// Protocol features that are implemented. What isn't implemented must not be offered, as QEMU
+// accepts whatever is.
+const (
+	ProtocolMQ          = 1 << 0
+	ProtocolReplyAck    = 1 << 3
+	ProtocolBackendReq  = 1 << 5
+	ProtocolConfig      = 1 << 9
+	ProtocolResetDevice = 1 << 13
+	ProtocolMemSlots    = 1 << 15
+
+	// ProtocolFeatures is all of them.
+	ProtocolFeatures = ProtocolMQ | ProtocolReplyAck | ProtocolBackendReq | ProtocolConfig |
+		ProtocolResetDevice | ProtocolMemSlots
+)
+
+// reservedFeatures are virtio features that a Device may not offer: they concern the rings or the
+// transport, which aren't the device's, and packed rings and dirty logging aren't implemented.
+const reservedFeatures = 1<<26 | 1<<27 | FeatureIndirect | FeatureEventIdx | FeatureProtocol |
+	1<<31 | FeatureVersion1 | 1<<33 | 1<<34 | 1<<35 | 1<<40

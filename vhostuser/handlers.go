@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vhostuser
+
+import (
+	"fmt"
+
+	"github.com/paracuda/paracuda/virtqueue"
+)
+
+// handlers has one entry for each of the rules. They are two tables because a handler may print
+// the name of a request.
+var handlers = map[Request]func(*Session, *Message) ([]byte, error){
+	GetFeatures:         (*Session).getFeatures,
+	SetFeatures:         (*Session).setFeatures,
+	SetOwner:            (*Session).setOwner,
+	ResetOwner:          (*Session).resetOwner,
+	SetMemTable:         (*Session).setMemTable,
+	SetVringNum:         (*Session).setVringNum,
+	SetVringAddr:        (*Session).setVringAddr,
+	SetVringBase:        (*Session).setVringBase,
+	GetVringBase:        (*Session).getVringBase,
+	SetVringKick:        (*Session).setVringKick,
+	SetVringCall:        (*Session).setVringCall,
+	SetVringErr:         (*Session).setVringErr,
+	GetProtocolFeatures: (*Session).getProtocolFeatures,
+	SetProtocolFeatures: (*Session).setProtocolFeatures,
+	GetQueueNum:         (*Session).getQueueNum,
+	SetVringEnable:      (*Session).setVringEnable,
+	SetBackendReqFD:     (*Session).setBackendReqFD,
+	GetConfig:           (*Session).getConfig,
+	SetConfig:           (*Session).setConfig,
+	ResetDevice:         (*Session).resetDevice,
+	GetMaxMemSlots:      (*Session).getMaxMemSlots,
+	AddMemReg:           (*Session).addMemReg,
+	RemMemReg:           (*Session).remMemReg,
+}
+
+func (s *Session) getFeatures(*Message) ([]byte, error)         { return word(s.offered), nil }
+func (s *Session) getProtocolFeatures(*Message) ([]byte, error) { return word(ProtocolFeatures), nil }
+func (s *Session) getQueueNum(*Message) ([]byte, error)         { return word(uint64(len(s.rings))), nil }
+func (s *Session) getMaxMemSlots(*Message) ([]byte, error)      { return word(MaxMemSlots), nil }
+func (s *Session) setOwner(*Message) ([]byte, error)            { return nil, nil }
+
+func (s *Session) setFeatures(m *Message) ([]byte, error) {
+	features, err := decodeWord(m.Payload)
+	if err != nil {
+		return nil, err
+	}
+	if features&^s.offered != 0 {
+		return nil, fmt.Errorf("%w: features %#x weren't offered", ErrProtocol, features&^s.offered)
+	}
+	for i := range s.rings {
+		switch {
+		case !s.rings[i].running:
+		case features == s.features:
+			return nil, nil
+		default:
+			return nil, fmt.Errorf("change features: queue %d: %w", i, ErrRunning)
+		}
+	}
+	if err := s.dev.SetFeatures(features &^ FeatureProtocol); err != nil {
+		return nil, fmt.Errorf("set features: %w", err)
+	}
+	s.features = features
+	s.settleAll()
+	return nil, nil
+}
+
+func (s *Session) setProtocolFeatures(m *Message) ([]byte, error) {
+	features, err := decodeWord(m.Payload)
+	if err != nil {
+		return nil, err
+	}
+	if extra := features &^ ProtocolFeatures; extra != 0 {
+		return nil, fmt.Errorf("%w: protocol features %#x weren't offered", ErrProtocol, extra)
+	}
+	s.protocol = features
+	return nil, nil
+}
+
+// resetOwner disables all rings, which is what the specification makes of a deprecated message.
+func (s *Session) resetOwner(*Message) ([]byte, error) {
+	return nil, s.disableAll()
+}
+
+// disableAll stops all rings until the front-end sets them up anew.
+func (s *Session) disableAll() error {
+	err := s.stopAll()
+	for i := range s.rings {
+		r := &s.rings[i]
+		r.kicked, r.enabled = false, false
+	}
+	return err
+}
+
+func (s *Session) resetDevice(*Message) ([]byte, error) {
+	err := s.disableAll()
+	for i := range s.rings {
+		r := &s.rings[i]
+		_ = r.kick.Close()
+		*r = ring{call: r.call, err: r.err}
+	}
+	s.features = 0
+	s.dev.Reset()
+	return nil, err
+}
+
+func (s *Session) getConfig(m *Message) ([]byte, error) {
+	c, err := decodeConfig(m.Payload)
+	if err != nil {
+		return nil, err
+	}
+	data, err := s.dev.ReadConfig(c.Offset, uint32(len(c.Data)))
+	if err != nil {
+		return nil, fmt.Errorf("read config: %w", err)
+	}
+	reply := make([]byte, len(c.Data))
+	copy(reply, data)
+	return ConfigAccess{c.Offset, c.Flags, reply}.AppendTo(nil), nil
+}
+
+func (s *Session) setConfig(m *Message) ([]byte, error) {
+	c, err := decodeConfig(m.Payload)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.dev.WriteConfig(c.Offset, c.Data); err != nil {
+		return nil, fmt.Errorf("write config: %w", err)
+	}
+	return nil, nil
+}
+
+// ringState reads a payload that names a ring and a number.
+func (s *Session) ringState(m *Message) (int, *ring, uint32, error) {
+	v, err := decodeState(m.Payload)
+	if err != nil {
+		return 0, nil, 0, err
+	}
+	r, err := s.ring(uint64(v.Index))
+	return int(v.Index), r, v.Num, err
+}
+
+// ring looks an index up at its full width.
+func (s *Session) ring(index uint64) (*ring, error) {
+	if index >= uint64(len(s.rings)) {
+		return nil, fmt.Errorf("%w: queue %d of %d", ErrProtocol, index, len(s.rings))
+	}
+	return &s.rings[index], nil
+}
+
+func (s *Session) setVringNum(m *Message) ([]byte, error) {
+	i, r, num, err := s.ringState(m)
+	switch {
+	case err != nil:
+		return nil, err
+	case num == 0 || num > virtqueue.MaxSize || num&(num-1) != 0:
+		return nil, fmt.Errorf("%w: queue of %d", ErrProtocol, num)
+	case r.running && uint32(r.size) != num:
+		return nil, fmt.Errorf("change size: queue %d: %w", i, ErrRunning)
+	}
+	r.size = uint16(num)
+	return nil, s.settle(i)
+}
+
+func (s *Session) setVringBase(m *Message) ([]byte, error) {
+	i, r, num, err := s.ringState(m)
+	switch {
+	case err != nil:
+		return nil, err
+	case num > 0xffff:
+		return nil, fmt.Errorf("%w: avail index %d", ErrProtocol, num)
+	case r.running:
+		return nil, fmt.Errorf("change base: queue %d: %w", i, ErrRunning)
+	}
+	r.base = uint16(num)
+	return nil, nil
+}
+
+func (s *Session) setVringAddr(m *Message) ([]byte, error) {
+	a, err := decodeAddr(m.Payload)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.ring(uint64(a.Index))
+	if err != nil {
+		return nil, err
+	}
+	// The only flag asks for a log of dirty pages, which isn't offered. Without it, the log
+	// address means nothing: UML sends all ones.
+	if a.Flags != 0 {
+		return nil, fmt.Errorf("%w: ring flags %#x", ErrProtocol, a.Flags)
+	}
+	a.Log = 0
+	if r.running && r.addr != a {
+		return nil, fmt.Errorf("change addresses: queue %d: %w", a.Index, ErrRunning)
+	}
+	r.addr, r.hasAddr = a, true
+	return nil, s.settle(int(a.Index))
+}
+
+// getVringBase stops the ring. Only another kick message lets it run again.
+func (s *Session) getVringBase(m *Message) ([]byte, error) {
+	i, r, _, err := s.ringState(m)
+	if err != nil {
+		return nil, err
+	}
+	r.kicked = false
+	if err := s.settle(i); err != nil {
+		s.log.WithError(err).Error("the queue may have lost requests")
+	}
+	_ = r.kick.Close()
+	r.kick = nil
+	return VringState{uint32(i), uint32(r.base)}.AppendTo(nil), nil
+}
+
+func (s *Session) setVringEnable(m *Message) ([]byte, error) {
+	i, r, num, err := s.ringState(m)
+	if err != nil {
+		return nil, err
+	}
+	if num > 1 {
+		return nil, fmt.Errorf("%w: enable %d", ErrProtocol, num)
+	}
+	r.enabled, r.hasEnabled = num == 1, true
+	return nil, s.settle(i)
+}

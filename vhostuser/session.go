@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vhostuser
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// DefaultTimeout is how long half a message, or a front-end that doesn't read, is borne with.
+const DefaultTimeout = 10 * time.Second
+
+// maxRefusalsLogged bounds what one session logs about the messages that it refuses.
+const maxRefusalsLogged = 100
+
+// Options tune a session. The zero value is good.
+type Options struct {
+	Log     logrus.FieldLogger // where refusals and the like are reported; nil: nowhere
+	Timeout time.Duration      // 0: DefaultTimeout
+	Trace   io.Writer          // gets every message as a line of hex; nil: nobody
+
+	NoIndirect bool // don't offer VIRTIO_F_INDIRECT_DESC
+	NoEventIdx bool // don't offer VIRTIO_F_EVENT_IDX
+}
+
+// Session serves one front-end.
+type Session struct {
+	conn    *Conn
+	dev     Device
+	log     logrus.FieldLogger
+	trace   tracer
+	offered uint64 // virtio features
+	panics  atomic.Int64
+
+	// Owned by Run's goroutine.
+	features  uint64 // virtio features that were accepted
+	protocol  uint64 // protocol features that were accepted
+	memory    *Memory
+	rings     []ring
+	warnedMem bool // this memory was reported as not shared
+	refused   int  // messages
+
+	mu      sync.Mutex
+	channel *FD // to the front-end; guarded by mu
+}
+
+// New makes a session over a connected socket, and owns the socket if it succeeds.
+func New(sock *net.UnixConn, dev Device, opts Options) (*Session, error) {
+	n, features := dev.NumQueues(), dev.Features()
+	if n < 1 || n > MaxQueues {
+		return nil, fmt.Errorf("new session: device has %d queues", n)
+	}
+	if features&reservedFeatures != 0 {
+		return nil, fmt.Errorf("new session: device offers reserved features %#x",
+			features&reservedFeatures)
+	}
+	features |= FeatureVersion1 | FeatureProtocol
+	if !opts.NoIndirect {
+		features |= FeatureIndirect
+	}
+	if !opts.NoEventIdx {
+		features |= FeatureEventIdx
+	}
+	if opts.Timeout == 0 {
+		opts.Timeout = DefaultTimeout
+	}
+	if opts.Log == nil {
+		silent := logrus.New()
+		silent.SetOutput(io.Discard)
+		opts.Log = silent
+	}
+	return &Session{
+		conn:    NewConn(sock, opts.Timeout),
+		dev:     dev,
+		log:     opts.Log,
+		trace:   tracer{w: opts.Trace},
+		offered: features,
+		memory:  &Memory{},
+		rings:   make([]ring, n),
+	}, nil
+}
+
+// Run serves the front-end until it closes the connection (nil), ctx is done (its error), Close is
+// called, or the stream breaks. When it returns, all queues are stopped, the device was reset and
+// holds no memory, and every descriptor of the session is closed.
+func (s *Session) Run(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { _ = s.conn.Close() })
+	defer stop()
+	s.trace.begin(s.dev.NumQueues(), s.dev.Features())
+	err := s.loop()
+	s.shutdown()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// Close ends Run from outside.
+func (s *Session) Close() error { return s.conn.Close() }
+
+// Panics returns how often the device panicked. It should be 0 always.
+func (s *Session) Panics() int64 { return s.panics.Load() }
+
+// loop reads and serves messages.
+func (s *Session) loop() error {
+	for {
+		m, err := s.conn.Read()
+		var refused *MessageError
+		if err != nil && !errors.As(err, &refused) {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return fmt.Errorf("vhost-user session: %w", err)
+		}
+		s.trace.line(received, m)
+		if err := s.serve(m, err); err != nil {
+			return fmt.Errorf("vhost-user session: %w", err)
+		}
+	}
+}
+
+// serve handles one message and answers it. refused is what reading it has found already. The
+// error is one of the connection.
+func (s *Session) serve(m *Message, refused error) error {
+	defer func() { closeAll(m.takeFDs()) }()
+	rule, known := rules[m.Request]
+	err := refused
+	var answer []byte
+	switch {
+	case err != nil:
+	case !known:
+		err = fmt.Errorf("%w: unknown request", ErrProtocol)
+	default:
+		if err = rule.check(m, s.protocol); err == nil {
+			answer, err = s.call(m)
+		}
+	}
+	if err != nil {
+		s.refuse(m.Request, err)
+	}
+	return s.answer(m, rule.answers, answer, err)
+}
+
+// answer sends what the message has to get.
+func (s *Session) answer(m *Message, own bool, payload []byte, err error) error {
+	switch {
+	case m.Flags&FlagReply != 0:
+		return nil
+	case own && err != nil:
+		payload = nil
+	case own:
+	case m.Flags&FlagNeedReply == 0 || s.protocol&ProtocolReplyAck == 0:
+		return nil
+	case err != nil:
+		payload = word(1)
+	default:
+		payload = word(0)
+	}
+	reply := &Message{Request: m.Request, Flags: FlagVersion | FlagReply, Payload: payload}
+	s.trace.line(sent, reply)
+	return s.conn.Write(reply)
+}
+
+// call runs the handler of a message.
+func (s *Session) call(m *Message) (answer []byte, err error) {
+	err = s.protect(func() error {
+		answer, err = handlers[m.Request](s, m)
+		return err
+	})
+	return answer, err
+}
+
+// protect turns a panic into an error: no front-end can reconnect, so the session must outlive a
+// fault of the device. Every call of the device that must not keep what follows it from happening
+// is made through it.
+func (s *Session) protect(call func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.panics.Add(1)
+			s.log.WithField("stack", string(debug.Stack())).Errorf("device panicked: %v", r)
+			err = fmt.Errorf("%w: %v", ErrDevice, r)
+		}
+	}()
+	return call()
+}
+
+// refuse reports a refused message. The front-end must not be able to fill the disk with these.
+func (s *Session) refuse(r Request, err error) {
+	s.refused++
+	if s.refused <= maxRefusalsLogged {
+		s.log.WithError(&MessageError{r, err}).Warn("message refused")
+	}
+	if s.refused == maxRefusalsLogged {
+		s.log.Warn("more refusals will not be reported")
+	}
+}
+
+// shutdown takes everything back from the device.
+func (s *Session) shutdown() {
+	_ = s.conn.Close()
+	for _, step := range []struct {
+		name string
+		do   func() error
+	}{
+		{"stop queues", s.stopAll},
+		{"reset", func() error { s.dev.Reset(); return nil }},
+		{"take memory back", func() error { return s.dev.SetMemory(&Memory{}) }},
+	} {
+		if err := s.protect(step.do); err != nil {
+			s.log.WithError(err).Error(step.name)
+		}
+	}
+	for i := range s.rings {
+		s.rings[i].close()
+	}
+	_ = s.memory.Close()
+	s.setChannel(nil)
+}
