@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// oneLine is how a command line that can't be carried out must be answered:
+// in one line, which names the mend, and soon.
+type oneLine struct {
+	name    string
+	args    []string
+	env     []string
+	message string // a regular expression
+	exit    int    // 0: any but 0
+}
+
+func badInput(t *testing.T) []oneLine {
+	dir := t.TempDir()
+	socket := filepath.Join(dir, "used")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	old := filepath.Join(dir, "qemu")
+	text := "#!/bin/sh\necho 'QEMU emulator version 7.2.22 (Debian)'\n"
+	if err := os.WriteFile(old, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	plain := filepath.Join(logDir(t), "no-program")
+	if err := os.WriteFile(plain, []byte("no program"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	gone := filepath.Join(dir, "gone")
+	return append([]oneLine{
+		{name: "no command", message: `(?i)usage|command`},
+		{name: "unknown command", args: []string{"fly"}, message: `fly`},
+		{name: "no socket", args: []string{"device"}, message: `--socket-path|--fd`},
+		{name: "socket in use", args: []string{"device", "--socket-path", socket}, message: `in use`},
+		{name: "socket nowhere", args: []string{"device", "--socket-path", gone + "/s"},
+			message: `gone/s`},
+		{name: "not a socket", args: []string{"device", "--fd", "0"}, message: `socket`},
+		{name: "no QMP", args: []string{"attach", "--qmp", gone}, message: `gone`},
+	}, badRuns(old, gone, plain)...)
+}
+
+// badRuns are command lines of "paracuda run" with something wrong: a QEMU that
+// is too old, a file that isn't there, one that is no program.
+func badRuns(oldQEMU, gone, plain string) []oneLine {
+	run := func(args ...string) []string { return append([]string{"run", "--gpu", "soft"}, args...) }
+	uml := func(args ...string) []string { return append(run("--vm", "uml"), args...) }
+	return []oneLine{
+		{name: "no program", args: uml(), message: `(?i)program`},
+		{name: "unknown VM", args: run("--vm", "bochs", "--", "true"), message: `bochs.*(qemu|uml)`},
+		{name: "unknown GPU", args: uml("--gpu", "voodoo", "--", "true"), message: `voodoo.*soft`},
+		{name: "memory", args: uml("--mem", "much", "--", "true"), message: `much`},
+		{name: "setting", args: uml("--set", "nonsense", "--", "true"), message: `nonsense`},
+		{name: "unknown setting", args: uml("--set", "colour=red", "--", "true"), message: `colour`},
+		{name: "statistics", args: uml("--stats", gone+"/stats", "--", "true"), message: `gone/stats`},
+		{name: "no such program", args: uml("--", gone), message: `gone`, exit: 127},
+		{name: "not executable", args: uml("--", plain), message: `no-program`, exit: 126},
+		{name: "old QEMU", args: run("--vm", "qemu", "--", "true"),
+			env: []string{"PARACUDA_QEMU=" + oldQEMU}, message: `QEMU 7\.2.*too old.*10\.2`},
+		{name: "no QEMU", args: run("--vm", "qemu", "--", "true"),
+			env: []string{"PARACUDA_QEMU=" + gone}, message: `QEMU.*gone`},
+	}
+}
+
+func TestBadInput(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: bin/paracuda may be missing")
+	}
+	for _, c := range badInput(t) {
+		t.Run(c.name, func(t *testing.T) { c.check(t) })
+	}
+}
+
+func (c oneLine) check(t *testing.T) {
+	args := append([]string{"env"}, append(c.env, append([]string{paracuda}, c.args...)...)...)
+	r := command(t, time.Minute, root, args...)
+	if r.exit == 0 || c.exit != 0 && r.exit != c.exit {
+		t.Errorf("exit code %d", r.exit)
+	}
+	if !regexp.MustCompile(c.message).MatchString(r.stderr) {
+		t.Errorf("standard error %q doesn't match %s", r.stderr, c.message)
+	}
+	if strings.Count(r.stderr, "\n") != 1 || !strings.HasSuffix(r.stderr, "\n") {
+		t.Errorf("standard error %q isn't one line", r.stderr)
+	}
+	if r.stdout != "" {
+		t.Errorf("standard output %q", r.stdout)
+	}
+}
+
+// TestNoGPU asks for a real GPU where there is none.
+func TestNoGPU(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: bin/paracuda may be missing")
+	}
+	if _, err := os.Stat("/dev/nvidiactl"); err == nil {
+		t.Skip("this host has an NVIDIA GPU: that there is none can't be tested")
+	}
+	for _, vm := range frontEnds {
+		c := oneLine{args: []string{"run", "--vm", vm.name, "--gpu", "cuda", "--", "true"},
+			message: `(?i)no .*GPU.*--gpu soft|libcuda.*--gpu soft`}
+		t.Run(vm.name, c.check)
+	}
+}
+
+// TestCapabilities reads what the device says of itself to a manager of VMs.
+func TestCapabilities(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: bin/paracuda may be missing")
+	}
+	r := command(t, time.Minute, root, paracuda, "device", "--print-capabilities")
+	var said struct{ Type string }
+	if err := json.Unmarshal([]byte(r.stdout), &said); err != nil || said.Type == "" || r.exit != 0 {
+		t.Errorf("exit code %d, %v: %q", r.exit, err, r.stdout)
+	}
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Where the things under test lie, as absolute paths.
+var (
+	root     = absolute("..")
+	paracuda = setting("PARACUDA", filepath.Join(root, "bin/paracuda"))
+	programs = filepath.Join(root, "build/programs")
+	runner   = filepath.Join(root, "tests/runner/runner")
+)
+
+func absolute(path string) string {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		panic(err)
+	}
+	return abs
+}
+
+// setting reads a variable from the environment.
+func setting(name, otherwise string) string {
+	if value := os.Getenv(name); value != "" {
+		return value
+	}
+	return otherwise
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() {
+		fmt.Println("-short: no VM is booted")
+	} else if err := prepare(); err != nil {
+		fmt.Fprintln(os.Stderr, "tests:", err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// prepare builds the programs that have changed since they were last built.
+func prepare() error {
+	if _, err := os.Stat(paracuda); err != nil {
+		return fmt.Errorf("find the program under test: %w: run make", err)
+	}
+	cmd := exec.Command(filepath.Join(root, "tests/programs/build"), programs)
+	cmd.Env = append(os.Environ(), "NVCC="+compiler())
+	cmd.Stderr = os.Stderr
+	if _, err := cmd.Output(); err != nil {
+		return fmt.Errorf("build the programs: %w", err)
+	}
+	return nil
+}
+
+// compiler is nvcc: the one named, that of the cache, or any.
+func compiler() string {
+	cache := setting("PARACUDA_CACHE", "")
+	if base, err := os.UserCacheDir(); err == nil && cache == "" {
+		cache = filepath.Join(base, "paracuda")
+	}
+	cached := filepath.Join(cache, "cuda-12.4/nvcc")
+	if _, err := os.Stat(cached); err != nil {
+		cached = "nvcc"
+	}
+	return setting("NVCC", cached)
+}
+
+// logDir is a folder for the test's logs and lists, which stay for reading.
+// Guests see it, as they don't see the host's /tmp.
+func logDir(t testing.TB) string {
+	t.Helper()
+	dir := filepath.Join(root, "build/log", strings.ReplaceAll(t.Name(), "/", "-"))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}

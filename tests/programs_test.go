@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"path/filepath"
+	"testing"
+)
+
+// follower is the well-formed program that must work after every failure.
+const follower = "vectoradd"
+
+// TestPrograms runs every program of the list in one VM, each failure followed
+// by a well-formed program.
+func TestPrograms(t *testing.T) {
+	all := readPrograms(t)
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		var jobs []job
+		for _, p := range all {
+			file := filepath.Join(programs, p.file)
+			jobs = append(jobs, job{p.id(), vm.limit, append([]string{file}, p.args...)})
+			if p.has("failure") {
+				jobs = append(jobs, job{"after-" + p.id(), vm.limit,
+					[]string{filepath.Join(programs, follower)}})
+			}
+		}
+		stats := filepath.Join(logDir(t), "stats.json")
+		got := vm.batch(t, jobs, "--stats", stats)
+		for _, p := range all {
+			t.Run(p.id(), func(t *testing.T) { p.check(t, got, p.id()) })
+			if p.has("failure") {
+				next := program{file: follower}
+				if err := next.expect("programs/want"); err != nil {
+					t.Fatal(err)
+				}
+				t.Run("after-"+p.id(), func(t *testing.T) { next.check(t, got, "after-"+p.id()) })
+			}
+		}
+		t.Run("stats", func(t *testing.T) { checkStats(t, stats, len(jobs)) })
+	})
+}
+
+// check compares what a run gave with what it must.
+func (p program) check(t *testing.T, got map[string]outcome, id string) {
+	o, ran := got[id]
+	switch {
+	case !ran:
+		t.Fatal("it didn't run: the VM ended before")
+	case o.lost:
+		t.Fatal("the VM ended while it ran")
+	case o.exit == 124 || o.exit == 137:
+		t.Errorf("it took too long: %v", o.took)
+	case o.exit != p.exit:
+		t.Errorf("exit code %d, want %d", o.exit, p.exit)
+	}
+	if o.stdout != p.stdout && !p.has("bits") {
+		t.Errorf("standard output:%s\nwant:%s", tail(o.stdout), tail(p.stdout))
+	}
+	if p.stderr == nil && o.stderr != "" {
+		t.Errorf("standard error, of which there should be none:%s", tail(o.stderr))
+	}
+	if p.stderr != nil && !p.stderr.MatchString(o.stderr) {
+		t.Errorf("standard error doesn't match %v:%s", p.stderr, tail(o.stderr))
+	}
+	t.Logf("took %v", o.took)
+}

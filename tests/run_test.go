@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestRun runs a shell in a VM and looks at what it sees.
+func TestRun(t *testing.T) {
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		mark := filepath.Join(logDir(t), "mark")
+		if err := os.WriteFile(mark, []byte("from the host\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		script := strings.Join([]string{
+			"pwd", "cat " + mark,
+			"echo written >/tmp/file && cat /tmp/file",
+			"echo x 2>/dev/null >" + mark + " || echo read-only",
+			"echo separate >&2",
+			"printf '%s|' \"$@\"",
+			"exit 7",
+		}, "; ")
+		r := vm.run(t, vm.limit, "--", "sh", "-c", script, "sh", "two words", "", "$HOME")
+		want := root + "\nfrom the host\nwritten\nread-only\ntwo words||$HOME|"
+		if r.stdout != want {
+			t.Errorf("standard output %q, want %q", r.stdout, want)
+		}
+		if r.stderr != "separate\n" {
+			t.Errorf("standard error %q, want only what the program wrote", r.stderr)
+		}
+		if r.exit != 7 {
+			t.Errorf("exit code %d, want 7", r.exit)
+		}
+		if text, err := os.ReadFile(mark); err != nil || string(text) != "from the host\n" {
+			t.Errorf("the host's file is now %q, %v", text, err)
+		}
+	})
+}
+
+// TestRunOne runs single programs, each in a VM of its own.
+func TestRunOne(t *testing.T) {
+	for _, p := range readPrograms(t) {
+		if p.id() != "vectoradd" && p.id() != "devassert" && p.id() != "abortmidcopy" {
+			continue
+		}
+		t.Run(p.id(), func(t *testing.T) {
+			inEach(t, func(t *testing.T, vm frontEnd) {
+				r := vm.run(t, vm.limit, "--", filepath.Join(programs, p.file))
+				got := outcome{exit: r.exit, stdout: r.stdout, stderr: r.stderr}
+				p.check(t, map[string]outcome{p.id(): got}, p.id())
+			})
+		})
+	}
+}
