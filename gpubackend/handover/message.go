@@ -27,6 +27,9 @@ const (
 	KindDone    Kind = "done"    // the worker (or mover) uses the new memory only
 	KindStop    Kind = "stop"    // let go of the queue and end
 	KindStopped Kind = "stopped" // nothing of the guest is in use any more
+	KindPause   Kind = "pause"   // let go of the queue, but live on
+	KindPaused  Kind = "paused"  // nothing of the guest is in use
+	KindResume  Kind = "resume"  // go on with this queue
 	KindCall    Kind = "call"    // a new call descriptor
 	KindPolicy  Kind = "policy"  // new policies
 	KindAttach  Kind = "attach"  // to the mover: one more worker, on this connection

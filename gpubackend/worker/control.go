@@ -3,7 +3,9 @@
 package worker
 
 import (
+	"errors"
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -60,11 +62,10 @@ func (w *Worker) handle(r received) error {
 		w.quiesce()
 		_ = w.control.Send(&handover.Message{Kind: handover.KindStopped}, nil)
 		return errStopped
+	case handover.KindPause:
+		return w.pauseUntilResume()
 	case handover.KindCall:
-		if w.call >= 0 {
-			unix.Close(w.call)
-		}
-		w.call = n.Call
+		w.setCall(n.Call)
 		return nil
 	case handover.KindPolicy:
 		if r.message.Policy != nil {
@@ -79,6 +80,47 @@ func (w *Worker) handle(r received) error {
 		return w.control.Send(answer, nil)
 	}
 	return fmt.Errorf("device process: unexpected message %q", r.message.Kind)
+}
+
+func (w *Worker) setCall(fd int) {
+	if w.call >= 0 {
+		unix.Close(w.call)
+	}
+	w.call = fd
+}
+
+// pauseUntilResume leaves the guest's memory alone until the device process gives the queue back.
+func (w *Worker) pauseUntilResume() error {
+	if err := w.control.Send(&handover.Message{Kind: handover.KindPaused}, nil); err != nil {
+		return err
+	}
+	for {
+		r := <-w.messages
+		if r.err != nil || r.message.Kind != handover.KindResume {
+			if err := w.handle(r); err != nil {
+				return err
+			}
+			continue
+		}
+		return w.resume(r)
+	}
+}
+
+func (w *Worker) resume(r received) error {
+	n := r.message.Name(r.fds)
+	if r.message.Queue == nil || n.Kick < 0 {
+		return errors.New("device process: resume without a queue")
+	}
+	queue, err := virtqueue.New(w.mem, queueConfig(r.message.Queue, r.message.Queue.Base, r.message.Queue.InFlight))
+	if err != nil {
+		return fmt.Errorf("take the queue back: %w", err)
+	}
+	w.queue.Close()
+	w.queue, w.chains.config = queue, *r.message.Queue
+	_ = w.kick.Close()
+	w.kick = os.NewFile(uintptr(n.Kick), "kick")
+	w.setCall(n.Call)
+	return nil
 }
 
 // replaceMemory moves the queue to a new memory table. What is mapped already (the arena, pinned pages) has

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"errors"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/vhostuser"
+	"github.com/paracuda/paracuda/virtqueue"
+)
+
+// channel is a place for one guest process: a queue, and while it is open a worker. All is guarded by Device.mu.
+type channel struct {
+	index  int
+	lease  *lease   // nil while the queue is stopped
+	base   uint16   // next avail index, while no worker has the queue
+	held   []uint16 // heads that a worker which is gone has left in flight
+	worker *workerProcess
+}
+
+// lease is a queue that can be handed to a worker.
+type lease struct {
+	queue      handover.Queue
+	kick, call *vhostuser.FD
+}
+
+func newLease(q vhostuser.QueueConfig) (*lease, error) {
+	if q.Kick == nil {
+		return nil, errors.New("queue without a kick descriptor")
+	}
+	l := &lease{queue: handover.Queue{
+		Size: q.Size, Desc: q.Desc, Avail: q.Avail, Used: q.Used, EventIdx: q.EventIdx(), Indirect: q.Indirect(),
+	}}
+	var err error
+	if l.kick, err = q.Kick.Dup(); err != nil {
+		return nil, err
+	}
+	if err := l.setCall(q.Call); err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *lease) setCall(call *vhostuser.FD) (err error) {
+	if l.call != nil {
+		_ = l.call.Close()
+		l.call = nil
+	}
+	if call != nil {
+		l.call, err = call.Dup()
+	}
+	return err
+}
+
+func (l *lease) close() {
+	_ = l.kick.Close()
+	if l.call != nil {
+		_ = l.call.Close()
+	}
+}
+
+// message is the queue's part of a message to a worker, and the files that go with it.
+func (l *lease) message(kind handover.Kind, base uint16, inFlight []uint16) (*handover.Message, []int) {
+	q := l.queue
+	q.Base, q.InFlight = base, inFlight
+	m := &handover.Message{Kind: kind, Queue: &q, Files: handover.Files{Kick: true}}
+	fds := []int{l.kick.Int()}
+	if l.call != nil {
+		m.Files.Call = true
+		fds = append(fds, l.call.Int())
+	}
+	return m, fds
+}
+
+// pause takes the queue from a worker that lives on.
+func (d *Device) pause(c *channel) {
+	if err := c.worker.conn.request(&handover.Message{Kind: handover.KindPause}, nil, handover.KindPaused, answerTimeout); err != nil {
+		d.log.WithError(err).Warn("a worker did not pause: it is killed")
+		c.worker.kill()
+		<-c.worker.exited
+	}
+	c.base = c.worker.state.Base()
+}
+
+// resume gives the queue back to a paused worker, if it goes on where it stopped; a queue that begins anew belongs
+// to a driver that knows nothing of the worker.
+func (d *Device) resume(c *channel) {
+	inFlight := c.worker.state.InFlight(c.lease.queue.Size)
+	if c.base == 0 || c.base != c.worker.state.Base() {
+		c.worker.kill()
+		return
+	}
+	m, fds := c.lease.message(handover.KindResume, c.base, inFlight)
+	if err := c.worker.conn.send(m, fds); err != nil {
+		c.worker.kill()
+	}
+}
+
+// reclaim returns every chain of a channel without a worker to the driver: those that its worker held, and those
+// that it never took.
+func (d *Device) reclaim(c *channel) {
+	if c.lease == nil || d.mapped == nil || c.worker != nil {
+		return
+	}
+	m, _ := c.lease.message("", c.base, c.held)
+	q, err := virtqueue.New(d.mapped, virtqueue.Config{
+		Size: m.Queue.Size, Desc: m.Queue.Desc, Avail: m.Queue.Avail, Used: m.Queue.Used, Base: c.base,
+		EventIdx: m.Queue.EventIdx, Indirect: m.Queue.Indirect, InFlight: c.held, MaxChain: maxChain,
+	})
+	if err != nil {
+		d.log.WithError(err).Warn("take back a queue")
+		return
+	}
+	defer q.Close()
+	for range int(m.Queue.Size) {
+		var bad *virtqueue.ChainError
+		if _, ok, err := q.Pop(); !ok && !errors.As(err, &bad) {
+			break
+		}
+	}
+	for _, head := range q.AppendInFlight(nil) {
+		_ = q.Push(head, 0)
+	}
+	c.base, c.held = q.Base(), nil
+	if q.NeedsNotify() && c.lease.call != nil {
+		_ = c.lease.call.Signal()
+	}
+}
+
+// maxChain is as in package worker.
+const maxChain = 256

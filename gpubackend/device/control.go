@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/vhostuser"
+	"github.com/paracuda/paracuda/virtqueue"
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
+)
+
+// control serves queue 0. Its goroutine owns the queue; requests that take long are answered through done.
+type control struct {
+	device *Device
+	config virtqueue.Config
+	queue  *virtqueue.Queue
+	call   *vhostuser.FD
+	kick   *os.File
+	hello  bool
+
+	kicks  chan struct{}
+	done   chan answer
+	change chan func() // run by the goroutine, which owns the queue
+	quit   chan struct{}
+	ended  chan struct{}
+}
+
+// answer is the response to a request.
+type answer struct {
+	head     uint16
+	address  uint64 // where the response goes
+	response wire.ControlResponse
+}
+
+func newControl(d *Device, q vhostuser.QueueConfig) (*control, error) {
+	l, err := newLease(q)
+	if err != nil {
+		return nil, err
+	}
+	c := &control{
+		device: d, call: l.call, kicks: make(chan struct{}, 1), done: make(chan answer, wire.MaxChannels),
+		change: make(chan func()), quit: make(chan struct{}), ended: make(chan struct{}),
+		config: virtqueue.Config{
+			Size: q.Size, Desc: q.Desc, Avail: q.Avail, Used: q.Used, Base: q.Base, EventIdx: q.EventIdx(), Indirect: q.Indirect(),
+		},
+	}
+	if c.queue, err = virtqueue.New(d.mapped, c.config); err != nil {
+		l.close()
+		return nil, fmt.Errorf("control queue: %w", err)
+	}
+	fd, err := l.kick.Disown()
+	if err != nil {
+		return nil, err
+	}
+	_ = unix.SetNonblock(fd, true)
+	c.kick = os.NewFile(uintptr(fd), "kick")
+	c.hello = q.Base != 0
+	go c.readKicks()
+	go c.serve()
+	return c, nil
+}
+
+// readKicks turns the kick descriptor into a channel.
+func (c *control) readKicks() {
+	var b [8]byte
+	for {
+		if _, err := c.kick.Read(b[:]); err != nil {
+			return
+		}
+		select {
+		case c.kicks <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// serve is the queue's goroutine.
+func (c *control) serve() {
+	defer close(c.ended)
+	for {
+		c.drain()
+		select {
+		case <-c.kicks:
+		case a := <-c.done:
+			c.respond(a)
+		case f := <-c.change:
+			f()
+		case <-c.quit:
+			return
+		}
+	}
+}
+
+// drain takes requests until there are none and a kick will come for the next.
+func (c *control) drain() {
+	for {
+		for range c.config.Size {
+			chain, ok, err := c.queue.Pop()
+			var bad *virtqueue.ChainError
+			switch {
+			case errors.As(err, &bad):
+				_ = c.queue.Push(bad.Head, 0)
+				c.notify()
+				continue
+			case err != nil:
+				c.device.log.WithError(err).Warn("control queue broke")
+				return
+			case ok:
+				c.request(chain)
+				continue
+			}
+			break
+		}
+		if more, err := c.queue.EnableKick(); err != nil || !more {
+			return
+		}
+	}
+}
+
+func (c *control) notify() {
+	if c.queue.NeedsNotify() && c.call != nil {
+		_ = c.call.Signal()
+	}
+}
+
+func (c *control) respond(a answer) {
+	var b [wire.ControlResponseSize]byte
+	a.response.Encode(b[:])
+	written := uint32(len(b))
+	if a.address == 0 || c.device.memory().Write(b[:], a.address) != nil {
+		written = 0
+	}
+	_ = c.queue.Push(a.head, written)
+	c.notify()
+}
+
+// request obeys one request, now or on a goroutine of its own.
+func (c *control) request(chain *virtqueue.Chain) {
+	a := answer{head: chain.Head()}
+	var raw [wire.ControlRequestSize]byte
+	if _, err := chain.ReadAt(raw[:], 0); err != nil || chain.WriteLen() < wire.ControlResponseSize ||
+		chain.Writable()[0].Len < wire.ControlResponseSize {
+		c.respond(a)
+		return
+	}
+	a.address = chain.Writable()[0].Addr
+	var r wire.ControlRequest
+	r.Decode(raw[:])
+	if work := c.obey(&r, &a.response); work != nil {
+		go func() {
+			a.response.Status = work()
+			select {
+			case c.done <- a:
+			case <-c.ended:
+			}
+		}()
+		return
+	}
+	c.respond(a)
+}
+
+// obey answers a request, or returns what has to be done for the answer.
+func (c *control) obey(r *wire.ControlRequest, out *wire.ControlResponse) func() uint32 {
+	d := c.device
+	switch {
+	case r.Type == wire.ControlHello && r.Version != wire.Version:
+		d.log.Warnf("guest driver speaks protocol version %d, this device %d: install the guest package of this version", r.Version, wire.Version)
+		out.Status = wire.StatusBadVersion
+	case r.Type == wire.ControlHello:
+		c.hello = true
+		out.Generation = d.generation()
+	case !c.hello || r.Channel >= uint32(len(d.channels)):
+		out.Status = wire.StatusBadRequest
+	case r.Type == wire.ControlOpen:
+		comm := string(bytes.TrimRight(r.Comm[:], "\x00"))
+		return func() uint32 { return d.open(int(r.Channel), r.Pid, comm) }
+	case r.Type == wire.ControlClose:
+		return func() uint32 { return d.closeChannel(int(r.Channel)) }
+	default:
+		out.Status = wire.StatusBadRequest
+	}
+	return nil
+}
+
+// do runs f on the queue's goroutine.
+func (c *control) do(f func()) {
+	ran := make(chan struct{})
+	select {
+	case c.change <- func() { f(); close(ran) }:
+		<-ran
+	case <-c.ended:
+	}
+}
+
+func (c *control) setCall(call *vhostuser.FD) (err error) {
+	var dup *vhostuser.FD
+	if call != nil {
+		if dup, err = call.Dup(); err != nil {
+			return err
+		}
+	}
+	c.do(func() {
+		if c.call != nil {
+			_ = c.call.Close()
+		}
+		c.call = dup
+	})
+	return nil
+}
+
+// setMemory moves the queue to new memory.
+func (c *control) setMemory(mem *guestmem.Memory) (err error) {
+	c.do(func() {
+		config := c.config
+		config.Base, config.InFlight = c.queue.Base(), c.queue.AppendInFlight(nil)
+		var q *virtqueue.Queue
+		if q, err = virtqueue.New(mem, config); err == nil {
+			c.queue.Close()
+			c.queue = q
+		}
+	})
+	return err
+}
+
+// stop ends the queue's goroutine and returns the next avail index.
+func (c *control) stop() uint16 {
+	close(c.quit)
+	<-c.ended
+	_ = c.kick.Close()
+	if c.call != nil {
+		_ = c.call.Close()
+	}
+	base := c.queue.Base()
+	c.queue.Close()
+	return base
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/vhostuser"
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
+)
+
+// Config is how a device is set up.
+type Config struct {
+	GPU    string // "soft" or "cuda"
+	Space  wire.Config
+	Policy handover.Policy
+	Spawn  Spawner
+	Log    *logrus.Entry
+}
+
+// Device is the vhost-user device of one VM.
+type Device struct {
+	config Config
+	log    *logrus.Entry
+
+	mu       sync.Mutex
+	space    wire.Config // guarded by mu
+	policy   handover.Policy
+	mem      *vhostuser.Memory // the session's snapshot
+	mapped   *guestmem.Memory  // our mapping of it
+	channels []*channel
+	control  *control
+	mover    *moverProcess
+	ended    handover.Counters // of workers that are gone
+	workers  sync.WaitGroup
+}
+
+// New makes a device.
+func New(c Config) *Device {
+	d := &Device{config: c, log: c.Log, space: c.Space, policy: c.Policy}
+	for i := range int(c.Space.Channels) {
+		d.channels = append(d.channels, &channel{index: i})
+	}
+	return d
+}
+
+// NumQueues implements vhostuser.Device.
+func (d *Device) NumQueues() int { return 1 + len(d.channels) }
+
+// Features implements vhostuser.Device: none beyond those of the rings.
+func (d *Device) Features() uint64 { return 0 }
+
+// SetFeatures implements vhostuser.Device.
+func (d *Device) SetFeatures(uint64) error { return nil }
+
+// ReadConfig implements vhostuser.Device.
+func (d *Device) ReadConfig(offset, size uint32) ([]byte, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var b [wire.ConfigSize]byte
+	d.space.Encode(b[:])
+	if offset >= wire.ConfigSize {
+		return nil, nil
+	}
+	return b[offset:min(uint64(offset)+uint64(size), wire.ConfigSize)], nil
+}
+
+// WriteConfig implements vhostuser.Device. The configuration space is read-only; QEMU writes it as a whole.
+func (d *Device) WriteConfig(uint32, []byte) error { return nil }
+
+// SetMemory implements vhostuser.Device.
+func (d *Device) SetMemory(m *vhostuser.Memory) error {
+	mapped, err := m.Map()
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	old := d.mapped
+	d.mem, d.mapped = m, mapped
+	if d.control != nil {
+		if err := d.control.setMemory(mapped); err != nil {
+			d.log.WithError(err).Warn("control queue does not survive a change of memory")
+		}
+	}
+	for _, c := range d.channels {
+		if c.worker != nil {
+			d.tellMemory(c.worker.conn, c.worker.kill)
+		}
+	}
+	if d.mover != nil {
+		d.tellMemory(d.mover.conn, d.mover.kill)
+	}
+	if old != nil {
+		return old.Close()
+	}
+	return nil
+}
+
+// tellMemory tells a process of the new memory and waits until it uses that only. One that doesn't answer is
+// killed, which has the same effect.
+func (d *Device) tellMemory(conn *requester, kill func()) {
+	regions, files := handover.Describe(d.mapped.Regions())
+	m := &handover.Message{Kind: handover.KindMemory, Memory: regions, Files: handover.Files{Memory: len(files)}}
+	if err := conn.request(m, files, handover.KindDone, answerTimeout); err != nil {
+		d.log.WithError(err).Warn("a process did not take the new memory")
+		kill()
+	}
+}
+
+// answerTimeout is how long a worker may take for a request of the device process.
+const answerTimeout = 10 * time.Second
+
+// StartQueue implements vhostuser.Device.
+func (d *Device) StartQueue(index int, q vhostuser.QueueConfig) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.mapped == nil {
+		return errors.New("no memory")
+	}
+	if index == wire.ControlQueue {
+		c, err := newControl(d, q)
+		d.control = c
+		return err
+	}
+	c := d.channels[index-1]
+	l, err := newLease(q)
+	if err != nil {
+		return err
+	}
+	c.lease = l
+	c.base = q.Base
+	switch {
+	case c.worker != nil:
+		d.resume(c)
+	case q.Base == 0:
+		c.held = nil // the driver begins anew
+	case len(c.held) > 0:
+		d.reclaim(c)
+	}
+	return nil
+}
+
+// SetCall implements vhostuser.Device.
+func (d *Device) SetCall(index int, call *vhostuser.FD) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if index == wire.ControlQueue {
+		return d.control.setCall(call)
+	}
+	c := d.channels[index-1]
+	if err := c.lease.setCall(call); err != nil {
+		return err
+	}
+	if c.worker == nil {
+		return nil
+	}
+	m := &handover.Message{Kind: handover.KindCall}
+	var fds []int
+	if call != nil {
+		m.Files.Call, fds = true, []int{call.Int()}
+	}
+	return c.worker.conn.send(m, fds)
+}
+
+// StopQueue implements vhostuser.Device.
+func (d *Device) StopQueue(index int) (base uint16, err error) {
+	if index == wire.ControlQueue {
+		return d.stopControl()
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.channels[index-1]
+	if c.worker != nil {
+		d.pause(c)
+	}
+	c.lease.close()
+	c.lease = nil
+	return c.base, nil
+}
+
+// stopControl stops the control queue. It waits without the lock, as the queue's goroutine may need it.
+func (d *Device) stopControl() (uint16, error) {
+	d.mu.Lock()
+	c := d.control
+	d.control = nil
+	d.mu.Unlock()
+	if c == nil {
+		return 0, errors.New("control queue is not running")
+	}
+	return c.stop(), nil
+}
+
+// Reset implements vhostuser.Device: all workers end.
+func (d *Device) Reset() {
+	d.mu.Lock()
+	for _, c := range d.channels {
+		if c.worker != nil {
+			c.worker.kill()
+		}
+	}
+	if d.mover != nil {
+		d.mover.kill()
+	}
+	d.mu.Unlock()
+	d.workers.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.mapped != nil {
+		_ = d.mapped.Close()
+	}
+	d.mem, d.mapped = nil, nil
+}
+
+// Counters adds up what all workers counted.
+func (d *Device) Counters() handover.Counters {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	sum := d.ended
+	for _, c := range d.channels {
+		if c.worker != nil {
+			sum.Add(c.worker.state.Counters())
+		}
+	}
+	return sum
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+// connectMover returns a worker's end of a connection to the VM's mover, which it starts if there is none.
+func (d *Device) connectMover() (*os.File, error) {
+	if d.mover == nil {
+		if err := d.startMover(); err != nil {
+			return nil, fmt.Errorf("start the mover: %w", err)
+		}
+	}
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("socketpair: %w", err)
+	}
+	worker := os.NewFile(uintptr(fds[0]), "mover")
+	defer unix.Close(fds[1])
+	m := &handover.Message{Kind: handover.KindAttach, Files: handover.Files{Conn: true}}
+	if err := d.mover.conn.request(m, fds[1:], handover.KindDone, answerTimeout); err != nil {
+		worker.Close()
+		return nil, fmt.Errorf("attach to the mover: %w", err)
+	}
+	return worker, nil
+}
+
+func (d *Device) startMover() error {
+	conn, remote, err := handover.Pair()
+	if err != nil {
+		return err
+	}
+	defer remote.Close()
+	proc, err := d.config.Spawn.Mover(remote)
+	if err != nil {
+		conn.Close()
+		return err
+	}
+	m := &moverProcess{conn: newRequester(conn), proc: proc}
+	regions, files := handover.Describe(d.mapped.Regions())
+	policy := d.policy
+	start := &handover.Message{
+		Kind: handover.KindStart, GPU: d.config.GPU, Policy: &policy, Memory: regions, Files: handover.Files{Memory: len(files)},
+	}
+	if err := m.conn.request(start, files, handover.KindReady, startTimeout); err != nil {
+		proc.Kill()
+		_ = proc.Wait()
+		conn.Close()
+		return err
+	}
+	d.mover = m
+	d.workers.Add(1)
+	go d.awaitMover(m)
+	return nil
+}
+
+// awaitMover waits for the mover's end. Copies in progress fail, and the next worker gets a new mover.
+func (d *Device) awaitMover(m *moverProcess) {
+	defer d.workers.Done()
+	err := m.proc.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err != nil {
+		d.log.WithError(err).Info("mover ended")
+	}
+	m.conn.conn.Close()
+	if d.mover == m {
+		d.mover = nil
+	}
+}

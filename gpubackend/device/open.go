@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
+)
+
+// startTimeout is how long a worker may take to start.
+const startTimeout = 30 * time.Second
+
+func (d *Device) memory() *guestmem.Memory {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.mapped
+}
+
+func (d *Device) generation() uint32 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.space.Generation
+}
+
+// open starts a worker for a channel and returns the status for the driver.
+func (d *Device) open(index int, pid int32, comm string) uint32 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c := d.channels[index]
+	log := d.log.WithField("channel", index).WithField("program", comm)
+	switch {
+	case c.worker != nil:
+		return wire.StatusBusy
+	case c.lease == nil:
+		return wire.StatusBadRequest
+	}
+	w, err := d.startWorker(c, pid, comm)
+	if err != nil {
+		log.WithError(err).Error("start a worker")
+		return wire.StatusNoWorker
+	}
+	c.worker = w
+	d.workers.Add(1)
+	go d.await(c, w)
+	log.Debug("channel is open")
+	return wire.StatusOk
+}
+
+// startWorker starts the process and hands the queue over.
+func (d *Device) startWorker(c *channel, pid int32, comm string) (*workerProcess, error) {
+	state, err := handover.NewState()
+	if err != nil {
+		return nil, err
+	}
+	state.SetBase(c.base)
+	conn, remote, err := handover.Pair()
+	if err != nil {
+		state.Close()
+		return nil, err
+	}
+	defer remote.Close()
+	proc, err := d.config.Spawn.Worker(remote)
+	if err != nil {
+		state.Close()
+		conn.Close()
+		return nil, err
+	}
+	w := &workerProcess{conn: newRequester(conn), state: state, proc: proc, exited: make(chan struct{}), gone: make(chan struct{})}
+	if err := d.handOver(c, w, pid, comm); err != nil {
+		proc.Kill()
+		_ = proc.Wait()
+		conn.Close()
+		state.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// handOver sends the start message with everything a worker needs.
+func (d *Device) handOver(c *channel, w *workerProcess, pid int32, comm string) error {
+	m, fds := c.lease.message(handover.KindStart, c.base, nil)
+	policy := d.policy
+	m.GPU, m.Channel, m.PID, m.Comm, m.Policy = d.config.GPU, c.index, pid, comm, &policy
+	m.Files.State = true
+	fds = append(fds, w.state.FD())
+	mover, err := d.connectMover()
+	if err != nil {
+		return err
+	}
+	if mover != nil {
+		defer mover.Close()
+		m.Files.Conn = true
+		fds = append(fds, int(mover.Fd()))
+	}
+	regions, files := handover.Describe(d.mapped.Regions())
+	m.Memory, m.Files.Memory = regions, len(files)
+	return w.conn.request(m, append(fds, files...), handover.KindReady, startTimeout)
+}
+
+// await waits for a worker's end and takes its queue back.
+func (d *Device) await(c *channel, w *workerProcess) {
+	defer d.workers.Done()
+	defer close(w.gone)
+	err := w.proc.Wait()
+	close(w.exited)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err != nil {
+		d.log.WithField("channel", c.index).WithError(err).Info("worker ended")
+	}
+	d.ended.Add(w.state.Counters())
+	c.worker = nil
+	c.base = w.state.Base()
+	size := uint16(0)
+	if c.lease != nil {
+		size = c.lease.queue.Size
+	}
+	c.held = w.state.InFlight(max(size, maxQueue))
+	d.reclaim(c)
+	w.conn.conn.Close()
+	w.state.Close()
+}
+
+// maxQueue is the largest queue that a front end gives a channel.
+const maxQueue = 1024
+
+// closeChannel ends a channel's worker. When it returns, nothing touches the channel's pages and all its chains
+// are returned.
+func (d *Device) closeChannel(index int) uint32 {
+	d.mu.Lock()
+	c := d.channels[index]
+	w := c.worker
+	d.mu.Unlock()
+	if w != nil {
+		if err := w.conn.request(&handover.Message{Kind: handover.KindStop}, nil, handover.KindStopped, stopTimeout); err != nil {
+			d.log.WithField("channel", index).WithError(err).Warn("worker did not stop: it is killed")
+		}
+		w.kill()
+		<-w.gone
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.reclaim(c)
+	return wire.StatusOk
+}
+
+// stopTimeout is how long a worker may take to let go in an orderly way.
+const stopTimeout = 2 * time.Second

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+// Process is a child process.
+type Process interface {
+	Kill()
+	// Wait returns when the process is gone, with how it ended.
+	Wait() error
+}
+
+// Spawner starts the children of a device: this program in another role, with one end of a control connection.
+type Spawner interface {
+	Worker(control *os.File) (Process, error)
+	Mover(control *os.File) (Process, error)
+}
+
+// requester is the device's end of a control connection. Messages of the child are answers only: one goroutine
+// reads them.
+type requester struct {
+	conn    *handover.Conn
+	answers chan *handover.Message
+	mu      sync.Mutex // one request at a time
+}
+
+func newRequester(c *handover.Conn) *requester {
+	r := &requester{conn: c, answers: make(chan *handover.Message, 1)}
+	go r.read()
+	return r
+}
+
+func (r *requester) read() {
+	defer close(r.answers)
+	for {
+		m, fds, err := r.conn.Receive()
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+		if err != nil {
+			return
+		}
+		select {
+		case r.answers <- m:
+		default: // nobody asked: a child that talks too much is not listened to
+		}
+	}
+}
+
+func (r *requester) send(m *handover.Message, fds []int) error { return r.conn.Send(m, fds) }
+
+// request sends m and waits for the answer.
+func (r *requester) request(m *handover.Message, fds []int, want handover.Kind, timeout time.Duration) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.conn.Send(m, fds); err != nil {
+		return err
+	}
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case a, ok := <-r.answers:
+		switch {
+		case !ok:
+			return fmt.Errorf("%s: the process is gone", m.Kind)
+		case a.Kind != want:
+			return fmt.Errorf("%s: unexpected answer %q", m.Kind, a.Kind)
+		case a.Error != "":
+			return fmt.Errorf("%s: %s", m.Kind, a.Error)
+		}
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("%s: no answer in %v", m.Kind, timeout)
+	}
+}
+
+// workerProcess is a running worker.
+type workerProcess struct {
+	conn   *requester
+	state  *handover.State
+	proc   Process
+	exited chan struct{} // closed when the process has ended
+	gone   chan struct{} // closed when its chains are returned, too
+}
+
+func (w *workerProcess) kill() { w.proc.Kill() }
+
+// moverProcess is the VM's mover.
+type moverProcess struct {
+	conn *requester
+	proc Process
+}
+
+func (m *moverProcess) kill() { m.proc.Kill() }
