@@ -2,6 +2,7 @@
 /* The life of a channel. */
 
 #include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
 #include <linux/virtio_config.h>
@@ -121,6 +122,7 @@ static void paracuda_unclaim(struct paracuda_channel *ch, bool retire)
 	q->retired |= retire;
 	WRITE_ONCE(dev->freed, dev->freed + 1);
 	mutex_unlock(&dev->lock);
+	wake_up_all(&dev->wait);
 }
 
 /* Sends CLOSE and waits for the answer, or for the stop of the device. True: the host is done. */
@@ -154,18 +156,21 @@ static bool paracuda_is_open(struct paracuda_channel *ch)
 /*
  * After CLOSE: everything must be back. If it isn't, the contract is still that the host touches
  * none of it, so it is freed, but the queue can't be used again. Returns whether that is so.
+ * When the device is being stopped at the same time, it is stop that takes the chains back.
  */
 static bool paracuda_clean_queue(struct paracuda_channel *ch)
 {
 	struct paracuda_queue *q = ch->queue;
 	struct paracuda_device *dev = ch->dev;
 	unsigned int lost = 0;
+	bool stopping;
 	int idx;
 
 	paracuda_channel_reap(ch);
 	idx = srcu_read_lock(&dev->srcu);
 	spin_lock_irq(&q->lock);
-	if (q->vq) {
+	stopping = !q->vq;
+	if (!stopping) {
 		lost = ch->inflight;
 		if (lost)
 			paracuda_queue_detach(q, q->vq);
@@ -173,6 +178,8 @@ static bool paracuda_clean_queue(struct paracuda_channel *ch)
 	spin_unlock_irq(&q->lock);
 	srcu_read_unlock(&dev->srcu, idx);
 
+	if (stopping)
+		wait_event_idle(dev->wait, READ_ONCE(dev->stopped));
 	if (lost)
 		dev_err(&dev->vdev->dev, "channel %u: device kept %u chains at CLOSE: channel given up\n",
 			q->index, lost);
@@ -251,9 +258,11 @@ static int paracuda_open_host(struct paracuda_channel *ch)
 	get_task_comm(comm, current->group_leader);
 	memcpy(req->out.comm, comm, sizeof(comm));
 
-	while ((err = paracuda_control_post(dev, req)) == -ENOSPC)
-		if (schedule_timeout_killable(HZ / 50) && fatal_signal_pending(current))
+	while ((err = paracuda_control_post(dev, req)) == -ENOSPC) {
+		schedule_timeout_killable(HZ / 50);
+		if (fatal_signal_pending(current))
 			return -EINTR;
+	}
 	if (err)
 		return err;
 	left = wait_event_killable_timeout(dev->wait, paracuda_answered(req) ||
@@ -284,6 +293,8 @@ struct paracuda_channel *paracuda_channel_open(struct paracuda_device *dev,
 	err = paracuda_open_host(ch);
 	if (!err)
 		err = paracuda_channel_start(ch);
+	if (err == -EIO)
+		err = paracuda_channel_error(ch);
 	if (err)
 		paracuda_channel_close(ch);
 	paracuda_channel_leave(ch);

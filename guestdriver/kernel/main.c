@@ -228,6 +228,20 @@ static int paracuda_register(struct paracuda_device *dev)
 	return err;
 }
 
+static bool paracuda_idle(struct paracuda_device *dev)
+{
+	return !atomic_read(&dev->busy);
+}
+
+/* Stops the device for good: no work of it is left when this returns. */
+static void paracuda_end(struct paracuda_device *dev)
+{
+	set_bit(0, &dev->failed);
+	cancel_work_sync(&dev->fail_work);
+	paracuda_stop(dev);
+	wait_event(dev->wait, paracuda_idle(dev));
+}
+
 static int paracuda_probe(struct virtio_device *vdev)
 {
 	struct paracuda_config config;
@@ -248,24 +262,17 @@ static int paracuda_probe(struct virtio_device *vdev)
 		return -ENOMEM;
 	vdev->priv = dev;
 	err = paracuda_start(dev);
-	if (err)
-		goto put;
-	err = paracuda_register(dev);
-	if (err)
-		goto stop;
+	if (!err)
+		err = paracuda_register(dev);
+	if (err) {
+		paracuda_end(dev);
+		vdev->priv = NULL;
+		paracuda_device_put(dev);
+		return err;
+	}
 	dev_info(&vdev->dev, "/dev/%s: %u channels, arena of %u KiB\n", dev->name, config.channels,
 		 config.arena_bytes >> 10);
 	return 0;
-stop:
-	paracuda_stop(dev);
-put:
-	paracuda_device_put(dev);
-	return err;
-}
-
-static bool paracuda_idle(struct paracuda_device *dev)
-{
-	return !atomic_read(&dev->busy);
 }
 
 static void paracuda_remove(struct virtio_device *vdev)
@@ -280,11 +287,7 @@ static void paracuda_remove(struct virtio_device *vdev)
 	/* An orderly end first, if the device is there still. */
 	wait_event_timeout(dev->wait, paracuda_idle(dev) || READ_ONCE(dev->failed),
 			   PARACUDA_REMOVE_TIMEOUT);
-	set_bit(0, &dev->failed);
-	cancel_work_sync(&dev->fail_work);
-	paracuda_stop(dev);
-	wait_event(dev->wait, paracuda_idle(dev));
-
+	paracuda_end(dev);
 	vdev->priv = NULL;
 	paracuda_device_put(dev);
 }

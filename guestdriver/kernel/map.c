@@ -86,6 +86,21 @@ static unsigned int paracuda_gup_flags(u32 flags)
 	return gup;
 }
 
+static int paracuda_pin(unsigned long start, unsigned long count, unsigned int gup,
+			struct page **pages)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 2, 0)
+	/* There a page pinned for reading isn't the process's any more once that writes to it. */
+	if ((gup & (FOLL_LONGTERM | FOLL_WRITE)) == FOLL_LONGTERM) {
+		int n = pin_user_pages_fast(start, count, gup | FOLL_WRITE | FOLL_FORCE, pages);
+
+		if (n != -EFAULT)	/* shared memory that may not be written */
+			return n;
+	}
+#endif
+	return pin_user_pages_fast(start, count, gup, pages);
+}
+
 /* Appends pinned pages to the list of runs; unpins those that don't fit. */
 static int paracuda_map_append(struct paracuda_token *map, struct page **pages, int n)
 {
@@ -113,7 +128,7 @@ static int paracuda_map_pin(struct paracuda_channel *ch, struct paracuda_token *
 			return -EINTR;
 		if (READ_ONCE(ch->dead))
 			return -EIO;
-		n = pin_user_pages_fast(start, min(left, PARACUDA_PIN_BATCH), gup, pages);
+		n = paracuda_pin(start, min(left, PARACUDA_PIN_BATCH), gup, pages);
 		if (n <= 0)
 			return n == -ENOMEM || n == -EINTR ? n : -EFAULT;
 		err = paracuda_map_append(map, pages, n);

@@ -29,7 +29,7 @@ static void paracuda_set_dead(struct paracuda_channel *ch)
 	WRITE_ONCE(ch->header->dead, 1);
 }
 
-/* Makes the EVENT chain available unless it is. Under queue->lock. */
+/* Makes the EVENT chain available unless it is: 1 if it was not. Under queue->lock. */
 static int paracuda_post_event(struct paracuda_channel *ch, struct virtqueue *vq)
 {
 	struct scatterlist out, in, *sgs[] = { &out, &in };
@@ -45,7 +45,7 @@ static int paracuda_post_event(struct paracuda_channel *ch, struct virtqueue *vq
 		return err;
 	ch->event_posted = true;
 	ch->inflight++;
-	return 0;
+	return 1;
 }
 
 /* One chain is back. Under queue->lock. Returns whether waiters are to be woken. */
@@ -86,6 +86,7 @@ static unsigned int paracuda_reap(struct paracuda_queue *q, struct virtqueue *vq
 	struct paracuda_token *chain;
 	unsigned int len, todo = 0;
 	bool wake = false;
+	int event;
 
 	do {
 		virtqueue_disable_cb(vq);
@@ -95,8 +96,10 @@ static unsigned int paracuda_reap(struct paracuda_queue *q, struct virtqueue *vq
 		}
 		if (!budget)	/* a worker that floods us gets no loop in an interrupt */
 			todo |= PARACUDA_AGAIN;
-		if (paracuda_post_event(ch, vq))
+		event = paracuda_post_event(ch, vq);
+		if (event < 0)	/* late is not lost, as those that wait look again then */
 			todo |= PARACUDA_AGAIN;
+		wake |= event > 0;
 		if (virtqueue_kick_prepare(vq))
 			todo |= PARACUDA_NOTIFY;
 		if (unlikely(virtqueue_is_broken(vq))) {
