@@ -18,6 +18,8 @@ var (
 	paracuda = setting("PARACUDA", filepath.Join(root, "bin/paracuda"))
 	programs = filepath.Join(root, "build/programs")
 	runner   = filepath.Join(root, "tests/runner/runner")
+
+	crowdScript = filepath.Join(root, "tests/runner/crowd")
 )
 
 func absolute(path string) string {

@@ -10,6 +10,15 @@ import (
 // follower is the well-formed program that must work after every failure.
 const follower = "vectoradd"
 
+func wellFormed(t testing.TB) program {
+	t.Helper()
+	p := program{file: follower}
+	if err := p.expect("programs/want"); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 // TestPrograms runs every program of the list in one VM, each failure followed
 // by a well-formed program.
 func TestPrograms(t *testing.T) {
@@ -29,11 +38,7 @@ func TestPrograms(t *testing.T) {
 		for _, p := range all {
 			t.Run(p.id(), func(t *testing.T) { p.check(t, got, p.id()) })
 			if p.has("failure") {
-				next := program{file: follower}
-				if err := next.expect("programs/want"); err != nil {
-					t.Fatal(err)
-				}
-				t.Run("after-"+p.id(), func(t *testing.T) { next.check(t, got, "after-"+p.id()) })
+				t.Run("after-"+p.id(), func(t *testing.T) { wellFormed(t).check(t, got, "after-"+p.id()) })
 			}
 		}
 		t.Run("stats", func(t *testing.T) { checkStats(t, stats, len(jobs)) })
