@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	"github.com/paracuda/paracuda/qemu"
+)
+
+// attachTimeout bounds a hot-plug: the guest has to answer.
+const attachTimeout = 2 * time.Minute
+
+func runAttach(args []string) error {
+	f := newFlags("attach", "--qmp SOCKET --device SOCKET [options]",
+		"Plugs the GPU that `paracuda device` serves on a socket into a running QEMU, by QMP.\n"+
+			"A GPU of the same id is taken out first: the way back after its device process has ended.")
+	qmp := f.String("qmp", "", "QEMU's QMP `SOCKET` (-qmp unix:SOCKET,server=on,wait=off)")
+	var d qemu.Device
+	f.StringVar(&d.Socket, "device", "", "`SOCKET` of paracuda device")
+	f.StringVar(&d.ID, "id", "", "`ID` of the device in QEMU (default paracuda0)")
+	f.StringVar(&d.Bus, "bus", "", "PCIe `PORT` to plug it into (default "+qemu.Port+")")
+	f.IntVar(&d.Queues, "queues", 17, "`N` virtqueues: one more than the device's channels")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if *qmp == "" || d.Socket == "" {
+		return errors.New("attach: want --qmp SOCKET and --device SOCKET")
+	}
+	path, err := filepath.Abs(d.Socket)
+	if err != nil {
+		return err
+	}
+	d.Socket = path
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, attachTimeout)
+	defer cancel()
+	return qemu.Attach(ctx, *qmp, d)
+}
+
+func runDetach(args []string) error {
+	f := newFlags("detach", "--qmp SOCKET [--id ID]", "Takes the GPU out of a running QEMU, by QMP.")
+	qmp := f.String("qmp", "", "QEMU's QMP `SOCKET`")
+	id := f.String("id", "", "`ID` of the device in QEMU (default paracuda0)")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if *qmp == "" {
+		return errors.New("detach: want --qmp SOCKET")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), attachTimeout)
+	defer cancel()
+	return qemu.Detach(ctx, *qmp, *id)
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/vhostuser"
+)
+
+// deviceOptions are the flags of `paracuda device`.
+type deviceOptions struct {
+	socket, gpu, stats, level, trace string
+	fd                               int
+	capabilities                     bool
+	settings                         device.Settings
+}
+
+func runDevice(args []string) error {
+	o := deviceOptions{settings: device.DefaultSettings()}
+	f := newFlags("device", "--socket-path PATH | --fd N [options]",
+		"Serves the GPU to one VM. QEMU connects with -chardev socket,id=gpu,path=PATH and\n"+
+			"-device vhost-user-test-device-pci,chardev=gpu,virtio-id=37,num_vqs=17,vq_size=256,config_size=256.\n"+
+			"It ends when the VM does, or on SIGTERM.")
+	f.StringVar(&o.socket, "socket-path", "", "listen on the UNIX socket `PATH`")
+	f.IntVar(&o.fd, "fd", -1, "use the connected or listening socket inherited as descriptor `N`")
+	f.BoolVar(&o.capabilities, "print-capabilities", false, "print what the back end can do, as JSON, and exit")
+	f.StringVar(&o.gpu, "gpu", gpuAuto, gpuHelp)
+	f.StringVar(&o.stats, "stats", "", "write counters to `FILE`, as JSON, at the end")
+	f.StringVar(&o.level, "log-level", "info", "debug, info, warning or error")
+	f.StringVar(&o.trace, "trace", "", "write the vhost-user messages to `FILE`, as lines of hex")
+	f.Func("set", "`KEY=VALUE`: set a policy of the VM (see below; may be repeated)", o.settings.Set)
+	usage := f.Usage
+	f.Usage = func() {
+		usage()
+		fmt.Println("\nKeys for --set:")
+		device.PrintSettings(os.Stdout)
+	}
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if o.capabilities {
+		return printCapabilities(os.Stdout)
+	}
+	return o.serve()
+}
+
+// printCapabilities follows the conventions for vhost-user back ends ("Backend program conventions").
+func printCapabilities(w io.Writer) error {
+	return json.NewEncoder(w).Encode(map[string]any{"type": "gpu", "features": []string{}})
+}
+
+func (o *deviceOptions) serve() error {
+	log, err := newLog(os.Stderr, o.level, "device")
+	if err != nil {
+		return err
+	}
+	gpu, err := chooseGPU(o.gpu)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	conn, err := o.connect(ctx)
+	if err != nil {
+		return err
+	}
+	space, policy := o.settings.Build()
+	space.Generation = uint32(time.Now().UnixNano()) | 1
+	dev := device.New(device.Config{GPU: gpu, Space: space, Policy: policy, Spawn: spawner{level: o.level}, Log: log})
+	options := vhostuser.Options{Log: log}
+	if o.trace != "" {
+		file, err := os.Create(o.trace)
+		if err != nil {
+			return fmt.Errorf("--trace: %w", err)
+		}
+		defer file.Close()
+		options.Trace = file
+	}
+	session, err := vhostuser.New(conn, dev, options)
+	if err != nil {
+		return fmt.Errorf("start the session: %w", err)
+	}
+	log.WithField("gpu", gpu).Info("front end connected")
+	err = session.Run(ctx)
+	if errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	return errors.Join(err, o.writeStats(dev, gpu, log))
+}
+
+// connect gets the one connection that is served: a front end can't come back, so there is no second.
+func (o *deviceOptions) connect(ctx context.Context) (*net.UnixConn, error) {
+	var listener *net.UnixListener
+	var err error
+	switch {
+	case (o.socket == "") == (o.fd < 0):
+		return nil, errors.New("device: want --socket-path PATH or --fd N")
+	case o.fd >= 0:
+		var conn *net.UnixConn
+		if listener, conn, err = vhostuser.Inherit(o.fd); err != nil || conn != nil {
+			return conn, err
+		}
+	default:
+		listener, err = vhostuser.Listen(o.socket)
+		if errors.Is(err, syscall.EADDRINUSE) || (err != nil && errors.Is(err, os.ErrExist)) {
+			return nil, fmt.Errorf("socket %s is in use: stop the process that serves it, or choose another path", o.socket)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listen on %s: %w", o.socket, err)
+		}
+	}
+	defer listener.Close()
+	defer context.AfterFunc(ctx, func() { listener.Close() })()
+	conn, err := listener.AcceptUnix()
+	if err != nil && ctx.Err() != nil {
+		return nil, exitCode(0)
+	}
+	return conn, err
+}
+
+// writeStats writes the counters of the VM.
+func (o *deviceOptions) writeStats(dev *device.Device, gpu string, log *logrus.Entry) error {
+	if o.stats == "" {
+		return nil
+	}
+	stats := map[string]any{"gpu": gpu}
+	for name, n := range dev.Counters().Map() {
+		stats[name] = n
+	}
+	b, err := json.MarshalIndent(stats, "", "  ")
+	if err != nil {
+		return err
+	}
+	log.Debug("write counters")
+	return os.WriteFile(o.stats, append(b, '\n'), 0o644)
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command paracuda gives virtual machines a paravirtual CUDA GPU.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+)
+
+// version is that of the program, set when a release is built.
+var version = "0.1.0"
+
+// command is a subcommand.
+type command struct {
+	name, synopsis string
+	hidden         bool // started by paracuda itself
+	run            func(args []string) error
+}
+
+var commands []command
+
+func init() {
+	commands = []command{
+		{name: "run", synopsis: "run a program in a throw-away VM with the GPU attached", run: runRun},
+		{name: "device", synopsis: "serve the GPU to one VM over a vhost-user socket", run: runDevice},
+		{name: "attach", synopsis: "plug a served GPU into a running QEMU", run: runAttach},
+		{name: "detach", synopsis: "take it out again", run: runDetach},
+		{name: "probe", synopsis: "say which GPUs the host has for guests", run: runProbe},
+		{name: "version", synopsis: "print the version", run: runVersion},
+		{name: "worker", hidden: true, run: runWorker},
+		{name: "mover", hidden: true, run: runMover},
+	}
+}
+
+// exitCode makes main exit with a code and say nothing: what there is to say has been said.
+type exitCode int
+
+func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+func main() {
+	err := dispatch(os.Args[1:])
+	var code exitCode
+	switch {
+	case err == nil:
+	case errors.As(err, &code):
+		os.Exit(int(code))
+	case errors.Is(err, flag.ErrHelp):
+	default:
+		fmt.Fprintln(os.Stderr, "paracuda:", err)
+		os.Exit(1)
+	}
+}
+
+func dispatch(args []string) error {
+	if len(args) == 0 {
+		usage(os.Stderr)
+		return exitCode(2)
+	}
+	switch args[0] {
+	case "-h", "--help", "help":
+		usage(os.Stdout)
+		return nil
+	}
+	for _, c := range commands {
+		if c.name == args[0] {
+			return c.run(args[1:])
+		}
+	}
+	return fmt.Errorf("unknown command %q: see paracuda --help", args[0])
+}
+
+func usage(w io.Writer) {
+	fmt.Fprint(w, "paracuda gives virtual machines a paravirtual CUDA GPU.\n\nCommands (each has --help):\n")
+	t := tabwriter.NewWriter(w, 2, 0, 2, ' ', 0)
+	for _, c := range commands {
+		if !c.hidden {
+			fmt.Fprintf(t, "  %s\t%s\n", c.name, c.synopsis)
+		}
+	}
+	_ = t.Flush()
+}
+
+func runVersion([]string) error {
+	fmt.Println("paracuda", version)
+	return nil
+}
+
+// newFlags makes the flags of a subcommand, with a synopsis for --help.
+func newFlags(name, arguments, text string) *flag.FlagSet {
+	f := flag.NewFlagSet(name, flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.Usage = func() {
+		f.SetOutput(os.Stdout)
+		fmt.Printf("Usage: paracuda %s %s\n\n%s\n\nOptions:\n", name, arguments, text)
+		f.PrintDefaults()
+		f.SetOutput(io.Discard)
+	}
+	return f
+}

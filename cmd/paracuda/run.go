@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/vm"
+)
+
+// runOptions are the flags of `paracuda run`.
+type runOptions struct {
+	kind, gpu, mem, stats, level, kernel, trace string
+	cpus                                        int
+	set                                         []string
+	report, verbose                             bool
+	program                                     []string
+}
+
+func runRun(args []string) error {
+	o := runOptions{}
+	settings := device.DefaultSettings()
+	f := newFlags("run", "[options] -- PROGRAM ARGS...",
+		"Boots a throw-away VM that sees the host's files read-only (with a writable /tmp), with the\n"+
+			"GPU attached, and runs the program in it. The program's output passes through, and its exit\n"+
+			"code is that of paracuda.")
+	f.StringVar(&o.kind, "vm", string(vm.QEMU), "`KIND` of VM: qemu or uml (User Mode Linux)")
+	f.StringVar(&o.gpu, "gpu", gpuAuto, gpuHelp)
+	f.StringVar(&o.mem, "mem", "1G", "`SIZE` of the VM's memory")
+	f.IntVar(&o.cpus, "cpus", 0, "`N` processors (default: the host's, 8 at most)")
+	f.StringVar(&o.kernel, "kernel", "", "guest kernel in QEMU: 6.1 (the default) or 6.12")
+	f.StringVar(&o.stats, "stats", "", "write counters to `FILE`, as JSON, at the end")
+	f.StringVar(&o.level, "log-level", "warning", "debug, info, warning or error")
+	f.StringVar(&o.trace, "trace", "", "write the vhost-user messages to `FILE`, as lines of hex")
+	f.BoolVar(&o.report, "report", false, "say at the end what was used: front end, guest kernel, device")
+	f.BoolVar(&o.verbose, "console", false, "show the guest kernel's messages on standard error")
+	f.Func("set", "`KEY=VALUE`: set a policy of the VM (may be repeated; paracuda device --help lists them)", func(v string) error {
+		o.set = append(o.set, v)
+		return settings.Set(v)
+	})
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if o.program = f.Args(); len(o.program) == 0 {
+		return errors.New("run: want a program: paracuda run [options] -- PROGRAM ARGS...")
+	}
+	return o.run(int(settings.Space.Channels))
+}
+
+func (o *runOptions) run(channels int) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	gpu, err := chooseGPU(o.gpu)
+	if err != nil {
+		return err
+	}
+	config, err := o.config(channels)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "paracuda-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	config.DeviceSocket = filepath.Join(dir, "gpu.sock")
+	serve, err := o.startDevice(gpu, config.DeviceSocket)
+	if err != nil {
+		return err
+	}
+	result, err := vm.Run(ctx, config)
+	if err := serve.end(); err != nil {
+		fmt.Fprintln(os.Stderr, "paracuda: device:", err)
+	}
+	if err != nil {
+		return err
+	}
+	if o.report {
+		fmt.Printf("paracuda: ran in %s, guest kernel %s, device %s\n", result.FrontEnd, result.GuestKernel, gpu)
+	}
+	if result.ExitCode != 0 {
+		return exitCode(result.ExitCode)
+	}
+	return nil
+}
+
+// config says what VM to boot.
+func (o *runOptions) config(channels int) (vm.Config, error) {
+	memory, err := device.ParseSize(o.mem)
+	if err != nil {
+		return vm.Config{}, fmt.Errorf("--mem: %w", err)
+	}
+	kind := vm.Kind(o.kind)
+	if kind != vm.QEMU && kind != vm.UML {
+		return vm.Config{}, fmt.Errorf("--vm %s: want qemu or uml", o.kind)
+	}
+	assets := vm.FindAssets()
+	driver, err := assets.Driver(kind, o.kernel)
+	if err != nil {
+		return vm.Config{}, err
+	}
+	c := vm.Config{
+		Kind: kind, Kernel: o.kernel, Memory: int64(memory), CPUs: o.cpus, Program: o.program[0], Args: o.program[1:],
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Queues: channels + 1,
+		Modules: []vm.Module{driver}, WaitDevice: "paracuda", LibDir: assets.LibDir(), Assets: assets,
+	}
+	if o.verbose {
+		c.Console, c.Verbose = os.Stderr, true
+	}
+	return c, nil
+}
+
+// deviceProcess is the device of a run.
+type deviceProcess struct {
+	cmd  *exec.Cmd
+	done chan error
+}
+
+// startDevice starts `paracuda device` and waits until its socket is there.
+func (o *runOptions) startDevice(gpu, socket string) (*deviceProcess, error) {
+	args := []string{"device", "--socket-path", socket, "--gpu", gpu, "--log-level", o.level}
+	for _, s := range o.set {
+		args = append(args, "--set", s)
+	}
+	for name, value := range map[string]string{"--stats": o.stats, "--trace": o.trace} {
+		if value != "" {
+			args = append(args, name, value)
+		}
+	}
+	c := exec.Command(self(), args...)
+	c.Stderr = os.Stderr
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM, Setpgid: true}
+	if err := c.Start(); err != nil {
+		return nil, fmt.Errorf("start the device: %w", err)
+	}
+	d := &deviceProcess{cmd: c, done: make(chan error, 1)}
+	go func() { d.done <- c.Wait() }()
+	for range 1000 {
+		if _, err := os.Stat(socket); err == nil {
+			return d, nil
+		}
+		select {
+		case err := <-d.done:
+			return nil, fmt.Errorf("start the device: %w", err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	_ = c.Process.Kill()
+	return nil, errors.New("start the device: no socket within 10 s")
+}
+
+// end waits for the device, which ends by itself when its VM is gone.
+func (d *deviceProcess) end() error {
+	select {
+	case err := <-d.done:
+		return err
+	case <-time.After(20 * time.Second):
+		_ = d.cmd.Process.Signal(syscall.SIGTERM)
+	}
+	select {
+	case err := <-d.done:
+		return err
+	case <-time.After(5 * time.Second):
+		_ = d.cmd.Process.Kill()
+		return errors.New("killed: it did not end with its VM")
+	}
+}

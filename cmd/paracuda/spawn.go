@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+
+	"github.com/paracuda/paracuda/gpubackend/device"
+)
+
+// spawner starts this program in the roles of worker and mover.
+type spawner struct{ level string }
+
+// controlFD is the descriptor under which a child finds its control connection.
+const controlFD = 3
+
+func (s spawner) Worker(control *os.File) (device.Process, error) { return s.start("worker", control) }
+func (s spawner) Mover(control *os.File) (device.Process, error)  { return s.start("mover", control) }
+
+func (s spawner) start(role string, control *os.File) (device.Process, error) {
+	c := exec.Command(self(), role, "--log-level", s.level)
+	c.ExtraFiles = []*os.File{control}
+	c.Stderr = os.Stderr
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	if err := c.Start(); err != nil {
+		return nil, fmt.Errorf("start a %s: %w", role, err)
+	}
+	return child{c}, nil
+}
+
+// child is a process that spawner started.
+type child struct{ c *exec.Cmd }
+
+func (c child) Kill()       { _ = c.c.Process.Kill() }
+func (c child) Wait() error { return c.c.Wait() }

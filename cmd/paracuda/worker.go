@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/soft"
+	"github.com/paracuda/paracuda/gpubackend/worker"
+)
+
+// child flags of worker and mover.
+func childFlags(role string, args []string) (level string, err error) {
+	f := newFlags(role, "", "Started by paracuda device.")
+	f.StringVar(&level, "log-level", "info", "debug, info, warning or error")
+	return level, f.Parse(args)
+}
+
+func runWorker(args []string) error {
+	level, err := childFlags("worker", args)
+	if err != nil {
+		return err
+	}
+	// The queue's goroutine and CUDA's current context stay on one thread.
+	runtime.LockOSThread()
+	capture, err := cuda.CaptureOutput()
+	if err != nil {
+		return err
+	}
+	var out io.Writer = capture.Log()
+	log, err := newLog(out, level, "worker")
+	if err != nil {
+		return err
+	}
+	control, err := handover.NewConn(os.NewFile(controlFD, "control"))
+	if err != nil {
+		return err
+	}
+	err = worker.Run(worker.Config{
+		Control: control,
+		NewDriver: func(gpu string, p handover.Policy) (gpubackend.Driver, error) {
+			return newDriver(gpu, p, capture)
+		},
+		NewMover: connectMover,
+		Log:      log,
+	})
+	if err != nil {
+		log.WithError(err).Error("worker ends")
+		return exitCode(1)
+	}
+	return nil
+}
+
+func newDriver(gpu string, p handover.Policy, capture *cuda.Capture) (gpubackend.Driver, error) {
+	switch gpu {
+	case gpuSoft:
+		return soft.New(soft.Options{Memory: p.SoftMemory}), nil
+	case gpuCUDA:
+		return cuda.New(cuda.Options{AllowPageable: p.AllowPageable, MemoryLimit: p.MemoryLimit, Capture: capture})
+	}
+	return nil, fmt.Errorf("unknown GPU %q", gpu)
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// Settings are what a VM's owner can set with --set KEY=VALUE.
+type Settings struct {
+	Space  wire.Config
+	Policy handover.Policy
+}
+
+// DefaultSettings are what holds unless something is set.
+func DefaultSettings() Settings {
+	return Settings{
+		Space: wire.Config{
+			Magic: wire.Magic, Version: wire.Version, Channels: 16, ArenaBytes: 8 << 20, BatchCommands: 64,
+			BatchBytes: 64 << 10, BatchDelayUs: 20, SpinGuestUs: 50, SpinHostUs: 50, InlineLimit: 16 << 10,
+			Flags: wire.ConfigFlagAddressMapping | wire.ConfigFlagGraphReplay,
+		},
+		Policy: handover.Policy{StagingBytes: 32 << 20, SoftMemory: 2 << 30},
+	}
+}
+
+// setting is one key.
+type setting struct {
+	key, value, help string
+	set              func(*Settings, string) error
+}
+
+var settings = []setting{
+	{"batch-commands", "N", "publish delayed commands after N (1: each at once)", number(1, 65536, func(s *Settings) *uint32 { return &s.Space.BatchCommands })},
+	{"batch-bytes", "SIZE", "... or after so many bytes", size(64, wire.RingBytes/2, func(s *Settings) *uint32 { return &s.Space.BatchBytes })},
+	{"batch-delay", "TIME", "... or after so long", duration(func(s *Settings) *uint32 { return &s.Space.BatchDelayUs })},
+	{"spin-guest", "TIME", "how long a guest thread polls before it sleeps", duration(func(s *Settings) *uint32 { return &s.Space.SpinGuestUs })},
+	{"spin-host", "TIME", "how long a worker polls before it sleeps", duration(func(s *Settings) *uint32 { return &s.Space.SpinHostUs })},
+	{"inline-limit", "SIZE", "payloads up to this size travel in the ring", size(0, 64<<10, func(s *Settings) *uint32 { return &s.Space.InlineLimit })},
+	{"arena", "SIZE", "memory that a guest process shares with its worker", size(2<<20, 1<<30, func(s *Settings) *uint32 { return &s.Space.ArenaBytes })},
+	{"channels", "N", "guest processes at a time", number(1, wire.MaxChannels, func(s *Settings) *uint32 { return &s.Space.Channels })},
+	{"address-mapping", "on|off", "pass payloads by reference", flag(wire.ConfigFlagAddressMapping)},
+	{"graph-replay", "on|off", "replay repeated batches as CUDA graphs", flag(wire.ConfigFlagGraphReplay)},
+	{"staging", "SIZE", "device memory that a guest process's copies pass through", size64(1<<20, 1<<30, func(s *Settings) *uint64 { return &s.Policy.StagingBytes })},
+	{"memory", "SIZE", "device memory of a guest process at most (0: all)", size64(0, math.MaxInt64, func(s *Settings) *uint64 { return &s.Policy.MemoryLimit })},
+	{"soft-memory", "SIZE", "device memory of the software GPU", size64(64<<20, 1<<40, func(s *Settings) *uint64 { return &s.Policy.SoftMemory })},
+	{"allow-pageable-access", "on|off", "run on GPUs that reach ordinary memory (HMM, ATS), although a guest's kernels then reach the worker's own", func(s *Settings, v string) (err error) {
+		s.Policy.AllowPageable, err = onOff(v)
+		return err
+	}},
+}
+
+// ErrSetting is returned for a setting that doesn't exist or a value that makes no sense.
+var ErrSetting = errors.New("bad setting")
+
+// Set sets one "KEY=VALUE".
+func (s *Settings) Set(text string) error {
+	key, value, ok := strings.Cut(text, "=")
+	if !ok {
+		return fmt.Errorf("%w %q: want KEY=VALUE", ErrSetting, text)
+	}
+	for _, x := range settings {
+		if x.key == key {
+			if err := x.set(s, value); err != nil {
+				return fmt.Errorf("%w %s: %w", ErrSetting, text, err)
+			}
+			s.share()
+			return nil
+		}
+	}
+	return fmt.Errorf("%w %q: unknown key; --help lists them", ErrSetting, key)
+}
+
+// share copies what the workers need of the configuration space.
+func (s *Settings) share() {
+	s.Policy.InlineLimit, s.Policy.BatchDelayUs, s.Policy.SpinHostUs = s.Space.InlineLimit, s.Space.BatchDelayUs, s.Space.SpinHostUs
+	s.Policy.Mapping = s.Space.Flags&wire.ConfigFlagAddressMapping != 0
+	s.Policy.GraphReplay = s.Space.Flags&wire.ConfigFlagGraphReplay != 0
+}
+
+// Build returns the configuration space and policies for a device.
+func (s *Settings) Build() (wire.Config, handover.Policy) {
+	s.share()
+	return s.Space, s.Policy
+}
+
+// PrintSettings writes the keys and what they mean.
+func PrintSettings(w io.Writer) {
+	t := tabwriter.NewWriter(w, 2, 0, 2, ' ', 0)
+	for _, x := range settings {
+		fmt.Fprintf(t, "  %s=%s\t%s\n", x.key, x.value, x.help)
+	}
+	_ = t.Flush()
+}
+
+func number(least, most uint64, field func(*Settings) *uint32) func(*Settings, string) error {
+	return func(s *Settings, v string) error {
+		n, err := strconv.ParseUint(v, 10, 32)
+		if err != nil || n < least || n > most {
+			return fmt.Errorf("want a number from %d to %d", least, most)
+		}
+		*field(s) = uint32(n)
+		return nil
+	}
+}
+
+func size(least, most uint64, field func(*Settings) *uint32) func(*Settings, string) error {
+	return func(s *Settings, v string) error {
+		n, err := ParseSize(v)
+		if err != nil || n < least || n > most {
+			return fmt.Errorf("want a size from %d to %d bytes, like 64K or 8M", least, most)
+		}
+		*field(s) = uint32(n)
+		return nil
+	}
+}
+
+func size64(least, most uint64, field func(*Settings) *uint64) func(*Settings, string) error {
+	return func(s *Settings, v string) error {
+		n, err := ParseSize(v)
+		if err != nil || n < least || n > most {
+			return fmt.Errorf("want a size from %d bytes on, like 512M or 8G", least)
+		}
+		*field(s) = n
+		return nil
+	}
+}
+
+func duration(field func(*Settings) *uint32) func(*Settings, string) error {
+	return func(s *Settings, v string) error {
+		d, err := time.ParseDuration(v)
+		if v == "0" {
+			d, err = 0, nil
+		}
+		if err != nil || d < 0 || d > time.Second {
+			return errors.New("want a time from 0 to 1s, like 50us")
+		}
+		*field(s) = uint32(d.Microseconds())
+		return nil
+	}
+}
+
+func flag(bit uint32) func(*Settings, string) error {
+	return func(s *Settings, v string) error {
+		on, err := onOff(v)
+		if s.Space.Flags &^= bit; on {
+			s.Space.Flags |= bit
+		}
+		return err
+	}
+}
+
+func onOff(v string) (bool, error) {
+	switch v {
+	case "on":
+		return true, nil
+	case "off":
+		return false, nil
+	}
+	return false, errors.New("want on or off")
+}
+
+// ParseSize reads a number of bytes: digits and perhaps K, M, G or T.
+func ParseSize(v string) (uint64, error) {
+	shift := 0
+	if i := strings.IndexByte("KMGT", lastByte(v)); i >= 0 {
+		shift = 10 * (i + 1)
+		v = v[:len(v)-1]
+	}
+	n, err := strconv.ParseUint(v, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("size %q: %w", v, err)
+	}
+	if n > math.MaxUint64>>shift {
+		return 0, fmt.Errorf("size %q is too large", v)
+	}
+	return n << shift, nil
+}
+
+func lastByte(v string) byte {
+	if v == "" {
+		return 0
+	}
+	return v[len(v)-1] &^ 0x20
+}
