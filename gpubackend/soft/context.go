@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import (
+	"context"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/simt"
+)
+
+// gpuContext is a CUcontext. The primary one keeps its handle when it is reset.
+type gpuContext struct {
+	handle uint64
+	active bool // primary: retained
+	users  int  // primary: retained so often
+	flags  uint64
+
+	limits      [limitCount]uint64
+	cacheConfig uint64
+	legacy      *stream
+	streams     []*stream         // blocking and other, destroyed ones too until they are idle
+	allocations map[uint64]uint64 // address, size
+	modules     map[uint64]*module
+	libraries   map[*library]*module // libraries that this context uses
+	heap        *simt.Heap           // of kernels' malloc; nil until a module wants it
+	heapAddress uint64
+	alive       context.Context
+	kill        context.CancelFunc
+
+	// guarded by the scheduler's lock
+	failure gpubackend.Result // sticky error, 0 for none
+	pending int               // tasks that are not done
+}
+
+// newContext makes a context in its initial state.
+func (d *Device) newContext() *gpuContext {
+	c := &gpuContext{}
+	d.initialise(c)
+	c.handle = d.add(c)
+	d.contexts = append(d.contexts, c)
+	return c
+}
+
+func (d *Device) initialise(c *gpuContext) {
+	c.limits = defaultLimits
+	c.cacheConfig = 0
+	c.legacy = &stream{ctx: c, blocking: true}
+	c.streams = nil
+	c.allocations = make(map[uint64]uint64)
+	c.modules = make(map[uint64]*module)
+	c.libraries = make(map[*library]*module)
+	c.alive, c.kill = context.WithCancel(d.alive)
+}
+
+// context returns the current context if it is usable.
+func (d *Device) context() (*gpuContext, gpubackend.Result) {
+	if d.space == nil {
+		return nil, gpubackend.NotInitialized
+	}
+	if d.current == nil {
+		return nil, gpubackend.InvalidContext
+	}
+	return d.current, d.state(d.current)
+}
+
+// state returns Success or why a context is not usable.
+func (d *Device) state(c *gpuContext) gpubackend.Result {
+	if !c.active {
+		return gpubackend.ContextIsDestroyed
+	}
+	d.scheduler.mu.Lock()
+	defer d.scheduler.mu.Unlock()
+	return c.failure
+}
+
+// fail makes a context return r from now on. What is queued won't run, and kernels are stopped.
+func (d *Device) fail(c *gpuContext, r gpubackend.Result) {
+	d.scheduler.mu.Lock()
+	defer d.scheduler.mu.Unlock()
+	if c.failure == gpubackend.Success {
+		c.failure = r
+		c.kill()
+	}
+}
+
+// SetCurrent implements gpubackend.Driver.
+func (d *Device) SetCurrent(h gpubackend.Context) gpubackend.Result {
+	if h == 0 {
+		d.current = nil
+		return gpubackend.Success
+	}
+	c, ok := find[*gpuContext](d, uint64(h))
+	if !ok {
+		return gpubackend.InvalidContext
+	}
+	if !c.active {
+		return gpubackend.ContextIsDestroyed
+	}
+	d.current = c
+	return gpubackend.Success
+}
+
+// ContextQuery implements gpubackend.Driver.
+func (d *Device) ContextQuery() gpubackend.Result {
+	c, result := d.context()
+	if result != gpubackend.Success {
+		return result
+	}
+	d.scheduler.mu.Lock()
+	defer d.scheduler.mu.Unlock()
+	if c.failure == gpubackend.Success && c.pending > 0 {
+		return gpubackend.NotReady
+	}
+	return c.failure
+}
+
+// contextFlags are all flags of cuCtxCreate that mean nothing here: how to wait, coredumps.
+const contextFlags = 0xff
+
+// CtxCreate implements gpubackend.Driver. The new context is the current one.
+func (d *Device) CtxCreate(flags, dev uint64) (gpubackend.Context, gpubackend.Result) {
+	if result := d.device(dev); result != gpubackend.Success {
+		return 0, result
+	}
+	if flags&^contextFlags != 0 {
+		return 0, gpubackend.InvalidValue
+	}
+	c := d.newContext()
+	c.active, c.flags = true, flags
+	d.current = c
+	return gpubackend.Context(c.handle), gpubackend.Success
+}
+
+// device checks a device number.
+func (d *Device) device(dev uint64) gpubackend.Result {
+	if d.space == nil {
+		return gpubackend.NotInitialized
+	}
+	if dev != 0 {
+		return gpubackend.InvalidDevice
+	}
+	return gpubackend.Success
+}
+
+// CtxDestroy implements gpubackend.Driver. It waits for the context's work.
+func (d *Device) CtxDestroy(h gpubackend.Context) gpubackend.Result {
+	c, ok := find[*gpuContext](d, uint64(h))
+	if !ok || c == d.primary {
+		return gpubackend.InvalidContext
+	}
+	d.empty(c)
+	c.active = false
+	delete(d.handles, c.handle)
+	for i, other := range d.contexts {
+		if other == c {
+			d.contexts = append(d.contexts[:i], d.contexts[i+1:]...)
+			break
+		}
+	}
+	if d.current == c {
+		d.current = nil
+	}
+	return gpubackend.Success
+}
+
+// empty ends the context's work and destroys all that belongs to it.
+func (d *Device) empty(c *gpuContext) {
+	d.drain(c)
+	c.kill()
+	for addr := range c.allocations {
+		d.deferFree(addr)
+	}
+	for _, m := range c.modules {
+		d.unload(m)
+	}
+	for _, m := range c.libraries {
+		d.unload(m)
+	}
+	if c.heap != nil {
+		d.deferFree(c.heapAddress)
+		c.heap, c.heapAddress = nil, 0
+	}
+	for h, object := range d.handles {
+		if o, ok := object.(owned); ok && o.owner() == c {
+			delete(d.handles, h)
+		}
+	}
+	d.reclaim()
+}
+
+// owned is an object that dies with its context.
+type owned interface{ owner() *gpuContext }
+
+// drain waits for the context's work. What only the caller could complete is given up.
+func (d *Device) drain(c *gpuContext) {
+	s := d.scheduler
+	idle := func() bool { return c.pending == 0 }
+	s.mu.Lock()
+	complete := s.waitLocked(idle)
+	s.mu.Unlock()
+	if complete {
+		return
+	}
+	d.fail(c, gpubackend.ContextIsDestroyed)
+	s.dropHosts(func(t *task) bool { return t.ctx == c })
+	s.mu.Lock()
+	s.waitLocked(idle)
+	s.mu.Unlock()
+}
+
+// DevicePrimaryCtxRetain implements gpubackend.Driver.
+func (d *Device) DevicePrimaryCtxRetain(dev uint64) (gpubackend.Context, gpubackend.Result) {
+	if result := d.device(dev); result != gpubackend.Success {
+		return 0, result
+	}
+	d.primary.active = true
+	d.primary.users++
+	return gpubackend.Context(d.primary.handle), gpubackend.Success
+}
+
+// DevicePrimaryCtxRelease implements gpubackend.Driver.
+func (d *Device) DevicePrimaryCtxRelease(dev uint64) gpubackend.Result {
+	if result := d.device(dev); result != gpubackend.Success {
+		return result
+	}
+	if d.primary.users == 0 {
+		return gpubackend.InvalidContext
+	}
+	if d.primary.users--; d.primary.users == 0 {
+		return d.DevicePrimaryCtxReset(dev)
+	}
+	return gpubackend.Success
+}
+
+// DevicePrimaryCtxReset implements gpubackend.Driver. The context is usable again if it is still retained.
+func (d *Device) DevicePrimaryCtxReset(dev uint64) gpubackend.Result {
+	if result := d.device(dev); result != gpubackend.Success {
+		return result
+	}
+	c := d.primary
+	d.empty(c)
+	d.initialise(c)
+	c.active = c.users > 0
+	d.scheduler.mu.Lock()
+	c.failure = gpubackend.Success
+	d.scheduler.mu.Unlock()
+	return gpubackend.Success
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/devmem"
+)
+
+// Options describe a device. The zero value is a usable one.
+type Options struct {
+	// Memory is the size of device memory, 2 GiB if 0.
+	Memory uint64
+	// Base and Window are the addresses of device memory, devmem's own if 0.
+	Base, Window uint64
+	// Multiprocessors is how many the device has, one for each processor of the host if 0.
+	Multiprocessors int
+	// UUID names the device; zero is a fixed one.
+	UUID [16]byte
+}
+
+// DefaultMemory is the size of device memory when Options name none.
+const DefaultMemory = 2 << 30
+
+// closeTimeout is how long Close waits for kernels to notice that they are to end.
+const closeTimeout = 10 * time.Second
+
+func (o Options) withDefaults() Options {
+	if o.Memory == 0 {
+		o.Memory = DefaultMemory
+	}
+	if o.Base == 0 {
+		o.Base = devmem.Base
+	}
+	if o.Window == 0 {
+		o.Window = devmem.Window
+	}
+	if o.Multiprocessors <= 0 {
+		o.Multiprocessors = runtime.GOMAXPROCS(0)
+	}
+	if o.UUID == ([16]byte{}) {
+		o.UUID = defaultUUID
+	}
+	return o
+}
+
+// Device is a software GPU.
+type Device struct {
+	gpubackend.Unsupported
+
+	options   Options
+	scheduler *scheduler
+	space     *space // nil before Open and after Close
+	output    output
+	alive     context.Context // ends with the device
+	kill      context.CancelFunc
+
+	handles  map[uint64]any
+	lastID   uint64
+	contexts []*gpuContext
+	primary  *gpuContext
+	current  *gpuContext
+	grids    uint64 // kernels launched
+
+	registered map[uint64]uint64 // host memory: address, size
+	freeing    map[uint64]uint64 // device memory given back but perhaps still in use: address, size
+	staging    uint64            // bytes given by Staging
+
+	// guarded by the scheduler's lock
+	freed []uint64 // device memory that nothing uses any more
+	held  uint64   // bytes kept for copies that wait
+}
+
+var _ gpubackend.Driver = (*Device)(nil)
+
+// New returns a device. It takes memory and addresses when it is opened.
+func New(o Options) *Device {
+	d := &Device{
+		options: o.withDefaults(), scheduler: newScheduler(), handles: make(map[uint64]any), lastID: 0xff,
+		registered: make(map[uint64]uint64), freeing: make(map[uint64]uint64),
+	}
+	d.alive, d.kill = context.WithCancel(context.Background())
+	return d
+}
+
+// Open implements gpubackend.Driver.
+func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
+	if d.space != nil || d.alive.Err() != nil {
+		return nil, gpubackend.InvalidValue
+	}
+	if !visible(env, d.options.UUID) {
+		return nil, gpubackend.NoDevice
+	}
+	var err error
+	if d.space, err = openSpace(d.options.Base, d.options.Window, d.options.Memory); err != nil {
+		return nil, gpubackend.OutOfMemory
+	}
+	d.primary = d.newContext()
+	return d.snapshot(), gpubackend.Success
+}
+
+// add gives an object a handle.
+func (d *Device) add(object any) uint64 {
+	d.lastID++
+	d.handles[d.lastID] = object
+	return d.lastID
+}
+
+// find returns the object of a handle if it is of that type.
+func find[T any](d *Device, handle uint64) (T, bool) {
+	object, ok := d.handles[handle].(T)
+	return object, ok
+}
+
+// everything returns the tasks after which all work queued so far is done.
+func (d *Device) everything() []*task {
+	var tasks []*task
+	for _, c := range d.contexts {
+		tasks = append(tasks, c.lasts()...)
+	}
+	return tasks
+}
+
+// Close implements gpubackend.Driver. Kernels are stopped. Should one not notice in time, its memory stays mapped.
+func (d *Device) Close() {
+	d.kill()
+	if d.space == nil {
+		return
+	}
+	for _, c := range d.contexts {
+		d.fail(c, gpubackend.ContextIsDestroyed)
+	}
+	d.scheduler.dropHosts(func(*task) bool { return true })
+	ended := make(chan struct{})
+	go func() {
+		d.scheduler.group.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		d.space.window.close()
+	case <-time.After(closeTimeout):
+	}
+	d.space, d.current, d.contexts = nil, nil, nil
+	clear(d.handles)
+}

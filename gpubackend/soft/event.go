@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import "github.com/paracuda/paracuda/gpubackend"
+
+// Flags of cuEventCreate.
+const (
+	eventBlockingSync  = 1
+	eventDisableTiming = 2
+	eventInterprocess  = 4
+)
+
+// externalFlag of cuEventRecordWithFlags and cuStreamWaitEvent makes a difference in graphs only.
+const externalFlag = 1
+
+// event is a CUevent. Its record is the task that stands for it in a stream, nil before the first.
+type event struct {
+	ctx    *gpuContext
+	timed  bool
+	record *task
+}
+
+func (e *event) owner() *gpuContext { return e.ctx }
+
+func (d *Device) event(h gpubackend.Event) (*event, gpubackend.Result) {
+	e, ok := find[*event](d, uint64(h))
+	if !ok {
+		return nil, gpubackend.InvalidHandle
+	}
+	return e, d.state(e.ctx)
+}
+
+// EventCreate implements gpubackend.Driver.
+func (d *Device) EventCreate(flags uint64) (gpubackend.Event, gpubackend.Result) {
+	c, result := d.context()
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	if flags&^(eventBlockingSync|eventDisableTiming|eventInterprocess) != 0 {
+		return 0, gpubackend.InvalidValue
+	}
+	if flags&eventInterprocess != 0 {
+		if flags&eventDisableTiming == 0 {
+			return 0, gpubackend.InvalidValue
+		}
+		return 0, gpubackend.NotSupported
+	}
+	e := &event{ctx: c, timed: flags&eventDisableTiming == 0}
+	return gpubackend.Event(d.add(e)), gpubackend.Success
+}
+
+// EventDestroy implements gpubackend.Driver. A record that is under way does no harm.
+func (d *Device) EventDestroy(h gpubackend.Event) gpubackend.Result {
+	_, result := d.event(h)
+	if result == gpubackend.Success {
+		delete(d.handles, uint64(h))
+	}
+	return result
+}
+
+// EventRecordWithFlags implements gpubackend.Driver.
+func (d *Device) EventRecordWithFlags(h gpubackend.Event, sh gpubackend.Stream, flags uint64) gpubackend.Result {
+	e, result := d.event(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	s, result := d.target(sh)
+	if result != gpubackend.Success {
+		return result
+	}
+	if flags&^externalFlag != 0 {
+		return gpubackend.InvalidValue
+	}
+	if s.ctx != e.ctx {
+		return gpubackend.InvalidHandle
+	}
+	e.record = &task{}
+	d.enqueue(s, e.record)
+	return gpubackend.Success
+}
+
+// StreamWaitEvent implements gpubackend.Driver. What counts is the latest record so far.
+func (d *Device) StreamWaitEvent(sh gpubackend.Stream, h gpubackend.Event, flags uint64) gpubackend.Result {
+	s, result := d.target(sh)
+	if result != gpubackend.Success {
+		return result
+	}
+	e, result := d.event(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	if flags&^externalFlag != 0 {
+		return gpubackend.InvalidValue
+	}
+	if e.record != nil {
+		d.enqueue(s, &task{}, e.record)
+	}
+	return gpubackend.Success
+}
+
+// EventQuery implements gpubackend.Driver.
+func (d *Device) EventQuery(h gpubackend.Event) gpubackend.Result {
+	e, result := d.event(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	if !d.scheduler.isDone(e.record) {
+		return gpubackend.NotReady
+	}
+	return d.state(e.ctx)
+}
+
+// EventElapsed implements gpubackend.Driver. The time is negative, in two's complement, when the end came first.
+func (d *Device) EventElapsed(start, end gpubackend.Event) (uint64, gpubackend.Result) {
+	from, result := d.event(start)
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	to, result := d.event(end)
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	if !from.timed || !to.timed || from.record == nil || to.record == nil || from.ctx != to.ctx {
+		return 0, gpubackend.InvalidHandle
+	}
+	s := d.scheduler
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !from.record.done || !to.record.done {
+		return 0, gpubackend.NotReady
+	}
+	return uint64(to.record.at.Sub(from.record.at)), gpubackend.Success
+}

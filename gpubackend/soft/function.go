@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import (
+	"encoding/binary"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/simt"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// Function attributes, by CUfunction_attribute.
+const (
+	functionMaxThreads     = 0
+	functionShared         = 1
+	functionConst          = 2
+	functionLocal          = 3
+	functionRegisters      = 4
+	functionPTXVersion     = 5
+	functionBinaryVersion  = 6
+	functionCacheModeCA    = 7
+	functionMaxDynamic     = 8
+	functionCarveout       = 9
+	functionClusterNeeded  = 10
+	functionClusterWidth   = 11
+	functionClusterDepth   = 13
+	functionNonPortable    = 14
+	functionClusterPolicy  = 15
+	functionAttributeCount = 16
+)
+
+// attributes are those that can be set, and which of them were.
+type attributes struct {
+	value [functionAttributeCount]int32
+	set   [functionAttributeCount]bool
+	cache uint64
+}
+
+func newAttributes(k *simt.Kernel) attributes {
+	var a attributes
+	a.value[functionMaxDynamic] = int32(max(0, sharedPerBlock-int64(k.StaticShared)))
+	a.value[functionCarveout] = -1
+	return a
+}
+
+// change sets an attribute of a function with that much static shared memory.
+func (a *attributes) change(attribute, value uint64, static uint64) gpubackend.Result {
+	v := int64(int32(value))
+	valid := false
+	switch attribute {
+	case functionMaxDynamic:
+		valid = v >= 0 && v+int64(static) <= sharedPerBlockOptIn
+	case functionCarveout:
+		valid = v >= -1 && v <= 100
+	case functionNonPortable:
+		valid = v == 0 || v == 1
+	case functionClusterPolicy:
+		valid = v >= 0 && v <= 2
+	case functionClusterWidth, functionClusterWidth + 1, functionClusterDepth:
+		if v != 0 {
+			return gpubackend.NotSupported // no clusters here
+		}
+		valid = true
+	}
+	if !valid {
+		return gpubackend.InvalidValue
+	}
+	a.value[attribute], a.set[attribute] = int32(v), true
+	return gpubackend.Success
+}
+
+// function is a CUfunction.
+type function struct {
+	module *module
+	entry  *simt.Kernel
+	kernel *kernelObject // nil for a module's own
+	handle uint64
+	attributes
+}
+
+func (f *function) owner() *gpuContext { return f.module.ctx }
+
+// function returns a module's function; it is the same each time.
+func (d *Device) function(m *module, name string) (*function, gpubackend.Result) {
+	if f := m.functions[name]; f != nil {
+		return f, gpubackend.Success
+	}
+	entry := m.program.Kernel(name)
+	if entry == nil {
+		return nil, gpubackend.NotFound
+	}
+	f := &function{module: m, entry: entry, attributes: newAttributes(entry)}
+	f.handle = d.add(f)
+	m.functions[name] = f
+	return f, gpubackend.Success
+}
+
+// lookup returns the function of a handle if its context is usable.
+func (d *Device) lookup(h gpubackend.Function) (*function, gpubackend.Result) {
+	if _, result := d.context(); result != gpubackend.Success {
+		return nil, result
+	}
+	f, ok := find[*function](d, uint64(h))
+	if !ok {
+		return nil, gpubackend.InvalidHandle
+	}
+	return f, d.state(f.module.ctx)
+}
+
+// attribute returns a settable attribute; what was set for the kernel holds until it is set for the function.
+func (f *function) attribute(i int) int32 {
+	if f.kernel != nil && f.kernel.set[i] && !f.set[i] {
+		return f.kernel.value[i]
+	}
+	return f.value[i]
+}
+
+// registers is what a thread of the kernel takes.
+func registers(k *simt.Kernel) int { return min(max(k.Registers, minRegisters), maxRegisters) }
+
+// maxThreads is the largest block that the kernel can be launched with.
+func maxThreads(k *simt.Kernel) int {
+	warps := warpsByRegisters(registers(k))
+	threads := min(maxThreadsPerBlock, warps*warpSize)
+	for _, bound := range [][3]int{k.MaxThreads, k.ReqThreads} {
+		if n := bound[0] * bound[1] * bound[2]; n > 0 {
+			threads = min(threads, n)
+		}
+	}
+	return threads
+}
+
+// record describes a kernel as docs/protocol.md says.
+func record(k *simt.Kernel, arch int, attribute func(int) int32) []byte {
+	r := wire.FunctionRecord{
+		Parameters: uint32(len(k.Params)), ParameterBytes: uint32(k.ParamSize), NameBytes: uint32(len(k.Name)),
+	}
+	for i := range r.Attribute {
+		r.Attribute[i] = attribute(i)
+	}
+	r.Attribute[functionMaxThreads] = int32(maxThreads(k))
+	r.Attribute[functionShared] = int32(k.StaticShared)
+	r.Attribute[functionConst] = int32(k.ConstSize)
+	r.Attribute[functionLocal] = int32(k.LocalSize)
+	r.Attribute[functionRegisters] = int32(registers(k))
+	r.Attribute[functionPTXVersion] = int32(arch)
+	r.Attribute[functionBinaryVersion] = architecture
+	b := make([]byte, wire.FunctionRecordSize, wire.FunctionRecordSize+8*len(k.Params)+len(k.Name))
+	r.Encode(b)
+	for _, p := range k.Params {
+		b = binary.LittleEndian.AppendUint32(b, uint32(p.Offset))
+		b = binary.LittleEndian.AppendUint32(b, uint32(p.Size))
+	}
+	return append(b, k.Name...)
+}
+
+// FuncDescribe implements gpubackend.Driver. It returns the size of the whole record and writes what fits.
+func (d *Device) FuncDescribe(h gpubackend.Function, buffer []byte) (uint64, gpubackend.Result) {
+	f, result := d.lookup(h)
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	b := record(f.entry, f.module.arch, f.attribute)
+	copy(buffer, b)
+	return uint64(len(b)), gpubackend.Success
+}
+
+// KernelDescribe implements gpubackend.Driver. It returns the size of the whole record and writes what fits.
+func (d *Device) KernelDescribe(h gpubackend.Kernel, buffer []byte) (uint64, gpubackend.Result) {
+	k, result := d.kernelObject(h)
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	b := record(k.entry, k.library.parsed.Arch, func(i int) int32 { return k.value[i] })
+	copy(buffer, b)
+	return uint64(len(b)), gpubackend.Success
+}
+
+// FuncSetAttribute implements gpubackend.Driver.
+func (d *Device) FuncSetAttribute(h gpubackend.Function, attribute, value uint64) gpubackend.Result {
+	f, result := d.lookup(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	return f.change(attribute, value, f.entry.StaticShared)
+}
+
+// KernelSetAttribute implements gpubackend.Driver.
+func (d *Device) KernelSetAttribute(attribute, value uint64, h gpubackend.Kernel, dev uint64) gpubackend.Result {
+	k, result := d.kernelObject(h)
+	if result == gpubackend.Success {
+		result = d.device(dev)
+	}
+	if result != gpubackend.Success {
+		return result
+	}
+	return k.change(attribute, value, k.entry.StaticShared)
+}
+
+// FuncSetCacheConfig implements gpubackend.Driver.
+func (d *Device) FuncSetCacheConfig(h gpubackend.Function, config uint64) gpubackend.Result {
+	f, result := d.lookup(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	return f.setCache(config)
+}
+
+// KernelSetCacheConfig implements gpubackend.Driver.
+func (d *Device) KernelSetCacheConfig(h gpubackend.Kernel, config, dev uint64) gpubackend.Result {
+	k, result := d.kernelObject(h)
+	if result == gpubackend.Success {
+		result = d.device(dev)
+	}
+	if result != gpubackend.Success {
+		return result
+	}
+	return k.setCache(config)
+}
+
+func (a *attributes) setCache(config uint64) gpubackend.Result {
+	if config > lastCacheConfig {
+		return gpubackend.InvalidValue
+	}
+	a.cache = config
+	return gpubackend.Success
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import "github.com/paracuda/paracuda/gpubackend"
+
+// HostRegister implements gpubackend.Driver.
+func (d *Device) HostRegister(addr, bytes uint64, writable bool) gpubackend.Result {
+	if _, result := d.context(); result != gpubackend.Success {
+		return result
+	}
+	end := addr + bytes
+	if addr == 0 || bytes == 0 || end < addr || end > d.space.window.base && addr < d.space.window.base+d.space.window.size {
+		return gpubackend.InvalidValue
+	}
+	t := d.space.table.Load()
+	if t.overlaps(addr, end) {
+		return gpubackend.HostMemoryRegistered
+	}
+	d.space.table.Store(t.with(region{addr, end, writable}))
+	d.registered[addr] = bytes
+	return gpubackend.Success
+}
+
+// HostUnregister implements gpubackend.Driver. Work that has begun is waited for; work that uses the range later
+// ends with IllegalAddress. A dead context is no hindrance: the guest must get its pages back.
+func (d *Device) HostUnregister(addr, bytes uint64) gpubackend.Result {
+	if d.space == nil {
+		return gpubackend.NotInitialized
+	}
+	if n, ok := d.registered[addr]; !ok || n != bytes {
+		return gpubackend.HostMemoryUnregistered
+	}
+	delete(d.registered, addr)
+	d.space.table.Store(d.space.table.Load().without(addr))
+	d.scheduler.waitUsers()
+	return gpubackend.Success
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/simt"
+)
+
+// Launch attributes, by CUlaunchAttributeID.
+const (
+	attributeSize        = 72
+	attributeValue       = 8 // offset
+	attributeCooperative = 2
+	attributeCluster     = 4
+	attributeEvent       = 7
+	attributeCompletion  = 12
+	attributeUpdatable   = 13
+	attributeCarveout    = 14
+	maxGridX             = 1<<31 - 1
+	maxGridYZ            = 65535
+	maxBlockXY           = 1024
+	maxBlockZ            = 64
+)
+
+// Launch implements gpubackend.Driver.
+func (d *Device) Launch(l *gpubackend.Launch) gpubackend.Result {
+	s, result := d.target(l.Stream)
+	if result != gpubackend.Success {
+		return result
+	}
+	f, result := d.lookup(l.Function)
+	if result != gpubackend.Success {
+		return result
+	}
+	if f.module.ctx != s.ctx {
+		return gpubackend.InvalidHandle
+	}
+	cooperative, result := launchAttributes(l.Attributes)
+	if result == gpubackend.Success {
+		result = d.checkLaunch(f, l, cooperative)
+	}
+	if result != gpubackend.Success {
+		return result
+	}
+	d.grids++
+	run := &simt.Launch{
+		Kernel: f.entry, Grid: dim(l.Grid), Block: dim(l.Block), SharedBytes: l.Shared,
+		Params: bytes.Clone(l.Parameters), Memory: d.space, Heap: s.ctx.heap,
+		Stdout: outputWriter{&d.output, 1}, Assert: outputWriter{&d.output, 2},
+		Cooperative: cooperative, GridID: d.grids, SMs: uint32(d.options.Multiprocessors),
+	}
+	d.enqueue(s, &task{class: kernel, run: func() { d.execute(s.ctx, run) }})
+	return gpubackend.Success
+}
+
+func dim(size [3]uint32) simt.Dim { return simt.Dim{X: size[0], Y: size[1], Z: size[2]} }
+
+// execute runs a kernel and notes how it ended.
+func (d *Device) execute(c *gpuContext, run *simt.Launch) {
+	err := run.Run(c.alive)
+	if err == nil || c.alive.Err() != nil && !errors.As(err, new(*simt.Fault)) {
+		return
+	}
+	result := gpubackend.LaunchFailed
+	var fault *simt.Fault
+	if errors.As(err, &fault) && gpubackend.Result(fault.Code).Sticky() {
+		result = gpubackend.Result(fault.Code)
+	}
+	d.fail(c, result)
+}
+
+// checkLaunch checks the sizes of a launch against those of the device and the function.
+func (d *Device) checkLaunch(f *function, l *gpubackend.Launch, cooperative bool) gpubackend.Result {
+	g, b := l.Grid, l.Block
+	if g[0]-1 >= maxGridX || g[1]-1 >= maxGridYZ || g[2]-1 >= maxGridYZ ||
+		b[0]-1 >= maxBlockXY || b[1]-1 >= maxBlockXY || b[2]-1 >= maxBlockZ {
+		return gpubackend.InvalidValue
+	}
+	threads := int(b[0] * b[1] * b[2]) // at most 2^26
+	if threads > maxThreadsPerBlock || int64(l.Shared) > int64(f.attribute(functionMaxDynamic)) {
+		return gpubackend.InvalidValue
+	}
+	if r := f.entry.ReqThreads; r != [3]int{} && r != [3]int{int(b[0]), int(b[1]), int(b[2])} {
+		return gpubackend.InvalidValue
+	}
+	if threads > maxThreads(f.entry) || len(l.Parameters) != f.entry.ParamSize {
+		return gpubackend.LaunchOutOfResources
+	}
+	if cooperative {
+		room := uint64(f.blocks(threads, uint64(l.Shared)) * d.options.Multiprocessors)
+		if uint64(g[0]) > room || uint64(g[0])*uint64(g[1]) > room || dim(g).Count() > room {
+			return gpubackend.CooperativeTooLarge
+		}
+	}
+	return gpubackend.Success
+}
+
+// launchAttributes reads a list of CUlaunchAttribute. Those that only advise are ignored.
+func launchAttributes(list []byte) (cooperative bool, result gpubackend.Result) {
+	for ; len(list) >= attributeSize; list = list[attributeSize:] {
+		value := list[attributeValue:]
+		switch id := binary.LittleEndian.Uint32(list); id {
+		case attributeCooperative:
+			cooperative = binary.LittleEndian.Uint32(value) != 0
+		case attributeCluster:
+			for i := range 3 {
+				if binary.LittleEndian.Uint32(value[4*i:]) > 1 {
+					return false, gpubackend.NotSupported
+				}
+			}
+		case attributeEvent, attributeCompletion, attributeUpdatable:
+			return false, gpubackend.NotSupported
+		default:
+			if id > attributeCarveout {
+				return false, gpubackend.InvalidValue
+			}
+		}
+	}
+	if len(list) != 0 {
+		return false, gpubackend.InvalidValue
+	}
+	return cooperative, gpubackend.Success
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+	"github.com/paracuda/paracuda/gpubackend/soft/simt"
+)
+
+// library is a CUlibrary: an image that each context makes a module of when it first needs it.
+type library struct {
+	parsed  *ptx.Module
+	spare   *simt.Program // the program made when the library was loaded, for the first context
+	kernels []*kernelObject
+}
+
+// kernelObject is a CUkernel: a function of a library before it has a context.
+type kernelObject struct {
+	library *library
+	entry   *simt.Kernel
+	handle  uint64
+	attributes
+}
+
+// LibraryLoadData implements gpubackend.Driver.
+func (d *Device) LibraryLoadData(image, options, infoLog, errorLog []byte) (h gpubackend.Library, infoUsed, errorUsed uint64, result gpubackend.Result) {
+	if d.space == nil {
+		return 0, 0, 0, gpubackend.NotInitialized
+	}
+	log := &buildLog{info: infoLog, errors: errorLog}
+	parsed, program, result := build(image, options, log)
+	if result != gpubackend.Success {
+		return 0, log.infoUsed, log.errorsUsed, result
+	}
+	l := &library{parsed: parsed, spare: program}
+	for _, k := range program.Kernels() {
+		o := &kernelObject{library: l, entry: k, attributes: newAttributes(k)}
+		o.handle = d.add(o)
+		l.kernels = append(l.kernels, o)
+	}
+	return gpubackend.Library(d.add(l)), log.infoUsed, log.errorsUsed, gpubackend.Success
+}
+
+func (d *Device) library(h gpubackend.Library) (*library, gpubackend.Result) {
+	if l, ok := find[*library](d, uint64(h)); ok {
+		return l, gpubackend.Success
+	}
+	return nil, gpubackend.InvalidHandle
+}
+
+// LibraryUnload implements gpubackend.Driver.
+func (d *Device) LibraryUnload(h gpubackend.Library) gpubackend.Result {
+	l, result := d.library(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	for _, c := range d.contexts {
+		if m := c.libraries[l]; m != nil {
+			d.unload(m)
+			delete(c.libraries, l)
+		}
+	}
+	for _, k := range l.kernels {
+		delete(d.handles, k.handle)
+	}
+	delete(d.handles, uint64(h))
+	d.reclaim()
+	return gpubackend.Success
+}
+
+// LibraryGetKernel implements gpubackend.Driver.
+func (d *Device) LibraryGetKernel(h gpubackend.Library, name string) (gpubackend.Kernel, gpubackend.Result) {
+	l, result := d.library(h)
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	for _, k := range l.kernels {
+		if k.entry.Name == name {
+			return gpubackend.Kernel(k.handle), gpubackend.Success
+		}
+	}
+	return 0, gpubackend.NotFound
+}
+
+// LibraryGetKernelCount implements gpubackend.Driver.
+func (d *Device) LibraryGetKernelCount(h gpubackend.Library) (uint64, gpubackend.Result) {
+	l, result := d.library(h)
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	return uint64(len(l.kernels)), gpubackend.Success
+}
+
+// LibraryEnumerateKernels implements gpubackend.Driver. Kernels are in the order of their names.
+func (d *Device) LibraryEnumerateKernels(index uint64, h gpubackend.Library) (gpubackend.Kernel, gpubackend.Result) {
+	l, result := d.library(h)
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	if index >= uint64(len(l.kernels)) {
+		return 0, gpubackend.InvalidValue
+	}
+	return gpubackend.Kernel(l.kernels[index].handle), gpubackend.Success
+}
+
+// moduleOf returns the library's module in a context.
+func (d *Device) moduleOf(c *gpuContext, l *library) (*module, gpubackend.Result) {
+	if m := c.libraries[l]; m != nil {
+		return m, gpubackend.Success
+	}
+	program := l.spare
+	if program == nil {
+		var result gpubackend.Result
+		if program, result = load(l.parsed, &buildLog{}); result != gpubackend.Success {
+			return nil, result
+		}
+	}
+	l.spare = nil
+	m, result := d.place(c, l.parsed, program, &buildLog{})
+	if result != gpubackend.Success {
+		return nil, result
+	}
+	m.library = l
+	m.handle = d.add(m)
+	c.libraries[l] = m
+	return m, gpubackend.Success
+}
+
+// libraryModule returns the library's module in the current context.
+func (d *Device) libraryModule(h gpubackend.Library) (*module, gpubackend.Result) {
+	c, result := d.context()
+	if result != gpubackend.Success {
+		return nil, result
+	}
+	l, result := d.library(h)
+	if result != gpubackend.Success {
+		return nil, result
+	}
+	return d.moduleOf(c, l)
+}
+
+// LibraryGetModule implements gpubackend.Driver.
+func (d *Device) LibraryGetModule(h gpubackend.Library) (gpubackend.Module, gpubackend.Result) {
+	m, result := d.libraryModule(h)
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	return gpubackend.Module(m.handle), gpubackend.Success
+}
+
+// LibraryGetGlobal implements gpubackend.Driver.
+func (d *Device) LibraryGetGlobal(h gpubackend.Library, name string) (addr, bytes uint64, result gpubackend.Result) {
+	m, result := d.libraryModule(h)
+	if result != gpubackend.Success {
+		return 0, 0, result
+	}
+	return m.global(name)
+}
+
+func (d *Device) kernelObject(h gpubackend.Kernel) (*kernelObject, gpubackend.Result) {
+	if k, ok := find[*kernelObject](d, uint64(h)); ok {
+		return k, gpubackend.Success
+	}
+	return nil, gpubackend.InvalidHandle
+}
+
+// functionOf returns the kernel's function in a context.
+func (d *Device) functionOf(c *gpuContext, k *kernelObject) (*function, gpubackend.Result) {
+	m, result := d.moduleOf(c, k.library)
+	if result != gpubackend.Success {
+		return nil, result
+	}
+	f, result := d.function(m, k.entry.Name)
+	if result == gpubackend.Success {
+		f.kernel = k
+	}
+	return f, result
+}
+
+// KernelGetFunction implements gpubackend.Driver.
+func (d *Device) KernelGetFunction(h gpubackend.Kernel) (gpubackend.Function, gpubackend.Result) {
+	c, result := d.context()
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	k, result := d.kernelObject(h)
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	f, result := d.functionOf(c, k)
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	return gpubackend.Function(f.handle), gpubackend.Success
+}

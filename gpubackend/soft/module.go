@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import (
+	"encoding/binary"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/devmem"
+	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+	"github.com/paracuda/paracuda/gpubackend/soft/simt"
+)
+
+func word(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
+
+// global is a variable of a module, in device memory.
+type global struct{ addr, size uint64 }
+
+// module is a CUmodule: a program with globals of its own.
+type module struct {
+	ctx       *gpuContext
+	handle    uint64 // 0 until somebody asks for it, for a library's
+	library   *library
+	program   *simt.Program
+	arch      int
+	block     uint64 // memory of the globals, 0 for none
+	globals   map[string]global
+	functions map[string]*function
+}
+
+func (m *module) owner() *gpuContext { return m.ctx }
+
+// maxGlobals bounds the globals of a module, to keep sums from wrapping.
+const maxGlobals = 1 << 40
+
+// place loads a program into a context: it gives its globals memory and links them.
+func (d *Device) place(c *gpuContext, parsed *ptx.Module, program *simt.Program, log *buildLog) (*module, gpubackend.Result) {
+	m := &module{ctx: c, program: program, arch: parsed.Arch, functions: make(map[string]*function)}
+	size, result := m.layOut()
+	if result != gpubackend.Success {
+		return nil, result
+	}
+	if size > 0 {
+		if m.block, result = d.allocate(size, d.space.heap.Alloc); result != gpubackend.Success {
+			return nil, result
+		}
+		for name, g := range m.globals {
+			m.globals[name] = global{g.addr + m.block, g.size}
+		}
+	}
+	if result = m.link(log); result == gpubackend.Success && parsed.Function("malloc") != nil {
+		result = d.addHeap(c)
+	}
+	if result != gpubackend.Success {
+		d.unload(m)
+		return nil, result
+	}
+	return m, gpubackend.Success
+}
+
+// layOut gives each global an offset and returns the size of them all.
+func (m *module) layOut() (uint64, gpubackend.Result) {
+	m.globals = make(map[string]global)
+	size := uint64(0)
+	for _, g := range m.program.Globals() {
+		if g.External {
+			continue
+		}
+		align := uint64(max(g.Align, 1))
+		size = (size + align - 1) / align * align
+		if g.Size > maxGlobals || size > maxGlobals || align > devmem.Alignment {
+			return 0, gpubackend.OutOfMemory
+		}
+		m.globals[g.Name] = global{size, g.Size}
+		size += max(g.Size, 1)
+	}
+	return size, gpubackend.Success
+}
+
+// link tells the program its addresses and fills the globals with their initial content.
+func (m *module) link(log *buildLog) gpubackend.Result {
+	err := m.program.Link(func(name string) (uint64, bool) {
+		g, ok := m.globals[name]
+		return g.addr, ok
+	})
+	if err != nil {
+		log.refuse(err)
+		return gpubackend.InvalidPTX
+	}
+	for i := range m.program.Globals() {
+		g := &m.program.Globals()[i]
+		if g.External {
+			continue
+		}
+		content, err := m.program.Content(g)
+		if err != nil {
+			log.refuse(err)
+			return gpubackend.InvalidPTX
+		}
+		at := m.globals[g.Name]
+		copy(bytesAt(at.addr, at.size), content)
+	}
+	return gpubackend.Success
+}
+
+// addHeap makes the heap of the context's kernels.
+func (d *Device) addHeap(c *gpuContext) gpubackend.Result {
+	size := c.limits[limitHeap]
+	if c.heap != nil || size == 0 {
+		return gpubackend.Success
+	}
+	addr, result := d.allocate(size, d.space.heap.Alloc)
+	if result == gpubackend.Success {
+		c.heapAddress, c.heap = addr, simt.NewHeap(addr, size)
+	}
+	return result
+}
+
+// unload gives back what a module has. Kernels that run keep the program; the memory waits for them.
+func (d *Device) unload(m *module) {
+	if m.block != 0 {
+		d.deferFree(m.block)
+		m.block = 0
+	}
+	for _, f := range m.functions {
+		delete(d.handles, f.handle)
+	}
+	delete(d.handles, m.handle)
+	delete(m.ctx.modules, m.handle)
+}
+
+// ModuleLoadData implements gpubackend.Driver.
+func (d *Device) ModuleLoadData(image, options, infoLog, errorLog []byte) (h gpubackend.Module, infoUsed, errorUsed uint64, result gpubackend.Result) {
+	c, result := d.context()
+	if result != gpubackend.Success {
+		return 0, 0, 0, result
+	}
+	log := &buildLog{info: infoLog, errors: errorLog}
+	defer func() { infoUsed, errorUsed = log.infoUsed, log.errorsUsed }()
+	parsed, program, result := build(image, options, log)
+	if result != gpubackend.Success {
+		return 0, 0, 0, result
+	}
+	m, result := d.place(c, parsed, program, log)
+	if result != gpubackend.Success {
+		return 0, 0, 0, result
+	}
+	m.handle = d.add(m)
+	c.modules[m.handle] = m
+	return gpubackend.Module(m.handle), 0, 0, gpubackend.Success
+}
+
+// module returns the module of a handle if its context is usable.
+func (d *Device) module(h gpubackend.Module) (*module, gpubackend.Result) {
+	if _, result := d.context(); result != gpubackend.Success {
+		return nil, result
+	}
+	m, ok := find[*module](d, uint64(h))
+	if !ok {
+		return nil, gpubackend.InvalidHandle
+	}
+	return m, d.state(m.ctx)
+}
+
+// ModuleUnload implements gpubackend.Driver.
+func (d *Device) ModuleUnload(h gpubackend.Module) gpubackend.Result {
+	m, result := d.module(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	if m.library != nil {
+		return gpubackend.NotPermitted // it goes with its library
+	}
+	d.unload(m)
+	d.reclaim()
+	return gpubackend.Success
+}
+
+// ModuleGetFunction implements gpubackend.Driver.
+func (d *Device) ModuleGetFunction(h gpubackend.Module, name string) (gpubackend.Function, gpubackend.Result) {
+	m, result := d.module(h)
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	f, result := d.function(m, name)
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	return gpubackend.Function(f.handle), result
+}
+
+// ModuleGetGlobal implements gpubackend.Driver.
+func (d *Device) ModuleGetGlobal(h gpubackend.Module, name string) (addr, bytes uint64, result gpubackend.Result) {
+	m, result := d.module(h)
+	if result != gpubackend.Success {
+		return 0, 0, result
+	}
+	return m.global(name)
+}
+
+func (m *module) global(name string) (addr, bytes uint64, result gpubackend.Result) {
+	g, ok := m.globals[name]
+	if !ok {
+		return 0, 0, gpubackend.NotFound
+	}
+	return g.addr, g.size, gpubackend.Success
+}

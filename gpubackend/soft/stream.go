@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import "github.com/paracuda/paracuda/gpubackend"
+
+// Priorities of streams. They are accepted; streams run side by side here.
+const (
+	leastPriority    = 0
+	greatestPriority = -5
+)
+
+const streamNonBlocking = 1
+
+// stream is a CUstream: a chain of tasks.
+type stream struct {
+	ctx       *gpuContext
+	handle    uint64
+	blocking  bool // waits for the legacy default stream, which waits for it
+	destroyed bool
+	last      *task // the latest, nil for none
+}
+
+func (s *stream) owner() *gpuContext { return s.ctx }
+
+// lasts returns the tasks after which the context's work queued so far is done.
+func (c *gpuContext) lasts() []*task {
+	tasks := make([]*task, 1, len(c.streams)+1)
+	tasks[0] = c.legacy.last
+	for _, s := range c.streams {
+		tasks = append(tasks, s.last)
+	}
+	return tasks
+}
+
+// stream returns the stream of a handle if its context is usable.
+func (d *Device) stream(h gpubackend.Stream) (*stream, gpubackend.Result) {
+	c, result := d.context()
+	if result != gpubackend.Success {
+		return nil, result
+	}
+	if h == gpubackend.DefaultStream || h == gpubackend.LegacyStream {
+		return c.legacy, gpubackend.Success
+	}
+	s, ok := find[*stream](d, uint64(h))
+	if !ok {
+		return nil, gpubackend.InvalidHandle
+	}
+	return s, d.state(s.ctx)
+}
+
+// target is stream for a call that is about to queue work: it makes sure that there is room.
+func (d *Device) target(h gpubackend.Stream) (*stream, gpubackend.Result) {
+	s, result := d.stream(h)
+	if result == gpubackend.Success && !d.scheduler.throttle() {
+		return nil, gpubackend.OutOfMemory
+	}
+	return s, result
+}
+
+// dependencies returns what the next task of s must wait for.
+func (d *Device) dependencies(s *stream) []*task {
+	c := s.ctx
+	if s != c.legacy {
+		if s.blocking {
+			return []*task{s.last, c.legacy.last}
+		}
+		return []*task{s.last}
+	}
+	d.forget(c)
+	tasks := make([]*task, 1, len(c.streams)+1)
+	tasks[0] = s.last
+	for _, other := range c.streams {
+		if other.blocking {
+			tasks = append(tasks, other.last)
+		}
+	}
+	return tasks
+}
+
+// forget drops the context's destroyed streams that are idle.
+func (d *Device) forget(c *gpuContext) {
+	kept := c.streams[:0]
+	for _, s := range c.streams {
+		if !s.destroyed || !d.scheduler.isDone(s.last) {
+			kept = append(kept, s)
+		}
+	}
+	clear(c.streams[len(kept):])
+	c.streams = kept
+}
+
+// enqueue adds a task to a stream, after others that it must wait for too.
+func (d *Device) enqueue(s *stream, t *task, after ...*task) {
+	t.ctx = s.ctx
+	deps := append(d.dependencies(s), after...)
+	s.last = t
+	d.scheduler.submit(t, deps)
+}
+
+// CtxGetStreamPriorityRange implements gpubackend.Driver.
+func (d *Device) CtxGetStreamPriorityRange() (least, greatest uint64, result gpubackend.Result) {
+	if _, result := d.context(); result != gpubackend.Success {
+		return 0, 0, result
+	}
+	lowest, highest := int64(leastPriority), int64(greatestPriority)
+	return uint64(lowest), uint64(highest), gpubackend.Success
+}
+
+// StreamCreateWithPriority implements gpubackend.Driver. Any priority will do: CUDA cuts it to its range.
+func (d *Device) StreamCreateWithPriority(flags, _ uint64) (gpubackend.Stream, gpubackend.Result) {
+	c, result := d.context()
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	if flags&^streamNonBlocking != 0 {
+		return 0, gpubackend.InvalidValue
+	}
+	d.forget(c)
+	s := &stream{ctx: c, blocking: flags&streamNonBlocking == 0}
+	s.handle = d.add(s)
+	c.streams = append(c.streams, s)
+	return gpubackend.Stream(s.handle), gpubackend.Success
+}
+
+// StreamDestroy implements gpubackend.Driver. Work in the stream goes on.
+func (d *Device) StreamDestroy(h gpubackend.Stream) gpubackend.Result {
+	s, result := d.stream(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	if s == s.ctx.legacy {
+		return gpubackend.InvalidHandle
+	}
+	s.destroyed = true
+	delete(d.handles, s.handle)
+	return gpubackend.Success
+}
+
+// StreamQuery implements gpubackend.Driver.
+func (d *Device) StreamQuery(h gpubackend.Stream) gpubackend.Result {
+	s, result := d.stream(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	if !d.scheduler.allDone(d.ownWork(s)) {
+		return gpubackend.NotReady
+	}
+	return d.state(s.ctx) // the last task may just have failed
+}
+
+// ownWork returns what must be done for a stream to be idle. The legacy stream's work includes that of all
+// blocking streams, as any operation put into it would have to wait for them.
+func (d *Device) ownWork(s *stream) []*task {
+	if s == s.ctx.legacy {
+		return d.dependencies(s)
+	}
+	return []*task{s.last}
+}

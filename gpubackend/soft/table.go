@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import (
+	"slices"
+	"sort"
+)
+
+// A region is a range of addresses that kernels and copies may reach.
+type region struct {
+	base, end uint64
+	writable  bool
+}
+
+// A table is an immutable set of regions, sorted by address, none overlapping another.
+type table struct{ regions []region }
+
+// index returns the position of the first region that ends after addr.
+func (t *table) index(addr uint64) int {
+	return sort.Search(len(t.regions), func(i int) bool { return t.regions[i].end > addr })
+}
+
+// lookup returns the region that holds addr.
+func (t *table) lookup(addr uint64) (region, bool) {
+	i := t.index(addr)
+	if i == len(t.regions) || t.regions[i].base > addr {
+		return region{}, false
+	}
+	return t.regions[i], true
+}
+
+// covers tells whether the whole range may be read, or written.
+func (t *table) covers(addr, bytes uint64, write bool) bool {
+	end := addr + bytes
+	if end < addr {
+		return false
+	}
+	for i := t.index(addr); addr < end; i++ {
+		if i == len(t.regions) || t.regions[i].base > addr || write && !t.regions[i].writable {
+			return false
+		}
+		addr = t.regions[i].end
+	}
+	return true
+}
+
+// overlaps tells whether any address of the range is in the table.
+func (t *table) overlaps(base, end uint64) bool {
+	i := t.index(base)
+	return i < len(t.regions) && t.regions[i].base < end
+}
+
+// with returns the table and one more region.
+func (t *table) with(r region) *table {
+	return &table{slices.Insert(slices.Clone(t.regions), t.index(r.base), r)}
+}
+
+// without returns the table without the region at base.
+func (t *table) without(base uint64) *table {
+	return &table{slices.DeleteFunc(slices.Clone(t.regions), func(r region) bool { return r.base == base })}
+}

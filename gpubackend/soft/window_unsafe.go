@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import (
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// window is the range of addresses where device memory lives: one sparse file in memory, mapped as a whole.
+type window struct {
+	base, size uint64
+	file       int
+}
+
+const windowFlags = unix.MAP_SHARED | unix.MAP_NORESERVE
+
+// openWindow maps a window at exactly base.
+func openWindow(base, size uint64) (*window, error) {
+	fd, err := memoryFile("paracuda-device", size)
+	if err != nil {
+		return nil, err
+	}
+	w := &window{base: base, size: size, file: fd}
+	if err := w.mapFile(fd, base, size, windowFlags|unix.MAP_FIXED_NOREPLACE); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("map device memory: %w", err)
+	}
+	return w, nil
+}
+
+func memoryFile(name string, size uint64) (int, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
+	if err != nil {
+		return -1, fmt.Errorf("create %s: %w", name, err)
+	}
+	if err := unix.Ftruncate(fd, int64(size)); err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("size %s: %w", name, err)
+	}
+	return fd, nil
+}
+
+// mapFile maps the start of a file at addr.
+func (w *window) mapFile(fd int, addr, size uint64, flags int) error {
+	return w.mmap(fd, 0, addr, size, flags)
+}
+
+// restore maps the window's own file where another one was.
+func (w *window) restore(addr, size uint64) error {
+	return w.mmap(w.file, int64(addr-w.base), addr, size, windowFlags|unix.MAP_FIXED)
+}
+
+func (w *window) mmap(fd int, offset int64, addr, size uint64, flags int) error {
+	// SAFETY: with MAP_FIXED the range lies in the window, which is this type's alone; with MAP_FIXED_NOREPLACE
+	// nothing was there. Memory of the Go runtime is never replaced.
+	got, err := unix.MmapPtr(fd, offset, pointer(addr), uintptr(size), unix.PROT_READ|unix.PROT_WRITE, flags)
+	if err == nil && got != pointer(addr) {
+		// SAFETY: a kernel without MAP_FIXED_NOREPLACE chose another place, which nothing refers to.
+		_ = unix.MunmapPtr(got, uintptr(size))
+		err = unix.EEXIST
+	}
+	return err
+}
+
+// discard gives the memory of a range back to the system; the range stays mapped and reads as zeros.
+func (w *window) discard(addr, size uint64) error {
+	return unix.Fallocate(w.file, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(addr-w.base), int64(size))
+}
+
+// close unmaps the window. Nothing may use it any more.
+func (w *window) close() {
+	// SAFETY: the mapping is the window's own; the caller has ended all tasks.
+	_ = unix.MunmapPtr(pointer(w.base), uintptr(w.size))
+	unix.Close(w.file)
+}
+
+// bytesAt returns memory at an address. The caller has checked that the range is mapped and stays so.
+func bytesAt(addr, n uint64) []byte {
+	if n == 0 {
+		return nil
+	}
+	// SAFETY: the range is device memory or registered host memory (see table.covers), never the Go heap.
+	return unsafe.Slice((*byte)(pointer(addr)), n)
+}
+
+// addressOf returns the address of a non-empty slice of memory outside the Go heap.
+func addressOf(b []byte) uint64 {
+	// SAFETY: the address is only computed.
+	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
+}
+
+func pointer(addr uint64) unsafe.Pointer {
+	// SAFETY: addr is no address of the Go heap, so the garbage collector has no part in it.
+	return *(*unsafe.Pointer)(unsafe.Pointer(&addr))
+}
