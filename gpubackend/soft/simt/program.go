@@ -13,6 +13,13 @@ type Program struct {
 	module  *ptx.Module
 	kernels map[string]*Kernel
 	globals []Global
+
+	number    uint64
+	code      []inst
+	functions map[*ptx.Function]*function
+	decoded   []*function
+	addresses map[*ptx.Variable]uint64
+	linked    bool
 }
 
 // A Kernel is an entry of a Program.
@@ -34,6 +41,11 @@ type Kernel struct {
 	// MaxThreads and ReqThreads are .maxntid and .reqntid, zero when absent.
 	MaxThreads, ReqThreads [3]int
 	MinBlocks              int
+
+	fn         *function
+	sharedVars map[*ptx.Variable]uint64
+	// dynamicAt is where dynamic shared memory begins.
+	dynamicAt uint64
 }
 
 // A Global is a variable of the module that lives in device memory.

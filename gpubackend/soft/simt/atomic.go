@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simt
+
+import (
+	"math/bits"
+
+	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+)
+
+// atomicFunc performs an atomic operation at p and returns the old value.
+type atomicFunc func(p uintptr, b, c uint64) uint64
+
+// updateFunc computes the new value of an atomic operation from the old one.
+type updateFunc func(old, b, c uint64) uint64
+
+// atomicOp makes the function of an atomic operation; nil if there is none for
+// the type.
+func atomicOp(op string, t ptx.Type) atomicFunc {
+	switch t.Size() {
+	case 4:
+		switch {
+		case op == "add" && !t.Float():
+			return func(p uintptr, b, _ uint64) uint64 { return uint64(add32(p, uint32(b))) }
+		case op == "exch":
+			return func(p uintptr, b, _ uint64) uint64 { return uint64(swap32(p, uint32(b))) }
+		}
+		return updating32(atomicUpdate(op, t))
+	case 8:
+		switch {
+		case op == "add" && !t.Float():
+			return add64Atomic
+		case op == "exch":
+			return func(p uintptr, b, _ uint64) uint64 { return swap64(p, b) }
+		}
+		return updating64(atomicUpdate(op, t))
+	case 2:
+		return updating16(atomicUpdate(op, t))
+	}
+	return nil
+}
+
+func add64Atomic(p uintptr, b, _ uint64) uint64 { return add64(p, b) }
+
+// updating32 applies f by compare and swap.
+func updating32(f updateFunc) atomicFunc {
+	if f == nil {
+		return nil
+	}
+	return func(p uintptr, b, c uint64) uint64 {
+		for {
+			old := load32(p)
+			if value := uint32(f(uint64(old), b, c)); value == old || cas32(p, old, value) {
+				return uint64(old)
+			}
+		}
+	}
+}
+
+func updating64(f updateFunc) atomicFunc {
+	if f == nil {
+		return nil
+	}
+	return func(p uintptr, b, c uint64) uint64 {
+		for {
+			old := load64(p)
+			if value := f(old, b, c); value == old || cas64(p, old, value) {
+				return old
+			}
+		}
+	}
+}
+
+// updating16 works on the 32-bit word around p.
+func updating16(f updateFunc) atomicFunc {
+	if f == nil {
+		return nil
+	}
+	return func(p uintptr, b, c uint64) uint64 {
+		word, shift := p&^3, uint(p&2)*8
+		for {
+			old := load32(word)
+			half := uint64(uint16(old >> shift))
+			value := old&^(0xffff<<shift) | uint32(uint16(f(half, b, c)))<<shift
+			if value == old || cas32(word, old, value) {
+				return half
+			}
+		}
+	}
+}
+
+// atomicUpdate is how an operation changes the value. A value that stays as it
+// is needs no write.
+func atomicUpdate(op string, t ptx.Type) updateFunc {
+	switch op {
+	case "cas":
+		if t == ptx.B16 || t == ptx.B32 || t == ptx.B64 || t == ptx.U32 || t == ptx.U64 || t == ptx.S32 {
+			return func(old, b, c uint64) uint64 {
+				if widen(t, old) == widen(t, b) {
+					return c
+				}
+				return old
+			}
+		}
+	case "exch":
+		return func(_, b, _ uint64) uint64 { return b }
+	case "inc":
+		if t == ptx.U32 {
+			return func(old, b, _ uint64) uint64 {
+				if old >= b&0xffffffff {
+					return 0
+				}
+				return old + 1
+			}
+		}
+	case "dec":
+		if t == ptx.U32 {
+			return func(old, b, _ uint64) uint64 {
+				if b &= 0xffffffff; old == 0 || old > b {
+					return b
+				}
+				return old - 1
+			}
+		}
+	case "add", "min", "max":
+		if t.Float() {
+			style := floatStyle{typ: t}
+			return updateFunc(style.apply(floatOp2(op, style)))
+		}
+		if isInteger(t, false) {
+			return updateFunc(integerBinary(op, t))
+		}
+	case "and", "or", "xor":
+		if t == ptx.B32 || t == ptx.B64 {
+			return updateFunc(integerBinary(op, t))
+		}
+	}
+	return nil
+}
+
+// decodeAtom decodes atom and red.
+func decodeAtom(d *decoder, in *ptx.Inst, m *modifiers) error {
+	decoded := inst{kind: kindMemory, exec: execAtomic, more: &instMore{}}
+	decoded.mem.space = m.space()
+	m.ordering()
+	m.has("noftz")
+	op := m.oneOf("and", "or", "xor", "cas", "exch", "add", "inc", "dec", "min", "max")
+	t := m.typ()
+	f := atomicOp(op, t)
+	if f == nil || decoded.mem.space == ptx.Const || decoded.mem.space == ptx.Param || decoded.mem.space == ptx.Local {
+		return errType
+	}
+	decoded.more.atomic = f
+	decoded.mem.size = uint8(t.Size())
+	args := in.Args
+	if in.Op == "red" {
+		args = append([]ptx.Operand{{Kind: ptx.Sink}}, args...)
+	}
+	want := 3
+	if op == "cas" {
+		want = 4
+	}
+	// A cache policy may follow the operands.
+	if len(args) != want && len(args) != want+1 {
+		return errOperands
+	}
+	return d.atomicOperands(&decoded, args, t, want)
+}
+
+func (d *decoder) atomicOperands(in *inst, args []ptx.Operand, t ptx.Type, want int) error {
+	var err error
+	if in.d, in.dw, err = d.dest(args[0], t); err != nil {
+		return err
+	}
+	if err = d.memoryOperand(in, args[1]); err != nil {
+		return err
+	}
+	if in.b, in.bw, err = d.source(args[2], t); err != nil {
+		return err
+	}
+	in.c, in.cw = in.b, in.bw
+	if want == 4 {
+		if in.c, in.cw, err = d.source(args[3], t); err != nil {
+			return err
+		}
+	}
+	if in.dw == widthPred || in.bw == widthPred || in.cw == widthPred {
+		return errOperands
+	}
+	d.emit(*in)
+	return nil
+}
+
+// execAtomic performs the operation for one lane after the other.
+func execAtomic(w *warp, in *inst, m uint32) {
+	var p addresses
+	var b, c, r [lanes]uint64
+	if !w.locate(in, m, uint64(in.mem.size), true, &p) {
+		return
+	}
+	w.spent(true)
+	w.load(in.b, in.bw, &b)
+	w.load(in.c, in.cw, &c)
+	for s := m; s != 0; s &= s - 1 {
+		i := bits.TrailingZeros32(s) & (lanes - 1)
+		r[i] = in.more.atomic(p[i], b[i], c[i])
+	}
+	w.store(in.d, in.dw, &r, m)
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simt
+
+import (
+	"math/bits"
+)
+
+// block is a thread block at work. It belongs to one goroutine.
+type block struct {
+	worker *worker
+	run    *launchRun
+	id     Dim
+	sm     uint32
+	warps  []*warp
+	// live counts the threads that haven't ended.
+	live       int
+	barriers   [barriers]barrier
+	shared     []uint64
+	sharedBase uintptr
+}
+
+// barriers is the number of barriers of a block.
+const barriers = 16
+
+// barrier is one of a block's barriers.
+type barrier struct {
+	// arrived counts threads; expected is 0 for all threads of the block.
+	arrived, expected int
+	// Results of bar.red.
+	count    uint32
+	all, any bool
+}
+
+// barrierOp describes bar and barrier instructions.
+type barrierOp struct {
+	id      uint32
+	idWidth width
+	// count is the register with the number of threads, 0 for all.
+	count      uint32
+	countWidth width
+	arrive     bool
+	// reduce is popc, and, or, or "" for none; pred the predicate reduced.
+	reduce string
+	pred   uint32
+}
+
+// newBlock makes a block whose memory and warps serve one grid block after the
+// other.
+func (k *worker) newBlock() *block {
+	b := &block{worker: k, run: k.run}
+	threads := k.run.Block.Count()
+	b.shared, b.sharedBase = newBytes(k.run.sharedSize)
+	for i := range uint32((threads + lanes - 1) / lanes) {
+		w := &warp{prog: k.run.prog, cache: &k.cache, block: b, index: i}
+		b.warps = append(b.warps, w)
+	}
+	return b
+}
+
+// start makes the block ready to execute the grid's block id.
+func (b *block) start(id Dim, number uint64) {
+	b.id = id
+	b.sm = uint32(number % uint64(b.run.sms))
+	b.barriers = [barriers]barrier{}
+	threads := int(b.run.Block.Count())
+	b.live = threads
+	for i, w := range b.warps {
+		w.dead = 0
+		if left := threads - i*lanes; left < lanes {
+			w.dead = allLanes << left
+		}
+		w.splits = w.splits[:0]
+		w.fault, w.fair, w.forced, w.tick = nil, false, false, 0
+		root := w.root
+		if root == nil {
+			root = b.worker.newFrame(b.run.fn)
+			w.root = root
+			w.needLocal(b.run.fn.localSize)
+		}
+		w.enter(root)
+		w.fillFrame(root)
+		w.splits = append(w.splits, split{pc: b.run.fn.entry, mask: ^w.dead, frame: root})
+	}
+}
+
+// execute runs the block's warps in turns until all have ended.
+func (b *block) execute() *Fault {
+	for b.live > 0 {
+		progress := false
+		for _, w := range b.warps {
+			if !w.runnable() {
+				continue
+			}
+			progress = true
+			w.run()
+			if w.fault != nil {
+				return w.fault
+			}
+			if b.run.stop.Load() {
+				return nil
+			}
+		}
+		if b.run.Cooperative {
+			b.worker.rest()
+		}
+		if !progress && !b.force() {
+			return b.deadlock()
+		}
+	}
+	return nil
+}
+
+func (b *block) force() bool {
+	for _, w := range b.warps {
+		if w.force() {
+			return true
+		}
+	}
+	return false
+}
+
+// deadlock is the fault of a block all of whose threads wait for others.
+func (b *block) deadlock() *Fault {
+	for _, w := range b.warps {
+		if len(w.splits) > 0 {
+			w.pc = w.splits[0].pc
+			w.failAt(firstLane(w.splits[0].mask), CodeLaunchFailed, "all threads of the block wait at barriers")
+			return w.fault
+		}
+	}
+	return &Fault{Code: CodeLaunchFailed, Detail: "block without threads"}
+}
+
+// ended counts the lanes of m out, which may complete barriers.
+func (b *block) ended(w *warp, m uint32) {
+	b.live -= bits.OnesCount32(m)
+	for id := range b.barriers {
+		if b.barriers[id].arrived > 0 {
+			b.complete(id)
+		}
+	}
+}
+
+// arrive executes a barrier instruction for the lanes of m. It reports whether
+// they go on at once.
+func (b *block) arrive(w *warp, in *inst, m uint32) bool {
+	op := &in.more.barrier
+	first := firstLane(m)
+	id := w.lane(op.id, op.idWidth, first)
+	if id >= barriers {
+		w.failAt(first, CodeIllegalInst, "barrier %d", id)
+		return false
+	}
+	bar := &b.barriers[id]
+	if bar.arrived == 0 {
+		*bar = barrier{all: true}
+	}
+	threads := bits.OnesCount32(m)
+	if op.countWidth != 0 {
+		bar.expected = int(w.lane(op.count, op.countWidth, first))
+		// Barriers with a count are counted in whole warps.
+		if m == ^w.dead {
+			threads = lanes
+		}
+	}
+	bar.arrived += threads
+	if op.reduce != "" {
+		p := *w.pred(op.pred)
+		bar.count += uint32(bits.OnesCount32(p & m))
+		bar.all = bar.all && p&m == m
+		bar.any = bar.any || p&m != 0
+	}
+	if op.arrive {
+		w.pc++
+		b.complete(int(id))
+		return true
+	}
+	w.push(split{pc: w.pc, mask: m, frame: w.frame, state: splitBarrier, barrier: int(id)})
+	b.complete(int(id))
+	return false
+}
+
+// complete releases barrier id if all that it waits for have arrived.
+func (b *block) complete(id int) {
+	bar := &b.barriers[id]
+	expected := bar.expected
+	if expected == 0 {
+		expected = b.live
+	}
+	if bar.arrived < expected {
+		return
+	}
+	for _, w := range b.warps {
+		for i := range w.splits {
+			s := &w.splits[i]
+			if s.state == splitBarrier && s.barrier == id {
+				w.released(s, bar)
+			}
+		}
+	}
+	*bar = barrier{}
+}
+
+// released lets a split go on after a barrier, with the result of bar.red.
+func (w *warp) released(s *split, bar *barrier) {
+	in := &w.prog.code[s.pc]
+	regs := w.regs
+	w.regs = s.frame.regs
+	switch in.more.barrier.reduce {
+	case "popc":
+		w.fill(in.d, in.dw, uint64(bar.count), s.mask)
+	case "and":
+		w.fill(in.d, in.dw, boolBit(bar.all), s.mask)
+	case "or":
+		w.fill(in.d, in.dw, boolBit(bar.any), s.mask)
+	}
+	w.regs = regs
+	s.state = splitReady
+	s.pc++
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simt
+
+import (
+	"bytes"
+	"fmt"
+	"math/bits"
+)
+
+// builtinFunc executes a call of a function that the driver provides.
+type builtinFunc func(w *warp, site *callSite, m uint32)
+
+// builtins are the functions that device code calls without defining them.
+var builtins map[string]builtinFunc
+
+func init() {
+	builtins = map[string]builtinFunc{
+		"vprintf":      builtinPrintf,
+		"malloc":       builtinMalloc,
+		"free":         builtinFree,
+		"__assertfail": builtinAssert,
+	}
+}
+
+// checkBuiltin makes sure that a call passes what the builtin function takes.
+func checkBuiltin(name string, site *callSite) error {
+	want := map[string][]uint64{
+		"vprintf":      {8, 8},
+		"malloc":       {8},
+		"free":         {8},
+		"__assertfail": {8, 8, 4, 8, 8},
+	}[name]
+	ok := len(site.args) == len(want) && len(site.results) <= 1
+	for i := 0; ok && i < len(want); i++ {
+		ok = site.args[i].size == want[i]
+	}
+	if !ok {
+		return fmt.Errorf("call of %s with parameters of other sizes", name)
+	}
+	return nil
+}
+
+// argument is a lane's value of a parameter.
+func (w *warp) argument(value callValue, lane int) uint64 {
+	return peek(w.localOf(value, lane), uint8(value.size))
+}
+
+func (w *warp) localOf(value callValue, lane int) uintptr {
+	return w.localBase + uintptr(lane)*uintptr(w.localStride) + uintptr(w.frame.local+value.at)
+}
+
+// result stores a lane's result if the call has one.
+func (w *warp) result(site *callSite, lane int, value uint64) {
+	if len(site.results) > 0 {
+		poke(w.localOf(site.results[0], lane), uint8(site.results[0].size), value)
+	}
+}
+
+func builtinMalloc(w *warp, site *callSite, m uint32) {
+	for s := m; s != 0; s &= s - 1 {
+		lane := firstLane(s)
+		var addr uint64
+		if heap := w.block.run.Heap; heap != nil {
+			addr = heap.Malloc(w.argument(site.args[0], lane))
+		}
+		w.result(site, lane, addr)
+	}
+}
+
+func builtinFree(w *warp, site *callSite, m uint32) {
+	for s := m; s != 0; s &= s - 1 {
+		lane := firstLane(s)
+		addr := w.argument(site.args[0], lane)
+		if addr == 0 {
+			continue
+		}
+		if heap := w.block.run.Heap; heap == nil || !heap.Free(addr) {
+			w.failAt(lane, CodeLaunchFailed, "free of %#x, which malloc didn't give", addr)
+			return
+		}
+	}
+}
+
+// maxString bounds the strings that printf and assert read.
+const maxString = 1 << 16
+
+// text reads a NUL-terminated string of device memory.
+func (w *warp) text(addr uint64, lane int) (string, bool) {
+	var b bytes.Buffer
+	for b.Len() < maxString {
+		p := w.resolve(addr+uint64(b.Len()), lane, 1, false)
+		if p == 0 {
+			return "", false
+		}
+		c := byte(peek(p, 1))
+		if c == 0 {
+			break
+		}
+		b.WriteByte(c)
+	}
+	return b.String(), true
+}
+
+// builtinAssert prints the message of a failed assertion for each lane.
+func builtinAssert(w *warp, site *callSite, m uint32) {
+	for s := m; s != 0; s &= s - 1 {
+		lane := bits.TrailingZeros32(s)
+		expr, ok1 := w.text(w.argument(site.args[0], lane), lane)
+		file, ok2 := w.text(w.argument(site.args[1], lane), lane)
+		function, ok3 := w.text(w.argument(site.args[3], lane), lane)
+		if !ok1 || !ok2 || !ok3 {
+			return
+		}
+		message := fmt.Sprintf("%s:%d: %s: block: %v, thread: %v Assertion `%s` failed.\n", file,
+			w.argument(site.args[2], lane), function, w.block.id, w.tid(uint32(lane)), expr)
+		w.block.run.write(w.block.run.Assert, []byte(message))
+	}
+	w.failAt(firstLane(m), CodeAssert, "assertion failed")
+}
+
+// builtinPrintf prints for each lane.
+func builtinPrintf(w *warp, site *callSite, m uint32) {
+	for s := m; s != 0; s &= s - 1 {
+		lane := firstLane(s)
+		format, ok := w.text(w.argument(site.args[0], lane), lane)
+		if !ok {
+			return
+		}
+		p := printer{w: w, lane: lane, args: w.argument(site.args[1], lane)}
+		p.print(format)
+		if w.fault != nil {
+			return
+		}
+		w.block.run.write(w.block.run.Stdout, p.out.Bytes())
+		w.result(site, lane, uint64(p.count))
+	}
+}

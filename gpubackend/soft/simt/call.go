@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simt
+
+import (
+	"math/bits"
+
+	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+)
+
+// function is a decoded function.
+type function struct {
+	src   *ptx.Function
+	index int
+	entry int32
+	// frameSize is the size of the registers.
+	frameSize uint32
+	// localSize is the local memory of a call: variables, parameters, results.
+	localSize     uint64
+	varOffsets    []uint64
+	paramOffsets  []uint64
+	resultOffsets []uint64
+	// consts, specials and locals are the registers filled before execution.
+	consts   []filledSlot
+	specials []specialSlot
+	locals   []localSlot
+	// calls are the functions called or named, indirect that others may be.
+	calls    map[*ptx.Function]bool
+	indirect bool
+}
+
+type filledSlot struct {
+	off  uint32
+	slot constSlot
+}
+
+// localSlot is a register to be filled with an address in the call's local
+// memory.
+type localSlot struct {
+	off uint32
+	wd  width
+	at  uint64
+}
+
+// layout places variables, parameters and results in local memory.
+func (fn *function) layout() {
+	place := func(size, align uint64) uint64 {
+		at := (fn.localSize + align - 1) &^ (align - 1)
+		fn.localSize = at + size
+		return at
+	}
+	for _, v := range fn.src.Vars {
+		at := uint64(0)
+		if v.Space != ptx.Shared {
+			at = place(v.Size, uint64(v.Align))
+		}
+		fn.varOffsets = append(fn.varOffsets, at)
+	}
+	if !fn.src.Entry {
+		for _, p := range fn.src.Params {
+			fn.paramOffsets = append(fn.paramOffsets, place(uint64(p.Size), uint64(p.Align)))
+		}
+		for _, p := range fn.src.Results {
+			fn.resultOffsets = append(fn.resultOffsets, place(uint64(p.Size), uint64(p.Align)))
+		}
+	}
+	fn.localSize = (fn.localSize + 15) &^ 15
+}
+
+// frame holds the registers of a call. Lanes that make a call together share it.
+type frame struct {
+	fn     *function
+	regs   regPointer
+	slab   []uint64
+	parent *frame
+	site   *callSite
+	// back is the instruction after the call.
+	back  int32
+	depth int32
+	// live are the lanes that haven't returned.
+	live uint32
+	// local is where the call's local memory begins.
+	local uint64
+}
+
+// callSite is a decoded call.
+type callSite struct {
+	// target is the function called; nil for an indirect call through the
+	// register pointer, and for builtin functions.
+	target  *ptx.Function
+	pointer uint32
+	builtin builtinFunc
+	// args and results are the variables of the caller.
+	args, results []callValue
+}
+
+// callValue is a variable of the caller that is passed or receives a result.
+type callValue struct{ at, size uint64 }
+
+// maxDepth bounds the depth of calls.
+const maxDepth = 1 << 14
+
+// newFrame returns a frame for fn with its constants filled in.
+func (k *worker) newFrame(fn *function) *frame {
+	if pool := k.frames[fn.index]; len(pool) > 0 {
+		f := pool[len(pool)-1]
+		k.frames[fn.index] = pool[:len(pool)-1]
+		return f
+	}
+	f := &frame{fn: fn}
+	f.slab, f.regs = newSlab(int(fn.frameSize))
+	w := warp{regs: f.regs}
+	*w.pred(trueReg) = allLanes
+	for _, c := range fn.consts {
+		value := c.slot.value
+		switch {
+		case c.slot.symbol.variable != nil:
+			value += k.run.addressOfVar(c.slot.symbol.variable)
+		case c.slot.symbol.function != nil:
+			value += k.run.prog.functionAddress(c.slot.symbol.function)
+		}
+		if c.slot.wd == widthPred {
+			*w.pred(c.off) = uint32(value)
+			continue
+		}
+		w.fill(c.off, c.slot.wd, value, allLanes)
+	}
+	return f
+}
+
+// fillFrame fills in the registers that differ between calls. f must be
+// current.
+func (w *warp) fillFrame(f *frame) {
+	for _, s := range f.fn.specials {
+		value := specialValues[s.name]
+		var r [lanes]uint64
+		for i := range r {
+			r[i] = value(w, uint32(i))
+		}
+		w.store(s.off, s.wd, &r, allLanes)
+	}
+	for _, l := range f.fn.locals {
+		w.fill(l.off, l.wd, f.local+l.at, allLanes)
+	}
+}
+
+// call enters a function for the lanes of m. Lanes that call another function
+// through a pointer stay behind and call it afterwards.
+func (w *warp) call(in *inst, m uint32) bool {
+	site := in.more.call
+	if site.builtin != nil {
+		site.builtin(w, site, m)
+		w.pc++
+		return w.fault == nil
+	}
+	target := site.target
+	if target == nil {
+		first := firstLane(m)
+		pointer := w.lane(site.pointer, width64, first)
+		if target = w.prog.functionAt(pointer, site); target == nil {
+			w.failAt(first, CodeInvalidPC, "call of address %#x", pointer)
+			return false
+		}
+		var others uint32
+		for s := m; s != 0; s &= s - 1 {
+			if i := firstLane(s); w.lane(site.pointer, width64, i) != pointer {
+				others |= 1 << i
+			}
+		}
+		if others != 0 {
+			w.push(split{pc: w.pc, mask: others, frame: w.frame})
+			m &^= others
+			w.active = m
+		}
+	}
+	return w.enterFunction(w.prog.functions[target], site, m)
+}
+
+func (w *warp) enterFunction(fn *function, site *callSite, m uint32) bool {
+	caller := w.frame
+	local := caller.local + caller.fn.localSize
+	if caller.depth >= maxDepth || !w.needLocal(local+fn.localSize) {
+		w.failAt(firstLane(m), CodeLaunchFailed, "stack overflow at depth %d", caller.depth)
+		return false
+	}
+	f := w.block.worker.newFrame(fn)
+	f.parent, f.site, f.back, f.depth, f.live, f.local = caller, site, w.pc+1, caller.depth+1, m, local
+	for i, arg := range site.args {
+		w.copyLocal(local+fn.paramOffsets[i], caller.local+arg.at, arg.size, m)
+	}
+	w.enter(f)
+	w.fillFrame(f)
+	w.pc = fn.entry
+	w.fuel--
+	return true
+}
+
+// ret leaves a function, or ends the lanes at the outermost level.
+func (w *warp) ret(m uint32) bool {
+	f := w.frame
+	if f.parent == nil {
+		w.exit(m)
+		return false
+	}
+	for i, result := range f.site.results {
+		w.copyLocal(f.parent.local+result.at, f.local+f.fn.resultOffsets[i], result.size, m)
+	}
+	w.push(split{pc: f.back, mask: m, frame: f.parent})
+	if f.live &^= m; f.live&^w.dead == 0 {
+		w.block.worker.frames[f.fn.index] = append(w.block.worker.frames[f.fn.index], f)
+	}
+	return false
+}
+
+// copyLocal copies between places in the lanes' local memory.
+func (w *warp) copyLocal(to, from, size uint64, m uint32) {
+	for s := m; s != 0; s &= s - 1 {
+		base := w.localBase + uintptr(w.localStride)*uintptr(bits.TrailingZeros32(s))
+		copyBytes(base+uintptr(to), base+uintptr(from), size)
+	}
+}
+
+// needLocal makes sure that each lane has size bytes of local memory.
+func (w *warp) needLocal(size uint64) bool {
+	if size <= w.localStride {
+		return true
+	}
+	if size > w.block.run.StackBytes {
+		return false
+	}
+	stride := uint64(256)
+	for stride < size {
+		stride *= 2
+	}
+	slab, base := newBytes(stride * lanes)
+	for i := range uintptr(lanes) {
+		if w.localStride > 0 {
+			copyBytes(base+i*uintptr(stride), w.localBase+i*uintptr(w.localStride), w.localStride)
+		}
+	}
+	w.local, w.localBase, w.localStride = slab, base, stride
+	return true
+}

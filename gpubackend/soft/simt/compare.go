@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simt
+
+import (
+	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+)
+
+// comparisons are the names of comparison operators; those for floating-point
+// types that are true for NaN end in u.
+var comparisons = []string{"eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs",
+	"equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"}
+
+// unsignedNames maps the unsigned spellings to the plain ones.
+var unsignedNames = map[string]string{"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
+
+// compareFunc makes the scalar function of a comparison.
+func compareFunc(op string, t ptx.Type, ftz bool) scalarFunc {
+	if t.Float() {
+		return compareFloat(op, t, ftz)
+	}
+	unsigned := !t.Signed()
+	if plain, ok := unsignedNames[op]; ok {
+		op, unsigned = plain, true
+	}
+	less := func(a, b uint64) bool { return int64(widen(t, a)) < int64(widen(t, b)) }
+	if unsigned {
+		less = func(a, b uint64) bool { return widen(t, a) < widen(t, b) }
+	}
+	switch op {
+	case "eq":
+		return func(a, b, _ uint64) uint64 { return boolBit(widen(t, a) == widen(t, b)) }
+	case "ne":
+		return func(a, b, _ uint64) uint64 { return boolBit(widen(t, a) != widen(t, b)) }
+	case "lt":
+		return func(a, b, _ uint64) uint64 { return boolBit(less(a, b)) }
+	case "le":
+		return func(a, b, _ uint64) uint64 { return boolBit(!less(b, a)) }
+	case "gt":
+		return func(a, b, _ uint64) uint64 { return boolBit(less(b, a)) }
+	case "ge":
+		return func(a, b, _ uint64) uint64 { return boolBit(!less(a, b)) }
+	}
+	return nil
+}
+
+func compareFloat(op string, t ptx.Type, ftz bool) scalarFunc {
+	fm := formatOf(t)
+	value := fm.value
+	if t == ptx.F64 {
+		value = toF64
+	}
+	if t == ptx.F32 {
+		value = func(a uint64) float64 { return float64(toF32(a)) }
+		if ftz {
+			value = func(a uint64) float64 { return float64(toF32(flush32(a))) }
+		}
+	}
+	var test func(x, y float64) bool
+	switch op {
+	case "eq":
+		test = func(x, y float64) bool { return x == y }
+	case "ne":
+		test = func(x, y float64) bool { return x < y || x > y }
+	case "lt":
+		test = func(x, y float64) bool { return x < y }
+	case "le":
+		test = func(x, y float64) bool { return x <= y }
+	case "gt":
+		test = func(x, y float64) bool { return x > y }
+	case "ge":
+		test = func(x, y float64) bool { return x >= y }
+	case "equ":
+		test = func(x, y float64) bool { return !(x < y || x > y) }
+	case "neu":
+		test = func(x, y float64) bool { return x != y }
+	case "ltu":
+		test = func(x, y float64) bool { return !(x >= y) }
+	case "leu":
+		test = func(x, y float64) bool { return !(x > y) }
+	case "gtu":
+		test = func(x, y float64) bool { return !(x <= y) }
+	case "geu":
+		test = func(x, y float64) bool { return !(x < y) }
+	case "num":
+		test = func(x, y float64) bool { return x == x && y == y }
+	case "nan":
+		test = func(x, y float64) bool { return x != x || y != y }
+	default:
+		return nil
+	}
+	return func(a, b, _ uint64) uint64 { return boolBit(test(value(a), value(b))) }
+}
+
+// comparison is what setp and set have in common.
+type comparison struct {
+	op, combine string
+	ftz         bool
+}
+
+func (m *modifiers) comparison() comparison {
+	return comparison{op: m.oneOf(comparisons...), combine: m.oneOf("and", "or", "xor"), ftz: m.has("ftz")}
+}
+
+// key names the fast version of a comparison.
+func (c comparison) key(t ptx.Type) string {
+	op := c.op
+	switch op {
+	case "eq", "ne":
+		if !t.Float() {
+			return "setp." + op + "." + sizeKey("mov", t)
+		}
+	case "lo", "ls", "hi", "hs":
+		return "setp." + unsignedNames[op] + "." + sizeKey("mov", t)
+	}
+	if c.ftz {
+		return ""
+	}
+	return "setp." + op + "." + sizeKey("", t)
+}
+
+// emit computes the comparison of the first two args into a predicate, and
+// combines it with the third if there is one. It returns the combined result
+// and that of the inverse comparison, combined.
+func (c comparison) emit(d *decoder, t ptx.Type, args []ptx.Operand, inverse bool) (r, q int, err error) {
+	f := compareFunc(c.op, t, c.ftz)
+	if f == nil || t == ptx.Pred || t.Size() > 8 || t == ptx.F16x2 || t == ptx.BF16x2 {
+		return 0, 0, errType
+	}
+	if (c.combine != "") != (len(args) == 3) {
+		return 0, 0, errOperands
+	}
+	r = d.temporary(ptx.Pred)
+	result := ptx.Operand{Kind: ptx.Reg, Reg: r}
+	if err := d.compute(c.key(t), f, []ptx.Operand{result, args[0], args[1]}, ptx.Pred, t, t); err != nil {
+		return 0, 0, err
+	}
+	q = r
+	if inverse {
+		q = d.temporary(ptx.Pred)
+		d.emit(inst{exec: execPredNot, d: d.regs[q], a: d.regs[r]})
+	}
+	if c.combine == "" {
+		return r, q, nil
+	}
+	with, wd, err := d.source(args[2], ptx.Pred)
+	if err != nil || wd != widthPred {
+		return 0, 0, errOperands
+	}
+	d.emit(inst{exec: predLogic[c.combine], d: d.regs[r], a: d.regs[r], b: with})
+	if inverse {
+		d.emit(inst{exec: predLogic[c.combine], d: d.regs[q], a: d.regs[q], b: with})
+	}
+	return r, q, nil
+}
+
+// decodeSetp decodes setp with one or two destinations.
+func decodeSetp(d *decoder, in *ptx.Inst, m *modifiers) error {
+	c := m.comparison()
+	t := m.typ()
+	if len(in.Args) < 3 {
+		return errOperands
+	}
+	dests := []ptx.Operand{in.Args[0]}
+	if in.Args[0].Kind == ptx.Pair {
+		dests = in.Args[0].Elems
+	}
+	if f := compareFunc(c.op, t, c.ftz); f != nil && c.combine == "" && len(dests) == 1 && t.Size() <= 8 &&
+		t != ptx.F16x2 && t != ptx.BF16x2 && t != ptx.Pred {
+		return d.compute(c.key(t), f, in.Args, ptx.Pred, t, t)
+	}
+	r, q, err := c.emit(d, t, in.Args[1:], len(dests) == 2)
+	if err != nil {
+		return err
+	}
+	for i, reg := range []int{r, q}[:len(dests)] {
+		off, wd, err := d.dest(dests[i], ptx.Pred)
+		if err != nil || wd != widthPred {
+			return errOperands
+		}
+		d.emit(inst{exec: execPredMov, d: off, a: d.regs[reg]})
+	}
+	return nil
+}
+
+// decodeSet decodes set, which gives all ones or 1.0.
+func decodeSet(d *decoder, in *ptx.Inst, m *modifiers) error {
+	c := m.comparison()
+	dt, t := m.typ(), m.typ()
+	if len(in.Args) < 3 {
+		return errOperands
+	}
+	if t == ptx.F16x2 || t == ptx.BF16x2 {
+		return d.setPacked(in, c, dt, t)
+	}
+	r, _, err := c.emit(d, t, in.Args[1:], false)
+	if err != nil {
+		return err
+	}
+	one := uint64(0xffffffff)
+	switch dt {
+	case ptx.F32, ptx.F16, ptx.BF16:
+		one = formatOf(dt).roundFloat(1, roundNearest)
+	case ptx.U16, ptx.S16:
+		one = 0xffff
+	case ptx.U32, ptx.S32:
+	default:
+		return errType
+	}
+	f := func(a, _, _ uint64) uint64 { return one & -(a & 1) }
+	return d.compute("", f, []ptx.Operand{in.Args[0], {Kind: ptx.Reg, Reg: r}}, dt, ptx.Pred)
+}
+
+// setPacked decodes set on both halves of packed operands.
+func (d *decoder) setPacked(in *ptx.Inst, c comparison, dt, t ptx.Type) error {
+	element := map[ptx.Type]ptx.Type{ptx.F16x2: ptx.F16, ptx.BF16x2: ptx.BF16}[t]
+	f := compareFunc(c.op, element, c.ftz)
+	if f == nil || c.combine != "" {
+		return errType
+	}
+	one := uint64(0xffff)
+	if dt == t {
+		one = formatOf(t).roundFloat(1, roundNearest)
+	} else if dt != ptx.U32 && dt != ptx.S32 {
+		return errType
+	}
+	g := packed(func(a, b, c uint64) uint64 { return one & -f(a, b, c) })
+	return d.compute("", g, in.Args, dt, t, t)
+}
+
+// decodeSelp decodes selp: a or b by a predicate.
+func decodeSelp(d *decoder, in *ptx.Inst, m *modifiers) error {
+	t := m.typ()
+	if t == ptx.NoType || t == ptx.Pred || t.Size() > 8 || t.Size() == 1 {
+		return errType
+	}
+	f := func(a, b, c uint64) uint64 {
+		if c != 0 {
+			return a
+		}
+		return b
+	}
+	return d.compute("selp."+sizeKey("mov", t), f, in.Args, t, t, t, ptx.Pred)
+}
+
+// decodeSlct decodes slct: a if c is not negative, else b.
+func decodeSlct(d *decoder, in *ptx.Inst, m *modifiers) error {
+	ftz := m.has("ftz")
+	t, ct := m.typ(), m.typ()
+	f := func(a, b, c uint64) uint64 {
+		if int32(c) >= 0 {
+			return a
+		}
+		return b
+	}
+	if ct == ptx.F32 {
+		f = func(a, b, c uint64) uint64 {
+			if ftz {
+				c = flush32(c)
+			}
+			if toF32(c) >= 0 {
+				return a
+			}
+			return b
+		}
+	} else if ct != ptx.S32 {
+		return errType
+	}
+	if t.Size() < 2 || t.Size() > 8 {
+		return errType
+	}
+	return d.compute("", f, in.Args, t, t, t, ct)
+}

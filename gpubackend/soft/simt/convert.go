@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simt
+
+import (
+	"math"
+
+	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+)
+
+// conversion is a decoded cvt.
+type conversion struct {
+	to, from ptx.Type
+	mode     rounding
+	// integral rounds to an integer, in mode.
+	integral       bool
+	ftz, sat, relu bool
+	satFinite      bool
+}
+
+// scalar makes the conversion's scalar function, nil if there is none.
+func (c conversion) scalar() scalarFunc {
+	switch {
+	case !c.from.Float() && !c.to.Float():
+		return c.intToInt()
+	case !c.from.Float():
+		return c.intToFloat()
+	case !c.to.Float():
+		return c.floatToInt()
+	}
+	return c.floatToFloat()
+}
+
+func (c conversion) intToInt() scalarFunc {
+	if !c.sat {
+		// Narrowing then widening leaves the value as the narrower type has it.
+		return func(a, _, _ uint64) uint64 { return widen(c.to, widen(c.from, a)) }
+	}
+	least, greatest := integerBounds(c.to)
+	return func(a, _, _ uint64) uint64 {
+		a = widen(c.from, a)
+		if c.from.Signed() && int64(a) < 0 {
+			return uint64(max(int64(a), least))
+		}
+		return min(a, greatest)
+	}
+}
+
+func (c conversion) intToFloat() scalarFunc {
+	fm := formatOf(c.to)
+	f := func(a, _, _ uint64) uint64 {
+		a = widen(c.from, a)
+		if c.from.Signed() && int64(a) < 0 {
+			return fm.round(true, -a, 0, false, c.mode)
+		}
+		return fm.round(false, a, 0, false, c.mode)
+	}
+	if c.sat {
+		return saturating01(f, fm)
+	}
+	return f
+}
+
+// value gives the function that decodes the source.
+func (c conversion) value() func(uint64) float64 {
+	switch {
+	case c.from == ptx.F64:
+		return toF64
+	case c.from == ptx.F32 && c.ftz:
+		return func(a uint64) float64 { return float64(toF32(flush32(a))) }
+	case c.from == ptx.F32:
+		return func(a uint64) float64 { return float64(toF32(a)) }
+	}
+	return formatOf(c.from).value
+}
+
+// floatToInt clamps to the range of the integer type; NaN becomes 0.
+func (c conversion) floatToInt() scalarFunc {
+	value, round := c.value(), integralRounding(c.mode)
+	least, greatest := integerBounds(c.to)
+	below, above := float64(least), math.Ldexp(1, c.to.Size()*8)
+	if c.to.Signed() {
+		above /= 2
+	}
+	nan := uint64(0)
+	if c.from == ptx.F64 && c.to.Size() == 8 {
+		nan = 1 << 63
+	}
+	return func(a, _, _ uint64) uint64 {
+		x := round(value(a))
+		switch {
+		case x != x:
+			return nan
+		case x <= below:
+			return uint64(least)
+		case x >= above:
+			return greatest
+		case c.to.Signed():
+			return uint64(int64(x))
+		}
+		return uint64(x)
+	}
+}
+
+func integralRounding(mode rounding) func(float64) float64 {
+	switch mode {
+	case roundZero:
+		return math.Trunc
+	case roundDown:
+		return math.Floor
+	case roundUp:
+		return math.Ceil
+	}
+	return math.RoundToEven
+}
+
+func (c conversion) floatToFloat() scalarFunc {
+	value, fm := c.value(), formatOf(c.to)
+	from := formatOf(c.from)
+	round := func(x float64) float64 { return x }
+	if c.integral {
+		round = integralRounding(c.mode)
+	}
+	mode := c.mode
+	if c.integral {
+		mode = roundNearest
+	}
+	f := func(a, _, _ uint64) uint64 {
+		x := round(value(a))
+		if x != x && c.to == ptx.F64 {
+			return nan64
+		}
+		if x != x && c.from == c.to && !c.integral {
+			return a & (from.signBit()<<1 - 1)
+		}
+		return fm.roundFloat(x, mode)
+	}
+	if c.to == ptx.F64 {
+		f = func(a, _, _ uint64) uint64 { return bits64(round(value(a))) }
+	}
+	if c.ftz && c.to == ptx.F32 {
+		plain := f
+		f = func(a, b, _ uint64) uint64 { return flush32(plain(a, b, 0)) }
+	}
+	switch {
+	case c.sat:
+		return saturating01(f, fm)
+	case c.relu:
+		return clampingBelow(f, fm)
+	case c.satFinite:
+		plain := f
+		return func(a, b, _ uint64) uint64 {
+			r := plain(a, b, 0)
+			if r&(fm.signBit()-1) == fm.infinity() {
+				r--
+			}
+			return r
+		}
+	}
+	return f
+}
+
+// decodeCvt decodes cvt, the packing form for halves included.
+func decodeCvt(d *decoder, in *ptx.Inst, m *modifiers) error {
+	if m.has("pack") {
+		return decodeCvtPack(d, in, m)
+	}
+	c := conversion{ftz: m.has("ftz"), sat: m.has("sat"), relu: m.has("relu"), satFinite: m.has("satfinite")}
+	switch m.oneOf("rni", "rzi", "rmi", "rpi") {
+	case "rni":
+		c.integral = true
+	case "rzi":
+		c.integral, c.mode = true, roundZero
+	case "rmi":
+		c.integral, c.mode = true, roundDown
+	case "rpi":
+		c.integral, c.mode = true, roundUp
+	default:
+		c.mode = m.round()
+	}
+	c.to, c.from = m.typ(), m.typ()
+	if c.to == ptx.F16x2 || c.to == ptx.BF16x2 {
+		return d.cvtPair(in, c)
+	}
+	if !convertible(c.to) || !convertible(c.from) || c.from.Float() && !c.to.Float() && !c.integral {
+		return errType
+	}
+	key := ""
+	if !c.sat && !c.relu && !c.satFinite && !c.ftz && c.mode == roundNearest && !c.integral {
+		key = "cvt." + c.to.String() + "." + c.from.String()
+	} else if c.integral && c.mode == roundZero && !c.ftz && !c.sat {
+		key = "cvt.rzi." + c.to.String() + "." + c.from.String()
+	}
+	return d.compute(key, c.scalar(), in.Args, c.to, c.from)
+}
+
+func convertible(t ptx.Type) bool {
+	switch t {
+	case ptx.NoType, ptx.Pred, ptx.B8, ptx.B16, ptx.B32, ptx.B64, ptx.B128, ptx.F16x2, ptx.BF16x2:
+		return false
+	}
+	return true
+}
+
+// cvtPair converts two float32 to the halves of a register, the first operand
+// to the upper one.
+func (d *decoder) cvtPair(in *ptx.Inst, c conversion) error {
+	if c.from != ptx.F32 || c.integral {
+		return errType
+	}
+	c.to = map[ptx.Type]ptx.Type{ptx.F16x2: ptx.F16, ptx.BF16x2: ptx.BF16}[c.to]
+	f := c.scalar()
+	g := func(a, b, _ uint64) uint64 { return f(a, 0, 0)<<16 | f(b, 0, 0)&0xffff }
+	return d.compute("", g, in.Args, ptx.B32, ptx.F32, ptx.F32)
+}
+
+// decodeCvtPack decodes cvt.pack.sat for 8- and 16-bit elements.
+func decodeCvtPack(d *decoder, in *ptx.Inst, m *modifiers) error {
+	sat := m.has("sat")
+	ct, from, third := m.typ(), m.typ(), m.typ()
+	if !sat || from != ptx.S32 || ct.Size() > 2 || ct.Size() == 2 && third != ptx.NoType {
+		return errType
+	}
+	n := uint(ct.Size() * 8)
+	clamp := conversion{to: ct, from: ptx.S32, sat: true}.intToInt()
+	mask := uint64(1)<<n - 1
+	two := func(a, b, _ uint64) uint64 { return clamp(a, 0, 0)&mask<<n | clamp(b, 0, 0)&mask }
+	if third == ptx.NoType {
+		return d.compute("", two, in.Args, ptx.B32, ptx.S32, ptx.S32)
+	}
+	three := func(a, b, c uint64) uint64 { return two(a, b, 0) | c<<(2*n) }
+	return d.compute("", three, in.Args, ptx.B32, ptx.S32, ptx.S32, ptx.B32)
+}

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simt
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+)
+
+// decoder turns a function's body into instructions.
+type decoder struct {
+	prog *Program
+	fn   *function
+	src  *ptx.Function
+	// regs are the offsets of the PTX registers.
+	regs []uint32
+	// start are the instructions at which PTX instructions begin.
+	start  []int32
+	consts map[constSlot]uint32
+	// cur is the PTX instruction at work, guard its decoded guard.
+	cur       *ptx.Inst
+	guard     uint32
+	guardFlip uint32
+	carry     uint32
+	// tempTypes are the types of the registers beyond those of src.
+	tempTypes []ptx.Type
+}
+
+// trueReg is the predicate that is set for all lanes; each frame begins with it.
+const trueReg uint32 = 0
+
+// errOperands is the error for operands of a form or number that an instruction
+// doesn't take.
+var errOperands = errors.New("operands not supported")
+
+// maxFrame bounds the registers of a function in bytes.
+const maxFrame = 64 << 20
+
+// decodeFunc decodes one opcode.
+type decodeFunc func(d *decoder, in *ptx.Inst, m *modifiers) error
+
+// decodeFunction decodes the body of fn.src behind prog.code.
+func decodeFunction(prog *Program, fn *function) error {
+	d := &decoder{prog: prog, fn: fn, src: fn.src, consts: make(map[constSlot]uint32)}
+	fn.frameSize = slabAlign
+	for _, r := range d.src.Regs {
+		if r.Type == ptx.B128 {
+			return &ptx.Error{Line: d.src.Line, Msg: "128-bit registers not supported"}
+		}
+		d.regs = append(d.regs, d.newReg(regWidth(r.Type)))
+	}
+	d.carry = d.newReg(widthPred)
+	fn.entry = int32(len(prog.code))
+	for i := range d.src.Body {
+		in := &d.src.Body[i]
+		d.start = append(d.start, int32(len(prog.code)))
+		if err := d.decode(in); err != nil {
+			return &ptx.Error{Line: in.Line, Msg: fmt.Sprintf("%s: %v", in.Name(), err)}
+		}
+		if fn.frameSize > maxFrame {
+			return &ptx.Error{Line: in.Line, Msg: fmt.Sprintf("function %s has too many registers", fn.src.Name)}
+		}
+	}
+	d.start = append(d.start, int32(len(prog.code)))
+	// Falling off the end returns.
+	d.cur = &ptx.Inst{Op: "ret", Line: d.src.Line}
+	d.guard, d.guardFlip = trueReg, 0
+	d.emit(inst{kind: kindReturn})
+	d.patch()
+	return nil
+}
+
+// patch turns branch targets from PTX instructions into decoded ones.
+func (d *decoder) patch() {
+	for i := int(d.fn.entry); i < len(d.prog.code); i++ {
+		in := &d.prog.code[i]
+		switch in.kind {
+		case kindBranch:
+			in.target = d.start[in.target]
+		case kindBranchIndex:
+			for k, t := range in.more.targets {
+				in.more.targets[k] = d.start[t]
+			}
+		}
+	}
+}
+
+// decode decodes one PTX instruction.
+func (d *decoder) decode(in *ptx.Inst) error {
+	decodeOp := decoders[in.Op]
+	if decodeOp == nil {
+		return errors.New("instruction not supported")
+	}
+	d.cur = in
+	d.guard, d.guardFlip = trueReg, 0
+	if in.Guard != ptx.NoReg {
+		d.guard = d.regs[in.Guard]
+		if in.GuardNot {
+			d.guardFlip = allLanes
+		}
+	}
+	m := &modifiers{words: slices.Clone(in.Mods)}
+	if err := decodeOp(d, in, m); err != nil {
+		return err
+	}
+	return m.rest()
+}
+
+// emit appends a decoded instruction and returns it for completion.
+func (d *decoder) emit(in inst) *inst {
+	in.guard, in.guardFlip = d.guard, d.guardFlip
+	in.line = int32(d.cur.Line)
+	d.prog.code = append(d.prog.code, in)
+	return &d.prog.code[len(d.prog.code)-1]
+}
+
+// regWidth is the width of the register for a type. 8-bit values live in 16
+// bits.
+func regWidth(t ptx.Type) width {
+	switch {
+	case t == ptx.Pred:
+		return widthPred
+	case t.Size() <= 2:
+		return width16
+	}
+	return width(t.Size())
+}
+
+// widthOf is the width of a register of src or a temporary one.
+func (d *decoder) widthOf(reg int) width {
+	if reg < len(d.src.Regs) {
+		return regWidth(d.src.Regs[reg].Type)
+	}
+	return regWidth(d.tempTypes[reg-len(d.src.Regs)])
+}
+
+// newReg allocates a register in the frame.
+func (d *decoder) newReg(wd width) uint32 {
+	size := uint32(wd) * lanes
+	if wd == widthPred {
+		size = 4
+	}
+	off := (d.fn.frameSize + size - 1) &^ (size - 1)
+	if size > slabAlign {
+		off = (d.fn.frameSize + slabAlign - 1) &^ (slabAlign - 1)
+	}
+	d.fn.frameSize = off + size
+	return off
+}
+
+// constSlot is a register that is filled in before execution: with a constant,
+// with the address of a symbol, or with a special register.
+type constSlot struct {
+	wd      width
+	value   uint64
+	symbol  symbolRef
+	special string
+}
+
+// symbolRef names something whose address is known at launch.
+type symbolRef struct {
+	variable *ptx.Variable
+	function *ptx.Function
+}
+
+// constant returns the register that holds a constant.
+func (d *decoder) constant(slot constSlot) uint32 {
+	if off, ok := d.consts[slot]; ok {
+		return off
+	}
+	off := d.newReg(slot.wd)
+	d.consts[slot] = off
+	if slot.special != "" {
+		d.fn.specials = append(d.fn.specials, specialSlot{slot.wd, off, slot.special})
+	} else {
+		d.fn.consts = append(d.fn.consts, filledSlot{off, slot})
+	}
+	return off
+}
+
+// source returns the register of an operand that is read as type t, and its
+// width.
+func (d *decoder) source(op ptx.Operand, t ptx.Type) (uint32, width, error) {
+	wd := regWidth(t)
+	switch op.Kind {
+	case ptx.Reg:
+		return d.sourceReg(op)
+	case ptx.Int:
+		return d.intConstant(op.Value, t), wd, nil
+	case ptx.Float, ptx.Float32:
+		value, err := floatConstant(op, t)
+		return d.constant(constSlot{wd: wd, value: value}), wd, err
+	case ptx.Special:
+		return d.special(op.Name, wd)
+	case ptx.Address:
+		return d.address(op, wd)
+	}
+	return 0, 0, errOperands
+}
+
+// sourceReg is source for a register, negated if so written.
+func (d *decoder) sourceReg(op ptx.Operand) (uint32, width, error) {
+	wd := d.widthOf(op.Reg)
+	off := d.regs[op.Reg]
+	if op.Not {
+		neg := d.newReg(widthPred)
+		d.emit(inst{exec: execPredNot, d: neg, a: off})
+		off = neg
+	}
+	return off, wd, nil
+}
+
+func (d *decoder) intConstant(value uint64, t ptx.Type) uint32 {
+	wd := regWidth(t)
+	switch wd {
+	case widthPred:
+		if value != 0 {
+			value = uint64(allLanes)
+		}
+	case width16:
+		value &= 0xffff
+	case width32:
+		value &= 0xffffffff
+	}
+	return d.constant(constSlot{wd: wd, value: value})
+}
+
+// floatConstant gives the bits of a floating-point constant as type t.
+func floatConstant(op ptx.Operand, t ptx.Type) (uint64, error) {
+	if op.Kind == ptx.Float32 {
+		if t.Size() == 8 {
+			return math.Float64bits(float64(math.Float32frombits(uint32(op.Value)))), nil
+		}
+		if t.Size() == 4 {
+			return op.Value, nil
+		}
+		return 0, errOperands
+	}
+	switch t.Size() {
+	case 8:
+		return op.Value, nil
+	case 4:
+		return uint64(math.Float32bits(float32(math.Float64frombits(op.Value)))), nil
+	}
+	return 0, errOperands
+}
+
+// dest returns the register that an instruction writes, and its width. The
+// sink gets a register that nobody reads.
+func (d *decoder) dest(op ptx.Operand, t ptx.Type) (uint32, width, error) {
+	switch op.Kind {
+	case ptx.Reg:
+		if op.Not {
+			break
+		}
+		return d.regs[op.Reg], d.widthOf(op.Reg), nil
+	case ptx.Sink:
+		wd := regWidth(t)
+		return d.newReg(wd), wd, nil
+	}
+	return 0, 0, errOperands
+}
+
+// operands decodes a destination of type dt and sources of the given types into
+// in, checking their number.
+func (d *decoder) operands(in *inst, args []ptx.Operand, dt ptx.Type, types ...ptx.Type) error {
+	if len(args) != len(types)+1 {
+		return errOperands
+	}
+	var err error
+	if in.d, in.dw, err = d.dest(args[0], dt); err != nil {
+		return err
+	}
+	offs := [...]*uint32{&in.a, &in.b, &in.c}
+	widths := [...]*width{&in.aw, &in.bw, &in.cw}
+	for i, t := range types {
+		if *offs[i], *widths[i], err = d.source(args[i+1], t); err != nil {
+			return err
+		}
+		if (*widths[i] == widthPred) != (t == ptx.Pred) {
+			return errOperands
+		}
+	}
+	if (in.dw == widthPred) != (dt == ptx.Pred) {
+		return errOperands
+	}
+	return nil
+}
+
+// compute emits an instruction that computes f on registers. key names the
+// operation for the table of fast versions, which are used when all registers
+// have the widths of their types.
+func (d *decoder) compute(key string, f scalarFunc, args []ptx.Operand, dt ptx.Type, types ...ptx.Type) error {
+	var in inst
+	if err := d.operands(&in, args, dt, types...); err != nil {
+		return err
+	}
+	in.scalar = f
+	in.exec = [...]execFunc{execScalar0, execScalar1, execScalar2, execScalar3}[len(types)]
+	widths := [...]width{in.aw, in.bw, in.cw}
+	exact := in.dw == regWidth(dt)
+	for i, t := range types {
+		exact = exact && widths[i] == regWidth(t)
+	}
+	if fast := fastExecs[key]; fast != nil && exact && !slowOnly {
+		in.exec = fast
+	}
+	if in.scalar == nil && in.exec == nil {
+		return errors.New("type not supported")
+	}
+	d.emit(in)
+	return nil
+}
+
+// slowOnly keeps tests from the fast versions.
+var slowOnly bool

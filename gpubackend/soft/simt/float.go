@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simt
+
+import (
+	"math"
+
+	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+)
+
+// Canonical NaNs, which GPUs give for all NaN results.
+const (
+	nan32 = 0x7fffffff
+	nan64 = 0x7ff8000000000000
+)
+
+func toF32(a uint64) float32 { return math.Float32frombits(uint32(a)) }
+func toF64(a uint64) float64 { return math.Float64frombits(a) }
+
+func bits32(x float32) uint64 {
+	if x != x {
+		return nan32
+	}
+	return uint64(math.Float32bits(x))
+}
+
+func bits64(x float64) uint64 {
+	if x != x {
+		return nan64
+	}
+	return math.Float64bits(x)
+}
+
+// flush32 replaces a subnormal float32 by zero of its sign.
+func flush32(a uint64) uint64 {
+	if a&0x7f800000 == 0 {
+		return a & 0x80000000
+	}
+	return a
+}
+
+// formatOf is the format of a floating-point type, of the halves for packed
+// ones.
+func formatOf(t ptx.Type) *format {
+	switch t {
+	case ptx.F16, ptx.F16x2:
+		return &half16
+	case ptx.BF16, ptx.BF16x2:
+		return &brain16
+	case ptx.F32:
+		return &single
+	}
+	return &double
+}
+
+// floatStyle is how a floating-point operation treats its operands and result.
+type floatStyle struct {
+	typ       ptx.Type
+	mode      rounding
+	ftz, sat  bool
+	relu, nan bool
+}
+
+// apply wraps f, which computes on one element, with what style asks for.
+func (s floatStyle) apply(f scalarFunc) scalarFunc {
+	if f == nil {
+		return nil
+	}
+	switch {
+	case s.ftz && s.typ == ptx.F32:
+		f = flushing(f)
+	case s.ftz && s.typ == ptx.F16:
+		f = flushing16(f)
+	case s.ftz && s.typ == ptx.F16x2:
+		f = flushing16(f)
+	}
+	if s.sat {
+		f = saturating01(f, formatOf(s.typ))
+	}
+	if s.relu {
+		f = clampingBelow(f, formatOf(s.typ))
+	}
+	if s.typ == ptx.F16x2 || s.typ == ptx.BF16x2 {
+		f = packed(f)
+	}
+	return f
+}
+
+func flushing(f scalarFunc) scalarFunc {
+	return func(a, b, c uint64) uint64 { return flush32(f(flush32(a), flush32(b), flush32(c))) }
+}
+
+func flushing16(f scalarFunc) scalarFunc {
+	flush := func(a uint64) uint64 {
+		if a&0x7c00 == 0 {
+			return a & 0x8000
+		}
+		return a
+	}
+	return func(a, b, c uint64) uint64 { return flush(f(flush(a), flush(b), flush(c))) }
+}
+
+// saturating01 clamps a result to [0, 1]; NaN becomes 0.
+func saturating01(f scalarFunc, fm *format) scalarFunc {
+	one := fm.roundFloat(1, roundNearest)
+	return func(a, b, c uint64) uint64 {
+		r := f(a, b, c)
+		if r > fm.infinity() {
+			return 0
+		}
+		return min(r, one)
+	}
+}
+
+// clampingBelow makes negative results 0 and keeps NaN.
+func clampingBelow(f scalarFunc, fm *format) scalarFunc {
+	return func(a, b, c uint64) uint64 {
+		r := f(a, b, c)
+		if r&(fm.signBit()-1) > fm.infinity() {
+			return fm.nan()
+		}
+		if r&fm.signBit() != 0 {
+			return 0
+		}
+		return r
+	}
+}
+
+// packed applies f to both halves of 32-bit operands.
+func packed(f scalarFunc) scalarFunc {
+	return func(a, b, c uint64) uint64 {
+		lo := f(a&0xffff, b&0xffff, c&0xffff) & 0xffff
+		return lo | f(a>>16&0xffff, b>>16&0xffff, c>>16&0xffff)<<16
+	}
+}
+
+// floatOp2 makes the scalar function of add, sub, mul, div, min or max.
+func floatOp2(op string, s floatStyle) scalarFunc {
+	if op == "min" || op == "max" {
+		return minMax(s.typ, op == "min", s.nan)
+	}
+	switch s.typ {
+	case ptx.F64:
+		return doubleOp2(op, s.mode)
+	case ptx.F32:
+		if s.mode == roundNearest {
+			return singleOp2(op)
+		}
+	}
+	fm := formatOf(s.typ)
+	var exact func(a, b float64) float64
+	switch op {
+	case "add":
+		exact = addOdd
+	case "sub":
+		exact = func(a, b float64) float64 { return addOdd(a, -b) }
+	case "mul":
+		exact = func(a, b float64) float64 { return a * b }
+	case "div":
+		exact = divOdd
+	}
+	cancels := op == "add" || op == "sub"
+	return func(a, b, _ uint64) uint64 {
+		x, y := fm.value(a), fm.value(b)
+		r := exact(x, y)
+		if cancels && r == 0 && s.mode == roundDown && (x != 0 || math.Signbit(r) != math.Signbit(x)) {
+			return fm.signBit()
+		}
+		return fm.roundFloat(r, s.mode)
+	}
+}
+
+func singleOp2(op string) scalarFunc {
+	switch op {
+	case "add":
+		return func(a, b, _ uint64) uint64 { return bits32(toF32(a) + toF32(b)) }
+	case "sub":
+		return func(a, b, _ uint64) uint64 { return bits32(toF32(a) - toF32(b)) }
+	case "mul":
+		return func(a, b, _ uint64) uint64 { return bits32(toF32(a) * toF32(b)) }
+	case "div":
+		return func(a, b, _ uint64) uint64 { return bits32(toF32(a) / toF32(b)) }
+	}
+	return nil
+}
+
+func doubleOp2(op string, mode rounding) scalarFunc {
+	switch op {
+	case "add":
+		return func(a, b, _ uint64) uint64 { return bits64(addDouble(toF64(a), toF64(b), mode)) }
+	case "sub":
+		return func(a, b, _ uint64) uint64 { return bits64(addDouble(toF64(a), -toF64(b), mode)) }
+	case "mul":
+		return func(a, b, _ uint64) uint64 { return bits64(mulDouble(toF64(a), toF64(b), mode)) }
+	case "div":
+		return func(a, b, _ uint64) uint64 { return bits64(divDouble(toF64(a), toF64(b), mode)) }
+	}
+	return nil
+}
+
+// minMax orders by value with -0 below +0; a NaN loses against a number unless
+// nan asks for it.
+func minMax(t ptx.Type, least, nan bool) scalarFunc {
+	fm := formatOf(t)
+	sign, inf := fm.signBit(), fm.infinity()
+	canon := fm.nan()
+	if t == ptx.F64 {
+		canon = nan64
+	}
+	key := func(a uint64) uint64 {
+		if a&sign != 0 {
+			return sign - 1 - a&(sign-1)
+		}
+		return a | sign
+	}
+	return func(a, b, _ uint64) uint64 {
+		aNaN, bNaN := a&(sign-1) > inf, b&(sign-1) > inf
+		switch {
+		case aNaN && (bNaN || nan), bNaN && nan:
+			return canon
+		case aNaN:
+			return b
+		case bNaN, (key(a) < key(b)) == least:
+			return a
+		}
+		return b
+	}
+}
+
+// floatFma makes the scalar function of fma.
+func floatFma(s floatStyle) scalarFunc {
+	switch {
+	case s.typ == ptx.F64:
+		return func(a, b, c uint64) uint64 { return bits64(fmaDouble(toF64(a), toF64(b), toF64(c), s.mode)) }
+	case s.typ == ptx.F32 && s.mode == roundNearest:
+		return func(a, b, c uint64) uint64 { return bits32(fma32(toF32(a), toF32(b), toF32(c))) }
+	}
+	fm := formatOf(s.typ)
+	return func(a, b, c uint64) uint64 {
+		x, y, z := fm.value(a), fm.value(b), fm.value(c)
+		r := fmaOdd(x, y, z)
+		if r == 0 && s.mode == roundDown && (z != 0 || math.Signbit(x*y) != math.Signbit(z)) {
+			return fm.signBit()
+		}
+		return fm.roundFloat(r, s.mode)
+	}
+}
+
+// fma32 is a*b + c rounded once. The product is exact in float64; rounding the
+// sum twice is wrong only where the first rounding ends half-way between two
+// float32, or where the result is subnormal.
+func fma32(a, b, c float32) float32 {
+	p, z := float64(a)*float64(b), float64(c)
+	s := p + z
+	if math.Float64bits(s)&0x1fffffff == 0x10000000 || s < 0x1p-126 && s > -0x1p-126 {
+		s = toOdd(s, signOf(sumError(p, z, s)))
+	}
+	return float32(s)
+}
+
+// floatUnaryOp makes the scalar function of neg, abs, and the functions.
+func floatUnaryOp(op string, s floatStyle) scalarFunc {
+	fm := formatOf(s.typ)
+	switch op {
+	case "neg":
+		return func(a, _, _ uint64) uint64 { return a ^ fm.signBit() }
+	case "abs":
+		return func(a, _, _ uint64) uint64 { return a &^ fm.signBit() }
+	}
+	f := floatFunctions[op]
+	if f == nil {
+		return nil
+	}
+	if s.typ == ptx.F64 {
+		return doubleFunction(op, f, s.mode)
+	}
+	if s.mode == roundNearest {
+		if s.typ == ptx.F32 {
+			return func(a, _, _ uint64) uint64 { return bits32(float32(f(float64(toF32(a))))) }
+		}
+		return func(a, _, _ uint64) uint64 { return fm.roundFloat(f(fm.value(a)), roundNearest) }
+	}
+	switch op {
+	case "sqrt":
+		return func(a, _, _ uint64) uint64 { return fm.roundFloat(sqrtOdd(fm.value(a)), s.mode) }
+	case "rcp":
+		return func(a, _, _ uint64) uint64 { return fm.roundFloat(divOdd(1, fm.value(a)), s.mode) }
+	}
+	return nil
+}
+
+func doubleFunction(op string, f func(float64) float64, mode rounding) scalarFunc {
+	switch op {
+	case "sqrt":
+		return func(a, _, _ uint64) uint64 { return bits64(sqrtDouble(toF64(a), mode)) }
+	case "rcp":
+		return func(a, _, _ uint64) uint64 { return bits64(divDouble(1, toF64(a), mode)) }
+	}
+	return func(a, _, _ uint64) uint64 { return bits64(f(toF64(a))) }
+}
+
+// floatFunctions are computed in float64, far better than the approximations
+// of a GPU.
+var floatFunctions = map[string]func(float64) float64{
+	"sqrt":  math.Sqrt,
+	"rcp":   func(x float64) float64 { return 1 / x },
+	"rsqrt": func(x float64) float64 { return 1 / math.Sqrt(x) },
+	"sin":   math.Sin,
+	"cos":   math.Cos,
+	"lg2":   math.Log2,
+	"ex2":   math.Exp2,
+	"tanh":  math.Tanh,
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simt
+
+import (
+	"math"
+	"math/big"
+)
+
+// Operations on float64 with a direction of rounding. They round to nearest
+// first and then correct the result by an exact comparison, which is slow; nvcc
+// emits them for the intrinsics that ask for a direction only.
+
+func addDouble(a, b float64, mode rounding) float64 {
+	s := a + b
+	if mode == roundNearest || !finite(a, b) {
+		return s
+	}
+	if s == 0 && mode == roundDown && (a != 0 || math.Signbit(a) != math.Signbit(b)) {
+		return math.Copysign(0, -1)
+	}
+	sign := compareExact(s, func(num func(float64) *big.Float) (*big.Float, *big.Float) {
+		x := num(a)
+		return x.Add(x, num(b)), num(s)
+	})
+	return tame(direct(s, sign, mode), mode)
+}
+
+func mulDouble(a, b float64, mode rounding) float64 {
+	s := a * b
+	if mode == roundNearest || !finite(a, b) {
+		return s
+	}
+	sign := compareExact(s, func(num func(float64) *big.Float) (*big.Float, *big.Float) {
+		x := num(a)
+		return x.Mul(x, num(b)), num(s)
+	})
+	return tame(direct(s, sign, mode), mode)
+}
+
+func fmaDouble(a, b, c float64, mode rounding) float64 {
+	s := math.FMA(a, b, c)
+	if mode == roundNearest || !finite(a, b, c) {
+		return s
+	}
+	if s == 0 && mode == roundDown && (c != 0 || math.Signbit(a*b) != math.Signbit(c)) && a*b+c == 0 {
+		s = math.Copysign(0, -1)
+	}
+	sign := compareExact(s, func(num func(float64) *big.Float) (*big.Float, *big.Float) {
+		x := num(a)
+		x.Mul(x, num(b))
+		return x.Add(x, num(c)), num(s)
+	})
+	return tame(direct(s, sign, mode), mode)
+}
+
+func divDouble(a, b float64, mode rounding) float64 {
+	s := a / b
+	if mode == roundNearest || !finite(a, b) || b == 0 {
+		return s
+	}
+	sign := compareExact(s, func(num func(float64) *big.Float) (*big.Float, *big.Float) {
+		x := num(s)
+		return num(a), x.Mul(x, num(b))
+	})
+	return tame(direct(s, sign*signOf(b), mode), mode)
+}
+
+func sqrtDouble(a float64, mode rounding) float64 {
+	s := math.Sqrt(a)
+	if mode == roundNearest || !finite(a, s) {
+		return s
+	}
+	sign := compareExact(s, func(num func(float64) *big.Float) (*big.Float, *big.Float) {
+		x := num(s)
+		return num(a), x.Mul(x, x)
+	})
+	return direct(s, sign, mode)
+}

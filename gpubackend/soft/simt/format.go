@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simt
+
+import (
+	"math"
+	"math/big"
+	"math/bits"
+)
+
+// format is a binary floating-point format of up to 64 bits.
+type format struct {
+	// precision counts the bits of the significand, the hidden one included.
+	precision int
+	// least is the exponent of the smallest normal number, greatest that of
+	// the largest.
+	least, greatest int
+}
+
+var (
+	half16  = format{11, -14, 15}
+	brain16 = format{8, -126, 127}
+	single  = format{24, -126, 127}
+	double  = format{53, -1022, 1023}
+)
+
+func (f *format) signBit() uint64 {
+	return 1 << (f.precision - 1 + bits.Len(uint(f.greatest)))
+}
+
+func (f *format) infinity() uint64 {
+	return uint64(f.greatest-f.least+2) << (f.precision - 1)
+}
+
+// nan is the NaN that GPUs make: all ones but for the sign.
+func (f *format) nan() uint64 { return f.signBit() - 1 }
+
+// round encodes (-1)^neg * m * 2^e, with sticky set if the exact magnitude is
+// a little above that. m must have at least two bits more than the precision
+// when sticky is set.
+func (f *format) round(neg bool, m uint64, e int, sticky bool, mode rounding) uint64 {
+	sign := uint64(0)
+	if neg {
+		sign = f.signBit()
+	}
+	if m == 0 {
+		return sign
+	}
+	top := e + bits.Len64(m) - 1
+	quantum := max(top, f.least) - (f.precision - 1)
+	r, half, rest := m, false, sticky
+	switch shift := quantum - e; {
+	case shift > 64:
+		r, rest = 0, true
+	case shift == 64:
+		r, half, rest = 0, m>>63 != 0, rest || m<<1 != 0
+	case shift > 0:
+		r, half, rest = m>>shift, m>>(shift-1)&1 != 0, rest || m&(1<<(shift-1)-1) != 0
+	default:
+		r = m << -shift
+	}
+	up := false
+	switch mode {
+	case roundNearest:
+		up = half && (rest || r&1 != 0)
+	case roundDown:
+		up = neg && (half || rest)
+	case roundUp:
+		up = !neg && (half || rest)
+	}
+	if up {
+		if r++; r>>f.precision != 0 {
+			r >>= 1
+			quantum++
+		}
+	}
+	exponent := quantum + f.precision - 1
+	if exponent > f.greatest {
+		return sign | f.overflow(neg, mode)
+	}
+	return sign | uint64(exponent-f.least)<<(f.precision-1) + r
+}
+
+// overflow is the magnitude of a result that is too large.
+func (f *format) overflow(neg bool, mode rounding) uint64 {
+	if mode == roundZero || mode == roundDown && !neg || mode == roundUp && neg {
+		return f.infinity() - 1
+	}
+	return f.infinity()
+}
+
+// roundFloat encodes x, which is exact or was rounded to odd.
+func (f *format) roundFloat(x float64, mode rounding) uint64 {
+	neg := math.Signbit(x)
+	switch {
+	case x != x:
+		return f.nan()
+	case math.IsInf(x, 0):
+		if neg {
+			return f.signBit() | f.infinity()
+		}
+		return f.infinity()
+	}
+	m, e := significand(x)
+	return f.round(neg, m, e, false, mode)
+}
+
+// significand splits a finite |x| into m * 2^e.
+func significand(x float64) (m uint64, e int) {
+	b := math.Float64bits(x)
+	m, e = b&(1<<52-1), int(b>>52&0x7ff)
+	if e == 0 {
+		return m, -1074
+	}
+	return m | 1<<52, e - 1075
+}
+
+// value decodes b.
+func (f *format) value(b uint64) float64 {
+	m := b & (1<<(f.precision-1) - 1)
+	e := int(b & (f.signBit() - 1) >> (f.precision - 1))
+	var x float64
+	switch {
+	case b&(f.signBit()-1) > f.infinity():
+		return math.NaN()
+	case b&(f.signBit()-1) == f.infinity():
+		x = math.Inf(1)
+	case e == 0:
+		x = math.Ldexp(float64(m), f.least-f.precision+1)
+	default:
+		x = math.Ldexp(float64(m|1<<(f.precision-1)), e-1+f.least-f.precision+1)
+	}
+	if b&f.signBit() != 0 {
+		return math.Copysign(x, -1)
+	}
+	return x
+}
+
+// toOdd turns s, the nearest to an exact value, into the value rounded to odd:
+// rounding that again to a format with two bits less gives what rounding the
+// exact value would. errSign is the sign of the exact value minus s.
+func toOdd(s float64, errSign int) float64 {
+	b := math.Float64bits(s)
+	if errSign == 0 || b&1 != 0 || s != s || math.IsInf(s, 0) {
+		return s
+	}
+	if (errSign > 0) == (s > 0) {
+		return math.Float64frombits(b + 1)
+	}
+	return math.Float64frombits(b - 1)
+}
+
+func signOf(x float64) int {
+	switch {
+	case x > 0:
+		return 1
+	case x < 0:
+		return -1
+	}
+	return 0
+}
+
+// sumError is the exact error of s = a + b rounded to nearest.
+func sumError(a, b, s float64) float64 {
+	bb := s - a
+	return (a - (s - bb)) + (b - bb)
+}
+
+// The following compute with operands of 24 bits or less and round to odd.
+
+func addOdd(a, b float64) float64 {
+	s := a + b
+	return toOdd(s, signOf(sumError(a, b, s)))
+}
+
+func fmaOdd(a, b, c float64) float64 { return addOdd(a*b, c) }
+
+func divOdd(a, b float64) float64 {
+	q := a / b
+	if math.IsInf(q, 0) || q != q || math.IsInf(b, 0) {
+		return q
+	}
+	return toOdd(q, signOf(math.FMA(-q, b, a))*signOf(b))
+}
+
+func sqrtOdd(a float64) float64 {
+	q := math.Sqrt(a)
+	if math.IsInf(q, 0) || q != q {
+		return q
+	}
+	return toOdd(q, signOf(math.FMA(-q, q, a)))
+}
+
+// exactPrecision is enough for any product and sum of three float64.
+const exactPrecision = 4500
+
+// compareExact gives the sign of exact - s, where exact is computed by f from
+// the operands.
+func compareExact(s float64, f func(num func(float64) *big.Float) (exact, nearest *big.Float)) int {
+	num := func(x float64) *big.Float { return new(big.Float).SetPrec(exactPrecision).SetFloat64(x) }
+	if math.IsInf(s, 0) || s != s {
+		return 0
+	}
+	exact, nearest := f(num)
+	return exact.Cmp(nearest)
+}
+
+// direct moves s, the nearest float64, in the direction of mode if the exact
+// value lies that way.
+func direct(s float64, errSign int, mode rounding) float64 {
+	switch {
+	case mode == roundNearest || errSign == 0:
+	case mode == roundUp && errSign > 0:
+		return math.Nextafter(s, math.Inf(1))
+	case mode == roundDown && errSign < 0:
+		return math.Nextafter(s, math.Inf(-1))
+	case mode == roundZero && errSign != 0 && errSign != signOf(s) && s != 0:
+		return math.Nextafter(s, 0)
+	}
+	return s
+}
+
+// tame replaces an infinity that came of overflow by what mode makes of it.
+func tame(s float64, mode rounding) float64 {
+	if !math.IsInf(s, 0) {
+		return s
+	}
+	if magnitude := double.overflow(s < 0, mode); magnitude != double.infinity() {
+		return math.Copysign(math.Float64frombits(magnitude), s)
+	}
+	return s
+}
+
+func finite(x ...float64) bool {
+	for _, v := range x {
+		if math.IsInf(v, 0) || v != v {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simt
+
+import "github.com/paracuda/paracuda/gpubackend/soft/ptx"
+
+// lanes is the number of threads of a warp.
+const lanes = 32
+
+// allLanes is the mask of a full warp.
+const allLanes uint32 = 0xffffffff
+
+// opKind says how the warp's loop treats an instruction.
+type opKind uint8
+
+const (
+	// kindALU computes on registers; lanes that don't exist may take part.
+	kindALU opKind = iota
+	// kindMemory may fault; only active lanes take part.
+	kindMemory
+	kindBranch
+	kindBranchIndex
+	kindCall
+	kindReturn
+	kindExit
+	// kindBarrier waits for other warps of the block.
+	kindBarrier
+	// kindSync waits for the lanes of a member mask, then executes.
+	kindSync
+	// kindYield lets other warps run.
+	kindYield
+)
+
+// width is the size of a register in bytes; predicates have width 1.
+type width uint8
+
+const (
+	widthPred width = 1
+	width16   width = 2
+	width32   width = 4
+	width64   width = 8
+)
+
+// execFunc executes an instruction for the lanes of mask m.
+type execFunc func(w *warp, in *inst, m uint32)
+
+// scalarFunc computes a result for one lane. Operands narrower than 64 bits come
+// zero-extended, predicates as 0 or 1; excess bits of the result are dropped.
+type scalarFunc func(a, b, c uint64) uint64
+
+// inst is a decoded instruction. Operands are the offsets of registers in the
+// frame; constants have registers too, so that there is only this one form.
+type inst struct {
+	exec execFunc
+	kind opKind
+	// guardFlip is all ones for a negated guard.
+	guardFlip uint32
+	guard     uint32
+
+	d, a, b, c     uint32
+	dw, aw, bw, cw width
+
+	// target is the instruction that a branch goes to.
+	target int32
+	line   int32
+	// imm is the offset of a memory access, or another constant.
+	imm    uint64
+	scalar scalarFunc
+	mem    memAccess
+	more   *instMore
+}
+
+// memAccess describes a memory instruction.
+type memAccess struct {
+	space ptx.Space
+	// size is that of an element in bytes, count the number of elements.
+	size, count uint8
+	signed      bool
+	// spin marks accesses by which programs wait for others.
+	spin bool
+}
+
+// instMore holds what only few instructions need.
+type instMore struct {
+	// regs are the registers of a vector, widths those of each.
+	regs    []uint32
+	widths  []width
+	targets []int32
+	call    *callSite
+	barrier barrierOp
+	sync    syncOp
+	builtin builtinFunc
+	carry   carryOp
+	atomic  atomicFunc
+	// sourceOffset is the second offset of cp.async.
+	sourceOffset uint64
+}

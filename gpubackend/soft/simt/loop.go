@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simt
+
+// execute runs the current split until it ends, waits, or meets another one. It
+// reports true when the turn of the warp is over.
+func (w *warp) execute() bool {
+	code := w.prog.code
+	pc := w.pc
+	var n uint64
+	for {
+		if pc >= w.limit {
+			w.pc = pc
+			w.count(n)
+			w.push(split{pc: pc, mask: w.active, frame: w.frame})
+			return false
+		}
+		in := &code[pc]
+		m := w.active & (*w.pred(in.guard) ^ in.guardFlip)
+		n++
+		switch in.kind {
+		case kindALU:
+			if m != 0 {
+				in.exec(w, in, m|w.dead)
+			}
+			pc++
+			continue
+		case kindMemory:
+			if m != 0 {
+				w.pc = pc
+				in.exec(w, in, m)
+				if w.fault != nil {
+					w.count(n)
+					return true
+				}
+			}
+			pc++
+			continue
+		case kindBranch:
+			switch m {
+			case 0:
+				pc++
+				continue
+			case w.active:
+				if in.target > pc {
+					pc = in.target
+					continue
+				}
+				pc = in.target
+				if w.fuel--; w.fuel > 0 && len(w.splits) == 0 {
+					continue
+				}
+			default:
+				w.count(n)
+				n = 0
+				pc = w.diverge(pc, in.target, m)
+			}
+			w.pc = pc
+			if w.fuel <= 0 {
+				w.count(n)
+				w.push(split{pc: pc, mask: w.active, frame: w.frame})
+				w.fair = true
+				return true
+			}
+			w.setLimit()
+			continue
+		}
+		if m == 0 {
+			pc++
+			continue
+		}
+		w.pc = pc
+		w.count(n)
+		n = 0
+		if m != w.active {
+			// Lanes whose guard is clear go on by themselves.
+			w.push(split{pc: pc + 1, mask: w.active &^ m, frame: w.frame})
+			w.active = m
+		}
+		if !w.control(in, m) {
+			return w.fault != nil || w.fuel <= 0
+		}
+		pc = w.pc
+		w.setLimit()
+	}
+}
+
+// diverge sets the lanes aside that are ahead after a branch taken by the lanes
+// of m only, and returns where the others go on.
+func (w *warp) diverge(pc, target int32, m uint32) int32 {
+	there := split{pc: target, mask: m, frame: w.frame}
+	here := split{pc: pc + 1, mask: w.active &^ m, frame: w.frame}
+	if target <= pc {
+		w.fuel--
+		there, here = here, there
+	}
+	w.push(there)
+	w.active = here.mask
+	return here.pc
+}
+
+// control executes an instruction that isn't a plain computation, for the lanes
+// of m, which are all the active ones. It reports false when the current split
+// doesn't go on.
+func (w *warp) control(in *inst, m uint32) bool {
+	switch in.kind {
+	case kindBranchIndex:
+		return w.branchIndex(in, m)
+	case kindCall:
+		return w.call(in, m)
+	case kindReturn:
+		return w.ret(m)
+	case kindExit:
+		w.exit(m)
+		return false
+	case kindBarrier:
+		return w.block.arrive(w, in, m)
+	case kindSync:
+		return w.sync(in, m)
+	case kindYield:
+		w.fuel = 0
+		w.push(split{pc: w.pc + 1, mask: m, frame: w.frame})
+		w.fair = true
+		return false
+	}
+	w.failAt(firstLane(m), CodeIllegalInst, "instruction of unknown kind")
+	return false
+}
+
+// branchIndex is brx.idx: the lanes go where their index says.
+func (w *warp) branchIndex(in *inst, m uint32) bool {
+	targets := in.more.targets
+	for rest := m; rest != 0; {
+		lane := firstLane(rest)
+		index := w.lane(in.a, in.aw, lane)
+		same := uint32(0)
+		for i := range lanes {
+			if rest>>i&1 != 0 && w.lane(in.a, in.aw, i) == index {
+				same |= 1 << i
+			}
+		}
+		if index >= uint64(len(targets)) {
+			w.failAt(lane, CodeInvalidPC, "branch index %d of %d", index, len(targets))
+			return false
+		}
+		w.push(split{pc: targets[index], mask: same, frame: w.frame})
+		if targets[index] <= w.pc {
+			w.fuel--
+		}
+		rest &^= same
+	}
+	return false
+}
+
+// exit ends the lanes of m.
+func (w *warp) exit(m uint32) {
+	w.dead |= m
+	w.active = 0
+	w.block.ended(w, m)
+}
+
+// sync executes an instruction that all lanes of its member mask execute
+// together.
+func (w *warp) sync(in *inst, m uint32) bool {
+	op := &in.more.sync
+	members := uint32(w.lane(op.mask, op.maskWidth, firstLane(m)))
+	if missing := members &^ w.dead &^ m; missing != 0 && !w.forced {
+		state := splitSync
+		if op.exec == nil {
+			state = splitWarpBarrier
+		}
+		w.push(split{pc: w.pc, mask: m, frame: w.frame, state: state, wait: members})
+		return false
+	}
+	w.forced = false
+	if op.exec != nil {
+		op.exec(w, in, m)
+	}
+	w.pc++
+	return true
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simt
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+)
+
+// Windows of the generic address space: the upper byte of an address says which
+// one it is in. User addresses of the CPU have an upper byte of 0.
+const (
+	windowShift = 56
+	// SharedWindow is where a block's shared memory begins.
+	SharedWindow uint64 = 1 << windowShift
+	// LocalWindow is where a thread's local memory begins.
+	LocalWindow uint64 = 2 << windowShift
+	// ParamWindow is where a kernel's parameters begin.
+	ParamWindow uint64 = 3 << windowShift
+	// FunctionWindow is where the addresses of device functions begin.
+	FunctionWindow uint64 = 4 << windowShift
+)
+
+// memRange is a range of valid device addresses.
+type memRange struct {
+	base, size uint64
+	writable   bool
+}
+
+// memCache holds the ranges that a block's accesses hit last. It belongs to one
+// goroutine.
+type memCache struct {
+	memory Memory
+	// last is what the fast path looks at.
+	last   memRange
+	ranges [8]memRange
+	next   int
+}
+
+// find makes last the range that holds n bytes at addr.
+func (c *memCache) find(addr, n uint64) bool {
+	for _, r := range c.ranges {
+		if off := addr - r.base; off < r.size && r.size-off >= n {
+			c.last = r
+			return true
+		}
+	}
+	if c.memory == nil || addr>>windowShift != 0 {
+		return false
+	}
+	base, end, writable, ok := c.memory.Lookup(addr)
+	if !ok || addr < base || addr >= end || end-addr < n {
+		return false
+	}
+	c.last = memRange{base, end - base, writable}
+	c.ranges[c.next] = c.last
+	c.next = (c.next + 1) % len(c.ranges)
+	return true
+}
+
+// addresses are where the lanes' accesses go in this process.
+type addresses [lanes]uintptr
+
+// locate finds out where the accesses of in go, each of n bytes. It reports
+// false after a fault.
+func (w *warp) locate(in *inst, m uint32, n uint64, write bool, p *addresses) bool {
+	return w.locateAt(in.a, in.aw, in.imm, in.mem.space, m, n, write, p)
+}
+
+// locateAt is locate for the address register a with offset off.
+func (w *warp) locateAt(a uint32, aw width, off uint64, space ptx.Space, m uint32, n uint64, write bool, p *addresses) bool {
+	var addr [lanes]uint64
+	w.load(a, aw, &addr)
+	for s := m; s != 0; s &= s - 1 {
+		i := bits.TrailingZeros32(s) & (lanes - 1)
+		at := addr[i] + off
+		switch space {
+		case ptx.Shared:
+			at = at&0xffffffff | SharedWindow
+		case ptx.Local:
+			at = at&0xffffffff | LocalWindow
+		case ptx.Param:
+			at = at&0xffffffff | ParamWindow
+		}
+		if p[i] = w.resolve(at, i, n, write); p[i] == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// resolve turns a generic address into one of this process; 0 after a fault.
+func (w *warp) resolve(at uint64, lane int, n uint64, write bool) uintptr {
+	if at&(n-1) != 0 {
+		w.failAt(lane, CodeMisaligned, "misaligned address %#x for %d bytes", at, n)
+		return 0
+	}
+	off := at & (1<<windowShift - 1)
+	switch at >> windowShift {
+	case 0:
+		c := w.cache
+		if off := at - c.last.base; off >= c.last.size || c.last.size-off < n {
+			if !c.find(at, n) {
+				break
+			}
+		}
+		if write && !c.last.writable {
+			break
+		}
+		return uintptr(at)
+	case SharedWindow >> windowShift:
+		if size := w.block.run.sharedSize; off < size && size-off >= n {
+			return w.block.sharedBase + uintptr(off)
+		}
+	case LocalWindow >> windowShift:
+		if size := w.localStride; off < size && size-off >= n {
+			return w.localBase + uintptr(lane)*uintptr(size) + uintptr(off)
+		}
+	case ParamWindow >> windowShift:
+		if size := uint64(len(w.block.run.Params)); off < size && size-off >= n && !write {
+			return w.block.run.paramBase + uintptr(off)
+		}
+	}
+	w.failAt(lane, CodeIllegalAddress, "illegal address %#x for %s of %d bytes", at, accessName(write), n)
+	return 0
+}
+
+func accessName(write bool) string {
+	if write {
+		return "a write"
+	}
+	return "a read"
+}
+
+// failAt records a fault of the current instruction.
+func (w *warp) failAt(lane int, code int, format string, args ...any) {
+	if w.fault != nil {
+		return
+	}
+	line := w.prog.code[w.pc].line
+	w.fault = &Fault{Code: code, Detail: fmt.Sprintf("%s: kernel %s, ptx line %d, block %v, thread %v",
+		fmt.Sprintf(format, args...), w.block.run.Kernel.Name, line, w.block.id, w.tid(uint32(lane)))}
+}
+
+// execLoad is ld in all its forms.
+func execLoad(w *warp, in *inst, m uint32) {
+	var p addresses
+	size := uint64(in.mem.size)
+	if !w.locate(in, m, size*uint64(in.mem.count), false, &p) {
+		return
+	}
+	w.spent(in.mem.spin)
+	if in.more == nil {
+		w.loadElement(in, &p, 0, in.d, in.dw, m)
+		return
+	}
+	for k, reg := range in.more.regs {
+		w.loadElement(in, &p, uintptr(k)*uintptr(size), reg, in.more.widths[k], m)
+	}
+}
+
+func (w *warp) loadElement(in *inst, p *addresses, off uintptr, reg uint32, wd width, m uint32) {
+	var v [lanes]uint64
+	for s := m; s != 0; s &= s - 1 {
+		i := bits.TrailingZeros32(s) & (lanes - 1)
+		v[i] = peek(p[i]+off, in.mem.size)
+	}
+	if in.mem.signed {
+		shift := 64 - 8*uint(in.mem.size)
+		for i := range v {
+			v[i] = uint64(int64(v[i]<<shift) >> shift)
+		}
+	}
+	w.store(reg, wd, &v, m)
+}
+
+// execStore is st in all its forms.
+func execStore(w *warp, in *inst, m uint32) {
+	var p addresses
+	var v [lanes]uint64
+	size := uint64(in.mem.size)
+	if !w.locate(in, m, size*uint64(in.mem.count), true, &p) {
+		return
+	}
+	regs, widths := []uint32{in.b}, []width{in.bw}
+	if in.more != nil {
+		regs, widths = in.more.regs, in.more.widths
+	}
+	for k, reg := range regs {
+		w.load(reg, widths[k], &v)
+		for s := m; s != 0; s &= s - 1 {
+			i := bits.TrailingZeros32(s) & (lanes - 1)
+			poke(p[i]+uintptr(k)*uintptr(size), in.mem.size, v[i])
+		}
+	}
+}
+
+// execLoadParam is ld.param of a kernel's parameter, the same for all lanes.
+func execLoadParam(w *warp, in *inst, m uint32) {
+	size := uint64(in.mem.size)
+	at := w.block.run.paramBase + uintptr(in.imm)
+	for k := range uint64(in.mem.count) {
+		value := peek(at+uintptr(k*size), in.mem.size)
+		if in.mem.signed {
+			shift := 64 - 8*uint(in.mem.size)
+			value = uint64(int64(value<<shift) >> shift)
+		}
+		if in.more == nil {
+			w.fill(in.d, in.dw, value, m)
+		} else {
+			w.fill(in.more.regs[k], in.more.widths[k], value, m)
+		}
+	}
+}
+
+// execCopyAsync is cp.async, done at once.
+func execCopyAsync(w *warp, in *inst, m uint32) {
+	var to, from addresses
+	var sizes [lanes]uint64
+	n := in.imm
+	w.load(in.c, in.cw, &sizes)
+	for s := m; s != 0; s &= s - 1 {
+		i := bits.TrailingZeros32(s) & (lanes - 1)
+		length := min(sizes[i]&0xffffffff, n)
+		one := uint32(1) << i
+		if !w.locateAt(in.a, in.aw, uint64(in.target), ptx.Shared, one, n, true, &to) {
+			return
+		}
+		// With no bytes to read, the source may be any address.
+		if length > 0 && !w.locateAt(in.b, in.bw, in.more.sourceOffset, ptx.Global, one, n, false, &from) {
+			return
+		}
+		copyAsync(to[i], from[i], length, n)
+	}
+}

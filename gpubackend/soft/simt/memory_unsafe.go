@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simt
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// at turns an address found by resolve into a pointer.
+func at(p uintptr) unsafe.Pointer {
+	// SAFETY: resolve has checked the address against the ranges of Memory,
+	// which the caller keeps mapped, or against the memory of the block, which
+	// the block keeps alive and which doesn't move.
+	return *(*unsafe.Pointer)(unsafe.Pointer(&p))
+}
+
+// addressOf is the inverse of at, for memory that its owner keeps alive.
+func addressOf(p unsafe.Pointer) uintptr { return uintptr(p) }
+
+// peek reads size bytes.
+func peek(p uintptr, size uint8) uint64 {
+	switch size {
+	case 1:
+		return uint64(*(*uint8)(at(p)))
+	case 2:
+		return uint64(*(*uint16)(at(p)))
+	case 4:
+		return uint64(*(*uint32)(at(p)))
+	}
+	return *(*uint64)(at(p))
+}
+
+// poke writes size bytes.
+func poke(p uintptr, size uint8, v uint64) {
+	switch size {
+	case 1:
+		*(*uint8)(at(p)) = uint8(v)
+	case 2:
+		*(*uint16)(at(p)) = uint16(v)
+	case 4:
+		*(*uint32)(at(p)) = uint32(v)
+	default:
+		*(*uint64)(at(p)) = v
+	}
+}
+
+// copyAsync copies length of n bytes and zeroes the rest.
+func copyAsync(to, from uintptr, length, n uint64) {
+	// SAFETY: as for at; resolve has checked n bytes for both.
+	dst := unsafe.Slice((*byte)(at(to)), n)
+	if length > 0 {
+		copy(dst, unsafe.Slice((*byte)(at(from)), length))
+	}
+	clear(dst[length:])
+}
+
+// Atomic accesses. resolve has checked the alignment.
+
+func cas32(p uintptr, old, value uint32) bool {
+	return atomic.CompareAndSwapUint32((*uint32)(at(p)), old, value)
+}
+
+func load32(p uintptr) uint32 { return atomic.LoadUint32((*uint32)(at(p))) }
+
+func add32(p uintptr, v uint32) uint32 { return atomic.AddUint32((*uint32)(at(p)), v) - v }
+
+func swap32(p uintptr, v uint32) uint32 { return atomic.SwapUint32((*uint32)(at(p)), v) }
+
+func cas64(p uintptr, old, value uint64) bool {
+	return atomic.CompareAndSwapUint64((*uint64)(at(p)), old, value)
+}
+
+func load64(p uintptr) uint64 { return atomic.LoadUint64((*uint64)(at(p))) }
+
+func add64(p uintptr, v uint64) uint64 { return atomic.AddUint64((*uint64)(at(p)), v) - v }
+
+func swap64(p uintptr, v uint64) uint64 { return atomic.SwapUint64((*uint64)(at(p)), v) }
+
+// copyBytes copies size bytes between places of one warp's memory.
+func copyBytes(to, from uintptr, size uint64) {
+	// SAFETY: as for at; the decoder has laid out both places.
+	copy(unsafe.Slice((*byte)(at(to)), size), unsafe.Slice((*byte)(at(from)), size))
+}
+
+// bytesOf returns the address of b's first byte; b must stay reachable.
+func bytesOf(b []byte) uintptr { return addressOf(unsafe.Pointer(unsafe.SliceData(b))) }

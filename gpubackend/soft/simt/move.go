@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simt
+
+import (
+	"math/bits"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+)
+
+// identity returns its first operand.
+func identity(a, _, _ uint64) uint64 { return a }
+
+// decodeMov decodes mov, packing and unpacking of vectors included.
+func decodeMov(d *decoder, in *ptx.Inst, m *modifiers) error {
+	t := m.typ()
+	if len(in.Args) != 2 || t == ptx.NoType || t == ptx.B128 || t.Size() == 1 {
+		return errOperands
+	}
+	if t == ptx.Pred {
+		return d.predicates(execPredMov, in.Args)
+	}
+	if in.Args[1].Kind == ptx.Vector {
+		return d.pack(in.Args[0], in.Args[1], t)
+	}
+	if in.Args[0].Kind == ptx.Vector {
+		return d.unpack(in.Args[0], in.Args[1], t)
+	}
+	if in.Args[1].Kind == ptx.Special {
+		if exec := dynamicSpecials[in.Args[1].Name]; exec != nil {
+			return d.dynamicSpecial(in, t, exec)
+		}
+	}
+	return d.compute("mov."+sizeKey("mov", t), identity, in.Args, t, t)
+}
+
+// dynamicSpecial reads a special register that changes while a kernel runs.
+func (d *decoder) dynamicSpecial(in *ptx.Inst, t ptx.Type, exec execFunc) error {
+	off, wd, err := d.dest(in.Args[0], t)
+	if err != nil || wd == widthPred {
+		return errOperands
+	}
+	d.emit(inst{exec: exec, d: off, dw: wd})
+	return nil
+}
+
+// dynamicSpecials are the special registers that have no fixed value.
+var dynamicSpecials = map[string]execFunc{
+	"clock":          execClock(0),
+	"clock_hi":       execClock(32),
+	"clock64":        execClock(0),
+	"globaltimer":    execTimer(0),
+	"globaltimer_lo": execTimer(0),
+	"globaltimer_hi": execTimer(32),
+}
+
+var started = time.Now()
+
+// execClock counts in nanoseconds: a clock of 1 GHz.
+func execClock(shift uint) execFunc {
+	return func(w *warp, in *inst, m uint32) {
+		w.fill(in.d, in.dw, uint64(time.Since(started))>>shift, m)
+	}
+}
+
+func execTimer(shift uint) execFunc {
+	return func(w *warp, in *inst, m uint32) {
+		w.fill(in.d, in.dw, uint64(time.Now().UnixNano())>>shift, m)
+	}
+}
+
+// fill stores one value into all lanes of m.
+func (w *warp) fill(off uint32, wd width, value uint64, m uint32) {
+	var r [lanes]uint64
+	for i := range r {
+		r[i] = value
+	}
+	w.store(off, wd, &r, m)
+}
+
+// vector decodes the elements of a vector as registers of t divided evenly.
+func (d *decoder) vector(vec ptx.Operand, t ptx.Type, dest bool) (*instMore, error) {
+	more := &instMore{}
+	n := len(vec.Elems)
+	if n == 0 || t.Size()%n != 0 {
+		return nil, errOperands
+	}
+	element := map[int]ptx.Type{1: ptx.B8, 2: ptx.B16, 4: ptx.B32, 8: ptx.B64}[t.Size()/n]
+	for _, e := range vec.Elems {
+		var off uint32
+		var wd width
+		var err error
+		if dest {
+			off, wd, err = d.dest(e, element)
+		} else {
+			off, wd, err = d.source(e, element)
+		}
+		if err != nil || wd == widthPred {
+			return nil, errOperands
+		}
+		more.regs = append(more.regs, off)
+		more.widths = append(more.widths, wd)
+	}
+	return more, nil
+}
+
+// pack decodes mov.b64 %rd, {%r1, %r2}.
+func (d *decoder) pack(dest, vec ptx.Operand, t ptx.Type) error {
+	more, err := d.vector(vec, t, false)
+	if err != nil {
+		return err
+	}
+	off, wd, err := d.dest(dest, t)
+	if err != nil || wd == widthPred {
+		return errOperands
+	}
+	d.emit(inst{exec: execPack, d: off, dw: wd, imm: uint64(t.Size() * 8 / len(vec.Elems)), more: more})
+	return nil
+}
+
+// unpack decodes mov.b64 {%r1, %r2}, %rd.
+func (d *decoder) unpack(vec, src ptx.Operand, t ptx.Type) error {
+	more, err := d.vector(vec, t, true)
+	if err != nil {
+		return err
+	}
+	off, wd, err := d.source(src, t)
+	if err != nil || wd == widthPred {
+		return errOperands
+	}
+	d.emit(inst{exec: execUnpack, a: off, aw: wd, imm: uint64(t.Size() * 8 / len(vec.Elems)), more: more})
+	return nil
+}
+
+func execPack(w *warp, in *inst, m uint32) {
+	var r, e [lanes]uint64
+	n := uint(in.imm)
+	for k, reg := range in.more.regs {
+		w.load(reg, in.more.widths[k], &e)
+		for i := range r {
+			r[i] |= e[i] & (1<<n - 1) << (n * uint(k))
+		}
+	}
+	w.store(in.d, in.dw, &r, m)
+}
+
+func execUnpack(w *warp, in *inst, m uint32) {
+	var a, e [lanes]uint64
+	w.load(in.a, in.aw, &a)
+	n := uint(in.imm)
+	for k, reg := range in.more.regs {
+		for i := range a {
+			e[i] = a[i] >> (n * uint(k)) & (1<<n - 1)
+		}
+		w.store(reg, in.more.widths[k], &e, m)
+	}
+}
+
+// decodeActivemask decodes activemask.b32.
+func decodeActivemask(d *decoder, in *ptx.Inst, m *modifiers) error {
+	if t := m.typ(); t != ptx.B32 || len(in.Args) != 1 {
+		return errOperands
+	}
+	return d.dynamicSpecial(in, ptx.B32, func(w *warp, in *inst, m uint32) {
+		w.fill(in.d, in.dw, uint64(m&^w.dead), m)
+	})
+}
+
+// special returns the register that holds a special register of fixed value.
+func (d *decoder) special(name string, wd width) (uint32, width, error) {
+	if specialValues[name] == nil {
+		return 0, 0, errSpecial(name)
+	}
+	return d.constant(constSlot{wd: wd, special: name}), wd, nil
+}
+
+type errSpecial string
+
+func (e errSpecial) Error() string { return "special register %" + string(e) + " not supported" }
+
+// specialSlot is a register to be filled with a special register.
+type specialSlot struct {
+	wd   width
+	off  uint32
+	name string
+}
+
+// specialValues give the special registers whose value is fixed for a lane.
+var specialValues = map[string]func(w *warp, lane uint32) uint64{
+	"tid.x":               func(w *warp, l uint32) uint64 { return uint64(w.tid(l).X) },
+	"tid.y":               func(w *warp, l uint32) uint64 { return uint64(w.tid(l).Y) },
+	"tid.z":               func(w *warp, l uint32) uint64 { return uint64(w.tid(l).Z) },
+	"ntid.x":              func(w *warp, _ uint32) uint64 { return uint64(w.block.run.Block.X) },
+	"ntid.y":              func(w *warp, _ uint32) uint64 { return uint64(w.block.run.Block.Y) },
+	"ntid.z":              func(w *warp, _ uint32) uint64 { return uint64(w.block.run.Block.Z) },
+	"ctaid.x":             func(w *warp, _ uint32) uint64 { return uint64(w.block.id.X) },
+	"ctaid.y":             func(w *warp, _ uint32) uint64 { return uint64(w.block.id.Y) },
+	"ctaid.z":             func(w *warp, _ uint32) uint64 { return uint64(w.block.id.Z) },
+	"nctaid.x":            func(w *warp, _ uint32) uint64 { return uint64(w.block.run.Grid.X) },
+	"nctaid.y":            func(w *warp, _ uint32) uint64 { return uint64(w.block.run.Grid.Y) },
+	"nctaid.z":            func(w *warp, _ uint32) uint64 { return uint64(w.block.run.Grid.Z) },
+	"laneid":              func(_ *warp, l uint32) uint64 { return uint64(l) },
+	"warpid":              func(w *warp, _ uint32) uint64 { return uint64(w.index) },
+	"nwarpid":             func(w *warp, _ uint32) uint64 { return uint64(len(w.block.warps)) },
+	"smid":                func(w *warp, _ uint32) uint64 { return uint64(w.block.sm) },
+	"nsmid":               func(w *warp, _ uint32) uint64 { return uint64(w.block.run.sms) },
+	"gridid":              func(w *warp, _ uint32) uint64 { return w.block.run.GridID },
+	"envreg1":             func(*warp, uint32) uint64 { return 0 },
+	"envreg2":             func(*warp, uint32) uint64 { return 0 },
+	"nclusterid.x":        func(w *warp, _ uint32) uint64 { return uint64(w.block.run.Grid.X) },
+	"nclusterid.y":        func(w *warp, _ uint32) uint64 { return uint64(w.block.run.Grid.Y) },
+	"nclusterid.z":        func(w *warp, _ uint32) uint64 { return uint64(w.block.run.Grid.Z) },
+	"clusterid.x":         func(w *warp, _ uint32) uint64 { return uint64(w.block.id.X) },
+	"clusterid.y":         func(w *warp, _ uint32) uint64 { return uint64(w.block.id.Y) },
+	"clusterid.z":         func(w *warp, _ uint32) uint64 { return uint64(w.block.id.Z) },
+	"cluster_nctaid.x":    func(*warp, uint32) uint64 { return 1 },
+	"cluster_nctaid.y":    func(*warp, uint32) uint64 { return 1 },
+	"cluster_nctaid.z":    func(*warp, uint32) uint64 { return 1 },
+	"cluster_ctaid.x":     func(*warp, uint32) uint64 { return 0 },
+	"cluster_ctaid.y":     func(*warp, uint32) uint64 { return 0 },
+	"cluster_ctaid.z":     func(*warp, uint32) uint64 { return 0 },
+	"cluster_ctarank":     func(*warp, uint32) uint64 { return 0 },
+	"cluster_nctarank":    func(*warp, uint32) uint64 { return 1 },
+	"is_explicit_cluster": func(*warp, uint32) uint64 { return 0 },
+
+	"lanemask_eq": func(_ *warp, l uint32) uint64 { return 1 << l },
+	"lanemask_lt": func(_ *warp, l uint32) uint64 { return 1<<l - 1 },
+	"lanemask_le": func(_ *warp, l uint32) uint64 { return 2<<l - 1 },
+	"lanemask_gt": func(_ *warp, l uint32) uint64 { return uint64(allLanes) &^ (2<<l - 1) },
+	"lanemask_ge": func(_ *warp, l uint32) uint64 { return uint64(allLanes) &^ (1<<l - 1) },
+
+	"dynamic_smem_size": func(w *warp, _ uint32) uint64 { return uint64(w.block.run.SharedBytes) },
+	"total_smem_size":   func(w *warp, _ uint32) uint64 { return w.block.run.sharedSize },
+	"aggr_smem_size":    func(w *warp, _ uint32) uint64 { return w.block.run.sharedSize },
+}
+
+// tid is the position in the block of a lane's thread.
+func (w *warp) tid(lane uint32) Dim {
+	n := w.index*lanes + lane
+	size := w.block.run.Block
+	return Dim{n % size.X, n / size.X % size.Y, n / size.X / size.Y}
+}
+
+// firstLane is the number of the lowest lane in m.
+func firstLane(m uint32) int { return bits.TrailingZeros32(m) & (lanes - 1) }

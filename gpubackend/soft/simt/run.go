@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simt
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+)
+
+// Limits of a launch, those of compute capability 9.0.
+const (
+	maxBlockThreads = 1024
+	maxBlockX       = 1024
+	maxBlockZ       = 64
+	maxGridX        = 1<<31 - 1
+	maxGridY        = 65535
+	// maxShared bounds a block's shared memory.
+	maxShared = 232448
+	// maxResident bounds the blocks of a cooperative launch.
+	maxResident = 1 << 14
+)
+
+// launchRun is a launch at work.
+type launchRun struct {
+	Launch
+	prog       *Program
+	fn         *function
+	sms        uint32
+	sharedSize uint64
+	sharedVars map[*ptx.Variable]uint64
+	paramSlab  []uint64
+	paramBase  uintptr
+	blocks     uint64
+	next       atomic.Uint64
+	stop       atomic.Bool
+
+	mu    sync.Mutex
+	fault *Fault
+	// output orders the messages of printf and assert.
+	output sync.Mutex
+	total  Stats
+}
+
+// worker executes blocks on one goroutine.
+type worker struct {
+	run    *launchRun
+	cache  memCache
+	frames [][]*frame
+}
+
+// run is Run.
+func (l *Launch) run(ctx context.Context) error {
+	r, err := l.prepare()
+	if err != nil {
+		return err
+	}
+	stopped := context.AfterFunc(ctx, func() { r.stop.Store(true) })
+	defer stopped()
+	var wg sync.WaitGroup
+	for range r.Workers {
+		wg.Go(r.work)
+	}
+	wg.Wait()
+	runtime.KeepAlive(r.Params)
+	if l.Stats != nil {
+		*l.Stats = r.total
+	}
+	if r.fault != nil {
+		return r.fault
+	}
+	if err := ctx.Err(); err != nil && r.stop.Load() {
+		return fmt.Errorf("run kernel %s: %w", l.Kernel.Name, err)
+	}
+	return nil
+}
+
+func invalid(format string, args ...any) error {
+	return &Fault{Code: CodeInvalidValue, Detail: fmt.Sprintf(format, args...)}
+}
+
+// prepare checks the launch and fills in what it leaves out.
+func (l *Launch) prepare() (*launchRun, error) {
+	r := &launchRun{Launch: *l}
+	if l.Kernel == nil || !l.Kernel.Program.linked {
+		return nil, invalid("launch without a linked kernel")
+	}
+	k := l.Kernel
+	r.prog, r.fn = k.Program, k.fn
+	if err := l.checkDims(); err != nil {
+		return nil, err
+	}
+	if len(l.Params) < k.ParamSize {
+		return nil, invalid("%d bytes of parameters for kernel %s, %d needed", len(l.Params), k.Name, k.ParamSize)
+	}
+	r.Params = append(make([]byte, 0, k.ParamSize+8), l.Params[:k.ParamSize]...)
+	if k.ParamSize > 0 {
+		// Parameters are read in their natural alignment.
+		slab, base := newBytes(uint64(k.ParamSize))
+		r.paramSlab, r.paramBase = slab, base
+		copyBytes(base, bytesOf(r.Params), uint64(k.ParamSize))
+	}
+	r.sharedVars = k.sharedVars
+	r.sharedSize = k.StaticShared + uint64(l.SharedBytes)
+	if l.SharedBytes > 0 {
+		r.sharedSize = k.dynamicAt + uint64(l.SharedBytes)
+	}
+	if r.sharedSize > maxShared {
+		return nil, invalid("%d bytes of shared memory", r.sharedSize)
+	}
+	r.blocks = l.Grid.Count()
+	r.setWorkers()
+	if r.StackBytes == 0 {
+		r.StackBytes = DefaultStack
+	}
+	return r, nil
+}
+
+func (r *launchRun) setWorkers() {
+	if r.Workers <= 0 {
+		r.Workers = runtime.GOMAXPROCS(0)
+	}
+	if r.sms = r.SMs; r.sms == 0 {
+		r.sms = uint32(r.Workers)
+	}
+	if r.Cooperative || uint64(r.Workers) > r.blocks {
+		r.Workers = int(r.blocks)
+	}
+}
+
+func (l *Launch) checkDims() error {
+	g, b := l.Grid, l.Block
+	if g.Count() == 0 || b.Count() == 0 || g.X > maxGridX || g.Y > maxGridY || g.Z > maxGridY {
+		return invalid("grid %v of blocks %v", g, b)
+	}
+	if b.X > maxBlockX || b.Y > maxBlockX || b.Z > maxBlockZ || b.Count() > maxBlockThreads {
+		return invalid("block %v", b)
+	}
+	limit := l.Kernel.MaxThreads
+	if n := uint64(limit[0]) * uint64(limit[1]) * uint64(limit[2]); n != 0 && b.Count() > n {
+		return invalid("block of %d threads for kernel %s, which allows %d", b.Count(), l.Kernel.Name, n)
+	}
+	if l.Cooperative && g.Count() > maxResident {
+		return &Fault{Code: 720, Detail: fmt.Sprintf("cooperative launch of %d blocks", g.Count())}
+	}
+	return nil
+}
+
+// work executes blocks until none is left.
+func (r *launchRun) work() {
+	// Memory that is unmapped while a kernel uses it faults that kernel only.
+	debug.SetPanicOnFault(true)
+	defer func() {
+		if p := recover(); p != nil {
+			err, ok := p.(interface{ Addr() uintptr })
+			if !ok {
+				panic(p)
+			}
+			r.fail(&Fault{Code: CodeIllegalAddress, Detail: fmt.Sprintf("memory at %#x vanished", err.Addr())})
+		}
+	}()
+	k := &worker{run: r, frames: make([][]*frame, len(r.prog.decoded))}
+	k.cache.memory = r.Memory
+	b := k.newBlock()
+	for !r.stop.Load() {
+		n := r.next.Add(1) - 1
+		if n >= r.blocks {
+			break
+		}
+		x, y := uint64(r.Grid.X), uint64(r.Grid.Y)
+		b.start(Dim{uint32(n % x), uint32(n / x % y), uint32(n / x / y)}, n)
+		if fault := b.execute(); fault != nil {
+			r.fail(fault)
+		}
+	}
+	r.addStats(b)
+}
+
+func (r *launchRun) addStats(b *block) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, w := range b.warps {
+		r.total.Instructions += w.issued
+		r.total.ThreadInstructions += w.threadInsts
+	}
+}
+
+// fail records the first fault and stops all blocks.
+func (r *launchRun) fail(f *Fault) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.fault == nil {
+		r.fault = f
+	}
+	r.stop.Store(true)
+}
+
+// write hands one message to an output of the launch.
+func (r *launchRun) write(out io.Writer, message []byte) {
+	if out == nil || len(message) == 0 {
+		return
+	}
+	r.output.Lock()
+	defer r.output.Unlock()
+	// A program can't be told that its output is lost.
+	_, _ = out.Write(message)
+}
+
+// addressOfVar is the address of a variable in its own space.
+func (r *launchRun) addressOfVar(v *ptx.Variable) uint64 {
+	if v.Space == ptx.Shared {
+		return r.sharedVars[v]
+	}
+	return r.prog.addresses[v]
+}
+
+// rest lets other goroutines run, whose blocks this one may wait for.
+func (k *worker) rest() { runtime.Gosched() }
