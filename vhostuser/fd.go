@@ -115,9 +115,9 @@ func prepareEvent(f *FD) error {
 	if err := unix.Fstat(f.Int(), &st); err != nil {
 		return fmt.Errorf("stat: %w", err)
 	}
-	// An eventfd is an anonymous inode, which has no type.
-	if t := st.Mode & unix.S_IFMT; t != 0 && t != unix.S_IFIFO {
-		return fmt.Errorf("descriptor of mode %#o is neither an eventfd nor a pipe", st.Mode)
+	// An eventfd is an anonymous inode, which has no type. User Mode Linux sends one end of a socket pair.
+	if t := st.Mode & unix.S_IFMT; t != 0 && t != unix.S_IFIFO && t != unix.S_IFSOCK {
+		return fmt.Errorf("descriptor of mode %#o is no eventfd, pipe or socket", st.Mode)
 	}
 	if err := unix.SetNonblock(f.Int(), true); err != nil {
 		return fmt.Errorf("set non-blocking: %w", err)
