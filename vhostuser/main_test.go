@@ -3,6 +3,7 @@
 package vhostuser
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"runtime"
@@ -17,6 +18,9 @@ func TestMain(m *testing.M) {
 	if n := openFDs.Load(); n != 0 {
 		fmt.Fprintf(os.Stderr, "%d descriptors leaked\n", n)
 		code = 99
+	}
+	if fuzz := flag.Lookup("test.fuzz"); fuzz != nil && fuzz.Value.String() != "" {
+		os.Exit(code) // the fuzzing engine keeps goroutines of its own
 	}
 	for i := 0; runtime.NumGoroutine() > before && i < 100; i++ {
 		time.Sleep(10 * time.Millisecond)
