@@ -285,7 +285,7 @@ func TestWrongKindsOfDescriptors(t *testing.T) {
 		if got := r.Send(vhostuser.SetMemTable, append(Word(1), region...), fd) == nil; got != (name == "memfd") {
 			t.Errorf("SET_MEM_TABLE with a %s accepted: %v", name, got)
 		}
-		event := name == "pipe" || name == "eventfd" || name == "epoll"
+		event := name == "pipe" || name == "eventfd" || name == "epoll" || name == "own socket"
 		for _, req := range []vhostuser.Request{vhostuser.SetVringKick, vhostuser.SetVringCall, vhostuser.SetVringErr} {
 			if got := r.Send(req, Word(0), fd) == nil; got != event {
 				t.Errorf("%v with a %s accepted: %v", req, name, got)

@@ -111,7 +111,7 @@ func (o *runOptions) config(channels int) (vm.Config, error) {
 	c := vm.Config{
 		Kind: kind, Kernel: o.kernel, Memory: int64(memory), CPUs: o.cpus, Program: o.program[0], Args: o.program[1:],
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Queues: channels + 1,
-		Modules: []vm.Module{driver}, WaitDevice: "paracuda", LibDir: assets.LibDir(), Assets: assets,
+		Modules: []vm.Module{driver}, WaitDevice: "/dev/paracuda", LibDir: assets.LibDir(), Assets: assets,
 	}
 	if o.verbose {
 		c.Console, c.Verbose = os.Stderr, true
