@@ -80,7 +80,7 @@ func (d *Driver) SetDesc(i uint16, e Desc) { d.g.Write(d.Desc+16*uint64(i), e.By
 
 // SetAvailIdx writes the avail index, whatever it says.
 func (d *Driver) SetAvailIdx(idx uint16) {
-	atomic.AddUint32(&d.fence, 1)
+	d.Fence()
 	d.word(d.Avail+2, idx)
 }
 
@@ -154,13 +154,16 @@ func (d *Driver) release(head uint16) {
 	delete(d.owned, head)
 }
 
+// Fence orders what the driver wrote before what it reads next.
+func (d *Driver) Fence() { atomic.AddUint32(&d.fence, 1) }
+
 // UsedIdx returns the device's used index.
 func (d *Driver) UsedIdx() uint16 { return d.loadWord(d.Used + 2) }
 
 // NeedsKick reports whether the device wants a kick for what was offered since NeedsKick was last
 // called.
 func (d *Driver) NeedsKick() bool {
-	atomic.AddUint32(&d.fence, 1)
+	d.Fence()
 	old := d.kickedIdx
 	d.kickedIdx = d.availIdx
 	if !d.EventIdx {

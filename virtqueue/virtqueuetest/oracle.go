@@ -101,15 +101,12 @@ func (g *Guest) holds(addr, n uint64) bool {
 	return true
 }
 
-// desc reads a descriptor a byte at a time.
+// desc reads a descriptor and puts it together a byte at a time.
 func (g *Guest) desc(addr uint64) Desc {
-	var v [16]uint64
-	for i := range v {
-		v[i] = uint64(g.Read(addr+uint64(i), 1)[0])
-	}
+	v := g.Read(addr, 16)
 	join := func(from, to int) (x uint64) {
 		for i := to - 1; i >= from; i-- {
-			x = x<<8 | v[i]
+			x = x<<8 | uint64(v[i])
 		}
 		return x
 	}
