@@ -4,8 +4,9 @@ package cuda
 
 import (
 	"fmt"
-	"log/slog"
 	"os"
+
+	"github.com/sirupsen/logrus"
 
 	"github.com/paracuda/paracuda/gpubackend"
 )
@@ -23,15 +24,15 @@ type Options struct {
 	MemoryLimit uint64
 	// Capture is where kernels' output goes; nil leaves it on this process's standard output.
 	Capture *Capture
-	// Log receives what a Result can't say; nil is slog.Default.
-	Log *slog.Logger
+	// Log receives what a Result can't say; nil is the standard logger.
+	Log *logrus.Entry
 }
 
 // Device is the GPUs of the host as one process sees them. It implements gpubackend.Driver.
 type Device struct {
 	calls
 	options  Options
-	log      *slog.Logger
+	log      *logrus.Entry
 	gpus     []gpu
 	contexts map[gpubackend.Context]*context
 	current  gpubackend.Context
@@ -78,7 +79,7 @@ func NewDevice(options Options) (*Device, error) {
 		owners:   make(map[uint64]*context),
 	}
 	if d.log == nil {
-		d.log = slog.Default()
+		d.log = logrus.NewEntry(logrus.StandardLogger())
 	}
 	if err := d.library.open(options.Library); err != nil {
 		return nil, fmt.Errorf("load the CUDA driver: %w", err)

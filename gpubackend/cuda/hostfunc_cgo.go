@@ -101,7 +101,7 @@ func (d *Device) HostFunc(s gpubackend.Stream, token uint64, f func(token uint64
 	if d.waits == nil {
 		v, err := newWaits()
 		if err != nil {
-			d.log.Error("host function", "error", err)
+			d.log.WithError(err).Error("host function")
 			return nil, gpubackend.OutOfMemory
 		}
 		d.waits = v

@@ -28,7 +28,7 @@ func (d *Device) MemAlloc(bytes uint64) (uint64, gpubackend.Result) {
 	}
 	if err != nil {
 		if !errors.Is(err, devmem.ErrOutOfMemory) {
-			d.log.Error("allocate device memory", "bytes", bytes, "error", err)
+			d.log.WithError(err).WithField("bytes", bytes).Error("allocate device memory")
 		}
 		return 0, gpubackend.OutOfMemory
 	}
@@ -131,7 +131,7 @@ func (d *Device) Staging(bytes uint64) (addr uint64, fd int, r gpubackend.Result
 	addr, err := g.heap.AllocPiece(bytes)
 	g.backing.export = false
 	if err != nil {
-		d.log.Error("allocate staging memory", "bytes", bytes, "error", err)
+		d.log.WithError(err).WithField("bytes", bytes).Error("allocate staging memory")
 		return 0, -1, gpubackend.OutOfMemory
 	}
 	return addr, g.backing.takeExported(), gpubackend.Success

@@ -13,11 +13,11 @@ const maxGPUs = 16
 // Open initialises the driver with the guest's CUDA variables and describes its devices.
 func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 	if err := applyEnvironment(env); err != nil {
-		d.log.Error("set the environment", "error", err)
+		d.log.WithError(err).Error("set the environment")
 		return nil, gpubackend.InvalidValue
 	}
 	if r := d.call(symInit, 0); r != gpubackend.Success {
-		d.log.Error("cuInit", "error", r.Err())
+		d.log.WithError(r.Err()).Error("cuInit")
 		return nil, r
 	}
 	if r := d.call(symDeviceGetCount, d.out(0)); r != gpubackend.Success {
@@ -36,7 +36,7 @@ func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 	}
 	base, r := d.reserveWindow(n)
 	if r != gpubackend.Success {
-		d.log.Error("reserve addresses for device memory", "error", r.Err())
+		d.log.WithError(r.Err()).Error("reserve addresses for device memory")
 		return nil, r
 	}
 	s.DriverVersion = min(d.driverVersion(), maxVersion)
@@ -94,13 +94,13 @@ func (d *Device) identify(dev uint64, s *wire.SnapshotDevice) {
 // admit refuses a GPU whose kernels would reach this process's own memory.
 func (d *Device) admit(i int, s *wire.SnapshotDevice) gpubackend.Result {
 	if s.Attribute[attributePageableMemoryAccess] == 1 && !d.options.AllowPageable {
-		d.log.Error("GPU refused: its kernels reach all memory of the process that launches them, so a guest could read "+
-			"and write the worker itself. Turn HMM off with `options nvidia_uvm uvm_disable_hmm=1` in /etc/modprobe.d "+
-			"and load nvidia_uvm again, or allow pageable access", "device", i)
+		d.log.WithField("device", i).Error("GPU refused: its kernels reach all memory of the process that launches them, so a guest could read " +
+			"and write the worker itself. Turn HMM off with `options nvidia_uvm uvm_disable_hmm=1` in /etc/modprobe.d " +
+			"and load nvidia_uvm again, or allow pageable access")
 		return gpubackend.NotPermitted
 	}
 	if s.Attribute[attributeHostPointerForRegistered] == 0 {
-		d.log.Warn("GPU maps registered host memory at other addresses: pinned host memory of guests will not work", "device", i)
+		d.log.WithField("device", i).Warn("GPU maps registered host memory at other addresses: pinned host memory of guests will not work")
 	}
 	return gpubackend.Success
 }

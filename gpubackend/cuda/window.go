@@ -43,7 +43,7 @@ func (d *Device) reserveWindow(n int) (uint64, gpubackend.Result) {
 	}
 	base := d.value(0)
 	if base != devmem.Base {
-		d.log.Warn("device memory is not at its usual addresses", "base", base)
+		d.log.WithField("base", base).Warn("device memory is not at its usual addresses")
 	}
 	for i := range d.gpus {
 		g := &d.gpus[i]
@@ -51,7 +51,7 @@ func (d *Device) reserveWindow(n int) (uint64, gpubackend.Result) {
 		g.backing = &backing{library: &d.library, device: g.native, exported: -1, imported: -1}
 		heap, err := devmem.New(g.base, windowBytes, g.total, g.backing)
 		if err != nil {
-			d.log.Error("device memory", "error", err)
+			d.log.WithError(err).Error("device memory")
 			return 0, gpubackend.OutOfMemory
 		}
 		g.heap = heap

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker"
+)
+
+// helloTimeout is how long a mover may take to start: it initialises CUDA first.
+const helloTimeout = 60 * time.Second
+
+// Client is a worker's end of its connection. It belongs to one goroutine.
+//
+// Copies run fastest when the staging offset and the first guest address are the same modulo 16.
+type Client struct {
+	conn     *net.UnixConn
+	ring     *ring
+	toMover  int
+	toWorker int
+	tail     uint32 // of the requests
+	head     uint32 // of the completions
+	sequence uint64
+	parts    map[uint64]*copying
+	backlog  []byte // records that the ring had no room for
+	record   []byte
+	slept    bool
+	empty    int   // polls since anything ended
+	err      error // why nothing works any more
+}
+
+var _ worker.Mover = (*Client)(nil)
+
+// copying is a copy whose records have not all been answered.
+type copying struct {
+	id   uint64
+	left int
+	err  error
+}
+
+// NewClient takes over a connection and waits until the mover has greeted.
+func NewClient(fd int) (*Client, error) {
+	conn, err := takeSocket(fd)
+	if err != nil {
+		return nil, err
+	}
+	c, err := greet(conn)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func greet(conn *net.UnixConn) (*Client, error) {
+	if err := conn.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
+		return nil, fmt.Errorf("hello: %w", err)
+	}
+	m, fds, err := receiveMessage(conn)
+	if err != nil {
+		return nil, fmt.Errorf("hello: %w", err)
+	}
+	if m.kind != messageHello || m.number != version || len(fds) != helloFiles {
+		closeFiles(fds)
+		return nil, fmt.Errorf("hello: kind %d, version %d, %d files: %w", m.kind, m.number, len(fds), errProtocol)
+	}
+	if err := conn.SetReadDeadline(time.Time{}); err != nil {
+		closeFiles(fds)
+		return nil, fmt.Errorf("hello: %w", err)
+	}
+	r, err := openRing(fds[0])
+	if err != nil {
+		closeFiles(fds[1:])
+		return nil, err
+	}
+	return &Client{conn: conn, ring: r, toMover: fds[1], toWorker: fds[2], parts: make(map[uint64]*copying)}, nil
+}
+
+// Attach lends the memory behind fd, which stays the caller's.
+func (c *Client) Attach(fd int, bytes uint64) (uint32, error) {
+	if c.err != nil {
+		return 0, c.err
+	}
+	if err := sendMessage(c.conn, message{kind: messageAttach, value: bytes}, fd); err != nil {
+		return 0, fmt.Errorf("attach: %w", err)
+	}
+	m, fds, err := receiveMessage(c.conn)
+	closeFiles(fds)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("attach: %w", err)
+	case m.kind != messageAnswer:
+		return 0, fmt.Errorf("attach: answer %d: %w", m.kind, errProtocol)
+	case m.value != 0:
+		return 0, errors.New("attach: refused by the mover, whose log says why")
+	}
+	return m.number, nil
+}
+
+// Start queues a copy. It doesn't wait, and keeps nothing of m.
+func (c *Client) Start(m *worker.Move) error {
+	if c.err != nil {
+		return c.err
+	}
+	op := &copying{id: m.ID}
+	q := request{staging: m.Staging, offset: m.Offset, toDevice: m.ToDevice}
+	runs := m.Runs
+	for {
+		q.runs = runs[:min(len(runs), maxRuns)]
+		runs = runs[len(q.runs):]
+		c.sequence++
+		q.sequence = c.sequence
+		op.left++
+		c.parts[q.sequence] = op
+		c.record = appendRecord(c.record[:0], &q)
+		c.put(c.record)
+		q.offset += runsTotal(q.runs)
+		if len(runs) == 0 {
+			break
+		}
+	}
+	c.publish()
+	return nil
+}
+
+func runsTotal(runs []wire.Run) (n uint64) {
+	for _, r := range runs {
+		n += r.Bytes
+	}
+	return n
+}
+
+// put writes a record to the ring, or behind those that wait for room.
+func (c *Client) put(record []byte) {
+	if len(c.backlog) > 0 || !c.write(record) {
+		c.backlog = append(c.backlog, record...)
+	}
+}
+
+func (c *Client) write(record []byte) bool {
+	free := requestBytes - (c.tail - c.ring.load(offRequestHead))
+	end := requestBytes - c.tail%requestBytes
+	need := uint32(len(record))
+	if need > end {
+		need += end
+	}
+	if free > requestBytes || need > free {
+		return false
+	}
+	if uint32(len(record)) > end {
+		filler := c.ring.recordAt(c.tail)
+		c.tail += end
+		wireFiller(filler)
+	}
+	copy(c.ring.recordAt(c.tail), record)
+	c.tail += uint32(len(record))
+	return true
+}
+
+// publish shows the mover what was written, and wakes it if it sleeps.
+func (c *Client) publish() {
+	c.ring.store(offRequestTail, c.tail)
+	if c.ring.load(offMoverSleeping) != 0 && c.ring.swap(offMoverSleeping, 0) != 0 {
+		notify(c.toMover)
+	}
+}
+
+// Poll appends the copies that have ended to dst. Without any it costs two loads. The error says that the mover is gone.
+func (c *Client) Poll(dst []worker.Moved) ([]worker.Moved, error) {
+	if c.err != nil {
+		return dst, c.err
+	}
+	if c.slept {
+		c.slept = false
+		c.ring.store(offWorkerSleeping, 0)
+		drain(c.toWorker)
+		if c.gone() {
+			c.err = ErrClosed
+			return dst, c.err
+		}
+	}
+	tail := c.ring.load(offCompletionTail)
+	if c.head == tail && c.missing() {
+		return dst, c.err
+	}
+	for ; c.head != tail; c.head++ {
+		sequence, s := c.ring.completion(c.head)
+		dst = c.ended(dst, sequence, s)
+	}
+	c.ring.store(offCompletionHead, tail)
+	if len(c.backlog) > 0 {
+		c.retry()
+	}
+	return dst, nil
+}
+
+// emptyPolls is how many polls may find nothing before the connection is looked at.
+const emptyPolls = 1 << 14
+
+// missing notices, at times, that the mover is gone while copies are expected.
+func (c *Client) missing() bool {
+	if c.empty++; c.empty < emptyPolls || len(c.parts) == 0 {
+		return false
+	}
+	c.empty = 0
+	if c.gone() {
+		c.err = ErrClosed
+		return true
+	}
+	return false
+}
+
+func (c *Client) ended(dst []worker.Moved, sequence uint64, s status) []worker.Moved {
+	op := c.parts[sequence]
+	if op == nil {
+		return dst
+	}
+	delete(c.parts, sequence)
+	if err := s.err(); err != nil && op.err == nil {
+		op.err = err
+	}
+	if op.left--; op.left > 0 {
+		return dst
+	}
+	return append(dst, worker.Moved{ID: op.id, Err: op.err})
+}
+
+// retry writes waiting records while there is room.
+func (c *Client) retry() {
+	b := c.backlog
+	for len(b) > 0 {
+		n := recordLength(b)
+		if !c.write(b[:n]) {
+			break
+		}
+		b = b[n:]
+	}
+	if len(b) == len(c.backlog) {
+		return
+	}
+	c.backlog = append(c.backlog[:0], b...)
+	c.publish()
+}
+
+// FD is readable once Poll has something to tell; asking for it announces that the caller is going to sleep.
+func (c *Client) FD() int {
+	c.slept = true
+	c.ring.store(offWorkerSleeping, 1)
+	if c.ring.load(offCompletionTail) != c.head || c.gone() {
+		notify(c.toWorker)
+	}
+	return c.toWorker
+}
+
+// gone says whether the mover has closed the connection. Between calls of Attach it sends nothing.
+func (c *Client) gone() bool {
+	raw, err := c.conn.SyscallConn()
+	if err != nil {
+		return true
+	}
+	var b [1]byte
+	closed := false
+	err = raw.Control(func(fd uintptr) {
+		n, _, e := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		closed = e == nil && n == 0 || e != nil && e != syscall.EAGAIN && e != syscall.EINTR
+	})
+	return closed || err != nil
+}
+
+// Close ends the connection.
+func (c *Client) Close() error {
+	c.err = ErrClosed
+	if c.ring == nil {
+		return nil
+	}
+	c.ring.close()
+	c.ring = nil
+	closeFiles([]int{c.toMover, c.toWorker})
+	if err := c.conn.Close(); err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"fmt"
+	"net"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// conn is a worker's connection. The loop owns it, but for its socket's reading side.
+type conn struct {
+	socket    *net.UnixConn
+	ring      *ring
+	wake      int // the mover's eventfd, which the worker writes
+	worker    int // the worker's
+	head      uint32
+	tail      uint32 // of the completions
+	flying    uint32
+	lent      uint64
+	staging   map[uint32]staging
+	next      uint32
+	record    []byte
+	runs      []wire.Run
+	waiting   *job // decoded, but the engine had no room for it
+	closed    bool
+	announced bool // the mover's sleep
+}
+
+// maxStagings bounds what a worker lends at a time.
+const maxStagings = 64
+
+// newConn greets a worker on a socket, which it takes over.
+func newConn(fd int) (*conn, error) {
+	socket, err := takeSocket(fd)
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{socket: socket, wake: -1, worker: -1, staging: make(map[uint32]staging), record: make([]byte, maxRecord)}
+	if err := c.greet(); err != nil {
+		c.release(nil)
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *conn) greet() (err error) {
+	if c.ring, err = newRing(); err != nil {
+		return err
+	}
+	if c.wake, err = newWake(); err != nil {
+		return err
+	}
+	if c.worker, err = newWake(); err != nil {
+		return err
+	}
+	return sendMessage(c.socket, message{kind: messageHello, number: version}, c.ring.fd, c.wake, c.worker)
+}
+
+// release gives everything back. No job of the connection is on its way.
+func (c *conn) release(e engine) {
+	for _, s := range c.staging {
+		e.detach(s)
+	}
+	c.staging = nil
+	if c.ring != nil {
+		c.ring.close()
+	}
+	for _, fd := range []int{c.wake, c.worker} {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+	c.socket.Close()
+}
+
+// attach answers a worker that lends memory.
+func (c *conn) attach(e engine, fd int, bytes uint64) error {
+	answer := message{kind: messageAnswer, value: 1}
+	var refused error
+	if len(c.staging) == maxStagings {
+		refused = fmt.Errorf("more than %d staging memories", maxStagings)
+	} else if s, err := e.attach(fd, bytes); err != nil {
+		refused = err
+	} else {
+		c.next++
+		c.staging[c.next] = s
+		answer.number, answer.value = c.next, 0
+	}
+	if err := sendMessage(c.socket, answer); err != nil {
+		return err
+	}
+	return refused
+}
+
+// take starts a request, if there is one and room for it. It says whether it did anything.
+func (c *conn) take(e engine, m *memory) (bool, error) {
+	if c.waiting != nil {
+		if !e.start(c.waiting) {
+			return false, nil
+		}
+		c.waiting = nil
+		return true, nil
+	}
+	available := c.ring.load(offRequestTail) - c.head
+	if available == 0 {
+		return false, nil
+	}
+	if available > requestBytes {
+		return false, fmt.Errorf("%w: %d bytes of requests", errProtocol, available)
+	}
+	unread := c.tail - c.ring.load(offCompletionHead)
+	if unread > completions {
+		return false, fmt.Errorf("%w: %d completions taken that were not given", errProtocol, -unread)
+	}
+	if unread+c.flying >= completions {
+		return false, nil
+	}
+	q, ok, err := c.read(available)
+	if err != nil || !ok {
+		return err == nil, err
+	}
+	c.begin(e, m, &q)
+	return true, nil
+}
+
+// read copies the next record out of the ring and decodes it.
+func (c *conn) read(available uint32) (request, bool, error) {
+	size, err := c.ring.recordSize(c.head, available)
+	if err != nil {
+		return request{}, false, err
+	}
+	// A filler is read no further than its head; no other record is longer than maxRecord.
+	n := copy(c.record[:min(size, maxRecord)], c.ring.recordAt(c.head))
+	q, ok, err := decodeRequest(c.record[:n], c.runs[:0])
+	if err != nil {
+		return q, false, err
+	}
+	if ok && uint32(n) != size {
+		return q, false, fmt.Errorf("%w: record of %d bytes", errProtocol, size)
+	}
+	if ok {
+		c.runs = q.runs
+	}
+	c.head += size
+	c.ring.store(offRequestHead, c.head)
+	return q, ok, nil
+}
+
+// begin checks a request and starts it.
+func (c *conn) begin(e engine, m *memory, q *request) {
+	j := &job{conn: c, sequence: q.sequence, offset: q.offset, toDevice: q.toDevice}
+	c.flying++
+	s := c.staging[q.staging]
+	if s == nil || q.offset > s.size() {
+		c.end(j, statusRange)
+		return
+	}
+	var ok bool
+	j.staging = s
+	if j.pieces, j.bytes, ok = m.appendPieces(nil, q.runs, s.size()-q.offset); !ok {
+		c.end(j, statusRange)
+		return
+	}
+	if j.bytes == 0 {
+		c.end(j, statusDone)
+		return
+	}
+	if !e.start(j) {
+		c.waiting = j
+	}
+}
+
+// end writes the completion of a job, and wakes the worker if it sleeps.
+func (c *conn) end(j *job, s status) {
+	c.flying--
+	if c.closed {
+		return
+	}
+	c.ring.complete(c.tail, j.sequence, s)
+	c.tail++
+	c.ring.store(offCompletionTail, c.tail)
+	if c.ring.load(offWorkerSleeping) != 0 && c.ring.swap(offWorkerSleeping, 0) != 0 {
+		notify(c.worker)
+	}
+}
+
+// pending says whether the worker has written requests, or answers to take on.
+func (c *conn) pending() bool {
+	return c.waiting == nil && c.ring.load(offRequestTail) != c.head &&
+		c.tail-c.ring.load(offCompletionHead)+c.flying < completions
+}

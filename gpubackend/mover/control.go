@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+// receive reads the messages of the device process for the loop.
+func (s *server) receive() {
+	for {
+		m, fds, err := s.config.Control.Receive()
+		if err != nil {
+			s.do(func() { s.done = true })
+			return
+		}
+		s.do(func() { s.handle(m, fds) })
+	}
+}
+
+// handle obeys a message of the device process.
+func (s *server) handle(m *handover.Message, fds []int) {
+	n := m.Name(fds)
+	switch m.Kind {
+	case handover.KindAttach:
+		if n.Conn >= 0 {
+			s.connect(n.Conn)
+			n.Conn = -1
+		}
+	case handover.KindMemory:
+		answer := &handover.Message{Kind: handover.KindDone}
+		if err := s.replaceMemory(m, n.Memory); err != nil {
+			s.log.WithError(err).Error("replace guest memory")
+			answer.Error = err.Error()
+		}
+		s.send(answer)
+	case handover.KindStop:
+		s.close()
+		s.send(&handover.Message{Kind: handover.KindStopped})
+		s.done = true
+	}
+	closeFiles(n.Memory)
+	for _, fd := range []int{n.Kick, n.Call, n.State, n.Conn} {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+}
+
+func (s *server) send(m *handover.Message) {
+	if err := s.config.Control.Send(m, nil); err != nil {
+		s.result, s.done = fmt.Errorf("answer the device process: %w", err), true
+	}
+}
+
+// replaceMemory takes over a new table. When it returns, regions that are gone are neither mapped nor registered; after an
+// error none are, since the device process is going to withdraw the old ones.
+func (s *server) replaceMemory(m *handover.Message, files []int) error {
+	s.drain()
+	next, dropped, err := s.memory.replaced(m.Memory, files)
+	if err != nil {
+		next, dropped = &memory{}, s.memory.regions
+	}
+	for _, r := range dropped {
+		s.engine.forget(r)
+	}
+	closeRegions(dropped)
+	s.memory = next
+	return err
+}
+
+// connect starts to serve a worker.
+func (s *server) connect(fd int) {
+	c, err := newConn(fd)
+	if err != nil {
+		s.log.WithError(err).Error("greet a worker")
+		return
+	}
+	s.conns = append(s.conns, c)
+	go s.listen(c)
+}
+
+// listen reads a worker's messages for the loop, until the worker is gone.
+func (s *server) listen(c *conn) {
+	for {
+		m, fds, err := receiveMessage(c.socket)
+		if err != nil || m.kind != messageAttach || len(fds) != 1 {
+			closeFiles(fds)
+			s.do(func() { c.closed = true })
+			return
+		}
+		s.do(func() {
+			defer closeFiles(fds)
+			if c.closed {
+				return
+			}
+			if err := c.attach(s.engine, fds[0], m.value); err != nil {
+				s.log.WithError(err).Warn("a worker's staging memory")
+			}
+		})
+	}
+}

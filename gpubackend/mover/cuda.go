@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	_ "embed" // for the kernel
+	"encoding/binary"
+	"fmt"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+//go:embed copy_runs.ptx
+var copyRuns []byte
+
+const (
+	cudaJobs = 16 // on their way at a time, a stream and a list each
+	// listRuns is how many runs a list holds: those of the largest request, with some cut in pieces.
+	listRuns   = 4 * maxRuns
+	listEntry  = 24
+	blocks     = 128 // 64 saturate the link; more hide the uneven ends
+	threads    = 256
+	fewRuns    = 2        // are left to the copy engines whatever their length
+	cut        = 16 << 10 // a run for the kernel is cut to this, so that blocks have even work
+	bounceSize = 1 << 20
+)
+
+// cudaEngine copies with the GPU.
+type cudaEngine struct {
+	device     *cuda.Device
+	function   gpubackend.Function
+	slots      [cudaJobs]slot
+	flying     int
+	threshold  uint64
+	registered uint64
+	bounce     []byte
+	bounceAt   uint64
+	parameters [16]byte
+	failed     error
+	inline     []*job // that needed nothing of the GPU
+	warn       func(string, error)
+}
+
+// slot is what a job on its way has.
+type slot struct {
+	job    *job
+	stream gpubackend.Stream
+	event  gpubackend.Event
+	list   []byte
+	listAt uint64
+	n      int // entries of the list
+}
+
+// cudaStaging is a worker's device memory, mapped here.
+type cudaStaging struct{ address, bytes uint64 }
+
+func (s cudaStaging) size() uint64 { return s.bytes }
+
+func newCUDAEngine(c *Config, p *handover.Policy) (*cudaEngine, error) {
+	d, err := cuda.NewDevice(cuda.Options{Library: c.Library, AllowPageable: p.AllowPageable, Log: c.Log})
+	if err != nil {
+		return nil, err
+	}
+	e := &cudaEngine{device: d, threshold: c.Threshold, registered: c.Registered}
+	e.warn = func(what string, err error) { c.Log.WithError(err).Warn(what) }
+	if err := e.open(c.Device); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *cudaEngine) open(device int) error {
+	if _, r := e.device.Open(nil); r != gpubackend.Success {
+		return fmt.Errorf("open the GPU: %w", r.Err())
+	}
+	ctx, r := e.device.DevicePrimaryCtxRetain(uint64(device))
+	if r == gpubackend.Success {
+		r = e.device.SetCurrent(ctx)
+	}
+	if r != gpubackend.Success {
+		return fmt.Errorf("make a context: %w", r.Err())
+	}
+	module, _, _, r := e.device.ModuleLoadData(copyRuns, nil, nil, nil)
+	if r == gpubackend.Success {
+		e.function, r = e.device.ModuleGetFunction(module, "copy_runs")
+	}
+	if r != gpubackend.Success {
+		return fmt.Errorf("load the copying kernel: %w", r.Err())
+	}
+	for i := range e.slots {
+		if err := e.openSlot(&e.slots[i]); err != nil {
+			return err
+		}
+	}
+	var err error
+	e.bounce, e.bounceAt, err = e.device.HostMemory(bounceSize)
+	return err
+}
+
+func (e *cudaEngine) openSlot(s *slot) (err error) {
+	const nonBlocking, disableTiming = 1, 2
+	var r gpubackend.Result
+	if s.stream, r = e.device.StreamCreateWithPriority(nonBlocking, 0); r != gpubackend.Success {
+		return fmt.Errorf("make a stream: %w", r.Err())
+	}
+	if s.event, r = e.device.EventCreate(disableTiming); r != gpubackend.Success {
+		return fmt.Errorf("make an event: %w", r.Err())
+	}
+	s.list, s.listAt, err = e.device.HostMemory(listRuns * listEntry)
+	return err
+}
+
+func (e *cudaEngine) attach(fd int, bytes uint64) (staging, error) {
+	address, err := e.device.Import(fd, bytes)
+	if err != nil {
+		return nil, err
+	}
+	return cudaStaging{address, bytes}, nil
+}
+
+func (e *cudaEngine) detach(s staging) {
+	if err := e.device.Unimport(s.(cudaStaging).address); err != nil {
+		e.warn("return staging memory", err)
+	}
+}
+
+// start queues a job's copies on a stream of its own, and an event after them.
+func (e *cudaEngine) start(j *job) bool {
+	s := e.free()
+	if s == nil {
+		return false
+	}
+	r := e.queue(s, j)
+	j.status = statusOf(r)
+	if e.noteFailure(r) || e.failed != nil {
+		e.inline = append(e.inline, j)
+		return true
+	}
+	// Even when a copy was refused, earlier ones may be under way.
+	if r = e.device.EventRecordWithFlags(s.event, s.stream, 0); r != gpubackend.Success {
+		e.fail(r)
+		j.status = statusOf(r)
+		e.inline = append(e.inline, j)
+		return true
+	}
+	s.job = j
+	e.flying++
+	return true
+}
+
+func (e *cudaEngine) free() *slot {
+	for i := range e.slots {
+		if e.slots[i].job == nil {
+			return &e.slots[i]
+		}
+	}
+	return nil
+}
+
+// queue sends every part of a job its way.
+func (e *cudaEngine) queue(s *slot, j *job) gpubackend.Result {
+	s.n = 0
+	device := j.staging.(cudaStaging).address + j.offset
+	small := e.smallPieces(j)
+	for i := range j.pieces {
+		p := &j.pieces[i]
+		n := uint64(len(p.host))
+		var r gpubackend.Result
+		switch {
+		case !e.register(p):
+			r = e.bounced(s, j, p, device)
+		case n >= e.threshold || small <= fewRuns:
+			r = e.copyEngine(s, j, p, device)
+		default:
+			r = e.enlist(s, j, p, device, small)
+		}
+		if r != gpubackend.Success {
+			return r
+		}
+		device += n
+	}
+	return e.launch(s)
+}
+
+func (e *cudaEngine) smallPieces(j *job) (n int) {
+	for i := range j.pieces {
+		if uint64(len(j.pieces[i].host)) < e.threshold {
+			n++
+		}
+	}
+	return n
+}
+
+// copyEngine copies a piece, cut where it crosses from one registration to the next.
+func (e *cudaEngine) copyEngine(s *slot, j *job, p *piece, device uint64) gpubackend.Result {
+	host := hostAddress(p.host)
+	offset, left := p.offset, uint64(len(p.host))
+	for left > 0 {
+		n := min(left, e.registered-offset%e.registered)
+		dst, src := device, host
+		if !j.toDevice {
+			dst, src = src, dst
+		}
+		if r := e.device.Copy(dst, src, n, s.stream); r != gpubackend.Success {
+			return r
+		}
+		device, host, offset, left = device+n, host+n, offset+n, left-n
+	}
+	return gpubackend.Success
+}
+
+// enlist puts a piece on the kernel's list, cut into even pieces as far as there is room.
+func (e *cudaEngine) enlist(s *slot, j *job, p *piece, device uint64, pieces int) gpubackend.Result {
+	host := hostAddress(p.host)
+	most := max(1, listRuns/pieces-1)
+	left := uint64(len(p.host))
+	each := max(uint64(cut), (left/uint64(most)+16)&^15)
+	for left > 0 {
+		if s.n == listRuns {
+			if r := e.launchAndWait(s); r != gpubackend.Success {
+				return r
+			}
+		}
+		n := min(left, each)
+		dst, src := device, host
+		if !j.toDevice {
+			dst, src = src, dst
+		}
+		b := s.list[s.n*listEntry:]
+		binary.LittleEndian.PutUint64(b[0:], dst)
+		binary.LittleEndian.PutUint64(b[8:], src)
+		binary.LittleEndian.PutUint64(b[16:], n)
+		s.n++
+		device, host, left = device+n, host+n, left-n
+	}
+	return gpubackend.Success
+}
+
+// launch starts the kernel on the list.
+func (e *cudaEngine) launch(s *slot) gpubackend.Result {
+	if s.n == 0 {
+		return gpubackend.Success
+	}
+	binary.LittleEndian.PutUint64(e.parameters[0:], s.listAt)
+	binary.LittleEndian.PutUint64(e.parameters[8:], uint64(s.n))
+	return e.device.Launch(&gpubackend.Launch{
+		Function:   e.function,
+		Grid:       [3]uint32{uint32(min(s.n, blocks)), 1, 1},
+		Block:      [3]uint32{threads, 1, 1},
+		Stream:     s.stream,
+		Parameters: e.parameters[:],
+	})
+}
+
+// launchAndWait makes room on the list.
+func (e *cudaEngine) launchAndWait(s *slot) gpubackend.Result {
+	if r := e.launch(s); r != gpubackend.Success {
+		return r
+	}
+	s.n = 0
+	return e.wait(s)
+}
+
+func (e *cudaEngine) wait(s *slot) gpubackend.Result {
+	for {
+		if r := e.device.StreamQuery(s.stream); r != gpubackend.NotReady {
+			return r
+		}
+	}
+}
+
+func (e *cudaEngine) poll(ended func(*job)) {
+	for _, j := range e.inline {
+		ended(j)
+	}
+	clear(e.inline)
+	e.inline = e.inline[:0]
+	if e.flying == 0 {
+		return
+	}
+	for i := range e.slots {
+		s := &e.slots[i]
+		if s.job == nil {
+			continue
+		}
+		r := e.device.EventQuery(s.event)
+		if r == gpubackend.NotReady {
+			continue
+		}
+		if e.noteFailure(r) || s.job.status == statusDone {
+			s.job.status = statusOf(r)
+		}
+		j := s.job
+		s.job = nil
+		e.flying--
+		ended(j)
+	}
+}
+
+// noteFailure ends the engine on an error after which nothing works.
+func (e *cudaEngine) noteFailure(r gpubackend.Result) bool {
+	if r.Sticky() {
+		e.fail(r)
+	}
+	return r.Sticky()
+}
+
+func (e *cudaEngine) fail(r gpubackend.Result) {
+	if e.failed == nil {
+		e.failed = fmt.Errorf("the mover's context: %w", r.Err())
+	}
+}
+
+func (e *cudaEngine) busy() bool    { return e.flying+len(e.inline) > 0 }
+func (e *cudaEngine) spins() bool   { return true }
+func (e *cudaEngine) broken() error { return e.failed }
+func (e *cudaEngine) close()        { e.device.Close() }

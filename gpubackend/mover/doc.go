@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package mover copies payloads between the pages of a guest and memory that workers lend it.
+//
+// One mover process serves a VM's workers on one GPU. It is the only process in which guest RAM is registered with
+// CUDA, and it runs no code of a guest: memory registered in a worker could be reached by every kernel that the
+// guest process launches there, the guest's kernel included.
+//
+// # Parties and trust
+//
+// The device process gives the mover guest memory and connections to workers (package handover) and is believed. A
+// worker may have been taken over by its guest process: each request is copied out of the shared ring and then
+// checked against the staging memory that its own connection lent and against guest memory; a worker that breaks the
+// ring's rules loses its connection, nobody else notices. What the mover can't check is whether pages belong to the worker's own guest process:
+// only the guest driver knows, which told the worker. A worker vouches for its pages. One that was taken over
+// can reach the RAM of its own VM, and no other's: the mover has nothing else mapped.
+//
+// Guest memory can be cut short by its front end unless it is sealed, and so can a worker's staging file of the software GPU. The CPU
+// touches both only under a guard that turns the fault into the request's error. Pages registered with
+// CUDA are pinned and survive truncation; registration itself fails with an error, and then the payload is bounced
+// through pinned memory under the guard.
+//
+// # Requests
+//
+// Client and server share a ring (ring.go): requests one way, completions the other, a word on each side that says
+// who sleeps, an eventfd each for waking. Completions come in any order. Neither side waits for the other.
+//
+// # Goroutines
+//
+// One loop, on a locked thread, owns the engine, the connections and guest memory. A goroutine per connection and one for the device
+// process read sockets and hand the loop functions to run.
+//
+// # Engines
+//
+// The software engine copies with the CPU, large requests on several cores. The CUDA engine registers guest RAM in pieces
+// on first use, copies long runs with the copy engines, and scattered ones with a kernel that takes a list of runs:
+// a copy engine costs about 2.7 µs a run, the kernel shares the GPU with what computes on it, and the two
+// meet between 100 and 500 KiB a run. It polls for completion.
+package mover

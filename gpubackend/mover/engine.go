@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"fmt"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
+)
+
+// engine copies between guest memory and staging memory. The loop alone calls it.
+type engine interface {
+	// attach maps staging memory. fd stays the caller's.
+	attach(fd int, bytes uint64) (staging, error)
+	// detach unmaps it; no job uses it.
+	detach(s staging)
+	// start takes a job on, or says false when it has no room for another one.
+	start(j *job) bool
+	// poll calls ended for the jobs that have ended.
+	poll(ended func(j *job))
+	// busy says whether jobs are on their way.
+	busy() bool
+	// spins says whether only poll finds the end of a job; otherwise the wake descriptor becomes readable.
+	spins() bool
+	// forget lets go of a region of guest memory; no job uses it.
+	forget(r *region)
+	// broken is why no job can succeed any more, or nil.
+	broken() error
+	close()
+}
+
+// staging is memory that a worker has lent, as an engine knows it.
+type staging interface{ size() uint64 }
+
+// job is a request on its way.
+type job struct {
+	conn     *conn
+	sequence uint64
+	staging  staging
+	offset   uint64
+	toDevice bool
+	bytes    uint64
+	pieces   []piece
+	status   status
+}
+
+// piece is a part of a job that is contiguous in one region.
+type piece struct {
+	region *region
+	offset uint64 // in the region
+	host   []byte
+}
+
+// newEngine makes the engine for a kind of GPU. wake is what it notifies if it doesn't spin.
+func newEngine(c *Config, gpu string, p *handover.Policy, wake int) (engine, error) {
+	switch gpu {
+	case "soft":
+		return newSoftEngine(c.Threads, wake), nil
+	case "cuda":
+		return newCUDAEngine(c, p)
+	}
+	return nil, fmt.Errorf("no GPU of kind %q", gpu)
+}
+
+// region is a range of guest memory with its mapping, which stays for as long as the device process names the same range
+// of the same file.
+type region struct {
+	key    regionKey
+	memory *guestmem.Memory
+	host   []byte
+	fd     int
+	pinned map[uint64]bool // parts registered with CUDA: whether that succeeded
+}
+
+// regionKey tells regions apart.
+type regionKey struct {
+	guest, size, offset uint64
+	device, inode       uint64
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+
+	"golang.org/x/sys/unix"
+)
+
+// Messages on a worker's connection, a SEQPACKET socket: u32 kind, u32 number, u64 value, and files.
+//
+//	mover: hello (version; ring, the mover's eventfd, the worker's eventfd)
+//	worker: attach (bytes; staging file)    mover: answer (number of the staging memory, or value 1 for refused)
+const (
+	messageBytes  = 16
+	messageHello  = 1
+	messageAttach = 2
+	messageAnswer = 3
+	version       = 1
+	helloFiles    = 3
+)
+
+type message struct {
+	kind, number uint32
+	value        uint64
+}
+
+func sendMessage(c *net.UnixConn, m message, fds ...int) error {
+	b := binary.LittleEndian.AppendUint32(nil, m.kind)
+	b = binary.LittleEndian.AppendUint32(b, m.number)
+	b = binary.LittleEndian.AppendUint64(b, m.value)
+	var oob []byte
+	if len(fds) > 0 {
+		oob = unix.UnixRights(fds...)
+	}
+	if _, _, err := c.WriteMsgUnix(b, oob, nil); err != nil {
+		return fmt.Errorf("send: %w", err)
+	}
+	return nil
+}
+
+// receiveMessage waits for a message. The caller owns the files, of which there are at most helloFiles.
+func receiveMessage(c *net.UnixConn) (message, []int, error) {
+	var b [messageBytes + 1]byte
+	oob := make([]byte, unix.CmsgSpace(4*helloFiles))
+	n, oobn, flags, _, err := c.ReadMsgUnix(b[:], oob)
+	if err != nil {
+		return message{}, nil, fmt.Errorf("receive: %w", err)
+	}
+	if n == 0 {
+		return message{}, nil, fmt.Errorf("receive: %w", io.EOF)
+	}
+	fds, err := filesOf(oob[:oobn])
+	if err == nil && (n != messageBytes || flags&unix.MSG_CTRUNC != 0) {
+		err = fmt.Errorf("%w: message of %d bytes", errProtocol, n)
+	}
+	if err != nil {
+		closeFiles(fds)
+		return message{}, nil, err
+	}
+	le := binary.LittleEndian
+	return message{le.Uint32(b[0:]), le.Uint32(b[4:]), le.Uint64(b[8:])}, fds, nil
+}
+
+func filesOf(oob []byte) ([]int, error) {
+	if len(oob) == 0 {
+		return nil, nil
+	}
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return nil, fmt.Errorf("receive files: %w", err)
+	}
+	var fds []int
+	for i := range messages {
+		got, err := unix.ParseUnixRights(&messages[i])
+		if err != nil {
+			return fds, fmt.Errorf("receive files: %w", err)
+		}
+		fds = append(fds, got...)
+	}
+	for _, fd := range fds {
+		unix.CloseOnExec(fd)
+	}
+	return fds, nil
+}
+
+func closeFiles(fds []int) {
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
+}
+
+// takeSocket makes a connection of a descriptor, which it takes over.
+func takeSocket(fd int) (*net.UnixConn, error) {
+	f := fileOf(fd, "mover")
+	defer f.Close()
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, fmt.Errorf("connection: %w", err)
+	}
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		c.Close()
+		return nil, fmt.Errorf("connection: %T is no UNIX socket", c)
+	}
+	return u, nil
+}

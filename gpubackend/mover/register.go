@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
+)
+
+func hostAddress(b []byte) uint64 { return uint64(guestmem.Addr(b)) }
+
+// register makes sure that the GPU reaches a piece of guest memory. A part whose registration fails stays without, and its
+// payload is bounced.
+func (e *cudaEngine) register(p *piece) bool {
+	ok := true
+	r := p.region
+	for part := p.offset / e.registered; part*e.registered < p.offset+uint64(len(p.host)); part++ {
+		pinned, known := r.pinned[part]
+		if !known {
+			pinned = e.registerPart(r, part)
+			r.pinned[part] = pinned
+		}
+		ok = ok && pinned
+	}
+	return ok
+}
+
+// registerPart registers one part. The file's length is looked at first: pages that aren't there can't be pinned, and
+// once pinned they survive whatever becomes of the file.
+func (e *cudaEngine) registerPart(r *region, part uint64) bool {
+	from, to := part*e.registered, min((part+1)*e.registered, r.key.size)
+	if !r.holds(to) {
+		return false
+	}
+	result := e.device.HostRegister(hostAddress(r.host[from:to]), to-from, true)
+	if result != gpubackend.Success {
+		e.warn("register guest memory: it is copied by the CPU", result.Err())
+		return false
+	}
+	return true
+}
+
+// forget unregisters a region.
+func (e *cudaEngine) forget(r *region) {
+	for part, pinned := range r.pinned {
+		if !pinned {
+			continue
+		}
+		from, to := part*e.registered, min((part+1)*e.registered, r.key.size)
+		if result := e.device.HostUnregister(hostAddress(r.host[from:to]), to-from); result != gpubackend.Success {
+			e.warn("unregister guest memory", result.Err())
+		}
+	}
+	clear(r.pinned)
+}
+
+// bounced copies a piece that can't be registered through pinned memory, and waits for it.
+func (e *cudaEngine) bounced(s *slot, j *job, p *piece, device uint64) gpubackend.Result {
+	for host := p.host; len(host) > 0; {
+		n := min(len(host), len(e.bounce))
+		if j.toDevice && !guardedCopy(e.bounce[:n], host[:n]) {
+			return resultFault
+		}
+		dst, src := device, e.bounceAt
+		if !j.toDevice {
+			dst, src = src, dst
+		}
+		if r := e.device.Copy(dst, src, uint64(n), s.stream); r != gpubackend.Success {
+			return r
+		}
+		if r := e.wait(s); r != gpubackend.Success {
+			return r
+		}
+		if !j.toDevice && !guardedCopy(host[:n], e.bounce[:n]) {
+			return resultFault
+		}
+		host, device = host[n:], device+uint64(n)
+	}
+	return gpubackend.Success
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+// Config is what a mover needs besides the messages of the device process.
+type Config struct {
+	Control *handover.Conn
+	Log     *logrus.Entry
+	// Spin is how long the loop polls with nothing to do before it sleeps; 0 is DefaultSpin.
+	Spin time.Duration
+	// Threads is how many cores the software engine uses; 0 is all.
+	Threads int
+	// Device is the number of the GPU among those that the process sees.
+	Device int
+	// Library is the CUDA driver's library; empty is the usual one.
+	Library string
+	// Threshold is the length from which a run goes to the copy engines; 0 is DefaultThreshold.
+	Threshold uint64
+	// Registered is how much guest memory is registered at a time; 0 is DefaultRegistered.
+	Registered uint64
+}
+
+// Defaults, from measurements on an H100: where copy engines overtake the kernel, and pieces large enough
+// that few copies cross from one to the next.
+const (
+	DefaultSpin       = 50 * time.Microsecond
+	DefaultThreshold  = 256 << 10
+	DefaultRegistered = 1 << 30
+)
+
+// budget is how many requests of one connection are taken before the next one's turn.
+const budget = 8
+
+// server is the loop and what it owns.
+type server struct {
+	config Config
+	log    *logrus.Entry
+	engine engine
+	memory *memory
+	conns  []*conn
+	tasks  chan func()
+	wake   int
+	fds    []unix.PollFd
+	result error
+	done   bool
+}
+
+// Run serves until the device process says stop or goes away. It locks the calling goroutine to its thread.
+func Run(c Config) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	m, fds, err := c.Control.Receive()
+	if err != nil {
+		return fmt.Errorf("receive the guest: %w", err)
+	}
+	s, err := newServer(c, m, fds)
+	answer := &handover.Message{Kind: handover.KindReady}
+	if err != nil {
+		answer.Error = err.Error()
+	}
+	if e := c.Control.Send(answer, nil); err != nil || e != nil {
+		if s != nil {
+			s.close()
+		}
+		return errors.Join(err, e)
+	}
+	defer s.close()
+	go s.receive()
+	s.loop()
+	return s.result
+}
+
+func newServer(c Config, m *handover.Message, fds []int) (*server, error) {
+	defer closeFiles(fds)
+	if m.Kind != handover.KindStart {
+		return nil, fmt.Errorf("unexpected message %q", m.Kind)
+	}
+	if c.Log == nil {
+		c.Log = logrus.NewEntry(logrus.StandardLogger())
+	}
+	if c.Spin == 0 {
+		c.Spin = DefaultSpin
+	}
+	if c.Threshold == 0 {
+		c.Threshold = DefaultThreshold
+	}
+	if c.Registered == 0 {
+		c.Registered = DefaultRegistered
+	}
+	s := &server{config: c, log: c.Log, memory: &memory{}, tasks: make(chan func(), 16)}
+	var err error
+	if s.wake, err = newWake(); err != nil {
+		return nil, err
+	}
+	p := m.Policy
+	if p == nil {
+		p = &handover.Policy{}
+	}
+	if s.memory, _, err = s.memory.replaced(m.Memory, m.Name(fds).Memory); err != nil {
+		unix.Close(s.wake)
+		return nil, err
+	}
+	if s.engine, err = newEngine(&s.config, m.GPU, p, s.wake); err != nil {
+		closeRegions(s.memory.regions)
+		unix.Close(s.wake)
+		return nil, err
+	}
+	return s, nil
+}
+
+// close lets go of everything. Nothing of the guest is in use after it.
+func (s *server) close() {
+	s.drain()
+	for _, c := range s.conns {
+		c.closed = true
+		c.release(s.engine)
+	}
+	for _, r := range s.memory.regions {
+		s.engine.forget(r)
+	}
+	closeRegions(s.memory.regions)
+	s.engine.close()
+	s.conns, s.memory = nil, &memory{}
+	// The descriptor of wake stays: goroutines that read sockets may still notify it.
+}
+
+// do has the loop run f.
+func (s *server) do(f func()) {
+	s.tasks <- f
+	notify(s.wake)
+}
+
+// loop serves until done.
+func (s *server) loop() {
+	idle := time.Time{}
+	for !s.done {
+		if s.work() {
+			idle = time.Time{}
+			continue
+		}
+		if s.engine.busy() && s.engine.spins() {
+			continue
+		}
+		now := time.Now()
+		if idle.IsZero() {
+			idle = now
+		}
+		if now.Sub(idle) >= s.config.Spin {
+			s.sleep()
+			idle = time.Time{}
+		}
+	}
+}
+
+// work does one round. It says whether there was anything to do.
+func (s *server) work() bool {
+	worked := s.runTasks()
+	s.engine.poll(func(j *job) {
+		worked = true
+		j.conn.end(j, j.status)
+	})
+	if err := s.engine.broken(); err != nil && s.result == nil {
+		s.result, s.done = err, true
+	}
+	for _, c := range s.conns {
+		worked = s.serve(c) || worked
+	}
+	s.reap()
+	return worked
+}
+
+func (s *server) runTasks() (ran bool) {
+	for {
+		select {
+		case f := <-s.tasks:
+			f()
+			ran = true
+		default:
+			return ran
+		}
+	}
+}
+
+// serve takes some of a connection's requests.
+func (s *server) serve(c *conn) (worked bool) {
+	for range budget {
+		if c.closed {
+			return worked
+		}
+		took, err := c.take(s.engine, s.memory)
+		if err != nil {
+			s.log.WithError(err).Warn("a worker's connection is closed")
+			c.closed = true
+			_ = c.socket.CloseWrite()
+			return true
+		}
+		if !took {
+			return worked
+		}
+		worked = true
+	}
+	return worked
+}
+
+// reap releases closed connections that have no jobs on their way.
+func (s *server) reap() {
+	kept := s.conns[:0]
+	for _, c := range s.conns {
+		if c.closed && c.waiting != nil {
+			c.waiting = nil
+			c.flying--
+		}
+		if c.closed && c.flying == 0 {
+			c.release(s.engine)
+			continue
+		}
+		kept = append(kept, c)
+	}
+	clear(s.conns[len(kept):])
+	s.conns = kept
+}
+
+// sleep waits for a worker, a task or the engine, after saying so and looking once more.
+func (s *server) sleep() {
+	s.fds = append(s.fds[:0], unix.PollFd{Fd: int32(s.wake), Events: unix.POLLIN})
+	pending := false
+	for _, c := range s.conns {
+		c.ring.store(offMoverSleeping, 1)
+		pending = pending || !c.closed && c.pending()
+		s.fds = append(s.fds, unix.PollFd{Fd: int32(c.wake), Events: unix.POLLIN})
+	}
+	if !pending && len(s.tasks) == 0 {
+		if _, err := unix.Ppoll(s.fds, nil, nil); err != nil && err != unix.EINTR {
+			s.result, s.done = fmt.Errorf("poll: %w", err), true
+		}
+	}
+	for i, c := range s.conns {
+		c.ring.store(offMoverSleeping, 0)
+		if s.fds[i+1].Revents != 0 {
+			drain(c.wake)
+		}
+	}
+	if s.fds[0].Revents != 0 {
+		drain(s.wake)
+	}
+}
+
+// drain waits until no job is on its way, not even a decoded one.
+func (s *server) drain() {
+	for {
+		waiting := false
+		s.engine.poll(func(j *job) { j.conn.end(j, j.status) })
+		for _, c := range s.conns {
+			if c.waiting != nil && s.engine.start(c.waiting) {
+				c.waiting = nil
+			}
+			waiting = waiting || c.waiting != nil
+		}
+		if !waiting && !s.engine.busy() {
+			return
+		}
+		if !s.engine.spins() {
+			s.fds = append(s.fds[:0], unix.PollFd{Fd: int32(s.wake), Events: unix.POLLIN})
+			_, _ = unix.Ppoll(s.fds, &unix.Timespec{Nsec: int64(10 * time.Millisecond)}, nil)
+			drain(s.wake)
+		}
+	}
+}

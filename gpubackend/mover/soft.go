@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"fmt"
+	"runtime"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// softEngine copies with the CPU. Staging memory is a file in memory, mapped here.
+type softEngine struct {
+	threads int
+	wake    int
+	ended   chan *job // capacity maxSoftJobs: sends never wait
+	flying  int
+	inline  []*job // ended in start
+}
+
+const (
+	maxSoftJobs = 64
+	// inlineBytes are copied faster than a goroutine is woken; part is what one goroutine copies at least.
+	inlineBytes = 64 << 10
+	part        = 1 << 20
+)
+
+func newSoftEngine(threads, wake int) *softEngine {
+	if threads <= 0 {
+		threads = runtime.NumCPU()
+	}
+	return &softEngine{threads: threads, wake: wake, ended: make(chan *job, maxSoftJobs)}
+}
+
+// softStaging is a mapping of a worker's file, which the worker may cut short.
+type softStaging []byte
+
+func (s softStaging) size() uint64 { return uint64(len(s)) }
+
+// maxStaging bounds the memory that one worker may have mapped at a time by one call.
+const maxStaging = 1 << 40
+
+func (e *softEngine) attach(fd int, bytes uint64) (staging, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, fmt.Errorf("stat: %w", err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG || bytes == 0 || bytes > maxStaging || st.Size < int64(bytes) {
+		return nil, fmt.Errorf("file of %d bytes, mode %#o, for %d bytes", st.Size, st.Mode, bytes)
+	}
+	m, err := unix.Mmap(fd, 0, int(bytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil, fmt.Errorf("mmap: %w", err)
+	}
+	return softStaging(m), nil
+}
+
+func (e *softEngine) detach(s staging) { _ = unix.Munmap(s.(softStaging)) }
+
+func (e *softEngine) start(j *job) bool {
+	if e.flying == maxSoftJobs {
+		return false
+	}
+	if j.bytes <= inlineBytes {
+		j.status = copyPieces(j, 0, j.bytes)
+		e.inline = append(e.inline, j)
+		return true
+	}
+	e.flying++
+	n := uint64(min(e.threads, int((j.bytes+part-1)/part)))
+	each := (j.bytes/n + 4095) &^ 4095
+	left := &atomic.Int64{}
+	failed := &atomic.Uint32{}
+	left.Store(int64(n))
+	for i := range n {
+		go e.copyPart(j, i*each, min((i+1)*each, j.bytes), left, failed)
+	}
+	return true
+}
+
+// copyPart copies bytes [from, to) of a job; the last part to end hands the job back.
+func (e *softEngine) copyPart(j *job, from, to uint64, left *atomic.Int64, failed *atomic.Uint32) {
+	if from < to {
+		if s := copyPieces(j, from, to); s != statusDone {
+			failed.Store(uint32(s))
+		}
+	}
+	if left.Add(-1) == 0 {
+		j.status = status(failed.Load())
+		e.ended <- j
+		notify(e.wake)
+	}
+}
+
+// copyPieces copies bytes [from, to) of a job.
+func copyPieces(j *job, from, to uint64) status {
+	memory := j.staging.(softStaging)
+	at := uint64(0)
+	for i := range j.pieces {
+		host := j.pieces[i].host
+		n := uint64(len(host))
+		low, high := max(from, at), min(to, at+n)
+		if low < high {
+			device := memory[j.offset+low : j.offset+high]
+			part := host[low-at : high-at]
+			if !j.toDevice {
+				device, part = part, device
+			}
+			if !guardedCopy(device, part) {
+				return statusFault
+			}
+		}
+		if at += n; at >= to {
+			break
+		}
+	}
+	return statusDone
+}
+
+func (e *softEngine) poll(ended func(*job)) {
+	for _, j := range e.inline {
+		ended(j)
+	}
+	clear(e.inline)
+	e.inline = e.inline[:0]
+	for {
+		select {
+		case j := <-e.ended:
+			e.flying--
+			ended(j)
+		default:
+			return
+		}
+	}
+}
+
+func (e *softEngine) busy() bool     { return e.flying+len(e.inline) > 0 }
+func (e *softEngine) spins() bool    { return false }
+func (e *softEngine) forget(*region) {}
+func (e *softEngine) broken() error  { return nil }
+func (e *softEngine) close()         {}
