@@ -14,7 +14,7 @@ import (
 type frameType uint32
 
 const (
-	frameJob    frameType = 1  // host: what to run
+	frameJob    frameType = 1  // host: what to run; empty at its end
 	frameStdin  frameType = 2  // host: standard input; empty at its end
 	frameClose  frameType = 3  // host: nobody reads this output any more
 	frameHello  frameType = 16 // guest: init is there; its version
@@ -22,16 +22,18 @@ const (
 	frameStderr frameType = 18 // guest: standard error
 	frameExit   frameType = 19 // guest: the program's exit code
 	frameError  frameType = 20 // guest: why the program could not be run
+	frameAck    frameType = 21 // guest: took a frame of a job or of input
 )
 
 const (
 	linkVersion = 1
-	dataMax     = 32768
+	dataMax     = 32768 // bytes in a frame
 	headerSize  = 8
 )
 
 // link is the host's end of the stream between host and init. Frames may be
-// sent by several goroutines at once.
+// sent by several goroutines at once. A serial line drops what is not read in
+// time, so a frame of a job or of input waits until the one before is acknowledged.
 type link struct {
 	stream io.ReadWriter
 	mu     sync.Mutex // one writer at a time

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // errNoExit says that the link ended before the program did.
@@ -19,6 +20,8 @@ type session struct {
 	stdin   io.Reader
 	outputs [2]io.Writer
 	release string // the guest kernel's, from its greeting
+	part    int    // bytes of a job or of input in one frame
+	acks    chan struct{}
 }
 
 func newSession(stream io.ReadWriter, c Config) (*session, error) {
@@ -31,7 +34,18 @@ func newSession(stream io.ReadWriter, c Config) (*session, error) {
 		job:     text,
 		stdin:   c.Stdin,
 		outputs: [2]io.Writer{c.Stdout, c.Stderr},
+		part:    partSize(c.Kind),
+		acks:    make(chan struct{}, 1),
 	}, nil
+}
+
+// partSize is what the guest takes at once. A serial line of User Mode Linux
+// holds 4096 bytes, and mixes them up if it ever has to hold some back.
+func partSize(k Kind) int {
+	if k == UML {
+		return 2048
+	}
+	return dataMax
 }
 
 // run serves the link until the program has ended, and returns its exit code.
@@ -42,6 +56,7 @@ func (s *session) run() (int, error) {
 	if s.stdin != nil {
 		go s.sendInput()
 	}
+	defer close(s.acks)
 	for {
 		t, data, err := s.link.receive()
 		if err != nil {
@@ -52,8 +67,10 @@ func (s *session) run() (int, error) {
 			s.output(0, data)
 		case frameStderr:
 			s.output(1, data)
+		case frameAck:
+			s.acknowledged()
 		case frameError:
-			return 0, fmt.Errorf("start the program in the VM: %s", data)
+			return 0, startError(data)
 		case frameExit:
 			code, _ := u32(data)
 			return int(code), nil
@@ -76,22 +93,68 @@ func (s *session) greet() error {
 			version, linkVersion, runBuild)
 	}
 	s.release = string(data[4:])
-	return s.link.send(frameJob, s.job)
+	return s.sendJob()
+}
+
+func startError(text []byte) error {
+	return fmt.Errorf("start the program in the VM: %s", text)
+}
+
+func (s *session) sendJob() error {
+	for chunk := range slices.Chunk(s.job, s.part) {
+		if err := s.sendPart(chunk); err != nil {
+			return err
+		}
+	}
+	return s.sendPart(nil)
+}
+
+// sendPart sends a part of the job and waits until it is taken.
+func (s *session) sendPart(part []byte) error {
+	if err := s.link.send(frameJob, part); err != nil {
+		return err
+	}
+	t, data, err := s.link.receive()
+	switch {
+	case err != nil:
+		return errNoExit
+	case t == frameError:
+		return startError(data)
+	case t != frameAck:
+		return fmt.Errorf("send the VM its job: frame %d came back", t)
+	}
+	return nil
+}
+
+func (s *session) acknowledged() {
+	select {
+	case s.acks <- struct{}{}:
+	default: // more than were sent: of no use
+	}
 }
 
 // sendInput passes on standard input until it ends or the VM does.
 func (s *session) sendInput() {
-	buffer := make([]byte, dataMax)
+	buffer := make([]byte, s.part)
 	for {
 		n, err := s.stdin.Read(buffer)
-		if n > 0 && s.link.send(frameStdin, buffer[:n]) != nil {
+		if n > 0 && !s.sendChunk(buffer[:n]) {
 			return
 		}
 		if err != nil {
-			s.link.send(frameStdin, nil)
+			s.sendChunk(nil)
 			return
 		}
 	}
+}
+
+// sendChunk sends some input and waits until it is taken; false if it never is.
+func (s *session) sendChunk(data []byte) bool {
+	if s.link.send(frameStdin, data) != nil {
+		return false
+	}
+	_, open := <-s.acks
+	return open
 }
 
 // output writes what the program wrote. When nobody takes it any more, the

@@ -10,6 +10,7 @@
 #include <endian.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/reboot.h>
 #include <sys/stat.h>
@@ -62,13 +63,21 @@ static void greet(int link)
 /* receive_job greets the host and reads what it is to run. */
 static void receive_job(int link, struct job *job)
 {
-	static char *text;
-	uint32_t type;
-	size_t len;
+	static struct frame frame;
+	char *text = NULL;
+	size_t len = 0;
 
 	greet(link);
-	if (link_receive(link, &type, &text, &len) < 0 || type != FRAME_JOB)
-		give_up(link, "the host sent no job");
+	do {
+		if (link_receive(link, &frame) < 0 || frame.type != FRAME_JOB)
+			give_up(link, "the host sent no job");
+		text = realloc(text, len + frame.len + 1);
+		if (!text)
+			give_up(link, "the job is too large");
+		memcpy(text + len, frame.data, frame.len);
+		len += frame.len;
+		text[len] = 0;
+	} while (frame.len > 0);
 	if (job_parse(job, text, len) < 0)
 		give_up(link, "the job names no program");
 }

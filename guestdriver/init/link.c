@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <termios.h>
 #include <unistd.h>
@@ -109,21 +108,17 @@ int link_send_u32(int fd, uint32_t type, uint32_t value)
 	return link_send(fd, type, &value, sizeof(value));
 }
 
-int link_receive(int fd, uint32_t *type, char **data, size_t *len)
+int link_receive(int fd, struct frame *frame)
 {
 	struct header h;
-	char *grown;
 
 	if (read_all(fd, &h, sizeof(h)) < 0)
 		return -1;
-	*type = le32toh(h.type);
-	*len = le32toh(h.len);
-	if (*len > LINK_JOB_MAX)
+	frame->type = le32toh(h.type);
+	frame->len = le32toh(h.len);
+	if (frame->len > sizeof(frame->data) || read_all(fd, frame->data, frame->len) < 0)
 		return -1;
-	grown = realloc(*data, *len + 1);
-	if (!grown)
-		return -1;
-	*data = grown;
-	grown[*len] = 0;
-	return read_all(fd, grown, *len);
+	if (frame->type == FRAME_JOB || frame->type == FRAME_STDIN)
+		return link_send(fd, FRAME_ACK, "", 0);
+	return 0;
 }

@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -23,8 +22,8 @@ struct program {
 	int in;
 	int out[2]; /* its standard output and error */
 
-	char *frame; /* what came over the link last */
-	size_t input_done, input_len; /* of standard input in frame, still to write */
+	struct frame frame; /* what came over the link last */
+	size_t input_done, input_len; /* of standard input in it, still to write */
 	int ended;
 	int status;
 };
@@ -131,7 +130,7 @@ static int relay_output(struct program *p, int i)
 
 static void write_input(struct program *p)
 {
-	ssize_t n = write(p->in, p->frame + p->input_done, p->input_len - p->input_done);
+	ssize_t n = write(p->in, p->frame.data + p->input_done, p->input_len - p->input_done);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
@@ -144,19 +143,18 @@ static void write_input(struct program *p)
 
 static int receive(struct program *p)
 {
-	uint32_t type;
-	size_t len;
+	struct frame *f = &p->frame;
 
-	if (link_receive(p->link, &type, &p->frame, &len) < 0)
+	if (link_receive(p->link, f) < 0)
 		return -1;
-	if (type == FRAME_CLOSE && len == 4 && (p->frame[0] == 1 || p->frame[0] == 2))
-		close_fd(&p->out[p->frame[0] - 1]);
-	if (type != FRAME_STDIN || p->in < 0)
+	if (f->type == FRAME_CLOSE && f->len == 4 && (f->data[0] == 1 || f->data[0] == 2))
+		close_fd(&p->out[f->data[0] - 1]);
+	if (f->type != FRAME_STDIN)
 		return 0;
-	if (len == 0)
+	if (f->len == 0)
 		close_fd(&p->in);
 	p->input_done = 0;
-	p->input_len = len;
+	p->input_len = f->len;
 	return 0;
 }
 
@@ -210,8 +208,9 @@ static int watch_children(void)
 
 int program_run(const struct job *job, int link)
 {
-	struct program p = { .link = link, .in = -1, .out = { -1, -1 } };
+	static struct program p = { .in = -1, .out = { -1, -1 } };
 
+	p.link = link;
 	p.signals = watch_children();
 	if (p.signals < 0 || start(&p, job) < 0)
 		return -1;
@@ -220,6 +219,5 @@ int program_run(const struct job *job, int link)
 			return -1;
 	if (drain(&p) < 0)
 		return -1;
-	free(p.frame);
 	return p.status;
 }

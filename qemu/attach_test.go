@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package qemu
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestAttach(t *testing.T) {
+	f := newFake(t)
+	if err := Attach(context.Background(), f.socket, Device{Socket: "/run/d", Queues: 4}); err != nil {
+		t.Fatal(err)
+	}
+	got := f.devices["paracuda0"]
+	for name, want := range map[string]any{
+		"driver": "vhost-user-test-device-pci", "bus": "paracuda-port", "chardev": "paracuda0-socket",
+		"virtio-id": 37.0, "num_vqs": 4.0, "vq_size": 256.0, "config_size": 256.0,
+	} {
+		if got[name] != want {
+			t.Errorf("%s is %v, not %v", name, got[name], want)
+		}
+	}
+	if !f.chardevs["paracuda0-socket"] {
+		t.Error("there is no chardev")
+	}
+}
+
+func TestAttachReplacesADeadDevice(t *testing.T) {
+	f := newFake(t)
+	d := Device{Socket: "/run/d"}
+	for range 2 {
+		if err := Attach(context.Background(), f.socket, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	for _, c := range f.commands {
+		if strings.HasPrefix(c, "chardev-") || strings.HasPrefix(c, "device_") {
+			got = append(got, c)
+		}
+	}
+	want := []string{"chardev-add", "device_add",
+		"device_del", "chardev-remove", "chardev-add", "device_add"}
+	if !slices.Equal(got, want) {
+		t.Errorf("the commands were %q, not %q", got, want)
+	}
+}
+
+func TestDetach(t *testing.T) {
+	f := newFake(t)
+	if err := Attach(context.Background(), f.socket, Device{Socket: "/run/d"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := Detach(context.Background(), f.socket, ""); err != nil {
+		t.Fatal(err)
+	}
+	if len(f.devices) != 0 || len(f.chardevs) != 0 {
+		t.Errorf("left: %v, %v", f.devices, f.chardevs)
+	}
+	err := Detach(context.Background(), f.socket, "")
+	if err == nil || !strings.Contains(err.Error(), "no device of that id") {
+		t.Errorf("detaching nothing: %v", err)
+	}
+}
+
+func TestAttachRefusesAVMItCannotServe(t *testing.T) {
+	f := newFake(t)
+	f.shared = false
+	if err := Attach(context.Background(), f.socket, Device{}); !errors.Is(err, ErrNotShared) {
+		t.Errorf("memory that is not shared: %v", err)
+	}
+	f.version = Version{10, 0, 2}
+	err := Attach(context.Background(), f.socket, Device{})
+	if err == nil || !strings.Contains(err.Error(), "too old") {
+		t.Errorf("an old QEMU: %v", err)
+	}
+	if slices.Contains(f.commands, "chardev-add") {
+		t.Error("it tried all the same")
+	}
+}
+
+func TestAttachLeavesNothingWhenItFails(t *testing.T) {
+	f := newFake(t)
+	f.refuse["device_add"] = "Bus 'paracuda-port' not found"
+	err := Attach(context.Background(), f.socket, Device{})
+	if err == nil || !strings.Contains(err.Error(), "pcie-root-port,id=paracuda-port") {
+		t.Errorf("no port: %v", err)
+	}
+	if len(f.chardevs) != 0 {
+		t.Errorf("left: %v", f.chardevs)
+	}
+	f.refuse["chardev-add"] = "Failed to connect to '/run/d': No such file or directory"
+	err = Attach(context.Background(), f.socket, Device{Socket: "/run/d"})
+	if err == nil || !strings.Contains(err.Error(), "is paracuda device running there?") {
+		t.Errorf("no back end: %v", err)
+	}
+}
+
+func TestNoQEMU(t *testing.T) {
+	err := Attach(context.Background(), "/nowhere/qmp", Device{})
+	if err == nil || !strings.Contains(err.Error(), "-qmp unix:/nowhere/qmp,server=on") {
+		t.Errorf("no socket: %v", err)
+	}
+}
+
+func TestDetachHeedsItsContext(t *testing.T) {
+	f := newFake(t)
+	f.stuck = true
+	if err := Attach(context.Background(), f.socket, Device{}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if err := Detach(ctx, f.socket, ""); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a guest that keeps the device: %v", err)
+	}
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package qemu
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// fakeQEMU answers QMP as QEMU does, as far as attach and detach go.
+type fakeQEMU struct {
+	t       *testing.T
+	socket  string
+	version Version
+	shared  bool
+	stuck   bool              // the guest never lets go of a device
+	refuse  map[string]string // commands that fail, and what QEMU says
+
+	mu       sync.Mutex
+	devices  map[string]map[string]any // guarded by mu
+	chardevs map[string]bool           // guarded by mu
+	commands []string                  // guarded by mu
+}
+
+func newFake(t *testing.T) *fakeQEMU {
+	f := &fakeQEMU{
+		t: t, socket: filepath.Join(t.TempDir(), "qmp"), version: Version{11, 1, 3}, shared: true,
+		refuse: map[string]string{}, devices: map[string]map[string]any{}, chardevs: map[string]bool{},
+	}
+	l, err := net.Listen("unix", f.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go f.serve(c)
+		}
+	}()
+	return f
+}
+
+type fakeCommand struct {
+	Execute   string
+	Arguments map[string]any
+}
+
+func (f *fakeQEMU) serve(c net.Conn) {
+	defer c.Close()
+	v := f.version
+	fmt.Fprintf(c, `{"QMP":{"version":{"qemu":{"micro":%d,"minor":%d,"major":%d},"package":""},`+
+		`"capabilities":["oob"]}}`+"\n", v.Micro, v.Minor, v.Major)
+	d := json.NewDecoder(c)
+	for {
+		var cmd fakeCommand
+		if d.Decode(&cmd) != nil {
+			return
+		}
+		f.answer(c, cmd)
+	}
+}
+
+func (f *fakeQEMU) answer(c net.Conn, cmd fakeCommand) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.commands = append(f.commands, cmd.Execute)
+	if text, ok := f.refuse[cmd.Execute]; ok {
+		fmt.Fprintf(c, `{"error":{"class":"GenericError","desc":%q}}`+"\n", text)
+		return
+	}
+	reply, _ := json.Marshal(map[string]any{"return": f.do(cmd)})
+	fmt.Fprintf(c, "%s\n", reply)
+	if cmd.Execute == "device_del" && !f.stuck {
+		id := cmd.Arguments["id"].(string)
+		delete(f.devices, id)
+		fmt.Fprintf(c, `{"event":"DEVICE_DELETED","data":{"path":"/machine/peripheral/%s/virtio-backend"},`+
+			`"timestamp":{"seconds":1,"microseconds":1}}`+"\n", id)
+		fmt.Fprintf(c, `{"event":"DEVICE_DELETED","data":{"device":%q,"path":"/machine/peripheral/%s"},`+
+			`"timestamp":{"seconds":1,"microseconds":2}}`+"\n", id, id)
+	}
+}
+
+func (f *fakeQEMU) do(cmd fakeCommand) any {
+	id, _ := cmd.Arguments["id"].(string)
+	switch cmd.Execute {
+	case "qom-list":
+		list := []map[string]string{{"name": "type", "type": "string"}}
+		for id := range f.devices {
+			list = append(list, map[string]string{"name": id, "type": "child<x>"})
+		}
+		return list
+	case "query-chardev":
+		list := []map[string]any{{"label": "serial", "filename": "stdio", "frontend-open": true}}
+		for id := range f.chardevs {
+			list = append(list, map[string]any{"label": id})
+		}
+		return list
+	case "query-memdev":
+		return []map[string]any{{"id": "mem", "size": 1 << 30, "share": f.shared}}
+	case "chardev-add":
+		f.chardevs[id] = true
+	case "chardev-remove":
+		delete(f.chardevs, id)
+	case "device_add":
+		f.devices[id] = cmd.Arguments
+	}
+	return map[string]any{}
+}
