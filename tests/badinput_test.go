@@ -42,14 +42,14 @@ func badInput(t *testing.T) []oneLine {
 	}
 	gone := filepath.Join(dir, "gone")
 	return append([]oneLine{
-		{name: "no command", message: `(?i)usage|command`},
 		{name: "unknown command", args: []string{"fly"}, message: `fly`},
 		{name: "no socket", args: []string{"device"}, message: `--socket-path|--fd`},
 		{name: "socket in use", args: []string{"device", "--socket-path", socket}, message: `in use`},
 		{name: "socket nowhere", args: []string{"device", "--socket-path", gone + "/s"},
 			message: `gone/s`},
 		{name: "not a socket", args: []string{"device", "--fd", "0"}, message: `socket`},
-		{name: "no QMP", args: []string{"attach", "--qmp", gone}, message: `gone`},
+		{name: "no QMP", args: []string{"attach", "--qmp", gone, "--device", socket}, message: `gone`},
+		{name: "attach what", args: []string{"attach"}, message: `--qmp.*--device`},
 	}, badRuns(old, gone, plain)...)
 }
 
