@@ -3,11 +3,31 @@
 package main
 
 import (
-	"errors"
+	"os"
 
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/mover"
 	"github.com/paracuda/paracuda/gpubackend/worker"
 )
 
-func runMover(args []string) error { return errors.New("no mover yet") }
+func runMover(args []string) error {
+	level, err := childFlags("mover", args)
+	if err != nil {
+		return err
+	}
+	log, err := newLog(os.Stderr, level, "mover")
+	if err != nil {
+		return err
+	}
+	control, err := handover.NewConn(os.NewFile(controlFD, "control"))
+	if err != nil {
+		return err
+	}
+	if err := mover.Run(mover.Config{Control: control, Log: log}); err != nil {
+		log.WithError(err).Error("mover ends")
+		return exitCode(1)
+	}
+	return nil
+}
 
-func connectMover(fd int) (worker.Mover, error) { return nil, errors.New("no mover yet") }
+func connectMover(fd int) (worker.Mover, error) { return mover.NewClient(fd) }

@@ -25,7 +25,7 @@ func (d *Device) connectMover() (*os.File, error) {
 	worker := os.NewFile(uintptr(fds[0]), "mover")
 	defer unix.Close(fds[1])
 	m := &handover.Message{Kind: handover.KindAttach, Files: handover.Files{Conn: true}}
-	if err := d.mover.conn.request(m, fds[1:], handover.KindDone, answerTimeout); err != nil {
+	if err := d.mover.conn.send(m, fds[1:]); err != nil {
 		worker.Close()
 		return nil, fmt.Errorf("attach to the mover: %w", err)
 	}
