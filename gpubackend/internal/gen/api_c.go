@@ -2,4 +2,417 @@
 
 package main
 
-func cOutputs(*api) []output { return nil }
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"sort"
+	"strings"
+)
+
+const libcudaDir = "guestdriver/libcuda/zz_generated_"
+
+// sameABI lists old symbols whose parameters are those of a newer one.
+var sameABI = map[string]string{
+	"cuCtxDestroy":      "cuCtxDestroy_v2",
+	"cuCtxPopCurrent":   "cuCtxPopCurrent_v2",
+	"cuCtxPushCurrent":  "cuCtxPushCurrent_v2",
+	"cuEventDestroy":    "cuEventDestroy_v2",
+	"cuStreamDestroy":   "cuStreamDestroy_v2",
+	"cuMemHostRegister": "cuMemHostRegister_v2",
+}
+
+// cOutputs is what the guest library is made from.
+func cOutputs(a *api) []output {
+	return []output{
+		{libcudaDir + "calls.h", callsC(a)},
+		{libcudaDir + "prototypes.h", prototypesC(a)},
+		{libcudaDir + "exports.c", exportsC(a)},
+		{libcudaDir + "variants.c", variantsC(a)},
+		{libcudaDir + "stubs.c", stubsC(a)},
+		{libcudaDir + "procs.c", procsC(a)},
+		{libcudaDir + "errors.c", errorsC("gpubackend/api/errors.tsv")},
+	}
+}
+
+func cFile(doc string, includes ...string) *bytes.Buffer {
+	b := &bytes.Buffer{}
+	fmt.Fprintf(b, "/* SPDX-License-Identifier: Apache-2.0 */\n/* %s */\n/* %s */\n", generated, doc)
+	for _, i := range includes {
+		fmt.Fprintf(b, "#include \"%s\"\n", i)
+	}
+	b.WriteString("\n")
+	return b
+}
+
+// cParam is a parameter of a C prototype.
+type cParam struct{ typ, name string }
+
+func (p cParam) String() string {
+	if strings.HasSuffix(p.typ, "*") {
+		return p.typ + p.name
+	}
+	return p.typ + " " + p.name
+}
+
+var lastName = regexp.MustCompile(`^(.*?)\s*(\w+)$`)
+
+func cParams(list string) []cParam {
+	if list == "void" {
+		return nil
+	}
+	var out []cParam
+	for _, s := range strings.Split(list, ",") {
+		m := lastName.FindStringSubmatch(strings.TrimSpace(s))
+		out = append(out, cParam{strings.ReplaceAll(m[1], "* *", "**"), m[2]})
+	}
+	return out
+}
+
+func paramList(ps []cParam) string {
+	if len(ps) == 0 {
+		return "void"
+	}
+	var s []string
+	for _, p := range ps {
+		s = append(s, p.String())
+	}
+	return strings.Join(s, ", ")
+}
+
+// isExact says whether the header lacks the note that the function may return errors of earlier calls.
+func isExact(symbol string) bool {
+	for _, p := range []string{"cuLibrary", "cuKernel", "KernelDescribe", "FuncDescribe", "cuMemAllocAsync"} {
+		if strings.HasPrefix(symbol, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// callsC writes the op numbers and, for each call and post, the function that sends it.
+func callsC(a *api) []byte {
+	b := cFile("Sends each call and post of gpubackend/api/cuda.def.", "buffer.h", "channel.h")
+	out := &bytes.Buffer{}
+	out.WriteString(strings.Replace(b.String(), "#include", "#ifndef PARACUDA_CALLS_H\n#define PARACUDA_CALLS_H\n\n#include", 1))
+	out.WriteString("enum {\n")
+	for _, f := range a.functions {
+		if f.number != 0 {
+			fmt.Fprintf(out, "\tOP_%s = %d,\n", f.symbol, f.number)
+		}
+	}
+	out.WriteString("};\n")
+	for _, f := range a.functions {
+		if f.class == "call" || f.class == "post" {
+			sender(out, f)
+		}
+	}
+	out.WriteString("\n#endif\n")
+	return out.Bytes()
+}
+
+func sender(b *bytes.Buffer, f function) {
+	var params, outs, buffers []string
+	for _, p := range f.params {
+		switch p.code {
+		case "u", "h", "d":
+			params = append(params, "uint64_t "+p.name)
+		case "o", "ou":
+			params = append(params, "uint64_t *"+p.name)
+			outs = append(outs, p.name)
+		case "is":
+			params = append(params, "const char *"+p.name)
+			buffers = append(buffers, fmt.Sprintf("buffer_in(&r, &b[%d], %s, __builtin_strlen(%s))", len(buffers), p.name, p.name))
+		case "ib":
+			params = append(params, "const void *"+p.name, "size_t "+p.name+"_bytes")
+			buffers = append(buffers, fmt.Sprintf("buffer_in(&r, &b[%d], %s, %s_bytes)", len(buffers), p.name, p.name))
+		case "ob":
+			params = append(params, "void *"+p.name, "size_t "+p.name+"_bytes")
+			buffers = append(buffers, fmt.Sprintf("buffer_out(&r, &b[%d], %s, %s_bytes)", len(buffers), p.name, p.name))
+		}
+	}
+	if len(params) == 0 {
+		params = []string{"void"}
+	}
+	fmt.Fprintf(b, "\nstatic inline CUresult %s_%s(%s)\n{\n\tstruct request r;\n", f.class, f.symbol, strings.Join(params, ", "))
+	if len(buffers) > 0 {
+		fmt.Fprintf(b, "\tstruct buffer b[%d] = { 0 };\n\tCUresult result;\n", len(buffers))
+	} else if len(outs) > 0 {
+		b.WriteString("\tCUresult result;\n")
+	}
+	if len(outs) > 0 {
+		fmt.Fprintf(b, "\tuint64_t out[%d] = { 0 };\n", len(outs))
+	}
+	fmt.Fprintf(b, "\n\trequest_init(&r, OP_%s);\n", f.symbol)
+	if isExact(f.symbol) {
+		b.WriteString("\tr.exact = true;\n")
+	}
+	n := 0
+	for _, p := range f.params {
+		switch p.code {
+		case "u", "h", "d":
+			fmt.Fprintf(b, "\trequest_word(&r, %s);\n", p.name)
+		case "is", "ib", "ob":
+			fmt.Fprintf(b, "\tresult = %s;\n\tif (result)\n\t\tgoto done;\n", buffers[n])
+			n++
+		}
+	}
+	send := "channel_post(&r)"
+	if f.class == "call" && len(outs) > 0 {
+		send = fmt.Sprintf("channel_call(&r, out, %d)", len(outs))
+	} else if f.class == "call" {
+		send = "channel_call(&r, NULL, 0)"
+	}
+	if len(outs)+len(buffers) == 0 {
+		fmt.Fprintf(b, "\treturn %s;\n}\n", send)
+		return
+	}
+	fmt.Fprintf(b, "\tresult = %s;\n", send)
+	if len(buffers) > 0 {
+		b.WriteString("done:\n")
+		for i := range buffers {
+			fmt.Fprintf(b, "\tbuffer_done(&b[%d]);\n", i)
+		}
+	}
+	for i, o := range outs {
+		fmt.Fprintf(b, "\t*%s = out[%d];\n", o, i)
+	}
+	b.WriteString("\treturn result;\n}\n")
+}
+
+func (f function) exported() bool { return !f.op }
+
+// described maps every exported symbol that does something to its C parameters.
+func (a *api) described() map[string][]cParam {
+	m := map[string][]cParam{}
+	for _, f := range a.functions {
+		if f.exported() {
+			m[f.symbol] = cParams(a.prototypes[f.symbol])
+		}
+	}
+	return m
+}
+
+func prototypesC(a *api) []byte {
+	b := &bytes.Buffer{}
+	b.WriteString(strings.Replace(cFile("Prototypes of the exported functions.", "state.h").String(),
+		"#include", "#ifndef PARACUDA_PROTOTYPES_H\n#define PARACUDA_PROTOTYPES_H\n\n#include", 1))
+	for _, f := range a.functions {
+		if f.exported() {
+			fmt.Fprintf(b, "EXPORT CUresult %s(%s);\n", f.symbol, paramList(cParams(a.prototypes[f.symbol])))
+		}
+	}
+	b.WriteString("\n#endif\n")
+	return b.Bytes()
+}
+
+// exportsC writes the functions that are no more than their call.
+func exportsC(a *api) []byte {
+	b := cFile("The functions that are no more than their call.", "device.h", "handle.h", "zz_generated_calls.h", "zz_generated_prototypes.h")
+	for _, f := range a.functions {
+		if f.native(a) && !f.custom {
+			export(b, f, cParams(a.prototypes[f.symbol]))
+		}
+	}
+	return b.Bytes()
+}
+
+func export(b *bytes.Buffer, f function, params []cParam) {
+	fmt.Fprintf(b, "EXPORT CUresult %s(%s)\n{\n", f.symbol, paramList(params))
+	var checks, args, stores []string
+	var forget string
+	outs := 0
+	optional := f.symbol == "cuCtxGetStreamPriorityRange"
+	for i, p := range f.params {
+		name := params[i].name
+		switch {
+		case p.code == "ou":
+			if !optional {
+				checks = append(checks, fmt.Sprintf("\tif (!%s)\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n", name))
+			}
+			args = append(args, fmt.Sprintf("&out[%d]", outs))
+			store := fmt.Sprintf("*%s = (%s)out[%d];", name, strings.TrimSpace(strings.TrimSuffix(params[i].typ, "*")), outs)
+			if optional {
+				store = fmt.Sprintf("if (%s)\n\t\t%s", name, store)
+			}
+			stores = append(stores, "\t"+store+"\n")
+			outs++
+		case p.code == "u" && params[i].typ == "CUdevice":
+			checks = append(checks, fmt.Sprintf("\tif (!device_valid(%s))\n\t\treturn CUDA_ERROR_INVALID_DEVICE;\n", name))
+			args = append(args, "device_host("+name+")")
+		case p.code == "u":
+			args = append(args, "(uint64_t)"+name)
+		case p.kind == "stream":
+			args = append(args, "(uint64_t)(uintptr_t)"+name)
+			checks = append(checks, fmt.Sprintf("\tif (!stream_known(%s))\n\t\treturn CUDA_ERROR_INVALID_HANDLE;\n", name))
+		default:
+			args = append(args, "(uint64_t)(uintptr_t)"+name)
+			checks = append(checks, fmt.Sprintf("\tif (!handle_known(HANDLE_%s, %s))\n\t\treturn CUDA_ERROR_INVALID_HANDLE;\n", strings.ToUpper(p.kind), name))
+			if p.code == "d" {
+				forget = fmt.Sprintf("\thandle_forget(HANDLE_%s, %s);\n", strings.ToUpper(p.kind), name)
+			}
+		}
+	}
+	if outs > 0 {
+		fmt.Fprintf(b, "\tuint64_t out[%d];\n\tCUresult result;\n\n", outs)
+	}
+	if f.noctx {
+		b.WriteString("\tENTER();\n")
+	} else {
+		b.WriteString("\tENTER_CONTEXT();\n")
+	}
+	b.WriteString(strings.Join(checks, "") + forget)
+	call := fmt.Sprintf("%s_%s(%s)", f.class, f.symbol, strings.Join(args, ", "))
+	if outs == 0 {
+		fmt.Fprintf(b, "\treturn %s;\n}\n\n", call)
+		return
+	}
+	fmt.Fprintf(b, "\tresult = %s;\n\tif (result)\n\t\treturn result;\n%s\treturn CUDA_SUCCESS;\n}\n\n", call, strings.Join(stores, ""))
+}
+
+// variants maps each symbol for per-thread default streams to the one that it is a variant of.
+func (a *api) variants() map[string]string {
+	m := map[string]string{}
+	for _, v := range a.versions {
+		for _, p := range v.perThread {
+			m[p.symbol] = strings.TrimSuffix(strings.TrimSuffix(p.symbol, "_ptsz"), "_ptds")
+		}
+	}
+	return m
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+// variantsC writes the functions for which NULL means the per-thread stream, and old names of the same functions.
+func variantsC(a *api) []byte {
+	b := cFile("Functions for which the NULL stream is the per-thread one, and old names.", "state.h", "zz_generated_prototypes.h")
+	described, variants := a.described(), a.variants()
+	for _, symbol := range sortedKeys(variants) {
+		params, ok := described[variants[symbol]]
+		if !ok {
+			continue
+		}
+		fmt.Fprintf(b, "EXPORT CUresult %s(%s);\nEXPORT CUresult %s(%s)\n{\n", symbol, paramList(params), symbol, paramList(params))
+		var args []string
+		stream := false
+		for _, p := range params {
+			if p.typ == "CUstream" {
+				stream = true
+				args = append(args, fmt.Sprintf("%s ? %s : (CUstream)STREAM_PER_THREAD", p.name, p.name))
+			} else {
+				args = append(args, p.name)
+			}
+		}
+		call := fmt.Sprintf("%s(%s)", variants[symbol], strings.Join(args, ", "))
+		if stream {
+			fmt.Fprintf(b, "\treturn %s;\n}\n\n", call)
+		} else {
+			fmt.Fprintf(b, "\tCUresult result;\n\n\tthread_peek()->stream = STREAM_PER_THREAD;\n\tresult = %s;\n\tthread_peek()->stream = 0;\n\treturn result;\n}\n\n", call)
+		}
+	}
+	for _, old := range sortedKeys(sameABI) {
+		params := described[sameABI[old]]
+		var args []string
+		for _, p := range params {
+			args = append(args, p.name)
+		}
+		fmt.Fprintf(b, "EXPORT CUresult %s(%s);\nEXPORT CUresult %s(%s)\n{\n\treturn %s(%s);\n}\n\n", old, paramList(params), old, paramList(params), sameABI[old], strings.Join(args, ", "))
+	}
+	return b.Bytes()
+}
+
+// allSymbols is every symbol of versions.tsv.
+func (a *api) allSymbols() []string {
+	m := map[string]bool{}
+	for _, v := range a.versions {
+		for _, list := range [][]versioned{v.legacy, v.perThread} {
+			for _, s := range list {
+				m[s.symbol] = true
+			}
+		}
+	}
+	return sortedKeys(m)
+}
+
+// stubsC writes the functions that aren't there: each says so once and returns CUDA_ERROR_NOT_SUPPORTED.
+func stubsC(a *api) []byte {
+	b := cFile("The functions that aren't there: each says so once.", "log.h", "state.h")
+	b.WriteString(`/* Callers pass arguments that aren't looked at, which the calling convention allows. */
+#define STUB(name)                                    \
+	EXPORT CUresult name(void);                   \
+	EXPORT CUresult name(void)                    \
+	{                                             \
+		static int said;                      \
+		return log_unsupported(#name, &said); \
+	}
+
+`)
+	described, variants := a.described(), a.variants()
+	for _, s := range a.allSymbols() {
+		base, variant := variants[s]
+		_, ok := described[s]
+		if !ok && variant {
+			_, ok = described[base]
+		}
+		if _, old := sameABI[s]; !ok && !old {
+			fmt.Fprintf(b, "STUB(%s)\n", s)
+		}
+	}
+	return b.Bytes()
+}
+
+// procsC writes the table of cuGetProcAddress.
+func procsC(a *api) []byte {
+	b := cFile("What cuGetProcAddress gives, by name and version.", "procaddress.h")
+	b.WriteString("/* Only their addresses are taken: the parameters don't matter here. */\n#define SYMBOL(name) void name(void)\n")
+	for _, s := range a.allSymbols() {
+		fmt.Fprintf(b, "SYMBOL(%s);\n", s)
+	}
+	b.WriteString("\n#define VERSIONS(...) (const struct proc_version[]){ __VA_ARGS__ { 0, 0 } }\n\nconst struct proc procs[] = {\n")
+	sorted := append([]baseName(nil), a.versions...)
+	sort.Slice(sorted, func(i, j int) bool { return sorted[i].name < sorted[j].name })
+	for _, v := range sorted {
+		fmt.Fprintf(b, "\t{ \"%s\", %s, %s },\n", v.name, versionList(v.legacy), versionList(v.perThread))
+	}
+	b.WriteString("};\n\nconst unsigned procs_count = sizeof(procs) / sizeof(procs[0]);\n")
+	return b.Bytes()
+}
+
+func versionList(list []versioned) string {
+	if len(list) == 0 {
+		return "0"
+	}
+	var s strings.Builder
+	for _, v := range list {
+		fmt.Fprintf(&s, "{ %d, %s }, ", v.version, v.symbol)
+	}
+	return "VERSIONS(" + s.String() + ")"
+}
+
+// errorsC writes the names and texts of the errors, ascending by number.
+func errorsC(path string) []byte {
+	b := cFile("Names and texts of the errors.", "errors.h")
+	b.WriteString("const struct error_text error_texts[] = {\n")
+	n := 0
+	err := eachLine(path, func(line string) error {
+		f := strings.Split(line, "\t")
+		if len(f) != 3 {
+			return fmt.Errorf("want number, name and text: %q", line)
+		}
+		n++
+		fmt.Fprintf(b, "\t{ %s, \"%s\", \"%s\" },\n", f[0], f[1], f[2])
+		return nil
+	})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Fprintf(b, "};\n\nconst unsigned error_texts_count = %d;\n", n)
+	return b.Bytes()
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "buffer.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "bulk.h"
+#include "log.h"
+#include "transport.h"
+
+CUresult map_memory(const void *data, size_t bytes, unsigned flags, uint32_t *id)
+{
+	struct paracuda_ioctl_map map = {
+		.address = (uint64_t)(uintptr_t)data,
+		.bytes = bytes,
+		.flags = flags,
+	};
+	struct timespec pause = { .tv_nsec = 20000 };
+	int error;
+
+	while ((error = transport->map(&map)) == EAGAIN || error == EINTR) {
+		CUresult dead = channel_dead();
+
+		if (dead)
+			return dead;
+		channel_flush();
+		nanosleep(&pause, NULL);
+	}
+	*id = map.id;
+	switch (error) {
+	case 0:
+		return CUDA_SUCCESS;
+	case EINVAL:
+	case E2BIG:
+		return CUDA_ERROR_NOT_READY;
+	case EFAULT:
+		return CUDA_ERROR_INVALID_VALUE;
+	case ENOMEM:
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	case EIO:
+	case ENODEV:
+		return channel_dead() ? channel_dead() : CUDA_ERROR_DEVICE_UNAVAILABLE;
+	default:
+		log_line("pinning %zu bytes at %p: error %d", bytes, data, error);
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	}
+}
+
+static CUresult add_map(struct request *r, const void *data, size_t bytes, unsigned flags)
+{
+	uint32_t id;
+	CUresult error = map_memory(data, bytes, flags | PARACUDA_MAP_FLAG_ONESHOT, &id);
+
+	if (!error)
+		request_buffer(r, PARACUDA_BUFFER_MAP, (uint64_t)id << 32, bytes);
+	/* One argument can't be cut up: memory so scattered is more than the device takes at once. */
+	return error == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : error;
+}
+
+CUresult buffer_in(struct request *r, struct buffer *b, const void *data, size_t bytes)
+{
+	memset(b, 0, sizeof(*b));
+	if (!data) {
+		request_buffer(r, PARACUDA_BUFFER_NONE, 0, 0);
+		return CUDA_SUCCESS;
+	}
+	if (bytes <= channel.inline_limit || bytes <= 256) {
+		request_inline(r, data, bytes);
+		return CUDA_SUCCESS;
+	}
+	b->bulk = bulk_take(bytes);
+	if (!b->bulk)
+		return add_map(r, data, bytes, 0);
+	memcpy(channel.arena + b->bulk, data, bytes);
+	request_buffer(r, PARACUDA_BUFFER_BULK, b->bulk, bytes);
+	return CUDA_SUCCESS;
+}
+
+CUresult buffer_out(struct request *r, struct buffer *b, void *data, size_t bytes)
+{
+	memset(b, 0, sizeof(*b));
+	if (!data || !bytes) {
+		request_buffer(r, PARACUDA_BUFFER_NONE, 0, 0);
+		return CUDA_SUCCESS;
+	}
+	b->bulk = bulk_take(bytes);
+	if (!b->bulk)
+		return add_map(r, data, bytes, PARACUDA_MAP_FLAG_WRITE);
+	memset(channel.arena + b->bulk, 0, bytes);
+	b->out = data;
+	b->bytes = bytes;
+	request_buffer(r, PARACUDA_BUFFER_BULK, b->bulk, bytes);
+	return CUDA_SUCCESS;
+}
+
+void buffer_done(struct buffer *b)
+{
+	if (!b->bulk)
+		return;
+	if (b->out)
+		memcpy(b->out, channel.arena + b->bulk, b->bytes);
+	bulk_give(b->bulk);
+	b->bulk = 0;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "channel.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "bulk.h"
+#include "context.h"
+#include "log.h"
+#include "output.h"
+#include "pause.h"
+#include "ring.h"
+#include "slot.h"
+#include "transport.h"
+
+struct channel channel;
+
+_Static_assert(sizeof(struct paracuda_arena_header) == PARACUDA_SIZEOF_ARENA_HEADER, "arena header");
+_Static_assert(sizeof(struct paracuda_slot) == PARACUDA_SLOT_BYTES, "slot");
+
+int channel_open(void)
+{
+	struct paracuda_ioctl_open args = { .version = PARACUDA_VERSION };
+	void *arena = NULL;
+	int error = transport->open(&args, &arena);
+
+	if (error)
+		return error;
+	if (args.arena_bytes < PARACUDA_BULK + 65536)
+		return EPROTO;
+	channel.arena = arena;
+	channel.arena_bytes = args.arena_bytes;
+	channel.header = arena;
+	channel.inline_limit = args.inline_limit < 65536 ? args.inline_limit : 65536;
+	channel.batch_commands = args.batch_commands ? args.batch_commands : 1;
+	channel.batch_bytes = args.batch_bytes < PARACUDA_RING_BYTES / 2 ? args.batch_bytes : PARACUDA_RING_BYTES / 2;
+	channel.spin_us = args.spin_guest_us;
+	bulk_init(PARACUDA_BULK, args.arena_bytes - PARACUDA_BULK);
+	return 0;
+}
+
+void request_init(struct request *r, unsigned op)
+{
+	r->op = (uint16_t)op;
+	r->words = 0;
+	r->pieces = 0;
+	r->exact = false;
+	r->context = context_handle();
+}
+
+void request_tail(struct request *r, const void *data, size_t bytes)
+{
+	if (bytes)
+		r->piece[r->pieces++] = (struct piece){ data, bytes, -1 };
+}
+
+void request_inline(struct request *r, const void *data, size_t bytes)
+{
+	r->piece[r->pieces++] = (struct piece){ data, bytes, r->words };
+	request_word(r, 0);	/* filled in when the command is written */
+	request_word(r, bytes);
+}
+
+void request_buffer(struct request *r, unsigned kind, uint64_t value, uint64_t bytes)
+{
+	request_word(r, (uint64_t)kind << 56 | value);
+	request_word(r, bytes);
+}
+
+CUresult channel_dead(void)
+{
+	CUresult sticky = (CUresult)__atomic_load_n(&channel.header->sticky_error, __ATOMIC_ACQUIRE);
+
+	if (sticky)
+		return sticky;
+	return __atomic_load_n(&channel.header->dead, __ATOMIC_ACQUIRE) ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_SUCCESS;
+}
+
+CUresult channel_error(bool take)
+{
+	CUresult error = channel_dead();
+
+	if (!error && take && __atomic_load_n(&channel.header->async_error, __ATOMIC_RELAXED))
+		error = (CUresult)__atomic_exchange_n(&channel.header->async_error, 0, __ATOMIC_ACQUIRE);
+	return error;
+}
+
+CUresult channel_synced(CUresult result)
+{
+	return result ? result : channel_error(true);
+}
+
+void channel_flush(void)
+{
+	ring_publish();
+}
+
+CUresult channel_post(const struct request *r)
+{
+	size_t bytes = ring_bytes(r);
+	CUresult error = channel_error(!r->exact);
+
+	if (error)
+		return error;
+	if (!bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	return ring_append(r, bytes, slot_of_thread(), false, 0);
+}
+
+CUresult channel_send(const struct request *r, struct ticket *t)
+{
+	size_t bytes = ring_bytes(r);
+	CUresult error = channel_error(!r->exact);
+
+	if (error)
+		return error;
+	if (!bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	t->slot = slot_of_thread();
+	t->seq = slot_begin(t->slot);
+	t->exact = r->exact;
+	error = ring_append(r, bytes, t->slot, true, t->seq);
+	if (error)
+		slot_end(t->slot);
+	return error;
+}
+
+static struct paracuda_slot *slot_at(int slot)
+{
+	return (struct paracuda_slot *)(channel.arena + PARACUDA_SLOTS + (size_t)slot * PARACUDA_SLOT_BYTES);
+}
+
+static uint64_t now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+/* Polls for the answer; false when it didn't come within the time for polling. */
+static bool poll_slot(const struct paracuda_slot *slot, uint32_t seq)
+{
+	uint64_t end = 0;
+
+	for (unsigned i = 1;; i++) {
+		if (__atomic_load_n(&slot->done, __ATOMIC_ACQUIRE) == seq)
+			return true;
+		if (i % 256 == 0) {
+			uint64_t now = now_us();
+
+			if (!end)
+				end = now + channel.spin_us;
+			if (now >= end || __atomic_load_n(&channel.header->dead, __ATOMIC_RELAXED))
+				return false;
+		}
+		cpu_pause();
+	}
+}
+
+/* Sleeps until the answer is there or the worker is gone. */
+static void sleep_slot(const struct paracuda_slot *slot, int number, uint32_t seq)
+{
+	struct paracuda_ioctl_wait wait = {
+		.offset = (uint32_t)(PARACUDA_SLOTS + number * PARACUDA_SLOT_BYTES),
+	};
+	struct timespec pause = { .tv_nsec = 1000000 };
+	int saved = errno;
+
+	__atomic_fetch_add(&channel.header->sleepers, 1, __ATOMIC_SEQ_CST);
+	/* Pairs with the worker's, between `done` and its look at `sleepers`. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (;;) {
+		int error;
+
+		wait.value = __atomic_load_n(&slot->done, __ATOMIC_ACQUIRE);
+		if (wait.value == seq || __atomic_load_n(&channel.header->dead, __ATOMIC_ACQUIRE))
+			break;
+		error = transport->wait(&wait);
+		if (error == EIO)
+			break;
+		if (error && error != EINTR && error != ETIMEDOUT && error != EAGAIN)
+			nanosleep(&pause, NULL);
+	}
+	__atomic_fetch_sub(&channel.header->sleepers, 1, __ATOMIC_SEQ_CST);
+	errno = saved;
+}
+
+CUresult channel_wait(struct ticket *t, uint64_t *out, unsigned outs)
+{
+	const struct paracuda_slot *slot = slot_at(t->slot);
+	CUresult result;
+	uint32_t words;
+
+	if (!poll_slot(slot, t->seq))
+		sleep_slot(slot, t->slot, t->seq);
+	if (__atomic_load_n(&slot->done, __ATOMIC_ACQUIRE) != t->seq) {
+		slot_end(t->slot);
+		output_drain();
+		result = channel_dead();
+		return result ? result : CUDA_ERROR_DEVICE_UNAVAILABLE;
+	}
+	result = slot->result;
+	words = slot->words;
+	for (unsigned i = 0; i < outs; i++)
+		out[i] = i < words && i < 30 ? slot->word[i] : 0;
+	slot_end(t->slot);
+	output_drain();
+	if (result < 0)
+		result = CUDA_ERROR_UNKNOWN;
+	return result;
+}
+
+CUresult channel_call(const struct request *r, uint64_t *out, unsigned outs)
+{
+	struct ticket t;
+	CUresult error = channel_send(r, &t);
+
+	if (error) {
+		for (unsigned i = 0; i < outs; i++)
+			out[i] = 0;
+		return error;
+	}
+	return channel_wait(&t, out, outs);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The channel to this process's worker: commands go out through the ring, answers come back in slots
+ * (docs/protocol.md). Everything that the worker writes is checked before it is used.
+ */
+#ifndef PARACUDA_CHANNEL_H
+#define PARACUDA_CHANNEL_H
+
+#include <stdbool.h>
+
+#include "cuda_abi.h"
+#include "paracuda_wire.h"
+
+struct channel {
+	uint8_t *arena;
+	size_t arena_bytes;
+	struct paracuda_arena_header *header;
+	uint32_t inline_limit;
+	uint32_t batch_commands;
+	uint32_t batch_bytes;
+	uint32_t spin_us;
+};
+
+extern struct channel channel;
+
+/* Opens the channel. Returns 0 or an errno. */
+int channel_open(void);
+
+#define REQUEST_WORDS 16
+#define REQUEST_PIECES 4
+
+/* Bytes that travel behind the words of a command. */
+struct piece {
+	const void *data;
+	size_t bytes;
+	int word;	/* index of the word that gets the reference to them, -1 for none */
+};
+
+/* A command to be sent. Begin with request_init. */
+struct request {
+	uint16_t op;
+	uint16_t words;
+	uint16_t pieces;
+	bool exact;	/* its result must not be replaced by the error of an earlier delayed call */
+	uint64_t context;
+	uint64_t word[REQUEST_WORDS];
+	struct piece piece[REQUEST_PIECES];
+};
+
+/* An empty request in the caller's current context. */
+void request_init(struct request *r, unsigned op);
+
+static inline void request_word(struct request *r, uint64_t word)
+{
+	r->word[r->words++] = word;
+}
+
+/* Appends bytes after the words, not referred to by any. */
+void request_tail(struct request *r, const void *data, size_t bytes);
+
+/* Appends a buffer argument (two words) whose bytes travel in the command. */
+void request_inline(struct request *r, const void *data, size_t bytes);
+
+/* Appends a buffer argument of the given kind. */
+void request_buffer(struct request *r, unsigned kind, uint64_t value, uint64_t bytes);
+
+/* A call whose answer is awaited. */
+struct ticket {
+	int slot;
+	uint32_t seq;
+	bool exact;
+};
+
+/* Sends a command that nobody waits for. Its errors appear later. */
+CUresult channel_post(const struct request *r);
+
+/* Sends a command and returns; channel_wait must follow on the same thread, before it sends anything else. */
+CUresult channel_send(const struct request *r, struct ticket *t);
+
+/* Waits for the answer and copies up to `outs` of its words (those that it hasn't are 0). */
+CUresult channel_wait(struct ticket *t, uint64_t *out, unsigned outs);
+
+/* channel_send and channel_wait. */
+CUresult channel_call(const struct request *r, uint64_t *out, unsigned outs);
+
+/* The error that ends everything, or 0. */
+CUresult channel_dead(void);
+
+/* An error that is due: the sticky one, or with `take` that of an earlier delayed call. */
+CUresult channel_error(bool take);
+
+/* The result of a call that synchronises: its own error, else that of a delayed call before it. */
+CUresult channel_synced(CUresult result);
+
+/* Runs what was delayed now. */
+void channel_flush(void);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Contexts as the guest sees them: a CUcontext is the address of a struct context, which is never freed, so that
+ * a primary context keeps its handle across reset and a stale one is told from a good one.
+ */
+#ifndef PARACUDA_CONTEXT_H
+#define PARACUDA_CONTEXT_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "state.h"
+
+struct cls_entry;
+
+struct context {
+	struct context *next;
+	uint64_t handle;	/* the worker's, 0 when the context doesn't exist there */
+	uint64_t id;
+	int device;		/* guest's ordinal */
+	bool primary;
+	unsigned flags;
+	unsigned references;	/* of a primary context */
+	struct cls_entry *storage;
+};
+
+/* Guards the fields of contexts that change. */
+extern pthread_mutex_t context_lock;
+
+/* The worker's handle of the calling thread's current context, 0 for none. */
+uint64_t context_handle(void);
+
+/* The calling thread's current context, or NULL. */
+struct context *context_current(void);
+
+/* Whether c is a context that this library gave out (it may have been destroyed since). */
+bool context_known(const struct context *c);
+
+/* Whether c exists. */
+bool context_alive(const struct context *c);
+
+/* Makes a context and lists it. */
+struct context *context_new(int device, bool primary);
+
+/* The primary context of a device, made on first use; it need not be active. */
+struct context *context_primary(int device);
+
+/* Replaces the top of the calling thread's stack. */
+CUresult context_set(struct context *c);
+
+/* Forgets the context on the worker's side: runs the destructors of its storage and clears its handle. */
+uint64_t context_retire(struct context *c);
+
+/* Context-local storage: values that runtime libraries keep with a context (export table c693336e). */
+CUresult storage_put(CUcontext ctx, void *key, void *value, void (*destroy)(CUcontext, void *, void *));
+CUresult storage_delete(CUcontext ctx, void *key);
+CUresult storage_get(void **value, CUcontext ctx, void *key);
+void storage_destroy(struct context *c);
+
+#endif

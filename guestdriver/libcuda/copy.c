@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "copy.h"
+
+#include <string.h>
+
+#include "bulk.h"
+#include "handle.h"
+#include "zz_generated_calls.h"
+#include "zz_generated_prototypes.h"
+
+/* Host memory is pinned in pieces, growing, so that the first bytes move while later ones are being pinned. */
+#define PIECE_FIRST ((size_t)2 << 20)
+#define PIECE_LAST ((size_t)32 << 20)
+#define PIECE_LEAST ((size_t)64 << 10)
+
+/* Up to this size the host side of a copy to the host is fetched through the bulk area. */
+#define BULK_COPY_MAX ((size_t)64 << 10)
+
+static void find_registration(const struct memory *m, uint64_t address, uint64_t bytes, struct side *s)
+{
+	for (unsigned i = 0; i < m->registrations_count; i++) {
+		const struct registration *g = &m->registrations[i];
+
+		if (address - g->base < g->bytes && bytes <= g->bytes - (address - g->base)) {
+			s->pinned = true;
+			s->map = g->map;
+			s->offset = address - g->base;
+			return;
+		}
+	}
+}
+
+CUresult side_find(uint64_t address, uint64_t bytes, int hint, struct side *s)
+{
+	struct memory m;
+
+	*s = (struct side){ .address = address };
+	if (!memory_find(address, &m)) {
+		/* Where only the worker allocates, what isn't known isn't allocated. */
+		if (memory_in_window(address))
+			return CUDA_ERROR_INVALID_VALUE;
+		s->device = hint == SIDE_DEVICE;
+		return CUDA_SUCCESS;
+	}
+	if (memory_on_device(&m)) {
+		s->device = true;
+		return bytes <= m.bytes - (address - m.base) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	}
+	find_registration(&m, address, bytes, s);
+	return CUDA_SUCCESS;
+}
+
+static void copy_request(struct request *r, unsigned op, uint64_t device)
+{
+	request_init(r, op);
+	request_word(r, device);
+}
+
+static void copy_finish(struct request *r, size_t bytes, CUstream stream, unsigned flags)
+{
+	request_word(r, bytes);
+	request_word(r, number_of(stream));
+	request_word(r, flags);
+}
+
+/* Between the device and pinned memory: the worker's copy engine reaches both, nothing is waited for. */
+static CUresult copy_pinned(unsigned op, uint64_t device, const struct side *host, size_t bytes, CUstream stream,
+			    bool async)
+{
+	struct request r;
+
+	copy_request(&r, op, device);
+	request_buffer(&r, PARACUDA_BUFFER_MAP, (uint64_t)host->map << 32 | host->offset, bytes);
+	copy_finish(&r, bytes, stream, async ? 0 : PARACUDA_COPY_FLAG_BLOCKING);
+	if (async)
+		return channel_post(&r);
+	return channel_synced(channel_call(&r, NULL, 0));
+}
+
+/* Host to device, small: the bytes travel in the command, so the source is free at once. */
+static CUresult copy_inline(uint64_t device, const void *host, size_t bytes, CUstream stream)
+{
+	struct request r;
+
+	copy_request(&r, OP_CopyHtoD, device);
+	request_inline(&r, host, bytes);
+	copy_finish(&r, bytes, stream, 0);
+	return channel_post(&r);
+}
+
+/* Device to host, small: by way of the bulk area. NOT_READY when that has no room. */
+static CUresult copy_bulk(uint64_t device, void *host, size_t bytes, CUstream stream)
+{
+	uint64_t bulk = bulk_take(bytes);
+	struct request r;
+	CUresult result;
+
+	if (!bulk)
+		return CUDA_ERROR_NOT_READY;
+	copy_request(&r, OP_CopyDtoH, device);
+	request_buffer(&r, PARACUDA_BUFFER_BULK, bulk, bytes);
+	copy_finish(&r, bytes, stream, PARACUDA_COPY_FLAG_BLOCKING);
+	result = channel_synced(channel_call(&r, NULL, 0));
+	if (!result)
+		memcpy(host, channel.arena + bulk, bytes);
+	bulk_give(bulk);
+	return result;
+}
+
+/* A pinned piece of a larger copy. */
+struct part {
+	uint32_t map;
+	size_t bytes;
+};
+
+/* Pins the next piece, smaller ones where the pages are too scattered. */
+static CUresult pin_part(const uint8_t *host, size_t left, size_t *size, unsigned flags, struct part *p)
+{
+	for (;;) {
+		CUresult result;
+
+		p->bytes = left < *size ? left : *size;
+		result = map_memory(host, p->bytes, flags | PARACUDA_MAP_FLAG_ONESHOT, &p->map);
+		if (result != CUDA_ERROR_NOT_READY)
+			return result;
+		if (p->bytes <= PIECE_LEAST)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		*size = p->bytes / 2;
+	}
+}
+
+/* Pageable memory, large: pinned piece by piece, the next while the one before is being copied. */
+static CUresult copy_pieces(unsigned op, uint64_t device, uint8_t *host, size_t bytes, CUstream stream)
+{
+	bool in = op == OP_CopyHtoD;
+	unsigned pin_flags = in ? 0 : PARACUDA_MAP_FLAG_WRITE;
+	size_t size = PIECE_FIRST, left = bytes;
+	struct part next;
+	CUresult result = pin_part(host, left, &size, pin_flags, &next);
+
+	while (!result && left) {
+		struct part now = next;
+		struct request r;
+		struct ticket t;
+		CUresult pinned = CUDA_SUCCESS;
+
+		copy_request(&r, op, device);
+		request_buffer(&r, PARACUDA_BUFFER_MAP, (uint64_t)now.map << 32, now.bytes);
+		/* To the device the source must only have been read; to the host all must have arrived. */
+		copy_finish(&r, now.bytes, stream, in ? 0 : PARACUDA_COPY_FLAG_BLOCKING);
+		result = channel_send(&r, &t);
+		if (result)
+			break;
+		device += now.bytes;
+		host += now.bytes;
+		left -= now.bytes;
+		if (left) {
+			if (size < PIECE_LAST && now.bytes == size)
+				size *= 2;
+			pinned = pin_part(host, left, &size, pin_flags, &next);
+		}
+		result = channel_wait(&t, NULL, 0);
+		if (result && left && !pinned) {	/* never to be used */
+			request_init(&r, PARACUDA_OP_UNMAP);
+			request_word(&r, next.map);
+			channel_post(&r);
+		}
+		if (!result)
+			result = pinned;
+	}
+	return channel_synced(result);
+}
+
+static CUresult host_to_device(const struct side *dst, const struct side *src, size_t bytes, CUstream stream, bool async)
+{
+	uint8_t *host = (uint8_t *)(uintptr_t)src->address;
+
+	/* A program may fill pinned memory after an asynchronous copy was queued: it is read when its turn comes. */
+	if (src->pinned)
+		return copy_pinned(OP_CopyHtoD, dst->address, src, bytes, stream, async);
+	if (bytes <= channel.inline_limit)
+		return copy_inline(dst->address, host, bytes, stream);
+	return copy_pieces(OP_CopyHtoD, dst->address, host, bytes, stream);
+}
+
+static CUresult device_to_host(const struct side *dst, const struct side *src, size_t bytes, CUstream stream, bool async)
+{
+	uint8_t *host = (uint8_t *)(uintptr_t)dst->address;
+	CUresult result = CUDA_ERROR_NOT_READY;
+
+	if (dst->pinned)
+		return copy_pinned(OP_CopyDtoH, src->address, dst, bytes, stream, async);
+	if (bytes <= BULK_COPY_MAX)
+		result = copy_bulk(src->address, host, bytes, stream);
+	if (result == CUDA_ERROR_NOT_READY)
+		result = copy_pieces(OP_CopyDtoH, src->address, host, bytes, stream);
+	return result;
+}
+
+CUresult copy_bytes(uint64_t dst, int dst_hint, uint64_t src, int src_hint, size_t bytes, CUstream stream, bool async)
+{
+	struct side to, from;
+	CUresult result;
+
+	if (!stream_known(stream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!bytes)
+		return channel_error(true);
+	if (!dst || !src || dst + bytes < dst || src + bytes < src)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = side_find(dst, bytes, dst_hint, &to);
+	if (!result)
+		result = side_find(src, bytes, src_hint, &from);
+	if (result)
+		return result;
+	if (to.device && from.device)
+		return post_cuMemcpyDtoDAsync_v2(dst, src, bytes, number_of(stream));
+	if (to.device)
+		return host_to_device(&to, &from, bytes, stream, async);
+	if (from.device)
+		return device_to_host(&to, &from, bytes, stream, async);
+	/* Host to host: after what the stream has to do, which may write the source. */
+	result = cuStreamSynchronize(stream);
+	if (!result)
+		memmove((void *)(uintptr_t)dst, (const void *)(uintptr_t)src, bytes);
+	return result;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies between any two addresses; what lies there is looked up. */
+#ifndef PARACUDA_COPY_H
+#define PARACUDA_COPY_H
+
+#include "memory_map.h"
+
+/* One side of a copy. */
+struct side {
+	uint64_t address;
+	bool device;		/* device memory */
+	bool pinned;		/* host memory of one registration, at `offset` of map `map` */
+	uint32_t map;
+	uint64_t offset;
+};
+
+/* A side that the call says is device memory (it may be pinned host memory all the same). */
+#define SIDE_DEVICE 1
+#define SIDE_ANY 0
+
+/*
+ * Looks up what [address, address + bytes) is. INVALID_VALUE when it goes beyond its allocation, or isn't
+ * allocated where device memory is.
+ */
+CUresult side_find(uint64_t address, uint64_t bytes, int hint, struct side *s);
+
+/* Copies bytes; with `async` the call returns as soon as CUDA allows. */
+CUresult copy_bytes(uint64_t dst, int dst_hint, uint64_t src, int src_hint, size_t bytes, CUstream stream, bool async);
+
+/* A two- or three-dimensional copy, sides without their offsets. */
+struct box {
+	struct side dst, src;
+	uint64_t dst_pitch, dst_slice;
+	uint64_t src_pitch, src_slice;
+	uint64_t width, height, depth;
+};
+
+CUresult copy_box(struct box *b, CUstream stream, bool async);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions and kernels: the parameter layout and attributes, asked for once and kept. */
+#ifndef PARACUDA_FUNCTION_H
+#define PARACUDA_FUNCTION_H
+
+#include "handle.h"
+
+struct parameter {
+	uint32_t offset;
+	uint32_t bytes;
+};
+
+struct description {
+	unsigned parameters;
+	uint32_t parameter_bytes;
+	int attribute[FUNCTION_ATTRIBUTES];
+	const char *name;
+	struct parameter parameter[];	/* the name follows */
+};
+
+struct function {
+	struct handle handle;
+	bool kernel;
+	uint64_t number;
+	struct description *description;	/* NULL until it is needed */
+};
+
+/* Enters a function or kernel; one that is known stays as it is. */
+CUresult function_add(uint64_t number, bool kernel, uint64_t parent);
+
+/* A function, or a kernel passed as one; NULL if it is neither. */
+struct function *function_find(const void *handle);
+
+/* A kernel; NULL if it is none. */
+struct function *kernel_find(const void *handle);
+
+/* Its description, fetched on first use. */
+CUresult function_describe(struct function *f, struct description **d);
+
+/* Makes a description from what the worker sent. */
+CUresult description_parse(const void *record, size_t bytes, struct description **d);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Functions of the program that a stream calls. One thread of this library runs them: it asks the worker for
+ * the next that is due (HostFuncDone, which also reports the one before as done), in the worker's order.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "handle.h"
+#include "log.h"
+#include "slot.h"
+#include "zz_generated_calls.h"
+#include "zz_generated_prototypes.h"
+
+struct pending {
+	struct pending *next;
+	uint64_t token;
+	CUstream stream;
+	CUhostFn function;	/* cuLaunchHostFunc */
+	CUstreamCallback callback;	/* cuStreamAddCallback */
+	void *data;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct pending *waiting;
+static uint64_t last_token;
+static bool started;
+
+static struct pending *take(uint64_t token)
+{
+	struct pending **p, *found;
+
+	pthread_mutex_lock(&lock);
+	for (p = &waiting; *p && token && (*p)->token != token; p = &(*p)->next)
+		;
+	found = *p;
+	if (found)
+		*p = found->next;
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+/* A callback is always called, with the error if there is one; a host function only if there is none. */
+static void run(struct pending *p, CUresult status)
+{
+	if (p->callback)
+		p->callback(p->stream, status, p->data);
+	else if (!status)
+		p->function(p->data);
+	free(p);
+}
+
+static void *serve(void *unused)
+{
+	uint64_t done = 0;
+
+	(void)unused;
+	slot_take_host_functions();
+	for (;;) {
+		uint64_t next[2] = { 0 };
+		struct pending *p;
+		struct request r;
+		CUresult result;
+
+		request_init(&r, OP_HostFuncDone);
+		r.exact = true;
+		request_word(&r, done);
+		result = channel_call(&r, next, 2);
+		done = next[0];
+		if (result) {
+			/* The channel is dead, or the context is: what is waiting ends with that. */
+			while ((p = take(0)))
+				run(p, result);
+			break;
+		}
+		p = done ? take(done) : NULL;
+		if (p)
+			run(p, (CUresult)next[1]);
+	}
+	pthread_mutex_lock(&lock);
+	started = false;
+	pthread_mutex_unlock(&lock);
+	return NULL;
+}
+
+/* Starts the thread, which takes none of the program's signals. */
+static CUresult start(void)
+{
+	sigset_t all, old;
+	pthread_attr_t attributes;
+	pthread_t thread;
+	int error;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	error = pthread_create(&thread, &attributes, serve, NULL);
+	pthread_attr_destroy(&attributes);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (error)
+		log_line("starting the thread for host functions: error %d", error);
+	return error ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
+}
+
+static CUresult submit(struct pending *p)
+{
+	CUresult result = CUDA_SUCCESS;
+	uint64_t token;
+	struct request r;
+
+	pthread_mutex_lock(&lock);
+	if (!started) {
+		result = start();
+		started = !result;
+	}
+	token = p->token = ++last_token;
+	if (!result) {
+		p->next = waiting;
+		waiting = p;
+	}
+	pthread_mutex_unlock(&lock);
+	if (result) {
+		free(p);
+		return result;
+	}
+	request_init(&r, OP_HostFunc);
+	request_word(&r, number_of(p->stream));
+	request_word(&r, token);
+	result = channel_post(&r);
+	if (result)
+		free(take(token));
+	return result;
+}
+
+static CUresult enqueue(CUstream stream, CUhostFn function, CUstreamCallback callback, void *data)
+{
+	struct pending *p;
+
+	if (!function && !callback)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!stream_known(stream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	p->stream = stream;
+	p->function = function;
+	p->callback = callback;
+	p->data = data;
+	return submit(p);
+}
+
+EXPORT CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
+{
+	ENTER_CONTEXT();
+	return enqueue(hStream, fn, NULL, userData);
+}
+
+EXPORT CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
+{
+	ENTER_CONTEXT();
+	if (flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	return enqueue(hStream, NULL, callback, userData);
+}

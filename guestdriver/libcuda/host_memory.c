@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Host memory that the device can reach: pages of this process, pinned for as long as they are allocated or registered. */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "buffer.h"
+#include "log.h"
+#include "memory_map.h"
+#include "zz_generated_calls.h"
+#include "zz_generated_prototypes.h"
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+#define PORTABLE 1u
+#define DEVICEMAP 2u
+#define WRITECOMBINED 4u
+#define READ_ONLY 8u
+
+/* One piece is at most what fits in one MAP when no two pages are neighbours. */
+#define PIECE ((uint64_t)PARACUDA_RUNS_PER_MAP * 4096)
+
+/* Huge pages keep the lists of runs short. */
+#define HUGE_PAGE ((uint64_t)2 << 20)
+
+/* Where allocations go, if the place is free: addresses that the worker is unlikely to use itself. */
+#define REGION_BASE 0x600000000000u
+#define REGION_END 0x6f0000000000u
+
+static uint64_t next_address = REGION_BASE;
+
+static uint64_t page_bytes(void)
+{
+	return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static CUresult register_piece(struct memory *m, uint64_t base, uint64_t bytes)
+{
+	unsigned flags = m->flags & READ_ONLY && m->kind == MEMORY_REGISTERED ? 0 : PARACUDA_MAP_FLAG_WRITE;
+	struct registration *grown;
+	struct request r;
+	uint32_t map;
+	CUresult result = map_memory((void *)(uintptr_t)base, bytes, flags, &map);
+
+	if (result)
+		return result == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : result;
+	request_init(&r, OP_HostRegister);
+	r.exact = true;
+	request_word(&r, map);
+	request_word(&r, base);
+	request_word(&r, bytes);
+	request_word(&r, m->flags);
+	result = channel_call(&r, NULL, 0);
+	grown = result ? NULL : realloc(m->registrations, (m->registrations_count + 1) * sizeof(*grown));
+	if (!grown) {
+		request_init(&r, result ? (unsigned)PARACUDA_OP_UNMAP : (unsigned)OP_HostUnregister);
+		request_word(&r, map);
+		channel_call(&r, NULL, 0);
+		return result ? result : CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	m->registrations = grown;
+	grown[m->registrations_count++] = (struct registration){ base, bytes, map };
+	return CUDA_SUCCESS;
+}
+
+static CUresult unpin(struct memory *m)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	while (m->registrations_count) {
+		struct request r;
+		CUresult one;
+
+		request_init(&r, OP_HostUnregister);
+		request_word(&r, m->registrations[--m->registrations_count].map);
+		one = channel_call(&r, NULL, 0);
+		if (!result)
+			result = one;
+	}
+	free(m->registrations);
+	m->registrations = NULL;
+	madvise((void *)(uintptr_t)m->pinned_base, m->pinned_bytes, MADV_DOFORK);
+	return result;
+}
+
+/* Pins m's pages. They must stay the same pages for as long, so a child gets none of them. */
+static CUresult pin(struct memory *m)
+{
+	uint64_t end = m->pinned_base + m->pinned_bytes;
+
+	madvise((void *)(uintptr_t)m->pinned_base, m->pinned_bytes, MADV_DONTFORK);
+	for (uint64_t at = m->pinned_base; at < end;) {
+		uint64_t bytes = end - at < PIECE ? end - at : PIECE;
+		CUresult result = register_piece(m, at, bytes);
+
+		if (result) {
+			unpin(m);
+			return result;
+		}
+		at += bytes;
+	}
+	return CUDA_SUCCESS;
+}
+
+static void *reserve(uint64_t bytes)
+{
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+	uint64_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : 65536;
+	uint64_t room = (bytes + align - 1) & ~(align - 1);
+	uint64_t at = __atomic_fetch_add(&next_address, (room + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1), __ATOMIC_RELAXED);
+	void *p = MAP_FAILED;
+
+	if (at + room < REGION_END)
+		p = mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED_NOREPLACE, -1, 0);
+	if (p != MAP_FAILED && p != (void *)(uintptr_t)at) {
+		munmap(p, bytes);
+		p = MAP_FAILED;
+	}
+	if (p == MAP_FAILED)
+		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+	if (p != MAP_FAILED && bytes >= HUGE_PAGE)
+		madvise(p, bytes, MADV_HUGEPAGE);
+	return p == MAP_FAILED ? NULL : p;
+}
+
+EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
+{
+	struct context *c;
+	struct memory m;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!pp || Flags & ~(PORTABLE | DEVICEMAP | WRITECOMBINED))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!bytesize) {
+		*pp = NULL;
+		return CUDA_SUCCESS;
+	}
+	if (bytesize > REGION_END - REGION_BASE)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	c = context_current();
+	m = (struct memory){ .bytes = bytesize, .kind = MEMORY_HOST, .device = c->device, .flags = Flags, .context = c };
+	m.pinned_bytes = (bytesize + page_bytes() - 1) & ~(page_bytes() - 1);
+	m.base = m.pinned_base = (uint64_t)(uintptr_t)reserve(m.pinned_bytes);
+	if (!m.base)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = pin(&m);
+	if (!result && !memory_enter(&m)) {
+		unpin(&m);
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (result) {
+		munmap((void *)(uintptr_t)m.base, m.pinned_bytes);
+		return result;
+	}
+	*pp = (void *)(uintptr_t)m.base;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemAllocHost_v2(void **pp, size_t bytesize)
+{
+	return cuMemHostAlloc(pp, bytesize, 0);
+}
+
+EXPORT CUresult cuMemFreeHost(void *p)
+{
+	struct memory m;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!memory_take((uint64_t)(uintptr_t)p, MEMORY_HOST, &m))
+		return CUDA_ERROR_INVALID_VALUE;
+	result = channel_synced(unpin(&m));
+	munmap((void *)(uintptr_t)m.base, m.pinned_bytes);
+	return result;
+}
+
+EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
+{
+	uint64_t base = (uint64_t)(uintptr_t)p, page = page_bytes(), end;
+	struct context *c;
+	struct memory m;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!p || !bytesize || Flags & ~(PORTABLE | DEVICEMAP | WRITECOMBINED | READ_ONLY) ||
+	    __builtin_add_overflow(base, bytesize + page - 1, &end))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (Flags & WRITECOMBINED)	/* here it means memory of a device */
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (memory_overlaps(base, bytesize))
+		return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+	c = context_current();
+	m = (struct memory){
+		.base = base,
+		.bytes = bytesize,
+		.kind = MEMORY_REGISTERED,
+		.device = c->device,
+		.flags = Flags,
+		.context = c,
+		.pinned_base = base & ~(page - 1),
+	};
+	m.pinned_bytes = (end & ~(page - 1)) - m.pinned_base;
+	result = pin(&m);
+	if (!result && !memory_enter(&m)) {
+		unpin(&m);
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	return result;
+}
+
+EXPORT CUresult cuMemHostUnregister(void *p)
+{
+	uint64_t base = (uint64_t)(uintptr_t)p;
+	struct memory m;
+
+	ENTER_CONTEXT();
+	if (!memory_take(base, MEMORY_REGISTERED, &m))
+		return memory_find(base, &m) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+	return channel_synced(unpin(&m));
+}
+
+/* Pinned pages are mapped for the device at their own address. */
+EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags)
+{
+	struct memory m;
+
+	ENTER_CONTEXT();
+	if (!pdptr || Flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!memory_find((uint64_t)(uintptr_t)p, &m) || !memory_on_host(&m))
+		return CUDA_ERROR_INVALID_VALUE;
+	*pdptr = (uint64_t)(uintptr_t)p;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p)
+{
+	struct memory m;
+
+	ENTER_CONTEXT();
+	if (!pFlags || !memory_find((uint64_t)(uintptr_t)p, &m) || m.kind != MEMORY_HOST)
+		return CUDA_ERROR_INVALID_VALUE;
+	*pFlags = m.flags | DEVICEMAP;
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options of the just-in-time compiler, as module and library loads take them. */
+#ifndef PARACUDA_JIT_H
+#define PARACUDA_JIT_H
+
+#include "cuda_abi.h"
+
+#define JIT_OPTIONS 64
+
+struct jit {
+	uint64_t pair[2 * JIT_OPTIONS];	/* id and value of those that the worker gets */
+	unsigned pairs;
+	void *info, *error;	/* log buffers, NULL for none */
+	size_t info_bytes, error_bytes;
+	void **info_used, **error_used;	/* where their used sizes are written back */
+	float *wall_time;
+};
+
+CUresult jit_parse(struct jit *j, unsigned count, const int *options, void **values);
+
+/* Writes back what the compiler used of the logs. */
+void jit_finish(struct jit *j, uint64_t info_used, uint64_t error_used);
+
+#endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernel launches: parameters are packed here by the function's layout, and nobody waits. */
+#define _GNU_SOURCE
+#include "launch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "device.h"
+#include "function.h"
+#include "zz_generated_calls.h"
+#include "zz_generated_prototypes.h"
+
+/* What launch attributes mean to this library. */
+enum {
+	LAUNCH_IGNORE = 0,
+	LAUNCH_COOPERATIVE = 2,
+	LAUNCH_PROGRAMMATIC_EVENT = 7,
+	LAUNCH_COMPLETION_EVENT = 12,
+	LAUNCH_UPDATABLE_NODE = 13,
+};
+
+enum { EXTRA_END, EXTRA_BUFFER, EXTRA_SIZE };
+
+#define ATTRIBUTES_MAX 32
+#define PARAMETER_BYTES_MAX 32764
+#define PACKED_ON_STACK 1024
+
+static bool blocking;
+
+void launch_init(void)
+{
+	const char *text = getenv("CUDA_LAUNCH_BLOCKING");
+
+	blocking = text && *text && strcmp(text, "0");
+}
+
+/* The dimensions of the grid and of a block, and the shared memory. */
+struct shape {
+	uint32_t grid[3];
+	uint32_t block[3];
+	uint32_t shared;
+};
+
+/* What the driver finds wrong before anything is launched. */
+static CUresult check_shape(const struct shape *s, const struct description *d, CUdevice dev)
+{
+	uint64_t threads = 1;
+
+	for (int i = 0; i < 3; i++) {
+		int grid = device_number(dev, ATTRIBUTE_MAX_GRID_DIM_X + i);
+		int block = device_number(dev, ATTRIBUTE_MAX_BLOCK_DIM_X + i);
+
+		if (!s->grid[i] || !s->block[i] || s->grid[i] > (unsigned)grid || s->block[i] > (unsigned)block)
+			return CUDA_ERROR_INVALID_VALUE;
+		threads *= s->block[i];
+	}
+	if (threads > (unsigned)device_number(dev, ATTRIBUTE_MAX_THREADS_PER_BLOCK))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (threads > (uint64_t)(unsigned)d->attribute[FUNCTION_MAX_THREADS_PER_BLOCK])
+		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+	if (s->shared > (uint64_t)(unsigned)__atomic_load_n(&d->attribute[FUNCTION_MAX_DYNAMIC_SHARED_SIZE_BYTES],
+							    __ATOMIC_RELAXED))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+/* The packed parameters of the `extra` form. */
+static CUresult find_extra(void **extra, const void **data, size_t *bytes)
+{
+	*data = NULL;
+	*bytes = 0;
+	for (; (uintptr_t)extra[0] != EXTRA_END; extra += 2) {
+		if ((uintptr_t)extra[0] == EXTRA_BUFFER)
+			*data = extra[1];
+		else if ((uintptr_t)extra[0] == EXTRA_SIZE && extra[1])
+			*bytes = *(const size_t *)extra[1];
+		else
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	if ((*bytes && !*data) || *bytes > PARAMETER_BYTES_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+static void pack(uint8_t *to, const struct description *d, void **parameters)
+{
+	memset(to, 0, d->parameter_bytes);
+	for (unsigned i = 0; i < d->parameters; i++)
+		memcpy(to + d->parameter[i].offset, parameters[i], d->parameter[i].bytes);
+}
+
+static CUresult wait_if_blocking(CUstream stream)
+{
+	return blocking ? cuStreamSynchronize(stream) : CUDA_SUCCESS;
+}
+
+static CUresult send(const struct function *f, const struct shape *s, CUstream stream, const void *data, size_t bytes,
+		     const CUlaunchAttribute *attributes, unsigned count)
+{
+	struct request r;
+	CUresult result;
+
+	request_init(&r, OP_cuLaunchKernel);
+	request_word(&r, f->number);
+	request_word(&r, number_of(stream));
+	request_word(&r, s->grid[0] | (uint64_t)s->grid[1] << 32);
+	request_word(&r, s->grid[2] | (uint64_t)s->block[0] << 32);
+	request_word(&r, s->block[1] | (uint64_t)s->block[2] << 32);
+	request_word(&r, s->shared | (uint64_t)count << 32);
+	request_word(&r, bytes);
+	request_tail(&r, data, bytes);
+	request_tail(&r, attributes, count * sizeof(*attributes));
+	result = channel_post(&r);
+	return result ? result : wait_if_blocking(stream);
+}
+
+static CUresult launch(CUfunction handle, const struct shape *s, CUstream stream, void **parameters, void **extra,
+		       const CUlaunchAttribute *attributes, unsigned count)
+{
+	struct function *f = function_find(handle);
+	uint8_t small[PACKED_ON_STACK], *large = NULL;
+	struct description *d;
+	const void *data = NULL;
+	size_t bytes = 0;
+	CUresult result;
+
+	if (!f || !stream_known(stream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (parameters && extra)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = function_describe(f, &d);
+	if (!result)
+		result = check_shape(s, d, context_current()->device);
+	if (!result && extra)
+		result = find_extra(extra, &data, &bytes);
+	if (result)
+		return result;
+	if (!extra && d->parameters) {
+		if (!parameters)
+			return CUDA_ERROR_INVALID_VALUE;
+		bytes = d->parameter_bytes;
+		large = bytes > sizeof(small) ? malloc(bytes) : NULL;
+		if (bytes > sizeof(small) && !large)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		pack(large ? large : small, d, parameters);
+		data = large ? large : small;
+	}
+	result = send(f, s, stream, data, bytes, attributes, count);
+	free(large);
+	return result;
+}
+
+EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
+			       unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
+			       unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
+{
+	struct shape s = {
+		{ gridDimX, gridDimY, gridDimZ }, { blockDimX, blockDimY, blockDimZ }, sharedMemBytes,
+	};
+
+	ENTER_CONTEXT();
+	return launch(f, &s, hStream, kernelParams, extra, NULL, 0);
+}
+
+EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+					  unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+					  unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+					  void **kernelParams)
+{
+	CUlaunchAttribute cooperative = { .id = LAUNCH_COOPERATIVE, .value = { 1 } };
+	struct shape s = {
+		{ gridDimX, gridDimY, gridDimZ }, { blockDimX, blockDimY, blockDimZ }, sharedMemBytes,
+	};
+
+	ENTER_CONTEXT();
+	return launch(f, &s, hStream, kernelParams, NULL, &cooperative, 1);
+}
+
+EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
+{
+	CUlaunchAttribute attributes[ATTRIBUTES_MAX];
+	unsigned count = 0;
+	struct shape s;
+
+	ENTER_CONTEXT();
+	if (!config || (config->numAttrs && !config->attrs) || config->numAttrs > ATTRIBUTES_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < config->numAttrs; i++) {
+		switch (config->attrs[i].id) {
+		case LAUNCH_IGNORE:
+			break;
+		case LAUNCH_PROGRAMMATIC_EVENT:
+		case LAUNCH_COMPLETION_EVENT:
+		case LAUNCH_UPDATABLE_NODE:
+			/* These hold handles of this process. */
+			return CUDA_ERROR_NOT_SUPPORTED;
+		default:
+			attributes[count++] = config->attrs[i];
+		}
+	}
+	s = (struct shape){
+		{ config->gridDimX, config->gridDimY, config->gridDimZ },
+		{ config->blockDimX, config->blockDimY, config->blockDimZ },
+		config->sharedMemBytes,
+	};
+	return launch(f, &s, thread_stream(config->hStream), kernelParams, extra, attributes, count);
+}

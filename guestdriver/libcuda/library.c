@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "function.h"
+#include "image.h"
+#include "jit.h"
+#include "zz_generated_calls.h"
+#include "zz_generated_prototypes.h"
+
+static CUresult load(CUlibrary *library, struct image *image, struct jit *j)
+{
+	uint64_t handle, info_used = 0, error_used = 0;
+	struct handle *h;
+	CUresult result;
+
+	result = call_cuLibraryLoadData(&handle, image->data, image->bytes, j->pairs ? j->pair : NULL, j->pairs * 16,
+					j->info, j->info_bytes, j->error, j->error_bytes, &info_used, &error_used);
+	jit_finish(j, info_used, error_used);
+	image_free(image);
+	if (result)
+		return result;
+	h = handle_new(sizeof(*h), 0);
+	if (h)
+		h->context = NULL;
+	result = handle_enter(HANDLE_LIB, handle, h);
+	if (!result)
+		*library = (CUlibrary)(uintptr_t)handle;
+	return result;
+}
+
+/* Library options concern tables and copies in this process only, so none is sent. */
+static CUresult check_options(CUlibraryOption *options, unsigned count)
+{
+	if (count && !options)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < count; i++)
+		if (options[i] < 0 || options[i] > 1)
+			return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions,
+				  void **jitOptionsValues, unsigned int numJitOptions, CUlibraryOption *libraryOptions,
+				  void **libraryOptionValues, unsigned int numLibraryOptions)
+{
+	struct image i;
+	struct jit j;
+	CUresult result;
+
+	(void)libraryOptionValues;
+	ENTER();
+	if (!library || !code)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = check_options(libraryOptions, numLibraryOptions);
+	if (!result)
+		result = jit_parse(&j, numJitOptions, jitOptions, jitOptionsValues);
+	if (!result)
+		result = image_measure(code, SIZE_MAX, &i);
+	return result ? result : load(library, &i, &j);
+}
+
+EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions,
+				      void **jitOptionsValues, unsigned int numJitOptions,
+				      CUlibraryOption *libraryOptions, void **libraryOptionValues,
+				      unsigned int numLibraryOptions)
+{
+	struct image i;
+	struct jit j;
+	CUresult result;
+
+	(void)libraryOptionValues;
+	ENTER();
+	if (!library || !fileName)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = check_options(libraryOptions, numLibraryOptions);
+	if (!result)
+		result = jit_parse(&j, numJitOptions, jitOptions, jitOptionsValues);
+	if (!result)
+		result = image_read(fileName, &i);
+	return result ? result : load(library, &i, &j);
+}
+
+EXPORT CUresult cuLibraryUnload(CUlibrary library)
+{
+	ENTER();
+	if (!handle_known(HANDLE_LIB, library))
+		return CUDA_ERROR_INVALID_HANDLE;
+	handle_forget_children(HANDLE_KERNEL, number_of(library));
+	handle_forget(HANDLE_LIB, library);
+	return call_cuLibraryUnload(number_of(library));
+}
+
+EXPORT CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
+{
+	uint64_t handle;
+	CUresult result;
+
+	ENTER();
+	if (!pKernel || !name)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!handle_known(HANDLE_LIB, library))
+		return CUDA_ERROR_INVALID_HANDLE;
+	result = call_cuLibraryGetKernel(&handle, number_of(library), name);
+	if (!result)
+		result = function_add(handle, true, number_of(library));
+	if (!result)
+		*pKernel = (CUkernel)(uintptr_t)handle;
+	return result;
+}
+
+EXPORT CUresult cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib)
+{
+	unsigned int there = 0;
+	CUresult result;
+
+	ENTER();
+	if (!kernels || !numKernels)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = cuLibraryGetKernelCount(&there, lib);
+	for (unsigned i = 0; !result && i < numKernels && i < there; i++) {
+		uint64_t handle;
+
+		result = call_cuLibraryEnumerateKernels(i, &handle, number_of(lib));
+		if (!result)
+			result = function_add(handle, true, number_of(lib));
+		if (!result)
+			kernels[i] = (CUkernel)(uintptr_t)handle;
+	}
+	return result;
+}
+
+EXPORT CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
+{
+	uint64_t handle;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!pMod)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!handle_known(HANDLE_LIB, library))
+		return CUDA_ERROR_INVALID_HANDLE;
+	result = call_cuLibraryGetModule(&handle, number_of(library));
+	if (!result && !handle_known(HANDLE_MODULE, (void *)(uintptr_t)handle))
+		result = handle_add(HANDLE_MODULE, handle, 0, 0);
+	if (!result)
+		*pMod = (CUmodule)(uintptr_t)handle;
+	return result;
+}
+
+EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
+{
+	uint64_t handle;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!pFunc)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!kernel_find(kernel))
+		return CUDA_ERROR_INVALID_HANDLE;
+	result = call_cuKernelGetFunction(&handle, number_of(kernel));
+	if (!result)
+		result = function_add(handle, false, 0);
+	if (!result)
+		*pFunc = (CUfunction)(uintptr_t)handle;
+	return result;
+}
+
+/* There are no managed variables: the device says that it has no managed memory. */
+EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
+{
+	ENTER();
+	if (!name || (!dptr && !bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	return handle_known(HANDLE_LIB, library) ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_HANDLE;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Device memory. */
+#define _GNU_SOURCE
+#include "memory_map.h"
+
+#include "device.h"
+#include "handle.h"
+#include "zz_generated_calls.h"
+#include "zz_generated_prototypes.h"
+
+#define PITCH_ALIGN 512
+
+static CUresult enter(uint64_t base, uint64_t bytes)
+{
+	struct context *c = context_current();
+	struct memory m = {
+		.base = base,
+		.bytes = bytes,
+		.kind = MEMORY_DEVICE,
+		.device = c->device,
+		.context = c,
+	};
+
+	/* Whatever the worker says, an address of this process's own memory is not the device's. */
+	if (!base || base + bytes < base)
+		return CUDA_ERROR_UNKNOWN;
+	return memory_enter(&m) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
+{
+	uint64_t base;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!dptr || !bytesize)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = call_cuMemAlloc_v2(&base, bytesize);
+	if (!result)
+		result = enter(base, bytesize);
+	if (!result)
+		*dptr = base;
+	return result;
+}
+
+EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
+				   unsigned int ElementSizeBytes)
+{
+	size_t pitch, bytes;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!dptr || !pPitch || !WidthInBytes || !Height)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (__builtin_add_overflow(WidthInBytes, PITCH_ALIGN - 1, &pitch))
+		return CUDA_ERROR_INVALID_VALUE;
+	pitch &= ~(size_t)(PITCH_ALIGN - 1);
+	if (__builtin_mul_overflow(pitch, Height, &bytes))
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = cuMemAlloc_v2(dptr, bytes);
+	if (!result)
+		*pPitch = pitch;
+	return result;
+}
+
+EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
+{
+	struct memory m;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!dptr)
+		return CUDA_SUCCESS;
+	/* Forgotten first: the worker may give the same address to another thread at once. */
+	if (!memory_take(dptr, MEMORY_DEVICE, &m)) {
+		result = channel_error(true);
+		return result ? result : CUDA_ERROR_INVALID_VALUE;
+	}
+	return channel_synced(call_cuMemFree_v2(dptr));
+}
+
+EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
+{
+	struct request r;
+	uint64_t base;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!dptr || !bytesize)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!stream_known(hStream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	request_init(&r, OP_cuMemAllocAsync);
+	r.exact = true;
+	request_word(&r, bytesize);
+	request_word(&r, number_of(hStream));
+	result = channel_call(&r, &base, 1);
+	if (!result)
+		result = enter(base, bytesize);
+	if (!result)
+		*dptr = base;
+	return result;
+}
+
+EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
+{
+	struct request r;
+	struct memory m;
+
+	ENTER_CONTEXT();
+	if (!stream_known(hStream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!dptr)
+		return CUDA_SUCCESS;
+	if (!memory_take(dptr, MEMORY_DEVICE, &m))
+		return CUDA_ERROR_INVALID_VALUE;
+	request_init(&r, OP_cuMemFreeAsync);
+	request_word(&r, dptr);
+	request_word(&r, number_of(hStream));
+	return channel_post(&r);
+}
+
+EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)
+{
+	struct memory m;
+
+	ENTER_CONTEXT();
+	if (!memory_find(dptr, &m))
+		return CUDA_ERROR_NOT_FOUND;
+	if (pbase)
+		*pbase = m.base;
+	if (psize)
+		*psize = m.bytes;
+	return CUDA_SUCCESS;
+}

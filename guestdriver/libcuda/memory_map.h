@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is allocated where: the address ranges that CUDA knows of in this process. */
+#ifndef PARACUDA_MEMORY_MAP_H
+#define PARACUDA_MEMORY_MAP_H
+
+#include <stdbool.h>
+
+#include "context.h"
+
+enum memory_kind {
+	MEMORY_NONE,	/* ordinary memory of the process */
+	MEMORY_DEVICE,	/* cuMemAlloc and its like */
+	MEMORY_GLOBAL,	/* a variable of a module */
+	MEMORY_HOST,	/* cuMemHostAlloc */
+	MEMORY_REGISTERED,	/* cuMemHostRegister */
+};
+
+/* A piece of host memory that the worker has pinned. */
+struct registration {
+	uint64_t base;
+	uint64_t bytes;
+	uint32_t map;
+};
+
+struct memory {
+	uint64_t base;
+	uint64_t bytes;
+	enum memory_kind kind;
+	int device;
+	unsigned flags;
+	uint64_t id;	/* unique in this process */
+	struct context *context;
+	uint64_t pinned_base, pinned_bytes;	/* of host memory: whole pages */
+	struct registration *registrations;
+	unsigned registrations_count;
+};
+
+/* Copies the range that contains the address. */
+bool memory_find(uint64_t address, struct memory *m);
+
+/* Whether [address, address + bytes) touches any range. */
+bool memory_overlaps(uint64_t address, uint64_t bytes);
+
+/* Enters a range; false when there is no memory. Ranges of device memory that it overlaps are stale and go. */
+bool memory_enter(const struct memory *m);
+
+/* Removes the range that begins at base and is of that kind. */
+bool memory_take(uint64_t base, enum memory_kind kind, struct memory *m);
+
+/* Removes the ranges of a context's device memory. */
+void memory_forget_context(struct context *c);
+
+/* The kind of memory at an address. */
+static inline enum memory_kind memory_kind_at(uint64_t address, struct memory *m)
+{
+	return memory_find(address, m) ? m->kind : MEMORY_NONE;
+}
+
+static inline bool memory_on_device(const struct memory *m)
+{
+	return m->kind == MEMORY_DEVICE || m->kind == MEMORY_GLOBAL;
+}
+
+static inline bool memory_on_host(const struct memory *m)
+{
+	return m->kind == MEMORY_HOST || m->kind == MEMORY_REGISTERED;
+}
+
+/* Whether an address lies in the window where the worker allocates device memory. */
+bool memory_in_window(uint64_t address);
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Questions about pointers, all answered here. */
+#define _GNU_SOURCE
+#include <string.h>
+
+#include "memory_map.h"
+#include "zz_generated_prototypes.h"
+
+enum {
+	POINTER_CONTEXT = 1,
+	POINTER_MEMORY_TYPE,
+	POINTER_DEVICE_POINTER,
+	POINTER_HOST_POINTER,
+	POINTER_P2P_TOKENS,
+	POINTER_SYNC_MEMOPS,
+	POINTER_BUFFER_ID,
+	POINTER_IS_MANAGED,
+	POINTER_DEVICE_ORDINAL,
+	POINTER_IPC_CAPABLE,
+	POINTER_RANGE_START,
+	POINTER_RANGE_SIZE,
+	POINTER_MAPPED,
+	POINTER_HANDLE_TYPES,
+	POINTER_RDMA_CAPABLE,
+	POINTER_ACCESS_FLAGS,
+	POINTER_POOL,
+	POINTER_MAPPING_SIZE,
+	POINTER_MAPPING_BASE,
+	POINTER_BLOCK_ID,
+	POINTER_DECOMPRESS,
+};
+
+#define ACCESS_READ_WRITE 3
+
+/* The size of an attribute's value, 0 if there is none such. */
+static size_t size_of(int attribute)
+{
+	switch (attribute) {
+	case POINTER_CONTEXT:
+	case POINTER_DEVICE_POINTER:
+	case POINTER_HOST_POINTER:
+	case POINTER_BUFFER_ID:
+	case POINTER_RANGE_START:
+	case POINTER_RANGE_SIZE:
+	case POINTER_HANDLE_TYPES:
+	case POINTER_POOL:
+	case POINTER_MAPPING_SIZE:
+	case POINTER_MAPPING_BASE:
+	case POINTER_BLOCK_ID:
+		return 8;
+	case POINTER_MEMORY_TYPE:
+	case POINTER_DEVICE_ORDINAL:
+	case POINTER_ACCESS_FLAGS:
+	case POINTER_IS_MANAGED:
+		return 4;
+	case POINTER_SYNC_MEMOPS:
+	case POINTER_IPC_CAPABLE:
+	case POINTER_MAPPED:
+	case POINTER_RDMA_CAPABLE:
+	case POINTER_DECOMPRESS:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/* The value for a known range; 0 for everything that it hasn't. */
+static uint64_t value_of(int attribute, uint64_t pointer, const struct memory *m)
+{
+	switch (attribute) {
+	case POINTER_CONTEXT:
+		return (uint64_t)(uintptr_t)m->context;
+	case POINTER_MEMORY_TYPE:
+		return memory_on_device(m) ? MEMORYTYPE_DEVICE : MEMORYTYPE_HOST;
+	case POINTER_DEVICE_POINTER:
+		return pointer;
+	case POINTER_HOST_POINTER:
+		return memory_on_host(m) ? pointer : 0;
+	case POINTER_BUFFER_ID:
+	case POINTER_BLOCK_ID:
+		return m->id;
+	case POINTER_DEVICE_ORDINAL:
+		return (uint64_t)m->device;
+	case POINTER_RANGE_START:
+	case POINTER_MAPPING_BASE:
+		return m->base;
+	case POINTER_RANGE_SIZE:
+	case POINTER_MAPPING_SIZE:
+		return m->bytes;
+	case POINTER_MAPPED:
+		return 1;
+	case POINTER_ACCESS_FLAGS:
+		return ACCESS_READ_WRITE;
+	default:
+		return 0;
+	}
+}
+
+EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+	struct memory m;
+	uint64_t value;
+
+	ENTER();
+	if (!data || attribute == POINTER_P2P_TOKENS)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!size_of(attribute))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!context_current())
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!memory_find(ptr, &m))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (attribute == POINTER_HOST_POINTER && memory_on_device(&m))
+		return CUDA_ERROR_INVALID_VALUE;
+	value = value_of(attribute, ptr, &m);
+	memcpy(data, &value, size_of(attribute));
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data,
+				       CUdeviceptr ptr)
+{
+	struct memory m;
+	bool known;
+
+	ENTER();
+	if (!numAttributes || !attributes || !data)
+		return CUDA_ERROR_INVALID_VALUE;
+	known = memory_find(ptr, &m);
+	for (unsigned i = 0; i < numAttributes; i++) {
+		uint64_t value = known ? value_of(attributes[i], ptr, &m) : 0;
+
+		if (!size_of(attributes[i]) || !data[i])
+			return CUDA_ERROR_INVALID_VALUE;
+		/* CU_DEVICE_INVALID for memory that CUDA doesn't know. */
+		if (!known && attributes[i] == POINTER_DEVICE_ORDINAL)
+			value = (uint64_t)-2;
+		memcpy(data[i], &value, size_of(attributes[i]));
+	}
+	return CUDA_SUCCESS;
+}

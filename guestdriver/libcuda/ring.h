@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command ring: how commands get to the worker. */
+#ifndef PARACUDA_RING_H
+#define PARACUDA_RING_H
+
+#include "channel.h"
+
+/* Bytes that the request takes in the ring, 0 if it is too large. */
+size_t ring_bytes(const struct request *r);
+
+/*
+ * Appends a command, waiting for room if there is none. `reply` publishes it at once, else it may wait for
+ * more to go with it. Returns 0, or the error that killed the channel.
+ */
+CUresult ring_append(const struct request *r, size_t bytes, int slot, bool reply, uint32_t seq);
+
+/* Publishes all that was appended. */
+void ring_publish(void);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "slot.h"
+
+#include <pthread.h>
+
+#include "channel.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t turn[SLOTS_SHARED] = { [0 ... SLOTS_SHARED - 1] = PTHREAD_MUTEX_INITIALIZER };
+static bool used[SLOTS_OWNED];
+static uint32_t sequence[PARACUDA_SLOT_COUNT];
+static unsigned hint, sharers;
+
+static bool is_shared(int slot)
+{
+	return slot >= SLOTS_OWNED && slot < SLOTS_OWNED + SLOTS_SHARED;
+}
+
+int slot_of_thread(void)
+{
+	struct thread *t = thread_self();
+
+	if (t->slot)
+		return t->slot - 1;
+	pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < SLOTS_OWNED && !t->slot; i++) {
+		unsigned s = (hint + i) % SLOTS_OWNED;
+
+		if (!used[s]) {
+			used[s] = true;
+			t->slot = (int)s + 1;
+			hint = s + 1;
+		}
+	}
+	if (!t->slot) {
+		t->slot = SLOTS_OWNED + (int)(sharers++ % SLOTS_SHARED) + 1;
+		t->shared = true;
+	}
+	pthread_mutex_unlock(&lock);
+	return t->slot - 1;
+}
+
+void slot_take_host_functions(void)
+{
+	struct thread *t = thread_self();
+
+	t->slot = SLOT_HOST_FUNCTIONS + 1;
+	t->shared = true;	/* never given back */
+}
+
+uint32_t slot_begin(int slot)
+{
+	if (is_shared(slot))
+		pthread_mutex_lock(&turn[slot - SLOTS_OWNED]);
+	return ++sequence[slot];
+}
+
+void slot_end(int slot)
+{
+	if (is_shared(slot))
+		pthread_mutex_unlock(&turn[slot - SLOTS_OWNED]);
+}
+
+void slot_leave(struct thread *t)
+{
+	struct request r;
+
+	if (!t->slot || t->shared)
+		return;
+	request_init(&r, PARACUDA_OP_THREAD_EXIT);
+	r.context = 0;
+	channel_post(&r);
+	pthread_mutex_lock(&lock);
+	used[t->slot - 1] = false;
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Completion slots. A thread owns one as long as it lives. When nearly all are taken, further threads share
+ * the last ones, and take turns. One is kept for the thread that runs host functions.
+ */
+#ifndef PARACUDA_SLOT_H
+#define PARACUDA_SLOT_H
+
+#include "paracuda_wire.h"
+#include "state.h"
+
+#define SLOTS_SHARED 16
+#define SLOTS_OWNED (PARACUDA_SLOT_COUNT - SLOTS_SHARED - 1)
+#define SLOT_HOST_FUNCTIONS (PARACUDA_SLOT_COUNT - 1)
+
+/* The calling thread's slot. */
+int slot_of_thread(void);
+
+/* Makes the caller the thread of host functions. */
+void slot_take_host_functions(void);
+
+/* Begins a call in the slot: the sequence number for it. Waits while a sharer is using it. */
+uint32_t slot_begin(int slot);
+
+/* Ends it. */
+void slot_end(int slot);
+
+/* The thread ends. */
+void slot_leave(struct thread *t);
+
+#endif

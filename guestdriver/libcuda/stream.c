@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "handle.h"
+#include "zz_generated_calls.h"
+#include "zz_generated_prototypes.h"
+
+#define STREAM_NON_BLOCKING 1u
+
+EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
+{
+	uint64_t handle;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!phStream || flags & ~STREAM_NON_BLOCKING)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = call_cuStreamCreateWithPriority(&handle, flags, (uint64_t)priority);
+	if (!result)
+		result = handle_add(HANDLE_STREAM, handle, flags, priority);
+	if (!result)
+		*phStream = (CUstream)(uintptr_t)handle;
+	return result;
+}
+
+EXPORT CUresult cuStreamCreate(CUstream *phStream, unsigned int Flags)
+{
+	return cuStreamCreateWithPriority(phStream, Flags, 0);
+}
+
+EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
+{
+	ENTER_CONTEXT();
+	if (!handle_known(HANDLE_STREAM, hStream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	handle_forget(HANDLE_STREAM, hStream);
+	return post_cuStreamDestroy_v2(number_of(hStream));
+}
+
+EXPORT CUresult cuStreamSynchronize(CUstream hStream)
+{
+	struct request r;
+
+	ENTER_CONTEXT();
+	if (!stream_known(hStream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	request_init(&r, OP_cuStreamSynchronize);
+	request_word(&r, number_of(hStream));
+	return channel_synced(channel_call(&r, NULL, 0));
+}
+
+#define ENTER_STREAM(stream, out)                         \
+	do {                                              \
+		ENTER_CONTEXT();                          \
+		if (!(out))                               \
+			return CUDA_ERROR_INVALID_VALUE;  \
+		if (!stream_known(stream))                \
+			return CUDA_ERROR_INVALID_HANDLE; \
+	} while (0)
+
+EXPORT CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags)
+{
+	struct handle *h;
+
+	ENTER_STREAM(hStream, flags);
+	h = handle_find(HANDLE_STREAM, hStream);
+	*flags = h ? h->flags : 0;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamGetPriority(CUstream hStream, int *priority)
+{
+	struct handle *h;
+
+	ENTER_STREAM(hStream, priority);
+	h = handle_find(HANDLE_STREAM, hStream);
+	*priority = h ? h->priority : 0;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamGetId(CUstream hStream, unsigned long long *streamId)
+{
+	struct handle *h;
+
+	ENTER_STREAM(hStream, streamId);
+	h = handle_find(HANDLE_STREAM, hStream);
+	*streamId = h ? h->id : hStream ? number_of(hStream) : STREAM_LEGACY;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
+{
+	struct handle *h;
+
+	ENTER_STREAM(hStream, pctx);
+	h = handle_find(HANDLE_STREAM, hStream);
+	*pctx = h ? h->context : context_current();
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device)
+{
+	CUcontext c;
+
+	ENTER_STREAM(hStream, device);
+	cuStreamGetCtx(hStream, &c);
+	*device = c->device;
+	return CUDA_SUCCESS;
+}
+
+/* Streams are never captured: the functions that begin a capture aren't supported. */
+EXPORT CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
+{
+	ENTER_STREAM(hStream, captureStatus);
+	*captureStatus = 0;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
+{
+	(void)id_out;
+	return cuStreamIsCapturing(hStream, captureStatus_out);
+}
+
+EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+					  cuuint64_t *id_out, CUgraph *graph_out,
+					  const CUgraphNode **dependencies_out, size_t *numDependencies_out)
+{
+	(void)id_out;
+	(void)graph_out;
+	(void)dependencies_out;
+	(void)numDependencies_out;
+	return cuStreamIsCapturing(hStream, captureStatus_out);
+}
+
+EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+					  cuuint64_t *id_out, CUgraph *graph_out,
+					  const CUgraphNode **dependencies_out,
+					  const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out)
+{
+	(void)edgeData_out;
+	return cuStreamGetCaptureInfo_v2(hStream, captureStatus_out, id_out, graph_out, dependencies_out,
+					 numDependencies_out);
+}
+
+EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+	struct thread *t = thread_peek();
+	int old = t->capture_mode;
+
+	ENTER();
+	if (!mode || *mode < 0 || *mode > 2)
+		return CUDA_ERROR_INVALID_VALUE;
+	t->capture_mode = *mode;
+	*mode = old;
+	return CUDA_SUCCESS;
+}

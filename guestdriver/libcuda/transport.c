@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "transport.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static int fd = -1;
+
+static int device_open(struct paracuda_ioctl_open *open_args, void **arena)
+{
+	int error;
+
+	fd = open(PARACUDA_DEVICE, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return errno;
+	if (ioctl(fd, PARACUDA_IOC_OPEN, open_args))
+		goto fail;
+	*arena = mmap(NULL, open_args->arena_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (*arena == MAP_FAILED)
+		goto fail;
+	/* A forked child has no use for it, and must not disturb it. */
+	madvise(*arena, open_args->arena_bytes, MADV_DONTFORK);
+	return 0;
+fail:
+	error = errno;
+	close(fd);
+	fd = -1;
+	return error;
+}
+
+static int device_kick(void)
+{
+	return ioctl(fd, PARACUDA_IOC_KICK) ? errno : 0;
+}
+
+static int device_wait(struct paracuda_ioctl_wait *wait)
+{
+	return ioctl(fd, PARACUDA_IOC_WAIT, wait) ? errno : 0;
+}
+
+static int device_map(struct paracuda_ioctl_map *map)
+{
+	return ioctl(fd, PARACUDA_IOC_MAP, map) ? errno : 0;
+}
+
+const struct transport device_transport = {
+	.open = device_open,
+	.kick = device_kick,
+	.wait = device_wait,
+	.map = device_map,
+};
+
+const struct transport *transport = &device_transport;

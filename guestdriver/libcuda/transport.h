@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the channel needs of the kernel driver. Tests put a worker of their own behind it. */
+#ifndef PARACUDA_TRANSPORT_H
+#define PARACUDA_TRANSPORT_H
+
+#include "paracuda_ioctl.h"
+
+/* Each returns 0, or an errno. */
+struct transport {
+	/* Opens a channel and maps its arena. */
+	int (*open)(struct paracuda_ioctl_open *open, void **arena);
+	int (*kick)(void);
+	int (*wait)(struct paracuda_ioctl_wait *wait);
+	int (*map)(struct paracuda_ioctl_map *map);
+};
+
+extern const struct transport device_transport;	/* /dev/paracuda */
+extern const struct transport *transport;	/* the one in use */
+
+#endif
