@@ -110,6 +110,7 @@ func (a Assets) KernelDir(kernel string) (string, error) {
 func (a Assets) Release(kind Kind, kernel string) (string, error) {
 	file := filepath.Join(a.Cache, "uml-7.2/release")
 	if kind == QEMU {
+		setDefault(&kernel, defaultKernel)
 		file = filepath.Join(a.Cache, "linux-"+kernel, "release")
 	}
 	text, err := os.ReadFile(file)

@@ -27,6 +27,8 @@ const (
 	VirtioIDQEMU = 37
 )
 
+const defaultKernel = "6.1"
+
 // Module is a kernel module to load in the VM, with its parameters.
 type Module struct {
 	File       string
@@ -76,7 +78,7 @@ func (c Config) complete() (Config, error) {
 	if c.Kind != QEMU && c.Kind != UML {
 		return c, fmt.Errorf("run a VM: no front end %q: use qemu or uml", c.Kind)
 	}
-	setDefault(&c.Kernel, "6.1")
+	setDefault(&c.Kernel, defaultKernel)
 	setDefault(&c.Memory, 1<<30)
 	setDefault(&c.CPUs, min(runtime.NumCPU(), 8))
 	setDefault(&c.Queues, 8)
