@@ -235,7 +235,10 @@ func TestFind(t *testing.T) {
 		name string
 		addr uint64
 		ok   bool
-	}{{"first", a, true}, {"last", a + 99, true}, {"padding", a + 100, false}, {"below", a - 1, false}, {"null", 0, false}} {
+	}{
+		{"first", a, true}, {"last", a + 99, true}, {"padding", a + 100, false}, {"below", a - 1, false},
+		{"null", 0, false},
+	} {
 		base, size, ok := h.Find(c.addr)
 		if ok != c.ok || ok && (base != a || size != 100) {
 			t.Errorf("%s: %#x, %d, %v", c.name, base, size, ok)

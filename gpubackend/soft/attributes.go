@@ -7,8 +7,8 @@ import "github.com/paracuda/paracuda/gpubackend/wire"
 // lastAttribute is the last CUdevice_attribute of CUDA 13.0. Others are answered with InvalidValue.
 const lastAttribute = 143
 
-// deviceAttributes are the CUdevice_attribute values that are not 0, by number, but for those that depend on Options. What is 0 is
-// not there: textures, surfaces, managed and pageable memory, peers, memory pools, virtual memory management,
+// deviceAttributes are the CUdevice_attribute values that are not 0 and don't depend on Options, by number. What is
+// 0 is not there: textures, surfaces, managed and pageable memory, peers, memory pools, virtual memory management,
 // interprocess handles, clusters, tensor maps, stream memory operations.
 var deviceAttributes = map[int]int32{
 	1:   maxThreadsPerBlock,

@@ -67,7 +67,7 @@ func build(image, options []byte, log *buildLog) (*ptx.Module, *simt.Program, gp
 		return nil, nil, gpubackend.InvalidImage
 	}
 	if tooNew(text) {
-		log.errorf("ptxas application ptx input, line 1; fatal   : Unsupported .version; current version is '%d.%d'\n", isaMajor, isaMinor)
+		log.errorf("ptxas fatal   : Unsupported .version; current version is '%d.%d'\n", isaMajor, isaMinor)
 		return nil, nil, gpubackend.UnsupportedPTX
 	}
 	module, err := ptx.Parse(text)

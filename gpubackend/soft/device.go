@@ -143,8 +143,9 @@ func (d *Device) Close() {
 	select {
 	case <-ended:
 		d.space.window.close()
+		d.space = nil
 	case <-time.After(closeTimeout):
 	}
-	d.space, d.current, d.contexts = nil, nil, nil
+	d.current, d.contexts = nil, nil
 	clear(d.handles)
 }

@@ -9,8 +9,8 @@ func (d *Device) HostRegister(addr, bytes uint64, writable bool) gpubackend.Resu
 	if _, result := d.context(); result != gpubackend.Success {
 		return result
 	}
-	end := addr + bytes
-	if addr == 0 || bytes == 0 || end < addr || end > d.space.window.base && addr < d.space.window.base+d.space.window.size {
+	end, w := addr+bytes, d.space.window
+	if addr == 0 || bytes == 0 || end < addr || end > w.base && addr < w.base+w.size {
 		return gpubackend.InvalidValue
 	}
 	t := d.space.table.Load()

@@ -24,7 +24,9 @@ type kernelObject struct {
 }
 
 // LibraryLoadData implements gpubackend.Driver.
-func (d *Device) LibraryLoadData(image, options, infoLog, errorLog []byte) (h gpubackend.Library, infoUsed, errorUsed uint64, result gpubackend.Result) {
+func (d *Device) LibraryLoadData(
+	image, options, infoLog, errorLog []byte,
+) (h gpubackend.Library, infoUsed, errorUsed uint64, result gpubackend.Result) {
 	if d.space == nil {
 		return 0, 0, 0, gpubackend.NotInitialized
 	}

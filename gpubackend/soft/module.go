@@ -34,7 +34,9 @@ func (m *module) owner() *gpuContext { return m.ctx }
 const maxGlobals = 1 << 40
 
 // place loads a program into a context: it gives its globals memory and links them.
-func (d *Device) place(c *gpuContext, parsed *ptx.Module, program *simt.Program, log *buildLog) (*module, gpubackend.Result) {
+func (d *Device) place(
+	c *gpuContext, parsed *ptx.Module, program *simt.Program, log *buildLog,
+) (*module, gpubackend.Result) {
 	m := &module{ctx: c, program: program, arch: parsed.Arch, functions: make(map[string]*function)}
 	size, result := m.layOut()
 	if result != gpubackend.Success {
@@ -130,7 +132,9 @@ func (d *Device) unload(m *module) {
 }
 
 // ModuleLoadData implements gpubackend.Driver.
-func (d *Device) ModuleLoadData(image, options, infoLog, errorLog []byte) (h gpubackend.Module, infoUsed, errorUsed uint64, result gpubackend.Result) {
+func (d *Device) ModuleLoadData(
+	image, options, infoLog, errorLog []byte,
+) (h gpubackend.Module, infoUsed, errorUsed uint64, result gpubackend.Result) {
 	c, result := d.context()
 	if result != gpubackend.Success {
 		return 0, 0, 0, result

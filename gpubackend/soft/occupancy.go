@@ -47,7 +47,9 @@ func (f *function) blocks(threads int, dynamic uint64) int {
 }
 
 // OccupancyMaxActiveBlocksPerMultiprocessorWithFlags implements gpubackend.Driver.
-func (d *Device) OccupancyMaxActiveBlocksPerMultiprocessorWithFlags(h gpubackend.Function, threads, dynamic, flags uint64) (uint64, gpubackend.Result) {
+func (d *Device) OccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+	h gpubackend.Function, threads, dynamic, flags uint64,
+) (uint64, gpubackend.Result) {
 	f, result := d.lookup(h)
 	if result != gpubackend.Success {
 		return 0, result
@@ -59,7 +61,9 @@ func (d *Device) OccupancyMaxActiveBlocksPerMultiprocessorWithFlags(h gpubackend
 }
 
 // OccupancyAvailableDynamicSMemPerBlock implements gpubackend.Driver.
-func (d *Device) OccupancyAvailableDynamicSMemPerBlock(h gpubackend.Function, blocks, threads uint64) (uint64, gpubackend.Result) {
+func (d *Device) OccupancyAvailableDynamicSMemPerBlock(
+	h gpubackend.Function, blocks, threads uint64,
+) (uint64, gpubackend.Result) {
 	f, result := d.lookup(h)
 	if result != gpubackend.Success {
 		return 0, result

@@ -17,7 +17,7 @@ const (
 	driverVersion = 13000
 )
 
-var defaultUUID = [16]byte{0x50, 0x61, 0x72, 0x61, 0x63, 0x75, 0x64, 0x61, 0x53, 0x6f, 0x66, 0x74, 0x47, 0x50, 0x55, 0x31}
+var defaultUUID = [16]byte([]byte("ParacudaSoftGPU1"))
 
 // snapshot describes the device.
 func (d *Device) snapshot() *gpubackend.Snapshot {

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import (
+	"bytes"
+	"encoding/binary"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/devmem"
+)
+
+const testWindow = 16 << 30
+
+// windows gives each device of a test addresses of its own.
+var windows atomic.Uint64
+
+// newDevice opens a device with a small memory; its primary context is the current one.
+func newDevice(t testing.TB, o Options) *Device {
+	t.Helper()
+	o.Base = devmem.Base + windows.Add(1)*testWindow
+	o.Window = testWindow
+	if o.Memory == 0 {
+		o.Memory = 256 << 20
+	}
+	d := New(o)
+	if _, result := d.Open(nil); result != gpubackend.Success {
+		t.Fatalf("Open: %d", result)
+	}
+	t.Cleanup(d.Close)
+	primary(t, d)
+	return d
+}
+
+// primary makes the primary context the current one.
+func primary(t testing.TB, d *Device) gpubackend.Context {
+	t.Helper()
+	c, result := d.DevicePrimaryCtxRetain(0)
+	ok(t, result)
+	ok(t, d.SetCurrent(c))
+	return c
+}
+
+func ok(t testing.TB, result gpubackend.Result) {
+	t.Helper()
+	want(t, result, gpubackend.Success)
+}
+
+func want(t testing.TB, got, want gpubackend.Result) {
+	t.Helper()
+	if got != want {
+		t.Fatalf("result %d, want %d", got, want)
+	}
+}
+
+func alloc(t testing.TB, d *Device, n uint64) uint64 {
+	t.Helper()
+	addr, result := d.MemAlloc(n)
+	ok(t, result)
+	return addr
+}
+
+func newStream(t testing.TB, d *Device, flags uint64) gpubackend.Stream {
+	t.Helper()
+	s, result := d.StreamCreateWithPriority(flags, 0)
+	ok(t, result)
+	return s
+}
+
+func newEvent(t testing.TB, d *Device) gpubackend.Event {
+	t.Helper()
+	e, result := d.EventCreate(0)
+	ok(t, result)
+	return e
+}
+
+// wait polls until query says anything but NotReady.
+func wait(t testing.TB, query func() gpubackend.Result) gpubackend.Result {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
+		if result := query(); result != gpubackend.NotReady {
+			return result
+		}
+	}
+	t.Fatal("still not ready")
+	return gpubackend.NotReady
+}
+
+func synchronize(t testing.TB, d *Device) {
+	t.Helper()
+	ok(t, wait(t, d.ContextQuery))
+}
+
+func read(t testing.TB, d *Device, addr, n uint64) []byte {
+	t.Helper()
+	b := make([]byte, n)
+	ok(t, d.CopyOut(b, addr))
+	return b
+}
+
+func words(values ...uint32) []byte {
+	var b []byte
+	for _, v := range values {
+		b = binary.LittleEndian.AppendUint32(b, v)
+	}
+	return b
+}
+
+// gate stops a stream until the function that it returns is called.
+func gate(t testing.TB, d *Device, s gpubackend.Stream) func() {
+	t.Helper()
+	release, result := d.HostFunc(s, 1, func(uint64) {})
+	ok(t, result)
+	return release
+}
+
+func TestOpen(t *testing.T) {
+	d := New(Options{Base: devmem.Base + windows.Add(1)*testWindow, Window: testWindow, Memory: 1 << 30, Multiprocessors: 3})
+	if _, result := d.MemAlloc(1); result != gpubackend.NotInitialized {
+		t.Errorf("MemAlloc before Open: %d", result)
+	}
+	s, result := d.Open(nil)
+	ok(t, result)
+	defer d.Close()
+	if s.Devices != 1 || len(s.Device) != 1 || s.DriverVersion != 13000 || s.WindowBytes != testWindow {
+		t.Errorf("snapshot %+v", s.Snapshot)
+	}
+	dev := &s.Device[0]
+	if name, _, _ := bytes.Cut(dev.Name[:], []byte{0}); string(name) != Name || dev.TotalMemory != 1<<30 {
+		t.Errorf("device %q with %d bytes", name, dev.TotalMemory)
+	}
+	for _, c := range []struct{ attribute, value, result int32 }{
+		{0, 0, 1}, {1, 1024, 0}, {16, 3, 0}, {41, 1, 0}, {75, 9, 0}, {76, 0, 0}, {83, 0, 0}, {88, 0, 0}, {91, 1, 0},
+		{103, 0, 0}, {115, 0, 0}, {143, 0, 0}, {144, 0, 1}, {159, 0, 1},
+	} {
+		if v, r := dev.Attribute[c.attribute], dev.AttributeResult[c.attribute]; v != c.value || r != c.result {
+			t.Errorf("attribute %d: %d, result %d", c.attribute, v, r)
+		}
+	}
+	_, result = d.Open(nil)
+	want(t, result, gpubackend.InvalidValue)
+}
+
+func TestVisibleDevices(t *testing.T) {
+	for _, c := range []struct {
+		name, value string
+		want        bool
+	}{
+		{"number", "0", true}, {"list", "0,1", true}, {"none", "", false}, {"unknown", "1", false},
+		{"ends at unknown", "1,0", false}, {"negative", "-1", false}, {"prefix", "GPU-5061", true},
+		{"whole", uuidText(defaultUUID), true}, {"other", "GPU-6061", false}, {"no digits", "GPU-", false},
+	} {
+		if got := visible([]string{"PATH=x", "CUDA_VISIBLE_DEVICES=" + c.value}, defaultUUID); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+	if !visible([]string{"HOME=/"}, defaultUUID) {
+		t.Error("not set: invisible")
+	}
+	d := New(Options{})
+	_, result := d.Open([]string{"CUDA_VISIBLE_DEVICES="})
+	want(t, result, gpubackend.NoDevice)
+	d.Close()
+}
+
+func TestCloseEndsEverything(t *testing.T) {
+	d := newDevice(t, Options{})
+	addr := alloc(t, d, 4096)
+	gate(t, d, 0)
+	ok(t, d.MemsetD8Async(addr, 1, 4096, 0))
+	d.Close()
+	want(t, d.MemFree(addr), gpubackend.NotInitialized)
+	d.Close()
+}
