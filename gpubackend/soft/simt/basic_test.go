@@ -121,5 +121,5 @@ func TestStencil(t *testing.T) {
 
 // fmaOracle is a*b+c rounded once, by exact arithmetic.
 func fmaOracle(a, b, c float32) float32 {
-	return float32(exactFma(float64(a), float64(b), float64(c)))
+	return exactFma(float64(a), float64(b), float64(c))
 }

@@ -25,7 +25,7 @@ var (
 )
 
 func (f *format) signBit() uint64 {
-	return 1 << (f.precision - 1 + bits.Len(uint(f.greatest)))
+	return 1 << (f.precision + bits.Len(uint(f.greatest)))
 }
 
 func (f *format) infinity() uint64 {
