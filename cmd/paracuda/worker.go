@@ -4,9 +4,9 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"runtime"
+	"runtime/debug"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda"
@@ -33,8 +33,11 @@ func runWorker(args []string) error {
 	if err != nil {
 		return err
 	}
-	var out io.Writer = capture.Log()
-	log, err := newLog(out, level, "worker")
+	// Standard error is a kernel's: a crash of the worker's own is reported where the log goes.
+	if err := debug.SetCrashOutput(capture.Log(), debug.CrashOptions{}); err != nil {
+		return err
+	}
+	log, err := newLog(capture.Log(), level, "worker")
 	if err != nil {
 		return err
 	}

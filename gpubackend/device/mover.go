@@ -70,7 +70,7 @@ func (d *Device) awaitMover(m *moverProcess) {
 	if err != nil {
 		d.log.WithError(err).Info("mover ended")
 	}
-	m.conn.conn.Close()
+	m.conn.close()
 	if d.mover == m {
 		d.mover = nil
 	}

@@ -120,7 +120,7 @@ func (d *Device) await(c *channel, w *workerProcess) {
 	}
 	c.held = w.state.InFlight(max(size, maxQueue))
 	d.reclaim(c)
-	w.conn.conn.Close()
+	w.conn.close()
 	w.state.Close()
 }
 

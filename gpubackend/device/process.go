@@ -31,16 +31,18 @@ type Spawner interface {
 type requester struct {
 	conn    *handover.Conn
 	answers chan *handover.Message
+	ended   chan struct{} // closed when the child's end is closed and all it said is in answers
 	mu      sync.Mutex // one request at a time
 }
 
 func newRequester(c *handover.Conn) *requester {
-	r := &requester{conn: c, answers: make(chan *handover.Message, 1)}
+	r := &requester{conn: c, answers: make(chan *handover.Message, 1), ended: make(chan struct{})}
 	go r.read()
 	return r
 }
 
 func (r *requester) read() {
+	defer close(r.ended)
 	defer close(r.answers)
 	for {
 		m, fds, err := r.conn.Receive()
@@ -58,6 +60,12 @@ func (r *requester) read() {
 }
 
 func (r *requester) send(m *handover.Message, fds []int) error { return r.conn.Send(m, fds) }
+
+// close ends the connection with a child that is gone.
+func (r *requester) close() {
+	<-r.ended
+	_ = r.conn.Close()
+}
 
 // request sends m and waits for the answer.
 func (r *requester) request(m *handover.Message, fds []int, want handover.Kind, timeout time.Duration) error {
