@@ -76,7 +76,7 @@ EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVers
 	if (result)
 		return result;
 	status = look_up(symbol, cudaVersion, flags, &found);
-	if (status == SYMBOL_NOT_FOUND)
+	if (status == SYMBOL_NOT_FOUND && *symbol)
 		log_line("cuGetProcAddress: no %s", symbol);
 	store(pfn, found);
 	if (symbolStatus)

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "fake_device.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "cuda_abi.h"
+#include "fake_worker.h"
+#include "zz_generated_calls.h"
+
+#define WINDOW_BYTES ((size_t)256 << 20)
+#define MAPS 4096
+#define FIRST_HANDLE 0x5043000000000001u
+
+static uint8_t *window;
+static size_t allocated;
+static uint64_t last_handle = FIRST_HANDLE;
+static struct {
+	uint64_t address;
+	uint64_t bytes;
+	uint32_t flags;
+	bool used;
+} maps[MAPS];
+static pthread_mutex_t maps_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Host functions: one is due at a time. */
+static uint64_t due[64];
+static unsigned due_head, due_tail;
+static struct paracuda_command waiting;
+
+void fake_device_init(void)
+{
+	window = mmap(NULL, WINDOW_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+int fake_map(struct paracuda_ioctl_map *map)
+{
+	int error = EAGAIN;
+
+	if (fake.max_map && map->bytes > fake.max_map)
+		return EINVAL;
+	pthread_mutex_lock(&maps_lock);
+	for (uint32_t i = 1; i < MAPS && error; i++) {
+		if (maps[i].used)
+			continue;
+		maps[i].address = map->address;
+		maps[i].bytes = map->bytes;
+		maps[i].flags = map->flags;
+		maps[i].used = true;
+		map->id = i;
+		fake.maps++;
+		fake.maps_out++;
+		error = 0;
+	}
+	pthread_mutex_unlock(&maps_lock);
+	return error;
+}
+
+static void unmap(uint32_t id)
+{
+	pthread_mutex_lock(&maps_lock);
+	if (id < MAPS && maps[id].used) {
+		maps[id].used = false;
+		fake.maps_out--;
+		fake.unmaps++;
+	}
+	pthread_mutex_unlock(&maps_lock);
+}
+
+/* The memory of a buffer argument; *id is the map to be returned after the command, or 0. */
+static void *buffer(const uint8_t *at, uint64_t reference, uint64_t bytes, uint32_t *id)
+{
+	uint64_t value = reference & 0xffffffffffffff;
+	void *p = NULL;
+	uint32_t map;
+
+	*id = 0;
+	switch (reference >> 56) {
+	case PARACUDA_BUFFER_INLINE:
+		return (void *)(at + value);
+	case PARACUDA_BUFFER_BULK:
+		return fake_arena() + value;
+	case PARACUDA_BUFFER_MAP:
+		map = (uint32_t)(value >> 32);
+		pthread_mutex_lock(&maps_lock);
+		if (map < MAPS && maps[map].used && (value & 0xffffffff) + bytes <= maps[map].bytes) {
+			p = (void *)(uintptr_t)(maps[map].address + (value & 0xffffffff));
+			*id = maps[map].flags & PARACUDA_MAP_FLAG_ONESHOT ? map : 0;
+		}
+		pthread_mutex_unlock(&maps_lock);
+		return p;
+	}
+	return NULL;
+}
+
+static uint64_t hello(const uint8_t *at, const uint64_t *w)
+{
+	uint8_t *to = fake_arena() + (w[2] & 0xffffffffffffff);
+	struct paracuda_snapshot s = {
+		.driver_version = fake.driver_version,
+		.devices = fake.devices,
+		.window_base = (uint64_t)(uintptr_t)window,
+		.window_bytes = WINDOW_BYTES,
+	};
+	static const struct { int attribute, value; } set[] = {
+		{ 1, 1024 }, { 2, 1024 }, { 3, 1024 }, { 4, 64 }, { 5, 2147483647 }, { 6, 65535 }, { 7, 65535 },
+		{ 8, 49152 }, { 9, 65536 }, { 10, 32 }, { 11, 2147483647 }, { 12, 65536 }, { 13, 1980000 }, { 14, 512 },
+		{ 15, 1 }, { 16, 132 }, { 19, 1 }, { 31, 1 }, { 33, 4 }, { 34, 1 }, { 39, 2048 }, { 41, 1 }, { 50, 0 },
+		{ 75, 9 }, { 76, 0 }, { 81, 233472 }, { 82, 65536 }, { 83, 1 }, { 91, 1 }, { 97, 232448 }, { 106, 32 },
+	};
+	uint32_t id;
+
+	if (w[1] < sizeof(fake.environment)) {
+		memcpy(fake.environment, buffer(at, w[0], w[1], &id), w[1]);
+		fake.environment_bytes = (unsigned)w[1];
+	}
+	memcpy(to, &s, sizeof(s));
+	for (uint32_t d = 0; d < fake.devices && d < 64; d++) {
+		static struct paracuda_snapshot_device device;
+
+		memset(&device, 0, sizeof(device));
+		snprintf((char *)device.name, sizeof(device.name), "Fake GPU %u", d);
+		for (unsigned i = 0; i < 16; i++)
+			device.uuid[i] = (uint8_t)(0xa0 + i + 16 * d);
+		device.luid_result = CUDA_ERROR_NOT_SUPPORTED;
+		device.total_memory = WINDOW_BYTES;
+		for (unsigned i = 0; i < sizeof(set) / sizeof(set[0]); i++)
+			device.attribute[set[i].attribute] = set[i].value;
+		device.attribute[33] += (int)d;
+		memcpy(to + sizeof(s) + d * sizeof(device), &device, sizeof(device));
+	}
+	return fake.lie_length ? 1ull << 40 : sizeof(s) + fake.devices * sizeof(struct paracuda_snapshot_device);
+}
+
+static uint64_t describe(uint64_t reference, uint64_t room)
+{
+	struct {
+		struct paracuda_function_record record;
+		uint32_t parameter[8];
+		char name[8];
+	} r = {
+		.record = { .parameters = 4, .parameter_bytes = 28, .attribute = { 1024, [8] = 49152 }, .name_bytes = 3 },
+		.parameter = { 0, 8, 8, 8, 16, 8, 24, 4 },
+		.name = "add",
+	};
+
+	if (fake.lie_record)
+		r.parameter[2] = 0xfffffff0;
+	if (room >= sizeof(r))
+		memcpy(fake_arena() + (reference & 0xffffffffffffff), &r, sizeof(r));
+	return fake.lie_length ? 1ull << 40 : sizeof(r.record) + sizeof(r.parameter) + 3;
+}
+
+static int launch(const uint8_t *at, const uint64_t *w)
+{
+	struct { float *a, *b, *c; int n; } p;
+	uint64_t threads = (w[2] & 0xffffffff) * (w[3] >> 32);
+
+	fake_count(&fake.launches);
+	if (w[6] != 28)
+		return 0;
+	memcpy(&p, at + sizeof(struct paracuda_command) + 56, 28);
+	for (int i = 0; i < p.n && (uint64_t)i < threads; i++)
+		p.c[i] = p.a[i] + p.b[i];
+	return 0;
+}
+
+static void box(const uint64_t *w, uint8_t *host)
+{
+	uint8_t *device = (uint8_t *)(uintptr_t)w[0];
+	uint8_t *other = w[10] == 2 ? (uint8_t *)(uintptr_t)w[3] : host;
+
+	for (uint64_t z = 0; z < w[9]; z++)
+		for (uint64_t y = 0; y < w[8]; y++) {
+			uint8_t *d = device + z * w[2] + y * w[1], *o = other + z * w[6] + y * w[5];
+
+			memcpy(w[10] == 1 ? o : d, w[10] == 1 ? d : o, w[7]);
+		}
+}
+
+/* One host function at a time: given to the thread that waits, or kept until it asks. */
+static int host_functions(const struct paracuda_command *c, uint64_t token)
+{
+	uint64_t next[2] = { 0, 0 };
+
+	if (c->op == OP_HostFunc)
+		due[due_tail++ % 64] = token;
+	else
+		waiting = *c;
+	if (waiting.seq && due_head != due_tail) {
+		next[0] = due[due_head++ % 64];
+		fake_answer(waiting.slot, waiting.seq, 0, next, 2);
+		waiting.seq = 0;
+	}
+	return c->op == OP_HostFunc ? 0 : FAKE_LATER;
+}
+
+static int copy(const struct paracuda_command *c, const uint8_t *at, const uint64_t *w)
+{
+	uint8_t *host, *device = (uint8_t *)(uintptr_t)w[0];
+	uint32_t id;
+
+	if (c->op == OP_CopyBox && w[10] == 2) {
+		box(w, NULL);
+		return 0;
+	}
+	host = buffer(at, w[c->op == OP_CopyBox ? 3 : 1], w[c->op == OP_CopyBox ? 4 : 2], &id);
+	if (!host)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (c->op == OP_CopyBox)
+		box(w, host);
+	else if (c->op == OP_CopyHtoD)
+		memcpy(device, host, w[3]);
+	else
+		memcpy(host, device, w[3]);
+	if (id)
+		unmap(id);
+	return 0;
+}
+
+static void give_back(const uint8_t *at, uint64_t reference, uint64_t bytes)
+{
+	uint32_t id;
+
+	buffer(at, reference, bytes, &id);
+	if (id)
+		unmap(id);
+}
+
+int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *out, unsigned *outs)
+{
+	uint64_t w[16] = { 0 };
+	size_t bytes = c->size - sizeof(*c);
+
+	memcpy(w, at + sizeof(*c), bytes < sizeof(w) ? bytes : sizeof(w));
+	switch (c->op) {
+	case PARACUDA_OP_HELLO:
+		out[(*outs)++] = hello(at, w);
+		return 0;
+	case PARACUDA_OP_UNMAP:
+	case OP_HostUnregister:
+		unmap((uint32_t)w[0]);
+		return 0;
+	case PARACUDA_OP_THREAD_EXIT:
+		fake_count(&fake.thread_exits);
+		return 0;
+	case OP_cuModuleLoadData:
+	case OP_cuLibraryLoadData:
+		give_back(at, w[0], w[1]);
+		out[0] = ++last_handle;
+		out[1] = 7;
+		*outs = 3;
+		return 0;
+	case OP_cuDevicePrimaryCtxRetain:
+	case OP_cuCtxCreate_v2:
+	case OP_cuModuleGetFunction:
+	case OP_cuLibraryGetKernel:
+	case OP_cuLibraryGetModule:
+	case OP_cuKernelGetFunction:
+	case OP_cuStreamCreateWithPriority:
+	case OP_EventCreate:
+		out[(*outs)++] = fake.lie_handle ? 2 : ++last_handle;
+		return 0;
+	case OP_FuncDescribe:
+	case OP_KernelDescribe:
+		out[(*outs)++] = describe(w[1], w[2]);
+		return 0;
+	case OP_cuMemAlloc_v2:
+	case OP_cuMemAllocAsync:
+		if (w[0] > WINDOW_BYTES - allocated)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		out[(*outs)++] = (uint64_t)(uintptr_t)window + allocated;
+		allocated += (w[0] + 511) & ~(uint64_t)511;
+		return 0;
+	case OP_cuMemGetInfo_v2:
+		out[0] = WINDOW_BYTES - allocated;
+		out[1] = WINDOW_BYTES;
+		*outs = 2;
+		return 0;
+	case OP_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags:
+		out[(*outs)++] = 2048 / w[1];
+		return 0;
+	case OP_cuMemsetD8Async:
+		memset((void *)(uintptr_t)w[0], (int)w[1], w[2]);
+		return 0;
+	case OP_cuMemcpyDtoDAsync_v2:
+		memmove((void *)(uintptr_t)w[0], (void *)(uintptr_t)w[1], w[2]);
+		return 0;
+	case OP_CopyHtoD:
+	case OP_CopyDtoH:
+	case OP_CopyBox:
+		return copy(c, at, w);
+	case OP_cuLaunchKernel:
+		return launch(at, w);
+	case OP_HostFunc:
+		return host_functions(c, w[1]);
+	case OP_HostFuncDone:
+		return host_functions(c, 0);
+	case OP_EventElapsed:
+		out[(*outs)++] = 1500000;
+		return 0;
+	case OP_cuCtxGetStreamPriorityRange:
+		out[1] = (uint64_t)-5;
+		*outs = 2;
+		return 0;
+	default:
+		return 0;
+	}
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "fake_worker.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "channel.h"
+#include "device.h"
+#include "fake_device.h"
+#include "transport.h"
+
+#define ARENA_BYTES ((size_t)4 << 20)
+
+struct fake fake = { .devices = 1, .driver_version = 13000 };
+
+static uint8_t *arena;
+static struct paracuda_arena_header *header;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t worker_wake = PTHREAD_COND_INITIALIZER, guest_wake = PTHREAD_COND_INITIALIZER;
+static bool kicked;
+
+static uint32_t load(const uint32_t *word)
+{
+	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+void fake_count(unsigned *counter)
+{
+	__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+}
+
+uint8_t *fake_arena(void)
+{
+	return arena;
+}
+
+void fake_answer(unsigned slot, uint32_t seq, int result, const uint64_t *word, unsigned words)
+{
+	struct paracuda_slot *s = (struct paracuda_slot *)(arena + PARACUDA_SLOTS + slot * PARACUDA_SLOT_BYTES);
+
+	s->result = result;
+	s->words = words;
+	memcpy(s->word, word, words * 8);
+	__atomic_store_n(&s->done, seq, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	fake_count(&fake.replies);
+	if (load(&header->sleepers)) {
+		pthread_mutex_lock(&lock);
+		pthread_cond_broadcast(&guest_wake);
+		pthread_mutex_unlock(&lock);
+	}
+}
+
+/* Takes one command at `consumed`; false when what is there can't be one. */
+static bool take(uint32_t position)
+{
+	const uint8_t *at = arena + PARACUDA_RING + position % PARACUDA_RING_BYTES;
+	struct paracuda_command c;
+	uint64_t words[30] = { 0 };
+	unsigned count = 0;
+	int result;
+
+	memcpy(&c, at, sizeof(c));
+	if (c.size < sizeof(c) || c.size % 8 || c.size > PARACUDA_RING_BYTES - position % PARACUDA_RING_BYTES) {
+		fprintf(stderr, "fake worker: a command of %u bytes at %u\n", c.size, position);
+		abort();
+	}
+	fake_count(&fake.commands);
+	if (c.op == PARACUDA_OP_NOP) {
+		fake_count(&fake.nops);
+	} else if (!fake.hang) {
+		result = fake_execute(&c, at, words, &count);
+		if (fake.post_error && !(c.flags & PARACUDA_COMMAND_FLAG_REPLY)) {
+			result = fake.post_error;
+			fake.post_error = 0;
+		}
+		if (result == FAKE_LATER)
+			;
+		else if (c.flags & PARACUDA_COMMAND_FLAG_REPLY)
+			fake_answer(c.slot, c.seq, result, words, count);
+		else if (result)
+			__atomic_store_n(&header->async_error, (uint32_t)result, __ATOMIC_RELEASE);
+	}
+	__atomic_store_n(&header->consumed, position + c.size, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return true;
+}
+
+static void sleep_until_kicked(void)
+{
+	__atomic_store_n(&header->worker_sleeping, 1, __ATOMIC_SEQ_CST);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (load(&header->appended) != header->consumed) {
+		__atomic_store_n(&header->worker_sleeping, 0, __ATOMIC_SEQ_CST);
+		return;
+	}
+	pthread_mutex_lock(&lock);
+	while (!kicked && !load(&header->dead))
+		pthread_cond_wait(&worker_wake, &lock);
+	kicked = false;
+	pthread_mutex_unlock(&lock);
+}
+
+static void *serve(void *unused)
+{
+	unsigned idle = 0;
+
+	(void)unused;
+	while (!load(&header->dead)) {
+		uint32_t consumed = header->consumed;
+		uint32_t end = load(&header->published);
+
+		if (end == consumed && ++idle > 20)
+			end = load(&header->appended);
+		if (end == consumed) {
+			if (idle > 200)
+				sleep_until_kicked();
+			continue;
+		}
+		idle = 0;
+		if (fake.stall_us)
+			usleep(fake.stall_us);
+		while (consumed != end && take(consumed))
+			consumed = header->consumed;
+		if (fake.lie_consumed)
+			__atomic_store_n(&header->consumed, consumed + 12345, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+static int fake_open(struct paracuda_ioctl_open *args, void **at)
+{
+	pthread_t thread;
+	int fd;
+
+	if (fake.open_error)
+		return fake.open_error;
+	if (args->version != PARACUDA_VERSION)
+		return EPROTO;
+	fd = memfd_create("arena", MFD_CLOEXEC);
+	if (fd < 0 || ftruncate(fd, ARENA_BYTES))
+		return errno;
+	arena = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	header = (struct paracuda_arena_header *)arena;
+	args->arena_bytes = ARENA_BYTES;
+	args->inline_limit = 4096;
+	args->batch_commands = 32;
+	args->batch_bytes = 65536;
+	args->batch_delay_us = 20;
+	args->spin_guest_us = 20;
+	*at = arena;
+	fake_device_init();
+	if (pthread_create(&thread, NULL, serve, NULL))
+		return EAGAIN;
+	pthread_detach(thread);
+	return 0;
+}
+
+static int fake_kick(void)
+{
+	fake_count(&fake.kicks);
+	pthread_mutex_lock(&lock);
+	kicked = true;
+	pthread_cond_signal(&worker_wake);
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+static int fake_wait(struct paracuda_ioctl_wait *wait)
+{
+	const uint32_t *word = (const uint32_t *)(arena + wait->offset);
+
+	fake_count(&fake.waits);
+	pthread_mutex_lock(&lock);
+	while (load(word) == wait->value && !load(&header->dead))
+		pthread_cond_wait(&guest_wake, &lock);
+	pthread_mutex_unlock(&lock);
+	return load(word) == wait->value ? EIO : 0;
+}
+
+static const struct transport fake_transport = { fake_open, fake_kick, fake_wait, fake_map };
+
+void fake_install(void)
+{
+	transport = &fake_transport;
+}
+
+void fake_die(void)
+{
+	pthread_mutex_lock(&lock);
+	__atomic_store_n(&header->dead, 1, __ATOMIC_RELEASE);
+	pthread_cond_broadcast(&guest_wake);
+	pthread_cond_broadcast(&worker_wake);
+	pthread_mutex_unlock(&lock);
+}
+
+void fake_stick(int error)
+{
+	__atomic_store_n(&header->sticky_error, (uint32_t)error, __ATOMIC_RELEASE);
+}
+
+void fake_print(int fd, const char *text)
+{
+	struct paracuda_output_record record = { (uint32_t)fd, (uint32_t)strlen(text) };
+	uint32_t padded = (record.bytes + 7) & ~7u;
+	uint32_t head = header->output_head;
+	uint8_t *ring = arena + PARACUDA_OUTPUT;
+
+	for (uint32_t i = 0; i < sizeof(record); i++)
+		ring[(head + i) % PARACUDA_OUTPUT_BYTES] = ((uint8_t *)&record)[i];
+	for (uint32_t i = 0; i < record.bytes; i++)
+		ring[(head + sizeof(record) + i) % PARACUDA_OUTPUT_BYTES] = (uint8_t)text[i];
+	__atomic_store_n(&header->output_head, head + (uint32_t)sizeof(record) + padded, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A worker in this process: it serves the arena as docs/protocol.md says, with a piece of ordinary memory for the
+ * device's, and one kernel: c[i] = a[i] + b[i].
+ */
+#ifndef PARACUDA_FAKE_WORKER_H
+#define PARACUDA_FAKE_WORKER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct fake {
+	/* Read by the worker, set by tests. */
+	int open_error;
+	int post_error;		/* reported through async_error for the next command without REPLY */
+	uint32_t devices;
+	uint32_t driver_version;
+	uint32_t stall_us;	/* pause before each batch */
+	bool lie_length;	/* answers with lengths beyond the buffers */
+	bool lie_handle;	/* answers with handles that are default streams */
+	bool lie_record;	/* answers function records that reach outside */
+	bool lie_consumed;	/* claims to have consumed what was never there */
+	bool hang;		/* answers nothing */
+	unsigned max_map;	/* maps beyond this many bytes are refused, 0: none */
+
+	/* Written by the worker. */
+	unsigned commands, replies, launches, kicks, waits, maps, unmaps, nops, thread_exits;
+	unsigned maps_out;	/* in flight */
+	char environment[4096];
+	unsigned environment_bytes;
+};
+
+extern struct fake fake;
+
+/* Puts the worker behind the library. */
+void fake_install(void);
+
+/* The worker dies. */
+void fake_die(void);
+
+/* A kernel fails: the context is dead from now on. */
+void fake_stick(int error);
+
+/* Text of a kernel, to be printed before the next answer. */
+void fake_print(int fd, const char *text);
+
+#endif
