@@ -23,7 +23,7 @@ func init() {
 		gpubackend.OpEventSynchronize:    {words: 1, run: runEventSynchronize},
 		gpubackend.OpLaunchKernel:        {words: launchWords, run: runLaunchKernel},
 		gpubackend.OpHostRegister:        {words: 4, run: runHostRegister},
-		gpubackend.OpHostUnregister:      {words: 2, run: runHostUnregister},
+		gpubackend.OpHostUnregister:      {words: 1, run: runHostUnregister},
 		gpubackend.OpCopyHtoD:            {words: 6, run: runCopyHtoD},
 		gpubackend.OpCopyDtoH:            {words: 6, run: runCopyDtoH},
 		gpubackend.OpCopyBox:             {words: 13, run: runCopyBox},
