@@ -140,10 +140,10 @@ int system_mount(void)
 
 static int wait_for_device(const char *file)
 {
-	for (int tries = 0; tries < 1000; tries++) {
+	for (int tries = 0; tries < 100; tries++) {
 		if (access(file, F_OK) == 0)
 			return 0;
-		usleep(5000);
+		usleep(20000);
 	}
 	errno = ENODEV;
 	return problem("wait for %s: the guest driver found no device", file);

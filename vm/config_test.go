@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vm
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestCompleteFillsIn(t *testing.T) {
+	c, err := Config{Kind: QEMU, Program: "p"}.complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Kernel != "6.1" || c.Memory != 1<<30 || c.CPUs < 1 || c.VirtioID != 37 || c.Dir == "" {
+		t.Errorf("complete made %+v", c)
+	}
+	c, err = Config{Kind: UML, Program: "p", Memory: 5, CPUs: 3, Dir: "/d", VirtioID: 9}.complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Memory != 5 || c.CPUs != 3 || c.Dir != "/d" || c.VirtioID != 9 {
+		t.Errorf("complete changed what was given: %+v", c)
+	}
+}
+
+func TestCompleteRefuses(t *testing.T) {
+	for want, c := range map[string]Config{
+		"no program is named": {Kind: UML},
+		"no front end":        {Kind: "xen", Program: "p"},
+	} {
+		if _, err := c.complete(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+func TestGuestEnv(t *testing.T) {
+	got := guestEnv([]string{"A=1=2", "DISPLAY=:0", "TMPDIR=/var/tmp", "PATH=/p", "broken", "A=3", "E="}, "")
+	want := []string{"PATH=/p", "HOME=/root", "TERM=dumb", "A=3", "E="}
+	if !slices.Equal(got, want) {
+		t.Errorf("the environment is %q, not %q", got, want)
+	}
+}
+
+func TestGuestEnvPutsOurLibraryFirst(t *testing.T) {
+	for want, env := range map[string][]string{
+		"LD_LIBRARY_PATH=/ours":       nil,
+		"LD_LIBRARY_PATH=/ours:/a:/b": {"LD_LIBRARY_PATH=/a:/b"},
+	} {
+		if got := guestEnv(env, "/ours"); !slices.Contains(got, want) {
+			t.Errorf("the environment %q lacks %s", got, want)
+		}
+	}
+}
