@@ -2,9 +2,105 @@
 
 package simt
 
+import "math"
+
+//go:generate go run ./lanegen
+
 // fastExecs are the operations with a loop of their own, by the keys that
-// decoder.compute is given.
-var fastExecs = map[string]execFunc{}
+// decoder.compute is given: the loops in Go, or better ones that the processor
+// allows.
+var fastExecs = goExecs
+
+var (
+	canonicalNaN32 = math.Float32frombits(nan32)
+	canonicalNaN64 = math.Float64frombits(nan64)
+)
+
+func canon32(x float32) float32 {
+	if x != x {
+		return canonicalNaN32
+	}
+	return x
+}
+
+func canon64(x float64) float64 {
+	if x != x {
+		return canonicalNaN64
+	}
+	return x
+}
+
+func fmaLane64(x, y, z float64) float64 { return math.FMA(x, y, z) }
+
+func min32(x, y float32) float32 { return ordered32(x, y, x < y || x == y && math.Signbit(float64(x))) }
+func max32(x, y float32) float32 {
+	return ordered32(x, y, x > y || x == y && !math.Signbit(float64(x)))
+}
+func min64(x, y float64) float64 { return ordered64(x, y, x < y || x == y && math.Signbit(x)) }
+func max64(x, y float64) float64 { return ordered64(x, y, x > y || x == y && !math.Signbit(x)) }
+
+func ordered32(x, y float32, first bool) float32 {
+	if first || y != y {
+		return canon32(x)
+	}
+	return canon32(y)
+}
+
+func ordered64(x, y float64, first bool) float64 {
+	if first || y != y {
+		return canon64(x)
+	}
+	return canon64(y)
+}
+
+// selectOf is selp.
+func selectOf[T any](which bool, x, y T) T {
+	if which {
+		return x
+	}
+	return y
+}
+
+// truncS32 is cvt.rzi.s32.f32.
+func truncS32(x float32) int32 {
+	switch {
+	case x != x:
+		return 0
+	case x >= 0x1p31:
+		return math.MaxInt32
+	case x <= -0x1p31:
+		return math.MinInt32
+	}
+	return int32(x)
+}
+
+func divU32(x, y uint32) uint32 {
+	if y == 0 {
+		return math.MaxUint32
+	}
+	return x / y
+}
+
+func remU32(x, y uint32) uint32 {
+	if y == 0 {
+		return x
+	}
+	return x % y
+}
+
+func divS32(x, y int32) int32 {
+	if y == 0 {
+		return -1
+	}
+	return x / y
+}
+
+func remS32(x, y int32) int32 {
+	if y == 0 {
+		return x
+	}
+	return x % y
+}
 
 // fastAccess returns a faster version of a memory instruction, or nil.
 func fastAccess(in *inst, store bool) execFunc { return nil }
