@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker"
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
+)
+
+// bystander is a worker that must not notice what others do.
+type bystander struct {
+	c     *Client
+	id    uint32
+	mem   []byte
+	guest []byte
+}
+
+func newBystander(t *testing.T, h *host, mem []byte) *bystander {
+	t.Helper()
+	b := &bystander{c: h.client(), guest: mem}
+	b.id, b.mem, _ = attach(t, b.c, 8192)
+	return b
+}
+
+func (b *bystander) check(t *testing.T) {
+	t.Helper()
+	fill(b.guest[:8192], uint64(time.Now().UnixNano()))
+	run := []wire.Run{{Address: guestBase, Bytes: 8192}}
+	if err := move(t, b.c, &worker.Move{ID: 1, Staging: b.id, ToDevice: true, Runs: run}); err != nil {
+		t.Fatalf("bystander: %v", err)
+	}
+	if !bytes.Equal(b.mem, b.guest[:8192]) {
+		t.Fatal("bystander: bytes differ")
+	}
+}
+
+// oneRegion is guest memory in one region.
+func oneRegion(t *testing.T, n int) ([]byte, guestmem.Region) {
+	t.Helper()
+	mem, fd := memfd(t, n, unix.F_SEAL_SHRINK)
+	return mem, guestmem.Region{GuestAddr: guestBase, Size: uint64(n), FD: fd}
+}
+
+func TestTruncation(t *testing.T) {
+	for _, bytes := range []uint64{8192, 4 << 20} { // in the loop, and in goroutines
+		mem, whole := oneRegion(t, 8<<20)
+		_, fd := memfd(t, 8<<20, 0)
+		h := startHost(t, whole, guestmem.Region{GuestAddr: 2 * guestBase, Size: 8 << 20, FD: fd})
+		b := newBystander(t, h, mem)
+		c := h.client()
+		id, _, staging := attach(t, c, 8<<20)
+		if err := unix.Ftruncate(fd, 4096); err != nil {
+			t.Fatal(err)
+		}
+		for _, toDevice := range []bool{true, false} {
+			m := &worker.Move{Staging: id, ToDevice: toDevice, Runs: []wire.Run{{Address: 2 * guestBase, Bytes: bytes}}}
+			if err := move(t, c, m); !errors.Is(err, ErrFault) {
+				t.Errorf("%d bytes of a guest cut short, to device %t: error %v", bytes, toDevice, err)
+			}
+		}
+		b.check(t)
+		if err := unix.Ftruncate(staging, 4096); err != nil {
+			t.Fatal(err)
+		}
+		m := &worker.Move{Staging: id, ToDevice: true, Runs: []wire.Run{{Address: guestBase, Bytes: bytes}}}
+		if err := move(t, c, m); !errors.Is(err, ErrFault) {
+			t.Errorf("%d bytes to staging memory cut short: error %v", bytes, err)
+		}
+		b.check(t)
+		h.stop()
+	}
+}
+
+func TestWorkerDiesInTheMiddle(t *testing.T) {
+	const n = 32 << 20
+	mem, region := oneRegion(t, n)
+	h := startHost(t, region)
+	b := newBystander(t, h, mem)
+	for range 20 {
+		c := h.client()
+		id, _, _ := attach(t, c, n)
+		for i := range uint64(10) {
+			if err := c.Start(&worker.Move{ID: i, Staging: id, ToDevice: i%2 == 0, Runs: []wire.Run{{Address: guestBase, Bytes: n}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = c.Close()
+	}
+	b.check(t)
+}
+
+func TestMoverDies(t *testing.T) {
+	_, region := oneRegion(t, 1<<20)
+	h := startHost(t, region)
+	c := h.client()
+	id, _, _ := attach(t, c, 4096)
+	h.stop()
+	_ = c.Start(&worker.Move{Staging: id, Runs: []wire.Run{{Address: guestBase, Bytes: 1}}})
+	deadline := time.Now().Add(patience)
+	for {
+		_, err := c.Poll(nil)
+		if errors.Is(err, ErrClosed) {
+			return
+		}
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("poll: %v", err)
+		}
+	}
+}
+
+func TestMemoryRemovedUnderLoad(t *testing.T) {
+	const n = 4 << 20
+	mem, region := oneRegion(t, n)
+	extra, fd := memfd(t, n, 0)
+	more := guestmem.Region{GuestAddr: 2 * guestBase, Size: n, FD: fd}
+	h := startHost(t, region)
+	b := newBystander(t, h, mem)
+	c := h.client()
+	id, _, _ := attach(t, c, n)
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	wg.Add(1)
+	go func() {
+		defer wg.Done()
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			for i := range uint64(4) {
+				_ = c.Start(&worker.Move{ID: i, Staging: id, Runs: []wire.Run{{Address: 2 * guestBase, Bytes: n}, {Address: guestBase, Bytes: 0}}})
+			}
+			for _, m := range finish(t, c, 4) {
+				if m.Err != nil && !errors.Is(m.Err, ErrRange) {
+					t.Errorf("copy: %v", m.Err)
+				}
+			}
+		}
+	}()
+	for range 50 {
+		h.sendMemory(handover.KindMemory, []guestmem.Region{region, more})
+		h.expect(handover.KindDone)
+		h.sendMemory(handover.KindMemory, []guestmem.Region{region})
+		h.expect(handover.KindDone)
+		// Nothing writes there from now on: the staging memory is all zeros.
+		fill(extra[:64], 1)
+		before := bytes.Clone(extra[:64])
+		b.check(t)
+		if !bytes.Equal(before, extra[:64]) {
+			t.Error("memory that was removed was written")
+		}
+	}
+	close(stop)
+	wg.Wait()
+}
+
+func TestMemoryKeepsWhatStays(t *testing.T) {
+	mem, region := oneRegion(t, 1<<20)
+	_, fd := memfd(t, 1<<20, 0)
+	m := &memory{}
+	described, files := handover.Describe([]guestmem.Region{region})
+	m, dropped, err := m.replaced(described, files)
+	if err != nil || len(dropped) != 0 {
+		t.Fatalf("first table: %v, %d dropped", err, len(dropped))
+	}
+	first := m.regions[0]
+	described, files = handover.Describe([]guestmem.Region{region, {GuestAddr: 2 * guestBase, Size: 1 << 20, FD: fd}})
+	m, dropped, err = m.replaced(described, files)
+	if err != nil || len(dropped) != 0 || m.region(first.key) != first {
+		t.Fatalf("second table: %v, %d dropped, kept %t", err, len(dropped), m.region(first.key) == first)
+	}
+	described[1].GuestAddr = guestBase + 4096
+	if _, _, err = m.replaced(described, files); err == nil {
+		t.Error("regions that overlap were taken")
+	}
+	next, dropped, err := m.replaced(nil, nil)
+	if err != nil || len(dropped) != 2 || len(next.regions) != 0 {
+		t.Fatalf("empty table: %v, %d dropped", err, len(dropped))
+	}
+	closeRegions(dropped)
+	mem[0] = 1
+}
+
+// hostile is a worker that writes to the ring what it likes.
+func hostile(t *testing.T, h *host, write func(r *ring)) {
+	t.Helper()
+	c := h.client()
+	write(c.ring)
+	notify(c.toMover)
+	deadline := time.Now().Add(patience)
+	for !c.gone() {
+		if time.Now().After(deadline) {
+			t.Fatal("the connection is still open")
+		}
+		notify(c.toMover)
+	}
+}
+
+func TestHostileRings(t *testing.T) {
+	mem, region := oneRegion(t, 1<<20)
+	h := startHost(t, region)
+	b := newBystander(t, h, mem)
+	put := func(r *ring, at int, words ...uint32) {
+		for i, w := range words {
+			binary.LittleEndian.PutUint32(r.mem[offRequests+at+4*i:], w)
+		}
+	}
+	for name, write := range map[string]func(r *ring){
+		"tail beyond the ring":       func(r *ring) { r.store(offRequestTail, requestBytes+8) },
+		"tail of less than a record": func(r *ring) { r.store(offRequestTail, 4) },
+		"empty record":               func(r *ring) { r.store(offRequestTail, 64) },
+		"record past the tail":       func(r *ring) { put(r, 0, 128, 0); r.store(offRequestTail, 64) },
+		"odd size":                   func(r *ring) { put(r, 0, 36, 0); r.store(offRequestTail, 64) },
+		"unknown flags":              func(r *ring) { put(r, 0, 32, 4); r.store(offRequestTail, 32) },
+		"too many runs":              func(r *ring) { put(r, 0, 32, 0, 0, 0, 0, 9); r.store(offRequestTail, 32) },
+		"record too large":           func(r *ring) { put(r, 0, maxRecord+16, 0, 0, 0, 0, maxRuns+1); r.store(offRequestTail, maxRecord+16) },
+		"large record of another count": func(r *ring) {
+			put(r, 0, maxRecord+16, 0, 0, 0, 0, maxRuns)
+			r.store(offRequestTail, maxRecord+16)
+		},
+		"completions not given": func(r *ring) {
+			put(r, 0, 32, 0)
+			r.store(offCompletionHead, 5)
+			r.store(offRequestTail, 32)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hostile(t, h, write)
+			b.check(t)
+		})
+	}
+}
+
+func TestHostileMessages(t *testing.T) {
+	mem, region := oneRegion(t, 1<<20)
+	h := startHost(t, region)
+	b := newBystander(t, h, mem)
+	for name, send := range map[string]func(c *net.UnixConn) error{
+		"no file":      func(c *net.UnixConn) error { return sendMessage(c, message{kind: messageAttach, value: 4096}) },
+		"unknown kind": func(c *net.UnixConn) error { return sendMessage(c, message{kind: 77}) },
+		"short":        func(c *net.UnixConn) error { _, err := c.Write([]byte{1}); return err },
+		"long":         func(c *net.UnixConn) error { _, err := c.Write(make([]byte, 400)); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := h.client()
+			if err := send(c.conn); err != nil {
+				t.Fatal(err)
+			}
+			for deadline := time.Now().Add(patience); !c.gone(); {
+				if time.Now().After(deadline) {
+					t.Fatal("the connection is still open")
+				}
+			}
+			b.check(t)
+		})
+	}
+}
+
+func TestRingIsSealed(t *testing.T) {
+	_, region := oneRegion(t, 1<<20)
+	c := startHost(t, region).client()
+	if err := unix.Ftruncate(c.ring.fd, 0); err == nil {
+		t.Error("a worker can cut the ring short")
+	}
+}
+
+func FuzzDecodeRequest(f *testing.F) {
+	f.Add(appendRecord(nil, &request{sequence: 1, staging: 1, toDevice: true, runs: []wire.Run{{Address: guestBase, Bytes: 4096}}}))
+	f.Add([]byte{8, 0, 0, 0, 2, 0, 0, 0})
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		q, ok, err := decodeRequest(b, nil)
+		if err != nil && !errors.Is(err, errProtocol) {
+			t.Fatalf("error %v", err)
+		}
+		if err != nil || !ok {
+			return
+		}
+		again := appendRecord(nil, &q)
+		if len(again) != len(b) || !bytes.Equal(again[4:], b[4:]) {
+			t.Fatalf("decoded %x, encoded %x", b, again)
+		}
+	})
+}

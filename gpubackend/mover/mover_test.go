@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mover
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker"
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
+)
+
+const (
+	guestBase = 0x1_0000_0000
+	patience  = 20 * time.Second
+)
+
+// memfd makes a file in memory of n bytes, mapped; seals are added if not 0.
+func memfd(tb testing.TB, n int, seals int) ([]byte, int) {
+	tb.Helper()
+	fd, err := unix.MemfdCreate("test", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { unix.Close(fd) })
+	if err := unix.Ftruncate(fd, int64(n)); err != nil {
+		tb.Fatal(err)
+	}
+	if seals != 0 {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	mem, err := unix.Mmap(fd, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = unix.Munmap(mem) })
+	return mem, fd
+}
+
+// host plays the device process.
+type host struct {
+	tb      testing.TB
+	control *handover.Conn
+	ended   chan error
+}
+
+// startHost runs a soft mover for a guest with the given memory.
+func startHost(tb testing.TB, regions ...guestmem.Region) *host {
+	tb.Helper()
+	mine, its, err := handover.Pair()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	control, err := handover.NewConn(its)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	quiet := logrus.New()
+	quiet.SetOutput(io.Discard)
+	h := &host{tb, mine, make(chan error, 1)}
+	go func() {
+		h.ended <- Run(Config{Control: control, Log: logrus.NewEntry(quiet), Spin: time.Microsecond})
+		control.Close()
+	}()
+	tb.Cleanup(h.stop)
+	h.sendMemory(handover.KindStart, regions)
+	h.expect(handover.KindReady)
+	return h
+}
+
+func (h *host) sendMemory(kind handover.Kind, regions []guestmem.Region) {
+	h.tb.Helper()
+	described, files := handover.Describe(regions)
+	m := &handover.Message{Kind: kind, GPU: "soft", Memory: described, Files: handover.Files{Memory: len(files)}}
+	if err := h.control.Send(m, files); err != nil {
+		h.tb.Fatal(err)
+	}
+}
+
+func (h *host) expect(kind handover.Kind) {
+	h.tb.Helper()
+	m, _, err := h.control.Receive()
+	if err != nil {
+		h.tb.Fatalf("receive: %v", err)
+	}
+	if m.Kind != kind || m.Error != "" {
+		h.tb.Fatalf("message %q, error %q, want %q", m.Kind, m.Error, kind)
+	}
+}
+
+// stop ends the mover in order.
+func (h *host) stop() {
+	if h.ended == nil {
+		return
+	}
+	_ = h.control.Send(&handover.Message{Kind: handover.KindStop}, nil)
+	select {
+	case err := <-h.ended:
+		if err != nil {
+			h.tb.Errorf("mover: %v", err)
+		}
+	case <-time.After(patience):
+		h.tb.Error("mover didn't stop")
+	}
+	h.control.Close()
+	h.ended = nil
+}
+
+// connect attaches a socket and returns the worker's end.
+func (h *host) connect() int {
+	h.tb.Helper()
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		h.tb.Fatal(err)
+	}
+	err = h.control.Send(&handover.Message{Kind: handover.KindAttach, Files: handover.Files{Conn: true}}, pair[1:])
+	unix.Close(pair[1])
+	if err != nil {
+		h.tb.Fatal(err)
+	}
+	return pair[0]
+}
+
+// client is a worker.
+func (h *host) client() *Client {
+	h.tb.Helper()
+	c, err := NewClient(h.connect())
+	if err != nil {
+		h.tb.Fatal(err)
+	}
+	h.tb.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// attach lends n bytes and returns them.
+func attach(tb testing.TB, c *Client, n int) (uint32, []byte, int) {
+	tb.Helper()
+	mem, fd := memfd(tb, n, 0)
+	id, err := c.Attach(fd, uint64(n))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return id, mem, fd
+}
+
+// finish polls, sleeping in between, until n copies have ended.
+func finish(tb testing.TB, c *Client, n int) []worker.Moved {
+	tb.Helper()
+	var moved []worker.Moved
+	deadline := time.Now().Add(patience)
+	for len(moved) < n {
+		var err error
+		if moved, err = c.Poll(moved); err != nil {
+			tb.Fatalf("poll: %v", err)
+		}
+		if len(moved) >= n {
+			break
+		}
+		if time.Now().After(deadline) {
+			tb.Fatalf("%d of %d copies ended", len(moved), n)
+		}
+		fds := []unix.PollFd{{Fd: int32(c.FD()), Events: unix.POLLIN}}
+		_, _ = unix.Poll(fds, 1000)
+	}
+	return moved
+}
+
+// move makes one copy and waits for it.
+func move(tb testing.TB, c *Client, m *worker.Move) error {
+	tb.Helper()
+	if err := c.Start(m); err != nil {
+		tb.Fatal(err)
+	}
+	moved := finish(tb, c, 1)
+	if moved[0].ID != m.ID {
+		tb.Fatalf("copy %d ended, want %d", moved[0].ID, m.ID)
+	}
+	return moved[0].Err
+}
+
+func fill(b []byte, seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 1))
+	for i := range b {
+		b[i] = byte(r.Uint32())
+	}
+}
+
+// guest is guest memory in two regions of one file, adjacent in the guest's addresses but not in the file.
+func guest(tb testing.TB, n int) (mem []byte, regions []guestmem.Region) {
+	tb.Helper()
+	mem, fd := memfd(tb, n, unix.F_SEAL_SHRINK)
+	half := uint64(n / 2)
+	return mem, []guestmem.Region{
+		{GuestAddr: guestBase, Size: half, FD: fd, FileOffset: half},
+		{GuestAddr: guestBase + half, Size: half, FD: fd},
+	}
+}
+
+// view returns the bytes of guest memory in order of guest addresses.
+func view(mem []byte, address, n uint64) (b []byte) {
+	half := uint64(len(mem) / 2)
+	for i := range n {
+		b = append(b, mem[(address-guestBase+i+half)%(2*half)])
+	}
+	return b
+}
+
+func TestRandomRuns(t *testing.T) {
+	const n, staged = 8 << 20, 8 << 20
+	mem, regions := guest(t, n)
+	c := startHost(t, regions...).client()
+	id, staging, _ := attach(t, c, staged)
+	r := rand.New(rand.NewPCG(5, 6))
+	for _, most := range []uint64{1, 17, 4096, 100_000, 3 << 20} {
+		fill(mem, most)
+		fill(staging, most+1)
+		var runs []wire.Run
+		total := uint64(0)
+		for range 1 + r.Uint64N(300) {
+			length := 1 + r.Uint64N(most)
+			if total+length > staged/2 {
+				break
+			}
+			runs = append(runs, wire.Run{Address: guestBase + r.Uint64N(n-length), Bytes: length})
+			total += length
+		}
+		runs = append(runs, wire.Run{Address: guestBase + n/2 - 3, Bytes: 6}) // across the regions
+		total += 6
+		offset := r.Uint64N(staged - total)
+		expected := bytes.Clone(staging)
+		at := offset
+		for _, run := range runs {
+			at += uint64(copy(expected[at:], view(mem, run.Address, run.Bytes)))
+		}
+		if err := move(t, c, &worker.Move{ID: most, Staging: id, Offset: offset, ToDevice: true, Runs: runs}); err != nil {
+			t.Fatalf("runs up to %d: %v", most, err)
+		}
+		if !bytes.Equal(staging, expected) {
+			t.Fatalf("runs up to %d: staging memory differs", most)
+		}
+	}
+}
+
+func TestFromDeviceTouchesNothingElse(t *testing.T) {
+	const n = 4 << 20
+	mem, regions := guest(t, n)
+	c := startHost(t, regions...).client()
+	id, staging, _ := attach(t, c, n)
+	fill(mem, 1)
+	fill(staging, 2)
+	expected := bytes.Clone(mem)
+	var runs []wire.Run
+	at := uint64(100)
+	for address := uint64(7); address+9000 < n/2; address += 9001 {
+		runs = append(runs, wire.Run{Address: guestBase + n/2 + address, Bytes: 8900}) // the file's first half
+		at += uint64(copy(expected[address:], staging[at:at+8900]))
+	}
+	if err := move(t, c, &worker.Move{Staging: id, Offset: 100, Runs: runs}); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(mem, expected) {
+		t.Fatal("guest memory differs")
+	}
+}
+
+func TestManyRunsAndManyRequests(t *testing.T) {
+	const n = 4 << 20
+	mem, regions := guest(t, n)
+	c := startHost(t, regions...).client()
+	id, staging, _ := attach(t, c, n)
+	fill(mem, 3)
+	var runs []wire.Run
+	for i := range uint64(3*maxRuns + 17) {
+		runs = append(runs, wire.Run{Address: guestBase + (i*4099)%(n-64), Bytes: 1 + i%61})
+	}
+	const copies = 40 // more than the ring holds
+	for i := range uint64(copies) {
+		if err := c.Start(&worker.Move{ID: i, Staging: id, ToDevice: true, Runs: runs}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := map[uint64]bool{}
+	for _, m := range finish(t, c, copies) {
+		if m.Err != nil || seen[m.ID] {
+			t.Fatalf("copy %d: %v, seen %t", m.ID, m.Err, seen[m.ID])
+		}
+		seen[m.ID] = true
+	}
+	at := 0
+	for _, run := range runs {
+		if !bytes.Equal(staging[at:at+int(run.Bytes)], view(mem, run.Address, run.Bytes)) {
+			t.Fatalf("run at %#x differs", run.Address)
+		}
+		at += int(run.Bytes)
+	}
+	if len(c.parts) != 0 || len(c.backlog) != 0 {
+		t.Errorf("%d parts and %d bytes left over", len(c.parts), len(c.backlog))
+	}
+}
+
+func TestBadRequests(t *testing.T) {
+	const n = 1 << 20
+	_, regions := guest(t, n)
+	h := startHost(t, regions...)
+	c := h.client()
+	id, _, _ := attach(t, c, 4096)
+	other, _, _ := attach(t, h.client(), 4096)
+	_ = other
+	for _, test := range []struct {
+		name string
+		move worker.Move
+		want error
+	}{
+		{"nothing", worker.Move{Staging: id}, nil},
+		{"good", worker.Move{Staging: id, Runs: []wire.Run{{Address: guestBase, Bytes: 4096}}}, nil},
+		{"at the end", worker.Move{Staging: id, Offset: 4096}, nil},
+		{"no such staging", worker.Move{Staging: id + 1, Runs: []wire.Run{{Address: guestBase, Bytes: 1}}}, ErrRange},
+		{"staging 0", worker.Move{Runs: []wire.Run{{Address: guestBase, Bytes: 1}}}, ErrRange},
+		{"offset past staging", worker.Move{Staging: id, Offset: 4097}, ErrRange},
+		{"staging too short", worker.Move{Staging: id, Offset: 1, Runs: []wire.Run{{Address: guestBase, Bytes: 4096}}}, ErrRange},
+		{"offset wraps", worker.Move{Staging: id, Offset: ^uint64(0), Runs: []wire.Run{{Address: guestBase, Bytes: 4096}}}, ErrRange},
+		{"bytes wrap", worker.Move{Staging: id, Runs: []wire.Run{{Address: guestBase, Bytes: 4096}, {Address: guestBase, Bytes: ^uint64(0)}}}, ErrRange},
+		{"before memory", worker.Move{Staging: id, Runs: []wire.Run{{Address: guestBase - 1, Bytes: 2}}}, ErrRange},
+		{"past memory", worker.Move{Staging: id, Runs: []wire.Run{{Address: guestBase + n - 1, Bytes: 2}}}, ErrRange},
+		{"address wraps", worker.Move{Staging: id, Runs: []wire.Run{{Address: ^uint64(0), Bytes: 2}}}, ErrRange},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if err := move(t, c, &test.move); !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
+				t.Errorf("error %v, want %v", err, test.want)
+			}
+		})
+	}
+}
+
+func TestBadAttach(t *testing.T) {
+	_, regions := guest(t, 1<<20)
+	c := startHost(t, regions...).client()
+	_, fd := memfd(t, 4096, 0)
+	if _, err := c.Attach(fd, 4097); err == nil {
+		t.Error("a file that is too short was taken")
+	}
+	if _, err := c.Attach(fd, 0); err == nil {
+		t.Error("no bytes were taken")
+	}
+	for i := range maxStagings + 1 {
+		if _, err := c.Attach(fd, 4096); (err == nil) != (i < maxStagings) {
+			t.Fatalf("staging %d: %v", i, err)
+		}
+	}
+}
