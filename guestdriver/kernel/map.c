@@ -81,7 +81,8 @@ static unsigned int paracuda_gup_flags(u32 flags)
 
 	if (flags & PARACUDA_MAP_FLAG_WRITE)
 		gup |= FOLL_WRITE;
-	if (!(flags & PARACUDA_MAP_FLAG_ONESHOT))
+	/* In User Mode Linux the zero page is out of the host's sight; this way it isn't used. */
+	if (!(flags & PARACUDA_MAP_FLAG_ONESHOT) || IS_ENABLED(CONFIG_UML))
 		gup |= FOLL_LONGTERM;
 	return gup;
 }
