@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
+
+var fakeLibrary string
+
+// TestMain builds the fake driver library once.
+func TestMain(m *testing.M) { os.Exit(withFake(m)) }
+
+func withFake(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "fakecuda")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	fakeLibrary = filepath.Join(dir, DefaultLibrary)
+	build := exec.Command("gcc", "-shared", "-fPIC", "-O1", "-o", fakeLibrary, "testdata/fakecuda.c", "-lpthread")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build the fake driver library: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// newDevice opens a device with a context that is current. The test's goroutine stays on its thread.
+func newDevice(tb testing.TB, options Options) *Device {
+	tb.Helper()
+	d := loadDevice(tb, options)
+	if _, r := d.Open(nil); r != gpubackend.Success {
+		tb.Fatalf("open: %d", r)
+	}
+	c, r := d.DevicePrimaryCtxRetain(0)
+	must(tb, "retain", r)
+	must(tb, "set current", d.SetCurrent(c))
+	return d
+}
+
+// loadDevice loads the fake.
+func loadDevice(tb testing.TB, options Options) *Device {
+	tb.Helper()
+	runtime.LockOSThread()
+	options.Library = fakeLibrary
+	if options.Log == nil {
+		quiet := logrus.New()
+		quiet.SetOutput(io.Discard)
+		options.Log = logrus.NewEntry(quiet)
+	}
+	d, err := NewDevice(options)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		d.fake("fake_sticky", 0)
+		d.fake("fake_not_ready", 0)
+		d.Close()
+		runtime.UnlockOSThread()
+	})
+	return d
+}
+
+// fake calls a function that only the fake has.
+func (d *Device) fake(name string, args ...uint64) {
+	if d.handle != nil {
+		d.callAt(d.lookup(name), args...)
+	}
+}
+
+// count is how often the fake's function was called.
+func (d *Device) count(name string) uint64 {
+	d.fake("fake_count", d.text(name), d.out(3))
+	return d.value(3)
+}
+
+func must(tb testing.TB, what string, r gpubackend.Result) {
+	tb.Helper()
+	want(tb, what, r, gpubackend.Success)
+}
+
+func want(tb testing.TB, what string, r, wanted gpubackend.Result) {
+	tb.Helper()
+	if r != wanted {
+		tb.Fatalf("%s: result %d, want %d", what, r, wanted)
+	}
+}
+
+const twoKernels = ".version 6.5\n.target sm_75\n.visible .entry vector_add() {}\n.visible .entry empty() {}\n" +
+	".visible .entry fault() {}\n.visible .entry print() {} // vprintf\n"
+
+// load loads twoKernels and returns one of its functions.
+func load(tb testing.TB, d *Device, name string) gpubackend.Function {
+	tb.Helper()
+	m, _, _, r := d.ModuleLoadData([]byte(twoKernels), nil, nil, nil)
+	must(tb, "load", r)
+	f, r := d.ModuleGetFunction(m, name)
+	must(tb, "function", r)
+	return f
+}

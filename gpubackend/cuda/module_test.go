@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"encoding/binary"
+	"strings"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+func options(pairs ...uint64) (b []byte) {
+	for _, v := range pairs {
+		b = binary.LittleEndian.AppendUint64(b, v)
+	}
+	return b
+}
+
+func TestLoadOptions(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		options []byte
+		want    gpubackend.Result
+		passed  []uint64
+	}{
+		{"none", nil, 0, nil},
+		{"numbers", options(0, 32, 7, 4), 0, []uint64{0, 32, 7, 4}},
+		{"logs and time are parameters of their own", options(2, 1, 3, 0xdead, 4, 100, 5, 0xdead, 6, 100, 7, 3), 0, []uint64{7, 3}},
+		{"pointer to names", options(17, 0xdead), gpubackend.NotSupported, nil},
+		{"pointer to kernels' names", options(25, 0xdead), gpubackend.NotSupported, nil},
+		{"unknown", options(34, 1), gpubackend.InvalidValue, nil},
+		{"large id", options(1<<32, 1), gpubackend.InvalidValue, nil},
+		{"half a pair", options(7), gpubackend.InvalidValue, nil},
+		{"too many", options(make([]uint64, 2*maxJITOptions+2)...), gpubackend.InvalidValue, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d := newDevice(t, Options{})
+			_, _, _, r := d.ModuleLoadData([]byte(twoKernels), test.options, nil, nil)
+			want(t, "load", r, test.want)
+			if r != gpubackend.Success {
+				return
+			}
+			got := allocate(16 * 8)
+			defer got.free()
+			d.fake("fake_options", got.address(), d.out(3))
+			if n := d.value(3); n != uint64(len(test.passed)/2) {
+				t.Fatalf("%d options passed, want %d", n, len(test.passed)/2)
+			}
+			for i, v := range test.passed {
+				if g := binary.LittleEndian.Uint64(got.bytes()[8*i:]); g != v {
+					t.Errorf("word %d is %d, want %d", i, g, v)
+				}
+			}
+		})
+	}
+}
+
+func TestLoadLogs(t *testing.T) {
+	d := newDevice(t, Options{})
+	info, errors := make([]byte, 100), make([]byte, 8)
+	_, infoUsed, errorUsed, r := d.ModuleLoadData([]byte(twoKernels+"broken"), options(7, 4), info, errors)
+	want(t, "load", r, gpubackend.InvalidPTX)
+	if got := string(info[:infoUsed]); got != "ptxas info\x00" {
+		t.Errorf("info log %q", got)
+	}
+	if got := string(errors[:errorUsed]); got != "ptxas er" {
+		t.Errorf("error log %q", got)
+	}
+	_, infoUsed, errorUsed, r = d.LibraryLoadData([]byte(twoKernels+"broken"), nil, nil, errors)
+	want(t, "load a library", r, gpubackend.InvalidPTX)
+	if infoUsed != 0 || errorUsed != 8 {
+		t.Errorf("logs of %d and %d bytes", infoUsed, errorUsed)
+	}
+}
+
+func TestCheckImage(t *testing.T) {
+	elf := func(change func(b []byte)) string {
+		b := make([]byte, 256)
+		copy(b, "\x7fELF\x02\x01\x01")
+		binary.LittleEndian.PutUint64(b[32:], 64)
+		binary.LittleEndian.PutUint16(b[54:], 56)
+		binary.LittleEndian.PutUint16(b[56:], 1)
+		binary.LittleEndian.PutUint64(b[40:], 128)
+		binary.LittleEndian.PutUint16(b[58:], 64)
+		binary.LittleEndian.PutUint16(b[60:], 2)
+		if change != nil {
+			change(b)
+		}
+		return string(b)
+	}
+	fatbin := func(header uint16, body uint64, n int) string {
+		b := make([]byte, n)
+		binary.LittleEndian.PutUint32(b, magicFatbin)
+		binary.LittleEndian.PutUint16(b[6:], header)
+		binary.LittleEndian.PutUint64(b[8:], body)
+		return string(b)
+	}
+	for _, test := range []struct {
+		name, image string
+		want        gpubackend.Result
+	}{
+		{"PTX", "// PTX\n.version 8.0", 0},
+		{"empty", "", gpubackend.InvalidImage},
+		{"short", ".v", gpubackend.InvalidImage},
+		{"wrapper with a pointer", "\xb1\x43\x62\x46\x01\x00\x00\x00AAAAAAAA", gpubackend.InvalidImage},
+		{"archive", "!<arch>\n", gpubackend.InvalidImage},
+		{"bytes", "\x00\x01\x02\x03\x04", gpubackend.InvalidImage},
+		{"ELF", elf(nil), 0},
+		{"ELF cut short", elf(nil)[:40], gpubackend.InvalidImage},
+		{"ELF of 32 bits", elf(func(b []byte) { b[4] = 1 }), gpubackend.InvalidImage},
+		{"ELF sections outside", elf(func(b []byte) { b[60] = 3 }), gpubackend.InvalidImage},
+		{"ELF segments far outside", elf(func(b []byte) { binary.LittleEndian.PutUint64(b[32:], ^uint64(0)) }), gpubackend.InvalidImage},
+		{"fatbin", fatbin(16, 48, 64), 0},
+		{"fatbin cut short", fatbin(16, 49, 64), gpubackend.InvalidImage},
+		{"fatbin that wraps", fatbin(16, ^uint64(0), 64), gpubackend.InvalidImage},
+		{"fatbin with a small header", fatbin(8, 8, 64), gpubackend.InvalidImage},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if r := checkImage([]byte(test.image)); r != test.want {
+				t.Errorf("result %d, want %d", r, test.want)
+			}
+		})
+	}
+}
+
+func FuzzImage(f *testing.F) {
+	f.Add([]byte(twoKernels))
+	f.Add([]byte("\x50\xed\x55\xba\x01\x00\x10\x00\x40\x00\x00\x00\x00\x00\x00\x00"))
+	f.Fuzz(func(_ *testing.T, image []byte) {
+		if checkImage(image) == gpubackend.Success {
+			mayPrint(image)
+		}
+	})
+}
+
+func TestDescribe(t *testing.T) {
+	d := newDevice(t, Options{})
+	f := load(t, d, "vector_add")
+	record := make([]byte, 200)
+	n, r := d.FuncDescribe(f, record)
+	must(t, "describe", r)
+	var head wire.FunctionRecord
+	head.Decode(record)
+	if head.Parameters != 4 || head.ParameterBytes != 28 || head.Attribute[0] != 1024 || head.Attribute[15] != -15 {
+		t.Errorf("record %+v", head)
+	}
+	layout := record[wire.FunctionRecordSize:n]
+	for i, v := range []uint32{0, 8, 8, 8, 16, 8, 24, 4} {
+		if got := binary.LittleEndian.Uint32(layout[4*i:]); got != v {
+			t.Errorf("layout word %d is %d, want %d", i, got, v)
+		}
+	}
+	if name := string(layout[32:]); name != "vector_add" {
+		t.Errorf("name %q", name)
+	}
+	need, r := d.FuncDescribe(f, record[:n-1])
+	want(t, "describe into too little", r, gpubackend.InvalidValue)
+	if need != n {
+		t.Errorf("needs %d, want %d", need, n)
+	}
+}
+
+func TestEnumerateKernels(t *testing.T) {
+	d := newDevice(t, Options{})
+	lib, _, _, r := d.LibraryLoadData([]byte(twoKernels), nil, nil, nil)
+	must(t, "load", r)
+	count, r := d.LibraryGetKernelCount(lib)
+	must(t, "count", r)
+	seen := map[gpubackend.Kernel]bool{}
+	for i := range count {
+		k, r := d.LibraryEnumerateKernels(i, lib)
+		must(t, "enumerate", r)
+		_, r = d.KernelDescribe(k, make([]byte, 200))
+		must(t, "describe", r)
+		seen[k] = true
+	}
+	if len(seen) != 4 || d.count("cuLibraryEnumerateKernels") == 0 {
+		t.Errorf("%d kernels", len(seen))
+	}
+	_, r = d.LibraryEnumerateKernels(count, lib)
+	want(t, "past the end", r, gpubackend.InvalidValue)
+	_, r = d.LibraryGetKernel(lib, strings.Repeat("x", 3*textCapacity))
+	want(t, "a long name", r, gpubackend.NotFound)
+}

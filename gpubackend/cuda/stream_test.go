@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"encoding/binary"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
+
+func emptyLaunch(f gpubackend.Function) *gpubackend.Launch {
+	return &gpubackend.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}}
+}
+
+func TestContextQueryAsksBusyStreamsOnly(t *testing.T) {
+	d := newDevice(t, Options{})
+	var streams []gpubackend.Stream
+	for range 20 {
+		s, r := d.StreamCreateWithPriority(1, 0)
+		must(t, "create", r)
+		streams = append(streams, s)
+	}
+	l := emptyLaunch(load(t, d, "empty"))
+	d.prints = false
+	for range 5 {
+		for _, s := range []gpubackend.Stream{streams[3], streams[7], gpubackend.LegacyStream, gpubackend.DefaultStream} {
+			l.Stream = s
+			must(t, "launch", d.Launch(l))
+		}
+	}
+	before := d.count("cuStreamQuery")
+	d.fake("fake_not_ready", 2)
+	want(t, "query", d.ContextQuery(), gpubackend.NotReady)
+	want(t, "query", d.ContextQuery(), gpubackend.NotReady)
+	must(t, "query", d.ContextQuery())
+	must(t, "query when idle", d.ContextQuery())
+	if n := d.count("cuStreamQuery") - before; n != 5 {
+		t.Errorf("%d questions, want 5", n)
+	}
+}
+
+func TestDestroyedStreamIsWaitedFor(t *testing.T) {
+	d := newDevice(t, Options{})
+	s, r := d.StreamCreateWithPriority(1, 0)
+	must(t, "create", r)
+	l := emptyLaunch(load(t, d, "empty"))
+	l.Stream = s
+	must(t, "launch", d.Launch(l))
+	d.fake("fake_not_ready", 2)
+	must(t, "destroy", d.StreamDestroy(s))
+	want(t, "query", d.ContextQuery(), gpubackend.NotReady)
+	must(t, "query", d.ContextQuery())
+	want(t, "destroy the default stream", d.StreamDestroy(gpubackend.DefaultStream), gpubackend.InvalidHandle)
+}
+
+func TestLaunchDoesNotAllocate(t *testing.T) {
+	d := newDevice(t, Options{})
+	l := emptyLaunch(load(t, d, "empty"))
+	if n := testing.AllocsPerRun(100, func() { d.Launch(l) }); n != 0 {
+		t.Errorf("%v allocations a launch", n)
+	}
+}
+
+func TestLaunch(t *testing.T) {
+	attribute := func(id uint32) []byte {
+		b := make([]byte, launchAttributeSize)
+		binary.LittleEndian.PutUint32(b, id)
+		return b
+	}
+	for _, test := range []struct {
+		name   string
+		change func(l *gpubackend.Launch)
+		want   gpubackend.Result
+	}{
+		{"plain", func(*gpubackend.Launch) {}, 0},
+		{"parameters missing", func(l *gpubackend.Launch) { l.Parameters = l.Parameters[:20] }, gpubackend.LaunchOutOfResources},
+		{"no parameters", func(l *gpubackend.Launch) { l.Parameters = nil }, gpubackend.LaunchOutOfResources},
+		{"too many parameters", func(l *gpubackend.Launch) { l.Parameters = make([]byte, maxParameterBytes+1) }, gpubackend.InvalidValue},
+		{"empty grid", func(l *gpubackend.Launch) { l.Grid[0] = 0 }, gpubackend.InvalidValue},
+		{"cluster", func(l *gpubackend.Launch) { l.Attributes = attribute(4) }, 0},
+		{"event in an attribute", func(l *gpubackend.Launch) { l.Attributes = attribute(7) }, gpubackend.NotSupported},
+		{"node in an attribute", func(l *gpubackend.Launch) { l.Attributes = attribute(13) }, gpubackend.NotSupported},
+		{"unknown attribute", func(l *gpubackend.Launch) { l.Attributes = attribute(1 << 31) }, gpubackend.NotSupported},
+		{"half an attribute", func(l *gpubackend.Launch) { l.Attributes = attribute(4)[:40] }, gpubackend.InvalidValue},
+		{"too many attributes", func(l *gpubackend.Launch) { l.Attributes = make([]byte, 17*launchAttributeSize) }, gpubackend.InvalidValue},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d := newDevice(t, Options{})
+			l := emptyLaunch(load(t, d, "vector_add"))
+			l.Parameters = make([]byte, 28)
+			test.change(l)
+			want(t, "launch", d.Launch(l), test.want)
+		})
+	}
+}
+
+func TestStickyError(t *testing.T) {
+	d := newDevice(t, Options{})
+	p := alloc(t, d, 4096)
+	must(t, "launch", d.Launch(emptyLaunch(load(t, d, "fault"))))
+	want(t, "query", d.ContextQuery(), gpubackend.IllegalAddress)
+	_, r := d.MemAlloc(4096)
+	want(t, "allocate", r, gpubackend.IllegalAddress)
+	want(t, "copy", d.Copy(p, p, 1, 0), gpubackend.IllegalAddress)
+	want(t, "query again", d.ContextQuery(), gpubackend.IllegalAddress)
+}
+
+func TestHostFunc(t *testing.T) {
+	d := newDevice(t, Options{})
+	s, r := d.StreamCreateWithPriority(1, 0)
+	must(t, "create", r)
+	called := make(chan uint64, 8)
+	var releases []func()
+	for i := range uint64(8) {
+		release, r := d.HostFunc(s, i, func(token uint64) { called <- token })
+		must(t, "host function", r)
+		releases = append(releases, release)
+	}
+	seen := map[uint64]bool{}
+	for range 8 {
+		select {
+		case token := <-called:
+			seen[token] = true
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%d of 8 called", len(seen))
+		}
+	}
+	want(t, "stream before release", d.StreamQuery(s), gpubackend.NotReady)
+	for _, release := range releases[:7] {
+		release()
+		release()
+	}
+	want(t, "stream before the last release", d.StreamQuery(s), gpubackend.NotReady)
+	d.waits.close()
+	for deadline := time.Now().Add(10 * time.Second); d.StreamQuery(s) != gpubackend.Success; {
+		if time.Now().After(deadline) {
+			t.Fatal("the stream still waits")
+		}
+	}
+	releases[7]()
+}
+
+// TestOutput runs itself in a process whose output it may take.
+func TestOutput(t *testing.T) {
+	if os.Getenv("CAPTURE_OUTPUT") == "" {
+		c := exec.Command(os.Args[0], "-test.run=^TestOutput$")
+		c.Env = append(os.Environ(), "CAPTURE_OUTPUT=1")
+		if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "captured") {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return
+	}
+	capture, err := CaptureOutput()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newDevice(t, Options{Capture: capture})
+	l := emptyLaunch(load(t, d, "print"))
+	for range 3 {
+		must(t, "launch", d.Launch(l))
+	}
+	must(t, "query", d.ContextQuery())
+	_, _ = os.Stderr.WriteString("assertion")
+	out := d.Output()
+	if len(out) != 2 || out[0].FD != 1 || string(out[0].Text) != strings.Repeat("hello from a kernel\n", 3) ||
+		out[1].FD != 2 || string(out[1].Text) != "assertion" {
+		_, _ = capture.Log().WriteString("wrong output\n")
+		t.FailNow()
+	}
+	if again := d.Output(); len(again) != 0 {
+		_, _ = capture.Log().WriteString("output twice\n")
+		t.FailNow()
+	}
+	_, _ = capture.Log().WriteString("captured\n")
+}
