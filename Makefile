@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-GO ?= go
+GO ?= $(shell scripts/find-go)
+MAKEFLAGS += --no-print-directory
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := build
@@ -34,8 +35,7 @@ generate: ## write generated sources anew
 	$(GO) generate ./...
 
 lint: ## check formatting and correctness
-	@test -z "$$(gofmt -l cmd docs gpubackend guestdriver qemu tests vhostuser virtqueue vm)" || \
-		{ gofmt -d .; exit 1; }
+	@! gofmt -d cmd gpubackend guestdriver qemu tests vhostuser virtqueue vm | grep .
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 
