@@ -44,7 +44,6 @@ var deviceAttributes = map[int]int32{
 	80:  1, // LOCAL_L1_CACHE_SUPPORTED
 	81:  sharedPerMultiproc,
 	82:  registersPerMultiproc,
-	86:  1, // HOST_NATIVE_ATOMIC_SUPPORTED: it is the same memory and the same processor
 	87:  2, // SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO
 	90:  1, // COMPUTE_PREEMPTION_SUPPORTED
 	91:  1, // CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM

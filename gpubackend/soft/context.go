@@ -84,7 +84,7 @@ func (d *Device) fail(c *gpuContext, r gpubackend.Result) {
 	}
 }
 
-// SetCurrent implements gpubackend.Driver.
+// SetCurrent implements gpubackend.Driver. A primary context that nobody retains may be current, but not used.
 func (d *Device) SetCurrent(h gpubackend.Context) gpubackend.Result {
 	if h == 0 {
 		d.current = nil
@@ -93,9 +93,6 @@ func (d *Device) SetCurrent(h gpubackend.Context) gpubackend.Result {
 	c, ok := find[*gpuContext](d, uint64(h))
 	if !ok {
 		return gpubackend.InvalidContext
-	}
-	if !c.active {
-		return gpubackend.ContextIsDestroyed
 	}
 	d.current = c
 	return gpubackend.Success
@@ -118,7 +115,7 @@ func (d *Device) ContextQuery() gpubackend.Result {
 // contextFlags are all flags of cuCtxCreate that mean nothing here: how to wait, coredumps.
 const contextFlags = 0xff
 
-// CtxCreate implements gpubackend.Driver. The new context is the current one.
+// CtxCreate implements gpubackend.Driver. The current context stays the same.
 func (d *Device) CtxCreate(flags, dev uint64) (gpubackend.Context, gpubackend.Result) {
 	if result := d.device(dev); result != gpubackend.Success {
 		return 0, result
@@ -128,7 +125,6 @@ func (d *Device) CtxCreate(flags, dev uint64) (gpubackend.Context, gpubackend.Re
 	}
 	c := d.newContext()
 	c.active, c.flags = true, flags
-	d.current = c
 	return gpubackend.Context(c.handle), gpubackend.Success
 }
 

@@ -85,6 +85,10 @@ func (d *Device) checkLaunch(f *function, l *gpubackend.Launch, cooperative bool
 	if threads > maxThreadsPerBlock || int64(l.Shared) > int64(f.attribute(functionMaxDynamic)) {
 		return gpubackend.InvalidValue
 	}
+	// Dynamic shared memory begins after the static, aligned.
+	if static := f.entry.StaticShared; l.Shared > 0 && (static+sharedUnit-1)/sharedUnit*sharedUnit+uint64(l.Shared) > sharedPerBlockOptIn {
+		return gpubackend.InvalidValue
+	}
 	if r := f.entry.ReqThreads; r != [3]int{} && r != [3]int{int(b[0]), int(b[1]), int(b[2])} {
 		return gpubackend.InvalidValue
 	}

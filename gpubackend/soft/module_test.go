@@ -160,8 +160,7 @@ func TestLibrary(t *testing.T) {
 	want(t, result, gpubackend.InvalidContext)
 	var seen []string
 	for range 2 {
-		c, result := d.CtxCreate(0, 0)
-		ok(t, result)
+		createContext(t, d)
 		a := alloc(t, d, 4)
 		f, result := d.KernelGetFunction(k)
 		ok(t, result)
@@ -176,7 +175,6 @@ func TestLibrary(t *testing.T) {
 		m, result := d.LibraryGetModule(l)
 		ok(t, result)
 		want(t, d.ModuleUnload(m), gpubackend.NotPermitted)
-		ok(t, d.SetCurrent(c))
 	}
 	if seen[0] != seen[1] || seen[0] != "[42 0 0 0] [42 0 0 0]" {
 		t.Errorf("each context has its own globals: %v", seen)
