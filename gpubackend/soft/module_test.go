@@ -120,6 +120,23 @@ func TestModuleGlobals(t *testing.T) {
 	want(t, result, gpubackend.InvalidHandle)
 }
 
+func TestDeviceMalloc(t *testing.T) {
+	d := newDevice(t, Options{})
+	ok(t, d.CtxSetLimit(limitHeap, 1<<20))
+	f := getFunction(t, d, loadFile(t, d, "testdata/small.ptx"), "allocate")
+	a := alloc(t, d, 8)
+	start(t, d, f, 1, 0, params(a))
+	synchronize(t, d)
+	block := word(read(t, d, a, 8))
+	if base, size, found := d.space.heap.Find(block); !found || size != 1<<20 || base == a {
+		t.Errorf("block at %#x", block)
+	}
+	if got := word(read(t, d, block, 8)); got != a {
+		t.Errorf("content %#x, want %#x", got, a)
+	}
+	want(t, d.CtxSetLimit(limitHeap, 2<<20), gpubackend.InvalidValue)
+}
+
 func TestUnloadWaitsForKernels(t *testing.T) {
 	d := newDevice(t, Options{})
 	m, a := loadFile(t, d, "testdata/small.ptx"), alloc(t, d, 4)
@@ -144,7 +161,7 @@ func TestLibrary(t *testing.T) {
 	ok(t, d.SetCurrent(0)) // loading needs no context
 	l, _, _, result := d.LibraryLoadData(image, nil, nil, nil)
 	ok(t, result)
-	if n, result := d.LibraryGetKernelCount(l); n != 8 || result != gpubackend.Success {
+	if n, result := d.LibraryGetKernelCount(l); n != 9 || result != gpubackend.Success {
 		t.Errorf("%d kernels, result %d", n, result)
 	}
 	k, result := d.LibraryGetKernel(l, "addTotal")
@@ -152,7 +169,7 @@ func TestLibrary(t *testing.T) {
 	if first, result := d.LibraryEnumerateKernels(0, l); first != k || result != gpubackend.Success {
 		t.Errorf("kernel %d, want %d; result %d", first, k, result)
 	}
-	_, result = d.LibraryEnumerateKernels(8, l)
+	_, result = d.LibraryEnumerateKernels(9, l)
 	want(t, result, gpubackend.InvalidValue)
 	_, result = d.LibraryGetKernel(l, "missing")
 	want(t, result, gpubackend.NotFound)

@@ -101,6 +101,3 @@ func remS32(x, y int32) int32 {
 	}
 	return x % y
 }
-
-// fastAccess returns a faster version of a memory instruction, or nil.
-func fastAccess(in *inst, store bool) execFunc { return nil }

@@ -70,15 +70,6 @@ func execTimer(shift uint) execFunc {
 	}
 }
 
-// fill stores one value into all lanes of m.
-func (w *warp) fill(off uint32, wd width, value uint64, m uint32) {
-	var r [lanes]uint64
-	for i := range r {
-		r[i] = value
-	}
-	w.store(off, wd, &r, m)
-}
-
 // vector decodes the elements of a vector as registers of t divided evenly.
 func (d *decoder) vector(vec ptx.Operand, t ptx.Type, dest bool) (*instMore, error) {
 	more := &instMore{}

@@ -2,7 +2,10 @@
 
 package simt
 
-import "unsafe"
+import (
+	"math/bits"
+	"unsafe"
+)
 
 // The accessors below reach a register of the current frame. Offsets are made
 // by the decoder's allocator, which keeps each register inside the frame and
@@ -86,26 +89,15 @@ func (w *warp) load(off uint32, wd width, v *[lanes]uint64) {
 func (w *warp) store(off uint32, wd width, v *[lanes]uint64, m uint32) {
 	switch wd {
 	case width32:
-		d := w.u32(off)
-		for i := range d {
-			if m>>i&1 != 0 {
-				d[i] = uint32(v[i])
-			}
-		}
+		storeLanes(w.u32(off), v, m)
 	case width64:
-		d := w.u64(off)
-		for i := range d {
-			if m>>i&1 != 0 {
-				d[i] = v[i]
-			}
+		if m == allLanes {
+			*w.u64(off) = *v
+			return
 		}
+		storeLanes(w.u64(off), v, m)
 	case width16:
-		d := w.u16(off)
-		for i := range d {
-			if m>>i&1 != 0 {
-				d[i] = uint16(v[i])
-			}
-		}
+		storeLanes(w.u16(off), v, m)
 	case widthPred:
 		var p uint32
 		for i := range v {
@@ -113,6 +105,45 @@ func (w *warp) store(off uint32, wd width, v *[lanes]uint64, m uint32) {
 		}
 		d := w.pred(off)
 		*d = *d&^m | p&m
+	}
+}
+
+func storeLanes[T uint16 | uint32 | uint64](d *[lanes]T, v *[lanes]uint64, m uint32) {
+	if m == allLanes {
+		for i := range d {
+			d[i] = T(v[i])
+		}
+		return
+	}
+	for s := m; s != 0; s &= s - 1 {
+		i := bits.TrailingZeros32(s) & (lanes - 1)
+		d[i] = T(v[i])
+	}
+}
+
+// fill stores one value into all lanes of m.
+func (w *warp) fill(off uint32, wd width, value uint64, m uint32) {
+	switch wd {
+	case width32:
+		fillLanes(w.u32(off), uint32(value), m)
+	case width64:
+		fillLanes(w.u64(off), value, m)
+	case width16:
+		fillLanes(w.u16(off), uint16(value), m)
+	case widthPred:
+		setPred(w.pred(off), m, -uint32(value&1))
+	}
+}
+
+func fillLanes[T uint16 | uint32 | uint64](d *[lanes]T, value T, m uint32) {
+	if m == allLanes {
+		for i := range d {
+			d[i] = value
+		}
+		return
+	}
+	for s := m; s != 0; s &= s - 1 {
+		d[bits.TrailingZeros32(s)&(lanes-1)] = value
 	}
 }
 
