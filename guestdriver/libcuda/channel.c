@@ -179,7 +179,7 @@ static void sleep_slot(const struct paracuda_slot *slot, int number, uint32_t se
 		if (wait.value == seq || __atomic_load_n(&channel.header->dead, __ATOMIC_ACQUIRE))
 			break;
 		error = transport->wait(&wait);
-		if (error == EIO)
+		if (error == EIO || error == ENODEV || error == ENOTCONN)
 			break;
 		if (error && error != EINTR && error != ETIMEDOUT && error != EAGAIN)
 			nanosleep(&pause, NULL);

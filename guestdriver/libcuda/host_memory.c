@@ -23,6 +23,8 @@
 /* One piece is at most what fits in one MAP when no two pages are neighbours. */
 #define PIECE ((uint64_t)PARACUDA_RUNS_PER_MAP * 4096)
 
+#define PIECE_LEAST ((uint64_t)1 << 20)
+
 /* Huge pages keep the lists of runs short. */
 #define HUGE_PAGE ((uint64_t)2 << 20)
 
@@ -46,7 +48,7 @@ static CUresult register_piece(struct memory *m, uint64_t base, uint64_t bytes)
 	CUresult result = map_memory((void *)(uintptr_t)base, bytes, flags, &map);
 
 	if (result)
-		return result == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : result;
+		return result;
 	request_init(&r, OP_HostRegister);
 	r.exact = true;
 	request_word(&r, map);
@@ -58,6 +60,8 @@ static CUresult register_piece(struct memory *m, uint64_t base, uint64_t bytes)
 	if (!grown) {
 		request_init(&r, result ? (unsigned)PARACUDA_OP_UNMAP : (unsigned)OP_HostUnregister);
 		request_word(&r, map);
+		if (!result)
+			request_word(&r, base);
 		channel_call(&r, NULL, 0);
 		return result ? result : CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -71,11 +75,13 @@ static CUresult unpin(struct memory *m)
 	CUresult result = CUDA_SUCCESS;
 
 	while (m->registrations_count) {
+		const struct registration *g = &m->registrations[--m->registrations_count];
 		struct request r;
 		CUresult one;
 
 		request_init(&r, OP_HostUnregister);
-		request_word(&r, m->registrations[--m->registrations_count].map);
+		request_word(&r, g->map);
+		request_word(&r, g->base);
 		one = channel_call(&r, NULL, 0);
 		if (!result)
 			result = one;
@@ -89,18 +95,21 @@ static CUresult unpin(struct memory *m)
 /* Pins m's pages. They must stay the same pages for as long, so a child gets none of them. */
 static CUresult pin(struct memory *m)
 {
-	uint64_t end = m->pinned_base + m->pinned_bytes;
+	uint64_t end = m->pinned_base + m->pinned_bytes, piece = PIECE;
 
 	madvise((void *)(uintptr_t)m->pinned_base, m->pinned_bytes, MADV_DONTFORK);
 	for (uint64_t at = m->pinned_base; at < end;) {
-		uint64_t bytes = end - at < PIECE ? end - at : PIECE;
+		uint64_t bytes = end - at < piece ? end - at : piece;
 		CUresult result = register_piece(m, at, bytes);
 
-		if (result) {
+		if (!result) {
+			at += bytes;
+		} else if (result == CUDA_ERROR_NOT_READY && piece > PIECE_LEAST) {
+			piece /= 2;
+		} else {
 			unpin(m);
-			return result;
+			return result == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : result;
 		}
-		at += bytes;
 	}
 	return CUDA_SUCCESS;
 }

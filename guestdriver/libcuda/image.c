@@ -112,7 +112,7 @@ static bool is_text(const uint8_t *at, size_t limit)
 
 		if (!c)
 			return i > 0;
-		if (c != '\t' && c != '\n' && c != '\r' && c != '\f' && (c < ' ' || c == 0x7f))
+		if (c != '\t' && c != '\n' && c != '\r' && c != '\f' && (c < ' ' || c == 0x7f || (!i && c > 0x7f)))
 			return false;
 	}
 	return limit > 0;

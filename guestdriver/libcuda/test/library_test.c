@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The API from cuInit to copies and launches, against the fake worker. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "device.h"
+#include "fake_worker.h"
+#include "zz_generated_prototypes.h"
+
+static CUcontext context;
+
+static void before_init(void)
+{
+	CUcontext c = (CUcontext)1;
+	const char *text;
+	int n;
+
+	CHECK_IS(CUDA_ERROR_NOT_INITIALIZED, cuCtxGetCurrent(&c));
+	CHECK(c == (CUcontext)1);
+	CHECK_IS(CUDA_ERROR_NOT_INITIALIZED, cuDeviceGetCount(&n));
+	CHECK_IS(CUDA_ERROR_NOT_INITIALIZED, cuMemFree_v2(0));
+	CHECK_IS(0, cuDriverGetVersion(&n));
+	CHECK_IS(13000, n);
+	CHECK_IS(0, cuGetErrorName(700, &text));
+	CHECK(!strcmp(text, "CUDA_ERROR_ILLEGAL_ADDRESS"));
+	CHECK_IS(0, cuGetErrorString(2, &text));
+	CHECK(!strcmp(text, "out of memory"));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuGetErrorName(12345, &text));
+	CHECK(!text);
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuInit(1));
+	fake.open_error = ENOENT;
+	CHECK_IS(CUDA_ERROR_NO_DEVICE, cuInit(0));
+	fake.open_error = 0;
+}
+
+static void devices_and_contexts(void)
+{
+	CUdevice dev;
+	unsigned flags;
+	int n, active;
+	char name[32];
+
+	CHECK_IS(0, cuInit(0));
+	CHECK_IS(0, cuInit(0));
+	CHECK(memmem(fake.environment, fake.environment_bytes, "CUDA_TEST=yes", 14));
+	CHECK(!memmem(fake.environment, fake.environment_bytes, "VISIBLE", 7));
+	CHECK_IS(0, cuDeviceGetCount(&n));
+	CHECK_IS(2, n);
+	CHECK_IS(CUDA_ERROR_INVALID_DEVICE, cuDeviceGet(&dev, 2));
+	CHECK_IS(0, cuDeviceGetName(name, sizeof(name), 0));
+	CHECK(!strcmp(name, "Fake GPU 1"));
+	CHECK_IS(0, cuDeviceGetAttribute(&n, 83, 0));
+	CHECK_IS(0, n);
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuDeviceGetAttribute(&n, 5000, 0));
+	CHECK_IS(CUDA_ERROR_INVALID_CONTEXT, cuCtxSynchronize());
+	CHECK_IS(0, cuDevicePrimaryCtxGetState(0, &flags, &active));
+	CHECK_IS(0, active);
+	CHECK_IS(0, cuDevicePrimaryCtxRetain(&context, 0));
+	CHECK_IS(0, cuDevicePrimaryCtxGetState(0, &flags, &active));
+	CHECK_IS(1, active);
+	CHECK_IS(CUDA_ERROR_INVALID_CONTEXT, cuCtxSetCurrent((CUcontext)&n));
+	CHECK_IS(0, cuCtxSetCurrent(context));
+	CHECK_IS(0, cuCtxGetDevice(&dev));
+	CHECK_IS(0, dev);
+	CHECK_IS(0, cuCtxSynchronize());
+}
+
+static void copies(size_t bytes)
+{
+	uint8_t *in = malloc(bytes), *out = calloc(1, bytes);
+	CUdeviceptr a, b;
+
+	for (size_t i = 0; i < bytes; i++)
+		in[i] = (uint8_t)(i * 7 + i / 4096);
+	CHECK_IS(0, cuMemAlloc_v2(&a, bytes));
+	CHECK_IS(0, cuMemAlloc_v2(&b, bytes));
+	CHECK_IS(0, cuMemcpyHtoD_v2(a, in, bytes));
+	CHECK_IS(0, cuMemcpyDtoDAsync_v2(b, a, bytes, NULL));
+	CHECK_IS(0, cuMemcpyDtoH_v2(out, b, bytes));
+	CHECK(!memcmp(in, out, bytes));
+	memset(out, 0, bytes);
+	CHECK_IS(0, cuMemcpy((CUdeviceptr)(uintptr_t)out, a, bytes));
+	CHECK(!memcmp(in, out, bytes));
+	CHECK_IS(0, cuMemsetD8_v2(a, 9, bytes));
+	CHECK_IS(0, cuMemcpyDtoHAsync_v2(out, a, bytes, NULL));
+	CHECK(out[0] == 9 && out[bytes - 1] == 9);
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoD_v2(a, in, bytes + 1));
+	CHECK_IS(0, cuMemFree_v2(a));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(a));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoD_v2(a, in, bytes));
+	CHECK_IS(0, cuMemFree_v2(b));
+	CHECK_IS(0, fake.maps_out);
+	free(in);
+	free(out);
+}
+
+static void boxes(unsigned width, unsigned height, unsigned depth)
+{
+	size_t pitch = width + 24, device_pitch, bytes = pitch * height * depth;
+	uint8_t *in = malloc(bytes), *out = calloc(1, bytes);
+	CUDA_MEMCPY3D c = {
+		.srcMemoryType = 1, .srcHost = in, .srcPitch = pitch, .srcHeight = height,
+		.dstMemoryType = 2, .dstHeight = height, .WidthInBytes = width, .Height = height, .Depth = depth,
+	};
+	CUdeviceptr a;
+
+	for (size_t i = 0; i < bytes; i++)
+		in[i] = (uint8_t)(i * 3);
+	CHECK_IS(0, cuMemAllocPitch_v2(&a, &device_pitch, width, height * depth, 4));
+	CHECK_IS(0, device_pitch % 512);
+	c.dstDevice = a;
+	c.dstPitch = device_pitch;
+	CHECK_IS(0, cuMemcpy3D_v2(&c));
+	c = (CUDA_MEMCPY3D){
+		.srcMemoryType = 4, .srcDevice = a, .srcPitch = device_pitch, .srcHeight = height,
+		.dstMemoryType = 4, .dstDevice = (CUdeviceptr)(uintptr_t)out, .dstPitch = pitch, .dstHeight = height,
+		.WidthInBytes = width, .Height = height, .Depth = depth,
+	};
+	CHECK_IS(0, cuMemcpy3DAsync_v2(&c, NULL));
+	for (size_t row = 0; row < (size_t)height * depth; row++) {
+		CHECK(!memcmp(in + row * pitch, out + row * pitch, width));
+		CHECK_IS(0, out[row * pitch + width]);
+	}
+	CHECK_IS(0, cuMemFree_v2(a));
+	CHECK_IS(0, fake.maps_out);
+	free(in);
+	free(out);
+}
+
+static void pinned(void)
+{
+	size_t bytes = 5 << 20;
+	unsigned type, flags;
+	CUdeviceptr a, d;
+	uint8_t *p, *q = NULL;
+	void *results[3];
+	int attributes[3] = { 2, 9, 3 }, ordinal;
+	CUdeviceptr device = 1;
+
+	CHECK_IS(0, cuMemHostAlloc((void **)&p, bytes, 0));
+	CHECK(fake.maps_out >= 1);
+	memset(p, 5, bytes);
+	CHECK_IS(0, cuMemHostGetDevicePointer_v2(&d, p + 3, 0));
+	CHECK(d == (CUdeviceptr)(uintptr_t)p + 3);
+	CHECK_IS(0, cuMemHostGetFlags(&flags, p));
+	CHECK_IS(2, flags);
+	CHECK_IS(0, cuMemAlloc_v2(&a, bytes));
+	CHECK_IS(0, cuMemcpyHtoDAsync_v2(a, p, bytes, NULL));
+	CHECK_IS(0, cuStreamSynchronize(NULL));
+	memset(p, 0, bytes);
+	CHECK_IS(0, cuMemcpyDtoH_v2(p + 100, a, bytes - 100));
+	CHECK(p[99] == 0 && p[100] == 5 && p[bytes - 1] == 5);
+	CHECK_IS(0, cuPointerGetAttribute(&type, 2, (CUdeviceptr)(uintptr_t)p + 1));
+	CHECK_IS(1, type);
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuPointerGetAttribute(&type, 2, (CUdeviceptr)(uintptr_t)&type));
+	results[0] = &type;
+	results[1] = &ordinal;
+	results[2] = &device;
+	CHECK_IS(0, cuPointerGetAttributes(3, attributes, results, (CUdeviceptr)(uintptr_t)&type));
+	CHECK(type == 0 && ordinal == -2 && device == 0);
+	CHECK_IS(0, cuPointerGetAttributes(3, attributes, results, a + 7));
+	CHECK(type == 2 && ordinal == 0 && device == a + 7);
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemHostUnregister(p));
+	CHECK_IS(0, cuMemFreeHost(p));
+	q = malloc(100000);
+	CHECK_IS(0, cuMemHostRegister_v2(q, 100000, 0));
+	CHECK_IS(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, cuMemHostRegister_v2(q + 10, 10, 0));
+	CHECK_IS(0, cuMemcpyDtoHAsync_v2(q + 1, a, 99999, NULL));
+	CHECK_IS(0, cuCtxSynchronize());
+	CHECK(q[1] == 5 && q[99999] == 5);
+	CHECK_IS(0, cuMemHostUnregister(q));
+	CHECK_IS(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, cuMemHostUnregister(q));
+	CHECK_IS(0, fake.maps_out);
+	CHECK_IS(0, cuMemFree_v2(a));
+	free(q);
+}
+
+static void launches(void)
+{
+	static const char ptx[] = ".version 8.0\n";
+	int n = 1000, value;
+	CUdeviceptr a, b, c;
+	CUmodule module;
+	CUfunction f;
+	CUlibrary library;
+	CUkernel kernel;
+	void *args[] = { &a, &b, &c, &n };
+	float x[1000], y[1000];
+	const char *name;
+	size_t offset, size;
+	uint8_t packed[28];
+	size_t packed_bytes = sizeof(packed);
+	void *extra[] = { (void *)1, packed, (void *)2, &packed_bytes, NULL };
+
+	CHECK_IS(0, cuModuleLoadData(&module, ptx));
+	CHECK_IS(CUDA_ERROR_INVALID_IMAGE, cuModuleLoadData(&module, "\x80"));
+	CHECK_IS(0, cuModuleGetFunction(&f, module, "add"));
+	CHECK_IS(0, cuFuncGetAttribute(&value, 0, f));
+	CHECK_IS(1024, value);
+	CHECK_IS(0, cuFuncGetName(&name, f));
+	CHECK(!strcmp(name, "add"));
+	CHECK_IS(0, cuFuncGetParamInfo(f, 3, &offset, &size));
+	CHECK(offset == 24 && size == 4);
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuFuncGetParamInfo(f, 4, &offset, &size));
+	for (int i = 0; i < n; i++)
+		x[i] = (float)i;
+	CHECK_IS(0, cuMemAlloc_v2(&a, sizeof(x)));
+	CHECK_IS(0, cuMemAlloc_v2(&b, sizeof(x)));
+	CHECK_IS(0, cuMemAlloc_v2(&c, sizeof(x)));
+	CHECK_IS(0, cuMemcpyHtoD_v2(a, x, sizeof(x)));
+	CHECK_IS(0, cuMemcpyHtoD_v2(b, x, sizeof(x)));
+	CHECK_IS(0, cuLaunchKernel(f, 4, 1, 1, 256, 1, 1, 0, NULL, args, NULL));
+	CHECK_IS(0, cuMemcpyDtoH_v2(y, c, sizeof(y)));
+	CHECK(y[999] == 2 * x[999]);
+	memcpy(packed, &a, 8);
+	memcpy(packed + 8, &c, 8);
+	memcpy(packed + 16, &c, 8);
+	memcpy(packed + 24, &n, 4);
+	CHECK_IS(0, cuLaunchKernel(f, 4, 1, 1, 256, 1, 1, 0, NULL, NULL, extra));
+	CHECK_IS(0, cuMemcpyDtoH_v2(y, c, sizeof(y)));
+	CHECK(y[999] == 3 * x[999]);
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernel(f, 0, 1, 1, 256, 1, 1, 0, NULL, args, NULL));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernel(f, 1, 1, 1, 2048, 1, 1, 0, NULL, args, NULL));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernel(f, 1, 70000, 1, 1, 1, 1, 0, NULL, args, NULL));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 49153, NULL, args, NULL));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, args, extra));
+	CHECK_IS(CUDA_ERROR_INVALID_HANDLE, cuLaunchKernel((CUfunction)args, 1, 1, 1, 1, 1, 1, 0, NULL, args, NULL));
+	CHECK_IS(CUDA_ERROR_INVALID_HANDLE, cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, (CUstream)99, args, NULL));
+	CHECK_IS(0, cuLibraryLoadData(&library, ptx, NULL, NULL, 0, NULL, NULL, 0));
+	CHECK_IS(0, cuLibraryGetKernel(&kernel, library, "add"));
+	CHECK_IS(0, cuLaunchKernel((CUfunction)kernel, 4, 1, 1, 256, 1, 1, 0, NULL, args, NULL));
+	CHECK_IS(0, cuLibraryUnload(library));
+	CHECK_IS(CUDA_ERROR_INVALID_HANDLE, cuLaunchKernel((CUfunction)kernel, 4, 1, 1, 256, 1, 1, 0, NULL, args, NULL));
+	CHECK_IS(0, cuModuleUnload(module));
+	CHECK_IS(CUDA_ERROR_INVALID_HANDLE, cuModuleUnload(module));
+	CHECK_IS(0, cuMemFree_v2(a));
+	CHECK_IS(0, cuMemFree_v2(b));
+	CHECK_IS(0, cuMemFree_v2(c));
+}
+
+static void logs(void)
+{
+	char error_log[64] = "untouched";
+	int options[] = { 5, 6, 12, 2 };
+	void *values[] = { error_log, (void *)(uintptr_t)sizeof(error_log), (void *)1, NULL };
+	CUmodule module;
+
+	CHECK_IS(0, cuModuleLoadDataEx(&module, ".version 8.0\n", 4, options, values));
+	CHECK((uintptr_t)values[1] <= sizeof(error_log));
+	CHECK_IS(0, cuModuleUnload(module));
+}
+
+static void streams_and_events(void)
+{
+	CUstream s;
+	CUevent e, f;
+	unsigned flags;
+	unsigned long long id, other;
+	int captured;
+	float ms;
+
+	CHECK_IS(0, cuStreamCreate(&s, 1));
+	CHECK_IS(0, cuStreamGetFlags(s, &flags));
+	CHECK_IS(1, flags);
+	CHECK_IS(0, cuStreamGetId(s, &id));
+	CHECK_IS(0, cuStreamGetId(NULL, &other));
+	CHECK(id != other);
+	CHECK_IS(0, cuStreamIsCapturing(s, &captured));
+	CHECK_IS(0, captured);
+	CHECK_IS(0, cuEventCreate(&e, 0));
+	CHECK_IS(0, cuEventCreate(&f, 2));
+	CHECK_IS(0, cuEventRecord(e, s));
+	CHECK_IS(0, cuStreamWaitEvent(NULL, e, 0));
+	CHECK_IS(0, cuEventQuery(e));
+	CHECK_IS(0, cuEventElapsedTime(&ms, e, e));
+	CHECK(ms == 1.5f);
+	CHECK_IS(CUDA_ERROR_INVALID_HANDLE, cuEventElapsedTime(&ms, e, f));
+	CHECK_IS(0, cuEventDestroy_v2(e));
+	CHECK_IS(CUDA_ERROR_INVALID_HANDLE, cuEventDestroy_v2(e));
+	CHECK_IS(CUDA_ERROR_INVALID_HANDLE, cuEventRecord(e, s));
+	CHECK_IS(0, cuStreamDestroy_v2(s));
+	CHECK_IS(CUDA_ERROR_INVALID_HANDLE, cuStreamDestroy_v2(s));
+	CHECK_IS(CUDA_ERROR_INVALID_HANDLE, cuStreamSynchronize(s));
+	CHECK_IS(0, cuEventDestroy_v2(f));
+}
+
+static void errors_of_delayed_calls(void)
+{
+	CUdeviceptr a;
+
+	CHECK_IS(0, cuMemAlloc_v2(&a, 64));
+	fake.post_error = 77;
+	CHECK_IS(0, cuMemsetD8_v2(a, 0, 64));
+	CHECK_IS(77, cuCtxSynchronize());
+	CHECK_IS(0, cuCtxSynchronize());
+	CHECK_IS(0, cuMemFree_v2(a));
+}
+
+static void forked(void)
+{
+	int status;
+	pid_t child = fork();
+
+	if (!child) {
+		CUdeviceptr a;
+
+		_exit(cuMemAlloc_v2(&a, 64) == CUDA_ERROR_NOT_INITIALIZED && cuInit(0) == CUDA_ERROR_NOT_INITIALIZED ? 0 : 1);
+	}
+	CHECK(waitpid(child, &status, 0) == child);
+	CHECK_IS(0, status);
+	CHECK_IS(0, cuCtxSynchronize());
+}
+
+static int destroyed;
+
+static void destroy(CUcontext c, void *key, void *value)
+{
+	CHECK(c == context && key == &destroyed && value == &context);
+	destroyed++;
+}
+
+static void storage(void)
+{
+	static const CUuuid id = { { 0xc6, 0x93, 0x33, 0x6e, 0x11, 0x21, 0xdf, 0x11, 0xa8, 0xc3, 0x68, 0xf3, 0x55, 0xd8,
+				     0x95, 0x93 } };
+	struct {
+		CUresult (*put)(CUcontext, void *, void *, void (*)(CUcontext, void *, void *));
+		CUresult (*delete)(CUcontext, void *);
+		CUresult (*get)(void **, CUcontext, void *);
+		void *end;
+	} const *table;
+	CUcontext again;
+	void *value;
+
+	CHECK_IS(0, cuGetExportTable((const void **)&table, &id));
+	CHECK(!table->end);
+	CHECK_IS(CUDA_ERROR_INVALID_HANDLE, table->get(&value, NULL, &destroyed));
+	CHECK_IS(0, table->put(NULL, &destroyed, &context, destroy));
+	CHECK_IS(0, table->get(&value, context, &destroyed));
+	CHECK(value == &context);
+	CHECK_IS(0, table->delete(NULL, &destroyed));
+	CHECK_IS(0, destroyed);
+	CHECK_IS(0, table->put(NULL, &destroyed, &context, destroy));
+	CHECK_IS(0, cuDevicePrimaryCtxReset_v2(0));
+	CHECK_IS(1, destroyed);
+	CHECK_IS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuCtxSynchronize());
+	CHECK_IS(0, cuDevicePrimaryCtxRetain(&again, 0));
+	CHECK(again == context);
+	CHECK_IS(0, cuCtxSynchronize());
+}
+
+static void printed(void)
+{
+	char text[64] = { 0 };
+	int ends[2], saved;
+
+	CHECK(!pipe(ends));
+	saved = dup(1);
+	dup2(ends[1], 1);
+	fake_print(1, "hello from the kernel\n");
+	CHECK_IS(0, cuCtxSynchronize());
+	dup2(saved, 1);
+	CHECK(read(ends[0], text, sizeof(text) - 1) == 22);
+	CHECK(!strcmp(text, "hello from the kernel\n"));
+	close(ends[0]);
+	close(ends[1]);
+	close(saved);
+}
+
+int main(void)
+{
+	setenv("CUDA_TEST", "yes", 1);
+	setenv("CUDA_VISIBLE_DEVICES", "1,0", 1);
+	fake.devices = 3;
+	fake_install();
+	before_init();
+	devices_and_contexts();
+	for (size_t bytes = 1; bytes < (size_t)24 << 20; bytes *= 7)
+		copies(bytes);
+	copies(4096);
+	copies(4097);
+	fake.max_map = 300000;
+	copies((size_t)6 << 20);
+	boxes(4000, 500, 3);
+	fake.max_map = 0;
+	boxes(16, 4, 1);
+	boxes(4000, 500, 3);
+	pinned();
+	fake.max_map = 2 << 20;
+	pinned();
+	fake.max_map = 0;
+	launches();
+	logs();
+	streams_and_events();
+	errors_of_delayed_calls();
+	forked();
+	printed();
+	storage();
+	return 0;
+}
