@@ -15,13 +15,16 @@ import (
 
 const testWindow = 16 << 30
 
-// windows gives each device of a test addresses of its own.
+// windows counts devices, to give each addresses of its own.
 var windows atomic.Uint64
+
+// nextBase returns addresses that no other device of late has.
+func nextBase() uint64 { return devmem.Base + windows.Add(1)%1024*testWindow }
 
 // newDevice opens a device with a small memory; its primary context is the current one.
 func newDevice(t testing.TB, o Options) *Device {
 	t.Helper()
-	o.Base = devmem.Base + windows.Add(1)*testWindow
+	o.Base = nextBase()
 	o.Window = testWindow
 	if o.Memory == 0 {
 		o.Memory = 256 << 20
@@ -118,7 +121,7 @@ func gate(t testing.TB, d *Device, s gpubackend.Stream) func() {
 }
 
 func TestOpen(t *testing.T) {
-	d := New(Options{Base: devmem.Base + windows.Add(1)*testWindow, Window: testWindow, Memory: 1 << 30, Multiprocessors: 3})
+	d := New(Options{Base: nextBase(), Window: testWindow, Memory: 1 << 30, Multiprocessors: 3})
 	if _, result := d.MemAlloc(1); result != gpubackend.NotInitialized {
 		t.Errorf("MemAlloc before Open: %d", result)
 	}
