@@ -36,6 +36,7 @@ type library struct {
 	handle   unsafe.Pointer
 	function [symbols]unsafe.Pointer
 	frame    *C.struct_pc_frame
+	started  bool // cuInit was called
 	name     block
 	launches launchScratch
 	active   *activity // of the current context; nil for none
@@ -91,12 +92,14 @@ func (l *library) lookup(name string) unsafe.Pointer {
 	return C.dlsym(l.handle, cName)
 }
 
-// close unloads the library. A driver that was initialised stays loaded in practice: its threads are running.
+// close frees the scratch memory, and unloads the library unless it was initialised: then its threads are running.
 func (l *library) close() {
 	if l.handle == nil {
 		return
 	}
-	C.dlclose(l.handle)
+	if !l.started {
+		C.dlclose(l.handle)
+	}
 	l.handle = nil
 	C.free(unsafe.Pointer(l.frame))
 	l.frame = nil

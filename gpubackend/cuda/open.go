@@ -16,6 +16,7 @@ func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 		d.log.WithError(err).Error("set the environment")
 		return nil, gpubackend.InvalidValue
 	}
+	d.started = true
 	if r := d.call(symInit, 0); r != gpubackend.Success {
 		d.log.WithError(r.Err()).Error("cuInit")
 		return nil, r

@@ -122,7 +122,11 @@ func (d *Device) StreamQuery(s gpubackend.Stream) gpubackend.Result {
 	if r != gpubackend.Success {
 		return d.failed(r)
 	}
-	if d.state != nil && d.state.work.done(s) && d.prints {
+	if d.state == nil || !d.state.work.done(s) || !d.prints {
+		return r
+	}
+	// Synchronizing the default stream could wait for others: what it printed comes when they are idle too.
+	if s > gpubackend.LegacyStream || !d.state.work.busy() {
 		d.call(symStreamSynchronize, uint64(s))
 	}
 	return r

@@ -24,8 +24,8 @@ const helloTimeout = 60 * time.Second
 type Client struct {
 	conn     *net.UnixConn
 	ring     *ring
-	toMover  int
-	toWorker int
+	ready    int    // an eventfd that is always readable; -1 until it is needed
+	wake     int    // wakes the mover, and is readable when it wakes this side
 	tail     uint32 // of the requests
 	head     uint32 // of the completions
 	sequence uint64
@@ -81,7 +81,7 @@ func greet(conn *net.UnixConn) (*Client, error) {
 		closeFiles(fds[1:])
 		return nil, err
 	}
-	return &Client{conn: conn, ring: r, toMover: fds[1], toWorker: fds[2], parts: make(map[uint64]*copying)}, nil
+	return &Client{conn: conn, ring: r, wake: fds[1], ready: -1, parts: make(map[uint64]*copying)}, nil
 }
 
 // Attach lends the memory behind fd, which stays the caller's.
@@ -169,7 +169,7 @@ func (c *Client) write(record []byte) bool {
 func (c *Client) publish() {
 	c.ring.store(offRequestTail, c.tail)
 	if c.ring.load(offMoverSleeping) != 0 && c.ring.swap(offMoverSleeping, 0) != 0 {
-		notify(c.toMover)
+		notify(c.wake)
 	}
 }
 
@@ -181,8 +181,7 @@ func (c *Client) Poll(dst []worker.Moved) ([]worker.Moved, error) {
 	if c.slept {
 		c.slept = false
 		c.ring.store(offWorkerSleeping, 0)
-		drain(c.toWorker)
-		if c.gone() {
+		if !drain(c.wake) || c.gone() {
 			c.err = ErrClosed
 			return dst, c.err
 		}
@@ -255,9 +254,21 @@ func (c *Client) FD() int {
 	c.slept = true
 	c.ring.store(offWorkerSleeping, 1)
 	if c.ring.load(offCompletionTail) != c.head || c.gone() {
-		notify(c.toWorker)
+		return c.always()
 	}
-	return c.toWorker
+	return c.wake
+}
+
+// always is a descriptor that is readable.
+func (c *Client) always() int {
+	if c.ready < 0 {
+		fd, err := unix.Eventfd(1, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+		if err != nil {
+			return c.wake
+		}
+		c.ready = fd
+	}
+	return c.ready
 }
 
 // gone says whether the mover has closed the connection. Between calls of Attach it sends nothing.
@@ -283,7 +294,10 @@ func (c *Client) Close() error {
 	}
 	c.ring.close()
 	c.ring = nil
-	closeFiles([]int{c.toMover, c.toWorker})
+	closeFiles([]int{c.wake})
+	if c.ready >= 0 {
+		unix.Close(c.ready)
+	}
 	if err := c.conn.Close(); err != nil {
 		return fmt.Errorf("close: %w", err)
 	}

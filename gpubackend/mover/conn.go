@@ -5,6 +5,7 @@ package mover
 import (
 	"fmt"
 	"net"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -13,21 +14,19 @@ import (
 
 // conn is a worker's connection. The loop owns it, but for its socket's reading side.
 type conn struct {
-	socket    *net.UnixConn
-	ring      *ring
-	wake      int // the mover's eventfd, which the worker writes
-	worker    int // the worker's
-	head      uint32
-	tail      uint32 // of the completions
-	flying    uint32
-	lent      uint64
-	staging   map[uint32]staging
-	next      uint32
-	record    []byte
-	runs      []wire.Run
-	waiting   *job // decoded, but the engine had no room for it
-	closed    bool
-	announced bool // the mover's sleep
+	socket  *net.UnixConn
+	ring    *ring
+	wake    int // wakes the worker, and is readable when it wakes the mover
+	head    uint32
+	tail    uint32 // of the completions
+	flying  uint32
+	lent    uint64
+	staging map[uint32]staging
+	next    uint32
+	record  []byte
+	runs    []wire.Run
+	waiting *job // decoded, but the engine had no room for it
+	closed  bool
 }
 
 // maxStagings bounds what a worker lends at a time.
@@ -39,7 +38,7 @@ func newConn(fd int) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{socket: socket, wake: -1, worker: -1, staging: make(map[uint32]staging), record: make([]byte, maxRecord)}
+	c := &conn{socket: socket, wake: -1, staging: make(map[uint32]staging), record: make([]byte, maxRecord)}
 	if err := c.greet(); err != nil {
 		c.release(nil)
 		return nil, err
@@ -51,13 +50,38 @@ func (c *conn) greet() (err error) {
 	if c.ring, err = newRing(); err != nil {
 		return err
 	}
-	if c.wake, err = newWake(); err != nil {
+	mine, its, err := newWake()
+	if err != nil {
 		return err
 	}
-	if c.worker, err = newWake(); err != nil {
-		return err
+	defer unix.Close(its)
+	c.wake = mine
+	return c.send(message{kind: messageHello, number: version}, c.ring.fd, its)
+}
+
+// sendPatience is how long a worker may keep the loop waiting by not reading its socket. It then loses the connection.
+const sendPatience = 10 * time.Millisecond
+
+func (c *conn) send(m message, fds ...int) error {
+	if err := c.socket.SetWriteDeadline(time.Now().Add(sendPatience)); err != nil {
+		return fmt.Errorf("send: %w", err)
 	}
-	return sendMessage(c.socket, message{kind: messageHello, number: version}, c.ring.fd, c.wake, c.worker)
+	return sendMessage(c.socket, m, fds...)
+}
+
+// left says whether the worker has closed its end. A process that ended has.
+func (c *conn) left() bool {
+	raw, err := c.socket.SyscallConn()
+	if err != nil {
+		return true
+	}
+	left := false
+	err = raw.Control(func(fd uintptr) {
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		n, e := unix.Poll(fds, 0)
+		left = e == nil && n > 0 && fds[0].Revents&(unix.POLLHUP|unix.POLLRDHUP|unix.POLLERR) != 0
+	})
+	return left || err != nil
 }
 
 // release gives everything back. No job of the connection is on its way.
@@ -69,10 +93,8 @@ func (c *conn) release(e engine) {
 	if c.ring != nil {
 		c.ring.close()
 	}
-	for _, fd := range []int{c.wake, c.worker} {
-		if fd >= 0 {
-			unix.Close(fd)
-		}
+	if c.wake >= 0 {
+		unix.Close(c.wake)
 	}
 	c.socket.Close()
 }
@@ -90,7 +112,8 @@ func (c *conn) attach(e engine, fd int, bytes uint64) error {
 		c.staging[c.next] = s
 		answer.number, answer.value = c.next, 0
 	}
-	if err := sendMessage(c.socket, answer); err != nil {
+	if err := c.send(answer); err != nil {
+		c.closed = true
 		return err
 	}
 	return refused
@@ -184,7 +207,7 @@ func (c *conn) end(j *job, s status) {
 	c.tail++
 	c.ring.store(offCompletionTail, c.tail)
 	if c.ring.load(offWorkerSleeping) != 0 && c.ring.swap(offWorkerSleeping, 0) != 0 {
-		notify(c.worker)
+		notify(c.wake)
 	}
 }
 

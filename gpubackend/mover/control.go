@@ -58,9 +58,15 @@ func (s *server) send(m *handover.Message) {
 }
 
 // replaceMemory takes over a new table. When it returns, regions that are gone are neither mapped nor registered; after an
-// error none are, since the device process is going to withdraw the old ones.
+// error none are, since the device process is going to withdraw the old ones. Nor is anything copied any more for workers that were gone
+// before the message was sent: the same table again is how the device process makes sure of that.
 func (s *server) replaceMemory(m *handover.Message, files []int) error {
+	for _, c := range s.conns {
+		c.closed = c.closed || c.left()
+	}
+	s.reap() // drops what they were still to have copied
 	s.drain()
+	s.reap()
 	next, dropped, err := s.memory.replaced(m.Memory, files)
 	if err != nil {
 		next, dropped = &memory{}, s.memory.regions

@@ -23,12 +23,18 @@
 // # Requests
 //
 // Client and server share a ring (ring.go): requests one way, completions the other, a word on each side that says
-// who sleeps, an eventfd each for waking. Completions come in any order. Neither side waits for the other.
+// who sleeps, and a socket pair for waking. Completions come in any order. Neither side waits for the other.
 //
 // # Goroutines
 //
 // One loop, on a locked thread, owns the engine, the connections and guest memory. A goroutine per connection and one for the device
 // process read sockets and hand the loop functions to run.
+//
+// # When a worker is gone
+//
+// Its copies may be under way still, and the guest must not get its pages back before they have ended. The device process sends
+// the memory message once more, with the same table, after the worker's process has ended; the answer comes when nothing
+// is copied for it any more.
 //
 // # Engines
 //

@@ -13,7 +13,7 @@ import (
 
 // Messages on a worker's connection, a SEQPACKET socket: u32 kind, u32 number, u64 value, and files.
 //
-//	mover: hello (version; ring, the mover's eventfd, the worker's eventfd)
+//	mover: hello (version; ring, the worker's end of the wake pair)
 //	worker: attach (bytes; staging file)    mover: answer (number of the staging memory, or value 1 for refused)
 const (
 	messageBytes  = 16
@@ -21,7 +21,7 @@ const (
 	messageAttach = 2
 	messageAnswer = 3
 	version       = 1
-	helloFiles    = 3
+	helloFiles    = 2
 )
 
 type message struct {

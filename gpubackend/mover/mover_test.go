@@ -217,12 +217,12 @@ func view(mem []byte, address, n uint64) (b []byte) {
 }
 
 func TestRandomRuns(t *testing.T) {
-	const n, staged = 8 << 20, 8 << 20
+	const n, staged = 2 << 20, 2 << 20
 	mem, regions := guest(t, n)
 	c := startHost(t, regions...).client()
 	id, staging, _ := attach(t, c, staged)
 	r := rand.New(rand.NewPCG(5, 6))
-	for _, most := range []uint64{1, 17, 4096, 100_000, 3 << 20} {
+	for _, most := range []uint64{1, 17, 4096, 100_000, 700_000} {
 		fill(mem, most)
 		fill(staging, most+1)
 		var runs []wire.Run

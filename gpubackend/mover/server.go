@@ -51,7 +51,8 @@ type server struct {
 	memory *memory
 	conns  []*conn
 	tasks  chan func()
-	wake   int
+	wake   int // readable when another goroutine has used waker
+	waker  int
 	fds    []unix.PollFd
 	result error
 	done   bool
@@ -101,7 +102,7 @@ func newServer(c Config, m *handover.Message, fds []int) (*server, error) {
 	}
 	s := &server{config: c, log: c.Log, memory: &memory{}, tasks: make(chan func(), 16)}
 	var err error
-	if s.wake, err = newWake(); err != nil {
+	if s.wake, s.waker, err = newWake(); err != nil {
 		return nil, err
 	}
 	p := m.Policy
@@ -109,12 +110,12 @@ func newServer(c Config, m *handover.Message, fds []int) (*server, error) {
 		p = &handover.Policy{}
 	}
 	if s.memory, _, err = s.memory.replaced(m.Memory, m.Name(fds).Memory); err != nil {
-		unix.Close(s.wake)
+		closeFiles([]int{s.wake, s.waker})
 		return nil, err
 	}
-	if s.engine, err = newEngine(&s.config, m.GPU, p, s.wake); err != nil {
+	if s.engine, err = newEngine(&s.config, m.GPU, p, s.waker); err != nil {
 		closeRegions(s.memory.regions)
-		unix.Close(s.wake)
+		closeFiles([]int{s.wake, s.waker})
 		return nil, err
 	}
 	return s, nil
@@ -133,13 +134,13 @@ func (s *server) close() {
 	closeRegions(s.memory.regions)
 	s.engine.close()
 	s.conns, s.memory = nil, &memory{}
-	// The descriptor of wake stays: goroutines that read sockets may still notify it.
+	// The descriptors of wake stay: goroutines that read sockets may still use them.
 }
 
 // do has the loop run f.
 func (s *server) do(f func()) {
 	s.tasks <- f
-	notify(s.wake)
+	notify(s.waker)
 }
 
 // loop serves until done.
@@ -248,8 +249,8 @@ func (s *server) sleep() {
 	}
 	for i, c := range s.conns {
 		c.ring.store(offMoverSleeping, 0)
-		if s.fds[i+1].Revents != 0 {
-			drain(c.wake)
+		if s.fds[i+1].Revents != 0 && !drain(c.wake) {
+			c.closed = true
 		}
 	}
 	if s.fds[0].Revents != 0 {

@@ -9,21 +9,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func newWake() (int, error) {
-	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+// newWake makes a socket pair whose ends wake each other. An eventfd would not do: its file is the same one in both
+// processes, so that a hostile one could make the other's reads and writes block.
+func newWake() (mine, its int, err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
-		return -1, fmt.Errorf("eventfd: %w", err)
+		return -1, -1, fmt.Errorf("socketpair: %w", err)
 	}
-	return fd, nil
+	return pair[0], pair[1], nil
 }
 
-// notify adds 1 to an eventfd. One that is full is readable already.
-func notify(fd int) { _, _ = unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
+// notify wakes the other end. When there is no room for a byte it is awake already.
+func notify(fd int) { _ = unix.Sendto(fd, []byte{1}, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, nil) }
 
-// drain resets an eventfd.
-func drain(fd int) {
-	var b [8]byte
-	_, _ = unix.Read(fd, b[:])
+// drain takes what has come, within bounds. It says false when the other end is closed.
+func drain(fd int) bool {
+	var b [1024]byte
+	for range 16 {
+		n, _, err := unix.Recvfrom(fd, b[:], unix.MSG_DONTWAIT)
+		if err != nil {
+			return true
+		}
+		if n == 0 {
+			return false
+		}
+		if n < len(b) {
+			return true
+		}
+	}
+	return true
 }
 
 func fileOf(fd int, name string) *os.File { return os.NewFile(uintptr(fd), name) }

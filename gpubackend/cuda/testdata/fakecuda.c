@@ -227,8 +227,12 @@ API CUresult cuMemAddressReserve(u64 *p, u64 size, u64 align, u64 hint, u64 flag
 	COUNT;
 	if (align || flags)
 		return INVALID;
-	void *m = mmap((void *)hint, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	*p = (u64)m;
+	const int flags_mmap = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	const u64 granularity = 2 << 20;
+	void *m = mmap((void *)hint, size, PROT_NONE, flags_mmap | MAP_FIXED_NOREPLACE, -1, 0);
+	if (m == MAP_FAILED)
+		m = mmap(NULL, size + granularity, PROT_NONE, flags_mmap, -1, 0);
+	*p = ((u64)m + granularity - 1) / granularity * granularity;
 	return m == MAP_FAILED ? NO_MEMORY : OK;
 }
 API CUresult cuMemAddressFree(u64 p, u64 size) { COUNT; munmap((void *)p, size); return OK; }
