@@ -73,7 +73,7 @@ func qemuMachine(c Config, dir string) (*qemu.Machine, error) {
 	}
 	m := &qemu.Machine{
 		Accel: c.Accel, Memory: c.Memory, CPUs: c.CPUs,
-		Kernel: filepath.Join(kernelDir, "vmlinuz"), Initrd: initrd, Append: qemuAppend(c),
+		Kernel: kernelImage(kernelDir), Initrd: initrd, Append: qemuAppend(c),
 		QMP:    c.QMPSocket,
 		Serial: "stdio,id=serial,signal=off",
 		Link:   qemu.Stream{FD: linkFD, Name: "org.paracuda.link"},
@@ -86,13 +86,23 @@ func qemuMachine(c Config, dir string) (*qemu.Machine, error) {
 	return m, nil
 }
 
-// qemuAppend is the kernel's command line.
+// kernelImage is the kernel, unpacked if it is there in that form.
+func kernelImage(dir string) string {
+	if file := filepath.Join(dir, "vmlinux"); exists(file) {
+		return file
+	}
+	return filepath.Join(dir, "vmlinuz")
+}
+
+// qemuAppend is the kernel's command line. It leaves out what takes an emulated
+// processor long and serves nothing in a VM of a few seconds.
 func qemuAppend(c Config) string {
 	quiet := " quiet"
 	if c.Verbose {
 		quiet = ""
 	}
-	return "console=ttyS0 panic=-1 mitigations=off tsc=reliable no_timer_check" + quiet +
+	return "console=ttyS0 panic=-1 mitigations=off tsc=reliable no_timer_check" +
+		" cryptomgr.notests audit=0 apparmor=0 8250.nr_uarts=1" + quiet +
 		" -- link=" + qemuLink + " files=" + filesTag
 }
 
