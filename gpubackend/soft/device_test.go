@@ -19,7 +19,7 @@ const testWindow = 16 << 30
 var windows atomic.Uint64
 
 // nextBase returns addresses that no other device of late has.
-func nextBase() uint64 { return devmem.Base + windows.Add(1)%1024*testWindow }
+func nextBase() uint64 { return devmem.Base + devmem.Window + windows.Add(1)%1024*testWindow }
 
 // newDevice opens a device with a small memory; its primary context is the current one.
 func newDevice(t testing.TB, o Options) *Device {

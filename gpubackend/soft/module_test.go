@@ -161,7 +161,7 @@ func TestLibrary(t *testing.T) {
 	ok(t, d.SetCurrent(0)) // loading needs no context
 	l, _, _, result := d.LibraryLoadData(image, nil, nil, nil)
 	ok(t, result)
-	if n, result := d.LibraryGetKernelCount(l); n != 9 || result != gpubackend.Success {
+	if n, result := d.LibraryGetKernelCount(l); n != 10 || result != gpubackend.Success {
 		t.Errorf("%d kernels, result %d", n, result)
 	}
 	k, result := d.LibraryGetKernel(l, "addTotal")
@@ -169,7 +169,7 @@ func TestLibrary(t *testing.T) {
 	if first, result := d.LibraryEnumerateKernels(0, l); first != k || result != gpubackend.Success {
 		t.Errorf("kernel %d, want %d; result %d", first, k, result)
 	}
-	_, result = d.LibraryEnumerateKernels(9, l)
+	_, result = d.LibraryEnumerateKernels(10, l)
 	want(t, result, gpubackend.InvalidValue)
 	_, result = d.LibraryGetKernel(l, "missing")
 	want(t, result, gpubackend.NotFound)
