@@ -51,12 +51,19 @@ func memfd(tb testing.TB, n int, seals int) ([]byte, int) {
 // host plays the device process.
 type host struct {
 	tb      testing.TB
+	gpu     string
 	control *handover.Conn
 	ended   chan error
 }
 
 // startHost runs a soft mover for a guest with the given memory.
 func startHost(tb testing.TB, regions ...guestmem.Region) *host {
+	tb.Helper()
+	return startMover(tb, "soft", Config{}, regions...)
+}
+
+// startMover runs a mover for a kind of GPU.
+func startMover(tb testing.TB, gpu string, config Config, regions ...guestmem.Region) *host {
 	tb.Helper()
 	mine, its, err := handover.Pair()
 	if err != nil {
@@ -68,9 +75,10 @@ func startHost(tb testing.TB, regions ...guestmem.Region) *host {
 	}
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
-	h := &host{tb, mine, make(chan error, 1)}
+	h := &host{tb, gpu, mine, make(chan error, 1)}
+	config.Control, config.Log, config.Spin = control, logrus.NewEntry(quiet), time.Microsecond
 	go func() {
-		h.ended <- Run(Config{Control: control, Log: logrus.NewEntry(quiet), Spin: time.Microsecond})
+		h.ended <- Run(config)
 		control.Close()
 	}()
 	tb.Cleanup(h.stop)
@@ -82,7 +90,7 @@ func startHost(tb testing.TB, regions ...guestmem.Region) *host {
 func (h *host) sendMemory(kind handover.Kind, regions []guestmem.Region) {
 	h.tb.Helper()
 	described, files := handover.Describe(regions)
-	m := &handover.Message{Kind: kind, GPU: "soft", Memory: described, Files: handover.Files{Memory: len(files)}}
+	m := &handover.Message{Kind: kind, GPU: h.gpu, Memory: described, Files: handover.Files{Memory: len(files)}}
 	if err := h.control.Send(m, files); err != nil {
 		h.tb.Fatal(err)
 	}

@@ -41,7 +41,6 @@ static void count(const char *name)
 static int initialised;
 static int not_ready;	   // queries that answer NOT_READY
 static int sticky;	   // what every call in a context returns
-static int fail_register;  // registrations that fail
 static int fail_create;	   // allocations that fail
 static u64 last_option[16];
 static u64 last_options;
@@ -59,7 +58,6 @@ API CUresult fake_count(const char *name, u64 *n)
 }
 API CUresult fake_not_ready(int n) { not_ready = n; return OK; }
 API CUresult fake_sticky(int r) { sticky = r; return OK; }
-API CUresult fake_fail_register(int n) { fail_register = n; return OK; }
 API CUresult fake_fail_create(int n) { fail_create = n; return OK; }
 API CUresult fake_options(u64 *out, u64 *n) { memcpy(out, last_option, sizeof(last_option)); *n = last_options; return OK; }
 
@@ -288,7 +286,7 @@ API CUresult cuMemHostRegister_v2(u64 p, u64 n, unsigned flags)
 	IN_CONTEXT;
 	if ((flags & ~8u) != 3)
 		return INVALID;
-	if (fail_register > 0 && fail_register--)
+	if (getenv("FAKE_FAIL_REGISTER"))
 		return NO_MEMORY;
 	for (int i = 0; i < 256; i++)
 		if (registered[i].size && p < registered[i].base + registered[i].size && registered[i].base < p + n)
