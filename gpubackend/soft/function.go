@@ -124,12 +124,15 @@ func maxThreads(k *simt.Kernel) int {
 	warps := warpsByRegisters(registers(k))
 	threads := min(maxThreadsPerBlock, warps*warpSize)
 	for _, bound := range [][3]int{k.MaxThreads, k.ReqThreads} {
-		if n := bound[0] * bound[1] * bound[2]; n > 0 {
+		if n := volume(bound); n > 0 {
 			threads = min(threads, n)
 		}
 	}
 	return threads
 }
+
+// volume is the number of threads in a block of that size.
+func volume(size [3]int) int { return size[0] * size[1] * size[2] }
 
 // record describes a kernel as docs/protocol.md says.
 func record(k *simt.Kernel, arch int, attribute func(int) int32) []byte {

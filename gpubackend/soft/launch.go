@@ -92,7 +92,11 @@ func (d *Device) checkLaunch(f *function, l *gpubackend.Launch, cooperative bool
 	if r := f.entry.ReqThreads; r != [3]int{} && r != [3]int{int(b[0]), int(b[1]), int(b[2])} {
 		return gpubackend.InvalidValue
 	}
-	if threads > maxThreads(f.entry) || len(l.Parameters) != f.entry.ParamSize {
+	if n := volume(f.entry.MaxThreads); n > 0 && threads > n {
+		return gpubackend.InvalidValue
+	}
+	// A caller that packs its parameters in a struct passes the padding at its end, too.
+	if n, size := len(l.Parameters), f.entry.ParamSize; threads > maxThreads(f.entry) || n < size || n > (size+7)&^7 {
 		return gpubackend.LaunchOutOfResources
 	}
 	if cooperative {
