@@ -26,6 +26,7 @@ var ErrBounds = errors.New("buffer outside the bulk area")
 type Arena struct {
 	mem      []byte
 	consumed uint32
+	limit    uint32 // end of the commands that are known to be there
 	executed uint32
 	output   uint32 // position of the output ring's head
 	dropped  uint64
@@ -54,27 +55,17 @@ type Command struct {
 	Body  []byte // everything behind the header, in place: may change while it is looked at
 }
 
-// Pending tells whether there are commands to take: published ones, or with all set, appended ones too.
-func (a *Arena) Pending(all bool) bool { return int32(a.limit(all)-a.consumed) > 0 }
-
-func (a *Arena) limit(all bool) uint32 {
-	if all {
-		return a.load(wire.ArenaHeaderAppendedOffset)
-	}
-	return a.load(wire.ArenaHeaderPublishedOffset)
-}
+// Pending tells whether there are commands to take.
+func (a *Arena) Pending() bool { return a.load(wire.ArenaHeaderAppendedOffset) != a.consumed }
 
 // Next reads the next command without consuming it. ok is false when there is none.
-func (a *Arena) Next(c *Command, all bool) (ok bool, err error) {
-	limit := a.limit(all)
-	avail := limit - a.consumed
-	if avail == 0 {
-		return false, nil
+func (a *Arena) Next(c *Command) (ok bool, err error) {
+	if a.limit == a.consumed {
+		if a.limit = a.load(wire.ArenaHeaderAppendedOffset); a.limit == a.consumed {
+			return false, nil
+		}
 	}
-	if int32(avail) < 0 {
-		// `published` lags behind what was taken from `appended`.
-		return false, nil
-	}
+	avail := a.limit - a.consumed
 	at := a.consumed % wire.RingBytes
 	room := uint32(wire.RingBytes) - at
 	if avail > wire.RingBytes || avail < wire.CommandSize || at%8 != 0 || room < wire.CommandSize {
@@ -93,23 +84,28 @@ func (a *Arena) Next(c *Command, all bool) (ok bool, err error) {
 // skipFill consumes a filler at the ring's end that is too short for a header.
 func (a *Arena) skipFill(avail, room uint32) error {
 	if avail <= wire.RingBytes && room < wire.CommandSize && room <= avail && a.consumed%8 == 0 {
-		a.advance(room)
+		a.consumed += room
+		a.Release()
 		return nil
 	}
 	return fmt.Errorf("%d bytes written: %w", avail, ErrRing)
 }
 
-// Consume gives the command's bytes back to the guest.
+// Consume is done with a command. Release gives its bytes back to the guest.
 func (a *Arena) Consume(c *Command) {
 	a.executed++
-	a.store(wire.ArenaHeaderExecutedOffset, a.executed)
-	a.advance(c.Size)
+	a.consumed += c.Size
 }
 
-func (a *Arena) advance(n uint32) {
-	a.consumed += n
+// Release gives the bytes of all consumed commands back to the guest: once a batch, since each time costs both
+// sides a transfer of the line.
+func (a *Arena) Release() {
+	a.store(wire.ArenaHeaderExecutedOffset, a.executed)
 	a.store(wire.ArenaHeaderConsumedOffset, a.consumed)
 }
+
+// Unreleased is the number of bytes that Release would give back.
+func (a *Arena) Unreleased() uint32 { return a.consumed - a.load(wire.ArenaHeaderConsumedOffset) }
 
 // Answer completes the call that waits in a slot.
 func (a *Arena) Answer(slot uint16, seq uint32, result int32, words []uint64) {
@@ -132,7 +128,7 @@ const maxAnswer = (wire.SlotBytes - wire.SlotWordOffset) / 8
 func (a *Arena) Sleepers() bool { return a.load(wire.ArenaHeaderSleepersOffset) != 0 }
 
 // SetSleeping announces that the worker is about to sleep, or is awake. After SetSleeping(true) the caller looks
-// at Pending(true) once more.
+// at Pending once more.
 func (a *Arena) SetSleeping(on bool) {
 	v := uint32(0)
 	if on {

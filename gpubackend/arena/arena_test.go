@@ -30,7 +30,6 @@ func (g *guest) command(op uint16, words ...uint64) {
 func (g *guest) publish(to uint32) {
 	g.appended = to
 	binary.LittleEndian.PutUint32(g.mem[wire.ArenaHeaderAppendedOffset:], to)
-	binary.LittleEndian.PutUint32(g.mem[wire.ArenaHeaderPublishedOffset:], to)
 }
 
 func newPair(t *testing.T) (*guest, *Arena) {
@@ -48,9 +47,9 @@ func TestCommandsArriveInOrder(t *testing.T) {
 	var c Command
 	for i := range uint64(300000) {
 		g.command(7, i, ^i)
-		ok, err := a.Next(&c, false)
-		for err == nil && !ok && a.Pending(false) {
-			ok, err = a.Next(&c, false)
+		ok, err := a.Next(&c)
+		for err == nil && !ok && a.Pending() {
+			ok, err = a.Next(&c)
 		}
 		if err != nil || !ok {
 			t.Fatalf("command %d: %v %v", i, ok, err)
@@ -65,8 +64,8 @@ func TestCommandsArriveInOrder(t *testing.T) {
 				fill := wire.Command{Size: room}
 				fill.Encode(g.mem[wire.Ring+int(g.appended-room)%wire.RingBytes:])
 			}
-			for a.Pending(false) {
-				if ok, err := a.Next(&c, false); err != nil {
+			for a.Pending() {
+				if ok, err := a.Next(&c); err != nil {
 					t.Fatal(err)
 				} else if ok {
 					a.Consume(&c)
@@ -97,7 +96,7 @@ func TestHostileRing(t *testing.T) {
 			h.Encode(g.mem[wire.Ring:])
 			g.publish(tt.publish)
 			var c Command
-			if ok, err := a.Next(&c, false); ok || !errors.Is(err, ErrRing) {
+			if ok, err := a.Next(&c); ok || !errors.Is(err, ErrRing) {
 				t.Fatalf("Next = %v, %v; want ErrRing", ok, err)
 			}
 		})
@@ -142,18 +141,18 @@ func TestOutputIsWholeOrDropped(t *testing.T) {
 
 func FuzzNext(f *testing.F) {
 	f.Add(uint32(64), uint32(24), uint32(0))
-	f.Fuzz(func(t *testing.T, published, size, start uint32) {
+	f.Fuzz(func(t *testing.T, appended, size, start uint32) {
 		mem := make([]byte, MinBytes)
 		a, _ := New(mem)
-		a.consumed = start
+		a.consumed, a.limit = start, start
 		h := wire.Command{Size: size}
 		if at := start % wire.RingBytes; at+wire.CommandSize <= wire.RingBytes {
 			h.Encode(mem[wire.Ring+int(at):])
 		}
-		binary.LittleEndian.PutUint32(mem[wire.ArenaHeaderPublishedOffset:], published)
+		binary.LittleEndian.PutUint32(mem[wire.ArenaHeaderAppendedOffset:], appended)
 		var c Command
-		if ok, err := a.Next(&c, false); ok && (err != nil || c.Size > published-start) {
-			t.Fatalf("took %d of %d bytes: %v", c.Size, published-start, err)
+		if ok, err := a.Next(&c); ok && (err != nil || c.Size > appended-start) {
+			t.Fatalf("took %d of %d bytes: %v", c.Size, appended-start, err)
 		}
 	})
 }

@@ -32,7 +32,7 @@ type requester struct {
 	conn    *handover.Conn
 	answers chan *handover.Message
 	ended   chan struct{} // closed when the child's end is closed and all it said is in answers
-	mu      sync.Mutex // one request at a time
+	mu      sync.Mutex    // one request at a time
 }
 
 func newRequester(c *handover.Conn) *requester {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -26,12 +27,32 @@ type Settings struct {
 func DefaultSettings() Settings {
 	return Settings{
 		Space: wire.Config{
-			Magic: wire.Magic, Version: wire.Version, Channels: 16, ArenaBytes: 8 << 20, BatchCommands: 64,
-			BatchBytes: 64 << 10, BatchDelayUs: 20, SpinGuestUs: 50, SpinHostUs: 50, InlineLimit: 16 << 10,
+			Magic: wire.Magic, Version: wire.Version, Channels: 16, ArenaBytes: 8 << 20, BatchCommands: 512,
+			BatchBytes: 64 << 10, BatchDelayUs: 20, SpinGuestUs: spinGuest(), SpinHostUs: spinHost(), InlineLimit: 16 << 10,
 			Flags: wire.ConfigFlagAddressMapping | wire.ConfigFlagGraphReplay,
 		},
 		Policy: handover.Policy{StagingBytes: 32 << 20, SoftMemory: 2 << 30},
 	}
+}
+
+// manyCores is where polling takes no core that others need.
+const manyCores = 8
+
+// spinHost is how long a worker polls: long enough to stay awake between the calls of a program that
+// computes a little in between.
+func spinHost() uint32 {
+	if runtime.NumCPU() >= manyCores {
+		return 500
+	}
+	return 50
+}
+
+// spinGuest is how long a guest thread polls: CUDA's own threads poll without end where there are cores.
+func spinGuest() uint32 {
+	if runtime.NumCPU() >= manyCores {
+		return 200
+	}
+	return 50
 }
 
 // setting is one key.
@@ -41,9 +62,9 @@ type setting struct {
 }
 
 var settings = []setting{
-	{"batch-commands", "N", "publish delayed commands after N (1: each at once)", number(1, 65536, func(s *Settings) *uint32 { return &s.Space.BatchCommands })},
-	{"batch-bytes", "SIZE", "... or after so many bytes", size(64, wire.RingBytes/2, func(s *Settings) *uint32 { return &s.Space.BatchBytes })},
-	{"batch-delay", "TIME", "... or after so long", duration(func(s *Settings) *uint32 { return &s.Space.BatchDelayUs })},
+	{"batch-commands", "N", "execute at most N commands at a time (1: delay nothing, the baseline)", number(1, 65536, func(s *Settings) *uint32 { return &s.Space.BatchCommands })},
+	{"batch-bytes", "SIZE", "... or so many bytes of commands", size(64, wire.RingBytes/2, func(s *Settings) *uint32 { return &s.Space.BatchBytes })},
+	{"batch-delay", "TIME", "how long a batch that was seen before may grow", duration(func(s *Settings) *uint32 { return &s.Space.BatchDelayUs })},
 	{"spin-guest", "TIME", "how long a guest thread polls before it sleeps", duration(func(s *Settings) *uint32 { return &s.Space.SpinGuestUs })},
 	{"spin-host", "TIME", "how long a worker polls before it sleeps", duration(func(s *Settings) *uint32 { return &s.Space.SpinHostUs })},
 	{"inline-limit", "SIZE", "payloads up to this size travel in the ring", size(0, 64<<10, func(s *Settings) *uint32 { return &s.Space.InlineLimit })},
@@ -83,6 +104,7 @@ func (s *Settings) Set(text string) error {
 
 // share copies what the workers need of the configuration space.
 func (s *Settings) share() {
+	s.Policy.BatchCommands = s.Space.BatchCommands
 	s.Policy.InlineLimit, s.Policy.BatchDelayUs, s.Policy.SpinHostUs = s.Space.InlineLimit, s.Space.BatchDelayUs, s.Space.SpinHostUs
 	s.Policy.Mapping = s.Space.Flags&wire.ConfigFlagAddressMapping != 0
 	s.Policy.GraphReplay = s.Space.Flags&wire.ConfigFlagGraphReplay != 0

@@ -74,6 +74,7 @@ type Region struct {
 // Policy is how a VM's commands are batched and waited for.
 type Policy struct {
 	InlineLimit   uint32
+	BatchCommands uint32
 	BatchDelayUs  uint32
 	SpinHostUs    uint32
 	GraphReplay   bool

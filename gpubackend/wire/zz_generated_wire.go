@@ -21,9 +21,9 @@ type Config struct {
 	Channels      uint32 // number of channels (guest processes) at most
 	ArenaBytes    uint32 // size of each channel's arena
 	Generation    uint32 // of this device instance: a fresh one differs from a resumed one
-	BatchCommands uint32 // publish after so many commands
-	BatchBytes    uint32 // ... or so many bytes
-	BatchDelayUs  uint32 // ... or so long
+	BatchCommands uint32 // commands that the worker takes at a time; 1: nothing is delayed
+	BatchBytes    uint32 // bytes of commands that it takes at a time
+	BatchDelayUs  uint32 // how long it lets a batch that it has seen before grow
 	SpinGuestUs   uint32 // how long a guest thread polls before it sleeps
 	SpinHostUs    uint32 // how long the worker polls before it sleeps
 	InlineLimit   uint32 // payloads up to this size travel in the ring
@@ -321,92 +321,97 @@ const Bulk = 1183744      // offset of the bulk area, up to the arena's end
 const CommandMax = 131072 // bytes of one command at most
 
 // ArenaHeader is struct arena_header of wire.def.
-// Each 64-byte line has one writer. Positions count bytes and wrap at 2^32.
+// Each 64-byte line has one writer, and what changes often shares no line with what is read often.
+// Positions count bytes and wrap at 2^32.
 type ArenaHeader struct {
 	Appended       uint32 // guest: end of the commands written
-	Published      uint32 // guest: end of the commands to be executed now
 	Sleepers       uint32 // guest: threads asleep in the driver, waiting for a slot
 	OutputTail     uint32 // guest: output consumed
-	GuestPad       [12]uint32
-	Consumed       uint32 // worker: end of the commands taken
+	GuestPad       [13]uint32
+	Consumed       uint32 // worker: end of the commands taken; stored at least once a batch
+	Executed       uint32 // worker: commands executed, for statistics
+	WorkerPad      [14]uint32
 	WorkerSleeping uint32 // worker: set to 1 before it sleeps; the guest that finds 1 swaps in 0 and kicks
 	AsyncError     uint32 // worker: error of a delayed call, 0 when none; the guest swaps in 0 to take it
 	StickyError    uint32 // worker: error that killed the context, 0 when none
 	OutputHead     uint32 // worker: output produced
-	Executed       uint32 // worker: commands executed, for statistics
-	WorkerPad      [10]uint32
+	RarePad        [12]uint32
 	Dead           uint32 // guest kernel: 1 when the worker is gone
 	KernelPad      [15]uint32
 }
 
 // ArenaHeaderSize is the size of ArenaHeader on the wire.
-const ArenaHeaderSize = 192
+const ArenaHeaderSize = 256
 
 // Offsets of the fields of ArenaHeader.
 const (
 	ArenaHeaderAppendedOffset       = 0
-	ArenaHeaderPublishedOffset      = 4
-	ArenaHeaderSleepersOffset       = 8
-	ArenaHeaderOutputTailOffset     = 12
-	ArenaHeaderGuestPadOffset       = 16
+	ArenaHeaderSleepersOffset       = 4
+	ArenaHeaderOutputTailOffset     = 8
+	ArenaHeaderGuestPadOffset       = 12
 	ArenaHeaderConsumedOffset       = 64
-	ArenaHeaderWorkerSleepingOffset = 68
-	ArenaHeaderAsyncErrorOffset     = 72
-	ArenaHeaderStickyErrorOffset    = 76
-	ArenaHeaderOutputHeadOffset     = 80
-	ArenaHeaderExecutedOffset       = 84
-	ArenaHeaderWorkerPadOffset      = 88
-	ArenaHeaderDeadOffset           = 128
-	ArenaHeaderKernelPadOffset      = 132
+	ArenaHeaderExecutedOffset       = 68
+	ArenaHeaderWorkerPadOffset      = 72
+	ArenaHeaderWorkerSleepingOffset = 128
+	ArenaHeaderAsyncErrorOffset     = 132
+	ArenaHeaderStickyErrorOffset    = 136
+	ArenaHeaderOutputHeadOffset     = 140
+	ArenaHeaderRarePadOffset        = 144
+	ArenaHeaderDeadOffset           = 192
+	ArenaHeaderKernelPadOffset      = 196
 )
 
 // Decode reads ArenaHeader from b, which must hold ArenaHeaderSize bytes.
 func (x *ArenaHeader) Decode(b []byte) {
-	_ = b[191]
+	_ = b[255]
 	x.Appended = uint32(binary.LittleEndian.Uint32(b[0:]))
-	x.Published = uint32(binary.LittleEndian.Uint32(b[4:]))
-	x.Sleepers = uint32(binary.LittleEndian.Uint32(b[8:]))
-	x.OutputTail = uint32(binary.LittleEndian.Uint32(b[12:]))
+	x.Sleepers = uint32(binary.LittleEndian.Uint32(b[4:]))
+	x.OutputTail = uint32(binary.LittleEndian.Uint32(b[8:]))
 	for i := range x.GuestPad {
-		x.GuestPad[i] = uint32(binary.LittleEndian.Uint32(b[16+4*i:]))
+		x.GuestPad[i] = uint32(binary.LittleEndian.Uint32(b[12+4*i:]))
 	}
 	x.Consumed = uint32(binary.LittleEndian.Uint32(b[64:]))
-	x.WorkerSleeping = uint32(binary.LittleEndian.Uint32(b[68:]))
-	x.AsyncError = uint32(binary.LittleEndian.Uint32(b[72:]))
-	x.StickyError = uint32(binary.LittleEndian.Uint32(b[76:]))
-	x.OutputHead = uint32(binary.LittleEndian.Uint32(b[80:]))
-	x.Executed = uint32(binary.LittleEndian.Uint32(b[84:]))
+	x.Executed = uint32(binary.LittleEndian.Uint32(b[68:]))
 	for i := range x.WorkerPad {
-		x.WorkerPad[i] = uint32(binary.LittleEndian.Uint32(b[88+4*i:]))
+		x.WorkerPad[i] = uint32(binary.LittleEndian.Uint32(b[72+4*i:]))
 	}
-	x.Dead = uint32(binary.LittleEndian.Uint32(b[128:]))
+	x.WorkerSleeping = uint32(binary.LittleEndian.Uint32(b[128:]))
+	x.AsyncError = uint32(binary.LittleEndian.Uint32(b[132:]))
+	x.StickyError = uint32(binary.LittleEndian.Uint32(b[136:]))
+	x.OutputHead = uint32(binary.LittleEndian.Uint32(b[140:]))
+	for i := range x.RarePad {
+		x.RarePad[i] = uint32(binary.LittleEndian.Uint32(b[144+4*i:]))
+	}
+	x.Dead = uint32(binary.LittleEndian.Uint32(b[192:]))
 	for i := range x.KernelPad {
-		x.KernelPad[i] = uint32(binary.LittleEndian.Uint32(b[132+4*i:]))
+		x.KernelPad[i] = uint32(binary.LittleEndian.Uint32(b[196+4*i:]))
 	}
 }
 
 // Encode writes ArenaHeader to b, which must hold ArenaHeaderSize bytes.
 func (x *ArenaHeader) Encode(b []byte) {
-	_ = b[191]
+	_ = b[255]
 	binary.LittleEndian.PutUint32(b[0:], uint32(x.Appended))
-	binary.LittleEndian.PutUint32(b[4:], uint32(x.Published))
-	binary.LittleEndian.PutUint32(b[8:], uint32(x.Sleepers))
-	binary.LittleEndian.PutUint32(b[12:], uint32(x.OutputTail))
+	binary.LittleEndian.PutUint32(b[4:], uint32(x.Sleepers))
+	binary.LittleEndian.PutUint32(b[8:], uint32(x.OutputTail))
 	for i := range x.GuestPad {
-		binary.LittleEndian.PutUint32(b[16+4*i:], uint32(x.GuestPad[i]))
+		binary.LittleEndian.PutUint32(b[12+4*i:], uint32(x.GuestPad[i]))
 	}
 	binary.LittleEndian.PutUint32(b[64:], uint32(x.Consumed))
-	binary.LittleEndian.PutUint32(b[68:], uint32(x.WorkerSleeping))
-	binary.LittleEndian.PutUint32(b[72:], uint32(x.AsyncError))
-	binary.LittleEndian.PutUint32(b[76:], uint32(x.StickyError))
-	binary.LittleEndian.PutUint32(b[80:], uint32(x.OutputHead))
-	binary.LittleEndian.PutUint32(b[84:], uint32(x.Executed))
+	binary.LittleEndian.PutUint32(b[68:], uint32(x.Executed))
 	for i := range x.WorkerPad {
-		binary.LittleEndian.PutUint32(b[88+4*i:], uint32(x.WorkerPad[i]))
+		binary.LittleEndian.PutUint32(b[72+4*i:], uint32(x.WorkerPad[i]))
 	}
-	binary.LittleEndian.PutUint32(b[128:], uint32(x.Dead))
+	binary.LittleEndian.PutUint32(b[128:], uint32(x.WorkerSleeping))
+	binary.LittleEndian.PutUint32(b[132:], uint32(x.AsyncError))
+	binary.LittleEndian.PutUint32(b[136:], uint32(x.StickyError))
+	binary.LittleEndian.PutUint32(b[140:], uint32(x.OutputHead))
+	for i := range x.RarePad {
+		binary.LittleEndian.PutUint32(b[144+4*i:], uint32(x.RarePad[i]))
+	}
+	binary.LittleEndian.PutUint32(b[192:], uint32(x.Dead))
 	for i := range x.KernelPad {
-		binary.LittleEndian.PutUint32(b[132+4*i:], uint32(x.KernelPad[i]))
+		binary.LittleEndian.PutUint32(b[196+4*i:], uint32(x.KernelPad[i]))
 	}
 }
 

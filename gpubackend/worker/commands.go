@@ -18,17 +18,17 @@ type handler struct {
 	run       func(*Worker, *call) gpubackend.Result
 }
 
-// maxBatch bounds the commands that are executed before waiters and chains are looked at again.
-const maxBatch = 64
+// releaseBytes is how much of the ring may be consumed before its bytes are given back within a batch.
+const releaseBytes = wire.RingBytes / 4
 
-// runCommands executes published commands, or with all set those appended too.
-func (w *Worker) runCommands(all bool) (ran bool, err error) {
+// runCommands executes a batch of what the guest has appended.
+func (w *Worker) runCommands() (ran bool, err error) {
 	if w.arena == nil {
 		return false, nil
 	}
 	c := &w.current
-	for n := 0; n < maxBatch; n++ {
-		ok, err := w.arena.Next(&w.command, all)
+	for range max(w.policy.BatchCommands, 1) {
+		ok, err := w.arena.Next(&w.command)
 		if err != nil {
 			return ran, err
 		}
@@ -40,9 +40,13 @@ func (w *Worker) runCommands(all bool) (ran bool, err error) {
 			w.execute(c)
 		}
 		w.arena.Consume(&w.command)
+		if w.arena.Unreleased() > releaseBytes {
+			w.arena.Release()
+		}
 		ran = true
 	}
 	if ran {
+		w.arena.Release()
 		w.state.Count(handover.Batches, 1)
 		w.state.Set(handover.Commands, uint64(w.arena.Executed()))
 	}
@@ -77,11 +81,10 @@ func (w *Worker) dispatch(c *call) gpubackend.Result {
 }
 
 func handlerOf(op gpubackend.Op) (handler, bool) {
-	if h, ok := handlers[op]; ok {
-		return h, true
+	if int(op) >= len(table) || table[op].run == nil {
+		return handler{}, false
 	}
-	h, ok := rawHandlers[op]
-	return h, ok
+	return table[op], true
 }
 
 // logUnknown says once of each function that it isn't there.

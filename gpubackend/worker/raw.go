@@ -10,11 +10,14 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// rawHandlers are the steps of the protocol and the functions of class raw.
-var rawHandlers map[gpubackend.Op]handler
+// table has every handler at its op: the generated ones, the steps of the protocol, and the functions of class raw.
+var table [1024]handler
 
 func init() {
-	rawHandlers = map[gpubackend.Op]handler{
+	for op, h := range handlers {
+		table[op] = h
+	}
+	for op, h := range map[gpubackend.Op]handler{
 		gpubackend.Op(wire.OpHello):      {words: 4, noContext: true, run: runHello},
 		gpubackend.Op(wire.OpUnmap):      {words: 1, noContext: true, run: runUnmap},
 		gpubackend.Op(wire.OpThreadExit): {noContext: true, run: runThreadExit},
@@ -29,6 +32,8 @@ func init() {
 		gpubackend.OpCopyBox:             {words: 13, run: runCopyBox},
 		gpubackend.OpHostFunc:            {words: 2, run: runHostFunc},
 		gpubackend.OpHostFuncDone:        {words: 1, noContext: true, run: runHostFuncDone},
+	} {
+		table[op] = h
 	}
 	// A context that goes takes its threads' default streams along.
 	wrap(gpubackend.OpCtxDestroy, (*Worker).endContext)
@@ -39,10 +44,10 @@ func init() {
 
 // wrap puts a step of the worker's own around a generated handler.
 func wrap(op gpubackend.Op, around func(*Worker, *call, func(*Worker, *call) gpubackend.Result) gpubackend.Result) {
-	h := handlers[op]
+	h := table[op]
 	run := h.run
 	h.run = func(w *Worker, c *call) gpubackend.Result { return around(w, c, run) }
-	handlers[op] = h
+	table[op] = h
 }
 
 // runHello opens the device with the guest process's CUDA environment and answers with the device snapshot.

@@ -19,13 +19,10 @@ const (
 
 // sleep waits for the guest, the mover or the device process, after announcing it and looking once more.
 func (w *Worker) sleep(idle time.Duration) error {
-	if ran, err := w.runCommands(true); ran || err != nil {
-		return err
-	}
 	if w.arena != nil {
 		w.arena.SetSleeping(true)
 		defer w.arena.SetSleeping(false)
-		if w.arena.Pending(true) {
+		if w.arena.Pending() {
 			return nil
 		}
 	}

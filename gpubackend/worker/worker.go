@@ -168,7 +168,7 @@ func (w *Worker) loop() error {
 
 // step does what there is to do, once, and says whether there was anything.
 func (w *Worker) step() (busy bool, err error) {
-	if busy, err = w.runCommands(false); err != nil {
+	if busy, err = w.runCommands(); err != nil {
 		return busy, err
 	}
 	if w.pollWaiters() {

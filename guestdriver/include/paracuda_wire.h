@@ -18,9 +18,9 @@ struct paracuda_config {
 	__u32 channels; /* number of channels (guest processes) at most */
 	__u32 arena_bytes; /* size of each channel's arena */
 	__u32 generation; /* of this device instance: a fresh one differs from a resumed one */
-	__u32 batch_commands; /* publish after so many commands */
-	__u32 batch_bytes; /* ... or so many bytes */
-	__u32 batch_delay_us; /* ... or so long */
+	__u32 batch_commands; /* commands that the worker takes at a time; 1: nothing is delayed */
+	__u32 batch_bytes; /* bytes of commands that it takes at a time */
+	__u32 batch_delay_us; /* how long it lets a batch that it has seen before grow */
 	__u32 spin_guest_us; /* how long a guest thread polls before it sleeps */
 	__u32 spin_host_us; /* how long the worker polls before it sleeps */
 	__u32 inline_limit; /* payloads up to this size travel in the ring */
@@ -119,24 +119,25 @@ enum paracuda_event {
 #define PARACUDA_BULK 1183744 /* offset of the bulk area, up to the arena's end */
 #define PARACUDA_COMMAND_MAX 131072 /* bytes of one command at most */
 
-/* Each 64-byte line has one writer. Positions count bytes and wrap at 2^32. */
+/* Each 64-byte line has one writer, and what changes often shares no line with what is read often.
+ * Positions count bytes and wrap at 2^32. */
 struct paracuda_arena_header {
 	__u32 appended; /* guest: end of the commands written */
-	__u32 published; /* guest: end of the commands to be executed now */
 	__u32 sleepers; /* guest: threads asleep in the driver, waiting for a slot */
 	__u32 output_tail; /* guest: output consumed */
-	__u32 guest_pad[12];
-	__u32 consumed; /* worker: end of the commands taken */
+	__u32 guest_pad[13];
+	__u32 consumed; /* worker: end of the commands taken; stored at least once a batch */
+	__u32 executed; /* worker: commands executed, for statistics */
+	__u32 worker_pad[14];
 	__u32 worker_sleeping; /* worker: set to 1 before it sleeps; the guest that finds 1 swaps in 0 and kicks */
 	__u32 async_error; /* worker: error of a delayed call, 0 when none; the guest swaps in 0 to take it */
 	__u32 sticky_error; /* worker: error that killed the context, 0 when none */
 	__u32 output_head; /* worker: output produced */
-	__u32 executed; /* worker: commands executed, for statistics */
-	__u32 worker_pad[10];
+	__u32 rare_pad[12];
 	__u32 dead; /* guest kernel: 1 when the worker is gone */
 	__u32 kernel_pad[15];
 };
-#define PARACUDA_SIZEOF_ARENA_HEADER 192
+#define PARACUDA_SIZEOF_ARENA_HEADER 256
 
 struct paracuda_slot {
 	__u32 done; /* worker: sequence number of the call answered, written last */

@@ -25,7 +25,6 @@ CUresult map_memory(const void *data, size_t bytes, unsigned flags, uint32_t *id
 
 		if (dead)
 			return dead;
-		channel_flush();
 		nanosleep(&pause, NULL);
 	}
 	*id = map.id;

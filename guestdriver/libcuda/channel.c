@@ -13,6 +13,7 @@
 #include "pause.h"
 #include "ring.h"
 #include "slot.h"
+#include "ticks.h"
 #include "transport.h"
 
 struct channel channel;
@@ -35,8 +36,8 @@ int channel_open(void)
 	channel.header = arena;
 	channel.inline_limit = args.inline_limit < 65536 ? args.inline_limit : 65536;
 	channel.batch_commands = args.batch_commands ? args.batch_commands : 1;
-	channel.batch_bytes = args.batch_bytes < PARACUDA_RING_BYTES / 2 ? args.batch_bytes : PARACUDA_RING_BYTES / 2;
 	channel.spin_us = args.spin_guest_us;
+	ticks_init();
 	bulk_init(PARACUDA_BULK, args.arena_bytes - PARACUDA_BULK);
 	return 0;
 }
@@ -92,11 +93,6 @@ CUresult channel_synced(CUresult result)
 	return result ? result : channel_error(true);
 }
 
-void channel_flush(void)
-{
-	ring_publish();
-}
-
 CUresult channel_post(const struct request *r)
 {
 	size_t bytes = ring_bytes(r);
@@ -132,14 +128,6 @@ static struct paracuda_slot *slot_at(int slot)
 	return (struct paracuda_slot *)(channel.arena + PARACUDA_SLOTS + (size_t)slot * PARACUDA_SLOT_BYTES);
 }
 
-static uint64_t now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-}
-
 /* Polls for the answer; false when it didn't come within the time for polling. */
 static bool poll_slot(const struct paracuda_slot *slot, uint32_t seq)
 {
@@ -148,11 +136,11 @@ static bool poll_slot(const struct paracuda_slot *slot, uint32_t seq)
 	for (unsigned i = 1;; i++) {
 		if (__atomic_load_n(&slot->done, __ATOMIC_ACQUIRE) == seq)
 			return true;
-		if (i % 256 == 0) {
-			uint64_t now = now_us();
+		if (i % 16 == 0) {
+			uint64_t now = ticks();
 
 			if (!end)
-				end = now + channel.spin_us;
+				end = now + channel.spin_us * ticks_per_us();
 			if (now >= end || __atomic_load_n(&channel.header->dead, __ATOMIC_RELAXED))
 				return false;
 		}

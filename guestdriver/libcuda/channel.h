@@ -17,7 +17,6 @@ struct channel {
 	struct paracuda_arena_header *header;
 	uint32_t inline_limit;
 	uint32_t batch_commands;
-	uint32_t batch_bytes;
 	uint32_t spin_us;
 };
 
@@ -91,8 +90,5 @@ CUresult channel_error(bool take);
 
 /* The result of a call that synchronises: its own error, else that of a delayed call before it. */
 CUresult channel_synced(CUresult result);
-
-/* Runs what was delayed now. */
-void channel_flush(void);
 
 #endif

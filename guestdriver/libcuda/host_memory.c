@@ -32,7 +32,7 @@
 #define REGION_BASE 0x600000000000u
 #define REGION_END 0x6f0000000000u
 
-static uint64_t next_address = REGION_BASE;
+uint64_t host_memory_next = REGION_BASE;
 
 static uint64_t page_bytes(void)
 {
@@ -119,7 +119,7 @@ static void *reserve(uint64_t bytes)
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS;
 	uint64_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : 65536;
 	uint64_t room = (bytes + align - 1) & ~(align - 1);
-	uint64_t at = __atomic_fetch_add(&next_address, (room + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1), __ATOMIC_RELAXED);
+	uint64_t at = __atomic_fetch_add(&host_memory_next, (room + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1), __ATOMIC_RELAXED);
 	void *p = MAP_FAILED;
 
 	if (at + room < REGION_END)

@@ -192,13 +192,12 @@ EXPORT CUresult cuProfilerStop(void)
 
 /*
  * The library is never unloaded (-z nodelete), so this runs at the end of the process, after the program's own
- * exit handlers and those of the runtime. What was delayed is sent; the worker ends when the channel closes.
+ * exit handlers and those of the runtime. The worker ends when the channel closes.
  */
 __attribute__((destructor)) static void finish(void)
 {
 	if (library_state != STATE_READY)
 		return;
-	channel_flush();
 	output_drain();
 	__atomic_store_n(&library_state, STATE_ENDED, __ATOMIC_RELEASE);
 }

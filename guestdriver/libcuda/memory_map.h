@@ -66,6 +66,9 @@ static inline bool memory_on_host(const struct memory *m)
 	return m->kind == MEMORY_HOST || m->kind == MEMORY_REGISTERED;
 }
 
+/* Where the next host allocation goes, if the place is free. */
+extern uint64_t host_memory_next;
+
 /* Whether an address lies in the window where the worker allocates device memory. */
 bool memory_in_window(uint64_t address);
 

@@ -17,8 +17,7 @@ _Static_assert((PARACUDA_RING_BYTES & (PARACUDA_RING_BYTES - 1)) == 0, "position
 
 static int locked;		/* held while a command is written; no system call is made under it */
 static uint32_t appended;	/* guarded by `locked`, as are these */
-static uint32_t published;
-static uint32_t unpublished;	/* commands appended and not published */
+static uint32_t consumed;	/* as it was when last looked at: the worker's line is looked at when the ring seems full */
 
 static void lock_ring(void)
 {
@@ -100,16 +99,11 @@ static void write_nop(uint8_t *at, uint32_t bytes)
 	memcpy(at, &nop, HEADER);
 }
 
-/* Publishes and wakes the worker. The ring is locked. Returns whether to kick. */
-static bool publish_locked(void)
+/* Whether the worker sleeps, and it is for the caller to wake it. After `appended` was stored. */
+static bool must_kick(void)
 {
 	struct paracuda_arena_header *h = channel.header;
 
-	if (published != appended) {
-		published = appended;
-		unpublished = 0;
-		__atomic_store_n(&h->published, published, __ATOMIC_RELEASE);
-	}
 	/* Pairs with the worker's: it sets worker_sleeping, then looks at `appended` once more. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return __atomic_load_n(&h->worker_sleeping, __ATOMIC_RELAXED) == 1 &&
@@ -124,24 +118,16 @@ static void kick(void)
 		log_line("kick: error %d", error);
 }
 
-void ring_publish(void)
-{
-	bool wake;
-
-	lock_ring();
-	wake = publish_locked();
-	unlock_ring();
-	if (wake)
-		kick();
-}
-
 /* Whether a command and the NOP before it fit now. The ring is locked. */
 static bool fits(size_t bytes)
 {
-	uint32_t taken = appended - __atomic_load_n(&channel.header->consumed, __ATOMIC_ACQUIRE);
+	size_t need = bytes + fill_before(bytes);
 
+	if (appended - consumed <= PARACUDA_RING_BYTES && need <= PARACUDA_RING_BYTES - (appended - consumed))
+		return true;
+	consumed = __atomic_load_n(&channel.header->consumed, __ATOMIC_ACQUIRE);
 	/* A worker that claims to have consumed what was never appended gets nothing more. */
-	return taken <= PARACUDA_RING_BYTES && bytes + fill_before(bytes) <= PARACUDA_RING_BYTES - taken;
+	return appended - consumed <= PARACUDA_RING_BYTES && need <= PARACUDA_RING_BYTES - (appended - consumed);
 }
 
 /* Waits a little for the worker to consume: polling at first, then in short sleeps. */
@@ -155,34 +141,27 @@ static void wait_for_room(unsigned *turns)
 		nanosleep(&t, NULL);
 }
 
-static bool publish_now(bool reply)
+/* Hands over what was appended by itself and waits until it is taken: the baseline without batches. */
+static void hand_over(uint32_t end)
 {
-	struct paracuda_arena_header *h = channel.header;
+	unsigned turns = 0;
 
-	if (reply || unpublished >= channel.batch_commands || appended - published >= channel.batch_bytes)
-		return true;
-	/* Orders the store of `appended` before the load of `consumed`: either the worker, before it sleeps,
-	 * sees the command, or the worker is seen idle here. */
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	/* It may be past `published`: it takes what was appended when it has nothing else to do. */
-	return (int32_t)(__atomic_load_n(&h->consumed, __ATOMIC_RELAXED) - published) >= 0;
+	kick();
+	while ((int32_t)(__atomic_load_n(&channel.header->consumed, __ATOMIC_ACQUIRE) - end) < 0 && !channel_dead())
+		wait_for_room(&turns);
 }
 
 CUresult ring_append(const struct request *r, size_t bytes, int slot, bool reply, uint32_t seq)
 {
 	uint8_t *ring = channel.arena + PARACUDA_RING;
 	unsigned turns = 0;
-	bool wake = false;
-	uint32_t fill;
+	uint32_t fill, end;
 
 	lock_ring();
 	while (!fits(bytes)) {
 		CUresult dead;
 
-		wake = publish_locked();
 		unlock_ring();
-		if (wake)
-			kick();
 		dead = channel_dead();
 		if (dead)
 			return dead;
@@ -196,11 +175,12 @@ CUresult ring_append(const struct request *r, size_t bytes, int slot, bool reply
 	}
 	write_command(ring + appended % PARACUDA_RING_BYTES, r, bytes, slot, reply, seq);
 	appended += (uint32_t)bytes;
-	unpublished++;
-	__atomic_store_n(&channel.header->appended, appended, __ATOMIC_RELEASE);
-	wake = publish_now(reply) && publish_locked();
+	end = appended;
+	__atomic_store_n(&channel.header->appended, end, __ATOMIC_RELEASE);
 	unlock_ring();
-	if (wake)
+	if (channel.batch_commands == 1 && !reply)
+		hand_over(end);
+	else if (must_kick() || channel.batch_commands == 1)
 		kick();
 	return CUDA_SUCCESS;
 }

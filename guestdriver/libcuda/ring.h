@@ -9,12 +9,9 @@
 size_t ring_bytes(const struct request *r);
 
 /*
- * Appends a command, waiting for room if there is none. `reply` publishes it at once, else it may wait for
- * more to go with it. Returns 0, or the error that killed the channel.
+ * Appends a command, waiting for room if there is none. The worker takes it when it has
+ * done what is before it. Returns 0, or the error that killed the channel.
  */
 CUresult ring_append(const struct request *r, size_t bytes, int slot, bool reply, uint32_t seq);
-
-/* Publishes all that was appended. */
-void ring_publish(void);
 
 #endif

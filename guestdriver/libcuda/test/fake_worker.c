@@ -114,22 +114,22 @@ static void *serve(void *unused)
 	(void)unused;
 	while (!load(&header->dead)) {
 		uint32_t consumed = header->consumed;
-		uint32_t end = load(&header->published);
+		uint32_t end = load(&header->appended);
 
-		if (end == consumed && ++idle > 20)
-			end = load(&header->appended);
 		if (end == consumed) {
-			if (idle > 200)
+			if (++idle > 200)
 				sleep_until_kicked();
 			continue;
 		}
 		idle = 0;
-		if (fake.stall_us)
-			usleep(fake.stall_us);
+		if (load(&fake.stall_us))
+			usleep(load(&fake.stall_us));
 		while (consumed != end && take(consumed))
 			consumed = header->consumed;
-		if (fake.lie_consumed)
+		if (__atomic_load_n(&fake.lie_consumed, __ATOMIC_RELAXED)) {
 			__atomic_store_n(&header->consumed, consumed + 12345, __ATOMIC_RELEASE);
+			break;
+		}
 	}
 	return NULL;
 }

@@ -9,6 +9,7 @@
 #include "check.h"
 #include "device.h"
 #include "fake_worker.h"
+#include "memory_map.h"
 #include "zz_generated_prototypes.h"
 
 static CUcontext context;
@@ -375,6 +376,9 @@ int main(void)
 {
 	setenv("CUDA_TEST", "yes", 1);
 	setenv("CUDA_VISIBLE_DEVICES", "1,0", 1);
+#ifdef __SANITIZE_THREAD__
+	host_memory_next = UINT64_MAX / 2;	/* its shadow memory lies there */
+#endif
 	fake.devices = 3;
 	fake_install();
 	before_init();
