@@ -127,7 +127,8 @@ func TestStickyErrors(t *testing.T) {
 		name   string
 		result gpubackend.Result
 	}{
-		{"HostFunc", result}, {"MemFree", d.MemFree(a)}, {"ContextQuery", d.ContextQuery()}, {"StreamQuery", d.StreamQuery(s)},
+		{"HostFunc", result}, {"MemFree", d.MemFree(a)}, {"ContextQuery", d.ContextQuery()},
+		{"StreamQuery", d.StreamQuery(s)},
 		{"EventQuery", d.EventQuery(e)}, {"EventDestroy", d.EventDestroy(e)}, {"StreamDestroy", d.StreamDestroy(s)},
 		{"MemsetD8Async", d.MemsetD8Async(a, 0, 1, 0)}, {"CopyIn", d.CopyIn(a, []byte{1}, 0)},
 		{"CopyOut", d.CopyOut([]byte{1}, a)}, {"CtxSetLimit", d.CtxSetLimit(0, 1)}, {"ModuleUnload", d.ModuleUnload(1)},

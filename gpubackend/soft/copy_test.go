@@ -23,7 +23,10 @@ func TestCopyInAndOut(t *testing.T) {
 		name string
 		size int
 		busy bool
-	}{{"small", 100, false}, {"large", 1 << 20, false}, {"small behind work", 100, true}, {"large behind work", 1 << 20, true}} {
+	}{
+		{"small", 100, false}, {"large", 1 << 20, false}, {"small behind work", 100, true},
+		{"large behind work", 1 << 20, true},
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := newDevice(t, Options{})
 			a := alloc(t, d, uint64(c.size))
@@ -74,22 +77,37 @@ func TestCopyBounds(t *testing.T) {
 func TestFill(t *testing.T) {
 	d := newDevice(t, Options{})
 	a := alloc(t, d, 1<<20)
-	type fill func() gpubackend.Result
+	type result = gpubackend.Result
 	for _, c := range []struct {
 		name string
-		fill fill
+		fill func() result
 		at   uint64
 		want []byte
 	}{
-		{"bytes", func() gpubackend.Result { return d.MemsetD8Async(a+3, 0x1ab, 5, 0) }, 3, bytes.Repeat([]byte{0xab}, 5)},
-		{"halves", func() gpubackend.Result { return d.MemsetD16Async(a+64, 0x51234, 2, 0) }, 64, []byte{0x34, 0x12, 0x34, 0x12}},
-		{"words", func() gpubackend.Result { return d.MemsetD32Async(a+128, 0x12345678, 2, 0) }, 128, words(0x12345678, 0x12345678)},
-		{"rows", func() gpubackend.Result { return d.MemsetD2D8Async(a+256, 4, 9, 2, 3, 0) }, 256, []byte{9, 9, 0, 0, 9, 9, 0, 0, 9, 9, 0}},
-		{"rows of halves", func() gpubackend.Result { return d.MemsetD2D16Async(a+512, 4, 0x0201, 1, 2, 0) }, 512, []byte{1, 2, 0, 0, 1, 2, 0}},
-		{"rows of words", func() gpubackend.Result { return d.MemsetD2D32Async(a+768, 4, 1, 1, 3, 0) }, 768, words(1, 1, 1, 0)},
-		{"large", func() gpubackend.Result { return d.MemsetD32Async(a+1024, 7, 200000, 0) }, 1024, bytes.Repeat(words(7), 200000)},
-		{"none", func() gpubackend.Result { return d.MemsetD8Async(0, 1, 0, 0) }, 0, []byte{0}},
-		{"one row", func() gpubackend.Result { return d.MemsetD2D8Async(a+1000, 0, 5, 3, 1, 0) }, 1000, []byte{5, 5, 5}},
+		{"bytes", func() result { return d.MemsetD8Async(a+3, 0x1ab, 5, 0) }, 3, bytes.Repeat([]byte{0xab}, 5)},
+		{
+			"halves", func() result { return d.MemsetD16Async(a+64, 0x51234, 2, 0) },
+			64, []byte{0x34, 0x12, 0x34, 0x12},
+		},
+		{
+			"words", func() result { return d.MemsetD32Async(a+128, 0x12345678, 2, 0) },
+			128, words(0x12345678, 0x12345678),
+		},
+		{
+			"rows", func() result { return d.MemsetD2D8Async(a+256, 4, 9, 2, 3, 0) },
+			256, []byte{9, 9, 0, 0, 9, 9, 0, 0, 9, 9, 0},
+		},
+		{
+			"rows of halves", func() result { return d.MemsetD2D16Async(a+512, 4, 0x0201, 1, 2, 0) },
+			512, []byte{1, 2, 0, 0, 1, 2, 0},
+		},
+		{"rows of words", func() result { return d.MemsetD2D32Async(a+768, 4, 1, 1, 3, 0) }, 768, words(1, 1, 1, 0)},
+		{
+			"large", func() result { return d.MemsetD32Async(a+1024, 7, 200000, 0) },
+			1024, bytes.Repeat(words(7), 200000),
+		},
+		{"none", func() result { return d.MemsetD8Async(0, 1, 0, 0) }, 0, []byte{0}},
+		{"one row", func() result { return d.MemsetD2D8Async(a+1000, 0, 5, 3, 1, 0) }, 1000, []byte{5, 5, 5}},
 	} {
 		ok(t, c.fill())
 		synchronize(t, d)
@@ -99,17 +117,17 @@ func TestFill(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		fill fill
+		fill func() result
 	}{
-		{"half not aligned", func() gpubackend.Result { return d.MemsetD16Async(a+1, 0, 1, 0) }},
-		{"word not aligned", func() gpubackend.Result { return d.MemsetD32Async(a+2, 0, 1, 0) }},
-		{"pitch not aligned", func() gpubackend.Result { return d.MemsetD2D32Async(a, 6, 0, 1, 2, 0) }},
-		{"pitch below width", func() gpubackend.Result { return d.MemsetD2D8Async(a, 3, 0, 4, 2, 0) }},
-		{"past the end", func() gpubackend.Result { return d.MemsetD8Async(a, 0, 1<<20+1, 0) }},
-		{"last row past the end", func() gpubackend.Result { return d.MemsetD2D8Async(a, 1<<19, 0, 1, 3, 0) }},
-		{"width wraps", func() gpubackend.Result { return d.MemsetD32Async(a, 0, 1<<62+1, 0) }},
-		{"height wraps", func() gpubackend.Result { return d.MemsetD2D8Async(a, 1<<33, 0, 1, 1<<33, 0) }},
-		{"null", func() gpubackend.Result { return d.MemsetD8Async(0, 0, 1, 0) }},
+		{"half not aligned", func() result { return d.MemsetD16Async(a+1, 0, 1, 0) }},
+		{"word not aligned", func() result { return d.MemsetD32Async(a+2, 0, 1, 0) }},
+		{"pitch not aligned", func() result { return d.MemsetD2D32Async(a, 6, 0, 1, 2, 0) }},
+		{"pitch below width", func() result { return d.MemsetD2D8Async(a, 3, 0, 4, 2, 0) }},
+		{"past the end", func() result { return d.MemsetD8Async(a, 0, 1<<20+1, 0) }},
+		{"last row past the end", func() result { return d.MemsetD2D8Async(a, 1<<19, 0, 1, 3, 0) }},
+		{"width wraps", func() result { return d.MemsetD32Async(a, 0, 1<<62+1, 0) }},
+		{"height wraps", func() result { return d.MemsetD2D8Async(a, 1<<33, 0, 1, 1<<33, 0) }},
+		{"null", func() result { return d.MemsetD8Async(0, 0, 1, 0) }},
 	} {
 		if got := c.fill(); got != gpubackend.InvalidValue {
 			t.Errorf("%s: %d", c.name, got)
@@ -155,7 +173,9 @@ func TestCopyBoxAgreesWithSlowBox(t *testing.T) {
 func TestCopyBoxRefuses(t *testing.T) {
 	d := newDevice(t, Options{})
 	a := alloc(t, d, 1000)
-	good := gpubackend.Box{Dst: a, Src: a + 500, DstPitch: 10, SrcPitch: 10, DstSlice: 100, SrcSlice: 100, Width: 10, Height: 10, Depth: 5}
+	good := gpubackend.Box{
+		Dst: a, Src: a + 500, DstPitch: 10, SrcPitch: 10, DstSlice: 100, SrcSlice: 100, Width: 10, Height: 10, Depth: 5,
+	}
 	ok(t, d.CopyBox(&good, 0))
 	for _, c := range []struct {
 		name   string

@@ -113,7 +113,8 @@ func (f *fuzzer) moreSteps() {
 		h, r := d.ModuleGetFunction(gpubackend.Module(f.pick(f.modules)), names[f.byte()%8])
 		keep(&f.functions, h, r)
 	case 4, 5:
-		l := &gpubackend.Launch{Function: gpubackend.Function(f.pick(f.functions)), Stream: f.stream(), Shared: uint32(f.size())}
+		l := &gpubackend.Launch{Function: gpubackend.Function(f.pick(f.functions)), Stream: f.stream()}
+		l.Shared = uint32(f.size())
 		l.Grid = [3]uint32{uint32(f.byte() % 8), 1 + uint32(f.byte()&1), 1}
 		l.Block = [3]uint32{uint32(f.size()), 1, 1}
 		l.Parameters = append(params(f.pick(f.memory)), make([]byte, f.byte()%3)...)

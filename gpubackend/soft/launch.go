@@ -86,7 +86,8 @@ func (d *Device) checkLaunch(f *function, l *gpubackend.Launch, cooperative bool
 		return gpubackend.InvalidValue
 	}
 	// Dynamic shared memory begins after the static, aligned.
-	if static := f.entry.StaticShared; l.Shared > 0 && (static+sharedUnit-1)/sharedUnit*sharedUnit+uint64(l.Shared) > sharedPerBlockOptIn {
+	static := (f.entry.StaticShared + sharedUnit - 1) / sharedUnit * sharedUnit
+	if l.Shared > 0 && static+uint64(l.Shared) > sharedPerBlockOptIn {
 		return gpubackend.InvalidValue
 	}
 	if r := f.entry.ReqThreads; r != [3]int{} && r != [3]int{int(b[0]), int(b[1]), int(b[2])} {

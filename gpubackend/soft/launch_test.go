@@ -99,11 +99,13 @@ func TestLaunchChecks(t *testing.T) {
 		{"shared", "shared", func(l *gpubackend.Launch) { l.Shared = 47 << 10 }, gpubackend.Success},
 		{"too much shared", "shared", func(l *gpubackend.Launch) { l.Shared = 47<<10 + 1 }, gpubackend.InvalidValue},
 		{"few parameters", "store", func(l *gpubackend.Launch) { l.Parameters = nil }, gpubackend.LaunchOutOfResources},
-		{"many parameters", "store", func(l *gpubackend.Launch) { l.Parameters = params(a, 0) }, gpubackend.LaunchOutOfResources},
+		{"many parameters", "store", func(l *gpubackend.Launch) { l.Parameters = params(a, 0) },
+			gpubackend.LaunchOutOfResources},
 		{"padded parameters", "scale", func(l *gpubackend.Launch) { l.Parameters = params(a, 0) }, gpubackend.Success},
 		{"stream", "store", func(l *gpubackend.Launch) { l.Stream = 12345 }, gpubackend.InvalidHandle},
 		{"function", "store", func(l *gpubackend.Launch) { l.Function = 12345 }, gpubackend.InvalidHandle},
-		{"cooperative", "bounded", func(l *gpubackend.Launch) { l.Attributes, l.Grid[0] = cooperative, 64 }, gpubackend.Success},
+		{"cooperative", "bounded", func(l *gpubackend.Launch) { l.Attributes, l.Grid[0] = cooperative, 64 },
+			gpubackend.Success},
 		{"cooperative, too large", "bounded", func(l *gpubackend.Launch) { l.Attributes, l.Grid[0] = cooperative, 65 },
 			gpubackend.CooperativeTooLarge},
 		{"cluster", "store", func(l *gpubackend.Launch) { l.Attributes = cluster }, gpubackend.NotSupported},
@@ -112,7 +114,8 @@ func TestLaunchChecks(t *testing.T) {
 		{"cut attribute", "store", func(l *gpubackend.Launch) { l.Attributes = unknown[:8] }, gpubackend.InvalidValue},
 		{"priority", "store", func(l *gpubackend.Launch) { l.Attributes = priority }, gpubackend.Success},
 	} {
-		l := gpubackend.Launch{Function: getFunction(t, d, m, c.function), Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}}
+		l := gpubackend.Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}}
+		l.Function = getFunction(t, d, m, c.function)
 		if c.function == "store" || c.function == "shared" {
 			l.Parameters = params(a)
 		}
@@ -129,7 +132,8 @@ func TestSharedMemory(t *testing.T) {
 	f := getFunction(t, d, loadFile(t, d, "testdata/small.ptx"), "shared")
 	a := alloc(t, d, 4)
 	const most = sharedPerBlockOptIn - 1024
-	l := gpubackend.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Shared: most, Parameters: params(a)}
+	l := gpubackend.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Shared: most}
+	l.Parameters = params(a)
 	want(t, d.Launch(&l), gpubackend.InvalidValue)
 	want(t, d.FuncSetAttribute(f, functionMaxDynamic, most+1), gpubackend.InvalidValue)
 	ok(t, d.FuncSetAttribute(f, functionMaxDynamic, most))

@@ -202,7 +202,9 @@ func TestWorkAfterHostUnregisterFails(t *testing.T) {
 func TestTable(t *testing.T) {
 	tab := &table{}
 	var slow [100]uint8 // 1: readable, 2: writable
-	for _, r := range []region{{10, 20, true}, {40, 50, false}, {20, 30, true}, {50, 60, true}, {90, 100, true}, {0, 5, false}} {
+	for _, r := range []region{
+		{10, 20, true}, {40, 50, false}, {20, 30, true}, {50, 60, true}, {90, 100, true}, {0, 5, false},
+	} {
 		tab = tab.with(r)
 	}
 	tab = tab.without(90)

@@ -251,11 +251,14 @@ func TestSetAttributes(t *testing.T) {
 		{"dynamic", functionMaxDynamic, 1000, gpubackend.Success},
 		{"dynamic negative", functionMaxDynamic, 1<<64 - 1, gpubackend.InvalidValue},
 		{"dynamic too much", functionMaxDynamic, sharedPerBlockOptIn + 1, gpubackend.InvalidValue},
-		{"carveout", functionCarveout, 100, gpubackend.Success}, {"carveout default", functionCarveout, 1<<64 - 1, gpubackend.Success},
+		{"carveout", functionCarveout, 100, gpubackend.Success},
+		{"carveout default", functionCarveout, 1<<64 - 1, gpubackend.Success},
 		{"carveout too much", functionCarveout, 101, gpubackend.InvalidValue},
 		{"read-only", functionRegisters, 1, gpubackend.InvalidValue}, {"unknown", 16, 1, gpubackend.InvalidValue},
-		{"cluster", functionClusterWidth, 2, gpubackend.NotSupported}, {"no cluster", functionClusterWidth, 0, gpubackend.Success},
-		{"non-portable", functionNonPortable, 1, gpubackend.Success}, {"policy", functionClusterPolicy, 3, gpubackend.InvalidValue},
+		{"cluster", functionClusterWidth, 2, gpubackend.NotSupported},
+		{"no cluster", functionClusterWidth, 0, gpubackend.Success},
+		{"non-portable", functionNonPortable, 1, gpubackend.Success},
+		{"policy", functionClusterPolicy, 3, gpubackend.InvalidValue},
 	} {
 		if got := d.FuncSetAttribute(f, c.attribute, c.value); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
@@ -308,7 +311,8 @@ func TestOccupancy(t *testing.T) {
 		want                    gpubackend.Result
 	}{
 		{"by blocks", f, 32, 0, 0, 32, gpubackend.Success}, {"by threads", shared, 1024, 0, 0, 2, gpubackend.Success},
-		{"by shared", shared, 32, 40 << 10, 0, 5, gpubackend.Success}, {"too much shared", shared, 32, 48 << 10, 0, 0, gpubackend.Success},
+		{"by shared", shared, 32, 40 << 10, 0, 5, gpubackend.Success},
+		{"too much shared", shared, 32, 48 << 10, 0, 0, gpubackend.Success},
 		{"too many threads", f, 65, 0, 0, 0, gpubackend.Success}, {"flag", f, 64, 0, 1, 32, gpubackend.Success},
 		{"unknown flag", f, 64, 0, 2, 0, gpubackend.InvalidValue}, {"no threads", f, 0, 0, 0, 0, gpubackend.InvalidValue},
 		{"odd threads", shared, 33, 0, 0, 32, gpubackend.Success}, {"65 threads", shared, 65, 0, 0, 21, gpubackend.Success},

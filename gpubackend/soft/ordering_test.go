@@ -168,7 +168,8 @@ func TestOrderAgreesWithSlowStreams(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 2))
-			o := &orderingTest{t: t, d: newDevice(t, Options{}), m: newSlowStreams(), begun: map[int]bool{}, finished: map[int]bool{}}
+			o := &orderingTest{t: t, d: newDevice(t, Options{}), m: newSlowStreams()}
+			o.begun, o.finished = map[int]bool{}, map[int]bool{}
 			o.streams = []gpubackend.Stream{gpubackend.LegacyStream}
 			for i := 1; i < 5; i++ {
 				flags := uint64(i % 2)
