@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := build
-.PHONY: help build deps deps-demo generate lint unit system test demo gpu-bundle clean \
+.PHONY: help build deps deps-demo generate lint unit system test demo install guest-package gpu-bundle clean \
 	binary guest modules FORCE
 
 help: ## say what can be made
@@ -56,6 +56,12 @@ demo: ## show an unmodified CUDA program running in a QEMU VM
 	$(MAKE) deps-demo
 	$(MAKE) build
 	scripts/demo
+
+install: binary ## install the host's program and its description for managers of VMs
+	PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/install
+
+guest-package: guest ## build the guests' Debian package
+	guestdriver/packaging/build
 
 gpu-bundle: binary guest ## build what a GPU host needs to check itself
 	scripts/build-uml
