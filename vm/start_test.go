@@ -32,6 +32,15 @@ func TestUMLArgs(t *testing.T) {
 	}
 }
 
+func TestMemoryDirHasRoom(t *testing.T) {
+	if got := memoryDir(1<<60, "/d"); got != "/d" {
+		t.Errorf("an exabyte fits in %s", got)
+	}
+	if got := memoryDir(0, "/d"); got != "/dev/shm" {
+		t.Logf("this host has no shared memory: %s", got)
+	}
+}
+
 func TestShortenLeadsToTheFile(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a b/file"), "x")

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // umlLink is the serial line that User Mode Linux makes of descriptor 3.
@@ -33,8 +35,20 @@ func startUML(c Config, dir string, linkEnd *os.File) (*process, error) {
 	}
 	cmd := exec.Command(kernel, umlArgs(c, dir)...)
 	cmd.ExtraFiles = []*os.File{linkEnd}
-	cmd.Env = append(os.Environ(), "HOME="+dir)
+	cmd.Env = []string{"HOME=" + dir, "PATH=" + defaultPath, "TMPDIR=" + memoryDir(c.Memory, dir)}
 	return startProcess(cmd, c.Console)
+}
+
+// memoryDir is where User Mode Linux makes the file that is its memory: the
+// host's shared memory if there is room, as it often isn't in containers.
+func memoryDir(size int64, otherwise string) string {
+	const shared = "/dev/shm"
+	var s unix.Statfs_t
+	err := unix.Statfs(shared, &s)
+	if err != nil || s.Type != unix.TMPFS_MAGIC || int64(s.Bavail)*s.Bsize < size {
+		return otherwise
+	}
+	return shared
 }
 
 // shorten makes a link in dir that leads to file.
