@@ -6,11 +6,11 @@
 // Two front ends do the work: QEMU with a stock Linux kernel, and User Mode
 // Linux, a Linux kernel that is itself a program. Both start the same init
 // (guestdriver/init), which makes the host's files its root, read-only, with a
-// writable layer over /tmp that is gone with the VM, loads the kernel modules it is given, and runs the
-// program in the caller's directory. All that passes between host and program
-// (what to run, the three standard streams, the exit code) goes as frames over
-// one byte stream, the link: a virtio port in QEMU, a serial line in User Mode
-// Linux.
+// writable layer over /tmp that is gone with the VM, loads the kernel modules it
+// is given, and runs the program in the caller's directory. All that passes
+// between host and program (what to run, the three standard streams, the exit
+// code) goes as frames over one byte stream, the link: a virtio port in QEMU, a
+// serial line in User Mode Linux.
 //
 // User Mode Linux guards the host's files less: a program that means to write to
 // them, and mounts them anew, can, as far as the caller may. There, standard
