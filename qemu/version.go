@@ -34,7 +34,7 @@ func (v Version) check() error {
 	if !v.Before(Oldest) {
 		return nil
 	}
-	return fmt.Errorf("QEMU %v is too old: install %d.%d or later, or run make deps and use the one it fetches",
+	return fmt.Errorf("QEMU %v is too old: install %d.%d or later, or use the one that make deps fetches",
 		v, Oldest.Major, Oldest.Minor)
 }
 
