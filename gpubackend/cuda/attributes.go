@@ -39,7 +39,7 @@ var masked = []struct {
 	{110, 0, "GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED: no peer device can reach the GPU from a guest"},
 	{112, 0, "SPARSE_CUDA_ARRAY_SUPPORTED: arrays are not implemented"},
 	{114, 0, "TIMELINE_SEMAPHORE_INTEROP_SUPPORTED: no external semaphores"},
-	{115, 0, "MEMORY_POOLS_SUPPORTED: cuMemAllocAsync is not implemented"},
+	{115, 0, "MEMORY_POOLS_SUPPORTED: cuMemAllocAsync and pools are not implemented"},
 	{116, 0, "GPU_DIRECT_RDMA_SUPPORTED: as attribute 110"},
 	{117, 0, "GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS: as attribute 110"},
 	{118, 0, "GPU_DIRECT_RDMA_WRITES_ORDERING: as attribute 110"},

@@ -8,7 +8,8 @@ import "github.com/paracuda/paracuda/gpubackend"
 type context struct {
 	handle   gpubackend.Context
 	gpu      int
-	retained int // references to a primary context; 0 for one that was created
+	primary  bool // its record stays: the driver makes it again under the same handle
+	retained int  // references to a primary context
 	work     activity
 	copies   gpubackend.Stream // of CopyOut, 0 until the first
 	freed    []freed
@@ -22,8 +23,14 @@ func (d *Device) DevicePrimaryCtxRetain(dev uint64) (gpubackend.Context, gpuback
 		return 0, gpubackend.InvalidDevice
 	}
 	h, r := d.calls.DevicePrimaryCtxRetain(d.gpus[i].native)
-	if r == gpubackend.Success {
-		d.contextOf(h, i).retained++
+	if r != gpubackend.Success {
+		return 0, r
+	}
+	c := d.contextOf(h, i)
+	c.primary = true
+	if c.retained++; c.retained == 1 && d.current == h {
+		// It stayed current while nobody retained it, and is another one now.
+		r = d.call(symCtxSetCurrent, uint64(h))
 	}
 	return h, r
 }
@@ -35,11 +42,14 @@ func (d *Device) DevicePrimaryCtxRelease(dev uint64) gpubackend.Result {
 		return gpubackend.InvalidDevice
 	}
 	c := d.primary(i)
-	if c != nil && c.retained == 1 {
+	if c == nil || c.retained == 0 {
+		return gpubackend.InvalidContext
+	}
+	if c.retained == 1 {
 		d.leave(c)
 	}
 	r := d.calls.DevicePrimaryCtxRelease(d.gpus[i].native)
-	if r == gpubackend.Success && c != nil {
+	if r == gpubackend.Success {
 		if c.retained--; c.retained == 0 {
 			d.forget(c)
 		}
@@ -60,7 +70,9 @@ func (d *Device) DevicePrimaryCtxReset(dev uint64) gpubackend.Result {
 	r := d.calls.DevicePrimaryCtxReset(d.gpus[i].native)
 	if r == gpubackend.Success && c != nil {
 		d.forget(c)
-		d.contextOf(c.handle, i).retained = c.retained
+		if d.current == c.handle {
+			d.call(symCtxSetCurrent, uint64(c.handle))
+		}
 	}
 	return r
 }
@@ -76,17 +88,19 @@ func (d *Device) CtxCreate(flags, dev uint64) (gpubackend.Context, gpubackend.Re
 		return 0, r
 	}
 	d.contextOf(h, i)
-	d.call(symCtxSetCurrent, uint64(d.current))
-	return h, r
+	return h, d.call(symCtxPopCurrent, d.out(0))
 }
 
 // CtxDestroy forgets the context.
 func (d *Device) CtxDestroy(h gpubackend.Context) gpubackend.Result {
 	c := d.contexts[h]
-	if c == nil || c.retained > 0 {
+	if c == nil || c.primary {
 		return gpubackend.InvalidContext
 	}
 	d.leave(c)
+	if d.current == h {
+		d.SetCurrent(0)
+	}
 	r := d.calls.CtxDestroy(h)
 	d.forget(c)
 	return r
@@ -127,19 +141,20 @@ func (d *Device) contextOf(h gpubackend.Context, gpu int) *context {
 
 func (d *Device) primary(gpu int) *context {
 	for _, c := range d.contexts {
-		if c.gpu == gpu && c.retained > 0 {
+		if c.gpu == gpu && c.primary {
 			return c
 		}
 	}
 	return nil
 }
 
-// leave makes sure that a context that ends is not the current one, and that its memory is in use by nobody.
+// leave makes sure that the memory of a context that ends is in use by nobody.
 func (d *Device) leave(c *context) {
+	before := d.current
 	if r := d.SetCurrent(c.handle); r == gpubackend.Success && d.holds(c) {
 		d.call(symCtxSynchronize)
 	}
-	d.SetCurrent(0)
+	d.SetCurrent(before)
 }
 
 // holds says whether c has memory that its end gives back.
@@ -164,5 +179,14 @@ func (d *Device) forget(c *context) {
 			d.release(c, addr)
 		}
 	}
-	delete(d.contexts, c.handle)
+	if !c.primary {
+		delete(d.contexts, c.handle)
+		return
+	}
+	c.work, c.copies, c.dead = activity{}, 0, gpubackend.Success
+}
+
+// usable says whether a context is current and exists.
+func (d *Device) usable() bool {
+	return d.state != nil && (!d.state.primary || d.state.retained > 0)
 }

@@ -43,8 +43,7 @@ func (d *Device) KernelDescribe(k gpubackend.Kernel, record []byte) (uint64, gpu
 	return d.describeSubject(s, record)
 }
 
-// describeSubject writes a function record and returns its length. A record that is too small is left alone, and
-// the length that it needs is returned with InvalidValue.
+// describeSubject writes what fits of a function record and returns the length of the whole.
 func (d *Device) describeSubject(s *subject, record []byte) (uint64, gpubackend.Result) {
 	var head wire.FunctionRecord
 	layout, end, r := d.parameters(s)
@@ -65,14 +64,11 @@ func (d *Device) describeSubject(s *subject, record []byte) (uint64, gpubackend.
 	head.Parameters = uint32(len(layout) / 8)
 	head.ParameterBytes = end
 	head.NameBytes = uint32(len(name))
-	need := wire.FunctionRecordSize + len(layout) + len(name)
-	if len(record) < need {
-		return uint64(need), gpubackend.InvalidValue
-	}
-	head.Encode(record)
-	n := copy(record[wire.FunctionRecordSize:], layout)
-	copy(record[wire.FunctionRecordSize+n:], name)
-	return uint64(need), gpubackend.Success
+	whole := make([]byte, wire.FunctionRecordSize, wire.FunctionRecordSize+len(layout)+len(name))
+	head.Encode(whole)
+	whole = append(append(whole, layout...), name...)
+	copy(record, whole)
+	return uint64(len(whole)), gpubackend.Success
 }
 
 // parameters asks for one parameter after the other until there is none: pairs of offset and size, and the end of

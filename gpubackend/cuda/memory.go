@@ -11,7 +11,7 @@ import (
 
 // MemAlloc serves from the window.
 func (d *Device) MemAlloc(bytes uint64) (uint64, gpubackend.Result) {
-	if d.state == nil {
+	if !d.usable() {
 		return 0, gpubackend.InvalidContext
 	}
 	if bytes == 0 {
@@ -38,7 +38,7 @@ func (d *Device) MemAlloc(bytes uint64) (uint64, gpubackend.Result) {
 
 // MemFree gives memory back: at once when the context is known to be idle, otherwise when it is next seen idle.
 func (d *Device) MemFree(addr uint64) gpubackend.Result {
-	if d.state == nil {
+	if !d.usable() {
 		return gpubackend.InvalidContext
 	}
 	owner := d.owners[addr]

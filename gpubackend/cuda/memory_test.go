@@ -79,16 +79,33 @@ func TestContextEndGivesMemoryBack(t *testing.T) {
 		t.Errorf("%d allocations, current %#x", d.gpus[0].heap.Len(), d.current)
 	}
 	want(t, "free afterwards", d.MemFree(p), gpubackend.InvalidContext)
-	want(t, "destroy twice", d.CtxDestroy(c), gpubackend.InvalidContext)
 	must(t, "set current", d.SetCurrent(primary))
+	c, r = d.CtxCreate(0, 0)
+	must(t, "create", r)
+	must(t, "destroy one that isn't current", d.CtxDestroy(c))
+	if d.current != primary {
+		t.Errorf("current is %#x, want %#x", d.current, primary)
+	}
+	want(t, "destroy twice", d.CtxDestroy(c), gpubackend.InvalidContext)
 	alloc(t, d, 4096)
 	must(t, "reset", d.DevicePrimaryCtxReset(0))
 	if d.gpus[0].heap.Len() != 0 {
 		t.Error("a reset left memory")
 	}
-	must(t, "set current after a reset", d.SetCurrent(primary))
+	alloc(t, d, 4096)
 	must(t, "release", d.DevicePrimaryCtxRelease(0))
-	want(t, "set current after the last release", d.SetCurrent(primary), gpubackend.InvalidContext)
+	if d.gpus[0].heap.Len() != 0 {
+		t.Error("the last release left memory")
+	}
+	_, r = d.MemAlloc(4096)
+	want(t, "allocate without a reference", r, gpubackend.InvalidContext)
+	want(t, "release once more", d.DevicePrimaryCtxRelease(0), gpubackend.InvalidContext)
+	again, r := d.DevicePrimaryCtxRetain(0)
+	must(t, "retain again", r)
+	if again != primary {
+		t.Errorf("context %#x, want %#x", again, primary)
+	}
+	alloc(t, d, 4096)
 }
 
 func TestStagingIsShared(t *testing.T) {

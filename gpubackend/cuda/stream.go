@@ -69,7 +69,7 @@ var streamArgument = [symbols]uint8{
 
 // ContextQuery asks every stream that was given work.
 func (d *Device) ContextQuery() gpubackend.Result {
-	if d.state == nil {
+	if !d.usable() {
 		return gpubackend.InvalidContext
 	}
 	if d.state.dead != gpubackend.Success {

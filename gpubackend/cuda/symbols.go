@@ -18,6 +18,7 @@ const (
 	symDeviceTotalMem
 	symDeviceGetAttribute
 	symCtxSetCurrent
+	symCtxPopCurrent
 	symCtxSynchronize
 	symModuleLoadDataEx
 	symLibraryLoadData
@@ -67,6 +68,7 @@ var handNames = [symbols - generatedSymbols]string{
 	symDeviceTotalMem - generatedSymbols:     "cuDeviceTotalMem_v2",
 	symDeviceGetAttribute - generatedSymbols: "cuDeviceGetAttribute",
 	symCtxSetCurrent - generatedSymbols:      "cuCtxSetCurrent",
+	symCtxPopCurrent - generatedSymbols:      "cuCtxPopCurrent_v2",
 	symCtxSynchronize - generatedSymbols:     "cuCtxSynchronize",
 	symModuleLoadDataEx - generatedSymbols:   "cuModuleLoadDataEx",
 	symLibraryLoadData - generatedSymbols:    "cuLibraryLoadData",

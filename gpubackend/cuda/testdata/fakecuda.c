@@ -44,7 +44,7 @@ static int sticky;	   // what every call in a context returns
 static int fail_create;	   // allocations that fail
 static u64 last_option[16];
 static u64 last_options;
-static __thread void *current;
+static __thread void *current, *below;
 
 #define IN_CONTEXT do { COUNT; if (sticky) return sticky; if (!current) return BAD_CONTEXT; } while (0)
 
@@ -82,7 +82,8 @@ static char contexts[16];
 API CUresult cuDevicePrimaryCtxRetain(void **c, int d) { COUNT; *c = &contexts[d]; return OK; }
 API CUresult cuDevicePrimaryCtxRelease_v2(int d) { COUNT; (void)d; return OK; }
 API CUresult cuDevicePrimaryCtxReset_v2(int d) { COUNT; (void)d; sticky = 0; return OK; }
-API CUresult cuCtxCreate_v2(void **c, unsigned f, int d) { COUNT; (void)f; (void)d; *c = current = malloc(1); return OK; }
+API CUresult cuCtxCreate_v2(void **c, unsigned f, int d) { COUNT; (void)f; (void)d; below = current; *c = current = malloc(1); return OK; }
+API CUresult cuCtxPopCurrent_v2(void **c) { COUNT; *c = current; current = below; return OK; }
 API CUresult cuCtxDestroy_v2(void *c) { COUNT; if (current == c) current = NULL; free(c); return OK; }
 API CUresult cuCtxSetCurrent(void *c) { COUNT; current = c; return OK; }
 API CUresult cuCtxSynchronize(void) { IN_CONTEXT; not_ready = 0; return OK; }
