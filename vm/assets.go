@@ -17,7 +17,8 @@ type Assets struct {
 }
 
 // FindAssets finds the directories from the environment (PARACUDA_CACHE,
-// PARACUDA_BUILD), beside the running program, or above the current directory.
+// PARACUDA_BUILD), beside the running program as in the GPU bundle, or above the
+// current directory.
 func FindAssets() Assets {
 	return Assets{Cache: findCache(), Build: findBuild()}
 }
@@ -26,7 +27,7 @@ func findCache() string {
 	if dir := os.Getenv("PARACUDA_CACHE"); dir != "" {
 		return dir
 	}
-	if bundle := filepath.Join(findBuild(), "cache"); exists(bundle) {
+	if bundle := filepath.Join(findBuild(), "../cache"); exists(bundle) {
 		return bundle
 	}
 	base, err := os.UserCacheDir()
