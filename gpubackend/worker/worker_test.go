@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"encoding/binary"
+	"io"
+	"testing"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// fakeDriver is a device that remembers what it was asked. Streams and events are done at once unless ready says
+// otherwise.
+type fakeDriver struct {
+	gpubackend.Unsupported
+	launches []gpubackend.Launch
+	keep     bool
+	ready    gpubackend.Result
+	text     []gpubackend.Output
+	context  gpubackend.Context
+}
+
+func (f *fakeDriver) Open([]string) (*gpubackend.Snapshot, gpubackend.Result) {
+	return &gpubackend.Snapshot{Device: make([]wire.SnapshotDevice, 1)}, gpubackend.Success
+}
+func (f *fakeDriver) SetCurrent(c gpubackend.Context) gpubackend.Result {
+	f.context = c
+	return gpubackend.Success
+}
+func (f *fakeDriver) ContextQuery() gpubackend.Result                 { return f.ready }
+func (f *fakeDriver) StreamQuery(gpubackend.Stream) gpubackend.Result { return f.ready }
+func (f *fakeDriver) Launch(l *gpubackend.Launch) gpubackend.Result {
+	if f.keep {
+		c := *l
+		c.Parameters = append([]byte(nil), l.Parameters...)
+		f.launches = append(f.launches, c)
+	}
+	return gpubackend.Success
+}
+func (f *fakeDriver) Copy(_, _, _ uint64, _ gpubackend.Stream) gpubackend.Result {
+	return gpubackend.Success
+}
+func (f *fakeDriver) CopyIn(uint64, []byte, gpubackend.Stream) gpubackend.Result {
+	return gpubackend.Success
+}
+func (f *fakeDriver) CopyOut([]byte, uint64) gpubackend.Result { return gpubackend.Success }
+func (f *fakeDriver) CopyBox(*gpubackend.Box, gpubackend.Stream) gpubackend.Result {
+	return gpubackend.Success
+}
+func (f *fakeDriver) Staging(uint64) (uint64, int, gpubackend.Result) {
+	return 0, -1, gpubackend.NotSupported
+}
+func (f *fakeDriver) HostRegister(uint64, uint64, bool) gpubackend.Result { return gpubackend.Success }
+func (f *fakeDriver) HostUnregister(uint64, uint64) gpubackend.Result     { return gpubackend.Success }
+func (f *fakeDriver) HostFunc(gpubackend.Stream, uint64, func(uint64)) (func(), gpubackend.Result) {
+	return func() {}, gpubackend.Success
+}
+func (f *fakeDriver) Output() []gpubackend.Output {
+	t := f.text
+	f.text = nil
+	return t
+}
+func (f *fakeDriver) Close() {}
+
+// rig is a worker without processes around it, and the library's side of its arena.
+type rig struct {
+	*Worker
+	driver   *fakeDriver
+	mem      []byte
+	appended uint32
+	context  uint64
+	function uint64
+}
+
+func newRig(t testing.TB) *rig {
+	t.Helper()
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	state, err := handover.NewState()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(state.Close)
+	r := &rig{driver: &fakeDriver{}, mem: make([]byte, arena.MinBytes)}
+	a, err := arena.New(r.mem)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Worker = &Worker{
+		log: logrus.NewEntry(log), driver: r.driver, state: state, arena: a, opened: true, call: -1,
+		hosts: map[uint32]*hostRange{}, unknown: map[gpubackend.Op]bool{}, primary: map[uint64]uint64{},
+		kernels: map[kernelKey]gpubackend.Function{}, policy: handover.Policy{BatchCommands: 512},
+	}
+	r.chains.maps = map[uint32]*mapping{}
+	r.context = r.objects.Add(object.Context, 1, 0)
+	r.function = r.objects.Add(object.Function, 2, r.context)
+	return r
+}
+
+// send appends a command with a tail behind its words.
+func (r *rig) send(op gpubackend.Op, reply bool, seq uint32, tail []byte, words ...uint64) {
+	size := wire.CommandSize + 8*len(words) + (len(tail)+7)&^7
+	if room := wire.RingBytes - int(r.appended%wire.RingBytes); room < size+wire.CommandSize {
+		nop := wire.Command{Size: uint32(room)}
+		nop.Encode(r.mem[wire.Ring+wire.RingBytes-room:])
+		r.appended += uint32(room)
+	}
+	c := wire.Command{Op: uint16(op), Size: uint32(size), Context: r.context, Seq: seq}
+	if reply {
+		c.Flags = wire.CommandFlagReply
+	}
+	b := r.mem[wire.Ring+int(r.appended%wire.RingBytes):]
+	c.Encode(b)
+	for i, w := range words {
+		binary.LittleEndian.PutUint64(b[wire.CommandSize+8*i:], w)
+	}
+	copy(b[wire.CommandSize+8*len(words):], tail)
+	r.appended += uint32(size)
+	binary.LittleEndian.PutUint32(r.mem[wire.ArenaHeaderAppendedOffset:], r.appended)
+}
+
+// call sends a command and returns its answer, or pending.
+func (r *rig) call(t testing.TB, op gpubackend.Op, words ...uint64) gpubackend.Result {
+	t.Helper()
+	seq := r.slot().Done + 1
+	r.send(op, true, seq, nil, words...)
+	if _, err := r.runCommands(); err != nil {
+		t.Fatal(err)
+	}
+	s := r.slot()
+	if s.Done != seq {
+		return pending
+	}
+	return gpubackend.Result(s.Result)
+}
+
+func (r *rig) slot() (s wire.Slot) {
+	s.Decode(r.mem[wire.Slots:])
+	return s
+}
+
+func (r *rig) launch(tail []byte) {
+	r.send(gpubackend.OpLaunchKernel, false, 0, tail, r.function, 0, 1|1<<32, 1|32<<32, 1|1<<32, 0, uint64(len(tail)))
+}
+
+func TestLaunchCarriesEverything(t *testing.T) {
+	r := newRig(t)
+	r.driver.keep = true
+	r.launch([]byte{1, 2, 3, 4, 5, 6, 7, 8, 9})
+	if _, err := r.runCommands(); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.driver.launches) != 1 {
+		t.Fatalf("%d launches, want 1", len(r.driver.launches))
+	}
+	l := r.driver.launches[0]
+	if l.Function != 2 || l.Grid != [3]uint32{1, 1, 1} || l.Block != [3]uint32{32, 1, 1} || len(l.Parameters) != 9 || l.Parameters[8] != 9 {
+		t.Fatalf("launched %+v", l)
+	}
+}
+
+func TestHostileCommands(t *testing.T) {
+	r := newRig(t)
+	f := r.function
+	tests := []struct {
+		name  string
+		op    gpubackend.Op
+		words []uint64
+		want  gpubackend.Result
+	}{
+		{"unknown op", 999, nil, gpubackend.NotSupported},
+		{"op beyond the table", 65535, nil, gpubackend.NotSupported},
+		{"too few words", gpubackend.OpLaunchKernel, []uint64{f}, gpubackend.InvalidValue},
+		{"forged function", gpubackend.OpLaunchKernel, []uint64{12345, 0, 0, 0, 0, 0, 0}, gpubackend.InvalidHandle},
+		{"context for a function", gpubackend.OpLaunchKernel, []uint64{r.context, 0, 0, 0, 0, 0, 0}, gpubackend.InvalidHandle},
+		{"forged stream", gpubackend.OpLaunchKernel, []uint64{f, 77, 0, 0, 0, 0, 0}, gpubackend.InvalidHandle},
+		{"parameters beyond the command", gpubackend.OpLaunchKernel, []uint64{f, 0, 0, 0, 0, 0, 64}, gpubackend.InvalidValue},
+		{"parameters wrap", gpubackend.OpLaunchKernel, []uint64{f, 0, 0, 0, 0, 0, ^uint64(0)}, gpubackend.InvalidValue},
+		{"attributes beyond the command", gpubackend.OpLaunchKernel, []uint64{f, 0, 0, 0, 0, 31 << 32, 0}, gpubackend.InvalidValue},
+		{"too many attributes", gpubackend.OpLaunchKernel, []uint64{f, 0, 0, 0, 0, 0xffffffff << 32, 0}, gpubackend.InvalidValue},
+		{"bulk before the bulk area", gpubackend.OpCopyHtoD, []uint64{0, wire.BufferBulk<<56 | 64, 8, 8, 0, 0}, gpubackend.InvalidValue},
+		{"bulk past the arena", gpubackend.OpCopyHtoD, []uint64{0, wire.BufferBulk<<56 | (arena.MinBytes - 4), 8, 8, 0, 0}, gpubackend.InvalidValue},
+		{"inline before the words", gpubackend.OpCopyHtoD, []uint64{0, wire.BufferInline << 56, 8, 8, 0, 0}, gpubackend.InvalidValue},
+		{"inline past the command", gpubackend.OpCopyHtoD, []uint64{0, wire.BufferInline<<56 | 72, 8, 8, 0, 0}, gpubackend.InvalidValue},
+		{"more bytes than the buffer", gpubackend.OpCopyHtoD, []uint64{0, wire.BufferInline<<56 | 24, 8, 9, 0, 0}, gpubackend.InvalidValue},
+		{"box overflows", gpubackend.OpCopyBox, []uint64{0, 1 << 39, 1 << 39, wire.BufferBulk << 56, 8, 1, 1, 1 << 39, 1 << 23, 1 << 23, 0, 0, 0}, gpubackend.InvalidValue},
+		{"register without a map", gpubackend.OpHostRegister, []uint64{1, 2, 3, 4}, gpubackend.InvalidValue},
+		{"unregister without a map", gpubackend.OpHostUnregister, []uint64{1}, gpubackend.HostMemoryUnregistered},
+		{"done without a function", gpubackend.OpHostFuncDone, []uint64{9}, gpubackend.InvalidValue},
+	}
+	r.queue = nil
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if usesMaps(tt.op) {
+				t.Skipf("%s looks for chains, which this rig has no queue for: tests/ has it", tt.op.Name())
+			}
+			if got := r.call(t, tt.op, tt.words...); got != tt.want {
+				t.Fatalf("result %d, want %d", got, tt.want)
+			}
+		})
+	}
+	// The worker is still good.
+	if got := r.call(t, gpubackend.OpCtxSynchronize); got != gpubackend.Success {
+		t.Fatalf("afterwards: %d", got)
+	}
+}
+
+func usesMaps(op gpubackend.Op) bool { return op == gpubackend.OpHostRegister }
+
+func TestWaitingCallDelaysNoOther(t *testing.T) {
+	r := newRig(t)
+	r.driver.ready = gpubackend.NotReady
+	if got := r.call(t, gpubackend.OpStreamSynchronize, 0); got != pending {
+		t.Fatalf("synchronize answered %d while the stream is busy", got)
+	}
+	r.driver.keep = true
+	r.launch(nil)
+	if _, err := r.runCommands(); err != nil || len(r.driver.launches) != 1 {
+		t.Fatalf("a launch behind a waiting call: %d, %v", len(r.driver.launches), err)
+	}
+	r.driver.ready = gpubackend.Success
+	if !r.pollWaiters() || r.slot().Done != 1 {
+		t.Fatal("the waiting call was not answered")
+	}
+}
+
+func TestAsyncErrorIsKept(t *testing.T) {
+	r := newRig(t)
+	r.send(gpubackend.OpLaunchKernel, false, 0, nil, 99, 0, 0, 0, 0, 0, 0)
+	r.send(gpubackend.OpLaunchKernel, false, 0, nil, r.function, 0, 0, 0, 0, 0, 64)
+	if _, err := r.runCommands(); err != nil {
+		t.Fatal(err)
+	}
+	if got := binary.LittleEndian.Uint32(r.mem[wire.ArenaHeaderAsyncErrorOffset:]); got != uint32(gpubackend.InvalidHandle) {
+		t.Fatalf("async error %d, want that of the first command", got)
+	}
+}
+
+func TestLaunchAllocatesNothing(t *testing.T) {
+	r := newRig(t)
+	tail := make([]byte, 64)
+	n := testing.AllocsPerRun(100, func() {
+		r.launch(tail)
+		if _, err := r.runCommands(); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if n != 0 {
+		t.Fatalf("%v allocations a launch", n)
+	}
+}
+
+func BenchmarkLaunch(b *testing.B) {
+	r := newRig(b)
+	tail := make([]byte, 8)
+	const batch = 256
+	b.ReportAllocs()
+	for i := 0; i < b.N; i += batch {
+		b.StopTimer()
+		for range batch {
+			r.launch(tail)
+		}
+		b.StartTimer()
+		if _, err := r.runCommands(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
