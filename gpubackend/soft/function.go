@@ -86,6 +86,9 @@ func (d *Device) function(m *module, name string) (*function, gpubackend.Result)
 	if f := m.functions[name]; f != nil {
 		return f, gpubackend.Success
 	}
+	if name == "" {
+		return nil, gpubackend.InvalidValue
+	}
 	entry := m.program.Kernel(name)
 	if entry == nil {
 		return nil, gpubackend.NotFound

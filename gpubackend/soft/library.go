@@ -77,6 +77,9 @@ func (d *Device) LibraryGetKernel(h gpubackend.Library, name string) (gpubackend
 	if result != gpubackend.Success {
 		return 0, result
 	}
+	if name == "" {
+		return 0, gpubackend.InvalidValue
+	}
 	for _, k := range l.kernels {
 		if k.entry.Name == name {
 			return gpubackend.Kernel(k.handle), gpubackend.Success

@@ -202,10 +202,14 @@ func (d *Device) ModuleGetGlobal(h gpubackend.Module, name string) (addr, bytes 
 	return m.global(name)
 }
 
+// global returns a variable. The name of a kernel is a wrong argument rather than an unknown name.
 func (m *module) global(name string) (addr, bytes uint64, result gpubackend.Result) {
 	g, ok := m.globals[name]
-	if !ok {
-		return 0, 0, gpubackend.NotFound
+	switch {
+	case ok:
+		return g.addr, g.size, gpubackend.Success
+	case name == "" || m.program.Kernel(name) != nil:
+		return 0, 0, gpubackend.InvalidValue
 	}
-	return g.addr, g.size, gpubackend.Success
+	return 0, 0, gpubackend.NotFound
 }

@@ -98,10 +98,20 @@ func TestModuleGlobals(t *testing.T) {
 	if got := read(t, d, factor, 4); !bytes.Equal(got, words(3)) {
 		t.Errorf("constant %x", got)
 	}
-	_, _, result = d.ModuleGetGlobal(first, "missing")
-	want(t, result, gpubackend.NotFound)
-	_, result = d.ModuleGetFunction(first, "missing")
-	want(t, result, gpubackend.NotFound)
+	for name, code := range map[string]gpubackend.Result{
+		"missing": gpubackend.NotFound, "addTotal": gpubackend.InvalidValue, "": gpubackend.InvalidValue,
+	} {
+		if _, _, result = d.ModuleGetGlobal(first, name); result != code {
+			t.Errorf("global %q: %d, want %d", name, result, code)
+		}
+	}
+	for name, code := range map[string]gpubackend.Result{
+		"missing": gpubackend.NotFound, "total": gpubackend.NotFound, "": gpubackend.InvalidValue,
+	} {
+		if _, result = d.ModuleGetFunction(first, name); result != code {
+			t.Errorf("function %q: %d, want %d", name, result, code)
+		}
+	}
 
 	a := alloc(t, d, 8)
 	start(t, d, getFunction(t, d, first, "addTotal"), 1, 0, params(a))

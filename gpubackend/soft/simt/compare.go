@@ -169,6 +169,9 @@ func decodeSetp(d *decoder, in *ptx.Inst, m *modifiers) error {
 		t != ptx.F16x2 && t != ptx.BF16x2 && t != ptx.Pred {
 		return d.compute(c.key(t), f, in.Args, ptx.Pred, t, t)
 	}
+	if t == ptx.F16x2 || t == ptx.BF16x2 {
+		return d.setpPacked(in, c, t, dests)
+	}
 	r, q, err := c.emit(d, t, in.Args[1:], len(dests) == 2)
 	if err != nil {
 		return err
@@ -181,6 +184,35 @@ func decodeSetp(d *decoder, in *ptx.Inst, m *modifiers) error {
 		d.emit(inst{exec: execPredMov, d: off, a: d.regs[reg]})
 	}
 	return nil
+}
+
+// setpPacked decodes setp on packed operands: a destination for each half.
+func (d *decoder) setpPacked(in *ptx.Inst, c comparison, t ptx.Type, dests []ptx.Operand) error {
+	f := compareFunc(c.op, elementOf(t), c.ftz)
+	if f == nil || c.combine != "" || len(dests) != 2 || len(in.Args) != 3 {
+		return errType
+	}
+	// Both results go into a register first, since a destination may not be
+	// written before the operands are read.
+	both := ptx.Operand{Kind: ptx.Reg, Reg: d.temporary(ptx.B32)}
+	if err := d.compute("", packed(f), []ptx.Operand{both, in.Args[1], in.Args[2]}, ptx.B32, t, t); err != nil {
+		return err
+	}
+	for i, dest := range dests {
+		half := func(a, _, _ uint64) uint64 { return a >> (16 * i) & 1 }
+		if err := d.compute("", half, []ptx.Operand{dest, both}, ptx.Pred, ptx.B32); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// elementOf is the type of the halves of a packed type.
+func elementOf(t ptx.Type) ptx.Type {
+	if t == ptx.F16x2 {
+		return ptx.F16
+	}
+	return ptx.BF16
 }
 
 // decodeSet decodes set, which gives all ones or 1.0.
@@ -213,8 +245,7 @@ func decodeSet(d *decoder, in *ptx.Inst, m *modifiers) error {
 
 // setPacked decodes set on both halves of packed operands.
 func (d *decoder) setPacked(in *ptx.Inst, c comparison, dt, t ptx.Type) error {
-	element := map[ptx.Type]ptx.Type{ptx.F16x2: ptx.F16, ptx.BF16x2: ptx.BF16}[t]
-	f := compareFunc(c.op, element, c.ftz)
+	f := compareFunc(c.op, elementOf(t), c.ftz)
 	if f == nil || c.combine != "" {
 		return errType
 	}

@@ -74,7 +74,8 @@ func (c conversion) value() func(uint64) float64 {
 	return formatOf(c.from).value
 }
 
-// floatToInt clamps to the range of the integer type; NaN becomes 0.
+// floatToInt clamps to the range of the integer type. NaN becomes 0, or only the
+// uppermost bit where 64-bit types take part.
 func (c conversion) floatToInt() scalarFunc {
 	value, round := c.value(), integralRounding(c.mode)
 	least, greatest := integerBounds(c.to)
@@ -83,8 +84,8 @@ func (c conversion) floatToInt() scalarFunc {
 		above /= 2
 	}
 	nan := uint64(0)
-	if c.from == ptx.F64 && c.to.Size() == 8 {
-		nan = 1 << 63
+	if c.from == ptx.F64 || c.to.Size() == 8 {
+		nan = widen(c.to, 1<<(c.to.Size()*8-1))
 	}
 	return func(a, _, _ uint64) uint64 {
 		x := round(value(a))
@@ -127,16 +128,19 @@ func (c conversion) floatToFloat() scalarFunc {
 	}
 	f := func(a, _, _ uint64) uint64 {
 		x := round(value(a))
-		if x != x && c.to == ptx.F64 {
-			return nan64
-		}
-		if x != x && c.from == c.to && !c.integral {
+		switch {
+		case x == x:
+			return fm.roundFloat(x, mode)
+		case c.from == c.to && !c.integral:
 			return a & (from.signBit()<<1 - 1)
+		case c.from == ptx.F64 || c.to == ptx.F64 && !c.ftz:
+			return carryNaN(fm, from, a)
+		case c.to == ptx.F64:
+			return carryNaN(fm, &single, nan32)
+		case c.from == ptx.BF16:
+			return a << 16
 		}
-		return fm.roundFloat(x, mode)
-	}
-	if c.to == ptx.F64 {
-		f = func(a, _, _ uint64) uint64 { return bits64(round(value(a))) }
+		return fm.nan()
 	}
 	if c.ftz && c.to == ptx.F32 {
 		plain := f
@@ -158,6 +162,21 @@ func (c conversion) floatToFloat() scalarFunc {
 		}
 	}
 	return f
+}
+
+// carryNaN converts a NaN with as much of its payload as fits.
+func carryNaN(to, from *format, a uint64) uint64 {
+	payload := a & (1<<(from.precision-1) - 1)
+	if to.precision >= from.precision {
+		payload <<= to.precision - from.precision
+	} else {
+		payload >>= from.precision - to.precision
+	}
+	r := to.infinity() | payload | 1<<(to.precision-2)
+	if a&from.signBit() != 0 {
+		r |= to.signBit()
+	}
+	return r
 }
 
 // decodeCvt decodes cvt, the packing form for halves included.
@@ -208,7 +227,7 @@ func (d *decoder) cvtPair(in *ptx.Inst, c conversion) error {
 	if c.from != ptx.F32 || c.integral {
 		return errType
 	}
-	c.to = map[ptx.Type]ptx.Type{ptx.F16x2: ptx.F16, ptx.BF16x2: ptx.BF16}[c.to]
+	c.to = elementOf(c.to)
 	f := c.scalar()
 	g := func(a, b, _ uint64) uint64 { return f(a, 0, 0)<<16 | f(b, 0, 0)&0xffff }
 	return d.compute("", g, in.Args, ptx.B32, ptx.F32, ptx.F32)

@@ -3,7 +3,6 @@
 package simt
 
 import (
-	"math"
 	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
@@ -112,10 +111,7 @@ func coarse(op string) scalarFunc {
 	}
 	return func(a, _, _ uint64) uint64 {
 		r := f(toF64(flush(a)))
-		if r != r {
-			return nan64
-		}
-		return flush(math.Float64bits(r))
+		return flush(bits64(r, a))
 	}
 }
 
@@ -151,7 +147,7 @@ func decodeTestp(d *decoder, in *ptx.Inst, m *modifiers) error {
 		case "notanumber":
 			return boolBit(a > inf)
 		case "normal":
-			return boolBit(a >= least && a < inf)
+			return boolBit((a >= least || a == 0) && a < inf)
 		}
 		return boolBit(a != 0 && a < least)
 	}

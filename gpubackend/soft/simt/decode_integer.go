@@ -284,7 +284,10 @@ func decodeBfi(d *decoder, in *ptx.Inst, m *modifiers) error {
 	n := uint64(t.Size() * 8)
 	// The position and length are packed into one register: position | length << 8.
 	pack := ptx.Operand{Kind: ptx.Reg, Reg: d.temporary(ptx.B32)}
-	packing := func(a, b, _ uint64) uint64 { return a&0xff | b&0xff<<8 }
+	packing := func(a, b, _ uint64) uint64 {
+		pos, length := fieldOf(n, a, b)
+		return pos | length<<8
+	}
 	if err := d.compute("", packing, []ptx.Operand{pack, in.Args[3], in.Args[4]}, ptx.B32, ptx.U32, ptx.U32); err != nil {
 		return err
 	}

@@ -30,6 +30,30 @@ func canon64(x float64) float64 {
 	return x
 }
 
+// carry64 is the result r of an operation on operands, whose NaNs it hands on.
+func carry64(r float64, operands ...float64) float64 {
+	if r == r {
+		return r
+	}
+	for _, x := range operands {
+		if x != x {
+			return math.Float64frombits(math.Float64bits(x) | quiet64)
+		}
+	}
+	return math.Float64frombits(invalid64)
+}
+
+func neg32(x float32) float32 { return canon32(-x) }
+func abs32(x float32) float32 { return canon32(math.Float32frombits(math.Float32bits(x) &^ (1 << 31))) }
+func abs64(x float64) float64 { return math.Abs(x) }
+
+func neg64(x float64) float64 {
+	if x != x {
+		return x
+	}
+	return -x
+}
+
 func fmaLane64(x, y, z float64) float64 { return math.FMA(x, y, z) }
 
 func min32(x, y float32) float32 { return ordered32(x, y, x < y || x == y && math.Signbit(float64(x))) }

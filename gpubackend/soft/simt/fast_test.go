@@ -171,6 +171,10 @@ func compareExecs(t *testing.T, p *Program, in inst, key string) {
 			copy(slab, before)
 			exec(w, &in, mask)
 			for i := range want {
+				// Which of several NaNs a product hands on differs between processors.
+				if nan := toF64(slab[i]) != toF64(slab[i]) && toF64(want[i]) != toF64(want[i]); nan && key == "fma.f64" {
+					continue
+				}
 				if slab[i] != want[i] {
 					t.Fatalf("%s version: word %d is %#x, want %#x", name, i, slab[i], want[i])
 				}

@@ -8,10 +8,14 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 )
 
-// Canonical NaNs, which GPUs give for all NaN results.
+// NaNs. GPUs give one and the same NaN for all results narrower than 64 bits;
+// in double precision they hand operands' NaNs on and otherwise give the one
+// with the sign set, as x86 does.
 const (
-	nan32 = 0x7fffffff
-	nan64 = 0x7ff8000000000000
+	nan32     = 0x7fffffff
+	nan64     = 0x7ff8000000000000
+	invalid64 = 0xfff8000000000000
+	quiet64   = 1 << 51
 )
 
 func toF32(a uint64) float32 { return math.Float32frombits(uint32(a)) }
@@ -24,11 +28,18 @@ func bits32(x float32) uint64 {
 	return uint64(math.Float32bits(x))
 }
 
-func bits64(x float64) uint64 {
-	if x != x {
-		return nan64
+// bits64 is the result r of an operation on operands, the first NaN of which it
+// becomes.
+func bits64(r float64, operands ...uint64) uint64 {
+	if r == r {
+		return math.Float64bits(r)
 	}
-	return math.Float64bits(x)
+	for _, a := range operands {
+		if a<<1 > 0x7ff<<53 {
+			return a | quiet64
+		}
+	}
+	return invalid64
 }
 
 // flush32 replaces a subnormal float32 by zero of its sign.
@@ -163,7 +174,7 @@ func floatOp2(op string, s floatStyle) scalarFunc {
 	return func(a, b, _ uint64) uint64 {
 		x, y := fm.value(a), fm.value(b)
 		r := exact(x, y)
-		if cancels && r == 0 && s.mode == roundDown && (x != 0 || math.Signbit(r) != math.Signbit(x)) {
+		if cancels && r == 0 && s.mode == roundDown && math.Signbit(x) != (math.Signbit(y) != (op == "sub")) {
 			return fm.signBit()
 		}
 		return fm.roundFloat(r, s.mode)
@@ -187,13 +198,13 @@ func singleOp2(op string) scalarFunc {
 func doubleOp2(op string, mode rounding) scalarFunc {
 	switch op {
 	case "add":
-		return func(a, b, _ uint64) uint64 { return bits64(addDouble(toF64(a), toF64(b), mode)) }
+		return func(a, b, _ uint64) uint64 { return bits64(addDouble(toF64(a), toF64(b), mode), a, b) }
 	case "sub":
-		return func(a, b, _ uint64) uint64 { return bits64(addDouble(toF64(a), -toF64(b), mode)) }
+		return func(a, b, _ uint64) uint64 { return bits64(addDouble(toF64(a), -toF64(b), mode), a, b) }
 	case "mul":
-		return func(a, b, _ uint64) uint64 { return bits64(mulDouble(toF64(a), toF64(b), mode)) }
+		return func(a, b, _ uint64) uint64 { return bits64(mulDouble(toF64(a), toF64(b), mode), a, b) }
 	case "div":
-		return func(a, b, _ uint64) uint64 { return bits64(divDouble(toF64(a), toF64(b), mode)) }
+		return func(a, b, _ uint64) uint64 { return bits64(divDouble(toF64(a), toF64(b), mode), a, b) }
 	}
 	return nil
 }
@@ -231,7 +242,7 @@ func minMax(t ptx.Type, least, nan bool) scalarFunc {
 func floatFma(s floatStyle) scalarFunc {
 	switch {
 	case s.typ == ptx.F64:
-		return func(a, b, c uint64) uint64 { return bits64(fmaDouble(toF64(a), toF64(b), toF64(c), s.mode)) }
+		return func(a, b, c uint64) uint64 { return bits64(fmaDouble(toF64(a), toF64(b), toF64(c), s.mode), a, b, c) }
 	case s.typ == ptx.F32 && s.mode == roundNearest:
 		return func(a, b, c uint64) uint64 { return bits32(fma32(toF32(a), toF32(b), toF32(c))) }
 	}
@@ -239,7 +250,7 @@ func floatFma(s floatStyle) scalarFunc {
 	return func(a, b, c uint64) uint64 {
 		x, y, z := fm.value(a), fm.value(b), fm.value(c)
 		r := fmaOdd(x, y, z)
-		if r == 0 && s.mode == roundDown && (z != 0 || math.Signbit(x*y) != math.Signbit(z)) {
+		if r == 0 && s.mode == roundDown && math.Signbit(x) != (math.Signbit(y) != math.Signbit(z)) {
 			return fm.signBit()
 		}
 		return fm.roundFloat(r, s.mode)
@@ -261,11 +272,8 @@ func fma32(a, b, c float32) float32 {
 // floatUnaryOp makes the scalar function of neg, abs, and the functions.
 func floatUnaryOp(op string, s floatStyle) scalarFunc {
 	fm := formatOf(s.typ)
-	switch op {
-	case "neg":
-		return func(a, _, _ uint64) uint64 { return a ^ fm.signBit() }
-	case "abs":
-		return func(a, _, _ uint64) uint64 { return a &^ fm.signBit() }
+	if op == "neg" || op == "abs" {
+		return signOp(op, s.typ)
 	}
 	f := floatFunctions[op]
 	if f == nil {
@@ -289,14 +297,32 @@ func floatUnaryOp(op string, s floatStyle) scalarFunc {
 	return nil
 }
 
+// signOp is neg or abs. A NaN becomes the usual one, or stays as it is in double
+// precision.
+func signOp(op string, t ptx.Type) scalarFunc {
+	fm := formatOf(t)
+	sign, inf, nan := fm.signBit(), fm.infinity(), fm.nan()
+	return func(a, _, _ uint64) uint64 {
+		switch magnitude := a & (sign - 1); {
+		case magnitude > inf && t != ptx.F64:
+			return nan
+		case op == "abs":
+			return magnitude
+		case magnitude > inf:
+			return a
+		}
+		return a ^ sign
+	}
+}
+
 func doubleFunction(op string, f func(float64) float64, mode rounding) scalarFunc {
 	switch op {
 	case "sqrt":
-		return func(a, _, _ uint64) uint64 { return bits64(sqrtDouble(toF64(a), mode)) }
+		return func(a, _, _ uint64) uint64 { return bits64(sqrtDouble(toF64(a), mode), a) }
 	case "rcp":
-		return func(a, _, _ uint64) uint64 { return bits64(divDouble(1, toF64(a), mode)) }
+		return func(a, _, _ uint64) uint64 { return bits64(divDouble(1, toF64(a), mode), a) }
 	}
-	return func(a, _, _ uint64) uint64 { return bits64(f(toF64(a))) }
+	return func(a, _, _ uint64) uint64 { return bits64(f(toF64(a)), a) }
 }
 
 // floatFunctions are computed in float64, far better than the approximations

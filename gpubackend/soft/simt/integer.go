@@ -189,11 +189,20 @@ func findBit(t ptx.Type, shiftAmount bool) scalarFunc {
 	}
 }
 
+// fieldOf gives position and length of a bit field: 8 bits each for 32-bit
+// operations; GPUs take all bits for 64-bit ones.
+func fieldOf(n, b, c uint64) (pos, length uint64) {
+	if n == 32 {
+		return b & 0xff, c & 0xff
+	}
+	return min(b&0xffffffff, 255), min(c&0xffffffff, 255)
+}
+
 // extractField is bfe.
 func extractField(t ptx.Type) scalarFunc {
 	n := uint64(t.Size() * 8)
 	return func(a, b, c uint64) uint64 {
-		pos, length := b&0xff, c&0xff
+		pos, length := fieldOf(n, b, c)
 		a = widen(t, a)
 		if !t.Signed() {
 			if pos >= n || length == 0 {

@@ -220,6 +220,10 @@ func TestConversions(t *testing.T) {
 			12: math.Float32bits(float32(clamp(float64(f), 0, 1))),
 			14: uint32(brain16.roundFloat(float64(f), roundNearest)),
 		}
+		if x != x {
+			// GPUs give this for NaN in double precision, and 0 for single.
+			want[0], want[11] = 1<<31, 1<<31
+		}
 		for k, w := range want {
 			if got[i*16+k] != w {
 				t.Errorf("conversion %d of %v: %#x, want %#x", k, x, got[i*16+k], w)

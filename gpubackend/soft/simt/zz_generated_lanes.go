@@ -1447,36 +1447,36 @@ func lanesMaxF32(w *warp, in *inst, m uint32) {
 }
 
 func lanesNegF32(w *warp, in *inst, m uint32) {
-	a := w.u32(in.a)
-	d := w.u32(in.d)
+	a := w.f32(in.a)
+	d := w.f32(in.d)
 	if m == allLanes {
 		for i := range d {
 			x := a[i]
-			d[i] = x ^ 1<<(32-1)
+			d[i] = neg32(x)
 		}
 		return
 	}
 	for s := m; s != 0; s &= s - 1 {
 		i := bits.TrailingZeros32(s) & (lanes - 1)
 		x := a[i]
-		d[i] = x ^ 1<<(32-1)
+		d[i] = neg32(x)
 	}
 }
 
 func lanesAbsF32(w *warp, in *inst, m uint32) {
-	a := w.u32(in.a)
-	d := w.u32(in.d)
+	a := w.f32(in.a)
+	d := w.f32(in.d)
 	if m == allLanes {
 		for i := range d {
 			x := a[i]
-			d[i] = x &^ (1 << (32 - 1))
+			d[i] = abs32(x)
 		}
 		return
 	}
 	for s := m; s != 0; s &= s - 1 {
 		i := bits.TrailingZeros32(s) & (lanes - 1)
 		x := a[i]
-		d[i] = x &^ (1 << (32 - 1))
+		d[i] = abs32(x)
 	}
 }
 
@@ -1488,7 +1488,7 @@ func lanesAddF64(w *warp, in *inst, m uint32) {
 		for i := range d {
 			x := a[i]
 			y := b[i]
-			d[i] = canon64(x + y)
+			d[i] = carry64(x+y, x, y)
 		}
 		return
 	}
@@ -1496,7 +1496,7 @@ func lanesAddF64(w *warp, in *inst, m uint32) {
 		i := bits.TrailingZeros32(s) & (lanes - 1)
 		x := a[i]
 		y := b[i]
-		d[i] = canon64(x + y)
+		d[i] = carry64(x+y, x, y)
 	}
 }
 
@@ -1508,7 +1508,7 @@ func lanesSubF64(w *warp, in *inst, m uint32) {
 		for i := range d {
 			x := a[i]
 			y := b[i]
-			d[i] = canon64(x - y)
+			d[i] = carry64(x-y, x, y)
 		}
 		return
 	}
@@ -1516,7 +1516,7 @@ func lanesSubF64(w *warp, in *inst, m uint32) {
 		i := bits.TrailingZeros32(s) & (lanes - 1)
 		x := a[i]
 		y := b[i]
-		d[i] = canon64(x - y)
+		d[i] = carry64(x-y, x, y)
 	}
 }
 
@@ -1528,7 +1528,7 @@ func lanesMulF64(w *warp, in *inst, m uint32) {
 		for i := range d {
 			x := a[i]
 			y := b[i]
-			d[i] = canon64(x * y)
+			d[i] = carry64(x*y, x, y)
 		}
 		return
 	}
@@ -1536,7 +1536,7 @@ func lanesMulF64(w *warp, in *inst, m uint32) {
 		i := bits.TrailingZeros32(s) & (lanes - 1)
 		x := a[i]
 		y := b[i]
-		d[i] = canon64(x * y)
+		d[i] = carry64(x*y, x, y)
 	}
 }
 
@@ -1550,7 +1550,7 @@ func lanesFmaF64(w *warp, in *inst, m uint32) {
 			x := a[i]
 			y := b[i]
 			z := c[i]
-			d[i] = canon64(fmaLane64(x, y, z))
+			d[i] = carry64(fmaLane64(x, y, z), x, y, z)
 		}
 		return
 	}
@@ -1559,7 +1559,7 @@ func lanesFmaF64(w *warp, in *inst, m uint32) {
 		x := a[i]
 		y := b[i]
 		z := c[i]
-		d[i] = canon64(fmaLane64(x, y, z))
+		d[i] = carry64(fmaLane64(x, y, z), x, y, z)
 	}
 }
 
@@ -1571,7 +1571,7 @@ func lanesDivF64(w *warp, in *inst, m uint32) {
 		for i := range d {
 			x := a[i]
 			y := b[i]
-			d[i] = canon64(x / y)
+			d[i] = carry64(x/y, x, y)
 		}
 		return
 	}
@@ -1579,7 +1579,7 @@ func lanesDivF64(w *warp, in *inst, m uint32) {
 		i := bits.TrailingZeros32(s) & (lanes - 1)
 		x := a[i]
 		y := b[i]
-		d[i] = canon64(x / y)
+		d[i] = carry64(x/y, x, y)
 	}
 }
 
@@ -1589,14 +1589,14 @@ func lanesSqrtF64(w *warp, in *inst, m uint32) {
 	if m == allLanes {
 		for i := range d {
 			x := a[i]
-			d[i] = canon64(math.Sqrt(x))
+			d[i] = carry64(math.Sqrt(x), x)
 		}
 		return
 	}
 	for s := m; s != 0; s &= s - 1 {
 		i := bits.TrailingZeros32(s) & (lanes - 1)
 		x := a[i]
-		d[i] = canon64(math.Sqrt(x))
+		d[i] = carry64(math.Sqrt(x), x)
 	}
 }
 
@@ -1606,14 +1606,14 @@ func lanesRcpF64(w *warp, in *inst, m uint32) {
 	if m == allLanes {
 		for i := range d {
 			x := a[i]
-			d[i] = canon64(1 / x)
+			d[i] = carry64(1/x, x)
 		}
 		return
 	}
 	for s := m; s != 0; s &= s - 1 {
 		i := bits.TrailingZeros32(s) & (lanes - 1)
 		x := a[i]
-		d[i] = canon64(1 / x)
+		d[i] = carry64(1/x, x)
 	}
 }
 
@@ -1658,36 +1658,36 @@ func lanesMaxF64(w *warp, in *inst, m uint32) {
 }
 
 func lanesNegF64(w *warp, in *inst, m uint32) {
-	a := w.u64(in.a)
-	d := w.u64(in.d)
+	a := w.f64(in.a)
+	d := w.f64(in.d)
 	if m == allLanes {
 		for i := range d {
 			x := a[i]
-			d[i] = x ^ 1<<(64-1)
+			d[i] = neg64(x)
 		}
 		return
 	}
 	for s := m; s != 0; s &= s - 1 {
 		i := bits.TrailingZeros32(s) & (lanes - 1)
 		x := a[i]
-		d[i] = x ^ 1<<(64-1)
+		d[i] = neg64(x)
 	}
 }
 
 func lanesAbsF64(w *warp, in *inst, m uint32) {
-	a := w.u64(in.a)
-	d := w.u64(in.d)
+	a := w.f64(in.a)
+	d := w.f64(in.d)
 	if m == allLanes {
 		for i := range d {
 			x := a[i]
-			d[i] = x &^ (1 << (64 - 1))
+			d[i] = abs64(x)
 		}
 		return
 	}
 	for s := m; s != 0; s &= s - 1 {
 		i := bits.TrailingZeros32(s) & (lanes - 1)
 		x := a[i]
-		d[i] = x &^ (1 << (64 - 1))
+		d[i] = abs64(x)
 	}
 }
 
@@ -1935,14 +1935,14 @@ func lanesCvtF64F32(w *warp, in *inst, m uint32) {
 	if m == allLanes {
 		for i := range d {
 			x := a[i]
-			d[i] = canon64(float64(x))
+			d[i] = float64(x)
 		}
 		return
 	}
 	for s := m; s != 0; s &= s - 1 {
 		i := bits.TrailingZeros32(s) & (lanes - 1)
 		x := a[i]
-		d[i] = canon64(float64(x))
+		d[i] = float64(x)
 	}
 }
 
@@ -1952,14 +1952,14 @@ func lanesCvtF32F64(w *warp, in *inst, m uint32) {
 	if m == allLanes {
 		for i := range d {
 			x := a[i]
-			d[i] = canon32(float32(x))
+			d[i] = float32(x)
 		}
 		return
 	}
 	for s := m; s != 0; s &= s - 1 {
 		i := bits.TrailingZeros32(s) & (lanes - 1)
 		x := a[i]
-		d[i] = canon32(float32(x))
+		d[i] = float32(x)
 	}
 }
 

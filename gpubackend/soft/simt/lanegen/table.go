@@ -4,10 +4,10 @@ package main
 
 import "strings"
 
-// Pieces of assembly that make NaN results those of a GPU.
+// canon32 makes NaN results in single precision those of a GPU; in double
+// precision the processor's are right.
 const (
 	canon32 = "; VCMPPS $3, Y0, Y0, Y3; VMOVDQU nan32<>(SB), Y4; VBLENDVPS Y3, Y4, Y0, Y0"
-	canon64 = "; VCMPPD $3, Y0, Y0, Y3; VMOVDQU nan64<>(SB), Y4; VBLENDVPD Y3, Y4, Y0, Y0"
 )
 
 // multiply64 is Y0 * Y1 of 64 bits, made of products of 32.
@@ -20,7 +20,7 @@ func table() []op {
 	ops = append(ops, integers64()...)
 	ops = append(ops, shared()...)
 	ops = append(ops, floats("f32", "PS", canon32)...)
-	ops = append(ops, floats("f64", "PD", canon64)...)
+	ops = append(ops, floats("f64", "PD", "")...)
 	ops = append(ops, conversions()...)
 	return append(ops, comparisons()...)
 }
@@ -112,7 +112,13 @@ func floats(t, suffix, canon string) []op {
 	order := func(instruction, join string) string {
 		text := instruction + " Y1, Y0, Y5; " + instruction + " Y0, Y1, Y6; " + join + " Y6, Y5, Y5; " +
 			"VCMPPS $3, Y1, Y1, Y6; VBLENDVPS Y6, Y0, Y5, Y5; VCMPPS $3, Y0, Y0, Y6; VBLENDVPS Y6, Y1, Y5, Y0"
-		return replace(text)
+		text = sign(strings.NewReplacer("PS", suffix).Replace(text))
+		return text + sign(strings.NewReplacer("PS", suffix).Replace(canon32))
+	}
+	// In double precision the sign of a NaN stays.
+	negate := "VPXOR sign32<>(SB), Y0, Y0" + canon
+	if t == "f64" {
+		negate = "VPXOR sign64<>(SB), Y0, Y1; VCMPPD $3, Y0, Y0, Y3; VBLENDVPD Y3, Y0, Y1, Y0"
 	}
 	fma := "fmaLane64(x, y, z)"
 	sqrt, rcp := "math.Sqrt(x)", "1 / x"
@@ -120,20 +126,25 @@ func floats(t, suffix, canon string) []op {
 		fma = "fma32(x, y, z)"
 		sqrt = "float32(math.Sqrt(float64(x)))"
 	}
-	wrap := func(expr string) string { return "canon" + size + "(" + expr + ")" }
+	wrap := func(expr string, operands string) string {
+		if t == "f32" {
+			return "canon32(" + expr + ")"
+		}
+		return "carry64(" + expr + ", " + operands + ")"
+	}
 	return []op{
-		{key: "add." + t, types: three, expr: wrap("x + y"), asm: replace("VADDPS Y1, Y0, Y0")},
-		{key: "sub." + t, types: three, expr: wrap("x - y"), asm: replace("VSUBPS Y1, Y0, Y0")},
-		{key: "mul." + t, types: three, expr: wrap("x * y"), asm: replace("VMULPS Y1, Y0, Y0")},
-		{key: "fma." + t, types: append(three, t), expr: wrap(fma), asm: replace("VFMADD213PS Y2, Y1, Y0")},
-		{key: "div." + t, types: three, expr: wrap("x / y"), asm: replace("VDIVPS Y1, Y0, Y0")},
-		{key: "sqrt." + t, types: three[:2], expr: wrap(sqrt), asm: replace("VSQRTPS Y0, Y0")},
-		{key: "rcp." + t, types: three[:2], expr: wrap(rcp), asm: replace("VMOVDQU one32<>(SB), Y1; VDIVPS Y0, Y1, Y0")},
+		{key: "add." + t, types: three, expr: wrap("x + y", "x, y"), asm: replace("VADDPS Y1, Y0, Y0")},
+		{key: "sub." + t, types: three, expr: wrap("x - y", "x, y"), asm: replace("VSUBPS Y1, Y0, Y0")},
+		{key: "mul." + t, types: three, expr: wrap("x * y", "x, y"), asm: replace("VMULPS Y1, Y0, Y0")},
+		{key: "fma." + t, types: append(three, t), expr: wrap(fma, "x, y, z"), asm: replace("VFMADD213PS Y2, Y1, Y0")},
+		{key: "div." + t, types: three, expr: wrap("x / y", "x, y"), asm: replace("VDIVPS Y1, Y0, Y0")},
+		{key: "sqrt." + t, types: three[:2], expr: wrap(sqrt, "x"), asm: replace("VSQRTPS Y0, Y0")},
+		{key: "rcp." + t, types: three[:2], expr: wrap(rcp, "x"), asm: replace("VMOVDQU one32<>(SB), Y1; VDIVPS Y0, Y1, Y0")},
 		{key: "min." + t, types: three, expr: "min" + size + "(x, y)", asm: order("VMINPS", "VORPS")},
 		{key: "max." + t, types: three, expr: "max" + size + "(x, y)", asm: order("VMAXPS", "VANDPS")},
-		{key: "neg." + t, types: []string{"u" + size, "u" + size}, expr: "x ^ 1<<(" + size + "-1)", asm: sign("VPXOR sign32<>(SB), Y0, Y0")},
-		{key: "abs." + t, types: []string{"u" + size, "u" + size}, expr: "x &^ (1<<(" + size + "-1))",
-			asm: sign("VMOVDQU sign32<>(SB), Y1; VPANDN Y0, Y1, Y0")},
+		{key: "neg." + t, types: three[:2], expr: "neg" + size + "(x)", asm: sign(negate)},
+		{key: "abs." + t, types: three[:2], expr: "abs" + size + "(x)",
+			asm: sign("VMOVDQU sign32<>(SB), Y1; VPANDN Y0, Y1, Y0") + canon},
 	}
 }
 
@@ -154,8 +165,8 @@ func conversions() []op {
 		{key: "cvt.f64.s32", types: []string{"f64", "s32"}, expr: "float64(x)", asm: "VMOVDQA Y0, Y0", load: "VCVTDQ2PD"},
 		{key: "cvt.f64.u32", types: []string{"f64", "u32"}, expr: "float64(x)"},
 		{key: "cvt.f64.s64", types: []string{"f64", "s64"}, expr: "float64(x)"},
-		{key: "cvt.f64.f32", types: []string{"f64", "f32"}, expr: "canon64(float64(x))", asm: "VMOVDQA Y0, Y0" + canon64, load: "VCVTPS2PD"},
-		{key: "cvt.f32.f64", types: []string{"f32", "f64"}, expr: "canon32(float32(x))", asm: "VCVTPD2PSY Y0, X0" + canon32},
+		{key: "cvt.f64.f32", types: []string{"f64", "f32"}, expr: "float64(x)", asm: "VMOVDQA Y0, Y0", load: "VCVTPS2PD"},
+		{key: "cvt.f32.f64", types: []string{"f32", "f64"}, expr: "float32(x)", asm: "VCVTPD2PSY Y0, X0"},
 		{key: "cvt.rzi.s32.f32", types: []string{"s32", "f32"}, expr: "truncS32(x)",
 			asm: "VCVTTPS2DQ Y0, Y1; VMOVDQU two31<>(SB), Y2; VCMPPS $0x1d, Y2, Y0, Y3; VPXOR Y3, Y1, Y1; " +
 				"VCMPPS $3, Y0, Y0, Y3; VPANDN Y1, Y3, Y0"},
