@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "channel.h"
 #include "device.h"
 #include "handle.h"
 #include "memory_map.h"
@@ -42,7 +43,8 @@ CUresult context_check(void)
 
 	if (!c)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	return context_alive(c) ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	/* A context that a kernel has killed answers everything with that. */
+	return context_alive(c) ? channel_dead() : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 bool context_known(const struct context *c)

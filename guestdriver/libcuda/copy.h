@@ -24,6 +24,12 @@ struct side {
  */
 CUresult side_find(uint64_t address, uint64_t bytes, int hint, struct side *s);
 
+/*
+ * Whether rows of `width` elements can be filled: an error of the call itself, which is delayed. Nothing to fill
+ * is no error, and left to the worker.
+ */
+CUresult fill_check(uint64_t address, uint64_t width, uint64_t rows, uint64_t pitch, unsigned element);
+
 /* Copies bytes; with `async` the call returns as soon as CUDA allows. */
 CUresult copy_bytes(uint64_t dst, int dst_hint, uint64_t src, int src_hint, size_t bytes, CUstream stream, bool async);
 

@@ -21,38 +21,43 @@
 extern char **environ;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool opened;	/* the channel is; it is opened once */
+static bool greeted;	/* there is a channel, and the worker was asked; that is done once */
+static CUresult greeting;	/* what came of it */
 
-/* What to tell the user, and the program, when there is no channel. */
+/* What to tell the user (once: programs try again), and the program, when there is no channel. */
 static CUresult explain(int error)
 {
+	static int last;
+	void (*say)(const char *format, ...) = error == last ? log_line : log_user;
+
+	last = error;
 	switch (error) {
 	case ENOENT:
 		log_line("no " PARACUDA_DEVICE);
 		return CUDA_ERROR_NO_DEVICE;
 	case ENXIO:
-		log_user("the host has no GPU for this VM");
+		say("the host has no GPU for this VM");
 		return CUDA_ERROR_NO_DEVICE;
 	case EACCES:
 	case EPERM:
-		log_user("no permission to open " PARACUDA_DEVICE ": let this user read and write it");
+		say("no permission to open " PARACUDA_DEVICE ": let this user read and write it");
 		return CUDA_ERROR_NO_DEVICE;
 	case EPROTO:
-		log_user("libcuda.so.1 and the paracuda kernel module are of different versions: "
+		say("libcuda.so.1 and the paracuda kernel module are of different versions: "
 			 "install both from one package, then reload the module");
 		return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
 	case ENODEV:
-		log_user("the paracuda device is gone: attach it again on the host");
+		say("the paracuda device is gone: attach it again on the host");
 		return CUDA_ERROR_SYSTEM_NOT_READY;
 	case EHOSTDOWN:
-		log_user("the host started no worker for this process: its log says why");
+		say("the host started no worker for this process: its log says why");
 		return CUDA_ERROR_SYSTEM_NOT_READY;
 	case EBUSY:
-		log_user("all channels of the paracuda device are in use: end another CUDA program, "
+		say("all channels of the paracuda device are in use: end another CUDA program, "
 			 "or give the device more channels");
 		return CUDA_ERROR_SYSTEM_NOT_READY;
 	default:
-		log_user("opening " PARACUDA_DEVICE ": %s", strerror(error));
+		say("opening " PARACUDA_DEVICE ": %s", strerror(error));
 		return CUDA_ERROR_UNKNOWN;
 	}
 }
@@ -110,23 +115,20 @@ static CUresult hello(void)
 
 static CUresult start(void)
 {
-	CUresult result;
+	int error;
 
-	if (!opened) {
-		int error = channel_open();
-
-		if (error)
-			return explain(error);
-		opened = true;
-	}
+	if (greeted)
+		return greeting;
+	error = channel_open();
+	if (error)
+		return explain(error);
 	thread_self();
-	result = hello();
-	if (result) {
-		log_line("cuInit: error %d", result);
-		return result;
-	}
+	greeted = true;
+	greeting = hello();
+	if (greeting)
+		log_line("cuInit: error %d", greeting);
 	launch_init();
-	return CUDA_SUCCESS;
+	return greeting;
 }
 
 EXPORT CUresult cuInit(unsigned int Flags)

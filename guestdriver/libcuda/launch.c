@@ -42,27 +42,36 @@ struct shape {
 	uint32_t shared;
 };
 
-/* What the driver finds wrong before anything is launched. */
-static CUresult check_shape(const struct shape *s, const struct description *d, CUdevice dev)
+/* What the driver finds wrong with any function, before anything is launched. */
+static CUresult check_shape(const struct shape *s, CUdevice dev)
 {
-	uint64_t threads = 1;
-
 	for (int i = 0; i < 3; i++) {
 		int grid = device_number(dev, ATTRIBUTE_MAX_GRID_DIM_X + i);
 		int block = device_number(dev, ATTRIBUTE_MAX_BLOCK_DIM_X + i);
 
 		if (!s->grid[i] || !s->block[i] || s->grid[i] > (unsigned)grid || s->block[i] > (unsigned)block)
 			return CUDA_ERROR_INVALID_VALUE;
-		threads *= s->block[i];
 	}
-	if (threads > (unsigned)device_number(dev, ATTRIBUTE_MAX_THREADS_PER_BLOCK))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (threads > (uint64_t)(unsigned)d->attribute[FUNCTION_MAX_THREADS_PER_BLOCK])
-		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-	if (s->shared > (uint64_t)(unsigned)__atomic_load_n(&d->attribute[FUNCTION_MAX_DYNAMIC_SHARED_SIZE_BYTES],
-							    __ATOMIC_RELAXED))
+	if ((uint64_t)s->block[0] * s->block[1] * s->block[2] > (unsigned)device_number(dev, ATTRIBUTE_MAX_THREADS_PER_BLOCK))
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
+}
+
+/*
+ * Whether a launch may be refused for what its function needs. Then its answer is awaited: CUDA reports this
+ * at the launch, and programs that try configurations rely on it.
+ */
+static bool is_doubtful(const struct shape *s, const struct description *d, size_t bytes,
+			const CUlaunchAttribute *attributes, unsigned count)
+{
+	int threads = d->attribute[FUNCTION_MAX_THREADS_PER_BLOCK];
+	int shared = __atomic_load_n(&d->attribute[FUNCTION_MAX_DYNAMIC_SHARED_SIZE_BYTES], __ATOMIC_RELAXED);
+
+	for (unsigned i = 0; i < count; i++)
+		if (attributes[i].id == LAUNCH_COOPERATIVE)
+			return true;
+	return s->block[0] * s->block[1] * s->block[2] > (unsigned)threads || s->shared > (unsigned)shared ||
+	       bytes != d->parameter_bytes;
 }
 
 /* The packed parameters of the `extra` form. */
@@ -96,7 +105,7 @@ static CUresult wait_if_blocking(CUstream stream)
 }
 
 static CUresult send(const struct function *f, const struct shape *s, CUstream stream, const void *data, size_t bytes,
-		     const CUlaunchAttribute *attributes, unsigned count)
+		     const CUlaunchAttribute *attributes, unsigned count, bool doubtful)
 {
 	struct request r;
 	CUresult result;
@@ -111,7 +120,7 @@ static CUresult send(const struct function *f, const struct shape *s, CUstream s
 	request_word(&r, bytes);
 	request_tail(&r, data, bytes);
 	request_tail(&r, attributes, count * sizeof(*attributes));
-	result = channel_post(&r);
+	result = doubtful ? channel_call(&r, NULL, 0) : channel_post(&r);
 	return result ? result : wait_if_blocking(stream);
 }
 
@@ -131,7 +140,7 @@ static CUresult launch(CUfunction handle, const struct shape *s, CUstream stream
 		return CUDA_ERROR_INVALID_VALUE;
 	result = function_describe(f, &d);
 	if (!result)
-		result = check_shape(s, d, context_current()->device);
+		result = check_shape(s, context_current()->device);
 	if (!result && extra)
 		result = find_extra(extra, &data, &bytes);
 	if (result)
@@ -146,7 +155,7 @@ static CUresult launch(CUfunction handle, const struct shape *s, CUstream stream
 		pack(large ? large : small, d, parameters);
 		data = large ? large : small;
 	}
-	result = send(f, s, stream, data, bytes, attributes, count);
+	result = send(f, s, stream, data, bytes, attributes, count, is_doubtful(s, d, bytes, attributes, count));
 	free(large);
 	return result;
 }

@@ -1,6 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fills without a stream: those of the default stream. */
+/* Fills. Those without a stream are those of the default stream. */
+#include "copy.h"
 #include "zz_generated_prototypes.h"
+
+CUresult fill_check(uint64_t address, uint64_t width, uint64_t rows, uint64_t pitch, unsigned element)
+{
+	uint64_t bytes, row;
+	struct side s;
+
+	if (!width || !rows)
+		return CUDA_SUCCESS;
+	if (address % element || __builtin_mul_overflow(width, element, &row) || (rows > 1 && pitch < row) ||
+	    __builtin_mul_overflow(pitch, rows - 1, &bytes) || __builtin_add_overflow(bytes, row, &bytes))
+		return CUDA_ERROR_INVALID_VALUE;
+	return side_find(address, bytes, SIDE_DEVICE, &s);
+}
 
 EXPORT CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N)
 {

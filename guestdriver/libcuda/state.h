@@ -62,7 +62,7 @@ static inline CUstream thread_stream(CUstream stream)
 			return state_;              \
 	} while (0)
 
-/* The same, and the caller must have a live current context. */
+/* The same, and the caller must have a current context that lives and is not in error. */
 #define ENTER_CONTEXT()                             \
 	do {                                        \
 		CUresult state_ = state_check();    \

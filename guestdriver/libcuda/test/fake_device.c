@@ -162,6 +162,8 @@ static int launch(const uint8_t *at, const uint64_t *w)
 	uint64_t threads = (w[2] & 0xffffffff) * (w[3] >> 32);
 
 	fake_count(&fake.launches);
+	if ((uint32_t)w[5] > 49152)
+		return CUDA_ERROR_INVALID_VALUE;
 	if (w[6] != 28)
 		return 0;
 	memcpy(&p, at + sizeof(struct paracuda_command) + 56, 28);

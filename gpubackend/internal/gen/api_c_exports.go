@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+var fill = regexp.MustCompile(`^cuMemset(D2D|D)(8|16|32)Async$`)
+
+// fillCheck is how a fill finds out at once whether its memory is allocated.
+func fillCheck(symbol string) string {
+	m := fill.FindStringSubmatch(symbol)
+	if m == nil {
+		return ""
+	}
+	extent := "N, 1, 0"
+	if m[1] == "D2D" {
+		extent = "Width, Height, dstPitch"
+	}
+	return fmt.Sprintf("\tresult = fill_check(dstDevice, %s, %s / 8);\n\tif (result)\n\t\treturn result;\n", extent, m[2])
+}
+
+// exportsC writes the functions that are no more than their call.
+func exportsC(a *api) []byte {
+	b := cFile("The functions that are no more than their call.", "copy.h", "device.h", "handle.h", "zz_generated_calls.h", "zz_generated_prototypes.h")
+	for _, f := range a.functions {
+		if f.native(a) && !f.custom {
+			export(b, f, cParams(a.prototypes[f.symbol]))
+		}
+	}
+	return b.Bytes()
+}
+
+func export(b *bytes.Buffer, f function, params []cParam) {
+	fmt.Fprintf(b, "EXPORT CUresult %s(%s)\n{\n", f.symbol, paramList(params))
+	var checks, args, stores []string
+	var forget string
+	outs := 0
+	optional := f.symbol == "cuCtxGetStreamPriorityRange"
+	for i, p := range f.params {
+		name := params[i].name
+		switch {
+		case p.code == "ou":
+			if !optional {
+				checks = append(checks, fmt.Sprintf("\tif (!%s)\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n", name))
+			}
+			args = append(args, fmt.Sprintf("&out[%d]", outs))
+			store := fmt.Sprintf("*%s = (%s)out[%d];", name, strings.TrimSpace(strings.TrimSuffix(params[i].typ, "*")), outs)
+			if optional {
+				store = fmt.Sprintf("if (%s)\n\t\t%s", name, store)
+			}
+			stores = append(stores, "\t"+store+"\n")
+			outs++
+		case p.code == "u" && params[i].typ == "CUdevice":
+			checks = append(checks, fmt.Sprintf("\tif (!device_valid(%s))\n\t\treturn CUDA_ERROR_INVALID_DEVICE;\n", name))
+			args = append(args, "device_host("+name+")")
+		case p.code == "u":
+			args = append(args, "(uint64_t)"+name)
+		case p.kind == "stream":
+			args = append(args, "(uint64_t)(uintptr_t)"+name)
+			checks = append(checks, fmt.Sprintf("\tif (!stream_known(%s))\n\t\treturn CUDA_ERROR_INVALID_HANDLE;\n", name))
+		default:
+			args = append(args, "(uint64_t)(uintptr_t)"+name)
+			checks = append(checks, fmt.Sprintf("\tif (!handle_known(HANDLE_%s, %s))\n\t\treturn CUDA_ERROR_INVALID_HANDLE;\n", strings.ToUpper(p.kind), name))
+			if p.code == "d" {
+				forget = fmt.Sprintf("\thandle_forget(HANDLE_%s, %s);\n", strings.ToUpper(p.kind), name)
+			}
+		}
+	}
+	if outs > 0 {
+		fmt.Fprintf(b, "\tuint64_t out[%d];\n", outs)
+	}
+	if outs > 0 || fillCheck(f.symbol) != "" {
+		b.WriteString("\tCUresult result;\n\n")
+	}
+	if f.noctx {
+		b.WriteString("\tENTER();\n")
+	} else {
+		b.WriteString("\tENTER_CONTEXT();\n")
+	}
+	b.WriteString(strings.Join(checks, "") + fillCheck(f.symbol) + forget)
+	call := fmt.Sprintf("%s_%s(%s)", f.class, f.symbol, strings.Join(args, ", "))
+	if outs == 0 {
+		fmt.Fprintf(b, "\treturn %s;\n}\n\n", call)
+		return
+	}
+	fmt.Fprintf(b, "\tresult = %s;\n\tif (result)\n\t\treturn result;\n%s\treturn CUDA_SUCCESS;\n}\n\n", call, strings.Join(stores, ""))
+}

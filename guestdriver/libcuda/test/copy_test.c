@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies of all kinds and sizes, pinned memory, and what is known of pointers, against the fake worker. */
+#include <string.h>
+
+#include "check.h"
+#include "fake_worker.h"
+#include "memory_map.h"
+#include "zz_generated_prototypes.h"
+
+static void copies(size_t bytes)
+{
+	uint8_t *in = malloc(bytes), *out = calloc(1, bytes);
+	CUdeviceptr a, b;
+
+	for (size_t i = 0; i < bytes; i++)
+		in[i] = (uint8_t)(i * 7 + i / 4096);
+	CHECK_IS(0, cuMemAlloc_v2(&a, bytes));
+	CHECK_IS(0, cuMemAlloc_v2(&b, bytes));
+	CHECK_IS(0, cuMemcpyHtoD_v2(a, in, bytes));
+	CHECK_IS(0, cuMemcpyDtoDAsync_v2(b, a, bytes, NULL));
+	CHECK_IS(0, cuMemcpyDtoH_v2(out, b, bytes));
+	CHECK(!memcmp(in, out, bytes));
+	memset(out, 0, bytes);
+	CHECK_IS(0, cuMemcpy((CUdeviceptr)(uintptr_t)out, a, bytes));
+	CHECK(!memcmp(in, out, bytes));
+	CHECK_IS(0, cuMemsetD8_v2(a, 9, bytes));
+	CHECK_IS(0, cuMemcpyDtoHAsync_v2(out, a, bytes, NULL));
+	CHECK(out[0] == 9 && out[bytes - 1] == 9);
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoD_v2(a, in, bytes + 1));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemsetD8_v2(a, 0, bytes + 1));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemsetD32_v2(a + 1, 0, 1));
+	CHECK_IS(0, cuMemFree_v2(a));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(a));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoD_v2(a, in, bytes));
+	CHECK_IS(0, cuMemFree_v2(b));
+	CHECK_IS(0, fake.maps_out);
+	free(in);
+	free(out);
+}
+
+static void boxes(unsigned width, unsigned height, unsigned depth)
+{
+	size_t pitch = width + 24, device_pitch, bytes = pitch * height * depth;
+	uint8_t *in = malloc(bytes), *out = calloc(1, bytes);
+	CUDA_MEMCPY3D c = {
+		.srcMemoryType = 1, .srcHost = in, .srcPitch = pitch, .srcHeight = height,
+		.dstMemoryType = 2, .dstHeight = height, .WidthInBytes = width, .Height = height, .Depth = depth,
+	};
+	CUdeviceptr a;
+
+	for (size_t i = 0; i < bytes; i++)
+		in[i] = (uint8_t)(i * 3);
+	CHECK_IS(0, cuMemAllocPitch_v2(&a, &device_pitch, width, height * depth, 4));
+	CHECK_IS(0, device_pitch % 512);
+	c.dstDevice = a;
+	c.dstPitch = device_pitch;
+	CHECK_IS(0, cuMemcpy3D_v2(&c));
+	c = (CUDA_MEMCPY3D){
+		.srcMemoryType = 4, .srcDevice = a, .srcPitch = device_pitch, .srcHeight = height,
+		.dstMemoryType = 4, .dstDevice = (CUdeviceptr)(uintptr_t)out, .dstPitch = pitch, .dstHeight = height,
+		.WidthInBytes = width, .Height = height, .Depth = depth,
+	};
+	CHECK_IS(0, cuMemcpy3DAsync_v2(&c, NULL));
+	for (size_t row = 0; row < (size_t)height * depth; row++) {
+		CHECK(!memcmp(in + row * pitch, out + row * pitch, width));
+		CHECK_IS(0, out[row * pitch + width]);
+	}
+	CHECK_IS(0, cuMemFree_v2(a));
+	CHECK_IS(0, fake.maps_out);
+	free(in);
+	free(out);
+}
+
+static void pinned(void)
+{
+	size_t bytes = 5 << 20;
+	unsigned type, flags;
+	CUdeviceptr a, d;
+	uint8_t *p, *q = NULL;
+	void *results[3];
+	int attributes[3] = { 2, 9, 3 }, ordinal;
+	CUdeviceptr device = 1;
+
+	CHECK_IS(0, cuMemHostAlloc((void **)&p, bytes, 0));
+	CHECK(fake.maps_out >= 1);
+	memset(p, 5, bytes);
+	CHECK_IS(0, cuMemHostGetDevicePointer_v2(&d, p + 3, 0));
+	CHECK(d == (CUdeviceptr)(uintptr_t)p + 3);
+	CHECK_IS(0, cuMemHostGetFlags(&flags, p));
+	CHECK_IS(2, flags);
+	CHECK_IS(0, cuMemAlloc_v2(&a, bytes));
+	CHECK_IS(0, cuMemcpyHtoDAsync_v2(a, p, bytes, NULL));
+	CHECK_IS(0, cuStreamSynchronize(NULL));
+	memset(p, 0, bytes);
+	CHECK_IS(0, cuMemcpyDtoH_v2(p + 100, a, bytes - 100));
+	CHECK(p[99] == 0 && p[100] == 5 && p[bytes - 1] == 5);
+	CHECK_IS(0, cuPointerGetAttribute(&type, 2, (CUdeviceptr)(uintptr_t)p + 1));
+	CHECK_IS(1, type);
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuPointerGetAttribute(&type, 2, (CUdeviceptr)(uintptr_t)&type));
+	results[0] = &type;
+	results[1] = &ordinal;
+	results[2] = &device;
+	CHECK_IS(0, cuPointerGetAttributes(3, attributes, results, (CUdeviceptr)(uintptr_t)&type));
+	CHECK(type == 0 && ordinal == -2 && device == 0);
+	CHECK_IS(0, cuPointerGetAttributes(3, attributes, results, a + 7));
+	CHECK(type == 2 && ordinal == 0 && device == a + 7);
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemHostUnregister(p));
+	CHECK_IS(0, cuMemFreeHost(p));
+	q = malloc(100000);
+	CHECK_IS(0, cuMemHostRegister_v2(q, 100000, 0));
+	CHECK_IS(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, cuMemHostRegister_v2(q + 10, 10, 0));
+	CHECK_IS(0, cuMemcpyDtoHAsync_v2(q + 1, a, 99999, NULL));
+	CHECK_IS(0, cuCtxSynchronize());
+	CHECK(q[1] == 5 && q[99999] == 5);
+	CHECK_IS(0, cuMemHostUnregister(q));
+	CHECK_IS(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, cuMemHostUnregister(q));
+	CHECK_IS(0, fake.maps_out);
+	CHECK_IS(0, cuMemFree_v2(a));
+	free(q);
+}
+
+int main(void)
+{
+	CUcontext context;
+
+#ifdef __SANITIZE_THREAD__
+	host_memory_next = UINT64_MAX / 2;	/* its shadow memory lies there */
+#endif
+	fake_install();
+	CHECK_IS(0, cuInit(0));
+	CHECK_IS(0, cuDevicePrimaryCtxRetain(&context, 0));
+	CHECK_IS(0, cuCtxSetCurrent(context));
+	for (size_t bytes = 1; bytes < (size_t)24 << 20; bytes *= 7)
+		copies(bytes);
+	copies(4096);
+	copies(4097);
+	fake.max_map = 300000;
+	copies((size_t)6 << 20);
+	boxes(4000, 500, 3);
+	fake.max_map = 0;
+	boxes(16, 4, 1);
+	boxes(4000, 500, 3);
+	pinned();
+	fake.max_map = 2 << 20;
+	pinned();
+	fake.max_map = 0;
+	return 0;
+}
