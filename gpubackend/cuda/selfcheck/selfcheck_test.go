@@ -3,6 +3,7 @@
 package selfcheck
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,27 +11,93 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend/cuda"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/mover"
 )
 
-// TestRunOnFake runs every check against the driver library that the tests of package cuda use.
-func TestRunOnFake(t *testing.T) {
-	compiler, err := exec.LookPath("gcc")
+// moverLibrary makes this program a mover on descriptor 3, with the driver library that it names.
+const moverLibrary = "SELFCHECK_MOVER_LIBRARY"
+
+func TestMain(m *testing.M) {
+	if library := os.Getenv(moverLibrary); library != "" {
+		if err := runMover(library); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func runMover(library string) error {
+	control, err := handover.NewConn(os.NewFile(3, "control"))
 	if err != nil {
-		t.Fatalf("the fake driver library needs a C compiler: %v", err)
+		return err
 	}
+	return mover.Run(mover.Config{Control: control, Library: library})
+}
+
+// startMover starts this program as a mover.
+func startMover(library string) (*handover.Conn, error) {
+	control, its, err := handover.Pair()
+	if err != nil {
+		return nil, err
+	}
+	defer its.Close()
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), moverLibrary+"="+library)
+	c.Stderr = os.Stderr
+	c.ExtraFiles = []*os.File{its}
+	if err := c.Start(); err != nil {
+		control.Close()
+		return nil, fmt.Errorf("start a mover: %w", err)
+	}
+	go func() { _ = c.Wait() }()
+	return control, nil
+}
+
+// fakeDriver builds the driver library that the tests of package cuda use.
+func fakeDriver(t *testing.T) string {
+	t.Helper()
 	library := filepath.Join(t.TempDir(), cuda.DefaultLibrary)
-	build := exec.Command(compiler, "-shared", "-fPIC", "-O1", "-o", library, "../testdata/fakecuda.c", "-lpthread")
+	build := exec.Command("gcc", "-shared", "-fPIC", "-O1", "-o", library, "../testdata/fakecuda.c", "-lpthread")
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the fake: %v\n%s", err, out)
+		t.Fatalf("build the fake driver library: %v\n%s", err, out)
 	}
-	t.Setenv("CUDA_MODULE_LOADING", "")
+	return library
+}
+
+func TestRunOnFake(t *testing.T) {
+	for _, separate := range []bool{false, true} {
+		t.Run(fmt.Sprintf("separate mover %t", separate), func(t *testing.T) {
+			t.Setenv("CUDA_MODULE_LOADING", "")
+			library := fakeDriver(t) // a fresh one: its kernels fault at the end
+			c := Config{Options: cuda.Options{Library: library}, Bytes: 8 << 20}
+			if separate {
+				c.StartMover = func() (*handover.Conn, error) { return startMover(library) }
+			}
+			run(t, c)
+			if _, set := os.LookupEnv("CUDA_INJECTION64_PATH"); set {
+				t.Error("a guest's CUDA_INJECTION64_PATH reached the driver")
+			}
+		})
+	}
+}
+
+// TestRunOnGPU is the self-check on the host's GPU, where there is one.
+func TestRunOnGPU(t *testing.T) {
+	if err := cuda.Available(); err != nil {
+		t.Skip(err)
+	}
+	run(t, Config{StartMover: func() (*handover.Conn, error) { return startMover(cuda.DefaultLibrary) }})
+}
+
+func run(t *testing.T, c Config) {
+	t.Helper()
 	var text strings.Builder
-	err = Run(&text, Config{Options: cuda.Options{Library: library}, Bytes: 8 << 20})
+	err := Run(&text, c)
 	t.Logf("\n%s", text.String())
 	if err != nil {
 		t.Fatal(err)
-	}
-	if _, set := os.LookupEnv("CUDA_INJECTION64_PATH"); set {
-		t.Error("a guest's CUDA_INJECTION64_PATH reached the driver")
 	}
 }
