@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+// TestOperationIsComplete looks for every key of --set and every counter in the manual.
+func TestOperationIsComplete(t *testing.T) {
+	manual := string(read(t, "docs/operation.md"))
+	var help bytes.Buffer
+	device.PrintSettings(&help)
+	keys := regexp.MustCompile(`(?m)^ *([a-z-]+=\S+)`).FindAllStringSubmatch(help.String(), -1)
+	if len(keys) < 5 {
+		t.Fatalf("found %d keys only", len(keys))
+	}
+	for _, key := range keys {
+		if !strings.Contains(manual, "`"+strings.ReplaceAll(key[1], "|", `\|`)+"`") {
+			t.Errorf("operation.md doesn't explain --set %s", key[1])
+		}
+	}
+	for _, name := range handover.Names {
+		if !strings.Contains(manual, "`"+name+"`") {
+			t.Errorf("operation.md doesn't explain the counter %s", name)
+		}
+	}
+}
+
+// TestOptionsAreExplained looks for every option of every command in the manual.
+func TestOptionsAreExplained(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: bin/paracuda may be missing")
+	}
+	manual := string(read(t, "docs/operation.md"))
+	for _, name := range []string{"run", "device", "attach", "detach"} {
+		r := command(t, time.Minute, root, paracuda, name, "--help")
+		for _, option := range regexp.MustCompile(`(?m)^  -([a-z-]+)`).FindAllStringSubmatch(r.stdout, -1) {
+			if !strings.Contains(manual, "`--"+option[1]) {
+				t.Errorf("operation.md doesn't explain --%s of %s", option[1], name)
+			}
+		}
+	}
+}
+
+// TestEvidence looks for the tests that documents name, and for the files they link to.
+func TestEvidence(t *testing.T) {
+	declared := map[string]bool{}
+	test := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	for _, file := range sources(t, "*_test.go") {
+		for _, name := range test.FindAllSubmatch(read(t, file), -1) {
+			declared[string(name[1])] = true
+		}
+	}
+	named := regexp.MustCompile("\\b(?:Test|Fuzz)[A-Z]\\w+")
+	link := regexp.MustCompile(`\]\(([^):#]+)`)
+	for _, file := range sources(t, "*.md") {
+		text := read(t, file)
+		for _, name := range named.FindAll(text, -1) {
+			if !declared[string(name)] {
+				t.Errorf("%s names %s, which doesn't exist", file, name)
+			}
+		}
+		for _, to := range link.FindAllSubmatch(text, -1) {
+			if _, err := os.Stat(filepath.Join(root, filepath.Dir(file), string(to[1]))); err != nil {
+				t.Errorf("%s links to %s: %v", file, to[1], err)
+			}
+		}
+	}
+}
+
+// TestDescription reads what managers of VMs read of the device: it must be like
+// what the program says of itself.
+func TestDescription(t *testing.T) {
+	var described struct {
+		Description, Type, Binary string
+		Features                  []string
+	}
+	if err := json.Unmarshal(read(t, "qemu/90-paracuda.json.in"), &described); err != nil {
+		t.Fatal(err)
+	}
+	if described.Description == "" || described.Type != "gpu" || described.Binary != "@LIBEXECDIR@/paracuda-device" {
+		t.Errorf("it says %+v", described)
+	}
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// longest is how many lines a file may have that people write.
+const longest = 600
+
+// sources lists the files that git tracks and a pattern matches, generated ones aside.
+func sources(t *testing.T, patterns ...string) []string {
+	t.Helper()
+	out, err := exec.Command("git", append([]string{"-C", root, "ls-files", "-z", "--"}, patterns...)...).Output()
+	if err != nil {
+		t.Fatalf("list the files: %v", err)
+	}
+	files := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+	return slices.DeleteFunc(files, func(f string) bool {
+		_, err := os.Stat(filepath.Join(root, f))
+		return err != nil || strings.Contains(f, "zz_generated") || strings.Contains(f, "/testdata/")
+	})
+}
+
+func read(t *testing.T, file string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// TestSources says whether every source names its licence and is short enough to read.
+func TestSources(t *testing.T) {
+	for _, file := range sources(t, "*.go", "*.c", "*.h", "*.cu", "*.sh", "*.s", "*Makefile", "scripts/*") {
+		text := read(t, file)
+		head := bytes.Join(bytes.SplitN(text, []byte("\n"), 4)[:min(3, bytes.Count(text, []byte("\n")))], []byte("\n"))
+		if !bytes.Contains(head, []byte("SPDX-License-Identifier: ")) {
+			t.Errorf("%s: no SPDX-License-Identifier in the first three lines", file)
+		}
+		if n := bytes.Count(text, []byte("\n")); n > longest {
+			t.Errorf("%s: %d lines, more than %d", file, n, longest)
+		}
+	}
+}
+
+// mayBeUnsafe are the names of files that may import unsafe.
+var mayBeUnsafe = regexp.MustCompile(`_(unsafe|cgo)(_test)?\.go$`)
+
+// TestGo says whether every package has a comment, and whether what is dangerous
+// is kept where it is looked for.
+func TestGo(t *testing.T) {
+	documented := map[string]bool{}
+	for _, file := range sources(t, "*.go") {
+		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, parser.ParseComments)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if dir := filepath.Dir(file); !strings.HasSuffix(file, "_test.go") {
+			documented[dir] = documented[dir] || parsed.Doc != nil
+		}
+		for _, imported := range parsed.Imports {
+			if imported.Path.Value == `"unsafe"` && !mayBeUnsafe.MatchString(file) {
+				t.Errorf("%s imports unsafe: only files called *_unsafe.go or *_cgo.go may", file)
+			}
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			if f, ok := n.(*ast.FuncDecl); ok && f.Body != nil && skipsAlways(f.Body) {
+				t.Errorf("%s: %s skips under no condition", file, f.Name.Name)
+			}
+			return true
+		})
+	}
+	for dir, ok := range documented {
+		if !ok {
+			t.Errorf("%s: the package has no comment", dir)
+		}
+	}
+}
+
+// skipsAlways finds a Skip among the statements of the body itself.
+func skipsAlways(body *ast.BlockStmt) bool {
+	return slices.ContainsFunc(body.List, func(s ast.Stmt) bool {
+		e, ok := s.(*ast.ExprStmt)
+		if !ok {
+			return false
+		}
+		call, ok := e.X.(*ast.CallExpr)
+		if !ok {
+			return false
+		}
+		method, ok := call.Fun.(*ast.SelectorExpr)
+		return ok && strings.HasPrefix(method.Sel.Name, "Skip") && method.Sel.Name != "Skipped"
+	})
+}
