@@ -237,6 +237,7 @@ func (d *Device) DevicePrimaryCtxReset(dev uint64) gpubackend.Result {
 	c := d.primary
 	d.empty(c)
 	d.initialise(c)
+	d.output.resize(int(defaultLimits[limitPrintf]))
 	c.active = c.users > 0
 	d.scheduler.mu.Lock()
 	c.failure = gpubackend.Success

@@ -9,7 +9,8 @@
 // Device memory is a file in memory, mapped at the addresses by which guests know it, so that a device pointer,
 // once checked, is a pointer. What kernels may reach (pieces of device memory, registered host memory) is an
 // immutable table that is swapped as a whole. The whole window of addresses stays mapped for the life of the
-// device: a kernel that still uses what it looked up before a piece was given back reads zeros at worst.
+// device: a kernel that still uses what it looked up before a piece was given back reads zeros at worst. Pages are
+// the host's and come on first use: a host that has none left ends the process with SIGBUS.
 //
 // MemFree takes effect at once for the caller; the memory is used again when the work that was queued before is
 // done. An allocation that fails waits for such memory.
