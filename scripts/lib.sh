@@ -3,7 +3,8 @@
 # Shared by the scripts in this directory: the cache, its stamps, and packages
 # of other Debian suites, which are unpacked into the cache and never installed.
 
-set -euo pipefail
+set -Eeuo pipefail
+trap 'say "stopped in line $LINENO of ${BASH_SOURCE[0]##*/}: $BASH_COMMAND"' ERR
 
 CACHE="${PARACUDA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/paracuda}"
 SCRIPTS="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
@@ -43,7 +44,7 @@ mirror() {
 	fi
 	local uri
 	uri="$(env -u APT_CONFIG apt-get indextargets --format '$(REPO_URI)' \
-		'Created-By: Packages' 'Codename: bookworm' | head -n 1)"
+		'Created-By: Packages' 'Codename: bookworm' | sed -n 1p)"
 	[ -n "$uri" ] || die "apt has no source for bookworm: set PARACUDA_MIRROR to a Debian mirror"
 	echo "$uri"
 }
