@@ -38,6 +38,19 @@ func BenchmarkLaunch(b *testing.B) {
 	}
 }
 
+func BenchmarkLaunchAll(b *testing.B) {
+	d := newDevice(b, Options{})
+	list := make([]gpubackend.Launch, maxLaunches)
+	for i := range list {
+		list[i] = *emptyLaunch(load(b, d, "vector_add"))
+		list[i].Parameters = make([]byte, 28)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		d.LaunchAll(list)
+	}
+}
+
 func BenchmarkEventRecord(b *testing.B) {
 	d := newDevice(b, Options{})
 	e, _ := d.EventCreate(0)

@@ -16,32 +16,61 @@ import (
 const (
 	maxParameterBytes   = 32764
 	launchAttributeSize = 72
-	maxLaunchAttributes = 16
+	maxLaunchAttributes = 32
+	maxLaunches         = 128       // in one call of C
+	parameterSpace      = 256 << 10 // for the parameters of all of them
 )
 
-// launchScratch is the C memory in which launches are put together: the structure, its parameters and
+// launchScratch is the C memory in which launches are put together: the structures, their parameters and
 // attributes. The driver has taken all of it when the call returns.
 type launchScratch struct {
-	launch     *C.struct_pc_launch
+	launch     []C.struct_pc_launch
 	done       *C.int32_t
 	memory     block
 	parameters []byte
+	used       int // of parameters
 	attributes []byte
 }
 
 func (l *launchScratch) init() {
-	const head = int(C.sizeof_struct_pc_launch)
-	l.memory = allocate(head + 16 + maxParameterBytes + 4 + maxLaunchAttributes*launchAttributeSize)
+	const (
+		structures = maxLaunches * int(C.sizeof_struct_pc_launch)
+		attributes = structures + 16 + parameterSpace
+	)
+	l.memory = allocate(attributes + maxLaunchAttributes*launchAttributeSize)
 	b := l.memory.bytes()
-	l.launch = (*C.struct_pc_launch)(l.memory.p)
-	l.done = (*C.int32_t)(unsafe.Pointer(&b[head]))
-	l.parameters = b[head+16 : head+16+maxParameterBytes]
-	l.attributes = b[head+16+maxParameterBytes+4:]
+	// SAFETY: the memory begins with room for maxLaunches structures and is aligned for them.
+	l.launch = unsafe.Slice((*C.struct_pc_launch)(l.memory.p), maxLaunches)
+	// SAFETY: a multiple of 8 after the beginning, with 16 bytes of its own.
+	l.done = (*C.int32_t)(unsafe.Pointer(&b[structures]))
+	l.parameters = b[structures+16 : attributes : attributes]
+	l.attributes = b[attributes:]
 }
 
 func (l *launchScratch) free() {
 	l.memory.free()
 	*l = launchScratch{}
+}
+
+// fill puts launch l in place i. It says false when there is no room for its parameters.
+func (s *launchScratch) fill(i int, l *gpubackend.Launch) bool {
+	if len(l.Parameters) > len(s.parameters)-s.used {
+		return false
+	}
+	c := &s.launch[i]
+	c.function = C.uint64_t(l.Function)
+	c.stream = C.uint64_t(l.Stream)
+	for k := range 3 {
+		c.grid[k] = C.uint32_t(l.Grid[k])
+		c.block[k] = C.uint32_t(l.Block[k])
+	}
+	c.shared = C.uint32_t(l.Shared)
+	c.attribute_count = 0
+	parameters := s.parameters[s.used:]
+	c.parameters = C.uint64_t(addressOf(parameters))
+	c.parameter_bytes = C.uint64_t(copy(parameters, l.Parameters))
+	s.used += (len(l.Parameters) + 15) &^ 15
+	return true
 }
 
 // passedAttributes are the launch attributes (CUlaunchAttributeID) without a handle or pointer to the host in them:
@@ -51,29 +80,57 @@ const passedAttributes = 1<<1 | 1<<2 | 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<8 | 1<<9 |
 // Launch queues a kernel in one call of C, without allocating.
 func (d *Device) Launch(l *gpubackend.Launch) gpubackend.Result {
 	s := &d.launches
-	if len(l.Parameters) > len(s.parameters) || len(l.Attributes) > len(s.attributes) {
+	if len(l.Parameters) > maxParameterBytes || len(l.Attributes) > len(s.attributes) {
 		return gpubackend.InvalidValue
 	}
 	n := copy(s.attributes, l.Attributes)
 	if r := checkAttributes(s.attributes[:n]); r != gpubackend.Success {
 		return r
 	}
-	c := s.launch
-	c.function = C.uint64_t(l.Function)
-	c.stream = C.uint64_t(l.Stream)
-	for i := range 3 {
-		c.grid[i] = C.uint32_t(l.Grid[i])
-		c.block[i] = C.uint32_t(l.Block[i])
-	}
-	c.shared = C.uint32_t(l.Shared)
-	c.parameters = C.uint64_t(addressOf(s.parameters))
-	c.parameter_bytes = C.uint64_t(copy(s.parameters, l.Parameters))
-	c.attributes = C.uint64_t(addressOf(s.attributes))
-	c.attribute_count = C.uint32_t(n / launchAttributeSize)
+	s.used = 0
+	s.fill(0, l)
+	s.launch[0].attributes = C.uint64_t(addressOf(s.attributes))
+	s.launch[0].attribute_count = C.uint32_t(n / launchAttributeSize)
 	if d.active != nil {
 		d.active.touch(l.Stream)
 	}
-	return gpubackend.Result(C.pc_launches(d.function[symLaunchKernel], d.function[symLaunchKernelEx], c, 1, s.done))
+	_, r := d.submit(1)
+	return r
+}
+
+// LaunchAll queues kernels without attributes, up to maxLaunches of them in one call of C, without allocating.
+func (d *Device) LaunchAll(ls []gpubackend.Launch) (queued int, r gpubackend.Result) {
+	s := &d.launches
+	for queued < len(ls) {
+		s.used = 0
+		n := 0
+		for n < maxLaunches && queued+n < len(ls) {
+			l := &ls[queued+n]
+			if len(l.Parameters) > maxParameterBytes || !s.fill(n, l) {
+				break
+			}
+			if d.active != nil {
+				d.active.touch(l.Stream)
+			}
+			n++
+		}
+		if n == 0 {
+			return queued, gpubackend.InvalidValue // there is room for one of any permitted size
+		}
+		done, r := d.submit(n)
+		queued += done
+		if r != gpubackend.Success {
+			return queued, r
+		}
+	}
+	return queued, gpubackend.Success
+}
+
+// submit queues the first n launches that were put together.
+func (d *Device) submit(n int) (done int, r gpubackend.Result) {
+	s := &d.launches
+	r = gpubackend.Result(C.pc_launches(d.function[symLaunchKernel], d.function[symLaunchKernelEx], &s.launch[0], C.int32_t(n), s.done))
+	return int(*s.done), d.failed(r)
 }
 
 func checkAttributes(attributes []byte) gpubackend.Result {

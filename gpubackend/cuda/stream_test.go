@@ -87,7 +87,7 @@ func TestLaunch(t *testing.T) {
 		{"node in an attribute", func(l *gpubackend.Launch) { l.Attributes = attribute(13) }, gpubackend.NotSupported},
 		{"unknown attribute", func(l *gpubackend.Launch) { l.Attributes = attribute(1 << 31) }, gpubackend.NotSupported},
 		{"half an attribute", func(l *gpubackend.Launch) { l.Attributes = attribute(4)[:40] }, gpubackend.InvalidValue},
-		{"too many attributes", func(l *gpubackend.Launch) { l.Attributes = make([]byte, 17*launchAttributeSize) }, gpubackend.InvalidValue},
+		{"too many attributes", func(l *gpubackend.Launch) { l.Attributes = make([]byte, 33*launchAttributeSize) }, gpubackend.InvalidValue},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d := newDevice(t, Options{})
@@ -96,6 +96,43 @@ func TestLaunch(t *testing.T) {
 			test.change(l)
 			want(t, "launch", d.Launch(l), test.want)
 		})
+	}
+}
+
+func TestLaunchAll(t *testing.T) {
+	d := newDevice(t, Options{})
+	add := load(t, d, "vector_add")
+	list := make([]gpubackend.Launch, 3*maxLaunches+5)
+	for i := range list {
+		list[i] = *emptyLaunch(add)
+		list[i].Parameters = make([]byte, 28)
+	}
+	before := d.count("cuLaunchKernel")
+	if n, r := d.LaunchAll(list); n != len(list) || r != gpubackend.Success {
+		t.Errorf("%d queued, result %d", n, r)
+	}
+	if n := d.count("cuLaunchKernel") - before; n != uint64(len(list)) {
+		t.Errorf("%d launches", n)
+	}
+	list[200].Parameters = make([]byte, 20)
+	if n, r := d.LaunchAll(list); n != 200 || r != gpubackend.LaunchOutOfResources {
+		t.Errorf("%d queued, result %d", n, r)
+	}
+	list[200].Parameters = make([]byte, maxParameterBytes+1)
+	if n, r := d.LaunchAll(list); n != 200 || r != gpubackend.InvalidValue {
+		t.Errorf("%d queued, result %d", n, r)
+	}
+	if n := testing.AllocsPerRun(10, func() { d.LaunchAll(list[:100]) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	for i := range list {
+		list[i].Parameters = make([]byte, maxParameterBytes) // few fit at a time; the fake wants 28
+	}
+	if n, r := d.LaunchAll(list); n != 0 || r != gpubackend.LaunchOutOfResources {
+		t.Errorf("%d queued, result %d", n, r)
+	}
+	if n, r := d.LaunchAll(nil); n != 0 || r != gpubackend.Success {
+		t.Errorf("%d queued, result %d", n, r)
 	}
 }
 
