@@ -180,6 +180,8 @@ EXPORT CUresult cuMemFreeHost(void *p)
 	CUresult result;
 
 	ENTER_CONTEXT();
+	if (!p)
+		return CUDA_SUCCESS;
 	if (!memory_take((uint64_t)(uintptr_t)p, MEMORY_HOST, &m))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = channel_synced(unpin(&m));

@@ -6,14 +6,15 @@
 CUresult fill_check(uint64_t address, uint64_t width, uint64_t rows, uint64_t pitch, unsigned element)
 {
 	uint64_t bytes, row;
-	struct side s;
+	struct memory m;
 
 	if (!width || !rows)
 		return CUDA_SUCCESS;
 	if (address % element || __builtin_mul_overflow(width, element, &row) || (rows > 1 && pitch < row) ||
 	    __builtin_mul_overflow(pitch, rows - 1, &bytes) || __builtin_add_overflow(bytes, row, &bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	return side_find(address, bytes, SIDE_DEVICE, &s);
+	return memory_find(address, &m) && bytes <= m.bytes - (address - m.base) ? CUDA_SUCCESS :
+										    CUDA_ERROR_INVALID_VALUE;
 }
 
 EXPORT CUresult cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N)

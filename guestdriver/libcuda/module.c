@@ -81,12 +81,10 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char
 	CUresult result;
 
 	ENTER_CONTEXT();
-	if (!hfunc || !name)
+	if (!hfunc || !name || !*name)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!handle_known(HANDLE_MODULE, hmod))
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (!*name)
-		return CUDA_ERROR_NOT_FOUND;
 	result = call_cuModuleGetFunction(&handle, number_of(hmod), name);
 	if (!result)
 		result = function_add(handle, false, number_of(hmod));

@@ -132,9 +132,11 @@ EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_att
 
 		if (!size_of(attributes[i]) || !data[i])
 			return CUDA_ERROR_INVALID_VALUE;
-		/* CU_DEVICE_INVALID for memory that CUDA doesn't know. */
+		/* Of memory that CUDA doesn't know: CU_DEVICE_INVALID, and that the host may use the pointer. */
 		if (!known && attributes[i] == POINTER_DEVICE_ORDINAL)
 			value = (uint64_t)-2;
+		if (!known && attributes[i] == POINTER_HOST_POINTER)
+			value = ptr;
 		memcpy(data[i], &value, size_of(attributes[i]));
 	}
 	return CUDA_SUCCESS;
