@@ -73,13 +73,15 @@ func (b *block) start(id Dim, number uint64) {
 		w.splits = w.splits[:0]
 		w.fault, w.fair, w.forced, w.tick = nil, false, false, 0
 		root := w.root
-		if root == nil {
+		fresh := root == nil
+		if fresh {
 			root = b.worker.newFrame(b.run.fn)
 			w.root = root
 			w.needLocal(b.run.fn.localSize)
 		}
 		w.enter(root)
-		w.fillFrame(root)
+		w.fillSpecials(root, fresh)
+		w.fillLocals(root)
 		w.splits = append(w.splits, split{pc: b.run.fn.entry, mask: ^w.dead, frame: root})
 	}
 }

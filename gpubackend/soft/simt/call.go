@@ -128,17 +128,33 @@ func (k *worker) newFrame(fn *function) *frame {
 	return f
 }
 
-// fillFrame fills in the registers that differ between calls. f must be
-// current.
-func (w *warp) fillFrame(f *frame) {
+// fillSpecials fills in the special registers of f, which must be current: all
+// of them, or those only that change from block to block.
+func (w *warp) fillSpecials(f *frame, all bool) {
 	for _, s := range f.fn.specials {
-		value := specialValues[s.name]
+		if all || s.value.block != nil {
+			w.fillSpecial(s)
+		}
+	}
+}
+
+func (w *warp) fillSpecial(s specialSlot) {
+	switch {
+	case s.value.block != nil:
+		w.fill(s.off, s.wd, s.value.block(w.block), allLanes)
+	case s.value.launch != nil:
+		w.fill(s.off, s.wd, s.value.launch(w.block.run), allLanes)
+	default:
 		var r [lanes]uint64
 		for i := range r {
-			r[i] = value(w, uint32(i))
+			r[i] = s.value.lane(w, uint32(i))
 		}
 		w.store(s.off, s.wd, &r, allLanes)
 	}
+}
+
+// fillLocals fills in the addresses of local variables.
+func (w *warp) fillLocals(f *frame) {
 	for _, l := range f.fn.locals {
 		w.fill(l.off, l.wd, f.local+l.at, allLanes)
 	}
@@ -189,7 +205,8 @@ func (w *warp) enterFunction(fn *function, site *callSite, m uint32) bool {
 		w.copyLocal(local+fn.paramOffsets[i], caller.local+arg.at, arg.size, m)
 	}
 	w.enter(f)
-	w.fillFrame(f)
+	w.fillSpecials(f, true)
+	w.fillLocals(f)
 	w.pc = fn.entry
 	w.fuel--
 	return true

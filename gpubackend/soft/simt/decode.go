@@ -38,7 +38,7 @@ const trueReg uint32 = 0
 var errOperands = errors.New("operands not supported")
 
 // maxFrame bounds the registers of a function in bytes.
-const maxFrame = 64 << 20
+const maxFrame = 16 << 20
 
 // decodeFunc decodes one opcode.
 type decodeFunc func(d *decoder, in *ptx.Inst, m *modifiers) error
@@ -175,7 +175,7 @@ func (d *decoder) constant(slot constSlot) uint32 {
 	off := d.newReg(slot.wd)
 	d.consts[slot] = off
 	if slot.special != "" {
-		d.fn.specials = append(d.fn.specials, specialSlot{slot.wd, off, slot.special})
+		d.fn.specials = append(d.fn.specials, specialSlot{off, slot.wd, specialValues[slot.special]})
 	} else {
 		d.fn.consts = append(d.fn.consts, filledSlot{off, slot})
 	}

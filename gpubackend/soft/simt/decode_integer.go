@@ -201,7 +201,7 @@ func decodeDivRem(d *decoder, in *ptx.Inst, m *modifiers) error {
 // decodeLogic decodes and, or, xor.
 func decodeLogic(d *decoder, in *ptx.Inst, m *modifiers) error {
 	t := m.typ()
-	if t == ptx.Pred {
+	if t == ptx.Pred && len(in.Args) == 3 {
 		return d.predicates(predLogic[in.Op], in.Args)
 	}
 	if t != ptx.B16 && t != ptx.B32 && t != ptx.B64 {
@@ -214,6 +214,9 @@ func decodeLogic(d *decoder, in *ptx.Inst, m *modifiers) error {
 func (d *decoder) predicates(exec execFunc, args []ptx.Operand) error {
 	var in inst
 	types := []ptx.Type{ptx.Pred, ptx.Pred}
+	if len(args) < 2 || len(args) > 3 {
+		return errOperands
+	}
 	if err := d.operands(&in, args, ptx.Pred, types[:len(args)-1]...); err != nil {
 		return err
 	}

@@ -233,10 +233,10 @@ func decodeCvta(d *decoder, in *ptx.Inst, m *modifiers) error {
 	to := m.has("to")
 	space := m.space()
 	t := m.typ()
-	if t != ptx.U64 && t != ptx.U32 {
+	if t != ptx.U64 && t != ptx.U32 || len(in.Args) != 2 {
 		return errType
 	}
-	if space == ptx.Param && (!d.src.Entry || d.inLocal(in.Args[len(in.Args)-1])) {
+	if space == ptx.Param && (!d.src.Entry || d.inLocal(in.Args[1])) {
 		space = ptx.Local
 	}
 	window := map[ptx.Space]uint64{ptx.Shared: SharedWindow, ptx.Local: LocalWindow, ptx.Param: ParamWindow}[space]
@@ -298,6 +298,9 @@ func decodeCp(d *decoder, in *ptx.Inst, m *modifiers) error {
 	if m.has("commit_group") || m.has("wait_group") || m.has("wait_all") {
 		return nil
 	}
+	if m.has("mbarrier") {
+		return d.copyArrive(in, m)
+	}
 	if m.oneOf("ca", "cg") == "" {
 		return errors.New("form not supported")
 	}
@@ -330,4 +333,22 @@ func decodeCp(d *decoder, in *ptx.Inst, m *modifiers) error {
 	}
 	d.emit(decoded)
 	return nil
+}
+
+// copyArrive decodes cp.async.mbarrier.arrive. Copies are done already; without
+// .noinc the arrival was added to the count before.
+func (d *decoder) copyArrive(in *ptx.Inst, m *modifiers) error {
+	noinc := m.has("noinc")
+	if !m.has("arrive") || len(in.Args) != 1 {
+		return errOperands
+	}
+	decoded := inst{kind: kindMemory, mem: memAccess{space: m.space(), size: 8}}
+	if m.typ() != ptx.B64 {
+		return errType
+	}
+	exec := execMbarrierArrive
+	if !noinc {
+		exec = func(*warp, *inst, uint32) {}
+	}
+	return d.emitMbarrier(decoded, exec, nil, in.Args[0], ptx.Operand{Kind: ptx.Int, Value: 1})
 }

@@ -37,10 +37,16 @@ type memCache struct {
 	last   memRange
 	ranges [8]memRange
 	next   int
+	// own is memory of the launch itself.
+	own memRange
 }
 
 // find makes last the range that holds n bytes at addr.
 func (c *memCache) find(addr, n uint64) bool {
+	if off := addr - c.own.base; off < c.own.size && c.own.size-off >= n {
+		c.last = c.own
+		return true
+	}
 	for _, r := range c.ranges {
 		if off := addr - r.base; off < r.size && r.size-off >= n {
 			c.last = r

@@ -160,7 +160,7 @@ func decodeActivemask(d *decoder, in *ptx.Inst, m *modifiers) error {
 
 // special returns the register that holds a special register of fixed value.
 func (d *decoder) special(name string, wd width) (uint32, width, error) {
-	if specialValues[name] == nil {
+	if _, ok := specialValues[name]; !ok {
 		return 0, 0, errSpecial(name)
 	}
 	return d.constant(constSlot{wd: wd, special: name}), wd, nil
@@ -169,62 +169,6 @@ func (d *decoder) special(name string, wd width) (uint32, width, error) {
 type errSpecial string
 
 func (e errSpecial) Error() string { return "special register %" + string(e) + " not supported" }
-
-// specialSlot is a register to be filled with a special register.
-type specialSlot struct {
-	wd   width
-	off  uint32
-	name string
-}
-
-// specialValues give the special registers whose value is fixed for a lane.
-var specialValues = map[string]func(w *warp, lane uint32) uint64{
-	"tid.x":               func(w *warp, l uint32) uint64 { return uint64(w.tid(l).X) },
-	"tid.y":               func(w *warp, l uint32) uint64 { return uint64(w.tid(l).Y) },
-	"tid.z":               func(w *warp, l uint32) uint64 { return uint64(w.tid(l).Z) },
-	"ntid.x":              func(w *warp, _ uint32) uint64 { return uint64(w.block.run.Block.X) },
-	"ntid.y":              func(w *warp, _ uint32) uint64 { return uint64(w.block.run.Block.Y) },
-	"ntid.z":              func(w *warp, _ uint32) uint64 { return uint64(w.block.run.Block.Z) },
-	"ctaid.x":             func(w *warp, _ uint32) uint64 { return uint64(w.block.id.X) },
-	"ctaid.y":             func(w *warp, _ uint32) uint64 { return uint64(w.block.id.Y) },
-	"ctaid.z":             func(w *warp, _ uint32) uint64 { return uint64(w.block.id.Z) },
-	"nctaid.x":            func(w *warp, _ uint32) uint64 { return uint64(w.block.run.Grid.X) },
-	"nctaid.y":            func(w *warp, _ uint32) uint64 { return uint64(w.block.run.Grid.Y) },
-	"nctaid.z":            func(w *warp, _ uint32) uint64 { return uint64(w.block.run.Grid.Z) },
-	"laneid":              func(_ *warp, l uint32) uint64 { return uint64(l) },
-	"warpid":              func(w *warp, _ uint32) uint64 { return uint64(w.index) },
-	"nwarpid":             func(w *warp, _ uint32) uint64 { return uint64(len(w.block.warps)) },
-	"smid":                func(w *warp, _ uint32) uint64 { return uint64(w.block.sm) },
-	"nsmid":               func(w *warp, _ uint32) uint64 { return uint64(w.block.run.sms) },
-	"gridid":              func(w *warp, _ uint32) uint64 { return w.block.run.GridID },
-	"envreg1":             func(*warp, uint32) uint64 { return 0 },
-	"envreg2":             func(*warp, uint32) uint64 { return 0 },
-	"nclusterid.x":        func(w *warp, _ uint32) uint64 { return uint64(w.block.run.Grid.X) },
-	"nclusterid.y":        func(w *warp, _ uint32) uint64 { return uint64(w.block.run.Grid.Y) },
-	"nclusterid.z":        func(w *warp, _ uint32) uint64 { return uint64(w.block.run.Grid.Z) },
-	"clusterid.x":         func(w *warp, _ uint32) uint64 { return uint64(w.block.id.X) },
-	"clusterid.y":         func(w *warp, _ uint32) uint64 { return uint64(w.block.id.Y) },
-	"clusterid.z":         func(w *warp, _ uint32) uint64 { return uint64(w.block.id.Z) },
-	"cluster_nctaid.x":    func(*warp, uint32) uint64 { return 1 },
-	"cluster_nctaid.y":    func(*warp, uint32) uint64 { return 1 },
-	"cluster_nctaid.z":    func(*warp, uint32) uint64 { return 1 },
-	"cluster_ctaid.x":     func(*warp, uint32) uint64 { return 0 },
-	"cluster_ctaid.y":     func(*warp, uint32) uint64 { return 0 },
-	"cluster_ctaid.z":     func(*warp, uint32) uint64 { return 0 },
-	"cluster_ctarank":     func(*warp, uint32) uint64 { return 0 },
-	"cluster_nctarank":    func(*warp, uint32) uint64 { return 1 },
-	"is_explicit_cluster": func(*warp, uint32) uint64 { return 0 },
-
-	"lanemask_eq": func(_ *warp, l uint32) uint64 { return 1 << l },
-	"lanemask_lt": func(_ *warp, l uint32) uint64 { return 1<<l - 1 },
-	"lanemask_le": func(_ *warp, l uint32) uint64 { return 2<<l - 1 },
-	"lanemask_gt": func(_ *warp, l uint32) uint64 { return uint64(allLanes) &^ (2<<l - 1) },
-	"lanemask_ge": func(_ *warp, l uint32) uint64 { return uint64(allLanes) &^ (1<<l - 1) },
-
-	"dynamic_smem_size": func(w *warp, _ uint32) uint64 { return uint64(w.block.run.SharedBytes) },
-	"total_smem_size":   func(w *warp, _ uint32) uint64 { return w.block.run.sharedSize },
-	"aggr_smem_size":    func(w *warp, _ uint32) uint64 { return w.block.run.sharedSize },
-}
 
 // tid is the position in the block of a lane's thread.
 func (w *warp) tid(lane uint32) Dim {

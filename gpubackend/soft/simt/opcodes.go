@@ -34,6 +34,11 @@ func init() {
 		"bra": decodeBra, "brx": decodeBrx, "call": decodeCall, "ret": decodeRet, "exit": decodeExit,
 		"trap": decodeTrap, "brkpt": decodeTrap, "nanosleep": decodeNanosleep,
 		"bar": decodeBarrier, "barrier": decodeBarrier,
+		"mbarrier": decodeMbarrier,
+		// SIMD video instructions.
+		"vadd2": decodeVideo, "vadd4": decodeVideo, "vsub2": decodeVideo, "vsub4": decodeVideo,
+		"vavrg2": decodeVideo, "vavrg4": decodeVideo, "vabsdiff2": decodeVideo, "vabsdiff4": decodeVideo,
+		"vmin2": decodeVideo, "vmin4": decodeVideo, "vmax2": decodeVideo, "vmax4": decodeVideo,
 		// Between lanes.
 		"vote": decodeVote, "shfl": decodeShfl, "match": decodeMatch, "redux": decodeRedux,
 		"activemask": decodeActivemask, "elect": decodeElect,

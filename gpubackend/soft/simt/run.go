@@ -25,6 +25,8 @@ const (
 	maxShared = 232448
 	// maxResident bounds the blocks of a cooperative launch.
 	maxResident = 1 << 14
+	// workspaceSize is the memory of a cooperative launch's own.
+	workspaceSize = 256
 )
 
 // launchRun is a launch at work.
@@ -37,9 +39,12 @@ type launchRun struct {
 	sharedVars map[*ptx.Variable]uint64
 	paramSlab  []uint64
 	paramBase  uintptr
-	blocks     uint64
-	next       atomic.Uint64
-	stop       atomic.Bool
+	// workspace is what the blocks of a cooperative launch synchronise by.
+	workspace     []uint64
+	workspaceBase uintptr
+	blocks        uint64
+	next          atomic.Uint64
+	stop          atomic.Bool
 
 	mu    sync.Mutex
 	fault *Fault
@@ -115,9 +120,15 @@ func (l *Launch) prepare() (*launchRun, error) {
 		return nil, invalid("%d bytes of shared memory", r.sharedSize)
 	}
 	r.blocks = l.Grid.Count()
+	if l.Cooperative {
+		r.workspace, r.workspaceBase = newBytes(workspaceSize)
+	}
 	r.setWorkers()
 	if r.StackBytes == 0 {
 		r.StackBytes = DefaultStack
+	}
+	if r.fn.localSize > r.StackBytes {
+		return nil, &Fault{Code: CodeOutOfResources, Detail: fmt.Sprintf("%d bytes of local memory", r.fn.localSize)}
 	}
 	return r, nil
 }
@@ -167,6 +178,7 @@ func (r *launchRun) work() {
 	}()
 	k := &worker{run: r, frames: make([][]*frame, len(r.prog.decoded))}
 	k.cache.memory = r.Memory
+	k.cache.own = memRange{uint64(r.workspaceBase), workspaceSize * boolBit(r.Cooperative), true}
 	b := k.newBlock()
 	for !r.stop.Load() {
 		n := r.next.Add(1) - 1

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simt
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
+)
+
+// fuzzSeeds are kernels of a kind each: arithmetic, memory, control flow, calls.
+var fuzzSeeds = []string{
+	"add.s32 %r1, %r2, %r3; mad.wide.s32 %rd1, %r1, 4, %rd2; cvt.rn.f32.s32 %f1, %r1; fma.rn.f32 %f1, %f1, %f1, %f2;",
+	"ld.param.u64 %rd1, [a]; mov.u32 %r1, %tid.x; ld.global.v2.u32 {%r2, %r3}, [%rd1+8]; st.global.u32 [%rd1], %r1; atom.global.add.u32 %r1, [%rd1], 1;",
+	"setp.lt.s32 %p1, %r1, 5; @%p1 bra L1; bar.sync 0; L1: add.s32 %r1, %r1, 1; @!%p1 bra L1; exit;",
+	"mov.u32 %r1, s; st.shared.u32 [s+4], %r1; ld.shared.u32 %r2, [%r1]; shfl.sync.bfly.b32 %r1|%p1, %r2, 1, 31, -1; vote.sync.ballot.b32 %r1, %p1, -1;",
+	"{ .param .b32 x; st.param.b32 [x+0], %r1; call.uni f, (x); }",
+	"mov.b64 {%r1, %r2}, %rd1; prmt.b32 %r1, %r2, %r3, 0x5410; bfe.u32 %r1, %r2, 3, 4; cvta.shared.u64 %rd1, %rd2; ld.u8 %r1, [%rd1];",
+}
+
+const fuzzHead = ".version 8.0\n.target sm_90\n.address_size 64\n.shared .align 4 .b8 s[64];\n" +
+	".func f(.param .b32 x) { .reg .b32 %r<3>; ld.param.u32 %r1, [x]; ret; }\n" +
+	".visible .entry k(.param .u64 a)\n{\n.reg .pred %p<4>;\n.reg .b16 %rs<4>;\n.reg .b32 %r<5>;\n.reg .f32 %f<4>;\n" +
+	".reg .b64 %rd<5>;\n.reg .f64 %fd<4>;\n.local .align 8 .b8 l[32];\n"
+
+// FuzzRun loads and runs kernels with any body. Whatever it is, the outcome is
+// an error, a fault, the end, or the deadline.
+func FuzzRun(f *testing.F) {
+	for _, seed := range fuzzSeeds {
+		f.Add(seed)
+	}
+	for _, in := range readInstructions(f) {
+		f.Add(in.text + ";")
+	}
+	d := newDevice(f, 4<<20)
+	buffer := put(d, make([]uint64, 64))
+	f.Fuzz(func(t *testing.T, body string) {
+		m, err := ptx.Parse([]byte(fuzzHead + body + "\nret;\n}\n"))
+		if err != nil {
+			return
+		}
+		p, err := Load(m)
+		if err != nil {
+			var reason *ptx.Error
+			if !errors.As(err, &reason) || reason.Line == 0 {
+				t.Errorf("error without a line: %v", err)
+			}
+			return
+		}
+		if err := p.Link(func(string) (uint64, bool) { return buffer, true }); err != nil || p.Kernel("k") == nil {
+			return
+		}
+		k := p.Kernel("k")
+		l := &Launch{Kernel: k, Grid: linear(2), Block: linear(40), Params: make([]byte, k.ParamSize), Memory: d, Heap: d.heap}
+		if k.ParamSize == 8 {
+			l.Params = d.params(k, []any{buffer})
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+		defer cancel()
+		err = l.Run(ctx)
+		var fault *Fault
+		if err != nil && !errors.As(err, &fault) && !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("unexpected error %v", err)
+		}
+	})
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simt
+
+// specialSlot is a register to be filled with a special register.
+type specialSlot struct {
+	off   uint32
+	wd    width
+	value specialValue
+}
+
+// specialValue gives a special register that doesn't change while a block runs.
+// One of the functions is set, by what the value depends on.
+type specialValue struct {
+	launch func(r *launchRun) uint64
+	block  func(b *block) uint64
+	lane   func(w *warp, lane uint32) uint64
+}
+
+func ofLaunch(f func(r *launchRun) uint64) specialValue { return specialValue{launch: f} }
+
+func ofBlock(f func(b *block) uint64) specialValue { return specialValue{block: f} }
+
+func ofLane(f func(w *warp, lane uint32) uint64) specialValue { return specialValue{lane: f} }
+
+func constantValue(x uint64) specialValue {
+	return ofLaunch(func(*launchRun) uint64 { return x })
+}
+
+// specialValues are the special registers by name. Clusters are of one block.
+var specialValues = map[string]specialValue{
+	"tid.x": ofLane(func(w *warp, l uint32) uint64 { return uint64(w.tid(l).X) }),
+	"tid.y": ofLane(func(w *warp, l uint32) uint64 { return uint64(w.tid(l).Y) }),
+	"tid.z": ofLane(func(w *warp, l uint32) uint64 { return uint64(w.tid(l).Z) }),
+
+	"laneid":      ofLane(func(_ *warp, l uint32) uint64 { return uint64(l) }),
+	"lanemask_eq": ofLane(func(_ *warp, l uint32) uint64 { return 1 << l }),
+	"lanemask_lt": ofLane(func(_ *warp, l uint32) uint64 { return 1<<l - 1 }),
+	"lanemask_le": ofLane(func(_ *warp, l uint32) uint64 { return 2<<l - 1 }),
+	"lanemask_gt": ofLane(func(_ *warp, l uint32) uint64 { return uint64(allLanes) &^ (2<<l - 1) }),
+	"lanemask_ge": ofLane(func(_ *warp, l uint32) uint64 { return uint64(allLanes) &^ (1<<l - 1) }),
+	"warpid":      ofLane(func(w *warp, _ uint32) uint64 { return uint64(w.index) }),
+
+	"ntid.x":   ofLaunch(func(r *launchRun) uint64 { return uint64(r.Block.X) }),
+	"ntid.y":   ofLaunch(func(r *launchRun) uint64 { return uint64(r.Block.Y) }),
+	"ntid.z":   ofLaunch(func(r *launchRun) uint64 { return uint64(r.Block.Z) }),
+	"nctaid.x": ofLaunch(func(r *launchRun) uint64 { return uint64(r.Grid.X) }),
+	"nctaid.y": ofLaunch(func(r *launchRun) uint64 { return uint64(r.Grid.Y) }),
+	"nctaid.z": ofLaunch(func(r *launchRun) uint64 { return uint64(r.Grid.Z) }),
+	"nwarpid":  ofLaunch(func(r *launchRun) uint64 { return (r.Block.Count() + lanes - 1) / lanes }),
+	"nsmid":    ofLaunch(func(r *launchRun) uint64 { return uint64(r.sms) }),
+	"gridid":   ofLaunch(func(r *launchRun) uint64 { return r.GridID }),
+
+	// The address of a cooperative launch's workspace, in two halves.
+	"envreg1": ofLaunch(func(r *launchRun) uint64 { return uint64(r.workspaceBase) >> 32 }),
+	"envreg2": ofLaunch(func(r *launchRun) uint64 { return uint64(r.workspaceBase) & 0xffffffff }),
+
+	"dynamic_smem_size": ofLaunch(func(r *launchRun) uint64 { return uint64(r.SharedBytes) }),
+	"total_smem_size":   ofLaunch(func(r *launchRun) uint64 { return r.sharedSize }),
+	"aggr_smem_size":    ofLaunch(func(r *launchRun) uint64 { return r.sharedSize }),
+
+	"ctaid.x": ofBlock(func(b *block) uint64 { return uint64(b.id.X) }),
+	"ctaid.y": ofBlock(func(b *block) uint64 { return uint64(b.id.Y) }),
+	"ctaid.z": ofBlock(func(b *block) uint64 { return uint64(b.id.Z) }),
+	"smid":    ofBlock(func(b *block) uint64 { return uint64(b.sm) }),
+
+	"clusterid.x":         ofBlock(func(b *block) uint64 { return uint64(b.id.X) }),
+	"clusterid.y":         ofBlock(func(b *block) uint64 { return uint64(b.id.Y) }),
+	"clusterid.z":         ofBlock(func(b *block) uint64 { return uint64(b.id.Z) }),
+	"nclusterid.x":        ofLaunch(func(r *launchRun) uint64 { return uint64(r.Grid.X) }),
+	"nclusterid.y":        ofLaunch(func(r *launchRun) uint64 { return uint64(r.Grid.Y) }),
+	"nclusterid.z":        ofLaunch(func(r *launchRun) uint64 { return uint64(r.Grid.Z) }),
+	"cluster_nctaid.x":    constantValue(1),
+	"cluster_nctaid.y":    constantValue(1),
+	"cluster_nctaid.z":    constantValue(1),
+	"cluster_ctaid.x":     constantValue(0),
+	"cluster_ctaid.y":     constantValue(0),
+	"cluster_ctaid.z":     constantValue(0),
+	"cluster_ctarank":     constantValue(0),
+	"cluster_nctarank":    constantValue(1),
+	"is_explicit_cluster": constantValue(0),
+}
