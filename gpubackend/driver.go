@@ -30,6 +30,9 @@ type Driver interface {
 	// Launch queues a kernel. The parameters are packed as the function's record lays them out; they are copied
 	// before Launch returns.
 	Launch(l *Launch) Result
+	// LaunchAll queues kernels without attributes, in order, all in one stream of the current context. It returns how
+	// many it queued: all of them unless result says why the next one failed.
+	LaunchAll(ls []Launch) (queued int, result Result)
 	// Copy queues a copy between device and registered addresses, any to any.
 	Copy(dst, src, bytes uint64, s Stream) Result
 	// CopyIn copies src to the device in stream order. src may be changed when it returns; the call may

@@ -65,7 +65,7 @@ func newDriver(gpu string, p handover.Policy, capture *cuda.Capture) (gpubackend
 	case gpuSoft:
 		return soft.New(soft.Options{Memory: p.SoftMemory}), nil
 	case gpuCUDA:
-		return cuda.New(cuda.Options{AllowPageable: p.AllowPageable, MemoryLimit: p.MemoryLimit, Capture: capture})
+		return cuda.New(cuda.Options{AllowPageable: p.AllowPageable, MemoryLimit: p.MemoryLimit, GraphReplay: p.GraphReplay, Capture: capture})
 	}
 	return nil, fmt.Errorf("unknown GPU %q", gpu)
 }

@@ -37,6 +37,7 @@ func (d *Device) DevicePrimaryCtxRetain(dev uint64) (gpubackend.Context, gpuback
 
 // DevicePrimaryCtxRelease forgets the context with its last reference.
 func (d *Device) DevicePrimaryCtxRelease(dev uint64) gpubackend.Result {
+	d.forgetReplays()
 	i, ok := d.gpuOf(dev)
 	if !ok {
 		return gpubackend.InvalidDevice
@@ -59,6 +60,7 @@ func (d *Device) DevicePrimaryCtxRelease(dev uint64) gpubackend.Result {
 
 // DevicePrimaryCtxReset ends what the context holds; its references stay.
 func (d *Device) DevicePrimaryCtxReset(dev uint64) gpubackend.Result {
+	d.forgetReplays()
 	i, ok := d.gpuOf(dev)
 	if !ok {
 		return gpubackend.InvalidDevice
@@ -93,6 +95,7 @@ func (d *Device) CtxCreate(flags, dev uint64) (gpubackend.Context, gpubackend.Re
 
 // CtxDestroy forgets the context.
 func (d *Device) CtxDestroy(h gpubackend.Context) gpubackend.Result {
+	d.forgetReplays()
 	c := d.contexts[h]
 	if c == nil || c.primary {
 		return gpubackend.InvalidContext

@@ -20,6 +20,8 @@ type Options struct {
 	Library string
 	// AllowPageable admits GPUs whose kernels reach the ordinary memory of this process (HMM, ATS).
 	AllowPageable bool
+	// GraphReplay lets launches that repeat be replayed as graphs.
+	GraphReplay bool
 	// MemoryLimit bounds device memory and is the total that the guest sees; 0 is no limit.
 	MemoryLimit uint64
 	// Capture is where kernels' output goes; nil leaves it on this process's standard output.
@@ -41,6 +43,8 @@ type Device struct {
 	kernels  kernelList
 	waits    *waits
 	prints   bool // a loaded module may print
+	replays  replays
+	graphs   graphFunctions
 }
 
 var _ gpubackend.Driver = (*Device)(nil)

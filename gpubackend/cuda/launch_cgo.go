@@ -98,8 +98,8 @@ func (d *Device) Launch(l *gpubackend.Launch) gpubackend.Result {
 	return r
 }
 
-// LaunchAll queues kernels without attributes, up to maxLaunches of them in one call of C, without allocating.
-func (d *Device) LaunchAll(ls []gpubackend.Launch) (queued int, r gpubackend.Result) {
+// launchPlain queues kernels without attributes, one by one, up to maxLaunches of them in one call of C, without allocating.
+func (d *Device) launchPlain(ls []gpubackend.Launch) (queued int, r gpubackend.Result) {
 	s := &d.launches
 	for queued < len(ls) {
 		s.used = 0

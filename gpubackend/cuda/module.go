@@ -175,6 +175,25 @@ func (d *Device) enumerate(lib gpubackend.Library) gpubackend.Result {
 
 // LibraryUnload forgets the library's kernels.
 func (d *Device) LibraryUnload(lib gpubackend.Library) gpubackend.Result {
+	d.forgetReplays()
 	d.kernels = kernelList{}
 	return d.calls.LibraryUnload(lib)
+}
+
+// ModuleUnload forgets graphs that may launch the module's functions.
+func (d *Device) ModuleUnload(module gpubackend.Module) gpubackend.Result {
+	d.forgetReplays()
+	return d.calls.ModuleUnload(module)
+}
+
+// FuncSetAttribute forgets graphs that were made under the old attribute.
+func (d *Device) FuncSetAttribute(f gpubackend.Function, attribute, value uint64) gpubackend.Result {
+	d.forgetReplays()
+	return d.calls.FuncSetAttribute(f, attribute, value)
+}
+
+// KernelSetAttribute is FuncSetAttribute for a kernel.
+func (d *Device) KernelSetAttribute(attribute, value uint64, k gpubackend.Kernel, dev uint64) gpubackend.Result {
+	d.forgetReplays()
+	return d.calls.KernelSetAttribute(attribute, value, k, dev)
 }

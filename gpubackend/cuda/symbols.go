@@ -53,6 +53,15 @@ const (
 	symEventCreate
 	symEventSynchronize
 	symEventElapsedTime
+
+	// Of package cuda's own graphs, in the order that canReplay relies on.
+	symGraphCreate
+	symGraphAddKernelNode
+	symGraphInstantiate
+	symGraphExecKernelNodeSetParams
+	symGraphLaunch
+	symGraphExecDestroy
+	symGraphDestroy
 	symbols
 )
 
@@ -103,6 +112,14 @@ var handNames = [symbols - generatedSymbols]string{
 	symEventCreate - generatedSymbols:        "cuEventCreate",
 	symEventSynchronize - generatedSymbols:   "cuEventSynchronize",
 	symEventElapsedTime - generatedSymbols:   "cuEventElapsedTime",
+
+	symGraphCreate - generatedSymbols:                  "cuGraphCreate",
+	symGraphAddKernelNode - generatedSymbols:           "cuGraphAddKernelNode_v2",
+	symGraphInstantiate - generatedSymbols:             "cuGraphInstantiateWithFlags",
+	symGraphExecKernelNodeSetParams - generatedSymbols: "cuGraphExecKernelNodeSetParams_v2",
+	symGraphLaunch - generatedSymbols:                  "cuGraphLaunch",
+	symGraphExecDestroy - generatedSymbols:             "cuGraphExecDestroy",
+	symGraphDestroy - generatedSymbols:                 "cuGraphDestroy",
 }
 
 // required are the functions without which nothing works; the others answer NotSupported where they are missing.

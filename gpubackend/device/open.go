@@ -108,6 +108,10 @@ func (d *Device) await(c *channel, w *workerProcess) {
 	close(w.exited)
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.mover != nil {
+		// Copies that the worker started end before its pages go back to the guest.
+		d.tellMemory(d.mover.conn, d.mover.kill)
+	}
 	if err != nil {
 		d.log.WithField("channel", c.index).WithError(err).Info("worker ended")
 	}

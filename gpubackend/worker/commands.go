@@ -41,11 +41,13 @@ func (w *Worker) runCommands() (ran bool, err error) {
 		}
 		w.arena.Consume(&w.command)
 		if w.arena.Unreleased() > releaseBytes {
+			w.flushLaunches()
 			w.arena.Release()
 		}
 		ran = true
 	}
 	if ran {
+		w.flushLaunches()
 		w.arena.Release()
 		w.state.Count(handover.Batches, 1)
 		w.state.Set(handover.Commands, uint64(w.arena.Executed()))
@@ -62,6 +64,9 @@ func (w *Worker) execute(c *call) {
 }
 
 func (w *Worker) dispatch(c *call) gpubackend.Result {
+	if c.op != gpubackend.OpLaunchKernel || c.context != w.context {
+		w.flushLaunches()
+	}
 	h, ok := handlerOf(c.op)
 	switch {
 	case !ok:

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -124,42 +123,4 @@ func (w *Worker) retainPrimary(c *call, run func(*Worker, *call) gpubackend.Resu
 		w.primary[c.word(0)] = c.outs[0]
 	}
 	return result
-}
-
-// launchWords are the words of a launch before its parameters.
-const launchWords = 7
-
-const (
-	attributeBytes = 72    // of CUlaunchAttribute
-	maxAttributes  = 32    // of a launch
-	maxParameters  = 32764 // bytes (CUDA C programming guide, "Kernel parameters")
-)
-
-func runLaunchKernel(w *Worker, c *call) gpubackend.Result {
-	f, result := w.findFunction(c, c.word(0))
-	if result != gpubackend.Success {
-		return result
-	}
-	s, result := w.findStream(c, c.word(1))
-	if result != gpubackend.Success {
-		return result
-	}
-	parameters, attributes := c.word(6), c.word(5)>>32
-	body := c.command.Body[8*launchWords:]
-	if parameters > maxParameters || attributes > maxAttributes {
-		return gpubackend.InvalidValue
-	}
-	padded := (parameters + 7) &^ 7
-	if padded+attributes*attributeBytes > uint64(len(body)) {
-		return gpubackend.InvalidValue
-	}
-	l := &w.launch
-	l.Function, l.Stream = f, s
-	l.Grid = [3]uint32{uint32(c.word(2)), uint32(c.word(2) >> 32), uint32(c.word(3))}
-	l.Block = [3]uint32{uint32(c.word(3) >> 32), uint32(c.word(4)), uint32(c.word(4) >> 32)}
-	l.Shared = uint32(c.word(5))
-	l.Parameters = body[:parameters]
-	l.Attributes = body[padded : padded+attributes*attributeBytes]
-	w.state.Count(handover.Launches, 1)
-	return w.driver.Launch(l)
 }

@@ -47,7 +47,7 @@ type Worker struct {
 	fences         fences
 	bulkRegistered bool
 	streams        threadStreams
-	launch         gpubackend.Launch
+	launches       launches
 	hostFuncs      hostFuncs
 	hosts          map[uint32]*hostRange
 	primary        map[uint64]uint64 // device to the handle of its primary context

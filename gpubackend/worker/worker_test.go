@@ -44,6 +44,15 @@ func (f *fakeDriver) Launch(l *gpubackend.Launch) gpubackend.Result {
 	}
 	return gpubackend.Success
 }
+func (f *fakeDriver) LaunchAll(ls []gpubackend.Launch) (int, gpubackend.Result) {
+	for i := range ls {
+		if ls[i].Grid[0] == 0 {
+			return i, gpubackend.InvalidValue
+		}
+		f.Launch(&ls[i])
+	}
+	return len(ls), gpubackend.Success
+}
 func (f *fakeDriver) Copy(_, _, _ uint64, _ gpubackend.Stream) gpubackend.Result {
 	return gpubackend.Success
 }
@@ -228,6 +237,45 @@ func TestWaitingCallDelaysNoOther(t *testing.T) {
 	r.driver.ready = gpubackend.Success
 	if !r.pollWaiters() || r.slot().Done != 1 {
 		t.Fatal("the waiting call was not answered")
+	}
+}
+
+func TestLaunchesAreCollectedByStream(t *testing.T) {
+	r := newRig(t)
+	r.driver.keep = true
+	a, b := r.objects.Add(object.Stream, 10, r.context), r.objects.Add(object.Stream, 11, r.context)
+	launch := func(stream uint64, x uint64) {
+		r.send(gpubackend.OpLaunchKernel, false, 0, nil, r.function, stream, x|1<<32, 1|1<<32, 1|1<<32, 0, 0)
+	}
+	for i := range uint64(300) {
+		launch([]uint64{a, b}[i%2], i+1)
+	}
+	launch(0, 1000) // the legacy stream comes after all before it, and before all after it
+	launch(a, 1001)
+	launch(b, 0) // fails by itself
+	launch(b, 1002)
+	r.send(gpubackend.OpCtxSynchronize, true, 1, nil)
+	for r.arena.Pending() {
+		if _, err := r.runCommands(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := map[gpubackend.Stream]uint32{}
+	for i, l := range r.driver.launches {
+		x := l.Grid[0]
+		if x <= last[l.Stream] {
+			t.Fatalf("launch %d of stream %d came after %d", x, l.Stream, last[l.Stream])
+		}
+		last[l.Stream] = x
+		if (x == 1000 && i != 300) || (x > 1000 && i <= 300) {
+			t.Fatalf("launch %d came as number %d", x, i)
+		}
+	}
+	if len(r.driver.launches) != 303 || r.slot().Done != 1 {
+		t.Fatalf("%d launches, answered %d", len(r.driver.launches), r.slot().Done)
+	}
+	if got := binary.LittleEndian.Uint32(r.mem[wire.ArenaHeaderAsyncErrorOffset:]); got != uint32(gpubackend.InvalidValue) {
+		t.Fatalf("async error %d", got)
 	}
 }
 

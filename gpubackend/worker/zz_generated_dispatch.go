@@ -67,6 +67,8 @@ func runDevicePrimaryCtxRetain(w *Worker, c *call) gpubackend.Result {
 	p0, result := w.driver.DevicePrimaryCtxRetain(c.word(0))
 	if result == gpubackend.Success {
 		c.answer(w.objects.Intern(object.Context, uint64(p0), 0))
+	} else {
+		c.answer(0)
 	}
 	return result
 }
@@ -85,6 +87,8 @@ func runCtxCreate(w *Worker, c *call) gpubackend.Result {
 	p0, result := w.driver.CtxCreate(c.word(0), c.word(1))
 	if result == gpubackend.Success {
 		c.answer(w.objects.Intern(object.Context, uint64(p0), 0))
+	} else {
+		c.answer(0)
 	}
 	return result
 }
@@ -103,9 +107,7 @@ func runCtxDestroy(w *Worker, c *call) gpubackend.Result {
 
 func runCtxGetLimit(w *Worker, c *call) gpubackend.Result {
 	p0, result := w.driver.CtxGetLimit(c.word(0))
-	if result == gpubackend.Success {
-		c.answer(p0)
-	}
+	c.answer(p0)
 	return result
 }
 
@@ -116,18 +118,14 @@ func runCtxSetLimit(w *Worker, c *call) gpubackend.Result {
 
 func runCtxGetStreamPriorityRange(w *Worker, c *call) gpubackend.Result {
 	p0, p1, result := w.driver.CtxGetStreamPriorityRange()
-	if result == gpubackend.Success {
-		c.answer(p0)
-		c.answer(p1)
-	}
+	c.answer(p0)
+	c.answer(p1)
 	return result
 }
 
 func runCtxGetCacheConfig(w *Worker, c *call) gpubackend.Result {
 	p0, result := w.driver.CtxGetCacheConfig()
-	if result == gpubackend.Success {
-		c.answer(p0)
-	}
+	c.answer(p0)
 	return result
 }
 
@@ -163,9 +161,11 @@ func runModuleLoadData(w *Worker, c *call) gpubackend.Result {
 	p0, p5, p6, result := w.driver.ModuleLoadData(p1, p2, p3.bytes, p4.bytes)
 	if result == gpubackend.Success {
 		c.answer(w.objects.Intern(object.Module, uint64(p0), uint64(c.context)))
-		c.answer(p5)
-		c.answer(p6)
+	} else {
+		c.answer(0)
 	}
+	c.answer(p5)
+	c.answer(p6)
 	return result
 }
 
@@ -193,6 +193,8 @@ func runModuleGetFunction(w *Worker, c *call) gpubackend.Result {
 	p0, result := w.driver.ModuleGetFunction(p1, p2)
 	if result == gpubackend.Success {
 		c.answer(w.objects.Intern(object.Function, uint64(p0), c.word(0)))
+	} else {
+		c.answer(0)
 	}
 	return result
 }
@@ -207,10 +209,8 @@ func runModuleGetGlobal(w *Worker, c *call) gpubackend.Result {
 		return bad
 	}
 	p0, p1, result := w.driver.ModuleGetGlobal(p2, p3)
-	if result == gpubackend.Success {
-		c.answer(p0)
-		c.answer(p1)
-	}
+	c.answer(p0)
+	c.answer(p1)
 	return result
 }
 
@@ -236,9 +236,11 @@ func runLibraryLoadData(w *Worker, c *call) gpubackend.Result {
 	p0, p5, p6, result := w.driver.LibraryLoadData(p1, p2, p3.bytes, p4.bytes)
 	if result == gpubackend.Success {
 		c.answer(w.objects.Add(object.Library, uint64(p0), 0))
-		c.answer(p5)
-		c.answer(p6)
+	} else {
+		c.answer(0)
 	}
+	c.answer(p5)
+	c.answer(p6)
 	return result
 }
 
@@ -266,6 +268,8 @@ func runLibraryGetKernel(w *Worker, c *call) gpubackend.Result {
 	p0, result := w.driver.LibraryGetKernel(p1, p2)
 	if result == gpubackend.Success {
 		c.answer(w.objects.Intern(object.Kernel, uint64(p0), c.word(0)))
+	} else {
+		c.answer(0)
 	}
 	return result
 }
@@ -278,6 +282,8 @@ func runLibraryGetModule(w *Worker, c *call) gpubackend.Result {
 	p0, result := w.driver.LibraryGetModule(p1)
 	if result == gpubackend.Success {
 		c.answer(w.objects.Intern(object.Module, uint64(p0), c.word(0)))
+	} else {
+		c.answer(0)
 	}
 	return result
 }
@@ -292,10 +298,8 @@ func runLibraryGetGlobal(w *Worker, c *call) gpubackend.Result {
 		return bad
 	}
 	p0, p1, result := w.driver.LibraryGetGlobal(p2, p3)
-	if result == gpubackend.Success {
-		c.answer(p0)
-		c.answer(p1)
-	}
+	c.answer(p0)
+	c.answer(p1)
 	return result
 }
 
@@ -305,9 +309,7 @@ func runLibraryGetKernelCount(w *Worker, c *call) gpubackend.Result {
 		return bad
 	}
 	p0, result := w.driver.LibraryGetKernelCount(p1)
-	if result == gpubackend.Success {
-		c.answer(p0)
-	}
+	c.answer(p0)
 	return result
 }
 
@@ -319,6 +321,8 @@ func runLibraryEnumerateKernels(w *Worker, c *call) gpubackend.Result {
 	p1, result := w.driver.LibraryEnumerateKernels(c.word(0), p2)
 	if result == gpubackend.Success {
 		c.answer(w.objects.Intern(object.Kernel, uint64(p1), c.word(1)))
+	} else {
+		c.answer(0)
 	}
 	return result
 }
@@ -331,6 +335,8 @@ func runKernelGetFunction(w *Worker, c *call) gpubackend.Result {
 	p0, result := w.driver.KernelGetFunction(p1)
 	if result == gpubackend.Success {
 		c.answer(w.objects.Intern(object.Function, uint64(p0), c.word(0)))
+	} else {
+		c.answer(0)
 	}
 	return result
 }
@@ -346,9 +352,7 @@ func runFuncDescribe(w *Worker, c *call) gpubackend.Result {
 	}
 	defer p1.done()
 	p2, result := w.driver.FuncDescribe(p0, p1.bytes)
-	if result == gpubackend.Success {
-		c.answer(p2)
-	}
+	c.answer(p2)
 	return result
 }
 
@@ -363,9 +367,7 @@ func runKernelDescribe(w *Worker, c *call) gpubackend.Result {
 	}
 	defer p1.done()
 	p2, result := w.driver.KernelDescribe(p0, p1.bytes)
-	if result == gpubackend.Success {
-		c.answer(p2)
-	}
+	c.answer(p2)
 	return result
 }
 
@@ -411,9 +413,7 @@ func runOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(w *Worker, c *call) g
 		return bad
 	}
 	p0, result := w.driver.OccupancyMaxActiveBlocksPerMultiprocessorWithFlags(p1, c.word(1), c.word(2), c.word(3))
-	if result == gpubackend.Success {
-		c.answer(p0)
-	}
+	c.answer(p0)
 	return result
 }
 
@@ -423,17 +423,13 @@ func runOccupancyAvailableDynamicSMemPerBlock(w *Worker, c *call) gpubackend.Res
 		return bad
 	}
 	p0, result := w.driver.OccupancyAvailableDynamicSMemPerBlock(p1, c.word(1), c.word(2))
-	if result == gpubackend.Success {
-		c.answer(p0)
-	}
+	c.answer(p0)
 	return result
 }
 
 func runMemAlloc(w *Worker, c *call) gpubackend.Result {
 	p0, result := w.driver.MemAlloc(c.word(0))
-	if result == gpubackend.Success {
-		c.answer(p0)
-	}
+	c.answer(p0)
 	return result
 }
 
@@ -444,10 +440,8 @@ func runMemFree(w *Worker, c *call) gpubackend.Result {
 
 func runMemGetInfo(w *Worker, c *call) gpubackend.Result {
 	p0, p1, result := w.driver.MemGetInfo()
-	if result == gpubackend.Success {
-		c.answer(p0)
-		c.answer(p1)
-	}
+	c.answer(p0)
+	c.answer(p1)
 	return result
 }
 
@@ -518,6 +512,8 @@ func runStreamCreateWithPriority(w *Worker, c *call) gpubackend.Result {
 	p0, result := w.driver.StreamCreateWithPriority(c.word(0), c.word(1))
 	if result == gpubackend.Success {
 		c.answer(w.objects.Add(object.Stream, uint64(p0), uint64(c.context)))
+	} else {
+		c.answer(0)
 	}
 	return result
 }
@@ -560,6 +556,8 @@ func runEventCreate(w *Worker, c *call) gpubackend.Result {
 	p0, result := w.driver.EventCreate(c.word(0))
 	if result == gpubackend.Success {
 		c.answer(w.objects.Add(object.Event, uint64(p0), uint64(c.context)))
+	} else {
+		c.answer(0)
 	}
 	return result
 }
@@ -608,8 +606,6 @@ func runEventElapsed(w *Worker, c *call) gpubackend.Result {
 		return bad
 	}
 	p0, result := w.driver.EventElapsed(p1, p2)
-	if result == gpubackend.Success {
-		c.answer(p0)
-	}
+	c.answer(p0)
 	return result
 }

@@ -147,20 +147,16 @@ func dispatchFunc(b *bytes.Buffer, f function) {
 }
 
 func dispatchAnswer(b *bytes.Buffer, f function) {
-	if f.outs() > 0 {
-		b.WriteString("if result == gpubackend.Success {\n")
-	}
 	word := 0
 	for i, p := range f.params {
 		switch p.code {
 		case "o":
+			fmt.Fprintf(b, "if result == gpubackend.Success {\n")
 			fmt.Fprintf(b, "c.answer(w.objects.%s(object.%s, uint64(p%d), %s))\n", adder(p.kind), kindName[p.kind], i, parent(f))
+			b.WriteString("} else {\nc.answer(0)\n}\n")
 		case "ou":
 			fmt.Fprintf(b, "c.answer(p%d)\n", i)
 		}
-	}
-	if f.outs() > 0 {
-		b.WriteString("}\n")
 	}
 	for _, p := range f.params {
 		switch p.code {

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// launchWords are the words of a launch before its parameters.
+const launchWords = 7
+
+const (
+	attributeBytes = 72    // of CUlaunchAttribute
+	maxAttributes  = 32    // of a launch
+	maxParameters  = 32764 // bytes (CUDA C programming guide, "Kernel parameters")
+)
+
+// launches collects consecutive launches, so that the driver gets many at once. They are kept by stream: launches in
+// different streams have no order unless something between them makes one, and that something is a command that
+// flushes. The exception is the legacy stream, which orders itself with all others.
+type launches struct {
+	groups [maxGroups]launchGroup
+	used   int
+	one    gpubackend.Launch // the launch at hand
+}
+
+// launchGroup is launches in one stream of the current context. Their parameters stay in the ring until they are flushed.
+type launchGroup struct {
+	stream gpubackend.Stream
+	list   []gpubackend.Launch
+}
+
+const (
+	maxGroups = 8   // streams
+	maxGroup  = 128 // launches in a stream
+)
+
+// runLaunchKernel takes a launch: it is executed with those that follow it, or at once if it is of a kind that
+// can't be.
+func runLaunchKernel(w *Worker, c *call) gpubackend.Result {
+	l := &w.launches.one
+	if result := w.decodeLaunch(c, l); result != gpubackend.Success {
+		return result
+	}
+	if len(l.Attributes) > 0 || c.flags&wire.CommandFlagReply != 0 {
+		w.flushLaunches()
+		w.state.Count(handover.Launches, 1)
+		return w.driver.Launch(l)
+	}
+	w.collect(l)
+	return gpubackend.Success
+}
+
+func (w *Worker) decodeLaunch(c *call, l *gpubackend.Launch) (result gpubackend.Result) {
+	if l.Function, result = w.findFunction(c, c.word(0)); result != gpubackend.Success {
+		return result
+	}
+	if l.Stream, result = w.findStream(c, c.word(1)); result != gpubackend.Success {
+		return result
+	}
+	parameters, attributes := c.word(6), c.word(5)>>32
+	body := c.command.Body[8*launchWords:]
+	if parameters > maxParameters || attributes > maxAttributes {
+		return gpubackend.InvalidValue
+	}
+	padded := (parameters + 7) &^ 7
+	if padded+attributes*attributeBytes > uint64(len(body)) {
+		return gpubackend.InvalidValue
+	}
+	l.Grid = [3]uint32{uint32(c.word(2)), uint32(c.word(2) >> 32), uint32(c.word(3))}
+	l.Block = [3]uint32{uint32(c.word(3) >> 32), uint32(c.word(4)), uint32(c.word(4) >> 32)}
+	l.Shared = uint32(c.word(5))
+	l.Parameters = body[:parameters]
+	l.Attributes = body[padded : padded+attributes*attributeBytes]
+	return gpubackend.Success
+}
+
+// collect adds a launch to those of its stream.
+func (w *Worker) collect(l *gpubackend.Launch) {
+	b := &w.launches
+	legacy := l.Stream <= gpubackend.LegacyStream
+	if b.used > 0 && (legacy || b.groups[0].stream <= gpubackend.LegacyStream) && b.groups[0].stream != l.Stream {
+		w.flushLaunches()
+	}
+	g := b.group(l.Stream)
+	if g == nil {
+		w.flushLaunches()
+		g = b.group(l.Stream)
+	}
+	g.list = append(g.list, *l)
+	if len(g.list) == maxGroup {
+		w.flushGroup(g)
+	}
+}
+
+// group returns the group of a stream, or nil if there are too many.
+func (b *launches) group(s gpubackend.Stream) *launchGroup {
+	for i := range b.groups[:b.used] {
+		if b.groups[i].stream == s {
+			return &b.groups[i]
+		}
+	}
+	if b.used == maxGroups {
+		return nil
+	}
+	g := &b.groups[b.used]
+	b.used++
+	g.stream = s
+	if g.list == nil {
+		g.list = make([]gpubackend.Launch, 0, maxGroup)
+	}
+	return g
+}
+
+// flushLaunches executes what was collected: before any other command, before the context changes, and when there
+// are no more commands.
+func (w *Worker) flushLaunches() {
+	b := &w.launches
+	for i := range b.groups[:b.used] {
+		w.flushGroup(&b.groups[i])
+	}
+	b.used = 0
+}
+
+func (w *Worker) flushGroup(g *launchGroup) {
+	list := g.list
+	w.state.Count(handover.Launches, uint64(len(list)))
+	for len(list) > 0 {
+		n, result := w.driver.LaunchAll(list)
+		if result == gpubackend.Success {
+			break
+		}
+		w.finish(0, 0, false, result, nil)
+		// A launch that failed is skipped; those behind it have their own results.
+		list = list[min(n+1, len(list)):]
+	}
+	g.list = g.list[:0]
+}
