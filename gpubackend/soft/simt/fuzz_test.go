@@ -4,6 +4,7 @@ package simt
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"testing"
 	"time"
@@ -56,7 +57,7 @@ func FuzzRun(f *testing.F) {
 		k := p.Kernel("k")
 		l := &Launch{Kernel: k, Grid: linear(2), Block: linear(40), Params: make([]byte, k.ParamSize), Memory: d, Heap: d.heap}
 		if k.ParamSize == 8 {
-			l.Params = d.params(k, []any{buffer})
+			binary.LittleEndian.PutUint64(l.Params, buffer)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 		defer cancel()
