@@ -72,7 +72,7 @@ func (f *FD) Close() error {
 	return unix.Close(n)
 }
 
-// Signal adds one to an eventfd, or sends the same eight bytes down a pipe, as some front-ends
+// Signal adds one to an eventfd, or sends the same eight bytes down a pipe or a socket, as some front-ends
 // want. A counter or pipe that is full has been signalled already, which is no error.
 func (f *FD) Signal() error {
 	var one [8]byte

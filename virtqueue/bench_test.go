@@ -3,6 +3,7 @@
 package virtqueue_test
 
 import (
+	"encoding/binary"
 	"testing"
 
 	"github.com/paracuda/paracuda/virtqueue"
@@ -15,10 +16,14 @@ func steady(tb testing.TB) (*rig, func()) {
 	r := newRig(tb, 256, nil)
 	r.drv.SetDesc(0, vt.Desc{Addr: buf, Len: 64, Flags: vt.Next, Next: 1})
 	r.drv.SetDesc(1, vt.Desc{Addr: buf + 64, Len: 64, Flags: vt.Write})
+	avail, err := r.Mem.Slice(r.drv.Avail, 4)
+	if err != nil {
+		tb.Fatal(err)
+	}
 	idx := uint16(0)
 	return r, func() {
 		idx++
-		r.drv.SetAvailIdx(idx)
+		binary.LittleEndian.PutUint16(avail[2:], idx)
 	}
 }
 

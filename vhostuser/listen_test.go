@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vhostuser_test
+
+import (
+	"net"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/vhostuser"
+	. "github.com/paracuda/paracuda/vhostuser/vhostusertest"
+)
+
+func TestListen(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := vhostuser.Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := vhostuser.Listen(path); err == nil {
+		t.Error("a socket that is in use was taken over")
+	}
+	// A process that dies leaves its socket behind.
+	l.SetUnlinkOnClose(false)
+	_ = l.Close()
+	l, err = vhostuser.Listen(path)
+	if err != nil {
+		t.Fatalf("Listen on a stale socket: %v", err)
+	}
+	defer l.Close()
+	c, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close()
+	if _, err := vhostuser.Listen(filepath.Join(path, "no", "such")); err == nil {
+		t.Error("Listen in no directory succeeded")
+	}
+}
+
+func TestInherit(t *testing.T) {
+	t.Parallel()
+	l, err := vhostuser.Listen(filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	f, err := l.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	got, conn, err := vhostuser.Inherit(dup(t, int(f.Fd())))
+	if err != nil || got == nil || conn != nil {
+		t.Fatalf("Inherit of a listener = %v, %v, %v", got, conn, err)
+	}
+	_ = got.Close()
+
+	a, _ := Pair(t)
+	f2, err := a.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f2.Close()
+	got, conn, err = vhostuser.Inherit(dup(t, int(f2.Fd())))
+	if err != nil || got != nil || conn == nil {
+		t.Fatalf("Inherit of a connection = %v, %v, %v", got, conn, err)
+	}
+	_ = conn.Close()
+
+	if _, _, err := vhostuser.Inherit(Eventfd(t)); err == nil {
+		t.Error("an eventfd was inherited as a socket")
+	}
+	tcp, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := vhostuser.Inherit(tcp); err == nil {
+		t.Error("an internet socket was inherited")
+	}
+}
