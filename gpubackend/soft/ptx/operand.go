@@ -2,6 +2,11 @@
 
 package ptx
 
+import (
+	"slices"
+	"strings"
+)
+
 // warpSize is the value of the constant WARP_SZ.
 const warpSize = 32
 
@@ -131,6 +136,9 @@ func (p *parser) parseName() (Operand, error) {
 		return Operand{Kind: Address, Of: FunctionAddr, Func: f, Name: name}, nil
 	}
 	if name[0] == '%' {
+		if !isSpecial(name[1:]) {
+			return Operand{}, p.errorf("unknown register %s", name)
+		}
 		for p.peek().kind == tokDot {
 			name += "." + p.next().text
 		}
@@ -138,6 +146,16 @@ func (p *parser) parseName() (Operand, error) {
 	}
 	// Labels may come later; closeScope resolves them.
 	return Operand{Kind: Label, Name: name}, nil
+}
+
+// specialPrefixes begin the names of special registers.
+var specialPrefixes = []string{"tid", "ntid", "laneid", "warpid", "nwarpid", "ctaid", "nctaid", "smid", "nsmid", "gridid",
+	"cluster", "ncluster", "is_explicit_cluster", "lanemask_", "clock", "pm", "envreg", "globaltimer",
+	"reserved_smem_offset", "total_smem_size", "aggr_smem_size", "dynamic_smem_size", "current_graph_exec"}
+
+// isSpecial tells whether name may be that of a special register.
+func isSpecial(name string) bool {
+	return slices.ContainsFunc(specialPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 func (p *parser) localName(name string, sym *symbol) (Operand, error) {
