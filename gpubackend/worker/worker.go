@@ -140,43 +140,42 @@ func queueConfig(q *handover.Queue, base uint16, inFlight []uint16) virtqueue.Co
 	}
 }
 
+// rareTurns is how many turns of the loop go by between looks at what changes rarely: chains, messages, the clock.
+// They would cost each turn more than the look at the ring does.
+const rareTurns = 32
+
 // loop runs until the channel ends.
 func (w *Worker) loop() error {
-	spin := time.Duration(w.policy.SpinHostUs) * time.Microsecond
 	idleSince := time.Time{}
-	for {
-		busy, err := w.step()
+	for turn := uint32(0); ; turn++ {
+		busy, err := w.runCommands()
 		if err != nil {
 			return err
 		}
+		if w.pollWaiters() {
+			busy = true
+		}
 		if busy {
 			idleSince = time.Time{}
+		}
+		if turn%rareTurns != 0 && w.arena != nil {
 			continue
 		}
-		now := time.Now()
-		if idleSince.IsZero() {
-			idleSince = now
+		rare, err := w.lookAround()
+		if err != nil {
+			return err
 		}
-		if now.Sub(idleSince) < spin {
-			continue
-		}
-		if err := w.sleep(now.Sub(idleSince)); err != nil {
+		if idleSince, err = w.rest(idleSince, busy || rare); err != nil {
 			return err
 		}
 	}
 }
 
-// step does what there is to do, once, and says whether there was anything.
-func (w *Worker) step() (busy bool, err error) {
-	if busy, err = w.runCommands(); err != nil {
-		return busy, err
-	}
-	if w.pollWaiters() {
-		busy = true
-	}
+// lookAround does what there is to do besides commands and waiting calls, and says whether there was anything.
+func (w *Worker) lookAround() (busy bool, err error) {
 	took, err := w.takeChains()
 	if err != nil {
-		return busy, err
+		return took, err
 	}
 	w.signal()
 	select {
@@ -184,7 +183,23 @@ func (w *Worker) step() (busy bool, err error) {
 		return true, w.handle(r)
 	default:
 	}
-	return busy || took, nil
+	return took, nil
+}
+
+// rest sleeps when nothing has happened for as long as the policy has the worker poll. It returns since when nothing has.
+func (w *Worker) rest(idleSince time.Time, busy bool) (time.Time, error) {
+	if busy {
+		return time.Time{}, nil
+	}
+	now := time.Now()
+	if idleSince.IsZero() {
+		idleSince = now
+	}
+	idle := now.Sub(idleSince)
+	if idle < time.Duration(w.policy.SpinHostUs)*time.Microsecond {
+		return idleSince, nil
+	}
+	return idleSince, w.sleep(idle)
 }
 
 func (w *Worker) close() {

@@ -177,6 +177,9 @@ CUresult ring_append(const struct request *r, size_t bytes, int slot, bool reply
 	appended += (uint32_t)bytes;
 	end = appended;
 	__atomic_store_n(&channel.header->appended, end, __ATOMIC_RELEASE);
+	/* The worker has read the lines that come next; they are fetched back while the caller does other things. */
+	for (unsigned i = 0; i < 4; i++)
+		__builtin_prefetch(ring + (end + 64 * i) % PARACUDA_RING_BYTES, 1);
 	unlock_ring();
 	if (channel.batch_commands == 1 && !reply)
 		hand_over(end);
