@@ -43,6 +43,8 @@ func fastAccess(in *inst, store bool) execFunc {
 
 func accessOf[A uint32 | uint64](in *inst, reg width, store, shared bool) execFunc {
 	switch {
+	case useAVX && in.mem.size == 4 && reg == width32 && shared && !store && in.aw == width32:
+		return loadSharedWords
 	case in.mem.size == 4 && reg == width32:
 		return chooseAccess[uint32, uint32, A](store, shared)
 	case in.mem.size == 8 && reg == width64:
@@ -110,6 +112,13 @@ func inRange[A uint32 | uint64](addr *[lanes]A, off, base, size, n A, m uint32) 
 
 // consecutive tells whether the lanes' addresses are n apart.
 func consecutive[A uint32 | uint64](addr *[lanes]A, n A) bool {
+	if useAVX {
+		if unsafe.Sizeof(n) == 4 {
+			// SAFETY: A has 4 bytes here, and 8 below.
+			return consecutive32AVX((*[lanes]uint32)(unsafe.Pointer(addr)), uint32(n))
+		}
+		return consecutive64AVX((*[lanes]uint64)(unsafe.Pointer(addr)), uint64(n))
+	}
 	var off A
 	want := addr[0]
 	for i := range addr {
@@ -119,20 +128,24 @@ func consecutive[A uint32 | uint64](addr *[lanes]A, n A) bool {
 	return off == 0
 }
 
+// spans tells whether all lanes access consecutive elements of n bytes, aligned
+// and inside size bytes at base.
+func spans[A uint32 | uint64](addr *[lanes]A, off, base, size, n A, m uint32) bool {
+	if m != allLanes || (addr[0]+off)&(n-1) != 0 {
+		return false
+	}
+	first := addr[0] + off - base
+	return size >= lanes*n && first <= size-lanes*n && consecutive(addr, n)
+}
+
 // moveIn reads the lanes' elements at base + addr + off, and moveOut writes
 // them.
 func moveIn[M memType, R regType, A uint32 | uint64](base uintptr, addr *[lanes]A, off A, d *[lanes]R, m uint32) {
-	n := A(unsafe.Sizeof(M(0)))
 	if m != allLanes {
 		for s := m; s != 0; s &= s - 1 {
 			i := bits.TrailingZeros32(s) & (lanes - 1)
 			d[i] = R(*(*M)(at(base + uintptr(addr[i]+off))))
 		}
-		return
-	}
-	if unsafe.Sizeof(M(0)) == unsafe.Sizeof(R(0)) && consecutive(addr, n) {
-		// SAFETY: all elements are inside the range checked, so the span is.
-		*d = *(*[lanes]R)(at(base + uintptr(addr[0]+off)))
 		return
 	}
 	for i := range d {
@@ -141,17 +154,11 @@ func moveIn[M memType, R regType, A uint32 | uint64](base uintptr, addr *[lanes]
 }
 
 func moveOut[M memType, R regType, A uint32 | uint64](base uintptr, addr *[lanes]A, off A, v *[lanes]R, m uint32) {
-	n := A(unsafe.Sizeof(M(0)))
 	if m != allLanes {
 		for s := m; s != 0; s &= s - 1 {
 			i := bits.TrailingZeros32(s) & (lanes - 1)
 			*(*M)(at(base + uintptr(addr[i]+off))) = M(v[i])
 		}
-		return
-	}
-	if unsafe.Sizeof(M(0)) == unsafe.Sizeof(R(0)) && consecutive(addr, n) {
-		// SAFETY: all elements are inside the range checked, so the span is.
-		*(*[lanes]R)(at(base + uintptr(addr[0]+off))) = *v
 		return
 	}
 	for i := range v {
@@ -160,8 +167,13 @@ func moveOut[M memType, R regType, A uint32 | uint64](base uintptr, addr *[lanes
 }
 
 func loadGlobal[M memType, R regType](w *warp, in *inst, m uint32) {
-	addr, last := w.u64(in.a), &w.cache.last
-	if !inRange(addr, in.imm, last.base, last.size, uint64(unsafe.Sizeof(M(0))), m) {
+	addr, last, n := w.u64(in.a), &w.cache.last, uint64(unsafe.Sizeof(M(0)))
+	if n == uint64(unsafe.Sizeof(R(0))) && spans(addr, in.imm, last.base, last.size, n, m) {
+		// SAFETY: the span has been checked.
+		*register[R](w, in.d) = *(*[lanes]R)(at(uintptr(addr[0] + in.imm)))
+		return
+	}
+	if !inRange(addr, in.imm, last.base, last.size, n, m) {
 		execLoad(w, in, m)
 		return
 	}
@@ -169,8 +181,13 @@ func loadGlobal[M memType, R regType](w *warp, in *inst, m uint32) {
 }
 
 func storeGlobal[M memType, R regType](w *warp, in *inst, m uint32) {
-	addr, last := w.u64(in.a), &w.cache.last
-	if !last.writable || !inRange(addr, in.imm, last.base, last.size, uint64(unsafe.Sizeof(M(0))), m) {
+	addr, last, n := w.u64(in.a), &w.cache.last, uint64(unsafe.Sizeof(M(0)))
+	if n == uint64(unsafe.Sizeof(R(0))) && last.writable && spans(addr, in.imm, last.base, last.size, n, m) {
+		// SAFETY: the span has been checked.
+		*(*[lanes]R)(at(uintptr(addr[0] + in.imm))) = *register[R](w, in.b)
+		return
+	}
+	if !last.writable || !inRange(addr, in.imm, last.base, last.size, n, m) {
 		execStore(w, in, m)
 		return
 	}
@@ -184,8 +201,13 @@ func addressRegister[A uint32 | uint64](w *warp, off uint32) *[lanes]A {
 }
 
 func loadShared[M memType, R regType, A uint32 | uint64](w *warp, in *inst, m uint32) {
-	addr := addressRegister[A](w, in.a)
-	if !inRange(addr, A(in.imm), 0, A(w.block.run.sharedSize), A(unsafe.Sizeof(M(0))), m) {
+	addr, size, n := addressRegister[A](w, in.a), A(w.block.run.sharedSize), A(unsafe.Sizeof(M(0)))
+	if n == A(unsafe.Sizeof(R(0))) && spans(addr, A(in.imm), 0, size, n, m) {
+		// SAFETY: the span has been checked.
+		*register[R](w, in.d) = *(*[lanes]R)(at(w.block.sharedBase + uintptr(addr[0]+A(in.imm))))
+		return
+	}
+	if !inRange(addr, A(in.imm), 0, size, n, m) {
 		execLoad(w, in, m)
 		return
 	}
@@ -193,10 +215,27 @@ func loadShared[M memType, R regType, A uint32 | uint64](w *warp, in *inst, m ui
 }
 
 func storeShared[M memType, R regType, A uint32 | uint64](w *warp, in *inst, m uint32) {
-	addr := addressRegister[A](w, in.a)
-	if !inRange(addr, A(in.imm), 0, A(w.block.run.sharedSize), A(unsafe.Sizeof(M(0))), m) {
+	addr, size, n := addressRegister[A](w, in.a), A(w.block.run.sharedSize), A(unsafe.Sizeof(M(0)))
+	if n == A(unsafe.Sizeof(R(0))) && spans(addr, A(in.imm), 0, size, n, m) {
+		// SAFETY: the span has been checked.
+		*(*[lanes]R)(at(w.block.sharedBase + uintptr(addr[0]+A(in.imm)))) = *register[R](w, in.b)
+		return
+	}
+	if !inRange(addr, A(in.imm), 0, size, n, m) {
 		execStore(w, in, m)
 		return
 	}
 	moveOut[M](w.block.sharedBase, addr, A(in.imm), register[R](w, in.b), m)
+}
+
+// loadSharedWords is loadShared for words with the help of gather32AVX.
+func loadSharedWords(w *warp, in *inst, m uint32) {
+	addr, off, size := w.u32(in.a), uint32(in.imm), uint32(w.block.run.sharedSize)
+	switch {
+	case spans(addr, off, 0, size, 4, m):
+		// SAFETY: the span has been checked.
+		*w.u32(in.d) = *(*[lanes]uint32)(at(w.block.sharedBase + uintptr(addr[0]+off)))
+	case m != allLanes || size < 4 || !gather32AVX(w.u32(in.d), addr, w.block.sharedBase, off, size-4):
+		loadShared[uint32, uint32, uint32](w, in, m)
+	}
 }

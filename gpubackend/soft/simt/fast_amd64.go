@@ -4,8 +4,11 @@ package simt
 
 import "golang.org/x/sys/cpu"
 
+// useAVX is set where the processor runs the assembly.
+var useAVX = cpu.X86.HasAVX2 && cpu.X86.HasFMA
+
 func init() {
-	if !cpu.X86.HasAVX2 || !cpu.X86.HasFMA {
+	if !useAVX {
 		return
 	}
 	fastExecs = make(map[string]execFunc, len(goExecs))
@@ -16,3 +19,17 @@ func init() {
 		fastExecs[key] = exec
 	}
 }
+
+// consecutive32AVX and consecutive64AVX tell whether the elements are n apart.
+//
+//go:noescape
+func consecutive32AVX(addr *[lanes]uint32, n uint32) bool
+
+//go:noescape
+func consecutive64AVX(addr *[lanes]uint64, n uint64) bool
+
+// gather32AVX loads the words at base + addr + off if all offsets are aligned
+// and at most last, and else does nothing and reports false.
+//
+//go:noescape
+func gather32AVX(d, addr *[lanes]uint32, base uintptr, off, last uint32) bool
