@@ -337,7 +337,11 @@ type ArenaHeader struct {
 	OutputHead     uint32 // worker: output produced
 	RarePad        [12]uint32
 	Dead           uint32 // guest kernel: 1 when the worker is gone
-	KernelPad      [15]uint32
+	BatchCommands  uint32 // guest kernel: these four as in the configuration space, kept up to date when it changes
+	SpinGuestUs    uint32
+	InlineLimit    uint32
+	ConfigFlags    uint32
+	KernelPad      [11]uint32
 }
 
 // ArenaHeaderSize is the size of ArenaHeader on the wire.
@@ -358,7 +362,11 @@ const (
 	ArenaHeaderOutputHeadOffset     = 140
 	ArenaHeaderRarePadOffset        = 144
 	ArenaHeaderDeadOffset           = 192
-	ArenaHeaderKernelPadOffset      = 196
+	ArenaHeaderBatchCommandsOffset  = 196
+	ArenaHeaderSpinGuestUsOffset    = 200
+	ArenaHeaderInlineLimitOffset    = 204
+	ArenaHeaderConfigFlagsOffset    = 208
+	ArenaHeaderKernelPadOffset      = 212
 )
 
 // Decode reads ArenaHeader from b, which must hold ArenaHeaderSize bytes.
@@ -383,8 +391,12 @@ func (x *ArenaHeader) Decode(b []byte) {
 		x.RarePad[i] = uint32(binary.LittleEndian.Uint32(b[144+4*i:]))
 	}
 	x.Dead = uint32(binary.LittleEndian.Uint32(b[192:]))
+	x.BatchCommands = uint32(binary.LittleEndian.Uint32(b[196:]))
+	x.SpinGuestUs = uint32(binary.LittleEndian.Uint32(b[200:]))
+	x.InlineLimit = uint32(binary.LittleEndian.Uint32(b[204:]))
+	x.ConfigFlags = uint32(binary.LittleEndian.Uint32(b[208:]))
 	for i := range x.KernelPad {
-		x.KernelPad[i] = uint32(binary.LittleEndian.Uint32(b[196+4*i:]))
+		x.KernelPad[i] = uint32(binary.LittleEndian.Uint32(b[212+4*i:]))
 	}
 }
 
@@ -410,8 +422,12 @@ func (x *ArenaHeader) Encode(b []byte) {
 		binary.LittleEndian.PutUint32(b[144+4*i:], uint32(x.RarePad[i]))
 	}
 	binary.LittleEndian.PutUint32(b[192:], uint32(x.Dead))
+	binary.LittleEndian.PutUint32(b[196:], uint32(x.BatchCommands))
+	binary.LittleEndian.PutUint32(b[200:], uint32(x.SpinGuestUs))
+	binary.LittleEndian.PutUint32(b[204:], uint32(x.InlineLimit))
+	binary.LittleEndian.PutUint32(b[208:], uint32(x.ConfigFlags))
 	for i := range x.KernelPad {
-		binary.LittleEndian.PutUint32(b[196+4*i:], uint32(x.KernelPad[i]))
+		binary.LittleEndian.PutUint32(b[212+4*i:], uint32(x.KernelPad[i]))
 	}
 }
 

@@ -20,12 +20,6 @@ struct paracuda_ioctl_open {
 	__u32 version;
 	__u32 channel;		/* out */
 	__u64 arena_bytes;	/* out */
-	__u32 inline_limit;	/* out, as in the configuration space */
-	__u32 batch_commands;	/* out */
-	__u32 batch_bytes;	/* out */
-	__u32 batch_delay_us;	/* out */
-	__u32 spin_guest_us;	/* out */
-	__u32 flags;		/* out */
 };
 
 /* Sleeps until the arena's 32-bit word at `offset` no longer equals `value`, the worker is gone (EIO),

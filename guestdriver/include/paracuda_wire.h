@@ -135,7 +135,11 @@ struct paracuda_arena_header {
 	__u32 output_head; /* worker: output produced */
 	__u32 rare_pad[12];
 	__u32 dead; /* guest kernel: 1 when the worker is gone */
-	__u32 kernel_pad[15];
+	__u32 batch_commands; /* guest kernel: these four as in the configuration space, kept up to date when it changes */
+	__u32 spin_guest_us;
+	__u32 inline_limit;
+	__u32 config_flags;
+	__u32 kernel_pad[11];
 };
 #define PARACUDA_SIZEOF_ARENA_HEADER 256
 

@@ -286,6 +286,7 @@ struct paracuda_channel *paracuda_channel_open(struct paracuda_device *dev,
 	ch = paracuda_channel_alloc(dev, config->arena_bytes);
 	if (IS_ERR(ch))
 		return ch;
+	paracuda_config_publish(ch, config);
 	err = paracuda_claim(dev, ch);
 	if (err)
 		goto put;

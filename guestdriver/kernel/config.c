@@ -90,11 +90,21 @@ void paracuda_config_get(struct paracuda_device *dev, struct paracuda_config *co
 	spin_unlock(&dev->config_lock);
 }
 
-/* The configuration changed: channels that are opened from now on follow it. */
+/* What a channel's process follows at once. */
+void paracuda_config_publish(struct paracuda_channel *ch, const struct paracuda_config *config)
+{
+	WRITE_ONCE(ch->header->batch_commands, config->batch_commands);
+	WRITE_ONCE(ch->header->spin_guest_us, config->spin_guest_us);
+	WRITE_ONCE(ch->header->inline_limit, config->inline_limit);
+	WRITE_ONCE(ch->header->config_flags, config->flags);
+}
+
+/* The configuration changed: open channels follow it, except for the arena's size. */
 void paracuda_config_work(struct work_struct *work)
 {
 	struct paracuda_device *dev = container_of(work, struct paracuda_device, config_work);
 	struct paracuda_config config;
+	unsigned int i;
 
 	if (dev->vdev->config->get_status(dev->vdev) & VIRTIO_CONFIG_S_NEEDS_RESET) {
 		dev_err(&dev->vdev->dev, "device needs a reset\n");
@@ -106,4 +116,10 @@ void paracuda_config_work(struct work_struct *work)
 	spin_lock(&dev->config_lock);
 	dev->config = config;
 	spin_unlock(&dev->config_lock);
+
+	mutex_lock(&dev->lock);
+	for (i = 0; i < dev->channels; i++)
+		if (dev->queues[i].channel)
+			paracuda_config_publish(dev->queues[i].channel, &config);
+	mutex_unlock(&dev->lock);
 }

@@ -75,12 +75,6 @@ static long paracuda_ioctl_open(struct paracuda_file *pf, struct paracuda_ioctl_
 
 	arg.channel = ch->queue->index;
 	arg.arena_bytes = config.arena_bytes;
-	arg.inline_limit = config.inline_limit;
-	arg.batch_commands = config.batch_commands;
-	arg.batch_bytes = config.batch_bytes;
-	arg.batch_delay_us = config.batch_delay_us;
-	arg.spin_guest_us = config.spin_guest_us;
-	arg.flags = config.flags;
 	if (copy_to_user(user, &arg, sizeof(arg))) {
 		paracuda_channel_close(ch);
 		paracuda_channel_put(ch);

@@ -173,6 +173,7 @@ void paracuda_fail(struct paracuda_device *dev);
 int paracuda_config_read(struct virtio_device *vdev, struct paracuda_config *config);
 void paracuda_config_get(struct paracuda_device *dev, struct paracuda_config *config);
 void paracuda_config_work(struct work_struct *work);
+void paracuda_config_publish(struct paracuda_channel *ch, const struct paracuda_config *config);
 
 /* control.c */
 void paracuda_control_done(struct virtqueue *vq);

@@ -65,7 +65,7 @@ CUresult buffer_in(struct request *r, struct buffer *b, const void *data, size_t
 		request_buffer(r, PARACUDA_BUFFER_NONE, 0, 0);
 		return CUDA_SUCCESS;
 	}
-	if (bytes <= channel.inline_limit || bytes <= 256) {
+	if (bytes <= channel_inline_limit() || bytes <= 256) {
 		request_inline(r, data, bytes);
 		return CUDA_SUCCESS;
 	}

@@ -34,9 +34,6 @@ int channel_open(void)
 	channel.arena = arena;
 	channel.arena_bytes = args.arena_bytes;
 	channel.header = arena;
-	channel.inline_limit = args.inline_limit < 65536 ? args.inline_limit : 65536;
-	channel.batch_commands = args.batch_commands ? args.batch_commands : 1;
-	channel.spin_us = args.spin_guest_us;
 	ticks_init();
 	bulk_init(PARACUDA_BULK, args.arena_bytes - PARACUDA_BULK);
 	return 0;
@@ -140,7 +137,7 @@ static bool poll_slot(const struct paracuda_slot *slot, uint32_t seq)
 			uint64_t now = ticks();
 
 			if (!end)
-				end = now + channel.spin_us * ticks_per_us();
+				end = now + channel_policy(&channel.header->spin_guest_us) * ticks_per_us();
 			if (now >= end || __atomic_load_n(&channel.header->dead, __ATOMIC_RELAXED))
 				return false;
 		}

@@ -15,12 +15,29 @@ struct channel {
 	uint8_t *arena;
 	size_t arena_bytes;
 	struct paracuda_arena_header *header;
-	uint32_t inline_limit;
-	uint32_t batch_commands;
-	uint32_t spin_us;
 };
 
 extern struct channel channel;
+
+/* A policy of the VM, as the driver keeps it in the arena's header: it may change at any time. */
+static inline uint64_t channel_policy(const __u32 *word)
+{
+	return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+/* Payloads up to this size travel in the ring. */
+static inline size_t channel_inline_limit(void)
+{
+	uint64_t limit = channel_policy(&channel.header->inline_limit);
+
+	return limit < 65536 ? limit : 65536;
+}
+
+/* Whether nothing is to be delayed. */
+static inline bool channel_undelayed(void)
+{
+	return channel_policy(&channel.header->batch_commands) == 1;
+}
 
 /* Opens the channel. Returns 0 or an errno. */
 int channel_open(void);

@@ -179,7 +179,7 @@ static CUresult host_to_device(const struct side *dst, const struct side *src, s
 	/* A program may fill pinned memory after an asynchronous copy was queued: it is read when its turn comes. */
 	if (src->pinned)
 		return copy_pinned(OP_CopyHtoD, dst->address, src, bytes, stream, async);
-	if (bytes <= channel.inline_limit)
+	if (bytes <= channel_inline_limit())
 		return copy_inline(dst->address, host, bytes, stream);
 	return copy_pieces(OP_CopyHtoD, dst->address, host, bytes, stream);
 }

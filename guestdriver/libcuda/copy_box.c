@@ -169,7 +169,7 @@ static CUresult box_host(struct box *b, bool in, CUstream stream, bool async)
 
 	if (host->pinned)
 		return box_pinned(b, in, stream, async);
-	if (bytes <= 4 * (uint64_t)channel.inline_limit)
+	if (bytes <= 4 * (uint64_t)channel_inline_limit())
 		result = box_tight(b, in, stream);
 	if (result == CUDA_ERROR_NOT_READY &&
 	    span(in ? b->src_pitch : b->dst_pitch, in ? b->src_slice : b->dst_slice, b) <= SPAN_MAX)

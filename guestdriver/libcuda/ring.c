@@ -181,9 +181,9 @@ CUresult ring_append(const struct request *r, size_t bytes, int slot, bool reply
 	for (unsigned i = 0; i < 4; i++)
 		__builtin_prefetch(ring + (end + 64 * i) % PARACUDA_RING_BYTES, 1);
 	unlock_ring();
-	if (channel.batch_commands == 1 && !reply)
+	if (channel_undelayed() && !reply)
 		hand_over(end);
-	else if (must_kick() || channel.batch_commands == 1)
+	else if (must_kick() || channel_undelayed())
 		kick();
 	return CUDA_SUCCESS;
 }

@@ -150,11 +150,9 @@ static int fake_open(struct paracuda_ioctl_open *args, void **at)
 	close(fd);
 	header = (struct paracuda_arena_header *)arena;
 	args->arena_bytes = ARENA_BYTES;
-	args->inline_limit = 4096;
-	args->batch_commands = 32;
-	args->batch_bytes = 65536;
-	args->batch_delay_us = 20;
-	args->spin_guest_us = 20;
+	header->inline_limit = 4096;
+	header->batch_commands = 32;
+	header->spin_guest_us = 20;
 	*at = arena;
 	fake_device_init();
 	if (pthread_create(&thread, NULL, serve, NULL))
