@@ -207,8 +207,8 @@ func decodeCvt(d *decoder, in *ptx.Inst, m *modifiers) error {
 	key := ""
 	if !c.sat && !c.relu && !c.satFinite && !c.ftz && c.mode == roundNearest && !c.integral {
 		key = "cvt." + c.to.String() + "." + c.from.String()
-	} else if c.integral && c.mode == roundZero && !c.ftz && !c.sat {
-		key = "cvt.rzi." + c.to.String() + "." + c.from.String()
+	} else if c.integral && !c.ftz && !c.sat && !c.relu {
+		key = "cvt." + [...]string{"rni", "rzi", "rmi", "rpi"}[c.mode] + "." + c.to.String() + "." + c.from.String()
 	}
 	return d.compute(key, c.scalar(), in.Args, c.to, c.from)
 }

@@ -19,8 +19,11 @@ func (m *modifiers) style() floatStyle {
 // key names an operation of this style for the table of fast versions; styles
 // without one have the key "".
 func (s floatStyle) key(op string) string {
-	if s.mode != roundNearest || s.ftz || s.sat || s.relu || s.nan {
+	if s.mode != roundNearest || s.sat || s.relu || s.nan || s.ftz && s.typ != ptx.F32 {
 		return ""
+	}
+	if s.ftz {
+		return op + ".ftz.f32"
 	}
 	return op + "." + s.typ.String()
 }

@@ -23,6 +23,10 @@ func canon32(x float32) float32 {
 	return x
 }
 
+func flushF32(x float32) float32 {
+	return math.Float32frombits(uint32(flush32(uint64(math.Float32bits(x)))))
+}
+
 func canon64(x float64) float64 {
 	if x != x {
 		return canonicalNaN64

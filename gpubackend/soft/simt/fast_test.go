@@ -28,6 +28,10 @@ func instructionOf(key string, types [4]string) string {
 		if strings.HasPrefix(rest, "f") {
 			rest = "rn." + rest
 		}
+	case "add", "sub", "mul":
+		if strings.HasPrefix(rest, "ftz") {
+			rest = "rn." + rest
+		}
 	case "cvt":
 		if rest == "f32.f64" || strings.HasPrefix(rest, "f") && !strings.Contains(rest, ".f") {
 			rest = "rn." + rest

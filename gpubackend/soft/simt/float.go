@@ -170,6 +170,16 @@ func floatOp2(op string, s floatStyle) scalarFunc {
 	case "div":
 		exact = divOdd
 	}
+	if s.typ == ptx.F32 {
+		return func(a, b, _ uint64) uint64 {
+			x, y := float64(toF32(a)), float64(toF32(b))
+			r := exact(x, y)
+			if r == 0 && op != "mul" && op != "div" && s.mode == roundDown && math.Signbit(x) != (math.Signbit(y) != (op == "sub")) {
+				return 1 << 31
+			}
+			return direct32(r, s.mode)
+		}
+	}
 	cancels := op == "add" || op == "sub"
 	return func(a, b, _ uint64) uint64 {
 		x, y := fm.value(a), fm.value(b)
@@ -246,6 +256,16 @@ func floatFma(s floatStyle) scalarFunc {
 	case s.typ == ptx.F32 && s.mode == roundNearest:
 		return func(a, b, c uint64) uint64 { return bits32(fma32(toF32(a), toF32(b), toF32(c))) }
 	}
+	if s.typ == ptx.F32 {
+		return func(a, b, c uint64) uint64 {
+			x, y, z := float64(toF32(a)), float64(toF32(b)), float64(toF32(c))
+			r := fmaOdd(x, y, z)
+			if r == 0 && s.mode == roundDown && math.Signbit(x) != (math.Signbit(y) != math.Signbit(z)) {
+				return 1 << 31
+			}
+			return direct32(r, s.mode)
+		}
+	}
 	fm := formatOf(s.typ)
 	return func(a, b, c uint64) uint64 {
 		x, y, z := fm.value(a), fm.value(b), fm.value(c)
@@ -255,6 +275,21 @@ func floatFma(s floatStyle) scalarFunc {
 		}
 		return fm.roundFloat(r, s.mode)
 	}
+}
+
+// direct32 rounds x, which is exact or rounded to odd, in a direction.
+func direct32(x float64, mode rounding) uint64 {
+	r := float32(x)
+	switch back := float64(r); {
+	case back > x && (mode == roundDown || mode == roundZero && x > 0):
+		r = math.Nextafter32(r, float32(math.Inf(-1)))
+	case back < x && (mode == roundUp || mode == roundZero && x < 0):
+		r = math.Nextafter32(r, float32(math.Inf(1)))
+	}
+	if r == 0 && x < 0 {
+		return 1 << 31
+	}
+	return bits32(r)
 }
 
 // fma32 is a*b + c rounded once. The product is exact in float64; rounding the
@@ -333,7 +368,7 @@ var floatFunctions = map[string]func(float64) float64{
 	"rsqrt": func(x float64) float64 { return 1 / math.Sqrt(x) },
 	"sin":   math.Sin,
 	"cos":   math.Cos,
-	"lg2":   math.Log2,
-	"ex2":   math.Exp2,
+	"lg2":   log2,
+	"ex2":   exp2,
 	"tanh":  math.Tanh,
 }

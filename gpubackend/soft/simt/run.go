@@ -157,6 +157,9 @@ func (l *Launch) checkDims() error {
 	if n := uint64(limit[0]) * uint64(limit[1]) * uint64(limit[2]); n != 0 && b.Count() > n {
 		return invalid("block of %d threads for kernel %s, which allows %d", b.Count(), l.Kernel.Name, n)
 	}
+	if want := l.Kernel.ReqThreads; want[0] != 0 && b != (Dim{uint32(want[0]), uint32(want[1]), uint32(want[2])}) {
+		return invalid("block %v for kernel %s, which requires %v", b, l.Kernel.Name, want)
+	}
 	if l.Cooperative && g.Count() > maxResident {
 		return &Fault{Code: 720, Detail: fmt.Sprintf("cooperative launch of %d blocks", g.Count())}
 	}

@@ -88,6 +88,21 @@ var goExecs = map[string]execFunc{
 	"max.f64":         lanesMaxF64,
 	"neg.f64":         lanesNegF64,
 	"abs.f64":         lanesAbsF64,
+	"add.ftz.f32":     lanesAddFtzF32,
+	"sub.ftz.f32":     lanesSubFtzF32,
+	"mul.ftz.f32":     lanesMulFtzF32,
+	"fma.ftz.f32":     lanesFmaFtzF32,
+	"div.ftz.f32":     lanesDivFtzF32,
+	"rcp.ftz.f32":     lanesRcpFtzF32,
+	"sqrt.ftz.f32":    lanesSqrtFtzF32,
+	"cvt.rni.f32.f32": lanesCvtRniF32F32,
+	"cvt.rni.s32.f32": lanesCvtRniS32F32,
+	"cvt.rmi.f32.f32": lanesCvtRmiF32F32,
+	"cvt.rmi.s32.f32": lanesCvtRmiS32F32,
+	"cvt.rpi.f32.f32": lanesCvtRpiF32F32,
+	"cvt.rpi.s32.f32": lanesCvtRpiS32F32,
+	"cvt.rzi.f32.f32": lanesCvtRziF32F32,
+	"cvt.rzi.s32.f32": lanesCvtRziS32F32,
 	"cvt.u64.u32":     lanesCvtU64U32,
 	"cvt.s64.s32":     lanesCvtS64S32,
 	"cvt.s64.u32":     lanesCvtS64U32,
@@ -104,7 +119,6 @@ var goExecs = map[string]execFunc{
 	"cvt.f64.s64":     lanesCvtF64S64,
 	"cvt.f64.f32":     lanesCvtF64F32,
 	"cvt.f32.f64":     lanesCvtF32F64,
-	"cvt.rzi.s32.f32": lanesCvtRziS32F32,
 	"setp.eq.u32":     lanesSetpEqU32,
 	"setp.ne.u32":     lanesSetpNeU32,
 	"setp.lt.u32":     lanesSetpLtU32,
@@ -1691,6 +1705,279 @@ func lanesAbsF64(w *warp, in *inst, m uint32) {
 	}
 }
 
+func lanesAddFtzF32(w *warp, in *inst, m uint32) {
+	a := w.f32(in.a)
+	b := w.f32(in.b)
+	d := w.f32(in.d)
+	if m == allLanes {
+		for i := range d {
+			x := a[i]
+			y := b[i]
+			d[i] = flushF32(canon32(flushF32(x) + flushF32(y)))
+		}
+		return
+	}
+	for s := m; s != 0; s &= s - 1 {
+		i := bits.TrailingZeros32(s) & (lanes - 1)
+		x := a[i]
+		y := b[i]
+		d[i] = flushF32(canon32(flushF32(x) + flushF32(y)))
+	}
+}
+
+func lanesSubFtzF32(w *warp, in *inst, m uint32) {
+	a := w.f32(in.a)
+	b := w.f32(in.b)
+	d := w.f32(in.d)
+	if m == allLanes {
+		for i := range d {
+			x := a[i]
+			y := b[i]
+			d[i] = flushF32(canon32(flushF32(x) - flushF32(y)))
+		}
+		return
+	}
+	for s := m; s != 0; s &= s - 1 {
+		i := bits.TrailingZeros32(s) & (lanes - 1)
+		x := a[i]
+		y := b[i]
+		d[i] = flushF32(canon32(flushF32(x) - flushF32(y)))
+	}
+}
+
+func lanesMulFtzF32(w *warp, in *inst, m uint32) {
+	a := w.f32(in.a)
+	b := w.f32(in.b)
+	d := w.f32(in.d)
+	if m == allLanes {
+		for i := range d {
+			x := a[i]
+			y := b[i]
+			d[i] = flushF32(canon32(flushF32(x) * flushF32(y)))
+		}
+		return
+	}
+	for s := m; s != 0; s &= s - 1 {
+		i := bits.TrailingZeros32(s) & (lanes - 1)
+		x := a[i]
+		y := b[i]
+		d[i] = flushF32(canon32(flushF32(x) * flushF32(y)))
+	}
+}
+
+func lanesFmaFtzF32(w *warp, in *inst, m uint32) {
+	a := w.f32(in.a)
+	b := w.f32(in.b)
+	c := w.f32(in.c)
+	d := w.f32(in.d)
+	if m == allLanes {
+		for i := range d {
+			x := a[i]
+			y := b[i]
+			z := c[i]
+			d[i] = flushF32(canon32(fma32(flushF32(x), flushF32(y), flushF32(z))))
+		}
+		return
+	}
+	for s := m; s != 0; s &= s - 1 {
+		i := bits.TrailingZeros32(s) & (lanes - 1)
+		x := a[i]
+		y := b[i]
+		z := c[i]
+		d[i] = flushF32(canon32(fma32(flushF32(x), flushF32(y), flushF32(z))))
+	}
+}
+
+func lanesDivFtzF32(w *warp, in *inst, m uint32) {
+	a := w.f32(in.a)
+	b := w.f32(in.b)
+	d := w.f32(in.d)
+	if m == allLanes {
+		for i := range d {
+			x := a[i]
+			y := b[i]
+			d[i] = flushF32(canon32(flushF32(x) / flushF32(y)))
+		}
+		return
+	}
+	for s := m; s != 0; s &= s - 1 {
+		i := bits.TrailingZeros32(s) & (lanes - 1)
+		x := a[i]
+		y := b[i]
+		d[i] = flushF32(canon32(flushF32(x) / flushF32(y)))
+	}
+}
+
+func lanesRcpFtzF32(w *warp, in *inst, m uint32) {
+	a := w.f32(in.a)
+	d := w.f32(in.d)
+	if m == allLanes {
+		for i := range d {
+			x := a[i]
+			d[i] = flushF32(canon32(1 / flushF32(x)))
+		}
+		return
+	}
+	for s := m; s != 0; s &= s - 1 {
+		i := bits.TrailingZeros32(s) & (lanes - 1)
+		x := a[i]
+		d[i] = flushF32(canon32(1 / flushF32(x)))
+	}
+}
+
+func lanesSqrtFtzF32(w *warp, in *inst, m uint32) {
+	a := w.f32(in.a)
+	d := w.f32(in.d)
+	if m == allLanes {
+		for i := range d {
+			x := a[i]
+			d[i] = flushF32(canon32(float32(math.Sqrt(float64(flushF32(x))))))
+		}
+		return
+	}
+	for s := m; s != 0; s &= s - 1 {
+		i := bits.TrailingZeros32(s) & (lanes - 1)
+		x := a[i]
+		d[i] = flushF32(canon32(float32(math.Sqrt(float64(flushF32(x))))))
+	}
+}
+
+func lanesCvtRniF32F32(w *warp, in *inst, m uint32) {
+	a := w.f32(in.a)
+	d := w.f32(in.d)
+	if m == allLanes {
+		for i := range d {
+			x := a[i]
+			d[i] = canon32(float32(math.RoundToEven(float64(x))))
+		}
+		return
+	}
+	for s := m; s != 0; s &= s - 1 {
+		i := bits.TrailingZeros32(s) & (lanes - 1)
+		x := a[i]
+		d[i] = canon32(float32(math.RoundToEven(float64(x))))
+	}
+}
+
+func lanesCvtRniS32F32(w *warp, in *inst, m uint32) {
+	a := w.f32(in.a)
+	d := w.s32(in.d)
+	if m == allLanes {
+		for i := range d {
+			x := a[i]
+			d[i] = truncS32(float32(math.RoundToEven(float64(x))))
+		}
+		return
+	}
+	for s := m; s != 0; s &= s - 1 {
+		i := bits.TrailingZeros32(s) & (lanes - 1)
+		x := a[i]
+		d[i] = truncS32(float32(math.RoundToEven(float64(x))))
+	}
+}
+
+func lanesCvtRmiF32F32(w *warp, in *inst, m uint32) {
+	a := w.f32(in.a)
+	d := w.f32(in.d)
+	if m == allLanes {
+		for i := range d {
+			x := a[i]
+			d[i] = canon32(float32(math.Floor(float64(x))))
+		}
+		return
+	}
+	for s := m; s != 0; s &= s - 1 {
+		i := bits.TrailingZeros32(s) & (lanes - 1)
+		x := a[i]
+		d[i] = canon32(float32(math.Floor(float64(x))))
+	}
+}
+
+func lanesCvtRmiS32F32(w *warp, in *inst, m uint32) {
+	a := w.f32(in.a)
+	d := w.s32(in.d)
+	if m == allLanes {
+		for i := range d {
+			x := a[i]
+			d[i] = truncS32(float32(math.Floor(float64(x))))
+		}
+		return
+	}
+	for s := m; s != 0; s &= s - 1 {
+		i := bits.TrailingZeros32(s) & (lanes - 1)
+		x := a[i]
+		d[i] = truncS32(float32(math.Floor(float64(x))))
+	}
+}
+
+func lanesCvtRpiF32F32(w *warp, in *inst, m uint32) {
+	a := w.f32(in.a)
+	d := w.f32(in.d)
+	if m == allLanes {
+		for i := range d {
+			x := a[i]
+			d[i] = canon32(float32(math.Ceil(float64(x))))
+		}
+		return
+	}
+	for s := m; s != 0; s &= s - 1 {
+		i := bits.TrailingZeros32(s) & (lanes - 1)
+		x := a[i]
+		d[i] = canon32(float32(math.Ceil(float64(x))))
+	}
+}
+
+func lanesCvtRpiS32F32(w *warp, in *inst, m uint32) {
+	a := w.f32(in.a)
+	d := w.s32(in.d)
+	if m == allLanes {
+		for i := range d {
+			x := a[i]
+			d[i] = truncS32(float32(math.Ceil(float64(x))))
+		}
+		return
+	}
+	for s := m; s != 0; s &= s - 1 {
+		i := bits.TrailingZeros32(s) & (lanes - 1)
+		x := a[i]
+		d[i] = truncS32(float32(math.Ceil(float64(x))))
+	}
+}
+
+func lanesCvtRziF32F32(w *warp, in *inst, m uint32) {
+	a := w.f32(in.a)
+	d := w.f32(in.d)
+	if m == allLanes {
+		for i := range d {
+			x := a[i]
+			d[i] = canon32(float32(math.Trunc(float64(x))))
+		}
+		return
+	}
+	for s := m; s != 0; s &= s - 1 {
+		i := bits.TrailingZeros32(s) & (lanes - 1)
+		x := a[i]
+		d[i] = canon32(float32(math.Trunc(float64(x))))
+	}
+}
+
+func lanesCvtRziS32F32(w *warp, in *inst, m uint32) {
+	a := w.f32(in.a)
+	d := w.s32(in.d)
+	if m == allLanes {
+		for i := range d {
+			x := a[i]
+			d[i] = truncS32(float32(math.Trunc(float64(x))))
+		}
+		return
+	}
+	for s := m; s != 0; s &= s - 1 {
+		i := bits.TrailingZeros32(s) & (lanes - 1)
+		x := a[i]
+		d[i] = truncS32(float32(math.Trunc(float64(x))))
+	}
+}
+
 func lanesCvtU64U32(w *warp, in *inst, m uint32) {
 	a := w.u32(in.a)
 	d := w.u64(in.d)
@@ -1960,23 +2247,6 @@ func lanesCvtF32F64(w *warp, in *inst, m uint32) {
 		i := bits.TrailingZeros32(s) & (lanes - 1)
 		x := a[i]
 		d[i] = float32(x)
-	}
-}
-
-func lanesCvtRziS32F32(w *warp, in *inst, m uint32) {
-	a := w.f32(in.a)
-	d := w.s32(in.d)
-	if m == allLanes {
-		for i := range d {
-			x := a[i]
-			d[i] = truncS32(x)
-		}
-		return
-	}
-	for s := m; s != 0; s &= s - 1 {
-		i := bits.TrailingZeros32(s) & (lanes - 1)
-		x := a[i]
-		d[i] = truncS32(x)
 	}
 }
 

@@ -63,6 +63,21 @@ var avxExecs = map[string]execFunc{
 	"max.f64":         avxlanesMaxF64,
 	"neg.f64":         avxlanesNegF64,
 	"abs.f64":         avxlanesAbsF64,
+	"add.ftz.f32":     avxlanesAddFtzF32,
+	"sub.ftz.f32":     avxlanesSubFtzF32,
+	"mul.ftz.f32":     avxlanesMulFtzF32,
+	"fma.ftz.f32":     avxlanesFmaFtzF32,
+	"div.ftz.f32":     avxlanesDivFtzF32,
+	"rcp.ftz.f32":     avxlanesRcpFtzF32,
+	"sqrt.ftz.f32":    avxlanesSqrtFtzF32,
+	"cvt.rni.f32.f32": avxlanesCvtRniF32F32,
+	"cvt.rni.s32.f32": avxlanesCvtRniS32F32,
+	"cvt.rmi.f32.f32": avxlanesCvtRmiF32F32,
+	"cvt.rmi.s32.f32": avxlanesCvtRmiS32F32,
+	"cvt.rpi.f32.f32": avxlanesCvtRpiF32F32,
+	"cvt.rpi.s32.f32": avxlanesCvtRpiS32F32,
+	"cvt.rzi.f32.f32": avxlanesCvtRziF32F32,
+	"cvt.rzi.s32.f32": avxlanesCvtRziS32F32,
 	"cvt.u64.u32":     avxlanesCvtU64U32,
 	"cvt.s64.s32":     avxlanesCvtS64S32,
 	"cvt.s64.u32":     avxlanesCvtS64U32,
@@ -75,7 +90,6 @@ var avxExecs = map[string]execFunc{
 	"cvt.f64.s32":     avxlanesCvtF64S32,
 	"cvt.f64.f32":     avxlanesCvtF64F32,
 	"cvt.f32.f64":     avxlanesCvtF32F64,
-	"cvt.rzi.s32.f32": avxlanesCvtRziS32F32,
 	"setp.eq.u32":     avxlanesSetpEqU32,
 	"setp.ne.u32":     avxlanesSetpNeU32,
 	"setp.lt.u32":     avxlanesSetpLtU32,
@@ -305,6 +319,51 @@ func avxlanesNegF64(w *warp, in *inst, m uint32)
 func avxlanesAbsF64(w *warp, in *inst, m uint32)
 
 //go:noescape
+func avxlanesAddFtzF32(w *warp, in *inst, m uint32)
+
+//go:noescape
+func avxlanesSubFtzF32(w *warp, in *inst, m uint32)
+
+//go:noescape
+func avxlanesMulFtzF32(w *warp, in *inst, m uint32)
+
+//go:noescape
+func avxlanesFmaFtzF32(w *warp, in *inst, m uint32)
+
+//go:noescape
+func avxlanesDivFtzF32(w *warp, in *inst, m uint32)
+
+//go:noescape
+func avxlanesRcpFtzF32(w *warp, in *inst, m uint32)
+
+//go:noescape
+func avxlanesSqrtFtzF32(w *warp, in *inst, m uint32)
+
+//go:noescape
+func avxlanesCvtRniF32F32(w *warp, in *inst, m uint32)
+
+//go:noescape
+func avxlanesCvtRniS32F32(w *warp, in *inst, m uint32)
+
+//go:noescape
+func avxlanesCvtRmiF32F32(w *warp, in *inst, m uint32)
+
+//go:noescape
+func avxlanesCvtRmiS32F32(w *warp, in *inst, m uint32)
+
+//go:noescape
+func avxlanesCvtRpiF32F32(w *warp, in *inst, m uint32)
+
+//go:noescape
+func avxlanesCvtRpiS32F32(w *warp, in *inst, m uint32)
+
+//go:noescape
+func avxlanesCvtRziF32F32(w *warp, in *inst, m uint32)
+
+//go:noescape
+func avxlanesCvtRziS32F32(w *warp, in *inst, m uint32)
+
+//go:noescape
 func avxlanesCvtU64U32(w *warp, in *inst, m uint32)
 
 //go:noescape
@@ -339,9 +398,6 @@ func avxlanesCvtF64F32(w *warp, in *inst, m uint32)
 
 //go:noescape
 func avxlanesCvtF32F64(w *warp, in *inst, m uint32)
-
-//go:noescape
-func avxlanesCvtRziS32F32(w *warp, in *inst, m uint32)
 
 //go:noescape
 func avxlanesSetpEqU32(w *warp, in *inst, m uint32)

@@ -48,6 +48,7 @@ var constants = []struct {
 	{"ones", 0xffffffffffffffff},
 	{"one32", 0x3f8000003f800000},
 	{"one64", 0x3ff0000000000000},
+	{"exponent32", 0x7f8000007f800000},
 	{"two31", 0x4f0000004f000000},
 }
 

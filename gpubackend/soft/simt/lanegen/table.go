@@ -2,7 +2,10 @@
 
 package main
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // canon32 makes NaN results in single precision those of a GPU; in double
 // precision the processor's are right.
@@ -21,6 +24,7 @@ func table() []op {
 	ops = append(ops, shared()...)
 	ops = append(ops, floats("f32", "PS", canon32)...)
 	ops = append(ops, floats("f64", "PD", "")...)
+	ops = append(ops, flushing()...)
 	ops = append(ops, conversions()...)
 	return append(ops, comparisons()...)
 }
@@ -148,9 +152,45 @@ func floats(t, suffix, canon string) []op {
 	}
 }
 
+// flush replaces subnormal numbers in register y by zeros of their sign.
+func flush(y string) string {
+	return "VPXOR Y6, Y6, Y6; VPAND exponent32<>(SB), " + y + ", Y5; VPCMPEQD Y6, Y5, Y5; " +
+		"VPAND nan32<>(SB), Y5, Y5; VPANDN " + y + ", Y5, " + y + "; "
+}
+
+// flushing are the operations with .ftz.
+func flushing() []op {
+	three := []string{"f32", "f32", "f32"}
+	two := flush("Y0") + flush("Y1")
+	end := canon32 + "; " + flush("Y0")
+	sum := func(expr string) string { return "flushF32(canon32(" + expr + "))" }
+	return []op{
+		{key: "add.ftz.f32", types: three, expr: sum("flushF32(x) + flushF32(y)"), asm: two + "VADDPS Y1, Y0, Y0" + end},
+		{key: "sub.ftz.f32", types: three, expr: sum("flushF32(x) - flushF32(y)"), asm: two + "VSUBPS Y1, Y0, Y0" + end},
+		{key: "mul.ftz.f32", types: three, expr: sum("flushF32(x) * flushF32(y)"), asm: two + "VMULPS Y1, Y0, Y0" + end},
+		{key: "fma.ftz.f32", types: append(three, "f32"), expr: sum("fma32(flushF32(x), flushF32(y), flushF32(z))"),
+			asm: two + flush("Y2") + "VFMADD213PS Y2, Y1, Y0" + end},
+		{key: "div.ftz.f32", types: three, expr: sum("flushF32(x) / flushF32(y)"), asm: two + "VDIVPS Y1, Y0, Y0" + end},
+		{key: "rcp.ftz.f32", types: three[:2], expr: sum("1 / flushF32(x)"),
+			asm: flush("Y0") + "VMOVDQU one32<>(SB), Y1; VDIVPS Y0, Y1, Y0" + end},
+		{key: "sqrt.ftz.f32", types: three[:2], expr: sum("float32(math.Sqrt(float64(flushF32(x))))"),
+			asm: flush("Y0") + "VSQRTPS Y0, Y0" + end},
+	}
+}
+
 func conversions() []op {
 	pack := "VEXTRACTI128 $1, Y0, X1; VSHUFPS $0x88, X1, X0, X0"
-	return []op{
+	var ops []op
+	for i, mode := range []string{"rni", "rmi", "rpi", "rzi"} {
+		function := []string{"math.RoundToEven", "math.Floor", "math.Ceil", "math.Trunc"}[i]
+		ops = append(ops,
+			op{key: "cvt." + mode + ".f32.f32", types: []string{"f32", "f32"}, expr: "canon32(float32(" + function + "(float64(x))))",
+				asm: "VROUNDPS $" + strconv.Itoa(8+i) + ", Y0, Y0" + canon32},
+			op{key: "cvt." + mode + ".s32.f32", types: []string{"s32", "f32"}, expr: "truncS32(float32(" + function + "(float64(x))))",
+				asm: "VROUNDPS $" + strconv.Itoa(8+i) + ", Y0, Y0; " + truncate},
+		)
+	}
+	return append(ops, []op{
 		{key: "cvt.u64.u32", types: []string{"u64", "u32"}, expr: "uint64(x)", asm: "VMOVDQA Y0, Y0"},
 		{key: "cvt.s64.s32", types: []string{"s64", "s32"}, expr: "int64(x)", asm: "VMOVDQA Y0, Y0"},
 		{key: "cvt.s64.u32", types: []string{"u64", "u32"}, expr: "uint64(x)", asm: "VMOVDQA Y0, Y0"},
@@ -167,11 +207,12 @@ func conversions() []op {
 		{key: "cvt.f64.s64", types: []string{"f64", "s64"}, expr: "float64(x)"},
 		{key: "cvt.f64.f32", types: []string{"f64", "f32"}, expr: "float64(x)", asm: "VMOVDQA Y0, Y0", load: "VCVTPS2PD"},
 		{key: "cvt.f32.f64", types: []string{"f32", "f64"}, expr: "float32(x)", asm: "VCVTPD2PSY Y0, X0"},
-		{key: "cvt.rzi.s32.f32", types: []string{"s32", "f32"}, expr: "truncS32(x)",
-			asm: "VCVTTPS2DQ Y0, Y1; VMOVDQU two31<>(SB), Y2; VCMPPS $0x1d, Y2, Y0, Y3; VPXOR Y3, Y1, Y1; " +
-				"VCMPPS $3, Y0, Y0, Y3; VPANDN Y1, Y3, Y0"},
-	}
+	}...)
 }
+
+// truncate converts to signed integers, clamped; NaN becomes 0.
+const truncate = "VCVTTPS2DQ Y0, Y1; VMOVDQU two31<>(SB), Y2; VCMPPS $0x1d, Y2, Y0, Y3; VPXOR Y3, Y1, Y1; " +
+	"VCMPPS $3, Y0, Y0, Y3; VPANDN Y1, Y3, Y0"
 
 func comparisons() []op {
 	var ops []op
