@@ -6,6 +6,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := build
 .PHONY: help build deps deps-demo generate lint unit system test demo install guest-package gpu-bundle clean \
+	bench-copy bench-launch bench-start \
 	binary guest modules FORCE
 
 help: ## say what can be made
@@ -67,6 +68,15 @@ gpu-bundle: binary guest ## build what a GPU host needs to check itself
 	scripts/build-uml
 	scripts/build-modules uml-7.2
 	scripts/gpu-bundle
+
+bench-copy: build ## measure copies, native and in a guest
+	tests/bench/bench copy
+
+bench-launch: build ## measure launches, native and in a guest
+	tests/bench/bench launch
+
+bench-start: build ## measure the start of programs, native and in a guest
+	tests/bench/bench start
 
 clean: ## remove everything built here (downloads stay)
 	rm -rf bin build

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rates of copies between host and device: pageable, pinned, registered memory, and kernels that
+// work on pinned memory in place; what it costs to pin.
+//   --max BYTES      the largest copy
+//   --samples N      how often each is measured
+#include "bench.h"
+
+typedef unsigned long long Word;
+
+static __host__ __device__ inline Word pattern(Word i, Word seed) {
+    return (i + seed) * 0x9e3779b97f4a7c15ull ^ seed;
+}
+
+__global__ void fill(Word *to, Word n, Word seed) {
+    for (Word i = blockIdx.x * Word(blockDim.x) + threadIdx.x; i < n; i += Word(gridDim.x) * blockDim.x)
+        to[i] = pattern(i, seed);
+}
+
+__global__ void compare(const Word *from, Word n, Word seed, unsigned *wrong) {
+    for (Word i = blockIdx.x * Word(blockDim.x) + threadIdx.x; i < n; i += Word(gridDim.x) * blockDim.x)
+        if (from[i] != pattern(i, seed)) atomicAdd(wrong, 1u);
+}
+
+__global__ void move(ulonglong2 *to, const ulonglong2 *from, Word n) {
+    for (Word i = blockIdx.x * Word(blockDim.x) + threadIdx.x; i < n; i += Word(gridDim.x) * blockDim.x)
+        to[i] = from[i];
+}
+
+static Word *device;
+static unsigned *wrong;
+static int samples, blocks;
+static Word seed = 12345;
+
+static void must(bool good, const char *what, const char *way, size_t size) {
+    if (good) return;
+    fprintf(stderr, "copy: wrong data, %s %s, %zu bytes\n", what, way, size);
+    exit(1);
+}
+
+// verify moves fresh numbers to the device and others back, and looks at each.
+template <class To, class From> static void verify(const char *what, Word *host, size_t size, To to, From from) {
+    const Word n = size / sizeof(Word);
+    unsigned bad = 0;
+    seed += 1000003;
+    for (Word i = 0; i < n; i++) host[i] = pattern(i, seed);
+    CHECK(cudaMemset(wrong, 0, sizeof *wrong));
+    to(size);
+    compare<<<blocks, 256>>>(device, n, seed, wrong);
+    CHECK(cudaMemcpy(&bad, wrong, sizeof bad, cudaMemcpyDeviceToHost));
+    must(bad == 0, what, "to the device", size);
+    fill<<<blocks, 256>>>(device, n, ++seed);
+    CHECK(cudaDeviceSynchronize());
+    from(size);
+    CHECK(cudaDeviceSynchronize());
+    Word differ = 0;
+    for (Word i = 0; i < n; i++) differ |= host[i] ^ pattern(i, seed);
+    must(differ == 0, what, "from the device", size);
+}
+
+// rate measures one direction: each sample is as many copies as make it long enough, of which
+// the last is waited for.
+template <class F> static void rate(const char *what, const char *way, size_t size, bool queued, F copy) {
+    const size_t floor = size < (1 << 20) ? 64 : size < (64u << 20) ? 16 : 3;
+    const size_t times = size > (1u << 30) ? 1 : floor;
+    copy(size);
+    CHECK(cudaDeviceSynchronize());
+    const double us = repeat(size > (64u << 20) ? std::min(samples, 3) : samples, [&] {
+        for (size_t i = 0; i < times; i++) {
+            copy(size);
+            if (!queued) CHECK(cudaStreamSynchronize(0));
+        }
+        CHECK(cudaStreamSynchronize(0));
+    }) / times;
+    char name[64];
+    snprintf(name, sizeof name, "%s.%s.%zu", what, way, size);
+    result(name, size / us / 1000, "GB/s");
+}
+
+// both verifies and measures a kind of copy in all sizes.
+template <class To, class From>
+static void both(const char *what, Word *host, size_t max, bool queued, To to, From from) {
+    for (size_t size : {size_t(4) << 10, size_t(32) << 10, size_t(256) << 10, size_t(2) << 20, size_t(16) << 20,
+                        size_t(64) << 20, size_t(128) << 20, size_t(1) << 30, size_t(4) << 30}) {
+        if (size > max) break;
+        verify(what, host, size, to, from);
+        rate(what, "h2d", size, queued, to);
+        rate(what, "d2h", size, queued, from);
+    }
+}
+
+static void pageable(Word *host, size_t max) {
+    both("pageable", host, max, false,
+         [=](size_t n) { CHECK(cudaMemcpy(device, host, n, cudaMemcpyHostToDevice)); },
+         [=](size_t n) { CHECK(cudaMemcpy(host, device, n, cudaMemcpyDeviceToHost)); });
+}
+
+static void locked(const char *what, Word *host, size_t max, bool queued) {
+    both(what, host, max, queued,
+         [=](size_t n) { CHECK(cudaMemcpyAsync(device, host, n, cudaMemcpyHostToDevice, 0)); },
+         [=](size_t n) { CHECK(cudaMemcpyAsync(host, device, n, cudaMemcpyDeviceToHost, 0)); });
+}
+
+static void mapped(Word *host, size_t max) {
+    ulonglong2 *there;
+    CHECK(cudaHostGetDevicePointer(&there, host, 0));
+    ulonglong2 *here = (ulonglong2 *)device;
+    both("mapped", host, max, true,
+         [=](size_t n) { move<<<blocks, 256>>>(here, there, n / sizeof *here), CHECK(cudaGetLastError()); },
+         [=](size_t n) { move<<<blocks, 256>>>(there, here, n / sizeof *here), CHECK(cudaGetLastError()); });
+    CHECK(cudaDeviceSynchronize());
+}
+
+// pinning measures what it costs to allocate and to register memory.
+static void pinning(size_t size) {
+    const size_t pages = size / 4096;
+    std::vector<double> alloc, release, reg, unreg;
+    for (int i = 0; i < samples; i++) {
+        void *p;
+        const double a = now();
+        CHECK(cudaHostAlloc(&p, size, cudaHostAllocDefault));
+        const double b = now();
+        CHECK(cudaFreeHost(p));
+        const double c = now();
+        p = malloc(size);
+        memset(p, i + 1, size);
+        const double d = now();
+        CHECK(cudaHostRegister(p, size, cudaHostRegisterDefault));
+        const double e = now();
+        CHECK(cudaHostUnregister(p));
+        const double f = now();
+        free(p);
+        alloc.push_back(b - a), release.push_back(c - b), reg.push_back(e - d), unreg.push_back(f - e);
+    }
+    result("hostalloc.64M", median(alloc) / 1000, "ms");
+    result("freehost.64M", median(release) / 1000, "ms");
+    result("register.64M", median(reg) / 1000, "ms");
+    result("unregister.64M", median(unreg) / 1000, "ms");
+    result("register.page", median(reg) / pages, "us");
+}
+
+// latency measures single small copies, each waited for.
+static void latency(int times) {
+    Word *host = (Word *)malloc(4096);
+    memset(host, 1, 4096);
+    result("latency.h2d.4096", repeat(5, [=] {
+        for (int i = 0; i < times; i++) CHECK(cudaMemcpy(device, host, 4096, cudaMemcpyHostToDevice));
+    }) / times, "us");
+    result("latency.d2h.4096", repeat(5, [=] {
+        for (int i = 0; i < times; i++) CHECK(cudaMemcpy(host, device, 4096, cudaMemcpyDeviceToHost));
+    }) / times, "us");
+    free(host);
+}
+
+int main(int argc, char **argv) {
+    size_t max = option(argc, argv, "--max", 1ll << 30);
+    samples = int(option(argc, argv, "--samples", 5));
+    const size_t memory = size_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+    size_t free_, total;
+    cudaDeviceProp properties;
+    CHECK(cudaMemGetInfo(&free_, &total));
+    CHECK(cudaGetDeviceProperties(&properties, 0));
+    blocks = properties.multiProcessorCount * 4;
+    while (max > 4096 && (max * 5 / 2 > memory || max > free_ / 2)) {
+        char name[32];
+        snprintf(name, sizeof name, "copies of %zu bytes", max);
+        skipped(name, "there is too little memory");
+        max /= 4;
+    }
+    machine();
+    CHECK(cudaMalloc(&device, std::max(max, size_t(4096))));
+    CHECK(cudaMalloc(&wrong, sizeof *wrong));
+    latency(max < (16 << 20) ? 20 : 500);
+    pinning(64 << 20);
+    Word *host = (Word *)malloc(max);
+    memset(host, 1, max);
+    pageable(host, max);
+    CHECK(cudaHostRegister(host, max, cudaHostRegisterDefault));
+    locked("registered", host, max, true);
+    CHECK(cudaHostUnregister(host));
+    free(host);
+    const size_t pinned = std::min(max, size_t(1) << 30);
+    CHECK(cudaHostAlloc((void **)&host, pinned, cudaHostAllocMapped));
+    locked("pinned", host, pinned, true);
+    locked("pinnedwait", host, pinned, false);
+    mapped(host, pinned);
+    CHECK(cudaFreeHost(host));
+}

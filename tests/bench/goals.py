@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the benchmarks' figures are compared with: each goal as (text, value, limit, whether reached)."""
+
+MB = 1 << 20
+
+
+class Runs:
+    """The medians of one session: self[side][name], sides being native, guest and variants."""
+
+    def __init__(self, sides):
+        self.sides = sides
+
+    def get(self, side, name):
+        return self.sides.get(side, {}).get(name)
+
+    def ratio(self, name, over="guest", under="native"):
+        a, b = self.get(over, name), self.get(under, name)
+        return a / b if a and b else None
+
+
+def at_least(text, value, limit, unit="x"):
+    return text, value, f">= {limit} {unit}", None if value is None else value >= limit
+
+
+def at_most(text, value, limit, unit="x"):
+    return text, value, f"<= {limit} {unit}", None if value is None else value <= limit
+
+
+def copy(r):
+    names = {64 * MB: "64 MiB", 128 * MB: "128 MiB", 1024 * MB: "1 GiB"}
+    for way, limit in (("h2d", 4), ("d2h", 3)):
+        for size, name in names.items():
+            yield at_least(f"pageable {way} {name} to native", r.ratio(f"pageable.{way}.{size}"), limit)
+    for way in ("h2d", "d2h"):
+        for size, name in ((16 * MB, "16 MiB"), *names.items()):
+            yield at_least(f"pinned {way} {name} to native", r.ratio(f"pinned.{way}.{size}"), 0.99)
+    for way in ("h2d", "d2h"):
+        name = f"latency.{way}.4096"
+        guest, native, call = r.get("guest", name), r.get("native", name), r.get("guest", "syscall")
+        added = guest - native - call if guest and native and call else None
+        yield at_most(f"4 KiB {way}: added beyond a system call", added, 10, "us")
+    for way in ("h2d", "d2h"):
+        for size, name in names.items():
+            gain = r.ratio(f"pageable.{way}.{size}", under="address-mapping=off")
+            yield at_least(f"pageable {way} {name}, mapping on to off", gain, 6.5)
+    yield at_most("cuMemHostAlloc 64 MiB to native", r.ratio("hostalloc.64M"), 1.5)
+
+
+def launch(r):
+    for n in (1, 8, 64):
+        yield at_most(f"guest CPU per launch, {n} arguments", r.get("guest", f"submit.{n}.burst"), 0.25, "us")
+    for name in ("stream", "streams4", "threads4"):
+        yield at_least(f"empty kernels, {name}, to native", r.ratio(f"rate.{name}"), 1.0)
+    for name in ("stream", "chain200"):
+        yield at_least(f"repeated pattern, {name}, to native", r.ratio(f"rate.{name}"), 2.3)
+    yield at_most("launch + synchronize, spinning, to native", r.ratio("sync.spin"), 1.05)
+    guest, native, call = (r.get("guest", "sync.blocking"), r.get("native", "sync.blocking"),
+                           r.get("guest", "syscall"))
+    rest = (guest - call) / native if guest and native and call else None
+    yield at_most("launch + synchronize, blocking, less a system call, to native", rest, 1.5)
+    yield at_most("crossings per 1,000 launches", r.get("guest", "crossings"), 10, "")
+    yield at_least("crossings per 1,000 launches, undelayed",
+                   r.get("batch-commands=1,spin-host=0", "crossings"), 1000, "")
+
+
+def start(r):
+    warm = [side for side in r.sides if side.startswith("warm-workers")]
+    side = warm[0] if warm else "guest"
+    yield at_most(f"cuInit + context, {side}", r.get(side, "cuinit+context"), 100, "ms")
+    yield at_most("program, 64 GiB guest to 1 GiB guest", r.ratio("program", "mem=64G", "mem=1G"), 1.05)
+
+
+GOALS = {"copy": copy, "launch": launch, "start": start}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a program's start costs: each sample is a process of its own.
+//   --samples N      how many
+//   --torch PYTHON   also import torch in that Python, up to a first result
+#include "bench.h"
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <string>
+
+__global__ void first(int *x) { *x = 42; }
+
+typedef int (*Init)(unsigned);
+typedef int (*Get)(int *, int);
+typedef int (*Retain)(void **, int);
+
+static void must(bool good, const char *what) {
+    if (!good) fprintf(stderr, "start: %s\n", what), exit(1);
+}
+
+// child starts CUDA step by step and prints what each took, in milliseconds.
+static int child() {
+    const double begin = now();
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    must(library, "there is no libcuda.so.1");
+    int device;
+    void *context;
+    must(!((Init)dlsym(library, "cuInit"))(0), "cuInit ended with an error");
+    const double inited = now();
+    must(!((Get)dlsym(library, "cuDeviceGet"))(&device, 0), "cuDeviceGet ended with an error");
+    must(!((Retain)dlsym(library, "cuDevicePrimaryCtxRetain"))(&context, device), "there is no context");
+    const double made = now();
+    int x = 0, *dev;
+    CHECK(cudaMalloc(&dev, sizeof x));
+    first<<<1, 1>>>(dev);
+    CHECK(cudaMemcpy(&x, dev, sizeof x, cudaMemcpyDeviceToHost));
+    must(x == 42, "wrong data");
+    printf("%g %g %g\n", (inited - begin) / 1000, (made - inited) / 1000, (now() - made) / 1000);
+    return 0;
+}
+
+// output runs a command and returns what it printed, and its milliseconds.
+static std::string output(const std::string &command, double *ms) {
+    const double begin = now();
+    FILE *pipe = popen(command.c_str(), "r");
+    must(pipe, "there is no pipe");
+    char text[256];
+    const size_t n = fread(text, 1, sizeof text - 1, pipe);
+    text[n] = 0;
+    must(pclose(pipe) == 0, command.c_str());
+    *ms = (now() - begin) / 1000;
+    return text;
+}
+
+static void torch(const char *python) {
+    const std::string script =
+        "import time; a=time.time(); import torch; b=time.time(); x=torch.ones(64,64,device=\"cuda\"); "
+        "assert float((x@x).sum())==64.0**3; c=time.time(); print(b-a,c-b)";
+    double ms, import, result_;
+    const std::string said = output(std::string(python) + " -c '" + script + "'", &ms);
+    must(sscanf(said.c_str(), "%lf %lf", &import, &result_) == 2, said.c_str());
+    result("torch.import", import, "s");
+    result("torch.first", result_, "s");
+    result("torch.total", ms / 1000, "s");
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1 && !strcmp(argv[1], "--child")) return child();
+    machine();
+    std::vector<double> init, context, launch, total;
+    for (int i = 0; i < option(argc, argv, "--samples", 5); i++) {
+        double ms, a, b, c;
+        const std::string said = output(std::string("exec ") + argv[0] + " --child", &ms);
+        must(sscanf(said.c_str(), "%lf %lf %lf", &a, &b, &c) == 3, "the child said nothing");
+        init.push_back(a), context.push_back(b), launch.push_back(c), total.push_back(ms);
+    }
+    result("cuinit", median(init), "ms");
+    result("context", median(context), "ms");
+    result("cuinit+context", median(init) + median(context), "ms");
+    result("firstlaunch", median(launch), "ms");
+    result("program", median(total), "ms");
+    for (int i = 1; i + 1 < argc; i++)
+        if (!strcmp(argv[i], "--torch")) torch(argv[i + 1]);
+}
