@@ -63,7 +63,7 @@ func TestEvidence(t *testing.T) {
 		}
 	}
 	named := regexp.MustCompile("\\b(?:Test|Fuzz)[A-Z]\\w+")
-	link := regexp.MustCompile(`\]\(([^):#]+)`)
+	link := regexp.MustCompile(`\]\(([^)#:]+)[)#]`)
 	for _, file := range sources(t, "*.md") {
 		text := read(t, file)
 		for _, name := range named.FindAll(text, -1) {

@@ -26,7 +26,7 @@ func runAttach(args []string) error {
 	f.StringVar(&d.ID, "id", "", "`ID` of the device in QEMU (default paracuda0)")
 	f.StringVar(&d.Bus, "bus", "", "PCIe `PORT` to plug it into (default "+qemu.Port+")")
 	f.IntVar(&d.Queues, "queues", 17, "`N` virtqueues: one more than the device's channels")
-	if err := f.Parse(args); err != nil {
+	if err := parse(f, args); err != nil {
 		return err
 	}
 	if *qmp == "" || d.Socket == "" {
@@ -48,7 +48,7 @@ func runDetach(args []string) error {
 	f := newFlags("detach", "--qmp SOCKET [--id ID]", "Takes the GPU out of a running QEMU, by QMP.")
 	qmp := f.String("qmp", "", "QEMU's QMP `SOCKET`")
 	id := f.String("id", "", "`ID` of the device in QEMU (default paracuda0)")
-	if err := f.Parse(args); err != nil {
+	if err := parse(f, args); err != nil {
 		return err
 	}
 	if *qmp == "" {

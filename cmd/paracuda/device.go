@@ -22,10 +22,10 @@ import (
 
 // deviceOptions are the flags of `paracuda device`.
 type deviceOptions struct {
-	socket, gpu, stats, level, trace string
-	fd                               int
-	capabilities                     bool
-	settings                         device.Settings
+	socket, gpu, stats, level, trace, control string
+	fd                                        int
+	capabilities                              bool
+	settings                                  device.Settings
 }
 
 func runDevice(args []string) error {
@@ -38,6 +38,7 @@ func runDevice(args []string) error {
 	f.IntVar(&o.fd, "fd", -1, "use the connected or listening socket inherited as descriptor `N`")
 	f.BoolVar(&o.capabilities, "print-capabilities", false, "print what the back end can do, as JSON, and exit")
 	f.StringVar(&o.gpu, "gpu", gpuAuto, gpuHelp)
+	f.StringVar(&o.control, "control", "", "answer paracuda set and paracuda stats on the UNIX socket `PATH`")
 	f.StringVar(&o.stats, "stats", "", "write counters to `FILE`, as JSON, at the end")
 	f.StringVar(&o.level, "log-level", "info", "debug, info, warning or error")
 	f.StringVar(&o.trace, "trace", "", "write the vhost-user messages to `FILE`, as lines of hex")
@@ -48,7 +49,7 @@ func runDevice(args []string) error {
 		fmt.Println("\nKeys for --set:")
 		device.PrintSettings(os.Stdout)
 	}
-	if err := f.Parse(args); err != nil {
+	if err := parse(f, args); err != nil {
 		return err
 	}
 	if o.capabilities {
@@ -77,9 +78,9 @@ func (o *deviceOptions) serve() error {
 	if err != nil {
 		return err
 	}
-	space, policy := o.settings.Build()
-	space.Generation = uint32(time.Now().UnixNano()) | 1
-	dev := device.New(device.Config{GPU: gpu, Space: space, Policy: policy, Spawn: spawner{level: o.level}, Log: log})
+	dev := device.New(device.Config{
+		GPU: gpu, Settings: o.settings, Generation: uint32(time.Now().UnixNano()) | 1, Spawn: spawner{level: o.level}, Log: log,
+	})
 	options := vhostuser.Options{Log: log}
 	if o.trace != "" {
 		file, err := os.Create(o.trace)
@@ -92,6 +93,20 @@ func (o *deviceOptions) serve() error {
 	session, err := vhostuser.New(conn, dev, options)
 	if err != nil {
 		return fmt.Errorf("start the session: %w", err)
+	}
+	if o.control != "" {
+		admin, err := vhostuser.Listen(o.control)
+		if err != nil {
+			return fmt.Errorf("--control: %w", err)
+		}
+		defer admin.Close()
+		go func() {
+			_ = dev.ServeAdmin(admin, func() {
+				if err := session.ConfigChanged(); err != nil {
+					log.WithError(err).Info("the guest is not told of the change")
+				}
+			})
+		}()
 	}
 	log.WithField("gpu", gpu).Info("front end connected")
 	err = session.Run(ctx)

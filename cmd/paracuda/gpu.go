@@ -25,7 +25,7 @@ const gpuHelp = "`GPU` to execute on: cuda (the host's NVIDIA GPU), soft (the so
 // must not load the driver itself.
 func runProbe(args []string) error {
 	f := newFlags("probe", "", "Says which GPUs the host has for guests.")
-	if err := f.Parse(args); err != nil {
+	if err := parse(f, args); err != nil {
 		return err
 	}
 	if err := cuda.Available(); err != nil {

@@ -30,6 +30,8 @@ func init() {
 		{name: "device", synopsis: "serve the GPU to one VM over a vhost-user socket", run: runDevice},
 		{name: "attach", synopsis: "plug a served GPU into a running QEMU", run: runAttach},
 		{name: "detach", synopsis: "take it out again", run: runDetach},
+		{name: "set", synopsis: "change a policy of a running VM", run: runSet},
+		{name: "stats", synopsis: "print the counters of a running VM", run: runStats},
 		{name: "probe", synopsis: "say which GPUs the host has for guests", run: runProbe},
 		{name: "version", synopsis: "print the version", run: runVersion},
 		{name: "worker", hidden: true, run: runWorker},
@@ -101,4 +103,15 @@ func newFlags(name, arguments, text string) *flag.FlagSet {
 		f.SetOutput(io.Discard)
 	}
 	return f
+}
+
+// parse reads the flags. The usage is for those who ask for it: an error is one line.
+func parse(f *flag.FlagSet, args []string) error {
+	usage := f.Usage
+	f.Usage = func() {}
+	err := f.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		usage()
+	}
+	return err
 }

@@ -19,11 +19,11 @@ import (
 
 // runOptions are the flags of `paracuda run`.
 type runOptions struct {
-	kind, gpu, mem, stats, level, kernel, trace string
-	cpus                                        int
-	set                                         []string
-	report, verbose                             bool
-	program                                     []string
+	kind, gpu, mem, stats, level, kernel, trace, control string
+	cpus                                                 int
+	set                                                  []string
+	report, verbose                                      bool
+	program                                              []string
 }
 
 func runRun(args []string) error {
@@ -41,13 +41,14 @@ func runRun(args []string) error {
 	f.StringVar(&o.stats, "stats", "", "write counters to `FILE`, as JSON, at the end")
 	f.StringVar(&o.level, "log-level", "warning", "debug, info, warning or error")
 	f.StringVar(&o.trace, "trace", "", "write the vhost-user messages to `FILE`, as lines of hex")
+	f.StringVar(&o.control, "control", "", "answer paracuda set and paracuda stats on the UNIX socket `PATH`")
 	f.BoolVar(&o.report, "report", false, "say at the end what was used: front end, guest kernel, device")
 	f.BoolVar(&o.verbose, "console", false, "show the guest kernel's messages on standard error")
 	f.Func("set", "`KEY=VALUE`: set a policy of the VM (may be repeated; paracuda device --help lists them)", func(v string) error {
 		o.set = append(o.set, v)
 		return settings.Set(v)
 	})
-	if err := f.Parse(args); err != nil {
+	if err := parse(f, args); err != nil {
 		return err
 	}
 	if o.program = f.Args(); len(o.program) == 0 {
@@ -59,6 +60,9 @@ func runRun(args []string) error {
 func (o *runOptions) run(channels int) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
+	if err := o.tryOutputs(); err != nil {
+		return err
+	}
 	gpu, err := chooseGPU(o.gpu)
 	if err != nil {
 		return err
@@ -89,6 +93,21 @@ func (o *runOptions) run(channels int) error {
 	}
 	if result.ExitCode != 0 {
 		return exitCode(result.ExitCode)
+	}
+	return nil
+}
+
+// tryOutputs makes the files that are to be written at the end: whether they can be is known before a VM boots.
+func (o *runOptions) tryOutputs() error {
+	for _, out := range []struct{ option, file string }{{"--stats", o.stats}, {"--trace", o.trace}} {
+		if out.file == "" {
+			continue
+		}
+		file, err := os.OpenFile(out.file, os.O_WRONLY|os.O_CREATE, 0o644)
+		if err != nil {
+			return fmt.Errorf("%s: %w", out.option, err)
+		}
+		file.Close()
 	}
 	return nil
 }
@@ -131,7 +150,7 @@ func (o *runOptions) startDevice(gpu, socket string) (*deviceProcess, error) {
 	for _, s := range o.set {
 		args = append(args, "--set", s)
 	}
-	for name, value := range map[string]string{"--stats": o.stats, "--trace": o.trace} {
+	for name, value := range map[string]string{"--stats": o.stats, "--trace": o.trace, "--control": o.control} {
 		if value != "" {
 			args = append(args, name, value)
 		}

@@ -19,7 +19,7 @@ import (
 func childFlags(role string, args []string) (level string, err error) {
 	f := newFlags(role, "", "Started by paracuda device.")
 	f.StringVar(&level, "log-level", "info", "debug, info, warning or error")
-	return level, f.Parse(args)
+	return level, parse(f, args)
 }
 
 func runWorker(args []string) error {
@@ -54,7 +54,7 @@ func runWorker(args []string) error {
 		Log:      log,
 	})
 	if err != nil {
-		log.WithError(err).Error("worker ends")
+		log.WithError(err).Info("worker ends")
 		return exitCode(1)
 	}
 	return nil

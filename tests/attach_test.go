@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paracuda/paracuda/vm"
+)
+
+// visitor is a program that uses each device that comes, and says how that ended.
+const visitor = `
+echo up
+while :; do
+	until [ -c /dev/paracuda ]; do sleep 0.2; done
+	"$0" >/dev/null; echo "used $?"
+	while [ -c /dev/paracuda ]; do sleep 0.2; done
+	echo gone
+done`
+
+// served is a device process.
+type served struct {
+	cmd *exec.Cmd
+	log string
+}
+
+// serve starts a device process, and waits for its socket.
+func serve(t *testing.T, socket string, options ...string) *served {
+	t.Helper()
+	log, err := os.Create(filepath.Join(logDir(t), filepath.Base(socket)+".log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	cmd := exec.Command(paracuda, append([]string{"device", "--gpu", "soft", "--socket-path", socket}, options...)...)
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	d := &served{cmd, log.Name()}
+	t.Cleanup(d.kill)
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if _, err := os.Stat(socket); err == nil {
+			return d
+		}
+	}
+	t.Fatal("the device made no socket")
+	return nil
+}
+
+func (d *served) kill() {
+	d.cmd.Process.Kill()
+	d.cmd.Wait()
+}
+
+// visitedVM boots a VM of QEMU's without a device but with the driver, in which
+// visitor runs. It returns the QMP socket and what the visitor says.
+func visitedVM(t *testing.T) (string, *bufio.Reader) {
+	t.Helper()
+	assets := vm.FindAssets()
+	driver, err := assets.Driver(vm.QEMU, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	qmp := filepath.Join(t.TempDir(), "qmp")
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	r, w := io.Pipe()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, err := vm.Run(ctx, vm.Config{Kind: vm.QEMU, Program: "sh", Args: []string{"-c", visitor, filepath.Join(programs, follower)},
+			Dir: root, Stdout: w, Stderr: os.Stderr, QMPSocket: qmp, Modules: []vm.Module{driver}, LibDir: assets.LibDir(), Assets: assets})
+		w.CloseWithError(err)
+	}()
+	t.Cleanup(func() { cancel(); r.Close(); <-done })
+	return qmp, bufio.NewReader(r)
+}
+
+func expectLine(t *testing.T, lines *bufio.Reader, want string) {
+	t.Helper()
+	got, err := lines.ReadString('\n')
+	if err != nil || strings.TrimSpace(got) != want {
+		t.Fatalf("the VM said %q, %v, not %q", got, err, want)
+	}
+}
+
+// TestAttachToRunningVM plugs a GPU into a running VM, kills its device process,
+// plugs in another, and takes that out.
+func TestAttachToRunningVM(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: no VM is booted")
+	}
+	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "qemu") {
+		t.Skip("PARACUDA_VM leaves QEMU out, which alone can hot-plug")
+	}
+	qmp, lines := visitedVM(t)
+	expectLine(t, lines, "up")
+	dir := t.TempDir()
+	plug := func(args ...string) {
+		t.Helper()
+		if r := command(t, 2*time.Minute, root, append([]string{paracuda}, args...)...); r.exit != 0 {
+			t.Fatalf("%s: %s", args[0], r.stderr)
+		}
+	}
+	first := serve(t, filepath.Join(dir, "first"))
+	plug("attach", "--qmp", qmp, "--device", filepath.Join(dir, "first"))
+	expectLine(t, lines, "used 0")
+	first.kill()
+	serve(t, filepath.Join(dir, "second"))
+	plug("attach", "--qmp", qmp, "--device", filepath.Join(dir, "second"))
+	expectLine(t, lines, "gone")
+	expectLine(t, lines, "used 0")
+	plug("detach", "--qmp", qmp)
+	expectLine(t, lines, "gone")
+}

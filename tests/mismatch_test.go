@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/vhostuser"
+	"github.com/paracuda/paracuda/vm"
+)
+
+// TestOtherVersion lets the guest driver meet a device of a later protocol.
+func TestOtherVersion(t *testing.T) {
+	inEach(t, func(t *testing.T, front frontEnd) {
+		assets := vm.FindAssets()
+		driver, err := assets.Driver(vm.Kind(front.name), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), front.boot+front.limit)
+		defer cancel()
+		var console bytes.Buffer
+		result, err := vm.Run(ctx, vm.Config{Kind: vm.Kind(front.name), Program: "sh",
+			Args: []string{"-c", "! test -e /dev/paracuda"}, Dir: root, DeviceSocket: laterDevice(t, ctx), Queues: 17,
+			Modules: []vm.Module{driver}, Console: &console, Verbose: true, Assets: assets})
+		if err != nil || result.ExitCode != 0 {
+			t.Errorf("exit code %d, %v", result.ExitCode, err)
+		}
+		if !strings.Contains(console.String(), "device speaks protocol version 99, this driver 1: install the guest package") {
+			t.Errorf("the guest's kernel says nothing of the version:%s", tail(console.String()))
+		}
+	})
+}
+
+// laterDevice serves one front end with a device of protocol version 99.
+func laterDevice(t *testing.T, ctx context.Context) string {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "device")
+	listener, err := vhostuser.Listen(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quiet := logrus.New()
+	quiet.SetOutput(io.Discard)
+	settings := device.DefaultSettings()
+	space, policy := settings.Build()
+	space.Version = 99
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		conn, err := listener.AcceptUnix()
+		if err != nil {
+			return
+		}
+		log := logrus.NewEntry(quiet)
+		d := device.New(device.Config{GPU: "soft", Space: space, Policy: policy, Log: log})
+		if s, err := vhostuser.New(conn, d, vhostuser.Options{Log: log}); err == nil {
+			s.Run(ctx)
+		}
+	}()
+	t.Cleanup(func() { cancel(); listener.Close(); <-done })
+	return socket
+}
+
+// TestMemoryIsNotShared boots a guest whose RAM the device can't see.
+func TestMemoryIsNotShared(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: no VM is booted")
+	}
+	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "qemu") {
+		t.Skip("PARACUDA_VM leaves QEMU out, and the memory of User Mode Linux is always shared")
+	}
+	assets := vm.FindAssets()
+	program, err := assets.QEMU()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kernel, err := assets.KernelDir("6.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(t.TempDir(), "device")
+	served := serve(t, socket)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	guest := exec.CommandContext(ctx, program, "-nodefaults", "-display", "none", "-no-reboot", "-machine", "q35",
+		"-accel", "tcg", "-cpu", "max", "-m", "512M", "-kernel", filepath.Join(kernel, "vmlinuz"),
+		"-initrd", driverOnly(t, assets, kernel), "-append", "panic=-1 mitigations=off",
+		"-chardev", "socket,id=gpu,path="+socket,
+		"-device", "vhost-user-test-device-pci,chardev=gpu,virtio-id=37,num_vqs=17,vq_size=256,config_size=256")
+	if err := guest.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer guest.Wait()
+	defer guest.Process.Kill()
+	for ctx.Err() == nil {
+		log, err := os.ReadFile(served.log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(log), "share=on") {
+			t.Logf("%s", log)
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Error("the device says nothing of the memory")
+}
+
+// driverOnly makes an initramfs in which init loads the guest driver, and then
+// finds nothing to do.
+func driverOnly(t *testing.T, assets vm.Assets, kernel string) string {
+	t.Helper()
+	initFile, err := assets.Init()
+	if err != nil {
+		t.Fatal(err)
+	}
+	driver, err := assets.Driver(vm.QEMU, "6.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	image := filepath.Join(t.TempDir(), "initramfs")
+	script := `set -e; d=$(mktemp -d); mkdir $d/dev $d/modules; cp "$1" $d/init; cp "$2" $d/modules/
+		for m in virtio virtio_ring virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci; do
+			cp "$3/modules/kernel/drivers/virtio/$m.ko" $d/modules/; echo /modules/$m.ko; done >$d/modules/list
+		echo /modules/paracuda.ko >>$d/modules/list
+		cd $d; find . | cpio -o -H newc --quiet >"$4"; rm -r $d`
+	if r := command(t, time.Minute, root, "sh", "-c", script, "sh", initFile, driver.File, kernel, image); r.exit != 0 {
+		t.Fatalf("make an initramfs: %s", r.stderr)
+	}
+	return image
+}
