@@ -27,9 +27,9 @@ func (f *graphFunctions) c(l *library) *C.struct_pc_graph_api {
 	if f.memory.p == nil {
 		f.memory = allocate(int(C.sizeof_struct_pc_graph_api))
 		*(*C.struct_pc_graph_api)(f.memory.p) = C.struct_pc_graph_api{
-			create: l.function[symGraphCreate], add_kernel: l.function[symGraphAddKernelNode],
-			instantiate: l.function[symGraphInstantiate], set_params: l.function[symGraphExecKernelNodeSetParams],
-			launch: l.function[symGraphLaunch], exec_destroy: l.function[symGraphExecDestroy], destroy: l.function[symGraphDestroy],
+			create: l.function[symReplayCreate], add_kernel: l.function[symReplayAddKernel],
+			instantiate: l.function[symReplayInstantiate], set_params: l.function[symReplaySetParams],
+			launch: l.function[symReplayLaunch], exec_destroy: l.function[symReplayExecDestroy], destroy: l.function[symReplayDestroy],
 		}
 	}
 	return (*C.struct_pc_graph_api)(f.memory.p)
@@ -37,7 +37,7 @@ func (f *graphFunctions) c(l *library) *C.struct_pc_graph_api {
 
 // canReplay says whether the driver has what replays need.
 func (d *Device) canReplay() bool {
-	for s := symGraphCreate; s <= symGraphDestroy; s++ {
+	for s := symReplayCreate; s <= symReplayDestroy; s++ {
 		if d.function[s] == nil {
 			return false
 		}

@@ -53,15 +53,21 @@ const (
 	symEventCreate
 	symEventSynchronize
 	symEventElapsedTime
+	symOccupancyMaxActiveClusters
+	symOccupancyMaxPotentialClusterSize
+	symTensorMapEncodeTiled
+	symTensorMapEncodeIm2col
+	symTensorMapEncodeIm2colWide
+	symTensorMapReplaceAddress
 
 	// Of package cuda's own graphs, in the order that canReplay relies on.
-	symGraphCreate
-	symGraphAddKernelNode
-	symGraphInstantiate
-	symGraphExecKernelNodeSetParams
-	symGraphLaunch
-	symGraphExecDestroy
-	symGraphDestroy
+	symReplayCreate
+	symReplayAddKernel
+	symReplayInstantiate
+	symReplaySetParams
+	symReplayLaunch
+	symReplayExecDestroy
+	symReplayDestroy
 	symbols
 )
 
@@ -113,13 +119,20 @@ var handNames = [symbols - generatedSymbols]string{
 	symEventSynchronize - generatedSymbols:   "cuEventSynchronize",
 	symEventElapsedTime - generatedSymbols:   "cuEventElapsedTime",
 
-	symGraphCreate - generatedSymbols:                  "cuGraphCreate",
-	symGraphAddKernelNode - generatedSymbols:           "cuGraphAddKernelNode_v2",
-	symGraphInstantiate - generatedSymbols:             "cuGraphInstantiateWithFlags",
-	symGraphExecKernelNodeSetParams - generatedSymbols: "cuGraphExecKernelNodeSetParams_v2",
-	symGraphLaunch - generatedSymbols:                  "cuGraphLaunch",
-	symGraphExecDestroy - generatedSymbols:             "cuGraphExecDestroy",
-	symGraphDestroy - generatedSymbols:                 "cuGraphDestroy",
+	symOccupancyMaxActiveClusters - generatedSymbols:       "cuOccupancyMaxActiveClusters",
+	symOccupancyMaxPotentialClusterSize - generatedSymbols: "cuOccupancyMaxPotentialClusterSize",
+	symTensorMapEncodeTiled - generatedSymbols:             "cuTensorMapEncodeTiled",
+	symTensorMapEncodeIm2col - generatedSymbols:            "cuTensorMapEncodeIm2col",
+	symTensorMapEncodeIm2colWide - generatedSymbols:        "cuTensorMapEncodeIm2colWide",
+	symTensorMapReplaceAddress - generatedSymbols:          "cuTensorMapReplaceAddress",
+
+	symReplayCreate - generatedSymbols:      "cuGraphCreate",
+	symReplayAddKernel - generatedSymbols:   "cuGraphAddKernelNode_v2",
+	symReplayInstantiate - generatedSymbols: "cuGraphInstantiateWithFlags",
+	symReplaySetParams - generatedSymbols:   "cuGraphExecKernelNodeSetParams_v2",
+	symReplayLaunch - generatedSymbols:      "cuGraphLaunch",
+	symReplayExecDestroy - generatedSymbols: "cuGraphExecDestroy",
+	symReplayDestroy - generatedSymbols:     "cuGraphDestroy",
 }
 
 // required are the functions without which nothing works; the others answer NotSupported where they are missing.

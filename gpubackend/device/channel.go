@@ -77,7 +77,7 @@ func (l *lease) message(kind handover.Kind, base uint16, inFlight []uint16) (*ha
 // pause takes the queue from a worker that lives on.
 func (d *Device) pause(c *channel) {
 	if err := c.worker.conn.request(&handover.Message{Kind: handover.KindPause}, nil, handover.KindPaused, answerTimeout); err != nil {
-		d.log.WithError(err).Warn("a worker did not pause: it is killed")
+		d.log.WithError(err).Info("a worker did not pause: it is killed")
 		c.worker.kill()
 		<-c.worker.exited
 	}

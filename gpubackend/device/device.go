@@ -17,11 +17,11 @@ import (
 
 // Config is how a device is set up.
 type Config struct {
-	GPU    string // "soft" or "cuda"
-	Space  wire.Config
-	Policy handover.Policy
-	Spawn  Spawner
-	Log    *logrus.Entry
+	GPU        string // "soft" or "cuda"
+	Settings   Settings
+	Generation uint32 // tells this device from an earlier one
+	Spawn      Spawner
+	Log        *logrus.Entry
 }
 
 // Device is the vhost-user device of one VM.
@@ -30,7 +30,8 @@ type Device struct {
 	log    *logrus.Entry
 
 	mu       sync.Mutex
-	space    wire.Config // guarded by mu
+	settings Settings // guarded by mu, as is what follows
+	space    wire.Config
 	policy   handover.Policy
 	mem      *vhostuser.Memory // the session's snapshot
 	mapped   *guestmem.Memory  // our mapping of it
@@ -43,8 +44,10 @@ type Device struct {
 
 // New makes a device.
 func New(c Config) *Device {
-	d := &Device{config: c, log: c.Log, space: c.Space, policy: c.Policy}
-	for i := range int(c.Space.Channels) {
+	d := &Device{config: c, log: c.Log, settings: c.Settings}
+	d.space, d.policy = d.settings.Build()
+	d.space.Generation = c.Generation
+	for i := range int(d.space.Channels) {
 		d.channels = append(d.channels, &channel{index: i})
 	}
 	return d

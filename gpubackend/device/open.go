@@ -68,7 +68,7 @@ func (d *Device) startWorker(c *channel, pid int32, comm string) (*workerProcess
 		conn.Close()
 		return nil, err
 	}
-	w := &workerProcess{conn: newRequester(conn), state: state, proc: proc, exited: make(chan struct{}), gone: make(chan struct{})}
+	w := &workerProcess{conn: newRequester(conn), state: state, proc: proc, pid: pid, comm: comm, exited: make(chan struct{}), gone: make(chan struct{})}
 	if err := d.handOver(c, w, pid, comm); err != nil {
 		proc.Kill()
 		_ = proc.Wait()

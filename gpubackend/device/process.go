@@ -97,6 +97,8 @@ type workerProcess struct {
 	conn   *requester
 	state  *handover.State
 	proc   Process
+	pid    int32 // of the guest process
+	comm   string
 	exited chan struct{} // closed when the process has ended
 	gone   chan struct{} // closed when its chains are returned, too
 }

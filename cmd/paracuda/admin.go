@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sort"
+	"text/tabwriter"
+
+	"github.com/paracuda/paracuda/gpubackend/device"
+)
+
+// runSet changes a policy of a running VM.
+func runSet(args []string) error {
+	f := newFlags("set", "SOCKET KEY=VALUE...",
+		"Changes policies of a running VM. SOCKET is the device's control socket (paracuda device --control).\n"+
+			"Programs in the VM follow at once. paracuda device --help lists the keys.")
+	if err := parse(f, args); err != nil {
+		return err
+	}
+	if f.NArg() < 2 {
+		return errors.New("set: want SOCKET KEY=VALUE...")
+	}
+	for _, text := range f.Args()[1:] {
+		if _, err := device.Ask(f.Arg(0), device.Request{Set: text}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runStats prints the counters of a running VM.
+func runStats(args []string) error {
+	f := newFlags("stats", "[--json] SOCKET",
+		"Prints the counters of a running VM: its sum and its programs. SOCKET is the device's control socket.")
+	raw := f.Bool("json", false, "print JSON")
+	if err := parse(f, args); err != nil {
+		return err
+	}
+	if f.NArg() != 1 {
+		return errors.New("stats: want SOCKET")
+	}
+	a, err := device.Ask(f.Arg(0), device.Request{Stats: true})
+	if err != nil {
+		return err
+	}
+	if *raw {
+		e := json.NewEncoder(os.Stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(a)
+	}
+	printStats(a)
+	return nil
+}
+
+// printStats prints a column for the VM and one for each of its programs.
+func printStats(a *device.Answer) {
+	names := make([]string, 0, len(a.Stats))
+	for name := range a.Stats {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	t := tabwriter.NewWriter(os.Stdout, 2, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(t, "\tall\t")
+	for _, p := range a.Programs {
+		fmt.Fprintf(t, "%s (%d)\t", p.Name, p.PID)
+	}
+	fmt.Fprintln(t)
+	for _, name := range names {
+		fmt.Fprintf(t, "%s\t%d\t", name, a.Stats[name])
+		for _, p := range a.Programs {
+			fmt.Fprintf(t, "%d\t", p.Stats[name])
+		}
+		fmt.Fprintln(t)
+	}
+	fmt.Fprintf(t, "commands a batch\t%s\t", mean(a.Stats))
+	for _, p := range a.Programs {
+		fmt.Fprintf(t, "%s\t", mean(p.Stats))
+	}
+	fmt.Fprintln(t)
+	_ = t.Flush()
+}
+
+func mean(s map[string]uint64) string {
+	if s["batches"] == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f", float64(s["commands"])/float64(s["batches"]))
+}

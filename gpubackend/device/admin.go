@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+// Request is what `paracuda set` and `paracuda stats` send to a device process, as one line of JSON.
+type Request struct {
+	Set   string `json:"set,omitempty"`   // a setting, "KEY=VALUE"
+	Stats bool   `json:"stats,omitempty"` // ask for counters
+}
+
+// Answer is one line of JSON back.
+type Answer struct {
+	Error    string            `json:"error,omitempty"`
+	Stats    map[string]uint64 `json:"stats,omitempty"`    // of the VM since it started
+	Programs []Program         `json:"programs,omitempty"` // that run now
+}
+
+// Program is a guest process that has a channel.
+type Program struct {
+	Channel int               `json:"channel"`
+	PID     int32             `json:"pid"`
+	Name    string            `json:"name"`
+	Stats   map[string]uint64 `json:"stats"`
+}
+
+// adminTimeout bounds what one connection may take.
+const adminTimeout = 10 * time.Second
+
+// maxRequest bounds a request's line.
+const maxRequest = 4096
+
+// ServeAdmin answers the owner of the VM on a control socket until it is closed. changed is called after a setting, to
+// tell the driver.
+func (d *Device) ServeAdmin(l net.Listener, changed func()) error {
+	for {
+		c, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		go d.admin(c, changed)
+	}
+}
+
+func (d *Device) admin(c net.Conn, changed func()) {
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(adminTimeout))
+	line, err := bufio.NewReader(io.LimitReader(c, maxRequest)).ReadBytes('\n')
+	if err != nil {
+		return
+	}
+	var r Request
+	a := Answer{}
+	switch err := json.Unmarshal(line, &r); {
+	case err != nil:
+		a.Error = "not a request: " + err.Error()
+	case r.Set != "":
+		if err := d.Set(r.Set); err != nil {
+			a.Error = err.Error()
+		} else {
+			changed()
+		}
+	case r.Stats:
+		a.Stats, a.Programs = d.Counters().Map(), d.programs()
+	}
+	_ = json.NewEncoder(c).Encode(&a)
+}
+
+// Set changes a setting of the running VM. What only holds from the start can't be changed.
+func (d *Device) Set(text string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.settings
+	if err := s.Set(text); err != nil {
+		return err
+	}
+	space, policy := s.Build()
+	if space.Channels != d.space.Channels || space.ArenaBytes != d.space.ArenaBytes {
+		return fmt.Errorf("%w %s: it holds from the VM's start: give it to paracuda device", ErrSetting, text)
+	}
+	space.Generation = d.space.Generation
+	d.settings, d.space, d.policy = s, space, policy
+	for _, c := range d.channels {
+		if c.worker != nil {
+			m := &handover.Message{Kind: handover.KindPolicy, Policy: &policy}
+			if err := c.worker.conn.send(m, nil); err != nil {
+				d.log.WithError(err).Info("a worker does not take the new policy")
+			}
+		}
+	}
+	return nil
+}
+
+func (d *Device) programs() []Program {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var list []Program
+	for _, c := range d.channels {
+		if w := c.worker; w != nil {
+			list = append(list, Program{c.index, w.pid, w.comm, w.state.Counters().Map()})
+		}
+	}
+	return list
+}
+
+// Ask sends a request to the device process behind a control socket.
+func Ask(socket string, r Request) (*Answer, error) {
+	c, err := net.DialTimeout("unix", socket, adminTimeout)
+	if err != nil {
+		return nil, fmt.Errorf("no device answers at %s: give the socket of paracuda device --control: %w", socket, err)
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(adminTimeout))
+	if err := json.NewEncoder(c).Encode(&r); err != nil {
+		return nil, err
+	}
+	var a Answer
+	if err := json.NewDecoder(c).Decode(&a); err != nil {
+		return nil, fmt.Errorf("answer of %s: %w", socket, err)
+	}
+	if a.Error != "" {
+		return nil, errors.New(a.Error)
+	}
+	return &a, nil
+}
