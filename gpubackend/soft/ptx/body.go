@@ -2,6 +2,11 @@
 
 package ptx
 
+import (
+	"errors"
+	"strings"
+)
+
 // parseBody reads a function's instructions and declarations.
 func (p *parser) parseBody(f *Function) error {
 	p.fn = &functionParser{f: f}
@@ -210,10 +215,19 @@ func (p *parser) parseInst() error {
 		err = p.parseArgs(&in)
 	}
 	if err != nil {
-		return err
+		return naming(&in, err)
 	}
 	p.fn.f.Body = append(p.fn.f.Body, in)
 	return nil
+}
+
+// naming puts the name of the instruction before an error in its operands.
+func naming(in *Inst, err error) error {
+	var reason *Error
+	if !errors.As(err, &reason) || strings.HasPrefix(reason.Msg, in.Name()) {
+		return err
+	}
+	return &Error{Line: reason.Line, Msg: in.Name() + ": " + reason.Msg}
 }
 
 // parseArgs reads the operands of in up to the semicolon.

@@ -20,7 +20,7 @@ func atomicOp(op string, t ptx.Type) atomicFunc {
 	switch t.Size() {
 	case 4:
 		switch {
-		case op == "add" && !t.Float():
+		case op == "add" && isInteger(t, false):
 			return func(p uintptr, b, _ uint64) uint64 { return uint64(add32(p, uint32(b))) }
 		case op == "exch":
 			return func(p uintptr, b, _ uint64) uint64 { return uint64(swap32(p, uint32(b))) }
@@ -28,7 +28,7 @@ func atomicOp(op string, t ptx.Type) atomicFunc {
 		return updating32(atomicUpdate(op, t))
 	case 8:
 		switch {
-		case op == "add" && !t.Float():
+		case op == "add" && isInteger(t, false):
 			return add64Atomic
 		case op == "exch":
 			return func(p uintptr, b, _ uint64) uint64 { return swap64(p, b) }

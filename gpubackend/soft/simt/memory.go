@@ -169,9 +169,13 @@ func execLoad(w *warp, in *inst, m uint32) {
 
 func (w *warp) loadElement(in *inst, p *addresses, off uintptr, reg uint32, wd width, m uint32) {
 	var v [lanes]uint64
+	read := peek
+	if in.mem.spin {
+		read = peekShared
+	}
 	for s := m; s != 0; s &= s - 1 {
 		i := bits.TrailingZeros32(s) & (lanes - 1)
-		v[i] = peek(p[i]+off, in.mem.size)
+		v[i] = read(p[i]+off, in.mem.size)
 	}
 	if in.mem.signed {
 		shift := 64 - 8*uint(in.mem.size)
@@ -190,6 +194,10 @@ func execStore(w *warp, in *inst, m uint32) {
 	if !w.locate(in, m, size*uint64(in.mem.count), true, &p) {
 		return
 	}
+	write := poke
+	if in.mem.spin {
+		write = pokeShared
+	}
 	regs, widths := []uint32{in.b}, []width{in.bw}
 	if in.more != nil {
 		regs, widths = in.more.regs, in.more.widths
@@ -198,7 +206,7 @@ func execStore(w *warp, in *inst, m uint32) {
 		w.load(reg, widths[k], &v)
 		for s := m; s != 0; s &= s - 1 {
 			i := bits.TrailingZeros32(s) & (lanes - 1)
-			poke(p[i]+uintptr(k)*uintptr(size), in.mem.size, v[i])
+			write(p[i]+uintptr(k)*uintptr(size), in.mem.size, v[i])
 		}
 	}
 }

@@ -45,6 +45,30 @@ func poke(p uintptr, size uint8, v uint64) {
 	}
 }
 
+// peekShared and pokeShared are peek and poke for accesses by which threads
+// communicate: words are read and written at once.
+
+func peekShared(p uintptr, size uint8) uint64 {
+	switch size {
+	case 4:
+		return uint64(load32(p))
+	case 8:
+		return load64(p)
+	}
+	return peek(p, size)
+}
+
+func pokeShared(p uintptr, size uint8, v uint64) {
+	switch size {
+	case 4:
+		atomic.StoreUint32((*uint32)(at(p)), uint32(v))
+	case 8:
+		atomic.StoreUint64((*uint64)(at(p)), v)
+	default:
+		poke(p, size, v)
+	}
+}
+
 // copyAsync copies length of n bytes and zeroes the rest.
 func copyAsync(to, from uintptr, length, n uint64) {
 	// SAFETY: as for at; resolve has checked n bytes for both.

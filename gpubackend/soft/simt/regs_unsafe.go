@@ -163,8 +163,7 @@ func (w *warp) lane(off uint32, wd width, i int) uint64 {
 // regPointer is the start of a frame's registers.
 type regPointer = unsafe.Pointer
 
-// bytesAt returns size bytes of memory made by newSlab, and newBytes such
-// memory with its address.
+// newBytes is newSlab with the address as a number.
 func newBytes(size uint64) ([]uint64, uintptr) {
 	slab, start := newSlab(int(size))
 	return slab, addressOf(start)
