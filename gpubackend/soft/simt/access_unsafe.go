@@ -138,6 +138,44 @@ func spans[A uint32 | uint64](addr *[lanes]A, off, base, size, n A, m uint32) bo
 	return size >= lanes*n && first <= size-lanes*n && consecutive(addr, n)
 }
 
+// locateFast is locateAt for accesses that all fall into the range accessed last,
+// or into the block's shared or the threads' local memory. It reports false for
+// all others.
+func (w *warp) locateFast(a uint32, aw width, off uint64, space ptx.Space, m uint32, n uint64, write bool, p *addresses) bool {
+	var base, step uintptr
+	last := memRange{size: w.block.run.sharedSize, writable: true}
+	switch space {
+	case ptx.Shared:
+		base = w.block.sharedBase
+	case ptx.Local:
+		base, step, last.size = w.localBase, uintptr(w.localStride), w.localStride
+	case ptx.Param:
+		return false
+	default:
+		last = w.cache.last
+	}
+	if write && !last.writable {
+		return false
+	}
+	if aw == width32 && space == ptx.Shared {
+		addr := w.u32(a)
+		if !inRange(addr, uint32(off), 0, uint32(last.size), uint32(n), m) {
+			return false
+		}
+		for i, x := range addr {
+			p[i] = base + uintptr(x+uint32(off))
+		}
+		return true
+	}
+	if aw != width64 || !inRange(w.u64(a), off, last.base, last.size, n, m) {
+		return false
+	}
+	for i, x := range w.u64(a) {
+		p[i] = base + uintptr(i)*step + uintptr(x+off)
+	}
+	return true
+}
+
 // moveIn reads the lanes' elements at base + addr + off, and moveOut writes
 // them.
 func moveIn[M memType, R regType, A uint32 | uint64](base uintptr, addr *[lanes]A, off A, d *[lanes]R, m uint32) {

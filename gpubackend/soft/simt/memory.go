@@ -77,6 +77,9 @@ func (w *warp) locate(in *inst, m uint32, n uint64, write bool, p *addresses) bo
 
 // locateAt is locate for the address register a with offset off.
 func (w *warp) locateAt(a uint32, aw width, off uint64, space ptx.Space, m uint32, n uint64, write bool, p *addresses) bool {
+	if w.locateFast(a, aw, off, space, m, n, write, p) {
+		return true
+	}
 	var addr [lanes]uint64
 	w.load(a, aw, &addr)
 	for s := m; s != 0; s &= s - 1 {
