@@ -21,6 +21,9 @@ const (
 	Function
 	Library
 	Kernel
+	Graph
+	GraphExec
+	GraphNode
 )
 
 // A handle is tag | generation << 24 | index+1: never 0, 1 or 2, which name CUDA's default streams, and
@@ -118,7 +121,7 @@ func (t *Table) Remove(h uint64) {
 	}
 	kind := e.kind
 	t.release(int(h&indexMask) - 1)
-	if kind == Context || kind == Module || kind == Library {
+	if kind == Context || kind == Module || kind == Library || kind == Graph {
 		t.RemoveChildren(h)
 	}
 }
@@ -137,6 +140,14 @@ func (t *Table) release(i int) {
 	*e = entry{generation: (e.generation + 1) & 0xffffff, nextFree: t.free}
 	t.free = int32(i + 1)
 	t.live--
+}
+
+// Parent returns what h dies with, 0 for nothing.
+func (t *Table) Parent(h uint64) uint64 {
+	if e := t.find(h); e != nil {
+		return e.parent
+	}
+	return 0
 }
 
 // Len is the number of objects.

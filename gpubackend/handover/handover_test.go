@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package handover
+
+import (
+	"os"
+	"reflect"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
+)
+
+func pair(t *testing.T) (*Conn, *Conn) {
+	t.Helper()
+	a, f, err := Pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := NewConn(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Close(); b.Close() })
+	return a, b
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+func TestMessageWithFiles(t *testing.T) {
+	a, b := pair(t)
+	state, err := NewState()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer state.Close()
+	sent := &Message{
+		Kind: KindStart, GPU: "soft", Channel: 3, PID: 42, Comm: "program",
+		Queue: &Queue{Size: 256, Desc: 1 << 40, InFlight: []uint16{1, 9}}, Policy: &Policy{SpinHostUs: 5},
+		Files: Files{Kick: true, State: true},
+	}
+	if err := a.Send(sent, []int{0, state.FD()}); err != nil {
+		t.Fatal(err)
+	}
+	got, fds, err := b.Receive()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := got.Name(fds)
+	if !reflect.DeepEqual(got, sent) || n.Kick < 0 || n.State < 0 || n.Call != -1 || n.Conn != -1 {
+		t.Fatalf("received %+v, %+v", got, n)
+	}
+	other, err := OpenState(n.State)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	unix.Close(n.Kick)
+	other.Take(7, 8)
+	other.Take(255, 9)
+	other.Give(7)
+	other.Count(Kicks, 5)
+	if state.Base() != 9 || !reflect.DeepEqual(state.InFlight(256), []uint16{255}) || state.Counters()[Kicks] != 5 {
+		t.Fatalf("state: base %d, in flight %v", state.Base(), state.InFlight(256))
+	}
+}
+
+func TestWrongNumberOfFilesLeaksNone(t *testing.T) {
+	a, b := pair(t)
+	before := openFiles(t)
+	for range 100 {
+		if err := a.Send(&Message{Kind: KindCall, Files: Files{Call: true}}, []int{0, 0}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := b.Receive(); err == nil {
+			t.Fatal("two files where one was announced")
+		}
+	}
+	if after := openFiles(t); after != before {
+		t.Fatalf("%d open files, %d before", after, before)
+	}
+}
+
+func TestStateSurvivesItsWorker(t *testing.T) {
+	s, err := NewState()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := unix.Ftruncate(s.FD(), 0); err == nil {
+		t.Fatal("a worker can cut the state short")
+	}
+	s.Take(40000, 1) // a head that no queue has
+}
+
+func TestMemoryIsDescribedOnce(t *testing.T) {
+	fd, err := unix.MemfdCreate("memory", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := unix.Ftruncate(fd, 1<<16); err != nil {
+		t.Fatal(err)
+	}
+	regions, files := Describe([]guestmem.Region{
+		{GuestAddr: 0, Size: 1 << 15, FD: fd}, {GuestAddr: 1 << 20, Size: 1 << 15, FD: fd, FileOffset: 1 << 15},
+	})
+	if len(files) != 1 || len(regions) != 2 {
+		t.Fatalf("%d files for one, %d regions", len(files), len(regions))
+	}
+	dup, _ := unix.Dup(fd)
+	m := Message{Memory: regions}
+	mem, err := m.Map([]int{dup})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mem.Close()
+	if err := mem.Write([]byte("x"), 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	m.Memory[1].File = 1
+	dup, _ = unix.Dup(fd)
+	if _, err := m.Map([]int{dup}); err == nil {
+		t.Fatal("a region of a file that is not there")
+	}
+}

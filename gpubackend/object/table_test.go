@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package object
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// slowTable is a table as one would write it without a thought for speed.
+type slowTable struct {
+	handles map[uint64]entry
+	order   []uint64
+}
+
+func (s *slowTable) remove(h uint64) {
+	e, ok := s.handles[h]
+	if !ok {
+		return
+	}
+	delete(s.handles, h)
+	if e.kind != Context && e.kind != Module && e.kind != Library {
+		return
+	}
+	for child, c := range s.handles {
+		if c.parent == h {
+			s.remove(child)
+		}
+	}
+}
+
+func TestAgainstOracle(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var table Table
+	slow := slowTable{handles: map[uint64]entry{}}
+	for step := range 20000 {
+		if len(slow.order) == 0 || r.IntN(3) > 0 {
+			kind, parent := Kind(1+r.IntN(7)), uint64(0)
+			if len(slow.order) > 0 && r.IntN(2) == 0 {
+				parent = slow.order[r.IntN(len(slow.order))]
+			}
+			h := table.Add(kind, uint64(step), parent)
+			if _, twice := slow.handles[h]; h <= 2 || twice {
+				t.Fatalf("step %d: handle %#x", step, h)
+			}
+			slow.handles[h] = entry{kind: kind, native: uint64(step), parent: parent}
+			slow.order = append(slow.order, h)
+		} else {
+			h := slow.order[r.IntN(len(slow.order))]
+			table.Remove(h)
+			slow.remove(h)
+		}
+		if table.Len() != len(slow.handles) {
+			t.Fatalf("step %d: %d objects, want %d", step, table.Len(), len(slow.handles))
+		}
+	}
+	for _, h := range slow.order {
+		e, alive := slow.handles[h]
+		for kind := Context; kind <= Kernel; kind++ {
+			native, ok := table.Lookup(kind, h)
+			if ok != (alive && e.kind == kind) || ok && native != e.native {
+				t.Fatalf("Lookup(%d, %#x) = %d, %v", kind, h, native, ok)
+			}
+		}
+	}
+}
+
+func TestForgedHandles(t *testing.T) {
+	var table Table
+	h := table.Add(Stream, 7, 0)
+	for _, forged := range []uint64{0, 1, 2, h + 1, h - 1, h &^ (0xffff << 48), h ^ 1<<generationShift, ^uint64(0), 1 << 63, indexMask} {
+		if _, ok := table.Lookup(Stream, forged); ok {
+			t.Errorf("forged handle %#x found", forged)
+		}
+	}
+	table.Remove(h)
+	table.Remove(h)
+	again := table.Add(Stream, 8, 0)
+	if _, ok := table.Lookup(Stream, h); ok || again == h {
+		t.Error("a stale handle is good again")
+	}
+}
+
+func TestIntern(t *testing.T) {
+	var table Table
+	a := table.Intern(Function, 5, 0)
+	if b := table.Intern(Function, 5, 0); a != b {
+		t.Errorf("the same object has handles %#x and %#x", a, b)
+	}
+	if c := table.Intern(Kernel, 5, 0); c == a {
+		t.Error("objects of two kinds share a handle")
+	}
+	n := 0
+	for range table.All(Function) {
+		n++
+	}
+	if n != 1 {
+		t.Errorf("%d functions", n)
+	}
+}
