@@ -72,8 +72,8 @@ func (f *FD) Close() error {
 	return unix.Close(n)
 }
 
-// Signal adds one to an eventfd, or sends the same eight bytes down a pipe or a socket, as some front-ends
-// want. A counter or pipe that is full has been signalled already, which is no error.
+// Signal adds one to an eventfd, or sends the same eight bytes down a pipe or a socket, as some
+// front-ends want. One that is full has been signalled already, which is no error.
 func (f *FD) Signal() error {
 	var one [8]byte
 	binary.NativeEndian.PutUint64(one[:], 1)
@@ -115,7 +115,8 @@ func prepareEvent(f *FD) error {
 	if err := unix.Fstat(f.Int(), &st); err != nil {
 		return fmt.Errorf("stat: %w", err)
 	}
-	// An eventfd is an anonymous inode, which has no type. User Mode Linux sends one end of a socket pair.
+	// An eventfd is an anonymous inode, which has no type. User Mode Linux sends one end of a
+	// socket pair.
 	if t := st.Mode & unix.S_IFMT; t != 0 && t != unix.S_IFIFO && t != unix.S_IFSOCK {
 		return fmt.Errorf("descriptor of mode %#o is no eventfd, pipe or socket", st.Mode)
 	}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vhostuser_test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/vhostuser"
+	. "github.com/paracuda/paracuda/vhostuser/vhostusertest"
+)
+
+// Only a stream that can't be followed any more ends the session.
+func TestBrokenStreams(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		bytes []byte
+		want  error
+	}{
+		{"version 0", (&vhostuser.Message{Request: 1, Flags: 0}).AppendTo(nil), vhostuser.ErrStream},
+		{"version 2", (&vhostuser.Message{Request: 1, Flags: 2}).AppendTo(nil), vhostuser.ErrStream},
+		{"size of 4 GiB", []byte{1, 0, 0, 0, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff}, vhostuser.ErrStream},
+		{"size above the limit", []byte{1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 1, 0}, vhostuser.ErrStream},
+		{"end in the header", []byte{1, 0, 0, 0, 1}, io.ErrUnexpectedEOF},
+		{"end in the payload", []byte{2, 0, 0, 0, 1, 0, 0, 0, 8, 0, 0, 0, 1}, io.ErrUnexpectedEOF},
+	} {
+		r := newRig(t, 1, vhostuser.Options{})
+		if _, err := r.Sock.Write(tt.bytes); err != nil {
+			t.Fatal(err)
+		}
+		_ = r.Sock.CloseWrite()
+		if err := r.wait(); !errors.Is(err, tt.want) {
+			t.Errorf("%s: Run = %v, want %v", tt.name, err, tt.want)
+		}
+	}
+}
+
+func TestReplyFlagGetsNoReply(t *testing.T) {
+	t.Parallel()
+	r := realized(t, 1)
+	m := &vhostuser.Message{Request: vhostuser.GetFeatures, Flags: vhostuser.FlagVersion | vhostuser.FlagReply | vhostuser.FlagNeedReply}
+	if err := r.Write(m); err != nil {
+		t.Fatal(err)
+	}
+	r.MustQuery(vhostuser.GetProtocolFeatures)
+}
+
+// A message may come a byte at a time, its descriptors with any of the bytes of the header.
+func TestMessageInPieces(t *testing.T) {
+	t.Parallel()
+	r := realized(t, 1)
+	m := &vhostuser.Message{
+		Request: vhostuser.SetVringKick, Flags: vhostuser.FlagVersion | vhostuser.FlagNeedReply, Payload: Word(0),
+	}
+	for at := range 12 {
+		for i, b := range m.AppendTo(nil) {
+			var oob []byte
+			if i == at {
+				oob = unix.UnixRights(Eventfd(t))
+			}
+			if _, _, err := r.Sock.WriteMsgUnix([]byte{b}, oob, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if b, err := r.Reply(vhostuser.SetVringKick); err != nil || b[0] != 0 {
+			t.Errorf("descriptor with byte %d: % x, %v", at, b, err)
+		}
+	}
+}
+
+// Half a message is borne with for the timeout only; silence between messages for ever.
+func TestHalfMessageTimesOut(t *testing.T) {
+	t.Parallel()
+	for _, half := range [][]byte{{1}, (&vhostuser.Message{Request: 2, Flags: 1, Payload: Word(0)}).AppendTo(nil)[:13]} {
+		front, back := Pair(t)
+		s, err := vhostuser.New(back, NewDevice(t, 1), vhostuser.Options{Timeout: 50 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error)
+		go func() { done <- s.Run(t.Context()) }()
+		f := NewFrontend(t, front)
+		f.MustQuery(vhostuser.GetFeatures)
+		select {
+		case err := <-done:
+			t.Fatalf("Run = %v while nothing was sent", err)
+		case <-time.After(150 * time.Millisecond):
+		}
+		if _, err := front.Write(half); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("Run = %v, want a timeout", err)
+		}
+	}
+}
+
+// A front-end that doesn't read its replies is given up.
+func TestSilentReader(t *testing.T) {
+	t.Parallel()
+	front, back := Pair(t)
+	s, err := vhostuser.New(back, NewDevice(t, 1), vhostuser.Options{Timeout: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() { done <- s.Run(t.Context()) }()
+	m := (&vhostuser.Message{Request: vhostuser.GetFeatures, Flags: vhostuser.FlagVersion}).AppendTo(nil)
+	for {
+		if _, err := front.Write(m); err != nil {
+			break
+		}
+	}
+	if err := <-done; !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("Run = %v, want a timeout", err)
+	}
+}
