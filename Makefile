@@ -33,10 +33,11 @@ deps-demo: ## fetch what the demo needs
 	scripts/deps demo
 
 generate: ## write generated sources anew
+	$(GO) run ./gpubackend/internal/gen
 	$(GO) generate ./...
 
 lint: ## check formatting and correctness
-	@! gofmt -d cmd gpubackend guestdriver qemu tests vhostuser virtqueue vm | grep .
+	@! "$$($(GO) env GOROOT)/bin/gofmt" -d cmd gpubackend guestdriver qemu tests vhostuser virtqueue vm | grep .
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 
@@ -50,6 +51,7 @@ system: ## run the whole-system tests, in QEMU and User Mode Linux
 test: ## run all tests, after fetching and building what they need
 	$(MAKE) deps
 	$(MAKE) build
+	$(MAKE) lint
 	$(MAKE) unit
 	$(MAKE) system
 

@@ -54,8 +54,7 @@ func laterDevice(t *testing.T, ctx context.Context) string {
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
 	settings := device.DefaultSettings()
-	space, policy := settings.Build()
-	space.Version = 99
+	settings.Space.Version = 99
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -65,7 +64,7 @@ func laterDevice(t *testing.T, ctx context.Context) string {
 			return
 		}
 		log := logrus.NewEntry(quiet)
-		d := device.New(device.Config{GPU: "soft", Space: space, Policy: policy, Log: log})
+		d := device.New(device.Config{GPU: "soft", Settings: settings, Log: log})
 		if s, err := vhostuser.New(conn, d, vhostuser.Options{Log: log}); err == nil {
 			s.Run(ctx)
 		}
@@ -97,7 +96,7 @@ func TestMemoryIsNotShared(t *testing.T) {
 	defer cancel()
 	guest := exec.CommandContext(ctx, program, "-nodefaults", "-display", "none", "-no-reboot", "-machine", "q35",
 		"-accel", "tcg", "-cpu", "max", "-m", "512M", "-kernel", filepath.Join(kernel, "vmlinuz"),
-		"-initrd", driverOnly(t, assets, kernel), "-append", "panic=-1 mitigations=off",
+		"-initrd", driverOnly(t, assets, kernel), "-append", "panic=-1 mitigations=off -- link=/dev/vport0p1 files=host",
 		"-chardev", "socket,id=gpu,path="+socket,
 		"-device", "vhost-user-test-device-pci,chardev=gpu,virtio-id=37,num_vqs=17,vq_size=256,config_size=256")
 	if err := guest.Start(); err != nil {

@@ -19,10 +19,10 @@ import (
 // longest is how many lines a file may have that people write.
 const longest = 600
 
-// sources lists the files that git tracks and a pattern matches, generated ones aside.
+// sources lists the files of the tree, less what git ignores, that a pattern matches, generated ones aside.
 func sources(t *testing.T, patterns ...string) []string {
 	t.Helper()
-	out, err := exec.Command("git", append([]string{"-C", root, "ls-files", "-z", "--"}, patterns...)...).Output()
+	out, err := exec.Command("git", append([]string{"-C", root, "ls-files", "-z", "-co", "--exclude-standard", "--"}, patterns...)...).Output()
 	if err != nil {
 		t.Fatalf("list the files: %v", err)
 	}
