@@ -61,7 +61,7 @@ template <class To, class From> static void verify(const char *what, Word *host,
 // the last is waited for.
 template <class F> static void rate(const char *what, const char *way, size_t size, bool queued, F copy) {
     const size_t floor = size < (1 << 20) ? 64 : size < (64u << 20) ? 16 : 3;
-    const size_t times = size > (1u << 30) ? 1 : floor;
+    const size_t times = size >= (1u << 30) ? 1 : floor;
     copy(size);
     CHECK(cudaDeviceSynchronize());
     const double us = repeat(size > (64u << 20) ? std::min(samples, 3) : samples, [&] {
