@@ -43,7 +43,7 @@ func TestOptionsAreExplained(t *testing.T) {
 		t.Skip("-short: bin/paracuda may be missing")
 	}
 	manual := string(read(t, "docs/operation.md"))
-	for _, name := range []string{"run", "device", "attach", "detach"} {
+	for _, name := range []string{"run", "device", "attach", "detach", "set", "stats"} {
 		r := command(t, time.Minute, root, paracuda, name, "--help")
 		for _, option := range regexp.MustCompile(`(?m)^  -([a-z-]+)`).FindAllStringSubmatch(r.stdout, -1) {
 			if !strings.Contains(manual, "`--"+option[1]) {
