@@ -292,6 +292,11 @@ func TestWrongKindsOfDescriptors(t *testing.T) {
 			t.Errorf("SET_BACKEND_REQ_FD with a %s accepted: %v", name, got)
 		}
 	}
+	// Its own socket, held here, would keep the session alive: nobody could see the other end close.
+	for _, req := range []vhostuser.Request{vhostuser.SetVringKick, vhostuser.SetVringCall, vhostuser.SetVringErr} {
+		r.MustSend(req, Word(NoFD))
+	}
+	r.MustSend(vhostuser.SetBackendReqFD, nil, pipe[1])
 	r.sync()
 }
 

@@ -3,6 +3,7 @@
 package vhostuser_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
@@ -119,5 +120,31 @@ func TestSilentReader(t *testing.T) {
 	}
 	if err := <-done; !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("Run = %v, want a timeout", err)
+	}
+}
+
+// A front-end that hands over its own end of the socket, and dies, isn't seen to close it. The
+// session can be ended from outside still.
+func TestOwnSocketHandedOver(t *testing.T) {
+	t.Parallel()
+	front, back := Pair(t)
+	s, err := vhostuser.New(back, NewDevice(t, 1), vhostuser.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	f := NewFrontend(t, front)
+	own, err := front.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.MustSend(vhostuser.SetVringKick, Word(0), int(own.Fd()))
+	f.MustQuery(vhostuser.GetFeatures)
+	_, _ = own.Close(), front.Close()
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("Run = %v, want context.Canceled", err)
 	}
 }
