@@ -62,7 +62,7 @@ func TestEvidence(t *testing.T) {
 			declared[string(name[1])] = true
 		}
 	}
-	named := regexp.MustCompile("\\b(?:Test|Fuzz)[A-Z]\\w+")
+	named := regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+`)
 	link := regexp.MustCompile(`\]\(([^)#:]+)[)#]`)
 	for _, file := range sources(t, "*.md") {
 		text := read(t, file)

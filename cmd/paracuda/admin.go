@@ -22,7 +22,7 @@ func runSet(args []string) error {
 		return err
 	}
 	if f.NArg() < 2 {
-		return errors.New("set: want SOCKET KEY=VALUE...")
+		return errors.New("set: want SOCKET and KEY=VALUE")
 	}
 	for _, text := range f.Args()[1:] {
 		if _, err := device.Ask(f.Arg(0), device.Request{Set: text}); err != nil {

@@ -52,7 +52,7 @@ func runRun(args []string) error {
 		return err
 	}
 	if o.program = f.Args(); len(o.program) == 0 {
-		return errors.New("run: want a program: paracuda run [options] -- PROGRAM ARGS...")
+		return errors.New("run: no program: want paracuda run [options] -- PROGRAM [ARGUMENT]")
 	}
 	return o.run(int(settings.Space.Channels))
 }
