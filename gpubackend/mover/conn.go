@@ -25,7 +25,8 @@ type conn struct {
 	next    uint32
 	record  []byte
 	runs    []wire.Run
-	waiting *job // decoded, but the engine had no room for it
+	spare   [][]piece // of jobs that have ended
+	waiting *job      // decoded, but the engine had no room for it
 	closed  bool
 }
 
@@ -184,7 +185,7 @@ func (c *conn) begin(e engine, m *memory, q *request) {
 	}
 	var ok bool
 	j.staging = s
-	if j.pieces, j.bytes, ok = m.appendPieces(nil, q.runs, s.size()-q.offset); !ok {
+	if j.pieces, j.bytes, ok = m.appendPieces(c.pieces(), q.runs, s.size()-q.offset); !ok {
 		c.end(j, statusRange)
 		return
 	}
@@ -197,9 +198,27 @@ func (c *conn) begin(e engine, m *memory, q *request) {
 	}
 }
 
+// pieces returns an empty list for a job, which end takes back.
+func (c *conn) pieces() []piece {
+	last := len(c.spare) - 1
+	if last < 0 {
+		return nil
+	}
+	p := c.spare[last]
+	c.spare = c.spare[:last]
+	return p
+}
+
+// maxSpare bounds the lists that a connection keeps.
+const maxSpare = 16
+
 // end writes the completion of a job, and wakes the worker if it sleeps.
 func (c *conn) end(j *job, s status) {
 	c.flying--
+	if cap(j.pieces) > 0 && len(c.spare) < maxSpare {
+		c.spare = append(c.spare, j.pieces[:0])
+		j.pieces = nil
+	}
 	if c.closed {
 		return
 	}

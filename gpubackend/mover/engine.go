@@ -70,8 +70,17 @@ type region struct {
 	memory *guestmem.Memory
 	host   []byte
 	fd     int
-	pinned map[uint64]bool // parts registered with CUDA: whether that succeeded
+	parts  []partState // what is registered with CUDA
 }
+
+// partState is what is known of a part of a region.
+type partState uint8
+
+const (
+	partUnknown partState = iota
+	partPinned
+	partRefused
+)
 
 // regionKey tells regions apart.
 type regionKey struct {

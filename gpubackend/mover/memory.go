@@ -85,7 +85,7 @@ func openRegion(key regionKey, fd int) (*region, error) {
 		_ = mem.Close()
 		return nil, err
 	}
-	return &region{key: key, memory: mem, host: host, fd: mem.Regions()[0].FD, pinned: make(map[uint64]bool)}, nil
+	return &region{key: key, memory: mem, host: host, fd: mem.Regions()[0].FD}, nil
 }
 
 func closeRegions(regions []*region) {

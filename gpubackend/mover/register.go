@@ -12,46 +12,48 @@ func hostAddress(b []byte) uint64 { return uint64(guestmem.Addr(b)) }
 // register makes sure that the GPU reaches a piece of guest memory. A part whose registration fails stays without, and its
 // payload is bounced.
 func (e *cudaEngine) register(p *piece) bool {
-	ok := true
 	r := p.region
-	for part := p.offset / e.registered; part*e.registered < p.offset+uint64(len(p.host)); part++ {
-		pinned, known := r.pinned[part]
-		if !known {
-			pinned = e.registerPart(r, part)
-			r.pinned[part] = pinned
+	if r.parts == nil {
+		r.parts = make([]partState, (r.key.size+e.registered-1)/e.registered)
+	}
+	ok := true
+	for part := p.offset / e.registered; part <= (p.offset+uint64(len(p.host))-1)/e.registered; part++ {
+		if r.parts[part] == partUnknown {
+			r.parts[part] = e.registerPart(r, part)
 		}
-		ok = ok && pinned
+		ok = ok && r.parts[part] == partPinned
 	}
 	return ok
 }
 
 // registerPart registers one part. The file's length is looked at first: pages that aren't there can't be pinned, and
 // once pinned they survive whatever becomes of the file.
-func (e *cudaEngine) registerPart(r *region, part uint64) bool {
+func (e *cudaEngine) registerPart(r *region, part uint64) partState {
 	from, to := part*e.registered, min((part+1)*e.registered, r.key.size)
 	if !r.holds(to) {
-		return false
+		return partRefused
 	}
 	result := e.device.HostRegister(hostAddress(r.host[from:to]), to-from, true)
 	if result != gpubackend.Success {
 		e.warn("register guest memory: it is copied by the CPU", result.Err())
-		return false
+		return partRefused
 	}
-	return true
+	return partPinned
 }
 
 // forget unregisters a region.
 func (e *cudaEngine) forget(r *region) {
-	for part, pinned := range r.pinned {
-		if !pinned {
+	for i, state := range r.parts {
+		if state != partPinned {
 			continue
 		}
+		part := uint64(i)
 		from, to := part*e.registered, min((part+1)*e.registered, r.key.size)
 		if result := e.device.HostUnregister(hostAddress(r.host[from:to]), to-from); result != gpubackend.Success {
 			e.warn("unregister guest memory", result.Err())
 		}
 	}
-	clear(r.pinned)
+	r.parts = nil
 }
 
 // bounced copies a piece that can't be registered through pinned memory, and waits for it.

@@ -35,7 +35,7 @@ type Config struct {
 // Defaults, from measurements on an H100: where copy engines overtake the kernel, and pieces large enough
 // that few copies cross from one to the next.
 const (
-	DefaultSpin       = 50 * time.Microsecond
+	DefaultSpin       = 200 * time.Microsecond
 	DefaultThreshold  = 256 << 10
 	DefaultRegistered = 1 << 30
 )

@@ -20,6 +20,14 @@ type chains struct {
 	events []event // EVENT chains
 	signal bool    // an EVENT is due
 	maps   map[uint32]*mapping
+	raw    []byte // a run list as it arrives
+}
+
+func (c *chains) scratch(bytes int) []byte {
+	if cap(c.raw) < bytes {
+		c.raw = make([]byte, bytes)
+	}
+	return c.raw[:bytes]
 }
 
 // event is an EVENT chain: its head and where its record goes.
@@ -95,7 +103,7 @@ func (w *Worker) readRuns(c *virtqueue.Chain, h *wire.ChainHeader) ([]wire.Run, 
 	if h.Runs == 0 || h.Runs > wire.RunsPerMap {
 		return nil, fmt.Errorf("%d runs", h.Runs)
 	}
-	raw := make([]byte, int(h.Runs)*wire.RunSize)
+	raw := w.chains.scratch(int(h.Runs) * wire.RunSize)
 	if _, err := c.ReadAt(raw, wire.ChainHeaderSize); err != nil {
 		return nil, fmt.Errorf("run list: %w", err)
 	}

@@ -39,6 +39,10 @@ struct paracuda_ioctl_map {
 	__u32 id;		/* out */
 };
 
+/* mmap(fd, PARACUDA_HOST_MEMORY, bytes), shared: new zeroed memory of the process in long runs of neighbouring pages,
+ * which MAP then passes cheaply. It isn't inherited by children. */
+#define PARACUDA_HOST_MEMORY 0x10000000000
+
 #define PARACUDA_IOC_OPEN _IOWR('P', 0, struct paracuda_ioctl_open)
 #define PARACUDA_IOC_KICK _IO('P', 1)
 #define PARACUDA_IOC_WAIT _IOW('P', 2, struct paracuda_ioctl_wait)

@@ -8,7 +8,8 @@
 /* Orders that are tried: few runs where that is cheap, single pages otherwise. */
 static const unsigned int paracuda_orders[] = { 9, 4, 0 };
 
-static struct page *paracuda_arena_chunk(unsigned long want, unsigned int *order)
+/* Zeroed pages, neighbours, at most `want`; they are one allocation until split_page(). */
+struct page *paracuda_alloc_chunk(unsigned long want, unsigned int *order)
 {
 	struct page *page;
 	unsigned int i;
@@ -42,7 +43,7 @@ int paracuda_arena_alloc(struct paracuda_arena *arena, unsigned long bytes)
 	if (!arena->pages)
 		return -ENOMEM;
 	while (arena->count < want) {
-		page = paracuda_arena_chunk(want - arena->count, &order);
+		page = paracuda_alloc_chunk(want - arena->count, &order);
 		if (!page) {
 			paracuda_arena_free(arena);
 			return -ENOMEM;
@@ -90,17 +91,23 @@ static const struct vm_operations_struct paracuda_arena_vm_ops = {
 	.close = paracuda_arena_vm_close,
 };
 
-int paracuda_arena_mmap(struct paracuda_channel *ch, struct vm_area_struct *vma)
+/* Of memory that no child inherits. */
+void paracuda_vma_flags(struct vm_area_struct *vma)
 {
 	const unsigned long flags = VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP;
 
-	if (!(vma->vm_flags & VM_SHARED) || vma->vm_pgoff || vma_pages(vma) != ch->arena.count)
-		return -EINVAL;
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
 	vm_flags_set(vma, flags);
 #else
 	vma->vm_flags |= flags;
 #endif
+}
+
+int paracuda_arena_mmap(struct paracuda_channel *ch, struct vm_area_struct *vma)
+{
+	if (!(vma->vm_flags & VM_SHARED) || vma->vm_pgoff || vma_pages(vma) != ch->arena.count)
+		return -EINVAL;
+	paracuda_vma_flags(vma);
 	/* The mapping holds the file, and the file the channel. */
 	vma->vm_private_data = ch;
 	vma->vm_ops = &paracuda_arena_vm_ops;

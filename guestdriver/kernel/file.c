@@ -144,7 +144,10 @@ static int paracuda_mmap(struct file *file, struct vm_area_struct *vma)
 
 	if (IS_ERR(ch))
 		return PTR_ERR(ch);
-	err = paracuda_arena_mmap(ch, vma);
+	if (vma->vm_pgoff == PARACUDA_HOST_MEMORY >> PAGE_SHIFT)
+		err = paracuda_host_mmap(vma);
+	else
+		err = paracuda_arena_mmap(ch, vma);
 	paracuda_channel_leave(ch);
 	return err;
 }

@@ -219,6 +219,11 @@ int paracuda_arena_alloc(struct paracuda_arena *arena, unsigned long bytes);
 void paracuda_arena_free(struct paracuda_arena *arena);
 int paracuda_arena_chain(struct paracuda_arena *arena, struct paracuda_token *chain);
 int paracuda_arena_mmap(struct paracuda_channel *ch, struct vm_area_struct *vma);
+struct page *paracuda_alloc_chunk(unsigned long want, unsigned int *order);
+void paracuda_vma_flags(struct vm_area_struct *vma);
+
+/* host_memory.c */
+int paracuda_host_mmap(struct vm_area_struct *vma);
 
 /* map.c */
 int paracuda_map(struct paracuda_channel *ch, struct paracuda_ioctl_map __user *user);

@@ -33,6 +33,12 @@ static inline size_t channel_inline_limit(void)
 	return limit < 65536 ? limit : 65536;
 }
 
+/* Whether large payloads are passed by reference, and not in the arena. */
+static inline bool channel_maps(void)
+{
+	return channel_policy(&channel.header->config_flags) & PARACUDA_CONFIG_FLAG_ADDRESS_MAPPING;
+}
+
 /* Whether nothing is to be delayed. */
 static inline bool channel_undelayed(void)
 {

@@ -2,33 +2,31 @@
 #define _GNU_SOURCE
 #include "copy.h"
 
+#include <sched.h>
 #include <string.h>
 
 #include "bulk.h"
+#include "copy_pieces.h"
 #include "handle.h"
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
 
-/* Host memory is pinned in pieces, growing, so that the first bytes move while later ones are being pinned. */
-#define PIECE_FIRST ((size_t)2 << 20)
-#define PIECE_LAST ((size_t)32 << 20)
-#define PIECE_LEAST ((size_t)64 << 10)
-
 /* Up to this size the host side of a copy to the host is fetched through the bulk area. */
 #define BULK_COPY_MAX ((size_t)64 << 10)
 
-static void find_registration(const struct memory *m, uint64_t address, uint64_t bytes, struct side *s)
+/* The registration at an address: how many bytes it holds from there, 0 for none. */
+static uint64_t find_registration(const struct memory *m, uint64_t address, struct side *s)
 {
 	for (unsigned i = 0; i < m->registrations_count; i++) {
 		const struct registration *g = &m->registrations[i];
 
-		if (address - g->base < g->bytes && bytes <= g->bytes - (address - g->base)) {
-			s->pinned = true;
+		if (address - g->base < g->bytes) {
 			s->map = g->map;
 			s->offset = address - g->base;
-			return;
+			return g->bytes - s->offset;
 		}
 	}
+	return 0;
 }
 
 CUresult side_find(uint64_t address, uint64_t bytes, int hint, struct side *s)
@@ -47,7 +45,8 @@ CUresult side_find(uint64_t address, uint64_t bytes, int hint, struct side *s)
 		s->device = true;
 		return bytes <= m.bytes - (address - m.base) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	}
-	find_registration(&m, address, bytes, s);
+	s->pinned = find_registration(&m, address, s) >= bytes;
+	s->several = !s->pinned && m.registrations_count && bytes <= m.bytes - (address - m.base);
 	return CUDA_SUCCESS;
 }
 
@@ -78,6 +77,28 @@ static CUresult copy_pinned(unsigned op, uint64_t device, const struct side *hos
 	return channel_synced(channel_call(&r, NULL, 0));
 }
 
+/* The same where the memory has several registrations: part by part, the last of which is waited for. */
+static CUresult copy_several(unsigned op, uint64_t device, uint64_t host, size_t bytes, CUstream stream, bool async)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	while (!result && bytes) {
+		struct side s = { .address = host };
+		struct memory m;
+		uint64_t part = memory_find(host, &m) ? find_registration(&m, host, &s) : 0;
+
+		if (!part)	/* freed meanwhile */
+			return CUDA_ERROR_INVALID_VALUE;
+		if (part > bytes)
+			part = bytes;
+		result = copy_pinned(op, device, &s, part, stream, async || part < bytes);
+		device += part;
+		host += part;
+		bytes -= part;
+	}
+	return result;
+}
+
 /* Host to device, small: the bytes travel in the command, so the source is free at once. */
 static CUresult copy_inline(uint64_t device, const void *host, size_t bytes, CUstream stream)
 {
@@ -87,6 +108,24 @@ static CUresult copy_inline(uint64_t device, const void *host, size_t bytes, CUs
 	request_inline(&r, host, bytes);
 	copy_finish(&r, bytes, stream, 0);
 	return channel_post(&r);
+}
+
+/* Host to device by way of the bulk area, which is free again when the answer is there. NOT_READY: no room. */
+static CUresult send_bulk(uint64_t device, const void *host, size_t bytes, CUstream stream)
+{
+	uint64_t bulk = bulk_take(bytes);
+	struct request r;
+	CUresult result;
+
+	if (!bulk)
+		return CUDA_ERROR_NOT_READY;
+	memcpy(channel.arena + bulk, host, bytes);
+	copy_request(&r, OP_CopyHtoD, device);
+	request_buffer(&r, PARACUDA_BUFFER_BULK, bulk, bytes);
+	copy_finish(&r, bytes, stream, 0);
+	result = channel_synced(channel_call(&r, NULL, 0));
+	bulk_give(bulk);
+	return result;
 }
 
 /* Device to host, small: by way of the bulk area. NOT_READY when that has no room. */
@@ -108,68 +147,32 @@ static CUresult copy_bulk(uint64_t device, void *host, size_t bytes, CUstream st
 	return result;
 }
 
-/* A pinned piece of a larger copy. */
-struct part {
-	uint32_t map;
-	size_t bytes;
-};
-
-/* Pins the next piece, smaller ones where the pages are too scattered. */
-static CUresult pin_part(const uint8_t *host, size_t left, size_t *size, unsigned flags, struct part *p)
+/* Pageable memory where nothing is passed by reference: by way of the bulk area, in pieces. */
+static CUresult copy_through_arena(unsigned op, uint64_t device, uint8_t *host, size_t bytes, CUstream stream)
 {
-	for (;;) {
-		CUresult result;
+	CUresult result = CUDA_SUCCESS;
 
-		p->bytes = left < *size ? left : *size;
-		result = map_memory(host, p->bytes, flags | PARACUDA_MAP_FLAG_ONESHOT, &p->map);
-		if (result != CUDA_ERROR_NOT_READY)
-			return result;
-		if (p->bytes <= PIECE_LEAST)
-			return CUDA_ERROR_OUT_OF_MEMORY;
-		*size = p->bytes / 2;
+	while (!result && bytes) {
+		size_t part = bytes < bulk_limit() / 2 ? bytes : bulk_limit() / 2;
+
+		result = op == OP_CopyHtoD ? send_bulk(device, host, part, stream) :
+					     copy_bulk(device, host, part, stream);
+		if (result == CUDA_ERROR_NOT_READY) {	/* other threads have it all */
+			sched_yield();
+			result = CUDA_SUCCESS;
+			continue;
+		}
+		device += part;
+		host += part;
+		bytes -= part;
 	}
+	return result;
 }
 
-/* Pageable memory, large: pinned piece by piece, the next while the one before is being copied. */
-static CUresult copy_pieces(unsigned op, uint64_t device, uint8_t *host, size_t bytes, CUstream stream)
+static CUresult copy_large(unsigned op, uint64_t device, uint8_t *host, size_t bytes, CUstream stream)
 {
-	bool in = op == OP_CopyHtoD;
-	unsigned pin_flags = in ? 0 : PARACUDA_MAP_FLAG_WRITE;
-	size_t size = PIECE_FIRST, left = bytes;
-	struct part next;
-	CUresult result = pin_part(host, left, &size, pin_flags, &next);
-
-	while (!result && left) {
-		struct part now = next;
-		struct request r;
-		struct ticket t;
-		CUresult pinned = CUDA_SUCCESS;
-
-		copy_request(&r, op, device);
-		request_buffer(&r, PARACUDA_BUFFER_MAP, (uint64_t)now.map << 32, now.bytes);
-		/* To the device the source must only have been read; to the host all must have arrived. */
-		copy_finish(&r, now.bytes, stream, in ? 0 : PARACUDA_COPY_FLAG_BLOCKING);
-		result = channel_send(&r, &t);
-		if (result)
-			break;
-		device += now.bytes;
-		host += now.bytes;
-		left -= now.bytes;
-		if (left) {
-			if (size < PIECE_LAST && now.bytes == size)
-				size *= 2;
-			pinned = pin_part(host, left, &size, pin_flags, &next);
-		}
-		result = channel_wait(&t, NULL, 0);
-		if (result && left && !pinned) {	/* never to be used */
-			request_init(&r, PARACUDA_OP_UNMAP);
-			request_word(&r, next.map);
-			channel_post(&r);
-		}
-		if (!result)
-			result = pinned;
-	}
-	return channel_synced(result);
+	return channel_maps() ? copy_pieces(op, device, host, bytes, stream) :
+				copy_through_arena(op, device, host, bytes, stream);
 }
 
 static CUresult host_to_device(const struct side *dst, const struct side *src, size_t bytes, CUstream stream, bool async)
@@ -179,9 +182,11 @@ static CUresult host_to_device(const struct side *dst, const struct side *src, s
 	/* A program may fill pinned memory after an asynchronous copy was queued: it is read when its turn comes. */
 	if (src->pinned)
 		return copy_pinned(OP_CopyHtoD, dst->address, src, bytes, stream, async);
+	if (src->several)
+		return copy_several(OP_CopyHtoD, dst->address, src->address, bytes, stream, async);
 	if (bytes <= channel_inline_limit())
 		return copy_inline(dst->address, host, bytes, stream);
-	return copy_pieces(OP_CopyHtoD, dst->address, host, bytes, stream);
+	return copy_large(OP_CopyHtoD, dst->address, host, bytes, stream);
 }
 
 static CUresult device_to_host(const struct side *dst, const struct side *src, size_t bytes, CUstream stream, bool async)
@@ -191,10 +196,12 @@ static CUresult device_to_host(const struct side *dst, const struct side *src, s
 
 	if (dst->pinned)
 		return copy_pinned(OP_CopyDtoH, src->address, dst, bytes, stream, async);
+	if (dst->several)
+		return copy_several(OP_CopyDtoH, src->address, dst->address, bytes, stream, async);
 	if (bytes <= BULK_COPY_MAX)
 		result = copy_bulk(src->address, host, bytes, stream);
 	if (result == CUDA_ERROR_NOT_READY)
-		result = copy_pieces(OP_CopyDtoH, src->address, host, bytes, stream);
+		result = copy_large(OP_CopyDtoH, src->address, host, bytes, stream);
 	return result;
 }
 

@@ -10,6 +10,7 @@ struct side {
 	uint64_t address;
 	bool device;		/* device memory */
 	bool pinned;		/* host memory of one registration, at `offset` of map `map` */
+	bool several;		/* host memory of several registrations */
 	uint32_t map;
 	uint64_t offset;
 };

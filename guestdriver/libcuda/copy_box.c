@@ -169,9 +169,9 @@ static CUresult box_host(struct box *b, bool in, CUstream stream, bool async)
 
 	if (host->pinned)
 		return box_pinned(b, in, stream, async);
-	if (bytes <= 4 * (uint64_t)channel_inline_limit())
+	if (bytes <= (channel_maps() ? 4 * channel_inline_limit() : bulk_limit()))
 		result = box_tight(b, in, stream);
-	if (result == CUDA_ERROR_NOT_READY &&
+	if (result == CUDA_ERROR_NOT_READY && channel_maps() &&
 	    span(in ? b->src_pitch : b->dst_pitch, in ? b->src_slice : b->dst_slice, b) <= SPAN_MAX)
 		result = box_pinned(b, in, stream, async);
 	return result == CUDA_ERROR_NOT_READY ? box_halves(b, in, stream, async) : result;

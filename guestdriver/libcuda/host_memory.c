@@ -8,6 +8,7 @@
 #include "buffer.h"
 #include "log.h"
 #include "memory_map.h"
+#include "transport.h"
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
 
@@ -20,9 +21,9 @@
 #define WRITECOMBINED 4u
 #define READ_ONLY 8u
 
-/* One piece is at most what fits in one MAP when no two pages are neighbours. */
+/* One piece is at most what fits in one MAP when no two pages are neighbours; of memory in long runs it is more. */
 #define PIECE ((uint64_t)PARACUDA_RUNS_PER_MAP * 4096)
-
+#define PIECE_IN_RUNS ((uint64_t)1 << 30)
 #define PIECE_LEAST ((uint64_t)1 << 20)
 
 /* Huge pages keep the lists of runs short. */
@@ -95,7 +96,8 @@ static CUresult unpin(struct memory *m)
 /* Pins m's pages. They must stay the same pages for as long, so a child gets none of them. */
 static CUresult pin(struct memory *m)
 {
-	uint64_t end = m->pinned_base + m->pinned_bytes, piece = PIECE;
+	uint64_t end = m->pinned_base + m->pinned_bytes;
+	uint64_t piece = m->kind == MEMORY_REGISTERED ? PIECE : PIECE_IN_RUNS;
 
 	madvise((void *)(uintptr_t)m->pinned_base, m->pinned_bytes, MADV_DONTFORK);
 	for (uint64_t at = m->pinned_base; at < end;) {
@@ -130,9 +132,21 @@ static void *reserve(uint64_t bytes)
 	}
 	if (p == MAP_FAILED)
 		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
-	if (p != MAP_FAILED && bytes >= HUGE_PAGE)
-		madvise(p, bytes, MADV_HUGEPAGE);
 	return p == MAP_FAILED ? NULL : p;
+}
+
+/* Puts memory in long runs there, or lets ordinary pages come as they may: a mapping that fails leaves a hole. */
+static bool fill(void *p, uint64_t bytes)
+{
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+
+	if (!transport->host_memory(p, bytes))
+		return true;
+	if (mmap(p, bytes, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED)
+		return false;
+	if (bytes >= HUGE_PAGE)
+		madvise(p, bytes, MADV_HUGEPAGE);
+	return true;
 }
 
 EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
@@ -156,7 +170,7 @@ EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 	m.base = m.pinned_base = (uint64_t)(uintptr_t)reserve(m.pinned_bytes);
 	if (!m.base)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = pin(&m);
+	result = fill((void *)(uintptr_t)m.base, m.pinned_bytes) ? pin(&m) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (!result && !memory_enter(&m)) {
 		unpin(&m);
 		result = CUDA_ERROR_OUT_OF_MEMORY;

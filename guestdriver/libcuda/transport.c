@@ -47,11 +47,19 @@ static int device_map(struct paracuda_ioctl_map *map)
 	return ioctl(fd, PARACUDA_IOC_MAP, map) ? errno : 0;
 }
 
+static int device_host_memory(void *at, uint64_t bytes)
+{
+	void *p = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, PARACUDA_HOST_MEMORY);
+
+	return p == MAP_FAILED ? errno : 0;
+}
+
 const struct transport device_transport = {
 	.open = device_open,
 	.kick = device_kick,
 	.wait = device_wait,
 	.map = device_map,
+	.host_memory = device_host_memory,
 };
 
 const struct transport *transport = &device_transport;

@@ -3,6 +3,8 @@
 #ifndef PARACUDA_TRANSPORT_H
 #define PARACUDA_TRANSPORT_H
 
+#include <stdint.h>
+
 #include "paracuda_ioctl.h"
 
 /* Each returns 0, or an errno. */
@@ -12,6 +14,8 @@ struct transport {
 	int (*kick)(void);
 	int (*wait)(struct paracuda_ioctl_wait *wait);
 	int (*map)(struct paracuda_ioctl_map *map);
+	/* Maps new memory in long runs of neighbouring pages at an address that must be free. */
+	int (*host_memory)(void *at, uint64_t bytes);
 };
 
 extern const struct transport device_transport;	/* /dev/paracuda */

@@ -134,8 +134,8 @@ int main(void)
 		copies(bytes);
 	copies(4096);
 	copies(4097);
+	copies((size_t)40 << 20);	/* by several threads */
 	fake.max_map = 300000;
-	copies((size_t)6 << 20);
 	boxes(4000, 500, 3);
 	fake.max_map = 0;
 	boxes(16, 4, 1);

@@ -151,6 +151,7 @@ static int fake_open(struct paracuda_ioctl_open *args, void **at)
 	header = (struct paracuda_arena_header *)arena;
 	args->arena_bytes = ARENA_BYTES;
 	header->inline_limit = 4096;
+	header->config_flags = PARACUDA_CONFIG_FLAG_ADDRESS_MAPPING;
 	header->batch_commands = 32;
 	header->spin_guest_us = 20;
 	*at = arena;
@@ -183,7 +184,15 @@ static int fake_wait(struct paracuda_ioctl_wait *wait)
 	return load(word) == wait->value ? EIO : 0;
 }
 
-static const struct transport fake_transport = { fake_open, fake_kick, fake_wait, fake_map };
+/* A driver that has no memory in long runs. */
+static int fake_host_memory(void *at, uint64_t bytes)
+{
+	(void)at;
+	(void)bytes;
+	return ENOMEM;
+}
+
+static const struct transport fake_transport = { fake_open, fake_kick, fake_wait, fake_map, fake_host_memory };
 
 void fake_install(void)
 {

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory for cuMemHostAlloc: ordinary pages of the process, but allocated as neighbours, so that a MAP
+ * of them has few runs and the worker maps them in few pieces.
+ */
+
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+
+#include "paracuda.h"
+
+#define PARACUDA_CHUNK_MAX	512
+
+/* Maps a chunk of pages at addr. The mapping alone holds them afterwards. */
+static int paracuda_host_chunk(struct vm_area_struct *vma, unsigned long addr, unsigned long want,
+			       struct page **pages, unsigned long *mapped)
+{
+	unsigned long i, count, left;
+	unsigned int order;
+	struct page *page;
+	int err;
+
+	page = paracuda_alloc_chunk(want, &order);
+	if (!page)
+		return -ENOMEM;
+	split_page(page, order);
+	count = 1UL << order;
+	for (i = 0; i < count; i++)
+		pages[i] = page + i;
+	left = count;
+	err = vm_insert_pages(vma, addr, pages, &left);
+	for (i = 0; i < count; i++)
+		put_page(page + i);
+	*mapped = count;
+	return err;
+}
+
+int paracuda_host_mmap(struct vm_area_struct *vma)
+{
+	unsigned long left = vma_pages(vma), addr = vma->vm_start, mapped;
+	struct page **pages;
+	int err = 0;
+
+	if (!(vma->vm_flags & VM_SHARED))
+		return -EINVAL;
+	pages = kmalloc_array(PARACUDA_CHUNK_MAX, sizeof(*pages), GFP_KERNEL_ACCOUNT);
+	if (!pages)
+		return -ENOMEM;
+	paracuda_vma_flags(vma);
+	while (left && !err) {
+		if (fatal_signal_pending(current))
+			err = -EINTR;
+		else
+			err = paracuda_host_chunk(vma, addr, min(left, PARACUDA_CHUNK_MAX), pages,
+						  &mapped);
+		if (err)
+			break;
+		addr += mapped << PAGE_SHIFT;
+		left -= mapped;
+		cond_resched();
+	}
+	kfree(pages);
+	return err;
+}
