@@ -49,7 +49,7 @@ func decodeExit(d *decoder, in *ptx.Inst, m *modifiers) error {
 // decodeTrap decodes trap and brkpt.
 func decodeTrap(d *decoder, in *ptx.Inst, m *modifiers) error {
 	d.emit(inst{kind: kindMemory, exec: func(w *warp, in *inst, m uint32) {
-		w.failAt(firstLane(m), CodeIllegalInst, "trap")
+		w.failAt(firstLane(m), CodeLaunchFailed, "trap")
 	}})
 	return nil
 }

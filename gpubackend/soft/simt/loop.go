@@ -159,23 +159,51 @@ func (w *warp) exit(m uint32) {
 	w.block.ended(w, m)
 }
 
-// sync executes an instruction that all lanes of its member mask execute
-// together.
+// sync executes an instruction that all lanes of a member mask execute together. Lanes may name different masks: each
+// set of them is by itself (the tiles of a cooperative group, for example).
 func (w *warp) sync(in *inst, m uint32) bool {
 	op := &in.more.sync
-	members := uint32(w.lane(op.mask, op.maskWidth, firstLane(m)))
-	if missing := members &^ w.dead &^ m; missing != 0 && !w.forced {
-		state := splitSync
-		if op.exec == nil {
-			state = splitWarpBarrier
+	ready := uint32(0)
+	for rest := m; rest != 0; {
+		members := uint32(w.lane(op.mask, op.maskWidth, firstLane(rest)))
+		group := w.naming(op, rest, members)
+		rest &^= group
+		if missing := members &^ w.dead &^ group; missing != 0 && !w.forced {
+			w.await(op, group, members)
+			continue
 		}
-		w.push(split{pc: w.pc, mask: m, frame: w.frame, state: state, wait: members})
-		return false
+		if op.exec != nil {
+			op.exec(w, in, group)
+		}
+		ready |= group
 	}
 	w.forced = false
-	if op.exec != nil {
-		op.exec(w, in, m)
+	if ready == m {
+		w.pc++
+		return true
 	}
-	w.pc++
-	return true
+	if ready != 0 {
+		w.push(split{pc: w.pc + 1, mask: ready, frame: w.frame})
+	}
+	return false
+}
+
+// naming returns the lanes of m that name those members.
+func (w *warp) naming(op *syncOp, m, members uint32) uint32 {
+	same := uint32(0)
+	for s := m; s != 0; s &= s - 1 {
+		if i := firstLane(s); uint32(w.lane(op.mask, op.maskWidth, i)) == members {
+			same |= 1 << i
+		}
+	}
+	return same
+}
+
+// await lets lanes wait for the other members.
+func (w *warp) await(op *syncOp, group, members uint32) {
+	state := splitSync
+	if op.exec == nil {
+		state = splitWarpBarrier
+	}
+	w.push(split{pc: w.pc, mask: group, frame: w.frame, state: state, wait: members})
 }

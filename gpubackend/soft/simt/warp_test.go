@@ -154,3 +154,27 @@ func TestSpecials(t *testing.T) {
 		}
 	}
 }
+
+// TestTiles lets each quad of a warp name its own members.
+func TestTiles(t *testing.T) {
+	t.Parallel()
+	d := newTest(t, "warp")
+	const n = 64
+	out := put(d, make([]uint32, 4*n))
+	d.run("tiles", 1, n, out)
+	want := make([]uint32, 4*n)
+	for i := range uint32(n) {
+		lane := i % 32
+		o := want[4*i:]
+		o[0] = 4 << (lane &^ 3)
+		if i >= 60 {
+			o[1] = 1
+		}
+		if lane < 8 {
+			o[1] += 2
+		}
+		o[2] = 3 << (lane &^ 1)
+		o[3] = lane ^ 3
+	}
+	equal(t, "tiles", get[uint32](d, out, 4*n), want)
+}

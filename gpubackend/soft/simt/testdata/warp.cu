@@ -73,3 +73,15 @@ extern "C" __global__ void specials(unsigned *out, unsigned long long *clocks)
 	o[3] = warp;
 	clocks[b * size + t] = clock64();
 }
+
+// Each quad names its own members, in one instruction of the warp.
+extern "C" __global__ void tiles(unsigned *out)
+{
+	unsigned lane = threadIdx.x % 32, mask = 15u << (lane & ~3u);
+	unsigned *o = out + 4 * threadIdx.x;
+	o[0] = __ballot_sync(mask, lane % 4 == 2);
+	o[1] = __any_sync(mask, threadIdx.x == 63) + 2 * __all_sync(mask, lane < 8);
+	o[2] = __match_any_sync(mask, lane / 2);
+	o[3] = __shfl_xor_sync(mask, lane, 3);
+	__syncwarp(mask);
+}
