@@ -155,8 +155,8 @@ func TestSpecials(t *testing.T) {
 	}
 }
 
-// TestTiles lets each quad of a warp name its own members.
-func TestTiles(t *testing.T) {
+// TestQuadMasks lets each quad of a warp name its own members.
+func TestQuadMasks(t *testing.T) {
 	t.Parallel()
 	d := newTest(t, "warp")
 	const n = 64
