@@ -19,6 +19,8 @@ const (
 // one host thread do. No call waits for work on the GPU unless its comment says so.
 type Driver interface {
 	Functions
+	Capturing
+	Mapping
 
 	// Open initialises the device for a process with the given environment ("NAME=value") and describes it.
 	Open(env []string) (*Snapshot, Result)

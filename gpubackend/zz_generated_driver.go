@@ -6,13 +6,16 @@ package gpubackend
 
 // Handles as the device knows them. The guest's own are looked up before they get here.
 type (
-	Context  uint64
-	Event    uint64
-	Function uint64
-	Kernel   uint64
-	Library  uint64
-	Module   uint64
-	Stream   uint64
+	Context   uint64
+	Event     uint64
+	Function  uint64
+	Graph     uint64
+	GraphExec uint64
+	GraphNode uint64
+	Kernel    uint64
+	Library   uint64
+	Module    uint64
+	Stream    uint64
 )
 
 // Op numbers the functions on the wire.
@@ -52,7 +55,10 @@ const (
 	OpKernelSetCacheConfig                               Op = 297
 	OpOccupancyMaxActiveBlocksPerMultiprocessorWithFlags Op = 298
 	OpOccupancyAvailableDynamicSMemPerBlock              Op = 299
+	OpOccupancyMaxActiveClusters                         Op = 450
+	OpOccupancyMaxPotentialClusterSize                   Op = 451
 	OpLaunchKernel                                       Op = 320
+	OpTensorMapEncode                                    Op = 452
 	OpMemAlloc                                           Op = 340
 	OpMemFree                                            Op = 341
 	OpMemGetInfo                                         Op = 342
@@ -83,6 +89,58 @@ const (
 	OpEventElapsed                                       Op = 410
 	OpHostFunc                                           Op = 411
 	OpHostFuncDone                                       Op = 412
+	OpStreamBeginCapture                                 Op = 500
+	OpStreamBeginCaptureToGraph                          Op = 501
+	OpStreamEndCapture                                   Op = 502
+	OpStreamCaptureInfo                                  Op = 503
+	OpStreamUpdateCaptureDependencies                    Op = 504
+	OpGraphCreate                                        Op = 505
+	OpGraphDestroy                                       Op = 506
+	OpGraphClone                                         Op = 507
+	OpGraphInstantiateWithFlags                          Op = 508
+	OpGraphInstantiate                                   Op = 509
+	OpGraphLaunch                                        Op = 510
+	OpGraphUpload                                        Op = 511
+	OpGraphExecDestroy                                   Op = 512
+	OpGraphGetNodes                                      Op = 513
+	OpGraphGetRootNodes                                  Op = 514
+	OpGraphGetEdges                                      Op = 515
+	OpGraphNodeGetDependencies                           Op = 516
+	OpGraphNodeGetDependentNodes                         Op = 517
+	OpGraphAddDependencies                               Op = 518
+	OpGraphRemoveDependencies                            Op = 519
+	OpGraphNodeGetType                                   Op = 520
+	OpGraphAddNode                                       Op = 521
+	OpGraphNodeSet                                       Op = 522
+	OpGraphExecNodeSet                                   Op = 523
+	OpGraphNodeGet                                       Op = 524
+	OpGraphDestroyNode                                   Op = 525
+	OpGraphNodeFindInClone                               Op = 526
+	OpGraphExecUpdate                                    Op = 527
+	OpGraphNodeSetEnabled                                Op = 528
+	OpGraphNodeGetEnabled                                Op = 529
+	OpGraphExecGetFlags                                  Op = 530
+	OpGraphKernelNodeSetAttribute                        Op = 531
+	OpGraphKernelNodeGetAttribute                        Op = 532
+	OpGraphKernelNodeCopyAttributes                      Op = 533
+	OpGraphConditionalHandle                             Op = 534
+	OpStreamMemOps                                       Op = 536
+	OpDeviceGraphMemTrim                                 Op = 537
+	OpGraphMemory                                        Op = 538
+	OpGraphMemorySet                                     Op = 539
+	OpMemPoolCreate                                      Op = 600
+	OpMemPoolDestroy                                     Op = 601
+	OpPoolDefault                                        Op = 602
+	OpMemPoolGetAttribute                                Op = 603
+	OpMemPoolSetAttribute                                Op = 604
+	OpMemPoolTrimTo                                      Op = 605
+	OpMemAddressReserve                                  Op = 610
+	OpMemAddressFree                                     Op = 611
+	OpMemCreate                                          Op = 612
+	OpMemRelease                                         Op = 613
+	OpMemMap                                             Op = 614
+	OpMemUnmap                                           Op = 615
+	OpMemSetAccess                                       Op = 616
 )
 
 var opNames = map[Op]string{
@@ -118,7 +176,10 @@ var opNames = map[Op]string{
 	297: "cuKernelSetCacheConfig",
 	298: "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
 	299: "cuOccupancyAvailableDynamicSMemPerBlock",
+	450: "cuOccupancyMaxActiveClusters",
+	451: "cuOccupancyMaxPotentialClusterSize",
 	320: "cuLaunchKernel",
+	452: "TensorMapEncode",
 	340: "cuMemAlloc_v2",
 	341: "cuMemFree_v2",
 	342: "cuMemGetInfo_v2",
@@ -149,6 +210,58 @@ var opNames = map[Op]string{
 	410: "EventElapsed",
 	411: "HostFunc",
 	412: "HostFuncDone",
+	500: "cuStreamBeginCapture_v2",
+	501: "cuStreamBeginCaptureToGraph",
+	502: "cuStreamEndCapture",
+	503: "StreamCaptureInfo",
+	504: "cuStreamUpdateCaptureDependencies_v2",
+	505: "cuGraphCreate",
+	506: "cuGraphDestroy",
+	507: "cuGraphClone",
+	508: "cuGraphInstantiateWithFlags",
+	509: "GraphInstantiate",
+	510: "cuGraphLaunch",
+	511: "cuGraphUpload",
+	512: "cuGraphExecDestroy",
+	513: "cuGraphGetNodes",
+	514: "cuGraphGetRootNodes",
+	515: "cuGraphGetEdges_v2",
+	516: "cuGraphNodeGetDependencies_v2",
+	517: "cuGraphNodeGetDependentNodes_v2",
+	518: "cuGraphAddDependencies_v2",
+	519: "cuGraphRemoveDependencies_v2",
+	520: "cuGraphNodeGetType",
+	521: "GraphAddNode",
+	522: "GraphNodeSet",
+	523: "GraphExecNodeSet",
+	524: "GraphNodeGet",
+	525: "cuGraphDestroyNode",
+	526: "cuGraphNodeFindInClone",
+	527: "GraphExecUpdate",
+	528: "cuGraphNodeSetEnabled",
+	529: "cuGraphNodeGetEnabled",
+	530: "cuGraphExecGetFlags",
+	531: "cuGraphKernelNodeSetAttribute",
+	532: "cuGraphKernelNodeGetAttribute",
+	533: "cuGraphKernelNodeCopyAttributes",
+	534: "GraphConditionalHandle",
+	536: "StreamMemOps",
+	537: "cuDeviceGraphMemTrim",
+	538: "GraphMemory",
+	539: "GraphMemorySet",
+	600: "cuMemPoolCreate",
+	601: "cuMemPoolDestroy",
+	602: "PoolDefault",
+	603: "cuMemPoolGetAttribute",
+	604: "cuMemPoolSetAttribute",
+	605: "cuMemPoolTrimTo",
+	610: "cuMemAddressReserve",
+	611: "cuMemAddressFree",
+	612: "cuMemCreate",
+	613: "cuMemRelease",
+	614: "cuMemMap",
+	615: "cuMemUnmap",
+	616: "cuMemSetAccess",
 }
 
 // Functions is the described part of Driver, one method a function of the driver API.
@@ -184,6 +297,9 @@ type Functions interface {
 	KernelSetCacheConfig(kernel Kernel, config uint64, dev uint64) (result Result)
 	OccupancyMaxActiveBlocksPerMultiprocessorWithFlags(func_ Function, blockSize uint64, dynamicSMemSize uint64, flags uint64) (numBlocks uint64, result Result)
 	OccupancyAvailableDynamicSMemPerBlock(func_ Function, numBlocks uint64, blockSize uint64) (dynamicSmemSize uint64, result Result)
+	OccupancyMaxActiveClusters(func_ Function, config []byte) (numClusters uint64, result Result)
+	OccupancyMaxPotentialClusterSize(func_ Function, config []byte) (clusterSize uint64, result Result)
+	TensorMapEncode(kind uint64, parameters []byte, map_ []byte) (result Result)
 	MemAlloc(bytesize uint64) (dptr uint64, result Result)
 	MemFree(dptr uint64) (result Result)
 	MemGetInfo() (free uint64, total uint64, result Result)
@@ -203,6 +319,45 @@ type Functions interface {
 	EventRecordWithFlags(hEvent Event, hStream Stream, flags uint64) (result Result)
 	EventQuery(hEvent Event) (result Result)
 	EventElapsed(hStart Event, hEnd Event) (nanoseconds uint64, result Result)
+	StreamBeginCapture(hStream Stream, mode uint64) (result Result)
+	StreamBeginCaptureToGraph(hStream Stream, hGraph Graph, dependencies []GraphNode, edges []byte, mode uint64) (result Result)
+	StreamEndCapture(hStream Stream) (phGraph Graph, result Result)
+	StreamCaptureInfo(hStream Stream, edges []byte) (status uint64, id uint64, graph Graph, dependencies []GraphNode, result Result)
+	StreamUpdateCaptureDependencies(hStream Stream, dependencies []GraphNode, edges []byte, flags uint64) (result Result)
+	GraphCreate(flags uint64) (phGraph Graph, result Result)
+	GraphDestroy(hGraph Graph) (result Result)
+	GraphClone(originalGraph Graph) (phGraphClone Graph, result Result)
+	GraphInstantiateWithFlags(hGraph Graph, flags uint64) (phGraphExec GraphExec, result Result)
+	GraphInstantiate(graph Graph, flags uint64, upload Stream) (exec GraphExec, node GraphNode, status uint64, result Result)
+	GraphLaunch(hGraphExec GraphExec, hStream Stream) (result Result)
+	GraphUpload(hGraphExec GraphExec, hStream Stream) (result Result)
+	GraphExecDestroy(hGraphExec GraphExec) (result Result)
+	GraphGetNodes(hGraph Graph) (nodes []GraphNode, result Result)
+	GraphGetRootNodes(hGraph Graph) (rootNodes []GraphNode, result Result)
+	GraphGetEdges(hGraph Graph, edges []byte) (from []GraphNode, to []GraphNode, result Result)
+	GraphNodeGetDependencies(hNode GraphNode, edges []byte) (dependencies []GraphNode, result Result)
+	GraphNodeGetDependentNodes(hNode GraphNode, edges []byte) (dependents []GraphNode, result Result)
+	GraphAddDependencies(hGraph Graph, from []GraphNode, to []GraphNode, edges []byte) (result Result)
+	GraphRemoveDependencies(hGraph Graph, from []GraphNode, to []GraphNode, edges []byte) (result Result)
+	GraphNodeGetType(hNode GraphNode) (type_ uint64, result Result)
+	GraphAddNode(graph Graph, dependencies []GraphNode, edges []byte, params *Node) (node GraphNode, address uint64, bodies []Graph, result Result)
+	GraphNodeSet(node GraphNode, params *Node) (result Result)
+	GraphExecNodeSet(exec GraphExec, node GraphNode, params *Node) (result Result)
+	GraphNodeGet(node GraphNode) (params *Node, result Result)
+	GraphDestroyNode(hNode GraphNode) (result Result)
+	GraphNodeFindInClone(hOriginalNode GraphNode, hClonedGraph Graph) (phNode GraphNode, result Result)
+	GraphExecUpdate(graph Graph, exec GraphExec) (node GraphNode, from GraphNode, update uint64, result Result)
+	GraphNodeSetEnabled(hGraphExec GraphExec, hNode GraphNode, isEnabled uint64) (result Result)
+	GraphNodeGetEnabled(hGraphExec GraphExec, hNode GraphNode) (isEnabled uint64, result Result)
+	GraphExecGetFlags(hGraphExec GraphExec) (flags uint64, result Result)
+	GraphKernelNodeSetAttribute(hNode GraphNode, attr uint64, value []byte) (result Result)
+	GraphKernelNodeGetAttribute(hNode GraphNode, attr uint64, value []byte) (result Result)
+	GraphKernelNodeCopyAttributes(dst GraphNode, src GraphNode) (result Result)
+	GraphConditionalHandle(graph Graph, value uint64, flags uint64) (handle uint64, result Result)
+	StreamMemOps(stream Stream, ops []byte, flags uint64) (result Result)
+	DeviceGraphMemTrim(device uint64) (result Result)
+	GraphMemory(device uint64, attr uint64) (value uint64, result Result)
+	GraphMemorySet(device uint64, attr uint64, value uint64) (result Result)
 }
 
 // Unsupported answers every function with NotSupported. A device embeds it and overrides what it has.
@@ -394,6 +549,24 @@ func (Unsupported) OccupancyAvailableDynamicSMemPerBlock(func_ Function, numBloc
 	return
 }
 
+// OccupancyMaxActiveClusters returns NotSupported.
+func (Unsupported) OccupancyMaxActiveClusters(func_ Function, config []byte) (numClusters uint64, result Result) {
+	result = NotSupported
+	return
+}
+
+// OccupancyMaxPotentialClusterSize returns NotSupported.
+func (Unsupported) OccupancyMaxPotentialClusterSize(func_ Function, config []byte) (clusterSize uint64, result Result) {
+	result = NotSupported
+	return
+}
+
+// TensorMapEncode returns NotSupported.
+func (Unsupported) TensorMapEncode(kind uint64, parameters []byte, map_ []byte) (result Result) {
+	result = NotSupported
+	return
+}
+
 // MemAlloc returns NotSupported.
 func (Unsupported) MemAlloc(bytesize uint64) (dptr uint64, result Result) {
 	result = NotSupported
@@ -504,6 +677,240 @@ func (Unsupported) EventQuery(hEvent Event) (result Result) {
 
 // EventElapsed returns NotSupported.
 func (Unsupported) EventElapsed(hStart Event, hEnd Event) (nanoseconds uint64, result Result) {
+	result = NotSupported
+	return
+}
+
+// StreamBeginCapture returns NotSupported.
+func (Unsupported) StreamBeginCapture(hStream Stream, mode uint64) (result Result) {
+	result = NotSupported
+	return
+}
+
+// StreamBeginCaptureToGraph returns NotSupported.
+func (Unsupported) StreamBeginCaptureToGraph(hStream Stream, hGraph Graph, dependencies []GraphNode, edges []byte, mode uint64) (result Result) {
+	result = NotSupported
+	return
+}
+
+// StreamEndCapture returns NotSupported.
+func (Unsupported) StreamEndCapture(hStream Stream) (phGraph Graph, result Result) {
+	result = NotSupported
+	return
+}
+
+// StreamCaptureInfo returns NotSupported.
+func (Unsupported) StreamCaptureInfo(hStream Stream, edges []byte) (status uint64, id uint64, graph Graph, dependencies []GraphNode, result Result) {
+	result = NotSupported
+	return
+}
+
+// StreamUpdateCaptureDependencies returns NotSupported.
+func (Unsupported) StreamUpdateCaptureDependencies(hStream Stream, dependencies []GraphNode, edges []byte, flags uint64) (result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphCreate returns NotSupported.
+func (Unsupported) GraphCreate(flags uint64) (phGraph Graph, result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphDestroy returns NotSupported.
+func (Unsupported) GraphDestroy(hGraph Graph) (result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphClone returns NotSupported.
+func (Unsupported) GraphClone(originalGraph Graph) (phGraphClone Graph, result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphInstantiateWithFlags returns NotSupported.
+func (Unsupported) GraphInstantiateWithFlags(hGraph Graph, flags uint64) (phGraphExec GraphExec, result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphInstantiate returns NotSupported.
+func (Unsupported) GraphInstantiate(graph Graph, flags uint64, upload Stream) (exec GraphExec, node GraphNode, status uint64, result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphLaunch returns NotSupported.
+func (Unsupported) GraphLaunch(hGraphExec GraphExec, hStream Stream) (result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphUpload returns NotSupported.
+func (Unsupported) GraphUpload(hGraphExec GraphExec, hStream Stream) (result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphExecDestroy returns NotSupported.
+func (Unsupported) GraphExecDestroy(hGraphExec GraphExec) (result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphGetNodes returns NotSupported.
+func (Unsupported) GraphGetNodes(hGraph Graph) (nodes []GraphNode, result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphGetRootNodes returns NotSupported.
+func (Unsupported) GraphGetRootNodes(hGraph Graph) (rootNodes []GraphNode, result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphGetEdges returns NotSupported.
+func (Unsupported) GraphGetEdges(hGraph Graph, edges []byte) (from []GraphNode, to []GraphNode, result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphNodeGetDependencies returns NotSupported.
+func (Unsupported) GraphNodeGetDependencies(hNode GraphNode, edges []byte) (dependencies []GraphNode, result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphNodeGetDependentNodes returns NotSupported.
+func (Unsupported) GraphNodeGetDependentNodes(hNode GraphNode, edges []byte) (dependents []GraphNode, result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphAddDependencies returns NotSupported.
+func (Unsupported) GraphAddDependencies(hGraph Graph, from []GraphNode, to []GraphNode, edges []byte) (result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphRemoveDependencies returns NotSupported.
+func (Unsupported) GraphRemoveDependencies(hGraph Graph, from []GraphNode, to []GraphNode, edges []byte) (result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphNodeGetType returns NotSupported.
+func (Unsupported) GraphNodeGetType(hNode GraphNode) (type_ uint64, result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphAddNode returns NotSupported.
+func (Unsupported) GraphAddNode(graph Graph, dependencies []GraphNode, edges []byte, params *Node) (node GraphNode, address uint64, bodies []Graph, result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphNodeSet returns NotSupported.
+func (Unsupported) GraphNodeSet(node GraphNode, params *Node) (result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphExecNodeSet returns NotSupported.
+func (Unsupported) GraphExecNodeSet(exec GraphExec, node GraphNode, params *Node) (result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphNodeGet returns NotSupported.
+func (Unsupported) GraphNodeGet(node GraphNode) (params *Node, result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphDestroyNode returns NotSupported.
+func (Unsupported) GraphDestroyNode(hNode GraphNode) (result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphNodeFindInClone returns NotSupported.
+func (Unsupported) GraphNodeFindInClone(hOriginalNode GraphNode, hClonedGraph Graph) (phNode GraphNode, result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphExecUpdate returns NotSupported.
+func (Unsupported) GraphExecUpdate(graph Graph, exec GraphExec) (node GraphNode, from GraphNode, update uint64, result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphNodeSetEnabled returns NotSupported.
+func (Unsupported) GraphNodeSetEnabled(hGraphExec GraphExec, hNode GraphNode, isEnabled uint64) (result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphNodeGetEnabled returns NotSupported.
+func (Unsupported) GraphNodeGetEnabled(hGraphExec GraphExec, hNode GraphNode) (isEnabled uint64, result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphExecGetFlags returns NotSupported.
+func (Unsupported) GraphExecGetFlags(hGraphExec GraphExec) (flags uint64, result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphKernelNodeSetAttribute returns NotSupported.
+func (Unsupported) GraphKernelNodeSetAttribute(hNode GraphNode, attr uint64, value []byte) (result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphKernelNodeGetAttribute returns NotSupported.
+func (Unsupported) GraphKernelNodeGetAttribute(hNode GraphNode, attr uint64, value []byte) (result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphKernelNodeCopyAttributes returns NotSupported.
+func (Unsupported) GraphKernelNodeCopyAttributes(dst GraphNode, src GraphNode) (result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphConditionalHandle returns NotSupported.
+func (Unsupported) GraphConditionalHandle(graph Graph, value uint64, flags uint64) (handle uint64, result Result) {
+	result = NotSupported
+	return
+}
+
+// StreamMemOps returns NotSupported.
+func (Unsupported) StreamMemOps(stream Stream, ops []byte, flags uint64) (result Result) {
+	result = NotSupported
+	return
+}
+
+// DeviceGraphMemTrim returns NotSupported.
+func (Unsupported) DeviceGraphMemTrim(device uint64) (result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphMemory returns NotSupported.
+func (Unsupported) GraphMemory(device uint64, attr uint64) (value uint64, result Result) {
+	result = NotSupported
+	return
+}
+
+// GraphMemorySet returns NotSupported.
+func (Unsupported) GraphMemorySet(device uint64, attr uint64, value uint64) (result Result) {
 	result = NotSupported
 	return
 }

@@ -132,13 +132,7 @@ func (l *library) mapHandle(handle, addr, bytes, device uint64) gpubackend.Resul
 	if r := l.call(symMemMap, addr, bytes, 0, handle, 0); r != gpubackend.Success {
 		return r
 	}
-	desc := allocate(accessDescSize)
-	defer desc.free()
-	p := desc.bytes()
-	binary.LittleEndian.PutUint32(p[0:], locationDevice)
-	binary.LittleEndian.PutUint32(p[4:], uint32(device))
-	binary.LittleEndian.PutUint32(p[8:], accessReadWrite)
-	r := l.call(symMemSetAccess, addr, bytes, desc.address(), 1)
+	r := l.setAccess(addr, bytes, device, accessReadWrite)
 	if r != gpubackend.Success {
 		l.call(symMemUnmap, addr, bytes)
 	}

@@ -54,6 +54,23 @@ const (
 	symEventDestroy
 	symEventRecordWithFlags
 	symEventQuery
+	symStreamBeginCapture
+	symStreamEndCapture
+	symGraphCreate
+	symGraphDestroy
+	symGraphClone
+	symGraphInstantiateWithFlags
+	symGraphLaunch
+	symGraphUpload
+	symGraphExecDestroy
+	symGraphNodeGetType
+	symGraphDestroyNode
+	symGraphNodeFindInClone
+	symGraphNodeSetEnabled
+	symGraphNodeGetEnabled
+	symGraphExecGetFlags
+	symGraphKernelNodeCopyAttributes
+	symDeviceGraphMemTrim
 	generatedSymbols
 )
 
@@ -102,6 +119,23 @@ var generatedNames = [generatedSymbols]string{
 	symEventDestroy:                                       "cuEventDestroy_v2",
 	symEventRecordWithFlags:                               "cuEventRecordWithFlags",
 	symEventQuery:                                         "cuEventQuery",
+	symStreamBeginCapture:                                 "cuStreamBeginCapture_v2",
+	symStreamEndCapture:                                   "cuStreamEndCapture",
+	symGraphCreate:                                        "cuGraphCreate",
+	symGraphDestroy:                                       "cuGraphDestroy",
+	symGraphClone:                                         "cuGraphClone",
+	symGraphInstantiateWithFlags:                          "cuGraphInstantiateWithFlags",
+	symGraphLaunch:                                        "cuGraphLaunch",
+	symGraphUpload:                                        "cuGraphUpload",
+	symGraphExecDestroy:                                   "cuGraphExecDestroy",
+	symGraphNodeGetType:                                   "cuGraphNodeGetType",
+	symGraphDestroyNode:                                   "cuGraphDestroyNode",
+	symGraphNodeFindInClone:                               "cuGraphNodeFindInClone",
+	symGraphNodeSetEnabled:                                "cuGraphNodeSetEnabled",
+	symGraphNodeGetEnabled:                                "cuGraphNodeGetEnabled",
+	symGraphExecGetFlags:                                  "cuGraphExecGetFlags",
+	symGraphKernelNodeCopyAttributes:                      "cuGraphKernelNodeCopyAttributes",
+	symDeviceGraphMemTrim:                                 "cuDeviceGraphMemTrim",
 }
 
 // calls passes functions on to the driver. Device embeds it and overrides what needs more.
@@ -393,5 +427,115 @@ func (d *calls) EventRecordWithFlags(hEvent gpubackend.Event, hStream gpubackend
 // EventQuery calls cuEventQuery.
 func (d *calls) EventQuery(hEvent gpubackend.Event) (result gpubackend.Result) {
 	result = d.call(symEventQuery, uint64(hEvent))
+	return
+}
+
+// StreamBeginCapture calls cuStreamBeginCapture_v2.
+func (d *calls) StreamBeginCapture(hStream gpubackend.Stream, mode uint64) (result gpubackend.Result) {
+	result = d.call(symStreamBeginCapture, uint64(hStream), mode)
+	return
+}
+
+// StreamEndCapture calls cuStreamEndCapture.
+func (d *calls) StreamEndCapture(hStream gpubackend.Stream) (phGraph gpubackend.Graph, result gpubackend.Result) {
+	result = d.call(symStreamEndCapture, uint64(hStream), d.out(0))
+	phGraph = gpubackend.Graph(d.value(0))
+	return
+}
+
+// GraphCreate calls cuGraphCreate.
+func (d *calls) GraphCreate(flags uint64) (phGraph gpubackend.Graph, result gpubackend.Result) {
+	result = d.call(symGraphCreate, d.out(0), flags)
+	phGraph = gpubackend.Graph(d.value(0))
+	return
+}
+
+// GraphDestroy calls cuGraphDestroy.
+func (d *calls) GraphDestroy(hGraph gpubackend.Graph) (result gpubackend.Result) {
+	result = d.call(symGraphDestroy, uint64(hGraph))
+	return
+}
+
+// GraphClone calls cuGraphClone.
+func (d *calls) GraphClone(originalGraph gpubackend.Graph) (phGraphClone gpubackend.Graph, result gpubackend.Result) {
+	result = d.call(symGraphClone, d.out(0), uint64(originalGraph))
+	phGraphClone = gpubackend.Graph(d.value(0))
+	return
+}
+
+// GraphInstantiateWithFlags calls cuGraphInstantiateWithFlags.
+func (d *calls) GraphInstantiateWithFlags(hGraph gpubackend.Graph, flags uint64) (phGraphExec gpubackend.GraphExec, result gpubackend.Result) {
+	result = d.call(symGraphInstantiateWithFlags, d.out(0), uint64(hGraph), flags)
+	phGraphExec = gpubackend.GraphExec(d.value(0))
+	return
+}
+
+// GraphLaunch calls cuGraphLaunch.
+func (d *calls) GraphLaunch(hGraphExec gpubackend.GraphExec, hStream gpubackend.Stream) (result gpubackend.Result) {
+	result = d.call(symGraphLaunch, uint64(hGraphExec), uint64(hStream))
+	return
+}
+
+// GraphUpload calls cuGraphUpload.
+func (d *calls) GraphUpload(hGraphExec gpubackend.GraphExec, hStream gpubackend.Stream) (result gpubackend.Result) {
+	result = d.call(symGraphUpload, uint64(hGraphExec), uint64(hStream))
+	return
+}
+
+// GraphExecDestroy calls cuGraphExecDestroy.
+func (d *calls) GraphExecDestroy(hGraphExec gpubackend.GraphExec) (result gpubackend.Result) {
+	result = d.call(symGraphExecDestroy, uint64(hGraphExec))
+	return
+}
+
+// GraphNodeGetType calls cuGraphNodeGetType.
+func (d *calls) GraphNodeGetType(hNode gpubackend.GraphNode) (type_ uint64, result gpubackend.Result) {
+	result = d.call(symGraphNodeGetType, uint64(hNode), d.out(0))
+	type_ = (d.value(0))
+	return
+}
+
+// GraphDestroyNode calls cuGraphDestroyNode.
+func (d *calls) GraphDestroyNode(hNode gpubackend.GraphNode) (result gpubackend.Result) {
+	result = d.call(symGraphDestroyNode, uint64(hNode))
+	return
+}
+
+// GraphNodeFindInClone calls cuGraphNodeFindInClone.
+func (d *calls) GraphNodeFindInClone(hOriginalNode gpubackend.GraphNode, hClonedGraph gpubackend.Graph) (phNode gpubackend.GraphNode, result gpubackend.Result) {
+	result = d.call(symGraphNodeFindInClone, d.out(0), uint64(hOriginalNode), uint64(hClonedGraph))
+	phNode = gpubackend.GraphNode(d.value(0))
+	return
+}
+
+// GraphNodeSetEnabled calls cuGraphNodeSetEnabled.
+func (d *calls) GraphNodeSetEnabled(hGraphExec gpubackend.GraphExec, hNode gpubackend.GraphNode, isEnabled uint64) (result gpubackend.Result) {
+	result = d.call(symGraphNodeSetEnabled, uint64(hGraphExec), uint64(hNode), isEnabled)
+	return
+}
+
+// GraphNodeGetEnabled calls cuGraphNodeGetEnabled.
+func (d *calls) GraphNodeGetEnabled(hGraphExec gpubackend.GraphExec, hNode gpubackend.GraphNode) (isEnabled uint64, result gpubackend.Result) {
+	result = d.call(symGraphNodeGetEnabled, uint64(hGraphExec), uint64(hNode), d.out(0))
+	isEnabled = (d.value(0))
+	return
+}
+
+// GraphExecGetFlags calls cuGraphExecGetFlags.
+func (d *calls) GraphExecGetFlags(hGraphExec gpubackend.GraphExec) (flags uint64, result gpubackend.Result) {
+	result = d.call(symGraphExecGetFlags, uint64(hGraphExec), d.out(0))
+	flags = (d.value(0))
+	return
+}
+
+// GraphKernelNodeCopyAttributes calls cuGraphKernelNodeCopyAttributes.
+func (d *calls) GraphKernelNodeCopyAttributes(dst gpubackend.GraphNode, src gpubackend.GraphNode) (result gpubackend.Result) {
+	result = d.call(symGraphKernelNodeCopyAttributes, uint64(dst), uint64(src))
+	return
+}
+
+// DeviceGraphMemTrim calls cuDeviceGraphMemTrim.
+func (d *calls) DeviceGraphMemTrim(device uint64) (result gpubackend.Result) {
+	result = d.call(symDeviceGraphMemTrim, device)
 	return
 }

@@ -24,6 +24,14 @@ const (
 	Graph
 	GraphExec
 	GraphNode
+	Pool
+	Memory
+	Link
+	Array
+	MipmappedArray
+	Texture
+	Surface
+	GreenContext
 )
 
 // A handle is tag | generation << 24 | index+1: never 0, 1 or 2, which name CUDA's default streams, and

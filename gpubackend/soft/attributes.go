@@ -8,7 +8,7 @@ import "github.com/paracuda/paracuda/gpubackend/wire"
 const lastAttribute = 143
 
 // deviceAttributes are the CUdevice_attribute values that are not 0 and don't depend on Options, by number. What is
-// 0 is not there: textures, surfaces, managed and pageable memory, peers, memory pools, virtual memory management,
+// 0 is not there: textures, surfaces, managed and pageable memory, peers,
 // interprocess handles, clusters, tensor maps, stream memory operations.
 var deviceAttributes = map[int]int32{
 	1:   maxThreadsPerBlock,
@@ -50,9 +50,11 @@ var deviceAttributes = map[int]int32{
 	95:  1, // COOPERATIVE_LAUNCH
 	97:  sharedPerBlockOptIn,
 	99:  1, // HOST_REGISTER_SUPPORTED
+	102: 1, // VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
 	106: blocksPerMultiproc,
 	111: sharedReserved,
 	113: 1,  // READ_ONLY_HOST_REGISTER_SUPPORTED
+	115: 1,  // MEMORY_POOLS_SUPPORTED
 	126: 1,  // MEM_SYNC_DOMAIN_COUNT
 	129: 1,  // UNIFIED_FUNCTION_POINTERS
 	131: -1, // NUMA_ID

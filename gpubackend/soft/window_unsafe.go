@@ -96,3 +96,22 @@ func pointer(addr uint64) unsafe.Pointer {
 	// SAFETY: addr is no address of the Go heap, so the garbage collector has no part in it.
 	return *(*unsafe.Pointer)(unsafe.Pointer(&addr))
 }
+
+// reserve maps addresses that nothing may touch.
+func reserve(addr, size uint64, flags int) error {
+	flags |= unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_NORESERVE
+	// SAFETY: with MAP_FIXED the range is one that was reserved before; with MAP_FIXED_NOREPLACE nothing was there.
+	got, err := unix.MmapPtr(-1, 0, pointer(addr), uintptr(size), unix.PROT_NONE, flags)
+	if err == nil && got != pointer(addr) {
+		// SAFETY: a kernel without MAP_FIXED_NOREPLACE chose another place, which nothing refers to.
+		_ = unix.MunmapPtr(got, uintptr(size))
+		err = unix.EEXIST
+	}
+	return err
+}
+
+// unreserve gives up a range of reserve.
+func unreserve(addr, size uint64) {
+	// SAFETY: the range was reserved, and nothing is mapped in it any more.
+	_ = unix.MunmapPtr(pointer(addr), uintptr(size))
+}

@@ -31,6 +31,21 @@ func init() {
 		gpubackend.OpCopyBox:             {words: 13, run: runCopyBox},
 		gpubackend.OpHostFunc:            {words: 2, run: runHostFunc},
 		gpubackend.OpHostFuncDone:        {words: 1, noContext: true, run: runHostFuncDone},
+		gpubackend.OpMemAllocAsync:       {words: 3, run: runAllocAsync},
+		gpubackend.OpMemFreeAsync:        {words: 2, run: runFreeAsync},
+		gpubackend.OpMemPoolCreate:       {words: 2, noContext: true, run: runPoolCreate},
+		gpubackend.OpMemPoolDestroy:      {words: 1, noContext: true, run: runPoolDestroy},
+		gpubackend.OpPoolDefault:         {words: 1, noContext: true, run: runPoolDefault},
+		gpubackend.OpMemPoolGetAttribute: {words: 2, noContext: true, run: runPoolGetAttribute},
+		gpubackend.OpMemPoolSetAttribute: {words: 3, noContext: true, run: runPoolSetAttribute},
+		gpubackend.OpMemPoolTrimTo:       {words: 2, noContext: true, run: runPoolTrim},
+		gpubackend.OpMemAddressReserve:   {words: 2, noContext: true, run: runReserve},
+		gpubackend.OpMemAddressFree:      {words: 2, noContext: true, run: runUnreserve},
+		gpubackend.OpMemCreate:           {words: 2, noContext: true, run: runCreateMemory},
+		gpubackend.OpMemRelease:          {words: 1, noContext: true, run: runReleaseMemory},
+		gpubackend.OpMemMap:              {words: 3, noContext: true, run: runMapMemory},
+		gpubackend.OpMemUnmap:            {words: 2, noContext: true, run: runUnmapMemory},
+		gpubackend.OpMemSetAccess:        {words: 4, noContext: true, run: runProtect},
 	} {
 		table[op] = h
 	}
@@ -39,6 +54,9 @@ func init() {
 	wrap(gpubackend.OpDevicePrimaryCtxReset, (*Worker).endContext)
 	wrap(gpubackend.OpDevicePrimaryCtxRelease, (*Worker).endContext)
 	wrap(gpubackend.OpDevicePrimaryCtxRetain, (*Worker).retainPrimary)
+	// Memory that pools keep must not be what others lack.
+	wrap(gpubackend.OpMemAlloc, (*Worker).allocate)
+	wrap(gpubackend.OpMemFree, (*Worker).freePooled)
 }
 
 // wrap puts a step of the worker's own around a generated handler.
@@ -109,6 +127,8 @@ func (w *Worker) endContext(c *call, run func(*Worker, *call) gpubackend.Result)
 	result := run(w, c)
 	if result == gpubackend.Success {
 		w.objects.RemoveChildren(handle)
+		w.pools.forget(handle)
+		delete(w.fences.free, handle)
 	}
 	if handle == w.context {
 		w.context = 0

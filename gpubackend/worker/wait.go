@@ -16,6 +16,7 @@ type waiter struct {
 	context uint64
 	native  uint64 // stream or event
 	copy    *copyOp
+	then    func() (word uint64, result gpubackend.Result) // what the call does after the wait, and its answer
 }
 
 type waitKind uint8
@@ -33,10 +34,26 @@ func (w *Worker) wait(c *call, kind waitKind, native uint64) gpubackend.Result {
 		kind: kind, slot: c.slot, seq: c.seq, reply: c.flags&wire.CommandFlagReply != 0, context: c.context, native: native,
 	}
 	if result := w.query(&x); result != gpubackend.NotReady {
+		w.pools.settle(w)
 		return result
 	}
 	w.waiters = append(w.waiters, x)
 	return pending
+}
+
+// whenIdle makes a call wait for the work of its context and then do something.
+func (w *Worker) whenIdle(c *call, then func() (uint64, gpubackend.Result)) gpubackend.Result {
+	result := w.wait(c, waitContext, 0)
+	switch {
+	case result == pending:
+		w.waiters[len(w.waiters)-1].then = then
+		return pending
+	case result != gpubackend.Success && c.context != 0:
+		return result
+	}
+	word, result := then()
+	c.answer(word)
+	return result
 }
 
 // query asks once whether what a call waits for has happened.
@@ -72,12 +89,18 @@ func (w *Worker) pollWaiters() (answered bool) {
 			i++
 			continue
 		}
-		slot, seq, reply := x.slot, x.seq, x.reply
+		slot, seq, reply, then := x.slot, x.seq, x.reply, x.then
 		last := len(w.waiters) - 1
 		w.waiters[i] = w.waiters[last]
 		w.waiters[last] = waiter{}
 		w.waiters = w.waiters[:last]
-		w.finish(slot, seq, reply, result, nil)
+		var words []uint64
+		if then != nil && result == gpubackend.Success {
+			words = []uint64{0}
+			words[0], result = then()
+		}
+		w.pools.settle(w)
+		w.finish(slot, seq, reply, result, words)
 		answered = true
 	}
 	return answered

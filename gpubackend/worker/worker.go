@@ -49,6 +49,9 @@ type Worker struct {
 	streams        threadStreams
 	launches       launches
 	hostFuncs      hostFuncs
+	graphs         graphs
+	pools          pools
+	mappings       mappings
 	hosts          map[uint32]*hostRange
 	primary        map[uint64]uint64 // device to the handle of its primary context
 	kernels        map[kernelKey]gpubackend.Function

@@ -42,6 +42,9 @@ var handlers = map[gpubackend.Op]handler{
 	gpubackend.OpKernelSetCacheConfig:                               {words: 3, noContext: false, run: runKernelSetCacheConfig},
 	gpubackend.OpOccupancyMaxActiveBlocksPerMultiprocessorWithFlags: {words: 4, noContext: false, run: runOccupancyMaxActiveBlocksPerMultiprocessorWithFlags},
 	gpubackend.OpOccupancyAvailableDynamicSMemPerBlock:              {words: 3, noContext: false, run: runOccupancyAvailableDynamicSMemPerBlock},
+	gpubackend.OpOccupancyMaxActiveClusters:                         {words: 3, noContext: false, run: runOccupancyMaxActiveClusters},
+	gpubackend.OpOccupancyMaxPotentialClusterSize:                   {words: 3, noContext: false, run: runOccupancyMaxPotentialClusterSize},
+	gpubackend.OpTensorMapEncode:                                    {words: 5, noContext: true, run: runTensorMapEncode},
 	gpubackend.OpMemAlloc:                                           {words: 1, noContext: false, run: runMemAlloc},
 	gpubackend.OpMemFree:                                            {words: 1, noContext: false, run: runMemFree},
 	gpubackend.OpMemGetInfo:                                         {words: 0, noContext: false, run: runMemGetInfo},
@@ -61,6 +64,45 @@ var handlers = map[gpubackend.Op]handler{
 	gpubackend.OpEventRecordWithFlags:                               {words: 3, noContext: false, run: runEventRecordWithFlags},
 	gpubackend.OpEventQuery:                                         {words: 1, noContext: false, run: runEventQuery},
 	gpubackend.OpEventElapsed:                                       {words: 2, noContext: false, run: runEventElapsed},
+	gpubackend.OpStreamBeginCapture:                                 {words: 2, noContext: false, run: runStreamBeginCapture},
+	gpubackend.OpStreamBeginCaptureToGraph:                          {words: 7, noContext: false, run: runStreamBeginCaptureToGraph},
+	gpubackend.OpStreamEndCapture:                                   {words: 1, noContext: false, run: runStreamEndCapture},
+	gpubackend.OpStreamCaptureInfo:                                  {words: 5, noContext: false, run: runStreamCaptureInfo},
+	gpubackend.OpStreamUpdateCaptureDependencies:                    {words: 6, noContext: false, run: runStreamUpdateCaptureDependencies},
+	gpubackend.OpGraphCreate:                                        {words: 1, noContext: true, run: runGraphCreate},
+	gpubackend.OpGraphDestroy:                                       {words: 1, noContext: true, run: runGraphDestroy},
+	gpubackend.OpGraphClone:                                         {words: 1, noContext: true, run: runGraphClone},
+	gpubackend.OpGraphInstantiateWithFlags:                          {words: 2, noContext: false, run: runGraphInstantiateWithFlags},
+	gpubackend.OpGraphInstantiate:                                   {words: 3, noContext: false, run: runGraphInstantiate},
+	gpubackend.OpGraphLaunch:                                        {words: 2, noContext: false, run: runGraphLaunch},
+	gpubackend.OpGraphUpload:                                        {words: 2, noContext: false, run: runGraphUpload},
+	gpubackend.OpGraphExecDestroy:                                   {words: 1, noContext: false, run: runGraphExecDestroy},
+	gpubackend.OpGraphGetNodes:                                      {words: 3, noContext: true, run: runGraphGetNodes},
+	gpubackend.OpGraphGetRootNodes:                                  {words: 3, noContext: true, run: runGraphGetRootNodes},
+	gpubackend.OpGraphGetEdges:                                      {words: 7, noContext: true, run: runGraphGetEdges},
+	gpubackend.OpGraphNodeGetDependencies:                           {words: 5, noContext: true, run: runGraphNodeGetDependencies},
+	gpubackend.OpGraphNodeGetDependentNodes:                         {words: 5, noContext: true, run: runGraphNodeGetDependentNodes},
+	gpubackend.OpGraphAddDependencies:                               {words: 7, noContext: true, run: runGraphAddDependencies},
+	gpubackend.OpGraphRemoveDependencies:                            {words: 7, noContext: true, run: runGraphRemoveDependencies},
+	gpubackend.OpGraphNodeGetType:                                   {words: 1, noContext: true, run: runGraphNodeGetType},
+	gpubackend.OpGraphAddNode:                                       {words: 9, noContext: false, run: runGraphAddNode},
+	gpubackend.OpGraphNodeSet:                                       {words: 3, noContext: false, run: runGraphNodeSet},
+	gpubackend.OpGraphExecNodeSet:                                   {words: 4, noContext: false, run: runGraphExecNodeSet},
+	gpubackend.OpGraphNodeGet:                                       {words: 3, noContext: false, run: runGraphNodeGet},
+	gpubackend.OpGraphDestroyNode:                                   {words: 1, noContext: true, run: runGraphDestroyNode},
+	gpubackend.OpGraphNodeFindInClone:                               {words: 2, noContext: true, run: runGraphNodeFindInClone},
+	gpubackend.OpGraphExecUpdate:                                    {words: 2, noContext: false, run: runGraphExecUpdate},
+	gpubackend.OpGraphNodeSetEnabled:                                {words: 3, noContext: false, run: runGraphNodeSetEnabled},
+	gpubackend.OpGraphNodeGetEnabled:                                {words: 2, noContext: false, run: runGraphNodeGetEnabled},
+	gpubackend.OpGraphExecGetFlags:                                  {words: 1, noContext: false, run: runGraphExecGetFlags},
+	gpubackend.OpGraphKernelNodeSetAttribute:                        {words: 4, noContext: false, run: runGraphKernelNodeSetAttribute},
+	gpubackend.OpGraphKernelNodeGetAttribute:                        {words: 4, noContext: false, run: runGraphKernelNodeGetAttribute},
+	gpubackend.OpGraphKernelNodeCopyAttributes:                      {words: 2, noContext: false, run: runGraphKernelNodeCopyAttributes},
+	gpubackend.OpGraphConditionalHandle:                             {words: 3, noContext: false, run: runGraphConditionalHandle},
+	gpubackend.OpStreamMemOps:                                       {words: 4, noContext: false, run: runStreamMemOps},
+	gpubackend.OpDeviceGraphMemTrim:                                 {words: 1, noContext: true, run: runDeviceGraphMemTrim},
+	gpubackend.OpGraphMemory:                                        {words: 2, noContext: true, run: runGraphMemory},
+	gpubackend.OpGraphMemorySet:                                     {words: 3, noContext: true, run: runGraphMemorySet},
 }
 
 func runDevicePrimaryCtxRetain(w *Worker, c *call) gpubackend.Result {
@@ -427,6 +469,48 @@ func runOccupancyAvailableDynamicSMemPerBlock(w *Worker, c *call) gpubackend.Res
 	return result
 }
 
+func runOccupancyMaxActiveClusters(w *Worker, c *call) gpubackend.Result {
+	p1, bad := w.findFunction(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p2, bad := w.input(c, 1)
+	if bad != 0 {
+		return bad
+	}
+	p0, result := w.driver.OccupancyMaxActiveClusters(p1, p2)
+	c.answer(p0)
+	return result
+}
+
+func runOccupancyMaxPotentialClusterSize(w *Worker, c *call) gpubackend.Result {
+	p1, bad := w.findFunction(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p2, bad := w.input(c, 1)
+	if bad != 0 {
+		return bad
+	}
+	p0, result := w.driver.OccupancyMaxPotentialClusterSize(p1, p2)
+	c.answer(p0)
+	return result
+}
+
+func runTensorMapEncode(w *Worker, c *call) gpubackend.Result {
+	p1, bad := w.input(c, 1)
+	if bad != 0 {
+		return bad
+	}
+	p2, bad := w.output(c, 3)
+	if bad != 0 {
+		return bad
+	}
+	defer p2.done()
+	result := w.driver.TensorMapEncode(c.word(0), p1, p2.bytes)
+	return result
+}
+
 func runMemAlloc(w *Worker, c *call) gpubackend.Result {
 	p0, result := w.driver.MemAlloc(c.word(0))
 	c.answer(p0)
@@ -607,5 +691,565 @@ func runEventElapsed(w *Worker, c *call) gpubackend.Result {
 	}
 	p0, result := w.driver.EventElapsed(p1, p2)
 	c.answer(p0)
+	return result
+}
+
+func runStreamBeginCapture(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findStream(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.StreamBeginCapture(p0, c.word(1))
+	return result
+}
+
+func runStreamBeginCaptureToGraph(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findStream(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p1, bad := w.findGraph(c, c.word(1))
+	if bad != 0 {
+		return bad
+	}
+	p2, bad := w.findGraphNodes(c, 2)
+	if bad != 0 {
+		return bad
+	}
+	p3, bad := w.input(c, 4)
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.StreamBeginCaptureToGraph(p0, p1, p2, p3, c.word(6))
+	return result
+}
+
+func runStreamEndCapture(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findStream(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p1, result := w.driver.StreamEndCapture(p0)
+	c.answer(w.nameGraph(p1, c.word(0)))
+	return result
+}
+
+func runStreamCaptureInfo(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findStream(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	b4, bad := w.output(c, 1)
+	if bad != 0 {
+		return bad
+	}
+	defer b4.done()
+	p5, bad := w.output(c, 3)
+	if bad != 0 {
+		return bad
+	}
+	defer p5.done()
+	p1, p2, p3, p4, result := w.driver.StreamCaptureInfo(p0, p5.bytes)
+	c.answer(p1)
+	c.answer(p2)
+	c.answer(w.nameGraph(p3, c.word(0)))
+	c.answer(w.nameGraphNodes(b4.bytes, p4, c.word(0)))
+	return result
+}
+
+func runStreamUpdateCaptureDependencies(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findStream(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p1, bad := w.findGraphNodes(c, 1)
+	if bad != 0 {
+		return bad
+	}
+	p2, bad := w.input(c, 3)
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.StreamUpdateCaptureDependencies(p0, p1, p2, c.word(5))
+	return result
+}
+
+func runGraphCreate(w *Worker, c *call) gpubackend.Result {
+	p0, result := w.driver.GraphCreate(c.word(0))
+	c.answer(w.nameGraph(p0, 0))
+	return result
+}
+
+func runGraphDestroy(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findGraph(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.GraphDestroy(p0)
+	if result == gpubackend.Success {
+		w.forgetGraph(c.word(0))
+	}
+	return result
+}
+
+func runGraphClone(w *Worker, c *call) gpubackend.Result {
+	p1, bad := w.findGraph(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p0, result := w.driver.GraphClone(p1)
+	c.answer(w.nameGraph(p0, 0))
+	return result
+}
+
+func runGraphInstantiateWithFlags(w *Worker, c *call) gpubackend.Result {
+	p1, bad := w.findGraph(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p0, result := w.driver.GraphInstantiateWithFlags(p1, c.word(1))
+	if result == gpubackend.Success {
+		c.answer(w.objects.Add(object.GraphExec, uint64(p0), 0))
+	} else {
+		c.answer(0)
+	}
+	return result
+}
+
+func runGraphInstantiate(w *Worker, c *call) gpubackend.Result {
+	p1, bad := w.findGraph(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p3, bad := w.findStream(c, c.word(2))
+	if bad != 0 {
+		return bad
+	}
+	p0, p4, p5, result := w.driver.GraphInstantiate(p1, c.word(1), p3)
+	if result == gpubackend.Success {
+		c.answer(w.objects.Add(object.GraphExec, uint64(p0), 0))
+	} else {
+		c.answer(0)
+	}
+	c.answer(w.nameGraphNode(p4, 0))
+	c.answer(p5)
+	return result
+}
+
+func runGraphLaunch(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findGraphExec(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p1, bad := w.findStream(c, c.word(1))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.GraphLaunch(p0, p1)
+	return result
+}
+
+func runGraphUpload(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findGraphExec(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p1, bad := w.findStream(c, c.word(1))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.GraphUpload(p0, p1)
+	return result
+}
+
+func runGraphExecDestroy(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findGraphExec(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.GraphExecDestroy(p0)
+	if result == gpubackend.Success {
+		w.objects.Remove(c.word(0))
+	}
+	return result
+}
+
+func runGraphGetNodes(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findGraph(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	b1, bad := w.output(c, 1)
+	if bad != 0 {
+		return bad
+	}
+	defer b1.done()
+	p1, result := w.driver.GraphGetNodes(p0)
+	c.answer(w.nameGraphNodes(b1.bytes, p1, c.word(0)))
+	return result
+}
+
+func runGraphGetRootNodes(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findGraph(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	b1, bad := w.output(c, 1)
+	if bad != 0 {
+		return bad
+	}
+	defer b1.done()
+	p1, result := w.driver.GraphGetRootNodes(p0)
+	c.answer(w.nameGraphNodes(b1.bytes, p1, c.word(0)))
+	return result
+}
+
+func runGraphGetEdges(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findGraph(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	b1, bad := w.output(c, 1)
+	if bad != 0 {
+		return bad
+	}
+	defer b1.done()
+	b2, bad := w.output(c, 3)
+	if bad != 0 {
+		return bad
+	}
+	defer b2.done()
+	p3, bad := w.output(c, 5)
+	if bad != 0 {
+		return bad
+	}
+	defer p3.done()
+	p1, p2, result := w.driver.GraphGetEdges(p0, p3.bytes)
+	c.answer(w.nameGraphNodes(b1.bytes, p1, c.word(0)))
+	c.answer(w.nameGraphNodes(b2.bytes, p2, c.word(0)))
+	return result
+}
+
+func runGraphNodeGetDependencies(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findGraphNode(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	b1, bad := w.output(c, 1)
+	if bad != 0 {
+		return bad
+	}
+	defer b1.done()
+	p2, bad := w.output(c, 3)
+	if bad != 0 {
+		return bad
+	}
+	defer p2.done()
+	p1, result := w.driver.GraphNodeGetDependencies(p0, p2.bytes)
+	c.answer(w.nameGraphNodes(b1.bytes, p1, c.word(0)))
+	return result
+}
+
+func runGraphNodeGetDependentNodes(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findGraphNode(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	b1, bad := w.output(c, 1)
+	if bad != 0 {
+		return bad
+	}
+	defer b1.done()
+	p2, bad := w.output(c, 3)
+	if bad != 0 {
+		return bad
+	}
+	defer p2.done()
+	p1, result := w.driver.GraphNodeGetDependentNodes(p0, p2.bytes)
+	c.answer(w.nameGraphNodes(b1.bytes, p1, c.word(0)))
+	return result
+}
+
+func runGraphAddDependencies(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findGraph(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p1, bad := w.findGraphNodes(c, 1)
+	if bad != 0 {
+		return bad
+	}
+	p2, bad := w.findGraphNodes(c, 3)
+	if bad != 0 {
+		return bad
+	}
+	p3, bad := w.input(c, 5)
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.GraphAddDependencies(p0, p1, p2, p3)
+	return result
+}
+
+func runGraphRemoveDependencies(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findGraph(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p1, bad := w.findGraphNodes(c, 1)
+	if bad != 0 {
+		return bad
+	}
+	p2, bad := w.findGraphNodes(c, 3)
+	if bad != 0 {
+		return bad
+	}
+	p3, bad := w.input(c, 5)
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.GraphRemoveDependencies(p0, p1, p2, p3)
+	return result
+}
+
+func runGraphNodeGetType(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findGraphNode(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p1, result := w.driver.GraphNodeGetType(p0)
+	c.answer(p1)
+	return result
+}
+
+func runGraphAddNode(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findGraph(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p1, bad := w.findGraphNodes(c, 1)
+	if bad != 0 {
+		return bad
+	}
+	p2, bad := w.input(c, 3)
+	if bad != 0 {
+		return bad
+	}
+	p3, bad := w.decodeNode(c, 5)
+	if bad != 0 {
+		return bad
+	}
+	b6, bad := w.output(c, 7)
+	if bad != 0 {
+		return bad
+	}
+	defer b6.done()
+	p4, p5, p6, result := w.driver.GraphAddNode(p0, p1, p2, p3)
+	c.answer(w.nameGraphNode(p4, c.word(0)))
+	c.answer(p5)
+	c.answer(w.nameGraphs(b6.bytes, p6, c.word(0)))
+	return result
+}
+
+func runGraphNodeSet(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findGraphNode(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p1, bad := w.decodeNode(c, 1)
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.GraphNodeSet(p0, p1)
+	return result
+}
+
+func runGraphExecNodeSet(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findGraphExec(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p1, bad := w.findGraphNode(c, c.word(1))
+	if bad != 0 {
+		return bad
+	}
+	p2, bad := w.decodeNode(c, 2)
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.GraphExecNodeSet(p0, p1, p2)
+	return result
+}
+
+func runGraphNodeGet(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findGraphNode(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	b1, bad := w.output(c, 1)
+	if bad != 0 {
+		return bad
+	}
+	defer b1.done()
+	p1, result := w.driver.GraphNodeGet(p0)
+	c.answer(w.encodeNode(b1.bytes, p1))
+	return result
+}
+
+func runGraphDestroyNode(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findGraphNode(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.GraphDestroyNode(p0)
+	if result == gpubackend.Success {
+		w.forgetGraphNode(c.word(0))
+	}
+	return result
+}
+
+func runGraphNodeFindInClone(w *Worker, c *call) gpubackend.Result {
+	p1, bad := w.findGraphNode(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p2, bad := w.findGraph(c, c.word(1))
+	if bad != 0 {
+		return bad
+	}
+	p0, result := w.driver.GraphNodeFindInClone(p1, p2)
+	c.answer(w.nameGraphNode(p0, c.word(0)))
+	return result
+}
+
+func runGraphExecUpdate(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findGraph(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p1, bad := w.findGraphExec(c, c.word(1))
+	if bad != 0 {
+		return bad
+	}
+	p2, p3, p4, result := w.driver.GraphExecUpdate(p0, p1)
+	c.answer(w.nameGraphNode(p2, c.word(0)))
+	c.answer(w.nameGraphNode(p3, c.word(0)))
+	c.answer(p4)
+	return result
+}
+
+func runGraphNodeSetEnabled(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findGraphExec(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p1, bad := w.findGraphNode(c, c.word(1))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.GraphNodeSetEnabled(p0, p1, c.word(2))
+	return result
+}
+
+func runGraphNodeGetEnabled(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findGraphExec(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p1, bad := w.findGraphNode(c, c.word(1))
+	if bad != 0 {
+		return bad
+	}
+	p2, result := w.driver.GraphNodeGetEnabled(p0, p1)
+	c.answer(p2)
+	return result
+}
+
+func runGraphExecGetFlags(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findGraphExec(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p1, result := w.driver.GraphExecGetFlags(p0)
+	c.answer(p1)
+	return result
+}
+
+func runGraphKernelNodeSetAttribute(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findGraphNode(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p2, bad := w.input(c, 2)
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.GraphKernelNodeSetAttribute(p0, c.word(1), p2)
+	return result
+}
+
+func runGraphKernelNodeGetAttribute(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findGraphNode(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p2, bad := w.output(c, 2)
+	if bad != 0 {
+		return bad
+	}
+	defer p2.done()
+	result := w.driver.GraphKernelNodeGetAttribute(p0, c.word(1), p2.bytes)
+	return result
+}
+
+func runGraphKernelNodeCopyAttributes(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findGraphNode(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p1, bad := w.findGraphNode(c, c.word(1))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.GraphKernelNodeCopyAttributes(p0, p1)
+	return result
+}
+
+func runGraphConditionalHandle(w *Worker, c *call) gpubackend.Result {
+	p1, bad := w.findGraph(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p0, result := w.driver.GraphConditionalHandle(p1, c.word(1), c.word(2))
+	c.answer(p0)
+	return result
+}
+
+func runStreamMemOps(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findStream(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p1, bad := w.input(c, 1)
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.StreamMemOps(p0, p1, c.word(3))
+	return result
+}
+
+func runDeviceGraphMemTrim(w *Worker, c *call) gpubackend.Result {
+	result := w.driver.DeviceGraphMemTrim(c.word(0))
+	return result
+}
+
+func runGraphMemory(w *Worker, c *call) gpubackend.Result {
+	p2, result := w.driver.GraphMemory(c.word(0), c.word(1))
+	c.answer(p2)
+	return result
+}
+
+func runGraphMemorySet(w *Worker, c *call) gpubackend.Result {
+	result := w.driver.GraphMemorySet(c.word(0), c.word(1), c.word(2))
 	return result
 }

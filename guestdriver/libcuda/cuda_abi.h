@@ -38,6 +38,12 @@ typedef int CUstreamCaptureStatus;
 typedef int CUfunctionLoadingState;
 typedef int CUmoduleLoadingMode;
 typedef int CUdriverProcAddressQueryResult;
+typedef int CUtensorMapDataType;
+typedef int CUtensorMapInterleave;
+typedef int CUtensorMapSwizzle;
+typedef int CUtensorMapL2promotion;
+typedef int CUtensorMapFloatOOBfill;
+typedef int CUtensorMapIm2ColWideMode;
 
 typedef struct {
 	uint8_t bytes[16];
@@ -133,6 +139,11 @@ _Static_assert(sizeof(CUDA_MEMCPY3D) == 200, "CUDA_MEMCPY3D");
 _Static_assert(offsetof(CUDA_MEMCPY3D, dstHost) == 128, "CUDA_MEMCPY3D.dstHost");
 _Static_assert(offsetof(CUDA_MEMCPY3D, dstHeight) == 168, "CUDA_MEMCPY3D.dstHeight");
 
+typedef struct {
+	uint64_t opaque[16];
+} CUtensorMap;
+_Static_assert(sizeof(CUtensorMap) == 128, "CUtensorMap");
+
 typedef size_t (*CUoccupancyB2DSize)(int blockSize);
 typedef void (*CUhostFn)(void *userData);
 typedef void (*CUstreamCallback)(CUstream hStream, CUresult status, void *userData);
@@ -152,6 +163,8 @@ enum {
 	CUDA_ERROR_FILE_NOT_FOUND = 301,
 	CUDA_ERROR_OPERATING_SYSTEM = 304,
 	CUDA_ERROR_INVALID_HANDLE = 400,
+	CUDA_ERROR_ILLEGAL_STATE = 401,
+	CUDA_ERROR_LOSSY_QUERY = 402,
 	CUDA_ERROR_NOT_FOUND = 500,
 	CUDA_ERROR_NOT_READY = 600,
 	CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES = 701,
@@ -163,6 +176,9 @@ enum {
 	CUDA_ERROR_NOT_SUPPORTED = 801,
 	CUDA_ERROR_SYSTEM_NOT_READY = 802,
 	CUDA_ERROR_SYSTEM_DRIVER_MISMATCH = 803,
+	CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
+	CUDA_ERROR_STREAM_CAPTURE_UNMATCHED = 903,
+	CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD = 908,
 	CUDA_ERROR_UNKNOWN = 999,
 };
 
@@ -206,5 +222,9 @@ enum {
 	MEMORYTYPE_ARRAY = 3,
 	MEMORYTYPE_UNIFIED = 4,
 };
+
+#include "graph_abi.h"
+
+#include "cuda_abi_memory.h"
 
 #endif

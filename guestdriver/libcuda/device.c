@@ -25,11 +25,10 @@ static const uint8_t withheld[] = {
 	98,  /* flushing of remote writes */
 	100, /* pageable access by the host's page tables */
 	101, /* managed access from the host */
-	102, /* virtual memory management */
 	103, 104, 105, /* shareable handles */
 	107, /* compression */
 	110, 112, 113, /* RDMA with VMM, sparse arrays, read-only registration */
-	114, 115, 116, 117, 119, /* timeline semaphores, pools, RDMA */
+	114, 116, 117, 119, /* timeline semaphores, RDMA, shareable pools */
 	121, 122, 123, 124, 125, /* deferred mapping, stream memory operations, dma-buf, event IPC */
 	127, 128, 129, /* tensor maps, fabric handles, unified function pointers */
 	132, 135, 136, 137, 138, /* multicast, graphics interop, decompression */

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "memory_map.h"
 
+#include "capture.h"
 #include "device.h"
 #include "handle.h"
 #include "zz_generated_calls.h"
@@ -33,6 +34,7 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 	CUresult result;
 
 	ENTER_CONTEXT();
+	ENTER_SAFE();
 	if (!dptr || !bytesize)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = call_cuMemAlloc_v2(&base, bytesize);
@@ -71,6 +73,7 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
 	CUresult result;
 
 	ENTER_CONTEXT();
+	ENTER_SAFE();
 	if (!dptr)
 		return CUDA_SUCCESS;
 	/* Forgotten first: the worker may give the same address to another thread at once. */
@@ -79,47 +82,6 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
 		return result ? result : CUDA_ERROR_INVALID_VALUE;
 	}
 	return channel_synced(call_cuMemFree_v2(dptr));
-}
-
-EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
-{
-	struct request r;
-	uint64_t base;
-	CUresult result;
-
-	ENTER_CONTEXT();
-	if (!dptr || !bytesize)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!stream_known(hStream))
-		return CUDA_ERROR_INVALID_HANDLE;
-	request_init(&r, OP_cuMemAllocAsync);
-	r.exact = true;
-	request_word(&r, bytesize);
-	request_word(&r, number_of(hStream));
-	result = channel_call(&r, &base, 1);
-	if (!result)
-		result = enter(base, bytesize);
-	if (!result)
-		*dptr = base;
-	return result;
-}
-
-EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
-{
-	struct request r;
-	struct memory m;
-
-	ENTER_CONTEXT();
-	if (!stream_known(hStream))
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (!dptr)
-		return CUDA_SUCCESS;
-	if (!memory_take(dptr, MEMORY_DEVICE, &m))
-		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuMemFreeAsync);
-	request_word(&r, dptr);
-	request_word(&r, number_of(hStream));
-	return channel_post(&r);
 }
 
 EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr)

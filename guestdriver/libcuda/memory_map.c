@@ -149,6 +149,47 @@ bool memory_take(uint64_t base, enum memory_kind kind, struct memory *m)
 	return n != NULL;
 }
 
+static void insert(struct node *n)
+{
+	struct node *below, *rest;
+
+	split(root, n->memory.base, &below, &rest);
+	root = join(join(below, n), rest);
+}
+
+void memory_cut(uint64_t base, uint64_t bytes)
+{
+	struct node *second = calloc(1, sizeof(*second)), *n;
+	uint64_t end = base + bytes, last;
+
+	pthread_rwlock_wrlock(&lock);
+	n = at_or_below(base);
+	if (n && n->memory.kind == MEMORY_MAPPED && base - n->memory.base < n->memory.bytes) {
+		last = n->memory.base + n->memory.bytes;
+		cut(n);
+		if (second && last > end) {
+			second->memory = n->memory;
+			second->memory.base = end;
+			second->memory.bytes = last - end;
+			second->memory.id = ++last_id;
+			second->priority = random_priority();
+			insert(second);
+			second = NULL;
+		}
+		n->memory.bytes = base - n->memory.base;
+		n->left = n->right = NULL;
+		if (n->memory.bytes) {
+			insert(n);
+			n = NULL;
+		}
+	} else {
+		n = NULL;
+	}
+	pthread_rwlock_unlock(&lock);
+	free(n);
+	free(second);
+}
+
 static struct node *without_context(struct node *t, struct context *c)
 {
 	struct node *rest;

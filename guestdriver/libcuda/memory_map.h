@@ -13,6 +13,7 @@ enum memory_kind {
 	MEMORY_GLOBAL,	/* a variable of a module */
 	MEMORY_HOST,	/* cuMemHostAlloc */
 	MEMORY_REGISTERED,	/* cuMemHostRegister */
+	MEMORY_MAPPED,	/* cuMemMap */
 };
 
 /* A piece of host memory that the worker has pinned. */
@@ -30,6 +31,7 @@ struct memory {
 	unsigned flags;
 	uint64_t id;	/* unique in this process */
 	struct context *context;
+	uint64_t pool;	/* that it is of, 0 for none */
 	uint64_t pinned_base, pinned_bytes;	/* of host memory: whole pages */
 	struct registration *registrations;
 	unsigned registrations_count;
@@ -47,6 +49,9 @@ bool memory_enter(const struct memory *m);
 /* Removes the range that begins at base and is of that kind. */
 bool memory_take(uint64_t base, enum memory_kind kind, struct memory *m);
 
+/* Removes [base, base + bytes) from the range of mapped memory that holds it, which may leave two. */
+void memory_cut(uint64_t base, uint64_t bytes);
+
 /* Removes the ranges of a context's device memory. */
 void memory_forget_context(struct context *c);
 
@@ -58,7 +63,7 @@ static inline enum memory_kind memory_kind_at(uint64_t address, struct memory *m
 
 static inline bool memory_on_device(const struct memory *m)
 {
-	return m->kind == MEMORY_DEVICE || m->kind == MEMORY_GLOBAL;
+	return m->kind == MEMORY_DEVICE || m->kind == MEMORY_GLOBAL || m->kind == MEMORY_MAPPED;
 }
 
 static inline bool memory_on_host(const struct memory *m)

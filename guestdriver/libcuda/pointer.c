@@ -30,8 +30,6 @@ enum {
 	POINTER_DECOMPRESS,
 };
 
-#define ACCESS_READ_WRITE 3
-
 /* The size of an attribute's value, 0 if there is none such. */
 static size_t size_of(int attribute)
 {
@@ -91,6 +89,8 @@ static uint64_t value_of(int attribute, uint64_t pointer, const struct memory *m
 		return 1;
 	case POINTER_ACCESS_FLAGS:
 		return ACCESS_READ_WRITE;
+	case POINTER_POOL:
+		return m->pool;
 	default:
 		return 0;
 	}

@@ -40,7 +40,10 @@ enum {
 	OP_cuKernelSetCacheConfig = 297,
 	OP_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags = 298,
 	OP_cuOccupancyAvailableDynamicSMemPerBlock = 299,
+	OP_cuOccupancyMaxActiveClusters = 450,
+	OP_cuOccupancyMaxPotentialClusterSize = 451,
 	OP_cuLaunchKernel = 320,
+	OP_TensorMapEncode = 452,
 	OP_cuMemAlloc_v2 = 340,
 	OP_cuMemFree_v2 = 341,
 	OP_cuMemGetInfo_v2 = 342,
@@ -71,6 +74,58 @@ enum {
 	OP_EventElapsed = 410,
 	OP_HostFunc = 411,
 	OP_HostFuncDone = 412,
+	OP_cuStreamBeginCapture_v2 = 500,
+	OP_cuStreamBeginCaptureToGraph = 501,
+	OP_cuStreamEndCapture = 502,
+	OP_StreamCaptureInfo = 503,
+	OP_cuStreamUpdateCaptureDependencies_v2 = 504,
+	OP_cuGraphCreate = 505,
+	OP_cuGraphDestroy = 506,
+	OP_cuGraphClone = 507,
+	OP_cuGraphInstantiateWithFlags = 508,
+	OP_GraphInstantiate = 509,
+	OP_cuGraphLaunch = 510,
+	OP_cuGraphUpload = 511,
+	OP_cuGraphExecDestroy = 512,
+	OP_cuGraphGetNodes = 513,
+	OP_cuGraphGetRootNodes = 514,
+	OP_cuGraphGetEdges_v2 = 515,
+	OP_cuGraphNodeGetDependencies_v2 = 516,
+	OP_cuGraphNodeGetDependentNodes_v2 = 517,
+	OP_cuGraphAddDependencies_v2 = 518,
+	OP_cuGraphRemoveDependencies_v2 = 519,
+	OP_cuGraphNodeGetType = 520,
+	OP_GraphAddNode = 521,
+	OP_GraphNodeSet = 522,
+	OP_GraphExecNodeSet = 523,
+	OP_GraphNodeGet = 524,
+	OP_cuGraphDestroyNode = 525,
+	OP_cuGraphNodeFindInClone = 526,
+	OP_GraphExecUpdate = 527,
+	OP_cuGraphNodeSetEnabled = 528,
+	OP_cuGraphNodeGetEnabled = 529,
+	OP_cuGraphExecGetFlags = 530,
+	OP_cuGraphKernelNodeSetAttribute = 531,
+	OP_cuGraphKernelNodeGetAttribute = 532,
+	OP_cuGraphKernelNodeCopyAttributes = 533,
+	OP_GraphConditionalHandle = 534,
+	OP_StreamMemOps = 536,
+	OP_cuDeviceGraphMemTrim = 537,
+	OP_GraphMemory = 538,
+	OP_GraphMemorySet = 539,
+	OP_cuMemPoolCreate = 600,
+	OP_cuMemPoolDestroy = 601,
+	OP_PoolDefault = 602,
+	OP_cuMemPoolGetAttribute = 603,
+	OP_cuMemPoolSetAttribute = 604,
+	OP_cuMemPoolTrimTo = 605,
+	OP_cuMemAddressReserve = 610,
+	OP_cuMemAddressFree = 611,
+	OP_cuMemCreate = 612,
+	OP_cuMemRelease = 613,
+	OP_cuMemMap = 614,
+	OP_cuMemUnmap = 615,
+	OP_cuMemSetAccess = 616,
 };
 
 static inline CUresult call_cuDevicePrimaryCtxRetain(uint64_t *pctx, uint64_t dev)
@@ -530,6 +585,65 @@ static inline CUresult call_cuOccupancyAvailableDynamicSMemPerBlock(uint64_t *dy
 	return result;
 }
 
+static inline CUresult call_cuOccupancyMaxActiveClusters(uint64_t *numClusters, uint64_t func, const void *config, size_t config_bytes)
+{
+	struct request r;
+	struct buffer b[1] = { 0 };
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuOccupancyMaxActiveClusters);
+	request_word(&r, func);
+	result = buffer_in(&r, &b[0], config, config_bytes);
+	if (result)
+		goto done;
+	result = channel_call(&r, out, 1);
+done:
+	buffer_done(&b[0]);
+	*numClusters = out[0];
+	return result;
+}
+
+static inline CUresult call_cuOccupancyMaxPotentialClusterSize(uint64_t *clusterSize, uint64_t func, const void *config, size_t config_bytes)
+{
+	struct request r;
+	struct buffer b[1] = { 0 };
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuOccupancyMaxPotentialClusterSize);
+	request_word(&r, func);
+	result = buffer_in(&r, &b[0], config, config_bytes);
+	if (result)
+		goto done;
+	result = channel_call(&r, out, 1);
+done:
+	buffer_done(&b[0]);
+	*clusterSize = out[0];
+	return result;
+}
+
+static inline CUresult call_TensorMapEncode(uint64_t kind, const void *parameters, size_t parameters_bytes, void *map, size_t map_bytes)
+{
+	struct request r;
+	struct buffer b[2] = { 0 };
+	CUresult result;
+
+	request_init(&r, OP_TensorMapEncode);
+	request_word(&r, kind);
+	result = buffer_in(&r, &b[0], parameters, parameters_bytes);
+	if (result)
+		goto done;
+	result = buffer_out(&r, &b[1], map, map_bytes);
+	if (result)
+		goto done;
+	result = channel_call(&r, NULL, 0);
+done:
+	buffer_done(&b[0]);
+	buffer_done(&b[1]);
+	return result;
+}
+
 static inline CUresult call_cuMemAlloc_v2(uint64_t *dptr, uint64_t bytesize)
 {
 	struct request r;
@@ -752,6 +866,647 @@ static inline CUresult call_EventElapsed(uint64_t *nanoseconds, uint64_t hStart,
 	result = channel_call(&r, out, 1);
 	*nanoseconds = out[0];
 	return result;
+}
+
+static inline CUresult call_cuStreamBeginCapture_v2(uint64_t hStream, uint64_t mode)
+{
+	struct request r;
+
+	request_init(&r, OP_cuStreamBeginCapture_v2);
+	request_word(&r, hStream);
+	request_word(&r, mode);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline CUresult call_cuStreamBeginCaptureToGraph(uint64_t hStream, uint64_t hGraph, const void *dependencies, size_t dependencies_bytes, const void *edges, size_t edges_bytes, uint64_t mode)
+{
+	struct request r;
+	struct buffer b[2] = { 0 };
+	CUresult result;
+
+	request_init(&r, OP_cuStreamBeginCaptureToGraph);
+	request_word(&r, hStream);
+	request_word(&r, hGraph);
+	result = buffer_in(&r, &b[0], dependencies, dependencies_bytes);
+	if (result)
+		goto done;
+	result = buffer_in(&r, &b[1], edges, edges_bytes);
+	if (result)
+		goto done;
+	request_word(&r, mode);
+	result = channel_call(&r, NULL, 0);
+done:
+	buffer_done(&b[0]);
+	buffer_done(&b[1]);
+	return result;
+}
+
+static inline CUresult call_cuStreamEndCapture(uint64_t hStream, uint64_t *phGraph)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuStreamEndCapture);
+	request_word(&r, hStream);
+	result = channel_call(&r, out, 1);
+	*phGraph = out[0];
+	return result;
+}
+
+static inline CUresult call_StreamCaptureInfo(uint64_t hStream, uint64_t *status, uint64_t *id, uint64_t *graph, void *dependencies, size_t dependencies_bytes, uint64_t *dependencies_count, void *edges, size_t edges_bytes)
+{
+	struct request r;
+	struct buffer b[2] = { 0 };
+	CUresult result;
+	uint64_t out[4] = { 0 };
+
+	request_init(&r, OP_StreamCaptureInfo);
+	request_word(&r, hStream);
+	result = buffer_out(&r, &b[0], dependencies, dependencies_bytes);
+	if (result)
+		goto done;
+	result = buffer_out(&r, &b[1], edges, edges_bytes);
+	if (result)
+		goto done;
+	result = channel_call(&r, out, 4);
+done:
+	buffer_done(&b[0]);
+	buffer_done(&b[1]);
+	*status = out[0];
+	*id = out[1];
+	*graph = out[2];
+	*dependencies_count = out[3];
+	return result;
+}
+
+static inline CUresult call_cuStreamUpdateCaptureDependencies_v2(uint64_t hStream, const void *dependencies, size_t dependencies_bytes, const void *edges, size_t edges_bytes, uint64_t flags)
+{
+	struct request r;
+	struct buffer b[2] = { 0 };
+	CUresult result;
+
+	request_init(&r, OP_cuStreamUpdateCaptureDependencies_v2);
+	request_word(&r, hStream);
+	result = buffer_in(&r, &b[0], dependencies, dependencies_bytes);
+	if (result)
+		goto done;
+	result = buffer_in(&r, &b[1], edges, edges_bytes);
+	if (result)
+		goto done;
+	request_word(&r, flags);
+	result = channel_call(&r, NULL, 0);
+done:
+	buffer_done(&b[0]);
+	buffer_done(&b[1]);
+	return result;
+}
+
+static inline CUresult call_cuGraphCreate(uint64_t *phGraph, uint64_t flags)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuGraphCreate);
+	request_word(&r, flags);
+	result = channel_call(&r, out, 1);
+	*phGraph = out[0];
+	return result;
+}
+
+static inline CUresult call_cuGraphDestroy(uint64_t hGraph)
+{
+	struct request r;
+
+	request_init(&r, OP_cuGraphDestroy);
+	request_word(&r, hGraph);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline CUresult call_cuGraphClone(uint64_t *phGraphClone, uint64_t originalGraph)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuGraphClone);
+	request_word(&r, originalGraph);
+	result = channel_call(&r, out, 1);
+	*phGraphClone = out[0];
+	return result;
+}
+
+static inline CUresult call_cuGraphInstantiateWithFlags(uint64_t *phGraphExec, uint64_t hGraph, uint64_t flags)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuGraphInstantiateWithFlags);
+	request_word(&r, hGraph);
+	request_word(&r, flags);
+	result = channel_call(&r, out, 1);
+	*phGraphExec = out[0];
+	return result;
+}
+
+static inline CUresult call_GraphInstantiate(uint64_t *exec, uint64_t graph, uint64_t flags, uint64_t upload, uint64_t *node, uint64_t *status)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[3] = { 0 };
+
+	request_init(&r, OP_GraphInstantiate);
+	request_word(&r, graph);
+	request_word(&r, flags);
+	request_word(&r, upload);
+	result = channel_call(&r, out, 3);
+	*exec = out[0];
+	*node = out[1];
+	*status = out[2];
+	return result;
+}
+
+static inline CUresult post_cuGraphLaunch(uint64_t hGraphExec, uint64_t hStream)
+{
+	struct request r;
+
+	request_init(&r, OP_cuGraphLaunch);
+	request_word(&r, hGraphExec);
+	request_word(&r, hStream);
+	return channel_post(&r);
+}
+
+static inline CUresult post_cuGraphUpload(uint64_t hGraphExec, uint64_t hStream)
+{
+	struct request r;
+
+	request_init(&r, OP_cuGraphUpload);
+	request_word(&r, hGraphExec);
+	request_word(&r, hStream);
+	return channel_post(&r);
+}
+
+static inline CUresult call_cuGraphExecDestroy(uint64_t hGraphExec)
+{
+	struct request r;
+
+	request_init(&r, OP_cuGraphExecDestroy);
+	request_word(&r, hGraphExec);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline CUresult call_cuGraphGetNodes(uint64_t hGraph, void *nodes, size_t nodes_bytes, uint64_t *nodes_count)
+{
+	struct request r;
+	struct buffer b[1] = { 0 };
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuGraphGetNodes);
+	request_word(&r, hGraph);
+	result = buffer_out(&r, &b[0], nodes, nodes_bytes);
+	if (result)
+		goto done;
+	result = channel_call(&r, out, 1);
+done:
+	buffer_done(&b[0]);
+	*nodes_count = out[0];
+	return result;
+}
+
+static inline CUresult call_cuGraphGetRootNodes(uint64_t hGraph, void *rootNodes, size_t rootNodes_bytes, uint64_t *rootNodes_count)
+{
+	struct request r;
+	struct buffer b[1] = { 0 };
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuGraphGetRootNodes);
+	request_word(&r, hGraph);
+	result = buffer_out(&r, &b[0], rootNodes, rootNodes_bytes);
+	if (result)
+		goto done;
+	result = channel_call(&r, out, 1);
+done:
+	buffer_done(&b[0]);
+	*rootNodes_count = out[0];
+	return result;
+}
+
+static inline CUresult call_cuGraphGetEdges_v2(uint64_t hGraph, void *from, size_t from_bytes, uint64_t *from_count, void *to, size_t to_bytes, uint64_t *to_count, void *edges, size_t edges_bytes)
+{
+	struct request r;
+	struct buffer b[3] = { 0 };
+	CUresult result;
+	uint64_t out[2] = { 0 };
+
+	request_init(&r, OP_cuGraphGetEdges_v2);
+	request_word(&r, hGraph);
+	result = buffer_out(&r, &b[0], from, from_bytes);
+	if (result)
+		goto done;
+	result = buffer_out(&r, &b[1], to, to_bytes);
+	if (result)
+		goto done;
+	result = buffer_out(&r, &b[2], edges, edges_bytes);
+	if (result)
+		goto done;
+	result = channel_call(&r, out, 2);
+done:
+	buffer_done(&b[0]);
+	buffer_done(&b[1]);
+	buffer_done(&b[2]);
+	*from_count = out[0];
+	*to_count = out[1];
+	return result;
+}
+
+static inline CUresult call_cuGraphNodeGetDependencies_v2(uint64_t hNode, void *dependencies, size_t dependencies_bytes, uint64_t *dependencies_count, void *edges, size_t edges_bytes)
+{
+	struct request r;
+	struct buffer b[2] = { 0 };
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuGraphNodeGetDependencies_v2);
+	request_word(&r, hNode);
+	result = buffer_out(&r, &b[0], dependencies, dependencies_bytes);
+	if (result)
+		goto done;
+	result = buffer_out(&r, &b[1], edges, edges_bytes);
+	if (result)
+		goto done;
+	result = channel_call(&r, out, 1);
+done:
+	buffer_done(&b[0]);
+	buffer_done(&b[1]);
+	*dependencies_count = out[0];
+	return result;
+}
+
+static inline CUresult call_cuGraphNodeGetDependentNodes_v2(uint64_t hNode, void *dependents, size_t dependents_bytes, uint64_t *dependents_count, void *edges, size_t edges_bytes)
+{
+	struct request r;
+	struct buffer b[2] = { 0 };
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuGraphNodeGetDependentNodes_v2);
+	request_word(&r, hNode);
+	result = buffer_out(&r, &b[0], dependents, dependents_bytes);
+	if (result)
+		goto done;
+	result = buffer_out(&r, &b[1], edges, edges_bytes);
+	if (result)
+		goto done;
+	result = channel_call(&r, out, 1);
+done:
+	buffer_done(&b[0]);
+	buffer_done(&b[1]);
+	*dependents_count = out[0];
+	return result;
+}
+
+static inline CUresult call_cuGraphAddDependencies_v2(uint64_t hGraph, const void *from, size_t from_bytes, const void *to, size_t to_bytes, const void *edges, size_t edges_bytes)
+{
+	struct request r;
+	struct buffer b[3] = { 0 };
+	CUresult result;
+
+	request_init(&r, OP_cuGraphAddDependencies_v2);
+	request_word(&r, hGraph);
+	result = buffer_in(&r, &b[0], from, from_bytes);
+	if (result)
+		goto done;
+	result = buffer_in(&r, &b[1], to, to_bytes);
+	if (result)
+		goto done;
+	result = buffer_in(&r, &b[2], edges, edges_bytes);
+	if (result)
+		goto done;
+	result = channel_call(&r, NULL, 0);
+done:
+	buffer_done(&b[0]);
+	buffer_done(&b[1]);
+	buffer_done(&b[2]);
+	return result;
+}
+
+static inline CUresult call_cuGraphRemoveDependencies_v2(uint64_t hGraph, const void *from, size_t from_bytes, const void *to, size_t to_bytes, const void *edges, size_t edges_bytes)
+{
+	struct request r;
+	struct buffer b[3] = { 0 };
+	CUresult result;
+
+	request_init(&r, OP_cuGraphRemoveDependencies_v2);
+	request_word(&r, hGraph);
+	result = buffer_in(&r, &b[0], from, from_bytes);
+	if (result)
+		goto done;
+	result = buffer_in(&r, &b[1], to, to_bytes);
+	if (result)
+		goto done;
+	result = buffer_in(&r, &b[2], edges, edges_bytes);
+	if (result)
+		goto done;
+	result = channel_call(&r, NULL, 0);
+done:
+	buffer_done(&b[0]);
+	buffer_done(&b[1]);
+	buffer_done(&b[2]);
+	return result;
+}
+
+static inline CUresult call_cuGraphNodeGetType(uint64_t hNode, uint64_t *type)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuGraphNodeGetType);
+	request_word(&r, hNode);
+	result = channel_call(&r, out, 1);
+	*type = out[0];
+	return result;
+}
+
+static inline CUresult call_GraphAddNode(uint64_t graph, const void *dependencies, size_t dependencies_bytes, const void *edges, size_t edges_bytes, const void *params, size_t params_bytes, uint64_t *node, uint64_t *address, void *bodies, size_t bodies_bytes, uint64_t *bodies_count)
+{
+	struct request r;
+	struct buffer b[4] = { 0 };
+	CUresult result;
+	uint64_t out[3] = { 0 };
+
+	request_init(&r, OP_GraphAddNode);
+	request_word(&r, graph);
+	result = buffer_in(&r, &b[0], dependencies, dependencies_bytes);
+	if (result)
+		goto done;
+	result = buffer_in(&r, &b[1], edges, edges_bytes);
+	if (result)
+		goto done;
+	result = buffer_in(&r, &b[2], params, params_bytes);
+	if (result)
+		goto done;
+	result = buffer_out(&r, &b[3], bodies, bodies_bytes);
+	if (result)
+		goto done;
+	result = channel_call(&r, out, 3);
+done:
+	buffer_done(&b[0]);
+	buffer_done(&b[1]);
+	buffer_done(&b[2]);
+	buffer_done(&b[3]);
+	*node = out[0];
+	*address = out[1];
+	*bodies_count = out[2];
+	return result;
+}
+
+static inline CUresult call_GraphNodeSet(uint64_t node, const void *params, size_t params_bytes)
+{
+	struct request r;
+	struct buffer b[1] = { 0 };
+	CUresult result;
+
+	request_init(&r, OP_GraphNodeSet);
+	request_word(&r, node);
+	result = buffer_in(&r, &b[0], params, params_bytes);
+	if (result)
+		goto done;
+	result = channel_call(&r, NULL, 0);
+done:
+	buffer_done(&b[0]);
+	return result;
+}
+
+static inline CUresult call_GraphExecNodeSet(uint64_t exec, uint64_t node, const void *params, size_t params_bytes)
+{
+	struct request r;
+	struct buffer b[1] = { 0 };
+	CUresult result;
+
+	request_init(&r, OP_GraphExecNodeSet);
+	request_word(&r, exec);
+	request_word(&r, node);
+	result = buffer_in(&r, &b[0], params, params_bytes);
+	if (result)
+		goto done;
+	result = channel_call(&r, NULL, 0);
+done:
+	buffer_done(&b[0]);
+	return result;
+}
+
+static inline CUresult call_GraphNodeGet(uint64_t node, void *params, size_t params_bytes, uint64_t *params_count)
+{
+	struct request r;
+	struct buffer b[1] = { 0 };
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_GraphNodeGet);
+	request_word(&r, node);
+	result = buffer_out(&r, &b[0], params, params_bytes);
+	if (result)
+		goto done;
+	result = channel_call(&r, out, 1);
+done:
+	buffer_done(&b[0]);
+	*params_count = out[0];
+	return result;
+}
+
+static inline CUresult call_cuGraphDestroyNode(uint64_t hNode)
+{
+	struct request r;
+
+	request_init(&r, OP_cuGraphDestroyNode);
+	request_word(&r, hNode);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline CUresult call_cuGraphNodeFindInClone(uint64_t *phNode, uint64_t hOriginalNode, uint64_t hClonedGraph)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuGraphNodeFindInClone);
+	request_word(&r, hOriginalNode);
+	request_word(&r, hClonedGraph);
+	result = channel_call(&r, out, 1);
+	*phNode = out[0];
+	return result;
+}
+
+static inline CUresult call_GraphExecUpdate(uint64_t graph, uint64_t exec, uint64_t *node, uint64_t *from, uint64_t *update)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[3] = { 0 };
+
+	request_init(&r, OP_GraphExecUpdate);
+	request_word(&r, graph);
+	request_word(&r, exec);
+	result = channel_call(&r, out, 3);
+	*node = out[0];
+	*from = out[1];
+	*update = out[2];
+	return result;
+}
+
+static inline CUresult call_cuGraphNodeSetEnabled(uint64_t hGraphExec, uint64_t hNode, uint64_t isEnabled)
+{
+	struct request r;
+
+	request_init(&r, OP_cuGraphNodeSetEnabled);
+	request_word(&r, hGraphExec);
+	request_word(&r, hNode);
+	request_word(&r, isEnabled);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline CUresult call_cuGraphNodeGetEnabled(uint64_t hGraphExec, uint64_t hNode, uint64_t *isEnabled)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuGraphNodeGetEnabled);
+	request_word(&r, hGraphExec);
+	request_word(&r, hNode);
+	result = channel_call(&r, out, 1);
+	*isEnabled = out[0];
+	return result;
+}
+
+static inline CUresult call_cuGraphExecGetFlags(uint64_t hGraphExec, uint64_t *flags)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuGraphExecGetFlags);
+	request_word(&r, hGraphExec);
+	result = channel_call(&r, out, 1);
+	*flags = out[0];
+	return result;
+}
+
+static inline CUresult call_cuGraphKernelNodeSetAttribute(uint64_t hNode, uint64_t attr, const void *value, size_t value_bytes)
+{
+	struct request r;
+	struct buffer b[1] = { 0 };
+	CUresult result;
+
+	request_init(&r, OP_cuGraphKernelNodeSetAttribute);
+	request_word(&r, hNode);
+	request_word(&r, attr);
+	result = buffer_in(&r, &b[0], value, value_bytes);
+	if (result)
+		goto done;
+	result = channel_call(&r, NULL, 0);
+done:
+	buffer_done(&b[0]);
+	return result;
+}
+
+static inline CUresult call_cuGraphKernelNodeGetAttribute(uint64_t hNode, uint64_t attr, void *value, size_t value_bytes)
+{
+	struct request r;
+	struct buffer b[1] = { 0 };
+	CUresult result;
+
+	request_init(&r, OP_cuGraphKernelNodeGetAttribute);
+	request_word(&r, hNode);
+	request_word(&r, attr);
+	result = buffer_out(&r, &b[0], value, value_bytes);
+	if (result)
+		goto done;
+	result = channel_call(&r, NULL, 0);
+done:
+	buffer_done(&b[0]);
+	return result;
+}
+
+static inline CUresult call_cuGraphKernelNodeCopyAttributes(uint64_t dst, uint64_t src)
+{
+	struct request r;
+
+	request_init(&r, OP_cuGraphKernelNodeCopyAttributes);
+	request_word(&r, dst);
+	request_word(&r, src);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline CUresult call_GraphConditionalHandle(uint64_t *handle, uint64_t graph, uint64_t value, uint64_t flags)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_GraphConditionalHandle);
+	request_word(&r, graph);
+	request_word(&r, value);
+	request_word(&r, flags);
+	result = channel_call(&r, out, 1);
+	*handle = out[0];
+	return result;
+}
+
+static inline CUresult call_StreamMemOps(uint64_t stream, const void *ops, size_t ops_bytes, uint64_t flags)
+{
+	struct request r;
+	struct buffer b[1] = { 0 };
+	CUresult result;
+
+	request_init(&r, OP_StreamMemOps);
+	request_word(&r, stream);
+	result = buffer_in(&r, &b[0], ops, ops_bytes);
+	if (result)
+		goto done;
+	request_word(&r, flags);
+	result = channel_call(&r, NULL, 0);
+done:
+	buffer_done(&b[0]);
+	return result;
+}
+
+static inline CUresult call_cuDeviceGraphMemTrim(uint64_t device)
+{
+	struct request r;
+
+	request_init(&r, OP_cuDeviceGraphMemTrim);
+	request_word(&r, device);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline CUresult call_GraphMemory(uint64_t device, uint64_t attr, uint64_t *value)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_GraphMemory);
+	request_word(&r, device);
+	request_word(&r, attr);
+	result = channel_call(&r, out, 1);
+	*value = out[0];
+	return result;
+}
+
+static inline CUresult call_GraphMemorySet(uint64_t device, uint64_t attr, uint64_t value)
+{
+	struct request r;
+
+	request_init(&r, OP_GraphMemorySet);
+	request_word(&r, device);
+	request_word(&r, attr);
+	request_word(&r, value);
+	return channel_call(&r, NULL, 0);
 }
 
 #endif

@@ -247,3 +247,110 @@ EXPORT CUresult cuEventQuery(CUevent hEvent)
 	return call_cuEventQuery((uint64_t)(uintptr_t)hEvent);
 }
 
+EXPORT CUresult cuGraphCreate(CUgraph *phGraph, unsigned int flags)
+{
+	uint64_t out[1];
+	CUresult result;
+
+	ENTER();
+	if (!phGraph)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = call_cuGraphCreate(&out[0], (uint64_t)flags);
+	if (result)
+		return result;
+	*phGraph = (CUgraph)(uintptr_t)out[0];
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type)
+{
+	uint64_t out[1];
+	CUresult result;
+
+	ENTER();
+	if (!type)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = call_cuGraphNodeGetType((uint64_t)(uintptr_t)hNode, &out[0]);
+	if (result)
+		return result;
+	*type = (CUgraphNodeType)out[0];
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuGraphDestroyNode(CUgraphNode hNode)
+{
+	ENTER();
+	return call_cuGraphDestroyNode((uint64_t)(uintptr_t)hNode);
+}
+
+EXPORT CUresult cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNode, CUgraph hClonedGraph)
+{
+	uint64_t out[1];
+	CUresult result;
+
+	ENTER();
+	if (!phNode)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = call_cuGraphNodeFindInClone(&out[0], (uint64_t)(uintptr_t)hOriginalNode, (uint64_t)(uintptr_t)hClonedGraph);
+	if (result)
+		return result;
+	*phNode = (CUgraphNode)(uintptr_t)out[0];
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int isEnabled)
+{
+	ENTER_CONTEXT();
+	if (!handle_known(HANDLE_GEXEC, hGraphExec))
+		return CUDA_ERROR_INVALID_HANDLE;
+	return call_cuGraphNodeSetEnabled((uint64_t)(uintptr_t)hGraphExec, (uint64_t)(uintptr_t)hNode, (uint64_t)isEnabled);
+}
+
+EXPORT CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode, unsigned int *isEnabled)
+{
+	uint64_t out[1];
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!handle_known(HANDLE_GEXEC, hGraphExec))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!isEnabled)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = call_cuGraphNodeGetEnabled((uint64_t)(uintptr_t)hGraphExec, (uint64_t)(uintptr_t)hNode, &out[0]);
+	if (result)
+		return result;
+	*isEnabled = (unsigned int)out[0];
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags)
+{
+	uint64_t out[1];
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!handle_known(HANDLE_GEXEC, hGraphExec))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = call_cuGraphExecGetFlags((uint64_t)(uintptr_t)hGraphExec, &out[0]);
+	if (result)
+		return result;
+	*flags = (cuuint64_t)out[0];
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src)
+{
+	ENTER_CONTEXT();
+	return call_cuGraphKernelNodeCopyAttributes((uint64_t)(uintptr_t)dst, (uint64_t)(uintptr_t)src);
+}
+
+EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device)
+{
+	ENTER();
+	if (!device_valid(device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	return call_cuDeviceGraphMemTrim(device_host(device));
+}
+

@@ -16,6 +16,29 @@ EXPORT CUresult cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
 	return cuEventRecord(hEvent, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
 }
 
+EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams);
+EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams)
+{
+	CUresult result;
+
+	thread_peek()->stream = STREAM_PER_THREAD;
+	result = cuGraphInstantiateWithParams(phGraphExec, hGraph, instantiateParams);
+	thread_peek()->stream = 0;
+	return result;
+}
+
+EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream);
+EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream)
+{
+	return cuGraphLaunch(hGraphExec, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+}
+
+EXPORT CUresult cuGraphUpload_ptsz(CUgraphExec hGraphExec, CUstream hStream);
+EXPORT CUresult cuGraphUpload_ptsz(CUgraphExec hGraphExec, CUstream hStream)
+{
+	return cuGraphUpload(hGraphExec, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+}
+
 EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams);
 EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams)
 {
@@ -49,6 +72,12 @@ EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstrea
 EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
 	return cuMemAllocAsync(dptr, bytesize, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+}
+
+EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream);
+EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
+{
+	return cuMemAllocFromPoolAsync(dptr, bytesize, pool, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream);
@@ -295,6 +324,36 @@ EXPORT CUresult cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback call
 	return cuStreamAddCallback(hStream ? hStream : (CUstream)STREAM_PER_THREAD, callback, userData, flags);
 }
 
+EXPORT CUresult cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
+EXPORT CUresult cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
+{
+	return cuStreamBatchMemOp_v2(stream ? stream : (CUstream)STREAM_PER_THREAD, count, paramArray, flags);
+}
+
+EXPORT CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode);
+EXPORT CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode)
+{
+	return cuStreamBeginCaptureToGraph(hStream ? hStream : (CUstream)STREAM_PER_THREAD, hGraph, dependencies, dependencyData, numDependencies, mode);
+}
+
+EXPORT CUresult cuStreamBeginCapture_ptsz(CUstream hStream);
+EXPORT CUresult cuStreamBeginCapture_ptsz(CUstream hStream)
+{
+	return cuStreamBeginCapture(hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+}
+
+EXPORT CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode);
+EXPORT CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode)
+{
+	return cuStreamBeginCapture_v2(hStream ? hStream : (CUstream)STREAM_PER_THREAD, mode);
+}
+
+EXPORT CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph);
+EXPORT CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
+{
+	return cuStreamEndCapture(hStream ? hStream : (CUstream)STREAM_PER_THREAD, phGraph);
+}
+
 EXPORT CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out);
 EXPORT CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
 {
@@ -361,10 +420,46 @@ EXPORT CUresult cuStreamSynchronize_ptsz(CUstream hStream)
 	return cuStreamSynchronize(hStream ? hStream : (CUstream)STREAM_PER_THREAD);
 }
 
+EXPORT CUresult cuStreamUpdateCaptureDependencies_ptsz(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags);
+EXPORT CUresult cuStreamUpdateCaptureDependencies_ptsz(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
+{
+	return cuStreamUpdateCaptureDependencies(hStream ? hStream : (CUstream)STREAM_PER_THREAD, dependencies, numDependencies, flags);
+}
+
+EXPORT CUresult cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags);
+EXPORT CUresult cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags)
+{
+	return cuStreamUpdateCaptureDependencies_v2(hStream ? hStream : (CUstream)STREAM_PER_THREAD, dependencies, dependencyData, numDependencies, flags);
+}
+
 EXPORT CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned int Flags);
 EXPORT CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
 	return cuStreamWaitEvent(hStream ? hStream : (CUstream)STREAM_PER_THREAD, hEvent, Flags);
+}
+
+EXPORT CUresult cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
+EXPORT CUresult cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+{
+	return cuStreamWaitValue32_v2(stream ? stream : (CUstream)STREAM_PER_THREAD, addr, value, flags);
+}
+
+EXPORT CUresult cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
+EXPORT CUresult cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+{
+	return cuStreamWaitValue64_v2(stream ? stream : (CUstream)STREAM_PER_THREAD, addr, value, flags);
+}
+
+EXPORT CUresult cuStreamWriteValue32_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
+EXPORT CUresult cuStreamWriteValue32_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+{
+	return cuStreamWriteValue32_v2(stream ? stream : (CUstream)STREAM_PER_THREAD, addr, value, flags);
+}
+
+EXPORT CUresult cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
+EXPORT CUresult cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+{
+	return cuStreamWriteValue64_v2(stream ? stream : (CUstream)STREAM_PER_THREAD, addr, value, flags);
 }
 
 EXPORT CUresult cuCtxDestroy(CUcontext ctx);

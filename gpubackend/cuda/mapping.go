@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"encoding/binary"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
+
+// guestMemory is what CreateMemory made: its GPU and its size.
+type guestMemory struct {
+	gpu   int
+	bytes uint64
+}
+
+// Reserve asks for addresses and takes no others.
+func (d *Device) Reserve(addr, bytes uint64) gpubackend.Result {
+	if r := d.call(symMemAddressReserve, d.out(0), bytes, 0, addr, 0); r != gpubackend.Success {
+		return r
+	}
+	if got := d.value(0); got != addr {
+		d.call(symMemAddressFree, got, bytes)
+		return gpubackend.OutOfMemory
+	}
+	return gpubackend.Success
+}
+
+// Unreserve gives them back.
+func (d *Device) Unreserve(addr, bytes uint64) gpubackend.Result {
+	return d.call(symMemAddressFree, addr, bytes)
+}
+
+// CreateMemory makes memory that counts like that of the heap.
+func (d *Device) CreateMemory(bytes, device uint64) (gpubackend.Memory, gpubackend.Result) {
+	i, ok := d.gpuOf(device)
+	if !ok {
+		return 0, gpubackend.InvalidDevice
+	}
+	g := &d.gpus[i]
+	if d.state != nil {
+		d.reclaim()
+	}
+	if g.heap.Charge(bytes) != nil {
+		return 0, gpubackend.OutOfMemory
+	}
+	h, r := g.backing.create(bytes)
+	if r == gpubackend.OutOfMemory && g.heap.Trim() {
+		h, r = g.backing.create(bytes)
+	}
+	if r != gpubackend.Success {
+		g.heap.Uncharge(bytes)
+		return 0, r
+	}
+	if d.memories == nil {
+		d.memories = map[gpubackend.Memory]guestMemory{}
+	}
+	d.memories[gpubackend.Memory(h)] = guestMemory{i, bytes}
+	return gpubackend.Memory(h), gpubackend.Success
+}
+
+// ReleaseMemory gives it back.
+func (d *Device) ReleaseMemory(m gpubackend.Memory) gpubackend.Result {
+	x, ok := d.memories[m]
+	if !ok {
+		return gpubackend.InvalidValue
+	}
+	r := d.call(symMemRelease, uint64(m))
+	if r == gpubackend.Success {
+		delete(d.memories, m)
+		d.gpus[x.gpu].heap.Uncharge(x.bytes)
+	}
+	return r
+}
+
+// MapMemory maps all of m.
+func (d *Device) MapMemory(addr, bytes uint64, m gpubackend.Memory) gpubackend.Result {
+	return d.call(symMemMap, addr, bytes, 0, uint64(m), 0)
+}
+
+// UnmapMemory undoes it.
+func (d *Device) UnmapMemory(addr, bytes uint64) gpubackend.Result {
+	return d.call(symMemUnmap, addr, bytes)
+}
+
+// Protect sets a device's access.
+func (d *Device) Protect(addr, bytes, device, access uint64) gpubackend.Result {
+	i, ok := d.gpuOf(device)
+	if !ok {
+		return gpubackend.InvalidDevice
+	}
+	return d.setAccess(addr, bytes, d.gpus[i].native, access)
+}
+
+func (l *library) setAccess(addr, bytes, device, access uint64) gpubackend.Result {
+	desc := allocate(accessDescSize)
+	defer desc.free()
+	p := desc.bytes()
+	binary.LittleEndian.PutUint32(p[0:], locationDevice)
+	binary.LittleEndian.PutUint32(p[4:], uint32(device))
+	binary.LittleEndian.PutUint32(p[8:], uint32(access))
+	return l.call(symMemSetAccess, addr, bytes, desc.address(), 1)
+}

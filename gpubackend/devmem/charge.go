@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package devmem
+
+// Charge counts memory that is not the heap's against its limit, giving up the spare piece if need be.
+func (h *Heap) Charge(bytes uint64) error {
+	if bytes > h.limit || h.mapped > h.limit-bytes {
+		h.Trim()
+		if bytes > h.limit || h.mapped > h.limit-bytes {
+			return ErrOutOfMemory
+		}
+	}
+	h.mapped += bytes
+	return nil
+}
+
+// Uncharge takes back what Charge counted.
+func (h *Heap) Uncharge(bytes uint64) { h.mapped -= bytes }

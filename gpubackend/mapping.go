@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gpubackend
+
+// Memory is device memory without an address, of CreateMemory.
+type Memory uint64
+
+// Granularity is what the sizes and addresses of Mapping are multiples of.
+const Granularity = 2 << 20
+
+// Access to mapped memory: CUmemAccess_flags.
+const (
+	AccessNone      = 0
+	AccessRead      = 1
+	AccessReadWrite = 3
+)
+
+// Mapping is virtual memory management: addresses and memory apart. None of it needs a current context. The caller
+// sees to it that what it unmaps is in no use, that mappings don't overlap and that memory outlives its mappings.
+type Mapping interface {
+	// Reserve sets addresses of this process aside: those exactly.
+	Reserve(addr, bytes uint64) Result
+	// Unreserve gives them back.
+	Unreserve(addr, bytes uint64) Result
+	// CreateMemory makes memory of a device.
+	CreateMemory(bytes, device uint64) (Memory, Result)
+	// ReleaseMemory gives it back.
+	ReleaseMemory(m Memory) Result
+	// MapMemory puts all of m at reserved addresses. Nobody may access it before Protect.
+	MapMemory(addr, bytes uint64, m Memory) Result
+	// UnmapMemory undoes a MapMemory.
+	UnmapMemory(addr, bytes uint64) Result
+	// Protect says how a device may access one mapping.
+	Protect(addr, bytes, device, access uint64) Result
+}
+
+// Reserve returns NotSupported.
+func (Unsupported) Reserve(uint64, uint64) Result { return NotSupported }
+
+// Unreserve returns NotSupported.
+func (Unsupported) Unreserve(uint64, uint64) Result { return NotSupported }
+
+// CreateMemory returns NotSupported.
+func (Unsupported) CreateMemory(uint64, uint64) (Memory, Result) { return 0, NotSupported }
+
+// ReleaseMemory returns NotSupported.
+func (Unsupported) ReleaseMemory(Memory) Result { return NotSupported }
+
+// MapMemory returns NotSupported.
+func (Unsupported) MapMemory(uint64, uint64, Memory) Result { return NotSupported }
+
+// UnmapMemory returns NotSupported.
+func (Unsupported) UnmapMemory(uint64, uint64) Result { return NotSupported }
+
+// Protect returns NotSupported.
+func (Unsupported) Protect(uint64, uint64, uint64, uint64) Result { return NotSupported }

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
+
+// memoryPiece is memory without an address: a file.
+type memoryPiece struct {
+	file  int
+	bytes uint64
+}
+
+// Reserve implements gpubackend.Driver.
+func (d *Device) Reserve(addr, bytes uint64) gpubackend.Result {
+	if d.space == nil {
+		return gpubackend.NotInitialized
+	}
+	if reserve(addr, bytes, unix.MAP_FIXED_NOREPLACE) != nil {
+		return gpubackend.OutOfMemory
+	}
+	return gpubackend.Success
+}
+
+// Unreserve implements gpubackend.Driver.
+func (d *Device) Unreserve(addr, bytes uint64) gpubackend.Result {
+	unreserve(addr, bytes)
+	return gpubackend.Success
+}
+
+// CreateMemory implements gpubackend.Driver.
+func (d *Device) CreateMemory(bytes, device uint64) (gpubackend.Memory, gpubackend.Result) {
+	if result := d.device(device); result != gpubackend.Success {
+		return 0, result
+	}
+	d.reclaim()
+	if d.space.heap.Charge(bytes) != nil {
+		return 0, gpubackend.OutOfMemory
+	}
+	fd, err := memoryFile("paracuda-memory", bytes)
+	if err != nil {
+		d.space.heap.Uncharge(bytes)
+		return 0, gpubackend.OutOfMemory
+	}
+	return gpubackend.Memory(d.add(&memoryPiece{fd, bytes})), gpubackend.Success
+}
+
+// ReleaseMemory implements gpubackend.Driver.
+func (d *Device) ReleaseMemory(m gpubackend.Memory) gpubackend.Result {
+	p, ok := find[*memoryPiece](d, uint64(m))
+	if !ok {
+		return gpubackend.InvalidValue
+	}
+	unix.Close(p.file)
+	d.space.heap.Uncharge(p.bytes)
+	delete(d.handles, uint64(m))
+	return gpubackend.Success
+}
+
+// MapMemory implements gpubackend.Driver.
+func (d *Device) MapMemory(addr, bytes uint64, m gpubackend.Memory) gpubackend.Result {
+	p, ok := find[*memoryPiece](d, uint64(m))
+	if !ok || bytes != p.bytes {
+		return gpubackend.InvalidValue
+	}
+	if d.space.window.mapFile(p.file, addr, bytes, windowFlags|unix.MAP_FIXED) != nil {
+		return gpubackend.OutOfMemory
+	}
+	return gpubackend.Success
+}
+
+// UnmapMemory implements gpubackend.Driver. Work that comes too late finds no region.
+func (d *Device) UnmapMemory(addr, bytes uint64) gpubackend.Result {
+	d.space.table.Store(d.space.table.Load().without(addr))
+	if reserve(addr, bytes, unix.MAP_FIXED) != nil {
+		return gpubackend.OutOfMemory
+	}
+	return gpubackend.Success
+}
+
+// Protect implements gpubackend.Driver.
+func (d *Device) Protect(addr, bytes, _, access uint64) gpubackend.Result {
+	t := d.space.table.Load().without(addr)
+	if access != gpubackend.AccessNone {
+		t = t.with(region{addr, addr + bytes, access == gpubackend.AccessReadWrite})
+	}
+	d.space.table.Store(t)
+	return gpubackend.Success
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/object"
+)
+
+// Addresses that a guest may reserve: no address space layout of Linux or of the driver uses them, and they are
+// another part than the window of device memory.
+const (
+	reserveBase = 0x400000000000
+	reserveEnd  = 0x500000000000
+)
+
+// mappings is the guest's virtual memory management.
+type mappings struct {
+	reserved []addressRange // sorted
+	mapped   []mapped       // sorted
+	memory   map[uint64]*memory
+}
+
+type addressRange struct{ base, bytes uint64 }
+
+// mapped is memory at an address.
+type mapped struct {
+	addressRange
+	memory *memory
+	access uint64
+}
+
+// memory is device memory without an address. It lasts as long as its handle and its mappings.
+type memory struct {
+	native uint64
+	bytes  uint64
+	uses   int
+}
+
+func (r addressRange) end() uint64 { return r.base + r.bytes }
+
+// aligned says whether a range is one that the guest may name.
+func aligned(base, bytes uint64) bool {
+	return base%gpubackend.Granularity == 0 && bytes%gpubackend.Granularity == 0 && bytes != 0 &&
+		base >= reserveBase && base < reserveEnd && bytes <= reserveEnd-base
+}
+
+// firstReserved and firstMapped are the positions of the first range that ends behind addr.
+func (m *mappings) firstReserved(addr uint64) int {
+	return sort.Search(len(m.reserved), func(i int) bool { return m.reserved[i].end() > addr })
+}
+
+func (m *mappings) firstMapped(addr uint64) int {
+	return sort.Search(len(m.mapped), func(i int) bool { return m.mapped[i].end() > addr })
+}
+
+// runReserve sets addresses aside: address, bytes.
+func runReserve(w *Worker, c *call) gpubackend.Result {
+	m, base, bytes := &w.mappings, c.word(0), c.word(1)
+	if !aligned(base, bytes) {
+		return gpubackend.InvalidValue
+	}
+	i := m.firstReserved(base)
+	if i < len(m.reserved) && m.reserved[i].base < base+bytes {
+		return gpubackend.InvalidValue
+	}
+	result := w.driver.Reserve(base, bytes)
+	if result == gpubackend.Success {
+		m.reserved = slices.Insert(m.reserved, i, addressRange{base, bytes})
+	}
+	return result
+}
+
+// runUnreserve gives back a whole reservation: address, bytes.
+func runUnreserve(w *Worker, c *call) gpubackend.Result {
+	m, base, bytes := &w.mappings, c.word(0), c.word(1)
+	i := m.firstReserved(base)
+	if i == len(m.reserved) || m.reserved[i] != (addressRange{base, bytes}) {
+		return gpubackend.InvalidValue
+	}
+	if k := m.firstMapped(base); k < len(m.mapped) && m.mapped[k].base < base+bytes {
+		return gpubackend.InvalidValue
+	}
+	result := w.driver.Unreserve(base, bytes)
+	if result == gpubackend.Success {
+		m.reserved = slices.Delete(m.reserved, i, i+1)
+	}
+	return result
+}
+
+// runCreateMemory makes memory: bytes, device.
+func runCreateMemory(w *Worker, c *call) gpubackend.Result {
+	m, bytes, device := &w.mappings, c.word(0), c.word(1)
+	if bytes == 0 || bytes%gpubackend.Granularity != 0 {
+		return gpubackend.InvalidValue
+	}
+	native, result := w.driver.CreateMemory(bytes, device)
+	if result == gpubackend.OutOfMemory && w.pools.empty(w) {
+		native, result = w.driver.CreateMemory(bytes, device)
+	}
+	if result != gpubackend.Success {
+		return result
+	}
+	handle := w.objects.Add(object.Memory, uint64(native), 0)
+	if handle == 0 {
+		w.driver.ReleaseMemory(native)
+		return gpubackend.OutOfMemory
+	}
+	if m.memory == nil {
+		m.memory = map[uint64]*memory{}
+	}
+	m.memory[handle] = &memory{native: uint64(native), bytes: bytes, uses: 1}
+	c.answer(handle)
+	return gpubackend.Success
+}
+
+// runReleaseMemory gives up a handle; mappings keep the memory.
+func runReleaseMemory(w *Worker, c *call) gpubackend.Result {
+	x := w.mappings.memory[c.word(0)]
+	if x == nil {
+		return gpubackend.InvalidValue
+	}
+	delete(w.mappings.memory, c.word(0))
+	w.objects.Remove(c.word(0))
+	return w.unuse(x)
+}
+
+func (w *Worker) unuse(x *memory) gpubackend.Result {
+	if x.uses--; x.uses > 0 {
+		return gpubackend.Success
+	}
+	return w.driver.ReleaseMemory(gpubackend.Memory(x.native))
+}
+
+// runMapMemory puts memory at reserved addresses: address, bytes, memory.
+func runMapMemory(w *Worker, c *call) gpubackend.Result {
+	m, base, bytes := &w.mappings, c.word(0), c.word(1)
+	x := m.memory[c.word(2)]
+	if x == nil || !aligned(base, bytes) || bytes != x.bytes {
+		return gpubackend.InvalidValue
+	}
+	i := m.firstReserved(base)
+	if i == len(m.reserved) || m.reserved[i].base > base || m.reserved[i].end() < base+bytes {
+		return gpubackend.InvalidValue
+	}
+	k := m.firstMapped(base)
+	if k < len(m.mapped) && m.mapped[k].base < base+bytes {
+		return gpubackend.InvalidValue
+	}
+	result := w.driver.MapMemory(base, bytes, gpubackend.Memory(x.native))
+	if result == gpubackend.Success {
+		x.uses++
+		m.mapped = slices.Insert(m.mapped, k, mapped{addressRange{base, bytes}, x, gpubackend.AccessNone})
+	}
+	return result
+}
+
+// runUnmapMemory unmaps whole mappings, when nothing uses them: address, bytes.
+func runUnmapMemory(w *Worker, c *call) gpubackend.Result {
+	base, bytes := c.word(0), c.word(1)
+	return w.whenIdle(c, func() (uint64, gpubackend.Result) { return 0, w.unmap(base, bytes) })
+}
+
+func (w *Worker) unmap(base, bytes uint64) gpubackend.Result {
+	m := &w.mappings
+	from, to, ok := m.whole(base, bytes)
+	if !ok {
+		return gpubackend.InvalidValue
+	}
+	for _, x := range m.mapped[from:to] {
+		if result := w.driver.UnmapMemory(x.base, x.bytes); result != gpubackend.Success {
+			return result
+		}
+		w.unuse(x.memory)
+	}
+	m.mapped = slices.Delete(m.mapped, from, to)
+	return gpubackend.Success
+}
+
+// whole finds the mappings that make up a range without a gap and without a rest.
+func (m *mappings) whole(base, bytes uint64) (from, to int, ok bool) {
+	if !aligned(base, bytes) {
+		return 0, 0, false
+	}
+	from = m.firstMapped(base)
+	to = from
+	for at := base; at < base+bytes; to++ {
+		if to == len(m.mapped) || m.mapped[to].base != at || m.mapped[to].end() > base+bytes {
+			return 0, 0, false
+		}
+		at = m.mapped[to].end()
+	}
+	return from, to, true
+}
+
+// runProtect says how a device may access mappings: address, bytes, device, access. What takes access away waits for
+// the work that may use it.
+func runProtect(w *Worker, c *call) gpubackend.Result {
+	base, bytes, device, access := c.word(0), c.word(1), c.word(2), c.word(3)
+	if access != gpubackend.AccessNone && access != gpubackend.AccessRead && access != gpubackend.AccessReadWrite {
+		return gpubackend.InvalidValue
+	}
+	from, to, ok := w.mappings.whole(base, bytes)
+	if !ok {
+		return gpubackend.InvalidValue
+	}
+	for _, x := range w.mappings.mapped[from:to] {
+		if x.access > access {
+			return w.whenIdle(c, func() (uint64, gpubackend.Result) { return 0, w.protect(base, bytes, device, access) })
+		}
+	}
+	return w.protect(base, bytes, device, access)
+}
+
+func (w *Worker) protect(base, bytes, device, access uint64) gpubackend.Result {
+	from, to, ok := w.mappings.whole(base, bytes)
+	if !ok {
+		return gpubackend.InvalidValue
+	}
+	for i := from; i < to; i++ {
+		x := &w.mappings.mapped[i]
+		if x.access == access {
+			continue
+		}
+		if result := w.driver.Protect(x.base, x.bytes, device, access); result != gpubackend.Success {
+			return result
+		}
+		x.access = access
+	}
+	return gpubackend.Success
+}

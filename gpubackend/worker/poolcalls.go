@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+)
+
+func runPoolCreate(w *Worker, c *call) gpubackend.Result {
+	h := w.newPool(c.word(0), c.word(1))
+	if h == 0 {
+		return gpubackend.OutOfMemory
+	}
+	c.answer(h)
+	return gpubackend.Success
+}
+
+func runPoolDefault(w *Worker, c *call) gpubackend.Result {
+	c.answer(w.defaultPool(c.word(0)))
+	return gpubackend.Success
+}
+
+// runPoolDestroy forgets a pool. What it has given out stays until it is freed.
+func runPoolDestroy(w *Worker, c *call) gpubackend.Result {
+	p, result := w.findPool(c.word(0))
+	if result != gpubackend.Success || w.pools.defaults[p.device] == c.word(0) {
+		return gpubackend.InvalidValue
+	}
+	p.destroyed = true
+	w.objects.Remove(c.word(0))
+	w.pools.settle(w)
+	return gpubackend.Success
+}
+
+func runPoolGetAttribute(w *Worker, c *call) gpubackend.Result {
+	p, result := w.findPool(c.word(0))
+	if result != gpubackend.Success {
+		return result
+	}
+	a := c.word(1)
+	if a == 0 || a >= poolAttributes {
+		return gpubackend.InvalidValue
+	}
+	c.answer(p.attribute[a])
+	return gpubackend.Success
+}
+
+// runPoolSetAttribute sets a policy, or puts a high-water mark back to what is now.
+func runPoolSetAttribute(w *Worker, c *call) gpubackend.Result {
+	p, result := w.findPool(c.word(0))
+	if result != gpubackend.Success {
+		return result
+	}
+	a, value := c.word(1), c.word(2)
+	switch {
+	case a >= poolReuseEvents && a <= poolThreshold:
+		p.attribute[a] = value
+	case (a == poolReservedHigh || a == poolUsedHigh) && value == 0:
+		p.attribute[a] = p.attribute[a-1]
+	default:
+		return gpubackend.InvalidValue
+	}
+	return gpubackend.Success
+}
+
+func runPoolTrim(w *Worker, c *call) gpubackend.Result {
+	p, result := w.findPool(c.word(0))
+	if result == gpubackend.Success {
+		before := w.context
+		p.trim(w, c.word(1))
+		w.setContext(before, true)
+	}
+	return result
+}
+
+// runAllocAsync allocates from a pool: bytes, pool, stream. In a stream that is being captured it adds a node.
+func runAllocAsync(w *Worker, c *call) gpubackend.Result {
+	p, result := w.findPool(c.word(1))
+	if result != gpubackend.Success {
+		return result
+	}
+	s, result := w.findStream(c, c.word(2))
+	if result != gpubackend.Success {
+		return result
+	}
+	if status, _, graph, nodes, r := w.driver.StreamCaptureInfo(s, nil); r == gpubackend.Success && status != 0 {
+		return w.captureAlloc(c, s, graph, nodes)
+	}
+	asked, stream := c.word(0), c.word(2)
+	bytes := (asked + poolAlignment - 1) &^ (poolAlignment - 1)
+	if bytes < asked || bytes == 0 {
+		return gpubackend.OutOfMemory
+	}
+	take := func() (uint64, gpubackend.Result) {
+		b, result := p.take(w, bytes, stream)
+		if result == gpubackend.OutOfMemory && w.pools.empty(w) {
+			b, result = p.take(w, bytes, stream)
+		}
+		if result != gpubackend.Success {
+			return 0, result
+		}
+		w.pools.enter(b)
+		return b.address, gpubackend.Success
+	}
+	address, result := take()
+	if result == gpubackend.OutOfMemory && w.pools.waiting() {
+		return w.whenIdle(c, take)
+	}
+	c.answer(address)
+	return result
+}
+
+func (s *pools) enter(b *block) {
+	if s.live == nil {
+		s.live = map[uint64]*block{}
+	}
+	s.live[b.address] = b
+}
+
+// runFreeAsync frees memory in stream order: address, stream.
+func runFreeAsync(w *Worker, c *call) gpubackend.Result {
+	s, result := w.findStream(c, c.word(1))
+	if result != gpubackend.Success {
+		return result
+	}
+	address := c.word(0)
+	if status, _, graph, nodes, r := w.driver.StreamCaptureInfo(s, nil); r == gpubackend.Success && status != 0 {
+		return w.captureFree(address, s, graph, nodes)
+	}
+	b := w.pools.live[address]
+	f, result := w.fence(s)
+	if result != gpubackend.Success {
+		return result
+	}
+	if b == nil {
+		w.pools.loose = append(w.pools.loose, &block{address: address, context: w.context, fence: f, fenced: true})
+		return gpubackend.Success
+	}
+	b.stream, b.fence, b.fenced = c.word(1), f, true
+	w.pools.giveBack(b)
+	return gpubackend.Success
+}
+
+func (s *pools) giveBack(b *block) {
+	delete(s.live, b.address)
+	b.pool.attribute[poolUsed] -= b.bytes
+	b.pool.free = append(b.pool.free, b)
+}
+
+// freePooled is MemFree of what may be a pool's: the caller has seen to it that nothing uses it.
+func (w *Worker) freePooled(c *call, run func(*Worker, *call) gpubackend.Result) gpubackend.Result {
+	b := w.pools.live[c.word(0)]
+	if b == nil {
+		return run(w, c)
+	}
+	b.stream = streamPerThread
+	w.pools.giveBack(b)
+	return gpubackend.Success
+}
+
+// allocate is MemAlloc, which takes from the pools what they don't need when there is no other memory.
+func (w *Worker) allocate(c *call, run func(*Worker, *call) gpubackend.Result) gpubackend.Result {
+	result := run(w, c)
+	if result != gpubackend.OutOfMemory || !w.pools.waiting() {
+		return result
+	}
+	bytes := c.word(0)
+	c.n = 0
+	return w.whenIdle(c, func() (uint64, gpubackend.Result) {
+		w.pools.empty(w)
+		return w.driver.MemAlloc(bytes)
+	})
+}
+
+// setDependencies is CU_STREAM_SET_CAPTURE_DEPENDENCIES.
+const setDependencies = 1
+
+func (w *Worker) captureAlloc(c *call, s gpubackend.Stream, graph gpubackend.Graph, after []gpubackend.GraphNode) gpubackend.Result {
+	n := &gpubackend.Node{Type: gpubackend.NodeMemAlloc, Bytes: c.word(0), Pool: make([]byte, poolBytes)}
+	n.Pool[0], n.Pool[8] = 1, 1 // pinned, of a device: number 0
+	node, address, _, result := w.driver.GraphAddNode(graph, after, nil, n)
+	if result == gpubackend.Success {
+		result = w.driver.StreamUpdateCaptureDependencies(s, []gpubackend.GraphNode{node}, nil, setDependencies)
+	}
+	c.answer(address)
+	return result
+}
+
+func (w *Worker) captureFree(address uint64, s gpubackend.Stream, graph gpubackend.Graph, after []gpubackend.GraphNode) gpubackend.Result {
+	node, _, _, result := w.driver.GraphAddNode(graph, after, nil, &gpubackend.Node{Type: gpubackend.NodeMemFree, Address: address})
+	if result != gpubackend.Success {
+		return result
+	}
+	return w.driver.StreamUpdateCaptureDependencies(s, []gpubackend.GraphNode{node}, nil, setDependencies)
+}

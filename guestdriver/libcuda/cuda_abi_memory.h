@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The binary interface of memory pools, virtual memory management and interprocess handles. */
+#ifndef PARACUDA_CUDA_ABI_MEMORY_H
+#define PARACUDA_CUDA_ABI_MEMORY_H
+
+typedef struct cu_memory_pool *CUmemoryPool;
+typedef uint64_t CUmemGenericAllocationHandle;
+
+typedef int CUmemPool_attribute;
+typedef int CUmemAllocationType;
+typedef int CUmemAllocationHandleType;
+typedef int CUmemAllocationGranularity_flags;
+typedef int CUmemAccess_flags;
+
+typedef struct {
+	int type;
+	int id;
+} CUmemLocation;
+_Static_assert(sizeof(CUmemLocation) == 8, "CUmemLocation");
+
+typedef struct {
+	int type;
+	int requestedHandleTypes;
+	CUmemLocation location;
+	void *win32HandleMetaData;
+	uint8_t compressionType, gpuDirectRDMACapable;
+	uint16_t usage;
+	uint8_t reserved[4];
+} CUmemAllocationProp;
+_Static_assert(sizeof(CUmemAllocationProp) == 32, "CUmemAllocationProp");
+
+typedef struct {
+	CUmemLocation location;
+	int flags;
+} CUmemAccessDesc;
+_Static_assert(sizeof(CUmemAccessDesc) == 12, "CUmemAccessDesc");
+
+typedef struct {
+	int allocType;
+	int handleTypes;
+	CUmemLocation location;
+	void *win32SecurityAttributes;
+	size_t maxSize;
+	uint16_t usage;
+	uint8_t reserved[54];
+} CUmemPoolProps;
+_Static_assert(sizeof(CUmemPoolProps) == 88, "CUmemPoolProps");
+
+enum {
+	ALLOCATION_PINNED = 1,
+	LOCATION_DEVICE = 1,
+	LOCATION_HOST = 2,
+	ACCESS_NONE = 0,
+	ACCESS_READ = 1,
+	ACCESS_READ_WRITE = 3,
+};
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Addresses that were reserved, and what is mapped at them. */
+#ifndef PARACUDA_VMM_H
+#define PARACUDA_VMM_H
+
+#include <pthread.h>
+
+#include "device.h"
+#include "handle.h"
+
+/* What sizes and addresses are multiples of. */
+#define VMM_PAGE ((uint64_t)2 << 20)
+
+/* Where reservations lie: no layout of Linux uses these addresses, neither here nor on the worker's side. */
+#define VMM_BASE 0x400000000000u
+#define VMM_END 0x500000000000u
+
+/* Memory without an address: it lasts as long as its handle and its mappings. */
+struct vmm_memory {
+	struct handle handle;
+	uint64_t number, bytes;
+	CUmemAllocationProp prop;
+	unsigned references;	/* of the program */
+	unsigned mappings;
+};
+
+/* Memory at an address. */
+struct vmm_mapping {
+	uint64_t base, bytes;
+	struct vmm_memory *memory;
+	uint8_t access[DEVICES_MAX];
+};
+
+struct vmm_reservation {
+	struct vmm_reservation *next;	/* by address */
+	uint64_t base, bytes;
+	unsigned mappings;
+	struct vmm_mapping *page[];	/* by page, NULL for what isn't mapped */
+};
+
+extern pthread_mutex_t vmm_lock;
+
+/* Under the lock: the reservation that holds [base, base + bytes), or NULL. */
+struct vmm_reservation *vmm_reserved(uint64_t base, uint64_t bytes);
+
+/* Under the lock: the mapping at an address, or NULL. */
+struct vmm_mapping *vmm_mapped(uint64_t address);
+
+/* Under the lock: whether mappings make up the range without a gap and without a rest. */
+bool vmm_whole(uint64_t base, uint64_t bytes);
+
+/* Under the lock: gives memory back that nothing refers to. */
+CUresult vmm_drop(struct vmm_memory *m);
+
+#endif
