@@ -19,7 +19,7 @@ func TestRun(t *testing.T) {
 		script := strings.Join([]string{
 			"pwd", "cat " + mark,
 			"echo written >/tmp/file && cat /tmp/file",
-			"echo x 2>/dev/null >" + mark + " || echo read-only",
+			"echo x 2>/dev/null >/usr/written || echo read-only",
 			"echo separate >&2",
 			"printf '%s|' \"$@\"",
 			"exit 7",
