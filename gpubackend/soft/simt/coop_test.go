@@ -14,7 +14,7 @@ func TestGridSync(t *testing.T) {
 	a := put(d, make([]int32, 6*n))
 	l := d.launch("gridSync", linear(16), linear(32), a, int32(n))
 	// Outside a cooperative launch there is nothing to synchronise by.
-	wantFault(t, l, CodeIllegalInst)
+	wantFault(t, l, CodeLaunchFailed)
 	l.Cooperative = true
 	if err := l.Run(context.Background()); err != nil {
 		t.Fatal(err)
