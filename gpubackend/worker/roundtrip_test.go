@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"encoding/binary"
+	"runtime"
+	"sync/atomic"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/virtqueue"
+	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
+)
+
+// BenchmarkRoundTrip is a call that waits for nothing: from the library's append to its answer, with the loop on a
+// thread of its own. It needs two free cores.
+func BenchmarkRoundTrip(b *testing.B) {
+	r := newRig(b)
+	g := virtqueuetest.NewGuest(b, virtqueuetest.Span{Size: 1 << 20})
+	d := virtqueuetest.NewDriver(g, 64, true)
+	queue, err := virtqueue.New(g.Mem, virtqueue.Config{
+		Size: 64, Desc: d.Desc, Avail: d.Avail, Used: d.Used, EventIdx: true, Indirect: true,
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(queue.Close)
+	r.queue, r.messages = queue, make(chan received, 1)
+	r.policy.SpinHostUs = 1e6
+	ended := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		ended <- r.loop()
+	}()
+	done := word(r.mem[wire.Slots+wire.SlotDoneOffset:])
+	b.ResetTimer()
+	for i := range b.N {
+		seq := uint32(i + 1)
+		r.send(gpubackend.OpCtxSynchronize, true, seq, nil)
+		for atomic.LoadUint32(done) != seq {
+		}
+	}
+	b.StopTimer()
+	// A size that makes no sense ends the loop.
+	binary.LittleEndian.PutUint32(r.mem[wire.Ring+int(r.appended%wire.RingBytes)+4:], 1)
+	atomic.StoreUint32(word(r.mem[wire.ArenaHeaderAppendedOffset:]), r.appended+24)
+	if err := <-ended; err == nil {
+		b.Fatal("the loop ended without a reason")
+	}
+}
