@@ -19,9 +19,10 @@ binary: bin/paracuda ## build the host's program
 bin/paracuda: FORCE
 	$(GO) build -o $@ ./cmd/paracuda
 
-guest: ## build the guests' init and libcuda
+guest: ## build the guests' init, libcuda and libnvidia-ml
 	$(MAKE) -s -C guestdriver/init
 	$(MAKE) -s -C guestdriver/libcuda
+	$(MAKE) -s -C guestdriver/nvml
 
 modules: ## build the guest driver for each guest kernel
 	scripts/build-modules

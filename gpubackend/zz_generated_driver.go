@@ -6,16 +6,19 @@ package gpubackend
 
 // Handles as the device knows them. The guest's own are looked up before they get here.
 type (
-	Context   uint64
-	Event     uint64
-	Function  uint64
-	Graph     uint64
-	GraphExec uint64
-	GraphNode uint64
-	Kernel    uint64
-	Library   uint64
-	Module    uint64
-	Stream    uint64
+	Array          uint64
+	Context        uint64
+	Event          uint64
+	Function       uint64
+	Graph          uint64
+	GraphExec      uint64
+	GraphNode      uint64
+	Kernel         uint64
+	Library        uint64
+	Link           uint64
+	MipmappedArray uint64
+	Module         uint64
+	Stream         uint64
 )
 
 // Op numbers the functions on the wire.
@@ -59,6 +62,9 @@ const (
 	OpOccupancyMaxPotentialClusterSize                   Op = 451
 	OpLaunchKernel                                       Op = 320
 	OpTensorMapEncode                                    Op = 452
+	OpModuleGetFunctionCount                             Op = 453
+	OpModuleEnumerateFunctions                           Op = 454
+	OpClusterMap                                         Op = 455
 	OpMemAlloc                                           Op = 340
 	OpMemFree                                            Op = 341
 	OpMemGetInfo                                         Op = 342
@@ -180,6 +186,9 @@ var opNames = map[Op]string{
 	451: "cuOccupancyMaxPotentialClusterSize",
 	320: "cuLaunchKernel",
 	452: "TensorMapEncode",
+	453: "cuModuleGetFunctionCount",
+	454: "cuModuleEnumerateFunctions",
+	455: "ClusterMap",
 	340: "cuMemAlloc_v2",
 	341: "cuMemFree_v2",
 	342: "cuMemGetInfo_v2",
@@ -300,6 +309,9 @@ type Functions interface {
 	OccupancyMaxActiveClusters(func_ Function, config []byte) (numClusters uint64, result Result)
 	OccupancyMaxPotentialClusterSize(func_ Function, config []byte) (clusterSize uint64, result Result)
 	TensorMapEncode(kind uint64, parameters []byte, map_ []byte) (result Result)
+	ModuleGetFunctionCount(mod Module) (count uint64, result Result)
+	ModuleEnumerateFunctions(index uint64, mod Module) (func_ Function, result Result)
+	ClusterMap(first []byte, second []byte) (bytes uint64, result Result)
 	MemAlloc(bytesize uint64) (dptr uint64, result Result)
 	MemFree(dptr uint64) (result Result)
 	MemGetInfo() (free uint64, total uint64, result Result)
@@ -563,6 +575,24 @@ func (Unsupported) OccupancyMaxPotentialClusterSize(func_ Function, config []byt
 
 // TensorMapEncode returns NotSupported.
 func (Unsupported) TensorMapEncode(kind uint64, parameters []byte, map_ []byte) (result Result) {
+	result = NotSupported
+	return
+}
+
+// ModuleGetFunctionCount returns NotSupported.
+func (Unsupported) ModuleGetFunctionCount(mod Module) (count uint64, result Result) {
+	result = NotSupported
+	return
+}
+
+// ModuleEnumerateFunctions returns NotSupported.
+func (Unsupported) ModuleEnumerateFunctions(index uint64, mod Module) (func_ Function, result Result) {
+	result = NotSupported
+	return
+}
+
+// ClusterMap returns NotSupported.
+func (Unsupported) ClusterMap(first []byte, second []byte) (bytes uint64, result Result) {
 	result = NotSupported
 	return
 }

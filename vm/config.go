@@ -115,6 +115,9 @@ func setDefault[T comparable](p *T, value T) {
 var hostOnly = []string{"DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "SSH_AUTH_SOCK", "TMPDIR",
 	"WAYLAND_DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR"}
 
+// tritonPath names the directory in which Triton looks for libcuda.so.
+const tritonPath = "TRITON_LIBCUDA_PATH"
+
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // guestEnv is the environment env as it is of use in the VM.
@@ -136,6 +139,11 @@ func guestEnv(env []string, libDir string) []string {
 	}
 	if libDir != "" {
 		prepend(values, &order, "LD_LIBRARY_PATH", libDir)
+		// Triton links against the library that ldconfig knows otherwise.
+		if _, seen := values[tritonPath]; !seen {
+			order = append(order, tritonPath)
+			values[tritonPath] = libDir
+		}
 	}
 	return join(values, order)
 }

@@ -24,6 +24,15 @@ int32_t pc_call(void *function, const struct pc_frame *frame, int32_t n)
 	case 7: return ((int32_t (*)(w, w, w, w, w, w, w))function)(a[0], a[1], a[2], a[3], a[4], a[5], a[6]);
 	case 8:
 		return ((int32_t (*)(w, w, w, w, w, w, w, w))function)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]);
+	case 12:
+		return ((int32_t (*)(w, w, w, w, w, w, w, w, w, w, w, w))function)(a[0], a[1], a[2], a[3], a[4], a[5], a[6],
+										   a[7], a[8], a[9], a[10], a[11]);
+	case 15:
+		return ((int32_t (*)(w, w, w, w, w, w, w, w, w, w, w, w, w, w, w))function)(
+			a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13], a[14]);
+	case 16:
+		return ((int32_t (*)(w, w, w, w, w, w, w, w, w, w, w, w, w, w, w, w))function)(
+			a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13], a[14], a[15]);
 	}
 	return 999;
 }

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PC_ARGUMENTS = 12, PC_OUTPUTS = 4 };
+enum { PC_ARGUMENTS = 16, PC_OUTPUTS = 4 };
 
 // Arguments and results of one call. Integers narrower than 64 bits are passed in the low part of a word, as
 // the calling conventions of x86-64 and arm64 allow for registers and Linux's stack slots.

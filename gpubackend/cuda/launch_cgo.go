@@ -73,9 +73,9 @@ func (s *launchScratch) fill(i int, l *gpubackend.Launch) bool {
 	return true
 }
 
-// passedAttributes are the launch attributes (CUlaunchAttributeID) without a handle or pointer to the host in them:
-// 7 and 12 hold an event, 13 answers with a graph node.
-const passedAttributes = 1<<1 | 1<<2 | 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<8 | 1<<9 | 1<<10 | 1<<11 | 1<<14
+// passedAttributes are the launch attributes (CUlaunchAttributeID) that the driver gets. 7 and 12 hold an event, of
+// the driver's already; 13, which answers with a graph node, is not among them.
+const passedAttributes = 1<<1 | 1<<2 | 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<7 | 1<<8 | 1<<9 | 1<<10 | 1<<11 | 1<<12 | 1<<14
 
 // Launch queues a kernel in one call of C, without allocating.
 func (d *Device) Launch(l *gpubackend.Launch) gpubackend.Result {

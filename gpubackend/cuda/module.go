@@ -183,6 +183,7 @@ func (d *Device) LibraryUnload(lib gpubackend.Library) gpubackend.Result {
 // ModuleUnload forgets graphs that may launch the module's functions.
 func (d *Device) ModuleUnload(module gpubackend.Module) gpubackend.Result {
 	d.forgetReplays()
+	d.functions = functionList{}
 	return d.calls.ModuleUnload(module)
 }
 

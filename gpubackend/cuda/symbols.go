@@ -59,6 +59,7 @@ const (
 	symTensorMapEncodeIm2col
 	symTensorMapEncodeIm2colWide
 	symTensorMapReplaceAddress
+	symGetExportTable
 
 	// Of package cuda's own graphs, in the order that canReplay relies on.
 	symReplayCreate
@@ -125,6 +126,7 @@ var handNames = [symbols - generatedSymbols]string{
 	symTensorMapEncodeIm2col - generatedSymbols:            "cuTensorMapEncodeIm2col",
 	symTensorMapEncodeIm2colWide - generatedSymbols:        "cuTensorMapEncodeIm2colWide",
 	symTensorMapReplaceAddress - generatedSymbols:          "cuTensorMapReplaceAddress",
+	symGetExportTable - generatedSymbols:                   "cuGetExportTable",
 
 	symReplayCreate - generatedSymbols:      "cuGraphCreate",
 	symReplayAddKernel - generatedSymbols:   "cuGraphAddKernelNode_v2",

@@ -37,6 +37,8 @@ const (
 	symKernelSetCacheConfig
 	symOccupancyMaxActiveBlocksPerMultiprocessorWithFlags
 	symOccupancyAvailableDynamicSMemPerBlock
+	symModuleGetFunctionCount
+	symModuleEnumerateFunctions
 	symMemAlloc
 	symMemFree
 	symMemGetInfo
@@ -102,6 +104,8 @@ var generatedNames = [generatedSymbols]string{
 	symKernelSetCacheConfig:      "cuKernelSetCacheConfig",
 	symOccupancyMaxActiveBlocksPerMultiprocessorWithFlags: "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
 	symOccupancyAvailableDynamicSMemPerBlock:              "cuOccupancyAvailableDynamicSMemPerBlock",
+	symModuleGetFunctionCount:                             "cuModuleGetFunctionCount",
+	symModuleEnumerateFunctions:                           "cuModuleEnumerateFunctions",
 	symMemAlloc:                                           "cuMemAlloc_v2",
 	symMemFree:                                            "cuMemFree_v2",
 	symMemGetInfo:                                         "cuMemGetInfo_v2",
@@ -321,6 +325,20 @@ func (d *calls) OccupancyMaxActiveBlocksPerMultiprocessorWithFlags(func_ gpuback
 func (d *calls) OccupancyAvailableDynamicSMemPerBlock(func_ gpubackend.Function, numBlocks uint64, blockSize uint64) (dynamicSmemSize uint64, result gpubackend.Result) {
 	result = d.call(symOccupancyAvailableDynamicSMemPerBlock, d.out(0), uint64(func_), numBlocks, blockSize)
 	dynamicSmemSize = (d.value(0))
+	return
+}
+
+// ModuleGetFunctionCount calls cuModuleGetFunctionCount.
+func (d *calls) ModuleGetFunctionCount(mod gpubackend.Module) (count uint64, result gpubackend.Result) {
+	result = d.call(symModuleGetFunctionCount, d.out(0), uint64(mod))
+	count = (d.value(0))
+	return
+}
+
+// ModuleEnumerateFunctions calls cuModuleEnumerateFunctions.
+func (d *calls) ModuleEnumerateFunctions(index uint64, mod gpubackend.Module) (func_ gpubackend.Function, result gpubackend.Result) {
+	result = d.call(symModuleEnumerateFunctions, index, d.out(0), uint64(mod))
+	func_ = gpubackend.Function(d.value(0))
 	return
 }
 

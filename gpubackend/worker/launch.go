@@ -3,6 +3,8 @@
 package worker
 
 import (
+	"encoding/binary"
+
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
@@ -24,6 +26,8 @@ type launches struct {
 	groups [maxGroups]launchGroup
 	used   int
 	one    gpubackend.Launch // the launch at hand
+
+	attributes [maxAttributes * attributeBytes]byte // of it: the worker's own copy
 }
 
 // launchGroup is launches in one stream of the current context. Their parameters stay in the ring until they are flushed.
@@ -73,7 +77,30 @@ func (w *Worker) decodeLaunch(c *call, l *gpubackend.Launch) (result gpubackend.
 	l.Block = [3]uint32{uint32(c.word(3) >> 32), uint32(c.word(4)), uint32(c.word(4) >> 32)}
 	l.Shared = uint32(c.word(5))
 	l.Parameters = body[:parameters]
-	l.Attributes = body[padded : padded+attributes*attributeBytes]
+	l.Attributes = w.launches.attributes[:copy(w.launches.attributes[:], body[padded:padded+attributes*attributeBytes])]
+	return w.translateAttributes(c, l.Attributes)
+}
+
+// Launch attributes (CUlaunchAttributeID) whose value begins with an event.
+const (
+	attributeProgrammaticEvent = 7
+	attributeCompletionEvent   = 12
+	attributeValue             = 8 // offset of the value
+)
+
+// translateAttributes replaces the guest's handles in launch attributes by the driver's.
+func (w *Worker) translateAttributes(c *call, attributes []byte) gpubackend.Result {
+	for ; len(attributes) > 0; attributes = attributes[attributeBytes:] {
+		switch binary.LittleEndian.Uint32(attributes) {
+		case attributeProgrammaticEvent, attributeCompletionEvent:
+			value := attributes[attributeValue:]
+			event, result := w.findEvent(c, binary.LittleEndian.Uint64(value))
+			if result != gpubackend.Success {
+				return result
+			}
+			binary.LittleEndian.PutUint64(value, uint64(event))
+		}
+	}
 	return gpubackend.Success
 }
 

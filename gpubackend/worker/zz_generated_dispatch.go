@@ -45,6 +45,9 @@ var handlers = map[gpubackend.Op]handler{
 	gpubackend.OpOccupancyMaxActiveClusters:                         {words: 3, noContext: false, run: runOccupancyMaxActiveClusters},
 	gpubackend.OpOccupancyMaxPotentialClusterSize:                   {words: 3, noContext: false, run: runOccupancyMaxPotentialClusterSize},
 	gpubackend.OpTensorMapEncode:                                    {words: 5, noContext: true, run: runTensorMapEncode},
+	gpubackend.OpModuleGetFunctionCount:                             {words: 1, noContext: false, run: runModuleGetFunctionCount},
+	gpubackend.OpModuleEnumerateFunctions:                           {words: 2, noContext: false, run: runModuleEnumerateFunctions},
+	gpubackend.OpClusterMap:                                         {words: 4, noContext: false, run: runClusterMap},
 	gpubackend.OpMemAlloc:                                           {words: 1, noContext: false, run: runMemAlloc},
 	gpubackend.OpMemFree:                                            {words: 1, noContext: false, run: runMemFree},
 	gpubackend.OpMemGetInfo:                                         {words: 0, noContext: false, run: runMemGetInfo},
@@ -508,6 +511,46 @@ func runTensorMapEncode(w *Worker, c *call) gpubackend.Result {
 	}
 	defer p2.done()
 	result := w.driver.TensorMapEncode(c.word(0), p1, p2.bytes)
+	return result
+}
+
+func runModuleGetFunctionCount(w *Worker, c *call) gpubackend.Result {
+	p1, bad := w.findModule(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p0, result := w.driver.ModuleGetFunctionCount(p1)
+	c.answer(p0)
+	return result
+}
+
+func runModuleEnumerateFunctions(w *Worker, c *call) gpubackend.Result {
+	p2, bad := w.findModule(c, c.word(1))
+	if bad != 0 {
+		return bad
+	}
+	p1, result := w.driver.ModuleEnumerateFunctions(c.word(0), p2)
+	if result == gpubackend.Success {
+		c.answer(w.objects.Intern(object.Function, uint64(p1), c.word(1)))
+	} else {
+		c.answer(0)
+	}
+	return result
+}
+
+func runClusterMap(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.output(c, 0)
+	if bad != 0 {
+		return bad
+	}
+	defer p0.done()
+	p1, bad := w.output(c, 2)
+	if bad != 0 {
+		return bad
+	}
+	defer p1.done()
+	p2, result := w.driver.ClusterMap(p0.bytes, p1.bytes)
+	c.answer(p2)
 	return result
 }
 

@@ -111,6 +111,7 @@ int main(int argc __attribute__((unused)), char **argv)
 	receive_job(link, &job);
 	if ((tag && system_enter_host(tag) < 0) || system_mount() < 0 || system_modules(&job) < 0)
 		give_up(link, system_problem());
+	system_home(job.env);
 	code = program_run(&job, link);
 	if (code >= 0)
 		link_send_u32(link, FRAME_EXIT, code);

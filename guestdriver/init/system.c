@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define EARLY_LIST "/modules/list"
@@ -88,21 +89,49 @@ int system_enter_host(const char *tag)
 }
 
 /*
- * mount_tmp lays a writable layer over the host's /tmp, where the program and
- * its data may well lie.
+ * mount_layer lays a writable layer, kept in memory under name, over a directory
+ * of the host's.
  */
+static int mount_layer(const char *dir, const char *name, mode_t mode)
+{
+	char upper[64], work[64], layers[512];
+
+	mkdir("/dev/shm/.layers", 0700);
+	snprintf(work, sizeof(work), "/dev/shm/.layers/%s", name);
+	mkdir(work, 0700);
+	snprintf(upper, sizeof(upper), "/dev/shm/.layers/%s/upper", name);
+	mkdir(upper, mode);
+	chmod(upper, mode);
+	snprintf(work, sizeof(work), "/dev/shm/.layers/%s/work", name);
+	mkdir(work, 0700);
+	if ((size_t)snprintf(layers, sizeof(layers), "lowerdir=%s,upperdir=%s,workdir=%s", dir, upper, work) >= sizeof(layers)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	return mount(name, dir, "overlay", MS_NOSUID | MS_NODEV, layers);
+}
+
+/* mount_tmp makes the host's /tmp writable, where the program and its data may well lie. */
 static int mount_tmp(void)
 {
-	static const char layers[] = "lowerdir=/tmp,upperdir=/dev/shm/.tmp/upper,"
-				     "workdir=/dev/shm/.tmp/work";
-
-	mkdir("/dev/shm/.tmp", 0700);
-	mkdir("/dev/shm/.tmp/upper", 01777);
-	chmod("/dev/shm/.tmp/upper", 01777);
-	mkdir("/dev/shm/.tmp/work", 0700);
-	if (mount("tmp", "/tmp", "overlay", MS_NOSUID | MS_NODEV, layers) < 0)
+	if (mount_layer("/tmp", "tmp", 01777) < 0)
 		return problem("mount /tmp");
 	return 0;
+}
+
+void system_home(char *const *env)
+{
+	const char *home = NULL;
+	struct stat s;
+
+	for (; *env; env++)
+		if (strncmp(*env, "HOME=", 5) == 0)
+			home = *env + 5;
+	if (!home || home[0] != '/' || strpbrk(home, ",:\\") || strcmp(home, "/") == 0 || strcmp(home, "/tmp") == 0 ||
+	    strncmp(home, "/tmp/", 5) == 0)
+		return;
+	if (stat(home, &s) == 0 && S_ISDIR(s.st_mode))
+		mount_layer(home, "home", s.st_mode & 07777);
 }
 
 static void loopback_up(void)
@@ -149,10 +178,22 @@ static int wait_for_device(const char *file)
 	return problem("wait for %s: the guest driver found no device", file);
 }
 
+/* make_nodes makes what programs look for, and never open, before they try CUDA. */
+static void make_nodes(void)
+{
+	mknod("/dev/nvidiactl", S_IFCHR | 0666, makedev(195, 255));
+	mknod("/dev/nvidia0", S_IFCHR | 0666, makedev(195, 0));
+}
+
 int system_modules(const struct job *job)
 {
 	for (size_t i = 0; i < job->module_count; i++)
 		if (load_module(job->modules[i].file, job->modules[i].parameters) < 0)
 			return -1;
-	return job->wait ? wait_for_device(job->wait) : 0;
+	if (!job->wait)
+		return 0;
+	if (wait_for_device(job->wait) < 0)
+		return -1;
+	make_nodes();
+	return 0;
 }

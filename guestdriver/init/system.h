@@ -14,6 +14,12 @@ int system_enter_host(const char *tag);
 /* system_mount mounts what the host's files cannot provide: /proc, /dev, /tmp... */
 int system_mount(void);
 
+/*
+ * system_home makes the home directory that env names writable, in memory: programs
+ * keep caches there. Where that can't be done it stays read-only.
+ */
+void system_home(char *const *env);
+
 /* system_modules loads the job's kernel modules and waits for its device. */
 int system_modules(const struct job *job);
 

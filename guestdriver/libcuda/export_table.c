@@ -10,9 +10,8 @@
 #include "log.h"
 #include "zz_generated_prototypes.h"
 
-/* A word of a table: its size in bytes, or a function. */
 #define FUNCTION(f) ((uintptr_t)(f))
-typedef uintptr_t word;
+typedef export_word word;
 
 /* 6bd5fb6c: what the runtime needs beyond the public interface. */
 static CUresult cudart_module(CUmodule *module, const void *wrapper)
@@ -130,31 +129,6 @@ static uint32_t checks_zero(void)
 	return 0;
 }
 
-/* 21318c60: a context's device and identity. */
-static CUresult identity_unknown(void)
-{
-	static int said;
-
-	return log_unsupported("a function of export table 21318c60", &said);
-}
-
-static CUresult identity_device(CUcontext ctx, CUdevice *device)
-{
-	return cuCtxGetDevice_v2(device, ctx);
-}
-
-static CUresult identity_id(CUcontext ctx, uint64_t *id)
-{
-	unsigned long long value = 0;
-	CUresult result;
-
-	if (!id)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = ctx ? cuCtxGetId(ctx, &value) : CUDA_SUCCESS;
-	*id = value;
-	return result;
-}
-
 /* 195bcbf4, 0ca50b8c, b10541e1 */
 static CUresult other_unknown(void)
 {
@@ -194,14 +168,6 @@ static const word integrity[3] = { 3 * sizeof(word), FUNCTION(integrity_check), 
 static const word context_checks[17] = {
 	17 * sizeof(word), FUNCTION(checks_unsupported), FUNCTION(checks_wrapped), FUNCTION(checks_zero),
 };
-static const word identity[95] = {
-	95 * sizeof(word),
-	FUNCTION(identity_unknown),
-	FUNCTION(identity_unknown),
-	FUNCTION(identity_device),
-	FUNCTION(identity_id),
-	[5 ... 94] = FUNCTION(identity_unknown),
-};
 static const word heap[3] = { 3 * sizeof(word), FUNCTION(other_unknown), FUNCTION(other_unknown) };
 static const word bypass[2] = { 2 * sizeof(word), FUNCTION(bypass_create) };
 static const word device[26] = {
@@ -226,13 +192,17 @@ static const struct {
 	[EXPORT_TABLE_CONTEXT_CHECKS] = { UUID(0x26, 0x3e, 0x88, 0x60, 0x7c, 0xd2, 0x61, 0x43, 0x92, 0xf6, 0xbb, 0xd5,
 					       0x00, 0x6d, 0xfa, 0x7e), context_checks },
 	[EXPORT_TABLE_IDENTITY] = { UUID(0x21, 0x31, 0x8c, 0x60, 0x97, 0x14, 0x32, 0x48, 0x8c, 0xa6, 0x41, 0xff, 0x73,
-					 0x24, 0xc8, 0xf2), identity },
+					 0x24, 0xc8, 0xf2), export_identity },
 	[EXPORT_TABLE_HEAP] = { UUID(0x19, 0x5b, 0xcb, 0xf4, 0xd6, 0x7d, 0x02, 0x4a, 0xac, 0xc5, 0x1d, 0x29, 0xce, 0xa6,
 				     0x31, 0xae), heap },
 	[EXPORT_TABLE_CONTEXT_BYPASS] = { UUID(0x0c, 0xa5, 0x0b, 0x8c, 0x10, 0x04, 0x92, 0x9a, 0x89, 0xa7, 0xd0, 0xdf,
 					       0x10, 0xe7, 0x72, 0x86), bypass },
 	[EXPORT_TABLE_DEVICE] = { UUID(0xb1, 0x05, 0x41, 0xe1, 0xf7, 0xc7, 0xc7, 0x4a, 0x9f, 0x64, 0xf2, 0x23, 0xbe,
 				       0x99, 0xf1, 0xe2), device },
+	[EXPORT_TABLE_FUNCTIONS] = { UUID(0x6e, 0x16, 0x3f, 0xbe, 0xb9, 0x58, 0x44, 0x4d, 0x83, 0x5c, 0xe1, 0x82, 0xaf,
+					  0xf1, 0x99, 0x1e), export_functions },
+	[EXPORT_TABLE_CLUSTERS] = { UUID(0x17, 0x34, 0xdc, 0x26, 0x80, 0x0d, 0x47, 0x45, 0x87, 0x26, 0xc0, 0xf1, 0xe7,
+					 0xdd, 0x8b, 0xca), export_clusters },
 };
 
 /* f8cff951: a runtime that gets this table expects all of it; without it, it does with the first one. */

@@ -16,8 +16,16 @@ enum export_table {
 	EXPORT_TABLE_HEAP,
 	EXPORT_TABLE_CONTEXT_BYPASS,
 	EXPORT_TABLE_DEVICE,
+	EXPORT_TABLE_FUNCTIONS,
+	EXPORT_TABLE_CLUSTERS,
 	EXPORT_TABLES,
 };
+
+/* A word of a table: its size in bytes, or a function. */
+typedef uintptr_t export_word;
+
+/* Tables of the mathematical libraries (export_math.c). */
+extern const export_word export_identity[95], export_functions[99], export_clusters[17];
 
 /* Where a table is: the runtime's integrity check contains the addresses. */
 uint64_t export_table_address(enum export_table which);

@@ -40,4 +40,7 @@ CUresult function_describe(struct function *f, struct description **d);
 /* Makes a description from what the worker sent. */
 CUresult description_parse(const void *record, size_t bytes, struct description **d);
 
+/* Function number `index` of a module, or NULL. */
+CUfunction module_function(CUmodule module, unsigned index);
+
 #endif

@@ -199,11 +199,14 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, voi
 		switch (config->attrs[i].id) {
 		case LAUNCH_IGNORE:
 			break;
+		case LAUNCH_UPDATABLE_NODE:
+			return CUDA_ERROR_NOT_SUPPORTED;
 		case LAUNCH_PROGRAMMATIC_EVENT:
 		case LAUNCH_COMPLETION_EVENT:
-		case LAUNCH_UPDATABLE_NODE:
-			/* These hold handles of this process. */
-			return CUDA_ERROR_NOT_SUPPORTED;
+			/* The value begins with an event, which the worker replaces by the driver's. */
+			if (!handle_known(HANDLE_EVENT, *(void *const *)(const void *)config->attrs[i].value))
+				return CUDA_ERROR_INVALID_HANDLE;
+			/* fall through */
 		default:
 			attributes[count++] = config->attrs[i];
 		}

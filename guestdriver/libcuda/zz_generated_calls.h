@@ -44,6 +44,9 @@ enum {
 	OP_cuOccupancyMaxPotentialClusterSize = 451,
 	OP_cuLaunchKernel = 320,
 	OP_TensorMapEncode = 452,
+	OP_cuModuleGetFunctionCount = 453,
+	OP_cuModuleEnumerateFunctions = 454,
+	OP_ClusterMap = 455,
 	OP_cuMemAlloc_v2 = 340,
 	OP_cuMemFree_v2 = 341,
 	OP_cuMemGetInfo_v2 = 342,
@@ -641,6 +644,55 @@ static inline CUresult call_TensorMapEncode(uint64_t kind, const void *parameter
 done:
 	buffer_done(&b[0]);
 	buffer_done(&b[1]);
+	return result;
+}
+
+static inline CUresult call_cuModuleGetFunctionCount(uint64_t *count, uint64_t mod)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuModuleGetFunctionCount);
+	request_word(&r, mod);
+	result = channel_call(&r, out, 1);
+	*count = out[0];
+	return result;
+}
+
+static inline CUresult call_cuModuleEnumerateFunctions(uint64_t index, uint64_t *func, uint64_t mod)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuModuleEnumerateFunctions);
+	request_word(&r, index);
+	request_word(&r, mod);
+	result = channel_call(&r, out, 1);
+	*func = out[0];
+	return result;
+}
+
+static inline CUresult call_ClusterMap(void *first, size_t first_bytes, void *second, size_t second_bytes, uint64_t *bytes)
+{
+	struct request r;
+	struct buffer b[2] = { 0 };
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_ClusterMap);
+	result = buffer_out(&r, &b[0], first, first_bytes);
+	if (result)
+		goto done;
+	result = buffer_out(&r, &b[1], second, second_bytes);
+	if (result)
+		goto done;
+	result = channel_call(&r, out, 1);
+done:
+	buffer_done(&b[0]);
+	buffer_done(&b[1]);
+	*bytes = out[0];
 	return result;
 }
 

@@ -106,6 +106,23 @@ EXPORT CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache config, CUd
 	return post_cuKernelSetCacheConfig((uint64_t)(uintptr_t)kernel, (uint64_t)config, device_host(dev));
 }
 
+EXPORT CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule mod)
+{
+	uint64_t out[1];
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!count)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!handle_known(HANDLE_MODULE, mod))
+		return CUDA_ERROR_INVALID_HANDLE;
+	result = call_cuModuleGetFunctionCount(&out[0], (uint64_t)(uintptr_t)mod);
+	if (result)
+		return result;
+	*count = (unsigned int)out[0];
+	return CUDA_SUCCESS;
+}
+
 EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 {
 	uint64_t out[2];

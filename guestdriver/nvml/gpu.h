@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The VM's GPUs as the query program tells them: it uses CUDA in a process of its own, so that the caller can still fork. */
+#ifndef PARACUDA_NVML_GPU_H
+#define PARACUDA_NVML_GPU_H
+
+#include <stdint.h>
+
+#define GPUS_MAX 64
+
+/* One GPU. */
+struct gpu {
+	char name[96];
+	uint8_t uuid[16];
+	uint64_t total, free;	/* memory; free is known only where it was asked for */
+	uint32_t cuda;		/* version of the driver's CUDA */
+	int domain, bus, device;
+	int major, minor;
+	int processors;
+};
+
+/* Asks for all GPUs, with their free memory or without. Returns their number or -1. */
+int gpu_query(struct gpu *gpus, int room, int with_memory);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What NVML offers and a VM does not: the state and control of the hardware. */
+#include "nvml.h"
+
+#define UNSUPPORTED(name)                                               \
+	EXPORT enum nvml name(const void *handle);                      \
+	EXPORT enum nvml name(const void *handle)                       \
+	{                                                               \
+		return gpu_of(handle) ? NVML_NOT_SUPPORTED : gpu_error(); \
+	}
+
+UNSUPPORTED(nvmlDeviceClearAccountingPids)
+UNSUPPORTED(nvmlDeviceGetAccountingMode)
+UNSUPPORTED(nvmlDeviceGetApplicationsClock)
+UNSUPPORTED(nvmlDeviceGetArchitecture)
+UNSUPPORTED(nvmlDeviceGetAutoBoostedClocksEnabled)
+UNSUPPORTED(nvmlDeviceGetBAR1MemoryInfo)
+UNSUPPORTED(nvmlDeviceGetBoardId)
+UNSUPPORTED(nvmlDeviceGetBoardPartNumber)
+UNSUPPORTED(nvmlDeviceGetClock)
+UNSUPPORTED(nvmlDeviceGetClockInfo)
+UNSUPPORTED(nvmlDeviceGetCpuAffinity)
+UNSUPPORTED(nvmlDeviceGetCurrPcieLinkGeneration)
+UNSUPPORTED(nvmlDeviceGetCurrPcieLinkWidth)
+UNSUPPORTED(nvmlDeviceGetCurrentClocksThrottleReasons)
+UNSUPPORTED(nvmlDeviceGetDecoderUtilization)
+UNSUPPORTED(nvmlDeviceGetDefaultApplicationsClock)
+UNSUPPORTED(nvmlDeviceGetDetailedEccErrors)
+UNSUPPORTED(nvmlDeviceGetDriverModel)
+UNSUPPORTED(nvmlDeviceGetDriverModel_v2)
+UNSUPPORTED(nvmlDeviceGetEccMode)
+UNSUPPORTED(nvmlDeviceGetEncoderUtilization)
+UNSUPPORTED(nvmlDeviceGetEnforcedPowerLimit)
+UNSUPPORTED(nvmlDeviceGetFanSpeed)
+UNSUPPORTED(nvmlDeviceGetFieldValues)
+UNSUPPORTED(nvmlDeviceGetGpuFabricInfo)
+UNSUPPORTED(nvmlDeviceGetGpuFabricInfoV)
+UNSUPPORTED(nvmlDeviceGetGpuOperationMode)
+UNSUPPORTED(nvmlDeviceGetInforomVersion)
+UNSUPPORTED(nvmlDeviceGetMaxClockInfo)
+UNSUPPORTED(nvmlDeviceGetMaxPcieLinkGeneration)
+UNSUPPORTED(nvmlDeviceGetMaxPcieLinkWidth)
+UNSUPPORTED(nvmlDeviceGetMemoryErrorCounter)
+UNSUPPORTED(nvmlDeviceGetMigDeviceHandleByIndex)
+UNSUPPORTED(nvmlDeviceGetNvLinkCapability)
+UNSUPPORTED(nvmlDeviceGetNvLinkRemoteDeviceType)
+UNSUPPORTED(nvmlDeviceGetNvLinkRemotePciInfo)
+UNSUPPORTED(nvmlDeviceGetNvLinkRemotePciInfo_v2)
+UNSUPPORTED(nvmlDeviceGetNvLinkState)
+UNSUPPORTED(nvmlDeviceGetNvLinkVersion)
+UNSUPPORTED(nvmlDeviceGetP2PStatus)
+UNSUPPORTED(nvmlDeviceGetPcieReplayCounter)
+UNSUPPORTED(nvmlDeviceGetPcieThroughput)
+UNSUPPORTED(nvmlDeviceGetPerformanceState)
+UNSUPPORTED(nvmlDeviceGetPowerManagementLimit)
+UNSUPPORTED(nvmlDeviceGetPowerManagementLimitConstraints)
+UNSUPPORTED(nvmlDeviceGetPowerManagementMode)
+UNSUPPORTED(nvmlDeviceGetPowerUsage)
+UNSUPPORTED(nvmlDeviceGetRetiredPages)
+UNSUPPORTED(nvmlDeviceGetRetiredPagesPendingStatus)
+UNSUPPORTED(nvmlDeviceGetSerial)
+UNSUPPORTED(nvmlDeviceGetSupportedClocksThrottleReasons)
+UNSUPPORTED(nvmlDeviceGetTemperature)
+UNSUPPORTED(nvmlDeviceGetTemperatureThreshold)
+UNSUPPORTED(nvmlDeviceGetTemperatureV)
+UNSUPPORTED(nvmlDeviceGetTopologyCommonAncestor)
+UNSUPPORTED(nvmlDeviceGetTotalEccErrors)
+UNSUPPORTED(nvmlDeviceGetTotalEnergyConsumption)
+UNSUPPORTED(nvmlDeviceGetUtilizationRates)
+UNSUPPORTED(nvmlDeviceGetVbiosVersion)
+UNSUPPORTED(nvmlDeviceGetViolationStatus)
+UNSUPPORTED(nvmlDeviceGetVirtualizationMode)
+UNSUPPORTED(nvmlDeviceRegisterEvents)
+
+EXPORT enum nvml nvmlEventSetCreate(void **set)
+{
+	(void)set;
+	return NVML_NOT_SUPPORTED;
+}
+
+EXPORT enum nvml nvmlEventSetFree(void *set)
+{
+	(void)set;
+	return NVML_NOT_SUPPORTED;
+}
+
+EXPORT enum nvml nvmlEventSetWait_v2(void *set, void *data, unsigned timeout)
+{
+	(void)set;
+	(void)data;
+	(void)timeout;
+	return NVML_NOT_SUPPORTED;
+}
