@@ -98,7 +98,8 @@ func (d *Device) Set(text string) error {
 		if c.worker != nil {
 			m := &handover.Message{Kind: handover.KindPolicy, Policy: &policy}
 			if err := c.worker.conn.send(m, nil); err != nil {
-				d.log.WithError(err).Info("a worker does not take the new policy")
+				d.log.WithError(err).Info("a worker does not take the new policy: it is killed")
+				c.worker.kill()
 			}
 		}
 	}

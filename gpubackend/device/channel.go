@@ -76,7 +76,7 @@ func (l *lease) message(kind handover.Kind, base uint16, inFlight []uint16) (*ha
 
 // pause takes the queue from a worker that lives on.
 func (d *Device) pause(c *channel) {
-	if err := c.worker.conn.request(&handover.Message{Kind: handover.KindPause}, nil, handover.KindPaused, answerTimeout); err != nil {
+	if err := c.worker.conn.request(&handover.Message{Kind: handover.KindPause}, nil, handover.KindPaused, d.config.Timeouts.Answer); err != nil {
 		d.log.WithError(err).Info("a worker did not pause: it is killed")
 		c.worker.kill()
 		<-c.worker.exited
@@ -84,11 +84,10 @@ func (d *Device) pause(c *channel) {
 	c.base = c.worker.state.Base()
 }
 
-// resume gives the queue back to a paused worker, if it goes on where it stopped; a queue that begins anew belongs
-// to a driver that knows nothing of the worker.
+// resume gives the queue back to a paused worker, if it goes on where it stopped.
 func (d *Device) resume(c *channel) {
 	inFlight := c.worker.state.InFlight(c.lease.queue.Size)
-	if c.base == 0 || c.base != c.worker.state.Base() {
+	if c.base != c.worker.state.Base() {
 		c.worker.kill()
 		return
 	}

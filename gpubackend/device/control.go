@@ -18,12 +18,15 @@ import (
 
 // control serves queue 0. Its goroutine owns the queue; requests that take long are answered through done.
 type control struct {
-	device *Device
-	config virtqueue.Config
-	queue  *virtqueue.Queue
-	call   *vhostuser.FD
-	kick   *os.File
-	hello  bool
+	device     *Device
+	config     virtqueue.Config
+	queue      *virtqueue.Queue
+	mem        *guestmem.Memory
+	call       *vhostuser.FD
+	kick       *os.File
+	hello      bool
+	complaints int
+	open       int // requests that are not answered yet
 
 	kicks  chan struct{}
 	done   chan answer
@@ -45,7 +48,7 @@ func newControl(d *Device, q vhostuser.QueueConfig) (*control, error) {
 		return nil, err
 	}
 	c := &control{
-		device: d, call: l.call, kicks: make(chan struct{}, 1), done: make(chan answer, wire.MaxChannels),
+		device: d, mem: d.mapped, call: l.call, kicks: make(chan struct{}, 1), done: make(chan answer, wire.MaxChannels),
 		change: make(chan func()), quit: make(chan struct{}), ended: make(chan struct{}),
 		config: virtqueue.Config{
 			Size: q.Size, Desc: q.Desc, Avail: q.Avail, Used: q.Used, Base: q.Base, EventIdx: q.EventIdx(), Indirect: q.Indirect(),
@@ -57,6 +60,8 @@ func newControl(d *Device, q vhostuser.QueueConfig) (*control, error) {
 	}
 	fd, err := l.kick.Disown()
 	if err != nil {
+		l.close()
+		c.queue.Close()
 		return nil, err
 	}
 	_ = unix.SetNonblock(fd, true)
@@ -85,43 +90,66 @@ func (c *control) readKicks() {
 func (c *control) serve() {
 	defer close(c.ended)
 	for {
-		c.drain()
+		if c.drain() {
+			// A driver that never stops asking doesn't keep the device from stopping.
+			select {
+			case c.kicks <- struct{}{}:
+			default:
+			}
+		}
 		select {
 		case <-c.kicks:
 		case a := <-c.done:
-			c.respond(a)
+			c.finish(a)
 		case f := <-c.change:
 			f()
 		case <-c.quit:
+			// What was taken is answered, since the driver won't ask again.
+			for c.open > 0 {
+				c.finish(<-c.done)
+			}
 			return
 		}
 	}
 }
 
-// drain takes requests until there are none and a kick will come for the next.
-func (c *control) drain() {
-	for {
-		for range c.config.Size {
-			chain, ok, err := c.queue.Pop()
-			var bad *virtqueue.ChainError
-			switch {
-			case errors.As(err, &bad):
-				_ = c.queue.Push(bad.Head, 0)
-				c.notify()
-				continue
-			case err != nil:
-				c.device.log.WithError(err).Warn("control queue broke")
-				return
-			case ok:
-				c.request(chain)
-				continue
-			}
-			break
+// drain takes requests, as many as the queue holds, and says whether there are more. Otherwise a kick will come for
+// the next.
+func (c *control) drain() (more bool) {
+	for range c.config.Size {
+		chain, ok, err := c.queue.Pop()
+		var bad *virtqueue.ChainError
+		switch {
+		case errors.As(err, &bad):
+			_ = c.queue.Push(bad.Head, 0)
+			c.notify()
+			continue
+		case err != nil:
+			c.complain("control queue broke: " + err.Error())
+			return false
+		case ok:
+			c.request(chain)
+			continue
 		}
-		if more, err := c.queue.EnableKick(); err != nil || !more {
-			return
-		}
+		break
 	}
+	more, err := c.queue.EnableKick()
+	return more && err == nil
+}
+
+// maxComplaints bounds what a guest's driver can write to the log.
+const maxComplaints = 20
+
+func (c *control) complain(what string) {
+	if c.complaints++; c.complaints <= maxComplaints {
+		c.device.log.Warn(what)
+	}
+}
+
+// finish answers a request that took long.
+func (c *control) finish(a answer) {
+	c.open--
+	c.respond(a)
 }
 
 func (c *control) notify() {
@@ -134,7 +162,7 @@ func (c *control) respond(a answer) {
 	var b [wire.ControlResponseSize]byte
 	a.response.Encode(b[:])
 	written := uint32(len(b))
-	if a.address == 0 || c.device.memory().Write(b[:], a.address) != nil {
+	if a.address == 0 || c.mem.Write(b[:], a.address) != nil {
 		written = 0
 	}
 	_ = c.queue.Push(a.head, written)
@@ -154,12 +182,10 @@ func (c *control) request(chain *virtqueue.Chain) {
 	var r wire.ControlRequest
 	r.Decode(raw[:])
 	if work := c.obey(&r, &a.response); work != nil {
+		c.open++
 		go func() {
 			a.response.Status = work()
-			select {
-			case c.done <- a:
-			case <-c.ended:
-			}
+			c.done <- a
 		}()
 		return
 	}
@@ -171,11 +197,11 @@ func (c *control) obey(r *wire.ControlRequest, out *wire.ControlResponse) func()
 	d := c.device
 	switch {
 	case r.Type == wire.ControlHello && r.Version != wire.Version:
-		d.log.Warnf("guest driver speaks protocol version %d, this device %d: install the guest package of this version", r.Version, wire.Version)
+		c.complain(fmt.Sprintf("guest driver speaks protocol version %d, this device %d: install the guest package of this version", r.Version, wire.Version))
 		out.Status = wire.StatusBadVersion
 	case r.Type == wire.ControlHello:
 		c.hello = true
-		out.Generation = d.generation()
+		out.Generation = d.config.Generation
 	case !c.hello || r.Channel >= uint32(len(d.channels)):
 		out.Status = wire.StatusBadRequest
 	case r.Type == wire.ControlOpen:
@@ -189,7 +215,7 @@ func (c *control) obey(r *wire.ControlRequest, out *wire.ControlResponse) func()
 	return nil
 }
 
-// do runs f on the queue's goroutine.
+// do runs f on the queue's goroutine, which takes no lock of the device's: the caller may hold it.
 func (c *control) do(f func()) {
 	ran := make(chan struct{})
 	select {
@@ -223,7 +249,7 @@ func (c *control) setMemory(mem *guestmem.Memory) (err error) {
 		var q *virtqueue.Queue
 		if q, err = virtqueue.New(mem, config); err == nil {
 			c.queue.Close()
-			c.queue = q
+			c.queue, c.mem = q, mem
 		}
 	})
 	return err

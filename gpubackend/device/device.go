@@ -4,6 +4,7 @@ package device
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -21,7 +22,29 @@ type Config struct {
 	Settings   Settings
 	Generation uint32 // tells this device from an earlier one
 	Spawn      Spawner
+	Timeouts   Timeouts
 	Log        *logrus.Entry
+}
+
+// Timeouts are how long a worker may take. What is 0 is as in DefaultTimeouts.
+type Timeouts struct {
+	Start  time.Duration // to start
+	Answer time.Duration // to obey a request of the device process
+	Stop   time.Duration // to let go in an orderly way
+}
+
+// DefaultTimeouts are those of Config unless it says otherwise.
+var DefaultTimeouts = Timeouts{Start: 30 * time.Second, Answer: 10 * time.Second, Stop: 2 * time.Second}
+
+func (t Timeouts) withDefaults() Timeouts {
+	for _, x := range []struct{ is, want *time.Duration }{
+		{&t.Start, &DefaultTimeouts.Start}, {&t.Answer, &DefaultTimeouts.Answer}, {&t.Stop, &DefaultTimeouts.Stop},
+	} {
+		if *x.is == 0 {
+			*x.is = *x.want
+		}
+	}
+	return t
 }
 
 // Device is the vhost-user device of one VM.
@@ -44,6 +67,7 @@ type Device struct {
 
 // New makes a device.
 func New(c Config) *Device {
+	c.Timeouts = c.Timeouts.withDefaults()
 	d := &Device{config: c, log: c.Log, settings: c.Settings}
 	d.space, d.policy = d.settings.Build()
 	d.space.Generation = c.Generation
@@ -85,11 +109,12 @@ func (d *Device) SetMemory(m *vhostuser.Memory) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	old := d.mapped
+	before, old := d.mem, d.mapped
 	d.mem, d.mapped = m, mapped
 	if d.control != nil {
 		if err := d.control.setMemory(mapped); err != nil {
-			d.log.WithError(err).Warn("control queue does not survive a change of memory")
+			d.mem, d.mapped = before, old
+			return errors.Join(fmt.Errorf("move the control queue: %w", err), mapped.Close())
 		}
 	}
 	for _, c := range d.channels {
@@ -111,14 +136,11 @@ func (d *Device) SetMemory(m *vhostuser.Memory) error {
 func (d *Device) tellMemory(conn *requester, kill func()) {
 	regions, files := handover.Describe(d.mapped.Regions())
 	m := &handover.Message{Kind: handover.KindMemory, Memory: regions, Files: handover.Files{Memory: len(files)}}
-	if err := conn.request(m, files, handover.KindDone, answerTimeout); err != nil {
+	if err := conn.request(m, files, handover.KindDone, d.config.Timeouts.Answer); err != nil {
 		d.log.WithError(err).Warn("a process did not take the new memory")
 		kill()
 	}
 }
-
-// answerTimeout is how long a worker may take for a request of the device process.
-const answerTimeout = 10 * time.Second
 
 // StartQueue implements vhostuser.Device.
 func (d *Device) StartQueue(index int, q vhostuser.QueueConfig) error {
@@ -129,7 +151,9 @@ func (d *Device) StartQueue(index int, q vhostuser.QueueConfig) error {
 	}
 	if index == wire.ControlQueue {
 		c, err := newControl(d, q)
-		d.control = c
+		if err == nil {
+			d.control = c
+		}
 		return err
 	}
 	c := d.channels[index-1]
@@ -140,6 +164,13 @@ func (d *Device) StartQueue(index int, q vhostuser.QueueConfig) error {
 	c.lease = l
 	c.base = q.Base
 	switch {
+	case c.worker != nil && q.Base == 0 && c.worker.state.Base() != 0:
+		// The driver begins anew: it knows nothing of the worker, whose queue this is not. A worker that has taken
+		// nothing yet is anyone's.
+		c.worker.forget = true
+		c.worker.kill()
+		<-c.worker.exited
+		c.held = nil
 	case c.worker != nil:
 		d.resume(c)
 	case q.Base == 0:
@@ -155,9 +186,15 @@ func (d *Device) SetCall(index int, call *vhostuser.FD) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if index == wire.ControlQueue {
+		if d.control == nil {
+			return errNotRunning
+		}
 		return d.control.setCall(call)
 	}
 	c := d.channels[index-1]
+	if c.lease == nil {
+		return errNotRunning
+	}
 	if err := c.lease.setCall(call); err != nil {
 		return err
 	}
@@ -169,7 +206,11 @@ func (d *Device) SetCall(index int, call *vhostuser.FD) error {
 	if call != nil {
 		m.Files.Call, fds = true, []int{call.Int()}
 	}
-	return c.worker.conn.send(m, fds)
+	if err := c.worker.conn.send(m, fds); err != nil {
+		d.log.WithError(err).Info("a worker does not take a call descriptor: it is killed")
+		c.worker.kill()
+	}
+	return nil
 }
 
 // StopQueue implements vhostuser.Device.
@@ -180,6 +221,9 @@ func (d *Device) StopQueue(index int) (base uint16, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := d.channels[index-1]
+	if c.lease == nil {
+		return 0, errNotRunning
+	}
 	if c.worker != nil {
 		d.pause(c)
 	}
@@ -188,6 +232,8 @@ func (d *Device) StopQueue(index int) (base uint16, err error) {
 	return c.base, nil
 }
 
+var errNotRunning = errors.New("queue is not running")
+
 // stopControl stops the control queue. It waits without the lock, as the queue's goroutine may need it.
 func (d *Device) stopControl() (uint16, error) {
 	d.mu.Lock()
@@ -195,7 +241,7 @@ func (d *Device) stopControl() (uint16, error) {
 	d.control = nil
 	d.mu.Unlock()
 	if c == nil {
-		return 0, errors.New("control queue is not running")
+		return 0, errNotRunning
 	}
 	return c.stop(), nil
 }

@@ -43,13 +43,13 @@ func (d *Device) startMover() error {
 		conn.Close()
 		return err
 	}
-	m := &moverProcess{conn: newRequester(conn), proc: proc}
+	m := &moverProcess{conn: newRequester(conn, d.config.Timeouts.Answer), proc: proc}
 	regions, files := handover.Describe(d.mapped.Regions())
 	policy := d.policy
 	start := &handover.Message{
 		Kind: handover.KindStart, GPU: d.config.GPU, Policy: &policy, Memory: regions, Files: handover.Files{Memory: len(files)},
 	}
-	if err := m.conn.request(start, files, handover.KindReady, startTimeout); err != nil {
+	if err := m.conn.request(start, files, handover.KindReady, d.config.Timeouts.Start); err != nil {
 		proc.Kill()
 		_ = proc.Wait()
 		conn.Close()
@@ -65,12 +65,12 @@ func (d *Device) startMover() error {
 func (d *Device) awaitMover(m *moverProcess) {
 	defer d.workers.Done()
 	err := m.proc.Wait()
+	m.conn.close()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err != nil {
 		d.log.WithError(err).Info("mover ended")
 	}
-	m.conn.close()
 	if d.mover == m {
 		d.mover = nil
 	}

@@ -3,27 +3,9 @@
 package device
 
 import (
-	"time"
-
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
-	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
-
-// startTimeout is how long a worker may take to start.
-const startTimeout = 30 * time.Second
-
-func (d *Device) memory() *guestmem.Memory {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.mapped
-}
-
-func (d *Device) generation() uint32 {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.space.Generation
-}
 
 // open starts a worker for a channel and returns the status for the driver.
 func (d *Device) open(index int, pid int32, comm string) uint32 {
@@ -68,7 +50,7 @@ func (d *Device) startWorker(c *channel, pid int32, comm string) (*workerProcess
 		conn.Close()
 		return nil, err
 	}
-	w := &workerProcess{conn: newRequester(conn), state: state, proc: proc, pid: pid, comm: comm, exited: make(chan struct{}), gone: make(chan struct{})}
+	w := &workerProcess{conn: newRequester(conn, d.config.Timeouts.Answer), state: state, proc: proc, pid: pid, comm: comm, exited: make(chan struct{}), gone: make(chan struct{})}
 	if err := d.handOver(c, w, pid, comm); err != nil {
 		proc.Kill()
 		_ = proc.Wait()
@@ -97,7 +79,7 @@ func (d *Device) handOver(c *channel, w *workerProcess, pid int32, comm string) 
 	}
 	regions, files := handover.Describe(d.mapped.Regions())
 	m.Memory, m.Files.Memory = regions, len(files)
-	return w.conn.request(m, append(fds, files...), handover.KindReady, startTimeout)
+	return w.conn.request(m, append(fds, files...), handover.KindReady, d.config.Timeouts.Start)
 }
 
 // await waits for a worker's end and takes its queue back.
@@ -106,6 +88,7 @@ func (d *Device) await(c *channel, w *workerProcess) {
 	defer close(w.gone)
 	err := w.proc.Wait()
 	close(w.exited)
+	w.conn.close()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.mover != nil {
@@ -117,19 +100,20 @@ func (d *Device) await(c *channel, w *workerProcess) {
 	}
 	d.ended.Add(w.state.Counters())
 	c.worker = nil
-	c.base = w.state.Base()
-	size := uint16(0)
-	if c.lease != nil {
-		size = c.lease.queue.Size
+	if !w.forget {
+		c.base = w.state.Base()
+		size := uint16(maxQueue)
+		if c.lease != nil {
+			size = c.lease.queue.Size
+		}
+		c.held = w.state.InFlight(size)
+		d.reclaim(c)
 	}
-	c.held = w.state.InFlight(max(size, maxQueue))
-	d.reclaim(c)
-	w.conn.close()
 	w.state.Close()
 }
 
-// maxQueue is the largest queue that a front end gives a channel.
-const maxQueue = 1024
+// maxQueue is the largest queue that there is.
+const maxQueue = 32768
 
 // closeChannel ends a channel's worker. When it returns, nothing touches the channel's pages and all its chains
 // are returned.
@@ -139,7 +123,7 @@ func (d *Device) closeChannel(index int) uint32 {
 	w := c.worker
 	d.mu.Unlock()
 	if w != nil {
-		if err := w.conn.request(&handover.Message{Kind: handover.KindStop}, nil, handover.KindStopped, stopTimeout); err != nil {
+		if err := w.conn.request(&handover.Message{Kind: handover.KindStop}, nil, handover.KindStopped, d.config.Timeouts.Stop); err != nil {
 			d.log.WithField("channel", index).WithError(err).Warn("worker did not stop: it is killed")
 		}
 		w.kill()
@@ -150,6 +134,3 @@ func (d *Device) closeChannel(index int) uint32 {
 	d.reclaim(c)
 	return wire.StatusOk
 }
-
-// stopTimeout is how long a worker may take to let go in an orderly way.
-const stopTimeout = 2 * time.Second

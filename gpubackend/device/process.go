@@ -35,7 +35,8 @@ type requester struct {
 	mu      sync.Mutex    // one request at a time
 }
 
-func newRequester(c *handover.Conn) *requester {
+func newRequester(c *handover.Conn, send time.Duration) *requester {
+	c.SetTimeout(send)
 	r := &requester{conn: c, answers: make(chan *handover.Message, 1), ended: make(chan struct{})}
 	go r.read()
 	return r
@@ -62,15 +63,29 @@ func (r *requester) read() {
 func (r *requester) send(m *handover.Message, fds []int) error { return r.conn.Send(m, fds) }
 
 // close ends the connection with a child that is gone.
+//
+// What else has the child's end open, as a process that it started may, is not waited for.
 func (r *requester) close() {
-	<-r.ended
+	timer := time.NewTimer(lastWords)
+	defer timer.Stop()
+	select {
+	case <-r.ended:
+	case <-timer.C:
+	}
 	_ = r.conn.Close()
 }
+
+// lastWords is how long a child's messages are awaited after its end: they are all there already.
+const lastWords = time.Second
 
 // request sends m and waits for the answer.
 func (r *requester) request(m *handover.Message, fds []int, want handover.Kind, timeout time.Duration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	select {
+	case <-r.answers: // to nothing that was asked, or to what timed out
+	default:
+	}
 	if err := r.conn.Send(m, fds); err != nil {
 		return err
 	}
@@ -99,6 +114,7 @@ type workerProcess struct {
 	proc   Process
 	pid    int32 // of the guest process
 	comm   string
+	forget bool          // its queue belongs to another driver now; guarded by Device.mu
 	exited chan struct{} // closed when the process has ended
 	gone   chan struct{} // closed when its chains are returned, too
 }

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -87,7 +88,13 @@ type Policy struct {
 }
 
 // Conn is one end of a control connection: a SEQPACKET socket.
-type Conn struct{ c *net.UnixConn }
+type Conn struct {
+	c       *net.UnixConn
+	timeout time.Duration
+}
+
+// SetTimeout bounds how long each later Send waits for a peer that doesn't read. 0, as at first, is no bound.
+func (c *Conn) SetTimeout(t time.Duration) { c.timeout = t }
 
 // NewConn takes over a socket.
 func NewConn(f *os.File) (*Conn, error) {
@@ -101,7 +108,7 @@ func NewConn(f *os.File) (*Conn, error) {
 		c.Close()
 		return nil, fmt.Errorf("control connection: %T is no UNIX socket", c)
 	}
-	return &Conn{u}, nil
+	return &Conn{c: u}, nil
 }
 
 // Pair makes a control connection: one end for this process, the other to pass on.
@@ -120,7 +127,7 @@ func Pair() (*Conn, *os.File, error) {
 
 const (
 	maxMessage = 1 << 17
-	maxFiles   = 64
+	maxFiles   = 250 // the kernel takes 253
 )
 
 // Send sends m with the files named by fds: those of m.Files, in order.
@@ -135,6 +142,9 @@ func (c *Conn) Send(m *Message, fds []int) error {
 	var oob []byte
 	if len(fds) > 0 {
 		oob = unix.UnixRights(fds...)
+	}
+	if c.timeout > 0 {
+		_ = c.c.SetWriteDeadline(time.Now().Add(c.timeout))
 	}
 	if _, _, err := c.c.WriteMsgUnix(b, oob, nil); err != nil {
 		return fmt.Errorf("send %s: %w", m.Kind, err)
@@ -173,6 +183,9 @@ func (c *Conn) Receive() (*Message, []int, error) {
 func (c *Conn) Close() error { return c.c.Close() }
 
 func (f Files) count() int {
+	if f.Memory < 0 {
+		return -1
+	}
 	n := f.Memory
 	for _, b := range []bool{f.Kick, f.Call, f.State, f.Conn} {
 		if b {
