@@ -21,6 +21,7 @@ type Driver interface {
 	Functions
 	Capturing
 	Mapping
+	Texturing
 
 	// Open initialises the device for a process with the given environment ("NAME=value") and describes it.
 	Open(env []string) (*Snapshot, Result)
@@ -29,6 +30,10 @@ type Driver interface {
 	// ContextQuery returns Success when all work in the current context is complete, NotReady before that, or
 	// the error that ended it.
 	ContextQuery() Result
+	// Announce has the device write value to addr, registered host memory of this process, when all work that is
+	// queued in s now is done; with all set, all work in the current context. NotSupported: the caller asks
+	// from time to time instead. It has to do so anyway, now and then: work that fails announces nothing.
+	Announce(s Stream, all bool, addr uint64, value uint32) Result
 	// Launch queues a kernel. The parameters are packed as the function's record lays them out; they are copied
 	// before Launch returns.
 	Launch(l *Launch) Result

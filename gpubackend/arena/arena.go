@@ -124,6 +124,26 @@ func (a *Arena) Answer(slot uint16, seq uint32, result int32, words []uint64) {
 
 const maxAnswer = (wire.SlotBytes - wire.SlotWordOffset) / 8
 
+// Prepare makes a slot ready for its `done` to be written by someone else, with result 0 and no words, and returns where
+// that is.
+func (a *Arena) Prepare(slot uint16) (done []byte, ok bool) {
+	if int(slot) >= wire.SlotCount {
+		return nil, false
+	}
+	s := a.mem[wire.Slots+int(slot)*wire.SlotBytes:][:wire.SlotBytes]
+	put32(s[wire.SlotResultOffset:], 0)
+	atomic.StoreUint32(word32(s[wire.SlotWordsOffset:]), 0)
+	return s[wire.SlotDoneOffset : wire.SlotDoneOffset+4], true
+}
+
+// Answered tells whether a slot has that answer, or a later one.
+func (a *Arena) Answered(slot uint16, seq uint32) bool {
+	return int32(a.load(wire.Slots+int(slot)*wire.SlotBytes+wire.SlotDoneOffset)-seq) >= 0
+}
+
+// SlotArea is all slots: whole pages.
+func (a *Arena) SlotArea() []byte { return a.mem[wire.Slots : wire.Slots+wire.SlotCount*wire.SlotBytes] }
+
 // Sleepers tells whether guest threads sleep: read after Answer, which ends with a full barrier.
 func (a *Arena) Sleepers() bool { return a.load(wire.ArenaHeaderSleepersOffset) != 0 }
 

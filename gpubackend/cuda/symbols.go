@@ -59,6 +59,11 @@ const (
 	symTensorMapEncodeIm2col
 	symTensorMapEncodeIm2colWide
 	symTensorMapReplaceAddress
+	symLinkCreate
+	symLinkAddData
+	symLinkComplete
+	symTexObjectCreate
+	symSurfObjectCreate
 	symGetExportTable
 
 	// Of package cuda's own graphs, in the order that canReplay relies on.
@@ -69,6 +74,42 @@ const (
 	symReplayLaunch
 	symReplayExecDestroy
 	symReplayDestroy
+
+	symAnnounce
+
+	// Graphs and captures.
+	symStreamIsCapturing
+	symStreamBeginCaptureToGraph
+	symStreamGetCaptureInfo
+	symStreamUpdateCaptureDependencies
+	symGraphInstantiateWithParams
+	symGraphGetNodes
+	symGraphGetRootNodes
+	symGraphGetEdges
+	symGraphNodeGetDependencies
+	symGraphNodeGetDependentNodes
+	symGraphAddDependencies
+	symGraphRemoveDependencies
+	symGraphAddNode
+	symGraphNodeSetParams
+	symGraphExecNodeSetParams
+	symGraphExecUpdate
+	symGraphKernelNodeSetAttribute
+	symGraphKernelNodeGetAttribute
+	symGraphKernelNodeGetParams
+	symGraphMemcpyNodeGetParams
+	symGraphMemsetNodeGetParams
+	symGraphHostNodeGetParams
+	symGraphChildGraphNodeGetGraph
+	symGraphEventRecordNodeGetEvent
+	symGraphEventWaitNodeGetEvent
+	symGraphMemAllocNodeGetParams
+	symGraphMemFreeNodeGetParams
+	symGraphBatchMemOpNodeGetParams
+	symGraphConditionalHandleCreate
+	symStreamBatchMemOp
+	symDeviceGetGraphMemAttribute
+	symDeviceSetGraphMemAttribute
 	symbols
 )
 
@@ -126,6 +167,11 @@ var handNames = [symbols - generatedSymbols]string{
 	symTensorMapEncodeIm2col - generatedSymbols:            "cuTensorMapEncodeIm2col",
 	symTensorMapEncodeIm2colWide - generatedSymbols:        "cuTensorMapEncodeIm2colWide",
 	symTensorMapReplaceAddress - generatedSymbols:          "cuTensorMapReplaceAddress",
+	symLinkCreate - generatedSymbols:                       "cuLinkCreate_v2",
+	symLinkAddData - generatedSymbols:                      "cuLinkAddData_v2",
+	symLinkComplete - generatedSymbols:                     "cuLinkComplete",
+	symTexObjectCreate - generatedSymbols:                  "cuTexObjectCreate",
+	symSurfObjectCreate - generatedSymbols:                 "cuSurfObjectCreate",
 	symGetExportTable - generatedSymbols:                   "cuGetExportTable",
 
 	symReplayCreate - generatedSymbols:      "cuGraphCreate",
@@ -135,6 +181,40 @@ var handNames = [symbols - generatedSymbols]string{
 	symReplayLaunch - generatedSymbols:      "cuGraphLaunch",
 	symReplayExecDestroy - generatedSymbols: "cuGraphExecDestroy",
 	symReplayDestroy - generatedSymbols:     "cuGraphDestroy",
+	symAnnounce - generatedSymbols:          "cuStreamWriteValue32_v2",
+
+	symStreamIsCapturing - generatedSymbols:               "cuStreamIsCapturing",
+	symStreamBeginCaptureToGraph - generatedSymbols:       "cuStreamBeginCaptureToGraph",
+	symStreamGetCaptureInfo - generatedSymbols:            "cuStreamGetCaptureInfo_v3",
+	symStreamUpdateCaptureDependencies - generatedSymbols: "cuStreamUpdateCaptureDependencies_v2",
+	symGraphInstantiateWithParams - generatedSymbols:      "cuGraphInstantiateWithParams",
+	symGraphGetNodes - generatedSymbols:                   "cuGraphGetNodes",
+	symGraphGetRootNodes - generatedSymbols:               "cuGraphGetRootNodes",
+	symGraphGetEdges - generatedSymbols:                   "cuGraphGetEdges_v2",
+	symGraphNodeGetDependencies - generatedSymbols:        "cuGraphNodeGetDependencies_v2",
+	symGraphNodeGetDependentNodes - generatedSymbols:      "cuGraphNodeGetDependentNodes_v2",
+	symGraphAddDependencies - generatedSymbols:            "cuGraphAddDependencies_v2",
+	symGraphRemoveDependencies - generatedSymbols:         "cuGraphRemoveDependencies_v2",
+	symGraphAddNode - generatedSymbols:                    "cuGraphAddNode_v2",
+	symGraphNodeSetParams - generatedSymbols:              "cuGraphNodeSetParams",
+	symGraphExecNodeSetParams - generatedSymbols:          "cuGraphExecNodeSetParams",
+	symGraphExecUpdate - generatedSymbols:                 "cuGraphExecUpdate_v2",
+	symGraphKernelNodeSetAttribute - generatedSymbols:     "cuGraphKernelNodeSetAttribute",
+	symGraphKernelNodeGetAttribute - generatedSymbols:     "cuGraphKernelNodeGetAttribute",
+	symGraphKernelNodeGetParams - generatedSymbols:        "cuGraphKernelNodeGetParams_v2",
+	symGraphMemcpyNodeGetParams - generatedSymbols:        "cuGraphMemcpyNodeGetParams",
+	symGraphMemsetNodeGetParams - generatedSymbols:        "cuGraphMemsetNodeGetParams",
+	symGraphHostNodeGetParams - generatedSymbols:          "cuGraphHostNodeGetParams",
+	symGraphChildGraphNodeGetGraph - generatedSymbols:     "cuGraphChildGraphNodeGetGraph",
+	symGraphEventRecordNodeGetEvent - generatedSymbols:    "cuGraphEventRecordNodeGetEvent",
+	symGraphEventWaitNodeGetEvent - generatedSymbols:      "cuGraphEventWaitNodeGetEvent",
+	symGraphMemAllocNodeGetParams - generatedSymbols:      "cuGraphMemAllocNodeGetParams",
+	symGraphMemFreeNodeGetParams - generatedSymbols:       "cuGraphMemFreeNodeGetParams",
+	symGraphBatchMemOpNodeGetParams - generatedSymbols:    "cuGraphBatchMemOpNodeGetParams",
+	symGraphConditionalHandleCreate - generatedSymbols:    "cuGraphConditionalHandleCreate",
+	symStreamBatchMemOp - generatedSymbols:                "cuStreamBatchMemOp_v2",
+	symDeviceGetGraphMemAttribute - generatedSymbols:      "cuDeviceGetGraphMemAttribute",
+	symDeviceSetGraphMemAttribute - generatedSymbols:      "cuDeviceSetGraphMemAttribute",
 }
 
 // required are the functions without which nothing works; the others answer NotSupported where they are missing.

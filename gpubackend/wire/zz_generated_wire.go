@@ -566,6 +566,7 @@ const (
 	OpHello         = 1 // words: buffer with the process's CUDA environment (NAME=value, NUL after each), bulk buffer for the snapshot; slot.word[0] = its length
 	OpUnmap         = 2 // word: id of the MAP chain to return
 	OpThreadExit    = 3 // the calling thread ends: its per-thread stream goes
+	OpReport        = 4 // buffer: name of a function that isn't implemented and was called; for the host's log
 	OpFirstFunction = 256
 )
 

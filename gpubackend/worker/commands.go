@@ -139,6 +139,11 @@ func (w *Worker) finish(slot uint16, seq uint32, reply bool, result gpubackend.R
 	}
 	w.print()
 	w.arena.Answer(slot, seq, int32(result), words)
+	w.wakeSleepers()
+}
+
+// wakeSleepers wakes the guest's threads that sleep, after an answer was written.
+func (w *Worker) wakeSleepers() {
 	if w.arena.Sleepers() {
 		w.chains.signal = true
 		w.signal()

@@ -19,6 +19,7 @@ func init() {
 	for op, h := range map[gpubackend.Op]handler{
 		gpubackend.Op(wire.OpHello):      {words: 4, noContext: true, run: runHello},
 		gpubackend.Op(wire.OpUnmap):      {words: 1, noContext: true, run: runUnmap},
+		gpubackend.Op(wire.OpReport):     {words: 2, noContext: true, run: runReport},
 		gpubackend.Op(wire.OpThreadExit): {noContext: true, run: runThreadExit},
 		gpubackend.OpCtxSynchronize:      {run: runCtxSynchronize},
 		gpubackend.OpStreamSynchronize:   {words: 1, run: runStreamSynchronize},
@@ -46,6 +47,9 @@ func init() {
 		gpubackend.OpMemMap:              {words: 3, noContext: true, run: runMapMemory},
 		gpubackend.OpMemUnmap:            {words: 2, noContext: true, run: runUnmapMemory},
 		gpubackend.OpMemSetAccess:        {words: 4, noContext: true, run: runProtect},
+		gpubackend.OpTexObjectCreate:     {words: 6, run: runTexObjectCreate},
+		gpubackend.OpSurfObjectCreate:    {words: 2, run: runSurfObjectCreate},
+		gpubackend.OpCopyArray:           {words: 3, run: runCopyArray},
 	} {
 		table[op] = h
 	}
@@ -108,6 +112,23 @@ func runUnmap(w *Worker, c *call) gpubackend.Result {
 		return gpubackend.NotPermitted
 	}
 	w.giveMap(m)
+	return gpubackend.Success
+}
+
+// These bound what a guest can make the host's log say.
+const (
+	maxReports    = 100
+	maxReportName = 64
+)
+
+// runReport logs a function that the guest's library lacks. The library reports each once.
+func runReport(w *Worker, c *call) gpubackend.Result {
+	name, result := w.text(c, 0)
+	if result != gpubackend.Success || len(name) > maxReportName || w.reports >= maxReports {
+		return gpubackend.Success
+	}
+	w.reports++
+	w.log.Warnf("a program called %q, which is not implemented and returned CUDA_ERROR_NOT_SUPPORTED", name)
 	return gpubackend.Success
 }
 

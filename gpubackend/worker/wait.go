@@ -16,7 +16,9 @@ type waiter struct {
 	context uint64
 	native  uint64 // stream or event
 	copy    *copyOp
-	then    func() (word uint64, result gpubackend.Result) // what the call does after the wait, and its answer
+	// announced: the device writes the answer itself
+	announced bool
+	then      func() (word uint64, result gpubackend.Result) // what the call does after the wait, and its answer
 }
 
 type waitKind uint8
@@ -84,16 +86,23 @@ func (w *Worker) pollWaiters() (answered bool) {
 	}
 	for i := 0; i < len(w.waiters); {
 		x := &w.waiters[i]
-		result := w.query(x)
+		result := w.look(x)
 		if result == gpubackend.NotReady {
 			i++
 			continue
 		}
 		slot, seq, reply, then := x.slot, x.seq, x.reply, x.then
+		announced := x.announced && w.arena.Answered(slot, seq)
 		last := len(w.waiters) - 1
 		w.waiters[i] = w.waiters[last]
 		w.waiters[last] = waiter{}
 		w.waiters = w.waiters[:last]
+		answered = true
+		if announced {
+			// Nothing is written: the thread may have been answered its next call by now.
+			w.wakeSleepers()
+			continue
+		}
 		var words []uint64
 		if then != nil && result == gpubackend.Success {
 			words = []uint64{0}
@@ -101,19 +110,18 @@ func (w *Worker) pollWaiters() (answered bool) {
 		}
 		w.pools.settle(w)
 		w.finish(slot, seq, reply, result, words)
-		answered = true
 	}
 	return answered
 }
 
-func runCtxSynchronize(w *Worker, c *call) gpubackend.Result { return w.wait(c, waitContext, 0) }
+func runCtxSynchronize(w *Worker, c *call) gpubackend.Result { return w.synchronize(c, waitContext, 0) }
 
 func runStreamSynchronize(w *Worker, c *call) gpubackend.Result {
 	s, result := w.findStream(c, c.word(0))
 	if result != gpubackend.Success {
 		return result
 	}
-	return w.wait(c, waitStream, uint64(s))
+	return w.synchronize(c, waitStream, uint64(s))
 }
 
 func runEventSynchronize(w *Worker, c *call) gpubackend.Result {

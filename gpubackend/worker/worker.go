@@ -46,6 +46,7 @@ type Worker struct {
 	copies         copier
 	fences         fences
 	bulkRegistered bool
+	announcer      announcer
 	streams        threadStreams
 	launches       launches
 	hostFuncs      hostFuncs
@@ -56,7 +57,7 @@ type Worker struct {
 	primary        map[uint64]uint64 // device to the handle of its primary context
 	kernels        map[kernelKey]gpubackend.Function
 	unknown        map[gpubackend.Op]bool
-	stopping       bool
+	reports        int // functions that the guest reported
 }
 
 // errStopped ends the loop in an orderly way.
@@ -181,6 +182,7 @@ func (w *Worker) lookAround() (busy bool, err error) {
 		return took, err
 	}
 	w.signal()
+	w.settle()
 	select {
 	case r := <-w.messages:
 		return true, w.handle(r)

@@ -25,6 +25,9 @@ type fakeDriver struct {
 	ready    gpubackend.Result
 	text     []gpubackend.Output
 	context  gpubackend.Context
+
+	announces bool
+	announced []uint32
 }
 
 func (f *fakeDriver) Open([]string) (*gpubackend.Snapshot, gpubackend.Result) {
@@ -32,6 +35,13 @@ func (f *fakeDriver) Open([]string) (*gpubackend.Snapshot, gpubackend.Result) {
 }
 func (f *fakeDriver) SetCurrent(c gpubackend.Context) gpubackend.Result {
 	f.context = c
+	return gpubackend.Success
+}
+func (f *fakeDriver) Announce(_ gpubackend.Stream, _ bool, _ uint64, value uint32) gpubackend.Result {
+	if !f.announces {
+		return gpubackend.NotSupported
+	}
+	f.announced = append(f.announced, value)
 	return gpubackend.Success
 }
 func (f *fakeDriver) ContextQuery() gpubackend.Result                 { return f.ready }
@@ -276,6 +286,36 @@ func TestLaunchesAreCollectedByStream(t *testing.T) {
 	}
 	if got := binary.LittleEndian.Uint32(r.mem[wire.ArenaHeaderAsyncErrorOffset:]); got != uint32(gpubackend.InvalidValue) {
 		t.Fatalf("async error %d", got)
+	}
+}
+
+func TestAnnouncedAnswers(t *testing.T) {
+	r := newRig(t)
+	r.driver.ready, r.driver.announces = gpubackend.NotReady, true
+	if got := r.call(t, gpubackend.OpStreamSynchronize, 0); got != pending || len(r.driver.announced) != 1 {
+		t.Fatalf("synchronize: %d, announced %v", got, r.driver.announced)
+	}
+	for range 3 * failurePolls {
+		if r.pollWaiters() {
+			t.Fatal("answered before the device wrote")
+		}
+	}
+	binary.LittleEndian.PutUint32(r.mem[wire.Slots:], r.driver.announced[0]) // the device writes
+	if !r.pollWaiters() || len(r.waiters) != 0 || r.slot().Result != 0 {
+		t.Fatalf("the answer was not seen: %+v", r.slot())
+	}
+	if got := r.call(t, gpubackend.OpEventQuery, 1); got == pending {
+		t.Fatal("the next call was not answered")
+	}
+	if got := r.call(t, gpubackend.OpStreamSynchronize, 0); got != pending {
+		t.Fatalf("synchronize again: %d", got)
+	}
+	r.driver.ready = gpubackend.IllegalAddress // work that fails announces nothing
+	for range failurePolls {
+		r.pollWaiters()
+	}
+	if s := r.slot(); s.Done != 3 || gpubackend.Result(s.Result) != gpubackend.IllegalAddress {
+		t.Fatalf("failure: %+v", s)
 	}
 }
 

@@ -179,6 +179,7 @@ enum paracuda_op {
 	PARACUDA_OP_HELLO = 1, /* words: buffer with the process's CUDA environment (NAME=value, NUL after each), bulk buffer for the snapshot; slot.word[0] = its length */
 	PARACUDA_OP_UNMAP = 2, /* word: id of the MAP chain to return */
 	PARACUDA_OP_THREAD_EXIT = 3, /* the calling thread ends: its per-thread stream goes */
+	PARACUDA_OP_REPORT = 4, /* buffer: name of a function that isn't implemented and was called; for the host's log */
 	PARACUDA_OP_FIRST_FUNCTION = 256,
 };
 

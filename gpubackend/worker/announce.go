@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import "github.com/paracuda/paracuda/gpubackend"
+
+// announcer has the device itself write the answers of calls that synchronize: the guest sees them no later than it
+// would natively, and the worker's goroutine is free for the next command in the meantime.
+type announcer struct {
+	registered bool // the slots are known to the driver
+	off        bool // they can't be
+	unsettled  bool // an answer came, and the driver wasn't asked whether its work is done
+	polls      uint32
+}
+
+// synchronize makes a call wait, as wait does, and has the device announce the end if it can.
+func (w *Worker) synchronize(c *call, kind waitKind, native uint64) gpubackend.Result {
+	result := w.wait(c, kind, native)
+	if result == pending {
+		x := &w.waiters[len(w.waiters)-1]
+		x.announced = w.announce(x)
+	}
+	return result
+}
+
+func (w *Worker) announce(x *waiter) bool {
+	if !x.reply || !w.registerSlots() {
+		return false
+	}
+	done, ok := w.arena.Prepare(x.slot)
+	if !ok {
+		return false
+	}
+	result := w.driver.Announce(gpubackend.Stream(x.native), x.kind == waitContext, w.arena.Address(done), x.seq)
+	return result == gpubackend.Success
+}
+
+// registerSlots makes the slots known to the driver, once.
+func (w *Worker) registerSlots() bool {
+	a := &w.announcer
+	if a.registered || a.off {
+		return a.registered
+	}
+	b := w.arena.SlotArea()
+	result := w.driver.HostRegister(w.arena.Address(b), uint64(len(b)), true)
+	a.registered = result == gpubackend.Success
+	a.off = !a.registered
+	return a.registered
+}
+
+// failurePolls is how many times an announced answer is looked for between questions to the driver: work that fails
+// announces nothing.
+const failurePolls = 256
+
+// look is query for a call whose answer may be announced.
+func (w *Worker) look(x *waiter) gpubackend.Result {
+	if !x.announced {
+		return w.query(x)
+	}
+	a := &w.announcer
+	if w.arena.Answered(x.slot, x.seq) {
+		a.unsettled = true
+		return gpubackend.Success
+	}
+	if a.polls++; a.polls%failurePolls != 0 {
+		return gpubackend.NotReady
+	}
+	return w.query(x)
+}
+
+// settle tells the driver that work is done whose end it didn't see, when there is time for that.
+func (w *Worker) settle() {
+	if a := &w.announcer; a.unsettled && w.opened {
+		a.unsettled = false
+		w.driver.ContextQuery()
+		w.pools.settle(w)
+	}
+}
