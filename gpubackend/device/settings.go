@@ -28,7 +28,7 @@ func DefaultSettings() Settings {
 	return Settings{
 		Space: wire.Config{
 			Magic: wire.Magic, Version: wire.Version, Channels: 16, ArenaBytes: 8 << 20, BatchCommands: 512,
-			BatchBytes: 64 << 10, BatchDelayUs: 20, SpinGuestUs: spinGuest(), SpinHostUs: spinHost(), InlineLimit: 16 << 10,
+			BatchBytes: 64 << 10, BatchDelayUs: 20, SpinGuestUs: spinGuest(), SpinHostUs: spinHost(), InlineLimit: 64 << 10,
 			Flags: wire.ConfigFlagAddressMapping | wire.ConfigFlagGraphReplay,
 		},
 		Policy: handover.Policy{StagingBytes: 32 << 20, SoftMemory: 2 << 30},

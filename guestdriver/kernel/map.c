@@ -34,9 +34,12 @@ static void paracuda_map_free(struct paracuda_channel *ch, struct paracuda_token
 
 	for (i = 0; i < map->runs; i++) {
 		struct paracuda_run *run = paracuda_token_run(map, i);
+		struct page *page = pfn_to_page(PHYS_PFN(run->address));
 
-		unpin_user_page_range_dirty_lock(pfn_to_page(PHYS_PFN(run->address)),
-						 run->bytes >> PAGE_SHIFT, dirty);
+		if (map->held)
+			paracuda_let_go(page, run->bytes >> PAGE_SHIFT, dirty);
+		else
+			unpin_user_page_range_dirty_lock(page, run->bytes >> PAGE_SHIFT, dirty);
 		cond_resched();
 	}
 	atomic_long_sub(map->pinned, &ch->dev->pinned);
@@ -102,6 +105,16 @@ static int paracuda_pin(unsigned long start, unsigned long count, unsigned int g
 	return pin_user_pages_fast(start, count, gup, pages);
 }
 
+static void paracuda_unpin_rest(struct paracuda_token *map, struct page **pages, int n)
+{
+	if (!map->held) {
+		unpin_user_pages(pages, n);
+		return;
+	}
+	while (n)
+		paracuda_let_go(pages[--n], 1, map->flags & PARACUDA_MAP_FLAG_WRITE);
+}
+
 /* Appends pinned pages to the list of runs; unpins those that don't fit. */
 static int paracuda_map_append(struct paracuda_token *map, struct page **pages, int n)
 {
@@ -110,7 +123,7 @@ static int paracuda_map_append(struct paracuda_token *map, struct page **pages, 
 	for (i = 0; i < n; i++) {
 		err = paracuda_token_append(map, pages[i]);
 		if (err) {
-			unpin_user_pages(pages + i, n - i);
+			paracuda_unpin_rest(map, pages + i, n - i);
 			return err;
 		}
 	}
@@ -129,7 +142,9 @@ static int paracuda_map_pin(struct paracuda_channel *ch, struct paracuda_token *
 			return -EINTR;
 		if (READ_ONCE(ch->dead))
 			return -EIO;
-		n = paracuda_pin(start, min(left, PARACUDA_PIN_BATCH), gup, pages);
+		n = min(left, PARACUDA_PIN_BATCH);
+		n = map->held ? paracuda_hold(start, n, gup, pages) :
+				paracuda_pin(start, n, gup, pages);
 		if (n <= 0)
 			return n == -ENOMEM || n == -EINTR ? n : -EFAULT;
 		err = paracuda_map_append(map, pages, n);
@@ -166,6 +181,7 @@ static struct paracuda_token *paracuda_map_make(struct paracuda_channel *ch,
 	pages = (struct page **)__get_free_page(GFP_KERNEL);
 	if (pages && paracuda_charge(ch->dev, count)) {
 		map->pinned = count;
+		map->held = paracuda_holds(start - offset, count, map->flags);
 		err = paracuda_map_pin(ch, map, start - offset, count, pages);
 	}
 	free_page((unsigned long)pages);

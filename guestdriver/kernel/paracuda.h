@@ -57,6 +57,7 @@ struct paracuda_token {
 	u32 flags;				/* MAP: enum paracuda_map_flag */
 	u32 id;					/* MAP */
 	unsigned long pinned;			/* MAP: pages */
+	bool held;				/* MAP: by references (hold.c) */
 	unsigned int runs;
 	unsigned int lists;
 	struct paracuda_chain_header header;	/* device-readable */
@@ -228,6 +229,28 @@ int paracuda_host_mmap(struct vm_area_struct *vma);
 /* map.c */
 int paracuda_map(struct paracuda_channel *ch, struct paracuda_ioctl_map __user *user);
 void paracuda_map_collect(struct paracuda_channel *ch);
+
+/* hold.c */
+#ifdef CONFIG_UML
+bool paracuda_holds(unsigned long start, unsigned long count, u32 flags);
+int paracuda_hold(unsigned long start, unsigned long count, unsigned int gup, struct page **pages);
+void paracuda_let_go(struct page *page, unsigned long count, bool dirty);
+#else
+static inline bool paracuda_holds(unsigned long start, unsigned long count, u32 flags)
+{
+	return false;
+}
+
+static inline int paracuda_hold(unsigned long start, unsigned long count, unsigned int gup,
+				struct page **pages)
+{
+	return -EFAULT;
+}
+
+static inline void paracuda_let_go(struct page *page, unsigned long count, bool dirty)
+{
+}
+#endif
 
 /* wait.c */
 int paracuda_wait(struct paracuda_channel *ch, struct paracuda_ioctl_wait __user *user);
