@@ -39,6 +39,7 @@ type launchGroup struct {
 const (
 	maxGroups = 8   // streams
 	maxGroup  = 128 // launches in a stream
+	minCut    = 32  // launches before a cut
 )
 
 // runLaunchKernel takes a launch: it is executed with those that follow it, or at once if it is of a kind that
@@ -117,9 +118,18 @@ func (w *Worker) collect(l *gpubackend.Launch) {
 		g = b.group(l.Stream)
 	}
 	g.list = append(g.list, *l)
-	if len(g.list) == maxGroup {
+	if len(g.list) == maxGroup || len(g.list) >= minCut && cutsBehind(l) {
 		w.flushGroup(g)
 	}
+}
+
+// cutsBehind says whether a group ends behind a launch. It is decided by what is launched and not by when, so that a
+// sequence that repeats is cut into the same groups each time, which the driver can replay; on average every 32nd
+// launch cuts.
+func cutsBehind(l *gpubackend.Launch) bool {
+	h := uint64(l.Function) ^ uint64(l.Grid[0])<<32 ^ uint64(l.Grid[1])<<16 ^ uint64(l.Block[0])<<40 ^ uint64(l.Shared)
+	h *= 0x9e3779b97f4a7c15
+	return h>>59 == 0
 }
 
 // group returns the group of a stream, or nil if there are too many.
