@@ -33,19 +33,20 @@ type Options struct {
 // Device is the GPUs of the host as one process sees them. It implements gpubackend.Driver.
 type Device struct {
 	calls
-	options   Options
-	log       *logrus.Entry
-	gpus      []gpu
-	contexts  map[gpubackend.Context]*context
-	current   gpubackend.Context
-	state     *context // of current; nil for none
-	owners    map[uint64]*context
-	kernels   kernelList
+	options  Options
+	log      *logrus.Entry
+	gpus     []gpu
+	contexts map[gpubackend.Context]*context
+	current  gpubackend.Context
+	state    *context // of current; nil for none
+	owners   map[uint64]*context
+	kernels  kernelList
+	waits    *waits
+	prints   bool // a loaded module may print
+	replays  replays
+	graphs   graphFunctions
+	// functions are those of the module that was enumerated last.
 	functions functionList
-	waits     *waits
-	prints    bool // a loaded module may print
-	replays   replays
-	graphs    graphFunctions
 }
 
 var _ gpubackend.Driver = (*Device)(nil)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What NVML offers and a VM does not: the state and control of the hardware. */
+#define _GNU_SOURCE
+#include <unistd.h>
+
 #include "nvml.h"
 
 #define UNSUPPORTED(name)                                               \
@@ -70,24 +73,51 @@ UNSUPPORTED(nvmlDeviceGetUtilizationRates)
 UNSUPPORTED(nvmlDeviceGetVbiosVersion)
 UNSUPPORTED(nvmlDeviceGetViolationStatus)
 UNSUPPORTED(nvmlDeviceGetVirtualizationMode)
-UNSUPPORTED(nvmlDeviceRegisterEvents)
 
+/* Events: a set can be made and waited for, nothing ever happens. */
 EXPORT enum nvml nvmlEventSetCreate(void **set)
 {
-	(void)set;
-	return NVML_NOT_SUPPORTED;
+	static char only;
+
+	if (!set)
+		return NVML_INVALID_ARGUMENT;
+	*set = &only;
+	return gpu_count() ? NVML_SUCCESS : NVML_UNINITIALIZED;
 }
 
 EXPORT enum nvml nvmlEventSetFree(void *set)
 {
-	(void)set;
-	return NVML_NOT_SUPPORTED;
+	return set ? NVML_SUCCESS : NVML_INVALID_ARGUMENT;
 }
 
-EXPORT enum nvml nvmlEventSetWait_v2(void *set, void *data, unsigned timeout)
+EXPORT enum nvml nvmlDeviceGetSupportedEventTypes(const void *handle, unsigned long long *types)
 {
-	(void)set;
+	if (!gpu_of(handle))
+		return gpu_error();
+	if (!types)
+		return NVML_INVALID_ARGUMENT;
+	*types = 0;
+	return NVML_SUCCESS;
+}
+
+EXPORT enum nvml nvmlDeviceRegisterEvents(const void *handle, unsigned long long types, void *set)
+{
+	(void)types;
+	if (!gpu_of(handle))
+		return gpu_error();
+	return set ? NVML_SUCCESS : NVML_INVALID_ARGUMENT;
+}
+
+EXPORT enum nvml nvmlEventSetWait_v2(void *set, void *data, unsigned milliseconds)
+{
 	(void)data;
-	(void)timeout;
-	return NVML_NOT_SUPPORTED;
+	if (!set)
+		return NVML_INVALID_ARGUMENT;
+	usleep((useconds_t)milliseconds * 1000);
+	return NVML_TIMEOUT;
+}
+
+EXPORT enum nvml nvmlEventSetWait(void *set, void *data, unsigned milliseconds)
+{
+	return nvmlEventSetWait_v2(set, data, milliseconds);
 }

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """JAX: jit, grad, a training loop, with its allocator's preallocation."""
 
+import os
+
 from sections import imported, run, section
+
+os.environ["JAX_PLATFORMS"] = "cuda"  # and not the CPU where there is no GPU
 
 import jax
 import jax.numpy as jnp
