@@ -22,6 +22,7 @@ type Driver interface {
 	Capturing
 	Mapping
 	Texturing
+	Sharing
 
 	// Open initialises the device for a process with the given environment ("NAME=value") and describes it.
 	Open(env []string) (*Snapshot, Result)

@@ -147,6 +147,34 @@ const (
 	OpMemMap                                             Op = 614
 	OpMemUnmap                                           Op = 615
 	OpMemSetAccess                                       Op = 616
+	OpLinkCreate                                         Op = 620
+	OpLinkAddData                                        Op = 621
+	OpLinkComplete                                       Op = 622
+	OpLinkImage                                          Op = 623
+	OpLinkLogs                                           Op = 624
+	OpLinkDestroy                                        Op = 625
+	OpArrayCreate                                        Op = 630
+	OpArray3DCreate                                      Op = 631
+	OpArrayDestroy                                       Op = 632
+	OpArrayGetDescriptor                                 Op = 633
+	OpArray3DGetDescriptor                               Op = 634
+	OpArrayGetPlane                                      Op = 635
+	OpArrayGetMemoryRequirements                         Op = 636
+	OpArrayGetSparseProperties                           Op = 637
+	OpMipmappedArrayCreate                               Op = 640
+	OpMipmappedArrayDestroy                              Op = 641
+	OpMipmappedArrayGetLevel                             Op = 642
+	OpMipmappedArrayGetMemoryRequirements                Op = 643
+	OpMipmappedArrayGetSparseProperties                  Op = 644
+	OpDeviceGetTexture1DLinearMaxWidth                   Op = 645
+	OpTexObjectCreate                                    Op = 650
+	OpTexObjectDestroy                                   Op = 651
+	OpSurfObjectCreate                                   Op = 652
+	OpSurfObjectDestroy                                  Op = 653
+	OpCopyArray                                          Op = 654
+	OpIpcGetMemHandle                                    Op = 660
+	OpIpcOpenMemHandle                                   Op = 661
+	OpIpcCloseMemHandle                                  Op = 662
 )
 
 var opNames = map[Op]string{
@@ -271,6 +299,34 @@ var opNames = map[Op]string{
 	614: "cuMemMap",
 	615: "cuMemUnmap",
 	616: "cuMemSetAccess",
+	620: "LinkCreate",
+	621: "LinkAddData",
+	622: "LinkComplete",
+	623: "LinkImage",
+	624: "LinkLogs",
+	625: "cuLinkDestroy",
+	630: "cuArrayCreate_v2",
+	631: "cuArray3DCreate_v2",
+	632: "cuArrayDestroy",
+	633: "cuArrayGetDescriptor_v2",
+	634: "cuArray3DGetDescriptor_v2",
+	635: "cuArrayGetPlane",
+	636: "cuArrayGetMemoryRequirements",
+	637: "cuArrayGetSparseProperties",
+	640: "cuMipmappedArrayCreate",
+	641: "cuMipmappedArrayDestroy",
+	642: "cuMipmappedArrayGetLevel",
+	643: "cuMipmappedArrayGetMemoryRequirements",
+	644: "cuMipmappedArrayGetSparseProperties",
+	645: "cuDeviceGetTexture1DLinearMaxWidth",
+	650: "cuTexObjectCreate",
+	651: "cuTexObjectDestroy",
+	652: "cuSurfObjectCreate",
+	653: "cuSurfObjectDestroy",
+	654: "CopyArray",
+	660: "cuIpcGetMemHandle",
+	661: "cuIpcOpenMemHandle_v2",
+	662: "cuIpcCloseMemHandle",
 }
 
 // Functions is the described part of Driver, one method a function of the driver API.
@@ -370,6 +426,28 @@ type Functions interface {
 	DeviceGraphMemTrim(device uint64) (result Result)
 	GraphMemory(device uint64, attr uint64) (value uint64, result Result)
 	GraphMemorySet(device uint64, attr uint64, value uint64) (result Result)
+	LinkCreate(options []byte, infoBytes uint64, errorBytes uint64) (link Link, result Result)
+	LinkAddData(link Link, type_ uint64, data []byte, name string, options []byte) (result Result)
+	LinkComplete(link Link) (bytes uint64, result Result)
+	LinkImage(link Link, image []byte) (result Result)
+	LinkLogs(link Link, infoLog []byte, errorLog []byte) (infoUsed uint64, errorUsed uint64, result Result)
+	LinkDestroy(state Link) (result Result)
+	ArrayCreate(pAllocateArray []byte) (pHandle Array, result Result)
+	Array3DCreate(pAllocateArray []byte) (pHandle Array, result Result)
+	ArrayDestroy(hArray Array) (result Result)
+	ArrayGetDescriptor(pArrayDescriptor []byte, hArray Array) (result Result)
+	Array3DGetDescriptor(pArrayDescriptor []byte, hArray Array) (result Result)
+	ArrayGetPlane(hArray Array, planeIdx uint64) (pPlaneArray Array, result Result)
+	ArrayGetMemoryRequirements(memoryRequirements []byte, array Array, device uint64) (result Result)
+	ArrayGetSparseProperties(sparseProperties []byte, array Array) (result Result)
+	MipmappedArrayCreate(pMipmappedArrayDesc []byte, numMipmapLevels uint64) (pHandle MipmappedArray, result Result)
+	MipmappedArrayDestroy(hMipmappedArray MipmappedArray) (result Result)
+	MipmappedArrayGetLevel(hMipmappedArray MipmappedArray, level uint64) (pLevelArray Array, result Result)
+	MipmappedArrayGetMemoryRequirements(memoryRequirements []byte, mipmap MipmappedArray, device uint64) (result Result)
+	MipmappedArrayGetSparseProperties(sparseProperties []byte, mipmap MipmappedArray) (result Result)
+	DeviceGetTexture1DLinearMaxWidth(format uint64, numChannels uint64, dev uint64) (maxWidthInElements uint64, result Result)
+	TexObjectDestroy(texObject uint64) (result Result)
+	SurfObjectDestroy(surfObject uint64) (result Result)
 }
 
 // Unsupported answers every function with NotSupported. A device embeds it and overrides what it has.
@@ -941,6 +1019,138 @@ func (Unsupported) GraphMemory(device uint64, attr uint64) (value uint64, result
 
 // GraphMemorySet returns NotSupported.
 func (Unsupported) GraphMemorySet(device uint64, attr uint64, value uint64) (result Result) {
+	result = NotSupported
+	return
+}
+
+// LinkCreate returns NotSupported.
+func (Unsupported) LinkCreate(options []byte, infoBytes uint64, errorBytes uint64) (link Link, result Result) {
+	result = NotSupported
+	return
+}
+
+// LinkAddData returns NotSupported.
+func (Unsupported) LinkAddData(link Link, type_ uint64, data []byte, name string, options []byte) (result Result) {
+	result = NotSupported
+	return
+}
+
+// LinkComplete returns NotSupported.
+func (Unsupported) LinkComplete(link Link) (bytes uint64, result Result) {
+	result = NotSupported
+	return
+}
+
+// LinkImage returns NotSupported.
+func (Unsupported) LinkImage(link Link, image []byte) (result Result) {
+	result = NotSupported
+	return
+}
+
+// LinkLogs returns NotSupported.
+func (Unsupported) LinkLogs(link Link, infoLog []byte, errorLog []byte) (infoUsed uint64, errorUsed uint64, result Result) {
+	result = NotSupported
+	return
+}
+
+// LinkDestroy returns NotSupported.
+func (Unsupported) LinkDestroy(state Link) (result Result) {
+	result = NotSupported
+	return
+}
+
+// ArrayCreate returns NotSupported.
+func (Unsupported) ArrayCreate(pAllocateArray []byte) (pHandle Array, result Result) {
+	result = NotSupported
+	return
+}
+
+// Array3DCreate returns NotSupported.
+func (Unsupported) Array3DCreate(pAllocateArray []byte) (pHandle Array, result Result) {
+	result = NotSupported
+	return
+}
+
+// ArrayDestroy returns NotSupported.
+func (Unsupported) ArrayDestroy(hArray Array) (result Result) {
+	result = NotSupported
+	return
+}
+
+// ArrayGetDescriptor returns NotSupported.
+func (Unsupported) ArrayGetDescriptor(pArrayDescriptor []byte, hArray Array) (result Result) {
+	result = NotSupported
+	return
+}
+
+// Array3DGetDescriptor returns NotSupported.
+func (Unsupported) Array3DGetDescriptor(pArrayDescriptor []byte, hArray Array) (result Result) {
+	result = NotSupported
+	return
+}
+
+// ArrayGetPlane returns NotSupported.
+func (Unsupported) ArrayGetPlane(hArray Array, planeIdx uint64) (pPlaneArray Array, result Result) {
+	result = NotSupported
+	return
+}
+
+// ArrayGetMemoryRequirements returns NotSupported.
+func (Unsupported) ArrayGetMemoryRequirements(memoryRequirements []byte, array Array, device uint64) (result Result) {
+	result = NotSupported
+	return
+}
+
+// ArrayGetSparseProperties returns NotSupported.
+func (Unsupported) ArrayGetSparseProperties(sparseProperties []byte, array Array) (result Result) {
+	result = NotSupported
+	return
+}
+
+// MipmappedArrayCreate returns NotSupported.
+func (Unsupported) MipmappedArrayCreate(pMipmappedArrayDesc []byte, numMipmapLevels uint64) (pHandle MipmappedArray, result Result) {
+	result = NotSupported
+	return
+}
+
+// MipmappedArrayDestroy returns NotSupported.
+func (Unsupported) MipmappedArrayDestroy(hMipmappedArray MipmappedArray) (result Result) {
+	result = NotSupported
+	return
+}
+
+// MipmappedArrayGetLevel returns NotSupported.
+func (Unsupported) MipmappedArrayGetLevel(hMipmappedArray MipmappedArray, level uint64) (pLevelArray Array, result Result) {
+	result = NotSupported
+	return
+}
+
+// MipmappedArrayGetMemoryRequirements returns NotSupported.
+func (Unsupported) MipmappedArrayGetMemoryRequirements(memoryRequirements []byte, mipmap MipmappedArray, device uint64) (result Result) {
+	result = NotSupported
+	return
+}
+
+// MipmappedArrayGetSparseProperties returns NotSupported.
+func (Unsupported) MipmappedArrayGetSparseProperties(sparseProperties []byte, mipmap MipmappedArray) (result Result) {
+	result = NotSupported
+	return
+}
+
+// DeviceGetTexture1DLinearMaxWidth returns NotSupported.
+func (Unsupported) DeviceGetTexture1DLinearMaxWidth(format uint64, numChannels uint64, dev uint64) (maxWidthInElements uint64, result Result) {
+	result = NotSupported
+	return
+}
+
+// TexObjectDestroy returns NotSupported.
+func (Unsupported) TexObjectDestroy(texObject uint64) (result Result) {
+	result = NotSupported
+	return
+}
+
+// SurfObjectDestroy returns NotSupported.
+func (Unsupported) SurfObjectDestroy(surfObject uint64) (result Result) {
 	result = NotSupported
 	return
 }

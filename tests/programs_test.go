@@ -4,6 +4,7 @@ package tests
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -22,7 +23,7 @@ func wellFormed(t testing.TB) program {
 // TestPrograms runs every program of the list in one VM, each failure followed
 // by a well-formed program.
 func TestPrograms(t *testing.T) {
-	all := readPrograms(t)
+	all := slices.DeleteFunc(readPrograms(t), func(p program) bool { return p.has("gpu") })
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		var jobs []job
 		for _, p := range all {

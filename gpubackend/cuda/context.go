@@ -176,6 +176,7 @@ func (d *Device) holds(c *context) bool {
 // forget gives back the memory of a context that has ended.
 func (d *Device) forget(c *context) {
 	d.takeBack(c)
+	d.unchargeContext(c)
 	for addr, owner := range d.owners {
 		if owner == c {
 			delete(d.owners, addr)

@@ -40,11 +40,18 @@ type Device struct {
 	current  gpubackend.Context
 	state    *context // of current; nil for none
 	owners   map[uint64]*context
+	memories map[gpubackend.Memory]guestMemory
+	arrays   map[uint64]arrayCharge
+	textures map[uint64]bool
+	surfaces map[uint64]bool
+	links    map[gpubackend.Link]*linking
 	kernels  kernelList
 	waits    *waits
 	prints   bool // a loaded module may print
 	replays  replays
 	graphs   graphFunctions
+	// capturing are the streams that were told to capture.
+	capturing map[gpubackend.Stream]struct{}
 	// functions are those of the module that was enumerated last.
 	functions functionList
 }
@@ -79,10 +86,11 @@ func NewDevice(options Options) (*Device, error) {
 		options.Library = DefaultLibrary
 	}
 	d := &Device{
-		options:  options,
-		log:      options.Log,
-		contexts: make(map[gpubackend.Context]*context),
-		owners:   make(map[uint64]*context),
+		options:   options,
+		log:       options.Log,
+		contexts:  make(map[gpubackend.Context]*context),
+		owners:    make(map[uint64]*context),
+		capturing: make(map[gpubackend.Stream]struct{}),
 	}
 	if d.log == nil {
 		d.log = logrus.NewEntry(logrus.StandardLogger())

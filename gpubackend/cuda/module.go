@@ -40,6 +40,15 @@ func newLoading(image, options, infoLog, errorLog []byte) (*loading, gpubackend.
 	if r := checkImage(image); r != gpubackend.Success {
 		return nil, r
 	}
+	l, r := newOptions(options, len(infoLog), len(errorLog))
+	if r == gpubackend.Success {
+		l.image = copied(image, 16)
+	}
+	return l, r
+}
+
+// newOptions is the options and logs of a load or link.
+func newOptions(options []byte, infoBytes, errorBytes int) (*loading, gpubackend.Result) {
 	count := len(options) / 16
 	if len(options)%16 != 0 || count > maxJITOptions {
 		return nil, gpubackend.InvalidValue
@@ -52,9 +61,8 @@ func newLoading(image, options, infoLog, errorLog []byte) (*loading, gpubackend.
 			return nil, r
 		}
 	}
-	l.image = copied(image, 16)
-	l.infoLog, l.infoAt = l.log(infoLog, jitInfoLog)
-	l.errorLog, l.errorAt = l.log(errorLog, jitErrorLog)
+	l.infoLog, l.infoAt = l.log(infoBytes, jitInfoLog)
+	l.errorLog, l.errorAt = l.log(errorBytes, jitErrorLog)
 	return l, gpubackend.Success
 }
 
@@ -77,12 +85,12 @@ func (l *loading) add(id uint32, value uint64) {
 	l.n++
 }
 
-// log adds a log buffer of the size of to, as option and option+1; it returns where its length is.
-func (l *loading) log(to []byte, option uint32) (block, int) {
-	if len(to) == 0 {
+// log adds a log buffer, as option and option+1; it returns where its length is.
+func (l *loading) log(bytes int, option uint32) (block, int) {
+	if bytes == 0 {
 		return block{}, -1
 	}
-	b := allocate(min(len(to), maxLog))
+	b := allocate(min(bytes, maxLog))
 	l.add(option, b.address())
 	l.add(option+1, uint64(b.n))
 	return b, l.n - 1

@@ -64,6 +64,7 @@ const (
 	symLinkComplete
 	symTexObjectCreate
 	symSurfObjectCreate
+	symMemRetain
 	symGetExportTable
 
 	// Of package cuda's own graphs, in the order that canReplay relies on.
@@ -172,6 +173,7 @@ var handNames = [symbols - generatedSymbols]string{
 	symLinkComplete - generatedSymbols:                     "cuLinkComplete",
 	symTexObjectCreate - generatedSymbols:                  "cuTexObjectCreate",
 	symSurfObjectCreate - generatedSymbols:                 "cuSurfObjectCreate",
+	symMemRetain - generatedSymbols:                        "cuMemRetainAllocationHandle",
 	symGetExportTable - generatedSymbols:                   "cuGetExportTable",
 
 	symReplayCreate - generatedSymbols:      "cuGraphCreate",

@@ -118,9 +118,7 @@ func (b *backing) create(bytes uint64) (handle uint64, r gpubackend.Result) {
 	defer prop.free()
 	p := prop.bytes()
 	binary.LittleEndian.PutUint32(p[0:], allocationPinned)
-	if b.export {
-		binary.LittleEndian.PutUint32(p[4:], handlePosixFile)
-	}
+	binary.LittleEndian.PutUint32(p[4:], handlePosixFile) // another process of the guest may be given it
 	binary.LittleEndian.PutUint32(p[8:], locationDevice)
 	binary.LittleEndian.PutUint32(p[12:], uint32(b.device))
 	r = b.library.call(symMemCreate, b.library.out(0), bytes, prop.address(), 0)

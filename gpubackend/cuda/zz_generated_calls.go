@@ -73,6 +73,23 @@ const (
 	symGraphExecGetFlags
 	symGraphKernelNodeCopyAttributes
 	symDeviceGraphMemTrim
+	symLinkDestroy
+	symArrayCreate
+	symArray3DCreate
+	symArrayDestroy
+	symArrayGetDescriptor
+	symArray3DGetDescriptor
+	symArrayGetPlane
+	symArrayGetMemoryRequirements
+	symArrayGetSparseProperties
+	symMipmappedArrayCreate
+	symMipmappedArrayDestroy
+	symMipmappedArrayGetLevel
+	symMipmappedArrayGetMemoryRequirements
+	symMipmappedArrayGetSparseProperties
+	symDeviceGetTexture1DLinearMaxWidth
+	symTexObjectDestroy
+	symSurfObjectDestroy
 	generatedSymbols
 )
 
@@ -140,6 +157,23 @@ var generatedNames = [generatedSymbols]string{
 	symGraphExecGetFlags:                                  "cuGraphExecGetFlags",
 	symGraphKernelNodeCopyAttributes:                      "cuGraphKernelNodeCopyAttributes",
 	symDeviceGraphMemTrim:                                 "cuDeviceGraphMemTrim",
+	symLinkDestroy:                                        "cuLinkDestroy",
+	symArrayCreate:                                        "cuArrayCreate_v2",
+	symArray3DCreate:                                      "cuArray3DCreate_v2",
+	symArrayDestroy:                                       "cuArrayDestroy",
+	symArrayGetDescriptor:                                 "cuArrayGetDescriptor_v2",
+	symArray3DGetDescriptor:                               "cuArray3DGetDescriptor_v2",
+	symArrayGetPlane:                                      "cuArrayGetPlane",
+	symArrayGetMemoryRequirements:                         "cuArrayGetMemoryRequirements",
+	symArrayGetSparseProperties:                           "cuArrayGetSparseProperties",
+	symMipmappedArrayCreate:                               "cuMipmappedArrayCreate",
+	symMipmappedArrayDestroy:                              "cuMipmappedArrayDestroy",
+	symMipmappedArrayGetLevel:                             "cuMipmappedArrayGetLevel",
+	symMipmappedArrayGetMemoryRequirements:                "cuMipmappedArrayGetMemoryRequirements",
+	symMipmappedArrayGetSparseProperties:                  "cuMipmappedArrayGetSparseProperties",
+	symDeviceGetTexture1DLinearMaxWidth:                   "cuDeviceGetTexture1DLinearMaxWidth",
+	symTexObjectDestroy:                                   "cuTexObjectDestroy",
+	symSurfObjectDestroy:                                  "cuSurfObjectDestroy",
 }
 
 // calls passes functions on to the driver. Device embeds it and overrides what needs more.
@@ -555,5 +589,137 @@ func (d *calls) GraphKernelNodeCopyAttributes(dst gpubackend.GraphNode, src gpub
 // DeviceGraphMemTrim calls cuDeviceGraphMemTrim.
 func (d *calls) DeviceGraphMemTrim(device uint64) (result gpubackend.Result) {
 	result = d.call(symDeviceGraphMemTrim, device)
+	return
+}
+
+// LinkDestroy calls cuLinkDestroy.
+func (d *calls) LinkDestroy(state gpubackend.Link) (result gpubackend.Result) {
+	result = d.call(symLinkDestroy, uint64(state))
+	return
+}
+
+// ArrayCreate calls cuArrayCreate_v2.
+func (d *calls) ArrayCreate(pAllocateArray []byte) (pHandle gpubackend.Array, result gpubackend.Result) {
+	s1 := copied(pAllocateArray[:min(len(pAllocateArray), 24)], 24)
+	defer s1.free()
+	result = d.call(symArrayCreate, d.out(0), s1.address())
+	pHandle = gpubackend.Array(d.value(0))
+	return
+}
+
+// Array3DCreate calls cuArray3DCreate_v2.
+func (d *calls) Array3DCreate(pAllocateArray []byte) (pHandle gpubackend.Array, result gpubackend.Result) {
+	s1 := copied(pAllocateArray[:min(len(pAllocateArray), 40)], 40)
+	defer s1.free()
+	result = d.call(symArray3DCreate, d.out(0), s1.address())
+	pHandle = gpubackend.Array(d.value(0))
+	return
+}
+
+// ArrayDestroy calls cuArrayDestroy.
+func (d *calls) ArrayDestroy(hArray gpubackend.Array) (result gpubackend.Result) {
+	result = d.call(symArrayDestroy, uint64(hArray))
+	return
+}
+
+// ArrayGetDescriptor calls cuArrayGetDescriptor_v2.
+func (d *calls) ArrayGetDescriptor(pArrayDescriptor []byte, hArray gpubackend.Array) (result gpubackend.Result) {
+	s0 := copied(pArrayDescriptor[:min(len(pArrayDescriptor), 24)], 24)
+	defer s0.free()
+	result = d.call(symArrayGetDescriptor, s0.address(), uint64(hArray))
+	copy(pArrayDescriptor[:min(len(pArrayDescriptor), 24)], s0.bytes())
+	return
+}
+
+// Array3DGetDescriptor calls cuArray3DGetDescriptor_v2.
+func (d *calls) Array3DGetDescriptor(pArrayDescriptor []byte, hArray gpubackend.Array) (result gpubackend.Result) {
+	s0 := copied(pArrayDescriptor[:min(len(pArrayDescriptor), 40)], 40)
+	defer s0.free()
+	result = d.call(symArray3DGetDescriptor, s0.address(), uint64(hArray))
+	copy(pArrayDescriptor[:min(len(pArrayDescriptor), 40)], s0.bytes())
+	return
+}
+
+// ArrayGetPlane calls cuArrayGetPlane.
+func (d *calls) ArrayGetPlane(hArray gpubackend.Array, planeIdx uint64) (pPlaneArray gpubackend.Array, result gpubackend.Result) {
+	result = d.call(symArrayGetPlane, d.out(0), uint64(hArray), planeIdx)
+	pPlaneArray = gpubackend.Array(d.value(0))
+	return
+}
+
+// ArrayGetMemoryRequirements calls cuArrayGetMemoryRequirements.
+func (d *calls) ArrayGetMemoryRequirements(memoryRequirements []byte, array gpubackend.Array, device uint64) (result gpubackend.Result) {
+	s0 := copied(memoryRequirements[:min(len(memoryRequirements), 32)], 32)
+	defer s0.free()
+	result = d.call(symArrayGetMemoryRequirements, s0.address(), uint64(array), device)
+	copy(memoryRequirements[:min(len(memoryRequirements), 32)], s0.bytes())
+	return
+}
+
+// ArrayGetSparseProperties calls cuArrayGetSparseProperties.
+func (d *calls) ArrayGetSparseProperties(sparseProperties []byte, array gpubackend.Array) (result gpubackend.Result) {
+	s0 := copied(sparseProperties[:min(len(sparseProperties), 48)], 48)
+	defer s0.free()
+	result = d.call(symArrayGetSparseProperties, s0.address(), uint64(array))
+	copy(sparseProperties[:min(len(sparseProperties), 48)], s0.bytes())
+	return
+}
+
+// MipmappedArrayCreate calls cuMipmappedArrayCreate.
+func (d *calls) MipmappedArrayCreate(pMipmappedArrayDesc []byte, numMipmapLevels uint64) (pHandle gpubackend.MipmappedArray, result gpubackend.Result) {
+	s1 := copied(pMipmappedArrayDesc[:min(len(pMipmappedArrayDesc), 40)], 40)
+	defer s1.free()
+	result = d.call(symMipmappedArrayCreate, d.out(0), s1.address(), numMipmapLevels)
+	pHandle = gpubackend.MipmappedArray(d.value(0))
+	return
+}
+
+// MipmappedArrayDestroy calls cuMipmappedArrayDestroy.
+func (d *calls) MipmappedArrayDestroy(hMipmappedArray gpubackend.MipmappedArray) (result gpubackend.Result) {
+	result = d.call(symMipmappedArrayDestroy, uint64(hMipmappedArray))
+	return
+}
+
+// MipmappedArrayGetLevel calls cuMipmappedArrayGetLevel.
+func (d *calls) MipmappedArrayGetLevel(hMipmappedArray gpubackend.MipmappedArray, level uint64) (pLevelArray gpubackend.Array, result gpubackend.Result) {
+	result = d.call(symMipmappedArrayGetLevel, d.out(0), uint64(hMipmappedArray), level)
+	pLevelArray = gpubackend.Array(d.value(0))
+	return
+}
+
+// MipmappedArrayGetMemoryRequirements calls cuMipmappedArrayGetMemoryRequirements.
+func (d *calls) MipmappedArrayGetMemoryRequirements(memoryRequirements []byte, mipmap gpubackend.MipmappedArray, device uint64) (result gpubackend.Result) {
+	s0 := copied(memoryRequirements[:min(len(memoryRequirements), 32)], 32)
+	defer s0.free()
+	result = d.call(symMipmappedArrayGetMemoryRequirements, s0.address(), uint64(mipmap), device)
+	copy(memoryRequirements[:min(len(memoryRequirements), 32)], s0.bytes())
+	return
+}
+
+// MipmappedArrayGetSparseProperties calls cuMipmappedArrayGetSparseProperties.
+func (d *calls) MipmappedArrayGetSparseProperties(sparseProperties []byte, mipmap gpubackend.MipmappedArray) (result gpubackend.Result) {
+	s0 := copied(sparseProperties[:min(len(sparseProperties), 48)], 48)
+	defer s0.free()
+	result = d.call(symMipmappedArrayGetSparseProperties, s0.address(), uint64(mipmap))
+	copy(sparseProperties[:min(len(sparseProperties), 48)], s0.bytes())
+	return
+}
+
+// DeviceGetTexture1DLinearMaxWidth calls cuDeviceGetTexture1DLinearMaxWidth.
+func (d *calls) DeviceGetTexture1DLinearMaxWidth(format uint64, numChannels uint64, dev uint64) (maxWidthInElements uint64, result gpubackend.Result) {
+	result = d.call(symDeviceGetTexture1DLinearMaxWidth, d.out(0), format, numChannels, dev)
+	maxWidthInElements = (d.value(0))
+	return
+}
+
+// TexObjectDestroy calls cuTexObjectDestroy.
+func (d *calls) TexObjectDestroy(texObject uint64) (result gpubackend.Result) {
+	result = d.call(symTexObjectDestroy, texObject)
+	return
+}
+
+// SurfObjectDestroy calls cuSurfObjectDestroy.
+func (d *calls) SurfObjectDestroy(surfObject uint64) (result gpubackend.Result) {
+	result = d.call(symSurfObjectDestroy, surfObject)
 	return
 }

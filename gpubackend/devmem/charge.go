@@ -16,3 +16,12 @@ func (h *Heap) Charge(bytes uint64) error {
 
 // Uncharge takes back what Charge counted.
 func (h *Heap) Uncharge(bytes uint64) { h.mapped -= bytes }
+
+// Piece returns the mapped piece that holds addr.
+func (h *Heap) Piece(addr uint64) (base, size uint64, ok bool) {
+	n := h.pieces.floor(key{hi: addr})
+	if n == nil || addr-n.key.hi >= n.value.size {
+		return 0, 0, false
+	}
+	return n.key.hi, n.value.size, true
+}

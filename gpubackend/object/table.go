@@ -129,7 +129,8 @@ func (t *Table) Remove(h uint64) {
 	}
 	kind := e.kind
 	t.release(int(h&indexMask) - 1)
-	if kind == Context || kind == Module || kind == Library || kind == Graph {
+	switch kind {
+	case Context, Module, Library, Graph, MipmappedArray:
 		t.RemoveChildren(h)
 	}
 }

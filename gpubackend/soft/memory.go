@@ -18,6 +18,8 @@ type space struct {
 	table  atomic.Pointer[table]
 	// file, unless -1, is what the next piece is mapped from instead of the window's own.
 	file int
+	// start is where in file the piece begins.
+	start int64
 	// staged are the pieces that have a file of their own.
 	staged map[uint64]bool
 }
@@ -39,7 +41,7 @@ func openSpace(base, size, limit uint64) (*space, error) {
 // Map implements devmem.Backing.
 func (s *space) Map(addr, bytes uint64) error {
 	if s.file >= 0 {
-		if err := s.window.mapFile(s.file, addr, bytes, windowFlags|unix.MAP_FIXED); err != nil {
+		if err := s.window.mmap(s.file, s.start, addr, bytes, windowFlags|unix.MAP_FIXED); err != nil {
 			return err
 		}
 		s.staged[addr] = true

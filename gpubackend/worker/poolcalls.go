@@ -133,6 +133,13 @@ func runFreeAsync(w *Worker, c *call) gpubackend.Result {
 		return result
 	}
 	if b == nil {
+		if len(w.pools.loose) >= maxLoose {
+			w.pools.settle(w)
+		}
+		if len(w.pools.loose) >= maxLoose {
+			w.dropFence(f)
+			return gpubackend.OutOfMemory
+		}
 		w.pools.loose = append(w.pools.loose, &block{address: address, context: w.context, fence: f, fenced: true})
 		return gpubackend.Success
 	}
@@ -149,6 +156,7 @@ func (s *pools) giveBack(b *block) {
 
 // freePooled is MemFree of what may be a pool's: the caller has seen to it that nothing uses it.
 func (w *Worker) freePooled(c *call, run func(*Worker, *call) gpubackend.Result) gpubackend.Result {
+	w.shares.withdraw(c.word(0))
 	b := w.pools.live[c.word(0)]
 	if b == nil {
 		return run(w, c)

@@ -50,6 +50,9 @@ func init() {
 		gpubackend.OpTexObjectCreate:     {words: 6, run: runTexObjectCreate},
 		gpubackend.OpSurfObjectCreate:    {words: 2, run: runSurfObjectCreate},
 		gpubackend.OpCopyArray:           {words: 3, run: runCopyArray},
+		gpubackend.OpIpcGetMemHandle:     {words: 1, run: runIpcShare},
+		gpubackend.OpIpcOpenMemHandle:    {words: 5, run: runIpcOpen},
+		gpubackend.OpIpcCloseMemHandle:   {words: 1, run: runIpcClose},
 	} {
 		table[op] = h
 	}
@@ -149,6 +152,7 @@ func (w *Worker) endContext(c *call, run func(*Worker, *call) gpubackend.Result)
 	if result == gpubackend.Success {
 		w.objects.RemoveChildren(handle)
 		w.pools.forget(handle)
+		w.shares.forget(handle)
 		delete(w.fences.free, handle)
 	}
 	if handle == w.context {

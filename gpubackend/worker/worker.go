@@ -53,6 +53,7 @@ type Worker struct {
 	graphs         graphs
 	pools          pools
 	mappings       mappings
+	shares         shares
 	hosts          map[uint32]*hostRange
 	primary        map[uint64]uint64 // device to the handle of its primary context
 	kernels        map[kernelKey]gpubackend.Function

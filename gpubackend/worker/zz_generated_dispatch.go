@@ -106,6 +106,28 @@ var handlers = map[gpubackend.Op]handler{
 	gpubackend.OpDeviceGraphMemTrim:                                 {words: 1, noContext: true, run: runDeviceGraphMemTrim},
 	gpubackend.OpGraphMemory:                                        {words: 2, noContext: true, run: runGraphMemory},
 	gpubackend.OpGraphMemorySet:                                     {words: 3, noContext: true, run: runGraphMemorySet},
+	gpubackend.OpLinkCreate:                                         {words: 4, noContext: false, run: runLinkCreate},
+	gpubackend.OpLinkAddData:                                        {words: 8, noContext: false, run: runLinkAddData},
+	gpubackend.OpLinkComplete:                                       {words: 1, noContext: false, run: runLinkComplete},
+	gpubackend.OpLinkImage:                                          {words: 3, noContext: false, run: runLinkImage},
+	gpubackend.OpLinkLogs:                                           {words: 5, noContext: false, run: runLinkLogs},
+	gpubackend.OpLinkDestroy:                                        {words: 1, noContext: false, run: runLinkDestroy},
+	gpubackend.OpArrayCreate:                                        {words: 2, noContext: false, run: runArrayCreate},
+	gpubackend.OpArray3DCreate:                                      {words: 2, noContext: false, run: runArray3DCreate},
+	gpubackend.OpArrayDestroy:                                       {words: 1, noContext: false, run: runArrayDestroy},
+	gpubackend.OpArrayGetDescriptor:                                 {words: 3, noContext: true, run: runArrayGetDescriptor},
+	gpubackend.OpArray3DGetDescriptor:                               {words: 3, noContext: true, run: runArray3DGetDescriptor},
+	gpubackend.OpArrayGetPlane:                                      {words: 2, noContext: true, run: runArrayGetPlane},
+	gpubackend.OpArrayGetMemoryRequirements:                         {words: 4, noContext: true, run: runArrayGetMemoryRequirements},
+	gpubackend.OpArrayGetSparseProperties:                           {words: 3, noContext: true, run: runArrayGetSparseProperties},
+	gpubackend.OpMipmappedArrayCreate:                               {words: 3, noContext: false, run: runMipmappedArrayCreate},
+	gpubackend.OpMipmappedArrayDestroy:                              {words: 1, noContext: false, run: runMipmappedArrayDestroy},
+	gpubackend.OpMipmappedArrayGetLevel:                             {words: 2, noContext: true, run: runMipmappedArrayGetLevel},
+	gpubackend.OpMipmappedArrayGetMemoryRequirements:                {words: 4, noContext: true, run: runMipmappedArrayGetMemoryRequirements},
+	gpubackend.OpMipmappedArrayGetSparseProperties:                  {words: 3, noContext: true, run: runMipmappedArrayGetSparseProperties},
+	gpubackend.OpDeviceGetTexture1DLinearMaxWidth:                   {words: 3, noContext: true, run: runDeviceGetTexture1DLinearMaxWidth},
+	gpubackend.OpTexObjectDestroy:                                   {words: 1, noContext: false, run: runTexObjectDestroy},
+	gpubackend.OpSurfObjectDestroy:                                  {words: 1, noContext: false, run: runSurfObjectDestroy},
 }
 
 func runDevicePrimaryCtxRetain(w *Worker, c *call) gpubackend.Result {
@@ -1294,5 +1316,318 @@ func runGraphMemory(w *Worker, c *call) gpubackend.Result {
 
 func runGraphMemorySet(w *Worker, c *call) gpubackend.Result {
 	result := w.driver.GraphMemorySet(c.word(0), c.word(1), c.word(2))
+	return result
+}
+
+func runLinkCreate(w *Worker, c *call) gpubackend.Result {
+	p1, bad := w.input(c, 0)
+	if bad != 0 {
+		return bad
+	}
+	p0, result := w.driver.LinkCreate(p1, c.word(2), c.word(3))
+	if result == gpubackend.Success {
+		c.answer(w.objects.Add(object.Link, uint64(p0), uint64(c.context)))
+	} else {
+		c.answer(0)
+	}
+	return result
+}
+
+func runLinkAddData(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findLink(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p2, bad := w.input(c, 2)
+	if bad != 0 {
+		return bad
+	}
+	p3, bad := w.text(c, 4)
+	if bad != 0 {
+		return bad
+	}
+	p4, bad := w.input(c, 6)
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.LinkAddData(p0, c.word(1), p2, p3, p4)
+	return result
+}
+
+func runLinkComplete(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findLink(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p1, result := w.driver.LinkComplete(p0)
+	c.answer(p1)
+	return result
+}
+
+func runLinkImage(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findLink(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p1, bad := w.output(c, 1)
+	if bad != 0 {
+		return bad
+	}
+	defer p1.done()
+	result := w.driver.LinkImage(p0, p1.bytes)
+	return result
+}
+
+func runLinkLogs(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findLink(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p1, bad := w.output(c, 1)
+	if bad != 0 {
+		return bad
+	}
+	defer p1.done()
+	p2, bad := w.output(c, 3)
+	if bad != 0 {
+		return bad
+	}
+	defer p2.done()
+	p3, p4, result := w.driver.LinkLogs(p0, p1.bytes, p2.bytes)
+	c.answer(p3)
+	c.answer(p4)
+	return result
+}
+
+func runLinkDestroy(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findLink(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.LinkDestroy(p0)
+	if result == gpubackend.Success {
+		w.objects.Remove(c.word(0))
+	}
+	return result
+}
+
+func runArrayCreate(w *Worker, c *call) gpubackend.Result {
+	p1, bad := w.input(c, 0)
+	if bad != 0 {
+		return bad
+	}
+	if len(p1) != 24 {
+		return gpubackend.InvalidValue
+	}
+	p0, result := w.driver.ArrayCreate(p1)
+	if result == gpubackend.Success {
+		c.answer(w.objects.Intern(object.Array, uint64(p0), uint64(c.context)))
+	} else {
+		c.answer(0)
+	}
+	return result
+}
+
+func runArray3DCreate(w *Worker, c *call) gpubackend.Result {
+	p1, bad := w.input(c, 0)
+	if bad != 0 {
+		return bad
+	}
+	if len(p1) != 40 {
+		return gpubackend.InvalidValue
+	}
+	p0, result := w.driver.Array3DCreate(p1)
+	if result == gpubackend.Success {
+		c.answer(w.objects.Intern(object.Array, uint64(p0), uint64(c.context)))
+	} else {
+		c.answer(0)
+	}
+	return result
+}
+
+func runArrayDestroy(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findArray(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.ArrayDestroy(p0)
+	if result == gpubackend.Success {
+		w.objects.Remove(c.word(0))
+	}
+	return result
+}
+
+func runArrayGetDescriptor(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.output(c, 0)
+	if bad != 0 {
+		return bad
+	}
+	if len(p0.bytes) != 24 {
+		return gpubackend.InvalidValue
+	}
+	defer p0.done()
+	p1, bad := w.findArray(c, c.word(2))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.ArrayGetDescriptor(p0.bytes, p1)
+	return result
+}
+
+func runArray3DGetDescriptor(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.output(c, 0)
+	if bad != 0 {
+		return bad
+	}
+	if len(p0.bytes) != 40 {
+		return gpubackend.InvalidValue
+	}
+	defer p0.done()
+	p1, bad := w.findArray(c, c.word(2))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.Array3DGetDescriptor(p0.bytes, p1)
+	return result
+}
+
+func runArrayGetPlane(w *Worker, c *call) gpubackend.Result {
+	p1, bad := w.findArray(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p0, result := w.driver.ArrayGetPlane(p1, c.word(1))
+	if result == gpubackend.Success {
+		c.answer(w.objects.Intern(object.Array, uint64(p0), c.word(0)))
+	} else {
+		c.answer(0)
+	}
+	return result
+}
+
+func runArrayGetMemoryRequirements(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.output(c, 0)
+	if bad != 0 {
+		return bad
+	}
+	if len(p0.bytes) != 32 {
+		return gpubackend.InvalidValue
+	}
+	defer p0.done()
+	p1, bad := w.findArray(c, c.word(2))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.ArrayGetMemoryRequirements(p0.bytes, p1, c.word(3))
+	return result
+}
+
+func runArrayGetSparseProperties(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.output(c, 0)
+	if bad != 0 {
+		return bad
+	}
+	if len(p0.bytes) != 48 {
+		return gpubackend.InvalidValue
+	}
+	defer p0.done()
+	p1, bad := w.findArray(c, c.word(2))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.ArrayGetSparseProperties(p0.bytes, p1)
+	return result
+}
+
+func runMipmappedArrayCreate(w *Worker, c *call) gpubackend.Result {
+	p1, bad := w.input(c, 0)
+	if bad != 0 {
+		return bad
+	}
+	if len(p1) != 40 {
+		return gpubackend.InvalidValue
+	}
+	p0, result := w.driver.MipmappedArrayCreate(p1, c.word(2))
+	if result == gpubackend.Success {
+		c.answer(w.objects.Add(object.MipmappedArray, uint64(p0), uint64(c.context)))
+	} else {
+		c.answer(0)
+	}
+	return result
+}
+
+func runMipmappedArrayDestroy(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findMipmappedArray(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.MipmappedArrayDestroy(p0)
+	if result == gpubackend.Success {
+		w.objects.Remove(c.word(0))
+	}
+	return result
+}
+
+func runMipmappedArrayGetLevel(w *Worker, c *call) gpubackend.Result {
+	p1, bad := w.findMipmappedArray(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p0, result := w.driver.MipmappedArrayGetLevel(p1, c.word(1))
+	if result == gpubackend.Success {
+		c.answer(w.objects.Intern(object.Array, uint64(p0), c.word(0)))
+	} else {
+		c.answer(0)
+	}
+	return result
+}
+
+func runMipmappedArrayGetMemoryRequirements(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.output(c, 0)
+	if bad != 0 {
+		return bad
+	}
+	if len(p0.bytes) != 32 {
+		return gpubackend.InvalidValue
+	}
+	defer p0.done()
+	p1, bad := w.findMipmappedArray(c, c.word(2))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.MipmappedArrayGetMemoryRequirements(p0.bytes, p1, c.word(3))
+	return result
+}
+
+func runMipmappedArrayGetSparseProperties(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.output(c, 0)
+	if bad != 0 {
+		return bad
+	}
+	if len(p0.bytes) != 48 {
+		return gpubackend.InvalidValue
+	}
+	defer p0.done()
+	p1, bad := w.findMipmappedArray(c, c.word(2))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.MipmappedArrayGetSparseProperties(p0.bytes, p1)
+	return result
+}
+
+func runDeviceGetTexture1DLinearMaxWidth(w *Worker, c *call) gpubackend.Result {
+	p0, result := w.driver.DeviceGetTexture1DLinearMaxWidth(c.word(0), c.word(1), c.word(2))
+	c.answer(p0)
+	return result
+}
+
+func runTexObjectDestroy(w *Worker, c *call) gpubackend.Result {
+	result := w.driver.TexObjectDestroy(c.word(0))
+	return result
+}
+
+func runSurfObjectDestroy(w *Worker, c *call) gpubackend.Result {
+	result := w.driver.SurfObjectDestroy(c.word(0))
 	return result
 }

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "bulk.h"
+#include "capture.h"
 #include "copy.h"
+#include "copy_array.h"
 #include "handle.h"
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
@@ -169,6 +171,8 @@ static CUresult box_host(struct box *b, bool in, CUstream stream, bool async)
 
 	if (host->pinned)
 		return box_pinned(b, in, stream, async);
+	if (async && capture_of(stream))
+		return box_halves(b, in, stream, async);	/* down to rows */
 	if (bytes <= (channel_maps() ? 4 * channel_inline_limit() : bulk_limit()))
 		result = box_tight(b, in, stream);
 	if (result == CUDA_ERROR_NOT_READY && channel_maps() &&
@@ -226,6 +230,8 @@ static CUresult copy_3d(const CUDA_MEMCPY3D *c, CUstream stream, bool async)
 	uint64_t src_span, dst_span;
 	CUresult result;
 
+	if (c->srcMemoryType == MEMORYTYPE_ARRAY || c->dstMemoryType == MEMORYTYPE_ARRAY)
+		return copy_with_array(c, stream, async);
 	if (!stream_known(stream))
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!b.width || !b.height || !b.depth)

@@ -225,6 +225,7 @@ enum {
 
 #include "graph_abi.h"
 
+#include "cuda_abi_array.h"
 #include "cuda_abi_memory.h"
 
 #endif

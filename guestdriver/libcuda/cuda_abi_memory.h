@@ -46,6 +46,11 @@ typedef struct {
 } CUmemPoolProps;
 _Static_assert(sizeof(CUmemPoolProps) == 88, "CUmemPoolProps");
 
+typedef struct {
+	uint64_t opaque[8];
+} CUipcMemHandle;
+_Static_assert(sizeof(CUipcMemHandle) == 64, "CUipcMemHandle");
+
 enum {
 	ALLOCATION_PINNED = 1,
 	LOCATION_DEVICE = 1,

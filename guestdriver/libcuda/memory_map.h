@@ -14,6 +14,7 @@ enum memory_kind {
 	MEMORY_HOST,	/* cuMemHostAlloc */
 	MEMORY_REGISTERED,	/* cuMemHostRegister */
 	MEMORY_MAPPED,	/* cuMemMap */
+	MEMORY_SHARED,	/* cuIpcOpenMemHandle */
 };
 
 /* A piece of host memory that the worker has pinned. */
@@ -63,7 +64,8 @@ static inline enum memory_kind memory_kind_at(uint64_t address, struct memory *m
 
 static inline bool memory_on_device(const struct memory *m)
 {
-	return m->kind == MEMORY_DEVICE || m->kind == MEMORY_GLOBAL || m->kind == MEMORY_MAPPED;
+	return m->kind == MEMORY_DEVICE || m->kind == MEMORY_GLOBAL || m->kind == MEMORY_MAPPED ||
+	       m->kind == MEMORY_SHARED;
 }
 
 static inline bool memory_on_host(const struct memory *m)

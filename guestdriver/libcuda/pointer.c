@@ -91,6 +91,8 @@ static uint64_t value_of(int attribute, uint64_t pointer, const struct memory *m
 		return ACCESS_READ_WRITE;
 	case POINTER_POOL:
 		return m->pool;
+	case POINTER_IPC_CAPABLE:
+		return m->kind == MEMORY_DEVICE && !m->pool;
 	default:
 		return 0;
 	}

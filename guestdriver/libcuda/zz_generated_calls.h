@@ -129,6 +129,34 @@ enum {
 	OP_cuMemMap = 614,
 	OP_cuMemUnmap = 615,
 	OP_cuMemSetAccess = 616,
+	OP_LinkCreate = 620,
+	OP_LinkAddData = 621,
+	OP_LinkComplete = 622,
+	OP_LinkImage = 623,
+	OP_LinkLogs = 624,
+	OP_cuLinkDestroy = 625,
+	OP_cuArrayCreate_v2 = 630,
+	OP_cuArray3DCreate_v2 = 631,
+	OP_cuArrayDestroy = 632,
+	OP_cuArrayGetDescriptor_v2 = 633,
+	OP_cuArray3DGetDescriptor_v2 = 634,
+	OP_cuArrayGetPlane = 635,
+	OP_cuArrayGetMemoryRequirements = 636,
+	OP_cuArrayGetSparseProperties = 637,
+	OP_cuMipmappedArrayCreate = 640,
+	OP_cuMipmappedArrayDestroy = 641,
+	OP_cuMipmappedArrayGetLevel = 642,
+	OP_cuMipmappedArrayGetMemoryRequirements = 643,
+	OP_cuMipmappedArrayGetSparseProperties = 644,
+	OP_cuDeviceGetTexture1DLinearMaxWidth = 645,
+	OP_cuTexObjectCreate = 650,
+	OP_cuTexObjectDestroy = 651,
+	OP_cuSurfObjectCreate = 652,
+	OP_cuSurfObjectDestroy = 653,
+	OP_CopyArray = 654,
+	OP_cuIpcGetMemHandle = 660,
+	OP_cuIpcOpenMemHandle_v2 = 661,
+	OP_cuIpcCloseMemHandle = 662,
 };
 
 static inline CUresult call_cuDevicePrimaryCtxRetain(uint64_t *pctx, uint64_t dev)
@@ -1558,6 +1586,353 @@ static inline CUresult call_GraphMemorySet(uint64_t device, uint64_t attr, uint6
 	request_word(&r, device);
 	request_word(&r, attr);
 	request_word(&r, value);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline CUresult call_LinkCreate(uint64_t *link, const void *options, size_t options_bytes, uint64_t infoBytes, uint64_t errorBytes)
+{
+	struct request r;
+	struct buffer b[1] = { 0 };
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_LinkCreate);
+	result = buffer_in(&r, &b[0], options, options_bytes);
+	if (result)
+		goto done;
+	request_word(&r, infoBytes);
+	request_word(&r, errorBytes);
+	result = channel_call(&r, out, 1);
+done:
+	buffer_done(&b[0]);
+	*link = out[0];
+	return result;
+}
+
+static inline CUresult call_LinkAddData(uint64_t link, uint64_t type, const void *data, size_t data_bytes, const char *name, const void *options, size_t options_bytes)
+{
+	struct request r;
+	struct buffer b[3] = { 0 };
+	CUresult result;
+
+	request_init(&r, OP_LinkAddData);
+	request_word(&r, link);
+	request_word(&r, type);
+	result = buffer_in(&r, &b[0], data, data_bytes);
+	if (result)
+		goto done;
+	result = buffer_in(&r, &b[1], name, __builtin_strlen(name));
+	if (result)
+		goto done;
+	result = buffer_in(&r, &b[2], options, options_bytes);
+	if (result)
+		goto done;
+	result = channel_call(&r, NULL, 0);
+done:
+	buffer_done(&b[0]);
+	buffer_done(&b[1]);
+	buffer_done(&b[2]);
+	return result;
+}
+
+static inline CUresult call_LinkComplete(uint64_t link, uint64_t *bytes)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_LinkComplete);
+	request_word(&r, link);
+	result = channel_call(&r, out, 1);
+	*bytes = out[0];
+	return result;
+}
+
+static inline CUresult call_LinkImage(uint64_t link, void *image, size_t image_bytes)
+{
+	struct request r;
+	struct buffer b[1] = { 0 };
+	CUresult result;
+
+	request_init(&r, OP_LinkImage);
+	request_word(&r, link);
+	result = buffer_out(&r, &b[0], image, image_bytes);
+	if (result)
+		goto done;
+	result = channel_call(&r, NULL, 0);
+done:
+	buffer_done(&b[0]);
+	return result;
+}
+
+static inline CUresult call_LinkLogs(uint64_t link, void *infoLog, size_t infoLog_bytes, void *errorLog, size_t errorLog_bytes, uint64_t *infoUsed, uint64_t *errorUsed)
+{
+	struct request r;
+	struct buffer b[2] = { 0 };
+	CUresult result;
+	uint64_t out[2] = { 0 };
+
+	request_init(&r, OP_LinkLogs);
+	request_word(&r, link);
+	result = buffer_out(&r, &b[0], infoLog, infoLog_bytes);
+	if (result)
+		goto done;
+	result = buffer_out(&r, &b[1], errorLog, errorLog_bytes);
+	if (result)
+		goto done;
+	result = channel_call(&r, out, 2);
+done:
+	buffer_done(&b[0]);
+	buffer_done(&b[1]);
+	*infoUsed = out[0];
+	*errorUsed = out[1];
+	return result;
+}
+
+static inline CUresult call_cuLinkDestroy(uint64_t state)
+{
+	struct request r;
+
+	request_init(&r, OP_cuLinkDestroy);
+	request_word(&r, state);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline CUresult call_cuArrayCreate_v2(uint64_t *pHandle, const void *pAllocateArray, size_t pAllocateArray_bytes)
+{
+	struct request r;
+	struct buffer b[1] = { 0 };
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuArrayCreate_v2);
+	result = buffer_in(&r, &b[0], pAllocateArray, pAllocateArray_bytes);
+	if (result)
+		goto done;
+	result = channel_call(&r, out, 1);
+done:
+	buffer_done(&b[0]);
+	*pHandle = out[0];
+	return result;
+}
+
+static inline CUresult call_cuArray3DCreate_v2(uint64_t *pHandle, const void *pAllocateArray, size_t pAllocateArray_bytes)
+{
+	struct request r;
+	struct buffer b[1] = { 0 };
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuArray3DCreate_v2);
+	result = buffer_in(&r, &b[0], pAllocateArray, pAllocateArray_bytes);
+	if (result)
+		goto done;
+	result = channel_call(&r, out, 1);
+done:
+	buffer_done(&b[0]);
+	*pHandle = out[0];
+	return result;
+}
+
+static inline CUresult call_cuArrayDestroy(uint64_t hArray)
+{
+	struct request r;
+
+	request_init(&r, OP_cuArrayDestroy);
+	request_word(&r, hArray);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline CUresult call_cuArrayGetDescriptor_v2(void *pArrayDescriptor, size_t pArrayDescriptor_bytes, uint64_t hArray)
+{
+	struct request r;
+	struct buffer b[1] = { 0 };
+	CUresult result;
+
+	request_init(&r, OP_cuArrayGetDescriptor_v2);
+	result = buffer_out(&r, &b[0], pArrayDescriptor, pArrayDescriptor_bytes);
+	if (result)
+		goto done;
+	request_word(&r, hArray);
+	result = channel_call(&r, NULL, 0);
+done:
+	buffer_done(&b[0]);
+	return result;
+}
+
+static inline CUresult call_cuArray3DGetDescriptor_v2(void *pArrayDescriptor, size_t pArrayDescriptor_bytes, uint64_t hArray)
+{
+	struct request r;
+	struct buffer b[1] = { 0 };
+	CUresult result;
+
+	request_init(&r, OP_cuArray3DGetDescriptor_v2);
+	result = buffer_out(&r, &b[0], pArrayDescriptor, pArrayDescriptor_bytes);
+	if (result)
+		goto done;
+	request_word(&r, hArray);
+	result = channel_call(&r, NULL, 0);
+done:
+	buffer_done(&b[0]);
+	return result;
+}
+
+static inline CUresult call_cuArrayGetPlane(uint64_t *pPlaneArray, uint64_t hArray, uint64_t planeIdx)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuArrayGetPlane);
+	request_word(&r, hArray);
+	request_word(&r, planeIdx);
+	result = channel_call(&r, out, 1);
+	*pPlaneArray = out[0];
+	return result;
+}
+
+static inline CUresult call_cuArrayGetMemoryRequirements(void *memoryRequirements, size_t memoryRequirements_bytes, uint64_t array, uint64_t device)
+{
+	struct request r;
+	struct buffer b[1] = { 0 };
+	CUresult result;
+
+	request_init(&r, OP_cuArrayGetMemoryRequirements);
+	result = buffer_out(&r, &b[0], memoryRequirements, memoryRequirements_bytes);
+	if (result)
+		goto done;
+	request_word(&r, array);
+	request_word(&r, device);
+	result = channel_call(&r, NULL, 0);
+done:
+	buffer_done(&b[0]);
+	return result;
+}
+
+static inline CUresult call_cuArrayGetSparseProperties(void *sparseProperties, size_t sparseProperties_bytes, uint64_t array)
+{
+	struct request r;
+	struct buffer b[1] = { 0 };
+	CUresult result;
+
+	request_init(&r, OP_cuArrayGetSparseProperties);
+	result = buffer_out(&r, &b[0], sparseProperties, sparseProperties_bytes);
+	if (result)
+		goto done;
+	request_word(&r, array);
+	result = channel_call(&r, NULL, 0);
+done:
+	buffer_done(&b[0]);
+	return result;
+}
+
+static inline CUresult call_cuMipmappedArrayCreate(uint64_t *pHandle, const void *pMipmappedArrayDesc, size_t pMipmappedArrayDesc_bytes, uint64_t numMipmapLevels)
+{
+	struct request r;
+	struct buffer b[1] = { 0 };
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuMipmappedArrayCreate);
+	result = buffer_in(&r, &b[0], pMipmappedArrayDesc, pMipmappedArrayDesc_bytes);
+	if (result)
+		goto done;
+	request_word(&r, numMipmapLevels);
+	result = channel_call(&r, out, 1);
+done:
+	buffer_done(&b[0]);
+	*pHandle = out[0];
+	return result;
+}
+
+static inline CUresult call_cuMipmappedArrayDestroy(uint64_t hMipmappedArray)
+{
+	struct request r;
+
+	request_init(&r, OP_cuMipmappedArrayDestroy);
+	request_word(&r, hMipmappedArray);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline CUresult call_cuMipmappedArrayGetLevel(uint64_t *pLevelArray, uint64_t hMipmappedArray, uint64_t level)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuMipmappedArrayGetLevel);
+	request_word(&r, hMipmappedArray);
+	request_word(&r, level);
+	result = channel_call(&r, out, 1);
+	*pLevelArray = out[0];
+	return result;
+}
+
+static inline CUresult call_cuMipmappedArrayGetMemoryRequirements(void *memoryRequirements, size_t memoryRequirements_bytes, uint64_t mipmap, uint64_t device)
+{
+	struct request r;
+	struct buffer b[1] = { 0 };
+	CUresult result;
+
+	request_init(&r, OP_cuMipmappedArrayGetMemoryRequirements);
+	result = buffer_out(&r, &b[0], memoryRequirements, memoryRequirements_bytes);
+	if (result)
+		goto done;
+	request_word(&r, mipmap);
+	request_word(&r, device);
+	result = channel_call(&r, NULL, 0);
+done:
+	buffer_done(&b[0]);
+	return result;
+}
+
+static inline CUresult call_cuMipmappedArrayGetSparseProperties(void *sparseProperties, size_t sparseProperties_bytes, uint64_t mipmap)
+{
+	struct request r;
+	struct buffer b[1] = { 0 };
+	CUresult result;
+
+	request_init(&r, OP_cuMipmappedArrayGetSparseProperties);
+	result = buffer_out(&r, &b[0], sparseProperties, sparseProperties_bytes);
+	if (result)
+		goto done;
+	request_word(&r, mipmap);
+	result = channel_call(&r, NULL, 0);
+done:
+	buffer_done(&b[0]);
+	return result;
+}
+
+static inline CUresult call_cuDeviceGetTexture1DLinearMaxWidth(uint64_t *maxWidthInElements, uint64_t format, uint64_t numChannels, uint64_t dev)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuDeviceGetTexture1DLinearMaxWidth);
+	request_word(&r, format);
+	request_word(&r, numChannels);
+	request_word(&r, dev);
+	result = channel_call(&r, out, 1);
+	*maxWidthInElements = out[0];
+	return result;
+}
+
+static inline CUresult call_cuTexObjectDestroy(uint64_t texObject)
+{
+	struct request r;
+
+	request_init(&r, OP_cuTexObjectDestroy);
+	request_word(&r, texObject);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline CUresult call_cuSurfObjectDestroy(uint64_t surfObject)
+{
+	struct request r;
+
+	request_init(&r, OP_cuSurfObjectDestroy);
+	request_word(&r, surfObject);
 	return channel_call(&r, NULL, 0);
 }
 

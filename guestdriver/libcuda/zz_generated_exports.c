@@ -371,3 +371,165 @@ EXPORT CUresult cuDeviceGraphMemTrim(CUdevice device)
 	return call_cuDeviceGraphMemTrim(device_host(device));
 }
 
+EXPORT CUresult cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAllocateArray)
+{
+	uint64_t out[1];
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!pHandle)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!pAllocateArray)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = call_cuArrayCreate_v2(&out[0], pAllocateArray, 24);
+	if (result)
+		return result;
+	*pHandle = (CUarray)(uintptr_t)out[0];
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pAllocateArray)
+{
+	uint64_t out[1];
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!pHandle)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!pAllocateArray)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = call_cuArray3DCreate_v2(&out[0], pAllocateArray, 40);
+	if (result)
+		return result;
+	*pHandle = (CUarray)(uintptr_t)out[0];
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuArrayDestroy(CUarray hArray)
+{
+	ENTER_CONTEXT();
+	return call_cuArrayDestroy((uint64_t)(uintptr_t)hArray);
+}
+
+EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray)
+{
+	ENTER();
+	if (!pArrayDescriptor)
+		return CUDA_ERROR_INVALID_VALUE;
+	return call_cuArrayGetDescriptor_v2(pArrayDescriptor, 24, (uint64_t)(uintptr_t)hArray);
+}
+
+EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray)
+{
+	ENTER();
+	if (!pArrayDescriptor)
+		return CUDA_ERROR_INVALID_VALUE;
+	return call_cuArray3DGetDescriptor_v2(pArrayDescriptor, 40, (uint64_t)(uintptr_t)hArray);
+}
+
+EXPORT CUresult cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray, unsigned int planeIdx)
+{
+	uint64_t out[1];
+	CUresult result;
+
+	ENTER();
+	if (!pPlaneArray)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = call_cuArrayGetPlane(&out[0], (uint64_t)(uintptr_t)hArray, (uint64_t)planeIdx);
+	if (result)
+		return result;
+	*pPlaneArray = (CUarray)(uintptr_t)out[0];
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUarray array, CUdevice device)
+{
+	ENTER();
+	if (!memoryRequirements)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device_valid(device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	return call_cuArrayGetMemoryRequirements(memoryRequirements, 32, (uint64_t)(uintptr_t)array, device_host(device));
+}
+
+EXPORT CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUarray array)
+{
+	ENTER();
+	if (!sparseProperties)
+		return CUDA_ERROR_INVALID_VALUE;
+	return call_cuArrayGetSparseProperties(sparseProperties, 48, (uint64_t)(uintptr_t)array);
+}
+
+EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARRAY3D_DESCRIPTOR *pMipmappedArrayDesc, unsigned int numMipmapLevels)
+{
+	uint64_t out[1];
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!pHandle)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!pMipmappedArrayDesc)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = call_cuMipmappedArrayCreate(&out[0], pMipmappedArrayDesc, 40, (uint64_t)numMipmapLevels);
+	if (result)
+		return result;
+	*pHandle = (CUmipmappedArray)(uintptr_t)out[0];
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
+{
+	ENTER_CONTEXT();
+	return call_cuMipmappedArrayDestroy((uint64_t)(uintptr_t)hMipmappedArray);
+}
+
+EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level)
+{
+	uint64_t out[1];
+	CUresult result;
+
+	ENTER();
+	if (!pLevelArray)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = call_cuMipmappedArrayGetLevel(&out[0], (uint64_t)(uintptr_t)hMipmappedArray, (uint64_t)level);
+	if (result)
+		return result;
+	*pLevelArray = (CUarray)(uintptr_t)out[0];
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements, CUmipmappedArray mipmap, CUdevice device)
+{
+	ENTER();
+	if (!memoryRequirements)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device_valid(device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	return call_cuMipmappedArrayGetMemoryRequirements(memoryRequirements, 32, (uint64_t)(uintptr_t)mipmap, device_host(device));
+}
+
+EXPORT CUresult cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties, CUmipmappedArray mipmap)
+{
+	ENTER();
+	if (!sparseProperties)
+		return CUDA_ERROR_INVALID_VALUE;
+	return call_cuMipmappedArrayGetSparseProperties(sparseProperties, 48, (uint64_t)(uintptr_t)mipmap);
+}
+
+EXPORT CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements, CUarray_format format, unsigned numChannels, CUdevice dev)
+{
+	uint64_t out[1];
+	CUresult result;
+
+	ENTER();
+	if (!maxWidthInElements)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device_valid(dev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	result = call_cuDeviceGetTexture1DLinearMaxWidth(&out[0], (uint64_t)format, (uint64_t)numChannels, device_host(dev));
+	if (result)
+		return result;
+	*maxWidthInElements = (size_t)out[0];
+	return CUDA_SUCCESS;
+}
+

@@ -137,6 +137,56 @@ EXPORT CUresult cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t Byte
 	return cuMemcpyAsync(dst, src, ByteCount, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
 }
 
+EXPORT CUresult cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount);
+EXPORT CUresult cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+{
+	CUresult result;
+
+	thread_peek()->stream = STREAM_PER_THREAD;
+	result = cuMemcpyAtoA_v2(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
+	thread_peek()->stream = 0;
+	return result;
+}
+
+EXPORT CUresult cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount);
+EXPORT CUresult cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+{
+	CUresult result;
+
+	thread_peek()->stream = STREAM_PER_THREAD;
+	result = cuMemcpyAtoD_v2(dstDevice, srcArray, srcOffset, ByteCount);
+	thread_peek()->stream = 0;
+	return result;
+}
+
+EXPORT CUresult cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream);
+EXPORT CUresult cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream)
+{
+	return cuMemcpyAtoHAsync_v2(dstHost, srcArray, srcOffset, ByteCount, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+}
+
+EXPORT CUresult cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount);
+EXPORT CUresult cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+{
+	CUresult result;
+
+	thread_peek()->stream = STREAM_PER_THREAD;
+	result = cuMemcpyAtoH_v2(dstHost, srcArray, srcOffset, ByteCount);
+	thread_peek()->stream = 0;
+	return result;
+}
+
+EXPORT CUresult cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount);
+EXPORT CUresult cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
+{
+	CUresult result;
+
+	thread_peek()->stream = STREAM_PER_THREAD;
+	result = cuMemcpyDtoA_v2(dstArray, dstOffset, srcDevice, ByteCount);
+	thread_peek()->stream = 0;
+	return result;
+}
+
 EXPORT CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
 EXPORT CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
@@ -167,6 +217,23 @@ EXPORT CUresult cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice, size_
 
 	thread_peek()->stream = STREAM_PER_THREAD;
 	result = cuMemcpyDtoH_v2(dstHost, srcDevice, ByteCount);
+	thread_peek()->stream = 0;
+	return result;
+}
+
+EXPORT CUresult cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream);
+EXPORT CUresult cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream)
+{
+	return cuMemcpyHtoAAsync_v2(dstArray, dstOffset, srcHost, ByteCount, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+}
+
+EXPORT CUresult cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount);
+EXPORT CUresult cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount)
+{
+	CUresult result;
+
+	thread_peek()->stream = STREAM_PER_THREAD;
+	result = cuMemcpyHtoA_v2(dstArray, dstOffset, srcHost, ByteCount);
 	thread_peek()->stream = 0;
 	return result;
 }

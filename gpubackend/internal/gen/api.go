@@ -33,7 +33,7 @@ type function struct {
 // param is a parameter of a function.
 type param struct {
 	name string
-	code string // u, ou, h, d, o, ib, ob, is
+	code string // u, ou, h, d, o, ih, oh, ib, ob, is, in, on
 	kind string // of a handle
 }
 
@@ -63,18 +63,35 @@ func (f function) words() int {
 		switch p.code {
 		case "u", "h", "d":
 			n++
-		case "ib", "ob", "is":
-			n += 2
+		default:
+			if p.buffer() {
+				n += 2
+			}
 		}
 	}
 	return n
 }
 
+// buffer says whether the parameter is a reference and a length on the wire.
+func (p param) buffer() bool {
+	switch p.code {
+	case "ib", "ob", "is", "ih", "oh", "in", "on", "si", "so":
+		return true
+	}
+	return false
+}
+
+// structure says whether the parameter is a structure of a fixed size, p.kind.
+func (p param) structure() bool { return p.code == "si" || p.code == "so" }
+
+// counted says whether an output buffer is answered with how much there was to put in it.
+func (p param) counted() bool { return p.code == "oh" || p.code == "on" }
+
 // outs is the number of answer words.
 func (f function) outs() int {
 	n := 0
 	for _, p := range f.params {
-		if p.code == "o" || p.code == "ou" {
+		if p.code == "o" || p.code == "ou" || p.counted() {
 			n++
 		}
 	}
@@ -95,7 +112,7 @@ func (f function) native(a *api) bool {
 		n = strings.Count(list, ",") + 1
 	}
 	for _, p := range f.params {
-		if p.code == "ib" || p.code == "ob" {
+		if p.buffer() && p.code != "is" && !p.structure() {
 			return false
 		}
 	}

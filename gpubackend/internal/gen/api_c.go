@@ -123,11 +123,15 @@ func sender(b *bytes.Buffer, f function) {
 		case "is":
 			params = append(params, "const char *"+p.name)
 			buffers = append(buffers, fmt.Sprintf("buffer_in(&r, &b[%d], %s, __builtin_strlen(%s))", len(buffers), p.name, p.name))
-		case "ib":
+		case "ib", "ih", "in", "si":
 			params = append(params, "const void *"+p.name, "size_t "+p.name+"_bytes")
 			buffers = append(buffers, fmt.Sprintf("buffer_in(&r, &b[%d], %s, %s_bytes)", len(buffers), p.name, p.name))
-		case "ob":
+		case "ob", "oh", "on", "so":
 			params = append(params, "void *"+p.name, "size_t "+p.name+"_bytes")
+			if p.counted() {
+				params = append(params, "uint64_t *"+p.name+"_count")
+				outs = append(outs, p.name+"_count")
+			}
 			buffers = append(buffers, fmt.Sprintf("buffer_out(&r, &b[%d], %s, %s_bytes)", len(buffers), p.name, p.name))
 		}
 	}
@@ -152,7 +156,7 @@ func sender(b *bytes.Buffer, f function) {
 		switch p.code {
 		case "u", "h", "d":
 			fmt.Fprintf(b, "\trequest_word(&r, %s);\n", p.name)
-		case "is", "ib", "ob":
+		case "is", "ib", "ob", "ih", "oh", "in", "on", "si", "so":
 			fmt.Fprintf(b, "\tresult = %s;\n\tif (result)\n\t\tgoto done;\n", buffers[n])
 			n++
 		}

@@ -44,12 +44,15 @@ func export(b *bytes.Buffer, f function, params []cParam) {
 	for i, p := range f.params {
 		name := params[i].name
 		switch {
-		case p.code == "ou":
+		case p.code == "ou", p.code == "o":
 			if !optional {
 				checks = append(checks, fmt.Sprintf("\tif (!%s)\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n", name))
 			}
 			args = append(args, fmt.Sprintf("&out[%d]", outs))
 			store := fmt.Sprintf("*%s = (%s)out[%d];", name, strings.TrimSpace(strings.TrimSuffix(params[i].typ, "*")), outs)
+			if p.code == "o" {
+				store = strings.Replace(store, ")out", ")(uintptr_t)out", 1)
+			}
 			if optional {
 				store = fmt.Sprintf("if (%s)\n\t\t%s", name, store)
 			}
@@ -60,6 +63,12 @@ func export(b *bytes.Buffer, f function, params []cParam) {
 			args = append(args, "device_host("+name+")")
 		case p.code == "u":
 			args = append(args, "(uint64_t)"+name)
+		case p.structure():
+			checks = append(checks, fmt.Sprintf("\tif (!%s)\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n", name))
+			args = append(args, name, p.kind)
+		case p.kind == "array", p.kind == "mipmap", p.kind == "link", p.kind == "graph", p.kind == "gnode":
+			// These have no records here: the worker knows them.
+			args = append(args, "(uint64_t)(uintptr_t)"+name)
 		case p.kind == "stream":
 			args = append(args, "(uint64_t)(uintptr_t)"+name)
 			checks = append(checks, fmt.Sprintf("\tif (!stream_known(%s))\n\t\treturn CUDA_ERROR_INVALID_HANDLE;\n", name))

@@ -44,7 +44,7 @@ func callFunc(b *bytes.Buffer, f function) {
 	fmt.Fprintf(b, "\n// %s calls %s.\nfunc (d *calls) %s {\n", f.method(), f.symbol, signature(f, "gpubackend."))
 	var args, reads []string
 	out := 0
-	for _, p := range f.params {
+	for i, p := range f.params {
 		name := goName(p.name)
 		switch p.code {
 		case "u":
@@ -53,6 +53,13 @@ func callFunc(b *bytes.Buffer, f function) {
 			args = append(args, "uint64("+name+")")
 		case "is":
 			args = append(args, "d.text("+name+")")
+		case "si", "so":
+			size := "min(len(" + name + "), " + p.kind + ")"
+			fmt.Fprintf(b, "s%d := copied(%s[:%s], %s)\ndefer s%d.free()\n", i, name, size, p.kind, i)
+			args = append(args, fmt.Sprintf("s%d.address()", i))
+			if p.code == "so" {
+				reads = append(reads, fmt.Sprintf("copy(%s[:%s], s%d.bytes())\n", name, size, i))
+			}
 		case "o", "ou":
 			args = append(args, fmt.Sprintf("d.out(%d)", out))
 			typ := ""

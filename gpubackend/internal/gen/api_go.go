@@ -12,7 +12,7 @@ import (
 // kindName gives the Go name of each kind of handle.
 var kindName = map[string]string{
 	"ctx": "Context", "stream": "Stream", "event": "Event", "module": "Module", "func": "Function",
-	"lib": "Library", "kernel": "Kernel",
+	"lib": "Library", "kernel": "Kernel", "link": "Link", "array": "Array", "mipmap": "MipmappedArray", "graph": "Graph", "gexec": "GraphExec", "gnode": "GraphNode",
 }
 
 func goHeader(b *bytes.Buffer, pkg string, imports ...string) {
@@ -40,10 +40,18 @@ func signature(f function, q string) string {
 			in = append(in, goName(p.name)+" uint64")
 		case "h", "d":
 			in = append(in, goName(p.name)+" "+q+kindName[p.kind])
-		case "ib", "ob":
+		case "ib", "ob", "si", "so":
 			in = append(in, goName(p.name)+" []byte")
 		case "is":
 			in = append(in, goName(p.name)+" string")
+		case "ih":
+			in = append(in, goName(p.name)+" []"+q+kindName[p.kind])
+		case "oh":
+			out = append(out, goName(p.name)+" []"+q+kindName[p.kind])
+		case "in":
+			in = append(in, goName(p.name)+" *"+q+"Node")
+		case "on":
+			out = append(out, goName(p.name)+" *"+q+"Node")
 		case "o":
 			out = append(out, goName(p.name)+" "+q+kindName[p.kind])
 		case "ou":
@@ -128,14 +136,33 @@ func dispatchFunc(b *bytes.Buffer, f function) {
 			fmt.Fprintf(b, "%s, bad := w.find%s(c, c.word(%d))\nif bad != 0 {\nreturn bad\n}\n", v, kindName[p.kind], word)
 			args = append(args, v)
 			word++
-		case "ib", "ob", "is":
-			fn := map[string]string{"ib": "input", "ob": "output", "is": "text"}[p.code]
+		case "ib", "ob", "is", "si", "so":
+			fn := map[string]string{"ib": "input", "ob": "output", "is": "text", "si": "input", "so": "output"}[p.code]
 			fmt.Fprintf(b, "%s, bad := w.%s(c, %d)\nif bad != 0 {\nreturn bad\n}\n", v, fn, word)
-			if p.code == "ob" {
+			if p.structure() {
+				size := v
+				if p.code == "so" {
+					size += ".bytes"
+				}
+				fmt.Fprintf(b, "if len(%s) != %s {\nreturn gpubackend.InvalidValue\n}\n", size, p.kind)
+			}
+			if p.code == "ob" || p.code == "so" {
 				fmt.Fprintf(b, "defer %s.done()\n", v)
 				v += ".bytes"
 			}
 			args = append(args, v)
+			word += 2
+		case "ih":
+			fmt.Fprintf(b, "%s, bad := w.find%ss(c, %d)\nif bad != 0 {\nreturn bad\n}\n", v, kindName[p.kind], word)
+			args = append(args, v)
+			word += 2
+		case "in":
+			fmt.Fprintf(b, "%s, bad := w.decodeNode(c, %d)\nif bad != 0 {\nreturn bad\n}\n", v, word)
+			args = append(args, v)
+			word += 2
+		case "oh", "on":
+			fmt.Fprintf(b, "b%d, bad := w.output(c, %d)\nif bad != 0 {\nreturn bad\n}\ndefer b%d.done()\n", i, word, i)
+			outs = append(outs, v)
 			word += 2
 		case "o", "ou":
 			outs = append(outs, v)
@@ -150,7 +177,15 @@ func dispatchAnswer(b *bytes.Buffer, f function) {
 	word := 0
 	for i, p := range f.params {
 		switch p.code {
+		case "oh":
+			fmt.Fprintf(b, "c.answer(w.name%ss(b%d.bytes, p%d, %s))\n", kindName[p.kind], i, i, parent(f))
+		case "on":
+			fmt.Fprintf(b, "c.answer(w.encodeNode(b%d.bytes, p%d))\n", i, i)
 		case "o":
+			if p.kind == "graph" || p.kind == "gnode" {
+				fmt.Fprintf(b, "c.answer(w.name%s(p%d, %s))\n", kindName[p.kind], i, parent(f))
+				continue
+			}
 			fmt.Fprintf(b, "if result == gpubackend.Success {\n")
 			fmt.Fprintf(b, "c.answer(w.objects.%s(object.%s, uint64(p%d), %s))\n", adder(p.kind), kindName[p.kind], i, parent(f))
 			b.WriteString("} else {\nc.answer(0)\n}\n")
@@ -161,12 +196,18 @@ func dispatchAnswer(b *bytes.Buffer, f function) {
 	for _, p := range f.params {
 		switch p.code {
 		case "d":
-			fmt.Fprintf(b, "if result == gpubackend.Success {\nw.objects.Remove(c.word(%d))\n}\n", word)
+			remove := "objects.Remove"
+			if p.kind == "graph" || p.kind == "gnode" {
+				remove = "forget" + kindName[p.kind]
+			}
+			fmt.Fprintf(b, "if result == gpubackend.Success {\nw.%s(c.word(%d))\n}\n", remove, word)
 			word++
 		case "u", "h":
 			word++
-		case "ib", "ob", "is":
-			word += 2
+		default:
+			if p.buffer() {
+				word += 2
+			}
 		}
 	}
 }
@@ -174,7 +215,7 @@ func dispatchAnswer(b *bytes.Buffer, f function) {
 // adder is how a new handle enters the table: what the driver may give twice keeps the handle it has.
 func adder(kind string) string {
 	switch kind {
-	case "ctx", "module", "func", "kernel":
+	case "ctx", "module", "func", "kernel", "array":
 		return "Intern"
 	}
 	return "Add"
@@ -183,7 +224,10 @@ func adder(kind string) string {
 // parent is the guest handle of the object that a new one lives and dies with: its first handle parameter,
 // else the current context.
 func parent(f function) string {
-	if f.noctx && (f.params[0].kind == "ctx" || f.params[0].kind == "lib") {
+	if k := f.params[0]; k.code == "o" && k.kind == "gexec" {
+		return "0" // it outlives its graph
+	}
+	if f.noctx && (f.params[0].code == "o" && f.params[0].kind == "graph" || f.params[0].kind == "ctx" || f.params[0].kind == "lib") {
 		return "0"
 	}
 	word := 0
@@ -193,8 +237,10 @@ func parent(f function) string {
 			return fmt.Sprintf("c.word(%d)", word)
 		case "u", "d":
 			word++
-		case "ib", "ob", "is":
-			word += 2
+		default:
+			if p.buffer() {
+				word += 2
+			}
 		}
 	}
 	return "uint64(c.context)"

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import "github.com/paracuda/paracuda/gpubackend"
+
+// Share exports the piece of the heap that holds addr.
+func (d *Device) Share(addr uint64) (s gpubackend.Shared, fd int, r gpubackend.Result) {
+	if !d.usable() {
+		return s, -1, gpubackend.InvalidContext
+	}
+	base, bytes, ok := d.gpus[d.state.gpu].heap.Piece(addr)
+	if !ok {
+		return s, -1, gpubackend.InvalidValue
+	}
+	if r = d.call(symMemRetain, d.out(0), base); r != gpubackend.Success {
+		return s, -1, r
+	}
+	handle := d.value(0)
+	defer d.call(symMemRelease, handle)
+	if r = d.call(symMemExport, d.out(0), handle, handlePosixFile, 0); r != gpubackend.Success {
+		return s, -1, r
+	}
+	return gpubackend.Shared{Bytes: bytes, Offset: addr - base}, int(int32(uint32(d.value(0)))), r
+}
+
+// MapShared maps what Share exported in another process.
+func (d *Device) MapShared(s gpubackend.Shared, fd int) (uint64, gpubackend.Result) {
+	if !d.usable() {
+		return 0, gpubackend.InvalidContext
+	}
+	addr, err := d.Import(fd, s.Bytes)
+	if err != nil {
+		d.log.WithError(err).Warn("map memory of another process")
+		return 0, gpubackend.OutOfMemory
+	}
+	return addr, gpubackend.Success
+}
+
+// UnmapShared unmaps it.
+func (d *Device) UnmapShared(addr uint64) gpubackend.Result {
+	if d.Unimport(addr) != nil {
+		return gpubackend.InvalidValue
+	}
+	return gpubackend.Success
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"encoding/binary"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
+
+// arrayCharge is what an array counts for, and of whom.
+type arrayCharge struct {
+	gpu   int
+	bytes uint64
+	owner *context
+}
+
+// arrayUnit is what an array's memory is taken to be a multiple of.
+const arrayUnit = 64 << 10
+
+// formatBytes is the size of an element's channel (CUarray_format), 4 for those not listed.
+var formatBytes = map[uint32]uint64{1: 1, 2: 2, 3: 4, 8: 1, 9: 2, 10: 4, 0x10: 2, 0x20: 4}
+
+// arrayBytes estimates an array's memory; bounds keep the product from overflowing.
+func arrayBytes(width, height, depth uint64, format, channels uint32, levels uint64) (uint64, bool) {
+	element, ok := formatBytes[format]
+	if !ok {
+		element = 4
+	}
+	if width == 0 || width > 1<<32 || height > 1<<20 || depth > 1<<20 || channels > 4 {
+		return 0, false
+	}
+	rows := max(height, 1) * max(depth, 1)
+	bytes := width * element * uint64(max(channels, 1))
+	if rows > 1<<60/bytes {
+		return 0, false
+	}
+	bytes *= rows
+	if levels > 1 {
+		bytes += bytes / 2
+	}
+	return (bytes + arrayUnit - 1) &^ (arrayUnit - 1), true
+}
+
+// charged makes an array by create, if there is memory for it.
+func (d *Device) charged(bytes uint64, ok bool, create func() (uint64, gpubackend.Result)) (uint64, gpubackend.Result) {
+	if !d.usable() {
+		return 0, gpubackend.InvalidContext
+	}
+	if !ok {
+		return 0, gpubackend.InvalidValue
+	}
+	g := d.state.gpu
+	if d.gpus[g].heap.Charge(bytes) != nil {
+		return 0, gpubackend.OutOfMemory
+	}
+	h, r := create()
+	if r != gpubackend.Success {
+		d.gpus[g].heap.Uncharge(bytes)
+		return 0, r
+	}
+	if d.arrays == nil {
+		d.arrays = map[uint64]arrayCharge{}
+	}
+	d.arrays[h] = arrayCharge{g, bytes, d.state}
+	return h, r
+}
+
+func (d *Device) uncharge(h uint64) {
+	if a, ok := d.arrays[h]; ok {
+		d.gpus[a.gpu].heap.Uncharge(a.bytes)
+		delete(d.arrays, h)
+	}
+}
+
+// unchargeContext counts the arrays of a context that is gone no more.
+func (d *Device) unchargeContext(c *context) {
+	for h, a := range d.arrays {
+		if a.owner == c {
+			d.uncharge(h)
+		}
+	}
+}
+
+// ArrayCreate makes a one- or two-dimensional array.
+func (d *Device) ArrayCreate(desc []byte) (gpubackend.Array, gpubackend.Result) {
+	le := binary.LittleEndian
+	bytes, ok := arrayBytes(le.Uint64(desc), le.Uint64(desc[8:]), 0, le.Uint32(desc[16:]), le.Uint32(desc[20:]), 1)
+	h, r := d.charged(bytes, ok, func() (uint64, gpubackend.Result) {
+		h, r := d.calls.ArrayCreate(desc)
+		return uint64(h), r
+	})
+	return gpubackend.Array(h), r
+}
+
+// Array3DCreate makes an array.
+func (d *Device) Array3DCreate(desc []byte) (gpubackend.Array, gpubackend.Result) {
+	bytes, ok := array3DBytes(desc, 1)
+	h, r := d.charged(bytes, ok, func() (uint64, gpubackend.Result) {
+		h, r := d.calls.Array3DCreate(desc)
+		return uint64(h), r
+	})
+	return gpubackend.Array(h), r
+}
+
+// MipmappedArrayCreate makes an array of levels.
+func (d *Device) MipmappedArrayCreate(desc []byte, levels uint64) (gpubackend.MipmappedArray, gpubackend.Result) {
+	bytes, ok := array3DBytes(desc, levels)
+	h, r := d.charged(bytes, ok, func() (uint64, gpubackend.Result) {
+		h, r := d.calls.MipmappedArrayCreate(desc, levels)
+		return uint64(h), r
+	})
+	return gpubackend.MipmappedArray(h), r
+}
+
+func array3DBytes(desc []byte, levels uint64) (uint64, bool) {
+	le := binary.LittleEndian
+	return arrayBytes(le.Uint64(desc), le.Uint64(desc[8:]), le.Uint64(desc[16:]), le.Uint32(desc[24:]), le.Uint32(desc[28:]), levels)
+}
+
+// ArrayDestroy gives back what the array counted for.
+func (d *Device) ArrayDestroy(a gpubackend.Array) gpubackend.Result {
+	r := d.calls.ArrayDestroy(a)
+	if r == gpubackend.Success {
+		d.uncharge(uint64(a))
+	}
+	return r
+}
+
+// MipmappedArrayDestroy gives back what the array counted for.
+func (d *Device) MipmappedArrayDestroy(a gpubackend.MipmappedArray) gpubackend.Result {
+	r := d.calls.MipmappedArrayDestroy(a)
+	if r == gpubackend.Success {
+		d.uncharge(uint64(a))
+	}
+	return r
+}
+
+// optional is the address of a copy of s, 0 if it is empty.
+func optional(s []byte) (block, uint64) {
+	if len(s) == 0 {
+		return block{}, 0
+	}
+	b := copied(s, 0)
+	return b, b.address()
+}
+
+// TexObjectCreate makes a texture.
+func (d *Device) TexObjectCreate(resource, texture, view []byte) (uint64, gpubackend.Result) {
+	b := copied(resource, 0)
+	defer b.free()
+	t, texAt := optional(texture)
+	defer t.free()
+	v, viewAt := optional(view)
+	defer v.free()
+	r := d.call(symTexObjectCreate, d.out(0), b.address(), texAt, viewAt)
+	return d.remember(&d.textures, r)
+}
+
+// SurfObjectCreate makes a surface.
+func (d *Device) SurfObjectCreate(resource []byte) (uint64, gpubackend.Result) {
+	b := copied(resource, 0)
+	defer b.free()
+	r := d.call(symSurfObjectCreate, d.out(0), b.address())
+	return d.remember(&d.surfaces, r)
+}
+
+// remember notes an object: the driver is only given those that it made.
+func (d *Device) remember(set *map[uint64]bool, r gpubackend.Result) (uint64, gpubackend.Result) {
+	if r != gpubackend.Success {
+		return 0, r
+	}
+	if *set == nil {
+		*set = map[uint64]bool{}
+	}
+	(*set)[d.value(0)] = true
+	return d.value(0), r
+}
+
+// TexObjectDestroy destroys a texture.
+func (d *Device) TexObjectDestroy(t uint64) gpubackend.Result {
+	if !d.textures[t] {
+		return gpubackend.InvalidValue
+	}
+	delete(d.textures, t)
+	return d.calls.TexObjectDestroy(t)
+}
+
+// SurfObjectDestroy destroys a surface.
+func (d *Device) SurfObjectDestroy(s uint64) gpubackend.Result {
+	if !d.surfaces[s] {
+		return gpubackend.InvalidValue
+	}
+	delete(d.surfaces, s)
+	return d.calls.SurfObjectDestroy(s)
+}
+
+// CopyArray queues a copy between arrays and device memory.
+func (d *Device) CopyArray(memcpy3D []byte, s gpubackend.Stream) gpubackend.Result {
+	b := copied(memcpy3D, 0)
+	defer b.free()
+	return d.call(symMemcpy3DAsync, b.address(), uint64(s))
+}

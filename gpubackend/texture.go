@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gpubackend
+
+// Texturing is what a driver offers beside the described functions for arrays, textures and surfaces. The structures
+// are those of the API, with the driver's own handles in them.
+type Texturing interface {
+	// TexObjectCreate makes a texture of CUDA_RESOURCE_DESC, CUDA_TEXTURE_DESC and, unless it is empty,
+	// CUDA_RESOURCE_VIEW_DESC.
+	TexObjectCreate(resource, texture, view []byte) (uint64, Result)
+	// SurfObjectCreate makes a surface of a CUDA_RESOURCE_DESC.
+	SurfObjectCreate(resource []byte) (uint64, Result)
+	// CopyArray queues a copy of a CUDA_MEMCPY3D whose sides are arrays or device memory.
+	CopyArray(memcpy3D []byte, s Stream) Result
+}
+
+// Sizes of the structures.
+const (
+	ResourceDescBytes = 144
+	TextureDescBytes  = 104
+	ViewDescBytes     = 112
+	Memcpy3DBytes     = 200
+)
+
+// TexObjectCreate returns NotSupported.
+func (Unsupported) TexObjectCreate(_, _, _ []byte) (uint64, Result) { return 0, NotSupported }
+
+// SurfObjectCreate returns NotSupported.
+func (Unsupported) SurfObjectCreate([]byte) (uint64, Result) { return 0, NotSupported }
+
+// CopyArray returns NotSupported.
+func (Unsupported) CopyArray([]byte, Stream) Result { return NotSupported }

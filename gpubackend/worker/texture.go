@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"encoding/binary"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/object"
+)
+
+func (w *Worker) findArray(_ *call, handle uint64) (gpubackend.Array, gpubackend.Result) {
+	h, result := w.lookup(object.Array, handle)
+	return gpubackend.Array(h), result
+}
+
+func (w *Worker) findMipmappedArray(_ *call, handle uint64) (gpubackend.MipmappedArray, gpubackend.Result) {
+	h, result := w.lookup(object.MipmappedArray, handle)
+	return gpubackend.MipmappedArray(h), result
+}
+
+func (w *Worker) findLink(_ *call, handle uint64) (gpubackend.Link, gpubackend.Result) {
+	h, result := w.lookup(object.Link, handle)
+	return gpubackend.Link(h), result
+}
+
+// CUresourcetype, and where the handle is in a CUDA_RESOURCE_DESC.
+const (
+	resourceArray     = 0
+	resourceMipmapped = 1
+	resourcePitch2D   = 3
+	resourceHandle    = 8
+)
+
+// structure returns a buffer argument of exactly that size, or of none if it may be left out.
+func (w *Worker) structure(c *call, i, size int, optional bool) ([]byte, gpubackend.Result) {
+	b, result := w.input(c, i)
+	if result == gpubackend.Success && len(b) != size && (len(b) != 0 || !optional) {
+		result = gpubackend.InvalidValue
+	}
+	return b, result
+}
+
+// resource returns a resource description with the driver's handle in it.
+func (w *Worker) resource(c *call, i int) ([]byte, gpubackend.Result) {
+	b, result := w.structure(c, i, gpubackend.ResourceDescBytes, false)
+	if result != gpubackend.Success {
+		return nil, result
+	}
+	at := b[resourceHandle:]
+	handle := binary.LittleEndian.Uint64(at)
+	switch kind := binary.LittleEndian.Uint32(b); {
+	case kind == resourceArray:
+		handle, result = w.lookup(object.Array, handle)
+	case kind == resourceMipmapped:
+		handle, result = w.lookup(object.MipmappedArray, handle)
+	case kind > resourcePitch2D:
+		result = gpubackend.InvalidValue
+	}
+	binary.LittleEndian.PutUint64(at, handle)
+	return b, result
+}
+
+// runTexObjectCreate makes a texture: resource, texture, view.
+func runTexObjectCreate(w *Worker, c *call) gpubackend.Result {
+	resource, result := w.resource(c, 0)
+	if result != gpubackend.Success {
+		return result
+	}
+	texture, result := w.structure(c, 2, gpubackend.TextureDescBytes, true)
+	if result != gpubackend.Success {
+		return result
+	}
+	view, result := w.structure(c, 4, gpubackend.ViewDescBytes, true)
+	if result != gpubackend.Success {
+		return result
+	}
+	t, result := w.driver.TexObjectCreate(resource, texture, view)
+	c.answer(t)
+	return result
+}
+
+// runSurfObjectCreate makes a surface: resource.
+func runSurfObjectCreate(w *Worker, c *call) gpubackend.Result {
+	resource, result := w.resource(c, 0)
+	if result != gpubackend.Success {
+		return result
+	}
+	s, result := w.driver.SurfObjectCreate(resource)
+	c.answer(s)
+	return result
+}
+
+// One side of a CUDA_MEMCPY3D: where its memory type, device address and array are.
+type copySide struct{ kind, host, device, array, reserved int }
+
+var copySides = []copySide{{32, 40, 48, 56, 64}, {120, 128, 136, 144, 152}}
+
+// CUmemorytype.
+const (
+	memoryDevice = 2
+	memoryArray  = 3
+)
+
+// runCopyArray copies between arrays and device memory: description, stream.
+func runCopyArray(w *Worker, c *call) gpubackend.Result {
+	b, result := w.structure(c, 0, gpubackend.Memcpy3DBytes, false)
+	if result != gpubackend.Success {
+		return result
+	}
+	s, result := w.findStream(c, c.word(2))
+	if result != gpubackend.Success {
+		return result
+	}
+	for _, side := range copySides {
+		binary.LittleEndian.PutUint64(b[side.host:], 0)
+		binary.LittleEndian.PutUint64(b[side.reserved:], 0)
+		switch binary.LittleEndian.Uint32(b[side.kind:]) {
+		case memoryArray:
+			native, result := w.lookup(object.Array, binary.LittleEndian.Uint64(b[side.array:]))
+			if result != gpubackend.Success {
+				return result
+			}
+			binary.LittleEndian.PutUint64(b[side.array:], native)
+		case memoryDevice:
+			binary.LittleEndian.PutUint64(b[side.array:], 0)
+		default:
+			return gpubackend.InvalidValue
+		}
+	}
+	return w.driver.CopyArray(b, s)
+}
