@@ -35,7 +35,7 @@ const (
 )
 
 // slotCount is how many chunks can be on their way.
-const slotCount = 4
+const slotCount = 8
 
 // take returns a free slot, opening the staging memory on first use. nil: none is free, or broken says why.
 func (c *copier) take(w *Worker) *slot {
