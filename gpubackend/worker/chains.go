@@ -20,7 +20,9 @@ type chains struct {
 	events []event // EVENT chains
 	signal bool    // an EVENT is due
 	maps   map[uint32]*mapping
-	raw    []byte // a run list as it arrives
+
+	complaints int
+	raw        []byte // a run list as it arrives
 }
 
 func (c *chains) scratch(bytes int) []byte {
@@ -55,7 +57,7 @@ func (w *Worker) takeChains() (took bool, err error) {
 		c, ok, err := w.queue.Pop()
 		var bad *virtqueue.ChainError
 		if errors.As(err, &bad) {
-			w.log.WithError(err).Warn("guest driver made a malformed chain available")
+			w.complain(err, "guest driver made a malformed chain available")
 			w.state.Take(bad.Head, w.queue.Base())
 			w.give(bad.Head, 0)
 			continue
@@ -70,9 +72,19 @@ func (w *Worker) takeChains() (took bool, err error) {
 		w.state.Take(c.Head(), w.queue.Base())
 		w.state.Count(handover.Chains, 1)
 		if err := w.takeChain(c); err != nil {
-			w.log.WithError(err).Warn("guest driver sent a bad chain")
+			w.complain(err, "guest driver sent a bad chain")
 			w.give(c.Head(), 0)
 		}
+	}
+}
+
+// maxComplaints bounds what a guest can write to the host's log.
+const maxComplaints = 100
+
+// complain logs what a guest did wrong, unless it has done so too often.
+func (w *Worker) complain(err error, what string) {
+	if w.chains.complaints++; w.chains.complaints <= maxComplaints {
+		w.log.WithError(err).Warn(what)
 	}
 }
 
@@ -179,7 +191,7 @@ func (w *Worker) findMap(id uint32) *mapping {
 		return m
 	}
 	if _, err := w.takeChains(); err != nil {
-		w.log.WithError(err).Warn("queue broke")
+		w.complain(err, "queue broke")
 	}
 	return w.chains.maps[id]
 }
@@ -187,7 +199,7 @@ func (w *Worker) findMap(id uint32) *mapping {
 // give returns a chain to the driver.
 func (w *Worker) give(head uint16, written uint32) {
 	if err := w.queue.Push(head, written); err != nil {
-		w.log.WithError(err).Warn("return a chain")
+		w.complain(err, "return a chain")
 	}
 	w.state.Give(head)
 	if w.queue.NeedsNotify() && w.call >= 0 {

@@ -21,9 +21,13 @@ type handler struct {
 // releaseBytes is how much of the ring may be consumed before its bytes are given back within a batch.
 const releaseBytes = wire.RingBytes / 4
 
+// maxWaiters bounds the calls that wait: each thread of the guest has one, in its slot. A guest that has more gets no
+// further until some are over.
+const maxWaiters = 4 * wire.SlotCount
+
 // runCommands executes a batch of what the guest has appended.
 func (w *Worker) runCommands() (ran bool, err error) {
-	if w.arena == nil {
+	if w.arena == nil || len(w.waiters) >= maxWaiters {
 		return false, nil
 	}
 	c := &w.current
@@ -40,6 +44,10 @@ func (w *Worker) runCommands() (ran bool, err error) {
 			w.execute(c)
 		}
 		w.arena.Consume(&w.command)
+		if len(w.waiters) >= maxWaiters {
+			ran = true
+			break
+		}
 		if w.arena.Unreleased() > releaseBytes {
 			w.flushLaunches()
 			w.arena.Release()
@@ -73,6 +81,8 @@ func (w *Worker) dispatch(c *call) gpubackend.Result {
 		w.logUnknown(c.op)
 		return gpubackend.NotSupported
 	case c.command.N < h.words:
+		return gpubackend.InvalidValue
+	case c.slot >= wire.SlotCount:
 		return gpubackend.InvalidValue
 	case c.op == gpubackend.Op(wire.OpHello):
 		return h.run(w, c)

@@ -102,7 +102,7 @@ func (c *copier) arrived(w *Worker, m Moved) {
 	s := &c.slots[m.ID]
 	switch {
 	case m.Err != nil:
-		w.log.WithError(m.Err).Warn("copy guest memory")
+		w.complain(m.Err, "copy guest memory")
 		w.endChunk(s, gpubackend.InvalidValue)
 	case s.op.dir == toDevice:
 		w.carry(s)

@@ -54,6 +54,9 @@ func (w *Worker) copyInline(c *call, dir direction, r reference, dev box, s gpub
 	if result != gpubackend.Success {
 		return result
 	}
+	if uint64(len(b)) < r.bytes {
+		return gpubackend.InvalidValue
+	}
 	w.state.Count(handover.BytesCopied, r.bytes)
 	if dir == toDevice {
 		return w.driver.CopyIn(dev.address, b, s)
@@ -179,6 +182,12 @@ func (w *Worker) copyBoxInline(c *call, dir direction, r reference, host hostLay
 	b, result := w.inPlace(c, r)
 	if result != gpubackend.Success {
 		return result
+	}
+	if uint64(len(b)) < dev.extent(host.pitch, host.slice) {
+		return gpubackend.InvalidValue
+	}
+	if dev.bytes() == 0 {
+		return gpubackend.Success
 	}
 	w.state.Count(handover.BytesCopied, dev.bytes())
 	if dir == toHost {

@@ -166,7 +166,7 @@ func (w *Worker) move(s *slot) {
 		ID: uint64(s.index), Staging: w.copies.staging, Offset: s.offset, ToDevice: op.dir == toDevice, Runs: op.runs,
 	})
 	if err != nil {
-		w.log.WithError(err).Warn("start a copy")
+		w.complain(err, "start a copy")
 		w.endChunk(s, gpubackend.Unknown)
 	}
 }

@@ -41,7 +41,7 @@ func runHostRegister(w *Worker, c *call) gpubackend.Result {
 	h := &hostRange{mapping: m, address: address, bytes: bytes, base: address &^ (pageSize - 1)}
 	mem, unmap, err := arena.Map(w.mem, pieces, uintptr(h.base))
 	if err != nil {
-		w.log.WithError(err).Warn("pinned memory has no place in the worker's address space")
+		w.complain(err, "pinned memory has no place in the worker's address space")
 		return gpubackend.OutOfMemory
 	}
 	h.size, h.unmap = uint64(len(mem)), unmap

@@ -64,7 +64,7 @@ func (w *Worker) writeMap(m *mapping, r reference, b []byte) {
 	at := uint64(0)
 	for _, run := range m.slice(nil, r.mapOffset(), r.bytes) {
 		if err := w.mem.Write(b[at:at+run.Bytes], run.Address); err != nil {
-			w.log.WithError(err).Warn("write an answer")
+			w.complain(err, "write an answer")
 			return
 		}
 		at += run.Bytes

@@ -51,21 +51,36 @@ type block struct {
 
 const (
 	poolAlignment = 512
-	maxPools      = 1 << 16
+	maxPools      = 1 << 12
+	maxLoose      = 1 << 10 // blocks freed in a stream that wait for it
 	// slack bounds what an allocation may leave unused of a block.
 	slack = 2 << 20
 )
 
 func (w *Worker) newPool(device, largest uint64) uint64 {
-	if len(w.pools.pool) == maxPools {
+	i := w.pools.place()
+	if i == maxPools {
 		return 0
 	}
 	p := &pool{device: device, largest: largest}
 	for a := poolReuseEvents; a <= poolReuseInternal; a++ {
 		p.attribute[a] = 1
 	}
-	w.pools.pool = append(w.pools.pool, p)
-	return w.objects.Add(object.Pool, uint64(len(w.pools.pool)-1), 0)
+	if i == len(w.pools.pool) {
+		w.pools.pool = append(w.pools.pool, nil)
+	}
+	w.pools.pool[i] = p
+	return w.objects.Add(object.Pool, uint64(i), 0)
+}
+
+// place is where a new pool goes: where one was that is gone, or at the end.
+func (s *pools) place() int {
+	for i, p := range s.pool {
+		if p == nil || p.destroyed && p.attribute[poolReserved] == 0 {
+			return i
+		}
+	}
+	return len(s.pool)
 }
 
 // defaultPool returns the handle of a device's own pool.

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func newAdmin(t testing.TB) (*Device, string) {
+	t.Helper()
+	d := New(Config{GPU: "soft", Settings: DefaultSettings(), Spawn: &stubs{}, Log: quiet()})
+	path := filepath.Join(t.TempDir(), "control")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- d.ServeAdmin(l, func() {}) }()
+	t.Cleanup(func() {
+		_ = l.Close()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return d, path
+}
+
+func TestAdminHostile(t *testing.T) {
+	_, path := newAdmin(t)
+	for _, text := range []string{
+		"", "\n", "{\n", "null\n", "[]\n", "\x00\xff\n", `{"set":"x"}` + "\n", `{"set":"memory=-1"}` + "\n", `{"set":"=\u0000"}` + "\n",
+		`{"set":"channels=3"}` + "\n", `{"set":7}` + "\n", strings.Repeat("[", 4000) + "\n", strings.Repeat("x", 1<<16),
+	} {
+		c, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+		_, _ = io.WriteString(c, text)
+		_ = c.(*net.UnixConn).CloseWrite()
+		_, _ = io.ReadAll(c)
+		_ = c.Close()
+		if a, err := Ask(path, Request{Stats: true}); err != nil || a.Stats == nil {
+			t.Fatalf("after %.20q: %v", text, err)
+		}
+	}
+	if _, err := Ask(path, Request{Set: "batch-commands=1"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// FuzzAdmin sets anything. What is accepted holds, what isn't changes nothing.
+func FuzzAdmin(f *testing.F) {
+	for _, s := range []string{"batch-commands=1", "memory=8G", "arena=1T", "x", "=", "spin-host=1h", "staging=K", "address-mapping=maybe"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		d := New(Config{Settings: DefaultSettings(), Log: quiet()})
+		before := d.space
+		if err := d.Set(text); err != nil && d.space != before {
+			t.Fatalf("%q was refused and changed the device", text)
+		}
+		if d.space.Channels != before.Channels || d.space.ArenaBytes != before.ArenaBytes {
+			t.Fatalf("%q changed what holds from the start", text)
+		}
+	})
+}

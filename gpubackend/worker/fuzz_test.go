@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/virtqueue"
+	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
+)
+
+// withQueue gives a rig guest memory and a queue.
+func (r *rig) withQueue(t testing.TB) *virtqueuetest.Driver {
+	t.Helper()
+	g := virtqueuetest.NewGuest(t, virtqueuetest.Span{Addr: 0, Size: 4 << 20})
+	g.Alloc(4096, 4096)
+	d := virtqueuetest.NewDriver(g, 16, false)
+	var err error
+	r.Worker.mem = g.Mem
+	r.queue, err = virtqueue.New(g.Mem, queueConfig(&handover.Queue{Size: 16, Desc: d.Desc, Avail: d.Avail, Used: d.Used}, 0, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.queue.Close)
+	return d
+}
+
+// FuzzCommands executes commands made of anything. None may panic, and all are consumed.
+func FuzzCommands(f *testing.F) {
+	f.Add([]byte{0x2a, 1, 1, 3, 0, 1, 2})
+	for op := range table {
+		if table[op].run != nil {
+			f.Add([]byte{byte(op), byte(op >> 8), 1, byte(table[op].words), 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r := newRig(t)
+		d := r.withQueue(t)
+		_ = d
+		defer unix.Close(r.wake)
+		values := []uint64{
+			0, 1, 2, 8, 64, 4096, r.context, r.function, wire.BufferBulk<<56 | wire.Bulk, wire.BufferInline<<56 | wire.CommandSize,
+			wire.BufferMap<<56 | 1<<32, 1 << 31, 1<<32 - 1, 1 << 63, ^uint64(0), 0x5043<<48 | 1<<24 | 3, reserveBase, 2 << 20,
+		}
+		for n := 0; len(data) >= 4 && n < 200; n++ {
+			op := gpubackend.Op(binary.LittleEndian.Uint16(data)) % 1100
+			reply, count := data[2]&1 != 0, min(int(data[3])%24, len(data)-4)
+			words := make([]uint64, count)
+			for i := range words {
+				words[i] = values[int(data[4+i])%len(values)] + uint64(data[4+i])>>6
+			}
+			data = data[4+count:]
+			r.send(op, reply, uint32(n), nil, words...)
+			for range 4 {
+				if _, err := r.runCommands(); err != nil {
+					t.Fatalf("%s: %v", op.Name(), err)
+				}
+				r.pollWaiters()
+			}
+			if r.arena.Pending() {
+				t.Fatalf("%s was not consumed", op.Name())
+			}
+		}
+	})
+}
+
+// FuzzChains takes chains with any header and runs. All that are refused come back.
+func FuzzChains(f *testing.F) {
+	f.Add(make([]byte, wire.ChainHeaderSize), uint16(0), uint16(0))
+	good := make([]byte, wire.ChainHeaderSize+wire.RunSize)
+	h := wire.ChainHeader{Type: wire.ChainMap, Bytes: 100, Runs: 1}
+	h.Encode(good)
+	binary.LittleEndian.PutUint64(good[wire.ChainHeaderSize+8:], 4096)
+	f.Add(good, uint16(8), uint16(1))
+	f.Fuzz(func(t *testing.T, header []byte, split, flags uint16) {
+		r := newRig(t)
+		d := r.withQueue(t)
+		header = header[:min(len(header), 4000)]
+		at := min(int(split), len(header))
+		for i := range uint64(3) {
+			addr := 0x100000 + i*8192
+			if err := r.Worker.mem.Write(header, addr); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := d.Add(
+				virtqueuetest.Desc{Addr: addr, Len: uint32(at)},
+				virtqueuetest.Desc{Addr: addr + uint64(at), Len: uint32(len(header) - at), Flags: flags & virtqueuetest.Write},
+			); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := r.takeChains(); err != nil {
+			t.Fatal(err)
+		}
+		kept := len(r.chains.events) + len(r.chains.maps)
+		if back := int(d.UsedIdx()); back+kept != 3 {
+			t.Fatalf("%d chains came back and %d are kept, of 3", back, kept)
+		}
+	})
+}
+
+// TestCallsThatWaitAreBounded: a guest that asks without end gets no further.
+func TestCallsThatWaitAreBounded(t *testing.T) {
+	r := newRig(t)
+	r.driver.ready = gpubackend.NotReady
+	for range 3 * maxWaiters {
+		r.send(gpubackend.OpCtxSynchronize, true, 1, nil)
+		if _, err := r.runCommands(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(r.waiters) > maxWaiters || !r.arena.Pending() {
+		t.Fatalf("%d calls wait", len(r.waiters))
+	}
+	r.driver.ready = gpubackend.Success
+	for range 10 {
+		r.pollWaiters()
+		if _, err := r.runCommands(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(r.waiters) > 0 || r.arena.Pending() {
+		t.Fatal("they wait still")
+	}
+}
+
+// TestInlineBoxes: rows of a box lie in its buffer, whatever that is and however few bytes a row has.
+func TestInlineBoxes(t *testing.T) {
+	r := newRig(t)
+	if got := r.call(t, gpubackend.OpCopyBox, 0, 64, 64, 0, 1<<20, 64, 64, 8, 2, 1, boxHtoD, 0, 0); got != gpubackend.InvalidValue {
+		t.Fatalf("rows of no buffer: %d", got)
+	}
+	if got := r.call(t, gpubackend.OpCopyBox, 0, 64, 64, wire.BufferBulk<<56|wire.Bulk, 64, 1<<30, 1<<30, 0, 9, 9, boxHtoD, 0, 0); got != gpubackend.Success {
+		t.Fatalf("rows of no bytes: %d", got)
+	}
+	if got := r.call(t, gpubackend.OpCopyHtoD, 0, 0, 64, 64, 0, 0); got != gpubackend.InvalidValue {
+		t.Fatalf("bytes of no buffer: %d", got)
+	}
+}
+
+// TestPoolsAreReused makes and destroys more pools than there can be.
+func TestPoolsAreReused(t *testing.T) {
+	r := newRig(t)
+	for range 3 * maxPools {
+		h := r.newPool(0, 0)
+		c := call{command: &r.command}
+		r.command.Words[0] = h
+		if h == 0 || runPoolDestroy(r.Worker, &c) != gpubackend.Success {
+			t.Fatal("no more pools")
+		}
+	}
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// attack is one case. Its class is the row of the bug classes of rings (1-27), of the socket (28-42) and of the GPU's
+// side (43-51); threat-model.md says what bounds each.
+type attack struct {
+	name  string
+	class int
+	do    func(*guest, *channel) error
+}
+
+type verdict string
+
+const (
+	pass   verdict = "PASS"
+	fail   verdict = "FAIL"   // something is wrong with what has nothing to do with the attack, or a promise is broken
+	wedged verdict = "WEDGED" // the channel that was attacked can't be used any more
+)
+
+// run carries out an attack and looks what is left.
+func (g *guest) run(a attack, value byte) (verdict, error) {
+	c := g.channels[victim]
+	if err := a.do(g, c); err != nil {
+		return fail, err
+	}
+	if !g.alive() {
+		return fail, fmt.Errorf("the device process has ended")
+	}
+	if err := g.channels[witness].compute(value); err != nil {
+		return fail, fmt.Errorf("another channel: %w", err)
+	}
+	if err := c.recover(value); err != nil {
+		return wedged, err
+	}
+	return pass, nil
+}
+
+// panics are what a Go program that breaks says.
+var panics = regexp.MustCompile(`(?m)^(panic:|fatal error:|SIG[A-Z]+:|goroutine \d+ \[)|device panicked|runtime error`)
+
+func TestHostile(t *testing.T) {
+	g := newGuest(t)
+	if err := g.hello(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range g.channels {
+		if err := c.start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var report, junit strings.Builder
+	counts := map[verdict]int{}
+	begin := time.Now()
+	list := attacks()
+	for i, a := range list {
+		start := time.Now()
+		v, err := g.run(a, byte(i))
+		took := time.Since(start).Seconds()
+		counts[v]++
+		fmt.Fprintf(&report, "%-6s %3d %7.3fs %s\n", v, a.class, took, a.name)
+		fmt.Fprintf(&junit, "  <testcase classname=\"hostile.%d\" name=%q time=\"%.3f\">", a.class, a.name, took)
+		if took > 2 {
+			t.Logf("%s takes %.1f s", a.name, took)
+		}
+		if v != pass {
+			fmt.Fprintf(&junit, "<failure type=%q message=%q/>", v, err.Error())
+			t.Errorf("%s: %s: %v", a.name, v, err)
+		}
+		fmt.Fprintln(&junit, "</testcase>")
+		if !g.alive() || counts[wedged] > 3 {
+			break
+		}
+	}
+	log, err := os.ReadFile(g.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := panics.FindAllString(string(log), -1)
+	if len(found) > 0 {
+		t.Errorf("%d panics: %q\n%s", len(found), found, tail(log, 6000))
+	}
+	if len(log) > 1<<20 {
+		t.Errorf("the guest made the host log %d bytes", len(log))
+	}
+	if len(list) < 100 {
+		t.Errorf("%d cases", len(list))
+	}
+	t.Logf("\n%s%d cases in %.1f s: %d PASS, %d FAIL, %d WEDGED, %d panics, %d bytes of log", &report, len(list),
+		time.Since(begin).Seconds(), counts[pass], counts[fail], counts[wedged], len(found), len(log))
+	if path := os.Getenv("PARACUDA_JUNIT"); path != "" {
+		text := fmt.Sprintf("<testsuite name=\"hostile\" tests=\"%d\" failures=\"%d\">\n%s</testsuite>\n", len(list), counts[fail]+counts[wedged], &junit)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func tail(b []byte, n int) []byte { return b[max(0, len(b)-n):] }
