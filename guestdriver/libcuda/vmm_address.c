@@ -16,6 +16,10 @@
 #define STEP ((uint64_t)1 << 34)
 #define TRIES 256
 
+/* The host's driver takes an address as it is only if it is a multiple of this; large ones get larger pages' worth. */
+#define ALIGN ((uint64_t)32 << 20)
+#define ALIGN_LARGE ((uint64_t)1 << 30)
+
 pthread_mutex_t vmm_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vmm_reservation *first;
 
@@ -93,8 +97,9 @@ static bool take(uint64_t base, uint64_t bytes, CUresult *result)
 	return *result != CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static CUresult reserve(struct vmm_reservation *r, uint64_t hint, uint64_t alignment)
+static CUresult reserve(struct vmm_reservation *r, uint64_t hint, uint64_t wanted)
 {
+	uint64_t least = r->bytes < ALIGN_LARGE ? ALIGN : ALIGN_LARGE, alignment = wanted > least ? wanted : least;
 	uint64_t from = hint >= VMM_BASE && hint < VMM_END ? hint : VMM_BASE;
 	struct vmm_reservation **place;
 	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -136,7 +141,7 @@ EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignm
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r->bytes = rounded(size);
 	pthread_mutex_lock(&vmm_lock);
-	result = reserve(r, addr, alignment > VMM_PAGE ? alignment : VMM_PAGE);
+	result = reserve(r, addr, alignment);
 	pthread_mutex_unlock(&vmm_lock);
 	if (result)
 		free(r);
