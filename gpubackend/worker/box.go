@@ -29,6 +29,9 @@ func (b *box) valid(pitch, slice uint64) bool {
 	if b.height > 1 && pitch < b.width {
 		return false
 	}
+	if b.depth > 1 && b.height > 0 && slice < (b.height-1)*pitch+b.width {
+		return false // planes that overlap: more work than there are bytes
+	}
 	hi, rows := bits.Mul64(b.height, b.depth)
 	if hi != 0 || rows > 1<<32 {
 		return false
