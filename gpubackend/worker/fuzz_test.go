@@ -136,7 +136,7 @@ func TestInlineBoxes(t *testing.T) {
 	if got := r.call(t, gpubackend.OpCopyBox, 0, 64, 64, 0, 1<<20, 64, 64, 8, 2, 1, boxHtoD, 0, 0); got != gpubackend.InvalidValue {
 		t.Fatalf("rows of no buffer: %d", got)
 	}
-	if got := r.call(t, gpubackend.OpCopyBox, 0, 64, 64, wire.BufferBulk<<56|wire.Bulk, 64, 1<<30, 1<<30, 0, 9, 9, boxHtoD, 0, 0); got != gpubackend.Success {
+	if got := r.call(t, gpubackend.OpCopyBox, 0, 64, 64, wire.BufferBulk<<56|wire.Bulk, 64, 1<<30, 1<<34, 0, 9, 1, boxHtoD, 0, 0); got != gpubackend.Success {
 		t.Fatalf("rows of no bytes: %d", got)
 	}
 	if got := r.call(t, gpubackend.OpCopyHtoD, 0, 0, 64, 64, 0, 0); got != gpubackend.InvalidValue {
