@@ -175,6 +175,14 @@ const (
 	OpIpcGetMemHandle                                    Op = 660
 	OpIpcOpenMemHandle                                   Op = 661
 	OpIpcCloseMemHandle                                  Op = 662
+	OpCtxRecordEvent                                     Op = 670
+	OpCtxWaitEvent                                       Op = 671
+	OpCtxGetSharedMemConfig                              Op = 672
+	OpCtxSetSharedMemConfig                              Op = 673
+	OpFuncSetSharedMemConfig                             Op = 674
+	OpStreamGetAttribute                                 Op = 675
+	OpStreamSetAttribute                                 Op = 676
+	OpStreamCopyAttributes                               Op = 677
 )
 
 var opNames = map[Op]string{
@@ -327,6 +335,14 @@ var opNames = map[Op]string{
 	660: "cuIpcGetMemHandle",
 	661: "cuIpcOpenMemHandle_v2",
 	662: "cuIpcCloseMemHandle",
+	670: "cuCtxRecordEvent",
+	671: "cuCtxWaitEvent",
+	672: "cuCtxGetSharedMemConfig",
+	673: "cuCtxSetSharedMemConfig",
+	674: "cuFuncSetSharedMemConfig",
+	675: "cuStreamGetAttribute",
+	676: "cuStreamSetAttribute",
+	677: "cuStreamCopyAttributes",
 }
 
 // Functions is the described part of Driver, one method a function of the driver API.
@@ -448,6 +464,14 @@ type Functions interface {
 	DeviceGetTexture1DLinearMaxWidth(format uint64, numChannels uint64, dev uint64) (maxWidthInElements uint64, result Result)
 	TexObjectDestroy(texObject uint64) (result Result)
 	SurfObjectDestroy(surfObject uint64) (result Result)
+	CtxRecordEvent(hCtx Context, hEvent Event) (result Result)
+	CtxWaitEvent(hCtx Context, hEvent Event) (result Result)
+	CtxGetSharedMemConfig() (pConfig uint64, result Result)
+	CtxSetSharedMemConfig(config uint64) (result Result)
+	FuncSetSharedMemConfig(hfunc Function, config uint64) (result Result)
+	StreamGetAttribute(hStream Stream, attr uint64, value_out []byte) (result Result)
+	StreamSetAttribute(hStream Stream, attr uint64, value []byte) (result Result)
+	StreamCopyAttributes(dst Stream, src Stream) (result Result)
 }
 
 // Unsupported answers every function with NotSupported. A device embeds it and overrides what it has.
@@ -1151,6 +1175,54 @@ func (Unsupported) TexObjectDestroy(texObject uint64) (result Result) {
 
 // SurfObjectDestroy returns NotSupported.
 func (Unsupported) SurfObjectDestroy(surfObject uint64) (result Result) {
+	result = NotSupported
+	return
+}
+
+// CtxRecordEvent returns NotSupported.
+func (Unsupported) CtxRecordEvent(hCtx Context, hEvent Event) (result Result) {
+	result = NotSupported
+	return
+}
+
+// CtxWaitEvent returns NotSupported.
+func (Unsupported) CtxWaitEvent(hCtx Context, hEvent Event) (result Result) {
+	result = NotSupported
+	return
+}
+
+// CtxGetSharedMemConfig returns NotSupported.
+func (Unsupported) CtxGetSharedMemConfig() (pConfig uint64, result Result) {
+	result = NotSupported
+	return
+}
+
+// CtxSetSharedMemConfig returns NotSupported.
+func (Unsupported) CtxSetSharedMemConfig(config uint64) (result Result) {
+	result = NotSupported
+	return
+}
+
+// FuncSetSharedMemConfig returns NotSupported.
+func (Unsupported) FuncSetSharedMemConfig(hfunc Function, config uint64) (result Result) {
+	result = NotSupported
+	return
+}
+
+// StreamGetAttribute returns NotSupported.
+func (Unsupported) StreamGetAttribute(hStream Stream, attr uint64, value_out []byte) (result Result) {
+	result = NotSupported
+	return
+}
+
+// StreamSetAttribute returns NotSupported.
+func (Unsupported) StreamSetAttribute(hStream Stream, attr uint64, value []byte) (result Result) {
+	result = NotSupported
+	return
+}
+
+// StreamCopyAttributes returns NotSupported.
+func (Unsupported) StreamCopyAttributes(dst Stream, src Stream) (result Result) {
 	result = NotSupported
 	return
 }

@@ -90,6 +90,14 @@ const (
 	symDeviceGetTexture1DLinearMaxWidth
 	symTexObjectDestroy
 	symSurfObjectDestroy
+	symCtxRecordEvent
+	symCtxWaitEvent
+	symCtxGetSharedMemConfig
+	symCtxSetSharedMemConfig
+	symFuncSetSharedMemConfig
+	symStreamGetAttribute
+	symStreamSetAttribute
+	symStreamCopyAttributes
 	generatedSymbols
 )
 
@@ -174,6 +182,14 @@ var generatedNames = [generatedSymbols]string{
 	symDeviceGetTexture1DLinearMaxWidth:                   "cuDeviceGetTexture1DLinearMaxWidth",
 	symTexObjectDestroy:                                   "cuTexObjectDestroy",
 	symSurfObjectDestroy:                                  "cuSurfObjectDestroy",
+	symCtxRecordEvent:                                     "cuCtxRecordEvent",
+	symCtxWaitEvent:                                       "cuCtxWaitEvent",
+	symCtxGetSharedMemConfig:                              "cuCtxGetSharedMemConfig",
+	symCtxSetSharedMemConfig:                              "cuCtxSetSharedMemConfig",
+	symFuncSetSharedMemConfig:                             "cuFuncSetSharedMemConfig",
+	symStreamGetAttribute:                                 "cuStreamGetAttribute",
+	symStreamSetAttribute:                                 "cuStreamSetAttribute",
+	symStreamCopyAttributes:                               "cuStreamCopyAttributes",
 }
 
 // calls passes functions on to the driver. Device embeds it and overrides what needs more.
@@ -721,5 +737,59 @@ func (d *calls) TexObjectDestroy(texObject uint64) (result gpubackend.Result) {
 // SurfObjectDestroy calls cuSurfObjectDestroy.
 func (d *calls) SurfObjectDestroy(surfObject uint64) (result gpubackend.Result) {
 	result = d.call(symSurfObjectDestroy, surfObject)
+	return
+}
+
+// CtxRecordEvent calls cuCtxRecordEvent.
+func (d *calls) CtxRecordEvent(hCtx gpubackend.Context, hEvent gpubackend.Event) (result gpubackend.Result) {
+	result = d.call(symCtxRecordEvent, uint64(hCtx), uint64(hEvent))
+	return
+}
+
+// CtxWaitEvent calls cuCtxWaitEvent.
+func (d *calls) CtxWaitEvent(hCtx gpubackend.Context, hEvent gpubackend.Event) (result gpubackend.Result) {
+	result = d.call(symCtxWaitEvent, uint64(hCtx), uint64(hEvent))
+	return
+}
+
+// CtxGetSharedMemConfig calls cuCtxGetSharedMemConfig.
+func (d *calls) CtxGetSharedMemConfig() (pConfig uint64, result gpubackend.Result) {
+	result = d.call(symCtxGetSharedMemConfig, d.out(0))
+	pConfig = (d.value(0))
+	return
+}
+
+// CtxSetSharedMemConfig calls cuCtxSetSharedMemConfig.
+func (d *calls) CtxSetSharedMemConfig(config uint64) (result gpubackend.Result) {
+	result = d.call(symCtxSetSharedMemConfig, config)
+	return
+}
+
+// FuncSetSharedMemConfig calls cuFuncSetSharedMemConfig.
+func (d *calls) FuncSetSharedMemConfig(hfunc gpubackend.Function, config uint64) (result gpubackend.Result) {
+	result = d.call(symFuncSetSharedMemConfig, uint64(hfunc), config)
+	return
+}
+
+// StreamGetAttribute calls cuStreamGetAttribute.
+func (d *calls) StreamGetAttribute(hStream gpubackend.Stream, attr uint64, value_out []byte) (result gpubackend.Result) {
+	s2 := copied(value_out[:min(len(value_out), 64)], 64)
+	defer s2.free()
+	result = d.call(symStreamGetAttribute, uint64(hStream), attr, s2.address())
+	copy(value_out[:min(len(value_out), 64)], s2.bytes())
+	return
+}
+
+// StreamSetAttribute calls cuStreamSetAttribute.
+func (d *calls) StreamSetAttribute(hStream gpubackend.Stream, attr uint64, value []byte) (result gpubackend.Result) {
+	s2 := copied(value[:min(len(value), 64)], 64)
+	defer s2.free()
+	result = d.call(symStreamSetAttribute, uint64(hStream), attr, s2.address())
+	return
+}
+
+// StreamCopyAttributes calls cuStreamCopyAttributes.
+func (d *calls) StreamCopyAttributes(dst gpubackend.Stream, src gpubackend.Stream) (result gpubackend.Result) {
+	result = d.call(symStreamCopyAttributes, uint64(dst), uint64(src))
 	return
 }

@@ -128,6 +128,14 @@ var handlers = map[gpubackend.Op]handler{
 	gpubackend.OpDeviceGetTexture1DLinearMaxWidth:                   {words: 3, noContext: true, run: runDeviceGetTexture1DLinearMaxWidth},
 	gpubackend.OpTexObjectDestroy:                                   {words: 1, noContext: false, run: runTexObjectDestroy},
 	gpubackend.OpSurfObjectDestroy:                                  {words: 1, noContext: false, run: runSurfObjectDestroy},
+	gpubackend.OpCtxRecordEvent:                                     {words: 2, noContext: false, run: runCtxRecordEvent},
+	gpubackend.OpCtxWaitEvent:                                       {words: 2, noContext: false, run: runCtxWaitEvent},
+	gpubackend.OpCtxGetSharedMemConfig:                              {words: 0, noContext: false, run: runCtxGetSharedMemConfig},
+	gpubackend.OpCtxSetSharedMemConfig:                              {words: 1, noContext: false, run: runCtxSetSharedMemConfig},
+	gpubackend.OpFuncSetSharedMemConfig:                             {words: 2, noContext: false, run: runFuncSetSharedMemConfig},
+	gpubackend.OpStreamGetAttribute:                                 {words: 4, noContext: false, run: runStreamGetAttribute},
+	gpubackend.OpStreamSetAttribute:                                 {words: 4, noContext: false, run: runStreamSetAttribute},
+	gpubackend.OpStreamCopyAttributes:                               {words: 2, noContext: false, run: runStreamCopyAttributes},
 }
 
 func runDevicePrimaryCtxRetain(w *Worker, c *call) gpubackend.Result {
@@ -1629,5 +1637,97 @@ func runTexObjectDestroy(w *Worker, c *call) gpubackend.Result {
 
 func runSurfObjectDestroy(w *Worker, c *call) gpubackend.Result {
 	result := w.driver.SurfObjectDestroy(c.word(0))
+	return result
+}
+
+func runCtxRecordEvent(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findContext(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p1, bad := w.findEvent(c, c.word(1))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.CtxRecordEvent(p0, p1)
+	return result
+}
+
+func runCtxWaitEvent(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findContext(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p1, bad := w.findEvent(c, c.word(1))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.CtxWaitEvent(p0, p1)
+	return result
+}
+
+func runCtxGetSharedMemConfig(w *Worker, c *call) gpubackend.Result {
+	p0, result := w.driver.CtxGetSharedMemConfig()
+	c.answer(p0)
+	return result
+}
+
+func runCtxSetSharedMemConfig(w *Worker, c *call) gpubackend.Result {
+	result := w.driver.CtxSetSharedMemConfig(c.word(0))
+	return result
+}
+
+func runFuncSetSharedMemConfig(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findFunction(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.FuncSetSharedMemConfig(p0, c.word(1))
+	return result
+}
+
+func runStreamGetAttribute(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findStream(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p2, bad := w.output(c, 2)
+	if bad != 0 {
+		return bad
+	}
+	if len(p2.bytes) != 64 {
+		return gpubackend.InvalidValue
+	}
+	defer p2.done()
+	result := w.driver.StreamGetAttribute(p0, c.word(1), p2.bytes)
+	return result
+}
+
+func runStreamSetAttribute(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findStream(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p2, bad := w.input(c, 2)
+	if bad != 0 {
+		return bad
+	}
+	if len(p2) != 64 {
+		return gpubackend.InvalidValue
+	}
+	result := w.driver.StreamSetAttribute(p0, c.word(1), p2)
+	return result
+}
+
+func runStreamCopyAttributes(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findStream(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p1, bad := w.findStream(c, c.word(1))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.StreamCopyAttributes(p0, p1)
 	return result
 }

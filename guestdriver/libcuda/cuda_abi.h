@@ -227,5 +227,6 @@ enum {
 
 #include "cuda_abi_array.h"
 #include "cuda_abi_memory.h"
+#include "cuda_abi_more.h"
 
 #endif

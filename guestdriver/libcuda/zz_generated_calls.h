@@ -157,6 +157,14 @@ enum {
 	OP_cuIpcGetMemHandle = 660,
 	OP_cuIpcOpenMemHandle_v2 = 661,
 	OP_cuIpcCloseMemHandle = 662,
+	OP_cuCtxRecordEvent = 670,
+	OP_cuCtxWaitEvent = 671,
+	OP_cuCtxGetSharedMemConfig = 672,
+	OP_cuCtxSetSharedMemConfig = 673,
+	OP_cuFuncSetSharedMemConfig = 674,
+	OP_cuStreamGetAttribute = 675,
+	OP_cuStreamSetAttribute = 676,
+	OP_cuStreamCopyAttributes = 677,
 };
 
 static inline CUresult call_cuDevicePrimaryCtxRetain(uint64_t *pctx, uint64_t dev)
@@ -1933,6 +1941,103 @@ static inline CUresult call_cuSurfObjectDestroy(uint64_t surfObject)
 
 	request_init(&r, OP_cuSurfObjectDestroy);
 	request_word(&r, surfObject);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline CUresult call_cuCtxRecordEvent(uint64_t hCtx, uint64_t hEvent)
+{
+	struct request r;
+
+	request_init(&r, OP_cuCtxRecordEvent);
+	request_word(&r, hCtx);
+	request_word(&r, hEvent);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline CUresult call_cuCtxWaitEvent(uint64_t hCtx, uint64_t hEvent)
+{
+	struct request r;
+
+	request_init(&r, OP_cuCtxWaitEvent);
+	request_word(&r, hCtx);
+	request_word(&r, hEvent);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline CUresult call_cuCtxGetSharedMemConfig(uint64_t *pConfig)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuCtxGetSharedMemConfig);
+	result = channel_call(&r, out, 1);
+	*pConfig = out[0];
+	return result;
+}
+
+static inline CUresult post_cuCtxSetSharedMemConfig(uint64_t config)
+{
+	struct request r;
+
+	request_init(&r, OP_cuCtxSetSharedMemConfig);
+	request_word(&r, config);
+	return channel_post(&r);
+}
+
+static inline CUresult post_cuFuncSetSharedMemConfig(uint64_t hfunc, uint64_t config)
+{
+	struct request r;
+
+	request_init(&r, OP_cuFuncSetSharedMemConfig);
+	request_word(&r, hfunc);
+	request_word(&r, config);
+	return channel_post(&r);
+}
+
+static inline CUresult call_cuStreamGetAttribute(uint64_t hStream, uint64_t attr, void *value_out, size_t value_out_bytes)
+{
+	struct request r;
+	struct buffer b[1] = { 0 };
+	CUresult result;
+
+	request_init(&r, OP_cuStreamGetAttribute);
+	request_word(&r, hStream);
+	request_word(&r, attr);
+	result = buffer_out(&r, &b[0], value_out, value_out_bytes);
+	if (result)
+		goto done;
+	result = channel_call(&r, NULL, 0);
+done:
+	buffer_done(&b[0]);
+	return result;
+}
+
+static inline CUresult call_cuStreamSetAttribute(uint64_t hStream, uint64_t attr, const void *value, size_t value_bytes)
+{
+	struct request r;
+	struct buffer b[1] = { 0 };
+	CUresult result;
+
+	request_init(&r, OP_cuStreamSetAttribute);
+	request_word(&r, hStream);
+	request_word(&r, attr);
+	result = buffer_in(&r, &b[0], value, value_bytes);
+	if (result)
+		goto done;
+	result = channel_call(&r, NULL, 0);
+done:
+	buffer_done(&b[0]);
+	return result;
+}
+
+static inline CUresult call_cuStreamCopyAttributes(uint64_t dst, uint64_t src)
+{
+	struct request r;
+
+	request_init(&r, OP_cuStreamCopyAttributes);
+	request_word(&r, dst);
+	request_word(&r, src);
 	return channel_call(&r, NULL, 0);
 }
 

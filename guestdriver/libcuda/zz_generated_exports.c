@@ -533,3 +533,62 @@ EXPORT CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements, C
 	return CUDA_SUCCESS;
 }
 
+EXPORT CUresult cuCtxGetSharedMemConfig(CUsharedconfig *pConfig)
+{
+	uint64_t out[1];
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!pConfig)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = call_cuCtxGetSharedMemConfig(&out[0]);
+	if (result)
+		return result;
+	*pConfig = (CUsharedconfig)out[0];
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxSetSharedMemConfig(CUsharedconfig config)
+{
+	ENTER_CONTEXT();
+	return post_cuCtxSetSharedMemConfig((uint64_t)config);
+}
+
+EXPORT CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config)
+{
+	ENTER_CONTEXT();
+	if (!handle_known(HANDLE_FUNC, hfunc))
+		return CUDA_ERROR_INVALID_HANDLE;
+	return post_cuFuncSetSharedMemConfig((uint64_t)(uintptr_t)hfunc, (uint64_t)config);
+}
+
+EXPORT CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value_out)
+{
+	ENTER_CONTEXT();
+	if (!stream_known(hStream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!value_out)
+		return CUDA_ERROR_INVALID_VALUE;
+	return call_cuStreamGetAttribute((uint64_t)(uintptr_t)hStream, (uint64_t)attr, value_out, 64);
+}
+
+EXPORT CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value)
+{
+	ENTER_CONTEXT();
+	if (!stream_known(hStream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!value)
+		return CUDA_ERROR_INVALID_VALUE;
+	return call_cuStreamSetAttribute((uint64_t)(uintptr_t)hStream, (uint64_t)attr, value, 64);
+}
+
+EXPORT CUresult cuStreamCopyAttributes(CUstream dst, CUstream src)
+{
+	ENTER_CONTEXT();
+	if (!stream_known(dst))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!stream_known(src))
+		return CUDA_ERROR_INVALID_HANDLE;
+	return call_cuStreamCopyAttributes((uint64_t)(uintptr_t)dst, (uint64_t)(uintptr_t)src);
+}
+

@@ -86,6 +86,12 @@ EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 	return cuMemFreeAsync(dptr, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
 }
 
+EXPORT CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream);
+EXPORT CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream)
+{
+	return cuMemPrefetchAsync_v2(devPtr, count, location, flags, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+}
+
 EXPORT CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstream hStream);
 EXPORT CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 {
@@ -118,6 +124,23 @@ EXPORT CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstream hSt
 EXPORT CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
 	return cuMemcpy3DAsync_v2(pCopy, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+}
+
+EXPORT CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream);
+EXPORT CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
+{
+	return cuMemcpy3DPeerAsync(pCopy, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+}
+
+EXPORT CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy);
+EXPORT CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
+{
+	CUresult result;
+
+	thread_peek()->stream = STREAM_PER_THREAD;
+	result = cuMemcpy3DPeer(pCopy);
+	thread_peek()->stream = 0;
+	return result;
 }
 
 EXPORT CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy);
@@ -174,6 +197,12 @@ EXPORT CUresult cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size_t src
 	result = cuMemcpyAtoH_v2(dstHost, srcArray, srcOffset, ByteCount);
 	thread_peek()->stream = 0;
 	return result;
+}
+
+EXPORT CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream);
+EXPORT CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
+{
+	return cuMemcpyBatchAsync_v2(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount);
@@ -415,10 +444,22 @@ EXPORT CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMo
 	return cuStreamBeginCapture_v2(hStream ? hStream : (CUstream)STREAM_PER_THREAD, mode);
 }
 
+EXPORT CUresult cuStreamCopyAttributes_ptsz(CUstream dst, CUstream src);
+EXPORT CUresult cuStreamCopyAttributes_ptsz(CUstream dst, CUstream src)
+{
+	return cuStreamCopyAttributes(dst ? dst : (CUstream)STREAM_PER_THREAD, src ? src : (CUstream)STREAM_PER_THREAD);
+}
+
 EXPORT CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph);
 EXPORT CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
 {
 	return cuStreamEndCapture(hStream ? hStream : (CUstream)STREAM_PER_THREAD, phGraph);
+}
+
+EXPORT CUresult cuStreamGetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value_out);
+EXPORT CUresult cuStreamGetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value_out)
+{
+	return cuStreamGetAttribute(hStream ? hStream : (CUstream)STREAM_PER_THREAD, attr, value_out);
 }
 
 EXPORT CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out);
@@ -443,6 +484,12 @@ EXPORT CUresult cuStreamGetCtx_ptsz(CUstream hStream, CUcontext *pctx);
 EXPORT CUresult cuStreamGetCtx_ptsz(CUstream hStream, CUcontext *pctx)
 {
 	return cuStreamGetCtx(hStream ? hStream : (CUstream)STREAM_PER_THREAD, pctx);
+}
+
+EXPORT CUresult cuStreamGetCtx_v2_ptsz(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx);
+EXPORT CUresult cuStreamGetCtx_v2_ptsz(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx)
+{
+	return cuStreamGetCtx_v2(hStream ? hStream : (CUstream)STREAM_PER_THREAD, pCtx, pGreenCtx);
 }
 
 EXPORT CUresult cuStreamGetDevice_ptsz(CUstream hStream, CUdevice *device);
@@ -479,6 +526,12 @@ EXPORT CUresult cuStreamQuery_ptsz(CUstream hStream);
 EXPORT CUresult cuStreamQuery_ptsz(CUstream hStream)
 {
 	return cuStreamQuery(hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+}
+
+EXPORT CUresult cuStreamSetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value);
+EXPORT CUresult cuStreamSetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value)
+{
+	return cuStreamSetAttribute(hStream ? hStream : (CUstream)STREAM_PER_THREAD, attr, value);
 }
 
 EXPORT CUresult cuStreamSynchronize_ptsz(CUstream hStream);

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions that are rarely used. */
+#define _GNU_SOURCE
+#include "copy.h"
+#include "device.h"
+#include "handle.h"
+#include "zz_generated_calls.h"
+#include "zz_generated_prototypes.h"
+
+#define POINTER_SYNC_MEMOPS 6
+#define AFFINITY_TYPES 1
+
+/* The context that a function names; NULL is the current one. */
+static CUresult context_number(CUcontext ctx, uint64_t *number)
+{
+	if (!ctx)
+		ctx = context_current();
+	if (!ctx || !context_known(ctx) || !context_alive(ctx))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*number = ctx->handle;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
+{
+	uint64_t number;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!handle_known(HANDLE_EVENT, hEvent))
+		return CUDA_ERROR_INVALID_HANDLE;
+	result = context_number(hCtx, &number);
+	return result ? result : call_cuCtxRecordEvent(number, number_of(hEvent));
+}
+
+EXPORT CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
+{
+	uint64_t number;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!handle_known(HANDLE_EVENT, hEvent))
+		return CUDA_ERROR_INVALID_HANDLE;
+	result = context_number(hCtx, &number);
+	return result ? result : call_cuCtxWaitEvent(number, number_of(hEvent));
+}
+
+/* Only a server for several processes limits the multiprocessors of a context. */
+EXPORT CUresult cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev)
+{
+	ENTER();
+	if (!pi || type < 0 || type >= AFFINITY_TYPES)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device_valid(dev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	*pi = 0;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx)
+{
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!pCtx || !pGreenCtx)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = cuStreamGetCtx(hStream, pCtx);
+	if (!result)
+		*pGreenCtx = NULL;
+	return result;
+}
+
+EXPORT CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx)
+{
+	ENTER_CONTEXT();
+	if (!phCtx)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!stream_known(hStream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	*phCtx = NULL;
+	return CUDA_SUCCESS;
+}
+
+/* Copies here never return before they should: there is nothing to remember. */
+EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+	struct memory m;
+
+	ENTER_CONTEXT();
+	if (!value || attribute != POINTER_SYNC_MEMOPS || !memory_find(ptr, &m) || !memory_on_device(&m))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+static CUresult one_device(const CUDA_MEMCPY3D_PEER *c, CUDA_MEMCPY3D *plain)
+{
+	const struct context *src = c->reserved0, *dst = c->reserved1;
+
+	if ((src && !context_known(src)) || (dst && !context_known(dst)))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (src && dst && src->device != dst->device)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	*plain = *c;
+	plain->reserved0 = plain->reserved1 = NULL;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy)
+{
+	CUDA_MEMCPY3D plain;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!pCopy)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = one_device(pCopy, &plain);
+	return result ? result : cuMemcpy3D_v2(&plain);
+}
+
+EXPORT CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
+{
+	CUDA_MEMCPY3D plain;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!pCopy)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = one_device(pCopy, &plain);
+	return result ? result : cuMemcpy3DAsync_v2(&plain, hStream);
+}
+
+/* A batch is its copies, one by one: sources are read in stream order or at once, both of which the attributes allow. */
+EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+				      CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	ENTER_CONTEXT();
+	if (!dsts || !srcs || !sizes || !count || !attrs || !attrsIdxs || !numAttrs || numAttrs > count || attrsIdxs[0])
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!hStream || number_of(hStream) == STREAM_LEGACY)
+		return CUDA_ERROR_INVALID_HANDLE;
+	for (size_t i = 0; !result && i < count; i++)
+		result = copy_bytes(dsts[i], SIDE_ANY, srcs[i], SIDE_ANY, sizes[i], hStream, true);
+	return result;
+}
