@@ -25,6 +25,7 @@ const (
 	UnsupportedPTX         Result = 222
 	FileNotFound           Result = 301
 	InvalidHandle          Result = 400
+	IllegalState           Result = 401
 	NotFound               Result = 500
 	NotReady               Result = 600
 	IllegalAddress         Result = 700
@@ -43,6 +44,13 @@ const (
 	NotPermitted           Result = 800
 	NotSupported           Result = 801
 	SystemNotReady         Result = 802
+	CaptureUnsupported     Result = 900
+	CaptureInvalidated     Result = 901
+	CaptureUnmatched       Result = 903
+	CaptureUnjoined        Result = 904
+	CaptureImplicit        Result = 906
+	CapturedEvent          Result = 907
+	GraphExecUpdateFailure Result = 910
 	Unknown                Result = 999
 )
 

@@ -22,6 +22,8 @@ type waits struct {
 	mu      sync.Mutex
 	next    uint64
 	pending map[uint64]*wait
+	kept    map[uint64]gpubackend.HostCall // of graphs, by token
+	calls   map[uint64]bool                // of graphs, that hold their stream
 }
 
 type wait struct {
@@ -36,7 +38,10 @@ func newWaits() (*waits, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &waits{reader: r, writer: w, pending: make(map[uint64]*wait)}
+	v := &waits{
+		reader: r, writer: w, pending: make(map[uint64]*wait),
+		kept: make(map[uint64]gpubackend.HostCall), calls: make(map[uint64]bool),
+	}
 	go v.serve()
 	return v, nil
 }
@@ -48,8 +53,13 @@ func (v *waits) serve() {
 		if _, err := io.ReadFull(v.reader, b[:]); err != nil {
 			return
 		}
+		number := binary.NativeEndian.Uint64(b[:])
+		if number&nodeCall != 0 {
+			v.callNode(number &^ nodeCall)
+			continue
+		}
 		v.mu.Lock()
-		w := v.pending[binary.NativeEndian.Uint64(b[:])]
+		w := v.pending[number]
 		v.mu.Unlock()
 		if w != nil {
 			w.run(w.token)
@@ -90,6 +100,7 @@ func (v *waits) close() {
 	for n, w := range left {
 		v.release(n, w)
 	}
+	v.endNodes()
 	_ = v.reader.Close()
 }
 
@@ -98,15 +109,10 @@ func (d *Device) HostFunc(s gpubackend.Stream, token uint64, f func(token uint64
 	if d.function[symLaunchHostFunc] == nil {
 		return nil, gpubackend.NotSupported
 	}
-	if d.waits == nil {
-		v, err := newWaits()
-		if err != nil {
-			d.log.WithError(err).Error("host function")
-			return nil, gpubackend.OutOfMemory
-		}
-		d.waits = v
+	v, result := d.hostCalls()
+	if result != gpubackend.Success {
+		return nil, result
 	}
-	v := d.waits
 	number, w := v.add(token, f)
 	if w == nil {
 		return nil, gpubackend.OutOfMemory
@@ -120,4 +126,17 @@ func (d *Device) HostFunc(s gpubackend.Stream, token uint64, f func(token uint64
 		return nil, d.failed(r)
 	}
 	return func() { v.release(number, w) }, r
+}
+
+// hostCalls makes what carries calls of host functions, on first use.
+func (d *Device) hostCalls() (*waits, gpubackend.Result) {
+	if d.waits == nil {
+		v, err := newWaits()
+		if err != nil {
+			d.log.WithError(err).Error("host function")
+			return nil, gpubackend.OutOfMemory
+		}
+		d.waits = v
+	}
+	return d.waits, gpubackend.Success
 }

@@ -88,7 +88,7 @@ func (d *Device) reclaim() {
 
 // reclaimAll is reclaim after waiting for the work. It says whether there was anything to take back.
 func (d *Device) reclaimAll() bool {
-	if len(d.state.freed) == 0 {
+	if len(d.state.freed) == 0 || len(d.capturing) > 0 {
 		return false
 	}
 	if r := d.call(symCtxSynchronize); r != gpubackend.Success {
@@ -158,7 +158,7 @@ const (
 
 // HostUnregister waits for the context's work first: the pages go back to the guest after it.
 func (d *Device) HostUnregister(addr, _ uint64) gpubackend.Result {
-	if d.state != nil && d.state.work.busy() {
+	if d.state != nil && d.state.work.busy() && len(d.capturing) == 0 {
 		if r := d.call(symCtxSynchronize); r != gpubackend.Success {
 			d.failed(r)
 		}

@@ -65,6 +65,9 @@ var streamArgument = [symbols]uint8{
 	symMemcpy2DAsync:        2,
 	symMemcpy3DAsync:        2,
 	symLaunchHostFunc:       1,
+	symGraphLaunch:          2,
+	symGraphUpload:          2,
+	symStreamBatchMemOp:     1,
 }
 
 // ContextQuery asks every stream that was given work.
@@ -92,6 +95,9 @@ func (d *Device) query() gpubackend.Result {
 	work := &d.state.work
 	for len(work.streams) > 0 {
 		s := work.streams[len(work.streams)-1]
+		if d.isCapturing(s) {
+			return gpubackend.NotReady // asking would end the capture
+		}
 		if r := d.calls.StreamQuery(s); r != gpubackend.Success {
 			return d.failed(r)
 		}
@@ -137,9 +143,10 @@ func (d *Device) StreamDestroy(s gpubackend.Stream) gpubackend.Result {
 	if s == gpubackend.DefaultStream || s == gpubackend.LegacyStream {
 		return gpubackend.InvalidHandle
 	}
-	if d.state != nil && slices.Contains(d.state.work.streams, s) {
+	if d.state != nil && slices.Contains(d.state.work.streams, s) && !d.isCapturing(s) {
 		d.watchLast(s)
 	}
+	delete(d.capturing, s)
 	return d.calls.StreamDestroy(s)
 }
 

@@ -83,7 +83,7 @@ func TestLaunch(t *testing.T) {
 		{"too many parameters", func(l *gpubackend.Launch) { l.Parameters = make([]byte, maxParameterBytes+1) }, gpubackend.InvalidValue},
 		{"empty grid", func(l *gpubackend.Launch) { l.Grid[0] = 0 }, gpubackend.InvalidValue},
 		{"cluster", func(l *gpubackend.Launch) { l.Attributes = attribute(4) }, 0},
-		{"event in an attribute", func(l *gpubackend.Launch) { l.Attributes = attribute(7) }, gpubackend.NotSupported},
+		{"no event in an attribute", func(l *gpubackend.Launch) { l.Attributes = attribute(7) }, gpubackend.InvalidValue},
 		{"node in an attribute", func(l *gpubackend.Launch) { l.Attributes = attribute(13) }, gpubackend.NotSupported},
 		{"unknown attribute", func(l *gpubackend.Launch) { l.Attributes = attribute(1 << 31) }, gpubackend.NotSupported},
 		{"half an attribute", func(l *gpubackend.Launch) { l.Attributes = attribute(4)[:40] }, gpubackend.InvalidValue},

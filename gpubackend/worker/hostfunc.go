@@ -13,12 +13,19 @@ import (
 // The thread has one call outstanding (HostFuncDone), which is answered with the token of the next function.
 type hostFuncs struct {
 	mu  sync.Mutex
-	due []uint64 // guarded by mu: tokens whose turn has come, filled by the driver's threads
+	due []dueFunc // guarded by mu: functions whose turn has come, filled by the driver's threads
 
 	release map[uint64]func()
+	running dueFunc // the one that the guest runs, if it is of a graph
 	waiting bool
 	slot    uint16
 	seq     uint32
+}
+
+// dueFunc is a function that is due. One of a graph is due as often as the graph runs, and has its release with it.
+type dueFunc struct {
+	token   uint64
+	release func()
 }
 
 // maxHostFuncs bounds the functions that a guest may have queued.
@@ -32,6 +39,9 @@ func runHostFunc(w *Worker, c *call) gpubackend.Result {
 	}
 	h := &w.hostFuncs
 	token := c.word(1)
+	if token&keptToken != 0 {
+		return w.driver.HostFuncKept(s, token, w.hostNodeDue)
+	}
 	if h.release == nil {
 		h.release = map[uint64]func(){}
 	}
@@ -46,10 +56,13 @@ func runHostFunc(w *Worker, c *call) gpubackend.Result {
 }
 
 // hostFuncDue is called by the driver, on a thread of its own, when a function's turn has come.
-func (w *Worker) hostFuncDue(token uint64) {
+func (w *Worker) hostFuncDue(token uint64) { w.hostNodeDue(token, nil) }
+
+// hostNodeDue is the same for a function of a graph.
+func (w *Worker) hostNodeDue(token uint64, release func()) {
 	h := &w.hostFuncs
 	h.mu.Lock()
-	h.due = append(h.due, token)
+	h.due = append(h.due, dueFunc{token, release})
 	h.mu.Unlock()
 	notify(w.wake)
 }
@@ -60,7 +73,10 @@ func runHostFuncDone(w *Worker, c *call) gpubackend.Result {
 	if h.waiting || c.flags&wire.CommandFlagReply == 0 {
 		return gpubackend.NotPermitted
 	}
-	if token := c.word(0); token != 0 {
+	if token := c.word(0); token != 0 && token == h.running.token {
+		h.running.release()
+		h.running = dueFunc{}
+	} else if token != 0 {
 		release := h.release[token]
 		if release == nil {
 			return gpubackend.InvalidValue
@@ -78,25 +94,28 @@ func (h *hostFuncs) deliver(w *Worker) bool {
 	if !h.waiting {
 		return false
 	}
-	token := h.take()
-	if token == 0 {
+	due := h.take()
+	if due.token == 0 {
 		return false
 	}
+	if due.release != nil {
+		h.running = due
+	}
 	h.waiting = false
-	w.finish(h.slot, h.seq, true, gpubackend.Success, []uint64{token})
+	w.finish(h.slot, h.seq, true, gpubackend.Success, []uint64{due.token})
 	return true
 }
 
-func (h *hostFuncs) take() uint64 {
+func (h *hostFuncs) take() dueFunc {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.due) == 0 {
-		return 0
+		return dueFunc{}
 	}
-	token := h.due[0]
+	due := h.due[0]
 	h.due = h.due[1:]
-	return token
+	return due
 }
 
 // active says whether any function is queued.
-func (h *hostFuncs) active() bool { return len(h.release) > 0 }
+func (h *hostFuncs) active() bool { return len(h.release) > 0 || h.running.token != 0 }

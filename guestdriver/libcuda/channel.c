@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "bulk.h"
+#include "capture.h"
 #include "context.h"
 #include "log.h"
 #include "output.h"
@@ -93,8 +94,11 @@ CUresult channel_synced(CUresult result)
 CUresult channel_post(const struct request *r)
 {
 	size_t bytes = ring_bytes(r);
-	CUresult error = channel_error(!r->exact);
+	CUresult error;
 
+	if (capture_active())
+		return channel_call(r, NULL, 0);
+	error = channel_error(!r->exact);
 	if (error)
 		return error;
 	if (!bytes)

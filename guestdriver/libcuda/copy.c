@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bulk.h"
+#include "capture.h"
 #include "copy_pieces.h"
 #include "handle.h"
 #include "zz_generated_calls.h"
@@ -205,6 +206,23 @@ static CUresult device_to_host(const struct side *dst, const struct side *src, s
 	return result;
 }
 
+/* Between device and host memory, captured: each run of the graph reads or writes the host's memory anew. */
+static CUresult copy_captured(unsigned op, uint64_t device, uint64_t host, uint64_t bytes, CUstream stream)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	for (uint64_t done = 0; !result && done < bytes;) {
+		struct side s = { .address = host + done };
+		uint64_t part = bytes - done;
+
+		result = capture_pin(s.address, &part, &s.map, &s.offset);
+		if (!result)
+			result = copy_pinned(op, device + done, &s, part, stream, true);
+		done += part;
+	}
+	return result;
+}
+
 CUresult copy_bytes(uint64_t dst, int dst_hint, uint64_t src, int src_hint, size_t bytes, CUstream stream, bool async)
 {
 	struct side to, from;
@@ -223,6 +241,9 @@ CUresult copy_bytes(uint64_t dst, int dst_hint, uint64_t src, int src_hint, size
 		return result;
 	if (to.device && from.device)
 		return post_cuMemcpyDtoDAsync_v2(dst, src, bytes, number_of(stream));
+	if (to.device != from.device && async && capture_of(stream))
+		return copy_captured(to.device ? OP_CopyHtoD : OP_CopyDtoH, to.device ? dst : src, to.device ? src : dst, bytes,
+				     stream);
 	if (to.device)
 		return host_to_device(&to, &from, bytes, stream, async);
 	if (from.device)

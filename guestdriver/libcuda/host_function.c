@@ -8,11 +8,15 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "handle.h"
+#include "capture.h"
+#include "graph.h"
 #include "log.h"
 #include "slot.h"
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
+
+/* Numbers of functions of graphs have this bit. */
+#define KEPT ((uint64_t)1 << 63)
 
 struct pending {
 	struct pending *next;
@@ -25,6 +29,7 @@ struct pending {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pending *waiting;
+static struct pending *kept;	/* functions of graphs, which are called again and again */
 static uint64_t last_token;
 static bool started;
 
@@ -42,6 +47,21 @@ static struct pending *take(uint64_t token)
 	return found;
 }
 
+bool host_function_find(uint64_t token, CUhostFn *fn, void **data)
+{
+	struct pending *p;
+
+	pthread_mutex_lock(&lock);
+	for (p = kept; p && p->token != token; p = p->next)
+		;
+	pthread_mutex_unlock(&lock);
+	if (p) {
+		*fn = p->function;
+		*data = p->data;
+	}
+	return p != NULL;
+}
+
 /* A callback is always called, with the error if there is one; a host function only if there is none. */
 static void run(struct pending *p, CUresult status)
 {
@@ -50,6 +70,15 @@ static void run(struct pending *p, CUresult status)
 	else if (!status)
 		p->function(p->data);
 	free(p);
+}
+
+static void run_kept(uint64_t token)
+{
+	CUhostFn function;
+	void *data;
+
+	if (host_function_find(token, &function, &data))
+		function(data);
 }
 
 static void *serve(void *unused)
@@ -74,6 +103,10 @@ static void *serve(void *unused)
 			while ((p = take(0)))
 				run(p, result);
 			break;
+		}
+		if (done & KEPT) {
+			run_kept(done);
+			continue;
 		}
 		p = done ? take(done) : NULL;
 		if (p)
@@ -103,6 +136,46 @@ static CUresult start(void)
 	if (error)
 		log_line("starting the thread for host functions: error %d", error);
 	return error ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
+}
+
+CUresult host_function_keep(CUhostFn fn, void *data, uint64_t *token)
+{
+	struct pending *p = calloc(1, sizeof(*p));
+	CUresult result = CUDA_SUCCESS;
+
+	if (!p)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	p->function = fn;
+	p->data = data;
+	pthread_mutex_lock(&lock);
+	if (!started) {
+		result = start();
+		started = !result;
+	}
+	if (!result) {
+		*token = p->token = ++last_token | KEPT;
+		p->next = kept;
+		kept = p;
+	}
+	pthread_mutex_unlock(&lock);
+	if (result)
+		free(p);
+	return result;
+}
+
+/* A function that is captured is a node of the graph. */
+static CUresult capture(CUstream stream, CUhostFn function, void *data)
+{
+	struct request r;
+	uint64_t token;
+	CUresult result = host_function_keep(function, data, &token);
+
+	if (result)
+		return result;
+	request_init(&r, OP_HostFunc);
+	request_word(&r, number_of(stream));
+	request_word(&r, token);
+	return channel_call(&r, NULL, 0);
 }
 
 static CUresult submit(struct pending *p)
@@ -143,6 +216,8 @@ static CUresult enqueue(CUstream stream, CUhostFn function, CUstreamCallback cal
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!stream_known(stream))
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (capture_of(stream))
+		return callback ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : capture(stream, function, data);
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return CUDA_ERROR_OUT_OF_MEMORY;

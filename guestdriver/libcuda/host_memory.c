@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "buffer.h"
+#include "capture.h"
 #include "log.h"
 #include "memory_map.h"
 #include "transport.h"
@@ -156,6 +157,7 @@ EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 	CUresult result;
 
 	ENTER_CONTEXT();
+	ENTER_SAFE();
 	if (!pp || Flags & ~(PORTABLE | DEVICEMAP | WRITECOMBINED))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!bytesize) {
@@ -194,6 +196,7 @@ EXPORT CUresult cuMemFreeHost(void *p)
 	CUresult result;
 
 	ENTER_CONTEXT();
+	ENTER_SAFE();
 	if (!p)
 		return CUDA_SUCCESS;
 	if (!memory_take((uint64_t)(uintptr_t)p, MEMORY_HOST, &m))
@@ -211,6 +214,7 @@ EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flag
 	CUresult result;
 
 	ENTER_CONTEXT();
+	ENTER_SAFE();
 	if (!p || !bytesize || Flags & ~(PORTABLE | DEVICEMAP | WRITECOMBINED | READ_ONLY) ||
 	    __builtin_add_overflow(base, bytesize + page - 1, &end))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -243,6 +247,7 @@ EXPORT CUresult cuMemHostUnregister(void *p)
 	struct memory m;
 
 	ENTER_CONTEXT();
+	ENTER_SAFE();
 	if (!memory_take(base, MEMORY_REGISTERED, &m))
 		return memory_find(base, &m) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 	return channel_synced(unpin(&m));

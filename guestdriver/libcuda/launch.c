@@ -74,8 +74,7 @@ static bool is_doubtful(const struct shape *s, const struct description *d, size
 	       bytes != d->parameter_bytes;
 }
 
-/* The packed parameters of the `extra` form. */
-static CUresult find_extra(void **extra, const void **data, size_t *bytes)
+CUresult launch_extra(void **extra, const void **data, size_t *bytes)
 {
 	*data = NULL;
 	*bytes = 0;
@@ -92,7 +91,7 @@ static CUresult find_extra(void **extra, const void **data, size_t *bytes)
 	return CUDA_SUCCESS;
 }
 
-static void pack(uint8_t *to, const struct description *d, void **parameters)
+void launch_pack(uint8_t *to, const struct description *d, void **parameters)
 {
 	memset(to, 0, d->parameter_bytes);
 	for (unsigned i = 0; i < d->parameters; i++)
@@ -142,7 +141,7 @@ static CUresult launch(CUfunction handle, const struct shape *s, CUstream stream
 	if (!result)
 		result = check_shape(s, context_current()->device);
 	if (!result && extra)
-		result = find_extra(extra, &data, &bytes);
+		result = launch_extra(extra, &data, &bytes);
 	if (result)
 		return result;
 	if (!extra && d->parameters) {
@@ -152,7 +151,7 @@ static CUresult launch(CUfunction handle, const struct shape *s, CUstream stream
 		large = bytes > sizeof(small) ? malloc(bytes) : NULL;
 		if (bytes > sizeof(small) && !large)
 			return CUDA_ERROR_OUT_OF_MEMORY;
-		pack(large ? large : small, d, parameters);
+		launch_pack(large ? large : small, d, parameters);
 		data = large ? large : small;
 	}
 	result = send(f, s, stream, data, bytes, attributes, count, is_doubtful(s, d, bytes, attributes, count));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#include "capture.h"
 #include "handle.h"
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
@@ -32,6 +33,7 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
 	ENTER_CONTEXT();
 	if (!handle_known(HANDLE_STREAM, hStream))
 		return CUDA_ERROR_INVALID_HANDLE;
+	capture_forget_stream(hStream);
 	handle_forget(HANDLE_STREAM, hStream);
 	return post_cuStreamDestroy_v2(number_of(hStream));
 }
@@ -104,53 +106,5 @@ EXPORT CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device)
 	ENTER_STREAM(hStream, device);
 	cuStreamGetCtx(hStream, &c);
 	*device = c->device;
-	return CUDA_SUCCESS;
-}
-
-/* Streams are never captured: the functions that begin a capture aren't supported. */
-EXPORT CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
-{
-	ENTER_STREAM(hStream, captureStatus);
-	*captureStatus = 0;
-	return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
-{
-	(void)id_out;
-	return cuStreamIsCapturing(hStream, captureStatus_out);
-}
-
-EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
-					  cuuint64_t *id_out, CUgraph *graph_out,
-					  const CUgraphNode **dependencies_out, size_t *numDependencies_out)
-{
-	(void)id_out;
-	(void)graph_out;
-	(void)dependencies_out;
-	(void)numDependencies_out;
-	return cuStreamIsCapturing(hStream, captureStatus_out);
-}
-
-EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
-					  cuuint64_t *id_out, CUgraph *graph_out,
-					  const CUgraphNode **dependencies_out,
-					  const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out)
-{
-	(void)edgeData_out;
-	return cuStreamGetCaptureInfo_v2(hStream, captureStatus_out, id_out, graph_out, dependencies_out,
-					 numDependencies_out);
-}
-
-EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
-{
-	struct thread *t = thread_peek();
-	int old = t->capture_mode;
-
-	ENTER();
-	if (!mode || *mode < 0 || *mode > 2)
-		return CUDA_ERROR_INVALID_VALUE;
-	t->capture_mode = *mode;
-	*mode = old;
 	return CUDA_SUCCESS;
 }

@@ -14,12 +14,17 @@ static struct vmm_memory *find(CUmemGenericAllocationHandle handle)
 	return m && m->references ? m : NULL;
 }
 
-/* What memory can be asked for: a device's own, that no other process shares. */
+#define HANDLE_TYPE_POSIX_FD 1u
+
+/*
+ * What memory can be asked for: a device's own. Memory that could be exported as a file is made too, for programs ask
+ * for it and then don't export it (PyTorch's expandable segments); the export itself is refused.
+ */
 static CUresult check(const CUmemAllocationProp *prop)
 {
 	if (!prop || prop->type != ALLOCATION_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (prop->requestedHandleTypes || prop->location.type != LOCATION_DEVICE || prop->usage)
+	if (prop->requestedHandleTypes & ~HANDLE_TYPE_POSIX_FD || prop->location.type != LOCATION_DEVICE || prop->usage)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return device_valid(prop->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }

@@ -266,6 +266,9 @@ int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *
 	case OP_cuKernelGetFunction:
 	case OP_cuStreamCreateWithPriority:
 	case OP_EventCreate:
+	case OP_PoolDefault:
+	case OP_cuMemPoolCreate:
+	case OP_cuMemCreate:
 		out[(*outs)++] = fake.lie_handle ? 2 : ++last_handle;
 		return 0;
 	case OP_FuncDescribe:

@@ -38,8 +38,7 @@ static void want_none(const char *name, int version, int want_status)
 EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr, const void *, size_t);
 EXPORT CUresult cuLaunchKernel_ptsz(void);
 EXPORT CUresult cuMemAlloc(void);
-EXPORT CUresult cuGraphInstantiateWithFlags(void);
-EXPORT CUresult cuGraphInstantiate_v2(void);
+EXPORT CUresult cuArray3DCreate(void);
 
 static void check_table(void)
 {
@@ -87,7 +86,7 @@ int main(void)
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuGetProcAddress_v2("cuInit", &p, 12000, 3, NULL));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuGetProcAddress_v2(NULL, &p, 12000, 0, NULL));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuGetProcAddress("cuInit", NULL, 12000, 0));
-	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, cuGraphInstantiateWithFlags());
+	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, cuArray3DCreate());
 	check_table();
 	return 0;
 }

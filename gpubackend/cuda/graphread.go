@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"encoding/binary"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
+
+// reader is how the parameters of a type of node are read: by which function, and of what size they are.
+type reader struct {
+	get  symbol
+	size int
+}
+
+var readers = map[gpubackend.NodeType]reader{
+	gpubackend.NodeKernel:      {symGraphKernelNodeGetParams, 72},
+	gpubackend.NodeMemcpy:      {symGraphMemcpyNodeGetParams, memcpy3DSize},
+	gpubackend.NodeMemset:      {symGraphMemsetNodeGetParams, 40},
+	gpubackend.NodeHost:        {symGraphHostNodeGetParams, hostNodeSize},
+	gpubackend.NodeGraph:       {symGraphChildGraphNodeGetGraph, 8},
+	gpubackend.NodeEventRecord: {symGraphEventRecordNodeGetEvent, 8},
+	gpubackend.NodeEventWait:   {symGraphEventWaitNodeGetEvent, 8},
+	gpubackend.NodeMemAlloc:    {symGraphMemAllocNodeGetParams, 120},
+	gpubackend.NodeMemFree:     {symGraphMemFreeNodeGetParams, 8},
+	gpubackend.NodeMemOps:      {symGraphBatchMemOpNodeGetParams, 32},
+}
+
+// GraphNodeGet reads what a node does.
+func (d *Device) GraphNodeGet(node gpubackend.GraphNode) (*gpubackend.Node, gpubackend.Result) {
+	t, r := d.GraphNodeGetType(node)
+	if r != gpubackend.Success {
+		return nil, r
+	}
+	n := &gpubackend.Node{Type: gpubackend.NodeType(t)}
+	how, ok := readers[n.Type]
+	if n.Type == gpubackend.NodeEmpty {
+		return n, gpubackend.Success
+	}
+	if !ok {
+		return nil, gpubackend.NotSupported
+	}
+	m := allocate(how.size)
+	defer m.free()
+	if r := d.call(how.get, uint64(node), m.address()); r != gpubackend.Success {
+		return nil, r
+	}
+	return n, d.decodeNode(n, m.bytes())
+}
+
+func (d *Device) decodeNode(n *gpubackend.Node, b []byte) gpubackend.Result {
+	at := func(offset int) uint64 { return binary.NativeEndian.Uint64(b[offset:]) }
+	at32 := func(offset int) uint64 { return uint64(binary.NativeEndian.Uint32(b[offset:])) }
+	switch n.Type {
+	case gpubackend.NodeKernel:
+		return d.decodeKernel(&n.Launch, b)
+	case gpubackend.NodeMemcpy:
+		return decodeCopy(&n.Copy, b)
+	case gpubackend.NodeMemset:
+		n.Fill = gpubackend.Fill{
+			Dst: at(0), Pitch: at(8), Value: at32(16), Element: at32(20), Width: at(24), Height: at(32),
+		}
+	case gpubackend.NodeHost:
+		n.Token = hostNodeToken(at(0), at(8))
+	case gpubackend.NodeGraph:
+		n.Child = gpubackend.Graph(at(0))
+	case gpubackend.NodeEventRecord, gpubackend.NodeEventWait:
+		n.Event = gpubackend.Event(at(0))
+	case gpubackend.NodeMemAlloc:
+		n.Pool, n.Bytes, n.Address = append([]byte(nil), b[:poolBytes]...), at(104), at(112)
+		if at(88) != 0 {
+			n.Access = bytesOf(at(88), accessBytes*at(96))
+		}
+	case gpubackend.NodeMemFree:
+		n.Address = at(0)
+	case gpubackend.NodeMemOps:
+		n.Flags, n.Ops = at32(24), bytesOf(at(16), memOpBytes*at32(8))
+	}
+	return gpubackend.Success
+}
+
+// decodeKernel packs a kernel's parameters, which the driver keeps apart or packed.
+func (d *Device) decodeKernel(l *gpubackend.Launch, b []byte) gpubackend.Result {
+	at := func(offset int) uint64 { return binary.NativeEndian.Uint64(b[offset:]) }
+	l.Function = gpubackend.Function(at(0))
+	if l.Function == 0 {
+		l.Function = gpubackend.Function(at(56))
+	}
+	for i := range 3 {
+		l.Grid[i] = binary.NativeEndian.Uint32(b[8+4*i:])
+		l.Block[i] = binary.NativeEndian.Uint32(b[20+4*i:])
+	}
+	l.Shared = binary.NativeEndian.Uint32(b[32:])
+	if at(40) == 0 {
+		l.Parameters = packedAt(at(48))
+		return gpubackend.Success
+	}
+	layout, end, r := d.parameters(&subject{handle: uint64(l.Function), parameter: symFuncGetParamInfo})
+	if r != gpubackend.Success {
+		return r
+	}
+	l.Parameters = make([]byte, end)
+	for i, p := range wordsAt(at(40), uint64(len(layout)/8)) {
+		offset, size := binary.LittleEndian.Uint32(layout[8*i:]), binary.LittleEndian.Uint32(layout[8*i+4:])
+		copy(l.Parameters[offset:], bytesOf(p, uint64(size)))
+	}
+	return gpubackend.Success
+}
+
+// packedAt reads the parameters of the `extra` form.
+func packedAt(extra uint64) []byte {
+	if extra == 0 {
+		return nil
+	}
+	var data, size uint64
+	for {
+		pair := wordsAt(extra, 2)
+		switch pair[0] {
+		case 1:
+			data = pair[1]
+		case 2:
+			size = wordsAt(pair[1], 1)[0]
+		default:
+			if data == 0 || size > maxParameterBytes {
+				return nil
+			}
+			return bytesOf(data, size)
+		}
+		extra += 16
+	}
+}
+
+// decodeCopy reads CUDA_MEMCPY3D. Copies of arrays are not known here.
+func decodeCopy(b *gpubackend.Box, p []byte) gpubackend.Result {
+	at := func(offset int) uint64 { return binary.NativeEndian.Uint64(p[offset:]) }
+	side := func(base int) (address, pitch, slice uint64, ok bool) {
+		pitch = at(base + 72)
+		slice = pitch * at(base+80)
+		switch binary.NativeEndian.Uint32(p[base+32:]) {
+		case 1:
+			address = at(base + 40)
+		case 2, memoryUnified:
+			address = at(base + 48)
+		default:
+			return 0, 0, 0, false
+		}
+		return address + at(base+16)*slice + at(base+8)*pitch + at(base), pitch, slice, true
+	}
+	var ok, ok2 bool
+	b.Src, b.SrcPitch, b.SrcSlice, ok = side(0)
+	b.Dst, b.DstPitch, b.DstSlice, ok2 = side(88)
+	b.Width, b.Height, b.Depth = at(176), at(184), at(192)
+	if !ok || !ok2 {
+		return gpubackend.NotSupported
+	}
+	return gpubackend.Success
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The memory of graphs: what they allocate, the addresses of their copies, host memory that is pinned for them. */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "buffer.h"
+#include "capture.h"
+#include "copy.h"
+#include "device.h"
+#include "graph.h"
+#include "zz_generated_calls.h"
+#include "zz_generated_prototypes.h"
+
+CUresult graph_memory_enter(uint64_t base, uint64_t bytes)
+{
+	struct context *c = context_current();
+	struct memory m = { .base = base, .bytes = bytes, .kind = MEMORY_DEVICE, .device = c->device, .context = c };
+
+	if (!base || base + bytes < base)
+		return CUDA_ERROR_UNKNOWN;
+	return memory_enter(&m) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* A range of ordinary memory that is pinned for graphs: whole pages. */
+struct pinned {
+	struct pinned *next;
+	uint64_t base, bytes;
+	uint32_t map;
+};
+
+#define PIECE ((uint64_t)PARACUDA_RUNS_PER_MAP * 4096)
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct pinned *pinned;
+
+static CUresult pin(struct pinned *p)
+{
+	struct request r;
+	CUresult result = map_memory((void *)(uintptr_t)p->base, p->bytes, PARACUDA_MAP_FLAG_WRITE, &p->map);
+
+	if (result)
+		return result == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : result;
+	madvise((void *)(uintptr_t)p->base, p->bytes, MADV_DONTFORK);
+	request_init(&r, OP_HostRegister);
+	r.exact = true;
+	request_word(&r, p->map);
+	request_word(&r, p->base);
+	request_word(&r, p->bytes);
+	request_word(&r, 0);
+	result = channel_call(&r, NULL, 0);
+	if (result) {
+		request_init(&r, PARACUDA_OP_UNMAP);
+		request_word(&r, p->map);
+		channel_call(&r, NULL, 0);
+	}
+	return result;
+}
+
+static void unpin(const struct pinned *p)
+{
+	struct request r;
+
+	request_init(&r, OP_HostUnregister);
+	request_word(&r, p->map);
+	request_word(&r, p->base);
+	channel_call(&r, NULL, 0);
+}
+
+/*
+ * Pins [base, end) anew together with what overlaps it: the pages may be others than when that was pinned. Graphs
+ * know the addresses, which stay.
+ */
+static CUresult pin_range(uint64_t base, uint64_t end, struct pinned **out)
+{
+	struct pinned *fresh = calloc(1, sizeof(*fresh));
+	CUresult result;
+
+	if (!fresh)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (struct pinned **p = &pinned; *p;) {
+		struct pinned *old = *p;
+
+		if (old->base >= end || base >= old->base + old->bytes) {
+			p = &old->next;
+			continue;
+		}
+		unpin(old);
+		base = old->base < base ? old->base : base;
+		end = old->base + old->bytes > end ? old->base + old->bytes : end;
+		*p = old->next;
+		free(old);
+		p = &pinned;
+	}
+	fresh->base = base;
+	fresh->bytes = end - base;
+	result = pin(fresh);
+	if (result) {
+		free(fresh);
+		return result;
+	}
+	fresh->next = pinned;
+	*out = pinned = fresh;
+	return CUDA_SUCCESS;
+}
+
+CUresult capture_pin(uint64_t address, uint64_t *bytes, uint32_t *map, uint64_t *offset)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), base = address & ~(page - 1);
+	struct pinned *p = NULL;
+	struct memory m;
+	CUresult result;
+
+	if (memory_find(address, &m) && memory_on_host(&m)) {
+		for (unsigned i = 0; i < m.registrations_count; i++) {
+			const struct registration *g = &m.registrations[i];
+
+			if (address - g->base >= g->bytes)
+				continue;
+			*map = g->map;
+			*offset = address - g->base;
+			if (*bytes > g->bytes - *offset)
+				*bytes = g->bytes - *offset;
+			return CUDA_SUCCESS;
+		}
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	if (*bytes > PIECE - page)
+		*bytes = PIECE - page;
+	pthread_mutex_lock(&lock);
+	result = pin_range(base, (address + *bytes + page - 1) & ~(page - 1), &p);
+	if (!result) {
+		*map = p->map;
+		*offset = address - p->base;
+	}
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+/* Where a side of a copy begins, and what it needs to be reached when the graph runs. */
+static CUresult side(unsigned type, const void *host, CUdeviceptr device, uint64_t offset, uint64_t span, uint64_t *out)
+{
+	struct side s;
+	uint64_t bytes = span, at;
+	uint32_t map;
+	CUresult result;
+
+	if (type != MEMORYTYPE_HOST && type != MEMORYTYPE_DEVICE && type != MEMORYTYPE_UNIFIED)
+		return type == MEMORYTYPE_ARRAY ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+	*out = (type == MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)host : device) + offset;
+	result = side_find(*out, span, type == MEMORYTYPE_DEVICE ? SIDE_DEVICE : SIDE_ANY, &s);
+	if (result || s.device || s.pinned)
+		return result;
+	result = capture_pin(*out, &bytes, &map, &at);
+	/* One node can't be cut up. */
+	return !result && bytes < span ? CUDA_ERROR_NOT_SUPPORTED : result;
+}
+
+CUresult graph_copy_words(const CUDA_MEMCPY3D *c, uint64_t word[9])
+{
+	uint64_t src_pitch = c->srcPitch ? c->srcPitch : c->srcXInBytes + c->WidthInBytes;
+	uint64_t dst_pitch = c->dstPitch ? c->dstPitch : c->dstXInBytes + c->WidthInBytes;
+	uint64_t src_rows = c->srcHeight ? c->srcHeight : c->srcY + c->Height;
+	uint64_t dst_rows = c->dstHeight ? c->dstHeight : c->dstY + c->Height;
+	uint64_t src_slice, dst_slice, src_span, dst_span;
+	CUresult result;
+
+	if (!c->WidthInBytes || !c->Height || !c->Depth || src_pitch < c->WidthInBytes || dst_pitch < c->WidthInBytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (__builtin_mul_overflow(src_pitch, src_rows, &src_slice) || __builtin_mul_overflow(dst_pitch, dst_rows, &dst_slice) ||
+	    __builtin_mul_overflow(src_slice, c->Depth, &src_span) || __builtin_mul_overflow(dst_slice, c->Depth, &dst_span))
+		return CUDA_ERROR_INVALID_VALUE;
+	src_span = src_slice * (c->Depth - 1) + src_pitch * (c->Height - 1) + c->WidthInBytes;
+	dst_span = dst_slice * (c->Depth - 1) + dst_pitch * (c->Height - 1) + c->WidthInBytes;
+	result = side(c->srcMemoryType, c->srcHost, c->srcDevice,
+		      c->srcZ * src_slice + c->srcY * src_pitch + c->srcXInBytes, src_span, &word[3]);
+	if (!result)
+		result = side(c->dstMemoryType, c->dstHost, c->dstDevice,
+			      c->dstZ * dst_slice + c->dstY * dst_pitch + c->dstXInBytes, dst_span, &word[0]);
+	word[1] = dst_pitch;
+	word[2] = dst_slice;
+	word[4] = src_pitch;
+	word[5] = src_slice;
+	word[6] = c->WidthInBytes;
+	word[7] = c->Height;
+	word[8] = c->Depth;
+	return result;
+}
+
+EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value)
+{
+	uint64_t out;
+	CUresult result;
+
+	ENTER();
+	if (!device_valid(device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (!value)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = call_GraphMemory(device_host(device), (unsigned)attr, &out);
+	if (!result)
+		*(cuuint64_t *)value = out;
+	return result;
+}
+
+EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value)
+{
+	ENTER();
+	if (!device_valid(device))
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (!value)
+		return CUDA_ERROR_INVALID_VALUE;
+	return call_GraphMemorySet(device_host(device), (unsigned)attr, *(cuuint64_t *)value);
+}

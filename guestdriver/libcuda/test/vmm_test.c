@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reservations, mappings and pools as this library keeps them, against the fake worker. */
+#include "check.h"
+#include "fake_worker.h"
+#include "memory_map.h"
+#include "vmm.h"
+#include "zz_generated_prototypes.h"
+
+#define PAGE VMM_PAGE
+
+static CUmemAllocationProp prop = { .type = ALLOCATION_PINNED, .location = { LOCATION_DEVICE, 0 } };
+static CUmemAccessDesc access = { { LOCATION_DEVICE, 0 }, ACCESS_READ_WRITE };
+
+static void put(CUdeviceptr at, size_t bytes)
+{
+	CUmemGenericAllocationHandle handle;
+
+	CHECK_IS(0, cuMemCreate(&handle, bytes, &prop, 0));
+	CHECK_IS(0, cuMemMap(at, bytes, 0, handle, 0));
+	CHECK_IS(0, cuMemSetAccess(at, bytes, &access, 1));
+	CHECK_IS(0, cuMemRelease(handle));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemRelease(handle));
+}
+
+/* The range that holds an address is [from, to) pages from base; 0, 0 for none. */
+static void range(CUdeviceptr base, CUdeviceptr at, unsigned from, unsigned to)
+{
+	CUdeviceptr start = 0;
+	size_t bytes = 0;
+
+	CHECK_IS(to ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND, cuMemGetAddressRange_v2(&start, &bytes, at));
+	if (!to)
+		return;
+	CHECK_IS(base + from * PAGE, start);
+	CHECK_IS((to - from) * PAGE, bytes);
+}
+
+static void mappings(void)
+{
+	CUmemGenericAllocationHandle handle, again;
+	CUdeviceptr base, other;
+	unsigned long long flags;
+
+	CHECK_IS(0, cuMemAddressReserve(&base, 16 * PAGE, 0, 0, 0));
+	CHECK_IS(0, cuMemAddressReserve(&other, PAGE, (size_t)1 << 30, 0, 0));
+	CHECK(other % ((size_t)1 << 30) == 0);
+	CHECK(other >= base + 16 * PAGE || base >= other + PAGE);
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemAddressReserve(&other, PAGE, 3, 0, 0));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemSetAccess(base, PAGE, &access, 1));
+	put(base, PAGE);
+	put(base + 2 * PAGE, PAGE);
+	range(base, base + 1, 0, 1);
+	range(base, base + PAGE, 0, 0);
+	put(base + PAGE, PAGE);
+	put(base + 3 * PAGE, 3 * PAGE);
+	range(base, base + 5 * PAGE, 0, 6);
+	CHECK_IS(0, cuMemGetAccess(&flags, &prop.location, base + 4 * PAGE));
+	CHECK_IS(ACCESS_READ_WRITE, flags);
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(base));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemUnmap(base + 3 * PAGE, PAGE));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemUnmap(base + 5 * PAGE, 2 * PAGE));
+
+	CHECK_IS(0, cuMemRetainAllocationHandle(&handle, (void *)(uintptr_t)(base + 4 * PAGE)));
+	CHECK_IS(0, cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)(base + 3 * PAGE)));
+	CHECK_IS(handle, again);
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemMap(base + 15 * PAGE, 3 * PAGE, 0, handle, 0));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemMap(base + 8 * PAGE, PAGE, 0, handle, 0));
+	CHECK_IS(0, cuMemRelease(handle));
+	CHECK_IS(0, cuMemRelease(handle));
+
+	CHECK_IS(0, cuMemUnmap(base + PAGE, 2 * PAGE));
+	range(base, base + PAGE / 2, 0, 1);
+	range(base, base + 2 * PAGE, 0, 0);
+	range(base, base + 3 * PAGE, 3, 6);
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemAddressFree(base, 16 * PAGE));
+	CHECK_IS(0, cuMemUnmap(base, PAGE));
+	CHECK_IS(0, cuMemUnmap(base + 3 * PAGE, 3 * PAGE));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemAddressFree(base, 15 * PAGE));
+	CHECK_IS(0, cuMemAddressFree(base, 16 * PAGE));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemAddressFree(base, 16 * PAGE));
+	CHECK_IS(0, cuMemAddressFree(other, PAGE));
+}
+
+static void pools(void)
+{
+	CUmemPoolProps props = { .allocType = ALLOCATION_PINNED, .location = { LOCATION_DEVICE, 0 } };
+	CUmemoryPool first, second, now;
+	CUdeviceptr p;
+
+	CHECK_IS(0, cuDeviceGetDefaultMemPool(&first, 0));
+	CHECK_IS(0, cuMemPoolCreate(&second, &props));
+	CHECK_IS(0, cuDeviceSetMemPool(0, second));
+	CHECK_IS(0, cuDeviceGetMemPool(&now, 0));
+	CHECK(now == second);
+	CHECK_IS(0, cuMemAllocAsync(&p, 100, NULL));
+	CHECK_IS(0, cuPointerGetAttribute(&now, 17, p));
+	CHECK(now == second);
+	CHECK_IS(0, cuMemFreeAsync(p, NULL));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemFreeAsync(p, NULL));
+	CHECK_IS(0, cuMemPoolDestroy(second));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolTrimTo(second, 0));
+	CHECK_IS(0, cuDeviceGetMemPool(&now, 0));
+	CHECK(now == first);
+	props.handleTypes = 1;
+	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, cuMemPoolCreate(&second, &props));
+}
+
+int main(void)
+{
+	CUcontext context;
+
+	CHECK_IS(0, cuInit(0));
+	CHECK_IS(0, cuDevicePrimaryCtxRetain(&context, 0));
+	CHECK_IS(0, cuCtxSetCurrent(context));
+	pools();
+#ifndef __SANITIZE_THREAD__ /* which keeps the addresses of reservations for itself */
+	mappings();
+#endif
+	return 0;
+}
