@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "capture.h"
 #include "channel.h"
 #include "device.h"
 #include "handle.h"
@@ -308,8 +309,12 @@ EXPORT CUresult cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
 EXPORT CUresult cuCtxSynchronize(void)
 {
 	struct request r;
+	CUresult result;
 
 	ENTER_CONTEXT();
+	result = capture_everything();
+	if (result)
+		return result;
 	request_init(&r, OP_cuCtxSynchronize);
 	return channel_synced(channel_call(&r, NULL, 0));
 }
@@ -321,6 +326,9 @@ EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx)
 	CUresult result;
 
 	ENTER();
+	result = capture_everything();
+	if (result)
+		return result;
 	result = resolve(ctx, &c);
 	if (result)
 		return result;
