@@ -142,7 +142,9 @@ func (a *Arena) Answered(slot uint16, seq uint32) bool {
 }
 
 // SlotArea is all slots: whole pages.
-func (a *Arena) SlotArea() []byte { return a.mem[wire.Slots : wire.Slots+wire.SlotCount*wire.SlotBytes] }
+func (a *Arena) SlotArea() []byte {
+	return a.mem[wire.Slots : wire.Slots+wire.SlotCount*wire.SlotBytes]
+}
 
 // Sleepers tells whether guest threads sleep: read after Answer, which ends with a full barrier.
 func (a *Arena) Sleepers() bool { return a.load(wire.ArenaHeaderSleepersOffset) != 0 }
