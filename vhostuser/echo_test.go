@@ -22,8 +22,7 @@ type echoDevice struct {
 	tb  testing.TB
 	mem *guestmem.Memory
 
-	mu     sync.Mutex
-	queues map[int]*echoQueue // guarded by mu
+	queues map[int]*echoQueue
 }
 
 type echoQueue struct {

@@ -20,7 +20,6 @@ type conn struct {
 	head    uint32
 	tail    uint32 // of the completions
 	flying  uint32
-	lent    uint64
 	staging map[uint32]staging
 	next    uint32
 	record  []byte

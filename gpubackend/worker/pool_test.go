@@ -55,7 +55,7 @@ func poolWorker(t *testing.T, limit uint64) (*Worker, *poolDriver, *pool) {
 	w := &Worker{driver: d}
 	w.context = w.objects.Add(object.Context, 1, 0)
 	p, result := w.findPool(w.defaultPool(0))
-	if result != gpubackend.Success || w.defaultPool(0) != w.defaultPool(0) {
+	if again := w.defaultPool(0); result != gpubackend.Success || again != w.defaultPool(0) {
 		t.Fatal("no default pool")
 	}
 	return w, d, p

@@ -87,17 +87,6 @@ func (p param) structure() bool { return p.code == "si" || p.code == "so" }
 // counted says whether an output buffer is answered with how much there was to put in it.
 func (p param) counted() bool { return p.code == "oh" || p.code == "on" }
 
-// outs is the number of answer words.
-func (f function) outs() int {
-	n := 0
-	for _, p := range f.params {
-		if p.code == "o" || p.code == "ou" || p.counted() {
-			n++
-		}
-	}
-	return n
-}
-
 // native says whether the parameters are those of the C function, so that its call can be generated.
 func (f function) native(a *api) bool {
 	if f.op || f.class == "raw" || f.class == "local" {

@@ -89,7 +89,6 @@ type instMore struct {
 	call    *callSite
 	barrier barrierOp
 	sync    syncOp
-	builtin builtinFunc
 	carry   carryOp
 	atomic  atomicFunc
 	// sourceOffset is the second offset of cp.async.
