@@ -4,7 +4,6 @@ package cuda
 
 import (
 	"encoding/binary"
-	"unsafe"
 
 	"github.com/paracuda/paracuda/gpubackend"
 )
@@ -44,8 +43,7 @@ func words(b block) []uint64 { return wordsAt(b.address(), uint64(b.n/8)) }
 
 // bytesOf copies memory of the driver's.
 func bytesOf(address, n uint64) []byte {
-	// SAFETY: the driver says that there are n bytes.
-	return append([]byte(nil), unsafe.Slice((*byte)(cPointer(address)), n)...)
+	return append([]byte(nil), at(address, int(n))...)
 }
 
 // wordsAt copies n words of C memory.

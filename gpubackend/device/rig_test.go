@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"encoding/binary"
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"context"
+	"io"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/soft"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker"
+	"github.com/paracuda/paracuda/vhostuser"
+	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
+	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
+)
+
+// roleVariable makes the test's program a worker.
+const roleVariable = "PARACUDA_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(roleVariable) == "worker" {
+		runtime.LockOSThread()
+		if err := workerMain(); err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func workerMain() error {
+	control, err := handover.NewConn(os.NewFile(3, "control"))
+	if err != nil {
+		return err
+	}
+	return worker.Run(worker.Config{
+		Control: control, Log: quiet(),
+		NewDriver: func(string, handover.Policy) (gpubackend.Driver, error) {
+			return soft.New(soft.Options{Memory: 64 << 20}), nil
+		},
+		NewMover: func(fd int) (worker.Mover, error) { unix.Close(fd); return nil, nil },
+	})
+}
+
+func quiet() *logrus.Entry {
+	l := logrus.New()
+	l.SetOutput(io.Discard)
+	return logrus.NewEntry(l)
+}
+
+// processes starts real workers: this program in another role. Movers are stubs.
+type processes struct{ stubs }
+
+func (p *processes) Worker(control *os.File) (Process, error) {
+	c := exec.Command("/proc/self/exe")
+	c.Env = append(os.Environ(), roleVariable+"=worker")
+	c.ExtraFiles = []*os.File{control}
+	if err := c.Start(); err != nil {
+		return nil, err
+	}
+	return child{c}, nil
+}
+
+type child struct{ *exec.Cmd }
+
+func (c child) Kill()       { _ = c.Process.Kill() }
+func (c child) Wait() error { return c.Cmd.Wait() }
+
+// stubs starts children that only talk, each as its script says.
+type stubs struct {
+	script func(*stub) // of workers; nil: polite
+	mu     sync.Mutex
+	live   []*stub
+}
+
+// stub is a child in a goroutine.
+type stub struct {
+	conn   *handover.Conn
+	killed chan struct{}
+	once   sync.Once
+	done   chan struct{}
+}
+
+func (s *stub) Kill() {
+	s.once.Do(func() {
+		close(s.killed)
+		_ = s.conn.Close()
+	})
+}
+
+func (s *stub) Wait() error {
+	<-s.done
+	return nil
+}
+
+func (s *stubs) start(control *os.File, script func(*stub)) (Process, error) {
+	fd, err := unix.FcntlInt(control.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := handover.NewConn(os.NewFile(uintptr(fd), "stub"))
+	if err != nil {
+		return nil, err
+	}
+	x := &stub{conn: conn, killed: make(chan struct{}), done: make(chan struct{})}
+	s.mu.Lock()
+	s.live = append(s.live, x)
+	s.mu.Unlock()
+	go func() {
+		defer close(x.done)
+		script(x)
+		x.Kill()
+	}()
+	return x, nil
+}
+
+func (s *stubs) Worker(control *os.File) (Process, error) {
+	script := s.script
+	if script == nil {
+		script = polite
+	}
+	return s.start(control, script)
+}
+
+func (s *stubs) Mover(control *os.File) (Process, error) { return s.start(control, polite) }
+
+// answers are what a well-behaved child says to each message.
+var answers = map[handover.Kind]handover.Kind{
+	handover.KindStart: handover.KindReady, handover.KindMemory: handover.KindDone,
+	handover.KindStop: handover.KindStopped, handover.KindPause: handover.KindPaused,
+}
+
+// receive takes a message and closes its files.
+func (s *stub) receive() (handover.Kind, error) {
+	m, fds, err := s.conn.Receive()
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
+	if err != nil {
+		return "", err
+	}
+	return m.Kind, nil
+}
+
+func polite(s *stub) {
+	for {
+		kind, err := s.receive()
+		if err != nil {
+			return
+		}
+		if a := answers[kind]; a != "" {
+			_ = s.conn.Send(&handover.Message{Kind: a}, nil)
+		}
+		if kind == handover.KindStop {
+			return
+		}
+	}
+}
+
+// starts is a script: it starts well, then does what rest says.
+func starts(rest func(*stub)) func(*stub) {
+	return func(s *stub) {
+		if _, err := s.receive(); err == nil {
+			_ = s.conn.Send(&handover.Message{Kind: handover.KindReady}, nil)
+			rest(s)
+		}
+	}
+}
+
+// vm is a front end and a guest's driver before a device.
+type vm struct {
+	t        testing.TB
+	dev      *Device
+	front    *vhostusertest.Frontend
+	guest    *virtqueuetest.Guest
+	queues   []*vhostusertest.Queue
+	request  uint64 // where control requests lie
+	events   uint64 // where chain headers and records lie
+	arena    uint64
+	appended uint32
+	ended    chan error
+}
+
+const (
+	guestBytes = 64 << 20
+	arenaBytes = 2 << 20
+	queueSize  = 64
+	soon       = 20 * time.Second
+)
+
+func settingsOf(t testing.TB, text ...string) Settings {
+	t.Helper()
+	s := DefaultSettings()
+	for _, x := range append([]string{"channels=3", "arena=2M", "soft-memory=64M"}, text...) {
+		if err := s.Set(x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func newVM(t testing.TB, spawn Spawner, limits Timeouts) *vm {
+	t.Helper()
+	v := &vm{t: t, guest: virtqueuetest.NewGuest(t, virtqueuetest.Span{Addr: 0, Size: guestBytes}), ended: make(chan error, 1)}
+	v.dev = New(Config{GPU: "soft", Settings: settingsOf(t), Generation: 7, Spawn: spawn, Timeouts: limits, Log: quiet()})
+	near, far := vhostusertest.Pair(t)
+	session, err := vhostuser.New(far, v.dev, vhostuser.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { v.ended <- session.Run(context.Background()) }()
+	v.front = vhostusertest.NewFrontend(t, near)
+	features := v.front.Realize(v.dev.NumQueues())
+	v.front.MustSend(vhostuser.SetFeatures, vhostusertest.Word(features))
+	v.front.SetMemory(v.guest)
+	v.guest.Alloc(4096, 4096)
+	for i := range v.dev.NumQueues() {
+		v.queues = append(v.queues, vhostusertest.NewQueue(t, v.guest, i, queueSize))
+	}
+	v.request, v.events = v.guest.Alloc(4096, 4096), v.guest.Alloc(1<<16, 4096)
+	v.arena = v.guest.Alloc(arenaBytes, 4096)
+	v.front.Start(v.queues...)
+	t.Cleanup(v.close)
+	return v
+}
+
+// close ends the session and waits for everything to be gone.
+func (v *vm) close() {
+	if v.ended == nil {
+		return
+	}
+	_ = v.front.Sock.Close()
+	select {
+	case <-v.ended:
+	case <-time.After(soon):
+		v.t.Error("the session does not end")
+		b := make([]byte, 1<<20)
+		v.t.Logf("%s", b[:runtime.Stack(b, true)])
+	}
+	v.ended = nil
+}
+
+func (v *vm) kick(q int) { _, _ = unix.Write(v.queues[q].Kick, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
+
+// reap waits for n chains of a queue and returns their heads.
+func (v *vm) reap(q, n int) (heads []uint32) {
+	v.t.Helper()
+	for end := time.Now().Add(soon); len(heads) < n; {
+		id, _, ok := v.queues[q].Driver.Reap()
+		if ok {
+			heads = append(heads, id)
+			continue
+		}
+		if time.Now().After(end) {
+			b := make([]byte, 1<<20)
+			v.t.Fatalf("queue %d: %d of %d chains came back\n%s", q, len(heads), n, b[:runtime.Stack(b, true)])
+		}
+		time.Sleep(50 * time.Microsecond)
+	}
+	return heads
+}
+
+// post makes a control request available.
+func (v *vm) post(at uint64, r wire.ControlRequest) {
+	v.t.Helper()
+	var b [wire.ControlRequestSize]byte
+	r.Encode(b[:])
+	v.guest.Write(v.request+at, b[:])
+	v.guest.Write(v.request+at+64, make([]byte, 8))
+	if _, err := v.queues[0].Driver.Add(
+		virtqueuetest.Desc{Addr: v.request + at, Len: uint32(len(b))},
+		virtqueuetest.Desc{Addr: v.request + at + 64, Len: wire.ControlResponseSize, Flags: virtqueuetest.Write},
+	); err != nil {
+		v.t.Fatal(err)
+	}
+	v.kick(0)
+}
+
+// ask makes a control request and returns the response.
+func (v *vm) ask(r wire.ControlRequest) (out wire.ControlResponse) {
+	v.t.Helper()
+	v.post(0, r)
+	v.reap(0, 1)
+	out.Decode(v.guest.Read(v.request+64, wire.ControlResponseSize))
+	return out
+}
+
+func (v *vm) must(r wire.ControlRequest) {
+	v.t.Helper()
+	if a := v.ask(r); a.Status != wire.StatusOk {
+		v.t.Fatalf("request %+v: status %d", r, a.Status)
+	}
+}
+
+func (v *vm) hello() { v.must(wire.ControlRequest{Type: wire.ControlHello, Version: wire.Version}) }
+func (v *vm) open(c uint32) {
+	v.t.Helper()
+	v.must(wire.ControlRequest{Type: wire.ControlOpen, Channel: c, Pid: 9})
+}
+func (v *vm) closeChannel(c uint32) {
+	v.t.Helper()
+	v.must(wire.ControlRequest{Type: wire.ControlClose, Channel: c})
+}
+
+// add makes a chain of a channel available.
+func (v *vm) add(channel int, slot uint64, h wire.ChainHeader, runs ...wire.Run) {
+	v.t.Helper()
+	b := make([]byte, wire.ChainHeaderSize)
+	h.Runs = uint32(len(runs))
+	h.Encode(b)
+	for _, r := range runs {
+		b = binary.LittleEndian.AppendUint64(b, r.Address)
+		b = binary.LittleEndian.AppendUint64(b, r.Bytes)
+	}
+	at := v.events + 256*slot
+	v.guest.Write(at, b)
+	chain := []virtqueuetest.Desc{{Addr: at, Len: uint32(len(b))}}
+	if h.Type == wire.ChainEvent {
+		chain = append(chain, virtqueuetest.Desc{Addr: at + 128, Len: wire.EventRecordSize, Flags: virtqueuetest.Write})
+	}
+	if _, err := v.queues[1+channel].Driver.Add(chain...); err != nil {
+		v.t.Fatal(err)
+	}
+	v.kick(1 + channel)
+}
+
+// furnish gives a channel what every one has: an arena, an EVENT, and a MAP. Three chains.
+func (v *vm) furnish(channel int) {
+	v.t.Helper()
+	v.guest.Write(v.arena, make([]byte, 4096))
+	v.appended = 0
+	v.add(channel, 0, wire.ChainHeader{Type: wire.ChainArena, Bytes: arenaBytes}, wire.Run{Address: v.arena, Bytes: arenaBytes})
+	v.add(channel, 1, wire.ChainHeader{Type: wire.ChainEvent})
+	v.add(channel, 2, wire.ChainHeader{Type: wire.ChainMap, Id: 5, Bytes: 8192}, wire.Run{Address: v.arena, Bytes: 8192})
+}
+
+// call sends a command to the worker and returns the result.
+func (v *vm) call(channel int, op gpubackend.Op, seq uint32, words ...uint64) (gpubackend.Result, error) {
+	c := wire.Command{Op: uint16(op), Flags: wire.CommandFlagReply, Size: uint32(wire.CommandSize + 8*len(words)), Seq: seq}
+	b := make([]byte, wire.CommandSize)
+	c.Encode(b)
+	for _, w := range words {
+		b = binary.LittleEndian.AppendUint64(b, w)
+	}
+	v.guest.Write(v.arena+wire.Ring+uint64(v.appended%wire.RingBytes), b)
+	v.appended += c.Size
+	v.guest.Write(v.arena+wire.ArenaHeaderAppendedOffset, binary.LittleEndian.AppendUint32(nil, v.appended))
+	for end := time.Now().Add(soon); time.Now().Before(end); time.Sleep(50 * time.Microsecond) {
+		v.kick(1 + channel)
+		var s wire.Slot
+		s.Decode(v.guest.Read(v.arena+wire.Slots, wire.SlotBytes))
+		if s.Done == seq {
+			return gpubackend.Result(s.Result), nil
+		}
+	}
+	return 0, errors.New("no answer")
+}
+
+// greet says hello to a channel's worker.
+func (v *vm) greet(channel int) {
+	v.t.Helper()
+	bulk := uint64(wire.BufferBulk)<<56 | wire.Bulk
+	if r, err := v.call(channel, gpubackend.Op(wire.OpHello), 1, 0, 0, bulk, 1<<16); err != nil || r != 0 {
+		v.t.Fatalf("hello: %d, %v", r, err)
+	}
+}
