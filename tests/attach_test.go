@@ -16,13 +16,15 @@ import (
 	"github.com/paracuda/paracuda/vm"
 )
 
-// visitor is a program that uses each device that comes, and says how that ended.
+// visitor is a program that uses each device that comes, and says how that ended. One device may follow another within
+// a moment: they differ in their file's number.
 const visitor = `
+number() { stat -c %i /dev/paracuda 2>/dev/null; }
 echo up
 while :; do
-	until [ -c /dev/paracuda ]; do sleep 0.2; done
+	until now=$(number); do sleep 0.2; done
 	"$0" >/dev/null; echo "used $?"
-	while [ -c /dev/paracuda ]; do sleep 0.2; done
+	while [ "$(number)" = "$now" ]; do sleep 0.2; done
 	echo gone
 done`
 
