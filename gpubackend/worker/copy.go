@@ -59,7 +59,8 @@ func (w *Worker) copyInline(c *call, dir direction, r reference, dev box, s gpub
 	}
 	w.state.Count(handover.BytesCopied, r.bytes)
 	if dir == toDevice {
-		return w.driver.CopyIn(dev.address, b, s)
+		result := w.driver.CopyIn(dev.address, b, s)
+		return w.whenTaken(c, r, s, result)
 	}
 	// The answer to a copy to the host waits for the stream.
 	if r.kind != wire.BufferBulk || c.flags&wire.CommandFlagReply == 0 {
@@ -67,6 +68,19 @@ func (w *Worker) copyInline(c *call, dir direction, r reference, dev box, s gpub
 	}
 	op := &copyOp{dir: dir, dev: dev, stream: s, bulk: b}
 	return w.startCopy(c, op)
+}
+
+// whenTaken answers a copy from the arena when its source may be changed. What came in the ring has been staged by the
+// driver. The bulk area is registered, so that the device reads it in its own time: the call waits for the stream.
+func (w *Worker) whenTaken(c *call, r reference, s gpubackend.Stream, result gpubackend.Result) gpubackend.Result {
+	if result != gpubackend.Success || r.kind != wire.BufferBulk || c.flags&wire.CommandFlagReply == 0 {
+		return result
+	}
+	f, result := w.fence(s)
+	if result != gpubackend.Success {
+		return result
+	}
+	return w.startCopy(c, &copyOp{dir: toDevice, stream: s, fence: f, fenced: true})
 }
 
 // copyPinned copies between the device and pinned memory, which the driver knows under the guest's address: as
@@ -202,5 +216,5 @@ func (w *Worker) copyBoxInline(c *call, dir direction, r reference, host hostLay
 			return result
 		}
 	}
-	return gpubackend.Success
+	return w.whenTaken(c, r, s, gpubackend.Success)
 }

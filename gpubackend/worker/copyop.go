@@ -21,7 +21,7 @@ type copyOp struct {
 	stream  gpubackend.Stream
 	context uint64
 
-	bulk    []byte // to the host through the bulk area, instead of a mapping
+	bulk    []byte // the bulk area, instead of a mapping
 	fence   fence
 	fenced  bool
 	mapping *mapping
@@ -40,7 +40,7 @@ type position struct {
 
 // advance does what can be done of a copy now. NotReady says that there is more.
 func (w *Worker) advance(op *copyOp) gpubackend.Result {
-	if op.bulk != nil {
+	if op.bulk != nil || op.fenced {
 		return w.advanceBulk(op)
 	}
 	for op.result == gpubackend.Success && !op.started() {

@@ -44,7 +44,14 @@ func (f *fakeDriver) Announce(_ gpubackend.Stream, _ bool, _ uint64, value uint3
 	f.announced = append(f.announced, value)
 	return gpubackend.Success
 }
-func (f *fakeDriver) ContextQuery() gpubackend.Result                 { return f.ready }
+func (f *fakeDriver) ContextQuery() gpubackend.Result { return f.ready }
+func (f *fakeDriver) EventCreate(uint64) (gpubackend.Event, gpubackend.Result) {
+	return 1, gpubackend.Success
+}
+func (f *fakeDriver) EventRecordWithFlags(gpubackend.Event, gpubackend.Stream, uint64) gpubackend.Result {
+	return gpubackend.Success
+}
+func (f *fakeDriver) EventQuery(gpubackend.Event) gpubackend.Result   { return f.ready }
 func (f *fakeDriver) StreamQuery(gpubackend.Stream) gpubackend.Result { return f.ready }
 func (f *fakeDriver) Launch(l *gpubackend.Launch) gpubackend.Result {
 	if f.keep {
@@ -286,6 +293,19 @@ func TestLaunchesAreCollectedByStream(t *testing.T) {
 	}
 	if got := binary.LittleEndian.Uint32(r.mem[wire.ArenaHeaderAsyncErrorOffset:]); got != uint32(gpubackend.InvalidValue) {
 		t.Fatalf("async error %d", got)
+	}
+}
+
+// TestBulkIsReadInTheDevicesTime: the bulk area is registered, so that a copy from it isn't over when it is queued.
+func TestBulkIsReadInTheDevicesTime(t *testing.T) {
+	r := newRig(t)
+	r.driver.ready = gpubackend.NotReady
+	if got := r.call(t, gpubackend.OpCopyHtoD, 0, wire.BufferBulk<<56|wire.Bulk, 64, 64, 0, 0); got != pending {
+		t.Fatalf("a copy from the bulk area answered %d before the device had read it", got)
+	}
+	r.driver.ready = gpubackend.Success
+	if !r.pollWaiters() || r.slot().Done != 1 || r.slot().Result != 0 {
+		t.Fatalf("then: %+v", r.slot())
 	}
 }
 
