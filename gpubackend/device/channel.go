@@ -13,10 +13,25 @@ import (
 // channel is a place for one guest process: a queue, and while it is open a worker. All is guarded by Device.mu.
 type channel struct {
 	index  int
-	lease  *lease   // nil while the queue is stopped
-	base   uint16   // next avail index, while no worker has the queue
-	held   []uint16 // heads that a worker which is gone has left in flight
+	lease  *lease        // nil while the queue is stopped
+	start  chan struct{} // closed when the queue starts; made anew when it stops
+	base   uint16        // next avail index, while no worker has the queue
+	held   []uint16      // heads that a worker which is gone has left in flight
 	worker *workerProcess
+}
+
+func newChannel(index int) *channel { return &channel{index: index, start: make(chan struct{})} }
+
+// lend makes the queue one that runs.
+func (c *channel) lend(l *lease) {
+	c.lease = l
+	close(c.start)
+}
+
+// end is the reverse of lend.
+func (c *channel) end() {
+	c.lease.close()
+	c.lease, c.start = nil, make(chan struct{})
 }
 
 // lease is a queue that can be handed to a worker.
@@ -94,6 +109,21 @@ func (d *Device) resume(c *channel) {
 	m, fds := c.lease.message(handover.KindResume, c.base, inFlight)
 	if err := c.worker.conn.send(m, fds); err != nil {
 		c.worker.kill()
+	}
+}
+
+// forget ends the worker of a driver that is gone. The queue is another driver's now: nothing is returned to it.
+func (d *Device) forget(c *channel) {
+	c.held = nil
+	w := c.worker
+	if w == nil {
+		return
+	}
+	w.kill()
+	<-w.exited
+	c.worker = nil
+	if d.mover != nil {
+		d.tellMemory(d.mover.conn, d.mover.kill) // ends the copies that it started
 	}
 }
 

@@ -206,7 +206,7 @@ func (c *control) obey(r *wire.ControlRequest, out *wire.ControlResponse) func()
 		out.Status = wire.StatusBadRequest
 	case r.Type == wire.ControlOpen:
 		comm := string(bytes.TrimRight(r.Comm[:], "\x00"))
-		return func() uint32 { return d.open(int(r.Channel), r.Pid, comm) }
+		return func() uint32 { return d.open(int(r.Channel), r.Pid, comm, c.quit) }
 	case r.Type == wire.ControlClose:
 		return func() uint32 { return d.closeChannel(int(r.Channel)) }
 	default:

@@ -72,7 +72,7 @@ func New(c Config) *Device {
 	d.space, d.policy = d.settings.Build()
 	d.space.Generation = c.Generation
 	for i := range int(d.space.Channels) {
-		d.channels = append(d.channels, &channel{index: i})
+		d.channels = append(d.channels, newChannel(i))
 	}
 	return d
 }
@@ -150,27 +150,18 @@ func (d *Device) StartQueue(index int, q vhostuser.QueueConfig) error {
 		return errors.New("no memory")
 	}
 	if index == wire.ControlQueue {
-		c, err := newControl(d, q)
-		if err == nil {
-			d.control = c
-		}
-		return err
+		return d.startControl(q)
 	}
 	c := d.channels[index-1]
 	l, err := newLease(q)
 	if err != nil {
 		return err
 	}
-	c.lease = l
+	c.lend(l)
 	c.base = q.Base
 	switch {
 	case c.worker != nil && q.Base == 0 && c.worker.state.Base() != 0:
-		// The driver begins anew: it knows nothing of the worker, whose queue this is not. A worker that has taken
-		// nothing yet is anyone's.
-		c.worker.forget = true
-		c.worker.kill()
-		<-c.worker.exited
-		c.held = nil
+		d.forget(c)
 	case c.worker != nil:
 		d.resume(c)
 	case q.Base == 0:
@@ -178,6 +169,21 @@ func (d *Device) StartQueue(index int, q vhostuser.QueueConfig) error {
 	case len(c.held) > 0:
 		d.reclaim(c)
 	}
+	return nil
+}
+
+// startControl starts the control queue. If that begins anew, so does the driver, which has opened no channel yet.
+func (d *Device) startControl(q vhostuser.QueueConfig) error {
+	c, err := newControl(d, q)
+	if err != nil {
+		return err
+	}
+	if q.Base == 0 {
+		for _, c := range d.channels {
+			d.forget(c)
+		}
+	}
+	d.control = c
 	return nil
 }
 
@@ -227,8 +233,7 @@ func (d *Device) StopQueue(index int) (base uint16, err error) {
 	if c.worker != nil {
 		d.pause(c)
 	}
-	c.lease.close()
-	c.lease = nil
+	c.end()
 	return c.base, nil
 }
 

@@ -139,6 +139,33 @@ func TestQueueBeginsAnew(t *testing.T) {
 	v.reap(1, 3)
 }
 
+// TestDriverBeginsAnewBeforeTheFirstChain: a worker that has taken nothing is the earlier driver's all the same.
+func TestDriverBeginsAnewBeforeTheFirstChain(t *testing.T) {
+	v := newVM(t, &processes{}, Timeouts{})
+	for range 3 {
+		v.hello()
+		v.open(0)
+		v.front.Stop(v.queues...)
+		for i := range v.queues {
+			v.queues[i] = vhostusertest.NewQueue(t, v.guest, i, queueSize)
+		}
+		v.front.Start(v.queues...)
+	}
+}
+
+// TestOpenBeforeItsQueue asks for a channel while the front end hasn't started its queue yet.
+func TestOpenBeforeItsQueue(t *testing.T) {
+	v := newVM(t, &stubs{}, Timeouts{})
+	v.hello()
+	v.front.Stop(v.queues[1])
+	v.post(0, wire.ControlRequest{Type: wire.ControlOpen})
+	v.front.Start(v.queues[1])
+	v.reap(0, 1)
+	if a := v.ask(wire.ControlRequest{Type: wire.ControlOpen}); a.Status != wire.StatusBusy {
+		t.Fatalf("OPEN again: %d, want busy", a.Status)
+	}
+}
+
 // TestPauseDuringOpen answers a request that was taken before the control queue stopped.
 func TestPauseDuringOpen(t *testing.T) {
 	v := newVM(t, &stubs{script: func(s *stub) {

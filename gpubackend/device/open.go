@@ -3,15 +3,18 @@
 package device
 
 import (
+	"time"
+
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// open starts a worker for a channel and returns the status for the driver.
-func (d *Device) open(index int, pid int32, comm string) uint32 {
+// open starts a worker for a channel and returns the status for the driver. It stops waiting when quit is closed.
+func (d *Device) open(index int, pid int32, comm string, quit <-chan struct{}) uint32 {
+	c := d.channels[index]
+	d.awaitQueue(c, quit)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	c := d.channels[index]
 	log := d.log.WithField("channel", index).WithField("program", comm)
 	switch {
 	case c.worker != nil:
@@ -29,6 +32,21 @@ func (d *Device) open(index int, pid int32, comm string) uint32 {
 	go d.await(c, w)
 	log.Debug("channel is open")
 	return wire.StatusOk
+}
+
+// awaitQueue waits for a channel's queue. The control queue is started before it, and a driver that is quick asks for
+// a channel while the front end's messages about that are still on their way.
+func (d *Device) awaitQueue(c *channel, quit <-chan struct{}) {
+	d.mu.Lock()
+	start := c.start
+	d.mu.Unlock()
+	timer := time.NewTimer(d.config.Timeouts.Answer)
+	defer timer.Stop()
+	select {
+	case <-start:
+	case <-quit:
+	case <-timer.C:
+	}
 }
 
 // startWorker starts the process and hands the queue over.
@@ -99,8 +117,8 @@ func (d *Device) await(c *channel, w *workerProcess) {
 		d.log.WithField("channel", c.index).WithError(err).Info("worker ended")
 	}
 	d.ended.Add(w.state.Counters())
-	c.worker = nil
-	if !w.forget {
+	if c.worker == w { // otherwise the queue is another driver's by now
+		c.worker = nil
 		c.base = w.state.Base()
 		size := uint16(maxQueue)
 		if c.lease != nil {

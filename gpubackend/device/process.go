@@ -114,7 +114,6 @@ type workerProcess struct {
 	proc   Process
 	pid    int32 // of the guest process
 	comm   string
-	forget bool          // its queue belongs to another driver now; guarded by Device.mu
 	exited chan struct{} // closed when the process has ended
 	gone   chan struct{} // closed when its chains are returned, too
 }

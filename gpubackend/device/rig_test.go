@@ -342,6 +342,7 @@ func (v *vm) add(channel int, slot uint64, h wire.ChainHeader, runs ...wire.Run)
 func (v *vm) furnish(channel int) {
 	v.t.Helper()
 	v.guest.Write(v.arena, make([]byte, 4096))
+	v.guest.Write(v.arena+wire.Slots, make([]byte, wire.SlotBytes)) // without the answers to an earlier driver
 	v.appended = 0
 	v.add(channel, 0, wire.ChainHeader{Type: wire.ChainArena, Bytes: arenaBytes}, wire.Run{Address: v.arena, Bytes: arenaBytes})
 	v.add(channel, 1, wire.ChainHeader{Type: wire.ChainEvent})
