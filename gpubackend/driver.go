@@ -58,7 +58,7 @@ type Driver interface {
 	// HostUnregister undoes it. No work may use the range any more; it waits for work that does.
 	HostUnregister(addr, bytes uint64) Result
 	// HostFunc calls f, on any goroutine or thread, when s has done all earlier work; later work in s waits until
-	// release is called with f's token.
+	// release is called, on any goroutine, also while another call of the driver's waits for s.
 	HostFunc(s Stream, token uint64, f func(token uint64)) (release func(), result Result)
 	// Output takes what kernels printed since the last call, in order.
 	Output() []Output

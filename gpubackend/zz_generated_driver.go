@@ -94,7 +94,6 @@ const (
 	OpEventSynchronize                                   Op = 409
 	OpEventElapsed                                       Op = 410
 	OpHostFunc                                           Op = 411
-	OpHostFuncDone                                       Op = 412
 	OpStreamBeginCapture                                 Op = 500
 	OpStreamBeginCaptureToGraph                          Op = 501
 	OpStreamEndCapture                                   Op = 502
@@ -254,7 +253,6 @@ var opNames = map[Op]string{
 	409: "cuEventSynchronize",
 	410: "EventElapsed",
 	411: "HostFunc",
-	412: "HostFuncDone",
 	500: "cuStreamBeginCapture_v2",
 	501: "cuStreamBeginCaptureToGraph",
 	502: "cuStreamEndCapture",

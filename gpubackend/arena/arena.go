@@ -141,6 +141,10 @@ func (a *Arena) Answered(slot uint16, seq uint32) bool {
 	return int32(a.load(wire.Slots+int(slot)*wire.SlotBytes+wire.SlotDoneOffset)-seq) >= 0
 }
 
+// HostDone is the sequence number of the last host function that the guest says it has run. Like Answer and Sleepers it
+// may be called by any goroutine.
+func (a *Arena) HostDone() uint32 { return a.load(wire.ArenaHeaderHostDoneOffset) }
+
 // SlotArea is all slots: whole pages.
 func (a *Arena) SlotArea() []byte {
 	return a.mem[wire.Slots : wire.Slots+wire.SlotCount*wire.SlotBytes]

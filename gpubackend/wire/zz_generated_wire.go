@@ -313,6 +313,7 @@ const RunsPerMap = 16384 // run entries of a MAP at most (64 MiB of scattered 4 
 const Slots = 4096 // offset of the completion slots
 const SlotCount = 256
 const SlotBytes = 256
+const HostSlot = 255 // slot in which the worker says, unasked, which host function is due
 const Output = 69632 // offset of the output ring
 const OutputBytes = 65536
 const Ring = 135168 // offset of the command ring
@@ -327,7 +328,8 @@ type ArenaHeader struct {
 	Appended       uint32 // guest: end of the commands written
 	Sleepers       uint32 // guest: threads asleep in the driver, waiting for a slot
 	OutputTail     uint32 // guest: output consumed
-	GuestPad       [13]uint32
+	HostDone       uint32 // guest: sequence number of the last host function that returned
+	GuestPad       [12]uint32
 	Consumed       uint32 // worker: end of the commands taken; stored at least once a batch
 	Executed       uint32 // worker: commands executed, for statistics
 	WorkerPad      [14]uint32
@@ -352,7 +354,8 @@ const (
 	ArenaHeaderAppendedOffset       = 0
 	ArenaHeaderSleepersOffset       = 4
 	ArenaHeaderOutputTailOffset     = 8
-	ArenaHeaderGuestPadOffset       = 12
+	ArenaHeaderHostDoneOffset       = 12
+	ArenaHeaderGuestPadOffset       = 16
 	ArenaHeaderConsumedOffset       = 64
 	ArenaHeaderExecutedOffset       = 68
 	ArenaHeaderWorkerPadOffset      = 72
@@ -375,8 +378,9 @@ func (x *ArenaHeader) Decode(b []byte) {
 	x.Appended = uint32(binary.LittleEndian.Uint32(b[0:]))
 	x.Sleepers = uint32(binary.LittleEndian.Uint32(b[4:]))
 	x.OutputTail = uint32(binary.LittleEndian.Uint32(b[8:]))
+	x.HostDone = uint32(binary.LittleEndian.Uint32(b[12:]))
 	for i := range x.GuestPad {
-		x.GuestPad[i] = uint32(binary.LittleEndian.Uint32(b[12+4*i:]))
+		x.GuestPad[i] = uint32(binary.LittleEndian.Uint32(b[16+4*i:]))
 	}
 	x.Consumed = uint32(binary.LittleEndian.Uint32(b[64:]))
 	x.Executed = uint32(binary.LittleEndian.Uint32(b[68:]))
@@ -406,8 +410,9 @@ func (x *ArenaHeader) Encode(b []byte) {
 	binary.LittleEndian.PutUint32(b[0:], uint32(x.Appended))
 	binary.LittleEndian.PutUint32(b[4:], uint32(x.Sleepers))
 	binary.LittleEndian.PutUint32(b[8:], uint32(x.OutputTail))
+	binary.LittleEndian.PutUint32(b[12:], uint32(x.HostDone))
 	for i := range x.GuestPad {
-		binary.LittleEndian.PutUint32(b[12+4*i:], uint32(x.GuestPad[i]))
+		binary.LittleEndian.PutUint32(b[16+4*i:], uint32(x.GuestPad[i]))
 	}
 	binary.LittleEndian.PutUint32(b[64:], uint32(x.Consumed))
 	binary.LittleEndian.PutUint32(b[68:], uint32(x.Executed))

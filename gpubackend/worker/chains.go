@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 
 	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/handover"
@@ -15,14 +17,18 @@ import (
 )
 
 // chains is what the guest's kernel made available: one arena, chains to signal with, mapped pages.
+//
+// The queue is the loop's, and so is this, with one exception: while the loop is in a driver call, hostFuncs may have to
+// wake the guest. Therefore mu.
 type chains struct {
+	mu     sync.Mutex // guards Worker.queue and all of this; memory and queue change only while hostFuncs are held
 	config handover.Queue
 	events []event // EVENT chains
 	signal bool    // an EVENT is due
 	maps   map[uint32]*mapping
+	raw    []byte // a run list as it arrives
 
-	complaints int
-	raw        []byte // a run list as it arrives
+	complaints atomic.Int32
 }
 
 func (c *chains) scratch(bytes int) []byte {
@@ -53,13 +59,19 @@ type mapping struct {
 
 // takeChains takes what the driver made available.
 func (w *Worker) takeChains() (took bool, err error) {
+	w.chains.mu.Lock()
+	defer w.chains.mu.Unlock()
+	return w.takeChainsLocked()
+}
+
+func (w *Worker) takeChainsLocked() (took bool, err error) {
 	for {
 		c, ok, err := w.queue.Pop()
 		var bad *virtqueue.ChainError
 		if errors.As(err, &bad) {
 			w.complain(err, "guest driver made a malformed chain available")
 			w.state.Take(bad.Head, w.queue.Base())
-			w.give(bad.Head, 0)
+			w.giveLocked(bad.Head, 0)
 			continue
 		}
 		if err != nil {
@@ -73,7 +85,7 @@ func (w *Worker) takeChains() (took bool, err error) {
 		w.state.Count(handover.Chains, 1)
 		if err := w.takeChain(c); err != nil {
 			w.complain(err, "guest driver sent a bad chain")
-			w.give(c.Head(), 0)
+			w.giveLocked(c.Head(), 0)
 		}
 	}
 }
@@ -83,7 +95,7 @@ const maxComplaints = 100
 
 // complain logs what a guest did wrong, unless it has done so too often.
 func (w *Worker) complain(err error, what string) {
-	if w.chains.complaints++; w.chains.complaints <= maxComplaints {
+	if w.chains.complaints.Add(1) <= maxComplaints {
 		w.log.WithError(err).Warn(what)
 	}
 }
@@ -187,17 +199,19 @@ func (w *Worker) takeMap(c *virtqueue.Chain, h *wire.ChainHeader) error {
 
 // findMap returns a mapping that a command names, taking new chains if it has not arrived yet.
 func (w *Worker) findMap(id uint32) *mapping {
+	w.chains.mu.Lock()
+	defer w.chains.mu.Unlock()
 	if m := w.chains.maps[id]; m != nil {
 		return m
 	}
-	if _, err := w.takeChains(); err != nil {
+	if _, err := w.takeChainsLocked(); err != nil {
 		w.complain(err, "queue broke")
 	}
 	return w.chains.maps[id]
 }
 
-// give returns a chain to the driver.
-func (w *Worker) give(head uint16, written uint32) {
+// giveLocked returns a chain to the driver.
+func (w *Worker) giveLocked(head uint16, written uint32) {
 	if err := w.queue.Push(head, written); err != nil {
 		w.complain(err, "return a chain")
 	}
@@ -211,9 +225,11 @@ func (w *Worker) give(head uint16, written uint32) {
 // giveMap returns a mapping as soon as no copy uses it.
 func (w *Worker) giveMap(m *mapping) {
 	m.unmap = true
+	w.chains.mu.Lock()
+	defer w.chains.mu.Unlock()
 	if m.users == 0 && w.chains.maps[m.id] == m {
 		delete(w.chains.maps, m.id)
-		w.give(m.head, 0)
+		w.giveLocked(m.head, 0)
 	}
 }
 
@@ -227,7 +243,31 @@ func (w *Worker) release(m *mapping) {
 
 // signal wakes the guest's sleeping threads if that is due and the driver has left a chain to do it with.
 func (w *Worker) signal() {
-	if !w.chains.signal || len(w.chains.events) == 0 {
+	w.chains.mu.Lock()
+	defer w.chains.mu.Unlock()
+	if w.chains.signal {
+		w.signalLocked()
+	}
+}
+
+// wakeSleepers wakes the guest's threads that sleep, after an answer was written. Any goroutine may call it.
+func (w *Worker) wakeSleepers() {
+	if !w.arena.Sleepers() {
+		return
+	}
+	w.chains.mu.Lock()
+	defer w.chains.mu.Unlock()
+	w.chains.signal = true
+	if len(w.chains.events) == 0 {
+		if _, err := w.takeChainsLocked(); err != nil {
+			w.complain(err, "queue broke")
+		}
+	}
+	w.signalLocked()
+}
+
+func (w *Worker) signalLocked() {
+	if len(w.chains.events) == 0 {
 		return
 	}
 	last := len(w.chains.events) - 1
@@ -241,5 +281,5 @@ func (w *Worker) signal() {
 	if err := w.mem.Write(raw[:], e.record); err != nil {
 		written = 0
 	}
-	w.give(e.head, written)
+	w.giveLocked(e.head, written)
 }

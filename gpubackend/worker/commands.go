@@ -139,6 +139,7 @@ func (w *Worker) finish(slot uint16, seq uint32, reply bool, result gpubackend.R
 		w.state.Count(handover.Errors, 1)
 		if result.Sticky() {
 			w.arena.StickyError(int32(result))
+			w.hostFuncs.fail(result)
 		}
 	}
 	if !reply {
@@ -150,14 +151,6 @@ func (w *Worker) finish(slot uint16, seq uint32, reply bool, result gpubackend.R
 	w.print()
 	w.arena.Answer(slot, seq, int32(result), words)
 	w.wakeSleepers()
-}
-
-// wakeSleepers wakes the guest's threads that sleep, after an answer was written.
-func (w *Worker) wakeSleepers() {
-	if w.arena.Sleepers() {
-		w.chains.signal = true
-		w.signal()
-	}
 }
 
 // print passes on what kernels wrote: before a call is answered, as CUDA does at synchronising calls.

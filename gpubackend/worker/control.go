@@ -51,8 +51,14 @@ func (w *Worker) receive() {
 	}
 }
 
-// handle obeys a message of the device process.
+// handle obeys a message of the device process, while nothing else uses queue and memory.
 func (w *Worker) handle(r received) error {
+	w.hostFuncs.hold()
+	defer w.hostFuncs.letGo()
+	return w.obey(r)
+}
+
+func (w *Worker) obey(r received) error {
 	if r.err != nil {
 		return fmt.Errorf("device process: %w", r.err)
 	}
@@ -94,10 +100,12 @@ func (w *Worker) pauseUntilResume() error {
 	if err := w.control.Send(&handover.Message{Kind: handover.KindPaused}, nil); err != nil {
 		return err
 	}
+	w.watchdog.asleep.Store(true)
+	defer w.watchdog.asleep.Store(false)
 	for {
 		r := <-w.messages
 		if r.err != nil || r.message.Kind != handover.KindResume {
-			if err := w.handle(r); err != nil {
+			if err := w.obey(r); err != nil {
 				return err
 			}
 			continue

@@ -8,7 +8,9 @@
 //
 // One goroutine, locked to its thread, owns the queue, the arena, the objects and the Driver, and runs loop. A
 // second one reads the control connection to the device process and hands over whole messages; the loop
-// answers them between commands. Nothing else is shared.
+// answers them between commands. Two more come into play when the loop is held up inside a call of the driver's, which may
+// wait for a stream that waits for the guest: one looks after host functions (hostFuncs says what it shares with the loop),
+// the other reports a call that never ends (watchdog). Nothing else is shared.
 //
 // # Who may lie
 //

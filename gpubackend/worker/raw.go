@@ -31,7 +31,6 @@ func init() {
 		gpubackend.OpCopyDtoH:            {words: 6, run: runCopyDtoH},
 		gpubackend.OpCopyBox:             {words: 13, run: runCopyBox},
 		gpubackend.OpHostFunc:            {words: 2, run: runHostFunc},
-		gpubackend.OpHostFuncDone:        {words: 1, noContext: true, run: runHostFuncDone},
 		gpubackend.OpMemAllocAsync:       {words: 3, run: runAllocAsync},
 		gpubackend.OpMemFreeAsync:        {words: 2, run: runFreeAsync},
 		gpubackend.OpMemPoolCreate:       {words: 2, noContext: true, run: runPoolCreate},

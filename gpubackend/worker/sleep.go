@@ -22,25 +22,39 @@ func (w *Worker) sleep(idle time.Duration) error {
 	if w.arena != nil {
 		w.arena.SetSleeping(true)
 		defer w.arena.SetSleeping(false)
-		if w.arena.Pending() {
+		if w.arena.Pending() || w.hostFuncs.advance(w) {
 			return nil
 		}
 	}
-	more, err := w.queue.EnableKick()
+	more, err := w.enableKick()
 	if err != nil {
 		return fmt.Errorf("queue: %w", err)
 	}
-	defer w.queue.DisableKick()
+	defer w.disableKick()
 	if more {
 		return nil
 	}
 	w.state.Count(handover.Sleeps, 1)
+	w.watchdog.asleep.Store(true)
+	defer w.watchdog.asleep.Store(false)
 	return w.poll(w.pause(idle))
+}
+
+func (w *Worker) enableKick() (more bool, err error) {
+	w.chains.mu.Lock()
+	defer w.chains.mu.Unlock()
+	return w.queue.EnableKick()
+}
+
+func (w *Worker) disableKick() {
+	w.chains.mu.Lock()
+	defer w.chains.mu.Unlock()
+	w.queue.DisableKick()
 }
 
 // pause is how long to sleep at most: for ever unless calls wait for the GPU, which has no descriptor to sleep on.
 func (w *Worker) pause(idle time.Duration) time.Duration {
-	if len(w.waiters) == 0 && !w.copies.active() && !w.hostFuncs.active() {
+	if len(w.waiters) == 0 && !w.copies.active() {
 		return -1
 	}
 	return min(max(idle/8, minPause), maxPause)

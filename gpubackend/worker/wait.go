@@ -77,11 +77,11 @@ func (w *Worker) query(x *waiter) gpubackend.Result {
 
 // pollWaiters answers the calls whose wait is over and says whether there were any.
 func (w *Worker) pollWaiters() (answered bool) {
-	if len(w.waiters) == 0 && !w.hostFuncs.waiting && !w.copies.active() {
+	if len(w.waiters) == 0 && !w.hostFuncs.busy.Load() && !w.copies.active() {
 		return false
 	}
 	w.copies.poll(w)
-	if w.hostFuncs.deliver(w) {
+	if w.hostFuncs.busy.Load() && w.hostFuncs.advance(w) {
 		answered = true
 	}
 	for i := 0; i < len(w.waiters); {

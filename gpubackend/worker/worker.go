@@ -50,6 +50,7 @@ type Worker struct {
 	streams        threadStreams
 	launches       launches
 	hostFuncs      hostFuncs
+	watchdog       watchdog
 	graphs         graphs
 	pools          pools
 	mappings       mappings
@@ -94,6 +95,10 @@ func Run(c Config) error {
 		return err
 	}
 	go w.receive()
+	ticker, quit := time.NewTicker(watchPeriod), make(chan struct{})
+	defer ticker.Stop()
+	defer close(quit)
+	go w.watchdog.watch(ticker.C, quit, w.reportStall)
 	err = w.loop()
 	if errors.Is(err, errStopped) {
 		return nil
@@ -178,6 +183,7 @@ func (w *Worker) loop() error {
 
 // lookAround does what there is to do besides commands and waiting calls, and says whether there was anything.
 func (w *Worker) lookAround() (busy bool, err error) {
+	w.watchdog.turn()
 	took, err := w.takeChains()
 	if err != nil {
 		return took, err
@@ -209,6 +215,7 @@ func (w *Worker) rest(idleSince time.Time, busy bool) (time.Time, error) {
 }
 
 func (w *Worker) close() {
+	w.hostFuncs.close()
 	if w.driver != nil {
 		w.driver.Close()
 	}

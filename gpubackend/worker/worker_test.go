@@ -219,7 +219,6 @@ func TestHostileCommands(t *testing.T) {
 		{"box overflows", gpubackend.OpCopyBox, []uint64{0, 1 << 39, 1 << 39, wire.BufferBulk << 56, 8, 1, 1, 1 << 39, 1 << 23, 1 << 23, 0, 0, 0}, gpubackend.InvalidValue},
 		{"register without a map", gpubackend.OpHostRegister, []uint64{1, 2, 3, 4}, gpubackend.InvalidValue},
 		{"unregister without a map", gpubackend.OpHostUnregister, []uint64{1}, gpubackend.HostMemoryUnregistered},
-		{"done without a function", gpubackend.OpHostFuncDone, []uint64{9}, gpubackend.InvalidValue},
 	}
 	r.queue = nil
 	for _, tt := range tests {

@@ -112,6 +112,7 @@ enum paracuda_event {
 #define PARACUDA_SLOTS 4096 /* offset of the completion slots */
 #define PARACUDA_SLOT_COUNT 256
 #define PARACUDA_SLOT_BYTES 256
+#define PARACUDA_HOST_SLOT 255 /* slot in which the worker says, unasked, which host function is due */
 #define PARACUDA_OUTPUT 69632 /* offset of the output ring */
 #define PARACUDA_OUTPUT_BYTES 65536
 #define PARACUDA_RING 135168 /* offset of the command ring */
@@ -125,7 +126,8 @@ struct paracuda_arena_header {
 	__u32 appended; /* guest: end of the commands written */
 	__u32 sleepers; /* guest: threads asleep in the driver, waiting for a slot */
 	__u32 output_tail; /* guest: output consumed */
-	__u32 guest_pad[13];
+	__u32 host_done; /* guest: sequence number of the last host function that returned */
+	__u32 guest_pad[12];
 	__u32 consumed; /* worker: end of the commands taken; stored at least once a batch */
 	__u32 executed; /* worker: commands executed, for statistics */
 	__u32 worker_pad[14];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions of the program that a stream calls. One thread of this library runs them: it asks the worker for
- * the next that is due (HostFuncDone, which also reports the one before as done), in the worker's order.
+ * Functions of the program that a stream calls. One thread of this library runs them, in the worker's order: it waits
+ * for the worker to announce the next in a slot of its own, and says in the arena's header which has returned. No command
+ * is involved: the worker may be busy with one that waits for this very function.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -11,6 +12,7 @@
 #include "capture.h"
 #include "graph.h"
 #include "log.h"
+#include "ring.h"
 #include "slot.h"
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
@@ -32,6 +34,7 @@ static struct pending *waiting;
 static struct pending *kept;	/* functions of graphs, which are called again and again */
 static uint64_t last_token;
 static bool started;
+static CUresult ended;	/* why the thread is gone */
 
 static struct pending *take(uint64_t token)
 {
@@ -81,40 +84,43 @@ static void run_kept(uint64_t token)
 		function(data);
 }
 
+static void run_token(uint64_t token)
+{
+	struct pending *p;
+
+	if (token & KEPT) {
+		run_kept(token);
+		return;
+	}
+	p = token ? take(token) : NULL;
+	if (p)
+		run(p, CUDA_SUCCESS);
+}
+
 static void *serve(void *unused)
 {
-	uint64_t done = 0;
+	struct ticket t = { .slot = PARACUDA_HOST_SLOT };
+	struct pending *p;
+	CUresult result;
 
 	(void)unused;
-	slot_take_host_functions();
 	for (;;) {
-		uint64_t next[2] = { 0 };
-		struct pending *p;
-		struct request r;
-		CUresult result;
+		uint64_t token;
 
-		request_init(&r, OP_HostFuncDone);
-		r.exact = true;
-		request_word(&r, done);
-		result = channel_call(&r, next, 2);
-		done = next[0];
-		if (result) {
-			/* The channel is dead, or the context is: what is waiting ends with that. */
-			while ((p = take(0)))
-				run(p, result);
+		t.seq++;
+		result = channel_wait(&t, &token, 1);
+		if (result)
 			break;
-		}
-		if (done & KEPT) {
-			run_kept(done);
-			continue;
-		}
-		p = done ? take(done) : NULL;
-		if (p)
-			run(p, (CUresult)next[1]);
+		run_token(token);
+		__atomic_store_n(&channel.header->host_done, t.seq, __ATOMIC_RELEASE);
+		ring_wake();
 	}
+	/* The channel is dead, or the context is: what waits ends with that, and so does what comes. */
 	pthread_mutex_lock(&lock);
-	started = false;
+	ended = result;
 	pthread_mutex_unlock(&lock);
+	while ((p = take(0)))
+		run(p, result);
 	return NULL;
 }
 
@@ -190,6 +196,8 @@ static CUresult submit(struct pending *p)
 		started = !result;
 	}
 	token = p->token = ++last_token;
+	if (!result)
+		result = ended;
 	if (!result) {
 		p->next = waiting;
 		waiting = p;

@@ -99,12 +99,12 @@ static void write_nop(uint8_t *at, uint32_t bytes)
 	memcpy(at, &nop, HEADER);
 }
 
-/* Whether the worker sleeps, and it is for the caller to wake it. After `appended` was stored. */
+/* Whether the worker sleeps, and it is for the caller to wake it. After what it must look at was stored. */
 static bool must_kick(void)
 {
 	struct paracuda_arena_header *h = channel.header;
 
-	/* Pairs with the worker's: it sets worker_sleeping, then looks at `appended` once more. */
+	/* Pairs with the worker's: it sets worker_sleeping, then looks at that once more. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return __atomic_load_n(&h->worker_sleeping, __ATOMIC_RELAXED) == 1 &&
 	       __atomic_exchange_n(&h->worker_sleeping, 0, __ATOMIC_SEQ_CST) == 1;
@@ -116,6 +116,12 @@ static void kick(void)
 
 	if (error)
 		log_line("kick: error %d", error);
+}
+
+void ring_wake(void)
+{
+	if (must_kick())
+		kick();
 }
 
 /* Whether a command and the NOP before it fit now. The ring is locked. */

@@ -41,14 +41,6 @@ int slot_of_thread(void)
 	return t->slot - 1;
 }
 
-void slot_take_host_functions(void)
-{
-	struct thread *t = thread_self();
-
-	t->slot = SLOT_HOST_FUNCTIONS + 1;
-	t->shared = true;	/* never given back */
-}
-
 uint32_t slot_begin(int slot)
 {
 	if (is_shared(slot))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Completion slots. A thread owns one as long as it lives. When nearly all are taken, further threads share
- * the last ones, and take turns. One is kept for the thread that runs host functions.
+ * the last ones, and take turns. PARACUDA_HOST_SLOT is nobody's: host functions are announced in it.
  */
 #ifndef PARACUDA_SLOT_H
 #define PARACUDA_SLOT_H
@@ -11,13 +11,9 @@
 
 #define SLOTS_SHARED 16
 #define SLOTS_OWNED (PARACUDA_SLOT_COUNT - SLOTS_SHARED - 1)
-#define SLOT_HOST_FUNCTIONS (PARACUDA_SLOT_COUNT - 1)
 
 /* The calling thread's slot. */
 int slot_of_thread(void);
-
-/* Makes the caller the thread of host functions. */
-void slot_take_host_functions(void);
 
 /* Begins a call in the slot: the sequence number for it. Waits while a sharer is using it. */
 uint32_t slot_begin(int slot);

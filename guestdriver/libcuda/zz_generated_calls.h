@@ -76,7 +76,6 @@ enum {
 	OP_cuEventSynchronize = 409,
 	OP_EventElapsed = 410,
 	OP_HostFunc = 411,
-	OP_HostFuncDone = 412,
 	OP_cuStreamBeginCapture_v2 = 500,
 	OP_cuStreamBeginCaptureToGraph = 501,
 	OP_cuStreamEndCapture = 502,

@@ -31,7 +31,8 @@ static pthread_mutex_t maps_lock = PTHREAD_MUTEX_INITIALIZER;
 /* Host functions: one is due at a time. */
 static uint64_t due[64];
 static unsigned due_head, due_tail;
-static struct paracuda_command waiting;
+static uint32_t announced;
+static bool running;
 
 void fake_device_init(void)
 {
@@ -185,21 +186,16 @@ static void box(const uint64_t *w, uint8_t *host)
 		}
 }
 
-/* One host function at a time: given to the thread that waits, or kept until it asks. */
-static int host_functions(const struct paracuda_command *c, uint64_t token)
+/* One host function at a time: the next is announced when the guest says that the one before has returned. */
+bool fake_host_functions(uint32_t done)
 {
-	uint64_t next[2] = { 0, 0 };
-
-	if (c->op == OP_HostFunc)
-		due[due_tail++ % 64] = token;
-	else
-		waiting = *c;
-	if (waiting.seq && due_head != due_tail) {
-		next[0] = due[due_head++ % 64];
-		fake_answer(waiting.slot, waiting.seq, 0, next, 2);
-		waiting.seq = 0;
-	}
-	return c->op == OP_HostFunc ? 0 : FAKE_LATER;
+	if (running && done == announced)
+		running = false;
+	if (running || due_head == due_tail)
+		return false;
+	running = true;
+	fake_answer(PARACUDA_HOST_SLOT, ++announced, 0, &due[due_head++ % 64], 1);
+	return true;
 }
 
 static int copy(const struct paracuda_command *c, const uint8_t *at, const uint64_t *w)
@@ -303,9 +299,8 @@ int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *
 	case OP_cuLaunchKernel:
 		return launch(at, w);
 	case OP_HostFunc:
-		return host_functions(c, w[1]);
-	case OP_HostFuncDone:
-		return host_functions(c, 0);
+		due[due_tail++ % 64] = w[1];
+		return 0;
 	case OP_EventElapsed:
 		out[(*outs)++] = 1500000;
 		return 0;

@@ -3,6 +3,7 @@
 #ifndef PARACUDA_FAKE_DEVICE_H
 #define PARACUDA_FAKE_DEVICE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "paracuda_ioctl.h"
@@ -19,5 +20,8 @@ int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *
 void fake_count(unsigned *counter);
 uint8_t *fake_arena(void);
 void fake_answer(unsigned slot, uint32_t seq, int result, const uint64_t *word, unsigned words);
+
+/* Announces the next host function if the guest has returned from the one before; true if it did. */
+bool fake_host_functions(uint32_t done);
 
 #endif

@@ -96,7 +96,7 @@ static void sleep_until_kicked(void)
 {
 	__atomic_store_n(&header->worker_sleeping, 1, __ATOMIC_SEQ_CST);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (load(&header->appended) != header->consumed) {
+	if (load(&header->appended) != header->consumed || fake_host_functions(load(&header->host_done))) {
 		__atomic_store_n(&header->worker_sleeping, 0, __ATOMIC_SEQ_CST);
 		return;
 	}
@@ -116,6 +116,7 @@ static void *serve(void *unused)
 		uint32_t consumed = header->consumed;
 		uint32_t end = load(&header->appended);
 
+		fake_host_functions(load(&header->host_done));
 		if (end == consumed) {
 			if (++idle > 200)
 				sleep_until_kicked();

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// streamDriver has one stream of host functions, each due when the one before was released, and a call that waits for them
+// all, as a call of the real driver may.
+type streamDriver struct {
+	*fakeDriver
+	calls    chan func()
+	released chan struct{}
+	stop     chan struct{}
+	want     int
+	fail     gpubackend.Result
+}
+
+func newStreamDriver(t *testing.T, f *fakeDriver) *streamDriver {
+	d := &streamDriver{fakeDriver: f, calls: make(chan func(), 100), released: make(chan struct{}, 100), stop: make(chan struct{})}
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		for call := range d.calls {
+			call()
+		}
+	}()
+	t.Cleanup(func() { close(d.stop); close(d.calls); <-gone })
+	return d
+}
+
+func (d *streamDriver) HostFunc(_ gpubackend.Stream, token uint64, f func(uint64)) (func(), gpubackend.Result) {
+	done := make(chan struct{})
+	d.calls <- func() {
+		f(token)
+		select {
+		case <-done:
+		case <-d.stop:
+		}
+	}
+	return func() { close(done); d.released <- struct{}{} }, gpubackend.Success
+}
+
+func (d *streamDriver) EventCreate(uint64) (gpubackend.Event, gpubackend.Result) {
+	for range d.want {
+		<-d.released
+	}
+	return 1, d.fail
+}
+
+// guestThread is the library's thread of host functions: it runs until there was an error, or n functions.
+func (r *rig) guestThread(n int, run func(token uint64)) (tokens []uint64, result gpubackend.Result) {
+	slot := r.mem[wire.Slots+wire.HostSlot*wire.SlotBytes:]
+	for seq := uint32(1); seq <= uint32(n); seq++ {
+		for atomic.LoadUint32(word(slot)) != seq {
+			time.Sleep(10 * time.Microsecond)
+		}
+		var s wire.Slot
+		s.Decode(slot)
+		if s.Result != 0 {
+			return tokens, gpubackend.Result(s.Result)
+		}
+		run(s.Word[0])
+		tokens = append(tokens, s.Word[0])
+		atomic.StoreUint32(word(r.mem[wire.ArenaHeaderHostDoneOffset:]), seq)
+	}
+	return tokens, 0
+}
+
+// TestCallThatWaitsForHostFunctions: the loop is inside a driver call that ends when the guest has run its functions.
+func TestCallThatWaitsForHostFunctions(t *testing.T) {
+	const n = 20
+	r := newRig(t)
+	d := newStreamDriver(t, r.driver)
+	r.Worker.driver, d.want = d, n
+	defer r.hostFuncs.close()
+	for i := range uint64(n) {
+		if got := r.call(t, gpubackend.OpHostFunc, 0, i+1); got != gpubackend.Success {
+			t.Fatalf("function %d: %d", i, got)
+		}
+	}
+	if got := r.call(t, gpubackend.OpHostFunc, 0, n); got != gpubackend.InvalidValue {
+		t.Fatalf("a token that is in use: %d", got)
+	}
+	tokens := make(chan []uint64)
+	go func() {
+		got, _ := r.guestThread(n, func(uint64) {})
+		tokens <- got
+	}()
+	if got := r.call(t, gpubackend.OpEventCreate, 0); got != gpubackend.Success {
+		t.Fatalf("the call that waits: %d", got)
+	}
+	for i, token := range <-tokens {
+		if token != uint64(i+1) {
+			t.Fatalf("function %d was announced as number %d", token, i+1)
+		}
+	}
+}
+
+// TestHostFunctionsHeld: while the device process changes memory or queue, nothing is written.
+func TestHostFunctionsHeld(t *testing.T) {
+	r := newRig(t)
+	d := newStreamDriver(t, r.driver)
+	r.Worker.driver = d
+	defer r.hostFuncs.close()
+	r.hostFuncs.hold()
+	r.call(t, gpubackend.OpHostFunc, 0, 7)
+	for !r.hostFuncs.busy.Load() {
+		time.Sleep(time.Millisecond)
+	}
+	for range 1000 {
+		r.hostFuncs.advance(r.Worker)
+	}
+	if n := atomic.LoadUint32(word(r.mem[wire.Slots+wire.HostSlot*wire.SlotBytes:])); n != 0 {
+		t.Fatalf("function announced as number %d", n)
+	}
+	r.hostFuncs.letGo()
+	if tokens, _ := r.guestThread(1, func(uint64) {}); tokens[0] != 7 {
+		t.Fatalf("function %d", tokens[0])
+	}
+}
+
+// TestHostFunctionsOfADeadContext: the guest is told once what killed the context, after what was due.
+func TestHostFunctionsOfADeadContext(t *testing.T) {
+	r := newRig(t)
+	d := newStreamDriver(t, r.driver)
+	r.Worker.driver, d.fail = d, gpubackend.IllegalAddress
+	defer r.hostFuncs.close()
+	r.call(t, gpubackend.OpHostFunc, 0, 7)
+	for !r.hostFuncs.busy.Load() {
+		time.Sleep(time.Millisecond)
+	}
+	for range 3 {
+		if got := r.call(t, gpubackend.OpEventCreate, 0); got != gpubackend.IllegalAddress {
+			t.Fatalf("the call that fails: %d", got)
+		}
+	}
+	tokens, result := r.guestThread(2, func(uint64) {})
+	if len(tokens) != 1 || tokens[0] != 7 || result != gpubackend.IllegalAddress {
+		t.Fatalf("ran %v, then %d", tokens, result)
+	}
+	for r.hostFuncs.busy.Load() {
+		time.Sleep(time.Millisecond)
+	}
+	if n := atomic.LoadUint32(word(r.mem[wire.Slots+wire.HostSlot*wire.SlotBytes:])); n != 2 {
+		t.Fatalf("%d announcements", n)
+	}
+}
+
+// TestHostFunctionsAreBounded: a guest can't queue them without end.
+func TestHostFunctionsAreBounded(t *testing.T) {
+	r := newRig(t)
+	defer r.hostFuncs.close()
+	for i := range uint64(maxHostFuncs) {
+		if got := r.call(t, gpubackend.OpHostFunc, 0, i+1); got != gpubackend.Success {
+			t.Fatalf("function %d: %d", i, got)
+		}
+	}
+	if got := r.call(t, gpubackend.OpHostFunc, 0, maxHostFuncs+1); got != gpubackend.InvalidValue {
+		t.Fatalf("one more: %d", got)
+	}
+}
