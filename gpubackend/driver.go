@@ -32,9 +32,13 @@ type Driver interface {
 	// the error that ended it.
 	ContextQuery() Result
 	// Announce has the device write value to addr, registered host memory of this process, when all work that is
-	// queued in s now is done; with all set, all work in the current context. NotSupported: the caller asks
-	// from time to time instead. It has to do so anyway, now and then: work that fails announces nothing.
+	// queued in s now is done; with all set, all work in the current context. NotSupported: there may be no such work, or
+	// the device can't: the caller asks from time to time instead. It has to do so anyway, now and then: work that fails
+	// announces nothing.
 	Announce(s Stream, all bool, addr uint64, value uint32) Result
+	// Announced is told that what was announced last in the current context has arrived. It says whether the work that
+	// this ends needs no further question.
+	Announced() (settled bool)
 	// Launch queues a kernel. The parameters are packed as the function's record lays them out; they are copied
 	// before Launch returns.
 	Launch(l *Launch) Result

@@ -16,13 +16,27 @@ type activity struct {
 	events  []gpubackend.Event  // after the last work of streams that were destroyed with work in flight
 	last    gpubackend.Stream   // last one touched, which is in streams if recent is set
 	recent  bool
+
+	touches   uint64            // how often a stream was given work
+	announced gpubackend.Stream // the stream whose end was announced last,
+	mark      uint64            // and touches at that time
 }
+
+// unified is s, with the two names of the legacy stream made one.
+func unified(s gpubackend.Stream) gpubackend.Stream {
+	if s == gpubackend.LegacyStream {
+		return gpubackend.DefaultStream
+	}
+	return s
+}
+
+// has says whether a stream may have work in flight.
+func (a *activity) has(s gpubackend.Stream) bool { return slices.Contains(a.streams, unified(s)) }
 
 // touch notes that a stream was given work.
 func (a *activity) touch(s gpubackend.Stream) {
-	if s == gpubackend.LegacyStream {
-		s = gpubackend.DefaultStream
-	}
+	s = unified(s)
+	a.touches++
 	if a.recent && a.last == s {
 		return
 	}
@@ -36,10 +50,7 @@ func (a *activity) busy() bool { return len(a.streams)+len(a.events) > 0 }
 
 // done notes that a stream is idle. It says whether it wasn't known to be.
 func (a *activity) done(s gpubackend.Stream) bool {
-	if s == gpubackend.LegacyStream {
-		s = gpubackend.DefaultStream
-	}
-	i := slices.Index(a.streams, s)
+	i := slices.Index(a.streams, unified(s))
 	if i < 0 {
 		return false
 	}
@@ -80,14 +91,19 @@ func (d *Device) ContextQuery() gpubackend.Result {
 	}
 	r := d.query()
 	if r == gpubackend.Success {
-		if len(d.contexts) == 1 || d.idle() {
-			d.takeBack(d.state)
-		}
+		d.settled()
 		if d.prints {
 			d.call(symCtxSynchronize)
 		}
 	}
 	return r
+}
+
+// settled takes back what was freed while the current context was busy, now that it is idle.
+func (d *Device) settled() {
+	if len(d.contexts) == 1 || d.idle() {
+		d.takeBack(d.state)
+	}
 }
 
 // query asks the current context's busy streams, starting with the latest, until one is not ready.

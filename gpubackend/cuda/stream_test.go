@@ -147,6 +147,45 @@ func TestStickyError(t *testing.T) {
 	want(t, "query again", d.ContextQuery(), gpubackend.IllegalAddress)
 }
 
+// TestAnnounce: only the end of work that is known of is announced, and its arrival makes the stream idle unless there is more.
+func TestAnnounce(t *testing.T) {
+	d := newDevice(t, Options{})
+	empty := load(t, d, "empty")
+	d.prints = false
+	launch := func(s gpubackend.Stream) {
+		t.Helper()
+		l := emptyLaunch(empty)
+		l.Stream = s
+		must(t, "launch", d.Launch(l))
+	}
+	at := alloc(t, d, 4096)
+	one, r := d.StreamCreateWithPriority(1, 0)
+	must(t, "create", r)
+	must(t, "query", d.ContextQuery())
+	want(t, "idle", d.Announce(one, false, at, 1), gpubackend.NotSupported)
+	want(t, "all idle", d.Announce(0, true, at, 1), gpubackend.NotSupported)
+	launch(one)
+	want(t, "another stream", d.Announce(0, false, at, 1), gpubackend.NotSupported)
+	must(t, "busy", d.Announce(one, false, at, 2))
+	if !d.Announced() {
+		t.Error("the stream is not seen to be idle")
+	}
+	want(t, "idle again", d.Announce(one, false, at, 3), gpubackend.NotSupported)
+	launch(one)
+	must(t, "all of one stream", d.Announce(0, true, at, 4))
+	launch(one)
+	if d.Announced() {
+		t.Error("work after the announcement was forgotten")
+	}
+	must(t, "still busy", d.Announce(one, false, at, 5))
+	launch(0)
+	want(t, "all of two streams", d.Announce(0, true, at, 6), gpubackend.NotSupported)
+	must(t, "the legacy stream, by its other name", d.Announce(gpubackend.LegacyStream, false, at, 7))
+	if d.Announced() || d.Announce(0, false, at, 8) != gpubackend.NotSupported || d.Announce(one, false, at, 9) != gpubackend.Success {
+		t.Error("want one stream left busy")
+	}
+}
+
 func TestHostFunc(t *testing.T) {
 	d := newDevice(t, Options{})
 	s, r := d.StreamCreateWithPriority(1, 0)

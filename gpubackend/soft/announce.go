@@ -8,3 +8,6 @@ import "github.com/paracuda/paracuda/gpubackend"
 func (d *Device) Announce(gpubackend.Stream, bool, uint64, uint32) gpubackend.Result {
 	return gpubackend.NotSupported
 }
+
+// Announced implements gpubackend.Driver.
+func (d *Device) Announced() bool { return false }

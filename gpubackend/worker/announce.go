@@ -2,7 +2,11 @@
 
 package worker
 
-import "github.com/paracuda/paracuda/gpubackend"
+import (
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
 
 // announcer has the device itself write the answers of calls that synchronize: the guest sees them no later than it
 // would natively, and the worker's goroutine is free for the next command in the meantime.
@@ -13,14 +17,15 @@ type announcer struct {
 	polls      uint32
 }
 
-// synchronize makes a call wait, as wait does, and has the device announce the end if it can.
+// synchronize makes a call wait, as wait does, and has the device announce the end if it can. The work that is waited for
+// was queued just now, most often: asking whether it is done would only delay the announcement.
 func (w *Worker) synchronize(c *call, kind waitKind, native uint64) gpubackend.Result {
-	result := w.wait(c, kind, native)
-	if result == pending {
-		x := &w.waiters[len(w.waiters)-1]
-		x.announced = w.announce(x)
+	x := newWaiter(c, kind, native)
+	if x.announced = w.announce(&x); x.announced {
+		w.waiters = append(w.waiters, x)
+		return pending
 	}
-	return result
+	return w.wait(c, kind, native)
 }
 
 func (w *Worker) announce(x *waiter) bool {
@@ -59,7 +64,7 @@ func (w *Worker) look(x *waiter) gpubackend.Result {
 	}
 	a := &w.announcer
 	if w.arena.Answered(x.slot, x.seq) {
-		a.unsettled = true
+		w.settled(x)
 		return gpubackend.Success
 	}
 	if a.polls++; a.polls%failurePolls != 0 {
@@ -68,7 +73,19 @@ func (w *Worker) look(x *waiter) gpubackend.Result {
 	return w.query(x)
 }
 
-// settle tells the driver that work is done whose end it didn't see, when there is time for that.
+// settled tells the driver that an announcement has arrived.
+func (w *Worker) settled(x *waiter) {
+	if w.setContext(x.context, true) == gpubackend.Success && w.driver.Announced() {
+		w.pools.settle(w)
+	} else {
+		w.announcer.unsettled = true
+	}
+}
+
+// settleAfter is how long nothing must have happened before the driver is asked about work whose end it didn't see.
+const settleAfter = 20 * time.Microsecond
+
+// settle asks the driver, so that it sees the end of such work. There is time for that when the loop is idle.
 func (w *Worker) settle() {
 	if a := &w.announcer; a.unsettled && w.opened {
 		a.unsettled = false

@@ -30,11 +30,15 @@ const (
 	waitCopy
 )
 
-// wait makes a call wait, unless it is complete already.
-func (w *Worker) wait(c *call, kind waitKind, native uint64) gpubackend.Result {
-	x := waiter{
+func newWaiter(c *call, kind waitKind, native uint64) waiter {
+	return waiter{
 		kind: kind, slot: c.slot, seq: c.seq, reply: c.flags&wire.CommandFlagReply != 0, context: c.context, native: native,
 	}
+}
+
+// wait makes a call wait, unless it is complete already.
+func (w *Worker) wait(c *call, kind waitKind, native uint64) gpubackend.Result {
+	x := newWaiter(c, kind, native)
 	if result := w.query(&x); result != gpubackend.NotReady {
 		w.pools.settle(w)
 		return result

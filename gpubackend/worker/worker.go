@@ -189,7 +189,6 @@ func (w *Worker) lookAround() (busy bool, err error) {
 		return took, err
 	}
 	w.signal()
-	w.settle()
 	select {
 	case r := <-w.messages:
 		return true, w.handle(r)
@@ -208,6 +207,9 @@ func (w *Worker) rest(idleSince time.Time, busy bool) (time.Time, error) {
 		idleSince = now
 	}
 	idle := now.Sub(idleSince)
+	if spin := time.Duration(w.policy.SpinHostUs) * time.Microsecond; idle >= min(spin, settleAfter) {
+		w.settle()
+	}
 	if idle < time.Duration(w.policy.SpinHostUs)*time.Microsecond {
 		return idleSince, nil
 	}

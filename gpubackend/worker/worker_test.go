@@ -28,6 +28,7 @@ type fakeDriver struct {
 
 	announces bool
 	announced []uint32
+	arrived   int
 }
 
 func (f *fakeDriver) Open([]string) (*gpubackend.Snapshot, gpubackend.Result) {
@@ -44,6 +45,7 @@ func (f *fakeDriver) Announce(_ gpubackend.Stream, _ bool, _ uint64, value uint3
 	f.announced = append(f.announced, value)
 	return gpubackend.Success
 }
+func (f *fakeDriver) Announced() bool                 { f.arrived++; return true }
 func (f *fakeDriver) ContextQuery() gpubackend.Result { return f.ready }
 func (f *fakeDriver) EventCreate(uint64) (gpubackend.Event, gpubackend.Result) {
 	return 1, gpubackend.Success
@@ -320,7 +322,7 @@ func TestAnnouncedAnswers(t *testing.T) {
 		}
 	}
 	binary.LittleEndian.PutUint32(r.mem[wire.Slots:], r.driver.announced[0]) // the device writes
-	if !r.pollWaiters() || len(r.waiters) != 0 || r.slot().Result != 0 {
+	if !r.pollWaiters() || len(r.waiters) != 0 || r.slot().Result != 0 || r.driver.arrived != 1 {
 		t.Fatalf("the answer was not seen: %+v", r.slot())
 	}
 	if got := r.call(t, gpubackend.OpEventQuery, 1); got == pending {

@@ -348,6 +348,16 @@ static struct stream *stream_of(void *s) { return (u64)s < 3 ? &legacy : s; }
 API CUresult cuStreamCreateWithPriority(void **s, unsigned flags, int priority) { IN_CONTEXT; (void)priority; *s = calloc(1, sizeof(struct stream)); return flags > 1; }
 API CUresult cuStreamDestroy_v2(void *s) { IN_CONTEXT; (void)s; return OK; }
 API CUresult cuStreamSynchronize(void *s) { IN_CONTEXT; (void)s; return OK; }
+API CUresult cuStreamWriteValue32_v2(void *s, u64 addr, unsigned value, unsigned flags)
+{
+	IN_CONTEXT;
+	(void)s;
+	if (flags) return INVALID;
+	COUNT;
+	*(unsigned *)addr = value;
+	return OK;
+}
+
 API CUresult cuStreamQuery(void *s)
 {
 	IN_CONTEXT;
