@@ -52,6 +52,19 @@ struct function *function_find(const void *handle)
 	return h ? (struct function *)h : kernel_find(handle);
 }
 
+/* Whether the parameters follow one another without a gap. */
+static bool is_dense(const struct description *d)
+{
+	uint64_t end = 0;
+
+	for (unsigned i = 0; i < d->parameters; i++) {
+		if (d->parameter[i].offset != end)
+			return false;
+		end += d->parameter[i].bytes;
+	}
+	return end == d->parameter_bytes;
+}
+
 CUresult description_parse(const void *record, size_t bytes, struct description **out)
 {
 	struct paracuda_function_record r;
@@ -81,6 +94,7 @@ CUresult description_parse(const void *record, size_t bytes, struct description 
 			return CUDA_ERROR_UNKNOWN;
 		}
 	}
+	d->dense = is_dense(d);
 	name = (char *)&d->parameter[r.parameters];
 	memcpy(name, at + (size_t)r.parameters * 8, r.name_bytes);
 	name[r.name_bytes] = 0;

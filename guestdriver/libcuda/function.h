@@ -13,6 +13,7 @@ struct parameter {
 struct description {
 	unsigned parameters;
 	uint32_t parameter_bytes;
+	bool dense;	/* no byte of them lies between two parameters */
 	int attribute[FUNCTION_ATTRIBUTES];
 	const char *name;
 	struct parameter parameter[];	/* the name follows */

@@ -42,19 +42,22 @@ struct shape {
 	uint32_t shared;
 };
 
+/* Whether each of three dimensions is at least 1 and at most what the device can. */
+static bool within(const uint32_t *n, const int32_t *most)
+{
+	return n[0] - 1 < (uint32_t)most[0] && n[1] - 1 < (uint32_t)most[1] && n[2] - 1 < (uint32_t)most[2];
+}
+
 /* What the driver finds wrong with any function, before anything is launched. */
 static CUresult check_shape(const struct shape *s, CUdevice dev)
 {
-	for (int i = 0; i < 3; i++) {
-		int grid = device_number(dev, ATTRIBUTE_MAX_GRID_DIM_X + i);
-		int block = device_number(dev, ATTRIBUTE_MAX_BLOCK_DIM_X + i);
+	const int32_t *most = devices.snapshot[dev]->attribute;
+	uint64_t threads = (uint64_t)s->block[0] * s->block[1] * s->block[2];
 
-		if (!s->grid[i] || !s->block[i] || s->grid[i] > (unsigned)grid || s->block[i] > (unsigned)block)
-			return CUDA_ERROR_INVALID_VALUE;
-	}
-	if ((uint64_t)s->block[0] * s->block[1] * s->block[2] > (unsigned)device_number(dev, ATTRIBUTE_MAX_THREADS_PER_BLOCK))
-		return CUDA_ERROR_INVALID_VALUE;
-	return CUDA_SUCCESS;
+	return within(s->grid, most + ATTRIBUTE_MAX_GRID_DIM_X) && within(s->block, most + ATTRIBUTE_MAX_BLOCK_DIM_X) &&
+			       threads <= (uint32_t)most[ATTRIBUTE_MAX_THREADS_PER_BLOCK] ?
+		       CUDA_SUCCESS :
+		       CUDA_ERROR_INVALID_VALUE;
 }
 
 /*
@@ -91,11 +94,23 @@ CUresult launch_extra(void **extra, const void **data, size_t *bytes)
 	return CUDA_SUCCESS;
 }
 
+/* Most parameters are words: a copy whose size is known costs no call. */
+static void copy_parameter(uint8_t *to, const void *from, uint32_t bytes)
+{
+	if (bytes == 8)
+		memcpy(to, from, 8);
+	else if (bytes == 4)
+		memcpy(to, from, 4);
+	else
+		memcpy(to, from, bytes);
+}
+
 void launch_pack(uint8_t *to, const struct description *d, void **parameters)
 {
-	memset(to, 0, d->parameter_bytes);
-	for (unsigned i = 0; i < d->parameters; i++)
-		memcpy(to + d->parameter[i].offset, parameters[i], d->parameter[i].bytes);
+	if (!d->dense)
+		memset(to, 0, d->parameter_bytes);
+	for (const struct parameter *p = d->parameter, *end = p + d->parameters; p < end; p++)
+		copy_parameter(to + p->offset, *parameters++, p->bytes);
 }
 
 static CUresult wait_if_blocking(CUstream stream)
