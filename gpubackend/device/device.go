@@ -172,7 +172,8 @@ func (d *Device) StartQueue(index int, q vhostuser.QueueConfig) error {
 	return nil
 }
 
-// startControl starts the control queue. If that begins anew, so does the driver, which has opened no channel yet.
+// startControl starts the control queue. If that begins anew, so does the driver, which has opened no channel yet: a worker
+// whose queue is stopped is that of an earlier driver.
 func (d *Device) startControl(q vhostuser.QueueConfig) error {
 	c, err := newControl(d, q)
 	if err != nil {
@@ -180,7 +181,9 @@ func (d *Device) startControl(q vhostuser.QueueConfig) error {
 	}
 	if q.Base == 0 {
 		for _, c := range d.channels {
-			d.forget(c)
+			if c.lease == nil {
+				d.forget(c)
+			}
 		}
 	}
 	d.control = c
