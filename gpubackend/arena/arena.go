@@ -30,6 +30,7 @@ type Arena struct {
 	executed uint32
 	output   uint32 // position of the output ring's head
 	dropped  uint64
+	copied   uint32 // the guest's count as last seen
 }
 
 // commandBuffer is how much of a command is copied for decoding: the header and every argument word of
@@ -181,6 +182,14 @@ func (a *Arena) Bulk(offset, n uint64) ([]byte, error) {
 		return nil, ErrBounds
 	}
 	return a.mem[offset : offset+n : offset+n], nil
+}
+
+// Copied is how many payload bytes the guest says to have copied since the last call. It may lie, to its own statistics.
+func (a *Arena) Copied() uint64 {
+	now := a.load(wire.ArenaHeaderCopiedOffset)
+	n := now - a.copied
+	a.copied = now
+	return uint64(n)
 }
 
 // Executed is the number of commands consumed.

@@ -26,7 +26,7 @@ type Config struct {
 	BatchDelayUs  uint32 // how long it lets a batch that it has seen before grow
 	SpinGuestUs   uint32 // how long a guest thread polls before it sleeps
 	SpinHostUs    uint32 // how long the worker polls before it sleeps
-	InlineLimit   uint32 // payloads up to this size travel in the ring
+	InlineLimit   uint32 // copies of up to this size go through the arena, in both directions; larger ones by reference
 	Flags         uint32 // config_flag
 }
 
@@ -329,7 +329,8 @@ type ArenaHeader struct {
 	Sleepers       uint32 // guest: threads asleep in the driver, waiting for a slot
 	OutputTail     uint32 // guest: output consumed
 	HostDone       uint32 // guest: sequence number of the last host function that returned
-	GuestPad       [12]uint32
+	Copied         uint32 // guest: payload bytes that the library copied or is about to, for statistics
+	GuestPad       [11]uint32
 	Consumed       uint32 // worker: end of the commands taken; stored at least once a batch
 	Executed       uint32 // worker: commands executed, for statistics
 	WorkerPad      [14]uint32
@@ -355,7 +356,8 @@ const (
 	ArenaHeaderSleepersOffset       = 4
 	ArenaHeaderOutputTailOffset     = 8
 	ArenaHeaderHostDoneOffset       = 12
-	ArenaHeaderGuestPadOffset       = 16
+	ArenaHeaderCopiedOffset         = 16
+	ArenaHeaderGuestPadOffset       = 20
 	ArenaHeaderConsumedOffset       = 64
 	ArenaHeaderExecutedOffset       = 68
 	ArenaHeaderWorkerPadOffset      = 72
@@ -379,8 +381,9 @@ func (x *ArenaHeader) Decode(b []byte) {
 	x.Sleepers = uint32(binary.LittleEndian.Uint32(b[4:]))
 	x.OutputTail = uint32(binary.LittleEndian.Uint32(b[8:]))
 	x.HostDone = uint32(binary.LittleEndian.Uint32(b[12:]))
+	x.Copied = uint32(binary.LittleEndian.Uint32(b[16:]))
 	for i := range x.GuestPad {
-		x.GuestPad[i] = uint32(binary.LittleEndian.Uint32(b[16+4*i:]))
+		x.GuestPad[i] = uint32(binary.LittleEndian.Uint32(b[20+4*i:]))
 	}
 	x.Consumed = uint32(binary.LittleEndian.Uint32(b[64:]))
 	x.Executed = uint32(binary.LittleEndian.Uint32(b[68:]))
@@ -411,8 +414,9 @@ func (x *ArenaHeader) Encode(b []byte) {
 	binary.LittleEndian.PutUint32(b[4:], uint32(x.Sleepers))
 	binary.LittleEndian.PutUint32(b[8:], uint32(x.OutputTail))
 	binary.LittleEndian.PutUint32(b[12:], uint32(x.HostDone))
+	binary.LittleEndian.PutUint32(b[16:], uint32(x.Copied))
 	for i := range x.GuestPad {
-		binary.LittleEndian.PutUint32(b[16+4*i:], uint32(x.GuestPad[i]))
+		binary.LittleEndian.PutUint32(b[20+4*i:], uint32(x.GuestPad[i]))
 	}
 	binary.LittleEndian.PutUint32(b[64:], uint32(x.Consumed))
 	binary.LittleEndian.PutUint32(b[68:], uint32(x.Executed))

@@ -90,11 +90,11 @@ func (w *Worker) input(c *call, i int) ([]byte, gpubackend.Result) {
 	if r.bytes > maxBuffer {
 		return nil, gpubackend.InvalidValue
 	}
-	w.state.Count(handover.BytesCopied, r.bytes)
 	if r.kind == wire.BufferMap {
 		return w.readMap(r)
 	}
 	b, result := w.inPlace(c, r)
+	w.state.Count(handover.BytesCopied, uint64(len(b)))
 	return bytes.Clone(b), result
 }
 

@@ -59,6 +59,7 @@ func (w *Worker) runCommands() (ran bool, err error) {
 		w.arena.Release()
 		w.state.Count(handover.Batches, 1)
 		w.state.Set(handover.Commands, uint64(w.arena.Executed()))
+		w.state.Count(handover.BytesCopied, w.arena.Copied())
 	}
 	return ran, nil
 }

@@ -57,8 +57,10 @@ func (w *Worker) copyInline(c *call, dir direction, r reference, dev box, s gpub
 	if uint64(len(b)) < r.bytes {
 		return gpubackend.InvalidValue
 	}
-	w.state.Count(handover.BytesCopied, r.bytes)
 	if dir == toDevice {
+		if result := w.readable(r); result != gpubackend.Success {
+			return result
+		}
 		result := w.driver.CopyIn(dev.address, b, s)
 		return w.whenTaken(c, r, s, result)
 	}
@@ -68,6 +70,16 @@ func (w *Worker) copyInline(c *call, dir direction, r reference, dev box, s gpub
 	}
 	op := &copyOp{dir: dir, dev: dev, stream: s, bulk: b}
 	return w.startCopy(c, op)
+}
+
+// readable prepares a payload in the arena for the driver. The device reads the bulk area itself; what came in the
+// ring is copied by the driver's staging.
+func (w *Worker) readable(r reference) gpubackend.Result {
+	if r.kind == wire.BufferBulk {
+		return w.registerBulk()
+	}
+	w.state.Count(handover.BytesCopied, r.bytes)
+	return gpubackend.Success
 }
 
 // whenTaken answers a copy from the arena when its source may be changed. What came in the ring has been staged by the
@@ -203,12 +215,14 @@ func (w *Worker) copyBoxInline(c *call, dir direction, r reference, host hostLay
 	if dev.bytes() == 0 {
 		return gpubackend.Success
 	}
-	w.state.Count(handover.BytesCopied, dev.bytes())
 	if dir == toHost {
 		if r.kind != wire.BufferBulk || c.flags&wire.CommandFlagReply == 0 {
 			return gpubackend.InvalidValue
 		}
 		return w.startCopy(c, &copyOp{dir: dir, dev: dev, stream: s, bulk: b, host: host})
+	}
+	if result := w.readable(r); result != gpubackend.Success {
+		return result
 	}
 	for row := range dev.rows() {
 		at := row.offset(host.pitch, host.slice)

@@ -4,6 +4,7 @@ package worker
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -46,6 +47,7 @@ func (w *Worker) readMap(r reference) ([]byte, gpubackend.Result) {
 	}
 	m.users++
 	defer w.release(m)
+	w.state.Count(handover.BytesCopied, r.bytes)
 	b := make([]byte, r.bytes)
 	at := uint64(0)
 	for _, run := range m.slice(nil, r.mapOffset(), r.bytes) {
@@ -61,6 +63,7 @@ func (w *Worker) readMap(r reference) ([]byte, gpubackend.Result) {
 func (w *Worker) writeMap(m *mapping, r reference, b []byte) {
 	m.users++
 	defer w.release(m)
+	w.state.Count(handover.BytesCopied, r.bytes)
 	at := uint64(0)
 	for _, run := range m.slice(nil, r.mapOffset(), r.bytes) {
 		if err := w.mem.Write(b[at:at+run.Bytes], run.Address); err != nil {

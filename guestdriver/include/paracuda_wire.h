@@ -23,7 +23,7 @@ struct paracuda_config {
 	__u32 batch_delay_us; /* how long it lets a batch that it has seen before grow */
 	__u32 spin_guest_us; /* how long a guest thread polls before it sleeps */
 	__u32 spin_host_us; /* how long the worker polls before it sleeps */
-	__u32 inline_limit; /* payloads up to this size travel in the ring */
+	__u32 inline_limit; /* copies of up to this size go through the arena, in both directions; larger ones by reference */
 	__u32 flags; /* config_flag */
 };
 #define PARACUDA_SIZEOF_CONFIG 48
@@ -127,7 +127,8 @@ struct paracuda_arena_header {
 	__u32 sleepers; /* guest: threads asleep in the driver, waiting for a slot */
 	__u32 output_tail; /* guest: output consumed */
 	__u32 host_done; /* guest: sequence number of the last host function that returned */
-	__u32 guest_pad[12];
+	__u32 copied; /* guest: payload bytes that the library copied or is about to, for statistics */
+	__u32 guest_pad[11];
 	__u32 consumed; /* worker: end of the commands taken; stored at least once a batch */
 	__u32 executed; /* worker: commands executed, for statistics */
 	__u32 worker_pad[14];

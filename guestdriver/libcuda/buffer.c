@@ -65,13 +65,14 @@ CUresult buffer_in(struct request *r, struct buffer *b, const void *data, size_t
 		request_buffer(r, PARACUDA_BUFFER_NONE, 0, 0);
 		return CUDA_SUCCESS;
 	}
-	if (bytes <= channel_inline_limit() || bytes <= 256) {
+	if ((bytes <= channel_inline_limit() && bytes <= INLINE_MAX) || bytes <= 256) {
 		request_inline(r, data, bytes);
 		return CUDA_SUCCESS;
 	}
 	b->bulk = bulk_take(bytes);
 	if (!b->bulk)
 		return add_map(r, data, bytes, 0);
+	channel_copied(bytes);
 	memcpy(channel.arena + b->bulk, data, bytes);
 	request_buffer(r, PARACUDA_BUFFER_BULK, b->bulk, bytes);
 	return CUDA_SUCCESS;
@@ -87,6 +88,7 @@ CUresult buffer_out(struct request *r, struct buffer *b, void *data, size_t byte
 	b->bulk = bulk_take(bytes);
 	if (!b->bulk)
 		return add_map(r, data, bytes, PARACUDA_MAP_FLAG_WRITE);
+	channel_copied(bytes);
 	memset(channel.arena + b->bulk, 0, bytes);
 	b->out = data;
 	b->bytes = bytes;

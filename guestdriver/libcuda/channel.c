@@ -40,9 +40,22 @@ int channel_open(void)
 	return 0;
 }
 
+size_t channel_inline_limit(void)
+{
+	uint64_t limit = channel_policy(&channel.header->inline_limit);
+
+	return limit < bulk_limit() ? limit : bulk_limit();
+}
+
+void channel_copied(size_t bytes)
+{
+	__atomic_fetch_add(&channel.header->copied, (uint32_t)bytes, __ATOMIC_RELAXED);
+}
+
 void request_init(struct request *r, unsigned op)
 {
 	r->op = (uint16_t)op;
+	r->inlined = 0;
 	r->words = 0;
 	r->pieces = 0;
 	r->exact = false;
@@ -58,6 +71,7 @@ void request_tail(struct request *r, const void *data, size_t bytes)
 void request_inline(struct request *r, const void *data, size_t bytes)
 {
 	r->piece[r->pieces++] = (struct piece){ data, bytes, r->words };
+	r->inlined += (uint32_t)bytes;
 	request_word(r, 0);	/* filled in when the command is written */
 	request_word(r, bytes);
 }

@@ -25,13 +25,14 @@ static inline uint64_t channel_policy(const __u32 *word)
 	return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
-/* Payloads up to this size travel in the ring. */
-static inline size_t channel_inline_limit(void)
-{
-	uint64_t limit = channel_policy(&channel.header->inline_limit);
+/* The largest payload of one command: as much as CUDA takes over before an asynchronous copy returns. */
+#define INLINE_MAX ((size_t)64 << 10)
 
-	return limit < 65536 ? limit : 65536;
-}
+/* Copies of up to this size go through the arena, in both directions; larger ones by reference. */
+size_t channel_inline_limit(void);
+
+/* Notes that the library copies payload of a command that follows: the worker adds it to `bytes_copied`. */
+void channel_copied(size_t bytes);
 
 /* Whether large payloads are passed by reference, and not in the arena. */
 static inline bool channel_maps(void)
@@ -64,6 +65,7 @@ struct request {
 	uint16_t words;
 	uint16_t pieces;
 	bool exact;	/* its result must not be replaced by the error of an earlier delayed call */
+	uint32_t inlined;	/* bytes of buffer arguments among the pieces */
 	uint64_t context;
 	uint64_t word[REQUEST_WORDS];
 	struct piece piece[REQUEST_PIECES];

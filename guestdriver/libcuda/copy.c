@@ -12,9 +12,6 @@
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
 
-/* Up to this size the host side of a copy to the host is fetched through the bulk area. */
-#define BULK_COPY_MAX ((size_t)64 << 10)
-
 /* The registration at an address: how many bytes it holds from there, 0 for none. */
 static uint64_t find_registration(const struct memory *m, uint64_t address, struct side *s)
 {
@@ -100,15 +97,21 @@ static CUresult copy_several(unsigned op, uint64_t device, uint64_t host, size_t
 	return result;
 }
 
-/* Host to device, small: the bytes travel in the command, so the source is free at once. */
-static CUresult copy_inline(uint64_t device, const void *host, size_t bytes, CUstream stream)
+/* Host to device, small: the bytes travel in commands, so the source is free at once and nothing is waited for. */
+static CUresult copy_inline(uint64_t device, const uint8_t *host, size_t bytes, CUstream stream)
 {
-	struct request r;
+	CUresult result = CUDA_SUCCESS;
 
-	copy_request(&r, OP_CopyHtoD, device);
-	request_inline(&r, host, bytes);
-	copy_finish(&r, bytes, stream, 0);
-	return channel_post(&r);
+	for (size_t at = 0; !result && at < bytes; at += INLINE_MAX) {
+		size_t part = bytes - at < INLINE_MAX ? bytes - at : INLINE_MAX;
+		struct request r;
+
+		copy_request(&r, OP_CopyHtoD, device + at);
+		request_inline(&r, host + at, part);
+		copy_finish(&r, part, stream, 0);
+		result = channel_post(&r);
+	}
+	return result;
 }
 
 /* Host to device by way of the bulk area, which is free again when the answer is there. NOT_READY: no room. */
@@ -120,6 +123,7 @@ static CUresult send_bulk(uint64_t device, const void *host, size_t bytes, CUstr
 
 	if (!bulk)
 		return CUDA_ERROR_NOT_READY;
+	channel_copied(bytes);
 	memcpy(channel.arena + bulk, host, bytes);
 	copy_request(&r, OP_CopyHtoD, device);
 	request_buffer(&r, PARACUDA_BUFFER_BULK, bulk, bytes);
@@ -138,6 +142,7 @@ static CUresult copy_bulk(uint64_t device, void *host, size_t bytes, CUstream st
 
 	if (!bulk)
 		return CUDA_ERROR_NOT_READY;
+	channel_copied(bytes);
 	copy_request(&r, OP_CopyDtoH, device);
 	request_buffer(&r, PARACUDA_BUFFER_BULK, bulk, bytes);
 	copy_finish(&r, bytes, stream, PARACUDA_COPY_FLAG_BLOCKING);
@@ -179,15 +184,21 @@ static CUresult copy_large(unsigned op, uint64_t device, uint8_t *host, size_t b
 static CUresult host_to_device(const struct side *dst, const struct side *src, size_t bytes, CUstream stream, bool async)
 {
 	uint8_t *host = (uint8_t *)(uintptr_t)src->address;
+	CUresult result = CUDA_ERROR_NOT_READY;
 
 	/* A program may fill pinned memory after an asynchronous copy was queued: it is read when its turn comes. */
 	if (src->pinned)
 		return copy_pinned(OP_CopyHtoD, dst->address, src, bytes, stream, async);
 	if (src->several)
 		return copy_several(OP_CopyHtoD, dst->address, src->address, bytes, stream, async);
-	if (bytes <= channel_inline_limit())
-		return copy_inline(dst->address, host, bytes, stream);
-	return copy_large(OP_CopyHtoD, dst->address, host, bytes, stream);
+	if (bytes <= channel_inline_limit()) {
+		if (async || bytes <= INLINE_MAX)
+			return copy_inline(dst->address, host, bytes, stream);
+		result = send_bulk(dst->address, host, bytes, stream);
+	}
+	if (result == CUDA_ERROR_NOT_READY)
+		result = copy_large(OP_CopyHtoD, dst->address, host, bytes, stream);
+	return result;
 }
 
 static CUresult device_to_host(const struct side *dst, const struct side *src, size_t bytes, CUstream stream, bool async)
@@ -199,7 +210,7 @@ static CUresult device_to_host(const struct side *dst, const struct side *src, s
 		return copy_pinned(OP_CopyDtoH, src->address, dst, bytes, stream, async);
 	if (dst->several)
 		return copy_several(OP_CopyDtoH, src->address, dst->address, bytes, stream, async);
-	if (bytes <= BULK_COPY_MAX)
+	if (bytes <= channel_inline_limit())
 		result = copy_bulk(src->address, host, bytes, stream);
 	if (result == CUDA_ERROR_NOT_READY)
 		result = copy_large(OP_CopyDtoH, src->address, host, bytes, stream);

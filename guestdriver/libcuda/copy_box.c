@@ -83,6 +83,7 @@ static CUresult box_tight(struct box *b, bool in, CUstream stream)
 
 	if (!h.value)
 		return CUDA_ERROR_NOT_READY;
+	channel_copied(bytes);
 	if (in) {
 		move_rows(b, channel.arena + h.value, b->src.address, b->src_pitch, b->src_slice, true);
 		box_request(&r, b, device, b->dst_pitch, b->dst_slice, &h, BOX_IN, stream, 0);
@@ -173,7 +174,7 @@ static CUresult box_host(struct box *b, bool in, CUstream stream, bool async)
 		return box_pinned(b, in, stream, async);
 	if (async && capture_of(stream))
 		return box_halves(b, in, stream, async);	/* down to rows */
-	if (bytes <= (channel_maps() ? 4 * channel_inline_limit() : bulk_limit()))
+	if (bytes <= (channel_maps() ? channel_inline_limit() : bulk_limit()))
 		result = box_tight(b, in, stream);
 	if (result == CUDA_ERROR_NOT_READY && channel_maps() &&
 	    span(in ? b->src_pitch : b->dst_pitch, in ? b->src_slice : b->dst_slice, b) <= SPAN_MAX)

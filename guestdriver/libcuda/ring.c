@@ -180,6 +180,8 @@ CUresult ring_append(const struct request *r, size_t bytes, int slot, bool reply
 		appended += fill;
 	}
 	write_command(ring + appended % PARACUDA_RING_BYTES, r, bytes, slot, reply, seq);
+	if (r->inlined)
+		channel_copied(r->inlined);
 	appended += (uint32_t)bytes;
 	end = appended;
 	__atomic_store_n(&channel.header->appended, end, __ATOMIC_RELEASE);
