@@ -576,6 +576,7 @@ const (
 	OpUnmap         = 2 // word: id of the MAP chain to return
 	OpThreadExit    = 3 // the calling thread ends: its per-thread stream goes
 	OpReport        = 4 // buffer: name of a function that isn't implemented and was called; for the host's log
+	OpJoin          = 5 // answered when the copies that the thread sent as PART since its last JOIN are over, with their first error
 	OpFirstFunction = 256
 )
 
@@ -637,6 +638,7 @@ func (x *FunctionRecord) Encode(b []byte) {
 // Flags of CopyHtoD and CopyDtoH
 const (
 	CopyFlagBlocking = 1 // answered when the copy is complete, else when the source may be changed or the copy is queued
+	CopyFlagPart     = 2 // without REPLY: a part of a larger copy, by reference; JOIN tells when it is over, and its result
 )
 
 // Device snapshot, the answer to HELLO, in the bulk area.

@@ -57,8 +57,11 @@ func (w *Worker) registerSlots() bool {
 // announces nothing.
 const failurePolls = 256
 
-// look is query for a call whose answer may be announced.
+// look is query for any call that waits: its answer may be announced.
 func (w *Worker) look(x *waiter) gpubackend.Result {
+	if x.parts != nil {
+		return x.parts.over()
+	}
 	if !x.announced {
 		return w.query(x)
 	}

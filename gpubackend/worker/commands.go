@@ -21,9 +21,9 @@ type handler struct {
 // releaseBytes is how much of the ring may be consumed before its bytes are given back within a batch.
 const releaseBytes = wire.RingBytes / 4
 
-// maxWaiters bounds the calls that wait: each thread of the guest has one, in its slot. A guest that has more gets no
-// further until some are over.
-const maxWaiters = 4 * wire.SlotCount
+// maxWaiters bounds the calls that wait: each thread of the guest has one in its slot, and a few parts of a copy. A guest
+// that has more gets no further until some are over.
+const maxWaiters = 16 * wire.SlotCount
 
 // runCommands executes a batch of what the guest has appended.
 func (w *Worker) runCommands() (ran bool, err error) {
@@ -85,7 +85,7 @@ func (w *Worker) dispatch(c *call) gpubackend.Result {
 		return gpubackend.InvalidValue
 	case c.slot >= wire.SlotCount:
 		return gpubackend.InvalidValue
-	case c.op == gpubackend.Op(wire.OpHello):
+	case c.op == gpubackend.Op(wire.OpHello), c.op == gpubackend.Op(wire.OpJoin):
 		return h.run(w, c)
 	case !w.opened:
 		return gpubackend.NotInitialized
@@ -136,13 +136,7 @@ func (w *Worker) setContext(context uint64, optional bool) gpubackend.Result {
 
 // finish gives the guest a result: in its slot if it waits, else as an asynchronous error.
 func (w *Worker) finish(slot uint16, seq uint32, reply bool, result gpubackend.Result, words []uint64) {
-	if result != gpubackend.Success && result != gpubackend.NotReady {
-		w.state.Count(handover.Errors, 1)
-		if result.Sticky() {
-			w.arena.StickyError(int32(result))
-			w.hostFuncs.fail(result)
-		}
-	}
+	w.failed(result)
 	if !reply {
 		if result != gpubackend.Success {
 			w.arena.AsyncError(int32(result))
@@ -152,6 +146,18 @@ func (w *Worker) finish(slot uint16, seq uint32, reply bool, result gpubackend.R
 	w.print()
 	w.arena.Answer(slot, seq, int32(result), words)
 	w.wakeSleepers()
+}
+
+// failed counts a result that is an error, and remembers one that the context doesn't survive.
+func (w *Worker) failed(result gpubackend.Result) {
+	if result == gpubackend.Success || result == gpubackend.NotReady {
+		return
+	}
+	w.state.Count(handover.Errors, 1)
+	if result.Sticky() {
+		w.arena.StickyError(int32(result))
+		w.hostFuncs.fail(result)
+	}
 }
 
 // print passes on what kernels wrote: before a call is answered, as CUDA does at synchronising calls.

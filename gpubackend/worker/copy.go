@@ -17,10 +17,12 @@ const (
 )
 
 // runCopyHtoD copies to the device: device address, buffer, bytes, stream, flags.
-func runCopyHtoD(w *Worker, c *call) gpubackend.Result { return w.copyLinear(c, toDevice) }
+func runCopyHtoD(w *Worker, c *call) gpubackend.Result {
+	return w.endPart(c, w.copyLinear(c, toDevice))
+}
 
 // runCopyDtoH copies from the device, with the same words.
-func runCopyDtoH(w *Worker, c *call) gpubackend.Result { return w.copyLinear(c, toHost) }
+func runCopyDtoH(w *Worker, c *call) gpubackend.Result { return w.endPart(c, w.copyLinear(c, toHost)) }
 
 func (w *Worker) copyLinear(c *call, dir direction) gpubackend.Result {
 	r := c.reference(1)
@@ -118,7 +120,7 @@ func (w *Worker) copyMapped(c *call, dir direction, m *mapping, host hostLayout,
 	if w.mover == nil {
 		return gpubackend.NotSupported
 	}
-	if c.flags&wire.CommandFlagReply == 0 {
+	if c.flags&wire.CommandFlagReply == 0 && !c.part() {
 		return gpubackend.InvalidValue
 	}
 	m.users++
@@ -132,9 +134,14 @@ func (w *Worker) startCopy(c *call, op *copyOp) gpubackend.Result {
 	if result := w.advance(op); result != gpubackend.NotReady {
 		return result
 	}
-	w.waiters = append(w.waiters, waiter{
+	x := waiter{
 		kind: waitCopy, slot: c.slot, seq: c.seq, reply: c.flags&wire.CommandFlagReply != 0, context: c.context, copy: op,
-	})
+	}
+	if c.part() {
+		x.part = w.partsOf(c)
+		x.part.running++
+	}
+	w.waiters = append(w.waiters, x)
 	return pending
 }
 

@@ -119,7 +119,7 @@ func TestCallsThatWaitAreBounded(t *testing.T) {
 		t.Fatalf("%d calls wait", len(r.waiters))
 	}
 	r.driver.ready = gpubackend.Success
-	for range 10 {
+	for range maxWaiters {
 		r.pollWaiters()
 		if _, err := r.runCommands(); err != nil {
 			t.Fatal(err)

@@ -21,6 +21,7 @@ func init() {
 		gpubackend.Op(wire.OpUnmap):      {words: 1, noContext: true, run: runUnmap},
 		gpubackend.Op(wire.OpReport):     {words: 2, noContext: true, run: runReport},
 		gpubackend.Op(wire.OpThreadExit): {noContext: true, run: runThreadExit},
+		gpubackend.Op(wire.OpJoin):       {noContext: true, run: runJoin},
 		gpubackend.OpCtxSynchronize:      {run: runCtxSynchronize},
 		gpubackend.OpStreamSynchronize:   {words: 1, run: runStreamSynchronize},
 		gpubackend.OpEventSynchronize:    {words: 1, run: runEventSynchronize},

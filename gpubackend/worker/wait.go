@@ -16,6 +16,8 @@ type waiter struct {
 	context uint64
 	native  uint64 // stream or event
 	copy    *copyOp
+	part    *parts // what the copy is a part of
+	parts   *parts // what JOIN waits for
 	// announced: the device writes the answer itself
 	announced bool
 	then      func() (word uint64, result gpubackend.Result) // what the call does after the wait, and its answer
@@ -28,6 +30,7 @@ const (
 	waitStream
 	waitEvent
 	waitCopy
+	waitParts
 )
 
 func newWaiter(c *call, kind waitKind, native uint64) waiter {
@@ -95,13 +98,19 @@ func (w *Worker) pollWaiters() (answered bool) {
 			i++
 			continue
 		}
-		slot, seq, reply, then := x.slot, x.seq, x.reply, x.then
+		slot, seq, reply, then, part := x.slot, x.seq, x.reply, x.then, x.part
 		announced := x.announced && w.arena.Answered(slot, seq)
 		last := len(w.waiters) - 1
 		w.waiters[i] = w.waiters[last]
 		w.waiters[last] = waiter{}
 		w.waiters = w.waiters[:last]
 		answered = true
+		if part != nil {
+			part.running--
+			part.note(result)
+			w.failed(result)
+			continue
+		}
 		if announced {
 			// Nothing is written: the thread may have been answered its next call by now.
 			w.wakeSleepers()

@@ -14,6 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/virtqueue"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
@@ -43,6 +44,7 @@ type Worker struct {
 	command        arena.Command
 	current        call
 	waiters        []waiter
+	parts          [wire.SlotCount]*parts // by slot: not joined yet
 	copies         copier
 	fences         fences
 	bulkRegistered bool

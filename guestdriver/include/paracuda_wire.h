@@ -183,6 +183,7 @@ enum paracuda_op {
 	PARACUDA_OP_UNMAP = 2, /* word: id of the MAP chain to return */
 	PARACUDA_OP_THREAD_EXIT = 3, /* the calling thread ends: its per-thread stream goes */
 	PARACUDA_OP_REPORT = 4, /* buffer: name of a function that isn't implemented and was called; for the host's log */
+	PARACUDA_OP_JOIN = 5, /* answered when the copies that the thread sent as PART since its last JOIN are over, with their first error */
 	PARACUDA_OP_FIRST_FUNCTION = 256,
 };
 
@@ -208,6 +209,7 @@ struct paracuda_function_record {
 /* Flags of CopyHtoD and CopyDtoH */
 enum paracuda_copy_flag {
 	PARACUDA_COPY_FLAG_BLOCKING = 1, /* answered when the copy is complete, else when the source may be changed or the copy is queued */
+	PARACUDA_COPY_FLAG_PART = 2, /* without REPLY: a part of a larger copy, by reference; JOIN tells when it is over, and its result */
 };
 
 /* Device snapshot, the answer to HELLO, in the bulk area. */

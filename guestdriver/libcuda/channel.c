@@ -59,6 +59,8 @@ void request_init(struct request *r, unsigned op)
 	r->words = 0;
 	r->pieces = 0;
 	r->exact = false;
+	r->always = false;
+	r->payload = 0;
 	r->context = context_handle();
 }
 
@@ -120,10 +122,17 @@ CUresult channel_post(const struct request *r)
 	return ring_append(r, bytes, slot_of_thread(), false, 0);
 }
 
+CUresult channel_append(const struct request *r)
+{
+	size_t bytes = ring_bytes(r);
+
+	return bytes ? ring_append(r, bytes, slot_of_thread(), false, 0) : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult channel_send(const struct request *r, struct ticket *t)
 {
 	size_t bytes = ring_bytes(r);
-	CUresult error = channel_error(!r->exact);
+	CUresult error = r->always ? CUDA_SUCCESS : channel_error(!r->exact);
 
 	if (error)
 		return error;
@@ -131,7 +140,7 @@ CUresult channel_send(const struct request *r, struct ticket *t)
 		return CUDA_ERROR_INVALID_VALUE;
 	t->slot = slot_of_thread();
 	t->seq = slot_begin(t->slot);
-	t->exact = r->exact;
+	t->payload = r->payload;
 	error = ring_append(r, bytes, t->slot, true, t->seq);
 	if (error)
 		slot_end(t->slot);
@@ -143,19 +152,34 @@ static struct paracuda_slot *slot_at(int slot)
 	return (struct paracuda_slot *)(channel.arena + PARACUDA_SLOTS + (size_t)slot * PARACUDA_SLOT_BYTES);
 }
 
+/* The rate that a copy is expected to have at least: a native copy of pageable memory occupies its thread for as long. */
+#define COPY_BYTES_PER_US 8000
+
+/* A copy is polled for so many times spin-guest at most: a few ms where spin-guest is 200 us, not at all where it is 0. */
+#define COPY_SPINS 20
+
+/* How long an answer is polled for, in us. */
+static uint64_t poll_us(const struct ticket *t)
+{
+	uint64_t spin = channel_policy(&channel.header->spin_guest_us);
+	uint64_t copy = t->payload / COPY_BYTES_PER_US;
+
+	return spin + (copy < COPY_SPINS * spin ? copy : COPY_SPINS * spin);
+}
+
 /* Polls for the answer; false when it didn't come within the time for polling. */
-static bool poll_slot(const struct paracuda_slot *slot, uint32_t seq)
+static bool poll_slot(const struct paracuda_slot *slot, const struct ticket *t)
 {
 	uint64_t end = 0;
 
 	for (unsigned i = 1;; i++) {
-		if (__atomic_load_n(&slot->done, __ATOMIC_ACQUIRE) == seq)
+		if (__atomic_load_n(&slot->done, __ATOMIC_ACQUIRE) == t->seq)
 			return true;
 		if (i % 16 == 0) {
 			uint64_t now = ticks();
 
 			if (!end)
-				end = now + channel_policy(&channel.header->spin_guest_us) * ticks_per_us();
+				end = now + poll_us(t) * ticks_per_us();
 			if (now >= end || __atomic_load_n(&channel.header->dead, __ATOMIC_RELAXED))
 				return false;
 		}
@@ -197,7 +221,7 @@ CUresult channel_wait(struct ticket *t, uint64_t *out, unsigned outs)
 	CUresult result;
 	uint32_t words;
 
-	if (!poll_slot(slot, t->seq))
+	if (!poll_slot(slot, t))
 		sleep_slot(slot, t->slot, t->seq);
 	if (__atomic_load_n(&slot->done, __ATOMIC_ACQUIRE) != t->seq) {
 		slot_end(t->slot);

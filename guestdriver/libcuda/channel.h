@@ -65,7 +65,9 @@ struct request {
 	uint16_t words;
 	uint16_t pieces;
 	bool exact;	/* its result must not be replaced by the error of an earlier delayed call */
+	bool always;	/* is sent in a dead context, too */
 	uint32_t inlined;	/* bytes of buffer arguments among the pieces */
+	uint64_t payload;	/* bytes that the call moves: its answer takes as long */
 	uint64_t context;
 	uint64_t word[REQUEST_WORDS];
 	struct piece piece[REQUEST_PIECES];
@@ -92,13 +94,19 @@ void request_buffer(struct request *r, unsigned kind, uint64_t value, uint64_t b
 struct ticket {
 	int slot;
 	uint32_t seq;
-	bool exact;
+	uint64_t payload;
 };
 
 /* Sends a command that nobody waits for. Its errors appear later. */
 CUresult channel_post(const struct request *r);
 
-/* Sends a command and returns; channel_wait must follow on the same thread, before it sends anything else. */
+/*
+ * Sends a command that nobody waits for, whatever was reported before. The only one that may come between
+ * channel_send and channel_wait.
+ */
+CUresult channel_append(const struct request *r);
+
+/* Sends a command and returns; channel_wait must follow on the same thread. */
 CUresult channel_send(const struct request *r, struct ticket *t);
 
 /* Waits for the answer and copies up to `outs` of its words (those that it hasn't are 0). */

@@ -59,6 +59,7 @@ static void copy_finish(struct request *r, size_t bytes, CUstream stream, unsign
 	request_word(r, bytes);
 	request_word(r, number_of(stream));
 	request_word(r, flags);
+	r->payload = bytes;
 }
 
 /* Between the device and pinned memory: the worker's copy engine reaches both, nothing is waited for. */

@@ -54,6 +54,7 @@ static void box_request(struct request *r, const struct box *b, const struct sid
 	request_word(r, kind);
 	request_word(r, number_of(stream));
 	request_word(r, flags);
+	r->payload = b->width * b->height * b->depth;
 }
 
 /* Gathers the rows of a box into `to`, one behind another, or scatters them from there. */

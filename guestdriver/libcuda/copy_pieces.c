@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies of ordinary memory, large: pinned in pieces, so that each is pinned while the one before it moves. Several
- * threads are no faster: in User Mode Linux, where pinning is dearest, they get in each other's way.
+ * Copies of ordinary memory, large: pinned in pieces, so that pages are pinned while others move. Several threads are no
+ * faster: in User Mode Linux, where pinning is dearest, they get in each other's way.
  */
 #define _GNU_SOURCE
 #include "copy_pieces.h"
 
 #include "buffer.h"
 #include "handle.h"
+#include "slot.h"
 #include "zz_generated_calls.h"
 
 /* Pieces grow from the first, which nothing hides. */
 #define PIECE ((size_t)4 << 20)
 #define PIECE_FIRST ((size_t)1 << 20)
+
+/* An answer is asked for after so many bytes, and two are outstanding at most: no more than twice as much is pinned. */
+#define GROUP ((size_t)16 << 20)
 
 _Static_assert(PIECE / 4096 < PARACUDA_RUNS_PER_MAP, "a piece fits in a MAP, however scattered its pages are");
 
@@ -23,81 +27,130 @@ struct job {
 	uint64_t device;
 	uint8_t *host;
 	size_t bytes;
+
+	size_t loose;		/* bytes of pieces that were sent, and no answer asked for */
+	bool asked;		/* an answer is outstanding */
+	struct ticket ticket;
 };
-
-static unsigned pin_flags(unsigned op)
-{
-	return (op == OP_CopyHtoD ? 0 : PARACUDA_MAP_FLAG_WRITE) | PARACUDA_MAP_FLAG_ONESHOT;
-}
-
-static CUresult pin_piece(unsigned op, const uint8_t *host, size_t bytes, uint32_t *map)
-{
-	CUresult result = map_memory(host, bytes, pin_flags(op), map);
-
-	return result == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : result;
-}
-
-static void piece_request(struct request *r, const struct job *j, uint32_t map, size_t at, size_t bytes)
-{
-	request_init(r, j->op);
-	request_word(r, j->device + at);
-	request_buffer(r, PARACUDA_BUFFER_MAP, (uint64_t)map << 32, bytes);
-	request_word(r, bytes);
-	request_word(r, j->stream);
-	/* To the device the source must only have been read; to the host all must have arrived. */
-	request_word(r, j->op == OP_CopyHtoD ? 0 : PARACUDA_COPY_FLAG_BLOCKING);
-}
-
-/* A map that no command will refer to. */
-static void unpin_piece(uint32_t map)
-{
-	struct request r;
-
-	request_init(&r, PARACUDA_OP_UNMAP);
-	request_word(&r, map);
-	channel_post(&r);
-}
 
 static size_t least(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
 
-/* The next piece is pinned while the one before is being copied. */
-static CUresult copy_job(const struct job *j)
+static CUresult pin_piece(const struct job *j, size_t at, size_t bytes, uint32_t *map)
 {
-	size_t at = 0, bytes = least(j->bytes, PIECE_FIRST);
+	unsigned flags = (j->op == OP_CopyHtoD ? 0 : PARACUDA_MAP_FLAG_WRITE) | PARACUDA_MAP_FLAG_ONESHOT;
+	CUresult result = map_memory(j->host + at, bytes, flags, map);
+
+	return result == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : result;
+}
+
+static void piece_request(struct request *r, const struct job *j, uint32_t map, size_t at, size_t bytes, unsigned flags)
+{
+	request_init(r, j->op);
+	request_word(r, j->device + at);
+	request_buffer(r, PARACUDA_BUFFER_MAP, (uint64_t)map << 32, bytes);
+	request_word(r, bytes);
+	request_word(r, j->stream);
+	request_word(r, flags);
+	r->payload = bytes;
+}
+
+/* Copies one piece, answered by itself. */
+static CUresult copy_one(const struct job *j, size_t at, size_t bytes)
+{
+	struct request r;
 	uint32_t map;
-	CUresult result = pin_piece(j->op, j->host, bytes, &map);
+	CUresult result = pin_piece(j, at, bytes, &map);
 
-	while (!result && bytes) {
-		size_t then = at + bytes, more = least(j->bytes - then, least(2 * bytes, PIECE));
-		CUresult pinned = CUDA_SUCCESS;
-		uint32_t next = 0;
-		struct request r;
-		struct ticket t;
+	if (result)
+		return result;
+	/* To the device the source must only have been read; to the host all must have arrived. */
+	piece_request(&r, j, map, at, bytes, j->op == OP_CopyHtoD ? 0 : PARACUDA_COPY_FLAG_BLOCKING);
+	return channel_call(&r, NULL, 0);
+}
 
-		piece_request(&r, j, map, at, bytes);
-		result = channel_send(&r, &t);
-		if (result)
-			break;
-		if (more)
-			pinned = pin_piece(j->op, j->host + then, more, &next);
-		result = channel_wait(&t, NULL, 0);
-		if (result && more && !pinned)
-			unpin_piece(next);
+/* Waits for the answer that is outstanding. */
+static CUresult await(struct job *j)
+{
+	if (!j->asked)
+		return CUDA_SUCCESS;
+	j->asked = false;
+	return channel_wait(&j->ticket, NULL, 0);
+}
+
+/*
+ * Waits for the answer that is outstanding, and asks for that to the pieces sent since, whatever happened: the call must
+ * not return while the host's memory is still written to.
+ */
+static CUresult ask(struct job *j)
+{
+	CUresult result = await(j), sent;
+	struct request r;
+
+	if (!j->loose)
+		return result;
+	request_init(&r, PARACUDA_OP_JOIN);
+	r.context = 0;
+	r.always = true;
+	r.payload = j->loose;
+	j->loose = 0;
+	sent = channel_send(&r, &j->ticket);
+	j->asked = !sent;
+	return result ? result : sent;
+}
+
+/* Waits for all that was sent. */
+static CUresult settle(struct job *j)
+{
+	CUresult result = ask(j), rest = await(j);
+
+	return result ? result : rest;
+}
+
+static CUresult send_piece(struct job *j, size_t at, size_t bytes)
+{
+	CUresult result;
+	struct request r;
+	uint32_t map;
+
+	result = pin_piece(j, at, bytes, &map);
+	if (result == CUDA_ERROR_OUT_OF_MEMORY && (j->loose || j->asked)) {
+		/* It may be pinned by this very copy. */
+		result = settle(j);
 		if (!result)
-			result = pinned;
-		at = then;
-		bytes = more;
-		map = next;
+			result = pin_piece(j, at, bytes, &map);
 	}
+	if (result)
+		return result;
+	piece_request(&r, j, map, at, bytes, PARACUDA_COPY_FLAG_PART);
+	result = channel_append(&r);
+	if (!result)
+		j->loose += bytes;
 	return result;
+}
+
+static CUresult copy_job(struct job *j)
+{
+	bool alone = j->bytes <= PIECE_FIRST || slot_shared();	/* pieces are told apart by their slot */
+	CUresult result = channel_error(true), rest;
+	size_t piece = PIECE_FIRST;
+
+	for (size_t at = 0, bytes; !result && at < j->bytes; at += bytes) {
+		bytes = least(piece, j->bytes - at);
+		piece = least(2 * piece, PIECE);
+		result = alone ? copy_one(j, at, bytes) : send_piece(j, at, bytes);
+		if (!result && j->loose >= GROUP)
+			result = ask(j);
+	}
+	rest = settle(j);
+	return result ? result : rest;
 }
 
 CUresult copy_pieces(unsigned op, uint64_t device, uint8_t *host, size_t bytes, CUstream stream)
 {
-	struct job j = { op, number_of(stream), device, host, bytes };
+	struct job j = { .op = op, .stream = number_of(stream), .device = device, .host = host, .bytes = bytes };
 
 	return channel_synced(copy_job(&j));
 }

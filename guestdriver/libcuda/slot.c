@@ -41,6 +41,11 @@ int slot_of_thread(void)
 	return t->slot - 1;
 }
 
+bool slot_shared(void)
+{
+	return is_shared(slot_of_thread());
+}
+
 uint32_t slot_begin(int slot)
 {
 	if (is_shared(slot))

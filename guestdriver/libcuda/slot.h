@@ -15,6 +15,9 @@
 /* The calling thread's slot. */
 int slot_of_thread(void);
 
+/* Whether other threads use the calling thread's slot, too. */
+bool slot_shared(void);
+
 /* Begins a call in the slot: the sequence number for it. Waits while a sharer is using it. */
 uint32_t slot_begin(int slot);
 

@@ -119,6 +119,38 @@ static void pinned(void)
 	free(q);
 }
 
+/* Large copies go in parts, of which no more than two groups are pinned; their errors are the call's. */
+static void parts(void)
+{
+	size_t bytes = (size_t)100 << 20, group = (size_t)16 << 20, piece = (size_t)4 << 20;
+	uint8_t *host = calloc(1, bytes);
+	CUdeviceptr a;
+
+	CHECK_IS(0, cuMemAlloc_v2(&a, bytes));
+	fake.most_pinned = fake.parts = fake.joins = 0;
+	fake.stall_us = 2000;	/* pins ahead as far as it may */
+	CHECK_IS(0, cuMemcpyHtoD_v2(a, host, bytes));
+	fake.stall_us = 0;
+	CHECK(fake.parts > 20 && fake.joins > 4);
+	CHECK(fake.most_pinned > group && fake.most_pinned <= 2 * (group + piece));
+	for (unsigned i = 1; i <= 26; i += 5) {
+		fake.fail_part = i;
+		CHECK_IS(CUDA_ERROR_ILLEGAL_STATE, cuMemcpyDtoH_v2(host, a, bytes));
+		CHECK_IS(0, fake.fail_part);
+		CHECK_IS(0, fake.maps_out);
+		CHECK_IS(0, cuMemcpyDtoH_v2(host, a, bytes));
+	}
+	fake.max_pinned = 6 << 20;	/* less than the copy would take */
+	CHECK_IS(0, cuMemcpyDtoH_v2(host, a, bytes));
+	CHECK_IS(0, fake.maps_out);
+	fake.max_pinned = 2 << 20;	/* less than it needs */
+	CHECK_IS(CUDA_ERROR_OUT_OF_MEMORY, cuMemcpyDtoH_v2(host, a, bytes));
+	CHECK_IS(0, fake.maps_out);
+	fake.max_pinned = 0;
+	CHECK_IS(0, cuMemFree_v2(a));
+	free(host);
+}
+
 int main(void)
 {
 	CUcontext context;
@@ -134,7 +166,8 @@ int main(void)
 		copies(bytes);
 	copies(4096);
 	copies(4097);
-	copies((size_t)40 << 20);	/* by several threads */
+	copies((size_t)40 << 20);
+	parts();
 	fake.max_map = 300000;
 	boxes(4000, 500, 3);
 	fake.max_map = 0;

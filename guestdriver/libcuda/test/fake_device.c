@@ -46,7 +46,9 @@ int fake_map(struct paracuda_ioctl_map *map)
 	if (fake.max_map && map->bytes > fake.max_map)
 		return EINVAL;
 	pthread_mutex_lock(&maps_lock);
-	for (uint32_t i = 1; i < MAPS && error; i++) {
+	if (fake.max_pinned && fake.pinned + map->bytes > fake.max_pinned)
+		error = ENOMEM;
+	for (uint32_t i = 1; i < MAPS && error == EAGAIN; i++) {
 		if (maps[i].used)
 			continue;
 		maps[i].address = map->address;
@@ -56,6 +58,9 @@ int fake_map(struct paracuda_ioctl_map *map)
 		map->id = i;
 		fake.maps++;
 		fake.maps_out++;
+		fake.pinned += map->bytes;
+		if (fake.pinned > fake.most_pinned)
+			fake.most_pinned = fake.pinned;
 		error = 0;
 	}
 	pthread_mutex_unlock(&maps_lock);
@@ -67,6 +72,7 @@ static void unmap(uint32_t id)
 	pthread_mutex_lock(&maps_lock);
 	if (id < MAPS && maps[id].used) {
 		maps[id].used = false;
+		fake.pinned -= maps[id].bytes;
 		fake.maps_out--;
 		fake.unmaps++;
 	}
@@ -198,8 +204,31 @@ bool fake_host_functions(uint32_t done)
 	return true;
 }
 
+/* The errors of parts, by slot: given to JOIN. */
+static int part_error[PARACUDA_SLOT_COUNT];
+
+static int part(const struct paracuda_command *c, int result)
+{
+	fake.parts++;
+	if (fake.fail_part && !--fake.fail_part)
+		result = CUDA_ERROR_ILLEGAL_STATE;
+	if (!part_error[c->slot])
+		part_error[c->slot] = result;
+	return 0;
+}
+
+static int join(const struct paracuda_command *c)
+{
+	int result = part_error[c->slot];
+
+	fake.joins++;
+	part_error[c->slot] = 0;
+	return result;
+}
+
 static int copy(const struct paracuda_command *c, const uint8_t *at, const uint64_t *w)
 {
+	bool is_part = c->op != OP_CopyBox && w[5] & PARACUDA_COPY_FLAG_PART;
 	uint8_t *host, *device = (uint8_t *)(uintptr_t)w[0];
 	uint32_t id;
 
@@ -209,7 +238,7 @@ static int copy(const struct paracuda_command *c, const uint8_t *at, const uint6
 	}
 	host = buffer(at, w[c->op == OP_CopyBox ? 3 : 1], w[c->op == OP_CopyBox ? 4 : 2], &id);
 	if (!host)
-		return CUDA_ERROR_INVALID_VALUE;
+		return is_part ? part(c, CUDA_ERROR_INVALID_VALUE) : CUDA_ERROR_INVALID_VALUE;
 	if (c->op == OP_CopyBox)
 		box(w, host);
 	else if (c->op == OP_CopyHtoD)
@@ -218,7 +247,7 @@ static int copy(const struct paracuda_command *c, const uint8_t *at, const uint6
 		memcpy(host, device, w[3]);
 	if (id)
 		unmap(id);
-	return 0;
+	return is_part ? part(c, 0) : 0;
 }
 
 static void give_back(const uint8_t *at, uint64_t reference, uint64_t bytes)
@@ -244,6 +273,8 @@ int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *
 	case OP_HostUnregister:
 		unmap((uint32_t)w[0]);
 		return 0;
+	case PARACUDA_OP_JOIN:
+		return join(c);
 	case PARACUDA_OP_THREAD_EXIT:
 		fake_count(&fake.thread_exits);
 		return 0;

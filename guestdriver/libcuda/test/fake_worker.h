@@ -7,6 +7,7 @@
 #define PARACUDA_FAKE_WORKER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct fake {
@@ -22,10 +23,14 @@ struct fake {
 	bool lie_consumed;	/* claims to have consumed what was never there */
 	bool hang;		/* answers nothing */
 	unsigned max_map;	/* maps beyond this many bytes are refused, 0: none */
+	unsigned fail_part;	/* this PART from now fails, 0: none */
+	size_t max_pinned;	/* no more bytes than this can be pinned, 0: no limit */
 
 	/* Written by the worker. */
 	unsigned commands, replies, launches, kicks, waits, maps, unmaps, nops, thread_exits;
 	unsigned maps_out;	/* in flight */
+	size_t pinned, most_pinned;	/* bytes */
+	unsigned parts, joins;
 	char environment[4096];
 	unsigned environment_bytes;
 };
