@@ -15,6 +15,28 @@ const copied = 40 << 20
 // checkStats says whether the counters that a batch of programs left are
 // there and can be true.
 func checkStats(t *testing.T, file string, programs int) {
+	n := readStats(t, file)
+	if least := float64(10 * programs); n["commands"] < least {
+		t.Errorf("%.0f commands of %d programs, want %.0f or more", n["commands"], programs, least)
+	}
+	if n["batches"] < 1 || n["batches"] > n["commands"] {
+		t.Errorf("%.0f batches of %.0f commands", n["batches"], n["commands"])
+	}
+	if n["kicks"] < 1 {
+		t.Error("no kicks")
+	}
+	if sum := n["bytes_copied"] + n["bytes_mapped"]; sum < copied {
+		t.Errorf("%.0f bytes copied or mapped, want %d or more", sum, copied)
+	}
+	if n["bytes_mapped"] == 0 {
+		t.Error("no bytes mapped: every payload was copied")
+	}
+	t.Logf("%v", n)
+}
+
+// readStats reads the counters that `paracuda run --stats` left.
+func readStats(t *testing.T, file string) map[string]float64 {
+	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -32,20 +54,5 @@ func checkStats(t *testing.T, file string, programs int) {
 		}
 		n[name] = value
 	}
-	if least := float64(10 * programs); n["commands"] < least {
-		t.Errorf("%.0f commands of %d programs, want %.0f or more", n["commands"], programs, least)
-	}
-	if n["batches"] < 1 || n["batches"] > n["commands"] {
-		t.Errorf("%.0f batches of %.0f commands", n["batches"], n["commands"])
-	}
-	if n["kicks"] < 1 {
-		t.Error("no kicks")
-	}
-	if sum := n["bytes_copied"] + n["bytes_mapped"]; sum < copied {
-		t.Errorf("%.0f bytes copied or mapped, want %d or more", sum, copied)
-	}
-	if n["bytes_mapped"] == 0 {
-		t.Error("no bytes mapped: every payload was copied")
-	}
-	t.Logf("%s", text)
+	return n
 }

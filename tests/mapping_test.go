@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// What the program copysizes copies: each size both ways, at once and queued.
+const (
+	copySizesLargest = 128 << 20
+	copySizesRoom    = copySizesLargest + 2*4096 // that it pins, once registered and once allocated
+	copySizesWays    = 4
+	pageableKinds    = 4 // of memory
+	pinnedKinds      = 4
+)
+
+// copySizes is the sum of its sizes.
+func copySizes(smallest int) (sum float64) {
+	for size := copySizesLargest; size >= smallest; size /= 8 {
+		sum += float64(size)
+	}
+	return sum
+}
+
+// TestBytesCopied compares the counters with what a program copied: no CPU
+// touches a byte above the limit for copies through the arena.
+func TestBytesCopied(t *testing.T) {
+	everything := copySizes(4096) * copySizesWays
+	tests := []struct {
+		name, set      string
+		smallest       int
+		copied, mapped float64 // copied: at the least; 0 is exact
+	}{
+		{"all by reference", "inline-limit=0", 4096, 0, everything * (pageableKinds + pinnedKinds)},
+		{"above the default limit", "", 2 << 20, 0, copySizes(2<<20) * copySizesWays * (pageableKinds + pinnedKinds)},
+		{"through the arena", "address-mapping=off", 4096, everything * pageableKinds, everything * pinnedKinds},
+	}
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		for _, tt := range tests {
+			t.Run(tt.name, func(t *testing.T) {
+				stats := filepath.Join(logDir(t), "stats.json")
+				options := []string{"--stats", stats}
+				if tt.set != "" {
+					options = append(options, "--set", tt.set)
+				}
+				p := program{file: "copysizes"}
+				if err := p.expect("programs/want"); err != nil {
+					t.Fatal(err)
+				}
+				r := vm.run(t, 4*vm.limit, append(options, "--", filepath.Join(programs, p.file), strconv.Itoa(tt.smallest))...)
+				if r.exit != 0 || r.stdout != p.stdout {
+					t.Fatalf("exit code %d:%s%s", r.exit, tail(r.stdout), tail(r.stderr))
+				}
+				n := readStats(t, stats)
+				if want := tt.mapped + 2*copySizesRoom; n["bytes_mapped"] != want {
+					t.Errorf("%.0f bytes mapped, want %.0f", n["bytes_mapped"], want)
+				}
+				if n["bytes_copied"] < tt.copied || tt.copied == 0 && n["bytes_copied"] != 0 {
+					t.Errorf("%.0f bytes copied by a CPU, want %.0f", n["bytes_copied"], tt.copied)
+				}
+			})
+		}
+	})
+}
