@@ -15,7 +15,7 @@ import (
 )
 
 func attacks() (list []attack) {
-	for _, part := range [][]attack{controlAttacks(), chainAttacks(), ringAttacks(), bufferAttacks(), everyOp(), gpuAttacks(), cycleAttacks()} {
+	for _, part := range [][]attack{controlAttacks(), chainAttacks(), ringAttacks(), bufferAttacks(), everyOp(), gpuAttacks(), mappingAttacks(), cycleAttacks()} {
 		list = append(list, part...)
 	}
 	return list
@@ -91,15 +91,13 @@ func controlAttacks() []attack {
 			d.SetAvailIdx(d.AvailIdx() + 1000)
 			g.kick(0)
 			time.Sleep(5 * time.Millisecond)
-			g.renew(0)
-			return g.hello()
+			return g.restart()
 		}},
 		{"control: head out of range", 2, func(g *guest, c *channel) error {
 			g.queues[0].Driver.Offer(60000)
 			g.kick(0)
 			time.Sleep(5 * time.Millisecond)
-			g.renew(0)
-			return g.hello()
+			return g.restart()
 		}},
 	}
 	return list
@@ -392,7 +390,7 @@ func bufferAttacks() (list []attack) {
 // everyOp sends each operation that there is with too few words, and with words that make no sense.
 func everyOp() (list []attack) {
 	for op := gpubackend.Op(1); op < 1024; op++ {
-		if strings.HasPrefix(op.Name(), "op ") && op > 3 && op%64 != 0 {
+		if strings.HasPrefix(op.Name(), "op ") && op > 5 && op%64 != 0 {
 			continue
 		}
 		list = append(list, attack{fmt.Sprintf("%s (%d): wild words", op.Name(), op), 48, func(_ *guest, c *channel) error {

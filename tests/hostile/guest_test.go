@@ -141,6 +141,20 @@ func (g *guest) renew(i int) {
 	g.front.Start(g.queues[i])
 }
 
+// restart gives the control queue new rings: the driver begins anew, with no channel open.
+func (g *guest) restart() error {
+	g.renew(0)
+	if err := g.hello(); err != nil {
+		return err
+	}
+	for _, c := range g.channels {
+		if err := c.start(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (g *guest) kick(i int) { _, _ = unix.Write(g.queues[i].Kick, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
 
 var errSilent = errors.New("no answer")

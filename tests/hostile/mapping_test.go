@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostile
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
+)
+
+// onMap is a reference to a map.
+func onMap(id uint32, offset uint64) uint64 { return wire.BufferMap<<56 | uint64(id)<<32 | offset }
+
+// device gets a context and memory of 1 MiB on the device, filled with a byte.
+func (c *channel) device(value byte) (address uint64, err error) {
+	if c.context, err = c.must(gpubackend.OpDevicePrimaryCtxRetain, 0); err != nil {
+		return 0, err
+	}
+	if address, err = c.must(gpubackend.OpMemAlloc, 1<<20); err != nil {
+		return 0, err
+	}
+	return address, c.send(gpubackend.OpMemsetD8Async, address, uint64(value), 1<<20, 0)
+}
+
+// holds says whether guest memory is full of one byte.
+func (c *channel) holds(what string, addr, n uint64, value byte) error {
+	if got := c.g.memory.Read(addr, n); !bytes.Equal(got, bytes.Repeat([]byte{value}, int(n))) {
+		return fmt.Errorf("%s was written to", what)
+	}
+	return nil
+}
+
+// refuse makes calls that have to be refused.
+func (c *channel) refuse(calls map[gpubackend.Op][]uint64) error {
+	for op, words := range calls {
+		result, _, err := c.call(op, words...)
+		if err != nil {
+			return err
+		}
+		if result == gpubackend.Success {
+			return fmt.Errorf("%s succeeded", op.Name())
+		}
+	}
+	return nil
+}
+
+// offer makes one page available as a MAP, and returns the head of its chain.
+func (c *channel) offer(at int, id, flags uint32, page uint64) (uint16, error) {
+	h := wire.ChainHeader{Type: wire.ChainMap, Id: id, Bytes: 4096, Runs: 1, Flags: flags}
+	b := make([]byte, wire.ChainHeaderSize+wire.RunSize)
+	h.Encode(b)
+	r := wire.Run{Address: page, Bytes: 4096}
+	r.Encode(b[wire.ChainHeaderSize:])
+	addr := c.chains + uint64(at)*4096
+	c.g.memory.Write(addr, b)
+	head, err := c.queue().Driver.Add(virtqueuetest.Desc{Addr: addr, Len: uint32(len(b))})
+	c.kick()
+	return head, err
+}
+
+// mappingAttacks are copies by reference to pages of others, or to pages that were given back.
+func mappingAttacks() []attack {
+	return []attack{
+		{"map: that of another channel", 25, othersMap},
+		{"map: written, though it is for reading", 21, readOnlyMap},
+		{"map: used after it was given back", 23, returnedMap},
+		{"map: written after its chain came back", 23, writesAfterReturn},
+		{"map: written after CLOSE", 24, writesAfterClose},
+		{"map: 5,000 parts of a copy that nobody joins", 26, endlessParts},
+	}
+}
+
+func othersMap(g *guest, c *channel) error {
+	other := g.channels[witness]
+	page := other.pages + 512<<10
+	g.memory.Write(page, bytes.Repeat([]byte{0x77}, 4096))
+	if _, err := other.offer(20, 6, wire.MapFlagWrite, page); err != nil {
+		return err
+	}
+	address, err := c.device(0xee)
+	if err != nil {
+		return err
+	}
+	err = c.refuse(map[gpubackend.Op][]uint64{
+		gpubackend.OpCopyHtoD:       {address, onMap(6, 0), 4096, 4096, 0, 0},
+		gpubackend.OpCopyDtoH:       {address, onMap(6, 0), 4096, 4096, 0, 0},
+		gpubackend.OpCopyBox:        {address, 64, 64, onMap(6, 0), 64, 64, 64, 64, 1, 1, 1, 0, 0},
+		gpubackend.OpHostRegister:   {6, 0, 4096, 0},
+		gpubackend.Op(wire.OpUnmap): {6},
+		gpubackend.OpModuleLoadData: {onMap(6, 0), 4096, onMap(6, 0), 4096, onMap(6, 0), 4096, onMap(6, 0), 4096},
+	})
+	if err != nil {
+		return err
+	}
+	if _, err := other.must(gpubackend.Op(wire.OpUnmap), 6); err != nil {
+		return fmt.Errorf("the other channel: %w", err)
+	}
+	return c.holds("the other channel's page", page, 4096, 0x77)
+}
+
+func readOnlyMap(g *guest, c *channel) error {
+	page := c.pages + 256<<10
+	g.memory.Write(page, bytes.Repeat([]byte{0x77}, 4096))
+	if _, err := c.offer(20, 20, 0, page); err != nil {
+		return err
+	}
+	address, err := c.device(0xee)
+	if err != nil {
+		return err
+	}
+	if _, err := c.must(gpubackend.OpCopyHtoD, address+4096, onMap(20, 0), 4096, 4096, 0, 0); err != nil {
+		return err
+	}
+	err = c.refuse(map[gpubackend.Op][]uint64{
+		gpubackend.OpCopyDtoH: {address, onMap(20, 0), 4096, 4096, 0, 0},
+		gpubackend.OpCopyBox:  {address, 64, 64, onMap(20, 0), 64, 64, 64, 64, 1, 1, 1, 0, 0},
+	})
+	if err != nil {
+		return err
+	}
+	return c.holds("the page", page, 4096, 0x77)
+}
+
+func returnedMap(g *guest, c *channel) error {
+	page := c.pages + 256<<10
+	address, err := c.device(0xee)
+	if err != nil {
+		return err
+	}
+	for id, flags := range map[uint32]uint32{21: wire.MapFlagWrite, 22: wire.MapFlagWrite | wire.MapFlagOneshot} {
+		if _, err := c.offer(int(id), id, flags, page); err != nil {
+			return err
+		}
+		if _, err := c.must(gpubackend.OpCopyDtoH, address, onMap(id, 0), 4096, 4096, 0, 0); err != nil {
+			return err
+		}
+		if flags&wire.MapFlagOneshot == 0 {
+			if _, err := c.must(gpubackend.Op(wire.OpUnmap), uint64(id)); err != nil {
+				return err
+			}
+		}
+		g.memory.Write(page, bytes.Repeat([]byte{0x77}, 4096))
+		err = c.refuse(map[gpubackend.Op][]uint64{
+			gpubackend.OpCopyDtoH:       {address, onMap(id, 0), 4096, 4096, 0, 0},
+			gpubackend.OpCopyHtoD:       {address, onMap(id, 0), 4096, 4096, 0, 0},
+			gpubackend.Op(wire.OpUnmap): {uint64(id)},
+		})
+		if err != nil {
+			return err
+		}
+		if err := c.holds("a page that was given back", page, 4096, 0x77); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writesAfterReturn overwrites each page as soon as its chain has come back, while others are being written.
+func writesAfterReturn(g *guest, c *channel) error {
+	const pages = 24
+	address, err := c.device(0xee)
+	if err != nil {
+		return err
+	}
+	c.reap()
+	mine := bytes.Repeat([]byte{0x11}, 4096)
+	for round := range 20 {
+		page := map[uint32]uint64{}
+		for i := range uint32(pages) {
+			at := c.pages + uint64(i)*8192
+			head, err := c.offer(20+int(i), 100+i, wire.MapFlagWrite|wire.MapFlagOneshot, at)
+			if err != nil {
+				return err
+			}
+			page[uint32(head)] = at
+			err = c.append(c.encode(gpubackend.OpCopyDtoH, 0, 0, address, onMap(100+i, 0), 4096, 4096, 0, wire.CopyFlagPart))
+			if err != nil {
+				return err
+			}
+		}
+		for end := time.Now().Add(patience); len(page) > 0; {
+			head, _, ok := c.queue().Driver.Reap()
+			if at := page[head]; ok && at != 0 {
+				g.memory.Write(at, mine)
+				delete(page, head)
+			}
+			if time.Now().After(end) {
+				return fmt.Errorf("round %d: %d pages: %w", round, len(page), errSilent)
+			}
+		}
+		if _, err := c.must(gpubackend.Op(wire.OpJoin)); err != nil {
+			return err
+		}
+		for i := range uint64(pages) {
+			if err := c.holds("a page that was given back", c.pages+i*8192, 4096, 0x11); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func writesAfterClose(g *guest, c *channel) error {
+	for range 3 {
+		address, err := c.device(0xee)
+		if err != nil {
+			return err
+		}
+		for range 100 {
+			err := c.append(c.encode(gpubackend.OpCopyDtoH, 0, 0, address, onMap(5, 0), 1<<20, 1<<20, 0, wire.CopyFlagPart))
+			if err != nil {
+				return err
+			}
+		}
+		if err := c.drop(); err != nil {
+			return err
+		}
+		g.memory.Write(c.pages, bytes.Repeat([]byte{0x11}, 1<<20))
+		time.Sleep(20 * time.Millisecond)
+		if err := c.holds("memory of a channel that is closed", c.pages, 1<<20, 0x11); err != nil {
+			return err
+		}
+		if err := c.start(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func endlessParts(g *guest, c *channel) error {
+	address, err := c.device(0xee)
+	if err != nil {
+		return err
+	}
+	before, _ := g.resident()
+	for i := range 5000 {
+		// Every third is more than is mapped.
+		n := uint64(4096) << (i % 3 * 8)
+		if err := c.append(c.encode(gpubackend.OpCopyDtoH, 0, 0, address, onMap(5, 0), n, n, 0, wire.CopyFlagPart)); err != nil {
+			return err
+		}
+	}
+	if after, _ := g.resident(); after > before+64<<20 {
+		return fmt.Errorf("%d MiB more", (after-before)>>20)
+	}
+	for i, want := range []gpubackend.Result{gpubackend.InvalidValue, gpubackend.Success} {
+		result, _, err := c.call(gpubackend.Op(wire.OpJoin))
+		if err != nil {
+			return err
+		}
+		if result != want {
+			return fmt.Errorf("JOIN number %d: %d, want %d", i, result, want)
+		}
+	}
+	return nil
+}
