@@ -45,6 +45,7 @@ lint: ## check formatting and correctness
 unit: ## run the unit tests
 	$(GO) test -short ./...
 	$(MAKE) -s -C guestdriver/kernel test
+	$(MAKE) -s -C guestdriver/libcuda test
 
 system: ## run the whole-system tests, in QEMU and User Mode Linux
 	$(GO) test -count=1 -timeout 25m -p 1 ./vm ./qemu ./tests/...

@@ -22,6 +22,13 @@ func checkStats(t *testing.T, file string, programs int) {
 	if n["batches"] < 1 || n["batches"] > n["commands"] {
 		t.Errorf("%.0f batches of %.0f commands", n["batches"], n["commands"])
 	}
+	sum := 0.0
+	for _, name := range batchEnds {
+		sum += n[name]
+	}
+	if sum != n["batches"] {
+		t.Errorf("%.0f batches, but %.0f ends of batches", n["batches"], sum)
+	}
 	if n["kicks"] < 1 {
 		t.Error("no kicks")
 	}
@@ -33,6 +40,9 @@ func checkStats(t *testing.T, file string, programs int) {
 	}
 	t.Logf("%v", n)
 }
+
+// batchEnds are the counters of why batches ended.
+var batchEnds = []string{"batches_drained", "batches_answered", "batches_full", "batches_full_bytes", "batches_delayed", "batches_stalled"}
 
 // readStats reads the counters that `paracuda run --stats` left.
 func readStats(t *testing.T, file string) map[string]float64 {
@@ -46,8 +56,8 @@ func readStats(t *testing.T, file string) map[string]float64 {
 		t.Fatalf("%v: %s", err, text)
 	}
 	n := map[string]float64{}
-	for _, name := range []string{"commands", "batches", "kicks", "interrupts",
-		"bytes_copied", "bytes_mapped"} {
+	for _, name := range append([]string{"commands", "batches", "kicks", "interrupts", "bytes_copied", "bytes_mapped",
+		"commands_per_batch"}, batchEnds...) {
 		value, ok := all[name].(float64)
 		if !ok || value < 0 {
 			t.Errorf("%s is %v, want a number", name, all[name])

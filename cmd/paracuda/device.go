@@ -152,9 +152,11 @@ func (o *deviceOptions) writeStats(dev *device.Device, gpu string, log *logrus.E
 		return nil
 	}
 	stats := map[string]any{"gpu": gpu}
-	for name, n := range dev.Counters().Map() {
+	counters := dev.Counters()
+	for name, n := range counters.Map() {
 		stats[name] = n
 	}
+	stats["commands_per_batch"] = counters.CommandsPerBatch()
 	b, err := json.MarshalIndent(stats, "", "  ")
 	if err != nil {
 		return err

@@ -28,7 +28,7 @@ func DefaultSettings() Settings {
 	return Settings{
 		Space: wire.Config{
 			Magic: wire.Magic, Version: wire.Version, Channels: 16, ArenaBytes: 8 << 20, BatchCommands: 512,
-			BatchBytes: 64 << 10, BatchDelayUs: 20, SpinGuestUs: spinGuest(), SpinHostUs: spinHost(), InlineLimit: crossOver,
+			BatchBytes: 256 << 10, SpinGuestUs: spinGuest(), SpinHostUs: spinHost(), InlineLimit: crossOver,
 			Flags: wire.ConfigFlagAddressMapping | wire.ConfigFlagGraphReplay,
 		},
 		Policy: handover.Policy{StagingBytes: 32 << 20, SoftMemory: 2 << 30},
@@ -68,8 +68,8 @@ type setting struct {
 
 var settings = []setting{
 	{"batch-commands", "N", "execute at most N commands at a time (1: delay nothing, the baseline)", number(1, 65536, func(s *Settings) *uint32 { return &s.Space.BatchCommands })},
-	{"batch-bytes", "SIZE", "... or so many bytes of commands", size(64, wire.RingBytes/2, func(s *Settings) *uint32 { return &s.Space.BatchBytes })},
-	{"batch-delay", "TIME", "how long a batch that was seen before may grow", duration(func(s *Settings) *uint32 { return &s.Space.BatchDelayUs })},
+	{"batch-bytes", "SIZE", "... or so many bytes of commands; one that is larger goes alone", size(64, wire.RingBytes/2, func(s *Settings) *uint32 { return &s.Space.BatchBytes })},
+	{"batch-delay", "TIME", "how long launches wait for more of them while a program goes on launching (0: not at all)", duration(func(s *Settings) *uint32 { return &s.Space.BatchDelayUs })},
 	{"spin-guest", "TIME", "how long a guest thread polls before it sleeps", duration(func(s *Settings) *uint32 { return &s.Space.SpinGuestUs })},
 	{"spin-host", "TIME", "how long a worker polls before it sleeps", duration(func(s *Settings) *uint32 { return &s.Space.SpinHostUs })},
 	{"inline-limit", "SIZE", "copy up to this size through the arena, larger by reference; a quarter of the arena's bulk area at most", size(0, 256<<20, func(s *Settings) *uint32 { return &s.Space.InlineLimit })},
@@ -109,7 +109,7 @@ func (s *Settings) Set(text string) error {
 
 // share copies what the workers need of the configuration space.
 func (s *Settings) share() {
-	s.Policy.BatchCommands = s.Space.BatchCommands
+	s.Policy.BatchCommands, s.Policy.BatchBytes = s.Space.BatchCommands, s.Space.BatchBytes
 	s.Policy.InlineLimit, s.Policy.BatchDelayUs, s.Policy.SpinHostUs = s.Space.InlineLimit, s.Space.BatchDelayUs, s.Space.SpinHostUs
 	s.Policy.Mapping = s.Space.Flags&wire.ConfigFlagAddressMapping != 0
 	s.Policy.GraphReplay = s.Space.Flags&wire.ConfigFlagGraphReplay != 0

@@ -76,6 +76,7 @@ type Region struct {
 type Policy struct {
 	InlineLimit   uint32
 	BatchCommands uint32
+	BatchBytes    uint32
 	BatchDelayUs  uint32
 	SpinHostUs    uint32
 	GraphReplay   bool

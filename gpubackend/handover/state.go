@@ -43,13 +43,23 @@ const (
 	Copies
 	Errors
 	OutputDropped
+	LaunchFlushes
+	RingReleases
+	// Why batches ended: each for one of these.
+	BatchesDrained
+	BatchesAnswered
+	BatchesFull
+	BatchesFullBytes
+	BatchesDelayed
+	BatchesStalled
 	counters
 )
 
 // Names are the names of the counters in JSON.
 var Names = [counters]string{
 	"commands", "batches", "kicks", "interrupts", "bytes_copied", "bytes_mapped", "sleeps", "chains", "launches",
-	"copies", "errors", "output_dropped",
+	"copies", "errors", "output_dropped", "launch_flushes", "ring_releases", "batches_drained", "batches_answered",
+	"batches_full", "batches_full_bytes", "batches_delayed", "batches_stalled",
 }
 
 // Counters is a reading of all counters.
@@ -149,4 +159,12 @@ func (c Counters) Map() map[string]uint64 {
 		m[Names[i]] = n
 	}
 	return m
+}
+
+// CommandsPerBatch is the mean size of a batch, 0 while there was none.
+func (c Counters) CommandsPerBatch() float64 {
+	if c[Batches] == 0 {
+		return 0
+	}
+	return float64(c[Commands]) / float64(c[Batches])
 }

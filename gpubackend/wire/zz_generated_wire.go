@@ -22,8 +22,8 @@ type Config struct {
 	ArenaBytes    uint32 // size of each channel's arena
 	Generation    uint32 // of this device instance: a fresh one differs from a resumed one
 	BatchCommands uint32 // commands that the worker takes at a time; 1: nothing is delayed
-	BatchBytes    uint32 // bytes of commands that it takes at a time
-	BatchDelayUs  uint32 // how long it lets a batch that it has seen before grow
+	BatchBytes    uint32 // bytes of commands that it takes at a time; a longer command goes alone
+	BatchDelayUs  uint32 // how long launches that follow others wait for more of them; 0: not at all
 	SpinGuestUs   uint32 // how long a guest thread polls before it sleeps
 	SpinHostUs    uint32 // how long the worker polls before it sleeps
 	InlineLimit   uint32 // copies of up to this size go through the arena, in both directions; larger ones by reference

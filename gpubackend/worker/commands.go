@@ -25,43 +25,43 @@ const releaseBytes = wire.RingBytes / 4
 // that has more gets no further until some are over.
 const maxWaiters = 16 * wire.SlotCount
 
-// runCommands executes a batch of what the guest has appended.
+// runCommands executes what the guest has appended, up to the end of a batch. A batch that may grow stays open.
 func (w *Worker) runCommands() (ran bool, err error) {
 	if w.arena == nil || len(w.waiters) >= maxWaiters {
 		return false, nil
 	}
 	c := &w.current
-	for range max(w.policy.BatchCommands, 1) {
+	for {
 		ok, err := w.arena.Next(&w.command)
 		if err != nil {
 			return ran, err
 		}
 		if !ok {
-			break
+			return w.drained() || ran, nil
 		}
+		bytes := uint32(0)
 		if w.command.Op != wire.OpNop {
+			if bytes = w.command.Size; !w.hasRoom(bytes) {
+				w.endBatch(handover.BatchesFullBytes)
+				return true, nil
+			}
 			c.start(&w.command)
 			w.execute(c)
 		}
 		w.arena.Consume(&w.command)
-		if len(w.waiters) >= maxWaiters {
-			ran = true
-			break
-		}
-		if w.arena.Unreleased() > releaseBytes {
-			w.flushLaunches()
-			w.arena.Release()
-		}
+		w.batch.add(c, bytes)
 		ran = true
+		switch {
+		case len(w.waiters) >= maxWaiters:
+			w.endBatch(handover.BatchesStalled)
+			return true, nil
+		case w.batch.commands >= w.policy.BatchCommands:
+			w.endBatch(handover.BatchesFull)
+			return true, nil
+		case w.arena.Unreleased() > releaseBytes:
+			w.releaseEarly()
+		}
 	}
-	if ran {
-		w.flushLaunches()
-		w.arena.Release()
-		w.state.Count(handover.Batches, 1)
-		w.state.Set(handover.Commands, uint64(w.arena.Executed()))
-		w.state.Count(handover.BytesCopied, w.arena.Copied())
-	}
-	return ran, nil
 }
 
 // execute runs one command and answers it, unless that comes later.
@@ -124,6 +124,7 @@ func (w *Worker) setContext(context uint64, optional bool) gpubackend.Result {
 	if !ok && context != 0 {
 		return gpubackend.InvalidContext
 	}
+	w.flushLaunches() // they are in the context that was current
 	if result := w.driver.SetCurrent(native); result != gpubackend.Success {
 		return result
 	}

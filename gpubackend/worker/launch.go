@@ -163,7 +163,10 @@ func (w *Worker) flushLaunches() {
 
 func (w *Worker) flushGroup(g *launchGroup) {
 	list := g.list
-	w.state.Count(handover.Launches, uint64(len(list)))
+	if len(list) > 0 {
+		w.state.Count(handover.Launches, uint64(len(list)))
+		w.state.Count(handover.LaunchFlushes, 1)
+	}
 	for len(list) > 0 {
 		n, result := w.driver.LaunchAll(list)
 		if result == gpubackend.Success {

@@ -52,12 +52,19 @@ func (w *Worker) disableKick() {
 	w.queue.DisableKick()
 }
 
-// pause is how long to sleep at most: for ever unless calls wait for the GPU, which has no descriptor to sleep on.
+// pause is how long to sleep at most: for ever unless calls wait for the GPU, which has no descriptor to sleep on, or
+// a batch grows.
 func (w *Worker) pause(idle time.Duration) time.Duration {
-	if len(w.waiters) == 0 && !w.copies.active() {
-		return -1
+	pause := time.Duration(-1)
+	if len(w.waiters) > 0 || w.copies.active() {
+		pause = min(max(idle/8, minPause), maxPause)
 	}
-	return min(max(idle/8, minPause), maxPause)
+	if until := w.batch.until; !until.IsZero() {
+		if left := max(time.Until(until), 0); pause < 0 || left < pause {
+			pause = left
+		}
+	}
+	return pause
 }
 
 func (w *Worker) poll(pause time.Duration) error {

@@ -43,6 +43,7 @@ type Worker struct {
 	opened         bool
 	command        arena.Command
 	current        call
+	batch          batch
 	waiters        []waiter
 	parts          [wire.SlotCount]*parts // by slot: not joined yet
 	copies         copier

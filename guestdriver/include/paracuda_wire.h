@@ -19,8 +19,8 @@ struct paracuda_config {
 	__u32 arena_bytes; /* size of each channel's arena */
 	__u32 generation; /* of this device instance: a fresh one differs from a resumed one */
 	__u32 batch_commands; /* commands that the worker takes at a time; 1: nothing is delayed */
-	__u32 batch_bytes; /* bytes of commands that it takes at a time */
-	__u32 batch_delay_us; /* how long it lets a batch that it has seen before grow */
+	__u32 batch_bytes; /* bytes of commands that it takes at a time; a longer command goes alone */
+	__u32 batch_delay_us; /* how long launches that follow others wait for more of them; 0: not at all */
 	__u32 spin_guest_us; /* how long a guest thread polls before it sleeps */
 	__u32 spin_host_us; /* how long the worker polls before it sleeps */
 	__u32 inline_limit; /* copies of up to this size go through the arena, in both directions; larger ones by reference */
