@@ -48,6 +48,7 @@ unit: ## run the unit tests
 	$(MAKE) -s -C guestdriver/libcuda test
 
 system: ## run the whole-system tests, in QEMU and User Mode Linux
+	$(GO) test -count=1 -timeout 25m -run TestNoWakeupIsLost ./gpubackend/worker
 	$(GO) test -count=1 -timeout 25m -p 1 ./vm ./qemu ./tests/...
 
 test: ## run all tests, after fetching and building what they need
