@@ -45,6 +45,9 @@ func parseProgram(line string) (program, error) {
 	if p.has("shared") {
 		p.file += "-shared"
 	}
+	if p.has("ptds") {
+		p.file += "-ptds"
+	}
 	return p, nil
 }
 

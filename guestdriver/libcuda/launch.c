@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture.h"
 #include "device.h"
 #include "function.h"
 #include "zz_generated_calls.h"
@@ -113,9 +114,10 @@ void launch_pack(uint8_t *to, const struct description *d, void **parameters)
 		copy_parameter(to + p->offset, *parameters++, p->bytes);
 }
 
+/* A launch that is captured runs later: there is nothing to wait for. */
 static CUresult wait_if_blocking(CUstream stream)
 {
-	return blocking ? cuStreamSynchronize(stream) : CUDA_SUCCESS;
+	return blocking && !capture_of(stream) ? cuStreamSynchronize(stream) : CUDA_SUCCESS;
 }
 
 static CUresult send(const struct function *f, const struct shape *s, CUstream stream, const void *data, size_t bytes,
