@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/device"
+)
+
+// policyChanges are policies, what they were before, and the counter that grows while they hold and else doesn't.
+// inline-limit is heeded by the guest's library alone: it has learnt of it by the interrupt that tells the driver of
+// a change of the configuration space.
+var policyChanges = []struct{ set, unset, counter string }{
+	{"batch-commands=1", "batch-commands=512", "batches_full"},
+	{"batch-bytes=64", "batch-bytes=64K", "batches_full_bytes"},
+	{"batch-delay=5ms", "batch-delay=0", "batches_delayed"},
+	{"inline-limit=0", "inline-limit=64K", "bytes_mapped"},
+}
+
+// TestPolicyChangesUnderLoad changes policies of a VM in which a program works, and sees that it follows.
+func TestPolicyChangesUnderLoad(t *testing.T) {
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		p := startPolicyRig(t, vm)
+		p.commands(t, 1) // the program works
+		for _, change := range policyChanges {
+			if p.grows(t, change.counter) {
+				t.Errorf("%s grows before %s", change.counter, change.set)
+			}
+			p.set(t, change.set)
+			p.eventually(t, change.counter, true)
+			p.set(t, change.unset)
+			p.eventually(t, change.counter, false)
+		}
+		for _, fixed := range []string{"channels=3", "arena=16M", "batch-bytes=8", "batch-delay=1h"} {
+			if r := command(t, time.Minute, root, paracuda, "set", p.socket, fixed); r.exit == 0 || !strings.Contains(r.stderr, fixed) {
+				t.Errorf("set %s: exit code %d, %s", fixed, r.exit, tail(r.stderr))
+			}
+		}
+		if r := command(t, time.Minute, root, paracuda, "stats", p.socket); !strings.Contains(r.stdout, "launches (") ||
+			!strings.Contains(r.stdout, "commands a batch") {
+			t.Errorf("stats:%s", tail(r.stdout+r.stderr))
+		}
+	})
+}
+
+// policyRig is a VM in which a program works without end.
+type policyRig struct {
+	socket string
+	limit  time.Duration
+	ended  chan struct{}
+}
+
+func startPolicyRig(t *testing.T, vm frontEnd) *policyRig {
+	t.Helper()
+	p := &policyRig{socket: filepath.Join(t.TempDir(), "control"), limit: vm.boot + vm.limit, ended: make(chan struct{})}
+	cmd := exec.Command(paracuda, "run", "--vm", vm.name, "--gpu", "soft", "--control", p.socket, "--", filepath.Join(programs, "launches"), "0")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	var log strings.Builder
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &log, &log, 10*time.Second
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = cmd.Wait()
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-p.ended:
+		case <-time.After(time.Minute):
+			_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			<-p.ended
+			t.Error("the VM did not end")
+		}
+		if t.Failed() {
+			t.Logf("the VM's output:%s", tail(log.String()))
+		}
+	})
+	return p
+}
+
+func (p *policyRig) set(t *testing.T, setting string) {
+	t.Helper()
+	if r := command(t, time.Minute, root, paracuda, "set", p.socket, setting); r.exit != 0 {
+		t.Fatalf("set %s: %s", setting, r.stderr)
+	}
+}
+
+// counters returns those of the program, nil while it isn't there.
+func (p *policyRig) counters(t *testing.T) map[string]uint64 {
+	t.Helper()
+	select {
+	case <-p.ended:
+		t.Fatal("the VM has ended")
+	default:
+	}
+	r := command(t, time.Minute, root, paracuda, "stats", "--json", p.socket)
+	var a device.Answer
+	if r.exit != 0 || json.Unmarshal([]byte(r.stdout), &a) != nil || len(a.Programs) != 1 {
+		return nil
+	}
+	return a.Programs[0].Stats
+}
+
+// commands waits until the program has had n commands executed, and returns its counters then.
+func (p *policyRig) commands(t *testing.T, n uint64) map[string]uint64 {
+	t.Helper()
+	for deadline := time.Now().Add(p.limit); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if c := p.counters(t); c["commands"] >= n {
+			return c
+		}
+	}
+	t.Fatalf("the program didn't get to %d commands", n)
+	return nil
+}
+
+// grows says whether a counter does within a few rounds of the program.
+func (p *policyRig) grows(t *testing.T, counter string) bool {
+	t.Helper()
+	before := p.commands(t, 1)
+	return p.commands(t, before["commands"]+200)[counter] != before[counter]
+}
+
+// eventually waits until a counter grows, or doesn't any more.
+func (p *policyRig) eventually(t *testing.T, counter string, grows bool) {
+	t.Helper()
+	for deadline := time.Now().Add(p.limit); time.Now().Before(deadline); {
+		if p.grows(t, counter) == grows {
+			return
+		}
+	}
+	t.Fatalf("%s: growing is not %t", counter, grows)
+}
