@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// mostResident bounds the private memory of a worker, in KiB. What backpressure queues is about twice as much.
+const mostResident = 256 << 10
+
+// TestBackpressure runs a program that queues without waiting for anything, and looks at its worker's memory meanwhile.
+// The program looks at its own.
+func TestBackpressure(t *testing.T) {
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		cmd := exec.Command(paracuda, "run", "--vm", vm.name, "--gpu", "soft", "--", filepath.Join(programs, "backpressure"))
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+		var out strings.Builder
+		cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &out, 10*time.Second
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		late := time.After(vm.boot + 4*vm.limit)
+		samples, most := 0, 0
+		for {
+			select {
+			case err := <-ended:
+				if err != nil || out.String() != "120000 launches queued and done\n" {
+					t.Errorf("the program: %v%s", err, tail(out.String()))
+				}
+				if samples < 5 || most == 0 {
+					t.Errorf("the worker was seen %d times only", samples)
+				}
+				t.Logf("the worker had %d KiB at most, seen %d times", most, samples)
+				return
+			case <-late:
+				_ = cmd.Process.Signal(syscall.SIGTERM)
+				t.Fatalf("not finished: %v%s", <-ended, tail(out.String()))
+			case <-time.After(20 * time.Millisecond):
+			}
+			if kib, ok := workerResident(cmd.Process.Pid); ok {
+				samples++
+				most = max(most, kib)
+				if kib > mostResident {
+					_ = cmd.Process.Signal(syscall.SIGTERM)
+					t.Fatalf("the worker has %d KiB, more than %d: %v", kib, mostResident, <-ended)
+				}
+			}
+		}
+	})
+}
+
+// workerResident returns the private memory, in KiB, of a worker among the descendants of a process.
+func workerResident(ancestor int) (kib int, ok bool) {
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range lines {
+		text, err := os.ReadFile(file)
+		if args := strings.Split(string(text), "\x00"); err != nil || len(args) < 2 || args[1] != "worker" {
+			continue
+		}
+		status := readStatus(filepath.Base(filepath.Dir(file)))
+		if descends(status, ancestor) && status["RssAnon"] > 0 {
+			return status["RssAnon"], true
+		}
+	}
+	return 0, false
+}
+
+func descends(status map[string]int, ancestor int) bool {
+	for parent := status["PPid"]; parent > 1; parent = readStatus(fmt.Sprint(parent))["PPid"] {
+		if parent == ancestor {
+			return true
+		}
+	}
+	return false
+}
+
+// readStatus returns the numbers in a process's status file.
+func readStatus(pid string) map[string]int {
+	text, _ := os.ReadFile("/proc/" + pid + "/status")
+	numbers := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(line, ":")
+		n := 0
+		if _, err := fmt.Sscan(value, &n); err == nil {
+			numbers[name] = n
+		}
+	}
+	return numbers
+}
