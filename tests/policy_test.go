@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -138,4 +139,39 @@ func (p *policyRig) eventually(t *testing.T, counter string, grows bool) {
 		}
 	}
 	t.Fatalf("%s: growing is not %t", counter, grows)
+}
+
+// TestProgramsUnderPolicies runs programs that delay much of what they ask for under policies of every kind: they see
+// no difference.
+func TestProgramsUnderPolicies(t *testing.T) {
+	wanted := []string{"delayed", "defaultstream", "defaultstream-ptds", "lateerror", "blockedthread", "hostvisible", "order", "streams", "threads4"}
+	all := slices.DeleteFunc(readPrograms(t), func(p program) bool { return !slices.Contains(wanted, p.id()) })
+	if len(all) != len(wanted) {
+		t.Fatalf("programs.txt has %d of %d programs", len(all), len(wanted))
+	}
+	policies := []struct {
+		name string
+		set  []string
+	}{
+		{"undelayed", []string{"batch-commands=1", "spin-guest=0"}},
+		{"growing", []string{"batch-delay=2ms", "batch-bytes=256", "spin-host=0", "spin-guest=0"}},
+	}
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		for _, policy := range policies {
+			t.Run(policy.name, func(t *testing.T) {
+				var options []string
+				for _, s := range policy.set {
+					options = append(options, "--set", s)
+				}
+				var jobs []job
+				for _, p := range all {
+					jobs = append(jobs, job{p.id(), vm.limit, append([]string{filepath.Join(programs, p.file)}, p.args...)})
+				}
+				got := vm.batch(t, jobs, options...)
+				for _, p := range all {
+					t.Run(p.id(), func(t *testing.T) { p.check(t, got, p.id()) })
+				}
+			})
+		}
+	})
 }

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <vector>
 
-const int cells = 64, steps = 3000, turns = 1000, streams = 4, laps = 200;
+const int cells = 64, steps = 3000, turns = 300, streams = 4, laps = 200;
 
 struct Large {
     unsigned word[900];
