@@ -26,6 +26,12 @@ type Driver interface {
 
 	// Open initialises the device for a process with the given environment ("NAME=value") and describes it.
 	Open(env []string) (*Snapshot, Result)
+	// Warm does ahead of Open, and at most once, what Open and the first use of the primary context take long for. It
+	// is for a process that sets no variables. After an error the device is of no use.
+	Warm() Result
+	// Suits says whether Open can have env. A device that is warm can't if env would have changed it: then
+	// the process with that environment needs a device in a process of its own.
+	Suits(env []string) bool
 	// SetCurrent makes c the current context; 0 is none.
 	SetCurrent(c Context) Result
 	// ContextQuery returns Success when all work in the current context is complete, NotReady before that, or

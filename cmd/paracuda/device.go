@@ -43,6 +43,9 @@ func runDevice(args []string) error {
 	f.StringVar(&o.level, "log-level", "info", "debug, info, warning or error")
 	f.StringVar(&o.trace, "trace", "", "write the vhost-user messages to `FILE`, as lines of hex")
 	f.Func("set", "`KEY=VALUE`: set a policy of the VM (see below; may be repeated)", o.settings.Set)
+	f.Func("warm-workers", "keep `N` workers ready for the programs to come: as --set warm-workers=N", func(n string) error {
+		return o.settings.Set("warm-workers=" + n)
+	})
 	usage := f.Usage
 	f.Usage = func() {
 		usage()

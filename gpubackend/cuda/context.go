@@ -22,7 +22,7 @@ func (d *Device) DevicePrimaryCtxRetain(dev uint64) (gpubackend.Context, gpuback
 	if !ok {
 		return 0, gpubackend.InvalidDevice
 	}
-	h, r := d.calls.DevicePrimaryCtxRetain(d.gpus[i].native)
+	h, r := d.retain(i)
 	if r != gpubackend.Success {
 		return 0, r
 	}
@@ -65,6 +65,7 @@ func (d *Device) DevicePrimaryCtxReset(dev uint64) gpubackend.Result {
 	if !ok {
 		return gpubackend.InvalidDevice
 	}
+	d.cool()
 	c := d.primary(i)
 	if c != nil {
 		d.leave(c)
@@ -85,6 +86,7 @@ func (d *Device) CtxCreate(flags, dev uint64) (gpubackend.Context, gpubackend.Re
 	if !ok {
 		return 0, gpubackend.InvalidDevice
 	}
+	d.cool()
 	h, r := d.calls.CtxCreate(flags, d.gpus[i].native)
 	if r != gpubackend.Success {
 		return 0, r

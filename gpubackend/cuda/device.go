@@ -47,7 +47,8 @@ type Device struct {
 	links    map[gpubackend.Link]*linking
 	kernels  kernelList
 	waits    *waits
-	prints   bool // a loaded module may print
+	prints   bool                 // a loaded module may print
+	snapshot *gpubackend.Snapshot // of Warm, until Open takes it
 	replays  replays
 	graphs   graphFunctions
 	// capturing are the streams that were told to capture.

@@ -29,24 +29,51 @@ var passed = map[string]bool{
 	"CUDA_SCALE_LAUNCH_QUEUES":        true,
 }
 
-// applyEnvironment sets what env may set, before the driver reads it.
-func applyEnvironment(env []string) error {
+// moduleLoading is set in any case: where nobody says otherwise modules load when they are used, which older drivers
+// do only when told, and which the guest's library reports (cuModuleGetLoadingMode).
+const (
+	moduleLoading        = "CUDA_MODULE_LOADING"
+	moduleLoadingDefault = "LAZY"
+)
+
+// admitted returns the variables that env sets in this process, by name.
+func admitted(env []string) map[string]string {
+	set := make(map[string]string)
+	if _, ok := os.LookupEnv(moduleLoading); !ok {
+		set[moduleLoading] = moduleLoadingDefault
+	}
 	for _, entry := range env {
 		name, value, ok := strings.Cut(entry, "=")
-		if !ok || strings.ContainsRune(value, 0) {
-			continue
+		switch {
+		case !ok || strings.ContainsRune(value, 0):
+		case name == visibleDevices:
+			host, ok := os.LookupEnv(visibleDevices)
+			set[name] = chooseDevices(host, ok, value)
+		case passed[name]:
+			set[name] = value
 		}
-		if name == visibleDevices {
-			host, set := os.LookupEnv(visibleDevices)
-			value = chooseDevices(host, set, value)
-		} else if !passed[name] {
-			continue
-		}
+	}
+	return set
+}
+
+// applyEnvironment sets what env may set, before the driver reads it.
+func applyEnvironment(env []string) error {
+	for name, value := range admitted(env) {
 		if err := os.Setenv(name, value); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// environmentHas says whether env sets nothing that isn't set to the same already.
+func environmentHas(env []string) bool {
+	for name, value := range admitted(env) {
+		if is, ok := os.LookupEnv(name); !ok || is != value {
+			return false
+		}
+	}
+	return true
 }
 
 // chooseDevices applies a guest's choice to the host's. As in CUDA, a list ends at its first bad entry.

@@ -10,8 +10,12 @@ import (
 // maxGPUs bounds the devices of one process.
 const maxGPUs = 16
 
-// Open initialises the driver with the guest's CUDA variables and describes its devices.
+// Open initialises the driver with the guest's CUDA variables and describes its devices, unless Warm has done it.
 func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
+	if s := d.snapshot; s != nil {
+		d.snapshot = nil
+		return s, gpubackend.Success
+	}
 	if err := applyEnvironment(env); err != nil {
 		d.log.WithError(err).Error("set the environment")
 		return nil, gpubackend.InvalidValue

@@ -17,7 +17,8 @@ const windowBytes = devmem.Window
 
 // gpu is one device with its memory.
 type gpu struct {
-	native           uint64 // CUdevice
+	native           uint64             // CUdevice
+	ahead            gpubackend.Context // primary context that Warm has retained and nobody asked for yet
 	total            uint64
 	readOnlyRegister bool
 	base             uint64

@@ -93,7 +93,11 @@ func (d *Device) Set(text string) error {
 		return fmt.Errorf("%w %s: it holds from the VM's start: give it to paracuda device", ErrSetting, text)
 	}
 	space.Generation = d.space.Generation
+	if policy != d.policy {
+		d.retireWarm(0) // they were started with the old one
+	}
 	d.settings, d.space, d.policy = s, space, policy
+	d.refill()
 	for _, c := range d.channels {
 		if c.worker != nil {
 			m := &handover.Message{Kind: handover.KindPolicy, Policy: &policy}

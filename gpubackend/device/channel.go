@@ -18,6 +18,7 @@ type channel struct {
 	base   uint16        // next avail index, while no worker has the queue
 	held   []uint16      // heads that a worker which is gone has left in flight
 	worker *workerProcess
+	cold   *program // a worker is to be started for it when the queue goes on at base
 }
 
 func newChannel(index int) *channel { return &channel{index: index, start: make(chan struct{})} }
@@ -97,6 +98,10 @@ func (d *Device) pause(c *channel) {
 		<-c.worker.exited
 	}
 	c.base = c.worker.state.Base()
+	if c.worker.wantsCold(c.lease.queue.Size) {
+		p := c.worker.program
+		c.base, c.cold = c.worker.base, &p
+	}
 }
 
 // resume gives the queue back to a paused worker, if it goes on where it stopped.
@@ -114,7 +119,7 @@ func (d *Device) resume(c *channel) {
 
 // forget ends the worker of a driver that is gone. The queue is another driver's now: nothing is returned to it.
 func (d *Device) forget(c *channel) {
-	c.held = nil
+	c.held, c.cold = nil, nil
 	w := c.worker
 	if w == nil {
 		return

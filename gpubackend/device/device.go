@@ -61,6 +61,8 @@ type Device struct {
 	channels []*channel
 	control  *control
 	mover    *moverProcess
+	warming  bool              // there is a driver, for whose programs workers are kept warm
+	warm     []*workerProcess  // without a channel, oldest first
 	ended    handover.Counters // of workers that are gone
 	workers  sync.WaitGroup
 }
@@ -158,16 +160,22 @@ func (d *Device) StartQueue(index int, q vhostuser.QueueConfig) error {
 		return err
 	}
 	c.lend(l)
-	c.base = q.Base
+	cold := c.cold
+	if q.Base != c.base {
+		cold = nil
+	}
+	c.base, c.cold = q.Base, nil
 	switch {
+	case cold != nil && d.startCold(c, *cold):
 	case c.worker != nil && q.Base == 0 && c.worker.state.Base() != 0:
 		d.forget(c)
 	case c.worker != nil:
 		d.resume(c)
-	case q.Base == 0:
-		c.held = nil // the driver begins anew
-	case len(c.held) > 0:
-		d.reclaim(c)
+	default:
+		if q.Base == 0 {
+			c.held = nil // the driver begins anew
+		}
+		d.reclaim(c) // what no worker has
 	}
 	return nil
 }
@@ -187,6 +195,8 @@ func (d *Device) startControl(q vhostuser.QueueConfig) error {
 		}
 	}
 	d.control = c
+	d.warming = true
+	d.refill()
 	return nil
 }
 
@@ -257,8 +267,11 @@ func (d *Device) stopControl() (uint16, error) {
 // Reset implements vhostuser.Device: all workers end.
 func (d *Device) Reset() {
 	d.mu.Lock()
+	d.warming = false
+	d.refill()
 	for _, c := range d.channels {
-		if c.worker != nil {
+		if c.cold = nil; c.worker != nil {
+			c.worker.closing = true
 			c.worker.kill()
 		}
 	}

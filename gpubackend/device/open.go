@@ -13,24 +13,30 @@ import (
 func (d *Device) open(index int, pid int32, comm string, quit <-chan struct{}) uint32 {
 	c := d.channels[index]
 	d.awaitQueue(c, quit)
+	warm := d.takeWarm(quit)
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	defer d.refill()
 	log := d.log.WithField("channel", index).WithField("program", comm)
 	switch {
-	case c.worker != nil:
+	case c.worker != nil || c.cold != nil:
+		d.putBack(warm)
 		return wire.StatusBusy
 	case c.lease == nil:
+		d.putBack(warm)
 		return wire.StatusBadRequest
 	}
-	w, err := d.startWorker(c, pid, comm)
+	p := program{pid: pid, comm: comm}
+	err := d.startWorker(c, warm, p)
+	if err != nil && warm != nil {
+		log.WithError(err).Info("a worker that was started ahead of use does not take its channel")
+		err = d.startWorker(c, nil, p)
+	}
 	if err != nil {
 		log.WithError(err).Error("start a worker")
 		return wire.StatusNoWorker
 	}
-	c.worker = w
-	d.workers.Add(1)
-	go d.await(c, w)
-	log.Debug("channel is open")
+	log.WithField("warm", c.worker.ready != nil).Debug("channel is open")
 	return wire.StatusOk
 }
 
@@ -49,13 +55,36 @@ func (d *Device) awaitQueue(c *channel, quit <-chan struct{}) {
 	}
 }
 
-// startWorker starts the process and hands the queue over.
-func (d *Device) startWorker(c *channel, pid int32, comm string) (*workerProcess, error) {
+// startWorker hands a channel's queue to a worker: to a warm one, or to one that it starts if warm is nil or of no use.
+func (d *Device) startWorker(c *channel, warm *workerProcess, p program) error {
+	w := warm
+	if w != nil && (w.ended || w.policy != d.policy) {
+		w.kill()
+		w = nil
+	}
+	if w == nil {
+		var err error
+		if w, err = d.spawn(); err != nil {
+			return err
+		}
+	}
+	w.state.SetBase(c.base)
+	w.base, w.program = c.base, p
+	if err := d.handOver(c, w); err != nil {
+		w.kill()
+		<-w.exited
+		return err
+	}
+	w.channel, c.worker = c, w
+	return nil
+}
+
+// spawn starts a worker process, which serves nobody yet.
+func (d *Device) spawn() (*workerProcess, error) {
 	state, err := handover.NewState()
 	if err != nil {
 		return nil, err
 	}
-	state.SetBase(c.base)
 	conn, remote, err := handover.Pair()
 	if err != nil {
 		state.Close()
@@ -68,22 +97,20 @@ func (d *Device) startWorker(c *channel, pid int32, comm string) (*workerProcess
 		conn.Close()
 		return nil, err
 	}
-	w := &workerProcess{conn: newRequester(conn, d.config.Timeouts.Answer), state: state, proc: proc, pid: pid, comm: comm, exited: make(chan struct{}), gone: make(chan struct{})}
-	if err := d.handOver(c, w, pid, comm); err != nil {
-		proc.Kill()
-		_ = proc.Wait()
-		conn.Close()
-		state.Close()
-		return nil, err
+	w := &workerProcess{
+		conn: newRequester(conn, d.config.Timeouts.Answer), state: state, proc: proc, policy: d.policy,
+		exited: make(chan struct{}), gone: make(chan struct{}),
 	}
+	d.workers.Add(1)
+	go d.await(w)
 	return w, nil
 }
 
 // handOver sends the start message with everything a worker needs.
-func (d *Device) handOver(c *channel, w *workerProcess, pid int32, comm string) error {
+func (d *Device) handOver(c *channel, w *workerProcess) error {
 	m, fds := c.lease.message(handover.KindStart, c.base, nil)
 	policy := d.policy
-	m.GPU, m.Channel, m.PID, m.Comm, m.Policy = d.config.GPU, c.index, pid, comm, &policy
+	m.GPU, m.Channel, m.PID, m.Comm, m.Policy = d.config.GPU, c.index, w.pid, w.comm, &policy
 	m.Files.State = true
 	fds = append(fds, w.state.FD())
 	mover, err := d.connectMover()
@@ -101,7 +128,7 @@ func (d *Device) handOver(c *channel, w *workerProcess, pid int32, comm string) 
 }
 
 // await waits for a worker's end and takes its queue back.
-func (d *Device) await(c *channel, w *workerProcess) {
+func (d *Device) await(w *workerProcess) {
 	defer d.workers.Done()
 	defer close(w.gone)
 	err := w.proc.Wait()
@@ -109,25 +136,40 @@ func (d *Device) await(c *channel, w *workerProcess) {
 	w.conn.close()
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if w.channel == nil {
+		d.dropWarm(w, err)
+	} else {
+		d.takeBack(w, err)
+	}
+	w.ended = true
+	w.state.Close()
+}
+
+// takeBack takes the queue of a worker that has ended.
+func (d *Device) takeBack(w *workerProcess, err error) {
 	if d.mover != nil {
 		// Copies that the worker started end before its pages go back to the guest.
 		d.tellMemory(d.mover.conn, d.mover.kill)
 	}
+	c := w.channel
 	if err != nil {
 		d.log.WithField("channel", c.index).WithError(err).Info("worker ended")
 	}
 	d.ended.Add(w.state.Counters())
-	if c.worker == w { // otherwise the queue is another driver's by now
-		c.worker = nil
-		c.base = w.state.Base()
-		size := uint16(maxQueue)
-		if c.lease != nil {
-			size = c.lease.queue.Size
-		}
-		c.held = w.state.InFlight(size)
-		d.reclaim(c)
+	if c.worker != w { // the queue is another driver's by now
+		return
 	}
-	w.state.Close()
+	c.worker = nil
+	if d.beginCold(w) {
+		return
+	}
+	c.base = w.state.Base()
+	size := uint16(maxQueue)
+	if c.lease != nil {
+		size = c.lease.queue.Size
+	}
+	c.held = w.state.InFlight(size)
+	d.reclaim(c)
 }
 
 // maxQueue is the largest queue that there is.
@@ -139,6 +181,9 @@ func (d *Device) closeChannel(index int) uint32 {
 	d.mu.Lock()
 	c := d.channels[index]
 	w := c.worker
+	if c.cold = nil; w != nil {
+		w.closing = true
+	}
 	d.mu.Unlock()
 	if w != nil {
 		if err := w.conn.request(&handover.Message{Kind: handover.KindStop}, nil, handover.KindStopped, d.config.Timeouts.Stop); err != nil {

@@ -107,15 +107,28 @@ func (r *requester) request(m *handover.Message, fds []int, want handover.Kind, 
 	}
 }
 
-// workerProcess is a running worker.
+// program is the guest process that a worker serves.
+type program struct {
+	pid  int32
+	comm string
+}
+
+// workerProcess is a running worker. Fields below the channels are guarded by Device.mu.
 type workerProcess struct {
 	conn   *requester
 	state  *handover.State
 	proc   Process
-	pid    int32 // of the guest process
-	comm   string
-	exited chan struct{} // closed when the process has ended
-	gone   chan struct{} // closed when its chains are returned, too
+	policy handover.Policy // with which it was started
+	exited chan struct{}   // closed when the process has ended
+	gone   chan struct{}   // closed when its chains are returned, too
+	ready  chan struct{}   // closed when it is warm, or can't be; nil: it was started for its program
+
+	program
+	failure error    // why it could not be warmed
+	channel *channel // that it serves; nil until it does
+	base    uint16   // where its queue began
+	closing bool     // nobody wants another in its place
+	ended   bool     // state is unmapped
 }
 
 func (w *workerProcess) kill() { w.proc.Kill() }

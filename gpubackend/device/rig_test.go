@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -50,10 +52,27 @@ func workerMain() error {
 	return worker.Run(worker.Config{
 		Control: control, Log: quiet(),
 		NewDriver: func(string, handover.Policy) (gpubackend.Driver, error) {
-			return soft.New(soft.Options{Memory: 64 << 20}), nil
+			return &picky{Device: soft.New(soft.Options{Memory: 64 << 20})}, nil
 		},
 		NewMover: func(fd int) (worker.Mover, error) { unix.Close(fd); return nil, nil },
 	})
+}
+
+// picky is a device that doesn't suit a process with coldVariable once it is warm.
+type picky struct {
+	*soft.Device
+	warm bool
+}
+
+const coldVariable = "CUDA_TEST_COLD=1"
+
+func (d *picky) Warm() gpubackend.Result {
+	d.warm = true
+	return d.Device.Warm()
+}
+
+func (d *picky) Suits(env []string) bool {
+	return d.Device.Suits(env) && !(d.warm && slices.Contains(env, coldVariable))
 }
 
 func quiet() *logrus.Entry {
@@ -140,7 +159,7 @@ func (s *stubs) Mover(control *os.File) (Process, error) { return s.start(contro
 
 // answers are what a well-behaved child says to each message.
 var answers = map[handover.Kind]handover.Kind{
-	handover.KindStart: handover.KindReady, handover.KindMemory: handover.KindDone,
+	handover.KindWarm: handover.KindReady, handover.KindStart: handover.KindReady, handover.KindMemory: handover.KindDone,
 	handover.KindStop: handover.KindStopped, handover.KindPause: handover.KindPaused,
 }
 
@@ -213,10 +232,10 @@ func settingsOf(t testing.TB, text ...string) Settings {
 	return s
 }
 
-func newVM(t testing.TB, spawn Spawner, limits Timeouts) *vm {
+func newVM(t testing.TB, spawn Spawner, limits Timeouts, settings ...string) *vm {
 	t.Helper()
 	v := &vm{t: t, guest: virtqueuetest.NewGuest(t, virtqueuetest.Span{Addr: 0, Size: guestBytes}), ended: make(chan error, 1)}
-	v.dev = New(Config{GPU: "soft", Settings: settingsOf(t), Generation: 7, Spawn: spawn, Timeouts: limits, Log: quiet()})
+	v.dev = New(Config{GPU: "soft", Settings: settingsOf(t, settings...), Generation: 7, Spawn: spawn, Timeouts: limits, Log: quiet()})
 	near, far := vhostusertest.Pair(t)
 	session, err := vhostuser.New(far, v.dev, vhostuser.Options{})
 	if err != nil {
@@ -349,8 +368,8 @@ func (v *vm) furnish(channel int) {
 	v.add(channel, 2, wire.ChainHeader{Type: wire.ChainMap, Id: 5, Bytes: 8192}, wire.Run{Address: v.arena, Bytes: 8192})
 }
 
-// call sends a command to the worker and returns the result.
-func (v *vm) call(channel int, op gpubackend.Op, seq uint32, words ...uint64) (gpubackend.Result, error) {
+// send appends a command for the worker.
+func (v *vm) send(channel int, op gpubackend.Op, seq uint32, words ...uint64) {
 	c := wire.Command{Op: uint16(op), Flags: wire.CommandFlagReply, Size: uint32(wire.CommandSize + 8*len(words)), Seq: seq}
 	b := make([]byte, wire.CommandSize)
 	c.Encode(b)
@@ -360,6 +379,12 @@ func (v *vm) call(channel int, op gpubackend.Op, seq uint32, words ...uint64) (g
 	v.guest.Write(v.arena+wire.Ring+uint64(v.appended%wire.RingBytes), b)
 	v.appended += c.Size
 	v.guest.Write(v.arena+wire.ArenaHeaderAppendedOffset, binary.LittleEndian.AppendUint32(nil, v.appended))
+	v.kick(1 + channel)
+}
+
+// call sends a command to the worker and returns the result.
+func (v *vm) call(channel int, op gpubackend.Op, seq uint32, words ...uint64) (gpubackend.Result, error) {
+	v.send(channel, op, seq, words...)
 	for end := time.Now().Add(soon); time.Now().Before(end); time.Sleep(50 * time.Microsecond) {
 		v.kick(1 + channel)
 		var s wire.Slot
@@ -371,11 +396,15 @@ func (v *vm) call(channel int, op gpubackend.Op, seq uint32, words ...uint64) (g
 	return 0, errors.New("no answer")
 }
 
-// greet says hello to a channel's worker.
-func (v *vm) greet(channel int) {
+// greet says hello to a channel's worker, for a process with the given variables.
+func (v *vm) greet(channel int, env ...string) {
 	v.t.Helper()
+	const snapshot = 1 << 16
+	text := strings.Join(env, "\x00")
+	v.guest.Write(v.arena+wire.Bulk+snapshot, []byte(text))
 	bulk := uint64(wire.BufferBulk)<<56 | wire.Bulk
-	if r, err := v.call(channel, gpubackend.Op(wire.OpHello), 1, 0, 0, bulk, 1<<16); err != nil || r != 0 {
+	r, err := v.call(channel, gpubackend.Op(wire.OpHello), 1, bulk+snapshot, uint64(len(text)), bulk, snapshot)
+	if err != nil || r != 0 {
 		v.t.Fatalf("hello: %d, %v", r, err)
 	}
 }

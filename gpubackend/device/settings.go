@@ -21,7 +21,11 @@ import (
 type Settings struct {
 	Space  wire.Config
 	Policy handover.Policy
+	// WarmWorkers is how many workers are kept warm (warm.go); warmDefault: as the GPU makes sense.
+	WarmWorkers int
 }
+
+const warmDefault = -1
 
 // DefaultSettings are what holds unless something is set.
 func DefaultSettings() Settings {
@@ -31,7 +35,8 @@ func DefaultSettings() Settings {
 			BatchBytes: 256 << 10, SpinGuestUs: spinGuest(), SpinHostUs: spinHost(), InlineLimit: crossOver,
 			Flags: wire.ConfigFlagAddressMapping | wire.ConfigFlagGraphReplay,
 		},
-		Policy: handover.Policy{StagingBytes: 32 << 20, SoftMemory: 2 << 30},
+		Policy:      handover.Policy{StagingBytes: 32 << 20, SoftMemory: 2 << 30},
+		WarmWorkers: warmDefault,
 	}
 }
 
@@ -75,6 +80,14 @@ var settings = []setting{
 	{"inline-limit", "SIZE", "copy up to this size through the arena, larger by reference; a quarter of the arena's bulk area at most", size(0, 256<<20, func(s *Settings) *uint32 { return &s.Space.InlineLimit })},
 	{"arena", "SIZE", "memory that a guest process shares with its worker", size(2<<20, 1<<30, func(s *Settings) *uint32 { return &s.Space.ArenaBytes })},
 	{"channels", "N", "guest processes at a time", number(1, wire.MaxChannels, func(s *Settings) *uint32 { return &s.Space.Channels })},
+	{"warm-workers", "N", "workers kept ready for the programs to come, each with an idle CUDA context (default: 1, on the software GPU 0)", func(s *Settings, v string) error {
+		n, err := strconv.ParseUint(v, 10, 32)
+		if err != nil || n > wire.MaxChannels {
+			return fmt.Errorf("want a number from 0 to %d", wire.MaxChannels)
+		}
+		s.WarmWorkers = int(n)
+		return nil
+	}},
 	{"address-mapping", "on|off", "pass payloads by reference", flag(wire.ConfigFlagAddressMapping)},
 	{"graph-replay", "on|off", "replay repeated batches as CUDA graphs", flag(wire.ConfigFlagGraphReplay)},
 	{"staging", "SIZE", "device memory that a guest process's copies pass through", size64(1<<20, 1<<30, func(s *Settings) *uint64 { return &s.Policy.StagingBytes })},

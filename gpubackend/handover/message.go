@@ -22,8 +22,9 @@ type Kind string
 
 // Messages of the device process, and the answers to them.
 const (
+	KindWarm    Kind = "warm"    // to a worker, before start: initialise the GPU
 	KindStart   Kind = "start"   // to a worker: serve this queue
-	KindReady   Kind = "ready"   // the worker serves it
+	KindReady   Kind = "ready"   // the worker is warm, or serves it
 	KindMemory  Kind = "memory"  // guest memory changed
 	KindDone    Kind = "done"    // the worker (or mover) uses the new memory only
 	KindStop    Kind = "stop"    // let go of the queue and end

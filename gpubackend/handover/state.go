@@ -18,9 +18,10 @@ type State struct {
 	mem []byte
 }
 
-// Layout: the counters, then the next avail index, then a byte for each head in flight.
+// Layout: the counters, the next avail index, a word that asks for a cold worker, then a byte for each head in flight.
 const (
 	baseOffset     = 8 * int(counters)
+	coldOffset     = baseOffset + 4
 	inFlightOffset = 512
 	maxHeads       = 32768
 	stateBytes     = inFlightOffset + maxHeads
@@ -52,6 +53,8 @@ const (
 	BatchesFullBytes
 	BatchesDelayed
 	BatchesStalled
+	Starts
+	WarmStarts
 	counters
 )
 
@@ -60,6 +63,7 @@ var Names = [counters]string{
 	"commands", "batches", "kicks", "interrupts", "bytes_copied", "bytes_mapped", "sleeps", "chains", "launches",
 	"copies", "errors", "output_dropped", "launch_flushes", "ring_releases", "batches_drained", "batches_answered",
 	"batches_full", "batches_full_bytes", "batches_delayed", "batches_stalled",
+	"starts", "warm_starts",
 }
 
 // Counters is a reading of all counters.
@@ -116,6 +120,13 @@ func (s *State) SetBase(base uint16) { atomic.StoreUint32(word32(s.mem[baseOffse
 
 // Base returns the avail index of the next chain to take.
 func (s *State) Base() uint16 { return uint16(atomic.LoadUint32(word32(s.mem[baseOffset:]))) }
+
+// AskCold records that a worker that was warm can't serve its guest process, and has done nothing for it: it ends,
+// and one that begins cold is to have the queue from its beginning.
+func (s *State) AskCold() { atomic.StoreUint32(word32(s.mem[coldOffset:]), 1) }
+
+// AskedCold tells whether AskCold was called.
+func (s *State) AskedCold() bool { return atomic.LoadUint32(word32(s.mem[coldOffset:])) != 0 }
 
 // InFlight returns the heads below size that were taken and not returned.
 func (s *State) InFlight(size uint16) []uint16 {

@@ -58,6 +58,7 @@ type Device struct {
 	output    output
 	alive     context.Context // ends with the device
 	kill      context.CancelFunc
+	warm      bool // opened ahead of Open
 
 	handles  map[uint64]any
 	lastID   uint64
@@ -89,6 +90,10 @@ func New(o Options) *Device {
 
 // Open implements gpubackend.Driver.
 func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
+	if d.warm {
+		d.warm = false
+		return d.snapshot(), gpubackend.Success
+	}
 	if d.space != nil || d.alive.Err() != nil {
 		return nil, gpubackend.InvalidValue
 	}
@@ -102,6 +107,16 @@ func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 	d.primary = d.newContext()
 	return d.snapshot(), gpubackend.Success
 }
+
+// Warm implements gpubackend.Driver.
+func (d *Device) Warm() gpubackend.Result {
+	_, result := d.Open(nil)
+	d.warm = result == gpubackend.Success
+	return result
+}
+
+// Suits implements gpubackend.Driver: the only variable that means something here chooses among devices.
+func (d *Device) Suits(env []string) bool { return !d.warm || visible(env, d.options.UUID) }
 
 // add gives an object a handle.
 func (d *Device) add(object any) uint64 {

@@ -47,6 +47,9 @@ func (w *Worker) runCommands() (ran bool, err error) {
 			}
 			c.start(&w.command)
 			w.execute(c)
+			if w.cold {
+				return ran, errCold // the command is left to the next worker
+			}
 		}
 		w.arena.Consume(&w.command)
 		w.batch.add(c, bytes)

@@ -83,12 +83,16 @@ func runHello(w *Worker, c *call) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
+	variables := strings.FieldsFunc(string(env), func(r rune) bool { return r == 0 })
+	if !w.driver.Suits(variables) {
+		return w.askCold()
+	}
 	out, result := w.output(c, 2)
 	if result != gpubackend.Success {
 		return result
 	}
 	defer out.done()
-	s, result := w.driver.Open(strings.FieldsFunc(string(env), func(r rune) bool { return r == 0 }))
+	s, result := w.driver.Open(variables)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -102,6 +106,7 @@ func runHello(w *Worker, c *call) gpubackend.Result {
 		s.Device[i].Encode(out.bytes[wire.SnapshotSize+i*wire.SnapshotDeviceSize:])
 	}
 	w.opened = true
+	w.countStart()
 	c.answer(uint64(size))
 	return gpubackend.Success
 }

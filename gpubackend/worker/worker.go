@@ -41,6 +41,8 @@ type Worker struct {
 
 	context        uint64 // guest handle of the context that is current in the driver
 	opened         bool
+	warm           bool // driver was initialised before there was a guest process
+	cold           bool // which doesn't suit this one
 	command        arena.Command
 	current        call
 	batch          batch
@@ -85,10 +87,16 @@ func Run(c Config) error {
 	if err != nil {
 		return fmt.Errorf("receive the channel: %w", err)
 	}
+	var driver gpubackend.Driver
+	if m.Kind == handover.KindWarm {
+		if driver, m, fds, err = warmUp(c, m); err != nil {
+			return err
+		}
+	}
 	if m.Kind != handover.KindStart || m.Queue == nil || m.Policy == nil {
 		return fmt.Errorf("receive the channel: unexpected message %q", m.Kind)
 	}
-	w, err := newWorker(c, m, fds)
+	w, err := newWorker(c, m, fds, driver)
 	if err != nil {
 		_ = c.Control.Send(&handover.Message{Kind: handover.KindReady, Error: err.Error()}, nil)
 		return err
@@ -103,15 +111,22 @@ func Run(c Config) error {
 	defer close(quit)
 	go w.watchdog.watch(ticker.C, quit, w.reportStall)
 	err = w.loop()
-	if errors.Is(err, errStopped) {
+	switch {
+	case errors.Is(err, errStopped):
+		return nil
+	case errors.Is(err, errCold):
+		w.log.Debug(err)
+		w.state.AskCold()
 		return nil
 	}
 	return err
 }
 
-func newWorker(c Config, m *handover.Message, fds []int) (*Worker, error) {
+// newWorker takes a channel over. driver is nil unless it is warm.
+func newWorker(c Config, m *handover.Message, fds []int, driver gpubackend.Driver) (*Worker, error) {
 	n := m.Name(fds)
 	w := &Worker{
+		driver: driver, warm: driver != nil,
 		log:    c.Log.WithFields(logrus.Fields{"channel": m.Channel, "guest_pid": m.PID, "program": m.Comm}),
 		policy: *m.Policy, control: c.Control, messages: make(chan received, 1), call: n.Call,
 		kick: os.NewFile(uintptr(n.Kick), "kick"), hosts: map[uint32]*hostRange{}, unknown: map[gpubackend.Op]bool{},
@@ -132,8 +147,10 @@ func newWorker(c Config, m *handover.Message, fds []int) (*Worker, error) {
 		return nil, fmt.Errorf("take over the queue: %w", err)
 	}
 	w.chains.config = *m.Queue
-	if w.driver, err = c.NewDriver(m.GPU, *m.Policy); err != nil {
-		return nil, err
+	if !w.warm {
+		if w.driver, err = c.NewDriver(m.GPU, *m.Policy); err != nil {
+			return nil, err
+		}
 	}
 	if n.Conn >= 0 {
 		if w.mover, err = c.NewMover(n.Conn); err != nil {

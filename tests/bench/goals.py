@@ -64,9 +64,10 @@ def launch(r):
 
 
 def start(r):
-    warm = [side for side in r.sides if side.startswith("warm-workers")]
-    side = warm[0] if warm else "guest"
+    side = "warm-workers=1" if "warm-workers=1" in r.sides else "guest"
     yield at_most(f"cuInit + context, {side}", r.get(side, "cuinit+context"), 100, "ms")
+    yield at_most("cuInit + context, warm-workers=1 to none",
+                  r.ratio("cuinit+context", "warm-workers=1", "warm-workers=0"), 0.5)
     yield at_most("program, 64 GiB guest to 1 GiB guest", r.ratio("program", "mem=64G", "mem=1G"), 1.05)
 
 

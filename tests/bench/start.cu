@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program's start costs: each sample is a process of its own.
+// What a program's start costs, step by step: each sample is a process of its own, and there is a pause between them, in
+// which a worker can become warm.
 //   --samples N      how many
+//   --pause MS       how long, 500 if not given
 //   --torch PYTHON   also import torch in that Python, up to a first result
 #include "bench.h"
 #include <dlfcn.h>
@@ -22,6 +24,7 @@ static int child() {
     const double begin = now();
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
     must(library, "there is no libcuda.so.1");
+    const double loaded = now();
     int device;
     void *context;
     must(!((Init)dlsym(library, "cuInit"))(0), "cuInit ended with an error");
@@ -31,10 +34,15 @@ static int child() {
     const double made = now();
     int x = 0, *dev;
     CHECK(cudaMalloc(&dev, sizeof x));
+    const double allocated = now();
     first<<<1, 1>>>(dev);
+    CHECK(cudaGetLastError());
+    const double launched = now();
     CHECK(cudaMemcpy(&x, dev, sizeof x, cudaMemcpyDeviceToHost));
     must(x == 42, "wrong data");
-    printf("%g %g %g\n", (inited - begin) / 1000, (made - inited) / 1000, (now() - made) / 1000);
+    const double end = now();
+    for (const double step : {loaded - begin, inited - loaded, made - inited, allocated - made, launched - allocated, end - launched})
+        printf("%g ", step / 1000);
     return 0;
 }
 
@@ -66,17 +74,22 @@ static void torch(const char *python) {
 int main(int argc, char **argv) {
     if (argc > 1 && !strcmp(argv[1], "--child")) return child();
     machine();
-    std::vector<double> init, context, launch, total;
+    enum { LOAD, INIT, CONTEXT, MALLOC, LAUNCH, COPY, STEPS };
+    std::vector<double> step[STEPS], rest, total, both, first;
     for (int i = 0; i < option(argc, argv, "--samples", 5); i++) {
-        double ms, a, b, c;
+        usleep(1000 * option(argc, argv, "--pause", 500));
+        double ms, t[STEPS], sum = 0;
         const std::string said = output(std::string("exec ") + argv[0] + " --child", &ms);
-        must(sscanf(said.c_str(), "%lf %lf %lf", &a, &b, &c) == 3, "the child said nothing");
-        init.push_back(a), context.push_back(b), launch.push_back(c), total.push_back(ms);
+        must(sscanf(said.c_str(), "%lf %lf %lf %lf %lf %lf", t, t + 1, t + 2, t + 3, t + 4, t + 5) == STEPS, "the child said nothing");
+        for (int s = 0; s < STEPS; s++) step[s].push_back(t[s]), sum += t[s];
+        both.push_back(t[INIT] + t[CONTEXT]), first.push_back(t[MALLOC] + t[LAUNCH] + t[COPY]);
+        rest.push_back(ms - sum), total.push_back(ms);
     }
-    result("cuinit", median(init), "ms");
-    result("context", median(context), "ms");
-    result("cuinit+context", median(init) + median(context), "ms");
-    result("firstlaunch", median(launch), "ms");
+    const char *name[STEPS] = {"load", "cuinit", "context", "malloc", "launch", "copy"};
+    for (int s = 0; s < STEPS; s++) result(name[s], median(step[s]), "ms");
+    result("cuinit+context", median(both), "ms");
+    result("firstlaunch", median(first), "ms");
+    result("process", median(rest), "ms"); // its beginning and end
     result("program", median(total), "ms");
     for (int i = 1; i + 1 < argc; i++)
         if (!strcmp(argv[i], "--torch")) torch(argv[i + 1]);

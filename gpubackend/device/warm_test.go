@@ -1,0 +1,453 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/vhostuser"
+	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
+	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
+)
+
+// warmWorkers waits until so many workers are kept, and all are warm.
+func (v *vm) warmWorkers(n int) []*workerProcess {
+	v.t.Helper()
+	for end := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
+		v.dev.mu.Lock()
+		warm := append([]*workerProcess(nil), v.dev.warm...)
+		v.dev.mu.Unlock()
+		if len(warm) == n {
+			for _, w := range warm {
+				<-w.ready
+			}
+			return warm
+		}
+		if time.Now().After(end) {
+			v.t.Fatalf("%d warm workers, want %d", len(warm), n)
+		}
+	}
+}
+
+// worker is the one that a channel has.
+func (v *vm) worker(channel int) *workerProcess {
+	v.dev.mu.Lock()
+	defer v.dev.mu.Unlock()
+	return v.dev.channels[channel].worker
+}
+
+// starts checks how many programs started, and how many of them with a warm worker.
+func (v *vm) starts(all, warm uint64) {
+	v.t.Helper()
+	if c := v.dev.Counters(); c[handover.Starts] != all || c[handover.WarmStarts] != warm {
+		v.t.Fatalf("%d starts, %d of them warm; want %d and %d", c[handover.Starts], c[handover.WarmStarts], all, warm)
+	}
+}
+
+// TestWarmWorkerServes gives programs, one after another, the worker that was warm before.
+func TestWarmWorkerServes(t *testing.T) {
+	v := newVM(t, &processes{}, Timeouts{}, "warm-workers=1")
+	v.hello()
+	for i := range uint64(4) {
+		warm := v.warmWorkers(1)[0]
+		v.open(1)
+		if v.worker(1) != warm {
+			t.Fatalf("program %d has a worker that was not warm", i)
+		}
+		v.furnish(1)
+		v.greet(1)
+		v.starts(i+1, i+1)
+		if r, err := v.call(1, 999, 2); err != nil || r != gpubackend.NotSupported {
+			t.Fatalf("call: %d, %v", r, err)
+		}
+		v.closeChannel(1)
+		v.reap(2, 3)
+	}
+}
+
+// TestWarmWorkersRunOut opens more channels than workers are kept: each gets one, warm or not.
+func TestWarmWorkersRunOut(t *testing.T) {
+	v := newVM(t, &processes{}, Timeouts{}, "warm-workers=2")
+	v.hello()
+	v.warmWorkers(2)
+	for c := range uint32(3) {
+		v.post(uint64(c)*128, wire.ControlRequest{Type: wire.ControlOpen, Channel: c})
+	}
+	v.reap(0, 3)
+	v.furnish(2)
+	v.greet(2)
+	if a := v.ask(wire.ControlRequest{Type: wire.ControlOpen, Channel: 2}); a.Status != wire.StatusBusy {
+		t.Fatalf("OPEN again: %d, want busy", a.Status)
+	}
+	v.warmWorkers(2)
+}
+
+// TestBusyChannelTakesNoWarmWorker: what OPEN refuses costs nothing.
+func TestBusyChannelTakesNoWarmWorker(t *testing.T) {
+	v := newVM(t, &processes{}, Timeouts{}, "warm-workers=1")
+	v.hello()
+	v.open(0)
+	warm := v.warmWorkers(1)[0]
+	for range 20 {
+		if a := v.ask(wire.ControlRequest{Type: wire.ControlOpen}); a.Status != wire.StatusBusy {
+			t.Fatalf("OPEN again: %d, want busy", a.Status)
+		}
+	}
+	if now := v.warmWorkers(1)[0]; now != warm {
+		t.Fatal("another worker is warm now")
+	}
+}
+
+// TestColdProgram has variables that a warm worker was not started with: another worker takes over what it left.
+func TestColdProgram(t *testing.T) {
+	v := newVM(t, &processes{}, Timeouts{}, "warm-workers=1")
+	v.hello()
+	for i := range uint64(3) {
+		warm := v.warmWorkers(1)[0]
+		v.open(0)
+		v.furnish(0)
+		v.greet(0, coldVariable)
+		v.starts(2*i+1, i)
+		if v.worker(0) == warm {
+			t.Fatal("the warm worker answered")
+		}
+		if used := v.queues[1].Driver.UsedIdx(); int(used) != int(3*2*i) {
+			t.Fatalf("%d chains came back", used)
+		}
+		v.closeChannel(0)
+		v.reap(1, 3)
+
+		v.warmWorkers(1)
+		v.open(0)
+		v.furnish(0)
+		v.greet(0, "CUDA_OTHER=1")
+		v.starts(2*i+2, i+1)
+		v.closeChannel(0)
+		v.reap(1, 3)
+	}
+}
+
+// TestColdProgramTooLate: a worker that has returned chains, or executed commands, can't be replaced. The program is told.
+func TestColdProgramTooLate(t *testing.T) {
+	v := newVM(t, &processes{}, Timeouts{}, "warm-workers=1")
+	v.hello()
+	v.warmWorkers(1)
+	v.open(0)
+	v.add(0, 9, wire.ChainHeader{Type: 77})
+	v.furnish(0)
+	text := coldVariable
+	v.guest.Write(v.arena+wire.Bulk, []byte(text))
+	bulk := uint64(wire.BufferBulk)<<56 | wire.Bulk
+	v.reap(1, 1) // of the chain that means nothing
+	v.send(0, gpubackend.Op(wire.OpHello), 1, bulk, uint64(len(text)), bulk+4096, 4096)
+	v.reap(1, 3)
+	v.closeChannel(0)
+
+	v.warmWorkers(1)
+	v.open(1)
+	v.furnish(1)
+	if r, err := v.call(1, 999, 1); err != nil || r == 0 {
+		t.Fatalf("call before HELLO: %d, %v", r, err)
+	}
+	v.guest.Write(v.arena+wire.Bulk, []byte(text))
+	if r, err := v.call(1, gpubackend.Op(wire.OpHello), 2, bulk, uint64(len(text)), bulk+4096, 4096); err != nil || r != gpubackend.NotPermitted {
+		t.Fatalf("late HELLO: %d, %v", r, err)
+	}
+}
+
+// mixed starts stubs as long as there are scripts, then real workers.
+type mixed struct {
+	processes
+	mu      sync.Mutex
+	scripts []func(*stub)
+}
+
+func (m *mixed) Worker(control *os.File) (Process, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.scripts) == 0 {
+		return m.processes.Worker(control)
+	}
+	script := m.scripts[0]
+	m.scripts = m.scripts[1:]
+	return m.start(control, script)
+}
+
+// serves is a script: it becomes warm if it is told to, gets its channel, and does what rest says with the state.
+func serves(rest func(*stub, *handover.State)) func(*stub) {
+	return func(s *stub) {
+		m, fds, err := s.conn.Receive()
+		if err == nil && m.Kind == handover.KindWarm {
+			_ = s.conn.Send(&handover.Message{Kind: handover.KindReady}, nil)
+			m, fds, err = s.conn.Receive()
+		}
+		if err != nil {
+			return
+		}
+		n := m.Name(fds)
+		for _, fd := range fds {
+			if fd != n.State {
+				unix.Close(fd)
+			}
+		}
+		state, err := handover.OpenState(n.State)
+		if err != nil {
+			return
+		}
+		defer state.Close()
+		_ = s.conn.Send(&handover.Message{Kind: handover.KindReady}, nil)
+		rest(s, state)
+	}
+}
+
+// TestColdWhileStopped has the queue stopped as its warm worker leaves it: the program's worker comes with the queue.
+func TestColdWhileStopped(t *testing.T) {
+	leave := serves(func(s *stub, state *handover.State) {
+		_, _ = s.receive() // PAUSE
+		state.AskCold()
+	})
+	for _, closed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("closed=%v", closed), func(t *testing.T) {
+			v := newVM(t, &mixed{scripts: []func(*stub){leave}}, Timeouts{}, "warm-workers=1")
+			v.hello()
+			left := v.warmWorkers(1)[0]
+			v.open(0)
+			v.furnish(0)
+			v.front.Stop(v.queues[1])
+			<-left.gone
+			if closed {
+				v.closeChannel(0)
+				v.front.Start(v.queues[1])
+				v.reap(1, 3)
+				return
+			}
+			if a := v.ask(wire.ControlRequest{Type: wire.ControlClose, Channel: 1}); a.Status != wire.StatusOk {
+				t.Fatalf("CLOSE of another channel: %d", a.Status)
+			}
+			v.front.Start(v.queues[1])
+			v.greet(0)
+			v.closeChannel(0)
+			v.reap(1, 3)
+		})
+	}
+}
+
+// TestColdIsAskedOnce: a worker that was started for its program has no other to leave it to.
+func TestColdIsAskedOnce(t *testing.T) {
+	ask := serves(func(_ *stub, state *handover.State) { state.AskCold() })
+	v := newVM(t, &stubs{script: ask}, Timeouts{}, "warm-workers=1")
+	v.hello()
+	for range 3 {
+		v.warmWorkers(1)
+		v.open(0)
+		v.furnish(0)
+		v.closeChannel(0)
+		v.reap(1, 3)
+	}
+}
+
+// TestWarmWorkerDies: programs start all the same, and later ones with warm workers again.
+func TestWarmWorkerDies(t *testing.T) {
+	v := newVM(t, &processes{}, Timeouts{}, "warm-workers=2")
+	v.hello()
+	for _, w := range v.warmWorkers(2) {
+		w.kill()
+	}
+	v.warmWorkers(0)
+	v.open(0)
+	v.furnish(0)
+	v.greet(0)
+	v.starts(1, 0)
+	v.closeChannel(0)
+	v.reap(1, 3)
+	v.warmWorkers(2)
+	v.open(0)
+	v.furnish(0)
+	v.greet(0)
+	v.starts(2, 1)
+}
+
+// TestBadWarmWorkers can't be warmed, or say so and then take no channel. Every program gets a worker.
+func TestBadWarmWorkers(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		script func(*stub)
+	}{
+		{"never warm", func(s *stub) { <-s.killed }},
+		{"ends at once", func(*stub) {}},
+		{"refuses", func(s *stub) {
+			_, _ = s.receive()
+			_ = s.conn.Send(&handover.Message{Kind: handover.KindReady, Error: "no"}, nil)
+			<-s.killed
+		}},
+		{"answers something else", func(s *stub) {
+			_, _ = s.receive()
+			_ = s.conn.Send(&handover.Message{Kind: handover.KindDone}, nil)
+			<-s.killed
+		}},
+		{"ends when it is warm", starts(func(*stub) {})},
+		{"takes no channel", starts(func(s *stub) { <-s.killed })},
+		{"refuses its channel", starts(func(s *stub) {
+			_, _ = s.receive()
+			_ = s.conn.Send(&handover.Message{Kind: handover.KindReady, Error: "no"}, nil)
+			<-s.killed
+		})},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			scripts := []func(*stub){tt.script, polite, tt.script, polite}
+			v := newVM(t, &mixed{scripts: scripts}, limits, "warm-workers=1")
+			v.hello()
+			for range 2 {
+				v.open(0)
+				v.closeChannel(0)
+			}
+			v.close()
+		})
+	}
+}
+
+// TestSetWarmWorkers changes how many are kept, and the policy with which they are started.
+func TestSetWarmWorkers(t *testing.T) {
+	v := newVM(t, &processes{}, Timeouts{})
+	v.hello()
+	v.warmWorkers(0)
+	for _, n := range []int{2, 1, 3, 0, 1} {
+		if err := v.dev.Set(fmt.Sprintf("warm-workers=%d", n)); err != nil {
+			t.Fatal(err)
+		}
+		v.warmWorkers(n)
+	}
+	if err := v.dev.Set("warm-workers=60"); err != nil {
+		t.Fatal(err)
+	}
+	before := v.warmWorkers(3) // one for each channel
+	if err := v.dev.Set("soft-memory=128M"); err != nil {
+		t.Fatal(err)
+	}
+	after := v.warmWorkers(3)
+	for _, w := range before {
+		<-w.gone
+		for _, now := range after {
+			if w == now {
+				t.Fatal("a worker with an old policy is kept")
+			}
+		}
+	}
+	for _, bad := range []string{"-1", "65", "x", ""} {
+		if err := v.dev.Set("warm-workers=" + bad); err == nil {
+			t.Errorf("warm-workers=%s was taken", bad)
+		}
+	}
+}
+
+// TestWarmWorkerOutlivesChanges: memory, queues and drivers come and go, the warm worker stays and then serves.
+func TestWarmWorkerOutlivesChanges(t *testing.T) {
+	v := newVM(t, &processes{}, Timeouts{}, "warm-workers=1")
+	warm := v.warmWorkers(1)[0]
+	extra := virtqueuetest.NewGuest(t, virtqueuetest.Span{Addr: 1 << 32, Size: 1 << 20})
+	region := vhostuser.AppendRegion(vhostusertest.Word(0), vhostusertest.Regions(extra)[0])
+	for range 3 {
+		v.hello()
+		v.front.MustSend(vhostuser.AddMemReg, region, extra.FDs[0])
+		v.front.MustSend(vhostuser.RemMemReg, region)
+		v.front.Stop(v.queues...)
+		for i := range v.queues {
+			v.queues[i] = vhostusertest.NewQueue(t, v.guest, i, queueSize)
+		}
+		v.front.Start(v.queues...)
+	}
+	v.hello()
+	v.open(0)
+	if v.worker(0) != warm {
+		t.Fatal("the worker is another")
+	}
+	v.furnish(0)
+	v.greet(0)
+	v.starts(1, 1)
+}
+
+// TestNoWarmWorkerBeforeTheDriver: a VM without a driver costs no device memory, nor does one that has ended.
+func TestNoWarmWorkerBeforeTheDriver(t *testing.T) {
+	spawn := &counting{}
+	v := newVM(t, spawn, Timeouts{}, "warm-workers=2")
+	v.warmWorkers(2)
+	v.close()
+	spawn.mu.Lock()
+	defer spawn.mu.Unlock()
+	if spawn.started != 2 || spawn.ended != 2 {
+		t.Fatalf("%d workers started, %d ended", spawn.started, spawn.ended)
+	}
+	d := New(Config{GPU: "cuda", Settings: DefaultSettings(), Spawn: spawn, Log: quiet()})
+	if len(d.warm) != 0 || d.warmWanted() != 0 {
+		t.Fatal("workers are warmed for nobody")
+	}
+	if d.warming = true; d.warmWanted() != warmCUDA {
+		t.Fatalf("%d workers are kept warm on a GPU", d.warmWanted())
+	}
+}
+
+// counting counts the real workers that it started and that were waited for.
+type counting struct {
+	processes
+	mu             sync.Mutex
+	started, ended int
+}
+
+func (s *counting) Worker(control *os.File) (Process, error) {
+	p, err := s.processes.Worker(control)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.started++
+	return counted{p, s}, nil
+}
+
+type counted struct {
+	Process
+	s *counting
+}
+
+func (c counted) Wait() error {
+	err := c.Process.Wait()
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	c.s.ended++
+	return err
+}
+
+// TestWarmCyclesLeaveNothing opens, closes and changes settings often.
+func TestWarmCyclesLeaveNothing(t *testing.T) {
+	v := newVM(t, &stubs{}, Timeouts{}, "warm-workers=2")
+	v.hello()
+	cycle := func(n int) {
+		for i := range n {
+			v.open(2)
+			if err := v.dev.Set(fmt.Sprintf("batch-commands=%d", 1+i%2)); err != nil {
+				t.Fatal(err)
+			}
+			v.closeChannel(2)
+		}
+		v.warmWorkers(2)
+	}
+	cycle(20)
+	files, goroutines := openFiles(t), runtime.NumGoroutine()
+	cycle(300)
+	const slack = 8 // workers that are ending, and those that take their place
+	for end := time.Now().Add(soon); openFiles(t) > files+slack || runtime.NumGoroutine() > goroutines+slack; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d files after %d, %d goroutines after %d", openFiles(t), files, runtime.NumGoroutine(), goroutines)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+// errCold ends a worker whose driver was initialised with another environment than the guest process has.
+var errCold = errors.New("the guest process's CUDA variables need a worker that begins cold")
+
+// warmUp initialises the GPU as m says, and waits for a guest process to serve: it returns the message that names it.
+func warmUp(c Config, m *handover.Message) (gpubackend.Driver, *handover.Message, []int, error) {
+	driver, err := newWarm(c, m)
+	answer := &handover.Message{Kind: handover.KindReady}
+	if err != nil {
+		answer.Error = err.Error()
+	}
+	if e := c.Control.Send(answer, nil); err != nil || e != nil {
+		return nil, nil, nil, errors.Join(err, e)
+	}
+	next, fds, err := c.Control.Receive()
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("receive the channel: %w", err)
+	}
+	return driver, next, fds, nil
+}
+
+func newWarm(c Config, m *handover.Message) (gpubackend.Driver, error) {
+	if m.Policy == nil {
+		return nil, errors.New("warm up: no policy")
+	}
+	driver, err := c.NewDriver(m.GPU, *m.Policy)
+	if err != nil {
+		return nil, err
+	}
+	if err := driver.Warm().Err(); err != nil {
+		return nil, fmt.Errorf("warm up: %w", err)
+	}
+	return driver, nil
+}
+
+// askCold leaves the guest process to another worker. That is only possible while HELLO is all that it said.
+func (w *Worker) askCold() gpubackend.Result {
+	if w.arena.Executed() > 0 {
+		return gpubackend.NotPermitted
+	}
+	w.cold = true
+	return pending
+}
+
+func (w *Worker) countStart() {
+	w.state.Count(handover.Starts, 1)
+	if w.warm {
+		w.state.Count(handover.WarmStarts, 1)
+	}
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// TestWarmWorkers runs programs one after another: warm workers serve them, and only if there are to be any.
+func TestWarmWorkers(t *testing.T) {
+	const number = 3
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		for _, warm := range []int{0, 1} {
+			t.Run(strconv.Itoa(warm), func(t *testing.T) {
+				var jobs []job
+				for i := range number {
+					jobs = append(jobs, job{strconv.Itoa(i), vm.limit, []string{filepath.Join(programs, follower)}})
+				}
+				stats := filepath.Join(logDir(t), "stats.json")
+				got := vm.batch(t, jobs, "--set", "warm-workers="+strconv.Itoa(warm), "--stats", stats)
+				for _, j := range jobs {
+					wellFormed(t).check(t, got, j.id)
+				}
+				var counted struct {
+					Starts     int `json:"starts"`
+					WarmStarts int `json:"warm_starts"`
+				}
+				text, err := os.ReadFile(stats)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := json.Unmarshal(text, &counted); err != nil {
+					t.Fatalf("%v: %s", err, text)
+				}
+				if counted.Starts != number || (counted.WarmStarts > 0) != (warm > 0) {
+					t.Errorf("%d warm workers: %d starts, %d of them warm", warm, counted.Starts, counted.WarmStarts)
+				}
+			})
+		}
+	})
+}
