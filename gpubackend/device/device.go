@@ -197,6 +197,11 @@ func (d *Device) startControl(q vhostuser.QueueConfig) error {
 	d.control = c
 	d.warming = true
 	d.refill()
+	if len(d.warm) > 0 && d.mover == nil {
+		if err := d.startMover(); err != nil {
+			d.log.WithError(err).Warn("start the mover ahead of use")
+		}
+	}
 	return nil
 }
 

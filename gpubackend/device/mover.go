@@ -13,10 +13,13 @@ import (
 
 // connectMover returns a worker's end of a connection to the VM's mover, which it starts if there is none.
 func (d *Device) connectMover() (*os.File, error) {
-	if d.mover == nil {
+	if d.mover == nil || d.mover.failed() {
 		if err := d.startMover(); err != nil {
 			return nil, fmt.Errorf("start the mover: %w", err)
 		}
+	}
+	if <-d.mover.ready; d.mover.failure != nil {
+		return nil, fmt.Errorf("start the mover: %w", d.mover.failure)
 	}
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -32,6 +35,7 @@ func (d *Device) connectMover() (*os.File, error) {
 	return worker, nil
 }
 
+// startMover starts the mover, and doesn't wait until it is ready.
 func (d *Device) startMover() error {
 	conn, remote, err := handover.Pair()
 	if err != nil {
@@ -43,20 +47,28 @@ func (d *Device) startMover() error {
 		conn.Close()
 		return err
 	}
-	m := &moverProcess{conn: newRequester(conn, d.config.Timeouts.Answer), proc: proc}
+	m := &moverProcess{conn: newRequester(conn, d.config.Timeouts.Answer), proc: proc, ready: make(chan struct{})}
 	regions, files := handover.Describe(d.mapped.Regions())
 	policy := d.policy
 	start := &handover.Message{
 		Kind: handover.KindStart, GPU: d.config.GPU, Policy: &policy, Memory: regions, Files: handover.Files{Memory: len(files)},
 	}
-	if err := m.conn.request(start, files, handover.KindReady, d.config.Timeouts.Start); err != nil {
+	started, err := m.conn.ask(start, files)
+	if err != nil {
 		proc.Kill()
 		_ = proc.Wait()
 		conn.Close()
 		return err
 	}
 	d.mover = m
-	d.workers.Add(1)
+	d.workers.Add(2)
+	go func() {
+		defer d.workers.Done()
+		defer close(m.ready)
+		if m.failure = started(handover.KindReady, d.config.Timeouts.Start); m.failure != nil {
+			m.kill()
+		}
+	}()
 	go d.awaitMover(m)
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 
 // open starts a worker for a channel and returns the status for the driver. It stops waiting when quit is closed.
 func (d *Device) open(index int, pid int32, comm string, quit <-chan struct{}) uint32 {
-	c := d.channels[index]
+	c, begin := d.channels[index], time.Now()
 	d.awaitQueue(c, quit)
 	warm := d.takeWarm(quit)
 	d.mu.Lock()
@@ -36,7 +36,7 @@ func (d *Device) open(index int, pid int32, comm string, quit <-chan struct{}) u
 		log.WithError(err).Error("start a worker")
 		return wire.StatusNoWorker
 	}
-	log.WithField("warm", c.worker.ready != nil).Debug("channel is open")
+	log.WithField("warm", c.worker.ready != nil).WithField("took", time.Since(begin)).Debug("channel is open")
 	return wire.StatusOk
 }
 

@@ -80,30 +80,46 @@ const lastWords = time.Second
 
 // request sends m and waits for the answer.
 func (r *requester) request(m *handover.Message, fds []int, want handover.Kind, timeout time.Duration) error {
+	answer, err := r.ask(m, fds)
+	if err != nil {
+		return err
+	}
+	return answer(want, timeout)
+}
+
+// ask sends m. What it returns waits for the answer and must be called; until then there is no other request.
+func (r *requester) ask(m *handover.Message, fds []int) (answer func(handover.Kind, time.Duration) error, err error) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	select {
 	case <-r.answers: // to nothing that was asked, or to what timed out
 	default:
 	}
 	if err := r.conn.Send(m, fds); err != nil {
-		return err
+		r.mu.Unlock()
+		return nil, err
 	}
+	return func(want handover.Kind, timeout time.Duration) error {
+		defer r.mu.Unlock()
+		return r.answer(m.Kind, want, timeout)
+	}, nil
+}
+
+func (r *requester) answer(asked, want handover.Kind, timeout time.Duration) error {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
 	case a, ok := <-r.answers:
 		switch {
 		case !ok:
-			return fmt.Errorf("%s: the process is gone", m.Kind)
+			return fmt.Errorf("%s: the process is gone", asked)
 		case a.Kind != want:
-			return fmt.Errorf("%s: unexpected answer %q", m.Kind, a.Kind)
+			return fmt.Errorf("%s: unexpected answer %q", asked, a.Kind)
 		case a.Error != "":
-			return fmt.Errorf("%s: %s", m.Kind, a.Error)
+			return fmt.Errorf("%s: %s", asked, a.Error)
 		}
 		return nil
 	case <-timer.C:
-		return fmt.Errorf("%s: no answer in %v", m.Kind, timeout)
+		return fmt.Errorf("%s: no answer in %v", asked, timeout)
 	}
 }
 
@@ -135,8 +151,20 @@ func (w *workerProcess) kill() { w.proc.Kill() }
 
 // moverProcess is the VM's mover.
 type moverProcess struct {
-	conn *requester
-	proc Process
+	conn    *requester
+	proc    Process
+	ready   chan struct{} // closed when it has started, or can't
+	failure error         // why it can't; set before ready is closed
 }
 
 func (m *moverProcess) kill() { m.proc.Kill() }
+
+// failed says whether it is known that it could not start.
+func (m *moverProcess) failed() bool {
+	select {
+	case <-m.ready:
+		return m.failure != nil
+	default:
+		return false
+	}
+}

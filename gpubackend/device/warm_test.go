@@ -396,6 +396,64 @@ func TestNoWarmWorkerBeforeTheDriver(t *testing.T) {
 	}
 }
 
+// TestMoverIsStartedAhead with the warm workers, and anew by a program if that failed.
+func TestMoverIsStartedAhead(t *testing.T) {
+	mover := func(v *vm) *moverProcess {
+		v.dev.mu.Lock()
+		defer v.dev.mu.Unlock()
+		return v.dev.mover
+	}
+	t.Run("none", func(t *testing.T) {
+		v := newVM(t, &stubs{}, Timeouts{}, "warm-workers=0")
+		v.hello()
+		if mover(v) != nil {
+			t.Fatal("there is a mover before the first program")
+		}
+	})
+	t.Run("good", func(t *testing.T) {
+		v := newVM(t, &stubs{}, Timeouts{}, "warm-workers=1")
+		m := mover(v)
+		v.hello()
+		v.open(0)
+		if m == nil || mover(v) != m || m.failed() {
+			t.Fatal("the program didn't get the mover that was there")
+		}
+	})
+	for _, settings := range []string{"warm-workers=0", "warm-workers=1"} {
+		t.Run("bad, "+settings, func(t *testing.T) {
+			v := newVM(t, &badMovers{left: 1}, limits, settings)
+			v.hello()
+			if m := mover(v); m != nil {
+				<-m.ready
+			}
+			if settings == "warm-workers=0" {
+				if a := v.ask(wire.ControlRequest{Type: wire.ControlOpen}); a.Status != wire.StatusNoWorker {
+					t.Fatalf("OPEN without a mover: %d", a.Status)
+				}
+			}
+			v.open(0)
+			v.closeChannel(0)
+		})
+	}
+}
+
+// badMovers has so many movers that refuse to start.
+type badMovers struct {
+	stubs
+	left int
+}
+
+func (s *badMovers) Mover(control *os.File) (Process, error) {
+	if s.left--; s.left < 0 {
+		return s.stubs.Mover(control)
+	}
+	return s.start(control, func(x *stub) {
+		_, _ = x.receive()
+		_ = x.conn.Send(&handover.Message{Kind: handover.KindReady, Error: "no"}, nil)
+		<-x.killed
+	})
+}
+
 // counting counts the real workers that it started and that were waited for.
 type counting struct {
 	processes
