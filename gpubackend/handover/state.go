@@ -53,6 +53,7 @@ const (
 	BatchesFullBytes
 	BatchesDelayed
 	BatchesStalled
+	// Counted by the device process.
 	Starts
 	WarmStarts
 	counters
