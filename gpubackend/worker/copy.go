@@ -44,7 +44,7 @@ func (w *Worker) copyLinear(c *call, dir direction) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
-	if h := w.hosts[m.id]; h != nil {
+	if h := w.registered(m); h != nil {
 		return w.copyPinned(c, dir, h, r, dev.address, s)
 	}
 	return w.copyMapped(c, dir, m, linear(r.mapOffset(), bytes), dev, s)
@@ -187,7 +187,7 @@ func (w *Worker) copyBoxHost(c *call, dir direction, r reference, host hostLayou
 	if result != gpubackend.Success {
 		return result
 	}
-	h := w.hosts[m.id]
+	h := w.registered(m)
 	if h == nil {
 		host.offset = r.mapOffset()
 		return w.copyMapped(c, dir, m, host, dev, s)

@@ -15,15 +15,34 @@ type hostRange struct {
 	mapping *mapping
 	address uint64 // of the first byte, as the guest knows it
 	bytes   uint64
-	base    uint64 // page-aligned range that is mapped and registered
+	base    uint64 // page-aligned range that is mapped
 	size    uint64
 	unmap   func()
+	whole   *hostWhole
+}
+
+// hostWhole is what the driver knows as one piece of registered memory: ranges, each where the one before it ends. A
+// copy or fill that crossed from one registration to another would be refused.
+type hostWhole struct {
+	base, size uint64
+	readOnly   bool // one of the ranges is
+	registered bool
+}
+
+func (h *hostWhole) end() uint64 { return h.base + h.size }
+
+// registered returns the range of a mapping that the driver knows, or nil.
+func (w *Worker) registered(m *mapping) *hostRange {
+	if h := w.hosts[m.id]; h != nil && h.whole.registered {
+		return h
+	}
+	return nil
 }
 
 // maxAddress bounds user addresses of x86-64 with four-level page tables.
 const maxAddress = 1 << 47
 
-// runHostRegister makes a mapping reachable for kernels: map id, address, bytes, flags.
+// runHostRegister makes a mapping reachable for kernels: map id, address, bytes, whether the next range is yet to come.
 func runHostRegister(w *Worker, c *call) gpubackend.Result {
 	m := w.findMap(uint32(c.word(0)))
 	address, bytes := c.word(1), c.word(2)
@@ -45,7 +64,7 @@ func runHostRegister(w *Worker, c *call) gpubackend.Result {
 		return gpubackend.OutOfMemory
 	}
 	h.size, h.unmap = uint64(len(mem)), unmap
-	if result := w.driver.HostRegister(h.base, h.size, m.flags&wire.MapFlagWrite != 0); result != gpubackend.Success {
+	if result := w.appendHost(h, c.word(3) != 0); result != gpubackend.Success {
 		unmap()
 		return result
 	}
@@ -55,14 +74,33 @@ func runHostRegister(w *Worker, c *call) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// runHostUnregister undoes it and returns the mapping: map id.
+// appendHost adds a range to the whole that ends where it begins, or begins one. Unless there is more to come, the
+// driver gets to know it.
+func (w *Worker) appendHost(h *hostRange, more bool) gpubackend.Result {
+	h.whole = w.growing[h.base]
+	if h.whole == nil {
+		h.whole = &hostWhole{base: h.base}
+	}
+	delete(w.growing, h.base)
+	h.whole.size += h.size
+	h.whole.readOnly = h.whole.readOnly || h.mapping.flags&wire.MapFlagWrite == 0
+	if more {
+		w.growing[h.whole.end()] = h.whole
+		return gpubackend.Success
+	}
+	result := w.driver.HostRegister(h.whole.base, h.whole.size, !h.whole.readOnly)
+	h.whole.registered = result == gpubackend.Success
+	return result
+}
+
+// runHostUnregister undoes it and returns the mapping: map id. The other ranges of the whole can't be reached any more either.
 func runHostUnregister(w *Worker, c *call) gpubackend.Result {
 	id := uint32(c.word(0))
 	h := w.hosts[id]
 	if h == nil {
 		return gpubackend.HostMemoryUnregistered
 	}
-	result := w.driver.HostUnregister(h.base, h.size)
+	result := w.forgetWhole(h.whole)
 	if result != gpubackend.Success && !result.Sticky() {
 		return result
 	}
@@ -70,5 +108,19 @@ func runHostUnregister(w *Worker, c *call) gpubackend.Result {
 	delete(w.hosts, id)
 	h.mapping.users--
 	w.giveMap(h.mapping)
+	return result
+}
+
+// forgetWhole makes the driver forget a whole, registered or still growing.
+func (w *Worker) forgetWhole(h *hostWhole) (result gpubackend.Result) {
+	if w.growing[h.end()] == h {
+		delete(w.growing, h.end())
+	}
+	if h.registered {
+		result = w.driver.HostUnregister(h.base, h.size)
+	}
+	if result == gpubackend.Success || result.Sticky() {
+		h.registered = false
+	}
 	return result
 }

@@ -61,6 +61,7 @@ type Worker struct {
 	mappings       mappings
 	shares         shares
 	hosts          map[uint32]*hostRange
+	growing        map[uint64]*hostWhole // that have more to come, by where they end
 	primary        map[uint64]uint64 // device to the handle of its primary context
 	kernels        map[kernelKey]gpubackend.Function
 	unknown        map[gpubackend.Op]bool
@@ -129,7 +130,7 @@ func newWorker(c Config, m *handover.Message, fds []int, driver gpubackend.Drive
 		driver: driver, warm: driver != nil,
 		log:    c.Log.WithFields(logrus.Fields{"channel": m.Channel, "guest_pid": m.PID, "program": m.Comm}),
 		policy: *m.Policy, control: c.Control, messages: make(chan received, 1), call: n.Call,
-		kick: os.NewFile(uintptr(n.Kick), "kick"), hosts: map[uint32]*hostRange{}, unknown: map[gpubackend.Op]bool{},
+		kick: os.NewFile(uintptr(n.Kick), "kick"), hosts: map[uint32]*hostRange{}, growing: map[uint64]*hostWhole{}, unknown: map[gpubackend.Op]bool{},
 		primary: map[uint64]uint64{}, kernels: map[kernelKey]gpubackend.Function{},
 	}
 	w.chains.maps = map[uint32]*mapping{}

@@ -41,7 +41,8 @@ static uint64_t page_bytes(void)
 	return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static CUresult register_piece(struct memory *m, uint64_t base, uint64_t bytes)
+/* Registers a piece; with `more`, the worker waits for the next before its driver gets to know them, as one. */
+static CUresult register_piece(struct memory *m, uint64_t base, uint64_t bytes, bool more)
 {
 	unsigned flags = m->flags & READ_ONLY && m->kind == MEMORY_REGISTERED ? 0 : PARACUDA_MAP_FLAG_WRITE;
 	struct registration *grown;
@@ -56,7 +57,7 @@ static CUresult register_piece(struct memory *m, uint64_t base, uint64_t bytes)
 	request_word(&r, map);
 	request_word(&r, base);
 	request_word(&r, bytes);
-	request_word(&r, m->flags);
+	request_word(&r, more);
 	result = channel_call(&r, NULL, 0);
 	grown = result ? NULL : realloc(m->registrations, (m->registrations_count + 1) * sizeof(*grown));
 	if (!grown) {
@@ -103,7 +104,7 @@ static CUresult pin(struct memory *m)
 	madvise((void *)(uintptr_t)m->pinned_base, m->pinned_bytes, MADV_DONTFORK);
 	for (uint64_t at = m->pinned_base; at < end;) {
 		uint64_t bytes = end - at < piece ? end - at : piece;
-		CUresult result = register_piece(m, at, bytes);
+		CUresult result = register_piece(m, at, bytes, bytes < end - at);
 
 		if (!result) {
 			at += bytes;
