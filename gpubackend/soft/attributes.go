@@ -8,7 +8,7 @@ import "github.com/paracuda/paracuda/gpubackend/wire"
 const lastAttribute = 143
 
 // deviceAttributes are the CUdevice_attribute values that are not 0 and don't depend on Options, by number. What is
-// 0 is not there: textures, surfaces, managed and pageable memory, peers,
+// 0 is not there: textures, surfaces, pageable memory, peers,
 // interprocess handles, clusters, tensor maps, stream memory operations.
 var deviceAttributes = map[int]int32{
 	1:   maxThreadsPerBlock,
@@ -44,7 +44,9 @@ var deviceAttributes = map[int]int32{
 	80:  1, // LOCAL_L1_CACHE_SUPPORTED
 	81:  sharedPerMultiproc,
 	82:  registersPerMultiproc,
+	83:  1, // MANAGED_MEMORY
 	87:  2, // SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO
+	89:  1, // CONCURRENT_MANAGED_ACCESS
 	90:  1, // COMPUTE_PREEMPTION_SUPPORTED
 	91:  1, // CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM
 	95:  1, // COOPERATIVE_LAUNCH

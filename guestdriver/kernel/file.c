@@ -145,7 +145,7 @@ static int paracuda_mmap(struct file *file, struct vm_area_struct *vma)
 	if (IS_ERR(ch))
 		return PTR_ERR(ch);
 	if (vma->vm_pgoff == PARACUDA_HOST_MEMORY >> PAGE_SHIFT)
-		err = paracuda_host_mmap(vma);
+		err = paracuda_host_mmap(ch, vma);
 	else
 		err = paracuda_arena_mmap(ch, vma);
 	paracuda_channel_leave(ch);

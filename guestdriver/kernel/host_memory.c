@@ -35,7 +35,7 @@ static int paracuda_host_chunk(struct vm_area_struct *vma, unsigned long addr, u
 	return err;
 }
 
-int paracuda_host_mmap(struct vm_area_struct *vma)
+int paracuda_host_mmap(struct paracuda_channel *ch, struct vm_area_struct *vma)
 {
 	unsigned long left = vma_pages(vma), addr = vma->vm_start, mapped;
 	struct page **pages;
@@ -43,6 +43,9 @@ int paracuda_host_mmap(struct vm_area_struct *vma)
 
 	if (!(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
+	/* What couldn't be pinned afterwards must not cost other processes their memory. */
+	if (!paracuda_pin_room(ch->dev, left))
+		return -ENOMEM;
 	pages = kmalloc_array(PARACUDA_CHUNK_MAX, sizeof(*pages), GFP_KERNEL_ACCOUNT);
 	if (!pages)
 		return -ENOMEM;

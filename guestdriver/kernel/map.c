@@ -15,12 +15,24 @@ static unsigned int paracuda_max_pinned_mb;
 module_param_named(max_pinned_mb, paracuda_max_pinned_mb, uint, 0644);
 MODULE_PARM_DESC(max_pinned_mb, "Memory that processes may have pinned for a device at a time, MiB (0: half of RAM)");
 
-static bool paracuda_charge(struct paracuda_device *dev, unsigned long pages)
+static unsigned long paracuda_pin_limit(void)
 {
 	unsigned int mb = READ_ONCE(paracuda_max_pinned_mb);
-	unsigned long limit = mb ? (unsigned long)mb << (20 - PAGE_SHIFT) : totalram_pages() / 2;
 
-	if (atomic_long_add_return(pages, &dev->pinned) <= limit)
+	return mb ? (unsigned long)mb << (20 - PAGE_SHIFT) : totalram_pages() / 2;
+}
+
+/* Whether so many pages could be pinned now, for those who are about to allocate them. */
+bool paracuda_pin_room(struct paracuda_device *dev, unsigned long pages)
+{
+	unsigned long limit = paracuda_pin_limit(), used = atomic_long_read(&dev->pinned);
+
+	return pages <= limit && used <= limit - pages;
+}
+
+static bool paracuda_charge(struct paracuda_device *dev, unsigned long pages)
+{
+	if (atomic_long_add_return(pages, &dev->pinned) <= paracuda_pin_limit())
 		return true;
 	atomic_long_sub(pages, &dev->pinned);
 	return false;

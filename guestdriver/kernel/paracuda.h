@@ -224,9 +224,10 @@ struct page *paracuda_alloc_chunk(unsigned long want, unsigned int *order);
 void paracuda_vma_flags(struct vm_area_struct *vma);
 
 /* host_memory.c */
-int paracuda_host_mmap(struct vm_area_struct *vma);
+int paracuda_host_mmap(struct paracuda_channel *ch, struct vm_area_struct *vma);
 
 /* map.c */
+bool paracuda_pin_room(struct paracuda_device *dev, unsigned long pages);
 int paracuda_map(struct paracuda_channel *ch, struct paracuda_ioctl_map __user *user);
 void paracuda_map_collect(struct paracuda_channel *ch);
 

@@ -8,7 +8,7 @@
 #include "channel.h"
 #include "device.h"
 #include "handle.h"
-#include "memory_map.h"
+#include "managed.h"
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
 
@@ -122,6 +122,8 @@ uint64_t context_retire(struct context *c)
 	uint64_t handle;
 
 	storage_destroy(c);
+	if (context_alive(c))
+		managed_forget_context(c);
 	handle = __atomic_exchange_n(&c->handle, 0, __ATOMIC_ACQ_REL);
 	handle_forget_context(c);
 	memory_forget_context(c);

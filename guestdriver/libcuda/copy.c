@@ -39,8 +39,9 @@ CUresult side_find(uint64_t address, uint64_t bytes, int hint, struct side *s)
 		s->device = hint == SIDE_DEVICE;
 		return CUDA_SUCCESS;
 	}
-	if (memory_on_device(&m)) {
+	if (memory_by_address(&m)) {
 		s->device = true;
+		s->managed = m.kind == MEMORY_MANAGED;
 		return bytes <= m.bytes - (address - m.base) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	}
 	s->pinned = find_registration(&m, address, s) >= bytes;
@@ -235,6 +236,32 @@ static CUresult copy_captured(unsigned op, uint64_t device, uint64_t host, uint6
 	return result;
 }
 
+CUresult copy_settled(CUresult result, bool managed, CUstream stream, bool async)
+{
+	return !result && managed && !async ? cuStreamSynchronize(stream) : result;
+}
+
+static CUresult copy_sides(const struct side *to, const struct side *from, size_t bytes, CUstream stream, bool async)
+{
+	uint64_t dst = to->address, src = from->address;
+	CUresult result;
+
+	if (to->device && from->device)
+		return post_cuMemcpyDtoDAsync_v2(dst, src, bytes, number_of(stream));
+	if (to->device != from->device && async && capture_of(stream))
+		return copy_captured(to->device ? OP_CopyHtoD : OP_CopyDtoH, to->device ? dst : src, to->device ? src : dst,
+				     bytes, stream);
+	if (to->device)
+		return host_to_device(to, from, bytes, stream, async);
+	if (from->device)
+		return device_to_host(to, from, bytes, stream, async);
+	/* Host to host: after what the stream has to do, which may write the source. */
+	result = cuStreamSynchronize(stream);
+	if (!result)
+		memmove((void *)(uintptr_t)dst, (const void *)(uintptr_t)src, bytes);
+	return result;
+}
+
 CUresult copy_bytes(uint64_t dst, int dst_hint, uint64_t src, int src_hint, size_t bytes, CUstream stream, bool async)
 {
 	struct side to, from;
@@ -251,18 +278,5 @@ CUresult copy_bytes(uint64_t dst, int dst_hint, uint64_t src, int src_hint, size
 		result = side_find(src, bytes, src_hint, &from);
 	if (result)
 		return result;
-	if (to.device && from.device)
-		return post_cuMemcpyDtoDAsync_v2(dst, src, bytes, number_of(stream));
-	if (to.device != from.device && async && capture_of(stream))
-		return copy_captured(to.device ? OP_CopyHtoD : OP_CopyDtoH, to.device ? dst : src, to.device ? src : dst, bytes,
-				     stream);
-	if (to.device)
-		return host_to_device(&to, &from, bytes, stream, async);
-	if (from.device)
-		return device_to_host(&to, &from, bytes, stream, async);
-	/* Host to host: after what the stream has to do, which may write the source. */
-	result = cuStreamSynchronize(stream);
-	if (!result)
-		memmove((void *)(uintptr_t)dst, (const void *)(uintptr_t)src, bytes);
-	return result;
+	return copy_settled(copy_sides(&to, &from, bytes, stream, async), to.managed || from.managed, stream, async);
 }

@@ -8,7 +8,8 @@
 /* One side of a copy. */
 struct side {
 	uint64_t address;
-	bool device;		/* device memory */
+	bool device;		/* memory that commands name by its address: the device's, or managed */
+	bool managed;
 	bool pinned;		/* host memory of one registration, at `offset` of map `map` */
 	bool several;		/* host memory of several registrations */
 	uint32_t map;
@@ -33,6 +34,9 @@ CUresult fill_check(uint64_t address, uint64_t width, uint64_t rows, uint64_t pi
 
 /* Copies bytes; with `async` the call returns as soon as CUDA allows. */
 CUresult copy_bytes(uint64_t dst, int dst_hint, uint64_t src, int src_hint, size_t bytes, CUstream stream, bool async);
+
+/* The end of a copy: one that isn't asynchronous is done when it returns, if the host can see managed memory change. */
+CUresult copy_settled(CUresult result, bool managed, CUstream stream, bool async);
 
 /* A two- or three-dimensional copy, sides without their offsets. */
 struct box {

@@ -25,7 +25,7 @@ static bool on_device(uint64_t address)
 {
 	struct memory m;
 
-	return memory_find(address, &m) && memory_on_device(&m);
+	return memory_find(address, &m) && memory_by_address(&m);
 }
 
 /* Makes one side of a copy device memory by its address, if that is what it is. */

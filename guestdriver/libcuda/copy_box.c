@@ -183,7 +183,7 @@ static CUresult box_host(struct box *b, bool in, CUstream stream, bool async)
 	return result == CUDA_ERROR_NOT_READY ? box_halves(b, in, stream, async) : result;
 }
 
-CUresult copy_box(struct box *b, CUstream stream, bool async)
+static CUresult copy_sides(struct box *b, CUstream stream, bool async)
 {
 	struct request r;
 	CUresult result;
@@ -204,6 +204,11 @@ CUresult copy_box(struct box *b, CUstream stream, bool async)
 			memmove((void *)(uintptr_t)(b->dst.address + z * b->dst_slice + y * b->dst_pitch),
 				(void *)(uintptr_t)(b->src.address + z * b->src_slice + y * b->src_pitch), b->width);
 	return result;
+}
+
+CUresult copy_box(struct box *b, CUstream stream, bool async)
+{
+	return copy_settled(copy_sides(b, stream, async), b->dst.managed || b->src.managed, stream, async);
 }
 
 /* One side of a copy descriptor: where its first row begins. */

@@ -17,14 +17,12 @@ struct devices devices;
 
 /* Attributes of what this library doesn't offer, whatever the device can do: each is reported as 0. */
 static const uint8_t withheld[] = {
-	83,  /* managed memory */
 	88,  /* pageable memory access */
-	89,  /* concurrent managed access */
 	92,  93, 94, /* stream memory operations, old */
 	96,  /* cooperative launch on several devices */
 	98,  /* flushing of remote writes */
 	100, /* pageable access by the host's page tables */
-	101, /* managed access from the host */
+	101, /* managed memory of the device, from the host: none is there */
 	103, 104, 105, /* shareable handles */
 	107, /* compression */
 	110, 112, 113, /* RDMA with VMM, sparse arrays, read-only registration */

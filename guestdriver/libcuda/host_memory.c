@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host memory that the device can reach: pages of this process, pinned for as long as they are allocated or registered. */
 #define _GNU_SOURCE
+#include "host_memory.h"
+
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -8,7 +10,6 @@
 #include "buffer.h"
 #include "capture.h"
 #include "log.h"
-#include "memory_map.h"
 #include "transport.h"
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
@@ -83,6 +84,9 @@ static CUresult unpin(struct memory *m)
 		CUresult one;
 
 		request_init(&r, OP_HostUnregister);
+		r.exact = true;
+		if (m->kind == MEMORY_MANAGED && m->context)
+			r.context = __atomic_load_n(&m->context->handle, __ATOMIC_ACQUIRE);
 		request_word(&r, g->map);
 		request_word(&r, g->base);
 		one = channel_call(&r, NULL, 0);
@@ -151,6 +155,34 @@ static bool fill(void *p, uint64_t bytes)
 	return true;
 }
 
+CUresult host_memory_make(struct memory *m)
+{
+	CUresult result;
+
+	if (m->bytes > REGION_END - REGION_BASE)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	m->pinned_bytes = (m->bytes + page_bytes() - 1) & ~(page_bytes() - 1);
+	m->base = m->pinned_base = (uint64_t)(uintptr_t)reserve(m->pinned_bytes);
+	if (!m->base)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = fill((void *)(uintptr_t)m->base, m->pinned_bytes) ? pin(m) : CUDA_ERROR_OUT_OF_MEMORY;
+	if (!result && !memory_enter(m)) {
+		unpin(m);
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (result)
+		munmap((void *)(uintptr_t)m->base, m->pinned_bytes);
+	return result;
+}
+
+CUresult host_memory_end(struct memory *m)
+{
+	CUresult result = unpin(m);
+
+	munmap((void *)(uintptr_t)m->base, m->pinned_bytes);
+	return result;
+}
+
 EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 {
 	struct context *c;
@@ -165,25 +197,12 @@ EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 		*pp = NULL;
 		return CUDA_SUCCESS;
 	}
-	if (bytesize > REGION_END - REGION_BASE)
-		return CUDA_ERROR_OUT_OF_MEMORY;
 	c = context_current();
 	m = (struct memory){ .bytes = bytesize, .kind = MEMORY_HOST, .device = c->device, .flags = Flags, .context = c };
-	m.pinned_bytes = (bytesize + page_bytes() - 1) & ~(page_bytes() - 1);
-	m.base = m.pinned_base = (uint64_t)(uintptr_t)reserve(m.pinned_bytes);
-	if (!m.base)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = fill((void *)(uintptr_t)m.base, m.pinned_bytes) ? pin(&m) : CUDA_ERROR_OUT_OF_MEMORY;
-	if (!result && !memory_enter(&m)) {
-		unpin(&m);
-		result = CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	if (result) {
-		munmap((void *)(uintptr_t)m.base, m.pinned_bytes);
-		return result;
-	}
-	*pp = (void *)(uintptr_t)m.base;
-	return CUDA_SUCCESS;
+	result = host_memory_make(&m);
+	if (!result)
+		*pp = (void *)(uintptr_t)m.base;
+	return result;
 }
 
 EXPORT CUresult cuMemAllocHost_v2(void **pp, size_t bytesize)
@@ -194,7 +213,6 @@ EXPORT CUresult cuMemAllocHost_v2(void **pp, size_t bytesize)
 EXPORT CUresult cuMemFreeHost(void *p)
 {
 	struct memory m;
-	CUresult result;
 
 	ENTER_CONTEXT();
 	ENTER_SAFE();
@@ -202,9 +220,7 @@ EXPORT CUresult cuMemFreeHost(void *p)
 		return CUDA_SUCCESS;
 	if (!memory_take((uint64_t)(uintptr_t)p, MEMORY_HOST, &m))
 		return CUDA_ERROR_INVALID_VALUE;
-	result = channel_synced(unpin(&m));
-	munmap((void *)(uintptr_t)m.base, m.pinned_bytes);
-	return result;
+	return channel_synced(host_memory_end(&m));
 }
 
 EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)

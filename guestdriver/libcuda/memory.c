@@ -6,6 +6,7 @@
 #include "capture.h"
 #include "device.h"
 #include "handle.h"
+#include "managed.h"
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
 
@@ -76,6 +77,8 @@ EXPORT CUresult cuMemFree_v2(CUdeviceptr dptr)
 	ENTER_SAFE();
 	if (!dptr)
 		return CUDA_SUCCESS;
+	if (memory_kind_at(dptr, &m) == MEMORY_MANAGED)
+		return channel_synced(managed_free(dptr));
 	/* Forgotten first: the worker may give the same address to another thread at once. */
 	if (!memory_take(dptr, MEMORY_DEVICE, &m)) {
 		result = channel_error(true);

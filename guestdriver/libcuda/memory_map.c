@@ -149,6 +149,31 @@ bool memory_take(uint64_t base, enum memory_kind kind, struct memory *m)
 	return n != NULL;
 }
 
+static struct node *managed_of(struct node *t, const struct context *c)
+{
+	struct node *found;
+
+	if (!t || (t->memory.kind == MEMORY_MANAGED && t->memory.context == c))
+		return t;
+	found = managed_of(t->left, c);
+	return found ? found : managed_of(t->right, c);
+}
+
+bool memory_take_managed(const struct context *c, struct memory *m)
+{
+	struct node *n;
+
+	pthread_rwlock_wrlock(&lock);
+	n = managed_of(root, c);
+	if (n) {
+		cut(n);
+		*m = n->memory;
+	}
+	pthread_rwlock_unlock(&lock);
+	free(n);
+	return n != NULL;
+}
+
 static void insert(struct node *n)
 {
 	struct node *below, *rest;

@@ -15,6 +15,7 @@ enum memory_kind {
 	MEMORY_REGISTERED,	/* cuMemHostRegister */
 	MEMORY_MAPPED,	/* cuMemMap */
 	MEMORY_SHARED,	/* cuIpcOpenMemHandle */
+	MEMORY_MANAGED,	/* cuMemAllocManaged, and the managed variables of a module */
 };
 
 /* A piece of host memory that the worker has pinned. */
@@ -31,7 +32,8 @@ struct memory {
 	int device;
 	unsigned flags;
 	uint64_t id;	/* unique in this process */
-	struct context *context;
+	struct context *context;	/* NULL for the variables of a library */
+	bool variables;	/* of a module or library: it goes with that */
 	uint64_t pool;	/* that it is of, 0 for none */
 	uint64_t pinned_base, pinned_bytes;	/* of host memory: whole pages */
 	struct registration *registrations;
@@ -49,6 +51,9 @@ bool memory_enter(const struct memory *m);
 
 /* Removes the range that begins at base and is of that kind. */
 bool memory_take(uint64_t base, enum memory_kind kind, struct memory *m);
+
+/* Removes a range of managed memory of a context; false when there is none left. */
+bool memory_take_managed(const struct context *c, struct memory *m);
 
 /* Removes [base, base + bytes) from the range of mapped memory that holds it, which may leave two. */
 void memory_cut(uint64_t base, uint64_t bytes);
@@ -71,6 +76,12 @@ static inline bool memory_on_device(const struct memory *m)
 static inline bool memory_on_host(const struct memory *m)
 {
 	return m->kind == MEMORY_HOST || m->kind == MEMORY_REGISTERED;
+}
+
+/* Whether commands name the memory by its address, as the device knows it. */
+static inline bool memory_by_address(const struct memory *m)
+{
+	return memory_on_device(m) || m->kind == MEMORY_MANAGED;
 }
 
 /* Where the next host allocation goes, if the place is free. */

@@ -69,11 +69,13 @@ static uint64_t value_of(int attribute, uint64_t pointer, const struct memory *m
 	case POINTER_CONTEXT:
 		return (uint64_t)(uintptr_t)m->context;
 	case POINTER_MEMORY_TYPE:
-		return memory_on_device(m) ? MEMORYTYPE_DEVICE : MEMORYTYPE_HOST;
+		return memory_by_address(m) ? MEMORYTYPE_DEVICE : MEMORYTYPE_HOST;
 	case POINTER_DEVICE_POINTER:
 		return pointer;
 	case POINTER_HOST_POINTER:
-		return memory_on_host(m) ? pointer : 0;
+		return memory_on_device(m) ? 0 : pointer;
+	case POINTER_IS_MANAGED:
+		return m->kind == MEMORY_MANAGED;
 	case POINTER_BUFFER_ID:
 	case POINTER_BLOCK_ID:
 		return m->id;

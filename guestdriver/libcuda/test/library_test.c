@@ -53,7 +53,7 @@ static void devices_and_contexts(void)
 	CHECK_IS(CUDA_ERROR_INVALID_DEVICE, cuDeviceGet(&dev, 2));
 	CHECK_IS(0, cuDeviceGetName(name, sizeof(name), 0));
 	CHECK(!strcmp(name, "Fake GPU 1"));
-	CHECK_IS(0, cuDeviceGetAttribute(&n, 83, 0));
+	CHECK_IS(0, cuDeviceGetAttribute(&n, 88, 0));
 	CHECK_IS(0, n);
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuDeviceGetAttribute(&n, 5000, 0));
 	CHECK_IS(CUDA_ERROR_INVALID_CONTEXT, cuCtxSynchronize());

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Managed memory and what is advised about it, against the fake worker. */
+#include <string.h>
+
+#include "check.h"
+#include "fake_worker.h"
+#include "memory_map.h"
+#include "zz_generated_prototypes.h"
+
+#define PAGE 4096ul
+
+static CUcontext context;
+
+static void allocations(void)
+{
+	unsigned char other[100], *p;
+	CUdeviceptr a, base;
+	size_t bytes;
+	int n;
+
+	CHECK_IS(0, cuDeviceGetAttribute(&n, ATTRIBUTE_MANAGED_MEMORY, 0));
+	CHECK_IS(1, n);
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemAllocManaged(NULL, 100, ATTACH_GLOBAL));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemAllocManaged(&a, 0, ATTACH_GLOBAL));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemAllocManaged(&a, 100, 0));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemAllocManaged(&a, 100, ATTACH_SINGLE));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemAllocManaged(&a, 100, ATTACH_GLOBAL | ATTACH_HOST));
+	CHECK_IS(CUDA_ERROR_OUT_OF_MEMORY, cuMemAllocManaged(&a, (size_t)1 << 60, ATTACH_GLOBAL));
+	CHECK_IS(0, fake.maps_out);
+	CHECK_IS(0, cuMemAllocManaged(&a, 1000, ATTACH_HOST));
+	CHECK_IS(1, fake.maps_out);
+	CHECK_IS(0, cuMemGetAddressRange_v2(&base, &bytes, a + 999));
+	CHECK(base == a && bytes == 1000);
+	p = (unsigned char *)(uintptr_t)a;
+	for (int i = 0; i < 1000; i++)
+		CHECK_IS(0, p[i]);
+	CHECK_IS(0, cuMemsetD8_v2(a + 10, 7, 50));
+	CHECK(p[9] == 0 && p[10] == 7 && p[59] == 7 && p[60] == 0);
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemsetD8_v2(a + 10, 7, 991));
+	memset(other, 9, sizeof(other));
+	CHECK_IS(0, cuMemcpyHtoD_v2(a + 20, other, 10));
+	CHECK(p[19] == 7 && p[20] == 9 && p[29] == 9 && p[30] == 7);
+	CHECK_IS(0, cuMemcpy(a + 500, a, 100));
+	CHECK(p[499] == 0 && p[520] == 9 && p[559] == 7);
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemcpy(a + 901, a, 100));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(a + 1));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemFreeHost(p));
+	CHECK_IS(0, cuMemFree_v2(a));
+	CHECK_IS(0, fake.maps_out);
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(a));
+}
+
+static void pointers(void)
+{
+	int attributes[] = { 2, 3, 4, 8, 9, 11, 12 };
+	uint64_t value[7] = { 0 };
+	void *data[7];
+	CUdeviceptr a;
+
+	for (int i = 0; i < 7; i++)
+		data[i] = &value[i];
+	CHECK_IS(0, cuMemAllocManaged(&a, 5000, ATTACH_GLOBAL));
+	CHECK_IS(0, cuPointerGetAttributes(7, attributes, data, a + 4000));
+	CHECK_IS(MEMORYTYPE_DEVICE, value[0]);
+	CHECK(value[1] == a + 4000 && value[2] == a + 4000);
+	CHECK_IS(1, value[3]);
+	CHECK_IS(0, value[4]);
+	CHECK(value[5] == a && value[6] == 5000);
+	CHECK_IS(0, cuPointerGetAttribute(&value[0], 4, a));
+	CHECK(value[0] == a);
+	CHECK_IS(0, cuMemFree_v2(a));
+}
+
+static int asked(int attribute, CUdeviceptr at, size_t bytes)
+{
+	int value = -99;
+
+	CHECK_IS(0, cuMemRangeGetAttribute(&value, 4, attribute, at, bytes));
+	return value;
+}
+
+static void advice(void)
+{
+	CUdeviceptr a, b;
+	int list[3];
+
+	CHECK_IS(0, cuMemAllocManaged(&a, 10 * PAGE, ATTACH_GLOBAL));
+	CHECK_IS(0, cuMemAllocManaged(&b, PAGE, ATTACH_GLOBAL));
+	CHECK_IS(0, asked(RANGE_READ_MOSTLY, a, 1));
+	CHECK_IS(0, cuMemAdvise(a + 2 * PAGE + 5, PAGE, ADVISE_SET_READ_MOSTLY, 77));
+	CHECK_IS(1, asked(RANGE_READ_MOSTLY, a + 2 * PAGE, 2 * PAGE));
+	CHECK_IS(0, asked(RANGE_READ_MOSTLY, a + 2 * PAGE, 2 * PAGE + 1));
+	CHECK_IS(0, asked(RANGE_READ_MOSTLY, a + 2 * PAGE - 1, 2));
+	CHECK_IS(0, cuMemAdvise(a + 3 * PAGE, 1, ADVISE_UNSET_READ_MOSTLY, 0));
+	CHECK_IS(1, asked(RANGE_READ_MOSTLY, a + 2 * PAGE, PAGE));
+	CHECK_IS(0, asked(RANGE_READ_MOSTLY, a + 3 * PAGE, PAGE));
+
+	CHECK_IS(DEVICE_INVALID, asked(RANGE_PREFERRED_LOCATION, a, 10 * PAGE));
+	CHECK_IS(0, cuMemAdvise(a, 10 * PAGE, ADVISE_SET_PREFERRED_LOCATION, 1));
+	CHECK_IS(1, asked(RANGE_PREFERRED_LOCATION, a, 10 * PAGE));
+	CHECK_IS(LOCATION_DEVICE, asked(RANGE_PREFERRED_LOCATION_TYPE, a, 10 * PAGE));
+	CHECK_IS(1, asked(RANGE_PREFERRED_LOCATION_ID, a, 10 * PAGE));
+	CHECK_IS(0, cuMemAdvise(a + 5 * PAGE, PAGE, ADVISE_SET_PREFERRED_LOCATION, DEVICE_CPU));
+	CHECK_IS(DEVICE_CPU, asked(RANGE_PREFERRED_LOCATION, a + 5 * PAGE, PAGE));
+	CHECK_IS(DEVICE_INVALID, asked(RANGE_PREFERRED_LOCATION, a, 10 * PAGE));
+	CHECK_IS(LOCATION_NONE, asked(RANGE_PREFERRED_LOCATION_TYPE, a, 10 * PAGE));
+	CHECK_IS(0, cuMemAdvise_v2(a, PAGE, ADVISE_SET_PREFERRED_LOCATION, (CUmemLocation){ LOCATION_HOST_NUMA, 0 }));
+	CHECK_IS(LOCATION_HOST_NUMA, asked(RANGE_PREFERRED_LOCATION_TYPE, a, 1));
+	CHECK_IS(DEVICE_CPU, asked(RANGE_PREFERRED_LOCATION, a, 1));
+	CHECK_IS(0, cuMemAdvise(a, 10 * PAGE, ADVISE_UNSET_PREFERRED_LOCATION, 0));
+	CHECK_IS(DEVICE_INVALID, asked(RANGE_PREFERRED_LOCATION, a, PAGE));
+
+	CHECK_IS(0, cuMemAdvise(a, 10 * PAGE, ADVISE_SET_ACCESSED_BY, 1));
+	CHECK_IS(0, cuMemAdvise(a, 4 * PAGE, ADVISE_SET_ACCESSED_BY, DEVICE_CPU));
+	CHECK_IS(0, cuMemRangeGetAttribute(list, sizeof(list), RANGE_ACCESSED_BY, a, 4 * PAGE));
+	CHECK(list[0] == 1 && list[1] == DEVICE_CPU && list[2] == DEVICE_INVALID);
+	CHECK_IS(0, cuMemRangeGetAttribute(list, sizeof(list), RANGE_ACCESSED_BY, a, 5 * PAGE));
+	CHECK(list[0] == 1 && list[1] == DEVICE_INVALID);
+	CHECK_IS(0, cuMemAdvise(a, PAGE, ADVISE_UNSET_ACCESSED_BY, 1));
+	CHECK_IS(DEVICE_INVALID, asked(RANGE_ACCESSED_BY, a, 5 * PAGE));
+
+	/* The last byte's page may lie beyond what was asked for, not beyond the allocation. */
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemAdvise(a, 10 * PAGE + 1, ADVISE_SET_READ_MOSTLY, 0));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemAdvise(a, 0, ADVISE_SET_READ_MOSTLY, 0));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemAdvise(a, PAGE, 7, 0));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemAdvise((CUdeviceptr)(uintptr_t)list, 4, ADVISE_SET_READ_MOSTLY, 0));
+	CHECK_IS(CUDA_ERROR_INVALID_DEVICE, cuMemAdvise(a, PAGE, ADVISE_SET_PREFERRED_LOCATION, 2));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
+		 cuMemAdvise_v2(a, PAGE, ADVISE_SET_ACCESSED_BY, (CUmemLocation){ LOCATION_HOST_NUMA, 0 }));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemRangeGetAttribute(list, 8, RANGE_READ_MOSTLY, a, PAGE));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemRangeGetAttribute(list, 3, RANGE_ACCESSED_BY, a, PAGE));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemRangeGetAttribute(list, 4, 9, a, PAGE));
+
+	/* Advice goes with the memory. */
+	CHECK_IS(0, cuMemAdvise(b, PAGE, ADVISE_SET_READ_MOSTLY, 0));
+	CHECK_IS(0, cuMemFree_v2(a));
+	CHECK_IS(1, asked(RANGE_READ_MOSTLY, b, PAGE));
+	CHECK_IS(0, cuMemFree_v2(b));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemRangeGetAttribute(list, 4, RANGE_READ_MOSTLY, b, PAGE));
+}
+
+static void prefetches(void)
+{
+	CUmemLocation where[] = { { LOCATION_DEVICE, 1 }, { LOCATION_HOST, 55 } };
+	size_t first[] = { 0, 2 }, sizes[] = { PAGE, PAGE, PAGE };
+	CUdeviceptr a, at[3];
+	CUstream s;
+
+	CHECK_IS(0, cuStreamCreate(&s, 0));
+	CHECK_IS(0, cuMemAllocManaged(&a, 4 * PAGE, ATTACH_GLOBAL));
+	CHECK_IS(DEVICE_INVALID, asked(RANGE_LAST_PREFETCH_LOCATION, a, PAGE));
+	CHECK_IS(0, cuMemPrefetchAsync(a, 2 * PAGE, 0, s));
+	CHECK_IS(0, asked(RANGE_LAST_PREFETCH_LOCATION, a, 2 * PAGE));
+	CHECK_IS(DEVICE_INVALID, asked(RANGE_LAST_PREFETCH_LOCATION, a, 3 * PAGE));
+	CHECK_IS(0, cuMemPrefetchAsync(a + PAGE, PAGE, DEVICE_CPU, NULL));
+	CHECK_IS(DEVICE_CPU, asked(RANGE_LAST_PREFETCH_LOCATION, a + PAGE, PAGE));
+	for (int i = 0; i < 3; i++)
+		at[i] = a + i * PAGE;
+	CHECK_IS(0, cuMemPrefetchBatchAsync(at, sizes, 3, where, first, 2, 0, s));
+	CHECK_IS(1, asked(RANGE_LAST_PREFETCH_LOCATION, a, 2 * PAGE));
+	CHECK_IS(LOCATION_HOST, asked(RANGE_LAST_PREFETCH_LOCATION_TYPE, a + 2 * PAGE, PAGE));
+	first[1] = 3;
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPrefetchBatchAsync(at, sizes, 3, where, first, 2, 0, s));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPrefetchBatchAsync(at, sizes, 3, where, first, 1, 1, s));
+	CHECK_IS(CUDA_ERROR_INVALID_DEVICE, cuMemPrefetchAsync(a, PAGE, 2, s));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPrefetchAsync(a, 5 * PAGE, 0, s));
+	CHECK_IS(CUDA_ERROR_INVALID_HANDLE, cuMemPrefetchAsync(a, PAGE, 0, (CUstream)&a));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPrefetchAsync_v2(a, PAGE, where[0], 1, s));
+
+	CHECK_IS(0, cuStreamAttachMemAsync(s, a, 0, ATTACH_SINGLE));
+	CHECK_IS(0, cuStreamAttachMemAsync(NULL, a, 4 * PAGE, ATTACH_GLOBAL));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuStreamAttachMemAsync(NULL, a, 0, ATTACH_SINGLE));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuStreamAttachMemAsync(s, a, PAGE, ATTACH_HOST));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuStreamAttachMemAsync(s, a, 0, 3));
+	CHECK_IS(0, cuMemFree_v2(a));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuStreamAttachMemAsync(s, a, 0, ATTACH_HOST));
+	CHECK_IS(0, cuStreamDestroy_v2(s));
+}
+
+static void ends_with_its_context(void)
+{
+	CUcontext own;
+	CUdeviceptr a, b;
+	struct memory m;
+
+	CHECK_IS(0, cuMemAllocManaged(&a, PAGE, ATTACH_GLOBAL));
+	CHECK_IS(0, cuCtxCreate_v2(&own, 0, 0));
+	CHECK_IS(0, cuMemAllocManaged(&b, PAGE, ATTACH_GLOBAL));
+	CHECK_IS(2, fake.maps_out);
+	CHECK_IS(0, cuCtxDestroy_v2(own));
+	CHECK_IS(1, fake.maps_out);
+	CHECK(!memory_find(b, &m));
+	CHECK_IS(0, cuCtxSetCurrent(context));
+	*(volatile char *)(uintptr_t)a = 1;
+	CHECK_IS(0, cuMemFree_v2(a));
+}
+
+int main(void)
+{
+#ifdef __SANITIZE_THREAD__
+	host_memory_next = UINT64_MAX / 2;	/* its shadow memory lies there */
+#endif
+	fake.devices = 2;
+	fake_install();
+	CHECK_IS(0, cuInit(0));
+	CHECK_IS(0, cuDevicePrimaryCtxRetain(&context, 0));
+	CHECK_IS(0, cuCtxSetCurrent(context));
+	allocations();
+	pointers();
+	advice();
+	prefetches();
+	ends_with_its_context();
+	CHECK_IS(0, fake.maps_out);
+	return 0;
+}
