@@ -56,6 +56,10 @@ const (
 	OpKernelSetAttribute                                 Op = 295
 	OpFuncSetCacheConfig                                 Op = 296
 	OpKernelSetCacheConfig                               Op = 297
+	OpManagedBytes                                       Op = 300
+	OpModuleLoadManaged                                  Op = 301
+	OpLibraryLoadManaged                                 Op = 302
+	OpLibraryGetManaged                                  Op = 303
 	OpOccupancyMaxActiveBlocksPerMultiprocessorWithFlags Op = 298
 	OpOccupancyAvailableDynamicSMemPerBlock              Op = 299
 	OpOccupancyMaxActiveClusters                         Op = 450
@@ -215,6 +219,10 @@ var opNames = map[Op]string{
 	295: "cuKernelSetAttribute",
 	296: "cuFuncSetCacheConfig",
 	297: "cuKernelSetCacheConfig",
+	300: "ManagedBytes",
+	301: "ModuleLoadManaged",
+	302: "LibraryLoadManaged",
+	303: "cuLibraryGetManaged",
 	298: "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
 	299: "cuOccupancyAvailableDynamicSMemPerBlock",
 	450: "cuOccupancyMaxActiveClusters",
@@ -374,6 +382,10 @@ type Functions interface {
 	KernelSetAttribute(attrib uint64, val uint64, kernel Kernel, dev uint64) (result Result)
 	FuncSetCacheConfig(hfunc Function, config uint64) (result Result)
 	KernelSetCacheConfig(kernel Kernel, config uint64, dev uint64) (result Result)
+	ManagedBytes(image []byte) (bytes uint64, result Result)
+	ModuleLoadManaged(image []byte, options []byte, managed uint64, infoLog []byte, errorLog []byte) (module Module, infoUsed uint64, errorUsed uint64, result Result)
+	LibraryLoadManaged(image []byte, options []byte, managed uint64, infoLog []byte, errorLog []byte) (library Library, infoUsed uint64, errorUsed uint64, result Result)
+	LibraryGetManaged(library Library, name string) (dptr uint64, bytes uint64, result Result)
 	OccupancyMaxActiveBlocksPerMultiprocessorWithFlags(func_ Function, blockSize uint64, dynamicSMemSize uint64, flags uint64) (numBlocks uint64, result Result)
 	OccupancyAvailableDynamicSMemPerBlock(func_ Function, numBlocks uint64, blockSize uint64) (dynamicSmemSize uint64, result Result)
 	OccupancyMaxActiveClusters(func_ Function, config []byte) (numClusters uint64, result Result)
@@ -645,6 +657,30 @@ func (Unsupported) FuncSetCacheConfig(hfunc Function, config uint64) (result Res
 
 // KernelSetCacheConfig returns NotSupported.
 func (Unsupported) KernelSetCacheConfig(kernel Kernel, config uint64, dev uint64) (result Result) {
+	result = NotSupported
+	return
+}
+
+// ManagedBytes returns NotSupported.
+func (Unsupported) ManagedBytes(image []byte) (bytes uint64, result Result) {
+	result = NotSupported
+	return
+}
+
+// ModuleLoadManaged returns NotSupported.
+func (Unsupported) ModuleLoadManaged(image []byte, options []byte, managed uint64, infoLog []byte, errorLog []byte) (module Module, infoUsed uint64, errorUsed uint64, result Result) {
+	result = NotSupported
+	return
+}
+
+// LibraryLoadManaged returns NotSupported.
+func (Unsupported) LibraryLoadManaged(image []byte, options []byte, managed uint64, infoLog []byte, errorLog []byte) (library Library, infoUsed uint64, errorUsed uint64, result Result) {
+	result = NotSupported
+	return
+}
+
+// LibraryGetManaged returns NotSupported.
+func (Unsupported) LibraryGetManaged(library Library, name string) (dptr uint64, bytes uint64, result Result) {
 	result = NotSupported
 	return
 }

@@ -35,6 +35,7 @@ const (
 	symKernelSetAttribute
 	symFuncSetCacheConfig
 	symKernelSetCacheConfig
+	symLibraryGetManaged
 	symOccupancyMaxActiveBlocksPerMultiprocessorWithFlags
 	symOccupancyAvailableDynamicSMemPerBlock
 	symModuleGetFunctionCount
@@ -127,6 +128,7 @@ var generatedNames = [generatedSymbols]string{
 	symKernelSetAttribute:        "cuKernelSetAttribute",
 	symFuncSetCacheConfig:        "cuFuncSetCacheConfig",
 	symKernelSetCacheConfig:      "cuKernelSetCacheConfig",
+	symLibraryGetManaged:         "cuLibraryGetManaged",
 	symOccupancyMaxActiveBlocksPerMultiprocessorWithFlags: "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
 	symOccupancyAvailableDynamicSMemPerBlock:              "cuOccupancyAvailableDynamicSMemPerBlock",
 	symModuleGetFunctionCount:                             "cuModuleGetFunctionCount",
@@ -361,6 +363,14 @@ func (d *calls) FuncSetCacheConfig(hfunc gpubackend.Function, config uint64) (re
 // KernelSetCacheConfig calls cuKernelSetCacheConfig.
 func (d *calls) KernelSetCacheConfig(kernel gpubackend.Kernel, config uint64, dev uint64) (result gpubackend.Result) {
 	result = d.call(symKernelSetCacheConfig, uint64(kernel), config, dev)
+	return
+}
+
+// LibraryGetManaged calls cuLibraryGetManaged.
+func (d *calls) LibraryGetManaged(library gpubackend.Library, name string) (dptr uint64, bytes uint64, result gpubackend.Result) {
+	result = d.call(symLibraryGetManaged, d.out(0), d.out(1), uint64(library), d.text(name))
+	dptr = (d.value(0))
+	bytes = (d.value(1))
 	return
 }
 

@@ -10,6 +10,7 @@ import (
 
 // library is a CUlibrary: an image that each context makes a module of when it first needs it.
 type library struct {
+	managed uint64 // address of its managed variables, 0 for none
 	parsed  *ptx.Module
 	spare   *simt.Program // the program made when the library was loaded, for the first context
 	kernels []*kernelObject
@@ -23,19 +24,28 @@ type kernelObject struct {
 	attributes
 }
 
-// LibraryLoadData implements gpubackend.Driver.
+// LibraryLoadData implements gpubackend.Driver. NotReady says that the library has managed variables.
 func (d *Device) LibraryLoadData(
 	image, options, infoLog, errorLog []byte,
+) (h gpubackend.Library, infoUsed, errorUsed uint64, result gpubackend.Result) {
+	return d.loadLibrary(image, options, 0, infoLog, errorLog)
+}
+
+func (d *Device) loadLibrary(
+	image, options []byte, managed uint64, infoLog, errorLog []byte,
 ) (h gpubackend.Library, infoUsed, errorUsed uint64, result gpubackend.Result) {
 	if d.space == nil {
 		return 0, 0, 0, gpubackend.NotInitialized
 	}
 	log := &buildLog{info: infoLog, errors: errorLog}
 	parsed, program, result := build(image, options, log)
+	if result == gpubackend.Success {
+		result = d.checkManaged(program, managed)
+	}
 	if result != gpubackend.Success {
 		return 0, log.infoUsed, log.errorsUsed, result
 	}
-	l := &library{parsed: parsed, spare: program}
+	l := &library{managed: managed, parsed: parsed, spare: program}
 	for _, k := range program.Kernels() {
 		o := &kernelObject{library: l, entry: k, attributes: newAttributes(k)}
 		o.handle = d.add(o)
@@ -122,7 +132,8 @@ func (d *Device) moduleOf(c *gpuContext, l *library) (*module, gpubackend.Result
 		}
 	}
 	l.spare = nil
-	m, result := d.place(c, l.parsed, program, &buildLog{})
+	managed := managedBlock{l.managed, d.placed(l) != nil}
+	m, result := d.place(c, l.parsed, program, managed, &buildLog{})
 	if result != gpubackend.Success {
 		return nil, result
 	}

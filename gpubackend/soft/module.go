@@ -13,8 +13,11 @@ import (
 
 func word(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
 
-// global is a variable of a module, in device memory.
-type global struct{ addr, size uint64 }
+// global is a variable of a module, in device memory or managed.
+type global struct {
+	addr, size uint64
+	managed    bool
+}
 
 // module is a CUmodule: a program with globals of its own.
 type module struct {
@@ -35,22 +38,14 @@ const maxGlobals = 1 << 40
 
 // place loads a program into a context: it gives its globals memory and links them.
 func (d *Device) place(
-	c *gpuContext, parsed *ptx.Module, program *simt.Program, log *buildLog,
+	c *gpuContext, parsed *ptx.Module, program *simt.Program, managed managedBlock, log *buildLog,
 ) (*module, gpubackend.Result) {
 	m := &module{ctx: c, program: program, arch: parsed.Arch, functions: make(map[string]*function)}
-	size, result := m.layOut()
+	result := d.giveMemory(m, managed.addr)
 	if result != gpubackend.Success {
 		return nil, result
 	}
-	if size > 0 {
-		if m.block, result = d.allocate(size, d.space.heap.Alloc); result != gpubackend.Success {
-			return nil, result
-		}
-		for name, g := range m.globals {
-			m.globals[name] = global{g.addr + m.block, g.size}
-		}
-	}
-	if result = m.link(log); result == gpubackend.Success && parsed.Function("malloc") != nil {
+	if result = m.link(managed.filled, log); result == gpubackend.Success && parsed.Function("malloc") != nil {
 		result = d.addHeap(c)
 	}
 	if result != gpubackend.Success {
@@ -60,12 +55,40 @@ func (d *Device) place(
 	return m, gpubackend.Success
 }
 
-// layOut gives each global an offset and returns the size of them all.
-func (m *module) layOut() (uint64, gpubackend.Result) {
+// giveMemory decides where a module's globals are.
+func (d *Device) giveMemory(m *module, managed uint64) gpubackend.Result {
+	if result := d.checkManaged(m.program, managed); result != gpubackend.Success {
+		return result
+	}
 	m.globals = make(map[string]global)
+	size, result := m.layOut(false)
+	if result != gpubackend.Success {
+		return result
+	}
+	if _, result = m.layOut(true); result != gpubackend.Success {
+		return result
+	}
+	if size > 0 {
+		if m.block, result = d.allocate(size, d.space.heap.Alloc); result != gpubackend.Success {
+			return result
+		}
+	}
+	for name, g := range m.globals {
+		if g.managed {
+			g.addr += managed
+		} else {
+			g.addr += m.block
+		}
+		m.globals[name] = g
+	}
+	return gpubackend.Success
+}
+
+// layOut gives each global, or each managed variable, an offset and returns the size of them all.
+func (m *module) layOut(managed bool) (uint64, gpubackend.Result) {
 	size := uint64(0)
 	for _, g := range m.program.Globals() {
-		if g.External {
+		if g.External || g.Managed != managed {
 			continue
 		}
 		align := uint64(max(g.Align, 1))
@@ -73,14 +96,15 @@ func (m *module) layOut() (uint64, gpubackend.Result) {
 		if g.Size > maxGlobals || size > maxGlobals || align > devmem.Alignment {
 			return 0, gpubackend.OutOfMemory
 		}
-		m.globals[g.Name] = global{size, g.Size}
+		m.globals[g.Name] = global{size, g.Size, managed}
 		size += max(g.Size, 1)
 	}
 	return size, gpubackend.Success
 }
 
-// link tells the program its addresses and fills the globals with their initial content.
-func (m *module) link(log *buildLog) gpubackend.Result {
+// link tells the program its addresses and fills the globals with their initial content, unless the managed ones
+// have theirs already.
+func (m *module) link(filled bool, log *buildLog) gpubackend.Result {
 	err := m.program.Link(func(name string) (uint64, bool) {
 		g, ok := m.globals[name]
 		return g.addr, ok
@@ -91,7 +115,7 @@ func (m *module) link(log *buildLog) gpubackend.Result {
 	}
 	for i := range m.program.Globals() {
 		g := &m.program.Globals()[i]
-		if g.External {
+		if g.External || g.Managed && filled {
 			continue
 		}
 		content, err := m.program.Content(g)
@@ -131,9 +155,15 @@ func (d *Device) unload(m *module) {
 	delete(m.ctx.modules, m.handle)
 }
 
-// ModuleLoadData implements gpubackend.Driver.
+// ModuleLoadData implements gpubackend.Driver. NotReady says that the module has managed variables.
 func (d *Device) ModuleLoadData(
 	image, options, infoLog, errorLog []byte,
+) (h gpubackend.Module, infoUsed, errorUsed uint64, result gpubackend.Result) {
+	return d.loadModule(image, options, 0, infoLog, errorLog)
+}
+
+func (d *Device) loadModule(
+	image, options []byte, managed uint64, infoLog, errorLog []byte,
 ) (h gpubackend.Module, infoUsed, errorUsed uint64, result gpubackend.Result) {
 	c, result := d.context()
 	if result != gpubackend.Success {
@@ -145,7 +175,7 @@ func (d *Device) ModuleLoadData(
 	if result != gpubackend.Success {
 		return 0, 0, 0, result
 	}
-	m, result := d.place(c, parsed, program, log)
+	m, result := d.place(c, parsed, program, managedBlock{addr: managed}, log)
 	if result != gpubackend.Success {
 		return 0, 0, 0, result
 	}

@@ -62,7 +62,7 @@ type Worker struct {
 	shares         shares
 	hosts          map[uint32]*hostRange
 	growing        map[uint64]*hostWhole // that have more to come, by where they end
-	primary        map[uint64]uint64 // device to the handle of its primary context
+	primary        map[uint64]uint64     // device to the handle of its primary context
 	kernels        map[kernelKey]gpubackend.Function
 	unknown        map[gpubackend.Op]bool
 	reports        int // functions that the guest reported

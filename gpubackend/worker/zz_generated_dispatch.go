@@ -40,6 +40,10 @@ var handlers = map[gpubackend.Op]handler{
 	gpubackend.OpKernelSetAttribute:                                 {words: 4, noContext: false, run: runKernelSetAttribute},
 	gpubackend.OpFuncSetCacheConfig:                                 {words: 2, noContext: false, run: runFuncSetCacheConfig},
 	gpubackend.OpKernelSetCacheConfig:                               {words: 3, noContext: false, run: runKernelSetCacheConfig},
+	gpubackend.OpManagedBytes:                                       {words: 2, noContext: true, run: runManagedBytes},
+	gpubackend.OpModuleLoadManaged:                                  {words: 9, noContext: false, run: runModuleLoadManaged},
+	gpubackend.OpLibraryLoadManaged:                                 {words: 9, noContext: true, run: runLibraryLoadManaged},
+	gpubackend.OpLibraryGetManaged:                                  {words: 3, noContext: true, run: runLibraryGetManaged},
 	gpubackend.OpOccupancyMaxActiveBlocksPerMultiprocessorWithFlags: {words: 4, noContext: false, run: runOccupancyMaxActiveBlocksPerMultiprocessorWithFlags},
 	gpubackend.OpOccupancyAvailableDynamicSMemPerBlock:              {words: 3, noContext: false, run: runOccupancyAvailableDynamicSMemPerBlock},
 	gpubackend.OpOccupancyMaxActiveClusters:                         {words: 3, noContext: false, run: runOccupancyMaxActiveClusters},
@@ -479,6 +483,91 @@ func runKernelSetCacheConfig(w *Worker, c *call) gpubackend.Result {
 		return bad
 	}
 	result := w.driver.KernelSetCacheConfig(p0, c.word(1), c.word(2))
+	return result
+}
+
+func runManagedBytes(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.input(c, 0)
+	if bad != 0 {
+		return bad
+	}
+	p1, result := w.driver.ManagedBytes(p0)
+	c.answer(p1)
+	return result
+}
+
+func runModuleLoadManaged(w *Worker, c *call) gpubackend.Result {
+	p1, bad := w.input(c, 0)
+	if bad != 0 {
+		return bad
+	}
+	p2, bad := w.input(c, 2)
+	if bad != 0 {
+		return bad
+	}
+	p4, bad := w.output(c, 5)
+	if bad != 0 {
+		return bad
+	}
+	defer p4.done()
+	p5, bad := w.output(c, 7)
+	if bad != 0 {
+		return bad
+	}
+	defer p5.done()
+	p0, p6, p7, result := w.driver.ModuleLoadManaged(p1, p2, c.word(4), p4.bytes, p5.bytes)
+	if result == gpubackend.Success {
+		c.answer(w.objects.Intern(object.Module, uint64(p0), uint64(c.context)))
+	} else {
+		c.answer(0)
+	}
+	c.answer(p6)
+	c.answer(p7)
+	return result
+}
+
+func runLibraryLoadManaged(w *Worker, c *call) gpubackend.Result {
+	p1, bad := w.input(c, 0)
+	if bad != 0 {
+		return bad
+	}
+	p2, bad := w.input(c, 2)
+	if bad != 0 {
+		return bad
+	}
+	p4, bad := w.output(c, 5)
+	if bad != 0 {
+		return bad
+	}
+	defer p4.done()
+	p5, bad := w.output(c, 7)
+	if bad != 0 {
+		return bad
+	}
+	defer p5.done()
+	p0, p6, p7, result := w.driver.LibraryLoadManaged(p1, p2, c.word(4), p4.bytes, p5.bytes)
+	if result == gpubackend.Success {
+		c.answer(w.objects.Add(object.Library, uint64(p0), 0))
+	} else {
+		c.answer(0)
+	}
+	c.answer(p6)
+	c.answer(p7)
+	return result
+}
+
+func runLibraryGetManaged(w *Worker, c *call) gpubackend.Result {
+	p2, bad := w.findLibrary(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p3, bad := w.text(c, 1)
+	if bad != 0 {
+		return bad
+	}
+	p0, p1, result := w.driver.LibraryGetManaged(p2, p3)
+	c.answer(p0)
+	c.answer(p1)
 	return result
 }
 

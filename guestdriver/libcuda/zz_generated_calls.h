@@ -38,6 +38,10 @@ enum {
 	OP_cuKernelSetAttribute = 295,
 	OP_cuFuncSetCacheConfig = 296,
 	OP_cuKernelSetCacheConfig = 297,
+	OP_ManagedBytes = 300,
+	OP_ModuleLoadManaged = 301,
+	OP_LibraryLoadManaged = 302,
+	OP_cuLibraryGetManaged = 303,
 	OP_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags = 298,
 	OP_cuOccupancyAvailableDynamicSMemPerBlock = 299,
 	OP_cuOccupancyMaxActiveClusters = 450,
@@ -590,6 +594,111 @@ static inline CUresult post_cuKernelSetCacheConfig(uint64_t kernel, uint64_t con
 	request_word(&r, config);
 	request_word(&r, dev);
 	return channel_post(&r);
+}
+
+static inline CUresult call_ManagedBytes(const void *image, size_t image_bytes, uint64_t *bytes)
+{
+	struct request r;
+	struct buffer b[1] = { 0 };
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_ManagedBytes);
+	result = buffer_in(&r, &b[0], image, image_bytes);
+	if (result)
+		goto done;
+	result = channel_call(&r, out, 1);
+done:
+	buffer_done(&b[0]);
+	*bytes = out[0];
+	return result;
+}
+
+static inline CUresult call_ModuleLoadManaged(uint64_t *module, const void *image, size_t image_bytes, const void *options, size_t options_bytes, uint64_t managed, void *infoLog, size_t infoLog_bytes, void *errorLog, size_t errorLog_bytes, uint64_t *infoUsed, uint64_t *errorUsed)
+{
+	struct request r;
+	struct buffer b[4] = { 0 };
+	CUresult result;
+	uint64_t out[3] = { 0 };
+
+	request_init(&r, OP_ModuleLoadManaged);
+	result = buffer_in(&r, &b[0], image, image_bytes);
+	if (result)
+		goto done;
+	result = buffer_in(&r, &b[1], options, options_bytes);
+	if (result)
+		goto done;
+	request_word(&r, managed);
+	result = buffer_out(&r, &b[2], infoLog, infoLog_bytes);
+	if (result)
+		goto done;
+	result = buffer_out(&r, &b[3], errorLog, errorLog_bytes);
+	if (result)
+		goto done;
+	result = channel_call(&r, out, 3);
+done:
+	buffer_done(&b[0]);
+	buffer_done(&b[1]);
+	buffer_done(&b[2]);
+	buffer_done(&b[3]);
+	*module = out[0];
+	*infoUsed = out[1];
+	*errorUsed = out[2];
+	return result;
+}
+
+static inline CUresult call_LibraryLoadManaged(uint64_t *library, const void *image, size_t image_bytes, const void *options, size_t options_bytes, uint64_t managed, void *infoLog, size_t infoLog_bytes, void *errorLog, size_t errorLog_bytes, uint64_t *infoUsed, uint64_t *errorUsed)
+{
+	struct request r;
+	struct buffer b[4] = { 0 };
+	CUresult result;
+	uint64_t out[3] = { 0 };
+
+	request_init(&r, OP_LibraryLoadManaged);
+	result = buffer_in(&r, &b[0], image, image_bytes);
+	if (result)
+		goto done;
+	result = buffer_in(&r, &b[1], options, options_bytes);
+	if (result)
+		goto done;
+	request_word(&r, managed);
+	result = buffer_out(&r, &b[2], infoLog, infoLog_bytes);
+	if (result)
+		goto done;
+	result = buffer_out(&r, &b[3], errorLog, errorLog_bytes);
+	if (result)
+		goto done;
+	result = channel_call(&r, out, 3);
+done:
+	buffer_done(&b[0]);
+	buffer_done(&b[1]);
+	buffer_done(&b[2]);
+	buffer_done(&b[3]);
+	*library = out[0];
+	*infoUsed = out[1];
+	*errorUsed = out[2];
+	return result;
+}
+
+static inline CUresult call_cuLibraryGetManaged(uint64_t *dptr, uint64_t *bytes, uint64_t library, const char *name)
+{
+	struct request r;
+	struct buffer b[1] = { 0 };
+	CUresult result;
+	uint64_t out[2] = { 0 };
+
+	request_init(&r, OP_cuLibraryGetManaged);
+	r.exact = true;
+	request_word(&r, library);
+	result = buffer_in(&r, &b[0], name, __builtin_strlen(name));
+	if (result)
+		goto done;
+	result = channel_call(&r, out, 2);
+done:
+	buffer_done(&b[0]);
+	*dptr = out[0];
+	*bytes = out[1];
+	return result;
 }
 
 static inline CUresult call_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(uint64_t *numBlocks, uint64_t func, uint64_t blockSize, uint64_t dynamicSMemSize, uint64_t flags)

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/devmem"
+	"github.com/paracuda/paracuda/gpubackend/soft/simt"
+)
+
+// Managed variables lie in one block of registered host memory, which the guest gives before the program is linked:
+// ManagedBytes says how large it must be.
+
+// managedBlock is such a block.
+type managedBlock struct {
+	addr   uint64 // 0 for none
+	filled bool   // with initial content, by a library's module in another context
+}
+
+// ManagedBytes implements gpubackend.Driver.
+func (d *Device) ManagedBytes(image []byte) (uint64, gpubackend.Result) {
+	_, program, result := build(image, nil, &buildLog{})
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	return managedSize(program)
+}
+
+// managedSize is the size of a program's managed variables.
+func managedSize(program *simt.Program) (uint64, gpubackend.Result) {
+	m := &module{program: program, globals: make(map[string]global)}
+	return m.layOut(true)
+}
+
+// checkManaged tells whether a program's managed variables can be at an address, 0 for none. NotReady says that it
+// has some and needs one.
+func (d *Device) checkManaged(program *simt.Program, managed uint64) gpubackend.Result {
+	size, result := managedSize(program)
+	switch {
+	case result != gpubackend.Success || size == 0 && managed == 0:
+		return result
+	case managed == 0:
+		return gpubackend.NotReady
+	case size == 0 || managed%devmem.Alignment != 0 || d.space.inWindow(managed) ||
+		!d.space.table.Load().covers(managed, size, true):
+		return gpubackend.InvalidValue
+	}
+	return gpubackend.Success
+}
+
+// ModuleLoadManaged implements gpubackend.Driver.
+func (d *Device) ModuleLoadManaged(
+	image, options []byte, managed uint64, infoLog, errorLog []byte,
+) (h gpubackend.Module, infoUsed, errorUsed uint64, result gpubackend.Result) {
+	if managed == 0 {
+		return 0, 0, 0, gpubackend.InvalidValue
+	}
+	return d.loadModule(image, options, managed, infoLog, errorLog)
+}
+
+// LibraryLoadManaged implements gpubackend.Driver. The memory is written when a context first needs the library.
+func (d *Device) LibraryLoadManaged(
+	image, options []byte, managed uint64, infoLog, errorLog []byte,
+) (h gpubackend.Library, infoUsed, errorUsed uint64, result gpubackend.Result) {
+	if managed == 0 {
+		return 0, 0, 0, gpubackend.InvalidValue
+	}
+	return d.loadLibrary(image, options, managed, infoLog, errorLog)
+}
+
+// LibraryGetManaged implements gpubackend.Driver. The variables are those of all contexts; with none there are none.
+func (d *Device) LibraryGetManaged(h gpubackend.Library, name string) (addr, bytes uint64, result gpubackend.Result) {
+	l, result := d.library(h)
+	if result != gpubackend.Success {
+		return 0, 0, result
+	}
+	m := d.placed(l)
+	if m == nil {
+		m, result = d.libraryModule(h)
+	}
+	switch {
+	case result == gpubackend.InvalidContext:
+		return 0, 0, gpubackend.NotFound
+	case result != gpubackend.Success:
+		return 0, 0, result
+	}
+	g, ok := m.globals[name]
+	if !ok || !g.managed {
+		return 0, 0, gpubackend.NotFound
+	}
+	return g.addr, g.size, gpubackend.Success
+}
+
+// placed returns the library's module in some context, or nil.
+func (d *Device) placed(l *library) *module {
+	for _, c := range d.contexts {
+		if m := c.libraries[l]; m != nil {
+			return m
+		}
+	}
+	return nil
+}
