@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of memory that changes meanwhile: the process forks, a file is cut short, other memory is unmapped, and
+// Copies under fire: programs are killed in the middle, the process forks, pages are thrown away, swapped out and moved; and
 // random ranges of a large buffer go both ways with guard bytes around.
 #include "check.h"
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <thread>
@@ -22,67 +24,181 @@ static std::vector<unsigned char> numbers(size_t n, unsigned seed) {
     return v;
 }
 
-// A child gets pages of the buffer while the device writes them; the parent must see what arrives.
-static void forks() {
-    const std::vector<unsigned char> want = numbers(large, 1);
-    std::vector<unsigned char> got(large);
-    std::atomic<bool> done(false);
-    CHECK(cudaMemcpy(dev, want.data(), large, cudaMemcpyHostToDevice));
-    std::thread forker([&] {
-        for (int i = 0; i < 20 && !done; i++) {
-            const pid_t child = fork();
-            if (!child) _exit(0);
-            waitpid(child, nullptr, 0);
-        }
-    });
-    for (int i = 0; i < 3; i++) {
-        memset(got.data(), i, large);
-        CHECK(cudaMemcpy(got.data(), dev, large, cudaMemcpyDeviceToHost));
-        REQUIRE(!memcmp(got.data(), want.data(), large));
-    }
-    done = true;
-    forker.join();
-    printf("forks: the parent has its data\n");
+static unsigned char *fresh(size_t bytes) {
+    void *p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(p != MAP_FAILED);
+    return (unsigned char *)p;
 }
 
-// A file that is cut short under the copy gives an error, or what was there; nothing else suffers.
-static void truncated() {
+// Memory of this program's own, which nobody else may write to: it gets pages that copies had.
+static void canary(int rounds, const std::atomic<bool> &stop) {
+    const size_t bytes = 8 << 20;
+    for (int i = 0; i < rounds && !stop; i++) {
+        unsigned char *p = fresh(bytes);
+        memset(p, 0x5c, bytes);
+        usleep(2000);
+        for (size_t k = 0; k < bytes; k++) REQUIRE(p[k] == 0x5c);
+        REQUIRE(!munmap(p, bytes));
+    }
+}
+
+// What a program that is killed in the middle of a copy had belongs to others at once.
+static void killed() {
+    const std::atomic<bool> never(false);
+    for (int i = 0; i < 4; i++) {
+        int copying[2];
+        char byte = 0;
+        REQUIRE(!pipe(copying));
+        const pid_t child = fork();
+        if (!child) {
+            char *from;
+            unsigned char *to = fresh(large);
+            CHECK(cudaMalloc(&from, large));
+            CHECK(cudaMemset(from, 0xee, large));
+            for (;;) {
+                CHECK(cudaMemcpy(to, from, large, cudaMemcpyDeviceToHost));
+                REQUIRE(write(copying[1], &byte, 1) == 1);
+            }
+        }
+        close(copying[1]);
+        for (int k = 0; k <= i; k++) REQUIRE(read(copying[0], &byte, 1) == 1);
+        usleep(700 * i);
+        REQUIRE(child > 0 && !kill(child, SIGKILL) && waitpid(child, nullptr, 0) == child);
+        close(copying[0]);
+        canary(6, never);
+    }
+    printf("killed: nothing is written afterwards\n");
+}
+
+// A child looks whether its memory stays as it was at fork(), and writes to it.
+static int forked(unsigned char *p) {
+    const uint64_t before = hash(p, large);
+    usleep(2000);
+    if (hash(p, large) != before) return 1;
+    memset(p, 0xcc, large);
+    usleep(2000);
+    for (size_t k = 0; k < large; k++)
+        if (p[k] != 0xcc) return 2;
+    return 0;
+}
+
+// Children get the buffer's pages while the device reads or writes them: each process has what is its own.
+static void forks() {
+    const std::vector<unsigned char> want = numbers(large, 1);
+    unsigned char *p = fresh(large), *other = fresh(large);
+    for (int toHost = 0; toHost < 2; toHost++) {
+        std::atomic<bool> done(false);
+        std::thread forker([&] {
+            for (int i = 0; i < 6 && !done; i++) {
+                const pid_t child = fork();
+                if (!child) _exit(forked(p));
+                int status;
+                REQUIRE(child > 0 && waitpid(child, &status, 0) == child);
+                REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+            }
+        });
+        for (int i = 0; i < 4; i++) {
+            if (toHost) memset(p, i, large);
+            else memcpy(p, want.data(), large);
+            CHECK(toHost ? cudaMemcpy(p, dev, large, cudaMemcpyDeviceToHost)
+                         : cudaMemcpy(dev, p, large, cudaMemcpyHostToDevice));
+            if (!toHost) CHECK(cudaMemcpy(other, dev, large, cudaMemcpyDeviceToHost));
+            REQUIRE(!memcmp(toHost ? p : other, want.data(), large));
+        }
+        done = true;
+        forker.join();
+    }
+    REQUIRE(!munmap(p, large) && !munmap(other, large));
+    printf("forks: parent and children have their own data\n");
+}
+
+// Pages that are thrown away while they are copied to read as zeros or as what was copied; nobody else's are written to.
+static void discarded() {
+    const size_t page = 4096;
+    std::atomic<bool> done(false);
+    unsigned char *p = fresh(large);
+    std::thread owner([&] { canary(200, done); });
+    std::thread discarder([&] {
+        for (unsigned i = 0; !done; i++) {
+            REQUIRE(!madvise(p + i * 7 % 24 * (large / 24), large / 24, MADV_DONTNEED));
+            usleep(1000);
+        }
+    });
+    CHECK(cudaMemset(dev, 0xee, large));
+    for (int i = 0; i < 5; i++) {
+        CHECK(cudaMemcpy(p, dev, large, cudaMemcpyDeviceToHost));
+        for (size_t k = 0; k < large; k += page) REQUIRE(p[k] == 0 || p[k] == 0xee);
+    }
+    done = true;
+    discarder.join();
+    owner.join();
+    CHECK(cudaMemcpy(p, dev, large, cudaMemcpyDeviceToHost));
+    for (size_t k = 0; k < large; k++) REQUIRE(p[k] == 0xee);
+    REQUIRE(!munmap(p, large));
+    printf("discarded: zeros or data\n");
+}
+
+#ifndef MADV_PAGEOUT
+#define MADV_PAGEOUT 21
+#endif
+
+// evict has the kernel push pages out and move them about. What it can't do here it refuses, which is fine.
+static void evict(unsigned char *p, size_t bytes) {
+    const int fd = open("/proc/sys/vm/compact_memory", O_WRONLY | O_CLOEXEC);
+    (void)!madvise(p, bytes, MADV_PAGEOUT);
+    if (fd < 0) return;
+    (void)!write(fd, "1", 1);
+    close(fd);
+}
+
+// Pages that the kernel pushes out and moves while they are copied, of the heap and of a file.
+static void evicted() {
+    const std::vector<unsigned char> want = numbers(large, 5);
     char name[] = "/tmp/underfire-XXXXXX";
     const int fd = mkstemp(name);
     REQUIRE(fd >= 0 && !unlink(name) && !ftruncate(fd, large));
     void *file = mmap(nullptr, large, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     REQUIRE(file != MAP_FAILED);
-    memset(file, 7, large);
-    std::thread cutter([&] { REQUIRE(!ftruncate(fd, 1 << 20)); });
-    cudaMemcpy(dev, file, large, cudaMemcpyHostToDevice);
-    cutter.join();
-    REQUIRE(cudaMemcpy(dev, file, large, cudaMemcpyHostToDevice) != cudaSuccess);
-    cudaGetLastError();
-    REQUIRE(!munmap(file, large) && !close(fd));
-    printf("truncated: refused\n");
+    for (unsigned char *p : {fresh(large), (unsigned char *)file}) {
+        std::atomic<bool> done(false);
+        std::thread evicter([&] {
+            for (int i = 0; i < 20 && !done; i++) evict(p, large);
+        });
+        for (int i = 0; i < 3; i++) {
+            memcpy(p, want.data(), large);
+            CHECK(cudaMemset(dev, i, large));
+            CHECK(cudaMemcpy(dev, p, large, cudaMemcpyHostToDevice));
+            memset(p, i, large);
+            CHECK(cudaMemcpy(p, dev, large, cudaMemcpyDeviceToHost));
+            REQUIRE(!memcmp(p, want.data(), large));
+        }
+        done = true;
+        evicter.join();
+        REQUIRE(!munmap(p, large));
+    }
+    close(fd);
+    printf("evicted: exact\n");
 }
 
-// Memory that is gone is refused; what a thread unmaps beside a copy doesn't disturb it.
-static void unmapped() {
-    const std::vector<unsigned char> want = numbers(large, 2);
-    std::vector<unsigned char> got(large);
-    std::thread mapper([] {
-        for (int i = 0; i < 50; i++) {
-            void *p = mmap(nullptr, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-            REQUIRE(p != MAP_FAILED);
-            memset(p, i, 1 << 16);
-            munmap(p, 1 << 20);
-        }
-    });
-    CHECK(cudaMemcpy(dev, want.data(), large, cudaMemcpyHostToDevice));
-    CHECK(cudaMemcpy(got.data(), dev, large, cudaMemcpyDeviceToHost));
-    mapper.join();
-    REQUIRE(got == want);
-    void *gone = mmap(nullptr, large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    REQUIRE(gone != MAP_FAILED && !munmap(gone, large));
-    REQUIRE(cudaMemcpy(dev, gone, large, cudaMemcpyHostToDevice) != cudaSuccess);
-    cudaGetLastError();
-    printf("unmapped: refused\n");
+// A buffer that moves to other addresses between copies, and another that comes to where it was.
+static void moved() {
+    const std::vector<unsigned char> want = numbers(large, 6);
+    unsigned char *p = fresh(large);
+    memcpy(p, want.data(), large);
+    for (int i = 0; i < 6; i++) {
+        CHECK(cudaMemcpy(dev, p, large, cudaMemcpyHostToDevice));
+        unsigned char *place = fresh(large), *old = p;
+        p = (unsigned char *)mremap(old, large, large, MREMAP_MAYMOVE | MREMAP_FIXED, place);
+        REQUIRE(p == place);
+        REQUIRE(mmap(old, large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == old);
+        CHECK(cudaMemcpy(p, dev, large, cudaMemcpyDeviceToHost));
+        REQUIRE(!memcmp(p, want.data(), large));
+        CHECK(cudaMemcpy(old, dev, large, cudaMemcpyDeviceToHost));
+        REQUIRE(!memcmp(old, want.data(), large));
+        REQUIRE(!munmap(old, large));
+    }
+    REQUIRE(!munmap(p, large));
+    printf("moved: exact\n");
 }
 
 // Ranges of every alignment; the bytes around them stay. Memory never written to reads as zeros.
@@ -101,12 +217,11 @@ static void ranges() {
         for (size_t k = 0; k < b; k++) REQUIRE(to[k] == 0xee);
         for (size_t k = b + n; k < b + n + 64; k++) REQUIRE(to[k] == 0xee);
     }
-    unsigned char *fresh = (unsigned char *)mmap(nullptr, large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    REQUIRE(fresh != MAP_FAILED);
+    unsigned char *empty = fresh(large);
     CHECK(cudaMemset(dev, 0xff, large));
-    CHECK(cudaMemcpy(dev, fresh, large, cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpy(dev, empty, large, cudaMemcpyHostToDevice));
     CHECK(cudaMemcpy(to.data(), dev, large, cudaMemcpyDeviceToHost));
-    for (size_t k = 0; k < large; k++) REQUIRE(!to[k] && (k % 4096 || !fresh[k]));
+    for (size_t k = 0; k < large; k++) REQUIRE(!to[k] && (k % 4096 || !empty[k]));
     printf("ranges: exact\n");
 }
 
@@ -130,10 +245,12 @@ static void pinned() {
 }
 
 int main() {
+    killed(); // before this process uses the GPU
     CHECK(cudaMalloc(&dev, large + 4096));
     forks();
-    truncated();
-    unmapped();
+    discarded();
+    evicted();
+    moved();
     ranges();
     pinned();
     return 0;
