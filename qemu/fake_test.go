@@ -23,13 +23,14 @@ type fakeQEMU struct {
 	mu       sync.Mutex
 	devices  map[string]map[string]any // guarded by mu
 	chardevs map[string]bool           // guarded by mu
+	objects  map[string]map[string]any // guarded by mu
 	commands []string                  // guarded by mu
 }
 
 func newFake(t *testing.T) *fakeQEMU {
 	f := &fakeQEMU{
 		t: t, socket: filepath.Join(t.TempDir(), "qmp"), version: Version{11, 1, 3}, shared: true,
-		refuse: map[string]string{}, devices: map[string]map[string]any{}, chardevs: map[string]bool{},
+		refuse: map[string]string{}, devices: map[string]map[string]any{}, chardevs: map[string]bool{}, objects: map[string]map[string]any{},
 	}
 	l, err := net.Listen("unix", f.socket)
 	if err != nil {
@@ -109,6 +110,10 @@ func (f *fakeQEMU) do(cmd fakeCommand) any {
 		f.chardevs[id] = true
 	case "chardev-remove":
 		delete(f.chardevs, id)
+	case "object-add":
+		f.objects[id] = cmd.Arguments
+	case "object-del":
+		delete(f.objects, id)
 	case "device_add":
 		f.devices[id] = cmd.Arguments
 	}

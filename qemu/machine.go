@@ -17,6 +17,7 @@ const memoryID = "memory"
 type Machine struct {
 	Accel   string // "kvm" or "tcg"
 	Memory  int64  // bytes, shared with back ends
+	Most    int64  // bytes with what can be plugged in (PlugMemory); none can if 0
 	CPUs    int
 	Kernel  string
 	Initrd  string
@@ -46,7 +47,7 @@ func (m *Machine) Args() []string {
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-machine", "q35,sata=off,smbus=off,usb=off,memory-backend=" + memoryID,
 		"-accel", m.Accel, "-cpu", cpu(m.Accel), "-smp", fmt.Sprint(m.CPUs),
-		"-m", fmt.Sprintf("%dM", m.Memory>>20),
+		"-m", m.memory(),
 		"-object", fmt.Sprintf("memory-backend-memfd,id=%s,size=%dM,share=on",
 			memoryID, m.Memory>>20),
 		"-kernel", m.Kernel, "-initrd", m.Initrd, "-append", m.Append,
@@ -64,6 +65,16 @@ func (m *Machine) Args() []string {
 		args = append(args, d.Args()...)
 	}
 	return args
+}
+
+// dimms is how many DIMMs can be plugged in.
+const dimms = 4
+
+func (m *Machine) memory() string {
+	if m.Most == 0 {
+		return fmt.Sprintf("%dM", m.Memory>>20)
+	}
+	return fmt.Sprintf("%dM,slots=%d,maxmem=%dM", m.Memory>>20, dimms, m.Most>>20)
 }
 
 func cpu(accel string) string {

@@ -72,3 +72,10 @@ func TestDeviceKeepsWhatIsGiven(t *testing.T) {
 		t.Errorf("%+v became %+v", d, got)
 	}
 }
+
+func TestMachineLeavesRoomForMemory(t *testing.T) {
+	m := Machine{Memory: 512 << 20, Most: 1 << 30}
+	if line := strings.Join(m.Args(), " "); !strings.Contains(line, "-m 512M,slots=4,maxmem=1024M") {
+		t.Errorf("the command line has no room: %s", line)
+	}
+}

@@ -63,9 +63,10 @@ func (d *served) kill() {
 	d.cmd.Wait()
 }
 
-// visitedVM boots a VM of QEMU's without a device but with the driver, in which
-// visitor runs. It returns the QMP socket and what the visitor says.
-func visitedVM(t *testing.T) (string, *bufio.Reader) {
+// runningVM boots a VM of QEMU's without a device but with the driver, in which
+// a shell runs a script with a program as its $0. It returns the QMP socket and
+// what the script says. With memory, the VM has half a GiB, and so much at most.
+func runningVM(t *testing.T, script, program string, memory int64) (string, *bufio.Reader) {
 	t.Helper()
 	assets := vm.FindAssets()
 	driver, err := assets.Driver(vm.QEMU, "")
@@ -78,8 +79,12 @@ func visitedVM(t *testing.T) (string, *bufio.Reader) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, err := vm.Run(ctx, vm.Config{Kind: vm.QEMU, Program: "sh", Args: []string{"-c", visitor, filepath.Join(programs, follower)},
-			Dir: root, Stdout: w, Stderr: os.Stderr, QMPSocket: qmp, Modules: []vm.Module{driver}, LibDir: assets.LibDir(), Assets: assets})
+		c := vm.Config{Kind: vm.QEMU, Program: "sh", Args: []string{"-c", script, program}, Dir: root, Stdout: w, Stderr: os.Stderr,
+			QMPSocket: qmp, Modules: []vm.Module{driver}, LibDir: assets.LibDir(), Assets: assets}
+		if memory != 0 {
+			c.Memory, c.Most = 512<<20, memory
+		}
+		_, err := vm.Run(ctx, c)
 		w.CloseWithError(err)
 	}()
 	t.Cleanup(func() { cancel(); r.Close(); <-done })
@@ -103,7 +108,7 @@ func TestAttachToRunningVM(t *testing.T) {
 	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "qemu") {
 		t.Skip("PARACUDA_VM leaves QEMU out, which alone can hot-plug")
 	}
-	qmp, lines := visitedVM(t)
+	qmp, lines := runningVM(t, visitor, filepath.Join(programs, follower), 0)
 	expectLine(t, lines, "up")
 	dir := t.TempDir()
 	plug := func(args ...string) {

@@ -41,6 +41,7 @@ type Config struct {
 	Kind   Kind
 	Kernel string // guest kernel of QEMU: "6.1", the default, or "6.12"
 	Memory int64  // bytes of RAM; 1 GiB
+	Most   int64  // bytes with what QEMU can have plugged in while it runs; none can if 0
 	CPUs   int    // as many as the host has, 8 at the most
 
 	Program string   // looked up in PATH, as in a shell

@@ -72,7 +72,7 @@ func qemuMachine(c Config, dir string) (*qemu.Machine, error) {
 		return nil, fmt.Errorf("make the initramfs: %w", err)
 	}
 	m := &qemu.Machine{
-		Accel: c.Accel, Memory: c.Memory, CPUs: c.CPUs,
+		Accel: c.Accel, Memory: c.Memory, Most: c.Most, CPUs: c.CPUs,
 		Kernel: kernelImage(kernelDir), Initrd: initrd, Append: qemuAppend(c),
 		QMP:    c.QMPSocket,
 		Serial: "stdio,id=serial,signal=off",
@@ -100,6 +100,9 @@ func qemuAppend(c Config) string {
 	quiet := " quiet"
 	if c.Verbose {
 		quiet = ""
+	}
+	if c.Most != 0 {
+		quiet += " memhp_default_state=online_movable" // so that it can be taken out
 	}
 	return "console=ttyS0 panic=-1 mitigations=off tsc=reliable no_timer_check" +
 		" cryptomgr.notests audit=0 apparmor=0 8250.nr_uarts=1" + quiet +

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package qemu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// PlugMemory puts a DIMM of that many bytes, shared with back ends, into the VM whose QMP socket that is. Machine's MaxMemory
+// must leave room for it, and the guest must have ACPI. The guest may take it into use only later.
+func PlugMemory(ctx context.Context, qmpSocket, id string, bytes int64) error {
+	m, err := connect(ctx, qmpSocket)
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	backend := arguments{"qom-type": "memory-backend-memfd", "id": dimmMemory(id), "size": bytes, "share": true}
+	if err := m.run("object-add", backend, nil); err != nil {
+		return fmt.Errorf("plug memory %s: %w", id, err)
+	}
+	dimm := arguments{"driver": "pc-dimm", "id": id, "memdev": dimmMemory(id)}
+	if err := m.run("device_add", dimm, nil); err != nil {
+		gone := m.run("object-del", arguments{"id": dimmMemory(id)}, nil)
+		return fmt.Errorf("plug memory %s: %w", id, errors.Join(err, gone))
+	}
+	return nil
+}
+
+// UnplugMemory takes a DIMM out, and returns once the guest has let go of it.
+func UnplugMemory(ctx context.Context, qmpSocket, id string) error {
+	m, err := connect(ctx, qmpSocket)
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	if err := m.unplug(id); err != nil {
+		return fmt.Errorf("unplug memory %s: %w", id, err)
+	}
+	if err := m.run("object-del", arguments{"id": dimmMemory(id)}, nil); err != nil {
+		return fmt.Errorf("unplug memory %s: %w", id, err)
+	}
+	return nil
+}
+
+// dimmMemory is the id of the backend of a DIMM.
+func dimmMemory(id string) string { return id + "-memory" }
