@@ -13,7 +13,7 @@ import (
 // registering code is another, and with PTX of its compiler.
 var olderPrograms = []string{
 	"vectoradd", "reduction", "histogram", "stencil", "streams", "copies2d3d", "deviceprintf", "threads4", "driverptx",
-	"calls", "half", "montecarlo", "managed",
+	"calls", "half", "montecarlo", "managed", "managedvars",
 }
 
 // TestOlderToolkit runs programs of CUDA 11.8.

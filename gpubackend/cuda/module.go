@@ -36,8 +36,11 @@ type loading struct {
 }
 
 // newLoading copies what the driver is to read: the image with zeros after it, for PTX ends with a NUL.
-func newLoading(image, options, infoLog, errorLog []byte) (*loading, gpubackend.Result) {
+func (d *Device) newLoading(image, options, infoLog, errorLog []byte) (*loading, gpubackend.Result) {
 	if r := checkImage(image); r != gpubackend.Success {
+		return nil, r
+	}
+	if r := d.refuseManaged(image); r != gpubackend.Success {
 		return nil, r
 	}
 	l, r := newOptions(options, len(infoLog), len(errorLog))
@@ -115,7 +118,7 @@ func (l *loading) free() {
 
 // ModuleLoadData loads an image into the current context.
 func (d *Device) ModuleLoadData(image, options, infoLog, errorLog []byte) (m gpubackend.Module, infoUsed, errorUsed uint64, r gpubackend.Result) {
-	l, r := newLoading(image, options, infoLog, errorLog)
+	l, r := d.newLoading(image, options, infoLog, errorLog)
 	if r != gpubackend.Success {
 		return
 	}
@@ -128,7 +131,7 @@ func (d *Device) ModuleLoadData(image, options, infoLog, errorLog []byte) (m gpu
 
 // LibraryLoadData loads an image for all contexts.
 func (d *Device) LibraryLoadData(image, options, infoLog, errorLog []byte) (lib gpubackend.Library, infoUsed, errorUsed uint64, r gpubackend.Result) {
-	l, r := newLoading(image, options, infoLog, errorLog)
+	l, r := d.newLoading(image, options, infoLog, errorLog)
 	if r != gpubackend.Success {
 		return
 	}

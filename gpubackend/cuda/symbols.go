@@ -44,6 +44,7 @@ const (
 	symMemFreeHost
 	symMemHostRegister
 	symMemHostUnregister
+	symPointerAttribute
 	symMemcpyAsync
 	symMemcpyHtoDAsync
 	symMemcpyDtoHAsync
@@ -152,6 +153,7 @@ var handNames = [symbols - generatedSymbols]string{
 	symMemFreeHost - generatedSymbols:        "cuMemFreeHost",
 	symMemHostRegister - generatedSymbols:    "cuMemHostRegister_v2",
 	symMemHostUnregister - generatedSymbols:  "cuMemHostUnregister",
+	symPointerAttribute - generatedSymbols:   "cuPointerGetAttribute",
 	symMemcpyAsync - generatedSymbols:        "cuMemcpyAsync",
 	symMemcpyHtoDAsync - generatedSymbols:    "cuMemcpyHtoDAsync_v2",
 	symMemcpyDtoHAsync - generatedSymbols:    "cuMemcpyDtoHAsync_v2",

@@ -1,27 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "function.h"
-#include "image.h"
-#include "jit.h"
+#include "loaded.h"
+#include "managed.h"
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
 
 static CUresult load(CUlibrary *library, struct image *image, struct jit *j)
 {
-	uint64_t handle, info_used = 0, error_used = 0;
-	struct handle *h;
-	CUresult result;
+	uint64_t handle;
+	CUresult result = loaded_make(HANDLE_LIB, image, j, &handle);
 
-	result = call_cuLibraryLoadData(&handle, image->data, image->bytes, j->pairs ? j->pair : NULL, j->pairs * 16,
-					j->info, j->info_bytes, j->error, j->error_bytes, &info_used, &error_used);
-	jit_finish(j, info_used, error_used);
-	image_free(image);
-	if (result)
-		return result;
-	h = handle_new(sizeof(*h), 0);
-	if (h)
-		h->context = NULL;
-	result = handle_enter(HANDLE_LIB, handle, h);
 	if (!result)
 		*library = (CUlibrary)(uintptr_t)handle;
 	return result;
@@ -81,12 +70,18 @@ EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, 
 
 EXPORT CUresult cuLibraryUnload(CUlibrary library)
 {
+	uint64_t managed;
+	CUresult result;
+
 	ENTER();
 	if (!handle_known(HANDLE_LIB, library))
 		return CUDA_ERROR_INVALID_HANDLE;
 	handle_forget_children(HANDLE_KERNEL, number_of(library));
+	managed = loaded_managed(HANDLE_LIB, library);
 	handle_forget(HANDLE_LIB, library);
-	return call_cuLibraryUnload(number_of(library));
+	result = call_cuLibraryUnload(number_of(library));
+	managed_block_end(managed);
+	return result;
 }
 
 EXPORT CUresult cuLibraryGetKernel(CUkernel *pKernel, CUlibrary library, const char *name)
@@ -140,7 +135,7 @@ EXPORT CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = call_cuLibraryGetModule(&handle, number_of(library));
 	if (!result && !handle_known(HANDLE_MODULE, (void *)(uintptr_t)handle))
-		result = handle_add(HANDLE_MODULE, handle, 0, 0);
+		result = loaded_enter(HANDLE_MODULE, handle, 0);
 	if (!result)
 		*pMod = (CUmodule)(uintptr_t)handle;
 	return result;
@@ -164,11 +159,26 @@ EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 	return result;
 }
 
-/* There are no managed variables: the device says that it has no managed memory. */
 EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
 {
+	uint64_t base, size;
+	struct memory m;
+	CUresult result;
+
 	ENTER();
 	if (!name || (!dptr && !bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	return handle_known(HANDLE_LIB, library) ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_HANDLE;
+	if (!handle_known(HANDLE_LIB, library))
+		return CUDA_ERROR_INVALID_HANDLE;
+	result = call_cuLibraryGetManaged(&base, &size, number_of(library), name);
+	if (result)
+		return result;
+	/* Whatever the worker says, the program is about to touch it. */
+	if (!managed_find(base, size, &m) || !m.variables)
+		return CUDA_ERROR_UNKNOWN;
+	if (dptr)
+		*dptr = base;
+	if (bytes)
+		*bytes = size;
+	return CUDA_SUCCESS;
 }

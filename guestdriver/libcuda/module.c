@@ -1,24 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "function.h"
-#include "image.h"
-#include "jit.h"
-#include "memory_map.h"
+#include "loaded.h"
+#include "managed.h"
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
 
 static CUresult load(CUmodule *module, struct image *image, struct jit *j)
 {
-	uint64_t handle, info_used = 0, error_used = 0;
-	CUresult result;
+	uint64_t handle;
+	CUresult result = loaded_make(HANDLE_MODULE, image, j, &handle);
 
-	result = call_cuModuleLoadData(&handle, image->data, image->bytes, j->pairs ? j->pair : NULL,
-				       j->pairs * 16, j->info, j->info_bytes, j->error, j->error_bytes, &info_used,
-				       &error_used);
-	jit_finish(j, info_used, error_used);
-	image_free(image);
-	if (!result)
-		result = handle_add(HANDLE_MODULE, handle, 0, 0);
 	if (!result)
 		*module = (CUmodule)(uintptr_t)handle;
 	return result;
@@ -67,12 +59,18 @@ EXPORT CUresult cuModuleLoad(CUmodule *module, const char *fname)
 
 EXPORT CUresult cuModuleUnload(CUmodule hmod)
 {
+	uint64_t managed;
+	CUresult result;
+
 	ENTER_CONTEXT();
 	if (!handle_known(HANDLE_MODULE, hmod))
 		return CUDA_ERROR_INVALID_HANDLE;
 	handle_forget_children(HANDLE_FUNC, number_of(hmod));
+	managed = loaded_managed(HANDLE_MODULE, hmod);
 	handle_forget(HANDLE_MODULE, hmod);
-	return channel_synced(call_cuModuleUnload(number_of(hmod)));
+	result = channel_synced(call_cuModuleUnload(number_of(hmod)));
+	managed_block_end(managed);
+	return result;
 }
 
 EXPORT CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name)
@@ -107,6 +105,8 @@ static CUresult enter_global(uint64_t base, uint64_t bytes)
 
 	if (!base || base + bytes < base)
 		return CUDA_ERROR_UNKNOWN;
+	if (managed_find(base, bytes, &known))
+		return CUDA_SUCCESS;
 	if (!bytes || (memory_find(base, &known) && known.base == base && known.bytes == bytes))
 		return CUDA_SUCCESS;
 	return memory_enter(&m) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;

@@ -160,6 +160,13 @@ API CUresult cuLibraryEnumerateKernels(void **k, unsigned n, struct module *m)
 		k[i] = &m->f[i];
 	return OK;
 }
+// Every variable is there; the one called "hidden" is managed.
+enum { PLAIN = 0x5000, HIDDEN = 0x6000 };
+static CUresult variable(u64 *p, size_t *n, const char *name) { *p = strcmp(name, "hidden") ? PLAIN : HIDDEN; *n = 4; return OK; }
+API CUresult cuModuleGetGlobal_v2(u64 *p, size_t *n, struct module *m, const char *name) { IN_CONTEXT; (void)m; return variable(p, n, name); }
+API CUresult cuLibraryGetGlobal(u64 *p, size_t *n, struct module *m, const char *name) { COUNT; (void)m; return variable(p, n, name); }
+API CUresult cuLibraryGetManaged(u64 *p, size_t *n, struct module *m, const char *name) { COUNT; (void)m; return strcmp(name, "hidden") ? NOT_FOUND : variable(p, n, name); }
+API CUresult cuPointerGetAttribute(int *v, int a, u64 p) { COUNT; *v = p == HIDDEN; return a == 8 ? OK : INVALID; }
 API CUresult cuFuncGetParamInfo(struct function *f, size_t i, size_t *offset, size_t *size)
 {
 	if (i >= (size_t)f->n)

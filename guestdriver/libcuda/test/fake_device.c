@@ -259,6 +259,52 @@ static void give_back(const uint8_t *at, uint64_t reference, uint64_t bytes)
 		unmap(id);
 }
 
+/* Managed variables: so many bytes, of which the first is one variable with an initial value. */
+#define MANAGED_BYTES 5000
+#define MANAGED_VALUE 42
+
+static uint64_t managed_at;
+
+/* An image whose text begins so has managed variables. */
+static bool has_managed(const uint8_t *at, uint64_t reference, uint64_t bytes)
+{
+	static const char text[] = ".version 8.0 // managed";
+	uint32_t id;
+	const void *image = buffer(at, reference, bytes, &id);
+
+	return image && bytes >= sizeof(text) && !memcmp(image, text, sizeof(text) - 1);
+}
+
+static bool mapped(uint64_t address, uint64_t bytes)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&maps_lock);
+	for (uint32_t i = 1; i < MAPS && !found; i++)
+		found = maps[i].used && address >= maps[i].address && address + bytes <= maps[i].address + maps[i].bytes;
+	pthread_mutex_unlock(&maps_lock);
+	return found;
+}
+
+static int load_managed(uint64_t address, uint64_t *out, unsigned *outs)
+{
+	if (!mapped(address, MANAGED_BYTES))
+		return CUDA_ERROR_INVALID_VALUE;
+	managed_at = address;
+	*(uint8_t *)(uintptr_t)address = MANAGED_VALUE;
+	out[0] = ++last_handle;
+	*outs = 3;
+	return 0;
+}
+
+static int get_managed(uint64_t *out, unsigned *outs)
+{
+	out[0] = fake.lie_managed ? (uint64_t)(uintptr_t)window : managed_at;
+	out[1] = 1;
+	*outs = 2;
+	return 0;
+}
+
 int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *out, unsigned *outs)
 {
 	uint64_t w[16] = { 0 };
@@ -280,11 +326,22 @@ int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *
 		return 0;
 	case OP_cuModuleLoadData:
 	case OP_cuLibraryLoadData:
+		if (has_managed(at, w[0], w[1]))
+			return CUDA_ERROR_NOT_READY;
 		give_back(at, w[0], w[1]);
 		out[0] = ++last_handle;
 		out[1] = 7;
 		*outs = 3;
 		return 0;
+	case OP_ManagedBytes:
+		out[(*outs)++] = fake.lie_length ? 1ull << 60 : MANAGED_BYTES;
+		return 0;
+	case OP_ModuleLoadManaged:
+	case OP_LibraryLoadManaged:
+		return load_managed(w[4], out, outs);
+	case OP_cuModuleGetGlobal_v2:
+	case OP_cuLibraryGetManaged:
+		return get_managed(out, outs);
 	case OP_cuDevicePrimaryCtxRetain:
 	case OP_cuCtxCreate_v2:
 	case OP_cuModuleGetFunction:

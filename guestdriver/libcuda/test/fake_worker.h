@@ -20,6 +20,7 @@ struct fake {
 	bool lie_length;	/* answers with lengths beyond the buffers */
 	bool lie_handle;	/* answers with handles that are default streams */
 	bool lie_record;	/* answers function records that reach outside */
+	bool lie_managed;	/* answers with managed variables that are elsewhere */
 	bool lie_consumed;	/* claims to have consumed what was never there */
 	bool hang;		/* answers nothing */
 	unsigned max_map;	/* maps beyond this many bytes are refused, 0: none */

@@ -195,6 +195,66 @@ static void ends_with_its_context(void)
 	CHECK_IS(0, cuMemFree_v2(a));
 }
 
+/* The variables of a module or library: memory that it goes with. */
+static void check_variable(CUdeviceptr at, size_t bytes)
+{
+	CUdeviceptr base;
+	size_t size;
+	int managed;
+
+	CHECK_IS(1, bytes);
+	CHECK_IS(42, *(volatile unsigned char *)(uintptr_t)at);
+	CHECK_IS(0, cuMemGetAddressRange_v2(&base, &size, at));
+	CHECK_IS(5000, size);
+	CHECK_IS(0, cuPointerGetAttribute(&managed, 8, at));
+	CHECK_IS(1, managed);
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(at));
+	CHECK_IS(0, cuMemPrefetchAsync(at, bytes, 0, NULL));
+}
+
+static void variables(void)
+{
+	static const char image[] = ".version 8.0 // managed\n";
+	CUdeviceptr at = 0;
+	CUlibrary library;
+	CUmodule module;
+	CUcontext own;
+	size_t bytes;
+
+	CHECK_IS(0, cuModuleLoadData(&module, image));
+	CHECK_IS(1, fake.maps_out);
+	CHECK_IS(0, cuModuleGetGlobal_v2(&at, &bytes, module, "x"));
+	check_variable(at, bytes);
+	CHECK_IS(0, cuModuleUnload(module));
+	CHECK_IS(0, fake.maps_out);
+
+	CHECK_IS(0, cuCtxSetCurrent(NULL));
+	CHECK_IS(0, cuLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0));
+	CHECK_IS(0, cuCtxSetCurrent(context));
+	CHECK_IS(0, cuLibraryGetManaged(&at, &bytes, library, "x"));
+	check_variable(at, bytes);
+	CHECK_IS(0, cuLibraryGetManaged(NULL, &bytes, library, "x"));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuLibraryGetManaged(NULL, NULL, library, "x"));
+	fake.lie_managed = true;
+	CHECK_IS(CUDA_ERROR_UNKNOWN, cuLibraryGetManaged(&at, &bytes, library, "x"));
+	fake.lie_managed = false;
+	/* A library outlives contexts, a module doesn't. */
+	CHECK_IS(0, cuCtxCreate_v2(&own, 0, 0));
+	CHECK_IS(0, cuModuleLoadData(&module, image));
+	CHECK_IS(2, fake.maps_out);
+	CHECK_IS(0, cuCtxDestroy_v2(own));
+	CHECK_IS(1, fake.maps_out);
+	CHECK_IS(0, cuCtxSetCurrent(context));
+	CHECK_IS(0, cuLibraryUnload(library));
+	CHECK_IS(0, fake.maps_out);
+	CHECK_IS(CUDA_ERROR_INVALID_HANDLE, cuLibraryGetManaged(&at, &bytes, library, "x"));
+
+	fake.lie_length = true;
+	CHECK_IS(CUDA_ERROR_OUT_OF_MEMORY, cuModuleLoadData(&module, image));
+	fake.lie_length = false;
+	CHECK_IS(0, fake.maps_out);
+}
+
 int main(void)
 {
 #ifdef __SANITIZE_THREAD__
@@ -210,6 +270,7 @@ int main(void)
 	advice();
 	prefetches();
 	ends_with_its_context();
+	variables();
 	CHECK_IS(0, fake.maps_out);
 	return 0;
 }
