@@ -46,8 +46,10 @@ const (
 	SystemNotReady         Result = 802
 	CaptureUnsupported     Result = 900
 	CaptureInvalidated     Result = 901
+	CaptureMerge           Result = 902
 	CaptureUnmatched       Result = 903
 	CaptureUnjoined        Result = 904
+	CaptureIsolation       Result = 905
 	CaptureImplicit        Result = 906
 	CapturedEvent          Result = 907
 	GraphExecUpdateFailure Result = 910

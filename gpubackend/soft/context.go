@@ -162,6 +162,7 @@ func (d *Device) CtxDestroy(h gpubackend.Context) gpubackend.Result {
 
 // empty ends the context's work and destroys all that belongs to it.
 func (d *Device) empty(c *gpuContext) {
+	d.emptyGraphs(c)
 	d.drain(c)
 	c.kill()
 	for addr := range c.allocations {

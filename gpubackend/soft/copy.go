@@ -34,42 +34,69 @@ type span struct {
 	write       bool
 }
 
-// transfer queues work on memory in a stream. It checks now and again when the work begins, since registered
-// memory may be gone by then.
-func (d *Device) transfer(handle gpubackend.Stream, spans []span, run func()) gpubackend.Result {
-	s, result := d.target(handle)
-	if result != gpubackend.Success {
-		return result
-	}
-	total := uint64(0)
-	for _, p := range spans {
+// movement is a copy or a fill: what it touches, and how it is done.
+type movement struct {
+	spans []span
+	run   func()
+}
+
+// checkMovement checks it against what there is now.
+func (d *Device) checkMovement(m *movement) gpubackend.Result {
+	for _, p := range m.spans {
 		if !d.reaches(p.addr, p.bytes, p.write) {
 			return gpubackend.InvalidValue
 		}
+	}
+	return gpubackend.Success
+}
+
+// moveTask makes the task of a movement, which checks again when it begins, since registered memory may be gone by
+// then.
+func (d *Device) moveTask(c *gpuContext, m movement) *task {
+	total := uint64(0)
+	for _, p := range m.spans {
 		total += p.bytes
 	}
-	t := &task{class: memory, ctx: s.ctx, quick: total <= quickBytes}
+	t := &task{class: memory, ctx: c, quick: total <= quickBytes}
 	t.run = func() {
 		table := d.space.table.Load()
-		for _, p := range spans {
+		for _, p := range m.spans {
 			if !table.covers(p.addr, p.bytes, p.write) {
-				d.fail(s.ctx, gpubackend.IllegalAddress)
+				d.fail(c, gpubackend.IllegalAddress)
 				return
 			}
 		}
-		run()
+		m.run()
 	}
-	d.enqueue(s, t)
+	return t
+}
+
+// transfer queues a movement in a stream.
+func (d *Device) transfer(s *stream, m movement) gpubackend.Result {
+	if result := d.checkMovement(&m); result != gpubackend.Success {
+		return result
+	}
+	d.enqueue(s, d.moveTask(s.ctx, m))
 	return gpubackend.Success
 }
 
 // Copy implements gpubackend.Driver.
-func (d *Device) Copy(dst, src, n uint64, s gpubackend.Stream) gpubackend.Result {
-	if n == 0 {
-		_, result := d.target(s)
+func (d *Device) Copy(dst, src, n uint64, h gpubackend.Stream) gpubackend.Result {
+	s, result := d.target(h)
+	if result != gpubackend.Success || n == 0 {
 		return result
 	}
-	return d.transfer(s, []span{{dst, n, true}, {src, n, false}}, func() { copy(bytesAt(dst, n), bytesAt(src, n)) })
+	if s.capture != nil {
+		return d.record(s, &gpubackend.Node{
+			Type: gpubackend.NodeMemcpy,
+			Copy: gpubackend.Box{
+				Dst: dst, DstPitch: n, DstSlice: n, Src: src, SrcPitch: n, SrcSlice: n, Width: n, Height: 1, Depth: 1,
+			},
+		})
+	}
+	return d.transfer(s, movement{
+		[]span{{dst, n, true}, {src, n, false}}, func() { copy(bytesAt(dst, n), bytesAt(src, n)) },
+	})
 }
 
 // MemcpyDtoDAsync implements gpubackend.Driver.
@@ -83,6 +110,9 @@ func (d *Device) CopyIn(dst uint64, src []byte, handle gpubackend.Stream) gpubac
 	s, result := d.target(handle)
 	n := uint64(len(src))
 	if result != gpubackend.Success || n == 0 {
+		return result
+	}
+	if result := s.refuse(); result != gpubackend.Success {
 		return result
 	}
 	if !d.reaches(dst, n, true) {
@@ -135,18 +165,33 @@ func (d *Device) CopyOut(dst []byte, src uint64) gpubackend.Result {
 }
 
 // CopyBox implements gpubackend.Driver.
-func (d *Device) CopyBox(b *gpubackend.Box, s gpubackend.Stream) gpubackend.Result {
-	if b.Width == 0 || b.Height == 0 || b.Depth == 0 {
-		_, result := d.target(s)
+func (d *Device) CopyBox(b *gpubackend.Box, h gpubackend.Stream) gpubackend.Result {
+	s, result := d.target(h)
+	if result != gpubackend.Success || b.Width == 0 || b.Height == 0 || b.Depth == 0 {
 		return result
+	}
+	if s.capture != nil {
+		return d.record(s, &gpubackend.Node{Type: gpubackend.NodeMemcpy, Copy: *b})
+	}
+	m, result := copyMovement(b)
+	if result != gpubackend.Success {
+		return result
+	}
+	return d.transfer(s, m)
+}
+
+// copyMovement is a copy of rows.
+func copyMovement(b *gpubackend.Box) (movement, gpubackend.Result) {
+	if b.Width == 0 || b.Height == 0 || b.Depth == 0 {
+		return movement{}, gpubackend.InvalidValue
 	}
 	dst, ok := extent(b.Width, b.Height, b.Depth, b.DstPitch, b.DstSlice)
 	src, ok2 := extent(b.Width, b.Height, b.Depth, b.SrcPitch, b.SrcSlice)
 	if !ok || !ok2 {
-		return gpubackend.InvalidValue
+		return movement{}, gpubackend.InvalidValue
 	}
 	box := *b
-	return d.transfer(s, []span{{b.Dst, dst, true}, {b.Src, src, false}}, func() { copyBox(&box) })
+	return movement{[]span{{b.Dst, dst, true}, {b.Src, src, false}}, func() { copyBox(&box) }}, gpubackend.Success
 }
 
 func copyBox(b *gpubackend.Box) {

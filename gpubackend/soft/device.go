@@ -71,6 +71,13 @@ type Device struct {
 	freeing    map[uint64]uint64 // device memory given back but perhaps still in use: address, size
 	staging    uint64            // bytes given by Staging
 
+	captures    int    // how many go on
+	lastCapture uint64 // number of the latest
+	charged     int    // bytes that graphs count for
+
+	graphMemory    map[uint64]*graphMemory // by address
+	graphMemoryUse graphMemoryUse
+
 	// guarded by the scheduler's lock
 	freed []uint64 // device memory that nothing uses any more
 	held  uint64   // bytes kept for copies that wait
@@ -83,6 +90,7 @@ func New(o Options) *Device {
 	d := &Device{
 		options: o.withDefaults(), scheduler: newScheduler(), handles: make(map[uint64]any), lastID: 0xff,
 		registered: make(map[uint64]uint64), freeing: make(map[uint64]uint64),
+		graphMemory: make(map[uint64]*graphMemory),
 	}
 	d.alive, d.kill = context.WithCancel(context.Background())
 	return d

@@ -11,14 +11,18 @@ const (
 	eventInterprocess  = 4
 )
 
-// externalFlag of cuEventRecordWithFlags and cuStreamWaitEvent makes a difference in graphs only.
+// externalFlag of cuEventRecordWithFlags and cuStreamWaitEvent makes nodes of the graph that is being captured.
 const externalFlag = 1
 
-// event is a CUevent. Its record is the task that stands for it in a stream, nil before the first.
+// event is a CUevent. Its record is the task that stands for it in a stream, nil before the first. What it recorded
+// last may instead be a point of a capture: nodes.
 type event struct {
 	ctx    *gpuContext
 	timed  bool
 	record *task
+
+	capture *capture
+	nodes   []*node
 }
 
 func (e *event) owner() *gpuContext { return e.ctx }
@@ -75,6 +79,13 @@ func (d *Device) EventRecordWithFlags(h gpubackend.Event, sh gpubackend.Stream, 
 	if s.ctx != e.ctx {
 		return gpubackend.InvalidHandle
 	}
+	if s.capture != nil {
+		return d.recordCaptured(s, h, flags)
+	}
+	if flags != 0 {
+		return gpubackend.InvalidValue // outside of captures
+	}
+	e.capture, e.nodes = nil, nil
 	e.record = &task{}
 	d.enqueue(s, e.record)
 	return gpubackend.Success
@@ -93,6 +104,12 @@ func (d *Device) StreamWaitEvent(sh gpubackend.Stream, h gpubackend.Event, flags
 	if flags&^externalFlag != 0 {
 		return gpubackend.InvalidValue
 	}
+	if s.capture != nil || e.capture != nil {
+		return d.waitCaptured(s, h, flags)
+	}
+	if flags != 0 {
+		return gpubackend.InvalidValue
+	}
 	if e.record != nil {
 		d.enqueue(s, &task{}, e.record)
 	}
@@ -103,6 +120,9 @@ func (d *Device) StreamWaitEvent(sh gpubackend.Stream, h gpubackend.Event, flags
 func (d *Device) EventQuery(h gpubackend.Event) gpubackend.Result {
 	e, result := d.event(h)
 	if result != gpubackend.Success {
+		return result
+	}
+	if result := e.refuse(); result != gpubackend.Success {
 		return result
 	}
 	if !d.scheduler.isDone(e.record) {
@@ -120,6 +140,11 @@ func (d *Device) EventElapsed(start, end gpubackend.Event) (uint64, gpubackend.R
 	to, result := d.event(end)
 	if result != gpubackend.Success {
 		return 0, result
+	}
+	for _, e := range []*event{from, to} {
+		if result := e.refuse(); result != gpubackend.Success {
+			return 0, result
+		}
 	}
 	if !from.timed || !to.timed || from.record == nil || to.record == nil || from.ctx != to.ctx {
 		return 0, gpubackend.InvalidHandle

@@ -9,28 +9,42 @@ import (
 )
 
 // fill queues a memset of height rows of width elements of the given size in bytes.
-func (d *Device) fill(dst, pitch, value uint64, size int, width, height uint64, s gpubackend.Stream) gpubackend.Result {
-	if width == 0 || height == 0 {
-		_, result := d.target(s)
+func (d *Device) fill(dst, pitch, value, size, width, height uint64, h gpubackend.Stream) gpubackend.Result {
+	s, result := d.target(h)
+	if result != gpubackend.Success || width == 0 || height == 0 {
 		return result
 	}
-	element := uint64(size)
-	if width > 1<<62/element || dst%element != 0 || height > 1 && pitch%element != 0 {
-		return gpubackend.InvalidValue
+	f := gpubackend.Fill{Dst: dst, Pitch: pitch, Value: value, Element: size, Width: width, Height: height}
+	if s.capture != nil {
+		return d.record(s, &gpubackend.Node{Type: gpubackend.NodeMemset, Fill: f})
 	}
-	row := width * element
+	m, result := fillMovement(&f)
+	if result != gpubackend.Success {
+		return result
+	}
+	return d.transfer(s, m)
+}
+
+// fillMovement is a memset. The size of an element is one that a register has.
+func fillMovement(f *gpubackend.Fill) (movement, gpubackend.Result) {
+	dst, pitch, element := f.Dst, f.Pitch, f.Element
+	if element == 0 || element > 8 || element&(element-1) != 0 || f.Width == 0 || f.Height == 0 ||
+		f.Width > 1<<62/element || dst%element != 0 || f.Height > 1 && pitch%element != 0 {
+		return movement{}, gpubackend.InvalidValue
+	}
+	row, height, value := f.Width*element, f.Height, f.Value
 	total, ok := extent(row, height, 1, pitch, 0)
 	if !ok {
-		return gpubackend.InvalidValue
+		return movement{}, gpubackend.InvalidValue
 	}
-	return d.transfer(s, []span{{dst, total, true}}, func() {
+	return movement{[]span{{dst, total, true}}, func() {
 		if height > 1 && pitch == row {
 			row, height = total, 1
 		}
 		for y := range height {
-			fillBytes(bytesAt(dst+y*pitch, row), value, size)
+			fillBytes(bytesAt(dst+y*pitch, row), value, int(element))
 		}
-	})
+	}}, gpubackend.Success
 }
 
 // fillBytes repeats the low size bytes of value in b, whose length is a multiple of size.

@@ -10,7 +10,32 @@ func (d *Device) HostFunc(h gpubackend.Stream, token uint64, f func(uint64)) (fu
 	if result != gpubackend.Success {
 		return nil, result
 	}
+	if result := s.refuse(); result != gpubackend.Success {
+		return nil, result
+	}
 	t := &task{class: host, run: func() { f(token) }}
 	d.enqueue(s, t)
 	return func() { d.scheduler.release(t) }, gpubackend.Success
+}
+
+// HostFuncKept implements gpubackend.Capturing.
+func (d *Device) HostFuncKept(h gpubackend.Stream, token uint64, f gpubackend.HostCall) gpubackend.Result {
+	s, result := d.target(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	n := &gpubackend.Node{Type: gpubackend.NodeHost, Token: token, Call: f}
+	if s.capture != nil {
+		return d.record(s, n)
+	}
+	d.enqueue(s, d.hostTask(n))
+	return gpubackend.Success
+}
+
+// hostTask makes the task of a host function of a graph.
+func (d *Device) hostTask(n *gpubackend.Node) *task {
+	t := &task{class: host}
+	token, call := n.Token, n.Call
+	t.run = func() { call(token, func() { d.scheduler.release(t) }) }
+	return t
 }

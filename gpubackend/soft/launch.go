@@ -33,29 +33,42 @@ func (d *Device) Launch(l *gpubackend.Launch) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
-	f, result := d.lookup(l.Function)
+	f, cooperative, result := d.prepare(l)
 	if result != gpubackend.Success {
 		return result
 	}
 	if f.module.ctx != s.ctx {
 		return gpubackend.InvalidHandle
 	}
-	cooperative, result := launchAttributes(l.Attributes)
-	if result == gpubackend.Success {
-		result = d.checkLaunch(f, l, cooperative)
+	if s.capture != nil {
+		return d.record(s, &gpubackend.Node{Type: gpubackend.NodeKernel, Launch: *l})
 	}
-	if result != gpubackend.Success {
-		return result
+	d.enqueue(s, d.kernelTask(f, l, bytes.Clone(l.Parameters), cooperative))
+	return gpubackend.Success
+}
+
+// prepare finds a launch's function and checks the rest against it.
+func (d *Device) prepare(l *gpubackend.Launch) (f *function, cooperative bool, result gpubackend.Result) {
+	if f, result = d.lookup(l.Function); result != gpubackend.Success {
+		return nil, false, result
 	}
+	if cooperative, result = launchAttributes(l.Attributes); result != gpubackend.Success {
+		return nil, false, result
+	}
+	return f, cooperative, d.checkLaunch(f, l, cooperative)
+}
+
+// kernelTask makes the task of a launch that was checked. Nobody changes the parameters any more.
+func (d *Device) kernelTask(f *function, l *gpubackend.Launch, parameters []byte, cooperative bool) *task {
+	c := f.module.ctx
 	d.grids++
 	run := &simt.Launch{
 		Kernel: f.entry, Grid: dim(l.Grid), Block: dim(l.Block), SharedBytes: l.Shared,
-		Params: bytes.Clone(l.Parameters), Memory: d.space, Heap: s.ctx.heap,
+		Params: parameters, Memory: d.space, Heap: c.heap,
 		Stdout: outputWriter{&d.output, 1}, Assert: outputWriter{&d.output, 2},
 		Cooperative: cooperative, GridID: d.grids, SMs: uint32(d.options.Multiprocessors),
 	}
-	d.enqueue(s, &task{class: kernel, run: func() { d.execute(s.ctx, run) }})
-	return gpubackend.Success
+	return &task{class: kernel, ctx: c, run: func() { d.execute(c, run) }}
 }
 
 func dim(size [3]uint32) simt.Dim { return simt.Dim{X: size[0], Y: size[1], Z: size[2]} }

@@ -128,6 +128,9 @@ func (d *Device) MemFree(addr uint64) gpubackend.Result {
 	if result != gpubackend.Success || addr == 0 {
 		return result
 	}
+	if m := d.graphMemory[addr]; m != nil {
+		return d.freeGraphMemory(m)
+	}
 	for _, c := range d.contexts {
 		if _, ok := c.allocations[addr]; ok {
 			ctx = c

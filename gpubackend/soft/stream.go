@@ -19,6 +19,9 @@ type stream struct {
 	blocking  bool // waits for the legacy default stream, which waits for it
 	destroyed bool
 	last      *task // the latest, nil for none
+
+	capture *capture // what it is recorded into, nil if it isn't
+	tail    []*node  // what the next node of the capture comes after
 }
 
 func (s *stream) owner() *gpuContext { return s.ctx }
@@ -52,6 +55,9 @@ func (d *Device) stream(h gpubackend.Stream) (*stream, gpubackend.Result) {
 // target is stream for a call that is about to queue work: it makes sure that there is room.
 func (d *Device) target(h gpubackend.Stream) (*stream, gpubackend.Result) {
 	s, result := d.stream(h)
+	if result == gpubackend.Success {
+		result = d.admit(s)
+	}
 	if result == gpubackend.Success && !d.scheduler.throttle() {
 		return nil, gpubackend.OutOfMemory
 	}
@@ -132,6 +138,7 @@ func (d *Device) StreamDestroy(h gpubackend.Stream) gpubackend.Result {
 	if s == s.ctx.legacy {
 		return gpubackend.InvalidHandle
 	}
+	d.abandon(s)
 	s.destroyed = true
 	delete(d.handles, s.handle)
 	return gpubackend.Success
@@ -141,6 +148,12 @@ func (d *Device) StreamDestroy(h gpubackend.Stream) gpubackend.Result {
 func (d *Device) StreamQuery(h gpubackend.Stream) gpubackend.Result {
 	s, result := d.stream(h)
 	if result != gpubackend.Success {
+		return result
+	}
+	if result := d.admit(s); result != gpubackend.Success {
+		return result
+	}
+	if result := s.refuse(); result != gpubackend.Success {
 		return result
 	}
 	if !d.scheduler.allDone(d.ownWork(s)) {

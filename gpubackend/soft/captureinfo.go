@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import (
+	"slices"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
+
+// StreamCaptureInfo implements gpubackend.Driver. Asking for the legacy stream while a blocking one records is an
+// error that does no harm.
+func (d *Device) StreamCaptureInfo(h gpubackend.Stream, edges []byte) (
+	status, id uint64, graph gpubackend.Graph, nodes []gpubackend.GraphNode, result gpubackend.Result,
+) {
+	clear(edges)
+	s, result := d.stream(h)
+	if result != gpubackend.Success {
+		return 0, 0, 0, nil, result
+	}
+	c := s.capture
+	switch {
+	case c == nil && s == s.ctx.legacy && s.ctx.recordsBlocking():
+		return 0, 0, 0, nil, gpubackend.CaptureImplicit
+	case c == nil:
+		return captureNone, 0, 0, nil, gpubackend.Success
+	case c.bad:
+		return captureInvalidated, c.id, 0, nil, gpubackend.Success
+	}
+	return captureActive, c.id, gpubackend.Graph(c.graph.handle), handlesOf(s.tail), gpubackend.Success
+}
+
+// recordsBlocking says whether a stream records that the legacy stream would wait for.
+func (c *gpuContext) recordsBlocking() bool {
+	return slices.ContainsFunc(c.streams, func(s *stream) bool { return s.capture != nil && s.blocking })
+}
+
+// setDependencies of cuStreamUpdateCaptureDependencies replaces the nodes; without it, they are added.
+const setDependencies = 1
+
+// StreamUpdateCaptureDependencies implements gpubackend.Driver.
+func (d *Device) StreamUpdateCaptureDependencies(
+	h gpubackend.Stream, list []gpubackend.GraphNode, edges []byte, flags uint64,
+) gpubackend.Result {
+	s, result := d.stream(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	switch {
+	case s.capture == nil:
+		return gpubackend.IllegalState
+	case s.capture.bad:
+		return gpubackend.CaptureInvalidated
+	case flags&^setDependencies != 0:
+		return gpubackend.InvalidValue
+	}
+	nodes, result := d.nodes(s.capture.graph, list)
+	if result != gpubackend.Success {
+		return result
+	}
+	if !plainEdges(edges) {
+		return gpubackend.NotSupported
+	}
+	if flags&setDependencies == 0 {
+		nodes = union(s.tail, nodes)
+	}
+	s.tail = nodes
+	return gpubackend.Success
+}
+
+// union is a new list of all nodes of a and, behind them, those of b that are not in a.
+func union(a, b []*node) []*node {
+	list := slices.Clone(a)
+	for _, n := range b {
+		if !slices.Contains(a, n) {
+			list = append(list, n)
+		}
+	}
+	return list
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import (
+	"slices"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
+
+// graph is a CUgraph: nodes in the order in which they were added.
+type graph struct {
+	handle    uint64 // 0 within an executable graph
+	nodes     []*node
+	owner     *node // the node whose child graph it is
+	capturing int   // captures that add to it
+	instances int   // executable graphs made of it, counted where it allocates memory
+}
+
+// node is a CUgraphNode. What it does is replaced as a whole, never changed in place: work that is queued keeps what
+// it was made of.
+type node struct {
+	handle uint64
+	graph  *graph
+	ctx    *gpuContext
+	what   gpubackend.Node
+	child  *graph
+	memory *graphMemory // of an allocation
+	after  []*node      // what it comes after
+	origin *node        // what it is a copy of
+}
+
+func (d *Device) graph(h gpubackend.Graph) (*graph, gpubackend.Result) {
+	g, ok := find[*graph](d, uint64(h))
+	if !ok {
+		return nil, gpubackend.InvalidValue
+	}
+	return g, gpubackend.Success
+}
+
+func (d *Device) node(h gpubackend.GraphNode) (*node, gpubackend.Result) {
+	n, ok := find[*node](d, uint64(h))
+	if !ok {
+		return nil, gpubackend.InvalidValue
+	}
+	return n, gpubackend.Success
+}
+
+// nodes finds different nodes of a graph.
+func (d *Device) nodes(g *graph, list []gpubackend.GraphNode) ([]*node, gpubackend.Result) {
+	nodes := make([]*node, 0, len(list))
+	seen := make(map[*node]struct{}, len(list))
+	for _, h := range list {
+		n, result := d.node(h)
+		if _, twice := seen[n]; result != gpubackend.Success || n.graph != g || twice {
+			return nil, gpubackend.InvalidValue
+		}
+		seen[n] = struct{}{}
+		nodes = append(nodes, n)
+	}
+	return nodes, gpubackend.Success
+}
+
+func handlesOf(nodes []*node) []gpubackend.GraphNode {
+	list := make([]gpubackend.GraphNode, 0, len(nodes))
+	for _, n := range nodes {
+		list = append(list, gpubackend.GraphNode(n.handle))
+	}
+	return list
+}
+
+// plainEdges says whether all edges are ordinary ones: CUgraphEdgeData of zeros.
+func plainEdges(edges []byte) bool {
+	return !slices.ContainsFunc(edges, func(b byte) bool { return b != 0 })
+}
+
+// newGraph makes an empty graph that has a handle.
+func (d *Device) newGraph() (*graph, gpubackend.Result) {
+	if result := d.charge(graphBytes); result != gpubackend.Success {
+		return nil, result
+	}
+	g := &graph{}
+	g.handle = d.add(g)
+	return g, gpubackend.Success
+}
+
+// dropGraph forgets a graph, its nodes and their graphs.
+func (d *Device) dropGraph(g *graph) {
+	for _, n := range g.nodes {
+		d.dropNode(n)
+	}
+	d.charged -= graphBytes
+	g.nodes = nil
+	delete(d.handles, g.handle)
+}
+
+// dropNode forgets a node. What it refers to goes with it, even where copies remember that they are its copies.
+func (d *Device) dropNode(n *node) {
+	if n.child != nil {
+		d.dropGraph(n.child)
+	}
+	if n.memory != nil {
+		d.releaseGraphMemory(n.memory)
+	}
+	d.charged -= n.bytes()
+	delete(d.handles, n.handle)
+	n.what, n.child, n.memory, n.after, n.origin = gpubackend.Node{}, nil, nil, nil, nil
+}
+
+// GraphCreate implements gpubackend.Driver.
+func (d *Device) GraphCreate(flags uint64) (gpubackend.Graph, gpubackend.Result) {
+	if flags != 0 {
+		return 0, gpubackend.InvalidValue
+	}
+	g, result := d.newGraph()
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	return gpubackend.Graph(g.handle), gpubackend.Success
+}
+
+// GraphDestroy implements gpubackend.Driver. A child graph goes with its node.
+func (d *Device) GraphDestroy(h gpubackend.Graph) gpubackend.Result {
+	g, result := d.graph(h)
+	if result != gpubackend.Success || g.owner != nil || g.busy() {
+		return gpubackend.InvalidValue
+	}
+	d.dropGraph(g)
+	return gpubackend.Success
+}
+
+// busy says whether a capture adds to the graph or to a graph in it.
+func (g *graph) busy() bool {
+	return g.capturing > 0 ||
+		slices.ContainsFunc(g.nodes, func(n *node) bool { return n.child != nil && n.child.busy() })
+}
+
+// GraphAddNode implements gpubackend.Driver.
+func (d *Device) GraphAddNode(
+	h gpubackend.Graph, after []gpubackend.GraphNode, edges []byte, what *gpubackend.Node,
+) (gpubackend.GraphNode, uint64, []gpubackend.Graph, gpubackend.Result) {
+	c, result := d.context()
+	if result != gpubackend.Success {
+		return 0, 0, nil, result
+	}
+	g, result := d.graph(h)
+	if result != gpubackend.Success {
+		return 0, 0, nil, result
+	}
+	nodes, result := d.nodes(g, after)
+	if result != gpubackend.Success {
+		return 0, 0, nil, result
+	}
+	if !plainEdges(edges) {
+		return 0, 0, nil, gpubackend.NotSupported
+	}
+	n, result := d.addNode(c, g, nodes, what)
+	if result != gpubackend.Success {
+		return 0, 0, nil, result
+	}
+	return gpubackend.GraphNode(n.handle), n.what.Address, nil, gpubackend.Success
+}
+
+// addNode adds a node of a context after others of its graph.
+func (d *Device) addNode(c *gpuContext, g *graph, after []*node, what *gpubackend.Node) (*node, gpubackend.Result) {
+	if result := d.checkNode(what); result != gpubackend.Success {
+		return nil, result
+	}
+	n := &node{graph: g, ctx: c, what: detached(what), after: slices.Clone(after)}
+	if result := d.charge(n.bytes()); result != gpubackend.Success {
+		return nil, result
+	}
+	result := gpubackend.Success
+	switch what.Type {
+	case gpubackend.NodeGraph:
+		result = d.adopt(n, what)
+	case gpubackend.NodeMemAlloc:
+		result = d.allocateForNode(n)
+	}
+	if result != gpubackend.Success {
+		d.charged -= n.bytes()
+		return nil, result
+	}
+	n.handle = d.add(n)
+	g.nodes = append(g.nodes, n)
+	return n, gpubackend.Success
+}
+
+// detached returns a node's description with bytes of its own.
+func detached(what *gpubackend.Node) gpubackend.Node {
+	kept := *what
+	kept.Launch.Stream = 0
+	kept.Launch.Parameters = slices.Clone(what.Launch.Parameters)
+	kept.Launch.Attributes = slices.Clone(what.Launch.Attributes)
+	kept.Pool, kept.Access, kept.Ops = slices.Clone(what.Pool), slices.Clone(what.Access), nil
+	return kept
+}
+
+// adopt gives a node its child graph: a copy, or the graph itself.
+func (d *Device) adopt(n *node, what *gpubackend.Node) gpubackend.Result {
+	child, result := d.graph(what.Child)
+	if result != gpubackend.Success {
+		return result
+	}
+	if what.Moved {
+		if child.owner != nil || child.busy() || child == n.graph.root() {
+			return gpubackend.InvalidValue
+		}
+		n.child = child
+	} else if n.child, result = d.copyGraph(child, true); result != gpubackend.Success {
+		return result
+	}
+	n.child.owner = n
+	n.what.Child, n.what.Moved = gpubackend.Graph(n.child.handle), false
+	return gpubackend.Success
+}
+
+// root is the graph that the graph lies in, at whatever depth.
+func (g *graph) root() *graph {
+	for g.owner != nil {
+		g = g.owner.graph
+	}
+	return g
+}
+
+// GraphDestroyNode implements gpubackend.Driver. A graph keeps its nodes while a capture adds to it, and where it
+// allocates memory.
+func (d *Device) GraphDestroyNode(h gpubackend.GraphNode) gpubackend.Result {
+	n, result := d.node(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	g := n.graph
+	if g.capturing > 0 || n.child != nil && n.child.busy() {
+		return gpubackend.InvalidValue
+	}
+	if g.hasMemory() {
+		return gpubackend.NotSupported
+	}
+	g.nodes = slices.DeleteFunc(g.nodes, func(m *node) bool { return m == n })
+	for _, m := range g.nodes {
+		before := m.bytes()
+		m.after = slices.DeleteFunc(m.after, func(b *node) bool { return b == n })
+		d.charged -= before - m.bytes()
+	}
+	d.dropNode(n)
+	return gpubackend.Success
+}

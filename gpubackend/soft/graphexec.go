@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import "github.com/paracuda/paracuda/gpubackend"
+
+// Flags of cuGraphInstantiate.
+const (
+	autoFreeOnLaunch  = 1
+	instantiateUpload = 2
+	deviceLaunch      = 4
+	nodePriority      = 8 // accepted: nodes run side by side here
+)
+
+// CUgraphInstantiateResult.
+const (
+	instantiateSuccess          = 0
+	instantiateError            = 1
+	instantiateInvalidStructure = 2
+	instantiateNotSupported     = 3
+)
+
+// graphExec is a CUgraphExec: a copy of a graph, and its nodes in an order in which they can be queued.
+type graphExec struct {
+	source   *graph
+	graph    *graph
+	flags    uint64
+	steps    []step
+	own      map[*node]*node // the copy of each node of the source
+	disabled map[*node]bool
+	last     *task // end of the launch before: launches come one after another
+}
+
+func (d *Device) graphExec(h gpubackend.GraphExec) (*graphExec, gpubackend.Result) {
+	e, ok := find[*graphExec](d, uint64(h))
+	if !ok {
+		return nil, gpubackend.InvalidValue
+	}
+	return e, gpubackend.Success
+}
+
+// GraphInstantiateWithFlags implements gpubackend.Driver. It has no stream to upload in.
+func (d *Device) GraphInstantiateWithFlags(h gpubackend.Graph, flags uint64) (gpubackend.GraphExec, gpubackend.Result) {
+	if flags&instantiateUpload != 0 {
+		return 0, gpubackend.InvalidValue
+	}
+	e, _, result := d.instantiate(h, flags)
+	return e, result
+}
+
+// GraphInstantiate implements gpubackend.Driver. There is nothing to upload.
+func (d *Device) GraphInstantiate(h gpubackend.Graph, flags uint64, upload gpubackend.Stream) (
+	gpubackend.GraphExec, gpubackend.GraphNode, uint64, gpubackend.Result,
+) {
+	if flags&instantiateUpload != 0 {
+		if _, result := d.target(upload); result != gpubackend.Success {
+			return 0, 0, instantiateError, result
+		}
+	}
+	e, status, result := d.instantiate(h, flags)
+	return e, 0, status, result
+}
+
+func (d *Device) instantiate(h gpubackend.Graph, flags uint64) (gpubackend.GraphExec, uint64, gpubackend.Result) {
+	g, result := d.graph(h)
+	switch {
+	case result != gpubackend.Success:
+		return 0, instantiateError, result
+	case flags&^(autoFreeOnLaunch|instantiateUpload|deviceLaunch|nodePriority) != 0:
+		return 0, instantiateError, gpubackend.InvalidValue
+	case flags&deviceLaunch != 0:
+		return 0, instantiateNotSupported, gpubackend.NotSupported
+	case g.instances > 0 && g.hasMemory():
+		return 0, instantiateError, gpubackend.NotSupported // one at a time (cuGraphAddMemAllocNode)
+	}
+	e := &graphExec{source: g, flags: flags, own: map[*node]*node{}, disabled: map[*node]bool{}}
+	if e.graph, result = d.copyGraph(g, false); result != gpubackend.Success {
+		return 0, instantiateError, result
+	}
+	status := uint64(instantiateSuccess)
+	if _, acyclic := e.plan(e.graph, nil); !acyclic {
+		status, result = instantiateInvalidStructure, gpubackend.InvalidValue
+	} else if len(e.steps) > maxSteps {
+		status, result = instantiateError, gpubackend.OutOfMemory
+	} else if result = d.charge(stepBytes * len(e.steps)); result != gpubackend.Success {
+		status = instantiateError
+	}
+	if result != gpubackend.Success {
+		d.dropGraph(e.graph)
+		return 0, status, result
+	}
+	g.instances++
+	return gpubackend.GraphExec(d.add(e)), status, result
+}
+
+// GraphExecDestroy implements gpubackend.Driver. A launch goes on.
+func (d *Device) GraphExecDestroy(h gpubackend.GraphExec) gpubackend.Result {
+	e, result := d.graphExec(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	e.source.instances--
+	d.charged -= stepBytes * len(e.steps)
+	d.dropGraph(e.graph)
+	delete(d.handles, uint64(h))
+	return gpubackend.Success
+}
+
+// GraphExecGetFlags implements gpubackend.Driver.
+func (d *Device) GraphExecGetFlags(h gpubackend.GraphExec) (uint64, gpubackend.Result) {
+	e, result := d.graphExec(h)
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	return e.flags, gpubackend.Success
+}
+
+// GraphUpload implements gpubackend.Driver. There is nothing to upload.
+func (d *Device) GraphUpload(h gpubackend.GraphExec, sh gpubackend.Stream) gpubackend.Result {
+	if _, result := d.graphExec(h); result != gpubackend.Success {
+		return result
+	}
+	s, result := d.target(sh)
+	if result != gpubackend.Success {
+		return result
+	}
+	return s.refuse()
+}
+
+// emptyGraphs ends what streams of a context record, and takes away what its graphs allocated. Graphs stay, but nodes
+// of the context can't run any more.
+func (d *Device) emptyGraphs(c *gpuContext) {
+	for _, s := range c.streams {
+		d.abandon(s)
+	}
+	for _, m := range d.graphMemory {
+		if m.ctx == c {
+			d.loseGraphMemory(m)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import (
+	"slices"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
+
+// CUgraphExecUpdateResult.
+const (
+	updateSuccess           = 0
+	updateError             = 1
+	updateTopologyChanged   = 2
+	updateTypeChanged       = 3
+	updateParametersChanged = 5
+	updateNotSupported      = 6
+)
+
+// execNode finds an executable graph's own node for one of the graph that it was made of.
+func (d *Device) execNode(h gpubackend.GraphExec, nh gpubackend.GraphNode) (*graphExec, *node, gpubackend.Result) {
+	e, result := d.graphExec(h)
+	if result != gpubackend.Success {
+		return nil, nil, result
+	}
+	n, result := d.node(nh)
+	if result != gpubackend.Success {
+		return nil, nil, result
+	}
+	own := e.own[n]
+	if own == nil {
+		return nil, nil, gpubackend.InvalidValue
+	}
+	return e, own, gpubackend.Success
+}
+
+// GraphExecNodeSet implements gpubackend.Driver.
+func (d *Device) GraphExecNodeSet(h gpubackend.GraphExec, nh gpubackend.GraphNode, what *gpubackend.Node) gpubackend.Result {
+	_, n, result := d.execNode(h, nh)
+	if result != gpubackend.Success {
+		return result
+	}
+	if what.Type == gpubackend.NodeGraph && n.child != nil {
+		return d.setChild(n, what.Child)
+	}
+	if !updatable(&n.what, what) {
+		return gpubackend.InvalidValue
+	}
+	return d.setNode(n, what)
+}
+
+// setChild updates a child graph of an executable graph with another of the same form.
+func (d *Device) setChild(n *node, h gpubackend.Graph) gpubackend.Result {
+	g, result := d.graph(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	if _, why := compare(n.child, g); why != updateSuccess {
+		return gpubackend.InvalidValue
+	}
+	return d.update(n.child, g)
+}
+
+// updatable says whether a node of an executable graph can be made do something else: copies and fills of more than
+// one row can't (CUDA driver API, cuGraphExecUpdate).
+func updatable(old, next *gpubackend.Node) bool {
+	switch {
+	case old.Type != next.Type:
+		return false
+	case old.Type == gpubackend.NodeMemcpy && old.Copy != next.Copy:
+		return old.Copy.Height*old.Copy.Depth == 1 && next.Copy.Height*next.Copy.Depth == 1
+	case old.Type == gpubackend.NodeMemset && old.Fill != next.Fill:
+		return old.Fill.Height == 1 && next.Fill.Height == 1
+	}
+	return true
+}
+
+// compare says why an executable graph can't be updated with a graph, and which node of that is the reason. Nodes
+// correspond in the order in which they were added.
+func compare(own, g *graph) (*node, uint64) {
+	if len(g.nodes) != len(own.nodes) {
+		return nil, updateTopologyChanged
+	}
+	mine, other := positions(own), positions(g)
+	for i, n := range g.nodes {
+		m := own.nodes[i]
+		switch {
+		case n.what.Type != m.what.Type:
+			return n, updateTypeChanged
+		case !slices.Equal(mine[i], other[i]):
+			return n, updateTopologyChanged
+		case n.ctx != m.ctx, n.memory != m.memory:
+			return n, updateNotSupported
+		case !updatable(&m.what, &n.what):
+			return n, updateParametersChanged
+		}
+		if n.child != nil {
+			if _, why := compare(m.child, n.child); why != updateSuccess {
+				return n, why
+			}
+		}
+	}
+	return nil, updateSuccess
+}
+
+// positions are, for each node, those of the nodes that it comes after, sorted.
+func positions(g *graph) [][]int {
+	at := make(map[*node]int, len(g.nodes))
+	for i, n := range g.nodes {
+		at[n] = i
+	}
+	all := make([][]int, len(g.nodes))
+	for i, n := range g.nodes {
+		for _, b := range n.after {
+			all[i] = append(all[i], at[b])
+		}
+		slices.Sort(all[i])
+	}
+	return all
+}
+
+// update makes the nodes of an executable graph do what those of a graph of the same form do.
+func (d *Device) update(own, g *graph) gpubackend.Result {
+	if result := d.charge(g.bytes() - own.bytes()); result != gpubackend.Success {
+		return result
+	}
+	replaceAll(own, g)
+	return gpubackend.Success
+}
+
+func replaceAll(own, g *graph) {
+	for i, n := range g.nodes {
+		m := own.nodes[i]
+		if n.child != nil {
+			replaceAll(m.child, n.child)
+			continue
+		}
+		m.what = n.what
+	}
+}
+
+// GraphExecUpdate implements gpubackend.Driver.
+func (d *Device) GraphExecUpdate(h gpubackend.Graph, eh gpubackend.GraphExec) (
+	bad, from gpubackend.GraphNode, why uint64, result gpubackend.Result,
+) {
+	g, result := d.graph(h)
+	if result != gpubackend.Success {
+		return 0, 0, updateError, result
+	}
+	e, result := d.graphExec(eh)
+	if result != gpubackend.Success {
+		return 0, 0, updateError, result
+	}
+	n, why := compare(e.graph, g)
+	if n != nil {
+		bad = gpubackend.GraphNode(n.handle)
+	}
+	if why != updateSuccess {
+		return bad, 0, why, gpubackend.GraphExecUpdateFailure
+	}
+	if result := d.update(e.graph, g); result != gpubackend.Success {
+		return 0, 0, updateError, result
+	}
+	return 0, 0, updateSuccess, gpubackend.Success
+}
+
+// GraphNodeSetEnabled implements gpubackend.Driver.
+func (d *Device) GraphNodeSetEnabled(h gpubackend.GraphExec, nh gpubackend.GraphNode, enabled uint64) gpubackend.Result {
+	e, n, result := d.execNode(h, nh)
+	if result != gpubackend.Success {
+		return result
+	}
+	switch n.what.Type {
+	case gpubackend.NodeKernel, gpubackend.NodeMemcpy, gpubackend.NodeMemset:
+	default:
+		return gpubackend.InvalidValue
+	}
+	if enabled != 0 {
+		delete(e.disabled, n)
+	} else {
+		e.disabled[n] = true
+	}
+	return gpubackend.Success
+}
+
+// GraphNodeGetEnabled implements gpubackend.Driver.
+func (d *Device) GraphNodeGetEnabled(h gpubackend.GraphExec, nh gpubackend.GraphNode) (uint64, gpubackend.Result) {
+	e, n, result := d.execNode(h, nh)
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	if e.disabled[n] {
+		return 0, gpubackend.Success
+	}
+	return 1, gpubackend.Success
+}
