@@ -14,6 +14,7 @@ type graphs struct {
 	graph  map[gpubackend.Graph]uint64
 	node   map[gpubackend.GraphNode]uint64
 	recent uint64 // the last graph that was named: that of the nodes that are named next
+	memory bool   // a graph allocates memory, or did
 }
 
 func (w *Worker) findGraph(_ *call, handle uint64) (gpubackend.Graph, gpubackend.Result) {

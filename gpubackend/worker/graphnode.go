@@ -82,14 +82,15 @@ func (w *Worker) decodeNodeWords(c *call, n *gpubackend.Node, v []uint64, tail [
 	case gpubackend.NodeConditional:
 		n.Handle, n.Kind, n.Bodies = v[0], v[1], v[2]
 	default:
-		result = decodeNodeMemory(n, v, tail)
+		result = w.decodeNodeMemory(n, v, tail)
 	}
 	return result
 }
 
-func decodeNodeMemory(n *gpubackend.Node, v []uint64, tail []byte) gpubackend.Result {
+func (w *Worker) decodeNodeMemory(n *gpubackend.Node, v []uint64, tail []byte) gpubackend.Result {
 	switch n.Type {
 	case gpubackend.NodeMemAlloc:
+		w.graphs.memory = true
 		if len(tail) < poolBytes || v[2] > uint64(len(tail)-poolBytes)/accessBytes {
 			return gpubackend.InvalidValue
 		}

@@ -128,6 +128,11 @@ func runFreeAsync(w *Worker, c *call) gpubackend.Result {
 		return w.captureFree(address, s, graph, nodes)
 	}
 	b := w.pools.live[address]
+	if b == nil {
+		if result, ok := w.freeOfGraph(address, s); ok {
+			return result
+		}
+	}
 	f, result := w.fence(s)
 	if result != gpubackend.Success {
 		return result
@@ -184,6 +189,7 @@ func (w *Worker) allocate(c *call, run func(*Worker, *call) gpubackend.Result) g
 const setDependencies = 1
 
 func (w *Worker) captureAlloc(c *call, s gpubackend.Stream, graph gpubackend.Graph, after []gpubackend.GraphNode) gpubackend.Result {
+	w.graphs.memory = true
 	n := &gpubackend.Node{Type: gpubackend.NodeMemAlloc, Bytes: c.word(0), Pool: make([]byte, poolBytes)}
 	n.Pool[0], n.Pool[8] = 1, 1 // pinned, of a device: number 0
 	node, address, _, result := w.driver.GraphAddNode(graph, after, nil, n)

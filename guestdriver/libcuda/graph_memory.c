@@ -16,7 +16,9 @@
 CUresult graph_memory_enter(uint64_t base, uint64_t bytes)
 {
 	struct context *c = context_current();
-	struct memory m = { .base = base, .bytes = bytes, .kind = MEMORY_DEVICE, .device = c->device, .context = c };
+	struct memory m = {
+		.base = base, .bytes = bytes, .kind = MEMORY_DEVICE, .device = c->device, .context = c, .graph = true,
+	};
 
 	if (!base || base + bytes < base)
 		return CUDA_ERROR_UNKNOWN;

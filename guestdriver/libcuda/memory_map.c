@@ -135,18 +135,21 @@ bool memory_enter(const struct memory *m)
 bool memory_take(uint64_t base, enum memory_kind kind, struct memory *m)
 {
 	struct node *n;
+	bool taken;
 
 	pthread_rwlock_wrlock(&lock);
 	n = at_or_below(base);
 	if (n && (n->memory.base != base || n->memory.kind != kind))
 		n = NULL;
-	if (n) {
-		cut(n);
+	taken = n != NULL;
+	if (n)
 		*m = n->memory;
+	if (n && !m->graph) {
+		cut(n);
+		free(n);
 	}
 	pthread_rwlock_unlock(&lock);
-	free(n);
-	return n != NULL;
+	return taken;
 }
 
 static struct node *managed_of(struct node *t, const struct context *c)

@@ -35,6 +35,7 @@ struct memory {
 	struct context *context;	/* NULL for the variables of a library */
 	bool variables;	/* of a module or library: it goes with that */
 	uint64_t pool;	/* that it is of, 0 for none */
+	bool graph;	/* allocated by the launches of a graph, at the same address each time */
 	uint64_t pinned_base, pinned_bytes;	/* of host memory: whole pages */
 	struct registration *registrations;
 	unsigned registrations_count;
@@ -49,7 +50,10 @@ bool memory_overlaps(uint64_t address, uint64_t bytes);
 /* Enters a range; false when there is no memory. Ranges of device memory that it overlaps are stale and go. */
 bool memory_enter(const struct memory *m);
 
-/* Removes the range that begins at base and is of that kind. */
+/*
+ * Removes the range that begins at base and is of that kind. Memory of a graph stays known: the next launch allocates it
+ * again. It goes when something else comes to be there.
+ */
 bool memory_take(uint64_t base, enum memory_kind kind, struct memory *m);
 
 /* Removes a range of managed memory of a context; false when there is none left. */

@@ -3,7 +3,9 @@
 #define _GNU_SOURCE
 #include <string.h>
 
+#include "capture.h"
 #include "device.h"
+#include "graph.h"
 #include "handle.h"
 #include "memory_map.h"
 #include "zz_generated_calls.h"
@@ -294,6 +296,7 @@ static CUresult enter(uint64_t base, uint64_t bytes, int device, uint64_t pool)
 
 static CUresult allocate(CUdeviceptr *dptr, size_t bytes, uint64_t pool, int device, CUstream stream)
 {
+	bool captured = capture_of(stream);
 	struct request r;
 	uint64_t base;
 	CUresult result;
@@ -305,7 +308,7 @@ static CUresult allocate(CUdeviceptr *dptr, size_t bytes, uint64_t pool, int dev
 	request_word(&r, number_of(stream));
 	result = channel_call(&r, &base, 1);
 	if (!result)
-		result = enter(base, bytes, device, pool);
+		result = captured ? graph_memory_enter(base, bytes) : enter(base, bytes, device, pool);
 	if (!result)
 		*dptr = base;
 	return result;
