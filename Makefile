@@ -16,8 +16,9 @@ build: binary guest modules ## build everything that the downloads in place allo
 
 binary: bin/paracuda ## build the host's program
 
+# Position-independent, so that the lowest addresses are free: workers map what a guest's programs register where these have it.
 bin/paracuda: FORCE
-	$(GO) build -o $@ ./cmd/paracuda
+	$(GO) build -buildmode=pie -o $@ ./cmd/paracuda
 
 guest: ## build the guests' init, libcuda and libnvidia-ml
 	$(MAKE) -s -C guestdriver/init
