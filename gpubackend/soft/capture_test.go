@@ -19,7 +19,10 @@ type capturing struct {
 
 func newCapturing(t testing.TB, d *Device) *capturing {
 	t.Helper()
-	c := &capturing{d, t, newStream(t, d, 1), newStream(t, d, 1), newStream(t, d, 0), newEvent(t, d), newEvent(t, d), alloc(t, d, 4096)}
+	c := &capturing{
+		Device: d, t: t, s: newStream(t, d, 1), u: newStream(t, d, 1), plain: newStream(t, d, 0),
+		e: newEvent(t, d), f: newEvent(t, d), a: alloc(t, d, 4096),
+	}
 	ok(t, d.StreamBeginCapture(c.s, 0))
 	ok(t, d.MemsetD8Async(c.a, 1, 4096, c.s))
 	return c
@@ -83,7 +86,8 @@ func TestCaptureErrors(t *testing.T) {
 		}, gpubackend.CaptureUnsupported, gpubackend.CaptureInvalidated},
 		{"destroy a stream that joined", func(c *capturing) gpubackend.Result { c.fork(); return c.StreamDestroy(c.u) },
 			0, gpubackend.CaptureInvalidated},
-		{"destroy the stream", func(c *capturing) gpubackend.Result { c.fork(); return c.StreamDestroy(c.s) }, 0, gpubackend.InvalidHandle},
+		{"destroy the stream", func(c *capturing) gpubackend.Result { c.fork(); return c.StreamDestroy(c.s) },
+			0, gpubackend.InvalidHandle},
 		{"external record outside", func(c *capturing) gpubackend.Result { return c.EventRecordWithFlags(c.e, c.u, externalFlag) },
 			gpubackend.InvalidValue, 0},
 		{"external record", func(c *capturing) gpubackend.Result { return c.EventRecordWithFlags(c.e, c.s, externalFlag) }, 0, 0},

@@ -21,6 +21,9 @@ type fuzzer struct {
 	modules   []uint64
 	functions []uint64
 	memory    []uint64
+	graphs    []uint64
+	nodes     []uint64
+	execs     []uint64
 }
 
 func (f *fuzzer) byte() byte {
@@ -102,7 +105,7 @@ func (f *fuzzer) step() {
 
 func (f *fuzzer) moreSteps() {
 	d := f.d
-	switch f.byte() % 10 {
+	switch f.byte() % 16 {
 	case 0:
 		m, _, _, r := d.ModuleLoadData(smallPTX(f.t), nil, nil, nil)
 		keep(&f.modules, m, r)
@@ -131,6 +134,8 @@ func (f *fuzzer) moreSteps() {
 		}
 	case 8:
 		d.DevicePrimaryCtxReset(0)
+	case 10, 11, 12, 13, 14, 15:
+		f.graphStep()
 	default:
 		d.StreamQuery(f.stream())
 		d.EventQuery(f.event())
@@ -155,6 +160,16 @@ func (f *fuzzer) finish() {
 		release()
 	}
 	ok(f.t, f.d.DevicePrimaryCtxReset(0))
+	for _, e := range f.execs {
+		f.d.GraphExecDestroy(gpubackend.GraphExec(e))
+	}
+	for _, g := range f.graphs {
+		f.d.GraphDestroy(gpubackend.Graph(g))
+	}
+	if f.d.charged != 0 || f.d.captures != 0 || len(f.d.graphMemory) != 0 || f.d.graphMemoryUse[graphMemoryReserved] != 0 {
+		f.t.Fatalf("%d bytes of graphs, %d captures, %d pieces of memory are left",
+			f.d.charged, f.d.captures, len(f.d.graphMemory))
+	}
 	ok(f.t, f.d.ContextQuery())
 	if free, total, result := f.d.MemGetInfo(); free != total || result != gpubackend.Success {
 		f.t.Fatalf("%d of %d bytes free, result %d", free, total, result)
@@ -166,6 +181,7 @@ func (f *fuzzer) finish() {
 
 func FuzzDevice(f *testing.F) {
 	f.Add([]byte{0, 0, 2, 0, 7, 100, 14, 0, 14, 2, 0, 0, 14, 4, 0, 0, 0, 1, 0, 1, 0, 0})
+	f.Add([]byte{7, 100, 0, 0, 15, 10, 0, 15, 10, 8, 0, 1, 0, 0, 2, 15, 10, 3, 0, 0, 15, 10, 12, 0, 0, 15, 10, 5, 0, 0})
 	f.Add([]byte{7, 100, 7, 50, 14, 6, 255, 9, 0, 1, 20, 255, 8, 0, 7, 250, 27, 14, 7, 14, 8})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		z := &fuzzer{t: t, d: newDevice(t, Options{Memory: 64 << 20}), data: data}

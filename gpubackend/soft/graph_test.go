@@ -18,7 +18,9 @@ func newGraph(t testing.TB, d *Device) gpubackend.Graph {
 	return g
 }
 
-func addNode(t testing.TB, d *Device, g gpubackend.Graph, n *gpubackend.Node, after ...gpubackend.GraphNode) gpubackend.GraphNode {
+func addNode(
+	t testing.TB, d *Device, g gpubackend.Graph, n *gpubackend.Node, after ...gpubackend.GraphNode,
+) gpubackend.GraphNode {
 	t.Helper()
 	h, _, _, result := d.GraphAddNode(g, after, nil, n)
 	ok(t, result)
@@ -359,4 +361,59 @@ func TestGraphsAreBounded(t *testing.T) {
 	if d.charged != 0 || len(d.handles) != 2 {
 		t.Errorf("%d bytes are accounted for, %d handles", d.charged, len(d.handles))
 	}
+}
+
+func TestKernelNodeAttributes(t *testing.T) {
+	d := newDevice(t, Options{})
+	g := newGraph(t, d)
+	a := alloc(t, d, 4096)
+	kernel := &gpubackend.Node{Type: gpubackend.NodeKernel, Launch: gpubackend.Launch{
+		Function: getFunction(t, d, loadFile(t, d, "testdata/small.ptx"), "scale"), Grid: [3]uint32{1, 1, 1},
+		Block: [3]uint32{8, 1, 1}, Parameters: append(params(a), 4),
+	}}
+	n, m, none := addNode(t, d, g, kernel), addNode(t, d, g, kernel), addNode(t, d, g, empty())
+	value, got := make([]byte, attributeValueBytes), make([]byte, attributeValueBytes)
+	value[0] = 1
+	for _, x := range []struct {
+		name string
+		node gpubackend.GraphNode
+		id   uint64
+		want gpubackend.Result
+	}{
+		{"cooperative", n, attributeCooperative, gpubackend.Success},
+		{"priority", n, 8, gpubackend.Success},
+		{"cooperative again", n, attributeCooperative, gpubackend.Success},
+		{"event", n, attributeEvent, gpubackend.InvalidValue},
+		{"unknown", n, 99, gpubackend.InvalidValue},
+		{"of no kernel", none, 8, gpubackend.InvalidValue},
+	} {
+		if result := d.GraphKernelNodeSetAttribute(x.node, x.id, value); result != x.want {
+			t.Errorf("%s: result %d, want %d", x.name, result, x.want)
+		}
+	}
+	value[0] = 2
+	want(t, d.GraphKernelNodeSetAttribute(n, attributeCluster, value), gpubackend.NotSupported)
+	want(t, d.GraphKernelNodeSetAttribute(n, 8, value[1:]), gpubackend.InvalidValue)
+	ok(t, d.GraphKernelNodeCopyAttributes(m, n))
+	for _, id := range []uint64{attributeCooperative, 8, 1} {
+		ok(t, d.GraphKernelNodeGetAttribute(m, id, got))
+		if (got[0] == 1) != (id != 1) {
+			t.Errorf("attribute %d: %d", id, got[0])
+		}
+	}
+	// Other parameters leave them as they are.
+	ok(t, d.GraphNodeSet(m, kernel))
+	if what, _ := d.GraphNodeGet(m); len(what.Launch.Attributes) != 2*attributeSize {
+		t.Errorf("%d bytes of attributes", len(what.Launch.Attributes))
+	}
+	clone, result := d.GraphClone(g)
+	ok(t, result)
+	found, result := d.GraphNodeFindInClone(m, clone)
+	ok(t, result)
+	if kind, _ := d.GraphNodeGetType(found); kind != uint64(gpubackend.NodeKernel) {
+		t.Errorf("type %d", kind)
+	}
+	want(t, d.GraphKernelNodeGetAttribute(found, attributeEvent, got), gpubackend.InvalidValue)
+	_, result = d.GraphNodeFindInClone(found, g)
+	want(t, result, gpubackend.InvalidValue)
 }
