@@ -56,6 +56,7 @@ type Table struct {
 	entries []entry
 	free    int32 // index+1 of the first free entry
 	live    int
+	count   [GreenContext + 1]int // live ones of each kind
 }
 
 // Add gives native a handle. The object dies with its parent (0 for none). It returns 0 when the table is full.
@@ -73,6 +74,7 @@ func (t *Table) Add(kind Kind, native, parent uint64) uint64 {
 	e := &t.entries[i]
 	e.kind, e.native, e.parent = kind, native, parent
 	t.live++
+	t.count[kind]++
 	return handle(i, e.generation)
 }
 
@@ -146,6 +148,7 @@ func (t *Table) RemoveChildren(parent uint64) {
 
 func (t *Table) release(i int) {
 	e := &t.entries[i]
+	t.count[e.kind]--
 	*e = entry{generation: (e.generation + 1) & 0xffffff, nextFree: t.free}
 	t.free = int32(i + 1)
 	t.live--
@@ -161,6 +164,9 @@ func (t *Table) Parent(h uint64) uint64 {
 
 // Len is the number of objects.
 func (t *Table) Len() int { return t.live }
+
+// Count is the number of objects of a kind.
+func (t *Table) Count(kind Kind) int { return t.count[kind] }
 
 // All yields the objects of a kind: handle and the device's own handle.
 func (t *Table) All(kind Kind) iter.Seq2[uint64, uint64] {

@@ -54,6 +54,17 @@ func TestAgainstOracle(t *testing.T) {
 			t.Fatalf("step %d: %d objects, want %d", step, table.Len(), len(slow.handles))
 		}
 	}
+	for kind := Context; kind <= Kernel; kind++ {
+		want := 0
+		for _, e := range slow.handles {
+			if e.kind == kind {
+				want++
+			}
+		}
+		if got := table.Count(kind); got != want {
+			t.Errorf("%d objects of kind %d, want %d", got, kind, want)
+		}
+	}
 	for _, h := range slow.order {
 		e, alive := slow.handles[h]
 		for kind := Context; kind <= Kernel; kind++ {

@@ -6,7 +6,7 @@ import "github.com/paracuda/paracuda/gpubackend"
 
 // Host memory of graphs, in bytes: what a graph, a node, an edge and a step of an executable graph count for.
 const (
-	graphBytes = 256
+	graphBytes = 1024
 	nodeBytes  = 1024
 	edgeBytes  = 16
 	stepBytes  = 128

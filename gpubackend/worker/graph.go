@@ -15,6 +15,7 @@ type graphs struct {
 	node   map[gpubackend.GraphNode]uint64
 	recent uint64 // the last graph that was named: that of the nodes that are named next
 	memory bool   // a graph allocates memory, or did
+	full   bool   // the call at hand found no room for a name
 }
 
 func (w *Worker) findGraph(_ *call, handle uint64) (gpubackend.Graph, gpubackend.Result) {
@@ -63,6 +64,10 @@ func (w *Worker) nameGraph(g gpubackend.Graph, parent uint64) uint64 {
 	}
 	h := w.graphs.graph[g]
 	if _, ok := w.objects.Lookup(object.Graph, h); !ok {
+		if !w.roomForGraphs() {
+			w.graphs.full = true
+			return 0
+		}
 		if _, ok := w.objects.Lookup(object.Graph, parent); !ok {
 			parent = 0
 		}
@@ -91,6 +96,10 @@ func (w *Worker) nameGraphNode(n gpubackend.GraphNode, of uint64) uint64 {
 		parent = w.objects.Parent(of)
 	} else if _, ok := w.objects.Lookup(object.Graph, of); !ok {
 		parent = w.graphs.recent
+	}
+	if !w.roomForGraphs() {
+		w.graphs.full = true
+		return 0
 	}
 	h := w.objects.Add(object.GraphNode, uint64(n), parent)
 	if w.graphs.node == nil {

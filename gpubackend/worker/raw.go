@@ -64,6 +64,9 @@ func init() {
 	// Memory that pools keep must not be what others lack.
 	wrap(gpubackend.OpMemAlloc, (*Worker).allocate)
 	wrap(gpubackend.OpMemFree, (*Worker).freePooled)
+	for _, op := range naming {
+		wrap(op, (*Worker).boundGraphs)
+	}
 }
 
 // wrap puts a step of the worker's own around a generated handler.

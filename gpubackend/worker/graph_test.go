@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/soft"
+)
+
+// onSoft gives a worker without processes around it the software GPU.
+func onSoft(t *testing.T) *rig {
+	t.Helper()
+	r := newRig(t)
+	d := soft.New(soft.Options{Memory: 64 << 20, Base: 0x2c0000000000, Window: 1 << 30})
+	if _, result := d.Open(nil); result != gpubackend.Success {
+		t.Fatalf("open: %d", result)
+	}
+	t.Cleanup(d.Close)
+	native, result := d.DevicePrimaryCtxRetain(0)
+	if result != gpubackend.Success {
+		t.Fatalf("context: %d", result)
+	}
+	r.Worker.driver = d
+	r.objects = object.Table{}
+	r.context = r.objects.Add(object.Context, uint64(native), 0)
+	return r
+}
+
+func (r *rig) want(t *testing.T, want gpubackend.Result, op gpubackend.Op, words ...uint64) uint64 {
+	t.Helper()
+	if result := r.call(t, op, words...); result != want {
+		t.Fatalf("%s: result %d, want %d", op.Name(), result, want)
+	}
+	return r.slot().Word[0]
+}
+
+// TestGraphMemoryIsFreedInOrder captures an allocation, and frees it behind each launch.
+func TestGraphMemoryIsFreedInOrder(t *testing.T) {
+	r := onSoft(t)
+	s := r.want(t, 0, gpubackend.OpStreamCreateWithPriority, 1, 0)
+	r.want(t, 0, gpubackend.OpStreamBeginCapture, s, 0)
+	pool := r.want(t, 0, gpubackend.OpPoolDefault, 0)
+	address := r.want(t, 0, gpubackend.OpMemAllocAsync, 4096, pool, s)
+	r.want(t, 0, gpubackend.OpMemsetD8Async, address, 3, 4096, s)
+	g := r.want(t, 0, gpubackend.OpStreamEndCapture, s)
+	e := r.want(t, 0, gpubackend.OpGraphInstantiateWithFlags, g, 0)
+	r.want(t, gpubackend.InvalidValue, gpubackend.OpMemFreeAsync, address, s)
+	for range 5 {
+		r.want(t, 0, gpubackend.OpGraphLaunch, e, s)
+		r.want(t, gpubackend.InvalidValue, gpubackend.OpGraphLaunch, e, s)
+		r.want(t, 0, gpubackend.OpMemFreeAsync, address, s)
+	}
+	r.want(t, 0, gpubackend.OpGraphExecDestroy, e)
+	r.want(t, 0, gpubackend.OpGraphDestroy, g)
+	if n := len(r.graphs.graph) + len(r.graphs.node); n != 0 {
+		t.Errorf("%d names are left", n)
+	}
+}
+
+func TestGraphHandlesAreBounded(t *testing.T) {
+	r := onSoft(t)
+	g := r.want(t, 0, gpubackend.OpGraphCreate, 0)
+	for range maxGraphObjects - 2 {
+		r.objects.Add(object.GraphNode, 1, 0)
+	}
+	last := r.want(t, 0, gpubackend.OpGraphCreate, 0)
+	for _, op := range []gpubackend.Op{gpubackend.OpGraphCreate, gpubackend.OpGraphClone, gpubackend.OpGraphInstantiateWithFlags} {
+		r.want(t, gpubackend.OutOfMemory, op, g, 0)
+	}
+	r.want(t, 0, gpubackend.OpGraphDestroy, last)
+	r.want(t, 0, gpubackend.OpGraphClone, g)
+}
