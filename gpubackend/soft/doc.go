@@ -21,6 +21,13 @@
 // stream is a chain of tasks, the legacy default stream has edges to and from the blocking streams, an event is a
 // task that does nothing but note the time. Tasks run on goroutines.
 //
+// # Graphs
+//
+// An executable graph is a copy of a graph and a list of steps, each of which is a task when it is launched. A stream
+// that is captured adds nodes to a graph instead of tasks to the scheduler. Memory that a graph allocates has its place
+// for as long as the graph lives; a launch only notes that it is allocated. What graphs take of the host's memory is
+// counted and bounded.
+//
 // # Waiting
 //
 // These calls may wait for work on the device, since their meaning is that nothing uses the thing any more:
