@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := build
-.PHONY: help build deps deps-demo generate lint unit system test demo install guest-package gpu-bundle clean \
+.PHONY: help build deps deps-demo generate lint unit system stress test demo install guest-package gpu-bundle clean \
 	bench-copy bench-launch bench-start \
 	binary guest modules FORCE
 
@@ -50,7 +50,10 @@ unit: ## run the unit tests
 
 system: ## run the whole-system tests, in QEMU and User Mode Linux
 	$(GO) test -count=1 -timeout 25m -run TestNoWakeupIsLost ./gpubackend/worker
-	$(GO) test -count=1 -timeout 25m -p 1 ./vm ./qemu ./tests/...
+	$(GO) test -count=1 -timeout 25m -p 1 ./vm ./qemu ./tests
+
+stress: ## race library and worker for wake-ups, a million rounds
+	PARACUDA_RACE_ROUNDS=1000000 $(GO) test -count=1 -timeout 25m -v -run TestNoWakeupIsLost ./gpubackend/worker
 
 test: ## run all tests, after fetching and building what they need
 	$(MAKE) deps

@@ -29,7 +29,8 @@ import (
 )
 
 const (
-	raceRounds      = 1000000
+	raceRounds      = 200000 // unless roundsVariable says otherwise
+	roundsVariable  = "PARACUDA_RACE_ROUNDS"
 	raceRoundsShort = 20000
 	// stillTime is how long nothing moves before a wake-up counts as lost. A round takes microseconds.
 	stillTime    = 60 * time.Second
@@ -42,6 +43,12 @@ func TestNoWakeupIsLost(t *testing.T) {
 	rounds := raceRounds
 	if testing.Short() {
 		rounds = raceRoundsShort
+	}
+	if text := os.Getenv(roundsVariable); text != "" {
+		var err error
+		if rounds, err = strconv.Atoi(text); err != nil || rounds < 1 {
+			t.Fatalf("%s=%q: want a number of rounds", roundsVariable, text)
+		}
 	}
 	r := newRaceRig(t)
 	ended := make(chan error, 1)

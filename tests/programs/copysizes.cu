@@ -2,16 +2,16 @@
 // Copies of sizes from 4 KiB to 128 MiB by powers of 8, both ways, queued and not, of every kind of host memory, with guard
 // bytes on both sides. It launches no kernel, so that nothing but copies moves bytes.
 //
-// Usage: copysizes [SMALLEST]
+// Usage: copysizes [SMALLEST [LARGEST]], in bytes
 #include "check.h"
 #include <cstring>
 #include <sys/mman.h>
 #include <unistd.h>
 
-const size_t largest = size_t(128) << 20, guard = 64, page = 4096, room = largest + 2 * page;
+const size_t guard = 64, page = 4096;
 const unsigned char mark = 0xa5;
 
-static size_t smallest = 4096;
+static size_t smallest = 4096, largest = size_t(128) << 20, room;
 static char *dev;
 static cudaStream_t stream;
 
@@ -78,6 +78,8 @@ static void file(const char *name, int flags) {
 
 int main(int argc, char **argv) {
     if (argc > 1) smallest = strtoull(argv[1], nullptr, 0);
+    if (argc > 2) largest = strtoull(argv[2], nullptr, 0);
+    room = largest + 2 * page;
     CHECK(cudaMalloc(&dev, room));
     CHECK(cudaStreamCreate(&stream));
     unsigned char *p = map(MAP_PRIVATE | MAP_ANONYMOUS, -1);
