@@ -141,17 +141,27 @@ EXPORT CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode, CUgraphNode *dep
 	return cuGraphNodeGetDependentNodes_v2(hNode, dependentNodes, NULL, numDependentNodes);
 }
 
-EXPORT CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
-					  const CUgraphEdgeData *edgeData, size_t numDependencies)
+typedef CUresult edges_call(uint64_t graph, const void *from, size_t from_bytes, const void *to, size_t to_bytes,
+			    const void *data, size_t data_bytes);
+
+/* Adds edges, or removes them. */
+static CUresult change_edges(edges_call *call, CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+			     const CUgraphEdgeData *data, size_t edges)
 {
-	size_t bytes = numDependencies * sizeof(*from);
+	size_t bytes = edges * sizeof(*from);
 
 	ENTER();
-	if (!numDependencies)
+	if (!edges)
 		return CUDA_SUCCESS;
 	if (!from || !to)
 		return CUDA_ERROR_INVALID_VALUE;
-	return call_cuGraphAddDependencies_v2(number_of(hGraph), from, bytes, to, bytes, edgeData, bytes);
+	return call(number_of(graph), from, bytes, to, bytes, data, bytes);
+}
+
+EXPORT CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
+					  const CUgraphEdgeData *edgeData, size_t numDependencies)
+{
+	return change_edges(call_cuGraphAddDependencies_v2, hGraph, from, to, edgeData, numDependencies);
 }
 
 EXPORT CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
@@ -163,14 +173,7 @@ EXPORT CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from, 
 EXPORT CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
 					     const CUgraphEdgeData *edgeData, size_t numDependencies)
 {
-	size_t bytes = numDependencies * sizeof(*from);
-
-	ENTER();
-	if (!numDependencies)
-		return CUDA_SUCCESS;
-	if (!from || !to)
-		return CUDA_ERROR_INVALID_VALUE;
-	return call_cuGraphRemoveDependencies_v2(number_of(hGraph), from, bytes, to, bytes, edgeData, bytes);
+	return change_edges(call_cuGraphRemoveDependencies_v2, hGraph, from, to, edgeData, numDependencies);
 }
 
 EXPORT CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
