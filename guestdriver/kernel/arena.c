@@ -91,7 +91,7 @@ static const struct vm_operations_struct paracuda_arena_vm_ops = {
 	.close = paracuda_arena_vm_close,
 };
 
-/* Of memory that no child inherits. */
+/* Of memory that no child inherits, all of which is mapped from the beginning. */
 void paracuda_vma_flags(struct vm_area_struct *vma)
 {
 	const unsigned long flags = VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP;
@@ -100,6 +100,10 @@ void paracuda_vma_flags(struct vm_area_struct *vma)
 	vm_flags_set(vma, flags);
 #else
 	vma->vm_flags |= flags;
+#endif
+#ifdef CONFIG_UML
+	/* Without this the first write to each page is a fault, which there is a dear one. */
+	vma->vm_page_prot = __pgprot(pgprot_val(vma->vm_page_prot) | _PAGE_ACCESSED | _PAGE_DIRTY);
 #endif
 }
 

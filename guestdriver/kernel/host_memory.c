@@ -50,10 +50,6 @@ int paracuda_host_mmap(struct paracuda_channel *ch, struct vm_area_struct *vma)
 	if (!pages)
 		return -ENOMEM;
 	paracuda_vma_flags(vma);
-#ifdef CONFIG_UML
-	/* Without this the first write to each page is a fault, which there is a dear one. */
-	vma->vm_page_prot = __pgprot(pgprot_val(vma->vm_page_prot) | _PAGE_ACCESSED | _PAGE_DIRTY);
-#endif
 	while (left && !err) {
 		if (fatal_signal_pending(current))
 			err = -EINTR;
