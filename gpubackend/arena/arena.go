@@ -125,6 +125,12 @@ func (a *Arena) Answer(slot uint16, seq uint32, result int32, words []uint64) {
 
 const maxAnswer = (wire.SlotBytes - wire.SlotWordOffset) / 8
 
+func clear32(p *uint32) {
+	if atomic.LoadUint32(p) != 0 {
+		atomic.StoreUint32(p, 0)
+	}
+}
+
 // Prepare makes a slot ready for its `done` to be written by someone else, with result 0 and no words, and returns where
 // that is.
 func (a *Arena) Prepare(slot uint16) (done []byte, ok bool) {
@@ -132,8 +138,9 @@ func (a *Arena) Prepare(slot uint16) (done []byte, ok bool) {
 		return nil, false
 	}
 	s := a.mem[wire.Slots+int(slot)*wire.SlotBytes:][:wire.SlotBytes]
-	put32(s[wire.SlotResultOffset:], 0)
-	atomic.StoreUint32(word32(s[wire.SlotWordsOffset:]), 0)
+	// Only a change is written: the guest's thread is polling this line, most often with that answer in it.
+	clear32(word32(s[wire.SlotResultOffset:]))
+	clear32(word32(s[wire.SlotWordsOffset:]))
 	return s[wire.SlotDoneOffset : wire.SlotDoneOffset+4], true
 }
 

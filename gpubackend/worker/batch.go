@@ -34,6 +34,16 @@ func (w *Worker) hasRoom(bytes uint32) bool {
 	return b.commands == 0 || uint64(b.bytes)+uint64(bytes) <= uint64(w.policy.BatchBytes)
 }
 
+// submitEarly hands the driver what was collected before the batch is accounted for: meanwhile the thread that launched has
+// appended the call that waits, most often. It says whether there are more commands, which travel with the batch.
+func (w *Worker) submitEarly() (more bool) {
+	if w.launches.used == 0 || !w.batch.until.IsZero() || w.grows() {
+		return false
+	}
+	w.flushLaunches()
+	return w.arena.Pending()
+}
+
 // drained handles a ring without further commands. It says whether a batch ended.
 func (w *Worker) drained() bool {
 	b := &w.batch
@@ -71,6 +81,7 @@ func (w *Worker) grows() bool {
 func (w *Worker) endBatch(why handover.Counter) {
 	w.flushLaunches()
 	w.arena.Release()
+	w.launches.count(w.state)
 	w.state.Count(handover.Batches, 1)
 	w.state.Count(why, 1)
 	w.state.Set(handover.Commands, uint64(w.arena.Executed()))

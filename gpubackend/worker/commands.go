@@ -37,6 +37,9 @@ func (w *Worker) runCommands() (ran bool, err error) {
 			return ran, err
 		}
 		if !ok {
+			if w.submitEarly() {
+				continue
+			}
 			return w.drained() || ran, nil
 		}
 		bytes := uint32(0)

@@ -27,6 +27,8 @@ type launches struct {
 	used   int
 	one    gpubackend.Launch // the launch at hand
 
+	flushed, flushes uint64 // not counted yet
+
 	attributes [maxAttributes * attributeBytes]byte // of it: the worker's own copy
 }
 
@@ -161,11 +163,20 @@ func (w *Worker) flushLaunches() {
 	b.used = 0
 }
 
+// count puts what was launched into the VM's counters.
+func (b *launches) count(s *handover.State) {
+	if b.flushes > 0 {
+		s.Count(handover.Launches, b.flushed)
+		s.Count(handover.LaunchFlushes, b.flushes)
+		b.flushed, b.flushes = 0, 0
+	}
+}
+
 func (w *Worker) flushGroup(g *launchGroup) {
 	list := g.list
 	if len(list) > 0 {
-		w.state.Count(handover.Launches, uint64(len(list)))
-		w.state.Count(handover.LaunchFlushes, 1)
+		w.launches.flushed += uint64(len(list))
+		w.launches.flushes++
 	}
 	for len(list) > 0 {
 		n, result := w.driver.LaunchAll(list)
