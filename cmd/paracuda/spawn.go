@@ -20,12 +20,13 @@ const controlFD = 3
 func (s spawner) Worker(control *os.File) (device.Process, error) { return s.start("worker", control) }
 func (s spawner) Mover(control *os.File) (device.Process, error)  { return s.start("mover", control) }
 
+// start starts a role. Both lay out their address spaces alike, though only workers need it.
 func (s spawner) start(role string, control *os.File) (device.Process, error) {
 	c := exec.Command(self(), role, "--log-level", s.level)
 	c.ExtraFiles = []*os.File{control}
 	c.Stderr = os.Stderr
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	if err := c.Start(); err != nil {
+	if err := startApart(c); err != nil {
 		return nil, fmt.Errorf("start a %s: %w", role, err)
 	}
 	return child{c}, nil

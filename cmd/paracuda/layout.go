@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"os/exec"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	addrCompatLayout   = 0x0200000 // ADDR_COMPAT_LAYOUT (linux/personality.h)
+	currentPersonality = 0xffffffff
+)
+
+// startApart starts a worker with its libraries and mappings in the lower half of its address space, in which no program
+// has any by default. Memory that a guest's program pins is mapped at the program's own addresses, near the top most often,
+// where the worker's own would lie as well.
+func startApart(c *exec.Cmd) error {
+	// A child has the personality of the thread that starts it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before, err := personality(currentPersonality)
+	if err != nil {
+		return err
+	}
+	if _, err := personality(before | addrCompatLayout); err != nil {
+		return err
+	}
+	err = c.Start()
+	if _, back := personality(before); err == nil && back != nil {
+		return back
+	}
+	return err
+}
+
+func personality(p uintptr) (before uintptr, err error) {
+	before, _, errno := unix.Syscall(unix.SYS_PERSONALITY, p, 0, 0)
+	if errno != 0 {
+		return 0, fmt.Errorf("personality: %w", errno)
+	}
+	return before, nil
+}
