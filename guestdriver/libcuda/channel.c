@@ -12,6 +12,7 @@
 #include "log.h"
 #include "output.h"
 #include "pause.h"
+#include "polling.h"
 #include "ring.h"
 #include "slot.h"
 #include "ticks.h"
@@ -119,6 +120,8 @@ CUresult channel_post(const struct request *r)
 		return error;
 	if (!bytes)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (r->payload)
+		polling_queued(r->payload);
 	return ring_append(r, bytes, slot_of_thread(), false, 0);
 }
 
@@ -152,21 +155,6 @@ static struct paracuda_slot *slot_at(int slot)
 	return (struct paracuda_slot *)(channel.arena + PARACUDA_SLOTS + (size_t)slot * PARACUDA_SLOT_BYTES);
 }
 
-/* The rate that a copy is expected to have at least: a native copy of pageable memory occupies its thread for as long. */
-#define COPY_BYTES_PER_US 8000
-
-/* A copy is polled for so many times spin-guest at most: a few ms where spin-guest is 200 us, not at all where it is 0. */
-#define COPY_SPINS 20
-
-/* How long an answer is polled for, in us. */
-static uint64_t poll_us(const struct ticket *t)
-{
-	uint64_t spin = channel_policy(&channel.header->spin_guest_us);
-	uint64_t copy = t->payload / COPY_BYTES_PER_US;
-
-	return spin + (copy < COPY_SPINS * spin ? copy : COPY_SPINS * spin);
-}
-
 /* Polls for the answer; false when it didn't come within the time for polling. */
 static bool poll_slot(const struct paracuda_slot *slot, const struct ticket *t)
 {
@@ -179,7 +167,7 @@ static bool poll_slot(const struct paracuda_slot *slot, const struct ticket *t)
 			uint64_t now = ticks();
 
 			if (!end)
-				end = now + poll_us(t) * ticks_per_us();
+				end = now + polling_ticks(t->payload, now);
 			if (now >= end || __atomic_load_n(&channel.header->dead, __ATOMIC_RELAXED))
 				return false;
 		}

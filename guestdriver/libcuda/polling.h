@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How long a thread polls for an answer before it sleeps: natively, too, it polls while a copy goes on. */
+#ifndef PARACUDA_POLLING_H
+#define PARACUDA_POLLING_H
+
+#include <stdint.h>
+
+/* Notes that a copy of so many bytes was queued, which later calls will wait for. */
+void polling_queued(uint64_t bytes);
+
+/* How long the answer of a call that moves payload bytes itself is polled for from `now` on, in ticks. */
+uint64_t polling_ticks(uint64_t payload, uint64_t now);
+
+#endif
