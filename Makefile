@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := build
-.PHONY: help build deps deps-demo generate lint unit system stress test demo install guest-package gpu-bundle clean \
+.PHONY: help build deps deps-demo generate lint unit system stress test demo install guest-package gpu-bundle gpu-bundle-qemu clean \
 	bench-copy bench-launch bench-start \
 	binary guest modules FORCE
 
@@ -77,6 +77,12 @@ gpu-bundle: binary guest ## build what a GPU host needs to check itself
 	scripts/build-uml
 	scripts/build-modules uml-7.2
 	scripts/gpu-bundle
+
+gpu-bundle-qemu: gpu-bundle ## the same, with QEMU and its guest's kernel
+	scripts/fetch-qemu
+	scripts/fetch-kernel 6.1
+	scripts/build-modules linux-6.1
+	scripts/gpu-bundle-qemu
 
 bench-copy: build ## measure copies, native and in a guest
 	tests/bench/bench copy
