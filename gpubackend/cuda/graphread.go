@@ -85,7 +85,11 @@ func (d *Device) decodeKernel(l *gpubackend.Launch, b []byte) gpubackend.Result 
 	at := func(offset int) uint64 { return binary.NativeEndian.Uint64(b[offset:]) }
 	l.Function = gpubackend.Function(at(0))
 	if l.Function == 0 {
-		l.Function = gpubackend.Function(at(56))
+		f, r := d.KernelGetFunction(gpubackend.Kernel(at(56)))
+		if r != gpubackend.Success {
+			return r
+		}
+		l.Function = f
 	}
 	for i := range 3 {
 		l.Grid[i] = binary.NativeEndian.Uint32(b[8+4*i:])

@@ -91,6 +91,11 @@ func TestCaptureErrors(t *testing.T) {
 		{"external record outside", func(c *capturing) gpubackend.Result { return c.EventRecordWithFlags(c.e, c.u, externalFlag) },
 			gpubackend.InvalidValue, 0},
 		{"external record", func(c *capturing) gpubackend.Result { return c.EventRecordWithFlags(c.e, c.s, externalFlag) }, 0, 0},
+		{"launch a graph", func(c *capturing) gpubackend.Result {
+			g, r := c.GraphCreate(0)
+			ok(c.t, r)
+			return c.GraphLaunch(instantiate(c.t, c.Device, g, 0), c.s)
+		}, gpubackend.CaptureUnsupported, gpubackend.CaptureInvalidated},
 		{"destroy its graph", func(c *capturing) gpubackend.Result {
 			_, _, g, _, r := c.StreamCaptureInfo(c.s, nil)
 			ok(c.t, r)
@@ -155,7 +160,7 @@ func TestCaptureOfTwoStreams(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	ok(t, d.StreamBeginCaptureToGraph(c.u, g, to, nil, 0))
-	ok(t, d.GraphLaunch(e, c.u))
+	ok(t, d.MemsetD8Async(c.a, 3, 8, c.u))
 	same, result := d.StreamEndCapture(c.u)
 	ok(t, result)
 	nodes, _ := d.GraphGetNodes(same)

@@ -5,7 +5,7 @@ package soft
 import "github.com/paracuda/paracuda/gpubackend"
 
 // GraphLaunch implements gpubackend.Driver. The launch comes after the stream's earlier work and the graph's earlier
-// launches, and is queued as a whole or not at all. In a stream that records it is a child graph.
+// launches, and is queued as a whole or not at all. It can't be recorded.
 func (d *Device) GraphLaunch(h gpubackend.GraphExec, sh gpubackend.Stream) gpubackend.Result {
 	e, result := d.graphExec(h)
 	if result != gpubackend.Success {
@@ -15,8 +15,8 @@ func (d *Device) GraphLaunch(h gpubackend.GraphExec, sh gpubackend.Stream) gpuba
 	if result != gpubackend.Success {
 		return result
 	}
-	if s.capture != nil {
-		return d.recordLaunch(s, e)
+	if result := s.refuse(); result != gpubackend.Success {
+		return result
 	}
 	tasks, result := d.tasksOf(e, s.ctx)
 	if result != gpubackend.Success {
@@ -126,38 +126,6 @@ func (d *Device) freeLeft(e *graphExec) {
 	for i := range e.steps {
 		if n := e.steps[i].node; n != nil && n.memory != nil {
 			n.memory.setLive(d, false)
-		}
-	}
-}
-
-// recordLaunch makes a child graph of an executable graph, as it is now: disabled nodes are empty.
-func (d *Device) recordLaunch(s *stream, e *graphExec) gpubackend.Result {
-	n, result := d.addNode(s.ctx, s.capture.graph, s.tail, &gpubackend.Node{Type: gpubackend.NodeEmpty})
-	if result != gpubackend.Success {
-		return result
-	}
-	s.tail = []*node{n}
-	child, result := d.copyGraph(e.graph, true)
-	if result != gpubackend.Success {
-		s.capture.bad = true
-		return result
-	}
-	child.blank(e.disabled)
-	child.owner = n
-	n.child = child
-	n.what.Type, n.what.Child = gpubackend.NodeGraph, gpubackend.Graph(child.handle)
-	return gpubackend.Success
-}
-
-// blank makes the copies of disabled nodes empty. Their memory stays accounted for until the graph ends.
-func (g *graph) blank(disabled map[*node]bool) {
-	for _, n := range g.nodes {
-		if n.child != nil {
-			n.child.blank(disabled)
-		} else if disabled[n.origin] {
-			kept := n.what
-			n.what = gpubackend.Node{Type: gpubackend.NodeEmpty}
-			n.what.Launch.Parameters, n.what.Launch.Attributes = kept.Launch.Parameters, kept.Launch.Attributes
 		}
 	}
 }

@@ -155,13 +155,13 @@ func (w *Worker) encodeNodeWords(n *gpubackend.Node) (v []uint64, tail []byte) {
 
 // nameFunction returns the guest's handle of a function, or of the kernel that it is of.
 func (w *Worker) nameFunction(f gpubackend.Function) uint64 {
+	if h := w.objects.Existing(object.Function, uint64(f)); h != 0 {
+		return h
+	}
 	for key, g := range w.kernels {
 		if g == f {
 			return key.kernel
 		}
-	}
-	if h := w.objects.Existing(object.Function, uint64(f)); h != 0 {
-		return h
 	}
 	return w.objects.Existing(object.Kernel, uint64(f))
 }

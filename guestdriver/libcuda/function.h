@@ -23,6 +23,7 @@ struct function {
 	struct handle handle;
 	bool kernel;
 	uint64_t number;
+	uint64_t of;	/* the kernel that a function was asked for of; 0 for none */
 	struct description *description;	/* NULL until it is needed */
 };
 

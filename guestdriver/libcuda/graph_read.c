@@ -33,6 +33,21 @@ static CUresult fetch(CUgraphNode node, uint64_t **word, uint64_t *bytes)
 	}
 }
 
+/*
+ * Both names of what a node launches, as far as the program has them: newer runtimes know their kernels by CUkernel,
+ * older ones by CUfunction.
+ */
+static CUresult name_kernel(CUDA_KERNEL_NODE_PARAMS *k, const struct function *f)
+{
+	uint64_t of = __atomic_load_n(&f->of, __ATOMIC_RELAXED);
+
+	k->kern = (CUkernel)(uintptr_t)(f->kernel ? f->number : of);
+	if (f->kernel)
+		return cuKernelGetFunction(&k->v1.func, k->kern);
+	k->v1.func = (CUfunction)(uintptr_t)f->number;
+	return CUDA_SUCCESS;
+}
+
 /* Pointers to each parameter in the record, in an array that takes the record's place. */
 static CUresult kernel(CUDA_KERNEL_NODE_PARAMS *k, uint64_t **word, uint64_t bytes)
 {
@@ -53,17 +68,15 @@ static CUresult kernel(CUDA_KERNEL_NODE_PARAMS *k, uint64_t **word, uint64_t byt
 	for (unsigned i = 0; i < d->parameters; i++)
 		pointers[i] = data + d->parameter[i].offset;
 	*p = (CUDA_KERNEL_NODE_PARAMS_v1){
-		.func = f->kernel ? NULL : (CUfunction)(uintptr_t)w[1],
 		.gridDimX = (uint32_t)w[2], .gridDimY = (uint32_t)(w[2] >> 32), .gridDimZ = (uint32_t)w[3],
 		.blockDimX = (uint32_t)(w[3] >> 32), .blockDimY = (uint32_t)w[4], .blockDimZ = (uint32_t)(w[4] >> 32),
 		.sharedMemBytes = (uint32_t)w[5],
 		.kernelParams = d->parameters ? pointers : NULL,
 	};
-	k->kern = f->kernel ? (CUkernel)(uintptr_t)w[1] : NULL;
 	k->ctx = context_current();
 	free(*word);
 	*word = (uint64_t *)(void *)pointers;
-	return CUDA_SUCCESS;
+	return name_kernel(k, f);
 }
 
 static void copy(CUDA_MEMCPY3D *c, const uint64_t *w)
@@ -178,7 +191,6 @@ GET_NODE(cuGraphMemFreeNodeGetParams, NODE_MEM_FREE, CUdeviceptr, freed)
 GET_NODE(cuGraphBatchMemOpNodeGetParams, NODE_MEM_OPS, CUDA_BATCH_MEM_OP_NODE_PARAMS, ops)
 GET_NODE(cuGraphKernelNodeGetParams_v2, NODE_KERNEL, CUDA_KERNEL_NODE_PARAMS, kernel)
 
-/* Whoever knows no kernels takes one for a function. */
 EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
 	CUDA_KERNEL_NODE_PARAMS p;
@@ -187,7 +199,5 @@ EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_P
 	if (result)
 		return result;
 	*nodeParams = p.v1;
-	if (!nodeParams->func)
-		nodeParams->func = (CUfunction)(void *)p.kern;
 	return CUDA_SUCCESS;
 }

@@ -144,6 +144,7 @@ EXPORT CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 {
 	uint64_t handle;
+	struct function *f;
 	CUresult result;
 
 	ENTER_CONTEXT();
@@ -154,9 +155,13 @@ EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 	result = call_cuKernelGetFunction(&handle, number_of(kernel));
 	if (!result)
 		result = function_add(handle, false, 0);
-	if (!result)
-		*pFunc = (CUfunction)(uintptr_t)handle;
-	return result;
+	if (result)
+		return result;
+	*pFunc = (CUfunction)(uintptr_t)handle;
+	f = function_find(*pFunc);
+	if (f)
+		__atomic_store_n(&f->of, number_of(kernel), __ATOMIC_RELAXED);
+	return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)

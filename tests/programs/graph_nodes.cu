@@ -37,6 +37,7 @@ static void manual() {
     cudaKernelNodeParams read;
     CHECK(cudaGraphKernelNodeGetParams(scale, &read));
     REQUIRE(*(unsigned *)read.kernelParams[3] == key && read.gridDim.x == grid.x && read.blockDim.x == block.x);
+    REQUIRE(read.func == (void *)mix);
     printf("manual: %zu nodes, %zu roots, %zu before the sum and %zu after\n", count(g), roots, before, after);
 
     cudaGraphExec_t e = instantiate(g);
@@ -80,6 +81,65 @@ static void manual() {
     puts("manual: parameters right");
 }
 
+static const char store[] = R"(
+.version 7.0
+.target sm_75
+.address_size 64
+
+.visible .entry store(.param .u64 p, .param .u32 v)
+{
+    .reg .b32 %v, %t, %n, %c;
+    .reg .b64 %a, %off;
+    ld.param.u64 %a, [p];
+    ld.param.u32 %v, [v];
+    mov.u32 %t, %tid.x;
+    mov.u32 %n, %ntid.x;
+    mov.u32 %c, %ctaid.x;
+    mad.lo.u32 %t, %c, %n, %t;
+    mul.wide.u32 %off, %t, 4;
+    add.u64 %a, %a, %off;
+    st.global.u32 [%a], %v;
+    ret;
+}
+)";
+
+// kernels adds a node of a library's kernel, which it gets back under the name that runtimes know it by.
+static void kernels() {
+    Device a;
+    Host out(true);
+    CUlibrary library;
+    CUkernel k;
+    CUfunction f;
+    CUgraph g;
+    CUgraphNode node;
+    CHECKCU(cuLibraryLoadData(&library, store, nullptr, nullptr, 0, nullptr, nullptr, 0));
+    CHECKCU(cuLibraryGetKernel(&k, library, "store"));
+    CHECKCU(cuKernelGetFunction(&f, k));
+    CHECKCU(cuGraphCreate(&g, 0));
+    unsigned value = 17;
+    void *args[] = {&a.data, &value};
+    CUDA_KERNEL_NODE_PARAMS p = {}, read = {};
+    p.gridDimX = n / 100;
+    p.blockDimX = 100;
+    p.gridDimY = p.gridDimZ = p.blockDimY = p.blockDimZ = 1;
+    p.kernelParams = args;
+    for (bool both : {true, false}) {
+        p.func = both ? f : nullptr;
+        p.kern = k;
+        CHECKCU(cuGraphAddKernelNode(&node, g, nullptr, 0, &p));
+        CHECKCU(cuGraphKernelNodeGetParams(node, &read));
+        REQUIRE(read.kern == k && *(unsigned *)read.kernelParams[1] == value && read.gridDimX == p.gridDimX);
+    }
+    cudaGraphExec_t e = instantiate(g);
+    launch(e, nullptr);
+    CHECK(cudaMemcpy(out.data, a.data, bytes, cudaMemcpyDeviceToHost));
+    for (unsigned i = 0; i < n; i++) REQUIRE(out.data[i] == value);
+    printf("kernels: %zu nodes, known by name\n", count(g));
+    CHECK(cudaGraphExecDestroy(e));
+    CHECK(cudaGraphDestroy(g));
+    CHECKCU(cuLibraryUnload(library));
+}
+
 // one captures a kernel or, without a key, a fill, and `more` kernels behind it.
 static cudaGraph_t one(cudaStream_t s, unsigned *to, unsigned key, unsigned more) {
     cudaGraph_t g;
@@ -99,6 +159,12 @@ static void update() {
     CHECK(cudaStreamCreate(&s));
     cudaGraph_t first = one(s, a.data, 51, 0), same = one(s, a.data, 52, 0), longer = one(s, a.data, 53, 1),
                 fill = one(s, a.data, 0, 0);
+    cudaGraphNode_t only;
+    cudaKernelNodeParams captured;
+    size_t nodes = 1;
+    CHECK(cudaGraphGetNodes(first, &only, &nodes));
+    CHECK(cudaGraphKernelNodeGetParams(only, &captured));
+    REQUIRE(captured.func == (void *)mix && *(unsigned *)captured.kernelParams[3] == 51);
     cudaGraphExec_t e = instantiate(first);
     cudaGraphExecUpdateResultInfo info = {};
     auto run = [&](unsigned key) {
@@ -161,21 +227,25 @@ static void children() {
             REQUIRE(out.data[i] == v);
         }
     }
-    // A launch that is captured becomes a child graph.
-    cudaGraph_t outer;
+    // A launch can't be captured. It ends the capture; the graph itself is as before, also in another one.
+    cudaGraph_t outer = nullptr;
     CHECK(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
-    CHECK(cudaGraphLaunch(less, s));
-    CHECK(cudaStreamEndCapture(s, &outer));
+    REQUIRE(cudaGraphLaunch(less, s) == cudaErrorStreamCaptureUnsupported);
+    cudaStreamEndCapture(s, &outer);
+    cudaGetLastError();
+    if (outer) CHECK(cudaGraphDestroy(outer));
     cudaGraphNode_t only;
-    size_t one = 1;
     cudaGraphNodeType type;
-    CHECK(cudaGraphGetNodes(outer, &only, &one));
+    CHECK(cudaGraphCreate(&outer, 0));
+    CHECK(cudaGraphAddChildGraphNode(&only, outer, nullptr, 0, clone));
     CHECK(cudaGraphNodeGetType(only, &type));
-    REQUIRE(one == 1 && type == cudaGraphNodeTypeGraph);
+    REQUIRE(count(outer) == 1 && type == cudaGraphNodeTypeGraph);
     cudaGraphExec_t nested = instantiate(outer);
-    in.fill();
-    launch(nested, s);
-    for (unsigned i = 0; i < n; i++) REQUIRE(out.data[i] == mixed(mixed(in.data[i], 71, i), 71, i));
+    for (auto e : {less, nested}) {
+        in.fill();
+        launch(e, s);
+        for (unsigned i = 0; i < n; i++) REQUIRE(out.data[i] == mixed(mixed(in.data[i], 71, i), 71, i));
+    }
     printf("children: %zu nodes in the clone\n", count(clone));
     for (auto e : {whole, less, nested}) CHECK(cudaGraphExecDestroy(e));
     for (auto x : {g, clone, outer}) CHECK(cudaGraphDestroy(x));
@@ -288,6 +358,7 @@ static void webs() {
 int main() {
     openDevice();
     manual();
+    kernels();
     update();
     children();
     memory();
