@@ -67,6 +67,10 @@ type Driver interface {
 	HostRegister(addr, bytes uint64, writable bool) Result
 	// HostUnregister undoes it. No work may use the range any more; it waits for work that does.
 	HostUnregister(addr, bytes uint64) Result
+	// HostPageable says that [addr, addr+bytes) of this process is the guest process's ordinary memory from now on: Copy,
+	// CopyBox and nodes of graphs may name it as a program names its own. Other pages may take the place of those that
+	// are there at any time. No address is told of twice.
+	HostPageable(addr, bytes uint64) Result
 	// HostFunc calls f, on any goroutine or thread, when s has done all earlier work; later work in s waits until
 	// release is called, on any goroutine, also while another call of the driver's waits for s.
 	HostFunc(s Stream, token uint64, f func(token uint64)) (release func(), result Result)

@@ -74,6 +74,7 @@ const (
 	OpMemGetInfo                                         Op = 342
 	OpHostRegister                                       Op = 343
 	OpHostUnregister                                     Op = 344
+	OpHostPageable                                       Op = 347
 	OpMemAllocAsync                                      Op = 345
 	OpMemFreeAsync                                       Op = 346
 	OpCopyHtoD                                           Op = 360
@@ -237,6 +238,7 @@ var opNames = map[Op]string{
 	342: "cuMemGetInfo_v2",
 	343: "HostRegister",
 	344: "HostUnregister",
+	347: "HostPageable",
 	345: "cuMemAllocAsync",
 	346: "cuMemFreeAsync",
 	360: "CopyHtoD",

@@ -23,15 +23,36 @@ func Map(mem *guestmem.Memory, runs []guestmem.Run, addr uintptr) (b []byte, unm
 		return nil, nil, fmt.Errorf("reserve %d bytes: %w", total, err)
 	}
 	unmap = func() { release(base, uintptr(total)) }
-	at := base
-	for _, r := range runs {
-		if err := mapFixed(at, r); err != nil {
-			unmap()
-			return nil, nil, fmt.Errorf("map a run of %d bytes: %w", len(r.Bytes), err)
-		}
-		at += uintptr(len(r.Bytes))
+	if err := Put(runs, base, true); err != nil {
+		unmap()
+		return nil, nil, err
 	}
 	return slice(base, total), unmap, nil
+}
+
+// Reserve takes a range of addresses, if nothing is there, that nothing can be read from or written to. It is undone by
+// the returned function.
+func Reserve(addr, size uintptr) (undo func(), err error) {
+	if _, err := reserve(addr, size); err != nil {
+		return nil, fmt.Errorf("reserve %d bytes at %#x: %w", size, addr, err)
+	}
+	return func() { release(addr, size) }, nil
+}
+
+// Put maps runs of guest memory, in order, at addresses that the caller has reserved, in place of what is there: whoever
+// looks at them meanwhile sees the one or the other. After an error some are mapped and some are not.
+func Put(runs []guestmem.Run, addr uintptr, writable bool) error {
+	for _, r := range runs {
+		prot := unix.PROT_READ
+		if writable {
+			prot |= unix.PROT_WRITE
+		}
+		if _, err := mmap(addr, uintptr(len(r.Bytes)), prot, unix.MAP_SHARED|unix.MAP_FIXED, r.FD, r.FileOffset); err != nil {
+			return fmt.Errorf("map a run of %d bytes: %w", len(r.Bytes), err)
+		}
+		addr += uintptr(len(r.Bytes))
+	}
+	return nil
 }
 
 // reserve takes a range of addresses that nothing can be written to.
@@ -41,9 +62,4 @@ func reserve(addr, size uintptr) (uintptr, error) {
 		flags |= unix.MAP_FIXED_NOREPLACE
 	}
 	return mmap(addr, size, unix.PROT_NONE, flags, -1, 0)
-}
-
-func mapFixed(at uintptr, r guestmem.Run) error {
-	_, err := mmap(at, uintptr(len(r.Bytes)), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_FIXED, r.FD, r.FileOffset)
-	return err
 }

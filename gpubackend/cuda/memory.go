@@ -149,6 +149,11 @@ func (d *Device) HostRegister(addr, bytes uint64, writable bool) gpubackend.Resu
 	return d.call(symMemHostRegister, addr, bytes, flags)
 }
 
+// HostPageable needs nothing: to CUDA it is ordinary memory of this process. To register it instead would not do: where
+// ranges of graphs have pages in common, one registration would have to give way to another, and a graph that was made
+// with the first faults when it is launched (CUDA_ERROR_LAUNCH_FAILED on an H100).
+func (d *Device) HostPageable(uint64, uint64) gpubackend.Result { return gpubackend.Success }
+
 // Flags of cuMemHostRegister.
 const (
 	registerPortable  = 1

@@ -37,3 +37,8 @@ func (d *Device) HostUnregister(addr, bytes uint64) gpubackend.Result {
 	d.scheduler.waitUsers()
 	return gpubackend.Success
 }
+
+// HostPageable implements gpubackend.Driver. Here kernels reach such memory, too.
+func (d *Device) HostPageable(addr, bytes uint64) gpubackend.Result {
+	return d.HostRegister(addr, bytes, true)
+}

@@ -53,8 +53,9 @@ type mapping struct {
 	offset  uint64 // of the first byte in the runs
 	flags   uint32
 	runs    []wire.Run
-	users   int  // copies in progress
-	unmap   bool // to be returned when users is 0
+	shown   uint64 // bytes that lie at the guest's own addresses (pageable)
+	users   int    // copies in progress, and one while any are shown
+	unmap   bool   // to be returned when users is 0
 }
 
 // takeChains takes what the driver made available.

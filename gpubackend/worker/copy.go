@@ -44,8 +44,8 @@ func (w *Worker) copyLinear(c *call, dir direction) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
-	if h := w.registered(m); h != nil {
-		return w.copyPinned(c, dir, h, r, dev.address, s)
+	if w.isAtAddress(m) {
+		return w.copyPinned(c, dir, m, r, dev.address, s)
 	}
 	return w.copyMapped(c, dir, m, linear(r.mapOffset(), bytes), dev, s)
 }
@@ -97,10 +97,10 @@ func (w *Worker) whenTaken(c *call, r reference, s gpubackend.Stream, result gpu
 	return w.startCopy(c, &copyOp{dir: toDevice, stream: s, fence: f, fenced: true})
 }
 
-// copyPinned copies between the device and pinned memory, which the driver knows under the guest's address: as
-// asynchronous as CUDA's own.
-func (w *Worker) copyPinned(c *call, dir direction, h *hostRange, r reference, dev uint64, s gpubackend.Stream) gpubackend.Result {
-	host := h.address + r.mapOffset()
+// copyPinned copies between the device and memory that the driver reaches at the guest's address: as asynchronous as
+// CUDA's own.
+func (w *Worker) copyPinned(c *call, dir direction, m *mapping, r reference, dev uint64, s gpubackend.Stream) gpubackend.Result {
+	host := m.address + r.mapOffset()
 	dst, src := dev, host
 	if dir == toHost {
 		dst, src = host, dev
@@ -187,12 +187,11 @@ func (w *Worker) copyBoxHost(c *call, dir direction, r reference, host hostLayou
 	if result != gpubackend.Success {
 		return result
 	}
-	h := w.registered(m)
-	if h == nil {
+	if !w.isAtAddress(m) {
 		host.offset = r.mapOffset()
 		return w.copyMapped(c, dir, m, host, dev, s)
 	}
-	at := h.address + r.mapOffset()
+	at := m.address + r.mapOffset()
 	b := gpubackend.Box{
 		Dst: dev.address, DstPitch: dev.pitch, DstSlice: dev.slice, Src: at, SrcPitch: host.pitch, SrcSlice: host.slice,
 		Width: dev.width, Height: dev.height, Depth: dev.depth,

@@ -7,6 +7,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
 // hostRange is pinned memory of the guest process that its kernels reach: mapped here at the guest's own address,
@@ -44,19 +45,11 @@ const maxAddress = 1 << 47
 
 // runHostRegister makes a mapping reachable for kernels: map id, address, bytes, whether the next range is yet to come.
 func runHostRegister(w *Worker, c *call) gpubackend.Result {
-	m := w.findMap(uint32(c.word(0)))
+	m, pieces, result := w.hostMapping(c)
+	if result != gpubackend.Success {
+		return result
+	}
 	address, bytes := c.word(1), c.word(2)
-	if m == nil || w.hosts[m.id] != nil || m.flags&wire.MapFlagOneshot != 0 {
-		return gpubackend.InvalidValue
-	}
-	if address != m.address || bytes != m.bytes || bytes == 0 || address >= maxAddress || bytes > maxAddress-address ||
-		address%pageSize != m.offset {
-		return gpubackend.InvalidValue
-	}
-	pieces, err := w.pieces(m.runs)
-	if err != nil {
-		return gpubackend.InvalidValue
-	}
 	h := &hostRange{mapping: m, address: address, bytes: bytes, base: address &^ (pageSize - 1)}
 	mem, unmap, err := arena.Map(w.mem, pieces, uintptr(h.base))
 	if err != nil {
@@ -72,6 +65,24 @@ func runHostRegister(w *Worker, c *call) gpubackend.Result {
 	w.hosts[m.id] = h
 	w.state.Count(handover.BytesMapped, bytes)
 	return gpubackend.Success
+}
+
+// hostMapping finds a mapping of which a command says map id, address and bytes, and which is at no address yet.
+func (w *Worker) hostMapping(c *call) (*mapping, []guestmem.Run, gpubackend.Result) {
+	m := w.findMap(uint32(c.word(0)))
+	address, bytes := c.word(1), c.word(2)
+	if m == nil || w.hosts[m.id] != nil || m.shown > 0 || m.unmap || m.flags&wire.MapFlagOneshot != 0 {
+		return nil, nil, gpubackend.InvalidValue
+	}
+	if address != m.address || bytes != m.bytes || bytes == 0 || address >= maxAddress || bytes > maxAddress-address ||
+		address%pageSize != m.offset {
+		return nil, nil, gpubackend.InvalidValue
+	}
+	pieces, err := w.pieces(m.runs)
+	if err != nil {
+		return nil, nil, gpubackend.InvalidValue
+	}
+	return m, pieces, gpubackend.Success
 }
 
 // appendHost adds a range to the whole that ends where it begins, or begins one. Unless there is more to come, the

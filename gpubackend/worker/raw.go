@@ -28,6 +28,7 @@ func init() {
 		gpubackend.OpLaunchKernel:        {words: launchWords, run: runLaunchKernel},
 		gpubackend.OpHostRegister:        {words: 4, noContext: true, run: runHostRegister},
 		gpubackend.OpHostUnregister:      {words: 1, noContext: true, run: runHostUnregister},
+		gpubackend.OpHostPageable:        {words: 3, noContext: true, run: runHostPageable},
 		gpubackend.OpCopyHtoD:            {words: 6, run: runCopyHtoD},
 		gpubackend.OpCopyDtoH:            {words: 6, run: runCopyDtoH},
 		gpubackend.OpCopyBox:             {words: 13, run: runCopyBox},
@@ -119,7 +120,7 @@ func runUnmap(w *Worker, c *call) gpubackend.Result {
 	if m == nil {
 		return gpubackend.InvalidValue
 	}
-	if w.hosts[m.id] != nil {
+	if w.hosts[m.id] != nil || m.shown > 0 {
 		return gpubackend.NotPermitted
 	}
 	w.giveMap(m)

@@ -89,6 +89,7 @@ func (f *fakeDriver) Staging(uint64) (uint64, int, gpubackend.Result) {
 	return 0, -1, gpubackend.NotSupported
 }
 func (f *fakeDriver) HostRegister(uint64, uint64, bool) gpubackend.Result { return gpubackend.Success }
+func (f *fakeDriver) HostPageable(uint64, uint64) gpubackend.Result       { return gpubackend.Success }
 func (f *fakeDriver) HostUnregister(uint64, uint64) gpubackend.Result     { return gpubackend.Success }
 func (f *fakeDriver) HostFunc(gpubackend.Stream, uint64, func(uint64)) (func(), gpubackend.Result) {
 	return func() {}, gpubackend.Success

@@ -228,9 +228,11 @@ static CUresult copy_captured(unsigned op, uint64_t device, uint64_t host, uint6
 		struct side s = { .address = host + done };
 		uint64_t part = bytes - done;
 
+		capture_pins_begin();
 		result = capture_pin(s.address, &part, &s.map, &s.offset);
 		if (!result)
 			result = copy_pinned(op, device + done, &s, part, stream, true);
+		capture_pins_end();
 		done += part;
 	}
 	return result;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The memory of graphs: what they allocate, the addresses of their copies, host memory that is pinned for them. */
 #define _GNU_SOURCE
-#include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "buffer.h"
@@ -25,94 +23,52 @@ CUresult graph_memory_enter(uint64_t base, uint64_t bytes)
 	return memory_enter(&m) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* A range of ordinary memory that is pinned for graphs: whole pages. */
-struct pinned {
-	struct pinned *next;
-	uint64_t base, bytes;
-	uint32_t map;
-};
-
+/* Ordinary memory is shown to the host piece by piece, since one MAP holds no more. */
 #define PIECE ((uint64_t)PARACUDA_RUNS_PER_MAP * 4096)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct pinned *pinned;
 
-static CUresult pin(struct pinned *p)
+void capture_pins_begin(void)
 {
-	struct request r;
-	CUresult result = map_memory((void *)(uintptr_t)p->base, p->bytes, PARACUDA_MAP_FLAG_WRITE, &p->map);
+	pthread_mutex_lock(&lock);
+}
 
+void capture_pins_end(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/*
+ * Makes the pages that are at these addresses now what graphs find there. They stay until others are shown there: which
+ * pages a program has at an address may change without this library knowing, and graphs know addresses only.
+ */
+static CUresult show(uint64_t base, uint64_t bytes, uint32_t *map)
+{
+	CUresult result = map_memory((void *)(uintptr_t)base, bytes, PARACUDA_MAP_FLAG_WRITE, map);
+	struct request r;
+
+	if (result == CUDA_ERROR_INVALID_VALUE)	/* not to be written */
+		result = map_memory((void *)(uintptr_t)base, bytes, 0, map);
 	if (result)
 		return result == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : result;
-	madvise((void *)(uintptr_t)p->base, p->bytes, MADV_DONTFORK);
-	request_init(&r, OP_HostRegister);
+	request_init(&r, OP_HostPageable);
 	r.exact = true;
-	request_word(&r, p->map);
-	request_word(&r, p->base);
-	request_word(&r, p->bytes);
-	request_word(&r, 0);
+	request_word(&r, *map);
+	request_word(&r, base);
+	request_word(&r, bytes);
 	result = channel_call(&r, NULL, 0);
 	if (result) {
 		request_init(&r, PARACUDA_OP_UNMAP);
-		request_word(&r, p->map);
+		request_word(&r, *map);
 		channel_call(&r, NULL, 0);
 	}
 	return result;
 }
 
-static void unpin(const struct pinned *p)
-{
-	struct request r;
-
-	request_init(&r, OP_HostUnregister);
-	request_word(&r, p->map);
-	request_word(&r, p->base);
-	channel_call(&r, NULL, 0);
-}
-
-/*
- * Pins [base, end) anew together with what overlaps it: the pages may be others than when that was pinned. Graphs
- * know the addresses, which stay.
- */
-static CUresult pin_range(uint64_t base, uint64_t end, struct pinned **out)
-{
-	struct pinned *fresh = calloc(1, sizeof(*fresh));
-	CUresult result;
-
-	if (!fresh)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	for (struct pinned **p = &pinned; *p;) {
-		struct pinned *old = *p;
-
-		if (old->base >= end || base >= old->base + old->bytes) {
-			p = &old->next;
-			continue;
-		}
-		unpin(old);
-		base = old->base < base ? old->base : base;
-		end = old->base + old->bytes > end ? old->base + old->bytes : end;
-		*p = old->next;
-		free(old);
-		p = &pinned;
-	}
-	fresh->base = base;
-	fresh->bytes = end - base;
-	result = pin(fresh);
-	if (result) {
-		free(fresh);
-		return result;
-	}
-	fresh->next = pinned;
-	*out = pinned = fresh;
-	return CUDA_SUCCESS;
-}
-
 CUresult capture_pin(uint64_t address, uint64_t *bytes, uint32_t *map, uint64_t *offset)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), base = address & ~(page - 1);
-	struct pinned *p = NULL;
 	struct memory m;
-	CUresult result;
 
 	if (memory_find(address, &m) && memory_on_host(&m)) {
 		for (unsigned i = 0; i < m.registrations_count; i++) {
@@ -130,13 +86,25 @@ CUresult capture_pin(uint64_t address, uint64_t *bytes, uint32_t *map, uint64_t 
 	}
 	if (*bytes > PIECE - page)
 		*bytes = PIECE - page;
-	pthread_mutex_lock(&lock);
-	result = pin_range(base, (address + *bytes + page - 1) & ~(page - 1), &p);
-	if (!result) {
-		*map = p->map;
-		*offset = address - p->base;
+	*offset = address - base;
+	return show(base, ((address + *bytes + page - 1) & ~(page - 1)) - base, map);
+}
+
+/* The same for a node, which names memory by its address. */
+static CUresult pin_all(uint64_t address, uint64_t bytes)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	capture_pins_begin();
+	while (!result && bytes) {
+		uint64_t part = bytes, offset;
+		uint32_t map;
+
+		result = capture_pin(address, &part, &map, &offset);
+		address += part;
+		bytes -= part;
 	}
-	pthread_mutex_unlock(&lock);
+	capture_pins_end();
 	return result;
 }
 
@@ -144,19 +112,13 @@ CUresult capture_pin(uint64_t address, uint64_t *bytes, uint32_t *map, uint64_t 
 static CUresult side(unsigned type, const void *host, CUdeviceptr device, uint64_t offset, uint64_t span, uint64_t *out)
 {
 	struct side s;
-	uint64_t bytes = span, at;
-	uint32_t map;
 	CUresult result;
 
 	if (type != MEMORYTYPE_HOST && type != MEMORYTYPE_DEVICE && type != MEMORYTYPE_UNIFIED)
 		return type == MEMORYTYPE_ARRAY ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
 	*out = (type == MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)host : device) + offset;
 	result = side_find(*out, span, type == MEMORYTYPE_DEVICE ? SIDE_DEVICE : SIDE_ANY, &s);
-	if (result || s.device || s.pinned)
-		return result;
-	result = capture_pin(*out, &bytes, &map, &at);
-	/* One node can't be cut up. */
-	return !result && bytes < span ? CUDA_ERROR_NOT_SUPPORTED : result;
+	return result || s.device || s.pinned || s.several ? result : pin_all(*out, span);
 }
 
 CUresult graph_copy_words(const CUDA_MEMCPY3D *c, uint64_t word[9])

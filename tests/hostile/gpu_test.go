@@ -105,6 +105,10 @@ func gpuAttacks() []attack {
 			c.chain(12, wire.ChainHeader{Type: wire.ChainMap, Id: 12, Bytes: 1 << 20, Address: address, Flags: wire.MapFlagWrite}, wire.Run{Address: c.pages, Bytes: 1 << 20})
 			_, _, err := c.call(gpubackend.OpHostRegister, 12, address, 1<<20, 0)
 			return err
+		}}, attack{fmt.Sprintf("memory of graphs at %#x", address), 25, func(_ *guest, c *channel) error {
+			c.chain(12, wire.ChainHeader{Type: wire.ChainMap, Id: 12, Bytes: 1 << 20, Address: address, Flags: wire.MapFlagWrite}, wire.Run{Address: c.pages, Bytes: 1 << 20})
+			_, _, err := c.call(gpubackend.OpHostPageable, 12, address, 1<<20)
+			return err
 		}})
 	}
 	return append(list,

@@ -90,6 +90,7 @@ func othersMap(g *guest, c *channel) error {
 		gpubackend.OpCopyDtoH:       {address, onMap(6, 0), 4096, 4096, 0, 0},
 		gpubackend.OpCopyBox:        {address, 64, 64, onMap(6, 0), 64, 64, 64, 64, 1, 1, 1, 0, 0},
 		gpubackend.OpHostRegister:   {6, 0, 4096, 0},
+		gpubackend.OpHostPageable:   {6, 0, 4096},
 		gpubackend.Op(wire.OpUnmap): {6},
 		gpubackend.OpModuleLoadData: {onMap(6, 0), 4096, onMap(6, 0), 4096, onMap(6, 0), 4096, onMap(6, 0), 4096},
 	})

@@ -2,6 +2,7 @@
 // Captures streams and replays the graphs with other data in host memory each time. Every word is compared with what
 // the host computes; words around each buffer must stay as they are.
 #include "graphs.h"
+#include <sys/mman.h>
 
 // linear captures copy, kernels, copy in one stream; host memory changes between replays.
 static void linear(const char *name, bool pinned, cudaStreamCaptureMode mode) {
@@ -105,6 +106,57 @@ static void forkJoin() {
     CHECK(cudaGraphDestroy(g));
     for (auto x : s) CHECK(cudaStreamDestroy(x));
     for (auto x : {fork, left, right}) CHECK(cudaEventDestroy(x));
+}
+
+// load captures a copy from host memory.
+static cudaGraphExec_t load(cudaStream_t s, unsigned *to, const void *from) {
+    cudaGraph_t g;
+    CHECK(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal));
+    CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, s));
+    CHECK(cudaStreamEndCapture(s, &g));
+    cudaGraphExec_t e = instantiate(g);
+    CHECK(cudaGraphDestroy(g));
+    return e;
+}
+
+static const unsigned constants[n] = {1, 1, 2, 3, 5, 8, 13, 21};
+
+// moved puts other pages at addresses that graphs know, after some and before others of them were captured. It also
+// captures memory that can't be written.
+static void moved() {
+    const size_t size = 1 << 16, at[] = {0, 5000, 30000};
+    Device a;
+    Host out(true);
+    cudaStream_t s;
+    cudaGraphExec_t e[4];
+    CHECK(cudaStreamCreate(&s));
+    char *p = nullptr;
+    for (unsigned i = 0; i < 3; i++) {
+        p = (char *)mmap(p, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | (p ? MAP_FIXED : 0), -1, 0);
+        REQUIRE(p != MAP_FAILED);
+        // A graph that was captured earlier is captured again for its pages to be sure.
+        for (unsigned k = 0; k <= i; k++) {
+            if (k < i) CHECK(cudaGraphExecDestroy(e[k]));
+            e[k] = load(s, a.data, p + at[k]);
+        }
+        for (unsigned k = 0; k <= i; k++) {
+            unsigned *from = (unsigned *)(p + at[k]);
+            for (unsigned r = 0; r < 2; r++) {
+                for (unsigned j = 0; j < n; j++) from[j] = rnd.next();
+                launch(e[k], s);
+                CHECK(cudaMemcpy(out.data, a.data, bytes, cudaMemcpyDeviceToHost));
+                REQUIRE(!memcmp(out.data, from, bytes));
+            }
+        }
+    }
+    e[3] = load(s, a.data, constants);
+    launch(e[3], s);
+    CHECK(cudaMemcpy(out.data, a.data, bytes, cudaMemcpyDeviceToHost));
+    REQUIRE(!memcmp(out.data, constants, bytes));
+    for (auto x : e) CHECK(cudaGraphExecDestroy(x));
+    CHECK(cudaStreamDestroy(s));
+    munmap(p, size);
+    puts("pages that move: right");
 }
 
 struct Counter {
@@ -297,6 +349,7 @@ int main() {
     openDevice();
     linear("pinned", true, cudaStreamCaptureModeGlobal);
     linear("pageable", false, cudaStreamCaptureModeThreadLocal);
+    moved();
     queued();
     forkJoin();
     hosts();

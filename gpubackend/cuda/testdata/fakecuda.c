@@ -288,7 +288,17 @@ API CUresult cuMemGetInfo_v2(size_t *f, size_t *t) { IN_CONTEXT; *f = 900 << 20;
 API CUresult cuMemHostAlloc(void **p, size_t n, unsigned flags) { IN_CONTEXT; *p = calloc(1, n); return flags != 3; }
 API CUresult cuMemFreeHost(void *p) { IN_CONTEXT; free(p); return OK; }
 
-static struct { u64 base, size; } registered[256];
+static struct { u64 base, size, id; } registered[256];
+static u64 registrations;
+
+// registration is the number of the one that holds p, 0 for none.
+static u64 registration(u64 p)
+{
+	for (int i = 0; i < 256; i++)
+		if (registered[i].size && p - registered[i].base < registered[i].size)
+			return registered[i].id;
+	return 0;
+}
 API CUresult cuMemHostRegister_v2(u64 p, u64 n, unsigned flags)
 {
 	IN_CONTEXT;
@@ -303,6 +313,7 @@ API CUresult cuMemHostRegister_v2(u64 p, u64 n, unsigned flags)
 		if (!registered[i].size) {
 			registered[i].base = p;
 			registered[i].size = n;
+			registered[i].id = ++registrations;
 			return OK;
 		}
 	return NO_MEMORY;
@@ -318,7 +329,8 @@ API CUresult cuMemHostUnregister(u64 p)
 	return 713;
 }
 
-API CUresult cuMemcpyAsync(void *d, const void *s, u64 n, void *st) { IN_CONTEXT; (void)st; memmove(d, s, n); return OK; }
+static int recorded(void *st, void *d, const void *s, u64 n); // in a graph: the copy isn't to be done
+API CUresult cuMemcpyAsync(void *d, const void *s, u64 n, void *st) { IN_CONTEXT; if (!recorded(st, d, s, n)) memmove(d, s, n); return OK; }
 API CUresult cuMemcpyHtoDAsync_v2(void *d, const void *s, u64 n, void *st) { IN_CONTEXT; (void)st; memcpy(d, s, n); return OK; }
 API CUresult cuMemcpyDtoHAsync_v2(void *d, const void *s, u64 n, void *st) { IN_CONTEXT; (void)st; memcpy(d, s, n); return OK; }
 API CUresult cuMemcpyDtoDAsync_v2(void *d, const void *s, u64 n, void *st) { IN_CONTEXT; (void)st; memmove(d, s, n); return OK; }
@@ -349,7 +361,7 @@ API CUresult cuMemcpy3DAsync_v2(const u64 *c, void *st)
 API CUresult cuMemsetD8Async(void *d, unsigned char v, size_t n, void *st) { IN_CONTEXT; (void)st; memset(d, v, n); return OK; }
 API CUresult cuMemsetD32Async(unsigned *d, unsigned v, size_t n, void *st) { IN_CONTEXT; (void)st; while (n--) *d++ = v; return OK; }
 
-struct stream { int waiting; };
+struct stream { int waiting; struct graph *graph; };
 static struct stream legacy;
 static struct stream *stream_of(void *s) { return (u64)s < 3 ? &legacy : s; }
 API CUresult cuStreamCreateWithPriority(void **s, unsigned flags, int priority) { IN_CONTEXT; (void)priority; *s = calloc(1, sizeof(struct stream)); return flags > 1; }
@@ -409,3 +421,5 @@ API CUresult cuLaunchHostFunc(void *s, void (*f)(void *), void *data)
 	pthread_detach(t);
 	return OK;
 }
+
+#include "fakegraph.h"

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
+
+// TestCapturedCopies replays a copy from host memory: ordinary, registered, and registered anew, which the driver doesn't
+// forgive. The worker therefore leaves ordinary memory as it is (HostPageable).
+func TestCapturedCopies(t *testing.T) {
+	for _, test := range []struct {
+		name              string
+		register, another bool
+		want              gpubackend.Result
+	}{
+		{"ordinary", false, false, gpubackend.Success},
+		{"registered", true, false, gpubackend.Success},
+		{"registered anew", true, true, gpubackend.LaunchFailed},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d := newDevice(t, Options{})
+			host, err := unix.Mmap(-1, 0, 8192, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = unix.Munmap(host) }()
+			base := addressOf(host)
+			if test.register {
+				must(t, "register", d.HostRegister(base, 4096, true))
+				defer func() { d.fake("fake_sticky", 0); d.HostUnregister(base, 0) }()
+			} else {
+				must(t, "tell", d.HostPageable(base, 4096))
+			}
+			dev, r := d.MemAlloc(4096)
+			must(t, "allocate", r)
+			s, r := d.StreamCreateWithPriority(1, 0)
+			must(t, "stream", r)
+			must(t, "begin", d.StreamBeginCapture(s, 0))
+			must(t, "copy", d.Copy(dev, base, 4096, s))
+			g, r := d.StreamEndCapture(s)
+			must(t, "end", r)
+			if test.another {
+				must(t, "unregister", d.HostUnregister(base, 4096))
+				must(t, "register again", d.HostRegister(base, 8192, true))
+			}
+			e, r := d.GraphInstantiateWithFlags(g, 0)
+			must(t, "instantiate", r)
+			for i := range byte(3) {
+				host[4095] = i + 1
+				must(t, "launch", d.GraphLaunch(e, s))
+				want(t, "query", d.StreamQuery(s), test.want)
+				if test.want != gpubackend.Success {
+					return
+				}
+				got := make([]byte, 1)
+				must(t, "read", d.CopyOut(got, dev+4095))
+				if got[0] != i+1 {
+					t.Fatalf("launch %d copied %d", i, got[0])
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Captures and graphs of the fake: copies, in the order in which they were captured. A copy whose host memory is registered
+// when it is captured works with that registration only; the driver's do.
+
+struct copy { void *to; const void *from; u64 n, to_id, from_id; };
+struct graph { struct copy copy[16]; int n; };
+
+static struct stream *capturing(void *s) { return stream_of(s)->graph ? stream_of(s) : NULL; }
+
+static int recorded(void *st, void *d, const void *s, u64 n)
+{
+	struct stream *x = capturing(st);
+	if (!x)
+		return 0;
+	struct graph *g = x->graph;
+	if (g->n < 16)
+		g->copy[g->n++] = (struct copy){d, s, n, registration((u64)d), registration((u64)s)};
+	return 1;
+}
+
+API CUresult cuStreamBeginCapture_v2(void *s, int mode)
+{
+	IN_CONTEXT;
+	if (mode != 2)
+		return INVALID;
+	if ((u64)s < 2)
+		return 900;
+	if (capturing(s))
+		return 401;
+	stream_of(s)->graph = calloc(1, sizeof(struct graph));
+	return OK;
+}
+API CUresult cuStreamIsCapturing(void *s, int *status) { IN_CONTEXT; *status = capturing(s) != NULL; return OK; }
+API CUresult cuStreamEndCapture(void *s, struct graph **g)
+{
+	IN_CONTEXT;
+	if (!capturing(s))
+		return 401;
+	*g = stream_of(s)->graph;
+	stream_of(s)->graph = NULL;
+	return OK;
+}
+API CUresult cuGraphInstantiateWithFlags(struct graph **e, struct graph *g, u64 flags)
+{
+	IN_CONTEXT;
+	*e = malloc(sizeof(**e));
+	**e = *g;
+	return flags ? INVALID : OK;
+}
+API CUresult cuGraphExecDestroy(struct graph *e) { IN_CONTEXT; free(e); return OK; }
+API CUresult cuGraphDestroy(struct graph *g) { COUNT; free(g); return OK; }
+API CUresult cuGraphLaunch(const struct graph *e, void *s)
+{
+	IN_CONTEXT;
+	if (capturing(s))
+		return 900;
+	for (const struct copy *c = e->copy; c < e->copy + e->n; c++) {
+		if ((c->to_id && c->to_id != registration((u64)c->to)) || (c->from_id && c->from_id != registration((u64)c->from))) {
+			sticky = 719; // shows when the work is waited for
+			return OK;
+		}
+		memmove(c->to, c->from, c->n);
+	}
+	return OK;
+}

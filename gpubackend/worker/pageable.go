@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/virtqueue/guestmem"
+)
+
+// pageables is ordinary memory of the guest process that copies of graphs read and write each time they run, at the
+// guest's own addresses: which pages are there at each of them. An address that was used stays in use; other pages take
+// the place of those that the guest had there before. Sorted, none overlapping another.
+type pageables []span
+
+// span is a range of addresses. mapping is what is mapped there, nil if nothing is.
+type span struct {
+	addressRange
+	mapping *mapping
+}
+
+// first is the position of the first span that ends behind addr.
+func (p pageables) first(addr uint64) int {
+	return sort.Search(len(p), func(i int) bool { return p[i].end() > addr })
+}
+
+// gaps returns the parts of a range that are in no span.
+func (p pageables) gaps(r addressRange) (gaps []addressRange) {
+	at := r.base
+	for _, s := range p[p.first(r.base):] {
+		if s.base >= r.end() {
+			break
+		}
+		if s.base > at {
+			gaps = append(gaps, addressRange{at, s.base - at})
+		}
+		at = s.end()
+	}
+	if at < r.end() {
+		gaps = append(gaps, addressRange{at, r.end() - at})
+	}
+	return gaps
+}
+
+// place puts a span in place of what is there, and returns the mappings of which nothing is left.
+func (p *pageables) place(fresh span) (gone []*mapping) {
+	list := *p
+	from := list.first(fresh.base)
+	to := from
+	var kept []span
+	for ; to < len(list) && list[to].base < fresh.end(); to++ {
+		old := list[to]
+		if old.base < fresh.base {
+			kept = append(kept, span{addressRange{old.base, fresh.base - old.base}, old.mapping})
+		}
+		if m := old.mapping; m != nil {
+			if m.shown -= min(old.end(), fresh.end()) - max(old.base, fresh.base); m.shown == 0 {
+				gone = append(gone, m)
+			}
+		}
+	}
+	kept = append(kept, fresh)
+	if to > from {
+		if last := list[to-1]; last.end() > fresh.end() {
+			kept = append(kept, span{addressRange{fresh.end(), last.end() - fresh.end()}, last.mapping})
+		}
+	}
+	*p = slices.Replace(list, from, to, kept...)
+	return gone
+}
+
+// runHostPageable shows a mapping at its own address: map id, address, bytes.
+func runHostPageable(w *Worker, c *call) gpubackend.Result {
+	m, pieces, result := w.hostMapping(c)
+	if result != gpubackend.Success {
+		return result
+	}
+	r := addressRange{base: m.address &^ (pageSize - 1)}
+	for _, p := range pieces {
+		r.bytes += uint64(len(p.Bytes))
+	}
+	if r.bytes > maxAddress-r.base {
+		return gpubackend.InvalidValue
+	}
+	if result := w.takeAddresses(r); result != gpubackend.Success {
+		return result
+	}
+	return w.show(m, r, pieces)
+}
+
+// takeAddresses reserves what isn't in use yet of a range.
+func (w *Worker) takeAddresses(r addressRange) gpubackend.Result {
+	for _, gap := range w.pageables.gaps(r) {
+		undo, err := arena.Reserve(uintptr(gap.base), uintptr(gap.bytes))
+		if err != nil {
+			w.complain(err, "memory of graphs has no place in the worker's address space")
+			return gpubackend.OutOfMemory
+		}
+		if result := w.driver.HostPageable(gap.base, gap.bytes); result != gpubackend.Success {
+			undo()
+			return result
+		}
+		w.pageables.place(span{gap, nil})
+	}
+	return gpubackend.Success
+}
+
+// show maps a mapping over what is there. Mappings of which nothing is left go back to the guest: what copies on from
+// here on copies from and to the new pages.
+func (w *Worker) show(m *mapping, r addressRange, pieces []guestmem.Run) gpubackend.Result {
+	m.users++
+	if err := arena.Put(pieces, uintptr(r.base), m.flags&wire.MapFlagWrite != 0); err != nil {
+		// Some of both may be there: neither goes back.
+		w.complain(err, "map memory of graphs")
+		return gpubackend.OutOfMemory
+	}
+	m.shown = r.bytes
+	for _, old := range w.pageables.place(span{r, m}) {
+		old.users--
+		w.giveMap(old)
+	}
+	return gpubackend.Success
+}
+
+// isAtAddress says whether the driver reaches a mapping's memory at the guest's own address.
+func (w *Worker) isAtAddress(m *mapping) bool { return m.shown > 0 || w.registered(m) != nil }
