@@ -66,3 +66,22 @@ func TestCapturedCopies(t *testing.T) {
 		})
 	}
 }
+
+func TestConditionalNode(t *testing.T) {
+	d := newDevice(t, Options{})
+	g, r := d.GraphCreate(0)
+	must(t, "create", r)
+	handle, r := d.GraphConditionalHandle(g, 2, 1)
+	must(t, "handle", r)
+	for _, test := range []struct {
+		bodies uint64
+		want   gpubackend.Result
+	}{{3, gpubackend.Success}, {maxBodies + 1, gpubackend.InvalidValue}} {
+		n := &gpubackend.Node{Type: gpubackend.NodeConditional, Handle: handle, Kind: 2, Bodies: test.bodies}
+		node, _, bodies, r := d.GraphAddNode(g, nil, nil, n)
+		want(t, "add", r, test.want)
+		if r == gpubackend.Success && (node == 0 || len(bodies) != 3 || bodies[0] == 0 || bodies[1] == bodies[2]) {
+			t.Errorf("node %#x, bodies %x", node, bodies)
+		}
+	}
+}

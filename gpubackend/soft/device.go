@@ -5,6 +5,7 @@ package soft
 import (
 	"context"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -65,7 +66,7 @@ type Device struct {
 	contexts []*gpuContext
 	primary  *gpuContext
 	current  *gpuContext
-	grids    uint64 // kernels launched
+	grids    atomic.Uint64 // kernels launched
 
 	registered map[uint64]uint64 // host memory: address, size
 	freeing    map[uint64]uint64 // device memory given back but perhaps still in use: address, size
@@ -74,6 +75,8 @@ type Device struct {
 	captures    int    // how many go on
 	lastCapture uint64 // number of the latest
 	charged     int    // bytes that graphs count for
+
+	conditions conditions
 
 	graphMemory    map[uint64]*graphMemory // by address
 	graphMemoryUse graphMemoryUse

@@ -25,7 +25,8 @@
 //
 // An executable graph is a copy of a graph and a list of steps, each of which is a task when it is launched. A stream
 // that is captured adds nodes to a graph instead of tasks to the scheduler. Memory that a graph allocates has its place
-// for as long as the graph lives; a launch only notes that it is allocated. What graphs take of the host's memory is
+// for as long as the graph lives; a launch only notes that it is allocated. A conditional node submits the tasks of its
+// bodies when its turn comes, from the goroutine that it runs on. What graphs take of the host's memory is
 // counted and bounded.
 //
 // # Waiting

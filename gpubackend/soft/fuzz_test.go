@@ -16,14 +16,15 @@ type fuzzer struct {
 	data []byte
 	open []func() // host functions that wait
 
-	streams   []uint64
-	events    []uint64
-	modules   []uint64
-	functions []uint64
-	memory    []uint64
-	graphs    []uint64
-	nodes     []uint64
-	execs     []uint64
+	streams    []uint64
+	events     []uint64
+	modules    []uint64
+	functions  []uint64
+	memory     []uint64
+	graphs     []uint64
+	conditions []uint64
+	nodes      []uint64
+	execs      []uint64
 }
 
 func (f *fuzzer) byte() byte {
@@ -169,6 +170,9 @@ func (f *fuzzer) finish() {
 	if f.d.charged != 0 || f.d.captures != 0 || len(f.d.graphMemory) != 0 || f.d.graphMemoryUse[graphMemoryReserved] != 0 {
 		f.t.Fatalf("%d bytes of graphs, %d captures, %d pieces of memory are left",
 			f.d.charged, f.d.captures, len(f.d.graphMemory))
+	}
+	if n := len(f.d.conditions.all); n != 0 {
+		f.t.Fatalf("%d conditions are left", n)
 	}
 	ok(f.t, f.d.ContextQuery())
 	if free, total, result := f.d.MemGetInfo(); free != total || result != gpubackend.Success {

@@ -12,9 +12,11 @@ import (
 type graph struct {
 	handle    uint64 // 0 within an executable graph
 	nodes     []*node
-	owner     *node // the node whose child graph it is
+	owner     *node // the node that it lies in
 	capturing int   // captures that add to it
 	instances int   // executable graphs made of it, counted where it allocates memory
+
+	conditions []*condition // handles that were made for it
 }
 
 // node is a CUgraphNode. What it does is replaced as a whole, never changed in place: work that is queued keeps what
@@ -24,11 +26,16 @@ type node struct {
 	graph  *graph
 	ctx    *gpuContext
 	what   gpubackend.Node
-	child  *graph
+	inner  []*graph     // child graph, or the bodies of a conditional node
 	memory *graphMemory // of an allocation
 	after  []*node      // what it comes after
 	origin *node        // what it is a copy of
+
+	condition *condition // of a conditional node
 }
+
+// anyInner says whether something holds for a graph in the node.
+func (n *node) anyInner(holds func(*graph) bool) bool { return slices.ContainsFunc(n.inner, holds) }
 
 func (d *Device) graph(h gpubackend.Graph) (*graph, gpubackend.Result) {
 	g, ok := find[*graph](d, uint64(h))
@@ -89,22 +96,31 @@ func (d *Device) dropGraph(g *graph) {
 	for _, n := range g.nodes {
 		d.dropNode(n)
 	}
-	d.charged -= graphBytes
-	g.nodes = nil
+	for _, x := range g.conditions {
+		d.conditions.release(x)
+	}
+	d.charged -= graphBytes + conditionBytes*len(g.conditions)
+	g.nodes, g.conditions = nil, nil
 	delete(d.handles, g.handle)
 }
 
 // dropNode forgets a node. What it refers to goes with it, even where copies remember that they are its copies.
 func (d *Device) dropNode(n *node) {
-	if n.child != nil {
-		d.dropGraph(n.child)
+	for _, g := range n.inner {
+		d.dropGraph(g)
+	}
+	if n.condition != nil {
+		if n.condition.node == n {
+			n.condition.node = nil
+		}
+		d.conditions.release(n.condition)
 	}
 	if n.memory != nil {
 		d.releaseGraphMemory(n.memory)
 	}
 	d.charged -= n.bytes()
 	delete(d.handles, n.handle)
-	n.what, n.child, n.memory, n.after, n.origin = gpubackend.Node{}, nil, nil, nil, nil
+	n.what, n.inner, n.memory, n.after, n.origin, n.condition = gpubackend.Node{}, nil, nil, nil, nil, nil
 }
 
 // GraphCreate implements gpubackend.Driver.
@@ -132,7 +148,7 @@ func (d *Device) GraphDestroy(h gpubackend.Graph) gpubackend.Result {
 // busy says whether a capture adds to the graph or to a graph in it.
 func (g *graph) busy() bool {
 	return g.capturing > 0 ||
-		slices.ContainsFunc(g.nodes, func(n *node) bool { return n.child != nil && n.child.busy() })
+		slices.ContainsFunc(g.nodes, func(n *node) bool { return n.anyInner((*graph).busy) })
 }
 
 // GraphAddNode implements gpubackend.Driver.
@@ -158,7 +174,13 @@ func (d *Device) GraphAddNode(
 	if result != gpubackend.Success {
 		return 0, 0, nil, result
 	}
-	return gpubackend.GraphNode(n.handle), n.what.Address, nil, gpubackend.Success
+	var bodies []gpubackend.Graph
+	if n.condition != nil {
+		for _, b := range n.inner {
+			bodies = append(bodies, gpubackend.Graph(b.handle))
+		}
+	}
+	return gpubackend.GraphNode(n.handle), n.what.Address, bodies, gpubackend.Success
 }
 
 // addNode adds a node of a context after others of its graph.
@@ -176,6 +198,8 @@ func (d *Device) addNode(c *gpuContext, g *graph, after []*node, what *gpubacken
 		result = d.adopt(n, what)
 	case gpubackend.NodeMemAlloc:
 		result = d.allocateForNode(n)
+	case gpubackend.NodeConditional:
+		result = d.giveBodies(n)
 	}
 	if result != gpubackend.Success {
 		d.charged -= n.bytes()
@@ -202,16 +226,18 @@ func (d *Device) adopt(n *node, what *gpubackend.Node) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
+	if child.hasConditional() {
+		return gpubackend.NotSupported
+	}
 	if what.Moved {
 		if child.owner != nil || child.busy() || child == n.graph.root() {
 			return gpubackend.InvalidValue
 		}
-		n.child = child
-	} else if n.child, result = d.copyGraph(child, true); result != gpubackend.Success {
+	} else if child, result = d.copyGraph(child, true); result != gpubackend.Success {
 		return result
 	}
-	n.child.owner = n
-	n.what.Child, n.what.Moved = gpubackend.Graph(n.child.handle), false
+	n.inner, child.owner = []*graph{child}, n
+	n.what.Child, n.what.Moved = gpubackend.Graph(child.handle), false
 	return gpubackend.Success
 }
 
@@ -231,7 +257,7 @@ func (d *Device) GraphDestroyNode(h gpubackend.GraphNode) gpubackend.Result {
 		return result
 	}
 	g := n.graph
-	if g.capturing > 0 || n.child != nil && n.child.busy() {
+	if g.capturing > 0 || n.anyInner((*graph).busy) {
 		return gpubackend.InvalidValue
 	}
 	if g.hasMemory() {

@@ -185,7 +185,7 @@ func TestGraphNodeChecks(t *testing.T) {
 		{"free of no graph's memory", &gpubackend.Node{Type: gpubackend.NodeMemFree, Address: a}, gpubackend.InvalidValue},
 		{"allocation of no pool", &gpubackend.Node{Type: gpubackend.NodeMemAlloc, Bytes: 4}, gpubackend.InvalidValue},
 		{"operations on memory", &gpubackend.Node{Type: gpubackend.NodeMemOps}, gpubackend.NotSupported},
-		{"condition", &gpubackend.Node{Type: gpubackend.NodeConditional}, gpubackend.NotSupported},
+		{"condition without a handle", &gpubackend.Node{Type: gpubackend.NodeConditional, Bodies: 1}, gpubackend.InvalidValue},
 		{"unknown", &gpubackend.Node{Type: 99}, gpubackend.NotSupported},
 	} {
 		before := d.charged

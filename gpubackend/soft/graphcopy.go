@@ -17,10 +17,10 @@ func (d *Device) GraphClone(h gpubackend.Graph) (gpubackend.Graph, gpubackend.Re
 	return gpubackend.Graph(clone.handle), gpubackend.Success
 }
 
-// copyGraph copies a graph with its child graphs. Named copies have handles and may not allocate memory (CUDA driver
-// API, cuGraphAddMemAllocNode); the others are parts of executable graphs.
+// copyGraph copies a graph with the graphs in it. Named copies have handles and may not allocate memory or have
+// conditional nodes (CUDA driver API, cuGraphClone); the others are parts of executable graphs.
 func (d *Device) copyGraph(g *graph, named bool) (*graph, gpubackend.Result) {
-	if named && g.hasMemory() {
+	if named && (g.hasMemory() || g.hasConditional()) {
 		return nil, gpubackend.NotSupported
 	}
 	if result := d.charge(g.bytes()); result != gpubackend.Success {
@@ -40,10 +40,15 @@ func (d *Device) copyCharged(g *graph, named bool) *graph {
 		if m.memory != nil {
 			m.memory.users++
 		}
-		if n.child != nil {
-			m.child = d.copyCharged(n.child, named)
-			m.child.owner = m
-			m.what.Child = gpubackend.Graph(m.child.handle)
+		for _, inner := range n.inner {
+			copied := d.copyCharged(inner, named)
+			m.inner, copied.owner = append(m.inner, copied), m
+		}
+		if n.what.Type == gpubackend.NodeGraph {
+			m.what.Child = gpubackend.Graph(m.inner[0].handle)
+		}
+		if m.condition = n.condition; m.condition != nil {
+			d.conditions.hold(m.condition)
 		}
 		if named {
 			m.handle = d.add(m)

@@ -29,6 +29,8 @@ type graphExec struct {
 	own      map[*node]*node // the copy of each node of the source
 	disabled map[*node]bool
 	last     *task // end of the launch before: launches come one after another
+
+	conditions []*condition // that it sets when it is launched
 }
 
 func (d *Device) graphExec(h gpubackend.GraphExec) (*graphExec, gpubackend.Result) {
@@ -73,16 +75,19 @@ func (d *Device) instantiate(h gpubackend.Graph, flags uint64) (gpubackend.Graph
 	case g.instances > 0 && g.hasMemory():
 		return 0, instantiateError, gpubackend.NotSupported // one at a time (cuGraphAddMemAllocNode)
 	}
+	status, result := g.checkConditions()
+	if result != gpubackend.Success {
+		return 0, status, result
+	}
 	e := &graphExec{source: g, flags: flags, own: map[*node]*node{}, disabled: map[*node]bool{}}
 	if e.graph, result = d.copyGraph(g, false); result != gpubackend.Success {
 		return 0, instantiateError, result
 	}
-	status := uint64(instantiateSuccess)
 	if _, acyclic := e.plan(e.graph, nil); !acyclic {
 		status, result = instantiateInvalidStructure, gpubackend.InvalidValue
-	} else if len(e.steps) > maxSteps {
+	} else if countSteps(e.steps) > maxSteps {
 		status, result = instantiateError, gpubackend.OutOfMemory
-	} else if result = d.charge(stepBytes * len(e.steps)); result != gpubackend.Success {
+	} else if result = d.charge(stepBytes * countSteps(e.steps)); result != gpubackend.Success {
 		status = instantiateError
 	}
 	if result != gpubackend.Success {
@@ -90,6 +95,7 @@ func (d *Device) instantiate(h gpubackend.Graph, flags uint64) (gpubackend.Graph
 		return 0, status, result
 	}
 	g.instances++
+	e.conditions = e.graph.allConditions(nil)
 	return gpubackend.GraphExec(d.add(e)), status, result
 }
 
@@ -100,7 +106,7 @@ func (d *Device) GraphExecDestroy(h gpubackend.GraphExec) gpubackend.Result {
 		return result
 	}
 	e.source.instances--
-	d.charged -= stepBytes * len(e.steps)
+	d.charged -= stepBytes * countSteps(e.steps)
 	d.dropGraph(e.graph)
 	delete(d.handles, uint64(h))
 	return gpubackend.Success

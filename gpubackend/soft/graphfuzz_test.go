@@ -46,6 +46,8 @@ func (f *fuzzer) what() *gpubackend.Node {
 		*n = *allocNode(f.size())
 	case gpubackend.NodeMemFree:
 		n.Address = f.pick(f.memory)
+	case gpubackend.NodeConditional:
+		n.Handle, n.Kind, n.Bodies = f.pick(f.conditions), uint64(f.byte()&3), uint64(f.byte()&3)
 	}
 	return n
 }
@@ -69,8 +71,11 @@ func (f *fuzzer) graphStep() {
 	case 5, 6:
 		d.GraphLaunch(f.exec(), f.stream())
 	case 7, 8, 9:
-		n, address, _, r := d.GraphAddNode(f.graph(), f.some(), nil, f.what())
+		n, address, bodies, r := d.GraphAddNode(f.graph(), f.some(), nil, f.what())
 		keep(&f.nodes, n, r)
+		for _, b := range bodies {
+			keep(&f.graphs, b, r)
+		}
 		if address != 0 {
 			keep(&f.memory, address, r)
 		}
@@ -88,6 +93,10 @@ func (f *fuzzer) graphStep() {
 		d.GraphExecUpdate(f.graph(), f.exec())
 	case 16:
 		d.GraphNodeSetEnabled(f.exec(), f.node(), uint64(f.byte()&1))
+	case 17:
+		// The value stays, so that loops, whose bodies set none, don't run: they would have no end.
+		h, r := d.GraphConditionalHandle(f.graph(), 0, uint64(f.byte()&1))
+		keep(&f.conditions, h, r)
 	default:
 		f.captureStep()
 	}

@@ -26,6 +26,7 @@ func (d *Device) GraphLaunch(h gpubackend.GraphExec, sh gpubackend.Stream) gpuba
 		return gpubackend.InvalidValue
 	}
 	start, end := &task{}, &task{}
+	d.beginConditions(e, start, end)
 	d.enqueue(s, start, e.last)
 	d.submitSteps(e, tasks, start)
 	d.enqueue(s, end, tasks...)
@@ -33,53 +34,51 @@ func (d *Device) GraphLaunch(h gpubackend.GraphExec, sh gpubackend.Stream) gpuba
 	return gpubackend.Success
 }
 
+// maker makes the task of a step, on any goroutine and as often as the step runs.
+type maker func() *task
+
 // tasksOf makes a task for each step.
 func (d *Device) tasksOf(e *graphExec, c *gpuContext) ([]*task, gpubackend.Result) {
 	tasks := make([]*task, len(e.steps))
 	for i := range e.steps {
-		n := e.steps[i].node
-		if n == nil || e.disabled[n] {
-			tasks[i] = &task{ctx: c}
-			continue
-		}
-		t, result := d.nodeTask(n)
+		run, result := d.maker(e, &e.steps[i], c)
 		if result != gpubackend.Success {
 			return nil, result
 		}
-		if t.ctx == nil {
-			t.ctx = n.ctx
-		}
-		tasks[i] = t
+		tasks[i] = run()
 	}
 	return tasks, gpubackend.Success
 }
 
-// nodeTask makes the task of a node.
-func (d *Device) nodeTask(n *node) (*task, gpubackend.Result) {
+// maker prepares a step of a launch in a stream of context c.
+func (d *Device) maker(e *graphExec, s *step, c *gpuContext) (maker, gpubackend.Result) {
+	n := s.node
+	if n == nil || e.disabled[n] {
+		return func() *task { return &task{ctx: c} }, gpubackend.Success
+	}
 	if result := d.state(n.ctx); result != gpubackend.Success {
 		return nil, result
 	}
-	w := &n.what
-	switch w.Type {
+	ctx, what := n.ctx, n.what
+	switch what.Type {
 	case gpubackend.NodeKernel:
-		f, cooperative, result := d.prepare(&w.Launch)
-		if result != gpubackend.Success {
-			return nil, result
-		}
-		return d.kernelTask(f, &w.Launch, w.Launch.Parameters, cooperative), gpubackend.Success
+		f, cooperative, result := d.prepare(&what.Launch)
+		return func() *task { return d.kernelTask(f, &what.Launch, what.Launch.Parameters, cooperative) }, result
 	case gpubackend.NodeMemcpy:
-		m, result := copyMovement(&w.Copy)
-		return d.moveTask(n.ctx, m), result
+		m, result := copyMovement(&what.Copy)
+		return func() *task { return d.moveTask(ctx, m) }, result
 	case gpubackend.NodeMemset:
-		m, result := fillMovement(&w.Fill)
-		return d.moveTask(n.ctx, m), result
+		m, result := fillMovement(&what.Fill)
+		return func() *task { return d.moveTask(ctx, m) }, result
 	case gpubackend.NodeHost:
-		return d.hostTask(w), gpubackend.Success
+		return func() *task { return d.hostTask(&what, ctx) }, gpubackend.Success
+	case gpubackend.NodeConditional:
+		return d.chooser(e, s)
 	case gpubackend.NodeEventRecord, gpubackend.NodeEventWait:
-		_, result := d.event(w.Event)
-		return &task{}, result
+		_, result := d.event(what.Event)
+		return func() *task { return &task{ctx: ctx} }, result
 	}
-	return &task{}, gpubackend.Success
+	return func() *task { return &task{ctx: ctx} }, gpubackend.Success
 }
 
 // submitSteps queues the steps of a launch after its start. Events are recorded and waited for as if their calls came

@@ -10,6 +10,8 @@ const (
 	nodeBytes  = 1024
 	edgeBytes  = 16
 	stepBytes  = 128
+	// conditionBytes is what a conditional handle counts for.
+	conditionBytes = 128
 	// maxGraphBytes is how much all graphs of a device may take.
 	maxGraphBytes = 256 << 20
 	// maxSteps is how many tasks a launch of an executable graph may queue.
@@ -38,8 +40,8 @@ func (g *graph) bytes() int {
 	sum := graphBytes
 	for _, n := range g.nodes {
 		sum += n.bytes()
-		if n.child != nil {
-			sum += n.child.bytes()
+		for _, inner := range n.inner {
+			sum += inner.bytes()
 		}
 	}
 	return sum

@@ -36,7 +36,7 @@ func (u *graphMemoryUse) add(i int, bytes uint64) {
 func (g *graph) hasMemory() bool {
 	return slices.ContainsFunc(g.nodes, func(n *node) bool {
 		return n.what.Type == gpubackend.NodeMemAlloc || n.what.Type == gpubackend.NodeMemFree ||
-			n.child != nil && n.child.hasMemory()
+			n.anyInner((*graph).hasMemory)
 	})
 }
 

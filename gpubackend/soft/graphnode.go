@@ -35,6 +35,8 @@ func (d *Device) checkNode(n *gpubackend.Node) gpubackend.Result {
 			return gpubackend.InvalidValue
 		}
 		return gpubackend.Success
+	case gpubackend.NodeConditional:
+		return d.checkConditional(n)
 	case gpubackend.NodeHost, gpubackend.NodeGraph, gpubackend.NodeEmpty, gpubackend.NodeMemAlloc:
 		return gpubackend.Success
 	}
@@ -70,7 +72,7 @@ func (d *Device) GraphNodeSet(h gpubackend.GraphNode, what *gpubackend.Node) gpu
 
 // settable says whether the parameters of a type of node can be changed.
 func settable(t gpubackend.NodeType) bool {
-	return t != gpubackend.NodeGraph && t != gpubackend.NodeMemAlloc && t != gpubackend.NodeMemFree
+	return t != gpubackend.NodeGraph && t != gpubackend.NodeMemAlloc && t != gpubackend.NodeMemFree && t != gpubackend.NodeConditional
 }
 
 // setNode changes what a node does. Attributes of a launch are set for themselves.

@@ -2,10 +2,24 @@
 
 package soft
 
+import "github.com/paracuda/paracuda/gpubackend"
+
 // step is a task of an executable graph: a node's, or none at the begin and the end of a child graph.
 type step struct {
-	node  *node
-	after []int // steps that come before it; none: it comes first
+	node   *node
+	after  []int    // steps that come before it; none: it comes first
+	bodies [][]step // of a conditional node
+}
+
+// countSteps counts steps with those in bodies.
+func countSteps(steps []step) int {
+	n := len(steps)
+	for i := range steps {
+		for _, b := range steps[i].bodies {
+			n += countSteps(b)
+		}
+	}
+	return n
 }
 
 // plan appends the steps of a graph and of its child graphs, all of which come after the given steps, and returns the
@@ -27,14 +41,22 @@ func (e *graphExec) plan(g *graph, after []int) (ends []int, acyclic bool) {
 			before = append(before, at[b])
 			followed[at[b]] = true
 		}
-		if n.child != nil {
+		switch {
+		case n.what.Type == gpubackend.NodeGraph:
 			begin := e.step(nil, before)
-			if before, acyclic = e.plan(n.child, []int{begin}); !acyclic {
+			if before, acyclic = e.plan(n.inner[0], []int{begin}); !acyclic {
 				return nil, false
 			}
 			at[n] = e.step(nil, before)
-		} else {
+		default:
 			at[n] = e.step(n, before)
+			for _, b := range n.inner {
+				body := graphExec{own: e.own}
+				if _, acyclic = body.plan(b, nil); !acyclic {
+					return nil, false
+				}
+				e.steps[at[n]].bodies = append(e.steps[at[n]].bodies, body.steps)
+			}
 		}
 	}
 	for _, n := range list {
@@ -49,7 +71,7 @@ func (e *graphExec) plan(g *graph, after []int) (ends []int, acyclic bool) {
 }
 
 func (e *graphExec) step(n *node, after []int) int {
-	e.steps = append(e.steps, step{n, after})
+	e.steps = append(e.steps, step{node: n, after: after})
 	return len(e.steps) - 1
 }
 

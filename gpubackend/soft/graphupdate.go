@@ -41,7 +41,7 @@ func (d *Device) GraphExecNodeSet(h gpubackend.GraphExec, nh gpubackend.GraphNod
 	if result != gpubackend.Success {
 		return result
 	}
-	if what.Type == gpubackend.NodeGraph && n.child != nil {
+	if what.Type == gpubackend.NodeGraph && n.what.Type == gpubackend.NodeGraph {
 		return d.setChild(n, what.Child)
 	}
 	if !updatable(&n.what, what) {
@@ -56,10 +56,10 @@ func (d *Device) setChild(n *node, h gpubackend.Graph) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
-	if _, why := compare(n.child, g); why != updateSuccess {
+	if _, why := compare(n.inner[0], g); why != updateSuccess {
 		return gpubackend.InvalidValue
 	}
-	return d.update(n.child, g)
+	return d.update(n.inner[0], g)
 }
 
 // updatable says whether a node of an executable graph can be made do something else: copies and fills of more than
@@ -72,6 +72,8 @@ func updatable(old, next *gpubackend.Node) bool {
 		return old.Copy.Height*old.Copy.Depth == 1 && next.Copy.Height*next.Copy.Depth == 1
 	case old.Type == gpubackend.NodeMemset && old.Fill != next.Fill:
 		return old.Fill.Height == 1 && next.Fill.Height == 1
+	case old.Type == gpubackend.NodeConditional:
+		return old.Kind == next.Kind && old.Bodies == next.Bodies
 	}
 	return true
 }
@@ -95,8 +97,8 @@ func compare(own, g *graph) (*node, uint64) {
 		case !updatable(&m.what, &n.what):
 			return n, updateParametersChanged
 		}
-		if n.child != nil {
-			if _, why := compare(m.child, n.child); why != updateSuccess {
+		for k, inner := range n.inner {
+			if _, why := compare(m.inner[k], inner); why != updateSuccess {
 				return n, why
 			}
 		}
@@ -125,18 +127,24 @@ func (d *Device) update(own, g *graph) gpubackend.Result {
 	if result := d.charge(g.bytes() - own.bytes()); result != gpubackend.Success {
 		return result
 	}
-	replaceAll(own, g)
+	d.replaceAll(own, g)
 	return gpubackend.Success
 }
 
-func replaceAll(own, g *graph) {
+func (d *Device) replaceAll(own, g *graph) {
 	for i, n := range g.nodes {
 		m := own.nodes[i]
-		if n.child != nil {
-			replaceAll(m.child, n.child)
-			continue
+		for k, inner := range n.inner {
+			d.replaceAll(m.inner[k], inner)
 		}
-		m.what = n.what
+		if n.condition != nil {
+			d.conditions.hold(n.condition)
+			d.conditions.release(m.condition)
+			m.condition = n.condition
+		}
+		if n.what.Type != gpubackend.NodeGraph {
+			m.what = n.what
+		}
 	}
 }
 
@@ -159,9 +167,13 @@ func (d *Device) GraphExecUpdate(h gpubackend.Graph, eh gpubackend.GraphExec) (
 	if why != updateSuccess {
 		return bad, 0, why, gpubackend.GraphExecUpdateFailure
 	}
+	if _, result := g.checkConditions(); result != gpubackend.Success {
+		return 0, 0, updateError, gpubackend.GraphExecUpdateFailure
+	}
 	if result := d.update(e.graph, g); result != gpubackend.Success {
 		return 0, 0, updateError, result
 	}
+	e.conditions = e.graph.allConditions(nil)
 	return 0, 0, updateSuccess, gpubackend.Success
 }
 

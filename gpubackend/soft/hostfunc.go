@@ -28,13 +28,13 @@ func (d *Device) HostFuncKept(h gpubackend.Stream, token uint64, f gpubackend.Ho
 	if s.capture != nil {
 		return d.record(s, n)
 	}
-	d.enqueue(s, d.hostTask(n))
+	d.enqueue(s, d.hostTask(n, s.ctx))
 	return gpubackend.Success
 }
 
 // hostTask makes the task of a host function of a graph.
-func (d *Device) hostTask(n *gpubackend.Node) *task {
-	t := &task{class: host}
+func (d *Device) hostTask(n *gpubackend.Node, c *gpuContext) *task {
+	t := &task{class: host, ctx: c}
 	token, call := n.Token, n.Call
 	t.run = func() { call(token, func() { d.scheduler.release(t) }) }
 	return t

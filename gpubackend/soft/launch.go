@@ -61,12 +61,12 @@ func (d *Device) prepare(l *gpubackend.Launch) (f *function, cooperative bool, r
 // kernelTask makes the task of a launch that was checked. Nobody changes the parameters any more.
 func (d *Device) kernelTask(f *function, l *gpubackend.Launch, parameters []byte, cooperative bool) *task {
 	c := f.module.ctx
-	d.grids++
 	run := &simt.Launch{
 		Kernel: f.entry, Grid: dim(l.Grid), Block: dim(l.Block), SharedBytes: l.Shared,
 		Params: parameters, Memory: d.space, Heap: c.heap,
 		Stdout: outputWriter{&d.output, 1}, Assert: outputWriter{&d.output, 2},
-		Cooperative: cooperative, GridID: d.grids, SMs: uint32(d.options.Multiprocessors),
+		Cooperative: cooperative, GridID: d.grids.Add(1), SMs: uint32(d.options.Multiprocessors),
+		SetConditional: d.conditions.set,
 	}
 	return &task{class: kernel, ctx: c, run: func() { d.execute(c, run) }}
 }

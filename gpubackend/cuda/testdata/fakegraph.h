@@ -64,3 +64,25 @@ API CUresult cuGraphLaunch(const struct graph *e, void *s)
 	}
 	return OK;
 }
+
+API CUresult cuGraphCreate(struct graph **g, unsigned flags) { COUNT; *g = calloc(1, sizeof(**g)); return flags ? INVALID : OK; }
+API CUresult cuGraphConditionalHandleCreate(u64 *h, const struct graph *g, const void *ctx, unsigned value, unsigned flags)
+{
+	IN_CONTEXT;
+	*h = 0xc000 + value;
+	return g && ctx == current && flags < 2 ? OK : INVALID;
+}
+
+struct conditional { int type, zero[3]; u64 handle; unsigned kind, size; struct graph **bodies; void *ctx; };
+
+// Conditional nodes only. The array of bodies is the driver's.
+API CUresult cuGraphAddNode_v2(void **node, const struct graph *g, void *const *after, const void *edges, size_t n, struct conditional *p)
+{
+	IN_CONTEXT;
+	if (!g || after || edges || n || p->type != 13 || p->ctx != current || p->bodies || p->size > 4)
+		return INVALID;
+	*node = p->bodies = calloc(p->size, sizeof(*p->bodies));
+	for (unsigned i = 0; i < p->size; i++)
+		cuGraphCreate(&p->bodies[i], 0);
+	return p->handle == 0xc000 + p->kind ? OK : INVALID;
+}

@@ -20,6 +20,8 @@ func init() {
 		"malloc":       builtinMalloc,
 		"free":         builtinFree,
 		"__assertfail": builtinAssert,
+
+		"cudaGraphSetConditional": builtinSetConditional,
 	}
 }
 
@@ -30,6 +32,8 @@ func checkBuiltin(name string, site *callSite) error {
 		"malloc":       {8},
 		"free":         {8},
 		"__assertfail": {8, 8, 4, 8, 8},
+
+		"cudaGraphSetConditional": {8, 4},
 	}[name]
 	ok := len(site.args) == len(want) && len(site.results) <= 1
 	for i := 0; ok && i < len(want); i++ {
@@ -77,6 +81,18 @@ func builtinFree(w *warp, site *callSite, m uint32) {
 		}
 		if heap := w.block.run.Heap; heap == nil || !heap.Free(addr) {
 			w.failAt(lane, CodeLaunchFailed, "free of %#x, which malloc didn't give", addr)
+			return
+		}
+	}
+}
+
+// builtinSetConditional sets the condition of a node of the graph that the kernel belongs to.
+func builtinSetConditional(w *warp, site *callSite, m uint32) {
+	for s := m; s != 0; s &= s - 1 {
+		lane := firstLane(s)
+		handle, value := w.argument(site.args[0], lane), uint32(w.argument(site.args[1], lane))
+		if set := w.block.run.SetConditional; set == nil || !set(handle, value) {
+			w.failAt(lane, CodeLaunchFailed, "%#x is no conditional handle", handle)
 			return
 		}
 	}

@@ -38,6 +38,9 @@ type Launch struct {
 	Memory Memory
 	// Heap serves malloc and free of the kernel; nil makes malloc return NULL.
 	Heap *Heap
+	// SetConditional gives a conditional handle of a graph a value; it is false if there is no such handle. Any
+	// goroutine may call it. nil: there are none.
+	SetConditional func(handle uint64, value uint32) bool
 	// Stdout gets what printf prints, Assert the messages of failed
 	// assertions. Each write is one whole message. nil discards.
 	Stdout, Assert io.Writer

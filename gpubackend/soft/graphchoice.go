@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import "github.com/paracuda/paracuda/gpubackend"
+
+// choice is one run of a conditional node. Its task calls on nobody outside, but like that of a host function is over only
+// when it is released: by the task that comes after the last run of a body.
+type choice struct {
+	device    *Device
+	ctx       *gpuContext
+	condition *condition
+	kind      uint64
+	bodies    []body
+	task      *task
+}
+
+// body is a body of a conditional node, ready to run any number of times.
+type body struct {
+	steps []step
+	make  []maker
+}
+
+// chooser prepares a conditional node and its bodies.
+func (d *Device) chooser(e *graphExec, s *step) (maker, gpubackend.Result) {
+	n := s.node
+	c := choice{device: d, ctx: n.ctx, condition: n.condition, kind: n.what.Kind}
+	for _, steps := range s.bodies {
+		b := body{steps: steps}
+		for i := range steps {
+			run, result := d.maker(e, &steps[i], n.ctx)
+			if result != gpubackend.Success {
+				return nil, result
+			}
+			b.make = append(b.make, run)
+		}
+		c.bodies = append(c.bodies, b)
+	}
+	return func() *task {
+		one := c
+		one.task = &task{class: host, ctx: c.ctx}
+		one.task.run = one.begin
+		return one.task
+	}, gpubackend.Success
+}
+
+// begin runs the body that the condition asks for.
+func (c *choice) begin() {
+	value := uint64(c.condition.value.Load())
+	chosen := value
+	if c.kind != conditionalSwitch {
+		chosen = 0
+		if value == 0 {
+			chosen = 1
+		}
+	}
+	if chosen < uint64(len(c.bodies)) {
+		c.run(&c.bodies[chosen])
+	} else {
+		c.device.scheduler.release(c.task)
+	}
+}
+
+// run submits a body, and after it what decides how to go on.
+func (c *choice) run(b *body) {
+	tasks := make([]*task, len(b.steps))
+	for i := range b.steps {
+		tasks[i] = b.make[i]()
+		deps := make([]*task, 0, len(b.steps[i].after))
+		for _, k := range b.steps[i].after {
+			deps = append(deps, tasks[k])
+		}
+		c.device.scheduler.submit(tasks[i], deps)
+	}
+	// Without a context: it runs also when the body has failed.
+	c.device.scheduler.submit(&task{class: memory, run: c.ended}, tasks)
+}
+
+// ended runs the body of a loop again, or ends the choice.
+func (c *choice) ended() {
+	if c.kind == conditionalWhile && c.condition.value.Load() != 0 && !c.over() {
+		c.run(&c.bodies[0])
+		return
+	}
+	c.device.scheduler.release(c.task)
+}
+
+// over says whether the context has failed, or nobody waits for the choice any more.
+func (c *choice) over() bool {
+	s := c.device.scheduler
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return c.ctx.failure != gpubackend.Success || c.task.done
+}
+
+// beginConditions has a launch of a graph begin with its conditions' initial values, and keep them until it ends.
+func (d *Device) beginConditions(e *graphExec, start, end *task) {
+	if len(e.conditions) == 0 {
+		return
+	}
+	list := e.conditions
+	for _, x := range list {
+		d.conditions.hold(x)
+	}
+	start.then = func() {
+		for _, x := range list {
+			if x.assign {
+				x.value.Store(x.initial)
+			}
+		}
+	}
+	end.then = func() {
+		for _, x := range list {
+			d.conditions.release(x)
+		}
+	}
+}
