@@ -47,7 +47,7 @@ type Device struct {
 	links    map[gpubackend.Link]*linking
 	kernels  kernelList
 	waits    *waits
-	prints   bool                 // a loaded module may print
+	prints   prints               // of all modules that were loaded
 	snapshot *gpubackend.Snapshot // of Warm, until Open takes it
 	replays  replays
 	graphs   graphFunctions

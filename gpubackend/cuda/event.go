@@ -29,7 +29,7 @@ func (d *Device) EventQuery(e gpubackend.Event) gpubackend.Result {
 	if r != gpubackend.Success {
 		return d.failed(r)
 	}
-	if d.prints && d.state != nil && d.state.work.busy() {
+	if d.prints.working && d.state != nil && d.state.work.busy() {
 		d.call(symEventSynchronize, uint64(e))
 	}
 	return r

@@ -3,7 +3,6 @@
 package cuda
 
 import (
-	"bytes"
 	"encoding/binary"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -71,29 +70,4 @@ func elfFits(image []byte) bool {
 func looksLikeText(image []byte) bool {
 	c := image[0]
 	return c == '/' || c == '.' || c == ' ' || c == '\t' || c == '\r' || c == '\n'
-}
-
-// mayPrint says whether an image's kernels may print: in code that isn't compressed, printf and assert show by name.
-func mayPrint(image []byte) bool {
-	if bytes.Contains(image, []byte("vprintf")) || bytes.Contains(image, []byte("__assertfail")) {
-		return true
-	}
-	return binary.LittleEndian.Uint32(image) == magicFatbin && hasCompressed(image)
-}
-
-// hasCompressed walks the entries of a container: u32 header size at 4, u64 payload size at 8, flags at 40.
-func hasCompressed(image []byte) bool {
-	const compressed = 0x1000 | 0x2000 | 0x8000
-	le := binary.LittleEndian
-	for at := uint64(le.Uint16(image[6:])); at+64 <= uint64(len(image)); {
-		header, size := uint64(le.Uint32(image[at+4:])), le.Uint64(image[at+8:])
-		if le.Uint64(image[at+40:])&compressed != 0 {
-			return true
-		}
-		if header < 64 || size > uint64(len(image)) {
-			return true
-		}
-		at += header + size
-	}
-	return false
 }

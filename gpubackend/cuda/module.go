@@ -123,7 +123,7 @@ func (d *Device) ModuleLoadData(image, options, infoLog, errorLog []byte) (m gpu
 		return
 	}
 	defer l.free()
-	d.prints = d.prints || mayPrint(image)
+	d.notePrints(image)
 	r = d.call(symModuleLoadDataEx, d.out(0), l.image.address(), uint64(l.n), l.ids.address(), l.values.address())
 	m = gpubackend.Module(d.value(0))
 	return m, l.results(infoLog, l.infoLog, l.infoAt), l.results(errorLog, l.errorLog, l.errorAt), r
@@ -136,7 +136,7 @@ func (d *Device) LibraryLoadData(image, options, infoLog, errorLog []byte) (lib 
 		return
 	}
 	defer l.free()
-	d.prints = d.prints || mayPrint(image)
+	d.notePrints(image)
 	r = d.call(symLibraryLoadData, d.out(0), l.image.address(), l.ids.address(), l.values.address(), uint64(l.n), 0, 0, 0)
 	lib = gpubackend.Library(d.value(0))
 	return lib, l.results(infoLog, l.infoLog, l.infoAt), l.results(errorLog, l.errorLog, l.errorAt), r

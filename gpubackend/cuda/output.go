@@ -75,7 +75,8 @@ func (c *Capture) take() []gpubackend.Output {
 
 // Output takes what kernels printed. The driver writes it when a stream or event is seen idle.
 func (d *Device) Output() []gpubackend.Output {
-	if d.options.Capture == nil || !d.prints {
+	dead := d.state != nil && d.state.dead != gpubackend.Success
+	if d.options.Capture == nil || !d.prints.working && !(dead && d.prints.failing) {
 		return nil
 	}
 	return d.options.Capture.take()

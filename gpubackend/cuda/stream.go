@@ -92,7 +92,7 @@ func (d *Device) ContextQuery() gpubackend.Result {
 	r := d.query()
 	if r == gpubackend.Success {
 		d.settled()
-		if d.prints {
+		if d.prints.working {
 			d.call(symCtxSynchronize)
 		}
 	}
@@ -144,7 +144,7 @@ func (d *Device) StreamQuery(s gpubackend.Stream) gpubackend.Result {
 	if r != gpubackend.Success {
 		return d.failed(r)
 	}
-	if d.state == nil || !d.state.work.done(s) || !d.prints {
+	if d.state == nil || !d.state.work.done(s) || !d.prints.working {
 		return r
 	}
 	// Synchronizing the default stream could wait for others: what it printed comes when they are idle too.

@@ -26,7 +26,7 @@ func TestContextQueryAsksBusyStreamsOnly(t *testing.T) {
 		streams = append(streams, s)
 	}
 	l := emptyLaunch(load(t, d, "empty"))
-	d.prints = false
+	d.prints = prints{}
 	for range 5 {
 		for _, s := range []gpubackend.Stream{streams[3], streams[7], gpubackend.LegacyStream, gpubackend.DefaultStream} {
 			l.Stream = s
@@ -151,7 +151,7 @@ func TestStickyError(t *testing.T) {
 func TestAnnounce(t *testing.T) {
 	d := newDevice(t, Options{})
 	empty := load(t, d, "empty")
-	d.prints = false
+	d.prints = prints{}
 	launch := func(s gpubackend.Stream) {
 		t.Helper()
 		l := emptyLaunch(empty)
