@@ -8,10 +8,18 @@
  */
 
 #include <linux/fs.h>
+#include <linux/pgtable.h>
+#include <linux/prefetch.h>
+#include <linux/sched/coredump.h>
 
 #include "paracuda.h"
 
 #ifdef CONFIG_UML
+
+static bool paracuda_own(const struct vm_area_struct *vma)
+{
+	return vma->vm_file && vma->vm_file->f_op == &paracuda_fops;
+}
 
 /* Whether pages may be held so. */
 bool paracuda_holds(unsigned long start, unsigned long count, u32 flags)
@@ -23,8 +31,7 @@ bool paracuda_holds(unsigned long start, unsigned long count, u32 flags)
 		return true;
 	mmap_read_lock(current->mm);
 	vma = vma_lookup(current->mm, start);
-	own = vma && vma->vm_file && vma->vm_file->f_op == &paracuda_fops &&
-	      (vma->vm_end - start) >> PAGE_SHIFT >= count;
+	own = vma && paracuda_own(vma) && (vma->vm_end - start) >> PAGE_SHIFT >= count;
 	mmap_read_unlock(current->mm);
 	return own;
 }
@@ -43,20 +50,117 @@ static int paracuda_touch(unsigned long start, unsigned int gup)
 	return n;
 }
 
+/*
+ * The page behind an entry, or NULL where get_user_pages() is needed: to fault it in, or because of
+ * its kind. For the rest that takes five times as long, since it begins anew with each page.
+ */
+static struct page *paracuda_plain_page(pte_t pte, bool write)
+{
+	struct page *page;
+
+	if (!pte_present(pte) || !(write ? pte_write(pte) : pte_read(pte)))
+		return NULL;
+	page = pte_page(pte);
+	if (is_zero_page(page) || PageCompound(page) || page_ref_count(page) <= 0)
+		return NULL;
+	return page;
+}
+
+/* How many pages ahead their counters are fetched: they lie anywhere. */
+#define PARACUDA_AHEAD	8
+
+/* Holds pages of one page table. Under its lock they stay what they are. */
+static unsigned long paracuda_hold_table(pte_t *pte, unsigned long count, bool write,
+					 struct page **pages)
+{
+	unsigned long i;
+
+	for (i = 0; i < count; i++) {
+		pte_t ahead = ptep_get(pte + min(i + PARACUDA_AHEAD, count - 1));
+
+		if (pte_present(ahead))
+			prefetchw(pte_page(ahead));
+		pages[i] = paracuda_plain_page(ptep_get(pte + i), write);
+		if (!pages[i])
+			break;
+		page_ref_add(pages[i], write ? GUP_PIN_COUNTING_BIAS : 1);
+	}
+	return i;
+}
+
+/* The entry for the page table of an address, or NULL. It stays while mmap_lock is held. */
+static pmd_t *paracuda_pmd(struct mm_struct *mm, unsigned long address)
+{
+	pgd_t *pgd = pgd_offset(mm, address);
+	p4d_t *p4d;
+	pud_t *pud;
+	pmd_t *pmd;
+
+	if (!pgd_present(*pgd))
+		return NULL;
+	p4d = p4d_offset(pgd, address);
+	if (!p4d_present(*p4d))
+		return NULL;
+	pud = pud_offset(p4d, address);
+	if (!pud_present(*pud))
+		return NULL;
+	pmd = pmd_offset(pud, address);
+	return pmd_present(*pmd) ? pmd : NULL;
+}
+
+/* Whether all pages of a range are the process's own, or this driver's, and may be accessed so. */
+static bool paracuda_plain(struct vm_area_struct *vma, bool write)
+{
+	if (!vma || vma->vm_flags & (VM_IO | VM_PFNMAP) ||
+	    !(vma->vm_flags & (write ? VM_WRITE : VM_READ)))
+		return false;
+	return vma_is_anonymous(vma) || paracuda_own(vma);
+}
+
+/* Holds the pages before the first that is not there, or not plain. Under mmap_lock. */
+static unsigned long paracuda_hold_plain(unsigned long start, unsigned long count, bool write,
+					 struct page **pages)
+{
+	struct mm_struct *mm = current->mm;
+	unsigned long n = 0, want, got;
+
+	do {
+		struct vm_area_struct *vma = vma_lookup(mm, start);
+		pmd_t *pmd = paracuda_pmd(mm, start);
+		unsigned long end = start + ((count - n) << PAGE_SHIFT);
+		spinlock_t *lock;
+
+		if (!pmd || !paracuda_plain(vma, write))
+			break;
+		end = min(pmd_addr_end(start, end), vma->vm_end);
+		want = (end - start) >> PAGE_SHIFT;
+		lock = pte_lockptr(mm, pmd);
+		spin_lock(lock);
+		got = paracuda_hold_table(pte_offset_kernel(pmd, start), want, write, pages + n);
+		spin_unlock(lock);
+		n += got;
+		start = end;
+	} while (got == want && n < count);
+	return n;
+}
+
 /* As many as are there, before the first zero page. */
 static long paracuda_hold_some(unsigned long start, unsigned long count, unsigned int gup,
 			       struct page **pages)
 {
 	struct mm_struct *mm = current->mm;
-	long i, n, good = 0;
+	long i, n, good;
 
 	/* fork() is kept away until the pages that are written count as pinned. */
 	if (mmap_read_lock_killable(mm))
 		return -EINTR;
-	n = get_user_pages(start, count, gup, pages);
+	n = paracuda_hold_plain(start, count, gup & FOLL_WRITE, pages);
+	good = n;
+	if (!n)
+		n = get_user_pages(start, count, gup, pages);
 	while (good < n && !is_zero_page(pages[good])) {
 		if (gup & FOLL_WRITE)
-			page_ref_add(pages[good], GUP_PIN_COUNTING_BIAS - 1);
+			folio_ref_add(page_folio(pages[good]), GUP_PIN_COUNTING_BIAS - 1);
 		good++;
 	}
 	mmap_read_unlock(mm);
@@ -65,12 +169,22 @@ static long paracuda_hold_some(unsigned long start, unsigned long count, unsigne
 	return n < 0 ? n : good;
 }
 
+/* Whether fork() looks for pinned pages of the process already. */
+static bool paracuda_touched(void)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0)
+	return mm_flags_test(MMF_HAS_PINNED, current->mm);
+#else
+	return test_bit(MMF_HAS_PINNED, &current->mm->flags);
+#endif
+}
+
 int paracuda_hold(unsigned long start, unsigned long count, unsigned int gup, struct page **pages)
 {
 	int n;
 
 	gup &= FOLL_WRITE;
-	if (gup) {
+	if (gup && !paracuda_touched()) {
 		n = paracuda_touch(start, gup);
 		if (n != 1)
 			return n;

@@ -48,11 +48,12 @@ static void paracuda_map_free(struct paracuda_channel *ch, struct paracuda_token
 		struct paracuda_run *run = paracuda_token_run(map, i);
 		struct page *page = pfn_to_page(PHYS_PFN(run->address));
 
+		if (i % PARACUDA_RUNS_PER_LIST == 0)
+			cond_resched();
 		if (map->held)
 			paracuda_let_go(page, run->bytes >> PAGE_SHIFT, dirty);
 		else
 			unpin_user_page_range_dirty_lock(page, run->bytes >> PAGE_SHIFT, dirty);
-		cond_resched();
 	}
 	atomic_long_sub(map->pinned, &ch->dev->pinned);
 	if (map->id)
