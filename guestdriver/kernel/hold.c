@@ -3,8 +3,8 @@
  * Pinning in User Mode Linux. On several processors it makes system calls of the host whenever
  * interrupts are switched off, and the counters of pinned pages do that for each page: 1 us a page,
  * and the processors get in each other's way. Here pages are held by references alone where these
- * are enough: for a copy, and where the memory is this driver's own, which neither fork() nor the
- * management of memory gives away.
+ * are enough: for a copy, in memory that is this driver's own, and in anonymous memory that is
+ * written. Nothing moves pages for good here: there are no zones and no huge pages to make.
  */
 
 #include <linux/fs.h>
@@ -21,19 +21,27 @@ static bool paracuda_own(const struct vm_area_struct *vma)
 	return vma->vm_file && vma->vm_file->f_op == &paracuda_fops;
 }
 
-/* Whether pages may be held so. */
+/*
+ * Whether pages may be held so. For longer than a copy only if no file system need know, and if
+ * they are written: then they are no other process's, too, and fork() copies them at once.
+ */
 bool paracuda_holds(unsigned long start, unsigned long count, u32 flags)
 {
+	unsigned long end = start + (count << PAGE_SHIFT);
+	bool write = flags & PARACUDA_MAP_FLAG_WRITE, may = true;
 	struct vm_area_struct *vma;
-	bool own;
 
 	if (flags & PARACUDA_MAP_FLAG_ONESHOT)
 		return true;
 	mmap_read_lock(current->mm);
-	vma = vma_lookup(current->mm, start);
-	own = vma && paracuda_own(vma) && (vma->vm_end - start) >> PAGE_SHIFT >= count;
+	while (may && start < end) {
+		vma = vma_lookup(current->mm, start);
+		may = vma && (paracuda_own(vma) || (write && vma_is_anonymous(vma)));
+		if (may)
+			start = vma->vm_end;
+	}
 	mmap_read_unlock(current->mm);
-	return own;
+	return may;
 }
 
 /*
