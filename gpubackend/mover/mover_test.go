@@ -367,3 +367,12 @@ func TestBadAttach(t *testing.T) {
 		}
 	}
 }
+
+// TestIdleRoundsDoNotAllocate: the loop polls for a long time, and what it left behind would have to be collected.
+func TestIdleRoundsDoNotAllocate(t *testing.T) {
+	s := &server{engine: newSoftEngine(1, -1), memory: &memory{}, tasks: make(chan func(), 1)}
+	s.ended = s.end
+	if n := testing.AllocsPerRun(100, func() { s.work() }); n != 0 {
+		t.Errorf("%v allocations a round", n)
+	}
+}

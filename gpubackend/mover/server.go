@@ -54,6 +54,8 @@ type server struct {
 	wake   int // readable when another goroutine has used waker
 	waker  int
 	fds    []unix.PollFd
+	ended  func(j *job) // what the engine calls for a job that has ended
+	worked bool         // ended was called in this round
 	result error
 	done   bool
 }
@@ -101,6 +103,7 @@ func newServer(c Config, m *handover.Message, fds []int) (*server, error) {
 		c.Registered = DefaultRegistered
 	}
 	s := &server{config: c, log: c.Log, memory: &memory{}, tasks: make(chan func(), 16)}
+	s.ended = s.end
 	var err error
 	if s.wake, s.waker, err = newWake(); err != nil {
 		return nil, err
@@ -167,19 +170,22 @@ func (s *server) loop() {
 
 // work does one round. It says whether there was anything to do.
 func (s *server) work() bool {
-	worked := s.runTasks()
-	s.engine.poll(func(j *job) {
-		worked = true
-		j.conn.end(j, j.status)
-	})
+	s.worked = s.runTasks()
+	s.engine.poll(s.ended)
 	if err := s.engine.broken(); err != nil && s.result == nil {
 		s.result, s.done = err, true
 	}
 	for _, c := range s.conns {
-		worked = s.serve(c) || worked
+		s.worked = s.serve(c) || s.worked
 	}
 	s.reap()
-	return worked
+	return s.worked
+}
+
+// end answers a job.
+func (s *server) end(j *job) {
+	s.worked = true
+	j.conn.end(j, j.status)
 }
 
 func (s *server) runTasks() (ran bool) {
@@ -262,7 +268,7 @@ func (s *server) sleep() {
 func (s *server) drain() {
 	for {
 		waiting := false
-		s.engine.poll(func(j *job) { j.conn.end(j, j.status) })
+		s.engine.poll(s.ended)
 		for _, c := range s.conns {
 			if c.waiting != nil && s.engine.start(c.waiting) {
 				c.waiting = nil

@@ -26,7 +26,8 @@ type chains struct {
 	events []event // EVENT chains
 	signal bool    // an EVENT is due
 	maps   map[uint32]*mapping
-	raw    []byte // a run list as it arrives
+	raw    []byte       // a run list as it arrives
+	spare  [][]wire.Run // lists of mappings that were returned
 
 	complaints atomic.Int32
 }
@@ -36,6 +37,31 @@ func (c *chains) scratch(bytes int) []byte {
 		c.raw = make([]byte, bytes)
 	}
 	return c.raw[:bytes]
+}
+
+// maxSpare bounds the run lists that are kept, and maxSpareRuns their length: that of a part of a large copy.
+const (
+	maxSpare     = 16
+	maxSpareRuns = 2048
+)
+
+// list returns a list of n runs to be filled.
+func (c *chains) list(n int) []wire.Run {
+	if last := len(c.spare) - 1; last >= 0 && n <= maxSpareRuns {
+		runs := c.spare[last]
+		c.spare = c.spare[:last]
+		if n <= cap(runs) {
+			return runs[:n]
+		}
+	}
+	return make([]wire.Run, n)
+}
+
+// unlist takes a list back.
+func (c *chains) unlist(runs []wire.Run) {
+	if cap(runs) <= maxSpareRuns && len(c.spare) < maxSpare {
+		c.spare = append(c.spare, runs)
+	}
 }
 
 // event is an EVENT chain: its head and where its record goes.
@@ -132,7 +158,7 @@ func (w *Worker) readRuns(c *virtqueue.Chain, h *wire.ChainHeader) ([]wire.Run, 
 	if _, err := c.ReadAt(raw, wire.ChainHeaderSize); err != nil {
 		return nil, fmt.Errorf("run list: %w", err)
 	}
-	runs := make([]wire.Run, h.Runs)
+	runs := w.chains.list(int(h.Runs))
 	total := uint64(0)
 	for i := range runs {
 		r := &runs[i]
@@ -230,6 +256,8 @@ func (w *Worker) giveMap(m *mapping) {
 	defer w.chains.mu.Unlock()
 	if m.users == 0 && w.chains.maps[m.id] == m {
 		delete(w.chains.maps, m.id)
+		w.chains.unlist(m.runs)
+		m.runs = nil
 		w.giveLocked(m.head, 0)
 	}
 }

@@ -2,7 +2,10 @@
 
 package worker
 
-import "github.com/paracuda/paracuda/gpubackend"
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
 
 // copier owns the staging memory: slots that chunks of copies pass through.
 type copier struct {
@@ -10,6 +13,7 @@ type copier struct {
 	staging uint32 // its name at the mover
 	slots   []slot
 	moved   []Moved
+	runs    []wire.Run        // of the chunk that is started
 	broken  gpubackend.Result // why there is no staging memory
 }
 

@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
 // copyOp is a copy between a mapping (or the bulk area) and device memory, while it goes on. It goes through
@@ -29,7 +28,6 @@ type copyOp struct {
 	next   position // what no chunk has been made of
 	chunks int      // chunks on their way
 	result gpubackend.Result
-	runs   []wire.Run
 }
 
 // position is a place in the payload: a row, and a byte in it.
@@ -157,13 +155,14 @@ func (s *slot) eachRow(f func(p position, at, n uint64) gpubackend.Result) gpuba
 func (w *Worker) move(s *slot) {
 	op := s.op
 	s.state = slotMoving
-	op.runs = op.runs[:0]
+	runs := w.copies.runs[:0]
 	s.eachRow(func(p position, _, n uint64) gpubackend.Result {
-		op.runs = op.mapping.slice(op.runs, op.host.offset+p.row.offset(op.host.pitch, op.host.slice)+p.x, n)
+		runs = op.mapping.slice(runs, op.host.offset+p.row.offset(op.host.pitch, op.host.slice)+p.x, n)
 		return gpubackend.Success
 	})
+	w.copies.runs = runs
 	err := w.mover.Start(&Move{
-		ID: uint64(s.index), Staging: w.copies.staging, Offset: s.offset, ToDevice: op.dir == toDevice, Runs: op.runs,
+		ID: uint64(s.index), Staging: w.copies.staging, Offset: s.offset, ToDevice: op.dir == toDevice, Runs: runs,
 	})
 	if err != nil {
 		w.complain(err, "start a copy")
