@@ -5,6 +5,8 @@ package ptx
 import (
 	"errors"
 	"strings"
+
+	"github.com/paracuda/paracuda/gpubackend/ptxlex"
 )
 
 // parseBody reads a function's instructions and declarations.
@@ -35,7 +37,7 @@ func (p *parser) parseStatements() error {
 	for {
 		t := p.peek()
 		switch {
-		case t.kind == tokEOF:
+		case t.Kind == ptxlex.EOF:
 			return p.errorf("function %s without end", p.fn.f.Name)
 		case p.accept("{"):
 			if err := p.openScope(); err != nil {
@@ -49,13 +51,13 @@ func (p *parser) parseStatements() error {
 				return nil
 			}
 		case p.accept(";"):
-		case t.kind == tokDot:
-			if err := p.parseLocalDirective(t.text); err != nil {
+		case t.Kind == ptxlex.Dot:
+			if err := p.parseLocalDirective(t.Text); err != nil {
 				return err
 			}
-		case t.kind == tokWord && p.peekAt(1).kind == tokPunct && p.peekAt(1).text == ":":
+		case t.Kind == ptxlex.Word && p.peekAt(1).Kind == ptxlex.Punct && p.peekAt(1).Text == ":":
 			p.pos += 2
-			if err := p.parseLabel(t.text); err != nil {
+			if err := p.parseLabel(t.Text); err != nil {
 				return err
 			}
 		default:
@@ -102,8 +104,8 @@ func (p *parser) parseLocalDirective(word string) error {
 // parseRegisters reads ".b32 %r<5>, %x;" after .reg.
 func (p *parser) parseRegisters() error {
 	t := p.next()
-	typ := TypeOf(t.text)
-	if t.kind != tokDot || typ == NoType {
+	typ := TypeOf(t.Text)
+	if t.Kind != ptxlex.Dot || typ == NoType {
 		return p.errorf("registers of type %q not supported", t)
 	}
 	s := p.fn.scopes[len(p.fn.scopes)-1]
@@ -166,7 +168,7 @@ func (p *parser) parseLabel(name string) error {
 
 // parsePrototype reads "(.param .b32 _) _ (.param .b64 _);".
 func (p *parser) parsePrototype() (*Function, error) {
-	f := &Function{Line: p.peek().line}
+	f := &Function{Line: p.peek().Line}
 	var err error
 	if p.at("(") {
 		if f.Results, _, err = p.parseParams(); err != nil {
@@ -189,7 +191,7 @@ func (p *parser) parsePrototype() (*Function, error) {
 
 // parseInst reads one instruction with its guard.
 func (p *parser) parseInst() error {
-	in := Inst{Line: p.peek().line, Guard: NoReg}
+	in := Inst{Line: p.peek().Line, Guard: NoReg}
 	if p.accept("@") {
 		in.GuardNot = p.accept("!")
 		name, err := p.expectWord()
@@ -206,8 +208,8 @@ func (p *parser) parseInst() error {
 	if in.Op, err = p.expectWord(); err != nil {
 		return err
 	}
-	for p.peek().kind == tokDot {
-		in.Mods = append(in.Mods, p.next().text)
+	for p.peek().Kind == ptxlex.Dot {
+		in.Mods = append(in.Mods, p.next().Text)
 	}
 	if in.Op == "call" {
 		in.Call, err = p.parseCall()

@@ -5,11 +5,13 @@ package ptx
 import (
 	"fmt"
 	"strings"
+
+	"github.com/paracuda/paracuda/gpubackend/ptxlex"
 )
 
 // parseFunction reads an entry or device function from after .entry or .func.
 func (p *parser) parseFunction(entry bool, linkage Linkage) error {
-	f := &Function{Entry: entry, Linkage: linkage, Line: p.peek().line}
+	f := &Function{Entry: entry, Linkage: linkage, Line: p.peek().Line}
 	var err error
 	if !entry {
 		if err := p.skipAttributes(); err != nil {
@@ -130,8 +132,8 @@ func (p *parser) parseParamHead(h *varHead) error {
 
 // parseTuning reads the performance directives before a body.
 func (p *parser) parseTuning(f *Function) error {
-	for p.peek().kind == tokDot {
-		word := p.next().text
+	for p.peek().Kind == ptxlex.Dot {
+		word := p.next().Text
 		var err error
 		switch word {
 		case "maxntid":

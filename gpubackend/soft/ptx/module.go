@@ -2,15 +2,10 @@
 
 package ptx
 
-import "fmt"
+import "github.com/paracuda/paracuda/gpubackend/ptxlex"
 
 // An Error is a reason why PTX can't be loaded.
-type Error struct {
-	Line int
-	Msg  string
-}
-
-func (e *Error) Error() string { return fmt.Sprintf("ptx line %d: %s", e.Line, e.Msg) }
+type Error = ptxlex.Error
 
 // A Module is a parsed PTX text.
 type Module struct {

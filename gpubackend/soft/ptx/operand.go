@@ -5,6 +5,8 @@ package ptx
 import (
 	"slices"
 	"strings"
+
+	"github.com/paracuda/paracuda/gpubackend/ptxlex"
 )
 
 // warpSize is the value of the constant WARP_SZ.
@@ -24,7 +26,7 @@ func (p *parser) parseOperand() (Operand, error) {
 		}
 		arg.Not = true
 		return arg, err
-	case p.peek().kind == tokWord:
+	case p.peek().Kind == ptxlex.Word:
 		arg, err := p.parseName()
 		if err != nil || !p.accept("|") {
 			return arg, err
@@ -41,25 +43,25 @@ func (p *parser) parseNumber() (Operand, error) {
 	inverted := !negative && p.accept("~")
 	t := p.peek()
 	p.pos++
-	switch t.kind {
-	case tokInt:
+	switch t.Kind {
+	case ptxlex.Int:
 		switch {
 		case negative:
-			t.value = -t.value
+			t.Value = -t.Value
 		case inverted:
-			t.value = ^t.value
+			t.Value = ^t.Value
 		}
-		return Operand{Kind: Int, Value: t.value}, nil
-	case tokFloat:
+		return Operand{Kind: Int, Value: t.Value}, nil
+	case ptxlex.Float:
 		if negative {
-			t.value ^= 1 << 63
+			t.Value ^= 1 << 63
 		}
-		return Operand{Kind: Float, Value: t.value}, nil
-	case tokFloat32:
+		return Operand{Kind: Float, Value: t.Value}, nil
+	case ptxlex.Float32:
 		if negative {
-			t.value ^= 1 << 31
+			t.Value ^= 1 << 31
 		}
-		return Operand{Kind: Float32, Value: t.value}, nil
+		return Operand{Kind: Float32, Value: t.Value}, nil
 	}
 	p.pos--
 	return Operand{}, p.errorf("operand expected, got %q", t)
@@ -90,7 +92,7 @@ func (p *parser) parseVector() (Operand, error) {
 func (p *parser) parseMemory() (Operand, error) {
 	var base Operand
 	var err error
-	if p.peek().kind == tokWord {
+	if p.peek().Kind == ptxlex.Word {
 		base, err = p.parseName()
 	} else {
 		base, err = p.parseNumber()
@@ -139,8 +141,8 @@ func (p *parser) parseName() (Operand, error) {
 		if !isSpecial(name[1:]) {
 			return Operand{}, p.errorf("unknown register %s", name)
 		}
-		for p.peek().kind == tokDot {
-			name += "." + p.next().text
+		for p.peek().Kind == ptxlex.Dot {
+			name += "." + p.next().Text
 		}
 		return Operand{Kind: Special, Name: name[1:]}, nil
 	}
@@ -161,8 +163,8 @@ func isSpecial(name string) bool {
 func (p *parser) localName(name string, sym *symbol) (Operand, error) {
 	switch sym.kind {
 	case symRegister:
-		if p.peek().kind == tokDot {
-			return Operand{}, p.errorf("part .%s of register %s not supported", p.peek().text, name)
+		if p.peek().Kind == ptxlex.Dot {
+			return Operand{}, p.errorf("part .%s of register %s not supported", p.peek().Text, name)
 		}
 		return Operand{Kind: Reg, Reg: sym.index, Name: name}, nil
 	case symVar:

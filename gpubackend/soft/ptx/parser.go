@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/paracuda/paracuda/gpubackend/ptxlex"
 )
 
 // Bounds on what a text may ask for.
@@ -20,7 +22,7 @@ const (
 
 // parser turns tokens into a Module.
 type parser struct {
-	tokens []token
+	tokens []ptxlex.Token
 	pos    int
 	module *Module
 	// initBytes is the initial content made so far.
@@ -33,7 +35,7 @@ func Parse(text []byte) (*Module, error) {
 	if len(text) > maxText {
 		return nil, &Error{Line: 1, Msg: fmt.Sprintf("text of %d bytes", len(text))}
 	}
-	tokens, err := tokenize(string(text))
+	tokens, err := ptxlex.Tokens(string(text))
 	if err != nil {
 		return nil, err
 	}
@@ -50,28 +52,28 @@ func Parse(text []byte) (*Module, error) {
 	return p.module, nil
 }
 
-func (p *parser) peek() token { return p.tokens[p.pos] }
+func (p *parser) peek() ptxlex.Token { return p.tokens[p.pos] }
 
-func (p *parser) peekAt(n int) token {
+func (p *parser) peekAt(n int) ptxlex.Token {
 	return p.tokens[min(p.pos+n, len(p.tokens)-1)]
 }
 
-func (p *parser) next() token {
+func (p *parser) next() ptxlex.Token {
 	t := p.tokens[p.pos]
-	if t.kind != tokEOF {
+	if t.Kind != ptxlex.EOF {
 		p.pos++
 	}
 	return t
 }
 
 func (p *parser) errorf(format string, args ...any) error {
-	return &Error{Line: p.peek().line, Msg: fmt.Sprintf(format, args...)}
+	return &Error{Line: p.peek().Line, Msg: fmt.Sprintf(format, args...)}
 }
 
 // at tells whether the next token is the given character.
 func (p *parser) at(punct string) bool {
 	t := p.peek()
-	return t.kind == tokPunct && t.text == punct
+	return t.Kind == ptxlex.Punct && t.Text == punct
 }
 
 // accept takes the given character if it is next.
@@ -92,7 +94,7 @@ func (p *parser) expect(punct string) error {
 
 // acceptDot takes the directive .word if it is next.
 func (p *parser) acceptDot(word string) bool {
-	if t := p.peek(); t.kind != tokDot || t.text != word {
+	if t := p.peek(); t.Kind != ptxlex.Dot || t.Text != word {
 		return false
 	}
 	p.pos++
@@ -101,37 +103,37 @@ func (p *parser) acceptDot(word string) bool {
 
 func (p *parser) expectWord() (string, error) {
 	t := p.peek()
-	if t.kind != tokWord {
+	if t.Kind != ptxlex.Word {
 		return "", p.errorf("name expected, got %q", t)
 	}
 	p.pos++
-	return t.text, nil
+	return t.Text, nil
 }
 
 // expectInt takes a non-negative integer that is at most limit.
 func (p *parser) expectInt(limit uint64) (uint64, error) {
 	t := p.peek()
-	if t.kind != tokInt || t.value > limit {
+	if t.Kind != ptxlex.Int || t.Value > limit {
 		return 0, p.errorf("integer of at most %d expected, got %q", limit, t)
 	}
 	p.pos++
-	return t.value, nil
+	return t.Value, nil
 }
 
 // parseModule reads the directives of module scope.
 func (p *parser) parseModule() error {
 	for {
 		t := p.peek()
-		if t.kind == tokEOF {
+		if t.Kind == ptxlex.EOF {
 			return p.checkHeader()
 		}
-		if t.kind != tokDot {
+		if t.Kind != ptxlex.Dot {
 			if p.accept(";") {
 				continue
 			}
 			return p.errorf("directive expected, got %q", t)
 		}
-		if err := p.parseDirective(t.text); err != nil {
+		if err := p.parseDirective(t.Text); err != nil {
 			return err
 		}
 	}
@@ -158,7 +160,7 @@ func (p *parser) parseDirective(word string) error {
 		return p.parseTarget()
 	case "address_size":
 		p.pos++
-		if t := p.next(); t.kind != tokInt || t.value != 64 {
+		if t := p.next(); t.Kind != ptxlex.Int || t.Value != 64 {
 			return p.errorf("address size %q not supported", t)
 		}
 		return nil
@@ -172,7 +174,7 @@ func (p *parser) parseDirective(word string) error {
 
 func (p *parser) parseVersion() error {
 	t := p.next()
-	major, minor, found := strings.Cut(t.text, ".")
+	major, minor, found := strings.Cut(t.Text, ".")
 	var err error
 	if p.module.Major, err = strconv.Atoi(major); err != nil || !found {
 		return p.errorf("version %q", t)
@@ -193,7 +195,7 @@ func (p *parser) parseTarget() error {
 	}
 	p.module.Target = name
 	for _, c := range []byte(strings.TrimPrefix(name, "sm_")) {
-		if !isDigit(c) || p.module.Arch > 1000 {
+		if c < '0' || c > '9' || p.module.Arch > 1000 {
 			break
 		}
 		p.module.Arch = p.module.Arch*10 + int(c-'0')
@@ -209,20 +211,20 @@ func (p *parser) parseTarget() error {
 // skipDebug moves over a directive that means nothing for execution. They end
 // at a semicolon, with their section's braces, or with their line.
 func (p *parser) skipDebug(word string) error {
-	line := p.next().line
+	line := p.next().Line
 	if word == "section" {
-		for !p.at("{") && p.peek().kind != tokEOF {
+		for !p.at("{") && p.peek().Kind != ptxlex.EOF {
 			p.pos++
 		}
 		return p.skipBraces()
 	}
 	if word == "pragma" {
-		for p.peek().kind != tokEOF && !p.accept(";") {
+		for p.peek().Kind != ptxlex.EOF && !p.accept(";") {
 			p.pos++
 		}
 		return nil
 	}
-	for t := p.peek(); t.kind != tokEOF && t.line == line; t = p.peek() {
+	for t := p.peek(); t.Kind != ptxlex.EOF && t.Line == line; t = p.peek() {
 		p.pos++
 	}
 	return nil
@@ -232,16 +234,16 @@ func (p *parser) skipBraces() error {
 	depth := 0
 	for {
 		t := p.peek()
-		if t.kind == tokEOF {
+		if t.Kind == ptxlex.EOF {
 			return p.errorf("section without end")
 		}
 		p.pos++
-		if t.kind != tokPunct {
+		if t.Kind != ptxlex.Punct {
 			continue
 		}
-		if t.text == "{" {
+		if t.Text == "{" {
 			depth++
-		} else if t.text == "}" {
+		} else if t.Text == "}" {
 			if depth--; depth == 0 {
 				return nil
 			}
@@ -256,14 +258,14 @@ var linkages = map[string]Linkage{"visible": Visible, "weak": Weak, "extern": Ex
 func (p *parser) parseDeclaration() error {
 	linkage := Internal
 	t := p.peek()
-	if l, ok := linkages[t.text]; ok {
+	if l, ok := linkages[t.Text]; ok {
 		linkage = l
 		p.pos++
 		t = p.peek()
 	}
-	if t.kind == tokDot && (t.text == "entry" || t.text == "func") {
+	if t.Kind == ptxlex.Dot && (t.Text == "entry" || t.Text == "func") {
 		p.pos++
-		return p.parseFunction(t.text == "entry", linkage)
+		return p.parseFunction(t.Text == "entry", linkage)
 	}
 	vars, err := p.parseVars(linkage)
 	if err != nil {

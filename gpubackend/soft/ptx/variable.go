@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+
+	"github.com/paracuda/paracuda/gpubackend/ptxlex"
 )
 
 // spaces are the state spaces in which variables are declared.
@@ -25,8 +27,8 @@ type varHead struct {
 // parseVars reads ".space .align n .type name[dims] = init, ... ;".
 func (p *parser) parseVars(linkage Linkage) ([]*Variable, error) {
 	t := p.peek()
-	space, ok := spaces[t.text]
-	if t.kind != tokDot || !ok {
+	space, ok := spaces[t.Text]
+	if t.Kind != ptxlex.Dot || !ok {
 		return nil, p.errorf("directive %q not supported", t)
 	}
 	p.pos++
@@ -49,8 +51,8 @@ func (p *parser) parseVars(linkage Linkage) ([]*Variable, error) {
 
 // parseVarHead reads attributes, alignment and type.
 func (p *parser) parseVarHead(h *varHead) error {
-	for p.peek().kind == tokDot {
-		word := p.next().text
+	for p.peek().Kind == ptxlex.Dot {
+		word := p.next().Text
 		switch word {
 		case "align":
 			if err := p.parseAlign(&h.align); err != nil {
@@ -99,12 +101,12 @@ func (p *parser) parseAttribute(h *varHead) error {
 	for !p.accept(")") {
 		t := p.next()
 		switch {
-		case t.kind == tokDot && t.text == "managed":
+		case t.Kind == ptxlex.Dot && t.Text == "managed":
 			h.managed = true
-		case t.kind == tokEOF:
+		case t.Kind == ptxlex.EOF:
 			return p.errorf("attribute without end")
-		case t.kind == tokDot && t.text != "unified":
-			return p.errorf("attribute .%s not supported", t.text)
+		case t.Kind == ptxlex.Dot && t.Text != "unified":
+			return p.errorf("attribute .%s not supported", t.Text)
 		}
 	}
 	return nil
@@ -112,7 +114,7 @@ func (p *parser) parseAttribute(h *varHead) error {
 
 // parseDeclarator reads one name with its dimensions and initialiser.
 func (p *parser) parseDeclarator(h varHead) (*Variable, error) {
-	line := p.peek().line
+	line := p.peek().Line
 	name, err := p.expectWord()
 	if err != nil {
 		return nil, err
@@ -212,25 +214,25 @@ func (in *initialiser) value(depth int) error {
 
 func (in *initialiser) scalar() error {
 	p := in.p
-	if t := p.peek(); t.kind == tokWord {
+	if t := p.peek(); t.Kind == ptxlex.Word {
 		return in.address(0)
 	}
 	negative := p.accept("-")
 	t := p.next()
-	if t.kind == tokInt && p.at("(") {
+	if t.Kind == ptxlex.Int && p.at("(") {
 		return in.masked(t)
 	}
 	size := in.v.Type.Size()
-	value := t.value
-	switch t.kind {
-	case tokInt:
+	value := t.Value
+	switch t.Kind {
+	case ptxlex.Int:
 		if in.v.Type.Float() {
 			return p.errorf("integer %q as initial value of .%v", t, in.v.Type)
 		}
 		if negative {
 			value = -value
 		}
-	case tokFloat, tokFloat32:
+	case ptxlex.Float, ptxlex.Float32:
 		f := floatValue(t)
 		if negative {
 			f = -f
@@ -250,20 +252,20 @@ func (in *initialiser) scalar() error {
 }
 
 // floatValue is the value of a floating-point token.
-func floatValue(t token) float64 {
-	if t.kind == tokFloat32 {
-		return float64(math.Float32frombits(uint32(t.value)))
+func floatValue(t ptxlex.Token) float64 {
+	if t.Kind == ptxlex.Float32 {
+		return float64(math.Float32frombits(uint32(t.Value)))
 	}
-	return math.Float64frombits(t.value)
+	return math.Float64frombits(t.Value)
 }
 
 // masked reads "0xFF00(symbol+n)": the bytes of an address that a mask selects.
-func (in *initialiser) masked(mask token) error {
+func (in *initialiser) masked(mask ptxlex.Token) error {
 	shift := uint(0)
-	for shift < 64 && mask.value != 0 && mask.value>>shift&1 == 0 {
+	for shift < 64 && mask.Value != 0 && mask.Value>>shift&1 == 0 {
 		shift += 8
 	}
-	if mask.value == 0 || mask.value>>shift != 0xFF {
+	if mask.Value == 0 || mask.Value>>shift != 0xFF {
 		return in.p.errorf("mask %q", mask)
 	}
 	in.p.pos++
@@ -306,18 +308,18 @@ func (in *initialiser) address(shift uint) error {
 func (p *parser) parseOffset() (int64, error) {
 	var sum int64
 	for p.at("+") || p.at("-") {
-		negative := p.next().text == "-"
+		negative := p.next().Text == "-"
 		if p.accept("-") {
 			negative = !negative
 		}
 		t := p.next()
-		if t.kind != tokInt {
+		if t.Kind != ptxlex.Int {
 			return 0, p.errorf("offset expected, got %q", t)
 		}
 		if negative {
-			sum -= int64(t.value)
+			sum -= int64(t.Value)
 		} else {
-			sum += int64(t.value)
+			sum += int64(t.Value)
 		}
 	}
 	return sum, nil

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package ptx
+package ptxlex
 
 import (
 	"fmt"
@@ -9,70 +9,91 @@ import (
 	"strings"
 )
 
-// tokenKind says what a token is.
-type tokenKind uint8
+// Kind says what a token is.
+type Kind uint8
 
+// Kinds of tokens.
 const (
-	tokEOF tokenKind = iota
-	// tokWord is an identifier, with its % or $.
-	tokWord
-	// tokDot is a dot and the word behind it; text is the word alone.
-	tokDot
-	// tokInt, tokFloat and tokFloat32 are numbers; value holds their bits.
-	tokInt
-	tokFloat
-	tokFloat32
-	tokString
-	// tokPunct is a single character.
-	tokPunct
+	// EOF is the end of the text.
+	EOF Kind = iota
+	// Word is an identifier, with its % or $.
+	Word
+	// Dot is a dot and the word behind it; Text is the word alone.
+	Dot
+	// Int, Float and Float32 are numbers; Value holds their bits.
+	Int
+	Float
+	Float32
+	// String is what lies between quotation marks.
+	String
+	// Punct is a single character.
+	Punct
 )
 
-type token struct {
-	kind  tokenKind
-	text  string
-	value uint64
-	line  int
+// A Token is a piece of the text.
+type Token struct {
+	Kind  Kind
+	Text  string
+	Value uint64
+	Line  int // from 1
 }
 
-func (t token) String() string {
-	if t.kind == tokEOF {
+func (t Token) String() string {
+	if t.Kind == EOF {
 		return "end of text"
 	}
-	if t.kind == tokDot {
-		return "." + t.text
+	if t.Kind == Dot {
+		return "." + t.Text
 	}
-	return t.text
+	return t.Text
 }
 
-// lexer cuts PTX text into tokens.
-type lexer struct {
+// Is tells whether t is the given character.
+func (t Token) Is(punct string) bool { return t.Kind == Punct && t.Text == punct }
+
+// Error says where the text isn't PTX.
+type Error struct {
+	Line int
+	Msg  string
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("ptx line %d: %s", e.Line, e.Msg) }
+
+// A Lexer cuts PTX text into tokens.
+type Lexer struct {
 	text string
 	pos  int
 	line int
 }
 
-// tokenize returns all tokens of text; the last one is tokEOF.
-func tokenize(text string) ([]token, error) {
-	lx := &lexer{text: text, line: 1}
-	tokens := make([]token, 0, len(text)/4+1)
+// New returns a lexer at the start of text.
+func New(text string) *Lexer { return &Lexer{text: text, line: 1} }
+
+// End is the offset behind the last token in bytes.
+func (lx *Lexer) End() int { return lx.pos }
+
+// Tokens returns all tokens of text; the last one is EOF. The error is an *Error.
+func Tokens(text string) ([]Token, error) {
+	lx := New(text)
+	tokens := make([]Token, 0, len(text)/4+1)
 	for {
-		t, err := lx.next()
+		t, err := lx.Next()
 		if err != nil {
 			return nil, err
 		}
 		tokens = append(tokens, t)
-		if t.kind == tokEOF {
+		if t.Kind == EOF {
 			return tokens, nil
 		}
 	}
 }
 
-func (lx *lexer) errorf(format string, args ...any) error {
+func (lx *Lexer) errorf(format string, args ...any) error {
 	return &Error{Line: lx.line, Msg: fmt.Sprintf(format, args...)}
 }
 
 // skipSpace moves over white space and comments.
-func (lx *lexer) skipSpace() error {
+func (lx *Lexer) skipSpace() error {
 	for lx.pos < len(lx.text) {
 		rest := lx.text[lx.pos:]
 		switch {
@@ -101,17 +122,18 @@ func (lx *lexer) skipSpace() error {
 	return nil
 }
 
-func (lx *lexer) next() (token, error) {
+// Next returns the next token. The error is an *Error.
+func (lx *Lexer) Next() (Token, error) {
 	if err := lx.skipSpace(); err != nil {
-		return token{}, err
+		return Token{}, err
 	}
 	if lx.pos >= len(lx.text) {
-		return token{kind: tokEOF, line: lx.line}, nil
+		return Token{Kind: EOF, Line: lx.line}, nil
 	}
 	c := lx.text[lx.pos]
 	switch {
 	case isWordStart(c):
-		return lx.word(tokWord, lx.pos), nil
+		return lx.word(Word, lx.pos), nil
 	case c == '.' && lx.pos+1 < len(lx.text) && isWordPart(lx.text[lx.pos+1]):
 		return lx.dotWord(), nil
 	case c >= '0' && c <= '9':
@@ -120,20 +142,20 @@ func (lx *lexer) next() (token, error) {
 		return lx.str()
 	}
 	lx.pos++
-	return token{kind: tokPunct, text: lx.text[lx.pos-1 : lx.pos], line: lx.line}, nil
+	return Token{Kind: Punct, Text: lx.text[lx.pos-1 : lx.pos], Line: lx.line}, nil
 }
 
-func (lx *lexer) word(kind tokenKind, start int) token {
+func (lx *Lexer) word(kind Kind, start int) Token {
 	lx.pos = start + 1
 	for lx.pos < len(lx.text) && isWordPart(lx.text[lx.pos]) {
 		lx.pos++
 	}
-	return token{kind: kind, text: lx.text[start:lx.pos], line: lx.line}
+	return Token{Kind: kind, Text: lx.text[start:lx.pos], Line: lx.line}
 }
 
 // dotWord takes a word after a dot, in which "::" may occur as in
 // ".shared::cta".
-func (lx *lexer) dotWord() token {
+func (lx *Lexer) dotWord() Token {
 	start := lx.pos + 1
 	lx.pos = start
 	for lx.pos < len(lx.text) {
@@ -146,10 +168,10 @@ func (lx *lexer) dotWord() token {
 			break
 		}
 	}
-	return token{kind: tokDot, text: lx.text[start:lx.pos], line: lx.line}
+	return Token{Kind: Dot, Text: lx.text[start:lx.pos], Line: lx.line}
 }
 
-func (lx *lexer) str() (token, error) {
+func (lx *Lexer) str() (Token, error) {
 	start := lx.pos + 1
 	for i := start; i < len(lx.text); i++ {
 		switch lx.text[i] {
@@ -159,15 +181,15 @@ func (lx *lexer) str() (token, error) {
 			lx.line++
 		case '"':
 			lx.pos = i + 1
-			return token{kind: tokString, text: lx.text[start:i], line: lx.line}, nil
+			return Token{Kind: String, Text: lx.text[start:i], Line: lx.line}, nil
 		}
 	}
-	return token{}, lx.errorf("string without end")
+	return Token{}, lx.errorf("string without end")
 }
 
 // number takes an integer (decimal, octal, 0x, 0b), a 0f or 0d constant given
 // by its bits, or a decimal floating-point number.
-func (lx *lexer) number() (token, error) {
+func (lx *Lexer) number() (Token, error) {
 	start := lx.pos
 	for lx.pos < len(lx.text) && isWordPart(lx.text[lx.pos]) {
 		lx.pos++
@@ -176,9 +198,9 @@ func (lx *lexer) number() (token, error) {
 	if len(text) > 1 && text[0] == '0' {
 		switch text[1] {
 		case 'f', 'F':
-			return lx.bits(text, tokFloat32, 8)
+			return lx.bits(text, Float32, 8)
 		case 'd', 'D':
-			return lx.bits(text, tokFloat, 16)
+			return lx.bits(text, Float, 16)
 		}
 	}
 	if decimal := strings.TrimLeft(text, "0123456789"); decimal == "" || decimal[0] == 'e' || decimal[0] == 'E' {
@@ -189,21 +211,21 @@ func (lx *lexer) number() (token, error) {
 	digits := strings.TrimSuffix(strings.TrimSuffix(text, "U"), "u")
 	value, err := strconv.ParseUint(digits, 0, 64)
 	if err != nil || strings.Contains(digits, "_") {
-		return token{}, lx.errorf("number %q", text)
+		return Token{}, lx.errorf("number %q", text)
 	}
-	return token{kind: tokInt, text: text, value: value, line: lx.line}, nil
+	return Token{Kind: Int, Text: text, Value: value, Line: lx.line}, nil
 }
 
-func (lx *lexer) bits(text string, kind tokenKind, digits int) (token, error) {
+func (lx *Lexer) bits(text string, kind Kind, digits int) (Token, error) {
 	value, err := strconv.ParseUint(text[2:], 16, 64)
 	if err != nil || len(text) != 2+digits {
-		return token{}, lx.errorf("floating-point constant %q", text)
+		return Token{}, lx.errorf("floating-point constant %q", text)
 	}
-	return token{kind: kind, text: text, value: value, line: lx.line}, nil
+	return Token{Kind: kind, Text: text, Value: value, Line: lx.line}, nil
 }
 
 // decimalFloat takes numbers such as 1.5 and 1e-3 that start at start.
-func (lx *lexer) decimalFloat(start int) (token, bool) {
+func (lx *Lexer) decimalFloat(start int) (Token, bool) {
 	end := start
 	for end < len(lx.text) && (isDigit(lx.text[end]) || strings.IndexByte(".eE", lx.text[end]) >= 0 ||
 		strings.IndexByte("+-", lx.text[end]) >= 0 && strings.IndexByte("eE", lx.text[end-1]) >= 0) {
@@ -211,14 +233,14 @@ func (lx *lexer) decimalFloat(start int) (token, bool) {
 	}
 	text := lx.text[start:end]
 	if !strings.ContainsAny(text, ".eE") {
-		return token{}, false
+		return Token{}, false
 	}
 	value, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		return token{}, false
+		return Token{}, false
 	}
 	lx.pos = end
-	return token{kind: tokFloat, text: text, value: math.Float64bits(value), line: lx.line}, true
+	return Token{Kind: Float, Text: text, Value: math.Float64bits(value), Line: lx.line}, true
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ptxlex
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	text := "ld.shared::cta.v2 %r1, [x_1+0x10]; // .managed\n/* a\nb */ \"s;\\\"\" 0f3F800000 1.5e-3 -7U"
+	want := []Token{
+		{Word, "ld", 0, 1}, {Dot, "shared::cta", 0, 1}, {Dot, "v2", 0, 1}, {Word, "%r1", 0, 1}, {Punct, ",", 0, 1},
+		{Punct, "[", 0, 1}, {Word, "x_1", 0, 1}, {Punct, "+", 0, 1}, {Int, "0x10", 16, 1}, {Punct, "]", 0, 1},
+		{Punct, ";", 0, 1}, {String, `s;\"`, 0, 3}, {Float32, "0f3F800000", 0x3f800000, 3},
+		{Float, "1.5e-3", 0x3f589374bc6a7efa, 3}, {Punct, "-", 0, 3}, {Int, "7U", 7, 3}, {EOF, "", 0, 3},
+	}
+	got, err := Tokens(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, w := range want {
+		if i >= len(got) || got[i] != w {
+			t.Fatalf("token %d of %v: want %+v", i, got, w)
+		}
+	}
+	lx := New(text)
+	for _, w := range want[:len(want)-1] {
+		if _, err := lx.Next(); err != nil || w.Kind != String && !strings.HasSuffix(text[:lx.End()], w.Text) {
+			t.Errorf("%v: ends at %d, error %v", w, lx.End(), err)
+		}
+	}
+}
+
+func TestNoTokens(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"/* a", "\n\"a", "0f1", "0x", "1_0", "99999999999999999999"} {
+		_, err := Tokens(text)
+		var at *Error
+		if !errors.As(err, &at) || at.Line < 1 || at.Line > 2 {
+			t.Errorf("%q: error %v", text, err)
+		}
+	}
+}
+
+func FuzzTokens(f *testing.F) {
+	f.Add(".visible .entry k() { mov.u64 %rd1, x; }")
+	f.Fuzz(func(t *testing.T, text string) {
+		if tokens, err := Tokens(text); err == nil && tokens[len(tokens)-1].Kind != EOF {
+			t.Error("no end")
+		}
+	})
+}
