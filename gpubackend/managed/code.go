@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package managed
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrUnsupported means that code uses managed variables in a way that can't be rewritten.
+var ErrUnsupported = errors.New("managed variables can't be placed")
+
+// MaxAlign is the largest alignment of a variable in bytes, and what the address of a block must be a multiple of.
+const MaxAlign = 4096
+
+// Bounds on what an image may ask for.
+const (
+	maxVariables = 1 << 12
+	maxName      = 1 << 14  // in a cubin, with its end
+	maxBytes     = 1 << 40  // of all variables
+	maxText      = 64 << 20 // of PTX, in bytes
+	maxUses      = 1 << 20  // in PTX, each of which adds less than 128 bytes
+)
+
+// A Variable is a managed variable.
+type Variable struct {
+	Name   string
+	Offset uint64 // in the block of all variables of the code
+	Size   uint64 // in bytes
+	// Content names the variable in which the driver has the initial content; empty for zeros.
+	Content string
+
+	align uint64
+}
+
+// Code is device code for a GPU, with managed variables.
+type Code struct {
+	Variables []Variable
+	// Bytes is the size of the block that holds them.
+	Bytes uint64
+	// Form is "cubin" or "PTX".
+	Form string
+
+	place func(base uint64) []byte
+}
+
+// Place returns the code for variables in a block at base, a multiple of MaxAlign.
+func (c *Code) Place(base uint64) []byte { return c.place(base) }
+
+// newCode lays the variables out.
+func newCode(form string, variables []Variable) (*Code, error) {
+	c := &Code{Form: form, Variables: variables}
+	names := make(map[string]struct{}, len(variables))
+	for i := range variables {
+		v := &variables[i]
+		if _, twice := names[v.Name]; twice || v.Name == "" {
+			return nil, fmt.Errorf("two variables %q: %w", v.Name, ErrUnsupported)
+		}
+		names[v.Name] = struct{}{}
+		if v.align == 0 || v.align&(v.align-1) != 0 || v.align > MaxAlign {
+			return nil, fmt.Errorf("%s has an alignment of %d: %w", v.Name, v.align, ErrUnsupported)
+		}
+		v.Offset = (c.Bytes + v.align - 1) &^ (v.align - 1)
+		if v.Size > maxBytes || v.Offset > maxBytes-v.Size {
+			return nil, fmt.Errorf("%s has %d bytes: %w", v.Name, v.Size, ErrUnsupported)
+		}
+		c.Bytes = v.Offset + max(v.Size, 1)
+	}
+	return c, nil
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package managed
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+)
+
+// Kinds of relocations that take a variable's address.
+const (
+	reloc64     = 2  // R_CUDA_64: the address, in data
+	relocG64    = 4  // R_CUDA_G64: the generic address, in data, which of global memory is the same
+	relocLow32  = 56 // R_CUDA_ABS32_LO_32: the lower half of the address, in bits 32 to 63 of an instruction
+	relocHigh32 = 57 // R_CUDA_ABS32_HI_32: the upper half, there too
+)
+
+const (
+	relSize  = 16
+	relaSize = 24
+)
+
+// patch is a word of the file that takes an address.
+type patch struct {
+	at       uint64 // in the file
+	variable int
+	addend   uint64
+	kind     uint32
+}
+
+// cut is a table of relocations without those that are applied here.
+type cut struct {
+	section int
+	keep    []byte
+}
+
+// cubin is what there is to change in a file.
+type cubin struct {
+	*elfFile
+	variables []Variable
+	number    map[uint32]int  // of the variable, by its symbol
+	taken     map[uint16]bool // sections in which variables lie
+	patches   []patch
+	cuts      []cut
+}
+
+// newCubin finds the managed variables of a cubin, and all that refers to them.
+func newCubin(image []byte) (*Code, error) {
+	f, err := readELF(image)
+	if err != nil {
+		return nil, err
+	}
+	c := &cubin{elfFile: f, number: map[uint32]int{}, taken: map[uint16]bool{}}
+	for i := range f.count() {
+		if err := c.addVariable(i); err != nil {
+			return nil, err
+		}
+	}
+	for i := range f.sections {
+		if kind := f.sections[i].kind; len(c.variables) > 0 && (kind == typeRel || kind == typeRela) {
+			if err := c.addRelocations(i); err != nil {
+				return nil, err
+			}
+		}
+	}
+	code, err := newCode("cubin", c.variables)
+	if err != nil {
+		return nil, err
+	}
+	code.place = c.place
+	return code, nil
+}
+
+// addVariable enters a symbol if it is a managed variable.
+func (c *cubin) addVariable(i int) error {
+	s := c.symbol(i)
+	if !s.managed() {
+		return nil
+	}
+	name := c.nameOf(s)
+	if s.section == 0 || int(s.section) >= len(c.sections) {
+		return fmt.Errorf("%s is defined elsewhere: %w", name, ErrUnsupported)
+	}
+	in := &c.sections[s.section]
+	if s.value > in.size || s.size > in.size-s.value {
+		return fmt.Errorf("%s lies beyond its section: %w", name, ErrUnsupported)
+	}
+	if len(c.variables) == maxVariables {
+		return fmt.Errorf("more than %d variables: %w", maxVariables, ErrUnsupported)
+	}
+	// A symbol has no alignment of its own: that of its place is at least as large.
+	v := Variable{Name: name, Size: s.size, align: min(max(in.align, 1), MaxAlign)}
+	if s.value != 0 {
+		v.align = min(v.align, 1<<bits.TrailingZeros64(s.value))
+	}
+	if !in.empty() {
+		v.Content = name
+	}
+	c.number[uint32(i)] = len(c.variables)
+	c.taken[s.section] = true
+	c.variables = append(c.variables, v)
+	return nil
+}
+
+// addRelocations takes those of a table that concern managed variables.
+func (c *cubin) addRelocations(i int) error {
+	s := &c.sections[i]
+	table, err := c.content(s)
+	if err != nil {
+		return err
+	}
+	size := relSize
+	if s.kind == typeRela {
+		size = relaSize
+	}
+	if s.link != c.table || s.entry != uint64(size) || len(table)%size != 0 || uint64(s.info) >= uint64(len(c.sections)) {
+		return fmt.Errorf("relocations in section %d: %w", i, ErrUnsupported)
+	}
+	var keep []byte
+	for at := 0; at < len(table); at += size {
+		ours, err := c.addRelocation(&c.sections[s.info], table[at:at+size])
+		if err != nil {
+			return fmt.Errorf("relocation %d in section %d: %w", at/size, i, err)
+		}
+		if !ours {
+			keep = append(keep, table[at:at+size]...)
+		}
+	}
+	if len(keep) < len(table) {
+		c.cuts = append(c.cuts, cut{i, keep})
+	}
+	return nil
+}
+
+// addRelocation takes a relocation if it concerns a managed variable.
+func (c *cubin) addRelocation(target *section, r []byte) (ours bool, err error) {
+	le := binary.LittleEndian
+	offset, kind, of := le.Uint64(r), le.Uint32(r[8:]), le.Uint32(r[12:])
+	number, ours := c.number[of]
+	if !ours {
+		return false, c.checkOther(of)
+	}
+	p := patch{variable: number, kind: kind}
+	var skip, width uint64 // from where the relocation points to
+	switch kind {
+	case reloc64, relocG64:
+		width = 8
+	case relocLow32, relocHigh32:
+		skip, width = 4, 4
+	default:
+		return false, fmt.Errorf("of %s, of kind %d: %w", c.variables[number].Name, kind, ErrUnsupported)
+	}
+	content, err := c.content(target)
+	switch {
+	case err != nil:
+		return false, err
+	case target.empty() || offset > target.size || skip+width > target.size-offset:
+		return false, fmt.Errorf("at %d of %d bytes: %w", offset, target.size, ErrUnsupported)
+	}
+	p.at = target.offset + offset + skip
+	if len(r) == relaSize {
+		p.addend = le.Uint64(r[16:])
+	} else if !isZero(content[offset+skip:][:width]) { // nvcc has the addend in a rela table if there is one
+		return false, fmt.Errorf("of %s, with an addend in place: %w", c.variables[number].Name, ErrUnsupported)
+	}
+	c.patches = append(c.patches, p)
+	return true, nil
+}
+
+// checkOther refuses what would reach managed variables by their section.
+func (c *cubin) checkOther(of uint32) error {
+	if uint64(of) >= uint64(c.count()) {
+		return nil
+	}
+	if s := c.symbol(int(of)); s.kind == symbolSection && c.taken[s.section] {
+		return fmt.Errorf("by the section of managed variables: %w", ErrUnsupported)
+	}
+	return nil
+}
+
+func isZero(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }
+
+// place writes the addresses.
+func (c *cubin) place(base uint64) []byte {
+	le := binary.LittleEndian
+	out := bytes.Clone(c.image)
+	for i := range c.number {
+		out[c.symbol(int(i)).at+5] &^= symbolManaged
+	}
+	for _, k := range c.cuts {
+		s := &c.sections[k.section]
+		table := out[s.offset : s.offset+s.size]
+		clear(table[copy(table, k.keep):])
+		le.PutUint64(out[s.at+32:], uint64(len(k.keep)))
+	}
+	for _, p := range c.patches {
+		address := base + c.variables[p.variable].Offset + p.addend
+		switch p.kind {
+		case relocLow32:
+			le.PutUint32(out[p.at:], uint32(address))
+		case relocHigh32:
+			le.PutUint32(out[p.at:], uint32(address>>32))
+		default:
+			le.PutUint64(out[p.at:], address)
+		}
+	}
+	return out
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package managed
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/paracuda/paracuda/gpubackend/fatbin"
+)
+
+// Find returns the name of a managed variable of an image, if it has any. All entries of a fat binary are made of one
+// source, so it looks at the smallest cubin, and at the smallest PTX where there is no cubin of a known form.
+func Find(image []byte) (name string, found bool) {
+	opened, err := fatbin.Open(image)
+	if err != nil {
+		return "", false
+	}
+	if e := smallest(opened.Entries, isCubin); e != nil {
+		code, err := e.Payload()
+		if err == nil {
+			if name, found = findInCubin(code); found || knownForm(code) {
+				return name, found
+			}
+		}
+	}
+	if e := smallest(opened.Entries, isPTX); e != nil {
+		if code, err := e.Payload(); err == nil {
+			return findInPTX(code)
+		}
+	}
+	return "", false
+}
+
+// smallest returns the smallest entry of a kind that can be decompressed, or nil.
+func smallest(entries []fatbin.Entry, kind func(*fatbin.Entry) bool) *fatbin.Entry {
+	var least *fatbin.Entry
+	for i := range entries {
+		e := &entries[i]
+		if kind(e) && e.Compressed != fatbin.Old && (least == nil || e.Size < least.Size) {
+			least = e
+		}
+	}
+	return least
+}
+
+func isCubin(e *fatbin.Entry) bool { return e.Kind == fatbin.ELF || e.Kind == fatbin.NewELF }
+func isPTX(e *fatbin.Entry) bool   { return e.Kind == fatbin.PTX }
+
+// Open returns the code of an image that a GPU of architecture arch (90 for compute capability 9.0) can run and whose
+// managed variables can be placed, the best first: a cubin, then PTX. There is none if the image has no managed
+// variables. The error says why there is none although it has some: it wraps ErrUnsupported or an error of
+// package fatbin.
+func Open(image []byte, arch int) ([]*Code, error) {
+	opened, err := fatbin.Open(image)
+	if err != nil {
+		return nil, err
+	}
+	ptx, ptxErr := openPTX(opened, arch)
+	cubin, known, cubinErr := openCubin(opened, arch)
+	if cubin != nil && !known && ptx != nil && !subset(cubin, ptx) {
+		cubin, cubinErr = nil, fmt.Errorf("cubin of an unknown form: %w", ErrUnsupported)
+	}
+	var codes []*Code
+	for _, c := range []*Code{cubin, ptx} {
+		if c != nil && len(c.Variables) > 0 {
+			codes = append(codes, c)
+		}
+	}
+	switch {
+	case len(codes) > 0, cubinErr == nil && cubin != nil, ptxErr == nil && ptx != nil:
+		return codes, nil
+	case errors.Is(cubinErr, ErrUnsupported) || ptxErr == nil:
+		return nil, cubinErr
+	}
+	return nil, ptxErr
+}
+
+// subset tells whether all variables of a are among those of b.
+func subset(a, b *Code) bool {
+	names := make(map[string]bool, len(b.Variables))
+	for _, v := range b.Variables {
+		names[v.Name] = true
+	}
+	return !slices.ContainsFunc(a.Variables, func(v Variable) bool { return !names[v.Name] })
+}
+
+// openCubin takes the cubin for the newest architecture that a GPU can run: of its major version, and not above its
+// minor one.
+func openCubin(image *fatbin.Image, arch int) (c *Code, known bool, err error) {
+	var best *fatbin.Entry
+	for i := range image.Entries {
+		e := &image.Entries[i]
+		runs := e.Arch == 0 || e.Arch/10 == arch/10 && e.Arch <= arch
+		if isCubin(e) && runs && (best == nil || e.Arch > best.Arch) {
+			best = e
+		}
+	}
+	if best == nil {
+		return nil, false, fmt.Errorf("no cubin for sm_%d: %w", arch, fatbin.ErrNoBinary)
+	}
+	code, err := best.Payload()
+	if err != nil {
+		return nil, false, err
+	}
+	c, err = newCubin(code)
+	return c, knownForm(code), err
+}
+
+func openPTX(image *fatbin.Image, arch int) (*Code, error) {
+	text, err := image.BestPTX(arch)
+	if err != nil {
+		return nil, err
+	}
+	return newPTX(text)
+}
+
+// findInPTX returns the name of the first managed variable, or "?" where the text can't be read beyond one.
+func findInPTX(text []byte) (name string, found bool) {
+	if !bytes.Contains(text, []byte(".managed")) {
+		return "", false
+	}
+	variables, err := declarations(string(text))
+	switch {
+	case err != nil:
+		return "?", true
+	case len(variables) == 0:
+		return "", false
+	}
+	return variables[0].name, true
+}

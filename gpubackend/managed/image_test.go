@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package managed
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend/fatbin"
+)
+
+const base = 0x7f1234560000
+
+// golden reads what nvcc made of testdata/golden/vars.cu.
+func golden(tb testing.TB, name string) []byte {
+	tb.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata/golden", name))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return b
+}
+
+// open returns the code of an image of the form wanted.
+func open(tb testing.TB, image []byte, form string) *Code {
+	tb.Helper()
+	codes, err := Open(image, 90)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, c := range codes {
+		if c.Form == form {
+			return c
+		}
+	}
+	tb.Fatalf("no %s among %d codes", form, len(codes))
+	return nil
+}
+
+func place(tb testing.TB, c *Code, at uint64) []byte {
+	tb.Helper()
+	out := c.Place(at)
+	if name, found := Find(out); found {
+		tb.Errorf("%s is managed still", name)
+	}
+	return out
+}
+
+// entry is an entry of a fat binary.
+type entry struct {
+	kind    fatbin.Kind
+	arch    uint32
+	payload []byte
+}
+
+// container is a fat binary, in the form that package fatbin describes.
+func container(entries ...entry) []byte {
+	le := binary.LittleEndian
+	var body []byte
+	for _, e := range entries {
+		payload := append(bytes.Clone(e.payload), make([]byte, -len(e.payload)&7)...)
+		h := make([]byte, 64)
+		le.PutUint16(h, uint16(e.kind))
+		le.PutUint32(h[4:], 64)
+		le.PutUint64(h[8:], uint64(len(payload)))
+		le.PutUint32(h[28:], e.arch)
+		body = append(append(body, h...), payload...)
+	}
+	head := make([]byte, 16)
+	le.PutUint32(head, 0xba55ed50)
+	le.PutUint16(head[4:], 1)
+	le.PutUint16(head[6:], 16)
+	le.PutUint64(head[8:], uint64(len(body)))
+	return append(head, body...)
+}
+
+// wantVariables are those of vars.cu; numbers and flag have no initial content.
+var wantVariables = map[string]uint64{"counter": 4, "table": 56, "numbers": 2000, "toPlain": 8, "flag": 1}
+
+func TestVariables(t *testing.T) {
+	t.Parallel()
+	for file, forms := range map[string][]string{
+		"vars.fatbin": {"cubin", "PTX"}, "object.cubin": {"cubin"}, "object75.cubin": {"cubin"}, "linked.cubin": {"cubin"},
+	} {
+		image := golden(t, file)
+		if name, found := Find(image); !found || wantVariables[name] == 0 {
+			t.Errorf("%s: found %q, %v", file, name, found)
+		}
+		for _, form := range forms {
+			c := open(t, image, form)
+			if len(c.Variables) != len(wantVariables) {
+				t.Errorf("%s, %s: variables %v", file, form, c.Variables)
+			}
+			used := make([]bool, c.Bytes)
+			for _, v := range c.Variables {
+				zero := v.Name == "numbers" || v.Name == "flag"
+				if v.Size != wantVariables[v.Name] || v.Offset%min(v.Size&-v.Size, 8) != 0 || (v.Content == "") != zero {
+					t.Errorf("%s, %s: %+v", file, form, v)
+				}
+				for i := range v.Size {
+					if used[v.Offset+i] {
+						t.Fatalf("%s, %s: %s overlaps another", file, form, v.Name)
+					}
+					used[v.Offset+i] = true
+				}
+			}
+		}
+	}
+}
+
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	whole := golden(t, "vars.fatbin")
+	opened, err := fatbin.Open(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cubin, ptx []byte
+	for _, e := range opened.Entries {
+		payload, err := e.Payload()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Kind == fatbin.PTX {
+			ptx = payload
+		} else {
+			cubin = payload
+		}
+	}
+	odd := golden(t, "linked.cubin") // of a form that nobody knows
+	odd[8] = 9
+	other := bytes.ReplaceAll(ptx, []byte("counter"), []byte("another"))
+	kind := bytes.Clone(odd)
+	binary.LittleEndian.PutUint32(kind[relocationOf(t, kind)+8:], 99)
+	plain := bytes.ReplaceAll(ptx, []byte(".attribute(.managed)"), nil)
+	for _, c := range []struct {
+		name  string
+		image []byte
+		arch  int
+		found bool
+		forms string
+		err   error
+	}{
+		{"both", whole, 90, true, "cubin PTX", nil},
+		{"newer GPU of the kind", whole, 92, true, "cubin PTX", nil},
+		{"GPU of another kind", whole, 100, true, "PTX", nil},
+		{"older GPU", whole, 80, true, "", fatbin.ErrNoBinary},
+		{"PTX", ptx, 90, true, "PTX", nil},
+		{"cubin", cubin, 90, true, "cubin", nil},
+		{"cubin for another GPU", container(entry{fatbin.ELF, 80, cubin}), 90, true, "", fatbin.ErrNoBinary},
+		{"the better cubin", container(entry{fatbin.ELF, 80, odd}, entry{fatbin.NewELF, 86, cubin}), 89, true, "cubin", nil},
+		{"unknown form", odd, 90, true, "cubin", nil},
+		{"unknown form, with PTX", container(entry{fatbin.ELF, 90, odd}, entry{fatbin.PTX, 90, ptx}), 90, true, "cubin PTX", nil},
+		{"of other PTX", container(entry{fatbin.ELF, 90, odd}, entry{fatbin.PTX, 90, other}), 90, true, "PTX", nil},
+		{"unknown relocation", kind, 90, true, "", ErrUnsupported},
+		{"unknown relocation, with PTX", container(entry{fatbin.ELF, 90, kind}, entry{fatbin.PTX, 90, ptx}), 90, true, "PTX", nil},
+		{"plain PTX", plain, 90, false, "", nil},
+		{"no image", []byte("rubbish"), 90, false, "", fatbin.ErrInvalidImage},
+	} {
+		if _, found := Find(c.image); found != c.found {
+			t.Errorf("%s: found %v", c.name, found)
+		}
+		codes, err := Open(c.image, c.arch)
+		var forms []string
+		for _, code := range codes {
+			forms = append(forms, code.Form)
+		}
+		if got := strings.Join(forms, " "); got != c.forms || !errors.Is(err, c.err) {
+			t.Errorf("%s: %q, error %v; want %q, %v", c.name, got, err, c.forms, c.err)
+		}
+	}
+}
+
+// TestDamaged cuts images short and changes them: nothing is read or written beyond their ends.
+func TestDamaged(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{"vars.fatbin", "object.cubin", "object75.cubin", "linked.cubin"} {
+		image := golden(t, file)
+		for n := range image {
+			try(image[:n])
+			damaged := bytes.Clone(image)
+			damaged[n] ^= 0xff
+			try(damaged)
+		}
+	}
+}
+
+// try takes an image as the worker does.
+func try(image []byte) {
+	Find(image)
+	codes, _ := Open(image, 90)
+	for _, c := range codes {
+		c.Place(base)
+	}
+}
+
+func FuzzOpen(f *testing.F) {
+	for _, file := range []string{"vars.fatbin", "object.cubin", "object75.cubin", "linked.cubin"} {
+		f.Add(golden(f, file))
+	}
+	f.Add([]byte(ptxHead + ".global .attribute(.managed) .u32 a = 1;\n.visible .entry k() { ld.global.u32 %r1, [a+4]; }"))
+	f.Fuzz(func(_ *testing.T, image []byte) { try(image) })
+}
