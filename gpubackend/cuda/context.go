@@ -179,6 +179,7 @@ func (d *Device) holds(c *context) bool {
 func (d *Device) forget(c *context) {
 	d.takeBack(c)
 	d.unchargeContext(c)
+	d.forgetPlaced(nil, c)
 	for addr, owner := range d.owners {
 		if owner == c {
 			delete(d.owners, addr)

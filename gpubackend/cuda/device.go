@@ -47,10 +47,13 @@ type Device struct {
 	links    map[gpubackend.Link]*linking
 	kernels  kernelList
 	waits    *waits
-	prints   prints               // of all modules that were loaded
-	snapshot *gpubackend.Snapshot // of Warm, until Open takes it
-	replays  replays
-	graphs   graphFunctions
+	placed   placements
+	// registered is what HostRegister made known.
+	registered registrations
+	prints     prints               // of all modules that were loaded
+	snapshot   *gpubackend.Snapshot // of Warm, until Open takes it
+	replays    replays
+	graphs     graphFunctions
 	// capturing are the streams that were told to capture.
 	capturing map[gpubackend.Stream]struct{}
 	// functions are those of the module that was enumerated last.
@@ -87,11 +90,12 @@ func NewDevice(options Options) (*Device, error) {
 		options.Library = DefaultLibrary
 	}
 	d := &Device{
-		options:   options,
-		log:       options.Log,
-		contexts:  make(map[gpubackend.Context]*context),
-		owners:    make(map[uint64]*context),
-		capturing: make(map[gpubackend.Stream]struct{}),
+		options:    options,
+		log:        options.Log,
+		contexts:   make(map[gpubackend.Context]*context),
+		owners:     make(map[uint64]*context),
+		capturing:  make(map[gpubackend.Stream]struct{}),
+		registered: make(registrations),
 	}
 	if d.log == nil {
 		d.log = logrus.NewEntry(logrus.StandardLogger())

@@ -3,156 +3,137 @@
 package cuda
 
 import (
-	"bytes"
-	"encoding/binary"
+	"errors"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/fatbin"
+	"github.com/paracuda/paracuda/gpubackend/managed"
 )
 
-// The driver makes memory for managed variables itself, in this process, where the guest can't touch it. Unless an
-// image is patched to use the guest's memory, which isn't done yet, its variables can't be had: loading it fails with
-// NotSupported, which CUDA's documentation names for devices without managed variables. Where none was seen in the
-// image, none is given out by name either.
+// The driver would make memory for managed variables itself, in this process, where the guest can't touch it. So an image
+// with some is loaded in steps (docs/protocol.md): the guest gives a block of its memory, which is registered here, and
+// the driver gets the image without managed variables, but with addresses in that block (package managed).
 
-// refuseManaged returns NotSupported for an image with managed variables, and logs the name of one.
-func (d *Device) refuseManaged(image []byte) gpubackend.Result {
-	name, found := managedVariable(image)
-	if !found {
+// checkImageIsPlain answers NotReady to an image with managed variables.
+func (d *Device) checkImageIsPlain(image []byte) gpubackend.Result {
+	if r := checkImage(image); r != gpubackend.Success {
+		return r
+	}
+	if _, found := managed.Find(image); !found {
 		return gpubackend.Success
 	}
-	d.log.WithField("variable", name).Error("a program's __managed__ variables are not supported on this GPU")
-	return gpubackend.NotSupported
+	if codes, err := managed.Open(image, d.architecture()); err == nil && len(codes) == 0 {
+		return gpubackend.Success // only code for other GPUs has some
+	}
+	return gpubackend.NotReady
 }
 
-// managedVariable finds a managed variable in an image. All entries of a fat binary are made of one source, so it
-// looks at the smallest.
-func managedVariable(image []byte) (name string, found bool) {
-	opened, err := fatbin.Open(image)
-	if err != nil {
-		return "", false
+// managedCode returns the code of an image whose managed variables can be placed, the best first.
+func (d *Device) managedCode(image []byte) ([]*managed.Code, gpubackend.Result) {
+	if r := checkImage(image); r != gpubackend.Success {
+		return nil, r
 	}
-	var least *fatbin.Entry
-	for i := range opened.Entries {
-		e := &opened.Entries[i]
-		code := e.Kind == fatbin.PTX || e.Kind == fatbin.ELF || e.Kind == fatbin.NewELF
-		if code && e.Compressed != fatbin.Old && (least == nil || e.Size < least.Size) {
-			least = e
-		}
+	codes, err := managed.Open(image, d.architecture())
+	switch {
+	case errors.Is(err, managed.ErrUnsupported):
+		name, _ := managed.Find(image)
+		d.log.WithError(err).WithField("variable", name).Error("a program's __managed__ variables are not supported: " +
+			"it needs PTX, as nvcc -gencode arch=compute_XX,code=compute_XX makes it")
+		return nil, gpubackend.NotSupported
+	case errors.Is(err, fatbin.ErrNoBinary):
+		return nil, gpubackend.NoBinaryForGPU
+	case err != nil:
+		return nil, gpubackend.InvalidImage
 	}
-	if least == nil {
-		return "", false
-	}
-	code, err := least.Payload()
-	if err != nil {
-		return "", false
-	}
-	if least.Kind == fatbin.PTX {
-		return managedInPTX(code)
-	}
-	return managedInELF(code)
+	return codes, gpubackend.Success
 }
 
-// managedInPTX finds ".attribute(.managed) .align 4 .u32 name = 5;".
-func managedInPTX(text []byte) (name string, found bool) {
-	_, rest, found := bytes.Cut(text, []byte(".managed"))
-	if !found {
-		return "", false
+// ManagedBytes is the size of the block that an image's managed variables need.
+func (d *Device) ManagedBytes(image []byte) (bytes uint64, r gpubackend.Result) {
+	codes, r := d.managedCode(image)
+	for _, c := range codes {
+		bytes = max(bytes, c.Bytes)
 	}
-	if end := bytes.IndexAny(rest, "=;[,\n"); end >= 0 {
-		rest = rest[:end]
-	}
-	words := bytes.Fields(rest)
-	if len(words) == 0 {
-		return "?", true
-	}
-	return string(words[len(words)-1]), true
+	return bytes, r
 }
 
-// Of ELF files, and of the symbols in NVIDIA's.
-const (
-	sectionSize   = 64
-	sectionSymtab = 2
-	symbolSize    = 24
-	symbolObject  = 1
-	symbolManaged = 0x04 // in st_other
-)
-
-// managedInELF finds a managed variable in the symbol table.
-func managedInELF(image []byte) (name string, found bool) {
-	if len(image) < 64 || binary.LittleEndian.Uint32(image) != magicELF || !elfFits(image) {
-		return "", false
+// architecture is that of the current context's GPU, or of the first: 90 for compute capability 9.0.
+func (d *Device) architecture() int {
+	const major, minor = 75, 76 // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_...
+	if len(d.gpus) == 0 {
+		return 0
 	}
-	le := binary.LittleEndian
-	at, size, count := le.Uint64(image[40:]), uint64(le.Uint16(image[58:])), uint64(le.Uint16(image[60:]))
-	if size < sectionSize {
-		return "", false
+	g := &d.gpus[0]
+	if d.state != nil {
+		g = &d.gpus[d.state.gpu]
 	}
-	section := func(i uint64) []byte { return image[at+i*size:][:sectionSize] }
-	content := func(s []byte) []byte {
-		offset, n := le.Uint64(s[24:]), le.Uint64(s[32:])
-		if offset > uint64(len(image)) || n > uint64(len(image))-offset {
-			return nil
-		}
-		return image[offset : offset+n]
+	if d.call(symDeviceGetAttribute, d.out(0), major, g.native) != gpubackend.Success ||
+		d.call(symDeviceGetAttribute, d.out(1), minor, g.native) != gpubackend.Success {
+		return 0
 	}
-	for i := range count {
-		s := section(i)
-		if le.Uint32(s[4:]) != sectionSymtab {
-			continue
-		}
-		for symbols := content(s); len(symbols) >= symbolSize; symbols = symbols[symbolSize:] {
-			if symbols[4]&0xf != symbolObject || symbols[5]&symbolManaged == 0 {
-				continue
-			}
-			var names []byte
-			if link := uint64(le.Uint32(s[40:])); link < count {
-				names = content(section(link))
-			}
-			return stringAt(names, le.Uint32(symbols)), true
-		}
-	}
-	return "", false
+	return 10*int(uint32(d.value(0))) + int(uint32(d.value(1)))
 }
 
-// stringAt reads a string of an ELF file's.
-func stringAt(table []byte, offset uint32) string {
-	if uint64(offset) >= uint64(len(table)) {
-		return "?"
-	}
-	s, _, _ := bytes.Cut(table[offset:], []byte{0})
-	return string(s)
-}
-
-// pointerIsManaged is CU_POINTER_ATTRIBUTE_IS_MANAGED.
-const pointerIsManaged = 8
-
-// plainGlobal returns a variable unless it is managed.
-func (d *Device) plainGlobal(addr, bytes uint64, r gpubackend.Result, name string) (uint64, uint64, gpubackend.Result) {
+// loadPlaced loads the first code of an image that the driver takes, with its managed variables at an address.
+func (d *Device) loadPlaced(image []byte, at uint64, load func(code []byte, p *placed) gpubackend.Result) gpubackend.Result {
+	codes, r := d.managedCode(image)
 	if r != gpubackend.Success {
-		return 0, 0, r
+		return r
 	}
-	if d.call(symPointerAttribute, d.out(0), pointerIsManaged, addr) == gpubackend.Success && d.value(0) != 0 {
-		d.log.WithField("variable", name).Error("a program's __managed__ variables are not supported on this GPU")
-		return 0, 0, gpubackend.NotSupported
+	r = gpubackend.InvalidValue
+	for _, c := range codes {
+		p := newPlaced(c, at)
+		if at%managed.MaxAlign != 0 || !d.registered.covers(at, c.Bytes) {
+			return gpubackend.InvalidValue
+		}
+		if r = load(c.Place(at), p); r == gpubackend.Success || r.Sticky() {
+			return r
+		}
+		d.log.WithField("result", r).WithField("form", c.Form).Warn("code with __managed__ variables was refused")
 	}
-	return addr, bytes, gpubackend.Success
+	return r
 }
 
-// ModuleGetGlobal returns a variable that isn't managed.
-func (d *Device) ModuleGetGlobal(m gpubackend.Module, name string) (uint64, uint64, gpubackend.Result) {
-	addr, bytes, r := d.calls.ModuleGetGlobal(m, name)
-	return d.plainGlobal(addr, bytes, r, name)
+// ModuleLoadManaged loads an image whose managed variables are in a block of the guest's.
+func (d *Device) ModuleLoadManaged(
+	image, options []byte, at uint64, infoLog, errorLog []byte,
+) (m gpubackend.Module, infoUsed, errorUsed uint64, r gpubackend.Result) {
+	r = d.loadPlaced(image, at, func(code []byte, p *placed) (r gpubackend.Result) {
+		m, infoUsed, errorUsed, r = d.loadModule(code, options, infoLog, errorLog)
+		if r != gpubackend.Success {
+			return r
+		}
+		r = d.fill(p, func(name string) (uint64, uint64, gpubackend.Result) { return d.calls.ModuleGetGlobal(m, name) })
+		if r != gpubackend.Success {
+			d.calls.ModuleUnload(m)
+			m = 0
+			return r
+		}
+		d.addModule(m, p)
+		return r
+	})
+	return m, infoUsed, errorUsed, r
 }
 
-// LibraryGetGlobal is ModuleGetGlobal for a library.
-func (d *Device) LibraryGetGlobal(l gpubackend.Library, name string) (uint64, uint64, gpubackend.Result) {
-	addr, bytes, r := d.calls.LibraryGetGlobal(l, name)
-	return d.plainGlobal(addr, bytes, r, name)
-}
-
-// LibraryGetManaged finds no variable that could be used.
-func (d *Device) LibraryGetManaged(l gpubackend.Library, name string) (uint64, uint64, gpubackend.Result) {
-	addr, bytes, r := d.calls.LibraryGetManaged(l, name)
-	return d.plainGlobal(addr, bytes, r, name)
+// LibraryLoadManaged is ModuleLoadManaged for a library, whose variables get their initial content when there is a context.
+func (d *Device) LibraryLoadManaged(
+	image, options []byte, at uint64, infoLog, errorLog []byte,
+) (l gpubackend.Library, infoUsed, errorUsed uint64, r gpubackend.Result) {
+	r = d.loadPlaced(image, at, func(code []byte, p *placed) (r gpubackend.Result) {
+		l, infoUsed, errorUsed, r = d.loadLibrary(code, options, infoLog, errorLog)
+		if r != gpubackend.Success {
+			return r
+		}
+		if r = d.fillLibrary(l, p); r != gpubackend.Success && r != gpubackend.InvalidContext {
+			d.calls.LibraryUnload(l)
+			l = 0
+			return r
+		}
+		if d.placed.libraries == nil {
+			d.placed.libraries = map[gpubackend.Library]*placed{}
+		}
+		d.placed.libraries[l] = p
+		return gpubackend.Success
+	})
+	return l, infoUsed, errorUsed, r
 }

@@ -5,107 +5,331 @@ package cuda
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// cubin is an ELF file with one symbol: its type and its st_other.
-func cubin(name string, typ, other byte) []byte {
-	le := binary.LittleEndian
-	b := make([]byte, 64+3*sectionSize)
-	copy(b, "\x7fELF\x02\x01\x01")
-	le.PutUint64(b[40:], 64)
-	le.PutUint16(b[54:], 56)
-	le.PutUint16(b[58:], sectionSize)
-	le.PutUint16(b[60:], 3)
-	symtab, strtab := b[64+sectionSize:], b[64+2*sectionSize:]
-	le.PutUint32(symtab[4:], sectionSymtab)
-	le.PutUint64(symtab[24:], uint64(len(b)))
-	le.PutUint64(symtab[32:], 2*symbolSize)
-	le.PutUint32(symtab[40:], 2)
-	le.PutUint32(strtab[4:], 3)
-	le.PutUint64(strtab[24:], uint64(len(b))+2*symbolSize)
-	le.PutUint64(strtab[32:], uint64(len(name))+2)
-	symbol := make([]byte, symbolSize)
-	le.PutUint32(symbol, 1)
-	symbol[4], symbol[5] = typ, other
-	b = append(append(b, make([]byte, symbolSize)...), symbol...)
-	return append(b, "\x00"+name+"\x00"...)
+// managedText has variables that the fake has content for, and those of which it doesn't matter.
+const managedText = ".version 6.5\n.target sm_75\n.address_size 64\n.global .attribute(.managed) .align 4 .u32 counter = 5;\n" +
+	".global .attribute(.managed) .align 8 .b8 zeros[100];\n.visible .entry empty() { .reg .b64 %r; mov.u64 %r, counter; }\n"
+
+// compiled is an image with sm_90 code and PTX, of package managed's vars.cu.
+func compiled(tb testing.TB, name string) []byte {
+	tb.Helper()
+	image, err := os.ReadFile(filepath.Join("../managed/testdata/golden", name))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return image
 }
 
-// fatBinary is a container with one entry.
-func fatBinary(kind uint16, payload []byte) []byte {
-	le := binary.LittleEndian
-	payload = append(bytes.Clone(payload), make([]byte, -len(payload)&7)...)
-	entry := make([]byte, 64)
-	le.PutUint16(entry, kind)
-	le.PutUint32(entry[4:], 64)
-	le.PutUint64(entry[8:], uint64(len(payload)))
-	le.PutUint32(entry[28:], 75)
-	b := make([]byte, 16)
-	le.PutUint32(b, magicFatbin)
-	le.PutUint16(b[4:], 1)
-	le.PutUint16(b[6:], 16)
-	le.PutUint64(b[8:], uint64(len(entry)+len(payload)))
-	return append(append(b, entry...), payload...)
-}
-
-const managedText = ".version 6.5\n.target sm_75\n.address_size 64\n.global .attribute(.managed) .align 4 .u32 counter = 5;\n"
-
-func TestManagedVariable(t *testing.T) {
-	short := cubin("counter", symbolObject, symbolManaged)
-	for _, c := range []struct {
-		what  string
-		image []byte
-		name  string // empty: none
-	}{
-		{"PTX", []byte(managedText), "counter"},
-		{"PTX, array", []byte(strings.Replace(managedText, "counter = 5", "counter[9]", 1)), "counter"},
-		{"PTX that ends there", []byte(".version 6.5\n.global .attribute(.managed"), "?"},
-		{"plain PTX", []byte(twoKernels), ""},
-		{"cubin", short, "counter"},
-		{"plain variable", cubin("counter", symbolObject, 0), ""},
-		{"kernel", cubin("counter", 2, 0x14), ""},
-		{"fat binary of PTX", fatBinary(1, []byte(managedText)), "counter"},
-		{"fat binary of a cubin", fatBinary(2, short), "counter"},
-		{"fat binary, plain", fatBinary(1, []byte(twoKernels)), ""},
-		{"rubbish", []byte("rubbish"), ""},
-	} {
-		if name, found := managedVariable(c.image); found != (c.name != "") || name != c.name {
-			t.Errorf("%s: %q, %v; want %q", c.what, name, found, c.name)
+// guestBlock is memory that HostRegister gets; it isn't zero.
+func guestBlock(tb testing.TB) (mem []byte, base uint64) {
+	tb.Helper()
+	mem, err := unix.Mmap(-1, 0, 1<<16, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := unix.Munmap(mem); err != nil {
+			tb.Error(err)
 		}
+	})
+	for i := range mem {
+		mem[i] = 0xa5
 	}
-	for n := range short { // whatever is missing, nothing is read beyond the end
-		managedInELF(short[:n])
-	}
+	return mem, addressOf(mem)
 }
 
-func FuzzManagedVariable(f *testing.F) {
-	f.Add([]byte(managedText))
-	f.Add(cubin("counter", symbolObject, symbolManaged))
-	f.Add(fatBinary(2, cubin("counter", symbolObject, symbolManaged)))
-	f.Fuzz(func(_ *testing.T, image []byte) { managedVariable(image) })
+// registered is guestBlock, registered.
+func registered(tb testing.TB, d *Device) (mem []byte, base uint64) {
+	tb.Helper()
+	mem, base = guestBlock(tb)
+	must(tb, "register", d.HostRegister(base, uint64(len(mem)), true))
+	tb.Cleanup(func() { d.HostUnregister(base, uint64(len(mem))) }) // which the test may have done
+	return mem, base
 }
 
-func TestManagedVariablesAreRefused(t *testing.T) {
+// image is the text that the fake loaded last.
+func (d *Device) image() string {
+	b := allocate(4096)
+	defer b.free()
+	d.fake("fake_image", b.address(), 4095)
+	text, _, _ := bytes.Cut(b.bytes(), []byte{0})
+	return string(text)
+}
+
+// logged is a device whose log can be read.
+func logged(tb testing.TB) (*Device, *bytes.Buffer) {
+	tb.Helper()
 	var out bytes.Buffer
 	log := logrus.New()
 	log.SetOutput(&out)
-	d := newDevice(t, Options{Log: logrus.NewEntry(log)})
-	_, _, _, r := d.ModuleLoadData([]byte(managedText), nil, nil, nil)
-	want(t, "module", r, gpubackend.NotSupported)
-	_, _, _, r = d.LibraryLoadData([]byte(managedText), nil, nil, nil)
-	want(t, "library", r, gpubackend.NotSupported)
-	if !strings.Contains(out.String(), "variable=counter") || d.count("cuModuleLoadDataEx") != 0 {
-		t.Errorf("the log doesn't name the variable: %s", out.String())
-	}
+	return newDevice(tb, Options{Log: logrus.NewEntry(log)}), &out
+}
 
-	// What was overlooked isn't given out.
-	out.Reset()
+func TestManagedVariables(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		image []byte
+		form  string // how what the driver gets begins
+		bytes map[string]uint64
+	}{
+		{"PTX", []byte(managedText), ".version", map[string]uint64{"counter": 4, "zeros": 100}},
+		{"fat binary", compiled(t, "vars.fatbin"), "\x7fELF", map[string]uint64{"counter": 4, "table": 56, "numbers": 2000, "toPlain": 8, "flag": 1}},
+		{"cubin", compiled(t, "linked.cubin"), "\x7fELF", map[string]uint64{"counter": 4, "table": 56, "numbers": 2000, "toPlain": 8, "flag": 1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDevice(t, Options{})
+			_, _, _, r := d.ModuleLoadData(c.image, nil, nil, nil)
+			want(t, "plain load", r, gpubackend.NotReady)
+			size, r := d.ManagedBytes(c.image)
+			if must(t, "bytes", r); size < 104 || size > 4096 {
+				t.Fatalf("%d bytes of managed variables", size)
+			}
+			mem, base := registered(t, d)
+			before := d.count("cuModuleLoadDataEx")
+			m, _, _, r := d.ModuleLoadManaged(c.image, nil, base, nil, nil)
+			must(t, "load", r)
+			if !strings.HasPrefix(d.image(), c.form) || d.count("cuModuleLoadDataEx") != before+1 {
+				t.Errorf("the driver got %q", d.image())
+			}
+			used := 0
+			for name, bytes := range c.bytes {
+				addr, n, r := d.ModuleGetGlobal(m, name)
+				if must(t, name, r); n != bytes || addr < base || addr-base+n > size {
+					t.Fatalf("%s: %d bytes at %#x, block at %#x", name, n, addr, base)
+				}
+				used += int(n)
+				checkContent(t, name, mem[addr-base:][:n])
+			}
+			if tail := mem[size:]; bytes.Count(tail, []byte{0xa5}) != len(tail) {
+				t.Error("memory behind the variables was written")
+			}
+			addr, n, r := d.ModuleGetGlobal(m, "other")
+			if must(t, "other variable", r); addr != 0x5000 || n != 4 {
+				t.Errorf("other: %d bytes at %#x", n, addr)
+			}
+			must(t, "unload", d.ModuleUnload(m))
+			if len(d.placed.modules) != 0 {
+				t.Error("the module is remembered")
+			}
+		})
+	}
+}
+
+// checkContent compares a variable with what the fake has for it.
+func checkContent(t *testing.T, name string, got []byte) {
+	t.Helper()
+	wanted := map[string][]uint64{"counter": {5}, "table": {1, 2, 3, 4, 5, 6, 7}, "toPlain": {0x5000}}[name]
+	var b []byte
+	for _, w := range wanted {
+		b = binary.LittleEndian.AppendUint64(b, w)
+	}
+	b = append(b, make([]byte, max(0, len(got)-len(b)))...)
+	if !bytes.Equal(got, b[:len(got)]) {
+		t.Errorf("%s: content %x", name, got)
+	}
+}
+
+// TestManagedAddresses looks at the text that the driver gets.
+func TestManagedAddresses(t *testing.T) {
+	d := newDevice(t, Options{})
+	_, base := registered(t, d)
+	m, _, _, r := d.ModuleLoadManaged([]byte(managedText), nil, base+4096, nil, nil)
+	must(t, "load", r)
+	addr, _, r := d.ModuleGetGlobal(m, "counter")
+	must(t, "counter", r)
+	load := fmt.Sprintf("mov.u64 %%managed0_0, %#x;", base+4096)
+	if text := d.image(); addr != base+4096 || !strings.Contains(text, load) || strings.Contains(text, ".managed") {
+		t.Errorf("counter is at %#x in %s", addr, text)
+	}
+}
+
+// TestManagedFallsBack has a driver that refuses the rewritten cubin: it gets the PTX.
+func TestManagedFallsBack(t *testing.T) {
+	d, out := logged(t)
+	d.fake("fake_refuse_elf", 1)
+	t.Cleanup(func() { d.fake("fake_refuse_elf", 0) })
+	mem, base := registered(t, d)
+	image := compiled(t, "vars.fatbin")
+	m, _, _, r := d.ModuleLoadManaged(image, nil, base, nil, nil)
+	must(t, "load", r)
+	addr, n, r := d.ModuleGetGlobal(m, "table")
+	must(t, "table", r)
+	checkContent(t, "table", mem[addr-base:][:n])
+	if !strings.Contains(d.image(), ".version") || !strings.Contains(out.String(), "form=cubin") {
+		t.Errorf("image %q, log %s", d.image(), out.String())
+	}
+	_, _, _, r = d.ModuleLoadManaged(compiled(t, "linked.cubin"), nil, base, nil, nil)
+	want(t, "cubin alone", r, gpubackend.InvalidImage)
+}
+
+func TestManagedWithoutMemory(t *testing.T) {
+	d := newDevice(t, Options{})
+	mem, base := registered(t, d)
+	_, other := guestBlock(t)
+	_, readOnly := guestBlock(t)
+	must(t, "register", d.HostRegister(readOnly, 1<<16, false))
+	t.Cleanup(func() { d.HostUnregister(readOnly, 1<<16) })
+	device, r := d.MemAlloc(1 << 16)
+	must(t, "device memory", r)
+	before := d.count("cuModuleLoadDataEx") + d.count("cuLibraryLoadData")
+	for _, c := range []struct {
+		name, image string
+		at          uint64
+	}{
+		{"none", managedText, 0},
+		{"not aligned", managedText, base + 8},
+		{"not registered", managedText, other},
+		{"device memory", managedText, device},
+		{"read-only", managedText, readOnly},
+		{"too little", strings.Replace(managedText, "100", "70000", 1), base},
+		{"at the end", strings.Replace(managedText, "100", "5000", 1), base + uint64(len(mem)) - 4096},
+		{"an address that wraps", managedText, ^uint64(0) - 4095},
+		{"for no variables", twoKernels, base},
+	} {
+		if _, _, _, r := d.ModuleLoadManaged([]byte(c.image), nil, c.at, nil, nil); r != gpubackend.InvalidValue {
+			t.Errorf("module, %s: result %d", c.name, r)
+		}
+		if _, _, _, r := d.LibraryLoadManaged([]byte(c.image), nil, c.at, nil, nil); r != gpubackend.InvalidValue {
+			t.Errorf("library, %s: result %d", c.name, r)
+		}
+	}
+	if d.count("cuModuleLoadDataEx")+d.count("cuLibraryLoadData") != before {
+		t.Error("the driver got an image")
+	}
+	must(t, "unregister", d.HostUnregister(base, uint64(len(mem))))
+	_, _, _, r = d.ModuleLoadManaged([]byte(managedText), nil, base, nil, nil)
+	want(t, "memory taken back", r, gpubackend.InvalidValue)
+	size, r := d.ManagedBytes([]byte(twoKernels))
+	if must(t, "no variables", r); size != 0 {
+		t.Errorf("%d bytes", size)
+	}
+}
+
+func TestManagedRefused(t *testing.T) {
+	d, out := logged(t)
+	for _, c := range []struct {
+		name, image string
+		r           gpubackend.Result
+		log         string
+	}{
+		{"rubbish", "rubbish", gpubackend.InvalidImage, ""},
+		{"no version", ".rubbish", gpubackend.InvalidImage, ""},
+		{"for another GPU", strings.Replace(managedText, "sm_75", "sm_100", 1), gpubackend.NoBinaryForGPU, ""},
+		{"32 bits", strings.Replace(managedText, "64", "32", 1), gpubackend.NotSupported, "code=compute_XX"},
+	} {
+		out.Reset()
+		_, r := d.ManagedBytes([]byte(c.image))
+		want(t, c.name, r, c.r)
+		_, _, _, r = d.ModuleLoadManaged([]byte(c.image), nil, 4096, nil, nil)
+		want(t, c.name, r, c.r)
+		if !strings.Contains(out.String(), c.log) {
+			t.Errorf("%s: log %s", c.name, out.String())
+		}
+	}
+	_, base := registered(t, d)
+	broken := strings.Replace(managedText, "zeros", "broken", 2) + "// broken\n"
+	info := make([]byte, 64)
+	_, _, used, r := d.ModuleLoadManaged([]byte(broken), nil, base, nil, info)
+	if want(t, "refused by the assembler", r, gpubackend.InvalidPTX); !strings.Contains(string(info[:used]), "ptxas error") {
+		t.Errorf("log %q", info[:used])
+	}
+}
+
+func TestManagedLibrary(t *testing.T) {
+	d := newDevice(t, Options{})
+	mem, base := registered(t, d)
+	_, _, _, r := d.LibraryLoadData([]byte(managedText), nil, nil, nil)
+	want(t, "plain load", r, gpubackend.NotReady)
+	current := d.current
+	must(t, "no context", d.SetCurrent(0))
+	l, _, _, r := d.LibraryLoadManaged([]byte(managedText), nil, base, nil, nil)
+	must(t, "load", r)
+	k, r := d.LibraryGetKernel(l, "empty")
+	must(t, "kernel", r)
+	_, _, r = d.LibraryGetManaged(l, "counter")
+	want(t, "without a context", r, gpubackend.NotFound)
+	_, _, r = d.LibraryGetGlobal(l, "counter")
+	want(t, "without a context", r, gpubackend.InvalidContext)
+	if mem[0] != 0xa5 {
+		t.Error("filled without a context")
+	}
+	must(t, "context", d.SetCurrent(current))
+	_, r = d.KernelGetFunction(k)
+	must(t, "function", r)
+	checkContent(t, "counter", mem[:4])
+	mem[0] = 77
+	m, r := d.LibraryGetModule(l)
+	must(t, "module", r)
+	for what, get := range map[string]func() (uint64, uint64, gpubackend.Result){
+		"module":  func() (uint64, uint64, gpubackend.Result) { return d.ModuleGetGlobal(m, "counter") },
+		"global":  func() (uint64, uint64, gpubackend.Result) { return d.LibraryGetGlobal(l, "counter") },
+		"library": func() (uint64, uint64, gpubackend.Result) { return d.LibraryGetManaged(l, "counter") },
+	} {
+		if addr, n, r := get(); addr != base || n != 4 || r != gpubackend.Success {
+			t.Errorf("%s: %d bytes at %#x, result %d", what, n, addr, r)
+		}
+	}
+	_, _, r = d.LibraryGetManaged(l, "plain")
+	want(t, "plain", r, gpubackend.NotFound)
+	if mem[0] != 77 {
+		t.Error("filled twice")
+	}
+	must(t, "no context", d.SetCurrent(0))
+	addr, _, r := d.LibraryGetManaged(l, "counter")
+	if must(t, "for all contexts", r); addr != base {
+		t.Errorf("counter at %#x", addr)
+	}
+	must(t, "context", d.SetCurrent(current))
+	must(t, "unload", d.LibraryUnload(l))
+	if len(d.placed.libraries)+len(d.placed.modules) != 0 {
+		t.Error("the library is remembered")
+	}
+}
+
+// TestManagedMemoryWentAway has a guest take the memory back before a context needs it, and contexts that end.
+func TestManagedMemoryWentAway(t *testing.T) {
+	d := newDevice(t, Options{})
+	mem, base := registered(t, d)
+	current := d.current
+	must(t, "no context", d.SetCurrent(0))
+	l, _, _, r := d.LibraryLoadManaged([]byte(managedText), nil, base, nil, nil)
+	must(t, "load", r)
+	must(t, "context", d.SetCurrent(current))
+	must(t, "unregister", d.HostUnregister(base, uint64(len(mem))))
+	_, r = d.LibraryGetModule(l)
+	want(t, "module", r, gpubackend.InvalidValue)
+	if mem[0] != 0xa5 {
+		t.Error("memory that was taken back was written")
+	}
+	must(t, "unload", d.LibraryUnload(l))
+
+	c, r := d.CtxCreate(0, 0)
+	must(t, "create", r)
+	must(t, "context", d.SetCurrent(c))
+	must(t, "register", d.HostRegister(base, uint64(len(mem)), true))
+	_, _, _, r = d.ModuleLoadManaged([]byte(managedText), nil, base, nil, nil)
+	must(t, "load", r)
+	must(t, "destroy", d.CtxDestroy(c))
+	if len(d.placed.modules) != 0 {
+		t.Error("the module of a context that ended is remembered")
+	}
+	must(t, "context", d.SetCurrent(current))
+}
+
+// TestOverlookedVariables has the driver know a managed variable that the image didn't show: it isn't given out.
+func TestOverlookedVariables(t *testing.T) {
+	d, out := logged(t)
 	m, _, _, r := d.ModuleLoadData([]byte(twoKernels), nil, nil, nil)
 	must(t, "load", r)
 	l, _, _, r := d.LibraryLoadData([]byte(twoKernels), nil, nil, nil)

@@ -146,7 +146,11 @@ func (d *Device) HostRegister(addr, bytes uint64, writable bool) gpubackend.Resu
 	if !writable && d.gpus[d.state.gpu].readOnlyRegister {
 		flags |= registerReadOnly
 	}
-	return d.call(symMemHostRegister, addr, bytes, flags)
+	r := d.call(symMemHostRegister, addr, bytes, flags)
+	if r == gpubackend.Success && writable {
+		d.registered[addr] = bytes
+	}
+	return r
 }
 
 // HostPageable needs nothing: to CUDA it is ordinary memory of this process. To register it instead would not do: where
@@ -163,6 +167,7 @@ const (
 
 // HostUnregister waits for the context's work first: the pages go back to the guest after it.
 func (d *Device) HostUnregister(addr, _ uint64) gpubackend.Result {
+	delete(d.registered, addr)
 	if d.state != nil && d.state.work.busy() && len(d.capturing) == 0 {
 		if r := d.call(symCtxSynchronize); r != gpubackend.Success {
 			d.failed(r)

@@ -73,9 +73,9 @@ func cPointer(address uint64) unsafe.Pointer {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&address))
 }
 
-// at returns device-visible host memory (of cuMemHostAlloc) as a slice.
+// at returns device-visible host memory (of cuMemHostAlloc, or registered) as a slice.
 func at(address uint64, n int) []byte {
-	// SAFETY: the caller passes what the driver returned for an allocation of n bytes, and drops the slice
-	// before it is freed.
+	// SAFETY: the caller passes what the driver returned for an allocation of n bytes, or a range that is registered,
+	// and drops the slice before it is freed.
 	return unsafe.Slice((*byte)(cPointer(address)), n)
 }

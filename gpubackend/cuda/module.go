@@ -36,11 +36,8 @@ type loading struct {
 }
 
 // newLoading copies what the driver is to read: the image with zeros after it, for PTX ends with a NUL.
-func (d *Device) newLoading(image, options, infoLog, errorLog []byte) (*loading, gpubackend.Result) {
+func newLoading(image, options, infoLog, errorLog []byte) (*loading, gpubackend.Result) {
 	if r := checkImage(image); r != gpubackend.Success {
-		return nil, r
-	}
-	if r := d.refuseManaged(image); r != gpubackend.Success {
 		return nil, r
 	}
 	l, r := newOptions(options, len(infoLog), len(errorLog))
@@ -116,9 +113,16 @@ func (l *loading) free() {
 	}
 }
 
-// ModuleLoadData loads an image into the current context.
+// ModuleLoadData loads an image into the current context. NotReady says that it has managed variables.
 func (d *Device) ModuleLoadData(image, options, infoLog, errorLog []byte) (m gpubackend.Module, infoUsed, errorUsed uint64, r gpubackend.Result) {
-	l, r := d.newLoading(image, options, infoLog, errorLog)
+	if r = d.checkImageIsPlain(image); r != gpubackend.Success {
+		return
+	}
+	return d.loadModule(image, options, infoLog, errorLog)
+}
+
+func (d *Device) loadModule(image, options, infoLog, errorLog []byte) (m gpubackend.Module, infoUsed, errorUsed uint64, r gpubackend.Result) {
+	l, r := newLoading(image, options, infoLog, errorLog)
 	if r != gpubackend.Success {
 		return
 	}
@@ -129,9 +133,16 @@ func (d *Device) ModuleLoadData(image, options, infoLog, errorLog []byte) (m gpu
 	return m, l.results(infoLog, l.infoLog, l.infoAt), l.results(errorLog, l.errorLog, l.errorAt), r
 }
 
-// LibraryLoadData loads an image for all contexts.
+// LibraryLoadData loads an image for all contexts. NotReady says that it has managed variables.
 func (d *Device) LibraryLoadData(image, options, infoLog, errorLog []byte) (lib gpubackend.Library, infoUsed, errorUsed uint64, r gpubackend.Result) {
-	l, r := d.newLoading(image, options, infoLog, errorLog)
+	if r = d.checkImageIsPlain(image); r != gpubackend.Success {
+		return
+	}
+	return d.loadLibrary(image, options, infoLog, errorLog)
+}
+
+func (d *Device) loadLibrary(image, options, infoLog, errorLog []byte) (lib gpubackend.Library, infoUsed, errorUsed uint64, r gpubackend.Result) {
+	l, r := newLoading(image, options, infoLog, errorLog)
 	if r != gpubackend.Success {
 		return
 	}
@@ -188,14 +199,23 @@ func (d *Device) enumerate(lib gpubackend.Library) gpubackend.Result {
 func (d *Device) LibraryUnload(lib gpubackend.Library) gpubackend.Result {
 	d.forgetReplays()
 	d.kernels = kernelList{}
-	return d.calls.LibraryUnload(lib)
+	r := d.calls.LibraryUnload(lib)
+	if p := d.placed.libraries[lib]; p != nil && r == gpubackend.Success {
+		delete(d.placed.libraries, lib)
+		d.forgetPlaced(p, nil)
+	}
+	return r
 }
 
 // ModuleUnload forgets graphs that may launch the module's functions.
 func (d *Device) ModuleUnload(module gpubackend.Module) gpubackend.Result {
 	d.forgetReplays()
 	d.functions = functionList{}
-	return d.calls.ModuleUnload(module)
+	r := d.calls.ModuleUnload(module)
+	if r == gpubackend.Success {
+		delete(d.placed.modules, module)
+	}
+	return r
 }
 
 // FuncSetAttribute forgets graphs that were made under the old attribute.
