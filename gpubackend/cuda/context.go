@@ -126,6 +126,9 @@ func (d *Device) SetCurrent(h gpubackend.Context) gpubackend.Result {
 	d.current, d.state, d.active = h, state, nil
 	if state != nil {
 		d.active = &state.work
+		if d.lends && d.usable() {
+			d.registerLent() // what fails is tried again, and reported, when a library needs it
+		}
 	}
 	return gpubackend.Success
 }
@@ -180,6 +183,7 @@ func (d *Device) forget(c *context) {
 	d.takeBack(c)
 	d.unchargeContext(c)
 	d.forgetPlaced(nil, c)
+	d.forgetRegistered(c)
 	for addr, owner := range d.owners {
 		if owner == c {
 			delete(d.owners, addr)

@@ -48,8 +48,9 @@ type Device struct {
 	kernels  kernelList
 	waits    *waits
 	placed   placements
-	// registered is what HostRegister made known.
-	registered registrations
+	// registered is what HostRegister made known, by address.
+	registered map[uint64]registration
+	lends      bool                 // the driver doesn't know all of it
 	prints     prints               // of all modules that were loaded
 	snapshot   *gpubackend.Snapshot // of Warm, until Open takes it
 	replays    replays
@@ -95,7 +96,7 @@ func NewDevice(options Options) (*Device, error) {
 		contexts:   make(map[gpubackend.Context]*context),
 		owners:     make(map[uint64]*context),
 		capturing:  make(map[gpubackend.Stream]struct{}),
-		registered: make(registrations),
+		registered: make(map[uint64]registration),
 	}
 	if d.log == nil {
 		d.log = logrus.NewEntry(logrus.StandardLogger())

@@ -248,11 +248,12 @@ func TestManagedRefused(t *testing.T) {
 
 func TestManagedLibrary(t *testing.T) {
 	d := newDevice(t, Options{})
-	mem, base := registered(t, d)
 	_, _, _, r := d.LibraryLoadData([]byte(managedText), nil, nil, nil)
 	want(t, "plain load", r, gpubackend.NotReady)
 	current := d.current
 	must(t, "no context", d.SetCurrent(0))
+	before := d.count("cuMemHostRegister_v2")
+	mem, base := registered(t, d)
 	l, _, _, r := d.LibraryLoadManaged([]byte(managedText), nil, base, nil, nil)
 	must(t, "load", r)
 	k, r := d.LibraryGetKernel(l, "empty")
@@ -261,8 +262,8 @@ func TestManagedLibrary(t *testing.T) {
 	want(t, "without a context", r, gpubackend.NotFound)
 	_, _, r = d.LibraryGetGlobal(l, "counter")
 	want(t, "without a context", r, gpubackend.InvalidContext)
-	if mem[0] != 0xa5 {
-		t.Error("filled without a context")
+	if mem[0] != 0xa5 || d.count("cuMemHostRegister_v2") != before {
+		t.Error("filled or registered without a context")
 	}
 	must(t, "context", d.SetCurrent(current))
 	_, r = d.KernelGetFunction(k)
@@ -353,4 +354,41 @@ func TestOverlookedVariables(t *testing.T) {
 	if strings.Count(out.String(), "variable=hidden") != 3 {
 		t.Errorf("log: %s", out.String())
 	}
+}
+
+// TestLentMemory has contexts come and go under memory that was given without one.
+func TestLentMemory(t *testing.T) {
+	d := newDevice(t, Options{})
+	primary := d.current
+	must(t, "no context", d.SetCurrent(0))
+	mem, base := guestBlock(t)
+	count := func(what string, n, gone uint64) {
+		t.Helper()
+		if r, u := d.count("cuMemHostRegister_v2"), d.count("cuMemHostUnregister"); r != n || u != gone {
+			t.Errorf("%s: registered %d times, unregistered %d times; want %d, %d", what, r, u, n, gone)
+		}
+	}
+	r, u := d.count("cuMemHostRegister_v2"), d.count("cuMemHostUnregister")
+	must(t, "register", d.HostRegister(base, uint64(len(mem)), true))
+	count("without a context", r, u)
+	must(t, "unregister", d.HostUnregister(base, uint64(len(mem))))
+	count("unknown", r, u)
+	must(t, "register", d.HostRegister(base, uint64(len(mem)), true))
+	c, result := d.CtxCreate(0, 0)
+	must(t, "create", result)
+	must(t, "context", d.SetCurrent(c))
+	count("first context", r+1, u)
+	must(t, "context", d.SetCurrent(primary))
+	count("second context", r+1, u)
+	must(t, "destroy", d.CtxDestroy(c))
+	must(t, "no context", d.SetCurrent(0))
+	must(t, "context", d.SetCurrent(primary)) // the fake has kept the registration, as a driver may
+	count("after the first", r+2, u)
+	must(t, "no context", d.SetCurrent(0))
+	must(t, "unregister", d.HostUnregister(base, uint64(len(mem))))
+	count("in the end", r+2, u+1)
+	if d.current != 0 || len(d.registered) != 0 {
+		t.Error("the context has changed")
+	}
+	must(t, "context", d.SetCurrent(primary))
 }

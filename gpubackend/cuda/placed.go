@@ -40,26 +40,13 @@ func (p *placed) find(name string) (addr, bytes uint64, found bool) {
 	return 0, 0, false
 }
 
-// registrations are the ranges of the guest's memory that are registered and may be written: sizes by address.
-type registrations map[uint64]uint64
-
-// covers tells whether a range lies in one of them.
-func (g registrations) covers(at, bytes uint64) bool {
-	for base, size := range g {
-		if at >= base && at-base <= size && bytes <= size-(at-base) {
-			return true
-		}
-	}
-	return false
-}
-
 // fill writes initial content where the guest has the variables, once: what the driver has made of that of plain
 // variables, and zeros. The guest's memory must be registered still.
 func (d *Device) fill(p *placed, global func(name string) (addr, bytes uint64, r gpubackend.Result)) gpubackend.Result {
 	if p.filled {
 		return gpubackend.Success
 	}
-	if !d.registered.covers(p.at, p.bytes) {
+	if !d.covers(p.at, p.bytes) {
 		return gpubackend.InvalidValue
 	}
 	for i := range p.variables {
@@ -90,16 +77,17 @@ func (d *Device) fillLibrary(l gpubackend.Library, p *placed) gpubackend.Result 
 	if !d.usable() {
 		return gpubackend.InvalidContext
 	}
+	if r := d.registerLent(); r != gpubackend.Success {
+		return r
+	}
 	return d.fill(p, func(name string) (uint64, uint64, gpubackend.Result) { return d.calls.LibraryGetGlobal(l, name) })
 }
 
 // fillLibraries fills those that were loaded while there was no context.
 func (d *Device) fillLibraries() gpubackend.Result {
 	for l, p := range d.placed.libraries {
-		if !p.filled {
-			if r := d.fillLibrary(l, p); r != gpubackend.Success {
-				return r
-			}
+		if r := d.fillLibrary(l, p); r != gpubackend.Success {
+			return r
 		}
 	}
 	return gpubackend.Success

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import "github.com/paracuda/paracuda/gpubackend"
+
+// registration is memory of the guest's that HostRegister was told of.
+type registration struct {
+	bytes    uint64
+	writable bool
+	// lent is set where there was no context: the memory is of a library's managed variables. The driver gets to know
+	// it when there is one, and again when that has ended and there is another.
+	lent    bool
+	context *context // in which the driver knows it; nil for none
+}
+
+// Flags of cuMemHostRegister.
+const (
+	registerPortable  = 1
+	registerDeviceMap = 2
+	registerReadOnly  = 8
+)
+
+// HostRegister makes memory of this process, mapped where the guest has it, reachable for kernels. Without a context
+// there are none: then the driver is told when the memory is needed.
+func (d *Device) HostRegister(addr, bytes uint64, writable bool) gpubackend.Result {
+	m := registration{bytes: bytes, writable: writable, lent: d.state == nil}
+	if !m.lent {
+		if r := d.register(addr, &m); r != gpubackend.Success {
+			return r
+		}
+	}
+	d.lends = d.lends || m.lent
+	d.registered[addr] = m
+	return gpubackend.Success
+}
+
+// register tells the driver of memory, in the current context.
+func (d *Device) register(addr uint64, m *registration) gpubackend.Result {
+	flags := uint64(registerPortable | registerDeviceMap)
+	if !m.writable && d.gpus[d.state.gpu].readOnlyRegister {
+		flags |= registerReadOnly
+	}
+	r := d.call(symMemHostRegister, addr, m.bytes, flags)
+	if r == gpubackend.Success {
+		m.context = d.state
+	}
+	return r
+}
+
+// registerLent tells the driver of what it doesn't know. A context is current.
+func (d *Device) registerLent() gpubackend.Result {
+	if !d.lends {
+		return gpubackend.Success
+	}
+	for addr, m := range d.registered {
+		if !m.lent || m.context != nil {
+			continue
+		}
+		if r := d.register(addr, &m); r == gpubackend.HostMemoryRegistered {
+			m.context = d.state // it has outlasted the context that it was registered in
+		} else if r != gpubackend.Success {
+			d.log.WithField("result", r).Warn("memory of __managed__ variables can't be registered")
+			return r
+		}
+		d.registered[addr] = m
+	}
+	d.lends = false
+	return gpubackend.Success
+}
+
+// forgetRegistered is told that a context has ended, and with it what was registered in it.
+func (d *Device) forgetRegistered(c *context) {
+	for addr, m := range d.registered {
+		if m.lent && m.context == c {
+			m.context, d.lends = nil, true
+			d.registered[addr] = m
+		}
+	}
+}
+
+// covers tells whether a range lies in registered memory that may be written. That is mapped until HostUnregister.
+func (d *Device) covers(addr, bytes uint64) bool {
+	for base, m := range d.registered {
+		if m.writable && addr >= base && addr-base <= m.bytes && bytes <= m.bytes-(addr-base) {
+			return true
+		}
+	}
+	return false
+}
+
+// HostUnregister waits for the context's work first: the pages go back to the guest after it.
+func (d *Device) HostUnregister(addr, _ uint64) gpubackend.Result {
+	m := d.registered[addr]
+	delete(d.registered, addr)
+	if !m.lent {
+		return d.unregister(addr)
+	}
+	if m.context == nil {
+		return gpubackend.Success
+	}
+	before := d.current
+	r := d.SetCurrent(m.context.handle)
+	if r == gpubackend.Success {
+		r = d.unregister(addr)
+	}
+	d.SetCurrent(before)
+	return r
+}
+
+// unregister makes the driver forget memory, in the current context.
+func (d *Device) unregister(addr uint64) gpubackend.Result {
+	if d.state != nil && d.state.work.busy() && len(d.capturing) == 0 {
+		if r := d.call(symCtxSynchronize); r != gpubackend.Success {
+			d.failed(r)
+		}
+	}
+	return d.call(symMemHostUnregister, addr)
+}
+
+// HostPageable needs nothing: to CUDA it is ordinary memory of this process. To register it instead would not do: where
+// ranges of graphs have pages in common, one registration would have to give way to another, and a graph that was made
+// with the first faults when it is launched (CUDA_ERROR_LAUNCH_FAILED on an H100).
+func (d *Device) HostPageable(uint64, uint64) gpubackend.Result { return gpubackend.Success }
