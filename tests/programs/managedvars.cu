@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Managed variables: scalars, arrays and structures with and without initial values, addresses among them, touched by
-// host and device in turn, copied by name, and asked about.
+// host and device in turn and at the same time, copied by name, and asked about.
 #include "check.h"
 #include <cstring>
+#include <ctime>
 
 const int n = 5000;
 
@@ -20,6 +21,7 @@ __managed__ char text[] = "a managed text";
 __device__ int plain = 3;
 __managed__ int *toPlain = &plain;
 __managed__ int *toCounter;
+__managed__ int turn, shared[50];
 __constant__ unsigned factor = 2654435761u;
 
 __global__ void change() {
@@ -40,6 +42,36 @@ __global__ void compare(unsigned *wrong, int wantPlain) {
         if (text[i] != want[i]) atomicAdd(wrong, 1);
     if (plain != wantPlain || toPlain != &plain) atomicAdd(wrong, 1);
     if (toCounter != &counter) atomicAdd(wrong, 1);
+}
+
+// Rounds are numbered; the host has the odd turns, the device the even ones.
+__global__ void pingPong(int rounds) {
+    volatile int *now = &turn, *data = shared;
+    for (int r = 0; r < rounds; r++) {
+        while (*now != 2 * r + 1) {}
+        __threadfence_system();
+        for (int i = 0; i < 50; i++) data[i] = data[i] * 3 + r;
+        __threadfence_system();
+        *now = 2 * r + 2;
+    }
+}
+
+static void atTheSameTime() {
+    const int rounds = 10;
+    int possible, want[50];
+    CHECK(cudaDeviceGetAttribute(&possible, cudaDevAttrConcurrentManagedAccess, 0));
+    REQUIRE(possible);
+    for (int i = 0; i < 50; i++) want[i] = shared[i] = 1000 + i;
+    pingPong<<<1, 1>>>(rounds);
+    for (int r = 0; r < rounds; r++) {
+        for (int i = 0; i < 50; i++) want[i] = shared[i] += i;
+        __atomic_store_n(&turn, 2 * r + 1, __ATOMIC_RELEASE);
+        timespec pause = {0, 50000};
+        while (__atomic_load_n(&turn, __ATOMIC_ACQUIRE) != 2 * r + 2) nanosleep(&pause, nullptr);
+        for (int i = 0; i < 50; i++) REQUIRE(shared[i] == want[i] * 3 + r);
+    }
+    CHECK(cudaDeviceSynchronize());
+    printf("at the same time: as expected\n");
 }
 
 int main() {
@@ -72,6 +104,7 @@ int main() {
         counter = wantCounter = int(r.below(1000));
     }
     printf("in turn: as expected\n");
+    atTheSameTime();
 
     unsigned *wrong;
     CHECK(cudaMallocManaged(&wrong, sizeof *wrong));
