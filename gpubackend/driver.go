@@ -23,6 +23,7 @@ type Driver interface {
 	Mapping
 	Texturing
 	Sharing
+	Partitioning
 
 	// Open initialises the device for a process with the given environment ("NAME=value") and describes it.
 	Open(env []string) (*Snapshot, Result)

@@ -53,6 +53,8 @@ const (
 	CaptureImplicit        Result = 906
 	CapturedEvent          Result = 907
 	GraphExecUpdateFailure Result = 910
+	InvalidResourceType    Result = 914
+	InvalidResourceConfig  Result = 915
 	Unknown                Result = 999
 )
 

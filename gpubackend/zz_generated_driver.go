@@ -13,6 +13,7 @@ type (
 	Graph          uint64
 	GraphExec      uint64
 	GraphNode      uint64
+	GreenContext   uint64
 	Kernel         uint64
 	Library        uint64
 	Link           uint64
@@ -179,6 +180,14 @@ const (
 	OpIpcGetMemHandle                                    Op = 660
 	OpIpcOpenMemHandle                                   Op = 661
 	OpIpcCloseMemHandle                                  Op = 662
+	OpDevResource                                        Op = 680
+	OpResourceSplit                                      Op = 681
+	OpResourceDesc                                       Op = 682
+	OpGreenCtxCreate                                     Op = 683
+	OpGreenCtxDestroy                                    Op = 684
+	OpGreenCtxStreamCreate                               Op = 685
+	OpGreenCtxRecordEvent                                Op = 686
+	OpGreenCtxWaitEvent                                  Op = 687
 	OpCtxRecordEvent                                     Op = 670
 	OpCtxWaitEvent                                       Op = 671
 	OpCtxGetSharedMemConfig                              Op = 672
@@ -343,6 +352,14 @@ var opNames = map[Op]string{
 	660: "cuIpcGetMemHandle",
 	661: "cuIpcOpenMemHandle_v2",
 	662: "cuIpcCloseMemHandle",
+	680: "DevResource",
+	681: "ResourceSplit",
+	682: "ResourceDesc",
+	683: "cuGreenCtxCreate",
+	684: "cuGreenCtxDestroy",
+	685: "cuGreenCtxStreamCreate",
+	686: "cuGreenCtxRecordEvent",
+	687: "cuGreenCtxWaitEvent",
 	670: "cuCtxRecordEvent",
 	671: "cuCtxWaitEvent",
 	672: "cuCtxGetSharedMemConfig",
@@ -476,6 +493,9 @@ type Functions interface {
 	DeviceGetTexture1DLinearMaxWidth(format uint64, numChannels uint64, dev uint64) (maxWidthInElements uint64, result Result)
 	TexObjectDestroy(texObject uint64) (result Result)
 	SurfObjectDestroy(surfObject uint64) (result Result)
+	GreenCtxStreamCreate(greenCtx GreenContext, flags uint64, priority uint64) (phStream Stream, result Result)
+	GreenCtxRecordEvent(hCtx GreenContext, hEvent Event) (result Result)
+	GreenCtxWaitEvent(hCtx GreenContext, hEvent Event) (result Result)
 	CtxRecordEvent(hCtx Context, hEvent Event) (result Result)
 	CtxWaitEvent(hCtx Context, hEvent Event) (result Result)
 	CtxGetSharedMemConfig() (pConfig uint64, result Result)
@@ -1211,6 +1231,24 @@ func (Unsupported) TexObjectDestroy(texObject uint64) (result Result) {
 
 // SurfObjectDestroy returns NotSupported.
 func (Unsupported) SurfObjectDestroy(surfObject uint64) (result Result) {
+	result = NotSupported
+	return
+}
+
+// GreenCtxStreamCreate returns NotSupported.
+func (Unsupported) GreenCtxStreamCreate(greenCtx GreenContext, flags uint64, priority uint64) (phStream Stream, result Result) {
+	result = NotSupported
+	return
+}
+
+// GreenCtxRecordEvent returns NotSupported.
+func (Unsupported) GreenCtxRecordEvent(hCtx GreenContext, hEvent Event) (result Result) {
+	result = NotSupported
+	return
+}
+
+// GreenCtxWaitEvent returns NotSupported.
+func (Unsupported) GreenCtxWaitEvent(hCtx GreenContext, hEvent Event) (result Result) {
 	result = NotSupported
 	return
 }

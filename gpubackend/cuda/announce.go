@@ -9,12 +9,12 @@ import "github.com/paracuda/paracuda/gpubackend"
 //
 // A stream without work that is known of is not worth the operation: asking whether it is idle is cheaper.
 func (d *Device) Announce(s gpubackend.Stream, all bool, addr uint64, value uint32) gpubackend.Result {
-	if d.state == nil || d.state.dead != gpubackend.Success || d.prints.working || len(d.capturing) > 0 || d.function[symAnnounce] == nil {
+	if d.state == nil || d.state.home().dead != gpubackend.Success || d.prints.working || len(d.capturing) > 0 || d.function[symAnnounce] == nil {
 		return gpubackend.NotSupported
 	}
 	work := &d.state.work
 	if all {
-		if len(work.streams) != 1 || len(work.events) > 0 {
+		if len(work.streams) != 1 || len(work.events) > 0 || d.greenBusy() {
 			return gpubackend.NotSupported
 		}
 		s = work.streams[0]

@@ -8,8 +8,9 @@ import "github.com/paracuda/paracuda/gpubackend"
 type context struct {
 	handle   gpubackend.Context
 	gpu      int
-	primary  bool // its record stays: the driver makes it again under the same handle
-	retained int  // references to a primary context
+	base     *context // of a green context: the primary one, whose memory and modules it shares
+	primary  bool     // its record stays: the driver makes it again under the same handle
+	retained int      // references to a primary context
 	work     activity
 	copies   gpubackend.Stream // of CopyOut, 0 until the first
 	freed    []freed
@@ -99,7 +100,7 @@ func (d *Device) CtxCreate(flags, dev uint64) (gpubackend.Context, gpubackend.Re
 func (d *Device) CtxDestroy(h gpubackend.Context) gpubackend.Result {
 	d.forgetReplays()
 	c := d.contexts[h]
-	if c == nil || c.primary {
+	if c == nil || c.primary || c.base != nil {
 		return gpubackend.InvalidContext
 	}
 	d.leave(c)
@@ -180,6 +181,7 @@ func (d *Device) holds(c *context) bool {
 
 // forget gives back the memory of a context that has ended.
 func (d *Device) forget(c *context) {
+	d.forgetGreen(c)
 	d.takeBack(c)
 	d.unchargeContext(c)
 	d.forgetPlaced(nil, c)
@@ -197,7 +199,15 @@ func (d *Device) forget(c *context) {
 	c.work, c.copies, c.dead = activity{}, 0, gpubackend.Success
 }
 
+// home is the context that owns what is made in c.
+func (c *context) home() *context {
+	if c.base != nil {
+		return c.base
+	}
+	return c
+}
+
 // usable says whether a context is current and exists.
 func (d *Device) usable() bool {
-	return d.state != nil && (!d.state.primary || d.state.retained > 0)
+	return d.state != nil && (!d.state.home().primary || d.state.home().retained > 0)
 }

@@ -47,6 +47,7 @@ type Device struct {
 	links    map[gpubackend.Link]*linking
 	kernels  kernelList
 	waits    *waits
+	greens   map[gpubackend.GreenContext]gpubackend.Context
 	placed   placements
 	// registered is what HostRegister made known, by address.
 	registered map[uint64]registration

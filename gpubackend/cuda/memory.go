@@ -17,8 +17,8 @@ func (d *Device) MemAlloc(bytes uint64) (uint64, gpubackend.Result) {
 	if bytes == 0 {
 		return 0, gpubackend.InvalidValue
 	}
-	if d.state.dead != gpubackend.Success {
-		return 0, d.state.dead
+	if dead := d.state.home().dead; dead != gpubackend.Success {
+		return 0, dead
 	}
 	d.reclaim()
 	heap := d.gpus[d.state.gpu].heap
@@ -32,7 +32,7 @@ func (d *Device) MemAlloc(bytes uint64) (uint64, gpubackend.Result) {
 		}
 		return 0, gpubackend.OutOfMemory
 	}
-	d.owners[addr] = d.state
+	d.owners[addr] = d.state.home()
 	return addr, gpubackend.Success
 }
 

@@ -86,8 +86,8 @@ func (d *Device) ContextQuery() gpubackend.Result {
 	if !d.usable() {
 		return gpubackend.InvalidContext
 	}
-	if d.state.dead != gpubackend.Success {
-		return d.state.dead
+	if dead := d.state.home().dead; dead != gpubackend.Success {
+		return dead
 	}
 	r := d.query()
 	if r == gpubackend.Success {
@@ -106,8 +106,16 @@ func (d *Device) settled() {
 	}
 }
 
-// query asks the current context's busy streams, starting with the latest, until one is not ready.
+// query asks the current context's busy streams, and those of the green contexts that are part of it.
 func (d *Device) query() gpubackend.Result {
+	if r := d.queryOwn(); r != gpubackend.Success || !d.greenBusy() {
+		return r
+	}
+	return d.queryGreen()
+}
+
+// queryOwn asks the current context's busy streams, starting with the latest, until one is not ready.
+func (d *Device) queryOwn() gpubackend.Result {
 	work := &d.state.work
 	for len(work.streams) > 0 {
 		s := work.streams[len(work.streams)-1]
@@ -133,7 +141,7 @@ func (d *Device) query() gpubackend.Result {
 // failed remembers an error that ends the current context, and returns it.
 func (d *Device) failed(r gpubackend.Result) gpubackend.Result {
 	if r.Sticky() && d.state != nil {
-		d.state.dead = r
+		d.state.home().dead = r
 	}
 	return r
 }
@@ -159,6 +167,7 @@ func (d *Device) StreamDestroy(s gpubackend.Stream) gpubackend.Result {
 	if s == gpubackend.DefaultStream || s == gpubackend.LegacyStream {
 		return gpubackend.InvalidHandle
 	}
+	d.adoptWork(s)
 	if d.state != nil && slices.Contains(d.state.work.streams, s) && !d.isCapturing(s) {
 		d.watchLast(s)
 	}

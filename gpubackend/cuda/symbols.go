@@ -112,6 +112,16 @@ const (
 	symStreamBatchMemOp
 	symDeviceGetGraphMemAttribute
 	symDeviceSetGraphMemAttribute
+
+	// Green contexts.
+	symDeviceGetDevResource
+	symCtxGetDevResource
+	symGreenCtxGetDevResource
+	symDevSmResourceSplitByCount
+	symDevResourceGenerateDesc
+	symGreenCtxCreate
+	symGreenCtxDestroy
+	symCtxFromGreenCtx
 	symbols
 )
 
@@ -219,6 +229,15 @@ var handNames = [symbols - generatedSymbols]string{
 	symStreamBatchMemOp - generatedSymbols:                "cuStreamBatchMemOp_v2",
 	symDeviceGetGraphMemAttribute - generatedSymbols:      "cuDeviceGetGraphMemAttribute",
 	symDeviceSetGraphMemAttribute - generatedSymbols:      "cuDeviceSetGraphMemAttribute",
+
+	symDeviceGetDevResource - generatedSymbols:      "cuDeviceGetDevResource",
+	symCtxGetDevResource - generatedSymbols:         "cuCtxGetDevResource",
+	symGreenCtxGetDevResource - generatedSymbols:    "cuGreenCtxGetDevResource",
+	symDevSmResourceSplitByCount - generatedSymbols: "cuDevSmResourceSplitByCount",
+	symDevResourceGenerateDesc - generatedSymbols:   "cuDevResourceGenerateDesc",
+	symGreenCtxCreate - generatedSymbols:            "cuGreenCtxCreate",
+	symGreenCtxDestroy - generatedSymbols:           "cuGreenCtxDestroy",
+	symCtxFromGreenCtx - generatedSymbols:           "cuCtxFromGreenCtx",
 }
 
 // required are the functions without which nothing works; the others answer NotSupported where they are missing.

@@ -62,7 +62,7 @@ func (d *Device) charged(bytes uint64, ok bool, create func() (uint64, gpubacken
 	if d.arrays == nil {
 		d.arrays = map[uint64]arrayCharge{}
 	}
-	d.arrays[h] = arrayCharge{g, bytes, d.state}
+	d.arrays[h] = arrayCharge{g, bytes, d.state.home()}
 	return h, r
 }
 

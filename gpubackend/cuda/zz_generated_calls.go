@@ -91,6 +91,9 @@ const (
 	symDeviceGetTexture1DLinearMaxWidth
 	symTexObjectDestroy
 	symSurfObjectDestroy
+	symGreenCtxStreamCreate
+	symGreenCtxRecordEvent
+	symGreenCtxWaitEvent
 	symCtxRecordEvent
 	symCtxWaitEvent
 	symCtxGetSharedMemConfig
@@ -184,6 +187,9 @@ var generatedNames = [generatedSymbols]string{
 	symDeviceGetTexture1DLinearMaxWidth:                   "cuDeviceGetTexture1DLinearMaxWidth",
 	symTexObjectDestroy:                                   "cuTexObjectDestroy",
 	symSurfObjectDestroy:                                  "cuSurfObjectDestroy",
+	symGreenCtxStreamCreate:                               "cuGreenCtxStreamCreate",
+	symGreenCtxRecordEvent:                                "cuGreenCtxRecordEvent",
+	symGreenCtxWaitEvent:                                  "cuGreenCtxWaitEvent",
 	symCtxRecordEvent:                                     "cuCtxRecordEvent",
 	symCtxWaitEvent:                                       "cuCtxWaitEvent",
 	symCtxGetSharedMemConfig:                              "cuCtxGetSharedMemConfig",
@@ -747,6 +753,25 @@ func (d *calls) TexObjectDestroy(texObject uint64) (result gpubackend.Result) {
 // SurfObjectDestroy calls cuSurfObjectDestroy.
 func (d *calls) SurfObjectDestroy(surfObject uint64) (result gpubackend.Result) {
 	result = d.call(symSurfObjectDestroy, surfObject)
+	return
+}
+
+// GreenCtxStreamCreate calls cuGreenCtxStreamCreate.
+func (d *calls) GreenCtxStreamCreate(greenCtx gpubackend.GreenContext, flags uint64, priority uint64) (phStream gpubackend.Stream, result gpubackend.Result) {
+	result = d.call(symGreenCtxStreamCreate, d.out(0), uint64(greenCtx), flags, priority)
+	phStream = gpubackend.Stream(d.value(0))
+	return
+}
+
+// GreenCtxRecordEvent calls cuGreenCtxRecordEvent.
+func (d *calls) GreenCtxRecordEvent(hCtx gpubackend.GreenContext, hEvent gpubackend.Event) (result gpubackend.Result) {
+	result = d.call(symGreenCtxRecordEvent, uint64(hCtx), uint64(hEvent))
+	return
+}
+
+// GreenCtxWaitEvent calls cuGreenCtxWaitEvent.
+func (d *calls) GreenCtxWaitEvent(hCtx gpubackend.GreenContext, hEvent gpubackend.Event) (result gpubackend.Result) {
+	result = d.call(symGreenCtxWaitEvent, uint64(hCtx), uint64(hEvent))
 	return
 }
 

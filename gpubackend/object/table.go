@@ -32,6 +32,9 @@ const (
 	Texture
 	Surface
 	GreenContext
+	Resource
+	ResourceDesc
+	kinds
 )
 
 // A handle is tag | generation << 24 | index+1: never 0, 1 or 2, which name CUDA's default streams, and
@@ -56,7 +59,7 @@ type Table struct {
 	entries []entry
 	free    int32 // index+1 of the first free entry
 	live    int
-	count   [GreenContext + 1]int // live ones of each kind
+	count   [kinds]int // live ones of each kind
 }
 
 // Add gives native a handle. The object dies with its parent (0 for none). It returns 0 when the table is full.
@@ -132,7 +135,7 @@ func (t *Table) Remove(h uint64) {
 	kind := e.kind
 	t.release(int(h&indexMask) - 1)
 	switch kind {
-	case Context, Module, Library, Graph, MipmappedArray:
+	case Context, Module, Library, Graph, MipmappedArray, GreenContext:
 		t.RemoveChildren(h)
 	}
 }

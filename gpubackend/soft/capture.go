@@ -42,7 +42,7 @@ func (d *Device) capturable(h gpubackend.Stream) (*stream, gpubackend.Result) {
 	switch {
 	case result != gpubackend.Success:
 		return nil, result
-	case s == s.ctx.legacy:
+	case s.isLegacy():
 		return nil, gpubackend.CaptureUnsupported
 	case s.capture != nil:
 		return nil, gpubackend.IllegalState
@@ -165,12 +165,12 @@ func (d *Device) admit(s *stream) gpubackend.Result {
 		return gpubackend.Success
 	case s.capture != nil && s.capture.bad:
 		return gpubackend.CaptureInvalidated
-	case s != s.ctx.legacy:
+	case !s.isLegacy():
 		return gpubackend.Success
 	}
 	result := gpubackend.Success
 	for _, other := range s.ctx.streams {
-		if other.capture != nil && other.blocking {
+		if other.capture != nil && other.blocking && other.green == s.green {
 			other.capture.bad = true
 			result = gpubackend.CaptureImplicit
 		}

@@ -48,7 +48,7 @@ func (s *stream) join(e *event) gpubackend.Result {
 		return gpubackend.CapturedEvent
 	case c.bad:
 		return gpubackend.CaptureInvalidated
-	case s == s.ctx.legacy:
+	case s.isLegacy():
 		c.bad = true
 		return gpubackend.CaptureUnsupported
 	case s.capture == nil:

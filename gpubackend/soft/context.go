@@ -86,8 +86,13 @@ func (d *Device) fail(c *gpuContext, r gpubackend.Result) {
 
 // SetCurrent implements gpubackend.Driver. A primary context that nobody retains may be current, but not used.
 func (d *Device) SetCurrent(h gpubackend.Context) gpubackend.Result {
+	d.green = nil
 	if h == 0 {
 		d.current = nil
+		return gpubackend.Success
+	}
+	if g, ok := find[*greenContext](d, uint64(h)); ok {
+		d.current, d.green = g.ctx, g
 		return gpubackend.Success
 	}
 	c, ok := find[*gpuContext](d, uint64(h))
@@ -103,6 +108,9 @@ func (d *Device) ContextQuery() gpubackend.Result {
 	c, result := d.context()
 	if result != gpubackend.Success {
 		return result
+	}
+	if d.green != nil {
+		return d.green.query(d)
 	}
 	d.scheduler.mu.Lock()
 	defer d.scheduler.mu.Unlock()
@@ -155,7 +163,7 @@ func (d *Device) CtxDestroy(h gpubackend.Context) gpubackend.Result {
 		}
 	}
 	if d.current == c {
-		d.current = nil
+		d.current, d.green = nil, nil
 	}
 	return gpubackend.Success
 }
@@ -236,6 +244,7 @@ func (d *Device) DevicePrimaryCtxReset(dev uint64) gpubackend.Result {
 		return result
 	}
 	c := d.primary
+	d.green = nil
 	d.empty(c)
 	d.initialise(c)
 	d.output.resize(int(defaultLimits[limitPrintf]))

@@ -66,6 +66,7 @@ type Device struct {
 	contexts []*gpuContext
 	primary  *gpuContext
 	current  *gpuContext
+	green    *greenContext // current part of current; nil for all of it
 	grids    atomic.Uint64 // kernels launched
 
 	registered map[uint64]uint64 // host memory: address, size
@@ -172,6 +173,6 @@ func (d *Device) Close() {
 		d.space = nil
 	case <-time.After(closeTimeout):
 	}
-	d.current, d.contexts = nil, nil
+	d.current, d.green, d.contexts = nil, nil, nil
 	clear(d.handles)
 }

@@ -62,8 +62,8 @@ func (d *Device) maker(e *graphExec, s *step, c *gpuContext) (maker, gpubackend.
 	ctx, what := n.ctx, n.what
 	switch what.Type {
 	case gpubackend.NodeKernel:
-		f, cooperative, result := d.prepare(&what.Launch)
-		return func() *task { return d.kernelTask(f, &what.Launch, what.Launch.Parameters, cooperative) }, result
+		f, cooperative, result := d.prepare(&what.Launch, uint32(d.options.Multiprocessors))
+		return func() *task { return d.kernelTask(f, &what.Launch, what.Launch.Parameters, cooperative, nil) }, result
 	case gpubackend.NodeMemcpy:
 		m, result := copyMovement(&what.Copy)
 		return func() *task { return d.moveTask(ctx, m) }, result

@@ -13,7 +13,7 @@ import (
 func (d *Device) checkNode(n *gpubackend.Node) gpubackend.Result {
 	switch n.Type {
 	case gpubackend.NodeKernel:
-		_, _, result := d.prepare(&n.Launch)
+		_, _, result := d.prepare(&n.Launch, uint32(d.options.Multiprocessors))
 		return result
 	case gpubackend.NodeMemcpy:
 		m, result := copyMovement(&n.Copy)

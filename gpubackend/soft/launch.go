@@ -33,7 +33,7 @@ func (d *Device) Launch(l *gpubackend.Launch) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
-	f, cooperative, result := d.prepare(l)
+	f, cooperative, result := d.prepare(l, d.multiprocessors(s.green).count)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -43,30 +43,35 @@ func (d *Device) Launch(l *gpubackend.Launch) gpubackend.Result {
 	if s.capture != nil {
 		return d.record(s, &gpubackend.Node{Type: gpubackend.NodeKernel, Launch: *l})
 	}
-	d.enqueue(s, d.kernelTask(f, l, bytes.Clone(l.Parameters), cooperative))
+	d.enqueue(s, d.kernelTask(f, l, bytes.Clone(l.Parameters), cooperative, s.green))
 	return gpubackend.Success
 }
 
-// prepare finds a launch's function and checks the rest against it.
-func (d *Device) prepare(l *gpubackend.Launch) (f *function, cooperative bool, result gpubackend.Result) {
+// prepare finds a launch's function and checks the rest against it and the multiprocessors that it may use.
+func (d *Device) prepare(l *gpubackend.Launch, sms uint32) (f *function, cooperative bool, result gpubackend.Result) {
 	if f, result = d.lookup(l.Function); result != gpubackend.Success {
 		return nil, false, result
 	}
 	if cooperative, result = launchAttributes(l.Attributes); result != gpubackend.Success {
 		return nil, false, result
 	}
-	return f, cooperative, d.checkLaunch(f, l, cooperative)
+	return f, cooperative, d.checkLaunch(f, l, cooperative, sms)
 }
 
-// kernelTask makes the task of a launch that was checked. Nobody changes the parameters any more.
-func (d *Device) kernelTask(f *function, l *gpubackend.Launch, parameters []byte, cooperative bool) *task {
-	c := f.module.ctx
+// kernelTask makes the task of a launch that was checked, in a green context or none. Nobody changes the parameters any more.
+func (d *Device) kernelTask(
+	f *function, l *gpubackend.Launch, parameters []byte, cooperative bool, g *greenContext,
+) *task {
+	c, part := f.module.ctx, d.multiprocessors(g)
 	run := &simt.Launch{
 		Kernel: f.entry, Grid: dim(l.Grid), Block: dim(l.Block), SharedBytes: l.Shared,
 		Params: parameters, Memory: d.space, Heap: c.heap,
 		Stdout: outputWriter{&d.output, 1}, Assert: outputWriter{&d.output, 2},
 		Cooperative: cooperative, GridID: d.grids.Add(1), SMs: uint32(d.options.Multiprocessors),
 		SetConditional: d.conditions.set,
+	}
+	if g != nil {
+		run.FirstSM, run.PartSMs = part.first, part.count
 	}
 	return &task{class: kernel, ctx: c, run: func() { d.execute(c, run) }}
 }
@@ -88,7 +93,7 @@ func (d *Device) execute(c *gpuContext, run *simt.Launch) {
 }
 
 // checkLaunch checks the sizes of a launch against those of the device and the function.
-func (d *Device) checkLaunch(f *function, l *gpubackend.Launch, cooperative bool) gpubackend.Result {
+func (d *Device) checkLaunch(f *function, l *gpubackend.Launch, cooperative bool, sms uint32) gpubackend.Result {
 	g, b := l.Grid, l.Block
 	if g[0]-1 >= maxGridX || g[1]-1 >= maxGridYZ || g[2]-1 >= maxGridYZ ||
 		b[0]-1 >= maxBlockXY || b[1]-1 >= maxBlockXY || b[2]-1 >= maxBlockZ {
@@ -114,7 +119,7 @@ func (d *Device) checkLaunch(f *function, l *gpubackend.Launch, cooperative bool
 		return gpubackend.LaunchOutOfResources
 	}
 	if cooperative {
-		room := uint64(f.blocks(threads, uint64(l.Shared)) * d.options.Multiprocessors)
+		room := uint64(f.blocks(threads, uint64(l.Shared))) * uint64(sms)
 		if uint64(g[0]) > room || uint64(g[0])*uint64(g[1]) > room || dim(g).Count() > room {
 			return gpubackend.CooperativeTooLarge
 		}

@@ -15,6 +15,7 @@ const streamNonBlocking = 1
 // stream is a CUstream: a chain of tasks.
 type stream struct {
 	ctx       *gpuContext
+	green     *greenContext // that it is in, nil for none
 	handle    uint64
 	blocking  bool // waits for the legacy default stream, which waits for it
 	destroyed bool
@@ -43,6 +44,9 @@ func (d *Device) stream(h gpubackend.Stream) (*stream, gpubackend.Result) {
 		return nil, result
 	}
 	if h == gpubackend.DefaultStream || h == gpubackend.LegacyStream {
+		if d.green != nil {
+			return d.green.legacy, gpubackend.Success
+		}
 		return c.legacy, gpubackend.Success
 	}
 	s, ok := find[*stream](d, uint64(h))
@@ -64,12 +68,22 @@ func (d *Device) target(h gpubackend.Stream) (*stream, gpubackend.Result) {
 	return s, result
 }
 
+// legacy returns the default stream of the context or green context that s is in.
+func (s *stream) legacy() *stream {
+	if s.green != nil {
+		return s.green.legacy
+	}
+	return s.ctx.legacy
+}
+
+func (s *stream) isLegacy() bool { return s == s.legacy() }
+
 // dependencies returns what the next task of s must wait for.
 func (d *Device) dependencies(s *stream) []*task {
 	c := s.ctx
-	if s != c.legacy {
+	if !s.isLegacy() {
 		if s.blocking {
-			return []*task{s.last, c.legacy.last}
+			return []*task{s.last, s.legacy().last}
 		}
 		return []*task{s.last}
 	}
@@ -77,7 +91,7 @@ func (d *Device) dependencies(s *stream) []*task {
 	tasks := make([]*task, 1, len(c.streams)+1)
 	tasks[0] = s.last
 	for _, other := range c.streams {
-		if other.blocking {
+		if other.blocking && other.green == s.green {
 			tasks = append(tasks, other.last)
 		}
 	}
@@ -122,11 +136,14 @@ func (d *Device) StreamCreateWithPriority(flags, _ uint64) (gpubackend.Stream, g
 	if flags&^streamNonBlocking != 0 {
 		return 0, gpubackend.InvalidValue
 	}
-	d.forget(c)
-	s := &stream{ctx: c, blocking: flags&streamNonBlocking == 0}
+	return d.newStream(&stream{ctx: c, green: d.green, blocking: flags&streamNonBlocking == 0}), gpubackend.Success
+}
+
+func (d *Device) newStream(s *stream) gpubackend.Stream {
+	d.forget(s.ctx)
 	s.handle = d.add(s)
-	c.streams = append(c.streams, s)
-	return gpubackend.Stream(s.handle), gpubackend.Success
+	s.ctx.streams = append(s.ctx.streams, s)
+	return gpubackend.Stream(s.handle)
 }
 
 // StreamDestroy implements gpubackend.Driver. Work in the stream goes on.
@@ -135,7 +152,7 @@ func (d *Device) StreamDestroy(h gpubackend.Stream) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
-	if s == s.ctx.legacy {
+	if s.isLegacy() {
 		return gpubackend.InvalidHandle
 	}
 	d.abandon(s)
@@ -165,7 +182,7 @@ func (d *Device) StreamQuery(h gpubackend.Stream) gpubackend.Result {
 // ownWork returns what must be done for a stream to be idle. The legacy stream's work includes that of all
 // blocking streams, as any operation put into it would have to wait for them.
 func (d *Device) ownWork(s *stream) []*task {
-	if s == s.ctx.legacy {
+	if s.isLegacy() {
 		return d.dependencies(s)
 	}
 	return []*task{s.last}

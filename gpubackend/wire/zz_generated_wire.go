@@ -635,6 +635,48 @@ func (x *FunctionRecord) Encode(b []byte) {
 	binary.LittleEndian.PutUint32(b[76:], uint32(x.Pad))
 }
 
+// ResourceRecord is struct resource_record of wire.def.
+// What DevResource and ResourceSplit answer for a resource.
+type ResourceRecord struct {
+	Resource     uint64 // its handle
+	Type         uint32 // CUdevResourceType
+	Count        uint32 // multiprocessors
+	MinPartition uint32 // as few can be split off
+	Alignment    uint32 // and in multiples of so many
+}
+
+// ResourceRecordSize is the size of ResourceRecord on the wire.
+const ResourceRecordSize = 24
+
+// Offsets of the fields of ResourceRecord.
+const (
+	ResourceRecordResourceOffset     = 0
+	ResourceRecordTypeOffset         = 8
+	ResourceRecordCountOffset        = 12
+	ResourceRecordMinPartitionOffset = 16
+	ResourceRecordAlignmentOffset    = 20
+)
+
+// Decode reads ResourceRecord from b, which must hold ResourceRecordSize bytes.
+func (x *ResourceRecord) Decode(b []byte) {
+	_ = b[23]
+	x.Resource = uint64(binary.LittleEndian.Uint64(b[0:]))
+	x.Type = uint32(binary.LittleEndian.Uint32(b[8:]))
+	x.Count = uint32(binary.LittleEndian.Uint32(b[12:]))
+	x.MinPartition = uint32(binary.LittleEndian.Uint32(b[16:]))
+	x.Alignment = uint32(binary.LittleEndian.Uint32(b[20:]))
+}
+
+// Encode writes ResourceRecord to b, which must hold ResourceRecordSize bytes.
+func (x *ResourceRecord) Encode(b []byte) {
+	_ = b[23]
+	binary.LittleEndian.PutUint64(b[0:], uint64(x.Resource))
+	binary.LittleEndian.PutUint32(b[8:], uint32(x.Type))
+	binary.LittleEndian.PutUint32(b[12:], uint32(x.Count))
+	binary.LittleEndian.PutUint32(b[16:], uint32(x.MinPartition))
+	binary.LittleEndian.PutUint32(b[20:], uint32(x.Alignment))
+}
+
 // Flags of CopyHtoD and CopyDtoH
 const (
 	CopyFlagBlocking = 1 // answered when the copy is complete, else when the source may be changed or the copy is queued

@@ -18,7 +18,7 @@ type fences struct{ free map[uint64][]gpubackend.Event }
 
 // fence marks the end of what is queued in a stream of the current context.
 func (w *Worker) fence(s gpubackend.Stream) (fence, gpubackend.Result) {
-	f := fence{context: w.context}
+	f := fence{context: w.home(w.context)}
 	free := w.fences.free[f.context]
 	if n := len(free); n > 0 {
 		f.event = free[n-1]

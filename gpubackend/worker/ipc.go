@@ -62,7 +62,7 @@ func (w *Worker) offer(address uint64) (*share, gpubackend.Result) {
 	if result != gpubackend.Success {
 		return nil, result
 	}
-	s := &share{Shared: shared, fd: fd, context: w.context}
+	s := &share{Shared: shared, fd: fd, context: w.home(w.context)}
 	_, _ = rand.Read(s.token[:])
 	var err error
 	if s.listener, err = net.ListenUnix("unix", socketName(s.token[:])); err != nil {

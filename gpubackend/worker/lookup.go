@@ -131,6 +131,19 @@ func (t *threadStreams) end(w *Worker, slot uint16) {
 	}
 }
 
+// endContext destroys the streams in a context.
+func (t *threadStreams) endContext(w *Worker, context uint64) {
+	for key, s := range t.streams {
+		if key.context != context {
+			continue
+		}
+		delete(t.streams, key)
+		if w.setContext(context, true) == gpubackend.Success {
+			w.driver.StreamDestroy(s)
+		}
+	}
+}
+
 // forget drops the streams of a context that is gone.
 func (t *threadStreams) forget(context uint64) {
 	for key := range t.streams {

@@ -119,7 +119,7 @@ func (p *pool) take(w *Worker, bytes, stream uint64) (*block, gpubackend.Result)
 	}
 	p.count(poolReserved, poolReservedHigh, bytes)
 	p.count(poolUsed, poolUsedHigh, bytes)
-	return &block{pool: p, address: address, bytes: bytes, context: w.context}, gpubackend.Success
+	return &block{pool: p, address: address, bytes: bytes, context: w.home(w.context)}, gpubackend.Success
 }
 
 func (p *pool) count(current, high int, bytes uint64) {
@@ -129,9 +129,9 @@ func (p *pool) count(current, high int, bytes uint64) {
 
 // reuse takes the smallest free block that fits and is free for the stream.
 func (p *pool) reuse(w *Worker, bytes, stream uint64) *block {
-	best := -1
+	best, home := -1, w.home(w.context)
 	for i, b := range p.free {
-		if b.context != w.context || b.bytes < bytes || b.bytes-bytes > max(bytes/4, poolAlignment) && b.bytes-bytes > slack {
+		if b.context != home || b.bytes < bytes || b.bytes-bytes > max(bytes/4, poolAlignment) && b.bytes-bytes > slack {
 			continue
 		}
 		if best >= 0 && p.free[best].bytes <= b.bytes {

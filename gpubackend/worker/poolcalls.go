@@ -145,7 +145,7 @@ func runFreeAsync(w *Worker, c *call) gpubackend.Result {
 			w.dropFence(f)
 			return gpubackend.OutOfMemory
 		}
-		w.pools.loose = append(w.pools.loose, &block{address: address, context: w.context, fence: f, fenced: true})
+		w.pools.loose = append(w.pools.loose, &block{address: address, context: w.home(w.context), fence: f, fenced: true})
 		return gpubackend.Success
 	}
 	b.stream, b.fence, b.fenced = c.word(1), f, true

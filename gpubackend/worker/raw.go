@@ -54,6 +54,11 @@ func init() {
 		gpubackend.OpIpcGetMemHandle:     {words: 1, run: runIpcShare},
 		gpubackend.OpIpcOpenMemHandle:    {words: 5, run: runIpcOpen},
 		gpubackend.OpIpcCloseMemHandle:   {words: 1, run: runIpcClose},
+		gpubackend.OpDevResource:         {words: 5, noContext: true, run: runDevResource},
+		gpubackend.OpResourceSplit:       {words: 5, noContext: true, run: runResourceSplit},
+		gpubackend.OpResourceDesc:        {words: 2, noContext: true, run: runResourceDesc},
+		gpubackend.OpGreenCtxCreate:      {words: 3, noContext: true, run: runGreenCtxCreate},
+		gpubackend.OpGreenCtxDestroy:     {words: 1, noContext: true, run: runGreenCtxDestroy},
 	} {
 		table[op] = h
 	}
@@ -157,12 +162,14 @@ func (w *Worker) endContext(c *call, run func(*Worker, *call) gpubackend.Result)
 	}
 	w.streams.forget(handle)
 	clear(w.kernels)
+	w.leaveGreen()
 	result := run(w, c)
 	if result == gpubackend.Success {
 		w.objects.RemoveChildren(handle)
 		w.pools.forget(handle)
 		w.shares.forget(handle)
 		delete(w.fences.free, handle)
+		w.greens.settle(w)
 	}
 	if handle == w.context {
 		w.context = 0

@@ -61,6 +61,7 @@ type Worker struct {
 	mappings       mappings
 	shares         shares
 	pageables      pageables
+	greens         greens
 	hosts          map[uint32]*hostRange
 	growing        map[uint64]*hostWhole // that have more to come, by where they end
 	primary        map[uint64]uint64     // device to the handle of its primary context

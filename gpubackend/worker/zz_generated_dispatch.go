@@ -132,6 +132,9 @@ var handlers = map[gpubackend.Op]handler{
 	gpubackend.OpDeviceGetTexture1DLinearMaxWidth:                   {words: 3, noContext: true, run: runDeviceGetTexture1DLinearMaxWidth},
 	gpubackend.OpTexObjectDestroy:                                   {words: 1, noContext: false, run: runTexObjectDestroy},
 	gpubackend.OpSurfObjectDestroy:                                  {words: 1, noContext: false, run: runSurfObjectDestroy},
+	gpubackend.OpGreenCtxStreamCreate:                               {words: 3, noContext: true, run: runGreenCtxStreamCreate},
+	gpubackend.OpGreenCtxRecordEvent:                                {words: 2, noContext: true, run: runGreenCtxRecordEvent},
+	gpubackend.OpGreenCtxWaitEvent:                                  {words: 2, noContext: true, run: runGreenCtxWaitEvent},
 	gpubackend.OpCtxRecordEvent:                                     {words: 2, noContext: false, run: runCtxRecordEvent},
 	gpubackend.OpCtxWaitEvent:                                       {words: 2, noContext: false, run: runCtxWaitEvent},
 	gpubackend.OpCtxGetSharedMemConfig:                              {words: 0, noContext: false, run: runCtxGetSharedMemConfig},
@@ -239,7 +242,7 @@ func runModuleLoadData(w *Worker, c *call) gpubackend.Result {
 	defer p4.done()
 	p0, p5, p6, result := w.driver.ModuleLoadData(p1, p2, p3.bytes, p4.bytes)
 	if result == gpubackend.Success {
-		c.answer(w.objects.Intern(object.Module, uint64(p0), uint64(c.context)))
+		c.answer(w.objects.Intern(object.Module, uint64(p0), w.home(c.context)))
 	} else {
 		c.answer(0)
 	}
@@ -517,7 +520,7 @@ func runModuleLoadManaged(w *Worker, c *call) gpubackend.Result {
 	defer p5.done()
 	p0, p6, p7, result := w.driver.ModuleLoadManaged(p1, p2, c.word(4), p4.bytes, p5.bytes)
 	if result == gpubackend.Success {
-		c.answer(w.objects.Intern(object.Module, uint64(p0), uint64(c.context)))
+		c.answer(w.objects.Intern(object.Module, uint64(p0), w.home(c.context)))
 	} else {
 		c.answer(0)
 	}
@@ -801,7 +804,7 @@ func runStreamWaitEvent(w *Worker, c *call) gpubackend.Result {
 func runEventCreate(w *Worker, c *call) gpubackend.Result {
 	p0, result := w.driver.EventCreate(c.word(0))
 	if result == gpubackend.Success {
-		c.answer(w.objects.Add(object.Event, uint64(p0), uint64(c.context)))
+		c.answer(w.objects.Add(object.Event, uint64(p0), w.home(c.context)))
 	} else {
 		c.answer(0)
 	}
@@ -1423,7 +1426,7 @@ func runLinkCreate(w *Worker, c *call) gpubackend.Result {
 	}
 	p0, result := w.driver.LinkCreate(p1, c.word(2), c.word(3))
 	if result == gpubackend.Success {
-		c.answer(w.objects.Add(object.Link, uint64(p0), uint64(c.context)))
+		c.answer(w.objects.Add(object.Link, uint64(p0), w.home(c.context)))
 	} else {
 		c.answer(0)
 	}
@@ -1518,7 +1521,7 @@ func runArrayCreate(w *Worker, c *call) gpubackend.Result {
 	}
 	p0, result := w.driver.ArrayCreate(p1)
 	if result == gpubackend.Success {
-		c.answer(w.objects.Intern(object.Array, uint64(p0), uint64(c.context)))
+		c.answer(w.objects.Intern(object.Array, uint64(p0), w.home(c.context)))
 	} else {
 		c.answer(0)
 	}
@@ -1535,7 +1538,7 @@ func runArray3DCreate(w *Worker, c *call) gpubackend.Result {
 	}
 	p0, result := w.driver.Array3DCreate(p1)
 	if result == gpubackend.Success {
-		c.answer(w.objects.Intern(object.Array, uint64(p0), uint64(c.context)))
+		c.answer(w.objects.Intern(object.Array, uint64(p0), w.home(c.context)))
 	} else {
 		c.answer(0)
 	}
@@ -1646,7 +1649,7 @@ func runMipmappedArrayCreate(w *Worker, c *call) gpubackend.Result {
 	}
 	p0, result := w.driver.MipmappedArrayCreate(p1, c.word(2))
 	if result == gpubackend.Success {
-		c.answer(w.objects.Add(object.MipmappedArray, uint64(p0), uint64(c.context)))
+		c.answer(w.objects.Add(object.MipmappedArray, uint64(p0), w.home(c.context)))
 	} else {
 		c.answer(0)
 	}
@@ -1726,6 +1729,46 @@ func runTexObjectDestroy(w *Worker, c *call) gpubackend.Result {
 
 func runSurfObjectDestroy(w *Worker, c *call) gpubackend.Result {
 	result := w.driver.SurfObjectDestroy(c.word(0))
+	return result
+}
+
+func runGreenCtxStreamCreate(w *Worker, c *call) gpubackend.Result {
+	p1, bad := w.findGreenContext(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p0, result := w.driver.GreenCtxStreamCreate(p1, c.word(1), c.word(2))
+	if result == gpubackend.Success {
+		c.answer(w.objects.Add(object.Stream, uint64(p0), c.word(0)))
+	} else {
+		c.answer(0)
+	}
+	return result
+}
+
+func runGreenCtxRecordEvent(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findGreenContext(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p1, bad := w.findEvent(c, c.word(1))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.GreenCtxRecordEvent(p0, p1)
+	return result
+}
+
+func runGreenCtxWaitEvent(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findGreenContext(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p1, bad := w.findEvent(c, c.word(1))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.GreenCtxWaitEvent(p0, p1)
 	return result
 }
 

@@ -206,6 +206,16 @@ struct paracuda_function_record {
 };
 #define PARACUDA_SIZEOF_FUNCTION_RECORD 80
 
+/* What DevResource and ResourceSplit answer for a resource. */
+struct paracuda_resource_record {
+	__u64 resource; /* its handle */
+	__u32 type; /* CUdevResourceType */
+	__u32 count; /* multiprocessors */
+	__u32 min_partition; /* as few can be split off */
+	__u32 alignment; /* and in multiples of so many */
+};
+#define PARACUDA_SIZEOF_RESOURCE_RECORD 24
+
 /* Flags of CopyHtoD and CopyDtoH */
 enum paracuda_copy_flag {
 	PARACUDA_COPY_FLAG_BLOCKING = 1, /* answered when the copy is complete, else when the source may be changed or the copy is queued */

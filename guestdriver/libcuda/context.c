@@ -56,6 +56,14 @@ bool context_known(const struct context *c)
 	return false;
 }
 
+struct context *context_of_base(const struct context *base)
+{
+	for (struct context *x = __atomic_load_n(&all, __ATOMIC_ACQUIRE); x; x = x->next)
+		if (x->base == base && context_alive(x))
+			return x;
+	return NULL;
+}
+
 struct context *context_new(int device, bool primary)
 {
 	struct context *c = calloc(1, sizeof(*c));
@@ -121,6 +129,7 @@ uint64_t context_retire(struct context *c)
 {
 	uint64_t handle;
 
+	green_retire_all(c);
 	storage_destroy(c);
 	if (context_alive(c))
 		managed_forget_context(c);
@@ -189,7 +198,7 @@ EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx)
 	ENTER();
 	if (!ctx || !context_known(ctx))
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (ctx->primary)
+	if (ctx->primary || ctx->base)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!context_alive(ctx))
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;

@@ -18,6 +18,8 @@ struct context {
 	uint64_t handle;	/* the worker's, 0 when the context doesn't exist there */
 	uint64_t id;
 	int device;		/* guest's ordinal */
+	struct context *base;	/* of a green context: the primary one that it is part of */
+	CUgreenCtx green;
 	bool primary;
 	unsigned flags;
 	unsigned references;	/* of a primary context */
@@ -32,6 +34,24 @@ uint64_t context_handle(void);
 
 /* The calling thread's current context, or NULL. */
 struct context *context_current(void);
+
+/* The context that owns what is made in c: of a green context the primary one. Only streams are a green context's own. */
+static inline struct context *context_home(struct context *c)
+{
+	return c && c->base ? c->base : c;
+}
+
+/* That of the current context. */
+static inline struct context *context_owner(void)
+{
+	return context_home(context_current());
+}
+
+/* A green context of a primary one that exists, or NULL. */
+struct context *context_of_base(const struct context *base);
+
+/* Ends the green contexts of a primary context that ends. */
+void green_retire_all(struct context *base);
 
 /* Whether c is a context that this library gave out (it may have been destroyed since). */
 bool context_known(const struct context *c);

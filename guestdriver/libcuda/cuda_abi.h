@@ -16,6 +16,7 @@ typedef uint64_t cuuint64_t;
 typedef uint32_t cuuint32_t;
 
 typedef struct context *CUcontext;
+typedef struct cu_green_context *CUgreenCtx;
 typedef struct cu_module *CUmodule;
 typedef struct cu_function *CUfunction;
 typedef struct cu_library *CUlibrary;
@@ -160,6 +161,7 @@ enum {
 	CUDA_ERROR_INVALID_IMAGE = 200,
 	CUDA_ERROR_INVALID_CONTEXT = 201,
 	CUDA_ERROR_PEER_ACCESS_UNSUPPORTED = 217,
+	CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY = 224,
 	CUDA_ERROR_FILE_NOT_FOUND = 301,
 	CUDA_ERROR_OPERATING_SYSTEM = 304,
 	CUDA_ERROR_INVALID_HANDLE = 400,
@@ -179,6 +181,8 @@ enum {
 	CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
 	CUDA_ERROR_STREAM_CAPTURE_UNMATCHED = 903,
 	CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD = 908,
+	CUDA_ERROR_INVALID_RESOURCE_TYPE = 914,
+	CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION = 915,
 	CUDA_ERROR_UNKNOWN = 999,
 };
 

@@ -3,7 +3,8 @@
 #ifndef PARACUDA_CUDA_ABI_MORE_H
 #define PARACUDA_CUDA_ABI_MORE_H
 
-typedef struct cu_green_context *CUgreenCtx;
+typedef struct cu_resource_desc *CUdevResourceDesc;
+typedef int CUdevResourceType;
 typedef int CUstreamAttrID;
 typedef int CUsharedconfig;
 typedef int CUexecAffinityType;
@@ -14,6 +15,20 @@ typedef struct {
 	uint64_t value[8];
 } CUstreamAttrValue;
 _Static_assert(sizeof(CUstreamAttrValue) == 64, "CUstreamAttrValue");
+
+/* What CUDA documents of it is the type and, from byte 96 on, the multiprocessors. `magic` and `number` are this library's. */
+typedef struct {
+	CUdevResourceType type;
+	uint32_t magic;
+	uint64_t number;	/* the worker's handle */
+	uint8_t internal[80];
+	uint32_t count, min_partition, alignment;
+	uint8_t oversize[36];
+} CUdevResource;
+_Static_assert(sizeof(CUdevResource) == 144, "CUdevResource");
+_Static_assert(offsetof(CUdevResource, count) == 96, "CUdevResource.sm");
+
+#define RESOURCE_SM 1
 
 /* As CUDA_MEMCPY3D, with contexts in place of what is reserved there. */
 typedef CUDA_MEMCPY3D CUDA_MEMCPY3D_PEER;

@@ -13,7 +13,7 @@
 
 CUresult graph_memory_enter(uint64_t base, uint64_t bytes)
 {
-	struct context *c = context_current();
+	struct context *c = context_owner();
 	struct memory m = {
 		.base = base, .bytes = bytes, .kind = MEMORY_DEVICE, .device = c->device, .context = c, .graph = true,
 	};

@@ -14,7 +14,7 @@ struct handle *handle_new(size_t bytes, uint64_t parent)
 	struct handle *h = calloc(1, bytes);
 
 	if (h) {
-		h->context = context_current();
+		h->context = context_owner();
 		h->parent = parent;
 		h->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
 	}

@@ -21,6 +21,7 @@ enum handle_kind {
 	HANDLE_LINK,
 	HANDLE_TEXTURE,
 	HANDLE_SURFACE,
+	HANDLE_GREEN,
 	HANDLE_KINDS,
 };
 
@@ -57,6 +58,9 @@ void handle_forget_children(enum handle_kind kind, uint64_t parent);
 
 /* Removes everything that belonged to a context. */
 void handle_forget_context(struct context *c);
+
+/* Enters a new stream of a context. */
+CUresult stream_add(uint64_t number, struct context *c, unsigned flags, int priority);
 
 /* The default streams are always known. */
 static inline bool stream_known(CUstream s)

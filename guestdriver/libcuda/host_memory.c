@@ -197,7 +197,7 @@ EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 		*pp = NULL;
 		return CUDA_SUCCESS;
 	}
-	c = context_current();
+	c = context_owner();
 	m = (struct memory){ .bytes = bytesize, .kind = MEMORY_HOST, .device = c->device, .flags = Flags, .context = c };
 	result = host_memory_make(&m);
 	if (!result)
@@ -239,7 +239,7 @@ EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flag
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (memory_overlaps(base, bytesize))
 		return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-	c = context_current();
+	c = context_owner();
 	m = (struct memory){
 		.base = base,
 		.bytes = bytesize,

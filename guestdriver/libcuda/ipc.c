@@ -102,14 +102,14 @@ static CUresult open_handle(CUdeviceptr *address, const struct content *c)
 	CUresult result;
 
 	for (o = list; o; o = o->next)
-		if (o->context == context_current() && !memcmp(&o->content, c, sizeof(*c)))
+		if (o->context == context_owner() && !memcmp(&o->content, c, sizeof(*c)))
 			break;
 	if (!o) {
 		o = calloc(1, sizeof(*o));
 		if (!o)
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		o->content = *c;
-		o->context = context_current();
+		o->context = context_owner();
 		result = map(o);
 		if (result) {
 			free(o);

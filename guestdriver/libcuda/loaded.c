@@ -41,7 +41,7 @@ static CUresult load_with_memory(enum handle_kind kind, const struct image *i, s
 
 	/* A library is of no context. */
 	if (!result)
-		result = managed_block_make(bytes, kind == HANDLE_MODULE ? context_current() : NULL, managed);
+		result = managed_block_make(bytes, kind == HANDLE_MODULE ? context_owner() : NULL, managed);
 	if (result)
 		return result;
 	result = load_managed(kind, i, j, *managed, number, used);

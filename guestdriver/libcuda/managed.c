@@ -17,7 +17,7 @@ EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned i
 	ENTER_SAFE();
 	if (!dptr || !bytesize || (flags != ATTACH_GLOBAL && flags != ATTACH_HOST))
 		return CUDA_ERROR_INVALID_VALUE;
-	m.context = context_current();
+	m.context = context_owner();
 	m.device = m.context->device;
 	if (!device_number(m.device, ATTRIBUTE_MANAGED_MEMORY))
 		return CUDA_ERROR_NOT_SUPPORTED;

@@ -14,7 +14,7 @@
 
 static CUresult enter(uint64_t base, uint64_t bytes)
 {
-	struct context *c = context_current();
+	struct context *c = context_owner();
 	struct memory m = {
 		.base = base,
 		.bytes = bytes,

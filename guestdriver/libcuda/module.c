@@ -94,7 +94,7 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char
 /* Enters a module's variable, so that copies know it for device memory. */
 static CUresult enter_global(uint64_t base, uint64_t bytes)
 {
-	struct context *c = context_current();
+	struct context *c = context_owner();
 	struct memory known, m = {
 		.base = base,
 		.bytes = bytes,

@@ -57,28 +57,12 @@ EXPORT CUresult cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type,
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx)
-{
-	CUresult result;
-
-	ENTER_CONTEXT();
-	if (!pCtx || !pGreenCtx)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = cuStreamGetCtx(hStream, pCtx);
-	if (!result)
-		*pGreenCtx = NULL;
-	return result;
-}
-
-EXPORT CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx)
+EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type)
 {
 	ENTER_CONTEXT();
-	if (!phCtx)
+	if (!pExecAffinity || type < 0 || type >= AFFINITY_TYPES)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!stream_known(hStream))
-		return CUDA_ERROR_INVALID_HANDLE;
-	*phCtx = NULL;
-	return CUDA_SUCCESS;
+	return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
 }
 
 /* Copies here never return before they should: there is nothing to remember. */

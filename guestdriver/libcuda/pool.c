@@ -285,7 +285,7 @@ static CUresult enter(uint64_t base, uint64_t bytes, int device, uint64_t pool)
 		.bytes = bytes,
 		.kind = MEMORY_DEVICE,
 		.device = device,
-		.context = context_current(),
+		.context = context_owner(),
 		.pool = pool,
 	};
 

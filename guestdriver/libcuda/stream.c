@@ -7,6 +7,18 @@
 
 #define STREAM_NON_BLOCKING 1u
 
+CUresult stream_add(uint64_t number, struct context *c, unsigned flags, int priority)
+{
+	struct handle *h = handle_new(sizeof(*h), 0);
+
+	if (h) {
+		h->context = c;
+		h->flags = flags;
+		h->priority = priority;
+	}
+	return handle_enter(HANDLE_STREAM, number, h);
+}
+
 EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
 {
 	uint64_t handle;
@@ -17,7 +29,7 @@ EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flag
 		return CUDA_ERROR_INVALID_VALUE;
 	result = call_cuStreamCreateWithPriority(&handle, flags, (uint64_t)priority);
 	if (!result)
-		result = handle_add(HANDLE_STREAM, handle, flags, priority);
+		result = stream_add(handle, context_current(), flags, priority);
 	if (!result)
 		*phStream = (CUstream)(uintptr_t)handle;
 	return result;

@@ -161,6 +161,14 @@ enum {
 	OP_cuIpcGetMemHandle = 660,
 	OP_cuIpcOpenMemHandle_v2 = 661,
 	OP_cuIpcCloseMemHandle = 662,
+	OP_DevResource = 680,
+	OP_ResourceSplit = 681,
+	OP_ResourceDesc = 682,
+	OP_cuGreenCtxCreate = 683,
+	OP_cuGreenCtxDestroy = 684,
+	OP_cuGreenCtxStreamCreate = 685,
+	OP_cuGreenCtxRecordEvent = 686,
+	OP_cuGreenCtxWaitEvent = 687,
 	OP_cuCtxRecordEvent = 670,
 	OP_cuCtxWaitEvent = 671,
 	OP_cuCtxGetSharedMemConfig = 672,
@@ -2050,6 +2058,44 @@ static inline CUresult call_cuSurfObjectDestroy(uint64_t surfObject)
 
 	request_init(&r, OP_cuSurfObjectDestroy);
 	request_word(&r, surfObject);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline CUresult call_cuGreenCtxStreamCreate(uint64_t *phStream, uint64_t greenCtx, uint64_t flags, uint64_t priority)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuGreenCtxStreamCreate);
+	r.exact = true;
+	request_word(&r, greenCtx);
+	request_word(&r, flags);
+	request_word(&r, priority);
+	result = channel_call(&r, out, 1);
+	*phStream = out[0];
+	return result;
+}
+
+static inline CUresult call_cuGreenCtxRecordEvent(uint64_t hCtx, uint64_t hEvent)
+{
+	struct request r;
+
+	request_init(&r, OP_cuGreenCtxRecordEvent);
+	r.exact = true;
+	request_word(&r, hCtx);
+	request_word(&r, hEvent);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline CUresult call_cuGreenCtxWaitEvent(uint64_t hCtx, uint64_t hEvent)
+{
+	struct request r;
+
+	request_init(&r, OP_cuGreenCtxWaitEvent);
+	r.exact = true;
+	request_word(&r, hCtx);
+	request_word(&r, hEvent);
 	return channel_call(&r, NULL, 0);
 }
 

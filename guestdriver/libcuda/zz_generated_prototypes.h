@@ -347,6 +347,20 @@ EXPORT CUresult cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const v
 EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr);
 EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags);
 EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr);
+EXPORT CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource*resource, CUdevResourceType type);
+EXPORT CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource*resource, CUdevResourceType type);
+EXPORT CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource*resource, CUdevResourceType type);
+EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource*result, unsigned int*nbGroups, const CUdevResource*input, CUdevResource*remaining, unsigned int useFlags, unsigned int minCount);
+EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources, unsigned int nbResources);
+EXPORT CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx);
+EXPORT CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *greenCtxId);
+EXPORT CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx);
+EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type);
+EXPORT CUresult cuGreenCtxCreate(CUgreenCtx*phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags);
+EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx);
+EXPORT CUresult cuGreenCtxStreamCreate(CUstream*phStream, CUgreenCtx greenCtx, unsigned int flags, int priority);
+EXPORT CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent);
+EXPORT CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent);
 EXPORT CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent);
 EXPORT CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent);
 EXPORT CUresult cuCtxGetSharedMemConfig(CUsharedconfig *pConfig);
@@ -357,7 +371,6 @@ EXPORT CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, cons
 EXPORT CUresult cuStreamCopyAttributes(CUstream dst, CUstream src);
 EXPORT CUresult cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev);
 EXPORT CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx);
-EXPORT CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx);
 EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr);
 EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy);
 EXPORT CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream);

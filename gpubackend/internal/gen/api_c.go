@@ -82,7 +82,7 @@ func paramList(ps []cParam) string {
 
 // isExact says whether the header lacks the note that the function may return errors of earlier calls.
 func isExact(symbol string) bool {
-	for _, p := range []string{"cuLibrary", "cuKernel", "KernelDescribe", "FuncDescribe", "cuMemAllocAsync"} {
+	for _, p := range []string{"cuLibrary", "cuKernel", "KernelDescribe", "FuncDescribe", "cuMemAllocAsync", "cuGreenCtx"} {
 		if strings.HasPrefix(symbol, p) {
 			return true
 		}

@@ -12,7 +12,7 @@ import (
 // kindName gives the Go name of each kind of handle.
 var kindName = map[string]string{
 	"ctx": "Context", "stream": "Stream", "event": "Event", "module": "Module", "func": "Function",
-	"lib": "Library", "kernel": "Kernel", "link": "Link", "array": "Array", "mipmap": "MipmappedArray", "graph": "Graph", "gexec": "GraphExec", "gnode": "GraphNode",
+	"lib": "Library", "kernel": "Kernel", "link": "Link", "array": "Array", "mipmap": "MipmappedArray", "graph": "Graph", "gexec": "GraphExec", "gnode": "GraphNode", "green": "GreenContext",
 }
 
 func goHeader(b *bytes.Buffer, pkg string, imports ...string) {
@@ -243,5 +243,10 @@ func parent(f function) string {
 			}
 		}
 	}
-	return "uint64(c.context)"
+	for _, p := range f.params {
+		if p.code == "o" && p.kind == "stream" {
+			return "uint64(c.context)" // a green context's streams are its own
+		}
+	}
+	return "w.home(c.context)"
 }

@@ -54,6 +54,8 @@ type Launch struct {
 	GridID uint64
 	// SMs is the value of the special register %nsmid; 0 means Workers.
 	SMs uint32
+	// PartSMs, when not 0, confines the launch to as many multiprocessors, from FirstSM on: so many blocks run at a time.
+	FirstSM, PartSMs uint32
 	// StackBytes bounds a thread's local memory; 0 means DefaultStack.
 	StackBytes uint64
 	// Stats, when not nil, is filled in by Run.

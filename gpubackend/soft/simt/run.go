@@ -34,7 +34,9 @@ type launchRun struct {
 	Launch
 	prog       *Program
 	fn         *function
-	sms        uint32
+	sms        uint32 // of the device
+	firstSM    uint32 // of those that the launch uses
+	usedSMs    uint32
 	sharedSize uint64
 	sharedVars map[*ptx.Variable]uint64
 	paramSlab  []uint64
@@ -139,6 +141,11 @@ func (r *launchRun) setWorkers() {
 	}
 	if r.sms = r.SMs; r.sms == 0 {
 		r.sms = uint32(r.Workers)
+	}
+	r.firstSM, r.usedSMs = 0, r.sms
+	if r.PartSMs != 0 {
+		r.firstSM, r.usedSMs = r.FirstSM, r.PartSMs
+		r.Workers = min(r.Workers, int(r.PartSMs))
 	}
 	if r.Cooperative || uint64(r.Workers) > r.blocks {
 		r.Workers = int(r.blocks)

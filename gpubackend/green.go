@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gpubackend
+
+import "encoding/binary"
+
+// Resource is a CUdevResource as the driver made it. What is in it is the driver's: it never comes from a guest.
+type Resource [ResourceBytes]byte
+
+// The layout of CUdevResource, as far as CUDA documents it.
+const (
+	ResourceBytes     = 144
+	ResourceSM        = 1 // CU_DEV_RESOURCE_TYPE_SM
+	resourceCount     = 96
+	resourcePartition = 100
+	resourceAlignment = 104
+)
+
+// Kind is the type of the resource (CUdevResourceType).
+func (r *Resource) Kind() uint32 { return binary.LittleEndian.Uint32(r[:]) }
+
+// Multiprocessors is how many a resource of type ResourceSM has, how few can be split off and in multiples of how many. The latter
+// two are 0 where the driver doesn't say.
+func (r *Resource) Multiprocessors() (count, partition, alignment uint32) {
+	word := func(at int) uint32 { return binary.LittleEndian.Uint32(r[at:]) }
+	return word(resourceCount), word(resourcePartition), word(resourceAlignment)
+}
+
+// SetMultiprocessors makes r a resource of type ResourceSM.
+func (r *Resource) SetMultiprocessors(count, partition, alignment uint32) {
+	binary.LittleEndian.PutUint32(r[:], ResourceSM)
+	binary.LittleEndian.PutUint32(r[resourceCount:], count)
+	binary.LittleEndian.PutUint32(r[resourcePartition:], partition)
+	binary.LittleEndian.PutUint32(r[resourceAlignment:], alignment)
+}
+
+// ResourceSource says what has a resource.
+type ResourceSource uint64
+
+// What can have one, by the numbers of op DevResource.
+const (
+	OfDevice ResourceSource = iota
+	OfContext
+	OfGreenContext
+)
+
+// ResourceDesc is a CUdevResourceDesc. There is no function that frees one.
+type ResourceDesc uint64
+
+// MaxResourceGroups bounds the groups of a split.
+const MaxResourceGroups = 1024
+
+// Partitioning is green contexts: parts of a device that work is confined to. None of it needs a current context.
+type Partitioning interface {
+	// DevResource describes what a device (its number), a context or a green context has of a type.
+	DevResource(of ResourceSource, which, kind uint64) (Resource, Result)
+	// SplitResource splits multiprocessors into at most len(groups) groups, which it returns with what remains. Without
+	// groups it says how many there would be.
+	SplitResource(r *Resource, groups []Resource, flags, least uint64) (n int, rest Resource, result Result)
+	// DescribeResources makes a descriptor of resources.
+	DescribeResources(rs []Resource) (ResourceDesc, Result)
+	// GreenCtxCreate makes a green context and the context by which it is made current. That one shares all but its streams
+	// with the device's primary context, which is retained by the caller too.
+	GreenCtxCreate(desc ResourceDesc, dev, flags uint64) (GreenContext, Context, Result)
+	// GreenCtxDestroy ends both. It may wait for the work in it.
+	GreenCtxDestroy(g GreenContext) Result
+}
+
+// DevResource returns NotSupported.
+func (Unsupported) DevResource(ResourceSource, uint64, uint64) (r Resource, result Result) {
+	return r, NotSupported
+}
+
+// SplitResource returns NotSupported.
+func (Unsupported) SplitResource(*Resource, []Resource, uint64, uint64) (n int, rest Resource, result Result) {
+	return 0, rest, NotSupported
+}
+
+// DescribeResources returns NotSupported.
+func (Unsupported) DescribeResources([]Resource) (ResourceDesc, Result) { return 0, NotSupported }
+
+// GreenCtxCreate returns NotSupported.
+func (Unsupported) GreenCtxCreate(ResourceDesc, uint64, uint64) (GreenContext, Context, Result) {
+	return 0, 0, NotSupported
+}
+
+// GreenCtxDestroy returns NotSupported.
+func (Unsupported) GreenCtxDestroy(GreenContext) Result { return NotSupported }

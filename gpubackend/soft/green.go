@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
+
+// multiprocessors is some of the device's multiprocessors: count of them, from the first on.
+type multiprocessors struct{ first, count uint32 }
+
+// A multiprocessor is no more than a number here, so that any of them can be split off. Those of GPUs come in groups.
+const (
+	minPartition       = 1
+	partitionAlignment = 1
+)
+
+// Flags of cuDevSmResourceSplitByCount. Both are about groups of multiprocessors, of which there are none.
+const splitFlags = 1 | 2
+
+// What is in a resource beside the documented fields.
+const (
+	resourceFirst = 8  // number of the first multiprocessor
+	resourceCut   = 12 // 1: made by a split, which CUDA doesn't split again
+)
+
+// greenContextDefault is CU_GREEN_CTX_DEFAULT_STREAM, which is required.
+const greenContextDefault = 1
+
+// greenContext is a CUgreenCtx, and the CUcontext of it: the primary context with a default stream and multiprocessors
+// of its own.
+type greenContext struct {
+	ctx    *gpuContext
+	part   multiprocessors
+	legacy *stream
+}
+
+func (g *greenContext) owner() *gpuContext { return g.ctx }
+
+// query is ContextQuery for the streams of a green context alone.
+func (g *greenContext) query(d *Device) gpubackend.Result {
+	for _, s := range g.ctx.streams {
+		if s.green == g && !d.scheduler.isDone(s.last) {
+			return gpubackend.NotReady
+		}
+	}
+	return d.state(g.ctx)
+}
+
+// multiprocessors are those that work in a green context may use; all for nil.
+func (d *Device) multiprocessors(g *greenContext) multiprocessors {
+	if g != nil {
+		return g.part
+	}
+	return multiprocessors{0, uint32(d.options.Multiprocessors)}
+}
+
+func (m multiprocessors) resource(cut bool) (r gpubackend.Resource) {
+	if m.count == 0 {
+		return r // of no valid type
+	}
+	r.SetMultiprocessors(m.count, minPartition, partitionAlignment)
+	binary.LittleEndian.PutUint32(r[resourceFirst:], m.first)
+	if cut {
+		r[resourceCut] = 1
+	}
+	return r
+}
+
+func partOf(r *gpubackend.Resource) multiprocessors {
+	count, _, _ := r.Multiprocessors()
+	return multiprocessors{binary.LittleEndian.Uint32(r[resourceFirst:]), count}
+}
+
+// DevResource implements gpubackend.Driver.
+func (d *Device) DevResource(of gpubackend.ResourceSource, which, kind uint64) (r gpubackend.Resource, result gpubackend.Result) {
+	var g *greenContext
+	switch of {
+	case gpubackend.OfDevice:
+		if result = d.device(which); result != gpubackend.Success {
+			return r, result
+		}
+	default:
+		g, _ = find[*greenContext](d, which)
+		if _, plain := find[*gpuContext](d, which); g == nil && !(plain && of == gpubackend.OfContext) {
+			return r, gpubackend.InvalidContext
+		}
+	}
+	if kind != gpubackend.ResourceSM {
+		return r, gpubackend.InvalidResourceType
+	}
+	return d.multiprocessors(g).resource(false), gpubackend.Success
+}
+
+// SplitResource implements gpubackend.Driver.
+func (d *Device) SplitResource(
+	r *gpubackend.Resource, groups []gpubackend.Resource, flags, least uint64,
+) (n int, rest gpubackend.Resource, result gpubackend.Result) {
+	whole := partOf(r)
+	switch {
+	case r.Kind() != gpubackend.ResourceSM:
+		return 0, rest, gpubackend.InvalidResourceType
+	case flags&^splitFlags != 0 || least > uint64(whole.count):
+		return 0, rest, gpubackend.InvalidValue
+	case r[resourceCut] != 0:
+		return 0, rest, gpubackend.InvalidResourceConfig
+	}
+	each := uint32(max(least, minPartition))
+	n = int(whole.count / each)
+	if len(groups) == 0 {
+		return n, rest, gpubackend.Success
+	}
+	n = min(n, len(groups))
+	for i := range n {
+		groups[i] = multiprocessors{whole.first + uint32(i)*each, each}.resource(true)
+	}
+	used := uint32(n) * each
+	return n, multiprocessors{whole.first + used, whole.count - used}.resource(false), gpubackend.Success
+}
+
+// resourceDesc is a CUdevResourceDesc.
+type resourceDesc struct{ part multiprocessors }
+
+// DescribeResources implements gpubackend.Driver.
+func (d *Device) DescribeResources(rs []gpubackend.Resource) (gpubackend.ResourceDesc, gpubackend.Result) {
+	if len(rs) != 1 {
+		return 0, gpubackend.InvalidValue
+	}
+	if rs[0].Kind() != gpubackend.ResourceSM {
+		return 0, gpubackend.InvalidResourceType
+	}
+	return gpubackend.ResourceDesc(d.add(&resourceDesc{partOf(&rs[0])})), gpubackend.Success
+}
+
+// GreenCtxCreate implements gpubackend.Driver. The caller has retained the primary context.
+func (d *Device) GreenCtxCreate(
+	h gpubackend.ResourceDesc, dev, flags uint64,
+) (gpubackend.GreenContext, gpubackend.Context, gpubackend.Result) {
+	if result := d.device(dev); result != gpubackend.Success {
+		return 0, 0, result
+	}
+	desc, ok := find[*resourceDesc](d, uint64(h))
+	if !ok || flags != greenContextDefault {
+		return 0, 0, gpubackend.InvalidValue
+	}
+	if !d.primary.active {
+		return 0, 0, gpubackend.InvalidContext
+	}
+	g := &greenContext{ctx: d.primary, part: desc.part}
+	g.legacy = &stream{ctx: d.primary, green: g}
+	d.primary.streams = append(d.primary.streams, g.legacy)
+	n := d.add(g)
+	return gpubackend.GreenContext(n), gpubackend.Context(n), gpubackend.Success
+}
+
+// GreenCtxDestroy implements gpubackend.Driver. Work that was queued goes on.
+func (d *Device) GreenCtxDestroy(h gpubackend.GreenContext) gpubackend.Result {
+	g, ok := find[*greenContext](d, uint64(h))
+	if !ok {
+		return gpubackend.InvalidContext
+	}
+	for _, s := range g.ctx.streams {
+		if s.green == g && !s.destroyed {
+			d.abandon(s)
+			s.destroyed = true
+			delete(d.handles, s.handle)
+		}
+	}
+	delete(d.handles, uint64(h))
+	if d.green == g {
+		d.green = nil
+	}
+	return gpubackend.Success
+}
+
+// GreenCtxStreamCreate implements gpubackend.Driver. Any priority will do.
+func (d *Device) GreenCtxStreamCreate(h gpubackend.GreenContext, flags, _ uint64) (gpubackend.Stream, gpubackend.Result) {
+	g, ok := find[*greenContext](d, uint64(h))
+	switch {
+	case !ok:
+		return 0, gpubackend.InvalidContext
+	case flags != streamNonBlocking:
+		return 0, gpubackend.InvalidValue
+	}
+	return d.newStream(&stream{ctx: g.ctx, green: g}), d.state(g.ctx)
+}
+
+// GreenCtxRecordEvent implements gpubackend.Driver.
+func (d *Device) GreenCtxRecordEvent(h gpubackend.GreenContext, e gpubackend.Event) gpubackend.Result {
+	g, ok := find[*greenContext](d, uint64(h))
+	if !ok {
+		return gpubackend.InvalidContext
+	}
+	return d.recordAll(e, g.ctx, func(s *stream) bool { return s.green == g })
+}
+
+// GreenCtxWaitEvent implements gpubackend.Driver.
+func (d *Device) GreenCtxWaitEvent(h gpubackend.GreenContext, e gpubackend.Event) gpubackend.Result {
+	g, ok := find[*greenContext](d, uint64(h))
+	if !ok {
+		return gpubackend.InvalidContext
+	}
+	return d.waitAll(e, g.ctx, func(s *stream) bool { return s.green == g })
+}
+
+// CtxRecordEvent implements gpubackend.Driver. The primary context's green contexts are parts of it.
+func (d *Device) CtxRecordEvent(h gpubackend.Context, e gpubackend.Event) gpubackend.Result {
+	c, which, result := d.streamsOf(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	return d.recordAll(e, c, which)
+}
+
+// CtxWaitEvent implements gpubackend.Driver.
+func (d *Device) CtxWaitEvent(h gpubackend.Context, e gpubackend.Event) gpubackend.Result {
+	c, which, result := d.streamsOf(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	return d.waitAll(e, c, which)
+}
+
+// streamsOf says which streams are in a context.
+func (d *Device) streamsOf(h gpubackend.Context) (*gpuContext, func(*stream) bool, gpubackend.Result) {
+	if g, ok := find[*greenContext](d, uint64(h)); ok {
+		return g.ctx, func(s *stream) bool { return s.green == g }, gpubackend.Success
+	}
+	c, ok := find[*gpuContext](d, uint64(h))
+	if !ok {
+		return nil, nil, gpubackend.InvalidContext
+	}
+	return c, func(*stream) bool { return true }, gpubackend.Success
+}
+
+// chosen returns the streams of a context that which says, after checking event and context.
+func (d *Device) chosen(h gpubackend.Event, c *gpuContext, which func(*stream) bool) (*event, []*stream, gpubackend.Result) {
+	e, result := d.event(h)
+	switch {
+	case result != gpubackend.Success:
+		return nil, nil, result
+	case e.ctx != c:
+		return nil, nil, gpubackend.InvalidHandle
+	case !d.scheduler.throttle():
+		return nil, nil, gpubackend.OutOfMemory
+	}
+	d.forget(c)
+	streams := slices.DeleteFunc(append(slices.Clone(c.streams), c.legacy), func(s *stream) bool { return !which(s) })
+	for _, s := range streams {
+		if s.capture != nil {
+			s.capture.bad = true
+			result = gpubackend.CaptureUnsupported
+		}
+	}
+	return e, streams, result
+}
+
+// recordAll records an event behind all work in some streams.
+func (d *Device) recordAll(h gpubackend.Event, c *gpuContext, which func(*stream) bool) gpubackend.Result {
+	e, streams, result := d.chosen(h, c, which)
+	if result != gpubackend.Success {
+		return result
+	}
+	lasts := make([]*task, 0, len(streams))
+	for _, s := range streams {
+		lasts = append(lasts, s.last)
+	}
+	e.capture, e.nodes = nil, nil
+	e.record = &task{ctx: c}
+	d.scheduler.submit(e.record, lasts)
+	return gpubackend.Success
+}
+
+// waitAll makes some streams wait for an event.
+func (d *Device) waitAll(h gpubackend.Event, c *gpuContext, which func(*stream) bool) gpubackend.Result {
+	e, streams, result := d.chosen(h, c, which)
+	if result != gpubackend.Success {
+		return result
+	}
+	if e.capture != nil {
+		e.capture.bad = true
+		return gpubackend.CapturedEvent
+	}
+	for _, s := range streams {
+		if e.record != nil && !s.destroyed {
+			d.enqueue(s, &task{}, e.record)
+		}
+	}
+	return gpubackend.Success
+}

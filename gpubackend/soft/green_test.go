@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
+
+// whole is all multiprocessors of the device.
+func whole(t testing.TB, d *Device) *gpubackend.Resource {
+	t.Helper()
+	r, result := d.DevResource(gpubackend.OfDevice, 0, gpubackend.ResourceSM)
+	ok(t, result)
+	return &r
+}
+
+func newGreen(t testing.TB, d *Device, r *gpubackend.Resource) (gpubackend.GreenContext, gpubackend.Context) {
+	t.Helper()
+	desc, result := d.DescribeResources([]gpubackend.Resource{*r})
+	ok(t, result)
+	g, c, result := d.GreenCtxCreate(desc, 0, greenContextDefault)
+	ok(t, result)
+	return g, c
+}
+
+func TestSplitResource(t *testing.T) {
+	d := newDevice(t, Options{Multiprocessors: 11})
+	for _, tt := range []struct {
+		least           uint64
+		groups          int
+		made, each, rem uint32
+	}{{0, 20, 11, 1, 0}, {1, 3, 3, 1, 8}, {4, 5, 2, 4, 3}, {4, 1, 1, 4, 7}, {11, 1, 1, 11, 0}} {
+		groups := make([]gpubackend.Resource, tt.groups)
+		n, rest, result := d.SplitResource(whole(t, d), groups, 0, tt.least)
+		ok(t, result)
+		left, _, _ := rest.Multiprocessors()
+		if uint32(n) != tt.made || left != tt.rem {
+			t.Errorf("%+v: %d groups, %d remain", tt, n, left)
+		}
+		next := uint32(0)
+		for i := range groups[:n] {
+			if p := partOf(&groups[i]); p != (multiprocessors{next, tt.each}) {
+				t.Errorf("%+v: group %d is %+v", tt, i, p)
+			}
+			next += tt.each
+		}
+	}
+	n, _, result := d.SplitResource(whole(t, d), nil, 0, 2)
+	if ok(t, result); n != 5 {
+		t.Errorf("%d groups of two", n)
+	}
+	groups := make([]gpubackend.Resource, 1)
+	_, _, result = d.SplitResource(whole(t, d), groups, 0, 12)
+	want(t, result, gpubackend.InvalidValue)
+	_, _, result = d.SplitResource(whole(t, d), groups, 0, 4)
+	ok(t, result)
+	_, _, result = d.SplitResource(&groups[0], make([]gpubackend.Resource, 1), 0, 2)
+	want(t, result, gpubackend.InvalidResourceConfig)
+	_, c := newGreen(t, d, &groups[0])
+	again, result := d.DevResource(gpubackend.OfContext, uint64(c), gpubackend.ResourceSM)
+	ok(t, result)
+	n, _, result = d.SplitResource(&again, make([]gpubackend.Resource, 4), 0, 2)
+	if ok(t, result); n != 2 {
+		t.Errorf("%d groups of a green context's", n)
+	}
+	_, _, result = d.SplitResource(new(gpubackend.Resource), groups, 0, 1)
+	want(t, result, gpubackend.InvalidResourceType)
+}
+
+const whereKernel = `.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry where(.param .u64 p)
+{
+	.reg .b64 %rd<4>;
+	.reg .b32 %r<4>;
+	ld.param.u64 %rd1, [p];
+	mov.u32 %r1, %ctaid.x;
+	mul.wide.u32 %rd2, %r1, 4;
+	add.s64 %rd3, %rd1, %rd2;
+	mov.u32 %r2, %smid;
+	st.global.u32 [%rd3], %r2;
+	ret;
+}
+`
+
+// TestGreenContextKeepsToItsPart launches in the default stream and in others, from inside and from the primary context.
+func TestGreenContextKeepsToItsPart(t *testing.T) {
+	d := newDevice(t, Options{Multiprocessors: 8})
+	home := primary(t, d)
+	m, _, _, result := d.ModuleLoadData([]byte(whereKernel), nil, nil, nil)
+	ok(t, result)
+	f := getFunction(t, d, m, "where")
+	a := alloc(t, d, 256)
+	groups := make([]gpubackend.Resource, 2)
+	_, _, result = d.SplitResource(whole(t, d), groups, 0, 3)
+	ok(t, result)
+	g, c := newGreen(t, d, &groups[1])
+	own, result := d.GreenCtxStreamCreate(g, streamNonBlocking, 0)
+	ok(t, result)
+	check := func(s gpubackend.Stream, first, last uint32) {
+		t.Helper()
+		ok(t, d.Launch(&gpubackend.Launch{
+			Function: f, Grid: [3]uint32{64, 1, 1}, Block: [3]uint32{1, 1, 1}, Stream: s, Parameters: params(a),
+		}))
+		synchronize(t, d)
+		b, seen := read(t, d, a, 256), map[uint32]bool{}
+		for i := range 64 {
+			seen[binary.LittleEndian.Uint32(b[4*i:])] = true
+		}
+		for sm := range uint32(8) {
+			if seen[sm] != (sm >= first && sm <= last) {
+				t.Errorf("multiprocessors %v, want %d to %d", seen, first, last)
+			}
+		}
+	}
+	check(0, 0, 7)
+	check(own, 3, 5)
+	ok(t, d.SetCurrent(c))
+	check(0, 3, 5)
+	check(newStream(t, d, 0), 3, 5)
+	ok(t, d.SetCurrent(home))
+	check(newStream(t, d, 0), 0, 7)
+	ok(t, d.GreenCtxDestroy(g))
+	want(t, d.StreamQuery(own), gpubackend.InvalidHandle)
+	want(t, d.SetCurrent(c), gpubackend.InvalidContext)
+}
+
+// TestGreenContextsOrder: events and questions tell the streams of a green context from others.
+func TestGreenContextsOrder(t *testing.T) {
+	d := newDevice(t, Options{Multiprocessors: 4})
+	home := primary(t, d)
+	g, c := newGreen(t, d, whole(t, d))
+	s, result := d.GreenCtxStreamCreate(g, streamNonBlocking, 0)
+	ok(t, result)
+	open := gate(t, d, newStream(t, d, streamNonBlocking))
+	e, all := newEvent(t, d), newEvent(t, d)
+	ok(t, d.GreenCtxRecordEvent(g, e))
+	ok(t, d.EventQuery(e)) // what the primary context does is not in it
+	ok(t, d.CtxRecordEvent(home, all))
+	want(t, d.EventQuery(all), gpubackend.NotReady)
+	want(t, d.ContextQuery(), gpubackend.NotReady)
+	ok(t, d.SetCurrent(c))
+	ok(t, d.ContextQuery())
+	ok(t, d.GreenCtxWaitEvent(g, all))
+	want(t, d.ContextQuery(), gpubackend.NotReady)
+	want(t, d.StreamQuery(s), gpubackend.NotReady)
+	open()
+	ok(t, wait(t, d.ContextQuery))
+	ok(t, d.EventQuery(all))
+	want(t, d.GreenCtxRecordEvent(g, 12345), gpubackend.InvalidHandle)
+	want(t, d.GreenCtxWaitEvent(12345, all), gpubackend.InvalidContext)
+}

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"encoding/binary"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// greens is the guest's green contexts and the resources that it makes them of. Resources are kept here: the guest has
+// handles of them, so that the driver sees nothing but what it made itself. As CUDA has no function that frees a
+// resource or a descriptor, asking again for what was asked for before gives what was given then.
+type greens struct {
+	resources map[uint64]*resource // by handle
+	asked     map[resourceKey]uint64
+	splits    map[splitKey]*split
+	descs     map[string]uint64 // by the handles of their resources
+	contexts  map[uint64]greenContext
+}
+
+// resource is a resource; it goes with the context that has it.
+type resource struct {
+	gpubackend.Resource
+	owner uint64 // handle of a context or green context, 0 for a device
+}
+
+type resourceKey struct {
+	of    gpubackend.ResourceSource
+	which uint64
+	kind  uint64
+}
+
+// splitKey is what a split depends on.
+type splitKey struct {
+	resource, flags, least uint64
+	groups                 int
+}
+
+type split struct {
+	groups []uint64
+	rest   uint64
+}
+
+// greenContext is a green context by the handle of the context that it is made current by.
+type greenContext struct {
+	home   uint64 // the primary context that it is part of
+	native gpubackend.Context
+}
+
+// These bound what a guest can make a worker keep.
+const (
+	maxResources     = 1 << 16
+	maxResourceDescs = 1 << 16
+	maxDescribed     = 16 // resources of one descriptor
+	maxGreenContexts = 1 << 12
+)
+
+// home is the context that what is made in a context belongs to: of a green context, the device's primary one.
+func (w *Worker) home(context uint64) uint64 {
+	if len(w.greens.contexts) > 0 {
+		if g, ok := w.greens.contexts[context]; ok {
+			return g.home
+		}
+	}
+	return context
+}
+
+func (w *Worker) findGreenContext(_ *call, handle uint64) (gpubackend.GreenContext, gpubackend.Result) {
+	native, ok := w.objects.Lookup(object.GreenContext, handle)
+	if !ok {
+		return 0, gpubackend.InvalidContext
+	}
+	return gpubackend.GreenContext(native), gpubackend.Success
+}
+
+// runDevResource describes what something has: of, which, type, record.
+func runDevResource(w *Worker, c *call) gpubackend.Result {
+	key := resourceKey{gpubackend.ResourceSource(c.word(0)), c.word(1), c.word(2)}
+	out, result := w.output(c, 3)
+	if result != gpubackend.Success || len(out.bytes) != wire.ResourceRecordSize {
+		return gpubackend.InvalidValue
+	}
+	defer out.done()
+	h, result := w.resourceOf(key)
+	if result == gpubackend.Success {
+		w.describeResource(h, out.bytes)
+	}
+	return result
+}
+
+// resourceOf returns the handle of a resource.
+func (w *Worker) resourceOf(key resourceKey) (uint64, gpubackend.Result) {
+	if h, ok := w.greens.asked[key]; ok {
+		return h, gpubackend.Success
+	}
+	native, owner := key.which, uint64(0)
+	kind := object.Context
+	switch key.of {
+	case gpubackend.OfDevice:
+		kind = 0
+	case gpubackend.OfContext:
+	case gpubackend.OfGreenContext:
+		kind = object.GreenContext
+	default:
+		return 0, gpubackend.InvalidValue
+	}
+	if kind != 0 {
+		var ok bool
+		if native, ok = w.objects.Lookup(kind, key.which); !ok {
+			return 0, gpubackend.InvalidContext
+		}
+		owner = key.which
+	}
+	if w.resourcesLeft() <= 0 {
+		return 0, gpubackend.OutOfMemory
+	}
+	r, result := w.driver.DevResource(key.of, native, key.kind)
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	h := w.keepResource(&r, owner)
+	if w.greens.asked == nil {
+		w.greens.asked = map[resourceKey]uint64{}
+	}
+	w.greens.asked[key] = h
+	return h, gpubackend.Success
+}
+
+func (w *Worker) resourcesLeft() int { return maxResources - len(w.greens.resources) }
+
+// keepResource gives a resource a handle.
+func (w *Worker) keepResource(r *gpubackend.Resource, owner uint64) uint64 {
+	h := w.objects.Add(object.Resource, 0, owner)
+	if w.greens.resources == nil {
+		w.greens.resources = map[uint64]*resource{}
+	}
+	w.greens.resources[h] = &resource{*r, owner}
+	return h
+}
+
+// describeResource writes what a guest may know of a resource.
+func (w *Worker) describeResource(h uint64, b []byte) {
+	var record wire.ResourceRecord
+	if r := w.greens.resources[h]; r != nil {
+		record.Resource, record.Type = h, r.Kind()
+		if record.Type == gpubackend.ResourceSM {
+			record.Count, record.MinPartition, record.Alignment = r.Multiprocessors()
+		}
+	}
+	record.Encode(b)
+}
+
+// runResourceSplit splits a resource: resource, flags, least, records of what remains and of the groups. It answers how
+// many groups there are.
+func runResourceSplit(w *Worker, c *call) gpubackend.Result {
+	key := splitKey{resource: c.word(0), flags: c.word(1), least: c.word(2)}
+	out, result := w.output(c, 3)
+	if result != gpubackend.Success || len(out.bytes)%wire.ResourceRecordSize != 0 ||
+		len(out.bytes) > (1+gpubackend.MaxResourceGroups)*wire.ResourceRecordSize {
+		return gpubackend.InvalidValue
+	}
+	defer out.done()
+	r := w.greens.resources[key.resource]
+	if r == nil {
+		return gpubackend.InvalidValue
+	}
+	if key.groups = len(out.bytes)/wire.ResourceRecordSize - 1; key.groups <= 0 {
+		n, _, result := w.driver.SplitResource(&r.Resource, nil, key.flags, key.least)
+		c.answer(uint64(n))
+		return result
+	}
+	s, result := w.split(key, r)
+	if result != gpubackend.Success {
+		return result
+	}
+	for i, h := range append([]uint64{s.rest}, s.groups...) {
+		w.describeResource(h, out.bytes[i*wire.ResourceRecordSize:])
+	}
+	c.answer(uint64(len(s.groups)))
+	return gpubackend.Success
+}
+
+func (w *Worker) split(key splitKey, r *resource) (*split, gpubackend.Result) {
+	if s := w.greens.splits[key]; s != nil {
+		return s, gpubackend.Success
+	}
+	if w.resourcesLeft() <= key.groups {
+		return nil, gpubackend.OutOfMemory
+	}
+	groups := make([]gpubackend.Resource, key.groups)
+	n, rest, result := w.driver.SplitResource(&r.Resource, groups, key.flags, key.least)
+	if result != gpubackend.Success {
+		return nil, result
+	}
+	s := &split{rest: w.keepResource(&rest, r.owner)}
+	for i := range groups[:min(n, len(groups))] {
+		s.groups = append(s.groups, w.keepResource(&groups[i], r.owner))
+	}
+	if w.greens.splits == nil {
+		w.greens.splits = map[splitKey]*split{}
+	}
+	w.greens.splits[key] = s
+	return s, gpubackend.Success
+}
+
+// runResourceDesc makes a descriptor: the handles of the resources.
+func runResourceDesc(w *Worker, c *call) gpubackend.Result {
+	list, result := w.input(c, 0)
+	if result != gpubackend.Success || len(list)%8 != 0 || len(list) > 8*maxDescribed {
+		return gpubackend.InvalidValue
+	}
+	if h, ok := w.greens.descs[string(list)]; ok {
+		c.answer(h)
+		return gpubackend.Success
+	}
+	rs := make([]gpubackend.Resource, 0, maxDescribed)
+	for b := list; len(b) > 0; b = b[8:] {
+		r := w.greens.resources[binary.LittleEndian.Uint64(b)]
+		if r == nil {
+			return gpubackend.InvalidValue
+		}
+		rs = append(rs, r.Resource)
+	}
+	if w.objects.Count(object.ResourceDesc) >= maxResourceDescs {
+		return gpubackend.OutOfMemory
+	}
+	desc, result := w.driver.DescribeResources(rs)
+	if result != gpubackend.Success {
+		return result
+	}
+	h := w.objects.Add(object.ResourceDesc, uint64(desc), 0)
+	if w.greens.descs == nil {
+		w.greens.descs = map[string]uint64{}
+	}
+	w.greens.descs[string(list)] = h
+	c.answer(h)
+	return gpubackend.Success
+}
+
+// runGreenCtxCreate makes a green context: descriptor, device, flags. The library has retained the primary context.
+func runGreenCtxCreate(w *Worker, c *call) gpubackend.Result {
+	desc, ok := w.objects.Lookup(object.ResourceDesc, c.word(0))
+	home, retained := w.primary[c.word(1)]
+	if !ok || !retained {
+		return gpubackend.InvalidValue
+	}
+	if len(w.greens.contexts) >= maxGreenContexts {
+		return gpubackend.OutOfMemory
+	}
+	g, context, result := w.driver.GreenCtxCreate(gpubackend.ResourceDesc(desc), c.word(1), c.word(2))
+	if result != gpubackend.Success {
+		return result
+	}
+	green := w.objects.Add(object.GreenContext, uint64(g), home)
+	handle := w.objects.Add(object.Context, uint64(context), green)
+	if w.greens.contexts == nil {
+		w.greens.contexts = map[uint64]greenContext{}
+	}
+	w.greens.contexts[handle] = greenContext{home, context}
+	c.answer(green)
+	c.answer(handle)
+	return gpubackend.Success
+}
+
+// runGreenCtxDestroy ends a green context.
+func runGreenCtxDestroy(w *Worker, c *call) gpubackend.Result {
+	g, result := w.findGreenContext(c, c.word(0))
+	if result != gpubackend.Success {
+		return result
+	}
+	w.endGreenStreams(c.word(0))
+	if result = w.driver.GreenCtxDestroy(g); result == gpubackend.Success {
+		w.objects.Remove(c.word(0))
+		w.greens.settle(w)
+	}
+	return result
+}
+
+// endGreenStreams destroys the streams of a green context, from its primary context.
+func (w *Worker) endGreenStreams(green uint64) {
+	for handle := range w.greens.contexts {
+		if w.objects.Parent(handle) == green {
+			w.streams.endContext(w, handle)
+		}
+	}
+	w.setContext(w.objects.Parent(green), true)
+	for handle, s := range w.objects.All(object.Stream) {
+		if p := w.objects.Parent(handle); p == green || w.objects.Parent(p) == green {
+			w.driver.StreamDestroy(gpubackend.Stream(s))
+		}
+	}
+}
+
+// leaveGreen makes sure that no green context is current that may be about to end.
+func (w *Worker) leaveGreen() {
+	if home := w.home(w.context); home != w.context {
+		w.setContext(home, true)
+	}
+}
+
+// settle forgets the green contexts whose handles are gone, and the resources of contexts that are.
+func (s *greens) settle(w *Worker) {
+	for handle := range s.contexts {
+		if _, ok := w.objects.Lookup(object.Context, handle); !ok {
+			delete(s.contexts, handle)
+			w.streams.forget(handle)
+		}
+	}
+	for h := range s.resources {
+		if _, ok := w.objects.Lookup(object.Resource, h); !ok {
+			delete(s.resources, h)
+		}
+	}
+	for key, h := range s.asked {
+		if s.resources[h] == nil {
+			delete(s.asked, key)
+		}
+	}
+	for key := range s.splits {
+		if s.resources[key.resource] == nil {
+			delete(s.splits, key)
+		}
+	}
+}
