@@ -2,7 +2,7 @@
 
 package gpubackend
 
-// Sharing is device memory that several processes of a guest use.
+// Sharing is device memory and events that several processes of a guest use.
 type Sharing interface {
 	// Share gives a file for the memory around addr: its size, and where in it addr is. The caller closes the file.
 	Share(addr uint64) (s Shared, fd int, result Result)
@@ -10,7 +10,15 @@ type Sharing interface {
 	MapShared(s Shared, fd int) (addr uint64, result Result)
 	// UnmapShared unmaps it. No work may use it any more.
 	UnmapShared(addr uint64) Result
+	// ShareEvent tells how another process opens an interprocess event: by what is returned and a file, or -1 for none. The
+	// caller closes the file.
+	ShareEvent(e Event) (s SharedEvent, fd int, result Result)
+	// OpenEvent opens such an event in the current context. The caller keeps the file and may close it.
+	OpenEvent(s SharedEvent, fd int) (Event, Result)
 }
+
+// SharedEvent is what a driver says of an event to that of another process. It never comes from a guest.
+type SharedEvent [64]byte
 
 // Shared describes a file of shared memory.
 type Shared struct {
@@ -26,3 +34,11 @@ func (Unsupported) MapShared(Shared, int) (uint64, Result) { return 0, NotSuppor
 
 // UnmapShared returns NotSupported.
 func (Unsupported) UnmapShared(uint64) Result { return NotSupported }
+
+// ShareEvent returns NotSupported.
+func (Unsupported) ShareEvent(Event) (SharedEvent, int, Result) {
+	return SharedEvent{}, -1, NotSupported
+}
+
+// OpenEvent returns NotSupported.
+func (Unsupported) OpenEvent(SharedEvent, int) (Event, Result) { return 0, NotSupported }

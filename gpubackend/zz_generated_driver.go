@@ -180,6 +180,8 @@ const (
 	OpIpcGetMemHandle                                    Op = 660
 	OpIpcOpenMemHandle                                   Op = 661
 	OpIpcCloseMemHandle                                  Op = 662
+	OpIpcGetEventHandle                                  Op = 663
+	OpIpcOpenEventHandle                                 Op = 664
 	OpDevResource                                        Op = 680
 	OpResourceSplit                                      Op = 681
 	OpResourceDesc                                       Op = 682
@@ -352,6 +354,8 @@ var opNames = map[Op]string{
 	660: "cuIpcGetMemHandle",
 	661: "cuIpcOpenMemHandle_v2",
 	662: "cuIpcCloseMemHandle",
+	663: "cuIpcGetEventHandle",
+	664: "cuIpcOpenEventHandle",
 	680: "DevResource",
 	681: "ResourceSplit",
 	682: "ResourceDesc",

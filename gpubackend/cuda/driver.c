@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 typedef uint64_t w;
@@ -77,6 +78,18 @@ static int32_t launch_one(void *plain, void *ex, const struct pc_launch *l)
 		.attribute_count = l->attribute_count,
 	};
 	return ((launch_kernel_ex_fn *)ex)(&config, l->function, NULL, packed);
+}
+
+struct event_handle {
+	char bytes[64];
+};
+
+int32_t pc_open_event(void *function, uint64_t *event, const void *handle)
+{
+	struct event_handle h;
+
+	memcpy(&h, handle, sizeof(h));
+	return ((int32_t (*)(uint64_t *, struct event_handle))function)(event, h);
 }
 
 int32_t pc_launches(void *launch_kernel, void *launch_kernel_ex, const struct pc_launch *launch, int32_t n, int32_t *done)

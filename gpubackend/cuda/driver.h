@@ -20,6 +20,9 @@ struct pc_frame {
 // pc_call calls function with the first n arguments of the frame.
 int32_t pc_call(void *function, const struct pc_frame *frame, int32_t n);
 
+// pc_open_event calls cuIpcOpenEventHandle with the 64 bytes at handle.
+int32_t pc_open_event(void *function, uint64_t *event, const void *handle);
+
 // One launch. parameters and attributes lie in C memory.
 struct pc_launch {
 	uint64_t function;

@@ -8,17 +8,11 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// Flags of cuEventCreate.
-const (
-	eventDisableTiming = 2
-	eventInterprocess  = 4
-)
+// eventDisableTiming is a flag of cuEventCreate.
+const eventDisableTiming = 2
 
 // EventCreate makes an event of the current context.
 func (d *Device) EventCreate(flags uint64) (gpubackend.Event, gpubackend.Result) {
-	if flags&eventInterprocess != 0 {
-		return 0, gpubackend.NotSupported
-	}
 	r := d.call(symEventCreate, d.out(0), flags)
 	return gpubackend.Event(d.value(0)), r
 }

@@ -134,6 +134,16 @@ func (l *library) callAt(function unsafe.Pointer, args ...uint64) gpubackend.Res
 	return gpubackend.Result(C.pc_call(function, l.frame, C.int32_t(len(args))))
 }
 
+// openEvent opens an event by a handle of 64 bytes, which the function takes by value. The event is output word 0.
+func (l *library) openEvent(handle block) gpubackend.Result {
+	function := l.function[symIpcOpenEventHandle]
+	if function == nil {
+		return gpubackend.NotSupported
+	}
+	l.out(0)
+	return gpubackend.Result(C.pc_open_event(function, &l.frame.output[0], handle.p))
+}
+
 // out clears output word i and returns its address, for a parameter that the driver writes. A narrower output
 // leaves the upper bits 0.
 func (l *library) out(i int) uint64 {

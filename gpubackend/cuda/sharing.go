@@ -44,3 +44,23 @@ func (d *Device) UnmapShared(addr uint64) gpubackend.Result {
 	}
 	return gpubackend.Success
 }
+
+// ShareEvent gives the driver's own handle.
+func (d *Device) ShareEvent(e gpubackend.Event) (s gpubackend.SharedEvent, fd int, r gpubackend.Result) {
+	b := allocate(len(s))
+	defer b.free()
+	r = d.call(symIpcGetEventHandle, b.address(), uint64(e))
+	copy(s[:], b.bytes())
+	return s, -1, r
+}
+
+// OpenEvent opens it in another process.
+func (d *Device) OpenEvent(s gpubackend.SharedEvent, _ int) (gpubackend.Event, gpubackend.Result) {
+	if !d.usable() {
+		return 0, gpubackend.InvalidContext
+	}
+	b := copied(s[:], 0)
+	defer b.free()
+	r := d.openEvent(b)
+	return gpubackend.Event(d.value(0)), r
+}

@@ -122,6 +122,9 @@ const (
 	symGreenCtxCreate
 	symGreenCtxDestroy
 	symCtxFromGreenCtx
+
+	symIpcGetEventHandle
+	symIpcOpenEventHandle
 	symbols
 )
 
@@ -238,6 +241,8 @@ var handNames = [symbols - generatedSymbols]string{
 	symGreenCtxCreate - generatedSymbols:            "cuGreenCtxCreate",
 	symGreenCtxDestroy - generatedSymbols:           "cuGreenCtxDestroy",
 	symCtxFromGreenCtx - generatedSymbols:           "cuCtxFromGreenCtx",
+	symIpcGetEventHandle - generatedSymbols:         "cuIpcGetEventHandle",
+	symIpcOpenEventHandle - generatedSymbols:        "cuIpcOpenEventHandle",
 }
 
 // required are the functions without which nothing works; the others answer NotSupported where they are missing.

@@ -9,7 +9,7 @@ const lastAttribute = 143
 
 // deviceAttributes are the CUdevice_attribute values that are not 0 and don't depend on Options, by number. What is
 // 0 is not there: textures, surfaces, pageable memory, peers,
-// interprocess handles, clusters, tensor maps, stream memory operations.
+// shareable handles, clusters, tensor maps, stream memory operations.
 var deviceAttributes = map[int]int32{
 	1:   maxThreadsPerBlock,
 	2:   maxBlockXY,
@@ -57,6 +57,7 @@ var deviceAttributes = map[int]int32{
 	111: sharedReserved,
 	113: 1,  // READ_ONLY_HOST_REGISTER_SUPPORTED
 	115: 1,  // MEMORY_POOLS_SUPPORTED
+	125: 1,  // IPC_EVENT_SUPPORTED
 	126: 1,  // MEM_SYNC_DOMAIN_COUNT
 	129: 1,  // UNIFIED_FUNCTION_POINTERS
 	131: -1, // NUMA_ID

@@ -161,6 +161,7 @@ func (d *Device) Close() {
 	for _, c := range d.contexts {
 		d.fail(c, gpubackend.ContextIsDestroyed)
 	}
+	d.finishShared()
 	d.scheduler.dropHosts(func(*task) bool { return true })
 	ended := make(chan struct{})
 	go func() {

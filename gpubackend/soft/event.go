@@ -20,6 +20,8 @@ type event struct {
 	ctx    *gpuContext
 	timed  bool
 	record *task
+	shared *sharedEvent // of an interprocess event
+	own    uint64       // number of the latest record of this process, of such an event
 
 	capture *capture
 	nodes   []*node
@@ -48,9 +50,14 @@ func (d *Device) EventCreate(flags uint64) (gpubackend.Event, gpubackend.Result)
 		if flags&eventDisableTiming == 0 {
 			return 0, gpubackend.InvalidValue
 		}
-		return 0, gpubackend.NotSupported
 	}
 	e := &event{ctx: c, timed: flags&eventDisableTiming == 0}
+	if flags&eventInterprocess != 0 {
+		var err error
+		if e.shared, err = newSharedEvent(); err != nil {
+			return 0, gpubackend.OutOfMemory
+		}
+	}
 	return gpubackend.Event(d.add(e)), gpubackend.Success
 }
 
@@ -86,9 +93,44 @@ func (d *Device) EventRecordWithFlags(h gpubackend.Event, sh gpubackend.Stream, 
 		return gpubackend.InvalidValue // outside of captures
 	}
 	e.capture, e.nodes = nil, nil
-	e.record = &task{}
-	d.enqueue(s, e.record)
+	d.enqueue(s, e.newRecord())
 	return gpubackend.Success
+}
+
+// newRecord makes the task that stands for the event from now on.
+func (e *event) newRecord() *task {
+	e.record = &task{}
+	if shared := e.shared; shared != nil {
+		number := shared.record()
+		e.own = number
+		e.record.then = func() { shared.finish(number) }
+	}
+	return e.record
+}
+
+// newWait makes a task that waits for the event, and says what else comes first. It returns nil if there is no need.
+func (e *event) newWait() (t *task, after *task) {
+	if e.shared == nil {
+		if e.record == nil {
+			return nil, nil
+		}
+		return &task{}, e.record
+	}
+	number, done := e.shared.latest()
+	if done {
+		return nil, nil
+	}
+	shared, given := e.shared, e.ctx.alive.Done()
+	return &task{class: outside, run: func() { shared.wait(number, given) }}, nil
+}
+
+// isDone says whether the latest record is.
+func (e *event) isDone(s *scheduler) bool {
+	if e.shared != nil {
+		_, done := e.shared.latest()
+		return done
+	}
+	return s.isDone(e.record)
 }
 
 // StreamWaitEvent implements gpubackend.Driver. What counts is the latest record so far.
@@ -110,8 +152,8 @@ func (d *Device) StreamWaitEvent(sh gpubackend.Stream, h gpubackend.Event, flags
 	if flags != 0 {
 		return gpubackend.InvalidValue
 	}
-	if e.record != nil {
-		d.enqueue(s, &task{}, e.record)
+	if t, after := e.newWait(); t != nil {
+		d.enqueue(s, t, after)
 	}
 	return gpubackend.Success
 }
@@ -125,7 +167,7 @@ func (d *Device) EventQuery(h gpubackend.Event) gpubackend.Result {
 	if result := e.refuse(); result != gpubackend.Success {
 		return result
 	}
-	if !d.scheduler.isDone(e.record) {
+	if !e.isDone(d.scheduler) {
 		return gpubackend.NotReady
 	}
 	return d.state(e.ctx)

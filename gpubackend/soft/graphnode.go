@@ -28,7 +28,10 @@ func (d *Device) checkNode(n *gpubackend.Node) gpubackend.Result {
 		}
 		return d.checkMovement(&m)
 	case gpubackend.NodeEventWait, gpubackend.NodeEventRecord:
-		_, result := d.event(n.Event)
+		e, result := d.event(n.Event)
+		if result == gpubackend.Success && e.shared != nil {
+			result = gpubackend.NotSupported // a graph's tasks know those of this process only
+		}
 		return result
 	case gpubackend.NodeMemFree:
 		if d.graphMemory[n.Address] == nil {

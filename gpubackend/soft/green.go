@@ -269,8 +269,9 @@ func (d *Device) recordAll(h gpubackend.Event, c *gpuContext, which func(*stream
 		lasts = append(lasts, s.last)
 	}
 	e.capture, e.nodes = nil, nil
-	e.record = &task{ctx: c}
-	d.scheduler.submit(e.record, lasts)
+	t := e.newRecord()
+	t.ctx = c
+	d.scheduler.submit(t, lasts)
 	return gpubackend.Success
 }
 
@@ -285,8 +286,11 @@ func (d *Device) waitAll(h gpubackend.Event, c *gpuContext, which func(*stream) 
 		return gpubackend.CapturedEvent
 	}
 	for _, s := range streams {
-		if e.record != nil && !s.destroyed {
-			d.enqueue(s, &task{}, e.record)
+		if s.destroyed {
+			continue
+		}
+		if t, after := e.newWait(); t != nil {
+			d.enqueue(s, t, after)
 		}
 	}
 	return gpubackend.Success

@@ -21,10 +21,11 @@ const (
 type class uint8
 
 const (
-	marker class = iota // nothing to run
-	memory              // uses device or registered memory
-	kernel              // the same, and processors
-	host                // calls the host and waits for its answer
+	marker  class = iota // nothing to run
+	memory               // uses device or registered memory
+	kernel               // the same, and processors
+	host                 // calls the host and waits for its answer
+	outside              // waits for another process
 )
 
 // A task is a piece of work in a stream. Fields are guarded by the scheduler's lock once it is submitted.
@@ -105,7 +106,7 @@ func (s *scheduler) readyLocked(ready []*task, t *task) []*task {
 		s.kernels++
 	}
 	s.active++
-	if t.class != host {
+	if t.class == memory || t.class == kernel {
 		s.users[t] = struct{}{}
 	}
 	return append(ready, t)

@@ -3,6 +3,8 @@
 package soft
 
 import (
+	"runtime"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -45,4 +47,47 @@ func (d *Device) UnmapShared(addr uint64) gpubackend.Result {
 		return gpubackend.InvalidValue
 	}
 	return gpubackend.Success
+}
+
+// ShareEvent implements gpubackend.Driver: the file is the event's page.
+func (d *Device) ShareEvent(h gpubackend.Event) (s gpubackend.SharedEvent, fd int, result gpubackend.Result) {
+	e, result := d.event(h)
+	if result != gpubackend.Success {
+		return s, -1, result
+	}
+	if e.shared == nil {
+		return s, -1, gpubackend.InvalidHandle
+	}
+	fd, err := unix.FcntlInt(uintptr(e.shared.file), unix.F_DUPFD_CLOEXEC, 0)
+	runtime.KeepAlive(e.shared)
+	if err != nil {
+		return s, -1, gpubackend.OutOfMemory
+	}
+	return s, fd, gpubackend.Success
+}
+
+// OpenEvent implements gpubackend.Driver.
+func (d *Device) OpenEvent(_ gpubackend.SharedEvent, fd int) (gpubackend.Event, gpubackend.Result) {
+	c, result := d.context()
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return 0, gpubackend.InvalidHandle
+	}
+	shared, err := mapSharedEvent(own)
+	if err != nil {
+		return 0, gpubackend.InvalidHandle
+	}
+	return gpubackend.Event(d.add(&event{ctx: c, shared: shared})), gpubackend.Success
+}
+
+// finishShared ends what other processes wait for: nothing that is queued here is done any more.
+func (d *Device) finishShared() {
+	for _, object := range d.handles {
+		if e, ok := object.(*event); ok && e.shared != nil {
+			e.shared.finish(e.own)
+		}
+	}
 }

@@ -32,7 +32,7 @@ func openWindow(base, size uint64) (*window, error) {
 }
 
 func memoryFile(name string, size uint64) (int, error) {
-	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return -1, fmt.Errorf("create %s: %w", name, err)
 	}

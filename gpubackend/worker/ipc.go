@@ -16,26 +16,75 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// shares is device memory of this process that others of the guest may map. Each is offered under a random name,
-// which the guest hands on in a CUipcMemHandle: who knows the name may have the memory.
+// shares is device memory and events of this process that others of the guest may have. Each is offered under a random
+// name, which the guest hands on in a CUipcMemHandle or CUipcEventHandle: who knows the name may have it.
 type shares struct {
-	offered map[uint64]*share // by address
+	offered map[uint64]*share // memory by address
 	mapped  map[uint64]bool   // memory of others, by address
+	events  map[uint64]*share // events by handle
 }
 
 type share struct {
 	gpubackend.Shared
+	offer
+	context uint64
+}
+
+// offer is what this process gives to whoever knows the name.
+type offer struct {
 	token    [16]byte
-	context  uint64
+	text     []byte // at least a byte
+	fd       int    // -1 for none
 	listener *net.UnixListener
-	fd       int
 }
 
 // ipcTimeout bounds what another worker can hold this one up.
 const ipcTimeout = 2 * time.Second
 
-func socketName(token []byte) *net.UnixAddr {
-	return &net.UnixAddr{Name: "@paracuda-memory-" + hex.EncodeToString(token), Net: "unix"}
+// Kinds of what is offered.
+const (
+	offersMemory = "memory"
+	offersEvent  = "event"
+)
+
+func socketName(kind string, token []byte) *net.UnixAddr {
+	return &net.UnixAddr{Name: "@paracuda-" + kind + "-" + hex.EncodeToString(token), Net: "unix"}
+}
+
+// open chooses a name and begins to offer. The file is the offer's from now on.
+func (o *offer) open(kind string) error {
+	_, _ = rand.Read(o.token[:])
+	var err error
+	if o.listener, err = net.ListenUnix("unix", socketName(kind, o.token[:])); err != nil {
+		o.closeFile()
+		return fmt.Errorf("offer to other processes: %w", err)
+	}
+	go o.serve()
+	return nil
+}
+
+func (o *offer) closeFile() {
+	if o.fd >= 0 {
+		unix.Close(o.fd)
+	}
+}
+
+// serve gives it to whoever asks, until the offer ends.
+func (o *offer) serve() {
+	defer o.closeFile()
+	for {
+		conn, err := o.listener.AcceptUnix()
+		if err != nil {
+			return
+		}
+		var rights []byte
+		if o.fd >= 0 {
+			rights = unix.UnixRights(o.fd)
+		}
+		_ = conn.SetDeadline(time.Now().Add(ipcTimeout))
+		_, _, _ = conn.WriteMsgUnix(o.text, rights, nil)
+		_ = conn.Close()
+	}
 }
 
 // runIpcShare offers memory: address. The answer is the name, in two words, start and size of the memory in its file
@@ -62,34 +111,16 @@ func (w *Worker) offer(address uint64) (*share, gpubackend.Result) {
 	if result != gpubackend.Success {
 		return nil, result
 	}
-	s := &share{Shared: shared, fd: fd, context: w.home(w.context)}
-	_, _ = rand.Read(s.token[:])
-	var err error
-	if s.listener, err = net.ListenUnix("unix", socketName(s.token[:])); err != nil {
-		w.log.WithError(err).Warn("offer memory to other processes")
-		unix.Close(fd)
+	s := &share{Shared: shared, offer: offer{text: []byte{1}, fd: fd}, context: w.home(w.context)}
+	if err := s.open(offersMemory); err != nil {
+		w.log.WithError(err).Warn("share memory")
 		return nil, gpubackend.OutOfMemory
 	}
-	go s.serve()
 	if w.shares.offered == nil {
 		w.shares.offered = map[uint64]*share{}
 	}
 	w.shares.offered[address] = s
 	return s, gpubackend.Success
-}
-
-// serve gives the file to whoever asks, until the share ends.
-func (s *share) serve() {
-	defer unix.Close(s.fd)
-	for {
-		conn, err := s.listener.AcceptUnix()
-		if err != nil {
-			return
-		}
-		_ = conn.SetDeadline(time.Now().Add(ipcTimeout))
-		_, _, _ = conn.WriteMsgUnix([]byte{1}, unix.UnixRights(s.fd), nil)
-		_ = conn.Close()
-	}
 }
 
 // runIpcOpen maps memory that another worker offers: name, start, size, offset.
@@ -106,7 +137,10 @@ func runIpcOpen(w *Worker, c *call) gpubackend.Result {
 	if s.Offset >= s.Bytes {
 		return gpubackend.InvalidValue
 	}
-	fd, err := receiveFile(token[:])
+	_, fd, err := receive(offersMemory, token[:], 1)
+	if err == nil && fd < 0 {
+		err = errors.New("no file")
+	}
 	if err != nil {
 		w.log.WithError(err).Warn("get another process's memory")
 		return gpubackend.InvalidValue
@@ -125,28 +159,32 @@ func runIpcOpen(w *Worker, c *call) gpubackend.Result {
 	return gpubackend.Success
 }
 
-func receiveFile(token []byte) (int, error) {
-	conn, err := net.DialUnix("unix", nil, socketName(token))
+// receive asks for what another process offers: so many bytes of text, and a file or -1.
+func receive(kind string, token []byte, bytes int) ([]byte, int, error) {
+	conn, err := net.DialUnix("unix", nil, socketName(kind, token))
 	if err != nil {
-		return -1, err
+		return nil, -1, err
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(ipcTimeout))
-	data, control := make([]byte, 1), make([]byte, unix.CmsgSpace(4))
-	_, n, _, _, err := conn.ReadMsgUnix(data, control)
-	if err != nil {
-		return -1, err
+	text, control := make([]byte, bytes), make([]byte, unix.CmsgSpace(4))
+	got, n, _, _, err := conn.ReadMsgUnix(text, control)
+	if err != nil || got != bytes {
+		return nil, -1, errors.Join(fmt.Errorf("%d bytes of %d", got, bytes), err)
+	}
+	if n == 0 {
+		return text, -1, nil
 	}
 	messages, err := unix.ParseSocketControlMessage(control[:n])
 	if err != nil || len(messages) != 1 {
-		return -1, errors.Join(fmt.Errorf("%d control messages", len(messages)), err)
+		return nil, -1, errors.Join(fmt.Errorf("%d control messages", len(messages)), err)
 	}
 	fds, err := unix.ParseUnixRights(&messages[0])
 	if err != nil || len(fds) != 1 {
-		return -1, errors.Join(fmt.Errorf("%d files", len(fds)), err)
+		return nil, -1, errors.Join(fmt.Errorf("%d files", len(fds)), err)
 	}
 	unix.CloseOnExec(fds[0])
-	return fds[0], nil
+	return text, fds[0], nil
 }
 
 // runIpcClose unmaps it when nothing uses it: the address of the whole.
@@ -171,6 +209,11 @@ func (s *shares) forget(context uint64) {
 	for address, x := range s.offered {
 		if x.context == context {
 			s.withdraw(address)
+		}
+	}
+	for handle, x := range s.events {
+		if x.context == context {
+			s.withdrawEvent(handle)
 		}
 	}
 }

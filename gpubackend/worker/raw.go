@@ -54,6 +54,8 @@ func init() {
 		gpubackend.OpIpcGetMemHandle:     {words: 1, run: runIpcShare},
 		gpubackend.OpIpcOpenMemHandle:    {words: 5, run: runIpcOpen},
 		gpubackend.OpIpcCloseMemHandle:   {words: 1, run: runIpcClose},
+		gpubackend.OpIpcGetEventHandle:   {words: 1, run: runIpcShareEvent},
+		gpubackend.OpIpcOpenEventHandle:  {words: 2, run: runIpcOpenEvent},
 		gpubackend.OpDevResource:         {words: 5, noContext: true, run: runDevResource},
 		gpubackend.OpResourceSplit:       {words: 5, noContext: true, run: runResourceSplit},
 		gpubackend.OpResourceDesc:        {words: 2, noContext: true, run: runResourceDesc},
@@ -70,6 +72,7 @@ func init() {
 	// Memory that pools keep must not be what others lack.
 	wrap(gpubackend.OpMemAlloc, (*Worker).allocate)
 	wrap(gpubackend.OpMemFree, (*Worker).freePooled)
+	wrap(gpubackend.OpEventDestroy, (*Worker).endEvent)
 	for _, op := range naming {
 		wrap(op, (*Worker).boundGraphs)
 	}

@@ -51,6 +51,11 @@ typedef struct {
 } CUipcMemHandle;
 _Static_assert(sizeof(CUipcMemHandle) == 64, "CUipcMemHandle");
 
+typedef struct {
+	uint64_t opaque[8];
+} CUipcEventHandle;
+_Static_assert(sizeof(CUipcEventHandle) == 64, "CUipcEventHandle");
+
 enum {
 	ALLOCATION_PINNED = 1,
 	LOCATION_NONE = 0,

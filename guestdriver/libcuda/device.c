@@ -27,7 +27,7 @@ static const uint8_t withheld[] = {
 	107, /* compression */
 	110, 112, 113, /* RDMA with VMM, sparse arrays, read-only registration */
 	114, 116, 117, 119, /* timeline semaphores, RDMA, shareable pools */
-	121, 122, 123, 124, 125, /* deferred mapping, stream memory operations, dma-buf, event IPC */
+	121, 122, 123, 124, /* deferred mapping, stream memory operations, dma-buf */
 	127, 128, 129, /* tensor maps, fabric handles, unified function pointers */
 	132, 135, 136, 137, 138, /* multicast, graphics interop, decompression */
 	141, 142, 143, /* memory on host NUMA nodes */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#include <string.h>
+
 #include "handle.h"
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
@@ -16,14 +18,55 @@ EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
 	ENTER_CONTEXT();
 	if (!phEvent || Flags & ~EVENT_FLAGS)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (Flags & EVENT_INTERPROCESS)
-		return Flags & EVENT_DISABLE_TIMING ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+	if (Flags & EVENT_INTERPROCESS && !(Flags & EVENT_DISABLE_TIMING))
+		return CUDA_ERROR_INVALID_VALUE;
 	result = call_EventCreate(&handle, Flags);
 	if (!result)
 		result = handle_add(HANDLE_EVENT, handle, Flags, 0);
 	if (!result)
 		*phEvent = (CUevent)(uintptr_t)handle;
 	return result;
+}
+
+/*
+ * Another process may be told of what is done with its event as soon as the call returns: then it must have been done. Other
+ * events can wait for their turn.
+ */
+static CUresult send(struct request *r, const struct handle *event)
+{
+	return event->flags & EVENT_INTERPROCESS ? channel_call(r, NULL, 0) : channel_post(r);
+}
+
+EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
+{
+	struct handle *event;
+	struct request r;
+
+	ENTER_CONTEXT();
+	event = handle_find(HANDLE_EVENT, hEvent);
+	if (!event || !stream_known(hStream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	request_init(&r, OP_cuEventRecordWithFlags);
+	request_word(&r, number_of(hEvent));
+	request_word(&r, number_of(hStream));
+	request_word(&r, flags);
+	return send(&r, event);
+}
+
+EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
+{
+	struct handle *event;
+	struct request r;
+
+	ENTER_CONTEXT();
+	event = handle_find(HANDLE_EVENT, hEvent);
+	if (!event || !stream_known(hStream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	request_init(&r, OP_cuStreamWaitEvent);
+	request_word(&r, number_of(hStream));
+	request_word(&r, number_of(hEvent));
+	request_word(&r, Flags);
+	return send(&r, event);
 }
 
 EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
@@ -65,4 +108,61 @@ EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUev
 EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
 	return cuEventElapsedTime_v2(pMilliseconds, hStart, hEnd);
+}
+
+#define MAGIC 0x314550495643u
+
+/* What is in a CUipcEventHandle: a name by which the worker of the process that made it offers the event. */
+struct content {
+	uint64_t magic;
+	uint64_t name[2];
+	uint64_t reserved[5];
+};
+_Static_assert(sizeof(struct content) == sizeof(CUipcEventHandle), "CUipcEventHandle");
+
+EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
+{
+	struct content c = { .magic = MAGIC };
+	struct handle *h;
+	struct request r;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!pHandle)
+		return CUDA_ERROR_INVALID_VALUE;
+	h = handle_find(HANDLE_EVENT, event);
+	if (!h || !(h->flags & EVENT_INTERPROCESS))
+		return CUDA_ERROR_INVALID_HANDLE;
+	request_init(&r, OP_cuIpcGetEventHandle);
+	r.exact = true;
+	request_word(&r, number_of(event));
+	result = channel_call(&r, c.name, 2);
+	if (!result)
+		memcpy(pHandle, &c, sizeof(c));
+	return result;
+}
+
+EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
+{
+	struct content c;
+	struct request r;
+	uint64_t number;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	memcpy(&c, &handle, sizeof(c));
+	if (!phEvent)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (c.magic != MAGIC)
+		return CUDA_ERROR_INVALID_HANDLE;
+	request_init(&r, OP_cuIpcOpenEventHandle);
+	r.exact = true;
+	request_word(&r, c.name[0]);
+	request_word(&r, c.name[1]);
+	result = channel_call(&r, &number, 1);
+	if (!result)
+		result = handle_add(HANDLE_EVENT, number, EVENT_DISABLE_TIMING | EVENT_INTERPROCESS, 0);
+	if (!result)
+		*phEvent = (CUevent)(uintptr_t)number;
+	return result;
 }

@@ -161,6 +161,8 @@ enum {
 	OP_cuIpcGetMemHandle = 660,
 	OP_cuIpcOpenMemHandle_v2 = 661,
 	OP_cuIpcCloseMemHandle = 662,
+	OP_cuIpcGetEventHandle = 663,
+	OP_cuIpcOpenEventHandle = 664,
 	OP_DevResource = 680,
 	OP_ResourceSplit = 681,
 	OP_ResourceDesc = 682,

@@ -227,16 +227,6 @@ EXPORT CUresult cuStreamQuery(CUstream hStream)
 	return call_cuStreamQuery((uint64_t)(uintptr_t)hStream);
 }
 
-EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
-{
-	ENTER_CONTEXT();
-	if (!stream_known(hStream))
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (!handle_known(HANDLE_EVENT, hEvent))
-		return CUDA_ERROR_INVALID_HANDLE;
-	return post_cuStreamWaitEvent((uint64_t)(uintptr_t)hStream, (uint64_t)(uintptr_t)hEvent, (uint64_t)Flags);
-}
-
 EXPORT CUresult cuEventDestroy_v2(CUevent hEvent)
 {
 	ENTER_CONTEXT();
@@ -244,16 +234,6 @@ EXPORT CUresult cuEventDestroy_v2(CUevent hEvent)
 		return CUDA_ERROR_INVALID_HANDLE;
 	handle_forget(HANDLE_EVENT, hEvent);
 	return post_cuEventDestroy_v2((uint64_t)(uintptr_t)hEvent);
-}
-
-EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
-{
-	ENTER_CONTEXT();
-	if (!handle_known(HANDLE_EVENT, hEvent))
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (!stream_known(hStream))
-		return CUDA_ERROR_INVALID_HANDLE;
-	return post_cuEventRecordWithFlags((uint64_t)(uintptr_t)hEvent, (uint64_t)(uintptr_t)hStream, (uint64_t)flags);
 }
 
 EXPORT CUresult cuEventQuery(CUevent hEvent)

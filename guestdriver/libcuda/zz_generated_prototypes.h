@@ -347,6 +347,8 @@ EXPORT CUresult cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const v
 EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr);
 EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags);
 EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr);
+EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event);
+EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle);
 EXPORT CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource*resource, CUdevResourceType type);
 EXPORT CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource*resource, CUdevResourceType type);
 EXPORT CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource*resource, CUdevResourceType type);

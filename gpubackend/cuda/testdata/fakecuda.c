@@ -409,7 +409,7 @@ API CUresult cuStreamQuery(void *s)
 API CUresult cuStreamWaitEvent(void *s, void *e, unsigned f) { IN_CONTEXT; (void)s; (void)e; return f ? INVALID : OK; }
 
 struct event { struct timespec at; };
-API CUresult cuEventCreate(void **e, unsigned flags) { IN_CONTEXT; *e = calloc(1, sizeof(struct event)); return flags > 3; }
+API CUresult cuEventCreate(void **e, unsigned flags) { IN_CONTEXT; *e = calloc(1, sizeof(struct event)); return flags > 3 && flags != 6; }
 API CUresult cuEventDestroy_v2(void *e) { IN_CONTEXT; free(e); return OK; }
 API CUresult cuEventRecordWithFlags(struct event *e, void *s, unsigned f) { IN_CONTEXT; (void)s; clock_gettime(CLOCK_MONOTONIC, &e->at); return f ? INVALID : OK; }
 API CUresult cuEventQuery(void *e) { IN_CONTEXT; (void)e; if (not_ready > 0) { not_ready--; return NOT_READY; } return OK; }
@@ -498,3 +498,8 @@ API CUresult cuGreenCtxCreate(struct green **g, struct green *desc, int d, unsig
 API CUresult cuGreenCtxDestroy(struct green *g) { COUNT; if (current == g) abort(); free(g); return OK; }
 API CUresult cuCtxFromGreenCtx(void **c, struct green *g) { COUNT; *c = g; return OK; }
 API CUresult cuGreenCtxStreamCreate(void **s, struct green *g, unsigned flags, int priority) { COUNT; (void)g; (void)priority; *s = calloc(1, sizeof(struct stream)); return flags != 1; }
+
+// Interprocess events: the handle is the event's address and a mark.
+struct event_handle { u64 word[8]; };
+API CUresult cuIpcGetEventHandle(struct event_handle *h, void *e) { IN_CONTEXT; memset(h, 0, sizeof(*h)); h->word[0] = (u64)e; h->word[7] = MARK; return OK; }
+API CUresult cuIpcOpenEventHandle(void **e, struct event_handle h) { IN_CONTEXT; *e = (void *)h.word[0]; return h.word[7] == MARK ? OK : BAD_HANDLE; }

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import (
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
+
+// twoEvents is an interprocess event in two devices, as two processes have it.
+func twoEvents(t *testing.T) (one, other *Device, event, same gpubackend.Event) {
+	t.Helper()
+	one, other = newDevice(t, Options{}), newDevice(t, Options{})
+	event, result := one.EventCreate(eventInterprocess | eventDisableTiming)
+	ok(t, result)
+	s, fd, result := one.ShareEvent(event)
+	ok(t, result)
+	defer unix.Close(fd)
+	same, result = other.OpenEvent(s, fd)
+	ok(t, result)
+	return one, other, event, same
+}
+
+func TestSharedEventOrders(t *testing.T) {
+	one, other, event, same := twoEvents(t)
+	ok(t, other.EventQuery(same)) // never recorded
+	s := newStream(t, one, 1)
+	a := alloc(t, other, 4096)
+	for round := range uint64(50) {
+		open := gate(t, one, s)
+		ok(t, one.EventRecordWithFlags(event, s, 0))
+		want(t, one.EventQuery(event), gpubackend.NotReady)
+		want(t, other.EventQuery(same), gpubackend.NotReady)
+		w := newStream(t, other, 1)
+		ok(t, other.StreamWaitEvent(w, same, 0))
+		ok(t, other.MemsetD32Async(a, round, 1024, w))
+		want(t, other.StreamQuery(w), gpubackend.NotReady)
+		open()
+		ok(t, wait(t, func() gpubackend.Result { return other.StreamQuery(w) }))
+		ok(t, other.EventQuery(same))
+		ok(t, other.StreamDestroy(w))
+		s, one, other, event, same = newStream(t, other, 1), other, one, same, event
+		a = alloc(t, other, 4096)
+	}
+}
+
+// TestSharedEventOfOneThatEnds: nobody waits for work that will never be done.
+func TestSharedEventOfOneThatEnds(t *testing.T) {
+	one, other, event, same := twoEvents(t)
+	s := newStream(t, one, 1)
+	gate(t, one, s)
+	ok(t, one.EventRecordWithFlags(event, s, 0))
+	w := newStream(t, other, 1)
+	ok(t, other.StreamWaitEvent(w, same, 0))
+	want(t, other.StreamQuery(w), gpubackend.NotReady)
+	one.Close()
+	ok(t, wait(t, func() gpubackend.Result { return other.StreamQuery(w) }))
+	ok(t, other.EventDestroy(same))
+}
+
+func TestSharedEventIsChecked(t *testing.T) {
+	d := newDevice(t, Options{})
+	e, result := d.EventCreate(eventInterprocess | eventDisableTiming)
+	ok(t, result)
+	want(t, d.checkNode(&gpubackend.Node{Type: gpubackend.NodeEventRecord, Event: e}), gpubackend.NotSupported)
+	_, _, result = d.ShareEvent(newEvent(t, d))
+	want(t, result, gpubackend.InvalidHandle)
+	for _, size := range []int{0, os.Getpagesize()} { // too small; not sealed
+		fd, err := memoryFile("test", uint64(size))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, result = d.OpenEvent(gpubackend.SharedEvent{}, fd)
+		want(t, result, gpubackend.InvalidHandle)
+		unix.Close(fd)
+	}
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// sharedEvent is what the processes that have an interprocess event share of it: a page with the number of the latest
+// record and that of the latest one that is done. Another process may write anything there: it can only make tasks of
+// this process start too early or never. The page goes with the last use of the sharedEvent.
+type sharedEvent struct {
+	file     int
+	memory   []byte
+	recorded *atomic.Uint64
+	done     *atomic.Uint64
+}
+
+// newSharedEvent makes a page.
+func newSharedEvent() (*sharedEvent, error) {
+	fd, err := memoryFile("paracuda-event", uint64(os.Getpagesize()))
+	if err != nil {
+		return nil, err
+	}
+	// Nobody shall be able to cut the page off that others look at.
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("seal an event: %w", err)
+	}
+	return mapSharedEvent(fd)
+}
+
+// mapSharedEvent maps the page of an event, and takes the file over.
+func mapSharedEvent(fd int) (*sharedEvent, error) {
+	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+	var stat unix.Stat_t
+	if err == nil {
+		err = unix.Fstat(fd, &stat)
+	}
+	if err == nil && (seals&unix.F_SEAL_SHRINK == 0 || stat.Size != int64(os.Getpagesize())) {
+		err = unix.EINVAL
+	}
+	var memory []byte
+	if err == nil {
+		memory, err = unix.Mmap(fd, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("map an event: %w", err)
+	}
+	// SAFETY: a page is aligned for both words, and mapped for as long as the sharedEvent is reachable.
+	words := (*[2]atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(memory)))
+	s := &sharedEvent{file: fd, memory: memory, recorded: &words[0], done: &words[1]}
+	runtime.AddCleanup(s, func(m []byte) {
+		_ = unix.Munmap(m)
+		_ = unix.Close(fd)
+	}, memory)
+	return s, nil
+}
+
+// record numbers a new record.
+func (s *sharedEvent) record() uint64 {
+	defer runtime.KeepAlive(s)
+	return s.recorded.Add(1)
+}
+
+// finish notes that a record is done.
+func (s *sharedEvent) finish(number uint64) {
+	defer runtime.KeepAlive(s)
+	for {
+		old := s.done.Load()
+		if old >= number || s.done.CompareAndSwap(old, number) {
+			return
+		}
+	}
+}
+
+// latest is the number of the latest record, and whether it is done.
+func (s *sharedEvent) latest() (number uint64, done bool) {
+	defer runtime.KeepAlive(s)
+	number = s.recorded.Load()
+	return number, s.done.Load() >= number
+}
+
+// Another process says nothing when it is done: it is asked after pauses that grow.
+const (
+	minEventPause = 20 * time.Microsecond
+	maxEventPause = time.Millisecond
+)
+
+// wait returns when a record is done, or nobody wants to know any more.
+func (s *sharedEvent) wait(number uint64, given <-chan struct{}) {
+	defer runtime.KeepAlive(s)
+	for pause := minEventPause; s.done.Load() < number; pause = min(2*pause, maxEventPause) {
+		select {
+		case <-given:
+			return
+		case <-time.After(pause):
+		}
+	}
+}

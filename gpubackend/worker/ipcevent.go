@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"encoding/binary"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/object"
+)
+
+// maxSharedEvents bounds the sockets and goroutines that a guest can make a worker have.
+const maxSharedEvents = 1 << 10
+
+// runIpcShareEvent offers an event. The answer is the name, in two words.
+func runIpcShareEvent(w *Worker, c *call) gpubackend.Result {
+	handle := c.word(0)
+	e, result := w.findEvent(c, handle)
+	if result != gpubackend.Success {
+		return result
+	}
+	s := w.shares.events[handle]
+	if s == nil {
+		if s, result = w.offerEvent(handle, e); result != gpubackend.Success {
+			return result
+		}
+	}
+	c.answer(binary.LittleEndian.Uint64(s.token[:]))
+	c.answer(binary.LittleEndian.Uint64(s.token[8:]))
+	return gpubackend.Success
+}
+
+func (w *Worker) offerEvent(handle uint64, e gpubackend.Event) (*share, gpubackend.Result) {
+	if len(w.shares.events) >= maxSharedEvents {
+		return nil, gpubackend.OutOfMemory
+	}
+	shared, fd, result := w.driver.ShareEvent(e)
+	if result != gpubackend.Success {
+		return nil, result
+	}
+	s := &share{offer: offer{text: shared[:], fd: fd}, context: w.objects.Parent(handle)}
+	if err := s.open(offersEvent); err != nil {
+		w.log.WithError(err).Warn("share an event")
+		return nil, gpubackend.OutOfMemory
+	}
+	if w.shares.events == nil {
+		w.shares.events = map[uint64]*share{}
+	}
+	w.shares.events[handle] = s
+	return s, gpubackend.Success
+}
+
+// runIpcOpenEvent opens an event that another worker offers: name.
+func runIpcOpenEvent(w *Worker, c *call) gpubackend.Result {
+	var token [16]byte
+	binary.LittleEndian.PutUint64(token[:], c.word(0))
+	binary.LittleEndian.PutUint64(token[8:], c.word(1))
+	for _, own := range w.shares.events {
+		if own.token == token {
+			return gpubackend.InvalidContext // as for memory: between processes
+		}
+	}
+	var shared gpubackend.SharedEvent
+	text, fd, err := receive(offersEvent, token[:], len(shared))
+	if err != nil {
+		w.log.WithError(err).Warn("get another process's event")
+		return gpubackend.InvalidHandle
+	}
+	if fd >= 0 {
+		defer unix.Close(fd)
+	}
+	copy(shared[:], text)
+	e, result := w.driver.OpenEvent(shared, fd)
+	if result != gpubackend.Success {
+		return result
+	}
+	h := w.objects.Add(object.Event, uint64(e), w.home(c.context))
+	if h == 0 {
+		w.driver.EventDestroy(e)
+		return gpubackend.OutOfMemory
+	}
+	c.answer(h)
+	return gpubackend.Success
+}
+
+// endEvent ends the offer of an event that is destroyed.
+func (w *Worker) endEvent(c *call, run func(*Worker, *call) gpubackend.Result) gpubackend.Result {
+	w.shares.withdrawEvent(c.word(0))
+	return run(w, c)
+}
+
+func (s *shares) withdrawEvent(handle uint64) {
+	if x := s.events[handle]; x != nil {
+		_ = x.listener.Close()
+		delete(s.events, handle)
+	}
+}

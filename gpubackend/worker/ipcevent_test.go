@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
+
+// sharingDriver has events that are known by a text, and no file.
+type sharingDriver struct {
+	fakeDriver
+	opened []gpubackend.SharedEvent
+}
+
+func (d *sharingDriver) ShareEvent(e gpubackend.Event) (s gpubackend.SharedEvent, fd int, result gpubackend.Result) {
+	s[0], s[63] = byte(e), 99
+	return s, -1, gpubackend.Success
+}
+
+func (d *sharingDriver) OpenEvent(s gpubackend.SharedEvent, _ int) (gpubackend.Event, gpubackend.Result) {
+	d.opened = append(d.opened, s)
+	return 7, gpubackend.Success
+}
+
+func (d *sharingDriver) EventDestroy(gpubackend.Event) gpubackend.Result { return gpubackend.Success }
+
+func sharingRig(t *testing.T) (*rig, *sharingDriver) {
+	t.Helper()
+	r, d := newRig(t), &sharingDriver{}
+	r.Worker.driver = d
+	return r, d
+}
+
+func TestEventsAreOpenedByName(t *testing.T) {
+	one, _ := sharingRig(t)
+	other, d := sharingRig(t)
+	e := one.want(t, 0, gpubackend.OpEventCreate, 6)
+	low := one.want(t, 0, gpubackend.OpIpcGetEventHandle, e)
+	high := one.slot().Word[1]
+	if again := one.want(t, 0, gpubackend.OpIpcGetEventHandle, e); again != low {
+		t.Error("an event has two names")
+	}
+	one.want(t, gpubackend.InvalidContext, gpubackend.OpIpcOpenEventHandle, low, high)
+	other.want(t, gpubackend.InvalidHandle, gpubackend.OpIpcOpenEventHandle, low, high+1)
+	same := other.want(t, 0, gpubackend.OpIpcOpenEventHandle, low, high)
+	other.want(t, 0, gpubackend.OpEventQuery, same)
+	if len(d.opened) != 1 || d.opened[0][0] != 1 || d.opened[0][63] != 99 {
+		t.Errorf("opened %v", d.opened)
+	}
+	one.want(t, 0, gpubackend.OpEventDestroy, e)
+	other.want(t, gpubackend.InvalidHandle, gpubackend.OpIpcOpenEventHandle, low, high)
+	one.want(t, gpubackend.InvalidHandle, gpubackend.OpIpcGetEventHandle, e)
+}
+
+func TestSharedEventsAreBounded(t *testing.T) {
+	r, _ := sharingRig(t)
+	r.shares.events = map[uint64]*share{}
+	for i := range uint64(maxSharedEvents) {
+		r.shares.events[i] = &share{}
+	}
+	e := r.want(t, 0, gpubackend.OpEventCreate, 6)
+	r.want(t, gpubackend.OutOfMemory, gpubackend.OpIpcGetEventHandle, e)
+}
