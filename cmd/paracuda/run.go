@@ -82,6 +82,9 @@ func (o *runOptions) run(channels int) error {
 		return err
 	}
 	result, err := vm.Run(ctx, config)
+	if err != nil {
+		serve.stop() // Perhaps nothing ever connected to it.
+	}
 	if err := serve.end(); err != nil {
 		fmt.Fprintln(os.Stderr, "paracuda: device:", err)
 	}
@@ -177,13 +180,16 @@ func (o *runOptions) startDevice(gpu, socket string) (*deviceProcess, error) {
 	return nil, errors.New("start the device: no socket within 10 s")
 }
 
+// stop asks the device to end, VM or not. It writes its counters all the same.
+func (d *deviceProcess) stop() { _ = d.cmd.Process.Signal(syscall.SIGTERM) }
+
 // end waits for the device, which ends by itself when its VM is gone.
 func (d *deviceProcess) end() error {
 	select {
 	case err := <-d.done:
 		return err
 	case <-time.After(20 * time.Second):
-		_ = d.cmd.Process.Signal(syscall.SIGTERM)
+		d.stop()
 	}
 	select {
 	case err := <-d.done:
