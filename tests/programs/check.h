@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 // CHECK ends the program where a CUDA call returns an error.
 #define CHECK(call) check((call), #call, __FILE__, __LINE__)
@@ -44,6 +45,12 @@ struct Random {
     __host__ __device__ uint32_t next() { return uint32_t(next64() >> 32); }
     __host__ __device__ uint32_t below(uint32_t n) { return uint32_t(uint64_t(next()) * n >> 32); }
 };
+
+// allBytes says whether every byte is so.
+inline bool allBytes(const void *data, int value, size_t size) {
+    const unsigned char *p = (const unsigned char *)data;
+    return !size || (*p == (unsigned char)value && !memcmp(p, p + 1, size - 1));
+}
 
 // hash is FNV-1a over bytes, for printing results in short.
 inline uint64_t hash(const void *data, size_t size, uint64_t h = 0xcbf29ce484222325ull) {

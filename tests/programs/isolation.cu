@@ -47,7 +47,7 @@ static void must(const void *address) {
 }
 
 static char *ordinary() {
-    void *p = mmap(nullptr, block, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *p = mmap(nullptr, block, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     REQUIRE(p != MAP_FAILED);
     for (size_t i = 0; i < block; i += sizeof secret) memcpy((char *)p + i, &secret, sizeof secret);
     return (char *)p;

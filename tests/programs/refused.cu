@@ -10,8 +10,9 @@
 const size_t large = 24 << 20;
 static char *dev;
 
+// fresh is memory with all its pages.
 static unsigned char *fresh() {
-    void *p = mmap(nullptr, large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *p = mmap(nullptr, large, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     REQUIRE(p != MAP_FAILED);
     return (unsigned char *)p;
 }
@@ -23,7 +24,7 @@ static void good() {
     CHECK(cudaMemcpy(dev, p, large, cudaMemcpyHostToDevice));
     memset(p, 0, large);
     CHECK(cudaMemcpy(p, dev, large, cudaMemcpyDeviceToHost));
-    for (size_t k = 0; k < large; k++) REQUIRE(p[k] == 0x3b);
+    REQUIRE(allBytes(p, 0x3b, large));
     REQUIRE(!munmap(p, large));
 }
 
@@ -45,7 +46,7 @@ static void truncated() {
             char name[] = "/tmp/refused-XXXXXX";
             const int fd = mkstemp(name);
             REQUIRE(fd >= 0 && !unlink(name) && !ftruncate(fd, large));
-            void *file = mmap(nullptr, large, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+            void *file = mmap(nullptr, large, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
             REQUIRE(file != MAP_FAILED);
             memset(file, 7, large);
             std::thread cutter([&] {
@@ -59,7 +60,7 @@ static void truncated() {
             else refuse(dev, file, cudaMemcpyHostToDevice);
             // What was cut off is zeros when the file grows again, not what the copy left.
             REQUIRE(!ftruncate(fd, large));
-            for (size_t k = 1 << 20; k < large; k++) REQUIRE(!((unsigned char *)file)[k]);
+            REQUIRE(allBytes((unsigned char *)file + (1 << 20), 0, large - (1 << 20)));
             REQUIRE(!munmap(file, large) && !close(fd));
         }
     }
@@ -84,7 +85,7 @@ static void unmapped() {
             else copy(dev, p, cudaMemcpyHostToDevice);
             taker.join();
             usleep(2000);
-            for (size_t k = 0; k < large; k++) REQUIRE(mine[k] == 0x5c);
+            REQUIRE(allBytes(mine, 0x5c, large));
             refuse(dev, p, cudaMemcpyHostToDevice);
             refuse(p, dev, cudaMemcpyDeviceToHost);
             REQUIRE(!munmap(mine, large));
@@ -122,7 +123,7 @@ static void readOnly() {
     CHECK(cudaMemcpy(dev, p, large, cudaMemcpyHostToDevice));
     CHECK(cudaMemset(dev, 0xee, large));
     refuse(p, dev, cudaMemcpyDeviceToHost);
-    for (size_t k = 0; k < large; k++) REQUIRE(p[k] == 9);
+    REQUIRE(allBytes(p, 9, large));
     REQUIRE(!munmap(p, large));
     good();
     printf("read-only: refused\n");
