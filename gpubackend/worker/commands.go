@@ -74,6 +74,7 @@ func (w *Worker) runCommands() (ran bool, err error) {
 func (w *Worker) execute(c *call) {
 	result := w.dispatch(c)
 	if result != pending {
+		w.giveUnused(c, result)
 		w.finish(c.slot, c.seq, c.flags&wire.CommandFlagReply != 0, result, c.outs[:c.n])
 	}
 }

@@ -20,6 +20,22 @@ func (w *Worker) mapped(r reference, write bool) (*mapping, gpubackend.Result) {
 	return m, gpubackend.Success
 }
 
+// giveUnused returns the mappings for one command that an erroneous command names, and nothing uses: what refused it
+// may have been ahead of them. Any word that looks like a reference is taken for one, as no map is another process's.
+func (w *Worker) giveUnused(c *call, result gpubackend.Result) {
+	if result == gpubackend.Success || result == gpubackend.NotReady {
+		return
+	}
+	for _, word := range c.command.Words[:c.command.N] {
+		if uint8(word>>56) != wire.BufferMap {
+			continue
+		}
+		if m := w.findMap(reference{value: word & (1<<56 - 1)}.mapID()); m != nil && m.users == 0 && m.flags&wire.MapFlagOneshot != 0 {
+			w.giveMap(m)
+		}
+	}
+}
+
 // slice appends the runs that hold n bytes at an offset from the mapping's first byte. The caller has checked
 // that they are there.
 func (m *mapping) slice(dst []wire.Run, offset, n uint64) []wire.Run {

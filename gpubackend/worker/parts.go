@@ -46,6 +46,7 @@ func (w *Worker) endPart(c *call, result gpubackend.Result) gpubackend.Result {
 	if result == pending || !c.part() {
 		return result
 	}
+	w.giveUnused(c, result)
 	w.failed(result)
 	w.partsOf(c).note(result)
 	return pending

@@ -68,6 +68,7 @@ func mappingAttacks() []attack {
 		{"map: that of another channel", 25, othersMap},
 		{"map: written, though it is for reading", 21, readOnlyMap},
 		{"map: used after it was given back", 23, returnedMap},
+		{"map: named by commands that are refused", 24, refusedMaps},
 		{"map: written after its chain came back", 23, writesAfterReturn},
 		{"map: written after CLOSE", 24, writesAfterClose},
 		{"map: 5,000 parts of a copy that nobody joins", 26, endlessParts},
@@ -158,6 +159,54 @@ func returnedMap(g *guest, c *channel) error {
 		}
 	}
 	return nil
+}
+
+// refusedMaps are for one command each: whatever refuses it, they come back.
+func refusedMaps(g *guest, c *channel) error {
+	address, err := c.device(0xee)
+	if err != nil {
+		return err
+	}
+	c.reap()
+	good := c.context
+	for i, refused := range []struct {
+		op      gpubackend.Op
+		flags   uint16
+		context uint64
+		words   []uint64
+	}{
+		{gpubackend.OpCopyHtoD, wire.CommandFlagReply, good, []uint64{address, onMap(300, 0), 4096, 4096, 0xdead, 0}},
+		{gpubackend.OpCopyHtoD, wire.CommandFlagReply, good, []uint64{address, onMap(300, 0), 4096, 8192, 0, 0}},
+		{gpubackend.OpCopyHtoD, wire.CommandFlagReply, good, []uint64{address, onMap(300, 0), 4096}},
+		{gpubackend.OpCopyHtoD, wire.CommandFlagReply, 0xdead, []uint64{address, onMap(300, 0), 4096, 4096, 0, 0}},
+		{gpubackend.OpCopyHtoD, 0, good, []uint64{address, onMap(300, 0), 4096, 4096, 0xdead, wire.CopyFlagPart}},
+		{gpubackend.OpCopyHtoD, 0, 0xdead, []uint64{address, onMap(300, 0), 4096, 4096, 0, wire.CopyFlagPart}},
+		{gpubackend.OpCopyDtoH, wire.CommandFlagReply, good, []uint64{address, onMap(300, 0), 4096, 4096, 0, 0}}, // for reading only
+		{gpubackend.OpCopyBox, wire.CommandFlagReply, good, []uint64{address, 64, 64, onMap(300, 0), 4096, 64, 64, 64, 1, 1, 9, 0, 0}},
+		{9999, wire.CommandFlagReply, good, []uint64{onMap(300, 0), 4096}},
+	} {
+		want, err := c.offer(20, 300, wire.MapFlagOneshot, c.pages+256<<10)
+		if err != nil {
+			return err
+		}
+		c.context = refused.context
+		c.seq++
+		err = c.append(c.encode(refused.op, refused.flags, c.seq, refused.words...))
+		c.context = good
+		if err != nil {
+			return err
+		}
+		for end := time.Now().Add(patience); ; time.Sleep(50 * time.Microsecond) {
+			if head, _, ok := c.queue().Driver.Reap(); ok && uint16(head) == want {
+				break
+			}
+			if time.Now().After(end) {
+				return fmt.Errorf("refused command %d: the map: %w", i, errSilent)
+			}
+		}
+	}
+	_, _, err = c.call(gpubackend.Op(wire.OpJoin))
+	return err
 }
 
 // writesAfterReturn overwrites each page as soon as its chain has come back, while others are being written.
