@@ -52,8 +52,10 @@ static CUresult add_map(struct request *r, const void *data, size_t bytes, unsig
 	uint32_t id;
 	CUresult error = map_memory(data, bytes, flags | PARACUDA_MAP_FLAG_ONESHOT, &id);
 
-	if (!error)
+	if (!error) {
 		request_buffer(r, PARACUDA_BUFFER_MAP, (uint64_t)id << 32, bytes);
+		request_pinned(r, id);
+	}
 	/* One argument can't be cut up: memory so scattered is more than the device takes at once. */
 	return error == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : error;
 }

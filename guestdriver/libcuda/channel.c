@@ -59,6 +59,7 @@ void request_init(struct request *r, unsigned op)
 	r->inlined = 0;
 	r->words = 0;
 	r->pieces = 0;
+	r->maps = 0;
 	r->exact = false;
 	r->always = false;
 	r->payload = 0;
@@ -108,6 +109,19 @@ CUresult channel_synced(CUresult result)
 	return result ? result : channel_error(true);
 }
 
+/* Gives back what was pinned for a command that isn't sent. */
+static void request_drop(const struct request *r)
+{
+	for (unsigned i = 0; i < r->maps; i++) {
+		struct request unmap;
+
+		request_init(&unmap, PARACUDA_OP_UNMAP);
+		unmap.always = true;
+		request_word(&unmap, r->map[i]);
+		channel_call(&unmap, NULL, 0);
+	}
+}
+
 CUresult channel_post(const struct request *r)
 {
 	size_t bytes = ring_bytes(r);
@@ -116,10 +130,12 @@ CUresult channel_post(const struct request *r)
 	if (capture_active())
 		return channel_call(r, NULL, 0);
 	error = channel_error(!r->exact);
-	if (error)
+	if (!error && !bytes)
+		error = CUDA_ERROR_INVALID_VALUE;
+	if (error) {
+		request_drop(r);
 		return error;
-	if (!bytes)
-		return CUDA_ERROR_INVALID_VALUE;
+	}
 	if (r->payload)
 		polling_queued(r->payload);
 	return ring_append(r, bytes, slot_of_thread(), false, 0);
@@ -137,10 +153,12 @@ CUresult channel_send(const struct request *r, struct ticket *t)
 	size_t bytes = ring_bytes(r);
 	CUresult error = r->always ? CUDA_SUCCESS : channel_error(!r->exact);
 
-	if (error)
+	if (!error && !bytes)
+		error = CUDA_ERROR_INVALID_VALUE;
+	if (error) {
+		request_drop(r);
 		return error;
-	if (!bytes)
-		return CUDA_ERROR_INVALID_VALUE;
+	}
 	t->slot = slot_of_thread();
 	t->seq = slot_begin(t->slot);
 	t->payload = r->payload;

@@ -51,6 +51,7 @@ int channel_open(void);
 
 #define REQUEST_WORDS 16
 #define REQUEST_PIECES 4
+#define REQUEST_MAPS 4
 
 /* Bytes that travel behind the words of a command. */
 struct piece {
@@ -64,6 +65,7 @@ struct request {
 	uint16_t op;
 	uint16_t words;
 	uint16_t pieces;
+	uint16_t maps;
 	bool exact;	/* its result must not be replaced by the error of an earlier delayed call */
 	bool always;	/* is sent in a dead context, too */
 	uint32_t inlined;	/* bytes of buffer arguments among the pieces */
@@ -71,6 +73,7 @@ struct request {
 	uint64_t context;
 	uint64_t word[REQUEST_WORDS];
 	struct piece piece[REQUEST_PIECES];
+	uint32_t map[REQUEST_MAPS];	/* pinned for this command alone */
 };
 
 /* An empty request in the caller's current context. */
@@ -89,6 +92,13 @@ void request_inline(struct request *r, const void *data, size_t bytes);
 
 /* Appends a buffer argument of the given kind. */
 void request_buffer(struct request *r, unsigned kind, uint64_t value, uint64_t bytes);
+
+/* Notes memory that was pinned for this command alone: it is given back if the command isn't sent. */
+static inline void request_pinned(struct request *r, uint32_t map)
+{
+	if (r->maps < REQUEST_MAPS)
+		r->map[r->maps++] = map;
+}
 
 /* A call whose answer is awaited. */
 struct ticket {

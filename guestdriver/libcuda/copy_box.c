@@ -121,6 +121,8 @@ static CUresult box_pinned(struct box *b, bool in, CUstream stream, bool async)
 	}
 	box_request(&r, b, device, in ? b->dst_pitch : b->src_pitch, in ? b->dst_slice : b->src_slice, &h,
 		    in ? BOX_IN : BOX_OUT, stream, flags);
+	if (!host->pinned)
+		request_pinned(&r, map);
 	if (host->pinned && async)
 		return channel_post(&r);
 	return channel_synced(channel_call(&r, NULL, 0));

@@ -68,6 +68,7 @@ static CUresult copy_one(const struct job *j, size_t at, size_t bytes)
 		return result;
 	/* To the device the source must only have been read; to the host all must have arrived. */
 	piece_request(&r, j, map, at, bytes, j->op == OP_CopyHtoD ? 0 : PARACUDA_COPY_FLAG_BLOCKING);
+	request_pinned(&r, map);
 	return channel_call(&r, NULL, 0);
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies of all kinds and sizes, pinned memory, and what is known of pointers, against the fake worker. */
 #include <string.h>
+#include <unistd.h>
 
+#include "channel.h"
 #include "check.h"
 #include "fake_worker.h"
 #include "memory_map.h"
@@ -151,6 +153,32 @@ static void parts(void)
 	free(host);
 }
 
+/* A copy that ends before it begins, with the error of what was delayed, gives back what it has pinned. */
+static void refused(void)
+{
+	size_t pitch = 4096, height = 1500;
+	uint8_t *in = malloc(pitch * height);
+	CUdeviceptr a;
+	CUDA_MEMCPY3D c = {
+		.srcMemoryType = 1, .srcHost = in, .srcPitch = pitch, .srcHeight = height,
+		.dstMemoryType = 2, .dstPitch = pitch, .dstHeight = height,
+		.WidthInBytes = pitch - 8, .Height = height, .Depth = 1,
+	};
+
+	memset(in, 1, pitch * height);
+	CHECK_IS(0, cuMemAlloc_v2(&a, pitch * height));
+	c.dstDevice = a;
+	fake.post_error = CUDA_ERROR_NOT_SUPPORTED;
+	CHECK_IS(0, cuMemsetD8Async(a, 0, 4096, NULL));
+	while (!__atomic_load_n(&channel.header->async_error, __ATOMIC_ACQUIRE))
+		usleep(100);
+	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, cuMemcpy3D_v2(&c));
+	CHECK_IS(0, fake.maps_out);
+	CHECK_IS(0, cuMemcpy3D_v2(&c));
+	CHECK_IS(0, cuMemFree_v2(a));
+	free(in);
+}
+
 int main(void)
 {
 	CUcontext context;
@@ -168,6 +196,7 @@ int main(void)
 	copies(4097);
 	copies((size_t)40 << 20);
 	parts();
+	refused();
 	fake.max_map = 300000;
 	boxes(4000, 500, 3);
 	fake.max_map = 0;
