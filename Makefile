@@ -2,12 +2,13 @@
 
 GO ?= $(shell scripts/find-go)
 MAKEFLAGS += --no-print-directory
+JOBS ?= $(shell nproc)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := build
 .PHONY: help build deps deps-demo generate lint unit system stress test demo install guest-package gpu-bundle gpu-bundle-qemu clean \
 	bench-copy bench-launch bench-start \
-	binary guest modules FORCE
+	binary guest modules unit-go unit-driver unit-library system-programs system-wakeups system-vm FORCE
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST) | column -t -s: -W 2
@@ -43,24 +44,37 @@ lint: ## check formatting and correctness
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
 
-unit: ## run the unit tests
+unit: unit-go unit-driver unit-library ## run the unit tests
+
+unit-go:
 	$(GO) test -short ./...
+
+unit-driver:
 	$(MAKE) -s -C guestdriver/kernel test
+
+unit-library:
 	$(MAKE) -s -C guestdriver/libcuda test
 
-system: ## run the whole-system tests, in QEMU and User Mode Linux
+system: system-programs system-wakeups system-vm ## run the whole-system tests, in QEMU and User Mode Linux
+
+# With -C and no package named, its output comes while it runs. Two VMs at a time fit in 4 GiB.
+system-programs:
+	$(GO) test -C tests -count=1 -timeout 40m -parallel 2
+
+system-wakeups:
 	$(GO) test -count=1 -timeout 25m -run TestNoWakeupIsLost ./gpubackend/worker
-	$(GO) test -count=1 -timeout 25m -p 1 ./vm ./qemu ./tests
+
+system-vm:
+	$(GO) test -count=1 -timeout 25m -p 1 ./vm ./qemu
 
 stress: ## race library and worker for wake-ups, a million rounds
 	PARACUDA_RACE_ROUNDS=1000000 $(GO) test -count=1 -timeout 25m -v -run TestNoWakeupIsLost ./gpubackend/worker
 
 test: ## run all tests, after fetching and building what they need
 	$(MAKE) deps
-	$(MAKE) build
-	$(MAKE) lint
-	$(MAKE) unit
-	$(MAKE) system
+	$(MAKE) -j$(JOBS) build
+	$(MAKE) -j$(JOBS) lint unit
+	$(MAKE) -j$(JOBS) system
 
 demo: ## show an unmodified CUDA program running in a QEMU VM
 	$(MAKE) deps-demo

@@ -102,9 +102,7 @@ func expectLine(t *testing.T, lines *bufio.Reader, want string) {
 // TestAttachToRunningVM plugs a GPU into a running VM, kills its device process,
 // plugs in another, and takes that out.
 func TestAttachToRunningVM(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: no VM is booted")
-	}
+	boots(t)
 	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "qemu") {
 		t.Skip("PARACUDA_VM leaves QEMU out, which alone can hot-plug")
 	}

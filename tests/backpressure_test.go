@@ -19,6 +19,7 @@ const mostResident = 256 << 10
 // TestBackpressure runs a program that queues without waiting for anything, and looks at its worker's memory meanwhile.
 // The program looks at its own.
 func TestBackpressure(t *testing.T) {
+	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		cmd := exec.Command(paracuda, "run", "--vm", vm.name, "--gpu", "soft", "--", filepath.Join(programs, "backpressure"))
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}

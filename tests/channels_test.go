@@ -21,6 +21,7 @@ var turnedAway = regexp.MustCompile(`^[1-9]\d* .*channel`)
 // at once than there are channels: each works or says in one line why not, and
 // at the end nothing is taken that a program could use.
 func TestChannels(t *testing.T) {
+	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		good, busy := filepath.Join(programs, follower), filepath.Join(programs, "pageable")
 		var jobs []job

@@ -23,6 +23,7 @@ func build(t *testing.T, source string, options ...string) string {
 
 // TestKernelDriver tries what the guest driver must allow and refuse.
 func TestKernelDriver(t *testing.T) {
+	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		program := build(t, "guestdriver/kernel/test/paracuda-test.c", "-static", "-pthread",
 			"-I"+filepath.Join(root, "guestdriver/include"))
@@ -35,6 +36,7 @@ func TestKernelDriver(t *testing.T) {
 
 // TestNewerKernel runs a program under the other guest kernel of QEMU's.
 func TestNewerKernel(t *testing.T) {
+	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		if vm.name != "qemu" {
 			t.Skip("User Mode Linux is a kernel of its own")
@@ -48,6 +50,7 @@ func TestNewerKernel(t *testing.T) {
 
 // TestNotImplemented calls, twice, a function that there is by name only.
 func TestNotImplemented(t *testing.T) {
+	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		program := build(t, "tests/guests/call.c", "-ldl")
 		log := "PARACUDA_LOG=stderr"
@@ -66,6 +69,7 @@ var fullLine = regexp.MustCompile(`^paracuda\[\d+\]: all channels .* in use: end
 
 // TestNoFreeChannel starts a program while another has the only channel.
 func TestNoFreeChannel(t *testing.T) {
+	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		program := build(t, "tests/guests/call.c", "-ldl")
 		script := `mkfifo /tmp/up; "$0" hold >/tmp/up & read line </tmp/up; "$0" cuCtxGetCurrent >&2; ` +

@@ -61,9 +61,7 @@ func unplugMemory(t *testing.T, qmp, id string) {
 
 // TestMemoryIsPlugged plugs memory into a VM and out of it while a program copies: every copy is right.
 func TestMemoryIsPlugged(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: no VM is booted")
-	}
+	boots(t)
 	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "qemu") {
 		t.Skip("PARACUDA_VM leaves QEMU out, which alone can hot-plug")
 	}

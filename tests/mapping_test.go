@@ -27,6 +27,7 @@ func copySizes(smallest, largest int) (sum float64) {
 // TestBytesCopied compares the counters with what a program copied: no CPU
 // touches a byte above the limit for copies through the arena.
 func TestBytesCopied(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name, set         string
 		smallest, largest int

@@ -22,6 +22,7 @@ import (
 
 // TestOtherVersion lets the guest driver meet a device of a later protocol.
 func TestOtherVersion(t *testing.T) {
+	t.Parallel()
 	inEach(t, func(t *testing.T, front frontEnd) {
 		assets := vm.FindAssets()
 		driver, err := assets.Driver(vm.Kind(front.name), "")
@@ -75,9 +76,7 @@ func laterDevice(t *testing.T, ctx context.Context) string {
 
 // TestMemoryIsNotShared boots a guest whose RAM the device can't see.
 func TestMemoryIsNotShared(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: no VM is booted")
-	}
+	boots(t)
 	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "qemu") {
 		t.Skip("PARACUDA_VM leaves QEMU out, and the memory of User Mode Linux is always shared")
 	}

@@ -27,6 +27,7 @@ var policyChanges = []struct{ set, unset, counter string }{
 
 // TestPolicyChangesUnderLoad changes policies of a VM in which a program works, and sees that it follows.
 func TestPolicyChangesUnderLoad(t *testing.T) {
+	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		p := startPolicyRig(t, vm)
 		p.commands(t, 1) // the program works
@@ -144,6 +145,7 @@ func (p *policyRig) eventually(t *testing.T, counter string, grows bool) {
 // TestProgramsUnderPolicies runs programs that delay much of what they ask for under policies of every kind: they see
 // no difference.
 func TestProgramsUnderPolicies(t *testing.T) {
+	t.Parallel()
 	wanted := []string{"delayed", "defaultstream", "defaultstream-ptds", "lateerror", "blockedthread", "hostvisible", "order", "streams", "threads4"}
 	all := slices.DeleteFunc(readPrograms(t), func(p program) bool { return !slices.Contains(wanted, p.id()) })
 	if len(all) != len(wanted) {

@@ -11,6 +11,7 @@ import (
 
 // TestRun runs a shell in a VM and looks at what it sees.
 func TestRun(t *testing.T) {
+	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		mark := filepath.Join(logDir(t), "mark")
 		if err := os.WriteFile(mark, []byte("from the host\n"), 0o644); err != nil {
@@ -43,11 +44,13 @@ func TestRun(t *testing.T) {
 
 // TestRunOne runs single programs, each in a VM of its own.
 func TestRunOne(t *testing.T) {
+	t.Parallel()
 	for _, p := range readPrograms(t) {
 		if p.id() != "vectoradd" && p.id() != "devassert" && p.id() != "abortmidcopy" {
 			continue
 		}
 		t.Run(p.id(), func(t *testing.T) {
+			t.Parallel()
 			inEach(t, func(t *testing.T, vm frontEnd) {
 				r := vm.run(t, vm.limit, "--", filepath.Join(programs, p.file))
 				got := outcome{exit: r.exit, stdout: r.stdout, stderr: r.stderr}

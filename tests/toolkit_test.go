@@ -3,9 +3,11 @@
 package tests
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 )
 
@@ -16,21 +18,25 @@ var olderPrograms = []string{
 	"calls", "half", "montecarlo", "managed", "managedvars",
 }
 
-// TestOlderToolkit runs programs of CUDA 11.8.
-func TestOlderToolkit(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: no VM is booted")
-	}
+var olderDir = filepath.Join(root, "build/programs-11.8")
+
+func buildOlderPrograms() error {
 	nvcc := filepath.Join(filepath.Dir(filepath.Dir(compiler())), "cuda-11.8/nvcc")
 	if _, err := os.Stat(nvcc); err != nil {
-		t.Fatalf("no nvcc 11.8: run scripts/fetch-nvcc 11.8: %v", err)
+		return fmt.Errorf("no nvcc 11.8: run scripts/fetch-nvcc 11.8: %w", err)
 	}
-	dir := filepath.Join(root, "build/programs-11.8")
-	build := exec.Command(filepath.Join(root, "tests/programs/build"), append([]string{dir}, olderPrograms...)...)
+	build := exec.Command(filepath.Join(root, "tests/programs/build"), append([]string{olderDir}, olderPrograms...)...)
 	build.Env = append(os.Environ(), "NVCC="+nvcc)
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build with nvcc 11.8: %v\n%s", err, out)
+		return fmt.Errorf("build with nvcc 11.8: %w\n%s", err, out)
 	}
+	return nil
+}
+
+// TestOlderToolkit runs programs of CUDA 11.8.
+func TestOlderToolkit(t *testing.T) {
+	t.Parallel()
+	build := sync.OnceValue(buildOlderPrograms)
 	var all []program
 	for _, file := range append([]string{"vectoradd-shared"}, olderPrograms...) {
 		p := program{file: file}
@@ -43,9 +49,12 @@ func TestOlderToolkit(t *testing.T) {
 		all = append(all, p)
 	}
 	inEach(t, func(t *testing.T, vm frontEnd) {
+		if err := build(); err != nil {
+			t.Fatal(err)
+		}
 		var jobs []job
 		for _, p := range all {
-			jobs = append(jobs, job{p.id(), vm.limit, []string{filepath.Join(dir, p.file)}})
+			jobs = append(jobs, job{p.id(), vm.limit, []string{filepath.Join(olderDir, p.file)}})
 		}
 		got := vm.batch(t, jobs)
 		for _, p := range all {

@@ -30,7 +30,31 @@ var frontEnds = []frontEnd{
 	{"qemu", 90 * time.Second, 2 * time.Minute},
 }
 
-// inEach runs a test in every front end that is asked for.
+// boots is for tests that boot VMs: they run beside others, and say when they are over.
+func boots(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: no VM is booted")
+	}
+	t.Parallel()
+	progress(t)
+}
+
+// progress prints a line at the end of a test, since all of them take minutes.
+func progress(t *testing.T) {
+	begin := time.Now()
+	t.Cleanup(func() {
+		how := "ok"
+		if t.Failed() {
+			how = "FAILED"
+		} else if t.Skipped() {
+			how = "skipped"
+		}
+		fmt.Printf("%-50s %7.1f s  %s\n", t.Name(), time.Since(begin).Seconds(), how)
+	})
+}
+
+// inEach runs a test in every front end that is asked for, one beside the other.
 func inEach(t *testing.T, test func(t *testing.T, vm frontEnd)) {
 	t.Helper()
 	if testing.Short() {
@@ -42,7 +66,10 @@ func inEach(t *testing.T, test func(t *testing.T, vm frontEnd)) {
 		if i < 0 {
 			t.Fatalf("PARACUDA_VM: no front end is called %q", name)
 		}
-		t.Run(name, func(t *testing.T) { test(t, frontEnds[i]) })
+		t.Run(name, func(t *testing.T) {
+			boots(t)
+			test(t, frontEnds[i])
+		})
 	}
 }
 
@@ -88,15 +115,15 @@ func (f frontEnd) run(t testing.TB, limit time.Duration, args ...string) result 
 	return r
 }
 
-// boots is how often a batch goes on in a new VM after it lost one.
-const boots = 3
+// mostBoots is how many VMs a batch has, one after the other, if it loses them.
+const mostBoots = 3
 
 // batch runs the jobs one after another in one VM, and what remains in another
 // when that VM is lost.
 func (f frontEnd) batch(t *testing.T, jobs []job, options ...string) map[string]outcome {
 	t.Helper()
 	got := map[string]outcome{}
-	for boot := 0; boot < boots && len(jobs) > 0; boot++ {
+	for boot := 0; boot < mostBoots && len(jobs) > 0; boot++ {
 		list := writeJobs(t, jobs)
 		r := f.run(t, 4*f.limit,
 			slices.Concat(options, []string{"--", runner, list})...)

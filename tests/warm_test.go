@@ -12,6 +12,7 @@ import (
 
 // TestWarmWorkers runs programs one after another: warm workers serve them, and only if there are to be any.
 func TestWarmWorkers(t *testing.T) {
+	t.Parallel()
 	const number = 3
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		for _, warm := range []int{0, 1} {
