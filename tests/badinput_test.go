@@ -123,7 +123,7 @@ func TestCapabilities(t *testing.T) {
 	}
 	r := command(t, time.Minute, root, paracuda, "device", "--print-capabilities")
 	var said struct{ Type string }
-	if err := json.Unmarshal([]byte(r.stdout), &said); err != nil || said.Type == "" || r.exit != 0 {
+	if err := json.Unmarshal([]byte(r.stdout), &said); err != nil || said.Type != deviceType || r.exit != 0 {
 		t.Errorf("exit code %d, %v: %q", r.exit, err, r.stdout)
 	}
 }

@@ -79,6 +79,9 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
+// deviceType is what the device calls itself, in its description and its capabilities.
+const deviceType = "gpu"
+
 // TestDescription reads what managers of VMs read of the device: it must be like
 // what the program says of itself.
 func TestDescription(t *testing.T) {
@@ -89,7 +92,7 @@ func TestDescription(t *testing.T) {
 	if err := json.Unmarshal(read(t, "qemu/90-paracuda.json.in"), &described); err != nil {
 		t.Fatal(err)
 	}
-	if described.Description == "" || described.Type != "gpu" || described.Binary != "@LIBEXECDIR@/paracuda-device" {
+	if described.Description == "" || described.Type != deviceType || described.Binary != "@LIBEXECDIR@/paracuda-device" {
 		t.Errorf("it says %+v", described)
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func runMover(args []string) error {
-	level, err := childFlags("mover", args)
+	level, err := startChild("mover", args)
 	if err != nil {
 		return err
 	}

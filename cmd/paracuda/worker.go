@@ -15,15 +15,18 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker"
 )
 
-// child flags of worker and mover.
-func childFlags(role string, args []string) (level string, err error) {
+// startChild reads the flags of worker and mover, and sets what holds for both.
+func startChild(role string, args []string) (level string, err error) {
 	f := newFlags(role, "", "Started by paracuda device.")
 	f.StringVar(&level, "log-level", "info", "debug, info, warning or error")
-	return level, parse(f, args)
+	if err := parse(f, args); err != nil {
+		return "", err
+	}
+	return level, leaveNoCore()
 }
 
 func runWorker(args []string) error {
-	level, err := childFlags("worker", args)
+	level, err := startChild("worker", args)
 	if err != nil {
 		return err
 	}

@@ -3,8 +3,10 @@
 package device
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -13,9 +15,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"context"
-	"io"
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"

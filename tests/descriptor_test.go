@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
+)
+
+// TestInheritedSockets serves front ends by sockets that the device inherits, one that listens and one that is connected.
+func TestInheritedSockets(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: bin/paracuda may be missing")
+	}
+	path := filepath.Join(t.TempDir(), "socket")
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	listening := inherit(t, listener)
+	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	speaks(t, conn, listening)
+
+	if conn, err = net.DialUnix("unix", nil, &net.UnixAddr{Name: path}); err != nil {
+		t.Fatal(err)
+	}
+	accepted, err := listener.AcceptUnix()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer accepted.Close()
+	speaks(t, conn, inherit(t, accepted))
+}
+
+// inherit starts a device with a socket as its descriptor 3.
+func inherit(t *testing.T, socket interface{ File() (*os.File, error) }) *exec.Cmd {
+	t.Helper()
+	file, err := socket.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	cmd := exec.Command(paracuda, "device", "--gpu", "soft", "--fd", "3")
+	cmd.ExtraFiles, cmd.Stderr = []*os.File{file}, os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return cmd
+}
+
+// speaks begins a session as a front end does, and ends it: the device ends, too.
+func speaks(t *testing.T, conn *net.UnixConn, device *exec.Cmd) {
+	t.Helper()
+	vhostusertest.NewFrontend(t, conn).Realize(17)
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := device.Wait(); err != nil {
+		t.Errorf("the device: %v", err)
+	}
+}
