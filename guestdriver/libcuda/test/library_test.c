@@ -13,6 +13,59 @@
 
 static CUcontext context;
 
+/* cuInit while the channel can't be opened: its result, and what it writes to standard error. */
+static CUresult init_refused(int error, char *said, size_t room)
+{
+	int ends[2], saved = dup(2);
+	CUresult result;
+	ssize_t n;
+
+	CHECK_IS(0, pipe(ends));
+	CHECK_IS(2, dup2(ends[1], 2));
+	fake.open_error = error;
+	result = cuInit(0);
+	fake.open_error = 0;
+	CHECK_IS(2, dup2(saved, 2));
+	close(saved);
+	close(ends[1]);
+	n = read(ends[0], said, room - 1);
+	CHECK(n >= 0);
+	said[n] = 0;
+	close(ends[0]);
+	return result;
+}
+
+/* What keeps a program from the device is said in one line that names the mend, and said once. */
+static void refusals(void)
+{
+	static const struct {
+		int error;
+		CUresult result;
+		const char *mend;	/* NULL: nothing is said, as where there is no GPU */
+	} cases[] = {
+		{ ENOENT, CUDA_ERROR_NO_DEVICE, NULL },
+		{ ENXIO, CUDA_ERROR_NO_DEVICE, "the host has no GPU" },
+		{ EACCES, CUDA_ERROR_NO_DEVICE, "let this user read and write it" },
+		{ EPROTO, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, "install both from one package" },
+		{ ENODEV, CUDA_ERROR_SYSTEM_NOT_READY, "attach it again" },
+		{ EHOSTDOWN, CUDA_ERROR_SYSTEM_NOT_READY, "its log says why" },
+		{ EBUSY, CUDA_ERROR_SYSTEM_NOT_READY, "end another CUDA program" },
+	};
+	char said[1024];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		CHECK_IS(cases[i].result, init_refused(cases[i].error, said, sizeof(said)));
+		if (cases[i].mend) {
+			CHECK(strstr(said, cases[i].mend));
+			CHECK(strchr(said, '\n') == said + strlen(said) - 1);
+		}
+		if (!cases[i].mend)
+			CHECK(!*said);
+		CHECK_IS(cases[i].result, init_refused(cases[i].error, said, sizeof(said)));
+		CHECK(!*said);
+	}
+}
+
 static void before_init(void)
 {
 	CUcontext c = (CUcontext)1;
@@ -32,9 +85,7 @@ static void before_init(void)
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuGetErrorName(12345, &text));
 	CHECK(!text);
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuInit(1));
-	fake.open_error = ENOENT;
-	CHECK_IS(CUDA_ERROR_NO_DEVICE, cuInit(0));
-	fake.open_error = 0;
+	refusals();
 }
 
 static void devices_and_contexts(void)
