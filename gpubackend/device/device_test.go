@@ -54,8 +54,7 @@ func TestOtherVersion(t *testing.T) {
 
 // TestWorkerDies kills the worker at several points: all chains come back, and the channel opens again.
 func TestWorkerDies(t *testing.T) {
-	v := newVM(t, &processes{}, Timeouts{})
-	v.hello()
+	v := greetedVM(t, &processes{}, Timeouts{})
 	for point := range 4 {
 		v.open(0)
 		if point > 0 {
@@ -75,18 +74,13 @@ func TestWorkerDies(t *testing.T) {
 		}
 		v.closeChannel(0)
 	}
-	v.open(0)
-	v.furnish(0)
-	v.greet(0)
+	v.program(0)
 }
 
 // TestPauseAndResume stops and starts a queue as a paused machine does: the worker goes on.
 func TestPauseAndResume(t *testing.T) {
-	v := newVM(t, &processes{}, Timeouts{})
-	v.hello()
-	v.open(0)
-	v.furnish(0)
-	v.greet(0)
+	v := greetedVM(t, &processes{}, Timeouts{})
+	v.program(0)
 	for i := range uint32(5) {
 		v.front.Stop(v.queues...)
 		if v.queues[1].Base != 3 {
@@ -103,8 +97,7 @@ func TestPauseAndResume(t *testing.T) {
 
 // TestPauseBeforeTheFirstChain keeps a worker that has taken nothing, whose base is 0.
 func TestPauseBeforeTheFirstChain(t *testing.T) {
-	v := newVM(t, &processes{}, Timeouts{})
-	v.hello()
+	v := greetedVM(t, &processes{}, Timeouts{})
 	v.open(0)
 	v.front.Stop(v.queues...)
 	v.front.Start(v.queues...)
@@ -116,12 +109,9 @@ func TestPauseBeforeTheFirstChain(t *testing.T) {
 
 // TestQueueBeginsAnew gives a driver that begins anew a queue of its own, untouched by the worker of the one before.
 func TestQueueBeginsAnew(t *testing.T) {
-	v := newVM(t, &processes{}, Timeouts{})
-	v.hello()
+	v := greetedVM(t, &processes{}, Timeouts{})
 	for range 3 {
-		v.open(0)
-		v.furnish(0)
-		v.greet(0)
+		v.program(0)
 		v.front.Stop(v.queues...)
 		for i := range v.queues {
 			v.queues[i] = vhostusertest.NewQueue(t, v.guest, i, queueSize)
@@ -132,9 +122,7 @@ func TestQueueBeginsAnew(t *testing.T) {
 			t.Fatalf("%d chains in a queue that is new", used)
 		}
 	}
-	v.open(0)
-	v.furnish(0)
-	v.greet(0)
+	v.program(0)
 	v.closeChannel(0)
 	v.reap(1, 3)
 }
@@ -155,8 +143,7 @@ func TestDriverBeginsAnewBeforeTheFirstChain(t *testing.T) {
 
 // TestOpenBeforeItsQueue asks for a channel while the front end hasn't started its queue yet.
 func TestOpenBeforeItsQueue(t *testing.T) {
-	v := newVM(t, &stubs{}, Timeouts{})
-	v.hello()
+	v := greetedVM(t, &stubs{}, Timeouts{})
 	v.front.Stop(v.queues[1])
 	v.post(0, wire.ControlRequest{Type: wire.ControlOpen})
 	v.front.Start(v.queues[1])
@@ -187,11 +174,8 @@ func TestPauseDuringOpen(t *testing.T) {
 
 // TestMemoryChangesUnderLoad changes the table while requests and commands are on their way.
 func TestMemoryChangesUnderLoad(t *testing.T) {
-	v := newVM(t, &processes{}, Timeouts{})
-	v.hello()
-	v.open(0)
-	v.furnish(0)
-	v.greet(0)
+	v := greetedVM(t, &processes{}, Timeouts{})
+	v.program(0)
 	extra := virtqueuetest.NewGuest(t, virtqueuetest.Span{Addr: 1 << 32, Size: 1 << 20})
 	region := vhostuser.AppendRegion(vhostusertest.Word(0), vhostusertest.Regions(extra)[0])
 	for i := range uint32(20) {
@@ -214,11 +198,8 @@ func TestMemoryChangesUnderLoad(t *testing.T) {
 
 // TestSetCallAndPolicyWhileRunning changes what can be changed, while commands run.
 func TestSetCallAndPolicyWhileRunning(t *testing.T) {
-	v := newVM(t, &processes{}, Timeouts{})
-	v.hello()
-	v.open(0)
-	v.furnish(0)
-	v.greet(0)
+	v := greetedVM(t, &processes{}, Timeouts{})
+	v.program(0)
 	for i := range uint32(50) {
 		fd := vhostusertest.Eventfd(t)
 		v.front.MustSend(vhostuser.SetVringCall, vhostusertest.Word(1), fd)
@@ -273,8 +254,7 @@ func TestBadWorkers(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			spawn := &stubs{script: tt.script}
-			v := newVM(t, spawn, limits)
-			v.hello()
+			v := greetedVM(t, spawn, limits)
 			for range 2 {
 				if a := v.ask(wire.ControlRequest{Type: wire.ControlOpen}); a.Status != tt.status {
 					t.Fatalf("OPEN: %d, want %d", a.Status, tt.status)
@@ -298,8 +278,7 @@ func TestGrandchildHoldsTheConnection(t *testing.T) {
 	spawn := &stubs{}
 	var left []int
 	spawn.script = starts(func(s *stub) {})
-	v := newVM(t, holder{spawn, &left}, limits)
-	v.hello()
+	v := greetedVM(t, holder{spawn, &left}, limits)
 	v.open(0)
 	v.closeChannel(0)
 	v.open(0)
@@ -326,8 +305,7 @@ func (h holder) Worker(control *os.File) (Process, error) {
 
 // TestControlFlood never lets the control queue run dry while it is stopped and started.
 func TestControlFlood(t *testing.T) {
-	v := newVM(t, &stubs{}, limits)
-	v.hello()
+	v := greetedVM(t, &stubs{}, limits)
 	// A driver that lies about what is available: heads again and again, and far too many.
 	for i := range 50 {
 		d := v.queues[0].Driver
@@ -342,8 +320,7 @@ func TestControlFlood(t *testing.T) {
 
 // TestCyclesLeaveNothing opens and closes often.
 func TestCyclesLeaveNothing(t *testing.T) {
-	v := newVM(t, &stubs{}, Timeouts{})
-	v.hello()
+	v := greetedVM(t, &stubs{}, Timeouts{})
 	cycle := func(n int) {
 		for range n {
 			v.open(2)
@@ -389,8 +366,7 @@ func resident(t *testing.T) uint64 {
 // TestEndWithOpenChannels ends the session in the middle of everything.
 func TestEndWithOpenChannels(t *testing.T) {
 	for _, spawn := range []Spawner{&processes{}, &stubs{}} {
-		v := newVM(t, spawn, limits)
-		v.hello()
+		v := greetedVM(t, spawn, limits)
 		v.open(0)
 		v.furnish(0)
 		v.post(0, wire.ControlRequest{Type: wire.ControlOpen, Channel: 1})

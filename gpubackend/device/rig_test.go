@@ -256,6 +256,14 @@ func newVM(t testing.TB, spawn Spawner, limits Timeouts, settings ...string) *vm
 	return v
 }
 
+// greetedVM is one whose driver has said hello.
+func greetedVM(t testing.TB, spawn Spawner, limits Timeouts, settings ...string) *vm {
+	t.Helper()
+	v := newVM(t, spawn, limits, settings...)
+	v.hello()
+	return v
+}
+
 // close ends the session and waits for everything to be gone.
 func (v *vm) close() {
 	if v.ended == nil {
@@ -406,4 +414,12 @@ func (v *vm) greet(channel int, env ...string) {
 	if err != nil || r != 0 {
 		v.t.Fatalf("hello: %d, %v", r, err)
 	}
+}
+
+// program does what the start of a process does, which has the given variables.
+func (v *vm) program(channel int, env ...string) {
+	v.t.Helper()
+	v.open(uint32(channel))
+	v.furnish(channel)
+	v.greet(channel, env...)
 }

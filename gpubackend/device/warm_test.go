@@ -56,8 +56,7 @@ func (v *vm) starts(all, warm uint64) {
 
 // TestWarmWorkerServes gives programs, one after another, the worker that was warm before.
 func TestWarmWorkerServes(t *testing.T) {
-	v := newVM(t, &processes{}, Timeouts{}, "warm-workers=1")
-	v.hello()
+	v := greetedVM(t, &processes{}, Timeouts{}, "warm-workers=1")
 	for i := range uint64(4) {
 		warm := v.warmWorkers(1)[0]
 		v.open(1)
@@ -77,8 +76,7 @@ func TestWarmWorkerServes(t *testing.T) {
 
 // TestWarmWorkersRunOut opens more channels than workers are kept: each gets one, warm or not.
 func TestWarmWorkersRunOut(t *testing.T) {
-	v := newVM(t, &processes{}, Timeouts{}, "warm-workers=2")
-	v.hello()
+	v := greetedVM(t, &processes{}, Timeouts{}, "warm-workers=2")
 	v.warmWorkers(2)
 	for c := range uint32(3) {
 		v.post(uint64(c)*128, wire.ControlRequest{Type: wire.ControlOpen, Channel: c})
@@ -94,8 +92,7 @@ func TestWarmWorkersRunOut(t *testing.T) {
 
 // TestBusyChannelTakesNoWarmWorker: what OPEN refuses costs nothing.
 func TestBusyChannelTakesNoWarmWorker(t *testing.T) {
-	v := newVM(t, &processes{}, Timeouts{}, "warm-workers=1")
-	v.hello()
+	v := greetedVM(t, &processes{}, Timeouts{}, "warm-workers=1")
 	v.open(0)
 	warm := v.warmWorkers(1)[0]
 	for range 20 {
@@ -110,13 +107,10 @@ func TestBusyChannelTakesNoWarmWorker(t *testing.T) {
 
 // TestColdProgram has variables that a warm worker was not started with: another worker takes over what it left.
 func TestColdProgram(t *testing.T) {
-	v := newVM(t, &processes{}, Timeouts{}, "warm-workers=1")
-	v.hello()
+	v := greetedVM(t, &processes{}, Timeouts{}, "warm-workers=1")
 	for i := range uint64(3) {
 		warm := v.warmWorkers(1)[0]
-		v.open(0)
-		v.furnish(0)
-		v.greet(0, coldVariable)
+		v.program(0, coldVariable)
 		v.starts(2*i+1, i)
 		if v.worker(0) == warm {
 			t.Fatal("the warm worker answered")
@@ -128,9 +122,7 @@ func TestColdProgram(t *testing.T) {
 		v.reap(1, 3)
 
 		v.warmWorkers(1)
-		v.open(0)
-		v.furnish(0)
-		v.greet(0, "CUDA_OTHER=1")
+		v.program(0, "CUDA_OTHER=1")
 		v.starts(2*i+2, i+1)
 		v.closeChannel(0)
 		v.reap(1, 3)
@@ -139,8 +131,7 @@ func TestColdProgram(t *testing.T) {
 
 // TestColdProgramTooLate: a worker that has returned chains, or executed commands, can't be replaced. The program is told.
 func TestColdProgramTooLate(t *testing.T) {
-	v := newVM(t, &processes{}, Timeouts{}, "warm-workers=1")
-	v.hello()
+	v := greetedVM(t, &processes{}, Timeouts{}, "warm-workers=1")
 	v.warmWorkers(1)
 	v.open(0)
 	v.add(0, 9, wire.ChainHeader{Type: 77})
@@ -218,8 +209,7 @@ func TestColdWhileStopped(t *testing.T) {
 	})
 	for _, closed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("closed=%v", closed), func(t *testing.T) {
-			v := newVM(t, &mixed{scripts: []func(*stub){leave}}, Timeouts{}, "warm-workers=1")
-			v.hello()
+			v := greetedVM(t, &mixed{scripts: []func(*stub){leave}}, Timeouts{}, "warm-workers=1")
 			left := v.warmWorkers(1)[0]
 			v.open(0)
 			v.furnish(0)
@@ -245,8 +235,7 @@ func TestColdWhileStopped(t *testing.T) {
 // TestColdIsAskedOnce: a worker that was started for its program has no other to leave it to.
 func TestColdIsAskedOnce(t *testing.T) {
 	ask := serves(func(_ *stub, state *handover.State) { state.AskCold() })
-	v := newVM(t, &stubs{script: ask}, Timeouts{}, "warm-workers=1")
-	v.hello()
+	v := greetedVM(t, &stubs{script: ask}, Timeouts{}, "warm-workers=1")
 	for range 3 {
 		v.warmWorkers(1)
 		v.open(0)
@@ -258,22 +247,17 @@ func TestColdIsAskedOnce(t *testing.T) {
 
 // TestWarmWorkerDies: programs start all the same, and later ones with warm workers again.
 func TestWarmWorkerDies(t *testing.T) {
-	v := newVM(t, &processes{}, Timeouts{}, "warm-workers=2")
-	v.hello()
+	v := greetedVM(t, &processes{}, Timeouts{}, "warm-workers=2")
 	for _, w := range v.warmWorkers(2) {
 		w.kill()
 	}
 	v.warmWorkers(0)
-	v.open(0)
-	v.furnish(0)
-	v.greet(0)
+	v.program(0)
 	v.starts(1, 0)
 	v.closeChannel(0)
 	v.reap(1, 3)
 	v.warmWorkers(2)
-	v.open(0)
-	v.furnish(0)
-	v.greet(0)
+	v.program(0)
 	v.starts(2, 1)
 }
 
@@ -305,8 +289,7 @@ func TestBadWarmWorkers(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			scripts := []func(*stub){tt.script, polite, tt.script, polite}
-			v := newVM(t, &mixed{scripts: scripts}, limits, "warm-workers=1")
-			v.hello()
+			v := greetedVM(t, &mixed{scripts: scripts}, limits, "warm-workers=1")
 			for range 2 {
 				v.open(0)
 				v.closeChannel(0)
@@ -318,8 +301,7 @@ func TestBadWarmWorkers(t *testing.T) {
 
 // TestSetWarmWorkers changes how many are kept, and the policy with which they are started.
 func TestSetWarmWorkers(t *testing.T) {
-	v := newVM(t, &processes{}, Timeouts{})
-	v.hello()
+	v := greetedVM(t, &processes{}, Timeouts{})
 	v.warmWorkers(0)
 	for _, n := range []int{2, 1, 3, 0, 1} {
 		if err := v.dev.Set(fmt.Sprintf("warm-workers=%d", n)); err != nil {
@@ -404,8 +386,7 @@ func TestMoverIsStartedAhead(t *testing.T) {
 		return v.dev.mover
 	}
 	t.Run("none", func(t *testing.T) {
-		v := newVM(t, &stubs{}, Timeouts{}, "warm-workers=0")
-		v.hello()
+		v := greetedVM(t, &stubs{}, Timeouts{}, "warm-workers=0")
 		if mover(v) != nil {
 			t.Fatal("there is a mover before the first program")
 		}
@@ -421,8 +402,7 @@ func TestMoverIsStartedAhead(t *testing.T) {
 	})
 	for _, settings := range []string{"warm-workers=0", "warm-workers=1"} {
 		t.Run("bad, "+settings, func(t *testing.T) {
-			v := newVM(t, &badMovers{left: 1}, limits, settings)
-			v.hello()
+			v := greetedVM(t, &badMovers{left: 1}, limits, settings)
 			if m := mover(v); m != nil {
 				<-m.ready
 			}
@@ -487,8 +467,7 @@ func (c counted) Wait() error {
 
 // TestWarmCyclesLeaveNothing opens, closes and changes settings often.
 func TestWarmCyclesLeaveNothing(t *testing.T) {
-	v := newVM(t, &stubs{}, Timeouts{}, "warm-workers=2")
-	v.hello()
+	v := greetedVM(t, &stubs{}, Timeouts{}, "warm-workers=2")
 	cycle := func(n int) {
 		for i := range n {
 			v.open(2)
