@@ -49,7 +49,7 @@ func inherit(t *testing.T, socket interface{ File() (*os.File, error) }) *exec.C
 		t.Fatal(err)
 	}
 	defer file.Close()
-	cmd := exec.Command(paracuda, "device", "--gpu", "soft", "--fd", "3")
+	cmd := exec.Command(paracuda, "device", "--gpu", "soft", "--fd", "3", "--log-level", "warning")
 	cmd.ExtraFiles, cmd.Stderr = []*os.File{file}, os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
