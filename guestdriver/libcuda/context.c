@@ -208,6 +208,37 @@ EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx)
 	return handle ? call_cuCtxDestroy_v2(handle) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
+EXPORT CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)
+{
+	struct context *c;
+
+	ENTER_CONTEXT();
+	if (!pctx || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	c = context_current();
+	if (c->primary || c->base)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	__atomic_add_fetch(&c->references, 1, __ATOMIC_RELAXED);
+	*pctx = c;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxDetach(CUcontext ctx)
+{
+	unsigned references;
+
+	ENTER_CONTEXT();
+	if (!ctx || ctx != context_current() || ctx->primary || ctx->base)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	references = __atomic_load_n(&ctx->references, __ATOMIC_RELAXED);
+	do {
+		if (!references)
+			return cuCtxDestroy_v2(ctx);
+	} while (!__atomic_compare_exchange_n(&ctx->references, &references, references - 1, false, __ATOMIC_RELAXED,
+					      __ATOMIC_RELAXED));
+	return CUDA_SUCCESS;
+}
+
 EXPORT CUresult cuCtxGetCurrent(CUcontext *pctx)
 {
 	ENTER();

@@ -22,7 +22,7 @@ struct context {
 	CUgreenCtx green;
 	bool primary;
 	unsigned flags;
-	unsigned references;	/* of a primary context */
+	unsigned references;	/* of a primary context; of another one those of cuCtxAttach */
 	struct cls_entry *storage;
 };
 

@@ -16,6 +16,47 @@ typedef struct {
 } CUstreamAttrValue;
 _Static_assert(sizeof(CUstreamAttrValue) == 64, "CUstreamAttrValue");
 
+typedef int CUatomicOperation;
+typedef int CUflushGPUDirectRDMAWritesTarget;
+typedef int CUflushGPUDirectRDMAWritesScope;
+
+typedef unsigned int CUlogIterator;
+typedef struct callback *CUlogsCallbackHandle;
+typedef void (*CUlogsCallback)(void *data, int logLevel, char *message, size_t length);
+
+typedef struct {
+	size_t width, height, depth;
+} CUextent3D;
+
+/* A side of a copy. Sizes and positions count elements. */
+typedef struct {
+	int type;
+	union {
+		struct {
+			CUdeviceptr ptr;
+			size_t rowLength, layerHeight;
+			CUmemLocation locHint;
+		} ptr;
+		struct {
+			CUarray array;
+			struct {
+				size_t x, y, z;
+			} offset;
+		} array;
+	} op;
+} CUmemcpy3DOperand;
+_Static_assert(sizeof(CUmemcpy3DOperand) == 40, "CUmemcpy3DOperand");
+
+enum { OPERAND_POINTER = 1, OPERAND_ARRAY = 2 };
+
+typedef struct {
+	CUmemcpy3DOperand src, dst;
+	CUextent3D extent;
+	int srcAccessOrder;
+	unsigned int flags;
+} CUDA_MEMCPY3D_BATCH_OP;
+_Static_assert(sizeof(CUDA_MEMCPY3D_BATCH_OP) == 112, "CUDA_MEMCPY3D_BATCH_OP");
+
 /* What CUDA documents of it is the type and, from byte 96 on, the multiprocessors. `magic` and `number` are this library's. */
 typedef struct {
 	CUdevResourceType type;

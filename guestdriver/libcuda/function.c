@@ -19,6 +19,7 @@ static void release(struct handle *h)
 	struct function *f = (struct function *)h;
 
 	free(f->description);
+	free(f->old_launch);
 	free(f);
 }
 

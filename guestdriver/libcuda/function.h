@@ -25,6 +25,7 @@ struct function {
 	uint64_t number;
 	uint64_t of;	/* the kernel that a function was asked for of; 0 for none */
 	struct description *description;	/* NULL until it is needed */
+	struct old_launch *old_launch;	/* of old_launch.c; NULL until it is needed */
 };
 
 /* Enters a function or kernel; one that is known stays as it is. */

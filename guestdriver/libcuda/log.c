@@ -13,6 +13,7 @@
 
 #include "channel.h"
 #include "cuda_abi.h"
+#include "logs.h"
 #include "state.h"
 
 static int log_fd = -1;
@@ -30,6 +31,7 @@ static void log_open(void)
 		log_fd = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 }
 
+/* One line to a file, if there is one, and to those who ask for this library's messages. */
 static void write_line(int fd, const char *format, va_list args)
 {
 	char text[512];
@@ -40,6 +42,9 @@ static void write_line(int fd, const char *format, va_list args)
 
 	if (length > sizeof(text) - 2)
 		length = sizeof(text) - 2;
+	logs_add(text + head);
+	if (fd < 0)
+		return;
 	text[length++] = '\n';
 	/* One write a line, so that lines of several threads don't mix; nothing can be done if it fails. */
 	if (write(fd, text, length) < 0)
@@ -52,8 +57,6 @@ void log_line(const char *format, ...)
 	va_list args;
 
 	pthread_once(&opened, log_open);
-	if (log_fd < 0)
-		return;
 	va_start(args, format);
 	write_line(log_fd, format, args);
 	va_end(args);

@@ -341,6 +341,28 @@ EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_
 	return result;
 }
 
+/* What was discarded has indeterminate contents until it is written again: those that it has are as good as others. */
+EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags,
+				       CUstream hStream)
+{
+	CUmemLocation anywhere = { 0 };
+	size_t first = 0;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = check_stream(hStream);
+	return result ? result : check_batch(dptrs, sizes, count, &anywhere, &first, 1);
+}
+
+EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
+						  CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
+						  size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
+{
+	return cuMemPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
+}
+
 /* What holds for every page of a range. */
 static struct advice common(uint64_t base, uint64_t end)
 {

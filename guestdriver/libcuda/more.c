@@ -9,6 +9,9 @@
 
 #define POINTER_SYNC_MEMOPS 6
 #define AFFINITY_TYPES 1
+#define ATOMIC_LAST 12
+
+enum { FLUSH_CURRENT = 0, FLUSH_TO_OWNER = 100, FLUSH_TO_ALL = 200 };
 
 /* The context that a function names; NULL is the current one. */
 static CUresult context_number(CUcontext ctx, uint64_t *number)
@@ -63,6 +66,55 @@ EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecA
 	if (!pExecAffinity || type < 0 || type >= AFFINITY_TYPES)
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+}
+
+/* No device here has one address for a function on all of them. */
+EXPORT CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol)
+{
+	ENTER();
+	if (!fptr || !symbol)
+		return CUDA_ERROR_INVALID_VALUE;
+	return handle_known(HANDLE_LIB, library) ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_HANDLE;
+}
+
+/* No other device writes to the memory of these, as the attribute about flushing says. */
+EXPORT CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope)
+{
+	ENTER_CONTEXT();
+	if (target != FLUSH_CURRENT || (scope != FLUSH_TO_OWNER && scope != FLUSH_TO_ALL))
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/* Which atomic operations a link has: none is promised. */
+static CUresult no_atomics(unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count)
+{
+	if (!capabilities || !operations || !count)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < count; i++)
+		if (operations[i] < 0 || operations[i] > ATOMIC_LAST)
+			return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < count; i++)
+		capabilities[i] = 0;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations,
+						  unsigned int count, CUdevice dev)
+{
+	ENTER();
+	if (!device_valid(dev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	return no_atomics(capabilities, operations, count);
+}
+
+EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations,
+						 unsigned int count, CUdevice srcDevice, CUdevice dstDevice)
+{
+	ENTER();
+	if (!device_valid(srcDevice) || !device_valid(dstDevice) || srcDevice == dstDevice)
+		return CUDA_ERROR_INVALID_DEVICE;
+	return no_atomics(capabilities, operations, count);
 }
 
 /* Copies here never return before they should: there is nothing to remember. */

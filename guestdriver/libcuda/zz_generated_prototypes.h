@@ -377,5 +377,28 @@ EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute att
 EXPORT CUresult cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy);
 EXPORT CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream);
 EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream);
+EXPORT CUresult cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream);
+EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream);
+EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream);
+EXPORT CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol);
+EXPORT CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope);
+EXPORT CUresult cuDeviceGetHostAtomicCapabilities(unsigned int*capabilities, const CUatomicOperation*operations, unsigned int count, CUdevice dev);
+EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int*capabilities, const CUatomicOperation*operations, unsigned int count, CUdevice srcDevice, CUdevice dstDevice);
+EXPORT CUresult cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags);
+EXPORT CUresult cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile, unsigned int flags);
+EXPORT CUresult cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size, unsigned int flags);
+EXPORT CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData, CUlogsCallbackHandle *callback_out);
+EXPORT CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback);
+EXPORT CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags);
+EXPORT CUresult cuCtxDetach(CUcontext ctx);
+EXPORT CUresult cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z);
+EXPORT CUresult cuFuncSetSharedSize(CUfunction hfunc, unsigned int bytes);
+EXPORT CUresult cuParamSetSize(CUfunction hfunc, unsigned int numbytes);
+EXPORT CUresult cuParamSeti(CUfunction hfunc, int offset, unsigned int value);
+EXPORT CUresult cuParamSetf(CUfunction hfunc, int offset, float value);
+EXPORT CUresult cuParamSetv(CUfunction hfunc, int offset, void *ptr, unsigned int numbytes);
+EXPORT CUresult cuLaunch(CUfunction f);
+EXPORT CUresult cuLaunchGrid(CUfunction f, int grid_width, int grid_height);
+EXPORT CUresult cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height, CUstream hStream);
 
 #endif
