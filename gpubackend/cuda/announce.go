@@ -2,7 +2,11 @@
 
 package cuda
 
-import "github.com/paracuda/paracuda/gpubackend"
+import (
+	"slices"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
 
 // Announce implements gpubackend.Driver by a memory operation at the end of the stream. Its order includes the memory
 // that earlier work wrote (cuStreamWriteValue32, without CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER).
@@ -23,23 +27,80 @@ func (d *Device) Announce(s gpubackend.Stream, all bool, addr uint64, value uint
 	}
 	r := d.failed(d.callAt(d.function[symAnnounce], uint64(s), addr, uint64(value), 0))
 	if r == gpubackend.Success {
-		work.announced, work.mark = s, work.touches
+		work.announce(s, addr)
 	}
 	return r
 }
 
 // Announced implements gpubackend.Driver.
-func (d *Device) Announced() (settled bool) {
+func (d *Device) Announced(addr uint64) (settled bool) {
 	if d.state == nil {
 		return false
 	}
 	work := &d.state.work
-	if work.mark != work.touches {
+	if !work.arrive(addr) {
 		return false
 	}
-	work.done(work.announced)
 	if !work.busy() {
 		d.settled()
 	}
 	return !work.busy()
+}
+
+// announcement is a write that a stream was given behind its work.
+type announcement struct {
+	stream gpubackend.Stream
+	addr   uint64 // where to; one address has one announcement at a time
+	behind bool   // the stream was given more work since
+}
+
+// announce notes an announcement in s, in place of an earlier one at the same address that nobody told of.
+func (a *activity) announce(s gpubackend.Stream, addr uint64) {
+	a.announced = slices.DeleteFunc(a.announced, func(n announcement) bool { return n.addr == addr })
+	a.announced = append(a.announced, announcement{stream: unified(s), addr: addr})
+	a.recent = false // the next touch looks at it
+}
+
+// arrive takes the announcement at addr. It says whether its stream had no more work and is idle now.
+func (a *activity) arrive(addr uint64) bool {
+	i := slices.IndexFunc(a.announced, func(n announcement) bool { return n.addr == addr })
+	if i < 0 {
+		return false
+	}
+	n := a.announced[i]
+	a.announced = slices.Delete(a.announced, i, i+1)
+	a.recent = false
+	if n.behind {
+		return false
+	}
+	a.done(n.stream)
+	a.quiet[a.quieted%len(a.quiet)] = quiet{n.stream, true}
+	a.quieted++
+	return true
+}
+
+// quiet is a stream whose end was announced. The driver may say for a moment that it is not ready: the announcement is
+// followed by the driver's own mark.
+type quiet struct {
+	stream gpubackend.Stream
+	valid  bool
+}
+
+// isQuiet says whether s had no work since its end was announced.
+func (a *activity) isQuiet(s gpubackend.Stream) bool {
+	return slices.Contains(a.quiet[:], quiet{unified(s), true})
+}
+
+// disturb notes work behind announcements. The legacy stream waits for others' work, too.
+func (a *activity) disturb(s gpubackend.Stream) {
+	for i := range a.announced {
+		if a.announced[i].stream == s {
+			a.announced[i].behind = true
+		}
+	}
+	for i := range a.quiet {
+		if q := a.quiet[i].stream; q == s || q == gpubackend.DefaultStream {
+			a.quiet[i].valid = false
+		}
+	}
 }

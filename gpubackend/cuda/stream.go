@@ -17,9 +17,9 @@ type activity struct {
 	last    gpubackend.Stream   // last one touched, which is in streams if recent is set
 	recent  bool
 
-	touches   uint64            // how often a stream was given work
-	announced gpubackend.Stream // the stream whose end was announced last,
-	mark      uint64            // and touches at that time
+	announced []announcement // on their way: one for each thread that waits
+	quiet     [4]quiet       // the latest that arrived
+	quieted   int
 }
 
 // unified is s, with the two names of the legacy stream made one.
@@ -36,13 +36,13 @@ func (a *activity) has(s gpubackend.Stream) bool { return slices.Contains(a.stre
 // touch notes that a stream was given work.
 func (a *activity) touch(s gpubackend.Stream) {
 	s = unified(s)
-	a.touches++
 	if a.recent && a.last == s {
 		return
 	}
 	if !slices.Contains(a.streams, s) {
 		a.streams = append(a.streams, s)
 	}
+	a.disturb(s)
 	a.last, a.recent = s, true
 }
 
@@ -149,6 +149,9 @@ func (d *Device) failed(r gpubackend.Result) gpubackend.Result {
 // StreamQuery has what the stream's kernels printed written out when it is idle, as cuStreamSynchronize does.
 func (d *Device) StreamQuery(s gpubackend.Stream) gpubackend.Result {
 	r := d.calls.StreamQuery(s)
+	if r == gpubackend.NotReady && d.state != nil && d.state.work.isQuiet(s) {
+		return gpubackend.Success
+	}
 	if r != gpubackend.Success {
 		return d.failed(r)
 	}

@@ -167,23 +167,69 @@ func TestAnnounce(t *testing.T) {
 	launch(one)
 	want(t, "another stream", d.Announce(0, false, at, 1), gpubackend.NotSupported)
 	must(t, "busy", d.Announce(one, false, at, 2))
-	if !d.Announced() {
+	if !d.Announced(at) {
 		t.Error("the stream is not seen to be idle")
 	}
 	want(t, "idle again", d.Announce(one, false, at, 3), gpubackend.NotSupported)
 	launch(one)
 	must(t, "all of one stream", d.Announce(0, true, at, 4))
 	launch(one)
-	if d.Announced() {
+	if d.Announced(at) {
 		t.Error("work after the announcement was forgotten")
 	}
 	must(t, "still busy", d.Announce(one, false, at, 5))
 	launch(0)
 	want(t, "all of two streams", d.Announce(0, true, at, 6), gpubackend.NotSupported)
 	must(t, "the legacy stream, by its other name", d.Announce(gpubackend.LegacyStream, false, at, 7))
-	if d.Announced() || d.Announce(0, false, at, 8) != gpubackend.NotSupported || d.Announce(one, false, at, 9) != gpubackend.Success {
+	if d.Announced(at) || d.Announce(0, false, at, 8) != gpubackend.NotSupported || d.Announce(one, false, at, 9) != gpubackend.Success {
 		t.Error("want one stream left busy")
 	}
+}
+
+// TestQuietStream: after its end was announced a stream is ready, whatever the driver says for a moment, until it has work.
+func TestQuietStream(t *testing.T) {
+	d := newDevice(t, Options{})
+	l := emptyLaunch(load(t, d, "empty"))
+	d.prints = prints{}
+	at := alloc(t, d, 4096)
+	var streams []gpubackend.Stream
+	for range 2 {
+		s, r := d.StreamCreateWithPriority(1, 0)
+		must(t, "create", r)
+		streams = append(streams, s)
+	}
+	launch := func(s gpubackend.Stream) {
+		t.Helper()
+		l.Stream = s
+		must(t, "launch", d.Launch(l))
+	}
+	query := func(what string, s gpubackend.Stream, result gpubackend.Result) {
+		t.Helper()
+		d.fake("fake_not_ready", 1)
+		want(t, what, d.StreamQuery(s), result)
+		d.fake("fake_not_ready", 0)
+	}
+	one, other := streams[0], streams[1]
+	launch(one)
+	launch(other)
+	must(t, "announce", d.Announce(one, false, at, 1))
+	must(t, "announce", d.Announce(other, false, at+64, 1))
+	query("before it arrives", one, gpubackend.NotReady)
+	launch(other)
+	d.Announced(at)
+	d.Announced(at + 64)
+	query("after it has arrived", one, gpubackend.Success)
+	query("with work behind it", other, gpubackend.NotReady)
+	launch(other)
+	query("work elsewhere", one, gpubackend.Success)
+	launch(one)
+	query("work again", one, gpubackend.NotReady)
+	launch(0)
+	must(t, "announce", d.Announce(0, false, at, 2))
+	d.Announced(at)
+	query("the legacy stream", gpubackend.LegacyStream, gpubackend.Success)
+	launch(one)
+	query("the legacy stream, behind others", gpubackend.LegacyStream, gpubackend.NotReady)
 }
 
 func TestHostFunc(t *testing.T) {

@@ -36,7 +36,8 @@ func (w *Worker) announce(x *waiter) bool {
 	if !ok {
 		return false
 	}
-	result := w.driver.Announce(gpubackend.Stream(x.native), x.kind == waitContext, w.arena.Address(done), x.seq)
+	x.done = w.arena.Address(done)
+	result := w.driver.Announce(gpubackend.Stream(x.native), x.kind == waitContext, x.done, x.seq)
 	return result == gpubackend.Success
 }
 
@@ -78,7 +79,7 @@ func (w *Worker) look(x *waiter) gpubackend.Result {
 
 // settled tells the driver that an announcement has arrived.
 func (w *Worker) settled(x *waiter) {
-	if w.setContext(x.context, true) == gpubackend.Success && w.driver.Announced() {
+	if w.setContext(x.context, true) == gpubackend.Success && w.driver.Announced(x.done) {
 		w.pools.settle(w)
 	} else {
 		w.announcer.unsettled = true
@@ -95,4 +96,14 @@ func (w *Worker) settle() {
 		w.driver.ContextQuery()
 		w.pools.settle(w)
 	}
+}
+
+// queryStream is StreamQuery, after a look at the answers that the device has written: whoever got one asks no earlier, and
+// must not be told that the stream isn't ready.
+func (w *Worker) queryStream(c *call, run func(*Worker, *call) gpubackend.Result) gpubackend.Result {
+	w.pollWaiters()
+	if result := w.setContext(c.context, false); result != gpubackend.Success {
+		return result
+	}
+	return run(w, c)
 }

@@ -28,3 +28,15 @@ func (w *Worker) freeOfGraph(address uint64, s gpubackend.Stream) (result gpubac
 	w.driver.GraphExecDestroy(e) // the launch goes on
 	return result, true
 }
+
+// freeGraphs is MemFree of what no heap knows, and a graph may have allocated. It waits for all work, as MemFree does.
+func (w *Worker) freeGraphs(c *call) gpubackend.Result {
+	address := c.word(0)
+	return w.whenIdle(c, func() (uint64, gpubackend.Result) {
+		result, ok := w.freeOfGraph(address, gpubackend.DefaultStream)
+		if !ok {
+			result = gpubackend.InvalidValue
+		}
+		return 0, result
+	})
+}

@@ -164,7 +164,11 @@ func (w *Worker) freePooled(c *call, run func(*Worker, *call) gpubackend.Result)
 	w.shares.withdraw(c.word(0))
 	b := w.pools.live[c.word(0)]
 	if b == nil {
-		return run(w, c)
+		result := run(w, c)
+		if result == gpubackend.InvalidValue && w.graphs.memory {
+			return w.freeGraphs(c)
+		}
+		return result
 	}
 	b.stream = streamPerThread
 	w.pools.giveBack(b)

@@ -72,6 +72,7 @@ func init() {
 	// Memory that pools keep must not be what others lack.
 	wrap(gpubackend.OpMemAlloc, (*Worker).allocate)
 	wrap(gpubackend.OpMemFree, (*Worker).freePooled)
+	wrap(gpubackend.OpStreamQuery, (*Worker).queryStream)
 	wrap(gpubackend.OpEventDestroy, (*Worker).endEvent)
 	for _, op := range naming {
 		wrap(op, (*Worker).boundGraphs)

@@ -20,6 +20,7 @@ type waiter struct {
 	parts   *parts // what JOIN waits for
 	// announced: the device writes the answer itself
 	announced bool
+	done      uint64                                         // to this address
 	then      func() (word uint64, result gpubackend.Result) // what the call does after the wait, and its answer
 }
 
