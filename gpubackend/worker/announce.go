@@ -54,9 +54,9 @@ func (w *Worker) registerSlots() bool {
 	return a.registered
 }
 
-// failurePolls is how many times an announced answer is looked for between questions to the driver: work that fails
-// announces nothing.
-const failurePolls = 256
+// failurePolls is how many turns of the loop go by between questions to the driver about an announced answer: work that
+// fails announces nothing.
+const failurePolls = 64
 
 // look is query for any call that waits: its answer may be announced.
 func (w *Worker) look(x *waiter) gpubackend.Result {

@@ -40,7 +40,9 @@ func (w *Worker) submitEarly() (more bool) {
 	if w.launches.used == 0 || !w.batch.until.IsZero() || w.grows() {
 		return false
 	}
-	w.flushLaunches()
+	if !w.arena.Pending() {
+		w.flushLaunches()
+	}
 	return w.arena.Pending()
 }
 

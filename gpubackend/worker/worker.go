@@ -191,7 +191,7 @@ func (w *Worker) loop() error {
 		if busy {
 			idleSince = time.Time{}
 		}
-		if turn%rareTurns != 0 && w.arena != nil {
+		if w.arena != nil && (busy || !w.linger()) && turn%rareTurns != 0 {
 			continue
 		}
 		rare, err := w.lookAround()

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+// How often linger looks: 1 us without a waiting call, 4 us with one.
+const (
+	lingerIdle    = 256
+	lingerWaiting = 1024
+)
+
+// linger waits for a short time in a loop that touches next to nothing: what the driver has in the caches for the next launch
+// stays there. It says whether the time passed with nothing to do; false: there is something, or others need turns of the loop.
+func (w *Worker) linger() (idle bool) {
+	if len(w.waiters) > 1 || !w.batch.until.IsZero() || w.hostFuncs.busy.Load() || w.copies.active() {
+		return false
+	}
+	if len(w.waiters) == 0 {
+		for range lingerIdle {
+			if w.arena.Pending() {
+				return false
+			}
+		}
+		return true
+	}
+	x := &w.waiters[0]
+	if !x.announced {
+		return false
+	}
+	for range lingerWaiting {
+		if w.arena.Pending() || w.arena.Answered(x.slot, x.seq) {
+			return false
+		}
+	}
+	return true
+}
