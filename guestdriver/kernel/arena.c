@@ -8,14 +8,17 @@
 /* Orders that are tried: few runs where that is cheap, single pages otherwise. */
 static const unsigned int paracuda_orders[] = { 9, 4, 0 };
 
-/* Zeroed pages, neighbours, at most `want`; they are one allocation until split_page(). */
-struct page *paracuda_alloc_chunk(unsigned long want, unsigned int *order)
+/*
+ * Zeroed pages, neighbours, at most `want`. They are one allocation until split_page(), or for good
+ * with __GFP_COMP in `more`.
+ */
+struct page *paracuda_alloc_chunk(unsigned long want, unsigned int *order, gfp_t more)
 {
 	struct page *page;
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(paracuda_orders); i++) {
-		gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN;
+		gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN | more;
 
 		*order = paracuda_orders[i];
 		if (want < 1UL << *order)
@@ -43,7 +46,7 @@ int paracuda_arena_alloc(struct paracuda_arena *arena, unsigned long bytes)
 	if (!arena->pages)
 		return -ENOMEM;
 	while (arena->count < want) {
-		page = paracuda_alloc_chunk(want - arena->count, &order);
+		page = paracuda_alloc_chunk(want - arena->count, &order, 0);
 		if (!page) {
 			paracuda_arena_free(arena);
 			return -ENOMEM;

@@ -44,10 +44,7 @@ bool paracuda_holds(unsigned long start, unsigned long count, u32 flags)
 	return may;
 }
 
-/*
- * Pins a page for a moment. The zero page, which is out of the host's sight, is replaced by that,
- * and fork() looks from then on whether pages of the process are pinned.
- */
+/* Pins a page for a moment, which replaces the zero page: that is out of the host's sight. */
 static int paracuda_touch(unsigned long start, unsigned int gup)
 {
 	struct page *page;
@@ -69,9 +66,7 @@ static struct page *paracuda_plain_page(pte_t pte, bool write)
 	if (!pte_present(pte) || !(write ? pte_write(pte) : pte_read(pte)))
 		return NULL;
 	page = pte_page(pte);
-	if (is_zero_page(page) || PageCompound(page) || page_ref_count(page) <= 0)
-		return NULL;
-	return page;
+	return is_zero_page(page) || page_count(page) <= 0 ? NULL : page;
 }
 
 /* How many pages ahead their counters are fetched: they lie anywhere. */
@@ -91,7 +86,7 @@ static unsigned long paracuda_hold_table(pte_t *pte, unsigned long count, bool w
 		pages[i] = paracuda_plain_page(ptep_get(pte + i), write);
 		if (!pages[i])
 			break;
-		page_ref_add(pages[i], write ? GUP_PIN_COUNTING_BIAS : 1);
+		folio_ref_add(page_folio(pages[i]), write ? GUP_PIN_COUNTING_BIAS : 1);
 	}
 	return i;
 }
@@ -119,10 +114,10 @@ static pmd_t *paracuda_pmd(struct mm_struct *mm, unsigned long address)
 /* Whether all pages of a range are the process's own, or this driver's, and may be accessed so. */
 static bool paracuda_plain(struct vm_area_struct *vma, bool write)
 {
-	if (!vma || vma->vm_flags & (VM_IO | VM_PFNMAP) ||
-	    !(vma->vm_flags & (write ? VM_WRITE : VM_READ)))
+	if (!vma || !(vma->vm_flags & (write ? VM_WRITE : VM_READ)))
 		return false;
-	return vma_is_anonymous(vma) || paracuda_own(vma);
+	return paracuda_own(vma) ||
+	       (vma_is_anonymous(vma) && !(vma->vm_flags & (VM_IO | VM_PFNMAP)));
 }
 
 /* Holds the pages before the first that is not there, or not plain. Under mmap_lock. */
@@ -177,13 +172,14 @@ static long paracuda_hold_some(unsigned long start, unsigned long count, unsigne
 	return n < 0 ? n : good;
 }
 
-/* Whether fork() looks for pinned pages of the process already. */
-static bool paracuda_touched(void)
+/* From now on fork() looks whether pages of the process are pinned. */
+static void paracuda_tell_fork(struct mm_struct *mm)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 18, 0)
-	return mm_flags_test(MMF_HAS_PINNED, current->mm);
+	if (!mm_flags_test(MMF_HAS_PINNED, mm))
+		mm_flags_set(MMF_HAS_PINNED, mm);
 #else
-	return test_bit(MMF_HAS_PINNED, &current->mm->flags);
+	set_bit(MMF_HAS_PINNED, &mm->flags);
 #endif
 }
 
@@ -192,11 +188,8 @@ int paracuda_hold(unsigned long start, unsigned long count, unsigned int gup, st
 	int n;
 
 	gup &= FOLL_WRITE;
-	if (gup && !paracuda_touched()) {
-		n = paracuda_touch(start, gup);
-		if (n != 1)
-			return n;
-	}
+	if (gup)
+		paracuda_tell_fork(current->mm);
 	n = paracuda_hold_some(start, count, gup, pages);
 	if (n)
 		return n;

@@ -20,7 +20,7 @@ static int paracuda_host_chunk(struct vm_area_struct *vma, unsigned long addr, u
 	struct page *page;
 	int err;
 
-	page = paracuda_alloc_chunk(want, &order);
+	page = paracuda_alloc_chunk(want, &order, 0);
 	if (!page)
 		return -ENOMEM;
 	split_page(page, order);
@@ -46,10 +46,12 @@ int paracuda_host_mmap(struct paracuda_channel *ch, struct vm_area_struct *vma)
 	/* What couldn't be pinned afterwards must not cost other processes their memory. */
 	if (!paracuda_pin_room(ch->dev, left))
 		return -ENOMEM;
+	paracuda_vma_flags(vma);
+	if (IS_ENABLED(CONFIG_UML))
+		return paracuda_block_map(vma);
 	pages = kmalloc_array(PARACUDA_CHUNK_MAX, sizeof(*pages), GFP_KERNEL_ACCOUNT);
 	if (!pages)
 		return -ENOMEM;
-	paracuda_vma_flags(vma);
 	while (left && !err) {
 		if (fatal_signal_pending(current))
 			err = -EINTR;

@@ -220,11 +220,14 @@ int paracuda_arena_alloc(struct paracuda_arena *arena, unsigned long bytes);
 void paracuda_arena_free(struct paracuda_arena *arena);
 int paracuda_arena_chain(struct paracuda_arena *arena, struct paracuda_token *chain);
 int paracuda_arena_mmap(struct paracuda_channel *ch, struct vm_area_struct *vma);
-struct page *paracuda_alloc_chunk(unsigned long want, unsigned int *order);
+struct page *paracuda_alloc_chunk(unsigned long want, unsigned int *order, gfp_t more);
 void paracuda_vma_flags(struct vm_area_struct *vma);
 
 /* host_memory.c */
 int paracuda_host_mmap(struct paracuda_channel *ch, struct vm_area_struct *vma);
+
+/* host_block.c: only in User Mode Linux */
+int paracuda_block_map(struct vm_area_struct *vma);
 
 /* map.c */
 bool paracuda_pin_room(struct paracuda_device *dev, unsigned long pages);

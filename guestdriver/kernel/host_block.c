@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory for cuMemHostAlloc in User Mode Linux, where to count each page in and out of a mapping
+ * costs several system calls of the host. Here nothing is counted: a mapping shows pages that belong
+ * to a block, which ends with the last piece of the mapping. What needs the pages behind addresses
+ * (direct I/O, for one) finds none; this driver does (hold.c).
+ */
+
+#include <linux/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+
+#include "paracuda.h"
+
+#ifdef CONFIG_UML
+
+struct paracuda_block {
+	refcount_t mappings;
+	unsigned long chunks;
+	struct page *chunk[];
+};
+
+/* Pages that are held still live on until they are let go. */
+static void paracuda_block_free(struct paracuda_block *block)
+{
+	while (block->chunks)
+		put_page(block->chunk[--block->chunks]);
+	kvfree(block);
+}
+
+/* A mapping is split or moved. */
+static void paracuda_block_open(struct vm_area_struct *vma)
+{
+	struct paracuda_block *block = vma->vm_private_data;
+
+	refcount_inc(&block->mappings);
+}
+
+static void paracuda_block_close(struct vm_area_struct *vma)
+{
+	struct paracuda_block *block = vma->vm_private_data;
+
+	if (refcount_dec_and_test(&block->mappings))
+		paracuda_block_free(block);
+}
+
+static const struct vm_operations_struct paracuda_block_ops = {
+	.open = paracuda_block_open,
+	.close = paracuda_block_close,
+};
+
+/* Adds a chunk and maps it at addr: the number of pages, or an error. */
+static long paracuda_block_add(struct paracuda_block *block, struct vm_area_struct *vma,
+			       unsigned long addr)
+{
+	unsigned int order;
+	struct page *page;
+	int err;
+
+	if (fatal_signal_pending(current))
+		return -EINTR;
+	page = paracuda_alloc_chunk((vma->vm_end - addr) >> PAGE_SHIFT, &order, __GFP_COMP);
+	if (!page)
+		return -ENOMEM;
+	block->chunk[block->chunks++] = page;
+	err = remap_pfn_range(vma, addr, page_to_pfn(page), PAGE_SIZE << order, vma->vm_page_prot);
+	cond_resched();
+	return err ? err : 1L << order;
+}
+
+int paracuda_block_map(struct vm_area_struct *vma)
+{
+	struct paracuda_block *block;
+	unsigned long addr;
+	long pages;
+
+	block = kvzalloc(struct_size(block, chunk, vma_pages(vma)), GFP_KERNEL_ACCOUNT);
+	if (!block)
+		return -ENOMEM;
+	refcount_set(&block->mappings, 1);
+	/* Without this the first write to each page is a fault, which here is a dear one. */
+	vma->vm_page_prot = __pgprot(pgprot_val(vma->vm_page_prot) | _PAGE_ACCESSED | _PAGE_DIRTY);
+	for (addr = vma->vm_start; addr < vma->vm_end; addr += pages << PAGE_SHIFT) {
+		pages = paracuda_block_add(block, vma, addr);
+		if (pages < 0) {
+			/* Nothing else would look at pages that go while they are mapped. */
+			zap_special_vma_range(vma, vma->vm_start, vma->vm_end - vma->vm_start);
+			paracuda_block_free(block);
+			return pages;
+		}
+	}
+	vma->vm_private_data = block;
+	vma->vm_ops = &paracuda_block_ops;
+	return 0;
+}
+
+#endif
