@@ -166,7 +166,7 @@ static bool paracuda_clean_queue(struct paracuda_channel *ch)
 	bool stopping;
 	int idx;
 
-	paracuda_channel_reap(ch);
+	paracuda_channel_reap(ch, ULONG_MAX);
 	idx = srcu_read_lock(&dev->srcu);
 	spin_lock_irq(&q->lock);
 	stopping = !q->vq;
@@ -204,7 +204,7 @@ static void paracuda_channel_finish(struct work_struct *work)
 	}
 	paracuda_unclaim(ch, retire);
 	cancel_delayed_work_sync(&ch->poll);
-	paracuda_map_collect(ch);
+	paracuda_map_collect(ch, ULONG_MAX);
 	paracuda_token_free_lists(&ch->arena_chain);
 	paracuda_arena_free(&ch->arena);
 	atomic_dec(&dev->busy);

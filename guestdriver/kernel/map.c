@@ -62,8 +62,8 @@ static void paracuda_map_free(struct paracuda_channel *ch, struct paracuda_token
 	kfree(map);
 }
 
-/* Releases the maps that the worker has returned. */
-void paracuda_map_collect(struct paracuda_channel *ch)
+/* Releases maps that the worker has returned, until that many pages are. */
+void paracuda_map_collect(struct paracuda_channel *ch, unsigned long pages)
 {
 	struct paracuda_token *map, *next;
 	LIST_HEAD(returned);
@@ -72,8 +72,19 @@ void paracuda_map_collect(struct paracuda_channel *ch)
 	list_splice_init(&ch->returned, &returned);
 	spin_unlock_irq(&ch->queue->lock);
 
-	list_for_each_entry_safe(map, next, &returned, node)
+	list_for_each_entry_safe(map, next, &returned, node) {
+		if (!pages)
+			break;
+		pages -= min(pages, map->pinned);
+		list_del(&map->node);
 		paracuda_map_free(ch, map);
+	}
+	if (list_empty(&returned))
+		return;
+	spin_lock_irq(&ch->queue->lock);
+	list_splice(&returned, &ch->returned);
+	paracuda_poll_later(ch);
+	spin_unlock_irq(&ch->queue->lock);
 }
 
 static int paracuda_map_check(const struct paracuda_ioctl_map *arg)
@@ -170,13 +181,18 @@ static int paracuda_map_pin(struct paracuda_channel *ch, struct paracuda_token *
 	return 0;
 }
 
+static unsigned long paracuda_map_pages(const struct paracuda_ioctl_map *arg)
+{
+	return (offset_in_page(arg->address) + arg->bytes + PAGE_SIZE - 1) >> PAGE_SHIFT;
+}
+
 /* Pins the range that arg describes. */
 static struct paracuda_token *paracuda_map_make(struct paracuda_channel *ch,
 						struct paracuda_ioctl_map *arg)
 {
 	unsigned long start = untagged_addr((unsigned long)arg->address);
 	unsigned long offset = offset_in_page(start);
-	unsigned long count = (offset + arg->bytes + PAGE_SIZE - 1) >> PAGE_SHIFT;
+	unsigned long count = paracuda_map_pages(arg);
 	struct paracuda_token *map;
 	struct page **pages;
 	int err = -ENOMEM;
@@ -221,18 +237,22 @@ int paracuda_map(struct paracuda_channel *ch, struct paracuda_ioctl_map __user *
 	if (err)
 		return err;
 
-	/* Ahead of the work of pinning; makes room, too. */
-	if (!paracuda_channel_reap(ch))
+	/* Ahead of the work of pinning: makes room in the queue. */
+	if (!paracuda_channel_reap(ch, 0))
 		return READ_ONCE(ch->dead) ? paracuda_channel_error(ch) : -EAGAIN;
 
+	if (!paracuda_pin_room(ch->dev, paracuda_map_pages(&arg)))
+		paracuda_map_collect(ch, ULONG_MAX);
 	map = paracuda_map_make(ch, &arg);
-	if (IS_ERR(map))
-		return PTR_ERR(map);
-
-	err = -EFAULT;
-	if (!put_user(map->id, &user->id))
-		err = paracuda_channel_post(ch, map);
+	err = PTR_ERR_OR_ZERO(map);
+	if (!err) {
+		err = -EFAULT;
+		if (!put_user(map->id, &user->id))
+			err = paracuda_channel_post(ch, map);
+		if (err)
+			paracuda_map_free(ch, map);
+	}
 	if (err)
-		paracuda_map_free(ch, map);
+		paracuda_map_collect(ch, ULONG_MAX);
 	return err == -EIO ? paracuda_channel_error(ch) : err;
 }

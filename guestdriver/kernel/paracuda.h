@@ -192,7 +192,8 @@ static inline bool paracuda_answered(const struct paracuda_request *req)
 void paracuda_queue_done(struct virtqueue *vq);
 void paracuda_channel_die(struct paracuda_channel *ch);
 void paracuda_channel_poll(struct work_struct *work);
-bool paracuda_channel_reap(struct paracuda_channel *ch);
+void paracuda_poll_later(struct paracuda_channel *ch);
+bool paracuda_channel_reap(struct paracuda_channel *ch, unsigned long pages);
 int paracuda_channel_post(struct paracuda_channel *ch, struct paracuda_token *chain);
 int paracuda_channel_start(struct paracuda_channel *ch);
 int paracuda_channel_kick(struct paracuda_channel *ch);
@@ -232,7 +233,7 @@ int paracuda_block_map(struct vm_area_struct *vma);
 /* map.c */
 bool paracuda_pin_room(struct paracuda_device *dev, unsigned long pages);
 int paracuda_map(struct paracuda_channel *ch, struct paracuda_ioctl_map __user *user);
-void paracuda_map_collect(struct paracuda_channel *ch);
+void paracuda_map_collect(struct paracuda_channel *ch, unsigned long pages);
 
 /* hold.c */
 #ifdef CONFIG_UML

@@ -16,6 +16,9 @@
 #define PARACUDA_COLLECT	2	/* release the returned maps */
 #define PARACUDA_AGAIN		4	/* more was returned than fits in one go, or no memory */
 
+/* How many pages are released for each that is pinned. */
+#define PARACUDA_COLLECT_RATIO	2
+
 /* Under queue->lock. */
 static bool paracuda_wants_callbacks(const struct paracuda_channel *ch)
 {
@@ -146,9 +149,10 @@ void paracuda_queue_done(struct virtqueue *vq)
 
 /*
  * The same for a system call. Returns whether there is room for another chain: one descriptor,
- * as it is indirect, and two that are kept for EVENT should memory for an indirect one lack.
+ * as it is indirect, and two that are kept for EVENT should memory for an indirect one lack. So
+ * many of the pages that were returned are released.
  */
-bool paracuda_channel_reap(struct paracuda_channel *ch)
+bool paracuda_channel_reap(struct paracuda_channel *ch, unsigned long pages)
 {
 	struct paracuda_queue *q = ch->queue;
 	struct paracuda_device *dev = ch->dev;
@@ -172,9 +176,16 @@ bool paracuda_channel_reap(struct paracuda_channel *ch)
 		virtqueue_notify(vq);
 	srcu_read_unlock(&dev->srcu, idx);
 
-	if (todo & PARACUDA_COLLECT)
-		paracuda_map_collect(ch);
+	if (pages && todo & PARACUDA_COLLECT)
+		paracuda_map_collect(ch, pages);
 	return room;
+}
+
+/* Has returned maps looked for later. Under queue->lock. */
+void paracuda_poll_later(struct paracuda_channel *ch)
+{
+	if (ch->queue->channel == ch)
+		queue_delayed_work(paracuda_wq, &ch->poll, msecs_to_jiffies(PARACUDA_POLL_MS));
 }
 
 /* Looks for returned maps while there are some to come, and releases those that came. */
@@ -183,12 +194,12 @@ void paracuda_channel_poll(struct work_struct *work)
 	struct paracuda_channel *ch = container_of(work, struct paracuda_channel, poll.work);
 	struct paracuda_queue *q = ch->queue;
 
-	paracuda_channel_reap(ch);
-	paracuda_map_collect(ch);
+	paracuda_channel_reap(ch, 0);
+	paracuda_map_collect(ch, ULONG_MAX);
 
 	spin_lock_irq(&q->lock);
-	if (q->channel == ch && ch->oneshots && !ch->dead)
-		queue_delayed_work(paracuda_wq, &ch->poll, msecs_to_jiffies(PARACUDA_POLL_MS));
+	if (ch->oneshots && !ch->dead)
+		paracuda_poll_later(ch);
 	spin_unlock_irq(&q->lock);
 }
 
@@ -225,6 +236,7 @@ int paracuda_channel_post(struct paracuda_channel *ch, struct paracuda_token *ch
 {
 	struct paracuda_queue *q = ch->queue;
 	struct paracuda_device *dev = ch->dev;
+	unsigned long pinned = chain->pinned;	/* once posted the chain isn't the caller's */
 	unsigned int entries, todo = 0;
 	struct scatterlist *sg;
 	struct virtqueue *vq;
@@ -250,8 +262,9 @@ int paracuda_channel_post(struct paracuda_channel *ch, struct paracuda_token *ch
 	srcu_read_unlock(&dev->srcu, idx);
 
 	kfree(sg);
+	/* Enough to keep up, and no more: the command that needs the chain is yet to come. */
 	if (todo & PARACUDA_COLLECT)
-		paracuda_map_collect(ch);
+		paracuda_map_collect(ch, PARACUDA_COLLECT_RATIO * pinned);
 	return err == -ENOSPC ? -EAGAIN : err;
 }
 
@@ -275,7 +288,7 @@ int paracuda_channel_kick(struct paracuda_channel *ch)
 	srcu_read_unlock(&dev->srcu, idx);
 
 	if (READ_ONCE(ch->oneshots) || !list_empty_careful(&ch->returned))
-		paracuda_channel_reap(ch);
+		paracuda_channel_reap(ch, ULONG_MAX);
 	return READ_ONCE(ch->dead) ? paracuda_channel_error(ch) : 0;
 }
 
@@ -284,7 +297,7 @@ void paracuda_sleepers_add(struct paracuda_channel *ch, int n)
 	spin_lock_irq(&ch->queue->lock);
 	ch->sleepers += n;
 	spin_unlock_irq(&ch->queue->lock);
-	paracuda_channel_reap(ch);
+	paracuda_channel_reap(ch, ULONG_MAX);
 }
 
 /*
