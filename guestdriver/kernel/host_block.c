@@ -78,8 +78,6 @@ int paracuda_block_map(struct vm_area_struct *vma)
 	if (!block)
 		return -ENOMEM;
 	refcount_set(&block->mappings, 1);
-	/* Without this the first write to each page is a fault, which here is a dear one. */
-	vma->vm_page_prot = __pgprot(pgprot_val(vma->vm_page_prot) | _PAGE_ACCESSED | _PAGE_DIRTY);
 	for (addr = vma->vm_start; addr < vma->vm_end; addr += pages << PAGE_SHIFT) {
 		pages = paracuda_block_add(block, vma, addr);
 		if (pages < 0) {
