@@ -43,9 +43,9 @@ type Driver interface {
 	// the device can't: the caller asks from time to time instead. It has to do so anyway, now and then: work that fails
 	// announces nothing.
 	Announce(s Stream, all bool, addr uint64, value uint32) Result
-	// Announced is told that what was announced at addr, in the current context, has arrived. It says whether the context
-	// has no other work, so that no further question is needed.
-	Announced(addr uint64) (settled bool)
+	// Announced is told that value, which was announced at addr in the current context, has arrived. It says whether the
+	// context has no other work, so that no further question is needed.
+	Announced(addr uint64, value uint32) (settled bool)
 	// Launch queues a kernel. The parameters are packed as the function's record lays them out; they are copied
 	// before Launch returns.
 	Launch(l *Launch) Result

@@ -27,18 +27,18 @@ func (d *Device) Announce(s gpubackend.Stream, all bool, addr uint64, value uint
 	}
 	r := d.failed(d.callAt(d.function[symAnnounce], uint64(s), addr, uint64(value), 0))
 	if r == gpubackend.Success {
-		work.announce(s, addr)
+		work.announce(announcement{stream: unified(s), addr: addr, value: value})
 	}
 	return r
 }
 
 // Announced implements gpubackend.Driver.
-func (d *Device) Announced(addr uint64) (settled bool) {
+func (d *Device) Announced(addr uint64, value uint32) (settled bool) {
 	if d.state == nil {
 		return false
 	}
 	work := &d.state.work
-	if !work.arrive(addr) {
+	if !work.arrive(addr, value) {
 		return false
 	}
 	if !work.busy() {
@@ -51,19 +51,21 @@ func (d *Device) Announced(addr uint64) (settled bool) {
 type announcement struct {
 	stream gpubackend.Stream
 	addr   uint64 // where to; one address has one announcement at a time
-	behind bool   // the stream was given more work since
+	value  uint32
+	behind bool // the stream was given more work since
 }
 
-// announce notes an announcement in s, in place of an earlier one at the same address that nobody told of.
-func (a *activity) announce(s gpubackend.Stream, addr uint64) {
-	a.announced = slices.DeleteFunc(a.announced, func(n announcement) bool { return n.addr == addr })
-	a.announced = append(a.announced, announcement{stream: unified(s), addr: addr})
+// announce notes an announcement, in place of an earlier one at the same address that nobody told of yet.
+func (a *activity) announce(n announcement) {
+	a.announced = slices.DeleteFunc(a.announced, func(o announcement) bool { return o.addr == n.addr })
+	a.announced = append(a.announced, n)
 	a.recent = false // the next touch looks at it
 }
 
-// arrive takes the announcement at addr. It says whether its stream had no more work and is idle now.
-func (a *activity) arrive(addr uint64) bool {
-	i := slices.IndexFunc(a.announced, func(n announcement) bool { return n.addr == addr })
+// arrive takes the announcement of value at addr. It says whether its stream had no more work and is idle now. A thread may
+// have been answered, and have asked for the next announcement, before this one is told of.
+func (a *activity) arrive(addr uint64, value uint32) bool {
+	i := slices.IndexFunc(a.announced, func(n announcement) bool { return n.addr == addr && n.value == value })
 	if i < 0 {
 		return false
 	}

@@ -167,21 +167,21 @@ func TestAnnounce(t *testing.T) {
 	launch(one)
 	want(t, "another stream", d.Announce(0, false, at, 1), gpubackend.NotSupported)
 	must(t, "busy", d.Announce(one, false, at, 2))
-	if !d.Announced(at) {
+	if !d.Announced(at, 2) {
 		t.Error("the stream is not seen to be idle")
 	}
 	want(t, "idle again", d.Announce(one, false, at, 3), gpubackend.NotSupported)
 	launch(one)
 	must(t, "all of one stream", d.Announce(0, true, at, 4))
 	launch(one)
-	if d.Announced(at) {
+	if d.Announced(at, 4) {
 		t.Error("work after the announcement was forgotten")
 	}
 	must(t, "still busy", d.Announce(one, false, at, 5))
 	launch(0)
 	want(t, "all of two streams", d.Announce(0, true, at, 6), gpubackend.NotSupported)
 	must(t, "the legacy stream, by its other name", d.Announce(gpubackend.LegacyStream, false, at, 7))
-	if d.Announced(at) || d.Announce(0, false, at, 8) != gpubackend.NotSupported || d.Announce(one, false, at, 9) != gpubackend.Success {
+	if d.Announced(at, 7) || d.Announce(0, false, at, 8) != gpubackend.NotSupported || d.Announce(one, false, at, 9) != gpubackend.Success {
 		t.Error("want one stream left busy")
 	}
 }
@@ -216,8 +216,8 @@ func TestQuietStream(t *testing.T) {
 	must(t, "announce", d.Announce(other, false, at+64, 1))
 	query("before it arrives", one, gpubackend.NotReady)
 	launch(other)
-	d.Announced(at)
-	d.Announced(at + 64)
+	d.Announced(at, 1)
+	d.Announced(at+64, 1)
 	query("after it has arrived", one, gpubackend.Success)
 	query("with work behind it", other, gpubackend.NotReady)
 	launch(other)
@@ -226,7 +226,9 @@ func TestQuietStream(t *testing.T) {
 	query("work again", one, gpubackend.NotReady)
 	launch(0)
 	must(t, "announce", d.Announce(0, false, at, 2))
-	d.Announced(at)
+	d.Announced(at, 1)
+	query("an earlier one is told of late", gpubackend.LegacyStream, gpubackend.NotReady)
+	d.Announced(at, 2)
 	query("the legacy stream", gpubackend.LegacyStream, gpubackend.Success)
 	launch(one)
 	query("the legacy stream, behind others", gpubackend.LegacyStream, gpubackend.NotReady)

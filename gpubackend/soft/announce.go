@@ -10,4 +10,4 @@ func (d *Device) Announce(gpubackend.Stream, bool, uint64, uint32) gpubackend.Re
 }
 
 // Announced implements gpubackend.Driver.
-func (d *Device) Announced(uint64) bool { return false }
+func (d *Device) Announced(uint64, uint32) bool { return false }

@@ -79,7 +79,7 @@ func (w *Worker) look(x *waiter) gpubackend.Result {
 
 // settled tells the driver that an announcement has arrived.
 func (w *Worker) settled(x *waiter) {
-	if w.setContext(x.context, true) == gpubackend.Success && w.driver.Announced(x.done) {
+	if w.setContext(x.context, true) == gpubackend.Success && w.driver.Announced(x.done, x.seq) {
 		w.pools.settle(w)
 	} else {
 		w.announcer.unsettled = true

@@ -48,7 +48,7 @@ func (f *fakeDriver) Announce(_ gpubackend.Stream, _ bool, _ uint64, value uint3
 	f.announced = append(f.announced, value)
 	return gpubackend.Success
 }
-func (f *fakeDriver) Announced(uint64) bool           { f.arrived++; return true }
+func (f *fakeDriver) Announced(uint64, uint32) bool   { f.arrived++; return true }
 func (f *fakeDriver) ContextQuery() gpubackend.Result { return f.ready }
 func (f *fakeDriver) EventCreate(uint64) (gpubackend.Event, gpubackend.Result) {
 	return 1, gpubackend.Success

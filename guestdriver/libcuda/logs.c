@@ -98,9 +98,11 @@ EXPORT CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback)
 	return c ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* The flags are documented as 0; NVIDIA's library looks at none. */
 EXPORT CUresult cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags)
 {
-	if (!iterator_out || flags)
+	(void)flags;
+	if (!iterator_out)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&lock);
 	*iterator_out = count;
