@@ -33,6 +33,9 @@ func (d *Device) DevicePrimaryCtxRetain(dev uint64) (gpubackend.Context, gpuback
 		// It stayed current while nobody retained it, and is another one now.
 		r = d.call(symCtxSetCurrent, uint64(h))
 	}
+	if c.retained == 1 && r == gpubackend.Success {
+		d.serveLibrariesIn(c)
+	}
 	return h, r
 }
 
@@ -92,8 +95,11 @@ func (d *Device) CtxCreate(flags, dev uint64) (gpubackend.Context, gpubackend.Re
 	if r != gpubackend.Success {
 		return 0, r
 	}
-	d.contextOf(h, i)
-	return h, d.call(symCtxPopCurrent, d.out(0))
+	c := d.contextOf(h, i)
+	if r = d.call(symCtxPopCurrent, d.out(0)); r == gpubackend.Success {
+		d.serveLibrariesIn(c)
+	}
+	return h, r
 }
 
 // CtxDestroy forgets the context.
@@ -127,9 +133,7 @@ func (d *Device) SetCurrent(h gpubackend.Context) gpubackend.Result {
 	d.current, d.state, d.active = h, state, nil
 	if state != nil {
 		d.active = &state.work
-		if d.lends && d.usable() {
-			d.registerLent() // what fails is tried again, and reported, when a library needs it
-		}
+		d.serveLibraries()
 	}
 	return gpubackend.Success
 }
@@ -208,6 +212,17 @@ func (c *context) home() *context {
 }
 
 // usable says whether a context is current and exists.
-func (d *Device) usable() bool {
-	return d.state != nil && (!d.state.home().primary || d.state.home().retained > 0)
+func (d *Device) usable() bool { return d.state != nil && d.state.exists() }
+
+// exists says whether c is more than the record of a primary context.
+func (c *context) exists() bool { return !c.home().primary || c.home().retained > 0 }
+
+// anyContext returns some context that works, or nil.
+func (d *Device) anyContext() *context {
+	for _, c := range d.contexts {
+		if c.exists() && c.home().dead == gpubackend.Success {
+			return c
+		}
+	}
+	return nil
 }

@@ -124,7 +124,7 @@ func (d *Device) LibraryLoadManaged(
 		if r != gpubackend.Success {
 			return r
 		}
-		if r = d.fillLibrary(l, p); r != gpubackend.Success && r != gpubackend.InvalidContext {
+		if r = d.fillAnywhere(l, p); r != gpubackend.Success && r != gpubackend.InvalidContext {
 			d.calls.LibraryUnload(l)
 			l = 0
 			return r

@@ -72,7 +72,7 @@ func (d *Device) fill(p *placed, global func(name string) (addr, bytes uint64, r
 	return gpubackend.Success
 }
 
-// fillLibrary is fill for a library. It needs a context.
+// fillLibrary is fill for a library. It needs a current context.
 func (d *Device) fillLibrary(l gpubackend.Library, p *placed) gpubackend.Result {
 	if !d.usable() {
 		return gpubackend.InvalidContext
@@ -81,6 +81,44 @@ func (d *Device) fillLibrary(l gpubackend.Library, p *placed) gpubackend.Result 
 		return r
 	}
 	return d.fill(p, func(name string) (uint64, uint64, gpubackend.Result) { return d.calls.LibraryGetGlobal(l, name) })
+}
+
+// fillAnywhere is fillLibrary in the current context or, without one, in any that there is.
+func (d *Device) fillAnywhere(l gpubackend.Library, p *placed) gpubackend.Result {
+	if d.usable() || p.filled {
+		return d.fillLibrary(l, p)
+	}
+	c := d.anyContext()
+	if c == nil {
+		return gpubackend.InvalidContext
+	}
+	before := d.current
+	r := d.SetCurrent(c.handle)
+	if r == gpubackend.Success {
+		r = d.fillLibrary(l, p)
+	}
+	d.SetCurrent(before)
+	return r
+}
+
+// serveLibraries does for libraries what waited for a context: the program may touch their variables from now on.
+// What fails is logged, tried again, and reported, when a library is needed.
+func (d *Device) serveLibraries() {
+	if d.lends && d.usable() && d.registerLent() == gpubackend.Success {
+		d.fillLibraries()
+	}
+}
+
+// serveLibrariesIn is serveLibraries in a context that has just begun.
+func (d *Device) serveLibrariesIn(c *context) {
+	if !d.lends {
+		return
+	}
+	before := d.current
+	if d.SetCurrent(c.handle) == gpubackend.Success {
+		d.serveLibraries() // it may have been current before it began
+	}
+	d.SetCurrent(before)
 }
 
 // fillLibraries fills those that were loaded while there was no context.
@@ -118,10 +156,14 @@ func (d *Device) plainGlobal(addr, bytes uint64, r gpubackend.Result, name strin
 		return 0, 0, r
 	}
 	if d.call(symPointerAttribute, d.out(0), pointerIsManaged, addr) == gpubackend.Success && d.value(0) != 0 {
-		d.log.WithField("variable", name).Error("a program's __managed__ variable was overlooked")
-		return 0, 0, gpubackend.NotSupported
+		return 0, 0, d.overlooked(name)
 	}
 	return addr, bytes, gpubackend.Success
+}
+
+func (d *Device) overlooked(name string) gpubackend.Result {
+	d.log.WithField("variable", name).Error("a program's __managed__ variable was overlooked")
+	return gpubackend.NotSupported
 }
 
 // ModuleGetGlobal returns a variable of the driver's, or a managed one in the guest's memory.
@@ -149,17 +191,19 @@ func (d *Device) LibraryGetGlobal(l gpubackend.Library, name string) (uint64, ui
 	return d.plainGlobal(addr, bytes, r, name)
 }
 
-// LibraryGetManaged returns a managed variable, which is that of all contexts. Until there was one there is none.
+// LibraryGetManaged returns a managed variable, which is that of all contexts. Its address is known before there is one:
+// the runtime of CUDA 13 asks as soon as the library is loaded, and only then. Initial content comes with the first
+// context.
 func (d *Device) LibraryGetManaged(l gpubackend.Library, name string) (uint64, uint64, gpubackend.Result) {
 	p := d.placed.libraries[l]
 	if p == nil {
-		addr, bytes, r := d.calls.LibraryGetManaged(l, name)
-		return d.plainGlobal(addr, bytes, r, name)
-	}
-	if r := d.fillLibrary(l, p); r != gpubackend.Success && !p.filled {
-		if r == gpubackend.InvalidContext {
-			r = gpubackend.NotFound
+		_, _, r := d.calls.LibraryGetManaged(l, name)
+		if r == gpubackend.Success {
+			r = d.overlooked(name)
 		}
+		return 0, 0, r
+	}
+	if r := d.fillAnywhere(l, p); r != gpubackend.Success && r != gpubackend.InvalidContext {
 		return 0, 0, r
 	}
 	if addr, bytes, found := p.find(name); found {

@@ -133,6 +133,7 @@ func (d *Device) CtxCreate(flags, dev uint64) (gpubackend.Context, gpubackend.Re
 	}
 	c := d.newContext()
 	c.active, c.flags = true, flags
+	d.fillLibraries(c)
 	return gpubackend.Context(c.handle), gpubackend.Success
 }
 
@@ -220,7 +221,9 @@ func (d *Device) DevicePrimaryCtxRetain(dev uint64) (gpubackend.Context, gpuback
 		return 0, result
 	}
 	d.primary.active = true
-	d.primary.users++
+	if d.primary.users++; d.primary.users == 1 {
+		d.fillLibraries(d.primary)
+	}
 	return gpubackend.Context(d.primary.handle), gpubackend.Success
 }
 

@@ -10,10 +10,12 @@ import (
 
 // library is a CUlibrary: an image that each context makes a module of when it first needs it.
 type library struct {
-	managed uint64 // address of its managed variables, 0 for none
-	parsed  *ptx.Module
-	spare   *simt.Program // the program made when the library was loaded, for the first context
-	kernels []*kernelObject
+	managed   uint64            // address of its managed variables, 0 for none
+	variables map[string]global // those, at offsets
+	filled    bool              // they have had their initial content
+	parsed    *ptx.Module
+	spare     *simt.Program // the program made when the library was loaded, for the first context
+	kernels   []*kernelObject
 }
 
 // kernelObject is a CUkernel: a function of a library before it has a context.
@@ -46,6 +48,7 @@ func (d *Device) loadLibrary(
 		return 0, log.infoUsed, log.errorsUsed, result
 	}
 	l := &library{managed: managed, parsed: parsed, spare: program}
+	l.variables, _, _ = managedVariables(program)
 	for _, k := range program.Kernels() {
 		o := &kernelObject{library: l, entry: k, attributes: newAttributes(k)}
 		o.handle = d.add(o)
@@ -132,11 +135,11 @@ func (d *Device) moduleOf(c *gpuContext, l *library) (*module, gpubackend.Result
 		}
 	}
 	l.spare = nil
-	managed := managedBlock{l.managed, d.placed(l) != nil}
-	m, result := d.place(c, l.parsed, program, managed, &buildLog{})
+	m, result := d.place(c, l.parsed, program, managedBlock{l.managed, l.filled}, &buildLog{})
 	if result != gpubackend.Success {
 		return nil, result
 	}
+	l.filled = true
 	m.library = l
 	m.handle = d.add(m)
 	c.libraries[l] = m

@@ -28,8 +28,15 @@ func (d *Device) ManagedBytes(image []byte) (uint64, gpubackend.Result) {
 
 // managedSize is the size of a program's managed variables.
 func managedSize(program *simt.Program) (uint64, gpubackend.Result) {
+	_, size, result := managedVariables(program)
+	return size, result
+}
+
+// managedVariables returns a program's managed variables, with their offsets, and the size of them all.
+func managedVariables(program *simt.Program) (map[string]global, uint64, gpubackend.Result) {
 	m := &module{program: program, globals: make(map[string]global)}
-	return m.layOut(true)
+	size, result := m.layOut(true)
+	return m.globals, size, result
 }
 
 // checkManaged tells whether a program's managed variables can be at an address, 0 for none. NotReady says that it
@@ -58,45 +65,45 @@ func (d *Device) ModuleLoadManaged(
 	return d.loadModule(image, options, managed, infoLog, errorLog)
 }
 
-// LibraryLoadManaged implements gpubackend.Driver. The memory is written when a context first needs the library.
+// LibraryLoadManaged implements gpubackend.Driver. The memory is written at once where there is a context, or with the
+// first one.
 func (d *Device) LibraryLoadManaged(
 	image, options []byte, managed uint64, infoLog, errorLog []byte,
 ) (h gpubackend.Library, infoUsed, errorUsed uint64, result gpubackend.Result) {
 	if managed == 0 {
 		return 0, 0, 0, gpubackend.InvalidValue
 	}
-	return d.loadLibrary(image, options, managed, infoLog, errorLog)
+	h, infoUsed, errorUsed, result = d.loadLibrary(image, options, managed, infoLog, errorLog)
+	if result == gpubackend.Success {
+		for _, c := range d.contexts {
+			d.fillLibraries(c)
+		}
+	}
+	return h, infoUsed, errorUsed, result
 }
 
-// LibraryGetManaged implements gpubackend.Driver. The variables are those of all contexts; with none there are none.
+// fillLibraries gives the managed variables of libraries their initial content, in a context that works, unless they
+// had it: the program may touch them from now on. What fails is reported when a context needs the library.
+func (d *Device) fillLibraries(c *gpuContext) {
+	if d.state(c) != gpubackend.Success {
+		return
+	}
+	for _, object := range d.handles {
+		if l, ok := object.(*library); ok && l.managed != 0 && !l.filled {
+			d.moduleOf(c, l)
+		}
+	}
+}
+
+// LibraryGetManaged implements gpubackend.Driver. The variables are those of all contexts, and known before there is one.
 func (d *Device) LibraryGetManaged(h gpubackend.Library, name string) (addr, bytes uint64, result gpubackend.Result) {
 	l, result := d.library(h)
 	if result != gpubackend.Success {
 		return 0, 0, result
 	}
-	m := d.placed(l)
-	if m == nil {
-		m, result = d.libraryModule(h)
-	}
-	switch {
-	case result == gpubackend.InvalidContext:
-		return 0, 0, gpubackend.NotFound
-	case result != gpubackend.Success:
-		return 0, 0, result
-	}
-	g, ok := m.globals[name]
-	if !ok || !g.managed {
+	g, ok := l.variables[name]
+	if !ok {
 		return 0, 0, gpubackend.NotFound
 	}
-	return g.addr, g.size, gpubackend.Success
-}
-
-// placed returns the library's module in some context, or nil.
-func (d *Device) placed(l *library) *module {
-	for _, c := range d.contexts {
-		if m := c.libraries[l]; m != nil {
-			return m
-		}
-	}
-	return nil
+	return l.managed + g.addr, g.size, gpubackend.Success
 }

@@ -97,11 +97,15 @@ func TestManagedVariablesOfLibrary(t *testing.T) {
 	image, host := []byte(managedPTX), registeredPage(t, d)
 	_, _, _, result := d.LibraryLoadData(image, nil, nil, nil)
 	want(t, result, gpubackend.NotReady)
-	ok(t, d.SetCurrent(0))
+	leaveNoContext(t, d)
 	l, _, _, result := d.LibraryLoadManaged(image, nil, host, nil, nil)
 	ok(t, result)
-	_, _, result = d.LibraryGetManaged(l, "counter")
-	want(t, result, gpubackend.NotFound) // there is no context
+	addr, bytes, result := d.LibraryGetManaged(l, "counter")
+	if ok(t, result); addr != host || bytes != 4 || *wordAt(host) != 0 {
+		t.Errorf("without a context: %d bytes at %#x, content %d", bytes, addr, *wordAt(host))
+	}
+	_, _, result = d.LibraryGetManaged(l, "plain")
+	want(t, result, gpubackend.NotFound)
 	k, result := d.LibraryGetKernel(l, "increment")
 	ok(t, result)
 	for range 2 { // one variable for all contexts, filled once
@@ -112,7 +116,7 @@ func TestManagedVariablesOfLibrary(t *testing.T) {
 		synchronize(t, d)
 	}
 	ok(t, d.SetCurrent(0))
-	addr, bytes, result := d.LibraryGetManaged(l, "counter")
+	addr, bytes, result = d.LibraryGetManaged(l, "counter")
 	if ok(t, result); addr != host || bytes != 4 || *wordAt(addr) != 7 {
 		t.Errorf("%d bytes at %#x, content %d", bytes, addr, *wordAt(host))
 	}
@@ -125,13 +129,53 @@ func TestManagedVariablesOfLibrary(t *testing.T) {
 	want(t, result, gpubackend.InvalidHandle)
 }
 
+// TestLibraryFilledInTime: what the program may touch has its content as soon as there is any context, which need not be
+// current.
+func TestLibraryFilledInTime(t *testing.T) {
+	for name, begin := range map[string]func(*Device) gpubackend.Result{
+		"primary": func(d *Device) gpubackend.Result { _, r := d.DevicePrimaryCtxRetain(0); return r },
+		"own":     func(d *Device) gpubackend.Result { _, r := d.CtxCreate(0, 0); return r },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDevice(t, Options{})
+			host := registeredPage(t, d)
+			leaveNoContext(t, d)
+			l, _, _, result := d.LibraryLoadManaged([]byte(managedPTX), nil, host, nil, nil)
+			ok(t, result)
+			ok(t, begin(d))
+			if v := *wordAt(host); v != 5 || d.current != nil {
+				t.Errorf("counter %d, context %v is current", v, d.current)
+			}
+			*wordAt(host) = 6
+			ok(t, begin(d))
+			if v := *wordAt(host); v != 6 {
+				t.Errorf("filled again: %d", v)
+			}
+			ok(t, d.LibraryUnload(l))
+			_, _, _, result = d.LibraryLoadManaged([]byte(managedPTX), nil, host, nil, nil)
+			if ok(t, result); *wordAt(host) != 5 {
+				t.Errorf("counter %d, with a context that isn't current", *wordAt(host))
+			}
+		})
+	}
+}
+
+// leaveNoContext ends newDevice's.
+func leaveNoContext(t *testing.T, d *Device) {
+	t.Helper()
+	ok(t, d.SetCurrent(0))
+	ok(t, d.DevicePrimaryCtxRelease(0))
+}
+
 // TestLibraryWhoseMemoryWentAway has a guest unregister the memory before a context needs it.
 func TestLibraryWhoseMemoryWentAway(t *testing.T) {
 	d := newDevice(t, Options{})
 	host := registeredPage(t, d)
+	leaveNoContext(t, d)
 	l, _, _, result := d.LibraryLoadManaged([]byte(managedPTX), nil, host, nil, nil)
 	ok(t, result)
 	ok(t, d.HostUnregister(host, 4096))
+	createContext(t, d)
 	_, result = d.LibraryGetModule(l)
 	want(t, result, gpubackend.InvalidValue)
 	if v := *wordAt(host); v != 0 {
