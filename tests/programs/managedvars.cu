@@ -19,7 +19,7 @@ __managed__ Pair pairs[2] = {{7, 0.5}, {-8, 1e300}};
 __managed__ unsigned numbers[n];
 __managed__ char text[] = "a managed text";
 __device__ int plain = 3;
-__managed__ int *toPlain = &plain;
+__managed__ int *toPlain; // the device's to fill: device variables have an address in each context, managed ones have one
 __managed__ int *toCounter;
 __managed__ int turn, shared[50];
 __constant__ unsigned factor = 2654435761u;
@@ -32,6 +32,7 @@ __global__ void change() {
         for (int k = 0; k < 7; k++) table[k] *= 2;
         pairs[1].key += pairs[0].key;
         flag++;
+        toPlain = &plain;
         *toPlain += 1;
     }
 }
@@ -81,7 +82,7 @@ int main() {
     for (int k = 0; k < 7; k++) REQUIRE(table[k] == (k == 0 ? 1.5 : k == 1 ? 2.5 : k == 2 ? -3.25 : 0));
     REQUIRE(pairs[0].key == 7 && pairs[0].value == 0.5 && pairs[1].key == -8 && pairs[1].value == 1e300);
     for (int i = 0; i < n; i++) REQUIRE(numbers[i] == 0);
-    REQUIRE(toCounter == nullptr);
+    REQUIRE(toCounter == nullptr && toPlain == nullptr);
     toCounter = &counter;
     printf("initial values: as expected\n");
 
