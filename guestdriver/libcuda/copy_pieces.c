@@ -11,12 +11,16 @@
 #include "slot.h"
 #include "zz_generated_calls.h"
 
-/* Pieces grow from the first, which nothing hides. */
-#define PIECE ((size_t)4 << 20)
-#define PIECE_FIRST ((size_t)1 << 20)
+/*
+ * Pieces grow from the first, which nothing hides. Each makes the GPU change between the processes of the mover and the
+ * worker, 0.1 ms and more a time, which is why they aren't smaller; only where less can be pinned they are.
+ */
+#define PIECE ((size_t)8 << 20)
+#define PIECE_FIRST ((size_t)4 << 20)
+#define PIECE_LEAST ((size_t)1 << 20)
 
 /* An answer is asked for after so many bytes, and two are outstanding at most: no more than twice as much is pinned. */
-#define GROUP ((size_t)16 << 20)
+#define GROUP ((size_t)32 << 20)
 
 _Static_assert(PIECE / 4096 < PARACUDA_RUNS_PER_MAP, "a piece fits in a MAP, however scattered its pages are");
 
@@ -136,12 +140,19 @@ static CUresult copy_job(struct job *j)
 {
 	bool alone = j->bytes <= PIECE_FIRST || slot_shared();	/* pieces are told apart by their slot */
 	CUresult result = channel_error(true), rest;
-	size_t piece = PIECE_FIRST;
+	size_t piece = PIECE_FIRST, most = PIECE;
 
-	for (size_t at = 0, bytes; !result && at < j->bytes; at += bytes) {
-		bytes = least(piece, j->bytes - at);
-		piece = least(2 * piece, PIECE);
+	for (size_t at = 0; !result && at < j->bytes;) {
+		size_t bytes = least(piece, j->bytes - at);
+
 		result = alone ? copy_one(j, at, bytes) : send_piece(j, at, bytes);
+		if (result == CUDA_ERROR_OUT_OF_MEMORY && bytes > PIECE_LEAST) {
+			piece = most = bytes / 2;
+			result = CUDA_SUCCESS;
+			continue;
+		}
+		at += bytes;
+		piece = least(2 * piece, most);
 		if (!result && j->loose >= GROUP)
 			result = ask(j);
 	}

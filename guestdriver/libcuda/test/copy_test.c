@@ -124,7 +124,7 @@ static void pinned(void)
 /* Large copies go in parts, of which no more than two groups are pinned; their errors are the call's. */
 static void parts(void)
 {
-	size_t bytes = (size_t)100 << 20, group = (size_t)16 << 20, piece = (size_t)4 << 20;
+	size_t bytes = (size_t)100 << 20, group = (size_t)32 << 20, piece = (size_t)8 << 20;
 	uint8_t *host = calloc(1, bytes);
 	CUdeviceptr a;
 
@@ -133,9 +133,9 @@ static void parts(void)
 	fake.stall_us = 2000;	/* pins ahead as far as it may */
 	CHECK_IS(0, cuMemcpyHtoD_v2(a, host, bytes));
 	fake.stall_us = 0;
-	CHECK(fake.parts > 20 && fake.joins > 4);
+	CHECK(fake.parts > 10 && fake.joins >= 3);
 	CHECK(fake.most_pinned > group && fake.most_pinned <= 2 * (group + piece));
-	for (unsigned i = 1; i <= 26; i += 5) {
+	for (unsigned i = 1; i <= 13; i += 3) {
 		fake.fail_part = i;
 		CHECK_IS(CUDA_ERROR_ILLEGAL_STATE, cuMemcpyDtoH_v2(host, a, bytes));
 		CHECK_IS(0, fake.fail_part);
@@ -145,7 +145,10 @@ static void parts(void)
 	fake.max_pinned = 6 << 20;	/* less than the copy would take */
 	CHECK_IS(0, cuMemcpyDtoH_v2(host, a, bytes));
 	CHECK_IS(0, fake.maps_out);
-	fake.max_pinned = 2 << 20;	/* less than it needs */
+	fake.max_pinned = 3 << 20;	/* less than the first piece */
+	CHECK_IS(0, cuMemcpyDtoH_v2(host, a, bytes));
+	CHECK_IS(0, fake.maps_out);
+	fake.max_pinned = 600000;	/* less than it needs */
 	CHECK_IS(CUDA_ERROR_OUT_OF_MEMORY, cuMemcpyDtoH_v2(host, a, bytes));
 	CHECK_IS(0, fake.maps_out);
 	fake.max_pinned = 0;
