@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestRun runs a shell in a VM and looks at what it sees.
@@ -58,4 +59,20 @@ func TestRunOne(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTmpIsAMount runs a program where the host's /tmp is a file system of its own, as on many.
+func TestTmpIsAMount(t *testing.T) {
+	t.Parallel()
+	if r := command(t, time.Minute, root, "unshare", "-m", "true"); r.exit != 0 {
+		t.Skipf("no mounts of its own for a process here: %s", r.stderr)
+	}
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		script := "mount -t tmpfs none /tmp && exec \"$@\""
+		r := command(t, vm.boot+vm.limit, root, "unshare", "-m", "sh", "-c", script, "sh", paracuda, "run", "--vm", vm.name, "--gpu", "soft",
+			"--", "sh", "-c", "echo written >/tmp/file && cat /tmp/file")
+		if r.exit != 0 || r.stdout != "written\n" {
+			t.Errorf("exit code %d, output %q, errors %q", r.exit, r.stdout, r.stderr)
+		}
+	})
 }

@@ -90,12 +90,17 @@ int system_enter_host(const char *tag)
 
 /*
  * mount_layer lays a writable layer, kept in memory under name, over a directory
- * of the host's.
+ * of the host's. Where a file system is mounted on the host, virtiofs mounts it
+ * when it is opened, and an overlay takes what is mounted there only.
  */
 static int mount_layer(const char *dir, const char *name, mode_t mode)
 {
 	char upper[64], work[64], layers[512];
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
+	if (fd < 0)
+		return -1;
+	close(fd);
 	mkdir("/dev/shm/.layers", 0700);
 	snprintf(work, sizeof(work), "/dev/shm/.layers/%s", name);
 	mkdir(work, 0700);
