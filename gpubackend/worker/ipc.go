@@ -51,6 +51,29 @@ func socketName(kind string, token []byte) *net.UnixAddr {
 	return &net.UnixAddr{Name: "@paracuda-" + kind + "-" + hex.EncodeToString(token), Net: "unix"}
 }
 
+// answerName adds the name to an answer, in two words.
+func (o *offer) answerName(c *call) {
+	c.answer(binary.LittleEndian.Uint64(o.token[:]))
+	c.answer(binary.LittleEndian.Uint64(o.token[8:]))
+}
+
+// nameOf is the name in a call's first two words.
+func nameOf(c *call) (token [16]byte) {
+	binary.LittleEndian.PutUint64(token[:], c.word(0))
+	binary.LittleEndian.PutUint64(token[8:], c.word(1))
+	return token
+}
+
+// own says whether this process offers something under a name itself.
+func own(offers map[uint64]*share, token [16]byte) bool {
+	for _, s := range offers {
+		if s.token == token {
+			return true
+		}
+	}
+	return false
+}
+
 // open chooses a name and begins to offer. The file is the offer's from now on.
 func (o *offer) open(kind string) error {
 	_, _ = rand.Read(o.token[:])
@@ -98,8 +121,7 @@ func runIpcShare(w *Worker, c *call) gpubackend.Result {
 			return result
 		}
 	}
-	c.answer(binary.LittleEndian.Uint64(s.token[:]))
-	c.answer(binary.LittleEndian.Uint64(s.token[8:]))
+	s.answerName(c)
 	c.answer(s.Start)
 	c.answer(s.Bytes)
 	c.answer(s.Offset)
@@ -125,14 +147,10 @@ func (w *Worker) offer(address uint64) (*share, gpubackend.Result) {
 
 // runIpcOpen maps memory that another worker offers: name, start, size, offset.
 func runIpcOpen(w *Worker, c *call) gpubackend.Result {
-	var token [16]byte
-	binary.LittleEndian.PutUint64(token[:], c.word(0))
-	binary.LittleEndian.PutUint64(token[8:], c.word(1))
+	token := nameOf(c)
 	s := gpubackend.Shared{Start: c.word(2), Bytes: c.word(3), Offset: c.word(4)}
-	for _, own := range w.shares.offered {
-		if own.token == token {
-			return gpubackend.InvalidContext // as CUDA has it: memory is shared between processes
-		}
+	if own(w.shares.offered, token) {
+		return gpubackend.InvalidContext // as CUDA has it: memory is shared between processes
 	}
 	if s.Offset >= s.Bytes {
 		return gpubackend.InvalidValue

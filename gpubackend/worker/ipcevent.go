@@ -3,8 +3,6 @@
 package worker
 
 import (
-	"encoding/binary"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -27,8 +25,7 @@ func runIpcShareEvent(w *Worker, c *call) gpubackend.Result {
 			return result
 		}
 	}
-	c.answer(binary.LittleEndian.Uint64(s.token[:]))
-	c.answer(binary.LittleEndian.Uint64(s.token[8:]))
+	s.answerName(c)
 	return gpubackend.Success
 }
 
@@ -54,13 +51,9 @@ func (w *Worker) offerEvent(handle uint64, e gpubackend.Event) (*share, gpubacke
 
 // runIpcOpenEvent opens an event that another worker offers: name.
 func runIpcOpenEvent(w *Worker, c *call) gpubackend.Result {
-	var token [16]byte
-	binary.LittleEndian.PutUint64(token[:], c.word(0))
-	binary.LittleEndian.PutUint64(token[8:], c.word(1))
-	for _, own := range w.shares.events {
-		if own.token == token {
-			return gpubackend.InvalidContext // as for memory: between processes
-		}
+	token := nameOf(c)
+	if own(w.shares.events, token) {
+		return gpubackend.InvalidContext // as for memory: between processes
 	}
 	var shared gpubackend.SharedEvent
 	text, fd, err := receive(offersEvent, token[:], len(shared))

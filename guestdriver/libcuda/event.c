@@ -32,41 +32,30 @@ EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
  * Another process may be told of what is done with its event as soon as the call returns: then it must have been done. Other
  * events can wait for their turn.
  */
-static CUresult send(struct request *r, const struct handle *event)
+static CUresult send(unsigned op, CUevent hEvent, CUstream hStream, uint64_t first, uint64_t second, unsigned int flags)
 {
-	return event->flags & EVENT_INTERPROCESS ? channel_call(r, NULL, 0) : channel_post(r);
+	struct handle *event = handle_find(HANDLE_EVENT, hEvent);
+	struct request r;
+
+	if (!event || !stream_known(hStream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	request_init(&r, op);
+	request_word(&r, first);
+	request_word(&r, second);
+	request_word(&r, flags);
+	return event->flags & EVENT_INTERPROCESS ? channel_call(&r, NULL, 0) : channel_post(&r);
 }
 
 EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
-	struct handle *event;
-	struct request r;
-
 	ENTER_CONTEXT();
-	event = handle_find(HANDLE_EVENT, hEvent);
-	if (!event || !stream_known(hStream))
-		return CUDA_ERROR_INVALID_HANDLE;
-	request_init(&r, OP_cuEventRecordWithFlags);
-	request_word(&r, number_of(hEvent));
-	request_word(&r, number_of(hStream));
-	request_word(&r, flags);
-	return send(&r, event);
+	return send(OP_cuEventRecordWithFlags, hEvent, hStream, number_of(hEvent), number_of(hStream), flags);
 }
 
 EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
-	struct handle *event;
-	struct request r;
-
 	ENTER_CONTEXT();
-	event = handle_find(HANDLE_EVENT, hEvent);
-	if (!event || !stream_known(hStream))
-		return CUDA_ERROR_INVALID_HANDLE;
-	request_init(&r, OP_cuStreamWaitEvent);
-	request_word(&r, number_of(hStream));
-	request_word(&r, number_of(hEvent));
-	request_word(&r, Flags);
-	return send(&r, event);
+	return send(OP_cuStreamWaitEvent, hEvent, hStream, number_of(hStream), number_of(hEvent), Flags);
 }
 
 EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
