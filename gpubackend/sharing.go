@@ -6,6 +6,9 @@ package gpubackend
 type Sharing interface {
 	// Share gives a file for the memory around addr: its size, and where in it addr is. The caller closes the file.
 	Share(addr uint64) (s Shared, fd int, result Result)
+	// Watch has gone called with the address and length of each piece of memory that Share gives files for, before the
+	// device gives it up.
+	Watch(gone func(addr, bytes uint64))
 	// MapShared maps the memory of such a file into the current context. The caller keeps the file and may close it.
 	MapShared(s Shared, fd int) (addr uint64, result Result)
 	// UnmapShared unmaps it. No work may use it any more.
@@ -28,6 +31,9 @@ type Shared struct {
 
 // Share returns NotSupported.
 func (Unsupported) Share(uint64) (Shared, int, Result) { return Shared{}, -1, NotSupported }
+
+// Watch calls nothing: there is no memory.
+func (Unsupported) Watch(func(addr, bytes uint64)) {}
 
 // MapShared returns NotSupported.
 func (Unsupported) MapShared(Shared, int) (uint64, Result) { return 0, NotSupported }

@@ -24,6 +24,13 @@ func (d *Device) Share(addr uint64) (s gpubackend.Shared, fd int, r gpubackend.R
 	return gpubackend.Shared{Bytes: bytes, Offset: addr - base}, int(int32(uint32(d.value(0)))), r
 }
 
+// Watch watches every GPU's memory.
+func (d *Device) Watch(gone func(addr, bytes uint64)) {
+	for i := range d.gpus {
+		d.gpus[i].heap.Watch(gone)
+	}
+}
+
 // MapShared maps what Share exported in another process.
 func (d *Device) MapShared(s gpubackend.Shared, fd int) (uint64, gpubackend.Result) {
 	if !d.usable() {

@@ -62,6 +62,7 @@ type Heap struct {
 	live      tree[allocation]
 	spare     uint64 // address of the shared piece kept although it is empty, 0 for none
 	spareSize uint64
+	gone      func(addr, bytes uint64)
 }
 
 // New returns a heap over [base, base+window) that maps at most limit bytes.
@@ -199,7 +200,13 @@ func (h *Heap) Trim() bool {
 	return true
 }
 
+// Watch has f called before a piece is unmapped, but by Close.
+func (h *Heap) Watch(f func(addr, bytes uint64)) { h.gone = f }
+
 func (h *Heap) dropPiece(addr, size uint64) {
+	if h.gone != nil {
+		h.gone(addr, size)
+	}
 	h.backing.Unmap(addr, size)
 	h.pieces.remove(key{hi: addr})
 	h.addresses.give(addr, size, 0, ^uint64(0))

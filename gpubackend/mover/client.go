@@ -84,25 +84,40 @@ func greet(conn *net.UnixConn) (*Client, error) {
 	return &Client{conn: conn, ring: r, wake: fds[1], ready: -1, parts: make(map[uint64]*copying)}, nil
 }
 
-// Attach lends the memory behind fd, which stays the caller's.
-func (c *Client) Attach(fd int, bytes uint64) (uint32, error) {
-	if c.err != nil {
-		return 0, c.err
-	}
-	if err := sendMessage(c.conn, message{kind: messageAttach, value: bytes}, fd); err != nil {
+// Attach lends bytes of the memory behind fd, which stays the caller's, from start on: a multiple of 2 MiB.
+func (c *Client) Attach(fd int, start, bytes uint64) (uint32, error) {
+	m, err := c.ask(message{kind: messageAttach, number: uint32(start / startUnit), value: bytes}, fd)
+	if err != nil {
 		return 0, fmt.Errorf("attach: %w", err)
 	}
-	m, fds, err := receiveMessage(c.conn)
-	closeFiles(fds)
-	switch {
-	case err != nil:
-		return 0, fmt.Errorf("attach: %w", err)
-	case m.kind != messageAnswer:
-		return 0, fmt.Errorf("attach: answer %d: %w", m.kind, errProtocol)
-	case m.value != 0:
+	if m.value != 0 {
 		return 0, errors.New("attach: refused by the mover, whose log says why")
 	}
 	return m.number, nil
+}
+
+// Detach takes lent memory back. It waits until nothing is copied from or to it any more.
+func (c *Client) Detach(number uint32) error {
+	if _, err := c.ask(message{kind: messageDetach, number: number}); err != nil {
+		return fmt.Errorf("detach: %w", err)
+	}
+	return nil
+}
+
+// ask sends a message and waits for its answer.
+func (c *Client) ask(m message, fds ...int) (message, error) {
+	if c.err != nil {
+		return message{}, c.err
+	}
+	if err := sendMessage(c.conn, m, fds...); err != nil {
+		return message{}, err
+	}
+	answer, files, err := receiveMessage(c.conn)
+	closeFiles(files)
+	if err == nil && answer.kind != messageAnswer {
+		err = fmt.Errorf("answer %d: %w", answer.kind, errProtocol)
+	}
+	return answer, err
 }
 
 // Start queues a copy. It doesn't wait, and keeps nothing of m.

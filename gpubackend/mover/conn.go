@@ -20,7 +20,7 @@ type conn struct {
 	head    uint32
 	tail    uint32 // of the completions
 	flying  uint32
-	staging map[uint32]staging
+	staging map[uint32]*lent
 	next    uint32
 	record  []byte
 	runs    []wire.Run
@@ -30,7 +30,7 @@ type conn struct {
 }
 
 // maxStagings bounds what a worker lends at a time.
-const maxStagings = 64
+const maxStagings = 1 << 10
 
 // newConn greets a worker on a socket, which it takes over.
 func newConn(fd int) (*conn, error) {
@@ -38,7 +38,7 @@ func newConn(fd int) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{socket: socket, wake: -1, staging: make(map[uint32]staging), record: make([]byte, maxRecord)}
+	c := &conn{socket: socket, wake: -1, staging: make(map[uint32]*lent), record: make([]byte, maxRecord)}
 	if err := c.greet(); err != nil {
 		c.release(nil)
 		return nil, err
@@ -87,7 +87,7 @@ func (c *conn) left() bool {
 // release gives everything back. No job of the connection is on its way.
 func (c *conn) release(e engine) {
 	for _, s := range c.staging {
-		e.detach(s)
+		e.detach(s.staging)
 	}
 	c.staging = nil
 	if c.ring != nil {
@@ -100,16 +100,16 @@ func (c *conn) release(e engine) {
 }
 
 // attach answers a worker that lends memory.
-func (c *conn) attach(e engine, fd int, bytes uint64) error {
+func (c *conn) attach(e engine, fd int, start, bytes uint64) error {
 	answer := message{kind: messageAnswer, value: 1}
 	var refused error
 	if len(c.staging) == maxStagings {
 		refused = fmt.Errorf("more than %d staging memories", maxStagings)
-	} else if s, err := e.attach(fd, bytes); err != nil {
+	} else if s, err := e.attach(fd, start, bytes); err != nil {
 		refused = err
 	} else {
 		c.next++
-		c.staging[c.next] = s
+		c.staging[c.next] = &lent{staging: s}
 		answer.number, answer.value = c.next, 0
 	}
 	if err := c.send(answer); err != nil {
@@ -117,6 +117,26 @@ func (c *conn) attach(e engine, fd int, bytes uint64) error {
 		return err
 	}
 	return refused
+}
+
+// detach gives memory back and answers, now or with the last job that uses it.
+func (c *conn) detach(e engine, number uint32) error {
+	l := c.staging[number]
+	if l == nil {
+		return fmt.Errorf("%w: memory %d asked back, which isn't lent", errProtocol, number)
+	}
+	delete(c.staging, number)
+	l.gone = true
+	return c.handBack(e, l)
+}
+
+// handBack detaches memory that was asked back, unless a job uses it.
+func (c *conn) handBack(e engine, l *lent) error {
+	if !l.gone || l.jobs > 0 {
+		return nil
+	}
+	e.detach(l.staging)
+	return c.send(message{kind: messageAnswer})
 }
 
 // take starts a request, if there is one and room for it. It says whether it did anything.
@@ -179,17 +199,18 @@ func (c *conn) begin(e engine, m *memory, q *request) {
 	c.flying++
 	s := c.staging[q.staging]
 	if s == nil || q.offset > s.size() {
-		c.end(j, statusRange)
+		c.end(e, j, statusRange)
 		return
 	}
 	var ok bool
-	j.staging = s
+	j.lent, j.staging = s, s.staging
+	s.jobs++
 	if j.pieces, j.bytes, ok = m.appendPieces(c.pieces(), q.runs, s.size()-q.offset); !ok {
-		c.end(j, statusRange)
+		c.end(e, j, statusRange)
 		return
 	}
 	if j.bytes == 0 {
-		c.end(j, statusDone)
+		c.end(e, j, statusDone)
 		return
 	}
 	if !e.start(j) {
@@ -212,8 +233,14 @@ func (c *conn) pieces() []piece {
 const maxSpare = 16
 
 // end writes the completion of a job, and wakes the worker if it sleeps.
-func (c *conn) end(j *job, s status) {
+func (c *conn) end(e engine, j *job, s status) {
 	c.flying--
+	if j.lent != nil {
+		j.lent.jobs--
+		if err := c.handBack(e, j.lent); err != nil {
+			c.closed = true
+		}
+	}
 	if cap(j.pieces) > 0 && len(c.spare) < maxSpare {
 		c.spare = append(c.spare, j.pieces[:0])
 		j.pieces = nil

@@ -94,7 +94,8 @@ func (s *server) connect(fd int) {
 func (s *server) listen(c *conn) {
 	for {
 		m, fds, err := receiveMessage(c.socket)
-		if err != nil || m.kind != messageAttach || len(fds) != 1 {
+		lends, asksBack := m.kind == messageAttach && len(fds) == 1, m.kind == messageDetach && len(fds) == 0
+		if err != nil || !lends && !asksBack {
 			closeFiles(fds)
 			s.do(func() { c.closed = true })
 			return
@@ -104,8 +105,14 @@ func (s *server) listen(c *conn) {
 			if c.closed {
 				return
 			}
-			if err := c.attach(s.engine, fds[0], m.value); err != nil {
-				s.log.WithError(err).Warn("a worker's staging memory")
+			if asksBack {
+				err = c.detach(s.engine, m.number)
+			} else {
+				err = c.attach(s.engine, fds[0], uint64(m.number)*startUnit, m.value)
+			}
+			if err != nil {
+				s.log.WithError(err).Warn("a worker's memory")
+				c.closed = c.closed || asksBack
 			}
 		})
 	}

@@ -113,7 +113,10 @@ func (e *cudaEngine) openSlot(s *slot) (err error) {
 	return err
 }
 
-func (e *cudaEngine) attach(fd int, bytes uint64) (staging, error) {
+func (e *cudaEngine) attach(fd int, start, bytes uint64) (staging, error) {
+	if start != 0 {
+		return nil, fmt.Errorf("device memory from %#x on in its file: %w", start, errProtocol)
+	}
 	address, err := e.device.Import(fd, bytes)
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mover copies payloads between the pages of a guest and memory that workers lend it.
+// Package mover copies payloads between the pages of a guest and memory that workers lend it: the device memory that a guest
+// process allocated, or staging memory where that can't be lent.
 //
 // One mover process serves a VM's workers on one GPU. It is the only process in which guest RAM is registered with
 // CUDA, and it runs no code of a guest: memory registered in a worker could be reached by every kernel that the
@@ -10,7 +11,7 @@
 //
 // The device process gives the mover guest memory and connections to workers (package handover) and is believed. A
 // worker may have been taken over by its guest process: each request is copied out of the shared ring and then
-// checked against the staging memory that its own connection lent and against guest memory; a worker that breaks the
+// checked against the memory that its own connection lent and against guest memory; a worker that breaks the
 // ring's rules loses its connection, nobody else notices. What the mover can't check is whether pages belong to the worker's own guest process:
 // only the guest driver knows, which told the worker. A worker vouches for its pages. One that was taken over
 // can reach the RAM of its own VM, and no other's: the mover has nothing else mapped.

@@ -11,8 +11,8 @@ import (
 
 // engine copies between guest memory and staging memory. The loop alone calls it.
 type engine interface {
-	// attach maps staging memory. fd stays the caller's.
-	attach(fd int, bytes uint64) (staging, error)
+	// attach maps a worker's memory: bytes of a file from start on. fd stays the caller's.
+	attach(fd int, start, bytes uint64) (staging, error)
 	// detach unmaps it; no job uses it.
 	detach(s staging)
 	// start takes a job on, or says false when it has no room for another one.
@@ -30,13 +30,21 @@ type engine interface {
 	close()
 }
 
-// staging is memory that a worker has lent, as an engine knows it.
+// staging is memory that a worker has lent, as an engine knows it: staging memory proper, or where a copy goes to or comes from.
 type staging interface{ size() uint64 }
+
+// lent is what a connection knows of it.
+type lent struct {
+	staging
+	jobs int  // on their way
+	gone bool // asked back: detached, and answered for, with the last job
+}
 
 // job is a request on its way.
 type job struct {
 	conn     *conn
 	sequence uint64
+	lent     *lent
 	staging  staging
 	offset   uint64
 	toDevice bool

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -100,6 +101,76 @@ func TestWorkerDiesInTheMiddle(t *testing.T) {
 		h.sendMemory(handover.KindMemory, []guestmem.Region{region})
 		h.expect(handover.KindDone)
 		b.check(t) // nothing is copied for the dead any more
+	}
+}
+
+// TestDetach: memory comes back when no copy uses it any more, and copies that come later are refused.
+func TestDetach(t *testing.T) {
+	const n = 32 << 20
+	mem, region := oneRegion(t, n)
+	h := startHost(t, region)
+	b := newBystander(t, h, mem)
+	c := h.client()
+	kept, keptMem, _ := attach(t, c, 8192)
+	fill(mem, 5)
+	whole := []wire.Run{{Address: guestBase, Bytes: n}}
+	for range 10 {
+		id, staging, _ := attach(t, c, n)
+		for i := range uint64(4) {
+			if err := c.Start(&worker.Move{ID: i, Staging: id, ToDevice: true, Runs: whole}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := c.Detach(id); err != nil {
+			t.Fatal(err)
+		}
+		clear(staging) // the mover writes there no more
+		moved := finish(t, c, 4)
+		for _, m := range moved {
+			if m.Err != nil && !errors.Is(m.Err, ErrRange) {
+				t.Errorf("copy %d: %v", m.ID, m.Err)
+			}
+		}
+		if i := slices.IndexFunc(staging, func(b byte) bool { return b != 0 }); i >= 0 {
+			t.Fatalf("byte %d was written after the memory had come back", i)
+		}
+		if err := move(t, c, &worker.Move{Staging: id, Runs: whole}); !errors.Is(err, ErrRange) {
+			t.Errorf("a copy from memory that was taken back: error %v", err)
+		}
+	}
+	if err := move(t, c, &worker.Move{Staging: kept, ToDevice: true, Runs: []wire.Run{{Address: guestBase, Bytes: 8192}}}); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(keptMem, mem[:8192]) {
+		t.Error("other memory of the connection: bytes differ")
+	}
+	b.check(t)
+	if err := c.Detach(kept + 100); err == nil {
+		t.Error("memory that isn't lent was given back")
+	}
+	b.check(t)
+}
+
+// TestAttachInTheMiddle: a part of a file, which software GPUs lend.
+func TestAttachInTheMiddle(t *testing.T) {
+	mem, region := oneRegion(t, 1<<20)
+	c := startHost(t, region).client()
+	file, fd := memfd(t, 3*startUnit, 0)
+	id, err := c.Attach(fd, startUnit, startUnit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill(mem, 6)
+	if err := move(t, c, &worker.Move{Staging: id, Offset: 5, ToDevice: true, Runs: []wire.Run{{Address: guestBase, Bytes: 1 << 20}}}); err != nil {
+		t.Fatal(err)
+	}
+	want := make([]byte, 3*startUnit)
+	copy(want[startUnit+5:], mem)
+	if !bytes.Equal(file, want) {
+		t.Error("bytes differ")
+	}
+	if _, err := c.Attach(fd, 2*startUnit, startUnit+1); err == nil {
+		t.Error("more than the file has was taken")
 	}
 }
 
@@ -251,7 +322,13 @@ func TestHostileMessages(t *testing.T) {
 	h := startHost(t, region)
 	b := newBystander(t, h, mem)
 	for name, send := range map[string]func(c *net.UnixConn) error{
-		"no file":      func(c *net.UnixConn) error { return sendMessage(c, message{kind: messageAttach, value: 4096}) },
+		"no file": func(c *net.UnixConn) error { return sendMessage(c, message{kind: messageAttach, value: 4096}) },
+		"what isn't lent": func(c *net.UnixConn) error {
+			return sendMessage(c, message{kind: messageDetach, number: 1})
+		},
+		"asks back with a file": func(c *net.UnixConn) error {
+			return sendMessage(c, message{kind: messageDetach, number: 1}, 0)
+		},
 		"unknown kind": func(c *net.UnixConn) error { return sendMessage(c, message{kind: 77}) },
 		"short":        func(c *net.UnixConn) error { _, err := c.Write([]byte{1}); return err },
 		"long":         func(c *net.UnixConn) error { _, err := c.Write(make([]byte, 400)); return err },

@@ -9,19 +9,25 @@ import (
 	"net"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend"
 )
 
 // Messages on a worker's connection, a SEQPACKET socket: u32 kind, u32 number, u64 value, and files.
 //
 //	mover: hello (version; ring, the worker's end of the wake pair)
-//	worker: attach (bytes; staging file)    mover: answer (number of the staging memory, or value 1 for refused)
+//	worker: attach (bytes; file, and where in it in units of 2 MiB)   mover: answer (its number, or value 1 for refused)
+//	worker: detach (the number)   mover: answer, when nothing is copied from or to it any more
 const (
 	messageBytes  = 16
 	messageHello  = 1
 	messageAttach = 2
 	messageAnswer = 3
-	version       = 1
+	messageDetach = 4
+	version       = 2
 	helloFiles    = 2
+
+	startUnit = gpubackend.Granularity
 )
 
 type message struct {

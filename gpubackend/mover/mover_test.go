@@ -155,7 +155,7 @@ func (h *host) client() *Client {
 func attach(tb testing.TB, c *Client, n int) (uint32, []byte, int) {
 	tb.Helper()
 	mem, fd := memfd(tb, n, 0)
-	id, err := c.Attach(fd, uint64(n))
+	id, err := c.Attach(fd, 0, uint64(n))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -355,14 +355,14 @@ func TestBadAttach(t *testing.T) {
 	_, regions := guest(t, 1<<20)
 	c := startHost(t, regions...).client()
 	_, fd := memfd(t, 4096, 0)
-	if _, err := c.Attach(fd, 4097); err == nil {
+	if _, err := c.Attach(fd, 0, 4097); err == nil {
 		t.Error("a file that is too short was taken")
 	}
-	if _, err := c.Attach(fd, 0); err == nil {
+	if _, err := c.Attach(fd, 0, 0); err == nil {
 		t.Error("no bytes were taken")
 	}
 	for i := range maxStagings + 1 {
-		if _, err := c.Attach(fd, 4096); (err == nil) != (i < maxStagings) {
+		if _, err := c.Attach(fd, 0, 4096); (err == nil) != (i < maxStagings) {
 			t.Fatalf("staging %d: %v", i, err)
 		}
 	}

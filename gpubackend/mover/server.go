@@ -185,7 +185,7 @@ func (s *server) work() bool {
 // end answers a job.
 func (s *server) end(j *job) {
 	s.worked = true
-	j.conn.end(j, j.status)
+	j.conn.end(s.engine, j, j.status)
 }
 
 func (s *server) runTasks() (ran bool) {
@@ -226,6 +226,7 @@ func (s *server) reap() {
 	kept := s.conns[:0]
 	for _, c := range s.conns {
 		if c.closed && c.waiting != nil {
+			c.waiting.lent.jobs--
 			c.waiting = nil
 			c.flying--
 		}

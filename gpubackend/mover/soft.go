@@ -41,15 +41,15 @@ func (s softStaging) size() uint64 { return uint64(len(s)) }
 // maxStaging bounds the memory that one worker may have mapped at a time by one call.
 const maxStaging = 1 << 40
 
-func (e *softEngine) attach(fd int, bytes uint64) (staging, error) {
+func (e *softEngine) attach(fd int, start, bytes uint64) (staging, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return nil, fmt.Errorf("stat: %w", err)
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG || bytes == 0 || bytes > maxStaging || st.Size < int64(bytes) {
-		return nil, fmt.Errorf("file of %d bytes, mode %#o, for %d bytes", st.Size, st.Mode, bytes)
+	if st.Mode&unix.S_IFMT != unix.S_IFREG || bytes == 0 || bytes > maxStaging || start > maxStaging || st.Size < int64(start+bytes) {
+		return nil, fmt.Errorf("file of %d bytes, mode %#o, for %d bytes from %#x on", st.Size, st.Mode, bytes, start)
 	}
-	m, err := unix.Mmap(fd, 0, int(bytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
+	m, err := unix.Mmap(fd, int64(start), int(bytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
 	if err != nil {
 		return nil, fmt.Errorf("mmap: %w", err)
 	}

@@ -26,6 +26,9 @@ func (d *Device) Share(addr uint64) (s gpubackend.Shared, fd int, result gpuback
 	return gpubackend.Shared{Start: base - d.space.window.base, Bytes: bytes, Offset: addr - base}, fd, gpubackend.Success
 }
 
+// Watch implements gpubackend.Driver.
+func (d *Device) Watch(gone func(addr, bytes uint64)) { d.space.heap.Watch(gone) }
+
 // MapShared implements gpubackend.Driver.
 func (d *Device) MapShared(s gpubackend.Shared, fd int) (uint64, gpubackend.Result) {
 	if _, result := d.context(); result != gpubackend.Success {

@@ -58,6 +58,14 @@ func (b *box) extent(pitch, slice uint64) uint64 {
 	return sum
 }
 
+// contiguous says whether the rows follow one another on the device without gaps.
+func (b *box) contiguous() bool {
+	return (b.height <= 1 || b.pitch == b.width) && (b.depth <= 1 || b.slice == b.width*b.height)
+}
+
+// offset is where a position is on the device, from the box's address.
+func (b *box) offset(p position) uint64 { return p.row.offset(b.pitch, b.slice) + p.x }
+
 // row is the position of a row in a box.
 type row struct{ y, z uint64 }
 

@@ -7,17 +7,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// copier owns the staging memory: slots that chunks of copies pass through.
-type copier struct {
-	address uint64 // of the staging memory on the device
-	staging uint32 // its name at the mover
-	slots   []slot
-	moved   []Moved
-	runs    []wire.Run        // of the chunk that is started
-	broken  gpubackend.Result // why there is no staging memory
-}
-
-// slot is a part of the staging memory.
+// slot is a chunk on its way, with a part of the staging memory if it has to pass through that.
 type slot struct {
 	index   int
 	offset  uint64
@@ -34,22 +24,56 @@ type slotState uint8
 
 const (
 	slotFree     slotState = iota
+	slotSettling           // it waits for earlier work
 	slotMoving             // the mover works on it
 	slotCarrying           // the driver copies between it and the rest of device memory
 )
 
-// slotCount is how many chunks can be on their way.
-const slotCount = 8
+// How many chunks can be on their way: those with a part of the staging memory, and those without, which are longer.
+const (
+	slotCount   = 8
+	directCount = 16
+	directBytes = 64 << 20
+)
+
+// copier owns the staging memory: slots that chunks of copies pass through.
+type copier struct {
+	address uint64 // of the staging memory on the device
+	staging uint32 // its name at the mover
+	opened  bool
+	slots   [slotCount + directCount]slot
+	flying  int // slots that aren't free
+	moved   []Moved
+	runs    []wire.Run        // of the chunk that is started
+	broken  gpubackend.Result // why there is no staging memory
+}
 
 // take returns a free slot, opening the staging memory on first use. nil: none is free, or broken says why.
-func (c *copier) take(w *Worker) *slot {
-	if c.slots == nil && c.broken == gpubackend.Success {
-		c.open(w)
+func (c *copier) take(w *Worker, direct bool) *slot {
+	if c.broken != gpubackend.Success {
+		return nil
 	}
-	for i := range c.slots {
-		if c.slots[i].state == slotFree {
-			return &c.slots[i]
+	if direct {
+		return c.free(slotCount, len(c.slots))
+	}
+	if !c.opened {
+		c.open(w)
+		return c.take(w, false)
+	}
+	return c.free(0, slotCount)
+}
+
+// free returns a free slot of those from one index to another.
+func (c *copier) free(from, to int) *slot {
+	for i := from; i < to; i++ {
+		s := &c.slots[i]
+		if s.state != slotFree {
+			continue
 		}
+		if s.index = i; i >= slotCount {
+			s.size = directBytes
+		}
+		return s
 	}
 	return nil
 }
@@ -62,21 +86,14 @@ func (c *copier) open(w *Worker) {
 		c.broken = gpubackend.OutOfMemory
 		return
 	}
-	c.address, c.staging = address, staging
+	c.address, c.staging, c.opened = address, staging, true
 	for i := range slotCount {
-		c.slots = append(c.slots, slot{index: i, offset: uint64(i) * size, size: size})
+		c.slots[i].offset, c.slots[i].size = uint64(i)*size, size
 	}
 }
 
 // active says whether any chunk is on its way.
-func (c *copier) active() bool {
-	for i := range c.slots {
-		if c.slots[i].state != slotFree {
-			return true
-		}
-	}
-	return false
-}
+func (c *copier) active() bool { return c.flying > 0 }
 
 // poll moves chunks on whose step has ended.
 func (c *copier) poll(w *Worker) {
@@ -92,8 +109,11 @@ func (c *copier) poll(w *Worker) {
 		c.arrived(w, m)
 	}
 	for i := range c.slots {
-		if s := &c.slots[i]; s.state == slotCarrying {
+		switch s := &c.slots[i]; s.state {
+		case slotCarrying:
 			c.carried(w, s)
+		case slotSettling:
+			c.settled(w, s)
 		}
 	}
 }
@@ -108,10 +128,21 @@ func (c *copier) arrived(w *Worker, m Moved) {
 	case m.Err != nil:
 		w.complain(m.Err, "copy guest memory")
 		w.endChunk(s, gpubackend.InvalidValue)
-	case s.op.dir == toDevice:
+	case s.op.dir == toDevice && s.op.loan == nil:
 		w.carry(s)
 	default:
 		w.endChunk(s, gpubackend.Success)
+	}
+}
+
+// settled looks whether a chunk's turn has come.
+func (c *copier) settled(w *Worker, s *slot) {
+	switch result := w.passed(s.fence); result {
+	case gpubackend.NotReady:
+	case gpubackend.Success:
+		w.move(s)
+	default:
+		w.endChunk(s, result)
 	}
 }
 

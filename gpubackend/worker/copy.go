@@ -125,7 +125,24 @@ func (w *Worker) copyMapped(c *call, dir direction, m *mapping, host hostLayout,
 	}
 	m.users++
 	w.state.Count(handover.BytesMapped, dev.bytes())
-	return w.startCopy(c, &copyOp{dir: dir, dev: dev, stream: s, mapping: m, host: host})
+	op := &copyOp{dir: dir, dev: dev, stream: s, mapping: m, host: host}
+	if w.straight(c, op) {
+		op.loan = w.lend(dev.address, dev.bytes())
+	}
+	return w.startCopy(c, op)
+}
+
+// straight says whether a copy may go straight between guest pages and the memory that the guest process allocated. A lone one
+// to the device that would have to wait for earlier work may not: CUDA lets the caller go on as soon as the source has been read.
+func (w *Worker) straight(c *call, op *copyOp) bool {
+	if !op.dev.contiguous() || op.dev.bytes() == 0 {
+		return false
+	}
+	if op.dir == toHost || c.part() {
+		return true
+	}
+	op.settled = w.driver.ContextQuery() == gpubackend.Success
+	return op.settled
 }
 
 // startCopy makes the call wait for its copy.

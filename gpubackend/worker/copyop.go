@@ -8,10 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
-// copyOp is a copy between a mapping (or the bulk area) and device memory, while it goes on. It goes through
-// staging memory in chunks of whole rows, or of pieces of one row: the mover carries between guest pages and
+// copyOp is a copy between a mapping (or the bulk area) and device memory, while it goes on, in chunks of whole rows, or
+// of pieces of one row. Where the mover has the device memory, it carries between it and guest pages, once all earlier
+// work of the stream is done. Otherwise chunks go through staging memory: the mover carries between guest pages and
 // staging, the driver between staging and the rest of device memory, in stream order.
 type copyOp struct {
 	dir     direction
@@ -24,6 +26,8 @@ type copyOp struct {
 	fence   fence
 	fenced  bool
 	mapping *mapping
+	loan    *loan // where the mover reaches the device memory
+	settled bool  // the earlier work of the stream is done
 
 	next   position // what no chunk has been made of
 	chunks int      // chunks on their way
@@ -42,7 +46,7 @@ func (w *Worker) advance(op *copyOp) gpubackend.Result {
 		return w.advanceBulk(op)
 	}
 	for op.result == gpubackend.Success && !op.started() {
-		s := w.copies.take(w)
+		s := w.copies.take(w, op.loan != nil)
 		if s == nil {
 			break
 		}
@@ -105,11 +109,37 @@ func (w *Worker) startChunk(op *copyOp, s *slot) {
 	s.bytes = op.take(s.size)
 	s.counted = true
 	op.chunks++
-	if op.dir == toDevice {
+	w.copies.flying++
+	switch {
+	case op.loan != nil:
+		w.afterEarlier(s)
+	case op.dir == toDevice:
+		w.move(s)
+	default:
+		w.carry(s)
+	}
+}
+
+// afterEarlier has the mover carry a chunk straight to or from the guest's memory on the device when the earlier work of
+// the stream is done.
+func (w *Worker) afterEarlier(s *slot) {
+	op := s.op
+	result := w.setContext(op.context, true)
+	if result == gpubackend.Success && !op.settled {
+		result = w.driver.ContextQuery()
+	}
+	switch result {
+	case gpubackend.Success:
+		op.settled = true
 		w.move(s)
 		return
+	case gpubackend.NotReady:
+		if s.fence, result = w.fence(op.stream); result == gpubackend.Success {
+			s.state = slotSettling
+			return
+		}
 	}
-	w.carry(s)
+	w.endChunk(s, result)
 }
 
 // take advances next by what fits in size bytes: whole rows where the row fits, else a piece of one.
@@ -161,9 +191,16 @@ func (w *Worker) move(s *slot) {
 		return gpubackend.Success
 	})
 	w.copies.runs = runs
-	err := w.mover.Start(&Move{
-		ID: uint64(s.index), Staging: w.copies.staging, Offset: s.offset, ToDevice: op.dir == toDevice, Runs: runs,
-	})
+	m := Move{ID: uint64(s.index), Staging: w.copies.staging, Offset: s.offset, ToDevice: op.dir == toDevice, Runs: runs}
+	if op.loan != nil {
+		if op.loan.ended {
+			w.endChunk(s, gpubackend.InvalidValue)
+			return
+		}
+		w.state.Count(handover.BytesStraight, s.bytes)
+		m.Staging, m.Offset = op.loan.number, op.dev.address+op.dev.offset(s.from)-op.loan.base
+	}
+	err := w.mover.Start(&m)
 	if err != nil {
 		w.complain(err, "start a copy")
 		w.endChunk(s, gpubackend.Unknown)
@@ -179,7 +216,7 @@ func (w *Worker) carry(s *slot) {
 		return
 	}
 	result := s.eachRow(func(p position, at, n uint64) gpubackend.Result {
-		dst, src := op.dev.address+p.row.offset(op.dev.pitch, op.dev.slice)+p.x, w.copies.address+s.offset+at
+		dst, src := op.dev.address+op.dev.offset(p), w.copies.address+s.offset+at
 		if op.dir == toHost {
 			dst, src = src, dst
 		}
@@ -205,6 +242,7 @@ func (w *Worker) endChunk(s *slot, result gpubackend.Result) {
 	}
 	s.uncount()
 	s.op, s.state = nil, slotFree
+	w.copies.flying--
 }
 
 // uncount takes the chunk off those that its call waits for.
@@ -222,6 +260,6 @@ func (w *Worker) openStaging(bytes uint64) (address uint64, staging uint32, err 
 		return 0, 0, fmt.Errorf("staging memory: %w", result.Err())
 	}
 	defer unix.Close(fd)
-	staging, err = w.mover.Attach(fd, bytes)
+	staging, err = w.mover.Attach(fd, 0, bytes)
 	return address, staging, err
 }

@@ -7,8 +7,10 @@ import "github.com/paracuda/paracuda/gpubackend/wire"
 // Mover is the worker's end of its connection to the mover process, which copies between guest pages and
 // memory that the worker lends it (package mover).
 type Mover interface {
-	// Attach lends the memory behind fd.
-	Attach(fd int, bytes uint64) (staging uint32, err error)
+	// Attach lends bytes of the memory behind fd, from start on.
+	Attach(fd int, start, bytes uint64) (staging uint32, err error)
+	// Detach takes it back, and waits for the copies that use it.
+	Detach(staging uint32) error
 	// Start starts a copy. It doesn't wait.
 	Start(m *Move) error
 	// Poll appends the copies that have ended.

@@ -26,13 +26,24 @@ func (stagingDriver) Staging(uint64) (uint64, int, gpubackend.Result) {
 
 // fakeMover ends copies when the test says so.
 type fakeMover struct {
-	started []uint64
-	ended   []Moved
+	started  []uint64
+	moves    []Move
+	ended    []Moved
+	attached []uint64 // bytes
+	detached []uint32
+	refuses  error
 }
 
-func (m *fakeMover) Attach(int, uint64) (uint32, error) { return 1, nil }
+func (m *fakeMover) Attach(_ int, _, bytes uint64) (uint32, error) {
+	m.attached = append(m.attached, bytes)
+	return uint32(len(m.attached)), m.refuses
+}
+func (m *fakeMover) Detach(number uint32) error {
+	m.detached = append(m.detached, number)
+	return nil
+}
 func (m *fakeMover) Start(x *Move) error {
-	m.started = append(m.started, x.ID)
+	m.started, m.moves = append(m.started, x.ID), append(m.moves, *x)
 	return nil
 }
 func (m *fakeMover) Poll(dst []Moved) ([]Moved, error) {

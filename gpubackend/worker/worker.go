@@ -49,6 +49,7 @@ type Worker struct {
 	waiters        []waiter
 	parts          [wire.SlotCount]*parts // by slot: not joined yet
 	copies         copier
+	loans          loans
 	fences         fences
 	bulkRegistered bool
 	announcer      announcer

@@ -139,7 +139,7 @@ func (c *checker) lend(s *session, n uint64) error {
 	defer unix.Close(fd)
 	s.address = addr
 	var err error
-	s.staging, err = s.client.Attach(fd, n)
+	s.staging, err = s.client.Attach(fd, 0, n)
 	return err
 }
 

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
+
+// loan is a piece of device memory that the mover has mapped, so that it copies between guest pages and what the guest
+// process allocated there without staging memory between: the GPU need not change to this process and back.
+type loan struct {
+	base, bytes uint64
+	number      uint32 // the mover's
+	refused     bool   // the mover can't map it
+	ended       bool   // the device has given the memory up
+}
+
+// loans are in order of their addresses; none overlaps another.
+type loans struct {
+	list    []*loan
+	watched bool
+}
+
+// maxLoans bounds what the mover has mapped for one worker; its own bound is above it.
+const maxLoans = 512
+
+// end is the address behind a loan.
+func (l *loan) end() uint64 { return l.base + l.bytes }
+
+// covers says whether a range is all in the loan.
+func (l *loan) covers(address, bytes uint64) bool {
+	return address >= l.base && bytes <= l.bytes && address-l.base <= l.bytes-bytes
+}
+
+// after is the position of the first loan that ends behind an address.
+func (s *loans) after(address uint64) int {
+	return sort.Search(len(s.list), func(i int) bool { return s.list[i].end() > address })
+}
+
+// find returns the loan that holds an address, or nil.
+func (s *loans) find(address uint64) *loan {
+	if i := s.after(address); i < len(s.list) && s.list[i].base <= address {
+		return s.list[i]
+	}
+	return nil
+}
+
+// insert adds a loan, unless it overlaps another.
+func (s *loans) insert(l *loan) bool {
+	i := s.after(l.base)
+	if i < len(s.list) && s.list[i].base < l.end() {
+		return false
+	}
+	s.list = slices.Insert(s.list, i, l)
+	return true
+}
+
+// take removes the loans in a range and returns them.
+func (s *loans) take(address, bytes uint64) []*loan {
+	from := s.after(address)
+	to := from
+	for to < len(s.list) && s.list[to].base < address+bytes {
+		to++
+	}
+	gone := slices.Clone(s.list[from:to])
+	s.list = slices.Delete(s.list, from, to)
+	return gone
+}
+
+// lend has the mover map the memory around an address of the current context's, unless it has. Nil: it can't, for lack of
+// room or because the memory isn't of a kind that other processes map.
+func (w *Worker) lend(address, bytes uint64) *loan {
+	l := w.loans.find(address)
+	if l == nil {
+		if l = w.newLoan(address); l == nil {
+			return nil
+		}
+	}
+	if l.refused || !l.covers(address, bytes) {
+		return nil
+	}
+	return l
+}
+
+func (w *Worker) newLoan(address uint64) *loan {
+	if len(w.loans.list) == maxLoans {
+		return nil
+	}
+	shared, fd, result := w.driver.Share(address)
+	if result != gpubackend.Success {
+		return nil
+	}
+	defer unix.Close(fd)
+	if !w.loans.watched {
+		w.driver.Watch(w.endLoans)
+		w.loans.watched = true
+	}
+	l := &loan{base: address - shared.Offset, bytes: shared.Bytes}
+	if !w.loans.insert(l) {
+		return nil
+	}
+	begin := time.Now()
+	var err error
+	if l.number, err = w.mover.Attach(fd, shared.Start, shared.Bytes); err != nil {
+		l.refused = true
+		w.log.WithError(err).Debug("memory is not lent to the mover")
+		return l
+	}
+	w.log.WithFields(logrus.Fields{"bytes": l.bytes, "took": time.Since(begin)}).Debug("memory is lent to the mover")
+	return l
+}
+
+// endLoans asks back what the device is about to give up. Else the memory would stay in use for as long as this process
+// lives.
+func (w *Worker) endLoans(address, bytes uint64) {
+	begin := time.Now()
+	for _, l := range w.loans.take(address, bytes) {
+		l.ended = true
+		if l.refused {
+			continue
+		}
+		if err := w.mover.Detach(l.number); err != nil {
+			w.complain(err, "take device memory back from the mover")
+		}
+		w.log.WithField("took", time.Since(begin)).Debug("memory is taken back from the mover")
+	}
+}

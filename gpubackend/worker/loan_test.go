@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// TestLoansAgainstAList: find and take find what a look at every loan finds.
+func TestLoansAgainstAList(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	var s loans
+	var all []*loan
+	for range 20_000 {
+		address, bytes := random.Uint64N(4096), 1+random.Uint64N(64)
+		switch random.IntN(3) {
+		case 0:
+			l := &loan{base: address, bytes: bytes}
+			free := true
+			for _, o := range all {
+				free = free && (o.end() <= l.base || l.end() <= o.base)
+			}
+			if s.insert(l) != free {
+				t.Fatalf("insert %#x, %#x bytes: want %v", address, bytes, free)
+			}
+			if free {
+				all = append(all, l)
+			}
+		case 1:
+			var want *loan
+			for _, o := range all {
+				if o.base <= address && address < o.end() {
+					want = o
+				}
+			}
+			if got := s.find(address); got != want {
+				t.Fatalf("find %#x: %+v, want %+v", address, got, want)
+			}
+		case 2:
+			got := s.take(address, bytes)
+			kept := all[:0]
+			for _, o := range all {
+				if o.end() <= address || address+bytes <= o.base {
+					kept = append(kept, o)
+				}
+			}
+			if len(got)+len(kept) != len(all) || len(s.list) != len(kept) {
+				t.Fatalf("take %#x, %#x bytes: %d of %d, %d left", address, bytes, len(got), len(all), len(s.list))
+			}
+			all = kept
+		}
+	}
+}
+
+// lendingDriver is a fake device with one piece of memory, at pieceBase.
+type lendingDriver struct {
+	stagingDriver
+	gone func(addr, bytes uint64)
+}
+
+const (
+	pieceBase  = 1 << 41
+	pieceBytes = 32 << 20
+)
+
+func (d *lendingDriver) Share(addr uint64) (s gpubackend.Shared, fd int, result gpubackend.Result) {
+	if addr-pieceBase >= pieceBytes {
+		return s, -1, gpubackend.InvalidValue
+	}
+	fd, err := unix.Dup(0)
+	if err != nil {
+		return s, -1, gpubackend.Unknown
+	}
+	return gpubackend.Shared{Bytes: pieceBytes, Offset: addr - pieceBase}, fd, gpubackend.Success
+}
+func (d *lendingDriver) Watch(gone func(addr, bytes uint64)) { d.gone = gone }
+
+func newLoanRig(t *testing.T) (*rig, *lendingDriver, *fakeMover) {
+	r, m := newPartsRig(t)
+	d := &lendingDriver{stagingDriver: stagingDriver{r.driver}}
+	r.Worker.driver = d
+	return r, d, m
+}
+
+// sendCopy sends a copy by reference that is no part.
+func (r *rig) sendCopy(op gpubackend.Op, seq uint32, address, bytes uint64) {
+	r.send(op, true, seq, nil, address, wire.BufferMap<<56|1<<32, bytes, bytes, 0, 0)
+}
+
+// TestCopiesGoStraight: what the mover can map it copies to and from itself, and it is asked to map it once.
+func TestCopiesGoStraight(t *testing.T) {
+	const bytes, offset = 1 << 20, 4096
+	for _, op := range []gpubackend.Op{gpubackend.OpCopyHtoD, gpubackend.OpCopyDtoH} {
+		t.Run(op.Name(), func(t *testing.T) {
+			r, d, m := newLoanRig(t)
+			for i := range uint32(3) {
+				r.sendCopy(op, i+1, pieceBase+offset, bytes)
+				r.work(t)
+				if len(m.started) != 1 || r.slot().Done == i+1 {
+					t.Fatalf("%d copies started, %+v", len(m.started), r.slot())
+				}
+				if x := m.moves[i]; x.Staging != 1 || x.Offset != offset || x.ToDevice != (op == gpubackend.OpCopyHtoD) {
+					t.Fatalf("%+v", x)
+				}
+				m.end(nil)
+				r.work(t)
+				if s := r.slot(); s.Done != i+1 || s.Result != 0 {
+					t.Fatalf("after the copy: %+v", s)
+				}
+			}
+			if len(m.attached) != 1 || m.attached[0] != pieceBytes {
+				t.Fatalf("lent %v", m.attached)
+			}
+			d.gone(pieceBase, pieceBytes)
+			if len(m.detached) != 1 || m.detached[0] != 1 {
+				t.Fatalf("taken back: %v", m.detached)
+			}
+			r.sendCopy(op, 9, pieceBase, bytes)
+			r.work(t)
+			if len(m.attached) != 2 {
+				t.Fatalf("memory at the same address again: lent %v", m.attached)
+			}
+		})
+	}
+}
+
+// TestStraightCopiesWaitForEarlierWork: the mover isn't asked before the stream is there. A lone copy to the device goes
+// through staging memory instead, so that its caller need not wait for the stream.
+func TestStraightCopiesWaitForEarlierWork(t *testing.T) {
+	tests := []struct {
+		name   string
+		send   func(r *rig)
+		waits  bool
+		passes int // through staging memory
+	}{
+		{"from the device", func(r *rig) { r.sendCopy(gpubackend.OpCopyDtoH, 1, pieceBase, 4096) }, true, 0},
+		{"parts from the device", func(r *rig) { r.sendPart(gpubackend.OpCopyDtoH, 4096) }, true, 0},
+		{"parts to the device", func(r *rig) { r.sendPart(gpubackend.OpCopyHtoD, 4096) }, true, 0},
+		{"to the device", func(r *rig) { r.sendCopy(gpubackend.OpCopyHtoD, 1, pieceBase, 4096) }, false, 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r, _, m := newLoanRig(t)
+			r.driver.ready = gpubackend.NotReady
+			tt.send(r)
+			r.work(t)
+			if waits := len(m.started) == 0; waits != tt.waits {
+				t.Fatalf("waits: %v", waits)
+			}
+			r.driver.ready = gpubackend.Success
+			r.work(t)
+			if len(m.started) != 1 {
+				t.Fatalf("%d copies started", len(m.started))
+			}
+			passes := 0
+			for _, bytes := range m.attached {
+				if bytes != pieceBytes {
+					passes++
+				}
+			}
+			if passes != tt.passes {
+				t.Fatalf("lent %v", m.attached)
+			}
+		})
+	}
+}
+
+// TestStraightCopyOfADeadContext: the context's error is the copy's, and the mover isn't asked.
+func TestStraightCopyOfADeadContext(t *testing.T) {
+	r, _, m := newLoanRig(t)
+	r.driver.ready = gpubackend.IllegalAddress
+	r.sendCopy(gpubackend.OpCopyDtoH, 1, pieceBase, 4096)
+	r.work(t)
+	if s := r.slot(); s.Done != 1 || gpubackend.Result(s.Result) != gpubackend.IllegalAddress || len(m.started) != 0 {
+		t.Fatalf("%+v, %d started", s, len(m.started))
+	}
+}
+
+// TestMemoryThatIsNotLent goes through staging memory: what the driver can't share, what the mover refuses, what leaves the
+// piece, and rows with gaps.
+func TestMemoryThatIsNotLent(t *testing.T) {
+	copies := map[string]func(r *rig, m *fakeMover){
+		"no piece": func(r *rig, _ *fakeMover) { r.sendCopy(gpubackend.OpCopyDtoH, 1, 1<<42, 4096) },
+		"leaves the piece": func(r *rig, _ *fakeMover) {
+			r.sendCopy(gpubackend.OpCopyDtoH, 1, pieceBase+pieceBytes-4095, 4096)
+		},
+		"refused": func(r *rig, m *fakeMover) {
+			m.refuses = errors.New("refused")
+			r.sendCopy(gpubackend.OpCopyDtoH, 1, pieceBase, 4096)
+			r.work(t)
+			m.refuses = nil
+		},
+		"rows with gaps": func(r *rig, _ *fakeMover) {
+			r.send(gpubackend.OpCopyBox, true, 1, nil, pieceBase, 512, 0, wire.BufferMap<<56|1<<32, 1<<20, 256, 0, 256, 4, 1, boxDtoH, 0, 0)
+		},
+	}
+	for name, send := range copies {
+		t.Run(name, func(t *testing.T) {
+			r, _, m := newLoanRig(t)
+			send(r, m)
+			r.work(t)
+			for _, x := range m.moves {
+				if m.attached[x.Staging-1] == pieceBytes {
+					t.Errorf("%+v went straight, lent %v", x, m.attached)
+				}
+			}
+			if name != "refused" && len(m.moves) == 0 {
+				t.Error("nothing was copied")
+			}
+		})
+	}
+}
+
+// TestMemoryGoesDuringACopy: what the mover doesn't have yet is no longer copied.
+func TestMemoryGoesDuringACopy(t *testing.T) {
+	r, d, m := newLoanRig(t)
+	r.sendCopy(gpubackend.OpCopyDtoH, 1, pieceBase, 4096)
+	r.driver.ready = gpubackend.NotReady
+	r.work(t)
+	d.gone(pieceBase, pieceBytes)
+	r.driver.ready = gpubackend.Success
+	r.work(t)
+	if s := r.slot(); s.Done != 1 || gpubackend.Result(s.Result) != gpubackend.InvalidValue || len(m.started) != 0 {
+		t.Fatalf("%+v, %d started", s, len(m.started))
+	}
+}
