@@ -318,8 +318,10 @@ const Output = 69632 // offset of the output ring
 const OutputBytes = 65536
 const Ring = 135168 // offset of the command ring
 const RingBytes = 1048576
-const Bulk = 1183744      // offset of the bulk area, up to the arena's end
-const CommandMax = 131072 // bytes of one command at most
+const Bulk = 1183744           // offset of the bulk area, up to the arena's end
+const CommandMax = 131072      // bytes of one command at most
+const QueuedBytesPerUs = 20000 // rate that queued copies of pinned memory have at least: both sides poll for so long
+const CopySpins = 100          // for so many times spin-guest and spin-host at most
 
 // ArenaHeader is struct arena_header of wire.def.
 // Each 64-byte line has one writer, and what changes often shares no line with what is read often.

@@ -106,6 +106,7 @@ func (w *Worker) copyPinned(c *call, dir direction, m *mapping, r reference, dev
 		dst, src = host, dev
 	}
 	w.state.Count(handover.BytesMapped, r.bytes)
+	w.queued.add(r.bytes)
 	if result := w.driver.Copy(dst, src, r.bytes, s); result != gpubackend.Success {
 		return result
 	}
@@ -217,6 +218,7 @@ func (w *Worker) copyBoxHost(c *call, dir direction, r reference, host hostLayou
 		b.Dst, b.Src, b.DstPitch, b.SrcPitch, b.DstSlice, b.SrcSlice = b.Src, b.Dst, b.SrcPitch, b.DstPitch, b.SrcSlice, b.DstSlice
 	}
 	w.state.Count(handover.BytesMapped, dev.bytes())
+	w.queued.add(dev.bytes())
 	if result := w.driver.CopyBox(&b, s); result != gpubackend.Success {
 		return result
 	}

@@ -50,6 +50,7 @@ type Worker struct {
 	parts          [wire.SlotCount]*parts // by slot: not joined yet
 	copies         copier
 	loans          loans
+	queued         queuedCopies
 	fences         fences
 	bulkRegistered bool
 	announcer      announcer
@@ -231,10 +232,11 @@ func (w *Worker) rest(idleSince time.Time, busy bool) (time.Time, error) {
 		idleSince = now
 	}
 	idle := now.Sub(idleSince)
-	if spin := time.Duration(w.policy.SpinHostUs) * time.Microsecond; idle >= min(spin, settleAfter) {
+	spin := time.Duration(w.policy.SpinHostUs) * time.Microsecond
+	if idle >= min(spin, settleAfter) {
 		w.settle()
 	}
-	if idle < time.Duration(w.policy.SpinHostUs)*time.Microsecond {
+	if idle < spin || w.queued.goOn(now) && idle < wire.CopySpins*spin {
 		return idleSince, nil
 	}
 	return idleSince, w.sleep(idle)

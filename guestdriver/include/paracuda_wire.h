@@ -119,6 +119,8 @@ enum paracuda_event {
 #define PARACUDA_RING_BYTES 1048576
 #define PARACUDA_BULK 1183744 /* offset of the bulk area, up to the arena's end */
 #define PARACUDA_COMMAND_MAX 131072 /* bytes of one command at most */
+#define PARACUDA_QUEUED_BYTES_PER_US 20000 /* rate that queued copies of pinned memory have at least: both sides poll for so long */
+#define PARACUDA_COPY_SPINS 100 /* for so many times spin-guest and spin-host at most */
 
 /* Each 64-byte line has one writer, and what changes often shares no line with what is read often.
  * Positions count bytes and wrap at 2^32. */

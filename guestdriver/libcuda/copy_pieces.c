@@ -8,6 +8,7 @@
 
 #include "buffer.h"
 #include "handle.h"
+#include "least.h"
 #include "slot.h"
 #include "zz_generated_calls.h"
 
@@ -36,11 +37,6 @@ struct job {
 	bool asked;		/* an answer is outstanding */
 	struct ticket ticket;
 };
-
-static size_t least(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
 
 static CUresult pin_piece(const struct job *j, size_t at, size_t bytes, uint32_t *map)
 {

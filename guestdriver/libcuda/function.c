@@ -66,6 +66,17 @@ static bool is_dense(const struct description *d)
 	return end == d->parameter_bytes;
 }
 
+/* How many bytes each parameter has, 0 unless all have as many. */
+static unsigned common_size(const struct description *d)
+{
+	unsigned bytes = d->parameters ? d->parameter[0].bytes : 0;
+
+	for (unsigned i = 1; i < d->parameters; i++)
+		if (d->parameter[i].bytes != bytes)
+			return 0;
+	return bytes;
+}
+
 CUresult description_parse(const void *record, size_t bytes, struct description **out)
 {
 	struct paracuda_function_record r;
@@ -96,6 +107,7 @@ CUresult description_parse(const void *record, size_t bytes, struct description 
 		}
 	}
 	d->dense = is_dense(d);
+	d->alike = d->dense ? common_size(d) : 0;
 	name = (char *)&d->parameter[r.parameters];
 	memcpy(name, at + (size_t)r.parameters * 8, r.name_bytes);
 	name[r.name_bytes] = 0;

@@ -14,6 +14,7 @@ struct description {
 	unsigned parameters;
 	uint32_t parameter_bytes;
 	bool dense;	/* no byte of them lies between two parameters */
+	unsigned alike;	/* bytes of each where all have as many and they are dense; else 0 */
 	int attribute[FUNCTION_ATTRIBUTES];
 	const char *name;
 	struct parameter parameter[];	/* the name follows */

@@ -106,8 +106,28 @@ static void copy_parameter(uint8_t *to, const void *from, uint32_t bytes)
 		memcpy(to, from, bytes);
 }
 
+static void pack_words(uint8_t *to, unsigned count, void **parameters)
+{
+	for (unsigned i = 0; i < count; i++)
+		memcpy(to + i * sizeof(uint64_t), parameters[i], sizeof(uint64_t));
+}
+
+static void pack_half_words(uint8_t *to, unsigned count, void **parameters)
+{
+	for (unsigned i = 0; i < count; i++)
+		memcpy(to + i * sizeof(uint32_t), parameters[i], sizeof(uint32_t));
+}
+
 void launch_pack(uint8_t *to, const struct description *d, void **parameters)
 {
+	if (d->alike == sizeof(uint64_t)) {
+		pack_words(to, d->parameters, parameters);
+		return;
+	}
+	if (d->alike == sizeof(uint32_t)) {
+		pack_half_words(to, d->parameters, parameters);
+		return;
+	}
 	if (!d->dense)
 		memset(to, 0, d->parameter_bytes);
 	for (const struct parameter *p = d->parameter, *end = p + d->parameters; p < end; p++)

@@ -3,18 +3,17 @@
 #include "polling.h"
 
 #include "channel.h"
+#include "least.h"
 #include "ticks.h"
 
 /* The rate that a copy is expected to have at least: a native copy of pageable memory occupies its thread for as long. */
 #define COPY_BYTES_PER_US 8000
 
-/* The same of queued copies of pinned memory, for which natively a thread that synchronizes polls. */
-#define QUEUED_BYTES_PER_US 20000
-
-/* Copies are polled for so many times spin-guest at most: 20 ms where spin-guest is 200 us, not at all where it is 0. */
-#define COPY_SPINS 100
-
-static uint64_t busy_until;	/* when the copies that were queued should be over, in ticks */
+/*
+ * When the copies of pinned memory that were queued should be over, in ticks: natively, too, a thread that synchronizes
+ * polls.
+ */
+static uint64_t busy_until;
 
 /* Several threads may overwrite one another's: it is an estimate. */
 void polling_queued(uint64_t bytes)
@@ -23,14 +22,10 @@ void polling_queued(uint64_t bytes)
 
 	if ((int64_t)(until - now) < 0)
 		until = now;
-	__atomic_store_n(&busy_until, until + bytes * ticks_per_us() / QUEUED_BYTES_PER_US, __ATOMIC_RELAXED);
+	__atomic_store_n(&busy_until, until + bytes * ticks_per_us() / PARACUDA_QUEUED_BYTES_PER_US, __ATOMIC_RELAXED);
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
+/* Copies are polled for up to 20 ms where spin-guest is 200 us, and not at all where it is 0. */
 uint64_t polling_ticks(uint64_t payload, uint64_t now)
 {
 	uint64_t spin = channel_policy(&channel.header->spin_guest_us) * ticks_per_us();
@@ -39,5 +34,5 @@ uint64_t polling_ticks(uint64_t payload, uint64_t now)
 
 	if (queued > 0)
 		copy += (uint64_t)queued;
-	return spin + least(copy, COPY_SPINS * spin);
+	return spin + least(copy, PARACUDA_COPY_SPINS * spin);
 }
