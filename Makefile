@@ -7,7 +7,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .DEFAULT_GOAL := build
 .PHONY: help build deps deps-demo generate lint unit system stress test demo install guest-package gpu-bundle gpu-bundle-qemu clean \
-	bench-copy bench-launch bench-start \
+	bench-copy bench-launch bench-memory bench-start \
 	binary guest modules unit-go unit-driver unit-library system-programs system-wakeups system-vm FORCE
 
 help: ## say what can be made
@@ -106,6 +106,9 @@ bench-launch: build ## measure launches, native and in a guest
 
 bench-start: build ## measure the start of programs, native and in a guest
 	tests/bench/bench start
+
+bench-memory: build ## measure what programs in a guest take of the host's memory
+	tests/bench/bench memory
 
 clean: ## remove everything built here (downloads stay)
 	rm -rf bin build

@@ -71,4 +71,8 @@ def start(r):
     yield at_most("program, 64 GiB guest to 1 GiB guest", r.ratio("program", "mem=64G", "mem=1G"), 1.05)
 
 
-GOALS = {"copy": copy, "launch": launch, "start": start}
+def memory(r):
+    yield at_most("host memory beyond the guest's RAM and CUDA's own", r.get("guest", "beyond"), 64, "MiB a program")
+
+
+GOALS = {"copy": copy, "launch": launch, "start": start, "memory": memory}

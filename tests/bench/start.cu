@@ -3,6 +3,7 @@
 // which a worker can become warm.
 //   --samples N      how many
 //   --pause MS       how long, 500 if not given
+//   --touch MIB      before that, have the mover register so much of the guest's RAM, and what lies between
 //   --torch PYTHON   also import torch in that Python, up to a first result
 #include "bench.h"
 #include <dlfcn.h>
@@ -59,6 +60,23 @@ static std::string output(const std::string &command, double *ms) {
     return text;
 }
 
+// touchMemory copies ordinary memory to the device, in a process that has ended when it returns.
+static void touchMemory(size_t bytes) {
+    const pid_t child = fork();
+    if (!child) {
+        const size_t piece = size_t(64) << 20;
+        char *host = (char *)malloc(bytes), *dev;
+        CHECK(cudaMalloc(&dev, piece));
+        for (size_t at = 0; at + piece <= bytes; at += piece) {
+            memset(host + at, 1, piece);
+            CHECK(cudaMemcpy(dev, host + at, piece, cudaMemcpyHostToDevice));
+        }
+        _exit(0);
+    }
+    int status;
+    must(waitpid(child, &status, 0) == child && status == 0, "the child that copies ended with an error");
+}
+
 static void torch(const char *python) {
     const std::string script =
         "import time; a=time.time(); import torch; b=time.time(); x=torch.ones(64,64,device=\"cuda\"); "
@@ -74,6 +92,7 @@ static void torch(const char *python) {
 int main(int argc, char **argv) {
     if (argc > 1 && !strcmp(argv[1], "--child")) return child();
     machine();
+    if (const int mib = option(argc, argv, "--touch", 0)) touchMemory(size_t(mib) << 20);
     enum { LOAD, INIT, CONTEXT, MALLOC, LAUNCH, COPY, STEPS };
     std::vector<double> step[STEPS], rest, total, both, first;
     for (int i = 0; i < option(argc, argv, "--samples", 5); i++) {
