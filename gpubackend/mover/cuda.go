@@ -34,7 +34,8 @@ type cudaEngine struct {
 	slots      [cudaJobs]slot
 	flying     int
 	threshold  uint64
-	registered uint64
+	registered uint64 // a power of two
+	part       int    // its logarithm
 	bounce     []byte
 	bounceAt   uint64
 	parameters [16]byte
@@ -63,7 +64,8 @@ func newCUDAEngine(c *Config, p *handover.Policy) (*cudaEngine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &cudaEngine{device: d, threshold: c.Threshold, registered: c.Registered}
+	e := &cudaEngine{device: d, threshold: c.Threshold}
+	e.setRegistered(c.Registered)
 	e.warn = func(what string, err error) { c.Log.WithError(err).Warn(what) }
 	if err := e.open(c.Device); err != nil {
 		d.Close()
@@ -166,6 +168,14 @@ func (e *cudaEngine) free() *slot {
 // queue sends every part of a job its way.
 func (e *cudaEngine) queue(s *slot, j *job) gpubackend.Result {
 	s.n = 0
+	if r := e.queuePieces(s, j); r != gpubackend.Success {
+		return r
+	}
+	return e.launch(s)
+}
+
+// queuePieces gives pieces to the copy engines, or puts them on the kernel's list.
+func (e *cudaEngine) queuePieces(s *slot, j *job) gpubackend.Result {
 	device := j.staging.(cudaStaging).address + j.offset
 	small := e.smallPieces(j)
 	for i := range j.pieces {
@@ -185,7 +195,7 @@ func (e *cudaEngine) queue(s *slot, j *job) gpubackend.Result {
 		}
 		device += n
 	}
-	return e.launch(s)
+	return gpubackend.Success
 }
 
 func (e *cudaEngine) smallPieces(j *job) (n int) {
@@ -218,8 +228,12 @@ func (e *cudaEngine) copyEngine(s *slot, j *job, p *piece, device uint64) gpubac
 // enlist puts a piece on the kernel's list, cut into even pieces as far as there is room.
 func (e *cudaEngine) enlist(s *slot, j *job, p *piece, device uint64, pieces int) gpubackend.Result {
 	host := hostAddress(p.host)
-	most := max(1, listRuns/pieces-1)
 	left := uint64(len(p.host))
+	if left <= cut && s.n < listRuns {
+		s.add(device, host, left, j.toDevice)
+		return gpubackend.Success
+	}
+	most := max(1, listRuns/pieces-1)
 	each := max(uint64(cut), (left/uint64(most)+16)&^15)
 	for left > 0 {
 		if s.n == listRuns {
@@ -228,18 +242,22 @@ func (e *cudaEngine) enlist(s *slot, j *job, p *piece, device uint64, pieces int
 			}
 		}
 		n := min(left, each)
-		dst, src := device, host
-		if !j.toDevice {
-			dst, src = src, dst
-		}
-		b := s.list[s.n*listEntry:]
-		binary.LittleEndian.PutUint64(b[0:], dst)
-		binary.LittleEndian.PutUint64(b[8:], src)
-		binary.LittleEndian.PutUint64(b[16:], n)
-		s.n++
+		s.add(device, host, n, j.toDevice)
 		device, host, left = device+n, host+n, left-n
 	}
 	return gpubackend.Success
+}
+
+// add puts an entry on the list, which has room.
+func (s *slot) add(device, host, n uint64, toDevice bool) {
+	if !toDevice {
+		device, host = host, device
+	}
+	b := s.list[s.n*listEntry : (s.n+1)*listEntry]
+	binary.LittleEndian.PutUint64(b[0:], device)
+	binary.LittleEndian.PutUint64(b[8:], host)
+	binary.LittleEndian.PutUint64(b[16:], n)
+	s.n++
 }
 
 // launch starts the kernel on the list.

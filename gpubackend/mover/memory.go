@@ -113,6 +113,7 @@ func (m *memory) find(guest uint64) int {
 // memory and adds up to no more than limit bytes, and returns the sum.
 func (m *memory) appendPieces(dst []piece, runs []wire.Run, limit uint64) ([]piece, uint64, bool) {
 	total := uint64(0)
+	i := 0 // of the region that holds the run before
 	for _, run := range runs {
 		if run.Bytes > limit-total {
 			return dst, 0, false
@@ -120,9 +121,10 @@ func (m *memory) appendPieces(dst []piece, runs []wire.Run, limit uint64) ([]pie
 		total += run.Bytes
 		guest := run.Address
 		for left := run.Bytes; left > 0; {
-			i := m.find(guest)
-			if i < 0 {
-				return dst, 0, false
+			if i >= len(m.regions) || guest-m.regions[i].key.guest >= m.regions[i].key.size {
+				if i = m.find(guest); i < 0 {
+					return dst, 0, false
+				}
 			}
 			r := m.regions[i]
 			offset := guest - r.key.guest

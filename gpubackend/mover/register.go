@@ -3,11 +3,20 @@
 package mover
 
 import (
+	"math/bits"
+
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
 func hostAddress(b []byte) uint64 { return uint64(guestmem.Addr(b)) }
+
+// setRegistered sets how much guest memory is registered at a time, rounded down to a power of two: it is asked for
+// with each page.
+func (e *cudaEngine) setRegistered(bytes uint64) {
+	e.part = bits.Len64(bytes) - 1
+	e.registered = 1 << e.part
+}
 
 // register makes sure that the GPU reaches a piece of guest memory. A part whose registration fails stays without, and its
 // payload is bounced.
@@ -17,7 +26,7 @@ func (e *cudaEngine) register(p *piece) bool {
 		r.parts = make([]partState, (r.key.size+e.registered-1)/e.registered)
 	}
 	ok := true
-	for part := p.offset / e.registered; part <= (p.offset+uint64(len(p.host))-1)/e.registered; part++ {
+	for part := p.offset >> e.part; part <= (p.offset+uint64(len(p.host))-1)>>e.part; part++ {
 		if r.parts[part] == partUnknown {
 			r.parts[part] = e.registerPart(r, part)
 		}

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !amd64
+
+package worker
+
+// pause does nothing: this architecture has no such hint that costs little.
+func pause() {}
