@@ -8,7 +8,7 @@ import "github.com/paracuda/paracuda/gpubackend/wire"
 const lastAttribute = 143
 
 // deviceAttributes are the CUdevice_attribute values that are not 0 and don't depend on Options, by number. What is
-// 0 is not there: textures, surfaces, pageable memory, peers,
+// 0 is not there: pageable memory, peers,
 // shareable handles, clusters, tensor maps, stream memory operations.
 var deviceAttributes = map[int]int32{
 	1:   maxThreadsPerBlock,
@@ -23,10 +23,19 @@ var deviceAttributes = map[int]int32{
 	10:  warpSize,
 	11:  1<<31 - 1, // MAX_PITCH
 	12:  registersPerMultiproc,
-	13:  1000000, // CLOCK_RATE, kHz
-	14:  512,     // TEXTURE_ALIGNMENT: cuMemAllocPitch rounds pitches to it
-	15:  1,       // GPU_OVERLAP
-	19:  1,       // CAN_MAP_HOST_MEMORY
+	13:  1000000,          // CLOCK_RATE, kHz
+	14:  textureAlignment, // cuMemAllocPitch rounds pitches to it
+	15:  1,                // GPU_OVERLAP
+	19:  1,                // CAN_MAP_HOST_MEMORY
+	21:  maxImageWidth,    // MAXIMUM_TEXTURE1D_WIDTH
+	22:  maxImageWidth,    // MAXIMUM_TEXTURE2D_WIDTH, _HEIGHT
+	23:  maxImageHeight,
+	24:  maxVolume, // MAXIMUM_TEXTURE3D_WIDTH, _HEIGHT, _DEPTH
+	25:  maxVolume,
+	26:  maxVolume,
+	27:  maxLayeredWidth, // MAXIMUM_TEXTURE2D_LAYERED_WIDTH, _HEIGHT, _LAYERS
+	28:  maxLayeredWidth,
+	29:  maxLayers,
 	30:  512,     // SURFACE_ALIGNMENT
 	31:  1,       // CONCURRENT_KERNELS
 	33:  1,       // PCI_BUS_ID
@@ -34,14 +43,46 @@ var deviceAttributes = map[int]int32{
 	37:  128,     // GLOBAL_MEMORY_BUS_WIDTH
 	38:  4 << 20, // L2_CACHE_SIZE
 	39:  threadsPerMultiproc,
-	40:  2,  // ASYNC_ENGINE_COUNT
-	41:  1,  // UNIFIED_ADDRESSING
-	51:  32, // TEXTURE_PITCH_ALIGNMENT
+	40:  2,               // ASYNC_ENGINE_COUNT
+	41:  1,               // UNIFIED_ADDRESSING
+	42:  maxLayeredWidth, // MAXIMUM_TEXTURE1D_LAYERED_WIDTH, _LAYERS
+	43:  maxLayers,
+	44:  1,               // CAN_TEX2D_GATHER
+	45:  maxLayeredWidth, // MAXIMUM_TEXTURE2D_GATHER_WIDTH, _HEIGHT
+	46:  maxLayeredWidth,
+	47:  maxVolume, // MAXIMUM_TEXTURE3D_WIDTH_ALTERNATE, _HEIGHT_, _DEPTH_
+	48:  maxVolume,
+	49:  maxVolume,
+	51:  texturePitchAlignment,
+	52:  maxLayeredWidth, // MAXIMUM_TEXTURECUBEMAP_WIDTH
+	53:  maxLayeredWidth, // MAXIMUM_TEXTURECUBEMAP_LAYERED_WIDTH, _LAYERS
+	54:  maxCubeLayers,
+	55:  maxImageWidth, // MAXIMUM_SURFACE1D_WIDTH
+	56:  maxImageWidth, // MAXIMUM_SURFACE2D_WIDTH, _HEIGHT
+	57:  maxImageHeight,
+	58:  maxVolume, // MAXIMUM_SURFACE3D_WIDTH, _HEIGHT, _DEPTH
+	59:  maxVolume,
+	60:  maxVolume,
+	61:  maxLayeredWidth, // MAXIMUM_SURFACE1D_LAYERED_WIDTH, _LAYERS
+	62:  maxLayers,
+	63:  maxLayeredWidth, // MAXIMUM_SURFACE2D_LAYERED_WIDTH, _HEIGHT, _LAYERS
+	64:  maxLayeredWidth,
+	65:  maxLayers,
+	66:  maxLayeredWidth, // MAXIMUM_SURFACECUBEMAP_WIDTH
+	67:  maxLayeredWidth, // MAXIMUM_SURFACECUBEMAP_LAYERED_WIDTH, _LAYERS
+	68:  maxCubeLayers,
+	69:  maxLinearTexels, // MAXIMUM_TEXTURE1D_LINEAR_WIDTH
+	70:  maxPitchWidth,   // MAXIMUM_TEXTURE2D_LINEAR_WIDTH, _HEIGHT, _PITCH
+	71:  maxPitchHeight,
+	72:  maxPitch,
+	73:  maxImageWidth, // MAXIMUM_TEXTURE2D_MIPMAPPED_WIDTH, _HEIGHT
+	74:  maxImageHeight,
 	75:  architecture / 10,
 	76:  architecture % 10,
-	78:  1, // STREAM_PRIORITIES_SUPPORTED
-	79:  1, // GLOBAL_L1_CACHE_SUPPORTED
-	80:  1, // LOCAL_L1_CACHE_SUPPORTED
+	77:  maxImageWidth, // MAXIMUM_TEXTURE1D_MIPMAPPED_WIDTH
+	78:  1,             // STREAM_PRIORITIES_SUPPORTED
+	79:  1,             // GLOBAL_L1_CACHE_SUPPORTED
+	80:  1,             // LOCAL_L1_CACHE_SUPPORTED
 	81:  sharedPerMultiproc,
 	82:  registersPerMultiproc,
 	83:  1, // MANAGED_MEMORY

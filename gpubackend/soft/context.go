@@ -21,6 +21,7 @@ type gpuContext struct {
 	legacy      *stream
 	streams     []*stream         // blocking and other, destroyed ones too until they are idle
 	allocations map[uint64]uint64 // address, size
+	arrays      map[uint64]bool   // addresses of their memory
 	modules     map[uint64]*module
 	libraries   map[*library]*module // libraries that this context uses
 	heap        *simt.Heap           // of kernels' malloc; nil until a module wants it
@@ -48,6 +49,7 @@ func (d *Device) initialise(c *gpuContext) {
 	c.legacy = &stream{ctx: c, blocking: true}
 	c.streams = nil
 	c.allocations = make(map[uint64]uint64)
+	c.arrays = make(map[uint64]bool)
 	c.modules = make(map[uint64]*module)
 	c.libraries = make(map[*library]*module)
 	c.alive, c.kill = context.WithCancel(d.alive)
@@ -177,6 +179,10 @@ func (d *Device) empty(c *gpuContext) {
 	for addr := range c.allocations {
 		d.deferFree(addr)
 	}
+	for addr := range c.arrays {
+		d.deferFree(addr)
+	}
+	d.dropObjects(c)
 	for _, m := range c.modules {
 		d.unload(m)
 	}

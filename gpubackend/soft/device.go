@@ -78,6 +78,7 @@ type Device struct {
 	charged     int    // bytes that graphs count for
 
 	conditions conditions
+	objects    objects
 
 	graphMemory    map[uint64]*graphMemory // by address
 	graphMemoryUse graphMemoryUse

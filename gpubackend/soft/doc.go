@@ -21,6 +21,12 @@
 // stream is a chain of tasks, the legacy default stream has edges to and from the blocking streams, an event is a
 // task that does nothing but note the time. Tasks run on goroutines.
 //
+// # Arrays, textures and surfaces
+//
+// An array is device memory without gaps between rows. What kernels use of a texture or surface never changes: objects
+// are found by number when an instruction runs, references of modules are what they were bound to when the launch was
+// queued. Destroyed objects and arrays stay for the work that was queued before.
+//
 // # Graphs
 //
 // An executable graph is a copy of a graph and a list of steps, each of which is a task when it is launched. A stream

@@ -65,6 +65,8 @@ const (
 	// Memory is [Elems[0]+Offset], Elems[0] being a register, a constant or an
 	// address.
 	Memory
+	// Texture is [Elems[0], Elems[1]...]: a texture or surface and coordinates.
+	Texture
 	// Address is the address of module variable Var, or of the function-scope
 	// variable with index Index, or of parameter Index, or of function Func,
 	// plus Offset.

@@ -116,6 +116,16 @@ func (t Type) Signed() bool { return t >= S8 && t <= S64 }
 // Float tells whether t is a floating-point type.
 func (t Type) Float() bool { return t >= F16 }
 
+// Opaque tells references to textures and surfaces from other variables.
+type Opaque uint8
+
+// What a variable may refer to.
+const (
+	NotOpaque Opaque = iota
+	TextureRef
+	SurfaceRef
+)
+
 // A Variable is a variable of module or function scope.
 type Variable struct {
 	Name    string
@@ -127,6 +137,8 @@ type Variable struct {
 	Size uint64
 	// Managed is set for __managed__ variables.
 	Managed bool
+	// Opaque says what a reference is one to; such a variable has no content.
+	Opaque Opaque
 	// Init is the initial content, Size bytes long, or nil for all zero.
 	Init []byte
 	// Relocs are addresses to be added to Init.

@@ -110,9 +110,31 @@ func (p *parser) parseMemory() (Operand, error) {
 	mem.Elems = []Operand{base}
 	switch base.Kind {
 	case Reg, Int, Address:
+		if p.at(",") {
+			return p.parseCoordinates(mem)
+		}
 		return mem, p.expect("]")
 	}
 	return mem, p.errorf("address of this form not supported")
+}
+
+// parseCoordinates reads ", {x, y}]", what follows the texture or surface in the brackets.
+func (p *parser) parseCoordinates(mem Operand) (Operand, error) {
+	if mem.Offset != 0 {
+		return mem, p.errorf("texture or surface with an offset")
+	}
+	mem.Kind = Texture
+	for p.accept(",") {
+		if p.at("[") || len(mem.Elems) > 2 {
+			return mem, p.errorf("operand in brackets of this form not supported")
+		}
+		arg, err := p.parseOperand()
+		if err != nil {
+			return mem, err
+		}
+		mem.Elems = append(mem.Elems, arg)
+	}
+	return mem, p.expect("]")
 }
 
 // parseName reads a register, a symbol with an offset, a special register, a

@@ -21,6 +21,7 @@ type varHead struct {
 	vector  int
 	align   int
 	managed bool
+	opaque  Opaque
 	linkage Linkage
 }
 
@@ -68,6 +69,10 @@ func (p *parser) parseVarHead(h *varHead) error {
 			h.vector = 4
 		case "v8":
 			h.vector = 8
+		case "texref":
+			h.opaque, h.typ = TextureRef, B64
+		case "surfref":
+			h.opaque, h.typ = SurfaceRef, B64
 		case "ptr", "const", "global", "local", "shared":
 			// Attributes of pointer parameters: hints only.
 		default:
@@ -76,8 +81,11 @@ func (p *parser) parseVarHead(h *varHead) error {
 			}
 		}
 	}
-	if h.typ == NoType {
+	switch {
+	case h.typ == NoType:
 		return p.errorf("type of a variable missing")
+	case h.opaque != NotOpaque && (h.space != Global || h.vector != 1 || h.managed):
+		return p.errorf("reference to a texture or surface in the %v space not supported", h.space)
 	}
 	return nil
 }
@@ -123,9 +131,12 @@ func (p *parser) parseDeclarator(h varHead) (*Variable, error) {
 	if err != nil {
 		return nil, err
 	}
+	if h.opaque != NotOpaque && (open || count != 1 || p.at("=")) {
+		return nil, p.errorf("array or initial state of a reference to textures or surfaces not supported")
+	}
 	element := uint64(h.typ.Size() * h.vector)
 	v := &Variable{Name: name, Linkage: h.linkage, Space: h.space, Type: h.typ, Align: h.align,
-		Size: count * element, Managed: h.managed, Line: line}
+		Size: count * element, Managed: h.managed, Opaque: h.opaque, Line: line}
 	if v.Align == 0 {
 		v.Align = int(element)
 	}

@@ -19,10 +19,14 @@ var fuzzSeeds = []string{
 	"setp.lt.s32 %p1, %r1, 5; @%p1 bra L1; bar.sync 0; L1: add.s32 %r1, %r1, 1; @!%p1 bra L1; exit;",
 	"mov.u32 %r1, s; st.shared.u32 [s+4], %r1; ld.shared.u32 %r2, [%r1]; shfl.sync.bfly.b32 %r1|%p1, %r2, 1, 31, -1; vote.sync.ballot.b32 %r1, %p1, -1;",
 	"{ .param .b32 x; st.param.b32 [x+0], %r1; call.uni f, (x); }",
+	"mov.f32 %f1, 0f3F800000; tex.2d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [t, {%f1,%f2}]; mov.u64 %rd1, 7; tex.level.3d.v4.s32.f32 {%r0,%r1,%r2,%r3}, [%rd1, {%f1,%f2,%f3,%f0}], %f1;",
+	"mov.u64 %rd1, 7; tex.grad.a2d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [%rd1, {%r1,%f2,%f3,%f0}], {%f1,%f2}, {%f3,%f1}; tld4.g.2d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [%rd1, {%f1,%f2}]; tex.acube.v4.f32.f32 {%f0,%f1,%f2,%f3}, [%rd1, {%r1,%f0,%f1,%f2}];",
+	"mov.u64 %rd1, 8; mov.u32 %r1, %tid.x; suld.b.2d.v2.b32.clamp {%r2,%r3}, [%rd1, {%r1,%r1}]; sust.b.a2d.b8.zero [u, {%r1,%r2,%r3,%r3}], {%rs1}; txq.width.b32 %r1, [t]; suq.height.b32 %r2, [%rd1];",
 	"mov.b64 {%r1, %r2}, %rd1; prmt.b32 %r1, %r2, %r3, 0x5410; bfe.u32 %r1, %r2, 3, 4; cvta.shared.u64 %rd1, %rd2; ld.u8 %r1, [%rd1];",
 }
 
 const fuzzHead = ".version 8.0\n.target sm_90\n.address_size 64\n.shared .align 4 .b8 s[64];\n" +
+	".global .texref t;\n.global .surfref u;\n" +
 	".func f(.param .b32 x) { .reg .b32 %r<3>; ld.param.u32 %r1, [x]; ret; }\n" +
 	".visible .entry k(.param .u64 a)\n{\n.reg .pred %p<4>;\n.reg .b16 %rs<4>;\n.reg .b32 %r<5>;\n.reg .f32 %f<4>;\n" +
 	".reg .b64 %rd<5>;\n.reg .f64 %fd<4>;\n.local .align 8 .b8 l[32];\n"
@@ -38,6 +42,7 @@ func FuzzRun(f *testing.F) {
 	}
 	d := newDevice(f, 4<<20)
 	buffer := put(d, make([]uint64, 64))
+	objects := fuzzObjects(buffer)
 	f.Fuzz(func(t *testing.T, body string) {
 		m, err := ptx.Parse([]byte(fuzzHead + body + "\nret;\n}\n"))
 		if err != nil {
@@ -56,6 +61,7 @@ func FuzzRun(f *testing.F) {
 		}
 		k := p.Kernel("k")
 		l := &Launch{Kernel: k, Grid: linear(2), Block: linear(40), Params: make([]byte, k.ParamSize), Memory: d, Heap: d.heap}
+		l.Objects, l.Bindings = objects, []Binding{{Texture: objects.texture}, {Surface: objects.surface}}
 		if k.ParamSize == 8 {
 			binary.LittleEndian.PutUint64(l.Params, buffer)
 		}
@@ -67,4 +73,36 @@ func FuzzRun(f *testing.F) {
 			t.Errorf("unexpected error %v", err)
 		}
 	})
+}
+
+// someObjects are a texture with number 7 and a surface with number 8.
+type someObjects struct {
+	texture *Texture
+	surface *Surface
+}
+
+func (o *someObjects) Texture(number uint64) *Texture {
+	if number == 7 {
+		return o.texture
+	}
+	return nil
+}
+
+func (o *someObjects) Surface(number uint64) *Surface {
+	if number == 8 {
+		return o.surface
+	}
+	return nil
+}
+
+// fuzzObjects use 512 bytes at base: a volume with two levels, of which the second has fewer planes.
+func fuzzObjects(base uint64) *someObjects {
+	levels := []Image{
+		{Base: base, Width: 4, Height: 4, Depth: 4, Pitch: 16, Slice: 64},
+		{Base: base + 256, Width: 2, Height: 2, Depth: 2, Pitch: 8, Slice: 16},
+	}
+	return &someObjects{
+		&Texture{Format: FormatFloat, Channels: 1, Levels: levels, Linear: true, LinearLevels: true, MaxLevel: 9, LevelBias: 0.25},
+		&Surface{Image: levels[0], Texel: 4},
+	}
 }

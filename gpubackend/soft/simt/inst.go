@@ -91,6 +91,7 @@ type instMore struct {
 	sync    syncOp
 	carry   carryOp
 	atomic  atomicFunc
+	texture *textureOp
 	// sourceOffset is the second offset of cp.async.
 	sourceOffset uint64
 }

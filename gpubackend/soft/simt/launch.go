@@ -41,6 +41,10 @@ type Launch struct {
 	// SetConditional gives a conditional handle of a graph a value; it is false if there is no such handle. Any
 	// goroutine may call it. nil: there are none.
 	SetConditional func(handle uint64, value uint32) bool
+	// Objects are the texture and surface objects; nil: there are none.
+	Objects Objects
+	// Bindings are what the program's References refer to. Those that are missing are not bound.
+	Bindings []Binding
 	// Stdout gets what printf prints, Assert the messages of failed
 	// assertions. Each write is one whole message. nil discards.
 	Stdout, Assert io.Writer

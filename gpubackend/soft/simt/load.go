@@ -48,7 +48,9 @@ func load(m *ptx.Module) (*Program, error) {
 		}
 	}
 	for _, v := range m.Vars {
-		if v.Space == ptx.Global || v.Space == ptx.Const {
+		if v.Opaque != ptx.NotOpaque {
+			p.addReference(v)
+		} else if v.Space == ptx.Global || v.Space == ptx.Const {
 			p.globals = append(p.globals, Global{Name: v.Name, Size: v.Size, Align: v.Align,
 				Constant: v.Space == ptx.Const, Managed: v.Managed, External: v.Linkage == ptx.Extern, variable: v})
 		}

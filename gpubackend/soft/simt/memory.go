@@ -21,6 +21,8 @@ const (
 	ParamWindow uint64 = 3 << windowShift
 	// FunctionWindow is where the addresses of device functions begin.
 	FunctionWindow uint64 = 4 << windowShift
+	// ReferenceWindow is where the numbers of texture and surface references begin.
+	ReferenceWindow uint64 = 5 << windowShift
 )
 
 // memRange is a range of valid device addresses.

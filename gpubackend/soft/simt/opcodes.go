@@ -30,6 +30,9 @@ func init() {
 		"prefetch": decodeNothing, "prefetchu": decodeNothing, "discard": decodeNothing,
 		"applypriority": decodeNothing, "pmevent": decodeNothing, "setmaxnreg": decodeNothing,
 		"griddepcontrol": decodeNothing,
+		// Textures and surfaces.
+		"tex": decodeTexture, "tld4": decodeGather, "txq": decodeQuery, "suq": decodeQuery,
+		"suld": decodeSurface, "sust": decodeSurface,
 		// Control.
 		"bra": decodeBra, "brx": decodeBrx, "call": decodeCall, "ret": decodeRet, "exit": decodeExit,
 		"trap": decodeTrap, "brkpt": decodeTrap, "nanosleep": decodeNanosleep,

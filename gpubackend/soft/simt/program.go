@@ -13,6 +13,8 @@ type Program struct {
 	module  *ptx.Module
 	kernels map[string]*Kernel
 	globals []Global
+	// references are in the order of the module.
+	references []Reference
 
 	number    uint64
 	code      []inst
@@ -72,6 +74,9 @@ func (p *Program) Kernels() []*Kernel { return p.sortedKernels() }
 
 // Globals returns the global and constant variables in the order of the module.
 func (p *Program) Globals() []Global { return p.globals }
+
+// References returns the texture and surface references in the order of Launch.Bindings.
+func (p *Program) References() []Reference { return p.references }
 
 // Link tells the program where its globals are. address is called for each of
 // Globals; an external one may be unknown only if no kernel refers to it.

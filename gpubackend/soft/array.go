@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/simt"
+)
+
+// Flags of arrays (CUDA_ARRAY3D_*). The others mean nothing here or aren't supported.
+const (
+	arrayLayered = 1 << 0
+	arraySurface = 1 << 1
+	arrayCubemap = 1 << 2
+	arrayGather  = 1 << 3
+	arrayFlags   = arrayLayered | arraySurface | arrayCubemap | arrayGather
+)
+
+// Bounds on the sizes of arrays, in texels and layers; the device's attributes say the same.
+const (
+	maxImageWidth   = 131072
+	maxImageHeight  = 65536
+	maxVolume       = 16384
+	maxLayeredWidth = 32768
+	maxLayers       = 2048
+	maxCubeLayers   = 2046
+	maxLinearTexels = 1 << 28
+	maxPitchWidth   = 131072
+	maxPitchHeight  = 65000
+	maxPitch        = 2097120
+	maxTexelLevels  = 18 // of the largest image
+)
+
+// arrayDesc is a CUDA_ARRAY3D_DESCRIPTOR. A height or depth of 0 is a dimension that isn't there.
+type arrayDesc struct {
+	width, height, depth uint64
+	format               simt.Format
+	channels, flags      uint32
+}
+
+func decodeArrayDesc(b []byte) arrayDesc {
+	le := binary.LittleEndian
+	return arrayDesc{
+		le.Uint64(b), le.Uint64(b[8:]), le.Uint64(b[16:]),
+		simt.Format(le.Uint32(b[24:])), le.Uint32(b[28:]), le.Uint32(b[32:]),
+	}
+}
+
+// array is a CUarray: rows of texels in device memory, without gaps.
+type array struct {
+	ctx    *gpuContext
+	handle uint64
+	desc   arrayDesc
+	image  simt.Image
+	levels *mipmappedArray // that it is a level of, nil if none
+}
+
+func (a *array) owner() *gpuContext { return a.ctx }
+
+// mipmappedArray is a CUmipmappedArray.
+type mipmappedArray struct {
+	ctx    *gpuContext
+	handle uint64
+	base   uint64
+	levels []*array
+}
+
+func (m *mipmappedArray) owner() *gpuContext { return m.ctx }
+
+// check says why an array of that description can't be, or Success.
+func (a *arrayDesc) check() gpubackend.Result {
+	switch {
+	case a.flags&^arrayFlags != 0:
+		return gpubackend.NotSupported
+	case a.format.Bytes() == 0:
+		return gpubackend.NotSupported // formats of blocks and planes
+	case a.channels != 1 && a.channels != 2 && a.channels != 4, a.width == 0, !a.fits():
+		return gpubackend.InvalidValue
+	}
+	return gpubackend.Success
+}
+
+// fits checks the sizes.
+func (a *arrayDesc) fits() bool {
+	layered, cube := a.flags&arrayLayered != 0, a.flags&arrayCubemap != 0
+	switch {
+	case cube:
+		faces := uint64(6)
+		if layered {
+			faces = maxCubeLayers
+		}
+		return a.width == a.height && a.width <= maxLayeredWidth && a.depth > 0 && a.depth <= faces && a.depth%6 == 0
+	case layered:
+		return a.width <= maxLayeredWidth && a.height <= maxLayeredWidth && a.depth > 0 && a.depth <= maxLayers
+	case a.depth > 0:
+		return a.height > 0 && a.width <= maxVolume && a.height <= maxVolume && a.depth <= maxVolume
+	}
+	return a.width <= maxImageWidth && a.height <= maxImageHeight
+}
+
+func (a *arrayDesc) texel() uint64 { return a.format.Bytes() * uint64(a.channels) }
+
+// image lays the texels out from base on. The sizes have been checked: no product overflows.
+func (a *arrayDesc) image(base uint64) (image simt.Image, bytes uint64) {
+	height, depth := max(a.height, 1), max(a.depth, 1)
+	pitch := a.width * a.texel()
+	return simt.Image{
+		Base: base, Width: uint32(a.width), Height: uint32(height), Depth: uint32(depth), Pitch: pitch, Slice: pitch * height,
+	}, pitch * height * depth
+}
+
+// level describes a level of a mipmapped array: half the size of the one before, layers aside.
+func (a *arrayDesc) level(n uint) arrayDesc {
+	d := *a
+	half := func(size uint64) uint64 { return min(size, max(size>>n, 1)) }
+	d.width, d.height = half(a.width), half(a.height)
+	if a.flags&(arrayLayered|arrayCubemap) == 0 {
+		d.depth = half(a.depth)
+	}
+	return d
+}
+
+// newArray enters an array whose memory there is.
+func (d *Device) newArray(c *gpuContext, desc arrayDesc, base uint64, levels *mipmappedArray) *array {
+	a := &array{ctx: c, desc: desc, levels: levels}
+	a.image, _ = desc.image(base)
+	a.handle = d.add(a)
+	return a
+}
+
+// ArrayCreate implements gpubackend.Driver: a CUDA_ARRAY_DESCRIPTOR.
+func (d *Device) ArrayCreate(desc []byte) (gpubackend.Array, gpubackend.Result) {
+	le := binary.LittleEndian
+	return d.createArray(arrayDesc{
+		width: le.Uint64(desc), height: le.Uint64(desc[8:]), format: simt.Format(le.Uint32(desc[16:])), channels: le.Uint32(desc[20:]),
+	})
+}
+
+// Array3DCreate implements gpubackend.Driver: a CUDA_ARRAY3D_DESCRIPTOR.
+func (d *Device) Array3DCreate(desc []byte) (gpubackend.Array, gpubackend.Result) {
+	return d.createArray(decodeArrayDesc(desc))
+}
+
+func (d *Device) createArray(desc arrayDesc) (gpubackend.Array, gpubackend.Result) {
+	c, result := d.context()
+	if result == gpubackend.Success {
+		result = desc.check()
+	}
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	_, bytes := desc.image(0)
+	base, result := d.allocate(bytes, d.space.heap.Alloc)
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	c.arrays[base] = true
+	return gpubackend.Array(d.newArray(c, desc, base, nil).handle), gpubackend.Success
+}
+
+// freeArray gives back an array's memory when the work that was queued before is done.
+func (d *Device) freeArray(c *gpuContext, base uint64) {
+	delete(c.arrays, base)
+	d.deferFree(base)
+	d.reclaim()
+}
+
+// array finds an array.
+func (d *Device) array(h gpubackend.Array) (*array, gpubackend.Result) {
+	if a, ok := find[*array](d, uint64(h)); ok {
+		return a, gpubackend.Success
+	}
+	return nil, gpubackend.InvalidHandle
+}
+
+// ArrayDestroy implements gpubackend.Driver. The levels of a mipmapped array go with that.
+func (d *Device) ArrayDestroy(h gpubackend.Array) gpubackend.Result {
+	a, result := d.array(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	if a.levels != nil {
+		return gpubackend.InvalidHandle
+	}
+	delete(d.handles, a.handle)
+	d.freeArray(a.ctx, a.image.Base)
+	return gpubackend.Success
+}
+
+// ArrayGetDescriptor implements gpubackend.Driver.
+func (d *Device) ArrayGetDescriptor(desc []byte, h gpubackend.Array) gpubackend.Result {
+	a, result := d.array(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	le := binary.LittleEndian
+	le.PutUint64(desc, a.desc.width)
+	le.PutUint64(desc[8:], a.desc.height)
+	le.PutUint32(desc[16:], uint32(a.desc.format))
+	le.PutUint32(desc[20:], a.desc.channels)
+	return gpubackend.Success
+}
+
+// Array3DGetDescriptor implements gpubackend.Driver.
+func (d *Device) Array3DGetDescriptor(desc []byte, h gpubackend.Array) gpubackend.Result {
+	a, result := d.array(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	le := binary.LittleEndian
+	le.PutUint64(desc, a.desc.width)
+	le.PutUint64(desc[8:], a.desc.height)
+	le.PutUint64(desc[16:], a.desc.depth)
+	le.PutUint32(desc[24:], uint32(a.desc.format))
+	le.PutUint32(desc[28:], a.desc.channels)
+	le.PutUint32(desc[32:], a.desc.flags)
+	return gpubackend.Success
+}
+
+// levelCount is how many levels there can be: until all sizes are 1.
+func (a *arrayDesc) levelCount() uint64 {
+	size := max(a.width, a.height)
+	if a.flags&(arrayLayered|arrayCubemap) == 0 {
+		size = max(size, a.depth)
+	}
+	return min(uint64(bits.Len64(size)), maxTexelLevels)
+}
+
+// MipmappedArrayCreate implements gpubackend.Driver. There are at most as many levels as the sizes have.
+func (d *Device) MipmappedArrayCreate(b []byte, levels uint64) (gpubackend.MipmappedArray, gpubackend.Result) {
+	c, result := d.context()
+	desc := decodeArrayDesc(b)
+	if result == gpubackend.Success {
+		result = desc.check()
+	}
+	if result == gpubackend.Success && levels == 0 {
+		result = gpubackend.InvalidValue
+	}
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	levels = min(levels, desc.levelCount())
+	offsets := make([]uint64, levels)
+	total := uint64(0)
+	for i := range offsets {
+		level := desc.level(uint(i))
+		_, bytes := level.image(0)
+		offsets[i] = total
+		total += (bytes + textureAlignment - 1) &^ (textureAlignment - 1)
+	}
+	base, result := d.allocate(total, d.space.heap.Alloc)
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	c.arrays[base] = true
+	m := &mipmappedArray{ctx: c, base: base}
+	for i, offset := range offsets {
+		m.levels = append(m.levels, d.newArray(c, desc.level(uint(i)), base+offset, m))
+	}
+	m.handle = d.add(m)
+	return gpubackend.MipmappedArray(m.handle), gpubackend.Success
+}
+
+// mipmapped finds a mipmapped array.
+func (d *Device) mipmapped(h gpubackend.MipmappedArray) (*mipmappedArray, gpubackend.Result) {
+	if m, ok := find[*mipmappedArray](d, uint64(h)); ok {
+		return m, gpubackend.Success
+	}
+	return nil, gpubackend.InvalidHandle
+}
+
+// MipmappedArrayDestroy implements gpubackend.Driver.
+func (d *Device) MipmappedArrayDestroy(h gpubackend.MipmappedArray) gpubackend.Result {
+	m, result := d.mipmapped(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	for _, a := range m.levels {
+		delete(d.handles, a.handle)
+	}
+	delete(d.handles, m.handle)
+	d.freeArray(m.ctx, m.base)
+	return gpubackend.Success
+}
+
+// MipmappedArrayGetLevel implements gpubackend.Driver. A level is the same array each time.
+func (d *Device) MipmappedArrayGetLevel(h gpubackend.MipmappedArray, level uint64) (gpubackend.Array, gpubackend.Result) {
+	m, result := d.mipmapped(h)
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	if level >= uint64(len(m.levels)) {
+		return 0, gpubackend.InvalidValue
+	}
+	return gpubackend.Array(m.levels[level].handle), gpubackend.Success
+}
+
+// DeviceGetTexture1DLinearMaxWidth implements gpubackend.Driver.
+func (d *Device) DeviceGetTexture1DLinearMaxWidth(format, channels, dev uint64) (uint64, gpubackend.Result) {
+	if result := d.device(dev); result != gpubackend.Success {
+		return 0, result
+	}
+	if simt.Format(format).Bytes() == 0 || channels != 1 && channels != 2 && channels != 4 {
+		return 0, gpubackend.InvalidValue
+	}
+	return maxLinearTexels, gpubackend.Success
+}

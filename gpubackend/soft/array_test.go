@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import (
+	"bytes"
+	"encoding/binary"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/simt"
+)
+
+// describe makes a CUDA_ARRAY3D_DESCRIPTOR.
+func (a arrayDesc) describe() []byte {
+	b := make([]byte, 40)
+	le := binary.LittleEndian
+	le.PutUint64(b, a.width)
+	le.PutUint64(b[8:], a.height)
+	le.PutUint64(b[16:], a.depth)
+	le.PutUint32(b[24:], uint32(a.format))
+	le.PutUint32(b[28:], a.channels)
+	le.PutUint32(b[32:], a.flags)
+	return b
+}
+
+// newArray makes an array of bytes.
+func newArray(t testing.TB, d *Device, width, height, depth uint64, flags uint32) gpubackend.Array {
+	t.Helper()
+	a, result := d.Array3DCreate(arrayDesc{width, height, depth, simt.FormatUint8, 1, flags}.describe())
+	ok(t, result)
+	return a
+}
+
+func TestArrayDescriptions(t *testing.T) {
+	d := newDevice(t, Options{})
+	f := simt.FormatFloat
+	for _, c := range []struct {
+		name string
+		desc arrayDesc
+		want gpubackend.Result
+	}{
+		{"line", arrayDesc{7, 0, 0, f, 1, 0}, gpubackend.Success},
+		{"image", arrayDesc{7, 5, 0, f, 2, arraySurface | arrayGather}, gpubackend.Success},
+		{"volume", arrayDesc{7, 5, 3, f, 4, 0}, gpubackend.Success},
+		{"layers of lines", arrayDesc{7, 0, 3, f, 4, arrayLayered}, gpubackend.Success},
+		{"cube", arrayDesc{4, 4, 6, f, 1, arrayCubemap}, gpubackend.Success},
+		{"cubes", arrayDesc{4, 4, 12, f, 1, arrayCubemap | arrayLayered}, gpubackend.Success},
+		{"no width", arrayDesc{0, 5, 0, f, 1, 0}, gpubackend.InvalidValue},
+		{"three channels", arrayDesc{7, 0, 0, f, 3, 0}, gpubackend.InvalidValue},
+		{"unknown format", arrayDesc{7, 0, 0, 77, 1, 0}, gpubackend.NotSupported},
+		{"sparse", arrayDesc{7, 7, 0, f, 1, 0x40}, gpubackend.NotSupported},
+		{"too wide", arrayDesc{maxImageWidth + 1, 0, 0, f, 1, 0}, gpubackend.InvalidValue},
+		{"absurd", arrayDesc{1 << 63, 1 << 63, 1 << 63, f, 1, 0}, gpubackend.InvalidValue},
+		{"too high", arrayDesc{7, maxImageHeight + 1, 0, f, 1, 0}, gpubackend.InvalidValue},
+		{"too deep", arrayDesc{7, 7, maxVolume + 1, f, 1, 0}, gpubackend.InvalidValue},
+		{"depth without height", arrayDesc{7, 0, 3, f, 1, 0}, gpubackend.InvalidValue},
+		{"too many layers", arrayDesc{7, 7, maxLayers + 1, f, 1, arrayLayered}, gpubackend.InvalidValue},
+		{"five faces", arrayDesc{4, 4, 5, f, 1, arrayCubemap}, gpubackend.InvalidValue},
+		{"oblong cube", arrayDesc{4, 5, 6, f, 1, arrayCubemap}, gpubackend.InvalidValue},
+		{"too large", arrayDesc{maxVolume, maxVolume, maxVolume, f, 4, 0}, gpubackend.OutOfMemory},
+	} {
+		a, result := d.Array3DCreate(c.desc.describe())
+		if result != c.want {
+			t.Errorf("%s: %d, want %d", c.name, result, c.want)
+		}
+		if result != gpubackend.Success {
+			continue
+		}
+		told := make([]byte, 40)
+		ok(t, d.Array3DGetDescriptor(told, a))
+		if !bytes.Equal(told, c.desc.describe()) {
+			t.Errorf("%s: told %x", c.name, told)
+		}
+		ok(t, d.ArrayDestroy(a))
+		want(t, d.ArrayDestroy(a), gpubackend.InvalidHandle)
+	}
+	if free, total, _ := d.MemGetInfo(); free != total {
+		t.Errorf("%d of %d bytes free", free, total)
+	}
+}
+
+func TestLevelsOfArray(t *testing.T) {
+	d := newDevice(t, Options{})
+	_, result := d.MipmappedArrayCreate(arrayDesc{8, 2, 0, simt.FormatUint8, 1, 0}.describe(), 0)
+	want(t, result, gpubackend.InvalidValue)
+	m, result := d.MipmappedArrayCreate(arrayDesc{8, 2, 0, simt.FormatUint8, 1, 0}.describe(), 9)
+	ok(t, result)
+	for level, size := range [][2]uint64{{8, 2}, {4, 1}, {2, 1}, {1, 1}} {
+		a, result := d.MipmappedArrayGetLevel(m, uint64(level))
+		ok(t, result)
+		again, _ := d.MipmappedArrayGetLevel(m, uint64(level))
+		desc := make([]byte, 24)
+		ok(t, d.ArrayGetDescriptor(desc, a))
+		if word(desc) != size[0] || word(desc[8:]) != size[1] || again != a {
+			t.Errorf("level %d: %d x %d, array %d and %d", level, word(desc), word(desc[8:]), a, again)
+		}
+		want(t, d.ArrayDestroy(a), gpubackend.InvalidHandle)
+	}
+	_, result = d.MipmappedArrayGetLevel(m, 4)
+	want(t, result, gpubackend.InvalidValue)
+	ok(t, d.MipmappedArrayDestroy(m))
+	want(t, d.MipmappedArrayDestroy(m), gpubackend.InvalidHandle)
+	if free, total, _ := d.MemGetInfo(); free != total {
+		t.Errorf("%d of %d bytes free", free, total)
+	}
+}
+
+// arrayCopy makes a CUDA_MEMCPY3D between an array, at x, y and z, and memory without gaps.
+func arrayCopy(a gpubackend.Array, x, y, z uint64, memory uint64, in bool, width, height, depth uint64) []byte {
+	b := make([]byte, gpubackend.Memcpy3DBytes)
+	le := binary.LittleEndian
+	array, other := copyTarget, copySource
+	if !in {
+		array, other = other, array
+	}
+	for i, v := range []uint64{x, y, z} {
+		le.PutUint64(b[array.x+8*i:], v)
+	}
+	le.PutUint32(b[array.kind:], memoryArray)
+	le.PutUint64(b[array.array:], uint64(a))
+	le.PutUint32(b[other.kind:], 2)
+	le.PutUint64(b[other.device:], memory)
+	le.PutUint64(b[other.pitch:], width)
+	le.PutUint64(b[other.height:], height)
+	for i, v := range []uint64{width, height, depth} {
+		le.PutUint64(b[copyWidth+8*i:], v)
+	}
+	return b
+}
+
+func TestCopyArray(t *testing.T) {
+	d := newDevice(t, Options{})
+	a := newArray(t, d, 10, 6, 4, 0)
+	p, q := alloc(t, d, 240), alloc(t, d, 240)
+	in := pattern(240)
+	ok(t, d.CopyIn(p, in, 0))
+	ok(t, d.CopyArray(arrayCopy(a, 0, 0, 0, p, true, 10, 6, 4), 0))
+	ok(t, d.CopyArray(arrayCopy(a, 3, 2, 1, q, false, 5, 3, 2), 0))
+	synchronize(t, d)
+	got := read(t, d, q, 30)
+	for i := range uint64(30) {
+		x, y, z := 3+i%5, 2+i/5%3, 1+i/15
+		if got[i] != in[(z*6+y)*10+x] {
+			t.Fatalf("byte %d is %d", i, got[i])
+		}
+	}
+	for _, c := range []struct {
+		name                       string
+		x, y, z, width, high, deep uint64
+	}{
+		{"beyond the row", 6, 0, 0, 5, 1, 1}, {"beyond the rows", 0, 4, 0, 1, 3, 1}, {"beyond the planes", 0, 0, 4, 1, 1, 1},
+		{"overflow", 1<<64 - 1, 0, 0, 2, 1, 1}, {"absurd", 0, 0, 0, 1 << 60, 1 << 60, 1 << 60},
+	} {
+		want(t, d.CopyArray(arrayCopy(a, c.x, c.y, c.z, q, false, c.width, c.high, c.deep), 0), gpubackend.InvalidValue)
+	}
+	ok(t, d.ArrayDestroy(a))
+	want(t, d.CopyArray(arrayCopy(a, 0, 0, 0, p, true, 10, 6, 4), 0), gpubackend.InvalidHandle)
+}
+
+// linearResource makes a CUDA_RESOURCE_DESC of memory that holds floats.
+func linearResource(addr, bytes uint64) []byte {
+	b := make([]byte, gpubackend.ResourceDescBytes)
+	le := binary.LittleEndian
+	le.PutUint32(b, resourceLinear)
+	le.PutUint64(b[8:], addr)
+	le.PutUint32(b[16:], uint32(simt.FormatFloat))
+	le.PutUint32(b[20:], 1)
+	le.PutUint64(b[24:], bytes)
+	return b
+}
+
+// arrayResource makes one of an array.
+func arrayResource(a gpubackend.Array) []byte {
+	b := make([]byte, gpubackend.ResourceDescBytes)
+	binary.LittleEndian.PutUint64(b[8:], uint64(a))
+	return b
+}
+
+func TestTextureObjects(t *testing.T) {
+	d := newDevice(t, Options{})
+	p := alloc(t, d, 4096)
+	plain, board := newArray(t, d, 8, 8, 0, 0), newArray(t, d, 8, 8, 0, arraySurface)
+	texture := make([]byte, gpubackend.TextureDescBytes)
+	odd := make([]byte, gpubackend.TextureDescBytes)
+	odd[0] = 9
+	for _, c := range []struct {
+		name              string
+		resource, texture []byte
+		want              gpubackend.Result
+	}{
+		{"memory", linearResource(p, 4096), texture, gpubackend.Success},
+		{"array", arrayResource(plain), texture, gpubackend.Success},
+		{"too much", linearResource(p, 4<<20), texture, gpubackend.InvalidValue},
+		{"nothing", linearResource(p, 3), texture, gpubackend.InvalidValue},
+		{"misaligned", linearResource(p+4, 4), texture, gpubackend.InvalidValue},
+		{"host memory", linearResource(4096, 4096), texture, gpubackend.InvalidValue},
+		{"no array", arrayResource(3), texture, gpubackend.InvalidHandle},
+		{"memory as an array", arrayResource(gpubackend.Array(p)), texture, gpubackend.InvalidHandle},
+		{"no description", arrayResource(plain), nil, gpubackend.InvalidValue},
+		{"address mode", arrayResource(plain), odd, gpubackend.InvalidValue},
+	} {
+		number, result := d.TexObjectCreate(c.resource, c.texture, nil)
+		if result != c.want {
+			t.Errorf("%s: %d, want %d", c.name, result, c.want)
+		}
+		if result == gpubackend.Success {
+			want(t, d.SurfObjectDestroy(number), gpubackend.InvalidValue)
+			ok(t, d.TexObjectDestroy(number))
+			want(t, d.TexObjectDestroy(number), gpubackend.InvalidValue)
+		}
+	}
+	_, result := d.SurfObjectCreate(arrayResource(plain))
+	want(t, result, gpubackend.InvalidValue)
+	s, result := d.SurfObjectCreate(arrayResource(board))
+	ok(t, result)
+	want(t, d.TexObjectDestroy(s), gpubackend.InvalidValue)
+	ok(t, d.DevicePrimaryCtxReset(0))
+	want(t, d.SurfObjectDestroy(s), gpubackend.InvalidValue)
+	want(t, d.ArrayDestroy(board), gpubackend.InvalidHandle)
+	if d.objects.count != 0 {
+		t.Errorf("%d objects are left", d.objects.count)
+	}
+	if free, total, _ := d.MemGetInfo(); free != total {
+		t.Errorf("%d of %d bytes free", free, total)
+	}
+}
+
+// TestDestroyedTextureStaysForItsWork destroys a texture while a kernel that reads it waits.
+func TestDestroyedTextureStaysForItsWork(t *testing.T) {
+	d := newDevice(t, Options{})
+	s := newStream(t, d, 1)
+	open := gate(t, d, s)
+	p := alloc(t, d, 4096)
+	number, result := d.TexObjectCreate(linearResource(p, 4096), make([]byte, gpubackend.TextureDescBytes), nil)
+	ok(t, result)
+	ok(t, d.TexObjectDestroy(number))
+	if d.objects.Texture(number) == nil {
+		t.Error("it is gone while there is work")
+	}
+	open()
+	synchronize(t, d)
+	ok(t, wait(t, func() gpubackend.Result {
+		if d.objects.Texture(number) != nil {
+			return gpubackend.NotReady
+		}
+		return gpubackend.Success
+	}))
+}

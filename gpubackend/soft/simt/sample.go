@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simt
+
+import "math"
+
+// Filtering as the CUDA C++ Programming Guide describes it ("Texture Fetching"): weights have 8 bits of fraction.
+const (
+	weightBits = 8
+	weightOne  = 1 << weightBits
+)
+
+// coordLimit keeps coordinates in the range of integers.
+const coordLimit = 1 << 30
+
+// texel is the four channels of what a fetch returns: floats or integers, by bits.
+type texel [4]uint32
+
+// interpolates tells whether texels are floats, which can be filtered.
+func (t *Texture) interpolates() bool {
+	switch t.Format {
+	case FormatUint32, FormatInt32:
+		return false
+	case FormatFloat, FormatHalf:
+		return true
+	}
+	return !t.ReadAsInteger
+}
+
+// fetch returns the texel at a place inside the image.
+func (t *Texture) fetch(m *Image, x, y, z int) texel {
+	size := t.Format.Bytes()
+	at := uintptr(m.Base + uint64(z)*m.Slice + uint64(y)*m.Pitch + uint64(x)*t.texelBytes())
+	var v texel
+	v[3] = t.one()
+	for c := range min(int(t.Channels), len(v)) {
+		v[c] = t.channel(peek(at+uintptr(c)*uintptr(size), uint8(size)), c)
+	}
+	return v
+}
+
+// one is what the fourth channel is if it isn't stored.
+func (t *Texture) one() uint32 {
+	if t.interpolates() {
+		return math.Float32bits(1)
+	}
+	return 1
+}
+
+// channel turns the bits of a stored channel into those of a fetched one.
+func (t *Texture) channel(v uint64, c int) uint32 {
+	fraction := !t.ReadAsInteger
+	switch t.Format {
+	case FormatUint8:
+		if fraction {
+			return math.Float32bits(t.linear(float32(v)/math.MaxUint8, c))
+		}
+	case FormatUint16:
+		if fraction {
+			return math.Float32bits(float32(v) / math.MaxUint16)
+		}
+	case FormatInt8:
+		if fraction {
+			return math.Float32bits(max(float32(int8(v))/math.MaxInt8, -1))
+		}
+		return uint32(int8(v))
+	case FormatInt16:
+		if fraction {
+			return math.Float32bits(max(float32(int16(v))/math.MaxInt16, -1))
+		}
+		return uint32(int16(v))
+	case FormatHalf:
+		return math.Float32bits(float32(half16.value(v)))
+	}
+	return uint32(v)
+}
+
+// linear undoes the sRGB transfer function (IEC 61966-2-1) for the colours of such a texture.
+func (t *Texture) linear(v float32, c int) float32 {
+	switch {
+	case !t.SRGB || c == 3:
+		return v
+	case v <= 0.04045:
+		return v / 12.92
+	}
+	return float32(math.Pow((float64(v)+0.055)/1.055, 2.4))
+}
+
+// fetchAt returns the texel with that number in each dimension; 0 outside of the image.
+func (t *Texture) fetchAt(level int, x, y, z int64) texel {
+	if level < 0 || level >= len(t.Levels) {
+		return texel{}
+	}
+	m := &t.Levels[level]
+	if uint64(x) >= uint64(m.Width) || uint64(y) >= uint64(m.Height) || uint64(z) >= uint64(m.Depth) {
+		return texel{}
+	}
+	return t.fetch(m, int(x), int(y), int(z))
+}
+
+// fold brings a texel's number in one dimension into the image. false: the border is there.
+func fold(i, n int, mode AddressMode) (int, bool) {
+	switch mode {
+	case AddressWrap:
+		if i %= n; i < 0 {
+			i += n
+		}
+	case AddressMirror:
+		if i %= 2 * n; i < 0 {
+			i += 2 * n
+		}
+		if i >= n {
+			i = 2*n - 1 - i
+		}
+	case AddressBorder:
+		return i, i >= 0 && i < n
+	default:
+		i = min(max(i, 0), n-1)
+	}
+	return i, true
+}
+
+// mode is the address mode of a dimension: wrapping and mirroring need normalized coordinates.
+func (t *Texture) mode(dim int) AddressMode {
+	if mode := t.Address[dim]; t.Normalized || mode == AddressBorder {
+		return mode
+	}
+	return AddressClamp
+}
+
+// place turns a coordinate into texels from the edge.
+func (t *Texture) place(x float32, n uint32, mode AddressMode) float64 {
+	if x != x {
+		return 0
+	}
+	v := float64(x)
+	if t.Normalized {
+		switch mode {
+		case AddressWrap:
+			v -= math.Floor(v)
+		case AddressMirror:
+			v -= 2 * math.Floor(v/2)
+		}
+		if math.IsNaN(v) {
+			return 0
+		}
+		v *= float64(n)
+	}
+	return min(max(v, -coordLimit), coordLimit)
+}
+
+// tap is where a coordinate falls: a texel, and how much of the next one counts in units of 1/weightOne.
+type tap struct{ i, weight int }
+
+// tap finds it. Nearest texels have no weight.
+func (t *Texture) tap(x float32, n uint32, dim int, linear bool) tap {
+	v := t.place(x, n, t.mode(dim))
+	if !linear {
+		return tap{i: int(math.Floor(v))}
+	}
+	fixed := int(math.Floor((v-0.5)*weightOne + 0.5))
+	return tap{fixed >> weightBits, fixed & (weightOne - 1)}
+}
+
+// read returns the texel with these numbers, by the address modes.
+func (t *Texture) read(m *Image, dims int, x, y, z int) texel {
+	x, in := fold(x, int(m.Width), t.mode(0))
+	if dims > 1 {
+		var ok bool
+		y, ok = fold(y, int(m.Height), t.mode(1))
+		in = in && ok
+	}
+	if dims > 2 {
+		var ok bool
+		z, ok = fold(z, int(m.Depth), t.mode(2))
+		in = in && ok
+	} else {
+		z = min(z, int(m.Depth)-1) // a smaller level may have fewer planes
+	}
+	if !in {
+		return t.border()
+	}
+	return t.fetch(m, x, y, z)
+}
+
+// border is the border's colour.
+func (t *Texture) border() texel {
+	var v texel
+	for c := range v {
+		if t.interpolates() {
+			v[c] = math.Float32bits(t.Border[c])
+		} else {
+			v[c] = uint32(int64(t.Border[c]))
+		}
+	}
+	return v
+}
+
+// sampleImage samples one level in one to three dimensions; in fewer than three, at is the plane.
+func (t *Texture) sampleImage(m *Image, dims int, at [3]float32, plane int) texel {
+	linear := t.Linear && t.interpolates()
+	sizes := [3]uint32{m.Width, m.Height, m.Depth}
+	taps := [3]tap{2: {i: plane}}
+	for d := range dims {
+		taps[d] = t.tap(at[d], sizes[d], d, linear)
+	}
+	if !linear {
+		return t.read(m, dims, taps[0].i, taps[1].i, taps[2].i)
+	}
+	var sum [4]float32
+	for corner := range 1 << dims {
+		weight := float32(1)
+		var i [3]int
+		for d := range taps {
+			i[d] = taps[d].i
+			if d >= dims {
+				continue
+			}
+			if corner>>d&1 != 0 {
+				i[d]++
+				weight *= float32(taps[d].weight) / weightOne
+			} else {
+				weight *= float32(weightOne-taps[d].weight) / weightOne
+			}
+		}
+		if weight == 0 {
+			continue // what isn't part of it may be infinite
+		}
+		v := t.read(m, dims, i[0], i[1], i[2])
+		for c := range sum {
+			sum[c] += weight * math.Float32frombits(v[c])
+		}
+	}
+	return floats(sum)
+}
+
+func floats(v [4]float32) texel {
+	return texel{math.Float32bits(v[0]), math.Float32bits(v[1]), math.Float32bits(v[2]), math.Float32bits(v[3])}
+}
+
+// sample samples at a level of detail.
+func (t *Texture) sample(lod float32, dims int, at [3]float32, plane int) texel {
+	last := float64(len(t.Levels) - 1)
+	level := float64(lod + t.LevelBias)
+	level = min(max(level, float64(t.MinLevel)), float64(t.MaxLevel))
+	if level = min(max(level, 0), last); level != level {
+		level = 0
+	}
+	if !t.LinearLevels || !t.interpolates() {
+		return t.sampleImage(&t.Levels[int(level+0.5)], dims, at, plane)
+	}
+	fixed := int(level*weightOne + 0.5)
+	i, weight := fixed>>weightBits, fixed&(weightOne-1)
+	v := t.sampleImage(&t.Levels[i], dims, at, plane)
+	if weight == 0 {
+		return v
+	}
+	next := t.sampleImage(&t.Levels[i+1], dims, at, plane)
+	share := float32(weight) / weightOne
+	var sum [4]float32
+	for c := range sum {
+		sum[c] = (1-share)*math.Float32frombits(v[c]) + share*math.Float32frombits(next[c])
+	}
+	return floats(sum)
+}
+
+// gather returns one channel of the four texels that a bilinear filter would use, counter-clockwise from the lower
+// left.
+func (t *Texture) gather(channel int, at [3]float32, plane int) texel {
+	m := &t.Levels[0]
+	x, y := t.tap(at[0], m.Width, 0, true).i, t.tap(at[1], m.Height, 1, true).i
+	var v texel
+	for i, step := range [4][2]int{{0, 1}, {1, 1}, {1, 0}, {0, 0}} {
+		v[i] = t.read(m, 2, x+step[0], y+step[1], plane)[channel]
+	}
+	return v
+}
+
+// face turns a direction into a face of a cube and normalized coordinates on it.
+func face(at [3]float32) (int, [3]float32) {
+	x, y, z := at[0], at[1], at[2]
+	ax, ay, az := max(x, -x), max(y, -y), max(z, -z)
+	var n int
+	var s, t, major float32
+	switch {
+	case ax >= ay && ax >= az && x >= 0:
+		n, s, t, major = 0, -z, -y, ax
+	case ax >= ay && ax >= az:
+		n, s, t, major = 1, z, -y, ax
+	case ay >= az && y >= 0:
+		n, s, t, major = 2, x, z, ay
+	case ay >= az:
+		n, s, t, major = 3, x, -z, ay
+	case z >= 0:
+		n, s, t, major = 4, x, -y, az
+	default:
+		n, s, t, major = 5, -x, -y, az
+	}
+	return n, [3]float32{(s/major + 1) / 2, (t/major + 1) / 2}
+}
+
+// cube samples the faces of a cube, six planes from the given one on. Faces are sampled each by itself.
+func (t *Texture) cube(lod float32, at [3]float32, plane int) texel {
+	n, on := face(at)
+	one := *t
+	one.Normalized = true
+	one.Address = [3]AddressMode{AddressClamp, AddressClamp, AddressClamp}
+	return one.sample(lod, 2, on, plane+n)
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simt
+
+import (
+	"math"
+	"math/bits"
+)
+
+// results are the lanes of the registers that an instruction writes.
+type results [4][lanes]uint64
+
+// give stores results.
+func (w *warp) give(in *inst, r *results, m uint32) {
+	for k, reg := range in.more.regs {
+		w.store(reg, in.more.widths[k], &r[k], m)
+	}
+}
+
+// coordinates are those of all lanes.
+type coordinates [4][lanes]uint64
+
+func (w *warp) loadAll(regs []reg, c *coordinates) {
+	for k, r := range regs[:min(len(regs), len(c))] {
+		w.load(r.off, r.wd, &c[k])
+	}
+}
+
+// eachTexture calls f for each lane of m with its texture; it is false after a fault. Lanes of textures that aren't bound are
+// left out.
+func (w *warp) eachTexture(in *inst, m uint32, f func(lane int, t *Texture)) bool {
+	var numbers [lanes]uint64
+	w.load(in.a, in.aw, &numbers)
+	var t *Texture
+	last := uint64(0)
+	for s := m; s != 0; s &= s - 1 {
+		i := bits.TrailingZeros32(s) & (lanes - 1)
+		if t == nil || numbers[i] != last {
+			last = numbers[i]
+			if t = w.texture(last, i); t == nil {
+				return false
+			}
+		}
+		if len(t.Levels) > 0 {
+			f(i, t)
+		}
+	}
+	return true
+}
+
+// plane is the plane that a lane's layer stands for.
+func (op *textureOp) plane(t *Texture, c *coordinates, lane int) int {
+	if !op.layered {
+		return 0
+	}
+	layers := int(t.Levels[0].Depth)
+	step := 1
+	if op.cube {
+		layers, step = layers/6, 6
+	}
+	return min(max(int(int32(c[0][lane])), 0), max(layers-1, 0)) * step
+}
+
+// position returns a lane's coordinates behind the layer.
+func (op *textureOp) position(c *coordinates, lane int) (at [3]float32) {
+	first := op.coordinates() - op.dims
+	for d := range op.dims {
+		at[d] = math.Float32frombits(uint32(c[first+d][lane]))
+	}
+	return at
+}
+
+// execTexture is tex.
+func execTexture(w *warp, in *inst, m uint32) {
+	op := in.more.texture
+	var c, level, slopeX, slopeY coordinates
+	var r results
+	w.loadAll(op.at, &c)
+	w.loadAll(op.level, &level)
+	if op.slopes != nil {
+		w.loadAll(op.slopes[:op.dims], &slopeX)
+		w.loadAll(op.slopes[op.dims:], &slopeY)
+	}
+	ok := w.eachTexture(in, m, func(i int, t *Texture) {
+		var v texel
+		switch {
+		case op.integer:
+			v = op.fetch(t, &c, int(int32(level[0][i])), i)
+		case op.slopes != nil:
+			v = op.sample(t, op.slope(t, &slopeX, &slopeY, i), &c, i)
+		default:
+			v = op.sample(t, math.Float32frombits(uint32(level[0][i])), &c, i)
+		}
+		for k := range v {
+			r[k][i] = uint64(v[k])
+		}
+	})
+	if ok {
+		w.give(in, &r, m)
+	}
+}
+
+// fetch reads the texel with the numbers that are a lane's coordinates.
+func (op *textureOp) fetch(t *Texture, c *coordinates, level, lane int) texel {
+	first := op.coordinates() - op.dims
+	at := [3]int64{2: int64(op.plane(t, c, lane))}
+	for d := range op.dims {
+		at[d] = int64(int32(c[first+d][lane]))
+	}
+	return t.fetchAt(level, at[0], at[1], at[2])
+}
+
+// sample samples for a lane.
+func (op *textureOp) sample(t *Texture, lod float32, c *coordinates, lane int) texel {
+	plane, at := op.plane(t, c, lane), op.position(c, lane)
+	switch {
+	case !op.cube:
+		return t.sample(lod, op.dims, at, plane)
+	case plane+6 > int(t.Levels[0].Depth):
+		return texel{} // it is no cube
+	}
+	return t.cube(lod, at, plane)
+}
+
+// slope is the level of detail for how the coordinates change: the longer of the two steps, in texels.
+func (op *textureOp) slope(t *Texture, x, y *coordinates, lane int) float32 {
+	m := &t.Levels[0]
+	sizes := [3]float64{float64(m.Width), float64(m.Height), float64(m.Depth)}
+	longest := 0.0
+	for _, c := range []*coordinates{x, y} {
+		sum := 0.0
+		for d := range op.dims {
+			step := float64(math.Float32frombits(uint32(c[d][lane])))
+			if t.Normalized {
+				step *= sizes[d]
+			}
+			sum += step * step
+		}
+		longest = max(longest, math.Sqrt(sum))
+	}
+	return lodOf(longest)
+}
+
+// execGather is tld4.
+func execGather(w *warp, in *inst, m uint32) {
+	op := in.more.texture
+	var c coordinates
+	var r results
+	w.loadAll(op.at, &c)
+	ok := w.eachTexture(in, m, func(i int, t *Texture) {
+		for k, v := range t.gather(op.channel, op.position(&c, i), op.plane(t, &c, i)) {
+			r[k][i] = uint64(v)
+		}
+	})
+	if ok {
+		w.give(in, &r, m)
+	}
+}
+
+// queryTexture is txq.
+func queryTexture(query func(*Texture) uint32) execFunc {
+	return func(w *warp, in *inst, m uint32) {
+		var r [lanes]uint64
+		if w.eachTexture(in, m, func(i int, t *Texture) { r[i] = uint64(query(t)) }) {
+			w.store(in.d, in.dw, &r, m)
+		}
+	}
+}
+
+// querySurface is suq.
+func querySurface(query func(*Surface) uint32) execFunc {
+	return func(w *warp, in *inst, m uint32) {
+		var numbers, r [lanes]uint64
+		w.load(in.a, in.aw, &numbers)
+		for rest := m; rest != 0; rest &= rest - 1 {
+			i := bits.TrailingZeros32(rest) & (lanes - 1)
+			s := w.surface(numbers[i], i)
+			if s == nil {
+				return
+			}
+			r[i] = uint64(query(s))
+		}
+		w.store(in.d, in.dw, &r, m)
+	}
+}
+
+// locateSurface finds where the lanes' accesses of n bytes go. Lanes that go nowhere have address 0. It is false after a
+// fault.
+func (w *warp) locateSurface(in *inst, n int64, m uint32, p *addresses) bool {
+	op := in.more.texture
+	var numbers [lanes]uint64
+	var c coordinates
+	w.load(in.a, in.aw, &numbers)
+	w.loadAll(op.at, &c)
+	var s *Surface
+	last := uint64(0)
+	for rest := m; rest != 0; rest &= rest - 1 {
+		i := bits.TrailingZeros32(rest) & (lanes - 1)
+		if s == nil || numbers[i] != last {
+			last = numbers[i]
+			if s = w.surface(last, i); s == nil {
+				return false
+			}
+		}
+		off, inside, aligned := op.locate(s, &c, i, n)
+		switch {
+		case inside && !aligned:
+			w.failAt(i, CodeMisaligned, "surface access of %d bytes at an address that isn't a multiple", n)
+			return false
+		case inside:
+			p[i] = uintptr(s.Base + off)
+		case op.edge == edgeTrap:
+			w.failAt(i, CodeLaunchFailed, "surface access beyond the edges")
+			return false
+		}
+	}
+	return true
+}
+
+// locate returns where in a surface a lane's access is. The first coordinate counts bytes.
+func (op *textureOp) locate(s *Surface, c *coordinates, lane int, n int64) (off uint64, inside, aligned bool) {
+	row := int64(uint64(s.Width) * s.Texel)
+	limits := [3]int64{row - n, int64(s.Height) - 1, int64(s.Depth) - 1}
+	at := [3]int64{}
+	first := op.coordinates() - op.dims
+	for d := range op.dims {
+		at[d] = int64(int32(c[first+d][lane]))
+	}
+	if op.layered {
+		at[2] = int64(int32(c[0][lane]))
+	}
+	for d := range at {
+		if op.edge == edgeClamp {
+			at[d] = max(min(at[d], limits[d]), 0)
+		}
+		if at[d] < 0 || at[d] > limits[d] {
+			return 0, false, false
+		}
+	}
+	return uint64(at[2])*s.Slice + uint64(at[1])*s.Pitch + uint64(at[0]), true, at[0]%n == 0
+}
+
+// execSurfaceLoad is suld.b. Beyond the edges there are zeros.
+func execSurfaceLoad(w *warp, in *inst, m uint32) {
+	var p addresses
+	var r results
+	size := in.more.texture.size
+	if !w.locateSurface(in, int64(size)*int64(len(in.more.regs)), m, &p) {
+		return
+	}
+	for k := range in.more.regs {
+		for rest := m; rest != 0; rest &= rest - 1 {
+			if i := bits.TrailingZeros32(rest) & (lanes - 1); p[i] != 0 {
+				r[k][i] = peek(p[i]+uintptr(k)*uintptr(size), size)
+			}
+		}
+	}
+	w.give(in, &r, m)
+}
+
+// execSurfaceStore is sust.b. Beyond the edges nothing is written.
+func execSurfaceStore(w *warp, in *inst, m uint32) {
+	var p addresses
+	size := in.more.texture.size
+	if !w.locateSurface(in, int64(size)*int64(len(in.more.regs)), m, &p) {
+		return
+	}
+	for k, reg := range in.more.regs {
+		var v [lanes]uint64
+		w.load(reg, in.more.widths[k], &v)
+		for rest := m; rest != 0; rest &= rest - 1 {
+			if i := bits.TrailingZeros32(rest) & (lanes - 1); p[i] != 0 {
+				poke(p[i]+uintptr(k)*uintptr(size), size, v[i])
+			}
+		}
+	}
+}

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import (
+	"encoding/binary"
+	"math"
+	"sync"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/simt"
+)
+
+// CUresourcetype.
+const (
+	resourceArray     = 0
+	resourceMipmapped = 1
+	resourceLinear    = 2
+	resourcePitch2D   = 3
+)
+
+// Flags of textures (CU_TRSF_*). Filtering doesn't cross the edges of a cube's faces here, whatever the flag says.
+const (
+	textureIntegers     = 0x01
+	textureNormalized   = 0x02
+	textureSRGB         = 0x10
+	textureNoTrilinear  = 0x20
+	textureSeamlessCube = 0x40
+	textureFlags        = textureIntegers | textureNormalized | textureSRGB | textureNoTrilinear | textureSeamlessCube
+)
+
+const (
+	textureAlignment      = 512 // of the memory of a texture
+	texturePitchAlignment = 32  // of the rows of one
+	filterLinear          = 1   // CU_TR_FILTER_MODE_LINEAR
+	// maxObjects bounds textures and surfaces.
+	maxObjects = 1 << 18
+)
+
+// objects are texture and surface objects by number, as kernels find them.
+type objects struct {
+	byNumber sync.Map // uint64: *object
+	count    int
+}
+
+// object is a CUtexObject or CUsurfObject.
+type object struct {
+	ctx     *gpuContext
+	texture *simt.Texture
+	surface *simt.Surface
+}
+
+func (o *objects) find(number uint64) *object {
+	found, _ := o.byNumber.Load(number)
+	object, _ := found.(*object)
+	return object
+}
+
+// Texture implements simt.Objects.
+func (o *objects) Texture(number uint64) *simt.Texture {
+	if found := o.find(number); found != nil {
+		return found.texture
+	}
+	return nil
+}
+
+// Surface implements simt.Objects.
+func (o *objects) Surface(number uint64) *simt.Surface {
+	if found := o.find(number); found != nil {
+		return found.surface
+	}
+	return nil
+}
+
+// addObject gives a texture or surface its number.
+func (d *Device) addObject(o *object) (uint64, gpubackend.Result) {
+	if d.objects.count >= maxObjects {
+		return 0, gpubackend.OutOfMemory
+	}
+	d.objects.count++
+	d.lastID++
+	d.objects.byNumber.Store(d.lastID, o)
+	return d.lastID, gpubackend.Success
+}
+
+// dropObject forgets one; kernels queued before still find it.
+func (d *Device) dropObject(number uint64, of func(*object) bool) gpubackend.Result {
+	if _, result := d.context(); result != gpubackend.Success {
+		return result
+	}
+	o := d.objects.find(number)
+	if o == nil || !of(o) {
+		return gpubackend.InvalidValue
+	}
+	d.objects.count--
+	// Nobody may drop it twice.
+	d.objects.byNumber.Store(number, &object{texture: o.texture, surface: o.surface})
+	d.scheduler.submit(&task{then: func() { d.objects.byNumber.Delete(number) }}, d.everything())
+	return gpubackend.Success
+}
+
+// dropObjects forgets those of a context that is idle.
+func (d *Device) dropObjects(c *gpuContext) {
+	d.objects.byNumber.Range(func(number, found any) bool {
+		if found.(*object).ctx == c {
+			d.objects.byNumber.Delete(number)
+			d.objects.count--
+		}
+		return true
+	})
+}
+
+// source is what a texture reads: images, and what is in them.
+type source struct {
+	levels   []simt.Image
+	format   simt.Format
+	channels uint32
+	layered  bool
+	filtered bool // not linear memory, for which there are no filters and modes
+}
+
+func (s *source) texel() uint64 { return s.format.Bytes() * uint64(s.channels) }
+
+func arraySource(a *array) source {
+	return source{[]simt.Image{a.image}, a.desc.format, a.desc.channels, a.desc.flags&arrayLayered != 0, true}
+}
+
+func mipmappedSource(m *mipmappedArray) source {
+	s := arraySource(m.levels[0])
+	for _, a := range m.levels[1:] {
+		s.levels = append(s.levels, a.image)
+	}
+	return s
+}
+
+// channelsKnown checks what is in memory that isn't an array.
+func (s *source) channelsKnown() gpubackend.Result {
+	if s.format.Bytes() == 0 {
+		return gpubackend.NotSupported
+	}
+	if s.channels != 1 && s.channels != 2 && s.channels != 4 {
+		return gpubackend.InvalidValue
+	}
+	return gpubackend.Success
+}
+
+// linearSource is device memory without rows. addr is aligned.
+func (d *Device) linearSource(addr, bytes uint64, format simt.Format, channels uint32) (source, gpubackend.Result) {
+	s := source{format: format, channels: channels}
+	if result := s.channelsKnown(); result != gpubackend.Success {
+		return s, result
+	}
+	width := bytes / s.texel()
+	if addr%textureAlignment != 0 || width == 0 || width > maxLinearTexels || !d.reaches(addr, bytes, false) {
+		return s, gpubackend.InvalidValue
+	}
+	s.levels = []simt.Image{{Base: addr, Width: uint32(width), Height: 1, Depth: 1, Pitch: bytes, Slice: bytes}}
+	return s, gpubackend.Success
+}
+
+// pitchSource is device memory with rows.
+func (d *Device) pitchSource(addr, width, height, pitch uint64, format simt.Format, channels uint32) (source, gpubackend.Result) {
+	s := source{format: format, channels: channels, filtered: true}
+	if result := s.channelsKnown(); result != gpubackend.Success {
+		return s, result
+	}
+	if width == 0 || width > maxPitchWidth || height == 0 || height > maxPitchHeight || pitch > maxPitch ||
+		pitch < width*s.texel() || pitch%texturePitchAlignment != 0 || addr%textureAlignment != 0 ||
+		!d.reaches(addr, pitch*(height-1)+width*s.texel(), false) {
+		return s, gpubackend.InvalidValue
+	}
+	s.levels = []simt.Image{{
+		Base: addr, Width: uint32(width), Height: uint32(height), Depth: 1, Pitch: pitch, Slice: pitch * height,
+	}}
+	return s, gpubackend.Success
+}
+
+// resourceOf reads a CUDA_RESOURCE_DESC.
+func (d *Device) resourceOf(b []byte) (source, gpubackend.Result) {
+	le := binary.LittleEndian
+	handle := le.Uint64(b[8:])
+	format, channels := simt.Format(le.Uint32(b[16:])), le.Uint32(b[20:])
+	switch le.Uint32(b) {
+	case resourceArray:
+		a, result := d.array(gpubackend.Array(handle))
+		if result != gpubackend.Success {
+			return source{}, result
+		}
+		return arraySource(a), gpubackend.Success
+	case resourceMipmapped:
+		m, result := d.mipmapped(gpubackend.MipmappedArray(handle))
+		if result != gpubackend.Success {
+			return source{}, result
+		}
+		return mipmappedSource(m), gpubackend.Success
+	case resourceLinear:
+		return d.linearSource(handle, le.Uint64(b[24:]), format, channels)
+	case resourcePitch2D:
+		return d.pitchSource(handle, le.Uint64(b[24:]), le.Uint64(b[32:]), le.Uint64(b[40:]), format, channels)
+	}
+	return source{}, gpubackend.InvalidValue
+}
+
+// sampling is how a texture is read: what CUDA_TEXTURE_DESC and a texture reference have in common.
+type sampling struct {
+	address                       [3]uint32
+	filter, levelFilter           uint32
+	flags                         uint32
+	anisotropy                    uint32 // kept; filtering has none
+	levelBias, minLevel, maxLevel float32
+	border                        [4]float32
+}
+
+// float reads a float32.
+func float(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) }
+
+// samplingOf reads a CUDA_TEXTURE_DESC.
+func samplingOf(b []byte) (s sampling, result gpubackend.Result) {
+	le := binary.LittleEndian
+	for i := range s.address {
+		s.address[i] = le.Uint32(b[4*i:])
+	}
+	s.filter, s.flags, s.anisotropy, s.levelFilter = le.Uint32(b[12:]), le.Uint32(b[16:]), le.Uint32(b[20:]), le.Uint32(b[24:])
+	s.levelBias, s.minLevel, s.maxLevel = float(b[28:]), float(b[32:]), float(b[36:])
+	for i := range s.border {
+		s.border[i] = float(b[40+4*i:])
+	}
+	for _, mode := range s.address {
+		if mode > uint32(simt.AddressBorder) {
+			return s, gpubackend.InvalidValue
+		}
+	}
+	if s.filter > filterLinear || s.levelFilter > filterLinear || s.flags&^textureFlags != 0 {
+		return s, gpubackend.InvalidValue
+	}
+	return s, gpubackend.Success
+}
+
+// textureOf makes what kernels use of a source and how it is read.
+func textureOf(from *source, how *sampling) *simt.Texture {
+	t := &simt.Texture{
+		Format: from.format, Channels: from.channels, Levels: from.levels, Layered: from.layered,
+		ReadAsInteger: how.flags&textureIntegers != 0, SRGB: how.flags&textureSRGB != 0,
+	}
+	if !from.filtered {
+		t.Address = [3]simt.AddressMode{simt.AddressClamp, simt.AddressClamp, simt.AddressClamp}
+		return t
+	}
+	for i, mode := range how.address {
+		t.Address[i] = simt.AddressMode(mode)
+	}
+	t.Normalized = how.flags&textureNormalized != 0
+	t.Linear, t.LinearLevels = how.filter == filterLinear, how.levelFilter == filterLinear
+	t.LevelBias, t.MinLevel, t.MaxLevel, t.Border = how.levelBias, how.minLevel, how.maxLevel, how.border
+	return t
+}
+
+// TexObjectCreate implements gpubackend.Driver. A description of the texture must be there.
+func (d *Device) TexObjectCreate(resource, texture, view []byte) (uint64, gpubackend.Result) {
+	c, result := d.context()
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	from, result := d.resourceOf(resource)
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	if len(texture) == 0 {
+		return 0, gpubackend.InvalidValue
+	}
+	how, result := samplingOf(texture)
+	if result == gpubackend.Success && len(view) != 0 {
+		result = from.view(view)
+	}
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	return d.addObject(&object{ctx: c, texture: textureOf(&from, &how)})
+}
+
+// TexObjectDestroy implements gpubackend.Driver.
+func (d *Device) TexObjectDestroy(number uint64) gpubackend.Result {
+	return d.dropObject(number, func(o *object) bool { return o.ctx != nil && o.texture != nil })
+}
+
+// surfaceOf makes what kernels use of an array that was made for it.
+func surfaceOf(a *array) (*simt.Surface, gpubackend.Result) {
+	if a.desc.flags&arraySurface == 0 {
+		return nil, gpubackend.InvalidValue
+	}
+	return &simt.Surface{Image: a.image, Layered: a.desc.flags&arrayLayered != 0, Texel: a.desc.texel()}, gpubackend.Success
+}
+
+// SurfObjectCreate implements gpubackend.Driver.
+func (d *Device) SurfObjectCreate(resource []byte) (uint64, gpubackend.Result) {
+	c, result := d.context()
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	if binary.LittleEndian.Uint32(resource) != resourceArray {
+		return 0, gpubackend.InvalidValue
+	}
+	a, result := d.array(gpubackend.Array(binary.LittleEndian.Uint64(resource[8:])))
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	s, result := surfaceOf(a)
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	return d.addObject(&object{ctx: c, surface: s})
+}
+
+// SurfObjectDestroy implements gpubackend.Driver.
+func (d *Device) SurfObjectDestroy(number uint64) gpubackend.Result {
+	return d.dropObject(number, func(o *object) bool { return o.ctx != nil && o.surface != nil })
+}
