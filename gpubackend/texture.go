@@ -10,6 +10,11 @@ type Texturing interface {
 	TexObjectCreate(resource, texture, view []byte) (uint64, Result)
 	// SurfObjectCreate makes a surface of a CUDA_RESOURCE_DESC.
 	SurfObjectCreate(resource []byte) (uint64, Result)
+	// TexRefGetArray returns the array that a texture reference reads, SurfRefGetArray that of a surface reference, and
+	// TexRefGetMipmappedArray the mipmapped one. The array may have been destroyed.
+	TexRefGetArray(r TextureReference) (Array, Result)
+	TexRefGetMipmappedArray(r TextureReference) (MipmappedArray, Result)
+	SurfRefGetArray(r SurfaceReference) (Array, Result)
 	// CopyArray queues a copy of a CUDA_MEMCPY3D whose sides are arrays or device memory.
 	CopyArray(memcpy3D []byte, s Stream) Result
 }
@@ -30,3 +35,14 @@ func (Unsupported) SurfObjectCreate([]byte) (uint64, Result) { return 0, NotSupp
 
 // CopyArray returns NotSupported.
 func (Unsupported) CopyArray([]byte, Stream) Result { return NotSupported }
+
+// TexRefGetArray returns NotSupported.
+func (Unsupported) TexRefGetArray(TextureReference) (Array, Result) { return 0, NotSupported }
+
+// TexRefGetMipmappedArray returns NotSupported.
+func (Unsupported) TexRefGetMipmappedArray(TextureReference) (MipmappedArray, Result) {
+	return 0, NotSupported
+}
+
+// SurfRefGetArray returns NotSupported.
+func (Unsupported) SurfRefGetArray(SurfaceReference) (Array, Result) { return 0, NotSupported }

@@ -6,20 +6,22 @@ package gpubackend
 
 // Handles as the device knows them. The guest's own are looked up before they get here.
 type (
-	Array          uint64
-	Context        uint64
-	Event          uint64
-	Function       uint64
-	Graph          uint64
-	GraphExec      uint64
-	GraphNode      uint64
-	GreenContext   uint64
-	Kernel         uint64
-	Library        uint64
-	Link           uint64
-	MipmappedArray uint64
-	Module         uint64
-	Stream         uint64
+	Array            uint64
+	Context          uint64
+	Event            uint64
+	Function         uint64
+	Graph            uint64
+	GraphExec        uint64
+	GraphNode        uint64
+	GreenContext     uint64
+	Kernel           uint64
+	Library          uint64
+	Link             uint64
+	MipmappedArray   uint64
+	Module           uint64
+	Stream           uint64
+	SurfaceReference uint64
+	TextureReference uint64
 )
 
 // Op numbers the functions on the wire.
@@ -177,6 +179,38 @@ const (
 	OpSurfObjectCreate                                   Op = 652
 	OpSurfObjectDestroy                                  Op = 653
 	OpCopyArray                                          Op = 654
+	OpModuleGetTexRef                                    Op = 700
+	OpModuleGetSurfRef                                   Op = 701
+	OpTexRefCreate                                       Op = 702
+	OpTexRefDestroy                                      Op = 703
+	OpTexRefSetArray                                     Op = 704
+	OpTexRefSetMipmappedArray                            Op = 705
+	OpTexRefSetAddress                                   Op = 706
+	OpTexRefSetAddress2D                                 Op = 707
+	OpTexRefSetFormat                                    Op = 708
+	OpTexRefSetAddressMode                               Op = 709
+	OpTexRefSetFilterMode                                Op = 710
+	OpTexRefSetMipmapFilterMode                          Op = 711
+	OpTexRefSetMipmapLevelBias                           Op = 712
+	OpTexRefSetMipmapLevelClamp                          Op = 713
+	OpTexRefSetMaxAnisotropy                             Op = 714
+	OpTexRefSetBorderColor                               Op = 715
+	OpTexRefSetFlags                                     Op = 716
+	OpTexRefGetAddress                                   Op = 717
+	OpTexRefGetArray                                     Op = 718
+	OpTexRefGetMipmappedArray                            Op = 719
+	OpTexRefGetAddressMode                               Op = 720
+	OpTexRefGetFilterMode                                Op = 721
+	OpTexRefGetMipmapFilterMode                          Op = 722
+	OpTexRefGetMipmapLevelBias                           Op = 723
+	OpTexRefGetMipmapLevelClamp                          Op = 724
+	OpTexRefGetMaxAnisotropy                             Op = 725
+	OpTexRefGetBorderColor                               Op = 726
+	OpTexRefGetFlags                                     Op = 727
+	OpTexRefGetFormat                                    Op = 728
+	OpSurfRefSetArray                                    Op = 729
+	OpSurfRefGetArray                                    Op = 730
+	OpParamSetTexRef                                     Op = 731
 	OpIpcGetMemHandle                                    Op = 660
 	OpIpcOpenMemHandle                                   Op = 661
 	OpIpcCloseMemHandle                                  Op = 662
@@ -351,6 +385,38 @@ var opNames = map[Op]string{
 	652: "cuSurfObjectCreate",
 	653: "cuSurfObjectDestroy",
 	654: "CopyArray",
+	700: "cuModuleGetTexRef",
+	701: "cuModuleGetSurfRef",
+	702: "cuTexRefCreate",
+	703: "cuTexRefDestroy",
+	704: "cuTexRefSetArray",
+	705: "cuTexRefSetMipmappedArray",
+	706: "cuTexRefSetAddress_v2",
+	707: "cuTexRefSetAddress2D_v3",
+	708: "cuTexRefSetFormat",
+	709: "cuTexRefSetAddressMode",
+	710: "cuTexRefSetFilterMode",
+	711: "cuTexRefSetMipmapFilterMode",
+	712: "cuTexRefSetMipmapLevelBias",
+	713: "cuTexRefSetMipmapLevelClamp",
+	714: "cuTexRefSetMaxAnisotropy",
+	715: "cuTexRefSetBorderColor",
+	716: "cuTexRefSetFlags",
+	717: "cuTexRefGetAddress_v2",
+	718: "cuTexRefGetArray",
+	719: "cuTexRefGetMipmappedArray",
+	720: "cuTexRefGetAddressMode",
+	721: "cuTexRefGetFilterMode",
+	722: "cuTexRefGetMipmapFilterMode",
+	723: "cuTexRefGetMipmapLevelBias",
+	724: "cuTexRefGetMipmapLevelClamp",
+	725: "cuTexRefGetMaxAnisotropy",
+	726: "cuTexRefGetBorderColor",
+	727: "cuTexRefGetFlags",
+	728: "cuTexRefGetFormat",
+	729: "cuSurfRefSetArray",
+	730: "cuSurfRefGetArray",
+	731: "cuParamSetTexRef",
 	660: "cuIpcGetMemHandle",
 	661: "cuIpcOpenMemHandle_v2",
 	662: "cuIpcCloseMemHandle",
@@ -497,6 +563,35 @@ type Functions interface {
 	DeviceGetTexture1DLinearMaxWidth(format uint64, numChannels uint64, dev uint64) (maxWidthInElements uint64, result Result)
 	TexObjectDestroy(texObject uint64) (result Result)
 	SurfObjectDestroy(surfObject uint64) (result Result)
+	ModuleGetTexRef(hmod Module, name string) (pTexRef TextureReference, result Result)
+	ModuleGetSurfRef(hmod Module, name string) (pSurfRef SurfaceReference, result Result)
+	TexRefCreate() (pTexRef TextureReference, result Result)
+	TexRefDestroy(hTexRef TextureReference) (result Result)
+	TexRefSetArray(hTexRef TextureReference, hArray Array, Flags uint64) (result Result)
+	TexRefSetMipmappedArray(hTexRef TextureReference, hMipmappedArray MipmappedArray, Flags uint64) (result Result)
+	TexRefSetAddress(hTexRef TextureReference, dptr uint64, bytes uint64) (ByteOffset uint64, result Result)
+	TexRefSetAddress2D(hTexRef TextureReference, desc []byte, dptr uint64, Pitch uint64) (result Result)
+	TexRefSetFormat(hTexRef TextureReference, fmt uint64, NumPackedComponents uint64) (result Result)
+	TexRefSetAddressMode(hTexRef TextureReference, dim uint64, am uint64) (result Result)
+	TexRefSetFilterMode(hTexRef TextureReference, fm uint64) (result Result)
+	TexRefSetMipmapFilterMode(hTexRef TextureReference, fm uint64) (result Result)
+	TexRefSetMipmapLevelBias(hTexRef TextureReference, bias uint64) (result Result)
+	TexRefSetMipmapLevelClamp(hTexRef TextureReference, minMipmapLevelClamp uint64, maxMipmapLevelClamp uint64) (result Result)
+	TexRefSetMaxAnisotropy(hTexRef TextureReference, maxAniso uint64) (result Result)
+	TexRefSetBorderColor(hTexRef TextureReference, pBorderColor []byte) (result Result)
+	TexRefSetFlags(hTexRef TextureReference, Flags uint64) (result Result)
+	TexRefGetAddress(hTexRef TextureReference) (pdptr uint64, result Result)
+	TexRefGetAddressMode(hTexRef TextureReference, dim uint64) (pam uint64, result Result)
+	TexRefGetFilterMode(hTexRef TextureReference) (pfm uint64, result Result)
+	TexRefGetMipmapFilterMode(hTexRef TextureReference) (pfm uint64, result Result)
+	TexRefGetMipmapLevelBias(hTexRef TextureReference) (pbias uint64, result Result)
+	TexRefGetMipmapLevelClamp(hTexRef TextureReference) (pminMipmapLevelClamp uint64, pmaxMipmapLevelClamp uint64, result Result)
+	TexRefGetMaxAnisotropy(hTexRef TextureReference) (pmaxAniso uint64, result Result)
+	TexRefGetBorderColor(pBorderColor []byte, hTexRef TextureReference) (result Result)
+	TexRefGetFlags(hTexRef TextureReference) (pFlags uint64, result Result)
+	TexRefGetFormat(hTexRef TextureReference) (pFormat uint64, pNumChannels uint64, result Result)
+	SurfRefSetArray(hSurfRef SurfaceReference, hArray Array, Flags uint64) (result Result)
+	ParamSetTexRef(hfunc Function, texunit uint64, hTexRef TextureReference) (result Result)
 	GreenCtxStreamCreate(greenCtx GreenContext, flags uint64, priority uint64) (phStream Stream, result Result)
 	GreenCtxRecordEvent(hCtx GreenContext, hEvent Event) (result Result)
 	GreenCtxWaitEvent(hCtx GreenContext, hEvent Event) (result Result)
@@ -1235,6 +1330,180 @@ func (Unsupported) TexObjectDestroy(texObject uint64) (result Result) {
 
 // SurfObjectDestroy returns NotSupported.
 func (Unsupported) SurfObjectDestroy(surfObject uint64) (result Result) {
+	result = NotSupported
+	return
+}
+
+// ModuleGetTexRef returns NotSupported.
+func (Unsupported) ModuleGetTexRef(hmod Module, name string) (pTexRef TextureReference, result Result) {
+	result = NotSupported
+	return
+}
+
+// ModuleGetSurfRef returns NotSupported.
+func (Unsupported) ModuleGetSurfRef(hmod Module, name string) (pSurfRef SurfaceReference, result Result) {
+	result = NotSupported
+	return
+}
+
+// TexRefCreate returns NotSupported.
+func (Unsupported) TexRefCreate() (pTexRef TextureReference, result Result) {
+	result = NotSupported
+	return
+}
+
+// TexRefDestroy returns NotSupported.
+func (Unsupported) TexRefDestroy(hTexRef TextureReference) (result Result) {
+	result = NotSupported
+	return
+}
+
+// TexRefSetArray returns NotSupported.
+func (Unsupported) TexRefSetArray(hTexRef TextureReference, hArray Array, Flags uint64) (result Result) {
+	result = NotSupported
+	return
+}
+
+// TexRefSetMipmappedArray returns NotSupported.
+func (Unsupported) TexRefSetMipmappedArray(hTexRef TextureReference, hMipmappedArray MipmappedArray, Flags uint64) (result Result) {
+	result = NotSupported
+	return
+}
+
+// TexRefSetAddress returns NotSupported.
+func (Unsupported) TexRefSetAddress(hTexRef TextureReference, dptr uint64, bytes uint64) (ByteOffset uint64, result Result) {
+	result = NotSupported
+	return
+}
+
+// TexRefSetAddress2D returns NotSupported.
+func (Unsupported) TexRefSetAddress2D(hTexRef TextureReference, desc []byte, dptr uint64, Pitch uint64) (result Result) {
+	result = NotSupported
+	return
+}
+
+// TexRefSetFormat returns NotSupported.
+func (Unsupported) TexRefSetFormat(hTexRef TextureReference, fmt uint64, NumPackedComponents uint64) (result Result) {
+	result = NotSupported
+	return
+}
+
+// TexRefSetAddressMode returns NotSupported.
+func (Unsupported) TexRefSetAddressMode(hTexRef TextureReference, dim uint64, am uint64) (result Result) {
+	result = NotSupported
+	return
+}
+
+// TexRefSetFilterMode returns NotSupported.
+func (Unsupported) TexRefSetFilterMode(hTexRef TextureReference, fm uint64) (result Result) {
+	result = NotSupported
+	return
+}
+
+// TexRefSetMipmapFilterMode returns NotSupported.
+func (Unsupported) TexRefSetMipmapFilterMode(hTexRef TextureReference, fm uint64) (result Result) {
+	result = NotSupported
+	return
+}
+
+// TexRefSetMipmapLevelBias returns NotSupported.
+func (Unsupported) TexRefSetMipmapLevelBias(hTexRef TextureReference, bias uint64) (result Result) {
+	result = NotSupported
+	return
+}
+
+// TexRefSetMipmapLevelClamp returns NotSupported.
+func (Unsupported) TexRefSetMipmapLevelClamp(hTexRef TextureReference, minMipmapLevelClamp uint64, maxMipmapLevelClamp uint64) (result Result) {
+	result = NotSupported
+	return
+}
+
+// TexRefSetMaxAnisotropy returns NotSupported.
+func (Unsupported) TexRefSetMaxAnisotropy(hTexRef TextureReference, maxAniso uint64) (result Result) {
+	result = NotSupported
+	return
+}
+
+// TexRefSetBorderColor returns NotSupported.
+func (Unsupported) TexRefSetBorderColor(hTexRef TextureReference, pBorderColor []byte) (result Result) {
+	result = NotSupported
+	return
+}
+
+// TexRefSetFlags returns NotSupported.
+func (Unsupported) TexRefSetFlags(hTexRef TextureReference, Flags uint64) (result Result) {
+	result = NotSupported
+	return
+}
+
+// TexRefGetAddress returns NotSupported.
+func (Unsupported) TexRefGetAddress(hTexRef TextureReference) (pdptr uint64, result Result) {
+	result = NotSupported
+	return
+}
+
+// TexRefGetAddressMode returns NotSupported.
+func (Unsupported) TexRefGetAddressMode(hTexRef TextureReference, dim uint64) (pam uint64, result Result) {
+	result = NotSupported
+	return
+}
+
+// TexRefGetFilterMode returns NotSupported.
+func (Unsupported) TexRefGetFilterMode(hTexRef TextureReference) (pfm uint64, result Result) {
+	result = NotSupported
+	return
+}
+
+// TexRefGetMipmapFilterMode returns NotSupported.
+func (Unsupported) TexRefGetMipmapFilterMode(hTexRef TextureReference) (pfm uint64, result Result) {
+	result = NotSupported
+	return
+}
+
+// TexRefGetMipmapLevelBias returns NotSupported.
+func (Unsupported) TexRefGetMipmapLevelBias(hTexRef TextureReference) (pbias uint64, result Result) {
+	result = NotSupported
+	return
+}
+
+// TexRefGetMipmapLevelClamp returns NotSupported.
+func (Unsupported) TexRefGetMipmapLevelClamp(hTexRef TextureReference) (pminMipmapLevelClamp uint64, pmaxMipmapLevelClamp uint64, result Result) {
+	result = NotSupported
+	return
+}
+
+// TexRefGetMaxAnisotropy returns NotSupported.
+func (Unsupported) TexRefGetMaxAnisotropy(hTexRef TextureReference) (pmaxAniso uint64, result Result) {
+	result = NotSupported
+	return
+}
+
+// TexRefGetBorderColor returns NotSupported.
+func (Unsupported) TexRefGetBorderColor(pBorderColor []byte, hTexRef TextureReference) (result Result) {
+	result = NotSupported
+	return
+}
+
+// TexRefGetFlags returns NotSupported.
+func (Unsupported) TexRefGetFlags(hTexRef TextureReference) (pFlags uint64, result Result) {
+	result = NotSupported
+	return
+}
+
+// TexRefGetFormat returns NotSupported.
+func (Unsupported) TexRefGetFormat(hTexRef TextureReference) (pFormat uint64, pNumChannels uint64, result Result) {
+	result = NotSupported
+	return
+}
+
+// SurfRefSetArray returns NotSupported.
+func (Unsupported) SurfRefSetArray(hSurfRef SurfaceReference, hArray Array, Flags uint64) (result Result) {
+	result = NotSupported
+	return
+}
+
+// ParamSetTexRef returns NotSupported.
+func (Unsupported) ParamSetTexRef(hfunc Function, texunit uint64, hTexRef TextureReference) (result Result) {
 	result = NotSupported
 	return
 }

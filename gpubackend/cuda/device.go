@@ -55,6 +55,7 @@ type Device struct {
 	prints     prints               // of all modules that were loaded
 	snapshot   *gpubackend.Snapshot // of Warm, until Open takes it
 	replays    replays
+	references bool // a module's texture or surface reference was asked for: kernels may use them
 	graphs     graphFunctions
 	// capturing are the streams that were told to capture.
 	capturing map[gpubackend.Stream]struct{}

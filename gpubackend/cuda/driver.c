@@ -92,6 +92,13 @@ int32_t pc_open_event(void *function, uint64_t *event, const void *handle)
 	return ((int32_t (*)(uint64_t *, struct event_handle))function)(event, h);
 }
 
+int32_t pc_call_floats(void *function, uint64_t object, float a, float b, int32_t n)
+{
+	if (n == 1)
+		return ((int32_t (*)(w, float))function)(object, a);
+	return ((int32_t (*)(w, float, float))function)(object, a, b);
+}
+
 int32_t pc_launches(void *launch_kernel, void *launch_kernel_ex, const struct pc_launch *launch, int32_t n, int32_t *done)
 {
 	int32_t result = 0;

@@ -23,6 +23,9 @@ int32_t pc_call(void *function, const struct pc_frame *frame, int32_t n);
 // pc_open_event calls cuIpcOpenEventHandle with the 64 bytes at handle.
 int32_t pc_open_event(void *function, uint64_t *event, const void *handle);
 
+// pc_call_floats calls function with an object and n floating-point numbers, one or two, which travel in registers of their own.
+int32_t pc_call_floats(void *function, uint64_t object, float a, float b, int32_t n);
+
 // One launch. parameters and attributes lie in C memory.
 struct pc_launch {
 	uint64_t function;

@@ -19,6 +19,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"unsafe"
 
@@ -142,6 +143,19 @@ func (l *library) openEvent(handle block) gpubackend.Result {
 	}
 	l.out(0)
 	return gpubackend.Result(C.pc_open_event(function, &l.frame.output[0], handle.p))
+}
+
+// callFloats calls a function of an object and one or two floating-point numbers, given by their bits.
+func (l *library) callFloats(s symbol, object uint64, numbers ...uint64) gpubackend.Result {
+	function := l.function[s]
+	if function == nil {
+		return gpubackend.NotSupported
+	}
+	var v [2]C.float
+	for i, bits := range numbers {
+		v[i] = C.float(math.Float32frombits(uint32(bits)))
+	}
+	return gpubackend.Result(C.pc_call_floats(function, C.uint64_t(object), v[0], v[1], C.int32_t(len(numbers))))
 }
 
 // out clears output word i and returns its address, for a parameter that the driver writes. A narrower output

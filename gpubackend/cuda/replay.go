@@ -74,7 +74,7 @@ func (d *Device) LaunchAll(ls []gpubackend.Launch) (queued int, result gpubacken
 // Considered are all of them, and as many as a power of two: programs repeat whole sequences, or one kernel.
 func (r *replays) choose(d *Device, ls []gpubackend.Launch) int {
 	n := min(len(ls), maxReplay)
-	if n < minReplay || r.off || len(d.capturing) > 0 || !d.canReplay() {
+	if n < minReplay || r.off || d.references || len(d.capturing) > 0 || !d.canReplay() {
 		return 0
 	}
 	if r.context != d.current {

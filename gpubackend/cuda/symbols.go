@@ -125,6 +125,10 @@ const (
 
 	symIpcGetEventHandle
 	symIpcOpenEventHandle
+
+	symTexRefGetArray
+	symTexRefGetMipmappedArray
+	symSurfRefGetArray
 	symbols
 )
 
@@ -243,6 +247,9 @@ var handNames = [symbols - generatedSymbols]string{
 	symCtxFromGreenCtx - generatedSymbols:           "cuCtxFromGreenCtx",
 	symIpcGetEventHandle - generatedSymbols:         "cuIpcGetEventHandle",
 	symIpcOpenEventHandle - generatedSymbols:        "cuIpcOpenEventHandle",
+	symTexRefGetArray - generatedSymbols:            "cuTexRefGetArray",
+	symTexRefGetMipmappedArray - generatedSymbols:   "cuTexRefGetMipmappedArray",
+	symSurfRefGetArray - generatedSymbols:           "cuSurfRefGetArray",
 }
 
 // required are the functions without which nothing works; the others answer NotSupported where they are missing.

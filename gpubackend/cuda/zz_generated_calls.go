@@ -91,6 +91,35 @@ const (
 	symDeviceGetTexture1DLinearMaxWidth
 	symTexObjectDestroy
 	symSurfObjectDestroy
+	symModuleGetTexRef
+	symModuleGetSurfRef
+	symTexRefCreate
+	symTexRefDestroy
+	symTexRefSetArray
+	symTexRefSetMipmappedArray
+	symTexRefSetAddress
+	symTexRefSetAddress2D
+	symTexRefSetFormat
+	symTexRefSetAddressMode
+	symTexRefSetFilterMode
+	symTexRefSetMipmapFilterMode
+	symTexRefSetMipmapLevelBias
+	symTexRefSetMipmapLevelClamp
+	symTexRefSetMaxAnisotropy
+	symTexRefSetBorderColor
+	symTexRefSetFlags
+	symTexRefGetAddress
+	symTexRefGetAddressMode
+	symTexRefGetFilterMode
+	symTexRefGetMipmapFilterMode
+	symTexRefGetMipmapLevelBias
+	symTexRefGetMipmapLevelClamp
+	symTexRefGetMaxAnisotropy
+	symTexRefGetBorderColor
+	symTexRefGetFlags
+	symTexRefGetFormat
+	symSurfRefSetArray
+	symParamSetTexRef
 	symGreenCtxStreamCreate
 	symGreenCtxRecordEvent
 	symGreenCtxWaitEvent
@@ -187,6 +216,35 @@ var generatedNames = [generatedSymbols]string{
 	symDeviceGetTexture1DLinearMaxWidth:                   "cuDeviceGetTexture1DLinearMaxWidth",
 	symTexObjectDestroy:                                   "cuTexObjectDestroy",
 	symSurfObjectDestroy:                                  "cuSurfObjectDestroy",
+	symModuleGetTexRef:                                    "cuModuleGetTexRef",
+	symModuleGetSurfRef:                                   "cuModuleGetSurfRef",
+	symTexRefCreate:                                       "cuTexRefCreate",
+	symTexRefDestroy:                                      "cuTexRefDestroy",
+	symTexRefSetArray:                                     "cuTexRefSetArray",
+	symTexRefSetMipmappedArray:                            "cuTexRefSetMipmappedArray",
+	symTexRefSetAddress:                                   "cuTexRefSetAddress_v2",
+	symTexRefSetAddress2D:                                 "cuTexRefSetAddress2D_v3",
+	symTexRefSetFormat:                                    "cuTexRefSetFormat",
+	symTexRefSetAddressMode:                               "cuTexRefSetAddressMode",
+	symTexRefSetFilterMode:                                "cuTexRefSetFilterMode",
+	symTexRefSetMipmapFilterMode:                          "cuTexRefSetMipmapFilterMode",
+	symTexRefSetMipmapLevelBias:                           "cuTexRefSetMipmapLevelBias",
+	symTexRefSetMipmapLevelClamp:                          "cuTexRefSetMipmapLevelClamp",
+	symTexRefSetMaxAnisotropy:                             "cuTexRefSetMaxAnisotropy",
+	symTexRefSetBorderColor:                               "cuTexRefSetBorderColor",
+	symTexRefSetFlags:                                     "cuTexRefSetFlags",
+	symTexRefGetAddress:                                   "cuTexRefGetAddress_v2",
+	symTexRefGetAddressMode:                               "cuTexRefGetAddressMode",
+	symTexRefGetFilterMode:                                "cuTexRefGetFilterMode",
+	symTexRefGetMipmapFilterMode:                          "cuTexRefGetMipmapFilterMode",
+	symTexRefGetMipmapLevelBias:                           "cuTexRefGetMipmapLevelBias",
+	symTexRefGetMipmapLevelClamp:                          "cuTexRefGetMipmapLevelClamp",
+	symTexRefGetMaxAnisotropy:                             "cuTexRefGetMaxAnisotropy",
+	symTexRefGetBorderColor:                               "cuTexRefGetBorderColor",
+	symTexRefGetFlags:                                     "cuTexRefGetFlags",
+	symTexRefGetFormat:                                    "cuTexRefGetFormat",
+	symSurfRefSetArray:                                    "cuSurfRefSetArray",
+	symParamSetTexRef:                                     "cuParamSetTexRef",
 	symGreenCtxStreamCreate:                               "cuGreenCtxStreamCreate",
 	symGreenCtxRecordEvent:                                "cuGreenCtxRecordEvent",
 	symGreenCtxWaitEvent:                                  "cuGreenCtxWaitEvent",
@@ -753,6 +811,202 @@ func (d *calls) TexObjectDestroy(texObject uint64) (result gpubackend.Result) {
 // SurfObjectDestroy calls cuSurfObjectDestroy.
 func (d *calls) SurfObjectDestroy(surfObject uint64) (result gpubackend.Result) {
 	result = d.call(symSurfObjectDestroy, surfObject)
+	return
+}
+
+// ModuleGetTexRef calls cuModuleGetTexRef.
+func (d *calls) ModuleGetTexRef(hmod gpubackend.Module, name string) (pTexRef gpubackend.TextureReference, result gpubackend.Result) {
+	result = d.call(symModuleGetTexRef, d.out(0), uint64(hmod), d.text(name))
+	pTexRef = gpubackend.TextureReference(d.value(0))
+	return
+}
+
+// ModuleGetSurfRef calls cuModuleGetSurfRef.
+func (d *calls) ModuleGetSurfRef(hmod gpubackend.Module, name string) (pSurfRef gpubackend.SurfaceReference, result gpubackend.Result) {
+	result = d.call(symModuleGetSurfRef, d.out(0), uint64(hmod), d.text(name))
+	pSurfRef = gpubackend.SurfaceReference(d.value(0))
+	return
+}
+
+// TexRefCreate calls cuTexRefCreate.
+func (d *calls) TexRefCreate() (pTexRef gpubackend.TextureReference, result gpubackend.Result) {
+	result = d.call(symTexRefCreate, d.out(0))
+	pTexRef = gpubackend.TextureReference(d.value(0))
+	return
+}
+
+// TexRefDestroy calls cuTexRefDestroy.
+func (d *calls) TexRefDestroy(hTexRef gpubackend.TextureReference) (result gpubackend.Result) {
+	result = d.call(symTexRefDestroy, uint64(hTexRef))
+	return
+}
+
+// TexRefSetArray calls cuTexRefSetArray.
+func (d *calls) TexRefSetArray(hTexRef gpubackend.TextureReference, hArray gpubackend.Array, Flags uint64) (result gpubackend.Result) {
+	result = d.call(symTexRefSetArray, uint64(hTexRef), uint64(hArray), Flags)
+	return
+}
+
+// TexRefSetMipmappedArray calls cuTexRefSetMipmappedArray.
+func (d *calls) TexRefSetMipmappedArray(hTexRef gpubackend.TextureReference, hMipmappedArray gpubackend.MipmappedArray, Flags uint64) (result gpubackend.Result) {
+	result = d.call(symTexRefSetMipmappedArray, uint64(hTexRef), uint64(hMipmappedArray), Flags)
+	return
+}
+
+// TexRefSetAddress calls cuTexRefSetAddress_v2.
+func (d *calls) TexRefSetAddress(hTexRef gpubackend.TextureReference, dptr uint64, bytes uint64) (ByteOffset uint64, result gpubackend.Result) {
+	result = d.call(symTexRefSetAddress, d.out(0), uint64(hTexRef), dptr, bytes)
+	ByteOffset = (d.value(0))
+	return
+}
+
+// TexRefSetAddress2D calls cuTexRefSetAddress2D_v3.
+func (d *calls) TexRefSetAddress2D(hTexRef gpubackend.TextureReference, desc []byte, dptr uint64, Pitch uint64) (result gpubackend.Result) {
+	s1 := copied(desc[:min(len(desc), 24)], 24)
+	defer s1.free()
+	result = d.call(symTexRefSetAddress2D, uint64(hTexRef), s1.address(), dptr, Pitch)
+	return
+}
+
+// TexRefSetFormat calls cuTexRefSetFormat.
+func (d *calls) TexRefSetFormat(hTexRef gpubackend.TextureReference, fmt uint64, NumPackedComponents uint64) (result gpubackend.Result) {
+	result = d.call(symTexRefSetFormat, uint64(hTexRef), fmt, NumPackedComponents)
+	return
+}
+
+// TexRefSetAddressMode calls cuTexRefSetAddressMode.
+func (d *calls) TexRefSetAddressMode(hTexRef gpubackend.TextureReference, dim uint64, am uint64) (result gpubackend.Result) {
+	result = d.call(symTexRefSetAddressMode, uint64(hTexRef), dim, am)
+	return
+}
+
+// TexRefSetFilterMode calls cuTexRefSetFilterMode.
+func (d *calls) TexRefSetFilterMode(hTexRef gpubackend.TextureReference, fm uint64) (result gpubackend.Result) {
+	result = d.call(symTexRefSetFilterMode, uint64(hTexRef), fm)
+	return
+}
+
+// TexRefSetMipmapFilterMode calls cuTexRefSetMipmapFilterMode.
+func (d *calls) TexRefSetMipmapFilterMode(hTexRef gpubackend.TextureReference, fm uint64) (result gpubackend.Result) {
+	result = d.call(symTexRefSetMipmapFilterMode, uint64(hTexRef), fm)
+	return
+}
+
+// TexRefSetMipmapLevelBias calls cuTexRefSetMipmapLevelBias.
+func (d *calls) TexRefSetMipmapLevelBias(hTexRef gpubackend.TextureReference, bias uint64) (result gpubackend.Result) {
+	result = d.call(symTexRefSetMipmapLevelBias, uint64(hTexRef), bias)
+	return
+}
+
+// TexRefSetMipmapLevelClamp calls cuTexRefSetMipmapLevelClamp.
+func (d *calls) TexRefSetMipmapLevelClamp(hTexRef gpubackend.TextureReference, minMipmapLevelClamp uint64, maxMipmapLevelClamp uint64) (result gpubackend.Result) {
+	result = d.call(symTexRefSetMipmapLevelClamp, uint64(hTexRef), minMipmapLevelClamp, maxMipmapLevelClamp)
+	return
+}
+
+// TexRefSetMaxAnisotropy calls cuTexRefSetMaxAnisotropy.
+func (d *calls) TexRefSetMaxAnisotropy(hTexRef gpubackend.TextureReference, maxAniso uint64) (result gpubackend.Result) {
+	result = d.call(symTexRefSetMaxAnisotropy, uint64(hTexRef), maxAniso)
+	return
+}
+
+// TexRefSetBorderColor calls cuTexRefSetBorderColor.
+func (d *calls) TexRefSetBorderColor(hTexRef gpubackend.TextureReference, pBorderColor []byte) (result gpubackend.Result) {
+	s1 := copied(pBorderColor[:min(len(pBorderColor), 16)], 16)
+	defer s1.free()
+	result = d.call(symTexRefSetBorderColor, uint64(hTexRef), s1.address())
+	return
+}
+
+// TexRefSetFlags calls cuTexRefSetFlags.
+func (d *calls) TexRefSetFlags(hTexRef gpubackend.TextureReference, Flags uint64) (result gpubackend.Result) {
+	result = d.call(symTexRefSetFlags, uint64(hTexRef), Flags)
+	return
+}
+
+// TexRefGetAddress calls cuTexRefGetAddress_v2.
+func (d *calls) TexRefGetAddress(hTexRef gpubackend.TextureReference) (pdptr uint64, result gpubackend.Result) {
+	result = d.call(symTexRefGetAddress, d.out(0), uint64(hTexRef))
+	pdptr = (d.value(0))
+	return
+}
+
+// TexRefGetAddressMode calls cuTexRefGetAddressMode.
+func (d *calls) TexRefGetAddressMode(hTexRef gpubackend.TextureReference, dim uint64) (pam uint64, result gpubackend.Result) {
+	result = d.call(symTexRefGetAddressMode, d.out(0), uint64(hTexRef), dim)
+	pam = (d.value(0))
+	return
+}
+
+// TexRefGetFilterMode calls cuTexRefGetFilterMode.
+func (d *calls) TexRefGetFilterMode(hTexRef gpubackend.TextureReference) (pfm uint64, result gpubackend.Result) {
+	result = d.call(symTexRefGetFilterMode, d.out(0), uint64(hTexRef))
+	pfm = (d.value(0))
+	return
+}
+
+// TexRefGetMipmapFilterMode calls cuTexRefGetMipmapFilterMode.
+func (d *calls) TexRefGetMipmapFilterMode(hTexRef gpubackend.TextureReference) (pfm uint64, result gpubackend.Result) {
+	result = d.call(symTexRefGetMipmapFilterMode, d.out(0), uint64(hTexRef))
+	pfm = (d.value(0))
+	return
+}
+
+// TexRefGetMipmapLevelBias calls cuTexRefGetMipmapLevelBias.
+func (d *calls) TexRefGetMipmapLevelBias(hTexRef gpubackend.TextureReference) (pbias uint64, result gpubackend.Result) {
+	result = d.call(symTexRefGetMipmapLevelBias, d.out(0), uint64(hTexRef))
+	pbias = (d.value(0))
+	return
+}
+
+// TexRefGetMipmapLevelClamp calls cuTexRefGetMipmapLevelClamp.
+func (d *calls) TexRefGetMipmapLevelClamp(hTexRef gpubackend.TextureReference) (pminMipmapLevelClamp uint64, pmaxMipmapLevelClamp uint64, result gpubackend.Result) {
+	result = d.call(symTexRefGetMipmapLevelClamp, d.out(0), d.out(1), uint64(hTexRef))
+	pminMipmapLevelClamp = (d.value(0))
+	pmaxMipmapLevelClamp = (d.value(1))
+	return
+}
+
+// TexRefGetMaxAnisotropy calls cuTexRefGetMaxAnisotropy.
+func (d *calls) TexRefGetMaxAnisotropy(hTexRef gpubackend.TextureReference) (pmaxAniso uint64, result gpubackend.Result) {
+	result = d.call(symTexRefGetMaxAnisotropy, d.out(0), uint64(hTexRef))
+	pmaxAniso = (d.value(0))
+	return
+}
+
+// TexRefGetBorderColor calls cuTexRefGetBorderColor.
+func (d *calls) TexRefGetBorderColor(pBorderColor []byte, hTexRef gpubackend.TextureReference) (result gpubackend.Result) {
+	s0 := copied(pBorderColor[:min(len(pBorderColor), 16)], 16)
+	defer s0.free()
+	result = d.call(symTexRefGetBorderColor, s0.address(), uint64(hTexRef))
+	copy(pBorderColor[:min(len(pBorderColor), 16)], s0.bytes())
+	return
+}
+
+// TexRefGetFlags calls cuTexRefGetFlags.
+func (d *calls) TexRefGetFlags(hTexRef gpubackend.TextureReference) (pFlags uint64, result gpubackend.Result) {
+	result = d.call(symTexRefGetFlags, d.out(0), uint64(hTexRef))
+	pFlags = (d.value(0))
+	return
+}
+
+// TexRefGetFormat calls cuTexRefGetFormat.
+func (d *calls) TexRefGetFormat(hTexRef gpubackend.TextureReference) (pFormat uint64, pNumChannels uint64, result gpubackend.Result) {
+	result = d.call(symTexRefGetFormat, d.out(0), d.out(1), uint64(hTexRef))
+	pFormat = (d.value(0))
+	pNumChannels = (d.value(1))
+	return
+}
+
+// SurfRefSetArray calls cuSurfRefSetArray.
+func (d *calls) SurfRefSetArray(hSurfRef gpubackend.SurfaceReference, hArray gpubackend.Array, Flags uint64) (result gpubackend.Result) {
+	result = d.call(symSurfRefSetArray, uint64(hSurfRef), uint64(hArray), Flags)
+	return
+}
+
+// ParamSetTexRef calls cuParamSetTexRef.
+func (d *calls) ParamSetTexRef(hfunc gpubackend.Function, texunit uint64, hTexRef gpubackend.TextureReference) (result gpubackend.Result) {
+	result = d.call(symParamSetTexRef, uint64(hfunc), texunit, uint64(hTexRef))
 	return
 }
 

@@ -34,6 +34,8 @@ const (
 	GreenContext
 	Resource
 	ResourceDesc
+	TextureReference
+	SurfaceReference
 	kinds
 )
 

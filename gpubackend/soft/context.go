@@ -16,18 +16,19 @@ type gpuContext struct {
 	users  int  // primary: retained so often
 	flags  uint64
 
-	limits      [limitCount]uint64
-	cacheConfig uint64
-	legacy      *stream
-	streams     []*stream         // blocking and other, destroyed ones too until they are idle
-	allocations map[uint64]uint64 // address, size
-	arrays      map[uint64]bool   // addresses of their memory
-	modules     map[uint64]*module
-	libraries   map[*library]*module // libraries that this context uses
-	heap        *simt.Heap           // of kernels' malloc; nil until a module wants it
-	heapAddress uint64
-	alive       context.Context
-	kill        context.CancelFunc
+	limits            [limitCount]uint64
+	cacheConfig       uint64
+	legacy            *stream
+	streams           []*stream         // blocking and other, destroyed ones too until they are idle
+	allocations       map[uint64]uint64 // address, size
+	arrays            map[uint64]bool   // addresses of their memory
+	textureReferences int               // made by TexRefCreate
+	modules           map[uint64]*module
+	libraries         map[*library]*module // libraries that this context uses
+	heap              *simt.Heap           // of kernels' malloc; nil until a module wants it
+	heapAddress       uint64
+	alive             context.Context
+	kill              context.CancelFunc
 
 	// guarded by the scheduler's lock
 	failure gpubackend.Result // sticky error, 0 for none
@@ -49,6 +50,7 @@ func (d *Device) initialise(c *gpuContext) {
 	c.legacy = &stream{ctx: c, blocking: true}
 	c.streams = nil
 	c.allocations = make(map[uint64]uint64)
+	c.textureReferences = 0
 	c.arrays = make(map[uint64]bool)
 	c.modules = make(map[uint64]*module)
 	c.libraries = make(map[*library]*module)

@@ -25,6 +25,9 @@ type fuzzer struct {
 	conditions []uint64
 	nodes      []uint64
 	execs      []uint64
+	arrays     []uint64
+	objects    []uint64
+	references []uint64
 }
 
 func (f *fuzzer) byte() byte {
@@ -135,6 +138,8 @@ func (f *fuzzer) moreSteps() {
 		}
 	case 8:
 		d.DevicePrimaryCtxReset(0)
+	case 9:
+		f.textureStep()
 	case 10, 11, 12, 13, 14, 15:
 		f.graphStep()
 	default:
@@ -174,6 +179,9 @@ func (f *fuzzer) finish() {
 	if n := len(f.d.conditions.all); n != 0 {
 		f.t.Fatalf("%d conditions are left", n)
 	}
+	if n := f.d.objects.count; n != 0 {
+		f.t.Fatalf("%d textures and surfaces are left", n)
+	}
 	ok(f.t, f.d.ContextQuery())
 	if free, total, result := f.d.MemGetInfo(); free != total || result != gpubackend.Success {
 		f.t.Fatalf("%d of %d bytes free, result %d", free, total, result)
@@ -187,6 +195,7 @@ func FuzzDevice(f *testing.F) {
 	f.Add([]byte{0, 0, 2, 0, 7, 100, 14, 0, 14, 2, 0, 0, 14, 4, 0, 0, 0, 1, 0, 1, 0, 0})
 	f.Add([]byte{7, 100, 0, 0, 15, 10, 0, 15, 10, 8, 0, 1, 0, 0, 2, 15, 10, 3, 0, 0, 15, 10, 12, 0, 0, 15, 10, 5, 0, 0})
 	f.Add([]byte{7, 100, 7, 50, 14, 6, 255, 9, 0, 1, 20, 255, 8, 0, 7, 250, 27, 14, 7, 14, 8})
+	f.Add([]byte{7, 100, 14, 9, 8, 14, 9, 11, 0, 0, 100, 14, 4, 0, 0, 0, 1, 0, 1, 0, 0, 14, 9, 0, 4, 0, 4, 0, 0, 0, 1, 1, 14, 9, 9, 0, 0, 1})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		z := &fuzzer{t: t, d: newDevice(t, Options{Memory: 64 << 20}), data: data}
 		for range 200 {

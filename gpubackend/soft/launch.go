@@ -68,7 +68,7 @@ func (d *Device) kernelTask(
 		Params: parameters, Memory: d.space, Heap: c.heap,
 		Stdout: outputWriter{&d.output, 1}, Assert: outputWriter{&d.output, 2},
 		Cooperative: cooperative, GridID: d.grids.Add(1), SMs: uint32(d.options.Multiprocessors),
-		SetConditional: d.conditions.set, Objects: &d.objects,
+		SetConditional: d.conditions.set, Objects: &d.objects, Bindings: d.bindings(f.module),
 	}
 	if g != nil {
 		run.FirstSM, run.PartSMs = part.first, part.count

@@ -29,6 +29,8 @@ type module struct {
 	block     uint64 // memory of the globals, 0 for none
 	globals   map[string]global
 	functions map[string]*function
+
+	references references
 }
 
 func (m *module) owner() *gpuContext { return m.ctx }
@@ -151,6 +153,7 @@ func (d *Device) unload(m *module) {
 	for _, f := range m.functions {
 		delete(d.handles, f.handle)
 	}
+	d.dropReferences(m)
 	delete(d.handles, m.handle)
 	delete(m.ctx.modules, m.handle)
 }

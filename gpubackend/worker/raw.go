@@ -51,16 +51,21 @@ func init() {
 		gpubackend.OpTexObjectCreate:     {words: 6, run: runTexObjectCreate},
 		gpubackend.OpSurfObjectCreate:    {words: 2, run: runSurfObjectCreate},
 		gpubackend.OpCopyArray:           {words: 3, run: runCopyArray},
-		gpubackend.OpIpcGetMemHandle:     {words: 1, run: runIpcShare},
-		gpubackend.OpIpcOpenMemHandle:    {words: 5, run: runIpcOpen},
-		gpubackend.OpIpcCloseMemHandle:   {words: 1, run: runIpcClose},
-		gpubackend.OpIpcGetEventHandle:   {words: 1, run: runIpcShareEvent},
-		gpubackend.OpIpcOpenEventHandle:  {words: 2, run: runIpcOpenEvent},
-		gpubackend.OpDevResource:         {words: 5, noContext: true, run: runDevResource},
-		gpubackend.OpResourceSplit:       {words: 5, noContext: true, run: runResourceSplit},
-		gpubackend.OpResourceDesc:        {words: 2, noContext: true, run: runResourceDesc},
-		gpubackend.OpGreenCtxCreate:      {words: 3, noContext: true, run: runGreenCtxCreate},
-		gpubackend.OpGreenCtxDestroy:     {words: 1, noContext: true, run: runGreenCtxDestroy},
+		gpubackend.OpTexRefGetArray:      {words: 1, run: runTexRefGetArray},
+		gpubackend.OpSurfRefGetArray:     {words: 1, run: runSurfRefGetArray},
+
+		gpubackend.OpTexRefGetMipmappedArray: {words: 1, run: runTexRefGetMipmappedArray},
+
+		gpubackend.OpIpcGetMemHandle:    {words: 1, run: runIpcShare},
+		gpubackend.OpIpcOpenMemHandle:   {words: 5, run: runIpcOpen},
+		gpubackend.OpIpcCloseMemHandle:  {words: 1, run: runIpcClose},
+		gpubackend.OpIpcGetEventHandle:  {words: 1, run: runIpcShareEvent},
+		gpubackend.OpIpcOpenEventHandle: {words: 2, run: runIpcOpenEvent},
+		gpubackend.OpDevResource:        {words: 5, noContext: true, run: runDevResource},
+		gpubackend.OpResourceSplit:      {words: 5, noContext: true, run: runResourceSplit},
+		gpubackend.OpResourceDesc:       {words: 2, noContext: true, run: runResourceDesc},
+		gpubackend.OpGreenCtxCreate:     {words: 3, noContext: true, run: runGreenCtxCreate},
+		gpubackend.OpGreenCtxDestroy:    {words: 1, noContext: true, run: runGreenCtxDestroy},
 	} {
 		table[op] = h
 	}
@@ -74,6 +79,7 @@ func init() {
 	wrap(gpubackend.OpMemFree, (*Worker).freePooled)
 	wrap(gpubackend.OpStreamQuery, (*Worker).queryStream)
 	wrap(gpubackend.OpEventDestroy, (*Worker).endEvent)
+	wrap(gpubackend.OpTexRefDestroy, (*Worker).endReference)
 	for _, op := range naming {
 		wrap(op, (*Worker).boundGraphs)
 	}

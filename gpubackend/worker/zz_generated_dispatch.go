@@ -132,6 +132,35 @@ var handlers = map[gpubackend.Op]handler{
 	gpubackend.OpDeviceGetTexture1DLinearMaxWidth:                   {words: 3, noContext: true, run: runDeviceGetTexture1DLinearMaxWidth},
 	gpubackend.OpTexObjectDestroy:                                   {words: 1, noContext: false, run: runTexObjectDestroy},
 	gpubackend.OpSurfObjectDestroy:                                  {words: 1, noContext: false, run: runSurfObjectDestroy},
+	gpubackend.OpModuleGetTexRef:                                    {words: 3, noContext: false, run: runModuleGetTexRef},
+	gpubackend.OpModuleGetSurfRef:                                   {words: 3, noContext: false, run: runModuleGetSurfRef},
+	gpubackend.OpTexRefCreate:                                       {words: 0, noContext: false, run: runTexRefCreate},
+	gpubackend.OpTexRefDestroy:                                      {words: 1, noContext: false, run: runTexRefDestroy},
+	gpubackend.OpTexRefSetArray:                                     {words: 3, noContext: false, run: runTexRefSetArray},
+	gpubackend.OpTexRefSetMipmappedArray:                            {words: 3, noContext: false, run: runTexRefSetMipmappedArray},
+	gpubackend.OpTexRefSetAddress:                                   {words: 3, noContext: false, run: runTexRefSetAddress},
+	gpubackend.OpTexRefSetAddress2D:                                 {words: 5, noContext: false, run: runTexRefSetAddress2D},
+	gpubackend.OpTexRefSetFormat:                                    {words: 3, noContext: false, run: runTexRefSetFormat},
+	gpubackend.OpTexRefSetAddressMode:                               {words: 3, noContext: false, run: runTexRefSetAddressMode},
+	gpubackend.OpTexRefSetFilterMode:                                {words: 2, noContext: false, run: runTexRefSetFilterMode},
+	gpubackend.OpTexRefSetMipmapFilterMode:                          {words: 2, noContext: false, run: runTexRefSetMipmapFilterMode},
+	gpubackend.OpTexRefSetMipmapLevelBias:                           {words: 2, noContext: false, run: runTexRefSetMipmapLevelBias},
+	gpubackend.OpTexRefSetMipmapLevelClamp:                          {words: 3, noContext: false, run: runTexRefSetMipmapLevelClamp},
+	gpubackend.OpTexRefSetMaxAnisotropy:                             {words: 2, noContext: false, run: runTexRefSetMaxAnisotropy},
+	gpubackend.OpTexRefSetBorderColor:                               {words: 3, noContext: false, run: runTexRefSetBorderColor},
+	gpubackend.OpTexRefSetFlags:                                     {words: 2, noContext: false, run: runTexRefSetFlags},
+	gpubackend.OpTexRefGetAddress:                                   {words: 1, noContext: false, run: runTexRefGetAddress},
+	gpubackend.OpTexRefGetAddressMode:                               {words: 2, noContext: false, run: runTexRefGetAddressMode},
+	gpubackend.OpTexRefGetFilterMode:                                {words: 1, noContext: false, run: runTexRefGetFilterMode},
+	gpubackend.OpTexRefGetMipmapFilterMode:                          {words: 1, noContext: false, run: runTexRefGetMipmapFilterMode},
+	gpubackend.OpTexRefGetMipmapLevelBias:                           {words: 1, noContext: false, run: runTexRefGetMipmapLevelBias},
+	gpubackend.OpTexRefGetMipmapLevelClamp:                          {words: 1, noContext: false, run: runTexRefGetMipmapLevelClamp},
+	gpubackend.OpTexRefGetMaxAnisotropy:                             {words: 1, noContext: false, run: runTexRefGetMaxAnisotropy},
+	gpubackend.OpTexRefGetBorderColor:                               {words: 3, noContext: false, run: runTexRefGetBorderColor},
+	gpubackend.OpTexRefGetFlags:                                     {words: 1, noContext: false, run: runTexRefGetFlags},
+	gpubackend.OpTexRefGetFormat:                                    {words: 1, noContext: false, run: runTexRefGetFormat},
+	gpubackend.OpSurfRefSetArray:                                    {words: 3, noContext: false, run: runSurfRefSetArray},
+	gpubackend.OpParamSetTexRef:                                     {words: 3, noContext: false, run: runParamSetTexRef},
 	gpubackend.OpGreenCtxStreamCreate:                               {words: 3, noContext: true, run: runGreenCtxStreamCreate},
 	gpubackend.OpGreenCtxRecordEvent:                                {words: 2, noContext: true, run: runGreenCtxRecordEvent},
 	gpubackend.OpGreenCtxWaitEvent:                                  {words: 2, noContext: true, run: runGreenCtxWaitEvent},
@@ -1729,6 +1758,339 @@ func runTexObjectDestroy(w *Worker, c *call) gpubackend.Result {
 
 func runSurfObjectDestroy(w *Worker, c *call) gpubackend.Result {
 	result := w.driver.SurfObjectDestroy(c.word(0))
+	return result
+}
+
+func runModuleGetTexRef(w *Worker, c *call) gpubackend.Result {
+	p1, bad := w.findModule(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p2, bad := w.text(c, 1)
+	if bad != 0 {
+		return bad
+	}
+	p0, result := w.driver.ModuleGetTexRef(p1, p2)
+	if result == gpubackend.Success {
+		c.answer(w.objects.Intern(object.TextureReference, uint64(p0), c.word(0)))
+	} else {
+		c.answer(0)
+	}
+	return result
+}
+
+func runModuleGetSurfRef(w *Worker, c *call) gpubackend.Result {
+	p1, bad := w.findModule(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p2, bad := w.text(c, 1)
+	if bad != 0 {
+		return bad
+	}
+	p0, result := w.driver.ModuleGetSurfRef(p1, p2)
+	if result == gpubackend.Success {
+		c.answer(w.objects.Intern(object.SurfaceReference, uint64(p0), c.word(0)))
+	} else {
+		c.answer(0)
+	}
+	return result
+}
+
+func runTexRefCreate(w *Worker, c *call) gpubackend.Result {
+	p0, result := w.driver.TexRefCreate()
+	if result == gpubackend.Success {
+		c.answer(w.objects.Intern(object.TextureReference, uint64(p0), w.home(c.context)))
+	} else {
+		c.answer(0)
+	}
+	return result
+}
+
+func runTexRefDestroy(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findTextureReference(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.TexRefDestroy(p0)
+	if result == gpubackend.Success {
+		w.objects.Remove(c.word(0))
+	}
+	return result
+}
+
+func runTexRefSetArray(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findTextureReference(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p1, bad := w.findArray(c, c.word(1))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.TexRefSetArray(p0, p1, c.word(2))
+	return result
+}
+
+func runTexRefSetMipmappedArray(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findTextureReference(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p1, bad := w.findMipmappedArray(c, c.word(1))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.TexRefSetMipmappedArray(p0, p1, c.word(2))
+	return result
+}
+
+func runTexRefSetAddress(w *Worker, c *call) gpubackend.Result {
+	p1, bad := w.findTextureReference(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p0, result := w.driver.TexRefSetAddress(p1, c.word(1), c.word(2))
+	c.answer(p0)
+	return result
+}
+
+func runTexRefSetAddress2D(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findTextureReference(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p1, bad := w.input(c, 1)
+	if bad != 0 {
+		return bad
+	}
+	if len(p1) != 24 {
+		return gpubackend.InvalidValue
+	}
+	result := w.driver.TexRefSetAddress2D(p0, p1, c.word(3), c.word(4))
+	return result
+}
+
+func runTexRefSetFormat(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findTextureReference(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.TexRefSetFormat(p0, c.word(1), c.word(2))
+	return result
+}
+
+func runTexRefSetAddressMode(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findTextureReference(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.TexRefSetAddressMode(p0, c.word(1), c.word(2))
+	return result
+}
+
+func runTexRefSetFilterMode(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findTextureReference(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.TexRefSetFilterMode(p0, c.word(1))
+	return result
+}
+
+func runTexRefSetMipmapFilterMode(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findTextureReference(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.TexRefSetMipmapFilterMode(p0, c.word(1))
+	return result
+}
+
+func runTexRefSetMipmapLevelBias(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findTextureReference(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.TexRefSetMipmapLevelBias(p0, c.word(1))
+	return result
+}
+
+func runTexRefSetMipmapLevelClamp(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findTextureReference(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.TexRefSetMipmapLevelClamp(p0, c.word(1), c.word(2))
+	return result
+}
+
+func runTexRefSetMaxAnisotropy(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findTextureReference(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.TexRefSetMaxAnisotropy(p0, c.word(1))
+	return result
+}
+
+func runTexRefSetBorderColor(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findTextureReference(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p1, bad := w.input(c, 1)
+	if bad != 0 {
+		return bad
+	}
+	if len(p1) != 16 {
+		return gpubackend.InvalidValue
+	}
+	result := w.driver.TexRefSetBorderColor(p0, p1)
+	return result
+}
+
+func runTexRefSetFlags(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findTextureReference(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.TexRefSetFlags(p0, c.word(1))
+	return result
+}
+
+func runTexRefGetAddress(w *Worker, c *call) gpubackend.Result {
+	p1, bad := w.findTextureReference(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p0, result := w.driver.TexRefGetAddress(p1)
+	c.answer(p0)
+	return result
+}
+
+func runTexRefGetAddressMode(w *Worker, c *call) gpubackend.Result {
+	p1, bad := w.findTextureReference(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p0, result := w.driver.TexRefGetAddressMode(p1, c.word(1))
+	c.answer(p0)
+	return result
+}
+
+func runTexRefGetFilterMode(w *Worker, c *call) gpubackend.Result {
+	p1, bad := w.findTextureReference(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p0, result := w.driver.TexRefGetFilterMode(p1)
+	c.answer(p0)
+	return result
+}
+
+func runTexRefGetMipmapFilterMode(w *Worker, c *call) gpubackend.Result {
+	p1, bad := w.findTextureReference(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p0, result := w.driver.TexRefGetMipmapFilterMode(p1)
+	c.answer(p0)
+	return result
+}
+
+func runTexRefGetMipmapLevelBias(w *Worker, c *call) gpubackend.Result {
+	p1, bad := w.findTextureReference(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p0, result := w.driver.TexRefGetMipmapLevelBias(p1)
+	c.answer(p0)
+	return result
+}
+
+func runTexRefGetMipmapLevelClamp(w *Worker, c *call) gpubackend.Result {
+	p2, bad := w.findTextureReference(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p0, p1, result := w.driver.TexRefGetMipmapLevelClamp(p2)
+	c.answer(p0)
+	c.answer(p1)
+	return result
+}
+
+func runTexRefGetMaxAnisotropy(w *Worker, c *call) gpubackend.Result {
+	p1, bad := w.findTextureReference(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p0, result := w.driver.TexRefGetMaxAnisotropy(p1)
+	c.answer(p0)
+	return result
+}
+
+func runTexRefGetBorderColor(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.output(c, 0)
+	if bad != 0 {
+		return bad
+	}
+	if len(p0.bytes) != 16 {
+		return gpubackend.InvalidValue
+	}
+	defer p0.done()
+	p1, bad := w.findTextureReference(c, c.word(2))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.TexRefGetBorderColor(p0.bytes, p1)
+	return result
+}
+
+func runTexRefGetFlags(w *Worker, c *call) gpubackend.Result {
+	p1, bad := w.findTextureReference(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p0, result := w.driver.TexRefGetFlags(p1)
+	c.answer(p0)
+	return result
+}
+
+func runTexRefGetFormat(w *Worker, c *call) gpubackend.Result {
+	p2, bad := w.findTextureReference(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p0, p1, result := w.driver.TexRefGetFormat(p2)
+	c.answer(p0)
+	c.answer(p1)
+	return result
+}
+
+func runSurfRefSetArray(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findSurfaceReference(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p1, bad := w.findArray(c, c.word(1))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.SurfRefSetArray(p0, p1, c.word(2))
+	return result
+}
+
+func runParamSetTexRef(w *Worker, c *call) gpubackend.Result {
+	p0, bad := w.findFunction(c, c.word(0))
+	if bad != 0 {
+		return bad
+	}
+	p2, bad := w.findTextureReference(c, c.word(2))
+	if bad != 0 {
+		return bad
+	}
+	result := w.driver.ParamSetTexRef(p0, c.word(1), p2)
 	return result
 }
 

@@ -10,6 +10,10 @@ typedef unsigned long long CUtexObject;
 typedef unsigned long long CUsurfObject;
 typedef int CUjitInputType;
 typedef int CUarray_format;
+typedef int CUaddress_mode;
+typedef int CUfilter_mode;
+typedef struct cu_texture_reference *CUtexref;
+typedef struct cu_surface_reference *CUsurfref;
 
 typedef struct {
 	size_t Width, Height;

@@ -158,6 +158,38 @@ enum {
 	OP_cuSurfObjectCreate = 652,
 	OP_cuSurfObjectDestroy = 653,
 	OP_CopyArray = 654,
+	OP_cuModuleGetTexRef = 700,
+	OP_cuModuleGetSurfRef = 701,
+	OP_cuTexRefCreate = 702,
+	OP_cuTexRefDestroy = 703,
+	OP_cuTexRefSetArray = 704,
+	OP_cuTexRefSetMipmappedArray = 705,
+	OP_cuTexRefSetAddress_v2 = 706,
+	OP_cuTexRefSetAddress2D_v3 = 707,
+	OP_cuTexRefSetFormat = 708,
+	OP_cuTexRefSetAddressMode = 709,
+	OP_cuTexRefSetFilterMode = 710,
+	OP_cuTexRefSetMipmapFilterMode = 711,
+	OP_cuTexRefSetMipmapLevelBias = 712,
+	OP_cuTexRefSetMipmapLevelClamp = 713,
+	OP_cuTexRefSetMaxAnisotropy = 714,
+	OP_cuTexRefSetBorderColor = 715,
+	OP_cuTexRefSetFlags = 716,
+	OP_cuTexRefGetAddress_v2 = 717,
+	OP_cuTexRefGetArray = 718,
+	OP_cuTexRefGetMipmappedArray = 719,
+	OP_cuTexRefGetAddressMode = 720,
+	OP_cuTexRefGetFilterMode = 721,
+	OP_cuTexRefGetMipmapFilterMode = 722,
+	OP_cuTexRefGetMipmapLevelBias = 723,
+	OP_cuTexRefGetMipmapLevelClamp = 724,
+	OP_cuTexRefGetMaxAnisotropy = 725,
+	OP_cuTexRefGetBorderColor = 726,
+	OP_cuTexRefGetFlags = 727,
+	OP_cuTexRefGetFormat = 728,
+	OP_cuSurfRefSetArray = 729,
+	OP_cuSurfRefGetArray = 730,
+	OP_cuParamSetTexRef = 731,
 	OP_cuIpcGetMemHandle = 660,
 	OP_cuIpcOpenMemHandle_v2 = 661,
 	OP_cuIpcCloseMemHandle = 662,
@@ -2060,6 +2092,380 @@ static inline CUresult call_cuSurfObjectDestroy(uint64_t surfObject)
 
 	request_init(&r, OP_cuSurfObjectDestroy);
 	request_word(&r, surfObject);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline CUresult call_cuModuleGetTexRef(uint64_t *pTexRef, uint64_t hmod, const char *name)
+{
+	struct request r;
+	struct buffer b[1] = { 0 };
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuModuleGetTexRef);
+	request_word(&r, hmod);
+	result = buffer_in(&r, &b[0], name, __builtin_strlen(name));
+	if (result)
+		goto done;
+	result = channel_call(&r, out, 1);
+done:
+	buffer_done(&b[0]);
+	*pTexRef = out[0];
+	return result;
+}
+
+static inline CUresult call_cuModuleGetSurfRef(uint64_t *pSurfRef, uint64_t hmod, const char *name)
+{
+	struct request r;
+	struct buffer b[1] = { 0 };
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuModuleGetSurfRef);
+	request_word(&r, hmod);
+	result = buffer_in(&r, &b[0], name, __builtin_strlen(name));
+	if (result)
+		goto done;
+	result = channel_call(&r, out, 1);
+done:
+	buffer_done(&b[0]);
+	*pSurfRef = out[0];
+	return result;
+}
+
+static inline CUresult call_cuTexRefCreate(uint64_t *pTexRef)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuTexRefCreate);
+	result = channel_call(&r, out, 1);
+	*pTexRef = out[0];
+	return result;
+}
+
+static inline CUresult call_cuTexRefDestroy(uint64_t hTexRef)
+{
+	struct request r;
+
+	request_init(&r, OP_cuTexRefDestroy);
+	request_word(&r, hTexRef);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline CUresult call_cuTexRefSetArray(uint64_t hTexRef, uint64_t hArray, uint64_t Flags)
+{
+	struct request r;
+
+	request_init(&r, OP_cuTexRefSetArray);
+	request_word(&r, hTexRef);
+	request_word(&r, hArray);
+	request_word(&r, Flags);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline CUresult call_cuTexRefSetMipmappedArray(uint64_t hTexRef, uint64_t hMipmappedArray, uint64_t Flags)
+{
+	struct request r;
+
+	request_init(&r, OP_cuTexRefSetMipmappedArray);
+	request_word(&r, hTexRef);
+	request_word(&r, hMipmappedArray);
+	request_word(&r, Flags);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline CUresult call_cuTexRefSetAddress_v2(uint64_t *ByteOffset, uint64_t hTexRef, uint64_t dptr, uint64_t bytes)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuTexRefSetAddress_v2);
+	request_word(&r, hTexRef);
+	request_word(&r, dptr);
+	request_word(&r, bytes);
+	result = channel_call(&r, out, 1);
+	*ByteOffset = out[0];
+	return result;
+}
+
+static inline CUresult call_cuTexRefSetAddress2D_v3(uint64_t hTexRef, const void *desc, size_t desc_bytes, uint64_t dptr, uint64_t Pitch)
+{
+	struct request r;
+	struct buffer b[1] = { 0 };
+	CUresult result;
+
+	request_init(&r, OP_cuTexRefSetAddress2D_v3);
+	request_word(&r, hTexRef);
+	result = buffer_in(&r, &b[0], desc, desc_bytes);
+	if (result)
+		goto done;
+	request_word(&r, dptr);
+	request_word(&r, Pitch);
+	result = channel_call(&r, NULL, 0);
+done:
+	buffer_done(&b[0]);
+	return result;
+}
+
+static inline CUresult call_cuTexRefSetFormat(uint64_t hTexRef, uint64_t fmt, uint64_t NumPackedComponents)
+{
+	struct request r;
+
+	request_init(&r, OP_cuTexRefSetFormat);
+	request_word(&r, hTexRef);
+	request_word(&r, fmt);
+	request_word(&r, NumPackedComponents);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline CUresult call_cuTexRefSetAddressMode(uint64_t hTexRef, uint64_t dim, uint64_t am)
+{
+	struct request r;
+
+	request_init(&r, OP_cuTexRefSetAddressMode);
+	request_word(&r, hTexRef);
+	request_word(&r, dim);
+	request_word(&r, am);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline CUresult call_cuTexRefSetFilterMode(uint64_t hTexRef, uint64_t fm)
+{
+	struct request r;
+
+	request_init(&r, OP_cuTexRefSetFilterMode);
+	request_word(&r, hTexRef);
+	request_word(&r, fm);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline CUresult call_cuTexRefSetMipmapFilterMode(uint64_t hTexRef, uint64_t fm)
+{
+	struct request r;
+
+	request_init(&r, OP_cuTexRefSetMipmapFilterMode);
+	request_word(&r, hTexRef);
+	request_word(&r, fm);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline CUresult call_cuTexRefSetMipmapLevelBias(uint64_t hTexRef, uint64_t bias)
+{
+	struct request r;
+
+	request_init(&r, OP_cuTexRefSetMipmapLevelBias);
+	request_word(&r, hTexRef);
+	request_word(&r, bias);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline CUresult call_cuTexRefSetMipmapLevelClamp(uint64_t hTexRef, uint64_t minMipmapLevelClamp, uint64_t maxMipmapLevelClamp)
+{
+	struct request r;
+
+	request_init(&r, OP_cuTexRefSetMipmapLevelClamp);
+	request_word(&r, hTexRef);
+	request_word(&r, minMipmapLevelClamp);
+	request_word(&r, maxMipmapLevelClamp);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline CUresult call_cuTexRefSetMaxAnisotropy(uint64_t hTexRef, uint64_t maxAniso)
+{
+	struct request r;
+
+	request_init(&r, OP_cuTexRefSetMaxAnisotropy);
+	request_word(&r, hTexRef);
+	request_word(&r, maxAniso);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline CUresult call_cuTexRefSetBorderColor(uint64_t hTexRef, const void *pBorderColor, size_t pBorderColor_bytes)
+{
+	struct request r;
+	struct buffer b[1] = { 0 };
+	CUresult result;
+
+	request_init(&r, OP_cuTexRefSetBorderColor);
+	request_word(&r, hTexRef);
+	result = buffer_in(&r, &b[0], pBorderColor, pBorderColor_bytes);
+	if (result)
+		goto done;
+	result = channel_call(&r, NULL, 0);
+done:
+	buffer_done(&b[0]);
+	return result;
+}
+
+static inline CUresult call_cuTexRefSetFlags(uint64_t hTexRef, uint64_t Flags)
+{
+	struct request r;
+
+	request_init(&r, OP_cuTexRefSetFlags);
+	request_word(&r, hTexRef);
+	request_word(&r, Flags);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline CUresult call_cuTexRefGetAddress_v2(uint64_t *pdptr, uint64_t hTexRef)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuTexRefGetAddress_v2);
+	request_word(&r, hTexRef);
+	result = channel_call(&r, out, 1);
+	*pdptr = out[0];
+	return result;
+}
+
+static inline CUresult call_cuTexRefGetAddressMode(uint64_t *pam, uint64_t hTexRef, uint64_t dim)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuTexRefGetAddressMode);
+	request_word(&r, hTexRef);
+	request_word(&r, dim);
+	result = channel_call(&r, out, 1);
+	*pam = out[0];
+	return result;
+}
+
+static inline CUresult call_cuTexRefGetFilterMode(uint64_t *pfm, uint64_t hTexRef)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuTexRefGetFilterMode);
+	request_word(&r, hTexRef);
+	result = channel_call(&r, out, 1);
+	*pfm = out[0];
+	return result;
+}
+
+static inline CUresult call_cuTexRefGetMipmapFilterMode(uint64_t *pfm, uint64_t hTexRef)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuTexRefGetMipmapFilterMode);
+	request_word(&r, hTexRef);
+	result = channel_call(&r, out, 1);
+	*pfm = out[0];
+	return result;
+}
+
+static inline CUresult call_cuTexRefGetMipmapLevelBias(uint64_t *pbias, uint64_t hTexRef)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuTexRefGetMipmapLevelBias);
+	request_word(&r, hTexRef);
+	result = channel_call(&r, out, 1);
+	*pbias = out[0];
+	return result;
+}
+
+static inline CUresult call_cuTexRefGetMipmapLevelClamp(uint64_t *pminMipmapLevelClamp, uint64_t *pmaxMipmapLevelClamp, uint64_t hTexRef)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[2] = { 0 };
+
+	request_init(&r, OP_cuTexRefGetMipmapLevelClamp);
+	request_word(&r, hTexRef);
+	result = channel_call(&r, out, 2);
+	*pminMipmapLevelClamp = out[0];
+	*pmaxMipmapLevelClamp = out[1];
+	return result;
+}
+
+static inline CUresult call_cuTexRefGetMaxAnisotropy(uint64_t *pmaxAniso, uint64_t hTexRef)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuTexRefGetMaxAnisotropy);
+	request_word(&r, hTexRef);
+	result = channel_call(&r, out, 1);
+	*pmaxAniso = out[0];
+	return result;
+}
+
+static inline CUresult call_cuTexRefGetBorderColor(void *pBorderColor, size_t pBorderColor_bytes, uint64_t hTexRef)
+{
+	struct request r;
+	struct buffer b[1] = { 0 };
+	CUresult result;
+
+	request_init(&r, OP_cuTexRefGetBorderColor);
+	result = buffer_out(&r, &b[0], pBorderColor, pBorderColor_bytes);
+	if (result)
+		goto done;
+	request_word(&r, hTexRef);
+	result = channel_call(&r, NULL, 0);
+done:
+	buffer_done(&b[0]);
+	return result;
+}
+
+static inline CUresult call_cuTexRefGetFlags(uint64_t *pFlags, uint64_t hTexRef)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[1] = { 0 };
+
+	request_init(&r, OP_cuTexRefGetFlags);
+	request_word(&r, hTexRef);
+	result = channel_call(&r, out, 1);
+	*pFlags = out[0];
+	return result;
+}
+
+static inline CUresult call_cuTexRefGetFormat(uint64_t *pFormat, uint64_t *pNumChannels, uint64_t hTexRef)
+{
+	struct request r;
+	CUresult result;
+	uint64_t out[2] = { 0 };
+
+	request_init(&r, OP_cuTexRefGetFormat);
+	request_word(&r, hTexRef);
+	result = channel_call(&r, out, 2);
+	*pFormat = out[0];
+	*pNumChannels = out[1];
+	return result;
+}
+
+static inline CUresult call_cuSurfRefSetArray(uint64_t hSurfRef, uint64_t hArray, uint64_t Flags)
+{
+	struct request r;
+
+	request_init(&r, OP_cuSurfRefSetArray);
+	request_word(&r, hSurfRef);
+	request_word(&r, hArray);
+	request_word(&r, Flags);
+	return channel_call(&r, NULL, 0);
+}
+
+static inline CUresult call_cuParamSetTexRef(uint64_t hfunc, uint64_t texunit, uint64_t hTexRef)
+{
+	struct request r;
+
+	request_init(&r, OP_cuParamSetTexRef);
+	request_word(&r, hfunc);
+	request_word(&r, texunit);
+	request_word(&r, hTexRef);
 	return channel_call(&r, NULL, 0);
 }
 

@@ -513,6 +513,221 @@ EXPORT CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements, C
 	return CUDA_SUCCESS;
 }
 
+EXPORT CUresult cuTexRefCreate(CUtexref *pTexRef)
+{
+	uint64_t out[1];
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!pTexRef)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = call_cuTexRefCreate(&out[0]);
+	if (result)
+		return result;
+	*pTexRef = (CUtexref)(uintptr_t)out[0];
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuTexRefDestroy(CUtexref hTexRef)
+{
+	ENTER_CONTEXT();
+	return call_cuTexRefDestroy((uint64_t)(uintptr_t)hTexRef);
+}
+
+EXPORT CUresult cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags)
+{
+	ENTER_CONTEXT();
+	return call_cuTexRefSetArray((uint64_t)(uintptr_t)hTexRef, (uint64_t)(uintptr_t)hArray, (uint64_t)Flags);
+}
+
+EXPORT CUresult cuTexRefSetMipmappedArray(CUtexref hTexRef, CUmipmappedArray hMipmappedArray, unsigned int Flags)
+{
+	ENTER_CONTEXT();
+	return call_cuTexRefSetMipmappedArray((uint64_t)(uintptr_t)hTexRef, (uint64_t)(uintptr_t)hMipmappedArray, (uint64_t)Flags);
+}
+
+EXPORT CUresult cuTexRefSetAddress2D_v3(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR *desc, CUdeviceptr dptr, size_t Pitch)
+{
+	ENTER_CONTEXT();
+	if (!desc)
+		return CUDA_ERROR_INVALID_VALUE;
+	return call_cuTexRefSetAddress2D_v3((uint64_t)(uintptr_t)hTexRef, desc, 24, (uint64_t)dptr, (uint64_t)Pitch);
+}
+
+EXPORT CUresult cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt, int NumPackedComponents)
+{
+	ENTER_CONTEXT();
+	return call_cuTexRefSetFormat((uint64_t)(uintptr_t)hTexRef, (uint64_t)fmt, (uint64_t)NumPackedComponents);
+}
+
+EXPORT CUresult cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddress_mode am)
+{
+	ENTER_CONTEXT();
+	return call_cuTexRefSetAddressMode((uint64_t)(uintptr_t)hTexRef, (uint64_t)dim, (uint64_t)am);
+}
+
+EXPORT CUresult cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm)
+{
+	ENTER_CONTEXT();
+	return call_cuTexRefSetFilterMode((uint64_t)(uintptr_t)hTexRef, (uint64_t)fm);
+}
+
+EXPORT CUresult cuTexRefSetMipmapFilterMode(CUtexref hTexRef, CUfilter_mode fm)
+{
+	ENTER_CONTEXT();
+	return call_cuTexRefSetMipmapFilterMode((uint64_t)(uintptr_t)hTexRef, (uint64_t)fm);
+}
+
+EXPORT CUresult cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int maxAniso)
+{
+	ENTER_CONTEXT();
+	return call_cuTexRefSetMaxAnisotropy((uint64_t)(uintptr_t)hTexRef, (uint64_t)maxAniso);
+}
+
+EXPORT CUresult cuTexRefSetBorderColor(CUtexref hTexRef, float *pBorderColor)
+{
+	ENTER_CONTEXT();
+	if (!pBorderColor)
+		return CUDA_ERROR_INVALID_VALUE;
+	return call_cuTexRefSetBorderColor((uint64_t)(uintptr_t)hTexRef, pBorderColor, 16);
+}
+
+EXPORT CUresult cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags)
+{
+	ENTER_CONTEXT();
+	return call_cuTexRefSetFlags((uint64_t)(uintptr_t)hTexRef, (uint64_t)Flags);
+}
+
+EXPORT CUresult cuTexRefGetAddress_v2(CUdeviceptr *pdptr, CUtexref hTexRef)
+{
+	uint64_t out[1];
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!pdptr)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = call_cuTexRefGetAddress_v2(&out[0], (uint64_t)(uintptr_t)hTexRef);
+	if (result)
+		return result;
+	*pdptr = (CUdeviceptr)out[0];
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuTexRefGetAddressMode(CUaddress_mode *pam, CUtexref hTexRef, int dim)
+{
+	uint64_t out[1];
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!pam)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = call_cuTexRefGetAddressMode(&out[0], (uint64_t)(uintptr_t)hTexRef, (uint64_t)dim);
+	if (result)
+		return result;
+	*pam = (CUaddress_mode)out[0];
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuTexRefGetFilterMode(CUfilter_mode *pfm, CUtexref hTexRef)
+{
+	uint64_t out[1];
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!pfm)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = call_cuTexRefGetFilterMode(&out[0], (uint64_t)(uintptr_t)hTexRef);
+	if (result)
+		return result;
+	*pfm = (CUfilter_mode)out[0];
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuTexRefGetMipmapFilterMode(CUfilter_mode *pfm, CUtexref hTexRef)
+{
+	uint64_t out[1];
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!pfm)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = call_cuTexRefGetMipmapFilterMode(&out[0], (uint64_t)(uintptr_t)hTexRef);
+	if (result)
+		return result;
+	*pfm = (CUfilter_mode)out[0];
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuTexRefGetMaxAnisotropy(int *pmaxAniso, CUtexref hTexRef)
+{
+	uint64_t out[1];
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!pmaxAniso)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = call_cuTexRefGetMaxAnisotropy(&out[0], (uint64_t)(uintptr_t)hTexRef);
+	if (result)
+		return result;
+	*pmaxAniso = (int)out[0];
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuTexRefGetBorderColor(float *pBorderColor, CUtexref hTexRef)
+{
+	ENTER_CONTEXT();
+	if (!pBorderColor)
+		return CUDA_ERROR_INVALID_VALUE;
+	return call_cuTexRefGetBorderColor(pBorderColor, 16, (uint64_t)(uintptr_t)hTexRef);
+}
+
+EXPORT CUresult cuTexRefGetFlags(unsigned int *pFlags, CUtexref hTexRef)
+{
+	uint64_t out[1];
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!pFlags)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = call_cuTexRefGetFlags(&out[0], (uint64_t)(uintptr_t)hTexRef);
+	if (result)
+		return result;
+	*pFlags = (unsigned int)out[0];
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuTexRefGetFormat(CUarray_format *pFormat, int *pNumChannels, CUtexref hTexRef)
+{
+	uint64_t out[2];
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!pFormat)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!pNumChannels)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = call_cuTexRefGetFormat(&out[0], &out[1], (uint64_t)(uintptr_t)hTexRef);
+	if (result)
+		return result;
+	*pFormat = (CUarray_format)out[0];
+	*pNumChannels = (int)out[1];
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuSurfRefSetArray(CUsurfref hSurfRef, CUarray hArray, unsigned int Flags)
+{
+	ENTER_CONTEXT();
+	return call_cuSurfRefSetArray((uint64_t)(uintptr_t)hSurfRef, (uint64_t)(uintptr_t)hArray, (uint64_t)Flags);
+}
+
+EXPORT CUresult cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef)
+{
+	ENTER_CONTEXT();
+	if (!handle_known(HANDLE_FUNC, hfunc))
+		return CUDA_ERROR_INVALID_HANDLE;
+	return call_cuParamSetTexRef((uint64_t)(uintptr_t)hfunc, (uint64_t)texunit, (uint64_t)(uintptr_t)hTexRef);
+}
+
 EXPORT CUresult cuCtxGetSharedMemConfig(CUsharedconfig *pConfig)
 {
 	uint64_t out[1];

@@ -86,3 +86,12 @@ API CUresult cuGraphAddNode_v2(void **node, const struct graph *g, void *const *
 		cuGraphCreate(&p->bodies[i], 0);
 	return p->handle == 0xc000 + p->kind ? OK : INVALID;
 }
+
+// Kernel nodes do nothing here: they only let launches be replayed.
+API CUresult cuGraphAddKernelNode_v2(void **node, struct graph *g, void *const *after, size_t n, const void *p)
+{
+	IN_CONTEXT;
+	*node = g;
+	return n > 1 || (n && !*after) || !p ? INVALID : OK;
+}
+API CUresult cuGraphExecKernelNodeSetParams_v2(struct graph *e, const void *node, const void *p) { IN_CONTEXT; return !e || !node || !p ? INVALID : OK; }

@@ -66,7 +66,7 @@ func export(b *bytes.Buffer, f function, params []cParam) {
 		case p.structure():
 			checks = append(checks, fmt.Sprintf("\tif (!%s)\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n", name))
 			args = append(args, name, p.kind)
-		case p.kind == "array", p.kind == "mipmap", p.kind == "link", p.kind == "graph", p.kind == "gnode":
+		case p.kind == "array", p.kind == "mipmap", p.kind == "link", p.kind == "graph", p.kind == "gnode", p.kind == "texref", p.kind == "surfref":
 			// These have no records here: the worker knows them.
 			args = append(args, "(uint64_t)(uintptr_t)"+name)
 		case p.kind == "stream":

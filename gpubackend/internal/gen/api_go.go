@@ -13,6 +13,7 @@ import (
 var kindName = map[string]string{
 	"ctx": "Context", "stream": "Stream", "event": "Event", "module": "Module", "func": "Function",
 	"lib": "Library", "kernel": "Kernel", "link": "Link", "array": "Array", "mipmap": "MipmappedArray", "graph": "Graph", "gexec": "GraphExec", "gnode": "GraphNode", "green": "GreenContext",
+	"texref": "TextureReference", "surfref": "SurfaceReference",
 }
 
 func goHeader(b *bytes.Buffer, pkg string, imports ...string) {
@@ -215,7 +216,7 @@ func dispatchAnswer(b *bytes.Buffer, f function) {
 // adder is how a new handle enters the table: what the driver may give twice keeps the handle it has.
 func adder(kind string) string {
 	switch kind {
-	case "ctx", "module", "func", "kernel", "array":
+	case "ctx", "module", "func", "kernel", "array", "texref", "surfref":
 		return "Intern"
 	}
 	return "Add"

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/simt"
+)
+
+// overrideFormat is CU_TRSA_OVERRIDE_FORMAT. The documentation requires it; the runtime binds without it, and sets the
+// format after that.
+const overrideFormat = 1
+
+// unbind forgets what a reference reads.
+func (r *textureReference) unbind() {
+	r.array, r.mipmapped, r.linear, r.rows = nil, nil, memoryRange{}, memoryRows{}
+}
+
+// texel is the size of a texel by the reference's format.
+func (r *textureReference) texel() uint64 { return r.format.Bytes() * uint64(r.channels) }
+
+// adopt takes over the format of an array, if it is to be or the reference's is of another size.
+func (r *textureReference) adopt(desc *arrayDesc, flags uint64) {
+	if flags&overrideFormat != 0 || r.texel() != desc.texel() {
+		r.format, r.channels = desc.format, desc.channels
+	}
+}
+
+// TexRefSetArray implements gpubackend.Driver.
+func (d *Device) TexRefSetArray(h gpubackend.TextureReference, a gpubackend.Array, flags uint64) gpubackend.Result {
+	r, result := d.changing(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	array, result := d.array(a)
+	if result != gpubackend.Success {
+		return result
+	}
+	if flags&^overrideFormat != 0 {
+		return gpubackend.InvalidValue
+	}
+	r.unbind()
+	r.array = array
+	r.adopt(&array.desc, flags)
+	return gpubackend.Success
+}
+
+// TexRefSetMipmappedArray implements gpubackend.Driver.
+func (d *Device) TexRefSetMipmappedArray(
+	h gpubackend.TextureReference, mh gpubackend.MipmappedArray, flags uint64,
+) gpubackend.Result {
+	r, result := d.changing(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	m, result := d.mipmapped(mh)
+	if result != gpubackend.Success {
+		return result
+	}
+	if flags&^overrideFormat != 0 {
+		return gpubackend.InvalidValue
+	}
+	r.unbind()
+	r.mipmapped = m
+	r.adopt(&m.levels[0].desc, flags)
+	return gpubackend.Success
+}
+
+// TexRefSetAddress implements gpubackend.Driver. Textures begin at aligned addresses; offset says how far behind that
+// the memory begins.
+func (d *Device) TexRefSetAddress(h gpubackend.TextureReference, addr, bytes uint64) (offset uint64, result gpubackend.Result) {
+	r, result := d.changing(h)
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	if addr == 0 && bytes == 0 {
+		r.unbind() // as the runtime does
+		return 0, gpubackend.Success
+	}
+	offset = addr % textureAlignment
+	if !d.reaches(addr, bytes, false) || bytes == 0 || bytes/r.texel() > maxLinearTexels {
+		return 0, gpubackend.InvalidValue
+	}
+	r.unbind()
+	r.linear = memoryRange{addr - offset, bytes + offset}
+	return offset, gpubackend.Success
+}
+
+// TexRefSetAddress2D implements gpubackend.Driver. The format is the description's: a CUDA_ARRAY_DESCRIPTOR.
+func (d *Device) TexRefSetAddress2D(h gpubackend.TextureReference, desc []byte, addr, pitch uint64) gpubackend.Result {
+	r, result := d.changing(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	le := binary.LittleEndian
+	rows := memoryRows{addr, le.Uint64(desc), le.Uint64(desc[8:]), pitch}
+	format, channels := simt.Format(le.Uint32(desc[16:])), le.Uint32(desc[20:])
+	if _, result := d.pitchSource(addr, rows.width, rows.height, pitch, format, channels); result != gpubackend.Success {
+		return result
+	}
+	r.unbind()
+	r.rows, r.format, r.channels = rows, format, channels
+	return gpubackend.Success
+}
+
+// TexRefSetFormat implements gpubackend.Driver. With an array or rows bound, texels keep their size.
+func (d *Device) TexRefSetFormat(h gpubackend.TextureReference, format, channels uint64) gpubackend.Result {
+	r, result := d.changing(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	s := source{format: simt.Format(format), channels: uint32(channels)}
+	if result := s.channelsKnown(); result != gpubackend.Success {
+		return gpubackend.InvalidValue
+	}
+	if s.texel() != r.texel() && (r.array != nil || r.mipmapped != nil || r.rows != memoryRows{}) {
+		return gpubackend.InvalidValue
+	}
+	r.format, r.channels = s.format, s.channels
+	return gpubackend.Success
+}
+
+// TexRefSetAddressMode implements gpubackend.Driver.
+func (d *Device) TexRefSetAddressMode(h gpubackend.TextureReference, dim, mode uint64) gpubackend.Result {
+	r, result := d.changing(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	if dim >= uint64(len(r.sampling.address)) || mode > uint64(simt.AddressBorder) {
+		return gpubackend.InvalidValue
+	}
+	r.sampling.address[dim] = uint32(mode)
+	return gpubackend.Success
+}
+
+// TexRefSetFilterMode implements gpubackend.Driver.
+func (d *Device) TexRefSetFilterMode(h gpubackend.TextureReference, mode uint64) gpubackend.Result {
+	return d.setFilter(h, mode, func(s *sampling) *uint32 { return &s.filter })
+}
+
+// TexRefSetMipmapFilterMode implements gpubackend.Driver.
+func (d *Device) TexRefSetMipmapFilterMode(h gpubackend.TextureReference, mode uint64) gpubackend.Result {
+	return d.setFilter(h, mode, func(s *sampling) *uint32 { return &s.levelFilter })
+}
+
+func (d *Device) setFilter(h gpubackend.TextureReference, mode uint64, field func(*sampling) *uint32) gpubackend.Result {
+	r, result := d.changing(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	if mode > filterLinear {
+		return gpubackend.InvalidValue
+	}
+	*field(&r.sampling) = uint32(mode)
+	return gpubackend.Success
+}
+
+// TexRefSetMipmapLevelBias implements gpubackend.Driver.
+func (d *Device) TexRefSetMipmapLevelBias(h gpubackend.TextureReference, bias uint64) gpubackend.Result {
+	r, result := d.changing(h)
+	if result == gpubackend.Success {
+		r.sampling.levelBias = math.Float32frombits(uint32(bias))
+	}
+	return result
+}
+
+// TexRefSetMipmapLevelClamp implements gpubackend.Driver.
+func (d *Device) TexRefSetMipmapLevelClamp(h gpubackend.TextureReference, least, most uint64) gpubackend.Result {
+	r, result := d.changing(h)
+	if result == gpubackend.Success {
+		r.sampling.minLevel = math.Float32frombits(uint32(least))
+		r.sampling.maxLevel = math.Float32frombits(uint32(most))
+	}
+	return result
+}
+
+// TexRefSetMaxAnisotropy implements gpubackend.Driver.
+func (d *Device) TexRefSetMaxAnisotropy(h gpubackend.TextureReference, most uint64) gpubackend.Result {
+	r, result := d.changing(h)
+	if result == gpubackend.Success {
+		r.sampling.anisotropy = uint32(most)
+	}
+	return result
+}
+
+// TexRefSetBorderColor implements gpubackend.Driver.
+func (d *Device) TexRefSetBorderColor(h gpubackend.TextureReference, color []byte) gpubackend.Result {
+	r, result := d.changing(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	for i := range r.sampling.border {
+		r.sampling.border[i] = float(color[4*i:])
+	}
+	return gpubackend.Success
+}
+
+// TexRefSetFlags implements gpubackend.Driver.
+func (d *Device) TexRefSetFlags(h gpubackend.TextureReference, flags uint64) gpubackend.Result {
+	r, result := d.changing(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	if flags&^textureFlags != 0 {
+		return gpubackend.InvalidValue
+	}
+	r.sampling.flags = uint32(flags)
+	return gpubackend.Success
+}
+
+// TexRefGetAddress implements gpubackend.Driver.
+func (d *Device) TexRefGetAddress(h gpubackend.TextureReference) (uint64, gpubackend.Result) {
+	r, result := d.textureReference(h)
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	if addr := max(r.linear.addr, r.rows.addr); addr != 0 {
+		return addr, gpubackend.Success
+	}
+	return 0, gpubackend.InvalidValue
+}
+
+// TexRefGetArray implements gpubackend.Driver.
+func (d *Device) TexRefGetArray(h gpubackend.TextureReference) (gpubackend.Array, gpubackend.Result) {
+	r, result := d.textureReference(h)
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	if r.array == nil {
+		return 0, gpubackend.InvalidValue
+	}
+	return gpubackend.Array(r.array.handle), gpubackend.Success
+}
+
+// TexRefGetMipmappedArray implements gpubackend.Driver.
+func (d *Device) TexRefGetMipmappedArray(h gpubackend.TextureReference) (gpubackend.MipmappedArray, gpubackend.Result) {
+	r, result := d.textureReference(h)
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	if r.mipmapped == nil {
+		return 0, gpubackend.InvalidValue
+	}
+	return gpubackend.MipmappedArray(r.mipmapped.handle), gpubackend.Success
+}
+
+// TexRefGetAddressMode implements gpubackend.Driver.
+func (d *Device) TexRefGetAddressMode(h gpubackend.TextureReference, dim uint64) (uint64, gpubackend.Result) {
+	r, result := d.textureReference(h)
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	if dim >= uint64(len(r.sampling.address)) {
+		return 0, gpubackend.InvalidValue
+	}
+	return uint64(r.sampling.address[dim]), gpubackend.Success
+}
+
+// TexRefGetFilterMode implements gpubackend.Driver.
+func (d *Device) TexRefGetFilterMode(h gpubackend.TextureReference) (uint64, gpubackend.Result) {
+	return d.told(h, func(s *sampling) uint32 { return s.filter })
+}
+
+// TexRefGetMipmapFilterMode implements gpubackend.Driver.
+func (d *Device) TexRefGetMipmapFilterMode(h gpubackend.TextureReference) (uint64, gpubackend.Result) {
+	return d.told(h, func(s *sampling) uint32 { return s.levelFilter })
+}
+
+// TexRefGetMipmapLevelBias implements gpubackend.Driver.
+func (d *Device) TexRefGetMipmapLevelBias(h gpubackend.TextureReference) (uint64, gpubackend.Result) {
+	return d.told(h, func(s *sampling) uint32 { return math.Float32bits(s.levelBias) })
+}
+
+// TexRefGetMipmapLevelClamp implements gpubackend.Driver.
+func (d *Device) TexRefGetMipmapLevelClamp(h gpubackend.TextureReference) (least, most uint64, result gpubackend.Result) {
+	r, result := d.textureReference(h)
+	if result != gpubackend.Success {
+		return 0, 0, result
+	}
+	return uint64(math.Float32bits(r.sampling.minLevel)), uint64(math.Float32bits(r.sampling.maxLevel)), result
+}
+
+// TexRefGetMaxAnisotropy implements gpubackend.Driver.
+func (d *Device) TexRefGetMaxAnisotropy(h gpubackend.TextureReference) (uint64, gpubackend.Result) {
+	return d.told(h, func(s *sampling) uint32 { return s.anisotropy })
+}
+
+// TexRefGetFlags implements gpubackend.Driver.
+func (d *Device) TexRefGetFlags(h gpubackend.TextureReference) (uint64, gpubackend.Result) {
+	return d.told(h, func(s *sampling) uint32 { return s.flags })
+}
+
+// told returns a number of a reference's state.
+func (d *Device) told(h gpubackend.TextureReference, field func(*sampling) uint32) (uint64, gpubackend.Result) {
+	r, result := d.textureReference(h)
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	return uint64(field(&r.sampling)), gpubackend.Success
+}
+
+// TexRefGetBorderColor implements gpubackend.Driver.
+func (d *Device) TexRefGetBorderColor(color []byte, h gpubackend.TextureReference) gpubackend.Result {
+	r, result := d.textureReference(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	for i, v := range r.sampling.border {
+		binary.LittleEndian.PutUint32(color[4*i:], math.Float32bits(v))
+	}
+	return gpubackend.Success
+}
+
+// TexRefGetFormat implements gpubackend.Driver.
+func (d *Device) TexRefGetFormat(h gpubackend.TextureReference) (format, channels uint64, result gpubackend.Result) {
+	r, result := d.textureReference(h)
+	if result != gpubackend.Success {
+		return 0, 0, result
+	}
+	return uint64(r.format), uint64(r.channels), gpubackend.Success
+}
