@@ -84,7 +84,7 @@ static bool in_context(void *record, void *context)
 
 void handle_forget_context(struct context *c)
 {
-	static const enum handle_kind kinds[] = { HANDLE_STREAM, HANDLE_EVENT, HANDLE_MODULE, HANDLE_FUNC };
+	static const enum handle_kind kinds[] = { HANDLE_STREAM, HANDLE_EVENT, HANDLE_MODULE, HANDLE_FUNC, HANDLE_TEXREF };
 
 	capture_forget_context(c);
 	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)

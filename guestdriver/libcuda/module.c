@@ -66,6 +66,7 @@ EXPORT CUresult cuModuleUnload(CUmodule hmod)
 	if (!handle_known(HANDLE_MODULE, hmod))
 		return CUDA_ERROR_INVALID_HANDLE;
 	handle_forget_children(HANDLE_FUNC, number_of(hmod));
+	handle_forget_children(HANDLE_TEXREF, number_of(hmod));
 	managed = loaded_managed(HANDLE_MODULE, hmod);
 	handle_forget(HANDLE_MODULE, hmod);
 	result = channel_synced(call_cuModuleUnload(number_of(hmod)));

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texture and surface references: what of them the generated calls can't do. Their state is the worker's. */
+/*
+ * Texture and surface references. Their state is the worker's. Programs bind textures before each launch, by ten
+ * calls: of those, what changes a number to one that is documented can't fail, and isn't waited for.
+ */
 #define _GNU_SOURCE
 #include <string.h>
 
@@ -10,6 +13,13 @@
 
 /* CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT */
 #define ATTRIBUTE_TEXTURE_ALIGNMENT 14
+
+/* CU_TRSF_*, and how many there are of CUaddress_mode, CUfilter_mode and dimensions. */
+#define FLAGS 0x73u
+#define ADDRESS_MODES 4u
+#define FILTER_MODES 2u
+#define DIMENSIONS 3u
+#define ANISOTROPY 16u
 
 static uint64_t bits_of(float value)
 {
@@ -37,6 +47,8 @@ EXPORT CUresult cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *
 	if (!handle_known(HANDLE_MODULE, hmod))
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = call_cuModuleGetTexRef(&handle, number_of(hmod), name);
+	if (!result && !handle_known(HANDLE_TEXREF, (void *)(uintptr_t)handle))
+		result = handle_enter(HANDLE_TEXREF, handle, handle_new(sizeof(struct handle), number_of(hmod)));
 	if (!result)
 		*pTexRef = (CUtexref)(uintptr_t)handle;
 	return result;
@@ -58,13 +70,92 @@ EXPORT CUresult cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const cha
 	return result;
 }
 
-/* Without a place for the offset, the address must be one that needs none. */
+EXPORT CUresult cuTexRefCreate(CUtexref *pTexRef)
+{
+	uint64_t handle;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!pTexRef)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = call_cuTexRefCreate(&handle);
+	if (!result)
+		result = handle_add(HANDLE_TEXREF, handle, 0, 0);
+	if (!result)
+		*pTexRef = (CUtexref)(uintptr_t)handle;
+	return result;
+}
+
+EXPORT CUresult cuTexRefDestroy(CUtexref hTexRef)
+{
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!handle_known(HANDLE_TEXREF, hTexRef))
+		return CUDA_ERROR_INVALID_HANDLE;
+	result = call_cuTexRefDestroy(number_of(hTexRef));
+	if (!result)
+		handle_forget(HANDLE_TEXREF, hTexRef);
+	return result;
+}
+
+/* Sends a change of two numbers. One that is documented need not be waited for. */
+static CUresult change(unsigned op, CUtexref t, uint64_t a, uint64_t b, bool documented)
+{
+	struct request r;
+
+	ENTER_CONTEXT();
+	if (!handle_known(HANDLE_TEXREF, t))
+		return CUDA_ERROR_INVALID_HANDLE;
+	request_init(&r, op);
+	request_word(&r, number_of(t));
+	request_word(&r, a);
+	request_word(&r, b);
+	return documented ? channel_post(&r) : channel_call(&r, NULL, 0);
+}
+
+EXPORT CUresult cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags)
+{
+	return change(OP_cuTexRefSetFlags, hTexRef, Flags, 0, !(Flags & ~FLAGS));
+}
+
+EXPORT CUresult cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddress_mode am)
+{
+	return change(OP_cuTexRefSetAddressMode, hTexRef, (uint64_t)dim, (uint64_t)am,
+		      (unsigned)dim < DIMENSIONS && (unsigned)am < ADDRESS_MODES);
+}
+
+EXPORT CUresult cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm)
+{
+	return change(OP_cuTexRefSetFilterMode, hTexRef, (uint64_t)fm, 0, (unsigned)fm < FILTER_MODES);
+}
+
+EXPORT CUresult cuTexRefSetMipmapFilterMode(CUtexref hTexRef, CUfilter_mode fm)
+{
+	return change(OP_cuTexRefSetMipmapFilterMode, hTexRef, (uint64_t)fm, 0, (unsigned)fm < FILTER_MODES);
+}
+
+EXPORT CUresult cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int maxAniso)
+{
+	return change(OP_cuTexRefSetMaxAnisotropy, hTexRef, maxAniso, 0, maxAniso <= ANISOTROPY);
+}
+
+/*
+ * Nothing is bound by (NULL, 0), which is how the runtime ends a binding. Without a place for the offset, the address
+ * must be one that needs none.
+ */
 EXPORT CUresult cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef, CUdeviceptr dptr, size_t bytes)
 {
 	uint64_t offset, alignment;
 	CUresult result;
 
 	ENTER_CONTEXT();
+	if (!dptr && !bytes) {
+		result = change(OP_cuTexRefSetAddress_v2, hTexRef, 0, 0, true);
+		if (!result && ByteOffset)
+			*ByteOffset = 0;
+		return result;
+	}
 	alignment = (uint64_t)device_number(context_owner()->device, ATTRIBUTE_TEXTURE_ALIGNMENT);
 	if (!ByteOffset && alignment && dptr % alignment)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -76,14 +167,13 @@ EXPORT CUresult cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef, CUde
 
 EXPORT CUresult cuTexRefSetMipmapLevelBias(CUtexref hTexRef, float bias)
 {
-	ENTER_CONTEXT();
-	return call_cuTexRefSetMipmapLevelBias(number_of(hTexRef), bits_of(bias));
+	return change(OP_cuTexRefSetMipmapLevelBias, hTexRef, bits_of(bias), 0, true);
 }
 
 EXPORT CUresult cuTexRefSetMipmapLevelClamp(CUtexref hTexRef, float minMipmapLevelClamp, float maxMipmapLevelClamp)
 {
-	ENTER_CONTEXT();
-	return call_cuTexRefSetMipmapLevelClamp(number_of(hTexRef), bits_of(minMipmapLevelClamp), bits_of(maxMipmapLevelClamp));
+	return change(OP_cuTexRefSetMipmapLevelClamp, hTexRef, bits_of(minMipmapLevelClamp), bits_of(maxMipmapLevelClamp),
+		      true);
 }
 
 EXPORT CUresult cuTexRefGetMipmapLevelBias(float *pbias, CUtexref hTexRef)

@@ -2221,7 +2221,7 @@ static inline CUresult call_cuTexRefSetFormat(uint64_t hTexRef, uint64_t fmt, ui
 	return channel_call(&r, NULL, 0);
 }
 
-static inline CUresult call_cuTexRefSetAddressMode(uint64_t hTexRef, uint64_t dim, uint64_t am)
+static inline CUresult post_cuTexRefSetAddressMode(uint64_t hTexRef, uint64_t dim, uint64_t am)
 {
 	struct request r;
 
@@ -2229,40 +2229,40 @@ static inline CUresult call_cuTexRefSetAddressMode(uint64_t hTexRef, uint64_t di
 	request_word(&r, hTexRef);
 	request_word(&r, dim);
 	request_word(&r, am);
-	return channel_call(&r, NULL, 0);
+	return channel_post(&r);
 }
 
-static inline CUresult call_cuTexRefSetFilterMode(uint64_t hTexRef, uint64_t fm)
+static inline CUresult post_cuTexRefSetFilterMode(uint64_t hTexRef, uint64_t fm)
 {
 	struct request r;
 
 	request_init(&r, OP_cuTexRefSetFilterMode);
 	request_word(&r, hTexRef);
 	request_word(&r, fm);
-	return channel_call(&r, NULL, 0);
+	return channel_post(&r);
 }
 
-static inline CUresult call_cuTexRefSetMipmapFilterMode(uint64_t hTexRef, uint64_t fm)
+static inline CUresult post_cuTexRefSetMipmapFilterMode(uint64_t hTexRef, uint64_t fm)
 {
 	struct request r;
 
 	request_init(&r, OP_cuTexRefSetMipmapFilterMode);
 	request_word(&r, hTexRef);
 	request_word(&r, fm);
-	return channel_call(&r, NULL, 0);
+	return channel_post(&r);
 }
 
-static inline CUresult call_cuTexRefSetMipmapLevelBias(uint64_t hTexRef, uint64_t bias)
+static inline CUresult post_cuTexRefSetMipmapLevelBias(uint64_t hTexRef, uint64_t bias)
 {
 	struct request r;
 
 	request_init(&r, OP_cuTexRefSetMipmapLevelBias);
 	request_word(&r, hTexRef);
 	request_word(&r, bias);
-	return channel_call(&r, NULL, 0);
+	return channel_post(&r);
 }
 
-static inline CUresult call_cuTexRefSetMipmapLevelClamp(uint64_t hTexRef, uint64_t minMipmapLevelClamp, uint64_t maxMipmapLevelClamp)
+static inline CUresult post_cuTexRefSetMipmapLevelClamp(uint64_t hTexRef, uint64_t minMipmapLevelClamp, uint64_t maxMipmapLevelClamp)
 {
 	struct request r;
 
@@ -2270,17 +2270,17 @@ static inline CUresult call_cuTexRefSetMipmapLevelClamp(uint64_t hTexRef, uint64
 	request_word(&r, hTexRef);
 	request_word(&r, minMipmapLevelClamp);
 	request_word(&r, maxMipmapLevelClamp);
-	return channel_call(&r, NULL, 0);
+	return channel_post(&r);
 }
 
-static inline CUresult call_cuTexRefSetMaxAnisotropy(uint64_t hTexRef, uint64_t maxAniso)
+static inline CUresult post_cuTexRefSetMaxAnisotropy(uint64_t hTexRef, uint64_t maxAniso)
 {
 	struct request r;
 
 	request_init(&r, OP_cuTexRefSetMaxAnisotropy);
 	request_word(&r, hTexRef);
 	request_word(&r, maxAniso);
-	return channel_call(&r, NULL, 0);
+	return channel_post(&r);
 }
 
 static inline CUresult call_cuTexRefSetBorderColor(uint64_t hTexRef, const void *pBorderColor, size_t pBorderColor_bytes)
@@ -2300,14 +2300,14 @@ done:
 	return result;
 }
 
-static inline CUresult call_cuTexRefSetFlags(uint64_t hTexRef, uint64_t Flags)
+static inline CUresult post_cuTexRefSetFlags(uint64_t hTexRef, uint64_t Flags)
 {
 	struct request r;
 
 	request_init(&r, OP_cuTexRefSetFlags);
 	request_word(&r, hTexRef);
 	request_word(&r, Flags);
-	return channel_call(&r, NULL, 0);
+	return channel_post(&r);
 }
 
 static inline CUresult call_cuTexRefGetAddress_v2(uint64_t *pdptr, uint64_t hTexRef)

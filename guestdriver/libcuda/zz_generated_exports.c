@@ -513,27 +513,6 @@ EXPORT CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements, C
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuTexRefCreate(CUtexref *pTexRef)
-{
-	uint64_t out[1];
-	CUresult result;
-
-	ENTER_CONTEXT();
-	if (!pTexRef)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = call_cuTexRefCreate(&out[0]);
-	if (result)
-		return result;
-	*pTexRef = (CUtexref)(uintptr_t)out[0];
-	return CUDA_SUCCESS;
-}
-
-EXPORT CUresult cuTexRefDestroy(CUtexref hTexRef)
-{
-	ENTER_CONTEXT();
-	return call_cuTexRefDestroy((uint64_t)(uintptr_t)hTexRef);
-}
-
 EXPORT CUresult cuTexRefSetArray(CUtexref hTexRef, CUarray hArray, unsigned int Flags)
 {
 	ENTER_CONTEXT();
@@ -560,42 +539,12 @@ EXPORT CUresult cuTexRefSetFormat(CUtexref hTexRef, CUarray_format fmt, int NumP
 	return call_cuTexRefSetFormat((uint64_t)(uintptr_t)hTexRef, (uint64_t)fmt, (uint64_t)NumPackedComponents);
 }
 
-EXPORT CUresult cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddress_mode am)
-{
-	ENTER_CONTEXT();
-	return call_cuTexRefSetAddressMode((uint64_t)(uintptr_t)hTexRef, (uint64_t)dim, (uint64_t)am);
-}
-
-EXPORT CUresult cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm)
-{
-	ENTER_CONTEXT();
-	return call_cuTexRefSetFilterMode((uint64_t)(uintptr_t)hTexRef, (uint64_t)fm);
-}
-
-EXPORT CUresult cuTexRefSetMipmapFilterMode(CUtexref hTexRef, CUfilter_mode fm)
-{
-	ENTER_CONTEXT();
-	return call_cuTexRefSetMipmapFilterMode((uint64_t)(uintptr_t)hTexRef, (uint64_t)fm);
-}
-
-EXPORT CUresult cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int maxAniso)
-{
-	ENTER_CONTEXT();
-	return call_cuTexRefSetMaxAnisotropy((uint64_t)(uintptr_t)hTexRef, (uint64_t)maxAniso);
-}
-
 EXPORT CUresult cuTexRefSetBorderColor(CUtexref hTexRef, float *pBorderColor)
 {
 	ENTER_CONTEXT();
 	if (!pBorderColor)
 		return CUDA_ERROR_INVALID_VALUE;
 	return call_cuTexRefSetBorderColor((uint64_t)(uintptr_t)hTexRef, pBorderColor, 16);
-}
-
-EXPORT CUresult cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags)
-{
-	ENTER_CONTEXT();
-	return call_cuTexRefSetFlags((uint64_t)(uintptr_t)hTexRef, (uint64_t)Flags);
 }
 
 EXPORT CUresult cuTexRefGetAddress_v2(CUdeviceptr *pdptr, CUtexref hTexRef)
