@@ -34,6 +34,9 @@ const (
 	maxTexelLevels  = 18 // of the largest image
 )
 
+// maxArrays bounds a context's arrays, mipmapped ones counting once.
+const maxArrays = 1 << 18
+
 // arrayDesc is a CUDA_ARRAY3D_DESCRIPTOR. A height or depth of 0 is a dimension that isn't there.
 type arrayDesc struct {
 	width, height, depth uint64
@@ -153,12 +156,23 @@ func (d *Device) createArray(desc arrayDesc) (gpubackend.Array, gpubackend.Resul
 		return 0, result
 	}
 	_, bytes := desc.image(0)
-	base, result := d.allocate(bytes, d.space.heap.Alloc)
+	base, result := d.arrayMemory(c, bytes)
 	if result != gpubackend.Success {
 		return 0, result
 	}
-	c.arrays[base] = true
 	return gpubackend.Array(d.newArray(c, desc, base, nil).handle), gpubackend.Success
+}
+
+// arrayMemory takes memory for an array.
+func (d *Device) arrayMemory(c *gpuContext, bytes uint64) (uint64, gpubackend.Result) {
+	if len(c.arrays) >= maxArrays {
+		return 0, gpubackend.OutOfMemory
+	}
+	base, result := d.allocate(bytes, d.space.heap.Alloc)
+	if result == gpubackend.Success {
+		c.arrays[base] = true
+	}
+	return base, result
 }
 
 // freeArray gives back an array's memory when the work that was queued before is done.
@@ -251,11 +265,10 @@ func (d *Device) MipmappedArrayCreate(b []byte, levels uint64) (gpubackend.Mipma
 		offsets[i] = total
 		total += (bytes + textureAlignment - 1) &^ (textureAlignment - 1)
 	}
-	base, result := d.allocate(total, d.space.heap.Alloc)
+	base, result := d.arrayMemory(c, total)
 	if result != gpubackend.Success {
 		return 0, result
 	}
-	c.arrays[base] = true
 	m := &mipmappedArray{ctx: c, base: base}
 	for i, offset := range offsets {
 		m.levels = append(m.levels, d.newArray(c, desc.level(uint(i)), base+offset, m))

@@ -34,7 +34,7 @@ const (
 	texturePitchAlignment = 32  // of the rows of one
 	filterLinear          = 1   // CU_TR_FILTER_MODE_LINEAR
 	// maxObjects bounds textures and surfaces.
-	maxObjects = 1 << 18
+	maxObjects = 1 << 16
 )
 
 // objects are texture and surface objects by number, as kernels find them.
