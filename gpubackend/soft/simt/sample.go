@@ -30,9 +30,17 @@ func (t *Texture) interpolates() bool {
 // fetch returns the texel at a place inside the image.
 func (t *Texture) fetch(m *Image, x, y, z int) texel {
 	size := t.Format.Bytes()
-	at := uintptr(m.Base + uint64(z)*m.Slice + uint64(y)*m.Pitch + uint64(x)*t.texelBytes())
+	at := uintptr(m.Base + uint64(z)*m.Slice + uint64(y)*m.Pitch + uint64(x)*size*uint64(t.Channels))
 	var v texel
-	v[3] = t.one()
+	if t.Channels < 4 {
+		v[3] = t.one()
+	}
+	if t.Format == FormatFloat {
+		for c := range min(int(t.Channels), len(v)) {
+			v[c] = uint32(peek(at+uintptr(4*c), 4))
+		}
+		return v
+	}
 	for c := range min(int(t.Channels), len(v)) {
 		v[c] = t.channel(peek(at+uintptr(c)*uintptr(size), uint8(size)), c)
 	}
@@ -162,27 +170,6 @@ func (t *Texture) tap(x float32, n uint32, dim int, linear bool) tap {
 	return tap{fixed >> weightBits, fixed & (weightOne - 1)}
 }
 
-// read returns the texel with these numbers, by the address modes.
-func (t *Texture) read(m *Image, dims int, x, y, z int) texel {
-	x, in := fold(x, int(m.Width), t.mode(0))
-	if dims > 1 {
-		var ok bool
-		y, ok = fold(y, int(m.Height), t.mode(1))
-		in = in && ok
-	}
-	if dims > 2 {
-		var ok bool
-		z, ok = fold(z, int(m.Depth), t.mode(2))
-		in = in && ok
-	} else {
-		z = min(z, int(m.Depth)-1) // a smaller level may have fewer planes
-	}
-	if !in {
-		return t.border()
-	}
-	return t.fetch(m, x, y, z)
-}
-
 // border is the border's colour.
 func (t *Texture) border() texel {
 	var v texel
@@ -196,42 +183,68 @@ func (t *Texture) border() texel {
 	return v
 }
 
-// sampleImage samples one level in one to three dimensions; in fewer than three, at is the plane.
+// axis is what a sample reads in one dimension: one texel, or two with their weights.
+type axis struct {
+	i      [2]int
+	in     [2]bool // not on the border
+	weight [2]float32
+}
+
+// axis finds it.
+func (t *Texture) axis(x float32, n uint32, dim int, linear bool) (a axis) {
+	at, mode := t.tap(x, n, dim, linear), t.mode(dim)
+	a.i[0], a.in[0] = fold(at.i, int(n), mode)
+	a.weight[0] = float32(weightOne-at.weight) / weightOne
+	if at.weight != 0 {
+		a.i[1], a.in[1] = fold(at.i+1, int(n), mode)
+		a.weight[1] = float32(at.weight) / weightOne
+	}
+	return a
+}
+
+// axes finds those of all dimensions. In fewer than three, the last is the plane; a smaller level may have fewer.
+func (t *Texture) axes(m *Image, dims int, at [3]float32, plane int, linear bool) (axes [3]axis) {
+	axes[0] = t.axis(at[0], m.Width, 0, linear)
+	axes[1] = axis{in: [2]bool{true}, weight: [2]float32{1}}
+	axes[2] = axis{i: [2]int{min(plane, int(m.Depth)-1)}, in: [2]bool{true}, weight: [2]float32{1}}
+	if dims > 1 {
+		axes[1] = t.axis(at[1], m.Height, 1, linear)
+	}
+	if dims > 2 {
+		axes[2] = t.axis(at[2], m.Depth, 2, linear)
+	}
+	return axes
+}
+
+// sampleImage samples one level in one to three dimensions; in fewer than three, of the given plane.
 func (t *Texture) sampleImage(m *Image, dims int, at [3]float32, plane int) texel {
 	linear := t.Linear && t.interpolates()
-	sizes := [3]uint32{m.Width, m.Height, m.Depth}
-	taps := [3]tap{2: {i: plane}}
-	for d := range dims {
-		taps[d] = t.tap(at[d], sizes[d], d, linear)
-	}
+	axes := t.axes(m, dims, at, plane, linear)
 	if !linear {
-		return t.read(m, dims, taps[0].i, taps[1].i, taps[2].i)
+		return t.corner(m, &axes, 0)
 	}
 	var sum [4]float32
-	for corner := range 1 << dims {
-		weight := float32(1)
-		var i [3]int
-		for d := range taps {
-			i[d] = taps[d].i
-			if d >= dims {
-				continue
-			}
-			if corner>>d&1 != 0 {
-				i[d]++
-				weight *= float32(taps[d].weight) / weightOne
-			} else {
-				weight *= float32(weightOne-taps[d].weight) / weightOne
-			}
-		}
+	for n := range 1 << dims {
+		// What has no weight isn't part of it: it may be infinite.
+		weight := axes[0].weight[n&1] * axes[1].weight[n>>1&1] * axes[2].weight[n>>2]
 		if weight == 0 {
-			continue // what isn't part of it may be infinite
+			continue
 		}
-		v := t.read(m, dims, i[0], i[1], i[2])
+		v := t.corner(m, &axes, n)
 		for c := range sum {
 			sum[c] += weight * math.Float32frombits(v[c])
 		}
 	}
 	return floats(sum)
+}
+
+// corner returns a texel of those that a sample reads: bit d of n says which in dimension d.
+func (t *Texture) corner(m *Image, axes *[3]axis, n int) texel {
+	x, y, z := n&1, n>>1&1, n>>2
+	if !axes[0].in[x] || !axes[1].in[y] || !axes[2].in[z] {
+		return t.border()
+	}
+	return t.fetch(m, axes[0].i[x], axes[1].i[y], axes[2].i[z])
 }
 
 func floats(v [4]float32) texel {
@@ -268,10 +281,14 @@ func (t *Texture) sample(lod float32, dims int, at [3]float32, plane int) texel 
 // left.
 func (t *Texture) gather(channel int, at [3]float32, plane int) texel {
 	m := &t.Levels[0]
-	x, y := t.tap(at[0], m.Width, 0, true).i, t.tap(at[1], m.Height, 1, true).i
+	axes := t.axes(m, 2, at, plane, true)
+	for d, size := range []uint32{m.Width, m.Height} {
+		i := t.tap(at[d], size, d, true).i
+		axes[d].i[1], axes[d].in[1] = fold(i+1, int(size), t.mode(d)) // whatever its weight
+	}
 	var v texel
-	for i, step := range [4][2]int{{0, 1}, {1, 1}, {1, 0}, {0, 0}} {
-		v[i] = t.read(m, 2, x+step[0], y+step[1], plane)[channel]
+	for i, corner := range [4]int{2, 3, 1, 0} {
+		v[i] = t.corner(m, &axes, corner)[channel]
 	}
 	return v
 }
