@@ -13,11 +13,11 @@
 #include "zz_generated_calls.h"
 
 /*
- * Pieces grow from the first, which nothing hides. Each makes the GPU change between the processes of the mover and the
- * worker, 0.1 ms and more a time, which is why they aren't smaller; only where less can be pinned they are.
+ * Pieces grow from the first, which nothing hides: no copy goes on while its pages are pinned. Each is a system call, and
+ * where memory has to be staged also a change of the GPU between the processes of the mover and the worker.
  */
 #define PIECE ((size_t)8 << 20)
-#define PIECE_FIRST ((size_t)4 << 20)
+#define PIECE_FIRST ((size_t)1 << 20)
 #define PIECE_LEAST ((size_t)1 << 20)
 
 /* An answer is asked for after so many bytes, and two are outstanding at most: no more than twice as much is pinned. */
