@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Large copies between ordinary memory and every place that the device has: memory of its own, a part of a shared piece, a
-// variable, a pool, rows with gaps; memory that comes and goes at one address; and copies that have to wait
+// variable, a pool, rows with gaps, an array; memory that comes and goes at one address; and copies that have to wait
 // for kernels before them, and kernels for copies.
 #include "check.h"
 #include <cstdlib>
@@ -90,6 +90,14 @@ static void rows() {
         exact &= !memcmp(to.at + y * width, from.at + y * width, width / 2) && marked(to.at + y * width + width / 2);
     printf("rows with gaps in the host's memory: %s\n", exact ? "exact" : "WRONG");
     CHECK(cudaFree(p));
+    cudaArray_t array;
+    auto format = cudaCreateChannelDesc<uchar1>();
+    CHECK(cudaMallocArray(&array, &format, width, height));
+    memset(to.at, mark, to.size);
+    CHECK(cudaMemcpy2DToArray(array, 0, 0, from.at, width, width, height, cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpy2DFromArray(to.at, width, array, 0, 0, width, height, cudaMemcpyDeviceToHost));
+    printf("an array: %s\n", !memcmp(from.at, to.at, to.size) && to.guarded() ? "exact" : "WRONG");
+    CHECK(cudaFreeArray(array));
 }
 
 // Memory comes and goes: what is at an address now is not what was copied to before.
