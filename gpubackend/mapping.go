@@ -26,6 +26,11 @@ type Mapping interface {
 	CreateMemory(bytes, device uint64) (Memory, Result)
 	// ReleaseMemory gives it back.
 	ReleaseMemory(m Memory) Result
+	// ExportMemory gives a file by which another process imports m. It holds the memory by itself. The caller closes it.
+	ExportMemory(m Memory) (fd int, result Result)
+	// ImportMemory opens what ExportMemory of another process gave: so many bytes, of a device. The caller keeps the file and
+	// may close it. The memory counts as CreateMemory's does.
+	ImportMemory(fd int, bytes, device uint64) (Memory, Result)
 	// MapMemory puts all of m at reserved addresses. Nobody may access it before Protect.
 	MapMemory(addr, bytes uint64, m Memory) Result
 	// UnmapMemory undoes a MapMemory.
@@ -45,6 +50,12 @@ func (Unsupported) CreateMemory(uint64, uint64) (Memory, Result) { return 0, Not
 
 // ReleaseMemory returns NotSupported.
 func (Unsupported) ReleaseMemory(Memory) Result { return NotSupported }
+
+// ExportMemory returns NotSupported.
+func (Unsupported) ExportMemory(Memory) (int, Result) { return -1, NotSupported }
+
+// ImportMemory returns NotSupported.
+func (Unsupported) ImportMemory(int, uint64, uint64) (Memory, Result) { return 0, NotSupported }
 
 // MapMemory returns NotSupported.
 func (Unsupported) MapMemory(uint64, uint64, Memory) Result { return NotSupported }

@@ -154,6 +154,8 @@ const (
 	OpMemMap                                             Op = 614
 	OpMemUnmap                                           Op = 615
 	OpMemSetAccess                                       Op = 616
+	OpMemExportToShareableHandle                         Op = 617
+	OpMemImportFromShareableHandle                       Op = 618
 	OpLinkCreate                                         Op = 620
 	OpLinkAddData                                        Op = 621
 	OpLinkComplete                                       Op = 622
@@ -360,6 +362,8 @@ var opNames = map[Op]string{
 	614: "cuMemMap",
 	615: "cuMemUnmap",
 	616: "cuMemSetAccess",
+	617: "cuMemExportToShareableHandle",
+	618: "cuMemImportFromShareableHandle",
 	620: "LinkCreate",
 	621: "LinkAddData",
 	622: "LinkComplete",

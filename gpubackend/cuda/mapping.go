@@ -8,10 +8,11 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// guestMemory is what CreateMemory made: its GPU and its size.
+// guestMemory is what CreateMemory made or ImportMemory opened: its GPU and its size.
 type guestMemory struct {
 	gpu   int
 	bytes uint64
+	again int // times that the driver gave the same handle once more
 }
 
 // Reserve asks for addresses and takes no others.
@@ -52,11 +53,49 @@ func (d *Device) CreateMemory(bytes, device uint64) (gpubackend.Memory, gpubacke
 		g.heap.Uncharge(bytes)
 		return 0, r
 	}
+	d.addMemory(h, guestMemory{gpu: i, bytes: bytes})
+	return gpubackend.Memory(h), gpubackend.Success
+}
+
+func (d *Device) addMemory(handle uint64, m guestMemory) {
 	if d.memories == nil {
 		d.memories = map[gpubackend.Memory]guestMemory{}
 	}
-	d.memories[gpubackend.Memory(h)] = guestMemory{i, bytes}
-	return gpubackend.Memory(h), gpubackend.Success
+	d.memories[gpubackend.Memory(handle)] = m
+}
+
+// ExportMemory gives the driver's own file.
+func (d *Device) ExportMemory(m gpubackend.Memory) (int, gpubackend.Result) {
+	if r := d.call(symMemExport, d.out(0), uint64(m), handlePosixFile, 0); r != gpubackend.Success {
+		return -1, r
+	}
+	return int(int32(uint32(d.value(0)))), gpubackend.Success
+}
+
+// ImportMemory opens it in another process. A file that isn't the driver's is one of a worker that was taken over.
+func (d *Device) ImportMemory(fd int, bytes, device uint64) (gpubackend.Memory, gpubackend.Result) {
+	i, ok := d.gpuOf(device)
+	if !ok {
+		return 0, gpubackend.InvalidDevice
+	}
+	heap := d.gpus[i].heap
+	if heap.Charge(bytes) != nil {
+		return 0, gpubackend.OutOfMemory
+	}
+	r := d.call(symMemImport, d.out(0), uint64(fd), handlePosixFile)
+	if r != gpubackend.Success {
+		heap.Uncharge(bytes)
+		return 0, r
+	}
+	m := gpubackend.Memory(d.value(0))
+	if x, known := d.memories[m]; known { // memory counts once
+		heap.Uncharge(bytes)
+		x.again++
+		d.memories[m] = x
+		return m, r
+	}
+	d.addMemory(uint64(m), guestMemory{gpu: i, bytes: bytes})
+	return m, r
 }
 
 // ReleaseMemory gives it back.
@@ -66,6 +105,11 @@ func (d *Device) ReleaseMemory(m gpubackend.Memory) gpubackend.Result {
 		return gpubackend.InvalidValue
 	}
 	r := d.call(symMemRelease, uint64(m))
+	if r == gpubackend.Success && x.again > 0 {
+		x.again--
+		d.memories[m] = x
+		return r
+	}
 	if r == gpubackend.Success {
 		delete(d.memories, m)
 		d.gpus[x.gpu].heap.Uncharge(x.bytes)

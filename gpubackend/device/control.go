@@ -184,7 +184,7 @@ func (c *control) request(chain *virtqueue.Chain) {
 	if work := c.obey(&r, &a.response); work != nil {
 		c.open++
 		go func() {
-			a.response.Status = work()
+			work(&a.response)
 			c.done <- a
 		}()
 		return
@@ -193,22 +193,31 @@ func (c *control) request(chain *virtqueue.Chain) {
 }
 
 // obey answers a request, or returns what has to be done for the answer.
-func (c *control) obey(r *wire.ControlRequest, out *wire.ControlResponse) func() uint32 {
-	d := c.device
+func (c *control) obey(r *wire.ControlRequest, out *wire.ControlResponse) (work func(*wire.ControlResponse)) {
+	d, channel := c.device, int(r.Channel)
 	switch {
-	case r.Type == wire.ControlHello && r.Version != wire.Version:
-		c.complain(fmt.Sprintf("guest driver speaks protocol version %d, this device %d: install the guest package of this version", r.Version, wire.Version))
+	case r.Type == wire.ControlHello && r.Number != wire.Version:
+		c.complain(fmt.Sprintf("guest driver speaks protocol version %d, this device %d: install the guest package of this version", r.Number, wire.Version))
 		out.Status = wire.StatusBadVersion
 	case r.Type == wire.ControlHello:
+		if !c.hello {
+			d.exports.clear()
+		}
 		c.hello = true
-		out.Generation = d.config.Generation
+		out.Number = d.config.Generation
+	case c.hello && r.Type == wire.ControlRelease:
+		return func(out *wire.ControlResponse) { out.Status = d.exports.release(r.Number) }
 	case !c.hello || r.Channel >= uint32(len(d.channels)):
 		out.Status = wire.StatusBadRequest
 	case r.Type == wire.ControlOpen:
 		comm := string(bytes.TrimRight(r.Comm[:], "\x00"))
-		return func() uint32 { return d.open(int(r.Channel), r.Pid, comm, c.quit) }
+		return func(out *wire.ControlResponse) { out.Status = d.open(channel, r.Pid, comm, c.quit) }
 	case r.Type == wire.ControlClose:
-		return func() uint32 { return d.closeChannel(int(r.Channel)) }
+		return func(out *wire.ControlResponse) { out.Status = d.closeChannel(channel) }
+	case r.Type == wire.ControlExport:
+		return func(out *wire.ControlResponse) { out.Number, out.Status = d.export(channel, r.Number) }
+	case r.Type == wire.ControlImport:
+		return func(out *wire.ControlResponse) { out.Number, out.Status = d.importObject(channel, r.Number) }
 	default:
 		out.Status = wire.StatusBadRequest
 	}

@@ -52,6 +52,8 @@ type Device struct {
 	config Config
 	log    *logrus.Entry
 
+	exports *exports
+
 	mu       sync.Mutex
 	settings Settings // guarded by mu, as is what follows
 	space    wire.Config
@@ -70,7 +72,7 @@ type Device struct {
 // New makes a device.
 func New(c Config) *Device {
 	c.Timeouts = c.Timeouts.withDefaults()
-	d := &Device{config: c, log: c.Log, settings: c.Settings}
+	d := &Device{config: c, log: c.Log, settings: c.Settings, exports: newExports()}
 	d.space, d.policy = d.settings.Build()
 	d.space.Generation = c.Generation
 	for i := range int(d.space.Channels) {
@@ -285,6 +287,7 @@ func (d *Device) Reset() {
 	}
 	d.mu.Unlock()
 	d.workers.Wait()
+	d.exports.clear()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.mapped != nil {

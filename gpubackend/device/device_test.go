@@ -26,8 +26,8 @@ func TestOpenAndClose(t *testing.T) {
 	if a := v.ask(wire.ControlRequest{Type: wire.ControlOpen}); a.Status != wire.StatusBadRequest {
 		t.Fatalf("OPEN before HELLO: %d", a.Status)
 	}
-	if a := v.ask(wire.ControlRequest{Type: wire.ControlHello, Version: wire.Version}); a.Generation != 7 {
-		t.Fatalf("generation %d", a.Generation)
+	if a := v.ask(wire.ControlRequest{Type: wire.ControlHello, Number: wire.Version}); a.Number != 7 {
+		t.Fatalf("generation %d", a.Number)
 	}
 	for range 3 {
 		v.open(1)
@@ -45,7 +45,7 @@ func TestOpenAndClose(t *testing.T) {
 func TestOtherVersion(t *testing.T) {
 	v := newVM(t, &stubs{}, Timeouts{})
 	for range 100 {
-		if a := v.ask(wire.ControlRequest{Type: wire.ControlHello, Version: 99}); a.Status != wire.StatusBadVersion {
+		if a := v.ask(wire.ControlRequest{Type: wire.ControlHello, Number: 99}); a.Status != wire.StatusBadVersion {
 			t.Fatalf("status %d", a.Status)
 		}
 	}
@@ -180,7 +180,7 @@ func TestMemoryChangesUnderLoad(t *testing.T) {
 	region := vhostuser.AppendRegion(vhostusertest.Word(0), vhostusertest.Regions(extra)[0])
 	for i := range uint32(20) {
 		for k := range uint64(10) {
-			v.post(k*128, wire.ControlRequest{Type: wire.ControlHello, Version: wire.Version})
+			v.post(k*128, wire.ControlRequest{Type: wire.ControlHello, Number: wire.Version})
 		}
 		if i%2 == 0 {
 			v.front.MustSend(vhostuser.AddMemReg, region, extra.FDs[0])

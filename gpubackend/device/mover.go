@@ -35,6 +35,9 @@ func (d *Device) connectMover() (*os.File, error) {
 	return worker, nil
 }
 
+// refuseOffer is for children that have nothing to offer.
+func refuseOffer(_ *handover.Message, fds []int) { closeFiles(fds) }
+
 // startMover starts the mover, and doesn't wait until it is ready.
 func (d *Device) startMover() error {
 	conn, remote, err := handover.Pair()
@@ -47,7 +50,7 @@ func (d *Device) startMover() error {
 		conn.Close()
 		return err
 	}
-	m := &moverProcess{conn: newRequester(conn, d.config.Timeouts.Answer), proc: proc, ready: make(chan struct{})}
+	m := &moverProcess{conn: newRequester(conn, d.config.Timeouts.Answer, refuseOffer), proc: proc, ready: make(chan struct{})}
 	regions, files := handover.Describe(d.mapped.Regions())
 	policy := d.policy
 	start := &handover.Message{

@@ -97,10 +97,8 @@ func (d *Device) spawn() (*workerProcess, error) {
 		conn.Close()
 		return nil, err
 	}
-	w := &workerProcess{
-		conn: newRequester(conn, d.config.Timeouts.Answer), state: state, proc: proc, policy: d.policy,
-		exited: make(chan struct{}), gone: make(chan struct{}),
-	}
+	w := &workerProcess{state: state, proc: proc, policy: d.policy, exited: make(chan struct{}), gone: make(chan struct{})}
+	w.conn = newRequester(conn, d.config.Timeouts.Answer, func(m *handover.Message, fds []int) { d.exports.receive(w, m, fds) })
 	d.workers.Add(1)
 	go d.await(w)
 	return w, nil
@@ -134,6 +132,7 @@ func (d *Device) await(w *workerProcess) {
 	err := w.proc.Wait()
 	close(w.exited)
 	w.conn.close()
+	d.exports.ended(w)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if w.channel == nil {

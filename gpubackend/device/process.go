@@ -3,12 +3,11 @@
 package device
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
@@ -26,18 +25,19 @@ type Spawner interface {
 	Mover(control *os.File) (Process, error)
 }
 
-// requester is the device's end of a control connection. Messages of the child are answers only: one goroutine
-// reads them.
+// requester is the device's end of a control connection. Messages of the child are answers, or offers of objects: one
+// goroutine reads them.
 type requester struct {
 	conn    *handover.Conn
 	answers chan *handover.Message
-	ended   chan struct{} // closed when the child's end is closed and all it said is in answers
-	mu      sync.Mutex    // one request at a time
+	offered func(m *handover.Message, fds []int) // takes the files; must not wait
+	ended   chan struct{}                        // closed when the child's end is closed and all it said is in answers
+	mu      sync.Mutex                           // one request at a time
 }
 
-func newRequester(c *handover.Conn, send time.Duration) *requester {
+func newRequester(c *handover.Conn, send time.Duration, offered func(*handover.Message, []int)) *requester {
 	c.SetTimeout(send)
-	r := &requester{conn: c, answers: make(chan *handover.Message, 1), ended: make(chan struct{})}
+	r := &requester{conn: c, answers: make(chan *handover.Message, 1), offered: offered, ended: make(chan struct{})}
 	go r.read()
 	return r
 }
@@ -47,9 +47,11 @@ func (r *requester) read() {
 	defer close(r.answers)
 	for {
 		m, fds, err := r.conn.Receive()
-		for _, fd := range fds {
-			unix.Close(fd)
+		if err == nil && m.Kind == handover.KindOffer {
+			r.offered(m, fds)
+			continue
 		}
+		closeFiles(fds)
 		if err != nil {
 			return
 		}
@@ -115,13 +117,16 @@ func (r *requester) answer(asked, want handover.Kind, timeout time.Duration) err
 		case a.Kind != want:
 			return fmt.Errorf("%s: unexpected answer %q", asked, a.Kind)
 		case a.Error != "":
-			return fmt.Errorf("%s: %s", asked, a.Error)
+			return fmt.Errorf("%s: %w: %s", asked, errRefused, a.Error)
 		}
 		return nil
 	case <-timer.C:
 		return fmt.Errorf("%s: no answer in %v", asked, timeout)
 	}
 }
+
+// errRefused is an answer that says that the child can't, and why.
+var errRefused = errors.New("refused")
 
 // program is the guest process that a worker serves.
 type program struct {
@@ -145,6 +150,10 @@ type workerProcess struct {
 	base    uint16   // where its queue began
 	closing bool     // nobody wants another in its place
 	ended   bool     // state is unmapped
+
+	// Guarded by exports.mu.
+	offers, handles int  // objects that it has offered and nobody exported, and handles of others
+	offersEnded     bool // it is gone
 }
 
 func (w *workerProcess) kill() { w.proc.Kill() }

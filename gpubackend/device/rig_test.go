@@ -160,6 +160,7 @@ func (s *stubs) Mover(control *os.File) (Process, error) { return s.start(contro
 var answers = map[handover.Kind]handover.Kind{
 	handover.KindWarm: handover.KindReady, handover.KindStart: handover.KindReady, handover.KindMemory: handover.KindDone,
 	handover.KindStop: handover.KindStopped, handover.KindPause: handover.KindPaused,
+	handover.KindSync: handover.KindSynced, handover.KindImport: handover.KindTaken,
 }
 
 // receive takes a message and closes its files.
@@ -332,7 +333,7 @@ func (v *vm) must(r wire.ControlRequest) {
 	}
 }
 
-func (v *vm) hello() { v.must(wire.ControlRequest{Type: wire.ControlHello, Version: wire.Version}) }
+func (v *vm) hello() { v.must(wire.ControlRequest{Type: wire.ControlHello, Number: wire.Version}) }
 func (v *vm) open(c uint32) {
 	v.t.Helper()
 	v.must(wire.ControlRequest{Type: wire.ControlOpen, Channel: c, Pid: 9})

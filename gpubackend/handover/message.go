@@ -35,9 +35,16 @@ const (
 	KindCall    Kind = "call"    // a new call descriptor
 	KindPolicy  Kind = "policy"  // new policies
 	KindAttach  Kind = "attach"  // to the mover: one more worker, on this connection
+	KindImport  Kind = "import"  // to a worker: an object that another one has offered, or itself
+	KindTaken   Kind = "taken"   // the worker has the object
+	KindSync    Kind = "sync"    // to a worker: give a sign
+	KindSynced  Kind = "synced"  // what the worker said before has arrived
 )
 
-// Message is one message. Its files travel with it in the order kick, call, state, mover, memory.
+// KindOffer is a message of a worker that answers nothing: an object that others may have.
+const KindOffer Kind = "offer"
+
+// Message is one message. Its files travel with it in the order kick, call, state, mover, object, memory.
 type Message struct {
 	Kind    Kind     `json:"kind"`
 	Error   string   `json:"error,omitempty"`
@@ -48,13 +55,36 @@ type Message struct {
 	Queue   *Queue   `json:"queue,omitempty"`
 	Memory  []Region `json:"memory,omitempty"`
 	Policy  *Policy  `json:"policy,omitempty"`
+	Object  *Object  `json:"object,omitempty"`
 	Files   Files    `json:"files"`
 }
 
 // Files says which files a message carries.
 type Files struct {
-	Kick, Call, State, Conn bool
-	Memory                  int // number of files that Region.File indexes
+	Kick, Call, State, Conn, Object bool
+	Memory                          int // number of files that Region.File indexes
+}
+
+// ObjectKind is what an object is.
+type ObjectKind string
+
+// Memory comes with a file; a pool is known by its token.
+const (
+	ObjectMemory ObjectKind = "memory"
+	ObjectPool   ObjectKind = "pool"
+)
+
+// Object is something that workers of one VM share. What it says comes from the worker that offers it, and is as true as that is.
+type Object struct {
+	Kind   ObjectKind
+	Number uint32 // by which the worker that offers it knows it
+	Bytes  uint64 // of memory
+	Device uint64
+	Token  uint64 // of a pool
+	// The device process adds these for a worker that imports it.
+	ID     uint64 // tells objects of the VM apart
+	Own    bool   // that worker offers it itself
+	Import uint32 // by which the guest's library will ask for it
 }
 
 // Queue is where a queue's rings are and how far it has got: virtqueue.Config without what is the same everywhere.
@@ -189,7 +219,7 @@ func (f Files) count() int {
 		return -1
 	}
 	n := f.Memory
-	for _, b := range []bool{f.Kick, f.Call, f.State, f.Conn} {
+	for _, b := range []bool{f.Kick, f.Call, f.State, f.Conn, f.Object} {
 		if b {
 			n++
 		}
@@ -199,17 +229,17 @@ func (f Files) count() int {
 
 // Named is a message's files by name; -1 where there is none.
 type Named struct {
-	Kick, Call, State, Conn int
-	Memory                  []int
+	Kick, Call, State, Conn, Object int
+	Memory                          []int
 }
 
 // Name sorts the files of a received message.
 func (m *Message) Name(fds []int) Named {
-	n := Named{-1, -1, -1, -1, nil}
+	n := Named{-1, -1, -1, -1, -1, nil}
 	for _, f := range []struct {
 		has bool
 		to  *int
-	}{{m.Files.Kick, &n.Kick}, {m.Files.Call, &n.Call}, {m.Files.State, &n.State}, {m.Files.Conn, &n.Conn}} {
+	}{{m.Files.Kick, &n.Kick}, {m.Files.Call, &n.Call}, {m.Files.State, &n.State}, {m.Files.Conn, &n.Conn}, {m.Files.Object, &n.Object}} {
 		if f.has {
 			*f.to, fds = fds[0], fds[1:]
 		}

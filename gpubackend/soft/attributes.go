@@ -9,7 +9,7 @@ const lastAttribute = 143
 
 // deviceAttributes are the CUdevice_attribute values that are not 0 and don't depend on Options, by number. What is
 // 0 is not there: pageable memory, peers,
-// shareable handles, clusters, tensor maps, stream memory operations.
+// handles of fabrics, clusters, tensor maps, stream memory operations.
 var deviceAttributes = map[int]int32{
 	1:   maxThreadsPerBlock,
 	2:   maxBlockXY,
@@ -94,6 +94,7 @@ var deviceAttributes = map[int]int32{
 	97:  sharedPerBlockOptIn,
 	99:  1, // HOST_REGISTER_SUPPORTED
 	102: 1, // VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
+	103: 1, // HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED
 	106: blocksPerMultiproc,
 	111: sharedReserved,
 	113: 1,  // READ_ONLY_HOST_REGISTER_SUPPORTED

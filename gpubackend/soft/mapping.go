@@ -41,6 +41,9 @@ func (d *Device) CreateMemory(bytes, device uint64) (gpubackend.Memory, gpubacke
 		return 0, gpubackend.OutOfMemory
 	}
 	fd, err := memoryFile("paracuda-memory", bytes)
+	if err == nil {
+		err = seal(fd)
+	}
 	if err != nil {
 		d.space.heap.Uncharge(bytes)
 		return 0, gpubackend.OutOfMemory
@@ -58,6 +61,62 @@ func (d *Device) ReleaseMemory(m gpubackend.Memory) gpubackend.Result {
 	d.space.heap.Uncharge(p.bytes)
 	delete(d.handles, uint64(m))
 	return gpubackend.Success
+}
+
+// ExportMemory implements gpubackend.Driver.
+func (d *Device) ExportMemory(m gpubackend.Memory) (int, gpubackend.Result) {
+	p, ok := find[*memoryPiece](d, uint64(m))
+	if !ok {
+		return -1, gpubackend.InvalidValue
+	}
+	fd, err := unix.FcntlInt(uintptr(p.file), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return -1, gpubackend.OutOfMemory
+	}
+	return fd, gpubackend.Success
+}
+
+// ImportMemory implements gpubackend.Driver. The process that made the file may have been taken over: the file must be one
+// that stays as long as it is.
+func (d *Device) ImportMemory(fd int, bytes, device uint64) (gpubackend.Memory, gpubackend.Result) {
+	if result := d.device(device); result != gpubackend.Success {
+		return 0, result
+	}
+	if bytes == 0 || bytes%gpubackend.Granularity != 0 || !sealed(fd, bytes) {
+		return 0, gpubackend.InvalidValue
+	}
+	d.reclaim()
+	if d.space.heap.Charge(bytes) != nil {
+		return 0, gpubackend.OutOfMemory
+	}
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		d.space.heap.Uncharge(bytes)
+		return 0, gpubackend.OutOfMemory
+	}
+	return gpubackend.Memory(d.add(&memoryPiece{own, bytes})), gpubackend.Success
+}
+
+// sizeSeals keep a file as long as it is, for good.
+const sizeSeals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
+
+// seal sets sizeSeals on a file, which it closes if it can't.
+func seal(fd int) error {
+	_, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, sizeSeals)
+	if err != nil {
+		unix.Close(fd)
+	}
+	return err
+}
+
+// sealed says whether a file is memory of exactly that size, and will be.
+func sealed(fd int, bytes uint64) bool {
+	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+	if err != nil || seals != sizeSeals {
+		return false
+	}
+	var st unix.Stat_t
+	return unix.Fstat(fd, &st) == nil && st.Size >= 0 && uint64(st.Size) == bytes
 }
 
 // MapMemory implements gpubackend.Driver.

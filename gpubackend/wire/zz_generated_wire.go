@@ -91,16 +91,19 @@ const (
 
 // Control queue: one request (device-readable), one response (device-writable) a chain.
 const (
-	ControlHello = 1 // the driver's version; must be first
-	ControlOpen  = 2 // start a worker for a channel
-	ControlClose = 3 // stop it; when this completes every chain of the channel has been returned
+	ControlHello   = 1 // the driver's version; must be first
+	ControlOpen    = 2 // start a worker for a channel
+	ControlClose   = 3 // stop it; when this completes every chain of the channel has been returned
+	ControlExport  = 4 // an object that the channel's worker offers becomes a handle of the driver's, which outlives the channel
+	ControlImport  = 5 // the channel's worker is given the object of a handle
+	ControlRelease = 6 // a handle is of no use any more
 )
 
 // ControlRequest is struct control_request of wire.def.
 type ControlRequest struct {
 	Type    uint32    // control
-	Version uint32    // HELLO: the driver's VERSION
-	Channel uint32    // OPEN, CLOSE
+	Number  uint32    // HELLO: the driver's VERSION; EXPORT: the worker's number of the object; IMPORT, RELEASE: the handle
+	Channel uint32    // OPEN, CLOSE, EXPORT, IMPORT
 	Pid     int32     // OPEN: of the guest process, for statistics
 	Comm    [16]uint8 // OPEN: its name, for statistics
 }
@@ -111,7 +114,7 @@ const ControlRequestSize = 32
 // Offsets of the fields of ControlRequest.
 const (
 	ControlRequestTypeOffset    = 0
-	ControlRequestVersionOffset = 4
+	ControlRequestNumberOffset  = 4
 	ControlRequestChannelOffset = 8
 	ControlRequestPidOffset     = 12
 	ControlRequestCommOffset    = 16
@@ -121,7 +124,7 @@ const (
 func (x *ControlRequest) Decode(b []byte) {
 	_ = b[31]
 	x.Type = uint32(binary.LittleEndian.Uint32(b[0:]))
-	x.Version = uint32(binary.LittleEndian.Uint32(b[4:]))
+	x.Number = uint32(binary.LittleEndian.Uint32(b[4:]))
 	x.Channel = uint32(binary.LittleEndian.Uint32(b[8:]))
 	x.Pid = int32(binary.LittleEndian.Uint32(b[12:]))
 	copy(x.Comm[:], b[16:32])
@@ -131,7 +134,7 @@ func (x *ControlRequest) Decode(b []byte) {
 func (x *ControlRequest) Encode(b []byte) {
 	_ = b[31]
 	binary.LittleEndian.PutUint32(b[0:], uint32(x.Type))
-	binary.LittleEndian.PutUint32(b[4:], uint32(x.Version))
+	binary.LittleEndian.PutUint32(b[4:], uint32(x.Number))
 	binary.LittleEndian.PutUint32(b[8:], uint32(x.Channel))
 	binary.LittleEndian.PutUint32(b[12:], uint32(x.Pid))
 	copy(b[16:32], x.Comm[:])
@@ -139,8 +142,8 @@ func (x *ControlRequest) Encode(b []byte) {
 
 // ControlResponse is struct control_response of wire.def.
 type ControlResponse struct {
-	Status     uint32 // status
-	Generation uint32 // HELLO
+	Status uint32 // status
+	Number uint32 // HELLO: generation; EXPORT: the handle; IMPORT: by which the worker knows the object
 }
 
 // ControlResponseSize is the size of ControlResponse on the wire.
@@ -148,22 +151,22 @@ const ControlResponseSize = 8
 
 // Offsets of the fields of ControlResponse.
 const (
-	ControlResponseStatusOffset     = 0
-	ControlResponseGenerationOffset = 4
+	ControlResponseStatusOffset = 0
+	ControlResponseNumberOffset = 4
 )
 
 // Decode reads ControlResponse from b, which must hold ControlResponseSize bytes.
 func (x *ControlResponse) Decode(b []byte) {
 	_ = b[7]
 	x.Status = uint32(binary.LittleEndian.Uint32(b[0:]))
-	x.Generation = uint32(binary.LittleEndian.Uint32(b[4:]))
+	x.Number = uint32(binary.LittleEndian.Uint32(b[4:]))
 }
 
 // Encode writes ControlResponse to b, which must hold ControlResponseSize bytes.
 func (x *ControlResponse) Encode(b []byte) {
 	_ = b[7]
 	binary.LittleEndian.PutUint32(b[0:], uint32(x.Status))
-	binary.LittleEndian.PutUint32(b[4:], uint32(x.Generation))
+	binary.LittleEndian.PutUint32(b[4:], uint32(x.Number))
 }
 
 // Values of status.
@@ -174,6 +177,8 @@ const (
 	StatusBusy       = 3 // channel is open already
 	StatusNoWorker   = 4 // the worker did not start: see the host's log
 	StatusNoDevice   = 5 // the host has no GPU to give
+	StatusNoObject   = 6 // EXPORT, IMPORT, RELEASE: there is no such object or handle
+	StatusLimit      = 7 // EXPORT, IMPORT: too many handles, or too much memory that they hold
 )
 
 // Channel queues: chains that the guest kernel makes available to the worker.

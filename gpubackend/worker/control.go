@@ -43,12 +43,30 @@ func drain(fd int) {
 func (w *Worker) receive() {
 	for {
 		m, fds, err := w.control.Receive()
+		if err == nil {
+			if answer := w.atOnce(m, fds); answer != nil {
+				if err = w.control.Send(answer, nil); err == nil {
+					continue
+				}
+			}
+		}
 		w.messages <- received{m, fds, err}
 		notify(w.wake)
 		if err != nil {
 			return
 		}
 	}
+}
+
+// atOnce obeys a message that doesn't need the loop, and returns the answer; nil for others.
+func (w *Worker) atOnce(m *handover.Message, fds []int) *handover.Message {
+	switch m.Kind {
+	case handover.KindImport:
+		return w.imports.accept(m, fds)
+	case handover.KindSync:
+		return &handover.Message{Kind: handover.KindSynced}
+	}
+	return nil
 }
 
 // handle obeys a message of the device process, while nothing else uses queue and memory.

@@ -13,8 +13,14 @@ import (
 // onSoft gives a worker without processes around it the software GPU.
 func onSoft(t *testing.T) *rig {
 	t.Helper()
+	return onSoftAt(t, 0x2c0000000000)
+}
+
+// onSoftAt is onSoft with its device memory at an address: each of several has one of its own.
+func onSoftAt(t *testing.T, base uint64) *rig {
+	t.Helper()
 	r := newRig(t)
-	d := soft.New(soft.Options{Memory: 64 << 20, Base: 0x2c0000000000, Window: 1 << 30})
+	d := soft.New(soft.Options{Memory: 64 << 20, Base: base, Window: 1 << 30})
 	if _, result := d.Open(nil); result != gpubackend.Success {
 		t.Fatalf("open: %d", result)
 	}

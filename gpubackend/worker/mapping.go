@@ -19,9 +19,10 @@ const (
 
 // mappings is the guest's virtual memory management.
 type mappings struct {
-	reserved []addressRange // sorted
-	mapped   []mapped       // sorted
-	memory   map[uint64]*memory
+	reserved []addressRange     // sorted
+	mapped   []mapped           // sorted
+	memory   map[uint64]*memory // by handle; imported memory may have several
+	shared   sharedMemory
 }
 
 type addressRange struct{ base, bytes uint64 }
@@ -33,11 +34,14 @@ type mapped struct {
 	access uint64
 }
 
-// memory is device memory without an address. It lasts as long as its handle and its mappings.
+// memory is device memory without an address. It lasts as long as its handles and its mappings.
 type memory struct {
 	native uint64
 	bytes  uint64
+	device uint64
 	uses   int
+	number uint32 // by which it is exported, 0 if it isn't
+	id     uint64 // by which it was imported, 0 if it wasn't
 }
 
 func (r addressRange) end() uint64 { return r.base + r.bytes }
@@ -93,7 +97,7 @@ func runUnreserve(w *Worker, c *call) gpubackend.Result {
 
 // runCreateMemory makes memory: bytes, device.
 func runCreateMemory(w *Worker, c *call) gpubackend.Result {
-	m, bytes, device := &w.mappings, c.word(0), c.word(1)
+	bytes, device := c.word(0), c.word(1)
 	if bytes == 0 || bytes%gpubackend.Granularity != 0 {
 		return gpubackend.InvalidValue
 	}
@@ -104,17 +108,26 @@ func runCreateMemory(w *Worker, c *call) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
-	handle := w.objects.Add(object.Memory, uint64(native), 0)
+	handle := w.addMemory(&memory{native: uint64(native), bytes: bytes, device: device, uses: 1})
 	if handle == 0 {
 		w.driver.ReleaseMemory(native)
 		return gpubackend.OutOfMemory
 	}
-	if m.memory == nil {
-		m.memory = map[uint64]*memory{}
-	}
-	m.memory[handle] = &memory{native: uint64(native), bytes: bytes, uses: 1}
 	c.answer(handle)
 	return gpubackend.Success
+}
+
+// addMemory gives memory a handle, which is one of its uses; 0 when there is no room.
+func (w *Worker) addMemory(x *memory) uint64 {
+	handle := w.objects.Add(object.Memory, x.native, 0)
+	if handle == 0 {
+		return 0
+	}
+	if w.mappings.memory == nil {
+		w.mappings.memory = map[uint64]*memory{}
+	}
+	w.mappings.memory[handle] = x
+	return handle
 }
 
 // runReleaseMemory gives up a handle; mappings keep the memory.
@@ -132,6 +145,7 @@ func (w *Worker) unuse(x *memory) gpubackend.Result {
 	if x.uses--; x.uses > 0 {
 		return gpubackend.Success
 	}
+	w.mappings.shared.forget(x)
 	return w.driver.ReleaseMemory(gpubackend.Memory(x.native))
 }
 

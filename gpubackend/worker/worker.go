@@ -62,6 +62,7 @@ type Worker struct {
 	pools          pools
 	mappings       mappings
 	shares         shares
+	imports        imports
 	pageables      pageables
 	greens         greens
 	hosts          map[uint32]*hostRange

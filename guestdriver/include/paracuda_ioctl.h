@@ -39,6 +39,21 @@ struct paracuda_ioctl_map {
 	__u32 id;		/* out */
 };
 
+/* Makes a descriptor (close-on-exec) of an object that the channel's worker has offered under a number. The descriptor can be
+ * passed to other processes and holds the object by itself, also when the channel has ended. ENOENT (no such object),
+ * ENOSPC (the host has too many), EMFILE, ENFILE. */
+struct paracuda_ioctl_export {
+	__u32 object;
+	__s32 fd;		/* out */
+};
+
+/* Hands the object of such a descriptor to the channel's worker, which knows it by a number that is good once.
+ * EBADF, EINVAL (not such a descriptor, or of another device), ENOENT (the device was reset since). */
+struct paracuda_ioctl_import {
+	__s32 fd;
+	__u32 object;		/* out */
+};
+
 /* mmap(fd, PARACUDA_HOST_MEMORY, bytes), shared: new zeroed memory of the process in long runs of neighbouring pages,
  * which MAP then passes cheaply. It isn't inherited by children. */
 #define PARACUDA_HOST_MEMORY 0x10000000000
@@ -47,5 +62,7 @@ struct paracuda_ioctl_map {
 #define PARACUDA_IOC_KICK _IO('P', 1)
 #define PARACUDA_IOC_WAIT _IOW('P', 2, struct paracuda_ioctl_wait)
 #define PARACUDA_IOC_MAP  _IOWR('P', 3, struct paracuda_ioctl_map)
+#define PARACUDA_IOC_EXPORT _IOWR('P', 4, struct paracuda_ioctl_export)
+#define PARACUDA_IOC_IMPORT _IOWR('P', 5, struct paracuda_ioctl_import)
 
 #endif

@@ -38,12 +38,15 @@ enum paracuda_control {
 	PARACUDA_CONTROL_HELLO = 1, /* the driver's version; must be first */
 	PARACUDA_CONTROL_OPEN = 2, /* start a worker for a channel */
 	PARACUDA_CONTROL_CLOSE = 3, /* stop it; when this completes every chain of the channel has been returned */
+	PARACUDA_CONTROL_EXPORT = 4, /* an object that the channel's worker offers becomes a handle of the driver's, which outlives the channel */
+	PARACUDA_CONTROL_IMPORT = 5, /* the channel's worker is given the object of a handle */
+	PARACUDA_CONTROL_RELEASE = 6, /* a handle is of no use any more */
 };
 
 struct paracuda_control_request {
 	__u32 type; /* control */
-	__u32 version; /* HELLO: the driver's VERSION */
-	__u32 channel; /* OPEN, CLOSE */
+	__u32 number; /* HELLO: the driver's VERSION; EXPORT: the worker's number of the object; IMPORT, RELEASE: the handle */
+	__u32 channel; /* OPEN, CLOSE, EXPORT, IMPORT */
 	__s32 pid; /* OPEN: of the guest process, for statistics */
 	__u8 comm[16]; /* OPEN: its name, for statistics */
 };
@@ -51,7 +54,7 @@ struct paracuda_control_request {
 
 struct paracuda_control_response {
 	__u32 status; /* status */
-	__u32 generation; /* HELLO */
+	__u32 number; /* HELLO: generation; EXPORT: the handle; IMPORT: by which the worker knows the object */
 };
 #define PARACUDA_SIZEOF_CONTROL_RESPONSE 8
 
@@ -62,6 +65,8 @@ enum paracuda_status {
 	PARACUDA_STATUS_BUSY = 3, /* channel is open already */
 	PARACUDA_STATUS_NO_WORKER = 4, /* the worker did not start: see the host's log */
 	PARACUDA_STATUS_NO_DEVICE = 5, /* the host has no GPU to give */
+	PARACUDA_STATUS_NO_OBJECT = 6, /* EXPORT, IMPORT, RELEASE: there is no such object or handle */
+	PARACUDA_STATUS_LIMIT = 7, /* EXPORT, IMPORT: too many handles, or too much memory that they hold */
 };
 
 /* Channel queues: chains that the guest kernel makes available to the worker.

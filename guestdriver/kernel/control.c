@@ -31,6 +31,7 @@ static void paracuda_control_reap(struct virtqueue *vq)
 			req->status = PARACUDA_STATUS_BAD_REQUEST;
 		else
 			req->status = READ_ONCE(req->in.status);
+		req->number = READ_ONCE(req->in.number);
 		/* Pairs with paracuda_answered(). */
 		smp_store_release(&req->answered, true);
 	}
@@ -104,7 +105,7 @@ int paracuda_hello(struct paracuda_device *dev)
 
 	memset(req, 0, sizeof(*req));
 	req->out.type = PARACUDA_CONTROL_HELLO;
-	req->out.version = PARACUDA_VERSION;
+	req->out.number = PARACUDA_VERSION;
 	err = paracuda_control_post(dev, req);
 	if (err)
 		return err;

@@ -109,6 +109,10 @@ static long paracuda_ioctl_channel(struct paracuda_channel *ch, unsigned int cmd
 		return paracuda_wait(ch, user);
 	case PARACUDA_IOC_MAP:
 		return paracuda_map(ch, user);
+	case PARACUDA_IOC_EXPORT:
+		return paracuda_export(ch, user);
+	case PARACUDA_IOC_IMPORT:
+		return paracuda_import(ch, user);
 	default:
 		return -ENOTTY;
 	}

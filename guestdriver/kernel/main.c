@@ -200,6 +200,9 @@ static struct paracuda_device *paracuda_device_alloc(struct virtio_device *vdev,
 	init_waitqueue_head(&dev->wait);
 	INIT_WORK(&dev->fail_work, paracuda_fail_work);
 	INIT_WORK(&dev->config_work, paracuda_config_work);
+	spin_lock_init(&dev->drop_lock);
+	INIT_LIST_HEAD(&dev->dropped);
+	INIT_WORK(&dev->drop_work, paracuda_drop_work);
 	for (i = 0; i < dev->channels; i++) {
 		dev->queues[i].dev = dev;
 		dev->queues[i].index = i;
@@ -300,12 +303,12 @@ static void paracuda_config_changed(struct virtio_device *vdev)
 }
 
 #ifdef CONFIG_PM_SLEEP
-/* The worker's state can't be taken along, so open channels forbid suspending. */
+/* Memory of the host can't be taken along, so open channels and handles forbid suspending. */
 static int paracuda_freeze(struct virtio_device *vdev)
 {
 	struct paracuda_device *dev = vdev->priv;
 
-	if (!paracuda_idle(dev)) {
+	if (!paracuda_idle(dev) || atomic_read(&dev->handles)) {
 		dev_warn(&vdev->dev, "in use: not suspending\n");
 		return -EBUSY;
 	}

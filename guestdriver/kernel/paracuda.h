@@ -27,6 +27,8 @@
 /* How long the host may take to answer. */
 #define PARACUDA_HELLO_TIMEOUT	(30 * HZ)
 #define PARACUDA_OPEN_TIMEOUT	(120 * HZ)
+/* How long EXPORT and IMPORT wait for the host. */
+#define PARACUDA_SHARE_TIMEOUT	(60 * HZ)
 /* How long OPEN waits for a channel that is being closed. */
 #define PARACUDA_CLAIM_TIMEOUT	(10 * HZ)
 /* How long an orderly removal waits for the workers to end. */
@@ -46,8 +48,9 @@ struct paracuda_request {
 	struct paracuda_control_request out;
 	struct paracuda_control_response in;
 	bool posted;
-	bool answered;		/* released after status */
+	bool answered;		/* released after status and number */
 	u32 status;
+	u32 number;
 };
 
 /* A chain on a channel queue: the virtqueue's token for it. */
@@ -112,6 +115,11 @@ struct paracuda_device {
 	spinlock_t config_lock;		/* config; not taken in interrupts */
 	struct paracuda_config config;	/* under config_lock */
 	struct work_struct config_work;
+
+	atomic_t handles;		/* struct paracuda_handle */
+	spinlock_t drop_lock;
+	struct list_head dropped;	/* under drop_lock: handles that nobody has any more */
+	struct work_struct drop_work;
 
 	atomic_long_t pinned;		/* pages */
 	unsigned int channels;
@@ -184,7 +192,7 @@ int paracuda_status_errno(u32 status);
 
 static inline bool paracuda_answered(const struct paracuda_request *req)
 {
-	/* Pairs with paracuda_control_reap(): status is read after it. */
+	/* Pairs with paracuda_control_reap(): what it stored is read after it. */
 	return smp_load_acquire(&req->answered);
 }
 
@@ -256,6 +264,11 @@ static inline void paracuda_let_go(struct page *page, unsigned long count, bool 
 {
 }
 #endif
+
+/* share.c */
+int paracuda_export(struct paracuda_channel *ch, struct paracuda_ioctl_export __user *user);
+int paracuda_import(struct paracuda_channel *ch, struct paracuda_ioctl_import __user *user);
+void paracuda_drop_work(struct work_struct *work);
 
 /* wait.c */
 int paracuda_wait(struct paracuda_channel *ch, struct paracuda_ioctl_wait __user *user);

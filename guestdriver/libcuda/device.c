@@ -23,7 +23,7 @@ static const uint8_t withheld[] = {
 	98,  /* flushing of remote writes */
 	100, /* pageable access by the host's page tables */
 	101, /* managed memory of the device, from the host: none is there */
-	103, 104, 105, /* shareable handles */
+	104, 105, /* shareable handles of another system */
 	107, /* compression */
 	110, 112, 113, /* RDMA with VMM, sparse arrays, read-only registration */
 	114, 116, 117, 119, /* timeline semaphores, RDMA, shareable pools */

@@ -54,12 +54,24 @@ static int device_host_memory(void *at, uint64_t bytes)
 	return p == MAP_FAILED ? errno : 0;
 }
 
+static int device_export(struct paracuda_ioctl_export *args)
+{
+	return ioctl(fd, PARACUDA_IOC_EXPORT, args) ? errno : 0;
+}
+
+static int device_import(struct paracuda_ioctl_import *args)
+{
+	return ioctl(fd, PARACUDA_IOC_IMPORT, args) ? errno : 0;
+}
+
 const struct transport device_transport = {
 	.open = device_open,
 	.kick = device_kick,
 	.wait = device_wait,
 	.map = device_map,
 	.host_memory = device_host_memory,
+	.export_object = device_export,
+	.import_object = device_import,
 };
 
 const struct transport *transport = &device_transport;

@@ -16,6 +16,9 @@ struct transport {
 	int (*map)(struct paracuda_ioctl_map *map);
 	/* Maps new memory in long runs of neighbouring pages at an address that must be free. */
 	int (*host_memory)(void *at, uint64_t bytes);
+	/* Descriptors of what processes share. */
+	int (*export_object)(struct paracuda_ioctl_export *args);
+	int (*import_object)(struct paracuda_ioctl_import *args);
 };
 
 extern const struct transport device_transport;	/* /dev/paracuda */

@@ -49,6 +49,9 @@ struct vmm_mapping *vmm_mapped(uint64_t address);
 /* Under the lock: whether mappings make up the range without a gap and without a rest. */
 bool vmm_whole(uint64_t base, uint64_t bytes);
 
+/* Under the lock: the memory that a program's handle names, or NULL. */
+struct vmm_memory *vmm_memory(CUmemGenericAllocationHandle handle);
+
 /* Under the lock: gives memory back that nothing refers to. */
 CUresult vmm_drop(struct vmm_memory *m);
 

@@ -3,23 +3,19 @@
 #define _GNU_SOURCE
 #include <stdlib.h>
 
+#include "share.h"
 #include "vmm.h"
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
 
-static struct vmm_memory *find(CUmemGenericAllocationHandle handle)
+struct vmm_memory *vmm_memory(CUmemGenericAllocationHandle handle)
 {
 	struct vmm_memory *m = (struct vmm_memory *)handle_find(HANDLE_MEMORY, (void *)(uintptr_t)handle);
 
 	return m && m->references ? m : NULL;
 }
 
-#define HANDLE_TYPE_POSIX_FD 1u
-
-/*
- * What memory can be asked for: a device's own. Memory that could be exported as a file is made too, for programs ask
- * for it and then don't export it (PyTorch's expandable segments); the export itself is refused.
- */
+/* What memory can be asked for: a device's own, to be exported as a descriptor or not. */
 static CUresult check(const CUmemAllocationProp *prop)
 {
 	if (!prop || prop->type != ALLOCATION_PINNED)
@@ -98,7 +94,7 @@ EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 
 	ENTER();
 	pthread_mutex_lock(&vmm_lock);
-	m = find(handle);
+	m = vmm_memory(handle);
 	if (m) {
 		m->references--;
 		result = vmm_drop(m);
@@ -132,7 +128,7 @@ EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop
 	if (!prop)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&vmm_lock);
-	m = find(handle);
+	m = vmm_memory(handle);
 	if (m)
 		*prop = m->prop;
 	pthread_mutex_unlock(&vmm_lock);

@@ -133,6 +133,8 @@ enum {
 	OP_cuMemMap = 614,
 	OP_cuMemUnmap = 615,
 	OP_cuMemSetAccess = 616,
+	OP_cuMemExportToShareableHandle = 617,
+	OP_cuMemImportFromShareableHandle = 618,
 	OP_LinkCreate = 620,
 	OP_LinkAddData = 621,
 	OP_LinkComplete = 622,

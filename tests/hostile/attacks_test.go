@@ -53,7 +53,7 @@ func controlAttacks() []attack {
 	list := []attack{
 		refused("type 0", wire.ControlRequest{}),
 		refused("type 2^32-1", wire.ControlRequest{Type: ^uint32(0)}),
-		refused("another version", wire.ControlRequest{Type: wire.ControlHello, Version: 77}),
+		refused("another version", wire.ControlRequest{Type: wire.ControlHello, Number: 77}),
 		refused("OPEN of a channel that isn't there", wire.ControlRequest{Type: wire.ControlOpen, Channel: 2}),
 		refused("OPEN of channel 2^32-1", wire.ControlRequest{Type: wire.ControlOpen, Channel: ^uint32(0)}),
 		refused("OPEN of channel 2^31", wire.ControlRequest{Type: wire.ControlOpen, Channel: 1 << 31}),

@@ -182,7 +182,7 @@ func (g *guest) control(r wire.ControlRequest) (uint32, error) {
 }
 
 func (g *guest) hello() error {
-	status, err := g.control(wire.ControlRequest{Type: wire.ControlHello, Version: wire.Version})
+	status, err := g.control(wire.ControlRequest{Type: wire.ControlHello, Number: wire.Version})
 	if err == nil && status != wire.StatusOk {
 		err = fmt.Errorf("HELLO: status %d", status)
 	}

@@ -355,6 +355,17 @@ int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *
 	case OP_cuMemCreate:
 		out[(*outs)++] = fake.lie_handle ? 2 : ++last_handle;
 		return 0;
+	case OP_cuMemExportToShareableHandle:
+		out[(*outs)++] = fake.lie_handle ? 1ull << 40 : w[0] & 0xffffff;
+		return 0;
+	case OP_cuMemImportFromShareableHandle:
+		if (!w[0])
+			return CUDA_ERROR_INVALID_VALUE;
+		out[0] = fake.lie_handle ? 2 : ++last_handle;
+		out[1] = 2 << 20;
+		out[2] = fake.import_device;
+		*outs = 3;
+		return 0;
 	case OP_FuncDescribe:
 	case OP_KernelDescribe:
 		out[(*outs)++] = describe(w[1], w[2]);

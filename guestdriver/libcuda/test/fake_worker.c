@@ -3,6 +3,7 @@
 #include "fake_worker.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -193,7 +194,25 @@ static int fake_host_memory(void *at, uint64_t bytes)
 	return ENOMEM;
 }
 
-static const struct transport fake_transport = { fake_open, fake_kick, fake_wait, fake_map, fake_host_memory };
+/* A descriptor is a file with the object's number in it. */
+static int fake_export(struct paracuda_ioctl_export *args)
+{
+	if (fake.export_error)
+		return fake.export_error;
+	args->fd = memfd_create("object", MFD_CLOEXEC);
+	return args->fd >= 0 && pwrite(args->fd, &args->object, 4, 0) == 4 ? 0 : EMFILE;
+}
+
+static int fake_import(struct paracuda_ioctl_import *args)
+{
+	if (fcntl(args->fd, F_GETFD) < 0)
+		return EBADF;
+	return pread(args->fd, &args->object, 4, 0) == 4 ? 0 : EINVAL;
+}
+
+static const struct transport fake_transport = {
+	fake_open, fake_kick, fake_wait, fake_map, fake_host_memory, fake_export, fake_import,
+};
 
 void fake_install(void)
 {

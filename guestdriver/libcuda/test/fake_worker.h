@@ -13,6 +13,8 @@
 struct fake {
 	/* Read by the worker, set by tests. */
 	int open_error;
+	int export_error;	/* errno of the driver's EXPORT */
+	uint32_t import_device;	/* of what is imported */
 	int post_error;		/* reported through async_error for the next command without REPLY */
 	uint32_t devices;
 	uint32_t driver_version;

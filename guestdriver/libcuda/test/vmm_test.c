@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reservations, mappings and pools as this library keeps them, against the fake worker. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "check.h"
 #include "fake_worker.h"
 #include "memory_map.h"
@@ -16,7 +21,7 @@
 #endif
 
 static CUmemAllocationProp prop = { .type = ALLOCATION_PINNED, .location = { LOCATION_DEVICE, 0 } };
-static CUmemAccessDesc access = { { LOCATION_DEVICE, 0 }, ACCESS_READ_WRITE };
+static CUmemAccessDesc all_access = { { LOCATION_DEVICE, 0 }, ACCESS_READ_WRITE };
 
 static void put(CUdeviceptr at, size_t bytes)
 {
@@ -24,7 +29,7 @@ static void put(CUdeviceptr at, size_t bytes)
 
 	CHECK_IS(0, cuMemCreate(&handle, bytes, &prop, 0));
 	CHECK_IS(0, cuMemMap(at, bytes, 0, handle, 0));
-	CHECK_IS(0, cuMemSetAccess(at, bytes, &access, 1));
+	CHECK_IS(0, cuMemSetAccess(at, bytes, &all_access, 1));
 	CHECK_IS(0, cuMemRelease(handle));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemRelease(handle));
 }
@@ -53,7 +58,7 @@ static void mappings(void)
 	CHECK(other % ((size_t)1 << 30) == 0);
 	CHECK(other >= base + 16 * PAGE || base >= other + PAGE);
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemAddressReserve(&other, PAGE, 3, 0, 0));
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemSetAccess(base, PAGE, &access, 1));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemSetAccess(base, PAGE, &all_access, 1));
 	put(base, PAGE);
 	put(base + 2 * PAGE, PAGE);
 	range(base, base + 1, 0, 1);
@@ -86,6 +91,65 @@ static void mappings(void)
 	CHECK_IS(0, cuMemAddressFree(base, 16 * PAGE));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemAddressFree(base, 16 * PAGE));
 	CHECK_IS(0, cuMemAddressFree(other, PAGE));
+}
+
+static void *os(int fd)
+{
+	return (void *)(intptr_t)fd;
+}
+
+/* Export and import, and how the refusals of driver and worker reach the program. */
+static void shares(void)
+{
+	static const struct { int error; CUresult result; } refusals[] = {
+		{ ENOSPC, CUDA_ERROR_OUT_OF_MEMORY }, { ENOTTY, CUDA_ERROR_NOT_SUPPORTED }, { ENOENT, CUDA_ERROR_INVALID_VALUE },
+		{ EMFILE, CUDA_ERROR_OPERATING_SYSTEM }, { ENODEV, CUDA_ERROR_DEVICE_UNAVAILABLE },
+	};
+	CUmemGenericAllocationHandle handle, same, plain;
+	CUmemAllocationProp told = { 0 };
+	int fd = -1, null = open("/dev/null", O_RDWR);
+
+	CHECK_IS(0, cuMemCreate(&plain, PAGE, &prop, 0));
+	prop.requestedHandleTypes = 1;
+	CHECK_IS(0, cuMemCreate(&handle, PAGE, &prop, 0));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemExportToShareableHandle(&fd, plain, 1, 0));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemExportToShareableHandle(&fd, handle + 7, 1, 0));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemExportToShareableHandle(&fd, handle, 1, 1));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemExportToShareableHandle(&fd, handle, 0, 0));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemExportToShareableHandle(NULL, handle, 1, 0));
+	for (int type = 2; type <= 8; type *= 2)
+		CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, cuMemExportToShareableHandle(&fd, handle, type, 0));
+	for (unsigned i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
+		fake.export_error = refusals[i].error;
+		CHECK_IS(refusals[i].result, cuMemExportToShareableHandle(&fd, handle, 1, 0));
+	}
+	fake.export_error = 0;
+	fake.lie_handle = true;
+	CHECK_IS(CUDA_ERROR_UNKNOWN, cuMemExportToShareableHandle(&fd, handle, 1, 0));
+	fake.lie_handle = false;
+	CHECK_IS(-1, fd);
+	CHECK_IS(0, cuMemExportToShareableHandle(&fd, handle, 1, 0));
+
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemImportFromShareableHandle(NULL, os(fd), 1));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemImportFromShareableHandle(&same, os(-1), 1));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemImportFromShareableHandle(&same, os(null), 1));
+	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, cuMemImportFromShareableHandle(&same, os(fd), 8));
+	fake.lie_handle = true;
+	CHECK_IS(CUDA_ERROR_UNKNOWN, cuMemImportFromShareableHandle(&same, os(fd), 1));
+	fake.lie_handle = false;
+	fake.import_device = 3;
+	CHECK_IS(CUDA_ERROR_INVALID_DEVICE, cuMemImportFromShareableHandle(&same, os(fd), 1));
+	fake.import_device = 0;
+	CHECK_IS(0, cuMemImportFromShareableHandle(&same, os(fd), 1));
+	close(fd);
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemImportFromShareableHandle(&plain, os(fd), 1));
+	CHECK_IS(0, cuMemGetAllocationPropertiesFromHandle(&told, same));
+	CHECK(!memcmp(&told, &prop, sizeof(prop)));
+	CHECK_IS(0, cuMemRelease(same));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemRelease(same));
+	CHECK_IS(0, cuMemRelease(handle));
+	close(null);
+	prop.requestedHandleTypes = 0;
 }
 
 static void pools(void)
@@ -121,6 +185,7 @@ int main(void)
 	CHECK_IS(0, cuDevicePrimaryCtxRetain(&context, 0));
 	CHECK_IS(0, cuCtxSetCurrent(context));
 	pools();
+	shares();
 	if (!SANITIZED_THREADS)
 		mappings();
 	return 0;

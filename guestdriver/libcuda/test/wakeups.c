@@ -79,7 +79,21 @@ static int no_host_memory(void *at, uint64_t bytes)
 	return ENOMEM;
 }
 
-static const struct transport racing = { open_arena, kick, wait_word, no_map, no_host_memory };
+static int no_export(struct paracuda_ioctl_export *args)
+{
+	(void)args;
+	return ENOTTY;
+}
+
+static int no_import(struct paracuda_ioctl_import *args)
+{
+	(void)args;
+	return ENOTTY;
+}
+
+static const struct transport racing = {
+	open_arena, kick, wait_word, no_map, no_host_memory, no_export, no_import,
+};
 
 struct racer {
 	pthread_t thread;

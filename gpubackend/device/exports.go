@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// exports are objects that outlive the guest process that made them: the guest's driver has handles of them, one for each
+// descriptor of its programs', and this process their files. The driver learns of a handle from EXPORT alone, and each is
+// looked up; a handle of another VM is another device process's.
+//
+// A worker offers an object, unasked, and then tells its guest, whose driver asks for a handle. The lock is taken by the
+// goroutines that read workers' messages, so nobody waits while he holds it.
+type exports struct {
+	mu      sync.Mutex
+	offers  map[offer]*exported // of workers that live
+	handles map[uint32]*exported
+	bytes   uint64 // of the objects that have handles
+	last    uint32 // handle
+	ids     uint64 // given to objects
+	imports uint32 // given to imports
+}
+
+// offer is whose object, and its number.
+type offer struct {
+	worker *workerProcess
+	number uint32
+}
+
+// exported is one object.
+type exported struct {
+	handover.Object
+	worker  *workerProcess // nil once it is gone
+	file    int            // -1 for none
+	handles int
+}
+
+// Bounds on what is exported: each object is a file of this process's.
+const (
+	maxHandles      = 1 << 12
+	maxHandlesOfOne = maxHandles / 2 // of what one worker has offered
+	maxOffers       = 1 << 6         // of one worker that have no handle
+)
+
+func newExports() *exports {
+	return &exports{offers: map[offer]*exported{}, handles: map[uint32]*exported{}}
+}
+
+// receive takes what a worker says unasked. An offer that makes no sense is no offer.
+func (e *exports) receive(w *workerProcess, m *handover.Message, fds []int) {
+	o := m.Object
+	if o == nil || m.Files != (handover.Files{Object: o.Kind == handover.ObjectMemory}) ||
+		o.Kind != handover.ObjectMemory && o.Kind != handover.ObjectPool {
+		closeFiles(fds)
+		return
+	}
+	x := &exported{Object: *o, worker: w, file: m.Name(fds).Object}
+	closeFiles(e.add(x))
+}
+
+func closeFiles(fds []int) {
+	for _, fd := range fds {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+}
+
+// add enters an offer and returns the files that are not needed. One that is there already stays.
+func (e *exports) add(x *exported) (unused []int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	key := offer{x.worker, x.Number}
+	if e.offers[key] != nil || x.worker.offersEnded {
+		return []int{x.file}
+	}
+	if x.worker.offers >= maxOffers {
+		unused = append(unused, e.dropOldest(x.worker))
+	}
+	e.ids++
+	x.ID, x.Own, x.Import = e.ids, false, 0
+	x.worker.offers++
+	e.offers[key] = x
+	return unused
+}
+
+// dropOldest forgets a worker's oldest offer that has no handle, and returns its file.
+func (e *exports) dropOldest(w *workerProcess) int {
+	var oldest *exported
+	for key, x := range e.offers {
+		if key.worker == w && x.handles == 0 && (oldest == nil || x.ID < oldest.ID) {
+			oldest = x
+		}
+	}
+	delete(e.offers, offer{w, oldest.Number})
+	w.offers--
+	return oldest.file
+}
+
+// claim gives an object that a worker offers a handle. limit bounds the memory of all objects that have handles; 0 doesn't.
+func (e *exports) claim(w *workerProcess, number uint32, limit uint64) (handle, status uint32) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	x := e.offers[offer{w, number}]
+	if x == nil {
+		return 0, wire.StatusNoObject
+	}
+	return e.give(x, limit)
+}
+
+func (e *exports) give(x *exported, limit uint64) (handle, status uint32) {
+	if len(e.handles) >= maxHandles || x.worker.handles >= maxHandlesOfOne {
+		return 0, wire.StatusLimit
+	}
+	if x.handles == 0 {
+		if limit != 0 && (x.Bytes > limit || e.bytes > limit-x.Bytes) {
+			return 0, wire.StatusLimit
+		}
+		e.bytes += x.Bytes
+		x.worker.offers--
+	}
+	for e.last++; e.last == 0 || e.handles[e.last] != nil; e.last++ {
+	}
+	x.handles++
+	x.worker.handles++
+	e.handles[e.last] = x
+	return e.last, wire.StatusOk
+}
+
+// take describes the object of a handle for a worker that imports it, and returns a file of its own; -1 for none.
+func (e *exports) take(handle uint32, by *workerProcess) (o handover.Object, file int, status uint32) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	x := e.handles[handle]
+	if x == nil {
+		return o, -1, wire.StatusNoObject
+	}
+	if file = -1; x.file >= 0 {
+		var err error
+		if file, err = unix.FcntlInt(uintptr(x.file), unix.F_DUPFD_CLOEXEC, 0); err != nil {
+			return o, -1, wire.StatusLimit
+		}
+	}
+	e.imports++
+	o = x.Object
+	o.Own, o.Import = x.worker == by, e.imports
+	return o, file, wire.StatusOk
+}
+
+// release ends a handle, and with the last one its object.
+func (e *exports) release(handle uint32) (status uint32) {
+	e.mu.Lock()
+	x := e.handles[handle]
+	if x == nil {
+		e.mu.Unlock()
+		return wire.StatusNoObject
+	}
+	delete(e.handles, handle)
+	last := e.drop(x)
+	e.mu.Unlock()
+	if last {
+		closeFiles([]int{x.file})
+	}
+	return wire.StatusOk
+}
+
+// drop takes a handle from an object and says whether it was the last.
+func (e *exports) drop(x *exported) (last bool) {
+	if x.worker != nil {
+		x.worker.handles--
+	}
+	if x.handles--; x.handles > 0 {
+		return false
+	}
+	e.bytes -= x.Bytes
+	if x.worker != nil {
+		delete(e.offers, offer{x.worker, x.Number})
+	}
+	return true
+}
+
+// ended keeps of a worker that is gone what has handles.
+func (e *exports) ended(w *workerProcess) {
+	e.mu.Lock()
+	w.offersEnded = true
+	var unused []int
+	for key, x := range e.offers {
+		if key.worker != w {
+			continue
+		}
+		delete(e.offers, key)
+		x.worker = nil
+		if x.handles == 0 {
+			unused = append(unused, x.file)
+		}
+	}
+	e.mu.Unlock()
+	closeFiles(unused)
+}
+
+// clear ends all handles: those of a driver that is gone.
+func (e *exports) clear() {
+	e.mu.Lock()
+	var unused []int
+	for handle, x := range e.handles {
+		delete(e.handles, handle)
+		if e.drop(x) {
+			unused = append(unused, x.file)
+		}
+	}
+	e.mu.Unlock()
+	closeFiles(unused)
+}

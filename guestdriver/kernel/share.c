@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Handles: what a channel's worker shares with others becomes a descriptor, which processes pass on
+ * as they like. The device's number of it stays in here, so that a descriptor is all that there is
+ * to have; the last one to be closed has the device forget it.
+ */
+
+#include <linux/anon_inodes.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include "paracuda.h"
+
+/* A request for an object. It lives until it is answered, and what EXPORT got until its release. */
+struct paracuda_handle {
+	struct list_head node;		/* in dev->dropped */
+	struct paracuda_device *dev;
+	struct paracuda_request ask;	/* EXPORT or IMPORT */
+	struct paracuda_request release;
+};
+
+static struct paracuda_handle *paracuda_handle_new(struct paracuda_channel *ch, u32 type, u32 number)
+{
+	struct paracuda_handle *h;
+
+	h = kzalloc(sizeof(*h), GFP_KERNEL_ACCOUNT);
+	if (!h)
+		return NULL;
+	kref_get(&ch->dev->ref);
+	atomic_inc(&ch->dev->handles);
+	h->dev = ch->dev;
+	h->ask.out.type = type;
+	h->ask.out.channel = ch->queue->index;
+	h->ask.out.number = number;
+	return h;
+}
+
+static void paracuda_handle_free(struct paracuda_handle *h)
+{
+	struct paracuda_device *dev = h->dev;
+
+	atomic_dec(&dev->handles);
+	kfree(h);
+	paracuda_device_put(dev);
+}
+
+/* Waits for the answer, or the stop of the device. True: the device has obeyed. */
+static bool paracuda_handle_await(struct paracuda_device *dev, struct paracuda_request *req)
+{
+	wait_event_idle(dev->wait, paracuda_answered(req) || READ_ONCE(dev->stopped));
+	return paracuda_answered(req) && req->status == PARACUDA_STATUS_OK;
+}
+
+/* Gives back what a handle got. When it returns, the device has no part of h any more. */
+static void paracuda_handle_release(struct paracuda_handle *h)
+{
+	struct paracuda_request *req = &h->release;
+	int err;
+
+	if (!h->ask.posted || !paracuda_handle_await(h->dev, &h->ask) ||
+	    h->ask.out.type != PARACUDA_CONTROL_EXPORT)
+		return;
+	req->out.type = PARACUDA_CONTROL_RELEASE;
+	req->out.number = h->ask.number;
+	while ((err = paracuda_control_post(h->dev, req)) == -ENOSPC)
+		schedule_timeout_idle(HZ / 50);
+	if (!err)
+		paracuda_handle_await(h->dev, req);
+}
+
+/* Ends the handles that nobody has any more: those who close descriptors don't wait for the host. */
+void paracuda_drop_work(struct work_struct *work)
+{
+	struct paracuda_device *dev = container_of(work, struct paracuda_device, drop_work);
+	struct paracuda_handle *h;
+
+	for (;;) {
+		spin_lock(&dev->drop_lock);
+		h = list_first_entry_or_null(&dev->dropped, struct paracuda_handle, node);
+		if (h)
+			list_del(&h->node);
+		spin_unlock(&dev->drop_lock);
+		if (!h)
+			break;
+		paracuda_handle_release(h);
+		paracuda_handle_free(h);
+	}
+	paracuda_device_put(dev);	/* of paracuda_handle_drop() */
+}
+
+static void paracuda_handle_drop(struct paracuda_handle *h)
+{
+	struct paracuda_device *dev = h->dev;
+
+	kref_get(&dev->ref);
+	spin_lock(&dev->drop_lock);
+	list_add_tail(&h->node, &dev->dropped);
+	spin_unlock(&dev->drop_lock);
+	if (!queue_work(paracuda_wq, &dev->drop_work))
+		paracuda_device_put(dev);
+}
+
+static int paracuda_handle_errno(u32 status)
+{
+	switch (status) {
+	case PARACUDA_STATUS_NO_OBJECT:
+		return -ENOENT;
+	case PARACUDA_STATUS_LIMIT:
+		return -ENOSPC;
+	default:
+		return paracuda_status_errno(status);
+	}
+}
+
+/* Asks the device, and waits for the answer. In any case h must be dropped or freed by the caller. */
+static int paracuda_handle_ask(struct paracuda_handle *h)
+{
+	struct paracuda_device *dev = h->dev;
+	struct paracuda_request *req = &h->ask;
+	long left;
+	int err;
+
+	while ((err = paracuda_control_post(dev, req)) == -ENOSPC) {
+		schedule_timeout_killable(HZ / 50);
+		if (fatal_signal_pending(current))
+			return -EINTR;
+	}
+	if (err)
+		return err;
+	left = wait_event_killable_timeout(dev->wait, paracuda_answered(req) ||
+					   READ_ONCE(dev->stopped), PARACUDA_SHARE_TIMEOUT);
+	if (left < 0)
+		return -EINTR;
+	if (paracuda_answered(req))
+		return paracuda_handle_errno(req->status);
+	return left ? -ENODEV : -ETIMEDOUT;
+}
+
+static int paracuda_handle_file_release(struct inode *inode, struct file *file)
+{
+	paracuda_handle_drop(file->private_data);
+	return 0;
+}
+
+static const struct file_operations paracuda_handle_fops = {
+	.owner = THIS_MODULE,
+	.release = paracuda_handle_file_release,
+	.llseek = noop_llseek,
+};
+
+int paracuda_export(struct paracuda_channel *ch, struct paracuda_ioctl_export __user *user)
+{
+	struct paracuda_ioctl_export arg;
+	struct paracuda_handle *h;
+	struct file *file;
+	int err;
+
+	if (copy_from_user(&arg, user, sizeof(arg)))
+		return -EFAULT;
+	h = paracuda_handle_new(ch, PARACUDA_CONTROL_EXPORT, arg.object);
+	if (!h)
+		return -ENOMEM;
+	arg.fd = get_unused_fd_flags(O_CLOEXEC);
+	if (arg.fd < 0) {
+		paracuda_handle_drop(h);
+		return arg.fd;
+	}
+	err = paracuda_handle_ask(h);
+	if (err) {
+		paracuda_handle_drop(h);
+		goto put;
+	}
+	file = anon_inode_getfile("[paracuda]", &paracuda_handle_fops, h, O_RDWR);
+	if (IS_ERR(file)) {
+		paracuda_handle_drop(h);
+		err = PTR_ERR(file);
+		goto put;
+	}
+	if (copy_to_user(user, &arg, sizeof(arg))) {
+		fput(file);	/* drops h */
+		err = -EFAULT;
+		goto put;
+	}
+	fd_install(arg.fd, file);
+	return 0;
+put:
+	put_unused_fd(arg.fd);
+	return err;
+}
+
+/* Asks for the object of a descriptor, which the caller holds meanwhile. */
+static int paracuda_import_file(struct paracuda_channel *ch, struct file *file, u32 *object)
+{
+	struct paracuda_handle *exported, *h;
+	int err;
+
+	if (file->f_op != &paracuda_handle_fops)
+		return -EINVAL;
+	exported = file->private_data;
+	if (exported->dev != ch->dev)
+		return -EINVAL;
+	h = paracuda_handle_new(ch, PARACUDA_CONTROL_IMPORT, exported->ask.number);
+	if (!h)
+		return -ENOMEM;
+	err = paracuda_handle_ask(h);
+	if (err) {
+		paracuda_handle_drop(h);	/* the answer may be on its way */
+		return err;
+	}
+	*object = h->ask.number;
+	paracuda_handle_free(h);
+	return 0;
+}
+
+int paracuda_import(struct paracuda_channel *ch, struct paracuda_ioctl_import __user *user)
+{
+	struct paracuda_ioctl_import arg;
+	struct file *file;
+	int err;
+
+	if (copy_from_user(&arg, user, sizeof(arg)))
+		return -EFAULT;
+	file = fget(arg.fd);
+	if (!file)
+		return -EBADF;
+	err = paracuda_import_file(ch, file, &arg.object);
+	fput(file);
+	if (!err && copy_to_user(user, &arg, sizeof(arg)))
+		err = -EFAULT;
+	return err;
+}
