@@ -19,6 +19,7 @@ const (
 	InvalidDevice          Result = 101
 	InvalidImage           Result = 200
 	InvalidContext         Result = 201
+	AlreadyMapped          Result = 208
 	NoBinaryForGPU         Result = 209
 	UnsupportedLimit       Result = 215
 	InvalidPTX             Result = 218

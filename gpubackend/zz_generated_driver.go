@@ -147,6 +147,10 @@ const (
 	OpMemPoolGetAttribute                                Op = 603
 	OpMemPoolSetAttribute                                Op = 604
 	OpMemPoolTrimTo                                      Op = 605
+	OpMemPoolExportToShareableHandle                     Op = 606
+	OpMemPoolImportFromShareableHandle                   Op = 607
+	OpMemPoolExportPointer                               Op = 608
+	OpMemPoolImportPointer                               Op = 609
 	OpMemAddressReserve                                  Op = 610
 	OpMemAddressFree                                     Op = 611
 	OpMemCreate                                          Op = 612
@@ -355,6 +359,10 @@ var opNames = map[Op]string{
 	603: "cuMemPoolGetAttribute",
 	604: "cuMemPoolSetAttribute",
 	605: "cuMemPoolTrimTo",
+	606: "cuMemPoolExportToShareableHandle",
+	607: "cuMemPoolImportFromShareableHandle",
+	608: "cuMemPoolExportPointer",
+	609: "cuMemPoolImportPointer",
 	610: "cuMemAddressReserve",
 	611: "cuMemAddressFree",
 	612: "cuMemCreate",

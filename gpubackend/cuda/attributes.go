@@ -41,7 +41,7 @@ var masked = []struct {
 	{116, 0, "GPU_DIRECT_RDMA_SUPPORTED: as attribute 110"},
 	{117, 0, "GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS: as attribute 110"},
 	{118, 0, "GPU_DIRECT_RDMA_WRITES_ORDERING: as attribute 110"},
-	{119, 0, "MEMPOOL_SUPPORTED_HANDLE_TYPES: pools are the worker's own"},
+	{119, 1, "MEMPOOL_SUPPORTED_HANDLE_TYPES: descriptors of the guest's driver, no handles of fabrics"},
 	{121, 0, "DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED: arrays are not implemented"},
 	{122, 0, "CAN_USE_64_BIT_STREAM_MEM_OPS: stream memory operations are not implemented"},
 	{123, 0, "CAN_USE_STREAM_WAIT_VALUE_NOR: as above"},

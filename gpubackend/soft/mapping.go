@@ -41,9 +41,6 @@ func (d *Device) CreateMemory(bytes, device uint64) (gpubackend.Memory, gpubacke
 		return 0, gpubackend.OutOfMemory
 	}
 	fd, err := memoryFile("paracuda-memory", bytes)
-	if err == nil {
-		err = seal(fd)
-	}
 	if err != nil {
 		d.space.heap.Uncharge(bytes)
 		return 0, gpubackend.OutOfMemory
@@ -100,23 +97,14 @@ func (d *Device) ImportMemory(fd int, bytes, device uint64) (gpubackend.Memory, 
 // sizeSeals keep a file as long as it is, for good.
 const sizeSeals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 
-// seal sets sizeSeals on a file, which it closes if it can't.
-func seal(fd int) error {
-	_, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, sizeSeals)
-	if err != nil {
-		unix.Close(fd)
-	}
-	return err
-}
-
-// sealed says whether a file is memory of exactly that size, and will be.
+// sealed says whether a file is memory of at least that size, and will be.
 func sealed(fd int, bytes uint64) bool {
 	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
 	if err != nil || seals != sizeSeals {
 		return false
 	}
 	var st unix.Stat_t
-	return unix.Fstat(fd, &st) == nil && st.Size >= 0 && uint64(st.Size) == bytes
+	return unix.Fstat(fd, &st) == nil && st.Size >= 0 && uint64(st.Size) >= bytes
 }
 
 // MapMemory implements gpubackend.Driver.

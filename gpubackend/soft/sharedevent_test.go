@@ -69,8 +69,18 @@ func TestSharedEventIsChecked(t *testing.T) {
 	want(t, d.checkNode(&gpubackend.Node{Type: gpubackend.NodeEventRecord, Event: e}), gpubackend.NotSupported)
 	_, _, result = d.ShareEvent(newEvent(t, d))
 	want(t, result, gpubackend.InvalidHandle)
-	for _, size := range []int{0, os.Getpagesize()} { // too small; not sealed
-		fd, err := memoryFile("test", uint64(size))
+	unsealed := func(name string, size uint64) (int, error) {
+		fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+		if err == nil {
+			err = unix.Ftruncate(fd, int64(size))
+		}
+		return fd, err
+	}
+	for _, c := range []struct {
+		file func(string, uint64) (int, error)
+		size int
+	}{{memoryFile, 0}, {memoryFile, 2 * os.Getpagesize()}, {unsealed, os.Getpagesize()}} {
+		fd, err := c.file("test", uint64(c.size))
 		if err != nil {
 			t.Fatal(err)
 		}

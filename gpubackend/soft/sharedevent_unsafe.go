@@ -29,11 +29,6 @@ func newSharedEvent() (*sharedEvent, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Nobody shall be able to cut the page off that others look at.
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
-		unix.Close(fd)
-		return nil, fmt.Errorf("seal an event: %w", err)
-	}
 	return mapSharedEvent(fd)
 }
 

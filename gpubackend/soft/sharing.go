@@ -35,7 +35,7 @@ func (d *Device) MapShared(s gpubackend.Shared, fd int) (uint64, gpubackend.Resu
 		return 0, result
 	}
 	if s.Bytes == 0 || s.Bytes%gpubackend.Granularity != 0 || s.Start%gpubackend.Granularity != 0 ||
-		s.Bytes > d.space.window.size || s.Start > d.space.window.size-s.Bytes {
+		s.Bytes > d.space.window.size || s.Start > d.space.window.size-s.Bytes || !sealed(fd, s.Start+s.Bytes) {
 		return 0, gpubackend.InvalidValue
 	}
 	d.space.file, d.space.start = fd, int64(s.Start)

@@ -31,6 +31,7 @@ func openWindow(base, size uint64) (*window, error) {
 	return w, nil
 }
 
+// memoryFile makes memory that other processes may be given: its size doesn't change.
 func memoryFile(name string, size uint64) (int, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -39,6 +40,10 @@ func memoryFile(name string, size uint64) (int, error) {
 	if err := unix.Ftruncate(fd, int64(size)); err != nil {
 		unix.Close(fd)
 		return -1, fmt.Errorf("size %s: %w", name, err)
+	}
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, sizeSeals); err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("seal %s: %w", name, err)
 	}
 	return fd, nil
 }

@@ -3,6 +3,7 @@
 package worker
 
 import (
+	"math"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -16,6 +17,16 @@ import (
 type imports struct {
 	mu      sync.Mutex
 	waiting map[uint32]imported
+	offered uint32 // the last number of something that is offered to others: the loop's alone
+}
+
+// offerNumber is a number for something that this process offers; 0 when there are no more.
+func (w *Worker) offerNumber() uint32 {
+	if w.imports.offered < math.MaxUint32 {
+		w.imports.offered++
+		return w.imports.offered
+	}
+	return 0
 }
 
 // imported is an object, and its file or -1.

@@ -57,11 +57,32 @@ func (o *offer) answerName(c *call) {
 	c.answer(binary.LittleEndian.Uint64(o.token[8:]))
 }
 
-// nameOf is the name in a call's first two words.
-func nameOf(c *call) (token [16]byte) {
-	binary.LittleEndian.PutUint64(token[:], c.word(0))
-	binary.LittleEndian.PutUint64(token[8:], c.word(1))
+// nameAt is the name in a call's words i and i + 1.
+func nameAt(c *call, i int) (token [16]byte) {
+	binary.LittleEndian.PutUint64(token[:], c.word(i))
+	binary.LittleEndian.PutUint64(token[8:], c.word(i+1))
 	return token
+}
+
+// pieceBytes is the size of what an offer of memory says: start and size of the memory in its file. The guest doesn't say
+// that: the file may hold more, which it may not have.
+const pieceBytes = 16
+
+func describePiece(s gpubackend.Shared) []byte {
+	b := binary.LittleEndian.AppendUint64(nil, s.Start)
+	return binary.LittleEndian.AppendUint64(b, s.Bytes)
+}
+
+// receivePiece asks for memory that another process offers. The offset is the caller's to fill in.
+func receivePiece(name [16]byte) (s gpubackend.Shared, fd int, err error) {
+	text, fd, err := receive(offersMemory, name[:], pieceBytes)
+	if err == nil && fd < 0 {
+		err = errors.New("no file")
+	}
+	if err != nil {
+		return s, -1, err
+	}
+	return gpubackend.Shared{Start: binary.LittleEndian.Uint64(text), Bytes: binary.LittleEndian.Uint64(text[8:])}, fd, nil
 }
 
 // own says whether this process offers something under a name itself.
@@ -133,7 +154,7 @@ func (w *Worker) offer(address uint64) (*share, gpubackend.Result) {
 	if result != gpubackend.Success {
 		return nil, result
 	}
-	s := &share{Shared: shared, offer: offer{text: []byte{1}, fd: fd}, context: w.home(w.context)}
+	s := &share{Shared: shared, offer: offer{text: describePiece(shared), fd: fd}, context: w.home(w.context)}
 	if err := s.open(offersMemory); err != nil {
 		w.log.WithError(err).Warn("share memory")
 		return nil, gpubackend.OutOfMemory
@@ -147,23 +168,20 @@ func (w *Worker) offer(address uint64) (*share, gpubackend.Result) {
 
 // runIpcOpen maps memory that another worker offers: name, start, size, offset.
 func runIpcOpen(w *Worker, c *call) gpubackend.Result {
-	token := nameOf(c)
-	s := gpubackend.Shared{Start: c.word(2), Bytes: c.word(3), Offset: c.word(4)}
+	token := nameAt(c, 0)
 	if own(w.shares.offered, token) {
 		return gpubackend.InvalidContext // as CUDA has it: memory is shared between processes
 	}
-	if s.Offset >= s.Bytes {
-		return gpubackend.InvalidValue
-	}
-	_, fd, err := receive(offersMemory, token[:], 1)
-	if err == nil && fd < 0 {
-		err = errors.New("no file")
-	}
+	s, fd, err := receivePiece(token)
 	if err != nil {
 		w.log.WithError(err).Warn("get another process's memory")
 		return gpubackend.InvalidValue
 	}
 	defer unix.Close(fd)
+	if s.Start != c.word(2) || s.Bytes != c.word(3) || c.word(4) >= s.Bytes {
+		return gpubackend.InvalidValue
+	}
+	s.Offset = c.word(4)
 	address, result := w.driver.MapShared(s, fd)
 	if result != gpubackend.Success {
 		return result

@@ -51,7 +51,7 @@ func (w *Worker) offerEvent(handle uint64, e gpubackend.Event) (*share, gpubacke
 
 // runIpcOpenEvent opens an event that another worker offers: name.
 func runIpcOpenEvent(w *Worker, c *call) gpubackend.Result {
-	token := nameOf(c)
+	token := nameAt(c, 0)
 	if own(w.shares.events, token) {
 		return gpubackend.InvalidContext // as for memory: between processes
 	}

@@ -3,8 +3,6 @@
 package worker
 
 import (
-	"math"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -15,7 +13,6 @@ import (
 // sharedMemory is what is known of memory that has been exported or imported, so that memory which comes back to its own
 // process, or a second time, is the same and counts once.
 type sharedMemory struct {
-	last    uint32
 	numbers map[uint32]*memory // exported, by this process's number
 	ids     map[uint64]*memory // imported, by the device process's
 }
@@ -31,14 +28,12 @@ func runExportMemory(w *Worker, c *call) gpubackend.Result {
 	}
 	s := &w.mappings.shared
 	if x.number == 0 {
-		if s.last == math.MaxUint32 {
+		if x.number = w.offerNumber(); x.number == 0 {
 			return gpubackend.OutOfMemory
 		}
 		if s.numbers == nil {
 			s.numbers = map[uint32]*memory{}
 		}
-		s.last++
-		x.number = s.last
 		s.numbers[x.number] = x
 	}
 	fd, result := w.driver.ExportMemory(gpubackend.Memory(x.native))

@@ -15,6 +15,7 @@ type pools struct {
 	defaults map[uint64]uint64 // device to the handle of its default pool
 	live     map[uint64]*block // by address
 	loose    []*block          // ordinary memory that was freed in a stream
+	shares   poolShares
 }
 
 // pool is one memory pool. Its attributes are indexed by CUmemPool_attribute.
@@ -24,6 +25,9 @@ type pool struct {
 	attribute [poolAttributes]uint64
 	free      []*block // oldest first
 	destroyed bool
+	token     uint64 // by which processes know it, 0 if it can't be shared
+	number    uint32 // by which it is exported, 0 if it isn't
+	imported  bool   // it is another process's
 }
 
 // CUmemPool_attribute.
@@ -47,6 +51,9 @@ type block struct {
 	stream  uint64 // guest's handle of the stream that it was freed in
 	fence   fence
 	fenced  bool // the fence has not been passed
+
+	exported *offeredPiece // that it is in, if it is exported
+	imported *mappedPiece  // that it points into, if it is another process's
 }
 
 const (
@@ -185,7 +192,12 @@ func (p *pool) trim(w *Worker, keep uint64) (gave bool) {
 
 // freeBlock frees a block in the context that it belongs to.
 func (w *Worker) freeBlock(b *block) {
-	if w.setContext(b.context, true) == gpubackend.Success {
+	w.pools.shares.withdraw(b)
+	switch {
+	case w.setContext(b.context, true) != gpubackend.Success:
+	case b.imported != nil:
+		w.dropPointer(b.imported)
+	default:
 		w.driver.MemFree(b.address)
 	}
 }
@@ -253,6 +265,7 @@ func (s *pools) waiting() bool {
 func (s *pools) forget(context uint64) {
 	for address, b := range s.live {
 		if b.context == context {
+			s.shares.withdraw(b)
 			delete(s.live, address)
 			b.pool.attribute[poolUsed] -= b.bytes
 			b.pool.attribute[poolReserved] -= b.bytes
@@ -265,6 +278,7 @@ func (s *pools) forget(context uint64) {
 		kept := p.free[:0]
 		for _, b := range p.free {
 			if b.context == context {
+				s.shares.withdraw(b)
 				p.attribute[poolReserved] -= b.bytes
 				continue
 			}
@@ -274,9 +288,13 @@ func (s *pools) forget(context uint64) {
 	}
 	kept := s.loose[:0]
 	for _, b := range s.loose {
-		if b.context != context {
+		switch {
+		case b.context != context:
 			kept = append(kept, b)
+		case b.imported != nil:
+			b.imported.pointers--
 		}
 	}
 	s.loose = kept
+	s.shares.forget(context)
 }

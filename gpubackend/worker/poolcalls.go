@@ -7,9 +7,17 @@ import (
 )
 
 func runPoolCreate(w *Worker, c *call) gpubackend.Result {
+	types := c.word(2)
+	if types&^handlePosixFile != 0 {
+		return gpubackend.NotSupported
+	}
 	h := w.newPool(c.word(0), c.word(1))
 	if h == 0 {
 		return gpubackend.OutOfMemory
+	}
+	if types != 0 {
+		p, _ := w.findPool(h)
+		p.shareable()
 	}
 	c.answer(h)
 	return gpubackend.Success
@@ -79,6 +87,9 @@ func runAllocAsync(w *Worker, c *call) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
+	if p.imported {
+		return gpubackend.InvalidValue
+	}
 	s, result := w.findStream(c, c.word(2))
 	if result != gpubackend.Success {
 		return result
@@ -145,7 +156,9 @@ func runFreeAsync(w *Worker, c *call) gpubackend.Result {
 			w.dropFence(f)
 			return gpubackend.OutOfMemory
 		}
-		w.pools.loose = append(w.pools.loose, &block{address: address, context: w.home(w.context), fence: f, fenced: true})
+		b = &block{address: address, context: w.home(w.context), fence: f, fenced: true}
+		b.imported = w.pools.shares.takePointer(address)
+		w.pools.loose = append(w.pools.loose, b)
 		return gpubackend.Success
 	}
 	b.stream, b.fence, b.fenced = c.word(1), f, true
@@ -163,6 +176,9 @@ func (s *pools) giveBack(b *block) {
 func (w *Worker) freePooled(c *call, run func(*Worker, *call) gpubackend.Result) gpubackend.Result {
 	w.shares.withdraw(c.word(0))
 	b := w.pools.live[c.word(0)]
+	if x := w.pools.shares.takePointer(c.word(0)); x != nil {
+		return w.whenIdle(c, func() (uint64, gpubackend.Result) { return 0, w.dropPointer(x) })
+	}
 	if b == nil {
 		result := run(w, c)
 		if result == gpubackend.InvalidValue && w.graphs.memory {

@@ -56,6 +56,11 @@ typedef struct {
 } CUipcEventHandle;
 _Static_assert(sizeof(CUipcEventHandle) == 64, "CUipcEventHandle");
 
+typedef struct {
+	uint64_t opaque[8];
+} CUmemPoolPtrExportData;
+_Static_assert(sizeof(CUmemPoolPtrExportData) == 64, "CUmemPoolPtrExportData");
+
 enum {
 	ALLOCATION_PINNED = 1,
 	LOCATION_NONE = 0,

@@ -26,7 +26,7 @@ static const uint8_t withheld[] = {
 	104, 105, /* shareable handles of another system */
 	107, /* compression */
 	110, 112, 113, /* RDMA with VMM, sparse arrays, read-only registration */
-	114, 116, 117, 119, /* timeline semaphores, RDMA, shareable pools */
+	114, 116, 117, /* timeline semaphores, RDMA */
 	121, 122, 123, 124, /* deferred mapping, stream memory operations, dma-buf */
 	127, 128, 129, /* tensor maps, fabric handles, unified function pointers */
 	132, 135, 136, 137, 138, /* multicast, graphics interop, decompression */

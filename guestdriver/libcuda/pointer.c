@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "memory_map.h"
+#include "vmm.h"
 #include "zz_generated_prototypes.h"
 
 enum {
@@ -93,6 +94,8 @@ static uint64_t value_of(int attribute, uint64_t pointer, const struct memory *m
 		return ACCESS_READ_WRITE;
 	case POINTER_POOL:
 		return m->pool;
+	case POINTER_HANDLE_TYPES:
+		return m->kind == MEMORY_MAPPED ? vmm_handle_types(pointer) : 0;
 	case POINTER_IPC_CAPABLE:
 		return m->kind == MEMORY_DEVICE && !m->pool;
 	default:

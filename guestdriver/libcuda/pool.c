@@ -8,6 +8,8 @@
 #include "graph.h"
 #include "handle.h"
 #include "memory_map.h"
+#include "pool.h"
+#include "share.h"
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
 
@@ -16,25 +18,18 @@ enum {
 	POOL_ATTRIBUTE_LAST = 8,
 };
 
-struct pool {
-	struct handle handle;
-	int device;
-};
-
 /* The pool that a device's cuMemAllocAsync takes from; 0 for its default one. */
 static uint64_t current[DEVICES_MAX];
 
-static struct pool *pool_find(CUmemoryPool pool)
-{
-	return (struct pool *)handle_find(HANDLE_POOL, pool);
-}
-
-static CUresult pool_enter(uint64_t number, int device)
+CUresult pool_enter(uint64_t number, int device, int types, bool imported)
 {
 	struct pool *p = (struct pool *)handle_new(sizeof(*p), 0);
 
-	if (p)
+	if (p) {
 		p->device = device;
+		p->types = types;
+		p->imported = imported;
+	}
 	return handle_enter(HANDLE_POOL, number, (struct handle *)p);
 }
 
@@ -53,7 +48,7 @@ static CUresult default_pool(CUdevice dev, uint64_t *number)
 	request_word(&r, device_host(dev));
 	result = channel_call(&r, number, 1);
 	if (!result && !handle_known(HANDLE_POOL, (void *)(uintptr_t)*number))
-		result = pool_enter(*number, dev);
+		result = pool_enter(*number, dev, 0, false);
 	if (!result)
 		__atomic_store_n(&known[dev], *number, __ATOMIC_RELEASE);
 	return result;
@@ -105,7 +100,7 @@ EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 	if (!device_valid(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
 	p = pool_find(pool);
-	if (!p || p->device != dev)
+	if (!p || p->device != dev || p->imported)
 		return CUDA_ERROR_INVALID_VALUE;
 	__atomic_store_n(&current[dev], number_of(pool), __ATOMIC_RELEASE);
 	return CUDA_SUCCESS;
@@ -157,7 +152,7 @@ EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolPr
 	ENTER();
 	if (!pool || !poolProps)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (poolProps->location.type > LOCATION_DEVICE || poolProps->handleTypes)
+	if (poolProps->location.type > LOCATION_DEVICE || poolProps->handleTypes & ~HANDLE_TYPE_POSIX_FD)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (poolProps->allocType != ALLOCATION_PINNED || poolProps->location.type != LOCATION_DEVICE)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -166,9 +161,10 @@ EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolPr
 	request_init(&r, OP_cuMemPoolCreate);
 	request_word(&r, device_host(poolProps->location.id));
 	request_word(&r, poolProps->maxSize);
+	request_word(&r, (uint64_t)poolProps->handleTypes);
 	result = channel_call(&r, &number, 1);
 	if (!result)
-		result = pool_enter(number, poolProps->location.id);
+		result = pool_enter(number, poolProps->location.id, poolProps->handleTypes, false);
 	if (!result)
 		*pool = (CUmemoryPool)(uintptr_t)number;
 	return result;
@@ -278,7 +274,7 @@ EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPoo
 	return CUDA_SUCCESS;
 }
 
-static CUresult enter(uint64_t base, uint64_t bytes, int device, uint64_t pool)
+CUresult pool_enter_memory(uint64_t base, uint64_t bytes, int device, uint64_t pool)
 {
 	struct memory m = {
 		.base = base,
@@ -308,7 +304,7 @@ static CUresult allocate(CUdeviceptr *dptr, size_t bytes, uint64_t pool, int dev
 	request_word(&r, number_of(stream));
 	result = channel_call(&r, &base, 1);
 	if (!result)
-		result = captured ? graph_memory_enter(base, bytes) : enter(base, bytes, device, pool);
+		result = captured ? graph_memory_enter(base, bytes) : pool_enter_memory(base, bytes, device, pool);
 	if (!result)
 		*dptr = base;
 	return result;
@@ -334,7 +330,7 @@ EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUme
 
 	ENTER_CONTEXT();
 	p = pool_find(pool);
-	if (!dptr || !bytesize || !p)
+	if (!dptr || !bytesize || !p || p->imported)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!stream_known(hStream))
 		return CUDA_ERROR_INVALID_HANDLE;

@@ -52,6 +52,9 @@ bool vmm_whole(uint64_t base, uint64_t bytes);
 /* Under the lock: the memory that a program's handle names, or NULL. */
 struct vmm_memory *vmm_memory(CUmemGenericAllocationHandle handle);
 
+/* As which handles the memory that is mapped at an address can be exported. */
+uint64_t vmm_handle_types(uint64_t address);
+
 /* Under the lock: gives memory back that nothing refers to. */
 CUresult vmm_drop(struct vmm_memory *m);
 

@@ -18,6 +18,18 @@ static bool exportable(CUmemGenericAllocationHandle handle, int type)
 	return ok;
 }
 
+uint64_t vmm_handle_types(uint64_t address)
+{
+	const struct vmm_mapping *m;
+	uint64_t types;
+
+	pthread_mutex_lock(&vmm_lock);
+	m = vmm_mapped(address);
+	types = m ? (uint64_t)m->memory->prop.requestedHandleTypes : 0;
+	pthread_mutex_unlock(&vmm_lock);
+	return types;
+}
+
 EXPORT CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
 					     CUmemAllocationHandleType handleType, unsigned long long flags)
 {

@@ -356,6 +356,7 @@ int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *
 		out[(*outs)++] = fake.lie_handle ? 2 : ++last_handle;
 		return 0;
 	case OP_cuMemExportToShareableHandle:
+	case OP_cuMemPoolExportToShareableHandle:
 		out[(*outs)++] = fake.lie_handle ? 1ull << 40 : w[0] & 0xffffff;
 		return 0;
 	case OP_cuMemImportFromShareableHandle:
@@ -365,6 +366,18 @@ int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *
 		out[1] = 2 << 20;
 		out[2] = fake.import_device;
 		*outs = 3;
+		return 0;
+	case OP_cuMemPoolImportFromShareableHandle:
+		out[0] = ++last_handle;
+		out[1] = fake.import_device;
+		*outs = 2;
+		return 0;
+	case OP_cuMemPoolExportPointer:
+		out[3] = w[0];
+		*outs = 4;
+		return 0;
+	case OP_cuMemPoolImportPointer:
+		out[(*outs)++] = w[4] + (1 << 20);
 		return 0;
 	case OP_FuncDescribe:
 	case OP_KernelDescribe:

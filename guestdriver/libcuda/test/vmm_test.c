@@ -172,8 +172,60 @@ static void pools(void)
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolTrimTo(second, 0));
 	CHECK_IS(0, cuDeviceGetMemPool(&now, 0));
 	CHECK(now == first);
-	props.handleTypes = 1;
-	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, cuMemPoolCreate(&second, &props));
+	for (props.handleTypes = 2; props.handleTypes <= 8; props.handleTypes *= 2)
+		CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, cuMemPoolCreate(&second, &props));
+}
+
+/* A pool and memory of it for another process, which here is this one. */
+static void shared_pools(void)
+{
+	CUmemPoolProps props = { .allocType = ALLOCATION_PINNED, .handleTypes = 1, .location = { LOCATION_DEVICE, 0 } };
+	CUmemPoolPtrExportData data, none = { { 0 } };
+	CUmemoryPool pool, plain, imported;
+	CUdeviceptr p, q, alone, same;
+	int fd = -1, null = open("/dev/null", O_RDWR);
+
+	CHECK_IS(0, cuMemPoolCreate(&pool, &props));
+	props.handleTypes = 0;
+	CHECK_IS(0, cuMemPoolCreate(&plain, &props));
+	CHECK_IS(0, cuMemAllocFromPoolAsync(&p, 1000, pool, NULL));
+	CHECK_IS(0, cuMemAllocFromPoolAsync(&q, 1000, plain, NULL));
+	CHECK_IS(0, cuMemAlloc_v2(&alone, 1000));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolExportToShareableHandle(&fd, plain, 1, 0));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolExportToShareableHandle(&fd, NULL, 1, 0));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolExportToShareableHandle(&fd, pool, 1, 1));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolExportToShareableHandle(&fd, pool, 3, 0));
+	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, cuMemPoolExportToShareableHandle(&fd, pool, 8, 0));
+	CHECK_IS(-1, fd);
+	CHECK_IS(0, cuMemPoolExportToShareableHandle(&fd, pool, 1, 0));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolExportPointer(NULL, p));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolExportPointer(&data, p + 4));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolExportPointer(&data, q));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolExportPointer(&data, alone));
+	CHECK_IS(0, cuMemPoolExportPointer(&data, p));
+
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolImportFromShareableHandle(&imported, os(null), 1, 0));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolImportFromShareableHandle(&imported, os(fd), 1, 1));
+	fake.import_device = 9;
+	CHECK_IS(CUDA_ERROR_INVALID_DEVICE, cuMemPoolImportFromShareableHandle(&imported, os(fd), 1, 0));
+	fake.import_device = 0;
+	CHECK_IS(0, cuMemPoolImportFromShareableHandle(&imported, os(fd), 1, 0));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemAllocFromPoolAsync(&same, 100, imported, NULL));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuDeviceSetMemPool(0, imported));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolExportToShareableHandle(&null, imported, 1, 0));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolImportPointer(&same, pool, &data));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolImportPointer(&same, imported, &none));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolImportPointer(NULL, imported, &data));
+	CHECK_IS(0, cuMemPoolImportPointer(&same, imported, &data));
+	CHECK_IS(0, cuPointerGetAttribute(&pool, 17, same));
+	CHECK(pool == imported);
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolExportPointer(&data, same));
+	CHECK_IS(0, cuMemFreeAsync(same, NULL));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(same));
+	CHECK_IS(0, cuMemPoolDestroy(imported));
+	CHECK_IS(0, cuMemFree_v2(alone));
+	close(fd);
+	close(null);
 }
 
 int main(void)
@@ -186,6 +238,7 @@ int main(void)
 	CHECK_IS(0, cuCtxSetCurrent(context));
 	pools();
 	shares();
+	shared_pools();
 	if (!SANITIZED_THREADS)
 		mappings();
 	return 0;
