@@ -15,7 +15,7 @@ import (
 )
 
 func attacks() (list []attack) {
-	for _, part := range [][]attack{controlAttacks(), chainAttacks(), ringAttacks(), bufferAttacks(), everyOp(), gpuAttacks(), mappingAttacks(), cycleAttacks()} {
+	for _, part := range [][]attack{controlAttacks(), chainAttacks(), ringAttacks(), bufferAttacks(), everyOp(), gpuAttacks(), mappingAttacks(), shareAttacks(), cycleAttacks()} {
 		list = append(list, part...)
 	}
 	return list

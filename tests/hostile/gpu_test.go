@@ -195,7 +195,7 @@ func cycleAttacks() []attack {
 			return c.send(gpubackend.OpMemFree, uint64(i)<<12)
 		}),
 		cycle("2,000 memory pools", 2000, func(c *channel, _ int) error {
-			pool, err := c.must(gpubackend.OpMemPoolCreate, 0, 0)
+			pool, err := c.must(gpubackend.OpMemPoolCreate, 0, 0, 0)
 			if err != nil {
 				return err
 			}

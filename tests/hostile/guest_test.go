@@ -161,6 +161,12 @@ var errSilent = errors.New("no answer")
 
 // control makes a request on the control queue.
 func (g *guest) control(r wire.ControlRequest) (uint32, error) {
+	status, _, err := g.ask(r)
+	return status, err
+}
+
+// ask is control with the number in the answer.
+func (g *guest) ask(r wire.ControlRequest) (status, number uint32, err error) {
 	var b [wire.ControlRequestSize]byte
 	r.Encode(b[:])
 	g.memory.Write(g.request, b[:])
@@ -170,15 +176,16 @@ func (g *guest) control(r wire.ControlRequest) (uint32, error) {
 		virtqueuetest.Desc{Addr: g.request + 64, Len: wire.ControlResponseSize, Flags: virtqueuetest.Write},
 	)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	g.kick(0)
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Microsecond) {
 		if id, _, ok := g.queues[0].Driver.Reap(); ok && uint16(id) == head {
-			return binary.LittleEndian.Uint32(g.memory.Read(g.request+64, 4)), nil
+			answer := g.memory.Read(g.request+64, wire.ControlResponseSize)
+			return binary.LittleEndian.Uint32(answer), binary.LittleEndian.Uint32(answer[4:]), nil
 		}
 	}
-	return 0, fmt.Errorf("control request: %w", errSilent)
+	return 0, 0, fmt.Errorf("control request: %w", errSilent)
 }
 
 func (g *guest) hello() error {
