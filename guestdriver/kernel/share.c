@@ -22,7 +22,8 @@ struct paracuda_handle {
 	struct paracuda_request release;
 };
 
-static struct paracuda_handle *paracuda_handle_new(struct paracuda_channel *ch, u32 type, u32 number)
+static struct paracuda_handle *paracuda_handle_new(struct paracuda_channel *ch, u32 type,
+						   u32 number)
 {
 	struct paracuda_handle *h;
 
@@ -71,7 +72,7 @@ static void paracuda_handle_release(struct paracuda_handle *h)
 		paracuda_handle_await(h->dev, req);
 }
 
-/* Ends the handles that nobody has any more: those who close descriptors don't wait for the host. */
+/* Ends the handles that nobody has any more: who closes a descriptor doesn't wait for the host. */
 void paracuda_drop_work(struct work_struct *work)
 {
 	struct paracuda_device *dev = container_of(work, struct paracuda_device, drop_work);
@@ -115,7 +116,7 @@ static int paracuda_handle_errno(u32 status)
 	}
 }
 
-/* Asks the device, and waits for the answer. In any case h must be dropped or freed by the caller. */
+/* Asks the device, and waits for the answer. The caller must drop or free h in any case. */
 static int paracuda_handle_ask(struct paracuda_handle *h)
 {
 	struct paracuda_device *dev = h->dev;
