@@ -4,6 +4,8 @@ package device
 
 import (
 	"errors"
+	"math"
+	"math/bits"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
@@ -34,7 +36,10 @@ func (d *Device) sharer(channel int) (*workerProcess, uint64) {
 	if d.config.GPU == "soft" {
 		limit = d.policy.SoftMemory
 	}
-	return d.channels[channel].worker, limit * uint64(len(d.channels))
+	if over, all := bits.Mul64(limit, uint64(len(d.channels))); over == 0 {
+		return d.channels[channel].worker, all
+	}
+	return d.channels[channel].worker, math.MaxUint64
 }
 
 // importObject hands the object of a handle to a channel's worker and returns the number by which that knows it.
