@@ -8,8 +8,7 @@ import "github.com/paracuda/paracuda/gpubackend/wire"
 const lastAttribute = 143
 
 // deviceAttributes are the CUdevice_attribute values that are not 0 and don't depend on Options, by number. What is
-// 0 is not there: pageable memory, peers,
-// handles of fabrics, clusters, tensor maps, stream memory operations.
+// 0 is not there: pageable memory, peers, handles of fabrics, clusters, tensor maps, stream memory operations.
 var deviceAttributes = map[int]int32{
 	1:   maxThreadsPerBlock,
 	2:   maxBlockXY,
