@@ -30,7 +30,7 @@ type conn struct {
 }
 
 // maxStagings bounds what a worker lends at a time.
-const maxStagings = 1 << 10
+const maxStagings = 1 << 11
 
 // newConn greets a worker on a socket, which it takes over.
 func newConn(fd int) (*conn, error) {

@@ -29,7 +29,7 @@ type loans struct {
 }
 
 // maxLoans bounds what the mover has mapped for one worker; its own bound is above it.
-const maxLoans = 512
+const maxLoans = 2000
 
 // end is the address behind a loan.
 func (l *loan) end() uint64 { return l.base + l.bytes }
@@ -93,22 +93,17 @@ func (w *Worker) newLoan(address uint64) *loan {
 	if len(w.loans.list) == maxLoans {
 		return nil
 	}
-	shared, fd, result := w.driver.Share(address)
-	if result != gpubackend.Success {
+	l, start, fd := w.lendable(address)
+	if l == nil {
 		return nil
 	}
 	defer unix.Close(fd)
-	if !w.loans.watched {
-		w.driver.Watch(w.endLoans)
-		w.loans.watched = true
-	}
-	l := &loan{base: address - shared.Offset, bytes: shared.Bytes}
 	if !w.loans.insert(l) {
 		return nil
 	}
 	begin := time.Now()
 	var err error
-	if l.number, err = w.mover.Attach(fd, shared.Start, shared.Bytes); err != nil {
+	if l.number, err = w.mover.Attach(fd, start, l.bytes); err != nil {
 		l.refused = true
 		w.log.WithError(err).Debug("memory is not lent to the mover")
 		return l
@@ -117,7 +112,31 @@ func (w *Worker) newLoan(address uint64) *loan {
 	return l
 }
 
-// endLoans asks back what the device is about to give up. Else the memory would stay in use for as long as this process
+// lendable is a loan of the memory around an address: a piece of what the device allocates from, or a mapping of the
+// guest's own making. Nil: there is none. The caller closes the file.
+func (w *Worker) lendable(address uint64) (l *loan, start uint64, fd int) {
+	if m := w.mappings.at(address); m != nil {
+		if m.access != gpubackend.AccessReadWrite {
+			return nil, 0, -1
+		}
+		fd, result := w.driver.ExportMemory(gpubackend.Memory(m.memory.native))
+		if result != gpubackend.Success {
+			return nil, 0, -1
+		}
+		return &loan{base: m.base, bytes: m.bytes}, 0, fd
+	}
+	shared, fd, result := w.driver.Share(address)
+	if result != gpubackend.Success {
+		return nil, 0, -1
+	}
+	if !w.loans.watched {
+		w.driver.Watch(w.endLoans)
+		w.loans.watched = true
+	}
+	return &loan{base: address - shared.Offset, bytes: shared.Bytes}, shared.Start, fd
+}
+
+// endLoans asks back what the device is about to give up, or the guest may access no longer. Else the memory would stay in use for as long as this process
 // lives.
 func (w *Worker) endLoans(address, bytes uint64) {
 	begin := time.Now()

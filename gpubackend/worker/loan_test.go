@@ -59,26 +59,26 @@ func TestLoansAgainstAList(t *testing.T) {
 	}
 }
 
-// lendingDriver is a fake device with one piece of memory, at pieceBase.
+// lendingDriver is a fake device with one piece of memory, at lentBase.
 type lendingDriver struct {
 	stagingDriver
 	gone func(addr, bytes uint64)
 }
 
 const (
-	pieceBase  = 1 << 41
-	pieceBytes = 32 << 20
+	lentBase  = 1 << 41
+	lentBytes = 32 << 20
 )
 
 func (d *lendingDriver) Share(addr uint64) (s gpubackend.Shared, fd int, result gpubackend.Result) {
-	if addr-pieceBase >= pieceBytes {
+	if addr-lentBase >= lentBytes {
 		return s, -1, gpubackend.InvalidValue
 	}
 	fd, err := unix.Dup(0)
 	if err != nil {
 		return s, -1, gpubackend.Unknown
 	}
-	return gpubackend.Shared{Bytes: pieceBytes, Offset: addr - pieceBase}, fd, gpubackend.Success
+	return gpubackend.Shared{Bytes: lentBytes, Offset: addr - lentBase}, fd, gpubackend.Success
 }
 func (d *lendingDriver) Watch(gone func(addr, bytes uint64)) { d.gone = gone }
 
@@ -101,7 +101,7 @@ func TestCopiesGoStraight(t *testing.T) {
 		t.Run(op.Name(), func(t *testing.T) {
 			r, d, m := newLoanRig(t)
 			for i := range uint32(3) {
-				r.sendCopy(op, i+1, pieceBase+offset, bytes)
+				r.sendCopy(op, i+1, lentBase+offset, bytes)
 				r.work(t)
 				if len(m.started) != 1 || r.slot().Done == i+1 {
 					t.Fatalf("%d copies started, %+v", len(m.started), r.slot())
@@ -115,14 +115,14 @@ func TestCopiesGoStraight(t *testing.T) {
 					t.Fatalf("after the copy: %+v", s)
 				}
 			}
-			if len(m.attached) != 1 || m.attached[0] != pieceBytes {
+			if len(m.attached) != 1 || m.attached[0] != lentBytes {
 				t.Fatalf("lent %v", m.attached)
 			}
-			d.gone(pieceBase, pieceBytes)
+			d.gone(lentBase, lentBytes)
 			if len(m.detached) != 1 || m.detached[0] != 1 {
 				t.Fatalf("taken back: %v", m.detached)
 			}
-			r.sendCopy(op, 9, pieceBase, bytes)
+			r.sendCopy(op, 9, lentBase, bytes)
 			r.work(t)
 			if len(m.attached) != 2 {
 				t.Fatalf("memory at the same address again: lent %v", m.attached)
@@ -140,10 +140,10 @@ func TestStraightCopiesWaitForEarlierWork(t *testing.T) {
 		waits  bool
 		passes int // through staging memory
 	}{
-		{"from the device", func(r *rig) { r.sendCopy(gpubackend.OpCopyDtoH, 1, pieceBase, 4096) }, true, 0},
+		{"from the device", func(r *rig) { r.sendCopy(gpubackend.OpCopyDtoH, 1, lentBase, 4096) }, true, 0},
 		{"parts from the device", func(r *rig) { r.sendPart(gpubackend.OpCopyDtoH, 4096) }, true, 0},
 		{"parts to the device", func(r *rig) { r.sendPart(gpubackend.OpCopyHtoD, 4096) }, true, 0},
-		{"to the device", func(r *rig) { r.sendCopy(gpubackend.OpCopyHtoD, 1, pieceBase, 4096) }, false, 1},
+		{"to the device", func(r *rig) { r.sendCopy(gpubackend.OpCopyHtoD, 1, lentBase, 4096) }, false, 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestStraightCopiesWaitForEarlierWork(t *testing.T) {
 			}
 			passes := 0
 			for _, bytes := range m.attached {
-				if bytes != pieceBytes {
+				if bytes != lentBytes {
 					passes++
 				}
 			}
@@ -176,7 +176,7 @@ func TestStraightCopiesWaitForEarlierWork(t *testing.T) {
 func TestStraightCopyOfADeadContext(t *testing.T) {
 	r, _, m := newLoanRig(t)
 	r.driver.ready = gpubackend.IllegalAddress
-	r.sendCopy(gpubackend.OpCopyDtoH, 1, pieceBase, 4096)
+	r.sendCopy(gpubackend.OpCopyDtoH, 1, lentBase, 4096)
 	r.work(t)
 	if s := r.slot(); s.Done != 1 || gpubackend.Result(s.Result) != gpubackend.IllegalAddress || len(m.started) != 0 {
 		t.Fatalf("%+v, %d started", s, len(m.started))
@@ -189,16 +189,16 @@ func TestMemoryThatIsNotLent(t *testing.T) {
 	copies := map[string]func(r *rig, m *fakeMover){
 		"no piece": func(r *rig, _ *fakeMover) { r.sendCopy(gpubackend.OpCopyDtoH, 1, 1<<42, 4096) },
 		"leaves the piece": func(r *rig, _ *fakeMover) {
-			r.sendCopy(gpubackend.OpCopyDtoH, 1, pieceBase+pieceBytes-4095, 4096)
+			r.sendCopy(gpubackend.OpCopyDtoH, 1, lentBase+lentBytes-4095, 4096)
 		},
 		"refused": func(r *rig, m *fakeMover) {
 			m.refuses = errors.New("refused")
-			r.sendCopy(gpubackend.OpCopyDtoH, 1, pieceBase, 4096)
+			r.sendCopy(gpubackend.OpCopyDtoH, 1, lentBase, 4096)
 			r.work(t)
 			m.refuses = nil
 		},
 		"rows with gaps": func(r *rig, _ *fakeMover) {
-			r.send(gpubackend.OpCopyBox, true, 1, nil, pieceBase, 512, 0, wire.BufferMap<<56|1<<32, 1<<20, 256, 0, 256, 4, 1, boxDtoH, 0, 0)
+			r.send(gpubackend.OpCopyBox, true, 1, nil, lentBase, 512, 0, wire.BufferMap<<56|1<<32, 1<<20, 256, 0, 256, 4, 1, boxDtoH, 0, 0)
 		},
 	}
 	for name, send := range copies {
@@ -207,7 +207,7 @@ func TestMemoryThatIsNotLent(t *testing.T) {
 			send(r, m)
 			r.work(t)
 			for _, x := range m.moves {
-				if m.attached[x.Staging-1] == pieceBytes {
+				if m.attached[x.Staging-1] == lentBytes {
 					t.Errorf("%+v went straight, lent %v", x, m.attached)
 				}
 			}
@@ -221,13 +221,66 @@ func TestMemoryThatIsNotLent(t *testing.T) {
 // TestMemoryGoesDuringACopy: what the mover doesn't have yet is no longer copied.
 func TestMemoryGoesDuringACopy(t *testing.T) {
 	r, d, m := newLoanRig(t)
-	r.sendCopy(gpubackend.OpCopyDtoH, 1, pieceBase, 4096)
+	r.sendCopy(gpubackend.OpCopyDtoH, 1, lentBase, 4096)
 	r.driver.ready = gpubackend.NotReady
 	r.work(t)
-	d.gone(pieceBase, pieceBytes)
+	d.gone(lentBase, lentBytes)
 	r.driver.ready = gpubackend.Success
 	r.work(t)
 	if s := r.slot(); s.Done != 1 || gpubackend.Result(s.Result) != gpubackend.InvalidValue || len(m.started) != 0 {
 		t.Fatalf("%+v, %d started", s, len(m.started))
+	}
+}
+
+func (d *lendingDriver) ExportMemory(gpubackend.Memory) (int, gpubackend.Result) {
+	fd, err := unix.Dup(0)
+	if err != nil {
+		return -1, gpubackend.Unknown
+	}
+	return fd, gpubackend.Success
+}
+func (d *lendingDriver) UnmapMemory(uint64, uint64) gpubackend.Result { return gpubackend.Success }
+func (d *lendingDriver) Protect(uint64, uint64, uint64, uint64) gpubackend.Result {
+	return gpubackend.Success
+}
+func (d *lendingDriver) ReleaseMemory(gpubackend.Memory) gpubackend.Result { return gpubackend.Success }
+
+// TestMappedMemoryIsLent for as long as the guest may write it.
+func TestMappedMemoryIsLent(t *testing.T) {
+	const page = gpubackend.Granularity
+	for name, end := range map[string]func(r *rig) gpubackend.Result{
+		"unmapped":  func(r *rig) gpubackend.Result { return r.unmap(reserveBase+page, 2*page) },
+		"read only": func(r *rig) gpubackend.Result { return r.protect(reserveBase+page, 2*page, 0, gpubackend.AccessRead) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _, m := newLoanRig(t)
+			r.mappings.mapped = []mapped{
+				{addressRange{reserveBase, page}, &memory{bytes: page, uses: 2}, gpubackend.AccessRead},
+				{addressRange{reserveBase + page, 2 * page}, &memory{bytes: 2 * page, uses: 2}, gpubackend.AccessReadWrite},
+			}
+			copies := []struct {
+				address  uint64
+				straight bool
+			}{{reserveBase, false}, {reserveBase + page, true}, {reserveBase + 3*page - 4096, true}, {reserveBase + 3*page - 4095, false}}
+			for i, c := range copies {
+				r.sendCopy(gpubackend.OpCopyDtoH, uint32(i+1), c.address, 4096)
+				r.work(t)
+				last := m.moves[len(m.moves)-1]
+				straight := m.attached[last.Staging-1] == 2*page
+				if straight != c.straight || straight && last.Offset != c.address-reserveBase-page {
+					t.Errorf("copy %d: %+v, lent %v", i, last, m.attached)
+				}
+				m.end(nil)
+				r.work(t)
+			}
+			if result := end(r); result != gpubackend.Success || len(m.detached) != 1 {
+				t.Fatalf("%v, %d taken back", result, len(m.detached))
+			}
+			r.sendCopy(gpubackend.OpCopyDtoH, 9, reserveBase+page, 4096)
+			r.work(t)
+			if last := m.moves[len(m.moves)-1]; last.Staging == m.detached[0] {
+				t.Errorf("copied although it was taken back: %+v", last)
+			}
+		})
 	}
 }

@@ -61,6 +61,14 @@ func (m *mappings) firstMapped(addr uint64) int {
 	return sort.Search(len(m.mapped), func(i int) bool { return m.mapped[i].end() > addr })
 }
 
+// at is the mapping that holds an address, or nil.
+func (m *mappings) at(addr uint64) *mapped {
+	if i := m.firstMapped(addr); i < len(m.mapped) && m.mapped[i].base <= addr {
+		return &m.mapped[i]
+	}
+	return nil
+}
+
 // runReserve sets addresses aside: address, bytes.
 func runReserve(w *Worker, c *call) gpubackend.Result {
 	m, base, bytes := &w.mappings, c.word(0), c.word(1)
@@ -185,6 +193,7 @@ func (w *Worker) unmap(base, bytes uint64) gpubackend.Result {
 		return gpubackend.InvalidValue
 	}
 	for _, x := range m.mapped[from:to] {
+		w.endLoans(x.base, x.bytes)
 		if result := w.driver.UnmapMemory(x.base, x.bytes); result != gpubackend.Success {
 			return result
 		}
@@ -239,6 +248,7 @@ func (w *Worker) protect(base, bytes, device, access uint64) gpubackend.Result {
 		if x.access == access {
 			continue
 		}
+		w.endLoans(x.base, x.bytes)
 		if result := w.driver.Protect(x.base, x.bytes, device, access); result != gpubackend.Success {
 			return result
 		}
