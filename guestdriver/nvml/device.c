@@ -9,14 +9,6 @@
 
 #include "nvml.h"
 
-/* Finds the GPU of a handle and checks that there is room for the answer. */
-#define FIND(g, handle, out)                      \
-	struct gpu *g = gpu_of(handle);           \
-	if (!g)                                   \
-		return gpu_error();               \
-	if (!(out))                               \
-		return NVML_INVALID_ARGUMENT
-
 EXPORT enum nvml nvmlDeviceGetCount_v2(unsigned *out)
 {
 	if (!out)
@@ -50,7 +42,7 @@ static void uuid_text(const struct gpu *g, char *to)
 		u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
 }
 
-static void bus_text(const struct gpu *g, char *to)
+void gpu_bus_text(const struct gpu *g, char *to)
 {
 	sprintf(to, "%08X:%02X:%02X.0", (unsigned)g->domain, (unsigned)g->bus & 255, (unsigned)g->device & 255);
 }
@@ -137,7 +129,7 @@ EXPORT enum nvml nvmlDeviceGetPciInfo_v3(const void *handle, struct pci_info *ou
 	out->domain = (unsigned)g->domain;
 	out->bus = (unsigned)g->bus;
 	out->device = (unsigned)g->device;
-	bus_text(g, out->id);
+	gpu_bus_text(g, out->id);
 	memcpy(out->legacy, out->id + 4, strlen(out->id + 4));
 	return NVML_SUCCESS;
 }
@@ -240,24 +232,3 @@ EXPORT enum nvml nvmlDeviceGetMigMode(const void *handle, unsigned *current, uns
 		*pending = 0;
 	return NVML_SUCCESS;
 }
-
-/* Lists of processes: which process of the VM uses the GPU is not known, so there is none. */
-#define NONE(name)                                                               \
-	EXPORT enum nvml name(const void *handle, unsigned *count, void *infos)  \
-	{                                                                        \
-		FIND(g, handle, count);                                          \
-		(void)g;                                                         \
-		(void)infos;                                                     \
-		*count = 0;                                                      \
-		return NVML_SUCCESS;                                             \
-	}
-
-NONE(nvmlDeviceGetComputeRunningProcesses)
-NONE(nvmlDeviceGetComputeRunningProcesses_v2)
-NONE(nvmlDeviceGetComputeRunningProcesses_v3)
-NONE(nvmlDeviceGetGraphicsRunningProcesses)
-NONE(nvmlDeviceGetGraphicsRunningProcesses_v2)
-NONE(nvmlDeviceGetGraphicsRunningProcesses_v3)
-NONE(nvmlDeviceGetMPSComputeRunningProcesses)
-NONE(nvmlDeviceGetMPSComputeRunningProcesses_v2)
-NONE(nvmlDeviceGetMPSComputeRunningProcesses_v3)

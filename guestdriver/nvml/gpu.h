@@ -16,6 +16,7 @@ struct gpu {
 	int domain, bus, device;
 	int major, minor;
 	int processors;
+	int bus_width; /* of memory, in bits; 0 where unknown */
 };
 
 /* Asks for all GPUs, with their free memory or without. Returns their number or -1. */

@@ -142,7 +142,9 @@ EXPORT const char *nvmlErrorString(enum nvml result)
 	case NVML_NOT_FOUND: return "Not Found";
 	case NVML_INSUFFICIENT_SIZE: return "Insufficient Size";
 	case NVML_DRIVER_NOT_LOADED: return "Driver Not Loaded";
+	case NVML_TIMEOUT: return "Timeout";
 	case NVML_FUNCTION_NOT_FOUND: return "Function Not Found";
+	case NVML_MEMORY: return "Insufficient Memory";
 	case NVML_VERSION_MISMATCH: return "Argument Version Mismatch";
 	default: return "Unknown Error";
 	}

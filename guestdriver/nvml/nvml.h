@@ -3,9 +3,13 @@
 #ifndef PARACUDA_NVML_H
 #define PARACUDA_NVML_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "gpu.h"
+
+/* Of memory: it isn't known. */
+#define NOT_AVAILABLE (~0ull)
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -20,6 +24,7 @@ enum nvml {
 	NVML_DRIVER_NOT_LOADED = 9,
 	NVML_TIMEOUT = 10,
 	NVML_FUNCTION_NOT_FOUND = 13,
+	NVML_MEMORY = 20,
 	NVML_VERSION_MISMATCH = 25,
 	NVML_UNKNOWN = 999,
 };
@@ -39,8 +44,36 @@ struct pci_info {
 	char id[32];
 };
 
+struct pci_info_ext {
+	uint32_t version, domain, bus, device, pci_device, pci_subsystem, class, subclass;
+	char id[32];
+};
+
+struct field_value {
+	uint32_t field, scope;
+	int64_t timestamp, latency; /* us */
+	int32_t type, result;
+	uint64_t value;
+};
+
+/* A process that uses a GPU, in version 1 of the interface and in the later ones. */
+struct process_v1 {
+	uint32_t pid;
+	uint64_t memory;
+};
+
+struct process {
+	uint32_t pid;
+	uint64_t memory;
+	uint32_t gpu_instance, compute_instance;
+};
+
+_Static_assert(sizeof(struct process_v1) == 16, "nvmlProcessInfo_v1_t");
+_Static_assert(sizeof(struct process) == 24, "nvmlProcessInfo_t");
 _Static_assert(sizeof(struct memory_v2) == 40, "nvmlMemory_v2_t");
 _Static_assert(sizeof(struct pci_info) == 68, "nvmlPciInfo_t");
+_Static_assert(sizeof(struct pci_info_ext) == 64, "nvmlPciInfoExt_v1_t");
+_Static_assert(sizeof(struct field_value) == 40, "nvmlFieldValue_t");
 
 /* The GPU of a handle, or NULL when the library isn't initialised or the handle is none. */
 struct gpu *gpu_of(const void *handle);
@@ -50,7 +83,26 @@ struct gpu *gpu_at(unsigned i);
 unsigned gpu_index(const struct gpu *g);
 unsigned gpu_count(void);
 
+/*
+ * The processes that use a GPU, as records of `size` bytes: struct process_v1, struct process, or what begins with the latter.
+ * `count` is how many there is room for, and becomes how many there are.
+ */
+enum nvml gpu_processes(const void *handle, unsigned *count, void *infos, size_t size);
+
+enum nvml nvmlSystemGetProcessName(unsigned pid, char *name, unsigned length);
+
 /* What is wrong with a handle. */
 enum nvml gpu_error(void);
+
+/* Its place on the bus, as NVML writes it: 32 bytes are enough. */
+void gpu_bus_text(const struct gpu *g, char *to);
+
+/* Finds the GPU of a handle and checks that there is room for the answer. */
+#define FIND(g, handle, out)                      \
+	struct gpu *g = gpu_of(handle);           \
+	if (!g)                                   \
+		return gpu_error();               \
+	if (!(out))                               \
+		return NVML_INVALID_ARGUMENT
 
 #endif

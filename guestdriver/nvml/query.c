@@ -19,7 +19,7 @@ CUresult cuCtxSetCurrent(void *context);
 CUresult cuMemGetInfo_v2(size_t *free, size_t *total);
 
 /* Device attributes of the driver API. */
-enum { PROCESSORS = 16, PCI_BUS = 33, PCI_DEVICE = 34, PCI_DOMAIN = 50, MAJOR = 75, MINOR = 76 };
+enum { PROCESSORS = 16, PCI_BUS = 33, PCI_DEVICE = 34, BUS_WIDTH = 37, PCI_DOMAIN = 50, MAJOR = 75, MINOR = 76 };
 
 static void ask_memory(struct gpu *g, int device)
 {
@@ -50,6 +50,7 @@ static void ask(struct gpu *g, int device)
 	cuDeviceGetAttribute(&g->domain, PCI_DOMAIN, device);
 	cuDeviceGetAttribute(&g->major, MAJOR, device);
 	cuDeviceGetAttribute(&g->minor, MINOR, device);
+	cuDeviceGetAttribute(&g->bus_width, BUS_WIDTH, device);
 }
 
 int main(int argc, char **argv)

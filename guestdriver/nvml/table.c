@@ -12,19 +12,40 @@
 static const uint8_t table_id[16] = { 0xc4, 0xfe, 0x3e, 0x6c, 0xc9, 0x8f, 0x6c, 0x4e,
 				      0xa3, 0x27, 0xee, 0x69, 0x6e, 0x12, 0xf7, 0xc4 };
 
-/* Any function: of what it is to count there is nothing. */
-static enum nvml nothing(const void *handle, unsigned *out)
+/* Any function: what it is to tell is not known. Nothing is written, since parameters differ. */
+static enum nvml unsupported(void)
 {
-	if (gpu_of(handle) && out)
-		*out = 0;
-	return NVML_SUCCESS;
+	return NVML_NOT_SUPPORTED;
 }
 
-static enum nvml unsupported(const void *handle, unsigned *out)
+/* One of the processes that use a GPU, as nvidia-smi 535 and 550 want them. */
+struct smi_process {
+	struct process process;
+	uint64_t protected_memory;
+	char name[4096];
+};
+
+_Static_assert(sizeof(struct smi_process) == 4128, "nvidia-smi's record of a process");
+
+static enum nvml processes(const void *handle, unsigned *count, struct smi_process *infos)
 {
-	(void)handle;
-	(void)out;
-	return NVML_NOT_SUPPORTED;
+	unsigned room = count ? *count : 0;
+	enum nvml result = gpu_processes(handle, count, infos, sizeof(*infos));
+
+	for (unsigned i = 0; infos && !result && i < *count && i < room; i++) {
+		infos[i].protected_memory = NOT_AVAILABLE;
+		if (nvmlSystemGetProcessName(infos[i].process.pid, infos[i].name, sizeof(infos[i].name)))
+			infos[i].name[0] = 0;
+	}
+	return result;
+}
+
+static enum nvml no_processes(const void *handle, unsigned *count)
+{
+	FIND(g, handle, count);
+	(void)g;
+	*count = 0;
+	return NVML_SUCCESS;
 }
 
 static enum nvml by_index(unsigned index, void **handle)
@@ -35,8 +56,13 @@ static enum nvml by_index(unsigned index, void **handle)
 	return NVML_SUCCESS;
 }
 
-/* The slots whose meaning is known. */
-enum { SLOT_HANDLE = 81, SLOT_PCIE_GENERATION = 230, SLOT_SPARSE_MODE = 249 };
+/* The slots whose meaning is known. Without the first nvidia-smi finds no GPU. */
+enum {
+	SLOT_HANDLE = 81,
+	SLOT_COMPUTE_PROCESSES = 213,
+	SLOT_GRAPHICS_PROCESSES = 214,
+	SLOT_MPS_PROCESSES = 215,
+};
 
 /* Names a table that isn't there, as libcuda does: only where PARACUDA_LOG says so. */
 static void say_unknown(const uint8_t *id)
@@ -62,10 +88,11 @@ EXPORT enum nvml nvmlInternalGetExportTable(const void **table, const void *id)
 		return NVML_NOT_FOUND;
 	}
 	for (unsigned i = 1; i < WORDS; i++)
-		words[i] = (uintptr_t)nothing;
+		words[i] = (uintptr_t)unsupported;
 	words[SLOT_HANDLE] = (uintptr_t)by_index;
-	words[SLOT_PCIE_GENERATION] = (uintptr_t)unsupported;
-	words[SLOT_SPARSE_MODE] = (uintptr_t)unsupported;
+	words[SLOT_COMPUTE_PROCESSES] = (uintptr_t)processes;
+	words[SLOT_GRAPHICS_PROCESSES] = (uintptr_t)no_processes;
+	words[SLOT_MPS_PROCESSES] = (uintptr_t)no_processes;
 	words[0] = TABLE_BYTES;
 	*table = words;
 	return NVML_SUCCESS;

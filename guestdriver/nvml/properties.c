@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What follows from a GPU's compute capability and its place on the bus. */
+#include <string.h>
+
+#include "nvml.h"
+
+#define ARCHITECTURE_UNKNOWN 0xffffffffu
+
+/* nvmlDeviceArchitecture_t and the FP32 cores of a multiprocessor, by compute capability (CUDA's programming guide). */
+static const struct generation {
+	int major, minor_from;
+	unsigned architecture, cores;
+} generations[] = {
+	{ 12, 0, 10, 128 }, { 10, 0, 10, 128 }, { 9, 0, 9, 128 }, { 8, 9, 8, 128 }, { 8, 6, 7, 128 },
+	{ 8, 0, 7, 64 },    { 7, 5, 6, 64 },	 { 7, 0, 5, 64 },  { 6, 1, 4, 128 }, { 6, 0, 4, 64 },
+};
+
+static const struct generation *generation_of(const struct gpu *g)
+{
+	for (size_t i = 0; i < sizeof(generations) / sizeof(generations[0]); i++)
+		if (g->major == generations[i].major && g->minor >= generations[i].minor_from)
+			return &generations[i];
+	return NULL;
+}
+
+EXPORT enum nvml nvmlDeviceGetArchitecture(const void *handle, unsigned *out)
+{
+	FIND(g, handle, out);
+	*out = generation_of(g) ? generation_of(g)->architecture : ARCHITECTURE_UNKNOWN;
+	return NVML_SUCCESS;
+}
+
+EXPORT enum nvml nvmlDeviceGetNumGpuCores(const void *handle, unsigned *out)
+{
+	FIND(g, handle, out);
+	if (!generation_of(g))
+		return NVML_NOT_SUPPORTED;
+	*out = (unsigned)g->processors * generation_of(g)->cores;
+	return NVML_SUCCESS;
+}
+
+EXPORT enum nvml nvmlDeviceGetMemoryBusWidth(const void *handle, unsigned *out)
+{
+	FIND(g, handle, out);
+	if (g->bus_width <= 0)
+		return NVML_NOT_SUPPORTED;
+	*out = (unsigned)g->bus_width;
+	return NVML_SUCCESS;
+}
+
+/* The identity of the hardware is not known: those fields are 0. */
+EXPORT enum nvml nvmlDeviceGetPciInfoExt(const void *handle, struct pci_info_ext *out)
+{
+	uint32_t version;
+	FIND(g, handle, out);
+	version = out->version;
+	if (version != (sizeof(*out) | 1u << 24))
+		return NVML_VERSION_MISMATCH;
+	memset(out, 0, sizeof(*out));
+	out->version = version;
+	out->domain = (unsigned)g->domain;
+	out->bus = (unsigned)g->bus;
+	out->device = (unsigned)g->device;
+	gpu_bus_text(g, out->id);
+	return NVML_SUCCESS;
+}
+
+/* Each field is of the hardware's state, and says for itself that it isn't there. */
+EXPORT enum nvml nvmlDeviceGetFieldValues(const void *handle, int count, struct field_value *values)
+{
+	FIND(g, handle, values);
+	(void)g;
+	if (count <= 0)
+		return NVML_INVALID_ARGUMENT;
+	for (int i = 0; i < count; i++) {
+		values[i].result = NVML_NOT_SUPPORTED;
+		values[i].value = 0;
+	}
+	return NVML_SUCCESS;
+}
+
+/* S-class units, and GPUs that an administrator has left out: there are none in a VM. */
+static enum nvml none(unsigned *out)
+{
+	if (!gpu_count())
+		return NVML_UNINITIALIZED;
+	if (!out)
+		return NVML_INVALID_ARGUMENT;
+	*out = 0;
+	return NVML_SUCCESS;
+}
+
+EXPORT enum nvml nvmlUnitGetCount(unsigned *out) { return none(out); }
+EXPORT enum nvml nvmlGetExcludedDeviceCount(unsigned *out) { return none(out); }
