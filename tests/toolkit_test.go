@@ -15,7 +15,7 @@ import (
 // registering code is another, and with PTX of its compiler.
 var olderPrograms = []string{
 	"vectoradd", "reduction", "histogram", "stencil", "streams", "copies2d3d", "deviceprintf", "threads4", "driverptx",
-	"calls", "half", "montecarlo", "managed", "managedvars", "texref", "texturerefs",
+	"calls", "half", "montecarlo", "managed", "managedvars", "texref", "texturerefs", "output", "processes",
 }
 
 var olderDir = filepath.Join(root, "build/programs-11.8")

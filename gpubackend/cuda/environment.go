@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -11,22 +12,37 @@ import (
 // visibleDevices chooses GPUs. The host's choice binds the guest, whose own chooses among those.
 const visibleDevices = "CUDA_VISIBLE_DEVICES"
 
-// passed are the variables of a guest process that its worker takes over. Left out are those that name files or
-// libraries of the host (CUDA_CACHE_PATH, CUDA_INJECTION64_PATH, core dumps), choose an MPS server, or are the
-// guest library's business (CUDA_LAUNCH_BLOCKING).
-var passed = map[string]bool{
-	"CUDA_AUTO_BOOST":                 true,
-	"CUDA_BINARY_LOADER_THREAD_COUNT": true,
-	"CUDA_CACHE_DISABLE":              true,
-	"CUDA_CACHE_MAXSIZE":              true,
-	"CUDA_DEVICE_MAX_CONNECTIONS":     true,
-	"CUDA_DISABLE_JIT":                true,
-	"CUDA_DISABLE_PTX_JIT":            true,
-	"CUDA_FORCE_JIT":                  true,
-	"CUDA_FORCE_PTX_JIT":              true,
-	"CUDA_MODULE_DATA_LOADING":        true,
-	"CUDA_MODULE_LOADING":             true,
-	"CUDA_SCALE_LAUNCH_QUEUES":        true,
+// passed are the variables of a guest process that its worker takes over, with what each may be: the values of NVIDIA's
+// programming guide. What is none of those is left out, as is CUDA_MODULE_LOADING=DEFAULT, which means the same. Not in the list are
+// variables that name files, libraries or sockets of the host (CUDA_CACHE_PATH, CUDA_INJECTION64_PATH, core dumps, MPS), that set what VMs
+// share (CUDA_CACHE_MAXSIZE, CUDA_AUTO_BOOST), that make a process wait for a debugger, and those that the guest's library applies.
+// docs/operation.md lists them all.
+var passed = map[string]func(value string) bool{
+	"CUDA_BINARY_LOADER_THREAD_COUNT":  between(0, 64),
+	"CUDA_CACHE_DISABLE":               oneOf("0", "1"),
+	"CUDA_DEVICE_MAX_CONNECTIONS":      between(1, 32),
+	"CUDA_DEVICE_MAX_COPY_CONNECTIONS": between(1, 32),
+	"CUDA_DISABLE_JIT":                 oneOf("0", "1"),
+	"CUDA_DISABLE_PERF_BOOST":          oneOf("0", "1"),
+	"CUDA_DISABLE_PTX_JIT":             oneOf("0", "1"),
+	"CUDA_FORCE_PRELOAD_LIBRARIES":     oneOf("0", "1"),
+	"CUDA_FORCE_JIT":                   oneOf("0", "1"),
+	"CUDA_FORCE_PTX_JIT":               oneOf("0", "1"),
+	"CUDA_GRAPHS_USE_NODE_PRIORITY":    oneOf("0", "1"),
+	"CUDA_MODULE_DATA_LOADING":         oneOf("DEFAULT", "LAZY", "EAGER"),
+	"CUDA_MODULE_LOADING":              oneOf("LAZY", "EAGER"),
+	"CUDA_SCALE_LAUNCH_QUEUES":         oneOf("0.25x", "0.5x", "2x", "4x"),
+}
+
+func oneOf(values ...string) func(string) bool {
+	return func(value string) bool { return slices.Contains(values, value) }
+}
+
+func between(least, most int) func(string) bool {
+	return func(value string) bool {
+		n, err := strconv.Atoi(value)
+		return err == nil && n >= least && n <= most
+	}
 }
 
 // moduleLoading is set in any case: where nobody says otherwise modules load when they are used, which older drivers
@@ -45,11 +61,11 @@ func admitted(env []string) map[string]string {
 	for _, entry := range env {
 		name, value, ok := strings.Cut(entry, "=")
 		switch {
-		case !ok || strings.ContainsRune(value, 0):
-		case name == visibleDevices:
+		case !ok:
+		case name == visibleDevices && !strings.ContainsRune(value, 0):
 			host, ok := os.LookupEnv(visibleDevices)
 			set[name] = chooseDevices(host, ok, value)
-		case passed[name]:
+		case passed[name] != nil && passed[name](value):
 			set[name] = value
 		}
 	}

@@ -102,6 +102,7 @@ func TestSuits(t *testing.T) {
 		{"other than the host", []string{"CUDA_MODULE_LOADING", "EAGER"}, []string{"CUDA_MODULE_LOADING=LAZY"}, false},
 		{"last one counts", nil, []string{"CUDA_MODULE_LOADING=EAGER", "CUDA_MODULE_LOADING=LAZY"}, true},
 		{"not passed on", nil, []string{"CUDA_HOME=/x", "CUDA_LAUNCH_BLOCKING=1", "CUDA_CACHE_PATH=/x", "nonsense"}, true},
+		{"none of its values", nil, []string{"CUDA_DEVICE_MAX_CONNECTIONS=33", "CUDA_MODULE_LOADING=DEFAULT", "CUDA_SCALE_LAUNCH_QUEUES=1x"}, true},
 		{"devices", nil, []string{"CUDA_VISIBLE_DEVICES=0"}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

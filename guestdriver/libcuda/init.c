@@ -62,22 +62,20 @@ static CUresult explain(int error)
 	}
 }
 
-/* The process's CUDA_ variables, each followed by NUL; the device list is applied in the guest. */
+/* More variables than that tell the worker nothing: it takes over some twenty, none of them long. */
+#define ENVIRONMENT_MAX (PARACUDA_COMMAND_MAX / 2)
+
+/* The process's CUDA_ variables, each followed by NUL, as far as there is room; the device list is applied in the guest. */
 static char *environment(size_t *bytes)
 {
 	static const char visible[] = "CUDA_VISIBLE_DEVICES=";
-	size_t total = 0;
-	char *text;
+	char *text = malloc(ENVIRONMENT_MAX);
 
-	for (char **e = environ; e && *e; e++)
-		if (!strncmp(*e, "CUDA_", 5) && strncmp(*e, visible, sizeof(visible) - 1))
-			total += strlen(*e) + 1;
-	text = malloc(total + 1);
 	*bytes = 0;
 	for (char **e = environ; text && e && *e; e++) {
 		size_t length = strlen(*e) + 1;
 
-		if (strncmp(*e, "CUDA_", 5) || !strncmp(*e, visible, sizeof(visible) - 1) || *bytes + length > total)
+		if (strncmp(*e, "CUDA_", 5) || !strncmp(*e, visible, sizeof(visible) - 1) || length > ENVIRONMENT_MAX - *bytes)
 			continue;
 		memcpy(text + *bytes, *e, length);
 		*bytes += length;
@@ -97,9 +95,6 @@ static CUresult hello(void)
 
 	if (!text)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	/* What doesn't fit in a command is not worth more: a process with so many variables loses the last. */
-	if (bytes > PARACUDA_COMMAND_MAX / 2)
-		bytes = 0;
 	request_init(&r, PARACUDA_OP_HELLO);
 	request_inline(&r, text, bytes);
 	request_buffer(&r, PARACUDA_BUFFER_BULK, bulk, room);

@@ -37,6 +37,33 @@ static unsigned count; /* of all messages; the last LINES of them are there */
 static pthread_mutex_t calling = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static struct callback *callbacks;
 
+static int file = -1; /* what CUDA_LOG_FILE names */
+static pthread_once_t opened = PTHREAD_ONCE_INIT;
+
+static void open_file(void)
+{
+	const char *name = secure_getenv("CUDA_LOG_FILE");
+
+	if (!name || !*name)
+		return;
+	if (!strcmp(name, "stdout"))
+		file = STDOUT_FILENO;
+	else if (!strcmp(name, "stderr"))
+		file = STDERR_FILENO;
+	else
+		file = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+}
+
+/* One write a line, so that lines of several processes don't mix. A message that can't be written is lost. */
+static void write_file(const char *line)
+{
+	size_t length = strlen(line);
+
+	pthread_once(&opened, open_file);
+	if (file >= 0 && write(file, line, length) != (ssize_t)length)
+		return;
+}
+
 void logs_add(const char *message)
 {
 	struct timespec now;
@@ -51,6 +78,7 @@ void logs_add(const char *message)
 	snprintf(line, LINE_BYTES - 1, "[%02d:%02d:%02d.%03d][%d][CUDA][W] %s", utc.tm_hour, utc.tm_min, utc.tm_sec,
 		 (int)(now.tv_nsec / 1000000), (int)syscall(SYS_gettid), message);
 	strcat(line, "\n");
+	write_file(line);
 	pthread_mutex_unlock(&lock);
 	pthread_mutex_lock(&calling);
 	for (struct callback *c = callbacks; c; c = next) {

@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "channel.h"
 
@@ -23,20 +22,6 @@ static void copy_out(uint8_t *to, uint32_t from, size_t bytes)
 	memcpy(to + first, ring, bytes - first);
 }
 
-static void write_all(int fd, const uint8_t *text, size_t bytes)
-{
-	while (bytes) {
-		ssize_t n = write(fd, text, bytes);
-
-		if (n < 0 && errno != EINTR)
-			return;
-		if (n > 0) {
-			text += n;
-			bytes -= (size_t)n;
-		}
-	}
-}
-
 /* Takes one record; false when there is none, or none that makes sense. */
 static bool take_record(uint32_t head)
 {
@@ -44,21 +29,21 @@ static bool take_record(uint32_t head)
 	uint8_t text[4096];
 	uint32_t there = head - tail;
 	uint32_t left, position;
+	FILE *stream;
 
 	if (there < sizeof(record) || there > PARACUDA_OUTPUT_BYTES)
 		return false;
 	copy_out((uint8_t *)&record, tail, sizeof(record));
 	if (record.bytes > there - sizeof(record) || (record.fd != 1 && record.fd != 2))
 		return false;
-	/* What the program printed before comes first. */
-	if (record.fd == 1)
-		fflush(stdout);
+	/* As NVIDIA's driver does it: through the program's own streams, in order with what the program prints. */
+	stream = record.fd == 1 ? stdout : stderr;
 	position = tail + (uint32_t)sizeof(record);
 	for (left = record.bytes; left;) {
 		uint32_t n = left < sizeof(text) ? left : (uint32_t)sizeof(text);
 
 		copy_out(text, position, n);
-		write_all((int)record.fd, text, n);
+		fwrite(text, 1, n, stream);
 		position += n;
 		left -= n;
 	}

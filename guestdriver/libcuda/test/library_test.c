@@ -300,10 +300,12 @@ static void printed(void)
 	int ends[2], saved;
 
 	CHECK(!pipe(ends));
+	fflush(stdout);
 	saved = dup(1);
 	dup2(ends[1], 1);
 	fake_print(1, "hello from the kernel\n");
 	CHECK_IS(0, cuCtxSynchronize());
+	fflush(stdout);
 	dup2(saved, 1);
 	CHECK(read(ends[0], text, sizeof(text) - 1) == 22);
 	CHECK(!strcmp(text, "hello from the kernel\n"));

@@ -53,8 +53,24 @@ static void *chatter(void *unused)
 	return unused;
 }
 
+/* The file that CUDA_LOG_FILE names has so many lines, each of the same form. */
+static void check_file(const char *path, unsigned n)
+{
+	char line[512];
+	FILE *f = fopen(path, "r");
+
+	CHECK(f);
+	for (unsigned i = 0; i < n; i++) {
+		CHECK(fgets(line, sizeof(line), f));
+		CHECK(line[0] == '[' && strstr(line, "][CUDA][W] ") && line[strlen(line) - 1] == '\n');
+	}
+	CHECK(!fgets(line, sizeof(line), f));
+	fclose(f);
+}
+
 int main(void)
 {
+	char file[] = "/tmp/paracuda-log-file-XXXXXX";
 	CUlogIterator start, at;
 	CUlogsCallbackHandle handle;
 	pthread_t thread[4];
@@ -62,6 +78,8 @@ int main(void)
 	size_t zero = 0;
 	int said = 0;
 
+	close(mkstemp(file));
+	setenv("CUDA_LOG_FILE", file, 1);
 	CHECK_IS(CUDA_SUCCESS, cuLogsCurrent(&start, 0));
 	CHECK_IS(0, dump(&start, 100, CUDA_SUCCESS));
 	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, log_unsupported("cuNothing", &said));
@@ -110,6 +128,8 @@ int main(void)
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuLogsUnregisterCallback(handle));
 	logs_add("nobody hears this");
 	CHECK_IS(2000, called);
+	check_file(file, 2 + 250 + 2000 + 1);
+	unlink(file);
 	puts("messages: ok");
 	return 0;
 }
