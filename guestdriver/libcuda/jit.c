@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
 #include "jit.h"
 
 #include <string.h>
+#include <time.h>
 
 enum {
 	JIT_WALL_TIME = 2,
@@ -15,6 +17,20 @@ enum {
 	JIT_VARIABLE_COUNT = 28,
 	JIT_LAST = 33,
 };
+
+static uint64_t nanoseconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+void jit_begin(struct jit *j)
+{
+	if (j->wall_time)
+		j->begun = nanoseconds();
+}
 
 CUresult jit_parse(struct jit *j, unsigned count, const int *options, void **values)
 {
@@ -59,6 +75,7 @@ CUresult jit_parse(struct jit *j, unsigned count, const int *options, void **val
 		j->info_bytes = 0;
 	if (!j->error)
 		j->error_bytes = 0;
+	jit_begin(j);
 	return CUDA_SUCCESS;
 }
 
@@ -73,6 +90,8 @@ void jit_finish(struct jit *j, uint64_t info_used, uint64_t error_used)
 		*j->info_used = (void *)(uintptr_t)info_used;
 	if (j->error_used)
 		*j->error_used = (void *)(uintptr_t)error_used;
-	if (j->wall_time)
-		*j->wall_time = 0;
+	if (j->wall_time) {
+		j->spent += nanoseconds() - j->begun;
+		*j->wall_time = (float)j->spent / 1e6f;
+	}
 }

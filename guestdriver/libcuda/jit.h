@@ -13,12 +13,16 @@ struct jit {
 	void *info, *error;	/* log buffers, NULL for none */
 	size_t info_bytes, error_bytes;
 	void **info_used, **error_used;	/* where their used sizes are written back */
-	float *wall_time;
+	float *wall_time;	/* where the milliseconds spent are written back */
+	uint64_t begun, spent;	/* ns */
 };
 
 CUresult jit_parse(struct jit *j, unsigned count, const int *options, void **values);
 
-/* Writes back what the compiler used of the logs. */
+/* Says that the compiler begins now; jit_parse does so, too. */
+void jit_begin(struct jit *j);
+
+/* Writes back what the compiler used of the logs, and the time it took. */
 void jit_finish(struct jit *j, uint64_t info_used, uint64_t error_used);
 
 #endif

@@ -87,6 +87,7 @@ EXPORT CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *d
 	result = jit_parse(&j, numOptions, options, optionValues);
 	if (result)
 		return result;
+	jit_begin(&l->jit);
 	result = call_LinkAddData(number_of(state), (uint64_t)type, data, size, name ? name : "",
 				  j.pairs ? j.pair : NULL, j.pairs * 16);
 	tell(state, l);
@@ -142,6 +143,7 @@ EXPORT CUresult cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeO
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!cubinOut)
 		return CUDA_ERROR_INVALID_VALUE;
+	jit_begin(&l->jit);
 	result = call_LinkComplete(number_of(state), &bytes);
 	tell(state, l);
 	if (result)
