@@ -4,7 +4,6 @@ package tests
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -65,14 +64,10 @@ func TestNvidiaSMI(t *testing.T) {
 // TestPynvml asks what Python programs ask NVML.
 func TestPynvml(t *testing.T) {
 	t.Parallel()
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Skipf("no Python here: %v", err)
-	}
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		tools := nvmlTools(t)
 		r := vm.run(t, vm.limit, "--", "env", "PYTHONPATH="+filepath.Join(tools, "python"), "PYTHONDONTWRITEBYTECODE=1",
-			python, filepath.Join(root, "tests/nvml/ask.py"), filepath.Join(tools, "nvidia-smi"))
+			python(t), filepath.Join(root, "tests/scripts/nvml.py"), filepath.Join(tools, "nvidia-smi"))
 		want := "uninitialised\nas PyTorch asks\nhandles\nas CUDA says\nprocesses\nwhat isn't known says so\nevery function is there\n"
 		if r.exit != 0 || r.stdout != want || r.stderr != "" {
 			t.Errorf("exit code %d, output %q%s", r.exit, r.stdout, tail(r.stderr))

@@ -20,7 +20,8 @@ var olderPrograms = []string{
 
 var olderDir = filepath.Join(root, "build/programs-11.8")
 
-func buildOlderPrograms() error {
+// buildOlderPrograms is called once: two builds at a time would be in each other's way.
+var buildOlderPrograms = sync.OnceValue(func() error {
 	nvcc := filepath.Join(filepath.Dir(filepath.Dir(compiler())), "cuda-11.8/nvcc")
 	if _, err := os.Stat(nvcc); err != nil {
 		return fmt.Errorf("no nvcc 11.8: run scripts/fetch-nvcc 11.8: %w", err)
@@ -31,12 +32,11 @@ func buildOlderPrograms() error {
 		return fmt.Errorf("build with nvcc 11.8: %w\n%s", err, out)
 	}
 	return nil
-}
+})
 
 // TestOlderToolkit runs programs of CUDA 11.8.
 func TestOlderToolkit(t *testing.T) {
 	t.Parallel()
-	build := sync.OnceValue(buildOlderPrograms)
 	var all []program
 	for _, file := range append([]string{"vectoradd-shared"}, olderPrograms...) {
 		p := program{file: file}
@@ -49,7 +49,7 @@ func TestOlderToolkit(t *testing.T) {
 		all = append(all, p)
 	}
 	inEach(t, func(t *testing.T, vm frontEnd) {
-		if err := build(); err != nil {
+		if err := buildOlderPrograms(); err != nil {
 			t.Fatal(err)
 		}
 		var jobs []job

@@ -11,7 +11,9 @@
 #define DEVICES_MAX 64
 
 /* The CUDA version whose functions this library knows: the newest that it claims to be. */
+#ifndef DRIVER_VERSION
 #define DRIVER_VERSION 13000
+#endif
 
 struct devices {
 	int driver_version;

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// python is the interpreter, which guests find where the host has it.
+func python(t *testing.T) string {
+	t.Helper()
+	path, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skipf("no Python here: %v", err)
+	}
+	return path
+}
+
+// TestUnsupported calls what isn't implemented: 801 each time; the guest and the host name each function once.
+func TestUnsupported(t *testing.T) {
+	t.Parallel()
+	names := []string{"cuCheckpointProcessLock", "cuCoredumpGetAttributeGlobal", "cuMulticastCreate"}
+	want := strings.Repeat(strings.Join(names, " 801\n")+" 801\n", 3)
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		script := filepath.Join(root, "tests/scripts/unsupported.py")
+		r := vm.run(t, vm.limit, "--", "env", "CUDA_LOG_FILE=stderr", python(t), script)
+		if r.exit != 0 || r.stdout != want {
+			t.Errorf("exit code %d, output %q", r.exit, r.stdout)
+		}
+		for _, name := range names {
+			guest, host := "[CUDA][W] "+name+" is not supported\n", `a program called \"`+name+`\"`
+			if strings.Count(r.stderr, guest) != 1 || strings.Count(r.stderr, host) != 1 {
+				t.Errorf("standard error doesn't name %s once from the guest and once from the host:%s", name, tail(r.stderr))
+			}
+		}
+	})
+}
+
+// TestNVRTC compiles in the guest.
+func TestNVRTC(t *testing.T) {
+	t.Parallel()
+	library := filepath.Join(filepath.Dir(compiler()), "lib/libnvrtc.so.12")
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		if _, err := os.Stat(library); err != nil {
+			t.Skipf("no NVRTC here: %v", err)
+		}
+		r := vm.run(t, vm.limit, "--", python(t), filepath.Join(root, "tests/scripts/nvrtc.py"), library)
+		if r.exit != 0 || r.stdout != "compiled and run\n" || r.stderr != "" {
+			t.Errorf("exit code %d, output %q:%s", r.exit, r.stdout, tail(r.stderr))
+		}
+	})
+}
+
+// TestNewerRuntime runs a program of CUDA 12 on the library as it would be if it offered CUDA 11.8 only, which runs one of CUDA 11.
+func TestNewerRuntime(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(root, "build/guest/older")
+	build := sync.OnceValue(func() error {
+		out, err := exec.Command("make", "-s", "-C", filepath.Join(root, "guestdriver/libcuda"), "LIB="+dir, "OBJ="+dir+"/obj",
+			"CFLAGS=-O2 -DDRIVER_VERSION=11080").CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("build the library: %w\n%s", err, out)
+		}
+		return buildOlderPrograms()
+	})
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		if err := build(); err != nil {
+			t.Fatal(err)
+		}
+		path := "LD_LIBRARY_PATH=" + dir
+		r := vm.run(t, vm.limit, "--", "env", path, filepath.Join(programs, follower))
+		if r.exit != 1 || !strings.HasSuffix(r.stderr, ": cudaErrorInsufficientDriver (35)\n") {
+			t.Errorf("CUDA 12: exit code %d, standard error:%s", r.exit, tail(r.stderr))
+		}
+		r = vm.run(t, vm.limit, "--", "env", path, filepath.Join(olderDir, follower))
+		if r.exit != 0 || r.stdout != wellFormed(t).stdout {
+			t.Errorf("CUDA 11: exit code %d:%s", r.exit, tail(r.stdout+r.stderr))
+		}
+	})
+}
