@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"debug/elf"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// implemented lists the functions of docs/coverage.md that don't return 801.
+func implemented(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	row := regexp.MustCompile(`(?m)^\| (cu\w+) \| (.*) \|$`)
+	for _, r := range row.FindAllStringSubmatch(string(read(t, "docs/coverage.md")), -1) {
+		if r[2] != "801" {
+			names = append(names, r[1])
+		}
+	}
+	if len(names) < 300 {
+		t.Fatalf("docs/coverage.md: %d functions only", len(names))
+	}
+	return names
+}
+
+// buildCounted builds a library that notes which of its functions are called from outside.
+func buildCounted(t *testing.T, dir string) {
+	t.Helper()
+	out, err := exec.Command("make", "-s", "-C", filepath.Join(root, "guestdriver/libcuda"), "LIB="+dir, "OBJ="+dir+"/obj",
+		"CFLAGS=-O2 -finstrument-functions", "EXTRA=test/calls.c").CombinedOutput()
+	if err != nil {
+		t.Fatalf("build the library: %v\n%s", err, out)
+	}
+}
+
+// exported returns the functions that a library exports, by their place in it.
+func exported(t *testing.T, file string) map[uint64]string {
+	t.Helper()
+	f, err := elf.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	symbols, err := f.DynamicSymbols()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[uint64]string{}
+	for _, s := range symbols {
+		if s.Section != elf.SHN_UNDEF {
+			at[s.Value] = s.Name
+		}
+	}
+	return at
+}
+
+// namedIn finds the functions that the programs' sources name which need a real GPU, and which therefore don't run here.
+func namedIn(t *testing.T, all []program) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	for _, p := range all {
+		if !p.has("gpu") {
+			continue
+		}
+		for _, name := range regexp.MustCompile(`\bcu[A-Z]\w*`).FindAllString(string(read(t, "tests/programs/"+p.file+".cu")), -1) {
+			found[name] = true
+		}
+	}
+	return found
+}
+
+// TestEveryFunctionIsCalled runs all programs on a library that notes what they and the runtimes in them call: nothing that
+// is implemented may be left out.
+func TestEveryFunctionIsCalled(t *testing.T) {
+	if testing.Short() || !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "uml") {
+		t.Skip("no User Mode Linux is booted: PARACUDA_VM or -short says so")
+	}
+	progress(t)
+	vm, dir := frontEnds[0], filepath.Join(root, "build/guest/calls")
+	buildCounted(t, dir)
+	run := func(id string, args ...string) job {
+		return job{id, vm.limit, append([]string{"env", "LD_LIBRARY_PATH=" + dir}, args...)}
+	}
+	all := readPrograms(t)
+	var jobs []job
+	for _, p := range all {
+		if !p.has("gpu") && !p.has("shared") && !p.has("bits") {
+			jobs = append(jobs, run(p.id(), append([]string{filepath.Join(programs, p.file)}, p.args...)...))
+		}
+	}
+	got := vm.batch(t, append(jobs, job{"calls", vm.limit, []string{"cat", "/tmp/paracuda-calls"}}))
+	notes := got["calls"].stdout
+	called := namedIn(t, all)
+	for at, name := range exported(t, filepath.Join(dir, "libcuda.so.1")) {
+		if at < uint64(len(notes)) && notes[at] != 0 {
+			called[strings.TrimSuffix(strings.TrimSuffix(name, "_ptsz"), "_ptds")] = true
+		}
+	}
+	missing := slices.DeleteFunc(implemented(t), func(name string) bool {
+		return called[name] || called[regexp.MustCompile(`_v\d$`).ReplaceAllString(name, "")] && namedIn(t, all)[regexp.MustCompile(`_v\d$`).ReplaceAllString(name, "")]
+	})
+	for _, name := range missing {
+		t.Errorf("%s is implemented, and no program calls it", name)
+	}
+	t.Logf("%d functions called", len(called))
+}
