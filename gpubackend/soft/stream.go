@@ -23,6 +23,8 @@ type stream struct {
 
 	capture *capture // what it is recorded into, nil if it isn't
 	tail    []*node  // what the next node of the capture comes after
+
+	attributes streamAttributes
 }
 
 func (s *stream) owner() *gpuContext { return s.ctx }

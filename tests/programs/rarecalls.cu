@@ -15,14 +15,6 @@ static __global__ void combine(unsigned *out, const unsigned *in, float factor, 
     out[i] = unsigned(float(shared[blockDim.x - 1 - threadIdx.x] & 0xffff) * factor) + add;
 }
 
-template <typename F> static F *get(const char *name, int version) {
-    void *f = nullptr;
-    CUdriverProcAddressQueryResult found;
-    CHECKCU(cuGetProcAddress(name, &f, version, CU_GET_PROC_ADDRESS_DEFAULT, &found));
-    REQUIRE(f != nullptr && found == CU_GET_PROC_ADDRESS_SUCCESS);
-    return (F *)f;
-}
-
 static void launches() {
     auto shape = get<CUresult(CUfunction, int, int, int)>("cuFuncSetBlockShape", 2000);
     auto shared = get<CUresult(CUfunction, unsigned)>("cuFuncSetSharedSize", 2000);

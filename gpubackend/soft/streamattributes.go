@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import (
+	"encoding/binary"
+	"maps"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
+
+// Attributes of streams (CUstreamAttrID). They are kept and told; none changes how streams run here.
+const (
+	streamAccessPolicy    = 1
+	streamSynchronization = 3
+	streamMemSyncMap      = 9
+	streamMemSyncDomain   = 10
+)
+
+// attributeBytes is the size of a CUstreamAttrValue.
+const attributeBytes = 64
+
+// syncPolicyAuto is the synchronization policy of a stream that was given none (CU_SYNC_POLICY_AUTO).
+const syncPolicyAuto = 1
+
+// streamAttributes are the values of a stream's attributes that were set.
+type streamAttributes map[uint64][attributeBytes]byte
+
+func (a streamAttributes) value(attr uint64) (value [attributeBytes]byte, result gpubackend.Result) {
+	switch attr {
+	case streamAccessPolicy, streamSynchronization, streamMemSyncMap, streamMemSyncDomain:
+	default:
+		return value, gpubackend.InvalidValue
+	}
+	value, set := a[attr]
+	if !set && attr == streamSynchronization {
+		binary.LittleEndian.PutUint32(value[:], syncPolicyAuto)
+	}
+	if !set && attr == streamMemSyncMap {
+		value[1] = 1 // the remote domain; the default one is 0
+	}
+	return value, gpubackend.Success
+}
+
+// StreamGetAttribute implements gpubackend.Driver.
+func (d *Device) StreamGetAttribute(h gpubackend.Stream, attr uint64, out []byte) gpubackend.Result {
+	s, result := d.stream(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	value, result := s.attributes.value(attr)
+	if result == gpubackend.Success {
+		copy(out, value[:])
+	}
+	return result
+}
+
+// StreamSetAttribute implements gpubackend.Driver.
+func (d *Device) StreamSetAttribute(h gpubackend.Stream, attr uint64, value []byte) gpubackend.Result {
+	s, result := d.stream(h)
+	if result != gpubackend.Success {
+		return result
+	}
+	kept, result := s.attributes.value(attr)
+	if result != gpubackend.Success {
+		return result
+	}
+	copy(kept[:], value)
+	if s.attributes == nil {
+		s.attributes = streamAttributes{}
+	}
+	s.attributes[attr] = kept
+	return gpubackend.Success
+}
+
+// StreamCopyAttributes implements gpubackend.Driver.
+func (d *Device) StreamCopyAttributes(dst, src gpubackend.Stream) gpubackend.Result {
+	to, result := d.stream(dst)
+	if result != gpubackend.Success {
+		return result
+	}
+	from, result := d.stream(src)
+	if result == gpubackend.Success {
+		to.attributes = maps.Clone(from.attributes)
+	}
+	return result
+}
