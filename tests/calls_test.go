@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -25,6 +26,55 @@ func implemented(t *testing.T) []string {
 		t.Fatalf("docs/coverage.md: %d functions only", len(names))
 	}
 	return names
+}
+
+// lines returns the lines of a file of ours that are no comments.
+func lines(t *testing.T, file string) []string {
+	t.Helper()
+	return slices.DeleteFunc(strings.Split(strings.TrimSpace(string(read(t, file))), "\n"), func(line string) bool {
+		return line == "" || strings.HasPrefix(line, "#")
+	})
+}
+
+var version = regexp.MustCompile(`_v\d$`)
+
+// TestUsedFunctionsAreImplemented: what common programs call is there.
+func TestUsedFunctionsAreImplemented(t *testing.T) {
+	there := map[string]bool{}
+	for _, name := range implemented(t) {
+		there[version.ReplaceAllString(name, "")] = true
+	}
+	used := lines(t, "gpubackend/api/used.txt")
+	if len(used) < 70 {
+		t.Errorf("%d functions only", len(used))
+	}
+	for _, name := range used {
+		if !there[name] {
+			t.Errorf("%s is used by programs, and not implemented", name)
+		}
+	}
+}
+
+// TestEveryFunctionIsDescribed: all of CUDA 13.0, graphics left out, is in the description, whether implemented or not.
+func TestEveryFunctionIsDescribed(t *testing.T) {
+	coverage := string(read(t, "docs/coverage.md"))
+	graphics := regexp.MustCompile(`^cu(GL|EGL|VDPAU|Graphics(EGL|GL|VDPAU|ResourceGetMappedEgl)|ProfilerInitialize)`)
+	count := 0
+	for _, line := range lines(t, "gpubackend/api/versions.tsv") {
+		fields := strings.Split(line, "\t")
+		if graphics.MatchString(fields[0]) {
+			continue
+		}
+		count++
+		symbols := strings.Fields(fields[1])
+		_, newest, _ := strings.Cut(symbols[len(symbols)-1], "=")
+		if !strings.Contains(coverage, "| "+newest+" |") {
+			t.Errorf("%s is not in docs/coverage.md", newest)
+		}
+	}
+	if count != 449 {
+		t.Errorf("%d functions, want the 449 of CUDA 13.0", count)
+	}
 }
 
 // buildCounted builds a library that notes which of its functions are called from outside.
@@ -101,7 +151,6 @@ func TestEveryFunctionIsCalled(t *testing.T) {
 		}
 	}
 	elsewhere := namedIn(t, all)
-	version := regexp.MustCompile(`_v\d$`)
 	for _, name := range implemented(t) {
 		if !called[name] && !elsewhere[name] && !elsewhere[version.ReplaceAllString(name, "")] {
 			t.Errorf("%s is implemented, and no program calls it", name)
