@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What can be asked of modules, libraries, kernels and functions, launches of each kind, and copies of each kind: functions
 // that other programs don't call.
-#include "driver.h"
+#include "versions.h"
 #include <set>
 #include <string>
 #include <unistd.h>

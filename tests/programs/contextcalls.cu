@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What can be asked of, and said to, devices, contexts, streams, events and pools: functions that other programs don't call.
-#include "driver.h"
+#include "versions.h"
 #include <cudaProfiler.h>
 #include <string>
 #include <unistd.h>

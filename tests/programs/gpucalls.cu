@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the software GPU hasn't got, as far as other programs don't call it: operations on memory in streams and graphs, arrays,
 // textures, surfaces, tensor maps, clusters.
-#include "driver.h"
+#include "versions.h"
 #include <vector>
 
 static CUstream stream;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes of graphs by hand, read, changed before and after a graph is instantiated, in the old and the new form of each function:
 // those that other programs don't call.
-#include "driver.h"
+#include "versions.h"
 #include <string>
 #include <unistd.h>
 #include <vector>

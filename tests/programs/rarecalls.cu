@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions that few programs call: launches as before CUDA 4, attached contexts, batches of copies and discards, questions
 // about atomics, the library's messages. Headers lack some of them, so they are asked for by name.
-#include "driver.h"
+#include "versions.h"
 #include <cstring>
 #include <vector>
 
