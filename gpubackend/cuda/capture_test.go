@@ -3,6 +3,8 @@
 package cuda
 
 import (
+	"encoding/binary"
+	"math"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -84,4 +86,47 @@ func TestConditionalNode(t *testing.T) {
 			t.Errorf("node %#x, bodies %x", node, bodies)
 		}
 	}
+}
+
+// TestCooperativeInACapture: the driver refuses packed parameters there.
+func TestCooperativeInACapture(t *testing.T) {
+	d := newDevice(t, Options{})
+	f := load(t, d, "vector_add")
+	memory, r := d.MemAlloc(4096)
+	must(t, "allocate", r)
+	s, r := d.StreamCreateWithPriority(1, 0)
+	must(t, "stream", r)
+	attribute := make([]byte, launchAttributeSize)
+	attribute[0], attribute[8] = attributeCooperative, 1
+	for i, captured := range []bool{false, true} {
+		numbers := []float32{float32(i) + 1, 20, 0} // a, b and their sum
+		must(t, "copy", d.CopyIn(memory, floatBytes(numbers), s))
+		parameters := binary.LittleEndian.AppendUint64(nil, memory)
+		parameters = binary.LittleEndian.AppendUint64(parameters, memory+4)
+		parameters = binary.LittleEndian.AppendUint64(parameters, memory+8)
+		parameters = binary.LittleEndian.AppendUint32(parameters, 1)
+		if captured {
+			must(t, "begin", d.StreamBeginCapture(s, 0))
+		}
+		l := gpubackend.Launch{
+			Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Stream: s, Parameters: parameters, Attributes: attribute,
+		}
+		must(t, "launch", d.Launch(&l)) // the fake executes it at once
+		if captured {
+			_, r = d.StreamEndCapture(s)
+			must(t, "end", r)
+		}
+		got := make([]byte, 4)
+		must(t, "copy back", d.CopyOut(got, memory+8))
+		if sum := math.Float32frombits(binary.LittleEndian.Uint32(got)); sum != float32(i)+21 {
+			t.Errorf("captured %v: %v", captured, sum)
+		}
+	}
+}
+
+func floatBytes(numbers []float32) (b []byte) {
+	for _, n := range numbers {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(n))
+	}
+	return b
 }

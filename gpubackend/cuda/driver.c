@@ -77,6 +77,8 @@ static int32_t launch_one(void *plain, void *ex, const struct pc_launch *l)
 		.attributes = l->attributes,
 		.attribute_count = l->attribute_count,
 	};
+	if (l->pointers)
+		return ((launch_kernel_ex_fn *)ex)(&config, l->function, (void **)(uintptr_t)l->pointers, NULL);
 	return ((launch_kernel_ex_fn *)ex)(&config, l->function, NULL, packed);
 }
 

@@ -37,6 +37,7 @@ struct pc_launch {
 	uint64_t parameters;
 	uint64_t parameter_bytes;
 	uint64_t attributes;
+	uint64_t pointers; // to each parameter; 0: they are packed
 };
 
 // pc_launches queues n launches in order and stops at the first that fails; *done is the number that did not.

@@ -73,6 +73,12 @@ func (d *Device) GraphExecNodeSet(exec gpubackend.GraphExec, node gpubackend.Gra
 // encodeNode makes CUgraphNodeParams, and behind it what it points to.
 func (d *Device) encodeNode(n *gpubackend.Node) (block, gpubackend.Result) {
 	tail := len(n.Access) + len(n.Ops) + len(n.Launch.Parameters)
+	var offsets []uint32
+	if n.Type == gpubackend.NodeKernel {
+		// An attribute that wants pointers may be set later.
+		offsets = d.offsets(n.Launch.Function, n.Launch.Parameters)
+		tail += 8 * len(offsets)
+	}
 	m := allocate(nodeParams + 64 + tail)
 	put := func(offset int, v uint64) { binary.NativeEndian.PutUint64(m.bytes()[nodeUnion+offset:], v) }
 	put32 := func(offset int, v uint64) { binary.NativeEndian.PutUint32(m.bytes()[nodeUnion+offset:], uint32(v)) }
@@ -80,7 +86,7 @@ func (d *Device) encodeNode(n *gpubackend.Node) (block, gpubackend.Result) {
 	r := gpubackend.Success
 	switch n.Type {
 	case gpubackend.NodeKernel:
-		encodeKernel(m, &n.Launch)
+		encodeKernel(m, &n.Launch, offsets)
 	case gpubackend.NodeMemcpy:
 		put(8, uint64(d.current))
 		r = encodeCopy(m.bytes()[nodeUnion+16:], &n.Copy)
@@ -134,8 +140,8 @@ func (d *Device) encodeNode(n *gpubackend.Node) (block, gpubackend.Result) {
 	return m, r
 }
 
-// encodeKernel writes CUDA_KERNEL_NODE_PARAMS_v3, whose parameters are packed.
-func encodeKernel(m block, l *gpubackend.Launch) {
+// encodeKernel writes CUDA_KERNEL_NODE_PARAMS_v3, with pointers to the parameters where their offsets are known.
+func encodeKernel(m block, l *gpubackend.Launch, offsets []uint32) {
 	b := m.bytes()[nodeUnion:]
 	put, put32 := binary.NativeEndian.PutUint64, binary.NativeEndian.PutUint32
 	put(b, uint64(l.Function))
@@ -148,6 +154,13 @@ func encodeKernel(m block, l *gpubackend.Launch) {
 		return
 	}
 	at := m.address() + nodeParams
+	if len(offsets) > 0 {
+		put(b[40:], at)
+		pointers := 8 * len(offsets)
+		putPointers(m.bytes()[nodeParams:], at+uint64(pointers), offsets)
+		copy(m.bytes()[nodeParams+pointers:], l.Parameters)
+		return
+	}
 	put(b[48:], at)
 	extra := m.bytes()[nodeParams:]
 	put(extra, 1) // CU_LAUNCH_PARAM_BUFFER_POINTER

@@ -65,12 +65,22 @@ func (s *launchScratch) fill(i int, l *gpubackend.Launch) bool {
 		c.block[k] = C.uint32_t(l.Block[k])
 	}
 	c.shared = C.uint32_t(l.Shared)
-	c.attribute_count = 0
+	c.attribute_count, c.pointers = 0, 0
 	parameters := s.parameters[s.used:]
 	c.parameters = C.uint64_t(addressOf(parameters))
 	c.parameter_bytes = C.uint64_t(copy(parameters, l.Parameters))
 	s.used += (len(l.Parameters) + 15) &^ 15
 	return true
+}
+
+// point puts pointers to the parameters of the first launch behind them, and returns where; 0 for none.
+func (s *launchScratch) point(offsets []uint32) uint64 {
+	to := s.parameters[s.used:]
+	if len(offsets) == 0 || 8*len(offsets) > len(to) {
+		return 0
+	}
+	putPointers(to, addressOf(s.parameters), offsets)
+	return addressOf(to)
 }
 
 // passedAttributes are the launch attributes (CUlaunchAttributeID) that the driver gets. 7 and 12 hold an event, of
@@ -91,6 +101,9 @@ func (d *Device) Launch(l *gpubackend.Launch) gpubackend.Result {
 	s.fill(0, l)
 	s.launch[0].attributes = C.uint64_t(addressOf(s.attributes))
 	s.launch[0].attribute_count = C.uint32_t(n / launchAttributeSize)
+	if len(d.capturing) > 0 && wantsPointers(s.attributes[:n]) {
+		s.launch[0].pointers = C.uint64_t(s.point(d.offsets(l.Function, l.Parameters)))
+	}
 	if d.active != nil {
 		d.active.touch(l.Stream)
 	}

@@ -223,8 +223,15 @@ static CUresult run(struct function *f, const char *p, unsigned grid, unsigned b
 }
 static CUresult launch(struct function *f, unsigned grid, unsigned block, void **params, void **extra)
 {
-	if (!grid || !block || params)
+	static char packed[4096];
+
+	if (!grid || !block || (params && extra))
 		return INVALID;
+	if (params) {
+		for (int i = 0; i < f->n; i++)
+			memcpy(packed + offset_of(f, i), params[i], f->size[i]);
+		return run(f, packed, grid, block);
+	}
 	u64 n = extra ? *(size_t *)extra[3] : 0;
 	if (extra && (extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4]))
 		return INVALID;
@@ -239,11 +246,16 @@ API CUresult cuLaunchKernel(struct function *f, unsigned gx, unsigned gy, unsign
 	(void)shared; (void)stream;
 	return launch(f, gx * gy * gz, bx * by * bz, params, extra);
 }
+static struct stream *capturing(void *s);
 API CUresult cuLaunchKernelEx(const unsigned *c, struct function *f, void **params, void **extra)
 {
 	IN_CONTEXT;
 	// CUlaunchConfig: grid, block, shared, stream at 32, attributes at 40, count at 48
-	if (c[12] != 1 || **(unsigned **)(c + 10) != 4)
+	unsigned id = c[12] == 1 ? **(unsigned **)(c + 10) : 0;
+
+	if (id != 4 && id != 2)
+		return INVALID;
+	if (id == 2 && extra && capturing(*(void **)(c + 8))) // as driver 580 does it
 		return INVALID;
 	return launch(f, c[0] * c[1] * c[2], c[3] * c[4] * c[5], params, extra);
 }
