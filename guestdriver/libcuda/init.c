@@ -126,6 +126,16 @@ static CUresult start(void)
 	return greeting;
 }
 
+/*
+ * The end of the process. As natively, nothing is waited for, and what kernels printed since the last synchronization is
+ * lost. The worker ends when the channel closes.
+ */
+static void finish(void)
+{
+	if (library_state == STATE_READY)
+		__atomic_store_n(&library_state, STATE_ENDED, __ATOMIC_RELEASE);
+}
+
 EXPORT CUresult cuInit(unsigned int Flags)
 {
 	CUresult result;
@@ -140,6 +150,8 @@ EXPORT CUresult cuInit(unsigned int Flags)
 	result = CUDA_SUCCESS;
 	if (library_state == STATE_NONE) {
 		result = start();
+		if (!result && atexit(finish))
+			result = CUDA_ERROR_OUT_OF_MEMORY;
 		if (!result)
 			__atomic_store_n(&library_state, STATE_READY, __ATOMIC_RELEASE);
 	}
@@ -185,16 +197,4 @@ EXPORT CUresult cuProfilerStop(void)
 {
 	ENTER();
 	return CUDA_SUCCESS;
-}
-
-/*
- * The library is never unloaded (-z nodelete), so this runs at the end of the process, after the program's own
- * exit handlers and those of the runtime. The worker ends when the channel closes.
- */
-__attribute__((destructor)) static void finish(void)
-{
-	if (library_state != STATE_READY)
-		return;
-	output_drain();
-	__atomic_store_n(&library_state, STATE_ENDED, __ATOMIC_RELEASE);
 }
