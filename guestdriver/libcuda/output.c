@@ -36,7 +36,7 @@ static bool take_record(uint32_t head)
 	copy_out((uint8_t *)&record, tail, sizeof(record));
 	if (record.bytes > there - sizeof(record) || (record.fd != 1 && record.fd != 2))
 		return false;
-	/* As NVIDIA's driver does it: through the program's own streams, in order with what the program prints. */
+	/* As NVIDIA's driver does it: through the program's own streams, in order with what the program prints, and out. */
 	stream = record.fd == 1 ? stdout : stderr;
 	position = tail + (uint32_t)sizeof(record);
 	for (left = record.bytes; left;) {
@@ -47,6 +47,7 @@ static bool take_record(uint32_t head)
 		position += n;
 		left -= n;
 	}
+	fflush(stream);
 	tail += (uint32_t)sizeof(record) + ((record.bytes + 7) & ~7u);
 	if (head - tail > there)	/* the padding goes past the head */
 		tail = head;

@@ -113,12 +113,11 @@ static void unread(const char *) {
     close(ends[0]);
     signal(SIGPIPE, SIG_IGN);
     synced(60);
-    REQUIRE(fflush(stdout) != 0);
 }
 
-// Its buffer goes with the process.
+// Its buffer would go with the process, had the driver not written it out.
 static void unflushed(const char *) {
-    printf("lost\n");
+    printf("written\n");
     synced(70);
     _exit(0);
 }
