@@ -46,6 +46,7 @@ CUresult devices_load(const void *snapshot, size_t bytes)
 {
 	const struct paracuda_snapshot_device *all[DEVICES_MAX];
 	struct paracuda_snapshot s;
+	CUresult result;
 
 	if (bytes < sizeof(s))
 		return CUDA_ERROR_UNKNOWN;
@@ -67,10 +68,12 @@ CUresult devices_load(const void *snapshot, size_t bytes)
 		devices.driver_version = (int)s.driver_version < DRIVER_VERSION ? (int)s.driver_version : DRIVER_VERSION;
 	devices.window_base = s.window_base;
 	devices.window_bytes = s.window_bytes;
-	devices.count = devices_visible(getenv("CUDA_VISIBLE_DEVICES"), all, s.devices, devices.host);
+	result = device_order(getenv("CUDA_DEVICE_ORDER"));
+	if (!result)
+		result = devices_visible(getenv("CUDA_VISIBLE_DEVICES"), all, s.devices, devices.host, &devices.count);
 	for (unsigned i = 0; i < devices.count; i++)
 		devices.snapshot[i] = all[devices.host[i]];
-	return devices.count ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+	return result;
 }
 
 CUresult device_attribute(CUdevice dev, int attribute, int *value)

@@ -28,9 +28,15 @@ extern struct devices devices;
 /* Takes the worker's description. 0, or the error of cuInit. */
 CUresult devices_load(const void *snapshot, size_t bytes);
 
-/* Applies a CUDA_VISIBLE_DEVICES list (NULL for none) to n devices: fills `visible`, returns how many. */
-unsigned devices_visible(const char *list, const struct paracuda_snapshot_device *const *all, unsigned n,
-			 unsigned *visible);
+/*
+ * Applies a CUDA_VISIBLE_DEVICES list (NULL for none) to n devices: fills `visible` and says how many there are. An entry that
+ * names no device hides those after it, one that names a device again is an error, as measured with driver 580.
+ */
+CUresult devices_visible(const char *list, const struct paracuda_snapshot_device *const *all, unsigned n,
+			 unsigned *visible, unsigned *number);
+
+/* Whether CUDA_DEVICE_ORDER is one that CUDA knows: the order itself is the host's. */
+CUresult device_order(const char *order);
 
 static inline bool device_valid(CUdevice dev)
 {

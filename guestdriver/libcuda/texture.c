@@ -13,7 +13,6 @@ struct texture {
 	CUDA_RESOURCE_DESC resource;
 	CUDA_TEXTURE_DESC texture;
 	CUDA_RESOURCE_VIEW_DESC view;
-	bool viewed;
 };
 
 /* Objects are numbered from 0 or so, and the numbers of handles begin behind those of the default streams. */
@@ -38,7 +37,6 @@ static CUresult enter(enum handle_kind kind, uint64_t number, const CUDA_RESOURC
 			t->texture = *texture;
 		if (view)
 			t->view = *view;
-		t->viewed = view;
 	}
 	return handle_enter(kind, key(number), (struct handle *)t);
 }
@@ -112,9 +110,9 @@ EXPORT CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResView
 
 	ENTER();
 	t = find(HANDLE_TEXTURE, texObject);
-	if (!t || !t->viewed || !pResViewDesc)
+	if (!t || !pResViewDesc)
 		return CUDA_ERROR_INVALID_VALUE;
-	*pResViewDesc = t->view;
+	*pResViewDesc = t->view;	/* zeros where there was none */
 	return CUDA_SUCCESS;
 }
 

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "device.h"
+#include "least.h"
 
 /* A UUID as CUDA_VISIBLE_DEVICES has it: GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx. */
 static void uuid_text(const uint8_t *u, char *text, size_t size)
@@ -14,7 +15,10 @@ static void uuid_text(const uint8_t *u, char *text, size_t size)
 		 u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
 }
 
-/* The device that one entry names, or -1. A UUID may be cut short as long as it names one device only. */
+/*
+ * The device that one entry names, or -1. A UUID may be cut short as long as it names one device only, and what follows a
+ * whole one counts for nothing.
+ */
 static int find(const char *entry, size_t length, const struct paracuda_snapshot_device *const *all, unsigned n)
 {
 	char text[64];
@@ -23,7 +27,7 @@ static int find(const char *entry, size_t length, const struct paracuda_snapshot
 	if (length >= 4 && !strncasecmp(entry, "GPU-", 4)) {
 		for (unsigned i = 0; i < n; i++) {
 			uuid_text(all[i]->uuid, text, sizeof(text));
-			if (length > strlen(text) || strncasecmp(entry, text, length))
+			if (strncasecmp(entry, text, least(length, strlen(text))))
 				continue;
 			if (found >= 0)
 				return -1;
@@ -44,17 +48,18 @@ static int find(const char *entry, size_t length, const struct paracuda_snapshot
 	return -1;
 }
 
-unsigned devices_visible(const char *list, const struct paracuda_snapshot_device *const *all, unsigned n,
-			 unsigned *visible)
+CUresult devices_visible(const char *list, const struct paracuda_snapshot_device *const *all, unsigned n,
+			 unsigned *visible, unsigned *number)
 {
 	unsigned count = 0;
 
+	*number = 0;
 	if (!list) {
 		for (; count < n; count++)
 			visible[count] = count;
-		return count;
+		*number = count;
+		return count ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
 	}
-	/* An entry that names no device hides those after it; a device named twice makes the list invalid. */
 	while (*list) {
 		size_t blank = strspn(list, " \t");
 		size_t length = strcspn(list + blank, ",");
@@ -66,11 +71,19 @@ unsigned devices_visible(const char *list, const struct paracuda_snapshot_device
 			break;
 		for (unsigned i = 0; i < count; i++)
 			if (visible[i] == (unsigned)device)
-				return 0;
+				return CUDA_ERROR_INVALID_DEVICE;
 		visible[count++] = (unsigned)device;
 		list += length;
 		if (*list == ',')
 			list++;
 	}
-	return count;
+	*number = count;
+	return count ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+}
+
+CUresult device_order(const char *order)
+{
+	bool known = !order || !*order || !strcmp(order, "FASTEST_FIRST") || !strcmp(order, "PCI_BUS_ID");
+
+	return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }

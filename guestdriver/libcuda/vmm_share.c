@@ -75,7 +75,7 @@ static CUresult enter(const uint64_t word[3])
 		m->number = word[0];
 		m->bytes = word[1];
 		m->prop.type = ALLOCATION_PINNED;
-		m->prop.requestedHandleTypes = HANDLE_TYPE_POSIX_FD;
+		m->prop.requestedHandleTypes = 0;	/* it can't be exported again: so with driver 580 */
 		m->prop.location.type = LOCATION_DEVICE;
 		m->prop.location.id = device;
 		m->references = 1;

@@ -128,7 +128,7 @@ static void arrays(CUdevice device) {
     REQUIRE(toldResource.resType == CU_RESOURCE_TYPE_ARRAY && toldResource.res.array.hArray == a);
     CHECKCU(cuTexObjectGetTextureDesc(&toldTexture, t));
     REQUIRE(toldTexture.addressMode[0] == CU_TR_ADDRESS_MODE_CLAMP && toldTexture.flags == CU_TRSF_READ_AS_INTEGER);
-    REQUIRE(cuTexObjectGetResourceViewDesc(&view, t) != CUDA_SUCCESS);
+    CHECKCU(cuTexObjectGetResourceViewDesc(&view, t));
     sample<<<1, length, 0, stream>>>((unsigned *)p, t);
     CHECK(cudaGetLastError());
     CHECKCU(cuStreamSynchronize(stream));
