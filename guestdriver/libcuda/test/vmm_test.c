@@ -144,12 +144,13 @@ static void shares(void)
 	close(fd);
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemImportFromShareableHandle(&plain, os(fd), 1));
 	CHECK_IS(0, cuMemGetAllocationPropertiesFromHandle(&told, same));
+	prop.requestedHandleTypes = 0;	/* what was imported can't be exported */
 	CHECK(!memcmp(&told, &prop, sizeof(prop)));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemExportToShareableHandle(&fd, same, 1, 0));
 	CHECK_IS(0, cuMemRelease(same));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemRelease(same));
 	CHECK_IS(0, cuMemRelease(handle));
 	close(null);
-	prop.requestedHandleTypes = 0;
 }
 
 static void pools(void)
