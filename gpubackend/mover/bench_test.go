@@ -42,7 +42,7 @@ func BenchmarkScattered(b *testing.B) {
 		r.parts = []partState{partPinned}
 	}
 	s := &slot{list: make([]byte, listRuns*listEntry)}
-	j := &job{lent: &lent{}, staging: cudaStaging{1 << 40, 1 << 30}, toDevice: true}
+	j := &job{staging: &lent{staging: cudaStaging{1 << 40, 1 << 30}}, toDevice: true}
 	var runs []wire.Run
 	b.ResetTimer()
 	for range b.N {

@@ -3,8 +3,10 @@
 package mover
 
 import (
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -62,26 +64,37 @@ func (c *conn) greet() (err error) {
 // sendPatience is how long a worker may keep the loop waiting by not reading its socket. It then loses the connection.
 const sendPatience = 10 * time.Millisecond
 
+// send doesn't use a deadline of the socket: it could pass before the first try, with this thread waiting for a processor.
 func (c *conn) send(m message, fds ...int) error {
-	if err := c.socket.SetWriteDeadline(time.Now().Add(sendPatience)); err != nil {
+	if events, err := c.await(unix.POLLOUT, sendPatience); err != nil {
 		return fmt.Errorf("send: %w", err)
+	} else if events == 0 {
+		return fmt.Errorf("send: the worker doesn't read: %w", os.ErrDeadlineExceeded)
 	}
 	return sendMessage(c.socket, m, fds...)
 }
 
 // left says whether the worker has closed its end. A process that ended has.
 func (c *conn) left() bool {
+	events, err := c.await(unix.POLLRDHUP, 0)
+	return err != nil || events&(unix.POLLHUP|unix.POLLRDHUP|unix.POLLERR) != 0
+}
+
+// await waits for any of some events of the socket and returns those that there are.
+func (c *conn) await(events int16, patience time.Duration) (int16, error) {
 	raw, err := c.socket.SyscallConn()
 	if err != nil {
-		return true
+		return 0, err
 	}
-	left := false
+	fds := []unix.PollFd{{Events: events}}
+	var failed error
 	err = raw.Control(func(fd uintptr) {
-		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
-		n, e := unix.Poll(fds, 0)
-		left = e == nil && n > 0 && fds[0].Revents&(unix.POLLHUP|unix.POLLRDHUP|unix.POLLERR) != 0
+		fds[0].Fd = int32(fd)
+		for again := true; again; again = failed == unix.EINTR {
+			_, failed = unix.Poll(fds, int(patience.Milliseconds()))
+		}
 	})
-	return left || err != nil
+	return fds[0].Revents, errors.Join(err, failed)
 }
 
 // release gives everything back. No job of the connection is on its way.
@@ -203,7 +216,7 @@ func (c *conn) begin(e engine, m *memory, q *request) {
 		return
 	}
 	var ok bool
-	j.lent, j.staging = s, s.staging
+	j.staging = s
 	s.jobs++
 	if j.pieces, j.bytes, ok = m.appendPieces(c.pieces(), q.runs, s.size()-q.offset); !ok {
 		c.end(e, j, statusRange)
@@ -235,9 +248,9 @@ const maxSpare = 16
 // end writes the completion of a job, and wakes the worker if it sleeps.
 func (c *conn) end(e engine, j *job, s status) {
 	c.flying--
-	if j.lent != nil {
-		j.lent.jobs--
-		if err := c.handBack(e, j.lent); err != nil {
+	if j.staging != nil {
+		j.staging.jobs--
+		if err := c.handBack(e, j.staging); err != nil {
 			c.closed = true
 		}
 	}

@@ -176,7 +176,7 @@ func (e *cudaEngine) queue(s *slot, j *job) gpubackend.Result {
 
 // queuePieces gives pieces to the copy engines, or puts them on the kernel's list.
 func (e *cudaEngine) queuePieces(s *slot, j *job) gpubackend.Result {
-	device := j.staging.(cudaStaging).address + j.offset
+	device := j.staging.staging.(cudaStaging).address + j.offset
 	small := e.smallPieces(j)
 	for i := range j.pieces {
 		p := &j.pieces[i]

@@ -44,8 +44,7 @@ type lent struct {
 type job struct {
 	conn     *conn
 	sequence uint64
-	lent     *lent
-	staging  staging
+	staging  *lent
 	offset   uint64
 	toDevice bool
 	bytes    uint64

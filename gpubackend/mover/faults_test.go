@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"net"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -373,4 +374,65 @@ func FuzzDecodeRequest(f *testing.F) {
 			t.Fatalf("decoded %x, encoded %x", b, again)
 		}
 	})
+}
+
+// fullEngine has no room, and counts what is detached.
+type fullEngine struct {
+	*softEngine
+	detached int
+}
+
+func (e *fullEngine) start(*job) bool { return false }
+func (e *fullEngine) detach(staging)  { e.detached++ }
+
+// TestWorkerDiesWhileItTakesMemoryBack: memory that was asked back goes, also when the copy that still used it had not begun.
+func TestWorkerDiesWhileItTakesMemoryBack(t *testing.T) {
+	_, region := oneRegion(t, 1<<20)
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fds[1])
+	e := &fullEngine{softEngine: newSoftEngine(1, -1)}
+	c, err := newConn(fds[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{engine: e, conns: []*conn{c}, memory: memoryOf(t, []guestmem.Region{region})}
+	_, fd := memfd(t, 4096, 0)
+	if err := c.attach(e, fd, 0, 4096); err != nil {
+		t.Fatal(err)
+	}
+	c.begin(e, s.memory, &request{staging: c.next, runs: []wire.Run{{Address: guestBase, Bytes: 4096}}})
+	if err := c.detach(e, c.next); err != nil || c.waiting == nil || e.detached != 0 {
+		t.Fatalf("%v, waiting %v, %d detached", err, c.waiting != nil, e.detached)
+	}
+	c.closed = true
+	s.reap()
+	if e.detached != 1 || len(s.conns) != 0 {
+		t.Errorf("%d detached, %d connections left", e.detached, len(s.conns))
+	}
+}
+
+// TestWorkerThatReadsNothing: it loses its connection, and the loop goes on.
+func TestWorkerThatReadsNothing(t *testing.T) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fds[1])
+	c, err := newConn(fds[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.release(nil)
+	const most = 1 << 16 // answers, which no socket's buffer holds
+	for range most {
+		if err = c.send(message{kind: messageAnswer}); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("error %v, want %v", err, os.ErrDeadlineExceeded)
+	}
 }

@@ -226,9 +226,8 @@ func (s *server) reap() {
 	kept := s.conns[:0]
 	for _, c := range s.conns {
 		if c.closed && c.waiting != nil {
-			c.waiting.lent.jobs--
+			c.end(s.engine, c.waiting, statusRange)
 			c.waiting = nil
-			c.flying--
 		}
 		if c.closed && c.flying == 0 {
 			c.release(s.engine)

@@ -95,7 +95,7 @@ func (e *softEngine) copyPart(j *job, from, to uint64, left *atomic.Int64, faile
 
 // copyPieces copies bytes [from, to) of a job.
 func copyPieces(j *job, from, to uint64) status {
-	memory := j.staging.(softStaging)
+	memory := j.staging.staging.(softStaging)
 	at := uint64(0)
 	for i := range j.pieces {
 		host := j.pieces[i].host
