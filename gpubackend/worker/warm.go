@@ -14,7 +14,7 @@ import (
 var errCold = errors.New("the guest process's CUDA variables need a worker that begins cold")
 
 // warmUp initialises the GPU as m says, and waits for a guest process to serve: it returns the message that names it.
-func warmUp(c Config, m *handover.Message) (gpubackend.Driver, *handover.Message, []int, error) {
+func warmUp(c Config, m *handover.Message, dog *watchdog) (gpubackend.Driver, *handover.Message, []int, error) {
 	driver, err := newWarm(c, m)
 	answer := &handover.Message{Kind: handover.KindReady}
 	if err != nil {
@@ -23,6 +23,8 @@ func warmUp(c Config, m *handover.Message) (gpubackend.Driver, *handover.Message
 	if e := c.Control.Send(answer, nil); err != nil || e != nil {
 		return nil, nil, nil, errors.Join(err, e)
 	}
+	dog.asleep.Store(true)
+	defer dog.asleep.Store(false)
 	next, fds, err := c.Control.Receive()
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("receive the channel: %w", err)

@@ -6,13 +6,17 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
+
+	"github.com/sirupsen/logrus"
 )
 
-// watchdog says in the log where the loop is when it has been in one place for long: in a call of the host's driver that
-// doesn't return. Nothing else can be done about such a call, and without this nobody would know which it is.
+// watchdog says in the log where the worker is when it has been in one place for long, from its start to its end: in a
+// call of the host's driver that doesn't return. Nothing else can be done about such a call, and without this nobody
+// would know which it is.
 type watchdog struct {
 	turns  atomic.Uint64 // counted by the loop now and then
-	asleep atomic.Bool   // the loop waits for something to do
+	asleep atomic.Bool   // the worker waits for something to do
+	log    atomic.Pointer[logrus.Entry]
 }
 
 // How often the watchdog looks, and how many looks without a turn make a stall.
@@ -43,9 +47,20 @@ func (d *watchdog) watch(ticks <-chan time.Time, quit <-chan struct{}, report fu
 	}
 }
 
-// reportStall logs the stacks of all goroutines, the loop's among them.
-func (w *Worker) reportStall() {
+// start begins to watch. The returned function ends it.
+func (d *watchdog) start(log *logrus.Entry) (stop func()) {
+	d.log.Store(log)
+	ticker, quit := time.NewTicker(watchPeriod), make(chan struct{})
+	go d.watch(ticker.C, quit, d.report)
+	return func() {
+		ticker.Stop()
+		close(quit)
+	}
+}
+
+// report logs the stacks of all goroutines, the loop's among them.
+func (d *watchdog) report() {
 	stacks := make([]byte, 64<<10)
 	stacks = stacks[:runtime.Stack(stacks, true)]
-	w.log.WithField("stacks", string(stacks)).Warnf("the worker has been in one call of the driver for %v", watchLooks*watchPeriod)
+	d.log.Load().WithField("stacks", string(stacks)).Warnf("the worker has been in one call of the driver for %v", watchLooks*watchPeriod)
 }

@@ -57,7 +57,7 @@ type Worker struct {
 	streams        threadStreams
 	launches       launches
 	hostFuncs      hostFuncs
-	watchdog       watchdog
+	watchdog       *watchdog
 	graphs         graphs
 	pools          pools
 	mappings       mappings
@@ -93,16 +93,18 @@ func Run(c Config) error {
 	if err != nil {
 		return fmt.Errorf("receive the channel: %w", err)
 	}
+	dog := &watchdog{}
+	defer dog.start(c.Log)()
 	var driver gpubackend.Driver
 	if m.Kind == handover.KindWarm {
-		if driver, m, fds, err = warmUp(c, m); err != nil {
+		if driver, m, fds, err = warmUp(c, m, dog); err != nil {
 			return err
 		}
 	}
 	if m.Kind != handover.KindStart || m.Queue == nil || m.Policy == nil {
 		return fmt.Errorf("receive the channel: unexpected message %q", m.Kind)
 	}
-	w, err := newWorker(c, m, fds, driver)
+	w, err := newWorker(c, m, fds, driver, dog)
 	if err != nil {
 		_ = c.Control.Send(&handover.Message{Kind: handover.KindReady, Error: err.Error()}, nil)
 		return err
@@ -112,10 +114,6 @@ func Run(c Config) error {
 		return err
 	}
 	go w.receive()
-	ticker, quit := time.NewTicker(watchPeriod), make(chan struct{})
-	defer ticker.Stop()
-	defer close(quit)
-	go w.watchdog.watch(ticker.C, quit, w.reportStall)
 	err = w.loop()
 	switch {
 	case errors.Is(err, errStopped):
@@ -129,15 +127,16 @@ func Run(c Config) error {
 }
 
 // newWorker takes a channel over. driver is nil unless it is warm.
-func newWorker(c Config, m *handover.Message, fds []int, driver gpubackend.Driver) (*Worker, error) {
+func newWorker(c Config, m *handover.Message, fds []int, driver gpubackend.Driver, dog *watchdog) (*Worker, error) {
 	n := m.Name(fds)
 	w := &Worker{
-		driver: driver, warm: driver != nil,
+		driver: driver, warm: driver != nil, watchdog: dog,
 		log:    c.Log.WithFields(logrus.Fields{"channel": m.Channel, "guest_pid": m.PID, "program": m.Comm}),
 		policy: *m.Policy, control: c.Control, messages: make(chan received, 1), call: n.Call,
 		kick: os.NewFile(uintptr(n.Kick), "kick"), hosts: map[uint32]*hostRange{}, growing: map[uint64]*hostWhole{}, unknown: map[gpubackend.Op]bool{},
 		primary: map[uint64]uint64{}, kernels: map[kernelKey]gpubackend.Function{},
 	}
+	dog.log.Store(w.log)
 	w.chains.maps = map[uint32]*mapping{}
 	var err error
 	if w.wake, err = newWake(); err != nil {

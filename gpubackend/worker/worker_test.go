@@ -126,7 +126,8 @@ func newRig(t testing.TB) *rig {
 		t.Fatal(err)
 	}
 	r.Worker = &Worker{
-		log: logrus.NewEntry(log), driver: r.driver, state: state, arena: a, opened: true, call: -1,
+		watchdog: &watchdog{},
+		log:      logrus.NewEntry(log), driver: r.driver, state: state, arena: a, opened: true, call: -1,
 		hosts: map[uint32]*hostRange{}, growing: map[uint64]*hostWhole{}, unknown: map[gpubackend.Op]bool{}, primary: map[uint64]uint64{},
 		kernels: map[kernelKey]gpubackend.Function{}, policy: handover.Policy{BatchCommands: 512, BatchBytes: 64 << 10},
 	}
