@@ -45,7 +45,7 @@ type Device struct {
 	textures map[uint64]bool
 	surfaces map[uint64]bool
 	links    map[gpubackend.Link]*linking
-	kernels  kernelList
+	kernels  enumeration[gpubackend.Library, gpubackend.Kernel]
 	waits    *waits
 	greens   map[gpubackend.GreenContext]gpubackend.Context
 	placed   placements
@@ -60,7 +60,7 @@ type Device struct {
 	// capturing are the streams that were told to capture.
 	capturing map[gpubackend.Stream]struct{}
 	// functions are those of the module that was enumerated last.
-	functions functionList
+	functions enumeration[gpubackend.Module, gpubackend.Function]
 }
 
 var _ gpubackend.Driver = (*Device)(nil)

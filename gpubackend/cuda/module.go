@@ -153,52 +153,10 @@ func (d *Device) loadLibrary(image, options, infoLog, errorLog []byte) (lib gpub
 	return lib, l.results(infoLog, l.infoLog, l.infoAt), l.results(errorLog, l.errorLog, l.errorAt), r
 }
 
-// kernelList is the kernels of the library that was enumerated last: the driver gives all at once, the interface
-// one by one.
-type kernelList struct {
-	library gpubackend.Library
-	kernel  []gpubackend.Kernel
-}
-
-// maxKernels bounds the kernels of one library that can be enumerated.
-const maxKernels = 1 << 20
-
-// LibraryEnumerateKernels returns kernel number index of a library.
-func (d *Device) LibraryEnumerateKernels(index uint64, lib gpubackend.Library) (gpubackend.Kernel, gpubackend.Result) {
-	if d.kernels.library != lib || d.kernels.kernel == nil || index == 0 {
-		if r := d.enumerate(lib); r != gpubackend.Success {
-			return 0, r
-		}
-	}
-	if index >= uint64(len(d.kernels.kernel)) {
-		return 0, gpubackend.InvalidValue
-	}
-	return d.kernels.kernel[index], gpubackend.Success
-}
-
-func (d *Device) enumerate(lib gpubackend.Library) gpubackend.Result {
-	count, r := d.LibraryGetKernelCount(lib)
-	if r != gpubackend.Success {
-		return r
-	}
-	n := int(min(count, maxKernels))
-	b := allocate(8 * n)
-	defer b.free()
-	if r = d.call(symLibraryEnumerateKernels, b.address(), uint64(n), uint64(lib)); r != gpubackend.Success {
-		return r
-	}
-	list := make([]gpubackend.Kernel, n)
-	for i := range list {
-		list[i] = gpubackend.Kernel(binary.LittleEndian.Uint64(b.bytes()[8*i:]))
-	}
-	d.kernels = kernelList{lib, list}
-	return gpubackend.Success
-}
-
 // LibraryUnload forgets the library's kernels.
 func (d *Device) LibraryUnload(lib gpubackend.Library) gpubackend.Result {
 	d.forgetReplays()
-	d.kernels = kernelList{}
+	d.kernels.forget()
 	r := d.calls.LibraryUnload(lib)
 	if p := d.placed.libraries[lib]; p != nil && r == gpubackend.Success {
 		delete(d.placed.libraries, lib)
@@ -210,7 +168,7 @@ func (d *Device) LibraryUnload(lib gpubackend.Library) gpubackend.Result {
 // ModuleUnload forgets graphs that may launch the module's functions.
 func (d *Device) ModuleUnload(module gpubackend.Module) gpubackend.Result {
 	d.forgetReplays()
-	d.functions = functionList{}
+	d.functions.forget()
 	r := d.calls.ModuleUnload(module)
 	if r == gpubackend.Success {
 		delete(d.placed.modules, module)

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import "github.com/paracuda/paracuda/gpubackend"
+
+// enumeration is what was in the module or library that was enumerated last: the driver gives all at once, the interface
+// one by one.
+type enumeration[Whole, Part ~uint64] struct {
+	whole Whole
+	parts []Part
+}
+
+// maxParts bounds what can be enumerated of one module or library.
+const maxParts = 1 << 20
+
+// at returns part number index of a whole, which has as many as count says. enumerate is the driver's function for them.
+func (e *enumeration[Whole, Part]) at(
+	d *Device, index uint64, whole Whole, count func(Whole) (uint64, gpubackend.Result), enumerate symbol,
+) (Part, gpubackend.Result) {
+	if e.whole != whole || e.parts == nil || index == 0 {
+		n, r := count(whole)
+		if r != gpubackend.Success {
+			return 0, r
+		}
+		b := allocate(8 * int(min(n, maxParts)))
+		defer b.free()
+		if r = d.call(enumerate, b.address(), min(n, maxParts), uint64(whole)); r != gpubackend.Success {
+			return 0, r
+		}
+		e.whole, e.parts = whole, make([]Part, 0, min(n, maxParts))
+		for _, part := range words(b) {
+			e.parts = append(e.parts, Part(part))
+		}
+	}
+	if index >= uint64(len(e.parts)) {
+		return 0, gpubackend.InvalidValue
+	}
+	return e.parts[index], gpubackend.Success
+}
+
+// forget is for when the whole may have gone.
+func (e *enumeration[Whole, Part]) forget() { *e = enumeration[Whole, Part]{} }
+
+// LibraryEnumerateKernels returns kernel number index of a library.
+func (d *Device) LibraryEnumerateKernels(index uint64, lib gpubackend.Library) (gpubackend.Kernel, gpubackend.Result) {
+	return d.kernels.at(d, index, lib, d.LibraryGetKernelCount, symLibraryEnumerateKernels)
+}
+
+// ModuleEnumerateFunctions returns function number index of a module.
+func (d *Device) ModuleEnumerateFunctions(index uint64, m gpubackend.Module) (gpubackend.Function, gpubackend.Result) {
+	return d.functions.at(d, index, m, d.ModuleGetFunctionCount, symModuleEnumerateFunctions)
+}
