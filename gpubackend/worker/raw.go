@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -51,9 +52,9 @@ func init() {
 		gpubackend.OpTexObjectCreate:                  {words: 6, run: runTexObjectCreate},
 		gpubackend.OpSurfObjectCreate:                 {words: 2, run: runSurfObjectCreate},
 		gpubackend.OpCopyArray:                        {words: 3, run: runCopyArray},
-		gpubackend.OpTexRefGetArray:                   {words: 1, run: runTexRefGetArray},
-		gpubackend.OpSurfRefGetArray:                  {words: 1, run: runSurfRefGetArray},
-		gpubackend.OpTexRefGetMipmappedArray:          {words: 1, run: runTexRefGetMipmappedArray},
+		gpubackend.OpTexRefGetArray:                   boundTo((*Worker).findTextureReference, gpubackend.Driver.TexRefGetArray, object.Array),
+		gpubackend.OpSurfRefGetArray:                  boundTo((*Worker).findSurfaceReference, gpubackend.Driver.SurfRefGetArray, object.Array),
+		gpubackend.OpTexRefGetMipmappedArray:          boundTo((*Worker).findTextureReference, gpubackend.Driver.TexRefGetMipmappedArray, object.MipmappedArray),
 		gpubackend.OpIpcGetMemHandle:                  {words: 1, run: runIpcShare},
 		gpubackend.OpIpcOpenMemHandle:                 {words: 5, run: runIpcOpen},
 		gpubackend.OpIpcCloseMemHandle:                {words: 1, run: runIpcClose},

@@ -25,46 +25,26 @@ func (w *Worker) endReference(c *call, run func(*Worker, *call) gpubackend.Resul
 	return run(w, c)
 }
 
-// answerBound answers with the guest's handle of what a reference is bound to. The driver may still name an array that
-// was destroyed; the guest has no handle of it any more, and gets none.
-func (w *Worker) answerBound(c *call, kind object.Kind, native uint64, result gpubackend.Result) gpubackend.Result {
-	if result != gpubackend.Success {
-		return result
-	}
-	handle := w.objects.Existing(kind, native)
-	if handle == 0 {
-		return gpubackend.InvalidValue
-	}
-	c.answer(handle)
-	return gpubackend.Success
-}
-
-// runTexRefGetArray answers with an array: texture reference.
-func runTexRefGetArray(w *Worker, c *call) gpubackend.Result {
-	r, result := w.findTextureReference(c, c.word(0))
-	if result != gpubackend.Success {
-		return result
-	}
-	a, result := w.driver.TexRefGetArray(r)
-	return w.answerBound(c, object.Array, uint64(a), result)
-}
-
-// runTexRefGetMipmappedArray answers with a mipmapped array: texture reference.
-func runTexRefGetMipmappedArray(w *Worker, c *call) gpubackend.Result {
-	r, result := w.findTextureReference(c, c.word(0))
-	if result != gpubackend.Success {
-		return result
-	}
-	m, result := w.driver.TexRefGetMipmappedArray(r)
-	return w.answerBound(c, object.MipmappedArray, uint64(m), result)
-}
-
-// runSurfRefGetArray answers with an array: surface reference.
-func runSurfRefGetArray(w *Worker, c *call) gpubackend.Result {
-	r, result := w.findSurfaceReference(c, c.word(0))
-	if result != gpubackend.Success {
-		return result
-	}
-	a, result := w.driver.SurfRefGetArray(r)
-	return w.answerBound(c, object.Array, uint64(a), result)
+// boundTo makes the handler that answers with the guest's handle of what a reference is bound to: reference. The driver may
+// still name an array that was destroyed; the guest has no handle of it any more, and gets none.
+func boundTo[Reference, Bound ~uint64](
+	find func(*Worker, *call, uint64) (Reference, gpubackend.Result),
+	get func(gpubackend.Driver, Reference) (Bound, gpubackend.Result), kind object.Kind,
+) handler {
+	return handler{words: 1, run: func(w *Worker, c *call) gpubackend.Result {
+		r, result := find(w, c, c.word(0))
+		if result != gpubackend.Success {
+			return result
+		}
+		bound, result := get(w.driver, r)
+		if result != gpubackend.Success {
+			return result
+		}
+		handle := w.objects.Existing(kind, uint64(bound))
+		if handle == 0 {
+			return gpubackend.InvalidValue
+		}
+		c.answer(handle)
+		return gpubackend.Success
+	}}
 }
