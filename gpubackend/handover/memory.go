@@ -39,7 +39,7 @@ func identity(fd int) [2]uint64 {
 
 // Map maps the memory that a message describes, and closes the files, which the mapping doesn't need.
 func (m *Message) Map(files []int) (*guestmem.Memory, error) {
-	defer closeAll(files)
+	defer CloseFiles(files)
 	var regions []guestmem.Region
 	for i, r := range m.Memory {
 		if r.File < 0 || r.File >= len(files) {

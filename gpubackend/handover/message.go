@@ -192,20 +192,20 @@ func (c *Conn) Receive() (*Message, []int, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	fds, err := rights(oob[:oobn])
+	fds, err := FilesOf(oob[:oobn])
 	if err != nil {
 		return nil, nil, err
 	}
 	m := &Message{}
 	if err := json.Unmarshal(b[:n], m); err != nil || n == 0 {
-		closeAll(fds)
+		CloseFiles(fds)
 		if n == 0 {
 			return nil, nil, fmt.Errorf("receive: %w", net.ErrClosed)
 		}
 		return nil, nil, fmt.Errorf("receive: %w", err)
 	}
 	if want := m.Files.count(); want != len(fds) {
-		closeAll(fds)
+		CloseFiles(fds)
 		return nil, nil, fmt.Errorf("receive %s: %d files, want %d", m.Kind, len(fds), want)
 	}
 	return m, fds, nil
@@ -246,30 +246,4 @@ func (m *Message) Name(fds []int) Named {
 	}
 	n.Memory = fds
 	return n
-}
-
-func rights(oob []byte) ([]int, error) {
-	if len(oob) == 0 {
-		return nil, nil
-	}
-	messages, err := unix.ParseSocketControlMessage(oob)
-	if err != nil {
-		return nil, fmt.Errorf("receive files: %w", err)
-	}
-	var fds []int
-	for i := range messages {
-		got, err := unix.ParseUnixRights(&messages[i])
-		if err != nil {
-			closeAll(fds)
-			return nil, fmt.Errorf("receive files: %w", err)
-		}
-		fds = append(fds, got...)
-	}
-	return fds, nil
-}
-
-func closeAll(fds []int) {
-	for _, fd := range fds {
-		unix.Close(fd)
-	}
 }

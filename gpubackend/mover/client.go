@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker"
 )
@@ -69,16 +70,16 @@ func greet(conn *net.UnixConn) (*Client, error) {
 		return nil, fmt.Errorf("hello: %w", err)
 	}
 	if m.kind != messageHello || m.number != version || len(fds) != helloFiles {
-		closeFiles(fds)
+		handover.CloseFiles(fds)
 		return nil, fmt.Errorf("hello: kind %d, version %d, %d files: %w", m.kind, m.number, len(fds), errProtocol)
 	}
 	if err := conn.SetReadDeadline(time.Time{}); err != nil {
-		closeFiles(fds)
+		handover.CloseFiles(fds)
 		return nil, fmt.Errorf("hello: %w", err)
 	}
 	r, err := openRing(fds[0])
 	if err != nil {
-		closeFiles(fds[1:])
+		handover.CloseFiles(fds[1:])
 		return nil, err
 	}
 	return &Client{conn: conn, ring: r, wake: fds[1], ready: -1, parts: make(map[uint64]*copying)}, nil
@@ -113,7 +114,7 @@ func (c *Client) ask(m message, fds ...int) (message, error) {
 		return message{}, err
 	}
 	answer, files, err := receiveMessage(c.conn)
-	closeFiles(files)
+	handover.CloseFiles(files)
 	if err == nil && answer.kind != messageAnswer {
 		err = fmt.Errorf("answer %d: %w", answer.kind, errProtocol)
 	}
@@ -309,7 +310,7 @@ func (c *Client) Close() error {
 	}
 	c.ring.close()
 	c.ring = nil
-	closeFiles([]int{c.wake})
+	handover.CloseFiles([]int{c.wake})
 	if c.ready >= 0 {
 		unix.Close(c.ready)
 	}

@@ -43,7 +43,7 @@ func (s *server) handle(m *handover.Message, fds []int) {
 		s.send(&handover.Message{Kind: handover.KindStopped})
 		s.done = true
 	}
-	closeFiles(n.Memory)
+	handover.CloseFiles(n.Memory)
 	for _, fd := range []int{n.Kick, n.Call, n.State, n.Conn} {
 		if fd >= 0 {
 			unix.Close(fd)
@@ -96,12 +96,12 @@ func (s *server) listen(c *conn) {
 		m, fds, err := receiveMessage(c.socket)
 		lends, asksBack := m.kind == messageAttach && len(fds) == 1, m.kind == messageDetach && len(fds) == 0
 		if err != nil || !lends && !asksBack {
-			closeFiles(fds)
+			handover.CloseFiles(fds)
 			s.do(func() { c.closed = true })
 			return
 		}
 		s.do(func() {
-			defer closeFiles(fds)
+			defer handover.CloseFiles(fds)
 			if c.closed {
 				return
 			}

@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/gpubackend/handover"
+
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
@@ -60,44 +62,16 @@ func receiveMessage(c *net.UnixConn) (message, []int, error) {
 	if n == 0 {
 		return message{}, nil, fmt.Errorf("receive: %w", io.EOF)
 	}
-	fds, err := filesOf(oob[:oobn])
+	fds, err := handover.FilesOf(oob[:oobn])
 	if err == nil && (n != messageBytes || flags&unix.MSG_CTRUNC != 0) {
 		err = fmt.Errorf("%w: message of %d bytes", errProtocol, n)
 	}
 	if err != nil {
-		closeFiles(fds)
+		handover.CloseFiles(fds)
 		return message{}, nil, err
 	}
 	le := binary.LittleEndian
 	return message{le.Uint32(b[0:]), le.Uint32(b[4:]), le.Uint64(b[8:])}, fds, nil
-}
-
-func filesOf(oob []byte) ([]int, error) {
-	if len(oob) == 0 {
-		return nil, nil
-	}
-	messages, err := unix.ParseSocketControlMessage(oob)
-	if err != nil {
-		return nil, fmt.Errorf("receive files: %w", err)
-	}
-	var fds []int
-	for i := range messages {
-		got, err := unix.ParseUnixRights(&messages[i])
-		if err != nil {
-			return fds, fmt.Errorf("receive files: %w", err)
-		}
-		fds = append(fds, got...)
-	}
-	for _, fd := range fds {
-		unix.CloseOnExec(fd)
-	}
-	return fds, nil
-}
-
-func closeFiles(fds []int) {
-	for _, fd := range fds {
-		unix.Close(fd)
-	}
 }
 
 // takeSocket makes a connection of a descriptor, which it takes over.

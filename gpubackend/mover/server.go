@@ -86,7 +86,7 @@ func Run(c Config) error {
 }
 
 func newServer(c Config, m *handover.Message, fds []int) (*server, error) {
-	defer closeFiles(fds)
+	defer handover.CloseFiles(fds)
 	if m.Kind != handover.KindStart {
 		return nil, fmt.Errorf("unexpected message %q", m.Kind)
 	}
@@ -113,12 +113,12 @@ func newServer(c Config, m *handover.Message, fds []int) (*server, error) {
 		p = &handover.Policy{}
 	}
 	if s.memory, _, err = s.memory.replaced(m.Memory, m.Name(fds).Memory); err != nil {
-		closeFiles([]int{s.wake, s.waker})
+		handover.CloseFiles([]int{s.wake, s.waker})
 		return nil, err
 	}
 	if s.engine, err = newEngine(&s.config, m.GPU, p, s.waker); err != nil {
 		closeRegions(s.memory.regions)
-		closeFiles([]int{s.wake, s.waker})
+		handover.CloseFiles([]int{s.wake, s.waker})
 		return nil, err
 	}
 	return s, nil

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
 // shares is device memory and events of this process that others of the guest may have. Each is offered under a random
@@ -205,21 +206,19 @@ func receive(kind string, token []byte, bytes int) ([]byte, int, error) {
 	_ = conn.SetDeadline(time.Now().Add(ipcTimeout))
 	text, control := make([]byte, bytes), make([]byte, unix.CmsgSpace(4))
 	got, n, _, _, err := conn.ReadMsgUnix(text, control)
-	if err != nil || got != bytes {
-		return nil, -1, errors.Join(fmt.Errorf("%d bytes of %d", got, bytes), err)
+	if err != nil {
+		return nil, -1, err
 	}
-	if n == 0 {
+	fds, err := handover.FilesOf(control[:n])
+	switch {
+	case err != nil:
+		return nil, -1, err
+	case got != bytes || len(fds) > 1:
+		handover.CloseFiles(fds)
+		return nil, -1, fmt.Errorf("%d bytes of %d, %d files", got, bytes, len(fds))
+	case len(fds) == 0:
 		return text, -1, nil
 	}
-	messages, err := unix.ParseSocketControlMessage(control[:n])
-	if err != nil || len(messages) != 1 {
-		return nil, -1, errors.Join(fmt.Errorf("%d control messages", len(messages)), err)
-	}
-	fds, err := unix.ParseUnixRights(&messages[0])
-	if err != nil || len(fds) != 1 {
-		return nil, -1, errors.Join(fmt.Errorf("%d files", len(fds)), err)
-	}
-	unix.CloseOnExec(fds[0])
 	return text, fds[0], nil
 }
 
