@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The arena: pages of the kernel, shared by a process and its worker. */
+/*
+ * The arena: pages of the kernel, shared by a process and its worker.
+ *
+ * A mapping shows them without counting each in and out, so that a program begins and ends sooner.
+ * The channel holds them for as long as its file is open, which every mapping holds.
+ */
 
+#include <linux/mm.h>
 #include <linux/slab.h>
 
 #include "paracuda.h"
@@ -46,12 +52,11 @@ int paracuda_arena_alloc(struct paracuda_arena *arena, unsigned long bytes)
 	if (!arena->pages)
 		return -ENOMEM;
 	while (arena->count < want) {
-		page = paracuda_alloc_chunk(want - arena->count, &order, 0);
+		page = paracuda_alloc_chunk(want - arena->count, &order, __GFP_COMP);
 		if (!page) {
 			paracuda_arena_free(arena);
 			return -ENOMEM;
 		}
-		split_page(page, order);
 		for (i = 0; i < 1UL << order; i++)
 			arena->pages[arena->count++] = page + i;
 		cond_resched();
@@ -59,13 +64,18 @@ int paracuda_arena_alloc(struct paracuda_arena *arena, unsigned long bytes)
 	return 0;
 }
 
-/* Pages that a process has mapped still live on until it unmaps them. */
+/* Nobody maps it any more, and the host has let go of it. */
 void paracuda_arena_free(struct paracuda_arena *arena)
 {
-	while (arena->count)
-		__free_page(arena->pages[--arena->count]);
+	unsigned long i, next;
+
+	for (i = 0; i < arena->count; i = next) {
+		next = i + (1UL << compound_order(arena->pages[i]));
+		put_page(arena->pages[i]);
+	}
 	kvfree(arena->pages);
 	arena->pages = NULL;
+	arena->count = 0;
 }
 
 int paracuda_arena_chain(struct paracuda_arena *arena, struct paracuda_token *chain)
@@ -112,11 +122,22 @@ void paracuda_vma_flags(struct vm_area_struct *vma)
 
 int paracuda_arena_mmap(struct paracuda_channel *ch, struct vm_area_struct *vma)
 {
+	unsigned long addr, bytes;
+	struct page *page;
+	int err;
+
 	if (!(vma->vm_flags & VM_SHARED) || vma->vm_pgoff || vma_pages(vma) != ch->arena.count)
 		return -EINVAL;
 	paracuda_vma_flags(vma);
 	/* The mapping holds the file, and the file the channel. */
 	vma->vm_private_data = ch;
 	vma->vm_ops = &paracuda_arena_vm_ops;
-	return vm_map_pages(vma, ch->arena.pages, ch->arena.count);
+	for (addr = vma->vm_start; addr < vma->vm_end; addr += bytes) {
+		page = ch->arena.pages[(addr - vma->vm_start) >> PAGE_SHIFT];
+		bytes = PAGE_SIZE << compound_order(page);
+		err = remap_pfn_range(vma, addr, page_to_pfn(page), bytes, vma->vm_page_prot);
+		if (err)
+			return err;
+	}
+	return 0;
 }

@@ -206,7 +206,6 @@ static void paracuda_channel_finish(struct work_struct *work)
 	cancel_delayed_work_sync(&ch->poll);
 	paracuda_map_collect(ch, ULONG_MAX);
 	paracuda_token_free_lists(&ch->arena_chain);
-	paracuda_arena_free(&ch->arena);
 	atomic_dec(&dev->busy);
 	wake_up_all(&dev->wait);
 	paracuda_channel_put(ch);

@@ -133,7 +133,7 @@ struct paracuda_device {
  * ref: one of the open file, one while queue->channel points here.
  * users: one until the channel is to be closed, one of each system call at work in it. When the
  * last goes nothing is made available any more, and finish closes the channel on the host; only
- * after that are the arena and the pinned pages freed.
+ * after that are the pinned pages freed, and, with the last reference, the arena.
  */
 struct paracuda_channel {
 	struct kref ref;
