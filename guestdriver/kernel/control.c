@@ -21,12 +21,13 @@ int paracuda_status_errno(u32 status)
 	}
 }
 
-static void paracuda_control_reap(struct virtqueue *vq)
+static void paracuda_control_reap(struct paracuda_device *dev, struct virtqueue *vq)
 {
 	struct paracuda_request *req;
 	unsigned int len;
 
 	while ((req = virtqueue_get_buf(vq, &len))) {
+		dev->asked--;
 		if (len < sizeof(req->in))
 			req->status = PARACUDA_STATUS_BAD_REQUEST;
 		else
@@ -37,24 +38,42 @@ static void paracuda_control_reap(struct virtqueue *vq)
 	}
 }
 
-/* The control queue's callback, in interrupt context. */
-void paracuda_control_done(struct virtqueue *vq)
+/* Looks for answers; while some are to come, again in a while. */
+static void paracuda_control_look(struct paracuda_device *dev)
 {
-	struct paracuda_device *dev = vq->vdev->priv;
+	struct virtqueue *vq;
 	unsigned long flags;
 
 	spin_lock_irqsave(&dev->control_lock, flags);
-	if (dev->control) {
+	vq = dev->control;
+	if (vq) {
 		do {
 			virtqueue_disable_cb(vq);
-			paracuda_control_reap(vq);
+			paracuda_control_reap(dev, vq);
 		} while (!virtqueue_enable_cb(vq));
+		if (dev->asked)
+			queue_delayed_work(paracuda_wq, &dev->control_poll, PARACUDA_CONTROL_POLL);
 		if (unlikely(virtqueue_is_broken(vq)))
 			paracuda_fail(dev);
 	}
 	spin_unlock_irqrestore(&dev->control_lock, flags);
 
 	wake_up_all(&dev->wait);
+}
+
+/* The control queue's callback, in interrupt context. */
+void paracuda_control_done(struct virtqueue *vq)
+{
+	paracuda_control_look(vq->vdev->priv);
+}
+
+/*
+ * An interrupt may get lost: User Mode Linux on several processors loses one in some 100,000, and a
+ * program would not begin before OPEN gives up.
+ */
+void paracuda_control_poll(struct work_struct *work)
+{
+	paracuda_control_look(container_of(work, struct paracuda_device, control_poll.work));
 }
 
 /*
@@ -79,6 +98,8 @@ int paracuda_control_post(struct paracuda_device *dev, struct paracuda_request *
 		err = virtqueue_add_sgs(vq, sgs, 1, 1, req, GFP_ATOMIC);
 	if (!err) {
 		req->posted = true;
+		dev->asked++;
+		queue_delayed_work(paracuda_wq, &dev->control_poll, PARACUDA_CONTROL_POLL);
 		notify = virtqueue_kick_prepare(vq);
 	}
 	spin_unlock_irqrestore(&dev->control_lock, flags);

@@ -77,6 +77,7 @@ static void paracuda_set_queues(struct paracuda_device *dev, bool on)
 
 	spin_lock_irq(&dev->control_lock);
 	dev->control = on ? dev->vqs[0] : NULL;
+	dev->asked = 0;
 	spin_unlock_irq(&dev->control_lock);
 	for (i = 0; i < dev->channels; i++) {
 		q = &dev->queues[i];
@@ -200,6 +201,7 @@ static struct paracuda_device *paracuda_device_alloc(struct virtio_device *vdev,
 	init_waitqueue_head(&dev->wait);
 	INIT_WORK(&dev->fail_work, paracuda_fail_work);
 	INIT_WORK(&dev->config_work, paracuda_config_work);
+	INIT_DELAYED_WORK(&dev->control_poll, paracuda_control_poll);
 	spin_lock_init(&dev->drop_lock);
 	INIT_LIST_HEAD(&dev->dropped);
 	INIT_WORK(&dev->drop_work, paracuda_drop_work);
@@ -242,6 +244,7 @@ static void paracuda_end(struct paracuda_device *dev)
 	set_bit(0, &dev->failed);
 	cancel_work_sync(&dev->fail_work);
 	paracuda_stop(dev);
+	cancel_delayed_work_sync(&dev->control_poll);
 	wait_event(dev->wait, paracuda_idle(dev));
 }
 

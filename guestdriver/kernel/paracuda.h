@@ -35,6 +35,9 @@
 #define PARACUDA_REMOVE_TIMEOUT	(3 * HZ)
 /* How often returned ONESHOT maps are looked for while nobody asks. */
 #define PARACUDA_POLL_MS	15
+/* How long an answer or an EVENT may be there before it is looked for without an interrupt. */
+#define PARACUDA_CONTROL_POLL	(HZ / 10)
+#define PARACUDA_WAIT_POLL	NSEC_PER_SEC
 
 #define PARACUDA_ARENA_MAX	BIT(30)
 #define PARACUDA_MAP_BYTES_MAX	BIT_ULL(32)	/* a reference has 32 bits of offset ... */
@@ -110,6 +113,8 @@ struct paracuda_device {
 
 	spinlock_t control_lock;	/* the control queue; taken in interrupts */
 	struct virtqueue *control;	/* as queue->vq */
+	unsigned int asked;		/* under control_lock: requests without an answer */
+	struct delayed_work control_poll;
 	struct paracuda_request hello;
 
 	spinlock_t config_lock;		/* config; not taken in interrupts */
@@ -186,6 +191,7 @@ void paracuda_config_publish(struct paracuda_channel *ch, const struct paracuda_
 
 /* control.c */
 void paracuda_control_done(struct virtqueue *vq);
+void paracuda_control_poll(struct work_struct *work);
 int paracuda_control_post(struct paracuda_device *dev, struct paracuda_request *req);
 int paracuda_hello(struct paracuda_device *dev);
 int paracuda_status_errno(u32 status);

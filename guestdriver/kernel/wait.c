@@ -30,6 +30,24 @@ static int paracuda_wake(struct wait_queue_entry *entry, unsigned int mode, int 
 	return default_wake_function(entry, mode, flags, key);
 }
 
+/*
+ * Sleeps until it is woken or time is up, but for a while only in User Mode Linux, whose interrupts
+ * may get lost (paracuda_control_poll): then EVENT is looked for.
+ */
+static int paracuda_wait_once(struct paracuda_waiter *w, ktime_t *expires)
+{
+	ktime_t until;
+
+	if (!IS_ENABLED(CONFIG_UML))
+		return schedule_hrtimeout_range(expires, current->timer_slack_ns, HRTIMER_MODE_ABS);
+	until = ktime_add_ns(ktime_get(), PARACUDA_WAIT_POLL);
+	if (expires && ktime_before(*expires, until))
+		return schedule_hrtimeout_range(expires, current->timer_slack_ns, HRTIMER_MODE_ABS);
+	if (!schedule_hrtimeout_range(&until, current->timer_slack_ns, HRTIMER_MODE_ABS))
+		paracuda_channel_reap(w->ch, 0);
+	return -EINTR;
+}
+
 static int paracuda_wait_sleep(struct paracuda_waiter *w, ktime_t *expires)
 {
 	int err = 0;
@@ -45,7 +63,7 @@ static int paracuda_wait_sleep(struct paracuda_waiter *w, ktime_t *expires)
 		}
 		if (err)
 			break;
-		if (!schedule_hrtimeout_range(expires, current->timer_slack_ns, HRTIMER_MODE_ABS))
+		if (!paracuda_wait_once(w, expires))
 			err = -ETIMEDOUT;	/* unless it is over after all */
 	}
 	__set_current_state(TASK_RUNNING);
