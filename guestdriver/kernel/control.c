@@ -68,8 +68,8 @@ void paracuda_control_done(struct virtqueue *vq)
 }
 
 /*
- * An interrupt may get lost: User Mode Linux on several processors loses one in some 100,000, and a
- * program would not begin before OPEN gives up.
+ * An interrupt may get lost: in User Mode Linux one in some 100,000 was missing with the answer
+ * there, and the program would not have gone on before its request was given up.
  */
 void paracuda_control_poll(struct work_struct *work)
 {
