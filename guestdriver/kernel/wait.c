@@ -36,15 +36,18 @@ static int paracuda_wake(struct wait_queue_entry *entry, unsigned int mode, int 
  */
 static int paracuda_wait_once(struct paracuda_waiter *w, ktime_t *expires)
 {
-	ktime_t until;
+	ktime_t look;
+	int err;
 
-	if (!IS_ENABLED(CONFIG_UML))
-		return schedule_hrtimeout_range(expires, current->timer_slack_ns, HRTIMER_MODE_ABS);
-	until = ktime_add_ns(ktime_get(), PARACUDA_WAIT_POLL);
-	if (expires && ktime_before(*expires, until))
-		return schedule_hrtimeout_range(expires, current->timer_slack_ns, HRTIMER_MODE_ABS);
-	if (!schedule_hrtimeout_range(&until, current->timer_slack_ns, HRTIMER_MODE_ABS))
-		paracuda_channel_reap(w->ch, 0);
+	if (IS_ENABLED(CONFIG_UML)) {
+		look = ktime_add_ns(ktime_get(), PARACUDA_WAIT_POLL);
+		if (!expires || ktime_before(look, *expires))
+			expires = &look;
+	}
+	err = schedule_hrtimeout_range(expires, current->timer_slack_ns, HRTIMER_MODE_ABS);
+	if (err || expires != &look)
+		return err;
+	paracuda_channel_reap(w->ch, 0);
 	return -EINTR;
 }
 
