@@ -23,12 +23,13 @@ func (e *enumeration[Whole, Part]) at(
 		if r != gpubackend.Success {
 			return 0, r
 		}
-		b := allocate(8 * int(min(n, maxParts)))
+		n = min(n, maxParts)
+		b := allocate(8 * int(n))
 		defer b.free()
-		if r = d.call(enumerate, b.address(), min(n, maxParts), uint64(whole)); r != gpubackend.Success {
+		if r = d.call(enumerate, b.address(), n, uint64(whole)); r != gpubackend.Success {
 			return 0, r
 		}
-		e.whole, e.parts = whole, make([]Part, 0, min(n, maxParts))
+		e.whole, e.parts = whole, make([]Part, 0, n)
 		for _, part := range words(b) {
 			e.parts = append(e.parts, Part(part))
 		}
