@@ -104,7 +104,7 @@ func expectLine(t *testing.T, lines *bufio.Reader, want string) {
 func TestAttachToRunningVM(t *testing.T) {
 	boots(t)
 	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "qemu") {
-		t.Skip("PARACUDA_VM leaves QEMU out, which alone can hot-plug")
+		skip(t, "PARACUDA_VM leaves QEMU out, which alone can hot-plug")
 	}
 	qmp, lines := runningVM(t, visitor, filepath.Join(programs, follower), 0)
 	expectLine(t, lines, "up")

@@ -77,7 +77,7 @@ func badRuns(oldQEMU, gone, plain string) []oneLine {
 
 func TestBadInput(t *testing.T) {
 	if testing.Short() {
-		t.Skip("-short: bin/paracuda may be missing")
+		skip(t, "-short: bin/paracuda may be missing")
 	}
 	for _, c := range badInput(t) {
 		t.Run(c.name, func(t *testing.T) { c.check(t) })
@@ -104,10 +104,10 @@ func (c oneLine) check(t *testing.T) {
 // TestNoGPU asks for a real GPU where there is none.
 func TestNoGPU(t *testing.T) {
 	if testing.Short() {
-		t.Skip("-short: bin/paracuda may be missing")
+		skip(t, "-short: bin/paracuda may be missing")
 	}
 	if _, err := os.Stat("/dev/nvidiactl"); err == nil {
-		t.Skip("this host has an NVIDIA GPU: that there is none can't be tested")
+		skip(t, "this host has an NVIDIA GPU: that there is none can't be tested")
 	}
 	for _, vm := range frontEnds {
 		c := oneLine{args: []string{"run", "--vm", vm.name, "--gpu", "cuda", "--", "true"},
@@ -119,7 +119,7 @@ func TestNoGPU(t *testing.T) {
 // TestCapabilities reads what the device says of itself to a manager of VMs.
 func TestCapabilities(t *testing.T) {
 	if testing.Short() {
-		t.Skip("-short: bin/paracuda may be missing")
+		skip(t, "-short: bin/paracuda may be missing")
 	}
 	r := command(t, time.Minute, root, paracuda, "device", "--print-capabilities")
 	var said struct{ Type string }

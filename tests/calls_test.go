@@ -130,7 +130,7 @@ var longRunning = []string{"underfire", "copyplaces", "refused", "copysizes", "p
 // is implemented may be left out.
 func TestEveryFunctionIsCalled(t *testing.T) {
 	if testing.Short() || !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "uml") {
-		t.Skip("no User Mode Linux is booted: PARACUDA_VM or -short says so")
+		skip(t, "no User Mode Linux is booted: PARACUDA_VM or -short says so")
 	}
 	progress(t)
 	vm, dir := frontEnds[0], filepath.Join(root, "build/guest/calls")

@@ -15,7 +15,7 @@ import (
 // TestInheritedSockets serves front ends by sockets that the device inherits, one that listens and one that is connected.
 func TestInheritedSockets(t *testing.T) {
 	if testing.Short() {
-		t.Skip("-short: bin/paracuda may be missing")
+		skip(t, "-short: bin/paracuda may be missing")
 	}
 	path := filepath.Join(t.TempDir(), "socket")
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})

@@ -40,7 +40,7 @@ func TestOperationIsComplete(t *testing.T) {
 // TestOptionsAreExplained looks for every option of every command in the manual.
 func TestOptionsAreExplained(t *testing.T) {
 	if testing.Short() {
-		t.Skip("-short: bin/paracuda may be missing")
+		skip(t, "-short: bin/paracuda may be missing")
 	}
 	manual := string(read(t, "docs/operation.md"))
 	for _, name := range []string{"run", "device", "attach", "detach", "set", "stats"} {

@@ -39,7 +39,7 @@ func TestNewerKernel(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		if vm.name != "qemu" {
-			t.Skip("User Mode Linux is a kernel of its own")
+			skip(t, "User Mode Linux is a kernel of its own")
 		}
 		r := vm.run(t, vm.limit, "--kernel", "6.12", "--report", "--", filepath.Join(programs, follower))
 		if r.exit != 0 || !strings.Contains(r.stdout, "guest kernel 6.12") {

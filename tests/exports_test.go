@@ -33,7 +33,7 @@ func defined(t *testing.T, file string) map[string]bool {
 // all that programs may be linked with.
 func TestExports(t *testing.T) {
 	if testing.Short() {
-		t.Skip("-short: the toolkits may not be there")
+		skip(t, "-short: the toolkits may not be there")
 	}
 	ours := defined(t, filepath.Join(root, "build/guest/lib/libcuda.so.1"))
 	toolkits := filepath.Dir(filepath.Dir(compiler()))

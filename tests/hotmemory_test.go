@@ -63,7 +63,7 @@ func unplugMemory(t *testing.T, qmp, id string) {
 func TestMemoryIsPlugged(t *testing.T) {
 	boots(t)
 	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "qemu") {
-		t.Skip("PARACUDA_VM leaves QEMU out, which alone can hot-plug")
+		skip(t, "PARACUDA_VM leaves QEMU out, which alone can hot-plug")
 	}
 	const size = 256 << 20
 	qmp, lines := runningVM(t, copier, filepath.Join(programs, "pageable"), 1<<30)

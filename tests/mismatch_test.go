@@ -78,7 +78,7 @@ func laterDevice(t *testing.T, ctx context.Context) string {
 func TestMemoryIsNotShared(t *testing.T) {
 	boots(t)
 	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "qemu") {
-		t.Skip("PARACUDA_VM leaves QEMU out, and the memory of User Mode Linux is always shared")
+		skip(t, "PARACUDA_VM leaves QEMU out, and the memory of User Mode Linux is always shared")
 	}
 	assets := vm.FindAssets()
 	program, err := assets.QEMU()

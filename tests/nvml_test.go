@@ -15,7 +15,7 @@ func nvmlTools(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(filepath.Dir(filepath.Dir(compiler())), "nvml-550")
 	if _, err := os.Stat(filepath.Join(dir, "nvidia-smi")); err != nil {
-		t.Skipf("neither nvidia-smi nor pynvml here: run scripts/fetch-nvml: %v", err)
+		skip(t, "neither nvidia-smi nor pynvml here: run scripts/fetch-nvml: %v", err)
 	}
 	return dir
 }

@@ -65,7 +65,7 @@ func TestRunOne(t *testing.T) {
 func TestTmpIsAMount(t *testing.T) {
 	t.Parallel()
 	if r := command(t, time.Minute, root, "unshare", "-m", "true"); r.exit != 0 {
-		t.Skipf("no mounts of its own for a process here: %s", r.stderr)
+		skip(t, "no mounts of its own for a process here: %s", r.stderr)
 	}
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		script := "mount --bind /tmp /tmp && exec \"$@\""

@@ -17,7 +17,7 @@ func python(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skipf("no Python here: %v", err)
+		skip(t, "no Python here: %v", err)
 	}
 	return path
 }
@@ -48,7 +48,7 @@ func TestNVRTC(t *testing.T) {
 	library := filepath.Join(filepath.Dir(compiler()), "lib/libnvrtc.so.12")
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		if _, err := os.Stat(library); err != nil {
-			t.Skipf("no NVRTC here: %v", err)
+			skip(t, "no NVRTC here: %v", err)
 		}
 		r := vm.run(t, vm.limit, "--", python(t), filepath.Join(root, "tests/scripts/nvrtc.py"), library)
 		if r.exit != 0 || r.stdout != "compiled and run\n" || r.stderr != "" {

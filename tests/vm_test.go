@@ -34,7 +34,7 @@ var frontEnds = []frontEnd{
 func boots(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("-short: no VM is booted")
+		skip(t, "-short: no VM is booted")
 	}
 	t.Parallel()
 	progress(t)
@@ -58,7 +58,7 @@ func progress(t *testing.T) {
 func inEach(t *testing.T, test func(t *testing.T, vm frontEnd)) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("-short: no VM is booted")
+		skip(t, "-short: no VM is booted")
 	}
 	wanted := strings.Split(setting("PARACUDA_VM", "uml,qemu"), ",")
 	for _, name := range wanted {
