@@ -58,10 +58,11 @@ func spinHost() uint32 {
 	return 50
 }
 
-// spinGuest is how long a guest thread polls: CUDA's own threads poll without end where there are cores.
+// spinGuest is how long a guest thread polls: CUDA's own threads poll without end where there are cores. Longer than this, and
+// what waking up costs is no longer worth a processor.
 func spinGuest() uint32 {
 	if runtime.NumCPU() >= manyCores {
-		return 200
+		return 20000
 	}
 	return 50
 }

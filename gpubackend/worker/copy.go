@@ -70,8 +70,7 @@ func (w *Worker) copyInline(c *call, dir direction, r reference, dev box, s gpub
 	if r.kind != wire.BufferBulk || c.flags&wire.CommandFlagReply == 0 {
 		return gpubackend.InvalidValue
 	}
-	op := &copyOp{dir: dir, dev: dev, stream: s, bulk: b}
-	return w.startCopy(c, op)
+	return w.fetch(c, b, hostLayout{}, dev, s)
 }
 
 // readable prepares a payload in the arena for the driver. The device reads the bulk area itself; what came in the
@@ -90,11 +89,33 @@ func (w *Worker) whenTaken(c *call, r reference, s gpubackend.Stream, result gpu
 	if result != gpubackend.Success || r.kind != wire.BufferBulk || c.flags&wire.CommandFlagReply == 0 {
 		return result
 	}
-	f, result := w.fence(s)
+	return w.whenDone(c, s)
+}
+
+// fetch copies to the bulk area, which the driver knows as host memory of this process, and answers when it is there.
+func (w *Worker) fetch(c *call, bulk []byte, host hostLayout, dev box, s gpubackend.Stream) gpubackend.Result {
+	if result := w.registerBulk(); result != gpubackend.Success {
+		return result
+	}
+	result := w.driver.CopyBox(&gpubackend.Box{
+		Dst: w.arena.Address(bulk), DstPitch: host.pitch, DstSlice: host.slice,
+		Src: dev.address, SrcPitch: dev.pitch, SrcSlice: dev.slice, Width: dev.width, Height: dev.height, Depth: dev.depth,
+	}, s)
 	if result != gpubackend.Success {
 		return result
 	}
-	return w.startCopy(c, &copyOp{dir: toDevice, stream: s, fence: f, fenced: true})
+	return w.whenDone(c, s)
+}
+
+// registerBulk makes the bulk area known to the driver, once.
+func (w *Worker) registerBulk() gpubackend.Result {
+	if w.bulkRegistered {
+		return gpubackend.Success
+	}
+	b := w.arena.BulkArea()
+	result := w.driver.HostRegister(w.arena.Address(b), uint64(len(b)), true)
+	w.bulkRegistered = result == gpubackend.Success
+	return result
 }
 
 // copyPinned copies between the device and memory that the driver reaches at the guest's address: as asynchronous as
@@ -111,7 +132,7 @@ func (w *Worker) copyPinned(c *call, dir direction, m *mapping, r reference, dev
 		return result
 	}
 	if c.word(5)&wire.CopyFlagBlocking != 0 {
-		return w.wait(c, waitStream, uint64(s))
+		return w.synchronize(c, waitStream, uint64(s))
 	}
 	return gpubackend.Success
 }
@@ -223,7 +244,7 @@ func (w *Worker) copyBoxHost(c *call, dir direction, r reference, host hostLayou
 		return result
 	}
 	if c.word(12)&wire.CopyFlagBlocking != 0 {
-		return w.wait(c, waitStream, uint64(s))
+		return w.synchronize(c, waitStream, uint64(s))
 	}
 	return gpubackend.Success
 }
@@ -244,7 +265,7 @@ func (w *Worker) copyBoxInline(c *call, dir direction, r reference, host hostLay
 		if r.kind != wire.BufferBulk || c.flags&wire.CommandFlagReply == 0 {
 			return gpubackend.InvalidValue
 		}
-		return w.startCopy(c, &copyOp{dir: dir, dev: dev, stream: s, bulk: b, host: host})
+		return w.fetch(c, b, host, dev, s)
 	}
 	if result := w.readable(r); result != gpubackend.Success {
 		return result

@@ -11,7 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
-// copyOp is a copy between a mapping (or the bulk area) and device memory, while it goes on, in chunks of whole rows, or
+// copyOp is a copy between a mapping and device memory, while it goes on, in chunks of whole rows, or
 // of pieces of one row. Where the mover has the device memory, it carries between it and guest pages, once all earlier
 // work of the stream is done. Otherwise chunks go through staging memory: the mover carries between guest pages and
 // staging, the driver between staging and the rest of device memory, in stream order.
@@ -22,9 +22,6 @@ type copyOp struct {
 	stream  gpubackend.Stream
 	context uint64
 
-	bulk    []byte // the bulk area, instead of a mapping
-	fence   fence
-	fenced  bool
 	mapping *mapping
 	loan    *loan // where the mover reaches the device memory
 	settled bool  // the earlier work of the stream is done
@@ -42,9 +39,6 @@ type position struct {
 
 // advance does what can be done of a copy now. NotReady says that there is more.
 func (w *Worker) advance(op *copyOp) gpubackend.Result {
-	if op.bulk != nil || op.fenced {
-		return w.advanceBulk(op)
-	}
 	for op.result == gpubackend.Success && !op.started() {
 		s := w.copies.take(w, op.loan != nil)
 		if s == nil {
@@ -63,41 +57,6 @@ func (w *Worker) advance(op *copyOp) gpubackend.Result {
 	}
 	w.release(op.mapping)
 	return op.result
-}
-
-// advanceBulk copies to the bulk area, which the driver knows as host memory of this process.
-func (w *Worker) advanceBulk(op *copyOp) gpubackend.Result {
-	if op.fenced {
-		return w.passed(op.fence)
-	}
-	if result := w.registerBulk(); result != gpubackend.Success {
-		return result
-	}
-	at := w.arena.Address(op.bulk)
-	result := w.driver.CopyBox(&gpubackend.Box{
-		Dst: at, DstPitch: op.host.pitch, DstSlice: op.host.slice,
-		Src: op.dev.address, SrcPitch: op.dev.pitch, SrcSlice: op.dev.slice,
-		Width: op.dev.width, Height: op.dev.height, Depth: op.dev.depth,
-	}, op.stream)
-	if result != gpubackend.Success {
-		return result
-	}
-	if op.fence, result = w.fence(op.stream); result != gpubackend.Success {
-		return result
-	}
-	op.fenced = true
-	return gpubackend.NotReady
-}
-
-// registerBulk makes the bulk area known to the driver, once.
-func (w *Worker) registerBulk() gpubackend.Result {
-	if w.bulkRegistered {
-		return gpubackend.Success
-	}
-	b := w.arena.BulkArea()
-	result := w.driver.HostRegister(w.arena.Address(b), uint64(len(b)), true)
-	w.bulkRegistered = result == gpubackend.Success
-	return result
 }
 
 // started says whether every byte belongs to a chunk.

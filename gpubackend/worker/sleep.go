@@ -9,13 +9,51 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// Waiting calls are polled even while the worker sleeps: the pause grows with the time that nothing happened.
+// Waiting calls are polled even while the worker sleeps: the pause grows with the time that nothing happened, so that it
+// makes a wait at most by this part of it longer.
 const (
-	minPause = 20 * time.Microsecond
-	maxPause = time.Millisecond
+	pausePart = 64
+	minPause  = 20 * time.Microsecond
+	maxPause  = time.Millisecond
 )
+
+// napUntil is for how long a worker whose guest waits only naps: it doesn't have to be woken by a kick, which would cost
+// the guest a system call, and by then the kick makes the wait less than a hundredth longer.
+const napUntil = 10 * time.Millisecond
+
+// maxNap is how late a command may be seen that comes during a nap.
+const maxNap = 100 * time.Microsecond
+
+// wakeSharply has the kernel end the pauses of the calling thread when they are over, not up to 50 us later.
+func wakeSharply() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }
+
+// rest passes the time when there is nothing to do: it returns at once for as long as the policy has the worker poll, and
+// sleeps then.
+func (w *Worker) rest(busy bool) error {
+	if busy {
+		w.quiet.end()
+		return nil
+	}
+	now := time.Now()
+	spin := time.Duration(w.policy.SpinHostUs) * time.Microsecond
+	idle := w.quiet.goOn(now, spin, w.waits())
+	if idle >= min(spin, settleAfter) {
+		w.settle()
+	}
+	switch {
+	case idle < spin, w.queued.goOn(now) && idle < wire.CopySpins*spin, w.quiet.due(spin):
+		return nil
+	case spin > 0 && w.waits() && idle < napUntil:
+		return w.poll(min(w.pause(idle), maxNap))
+	}
+	return w.sleep(idle)
+}
+
+// waits says whether calls wait for the GPU, which has no descriptor to sleep on.
+func (w *Worker) waits() bool { return len(w.waiters) > 0 || w.copies.active() }
 
 // sleep waits for the guest, the mover or the device process, after announcing it and looking once more.
 func (w *Worker) sleep(idle time.Duration) error {
@@ -52,12 +90,11 @@ func (w *Worker) disableKick() {
 	w.queue.DisableKick()
 }
 
-// pause is how long to sleep at most: for ever unless calls wait for the GPU, which has no descriptor to sleep on, or
-// a batch grows.
+// pause is how long to sleep at most: for ever unless calls wait for the GPU or a batch grows.
 func (w *Worker) pause(idle time.Duration) time.Duration {
 	pause := time.Duration(-1)
-	if len(w.waiters) > 0 || w.copies.active() {
-		pause = min(max(idle/8, minPause), maxPause)
+	if w.waits() {
+		pause = min(max(idle/pausePart, minPause), maxPause)
 	}
 	if until := w.batch.until; !until.IsZero() {
 		if left := max(time.Until(until), 0); pause < 0 || left < pause {

@@ -15,6 +15,7 @@ type waiter struct {
 	reply   bool
 	context uint64
 	native  uint64 // stream or event
+	fence   fence
 	copy    *copyOp
 	part    *parts // what the copy is a part of
 	parts   *parts // what JOIN waits for
@@ -30,6 +31,7 @@ const (
 	waitContext waitKind = iota
 	waitStream
 	waitEvent
+	waitFence
 	waitCopy
 	waitParts
 )
@@ -46,6 +48,19 @@ func (w *Worker) wait(c *call, kind waitKind, native uint64) gpubackend.Result {
 	if result := w.query(&x); result != gpubackend.NotReady {
 		w.pools.settle(w)
 		return result
+	}
+	w.waiters = append(w.waiters, x)
+	return pending
+}
+
+// whenDone makes a call wait for what is in a stream now. The device announces the end if it can.
+func (w *Worker) whenDone(c *call, s gpubackend.Stream) (result gpubackend.Result) {
+	x := newWaiter(c, waitStream, uint64(s))
+	if x.announced = w.announce(&x); !x.announced {
+		x.kind = waitFence
+		if x.fence, result = w.fence(s); result != gpubackend.Success {
+			return result
+		}
 	}
 	w.waiters = append(w.waiters, x)
 	return pending
@@ -78,6 +93,8 @@ func (w *Worker) query(x *waiter) gpubackend.Result {
 		return w.driver.StreamQuery(gpubackend.Stream(x.native))
 	case waitEvent:
 		return w.driver.EventQuery(gpubackend.Event(x.native))
+	case waitFence:
+		return w.passed(x.fence)
 	default:
 		return w.advance(x.copy)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -51,6 +50,7 @@ type Worker struct {
 	copies         copier
 	loans          loans
 	queued         queuedCopies
+	quiet          quiet
 	fences         fences
 	bulkRegistered bool
 	announcer      announcer
@@ -114,6 +114,7 @@ func Run(c Config) error {
 		return err
 	}
 	go w.receive()
+	wakeSharply()
 	err = w.loop()
 	switch {
 	case errors.Is(err, errStopped):
@@ -181,7 +182,6 @@ const rareTurns = 32
 
 // loop runs until the channel ends.
 func (w *Worker) loop() error {
-	idleSince := time.Time{}
 	for turn := uint32(0); ; turn++ {
 		busy, err := w.runCommands()
 		if err != nil {
@@ -191,7 +191,7 @@ func (w *Worker) loop() error {
 			busy = true
 		}
 		if busy {
-			idleSince = time.Time{}
+			w.quiet.end()
 		}
 		if w.arena != nil && (busy || !w.linger()) && turn%rareTurns != 0 {
 			continue
@@ -200,7 +200,7 @@ func (w *Worker) loop() error {
 		if err != nil {
 			return err
 		}
-		if idleSince, err = w.rest(idleSince, busy || rare); err != nil {
+		if err := w.rest(busy || rare); err != nil {
 			return err
 		}
 	}
@@ -220,26 +220,6 @@ func (w *Worker) lookAround() (busy bool, err error) {
 	default:
 	}
 	return took, nil
-}
-
-// rest sleeps when nothing has happened for as long as the policy has the worker poll. It returns since when nothing has.
-func (w *Worker) rest(idleSince time.Time, busy bool) (time.Time, error) {
-	if busy {
-		return time.Time{}, nil
-	}
-	now := time.Now()
-	if idleSince.IsZero() {
-		idleSince = now
-	}
-	idle := now.Sub(idleSince)
-	spin := time.Duration(w.policy.SpinHostUs) * time.Microsecond
-	if idle >= min(spin, settleAfter) {
-		w.settle()
-	}
-	if idle < spin || w.queued.goOn(now) && idle < wire.CopySpins*spin {
-		return idleSince, nil
-	}
-	return idleSince, w.sleep(idle)
 }
 
 func (w *Worker) close() {

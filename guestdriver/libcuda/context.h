@@ -13,6 +13,10 @@
 
 struct cls_entry;
 
+/* How threads wait: a part of a context's flags (CUctx_flags). */
+#define CTX_SCHED_MASK 7u
+#define CTX_SCHED_BLOCKING_SYNC 4u
+
 struct context {
 	struct context *next;
 	uint64_t handle;	/* the worker's, 0 when the context doesn't exist there */

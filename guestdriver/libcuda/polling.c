@@ -3,6 +3,7 @@
 #include "polling.h"
 
 #include "channel.h"
+#include "context.h"
 #include "least.h"
 #include "ticks.h"
 
@@ -25,7 +26,17 @@ void polling_queued(uint64_t bytes)
 	__atomic_store_n(&busy_until, until + bytes * ticks_per_us() / PARACUDA_QUEUED_BYTES_PER_US, __ATOMIC_RELAXED);
 }
 
-/* Copies are polled for up to 20 ms where spin-guest is 200 us, and not at all where it is 0. */
+/* How long a thread polls whose context asks for sleep: about as long as sleep and wake-up take. */
+#define BLOCKING_US 200
+
+static bool context_blocks(void)
+{
+	const struct context *c = context_current();
+
+	return c && (__atomic_load_n(&c->flags, __ATOMIC_RELAXED) & CTX_SCHED_MASK) == CTX_SCHED_BLOCKING_SYNC;
+}
+
+/* Copies are polled for as long as they should take, but not at all where spin-guest is 0. */
 uint64_t polling_ticks(uint64_t payload, uint64_t now)
 {
 	uint64_t spin = channel_policy(&channel.header->spin_guest_us) * ticks_per_us();
@@ -34,5 +45,8 @@ uint64_t polling_ticks(uint64_t payload, uint64_t now)
 
 	if (queued > 0)
 		copy += (uint64_t)queued;
-	return spin + least(copy, PARACUDA_COPY_SPINS * spin);
+	copy = least(copy, PARACUDA_COPY_SPINS * spin);
+	if (context_blocks())
+		spin = least(spin, BLOCKING_US * ticks_per_us());
+	return spin + copy;
 }

@@ -57,34 +57,42 @@ template <class To, class From> static void verify(const char *what, Word *host,
     must(differ == 0, what, "from the device", size);
 }
 
-// rate measures one direction: each sample is as many copies as make it long enough, of which
-// the last is waited for.
-template <class F> static void rate(const char *what, const char *way, size_t size, bool queued, F copy) {
-    const size_t floor = size < (1 << 20) ? 64 : size < (64u << 20) ? 16 : 3;
-    const size_t times = size >= (1u << 30) ? 1 : floor;
-    copy(size);
+// sample is the rate of copies in one direction: as many as make it long enough, of which the last is waited for.
+template <class F> static double sample(size_t size, bool queued, F copy) {
+    const size_t times = size >= (1u << 30) ? 1 : size < (1 << 20) ? 64 : size < (64u << 20) ? 16 : 3;
+    if (size < (64u << 20)) copy(size);  // after another size
     CHECK(cudaDeviceSynchronize());
-    const double us = repeat(size > (64u << 20) ? std::min(samples, 3) : samples, [&] {
-        for (size_t i = 0; i < times; i++) {
-            copy(size);
-            if (!queued) CHECK(cudaStreamSynchronize(0));
-        }
-        CHECK(cudaStreamSynchronize(0));
-    }) / times;
-    char name[64];
-    snprintf(name, sizeof name, "%s.%s.%zu", what, way, size);
-    result(name, size / us / 1000, "GB/s");
+    const double begin = now();
+    for (size_t i = 0; i < times; i++) {
+        copy(size);
+        if (!queued) CHECK(cudaStreamSynchronize(0));
+    }
+    CHECK(cudaStreamSynchronize(0));
+    return size * times / (now() - begin) / 1000;
 }
 
-// both verifies and measures a kind of copy in all sizes.
+// both verifies and measures a kind of copy in all sizes. All sizes are measured once before any is again, so that what slows
+// the machine down for a time doesn't fall on one of them alone.
 template <class To, class From>
 static void both(const char *what, Word *host, size_t max, bool queued, To to, From from) {
+    std::vector<size_t> sizes;
     for (size_t size : {size_t(4) << 10, size_t(32) << 10, size_t(256) << 10, size_t(2) << 20, size_t(16) << 20,
-                        size_t(64) << 20, size_t(128) << 20, size_t(1) << 30, size_t(4) << 30}) {
-        if (size > max) break;
-        verify(what, host, size, to, from);
-        rate(what, "h2d", size, queued, to);
-        rate(what, "d2h", size, queued, from);
+                        size_t(64) << 20, size_t(128) << 20, size_t(1) << 30, size_t(4) << 30})
+        if (size <= max) sizes.push_back(size);
+    std::vector<std::vector<double>> there(sizes.size()), back(sizes.size());
+    for (size_t size : sizes) verify(what, host, size, to, from);
+    for (int n = 0; n < samples; n++)
+        for (size_t i = 0; i < sizes.size(); i++) {
+            if (sizes[i] > (64u << 20) && n >= 3) break;
+            there[i].push_back(sample(sizes[i], queued, to));
+            back[i].push_back(sample(sizes[i], queued, from));
+        }
+    for (size_t i = 0; i < sizes.size(); i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s.h2d.%zu", what, sizes[i]);
+        result(name, median(there[i]), "GB/s");
+        snprintf(name, sizeof name, "%s.d2h.%zu", what, sizes[i]);
+        result(name, median(back[i]), "GB/s");
     }
 }
 

@@ -168,6 +168,40 @@ static void roundTrip(const char *name, unsigned flags) {
     result(name, repeat(5, [&] { loop(n); }) / n, "us");
 }
 
+// busy runs for so many nanoseconds.
+__global__ void busy(unsigned long long ns) {
+    unsigned long long begin, end;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begin));
+    do asm volatile("mov.u64 %0, %globaltimer;" : "=l"(end));
+    while (end - begin < ns);
+}
+
+// waiting measures what the launch of a long kernel and the wait for it take beyond its own time.
+template <class F> static void waiting(const char *name, int us, F wait) {
+    std::vector<double> took;
+    for (int i = 0; i < scaled(100); i++) {
+        const int more = i * us / 200;  // a kernel isn't always as long to the microsecond
+        const double begin = now();
+        busy<<<1, 1>>>((us + more) * 1000ull);
+        wait();
+        took.push_back(now() - begin - us - more);
+    }
+    CHECK(cudaGetLastError());
+    result(name, median(took), "us");
+}
+
+static void waits() {
+    int *dev, host;
+    CHECK(cudaMalloc(&dev, sizeof host));
+    const auto synchronize = [] { CHECK(cudaDeviceSynchronize()); };
+    const auto fetch = [&] { CHECK(cudaMemcpy(&host, dev, sizeof host, cudaMemcpyDeviceToHost)); };
+    waiting("wait.300us", 300, synchronize);
+    waiting("wait.4ms", 4000, synchronize);
+    waiting("fetch.300us", 300, fetch);
+    waiting("fetch.4ms", 4000, fetch);
+    CHECK(cudaFree(dev));
+}
+
 // crossings launches and does nothing else, so that the VM's counters speak of launches.
 static void crossings(long long n) {
     for (long long i = 0; i < n; i++) {
@@ -199,5 +233,6 @@ int main(int argc, char **argv) {
     rates();
     chain();
     events();
+    waits();
     mixed();
 }

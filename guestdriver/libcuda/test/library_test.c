@@ -6,9 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "channel.h"
 #include "check.h"
+#include "context.h"
 #include "device.h"
 #include "fake_worker.h"
+#include "polling.h"
+#include "ticks.h"
 #include "zz_generated_prototypes.h"
 
 static CUcontext context;
@@ -314,6 +318,37 @@ static void printed(void)
 	close(saved);
 }
 
+/* How long is polled for an answer: as the policy has it, but no longer than a context wants that is to block. */
+static void polling(void)
+{
+	static const struct {
+		uint32_t spin;
+		unsigned flags;
+		uint64_t payload, us;
+	} cases[] = {
+		{ 20000, 0, 0, 20000 },
+		{ 20000, CTX_SCHED_BLOCKING_SYNC, 0, 200 },
+		{ 20000, 2, 0, 20000 },
+		{ 50, 0, 0, 50 },
+		{ 50, CTX_SCHED_BLOCKING_SYNC, 0, 50 },
+		{ 50, 0, 8000000, 1050 },
+		{ 50, CTX_SCHED_BLOCKING_SYNC, 80000000, 5050 },
+		{ 20000, CTX_SCHED_BLOCKING_SYNC, 80000000, 10200 },
+		{ 0, 0, 80000000, 0 },
+	};
+	uint32_t saved = channel.header->spin_guest_us;
+	unsigned flags;
+
+	CHECK_IS(0, cuCtxGetFlags(&flags));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		channel.header->spin_guest_us = cases[i].spin;
+		CHECK_IS(0, cuCtxSetFlags(cases[i].flags));
+		CHECK_IS((int)cases[i].us, (int)(polling_ticks(cases[i].payload, ticks()) / ticks_per_us()));
+	}
+	CHECK_IS(0, cuCtxSetFlags(flags));
+	channel.header->spin_guest_us = saved;
+}
+
 int main(void)
 {
 	setenv("CUDA_TEST", "yes", 1);
@@ -322,6 +357,7 @@ int main(void)
 	fake_install();
 	before_init();
 	devices_and_contexts();
+	polling();
 	launches();
 	logs();
 	streams_and_events();
