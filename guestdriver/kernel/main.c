@@ -3,6 +3,7 @@
 
 #include <linux/idr.h>
 #include <linux/module.h>
+#include <linux/reboot.h>
 #include <linux/slab.h>
 #include <linux/virtio_config.h>
 #include <linux/virtio_ring.h>
@@ -248,6 +249,19 @@ static void paracuda_end(struct paracuda_device *dev)
 	wait_event(dev->wait, paracuda_idle(dev));
 }
 
+/*
+ * Gives the device time to take what was sent to it: with some transports it isn't told that the
+ * guest ends, and would find something else where the queues were.
+ */
+static int paracuda_reboot(struct notifier_block *block, unsigned long action, void *data)
+{
+	struct paracuda_device *dev = container_of(block, struct paracuda_device, reboot);
+
+	wait_event_timeout(dev->wait, paracuda_idle(dev) || READ_ONCE(dev->failed),
+			   PARACUDA_REBOOT_TIMEOUT);
+	return NOTIFY_DONE;
+}
+
 static int paracuda_probe(struct virtio_device *vdev)
 {
 	struct paracuda_config config;
@@ -267,10 +281,14 @@ static int paracuda_probe(struct virtio_device *vdev)
 	if (!dev)
 		return -ENOMEM;
 	vdev->priv = dev;
-	err = paracuda_start(dev);
+	dev->reboot.notifier_call = paracuda_reboot;
+	err = register_reboot_notifier(&dev->reboot);
+	if (!err)
+		err = paracuda_start(dev);
 	if (!err)
 		err = paracuda_register(dev);
 	if (err) {
+		unregister_reboot_notifier(&dev->reboot);
 		paracuda_end(dev);
 		vdev->priv = NULL;
 		paracuda_device_put(dev);
@@ -285,6 +303,7 @@ static void paracuda_remove(struct virtio_device *vdev)
 {
 	struct paracuda_device *dev = vdev->priv;
 
+	unregister_reboot_notifier(&dev->reboot);
 	misc_deregister(&dev->misc);
 	ida_free(&paracuda_ids, dev->id);
 	cancel_work_sync(&dev->config_work);

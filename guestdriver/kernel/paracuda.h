@@ -31,8 +31,9 @@
 #define PARACUDA_SHARE_TIMEOUT	(60 * HZ)
 /* How long OPEN waits for a channel that is being closed. */
 #define PARACUDA_CLAIM_TIMEOUT	(10 * HZ)
-/* How long an orderly removal waits for the workers to end. */
+/* How long an orderly removal, and the guest's end, wait for the workers to end. */
 #define PARACUDA_REMOVE_TIMEOUT	(3 * HZ)
+#define PARACUDA_REBOOT_TIMEOUT	(HZ / 5)
 /* How often returned ONESHOT maps are looked for while nobody asks. */
 #define PARACUDA_POLL_MS	15
 /* How long an answer or an EVENT may be there before it is looked for without an interrupt. */
@@ -125,6 +126,7 @@ struct paracuda_device {
 	spinlock_t drop_lock;
 	struct list_head dropped;	/* under drop_lock: handles that nobody has any more */
 	struct work_struct drop_work;
+	struct notifier_block reboot;
 
 	atomic_long_t pinned;		/* pages */
 	unsigned int channels;
