@@ -116,23 +116,35 @@ static CUresult copy_inline(uint64_t device, const uint8_t *host, size_t bytes, 
 	return result;
 }
 
-/* Host to device by way of the bulk area, which is free again when the answer is there. NOT_READY: no room. */
-static CUresult send_bulk(uint64_t device, const void *host, size_t bytes, CUstream stream)
+/* What the device reads from the bulk area while the next piece is copied there. */
+#define BULK_PIECE ((size_t)64 << 10)
+
+/*
+ * Host to device by way of the bulk area, in pieces. It is free again when the last one is answered: the stream takes
+ * them in order. NOT_READY: no room.
+ */
+static CUresult send_bulk(uint64_t device, const uint8_t *host, size_t bytes, size_t piece, CUstream stream)
 {
 	uint64_t bulk = bulk_take(bytes);
-	struct request r;
-	CUresult result;
+	CUresult result = CUDA_SUCCESS;
 
 	if (!bulk)
 		return CUDA_ERROR_NOT_READY;
 	channel_copied(bytes);
-	memcpy(channel.arena + bulk, host, bytes);
-	copy_request(&r, OP_CopyHtoD, device);
-	request_buffer(&r, PARACUDA_BUFFER_BULK, bulk, bytes);
-	copy_finish(&r, bytes, stream, 0);
-	result = channel_synced(channel_call(&r, NULL, 0));
+	for (size_t at = 0; !result && at < bytes; at += piece) {
+		bool last = bytes - at <= piece;
+		size_t part = last ? bytes - at : piece;
+		struct request r;
+
+		memcpy(channel.arena + bulk + at, host + at, part);
+		copy_request(&r, OP_CopyHtoD, device + at);
+		request_buffer(&r, PARACUDA_BUFFER_BULK, bulk + at, part);
+		copy_finish(&r, part, stream, 0);
+		r.exact = true;	/* an earlier call's error must not end this before the last answer */
+		result = last ? channel_call(&r, NULL, 0) : channel_post(&r);
+	}
 	bulk_give(bulk);
-	return result;
+	return channel_synced(result);
 }
 
 /* Device to host, small: by way of the bulk area. NOT_READY when that has no room. */
@@ -155,7 +167,10 @@ static CUresult copy_bulk(uint64_t device, void *host, size_t bytes, CUstream st
 	return result;
 }
 
-/* Pageable memory where nothing is passed by reference: by way of the bulk area, in pieces. */
+/*
+ * Pageable memory where nothing is passed by reference: by way of the bulk area. It is what address mapping is compared
+ * with, so that one thing is done after another.
+ */
 static CUresult copy_through_arena(unsigned op, uint64_t device, uint8_t *host, size_t bytes, CUstream stream)
 {
 	CUresult result = CUDA_SUCCESS;
@@ -163,7 +178,7 @@ static CUresult copy_through_arena(unsigned op, uint64_t device, uint8_t *host, 
 	while (!result && bytes) {
 		size_t part = bytes < bulk_limit() / 2 ? bytes : bulk_limit() / 2;
 
-		result = op == OP_CopyHtoD ? send_bulk(device, host, part, stream) :
+		result = op == OP_CopyHtoD ? send_bulk(device, host, part, part, stream) :
 					     copy_bulk(device, host, part, stream);
 		if (result == CUDA_ERROR_NOT_READY) {	/* other threads have it all */
 			sched_yield();
@@ -196,7 +211,7 @@ static CUresult host_to_device(const struct side *dst, const struct side *src, s
 	if (bytes <= channel_inline_limit()) {
 		if (async || bytes <= INLINE_MAX)
 			return copy_inline(dst->address, host, bytes, stream);
-		result = send_bulk(dst->address, host, bytes, stream);
+		result = send_bulk(dst->address, host, bytes, BULK_PIECE, stream);
 	}
 	if (result == CUDA_ERROR_NOT_READY)
 		result = copy_large(OP_CopyHtoD, dst->address, host, bytes, stream);

@@ -182,6 +182,35 @@ static void refused(void)
 	free(in);
 }
 
+/* A copy in pieces reports the error of what was delayed when the device has read them all, not between two of them. */
+static void pieces(void)
+{
+	enum { BYTES = 300000 };
+	uint8_t *in = malloc(BYTES), *out = calloc(1, BYTES);
+	uint32_t limit = channel.header->inline_limit;
+	CUdeviceptr a;
+
+	channel.header->inline_limit = 1 << 20;
+	copies(65536);
+	copies(65537);
+	copies(131072);
+	copies(BYTES);
+	for (size_t i = 0; i < BYTES; i++)
+		in[i] = (uint8_t)(i * 11 + i / 65536);
+	CHECK_IS(0, cuMemAlloc_v2(&a, BYTES));
+	fake.post_error = CUDA_ERROR_NOT_SUPPORTED;
+	CHECK_IS(0, cuMemsetD8Async(a, 0, 4096, NULL));
+	while (!__atomic_load_n(&channel.header->async_error, __ATOMIC_ACQUIRE))
+		usleep(100);
+	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, cuMemcpyHtoD_v2(a, in, BYTES));
+	CHECK_IS(0, cuMemcpyDtoH_v2(out, a, BYTES));
+	CHECK(!memcmp(in, out, BYTES));
+	CHECK_IS(0, cuMemFree_v2(a));
+	channel.header->inline_limit = limit;
+	free(in);
+	free(out);
+}
+
 int main(void)
 {
 	CUcontext context;
@@ -199,6 +228,7 @@ int main(void)
 	copies(4097);
 	copies((size_t)40 << 20);
 	parts();
+	pieces();
 	refused();
 	fake.max_map = 300000;
 	boxes(4000, 500, 3);
