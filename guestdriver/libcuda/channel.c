@@ -176,21 +176,20 @@ static struct paracuda_slot *slot_at(int slot)
 /* Polls for the answer; false when it didn't come within the time for polling. */
 static bool poll_slot(const struct paracuda_slot *slot, const struct ticket *t)
 {
-	uint64_t end = 0;
+	struct polling p = { .payload = t->payload };
+	bool answered;
 
 	for (unsigned i = 1;; i++) {
-		if (__atomic_load_n(&slot->done, __ATOMIC_ACQUIRE) == t->seq)
-			return true;
-		if (i % 16 == 0) {
-			uint64_t now = ticks();
-
-			if (!end)
-				end = now + polling_ticks(t->payload, now);
-			if (now >= end || __atomic_load_n(&channel.header->dead, __ATOMIC_RELAXED))
-				return false;
-		}
+		answered = __atomic_load_n(&slot->done, __ATOMIC_ACQUIRE) == t->seq;
+		if (answered)
+			break;
+		if (i % 16 == 0 &&
+		    (polling_over(&p) || __atomic_load_n(&channel.header->dead, __ATOMIC_RELAXED)))
+			break;
 		cpu_pause();
 	}
+	polling_end(&p);
+	return answered;
 }
 
 /* Sleeps until the answer is there or the worker is gone. */

@@ -318,33 +318,61 @@ static void printed(void)
 	close(saved);
 }
 
-/* How long is polled for an answer: as the policy has it, but no longer than a context wants that is to block. */
+/* How long is polled for an answer: as the policy has it; for longer than any thread does by one at a time. */
 static void polling(void)
 {
 	static const struct {
 		uint32_t spin;
 		unsigned flags;
-		uint64_t payload, us;
+		uint64_t payload, any, one;
 	} cases[] = {
-		{ 20000, 0, 0, 20000 },
-		{ 20000, CTX_SCHED_BLOCKING_SYNC, 0, 200 },
-		{ 20000, 2, 0, 20000 },
-		{ 50, 0, 0, 50 },
-		{ 50, CTX_SCHED_BLOCKING_SYNC, 0, 50 },
-		{ 50, 0, 8000000, 1050 },
-		{ 50, CTX_SCHED_BLOCKING_SYNC, 80000000, 5050 },
-		{ 20000, CTX_SCHED_BLOCKING_SYNC, 80000000, 10200 },
-		{ 0, 0, 80000000, 0 },
+		{ 20000, 0, 0, 200, 20000 },
+		{ 20000, CTX_SCHED_BLOCKING_SYNC, 0, 200, 200 },
+		{ 20000, 2, 0, 200, 20000 },
+		{ 50, 0, 0, 50, 50 },
+		{ 50, CTX_SCHED_BLOCKING_SYNC, 0, 50, 50 },
+		{ 50, 0, 8000000, 1050, 1050 },
+		{ 50, CTX_SCHED_BLOCKING_SYNC, 80000000, 5050, 5050 },
+		{ 20000, 0, 80000000, 10200, 30000 },
+		{ 0, 0, 80000000, 0, 0 },
 	};
+	struct polling first = { 0 }, second = { 0 };
 	uint32_t saved = channel.header->spin_guest_us;
 	unsigned flags;
 
 	CHECK_IS(0, cuCtxGetFlags(&flags));
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct polling p = { .payload = cases[i].payload };
+		uint64_t now = ticks();
+
 		channel.header->spin_guest_us = cases[i].spin;
 		CHECK_IS(0, cuCtxSetFlags(cases[i].flags));
-		CHECK_IS((int)cases[i].us, (int)(polling_ticks(cases[i].payload, ticks()) / ticks_per_us()));
+		CHECK_IS(!cases[i].one, polling_over(&p));
+		CHECK(p.any >= now + cases[i].any * ticks_per_us());
+		CHECK_IS((int)(cases[i].one - cases[i].any), (int)((p.one - p.any) / ticks_per_us()));
+		polling_end(&p);
 	}
+	CHECK_IS(0, cuCtxSetFlags(0));
+
+	channel.header->spin_guest_us = 10000000;
+	CHECK(!polling_over(&first));
+	CHECK(!polling_over(&second));
+	first.any = second.any = 1;	/* long ago */
+	CHECK(!polling_over(&first));
+	CHECK(polling_over(&second));
+	polling_end(&second);
+	CHECK(polling_over(&second));
+	polling_end(&first);
+	CHECK(!polling_over(&second));
+	second.one = 1;
+	CHECK(polling_over(&second));
+	polling_end(&second);
+	first = (struct polling){ 0 };
+	CHECK(!polling_over(&first));
+	first.any = 1;
+	CHECK(!polling_over(&first));
+	polling_end(&first);
+
 	CHECK_IS(0, cuCtxSetFlags(flags));
 	channel.header->spin_guest_us = saved;
 }
