@@ -22,5 +22,6 @@
 //
 // The loop never waits inside a call: a call that waits (synchronize, a copy through the mover) becomes a waiter,
 // polled between commands, so that it delays no other thread of the guest process. With nothing to do the loop polls
-// for Policy.SpinHostUs, then sleeps on its descriptors.
+// for Policy.SpinHostUs. After that it naps for as long as a call waits for the GPU, which has no descriptor to sleep on:
+// the guest need not wake it for the next command. Else, and when that has gone on for long, it sleeps on its descriptors.
 package worker
