@@ -32,8 +32,12 @@ void polling_queued(uint64_t bytes)
 #define ANY_US 200
 /* After that it lets others have the processor so often. */
 #define YIELD_US 50
-/* Who gets it back later than this after what that takes at least was not the only one that wanted it. */
+/*
+ * Who gets it back later than this after what that takes at least was not the only one that wanted it; so many times in a
+ * row, and they have more to do with it than to poll.
+ */
 #define WANTED_US 20
+#define WANTED_TIMES 3
 
 /* Whether a thread polls for longer. More of them would keep processors from the threads that have something to do. */
 static int one_polls;
@@ -90,7 +94,8 @@ bool polling_over(struct polling *p)
 	}
 	if (now < p->yield)
 		return false;
-	if (processor_wanted())
+	p->wanted = processor_wanted() ? p->wanted + 1 : 0;
+	if (p->wanted == WANTED_TIMES)
 		return true;
 	p->yield = ticks() + YIELD_US * ticks_per_us();
 	return false;

@@ -16,6 +16,7 @@ struct polling {
 	uint64_t one;		/* until when one thread does */
 	uint64_t yield;		/* when others get the processor next */
 	bool mine;		/* this is that one */
+	unsigned wanted;	/* how often others wanted it, in a row */
 };
 
 /* Whether to poll no longer. Asked again and again, it lets other threads have the processor from time to time. */

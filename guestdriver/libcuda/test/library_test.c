@@ -2,6 +2,8 @@
 /* The API from cuInit to copies and launches, against the fake worker. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -377,6 +379,38 @@ static void polling(void)
 	channel.header->spin_guest_us = saved;
 }
 
+static void *busy(void *stop)
+{
+	while (!__atomic_load_n((int *)stop, __ATOMIC_RELAXED))
+		;
+	return NULL;
+}
+
+/* A thread polls no longer than until others want its processor: long before the policy would end it. */
+static void wanted(void)
+{
+	uint32_t saved = channel.header->spin_guest_us;
+	struct polling p = { 0 };
+	cpu_set_t all, one;
+	pthread_t thread;
+	int stop = 0;
+
+	CHECK_IS(0, sched_getaffinity(0, sizeof(all), &all));
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	CHECK_IS(0, sched_setaffinity(0, sizeof(one), &one));
+	CHECK_IS(0, pthread_create(&thread, NULL, busy, &stop));
+	channel.header->spin_guest_us = 60000000;
+	while (!polling_over(&p))
+		;
+	CHECK(ticks() < p.one);
+	polling_end(&p);
+	channel.header->spin_guest_us = saved;
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	CHECK_IS(0, pthread_join(thread, NULL));
+	CHECK_IS(0, sched_setaffinity(0, sizeof(all), &all));
+}
+
 int main(void)
 {
 	setenv("CUDA_TEST", "yes", 1);
@@ -386,6 +420,7 @@ int main(void)
 	before_init();
 	devices_and_contexts();
 	polling();
+	wanted();
 	launches();
 	logs();
 	streams_and_events();
