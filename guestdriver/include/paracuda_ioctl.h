@@ -30,6 +30,9 @@ struct paracuda_ioctl_wait {
 	__u64 timeout_ns;
 };
 
+/* POLL waits likewise, but keeps the processor, for 1 s at most, and until something else is to run on it (EAGAIN). It is for
+ * waits that are shorter than waking up is worth: whoever polls isn't counted among the arena's sleepers and gets no EVENT. */
+
 /* Pins [address, address + bytes) of the caller and hands the pages to the worker as a MAP chain.
  * flags: PARACUDA_MAP_FLAG_*. EFAULT, ENOMEM, EINVAL (too many runs: split it), EAGAIN (queue full: complete some). */
 struct paracuda_ioctl_map {
@@ -64,5 +67,6 @@ struct paracuda_ioctl_import {
 #define PARACUDA_IOC_MAP  _IOWR('P', 3, struct paracuda_ioctl_map)
 #define PARACUDA_IOC_EXPORT _IOWR('P', 4, struct paracuda_ioctl_export)
 #define PARACUDA_IOC_IMPORT _IOWR('P', 5, struct paracuda_ioctl_import)
+#define PARACUDA_IOC_POLL _IOW('P', 6, struct paracuda_ioctl_wait)
 
 #endif

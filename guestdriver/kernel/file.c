@@ -107,6 +107,8 @@ static long paracuda_ioctl_channel(struct paracuda_channel *ch, unsigned int cmd
 		return paracuda_channel_kick(ch);
 	case PARACUDA_IOC_WAIT:
 		return paracuda_wait(ch, user);
+	case PARACUDA_IOC_POLL:
+		return paracuda_spin(ch, user);
 	case PARACUDA_IOC_MAP:
 		return paracuda_map(ch, user);
 	case PARACUDA_IOC_EXPORT:

@@ -39,6 +39,8 @@
 /* How long an answer or an EVENT may be there before it is looked for without an interrupt. */
 #define PARACUDA_CONTROL_POLL	(HZ / 10)
 #define PARACUDA_WAIT_POLL	NSEC_PER_SEC
+/* How long a thread polls at most. */
+#define PARACUDA_SPIN_MAX	NSEC_PER_SEC
 
 #define PARACUDA_ARENA_MAX	BIT(30)
 #define PARACUDA_MAP_BYTES_MAX	BIT_ULL(32)	/* a reference has 32 bits of offset ... */
@@ -280,6 +282,7 @@ void paracuda_drop_work(struct work_struct *work);
 
 /* wait.c */
 int paracuda_wait(struct paracuda_channel *ch, struct paracuda_ioctl_wait __user *user);
+int paracuda_spin(struct paracuda_channel *ch, struct paracuda_ioctl_wait __user *user);
 
 /* file.c */
 extern const struct file_operations paracuda_fops;

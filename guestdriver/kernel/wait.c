@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Sleeping until a word of the arena changes. */
+/* Sleeping and polling until a word of the arena changes. */
 
 #include <linux/hrtimer.h>
 #include <linux/sched/signal.h>
@@ -17,6 +17,14 @@ struct paracuda_waiter {
 static bool paracuda_wait_over(const struct paracuda_waiter *w)
 {
 	return READ_ONCE(*w->word) != w->value || READ_ONCE(w->ch->dead);
+}
+
+/* What a wait that is over comes to, or one that ended with err. */
+static int paracuda_wait_result(const struct paracuda_waiter *w, int err)
+{
+	if (READ_ONCE(*w->word) != w->value)
+		return 0;
+	return READ_ONCE(w->ch->dead) ? paracuda_channel_error(w->ch) : err;
 }
 
 /*
@@ -71,19 +79,15 @@ static int paracuda_wait_sleep(struct paracuda_waiter *w, ktime_t *expires)
 	}
 	__set_current_state(TASK_RUNNING);
 	remove_wait_queue(&w->ch->wait, &w->entry);
-
-	if (READ_ONCE(*w->word) != w->value)
-		return 0;
-	return READ_ONCE(w->ch->dead) ? paracuda_channel_error(w->ch) : err;
+	return paracuda_wait_result(w, err);
 }
 
-int paracuda_wait(struct paracuda_channel *ch, struct paracuda_ioctl_wait __user *user)
+/* What the process asks to wait for. */
+static int paracuda_wait_init(struct paracuda_waiter *w, struct paracuda_channel *ch,
+			      struct paracuda_ioctl_wait __user *user, u64 *timeout)
 {
-	struct paracuda_waiter w = { .ch = ch };
 	struct paracuda_ioctl_wait arg;
-	ktime_t expires = 0;
 	struct page *page;
-	int err;
 
 	if (copy_from_user(&arg, user, sizeof(arg)))
 		return -EFAULT;
@@ -91,18 +95,62 @@ int paracuda_wait(struct paracuda_channel *ch, struct paracuda_ioctl_wait __user
 	    arg.offset >= (u64)ch->arena.count << PAGE_SHIFT)
 		return -EINVAL;
 	page = ch->arena.pages[arg.offset >> PAGE_SHIFT];
-	w.word = page_address(page) + offset_in_page(arg.offset);
-	w.value = arg.value;
-	if (arg.timeout_ns)
+	w->ch = ch;
+	w->word = page_address(page) + offset_in_page(arg.offset);
+	w->value = arg.value;
+	*timeout = arg.timeout_ns;
+	return 0;
+}
+
+int paracuda_wait(struct paracuda_channel *ch, struct paracuda_ioctl_wait __user *user)
+{
+	struct paracuda_waiter w;
+	ktime_t expires = 0;
+	u64 timeout;
+	int err;
+
+	err = paracuda_wait_init(&w, ch, user, &timeout);
+	if (err)
+		return err;
+	if (timeout)
 		expires = ktime_add_safe(ktime_get(),
-					 ns_to_ktime(min_t(u64, arg.timeout_ns, KTIME_MAX)));
+					 ns_to_ktime(min_t(u64, timeout, KTIME_MAX)));
 
 	init_waitqueue_func_entry(&w.entry, paracuda_wake);
 	w.entry.private = current;
 
 	/* From here on whatever the worker returns is noticed at once. */
 	paracuda_sleepers_add(ch, 1);
-	err = paracuda_wait_sleep(&w, arg.timeout_ns ? &expires : NULL);
+	err = paracuda_wait_sleep(&w, timeout ? &expires : NULL);
 	paracuda_sleepers_add(ch, -1);
 	return err;
+}
+
+/*
+ * Polls in the kernel, which knows whether something else is to run. In User Mode Linux, where a
+ * process runs one thread at a time, the others can go on meanwhile.
+ */
+int paracuda_spin(struct paracuda_channel *ch, struct paracuda_ioctl_wait __user *user)
+{
+	struct paracuda_waiter w;
+	u64 timeout, begin;
+	int err;
+
+	err = paracuda_wait_init(&w, ch, user, &timeout);
+	if (err)
+		return err;
+	timeout = min_t(u64, timeout ?: PARACUDA_SPIN_MAX, PARACUDA_SPIN_MAX);
+	begin = ktime_get_ns();
+	while (!paracuda_wait_over(&w)) {
+		if (signal_pending(current))
+			err = -EINTR;
+		else if (need_resched())
+			err = -EAGAIN;
+		else if (ktime_get_ns() - begin >= timeout)
+			err = -ETIMEDOUT;
+		if (err)
+			break;
+		cpu_relax();
+	}
+	return paracuda_wait_result(&w, err);
 }

@@ -176,28 +176,47 @@ static struct paracuda_slot *slot_at(int slot)
 /* Polls for the answer; false when it didn't come within the time for polling. */
 static bool poll_slot(const struct paracuda_slot *slot, const struct ticket *t)
 {
-	struct polling p = { .payload = t->payload };
-	bool answered;
+	uint64_t end = 0;
 
 	for (unsigned i = 1;; i++) {
-		answered = __atomic_load_n(&slot->done, __ATOMIC_ACQUIRE) == t->seq;
-		if (answered)
-			break;
-		if (i % 16 == 0 &&
-		    (polling_over(&p) || __atomic_load_n(&channel.header->dead, __ATOMIC_RELAXED)))
-			break;
+		if (__atomic_load_n(&slot->done, __ATOMIC_ACQUIRE) == t->seq)
+			return true;
+		if (i % 16 == 0) {
+			uint64_t now = ticks();
+
+			if (!end)
+				end = now + polling_ticks(t->payload, now);
+			if (now >= end || __atomic_load_n(&channel.header->dead, __ATOMIC_RELAXED))
+				return false;
+		}
 		cpu_pause();
 	}
-	polling_end(&p);
-	return answered;
+}
+
+static struct paracuda_ioctl_wait wait_for(int slot)
+{
+	return (struct paracuda_ioctl_wait){
+		.offset = (uint32_t)(PARACUDA_SLOTS + slot * PARACUDA_SLOT_BYTES),
+		.value = __atomic_load_n(&slot_at(slot)->done, __ATOMIC_ACQUIRE),
+	};
+}
+
+/* Has the driver poll; false when the answer didn't come within the time for that, or others want the processor. */
+static bool poll_driver(const struct ticket *t)
+{
+	struct paracuda_ioctl_wait wait = wait_for(t->slot);
+	int saved = errno;
+
+	wait.timeout_ns = polling_in_driver();
+	if (wait.timeout_ns && wait.value != t->seq)
+		transport->poll(&wait);
+	errno = saved;
+	return __atomic_load_n(&slot_at(t->slot)->done, __ATOMIC_ACQUIRE) == t->seq;
 }
 
 /* Sleeps until the answer is there or the worker is gone. */
-static void sleep_slot(const struct paracuda_slot *slot, int number, uint32_t seq)
+static void sleep_slot(const struct ticket *t)
 {
-	struct paracuda_ioctl_wait wait = {
-		.offset = (uint32_t)(PARACUDA_SLOTS + number * PARACUDA_SLOT_BYTES),
-	};
 	struct timespec pause = { .tv_nsec = 1000000 };
 	int saved = errno;
 
@@ -205,10 +224,10 @@ static void sleep_slot(const struct paracuda_slot *slot, int number, uint32_t se
 	/* Pairs with the worker's, between `done` and its look at `sleepers`. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (;;) {
+		struct paracuda_ioctl_wait wait = wait_for(t->slot);
 		int error;
 
-		wait.value = __atomic_load_n(&slot->done, __ATOMIC_ACQUIRE);
-		if (wait.value == seq || __atomic_load_n(&channel.header->dead, __ATOMIC_ACQUIRE))
+		if (wait.value == t->seq || __atomic_load_n(&channel.header->dead, __ATOMIC_ACQUIRE))
 			break;
 		error = transport->wait(&wait);
 		if (error == EIO || error == ENODEV || error == ENOTCONN)
@@ -226,8 +245,8 @@ CUresult channel_wait(struct ticket *t, uint64_t *out, unsigned outs)
 	CUresult result;
 	uint32_t words;
 
-	if (!poll_slot(slot, t))
-		sleep_slot(slot, t->slot, t->seq);
+	if (!poll_slot(slot, t) && !poll_driver(t))
+		sleep_slot(t);
 	if (__atomic_load_n(&slot->done, __ATOMIC_ACQUIRE) != t->seq) {
 		slot_end(t->slot);
 		output_drain();

@@ -2,8 +2,6 @@
 #define _GNU_SOURCE
 #include "polling.h"
 
-#include <sched.h>
-
 #include "channel.h"
 #include "context.h"
 #include "least.h"
@@ -28,22 +26,11 @@ void polling_queued(uint64_t bytes)
 	__atomic_store_n(&busy_until, until + bytes * ticks_per_us() / PARACUDA_QUEUED_BYTES_PER_US, __ATOMIC_RELAXED);
 }
 
-/* So long every thread polls, that of a context that asks for sleep, too: sleep and wake-up take about as long. */
-#define ANY_US 200
-/* After that it lets others have the processor so often. */
-#define YIELD_US 50
 /*
- * Who gets it back later than this after what that takes at least was not the only one that wanted it; so many times in a
- * row, and they have more to do with it than to poll.
+ * So long a thread polls itself. After that the kernel driver does, which knows whether others want the processor; but not
+ * for a context that asks for sleep: sleep and wake-up take about as long.
  */
-#define WANTED_US 20
-#define WANTED_TIMES 3
-
-/* Whether a thread polls for longer. More of them would keep processors from the threads that have something to do. */
-static int one_polls;
-
-/* The least that letting others have the processor took, in ticks. */
-static uint64_t least_yield = UINT64_MAX / 4;
+#define OWN_US 200
 
 static bool context_blocks(void)
 {
@@ -52,57 +39,21 @@ static bool context_blocks(void)
 	return c && (__atomic_load_n(&c->flags, __ATOMIC_RELAXED) & CTX_SCHED_MASK) == CTX_SCHED_BLOCKING_SYNC;
 }
 
-/* Copies are polled for as long as they should take, by every thread, but not at all where spin-guest is 0. */
-static void begin(struct polling *p, uint64_t now)
+/* Copies are polled for as long as they should take, but not at all where spin-guest is 0. */
+uint64_t polling_ticks(uint64_t payload, uint64_t now)
 {
-	uint64_t spin = channel_policy(&channel.header->spin_guest_us) * ticks_per_us();
-	uint64_t copy = p->payload * ticks_per_us() / COPY_BYTES_PER_US;
+	uint64_t spin = least(channel_policy(&channel.header->spin_guest_us), OWN_US) * ticks_per_us();
+	uint64_t copy = payload * ticks_per_us() / COPY_BYTES_PER_US;
 	int64_t queued = (int64_t)(__atomic_load_n(&busy_until, __ATOMIC_RELAXED) - now);
 
 	if (queued > 0)
 		copy += (uint64_t)queued;
-	copy = least(copy, PARACUDA_COPY_SPINS * spin);
-	p->any = now + least(spin, ANY_US * ticks_per_us()) + copy;
-	p->one = context_blocks() ? p->any : now + spin + copy;
-	p->yield = now + ANY_US * ticks_per_us();
+	return spin + least(copy, PARACUDA_COPY_SPINS * spin);
 }
 
-/* Lets others have the processor, and says whether some wanted it. In User Mode Linux that is any thread of the process. */
-static bool processor_wanted(void)
+uint64_t polling_in_driver(void)
 {
-	uint64_t before = ticks(), took, usual = __atomic_load_n(&least_yield, __ATOMIC_RELAXED);
+	uint64_t spin = channel_policy(&channel.header->spin_guest_us);
 
-	sched_yield();
-	took = ticks() - before;
-	if (took < usual)
-		__atomic_store_n(&least_yield, took, __ATOMIC_RELAXED);
-	return took > 2 * usual + WANTED_US * ticks_per_us();
-}
-
-bool polling_over(struct polling *p)
-{
-	uint64_t now = ticks();
-
-	if (!p->any)
-		begin(p, now);
-	if (now >= p->one)
-		return true;
-	if (now >= p->any && !p->mine) {
-		p->mine = !__atomic_exchange_n(&one_polls, 1, __ATOMIC_RELAXED);
-		if (!p->mine)
-			return true;
-	}
-	if (now < p->yield)
-		return false;
-	p->wanted = processor_wanted() ? p->wanted + 1 : 0;
-	if (p->wanted == WANTED_TIMES)
-		return true;
-	p->yield = ticks() + YIELD_US * ticks_per_us();
-	return false;
-}
-
-void polling_end(struct polling *p)
-{
-	if (p->mine)
-		__atomic_store_n(&one_polls, 0, __ATOMIC_RELAXED);
+	return spin > OWN_US && !context_blocks() ? (spin - OWN_US) * 1000 : 0;
 }

@@ -42,6 +42,11 @@ static int device_wait(struct paracuda_ioctl_wait *wait)
 	return ioctl(fd, PARACUDA_IOC_WAIT, wait) ? errno : 0;
 }
 
+static int device_poll(struct paracuda_ioctl_wait *wait)
+{
+	return ioctl(fd, PARACUDA_IOC_POLL, wait) ? errno : 0;
+}
+
 static int device_map(struct paracuda_ioctl_map *map)
 {
 	return ioctl(fd, PARACUDA_IOC_MAP, map) ? errno : 0;
@@ -68,6 +73,7 @@ const struct transport device_transport = {
 	.open = device_open,
 	.kick = device_kick,
 	.wait = device_wait,
+	.poll = device_poll,
 	.map = device_map,
 	.host_memory = device_host_memory,
 	.export_object = device_export,

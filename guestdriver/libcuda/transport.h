@@ -13,6 +13,8 @@ struct transport {
 	int (*open)(struct paracuda_ioctl_open *open, void **arena);
 	int (*kick)(void);
 	int (*wait)(struct paracuda_ioctl_wait *wait);
+	/* Polls, as long as nobody else wants the processor. */
+	int (*poll)(struct paracuda_ioctl_wait *wait);
 	int (*map)(struct paracuda_ioctl_map *map);
 	/* Maps new memory in long runs of neighbouring pages at an address that must be free. */
 	int (*host_memory)(void *at, uint64_t bytes);

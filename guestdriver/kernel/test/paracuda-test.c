@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -225,6 +226,7 @@ static void forked(int fd, void *arena)
 }
 
 #include "outlive.h"
+#include "spin.h"
 
 static void one_channel(void)
 {
@@ -242,6 +244,7 @@ static void one_channel(void)
 	map_errors(fd);
 	maps(fd);
 	waits(fd, &o);
+	polls(fd, a, &o);
 	forked(fd, a);
 	close(fd);
 	check(((volatile struct paracuda_arena_header *)a)->dead == 1,

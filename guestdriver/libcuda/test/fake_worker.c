@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
 #include "fake_worker.h"
+#include "ticks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -186,6 +187,17 @@ static int fake_wait(struct paracuda_ioctl_wait *wait)
 	return load(word) == wait->value ? EIO : 0;
 }
 
+static int fake_poll(struct paracuda_ioctl_wait *wait)
+{
+	const uint32_t *word = (const uint32_t *)(arena + wait->offset);
+
+	fake_count(&fake.polls);
+	for (uint64_t end = ticks() + wait->timeout_ns * ticks_per_us() / 1000; ticks() < end;)
+		if (load(word) != wait->value)
+			return 0;
+	return ETIMEDOUT;
+}
+
 /* A driver that has no memory in long runs. */
 static int fake_host_memory(void *at, uint64_t bytes)
 {
@@ -211,7 +223,7 @@ static int fake_import(struct paracuda_ioctl_import *args)
 }
 
 static const struct transport fake_transport = {
-	fake_open, fake_kick, fake_wait, fake_map, fake_host_memory, fake_export, fake_import,
+	fake_open, fake_kick, fake_wait, fake_poll, fake_map, fake_host_memory, fake_export, fake_import,
 };
 
 void fake_install(void)

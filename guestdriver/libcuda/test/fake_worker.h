@@ -30,7 +30,7 @@ struct fake {
 	size_t max_pinned;	/* no more bytes than this can be pinned, 0: no limit */
 
 	/* Written by the worker. */
-	unsigned commands, replies, launches, kicks, waits, maps, unmaps, nops, thread_exits;
+	unsigned commands, replies, launches, kicks, waits, polls, maps, unmaps, nops, thread_exits;
 	unsigned maps_out;	/* in flight */
 	size_t pinned, most_pinned;	/* bytes */
 	unsigned parts, joins;

@@ -2,8 +2,6 @@
 /* The API from cuInit to copies and launches, against the fake worker. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <pthread.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -320,95 +318,54 @@ static void printed(void)
 	close(saved);
 }
 
-/* How long is polled for an answer: as the policy has it; for longer than any thread does by one at a time. */
+/* How long is polled for an answer: as the policy has it, but no longer than a context wants that is to block. */
 static void polling(void)
 {
 	static const struct {
 		uint32_t spin;
 		unsigned flags;
-		uint64_t payload, any, one;
+		uint64_t payload, us, driver;
 	} cases[] = {
-		{ 20000, 0, 0, 200, 20000 },
-		{ 20000, CTX_SCHED_BLOCKING_SYNC, 0, 200, 200 },
-		{ 20000, 2, 0, 200, 20000 },
-		{ 50, 0, 0, 50, 50 },
-		{ 50, CTX_SCHED_BLOCKING_SYNC, 0, 50, 50 },
-		{ 50, 0, 8000000, 1050, 1050 },
-		{ 50, CTX_SCHED_BLOCKING_SYNC, 80000000, 5050, 5050 },
-		{ 20000, 0, 80000000, 10200, 30000 },
+		{ 20000, 0, 0, 200, 19800 },
+		{ 20000, CTX_SCHED_BLOCKING_SYNC, 0, 200, 0 },
+		{ 20000, 2, 0, 200, 19800 },
+		{ 50, 0, 0, 50, 0 },
+		{ 50, CTX_SCHED_BLOCKING_SYNC, 0, 50, 0 },
+		{ 50, 0, 8000000, 1050, 0 },
+		{ 50, CTX_SCHED_BLOCKING_SYNC, 80000000, 5050, 0 },
+		{ 20000, 0, 80000000, 10200, 19800 },
 		{ 0, 0, 80000000, 0, 0 },
 	};
-	struct polling first = { 0 }, second = { 0 };
 	uint32_t saved = channel.header->spin_guest_us;
 	unsigned flags;
 
 	CHECK_IS(0, cuCtxGetFlags(&flags));
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct polling p = { .payload = cases[i].payload };
-		uint64_t now = ticks();
-
 		channel.header->spin_guest_us = cases[i].spin;
 		CHECK_IS(0, cuCtxSetFlags(cases[i].flags));
-		CHECK_IS(!cases[i].one, polling_over(&p));
-		CHECK(p.any >= now + cases[i].any * ticks_per_us());
-		CHECK_IS((int)(cases[i].one - cases[i].any), (int)((p.one - p.any) / ticks_per_us()));
-		polling_end(&p);
+		CHECK_IS((int)cases[i].us, (int)(polling_ticks(cases[i].payload, ticks()) / ticks_per_us()));
+		CHECK_IS((int)cases[i].driver, (int)(polling_in_driver() / 1000));
 	}
-	CHECK_IS(0, cuCtxSetFlags(0));
-
-	channel.header->spin_guest_us = 10000000;
-	CHECK(!polling_over(&first));
-	CHECK(!polling_over(&second));
-	first.any = second.any = 1;	/* long ago */
-	CHECK(!polling_over(&first));
-	CHECK(polling_over(&second));
-	polling_end(&second);
-	CHECK(polling_over(&second));
-	polling_end(&first);
-	CHECK(!polling_over(&second));
-	second.one = 1;
-	CHECK(polling_over(&second));
-	polling_end(&second);
-	first = (struct polling){ 0 };
-	CHECK(!polling_over(&first));
-	first.any = 1;
-	CHECK(!polling_over(&first));
-	polling_end(&first);
-
 	CHECK_IS(0, cuCtxSetFlags(flags));
 	channel.header->spin_guest_us = saved;
 }
 
-static void *busy(void *stop)
-{
-	while (!__atomic_load_n((int *)stop, __ATOMIC_RELAXED))
-		;
-	return NULL;
-}
-
-/* A thread polls no longer than until others want its processor: long before the policy would end it. */
-static void wanted(void)
+/* An answer that takes longer than the library polls for is polled for by the driver, before the thread sleeps. */
+static void polled_by_driver(void)
 {
 	uint32_t saved = channel.header->spin_guest_us;
-	struct polling p = { 0 };
-	cpu_set_t all, one;
-	pthread_t thread;
-	int stop = 0;
 
-	CHECK_IS(0, sched_getaffinity(0, sizeof(all), &all));
-	CPU_ZERO(&one);
-	CPU_SET(sched_getcpu(), &one);
-	CHECK_IS(0, sched_setaffinity(0, sizeof(one), &one));
-	CHECK_IS(0, pthread_create(&thread, NULL, busy, &stop));
-	channel.header->spin_guest_us = 60000000;
-	while (!polling_over(&p))
-		;
-	CHECK(ticks() < p.one);
-	polling_end(&p);
+	__atomic_store_n(&fake.stall_us, 20000, __ATOMIC_RELAXED);
+	for (unsigned slept = 0; slept < 2; slept++) {
+		unsigned polls = fake.polls, waits = fake.waits;
+
+		channel.header->spin_guest_us = slept ? 1000 : 60000000;
+		CHECK_IS(0, cuCtxSynchronize());
+		CHECK_IS(polls + 1, fake.polls);
+		CHECK_IS(waits + slept, fake.waits);
+	}
+	__atomic_store_n(&fake.stall_us, 0, __ATOMIC_RELAXED);
 	channel.header->spin_guest_us = saved;
-	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
-	CHECK_IS(0, pthread_join(thread, NULL));
-	CHECK_IS(0, sched_setaffinity(0, sizeof(all), &all));
 }
 
 int main(void)
@@ -420,7 +377,7 @@ int main(void)
 	before_init();
 	devices_and_contexts();
 	polling();
-	wanted();
+	polled_by_driver();
 	launches();
 	logs();
 	streams_and_events();

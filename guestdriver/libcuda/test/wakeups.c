@@ -66,6 +66,19 @@ static int wait_word(struct paracuda_ioctl_wait *wait)
 	}
 }
 
+/* Others may want the processor at any time. */
+static int poll_word(struct paracuda_ioctl_wait *wait)
+{
+	const uint32_t *word = (const uint32_t *)(channel.arena + wait->offset);
+
+	for (uint32_t i = wait->value * 2654435761u >> 22; i; i--) {
+		if (__atomic_load_n(word, __ATOMIC_SEQ_CST) != wait->value)
+			return 0;
+		cpu_pause();
+	}
+	return EAGAIN;
+}
+
 static int no_map(struct paracuda_ioctl_map *map)
 {
 	(void)map;
@@ -92,7 +105,7 @@ static int no_import(struct paracuda_ioctl_import *args)
 }
 
 static const struct transport racing = {
-	open_arena, kick, wait_word, no_map, no_host_memory, no_export, no_import,
+	open_arena, kick, wait_word, poll_word, no_map, no_host_memory, no_export, no_import,
 };
 
 struct racer {
@@ -173,7 +186,7 @@ static void pause_randomly(struct racer *r)
 /* What the driver would do on a change of the configuration. */
 static void change_policy(struct racer *r)
 {
-	static const uint32_t spin[] = { 0, 0, 0, 1, 5, 50 }, commands[] = { 1, 32, 32, 32, 32, 32, 32, 32 };
+	static const uint32_t spin[] = { 0, 0, 0, 1, 5, 1000 }, commands[] = { 1, 32, 32, 32, 32, 32, 32, 32 };
 
 	__atomic_store_n(&channel.header->spin_guest_us, spin[below(r, 6)], __ATOMIC_RELAXED);
 	__atomic_store_n(&channel.header->batch_commands, commands[below(r, 8)], __ATOMIC_RELAXED);

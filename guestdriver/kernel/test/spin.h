@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Part of paracuda-test.c: waits that keep the processor. */
+
+#define SPIN_SLOT (PARACUDA_SLOTS + (PARACUDA_SLOT_COUNT - 2) * PARACUDA_SLOT_BYTES)
+
+static int poll_word(int fd, __u32 offset, __u32 value, __u64 timeout_ns)
+{
+	struct paracuda_ioctl_wait w = { offset, value, timeout_ns };
+
+	return ioctl(fd, PARACUDA_IOC_POLL, &w);
+}
+
+/*
+ * Polls until it ends otherwise than because something else was to run, which may be at any time:
+ * the error, or 0.
+ */
+static int poll_alone(int fd, __u64 timeout_ns)
+{
+	int i;
+
+	for (i = 0; i < 100000; i++) {
+		if (!poll_word(fd, SPIN_SLOT, 0, timeout_ns))
+			return 0;
+		if (errno != EAGAIN)
+			break;
+	}
+	return errno;
+}
+
+struct change {
+	pthread_t thread;
+	char *arena;
+};
+
+static void *change(void *arg)
+{
+	struct change *c = arg;
+
+	usleep(20000);
+	__atomic_store_n((__u32 *)(c->arena + SPIN_SLOT), 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void *busy(void *stop)
+{
+	while (!__atomic_load_n((int *)stop, __ATOMIC_RELAXED))
+		;
+	return NULL;
+}
+
+/* Somebody else wants the processor for as long as this polls. */
+static void contended(int fd)
+{
+	pthread_t thread;
+	cpu_set_t all, one;
+	int stop = 0;
+	double t;
+
+	sched_getaffinity(0, sizeof(all), &all);
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	check(!sched_setaffinity(0, sizeof(one), &one), "one processor");
+	pthread_create(&thread, NULL, busy, &stop);
+	usleep(1000);
+	t = now();
+	expect(poll_word(fd, SPIN_SLOT, 1, 0), EAGAIN, "POLL where another thread is to run");
+	check(now() - t < 1, "POLL leaves it the processor");
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	sched_setaffinity(0, sizeof(all), &all);
+}
+
+static void polls(int fd, char *arena, const struct paracuda_ioctl_open *o)
+{
+	struct change c = { .arena = arena };
+	double t;
+
+	expect(poll_word(fd, o->arena_bytes, 0, 1), EINVAL, "POLL past the arena");
+	expect(poll_word(fd, SPIN_SLOT + 2, 0, 1), EINVAL, "POLL on half a word");
+	expect(poll_word(fd, SPIN_SLOT, 77, 0), 0, "POLL on a word that differs");
+	t = now();
+	check(poll_alone(fd, 1000 * 1000) == ETIMEDOUT, "POLL with a limit");
+	check(now() - t >= 0.001, "POLL doesn't end before its limit");
+	ualarm(50000, 0);
+	check(poll_alone(fd, 0) == EINTR, "POLL and a signal");
+	pthread_create(&c.thread, NULL, change, &c);
+	check(poll_alone(fd, ~0ULL) == 0, "POLL until the word changes");
+	pthread_join(c.thread, NULL);
+	contended(fd);
+}
