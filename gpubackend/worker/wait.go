@@ -102,7 +102,7 @@ func (w *Worker) query(x *waiter) gpubackend.Result {
 
 // pollWaiters answers the calls whose wait is over and says whether there were any.
 func (w *Worker) pollWaiters() (answered bool) {
-	if len(w.waiters) == 0 && !w.hostFuncs.busy.Load() && !w.copies.active() {
+	if !w.waits() && !w.hostFuncs.busy.Load() {
 		return false
 	}
 	w.copies.poll(w)

@@ -176,8 +176,7 @@ int main(int argc, char **argv) {
         skipped(name, "there is too little memory");
         max /= 4;
     }
-    machine();
-    clockReading = clockCost();
+    clockReading = machine();
     CHECK(cudaMalloc(&device, std::max(max, size_t(4096))));
     CHECK(cudaMalloc(&wrong, sizeof *wrong));
     latency(max < (16 << 20) ? 20 : 500);
