@@ -47,7 +47,7 @@ lint: ## check formatting and correctness
 unit: unit-go unit-driver unit-library ## run the unit tests
 
 unit-go:
-	$(GO) test -short ./...
+	$(GO) test -race -short ./...
 
 unit-driver:
 	$(MAKE) -s -C guestdriver/kernel test

@@ -74,7 +74,7 @@ func TestAttachRefusesAVMItCannotServe(t *testing.T) {
 	if err := Attach(context.Background(), f.socket, Device{}); !errors.Is(err, ErrNotShared) {
 		t.Errorf("memory that is not shared: %v", err)
 	}
-	f.version = Version{10, 0, 2}
+	f.setVersion(Version{10, 0, 2})
 	err := Attach(context.Background(), f.socket, Device{})
 	if err == nil || !strings.Contains(err.Error(), "too old") {
 		t.Errorf("an old QEMU: %v", err)

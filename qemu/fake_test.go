@@ -13,14 +13,14 @@ import (
 
 // fakeQEMU answers QMP as QEMU does, as far as attach and detach go.
 type fakeQEMU struct {
-	t       *testing.T
-	socket  string
-	version Version
-	shared  bool
-	stuck   bool              // the guest never lets go of a device
-	refuse  map[string]string // commands that fail, and what QEMU says
+	t      *testing.T
+	socket string
+	shared bool
+	stuck  bool              // the guest never lets go of a device
+	refuse map[string]string // commands that fail, and what QEMU says
 
 	mu       sync.Mutex
+	version  Version                   // guarded by mu
 	devices  map[string]map[string]any // guarded by mu
 	chardevs map[string]bool           // guarded by mu
 	objects  map[string]map[string]any // guarded by mu
@@ -54,9 +54,17 @@ type fakeCommand struct {
 	Arguments map[string]any
 }
 
+func (f *fakeQEMU) setVersion(v Version) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.version = v
+}
+
 func (f *fakeQEMU) serve(c net.Conn) {
 	defer c.Close()
+	f.mu.Lock()
 	v := f.version
+	f.mu.Unlock()
 	fmt.Fprintf(c, `{"QMP":{"version":{"qemu":{"micro":%d,"minor":%d,"major":%d},"package":""},`+
 		`"capabilities":["oob"]}}`+"\n", v.Micro, v.Minor, v.Major)
 	d := json.NewDecoder(c)

@@ -3,17 +3,10 @@
 package tests
 
 import (
-	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -22,7 +15,7 @@ import (
 type frontEnd struct {
 	name  string
 	boot  time.Duration // in which it starts and ends at the latest
-	limit time.Duration // for one program; a batch has four times as long
+	limit time.Duration // for one program
 }
 
 var frontEnds = []frontEnd{
@@ -73,48 +66,6 @@ func inEach(t *testing.T, test func(t *testing.T, vm frontEnd)) {
 	}
 }
 
-// result is how a command ended.
-type result struct {
-	exit           int
-	stdout, stderr string
-}
-
-// command runs a program on the host, with all that it starts, within a limit.
-func command(t testing.TB, limit time.Duration, dir string, args ...string) result {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
-	cmd.WaitDelay = 10 * time.Second
-	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) && ctx.Err() == nil {
-		t.Fatalf("run %s: %v", args[0], err)
-	}
-	if ctx.Err() != nil {
-		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		t.Errorf("%s: not finished after %v", strings.Join(args, " "), limit)
-	}
-	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
-}
-
-// run runs a program in a throw-away VM. Options come before "--".
-func (f frontEnd) run(t testing.TB, limit time.Duration, args ...string) result {
-	t.Helper()
-	all := []string{paracuda, "run", "--vm", f.name, "--gpu", setting("PARACUDA_GPU", "soft")}
-	r := command(t, f.boot+limit, root, append(all, args...)...)
-	for name, text := range map[string]string{"stdout": r.stdout, "stderr": r.stderr} {
-		if err := os.WriteFile(filepath.Join(logDir(t), name), []byte(text), 0o644); err != nil {
-			t.Error(err)
-		}
-	}
-	return r
-}
-
 // mostBoots is how many VMs a batch has, one after the other, if it loses them.
 const mostBoots = 3
 
@@ -125,8 +76,7 @@ func (f frontEnd) batch(t *testing.T, jobs []job, options ...string) map[string]
 	got := map[string]outcome{}
 	for boot := 0; boot < mostBoots && len(jobs) > 0; boot++ {
 		list := writeJobs(t, jobs)
-		r := f.run(t, 4*f.limit,
-			slices.Concat(options, []string{"--", runner, list})...)
+		r := f.start(t, untilSilent(f.boot+f.limit), slices.Concat(options, []string{"--", runner, list})...)
 		frames, err := parseFrames(strings.NewReader(r.stdout))
 		if err != nil {
 			t.Error(err)

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// result is how a command ended.
+type result struct {
+	exit           int
+	stdout, stderr string
+}
+
+// limit says when a command has to be ended.
+type limit struct {
+	after   time.Duration
+	silence bool // since it printed something, not since it began
+}
+
+// within ends a command that takes too long.
+func within(d time.Duration) limit { return limit{after: d} }
+
+// untilSilent ends a command that prints nothing for too long: many programs in turn take as long as the machine lets them.
+func untilSilent(d time.Duration) limit { return limit{after: d, silence: true} }
+
+func (l limit) String() string {
+	if l.silence {
+		return "nothing printed for " + l.after.String()
+	}
+	return "not finished after " + l.after.String()
+}
+
+// watched is a buffer that postpones an end whenever something is written.
+type watched struct {
+	bytes.Buffer
+	end   *time.Timer
+	limit limit
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	if w.limit.silence {
+		w.end.Reset(w.limit.after)
+	}
+	return w.Buffer.Write(p)
+}
+
+// command runs a program on the host, with all that it starts, within a limit.
+func command(t testing.TB, most time.Duration, dir string, args ...string) result {
+	t.Helper()
+	return execute(t, within(most), dir, args...)
+}
+
+func execute(t testing.TB, l limit, dir string, args ...string) result {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stdout := watched{end: time.AfterFunc(l.after, cancel), limit: l}
+	defer stdout.end.Stop()
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) && ctx.Err() == nil {
+		t.Fatalf("run %s: %v", args[0], err)
+	}
+	if ctx.Err() != nil {
+		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		t.Errorf("%s: %v", strings.Join(args, " "), l)
+	}
+	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// run runs a program in a throw-away VM, within a limit that booting doesn't count for. Options come before "--".
+func (f frontEnd) run(t testing.TB, most time.Duration, args ...string) result {
+	t.Helper()
+	return f.start(t, within(f.boot+most), args...)
+}
+
+// start runs a program in a throw-away VM.
+func (f frontEnd) start(t testing.TB, l limit, args ...string) result {
+	t.Helper()
+	all := []string{paracuda, "run", "--vm", f.name, "--gpu", setting("PARACUDA_GPU", "soft")}
+	r := execute(t, l, root, append(all, args...)...)
+	for name, text := range map[string]string{"stdout": r.stdout, "stderr": r.stderr} {
+		if err := os.WriteFile(filepath.Join(logDir(t), name), []byte(text), 0o644); err != nil {
+			t.Error(err)
+		}
+	}
+	return r
+}
