@@ -143,6 +143,8 @@ static CUresult send_bulk(uint64_t device, const uint8_t *host, size_t bytes, si
 		r.exact = true;	/* an earlier call's error must not end this before the last answer */
 		result = last ? channel_call(&r, NULL, 0) : channel_post(&r);
 	}
+	if (result && bytes > piece)	/* what precedes a piece that was refused may still be read */
+		cuStreamSynchronize(stream);
 	bulk_give(bulk);
 	return channel_synced(result);
 }

@@ -188,6 +188,7 @@ static void pieces(void)
 	enum { BYTES = 300000 };
 	uint8_t *in = malloc(BYTES), *out = calloc(1, BYTES);
 	uint32_t limit = channel.header->inline_limit;
+	unsigned syncs;
 	CUdeviceptr a;
 
 	channel.header->inline_limit = 1 << 20;
@@ -205,6 +206,11 @@ static void pieces(void)
 	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, cuMemcpyHtoD_v2(a, in, BYTES));
 	CHECK_IS(0, cuMemcpyDtoH_v2(out, a, BYTES));
 	CHECK(!memcmp(in, out, BYTES));
+	syncs = fake.syncs;
+	fake.fail_copy = (BYTES + 65535) / 65536;
+	CHECK_IS(CUDA_ERROR_ILLEGAL_STATE, cuMemcpyHtoD_v2(a, in, BYTES));
+	CHECK_IS(0, fake.fail_copy);
+	CHECK_IS(syncs + 1, fake.syncs);
 	CHECK_IS(0, cuMemFree_v2(a));
 	channel.header->inline_limit = limit;
 	free(in);

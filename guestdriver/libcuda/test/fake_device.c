@@ -241,6 +241,8 @@ static int copy(const struct paracuda_command *c, const uint8_t *at, const uint6
 		return is_part ? part(c, CUDA_ERROR_INVALID_VALUE) : CUDA_ERROR_INVALID_VALUE;
 	if (c->op == OP_CopyBox)
 		box(w, host);
+	else if (c->op == OP_CopyHtoD && fake.fail_copy && !--fake.fail_copy)
+		return CUDA_ERROR_ILLEGAL_STATE;
 	else if (c->op == OP_CopyHtoD)
 		memcpy(device, host, w[3]);
 	else
@@ -400,6 +402,9 @@ int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *
 		return 0;
 	case OP_cuMemsetD8Async:
 		memset((void *)(uintptr_t)w[0], (int)w[1], w[2]);
+		return 0;
+	case OP_cuStreamSynchronize:
+		fake_count(&fake.syncs);
 		return 0;
 	case OP_cuMemcpyDtoDAsync_v2:
 		memmove((void *)(uintptr_t)w[0], (void *)(uintptr_t)w[1], w[2]);

@@ -27,13 +27,14 @@ struct fake {
 	bool hang;		/* answers nothing */
 	unsigned max_map;	/* maps beyond this many bytes are refused, 0: none */
 	unsigned fail_part;	/* this PART from now fails, 0: none */
+	unsigned fail_copy;	/* this copy to the device from now fails, 0: none */
 	size_t max_pinned;	/* no more bytes than this can be pinned, 0: no limit */
 
 	/* Written by the worker. */
 	unsigned commands, replies, launches, kicks, waits, polls, maps, unmaps, nops, thread_exits;
 	unsigned maps_out;	/* in flight */
 	size_t pinned, most_pinned;	/* bytes */
-	unsigned parts, joins;
+	unsigned parts, joins, syncs;
 	char environment[4096];
 	unsigned environment_bytes;
 };
