@@ -4,6 +4,8 @@ GO ?= $(shell scripts/find-go)
 MAKEFLAGS += --no-print-directory
 JOBS ?= $(shell nproc)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+# Says at the end what was skipped and why, which go test keeps to itself.
+GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 
 .DEFAULT_GOAL := build
 .PHONY: help build deps deps-demo generate lint unit system stress test demo install guest-package gpu-bundle gpu-bundle-qemu clean \
@@ -47,7 +49,7 @@ lint: ## check formatting and correctness
 unit: unit-go unit-driver unit-library ## run the unit tests
 
 unit-go:
-	$(GO) test -race -short ./...
+	$(GO) run $(GOTESTSUM) --format pkgname -- -race -short ./...
 
 unit-driver:
 	$(MAKE) -s -C guestdriver/kernel test

@@ -31,7 +31,7 @@ done`
 // takes it out.
 func TestHotPlug(t *testing.T) {
 	if testing.Short() {
-		t.Skip("boots a VM")
+		t.Skip("-short: it boots a VM")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()

@@ -40,9 +40,9 @@ func (l limit) String() string {
 	return "not finished after " + l.after.String()
 }
 
-// watched is a buffer that postpones an end whenever something is written.
+// watched keeps what is written and postpones an end whenever something is.
 type watched struct {
-	bytes.Buffer
+	text  bytes.Buffer // not embedded: its ReadFrom would be used instead of Write
 	end   *time.Timer
 	limit limit
 }
@@ -51,7 +51,7 @@ func (w *watched) Write(p []byte) (int, error) {
 	if w.limit.silence {
 		w.end.Reset(w.limit.after)
 	}
-	return w.Buffer.Write(p)
+	return w.text.Write(p)
 }
 
 // command runs a program on the host, with all that it starts, within a limit.
@@ -81,7 +81,7 @@ func execute(t testing.TB, l limit, dir string, args ...string) result {
 		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		t.Errorf("%s: %v", strings.Join(args, " "), l)
 	}
-	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+	return result{cmd.ProcessState.ExitCode(), stdout.text.String(), stderr.String()}
 }
 
 // run runs a program in a throw-away VM, within a limit that booting doesn't count for. Options come before "--".
@@ -101,4 +101,35 @@ func (f frontEnd) start(t testing.TB, l limit, args ...string) result {
 		}
 	}
 	return r
+}
+
+// recorder notes a failure instead of failing.
+type recorder struct {
+	testing.TB
+	failed bool
+}
+
+func (r *recorder) Errorf(string, ...any) { r.failed = true }
+
+func TestCommandsAreEnded(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		limit  limit
+		script string
+		failed bool
+	}{
+		{"in time", within(time.Minute), "echo a", false},
+		{"too long", within(100 * time.Millisecond), "echo a; exec sleep 100", true},
+		{"silent", untilSilent(100 * time.Millisecond), "exec sleep 100", true},
+		{"silent at its end", untilSilent(100 * time.Millisecond), "echo a; exec sleep 100", true},
+		{"long, but never silent", untilSilent(4 * time.Second), "for i in 1 2 3 4 5 6 7 8 9 10; do echo a; sleep 0.5; done", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r := &recorder{TB: t}
+			if execute(r, tt.limit, ".", "sh", "-c", tt.script); r.failed != tt.failed {
+				t.Errorf("failed: %t, want %t", r.failed, tt.failed)
+			}
+		})
+	}
 }

@@ -28,7 +28,7 @@ func kinds(t *testing.T, test func(t *testing.T, c Config)) {
 func boots(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("boots a VM")
+		t.Skip("-short: it boots a VM")
 	}
 }
 
