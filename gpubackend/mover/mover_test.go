@@ -260,6 +260,27 @@ func TestRandomRuns(t *testing.T) {
 	}
 }
 
+// TestSharedOut copies what several goroutines share, to the last byte.
+func TestSharedOut(t *testing.T) {
+	const n = 6 << 20
+	mem, regions := guest(t, n)
+	for _, threads := range []int{1, 2, 3, 7} {
+		c := startMover(t, "soft", Config{Threads: threads}, regions...).client()
+		id, staging, _ := attach(t, c, n)
+		for i, size := range []uint64{1<<20 + 1, 2<<20 + 1, 3<<20 + 8193, 4<<20 - 1, 4<<20 + 1, 4<<20 + 4097, 5<<20 + 3} {
+			fill(mem, uint64(i))
+			clear(staging)
+			run := []wire.Run{{Address: guestBase + 5, Bytes: size}}
+			if err := move(t, c, &worker.Move{Staging: id, Offset: 3, ToDevice: true, Runs: run}); err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(staging[3:3+size], view(mem, guestBase+5, size)) || staging[3+size] != 0 {
+				t.Errorf("%d bytes by %d goroutines differ", size, threads)
+			}
+		}
+	}
+}
+
 func TestFromDeviceTouchesNothingElse(t *testing.T) {
 	const n = 4 << 20
 	mem, regions := guest(t, n)

@@ -69,7 +69,7 @@ func (e *softEngine) start(j *job) bool {
 	}
 	e.flying++
 	n := uint64(min(e.threads, int((j.bytes+part-1)/part)))
-	each := (j.bytes/n + 4095) &^ 4095
+	each := (j.bytes/n + 4096) &^ 4095 // whole pages, and more than nothing beyond n equal parts
 	left := &atomic.Int64{}
 	failed := &atomic.Uint32{}
 	left.Store(int64(n))
