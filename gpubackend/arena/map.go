@@ -13,7 +13,7 @@ import (
 // Map maps runs of guest memory, in order, to one range of this process's addresses. It is undone by the
 // returned function. Runs must be whole pages. Where addr is not 0 the range is mapped there, and only if
 // nothing else is.
-func Map(mem *guestmem.Memory, runs []guestmem.Run, addr uintptr) (b []byte, unmap func(), err error) {
+func Map(runs []guestmem.Run, addr uintptr, writable bool) (b []byte, unmap func(), err error) {
 	total := uint64(0)
 	for _, r := range runs {
 		total += uint64(len(r.Bytes))
@@ -23,7 +23,7 @@ func Map(mem *guestmem.Memory, runs []guestmem.Run, addr uintptr) (b []byte, unm
 		return nil, nil, fmt.Errorf("reserve %d bytes: %w", total, err)
 	}
 	unmap = func() { release(base, uintptr(total)) }
-	if err := Put(runs, base, true); err != nil {
+	if err := Put(runs, base, writable); err != nil {
 		unmap()
 		return nil, nil, err
 	}

@@ -187,7 +187,7 @@ func (w *Worker) takeArena(c *virtqueue.Chain, h *wire.ChainHeader) error {
 	if err != nil {
 		return err
 	}
-	mem, _, err := arena.Map(w.mem, pieces, 0)
+	mem, _, err := arena.Map(pieces, 0, true)
 	if err != nil {
 		return err
 	}

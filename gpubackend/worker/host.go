@@ -51,7 +51,7 @@ func runHostRegister(w *Worker, c *call) gpubackend.Result {
 	}
 	address, bytes := c.word(1), c.word(2)
 	h := &hostRange{mapping: m, address: address, bytes: bytes, base: address &^ (pageSize - 1)}
-	mem, unmap, err := arena.Map(w.mem, pieces, uintptr(h.base))
+	mem, unmap, err := arena.Map(pieces, uintptr(h.base), m.flags&wire.MapFlagWrite != 0)
 	if err != nil {
 		w.complain(err, "pinned memory has no place in the worker's address space")
 		return gpubackend.OutOfMemory
