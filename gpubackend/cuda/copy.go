@@ -9,12 +9,41 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// Copy queues a copy between any two addresses that the driver knows.
+// Copy queues a copy between any two addresses that the guest may name.
 func (d *Device) Copy(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Result {
 	if bytes == 0 {
 		return gpubackend.Success
 	}
-	return d.call(symMemcpyAsync, dst, src, bytes, uint64(s))
+	to, from, r := d.reachCopy(dst, src, bytes)
+	if r != gpubackend.Success {
+		return r
+	}
+	call := symMemcpyAsync
+	if to == sideGraph || from == sideGraph {
+		call = typedCopy(to, from)
+	}
+	return d.call(call, dst, src, bytes, uint64(s))
+}
+
+// typedCopy is the function that says of both sides what they are.
+func typedCopy(to, from side) symbol {
+	switch {
+	case from == sideHost:
+		return symMemcpyHtoDAsync
+	case to == sideHost:
+		return symMemcpyDtoHAsync
+	}
+	return symMemcpyDtoDAsync
+}
+
+// MemcpyDtoDAsync passes on what may be copied.
+func (d *Device) MemcpyDtoDAsync(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Result {
+	if bytes > 0 {
+		if _, _, r := d.reachCopy(dst, src, bytes); r != gpubackend.Success {
+			return r
+		}
+	}
+	return d.calls.MemcpyDtoDAsync(dst, src, bytes, s)
 }
 
 // CopyIn copies ordinary memory to the device. The driver stages up to 64 KiB before it returns; it
@@ -22,6 +51,9 @@ func (d *Device) Copy(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Re
 func (d *Device) CopyIn(dst uint64, src []byte, s gpubackend.Stream) gpubackend.Result {
 	if len(src) == 0 {
 		return gpubackend.Success
+	}
+	if _, r := d.reach(dst, uint64(len(src)), true); r != gpubackend.Success {
+		return r
 	}
 	r := d.call(symMemcpyHtoDAsync, dst, addressOf(src), uint64(len(src)), uint64(s))
 	runtime.KeepAlive(src)
@@ -35,6 +67,9 @@ func (d *Device) CopyOut(dst []byte, src uint64) gpubackend.Result {
 	}
 	if d.state == nil {
 		return gpubackend.InvalidContext
+	}
+	if _, r := d.reach(src, uint64(len(dst)), false); r != gpubackend.Success {
+		return d.failed(r)
 	}
 	if d.state.copies == 0 {
 		s, r := d.calls.StreamCreateWithPriority(streamNonBlocking, 0)
@@ -54,11 +89,10 @@ func (d *Device) CopyOut(dst []byte, src uint64) gpubackend.Result {
 // streamNonBlocking makes a stream that the default stream doesn't wait for.
 const streamNonBlocking = 1
 
-// CUDA_MEMCPY2D and CUDA_MEMCPY3D, and CU_MEMORYTYPE_UNIFIED: the address says where memory is.
+// CUDA_MEMCPY2D and CUDA_MEMCPY3D.
 const (
-	memcpy2DSize  = 128
-	memcpy3DSize  = 200
-	memoryUnified = 4
+	memcpy2DSize = 128
+	memcpy3DSize = 200
 )
 
 // CopyBox queues a copy of rows. The driver counts a slice in rows; where it isn't a whole number of them,
@@ -70,52 +104,60 @@ func (d *Device) CopyBox(b *gpubackend.Box, s gpubackend.Stream) gpubackend.Resu
 	if b.Height > 1 && (b.DstPitch < b.Width || b.SrcPitch < b.Width) {
 		return gpubackend.InvalidValue
 	}
-	dstPitch, srcPitch := max(b.DstPitch, b.Width), max(b.SrcPitch, b.Width)
-	if b.Depth > 1 && b.DstSlice%dstPitch == 0 && b.SrcSlice%srcPitch == 0 &&
-		b.DstSlice/dstPitch >= b.Height && b.SrcSlice/srcPitch >= b.Height {
-		return d.copy3D(b, dstPitch, srcPitch, s)
+	rows := *b
+	rows.DstPitch, rows.SrcPitch = max(b.DstPitch, b.Width), max(b.SrcPitch, b.Width)
+	to, from, r := d.reachBox(&rows)
+	if r != gpubackend.Success {
+		return r
 	}
-	for z := range b.Depth {
-		if r := d.copy2D(b, z, dstPitch, srcPitch, s); r != gpubackend.Success {
+	if rows.Depth > 1 && rows.DstSlice%rows.DstPitch == 0 && rows.SrcSlice%rows.SrcPitch == 0 &&
+		rows.DstSlice/rows.DstPitch >= rows.Height && rows.SrcSlice/rows.SrcPitch >= rows.Height {
+		return d.copy3D(&rows, to, from, s)
+	}
+	for z := range rows.Depth {
+		if r := d.copy2D(&rows, z, to, from, s); r != gpubackend.Success {
 			return r
 		}
 	}
 	return gpubackend.Success
 }
 
-func (d *Device) copy2D(b *gpubackend.Box, z, dstPitch, srcPitch uint64, s gpubackend.Stream) gpubackend.Result {
+func (d *Device) copy2D(b *gpubackend.Box, z uint64, to, from side, s gpubackend.Stream) gpubackend.Result {
 	m := allocate(memcpy2DSize)
 	defer m.free()
 	p := m.bytes()
 	put32 := binary.LittleEndian.PutUint32
 	put := binary.LittleEndian.PutUint64
-	put32(p[16:], memoryUnified)
+	put32(p[16:], from.memoryType())
 	put(p[32:], b.Src+z*b.SrcSlice)
-	put(p[48:], srcPitch)
-	put32(p[72:], memoryUnified)
+	put(p[48:], b.SrcPitch)
+	put32(p[72:], to.memoryType())
 	put(p[88:], b.Dst+z*b.DstSlice)
-	put(p[104:], dstPitch)
+	put(p[104:], b.DstPitch)
 	put(p[112:], b.Width)
 	put(p[120:], b.Height)
 	return d.call(symMemcpy2DAsync, m.address(), uint64(s))
 }
 
-func (d *Device) copy3D(b *gpubackend.Box, dstPitch, srcPitch uint64, s gpubackend.Stream) gpubackend.Result {
+func (d *Device) copy3D(b *gpubackend.Box, to, from side, s gpubackend.Stream) gpubackend.Result {
 	m := allocate(memcpy3DSize)
 	defer m.free()
-	p := m.bytes()
-	put32 := binary.LittleEndian.PutUint32
-	put := binary.LittleEndian.PutUint64
-	put32(p[32:], memoryUnified)
+	put3D(m.bytes(), b, to, from)
+	return d.call(symMemcpy3DAsync, m.address(), uint64(s))
+}
+
+// put3D writes a CUDA_MEMCPY3D. Slices are whole numbers of rows.
+func put3D(p []byte, b *gpubackend.Box, to, from side) {
+	put, put32 := binary.LittleEndian.PutUint64, binary.LittleEndian.PutUint32
+	put32(p[32:], from.memoryType())
 	put(p[48:], b.Src)
-	put(p[72:], srcPitch)
-	put(p[80:], b.SrcSlice/srcPitch)
-	put32(p[120:], memoryUnified)
+	put(p[72:], b.SrcPitch)
+	put(p[80:], b.SrcSlice/b.SrcPitch)
+	put32(p[120:], to.memoryType())
 	put(p[136:], b.Dst)
-	put(p[160:], dstPitch)
-	put(p[168:], b.DstSlice/dstPitch)
+	put(p[160:], b.DstPitch)
+	put(p[168:], b.DstSlice/b.DstPitch)
 	put(p[176:], b.Width)
 	put(p[184:], b.Height)
 	put(p[192:], b.Depth)
-	return d.call(symMemcpy3DAsync, m.address(), uint64(s))
 }

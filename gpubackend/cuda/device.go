@@ -51,6 +51,7 @@ type Device struct {
 	placed   placements
 	// registered is what HostRegister made known, by address.
 	registered map[uint64]registration
+	ranges     ranges
 	lends      bool                 // the driver doesn't know all of it
 	prints     prints               // of all modules that were loaded
 	snapshot   *gpubackend.Snapshot // of Warm, until Open takes it

@@ -42,6 +42,7 @@ func (d *Device) GraphAddNode(g gpubackend.Graph, after []gpubackend.GraphNode, 
 	switch n.Type {
 	case gpubackend.NodeMemAlloc:
 		address = binary.NativeEndian.Uint64(m.bytes()[nodeUnion+112:])
+		d.ranges.device.put(span{address, n.Bytes, true})
 	case gpubackend.NodeConditional:
 		for _, b := range wordsAt(binary.NativeEndian.Uint64(m.bytes()[nodeUnion+16:]), n.Bodies) {
 			bodies = append(bodies, gpubackend.Graph(b))
@@ -89,9 +90,10 @@ func (d *Device) encodeNode(n *gpubackend.Node) (block, gpubackend.Result) {
 		encodeKernel(m, &n.Launch, offsets)
 	case gpubackend.NodeMemcpy:
 		put(8, uint64(d.current))
-		r = encodeCopy(m.bytes()[nodeUnion+16:], &n.Copy)
+		r = d.encodeCopy(m.bytes()[nodeUnion+16:], &n.Copy)
 	case gpubackend.NodeMemset:
 		f := &n.Fill
+		r = d.mayFill(f.Dst, f.Pitch, f.Element, f.Width, f.Height)
 		put(0, f.Dst)
 		put(8, f.Pitch)
 		put32(16, f.Value)
@@ -172,22 +174,18 @@ func encodeKernel(m block, l *gpubackend.Launch, offsets []uint32) {
 }
 
 // encodeCopy writes CUDA_MEMCPY3D.
-func encodeCopy(p []byte, b *gpubackend.Box) gpubackend.Result {
-	put, put32 := binary.NativeEndian.PutUint64, binary.NativeEndian.PutUint32
-	dstPitch, srcPitch := max(b.DstPitch, b.Width), max(b.SrcPitch, b.Width)
-	if b.Width == 0 || b.DstSlice%dstPitch != 0 || b.SrcSlice%srcPitch != 0 {
+func (d *Device) encodeCopy(p []byte, b *gpubackend.Box) gpubackend.Result {
+	rows := *b
+	rows.DstPitch, rows.SrcPitch = max(b.DstPitch, b.Width), max(b.SrcPitch, b.Width)
+	if b.Width == 0 || b.Height > addresses || b.DstSlice%rows.DstPitch != 0 || b.SrcSlice%rows.SrcPitch != 0 {
 		return gpubackend.InvalidValue
 	}
-	put32(p[32:], memoryUnified)
-	put(p[48:], b.Src)
-	put(p[72:], srcPitch)
-	put(p[80:], max(b.SrcSlice/srcPitch, b.Height))
-	put32(p[120:], memoryUnified)
-	put(p[136:], b.Dst)
-	put(p[160:], dstPitch)
-	put(p[168:], max(b.DstSlice/dstPitch, b.Height))
-	put(p[176:], b.Width)
-	put(p[184:], b.Height)
-	put(p[192:], b.Depth)
-	return gpubackend.Success
+	if b.Depth <= 1 { // no slices
+		rows.DstSlice, rows.SrcSlice = max(b.DstSlice/rows.DstPitch, b.Height)*rows.DstPitch, max(b.SrcSlice/rows.SrcPitch, b.Height)*rows.SrcPitch
+	}
+	to, from, r := d.reachBox(&rows)
+	if r == gpubackend.Success {
+		put3D(p, &rows, to, from)
+	}
+	return r
 }

@@ -32,13 +32,18 @@ func (d *Device) HostRegister(addr, bytes uint64, writable bool) gpubackend.Resu
 	}
 	d.lends = d.lends || m.lent
 	d.registered[addr] = m
+	d.ranges.host.put(span{addr, bytes, writable})
 	return gpubackend.Success
 }
 
-// register tells the driver of memory, in the current context.
+// register tells the driver of memory, in the current context. Where it can't be told that memory is only to be read,
+// kernels could write it.
 func (d *Device) register(addr uint64, m *registration) gpubackend.Result {
 	flags := uint64(registerPortable | registerDeviceMap)
-	if !m.writable && d.gpus[d.state.gpu].readOnlyRegister {
+	if !m.writable {
+		if !d.gpus[d.state.gpu].readOnlyRegister {
+			return gpubackend.NotSupported
+		}
 		flags |= registerReadOnly
 	}
 	r := d.call(symMemHostRegister, addr, m.bytes, flags)
@@ -79,20 +84,11 @@ func (d *Device) forgetRegistered(c *context) {
 	}
 }
 
-// covers tells whether a range lies in registered memory that may be written. That is mapped until HostUnregister.
-func (d *Device) covers(addr, bytes uint64) bool {
-	for base, m := range d.registered {
-		if m.writable && addr >= base && addr-base <= m.bytes && bytes <= m.bytes-(addr-base) {
-			return true
-		}
-	}
-	return false
-}
-
 // HostUnregister waits for the context's work first: the pages go back to the guest after it.
 func (d *Device) HostUnregister(addr, _ uint64) gpubackend.Result {
 	m := d.registered[addr]
 	delete(d.registered, addr)
+	d.ranges.host.remove(addr)
 	if !m.lent {
 		return d.unregister(addr)
 	}
@@ -118,7 +114,10 @@ func (d *Device) unregister(addr uint64) gpubackend.Result {
 	return d.call(symMemHostUnregister, addr)
 }
 
-// HostPageable needs nothing: to CUDA it is ordinary memory of this process. To register it instead would not do: where
-// ranges of graphs have pages in common, one registration would have to give way to another, and a graph that was made
-// with the first faults when it is launched (CUDA_ERROR_LAUNCH_FAILED on an H100).
-func (d *Device) HostPageable(uint64, uint64) gpubackend.Result { return gpubackend.Success }
+// HostPageable notes that copies may name it: to the driver it is ordinary memory of this process. To register it
+// instead would not do: where ranges of graphs have pages in common, one registration would have to give way to another,
+// and a graph that was made with the first faults when it is launched (CUDA_ERROR_LAUNCH_FAILED on an H100).
+func (d *Device) HostPageable(addr, bytes uint64) gpubackend.Result {
+	d.ranges.host.put(span{addr, bytes, true})
+	return gpubackend.Success
+}

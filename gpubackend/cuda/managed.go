@@ -83,7 +83,7 @@ func (d *Device) loadPlaced(image []byte, at uint64, load func(code []byte, p *p
 	r = gpubackend.InvalidValue
 	for _, c := range codes {
 		p := newPlaced(c, at)
-		if at%managed.MaxAlign != 0 || !d.covers(at, c.Bytes) {
+		if at%managed.MaxAlign != 0 || !d.ranges.host.cover(at, c.Bytes, true) {
 			return gpubackend.InvalidValue
 		}
 		if r = load(c.Place(at), p); r == gpubackend.Success || r.Sticky() {

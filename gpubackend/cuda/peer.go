@@ -43,11 +43,13 @@ func (d *Device) HostMemory(bytes int) ([]byte, uint64, error) {
 		return nil, 0, fmt.Errorf("allocate %d bytes of pinned memory: %w", bytes, r.Err())
 	}
 	addr := d.value(0)
+	d.ranges.host.put(span{addr, uint64(bytes), true})
 	return at(addr, bytes), addr, nil
 }
 
 // FreeHostMemory frees what HostMemory allocated; the slice must not be used any more.
 func (d *Device) FreeHostMemory(addr uint64) error {
+	d.ranges.host.remove(addr)
 	if err := d.call(symMemFreeHost, addr).Err(); err != nil {
 		return fmt.Errorf("free pinned memory: %w", err)
 	}

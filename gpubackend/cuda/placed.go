@@ -46,7 +46,7 @@ func (d *Device) fill(p *placed, global func(name string) (addr, bytes uint64, r
 	if p.filled {
 		return gpubackend.Success
 	}
-	if !d.covers(p.at, p.bytes) {
+	if !d.ranges.host.cover(p.at, p.bytes, true) {
 		return gpubackend.InvalidValue
 	}
 	for i := range p.variables {
@@ -158,6 +158,7 @@ func (d *Device) plainGlobal(addr, bytes uint64, r gpubackend.Result, name strin
 	if d.call(symPointerAttribute, d.out(0), pointerIsManaged, addr) == gpubackend.Success && d.value(0) != 0 {
 		return 0, 0, d.overlooked(name)
 	}
+	d.ranges.device.put(span{addr, bytes, true})
 	return addr, bytes, gpubackend.Success
 }
 

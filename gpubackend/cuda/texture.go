@@ -197,6 +197,15 @@ func (d *Device) SurfObjectDestroy(s uint64) gpubackend.Result {
 
 // CopyArray queues a copy between arrays and device memory.
 func (d *Device) CopyArray(memcpy3D []byte, s gpubackend.Stream) gpubackend.Result {
+	const source, target = 0, 88
+	for _, at := range []int{source, target} {
+		if binary.LittleEndian.Uint32(memcpy3D[at+32:]) != memoryDevice {
+			continue
+		}
+		if _, r := d.reach(binary.LittleEndian.Uint64(memcpy3D[at+48:]), 1, at == target); r != gpubackend.Success {
+			return r
+		}
+	}
 	b := copied(memcpy3D, 0)
 	defer b.free()
 	return d.call(symMemcpy3DAsync, b.address(), uint64(s))

@@ -134,10 +134,26 @@ func (c *checker) registered() (string, error) {
 		}
 		took[i] = time.Since(start)
 	}
-	err = firstError(must("free", c.device.MemFree(p)), want("register twice", c.device.HostRegister(base, n, true), gpubackend.HostMemoryRegistered),
+	err = firstError(c.outOfReach(p), must("free", c.device.MemFree(p)), want("register twice", c.device.HostRegister(base, n, true), gpubackend.HostMemoryRegistered),
 		must("unregister", c.device.HostUnregister(base, n)),
 		want("unregister twice", c.device.HostUnregister(base, n), gpubackend.HostMemoryUnregistered))
 	return fmt.Sprintf("register %v, in %s, out %s", registering.Round(time.Microsecond), rate(n, took[0]), rate(n, took[1])), err
+}
+
+// outOfReach copies between device memory and memory of this process that isn't the guest's.
+func (c *checker) outOfReach(p uint64) error {
+	mem, fd, err := sharedMemory(4096)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	defer func() { _ = unix.Munmap(mem) }()
+	own := address(mem)
+	box := gpubackend.Box{Dst: p, DstPitch: 64, Src: own, SrcPitch: 64, Width: 64, Height: 4, Depth: 1}
+	return firstError(want("copy from own memory", c.device.Copy(p, own, 4096, c.stream), gpubackend.InvalidValue),
+		want("copy to own memory", c.device.Copy(own, p, 4096, c.stream), gpubackend.InvalidValue),
+		want("copy rows from own memory", c.device.CopyBox(&box, c.stream), gpubackend.InvalidValue),
+		want("fill own memory", c.device.MemsetD8Async(own, 0, 4096, c.stream), gpubackend.InvalidValue))
 }
 
 func (c *checker) output() (string, error) {

@@ -185,7 +185,22 @@ static CUresult variable(u64 *p, size_t *n, const char *name)
 API CUresult cuModuleGetGlobal_v2(u64 *p, size_t *n, struct module *m, const char *name) { IN_CONTEXT; (void)m; return variable(p, n, name); }
 API CUresult cuLibraryGetGlobal(u64 *p, size_t *n, struct module *m, const char *name) { COUNT; (void)m; return variable(p, n, name); }
 API CUresult cuLibraryGetManaged(u64 *p, size_t *n, struct module *m, const char *name) { COUNT; (void)m; return strcmp(name, "hidden") ? NOT_FOUND : variable(p, n, name); }
-API CUresult cuPointerGetAttribute(int *v, int a, u64 p) { COUNT; *v = p == HIDDEN; return a == 8 ? OK : INVALID; }
+// Device memory is at reserved addresses and where variables are.
+static struct { u64 base, size; } reserved[16];
+static int on_device(u64 p)
+{
+	for (int i = 0; i < 16; i++)
+		if (p - reserved[i].base < reserved[i].size)
+			return 1;
+	return p == PLAIN || p == HIDDEN || p - (u64)contents < sizeof(contents);
+}
+static int places(unsigned type, u64 p) { return type == 4 || (type == 2 && on_device(p)); }
+API CUresult cuPointerGetAttribute(int *v, int a, u64 p)
+{
+	COUNT;
+	*v = a == 2 ? 2 : p == HIDDEN;
+	return a == 8 || (a == 2 && on_device(p)) ? OK : INVALID;
+}
 API CUresult cuLibraryGetModule(void **out, struct module *m) { IN_CONTEXT; *out = m; return OK; }
 API CUresult cuKernelGetFunction(void **f, void *k) { IN_CONTEXT; *f = k; return OK; }
 API CUresult cuFuncGetParamInfo(struct function *f, size_t i, size_t *offset, size_t *size)
@@ -272,9 +287,23 @@ API CUresult cuMemAddressReserve(u64 *p, u64 size, u64 align, u64 hint, u64 flag
 	if (m == MAP_FAILED)
 		m = mmap(NULL, size + granularity, PROT_NONE, flags_mmap, -1, 0);
 	*p = ((u64)m + granularity - 1) / granularity * granularity;
+	for (int i = 0; m != MAP_FAILED && i < 16; i++)
+		if (!reserved[i].size) {
+			reserved[i].base = *p;
+			reserved[i].size = size;
+			break;
+		}
 	return m == MAP_FAILED ? NO_MEMORY : OK;
 }
-API CUresult cuMemAddressFree(u64 p, u64 size) { COUNT; munmap((void *)p, size); return OK; }
+API CUresult cuMemAddressFree(u64 p, u64 size)
+{
+	COUNT;
+	for (int i = 0; i < 16; i++)
+		if (reserved[i].base == p)
+			reserved[i].size = 0;
+	munmap((void *)p, size);
+	return OK;
+}
 API CUresult cuMemCreate(struct memory **h, u64 size, const unsigned *prop, u64 flags)
 {
 	COUNT;
@@ -377,7 +406,7 @@ API CUresult cuMemcpy2DAsync_v2(const u64 *c, void *st)
 {
 	IN_CONTEXT;
 	(void)st;
-	if (c[0] || c[1] || (unsigned)c[2] != 4 || c[7] || c[8] || (unsigned)c[9] != 4)
+	if (c[0] || c[1] || !places((unsigned)c[2], c[4]) || c[7] || c[8] || !places((unsigned)c[9], c[11]))
 		return INVALID;
 	box((char *)c[11], c[13], 0, (char *)c[4], c[6], 0, c[14], c[15], 1);
 	return OK;
@@ -386,7 +415,7 @@ API CUresult cuMemcpy3DAsync_v2(const u64 *c, void *st)
 {
 	IN_CONTEXT;
 	(void)st;
-	if ((unsigned)c[4] != 4 || (unsigned)c[15] != 4)
+	if (!places((unsigned)c[4], c[6]) || !places((unsigned)c[15], c[17]))
 		return INVALID;
 	box((char *)c[17], c[20], c[20] * c[21], (char *)c[6], c[9], c[9] * c[10], c[22], c[23], c[24]);
 	return OK;

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
+
+// TestSpans compares spans with a byte for each address.
+func TestSpans(t *testing.T) {
+	const size = 64
+	const readable, writable = 1, 2
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		var s spans
+		var oracle [size]int
+		for range 30 {
+			x := span{base: r.Uint64N(size - 8), bytes: 1 + r.Uint64N(8), writable: r.IntN(3) > 0}
+			if r.IntN(4) == 0 && len(s) > 0 {
+				x = s[r.IntN(len(s))]
+				s.remove(x.base)
+				clear(oracle[x.base:x.end()])
+			} else {
+				for _, old := range s {
+					if old.base < x.end() && x.base < old.end() {
+						clear(oracle[old.base:old.end()])
+					}
+				}
+				s.put(x)
+				for i := x.base; i < x.end(); i++ {
+					oracle[i] = readable
+					if x.writable {
+						oracle[i] = writable
+					}
+				}
+			}
+			from, n, write := r.Uint64N(size), 1+r.Uint64N(12), r.IntN(2) == 0
+			want := from+n <= size
+			for i := from; want && i < from+n; i++ {
+				want = oracle[i] == writable || oracle[i] == readable && !write
+			}
+			if got := s.cover(from, n, write); got != want {
+				t.Fatalf("seed %d: cover(%d, %d, %t) = %t; %v", seed, from, n, write, got, s)
+			}
+		}
+	}
+}
+
+// page is memory of this process that the driver isn't told of.
+func page(tb testing.TB) []byte {
+	tb.Helper()
+	b, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = unix.Munmap(b) })
+	return b
+}
+
+// register tells of a page, for as long as the test goes.
+func register(tb testing.TB, d *Device, b []byte, writable bool) {
+	tb.Helper()
+	must(tb, "register", d.HostRegister(addressOf(b), 4096, writable))
+	tb.Cleanup(func() { d.HostUnregister(addressOf(b), 4096) })
+}
+
+// touches is every way to have a range read, and every way to have one written.
+func touches(d *Device, device uint64) (reads, writes map[string]func(addr, n uint64) gpubackend.Result) {
+	box := func(dst, src, n uint64) gpubackend.Box {
+		return gpubackend.Box{Dst: dst, DstPitch: n / 4, Src: src, SrcPitch: n / 4, Width: n / 4, Height: 4, Depth: 1}
+	}
+	cube := func(dst, src, n uint64) gpubackend.Box {
+		return gpubackend.Box{
+			Dst: dst, DstPitch: n / 4, DstSlice: n / 2, Src: src, SrcPitch: n / 4, SrcSlice: n / 2, Width: n / 4, Height: 2, Depth: 2,
+		}
+	}
+	copyBox := func(b gpubackend.Box) gpubackend.Result { return d.CopyBox(&b, 0) }
+	node := func(n gpubackend.Node) gpubackend.Result {
+		m, r := d.encodeNode(&n)
+		if r == gpubackend.Success {
+			m.free()
+		}
+		return r
+	}
+	copyNode := func(b gpubackend.Box) gpubackend.Result {
+		return node(gpubackend.Node{Type: gpubackend.NodeMemcpy, Copy: b})
+	}
+	array := func(at int, addr uint64) gpubackend.Result {
+		b := make([]byte, memcpy3DSize)
+		binary.LittleEndian.PutUint32(b[at+32:], memoryDevice)
+		binary.LittleEndian.PutUint64(b[at+48:], addr)
+		return d.CopyArray(b, 0)
+	}
+	reads = map[string]func(addr, n uint64) gpubackend.Result{
+		"Copy":            func(a, n uint64) gpubackend.Result { return d.Copy(device, a, n, 0) },
+		"MemcpyDtoDAsync": func(a, n uint64) gpubackend.Result { return d.MemcpyDtoDAsync(device, a, n, 0) },
+		"CopyOut":         func(a, n uint64) gpubackend.Result { return d.CopyOut(make([]byte, n), a) },
+		"CopyBox":         func(a, n uint64) gpubackend.Result { return copyBox(box(device, a, n)) },
+		"CopyBox, 3D":     func(a, n uint64) gpubackend.Result { return copyBox(cube(device, a, n)) },
+		"memcpy node":     func(a, n uint64) gpubackend.Result { return copyNode(cube(device, a, n)) },
+		"CopyArray":       func(a, _ uint64) gpubackend.Result { return array(0, a) },
+	}
+	writes = map[string]func(addr, n uint64) gpubackend.Result{
+		"Copy":             func(a, n uint64) gpubackend.Result { return d.Copy(a, device, n, 0) },
+		"MemcpyDtoDAsync":  func(a, n uint64) gpubackend.Result { return d.MemcpyDtoDAsync(a, device, n, 0) },
+		"CopyIn":           func(a, n uint64) gpubackend.Result { return d.CopyIn(a, make([]byte, n), 0) },
+		"CopyBox":          func(a, n uint64) gpubackend.Result { return copyBox(box(a, device, n)) },
+		"CopyBox, 3D":      func(a, n uint64) gpubackend.Result { return copyBox(cube(a, device, n)) },
+		"memcpy node":      func(a, n uint64) gpubackend.Result { return copyNode(cube(a, device, n)) },
+		"CopyArray":        func(a, _ uint64) gpubackend.Result { return array(88, a) },
+		"MemsetD8Async":    func(a, n uint64) gpubackend.Result { return d.MemsetD8Async(a, 0, n, 0) },
+		"MemsetD16Async":   func(a, n uint64) gpubackend.Result { return d.MemsetD16Async(a, 0, n/2, 0) },
+		"MemsetD32Async":   func(a, n uint64) gpubackend.Result { return d.MemsetD32Async(a, 0, n/4, 0) },
+		"MemsetD2D8Async":  func(a, n uint64) gpubackend.Result { return d.MemsetD2D8Async(a, n/4, 0, n/4, 4, 0) },
+		"MemsetD2D16Async": func(a, n uint64) gpubackend.Result { return d.MemsetD2D16Async(a, n/4, 0, n/8, 4, 0) },
+		"MemsetD2D32Async": func(a, n uint64) gpubackend.Result { return d.MemsetD2D32Async(a, n/4, 0, n/16, 4, 0) },
+		"memset node": func(a, n uint64) gpubackend.Result {
+			return node(gpubackend.Node{Type: gpubackend.NodeMemset, Fill: gpubackend.Fill{Dst: a, Pitch: n / 4, Element: 4, Width: n / 16, Height: 4}})
+		},
+	}
+	return reads, writes
+}
+
+// TestOwnMemoryIsOutOfReach names memory of this process that isn't the guest's.
+func TestOwnMemoryIsOutOfReach(t *testing.T) {
+	const n = 1024
+	d := newDevice(t, Options{})
+	device := alloc(t, d, n)
+	own, shown, read := page(t), page(t), page(t)
+	register(t, d, shown, true)
+	register(t, d, read, false)
+	fill := bytes.Repeat([]byte{7}, 4096)
+	copy(own, fill)
+	reads, writes := touches(d, device)
+	wrong := func(kind, name string, do func(addr, n uint64) gpubackend.Result, addr, n uint64) {
+		t.Run(kind+" by "+name, func(t *testing.T) { want(t, name, do(addr, n), gpubackend.InvalidValue) })
+	}
+	for name, do := range reads {
+		wrong("own memory", name, do, addressOf(own), n)
+		wrong("no memory", name, do, 8, n)
+		if name != "CopyArray" { // the driver knows how much it takes
+			wrong("beyond the end", name, do, addressOf(shown)+4096-n+16, n)
+		}
+		if name != "CopyArray" && name != "CopyOut" { // whose slice has the size
+			wrong("all addresses", name, do, addressOf(shown), ^uint64(0)&^63)
+		}
+	}
+	for name, do := range writes {
+		wrong("own memory", name, do, addressOf(own), n)
+		wrong("memory to read", name, do, addressOf(read), n)
+		if name != "CopyArray" {
+			wrong("beyond the end", name, do, addressOf(shown)+4096-n+16, n)
+		}
+	}
+	if !bytes.Equal(own, fill) {
+		t.Error("it was written")
+	}
+}
+
+// TestGuestsMemoryIsInReach copies between all that is the guest's.
+func TestGuestsMemoryIsInReach(t *testing.T) {
+	const n = 64
+	d := newDevice(t, Options{})
+	device := alloc(t, d, n)
+	shown, read, ordinary := page(t), page(t), page(t)
+	register(t, d, shown, true)
+	register(t, d, read, false)
+	must(t, "show", d.HostPageable(addressOf(ordinary), 2048))
+	must(t, "show", d.HostPageable(addressOf(ordinary)+2048, 2048))
+	m, _, _, r := d.ModuleLoadData([]byte(twoKernels), nil, nil, nil)
+	must(t, "load", r)
+	variable, _, r := d.ModuleGetGlobal(m, "table")
+	must(t, "variable", r)
+	for name, addr := range map[string]uint64{
+		"device": device, "pinned": addressOf(shown) + 4096 - n, "ordinary": addressOf(ordinary) + 2048 - n/2, "variable": variable,
+	} {
+		const few = 48 // the variable has 56
+		must(t, name+", write", d.Copy(addr, addressOf(read), few, 0))
+		must(t, name+", read", d.Copy(device, addr, few, 0))
+	}
+	must(t, "unregister", d.HostUnregister(addressOf(shown), 4096))
+	want(t, "after that", d.Copy(addressOf(shown), device, n, 0), gpubackend.InvalidValue)
+}
+
+// TestGraphMemoryIsOfTheDevice copies to what the driver doesn't know before the graph runs.
+func TestGraphMemoryIsOfTheDevice(t *testing.T) {
+	d := newDevice(t, Options{})
+	memory := page(t)
+	d.ranges.device.put(span{addressOf(memory), 4096, true})
+	shown := page(t)
+	register(t, d, shown, true)
+	before := d.count("cuMemcpyHtoDAsync_v2")
+	must(t, "to it", d.Copy(addressOf(memory), addressOf(shown), 8, 0))
+	if d.count("cuMemcpyHtoDAsync_v2") != before+1 {
+		t.Error("the driver was left to find out what it is")
+	}
+	for _, test := range []struct {
+		to, from side
+		want     symbol
+	}{{sideGraph, sideHost, symMemcpyHtoDAsync}, {sideHost, sideGraph, symMemcpyDtoHAsync}, {sideGraph, sideDevice, symMemcpyDtoDAsync}} {
+		if got := typedCopy(test.to, test.from); got != test.want {
+			t.Errorf("%d from %d: %v", test.to, test.from, got)
+		}
+	}
+}
