@@ -4,6 +4,7 @@ package vhostuser_test
 
 import (
 	"net"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -38,6 +39,31 @@ func TestListen(t *testing.T) {
 	_ = c.Close()
 	if _, err := vhostuser.Listen(filepath.Join(path, "no", "such")); err == nil {
 		t.Error("Listen in no directory succeeded")
+	}
+}
+
+// TestListenLeavesFilesAlone listens where other things than sockets are.
+func TestListenLeavesFilesAlone(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	notes, link := filepath.Join(dir, "notes.txt"), filepath.Join(dir, "link")
+	if err := os.WriteFile(notes, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("notes.txt", link); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{notes, link, dir} {
+		l, err := vhostuser.Listen(path)
+		if err == nil {
+			_ = l.Close()
+		}
+		if err == nil || err.Error() != path+" exists and is no socket: choose another path" {
+			t.Errorf("Listen at %s: %v", path, err)
+		}
+	}
+	if text, err := os.ReadFile(link); err != nil || string(text) != "mine" {
+		t.Errorf("the file is now %q, %v", text, err)
 	}
 }
 
