@@ -18,7 +18,7 @@ func runSet(args []string) error {
 	f := newFlags("set", "SOCKET KEY=VALUE...",
 		"Changes policies of a running VM. SOCKET is the device's control socket (paracuda device --control).\n"+
 			"Programs in the VM follow at once. paracuda device --help lists the keys.")
-	if err := parse(f, args); err != nil {
+	if err := parseFlags(f, args); err != nil {
 		return err
 	}
 	if f.NArg() < 2 {
@@ -37,11 +37,15 @@ func runStats(args []string) error {
 	f := newFlags("stats", "[--json] SOCKET",
 		"Prints the counters of a running VM: its sum and its programs. SOCKET is the device's control socket.")
 	raw := f.Bool("json", false, "print JSON")
-	if err := parse(f, args); err != nil {
+	if err := parseFlags(f, args); err != nil {
 		return err
 	}
-	if f.NArg() != 1 {
+	switch f.NArg() {
+	case 0:
 		return errors.New("stats: want SOCKET")
+	case 1:
+	default:
+		return fmt.Errorf("stats: unexpected argument %q: want options, then one SOCKET", f.Arg(1))
 	}
 	a, err := device.Ask(f.Arg(0), device.Request{Stats: true})
 	if err != nil {

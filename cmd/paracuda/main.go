@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -87,7 +88,10 @@ func usage(w io.Writer) {
 	_ = t.Flush()
 }
 
-func runVersion([]string) error {
+func runVersion(args []string) error {
+	if err := parse(newFlags("version", "", "Prints the version."), args); err != nil {
+		return err
+	}
 	fmt.Println("paracuda", version)
 	return nil
 }
@@ -98,15 +102,32 @@ func newFlags(name, arguments, text string) *flag.FlagSet {
 	f.SetOutput(io.Discard)
 	f.Usage = func() {
 		f.SetOutput(os.Stdout)
-		fmt.Printf("Usage: paracuda %s %s\n\n%s\n\nOptions:\n", name, arguments, text)
-		f.PrintDefaults()
+		fmt.Printf("Usage: paracuda %s\n\n%s\n", strings.TrimSpace(name+" "+arguments), text)
+		options := 0
+		if f.VisitAll(func(*flag.Flag) { options++ }); options > 0 {
+			fmt.Println("\nOptions:")
+			f.PrintDefaults()
+		}
 		f.SetOutput(io.Discard)
 	}
 	return f
 }
 
-// parse reads the flags. The usage is for those who ask for it: an error is one line.
+// parse reads the flags of a command that takes nothing else. What is left over is refused: the flags behind it would
+// be ignored.
 func parse(f *flag.FlagSet, args []string) error {
+	if err := parseFlags(f, args); err != nil || f.NArg() == 0 {
+		return err
+	}
+	hint := ""
+	if f.Lookup("set") != nil && strings.Contains(f.Arg(0), "=") {
+		hint = " (each --set takes one KEY=VALUE)"
+	}
+	return fmt.Errorf("%s: unexpected argument %q%s", f.Name(), f.Arg(0), hint)
+}
+
+// parseFlags reads the flags that stand before other arguments. The usage is for those who ask for it: an error is one line.
+func parseFlags(f *flag.FlagSet, args []string) error {
 	usage := f.Usage
 	f.Usage = func() {}
 	err := f.Parse(args)

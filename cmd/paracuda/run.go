@@ -48,7 +48,7 @@ func runRun(args []string) error {
 		o.set = append(o.set, v)
 		return settings.Set(v)
 	})
-	if err := parse(f, args); err != nil {
+	if err := parseFlags(f, args); err != nil {
 		return err
 	}
 	if o.program = f.Args(); len(o.program) == 0 {

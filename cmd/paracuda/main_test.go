@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestArgumentsAreTaken gives each command an argument that it has no use for.
+func TestArgumentsAreTaken(t *testing.T) {
+	for line, want := range map[string]string{
+		"device --socket-path /nowhere/s --set channels=4 memory=8G --gpu nosuch": `device: unexpected argument "memory=8G" (each --set takes one KEY=VALUE)`,
+		"device --print-capabilities yes":                                         `device: unexpected argument "yes"`,
+		"attach --qmp /nowhere/s --device /d gpu1":                                `attach: unexpected argument "gpu1"`,
+		"detach --qmp /nowhere/s gpu1=":                                           `detach: unexpected argument "gpu1="`,
+		"probe cuda":                                                              `probe: unexpected argument "cuda"`,
+		"version now":                                                             `version: unexpected argument "now"`,
+		"worker x":                                                                `worker: unexpected argument "x"`,
+		"mover x":                                                                 `mover: unexpected argument "x"`,
+		"stats /nowhere/s --json":                                                 `stats: unexpected argument "--json": want options, then one SOCKET`,
+		"stats --json":                                                            `stats: want SOCKET`,
+		"set /nowhere/s":                                                          `set: want SOCKET and KEY=VALUE`,
+		"run --gpu soft":                                                          `run: no program: want paracuda run [options] -- PROGRAM [ARGUMENT]`,
+	} {
+		if err := dispatch(strings.Fields(line)); err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", line, err, want)
+		}
+	}
+}
