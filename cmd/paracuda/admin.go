@@ -24,6 +24,9 @@ func runSet(args []string) error {
 	if f.NArg() < 2 {
 		return errors.New("set: want SOCKET and KEY=VALUE")
 	}
+	if err := checkSocket("set", f.Arg(0)); err != nil {
+		return err
+	}
 	for _, text := range f.Args()[1:] {
 		if _, err := device.Ask(f.Arg(0), device.Request{Set: text}); err != nil {
 			return err
@@ -46,6 +49,9 @@ func runStats(args []string) error {
 	case 1:
 	default:
 		return fmt.Errorf("stats: unexpected argument %q: want options, then one SOCKET", f.Arg(1))
+	}
+	if err := checkSocket("stats", f.Arg(0)); err != nil {
+		return err
 	}
 	a, err := device.Ask(f.Arg(0), device.Request{Stats: true})
 	if err != nil {

@@ -37,6 +37,9 @@ func runAttach(args []string) error {
 		return err
 	}
 	d.Socket = path
+	if err := errors.Join(checkSocket("--qmp", *qmp), checkSocket("--device", d.Socket)); err != nil {
+		return err
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, attachTimeout)
@@ -53,6 +56,9 @@ func runDetach(args []string) error {
 	}
 	if *qmp == "" {
 		return errors.New("detach: want --qmp SOCKET")
+	}
+	if err := checkSocket("--qmp", *qmp); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), attachTimeout)
 	defer cancel()

@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -58,6 +59,9 @@ func runDevice(args []string) error {
 	if o.capabilities {
 		return printCapabilities(os.Stdout)
 	}
+	if (o.socket == "") == (o.fd < 0) {
+		return errors.New("device: want --socket-path PATH or --fd N")
+	}
 	return o.serve()
 }
 
@@ -77,40 +81,34 @@ func (o *deviceOptions) serve() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	conn, err := o.connect(ctx)
+	out, err := o.open()
+	defer out.close()
 	if err != nil {
 		return err
 	}
 	dev := device.New(device.Config{
 		GPU: gpu, Settings: o.settings, Generation: uint32(time.Now().UnixNano()) | 1, Spawn: spawner{level: o.level}, Log: log,
 	})
+	var front frontEnd
+	if out.control != nil {
+		go dev.ServeAdmin(out.control, func() { front.changed(log) })
+	}
+	conn, err := o.connect(ctx)
+	if ctx.Err() != nil {
+		return o.writeStats(dev, gpu, log)
+	}
+	if err != nil {
+		return err
+	}
 	options := vhostuser.Options{Log: log}
-	if o.trace != "" {
-		file, err := os.Create(o.trace)
-		if err != nil {
-			return fmt.Errorf("--trace: %w", err)
-		}
-		defer file.Close()
-		options.Trace = file
+	if out.trace != nil {
+		options.Trace = out.trace
 	}
 	session, err := vhostuser.New(conn, dev, options)
 	if err != nil {
 		return fmt.Errorf("start the session: %w", err)
 	}
-	if o.control != "" {
-		admin, err := vhostuser.Listen(o.control)
-		if err != nil {
-			return fmt.Errorf("--control: %w", err)
-		}
-		defer admin.Close()
-		go func() {
-			_ = dev.ServeAdmin(admin, func() {
-				if err := session.ConfigChanged(); err != nil {
-					log.WithError(err).Info("the guest is not told of the change")
-				}
-			})
-		}()
-	}
+	front.session.Store(session)
 	log.WithField("gpu", gpu).Info("front end connected")
 	err = session.Run(ctx)
 	if errors.Is(err, context.Canceled) {
@@ -119,34 +117,37 @@ func (o *deviceOptions) serve() error {
 	return errors.Join(err, o.writeStats(dev, gpu, log))
 }
 
+// frontEnd is the session, once there is one: policies may change before.
+type frontEnd struct {
+	session atomic.Pointer[vhostuser.Session]
+}
+
+// changed tells the guest of a change of policies, unless it is yet to read them.
+func (f *frontEnd) changed(log *logrus.Entry) {
+	s := f.session.Load()
+	if s == nil {
+		return
+	}
+	if err := s.ConfigChanged(); err != nil {
+		log.WithError(err).Info("the guest is not told of the change")
+	}
+}
+
 // connect gets the one connection that is served: a front end can't come back, so there is no second.
 func (o *deviceOptions) connect(ctx context.Context) (*net.UnixConn, error) {
 	var listener *net.UnixListener
 	var err error
-	switch {
-	case (o.socket == "") == (o.fd < 0):
-		return nil, errors.New("device: want --socket-path PATH or --fd N")
-	case o.fd >= 0:
+	if o.fd >= 0 {
 		var conn *net.UnixConn
 		if listener, conn, err = vhostuser.Inherit(o.fd); err != nil || conn != nil {
 			return conn, err
 		}
-	default:
-		listener, err = vhostuser.Listen(o.socket)
-		if errors.Is(err, syscall.EADDRINUSE) || (err != nil && errors.Is(err, os.ErrExist)) {
-			return nil, fmt.Errorf("socket %s is in use: stop the process that serves it, or choose another path", o.socket)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("listen on %s: %w", o.socket, err)
-		}
+	} else if listener, err = listen("--socket-path", o.socket); err != nil {
+		return nil, err
 	}
 	defer listener.Close()
 	defer context.AfterFunc(ctx, func() { listener.Close() })()
-	conn, err := listener.AcceptUnix()
-	if err != nil && ctx.Err() != nil {
-		return nil, exitCode(0)
-	}
-	return conn, err
+	return listener.AcceptUnix()
 }
 
 // writeStats writes the counters of the VM.

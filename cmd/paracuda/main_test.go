@@ -7,6 +7,19 @@ import (
 	"testing"
 )
 
+// TestSocketPathsAreShort gives each command that connects to a socket a path that the kernel refuses.
+func TestSocketPathsAreShort(t *testing.T) {
+	long := "/" + strings.Repeat("x", maxSocketPath)
+	for _, line := range []string{
+		"stats " + long, "set " + long + " memory=0", "detach --qmp " + long,
+		"attach --device /d --qmp " + long, "attach --qmp /q --device " + long,
+	} {
+		if err := dispatch(strings.Fields(line)); err == nil || !strings.Contains(err.Error(), "has 108 bytes, and that of a socket 107 at most") {
+			t.Errorf("%.20s: %v", line, err)
+		}
+	}
+}
+
 // TestArgumentsAreTaken gives each command an argument that it has no use for.
 func TestArgumentsAreTaken(t *testing.T) {
 	for line, want := range map[string]string{

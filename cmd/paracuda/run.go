@@ -60,9 +60,6 @@ func runRun(args []string) error {
 func (o *runOptions) run(channels int) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	if err := o.tryOutputs(); err != nil {
-		return err
-	}
 	gpu, err := chooseGPU(o.gpu)
 	if err != nil {
 		return err
@@ -96,21 +93,6 @@ func (o *runOptions) run(channels int) error {
 	}
 	if result.ExitCode != 0 {
 		return exitCode(result.ExitCode)
-	}
-	return nil
-}
-
-// tryOutputs makes the files that are to be written at the end: whether they can be is known before a VM boots.
-func (o *runOptions) tryOutputs() error {
-	for _, out := range []struct{ option, file string }{{"--stats", o.stats}, {"--trace", o.trace}} {
-		if out.file == "" {
-			continue
-		}
-		file, err := os.OpenFile(out.file, os.O_WRONLY|os.O_CREATE, 0o644)
-		if err != nil {
-			return fmt.Errorf("%s: %w", out.option, err)
-		}
-		file.Close()
 	}
 	return nil
 }
@@ -172,6 +154,10 @@ func (o *runOptions) startDevice(gpu, socket string) (*deviceProcess, error) {
 		}
 		select {
 		case err := <-d.done:
+			var exit *exec.ExitError
+			if errors.As(err, &exit) && exit.Exited() {
+				return nil, exitCode(1) // it has said why
+			}
 			return nil, fmt.Errorf("start the device: %w", err)
 		case <-time.After(10 * time.Millisecond):
 		}
