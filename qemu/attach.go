@@ -21,7 +21,9 @@ var ErrNotShared = errors.New("the guest's memory is not shared: start QEMU with
 	"-object memory-backend-memfd,id=mem,size=SIZE,share=on -machine memory-backend=mem")
 
 // Attach plugs the device into the VM whose QMP socket that is. A device of the
-// same id is taken out first, which is the way back after its back end has died.
+// same id is taken out first, which is the way back after its back end has died;
+// but only once the new back end has been connected to: one that isn't there
+// must not cost the VM a device that works.
 func Attach(ctx context.Context, qmpSocket string, d Device) error {
 	m, err := connect(ctx, qmpSocket)
 	if err != nil {
@@ -32,11 +34,13 @@ func Attach(ctx context.Context, qmpSocket string, d Device) error {
 	if err := m.fit(); err != nil {
 		return fmt.Errorf("attach %s: %w", d.ID, err)
 	}
-	if err := m.remove(d); err != nil {
-		return err
-	}
-	if err := m.add(d); err != nil {
+	chardev, err := m.reach(d)
+	if err != nil {
 		return fmt.Errorf("attach %s: %w", d.ID, err)
+	}
+	if err := m.replace(d, chardev); err != nil {
+		m.run("chardev-remove", arguments{"id": chardev}, nil)
+		return err
 	}
 	return nil
 }
@@ -57,7 +61,7 @@ func Detach(ctx context.Context, qmpSocket, id string) error {
 	if !there {
 		return fmt.Errorf("detach %s: QEMU has no device of that id", d.ID)
 	}
-	return m.remove(d)
+	return m.remove(d, "")
 }
 
 // fit tells what keeps this QEMU from having the device.
@@ -72,40 +76,71 @@ func (m *monitor) fit() error {
 	return err
 }
 
-func (m *monitor) add(d Device) error {
+// reach connects QEMU to the back end, and returns the id of the chardev that
+// this makes: one that is free, since a device may still have the other.
+func (m *monitor) reach(d Device) (string, error) {
+	chardev, err := m.freeChardev(d)
+	if err != nil {
+		return "", err
+	}
 	socket := arguments{
 		"addr":   arguments{"type": "unix", "data": arguments{"path": d.Socket}},
 		"server": false,
 	}
 	backend := arguments{"type": "socket", "data": socket}
-	err := m.run("chardev-add", arguments{"id": d.chardev(), "backend": backend}, nil)
+	err = m.run("chardev-add", arguments{"id": chardev, "backend": backend}, nil)
 	if err != nil {
-		return fmt.Errorf("%w: is paracuda device running there?", err)
+		return "", fmt.Errorf("%w: is paracuda device running there?", err)
 	}
-	err = m.run("device_add", arguments{
-		"driver": Driver, "id": d.ID, "bus": d.Bus, "chardev": d.chardev(),
+	return chardev, nil
+}
+
+// freeChardev returns one of the device's ids for a chardev that QEMU has none
+// of, or has one of that no device uses: QEMU keeps the others.
+func (m *monitor) freeChardev(d Device) (string, error) {
+	var err error
+	for _, id := range d.chardevs() {
+		var there bool
+		if there, err = m.hasChardev(id); err == nil && there {
+			err = m.run("chardev-remove", arguments{"id": id}, nil)
+		}
+		if err == nil {
+			return id, nil
+		}
+	}
+	return "", err
+}
+
+// replace takes out what there is of the device, and plugs it in with a chardev
+// that is connected.
+func (m *monitor) replace(d Device, chardev string) error {
+	if err := m.remove(d, chardev); err != nil {
+		return err
+	}
+	err := m.run("device_add", arguments{
+		"driver": Driver, "id": d.ID, "bus": d.Bus, "chardev": chardev,
 		"virtio-id": d.VirtioID, "num_vqs": d.Queues,
 		"vq_size": d.QueueSize, "config_size": d.ConfigSize,
 	}, nil)
 	if err != nil {
-		m.run("chardev-remove", arguments{"id": d.chardev()}, nil)
-		return fmt.Errorf("%w: the VM needs a free -device pcie-root-port,id=%s", err, d.Bus)
+		return fmt.Errorf("attach %s: %w: the VM needs a free -device pcie-root-port,id=%s", d.ID, err, d.Bus)
 	}
 	return nil
 }
 
-// remove takes out the device and its chardev, as far as they are there.
-func (m *monitor) remove(d Device) error {
+// remove takes out the device and its chardevs, but one, as far as they are there.
+func (m *monitor) remove(d Device, keep string) error {
 	there, err := m.hasDevice(d.ID)
 	if err == nil && there {
 		err = m.unplug(d.ID)
 	}
-	if err != nil {
-		return fmt.Errorf("detach %s: %w", d.ID, err)
-	}
-	there, err = m.hasChardev(d.chardev())
-	if err == nil && there {
-		err = m.run("chardev-remove", arguments{"id": d.chardev()}, nil)
+	for _, id := range d.chardevs() {
+		if err != nil {
+			break
+		}
+		if there, err = m.hasChardev(id); err == nil && there && id != keep {
+			err = m.run("chardev-remove", arguments{"id": id}, nil)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("detach %s: %w", d.ID, err)

@@ -33,21 +33,75 @@ func TestAttach(t *testing.T) {
 func TestAttachReplacesADeadDevice(t *testing.T) {
 	f := newFake(t)
 	d := Device{Socket: "/run/d"}
-	for range 2 {
+	for range 3 {
 		if err := Attach(context.Background(), f.socket, d); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var got []string
 	for _, c := range f.commands {
-		if strings.HasPrefix(c, "chardev-") || strings.HasPrefix(c, "device_") {
+		if c == "chardev-add" || strings.HasPrefix(c, "device_") {
 			got = append(got, c)
 		}
 	}
 	want := []string{"chardev-add", "device_add",
-		"device_del", "chardev-remove", "chardev-add", "device_add"}
+		"chardev-add", "device_del", "device_add", "chardev-add", "device_del", "device_add"}
 	if !slices.Equal(got, want) {
 		t.Errorf("the commands were %q, not %q", got, want)
+	}
+	if len(f.chardevs) != 1 || f.devices["paracuda0"]["chardev"] != "paracuda0-socket" {
+		t.Errorf("chardevs %v, device %v", f.chardevs, f.devices["paracuda0"])
+	}
+}
+
+// TestAttachKeepsADeviceThatWorks lets everything that comes before the new
+// device fail.
+func TestAttachKeepsADeviceThatWorks(t *testing.T) {
+	f := newFake(t)
+	d := Device{Socket: "/run/d"}
+	if err := Attach(context.Background(), f.socket, d); err != nil {
+		t.Fatal(err)
+	}
+	there := func(why string) {
+		t.Helper()
+		if len(f.chardevs) != 1 || !f.chardevs["paracuda0-socket"] || len(f.devices) != 1 {
+			t.Errorf("%s: chardevs %v, devices %v", why, f.chardevs, f.devices)
+		}
+	}
+	f.refuse["chardev-add"] = "Failed to connect to '/run/d': Connection refused"
+	err := Attach(context.Background(), f.socket, d)
+	if err == nil || !strings.Contains(err.Error(), "is paracuda device running there?") {
+		t.Errorf("no back end: %v", err)
+	}
+	there("no back end")
+	delete(f.refuse, "chardev-add")
+	f.refuse["device_del"] = "Device paracuda0 is already in the process of unplug"
+	if err := Attach(context.Background(), f.socket, d); err == nil {
+		t.Error("it was attached twice")
+	}
+	there("no unplugging")
+}
+
+func TestAttachRemovesAStaleChardev(t *testing.T) {
+	f := newFake(t)
+	f.chardevs["paracuda0-socket"], f.chardevs["paracuda0-socket-2"] = true, true
+	if err := Attach(context.Background(), f.socket, Device{Socket: "/run/d"}); err != nil {
+		t.Fatal(err)
+	}
+	if len(f.chardevs) != 1 {
+		t.Errorf("chardevs %v", f.chardevs)
+	}
+}
+
+func TestBusyQMPSocket(t *testing.T) {
+	defer func(d time.Duration) { greetTime = d }(greetTime)
+	greetTime = 50 * time.Millisecond
+	f := newFake(t)
+	f.mu.Lock()
+	f.busy = true
+	f.mu.Unlock()
+	if err := Attach(context.Background(), f.socket, Device{}); !errors.Is(err, ErrBusy) {
+		t.Errorf("another program is connected: %v", err)
 	}
 }
 

@@ -39,6 +39,10 @@ func setDefault[T comparable](p *T, value T) {
 // chardev is the id of the device's chardev.
 func (d Device) chardev() string { return d.ID + "-socket" }
 
+// chardevs are the ids that its chardev may have: where the device replaces
+// another, both chardevs are there for a time.
+func (d Device) chardevs() []string { return []string{d.chardev(), d.chardev() + "-2"} }
+
 // Args are the command line options that attach the device from the start.
 func (d Device) Args() []string {
 	d = d.complete()

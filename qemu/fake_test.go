@@ -5,6 +5,7 @@ package qemu
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"path/filepath"
 	"sync"
@@ -20,6 +21,7 @@ type fakeQEMU struct {
 	refuse map[string]string // commands that fail, and what QEMU says
 
 	mu       sync.Mutex
+	busy     bool                      // somebody else is connected; guarded by mu
 	version  Version                   // guarded by mu
 	devices  map[string]map[string]any // guarded by mu
 	chardevs map[string]bool           // guarded by mu
@@ -63,8 +65,12 @@ func (f *fakeQEMU) setVersion(v Version) {
 func (f *fakeQEMU) serve(c net.Conn) {
 	defer c.Close()
 	f.mu.Lock()
-	v := f.version
+	v, busy := f.version, f.busy
 	f.mu.Unlock()
+	if busy {
+		io.Copy(io.Discard, c)
+		return
+	}
 	fmt.Fprintf(c, `{"QMP":{"version":{"qemu":{"micro":%d,"minor":%d,"major":%d},"package":""},`+
 		`"capabilities":["oob"]}}`+"\n", v.Micro, v.Minor, v.Major)
 	d := json.NewDecoder(c)
@@ -81,7 +87,11 @@ func (f *fakeQEMU) answer(c net.Conn, cmd fakeCommand) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.commands = append(f.commands, cmd.Execute)
-	if text, ok := f.refuse[cmd.Execute]; ok {
+	text, refused := f.refuse[cmd.Execute]
+	if !refused {
+		text, refused = f.fails(cmd)
+	}
+	if refused {
 		fmt.Fprintf(c, `{"error":{"class":"GenericError","desc":%q}}`+"\n", text)
 		return
 	}
@@ -95,6 +105,23 @@ func (f *fakeQEMU) answer(c net.Conn, cmd fakeCommand) {
 		fmt.Fprintf(c, `{"event":"DEVICE_DELETED","data":{"device":%q,"path":"/machine/peripheral/%s"},`+
 			`"timestamp":{"seconds":1,"microseconds":2}}`+"\n", id, id)
 	}
+}
+
+// fails tells what QEMU says of a chardev that is there already, or still in use.
+func (f *fakeQEMU) fails(cmd fakeCommand) (string, bool) {
+	id, _ := cmd.Arguments["id"].(string)
+	switch cmd.Execute {
+	case "chardev-add":
+		return "Chardev with id '" + id + "' already exists", f.chardevs[id]
+	case "chardev-remove":
+		for _, d := range f.devices {
+			if d["chardev"] == id {
+				return "Chardev '" + id + "' is busy", true
+			}
+		}
+		return "Chardev '" + id + "' not found", !f.chardevs[id]
+	}
+	return "", false
 }
 
 func (f *fakeQEMU) do(cmd fakeCommand) any {

@@ -5,13 +5,23 @@ package qemu
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	"github.com/digitalocean/go-qemu/qmp"
 )
 
 const connectTime = 5 * time.Second
+
+// greetTime is how long QEMU may take to greet, which it does at once unless
+// somebody else is connected. Tests shorten it.
+var greetTime = 10 * time.Second
+
+// ErrBusy says that QEMU serves another QMP connection, and so not this one.
+var ErrBusy = errors.New("another program (libvirt?) holds this QMP socket: " +
+	"give QEMU a second -qmp")
 
 // monitor is a QMP connection that heeds a context. go-qemu's own blocks every
 // command while an event is not taken, reads no message of 64 KiB or more, and
@@ -29,13 +39,16 @@ type monitor struct {
 // connect opens a QMP socket. The caller closes the monitor.
 func connect(ctx context.Context, socket string) (*monitor, error) {
 	q, err := qmp.NewSocketMonitor("unix", socket, connectTime)
+	if errors.Is(err, syscall.EAGAIN) { // others wait already
+		return nil, fmt.Errorf("connect to QEMU: %w", ErrBusy)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("connect to QEMU: %w: start QEMU with -qmp unix:%s,server=on,wait=off",
 			err, socket)
 	}
 	m := &monitor{ctx: ctx, qmp: q, deleted: make(chan string, 64)}
 	m.stop = context.AfterFunc(ctx, func() { q.Disconnect() })
-	if err := q.Connect(); err != nil {
+	if err := greet(q); err != nil {
 		m.stop()
 		q.Disconnect()
 		return nil, fmt.Errorf("connect to QEMU: %w", m.cause(err))
@@ -49,6 +62,16 @@ func connect(ctx context.Context, socket string) (*monitor, error) {
 	}
 	go m.take(events)
 	return m, nil
+}
+
+// greet waits for QEMU's greeting, and answers it.
+func greet(q *qmp.SocketMonitor) error {
+	late := time.AfterFunc(greetTime, func() { q.Disconnect() })
+	err := q.Connect()
+	if !late.Stop() {
+		return ErrBusy
+	}
+	return err
 }
 
 func (m *monitor) close() {
