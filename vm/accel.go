@@ -4,6 +4,8 @@ package vm
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,73 +18,78 @@ const (
 	TCG = "tcg"
 )
 
-// trialTime is how long a guest may take to run a program under KVM. One that
-// runs at all takes a second or two.
-const trialTime = 10 * time.Second
+const (
+	kvmDevice = "/dev/kvm"
+	// trialTime is how long a guest may take to run a program under KVM. One that
+	// runs at all takes a second or two.
+	trialTime = 10 * time.Second
+)
 
-// accelerator is KVM if a guest is seen to run under it, and else TCG. That
-// /dev/kvm exists says little: inside some virtual machines a guest under it
-// stops early in its boot. What the trial showed holds until the host reboots.
-func accelerator(ctx context.Context, a Assets) string {
-	if !writable("/dev/kvm") {
+// trial finds QEMU's accelerator: KVM if a guest is seen to run under it, and
+// else TCG. That /dev/kvm exists says little: inside some virtual machines a
+// guest under it stops early in its boot.
+type trial struct {
+	assets Assets
+	qemu   string            // QEMU's program
+	device string            // KVM's
+	limit  time.Duration     // how long it may take
+	warn   func(text string) // told why it is not KVM
+}
+
+func (t *trial) accelerator(ctx context.Context) string {
+	if err := writable(t.device); err != nil {
+		t.warn(fmt.Sprintf("KVM does not work here (%v): using TCG, which is slower", err))
 		return TCG
 	}
-	note := filepath.Join(a.Cache, "accelerator")
-	if found := recall(note); found != "" {
-		return found
+	note := filepath.Join(t.assets.Cache, "accelerator.json")
+	f, known := recall(note, t.qemu)
+	if !known {
+		f = t.try(ctx)
+		if ctx.Err() != nil {
+			return TCG
+		}
+		if f.holds() {
+			remember(note, f)
+		}
 	}
-	found := TCG
-	if tryKVM(ctx, a) {
-		found = KVM
+	if f.Why != "" {
+		t.warn(fmt.Sprintf("KVM does not work here (%s): using TCG, which is slower; remove %s to try again", f.Why, note))
 	}
-	if ctx.Err() == nil {
-		remember(note, found)
-	}
-	return found
+	return f.Accel
 }
 
-func writable(file string) bool {
+func writable(file string) error {
 	f, err := os.OpenFile(file, os.O_RDWR, 0)
-	if err == nil {
-		f.Close()
+	if err != nil {
+		return err
 	}
-	return err == nil
+	return f.Close()
 }
 
-func tryKVM(ctx context.Context, a Assets) bool {
-	ctx, cancel := context.WithTimeout(ctx, trialTime)
+// try runs a program under KVM.
+func (t *trial) try(ctx context.Context) finding {
+	ctx, cancel := context.WithTimeout(ctx, t.limit)
 	defer cancel()
-	result, err := Run(ctx, Config{Kind: QEMU, Accel: KVM, Assets: a,
+	result, err := Run(ctx, Config{Kind: QEMU, Accel: KVM, Assets: t.assets,
 		Program: "/bin/sh", Args: []string{"-c", "exit 42"}, Dir: "/"})
-	return err == nil && result.ExitCode == 42
+	f := finding{Boot: bootID(), QEMU: t.qemu, Accel: TCG}
+	switch {
+	case err == nil && result.ExitCode == 42:
+		f.Accel = KVM
+	case err == nil:
+		f.Why = fmt.Sprintf("a program in a VM ended with %d, not 42", result.ExitCode)
+	case ctx.Err() != nil:
+		f.Why = fmt.Sprintf("a VM ran no program within %v", t.limit)
+		f.Until = time.Now().Add(doubtTime)
+	case errors.Is(err, errNoExit):
+		f.Why = errNoExit.Error() + ": " + lastLine(err.Error())
+	default: // the VM lacks something, which the caller's will say too
+		f.Until = time.Now()
+	}
+	return f
 }
 
-// bootID names the time since the host last booted.
-func bootID() string {
-	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return "unknown"
-	}
-	return strings.TrimSpace(string(id))
-}
-
-// recall reads which accelerator an earlier trial found, "" if there was none.
-func recall(note string) string {
-	text, err := os.ReadFile(note)
-	if err != nil {
-		return ""
-	}
-	boot, found, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
-	if boot != bootID() || (found != KVM && found != TCG) {
-		return ""
-	}
-	return found
-}
-
-// remember keeps what a trial found. If it cannot, the next VM tries again.
-func remember(note, found string) {
-	text := bootID() + " " + found + "\n"
-	if os.WriteFile(note+".new", []byte(text), 0o644) == nil {
-		os.Rename(note+".new", note)
-	}
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }

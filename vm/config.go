@@ -68,6 +68,8 @@ type Config struct {
 	Console   io.Writer // gets the guest kernel's messages as well
 	Verbose   bool      // the kernel tells all it does
 
+	Warn func(text string) // told, in one line, that the VM is slower than it should be; nobody is if nil
+
 	Assets Assets // where the VM's parts lie; found by FindAssets
 }
 
@@ -103,6 +105,12 @@ func (c Config) complete() (Config, error) {
 		c.Assets = FindAssets()
 	}
 	return c, nil
+}
+
+func (c *Config) warn(text string) {
+	if c.Warn != nil {
+		c.Warn(text)
+	}
 }
 
 func setDefault[T comparable](p *T, value T) {

@@ -154,18 +154,3 @@ func TestProcessEnds(t *testing.T) {
 		t.Error("a program that is not there was started")
 	}
 }
-
-func TestAcceleratorIsRemembered(t *testing.T) {
-	note := filepath.Join(t.TempDir(), "accelerator")
-	if got := recall(note); got != "" {
-		t.Errorf("recalled %q from nothing", got)
-	}
-	remember(note, KVM)
-	if got := recall(note); got != KVM {
-		t.Errorf("recalled %q", got)
-	}
-	write(t, note, "another-boot kvm\n")
-	if got := recall(note); got != "" {
-		t.Errorf("recalled %q from another boot", got)
-	}
-}

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/vm"
 )
@@ -116,6 +118,9 @@ func (o *runOptions) config(channels int) (vm.Config, error) {
 		Kind: kind, Kernel: o.kernel, Memory: int64(memory), CPUs: o.cpus, Program: o.program[0], Args: o.program[1:],
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Queues: channels + 1,
 		Modules: []vm.Module{driver}, WaitDevice: "/dev/paracuda", LibDir: assets.LibDir(), Assets: assets,
+	}
+	if level, err := logrus.ParseLevel(o.level); err == nil && level >= logrus.WarnLevel {
+		c.Warn = func(text string) { fmt.Fprintln(os.Stderr, "paracuda:", text) }
 	}
 	if o.verbose {
 		c.Console, c.Verbose = os.Stderr, true
