@@ -91,8 +91,8 @@ func (f frontEnd) run(t testing.TB, most time.Duration, args ...string) result {
 	return f.start(t, within(f.boot+most), args...)
 }
 
-// slowVM is what paracuda run says first where KVM doesn't work, as on some hosts that run the tests.
-var slowVM = regexp.MustCompile(`(?m)\Aparacuda: KVM does not work here .*\n`)
+// slowVM is what paracuda run says where KVM doesn't work, as on some hosts that run the tests.
+var slowVM = regexp.MustCompile(`(?m)^paracuda: KVM does not work here .*\n`)
 
 // start runs a program in a throw-away VM.
 func (f frontEnd) start(t testing.TB, l limit, args ...string) result {
