@@ -38,21 +38,26 @@ type Program struct {
 // adminTimeout bounds what one connection may take.
 const adminTimeout = 10 * time.Second
 
+// adminPause is how long no connection is taken after one could not be.
+const adminPause = time.Second
+
 // maxRequest bounds a request's line.
 const maxRequest = 4096
 
 // ServeAdmin answers the owner of the VM on a control socket until it is closed. changed is called after a setting, to
 // tell the driver.
-func (d *Device) ServeAdmin(l net.Listener, changed func()) error {
+func (d *Device) ServeAdmin(l net.Listener, changed func()) {
 	for {
 		c, err := l.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return nil
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil: // no descriptors left, say, which passes
+			d.log.WithError(err).Warn("take a connection to the control socket")
+			time.Sleep(adminPause)
+		default:
+			go d.admin(c, changed)
 		}
-		if err != nil {
-			return err
-		}
-		go d.admin(c, changed)
 	}
 }
 

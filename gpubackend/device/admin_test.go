@@ -7,6 +7,7 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -19,15 +20,47 @@ func newAdmin(t testing.TB) (*Device, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- d.ServeAdmin(l, func() {}) }()
+	serveAdmin(t, d, l)
+	return d, path
+}
+
+func serveAdmin(t testing.TB, d *Device, l net.Listener) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		d.ServeAdmin(l, func() {})
+	}()
 	t.Cleanup(func() {
 		_ = l.Close()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		<-ended
 	})
-	return d, path
+}
+
+// fullListener can't accept at first.
+type fullListener struct {
+	net.Listener
+	failed bool
+}
+
+func (l *fullListener) Accept() (net.Conn, error) {
+	if !l.failed {
+		l.failed = true
+		return nil, syscall.EMFILE
+	}
+	return l.Listener.Accept()
+}
+
+func TestAdminOutlivesAcceptErrors(t *testing.T) {
+	d := New(Config{GPU: "soft", Settings: DefaultSettings(), Spawn: &stubs{}, Log: quiet()})
+	path := filepath.Join(t.TempDir(), "control")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serveAdmin(t, d, &fullListener{Listener: l})
+	if _, err := Ask(path, Request{Stats: true}); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestAdminHostile(t *testing.T) {
