@@ -3,9 +3,35 @@
 package main
 
 import (
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 )
+
+// mainVariable makes a test's process run main in place of tests.
+const mainVariable = "PARACUDA_TEST_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(mainVariable) != "" {
+		main()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// TestChildrenAreNotForUsers starts by hand what the device process starts.
+func TestChildrenAreNotForUsers(t *testing.T) {
+	for _, role := range []string{"worker", "mover"} {
+		c := exec.Command(os.Args[0], role)
+		c.Env = append(os.Environ(), mainVariable+"=1")
+		out, err := c.CombinedOutput()
+		want := "paracuda: " + role + ": no control connection: paracuda device starts " + role + "s by itself\n"
+		if err == nil || string(out) != want {
+			t.Errorf("%s: %v, %q, want %q", role, err, out, want)
+		}
+	}
+}
 
 // TestSocketPathsAreShort gives each command that connects to a socket a path that the kernel refuses.
 func TestSocketPathsAreShort(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda"
 	"github.com/paracuda/paracuda/gpubackend/handover"
@@ -21,6 +23,9 @@ func startChild(role string, args []string) (level string, err error) {
 	f.StringVar(&level, "log-level", "info", "debug, info, warning or error")
 	if err := parse(f, args); err != nil {
 		return "", err
+	}
+	if _, err := unix.GetsockoptInt(controlFD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
+		return "", fmt.Errorf("%s: no control connection: paracuda device starts %[1]ss by itself", role)
 	}
 	return level, leaveNoCore()
 }
