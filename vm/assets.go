@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -102,21 +103,32 @@ func (a Assets) Virtiofsd() (string, error) {
 	return need("virtiofsd", filepath.Join(a.Cache, "qemu-11/virtiofsd"), runDeps)
 }
 
+// kernels are QEMU's guest kernels, as scripts/deps fetches them.
+var kernels = []string{defaultKernel, "6.12"}
+
+// kernelMend says what to do where a kernel is not there.
+func kernelMend(kernel string) string {
+	if slices.Contains(kernels, kernel) {
+		return runDeps
+	}
+	return "the guest kernels are " + strings.Join(kernels, " and ")
+}
+
 // KernelDir is the directory of one of QEMU's guest kernels, "6.1" or "6.12".
 func (a Assets) KernelDir(kernel string) (string, error) {
-	return need("guest kernel "+kernel, filepath.Join(a.Cache, "linux-"+kernel), runDeps)
+	return need("guest kernel "+kernel, filepath.Join(a.Cache, "linux-"+kernel), kernelMend(kernel))
 }
 
 // Release is the full version of the kernel that guests of that kind run.
 func (a Assets) Release(kind Kind, kernel string) (string, error) {
-	file := filepath.Join(a.Cache, "uml-7.2/release")
+	file, mend := filepath.Join(a.Cache, "uml-7.2/release"), runDeps
 	if kind == QEMU {
 		setDefault(&kernel, defaultKernel)
-		file = filepath.Join(a.Cache, "linux-"+kernel, "release")
+		file, mend = filepath.Join(a.Cache, "linux-"+kernel, "release"), kernelMend(kernel)
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return "", fmt.Errorf("find the guest kernel: %w: %s", err, runDeps)
+		return "", fmt.Errorf("find the guest kernel: %w: %s", err, mend)
 	}
 	return strings.TrimSpace(string(text)), nil
 }

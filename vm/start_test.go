@@ -77,12 +77,15 @@ func TestMissingPartsNameTheMend(t *testing.T) {
 	a := Assets{Cache: "/nowhere", Build: "/nowhere"}
 	t.Setenv("PARACUDA_QEMU", "")
 	for want, find := range map[string]func() (string, error){
-		"guest/init: run make build":         a.Init,
-		"uml-7.2/linux: run make deps":       a.UML,
-		"virtiofsd: run make deps":           a.Virtiofsd,
-		"qemu-system-x86_64: run make deps":  a.QEMU,
-		"linux-6.12: run make deps":          func() (string, error) { return a.KernelDir("6.12") },
-		"no such file or directory: run mak": func() (string, error) { return a.Release(UML, "") },
+		"guest/init: run make build":                    a.Init,
+		"uml-7.2/linux: run make deps":                  a.UML,
+		"virtiofsd: run make deps":                      a.Virtiofsd,
+		"qemu-system-x86_64: run make deps":             a.QEMU,
+		"linux-6.12: run make deps":                     func() (string, error) { return a.KernelDir("6.12") },
+		"no such file or directory: run mak":            func() (string, error) { return a.Release(UML, "") },
+		"release: no such file or directory: run":       func() (string, error) { return a.Release(QEMU, "") },
+		"linux-6.5: the guest kernels are 6.1 and 6.12": func() (string, error) { return a.KernelDir("6.5") },
+		"directory: the guest kernels are 6.1 and 6.12": func() (string, error) { return a.Release(QEMU, "6.5") },
 	} {
 		if _, err := find(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, not %q", err, want)
