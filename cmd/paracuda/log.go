@@ -14,10 +14,18 @@ func newLog(w io.Writer, level, role string) (*logrus.Entry, error) {
 	l := logrus.New()
 	l.SetOutput(w)
 	l.SetFormatter(&logrus.TextFormatter{DisableColors: true, FullTimestamp: true})
-	parsed, err := logrus.ParseLevel(level)
+	parsed, err := parseLevel(level)
 	if err != nil {
-		return nil, fmt.Errorf("--log-level: %w", err)
+		return nil, err
 	}
 	l.SetLevel(parsed)
 	return l.WithField("role", role), nil
+}
+
+func parseLevel(level string) (logrus.Level, error) {
+	parsed, err := logrus.ParseLevel(level)
+	if err != nil {
+		return 0, fmt.Errorf("--log-level %s: want debug, info, warning or error", level)
+	}
+	return parsed, nil
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// mainVariable makes a test's process run main in place of tests.
+// mainVariable makes this program run main in place of tests: the processes that tests start do.
 const mainVariable = "PARACUDA_TEST_MAIN"
 
 func TestMain(m *testing.M) {
@@ -17,15 +17,14 @@ func TestMain(m *testing.M) {
 		main()
 		os.Exit(0)
 	}
+	os.Setenv(mainVariable, "1")
 	os.Exit(m.Run())
 }
 
 // TestChildrenAreNotForUsers starts by hand what the device process starts.
 func TestChildrenAreNotForUsers(t *testing.T) {
 	for _, role := range []string{"worker", "mover"} {
-		c := exec.Command(os.Args[0], role)
-		c.Env = append(os.Environ(), mainVariable+"=1")
-		out, err := c.CombinedOutput()
+		out, err := exec.Command(os.Args[0], role).CombinedOutput()
 		want := "paracuda: " + role + ": no control connection: paracuda device starts " + role + "s by itself\n"
 		if err == nil || string(out) != want {
 			t.Errorf("%s: %v, %q, want %q", role, err, out, want)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -37,9 +38,9 @@ func runRun(args []string) error {
 			"code is that of paracuda.")
 	f.StringVar(&o.kind, "vm", string(vm.QEMU), "`KIND` of VM: qemu or uml (User Mode Linux)")
 	f.StringVar(&o.gpu, "gpu", gpuAuto, gpuHelp)
-	f.StringVar(&o.mem, "mem", "1G", "`SIZE` of the VM's memory")
+	f.StringVar(&o.mem, "mem", "1G", "`SIZE` of the VM's memory, with K, M, G or T")
 	f.IntVar(&o.cpus, "cpus", 0, "`N` processors (default: the host's, 8 at most)")
-	f.StringVar(&o.kernel, "kernel", "", "guest kernel in QEMU: 6.1 (the default) or 6.12")
+	f.StringVar(&o.kernel, "kernel", "", "guest `KERNEL` in QEMU: 6.1 (the default) or 6.12")
 	f.StringVar(&o.stats, "stats", "", "write counters to `FILE`, as JSON, at the end")
 	f.StringVar(&o.level, "log-level", "warning", "debug, info, warning or error")
 	f.StringVar(&o.trace, "trace", "", "write the vhost-user messages to `FILE`, as lines of hex")
@@ -99,15 +100,39 @@ func (o *runOptions) run(channels int) error {
 	return nil
 }
 
+// leastMemory is what a guest that does nothing needs in order to boot.
+var leastMemory = map[vm.Kind]uint64{vm.QEMU: 96 << 20, vm.UML: 32 << 20}
+
+// memory reads --mem.
+func (o *runOptions) memory(kind vm.Kind) (int64, error) {
+	size, err := device.ParseSize(o.mem)
+	if err != nil {
+		return 0, fmt.Errorf("--mem: %w", err)
+	}
+	if least := leastMemory[kind]; size < least {
+		return 0, fmt.Errorf("--mem %s: want %dM or more (without a K, M, G or T behind it, SIZE is in bytes)", o.mem, least>>20)
+	}
+	return int64(min(size, math.MaxInt64)), nil
+}
+
 // config says what VM to boot.
 func (o *runOptions) config(channels int) (vm.Config, error) {
-	memory, err := device.ParseSize(o.mem)
-	if err != nil {
-		return vm.Config{}, fmt.Errorf("--mem: %w", err)
-	}
 	kind := vm.Kind(o.kind)
 	if kind != vm.QEMU && kind != vm.UML {
 		return vm.Config{}, fmt.Errorf("--vm %s: want qemu or uml", o.kind)
+	}
+	memory, err := o.memory(kind)
+	switch {
+	case err != nil:
+		return vm.Config{}, err
+	case kind == vm.UML && o.kernel != "":
+		return vm.Config{}, fmt.Errorf("--kernel %s: it is for --vm qemu; User Mode Linux is a kernel itself", o.kernel)
+	case o.cpus < 0:
+		return vm.Config{}, fmt.Errorf("--cpus %d: want 1 or more", o.cpus)
+	}
+	level, err := parseLevel(o.level)
+	if err != nil {
+		return vm.Config{}, err
 	}
 	assets := vm.FindAssets()
 	driver, err := assets.Driver(kind, o.kernel)
@@ -115,11 +140,11 @@ func (o *runOptions) config(channels int) (vm.Config, error) {
 		return vm.Config{}, err
 	}
 	c := vm.Config{
-		Kind: kind, Kernel: o.kernel, Memory: int64(memory), CPUs: o.cpus, Program: o.program[0], Args: o.program[1:],
+		Kind: kind, Kernel: o.kernel, Memory: memory, CPUs: o.cpus, Program: o.program[0], Args: o.program[1:],
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Queues: channels + 1,
 		Modules: []vm.Module{driver}, WaitDevice: "/dev/paracuda", LibDir: assets.LibDir(), Assets: assets,
 	}
-	if level, err := logrus.ParseLevel(o.level); err == nil && level >= logrus.WarnLevel {
+	if level >= logrus.WarnLevel {
 		c.Warn = func(text string) { fmt.Fprintln(os.Stderr, "paracuda:", text) }
 	}
 	if o.verbose {

@@ -214,17 +214,17 @@ func onOff(v string) (bool, error) {
 
 // ParseSize reads a number of bytes: digits and perhaps K, M, G or T.
 func ParseSize(v string) (uint64, error) {
-	shift := 0
+	text, shift := v, 0
 	if i := strings.IndexByte("KMGT", lastByte(v)); i >= 0 {
 		shift = 10 * (i + 1)
 		v = v[:len(v)-1]
 	}
 	n, err := strconv.ParseUint(v, 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("size %q: %w", v, err)
+	if errors.Is(err, strconv.ErrSyntax) {
+		return 0, fmt.Errorf("size %q: want a number, perhaps with K, M, G or T behind it", text)
 	}
-	if n > math.MaxUint64>>shift {
-		return 0, fmt.Errorf("size %q is too large", v)
+	if err != nil || n > math.MaxUint64>>shift {
+		return 0, fmt.Errorf("size %q is too large", text)
 	}
 	return n << shift, nil
 }
