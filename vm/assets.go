@@ -72,7 +72,7 @@ func need(what, file, mend string) (string, error) {
 
 const (
 	runDeps  = "run make deps"
-	runBuild = "run make build"
+	runBuild = "run make build (PARACUDA_BUILD names its build/ where this is not run from the source tree)"
 )
 
 // Init is the guests' first process.

@@ -41,7 +41,7 @@ func runDevice(args []string) error {
 	f.StringVar(&o.gpu, "gpu", gpuAuto, gpuHelp)
 	f.StringVar(&o.control, "control", "", "answer paracuda set and paracuda stats on the UNIX socket `PATH`")
 	f.StringVar(&o.stats, "stats", "", "write counters to `FILE`, as JSON, at the end")
-	f.StringVar(&o.level, "log-level", "info", "debug, info, warning or error")
+	f.StringVar(&o.level, "log-level", "info", "`LEVEL`: debug, info, warning or error")
 	f.StringVar(&o.trace, "trace", "", "write the vhost-user messages to `FILE`, as lines of hex")
 	f.Func("set", "`KEY=VALUE`: set a policy of the VM (see below; may be repeated)", o.settings.Set)
 	f.Func("warm-workers", "keep `N` workers ready for the programs to come: as --set warm-workers=N", func(n string) error {
@@ -93,7 +93,7 @@ func (o *deviceOptions) serve() error {
 	if out.control != nil {
 		go dev.ServeAdmin(out.control, func() { front.changed(log) })
 	}
-	conn, err := o.connect(ctx)
+	conn, err := o.connect(ctx, log.WithField("gpu", gpu))
 	if ctx.Err() != nil {
 		return o.writeStats(dev, gpu, log)
 	}
@@ -134,7 +134,7 @@ func (f *frontEnd) changed(log *logrus.Entry) {
 }
 
 // connect gets the one connection that is served: a front end can't come back, so there is no second.
-func (o *deviceOptions) connect(ctx context.Context) (*net.UnixConn, error) {
+func (o *deviceOptions) connect(ctx context.Context, log *logrus.Entry) (*net.UnixConn, error) {
 	var listener *net.UnixListener
 	var err error
 	if o.fd >= 0 {
@@ -147,6 +147,7 @@ func (o *deviceOptions) connect(ctx context.Context) (*net.UnixConn, error) {
 	}
 	defer listener.Close()
 	defer context.AfterFunc(ctx, func() { listener.Close() })()
+	log.Info("waits for a front end")
 	return listener.AcceptUnix()
 }
 

@@ -65,9 +65,16 @@ func dispatch(args []string) error {
 		return exitCode(2)
 	}
 	switch args[0] {
-	case "-h", "--help", "help":
+	case "help":
+		if len(args) > 1 {
+			return dispatch([]string{args[1], "--help"})
+		}
+		fallthrough
+	case "-h", "--help":
 		usage(os.Stdout)
 		return nil
+	case "--version":
+		args[0] = "version"
 	}
 	for _, c := range commands {
 		if c.name == args[0] {
@@ -131,8 +138,12 @@ func parseFlags(f *flag.FlagSet, args []string) error {
 	usage := f.Usage
 	f.Usage = func() {}
 	err := f.Parse(args)
-	if errors.Is(err, flag.ErrHelp) {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, flag.ErrHelp):
 		usage()
+		return err
 	}
-	return err
+	return fmt.Errorf("%s: %w: see paracuda %[1]s --help", f.Name(), err)
 }

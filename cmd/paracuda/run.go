@@ -42,7 +42,7 @@ func runRun(args []string) error {
 	f.IntVar(&o.cpus, "cpus", 0, "`N` processors (default: the host's, 8 at most)")
 	f.StringVar(&o.kernel, "kernel", "", "guest `KERNEL` in QEMU: 6.1 (the default) or 6.12")
 	f.StringVar(&o.stats, "stats", "", "write counters to `FILE`, as JSON, at the end")
-	f.StringVar(&o.level, "log-level", "warning", "debug, info, warning or error")
+	f.StringVar(&o.level, "log-level", "warning", "`LEVEL`: debug, info, warning or error")
 	f.StringVar(&o.trace, "trace", "", "write the vhost-user messages to `FILE`, as lines of hex")
 	f.StringVar(&o.control, "control", "", "answer paracuda set and paracuda stats on the UNIX socket `PATH`")
 	f.BoolVar(&o.report, "report", false, "say at the end what was used: front end, guest kernel, device")
