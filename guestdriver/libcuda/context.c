@@ -8,7 +8,8 @@
 #include "channel.h"
 #include "device.h"
 #include "handle.h"
-#include "managed.h"
+#include "host_memory.h"
+#include "ipc.h"
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
 
@@ -132,9 +133,10 @@ uint64_t context_retire(struct context *c)
 	green_retire_all(c);
 	storage_destroy(c);
 	if (context_alive(c))
-		managed_forget_context(c);
+		host_memory_forget_context(c);
 	handle = __atomic_exchange_n(&c->handle, 0, __ATOMIC_ACQ_REL);
 	handle_forget_context(c);
+	ipc_forget_context(c);
 	memory_forget_context(c);
 	return handle;
 }

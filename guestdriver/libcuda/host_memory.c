@@ -9,7 +9,7 @@
 
 #include "buffer.h"
 #include "capture.h"
-#include "log.h"
+#include "managed.h"
 #include "transport.h"
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
@@ -84,8 +84,8 @@ static CUresult unpin(struct memory *m)
 		CUresult one;
 
 		request_init(&r, OP_HostUnregister);
-		r.exact = true;
-		if (m->kind == MEMORY_MANAGED && m->context)
+		r.always = true;	/* the pages come back in a dead context, too */
+		if (m->context)
 			r.context = __atomic_load_n(&m->context->handle, __ATOMIC_ACQUIRE);
 		request_word(&r, g->map);
 		request_word(&r, g->base);
@@ -175,12 +175,50 @@ CUresult host_memory_make(struct memory *m)
 	return result;
 }
 
+static CUresult synchronize(const struct context *c)
+{
+	struct request r;
+
+	/* With captures about, what waits for everything is forbidden; the worker waits then. */
+	if (!c || !context_alive(c) || capture_active())
+		return CUDA_SUCCESS;
+	request_init(&r, OP_cuCtxSynchronize);
+	r.exact = true;	/* an earlier call's error is no reason not to wait */
+	r.context = __atomic_load_n(&c->handle, __ATOMIC_ACQUIRE);
+	return channel_call(&r, NULL, 0);
+}
+
+CUresult host_memory_settle(const struct memory *m)
+{
+	const struct context *current = context_current();
+	CUresult result = synchronize(m->context);
+	CUresult second = current == m->context ? CUDA_SUCCESS : synchronize(current);
+
+	return result ? result : second;
+}
+
 CUresult host_memory_end(struct memory *m)
 {
 	CUresult result = unpin(m);
 
-	munmap((void *)(uintptr_t)m->base, m->pinned_bytes);
+	if (m->kind == MEMORY_MANAGED)
+		advice_forget(m->base, m->bytes);
+	if (m->kind != MEMORY_REGISTERED)
+		munmap((void *)(uintptr_t)m->base, m->pinned_bytes);
 	return result;
+}
+
+void host_memory_forget_context(const struct context *c)
+{
+	bool settled = false;
+	struct memory m;
+
+	while (memory_take_pinned(c, &m)) {
+		if (!settled)
+			host_memory_settle(&m);
+		settled = true;
+		host_memory_end(&m);
+	}
 }
 
 EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)

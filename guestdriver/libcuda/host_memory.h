@@ -8,7 +8,13 @@
 /* Makes memory of m's kind, size, flags and context, and enters it in the memory map. OUT_OF_MEMORY when there is none. */
 CUresult host_memory_make(struct memory *m);
 
-/* Gives back what was made, after it was taken out of the memory map. No work may use it any more. */
+/* Waits for the work that may use memory which is about to be given back: of its context, and of the current one. */
+CUresult host_memory_settle(const struct memory *m);
+
+/* Gives back what was made or registered, after it was taken out of the memory map. No work may use it any more. */
 CUresult host_memory_end(struct memory *m);
+
+/* Gives back all of a context, which is about to end. */
+void host_memory_forget_context(const struct context *c);
 
 #endif

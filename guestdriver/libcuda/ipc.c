@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Device memory between processes. A handle names what the worker of the process that made it offers. */
 #define _GNU_SOURCE
+#include "ipc.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -160,4 +162,20 @@ EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
 	}
 	pthread_mutex_unlock(&lock);
 	return result;
+}
+
+void ipc_forget_context(const struct context *c)
+{
+	pthread_mutex_lock(&lock);
+	for (struct opened **p = &list; *p;) {
+		struct opened *o = *p;
+
+		if (o->context != c) {
+			p = &o->next;
+			continue;
+		}
+		*p = o->next;
+		free(o);
+	}
+	pthread_mutex_unlock(&lock);
 }

@@ -32,24 +32,11 @@ bool managed_find(uint64_t address, uint64_t bytes, struct memory *m)
 	return bytes && memory_find(address, m) && m->kind == MEMORY_MANAGED && bytes <= m->bytes - (address - m->base);
 }
 
-/* Waits for the work of a context, which may use memory that is about to be freed. */
-static CUresult settle(struct context *c)
-{
-	/* With captures about, what waits for everything is forbidden; the worker waits then. */
-	return c && context_alive(c) && !capture_active() ? cuCtxSynchronize_v2(c) : CUDA_SUCCESS;
-}
-
 /* Frees memory that was taken out of the memory map. */
 static CUresult end(struct memory *m)
 {
-	struct context *current = context_current();
-	CUresult result = settle(m->context), second = CUDA_SUCCESS;
+	CUresult result = host_memory_settle(m), second = host_memory_end(m);
 
-	if (current != m->context)
-		second = settle(current);
-	result = result ? result : second;
-	advice_forget(m->base, m->bytes);
-	second = host_memory_end(m);
 	return result ? result : second;
 }
 
@@ -60,14 +47,6 @@ CUresult managed_free(CUdeviceptr dptr)
 	if (!memory_find(dptr, &m) || m.variables || !memory_take(dptr, MEMORY_MANAGED, &m))
 		return CUDA_ERROR_INVALID_VALUE;
 	return end(&m);
-}
-
-void managed_forget_context(struct context *c)
-{
-	struct memory m;
-
-	while (memory_take_managed(c, &m))
-		end(&m);
 }
 
 CUresult managed_block_make(uint64_t bytes, struct context *c, uint64_t *base)

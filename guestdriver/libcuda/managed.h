@@ -11,9 +11,6 @@
 /* Frees the allocation that begins at an address, when the work is done that may use it. */
 CUresult managed_free(CUdeviceptr dptr);
 
-/* Frees all that was allocated in a context, before the context ends. */
-void managed_forget_context(struct context *c);
-
 /* Makes memory for the managed variables of a module of c, or with NULL of a library: one block, zeroed. */
 CUresult managed_block_make(uint64_t bytes, struct context *c, uint64_t *base);
 

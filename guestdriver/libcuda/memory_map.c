@@ -152,22 +152,22 @@ bool memory_take(uint64_t base, enum memory_kind kind, struct memory *m)
 	return taken;
 }
 
-static struct node *managed_of(struct node *t, const struct context *c)
+static struct node *pinned_of(struct node *t, const struct context *c)
 {
 	struct node *found;
 
-	if (!t || (t->memory.kind == MEMORY_MANAGED && t->memory.context == c))
+	if (!t || (memory_pinned(&t->memory) && t->memory.context == c))
 		return t;
-	found = managed_of(t->left, c);
-	return found ? found : managed_of(t->right, c);
+	found = pinned_of(t->left, c);
+	return found ? found : pinned_of(t->right, c);
 }
 
-bool memory_take_managed(const struct context *c, struct memory *m)
+bool memory_take_pinned(const struct context *c, struct memory *m)
 {
 	struct node *n;
 
 	pthread_rwlock_wrlock(&lock);
-	n = managed_of(root, c);
+	n = pinned_of(root, c);
 	if (n) {
 		cut(n);
 		*m = n->memory;

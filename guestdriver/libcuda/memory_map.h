@@ -56,8 +56,8 @@ bool memory_enter(const struct memory *m);
  */
 bool memory_take(uint64_t base, enum memory_kind kind, struct memory *m);
 
-/* Removes a range of managed memory of a context; false when there is none left. */
-bool memory_take_managed(const struct context *c, struct memory *m);
+/* Removes a range of a context's pinned memory, managed memory too; false when there is none left. */
+bool memory_take_pinned(const struct context *c, struct memory *m);
 
 /* Removes [base, base + bytes) from the range of mapped memory that holds it, which may leave two. */
 void memory_cut(uint64_t base, uint64_t bytes);
@@ -80,6 +80,12 @@ static inline bool memory_on_device(const struct memory *m)
 static inline bool memory_on_host(const struct memory *m)
 {
 	return m->kind == MEMORY_HOST || m->kind == MEMORY_REGISTERED;
+}
+
+/* Whether it is memory of this process, with pages that the worker has. */
+static inline bool memory_pinned(const struct memory *m)
+{
+	return memory_on_host(m) || m->kind == MEMORY_MANAGED;
 }
 
 /* Whether commands name the memory by its address, as the device knows it. */

@@ -374,6 +374,14 @@ int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *
 		out[1] = fake.import_device;
 		*outs = 2;
 		return 0;
+	case OP_cuIpcGetMemHandle:
+		out[0] = w[0];
+		*outs = 5;
+		return 0;
+	case OP_cuIpcOpenMemHandle_v2:
+		out[0] = out[1] = w[0] + (1 << 20) * ++fake.opens;
+		*outs = 2;
+		return 0;
 	case OP_cuMemPoolExportPointer:
 		out[3] = w[0];
 		*outs = 4;
