@@ -95,17 +95,15 @@ static CUresult unpin(struct memory *m)
 	}
 	free(m->registrations);
 	m->registrations = NULL;
-	madvise((void *)(uintptr_t)m->pinned_base, m->pinned_bytes, MADV_DOFORK);
 	return result;
 }
 
-/* Pins m's pages. They must stay the same pages for as long, so a child gets none of them. */
+/* Pins m's pages. They stay the same pages for as long: of what is this process's alone, fork() copies them for the child. */
 static CUresult pin(struct memory *m)
 {
 	uint64_t end = m->pinned_base + m->pinned_bytes;
 	uint64_t piece = m->kind == MEMORY_REGISTERED ? PIECE : PIECE_IN_RUNS;
 
-	madvise((void *)(uintptr_t)m->pinned_base, m->pinned_bytes, MADV_DONTFORK);
 	for (uint64_t at = m->pinned_base; at < end;) {
 		uint64_t bytes = end - at < piece ? end - at : piece;
 		CUresult result = register_piece(m, at, bytes, bytes < end - at);
