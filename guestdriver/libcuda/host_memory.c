@@ -246,17 +246,26 @@ EXPORT CUresult cuMemAllocHost_v2(void **pp, size_t bytesize)
 	return cuMemHostAlloc(pp, bytesize, 0);
 }
 
-EXPORT CUresult cuMemFreeHost(void *p)
+/* Gives back the memory of that kind which begins at an address, when the work is done that may use it. */
+static CUresult give_back(uint64_t base, enum memory_kind kind, CUresult unknown)
 {
+	CUresult result, second;
 	struct memory m;
 
+	if (memory_kind_at(base, &m) != kind || m.base != base)
+		return unknown;
+	result = host_memory_settle(&m);
+	if (!memory_take(base, kind, &m))	/* another thread was first */
+		return unknown;
+	second = host_memory_end(&m);
+	return channel_synced(result ? result : second);
+}
+
+EXPORT CUresult cuMemFreeHost(void *p)
+{
 	ENTER_CONTEXT();
 	ENTER_SAFE();
-	if (!p)
-		return CUDA_SUCCESS;
-	if (!memory_take((uint64_t)(uintptr_t)p, MEMORY_HOST, &m))
-		return CUDA_ERROR_INVALID_VALUE;
-	return channel_synced(host_memory_end(&m));
+	return p ? give_back((uint64_t)(uintptr_t)p, MEMORY_HOST, CUDA_ERROR_INVALID_VALUE) : CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
@@ -301,9 +310,8 @@ EXPORT CUresult cuMemHostUnregister(void *p)
 
 	ENTER_CONTEXT();
 	ENTER_SAFE();
-	if (!memory_take(base, MEMORY_REGISTERED, &m))
-		return memory_find(base, &m) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-	return channel_synced(unpin(&m));
+	return give_back(base, MEMORY_REGISTERED,
+			 memory_find(base, &m) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
 
 /* Pinned pages are mapped for the device at their own address. */

@@ -411,6 +411,7 @@ int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *
 	case OP_cuMemsetD8Async:
 		memset((void *)(uintptr_t)w[0], (int)w[1], w[2]);
 		return 0;
+	case OP_cuCtxSynchronize:
 	case OP_cuStreamSynchronize:
 		fake_count(&fake.syncs);
 		return 0;

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "channel.h"
 #include "check.h"
 #include "fake_worker.h"
 #include "memory_map.h"
@@ -90,6 +91,36 @@ static void opened_before_a_reset(void)
 	CHECK_IS(0, cuIpcCloseMemHandle(again));
 }
 
+/* A program that doesn't wait for its work: what frees or unregisters the memory does, whatever failed before. */
+static void waits_for_the_work(void)
+{
+	uint8_t *p = pages(1);
+	unsigned syncs = fake.syncs;
+	CUcontext own;
+	void *host;
+
+	CHECK_IS(0, cuMemHostAlloc(&host, PAGE, 0));
+	CHECK_IS(0, cuMemHostRegister_v2(p, PAGE, 0));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemFreeHost((uint8_t *)host + 1));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemHostUnregister(host));
+	CHECK_IS(syncs, fake.syncs);
+	CHECK_IS(0, cuMemFreeHost(host));
+	CHECK_IS(syncs + 1, fake.syncs);
+	channel.header->async_error = CUDA_ERROR_NOT_SUPPORTED;
+	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, cuMemHostUnregister(p));
+	CHECK_IS(syncs + 2, fake.syncs);
+	CHECK_IS(0, fake.maps_out);
+	/* Work of the current context may use memory of another. */
+	CHECK_IS(0, cuMemHostRegister_v2(p, PAGE, 0));
+	CHECK_IS(0, cuCtxCreate_v2(&own, 0, 0));
+	CHECK_IS(0, cuMemHostUnregister(p));
+	CHECK_IS(syncs + 4, fake.syncs);
+	CHECK_IS(0, cuCtxDestroy_v2(own));
+	CHECK_IS(syncs + 4, fake.syncs);
+	CHECK_IS(0, cuCtxSetCurrent(context));
+	munmap(p, PAGE);
+}
+
 /* A kernel has failed: nothing can be done any more but to end, which gives the pages back. */
 static void ends_after_a_fault(void)
 {
@@ -118,6 +149,7 @@ int main(void)
 	ends_with_its_context();
 	ends_with_a_reset();
 	opened_before_a_reset();
+	waits_for_the_work();
 	CHECK_IS(0, fake.maps_out);
 	ends_after_a_fault();
 	return 0;
