@@ -77,6 +77,7 @@ const (
 	OpMemGetInfo                                         Op = 342
 	OpHostRegister                                       Op = 343
 	OpHostUnregister                                     Op = 344
+	OpHostKeep                                           Op = 348
 	OpHostPageable                                       Op = 347
 	OpMemAllocAsync                                      Op = 345
 	OpMemFreeAsync                                       Op = 346
@@ -289,6 +290,7 @@ var opNames = map[Op]string{
 	342: "cuMemGetInfo_v2",
 	343: "HostRegister",
 	344: "HostUnregister",
+	348: "HostKeep",
 	347: "HostPageable",
 	345: "cuMemAllocAsync",
 	346: "cuMemFreeAsync",

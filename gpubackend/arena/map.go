@@ -39,6 +39,13 @@ func Reserve(addr, size uintptr) (undo func(), err error) {
 	return func() { release(addr, size) }, nil
 }
 
+// Unmap undoes Map for a part of its range.
+func Unmap(addr, size uintptr) {
+	if size > 0 {
+		release(addr, size)
+	}
+}
+
 // Put maps runs of guest memory, in order, at addresses that the caller has reserved, in place of what is there: whoever
 // looks at them meanwhile sees the one or the other. After an error some are mapped and some are not.
 func Put(runs []guestmem.Run, addr uintptr, writable bool) error {

@@ -44,7 +44,7 @@ func (w *Worker) copyLinear(c *call, dir direction) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
-	if w.isAtAddress(m) {
+	if w.isAtAddress(m, r) {
 		return w.copyPinned(c, dir, m, r, dev.address, s)
 	}
 	return w.copyMapped(c, dir, m, linear(r.mapOffset(), bytes), dev, s)
@@ -226,7 +226,7 @@ func (w *Worker) copyBoxHost(c *call, dir direction, r reference, host hostLayou
 	if result != gpubackend.Success {
 		return result
 	}
-	if !w.isAtAddress(m) {
+	if !w.isAtAddress(m, r) {
 		host.offset = r.mapOffset()
 		return w.copyMapped(c, dir, m, host, dev, s)
 	}

@@ -18,7 +18,7 @@ type hostRange struct {
 	bytes   uint64
 	base    uint64 // page-aligned range that is mapped
 	size    uint64
-	unmap   func()
+	mapped  []addressRange // what of it still is
 	whole   *hostWhole
 }
 
@@ -26,18 +26,26 @@ type hostRange struct {
 // copy or fill that crossed from one registration to another would be refused.
 type hostWhole struct {
 	base, size uint64
-	readOnly   bool // one of the ranges is
-	registered bool
+	readOnly   bool           // one of the ranges is
+	known      []addressRange // what the driver knows of it: all when it is complete, then what is kept
 }
 
 func (h *hostWhole) end() uint64 { return h.base + h.size }
 
-// registered returns the range of a mapping that the driver knows, or nil.
-func (w *Worker) registered(m *mapping) *hostRange {
-	if h := w.hosts[m.id]; h != nil && h.whole.registered {
-		return h
+// registered says whether the driver knows all of a piece of a mapping, at the guest's own address.
+func (w *Worker) registered(m *mapping, offset, bytes uint64) bool {
+	h := w.hosts[m.id]
+	return h != nil && contains(h.whole.known, addressRange{m.address + offset, bytes})
+}
+
+// contains says whether a range lies in one of others.
+func contains(list []addressRange, r addressRange) bool {
+	for _, x := range list {
+		if r.base >= x.base && r.base-x.base <= x.bytes && r.bytes <= x.bytes-(r.base-x.base) {
+			return true
+		}
 	}
-	return nil
+	return false
 }
 
 // maxAddress bounds user addresses of x86-64 with four-level page tables.
@@ -56,7 +64,8 @@ func runHostRegister(w *Worker, c *call) gpubackend.Result {
 		w.complain(err, "pinned memory has no place in the worker's address space")
 		return gpubackend.OutOfMemory
 	}
-	h.size, h.unmap = uint64(len(mem)), unmap
+	h.size = uint64(len(mem))
+	h.mapped = []addressRange{{h.base, h.size}}
 	if result := w.appendHost(h, c.word(3) != 0); result != gpubackend.Success {
 		unmap()
 		return result
@@ -99,8 +108,15 @@ func (w *Worker) appendHost(h *hostRange, more bool) gpubackend.Result {
 		w.growing[h.whole.end()] = h.whole
 		return gpubackend.Success
 	}
-	result := w.driver.HostRegister(h.whole.base, h.whole.size, !h.whole.readOnly)
-	h.whole.registered = result == gpubackend.Success
+	return w.announceHost(h.whole, addressRange{h.whole.base, h.whole.size})
+}
+
+// announceHost tells the driver of a range of a whole.
+func (w *Worker) announceHost(h *hostWhole, r addressRange) gpubackend.Result {
+	result := w.driver.HostRegister(r.base, r.bytes, !h.readOnly)
+	if result == gpubackend.Success {
+		h.known = append(h.known, r)
+	}
 	return result
 }
 
@@ -115,7 +131,7 @@ func runHostUnregister(w *Worker, c *call) gpubackend.Result {
 	if result != gpubackend.Success && !result.Sticky() {
 		return result
 	}
-	h.unmap()
+	h.keep(nil)
 	delete(w.hosts, id)
 	h.mapping.users--
 	w.giveMap(h.mapping)
@@ -127,11 +143,12 @@ func (w *Worker) forgetWhole(h *hostWhole) (result gpubackend.Result) {
 	if w.growing[h.end()] == h {
 		delete(w.growing, h.end())
 	}
-	if h.registered {
-		result = w.driver.HostUnregister(h.base, h.size)
-	}
-	if result == gpubackend.Success || result.Sticky() {
-		h.registered = false
+	for len(h.known) > 0 {
+		r := h.known[0]
+		if result = w.driver.HostUnregister(r.base, r.bytes); result != gpubackend.Success && !result.Sticky() {
+			return result
+		}
+		h.known = h.known[1:]
 	}
 	return result
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -37,7 +38,7 @@ func (d *registrar) HostUnregister(addr, bytes uint64) gpubackend.Result {
 
 // newRange is a mapped range of pinned memory.
 func newRange(id uint32, base, size uint64, flags uint32) *hostRange {
-	return &hostRange{mapping: &mapping{id: id, flags: flags}, base: base, size: size}
+	return &hostRange{mapping: &mapping{id: id, flags: flags, address: base, bytes: size}, base: base, size: size}
 }
 
 func TestRangesAreRegisteredAsOne(t *testing.T) {
@@ -55,7 +56,7 @@ func TestRangesAreRegisteredAsOne(t *testing.T) {
 		if got := r.appendHost(step.h, step.more); got != gpubackend.Success {
 			t.Fatalf("range at %#x: result %d", step.h.base, got)
 		}
-		if step.h == a && r.registered(a.mapping) != nil {
+		if step.h == a && r.registered(a.mapping, 0, 1) {
 			t.Fatal("a range is used before the last of its whole is there")
 		}
 		if step.h == other && d.write {
@@ -65,7 +66,7 @@ func TestRangesAreRegisteredAsOne(t *testing.T) {
 	if want := []addressRange{{0x80000, 0x2000}, {0x10000, 0x4000}}; !slices.Equal(d.whole, want) || !d.write {
 		t.Fatalf("registered %x, want %x", d.whole, want)
 	}
-	if len(r.growing) != 0 || r.registered(a.mapping) != a || r.registered(b.mapping) != b {
+	if len(r.growing) != 0 || !r.registered(a.mapping, 0, 0x3000) || !r.registered(b.mapping, 0, 0x1000) {
 		t.Fatal("the ranges are not both registered")
 	}
 	for _, h := range []*hostRange{b, a} {
@@ -73,7 +74,7 @@ func TestRangesAreRegisteredAsOne(t *testing.T) {
 			t.Fatalf("forget: result %d", got)
 		}
 	}
-	if want := []addressRange{{0x80000, 0x2000}}; !slices.Equal(d.whole, want) || r.registered(a.mapping) != nil {
+	if want := []addressRange{{0x80000, 0x2000}}; !slices.Equal(d.whole, want) || r.registered(a.mapping, 0, 1) {
 		t.Fatalf("still registered: %x", d.whole)
 	}
 }
@@ -100,5 +101,80 @@ func TestWholeThatDoesNotGetReady(t *testing.T) {
 	}
 	if got := r.forgetWhole(a.whole); got != gpubackend.Success {
 		t.Fatalf("forget: result %d", got)
+	}
+}
+
+func TestPagesOfAWholeAreKept(t *testing.T) {
+	r := newRig(t)
+	d := &registrar{fakeDriver: r.driver}
+	r.Worker.driver = d
+	a := newRange(1, 0x10000, 0x3000, wire.MapFlagWrite)
+	b := newRange(2, 0x13000, 0x2000, wire.MapFlagWrite)
+	r.hosts[1], r.hosts[2] = a, b
+	r.appendHost(a, true)
+	r.appendHost(b, false)
+	first, last := addressRange{0x10000, 0x1000}, addressRange{0x14000, 0x1000}
+	for _, wrong := range [][]addressRange{
+		{{0xf000, 0x1000}}, {{0x10000, 0x6000}}, {{0x10800, 0x1000}}, {{0x10000, 0x800}}, {last, first}, {first, first},
+		{{0x11000, ^uint64(0) &^ 0xfff}},
+	} {
+		if got := r.keepHost(1, wrong); got != gpubackend.InvalidValue {
+			t.Errorf("keep %x: result %d", wrong, got)
+		}
+	}
+	if got := r.keepHost(3, nil); got != gpubackend.HostMemoryUnregistered {
+		t.Errorf("keep of what is not registered: result %d", got)
+	}
+	if want := []addressRange{{0x10000, 0x5000}}; !slices.Equal(d.whole, want) {
+		t.Fatalf("registered %x, want %x", d.whole, want)
+	}
+	if got := r.keepHost(1, []addressRange{first, last}); got != gpubackend.Success {
+		t.Fatalf("result %d", got)
+	}
+	if want := []addressRange{first, last}; !slices.Equal(d.whole, want) {
+		t.Fatalf("registered %x, want %x", d.whole, want)
+	}
+	if !r.registered(a.mapping, 0, 0x1000) || r.registered(a.mapping, 0x800, 0x1000) || r.registered(b.mapping, 0, 1) ||
+		!r.registered(b.mapping, 0x1000, 0x1000) {
+		t.Fatal("copies don't find what is kept, or find what is not")
+	}
+	if got := r.keepHost(2, []addressRange{last}); got != gpubackend.Success || !slices.Equal(d.whole, []addressRange{last}) {
+		t.Fatalf("result %d, registered %x", got, d.whole)
+	}
+	if got := r.forgetWhole(a.whole); got != gpubackend.Success || len(d.whole) != 0 {
+		t.Fatalf("forget: result %d, still registered: %x", got, d.whole)
+	}
+}
+
+func TestKeptPartsOfARange(t *testing.T) {
+	unmap, err := arena.Reserve(0x102345670000, 0x5000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unmap()
+	h := newRange(1, 0x102345670000, 0x5000, 0)
+	h.mapped = []addressRange{{h.base, h.size}}
+	first, last := addressRange{h.base, 0x1000}, addressRange{h.base + 0x4000, 0x1000}
+	h.keep([]addressRange{first, last})
+	if !slices.Equal(h.mapped, []addressRange{first, last}) {
+		t.Fatalf("mapped %x", h.mapped)
+	}
+	between, err := arena.Reserve(0x102345671000, 0x3000)
+	if err != nil {
+		t.Fatal("the rest is not free: ", err)
+	}
+	defer between()
+	if again, err := arena.Reserve(0x102345670000, 0x1000); err == nil {
+		again()
+		t.Fatal("what is kept is free")
+	}
+	h.keep([]addressRange{last})
+	h.keep(nil)
+	if len(h.mapped) != 0 {
+		t.Fatalf("mapped %x", h.mapped)
+	}
+	if again, err := arena.Reserve(0x102345671000, 0x3000); err == nil {
+		again()
+		t.Fatal("what another range mapped there was unmapped")
 	}
 }

@@ -126,5 +126,7 @@ func (w *Worker) show(m *mapping, r addressRange, pieces []guestmem.Run) gpuback
 	return gpubackend.Success
 }
 
-// isAtAddress says whether the driver reaches a mapping's memory at the guest's own address.
-func (w *Worker) isAtAddress(m *mapping) bool { return m.shown > 0 || w.registered(m) != nil }
+// isAtAddress says whether the driver reaches memory of a mapping's at the guest's own address.
+func (w *Worker) isAtAddress(m *mapping, r reference) bool {
+	return m.shown > 0 || w.registered(m, r.mapOffset(), r.bytes)
+}

@@ -29,6 +29,7 @@ func init() {
 		gpubackend.OpLaunchKernel:                     {words: launchWords, run: runLaunchKernel},
 		gpubackend.OpHostRegister:                     {words: 4, noContext: true, run: runHostRegister},
 		gpubackend.OpHostUnregister:                   {words: 1, noContext: true, run: runHostUnregister},
+		gpubackend.OpHostKeep:                         {words: 5, noContext: true, run: runHostKeep},
 		gpubackend.OpHostPageable:                     {words: 3, noContext: true, run: runHostPageable},
 		gpubackend.OpCopyHtoD:                         {words: 6, run: runCopyHtoD},
 		gpubackend.OpCopyDtoH:                         {words: 6, run: runCopyDtoH},

@@ -20,8 +20,8 @@ static uint64_t find_registration(const struct memory *m, uint64_t address, stru
 
 		if (address - g->base < g->bytes) {
 			s->map = g->map;
-			s->offset = address - g->base;
-			return g->bytes - s->offset;
+			s->offset = g->offset + (address - g->base);
+			return g->bytes - (address - g->base);
 		}
 	}
 	return 0;

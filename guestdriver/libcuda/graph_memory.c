@@ -77,9 +77,9 @@ CUresult capture_pin(uint64_t address, uint64_t *bytes, uint32_t *map, uint64_t 
 			if (address - g->base >= g->bytes)
 				continue;
 			*map = g->map;
-			*offset = address - g->base;
-			if (*bytes > g->bytes - *offset)
-				*bytes = g->bytes - *offset;
+			*offset = g->offset + (address - g->base);
+			if (*bytes > g->bytes - (address - g->base))
+				*bytes = g->bytes - (address - g->base);
 			return CUDA_SUCCESS;
 		}
 		return CUDA_ERROR_INVALID_VALUE;

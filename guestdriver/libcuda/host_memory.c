@@ -3,13 +3,12 @@
 #define _GNU_SOURCE
 #include "host_memory.h"
 
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "buffer.h"
 #include "capture.h"
 #include "managed.h"
+#include "pins.h"
 #include "transport.h"
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
@@ -23,11 +22,6 @@
 #define WRITECOMBINED 4u
 #define READ_ONLY 8u
 
-/* One piece is at most what fits in one MAP when no two pages are neighbours; of memory in long runs it is more. */
-#define PIECE ((uint64_t)PARACUDA_RUNS_PER_MAP * 4096)
-#define PIECE_IN_RUNS ((uint64_t)1 << 30)
-#define PIECE_LEAST ((uint64_t)1 << 20)
-
 /* Huge pages keep the lists of runs short. */
 #define HUGE_PAGE ((uint64_t)2 << 20)
 
@@ -37,87 +31,12 @@
 
 uint64_t host_memory_next = REGION_BASE;
 
+/* Held where memory is registered and unregistered: neighbours may have pages in common. */
+static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
+
 static uint64_t page_bytes(void)
 {
 	return (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-/* Registers a piece; with `more`, the worker waits for the next before its driver gets to know them, as one. */
-static CUresult register_piece(struct memory *m, uint64_t base, uint64_t bytes, bool more)
-{
-	unsigned flags = m->flags & READ_ONLY && m->kind == MEMORY_REGISTERED ? 0 : PARACUDA_MAP_FLAG_WRITE;
-	struct registration *grown;
-	struct request r;
-	uint32_t map;
-	CUresult result = map_memory((void *)(uintptr_t)base, bytes, flags, &map);
-
-	if (result)
-		return result;
-	request_init(&r, OP_HostRegister);
-	r.exact = true;
-	request_word(&r, map);
-	request_word(&r, base);
-	request_word(&r, bytes);
-	request_word(&r, more);
-	result = channel_call(&r, NULL, 0);
-	grown = result ? NULL : realloc(m->registrations, (m->registrations_count + 1) * sizeof(*grown));
-	if (!grown) {
-		request_init(&r, result ? (unsigned)PARACUDA_OP_UNMAP : (unsigned)OP_HostUnregister);
-		request_word(&r, map);
-		if (!result)
-			request_word(&r, base);
-		channel_call(&r, NULL, 0);
-		return result ? result : CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	m->registrations = grown;
-	grown[m->registrations_count++] = (struct registration){ base, bytes, map };
-	return CUDA_SUCCESS;
-}
-
-static CUresult unpin(struct memory *m)
-{
-	CUresult result = CUDA_SUCCESS;
-
-	while (m->registrations_count) {
-		const struct registration *g = &m->registrations[--m->registrations_count];
-		struct request r;
-		CUresult one;
-
-		request_init(&r, OP_HostUnregister);
-		r.always = true;	/* the pages come back in a dead context, too */
-		if (m->context)
-			r.context = __atomic_load_n(&m->context->handle, __ATOMIC_ACQUIRE);
-		request_word(&r, g->map);
-		request_word(&r, g->base);
-		one = channel_call(&r, NULL, 0);
-		if (!result)
-			result = one;
-	}
-	free(m->registrations);
-	m->registrations = NULL;
-	return result;
-}
-
-/* Pins m's pages. They stay the same pages for as long: of what is this process's alone, fork() copies them for the child. */
-static CUresult pin(struct memory *m)
-{
-	uint64_t end = m->pinned_base + m->pinned_bytes;
-	uint64_t piece = m->kind == MEMORY_REGISTERED ? PIECE : PIECE_IN_RUNS;
-
-	for (uint64_t at = m->pinned_base; at < end;) {
-		uint64_t bytes = end - at < piece ? end - at : piece;
-		CUresult result = register_piece(m, at, bytes, bytes < end - at);
-
-		if (!result) {
-			at += bytes;
-		} else if (result == CUDA_ERROR_NOT_READY && piece > PIECE_LEAST) {
-			piece /= 2;
-		} else {
-			unpin(m);
-			return result == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : result;
-		}
-	}
-	return CUDA_SUCCESS;
 }
 
 static void *reserve(uint64_t bytes)
@@ -163,9 +82,9 @@ CUresult host_memory_make(struct memory *m)
 	m->base = m->pinned_base = (uint64_t)(uintptr_t)reserve(m->pinned_bytes);
 	if (!m->base)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = fill((void *)(uintptr_t)m->base, m->pinned_bytes) ? pin(m) : CUDA_ERROR_OUT_OF_MEMORY;
+	result = fill((void *)(uintptr_t)m->base, m->pinned_bytes) ? pins_make(m) : CUDA_ERROR_OUT_OF_MEMORY;
 	if (!result && !memory_enter(m)) {
-		unpin(m);
+		pins_end(m);
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (result)
@@ -197,7 +116,7 @@ CUresult host_memory_settle(const struct memory *m)
 
 CUresult host_memory_end(struct memory *m)
 {
-	CUresult result = unpin(m);
+	CUresult result = pins_end(m);
 
 	if (m->kind == MEMORY_MANAGED)
 		advice_forget(m->base, m->bytes);
@@ -208,15 +127,16 @@ CUresult host_memory_end(struct memory *m)
 
 void host_memory_forget_context(const struct context *c)
 {
-	bool settled = false;
+	const struct memory any = { .context = (struct context *)c };
 	struct memory m;
 
-	while (memory_take_pinned(c, &m)) {
-		if (!settled)
-			host_memory_settle(&m);
-		settled = true;
+	if (!memory_has_pinned(c))
+		return;
+	host_memory_settle(&any);
+	pthread_mutex_lock(&registering);
+	while (memory_take_pinned(c, &m))
 		host_memory_end(&m);
-	}
+	pthread_mutex_unlock(&registering);
 }
 
 EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
@@ -249,15 +169,22 @@ EXPORT CUresult cuMemAllocHost_v2(void **pp, size_t bytesize)
 /* Gives back the memory of that kind which begins at an address, when the work is done that may use it. */
 static CUresult give_back(uint64_t base, enum memory_kind kind, CUresult unknown)
 {
-	CUresult result, second;
+	CUresult result, second = CUDA_SUCCESS;
 	struct memory m;
+	bool taken;
 
 	if (memory_kind_at(base, &m) != kind || m.base != base)
 		return unknown;
 	result = host_memory_settle(&m);
-	if (!memory_take(base, kind, &m))	/* another thread was first */
+	if (kind == MEMORY_REGISTERED)
+		pthread_mutex_lock(&registering);
+	taken = memory_take(base, kind, &m);
+	if (taken)
+		second = host_memory_end(&m);
+	if (kind == MEMORY_REGISTERED)
+		pthread_mutex_unlock(&registering);
+	if (!taken)	/* another thread was first */
 		return unknown;
-	second = host_memory_end(&m);
 	return channel_synced(result ? result : second);
 }
 
@@ -268,12 +195,26 @@ EXPORT CUresult cuMemFreeHost(void *p)
 	return p ? give_back((uint64_t)(uintptr_t)p, MEMORY_HOST, CUDA_ERROR_INVALID_VALUE) : CUDA_SUCCESS;
 }
 
+static CUresult enter_registered(struct memory *m)
+{
+	CUresult result = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+
+	pthread_mutex_lock(&registering);
+	if (!memory_overlaps(m->base, m->bytes))
+		result = pins_make(m);
+	if (!result && !memory_enter(m)) {
+		pins_end(m);
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	pthread_mutex_unlock(&registering);
+	return result;
+}
+
 EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
 {
 	uint64_t base = (uint64_t)(uintptr_t)p, page = page_bytes(), end;
 	struct context *c;
 	struct memory m;
-	CUresult result;
 
 	ENTER_CONTEXT();
 	ENTER_SAFE();
@@ -282,8 +223,6 @@ EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flag
 		return CUDA_ERROR_INVALID_VALUE;
 	if (Flags & WRITECOMBINED)	/* here it means memory of a device */
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (memory_overlaps(base, bytesize))
-		return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 	c = context_owner();
 	m = (struct memory){
 		.base = base,
@@ -295,12 +234,7 @@ EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flag
 		.pinned_base = base & ~(page - 1),
 	};
 	m.pinned_bytes = (end & ~(page - 1)) - m.pinned_base;
-	result = pin(&m);
-	if (!result && !memory_enter(&m)) {
-		unpin(&m);
-		result = CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	return result;
+	return enter_registered(&m);
 }
 
 EXPORT CUresult cuMemHostUnregister(void *p)

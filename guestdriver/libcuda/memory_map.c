@@ -102,14 +102,23 @@ bool memory_find(uint64_t address, struct memory *m)
 	return n != NULL;
 }
 
-bool memory_overlaps(uint64_t address, uint64_t bytes)
+bool memory_touching(uint64_t address, uint64_t bytes, struct memory *m)
 {
-	bool found;
+	struct node *n;
 
 	pthread_rwlock_rdlock(&lock);
-	found = touching(address, bytes) != NULL;
+	n = touching(address, bytes);
+	if (n)
+		*m = n->memory;
 	pthread_rwlock_unlock(&lock);
-	return found;
+	return n != NULL;
+}
+
+bool memory_overlaps(uint64_t address, uint64_t bytes)
+{
+	struct memory m;
+
+	return memory_touching(address, bytes, &m);
 }
 
 bool memory_enter(const struct memory *m)
@@ -160,6 +169,16 @@ static struct node *pinned_of(struct node *t, const struct context *c)
 		return t;
 	found = pinned_of(t->left, c);
 	return found ? found : pinned_of(t->right, c);
+}
+
+bool memory_has_pinned(const struct context *c)
+{
+	bool found;
+
+	pthread_rwlock_rdlock(&lock);
+	found = pinned_of(root, c) != NULL;
+	pthread_rwlock_unlock(&lock);
+	return found;
 }
 
 bool memory_take_pinned(const struct context *c, struct memory *m)

@@ -18,12 +18,17 @@ enum memory_kind {
 	MEMORY_MANAGED,	/* cuMemAllocManaged, and the managed variables of a module */
 };
 
-/* A piece of host memory that the worker has pinned. */
+/* A piece of host memory that the worker has pinned: where it begins in the map. */
 struct registration {
 	uint64_t base;
 	uint64_t bytes;
+	uint64_t offset;
 	uint32_t map;
 };
+
+/* What holds its pages: its own pins, and those that hold its first and its last page where these are others' too. */
+#define MEMORY_PINS 3
+struct pins;
 
 struct memory {
 	uint64_t base;
@@ -39,6 +44,7 @@ struct memory {
 	uint64_t pinned_base, pinned_bytes;	/* of host memory: whole pages */
 	struct registration *registrations;
 	unsigned registrations_count;
+	struct pins *pins[MEMORY_PINS];
 };
 
 /* Copies the range that contains the address. */
@@ -46,6 +52,9 @@ bool memory_find(uint64_t address, struct memory *m);
 
 /* Whether [address, address + bytes) touches any range. */
 bool memory_overlaps(uint64_t address, uint64_t bytes);
+
+/* Copies a range that touches [address, address + bytes), if any does. */
+bool memory_touching(uint64_t address, uint64_t bytes, struct memory *m);
 
 /* Enters a range; false when there is no memory. Ranges of device memory that it overlaps are stale and go. */
 bool memory_enter(const struct memory *m);
@@ -55,6 +64,9 @@ bool memory_enter(const struct memory *m);
  * again. It goes when something else comes to be there.
  */
 bool memory_take(uint64_t base, enum memory_kind kind, struct memory *m);
+
+/* Whether a context has pinned memory, managed memory too. */
+bool memory_has_pinned(const struct context *c);
 
 /* Removes a range of a context's pinned memory, managed memory too; false when there is none left. */
 bool memory_take_pinned(const struct context *c, struct memory *m);

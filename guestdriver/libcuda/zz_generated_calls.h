@@ -56,6 +56,7 @@ enum {
 	OP_cuMemGetInfo_v2 = 342,
 	OP_HostRegister = 343,
 	OP_HostUnregister = 344,
+	OP_HostKeep = 348,
 	OP_HostPageable = 347,
 	OP_cuMemAllocAsync = 345,
 	OP_cuMemFreeAsync = 346,

@@ -321,6 +321,9 @@ int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *
 	case OP_HostUnregister:
 		unmap((uint32_t)w[0]);
 		return 0;
+	case OP_HostKeep:
+		fake.keeps++;
+		return 0;
 	case PARACUDA_OP_JOIN:
 		return join(c);
 	case PARACUDA_OP_THREAD_EXIT:

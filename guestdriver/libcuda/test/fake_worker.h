@@ -35,6 +35,7 @@ struct fake {
 	unsigned maps_out;	/* in flight */
 	size_t pinned, most_pinned;	/* bytes */
 	unsigned parts, joins, syncs;
+	unsigned keeps;		/* HostKeep */
 	unsigned opens;		/* of memory of other processes */
 	char environment[4096];
 	unsigned environment_bytes;

@@ -121,6 +121,128 @@ static void waits_for_the_work(void)
 	munmap(p, PAGE);
 }
 
+static CUdeviceptr room;
+
+/* Copies there and back through the device: whoever has the memory reaches it by its pins. */
+static void check_copies(uint8_t *p, size_t bytes)
+{
+	unsigned maps = fake.maps;
+
+	memset(p, 0x5a, bytes);
+	CHECK_IS(0, cuMemcpyHtoDAsync_v2(room, p, bytes, NULL));
+	CHECK_IS(0, cuStreamSynchronize(NULL));
+	memset(p, 0, bytes);
+	CHECK_IS(0, cuMemcpyDtoHAsync_v2(p, room, bytes, NULL));
+	CHECK_IS(0, cuStreamSynchronize(NULL));
+	CHECK(p[0] == 0x5a && p[bytes / 2] == 0x5a && p[bytes - 1] == 0x5a);
+	CHECK_IS(maps, fake.maps);
+}
+
+static void neighbours_on_one_page(void)
+{
+	uint8_t *p = pages(1);
+
+	CHECK_IS(0, cuMemHostRegister_v2(p, 64, 0));
+	CHECK_IS(0, cuMemHostRegister_v2(p + 512, 64, 0));
+	CHECK_IS(1, fake.maps_out);
+	CHECK_IS(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, cuMemHostRegister_v2(p + 63, 2, 0));
+	CHECK_IS(0, cuMemHostRegister_v2(p + 64, 448, 0));
+	check_copies(p, 64);
+	check_copies(p + 512, 64);
+	CHECK_IS(0, cuMemHostUnregister(p));
+	check_copies(p + 64, 448);
+	CHECK_IS(0, cuMemHostUnregister(p + 64));
+	check_copies(p + 512, 64);
+	CHECK_IS(1, fake.maps_out);
+	CHECK_IS(0, cuMemHostUnregister(p + 512));
+	CHECK_IS(0, fake.maps_out);
+	CHECK_IS(0, fake.keeps);
+	/* What is pinned for reading can't be written by a neighbour. */
+	CHECK_IS(0, cuMemHostRegister_v2(p, 64, 8));
+	CHECK_IS(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, cuMemHostRegister_v2(p + 512, 64, 0));
+	CHECK_IS(0, cuMemHostRegister_v2(p + 512, 64, 8));
+	CHECK_IS(0, cuMemHostUnregister(p));
+	CHECK_IS(0, cuMemHostUnregister(p + 512));
+	CHECK_IS(0, fake.maps_out);
+	munmap(p, PAGE);
+}
+
+/* Three ranges, each with a page in common with the next; then the pages in between are registered anew. */
+static void neighbours_with_pages_between(void)
+{
+	size_t bytes = 3 * PAGE;
+	uint8_t *p = pages(10), *a = p + 100, *b = a + bytes, *c = b + bytes;
+
+	CHECK_IS(0, cuMemHostRegister_v2(b, bytes, 0));
+	CHECK_IS(0, cuMemHostRegister_v2(a, bytes, 0));
+	CHECK_IS(0, cuMemHostRegister_v2(c, bytes, 0));
+	CHECK_IS(3, fake.maps_out);
+	check_copies(a, bytes);
+	check_copies(b, bytes);
+	check_copies(c, bytes);
+	CHECK_IS(0, cuMemHostUnregister(b));
+	CHECK_IS(1, fake.keeps);
+	CHECK_IS(3, fake.maps_out);
+	check_copies(a, bytes);
+	check_copies(c, bytes);
+	/* Where b was: the two pages at the ends are there, those between are not, so that they may be others by now. */
+	CHECK_IS(0, cuMemHostRegister_v2(b, bytes, 0));
+	CHECK_IS(4, fake.maps_out);
+	check_copies(b, bytes);
+	CHECK_IS(0, cuMemHostUnregister(b));
+	CHECK_IS(3, fake.maps_out);
+	CHECK_IS(1, fake.keeps);
+	CHECK_IS(0, cuMemHostUnregister(a));
+	CHECK_IS(2, fake.keeps);
+	check_copies(c, bytes);
+	CHECK_IS(0, cuMemHostUnregister(c));
+	CHECK_IS(0, fake.maps_out);
+	munmap(p, 10 * PAGE);
+}
+
+/* The page of two contexts stays with the one that doesn't end. */
+static void neighbours_of_two_contexts(void)
+{
+	uint8_t *p = pages(1);
+	unsigned keeps = fake.keeps;
+	CUcontext own;
+
+	CHECK_IS(0, cuCtxCreate_v2(&own, 0, 0));
+	CHECK_IS(0, cuMemHostRegister_v2(p, 64, 0));
+	CHECK_IS(0, cuCtxSetCurrent(context));
+	CHECK_IS(0, cuMemHostRegister_v2(p + 64, 64, 0));
+	CHECK_IS(0, cuCtxDestroy_v2(own));
+	CHECK_IS(keeps + 1, fake.keeps);
+	CHECK(!known(p));
+	check_copies(p + 64, 64);
+	CHECK_IS(0, cuMemHostUnregister(p + 64));
+	CHECK_IS(0, fake.maps_out);
+	munmap(p, PAGE);
+}
+
+static void *neighbour(void *at)
+{
+	CHECK_IS(0, cuCtxSetCurrent(context));
+	for (int i = 0; i < 200; i++) {
+		CHECK_IS(0, cuMemHostRegister_v2(at, PAGE, 0));
+		CHECK_IS(0, cuMemHostUnregister(at));
+	}
+	return NULL;
+}
+
+static void neighbours_of_two_threads(void)
+{
+	uint8_t *p = pages(4);
+	pthread_t thread[3];
+
+	for (unsigned i = 0; i < 3; i++)
+		CHECK_IS(0, pthread_create(&thread[i], NULL, neighbour, p + 100 + i * PAGE));
+	for (unsigned i = 0; i < 3; i++)
+		pthread_join(thread[i], NULL);
+	CHECK_IS(0, fake.maps_out);
+	munmap(p, 4 * PAGE);
+}
+
 /* A kernel has failed: nothing can be done any more but to end, which gives the pages back. */
 static void ends_after_a_fault(void)
 {
@@ -150,6 +272,11 @@ int main(void)
 	ends_with_a_reset();
 	opened_before_a_reset();
 	waits_for_the_work();
+	CHECK_IS(0, cuMemAlloc_v2(&room, 3 * PAGE));
+	neighbours_on_one_page();
+	neighbours_with_pages_between();
+	neighbours_of_two_contexts();
+	neighbours_of_two_threads();
 	CHECK_IS(0, fake.maps_out);
 	ends_after_a_fault();
 	return 0;

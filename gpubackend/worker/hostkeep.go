@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/arena"
+)
+
+// runHostKeep makes the driver forget a whole but for pages that other registrations of the guest's have, too: map id,
+// address and bytes of two ranges. Nothing is to find them missing meanwhile: it is done when the context is idle.
+func runHostKeep(w *Worker, c *call) gpubackend.Result {
+	id := uint32(c.word(0))
+	var kept []addressRange
+	for i := 1; i < 5; i += 2 {
+		if c.word(i+1) != 0 {
+			kept = append(kept, addressRange{c.word(i), c.word(i + 1)})
+		}
+	}
+	return w.whenIdle(c, func() (uint64, gpubackend.Result) { return 0, w.keepHost(id, kept) })
+}
+
+func (w *Worker) keepHost(id uint32, kept []addressRange) gpubackend.Result {
+	h := w.hosts[id]
+	if h == nil {
+		return gpubackend.HostMemoryUnregistered
+	}
+	for i, r := range kept {
+		if (r.base|r.bytes)%pageSize != 0 || !contains(h.whole.known, r) || i > 0 && r.base < kept[0].end() {
+			return gpubackend.InvalidValue
+		}
+	}
+	if result := w.forgetWhole(h.whole); result != gpubackend.Success {
+		return result
+	}
+	for _, x := range w.hosts {
+		if x.whole == h.whole {
+			x.keep(kept)
+		}
+	}
+	for _, r := range kept {
+		if result := w.announceHost(h.whole, r); result != gpubackend.Success {
+			return result
+		}
+	}
+	return gpubackend.Success
+}
+
+// keep unmaps all but parts of a range, sorted.
+func (h *hostRange) keep(parts []addressRange) {
+	var left []addressRange
+	for _, m := range h.mapped {
+		at := m.base
+		for _, p := range parts {
+			from, to := max(p.base, at), min(p.end(), m.end())
+			if from >= to {
+				continue
+			}
+			arena.Unmap(uintptr(at), uintptr(from-at))
+			left = append(left, addressRange{from, to - from})
+			at = to
+		}
+		arena.Unmap(uintptr(at), uintptr(m.end()-at))
+	}
+	h.mapped = left
+}
