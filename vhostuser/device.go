@@ -39,8 +39,13 @@ type Device interface {
 
 	// StopQueue stops a running queue. When it returns, the device doesn't touch the ring, the
 	// buffers of the driver or the descriptors any more, whatever the error. It returns the
-	// avail index with which the queue goes on if it is started again.
+	// avail index with which the queue goes on if it is started again. The front-end waits, and
+	// its guest with it: what could take for ever must have a bound.
 	StopQueue(index int) (base uint16, err error)
+
+	// Abandon says that the queues are about to be stopped for good, and that Reset follows:
+	// nothing that they began has to come to its end.
+	Abandon()
 
 	// Reset puts the device into the state it had at first. No queue runs.
 	Reset()

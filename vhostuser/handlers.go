@@ -95,6 +95,7 @@ func (s *Session) disableAll() error {
 }
 
 func (s *Session) resetDevice(*Message) ([]byte, error) {
+	s.dev.Abandon()
 	err := s.disableAll()
 	for i := range s.rings {
 		r := &s.rings[i]

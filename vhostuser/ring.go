@@ -118,6 +118,12 @@ func (s *Session) stop(i int) error {
 	return nil
 }
 
+// abandon tells the device that what its queues began has no future.
+func (s *Session) abandon() error {
+	s.dev.Abandon()
+	return nil
+}
+
 // stopAll stops every running ring.
 func (s *Session) stopAll() error {
 	var errs []error

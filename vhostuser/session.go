@@ -211,6 +211,7 @@ func (s *Session) shutdown() {
 		name string
 		do   func() error
 	}{
+		{"abandon queues", s.abandon},
 		{"stop queues", s.stopAll},
 		{"reset", func() error { s.dev.Reset(); return nil }},
 		{"take memory back", func() error { return s.dev.SetMemory(&Memory{}) }},

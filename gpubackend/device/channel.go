@@ -19,6 +19,9 @@ type channel struct {
 	held   []uint16      // heads that a worker which is gone has left in flight
 	worker *workerProcess
 	cold   *program // a worker is to be started for it when the queue goes on at base
+
+	paused   chan struct{} // closed when the worker, which was told to pause, has or is gone; nil: it wasn't told
+	stopping bool          // the queue is about to stop
 }
 
 func newChannel(index int) *channel { return &channel{index: index, start: make(chan struct{})} }
@@ -90,33 +93,6 @@ func (l *lease) message(kind handover.Kind, base uint16, inFlight []uint16) (*ha
 	return m, fds
 }
 
-// pause takes the queue from a worker that lives on.
-func (d *Device) pause(c *channel) {
-	if err := c.worker.conn.request(&handover.Message{Kind: handover.KindPause}, nil, handover.KindPaused, d.config.Timeouts.Answer); err != nil {
-		d.log.WithError(err).Info("a worker did not pause: it is killed")
-		c.worker.kill()
-		<-c.worker.exited
-	}
-	c.base = c.worker.state.Base()
-	if c.worker.wantsCold(c.lease.queue.Size) {
-		p := c.worker.program
-		c.base, c.cold = c.worker.base, &p
-	}
-}
-
-// resume gives the queue back to a paused worker, if it goes on where it stopped.
-func (d *Device) resume(c *channel) {
-	inFlight := c.worker.state.InFlight(c.lease.queue.Size)
-	if c.base != c.worker.state.Base() {
-		c.worker.kill()
-		return
-	}
-	m, fds := c.lease.message(handover.KindResume, c.base, inFlight)
-	if err := c.worker.conn.send(m, fds); err != nil {
-		c.worker.kill()
-	}
-}
-
 // forget ends the worker of a driver that is gone. The queue is another driver's now: nothing is returned to it.
 func (d *Device) forget(c *channel) {
 	c.held, c.cold = nil, nil
@@ -126,7 +102,7 @@ func (d *Device) forget(c *channel) {
 	}
 	w.kill()
 	<-w.exited
-	c.worker = nil
+	c.worker, c.paused = nil, nil
 	if d.mover != nil {
 		d.tellMemory(d.mover.conn, d.mover.kill) // ends the copies that it started
 	}

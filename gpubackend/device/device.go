@@ -63,6 +63,7 @@ type Device struct {
 	channels []*channel
 	control  *control
 	mover    *moverProcess
+	rest     *time.Timer       // runs resumeRest; nil: no queue was stopped yet
 	warming  bool              // there is a driver, for whose programs workers are kept warm
 	warm     []*workerProcess  // without a channel, oldest first
 	ended    handover.Counters // of workers that are gone
@@ -241,20 +242,14 @@ func (d *Device) SetCall(index int, call *vhostuser.FD) error {
 
 // StopQueue implements vhostuser.Device.
 func (d *Device) StopQueue(index int) (base uint16, err error) {
+	d.mu.Lock()
+	d.pauseAll()
+	d.mu.Unlock()
+	defer d.resumeLater()
 	if index == wire.ControlQueue {
 		return d.stopControl()
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	c := d.channels[index-1]
-	if c.lease == nil {
-		return 0, errNotRunning
-	}
-	if c.worker != nil {
-		d.pause(c)
-	}
-	c.end()
-	return c.base, nil
+	return d.stopChannel(d.channels[index-1])
 }
 
 var errNotRunning = errors.New("queue is not running")
@@ -271,9 +266,15 @@ func (d *Device) stopControl() (uint16, error) {
 	return c.stop(), nil
 }
 
-// Reset implements vhostuser.Device: all workers end.
-func (d *Device) Reset() {
+// Abandon implements vhostuser.Device.
+func (d *Device) Abandon() {
 	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.killWorkers()
+}
+
+// killWorkers ends all workers. None is started in their place.
+func (d *Device) killWorkers() {
 	d.warming = false
 	d.refill()
 	for _, c := range d.channels {
@@ -282,6 +283,12 @@ func (d *Device) Reset() {
 			c.worker.kill()
 		}
 	}
+}
+
+// Reset implements vhostuser.Device: all workers end.
+func (d *Device) Reset() {
+	d.mu.Lock()
+	d.killWorkers()
 	if d.mover != nil {
 		d.mover.kill()
 	}

@@ -254,7 +254,7 @@ func TestBadWorkers(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			spawn := &stubs{script: tt.script}
-			v := greetedVM(t, spawn, limits)
+			v := greetedVM(t, spawn, limits, "stop-grace=200ms")
 			for range 2 {
 				if a := v.ask(wire.ControlRequest{Type: wire.ControlOpen}); a.Status != tt.status {
 					t.Fatalf("OPEN: %d, want %d", a.Status, tt.status)

@@ -75,7 +75,7 @@ func (d *Device) startWorker(c *channel, warm *workerProcess, p program) error {
 		<-w.exited
 		return err
 	}
-	w.channel, c.worker = c, w
+	w.channel, c.worker, c.paused = c, w, nil
 	return nil
 }
 
@@ -158,7 +158,7 @@ func (d *Device) takeBack(w *workerProcess, err error) {
 	if c.worker != w { // the queue is another driver's by now
 		return
 	}
-	c.worker = nil
+	c.worker, c.paused = nil, nil
 	if d.beginCold(w) {
 		return
 	}

@@ -211,6 +211,7 @@ type vm struct {
 	events   uint64 // where chain headers and records lie
 	arena    uint64
 	appended uint32
+	context  uint64 // of the commands
 	ended    chan error
 }
 
@@ -370,7 +371,7 @@ func (v *vm) furnish(channel int) {
 	v.t.Helper()
 	v.guest.Write(v.arena, make([]byte, 4096))
 	v.guest.Write(v.arena+wire.Slots, make([]byte, wire.SlotBytes)) // without the answers to an earlier driver
-	v.appended = 0
+	v.appended, v.context = 0, 0
 	v.add(channel, 0, wire.ChainHeader{Type: wire.ChainArena, Bytes: arenaBytes}, wire.Run{Address: v.arena, Bytes: arenaBytes})
 	v.add(channel, 1, wire.ChainHeader{Type: wire.ChainEvent})
 	v.add(channel, 2, wire.ChainHeader{Type: wire.ChainMap, Id: 5, Bytes: 8192}, wire.Run{Address: v.arena, Bytes: 8192})
@@ -378,7 +379,7 @@ func (v *vm) furnish(channel int) {
 
 // send appends a command for the worker.
 func (v *vm) send(channel int, op gpubackend.Op, seq uint32, words ...uint64) {
-	c := wire.Command{Op: uint16(op), Flags: wire.CommandFlagReply, Size: uint32(wire.CommandSize + 8*len(words)), Seq: seq}
+	c := wire.Command{Op: uint16(op), Flags: wire.CommandFlagReply, Size: uint32(wire.CommandSize + 8*len(words)), Seq: seq, Context: v.context}
 	b := make([]byte, wire.CommandSize)
 	c.Encode(b)
 	for _, w := range words {

@@ -23,6 +23,8 @@ type Settings struct {
 	Policy handover.Policy
 	// WarmWorkers is how many workers are kept warm (warm.go); warmDefault: as the GPU makes sense.
 	WarmWorkers int
+	// StopGrace is how long work may go on when a queue is stopped (standstill.go).
+	StopGrace time.Duration
 }
 
 const warmDefault = -1
@@ -37,6 +39,7 @@ func DefaultSettings() Settings {
 		},
 		Policy:      handover.Policy{StagingBytes: 32 << 20, SoftMemory: 2 << 30},
 		WarmWorkers: warmDefault,
+		StopGrace:   5 * time.Second,
 	}
 }
 
@@ -90,6 +93,14 @@ var settings = []setting{
 		s.WarmWorkers = int(n)
 		return nil
 	}},
+	{"stop-grace", "TIME", "how long programs' work may go on when the VM stops or is reset; a program whose work takes longer is ended", func(s *Settings, v string) error {
+		d, err := time.ParseDuration(v)
+		if err != nil || d < minStopGrace || d > maxStopGrace {
+			return fmt.Errorf("want a time from %v to %v, like 5s", minStopGrace, maxStopGrace)
+		}
+		s.StopGrace = d
+		return nil
+	}},
 	{"address-mapping", "on|off", "pass payloads by reference", flag(wire.ConfigFlagAddressMapping)},
 	{"graph-replay", "on|off", "replay repeated batches as CUDA graphs", flag(wire.ConfigFlagGraphReplay)},
 	{"staging", "SIZE", "device memory that a guest process's copies pass through", size64(1<<20, 1<<30, func(s *Settings) *uint64 { return &s.Policy.StagingBytes })},
@@ -100,6 +111,13 @@ var settings = []setting{
 		return err
 	}},
 }
+
+// Bounds of StopGrace: a worker with nothing to do takes a moment to say so, and the front end does nothing else while it
+// waits.
+const (
+	minStopGrace = 100 * time.Millisecond
+	maxStopGrace = time.Minute
+)
 
 // ErrSetting is returned for a setting that doesn't exist or a value that makes no sense.
 var ErrSetting = errors.New("bad setting")

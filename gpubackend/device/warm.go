@@ -145,13 +145,14 @@ func (w *workerProcess) wantsCold(size uint16) bool {
 // guest doesn't notice: the queue and the command ring are read from where they began.
 func (d *Device) beginCold(w *workerProcess) bool {
 	c := w.channel
-	switch {
-	case c.cold != nil: // it ended as its queue was stopped
-		return true
-	case c.lease == nil || !w.wantsCold(c.lease.queue.Size):
+	if c.lease == nil || !w.wantsCold(c.lease.queue.Size) {
 		return false
 	}
 	c.base, c.held = w.base, nil
+	if c.stopping {
+		c.cold = &w.program // for when the queue goes on
+		return true
+	}
 	return d.startCold(c, w.program)
 }
 

@@ -29,8 +29,8 @@ const (
 	KindDone    Kind = "done"    // the worker (or mover) uses the new memory only
 	KindStop    Kind = "stop"    // let go of the queue and end
 	KindStopped Kind = "stopped" // nothing of the guest is in use any more
-	KindPause   Kind = "pause"   // let go of the queue, but live on
-	KindPaused  Kind = "paused"  // nothing of the guest is in use
+	KindPause   Kind = "pause"   // let go of the queue when what was begun has ended, and live on
+	KindPaused  Kind = "paused"  // nothing of the guest is in use, and nothing of the worker's is under way
 	KindResume  Kind = "resume"  // go on with this queue
 	KindCall    Kind = "call"    // a new call descriptor
 	KindPolicy  Kind = "policy"  // new policies

@@ -113,25 +113,6 @@ func (w *Worker) setCall(fd int) {
 	w.call = fd
 }
 
-// pauseUntilResume leaves the guest's memory alone until the device process gives the queue back.
-func (w *Worker) pauseUntilResume() error {
-	if err := w.control.Send(&handover.Message{Kind: handover.KindPaused}, nil); err != nil {
-		return err
-	}
-	w.watchdog.asleep.Store(true)
-	defer w.watchdog.asleep.Store(false)
-	for {
-		r := <-w.messages
-		if r.err != nil || r.message.Kind != handover.KindResume {
-			if err := w.obey(r); err != nil {
-				return err
-			}
-			continue
-		}
-		return w.resume(r)
-	}
-}
-
 func (w *Worker) resume(r received) error {
 	n := r.message.Name(r.fds)
 	if r.message.Queue == nil || n.Kick < 0 {

@@ -215,6 +215,9 @@ func (d *Device) StopQueue(i int) (uint16, error) {
 	return d.base[i], d.note("stop %d", i)
 }
 
+// Abandon implements vhostuser.Device.
+func (d *Device) Abandon() {}
+
 // Reset implements vhostuser.Device.
 func (d *Device) Reset() {
 	d.mu.Lock()

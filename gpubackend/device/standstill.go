@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+// A front end stops queues when its VM pauses, and when it is reset: it doesn't say which. After a reset the guest's
+// memory is another kernel's, so that nothing may be under way on the GPU that would write there; after a pause, programs
+// are to go on. Therefore work has some time to end (Settings.StopGrace), and a worker for whose work that is too short is killed.
+//
+// The front end stops queue after queue, and its main loop waits for each. With the first one all workers are told, so that
+// all together take no longer than one. Those whose queues aren't stopped after all go on soon after.
+
+// restTime is how long after the last queue was stopped workers go on whose queues were not.
+const restTime = time.Second
+
+// pauseAll tells all workers whose queues run to pause.
+func (d *Device) pauseAll() {
+	if d.rest != nil {
+		d.rest.Stop()
+	}
+	for _, c := range d.channels {
+		d.beginPause(c)
+	}
+}
+
+// beginPause tells a channel's worker to pause, if it has one that runs.
+func (d *Device) beginPause(c *channel) {
+	if c.lease == nil || c.worker == nil || c.paused != nil {
+		return
+	}
+	w, grace, paused := c.worker, d.settings.StopGrace, make(chan struct{})
+	c.paused = paused
+	go func() {
+		defer close(paused)
+		log := d.log.WithFields(logrus.Fields{"channel": c.index, "program": w.comm})
+		// Its end ends whatever else is asked of it, too, which the request may have to wait for.
+		late := time.AfterFunc(grace, w.kill)
+		err := w.conn.request(&handover.Message{Kind: handover.KindPause}, nil, handover.KindPaused, 2*grace)
+		switch {
+		case !late.Stop():
+			log.Warnf("the VM stops, and the program's work goes on for longer than stop-grace=%v: the program's worker is killed", grace)
+		case err != nil:
+			log.WithError(err).Info("a worker did not pause: it is killed")
+		default:
+			return
+		}
+		w.kill()
+		<-w.gone
+	}()
+}
+
+// stopChannel takes a queue from its worker, which pauses or is gone.
+func (d *Device) stopChannel(c *channel) (base uint16, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c.lease == nil {
+		return 0, errNotRunning
+	}
+	c.stopping = true
+	defer func() { c.stopping = false }()
+	for c.worker != nil {
+		d.beginPause(c)
+		w, paused := c.worker, c.paused
+		d.mu.Unlock()
+		<-paused
+		d.mu.Lock()
+		if c.worker == w {
+			c.base = w.state.Base()
+			break
+		}
+	}
+	c.end()
+	return c.base, nil
+}
+
+// resumeLater has the workers go on whose queues were not stopped.
+func (d *Device) resumeLater() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.rest == nil {
+		d.rest = time.AfterFunc(restTime, d.resumeRest)
+		return
+	}
+	d.rest.Reset(restTime)
+}
+
+func (d *Device) resumeRest() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, c := range d.channels {
+		if c.lease == nil || c.worker == nil || c.paused == nil || c.stopping {
+			continue
+		}
+		select {
+		case <-c.paused:
+			c.base = c.worker.state.Base()
+			d.resume(c)
+		default:
+			d.rest.Reset(restTime)
+		}
+	}
+}
+
+// resume gives the queue back to a paused worker, if it goes on where it stopped.
+func (d *Device) resume(c *channel) {
+	c.paused = nil
+	inFlight := c.worker.state.InFlight(c.lease.queue.Size)
+	if c.base != c.worker.state.Base() {
+		c.worker.kill()
+		return
+	}
+	m, fds := c.lease.message(handover.KindResume, c.base, inFlight)
+	if err := c.worker.conn.send(m, fds); err != nil {
+		c.worker.kill()
+	}
+}
