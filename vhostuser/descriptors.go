@@ -121,7 +121,10 @@ func (s *Session) ConfigChanged() error {
 		return ErrNoChannel
 	}
 	m := &Message{Request: BackendConfigChange, Flags: FlagVersion}
-	n, err := unix.Write(s.channel.Int(), m.AppendTo(nil))
+	n, err := writeNow(s.channel.Int(), m.AppendTo(nil))
+	if err == unix.EOPNOTSUPP && ready(s.channel.Int(), unix.POLLOUT) {
+		n, err = unix.Write(s.channel.Int(), m.AppendTo(nil)) // a pipe of Linux before 6.4
+	}
 	switch {
 	case err == unix.EAGAIN:
 		return nil

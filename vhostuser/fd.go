@@ -3,7 +3,6 @@
 package vhostuser
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -20,7 +19,8 @@ var openFDs atomic.Int64
 // FD owns a file descriptor: it is closed once, by Close, or given away once, by Disown. Methods
 // must not be called while another goroutine calls Close or Disown.
 type FD struct {
-	n atomic.Int64 // descriptor + 1; 0 when there is none, so that the zero FD is closed
+	n       atomic.Int64  // descriptor + 1; 0 when there is none, so that the zero FD is closed
+	signals atomic.Uint32 // since push began to deliver them; 0: it doesn't
 }
 
 // NewFD takes ownership of a descriptor.
@@ -72,44 +72,8 @@ func (f *FD) Close() error {
 	return unix.Close(n)
 }
 
-// Signal adds one to an eventfd, or sends the same eight bytes down a pipe or a socket, as some
-// front-ends want. One that is full has been signalled already, which is no error.
-func (f *FD) Signal() error {
-	var one [8]byte
-	binary.NativeEndian.PutUint64(one[:], 1)
-	for {
-		_, err := unix.Write(f.Int(), one[:])
-		switch {
-		case err == nil || errors.Is(err, unix.EAGAIN):
-			return nil
-		case errors.Is(err, unix.EINTR):
-			continue
-		default:
-			return fmt.Errorf("signal: %w", err)
-		}
-	}
-}
-
-// Drain takes the signals that are pending and reports whether there were any. It doesn't block.
-func (f *FD) Drain() (bool, error) {
-	var buf [512]byte
-	for {
-		_, err := unix.Read(f.Int(), buf[:])
-		switch {
-		case err == nil:
-			return true, nil
-		case errors.Is(err, unix.EAGAIN):
-			return false, nil
-		case errors.Is(err, unix.EINTR):
-			continue
-		default:
-			return false, fmt.Errorf("drain: %w", err)
-		}
-	}
-}
-
-// prepareEvent checks that a descriptor can carry signals, and makes it non-blocking, so that a
-// front-end that doesn't read can't hold up the device.
+// prepareEvent checks that a descriptor can carry signals, and makes it non-blocking, for the
+// runtime's poller. The front-end shares that flag and can take it away again: see event.go.
 func prepareEvent(f *FD) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(f.Int(), &st); err != nil {

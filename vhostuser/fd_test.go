@@ -5,6 +5,7 @@ package vhostuser
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -55,11 +56,16 @@ func TestSignalAndDrain(t *testing.T) {
 	if err := errors.Join(f.Signal(), f.Signal()); err != nil {
 		t.Fatal(err)
 	}
-	if ok, err := f.Drain(); !ok || err != nil {
-		t.Errorf("Drain = %v, %v", ok, err)
-	}
+	within(t, "a signal", func() {
+		for ok := false; !ok; {
+			if ok, err = f.Drain(); err != nil {
+				t.Fatalf("Drain: %v", err)
+			}
+		}
+	})
 	// A counter at its end must not harm the one who signals.
-	if _, err := unix.Write(n, []byte{0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}); err != nil {
+	full := []byte{0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	if _, err := unix.Write(n, full); err != nil && err != unix.EAGAIN { // the other signal came later
 		t.Fatal(err)
 	}
 	if err := f.Signal(); err != nil {
@@ -70,5 +76,116 @@ func TestSignalAndDrain(t *testing.T) {
 	}
 	if _, err := NewFD(-1).Drain(); err == nil {
 		t.Error("Drain of nothing succeeded")
+	}
+}
+
+// blocking makes the file behind a descriptor one that waits, as its front-end can at any time.
+func blocking(t *testing.T, fd int) {
+	t.Helper()
+	if err := unix.SetNonblock(fd, false); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// within fails the test if f takes long.
+func within(t *testing.T, what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { f(); close(done) }()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatalf("%s waits", what)
+	}
+}
+
+// carriers are the files that carry signals: one end for the device, the other for the front-end.
+func carriers(t *testing.T) map[string][2]int {
+	t.Helper()
+	event, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, fd := range []int{event, pair[1]} {
+			_ = unix.Close(fd)
+		}
+	})
+	own, err := unix.FcntlInt(uintptr(event), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string][2]int{"eventfd": {own, event}, "socket": {pair[0], pair[1]}}
+}
+
+// TestBlockingDescriptors: nothing waits for what a front-end does with its file.
+func TestBlockingDescriptors(t *testing.T) {
+	t.Parallel()
+	for name, fds := range carriers(t) {
+		f := NewFD(fds[0])
+		if err := prepareEvent(f); err != nil {
+			t.Fatal(err)
+		}
+		blocking(t, fds[0])
+		within(t, name+": Drain", func() {
+			if ok, err := f.Drain(); ok || err != nil {
+				t.Errorf("%s: Drain of nothing = %v, %v", name, ok, err)
+			}
+		})
+		if name == "eventfd" { // which is full
+			_, _ = unix.Write(fds[1], []byte{0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
+		}
+		within(t, name+": Signal", func() {
+			for range 10000 { // of a socket, more than it holds
+				if err := f.Signal(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+		within(t, name+": Close", func() { _ = f.Close() })
+	}
+}
+
+// TestEverySignalArrives: the one that follows another at once, too.
+func TestEverySignalArrives(t *testing.T) {
+	t.Parallel()
+	for name, fds := range carriers(t) {
+		f := NewFD(fds[0])
+		if err := prepareEvent(f); err != nil {
+			t.Fatal(err)
+		}
+		own, err := unix.FcntlInt(uintptr(fds[1]), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiter, err := NewFD(own).Waiter()
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocking(t, fds[0])
+		blocking(t, fds[1])
+		within(t, name, func() {
+			for range 1000 {
+				if err := errors.Join(f.Signal(), waiter.Wait()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+		ended := make(chan error)
+		go func() {
+			for {
+				if err := waiter.Wait(); err != nil {
+					ended <- err
+					return
+				}
+			}
+		}()
+		time.Sleep(10 * time.Millisecond)
+		within(t, name+": Close", func() { _ = waiter.Close(); <-ended })
+		_ = f.Close()
 	}
 }

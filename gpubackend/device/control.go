@@ -6,9 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
@@ -23,7 +20,7 @@ type control struct {
 	queue      *virtqueue.Queue
 	mem        *guestmem.Memory
 	call       *vhostuser.FD
-	kick       *os.File
+	kick       *vhostuser.Waiter
 	hello      bool
 	complaints int
 	open       int // requests that are not answered yet
@@ -58,14 +55,11 @@ func newControl(d *Device, q vhostuser.QueueConfig) (*control, error) {
 		l.close()
 		return nil, fmt.Errorf("control queue: %w", err)
 	}
-	fd, err := l.kick.Disown()
-	if err != nil {
+	if c.kick, err = l.kick.Waiter(); err != nil {
 		l.close()
 		c.queue.Close()
 		return nil, err
 	}
-	_ = unix.SetNonblock(fd, true)
-	c.kick = os.NewFile(uintptr(fd), "kick")
 	c.hello = q.Base != 0
 	go c.readKicks()
 	go c.serve()
@@ -74,11 +68,7 @@ func newControl(d *Device, q vhostuser.QueueConfig) (*control, error) {
 
 // readKicks turns the kick descriptor into a channel.
 func (c *control) readKicks() {
-	var b [8]byte
-	for {
-		if _, err := c.kick.Read(b[:]); err != nil {
-			return
-		}
+	for c.kick.Wait() == nil {
 		select {
 		case c.kicks <- struct{}{}:
 		default:

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// TestFrontEndMakesItsDescriptorsBlock: the file behind a kick or call descriptor is the front end's too, which can have
+// reads and writes wait. The device serves on, and ends.
+func TestFrontEndMakesItsDescriptorsBlock(t *testing.T) {
+	v := greetedVM(t, &stubs{}, limits)
+	for _, q := range v.queues {
+		for _, fd := range []int{q.Kick, q.Call} {
+			if err := unix.SetNonblock(fd, false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, _ = unix.Write(q.Call, []byte{0xf0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
+	}
+	for range 100 { // interrupts, more than the counter has room for
+		v.hello()
+	}
+	v.open(0)
+	v.add(0, 0, wire.ChainHeader{Type: wire.ChainEvent})
+	v.closeChannel(0)
+	v.reap(1, 1)
+	v.kick(0)
+	v.close()
+}
