@@ -81,6 +81,7 @@ func (o *deviceOptions) serve() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	out, err := o.open()
 	defer out.close()
 	if err != nil {
@@ -100,6 +101,7 @@ func (o *deviceOptions) serve() error {
 	if err != nil {
 		return err
 	}
+	ensureEnd(ctx, conn, endLimit, endLook, giveUp(log))
 	options := vhostuser.Options{Log: log}
 	if out.trace != nil {
 		options.Trace = out.trace
