@@ -47,7 +47,8 @@ type Device interface {
 	// nothing that they began has to come to its end.
 	Abandon()
 
-	// Reset puts the device into the state it had at first. No queue runs.
+	// Reset puts the device into the state it had at first, but for its memory, which stays. No
+	// queue runs.
 	Reset()
 }
 

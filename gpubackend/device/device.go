@@ -285,7 +285,8 @@ func (d *Device) killWorkers() {
 	}
 }
 
-// Reset implements vhostuser.Device: all workers end.
+// Reset implements vhostuser.Device: all workers end. The memory stays: the front end gives it when the device is made, and
+// not again.
 func (d *Device) Reset() {
 	d.mu.Lock()
 	d.killWorkers()
@@ -295,12 +296,6 @@ func (d *Device) Reset() {
 	d.mu.Unlock()
 	d.workers.Wait()
 	d.exports.clear()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.mapped != nil {
-		_ = d.mapped.Close()
-	}
-	d.mem, d.mapped = nil, nil
 }
 
 // Counters adds up what all workers counted.

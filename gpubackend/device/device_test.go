@@ -363,6 +363,24 @@ func resident(t *testing.T) uint64 {
 	return pages * uint64(syscall.Getpagesize())
 }
 
+// TestResetAndStart resets the device under a driver, and starts it for the next: the memory is there still.
+func TestResetAndStart(t *testing.T) {
+	v := greetedVM(t, &processes{}, Timeouts{})
+	for range 3 {
+		v.program(0)
+		v.front.MustSend(vhostuser.ResetDevice, nil)
+		for i := range v.queues {
+			v.queues[i] = vhostusertest.NewQueue(t, v.guest, i, queueSize)
+		}
+		v.front.MustSend(vhostuser.SetFeatures, vhostusertest.Word(v.features))
+		v.front.Start(v.queues...)
+		v.hello()
+	}
+	v.program(0)
+	v.closeChannel(0)
+	v.reap(1, 3)
+}
+
 // TestEndWithOpenChannels ends the session in the middle of everything.
 func TestEndWithOpenChannels(t *testing.T) {
 	for _, spawn := range []Spawner{&processes{}, &stubs{}} {

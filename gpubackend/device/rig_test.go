@@ -207,6 +207,7 @@ type vm struct {
 	front    *vhostusertest.Frontend
 	guest    *virtqueuetest.Guest
 	queues   []*vhostusertest.Queue
+	features uint64
 	request  uint64 // where control requests lie
 	events   uint64 // where chain headers and records lie
 	arena    uint64
@@ -244,8 +245,8 @@ func newVM(t testing.TB, spawn Spawner, limits Timeouts, settings ...string) *vm
 	}
 	go func() { v.ended <- session.Run(context.Background()) }()
 	v.front = vhostusertest.NewFrontend(t, near)
-	features := v.front.Realize(v.dev.NumQueues())
-	v.front.MustSend(vhostuser.SetFeatures, vhostusertest.Word(features))
+	v.features = v.front.Realize(v.dev.NumQueues())
+	v.front.MustSend(vhostuser.SetFeatures, vhostusertest.Word(v.features))
 	v.front.SetMemory(v.guest)
 	v.guest.Alloc(4096, 4096)
 	for i := range v.dev.NumQueues() {
