@@ -155,6 +155,9 @@ func (q *Queue) Close() {
 // another Queue goes on.
 func (q *Queue) Base() uint16 { return q.nextAvail }
 
+// NextUsed returns the used index at which Push returns the next chain.
+func (q *Queue) NextUsed() uint16 { return q.nextUsed }
+
 // AppendInFlight appends the heads that were taken and not returned, in rising order.
 func (q *Queue) AppendInFlight(dst []uint16) []uint16 {
 	for head, c := range q.inFlight {

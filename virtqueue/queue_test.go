@@ -246,6 +246,9 @@ func TestResumeWithChainsInFlight(t *testing.T) {
 	r.q.Close()
 
 	r.q = newQueue(t, r.Guest, cfg)
+	if used := r.q.NextUsed(); used != r.drv.UsedIdx() || used != 1 {
+		t.Fatalf("NextUsed = %d, the driver's is %d", used, r.drv.UsedIdx())
+	}
 	third := mustPop(t, r.q).Head()
 	for _, head := range []uint16{third, first} {
 		if err := r.q.Push(head, 8); err != nil {

@@ -3,7 +3,9 @@
 package device
 
 import (
+	"encoding/binary"
 	"errors"
+	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/vhostuser"
@@ -18,6 +20,7 @@ type channel struct {
 	base   uint16        // next avail index, while no worker has the queue
 	held   []uint16      // heads that a worker which is gone has left in flight
 	worker *workerProcess
+	unsure bool     // a worker that is gone may have returned heads without an interrupt
 	cold   *program // a worker is to be started for it when the queue goes on at base
 
 	paused   chan struct{} // closed when the worker, which was told to pause, has or is gone; nil: it wasn't told
@@ -95,7 +98,7 @@ func (l *lease) message(kind handover.Kind, base uint16, inFlight []uint16) (*ha
 
 // forget ends the worker of a driver that is gone. The queue is another driver's now: nothing is returned to it.
 func (d *Device) forget(c *channel) {
-	c.held, c.cold = nil, nil
+	c.held, c.cold, c.unsure = nil, nil, false
 	w := c.worker
 	if w == nil {
 		return
@@ -134,10 +137,33 @@ func (d *Device) reclaim(c *channel) {
 		_ = q.Push(head, 0)
 	}
 	c.base, c.held = q.Base(), nil
-	if q.NeedsNotify() && c.lease.call != nil {
+	if (q.NeedsNotify() || c.unsure) && c.lease.call != nil {
 		_ = c.lease.call.Signal()
 	}
+	c.unsure = false
 }
+
+// heldBy returns the heads that a worker which is gone has left in flight. One that it was returning is the driver's
+// already if the used index has moved on, and may even be in use again.
+func (d *Device) heldBy(w *workerProcess, c *channel) []uint16 {
+	size := uint16(maxQueue)
+	if c.lease != nil {
+		size = c.lease.queue.Size
+	}
+	heads := w.state.InFlight(size)
+	head, used, ok := w.state.Given()
+	if !ok || c.lease == nil || d.mapped == nil {
+		return heads
+	}
+	var index [2]byte
+	if err := d.mapped.Read(index[:], c.lease.queue.Used+usedIndex); err == nil && binary.LittleEndian.Uint16(index[:]) != used {
+		heads = slices.DeleteFunc(heads, func(h uint16) bool { return h == head })
+	}
+	return heads
+}
+
+// usedIndex is where the index is in a used ring.
+const usedIndex = 2
 
 // maxChain is as in package worker.
 const maxChain = 256

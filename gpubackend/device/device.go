@@ -176,7 +176,7 @@ func (d *Device) StartQueue(index int, q vhostuser.QueueConfig) error {
 		d.resume(c)
 	default:
 		if q.Base == 0 {
-			c.held = nil // the driver begins anew
+			c.held, c.unsure = nil, false // the driver begins anew
 		}
 		d.reclaim(c) // what no worker has
 	}

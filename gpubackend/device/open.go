@@ -162,12 +162,7 @@ func (d *Device) takeBack(w *workerProcess, err error) {
 	if d.beginCold(w) {
 		return
 	}
-	c.base = w.state.Base()
-	size := uint16(maxQueue)
-	if c.lease != nil {
-		size = c.lease.queue.Size
-	}
-	c.held = w.state.InFlight(size)
+	c.base, c.held, c.unsure = w.state.Base(), d.heldBy(w, c), true
 	d.reclaim(c)
 }
 

@@ -5,6 +5,7 @@ package handover
 import (
 	"os"
 	"reflect"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -99,6 +100,29 @@ func TestStateSurvivesItsWorker(t *testing.T) {
 		t.Fatal("a worker can cut the state short")
 	}
 	s.Take(40000, 1) // a head that no queue has
+}
+
+// TestStateInTheMiddle: a worker that is killed within Take has taken the head, and its base is behind it.
+func TestStateInTheMiddle(t *testing.T) {
+	s, err := NewState()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	s.Take(3, 1)
+	*word64(s.mem[baseOffset:]) = noted(5, 2)
+	if heads := s.InFlight(8); !slices.Equal(heads, []uint16{3, 5}) || s.Base() != 2 {
+		t.Fatalf("heads %d, base %d", heads, s.Base())
+	}
+	s.Take(5, 2)
+	s.Giving(5, 65535)
+	if head, used, ok := s.Given(); head != 5 || used != 65535 || !ok {
+		t.Fatalf("head %d at %d, %t", head, used, ok)
+	}
+	s.Give(5)
+	if _, _, ok := s.Given(); ok || !slices.Equal(s.InFlight(8), []uint16{3}) {
+		t.Fatalf("heads %d afterwards", s.InFlight(8))
+	}
 }
 
 func TestMemoryIsDescribedOnce(t *testing.T) {

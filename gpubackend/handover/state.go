@@ -18,10 +18,15 @@ type State struct {
 	mem []byte
 }
 
-// Layout: the counters, the next avail index, a word that asks for a cold worker, then a byte for each head in flight.
+// Layout: the counters, the next avail index, a word that asks for a cold worker, the head that is being returned, then a
+// byte for each head in flight.
+//
+// A worker can be killed between any two writes. With the avail index comes the head that was taken last, until that has
+// its byte; and before a head goes to the used ring it is noted with the used index, which tells whether it got there.
 const (
 	baseOffset     = 8 * int(counters)
-	coldOffset     = baseOffset + 4
+	coldOffset     = baseOffset + 8
+	givingOffset   = coldOffset + 8
 	inFlightOffset = 512
 	maxHeads       = 32768
 	stateBytes     = inFlightOffset + maxHeads
@@ -110,18 +115,40 @@ func (s *State) Close() {
 
 // Take records that a head was taken, and the avail index of the next.
 func (s *State) Take(head, base uint16) {
+	atomic.StoreUint64(word64(s.mem[baseOffset:]), noted(head, base))
 	s.mem[inFlightOffset+int(head)%maxHeads] = 1
 	s.SetBase(base)
 }
 
+// noted is a head with an index. 0 is none.
+func noted(head, index uint16) uint64 { return 1<<32 | uint64(head)<<16 | uint64(index) }
+
+// readNoted is the reverse.
+func readNoted(v uint64) (head, index uint16, ok bool) { return uint16(v >> 16), uint16(v), v>>32 != 0 }
+
+// Giving records that a head is about to be returned, at that used index.
+func (s *State) Giving(head, used uint16) {
+	atomic.StoreUint64(word64(s.mem[givingOffset:]), noted(head, used))
+}
+
 // Give records that a head was returned.
-func (s *State) Give(head uint16) { s.mem[inFlightOffset+int(head)%maxHeads] = 0 }
+func (s *State) Give(head uint16) {
+	s.mem[inFlightOffset+int(head)%maxHeads] = 0
+	atomic.StoreUint64(word64(s.mem[givingOffset:]), 0)
+}
+
+// Given returns the head that was being returned when the worker ended, and at which used index.
+func (s *State) Given() (head, used uint16, ok bool) {
+	return readNoted(atomic.LoadUint64(word64(s.mem[givingOffset:])))
+}
 
 // SetBase records the next avail index.
-func (s *State) SetBase(base uint16) { atomic.StoreUint32(word32(s.mem[baseOffset:]), uint32(base)) }
+func (s *State) SetBase(base uint16) {
+	atomic.StoreUint64(word64(s.mem[baseOffset:]), uint64(base))
+}
 
 // Base returns the avail index of the next chain to take.
-func (s *State) Base() uint16 { return uint16(atomic.LoadUint32(word32(s.mem[baseOffset:]))) }
+func (s *State) Base() uint16 { return uint16(atomic.LoadUint64(word64(s.mem[baseOffset:]))) }
 
 // AskCold records that a worker that was warm can't serve its guest process, and has done nothing for it: it ends,
 // and one that begins cold is to have the queue from its beginning.
@@ -133,8 +160,9 @@ func (s *State) AskedCold() bool { return atomic.LoadUint32(word32(s.mem[coldOff
 // InFlight returns the heads below size that were taken and not returned.
 func (s *State) InFlight(size uint16) []uint16 {
 	var heads []uint16
+	last, _, taken := readNoted(atomic.LoadUint64(word64(s.mem[baseOffset:])))
 	for i := range int(size) {
-		if s.mem[inFlightOffset+i] != 0 {
+		if s.mem[inFlightOffset+i] != 0 || taken && i == int(last) {
 			heads = append(heads, uint16(i))
 		}
 	}

@@ -237,8 +237,9 @@ func (w *Worker) findMap(id uint32) *mapping {
 	return w.chains.maps[id]
 }
 
-// giveLocked returns a chain to the driver.
+// giveLocked returns a chain to the driver. The device process knows what to do about it wherever in here the worker ends.
 func (w *Worker) giveLocked(head uint16, written uint32) {
+	w.state.Giving(head, w.queue.NextUsed())
 	if err := w.queue.Push(head, written); err != nil {
 		w.complain(err, "return a chain")
 	}
