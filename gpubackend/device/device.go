@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -53,6 +54,7 @@ type Device struct {
 	log    *logrus.Entry
 
 	exports *exports
+	shown   atomic.Pointer[wire.Config] // a copy of space, which the guest reads while mu may be held for long
 
 	mu       sync.Mutex
 	settings Settings // guarded by mu, as is what follows
@@ -76,10 +78,17 @@ func New(c Config) *Device {
 	d := &Device{config: c, log: c.Log, settings: c.Settings, exports: newExports()}
 	d.space, d.policy = d.settings.Build()
 	d.space.Generation = c.Generation
+	d.show()
 	for i := range int(d.space.Channels) {
 		d.channels = append(d.channels, newChannel(i))
 	}
 	return d
+}
+
+// show makes the configuration space what the guest reads.
+func (d *Device) show() {
+	space := d.space
+	d.shown.Store(&space)
 }
 
 // NumQueues implements vhostuser.Device.
@@ -93,10 +102,8 @@ func (d *Device) SetFeatures(uint64) error { return nil }
 
 // ReadConfig implements vhostuser.Device.
 func (d *Device) ReadConfig(offset, size uint32) ([]byte, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	var b [wire.ConfigSize]byte
-	d.space.Encode(b[:])
+	d.shown.Load().Encode(b[:])
 	if offset >= wire.ConfigSize {
 		return nil, nil
 	}

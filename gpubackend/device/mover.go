@@ -11,6 +11,32 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
+// prepareMover has the mover started that a channel's worker will need, and waits for it without the lock, as it initialises
+// CUDA first: the front end's messages need the lock, and its VM stands while it waits.
+func (d *Device) prepareMover(c *channel) error {
+	m, err := d.moverFor(c)
+	if m == nil || err != nil {
+		return err
+	}
+	<-m.ready
+	return m.failure
+}
+
+// moverFor returns the mover, which it starts if there is none; nil for a channel that no worker is to be started for.
+func (d *Device) moverFor(c *channel) (*moverProcess, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c.lease == nil || d.mapped == nil || c.worker != nil {
+		return nil, nil
+	}
+	if d.mover == nil || d.mover.failed() {
+		if err := d.startMover(); err != nil {
+			return nil, err
+		}
+	}
+	return d.mover, nil
+}
+
 // connectMover returns a worker's end of a connection to the VM's mover, which it starts if there is none.
 func (d *Device) connectMover() (*os.File, error) {
 	if d.mover == nil || d.mover.failed() {

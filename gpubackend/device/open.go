@@ -13,11 +13,15 @@ import (
 func (d *Device) open(index int, pid int32, comm string, quit <-chan struct{}) uint32 {
 	c, begin := d.channels[index], time.Now()
 	d.awaitQueue(c, quit)
+	log := d.log.WithField("channel", index).WithField("program", comm)
+	if err := d.prepareMover(c); err != nil {
+		log.WithError(err).Error("start the mover")
+		return wire.StatusNoWorker
+	}
 	warm := d.takeWarm(quit)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	defer d.refill()
-	log := d.log.WithField("channel", index).WithField("program", comm)
 	switch {
 	case c.worker != nil || c.cold != nil:
 		d.putBack(warm)

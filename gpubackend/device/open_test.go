@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/vhostuser"
+	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
+)
+
+// slowMover starts movers that are ready when the test says so.
+type slowMover struct {
+	stubs
+	asked, ready chan struct{}
+}
+
+func (s *slowMover) Mover(control *os.File) (Process, error) {
+	return s.start(control, func(x *stub) {
+		if _, err := x.receive(); err != nil {
+			return
+		}
+		close(s.asked)
+		<-s.ready
+		_ = x.conn.Send(&handover.Message{Kind: handover.KindReady}, nil)
+		polite(x)
+	})
+}
+
+// TestFrontEndDoesNotWaitForTheMover: its messages are served while a mover starts for a program.
+func TestFrontEndDoesNotWaitForTheMover(t *testing.T) {
+	s := &slowMover{asked: make(chan struct{}), ready: make(chan struct{})}
+	v := greetedVM(t, s, Timeouts{})
+	v.post(0, wire.ControlRequest{Type: wire.ControlOpen})
+	<-s.asked
+	served := make(chan struct{})
+	go func() {
+		select {
+		case <-served:
+		case <-time.After(5 * time.Second):
+			t.Error("the front end waits for the mover")
+		}
+		close(s.ready)
+	}()
+	if _, err := v.front.Config(64); err != nil {
+		t.Fatal(err)
+	}
+	v.front.MustSend(vhostuser.SetVringCall, vhostusertest.Word(1), vhostusertest.Eventfd(t))
+	v.front.Stop(v.queues[2])
+	v.front.Start(v.queues[2])
+	close(served)
+	v.reap(0, 1)
+	v.closeChannel(0)
+}
