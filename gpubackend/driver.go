@@ -64,6 +64,8 @@ type Driver interface {
 	// Staging gives device memory that another process can map: its address here, and a file for the mover (package
 	// mover says how it is mapped). The caller closes the file.
 	Staging(bytes uint64) (addr uint64, fd int, result Result)
+	// Unstage gives such memory back. No work may use it any more.
+	Unstage(addr uint64)
 	// HostRegister makes [addr, addr+bytes) of this process reachable for kernels and Copy, at the same address.
 	HostRegister(addr, bytes uint64, writable bool) Result
 	// HostUnregister undoes it. No work may use the range any more; it waits for work that does.

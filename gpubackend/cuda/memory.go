@@ -126,13 +126,25 @@ func (d *Device) Staging(bytes uint64) (addr uint64, fd int, r gpubackend.Result
 	if d.state == nil {
 		return 0, -1, gpubackend.InvalidContext
 	}
+	d.reclaim()
 	g := &d.gpus[d.state.gpu]
 	g.backing.export = true
 	addr, err := g.heap.AllocPiece(bytes)
+	if err != nil && d.reclaimAll() {
+		addr, err = g.heap.AllocPiece(bytes)
+	}
 	g.backing.export = false
 	if err != nil {
-		d.log.WithError(err).WithField("bytes", bytes).Error("allocate staging memory")
 		return 0, -1, gpubackend.OutOfMemory
 	}
 	return addr, g.backing.takeExported(), gpubackend.Success
+}
+
+// Unstage gives it back to the heap that it is of.
+func (d *Device) Unstage(addr uint64) {
+	for i := range d.gpus {
+		if base, _, ok := d.gpus[i].heap.Piece(addr); ok && base == addr {
+			_ = d.gpus[i].heap.Free(addr) // was allocated: the worker calls this once an address
+		}
+	}
 }

@@ -137,6 +137,24 @@ func TestStagingIsShared(t *testing.T) {
 	}
 }
 
+// TestStagingTakesFreedMemory, and gives it back.
+func TestStagingTakesFreedMemory(t *testing.T) {
+	d := newDevice(t, Options{MemoryLimit: 64 << 20})
+	p := alloc(t, d, 48<<20)
+	must(t, "fill", d.MemsetD8Async(p, 1, 4096, 0))
+	d.fake("fake_not_ready", 1000)
+	_, _, r := d.Staging(32 << 20)
+	want(t, "staging when memory is full", r, gpubackend.OutOfMemory)
+	must(t, "free when busy", d.MemFree(p))
+	addr, fd, r := d.Staging(32 << 20)
+	must(t, "staging", r)
+	unix.Close(fd)
+	d.Unstage(addr)
+	if used := d.gpus[0].heap.Used(); used != 0 {
+		t.Errorf("%d bytes are in use", used)
+	}
+}
+
 func TestHostRegister(t *testing.T) {
 	d := newDevice(t, Options{})
 	mem, err := unix.Mmap(-1, 0, 1<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)

@@ -3,7 +3,6 @@
 package mover
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"syscall"
@@ -92,7 +91,7 @@ func (c *Client) Attach(fd int, start, bytes uint64) (uint32, error) {
 		return 0, fmt.Errorf("attach: %w", err)
 	}
 	if m.value != 0 {
-		return 0, errors.New("attach: refused by the mover, whose log says why")
+		return 0, fmt.Errorf("attach: %w", worker.ErrRefused)
 	}
 	return m.number, nil
 }

@@ -194,3 +194,12 @@ func (d *Device) Staging(bytes uint64) (addr uint64, fd int, result gpubackend.R
 	d.staging += size
 	return addr, fd, gpubackend.Success
 }
+
+// Unstage implements gpubackend.Driver.
+func (d *Device) Unstage(addr uint64) {
+	heap := d.space.heap
+	if base, size, ok := heap.Piece(addr); ok && base == addr && heap.Free(addr) == nil {
+		heap.SetLimit(heap.Limit() - size)
+		d.staging -= size
+	}
+}

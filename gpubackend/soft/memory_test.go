@@ -134,6 +134,11 @@ func TestStaging(t *testing.T) {
 	if _, _, result := d.Staging(1 << 50); result != gpubackend.InvalidValue {
 		t.Errorf("more than the window: %d", result)
 	}
+	d.Unstage(addr + 512) // not its beginning
+	d.Unstage(addr)
+	if free, total, _ := d.MemGetInfo(); total != 64<<20 || free > total || d.space.heap.Limit() != 64<<20 {
+		t.Errorf("afterwards %d of %d bytes are free, the limit is %d", free, total, d.space.heap.Limit())
+	}
 }
 
 func TestHostMemory(t *testing.T) {

@@ -45,20 +45,13 @@ type copier struct {
 	flying  int // slots that aren't free
 	moved   []Moved
 	runs    []wire.Run        // of the chunk that is started
-	broken  gpubackend.Result // why there is no staging memory
+	broken  gpubackend.Result // the mover is gone: nothing is copied any more
 }
 
-// take returns a free slot, opening the staging memory on first use. nil: none is free, or broken says why.
-func (c *copier) take(w *Worker, direct bool) *slot {
-	if c.broken != gpubackend.Success {
-		return nil
-	}
+// take returns a free slot, or nil if none is free.
+func (c *copier) take(direct bool) *slot {
 	if direct {
 		return c.free(slotCount, len(c.slots))
-	}
-	if !c.opened {
-		c.open(w)
-		return c.take(w, false)
 	}
 	return c.free(0, slotCount)
 }
@@ -78,18 +71,22 @@ func (c *copier) free(from, to int) *slot {
 	return nil
 }
 
-func (c *copier) open(w *Worker) {
+// open gets the staging memory unless it is there. What fails is tried again by the next copy that needs it: the guest
+// may have freed memory until then.
+func (c *copier) open(w *Worker) gpubackend.Result {
+	if c.opened {
+		return gpubackend.Success
+	}
 	size := w.policy.StagingBytes / slotCount
-	address, staging, err := w.openStaging(size * slotCount)
-	if err != nil {
-		w.log.WithError(err).Error("open the staging memory")
-		c.broken = gpubackend.OutOfMemory
-		return
+	address, staging, result := w.openStaging(size * slotCount)
+	if result != gpubackend.Success {
+		return result
 	}
 	c.address, c.staging, c.opened = address, staging, true
 	for i := range slotCount {
 		c.slots[i].offset, c.slots[i].size = uint64(i)*size, size
 	}
+	return gpubackend.Success
 }
 
 // active says whether any chunk is on its way.

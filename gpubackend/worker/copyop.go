@@ -3,7 +3,7 @@
 package worker
 
 import (
-	"fmt"
+	"errors"
 
 	"golang.org/x/sys/unix"
 
@@ -40,23 +40,35 @@ type position struct {
 // advance does what can be done of a copy now. NotReady says that there is more.
 func (w *Worker) advance(op *copyOp) gpubackend.Result {
 	for op.result == gpubackend.Success && !op.started() {
-		s := w.copies.take(w, op.loan != nil)
+		if op.result = w.copyable(op); op.result != gpubackend.Success {
+			break
+		}
+		s := w.copies.take(op.loan != nil)
 		if s == nil {
 			break
 		}
 		w.startChunk(op, s)
 	}
-	if op.chunks > 0 {
+	if op.chunks > 0 || op.result == gpubackend.Success && !op.started() {
 		return gpubackend.NotReady
-	}
-	if op.result == gpubackend.Success && !op.started() {
-		if w.copies.broken == gpubackend.Success {
-			return gpubackend.NotReady
-		}
-		op.result = w.copies.broken
 	}
 	w.release(op.mapping)
 	return op.result
+}
+
+// copyable says whether there is what a copy passes through. One for which there is no staging memory goes straight if the
+// mover can map where it goes, although its caller may have to wait for earlier work then: CUDA needs no memory for it.
+func (w *Worker) copyable(op *copyOp) gpubackend.Result {
+	if w.copies.broken != gpubackend.Success || op.loan != nil {
+		return w.copies.broken
+	}
+	result := w.copies.open(w)
+	if result == gpubackend.OutOfMemory && op.dev.contiguous() {
+		if op.loan = w.lend(op.dev.address, op.dev.bytes()); op.loan != nil {
+			return gpubackend.Success
+		}
+	}
+	return result
 }
 
 // started says whether every byte belongs to a chunk.
@@ -212,13 +224,26 @@ func (s *slot) uncount() {
 	}
 }
 
-// openStaging gets the staging memory and lends it to the mover.
-func (w *Worker) openStaging(bytes uint64) (address uint64, staging uint32, err error) {
+// openStaging gets the staging memory, for which pools give up what they don't need, and lends it to the mover.
+func (w *Worker) openStaging(bytes uint64) (address uint64, staging uint32, result gpubackend.Result) {
 	address, fd, result := w.driver.Staging(bytes)
+	if result == gpubackend.OutOfMemory && w.pools.empty(w) {
+		address, fd, result = w.driver.Staging(bytes)
+	}
 	if result != gpubackend.Success {
-		return 0, 0, fmt.Errorf("staging memory: %w", result.Err())
+		w.complain(result.Err(), "get staging memory")
+		return 0, 0, result
 	}
 	defer unix.Close(fd)
-	staging, err = w.mover.Attach(fd, 0, bytes)
-	return address, staging, err
+	staging, err := w.mover.Attach(fd, 0, bytes)
+	if err == nil {
+		return address, staging, gpubackend.Success
+	}
+	w.driver.Unstage(address)
+	if errors.Is(err, ErrRefused) {
+		w.complain(err, "lend staging memory to the mover")
+		return 0, 0, gpubackend.OutOfMemory
+	}
+	w.copies.fail(w, err)
+	return 0, 0, w.copies.broken
 }

@@ -2,7 +2,14 @@
 
 package worker
 
-import "github.com/paracuda/paracuda/gpubackend/wire"
+import (
+	"errors"
+
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// ErrRefused is Attach's error if the mover can't map the memory. Any other says that the mover is gone.
+var ErrRefused = errors.New("refused by the mover, whose log says why")
 
 // Mover is the worker's end of its connection to the mover process, which copies between guest pages and
 // memory that the worker lends it (package mover).

@@ -88,6 +88,7 @@ func (f *fakeDriver) CopyBox(*gpubackend.Box, gpubackend.Stream) gpubackend.Resu
 func (f *fakeDriver) Staging(uint64) (uint64, int, gpubackend.Result) {
 	return 0, -1, gpubackend.NotSupported
 }
+func (f *fakeDriver) Unstage(uint64)                                      {}
 func (f *fakeDriver) HostRegister(uint64, uint64, bool) gpubackend.Result { return gpubackend.Success }
 func (f *fakeDriver) HostPageable(uint64, uint64) gpubackend.Result       { return gpubackend.Success }
 func (f *fakeDriver) HostUnregister(uint64, uint64) gpubackend.Result     { return gpubackend.Success }

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
+
+// fullDriver has no room for staging memory while full is positive, and counts the memory that it has given.
+type fullDriver struct {
+	lendingDriver
+	full   int // tries that fail
+	staged int
+}
+
+func (d *fullDriver) Staging(bytes uint64) (uint64, int, gpubackend.Result) {
+	if d.full > 0 {
+		d.full--
+		return 0, -1, gpubackend.OutOfMemory
+	}
+	d.staged++
+	return d.lendingDriver.Staging(bytes)
+}
+
+func (d *fullDriver) Unstage(uint64) { d.staged-- }
+
+func newFullRig(t *testing.T, full int) (*rig, *fullDriver, *fakeMover) {
+	r, m := newPartsRig(t)
+	d := &fullDriver{lendingDriver: lendingDriver{stagingDriver: stagingDriver{r.driver}}, full: full}
+	r.Worker.driver = d
+	return r, d, m
+}
+
+// unlent is memory that can't be lent.
+const unlent = 1 << 42
+
+// copyAt sends a lone copy and says how it ended, with the mover obeying.
+func (r *rig) copyAt(t *testing.T, m *fakeMover, op gpubackend.Op, seq uint32, address uint64) gpubackend.Result {
+	t.Helper()
+	r.sendCopy(op, seq, address, 4096)
+	r.work(t)
+	for len(m.started) > 0 {
+		m.end(nil)
+		r.work(t)
+	}
+	if s := r.slot(); s.Done == seq {
+		return gpubackend.Result(s.Result)
+	}
+	return pending
+}
+
+// TestStagingMemoryIsShortForOneCopy: the copy that finds no staging memory fails, and no other.
+func TestStagingMemoryIsShortForOneCopy(t *testing.T) {
+	for _, op := range []gpubackend.Op{gpubackend.OpCopyHtoD, gpubackend.OpCopyDtoH} {
+		t.Run(op.Name(), func(t *testing.T) {
+			r, d, m := newFullRig(t, 1)
+			if got := r.copyAt(t, m, op, 1, unlent); got != gpubackend.OutOfMemory {
+				t.Fatalf("without memory: %d", got)
+			}
+			if got := r.copyAt(t, m, op, 2, unlent); got != gpubackend.Success {
+				t.Errorf("with memory: %d", got)
+			}
+			if got := r.copyAt(t, m, op, 3, lentBase); got != gpubackend.Success {
+				t.Errorf("straight: %d", got)
+			}
+			if users := r.chains.maps[1].users; users != 0 || d.staged != 1 {
+				t.Errorf("%d users of the mapping, %d staging memories", users, d.staged)
+			}
+		})
+	}
+}
+
+// TestCopyWithoutStagingMemoryGoesStraight: memory is full and the GPU busy, as it is when a program fills its memory.
+func TestCopyWithoutStagingMemoryGoesStraight(t *testing.T) {
+	r, _, m := newFullRig(t, 1000)
+	r.driver.ready = gpubackend.NotReady
+	if got := r.copyAt(t, m, gpubackend.OpCopyHtoD, 1, lentBase); got != pending || len(m.moves) != 0 {
+		t.Fatalf("before the earlier work was done: %d, %d copies", got, len(m.moves))
+	}
+	r.driver.ready = gpubackend.Success
+	r.work(t)
+	if len(m.moves) != 1 || m.attached[m.moves[0].Staging-1] != lentBytes {
+		t.Fatalf("copied %+v, lent %v", m.moves, m.attached)
+	}
+	m.end(nil)
+	r.work(t)
+	if s := r.slot(); s.Done != 1 || s.Result != 0 {
+		t.Fatalf("%+v", s)
+	}
+}
+
+// TestPoolsGiveMemoryForStaging: what pools keep is no reason to fail.
+func TestPoolsGiveMemoryForStaging(t *testing.T) {
+	r, _, m := newFullRig(t, 1)
+	p, _ := r.findPool(r.defaultPool(0))
+	p.free = []*block{{pool: p, context: r.context, bytes: 4096}}
+	p.attribute[poolReserved] = 4096
+	if got := r.copyAt(t, m, gpubackend.OpCopyHtoD, 1, unlent); got != gpubackend.Success || len(p.free) != 0 {
+		t.Fatalf("%d, %d blocks are kept", got, len(p.free))
+	}
+}
+
+// TestMoverRefusesStaging: the memory goes back, and the next copy tries again. A mover that is gone fails them all.
+func TestMoverRefusesStaging(t *testing.T) {
+	r, d, m := newFullRig(t, 0)
+	m.refuses = ErrRefused
+	if got := r.copyAt(t, m, gpubackend.OpCopyHtoD, 1, unlent); got != gpubackend.OutOfMemory || d.staged != 0 {
+		t.Fatalf("refused: %d, %d staging memories", got, d.staged)
+	}
+	m.refuses = nil
+	if got := r.copyAt(t, m, gpubackend.OpCopyHtoD, 2, lentBase); got != gpubackend.Success {
+		t.Fatalf("straight: %d", got)
+	}
+	m.refuses = errors.New("broken pipe")
+	if got := r.copyAt(t, m, gpubackend.OpCopyHtoD, 3, unlent); got != gpubackend.DeviceUnavailable || d.staged != 0 {
+		t.Fatalf("gone: %d, %d staging memories", got, d.staged)
+	}
+	if got := r.copyAt(t, m, gpubackend.OpCopyHtoD, 4, lentBase); got != gpubackend.DeviceUnavailable {
+		t.Fatalf("straight without a mover: %d", got)
+	}
+}
