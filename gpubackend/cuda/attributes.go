@@ -6,6 +6,8 @@ import "github.com/paracuda/paracuda/gpubackend/wire"
 
 // Device attributes that this package reads (CUdevice_attribute).
 const (
+	attributeMultiprocessors          = 16
+	attributeThreadsOfMultiprocessor  = 39
 	attributeHostPointerForRegistered = 91
 	attributePageableMemoryAccess     = 88
 	attributeReadOnlyHostRegister     = 113

@@ -188,6 +188,10 @@ func (d *Device) forget(c *context) {
 	d.forgetGreen(c)
 	d.takeBack(c)
 	d.unchargeContext(c)
+	d.unchargeLimits(c.handle)
+	if d.graphMemory.any {
+		d.measureGraphs()
+	}
 	d.forgetPlaced(nil, c)
 	d.forgetRegistered(c)
 	for addr, owner := range d.owners {

@@ -58,6 +58,9 @@ type Device struct {
 	replays    replays
 	references bool // a module's texture or surface reference was asked for: kernels may use them
 	graphs     graphFunctions
+	// graphMemory is that of allocation nodes.
+	graphMemory graphMemory
+	limits      map[contextLimit]limitCharge
 	// capturing are the streams that were told to capture.
 	capturing map[gpubackend.Stream]struct{}
 	// functions are those of the module that was enumerated last.

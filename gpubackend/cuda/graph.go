@@ -83,11 +83,12 @@ func (d *Device) GraphInstantiate(g gpubackend.Graph, flags uint64, upload gpuba
 	if flags&instantiateUpload != 0 && d.active != nil {
 		d.active.touch(upload)
 	}
-	r = d.call(symGraphInstantiateWithParams, d.out(0), uint64(g), m.address())
-	exec = gpubackend.GraphExec(d.value(0))
-	if r != gpubackend.Success {
-		exec = 0
-	}
+	exec, r = d.instantiated(g, flags&instantiateUpload != 0, func() (gpubackend.GraphExec, gpubackend.Result) {
+		if r := d.call(symGraphInstantiateWithParams, d.out(0), uint64(g), m.address()); r != gpubackend.Success {
+			return 0, r
+		}
+		return gpubackend.GraphExec(d.value(0)), gpubackend.Success
+	})
 	node = gpubackend.GraphNode(binary.NativeEndian.Uint64(m.bytes()[16:]))
 	return exec, node, uint64(binary.NativeEndian.Uint32(m.bytes()[24:])), r
 }
@@ -230,7 +231,11 @@ func (d *Device) DeviceGraphMemTrim(dev uint64) gpubackend.Result {
 	if !ok {
 		return gpubackend.InvalidDevice
 	}
-	return d.calls.DeviceGraphMemTrim(d.gpus[i].native)
+	r := d.calls.DeviceGraphMemTrim(d.gpus[i].native)
+	if d.graphMemory.any {
+		d.measureGraphs()
+	}
+	return r
 }
 
 // GraphMemory reads how much memory graphs have.

@@ -29,6 +29,9 @@ func (d *Device) GraphAddNode(g gpubackend.Graph, after []gpubackend.GraphNode, 
 	if !edgesFit(edges, len(after)) {
 		return 0, 0, nil, gpubackend.InvalidValue
 	}
+	if r = d.noteAllocation(n); r != gpubackend.Success {
+		return 0, 0, nil, r
+	}
 	m, r := d.encodeNode(n)
 	if r != gpubackend.Success {
 		return 0, 0, nil, r

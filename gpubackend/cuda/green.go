@@ -119,6 +119,7 @@ func (d *Device) GreenCtxDestroy(g gpubackend.GreenContext) gpubackend.Result {
 	r := d.call(symGreenCtxDestroy, uint64(g))
 	if r == gpubackend.Success {
 		delete(d.greens, g)
+		d.unchargeLimits(h)
 		delete(d.contexts, h)
 		c.base.freed = append(c.base.freed, c.freed...) // until that context is idle, too
 	}
@@ -181,6 +182,7 @@ func (d *Device) forgetGreen(base *context) {
 	for g, h := range d.greens {
 		if c := d.contexts[h]; c.base == base {
 			base.freed = append(base.freed, c.freed...)
+			d.unchargeLimits(h)
 			delete(d.contexts, h)
 			delete(d.greens, g)
 		}

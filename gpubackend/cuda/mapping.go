@@ -42,7 +42,7 @@ func (d *Device) CreateMemory(bytes, device uint64) (gpubackend.Memory, gpubacke
 	if d.state != nil {
 		d.reclaim()
 	}
-	if g.heap.Charge(bytes) != nil {
+	if g.heap.Charge(bytes) != nil && !(d.trimGraphs() && g.heap.Charge(bytes) == nil) {
 		return 0, gpubackend.OutOfMemory
 	}
 	h, r := g.backing.create(bytes)

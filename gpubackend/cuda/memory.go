@@ -86,8 +86,14 @@ func (d *Device) reclaim() {
 	}
 }
 
-// reclaimAll is reclaim after waiting for the work. It says whether there was anything to take back.
+// reclaimAll is reclaim after waiting for the work, and takes from graphs what they don't use. It says whether there was
+// anything to take back.
 func (d *Device) reclaimAll() bool {
+	trimmed := d.trimGraphs()
+	return d.awaitFreed() || trimmed
+}
+
+func (d *Device) awaitFreed() bool {
 	if len(d.state.freed) == 0 || len(d.capturing) > 0 {
 		return false
 	}

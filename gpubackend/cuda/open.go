@@ -74,6 +74,7 @@ func (d *Device) describe(i int, s *wire.SnapshotDevice) gpubackend.Result {
 	}
 	d.gpus[i].native = dev
 	d.gpus[i].total = s.TotalMemory
+	d.gpus[i].threads = uint64(s.Attribute[attributeMultiprocessors]) * uint64(s.Attribute[attributeThreadsOfMultiprocessor])
 	d.gpus[i].readOnlyRegister = s.Attribute[attributeReadOnlyHostRegister] == 1
 	mask(s)
 	return gpubackend.Success

@@ -20,10 +20,12 @@ type gpu struct {
 	native           uint64             // CUdevice
 	ahead            gpubackend.Context // primary context that Warm has retained and nobody asked for yet
 	total            uint64
+	threads          uint64 // that it can have at a time
 	readOnlyRegister bool
 	base             uint64
 	heap             *devmem.Heap
 	backing          *backing
+	graphs           uint64 // what counts for memory of graphs
 }
 
 // Values of CUmemAllocationProp and CUmemAccessDesc.

@@ -14,6 +14,12 @@ func (h *Heap) Charge(bytes uint64) error {
 	return nil
 }
 
+// Recharge counts other memory as so much more or less than before. It is there already: the limit isn't asked.
+func (h *Heap) Recharge(from, to uint64) { h.mapped += to - from }
+
+// Over says whether more is counted than the limit allows.
+func (h *Heap) Over() bool { return h.mapped > h.limit }
+
 // Uncharge takes back what Charge counted.
 func (h *Heap) Uncharge(bytes uint64) { h.mapped -= bytes }
 

@@ -74,7 +74,7 @@ API CUresult cuDeviceGetAttribute(int *v, int a, int d)
 	(void)d;
 	if (a < 1 || a > 143)
 		return INVALID;
-	*v = a == 88 ? getenv("FAKE_PAGEABLE") != NULL : a == 75 ? 9 : a == 76 ? 0 : 1;
+	*v = a == 88 ? getenv("FAKE_PAGEABLE") != NULL : a == 75 ? 9 : a == 76 ? 0 : a == 39 ? 2048 : 1;
 	return OK;
 }
 
@@ -88,7 +88,9 @@ API CUresult cuCtxDestroy_v2(void *c) { COUNT; if (current == c) current = NULL;
 API CUresult cuCtxSetCurrent(void *c) { COUNT; current = c; return OK; }
 API CUresult cuCtxSynchronize(void) { IN_CONTEXT; not_ready = 0; return OK; }
 API CUresult cuCtxGetStreamPriorityRange(int *l, int *g) { *l = 0; *g = -5; return OK; }
-API CUresult cuCtxGetLimit(size_t *v, int l) { IN_CONTEXT; *v = 1000 + (size_t)l; return OK; }
+static size_t limit[3] = {1000, 1001, 1002};
+API CUresult cuCtxGetLimit(size_t *v, int l) { IN_CONTEXT; *v = l < 3 ? limit[l] : 1000 + (size_t)l; return OK; }
+API CUresult cuCtxSetLimit(int l, size_t v) { IN_CONTEXT; if (l > 2 || v == 13) return INVALID; limit[l] = v; return OK; }
 
 struct function { char name[64]; u64 size[8]; int n; };
 struct module { struct function f[8]; int n; };

@@ -4,7 +4,41 @@
 // when it is captured works with that registration only; the driver's do.
 
 struct copy { void *to; const void *from; u64 n, to_id, from_id; };
-struct graph { struct copy copy[16]; int n; };
+struct node { u64 pool[11], access[2], bytes, address; };
+struct graph { struct copy copy[16]; int n; struct node *node[16]; int nodes; };
+
+// Memory of graphs: every graph frees what it allocates before it ends.
+static u64 graph_used, graph_reserved;
+API CUresult fake_graph_used(u64 n) { graph_used = n; return OK; }
+API CUresult cuDeviceGetGraphMemAttribute(int d, int a, u64 *v) { *v = a == 0 ? graph_used : graph_reserved; return d || a % 2 ? INVALID : OK; }
+API CUresult cuDeviceGraphMemTrim(int d) { COUNT; graph_reserved = graph_used; return d ? INVALID : OK; }
+API CUresult cuGraphNodeGetType(struct node *n, int *type) { *type = n->bytes ? 10 : 5; return OK; }
+API CUresult cuGraphMemAllocNodeGetParams(struct node *n, struct node *to) { *to = *n; return OK; }
+API CUresult cuGraphGetNodes(const struct graph *g, struct node **to, size_t *n)
+{
+	if (to)
+		memcpy(to, g->node, *n * sizeof(*to));
+	*n = (size_t)g->nodes;
+	return OK;
+}
+static CUresult add_allocation(void **node, struct graph *g, struct node *p)
+{
+	struct node *n = malloc(sizeof(*n));
+	*n = *p;
+	p->address = 0x7000;
+	if (g->nodes == 16 || !n->bytes)
+		return INVALID;
+	*node = g->node[g->nodes++] = n;
+	return OK;
+}
+static void allocate_of_graph(const struct graph *e)
+{
+	u64 sum = graph_used;
+	for (int i = 0; i < e->nodes; i++)
+		sum += e->node[i]->bytes;
+	if (sum > graph_reserved)
+		graph_reserved = sum;
+}
 
 static struct stream *capturing(void *s) { return stream_of(s)->graph ? stream_of(s) : NULL; }
 
@@ -55,6 +89,7 @@ API CUresult cuGraphLaunch(const struct graph *e, void *s)
 	IN_CONTEXT;
 	if (capturing(s))
 		return 900;
+	allocate_of_graph(e);
 	for (const struct copy *c = e->copy; c < e->copy + e->n; c++) {
 		if ((c->to_id && c->to_id != registration((u64)c->to)) || (c->from_id && c->from_id != registration((u64)c->from))) {
 			sticky = 719; // shows when the work is waited for
@@ -75,10 +110,12 @@ API CUresult cuGraphConditionalHandleCreate(u64 *h, const struct graph *g, const
 
 struct conditional { int type, zero[3]; u64 handle; unsigned kind, size; struct graph **bodies; void *ctx; };
 
-// Conditional nodes only. The array of bodies is the driver's.
-API CUresult cuGraphAddNode_v2(void **node, const struct graph *g, void *const *after, const void *edges, size_t n, struct conditional *p)
+// Allocation and conditional nodes only. The array of bodies is the driver's.
+API CUresult cuGraphAddNode_v2(void **node, struct graph *g, void *const *after, const void *edges, size_t n, struct conditional *p)
 {
 	IN_CONTEXT;
+	if (g && p->type == 10)
+		return add_allocation(node, g, (struct node *)((char *)p + 16));
 	if (!g || after || edges || n || p->type != 13 || p->ctx != current || p->bodies || p->size > 4)
 		return INVALID;
 	*node = p->bodies = calloc(p->size, sizeof(*p->bodies));

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
+
+// allocatingGraph is an executable graph that allocates, made of a graph that is gone.
+func allocatingGraph(t *testing.T, d *Device, sizes ...uint64) gpubackend.GraphExec {
+	t.Helper()
+	g, r := d.GraphCreate(0)
+	must(t, "create", r)
+	for _, bytes := range sizes {
+		_, _, _, r = d.GraphAddNode(g, nil, nil, allocationNode(bytes))
+		must(t, "add", r)
+	}
+	e, r := d.GraphInstantiateWithFlags(g, 0)
+	must(t, "instantiate", r)
+	must(t, "destroy", d.GraphDestroy(g))
+	return e
+}
+
+func allocationNode(bytes uint64) *gpubackend.Node {
+	n := &gpubackend.Node{Type: gpubackend.NodeMemAlloc, Bytes: bytes, Pool: make([]byte, poolBytes)}
+	n.Pool[0], n.Pool[8] = 1, 1
+	return n
+}
+
+// limited is a device with a limit, on which graphs have nothing yet.
+func limited(t *testing.T, limit uint64) *Device {
+	t.Helper()
+	d := newDevice(t, Options{MemoryLimit: limit})
+	d.fake("fake_graph_used", 0)
+	must(t, "trim", d.DeviceGraphMemTrim(0))
+	return d
+}
+
+func (d *Device) used() uint64 { return d.gpus[0].heap.Used() }
+
+// TestGraphsCountForTheLimit: what the driver says they have counts, and no launch takes what there isn't.
+func TestGraphsCountForTheLimit(t *testing.T) {
+	d := limited(t, 100<<20)
+	small, large := allocatingGraph(t, d, 20<<20, 20<<20), allocatingGraph(t, d, 60<<20)
+	if d.used() != 0 {
+		t.Fatalf("%d bytes count for graphs that were never launched", d.used())
+	}
+	must(t, "launch", d.GraphLaunch(small, 0))
+	if d.used() != 40<<20 {
+		t.Fatalf("%d MiB count", d.used()>>20)
+	}
+	must(t, "launch one after the other", d.GraphLaunch(large, 0))
+	if d.used() != 60<<20 {
+		t.Fatalf("%d MiB count for graphs that share memory", d.used()>>20)
+	}
+	p := alloc(t, d, 90<<20) // graphs give up what they don't use
+	if d.used() != 90<<20 {
+		t.Fatalf("%d MiB count", d.used()>>20)
+	}
+	want(t, "launch beside it", d.GraphLaunch(large, 0), gpubackend.OutOfMemory)
+	want(t, "upload beside it", d.GraphUpload(small, 0), gpubackend.OutOfMemory)
+	must(t, "free", d.MemFree(p))
+	must(t, "launch again", d.GraphLaunch(large, 0))
+	must(t, "destroy", d.GraphExecDestroy(large))
+	must(t, "trim", d.DeviceGraphMemTrim(0))
+	if d.used() != 0 || len(d.graphMemory.execs) != 1 {
+		t.Errorf("%d bytes count in the end, %d graphs are known", d.used(), len(d.graphMemory.execs))
+	}
+}
+
+// TestGraphMemoryThatIsInUse isn't given up, and counts without its graph.
+func TestGraphMemoryThatIsInUse(t *testing.T) {
+	d := limited(t, 100<<20)
+	e := allocatingGraph(t, d, 60<<20)
+	must(t, "launch", d.GraphLaunch(e, 0))
+	d.fake("fake_graph_used", 60<<20)
+	must(t, "destroy", d.GraphExecDestroy(e))
+	_, r := d.MemAlloc(50 << 20)
+	want(t, "allocate", r, gpubackend.OutOfMemory)
+	want(t, "another graph", d.GraphLaunch(allocatingGraph(t, d, 60<<20), 0), gpubackend.OutOfMemory)
+	d.fake("fake_graph_used", 0)
+	alloc(t, d, 50<<20)
+}
+
+// TestGraphsAboveTheLimit: neither a node nor a graph that no launch could do is made.
+func TestGraphsAboveTheLimit(t *testing.T) {
+	d := limited(t, 100<<20)
+	g, r := d.GraphCreate(0)
+	must(t, "create", r)
+	_, _, _, r = d.GraphAddNode(g, nil, nil, allocationNode(101<<20))
+	want(t, "node", r, gpubackend.OutOfMemory)
+	for range 2 {
+		_, _, _, r = d.GraphAddNode(g, nil, nil, allocationNode(60<<20))
+		must(t, "node", r)
+	}
+	_, r = d.GraphInstantiateWithFlags(g, 0)
+	want(t, "instantiate", r, gpubackend.OutOfMemory)
+}
