@@ -3,22 +3,16 @@
 package worker
 
 import (
-	"crypto/rand"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
-	"fmt"
-	"net"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
 // shares is device memory and events of this process that others of the guest may have. Each is offered under a random
-// name, which the guest hands on in a CUipcMemHandle or CUipcEventHandle: who knows the name may have it.
+// secret, which the guest hands on in a CUipcMemHandle or CUipcEventHandle: who knows the secret may have it (ipcoffer.go).
 type shares struct {
 	offered map[uint64]*share // memory by address
 	mapped  map[uint64]bool   // memory of others, by address
@@ -29,33 +23,6 @@ type share struct {
 	gpubackend.Shared
 	offer
 	context uint64
-}
-
-// offer is what this process gives to whoever knows the name.
-type offer struct {
-	token    [16]byte
-	text     []byte // at least a byte
-	fd       int    // -1 for none
-	listener *net.UnixListener
-}
-
-// ipcTimeout bounds what another worker can hold this one up.
-const ipcTimeout = 2 * time.Second
-
-// Kinds of what is offered.
-const (
-	offersMemory = "memory"
-	offersEvent  = "event"
-)
-
-func socketName(kind string, token []byte) *net.UnixAddr {
-	return &net.UnixAddr{Name: "@paracuda-" + kind + "-" + hex.EncodeToString(token), Net: "unix"}
-}
-
-// answerName adds the name to an answer, in two words.
-func (o *offer) answerName(c *call) {
-	c.answer(binary.LittleEndian.Uint64(o.token[:]))
-	c.answer(binary.LittleEndian.Uint64(o.token[8:]))
 }
 
 // nameAt is the name in a call's words i and i + 1.
@@ -94,42 +61,6 @@ func own(offers map[uint64]*share, token [16]byte) bool {
 		}
 	}
 	return false
-}
-
-// open chooses a name and begins to offer. The file is the offer's from now on.
-func (o *offer) open(kind string) error {
-	_, _ = rand.Read(o.token[:])
-	var err error
-	if o.listener, err = net.ListenUnix("unix", socketName(kind, o.token[:])); err != nil {
-		o.closeFile()
-		return fmt.Errorf("offer to other processes: %w", err)
-	}
-	go o.serve()
-	return nil
-}
-
-func (o *offer) closeFile() {
-	if o.fd >= 0 {
-		unix.Close(o.fd)
-	}
-}
-
-// serve gives it to whoever asks, until the offer ends.
-func (o *offer) serve() {
-	defer o.closeFile()
-	for {
-		conn, err := o.listener.AcceptUnix()
-		if err != nil {
-			return
-		}
-		var rights []byte
-		if o.fd >= 0 {
-			rights = unix.UnixRights(o.fd)
-		}
-		_ = conn.SetDeadline(time.Now().Add(ipcTimeout))
-		_, _, _ = conn.WriteMsgUnix(o.text, rights, nil)
-		_ = conn.Close()
-	}
 }
 
 // runIpcShare offers memory: address. The answer is the name, in two words, start and size of the memory in its file
@@ -194,32 +125,6 @@ func runIpcOpen(w *Worker, c *call) gpubackend.Result {
 	c.answer(address + s.Offset)
 	c.answer(address)
 	return gpubackend.Success
-}
-
-// receive asks for what another process offers: so many bytes of text, and a file or -1.
-func receive(kind string, token []byte, bytes int) ([]byte, int, error) {
-	conn, err := net.DialUnix("unix", nil, socketName(kind, token))
-	if err != nil {
-		return nil, -1, err
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(ipcTimeout))
-	text, control := make([]byte, bytes), make([]byte, unix.CmsgSpace(4))
-	got, n, _, _, err := conn.ReadMsgUnix(text, control)
-	if err != nil {
-		return nil, -1, err
-	}
-	fds, err := handover.FilesOf(control[:n])
-	switch {
-	case err != nil:
-		return nil, -1, err
-	case got != bytes || len(fds) > 1:
-		handover.CloseFiles(fds)
-		return nil, -1, fmt.Errorf("%d bytes of %d, %d files", got, bytes, len(fds))
-	case len(fds) == 0:
-		return text, -1, nil
-	}
-	return text, fds[0], nil
 }
 
 // runIpcClose unmaps it when nothing uses it: the address of the whole.

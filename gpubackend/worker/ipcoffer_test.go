@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+// offering offers eight bytes and a file to those who are of a user.
+func offering(t *testing.T, of userOf) *offer {
+	t.Helper()
+	fd, err := unix.MemfdCreate("offered", unix.MFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &offer{text: []byte("the text"), fd: fd, token: [16]byte{1, 2, 3, byte(os.Getpid())}}
+	if err := o.listen(offersMemory); err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan struct{})
+	go func() { defer close(served); o.serve(of) }()
+	t.Cleanup(func() { o.listener.Close(); <-served })
+	return o
+}
+
+func stranger(*net.UnixConn) (uint32, error) { return uint32(os.Geteuid()) + 1, nil }
+func unknown(*net.UnixConn) (uint32, error)  { return 0, errors.New("no credentials") }
+
+// TestOffersNeedTheSecret: the name of the socket, which every user can read, isn't enough.
+func TestOffersNeedTheSecret(t *testing.T) {
+	o := offering(t, peerUser)
+	name := socketName(offersMemory, o.token[:])
+	if strings.Contains(name.Name, hex.EncodeToString(o.token[:4])) {
+		t.Fatalf("the secret stands in the name %q", name.Name)
+	}
+	wrong := o.token
+	wrong[15]++
+	for what, said := range map[string][]byte{
+		"nothing": nil, "a part": o.token[:15], "another": wrong[:], "the name": []byte(name.Name),
+	} {
+		conn, err := net.DialUnix("unix", nil, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Write(said); err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.CloseWrite()
+		text, control := make([]byte, 64), make([]byte, unix.CmsgSpace(4))
+		n, m, _, _, err := conn.ReadMsgUnix(text, control)
+		if n > 0 || m > 0 || err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("%s: %d bytes, %d of rights, %v", what, n, m, err)
+		}
+		conn.Close()
+	}
+	text, fd, err := receive(offersMemory, o.token[:], 8)
+	if err != nil || string(text) != "the text" || fd < 0 {
+		t.Fatalf("%q, %d, %v", text, fd, err)
+	}
+	handover.CloseFiles([]int{fd})
+	if _, _, err := receive(offersEvent, o.token[:], 8); err == nil {
+		t.Error("memory was given as an event")
+	}
+}
+
+// TestOffersAreForOneUser, on both sides.
+func TestOffersAreForOneUser(t *testing.T) {
+	for name, sides := range map[string][2]userOf{
+		"asked by another": {stranger, peerUser}, "asked by whom": {unknown, peerUser},
+		"offered by another": {peerUser, stranger}, "offered by whom": {peerUser, unknown},
+	} {
+		o := offering(t, sides[0])
+		text, fd, err := receiveFrom(sides[1], offersMemory, o.token[:], 8)
+		if err == nil || fd >= 0 || text != nil {
+			t.Errorf("%s: %q, %d, %v", name, text, fd, err)
+		}
+		o.listener.Close()
+	}
+}
+
+// TestSecretIsToldToNoStranger: another user could have taken the name.
+func TestSecretIsToldToNoStranger(t *testing.T) {
+	token := [16]byte{9, byte(os.Getpid())}
+	l, err := net.ListenUnix("unix", socketName(offersMemory, token[:]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	heard := make(chan []byte)
+	go func() {
+		conn, err := l.AcceptUnix()
+		if err != nil {
+			close(heard)
+			return
+		}
+		defer conn.Close()
+		b, _ := io.ReadAll(conn)
+		heard <- b
+	}()
+	if _, _, err := receiveFrom(stranger, offersMemory, token[:], 8); !errors.Is(err, errOtherUser) {
+		t.Errorf("%v", err)
+	}
+	if b := <-heard; len(b) != 0 {
+		t.Errorf("a stranger heard %x", b)
+	}
+	o := &offer{text: []byte("x"), fd: -1, token: token}
+	if err := o.listen(offersMemory); err == nil {
+		t.Error("a name that is taken was taken")
+	}
+}
+
+// TestSilentAskersHoldUpNoOther of those that are served.
+func TestSilentAskersHoldUpNoOther(t *testing.T) {
+	o := offering(t, peerUser)
+	for range maxAsking - 1 {
+		conn, err := net.DialUnix("unix", nil, socketName(offersMemory, o.token[:]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	text, fd, err := receive(offersMemory, o.token[:], 8)
+	if err != nil || !bytes.Equal(text, o.text) {
+		t.Fatalf("%q, %v", text, err)
+	}
+	handover.CloseFiles([]int{fd})
+}
