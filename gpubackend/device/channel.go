@@ -19,6 +19,7 @@ type channel struct {
 	start  chan struct{} // closed when the queue starts; made anew when it stops
 	base   uint16        // next avail index, while no worker has the queue
 	held   []uint16      // heads that a worker which is gone has left in flight
+	owed   bool          // its chains go back when no mover lingers
 	worker *workerProcess
 	unsure bool     // a worker that is gone may have returned heads without an interrupt
 	cold   *program // a worker is to be started for it when the queue goes on at base
@@ -106,15 +107,19 @@ func (d *Device) forget(c *channel) {
 	w.kill()
 	<-w.exited
 	c.worker, c.paused = nil, nil
-	if d.mover != nil {
-		d.tellMemory(d.mover.conn, d.mover.kill) // ends the copies that it started
+	d.tellMover() // ends the copies that it started
+	for _, m := range d.linger {
+		<-m.exited // the pages are another driver's by now, and mustn't be written to
 	}
 }
 
 // reclaim returns every chain of a channel without a worker to the driver: those that its worker held, and those
-// that it never took.
+// that it never took. Not while the GPU may write to their pages.
 func (d *Device) reclaim(c *channel) {
 	if c.lease == nil || d.mapped == nil || c.worker != nil {
+		return
+	}
+	if c.owed = len(d.linger) > 0; c.owed {
 		return
 	}
 	m, _ := c.lease.message("", c.base, c.held)

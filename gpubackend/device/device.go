@@ -32,14 +32,16 @@ type Timeouts struct {
 	Start  time.Duration // to start
 	Answer time.Duration // to obey a request of the device process
 	Stop   time.Duration // to let go in an orderly way
+	Exit   time.Duration // to be gone when it is killed
 }
 
 // DefaultTimeouts are those of Config unless it says otherwise.
-var DefaultTimeouts = Timeouts{Start: 30 * time.Second, Answer: 10 * time.Second, Stop: 2 * time.Second}
+var DefaultTimeouts = Timeouts{Start: 30 * time.Second, Answer: 10 * time.Second, Stop: 2 * time.Second, Exit: 30 * time.Second}
 
 func (t Timeouts) withDefaults() Timeouts {
 	for _, x := range []struct{ is, want *time.Duration }{
 		{&t.Start, &DefaultTimeouts.Start}, {&t.Answer, &DefaultTimeouts.Answer}, {&t.Stop, &DefaultTimeouts.Stop},
+		{&t.Exit, &DefaultTimeouts.Exit},
 	} {
 		if *x.is == 0 {
 			*x.is = *x.want
@@ -66,6 +68,7 @@ type Device struct {
 	control  *control
 	mover    *moverProcess
 	rest     *time.Timer       // runs resumeRest; nil: no queue was stopped yet
+	linger   []*moverProcess   // killed movers that don't end
 	warming  bool              // there is a driver, for whose programs workers are kept warm
 	warm     []*workerProcess  // without a channel, oldest first
 	ended    handover.Counters // of workers that are gone
@@ -131,12 +134,10 @@ func (d *Device) SetMemory(m *vhostuser.Memory) error {
 	}
 	for _, c := range d.channels {
 		if c.worker != nil {
-			d.tellMemory(c.worker.conn, c.worker.kill)
+			d.tellMemory(c.worker.conn, c.worker.kill, c.worker.exited)
 		}
 	}
-	if d.mover != nil {
-		d.tellMemory(d.mover.conn, d.mover.kill)
-	}
+	d.tellMover()
 	if old != nil {
 		return old.Close()
 	}
@@ -144,13 +145,25 @@ func (d *Device) SetMemory(m *vhostuser.Memory) error {
 }
 
 // tellMemory tells a process of the new memory and waits until it uses that only. One that doesn't answer is
-// killed, which has the same effect.
-func (d *Device) tellMemory(conn *requester, kill func()) {
+// killed, which has the same effect when it is gone: until then the GPU may write for it. It says false if it isn't
+// in time.
+func (d *Device) tellMemory(conn *requester, kill func(), exited <-chan struct{}) bool {
 	regions, files := handover.Describe(d.mapped.Regions())
 	m := &handover.Message{Kind: handover.KindMemory, Memory: regions, Files: handover.Files{Memory: len(files)}}
-	if err := conn.request(m, files, handover.KindDone, d.config.Timeouts.Answer); err != nil {
-		d.log.WithError(err).Warn("a process did not take the new memory")
-		kill()
+	err := conn.request(m, files, handover.KindDone, d.config.Timeouts.Answer)
+	if err == nil {
+		return true
+	}
+	d.log.WithError(err).Warn("a process did not take the new memory")
+	kill()
+	timer := time.NewTimer(d.config.Timeouts.Exit)
+	defer timer.Stop()
+	select {
+	case <-exited:
+		return true
+	case <-timer.C:
+		d.log.Error("a process that was killed does not end: see the kernel's log")
+		return false
 	}
 }
 

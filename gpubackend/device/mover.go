@@ -5,6 +5,7 @@ package device
 import (
 	"fmt"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -76,7 +77,10 @@ func (d *Device) startMover() error {
 		conn.Close()
 		return err
 	}
-	m := &moverProcess{conn: newRequester(conn, d.config.Timeouts.Answer, refuseOffer), proc: proc, ready: make(chan struct{})}
+	m := &moverProcess{
+		conn: newRequester(conn, d.config.Timeouts.Answer, refuseOffer), proc: proc,
+		ready: make(chan struct{}), exited: make(chan struct{}),
+	}
 	regions, files := handover.Describe(d.mapped.Regions())
 	policy := d.policy
 	start := &handover.Message{
@@ -106,6 +110,7 @@ func (d *Device) startMover() error {
 func (d *Device) awaitMover(m *moverProcess) {
 	defer d.workers.Done()
 	err := m.proc.Wait()
+	close(m.exited)
 	m.conn.close()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -114,5 +119,45 @@ func (d *Device) awaitMover(m *moverProcess) {
 	}
 	if d.mover == m {
 		d.mover = nil
+	}
+	d.endLinger(m)
+}
+
+// tellMover has the mover use the memory that there is now, and end the copies of workers that are gone.
+//
+// A mover that was killed and doesn't end, as one does that hangs in the kernel, mustn't keep the device from serving the front
+// end and other programs, whose next worker gets a new one. But the GPU may still write to pages for it. So while it
+// lingers, no chain of a worker that is gone goes back, and no CLOSE ends: the guest's pages stay pinned.
+func (d *Device) tellMover() {
+	m := d.mover
+	if m == nil || d.tellMemory(m.conn, m.kill, m.exited) {
+		return
+	}
+	d.mover = nil
+	d.linger = append(d.linger, m)
+}
+
+// endLinger gives back what waited for the end of a mover.
+func (d *Device) endLinger(m *moverProcess) {
+	i := slices.Index(d.linger, m)
+	if i < 0 {
+		return
+	}
+	d.linger = slices.Delete(d.linger, i, i+1)
+	for _, c := range d.channels {
+		if c.owed {
+			d.reclaim(c)
+		}
+	}
+}
+
+// awaitLinger waits until no mover lingers. It gives up Device.mu meanwhile.
+func (d *Device) awaitLinger() {
+	for len(d.linger) > 0 {
+		m := d.linger[0]
+		d.mu.Unlock()
+		<-m.exited
+		d.mu.Lock()
+		d.endLinger(m) // awaitMover may not have come to it
 	}
 }

@@ -150,10 +150,7 @@ func (d *Device) await(w *workerProcess) {
 
 // takeBack takes the queue of a worker that has ended.
 func (d *Device) takeBack(w *workerProcess, err error) {
-	if d.mover != nil {
-		// Copies that the worker started end before its pages go back to the guest.
-		d.tellMemory(d.mover.conn, d.mover.kill)
-	}
+	d.tellMover() // copies that the worker started end before its pages go back to the guest
 	c := w.channel
 	if err != nil {
 		d.log.WithField("channel", c.index).WithError(err).Info("worker ended")
@@ -192,6 +189,7 @@ func (d *Device) closeChannel(index int) uint32 {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.awaitLinger()
 	d.reclaim(c)
 	return wire.StatusOk
 }

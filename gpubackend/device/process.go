@@ -164,6 +164,7 @@ type moverProcess struct {
 	proc    Process
 	ready   chan struct{} // closed when it has started, or can't
 	failure error         // why it can't; set before ready is closed
+	exited  chan struct{} // closed when the process has ended
 }
 
 func (m *moverProcess) kill() { m.proc.Kill() }
