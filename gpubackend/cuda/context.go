@@ -13,6 +13,7 @@ type context struct {
 	retained int      // references to a primary context
 	work     activity
 	copies   gpubackend.Stream // of CopyOut, 0 until the first
+	code     uint64            // what the variables of libraries count for
 	freed    []freed
 	dead     gpubackend.Result // the error that ended the context
 }
@@ -23,6 +24,9 @@ func (d *Device) DevicePrimaryCtxRetain(dev uint64) (gpubackend.Context, gpuback
 	if !ok {
 		return 0, gpubackend.InvalidDevice
 	}
+	if c := d.primary(i); (c == nil || c.retained == 0) && !d.roomForCode(i) {
+		return 0, gpubackend.OutOfMemory
+	}
 	h, r := d.retain(i)
 	if r != gpubackend.Success {
 		return 0, r
@@ -32,6 +36,9 @@ func (d *Device) DevicePrimaryCtxRetain(dev uint64) (gpubackend.Context, gpuback
 	if c.retained++; c.retained == 1 && d.current == h {
 		// It stayed current while nobody retained it, and is another one now.
 		r = d.call(symCtxSetCurrent, uint64(h))
+	}
+	if c.retained == 1 {
+		d.beginCode(c)
 	}
 	if c.retained == 1 && r == gpubackend.Success {
 		d.serveLibrariesIn(c)
@@ -77,6 +84,9 @@ func (d *Device) DevicePrimaryCtxReset(dev uint64) gpubackend.Result {
 	r := d.calls.DevicePrimaryCtxReset(d.gpus[i].native)
 	if r == gpubackend.Success && c != nil {
 		d.forget(c)
+		if c.retained > 0 {
+			d.beginCode(c)
+		}
 		if d.current == c.handle {
 			d.call(symCtxSetCurrent, uint64(c.handle))
 		}
@@ -91,11 +101,15 @@ func (d *Device) CtxCreate(flags, dev uint64) (gpubackend.Context, gpubackend.Re
 		return 0, gpubackend.InvalidDevice
 	}
 	d.cool()
+	if !d.roomForCode(i) {
+		return 0, gpubackend.OutOfMemory
+	}
 	h, r := d.calls.CtxCreate(flags, d.gpus[i].native)
 	if r != gpubackend.Success {
 		return 0, r
 	}
 	c := d.contextOf(h, i)
+	d.beginCode(c)
 	if r = d.call(symCtxPopCurrent, d.out(0)); r == gpubackend.Success {
 		d.serveLibrariesIn(c)
 	}
@@ -189,6 +203,7 @@ func (d *Device) forget(c *context) {
 	d.takeBack(c)
 	d.unchargeContext(c)
 	d.unchargeLimits(c.handle)
+	d.unchargeCode([]*context{c}, c.code)
 	if d.graphMemory.any {
 		d.measureGraphs()
 	}

@@ -61,6 +61,8 @@ type Device struct {
 	// graphMemory is that of allocation nodes.
 	graphMemory graphMemory
 	limits      map[contextLimit]limitCharge
+	// libraries is what the variables of each count for in a context.
+	libraries map[gpubackend.Library]uint64
 	// capturing are the streams that were told to capture.
 	capturing map[gpubackend.Stream]struct{}
 	// functions are those of the module that was enumerated last.

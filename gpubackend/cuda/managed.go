@@ -105,7 +105,7 @@ func (d *Device) ModuleLoadManaged(
 		}
 		r = d.fill(p, func(name string) (uint64, uint64, gpubackend.Result) { return d.calls.ModuleGetGlobal(m, name) })
 		if r != gpubackend.Success {
-			d.calls.ModuleUnload(m)
+			d.ModuleUnload(m)
 			m = 0
 			return r
 		}
@@ -125,7 +125,7 @@ func (d *Device) LibraryLoadManaged(
 			return r
 		}
 		if r = d.fillAnywhere(l, p); r != gpubackend.Success && r != gpubackend.InvalidContext {
-			d.calls.LibraryUnload(l)
+			d.LibraryUnload(l)
 			l = 0
 			return r
 		}

@@ -128,8 +128,10 @@ func (d *Device) loadModule(image, options, infoLog, errorLog []byte) (m gpuback
 	}
 	defer l.free()
 	d.notePrints(image)
-	r = d.call(symModuleLoadDataEx, d.out(0), l.image.address(), uint64(l.n), l.ids.address(), l.values.address())
-	m = gpubackend.Module(d.value(0))
+	m, r = d.chargedModule(image, func() (gpubackend.Module, gpubackend.Result) {
+		r := d.call(symModuleLoadDataEx, d.out(0), l.image.address(), uint64(l.n), l.ids.address(), l.values.address())
+		return gpubackend.Module(d.value(0)), r
+	})
 	return m, l.results(infoLog, l.infoLog, l.infoAt), l.results(errorLog, l.errorLog, l.errorAt), r
 }
 
@@ -148,8 +150,10 @@ func (d *Device) loadLibrary(image, options, infoLog, errorLog []byte) (lib gpub
 	}
 	defer l.free()
 	d.notePrints(image)
-	r = d.call(symLibraryLoadData, d.out(0), l.image.address(), l.ids.address(), l.values.address(), uint64(l.n), 0, 0, 0)
-	lib = gpubackend.Library(d.value(0))
+	lib, r = d.chargedLibrary(image, func() (gpubackend.Library, gpubackend.Result) {
+		r := d.call(symLibraryLoadData, d.out(0), l.image.address(), l.ids.address(), l.values.address(), uint64(l.n), 0, 0, 0)
+		return gpubackend.Library(d.value(0)), r
+	})
 	return lib, l.results(infoLog, l.infoLog, l.infoAt), l.results(errorLog, l.errorLog, l.errorAt), r
 }
 
@@ -158,6 +162,9 @@ func (d *Device) LibraryUnload(lib gpubackend.Library) gpubackend.Result {
 	d.forgetReplays()
 	d.kernels.forget()
 	r := d.calls.LibraryUnload(lib)
+	if r == gpubackend.Success {
+		d.forgetLibrary(lib)
+	}
 	if p := d.placed.libraries[lib]; p != nil && r == gpubackend.Success {
 		delete(d.placed.libraries, lib)
 		d.forgetPlaced(p, nil)
@@ -171,6 +178,7 @@ func (d *Device) ModuleUnload(module gpubackend.Module) gpubackend.Result {
 	d.functions.forget()
 	r := d.calls.ModuleUnload(module)
 	if r == gpubackend.Success {
+		d.uncharge(uint64(module))
 		delete(d.placed.modules, module)
 	}
 	return r

@@ -8,7 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// arrayCharge is what an array counts for, and of whom.
+// arrayCharge is what an array or a module counts for, and of whom.
 type arrayCharge struct {
 	gpu   int
 	bytes uint64
@@ -42,7 +42,7 @@ func arrayBytes(width, height, depth uint64, format, channels uint32, levels uin
 	return (bytes + arrayUnit - 1) &^ (arrayUnit - 1), true
 }
 
-// charged makes an array by create, if there is memory for it.
+// charged makes an array or a module by create, if there is memory for it.
 func (d *Device) charged(bytes uint64, ok bool, create func() (uint64, gpubackend.Result)) (uint64, gpubackend.Result) {
 	if !d.usable() {
 		return 0, gpubackend.InvalidContext
@@ -51,7 +51,7 @@ func (d *Device) charged(bytes uint64, ok bool, create func() (uint64, gpubacken
 		return 0, gpubackend.InvalidValue
 	}
 	g := d.state.gpu
-	if d.gpus[g].heap.Charge(bytes) != nil {
+	if !d.charge(g, bytes) {
 		return 0, gpubackend.OutOfMemory
 	}
 	h, r := create()
