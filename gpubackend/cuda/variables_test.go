@@ -41,6 +41,18 @@ func TestVariablesOfModulesCount(t *testing.T) {
 	d.wantUsed(t, "reset", 0)
 }
 
+// TestVariablesWaitForFreedMemory, as allocations do.
+func TestVariablesWaitForFreedMemory(t *testing.T) {
+	d := newDevice(t, Options{MemoryLimit: 100 << 20})
+	p := alloc(t, d, 80<<20)
+	must(t, "fill", d.MemsetD8Async(p, 1, 4096, 0))
+	d.fake("fake_not_ready", 1000)
+	must(t, "free when busy", d.MemFree(p))
+	_, _, _, r := d.ModuleLoadData(variables(60), nil, nil, nil)
+	must(t, "load", r)
+	d.wantUsed(t, "loaded", 60)
+}
+
 // TestVariablesOfLibrariesCount once for each context, those that come later too.
 func TestVariablesOfLibrariesCount(t *testing.T) {
 	d := newDevice(t, Options{MemoryLimit: 100 << 20})
