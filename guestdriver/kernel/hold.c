@@ -91,13 +91,16 @@ static unsigned long paracuda_hold_table(pte_t *pte, unsigned long count, bool w
 	return i;
 }
 
-/* The entry for the page table of an address, or NULL. It stays while mmap_lock is held. */
+/*
+ * The entry for the page table of an address, or NULL. It stays where it is while mmap_lock is held
+ * for reading and something is mapped at the address: otherwise munmap() may be freeing the tables.
+ * What it points to may go all the same (MADV_DONTNEED with CONFIG_PT_RECLAIM).
+ */
 static pmd_t *paracuda_pmd(struct mm_struct *mm, unsigned long address)
 {
 	pgd_t *pgd = pgd_offset(mm, address);
 	p4d_t *p4d;
 	pud_t *pud;
-	pmd_t *pmd;
 
 	if (!pgd_present(*pgd))
 		return NULL;
@@ -105,10 +108,30 @@ static pmd_t *paracuda_pmd(struct mm_struct *mm, unsigned long address)
 	if (!p4d_present(*p4d))
 		return NULL;
 	pud = pud_offset(p4d, address);
-	if (!pud_present(*pud))
-		return NULL;
-	pmd = pmd_offset(pud, address);
-	return pmd_present(*pmd) ? pmd : NULL;
+	return pud_present(*pud) ? pmd_offset(pud, address) : NULL;
+}
+
+/* Holds pages of the page table that an entry points to, if it does when that is locked. */
+static unsigned long paracuda_hold_entry(pmd_t *pmd, unsigned long start, unsigned long count,
+					 bool write, struct page **pages)
+{
+	unsigned long n = 0;
+	spinlock_t *lock;
+	pmd_t entry;
+
+	/* A table that goes is freed, and its lock with it, when no reader can see it any more. */
+	rcu_read_lock();
+	entry = pmdp_get_lockless(pmd);
+	if (pmd_present(entry)) {
+		lock = pte_lockptr(current->mm, &entry);
+		spin_lock(lock);
+		if (pmd_same(entry, pmdp_get_lockless(pmd)))
+			n = paracuda_hold_table(pte_offset_kernel(&entry, start), count, write,
+						pages);
+		spin_unlock(lock);
+	}
+	rcu_read_unlock();
+	return n;
 }
 
 /* Whether all pages of a range are the process's own, or this driver's, and may be accessed so. */
@@ -129,18 +152,17 @@ static unsigned long paracuda_hold_plain(unsigned long start, unsigned long coun
 
 	do {
 		struct vm_area_struct *vma = vma_lookup(mm, start);
-		pmd_t *pmd = paracuda_pmd(mm, start);
 		unsigned long end = start + ((count - n) << PAGE_SHIFT);
-		spinlock_t *lock;
+		pmd_t *pmd;
 
-		if (!pmd || !paracuda_plain(vma, write))
+		if (!paracuda_plain(vma, write))
+			break;
+		pmd = paracuda_pmd(mm, start);
+		if (!pmd)
 			break;
 		end = min(pmd_addr_end(start, end), vma->vm_end);
 		want = (end - start) >> PAGE_SHIFT;
-		lock = pte_lockptr(mm, pmd);
-		spin_lock(lock);
-		got = paracuda_hold_table(pte_offset_kernel(pmd, start), want, write, pages + n);
-		spin_unlock(lock);
+		got = paracuda_hold_entry(pmd, start, want, write, pages + n);
 		n += got;
 		start = end;
 	} while (got == want && n < count);

@@ -227,6 +227,7 @@ static void forked(int fd, void *arena)
 
 #include "outlive.h"
 #include "spin.h"
+#include "vanish.h"
 
 static void one_channel(void)
 {
@@ -532,7 +533,7 @@ static void close_wakes(void)
 		s[i].fd = fd;
 		pthread_create(&s[i].thread, NULL, sleep_on, &s[i]);
 	}
-	usleep(100000);
+	usleep(500000);
 	close(fd);
 	for (i = 0; i < 4; i++) {
 		pthread_join(s[i].thread, NULL);
@@ -569,6 +570,7 @@ int main(void)
 	page = sysconf(_SC_PAGESIZE);
 	before_open();
 	one_channel();
+	vanishes();
 	close_wakes();
 	kills();
 	all_channels();
