@@ -15,7 +15,7 @@
 #define PARACUDA_DEVICE "/dev/paracuda"
 
 /* version: PARACUDA_VERSION of the library, checked by the driver (EPROTO if they differ).
- * Fails with EBUSY (no free channel), EPROTO, ENODEV (no device, or gone), EHOSTDOWN (no worker), ENXIO (no GPU). */
+ * Fails with EBUSY (no free channel, or too many arenas of ended ones that are still mapped), EPROTO, ENODEV (no device, or gone), EHOSTDOWN (no worker), ENXIO (no GPU). */
 struct paracuda_ioctl_open {
 	__u32 version;
 	__u32 channel;		/* out */
@@ -34,7 +34,8 @@ struct paracuda_ioctl_wait {
  * waits that are shorter than waking up is worth: whoever polls isn't counted among the arena's sleepers and gets no EVENT. */
 
 /* Pins [address, address + bytes) of the caller and hands the pages to the worker as a MAP chain.
- * flags: PARACUDA_MAP_FLAG_*. EFAULT, ENOMEM, EINVAL (too many runs: split it), EAGAIN (queue full: complete some). */
+ * flags: PARACUDA_MAP_FLAG_*. EFAULT, EINVAL (too many runs: split it), EAGAIN (queue full: complete some), ENOSPC (queue full of maps that
+ * stay: unmap some), EBUSY (as much is pinned as may be, some of it for copies under way: try again), ENOMEM (the same, but not for copies). */
 struct paracuda_ioctl_map {
 	__u64 address;
 	__u64 bytes;

@@ -10,6 +10,34 @@
 #include "log.h"
 #include "transport.h"
 
+/*
+ * How long to wait for memory that all processes may have pinned together, of which copies under way have some. They
+ * give it back soon, unless a process means no good. Copies of this process's own that fill its queue have no limit:
+ * they may wait for kernels.
+ */
+uint64_t map_patience_ns = 10000000000;
+
+#define PAUSE_LEAST_NS 20000
+#define PAUSE_MOST_NS 1000000
+
+struct patience {
+	uint64_t pause, waited;	/* ns */
+};
+
+/* Waits, longer each time. Returns whether there is any use in trying again. */
+static bool wait_for_pins(struct patience *p, int error)
+{
+	struct timespec pause = { .tv_nsec = (long)p->pause };
+
+	if (error == EBUSY && p->waited >= map_patience_ns)
+		return false;
+	nanosleep(&pause, NULL);
+	if (error == EBUSY)
+		p->waited += p->pause;
+	p->pause = p->pause * 2 < PAUSE_MOST_NS ? p->pause * 2 : PAUSE_MOST_NS;
+	return true;
+}
+
 CUresult map_memory(const void *data, size_t bytes, unsigned flags, uint32_t *id)
 {
 	struct paracuda_ioctl_map map = {
@@ -17,15 +45,16 @@ CUresult map_memory(const void *data, size_t bytes, unsigned flags, uint32_t *id
 		.bytes = bytes,
 		.flags = flags,
 	};
-	struct timespec pause = { .tv_nsec = 20000 };
+	struct patience patience = { .pause = PAUSE_LEAST_NS };
 	int error;
 
-	while ((error = transport->map(&map)) == EAGAIN || error == EINTR) {
+	while ((error = transport->map(&map)) == EAGAIN || error == EBUSY || error == EINTR) {
 		CUresult dead = channel_dead();
 
 		if (dead)
 			return dead;
-		nanosleep(&pause, NULL);
+		if (!wait_for_pins(&patience, error))
+			break;
 	}
 	*id = map.id;
 	switch (error) {
@@ -36,6 +65,10 @@ CUresult map_memory(const void *data, size_t bytes, unsigned flags, uint32_t *id
 		return CUDA_ERROR_NOT_READY;
 	case EFAULT:
 		return CUDA_ERROR_INVALID_VALUE;
+	case ENOSPC:
+		log_line("pinning %zu bytes: this process has pinned memory in as many pieces as the device's queues hold", bytes);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	case EBUSY:
 	case ENOMEM:
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	case EIO:

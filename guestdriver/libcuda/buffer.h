@@ -21,6 +21,9 @@ CUresult buffer_out(struct request *r, struct buffer *b, void *data, size_t byte
 /* After the call: copies out up to `bytes` of what was written, and gives everything back. */
 void buffer_done(struct buffer *b);
 
+/* How long map_memory waits for memory that others have pinned for copies. */
+extern uint64_t map_patience_ns;
+
 /* Pins memory for one command; 0 or an error. EINVAL of the driver (too many runs) is CUDA_ERROR_NOT_READY. */
 CUresult map_memory(const void *data, size_t bytes, unsigned flags, uint32_t *id);
 
