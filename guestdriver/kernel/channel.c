@@ -47,6 +47,7 @@ static void paracuda_channel_release(struct kref *ref)
 	paracuda_arena_free(&ch->arena);
 	xa_destroy(&ch->maps);
 	mmdrop(ch->mm);
+	paracuda_arena_uncharge(ch->dev);
 	paracuda_device_put(ch->dev);
 	kfree(ch);
 }
@@ -211,14 +212,17 @@ static void paracuda_channel_finish(struct work_struct *work)
 	paracuda_channel_put(ch);
 }
 
+/* The arena was counted by paracuda_arena_charge(). */
 static struct paracuda_channel *paracuda_channel_alloc(struct paracuda_device *dev,
 						       unsigned long arena_bytes)
 {
 	struct paracuda_channel *ch;
 
 	ch = kzalloc(sizeof(*ch), GFP_KERNEL_ACCOUNT);
-	if (!ch)
+	if (!ch) {
+		paracuda_arena_uncharge(dev);
 		return ERR_PTR(-ENOMEM);
+	}
 	kref_init(&ch->ref);
 	refcount_set(&ch->users, 2);	/* one of OPEN itself */
 	kref_get(&dev->ref);
@@ -282,6 +286,9 @@ struct paracuda_channel *paracuda_channel_open(struct paracuda_device *dev,
 	struct paracuda_channel *ch;
 	int err;
 
+	err = paracuda_arena_charge(dev);
+	if (err)
+		return ERR_PTR(err);
 	ch = paracuda_channel_alloc(dev, config->arena_bytes);
 	if (IS_ERR(ch))
 		return ch;

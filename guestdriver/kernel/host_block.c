@@ -15,7 +15,9 @@
 #ifdef CONFIG_UML
 
 struct paracuda_block {
+	struct paracuda_device *dev;	/* stays: a mapping holds its file */
 	refcount_t mappings;
+	unsigned long pages;		/* as counted by the device */
 	unsigned long chunks;
 	struct page *chunk[];
 };
@@ -25,6 +27,7 @@ static void paracuda_block_free(struct paracuda_block *block)
 {
 	while (block->chunks)
 		put_page(block->chunk[--block->chunks]);
+	paracuda_block_uncharge(block->dev, block->pages);
 	kvfree(block);
 }
 
@@ -68,15 +71,20 @@ static long paracuda_block_add(struct paracuda_block *block, struct vm_area_stru
 	return err ? err : 1L << order;
 }
 
-int paracuda_block_map(struct vm_area_struct *vma)
+/* The pages were counted by paracuda_block_charge(). */
+int paracuda_block_map(struct paracuda_device *dev, struct vm_area_struct *vma)
 {
 	struct paracuda_block *block;
 	unsigned long addr;
 	long pages;
 
 	block = kvzalloc(struct_size(block, chunk, vma_pages(vma)), GFP_KERNEL_ACCOUNT);
-	if (!block)
+	if (!block) {
+		paracuda_block_uncharge(dev, vma_pages(vma));
 		return -ENOMEM;
+	}
+	block->dev = dev;
+	block->pages = vma_pages(vma);
 	refcount_set(&block->mappings, 1);
 	for (addr = vma->vm_start; addr < vma->vm_end; addr += pages << PAGE_SHIFT) {
 		pages = paracuda_block_add(block, vma, addr);

@@ -43,12 +43,11 @@ int paracuda_host_mmap(struct paracuda_channel *ch, struct vm_area_struct *vma)
 
 	if (!(vma->vm_flags & VM_SHARED))
 		return -EINVAL;
-	/* What couldn't be pinned afterwards must not cost other processes their memory. */
-	if (!paracuda_pin_room(ch->dev, left))
+	if (!paracuda_block_charge(ch->dev, left))
 		return -ENOMEM;
 	paracuda_vma_flags(vma);
 	if (IS_ENABLED(CONFIG_UML))
-		return paracuda_block_map(vma);
+		return paracuda_block_map(ch->dev, vma);
 	pages = kmalloc_array(PARACUDA_CHUNK_MAX, sizeof(*pages), GFP_KERNEL_ACCOUNT);
 	if (!pages)
 		return -ENOMEM;

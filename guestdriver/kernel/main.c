@@ -203,6 +203,7 @@ static struct paracuda_device *paracuda_device_alloc(struct virtio_device *vdev,
 	INIT_WORK(&dev->fail_work, paracuda_fail_work);
 	INIT_WORK(&dev->config_work, paracuda_config_work);
 	INIT_DELAYED_WORK(&dev->control_poll, paracuda_control_poll);
+	spin_lock_init(&dev->bounds_lock);
 	spin_lock_init(&dev->drop_lock);
 	INIT_LIST_HEAD(&dev->dropped);
 	INIT_WORK(&dev->drop_work, paracuda_drop_work);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Pinning ranges of a process and handing them to its worker. */
 
-#include <linux/moduleparam.h>
 #include <linux/overflow.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
@@ -10,33 +9,6 @@
 #include "paracuda.h"
 
 #define PARACUDA_PIN_BATCH	(PAGE_SIZE / sizeof(struct page *))
-
-static unsigned int paracuda_max_pinned_mb;
-module_param_named(max_pinned_mb, paracuda_max_pinned_mb, uint, 0644);
-MODULE_PARM_DESC(max_pinned_mb, "Memory that processes may have pinned for a device at a time, MiB (0: half of RAM)");
-
-static unsigned long paracuda_pin_limit(void)
-{
-	unsigned int mb = READ_ONCE(paracuda_max_pinned_mb);
-
-	return mb ? (unsigned long)mb << (20 - PAGE_SHIFT) : totalram_pages() / 2;
-}
-
-/* Whether so many pages could be pinned now, for those who are about to allocate them. */
-bool paracuda_pin_room(struct paracuda_device *dev, unsigned long pages)
-{
-	unsigned long limit = paracuda_pin_limit(), used = atomic_long_read(&dev->pinned);
-
-	return pages <= limit && used <= limit - pages;
-}
-
-static bool paracuda_charge(struct paracuda_device *dev, unsigned long pages)
-{
-	if (atomic_long_add_return(pages, &dev->pinned) <= paracuda_pin_limit())
-		return true;
-	atomic_long_sub(pages, &dev->pinned);
-	return false;
-}
 
 /* Unpins and frees a map that the worker doesn't have: it never got it, or has returned it. */
 static void paracuda_map_free(struct paracuda_channel *ch, struct paracuda_token *map)
@@ -55,7 +27,8 @@ static void paracuda_map_free(struct paracuda_channel *ch, struct paracuda_token
 		else
 			unpin_user_page_range_dirty_lock(page, run->bytes >> PAGE_SHIFT, dirty);
 	}
-	atomic_long_sub(map->pinned, &ch->dev->pinned);
+	if (map->pinned)
+		paracuda_pin_uncharge(ch->dev, map->pinned, paracuda_oneshot(map->flags));
 	if (map->id)
 		xa_erase(&ch->maps, map->id);
 	paracuda_token_free_lists(map);
@@ -186,6 +159,21 @@ static unsigned long paracuda_map_pages(const struct paracuda_ioctl_map *arg)
 	return (offset_in_page(arg->address) + arg->bytes + PAGE_SIZE - 1) >> PAGE_SHIFT;
 }
 
+/* Gives the map an id. */
+static int paracuda_map_number(struct paracuda_channel *ch, struct paracuda_token *map)
+{
+	int err;
+
+	err = xa_alloc_cyclic(&ch->maps, &map->id, map, XA_LIMIT(1, PARACUDA_MAP_ID_MAX),
+			      &ch->next_id, GFP_KERNEL);
+	if (err < 0) {
+		map->id = 0;	/* it may be set, and be another's */
+		return err;
+	}
+	map->header.id = map->id;
+	return 0;
+}
+
 /* Pins the range that arg describes. */
 static struct paracuda_token *paracuda_map_make(struct paracuda_channel *ch,
 						struct paracuda_ioctl_map *arg)
@@ -195,7 +183,7 @@ static struct paracuda_token *paracuda_map_make(struct paracuda_channel *ch,
 	unsigned long count = paracuda_map_pages(arg);
 	struct paracuda_token *map;
 	struct page **pages;
-	int err = -ENOMEM;
+	int err;
 
 	map = kmalloc(sizeof(*map), GFP_KERNEL_ACCOUNT);
 	if (!map)
@@ -208,20 +196,19 @@ static struct paracuda_token *paracuda_map_make(struct paracuda_channel *ch,
 	map->header.flags = arg->flags;
 
 	pages = (struct page **)__get_free_page(GFP_KERNEL);
-	if (pages && paracuda_charge(ch->dev, count)) {
+	err = pages ? paracuda_pin_charge(ch->dev, count, paracuda_oneshot(map->flags)) : -ENOMEM;
+	if (!err) {
 		map->pinned = count;
 		map->held = paracuda_holds(start - offset, count, map->flags);
 		err = paracuda_map_pin(ch, map, start - offset, count, pages);
 	}
 	free_page((unsigned long)pages);
 	if (!err)
-		err = xa_alloc_cyclic(&ch->maps, &map->id, map, XA_LIMIT(1, PARACUDA_MAP_ID_MAX),
-				      &ch->next_id, GFP_KERNEL);
-	if (err < 0) {
+		err = paracuda_map_number(ch, map);
+	if (err) {
 		paracuda_map_free(ch, map);
 		return ERR_PTR(err);
 	}
-	map->header.id = map->id;
 	return map;
 }
 
@@ -238,8 +225,9 @@ int paracuda_map(struct paracuda_channel *ch, struct paracuda_ioctl_map __user *
 		return err;
 
 	/* Ahead of the work of pinning: makes room in the queue. */
-	if (!paracuda_channel_reap(ch, 0))
-		return READ_ONCE(ch->dead) ? paracuda_channel_error(ch) : -EAGAIN;
+	err = paracuda_channel_room(ch, arg.flags);
+	if (err)
+		return READ_ONCE(ch->dead) ? paracuda_channel_error(ch) : err;
 
 	if (!paracuda_pin_room(ch->dev, paracuda_map_pages(&arg)))
 		paracuda_map_collect(ch, ULONG_MAX);

@@ -130,7 +130,11 @@ struct paracuda_device {
 	struct work_struct drop_work;
 	struct notifier_block reboot;
 
-	atomic_long_t pinned;		/* pages */
+	spinlock_t bounds_lock;		/* bounds.c */
+	unsigned long pinned;		/* under bounds_lock, read without it too: pages */
+	unsigned long passing;		/* under bounds_lock: of these, for ONESHOT maps */
+	unsigned long blocks;		/* under bounds_lock: pages of host_block.c */
+	atomic_t arenas;		/* alive */
 	unsigned int channels;
 	struct virtqueue **vqs;		/* all of them, under stop_lock */
 	struct paracuda_queue queues[];
@@ -211,7 +215,8 @@ void paracuda_queue_done(struct virtqueue *vq);
 void paracuda_channel_die(struct paracuda_channel *ch);
 void paracuda_channel_poll(struct work_struct *work);
 void paracuda_poll_later(struct paracuda_channel *ch);
-bool paracuda_channel_reap(struct paracuda_channel *ch, unsigned long pages);
+int paracuda_channel_room(struct paracuda_channel *ch, u32 flags);
+void paracuda_channel_reap(struct paracuda_channel *ch, unsigned long pages);
 int paracuda_channel_post(struct paracuda_channel *ch, struct paracuda_token *chain);
 int paracuda_channel_start(struct paracuda_channel *ch);
 int paracuda_channel_kick(struct paracuda_channel *ch);
@@ -246,10 +251,23 @@ void paracuda_vma_flags(struct vm_area_struct *vma);
 int paracuda_host_mmap(struct paracuda_channel *ch, struct vm_area_struct *vma);
 
 /* host_block.c: only in User Mode Linux */
-int paracuda_block_map(struct vm_area_struct *vma);
+int paracuda_block_map(struct paracuda_device *dev, struct vm_area_struct *vma);
+
+/* bounds.c */
+bool paracuda_pin_room(struct paracuda_device *dev, unsigned long pages);
+int paracuda_pin_charge(struct paracuda_device *dev, unsigned long pages, bool oneshot);
+void paracuda_pin_uncharge(struct paracuda_device *dev, unsigned long pages, bool oneshot);
+bool paracuda_block_charge(struct paracuda_device *dev, unsigned long pages);
+void paracuda_block_uncharge(struct paracuda_device *dev, unsigned long pages);
+int paracuda_arena_charge(struct paracuda_device *dev);
+void paracuda_arena_uncharge(struct paracuda_device *dev);
+
+static inline bool paracuda_oneshot(u32 flags)
+{
+	return flags & PARACUDA_MAP_FLAG_ONESHOT;
+}
 
 /* map.c */
-bool paracuda_pin_room(struct paracuda_device *dev, unsigned long pages);
 int paracuda_map(struct paracuda_channel *ch, struct paracuda_ioctl_map __user *user);
 void paracuda_map_collect(struct paracuda_channel *ch, unsigned long pages);
 

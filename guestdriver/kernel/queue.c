@@ -16,6 +16,13 @@
 #define PARACUDA_COLLECT	2	/* release the returned maps */
 #define PARACUDA_AGAIN		4	/* more was returned than fits in one go, or no memory */
 
+/*
+ * Descriptors that are kept free, of which a chain takes one, as it is indirect: for EVENT should
+ * memory for an indirect one lack, and for copies, which need some to go on, from maps that stay.
+ */
+#define PARACUDA_KEEP_EVENT	2
+#define PARACUDA_KEEP_COPIES	16U
+
 /* How many pages are released for each that is pinned. */
 #define PARACUDA_COLLECT_RATIO	2
 
@@ -67,7 +74,7 @@ static bool paracuda_take_back(struct paracuda_channel *ch, struct paracuda_toke
 		paracuda_set_dead(ch);
 		return true;
 	default:
-		if (chain->flags & PARACUDA_MAP_FLAG_ONESHOT)
+		if (paracuda_oneshot(chain->flags))
 			ch->oneshots--;
 		list_add_tail(&chain->node, &ch->returned);
 		return false;
@@ -148,17 +155,27 @@ void paracuda_queue_done(struct virtqueue *vq)
 }
 
 /*
- * The same for a system call. Returns whether there is room for another chain: one descriptor,
- * as it is indirect, and two that are kept for EVENT should memory for an indirect one lack. So
- * many of the pages that were returned are released.
+ * Whether the queue has room for a map. -EAGAIN: when the copies under way are done; -ENOSPC: not
+ * before one of the maps that stay is given back. Under queue->lock.
  */
-bool paracuda_channel_reap(struct paracuda_channel *ch, unsigned long pages)
+static int paracuda_room(struct paracuda_channel *ch, struct virtqueue *vq, u32 flags)
+{
+	unsigned int keep = PARACUDA_KEEP_EVENT;
+
+	if (!paracuda_oneshot(flags))
+		keep += min(PARACUDA_KEEP_COPIES, virtqueue_get_vring_size(vq) / 4);
+	if (vq->num_free > keep)
+		return 0;
+	return vq->num_free + ch->oneshots > keep ? -EAGAIN : -ENOSPC;
+}
+
+/* The same for a system call. *room becomes what paracuda_room() says for a map of such flags. */
+static unsigned int paracuda_reap_queue(struct paracuda_channel *ch, u32 flags, int *room)
 {
 	struct paracuda_queue *q = ch->queue;
 	struct paracuda_device *dev = ch->dev;
 	unsigned int todo = 0;
 	struct virtqueue *vq;
-	bool room = false;
 	int idx;
 
 	idx = srcu_read_lock(&dev->srcu);
@@ -168,17 +185,32 @@ bool paracuda_channel_reap(struct paracuda_channel *ch, unsigned long pages)
 		todo = paracuda_reap(q, vq);
 		if (todo & PARACUDA_AGAIN)
 			paracuda_poll_after(ch, 1);
-		room = vq->num_free > 2;
+		*room = paracuda_room(ch, vq, flags);
 	}
 	spin_unlock_irq(&q->lock);
 
 	if (todo & PARACUDA_NOTIFY)
 		virtqueue_notify(vq);
 	srcu_read_unlock(&dev->srcu, idx);
+	return todo;
+}
 
-	if (pages && todo & PARACUDA_COLLECT)
-		paracuda_map_collect(ch, pages);
+/* Takes back what was returned, and says whether there is room for a map: 0, -EAGAIN or -ENOSPC. */
+int paracuda_channel_room(struct paracuda_channel *ch, u32 flags)
+{
+	int room = -EAGAIN;
+
+	paracuda_reap_queue(ch, flags, &room);
 	return room;
+}
+
+/* Takes back what was returned, and releases so many pages of it. */
+void paracuda_channel_reap(struct paracuda_channel *ch, unsigned long pages)
+{
+	int room;
+
+	if (paracuda_reap_queue(ch, 0, &room) & PARACUDA_COLLECT && pages)
+		paracuda_map_collect(ch, pages);
 }
 
 /* Has returned maps looked for later. Under queue->lock. */
@@ -222,16 +254,19 @@ static int paracuda_post_locked(struct paracuda_channel *ch, struct virtqueue *v
 
 	if (ch->dead)
 		return -EIO;
-	err = virtqueue_add_outbuf(vq, sg, entries, chain, GFP_ATOMIC);
+	err = chain->type == PARACUDA_CHAIN_MAP ? paracuda_room(ch, vq, chain->flags) : 0;
 	if (err)
 		return err;
+	err = virtqueue_add_outbuf(vq, sg, entries, chain, GFP_ATOMIC);
+	if (err)
+		return err == -ENOSPC ? -EAGAIN : err;
 	ch->inflight++;
-	if (chain->flags & PARACUDA_MAP_FLAG_ONESHOT && !ch->oneshots++)
+	if (paracuda_oneshot(chain->flags) && !ch->oneshots++)
 		queue_delayed_work(paracuda_wq, &ch->poll, msecs_to_jiffies(PARACUDA_POLL_MS));
 	return 0;
 }
 
-/* Makes an ARENA or MAP chain available. -EAGAIN: the queue is full. */
+/* Makes an ARENA or MAP chain available. -EAGAIN, -ENOSPC: the queue is full. */
 int paracuda_channel_post(struct paracuda_channel *ch, struct paracuda_token *chain)
 {
 	struct paracuda_queue *q = ch->queue;
@@ -265,7 +300,7 @@ int paracuda_channel_post(struct paracuda_channel *ch, struct paracuda_token *ch
 	/* Enough to keep up, and no more: the command that needs the chain is yet to come. */
 	if (todo & PARACUDA_COLLECT)
 		paracuda_map_collect(ch, PARACUDA_COLLECT_RATIO * pinned);
-	return err == -ENOSPC ? -EAGAIN : err;
+	return err;
 }
 
 /* Hands the arena to a worker that has just started; EVENT goes with it. */

@@ -225,6 +225,7 @@ static void forked(int fd, void *arena)
 	expect(ioctl(fd, PARACUDA_IOC_KICK), 0, "KICK after the child closed its descriptor");
 }
 
+#include "bounds.h"
 #include "outlive.h"
 #include "spin.h"
 #include "vanish.h"
@@ -317,6 +318,7 @@ static void all_channels(void)
 		close(fds[i]);
 	close(hold[0]);
 	close(hold[1]);
+	hoards(n);
 }
 
 struct sleeper {
@@ -571,6 +573,7 @@ int main(void)
 	before_open();
 	one_channel();
 	vanishes();
+	bounds();
 	close_wakes();
 	kills();
 	all_channels();
