@@ -127,11 +127,26 @@ int paracuda_wait(struct paracuda_channel *ch, struct paracuda_ioctl_wait __user
 }
 
 /*
+ * Whether something else is to run on this processor, or has since this thread had been switched
+ * away from so often: a preemptible kernel doesn't wait to be asked. Until the next tick a lazy one
+ * says apart that something is to run.
+ */
+static bool paracuda_contended(unsigned long switches)
+{
+#ifdef TIF_NEED_RESCHED_LAZY
+	if (test_thread_flag(TIF_NEED_RESCHED_LAZY))
+		return true;
+#endif
+	return need_resched() || current->nivcsw != switches;
+}
+
+/*
  * Polls in the kernel, which knows whether something else is to run. In User Mode Linux, where a
  * process runs one thread at a time, the others can go on meanwhile.
  */
 int paracuda_spin(struct paracuda_channel *ch, struct paracuda_ioctl_wait __user *user)
 {
+	unsigned long switches = current->nivcsw;
 	struct paracuda_waiter w;
 	u64 timeout, begin;
 	int err;
@@ -144,7 +159,7 @@ int paracuda_spin(struct paracuda_channel *ch, struct paracuda_ioctl_wait __user
 	while (!paracuda_wait_over(&w)) {
 		if (signal_pending(current))
 			err = -EINTR;
-		else if (need_resched())
+		else if (paracuda_contended(switches))
 			err = -EAGAIN;
 		else if (ktime_get_ns() - begin >= timeout)
 			err = -ETIMEDOUT;

@@ -77,12 +77,17 @@ static void full_memory(void)
 	munmap(p, 20 * MIB);
 }
 
-/* Pages that the kernel holds this process to have, and ends it for when there are no more. */
+/* Memory that counts for this process when the kernel looks for one to end. */
 static size_t resident(void)
 {
 	char line[200] = "";
 	size_t pages = 0;
+	char *p = memory(MIB);
 	int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+
+	/* Some kernels count late: at one of the next faults. */
+	memset(p, 1, MIB);
+	munmap(p, MIB);
 
 	if (read(fd, line, sizeof(line) - 1) > 0)
 		sscanf(line, "%*u %zu", &pages);
@@ -110,7 +115,7 @@ static void host_memories(void)
 	for (n = 0; n < 4 && (p[n] = host_memory(fd, 6 * MIB)) != MAP_FAILED; n++)
 		;
 	check(n >= 2, "host memory");
-	check(n == 2 || resident() - before >= n * 6 * MIB, "host memory counts, or is bounded");
+	check(n == 2 || resident() - before >= n * 5 * MIB, "host memory counts, or is bounded");
 	munmap(p[0], 3 * MIB);
 	munmap(p[0] + 3 * MIB, 3 * MIB);
 	p[0] = host_memory(fd, 6 * MIB);

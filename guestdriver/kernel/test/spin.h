@@ -70,6 +70,32 @@ static void contended(int fd)
 	sched_setaffinity(0, sizeof(all), &all);
 }
 
+/* Whether the kernel is of another preemption now ("voluntary", "full", "lazy"), if it can be. */
+static int preempt(const char *mode)
+{
+	int fd, ok;
+
+	mkdir("/sys/kernel/debug", 0755);
+	mount("none", "/sys/kernel/debug", "debugfs", 0, NULL);
+	fd = open("/sys/kernel/debug/sched/preempt", O_WRONLY | O_CLOEXEC);
+	ok = fd >= 0 && write(fd, mode, strlen(mode)) > 0;
+	if (fd >= 0)
+		close(fd);
+	return ok;
+}
+
+/* A kernel that is preemptible switches without asking. */
+static void preemptible(int fd)
+{
+	if (preempt("full"))
+		contended(fd);
+	else
+		printf("the kernel is not preemptible\n");
+	if (preempt("lazy"))
+		contended(fd);
+	preempt("voluntary");
+}
+
 static void polls(int fd, char *arena, const struct paracuda_ioctl_open *o)
 {
 	struct change c = { .arena = arena };
@@ -88,4 +114,5 @@ static void polls(int fd, char *arena, const struct paracuda_ioctl_open *o)
 	check(poll_alone(fd, ~0ULL) == 0, "POLL until the word changes");
 	pthread_join(c.thread, NULL);
 	contended(fd);
+	preemptible(fd);
 }
