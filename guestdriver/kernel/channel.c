@@ -61,6 +61,7 @@ void paracuda_channel_put(struct paracuda_channel *ch)
 static int paracuda_claim_once(struct paracuda_device *dev, struct paracuda_channel *ch,
 			       unsigned int *freed)
 {
+	struct paracuda_config config;
 	struct paracuda_queue *q;
 	int err = -EBUSY;
 	unsigned int i;
@@ -82,6 +83,9 @@ static int paracuda_claim_once(struct paracuda_device *dev, struct paracuda_chan
 		spin_lock_irq(&q->lock);
 		q->channel = ch;
 		spin_unlock_irq(&q->lock);
+		/* From here on paracuda_config_work() finds the channel. */
+		paracuda_config_get(dev, &config);
+		paracuda_config_publish(ch, &config);
 		err = 0;
 		break;
 	}
@@ -173,8 +177,10 @@ static bool paracuda_clean_queue(struct paracuda_channel *ch)
 	stopping = !q->vq;
 	if (!stopping) {
 		lost = ch->inflight;
-		if (lost)
+		if (lost) {
 			paracuda_queue_detach(q, q->vq);
+			paracuda_queue_release(q);
+		}
 	}
 	spin_unlock_irq(&q->lock);
 	srcu_read_unlock(&dev->srcu, idx);
@@ -281,7 +287,7 @@ static int paracuda_open_host(struct paracuda_channel *ch)
 
 /* Returns a channel with a worker and a reference to it. */
 struct paracuda_channel *paracuda_channel_open(struct paracuda_device *dev,
-					       const struct paracuda_config *config)
+					       unsigned long arena_bytes)
 {
 	struct paracuda_channel *ch;
 	int err;
@@ -289,10 +295,9 @@ struct paracuda_channel *paracuda_channel_open(struct paracuda_device *dev,
 	err = paracuda_arena_charge(dev);
 	if (err)
 		return ERR_PTR(err);
-	ch = paracuda_channel_alloc(dev, config->arena_bytes);
+	ch = paracuda_channel_alloc(dev, arena_bytes);
 	if (IS_ERR(ch))
 		return ch;
-	paracuda_config_publish(ch, config);
 	err = paracuda_claim(dev, ch);
 	if (err)
 		goto put;

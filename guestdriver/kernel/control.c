@@ -131,10 +131,13 @@ int paracuda_hello(struct paracuda_device *dev)
 	err = paracuda_control_post(dev, req);
 	if (err)
 		return err;
-	if (!wait_event_timeout(dev->wait, paracuda_answered(req), PARACUDA_HELLO_TIMEOUT)) {
+	if (!wait_event_timeout(dev->wait, paracuda_answered(req) || READ_ONCE(dev->failed),
+				PARACUDA_HELLO_TIMEOUT)) {
 		dev_err(d, "device does not answer\n");
 		return -ETIMEDOUT;
 	}
+	if (!paracuda_answered(req))
+		return -ENODEV;
 	if (req->status == PARACUDA_STATUS_BAD_VERSION)
 		dev_err(d, "device refuses protocol version %u: install the guest package of the host's version\n",
 			PARACUDA_VERSION);

@@ -69,7 +69,7 @@ static long paracuda_ioctl_open(struct paracuda_file *pf, struct paracuda_ioctl_
 		return -EEXIST;
 
 	paracuda_config_get(pf->dev, &config);
-	ch = paracuda_channel_open(pf->dev, &config);
+	ch = paracuda_channel_open(pf->dev, config.arena_bytes);
 	if (IS_ERR(ch))
 		return PTR_ERR(ch);
 

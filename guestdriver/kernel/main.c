@@ -88,50 +88,82 @@ static void paracuda_set_queues(struct paracuda_device *dev, bool on)
 	}
 }
 
-/*
- * Makes sure that the host touches nothing of the guest any more, and takes every chain back. Not
- * before del_vqs(): with some transports it is that which stops the host, not the reset.
- */
-static void paracuda_stop(struct paracuda_device *dev)
+/* Takes every chain back, before the queues end. */
+static void paracuda_detach(struct paracuda_device *dev)
 {
 	struct paracuda_queue *q;
 	unsigned int i;
 
+	for (i = 0; i < dev->channels; i++) {
+		q = &dev->queues[i];
+		spin_lock_irq(&q->lock);
+		paracuda_queue_detach(q, dev->vqs[1 + i]);
+		spin_unlock_irq(&q->lock);
+	}
+	while (virtqueue_detach_unused_buf(dev->vqs[0]))
+		;
+}
+
+/* Lets go of the pages of all maps: nobody else uses them any more. */
+static void paracuda_release(struct paracuda_device *dev)
+{
+	struct paracuda_queue *q;
+	unsigned int i;
+
+	for (i = 0; i < dev->channels; i++) {
+		q = &dev->queues[i];
+		spin_lock_irq(&q->lock);
+		paracuda_queue_release(q);
+		spin_unlock_irq(&q->lock);
+	}
+}
+
+/*
+ * Makes sure that the host touches nothing of the guest any more, and gives every chain back. Not
+ * before del_vqs(): with some transports it is that which stops the host, not the reset.
+ */
+static void paracuda_stop(struct paracuda_device *dev)
+{
 	mutex_lock(&dev->stop_lock);
 	if (!dev->stopped) {
 		paracuda_set_queues(dev, false);
 		synchronize_srcu(&dev->srcu);
 		virtio_reset_device(dev->vdev);
-		for (i = 0; i < dev->channels; i++) {
-			q = &dev->queues[i];
-			spin_lock_irq(&q->lock);
-			paracuda_queue_detach(q, dev->vqs[1 + i]);
-			spin_unlock_irq(&q->lock);
-		}
-		while (virtqueue_detach_unused_buf(dev->vqs[0]))
-			;
+		paracuda_detach(dev);
 		dev->vdev->config->del_vqs(dev->vdev);
+		paracuda_release(dev);
 		WRITE_ONCE(dev->stopped, true);
 	}
 	mutex_unlock(&dev->stop_lock);
 	wake_up_all(&dev->wait);
 }
 
-static int paracuda_start(struct paracuda_device *dev)
+static int paracuda_start_queues(struct paracuda_device *dev)
 {
 	unsigned int n = 1 + dev->channels;
 	int err;
 
+	mutex_lock(&dev->stop_lock);
 	err = paracuda_find_vqs(dev, n);
 	if (err) {
 		dev_err(&dev->vdev->dev, "no %u queues (%d): has the front end fewer than channels + 1?\n",
 			n, err);
-		return err;
+	} else {
+		WRITE_ONCE(dev->stopped, false);
+		paracuda_set_queues(dev, true);
+		virtio_device_ready(dev->vdev);
 	}
-	WRITE_ONCE(dev->stopped, false);
-	paracuda_set_queues(dev, true);
-	virtio_device_ready(dev->vdev);
+	mutex_unlock(&dev->stop_lock);
+	return err;
+}
 
+static int paracuda_start(struct paracuda_device *dev)
+{
+	int err;
+
+	err = paracuda_start_queues(dev);
+	if (err)
+		return err;
 	err = paracuda_hello(dev);
 	if (err)
 		paracuda_stop(dev);
@@ -164,8 +196,23 @@ static void paracuda_fail_work(struct work_struct *work)
 /* The device is of no use any more: resets it, from any context. */
 void paracuda_fail(struct paracuda_device *dev)
 {
-	if (!test_and_set_bit(0, &dev->failed))
+	unsigned long flags;
+
+	spin_lock_irqsave(&dev->fail_lock, flags);
+	if (!dev->failed) {
+		WRITE_ONCE(dev->failed, true);
 		queue_work(paracuda_wq, &dev->fail_work);
+	}
+	spin_unlock_irqrestore(&dev->fail_lock, flags);
+}
+
+/* From when this returns fail_work neither runs nor will. */
+static void paracuda_fail_no_more(struct paracuda_device *dev)
+{
+	spin_lock_irq(&dev->fail_lock);
+	WRITE_ONCE(dev->failed, true);
+	spin_unlock_irq(&dev->fail_lock);
+	cancel_work_sync(&dev->fail_work);
 }
 
 /* The device hands out physical addresses, which the DMA API knows nothing of. */
@@ -203,6 +250,7 @@ static struct paracuda_device *paracuda_device_alloc(struct virtio_device *vdev,
 	INIT_WORK(&dev->fail_work, paracuda_fail_work);
 	INIT_WORK(&dev->config_work, paracuda_config_work);
 	INIT_DELAYED_WORK(&dev->control_poll, paracuda_control_poll);
+	spin_lock_init(&dev->fail_lock);
 	spin_lock_init(&dev->bounds_lock);
 	spin_lock_init(&dev->drop_lock);
 	INIT_LIST_HEAD(&dev->dropped);
@@ -211,6 +259,7 @@ static struct paracuda_device *paracuda_device_alloc(struct virtio_device *vdev,
 		dev->queues[i].dev = dev;
 		dev->queues[i].index = i;
 		spin_lock_init(&dev->queues[i].lock);
+		INIT_LIST_HEAD(&dev->queues[i].detached);
 	}
 	return dev;
 }
@@ -243,8 +292,7 @@ static bool paracuda_idle(struct paracuda_device *dev)
 /* Stops the device for good: no work of it is left when this returns. */
 static void paracuda_end(struct paracuda_device *dev)
 {
-	set_bit(0, &dev->failed);
-	cancel_work_sync(&dev->fail_work);
+	paracuda_fail_no_more(dev);
 	paracuda_stop(dev);
 	cancel_delayed_work_sync(&dev->control_poll);
 	wait_event(dev->wait, paracuda_idle(dev));
@@ -337,14 +385,22 @@ static int paracuda_freeze(struct virtio_device *vdev)
 	}
 	cancel_work_sync(&dev->config_work);
 	paracuda_stop(dev);
+	/* Of a failure before that: it must not stop what restore starts. */
+	flush_work(&dev->fail_work);
 	return 0;
 }
 
 static int paracuda_restore(struct virtio_device *vdev)
 {
 	struct paracuda_device *dev = vdev->priv;
+	int err;
 
-	return READ_ONCE(dev->gone) ? 0 : paracuda_start(dev);
+	if (READ_ONCE(dev->gone))
+		return 0;
+	err = paracuda_start(dev);
+	if (!err)	/* it may have changed meanwhile */
+		queue_work(paracuda_wq, &dev->config_work);
+	return err;
 }
 #endif
 

@@ -92,6 +92,7 @@ struct paracuda_queue {
 	spinlock_t lock;
 	struct virtqueue *vq;
 	struct paracuda_channel *channel;
+	struct list_head detached;	/* under lock: maps, until the host is stopped */
 	bool retired;			/* under dev->lock: no longer usable */
 };
 
@@ -111,7 +112,8 @@ struct paracuda_device {
 
 	struct mutex stop_lock;		/* starting and stopping */
 	bool stopped;			/* the host touches nothing any more */
-	unsigned long failed;		/* bit 0: fail_work was queued or is not wanted */
+	spinlock_t fail_lock;		/* failed is written; taken in interrupts */
+	bool failed;			/* fail_work was queued or is not wanted */
 	struct work_struct fail_work;
 
 	spinlock_t control_lock;	/* the control queue; taken in interrupts */
@@ -222,6 +224,7 @@ int paracuda_channel_start(struct paracuda_channel *ch);
 int paracuda_channel_kick(struct paracuda_channel *ch);
 void paracuda_sleepers_add(struct paracuda_channel *ch, int n);
 void paracuda_queue_detach(struct paracuda_queue *q, struct virtqueue *vq);
+void paracuda_queue_release(struct paracuda_queue *q);
 
 /* token.c */
 void paracuda_token_init(struct paracuda_token *chain, u32 type);
@@ -232,7 +235,7 @@ struct scatterlist *paracuda_token_sg(struct paracuda_token *chain, unsigned int
 
 /* channel.c */
 struct paracuda_channel *paracuda_channel_open(struct paracuda_device *dev,
-					       const struct paracuda_config *config);
+					       unsigned long arena_bytes);
 void paracuda_channel_close(struct paracuda_channel *ch);
 void paracuda_channel_put(struct paracuda_channel *ch);
 bool paracuda_channel_enter(struct paracuda_channel *ch);

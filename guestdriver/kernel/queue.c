@@ -58,9 +58,9 @@ static int paracuda_post_event(struct paracuda_channel *ch, struct virtqueue *vq
 	return 1;
 }
 
-/* One chain is back. Under queue->lock. Returns whether waiters are to be woken. */
+/* One chain is back: a map goes to a list. Under queue->lock. Returns whether to wake waiters. */
 static bool paracuda_take_back(struct paracuda_channel *ch, struct paracuda_token *chain,
-			       unsigned int len)
+			       unsigned int len, struct list_head *maps)
 {
 	ch->inflight--;
 	switch (chain->type) {
@@ -76,7 +76,7 @@ static bool paracuda_take_back(struct paracuda_channel *ch, struct paracuda_toke
 	default:
 		if (paracuda_oneshot(chain->flags))
 			ch->oneshots--;
-		list_add_tail(&chain->node, &ch->returned);
+		list_add_tail(&chain->node, maps);
 		return false;
 	}
 }
@@ -101,7 +101,7 @@ static unsigned int paracuda_reap(struct paracuda_queue *q, struct virtqueue *vq
 	do {
 		virtqueue_disable_cb(vq);
 		while (budget && (chain = virtqueue_get_buf(vq, &len))) {
-			wake |= paracuda_take_back(ch, chain, len);
+			wake |= paracuda_take_back(ch, chain, len, &ch->returned);
 			budget--;
 		}
 		if (!budget)	/* a worker that floods us gets no loop in an interrupt */
@@ -336,13 +336,20 @@ void paracuda_sleepers_add(struct paracuda_channel *ch, int n)
 }
 
 /*
- * Takes everything out of a queue that the host no longer looks at: after a reset, or after CLOSE
- * if the host has not returned all. Maps are then released as if returned. Under queue->lock.
+ * Takes everything out of a queue: after CLOSE, if the host has not returned all, or before the
+ * queue ends. Maps wait for paracuda_queue_release(). Under queue->lock.
  */
 void paracuda_queue_detach(struct paracuda_queue *q, struct virtqueue *vq)
 {
 	struct paracuda_token *chain;
 
 	while ((chain = virtqueue_detach_unused_buf(vq)))
-		paracuda_take_back(q->channel, chain, 0);
+		paracuda_take_back(q->channel, chain, 0, &q->detached);
+}
+
+/* The host is done with what was detached: it is released as if returned. Under queue->lock. */
+void paracuda_queue_release(struct paracuda_queue *q)
+{
+	if (q->channel)
+		list_splice_tail_init(&q->detached, &q->channel->returned);
 }
