@@ -4,6 +4,7 @@
  * Prints a line for each check; the exit status is 0 when all hold.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -522,6 +523,8 @@ static void *sleep_on(void *arg)
 	return NULL;
 }
 
+#include "removal.h"
+
 /* Closing the channel wakes the threads that sleep in it. */
 static void close_wakes(void)
 {
@@ -581,6 +584,7 @@ int main(void)
 	all_channels();
 	handles();
 	kills_of_handles();
+	removals();
 	printf("%s: %d checks failed\n", failures ? "FAILED" : "ok", failures);
 	return failures != 0;
 }
