@@ -36,7 +36,7 @@ CUresult side_find(uint64_t address, uint64_t bytes, int hint, struct side *s)
 		/* Where only the worker allocates, what isn't known isn't allocated. */
 		if (memory_in_window(address))
 			return CUDA_ERROR_INVALID_VALUE;
-		s->device = hint == SIDE_DEVICE;
+		s->device = s->unknown = hint == SIDE_DEVICE;
 		return CUDA_SUCCESS;
 	}
 	if (memory_by_address(&m)) {
@@ -63,24 +63,30 @@ static void copy_finish(struct request *r, size_t bytes, CUstream stream, unsign
 	r->payload = bytes;
 }
 
+CUresult copy_send(const struct request *r, bool unknown)
+{
+	return unknown ? channel_call(r, NULL, 0) : channel_post(r);
+}
+
 /* Between the device and pinned memory: the worker's copy engine reaches both, nothing is waited for. */
-static CUresult copy_pinned(unsigned op, uint64_t device, const struct side *host, size_t bytes, CUstream stream,
+static CUresult copy_pinned(unsigned op, const struct side *device, const struct side *host, size_t bytes, CUstream stream,
 			    bool async)
 {
 	struct request r;
 
-	copy_request(&r, op, device);
+	copy_request(&r, op, device->address);
 	request_buffer(&r, PARACUDA_BUFFER_MAP, (uint64_t)host->map << 32 | host->offset, bytes);
 	copy_finish(&r, bytes, stream, async ? 0 : PARACUDA_COPY_FLAG_BLOCKING);
 	if (async)
-		return channel_post(&r);
+		return copy_send(&r, device->unknown);
 	return channel_synced(channel_call(&r, NULL, 0));
 }
 
 /* The same where the memory has several registrations: part by part, the last of which is waited for. */
-static CUresult copy_several(unsigned op, uint64_t device, uint64_t host, size_t bytes, CUstream stream, bool async)
+static CUresult copy_several(unsigned op, const struct side *device, uint64_t host, size_t bytes, CUstream stream, bool async)
 {
 	CUresult result = CUDA_SUCCESS;
+	struct side there = *device;
 
 	while (!result && bytes) {
 		struct side s = { .address = host };
@@ -91,8 +97,8 @@ static CUresult copy_several(unsigned op, uint64_t device, uint64_t host, size_t
 			return CUDA_ERROR_INVALID_VALUE;
 		if (part > bytes)
 			part = bytes;
-		result = copy_pinned(op, device, &s, part, stream, async || part < bytes);
-		device += part;
+		result = copy_pinned(op, &there, &s, part, stream, async || part < bytes);
+		there.address += part;
 		host += part;
 		bytes -= part;
 	}
@@ -100,7 +106,7 @@ static CUresult copy_several(unsigned op, uint64_t device, uint64_t host, size_t
 }
 
 /* Host to device, small: the bytes travel in commands, so the source is free at once and nothing is waited for. */
-static CUresult copy_inline(uint64_t device, const uint8_t *host, size_t bytes, CUstream stream)
+static CUresult copy_inline(const struct side *device, const uint8_t *host, size_t bytes, CUstream stream)
 {
 	CUresult result = CUDA_SUCCESS;
 
@@ -108,10 +114,10 @@ static CUresult copy_inline(uint64_t device, const uint8_t *host, size_t bytes, 
 		size_t part = bytes - at < INLINE_MAX ? bytes - at : INLINE_MAX;
 		struct request r;
 
-		copy_request(&r, OP_CopyHtoD, device + at);
+		copy_request(&r, OP_CopyHtoD, device->address + at);
 		request_inline(&r, host + at, part);
 		copy_finish(&r, part, stream, 0);
-		result = channel_post(&r);
+		result = copy_send(&r, device->unknown);
 	}
 	return result;
 }
@@ -207,12 +213,12 @@ static CUresult host_to_device(const struct side *dst, const struct side *src, s
 
 	/* A program may fill pinned memory after an asynchronous copy was queued: it is read when its turn comes. */
 	if (src->pinned)
-		return copy_pinned(OP_CopyHtoD, dst->address, src, bytes, stream, async);
+		return copy_pinned(OP_CopyHtoD, dst, src, bytes, stream, async);
 	if (src->several)
-		return copy_several(OP_CopyHtoD, dst->address, src->address, bytes, stream, async);
+		return copy_several(OP_CopyHtoD, dst, src->address, bytes, stream, async);
 	if (bytes <= channel_inline_limit()) {
 		if (async || bytes <= INLINE_MAX)
-			return copy_inline(dst->address, host, bytes, stream);
+			return copy_inline(dst, host, bytes, stream);
 		result = send_bulk(dst->address, host, bytes, BULK_PIECE, stream);
 	}
 	if (result == CUDA_ERROR_NOT_READY)
@@ -226,14 +232,26 @@ static CUresult device_to_host(const struct side *dst, const struct side *src, s
 	CUresult result = CUDA_ERROR_NOT_READY;
 
 	if (dst->pinned)
-		return copy_pinned(OP_CopyDtoH, src->address, dst, bytes, stream, async);
+		return copy_pinned(OP_CopyDtoH, src, dst, bytes, stream, async);
 	if (dst->several)
-		return copy_several(OP_CopyDtoH, src->address, dst->address, bytes, stream, async);
+		return copy_several(OP_CopyDtoH, src, dst->address, bytes, stream, async);
 	if (bytes <= channel_inline_limit())
 		result = copy_bulk(src->address, host, bytes, stream);
 	if (result == CUDA_ERROR_NOT_READY)
 		result = copy_large(OP_CopyDtoH, src->address, host, bytes, stream);
 	return result;
+}
+
+static CUresult copy_on_device(const struct side *to, const struct side *from, size_t bytes, CUstream stream)
+{
+	struct request r;
+
+	request_init(&r, OP_cuMemcpyDtoDAsync_v2);
+	request_word(&r, to->address);
+	request_word(&r, from->address);
+	request_word(&r, bytes);
+	request_word(&r, number_of(stream));
+	return copy_send(&r, to->unknown || from->unknown);
 }
 
 /* Between device and host memory, captured: each run of the graph reads or writes the host's memory anew. */
@@ -242,13 +260,13 @@ static CUresult copy_captured(unsigned op, uint64_t device, uint64_t host, uint6
 	CUresult result = CUDA_SUCCESS;
 
 	for (uint64_t done = 0; !result && done < bytes;) {
-		struct side s = { .address = host + done };
+		struct side there = { .address = device + done }, s = { .address = host + done };
 		uint64_t part = bytes - done;
 
 		capture_pins_begin();
 		result = capture_pin(s.address, &part, &s.map, &s.offset);
 		if (!result)
-			result = copy_pinned(op, device + done, &s, part, stream, true);
+			result = copy_pinned(op, &there, &s, part, stream, true);
 		capture_pins_end();
 		done += part;
 	}
@@ -266,7 +284,7 @@ static CUresult copy_sides(const struct side *to, const struct side *from, size_
 	CUresult result;
 
 	if (to->device && from->device)
-		return post_cuMemcpyDtoDAsync_v2(dst, src, bytes, number_of(stream));
+		return copy_on_device(to, from, bytes, stream);
 	if (to->device != from->device && async && capture_of(stream))
 		return copy_captured(to->device ? OP_CopyHtoD : OP_CopyDtoH, to->device ? dst : src, to->device ? src : dst,
 				     bytes, stream);

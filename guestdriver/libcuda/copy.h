@@ -3,6 +3,7 @@
 #ifndef PARACUDA_COPY_H
 #define PARACUDA_COPY_H
 
+#include "channel.h"
 #include "memory_map.h"
 
 /* One side of a copy. */
@@ -10,6 +11,7 @@ struct side {
 	uint64_t address;
 	bool device;		/* memory that commands name by its address: the device's, or managed */
 	bool managed;
+	bool unknown;		/* the device's only as the call says: nothing is known to be there */
 	bool pinned;		/* host memory of one registration, at `offset` of map `map` */
 	bool several;		/* host memory of several registrations */
 	uint32_t map;
@@ -31,6 +33,12 @@ CUresult side_find(uint64_t address, uint64_t bytes, int hint, struct side *s);
  * is no error, and left to the worker.
  */
 CUresult fill_check(uint64_t address, uint64_t width, uint64_t rows, uint64_t pitch, unsigned element);
+
+/*
+ * Sends a copy that nobody has to wait for. If a side is unknown the answer is awaited all the same: an address that is
+ * none of the device's is this call's error, and no later one's.
+ */
+CUresult copy_send(const struct request *r, bool unknown);
 
 /* Copies bytes; with `async` the call returns as soon as CUDA allows. */
 CUresult copy_bytes(uint64_t dst, int dst_hint, uint64_t src, int src_hint, size_t bytes, CUstream stream, bool async);

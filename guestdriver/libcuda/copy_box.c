@@ -124,7 +124,7 @@ static CUresult box_pinned(struct box *b, bool in, CUstream stream, bool async)
 	if (!host->pinned)
 		request_pinned(&r, map);
 	if (host->pinned && async)
-		return channel_post(&r);
+		return copy_send(&r, device->unknown);
 	return channel_synced(channel_call(&r, NULL, 0));
 }
 
@@ -194,7 +194,7 @@ static CUresult copy_sides(struct box *b, CUstream stream, bool async)
 		struct host_side second = { 0, b->src.address, 0, NULL, b->src_pitch, b->src_slice };
 
 		box_request(&r, b, &b->dst, b->dst_pitch, b->dst_slice, &second, BOX_DEVICE, stream, 0);
-		return channel_post(&r);
+		return copy_send(&r, b->dst.unknown || b->src.unknown);
 	}
 	if (b->dst.device)
 		return box_host(b, true, stream, async);

@@ -6,6 +6,7 @@
 #include "channel.h"
 #include "check.h"
 #include "fake_worker.h"
+#include "handle.h"
 #include "memory_map.h"
 #include "zz_generated_prototypes.h"
 
@@ -217,6 +218,25 @@ static void pieces(void)
 	free(out);
 }
 
+/* A copy that names as the device's what nothing is known of reports its own error, which no later call has to. */
+static void unknown_address(void)
+{
+	CUdeviceptr known;
+	char *nothing = malloc(64), from[64] = { 0 };
+
+	CHECK_IS(0, cuMemAlloc_v2(&known, 64));
+	fake.fail_copy = 1;
+	CHECK_IS(CUDA_ERROR_ILLEGAL_STATE, cuMemcpyHtoD_v2(number_of(nothing), from, sizeof(from)));
+	fake.fail_copy = 1;
+	CHECK_IS(CUDA_ERROR_ILLEGAL_STATE, cuMemcpyHtoDAsync_v2(number_of(nothing), from, sizeof(from), NULL));
+	CHECK_IS(0, cuCtxSynchronize());
+	fake.fail_copy = 1;
+	CHECK_IS(0, cuMemcpyHtoDAsync_v2(known, from, sizeof(from), NULL));
+	CHECK_IS(CUDA_ERROR_ILLEGAL_STATE, cuCtxSynchronize());
+	CHECK_IS(0, cuMemFree_v2(known));
+	free(nothing);
+}
+
 int main(void)
 {
 	CUcontext context;
@@ -236,6 +256,7 @@ int main(void)
 	parts();
 	pieces();
 	refused();
+	unknown_address();
 	fake.max_map = 300000;
 	boxes(4000, 500, 3);
 	fake.max_map = 0;
