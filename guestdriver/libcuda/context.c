@@ -207,7 +207,7 @@ EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx)
 	handle = context_retire(ctx);
 	if (context_current() == ctx)
 		context_set(NULL);
-	return handle ? call_cuCtxDestroy_v2(handle) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	return handle ? channel_synced(call_cuCtxDestroy_v2(handle)) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 EXPORT CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)
@@ -360,6 +360,7 @@ EXPORT CUresult cuCtxSynchronize(void)
 	if (result)
 		return result;
 	request_init(&r, OP_cuCtxSynchronize);
+	r.exact = true;
 	return channel_synced(channel_call(&r, NULL, 0));
 }
 
@@ -377,6 +378,7 @@ EXPORT CUresult cuCtxSynchronize_v2(CUcontext ctx)
 	if (result)
 		return result;
 	request_init(&r, OP_cuCtxSynchronize);
+	r.exact = true;
 	r.context = c->handle;
 	return channel_synced(channel_call(&r, NULL, 0));
 }

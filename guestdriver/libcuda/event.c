@@ -71,6 +71,7 @@ EXPORT CUresult cuEventSynchronize(CUevent hEvent)
 	if (!handle_known(HANDLE_EVENT, hEvent))
 		return CUDA_ERROR_INVALID_HANDLE;
 	request_init(&r, OP_cuEventSynchronize);
+	r.exact = true;
 	request_word(&r, number_of(hEvent));
 	return channel_synced(channel_call(&r, NULL, 0));
 }

@@ -17,7 +17,7 @@ EXPORT CUresult cuGraphDestroy(CUgraph hGraph)
 		node_forget_graph(hGraph);
 		user_objects_end(number_of(hGraph));
 	}
-	return result;
+	return channel_synced(result);
 }
 
 EXPORT CUresult cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
@@ -129,7 +129,7 @@ EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 		return CUDA_ERROR_INVALID_VALUE;
 	handle_forget(HANDLE_GEXEC, hGraphExec);
 	user_objects_end(number_of(hGraphExec));
-	return call_cuGraphExecDestroy(number_of(hGraphExec));
+	return channel_synced(call_cuGraphExecDestroy(number_of(hGraphExec)));
 }
 
 EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo)

@@ -59,6 +59,7 @@ static CUresult show(uint64_t base, uint64_t bytes, uint32_t *map)
 	result = channel_call(&r, NULL, 0);
 	if (result) {
 		request_init(&r, PARACUDA_OP_UNMAP);
+		r.always = true;
 		request_word(&r, *map);
 		channel_call(&r, NULL, 0);
 	}

@@ -80,7 +80,8 @@ EXPORT CUresult cuLibraryUnload(CUlibrary library)
 	managed = loaded_managed(HANDLE_LIB, library);
 	handle_forget(HANDLE_LIB, library);
 	result = call_cuLibraryUnload(number_of(library));
-	managed_block_end(managed);
+	if (!result)	/* else it may use its variables still */
+		managed_block_end(managed);
 	return result;
 }
 

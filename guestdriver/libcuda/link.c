@@ -167,5 +167,5 @@ EXPORT CUresult cuLinkDestroy(CUlinkState state)
 	if (!find(state))
 		return CUDA_ERROR_INVALID_HANDLE;
 	handle_forget(HANDLE_LINK, state);
-	return call_cuLinkDestroy(number_of(state));
+	return channel_synced(call_cuLinkDestroy(number_of(state)));
 }

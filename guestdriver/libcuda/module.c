@@ -69,7 +69,10 @@ EXPORT CUresult cuModuleUnload(CUmodule hmod)
 	handle_forget_children(HANDLE_TEXREF, number_of(hmod));
 	managed = loaded_managed(HANDLE_MODULE, hmod);
 	handle_forget(HANDLE_MODULE, hmod);
-	result = channel_synced(call_cuModuleUnload(number_of(hmod)));
+	result = call_cuModuleUnload(number_of(hmod));
+	if (result)	/* it may use its variables still */
+		return result;
+	result = channel_error(true);
 	managed_block_end(managed);
 	return result;
 }

@@ -182,13 +182,14 @@ EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuMemPoolDestroy);
+	r.exact = true;
 	request_word(&r, number);
 	result = channel_call(&r, NULL, 0);
 	if (result)
 		return result;
 	__atomic_compare_exchange_n(&current[p->device], &number, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 	handle_forget(HANDLE_POOL, pool);
-	return CUDA_SUCCESS;
+	return channel_error(true);
 }
 
 EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value)
@@ -352,7 +353,8 @@ EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 	if (!memory_take(dptr, MEMORY_DEVICE, &m))
 		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuMemFreeAsync);
+	r.exact = true;
 	request_word(&r, dptr);
 	request_word(&r, number_of(hStream));
-	return channel_post(&r);
+	return channel_synced(channel_post(&r));
 }

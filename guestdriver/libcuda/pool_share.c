@@ -48,6 +48,7 @@ static void destroy(uint64_t number)
 	struct request r;
 
 	request_init(&r, OP_cuMemPoolDestroy);
+	r.exact = true;
 	request_word(&r, number);
 	channel_call(&r, NULL, 0);
 }

@@ -41,7 +41,8 @@ EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 
 static CUresult release_worker(struct context *c)
 {
-	return context_retire(c) ? call_cuDevicePrimaryCtxRelease_v2(device_host(c->device)) : CUDA_SUCCESS;
+	return context_retire(c) ? channel_synced(call_cuDevicePrimaryCtxRelease_v2(device_host(c->device))) :
+				   CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
@@ -85,7 +86,7 @@ EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice dev)
 	pthread_mutex_lock(&lock);
 	c->references = 0;
 	if (context_retire(c))
-		result = call_cuDevicePrimaryCtxReset_v2(device_host(dev));
+		result = channel_synced(call_cuDevicePrimaryCtxReset_v2(device_host(dev)));
 	pthread_mutex_unlock(&lock);
 	return result;
 }

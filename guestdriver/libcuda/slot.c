@@ -67,6 +67,7 @@ void slot_leave(struct thread *t)
 		return;
 	request_init(&r, PARACUDA_OP_THREAD_EXIT);
 	r.context = 0;
+	r.exact = true;	/* an error that is pending is for a thread that goes on */
 	channel_post(&r);
 	pthread_mutex_lock(&lock);
 	used[t->slot - 1] = false;

@@ -47,7 +47,7 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
 		return CUDA_ERROR_INVALID_HANDLE;
 	capture_forget_stream(hStream);
 	handle_forget(HANDLE_STREAM, hStream);
-	return post_cuStreamDestroy_v2(number_of(hStream));
+	return channel_synced(post_cuStreamDestroy_v2(number_of(hStream)));
 }
 
 EXPORT CUresult cuStreamSynchronize(CUstream hStream)
@@ -58,6 +58,7 @@ EXPORT CUresult cuStreamSynchronize(CUstream hStream)
 	if (!stream_known(hStream))
 		return CUDA_ERROR_INVALID_HANDLE;
 	request_init(&r, OP_cuStreamSynchronize);
+	r.exact = true;	/* it waits whatever there is to report */
 	request_word(&r, number_of(hStream));
 	return channel_synced(channel_call(&r, NULL, 0));
 }

@@ -77,7 +77,7 @@ EXPORT CUresult cuTexObjectDestroy(CUtexObject texObject)
 	if (!find(HANDLE_TEXTURE, texObject))
 		return CUDA_ERROR_INVALID_VALUE;
 	handle_forget(HANDLE_TEXTURE, (void *)(uintptr_t)key(texObject));
-	return call_cuTexObjectDestroy(texObject);
+	return channel_synced(call_cuTexObjectDestroy(texObject));
 }
 
 EXPORT CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUtexObject texObject)
@@ -141,7 +141,7 @@ EXPORT CUresult cuSurfObjectDestroy(CUsurfObject surfObject)
 	if (!find(HANDLE_SURFACE, surfObject))
 		return CUDA_ERROR_INVALID_VALUE;
 	handle_forget(HANDLE_SURFACE, (void *)(uintptr_t)key(surfObject));
-	return call_cuSurfObjectDestroy(surfObject);
+	return channel_synced(call_cuSurfObjectDestroy(surfObject));
 }
 
 EXPORT CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUsurfObject surfObject)

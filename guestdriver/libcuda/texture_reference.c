@@ -96,7 +96,7 @@ EXPORT CUresult cuTexRefDestroy(CUtexref hTexRef)
 	result = call_cuTexRefDestroy(number_of(hTexRef));
 	if (!result)
 		handle_forget(HANDLE_TEXREF, hTexRef);
-	return result;
+	return channel_synced(result);
 }
 
 /* Sends a change of two numbers. One that is documented need not be waited for. */

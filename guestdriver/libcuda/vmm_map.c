@@ -48,6 +48,7 @@ static CUresult map(struct vmm_reservation *r, struct vmm_mapping *m)
 		return result;
 	if (!enter(r, m)) {
 		request_init(&q, OP_cuMemUnmap);
+		q.exact = true;
 		request_word(&q, m->base);
 		request_word(&q, m->bytes);
 		channel_call(&q, NULL, 0);
@@ -94,9 +95,10 @@ static CUresult unmap(uint64_t base, uint64_t bytes)
 	if (!r || !vmm_whole(base, bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&q, OP_cuMemUnmap);
+	q.exact = true;
 	request_word(&q, base);
 	request_word(&q, bytes);
-	result = channel_synced(channel_call(&q, NULL, 0));
+	result = channel_call(&q, NULL, 0);
 	if (result)
 		return result;
 	memory_cut(base, bytes);
@@ -111,7 +113,7 @@ static CUresult unmap(uint64_t base, uint64_t bytes)
 		vmm_drop(m->memory);
 		free(m);
 	}
-	return CUDA_SUCCESS;
+	return channel_error(true);
 }
 
 EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
@@ -131,18 +133,19 @@ static CUresult set_access(uint64_t base, uint64_t bytes, const CUmemAccessDesc 
 	CUresult result;
 
 	request_init(&q, OP_cuMemSetAccess);
+	q.exact = true;
 	request_word(&q, base);
 	request_word(&q, bytes);
 	request_word(&q, device_host(desc->location.id));
 	request_word(&q, (uint64_t)desc->flags);
-	result = channel_synced(channel_call(&q, NULL, 0));
+	result = channel_call(&q, NULL, 0);
 	for (uint64_t at = base; !result && at < base + bytes;) {
 		struct vmm_mapping *m = vmm_mapped(at);
 
 		m->access[desc->location.id] = (uint8_t)desc->flags;
 		at += m->bytes;
 	}
-	return result;
+	return channel_synced(result);
 }
 
 EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)

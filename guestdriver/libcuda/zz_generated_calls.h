@@ -238,6 +238,7 @@ static inline CUresult call_cuDevicePrimaryCtxRelease_v2(uint64_t dev)
 	struct request r;
 
 	request_init(&r, OP_cuDevicePrimaryCtxRelease_v2);
+	r.exact = true;
 	request_word(&r, dev);
 	return channel_call(&r, NULL, 0);
 }
@@ -247,6 +248,7 @@ static inline CUresult call_cuDevicePrimaryCtxReset_v2(uint64_t dev)
 	struct request r;
 
 	request_init(&r, OP_cuDevicePrimaryCtxReset_v2);
+	r.exact = true;
 	request_word(&r, dev);
 	return channel_call(&r, NULL, 0);
 }
@@ -270,6 +272,7 @@ static inline CUresult call_cuCtxDestroy_v2(uint64_t ctx)
 	struct request r;
 
 	request_init(&r, OP_cuCtxDestroy_v2);
+	r.exact = true;
 	request_word(&r, ctx);
 	return channel_call(&r, NULL, 0);
 }
@@ -376,6 +379,7 @@ static inline CUresult call_cuModuleUnload(uint64_t hmod)
 	struct request r;
 
 	request_init(&r, OP_cuModuleUnload);
+	r.exact = true;
 	request_word(&r, hmod);
 	return channel_call(&r, NULL, 0);
 }
@@ -908,6 +912,7 @@ static inline CUresult call_cuMemFree_v2(uint64_t dptr)
 	struct request r;
 
 	request_init(&r, OP_cuMemFree_v2);
+	r.exact = true;
 	request_word(&r, dptr);
 	return channel_call(&r, NULL, 0);
 }
@@ -1034,6 +1039,7 @@ static inline CUresult post_cuStreamDestroy_v2(uint64_t hStream)
 	struct request r;
 
 	request_init(&r, OP_cuStreamDestroy_v2);
+	r.exact = true;
 	request_word(&r, hStream);
 	return channel_post(&r);
 }
@@ -1076,6 +1082,7 @@ static inline CUresult post_cuEventDestroy_v2(uint64_t hEvent)
 	struct request r;
 
 	request_init(&r, OP_cuEventDestroy_v2);
+	r.exact = true;
 	request_word(&r, hEvent);
 	return channel_post(&r);
 }
@@ -1154,6 +1161,7 @@ static inline CUresult call_cuStreamEndCapture(uint64_t hStream, uint64_t *phGra
 	uint64_t out[1] = { 0 };
 
 	request_init(&r, OP_cuStreamEndCapture);
+	r.exact = true;
 	request_word(&r, hStream);
 	result = channel_call(&r, out, 1);
 	*phGraph = out[0];
@@ -1226,6 +1234,7 @@ static inline CUresult call_cuGraphDestroy(uint64_t hGraph)
 	struct request r;
 
 	request_init(&r, OP_cuGraphDestroy);
+	r.exact = true;
 	request_word(&r, hGraph);
 	return channel_call(&r, NULL, 0);
 }
@@ -1299,6 +1308,7 @@ static inline CUresult call_cuGraphExecDestroy(uint64_t hGraphExec)
 	struct request r;
 
 	request_init(&r, OP_cuGraphExecDestroy);
+	r.exact = true;
 	request_word(&r, hGraphExec);
 	return channel_call(&r, NULL, 0);
 }
@@ -1570,6 +1580,7 @@ static inline CUresult call_cuGraphDestroyNode(uint64_t hNode)
 	struct request r;
 
 	request_init(&r, OP_cuGraphDestroyNode);
+	r.exact = true;
 	request_word(&r, hNode);
 	return channel_call(&r, NULL, 0);
 }
@@ -1860,6 +1871,7 @@ static inline CUresult call_cuLinkDestroy(uint64_t state)
 	struct request r;
 
 	request_init(&r, OP_cuLinkDestroy);
+	r.exact = true;
 	request_word(&r, state);
 	return channel_call(&r, NULL, 0);
 }
@@ -1905,6 +1917,7 @@ static inline CUresult call_cuArrayDestroy(uint64_t hArray)
 	struct request r;
 
 	request_init(&r, OP_cuArrayDestroy);
+	r.exact = true;
 	request_word(&r, hArray);
 	return channel_call(&r, NULL, 0);
 }
@@ -2016,6 +2029,7 @@ static inline CUresult call_cuMipmappedArrayDestroy(uint64_t hMipmappedArray)
 	struct request r;
 
 	request_init(&r, OP_cuMipmappedArrayDestroy);
+	r.exact = true;
 	request_word(&r, hMipmappedArray);
 	return channel_call(&r, NULL, 0);
 }
@@ -2089,6 +2103,7 @@ static inline CUresult call_cuTexObjectDestroy(uint64_t texObject)
 	struct request r;
 
 	request_init(&r, OP_cuTexObjectDestroy);
+	r.exact = true;
 	request_word(&r, texObject);
 	return channel_call(&r, NULL, 0);
 }
@@ -2098,6 +2113,7 @@ static inline CUresult call_cuSurfObjectDestroy(uint64_t surfObject)
 	struct request r;
 
 	request_init(&r, OP_cuSurfObjectDestroy);
+	r.exact = true;
 	request_word(&r, surfObject);
 	return channel_call(&r, NULL, 0);
 }
@@ -2157,6 +2173,7 @@ static inline CUresult call_cuTexRefDestroy(uint64_t hTexRef)
 	struct request r;
 
 	request_init(&r, OP_cuTexRefDestroy);
+	r.exact = true;
 	request_word(&r, hTexRef);
 	return channel_call(&r, NULL, 0);
 }

@@ -233,7 +233,7 @@ EXPORT CUresult cuEventDestroy_v2(CUevent hEvent)
 	if (!handle_known(HANDLE_EVENT, hEvent))
 		return CUDA_ERROR_INVALID_HANDLE;
 	handle_forget(HANDLE_EVENT, hEvent);
-	return post_cuEventDestroy_v2((uint64_t)(uintptr_t)hEvent);
+	return channel_synced(post_cuEventDestroy_v2((uint64_t)(uintptr_t)hEvent));
 }
 
 EXPORT CUresult cuEventQuery(CUevent hEvent)
@@ -277,7 +277,7 @@ EXPORT CUresult cuGraphNodeGetType(CUgraphNode hNode, CUgraphNodeType *type)
 EXPORT CUresult cuGraphDestroyNode(CUgraphNode hNode)
 {
 	ENTER();
-	return call_cuGraphDestroyNode((uint64_t)(uintptr_t)hNode);
+	return channel_synced(call_cuGraphDestroyNode((uint64_t)(uintptr_t)hNode));
 }
 
 EXPORT CUresult cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNode, CUgraph hClonedGraph)
@@ -388,7 +388,7 @@ EXPORT CUresult cuArray3DCreate_v2(CUarray *pHandle, const CUDA_ARRAY3D_DESCRIPT
 EXPORT CUresult cuArrayDestroy(CUarray hArray)
 {
 	ENTER_CONTEXT();
-	return call_cuArrayDestroy((uint64_t)(uintptr_t)hArray);
+	return channel_synced(call_cuArrayDestroy((uint64_t)(uintptr_t)hArray));
 }
 
 EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray)
@@ -460,7 +460,7 @@ EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray *pHandle, const CUDA_ARR
 EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray)
 {
 	ENTER_CONTEXT();
-	return call_cuMipmappedArrayDestroy((uint64_t)(uintptr_t)hMipmappedArray);
+	return channel_synced(call_cuMipmappedArrayDestroy((uint64_t)(uintptr_t)hMipmappedArray));
 }
 
 EXPORT CUresult cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray, unsigned int level)

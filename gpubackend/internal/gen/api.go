@@ -25,6 +25,7 @@ type function struct {
 	class  string // call, post, raw, local
 	custom bool   // the exported symbol is written by hand
 	noctx  bool   // needs no current context
+	final  bool   // ends something, although no parameter says so
 	op     bool   // not a function of the API
 	symbol string // exported symbol, or the name of the op
 	params []param
@@ -70,6 +71,16 @@ func (f function) words() int {
 		}
 	}
 	return n
+}
+
+// ends says whether the function ends something: the guest has forgotten it, so the command must be sent.
+func (f function) ends() bool {
+	for _, p := range f.params {
+		if p.code == "d" {
+			return true
+		}
+	}
+	return f.final
 }
 
 // buffer says whether the parameter is a reference and a length on the wire.
@@ -192,6 +203,8 @@ func (a *api) function(line string) error {
 			fn.noctx = true
 		case "op":
 			fn.op = true
+		case "final":
+			fn.final = true
 		default:
 			return fmt.Errorf("unknown flag %q", flag)
 		}

@@ -148,7 +148,7 @@ func sender(b *bytes.Buffer, f function) {
 		fmt.Fprintf(b, "\tuint64_t out[%d] = { 0 };\n", len(outs))
 	}
 	fmt.Fprintf(b, "\n\trequest_init(&r, OP_%s);\n", f.symbol)
-	if isExact(f.symbol) {
+	if isExact(f.symbol) || f.ends() {
 		b.WriteString("\tr.exact = true;\n")
 	}
 	n := 0

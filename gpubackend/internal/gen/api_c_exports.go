@@ -94,6 +94,9 @@ func export(b *bytes.Buffer, f function, params []cParam) {
 	b.WriteString(strings.Join(checks, "") + fillCheck(f.symbol) + forget)
 	call := fmt.Sprintf("%s_%s(%s)", f.class, f.symbol, strings.Join(args, ", "))
 	if outs == 0 {
+		if f.ends() && !isExact(f.symbol) {
+			call = "channel_synced(" + call + ")"
+		}
 		fmt.Fprintf(b, "\treturn %s;\n}\n\n", call)
 		return
 	}

@@ -358,6 +358,11 @@ int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *
 	case OP_PoolDefault:
 	case OP_cuMemPoolCreate:
 	case OP_cuMemCreate:
+	case OP_cuGraphCreate:
+	case OP_cuGraphInstantiateWithFlags:
+	case OP_LinkCreate:
+	case OP_cuTexRefCreate:
+	case OP_cuArrayCreate_v2:
 		out[(*outs)++] = fake.lie_handle ? 2 : ++last_handle;
 		return 0;
 	case OP_cuMemExportToShareableHandle:

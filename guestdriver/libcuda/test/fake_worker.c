@@ -74,6 +74,8 @@ static bool take(uint32_t position)
 		abort();
 	}
 	fake_count(&fake.commands);
+	if (c.op < sizeof(fake.ops) / sizeof(fake.ops[0]))
+		fake_count(&fake.ops[c.op]);
 	if (c.op == PARACUDA_OP_NOP) {
 		fake_count(&fake.nops);
 	} else if (!fake.hang) {

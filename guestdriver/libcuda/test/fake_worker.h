@@ -37,6 +37,7 @@ struct fake {
 	unsigned parts, joins, syncs;
 	unsigned keeps;		/* HostKeep */
 	unsigned opens;		/* of memory of other processes */
+	unsigned ops[1024];	/* commands by op */
 	char environment[4096];
 	unsigned environment_bytes;
 };
