@@ -15,7 +15,7 @@ EXPORT CUresult cuGraphDestroy(CUgraph hGraph)
 	result = call_cuGraphDestroy(number_of(hGraph));
 	if (!result) {
 		node_forget_graph(hGraph);
-		user_objects_end(number_of(hGraph));
+		user_objects_release(user_objects_take(number_of(hGraph)));
 	}
 	return channel_synced(result);
 }
@@ -36,17 +36,6 @@ EXPORT CUresult cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 	return CUDA_SUCCESS;
 }
 
-static CUresult enter_exec(CUgraphExec *out, uint64_t exec, CUgraph graph, CUresult result)
-{
-	if (!result)
-		result = handle_add(HANDLE_GEXEC, exec, 0, 0);
-	if (result)
-		return result;
-	user_objects_inherit(exec, number_of(graph));
-	*out = (CUgraphExec)(uintptr_t)exec;
-	return CUDA_SUCCESS;
-}
-
 EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
 {
 	uint64_t exec = 0;
@@ -56,7 +45,7 @@ EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hG
 	if (!phGraphExec)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = call_cuGraphInstantiateWithFlags(&exec, number_of(hGraph), flags);
-	return enter_exec(phGraphExec, exec, hGraph, result);
+	return result ? result : exec_enter(phGraphExec, exec, hGraph);
 }
 
 EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
@@ -74,7 +63,7 @@ EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph h
 				       number_of(instantiateParams->hUploadStream), &node, &status);
 	instantiateParams->hErrNode_out = (CUgraphNode)(uintptr_t)node;
 	instantiateParams->result_out = (int)status;
-	return enter_exec(phGraphExec, exec, hGraph, result);
+	return result ? result : exec_enter(phGraphExec, exec, hGraph);
 }
 
 /* The form of CUDA 11, with a log. */
@@ -95,41 +84,6 @@ EXPORT CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUg
 				   size_t bufferSize)
 {
 	return cuGraphInstantiate_v2(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
-}
-
-static CUresult check_launch(CUgraphExec exec, CUstream stream)
-{
-	if (!handle_known(HANDLE_GEXEC, exec))
-		return CUDA_ERROR_INVALID_VALUE;
-	return stream_known(stream) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
-
-EXPORT CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
-{
-	CUresult result;
-
-	ENTER_CONTEXT();
-	result = check_launch(hGraphExec, hStream);
-	return result ? result : post_cuGraphLaunch(number_of(hGraphExec), number_of(hStream));
-}
-
-EXPORT CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream)
-{
-	CUresult result;
-
-	ENTER_CONTEXT();
-	result = check_launch(hGraphExec, hStream);
-	return result ? result : post_cuGraphUpload(number_of(hGraphExec), number_of(hStream));
-}
-
-EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
-{
-	ENTER_CONTEXT();
-	if (!handle_known(HANDLE_GEXEC, hGraphExec))
-		return CUDA_ERROR_INVALID_VALUE;
-	handle_forget(HANDLE_GEXEC, hGraphExec);
-	user_objects_end(number_of(hGraphExec));
-	return channel_synced(call_cuGraphExecDestroy(number_of(hGraphExec)));
 }
 
 EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo)

@@ -34,9 +34,15 @@ struct node *node_keep(CUgraphNode node);
 struct node *node_find(CUgraphNode node);
 void node_forget_graph(CUgraph graph);
 
-/* Ends a graph's references to user objects, or copies those of one to another. */
-void user_objects_end(uint64_t owner);
-void user_objects_inherit(uint64_t owner, uint64_t from);
+/* Enters an executable graph that the worker has made of a graph. */
+CUresult exec_enter(CUgraphExec *out, uint64_t exec, CUgraph graph);
+
+/* Copies a graph's references to user objects to another; whether there are any. */
+bool user_objects_inherit(uint64_t owner, uint64_t from);
+
+/* Takes a graph's references from it; they last until they are released. */
+struct reference *user_objects_take(uint64_t owner);
+void user_objects_release(struct reference *taken);
 
 /* Numbers a function for host nodes; it may be called for ever. */
 CUresult host_function_keep(CUhostFn fn, void *data, uint64_t *token);

@@ -161,23 +161,46 @@ EXPORT CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, uns
 	return result;
 }
 
-void user_objects_end(uint64_t owner)
+struct reference *user_objects_take(uint64_t owner)
+{
+	struct reference *taken = NULL;
+
+	pthread_mutex_lock(&lock);
+	for (struct reference **at = &references; *at;) {
+		struct reference *r = *at;
+
+		if (r->owner != owner) {
+			at = &r->next;
+			continue;
+		}
+		*at = r->next;
+		r->next = taken;
+		taken = r;
+	}
+	pthread_mutex_unlock(&lock);
+	return taken;
+}
+
+void user_objects_release(struct reference *taken)
 {
 	pthread_mutex_lock(&lock);
-	for (struct reference **r = &references; *r;) {
-		if ((*r)->owner == owner)
-			release(r, (*r)->count);
-		else
-			r = &(*r)->next;
-	}
+	while (taken)
+		release(&taken, taken->count);
 	pthread_mutex_unlock(&lock);
 }
 
-void user_objects_inherit(uint64_t owner, uint64_t from)
+bool user_objects_inherit(uint64_t owner, uint64_t from)
 {
+	bool any = false;
+
 	pthread_mutex_lock(&lock);
-	for (struct reference *r = references; r; r = r->next)
-		if (r->owner == from && refer(owner, r->object, r->count))
+	for (struct reference *r = references; r; r = r->next) {
+		if (r->owner != from)
+			continue;
+		any = true;
+		if (refer(owner, r->object, r->count))
 			r->object->references += r->count;
+	}
 	pthread_mutex_unlock(&lock);
+	return any;
 }

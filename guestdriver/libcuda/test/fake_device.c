@@ -307,12 +307,56 @@ static int get_managed(uint64_t *out, unsigned *outs)
 	return 0;
 }
 
+/* Events while the device is busy: the thread that waits for one is answered when it is idle. */
+static pthread_mutex_t busy_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool busy;
+static struct { unsigned slot; uint32_t seq; } waiting[8];
+static unsigned waiters;
+
+void fake_busy(void)
+{
+	pthread_mutex_lock(&busy_lock);
+	busy = true;
+	pthread_mutex_unlock(&busy_lock);
+}
+
+void fake_idle(void)
+{
+	pthread_mutex_lock(&busy_lock);
+	busy = false;
+	while (waiters) {
+		waiters--;
+		fake_answer(waiting[waiters].slot, waiting[waiters].seq, 0, NULL, 0);
+	}
+	pthread_mutex_unlock(&busy_lock);
+}
+
+static int event(const struct paracuda_command *c)
+{
+	int result = 0;
+
+	pthread_mutex_lock(&busy_lock);
+	if (busy && c->op == OP_cuEventQuery) {
+		result = CUDA_ERROR_NOT_READY;
+	} else if (busy && waiters < sizeof(waiting) / sizeof(waiting[0])) {
+		waiting[waiters].slot = c->slot;
+		waiting[waiters++].seq = c->seq;
+		result = FAKE_LATER;
+	}
+	pthread_mutex_unlock(&busy_lock);
+	return result;
+}
+
 int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *out, unsigned *outs)
 {
 	uint64_t w[16] = { 0 };
 	size_t bytes = c->size - sizeof(*c);
 
 	memcpy(w, at + sizeof(*c), bytes < sizeof(w) ? bytes : sizeof(w));
+	if (fake.fail_op && fake.fail_op == c->op) {
+		fake.fail_op = 0;
+		return CUDA_ERROR_ILLEGAL_STATE;
+	}
 	switch (c->op) {
 	case PARACUDA_OP_HELLO:
 		out[(*outs)++] = hello(at, w);
@@ -435,6 +479,9 @@ int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *
 	case OP_HostFunc:
 		due[due_tail++ % 64] = w[1];
 		return 0;
+	case OP_cuEventQuery:
+	case OP_cuEventSynchronize:
+		return event(c);
 	case OP_EventElapsed:
 		out[(*outs)++] = 1500000;
 		return 0;

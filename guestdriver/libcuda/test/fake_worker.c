@@ -48,7 +48,8 @@ void fake_answer(unsigned slot, uint32_t seq, int result, const uint64_t *word, 
 
 	s->result = result;
 	s->words = words;
-	memcpy(s->word, word, words * 8);
+	if (words)
+		memcpy(s->word, word, words * 8);
 	__atomic_store_n(&s->done, seq, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	fake_count(&fake.replies);

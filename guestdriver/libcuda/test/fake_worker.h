@@ -27,6 +27,7 @@ struct fake {
 	bool hang;		/* answers nothing */
 	unsigned max_map;	/* maps beyond this many bytes are refused, 0: none */
 	unsigned fail_part;	/* this PART from now fails, 0: none */
+	unsigned fail_op;	/* the next command of this op fails, 0: none */
 	unsigned fail_copy;	/* this copy to the device from now fails, 0: none */
 	size_t max_pinned;	/* no more bytes than this can be pinned, 0: no limit */
 
@@ -49,6 +50,10 @@ void fake_install(void);
 
 /* The worker dies. */
 void fake_die(void);
+
+/* What is recorded from now on isn't done before the device is idle again. */
+void fake_busy(void);
+void fake_idle(void);
 
 /* A kernel fails: the context is dead from now on. */
 void fake_stick(int error);

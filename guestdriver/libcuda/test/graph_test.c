@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* User objects of executable graphs: they last until the graph's launches are over, and no longer. */
+#include <unistd.h>
+
+#include "check.h"
+#include "fake_worker.h"
+#include "handle.h"
+#include "zz_generated_calls.h"
+#include "zz_generated_prototypes.h"
+
+static unsigned destroyed;
+
+static void destroy(void *unused)
+{
+	(void)unused;
+	__atomic_fetch_add(&destroyed, 1, __ATOMIC_SEQ_CST);
+}
+
+static unsigned gone(void)
+{
+	return __atomic_load_n(&destroyed, __ATOMIC_SEQ_CST);
+}
+
+/* Destructors have threads of their own. */
+static void await(unsigned count)
+{
+	for (unsigned i = 0; i < 5000 && gone() < count; i++)
+		usleep(1000);
+	CHECK_IS(count, gone());
+}
+
+static unsigned sent(unsigned op)
+{
+	return __atomic_load_n(&fake.ops[op], __ATOMIC_ACQUIRE);
+}
+
+/* An executable graph, the only one that refers to an object if it has one. */
+static CUgraphExec make(bool with_object)
+{
+	CUuserObject object;
+	CUgraph graph;
+	CUgraphExec exec;
+
+	CHECK_IS(0, cuGraphCreate(&graph, 0));
+	if (with_object) {
+		CHECK_IS(0, cuUserObjectCreate(&object, NULL, destroy, 1, 1));
+		CHECK_IS(0, cuGraphRetainUserObject(graph, object, 1, 1));
+	}
+	CHECK_IS(0, cuGraphInstantiateWithFlags(&exec, graph, 0));
+	CHECK_IS(0, cuGraphDestroy(graph));
+	return exec;
+}
+
+static void end(CUgraphExec exec)
+{
+	CHECK_IS(0, cuGraphExecDestroy(exec));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuGraphExecDestroy(exec));
+}
+
+/* Nothing is under way: the object goes at once, launched or not, and so does the event. */
+static void at_once(void)
+{
+	unsigned before = gone(), made = sent(OP_EventCreate), ended = sent(OP_cuEventDestroy_v2);
+	CUgraphExec exec = make(true);
+
+	end(exec);
+	await(before + 1);
+	CHECK_IS(made, sent(OP_EventCreate));
+	exec = make(true);
+	CHECK_IS(0, cuGraphLaunch(exec, NULL));
+	CHECK_IS(0, cuGraphLaunch(exec, NULL));
+	end(exec);
+	await(before + 2);
+	CHECK_IS(made + 1, sent(OP_EventCreate));
+	CHECK_IS(ended + 1, sent(OP_cuEventDestroy_v2));
+}
+
+/* A launch is under way, in a stream that may be destroyed meanwhile. */
+static void after_launches(bool keep_stream)
+{
+	unsigned before = gone();
+	CUgraphExec exec = make(true);
+	CUstream s;
+
+	CHECK_IS(0, cuStreamCreate(&s, 1));
+	fake_busy();
+	CHECK_IS(0, cuGraphLaunch(exec, s));
+	if (!keep_stream)
+		CHECK_IS(0, cuStreamDestroy_v2(s));
+	end(exec);
+	usleep(20000);
+	CHECK_IS(before, gone());
+	fake_idle();
+	await(before + 1);
+	if (keep_stream)
+		CHECK_IS(0, cuStreamDestroy_v2(s));
+}
+
+/* A graph that can't be destroyed keeps its objects. */
+static void refused(void)
+{
+	unsigned before = gone();
+	CUgraphExec exec = make(true);
+
+	fake.fail_op = OP_cuGraphExecDestroy;
+	CHECK_IS(CUDA_ERROR_ILLEGAL_STATE, cuGraphExecDestroy(exec));
+	usleep(20000);
+	CHECK_IS(before, gone());
+	end(exec);
+	await(before + 1);
+}
+
+static void without_objects(void)
+{
+	unsigned made = sent(OP_EventCreate), records = sent(OP_cuEventRecordWithFlags);
+	CUgraphExec exec = make(false);
+
+	CHECK_IS(0, cuGraphLaunch(exec, NULL));
+	CHECK_IS(0, cuCtxSynchronize());
+	CHECK_IS(made, sent(OP_EventCreate));
+	CHECK_IS(records, sent(OP_cuEventRecordWithFlags));
+	end(exec);
+}
+
+int main(void)
+{
+	CUcontext context;
+
+	fake_install();
+	CHECK_IS(0, cuInit(0));
+	CHECK_IS(0, cuDevicePrimaryCtxRetain(&context, 0));
+	CHECK_IS(0, cuCtxSetCurrent(context));
+	at_once();
+	after_launches(true);
+	after_launches(false);
+	refused();
+	without_objects();
+	return 0;
+}
