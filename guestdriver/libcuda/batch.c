@@ -1,10 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches of three-dimensional copies: the copies, one by one. */
+/* Batches of copies: the copies, one by one. */
 #define _GNU_SOURCE
 #include <stdbool.h>
 
+#include "copy.h"
 #include "handle.h"
 #include "zz_generated_prototypes.h"
+
+/* When a copy reads its source (CUmemcpySrcAccessOrder). */
+enum { ORDER_STREAM = 1, ORDER_DURING_CALL, ORDER_ANY };
+
+static bool order_valid(int order)
+{
+	return order >= ORDER_STREAM && order <= ORDER_ANY;
+}
+
+/* In stream order is right where any order is. What only the device has is read in stream order, too. */
+static int source_of(int order)
+{
+	return order == ORDER_DURING_CALL ? SIDE_AT_ONCE : SIDE_ANY;
+}
+
+/* Whether each attribute is one, and is of copies behind those of the one before. */
+static bool attributes_valid(const CUmemcpyAttributes *attrs, const size_t *first, size_t n, size_t count)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!order_valid(attrs[i].srcAccessOrder) || first[i] >= count || (i ? first[i] <= first[i - 1] : first[i] != 0))
+			return false;
+	return true;
+}
+
+EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+				      CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
+{
+	CUresult result = CUDA_SUCCESS;
+	size_t a = 0;
+
+	ENTER_CONTEXT();
+	if (!dsts || !srcs || !sizes || !count || !attrs || !attrsIdxs || !numAttrs || numAttrs > count ||
+	    !attributes_valid(attrs, attrsIdxs, numAttrs, count))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!hStream || number_of(hStream) == STREAM_LEGACY)
+		return CUDA_ERROR_INVALID_HANDLE;
+	for (size_t i = 0; !result && i < count; i++) {
+		if (a + 1 < numAttrs && attrsIdxs[a + 1] == i)
+			a++;
+		result = copy_bytes(dsts[i], SIDE_ANY, srcs[i], source_of(attrs[a].srcAccessOrder), sizes[i], hStream, true);
+	}
+	return result;
+}
 
 /* The size of an element of an array (CUarray_format); 0 if its format has none of its own. */
 static size_t format_bytes(int format)
@@ -45,16 +89,16 @@ static CUresult element(const CUmemcpy3DOperand *o, size_t *bytes)
 }
 
 /* One side of a copy, in bytes. */
-struct side {
+struct place {
 	uint32_t type;
 	CUdeviceptr device;
 	void *array;
 	size_t x, y, z, pitch, height;
 };
 
-static CUresult settle(const CUmemcpy3DOperand *o, const CUextent3D *extent, size_t bytes, struct side *s)
+static CUresult settle(const CUmemcpy3DOperand *o, const CUextent3D *extent, size_t bytes, struct place *s)
 {
-	*s = (struct side){ 0 };
+	*s = (struct place){ 0 };
 	if (o->type == OPERAND_ARRAY) {
 		s->type = MEMORYTYPE_ARRAY;
 		s->array = o->op.array.array;
@@ -76,9 +120,11 @@ static CUresult settle(const CUmemcpy3DOperand *o, const CUextent3D *extent, siz
 static CUresult describe(const CUDA_MEMCPY3D_BATCH_OP *op, CUDA_MEMCPY3D *c)
 {
 	size_t src_bytes, dst_bytes, bytes;
-	struct side src, dst;
+	struct place src, dst;
 	CUresult result;
 
+	if (!order_valid(op->srcAccessOrder))
+		return CUDA_ERROR_INVALID_VALUE;
 	if (!op->extent.width || !op->extent.height || !op->extent.depth)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = element(&op->src, &src_bytes);
@@ -118,7 +164,7 @@ EXPORT CUresult cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *o
 	for (size_t i = 0; !result && i < numOps; i++) {
 		result = describe(&opList[i], &c);
 		if (!result)
-			result = cuMemcpy3DAsync_v2(&c, hStream);
+			result = copy_3d(&c, source_of(opList[i].srcAccessOrder), hStream, true);
 	}
 	return result;
 }

@@ -31,7 +31,7 @@ CUresult side_find(uint64_t address, uint64_t bytes, int hint, struct side *s)
 {
 	struct memory m;
 
-	*s = (struct side){ .address = address };
+	*s = (struct side){ .address = address, .at_once = hint == SIDE_AT_ONCE };
 	if (!memory_find(address, &m)) {
 		/* Where only the worker allocates, what isn't known isn't allocated. */
 		if (memory_in_window(address))
@@ -40,10 +40,12 @@ CUresult side_find(uint64_t address, uint64_t bytes, int hint, struct side *s)
 		return CUDA_SUCCESS;
 	}
 	if (memory_by_address(&m)) {
-		s->device = true;
-		s->managed = m.kind == MEMORY_MANAGED;
+		s->managed = m.kind == MEMORY_MANAGED && !s->at_once;
+		s->device = s->managed || memory_on_device(&m);
 		return bytes <= m.bytes - (address - m.base) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	}
+	if (s->at_once)
+		return CUDA_SUCCESS;
 	s->pinned = find_registration(&m, address, s) >= bytes;
 	s->several = !s->pinned && m.registrations_count && bytes <= m.bytes - (address - m.base);
 	return CUDA_SUCCESS;

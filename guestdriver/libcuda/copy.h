@@ -13,14 +13,16 @@ struct side {
 	bool managed;
 	bool unknown;		/* the device's only as the call says: nothing is known to be there */
 	bool pinned;		/* host memory of one registration, at `offset` of map `map` */
+	bool at_once;		/* is to be read before the call returns: host memory counts as pageable, managed memory as the host's */
 	bool several;		/* host memory of several registrations */
 	uint32_t map;
 	uint64_t offset;
 };
 
-/* A side that the call says is device memory (it may be pinned host memory all the same). */
-#define SIDE_DEVICE 1
+/* A side that the call says is device memory (it may be pinned host memory all the same), or a source to be read at once. */
 #define SIDE_ANY 0
+#define SIDE_DEVICE 1
+#define SIDE_AT_ONCE 2
 
 /*
  * Looks up what [address, address + bytes) is. INVALID_VALUE when it goes beyond its allocation, or isn't
@@ -55,5 +57,8 @@ struct box {
 };
 
 CUresult copy_box(struct box *b, CUstream stream, bool async);
+
+/* The copy of a descriptor; `source` is SIDE_ANY or SIDE_AT_ONCE. */
+CUresult copy_3d(const CUDA_MEMCPY3D *c, int source, CUstream stream, bool async);
 
 #endif

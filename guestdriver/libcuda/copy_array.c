@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "copy_array.h"
 
+#include "copy.h"
 #include "handle.h"
 #include "memory_map.h"
 #include "zz_generated_calls.h"
@@ -21,15 +22,16 @@ static CUresult post(const CUDA_MEMCPY3D *c, CUstream stream)
 	return channel_call(&r, NULL, 0);
 }
 
-static bool on_device(uint64_t address)
+/* Whether a side is device memory by its address; a source to be read at once isn't if the host has it, too. */
+static bool on_device(uint64_t address, int hint)
 {
 	struct memory m;
 
-	return memory_find(address, &m) && memory_by_address(&m);
+	return memory_find(address, &m) && (hint == SIDE_AT_ONCE ? memory_on_device(&m) : memory_by_address(&m));
 }
 
 /* Makes one side of a copy device memory by its address, if that is what it is. */
-static CUresult settle_src(CUDA_MEMCPY3D *c)
+static CUresult settle_src(CUDA_MEMCPY3D *c, int source)
 {
 	if (c->srcMemoryType == MEMORYTYPE_ARRAY)
 		return CUDA_SUCCESS;
@@ -38,7 +40,7 @@ static CUresult settle_src(CUDA_MEMCPY3D *c)
 	c->srcHost = (void *)(uintptr_t)c->srcDevice;
 	if (!c->srcDevice || c->srcMemoryType < MEMORYTYPE_HOST || c->srcMemoryType > MEMORYTYPE_UNIFIED)
 		return CUDA_ERROR_INVALID_VALUE;
-	c->srcMemoryType = on_device(c->srcDevice) ? MEMORYTYPE_DEVICE : MEMORYTYPE_HOST;
+	c->srcMemoryType = on_device(c->srcDevice, source) ? MEMORYTYPE_DEVICE : MEMORYTYPE_HOST;
 	if (!c->srcPitch)
 		c->srcPitch = c->srcXInBytes + c->WidthInBytes;
 	if (!c->srcHeight)
@@ -55,7 +57,7 @@ static CUresult settle_dst(CUDA_MEMCPY3D *c)
 	c->dstHost = (void *)(uintptr_t)c->dstDevice;
 	if (!c->dstDevice || c->dstMemoryType < MEMORYTYPE_HOST || c->dstMemoryType > MEMORYTYPE_UNIFIED)
 		return CUDA_ERROR_INVALID_VALUE;
-	c->dstMemoryType = on_device(c->dstDevice) ? MEMORYTYPE_DEVICE : MEMORYTYPE_HOST;
+	c->dstMemoryType = on_device(c->dstDevice, SIDE_ANY) ? MEMORYTYPE_DEVICE : MEMORYTYPE_HOST;
 	if (!c->dstPitch)
 		c->dstPitch = c->dstXInBytes + c->WidthInBytes;
 	if (!c->dstHeight)
@@ -82,7 +84,7 @@ static void tight_dst(CUDA_MEMCPY3D *c, CUdeviceptr memory)
 }
 
 /* By way of device memory. */
-static CUresult staged(const CUDA_MEMCPY3D *c, bool in, CUstream stream, bool async)
+static CUresult staged(const CUDA_MEMCPY3D *c, bool in, int source, CUstream stream, bool async)
 {
 	CUDA_MEMCPY3D host = *c, array = *c;
 	CUdeviceptr memory;
@@ -97,7 +99,7 @@ static CUresult staged(const CUDA_MEMCPY3D *c, bool in, CUstream stream, bool as
 	if (in) {
 		tight_dst(&host, memory);
 		tight_src(&array, memory);
-		result = cuMemcpy3DAsync_v2(&host, stream);
+		result = copy_3d(&host, source, stream, true);
 		if (!result)
 			result = post(&array, stream);
 	} else {
@@ -105,7 +107,7 @@ static CUresult staged(const CUDA_MEMCPY3D *c, bool in, CUstream stream, bool as
 		tight_src(&host, memory);
 		result = post(&array, stream);
 		if (!result)
-			result = cuMemcpy3DAsync_v2(&host, stream);
+			result = copy_3d(&host, SIDE_ANY, stream, true);
 	}
 	freed = cuMemFreeAsync(memory, stream);
 	if (!result)
@@ -115,7 +117,7 @@ static CUresult staged(const CUDA_MEMCPY3D *c, bool in, CUstream stream, bool as
 	return result;
 }
 
-CUresult copy_with_array(const CUDA_MEMCPY3D *copy, CUstream stream, bool async)
+CUresult copy_with_array(const CUDA_MEMCPY3D *copy, int source, CUstream stream, bool async)
 {
 	CUDA_MEMCPY3D c = *copy;
 	CUresult result;
@@ -124,15 +126,15 @@ CUresult copy_with_array(const CUDA_MEMCPY3D *copy, CUstream stream, bool async)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!c.WidthInBytes || !c.Height || !c.Depth)
 		return channel_error(true);
-	result = settle_src(&c);
+	result = settle_src(&c, source);
 	if (!result)
 		result = settle_dst(&c);
 	if (result)
 		return result;
 	if (c.srcMemoryType == MEMORYTYPE_HOST)
-		return staged(&c, true, stream, async);
+		return staged(&c, true, source, stream, async);
 	if (c.dstMemoryType == MEMORYTYPE_HOST)
-		return staged(&c, false, stream, async);
+		return staged(&c, false, source, stream, async);
 	result = post(&c, stream);
 	return result || async ? result : cuStreamSynchronize(stream);
 }
@@ -141,7 +143,7 @@ static CUresult row(CUDA_MEMCPY3D *c, size_t bytes, CUstream stream, bool async)
 {
 	c->WidthInBytes = bytes;
 	c->Height = c->Depth = 1;
-	return copy_with_array(c, stream, async);
+	return copy_with_array(c, SIDE_ANY, stream, async);
 }
 
 EXPORT CUresult cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount)

@@ -6,7 +6,7 @@
 
 #include "cuda_abi.h"
 
-/* A copy one side of which, or both, is an array. */
-CUresult copy_with_array(const CUDA_MEMCPY3D *c, CUstream stream, bool async);
+/* A copy one side of which, or both, is an array; `source` as for copy_3d. */
+CUresult copy_with_array(const CUDA_MEMCPY3D *c, int source, CUstream stream, bool async);
 
 #endif

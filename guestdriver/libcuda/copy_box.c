@@ -138,7 +138,7 @@ static CUresult box_halves(struct box *b, bool in, CUstream stream, bool async)
 
 	if (b->depth == 1 && b->height == 1)
 		return copy_bytes(b->dst.address, in ? SIDE_DEVICE : SIDE_ANY, b->src.address,
-				  in ? SIDE_ANY : SIDE_DEVICE, b->width, stream, async);
+				  b->src.at_once ? SIDE_AT_ONCE : in ? SIDE_ANY : SIDE_DEVICE, b->width, stream, async);
 	if (b->depth > 1)
 		half.depth /= 2;
 	else
@@ -214,18 +214,18 @@ CUresult copy_box(struct box *b, CUstream stream, bool async)
 }
 
 /* One side of a copy descriptor: where its first row begins. */
-static CUresult resolve(unsigned type, const void *host, CUdeviceptr device, uint64_t offset, uint64_t bytes,
+static CUresult resolve(unsigned type, const void *host, CUdeviceptr device, uint64_t offset, uint64_t bytes, int hint,
 			struct side *s)
 {
 	switch (type) {
 	case MEMORYTYPE_HOST:
 		if (!host)
 			return CUDA_ERROR_INVALID_VALUE;
-		return side_find((uint64_t)(uintptr_t)host + offset, bytes, SIDE_ANY, s);
+		return side_find((uint64_t)(uintptr_t)host + offset, bytes, hint, s);
 	case MEMORYTYPE_DEVICE:
 		return device ? side_find(device + offset, bytes, SIDE_DEVICE, s) : CUDA_ERROR_INVALID_VALUE;
 	case MEMORYTYPE_UNIFIED:
-		return device ? side_find(device + offset, bytes, SIDE_ANY, s) : CUDA_ERROR_INVALID_VALUE;
+		return device ? side_find(device + offset, bytes, hint, s) : CUDA_ERROR_INVALID_VALUE;
 	case MEMORYTYPE_ARRAY:
 		return CUDA_ERROR_NOT_SUPPORTED;
 	default:
@@ -233,14 +233,14 @@ static CUresult resolve(unsigned type, const void *host, CUdeviceptr device, uin
 	}
 }
 
-static CUresult copy_3d(const CUDA_MEMCPY3D *c, CUstream stream, bool async)
+CUresult copy_3d(const CUDA_MEMCPY3D *c, int source, CUstream stream, bool async)
 {
 	struct box b = { .width = c->WidthInBytes, .height = c->Height, .depth = c->Depth };
 	uint64_t src_span, dst_span;
 	CUresult result;
 
 	if (c->srcMemoryType == MEMORYTYPE_ARRAY || c->dstMemoryType == MEMORYTYPE_ARRAY)
-		return copy_with_array(c, stream, async);
+		return copy_with_array(c, source, stream, async);
 	if (!stream_known(stream))
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!b.width || !b.height || !b.depth)
@@ -257,10 +257,10 @@ static CUresult copy_3d(const CUDA_MEMCPY3D *c, CUstream stream, bool async)
 	if (!src_span || !dst_span || b.width > SIZE_MAX / b.height / b.depth)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = resolve(c->srcMemoryType, c->srcHost, c->srcDevice,
-			 c->srcZ * b.src_slice + c->srcY * b.src_pitch + c->srcXInBytes, src_span, &b.src);
+			 c->srcZ * b.src_slice + c->srcY * b.src_pitch + c->srcXInBytes, src_span, source, &b.src);
 	if (!result)
 		result = resolve(c->dstMemoryType, c->dstHost, c->dstDevice,
-				 c->dstZ * b.dst_slice + c->dstY * b.dst_pitch + c->dstXInBytes, dst_span, &b.dst);
+				 c->dstZ * b.dst_slice + c->dstY * b.dst_pitch + c->dstXInBytes, dst_span, SIDE_ANY, &b.dst);
 	return result ? result : copy_box(&b, stream, async);
 }
 
@@ -274,7 +274,7 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *c, CUstream stream, bool async)
 		.WidthInBytes = c->WidthInBytes, .Height = c->Height, .Depth = 1,
 	};
 
-	return copy_3d(&three, stream, async);
+	return copy_3d(&three, SIDE_ANY, stream, async);
 }
 
 EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
@@ -297,11 +297,11 @@ EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 EXPORT CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
 {
 	ENTER_CONTEXT();
-	return pCopy ? copy_3d(pCopy, thread_stream(NULL), false) : CUDA_ERROR_INVALID_VALUE;
+	return pCopy ? copy_3d(pCopy, SIDE_ANY, thread_stream(NULL), false) : CUDA_ERROR_INVALID_VALUE;
 }
 
 EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
 	ENTER_CONTEXT();
-	return pCopy ? copy_3d(pCopy, hStream, true) : CUDA_ERROR_INVALID_VALUE;
+	return pCopy ? copy_3d(pCopy, SIDE_ANY, hStream, true) : CUDA_ERROR_INVALID_VALUE;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions that are rarely used. */
 #define _GNU_SOURCE
-#include "copy.h"
 #include "device.h"
 #include "handle.h"
+#include "memory_map.h"
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
 
@@ -163,20 +163,4 @@ EXPORT CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hS
 		return CUDA_ERROR_INVALID_VALUE;
 	result = one_device(pCopy, &plain);
 	return result ? result : cuMemcpy3DAsync_v2(&plain, hStream);
-}
-
-/* A batch is its copies, one by one: sources are read in stream order or at once, both of which the attributes allow. */
-EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
-				      CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
-{
-	CUresult result = CUDA_SUCCESS;
-
-	ENTER_CONTEXT();
-	if (!dsts || !srcs || !sizes || !count || !attrs || !attrsIdxs || !numAttrs || numAttrs > count || attrsIdxs[0])
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!hStream || number_of(hStream) == STREAM_LEGACY)
-		return CUDA_ERROR_INVALID_HANDLE;
-	for (size_t i = 0; !result && i < count; i++)
-		result = copy_bytes(dsts[i], SIDE_ANY, srcs[i], SIDE_ANY, sizes[i], hStream, true);
-	return result;
 }
