@@ -77,6 +77,18 @@ static unsigned common_size(const struct description *d)
 	return bytes;
 }
 
+/* Takes note of what attributes say of launches: those that were taken before may no longer be. */
+static void note_launches(struct description *d)
+{
+	bool clusters = false;
+
+	for (int a = FUNCTION_CLUSTER_SIZE_MUST_BE_SET; a < FUNCTION_REQUIRED_CLUSTER_WIDTH + 3; a++)
+		clusters |= __atomic_load_n(&d->attribute[a], __ATOMIC_RELAXED) != 0;
+	__atomic_store_n(&d->clusters, clusters, __ATOMIC_RELAXED);
+	for (unsigned i = 0; i < PROVEN; i++)
+		__atomic_store_n(&d->proven[i], 0, __ATOMIC_RELAXED);
+}
+
 CUresult description_parse(const void *record, size_t bytes, struct description **out)
 {
 	struct paracuda_function_record r;
@@ -96,7 +108,9 @@ CUresult description_parse(const void *record, size_t bytes, struct description 
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	d->parameters = r.parameters;
 	d->parameter_bytes = r.parameter_bytes;
+	d->proofs = 0;
 	memcpy(d->attribute, r.attribute, sizeof(d->attribute));
+	note_launches(d);
 	memcpy(d->parameter, at, r.parameters * sizeof(struct parameter));
 	for (unsigned i = 0; i < d->parameters; i++) {
 		const struct parameter *p = &d->parameter[i];
@@ -181,8 +195,10 @@ static void note_attribute(struct function *f, int attrib, int value)
 {
 	struct description *d = __atomic_load_n(&f->description, __ATOMIC_ACQUIRE);
 
-	if (d && attrib >= 0 && attrib < FUNCTION_ATTRIBUTES)
-		__atomic_store_n(&d->attribute[attrib], value, __ATOMIC_RELAXED);
+	if (!d || attrib < 0 || attrib >= FUNCTION_ATTRIBUTES)
+		return;
+	__atomic_store_n(&d->attribute[attrib], value, __ATOMIC_RELAXED);
+	note_launches(d);
 }
 
 EXPORT CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc)

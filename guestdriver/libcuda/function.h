@@ -10,12 +10,18 @@ struct parameter {
 	uint32_t bytes;
 };
 
+/* How many configurations of launches are remembered that the driver has taken. */
+#define PROVEN 8
+
 struct description {
 	unsigned parameters;
 	uint32_t parameter_bytes;
 	bool dense;	/* no byte of them lies between two parameters */
 	unsigned alike;	/* bytes of each where all have as many and they are dense; else 0 */
 	int attribute[FUNCTION_ATTRIBUTES];
+	bool clusters;	/* it is launched in clusters, as an attribute says */
+	unsigned proofs;	/* how often one was remembered */
+	uint64_t proven[PROVEN];	/* see launch_doubtful; 0 for none */
 	const char *name;
 	struct parameter parameter[];	/* the name follows */
 };

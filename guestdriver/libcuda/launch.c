@@ -12,15 +12,6 @@
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
 
-/* What launch attributes mean to this library. */
-enum {
-	LAUNCH_IGNORE = 0,
-	LAUNCH_COOPERATIVE = 2,
-	LAUNCH_PROGRAMMATIC_EVENT = 7,
-	LAUNCH_COMPLETION_EVENT = 12,
-	LAUNCH_UPDATABLE_NODE = 13,
-};
-
 enum { EXTRA_END, EXTRA_BUFFER, EXTRA_SIZE };
 
 #define ATTRIBUTES_MAX 32
@@ -34,48 +25,6 @@ void launch_init(void)
 	const char *text = getenv("CUDA_LAUNCH_BLOCKING");
 
 	blocking = text && *text && strcmp(text, "0");
-}
-
-/* The dimensions of the grid and of a block, and the shared memory. */
-struct shape {
-	uint32_t grid[3];
-	uint32_t block[3];
-	uint32_t shared;
-};
-
-/* Whether each of three dimensions is at least 1 and at most what the device can. */
-static bool within(const uint32_t *n, const int32_t *most)
-{
-	return n[0] - 1 < (uint32_t)most[0] && n[1] - 1 < (uint32_t)most[1] && n[2] - 1 < (uint32_t)most[2];
-}
-
-/* What the driver finds wrong with any function, before anything is launched. */
-static CUresult check_shape(const struct shape *s, CUdevice dev)
-{
-	const int32_t *most = devices.snapshot[dev]->attribute;
-	uint64_t threads = (uint64_t)s->block[0] * s->block[1] * s->block[2];
-
-	return within(s->grid, most + ATTRIBUTE_MAX_GRID_DIM_X) && within(s->block, most + ATTRIBUTE_MAX_BLOCK_DIM_X) &&
-			       threads <= (uint32_t)most[ATTRIBUTE_MAX_THREADS_PER_BLOCK] ?
-		       CUDA_SUCCESS :
-		       CUDA_ERROR_INVALID_VALUE;
-}
-
-/*
- * Whether a launch may be refused for what its function needs. Then its answer is awaited: CUDA reports this
- * at the launch, and programs that try configurations rely on it.
- */
-static bool is_doubtful(const struct shape *s, const struct description *d, size_t bytes,
-			const CUlaunchAttribute *attributes, unsigned count)
-{
-	int threads = d->attribute[FUNCTION_MAX_THREADS_PER_BLOCK];
-	int shared = __atomic_load_n(&d->attribute[FUNCTION_MAX_DYNAMIC_SHARED_SIZE_BYTES], __ATOMIC_RELAXED);
-
-	for (unsigned i = 0; i < count; i++)
-		if (attributes[i].id == LAUNCH_COOPERATIVE)
-			return true;
-	return s->block[0] * s->block[1] * s->block[2] > (unsigned)threads || s->shared > (unsigned)shared ||
-	       bytes != d->parameter_bytes;
 }
 
 CUresult launch_extra(void **extra, const void **data, size_t *bytes)
@@ -168,6 +117,8 @@ static CUresult launch(CUfunction handle, const struct shape *s, CUstream stream
 	struct description *d;
 	const void *data = NULL;
 	size_t bytes = 0;
+	uint64_t proof;
+	bool doubtful;
 	CUresult result;
 
 	if (!f || !stream_known(stream))
@@ -176,7 +127,7 @@ static CUresult launch(CUfunction handle, const struct shape *s, CUstream stream
 		return CUDA_ERROR_INVALID_VALUE;
 	result = function_describe(f, &d);
 	if (!result)
-		result = check_shape(s, context_current()->device);
+		result = launch_check(s, context_current()->device);
 	if (!result && extra)
 		result = launch_extra(extra, &data, &bytes);
 	if (result)
@@ -191,7 +142,10 @@ static CUresult launch(CUfunction handle, const struct shape *s, CUstream stream
 		launch_pack(large ? large : small, d, parameters);
 		data = large ? large : small;
 	}
-	result = send(f, s, stream, data, bytes, attributes, count, is_doubtful(s, d, bytes, attributes, count));
+	doubtful = launch_doubtful(s, d, context_current()->device, bytes, attributes, count, &proof);
+	result = send(f, s, stream, data, bytes, attributes, count, doubtful);
+	if (proof && doubtful && !result && !capture_of(stream))
+		launch_proven(d, proof);
 	free(large);
 	return result;
 }

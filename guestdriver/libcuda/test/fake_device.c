@@ -151,7 +151,7 @@ static uint64_t describe(uint64_t reference, uint64_t room)
 		uint32_t parameter[8];
 		char name[8];
 	} r = {
-		.record = { .parameters = 4, .parameter_bytes = 28, .attribute = { 1024, [8] = 49152 }, .name_bytes = 3 },
+		.record = { .parameters = 4, .parameter_bytes = 28, .attribute = { fake.function_threads, [8] = 49152 }, .name_bytes = 3 },
 		.parameter = { 0, 8, 8, 8, 16, 8, 24, 4 },
 		.name = "add",
 	};

@@ -19,7 +19,7 @@
 
 #define ARENA_BYTES ((size_t)4 << 20)
 
-struct fake fake = { .devices = 1, .driver_version = 13000 };
+struct fake fake = { .devices = 1, .driver_version = 13000, .function_threads = 1024 };
 
 static uint8_t *arena;
 static struct paracuda_arena_header *header;

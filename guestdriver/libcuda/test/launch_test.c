@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which launches report what is wrong with them, and which nobody waits for. */
+#include "check.h"
+#include "fake_worker.h"
+#include "handle.h"
+#include "launch.h"
+#include "zz_generated_calls.h"
+#include "zz_generated_prototypes.h"
+
+#define FAILS CUDA_ERROR_ILLEGAL_STATE
+
+static uint64_t zero;
+static void *none[4] = { &zero, &zero, &zero, &zero };
+
+static CUfunction function(int threads)
+{
+	CUmodule m;
+	CUfunction f;
+	int most;
+
+	fake.function_threads = threads;
+	CHECK_IS(0, cuModuleLoadData(&m, ".version 8.0\n"));
+	CHECK_IS(0, cuModuleGetFunction(&f, m, "add"));
+	CHECK_IS(0, cuFuncGetAttribute(&most, 0, f));
+	CHECK_IS(threads, most);
+	return f;
+}
+
+static CUresult launch(CUfunction f, unsigned blocks, unsigned threads, unsigned cluster, unsigned id)
+{
+	CUlaunchAttribute a = { .id = id };
+	CUlaunchConfig c = { .gridDimX = blocks, .gridDimY = 1, .gridDimZ = 1, .blockDimX = threads, .blockDimY = 1,
+			     .blockDimZ = 1, .attrs = &a, .numAttrs = cluster ? 1 : 0 };
+	uint32_t *dim = (uint32_t *)(void *)a.value;
+
+	dim[0] = cluster;
+	dim[1] = dim[2] = 1;
+	return cuLaunchKernelEx(&c, f, none, NULL);
+}
+
+static void expect(CUfunction f, unsigned blocks, unsigned threads, unsigned cluster, unsigned id, bool answered)
+{
+	fake.fail_op = OP_cuLaunchKernel;
+	CHECK_IS(answered ? FAILS : 0, launch(f, blocks, threads, cluster, id));
+	CHECK_IS(answered ? 0 : FAILS, cuCtxSynchronize());
+}
+
+static void ordinary(void)
+{
+	CUfunction f = function(1024);
+
+	expect(f, 1, 32, 0, 0, false);
+	expect(f, 4, 1024, 0, 0, false);
+}
+
+/* A function that takes few threads may want just so many: the launch that shows is waited for, others like it aren't. */
+static void few_threads(void)
+{
+	CUfunction f = function(32);
+
+	for (unsigned threads = 16; threads <= 32; threads += 16) {
+		expect(f, 1, threads, 0, 0, true);
+		expect(f, 1, threads, 0, 0, true);
+		CHECK_IS(0, launch(f, 1, threads, 0, 0));
+		expect(f, 7, threads, 0, 0, false);
+	}
+	expect(f, 1, 16, 0, 0, false);
+	expect(f, 1, 64, 0, 0, true);
+}
+
+static void clusters(void)
+{
+	CUfunction f = function(1024);
+
+	expect(f, 4, 32, 2, LAUNCH_CLUSTER, true);
+	CHECK_IS(0, launch(f, 4, 32, 2, LAUNCH_CLUSTER));
+	expect(f, 8, 32, 2, LAUNCH_CLUSTER, false);
+	expect(f, 9, 32, 2, LAUNCH_CLUSTER, true);
+	expect(f, 8, 32, 4, LAUNCH_CLUSTER, true);
+	expect(f, 8, 64, 2, LAUNCH_CLUSTER, true);
+	expect(f, 8, 64, 2, LAUNCH_PREFERRED_CLUSTER, true);
+	expect(f, 8, 32, 0, 0, false);
+	CHECK_IS(0, cuFuncSetAttribute(f, FUNCTION_REQUIRED_CLUSTER_WIDTH, 2));
+	expect(f, 8, 32, 0, 0, true);
+	CHECK_IS(0, launch(f, 8, 32, 0, 0));
+	expect(f, 8, 32, 0, 0, false);
+	expect(f, 7, 32, 0, 0, true);
+}
+
+int main(void)
+{
+	CUcontext context;
+
+	fake_install();
+	CHECK_IS(0, cuInit(0));
+	CHECK_IS(0, cuDevicePrimaryCtxRetain(&context, 0));
+	CHECK_IS(0, cuCtxSetCurrent(context));
+	ordinary();
+	few_threads();
+	clusters();
+	return 0;
+}
