@@ -318,6 +318,8 @@ EXPORT CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!f || f->kernel)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (handle_known(HANDLE_LIB, (void *)(uintptr_t)f->handle.parent))
+		return cuLibraryGetModule(hmod, (CUlibrary)(uintptr_t)f->handle.parent);
 	*hmod = (CUmodule)(uintptr_t)f->handle.parent;
 	return CUDA_SUCCESS;
 }

@@ -60,7 +60,7 @@ static uint64_t configuration(const struct shape *s, const uint32_t *cluster)
 {
 	uint64_t n = s->block[0] | s->block[1] << 11 | s->block[2] << 22;
 
-	if (!cluster[0])
+	if (!(cluster[0] | cluster[1] | cluster[2]))
 		return n;
 	for (unsigned i = 0; i < 3; i++) {
 		if (cluster[i] > CLUSTER_DIM_MAX)

@@ -70,13 +70,15 @@ EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, 
 
 EXPORT CUresult cuLibraryUnload(CUlibrary library)
 {
+	static const enum handle_kind children[] = { HANDLE_KERNEL, HANDLE_FUNC, HANDLE_TEXREF, HANDLE_MODULE };
 	uint64_t managed;
 	CUresult result;
 
 	ENTER();
 	if (!handle_known(HANDLE_LIB, library))
 		return CUDA_ERROR_INVALID_HANDLE;
-	handle_forget_children(HANDLE_KERNEL, number_of(library));
+	for (unsigned i = 0; i < sizeof(children) / sizeof(children[0]); i++)
+		handle_forget_children(children[i], number_of(library));
 	managed = loaded_managed(HANDLE_LIB, library);
 	handle_forget(HANDLE_LIB, library);
 	result = call_cuLibraryUnload(number_of(library));
@@ -136,7 +138,7 @@ EXPORT CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = call_cuLibraryGetModule(&handle, number_of(library));
 	if (!result && !handle_known(HANDLE_MODULE, (void *)(uintptr_t)handle))
-		result = loaded_enter(HANDLE_MODULE, handle, 0);
+		result = loaded_enter(HANDLE_MODULE, handle, 0, number_of(library));
 	if (!result)
 		*pMod = (CUmodule)(uintptr_t)handle;
 	return result;
@@ -145,17 +147,18 @@ EXPORT CUresult cuLibraryGetModule(CUmodule *pMod, CUlibrary library)
 EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 {
 	uint64_t handle;
-	struct function *f;
+	struct function *f, *k;
 	CUresult result;
 
 	ENTER_CONTEXT();
 	if (!pFunc)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!kernel_find(kernel))
+	k = kernel_find(kernel);
+	if (!k)
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = call_cuKernelGetFunction(&handle, number_of(kernel));
 	if (!result)
-		result = function_add(handle, false, 0);
+		result = function_add(handle, false, k->handle.parent);
 	if (result)
 		return result;
 	*pFunc = (CUfunction)(uintptr_t)handle;

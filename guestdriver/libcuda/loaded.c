@@ -63,16 +63,16 @@ CUresult loaded_make(enum handle_kind kind, struct image *image, struct jit *j, 
 	jit_finish(j, used.info, used.error);
 	image_free(image);
 	if (!result) {
-		result = loaded_enter(kind, *number, managed);
+		result = loaded_enter(kind, *number, managed, 0);
 		if (result)
 			managed_block_end(managed);
 	}
 	return result;
 }
 
-CUresult loaded_enter(enum handle_kind kind, uint64_t number, uint64_t managed)
+CUresult loaded_enter(enum handle_kind kind, uint64_t number, uint64_t managed, uint64_t library)
 {
-	struct loaded *l = (struct loaded *)handle_new(sizeof(*l), 0);
+	struct loaded *l = (struct loaded *)handle_new(sizeof(*l), library);
 
 	if (l) {
 		l->managed = managed;
@@ -87,4 +87,11 @@ uint64_t loaded_managed(enum handle_kind kind, const void *number)
 	struct loaded *l = (struct loaded *)handle_find(kind, number);
 
 	return l ? l->managed : 0;
+}
+
+uint64_t loaded_root(CUmodule module)
+{
+	struct handle *h = handle_find(HANDLE_MODULE, module);
+
+	return h && h->parent ? h->parent : number_of(module);
 }

@@ -89,7 +89,7 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = call_cuModuleGetFunction(&handle, number_of(hmod), name);
 	if (!result)
-		result = function_add(handle, false, number_of(hmod));
+		result = function_add(handle, false, loaded_root(hmod));
 	if (!result)
 		*hfunc = (CUfunction)(uintptr_t)handle;
 	return result;

@@ -2,7 +2,7 @@
 /* The functions of a module, by number. */
 #define _GNU_SOURCE
 #include "function.h"
-#include "handle.h"
+#include "loaded.h"
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
 
@@ -12,7 +12,7 @@ static CUresult get(CUfunction *f, CUmodule module, unsigned index)
 	CUresult result = call_cuModuleEnumerateFunctions(index, &handle, number_of(module));
 
 	if (!result)
-		result = function_add(handle, false, number_of(module));
+		result = function_add(handle, false, loaded_root(module));
 	if (!result)
 		*f = (CUfunction)(uintptr_t)handle;
 	return result;

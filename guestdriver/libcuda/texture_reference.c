@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "device.h"
-#include "handle.h"
+#include "loaded.h"
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
 
@@ -48,7 +48,7 @@ EXPORT CUresult cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = call_cuModuleGetTexRef(&handle, number_of(hmod), name);
 	if (!result && !handle_known(HANDLE_TEXREF, (void *)(uintptr_t)handle))
-		result = handle_enter(HANDLE_TEXREF, handle, handle_new(sizeof(struct handle), number_of(hmod)));
+		result = handle_enter(HANDLE_TEXREF, handle, handle_new(sizeof(struct handle), loaded_root(hmod)));
 	if (!result)
 		*pTexRef = (CUtexref)(uintptr_t)handle;
 	return result;

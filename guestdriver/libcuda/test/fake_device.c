@@ -395,7 +395,6 @@ int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *
 	case OP_cuCtxCreate_v2:
 	case OP_cuModuleGetFunction:
 	case OP_cuLibraryGetKernel:
-	case OP_cuLibraryGetModule:
 	case OP_cuKernelGetFunction:
 	case OP_cuStreamCreateWithPriority:
 	case OP_EventCreate:
@@ -408,6 +407,9 @@ int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *
 	case OP_cuTexRefCreate:
 	case OP_cuArrayCreate_v2:
 		out[(*outs)++] = fake.lie_handle ? 2 : ++last_handle;
+		return 0;
+	case OP_cuLibraryGetModule:	/* the same whenever it is asked for */
+		out[(*outs)++] = w[0] | 1ull << 40;
 		return 0;
 	case OP_cuMemExportToShareableHandle:
 	case OP_cuMemPoolExportToShareableHandle:

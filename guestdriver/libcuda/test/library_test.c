@@ -187,6 +187,36 @@ static void launches(void)
 	CHECK_IS(0, cuMemFree_v2(c));
 }
 
+/* The functions of a library are in its module, and end with it as that does. */
+static void functions_of_libraries(void)
+{
+	CUlibrary library;
+	CUkernel kernel;
+	CUfunction f, g;
+	CUmodule module, of;
+
+	CHECK_IS(0, cuLibraryLoadData(&library, ".version 8.0\n", NULL, NULL, 0, NULL, NULL, 0));
+	CHECK_IS(0, cuLibraryGetKernel(&kernel, library, "add"));
+	CHECK_IS(0, cuKernelGetFunction(&f, kernel));
+	CHECK_IS(0, cuFuncGetModule(&of, f));
+	CHECK_IS(0, cuLibraryGetModule(&module, library));
+	CHECK(of == module);
+	CHECK_IS(0, cuModuleGetFunction(&g, module, "add"));
+	CHECK_IS(0, cuFuncGetModule(&of, g));
+	CHECK(of == module);
+	CHECK_IS(0, cuLibraryUnload(library));
+	CHECK_IS(CUDA_ERROR_INVALID_HANDLE, cuFuncGetModule(&of, f));
+	CHECK_IS(CUDA_ERROR_INVALID_HANDLE, cuFuncGetModule(&of, g));
+	CHECK_IS(CUDA_ERROR_INVALID_HANDLE, cuModuleGetFunction(&g, module, "add"));
+
+	CHECK_IS(0, cuModuleLoadData(&module, ".version 8.0\n"));
+	CHECK_IS(0, cuModuleGetFunction(&f, module, "add"));
+	CHECK_IS(0, cuFuncGetModule(&of, f));
+	CHECK(of == module);
+	CHECK_IS(0, cuModuleUnload(module));
+	CHECK_IS(CUDA_ERROR_INVALID_HANDLE, cuFuncGetModule(&of, f));
+}
+
 static void logs(void)
 {
 	char error_log[64] = "untouched";
@@ -379,6 +409,7 @@ int main(void)
 	polling();
 	polled_by_driver();
 	launches();
+	functions_of_libraries();
 	logs();
 	streams_and_events();
 	errors_of_delayed_calls();
