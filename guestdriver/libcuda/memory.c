@@ -7,6 +7,7 @@
 #include "device.h"
 #include "handle.h"
 #include "managed.h"
+#include "vmm.h"
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
 
@@ -94,6 +95,7 @@ EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdev
 	ENTER_CONTEXT();
 	if (!memory_find(dptr, &m))
 		return CUDA_ERROR_NOT_FOUND;
+	vmm_narrow(&m, dptr);
 	if (pbase)
 		*pbase = m.base;
 	if (psize)

@@ -66,6 +66,8 @@ static size_t size_of(int attribute)
 /* The value for a known range; 0 for everything that it hasn't. */
 static uint64_t value_of(int attribute, uint64_t pointer, const struct memory *m)
 {
+	struct memory one = *m;
+
 	switch (attribute) {
 	case POINTER_CONTEXT:
 		return (uint64_t)(uintptr_t)m->context;
@@ -83,11 +85,15 @@ static uint64_t value_of(int attribute, uint64_t pointer, const struct memory *m
 	case POINTER_DEVICE_ORDINAL:
 		return (uint64_t)m->device;
 	case POINTER_RANGE_START:
-	case POINTER_MAPPING_BASE:
 		return m->base;
 	case POINTER_RANGE_SIZE:
-	case POINTER_MAPPING_SIZE:
 		return m->bytes;
+	case POINTER_MAPPING_BASE:
+		vmm_narrow(&one, pointer);
+		return one.base;
+	case POINTER_MAPPING_SIZE:
+		vmm_narrow(&one, pointer);
+		return one.bytes;
 	case POINTER_MAPPED:
 		return 1;
 	case POINTER_ACCESS_FLAGS:

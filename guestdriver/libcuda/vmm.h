@@ -52,6 +52,10 @@ bool vmm_whole(uint64_t base, uint64_t bytes);
 /* Under the lock: the memory that a program's handle names, or NULL. */
 struct vmm_memory *vmm_memory(CUmemGenericAllocationHandle handle);
 
+/* Cuts a range of mapped memory, which may be several mappings, down to the one at an address that it contains. */
+struct memory;
+void vmm_narrow(struct memory *m, uint64_t address);
+
 /* As which handles the memory that is mapped at an address can be exported. */
 uint64_t vmm_handle_types(uint64_t address);
 

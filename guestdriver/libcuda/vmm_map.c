@@ -172,6 +172,21 @@ EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDe
 	return result;
 }
 
+void vmm_narrow(struct memory *m, uint64_t address)
+{
+	const struct vmm_mapping *mapping;
+
+	if (m->kind != MEMORY_MAPPED)
+		return;
+	pthread_mutex_lock(&vmm_lock);
+	mapping = vmm_mapped(address);
+	if (mapping) {
+		m->base = mapping->base;
+		m->bytes = mapping->bytes;
+	}
+	pthread_mutex_unlock(&vmm_lock);
+}
+
 EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
 {
 	const struct vmm_mapping *m;

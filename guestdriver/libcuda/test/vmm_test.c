@@ -34,17 +34,32 @@ static void put(CUdeviceptr at, size_t bytes)
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemRelease(handle));
 }
 
-/* The range that holds an address is [from, to) pages from base; 0, 0 for none. */
+/* The range that a copy at an address may go across is [from, to) pages from base; 0, 0 for none. */
 static void range(CUdeviceptr base, CUdeviceptr at, unsigned from, unsigned to)
 {
-	CUdeviceptr start = 0;
-	size_t bytes = 0;
+	struct memory m;
 
-	CHECK_IS(to ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND, cuMemGetAddressRange_v2(&start, &bytes, at));
+	CHECK_IS(to != 0, memory_find(at, &m));
+	CHECK_IS(to ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND, cuMemGetAddressRange_v2(NULL, NULL, at));
 	if (!to)
 		return;
+	CHECK_IS(base + from * PAGE, m.base);
+	CHECK_IS((to - from) * PAGE, m.bytes);
+}
+
+/* What a program is told of an address is the one mapping that it belongs to, whatever lies beside it. */
+static void mapping(CUdeviceptr base, CUdeviceptr at, unsigned from, unsigned to)
+{
+	CUdeviceptr start = 0, also = 0;
+	size_t bytes = 0, size = 0;
+
+	CHECK_IS(0, cuMemGetAddressRange_v2(&start, &bytes, at));
+	CHECK_IS(0, cuPointerGetAttribute(&size, 18, at));
+	CHECK_IS(0, cuPointerGetAttribute(&also, 19, at));
 	CHECK_IS(base + from * PAGE, start);
 	CHECK_IS((to - from) * PAGE, bytes);
+	CHECK_IS(start, also);
+	CHECK_IS(bytes, size);
 }
 
 static void mappings(void)
@@ -66,6 +81,9 @@ static void mappings(void)
 	put(base + PAGE, PAGE);
 	put(base + 3 * PAGE, 3 * PAGE);
 	range(base, base + 5 * PAGE, 0, 6);
+	mapping(base, base, 0, 1);
+	mapping(base, base + PAGE + 100, 1, 2);
+	mapping(base, base + 5 * PAGE, 3, 6);
 	CHECK_IS(0, cuMemGetAccess(&flags, &prop.location, base + 4 * PAGE));
 	CHECK_IS(ACCESS_READ_WRITE, flags);
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(base));
