@@ -74,6 +74,7 @@ static CUresult close_whole(uint64_t whole)
 	struct request r;
 
 	request_init(&r, OP_cuIpcCloseMemHandle);
+	r.exact = true;
 	request_word(&r, whole);
 	return channel_synced(channel_call(&r, NULL, 0));
 }
