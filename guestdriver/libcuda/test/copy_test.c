@@ -172,7 +172,7 @@ static void refused(void)
 	memset(in, 1, pitch * height);
 	CHECK_IS(0, cuMemAlloc_v2(&a, pitch * height));
 	c.dstDevice = a;
-	fake.post_error = CUDA_ERROR_NOT_SUPPORTED;
+	__atomic_store_n(&fake.post_error, CUDA_ERROR_NOT_SUPPORTED, __ATOMIC_RELAXED);
 	CHECK_IS(0, cuMemsetD8Async(a, 0, 4096, NULL));
 	while (!__atomic_load_n(&channel.header->async_error, __ATOMIC_ACQUIRE))
 		usleep(100);
@@ -200,7 +200,7 @@ static void pieces(void)
 	for (size_t i = 0; i < BYTES; i++)
 		in[i] = (uint8_t)(i * 11 + i / 65536);
 	CHECK_IS(0, cuMemAlloc_v2(&a, BYTES));
-	fake.post_error = CUDA_ERROR_NOT_SUPPORTED;
+	__atomic_store_n(&fake.post_error, CUDA_ERROR_NOT_SUPPORTED, __ATOMIC_RELAXED);
 	CHECK_IS(0, cuMemsetD8Async(a, 0, 4096, NULL));
 	while (!__atomic_load_n(&channel.header->async_error, __ATOMIC_ACQUIRE))
 		usleep(100);
@@ -237,7 +237,10 @@ static void unknown_address(void)
 	free(nothing);
 }
 
-/* A batch of one copy whose source changes as soon as the call has returned, and the worker is slow: what arrives. */
+/*
+ * A batch of one copy whose source changes as soon as the call has returned: what arrives. The worker is slow then, or, where
+ * the source is read in stream order, takes nothing before it has changed.
+ */
 static uint8_t batch_of(uint8_t *from, size_t bytes, int order, bool box)
 {
 	CUDA_MEMCPY3D_BATCH_OP op = { .extent = { bytes, 1, 1 }, .srcAccessOrder = order };
@@ -253,11 +256,13 @@ static uint8_t batch_of(uint8_t *from, size_t bytes, int order, bool box)
 	op.src.op.ptr.ptr = source;
 	op.dst.op.ptr.ptr = to;
 	__atomic_store_n(&fake.stall_us, 50000, __ATOMIC_RELAXED);
+	__atomic_store_n(&fake.shut, order == 1, __ATOMIC_RELAXED);
 	if (box)
 		CHECK_IS(0, cuMemcpy3DBatchAsync_v2(1, &op, 0, (CUstream)2));
 	else
 		CHECK_IS(0, cuMemcpyBatchAsync_v2(&to, &source, &bytes, 1, &attributes, &first, 1, (CUstream)2));
 	memset(from, 0x22, bytes);
+	__atomic_store_n(&fake.shut, false, __ATOMIC_RELEASE);
 	CHECK_IS(0, cuCtxSynchronize());
 	__atomic_store_n(&fake.stall_us, 0, __ATOMIC_RELAXED);
 	CHECK_IS(0, cuMemcpyDtoH_v2(&got, to, 1));

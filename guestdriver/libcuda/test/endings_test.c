@@ -28,7 +28,7 @@ static CUdeviceptr scratch;
 /* A delayed call fails, and nothing has reported it yet. */
 static void pend(void)
 {
-	fake.post_error = PENDING;
+	__atomic_store_n(&fake.post_error, PENDING, __ATOMIC_RELAXED);
 	CHECK_IS(0, cuMemsetD8Async(scratch, 0, 1, NULL));
 	while (!__atomic_load_n(&channel.header->async_error, __ATOMIC_ACQUIRE))
 		usleep(100);

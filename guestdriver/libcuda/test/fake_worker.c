@@ -81,9 +81,10 @@ static bool take(uint32_t position)
 		fake_count(&fake.nops);
 	} else if (!fake.hang) {
 		result = fake_execute(&c, at, words, &count);
-		if (fake.post_error && !(c.flags & PARACUDA_COMMAND_FLAG_REPLY)) {
-			result = fake.post_error;
-			fake.post_error = 0;
+		if (!(c.flags & PARACUDA_COMMAND_FLAG_REPLY)) {
+			int error = __atomic_exchange_n(&fake.post_error, 0, __ATOMIC_RELAXED);
+
+			result = error ? error : result;
 		}
 		if (result == FAKE_LATER)
 			;
@@ -130,6 +131,8 @@ static void *serve(void *unused)
 		idle = 0;
 		if (load(&fake.stall_us))
 			usleep(load(&fake.stall_us));
+		while (__atomic_load_n(&fake.shut, __ATOMIC_ACQUIRE))
+			usleep(100);
 		while (consumed != end && take(consumed))
 			consumed = header->consumed;
 		if (__atomic_load_n(&fake.lie_consumed, __ATOMIC_RELAXED)) {

@@ -268,7 +268,7 @@ static void errors_of_delayed_calls(void)
 	CUdeviceptr a;
 
 	CHECK_IS(0, cuMemAlloc_v2(&a, 64));
-	fake.post_error = 77;
+	__atomic_store_n(&fake.post_error, 77, __ATOMIC_RELAXED);
 	CHECK_IS(0, cuMemsetD8_v2(a, 0, 64));
 	CHECK_IS(77, cuCtxSynchronize());
 	CHECK_IS(0, cuCtxSynchronize());
