@@ -9,7 +9,7 @@ func (d *Device) mayFill(dst, pitch, element, width, height uint64) gpubackend.R
 	if width == 0 || height == 0 {
 		return gpubackend.Success // the driver says what becomes of it
 	}
-	if width > addresses {
+	if width > addresses || element > 4 { // no element is larger, and the product must not wrap
 		return gpubackend.InvalidValue
 	}
 	b := gpubackend.Box{Width: width * element, Height: height, Depth: 1}

@@ -159,9 +159,23 @@ func TestOwnMemoryIsOutOfReach(t *testing.T) {
 			wrong("beyond the end", name, do, addressOf(shown)+4096-n+16, n)
 		}
 	}
+	const least = 1<<30 + 1 // of which so many elements seem to be 4 bytes
+	wraps := gpubackend.Node{Type: gpubackend.NodeMemset, Fill: gpubackend.Fill{Dst: device, Element: 4 + wrapping(least)<<32, Width: least, Height: 1}}
+	if _, r := d.encodeNode(&wraps); r != gpubackend.InvalidValue {
+		t.Errorf("elements that wrap around: %d", r)
+	}
 	if !bytes.Equal(own, fill) {
 		t.Error("it was written")
 	}
+}
+
+// wrapping is k such that n*(4+k<<32) is 4 in 64 bits, for n of 1<<30 + 1.
+func wrapping(n uint32) uint64 {
+	inverse := n // of an odd number: three bits are right, and twice as many each time
+	for range 4 {
+		inverse *= 2 - n*inverse
+	}
+	return uint64(-inverse) // n*k is -1
 }
 
 // TestGuestsMemoryIsInReach copies between all that is the guest's.
