@@ -23,8 +23,8 @@ func TestBackpressure(t *testing.T) {
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		cmd := exec.Command(paracuda, "run", "--vm", vm.name, "--gpu", "soft", "--", filepath.Join(programs, "backpressure"))
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
-		var out strings.Builder
-		cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &out, 10*time.Second
+		var out, said strings.Builder
+		cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &said, 10*time.Second
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +36,7 @@ func TestBackpressure(t *testing.T) {
 			select {
 			case err := <-ended:
 				if err != nil || out.String() != "120000 launches queued and done\n" {
-					t.Errorf("the program: %v%s", err, tail(out.String()))
+					t.Errorf("the program: %v%s%s", err, tail(out.String()), tail(said.String()))
 				}
 				if samples < 5 || most == 0 {
 					t.Errorf("the worker was seen %d times only", samples)
@@ -45,7 +45,7 @@ func TestBackpressure(t *testing.T) {
 				return
 			case <-late:
 				_ = cmd.Process.Signal(syscall.SIGTERM)
-				t.Fatalf("not finished: %v%s", <-ended, tail(out.String()))
+				t.Fatalf("not finished: %v%s%s", <-ended, tail(out.String()), tail(said.String()))
 			case <-time.After(20 * time.Millisecond):
 			}
 			if kib, ok := workerResident(cmd.Process.Pid); ok {
