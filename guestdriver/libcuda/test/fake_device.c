@@ -353,8 +353,8 @@ int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *
 	size_t bytes = c->size - sizeof(*c);
 
 	memcpy(w, at + sizeof(*c), bytes < sizeof(w) ? bytes : sizeof(w));
-	if (fake.fail_op && fake.fail_op == c->op) {
-		fake.fail_op = 0;
+	if (__atomic_load_n(&fake.fail_op, __ATOMIC_RELAXED) == c->op) {
+		__atomic_store_n(&fake.fail_op, 0, __ATOMIC_RELAXED);
 		return CUDA_ERROR_ILLEGAL_STATE;
 	}
 	switch (c->op) {

@@ -102,7 +102,7 @@ static void refused(void)
 	unsigned before = gone();
 	CUgraphExec exec = make(true);
 
-	fake.fail_op = OP_cuGraphExecDestroy;
+	__atomic_store_n(&fake.fail_op, OP_cuGraphExecDestroy, __ATOMIC_RELAXED);
 	CHECK_IS(CUDA_ERROR_ILLEGAL_STATE, cuGraphExecDestroy(exec));
 	usleep(20000);
 	CHECK_IS(before, gone());

@@ -40,7 +40,7 @@ static CUresult launch(CUfunction f, unsigned blocks, unsigned threads, unsigned
 
 static void expect(CUfunction f, unsigned blocks, unsigned threads, unsigned cluster, unsigned id, bool answered)
 {
-	fake.fail_op = OP_cuLaunchKernel;
+	__atomic_store_n(&fake.fail_op, OP_cuLaunchKernel, __ATOMIC_RELAXED);
 	CHECK_IS(answered ? FAILS : 0, launch(f, blocks, threads, cluster, id));
 	CHECK_IS(answered ? 0 : FAILS, cuCtxSynchronize());
 }
