@@ -4,7 +4,6 @@
 #include "host_memory.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "capture.h"
 #include "managed.h"
@@ -20,7 +19,6 @@
 #define PORTABLE 1u
 #define DEVICEMAP 2u
 #define WRITECOMBINED 4u
-#define READ_ONLY 8u
 
 /* Huge pages keep the lists of runs short. */
 #define HUGE_PAGE ((uint64_t)2 << 20)
@@ -33,11 +31,6 @@ uint64_t host_memory_next = REGION_BASE;
 
 /* Held where memory is registered and unregistered: neighbours may have pages in common. */
 static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
-
-static uint64_t page_bytes(void)
-{
-	return (uint64_t)sysconf(_SC_PAGESIZE);
-}
 
 static void *reserve(uint64_t bytes)
 {
@@ -218,7 +211,7 @@ EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flag
 
 	ENTER_CONTEXT();
 	ENTER_SAFE();
-	if (!p || !bytesize || Flags & ~(PORTABLE | DEVICEMAP | WRITECOMBINED | READ_ONLY) ||
+	if (!p || !bytesize || Flags & ~(PORTABLE | DEVICEMAP | WRITECOMBINED | HOST_REGISTER_READ_ONLY) ||
 	    __builtin_add_overflow(base, bytesize + page - 1, &end))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (Flags & WRITECOMBINED)	/* here it means memory of a device */

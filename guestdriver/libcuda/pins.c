@@ -3,12 +3,9 @@
 #include "pins.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "buffer.h"
 #include "zz_generated_calls.h"
-
-#define READ_ONLY 8u
 
 /* One piece is at most what fits in one MAP when no two pages are neighbours; of memory in long runs it is more. */
 #define PIECE ((uint64_t)PARACUDA_RUNS_PER_MAP * 4096)
@@ -30,38 +27,40 @@ struct pins {
 	struct context *context;
 };
 
-static uint64_t page_bytes(void)
+/* Appends to a list. */
+static bool add_registration(struct registration **list, unsigned *count, const struct registration *g)
 {
-	return (uint64_t)sysconf(_SC_PAGESIZE);
+	struct registration *grown = realloc(*list, (*count + 1) * sizeof(*grown));
+
+	if (!grown)
+		return false;
+	*list = grown;
+	grown[(*count)++] = *g;
+	return true;
 }
 
 /* Registers a piece; with `more`, the worker waits for the next before its driver gets to know them, as one. */
 static CUresult register_piece(struct pins *p, uint64_t base, uint64_t bytes, bool more)
 {
-	struct registration *grown;
+	struct registration g = { .base = base, .bytes = bytes };
 	struct request r;
-	uint32_t map;
-	CUresult result = map_memory((void *)(uintptr_t)base, bytes, p->writable ? PARACUDA_MAP_FLAG_WRITE : 0, &map);
+	CUresult result = map_memory((void *)(uintptr_t)base, bytes, p->writable ? PARACUDA_MAP_FLAG_WRITE : 0, &g.map);
 
 	if (result)
 		return result;
 	request_init(&r, OP_HostRegister);
 	r.exact = true;
-	request_word(&r, map);
+	request_word(&r, g.map);
 	request_word(&r, base);
 	request_word(&r, bytes);
 	request_word(&r, more);
 	result = channel_call(&r, NULL, 0);
-	grown = result ? NULL : realloc(p->registrations, (p->registrations_count + 1) * sizeof(*grown));
-	if (!grown) {
-		request_init(&r, result ? (unsigned)PARACUDA_OP_UNMAP : (unsigned)OP_HostUnregister);
-		request_word(&r, map);
-		channel_call(&r, NULL, 0);
-		return result ? result : CUDA_ERROR_OUT_OF_MEMORY;
-	}
-	p->registrations = grown;
-	grown[p->registrations_count++] = (struct registration){ .base = base, .bytes = bytes, .map = map };
-	return CUDA_SUCCESS;
+	if (!result && add_registration(&p->registrations, &p->registrations_count, &g))
+		return CUDA_SUCCESS;
+	request_init(&r, result ? (unsigned)PARACUDA_OP_UNMAP : (unsigned)OP_HostUnregister);
+	request_word(&r, g.map);
+	channel_call(&r, NULL, 0);
+	return result ? result : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* A request about pins that is sent in a dead context, too: the pages come back. */
@@ -136,21 +135,10 @@ static struct pins *holder(uint64_t page)
 	return NULL;
 }
 
-static bool add_registration(struct memory *m, const struct registration *g)
-{
-	struct registration *grown = realloc(m->registrations, (m->registrations_count + 1) * sizeof(*grown));
-
-	if (!grown)
-		return false;
-	m->registrations = grown;
-	grown[m->registrations_count++] = *g;
-	return true;
-}
-
 /* Lets memory use a page that others have pinned. */
 static CUresult share(struct memory *m, struct pins **slot, struct pins *p, uint64_t page)
 {
-	if (!p->writable && !(m->flags & READ_ONLY))
+	if (!p->writable && !(m->flags & HOST_REGISTER_READ_ONLY))
 		return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 	for (unsigned i = 0; i < p->registrations_count; i++) {
 		const struct registration *g = &p->registrations[i];
@@ -158,7 +146,7 @@ static CUresult share(struct memory *m, struct pins **slot, struct pins *p, uint
 
 		if (page - g->base >= g->bytes)
 			continue;
-		if (!add_registration(m, &one))
+		if (!add_registration(&m->registrations, &m->registrations_count, &one))
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		p->users++;
 		*slot = p;
@@ -176,11 +164,11 @@ static CUresult make_own(struct memory *m, uint64_t base, uint64_t end)
 	if (!p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*p = (struct pins){ .base = base, .bytes = end - base, .users = 1, .owned = true, .context = m->context };
-	p->writable = !registered || !(m->flags & READ_ONLY);
+	p->writable = !registered || !(m->flags & HOST_REGISTER_READ_ONLY);
 	m->pins[0] = p;
 	result = pin(p, registered ? PIECE : PIECE_IN_RUNS);
 	for (unsigned i = 0; !result && i < p->registrations_count; i++)
-		if (!add_registration(m, &p->registrations[i]))
+		if (!add_registration(&m->registrations, &m->registrations_count, &p->registrations[i]))
 			result = CUDA_ERROR_OUT_OF_MEMORY;
 	return result;
 }
