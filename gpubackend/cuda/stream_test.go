@@ -78,8 +78,8 @@ func TestLaunch(t *testing.T) {
 		want   gpubackend.Result
 	}{
 		{"plain", func(*gpubackend.Launch) {}, 0},
-		{"parameters missing", func(l *gpubackend.Launch) { l.Parameters = l.Parameters[:20] }, gpubackend.LaunchOutOfResources},
-		{"no parameters", func(l *gpubackend.Launch) { l.Parameters = nil }, gpubackend.LaunchOutOfResources},
+		{"more parameters", func(l *gpubackend.Launch) { l.Parameters = make([]byte, 32) }, gpubackend.LaunchOutOfResources},
+		{"no parameters", func(l *gpubackend.Launch) { l.Parameters = nil }, gpubackend.InvalidValue},
 		{"too many parameters", func(l *gpubackend.Launch) { l.Parameters = make([]byte, maxParameterBytes+1) }, gpubackend.InvalidValue},
 		{"empty grid", func(l *gpubackend.Launch) { l.Grid[0] = 0 }, gpubackend.InvalidValue},
 		{"cluster", func(l *gpubackend.Launch) { l.Attributes = attribute(4) }, 0},
@@ -114,7 +114,7 @@ func TestLaunchAll(t *testing.T) {
 	if n := d.count("cuLaunchKernel") - before; n != uint64(len(list)) {
 		t.Errorf("%d launches", n)
 	}
-	list[200].Parameters = make([]byte, 20)
+	list[200].Parameters = make([]byte, 32)
 	if n, r := d.LaunchAll(list); n != 200 || r != gpubackend.LaunchOutOfResources {
 		t.Errorf("%d queued, result %d", n, r)
 	}

@@ -176,7 +176,7 @@ func TestGraphNodeChecks(t *testing.T) {
 		{"copy of nothing", copyNode(a, a, 0), gpubackend.InvalidValue},
 		{"kernel", kernel(1, append(params(a), 4)), gpubackend.Success},
 		{"kernel of many threads", kernel(5000, append(params(a), 4)), gpubackend.InvalidValue},
-		{"kernel without parameters", kernel(1, nil), gpubackend.LaunchOutOfResources},
+		{"kernel without parameters", kernel(1, nil), gpubackend.InvalidValue},
 		{"kernel of no function", &gpubackend.Node{Type: gpubackend.NodeKernel}, gpubackend.InvalidHandle},
 		{"event", &gpubackend.Node{Type: gpubackend.NodeEventRecord, Event: newEvent(t, d)}, gpubackend.Success},
 		{"no event", &gpubackend.Node{Type: gpubackend.NodeEventWait}, gpubackend.InvalidHandle},

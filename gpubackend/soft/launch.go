@@ -63,6 +63,9 @@ func (d *Device) kernelTask(
 	f *function, l *gpubackend.Launch, parameters []byte, cooperative bool, g *greenContext,
 ) *task {
 	c, part := f.module.ctx, d.multiprocessors(g)
+	if missing := f.entry.ParamSize - len(parameters); missing > 0 {
+		parameters = append(bytes.Clone(parameters), make([]byte, missing)...)
+	}
 	run := &simt.Launch{
 		Kernel: f.entry, Grid: dim(l.Grid), Block: dim(l.Block), SharedBytes: l.Shared,
 		Params: parameters, Memory: d.space, Heap: c.heap,
@@ -114,15 +117,29 @@ func (d *Device) checkLaunch(f *function, l *gpubackend.Launch, cooperative bool
 	if n := volume(f.entry.MaxThreads); n > 0 && threads > n {
 		return gpubackend.InvalidValue
 	}
-	// A caller that packs its parameters in a struct passes the padding at its end, too.
-	if n, size := len(l.Parameters), f.entry.ParamSize; threads > maxThreads(f.entry) || n < size || n > (size+7)&^7 {
+	if threads > maxThreads(f.entry) {
 		return gpubackend.LaunchOutOfResources
+	}
+	if r := checkParameters(len(l.Parameters), f.entry.ParamSize); r != gpubackend.Success {
+		return r
 	}
 	if cooperative {
 		room := uint64(f.blocks(threads, uint64(l.Shared))) * uint64(sms)
 		if uint64(g[0]) > room || uint64(g[0])*uint64(g[1]) > room || dim(g).Count() > room {
 			return gpubackend.CooperativeTooLarge
 		}
+	}
+	return gpubackend.Success
+}
+
+// checkParameters checks how many bytes of parameters a launch has against what the function takes, as driver 580 does: fewer
+// will do, none won't.
+func checkParameters(n, size int) gpubackend.Result {
+	switch {
+	case n > size:
+		return gpubackend.LaunchOutOfResources
+	case n == 0 && size > 0:
+		return gpubackend.InvalidValue
 	}
 	return gpubackend.Success
 }

@@ -210,8 +210,8 @@ func (c *checker) vectorAdd() (string, error) {
 			return "", fmt.Errorf("element %d is %v, want %v", i, got, 3*i)
 		}
 	}
-	launch.Parameters = parameters[:20]
-	return "1,048,576 sums", want("launch with parameters missing", c.device.Launch(launch), gpubackend.LaunchOutOfResources)
+	launch.Parameters = make([]byte, 32)
+	return "1,048,576 sums", want("launch with too many parameters", c.device.Launch(launch), gpubackend.LaunchOutOfResources)
 }
 
 func (c *checker) emptyLaunch() (*gpubackend.Launch, error) {

@@ -249,12 +249,17 @@ static CUresult launch(struct function *f, unsigned grid, unsigned block, void *
 			memcpy(packed + offset_of(f, i), params[i], f->size[i]);
 		return run(f, packed, grid, block);
 	}
-	u64 n = extra ? *(size_t *)extra[3] : 0;
+	size_t n = extra ? *(size_t *)extra[3] : 0, all = total_of(f);
 	if (extra && (extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4]))
 		return INVALID;
-	if (n != total_of(f))
+	if (n > all)
 		return 701;
-	return run(f, extra ? extra[1] : NULL, grid, block);
+	if (!n && all)
+		return INVALID;
+	if (n) // fewer than all will do, as for driver 580
+		memcpy(packed, extra[1], n);
+	memset(packed + n, 0, all - n);
+	return run(f, packed, grid, block);
 }
 API CUresult cuLaunchKernel(struct function *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
 			    unsigned shared, void *stream, void **params, void **extra)
