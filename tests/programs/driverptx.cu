@@ -43,6 +43,9 @@ static const char ptx[] = R"(
 done:
     ret;
 }
+
+.visible .entry ignore(.param .u32 a, .param .u32 b, .param .u32 c) { ret; }
+.visible .entry nothing() { ret; }
 )";
 
 static void launch(CUmodule module, int n, unsigned before) {
@@ -71,12 +74,26 @@ static void launch(CUmodule module, int n, unsigned before) {
     CHECKCU(cuMemFree(dy));
 }
 
+// packed launches with parameters in one buffer, of the size that the kernel takes and of others.
+static void packed(CUmodule module, const char *name) {
+    CUfunction f;
+    CHECKCU(cuModuleGetFunction(&f, module, name));
+    for (size_t size = 0; size <= 20; size += 4) {
+        char buffer[32] = {};
+        void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+        const CUresult result = cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, extra);
+        printf("%s with %zu bytes: %d, then %d\n", name, size, int(result), int(cuCtxSynchronize()));
+    }
+}
+
 int main() {
     openDevice();
     CUmodule module, fromFile;
     CHECKCU(cuModuleLoadData(&module, ptx));
     launch(module, 1, 5);
     launch(module, 5000, 6);
+    packed(module, "ignore");
+    packed(module, "nothing");
 
     char path[] = "/tmp/driverptx-XXXXXX";
     int fd = mkstemp(path);
