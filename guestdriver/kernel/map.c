@@ -35,7 +35,7 @@ static void paracuda_map_free(struct paracuda_channel *ch, struct paracuda_token
 	kfree(map);
 }
 
-/* Releases maps that the worker has returned, until that many pages are. */
+/* Releases maps that the worker has returned, in their order, and no more pages than so many. */
 void paracuda_map_collect(struct paracuda_channel *ch, unsigned long pages)
 {
 	struct paracuda_token *map, *next;
@@ -46,9 +46,9 @@ void paracuda_map_collect(struct paracuda_channel *ch, unsigned long pages)
 	spin_unlock_irq(&ch->queue->lock);
 
 	list_for_each_entry_safe(map, next, &returned, node) {
-		if (!pages)
+		if (map->pinned > pages)
 			break;
-		pages -= min(pages, map->pinned);
+		pages -= map->pinned;
 		list_del(&map->node);
 		paracuda_map_free(ch, map);
 	}

@@ -174,6 +174,7 @@ struct paracuda_channel {
 	bool event_posted;
 	unsigned int inflight;		/* chains */
 	unsigned int oneshots;		/* ONESHOT maps among them */
+	unsigned long flying;		/* their pages */
 	unsigned int sleepers;
 	struct list_head returned;	/* maps to be released */
 	struct paracuda_token arena_chain;

@@ -7,6 +7,7 @@
  * returns a chain only to wake somebody, to give up pages, or because it dies.
  */
 
+#include <linux/sizes.h>
 #include <linux/virtio_config.h>
 
 #include "paracuda.h"
@@ -23,8 +24,9 @@
 #define PARACUDA_KEEP_EVENT	2
 #define PARACUDA_KEEP_COPIES	16U
 
-/* How many pages are released for each that is pinned. */
-#define PARACUDA_COLLECT_RATIO	2
+/* How many pages are released for each that is pinned, and how many at least. */
+#define PARACUDA_COLLECT_RATIO	2UL
+#define PARACUDA_COLLECT_LEAST	(SZ_4M >> PAGE_SHIFT)
 
 /* Under queue->lock. */
 static bool paracuda_wants_callbacks(const struct paracuda_channel *ch)
@@ -74,8 +76,10 @@ static bool paracuda_take_back(struct paracuda_channel *ch, struct paracuda_toke
 		paracuda_set_dead(ch);
 		return true;
 	default:
-		if (paracuda_oneshot(chain->flags))
+		if (paracuda_oneshot(chain->flags)) {
 			ch->oneshots--;
+			ch->flying -= chain->pinned;
+		}
 		list_add_tail(&chain->node, maps);
 		return false;
 	}
@@ -261,7 +265,10 @@ static int paracuda_post_locked(struct paracuda_channel *ch, struct virtqueue *v
 	if (err)
 		return err == -ENOSPC ? -EAGAIN : err;
 	ch->inflight++;
-	if (paracuda_oneshot(chain->flags) && !ch->oneshots++)
+	if (!paracuda_oneshot(chain->flags))
+		return 0;
+	ch->flying += chain->pinned;
+	if (!ch->oneshots++)
 		queue_delayed_work(paracuda_wq, &ch->poll, msecs_to_jiffies(PARACUDA_POLL_MS));
 	return 0;
 }
@@ -273,6 +280,7 @@ int paracuda_channel_post(struct paracuda_channel *ch, struct paracuda_token *ch
 	struct paracuda_device *dev = ch->dev;
 	unsigned long pinned = chain->pinned;	/* once posted the chain isn't the caller's */
 	unsigned int entries, todo = 0;
+	unsigned long busy = 0;
 	struct scatterlist *sg;
 	struct virtqueue *vq;
 	int idx, err = -ENODEV;
@@ -285,6 +293,7 @@ int paracuda_channel_post(struct paracuda_channel *ch, struct paracuda_token *ch
 	spin_lock_irq(&q->lock);
 	vq = q->vq;
 	if (vq) {
+		busy = ch->flying;
 		err = paracuda_post_locked(ch, vq, chain, sg, entries);
 		todo = paracuda_reap(q, vq);	/* kicks, and sets interrupts on or off */
 		if (todo & PARACUDA_AGAIN)
@@ -297,9 +306,13 @@ int paracuda_channel_post(struct paracuda_channel *ch, struct paracuda_token *ch
 	srcu_read_unlock(&dev->srcu, idx);
 
 	kfree(sg);
-	/* Enough to keep up, and no more: the command that needs the chain is yet to come. */
-	if (todo & PARACUDA_COLLECT)
-		paracuda_map_collect(ch, PARACUDA_COLLECT_RATIO * pinned);
+	/*
+	 * Enough to keep up, but no more than the device has to copy meanwhile: the command that
+	 * needs the chain is yet to come. What isn't worth a round now poll releases.
+	 */
+	busy = min(PARACUDA_COLLECT_RATIO * pinned, busy);
+	if (todo & PARACUDA_COLLECT && busy >= PARACUDA_COLLECT_LEAST)
+		paracuda_map_collect(ch, busy);
 	return err;
 }
 
