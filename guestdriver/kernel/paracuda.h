@@ -40,7 +40,8 @@
 #define PARACUDA_CONTROL_POLL	(HZ / 10)
 #define PARACUDA_WAIT_POLL	NSEC_PER_SEC
 /* How long a thread polls at most. */
-#define PARACUDA_SPIN_MAX	NSEC_PER_SEC
+#define PARACUDA_SPIN_MAX	((u64)NSEC_PER_SEC)
+#define PARACUDA_SPIN_ALONE	(150ULL * NSEC_PER_USEC)
 
 #define PARACUDA_ARENA_MAX	BIT(30)
 #define PARACUDA_MAP_BYTES_MAX	BIT_ULL(32)	/* a reference has 32 bits of offset ... */

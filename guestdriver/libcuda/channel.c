@@ -201,15 +201,23 @@ static struct paracuda_ioctl_wait wait_for(int slot)
 	};
 }
 
-/* Has the driver poll; false when the answer didn't come within the time for that, or others want the processor. */
+/*
+ * Has the driver poll, which may end each try early; false when the answer didn't come within the time for that, or others
+ * want the processor.
+ */
 static bool poll_driver(const struct ticket *t)
 {
-	struct paracuda_ioctl_wait wait = wait_for(t->slot);
+	uint64_t left = polling_in_driver(), begin = ticks(), passed = 0;
 	int saved = errno;
 
-	wait.timeout_ns = polling_in_driver();
-	if (wait.timeout_ns && wait.value != t->seq)
-		transport->poll(&wait);
+	while (passed < left) {
+		struct paracuda_ioctl_wait wait = wait_for(t->slot);
+
+		wait.timeout_ns = left - passed;
+		if (wait.value == t->seq || transport->poll(&wait) != ETIMEDOUT)
+			break;
+		passed = (ticks() - begin) * 1000 / ticks_per_us();
+	}
 	errno = saved;
 	return __atomic_load_n(&slot_at(t->slot)->done, __ATOMIC_ACQUIRE) == t->seq;
 }
