@@ -3,6 +3,7 @@
 // work on pinned memory in place; what it costs to pin.
 //   --max BYTES      the largest copy
 //   --samples N      how often each is measured
+//   --verify 0       without looking at the data, for rounds after a first one that did
 #include "bench.h"
 
 typedef unsigned long long Word;
@@ -29,6 +30,7 @@ __global__ void move(ulonglong2 *to, const ulonglong2 *from, Word n) {
 static Word *device;
 static unsigned *wrong;
 static int samples, blocks;
+static bool verifies;
 static double clockReading;
 static Word seed = 12345;
 
@@ -82,7 +84,10 @@ static void both(const char *what, Word *host, size_t max, bool queued, To to, F
                         size_t(64) << 20, size_t(128) << 20, size_t(1) << 30, size_t(4) << 30})
         if (size <= max) sizes.push_back(size);
     std::vector<std::vector<double>> there(sizes.size()), back(sizes.size());
-    for (size_t size : sizes) verify(what, host, size, to, from);
+    if (verifies)
+        for (size_t size : sizes) verify(what, host, size, to, from);
+    else
+        sample(sizes.back(), queued, to), sample(sizes.back(), queued, from);  // first uses
     for (int n = 0; n < samples; n++)
         for (size_t i = 0; i < sizes.size(); i++) {
             if (sizes[i] > (64u << 20) && n >= 3) break;
@@ -164,6 +169,7 @@ static void latency(int times) {
 int main(int argc, char **argv) {
     size_t max = option(argc, argv, "--max", 1ll << 30);
     samples = int(option(argc, argv, "--samples", 5));
+    verifies = option(argc, argv, "--verify", 1);
     const size_t memory = size_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
     size_t free_, total;
     cudaDeviceProp properties;

@@ -3,6 +3,8 @@
 // which a worker can become warm.
 //   --samples N      how many
 //   --pause MS       how long, 500 if not given
+//   --before N       starts before those, without pauses, that aren't measured: what the guest's kernel never used before it
+//                    gets from the host at its first use
 //   --touch MIB      before that, have the mover register so much of the guest's RAM, and what lies between
 //   --torch PYTHON   also import torch in that Python, up to a first result
 #include "bench.h"
@@ -93,11 +95,13 @@ int main(int argc, char **argv) {
     if (argc > 1 && !strcmp(argv[1], "--child")) return child();
     machine();
     if (const int mib = option(argc, argv, "--touch", 0)) touchMemory(size_t(mib) << 20);
+    double ms;
+    for (int i = 0; i < option(argc, argv, "--before", 0); i++) output(std::string("exec ") + argv[0] + " --child", &ms);
     enum { LOAD, INIT, CONTEXT, MALLOC, LAUNCH, COPY, STEPS };
     std::vector<double> step[STEPS], rest, total, both, first;
     for (int i = 0; i < option(argc, argv, "--samples", 5); i++) {
         usleep(1000 * option(argc, argv, "--pause", 500));
-        double ms, t[STEPS], sum = 0;
+        double t[STEPS], sum = 0;
         const std::string said = output(std::string("exec ") + argv[0] + " --child", &ms);
         must(sscanf(said.c_str(), "%lf %lf %lf %lf %lf %lf", t, t + 1, t + 2, t + 3, t + 4, t + 5) == STEPS, "the child said nothing");
         for (int s = 0; s < STEPS; s++) step[s].push_back(t[s]), sum += t[s];
