@@ -8,6 +8,7 @@
 #include "capture.h"
 #include "managed.h"
 #include "pins.h"
+#include "slab.h"
 #include "transport.h"
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
@@ -65,7 +66,7 @@ static bool fill(void *p, uint64_t bytes)
 	return true;
 }
 
-CUresult host_memory_make(struct memory *m)
+CUresult host_memory_make_alone(struct memory *m)
 {
 	CUresult result;
 
@@ -76,13 +77,40 @@ CUresult host_memory_make(struct memory *m)
 	if (!m->base)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = fill((void *)(uintptr_t)m->base, m->pinned_bytes) ? pins_make(m) : CUDA_ERROR_OUT_OF_MEMORY;
-	if (!result && !memory_enter(m)) {
-		pins_end(m);
-		result = CUDA_ERROR_OUT_OF_MEMORY;
-	}
 	if (result)
 		munmap((void *)(uintptr_t)m->base, m->pinned_bytes);
 	return result;
+}
+
+CUresult host_memory_end_alone(struct memory *m)
+{
+	CUresult result = pins_end(m);
+
+	munmap((void *)(uintptr_t)m->base, m->pinned_bytes);
+	return result;
+}
+
+/* Ends memory of this process that was made. */
+static CUresult end_made(struct memory *m)
+{
+	slab_uncount(m);
+	return m->slab ? slab_give(m) : host_memory_end_alone(m);
+}
+
+CUresult host_memory_make(struct memory *m)
+{
+	CUresult result = slab_wanted(m) ? slab_take(m) : CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (result == CUDA_ERROR_OUT_OF_MEMORY)
+		result = host_memory_make_alone(m);
+	if (result) {
+		slab_uncount(m);
+		return result;
+	}
+	if (memory_enter(m))
+		return CUDA_SUCCESS;
+	end_made(m);
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult synchronize(const struct context *c)
@@ -109,13 +137,9 @@ CUresult host_memory_settle(const struct memory *m)
 
 CUresult host_memory_end(struct memory *m)
 {
-	CUresult result = pins_end(m);
-
 	if (m->kind == MEMORY_MANAGED)
 		advice_forget(m->base, m->bytes);
-	if (m->kind != MEMORY_REGISTERED)
-		munmap((void *)(uintptr_t)m->base, m->pinned_bytes);
-	return result;
+	return m->kind == MEMORY_REGISTERED ? pins_end(m) : end_made(m);
 }
 
 void host_memory_forget_context(const struct context *c)

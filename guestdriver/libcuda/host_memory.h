@@ -8,6 +8,10 @@
 /* Makes memory of m's kind, size, flags and context, and enters it in the memory map. OUT_OF_MEMORY when there is none. */
 CUresult host_memory_make(struct memory *m);
 
+/* The same for memory that has pages of its own, without entering it, and the end of such memory. */
+CUresult host_memory_make_alone(struct memory *m);
+CUresult host_memory_end_alone(struct memory *m);
+
 /* Waits for the work that may use memory which is about to be given back: of its context, and of the current one. */
 CUresult host_memory_settle(const struct memory *m);
 

@@ -29,6 +29,7 @@ struct registration {
 /* What holds its pages: its own pins, and those that hold its first and its last page where these are others' too. */
 #define MEMORY_PINS 3
 struct pins;
+struct slab;
 
 struct memory {
 	uint64_t base;
@@ -45,6 +46,7 @@ struct memory {
 	struct registration *registrations;
 	unsigned registrations_count;
 	struct pins *pins[MEMORY_PINS];
+	struct slab *slab;	/* that has its pages and pins, or NULL */
 };
 
 /* Copies the range that contains the address. */

@@ -259,6 +259,82 @@ static void ends_after_a_fault(void)
 	munmap(p, PAGE);
 }
 
+#define PIECES 2000
+
+/* A size for each piece: bytes, pages, and now and then one that is too large to share. */
+static size_t piece_size(unsigned i)
+{
+	return i % 100 == 99 ? 300 * 1024 : i % 10 == 9 ? 40 * PAGE + i : 1 + i * 7919ul % (2 * PAGE);
+}
+
+static uint8_t *make_piece(unsigned i, uint8_t fill)
+{
+	CUdeviceptr managed;
+	void *p;
+
+	if (i % 3) {
+		CHECK_IS(0, cuMemHostAlloc(&p, piece_size(i), 0));
+	} else {
+		CHECK_IS(0, cuMemAllocManaged(&managed, piece_size(i), ATTACH_GLOBAL));
+		p = (void *)(uintptr_t)managed;
+	}
+	CHECK((uintptr_t)p % PAGE == 0);
+	for (size_t at = 0; at < piece_size(i); at++)
+		CHECK(!((uint8_t *)p)[at]);
+	memset(p, fill, piece_size(i));
+	return p;
+}
+
+static void free_piece(unsigned i, uint8_t *p, uint8_t filled)
+{
+	for (size_t at = 0; at < piece_size(i); at++)
+		CHECK(p[at] == filled);
+	if (i % 3)
+		CHECK_IS(0, cuMemFreeHost(p));
+	else
+		CHECK_IS(0, cuMemFree_v2((CUdeviceptr)(uintptr_t)p));
+	CHECK(!known(p));
+}
+
+/* Many pieces share what is pinned, and nothing else. */
+static void many_pieces(void)
+{
+	static uint8_t *piece[PIECES];
+	unsigned before = fake.maps_out, most;
+
+	for (unsigned i = 0; i < PIECES; i++)
+		piece[i] = make_piece(i, (uint8_t)i);
+	most = fake.maps_out;
+	CHECK(most - before < 100);
+	for (unsigned i = 1; i < PIECES; i += 2) {
+		free_piece(i, piece[i], (uint8_t)i);
+		piece[i] = make_piece(i, (uint8_t)~i);
+	}
+	CHECK(fake.maps_out <= most + 2);
+	for (unsigned i = 0; i < PIECES; i++)
+		free_piece(i, piece[i], (uint8_t)(i % 2 ? ~i : i));
+	CHECK_IS(before, fake.maps_out);
+}
+
+/* Each context has its own: what ends with one is none of another's. */
+static void pieces_of_two_contexts(void)
+{
+	unsigned before = fake.maps_out;
+	uint8_t *kept[100];
+	CUcontext own;
+
+	for (unsigned i = 0; i < 100; i++)
+		kept[i] = make_piece(i, 7);
+	CHECK_IS(0, cuCtxCreate_v2(&own, 0, 0));
+	for (unsigned i = 0; i < 200; i++)
+		make_piece(i, 8);
+	CHECK_IS(0, cuCtxDestroy_v2(own));
+	CHECK_IS(0, cuCtxSetCurrent(context));
+	for (unsigned i = 0; i < 100; i++)
+		free_piece(i, kept[i], 7);
+	CHECK_IS(before, fake.maps_out);
+}
+
 int main(void)
 {
 #ifdef __SANITIZE_THREAD__
@@ -277,6 +353,8 @@ int main(void)
 	neighbours_with_pages_between();
 	neighbours_of_two_contexts();
 	neighbours_of_two_threads();
+	many_pieces();
+	pieces_of_two_contexts();
 	CHECK_IS(0, fake.maps_out);
 	ends_after_a_fault();
 	return 0;

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "slab.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "host_memory.h"
+#include "pins.h"
+
+#define SLAB_BYTES ((uint64_t)2 << 20)
+#define PIECE_MOST ((uint64_t)256 << 10)
+#define PAGE_LEAST 4096
+#define WORDS (SLAB_BYTES / PAGE_LEAST / 64)
+
+/* So many pieces have pages of their own. */
+#define ALONE 32
+
+/* Which pages are taken, in units of the page size. */
+struct slab {
+	struct slab *next;
+	struct memory memory;	/* as if it were one piece; the memory map doesn't have it */
+	uint64_t taken[WORDS];
+	unsigned pieces;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct slab *slabs;
+static unsigned small;
+
+static bool is_small(const struct memory *m)
+{
+	return m->kind != MEMORY_REGISTERED && m->bytes <= PIECE_MOST;
+}
+
+bool slab_wanted(const struct memory *m)
+{
+	return is_small(m) && __atomic_fetch_add(&small, 1, __ATOMIC_RELAXED) >= ALONE;
+}
+
+void slab_uncount(const struct memory *m)
+{
+	if (is_small(m))
+		__atomic_fetch_sub(&small, 1, __ATOMIC_RELAXED);
+}
+
+static bool is_taken(const struct slab *s, unsigned page)
+{
+	return s->taken[page / 64] >> page % 64 & 1;
+}
+
+static void set_taken(struct slab *s, unsigned page, unsigned pages, bool taken)
+{
+	for (unsigned i = page; i < page + pages; i++) {
+		s->taken[i / 64] &= ~(1ull << i % 64);
+		s->taken[i / 64] |= (uint64_t)taken << i % 64;
+	}
+}
+
+/* The first of so many free pages in a row; all there are if there is no such place. */
+static unsigned find_room(const struct slab *s, unsigned pages)
+{
+	unsigned all = SLAB_BYTES / page_bytes(), free = 0;
+
+	for (unsigned i = 0; i < all; i++) {
+		free = is_taken(s, i) ? 0 : free + 1;
+		if (free == pages)
+			return i + 1 - pages;
+	}
+	return all;
+}
+
+/* A slab that such memory can be a piece of and that has room for it, or NULL. */
+static struct slab *find_slab(const struct memory *m, unsigned pages)
+{
+	for (struct slab *s = slabs; s; s = s->next)
+		if (s->memory.kind == m->kind && s->memory.context == m->context &&
+		    find_room(s, pages) < SLAB_BYTES / page_bytes())
+			return s;
+	return NULL;
+}
+
+static CUresult make_slab(const struct memory *like, struct slab **made)
+{
+	struct slab *s = calloc(1, sizeof(*s));
+	CUresult result;
+
+	if (!s)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	s->memory = *like;
+	s->memory.bytes = SLAB_BYTES;
+	result = host_memory_make_alone(&s->memory);
+	if (result) {
+		free(s);
+		return result;
+	}
+	s->next = slabs;
+	*made = slabs = s;
+	return CUDA_SUCCESS;
+}
+
+/* Takes a slab without pieces out of the list, and its memory from the device. */
+static CUresult end_slab(struct slab *s)
+{
+	struct slab **at = &slabs;
+	CUresult result;
+
+	while (*at != s)
+		at = &(*at)->next;
+	*at = s->next;
+	result = host_memory_end_alone(&s->memory);
+	free(s);
+	return result;
+}
+
+/* The part of a slab's registrations that is m's. */
+static CUresult register_part(struct memory *m, const struct memory *whole)
+{
+	uint64_t end = m->base + m->pinned_bytes;
+
+	m->registrations = calloc(whole->registrations_count, sizeof(*m->registrations));
+	m->registrations_count = 0;
+	if (!m->registrations)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (unsigned i = 0; i < whole->registrations_count; i++) {
+		const struct registration *g = &whole->registrations[i];
+		uint64_t from = g->base > m->base ? g->base : m->base;
+		uint64_t to = g->base + g->bytes < end ? g->base + g->bytes : end;
+
+		if (from < to)
+			m->registrations[m->registrations_count++] =
+				(struct registration){ from, to - from, g->offset + (from - g->base), g->map };
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult take(struct memory *m, unsigned pages)
+{
+	struct slab *s = find_slab(m, pages);
+	CUresult result = s ? CUDA_SUCCESS : make_slab(m, &s);
+	unsigned page;
+
+	if (result)
+		return result;
+	page = find_room(s, pages);
+	m->base = m->pinned_base = s->memory.base + page * page_bytes();
+	m->pinned_bytes = pages * page_bytes();
+	result = register_part(m, &s->memory);
+	if (result) {
+		if (!s->pieces)
+			end_slab(s);
+		return result;
+	}
+	set_taken(s, page, pages, true);
+	s->pieces++;
+	m->slab = s;
+	return CUDA_SUCCESS;
+}
+
+CUresult slab_take(struct memory *m)
+{
+	CUresult result;
+
+	pthread_mutex_lock(&lock);
+	result = take(m, (m->bytes + page_bytes() - 1) / page_bytes());
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+CUresult slab_give(struct memory *m)
+{
+	struct slab *s = m->slab;
+	CUresult result = CUDA_SUCCESS;
+
+	free(m->registrations);
+	m->registrations = NULL;
+	m->registrations_count = 0;
+	pthread_mutex_lock(&lock);
+	if (!--s->pieces) {
+		result = end_slab(s);
+	} else {
+		memset((void *)(uintptr_t)m->base, 0, m->pinned_bytes);
+		set_taken(s, (m->base - s->memory.base) / page_bytes(), m->pinned_bytes / page_bytes(), false);
+	}
+	pthread_mutex_unlock(&lock);
+	return result;
+}
