@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture.h"
 #include "host_memory.h"
 #include "pins.h"
 
@@ -15,11 +16,12 @@
 /* So many pieces have pages of their own. */
 #define ALONE 32
 
-/* Which pages are taken, in units of the page size. */
+/* Which pages are taken, in units of the page size, and which of these only because work may be under way that uses them. */
 struct slab {
 	struct slab *next;
 	struct memory memory;	/* as if it were one piece; the memory map doesn't have it */
-	uint64_t taken[WORDS];
+	uint64_t taken[WORDS], resting[WORDS];
+	bool rests;
 	unsigned pieces;
 };
 
@@ -43,17 +45,39 @@ void slab_uncount(const struct memory *m)
 		__atomic_fetch_sub(&small, 1, __ATOMIC_RELAXED);
 }
 
-static bool is_taken(const struct slab *s, unsigned page)
+static bool has(const uint64_t *bits, unsigned page)
 {
-	return s->taken[page / 64] >> page % 64 & 1;
+	return bits[page / 64] >> page % 64 & 1;
 }
 
-static void set_taken(struct slab *s, unsigned page, unsigned pages, bool taken)
+static void set(uint64_t *bits, unsigned page, unsigned pages)
 {
-	for (unsigned i = page; i < page + pages; i++) {
-		s->taken[i / 64] &= ~(1ull << i % 64);
-		s->taken[i / 64] |= (uint64_t)taken << i % 64;
-	}
+	for (unsigned i = page; i < page + pages; i++)
+		bits[i / 64] |= 1ull << i % 64;
+}
+
+static void clear(uint64_t *bits, unsigned page, unsigned pages)
+{
+	for (unsigned i = page; i < page + pages; i++)
+		bits[i / 64] &= ~(1ull << i % 64);
+}
+
+static void free_pages(struct slab *s, unsigned page, unsigned pages)
+{
+	memset((uint8_t *)(uintptr_t)s->memory.base + page * page_bytes(), 0, pages * page_bytes());
+	clear(s->taken, page, pages);
+}
+
+/* Frees what rests, if the work that may use it can be waited for. */
+static void wake(struct slab *s)
+{
+	if (!s->rests || capture_active() || host_memory_settle(&s->memory))
+		return;
+	for (unsigned i = 0; i < SLAB_BYTES / page_bytes(); i++)
+		if (has(s->resting, i))
+			free_pages(s, i, 1);
+	memset(s->resting, 0, sizeof(s->resting));
+	s->rests = false;
 }
 
 /* The first of so many free pages in a row; all there are if there is no such place. */
@@ -62,7 +86,7 @@ static unsigned find_room(const struct slab *s, unsigned pages)
 	unsigned all = SLAB_BYTES / page_bytes(), free = 0;
 
 	for (unsigned i = 0; i < all; i++) {
-		free = is_taken(s, i) ? 0 : free + 1;
+		free = has(s->taken, i) ? 0 : free + 1;
 		if (free == pages)
 			return i + 1 - pages;
 	}
@@ -72,10 +96,13 @@ static unsigned find_room(const struct slab *s, unsigned pages)
 /* A slab that such memory can be a piece of and that has room for it, or NULL. */
 static struct slab *find_slab(const struct memory *m, unsigned pages)
 {
-	for (struct slab *s = slabs; s; s = s->next)
-		if (s->memory.kind == m->kind && s->memory.context == m->context &&
-		    find_room(s, pages) < SLAB_BYTES / page_bytes())
+	for (struct slab *s = slabs; s; s = s->next) {
+		if (s->memory.kind != m->kind || s->memory.context != m->context)
+			continue;
+		wake(s);
+		if (find_room(s, pages) < SLAB_BYTES / page_bytes())
 			return s;
+	}
 	return NULL;
 }
 
@@ -150,7 +177,7 @@ static CUresult take(struct memory *m, unsigned pages)
 			end_slab(s);
 		return result;
 	}
-	set_taken(s, page, pages, true);
+	set(s->taken, page, pages);
 	s->pieces++;
 	m->slab = s;
 	return CUDA_SUCCESS;
@@ -166,6 +193,17 @@ CUresult slab_take(struct memory *m)
 	return result;
 }
 
+/* With captures about, what its caller would wait for can't be (host_memory_settle). When a slab ends the worker waits. */
+static void give_pages(struct slab *s, unsigned page, unsigned pages)
+{
+	if (!capture_active()) {
+		free_pages(s, page, pages);
+		return;
+	}
+	set(s->resting, page, pages);
+	s->rests = true;
+}
+
 CUresult slab_give(struct memory *m)
 {
 	struct slab *s = m->slab;
@@ -175,12 +213,10 @@ CUresult slab_give(struct memory *m)
 	m->registrations = NULL;
 	m->registrations_count = 0;
 	pthread_mutex_lock(&lock);
-	if (!--s->pieces) {
+	if (--s->pieces)
+		give_pages(s, (m->base - s->memory.base) / page_bytes(), m->pinned_bytes / page_bytes());
+	else
 		result = end_slab(s);
-	} else {
-		memset((void *)(uintptr_t)m->base, 0, m->pinned_bytes);
-		set_taken(s, (m->base - s->memory.base) / page_bytes(), m->pinned_bytes / page_bytes(), false);
-	}
 	pthread_mutex_unlock(&lock);
 	return result;
 }

@@ -335,6 +335,37 @@ static void pieces_of_two_contexts(void)
 	CHECK_IS(before, fake.maps_out);
 }
 
+/* What is freed while a stream is being captured isn't given out again before its work can be waited for. */
+static void pieces_and_a_capture(void)
+{
+	enum { ALONE = 32, ALL = ALONE + 3 };
+	unsigned before = fake.maps_out, syncs;
+	void *p[ALL], *other, *again;
+	CUstream s;
+	CUgraph g;
+
+	CHECK_IS(0, cuStreamCreate(&s, 1));
+	for (unsigned i = 0; i < ALL; i++)
+		CHECK_IS(0, cuMemHostAlloc(&p[i], PAGE, 0));
+	memset(p[ALONE], 1, PAGE);
+	CHECK_IS(0, cuStreamBeginCapture_v2(s, 2));
+	CHECK_IS(0, cuMemFreeHost(p[ALONE]));
+	CHECK(*(uint8_t *)p[ALONE] == 1);	/* work may be under way that reads it */
+	CHECK_IS(0, cuMemHostAlloc(&other, PAGE, 0));
+	CHECK(other != p[ALONE]);
+	CHECK_IS(0, cuStreamEndCapture(s, &g));
+	syncs = fake.syncs;
+	CHECK_IS(0, cuMemHostAlloc(&again, PAGE, 0));
+	CHECK(again == p[ALONE] && !*(uint8_t *)again);
+	CHECK_IS(syncs + 1, fake.syncs);
+	CHECK_IS(0, cuMemFreeHost(other));
+	for (unsigned i = 0; i < ALL; i++)
+		CHECK_IS(0, cuMemFreeHost(p[i]));
+	CHECK_IS(0, cuGraphDestroy(g));
+	CHECK_IS(0, cuStreamDestroy_v2(s));
+	CHECK_IS(before, fake.maps_out);
+}
+
 int main(void)
 {
 #ifdef __SANITIZE_THREAD__
@@ -355,6 +386,7 @@ int main(void)
 	neighbours_of_two_threads();
 	many_pieces();
 	pieces_of_two_contexts();
+	pieces_and_a_capture();
 	CHECK_IS(0, fake.maps_out);
 	ends_after_a_fault();
 	return 0;
