@@ -91,10 +91,10 @@ CUresult host_memory_end_alone(struct memory *m)
 }
 
 /* Ends memory of this process that was made. */
-static CUresult end_made(struct memory *m)
+static CUresult end_made(struct memory *m, bool waited)
 {
 	slab_uncount(m);
-	return m->slab ? slab_give(m) : host_memory_end_alone(m);
+	return m->slab ? slab_give(m, waited) : host_memory_end_alone(m);
 }
 
 CUresult host_memory_make(struct memory *m)
@@ -109,16 +109,18 @@ CUresult host_memory_make(struct memory *m)
 	}
 	if (memory_enter(m))
 		return CUDA_SUCCESS;
-	end_made(m);
+	end_made(m, true);
 	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static CUresult synchronize(const struct context *c)
+/* With captures about, what waits for everything is forbidden. */
+static CUresult synchronize(const struct context *c, bool *waited)
 {
 	struct request r;
 
-	/* With captures about, what waits for everything is forbidden; the worker waits then. */
-	if (!c || !context_alive(c) || capture_active())
+	if (capture_active())
+		*waited = false;
+	if (!c || !context_alive(c) || !*waited)
 		return CUDA_SUCCESS;
 	request_init(&r, OP_cuCtxSynchronize);
 	r.exact = true;	/* an earlier call's error is no reason not to wait */
@@ -126,33 +128,37 @@ static CUresult synchronize(const struct context *c)
 	return channel_call(&r, NULL, 0);
 }
 
-CUresult host_memory_settle(const struct memory *m)
+CUresult host_memory_settle(const struct memory *m, bool *waited)
 {
 	const struct context *current = context_current();
-	CUresult result = synchronize(m->context);
-	CUresult second = current == m->context ? CUDA_SUCCESS : synchronize(current);
+	CUresult result, second;
 
+	*waited = true;
+	result = synchronize(m->context, waited);
+	second = current == m->context ? CUDA_SUCCESS : synchronize(current, waited);
 	return result ? result : second;
 }
 
-CUresult host_memory_end(struct memory *m)
+CUresult host_memory_end(struct memory *m, bool waited)
 {
 	if (m->kind == MEMORY_MANAGED)
 		advice_forget(m->base, m->bytes);
-	return m->kind == MEMORY_REGISTERED ? pins_end(m) : end_made(m);
+	return m->kind == MEMORY_REGISTERED ? pins_end(m) : end_made(m, waited);
 }
 
 void host_memory_forget_context(const struct context *c)
 {
 	const struct memory any = { .context = (struct context *)c };
 	struct memory m;
+	bool waited;
 
+	slab_close(c);
 	if (!memory_has_pinned(c))
 		return;
-	host_memory_settle(&any);
+	host_memory_settle(&any, &waited);
 	pthread_mutex_lock(&registering);
 	while (memory_take_pinned(c, &m))
-		host_memory_end(&m);
+		host_memory_end(&m, waited);
 	pthread_mutex_unlock(&registering);
 }
 
@@ -187,17 +193,17 @@ EXPORT CUresult cuMemAllocHost_v2(void **pp, size_t bytesize)
 static CUresult give_back(uint64_t base, enum memory_kind kind, CUresult unknown)
 {
 	CUresult result, second = CUDA_SUCCESS;
+	bool taken, waited;
 	struct memory m;
-	bool taken;
 
 	if (memory_kind_at(base, &m) != kind || m.base != base)
 		return unknown;
-	result = host_memory_settle(&m);
+	result = host_memory_settle(&m, &waited);
 	if (kind == MEMORY_REGISTERED)
 		pthread_mutex_lock(&registering);
 	taken = memory_take(base, kind, &m);
 	if (taken)
-		second = host_memory_end(&m);
+		second = host_memory_end(&m, waited);
 	if (kind == MEMORY_REGISTERED)
 		pthread_mutex_unlock(&registering);
 	if (!taken)	/* another thread was first */

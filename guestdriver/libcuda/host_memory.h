@@ -12,11 +12,17 @@ CUresult host_memory_make(struct memory *m);
 CUresult host_memory_make_alone(struct memory *m);
 CUresult host_memory_end_alone(struct memory *m);
 
-/* Waits for the work that may use memory which is about to be given back: of its context, and of the current one. */
-CUresult host_memory_settle(const struct memory *m);
+/*
+ * Waits for the work that may use memory which is about to be given back: of its context, and of the current one. *waited
+ * becomes false where that is forbidden, since a stream is being captured.
+ */
+CUresult host_memory_settle(const struct memory *m, bool *waited);
 
-/* Gives back what was made or registered, after it was taken out of the memory map. No work may use it any more. */
-CUresult host_memory_end(struct memory *m);
+/*
+ * Gives back what was made or registered, after it was taken out of the memory map. waited: no work uses it any more;
+ * otherwise the worker waits.
+ */
+CUresult host_memory_end(struct memory *m, bool waited);
 
 /* Gives back all of a context, which is about to end. */
 void host_memory_forget_context(const struct context *c);

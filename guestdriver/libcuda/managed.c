@@ -35,7 +35,8 @@ bool managed_find(uint64_t address, uint64_t bytes, struct memory *m)
 /* Frees memory that was taken out of the memory map. */
 static CUresult end(struct memory *m)
 {
-	CUresult result = host_memory_settle(m), second = host_memory_end(m);
+	bool waited;
+	CUresult result = host_memory_settle(m, &waited), second = host_memory_end(m, waited);
 
 	return result ? result : second;
 }

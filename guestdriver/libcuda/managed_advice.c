@@ -109,22 +109,35 @@ static void join_equal(void)
 	}
 }
 
+/* Removes what a span says of [base, end), which it touches. Returns the place of the next span to look at. */
+static struct span **forget_part(struct span **at, uint64_t base, uint64_t end)
+{
+	struct span *s = *at;
+
+	if (s->base >= base && s->end <= end) {
+		*at = s->next;
+		free(s);
+		return at;
+	}
+	if (s->base >= base) {
+		s->base = end;
+		return &s->next;
+	}
+	/* What lies behind is lost where there is no memory: it is advice. */
+	if (s->end > end)
+		insert(&s->next, end, s->end, &s->advice);
+	s->end = base;
+	return &s->next;
+}
+
+/* Neighbours may be other allocations'. */
 void advice_forget(uint64_t base, uint64_t bytes)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), end = (base + bytes + page - 1) & ~(page - 1);
 
 	pthread_mutex_lock(&lock);
-	/* Spans never reach beyond an allocation. */
-	for (struct span **p = &spans; *p && (*p)->base < end;) {
-		struct span *s = *p;
-
-		if (s->base >= base) {
-			*p = s->next;
-			free(s);
-		} else {
-			p = &s->next;
-		}
-	}
+	for (struct span **p = &spans; *p && (*p)->base < end;)
+		p = (*p)->end > base ? forget_part(p, base, end) : &(*p)->next;
 	pthread_mutex_unlock(&lock);
 }
 

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture.h"
 #include "host_memory.h"
 #include "pins.h"
 
@@ -21,7 +20,7 @@ struct slab {
 	struct slab *next;
 	struct memory memory;	/* as if it were one piece; the memory map doesn't have it */
 	uint64_t taken[WORDS], resting[WORDS];
-	bool rests;
+	bool rests, closed;
 	unsigned pieces;
 };
 
@@ -29,9 +28,10 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct slab *slabs;
 static unsigned small;
 
+/* The variables of libraries are of no context, and pinned in whichever is current. */
 static bool is_small(const struct memory *m)
 {
-	return m->kind != MEMORY_REGISTERED && m->bytes <= PIECE_MOST;
+	return m->kind != MEMORY_REGISTERED && m->context && m->bytes <= PIECE_MOST;
 }
 
 bool slab_wanted(const struct memory *m)
@@ -71,7 +71,9 @@ static void free_pages(struct slab *s, unsigned page, unsigned pages)
 /* Frees what rests, if the work that may use it can be waited for. */
 static void wake(struct slab *s)
 {
-	if (!s->rests || capture_active() || host_memory_settle(&s->memory))
+	bool waited;
+
+	if (!s->rests || host_memory_settle(&s->memory, &waited) || !waited)
 		return;
 	for (unsigned i = 0; i < SLAB_BYTES / page_bytes(); i++)
 		if (has(s->resting, i))
@@ -97,7 +99,7 @@ static unsigned find_room(const struct slab *s, unsigned pages)
 static struct slab *find_slab(const struct memory *m, unsigned pages)
 {
 	for (struct slab *s = slabs; s; s = s->next) {
-		if (s->memory.kind != m->kind || s->memory.context != m->context)
+		if (s->closed || s->memory.kind != m->kind || s->memory.context != m->context)
 			continue;
 		wake(s);
 		if (find_room(s, pages) < SLAB_BYTES / page_bytes())
@@ -193,30 +195,40 @@ CUresult slab_take(struct memory *m)
 	return result;
 }
 
-/* With captures about, what its caller would wait for can't be (host_memory_settle). When a slab ends the worker waits. */
-static void give_pages(struct slab *s, unsigned page, unsigned pages)
+/* Pages that work may use still. Of another context's nobody can say later whether it is over: they stay. */
+static void rest(struct slab *s, unsigned page, unsigned pages)
 {
-	if (!capture_active()) {
-		free_pages(s, page, pages);
+	if (context_current() != s->memory.context)
 		return;
-	}
 	set(s->resting, page, pages);
 	s->rests = true;
 }
 
-CUresult slab_give(struct memory *m)
+CUresult slab_give(struct memory *m, bool waited)
 {
 	struct slab *s = m->slab;
+	unsigned page = (m->base - s->memory.base) / page_bytes(), pages = m->pinned_bytes / page_bytes();
 	CUresult result = CUDA_SUCCESS;
 
 	free(m->registrations);
 	m->registrations = NULL;
 	m->registrations_count = 0;
 	pthread_mutex_lock(&lock);
-	if (--s->pieces)
-		give_pages(s, (m->base - s->memory.base) / page_bytes(), m->pinned_bytes / page_bytes());
-	else
+	if (!--s->pieces)
 		result = end_slab(s);
+	else if (waited)
+		free_pages(s, page, pages);
+	else
+		rest(s, page, pages);
 	pthread_mutex_unlock(&lock);
 	return result;
+}
+
+void slab_close(const struct context *c)
+{
+	pthread_mutex_lock(&lock);
+	for (struct slab *s = slabs; s; s = s->next)
+		if (s->memory.context == c)
+			s->closed = true;
+	pthread_mutex_unlock(&lock);
 }

@@ -79,6 +79,35 @@ static int asked(int attribute, CUdeviceptr at, size_t bytes)
 	return value;
 }
 
+/* Allocations that lie side by side: what is said of one is said of no other, nor of what comes after it. */
+static void advice_of_neighbours(void)
+{
+	enum { ALL = 45, FIRST = 36 };
+	CUdeviceptr p[ALL];
+
+	for (unsigned i = 0; i < ALL; i++)
+		CHECK_IS(0, cuMemAllocManaged(&p[i], PAGE, ATTACH_GLOBAL));
+	for (unsigned i = FIRST; i < FIRST + 3; i++) {
+		CHECK(p[i] == p[i - 1] + PAGE);
+		CHECK_IS(0, cuMemAdvise(p[i], PAGE, ADVISE_SET_READ_MOSTLY, 0));
+	}
+	CHECK_IS(0, cuMemFree_v2(p[FIRST + 1]));
+	CHECK_IS(0, cuMemAllocManaged(&p[FIRST + 1], PAGE, ATTACH_GLOBAL));
+	CHECK(p[FIRST + 1] == p[FIRST] + PAGE);
+	CHECK_IS(1, asked(RANGE_READ_MOSTLY, p[FIRST], 1));
+	CHECK_IS(0, asked(RANGE_READ_MOSTLY, p[FIRST + 1], 1));
+	CHECK_IS(1, asked(RANGE_READ_MOSTLY, p[FIRST + 2], 1));
+	CHECK_IS(0, cuMemAdvise(p[FIRST + 1], PAGE, ADVISE_SET_READ_MOSTLY, 0));
+	CHECK_IS(0, cuMemFree_v2(p[FIRST]));
+	CHECK_IS(1, asked(RANGE_READ_MOSTLY, p[FIRST + 1], 1));
+	CHECK_IS(0, cuMemFree_v2(p[FIRST + 2]));
+	CHECK_IS(1, asked(RANGE_READ_MOSTLY, p[FIRST + 1], 1));
+	p[FIRST] = p[FIRST + 2] = 0;
+	for (unsigned i = 0; i < ALL; i++)
+		if (p[i])
+			CHECK_IS(0, cuMemFree_v2(p[i]));
+}
+
 static void advice(void)
 {
 	CUdeviceptr a, b;
@@ -268,6 +297,7 @@ int main(void)
 	allocations();
 	pointers();
 	advice();
+	advice_of_neighbours();
 	prefetches();
 	ends_with_its_context();
 	variables();
