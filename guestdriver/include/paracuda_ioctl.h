@@ -31,7 +31,8 @@ struct paracuda_ioctl_wait {
 };
 
 /* POLL waits likewise, but keeps the processor, until something else is to run on it (EAGAIN), and for 1 s at most or, as the
- * driver sees fit, for less (ETIMEDOUT). It is for waits that are shorter than waking up is worth: whoever polls isn't counted among the arena's sleepers and gets no EVENT. */
+ * driver sees fit, for less (ETIMEDOUT). It is for waits that are shorter than waking up is worth: whoever polls isn't
+ * counted among the arena's sleepers and gets no EVENT. */
 
 /* Pins [address, address + bytes) of the caller and hands the pages to the worker as a MAP chain.
  * flags: PARACUDA_MAP_FLAG_*. EFAULT, EINVAL (too many runs: split it), EAGAIN (queue full: complete some), ENOSPC (queue full of maps that

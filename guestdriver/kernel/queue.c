@@ -296,8 +296,11 @@ int paracuda_channel_post(struct paracuda_channel *ch, struct paracuda_token *ch
 		busy = ch->flying;
 		err = paracuda_post_locked(ch, vq, chain, sg, entries);
 		todo = paracuda_reap(q, vq);	/* kicks, and sets interrupts on or off */
+		busy = min3(busy, ch->flying, PARACUDA_COLLECT_RATIO * pinned);
 		if (todo & PARACUDA_AGAIN)
 			paracuda_poll_after(ch, 1);
+		else if (todo & PARACUDA_COLLECT && busy < PARACUDA_COLLECT_LEAST)
+			paracuda_poll_later(ch);
 	}
 	spin_unlock_irq(&q->lock);
 
@@ -310,7 +313,6 @@ int paracuda_channel_post(struct paracuda_channel *ch, struct paracuda_token *ch
 	 * Enough to keep up, but no more than the device has to copy meanwhile: the command that
 	 * needs the chain is yet to come. What isn't worth a round now poll releases.
 	 */
-	busy = min(PARACUDA_COLLECT_RATIO * pinned, busy);
 	if (todo & PARACUDA_COLLECT && busy >= PARACUDA_COLLECT_LEAST)
 		paracuda_map_collect(ch, busy);
 	return err;
