@@ -78,6 +78,7 @@ type region struct {
 	host   []byte
 	fd     int
 	parts  []partState // what is registered with CUDA
+	warned bool        // that a part couldn't be
 }
 
 // partState is what is known of a part of a region.

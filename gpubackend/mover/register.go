@@ -49,7 +49,10 @@ func (e *cudaEngine) registerPart(r *region, part uint64) partState {
 	populate(r.host[from:to])
 	result := e.device.HostRegister(hostAddress(r.host[from:to]), to-from, true)
 	if result != gpubackend.Success {
-		e.warn("register guest memory: it is copied by the CPU", result.Err())
+		if !r.warned {
+			e.warn("register guest memory: it is copied by the CPU", result.Err())
+		}
+		r.warned = true
 		return partRefused
 	}
 	return partPinned
