@@ -143,8 +143,8 @@ static bool paracuda_contended(unsigned long switches)
 /*
  * How long to poll at a time. In User Mode Linux a process runs in another one of the host's than
  * the kernel, and once that has slept for longer it takes as long again to wake up: a wait of 4 ms
- * for the device came to 95 us more, and comes to 31. To change between them that often holds up
- * the process's other threads; with such the time is the one that was asked for.
+ * for the device came to 95 us more, with short turns to 31. To change between them that often
+ * holds up the process's other threads; with such the time is the one that was asked for.
  */
 static u64 paracuda_spin_time(u64 asked)
 {

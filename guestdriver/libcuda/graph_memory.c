@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The memory of graphs: what they allocate, the addresses of their copies, host memory that is pinned for them. */
 #define _GNU_SOURCE
-#include <unistd.h>
-
 #include "buffer.h"
 #include "capture.h"
 #include "copy.h"
 #include "device.h"
 #include "graph.h"
+#include "page.h"
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
 
@@ -68,7 +67,7 @@ static CUresult show(uint64_t base, uint64_t bytes, uint32_t *map)
 
 CUresult capture_pin(uint64_t address, uint64_t *bytes, uint32_t *map, uint64_t *offset)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), base = address & ~(page - 1);
+	uint64_t base = page_begin(address);
 	struct memory m;
 
 	if (memory_find(address, &m) && memory_on_host(&m)) {
@@ -85,10 +84,10 @@ CUresult capture_pin(uint64_t address, uint64_t *bytes, uint32_t *map, uint64_t 
 		}
 		return CUDA_ERROR_INVALID_VALUE;
 	}
-	if (*bytes > PIECE - page)
-		*bytes = PIECE - page;
+	if (*bytes > PIECE - page_bytes())
+		*bytes = PIECE - page_bytes();
 	*offset = address - base;
-	return show(base, ((address + *bytes + page - 1) & ~(page - 1)) - base, map);
+	return show(base, page_end(address + *bytes) - base, map);
 }
 
 /* The same for a node, which names memory by its address. */

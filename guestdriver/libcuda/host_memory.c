@@ -7,6 +7,7 @@
 
 #include "capture.h"
 #include "managed.h"
+#include "page.h"
 #include "pins.h"
 #include "slab.h"
 #include "transport.h"
@@ -72,7 +73,7 @@ CUresult host_memory_make_alone(struct memory *m)
 
 	if (m->bytes > REGION_END - REGION_BASE)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	m->pinned_bytes = (m->bytes + page_bytes() - 1) & ~(page_bytes() - 1);
+	m->pinned_bytes = page_end(m->bytes);
 	m->base = m->pinned_base = (uint64_t)(uintptr_t)reserve(m->pinned_bytes);
 	if (!m->base)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -254,9 +255,9 @@ EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flag
 		.device = c->device,
 		.flags = Flags,
 		.context = c,
-		.pinned_base = base & ~(page - 1),
+		.pinned_base = page_begin(base),
 	};
-	m.pinned_bytes = (end & ~(page - 1)) - m.pinned_base;
+	m.pinned_bytes = page_begin(end) - m.pinned_base;
 	return enter_registered(&m);
 }
 

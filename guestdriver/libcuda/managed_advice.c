@@ -14,6 +14,7 @@
 #include "device.h"
 #include "handle.h"
 #include "managed.h"
+#include "page.h"
 #include "zz_generated_prototypes.h"
 
 _Static_assert(DEVICES_MAX <= 64, "accessed_by has a bit for each device");
@@ -93,13 +94,14 @@ static struct span **cut_out(uint64_t base, uint64_t end)
 	return first;
 }
 
-/* Joins neighbours that say the same. */
-static void join_equal(void)
+/* Joins neighbours that say the same, of one allocation: others may lie side by side with it. */
+static void join_equal(const struct memory *m)
 {
 	for (struct span *s = spans; s && s->next;) {
 		struct span *next = s->next;
 
-		if (s->end == next->base && same_advice(&s->advice, &next->advice)) {
+		if (s->base >= m->base && s->end == next->base && next->base - m->base < m->bytes &&
+		    same_advice(&s->advice, &next->advice)) {
 			s->end = next->end;
 			s->next = next->next;
 			free(next);
@@ -109,48 +111,32 @@ static void join_equal(void)
 	}
 }
 
-/* Removes what a span says of [base, end), which it touches. Returns the place of the next span to look at. */
-static struct span **forget_part(struct span **at, uint64_t base, uint64_t end)
-{
-	struct span *s = *at;
-
-	if (s->base >= base && s->end <= end) {
-		*at = s->next;
-		free(s);
-		return at;
-	}
-	if (s->base >= base) {
-		s->base = end;
-		return &s->next;
-	}
-	/* What lies behind is lost where there is no memory: it is advice. */
-	if (s->end > end)
-		insert(&s->next, end, s->end, &s->advice);
-	s->end = base;
-	return &s->next;
-}
-
-/* Neighbours may be other allocations'. */
 void advice_forget(uint64_t base, uint64_t bytes)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), end = (base + bytes + page - 1) & ~(page - 1);
+	uint64_t end = page_end(base + bytes);
 
 	pthread_mutex_lock(&lock);
-	for (struct span **p = &spans; *p && (*p)->base < end;)
-		p = (*p)->end > base ? forget_part(p, base, end) : &(*p)->next;
+	/* Spans never reach beyond an allocation. */
+	for (struct span **p = &spans; *p && (*p)->base < end;) {
+		struct span *s = *p;
+
+		if (s->base >= base) {
+			*p = s->next;
+			free(s);
+		} else {
+			p = &s->next;
+		}
+	}
 	pthread_mutex_unlock(&lock);
 }
 
-/* The whole pages of a range of managed memory. */
-static CUresult pages_of(uint64_t address, uint64_t count, uint64_t *base, uint64_t *end)
+/* The whole pages of a range of managed memory, and whose they are. */
+static CUresult pages_of(uint64_t address, uint64_t count, uint64_t *base, uint64_t *end, struct memory *m)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	struct memory m;
-
-	if (!managed_find(address, count, &m))
+	if (!managed_find(address, count, m))
 		return CUDA_ERROR_INVALID_VALUE;
-	*base = address & ~(page - 1);
-	*end = (address + count + page - 1) & ~(page - 1);
+	*base = page_begin(address);
+	*end = page_end(address + count);
 	return CUDA_SUCCESS;
 }
 
@@ -159,7 +145,8 @@ static CUresult change_pages(uint64_t address, uint64_t count, void (*change)(st
 			     CUmemLocation location)
 {
 	uint64_t base, end;
-	CUresult result = pages_of(address, count, &base, &end);
+	struct memory m;
+	CUresult result = pages_of(address, count, &base, &end, &m);
 	struct span **first;
 
 	if (result)
@@ -168,7 +155,7 @@ static CUresult change_pages(uint64_t address, uint64_t count, void (*change)(st
 	first = cut_out(base, end);
 	for (struct span *s = first ? *first : NULL; s && s->base < end; s = s->next)
 		change(&s->advice, location);
-	join_equal();
+	join_equal(&m);
 	pthread_mutex_unlock(&lock);
 	return first ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -462,12 +449,13 @@ EXPORT CUresult cuMemRangeGetAttributes(void **data, size_t *dataSizes, CUmem_ra
 {
 	uint64_t base, end;
 	struct advice a;
+	struct memory m;
 	CUresult result;
 
 	ENTER();
 	if (!data || !dataSizes || !attributes || !numAttributes)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = pages_of(devPtr, count, &base, &end);
+	result = pages_of(devPtr, count, &base, &end, &m);
 	if (result)
 		return result;
 	pthread_mutex_lock(&lock);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "buffer.h"
+#include "page.h"
 #include "zz_generated_calls.h"
 
 /* One piece is at most what fits in one MAP when no two pages are neighbours; of memory in long runs it is more. */

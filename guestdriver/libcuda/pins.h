@@ -6,17 +6,10 @@
 #ifndef PARACUDA_PINS_H
 #define PARACUDA_PINS_H
 
-#include <unistd.h>
-
 #include "memory_map.h"
 
 /* The flag of cuMemHostRegister for pages that are pinned to be read. */
 #define HOST_REGISTER_READ_ONLY 8u
-
-static inline uint64_t page_bytes(void)
-{
-	return (uint64_t)sysconf(_SC_PAGESIZE);
-}
 
 /* Pins the pages of memory that no other has pinned. Of registered memory under a lock, together with memory_enter. */
 CUresult pins_make(struct memory *m);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "host_memory.h"
-#include "pins.h"
+#include "page.h"
 
 #define SLAB_BYTES ((uint64_t)2 << 20)
 #define PIECE_MOST ((uint64_t)256 << 10)
@@ -95,20 +95,21 @@ static unsigned find_room(const struct slab *s, unsigned pages)
 	return all;
 }
 
-/* A slab that such memory can be a piece of and that has room for it, or NULL. */
-static struct slab *find_slab(const struct memory *m, unsigned pages)
+/* A slab that such memory can be a piece of and that has room for it, at *page, or NULL. */
+static struct slab *find_slab(const struct memory *m, unsigned pages, unsigned *page)
 {
 	for (struct slab *s = slabs; s; s = s->next) {
 		if (s->closed || s->memory.kind != m->kind || s->memory.context != m->context)
 			continue;
 		wake(s);
-		if (find_room(s, pages) < SLAB_BYTES / page_bytes())
+		*page = find_room(s, pages);
+		if (*page < SLAB_BYTES / page_bytes())
 			return s;
 	}
 	return NULL;
 }
 
-static CUresult make_slab(const struct memory *like, struct slab **made)
+static CUresult make_slab(const struct memory *like, struct slab **made, unsigned *page)
 {
 	struct slab *s = calloc(1, sizeof(*s));
 	CUresult result;
@@ -124,6 +125,7 @@ static CUresult make_slab(const struct memory *like, struct slab **made)
 	}
 	s->next = slabs;
 	*made = slabs = s;
+	*page = 0;
 	return CUDA_SUCCESS;
 }
 
@@ -164,13 +166,12 @@ static CUresult register_part(struct memory *m, const struct memory *whole)
 
 static CUresult take(struct memory *m, unsigned pages)
 {
-	struct slab *s = find_slab(m, pages);
-	CUresult result = s ? CUDA_SUCCESS : make_slab(m, &s);
 	unsigned page;
+	struct slab *s = find_slab(m, pages, &page);
+	CUresult result = s ? CUDA_SUCCESS : make_slab(m, &s, &page);
 
 	if (result)
 		return result;
-	page = find_room(s, pages);
 	m->base = m->pinned_base = s->memory.base + page * page_bytes();
 	m->pinned_bytes = pages * page_bytes();
 	result = register_part(m, &s->memory);
@@ -190,7 +191,7 @@ CUresult slab_take(struct memory *m)
 	CUresult result;
 
 	pthread_mutex_lock(&lock);
-	result = take(m, (m->bytes + page_bytes() - 1) / page_bytes());
+	result = take(m, page_end(m->bytes) / page_bytes());
 	pthread_mutex_unlock(&lock);
 	return result;
 }
