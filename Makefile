@@ -90,6 +90,7 @@ guest-package: guest ## build the guests' Debian package
 	guestdriver/packaging/build
 
 gpu-bundle: binary guest ## build what a GPU host needs to check itself
+	scripts/apt-deps
 	scripts/build-uml
 	scripts/build-modules uml-7.2
 	scripts/gpu-bundle
