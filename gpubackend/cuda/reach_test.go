@@ -81,6 +81,14 @@ func touches(d *Device, device uint64) (reads, writes map[string]func(addr, n ui
 			Dst: dst, DstPitch: n / 4, DstSlice: n / 2, Src: src, SrcPitch: n / 4, SrcSlice: n / 2, Width: n / 4, Height: 2, Depth: 2,
 		}
 	}
+	stream, _ := d.StreamCreateWithPriority(streamNonBlocking, 0)
+	copyBatch := func(dst, src, n uint64) gpubackend.Result {
+		b := NewBatch(2)
+		defer b.Close()
+		b.Add(dst, src, n/2)
+		b.Add(dst+n/2, src+n/2, n/2)
+		return d.CopyBatch(b, stream)
+	}
 	copyBox := func(b gpubackend.Box) gpubackend.Result { return d.CopyBox(&b, 0) }
 	node := func(n gpubackend.Node) gpubackend.Result {
 		m, r := d.encodeNode(&n)
@@ -100,6 +108,7 @@ func touches(d *Device, device uint64) (reads, writes map[string]func(addr, n ui
 	}
 	reads = map[string]func(addr, n uint64) gpubackend.Result{
 		"Copy":            func(a, n uint64) gpubackend.Result { return d.Copy(device, a, n, 0) },
+		"CopyBatch":       func(a, n uint64) gpubackend.Result { return copyBatch(device, a, n) },
 		"MemcpyDtoDAsync": func(a, n uint64) gpubackend.Result { return d.MemcpyDtoDAsync(device, a, n, 0) },
 		"CopyOut":         func(a, n uint64) gpubackend.Result { return d.CopyOut(make([]byte, n), a) },
 		"CopyBox":         func(a, n uint64) gpubackend.Result { return copyBox(box(device, a, n)) },
@@ -109,6 +118,7 @@ func touches(d *Device, device uint64) (reads, writes map[string]func(addr, n ui
 	}
 	writes = map[string]func(addr, n uint64) gpubackend.Result{
 		"Copy":             func(a, n uint64) gpubackend.Result { return d.Copy(a, device, n, 0) },
+		"CopyBatch":        func(a, n uint64) gpubackend.Result { return copyBatch(a, device, n) },
 		"MemcpyDtoDAsync":  func(a, n uint64) gpubackend.Result { return d.MemcpyDtoDAsync(a, device, n, 0) },
 		"CopyIn":           func(a, n uint64) gpubackend.Result { return d.CopyIn(a, make([]byte, n), 0) },
 		"CopyBox":          func(a, n uint64) gpubackend.Result { return copyBox(box(a, device, n)) },

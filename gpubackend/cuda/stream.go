@@ -75,6 +75,7 @@ var streamArgument = [symbols]uint8{
 	symMemcpyHtoDAsync:      4,
 	symMemcpy2DAsync:        2,
 	symMemcpy3DAsync:        2,
+	symMemcpyBatchAsync:     8,
 	symLaunchHostFunc:       1,
 	symGraphLaunch:          2,
 	symGraphUpload:          2,

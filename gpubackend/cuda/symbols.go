@@ -50,6 +50,7 @@ const (
 	symMemcpyDtoHAsync
 	symMemcpy2DAsync
 	symMemcpy3DAsync
+	symMemcpyBatchAsync
 	symStreamSynchronize
 	symEventCreate
 	symEventSynchronize
@@ -176,6 +177,7 @@ var handNames = [symbols - generatedSymbols]string{
 	symMemcpyDtoHAsync - generatedSymbols:    "cuMemcpyDtoHAsync_v2",
 	symMemcpy2DAsync - generatedSymbols:      "cuMemcpy2DAsync_v2",
 	symMemcpy3DAsync - generatedSymbols:      "cuMemcpy3DAsync_v2",
+	symMemcpyBatchAsync - generatedSymbols:   "cuMemcpyBatchAsync_v2",
 	symStreamSynchronize - generatedSymbols:  "cuStreamSynchronize",
 	symEventCreate - generatedSymbols:        "cuEventCreate",
 	symEventSynchronize - generatedSymbols:   "cuEventSynchronize",

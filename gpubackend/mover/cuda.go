@@ -19,12 +19,14 @@ const (
 	cudaJobs = 16 // on their way at a time, a stream and a list each
 	// listRuns is how many runs a list holds: those of the largest request, with some cut in pieces.
 	listRuns   = 4 * maxRuns
-	listEntry  = 24
-	blocks     = 128 // 64 saturate the link; more hide the uneven ends
+	listEntry  = 32
+	blocks     = 128
 	threads    = 256
-	fewRuns    = 2        // are left to the copy engines whatever their length
-	cut        = 16 << 10 // a run for the kernel is cut to this, so that blocks have even work
+	warps      = threads / 32 // in a block; each takes an entry at a time
+	fewRuns    = 2            // are left to the copy engines whatever their length
+	cut        = 16 << 10     // a run for the kernel is cut to this, so that blocks have even work
 	bounceSize = 1 << 20
+	batched    = 256 // copies by the copy engines are queued so many at a time
 )
 
 // cudaEngine copies with the GPU.
@@ -35,10 +37,11 @@ type cudaEngine struct {
 	flying     int
 	threshold  uint64
 	registered uint64 // a power of two
-	part       int    // its logarithm
+	part       uint8  // its logarithm
 	bounce     []byte
 	bounceAt   uint64
 	parameters [16]byte
+	batch      *cuda.Batch
 	failed     error
 	inline     []*job // that needed nothing of the GPU
 	warn       func(string, error)
@@ -64,11 +67,11 @@ func newCUDAEngine(c *Config, p *handover.Policy) (*cudaEngine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &cudaEngine{device: d, threshold: c.Threshold}
+	e := &cudaEngine{device: d, threshold: c.Threshold, batch: cuda.NewBatch(batched)}
 	e.setRegistered(c.Registered)
 	e.warn = func(what string, err error) { c.Log.WithError(err).Warn(what) }
 	if err := e.open(c.Device); err != nil {
-		d.Close()
+		e.close()
 		return nil, err
 	}
 	return e, nil
@@ -168,7 +171,11 @@ func (e *cudaEngine) free() *slot {
 // queue sends every part of a job its way.
 func (e *cudaEngine) queue(s *slot, j *job) gpubackend.Result {
 	s.n = 0
+	e.batch.Reset()
 	if r := e.queuePieces(s, j); r != gpubackend.Success {
+		return r
+	}
+	if r := e.device.CopyBatch(e.batch, s.stream); r != gpubackend.Success {
 		return r
 	}
 	return e.launch(s)
@@ -177,18 +184,18 @@ func (e *cudaEngine) queue(s *slot, j *job) gpubackend.Result {
 // queuePieces gives pieces to the copy engines, or puts them on the kernel's list.
 func (e *cudaEngine) queuePieces(s *slot, j *job) gpubackend.Result {
 	device := j.staging.staging.(cudaStaging).address + j.offset
-	small := e.smallPieces(j)
+	few := e.fewSmall(j)
 	for i := range j.pieces {
 		p := &j.pieces[i]
-		n := uint64(len(p.host))
+		n := p.bytes
 		var r gpubackend.Result
 		switch {
-		case !e.register(p):
+		case !e.reached(p) && !e.register(p):
 			r = e.bounced(s, j, p, device)
-		case n >= e.threshold || small <= fewRuns:
+		case n >= e.threshold || few:
 			r = e.copyEngine(s, j, p, device)
 		default:
-			r = e.enlist(s, j, p, device, small)
+			r = e.enlist(s, j, p, device)
 		}
 		if r != gpubackend.Success {
 			return r
@@ -198,42 +205,45 @@ func (e *cudaEngine) queuePieces(s *slot, j *job) gpubackend.Result {
 	return gpubackend.Success
 }
 
-func (e *cudaEngine) smallPieces(j *job) (n int) {
-	for i := range j.pieces {
-		if uint64(len(j.pieces[i].host)) < e.threshold {
-			n++
+// fewSmall says whether a job has so few pieces for the kernel that it isn't worth a launch.
+func (e *cudaEngine) fewSmall(j *job) bool {
+	small := 0
+	for i := 0; i < len(j.pieces) && small <= fewRuns; i++ {
+		if j.pieces[i].bytes < e.threshold {
+			small++
 		}
 	}
-	return n
+	return small <= fewRuns
 }
 
 // copyEngine copies a piece, cut where it crosses from one registration to the next.
 func (e *cudaEngine) copyEngine(s *slot, j *job, p *piece, device uint64) gpubackend.Result {
-	host := hostAddress(p.host)
-	offset, left := p.offset, uint64(len(p.host))
+	host, offset, left := p.address(), p.offset, p.bytes
 	for left > 0 {
 		n := min(left, e.registered-offset%e.registered)
 		dst, src := device, host
 		if !j.toDevice {
 			dst, src = src, dst
 		}
-		if r := e.device.Copy(dst, src, n, s.stream); r != gpubackend.Success {
-			return r
+		if e.batch.Full() {
+			if r := e.device.CopyBatch(e.batch, s.stream); r != gpubackend.Success {
+				return r
+			}
 		}
+		e.batch.Add(dst, src, n)
 		device, host, offset, left = device+n, host+n, offset+n, left-n
 	}
 	return gpubackend.Success
 }
 
 // enlist puts a piece on the kernel's list, cut into even pieces as far as there is room.
-func (e *cudaEngine) enlist(s *slot, j *job, p *piece, device uint64, pieces int) gpubackend.Result {
-	host := hostAddress(p.host)
-	left := uint64(len(p.host))
+func (e *cudaEngine) enlist(s *slot, j *job, p *piece, device uint64) gpubackend.Result {
+	host, left := p.address(), p.bytes
 	if left <= cut && s.n < listRuns {
 		s.add(device, host, left, j.toDevice)
 		return gpubackend.Success
 	}
-	most := max(1, listRuns/pieces-1)
+	most := max(1, listRuns/len(j.pieces)-1)
 	each := max(uint64(cut), (left/uint64(most)+16)&^15)
 	for left > 0 {
 		if s.n == listRuns {
@@ -269,7 +279,7 @@ func (e *cudaEngine) launch(s *slot) gpubackend.Result {
 	binary.LittleEndian.PutUint64(e.parameters[8:], uint64(s.n))
 	return e.device.Launch(&gpubackend.Launch{
 		Function:   e.function,
-		Grid:       [3]uint32{uint32(min(s.n, blocks)), 1, 1},
+		Grid:       [3]uint32{uint32(min((s.n+warps-1)/warps, blocks)), 1, 1},
 		Block:      [3]uint32{threads, 1, 1},
 		Stream:     s.stream,
 		Parameters: e.parameters[:],
@@ -338,4 +348,8 @@ func (e *cudaEngine) fail(r gpubackend.Result) {
 func (e *cudaEngine) busy() bool    { return e.flying+len(e.inline) > 0 }
 func (e *cudaEngine) spins() bool   { return true }
 func (e *cudaEngine) broken() error { return e.failed }
-func (e *cudaEngine) close()        { e.device.Close() }
+
+func (e *cudaEngine) close() {
+	e.device.Close()
+	e.batch.Close()
+}

@@ -22,10 +22,10 @@ import (
 )
 
 // fakeDriver builds the driver library that package cuda is tested with.
-func fakeDriver(tb testing.TB) string {
+func fakeDriver(tb testing.TB, options ...string) string {
 	tb.Helper()
 	library := filepath.Join(tb.TempDir(), "libcuda.so.1")
-	build := exec.Command("gcc", "-shared", "-fPIC", "-O1", "-o", library, "../cuda/testdata/fakecuda.c", "-lpthread")
+	build := exec.Command("gcc", append(options, "-shared", "-fPIC", "-O1", "-o", library, "../cuda/testdata/fakecuda.c", "-lpthread")...)
 	if out, err := build.CombinedOutput(); err != nil {
 		tb.Fatalf("build the fake driver library: %v\n%s", err, out)
 	}
@@ -35,22 +35,22 @@ func fakeDriver(tb testing.TB) string {
 // TestCUDAEngine runs the CUDA engine on the fake driver: each way that a piece can go, with registrations that
 // succeed and that fail. The fake takes any file for exported memory.
 func TestCUDAEngine(t *testing.T) {
-	library := fakeDriver(t)
+	library, old := fakeDriver(t), fakeDriver(t, "-DNO_BATCHES")
 	for _, test := range []struct {
 		name   string
 		config Config
 		fail   bool
 	}{
-		{"kernel", Config{Threshold: 1 << 30, Registered: 1 << 20}, false},
-		{"copy engines", Config{Threshold: 1, Registered: 64 << 10}, false},
-		{"both", Config{Threshold: 20 << 10, Registered: 64 << 10}, false},
-		{"bounced", Config{Threshold: 20 << 10, Registered: 64 << 10}, true},
+		{"kernel", Config{Library: library, Threshold: 1 << 30, Registered: 1 << 20}, false},
+		{"copy engines", Config{Library: library, Threshold: 1, Registered: 64 << 10}, false},
+		{"copy engines, one by one", Config{Library: old, Threshold: 1, Registered: 64 << 10}, false},
+		{"both", Config{Library: library, Threshold: 20 << 10, Registered: 64 << 10}, false},
+		{"bounced", Config{Library: library, Threshold: 20 << 10, Registered: 64 << 10}, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if test.fail {
 				t.Setenv("FAKE_FAIL_REGISTER", "1")
 			}
-			test.config.Library = library
 			tryCUDAEngine(t, test.config)
 		})
 	}
@@ -181,15 +181,20 @@ func TestKernel(t *testing.T) {
 		list = binary.LittleEndian.AppendUint64(list, dst+to)
 		list = binary.LittleEndian.AppendUint64(list, src+from)
 		list = binary.LittleEndian.AppendUint64(list, length)
+		list = binary.LittleEndian.AppendUint64(list, 0)
 		copy(expected[to:to+length], in[from:])
 		at += (length + 64) &^ 15
 		count++
 	}
-	for _, length := range []uint64{0, 1, 3, 15, 16, 17, 31, 33, 100, 4095, 4096, 4097, 5000} {
-		for _, offsets := range [][2]uint64{{0, 0}, {1, 1}, {15, 15}, {16, 0}, {0, 1}, {3, 8}, {9, 9}} {
-			add(offsets[0], offsets[1], length)
+	for _, length := range []uint64{0, 1, 3, 15, 16, 17, 31, 33, 100, 511, 600, 4095, 4096, 4097, 5000} {
+		for offset := range uint64(16) {
+			add(offset, offset, length)
+			add(offset, 5, length)
+			add(0, offset, length)
 		}
 	}
+	add(3, n-at-100, 100) // to the end of the memory
+	add(3, 0, 20000)
 	where, r := d.MemAlloc(uint64(len(list)))
 	must("allocate", r)
 	must("copy in", d.CopyIn(src, in, 0))

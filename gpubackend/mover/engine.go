@@ -54,10 +54,15 @@ type job struct {
 
 // piece is a part of a job that is contiguous in one region.
 type piece struct {
-	region *region
-	offset uint64 // in the region
-	host   []byte
+	region        *region
+	offset, bytes uint64 // in the region
 }
+
+// host is the piece as it is mapped here.
+func (p *piece) host() []byte { return p.region.host[p.offset : p.offset+p.bytes] }
+
+// address is where it is mapped, for the GPU.
+func (p *piece) address() uint64 { return hostAddress(p.region.host) + p.offset }
 
 // newEngine makes the engine for a kind of GPU. wake is what it notifies if it doesn't spin.
 func newEngine(c *Config, gpu string, p *handover.Policy, wake int) (engine, error) {

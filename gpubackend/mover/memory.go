@@ -139,10 +139,10 @@ func (m *memory) appendPieces(dst []piece, runs []wire.Run, limit uint64) ([]pie
 func appendPiece(dst []piece, r *region, offset, n uint64) []piece {
 	if len(dst) > 0 {
 		last := &dst[len(dst)-1]
-		if last.region == r && last.offset+uint64(len(last.host)) == offset {
-			last.host = r.host[last.offset : offset+n]
+		if last.region == r && last.offset+last.bytes == offset {
+			last.bytes += n
 			return dst
 		}
 	}
-	return append(dst, piece{r, offset, r.host[offset : offset+n]})
+	return append(dst, piece{r, offset, n})
 }

@@ -15,11 +15,17 @@ import (
 
 func hostAddress(b []byte) uint64 { return uint64(guestmem.Addr(b)) }
 
-// setRegistered sets how much guest memory is registered at a time, rounded down to a power of two: it is asked for
-// with each page.
+// setRegistered sets how much guest memory is registered at a time, rounded down to a power of two.
 func (e *cudaEngine) setRegistered(bytes uint64) {
-	e.part = bits.Len64(bytes) - 1
+	e.part = uint8(bits.Len64(bytes) - 1)
 	e.registered = 1 << e.part
+}
+
+// reached says that a piece lies in one part that is registered, as nearly each does, which is asked for with each page.
+func (e *cudaEngine) reached(p *piece) bool {
+	const mask = 63 // spares a comparison
+	first, last := p.offset>>(e.part&mask), (p.offset+p.bytes-1)>>(e.part&mask)
+	return first == last && first < uint64(len(p.region.parts)) && p.region.parts[first] == partPinned
 }
 
 // register makes sure that the GPU reaches a piece of guest memory. A part whose registration fails stays without, and its
@@ -30,7 +36,7 @@ func (e *cudaEngine) register(p *piece) bool {
 		r.parts = make([]partState, (r.key.size+e.registered-1)/e.registered)
 	}
 	ok := true
-	for part := p.offset >> e.part; part <= (p.offset+uint64(len(p.host))-1)>>e.part; part++ {
+	for part := p.offset >> e.part; part <= (p.offset+p.bytes-1)>>e.part; part++ {
 		if r.parts[part] == partUnknown {
 			r.parts[part] = e.registerPart(r, part)
 		}
@@ -96,7 +102,7 @@ func (e *cudaEngine) forget(r *region) {
 
 // bounced copies a piece that can't be registered through pinned memory, and waits for it.
 func (e *cudaEngine) bounced(s *slot, j *job, p *piece, device uint64) gpubackend.Result {
-	for host := p.host; len(host) > 0; {
+	for host := p.host(); len(host) > 0; {
 		n := min(len(host), len(e.bounce))
 		if j.toDevice && !guardedCopy(e.bounce[:n], host[:n]) {
 			return resultFault

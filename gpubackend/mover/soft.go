@@ -98,7 +98,7 @@ func copyPieces(j *job, from, to uint64) status {
 	memory := j.staging.staging.(softStaging)
 	at := uint64(0)
 	for i := range j.pieces {
-		host := j.pieces[i].host
+		host := j.pieces[i].host()
 		n := uint64(len(host))
 		low, high := max(from, at), min(to, at+n)
 		if low < high {

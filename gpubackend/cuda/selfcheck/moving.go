@@ -94,12 +94,15 @@ func (c *checker) moverRates() (string, error) {
 	defer s.close()
 	notes := ""
 	for _, k := range []struct {
-		name string
-		run  uint64
-	}{{"4 KiB", 4 << 10}, {"64 KiB", 64 << 10}, {"256 KiB", 256 << 10}, {"2 MiB", 2 << 20}, {"one run", n}} {
+		name     string
+		run, odd uint64
+	}{
+		{"4 KiB", 4 << 10, 0}, {"4 KiB at odd addresses", 4 << 10, 1}, {"64 KiB", 64 << 10, 0}, {"256 KiB", 256 << 10, 0},
+		{"1 MiB", 1 << 20, 0}, {"2 MiB", 2 << 20, 0}, {"one run", n, 0},
+	} {
 		runs := make([]wire.Run, 0, n/k.run)
 		for i := range n / k.run {
-			runs = append(runs, wire.Run{Address: guestBase + i*k.run, Bytes: k.run})
+			runs = append(runs, wire.Run{Address: guestBase + i*k.run + k.odd, Bytes: k.run - k.odd})
 		}
 		rand.New(rand.NewPCG(3, 4)).Shuffle(len(runs), func(i, j int) { runs[i], runs[j] = runs[j], runs[i] })
 		in, err := s.timed(runs, true)

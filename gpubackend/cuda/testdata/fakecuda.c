@@ -222,7 +222,7 @@ API CUresult cuKernelGetName(const char **s, struct function *f) { *s = f->name;
 static CUresult run(struct function *f, const char *p, unsigned grid, unsigned block)
 {
 	if (!strcmp(f->name, "copy_runs")) {
-		struct { char *dst, *src; u64 n; } *list = *(void **)p;
+		struct { char *dst, *src; u64 n, unused; } *list = *(void **)p;
 		u64 n = *(const u64 *)(p + 8);
 		for (u64 i = 0; i < n; i++)
 			memcpy(list[i].dst, list[i].src, list[i].n);
@@ -403,6 +403,18 @@ API CUresult cuMemcpyAsync(void *d, const void *s, u64 n, void *st) { IN_CONTEXT
 API CUresult cuMemcpyHtoDAsync_v2(void *d, const void *s, u64 n, void *st) { IN_CONTEXT; (void)st; memcpy(d, s, n); return OK; }
 API CUresult cuMemcpyDtoHAsync_v2(void *d, const void *s, u64 n, void *st) { IN_CONTEXT; (void)st; memcpy(d, s, n); return OK; }
 API CUresult cuMemcpyDtoDAsync_v2(void *d, const void *s, u64 n, void *st) { IN_CONTEXT; (void)st; memmove(d, s, n); return OK; }
+#ifndef NO_BATCHES // as before CUDA 13
+API CUresult cuMemcpyBatchAsync_v2(void **d, void **s, const size_t *n, size_t copies, const unsigned *attributes, const size_t *first,
+				   size_t kinds, void *st)
+{
+	IN_CONTEXT;
+	if (!copies || kinds != 1 || *first || attributes[0] < 1 || attributes[0] > 3 || attributes[5] > 1 || !st)
+		return INVALID;
+	for (size_t i = 0; i < copies; i++)
+		memcpy(d[i], s[i], n[i]);
+	return OK;
+}
+#endif
 static void box(char *d, u64 dp, u64 ds, const char *s, u64 sp, u64 ss, u64 w, u64 h, u64 z)
 {
 	for (u64 k = 0; k < z; k++)

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
+
+// TestCopyBatch queues copies with one call, again and again with the same batch.
+func TestCopyBatch(t *testing.T) {
+	const n, parts = 1000, 4
+	d := newDevice(t, Options{})
+	stream, r := d.StreamCreateWithPriority(streamNonBlocking, 0)
+	must(t, "make a stream", r)
+	from, to := alloc(t, d, n), alloc(t, d, n)
+	b := NewBatch(parts)
+	defer b.Close()
+	for round := range byte(3) {
+		data := make([]byte, n)
+		for i := range data {
+			data[i] = byte(i)*7 + round
+		}
+		must(t, "copy in", d.CopyIn(from, data, 0))
+		before := d.count("cuMemcpyBatchAsync_v2")
+		for i := range uint64(parts) {
+			if b.Full() {
+				t.Fatalf("full with %d of %d", i, parts)
+			}
+			b.Add(to+i*n/parts, from+i*n/parts, n/parts)
+		}
+		if !b.Full() {
+			t.Fatal("not full")
+		}
+		must(t, "copy", d.CopyBatch(b, stream))
+		if calls := d.count("cuMemcpyBatchAsync_v2") - before; calls != 1 {
+			t.Errorf("%d calls", calls)
+		}
+		out := make([]byte, n)
+		must(t, "copy out", d.CopyOut(out, to))
+		if !bytes.Equal(out, data) {
+			t.Fatalf("round %d: bytes differ", round)
+		}
+	}
+	must(t, "copy nothing", d.CopyBatch(b, stream))
+	b.Add(to, from, n)
+	b.Reset()
+	must(t, "copy nothing", d.CopyBatch(b, stream))
+	b.Add(to, 4096, n)
+	b.Add(to, from, n)
+	want(t, "copy what isn't the guest's", d.CopyBatch(b, stream), gpubackend.InvalidValue)
+}
