@@ -14,7 +14,9 @@
 
 /*
  * Pieces grow from the first, which nothing hides: no copy goes on while its pages are pinned. Each is a system call, and
- * where memory has to be staged also a change of the GPU between the processes of the mover and the worker.
+ * where memory has to be staged also a change of the GPU between the processes of the mover and the worker. After the
+ * first there are two of each size: where pages are scattered, driver, worker and mover together take nearly as long for
+ * a piece as the GPU, which would have to wait for one twice as large as that before.
  */
 #define PIECE ((size_t)8 << 20)
 #define PIECE_FIRST ((size_t)1 << 20)
@@ -137,6 +139,7 @@ static CUresult copy_job(struct job *j)
 	bool alone = j->bytes <= PIECE_FIRST || slot_shared();	/* pieces are told apart by their slot */
 	CUresult result = channel_error(true), rest;
 	size_t piece = PIECE_FIRST, most = PIECE;
+	bool second = true;	/* of the first size there is one */
 
 	for (size_t at = 0; !result && at < j->bytes;) {
 		size_t bytes = least(piece, j->bytes - at);
@@ -148,7 +151,9 @@ static CUresult copy_job(struct job *j)
 			continue;
 		}
 		at += bytes;
-		piece = least(2 * piece, most);
+		if (second)
+			piece = least(2 * piece, most);
+		second = !second;
 		if (!result && j->loose >= GROUP)
 			result = ask(j);
 	}
