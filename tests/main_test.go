@@ -66,13 +66,15 @@ func prepare() error {
 	return nil
 }
 
+// cache is where scripts/ puts what it fetches and builds.
+func cache() string {
+	base, _ := os.UserCacheDir()
+	return setting("PARACUDA_CACHE", filepath.Join(base, "paracuda"))
+}
+
 // compiler is nvcc: the one named, that of the cache, or any.
 func compiler() string {
-	cache := setting("PARACUDA_CACHE", "")
-	if base, err := os.UserCacheDir(); err == nil && cache == "" {
-		cache = filepath.Join(base, "paracuda")
-	}
-	cached := filepath.Join(cache, "cuda-12.4/nvcc")
+	cached := filepath.Join(cache(), "cuda-12.4/nvcc")
 	if _, err := os.Stat(cached); err != nil {
 		cached = "nvcc"
 	}

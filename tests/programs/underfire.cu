@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies under fire: programs are killed in the middle, the process forks, pages are thrown away, swapped out and moved; and
+// Copies under fire: programs are killed in the middle, the process forks, pages are thrown away, pushed out and moved; and
 // random ranges of a large buffer go both ways with guard bytes around.
 #include "check.h"
 #include <atomic>
