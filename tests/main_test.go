@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/paracuda/paracuda/vm"
 )
 
 // Where the things under test lie, as absolute paths.
@@ -66,15 +68,9 @@ func prepare() error {
 	return nil
 }
 
-// cache is where scripts/ puts what it fetches and builds.
-func cache() string {
-	base, _ := os.UserCacheDir()
-	return setting("PARACUDA_CACHE", filepath.Join(base, "paracuda"))
-}
-
 // compiler is nvcc: the one named, that of the cache, or any.
 func compiler() string {
-	cached := filepath.Join(cache(), "cuda-12.4/nvcc")
+	cached := filepath.Join(vm.FindAssets().Cache, "cuda-12.4/nvcc")
 	if _, err := os.Stat(cached); err != nil {
 		cached = "nvcc"
 	}

@@ -60,7 +60,7 @@ func (b *Batch) copy(n int) (dst, src, bytes uint64) {
 }
 
 // CopyBatch queues the copies, which may overtake each other but nothing else in the stream, and empties the batch. The stream is
-// one that was made. When it fails, some may have been queued.
+// one that was made, and no memory that of a graph. When it fails, some may have been queued.
 func (d *Device) CopyBatch(b *Batch, s gpubackend.Stream) gpubackend.Result {
 	defer b.Reset()
 	if b.n > 1 && !b.single {

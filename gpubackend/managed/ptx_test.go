@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/paracuda/paracuda/vm"
 )
 
 const ptxHead = ".version 8.0\n.target sm_75\n.address_size 64\n"
@@ -108,11 +110,7 @@ func TestPlacePTX(t *testing.T) {
 
 // assembler is ptxas of the cache's toolkit; empty where there is none.
 func assembler() string {
-	cache := os.Getenv("PARACUDA_CACHE")
-	if dir, err := os.UserCacheDir(); err == nil && cache == "" {
-		cache = filepath.Join(dir, "paracuda")
-	}
-	path := filepath.Join(cache, "cuda-12.4/bin/ptxas")
+	path := filepath.Join(vm.FindAssets().Cache, "cuda-12.4/bin/ptxas")
 	if _, err := os.Stat(path); err != nil {
 		return ""
 	}

@@ -24,7 +24,7 @@ const (
 	threads    = 256
 	warps      = threads / 32 // in a block; each takes an entry at a time
 	fewRuns    = 2            // are left to the copy engines whatever their length
-	cut        = 16 << 10     // a run for the kernel is cut to this, so that blocks have even work
+	cut        = 16 << 10     // a run for the kernel is cut to this, so that warps have even work
 	bounceSize = 1 << 20
 	batched    = 256 // copies by the copy engines are queued so many at a time
 )
