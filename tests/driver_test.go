@@ -42,7 +42,7 @@ func TestNewerKernel(t *testing.T) {
 			skip(t, "User Mode Linux is a kernel of its own")
 		}
 		r := vm.run(t, vm.limit, "--kernel", "6.12", "--report", "--", filepath.Join(programs, follower))
-		if r.exit != 0 || !strings.Contains(r.stdout, "guest kernel 6.12") {
+		if r.exit != 0 || !strings.Contains(r.stderr, "guest kernel 6.12") || strings.Contains(r.stdout, "guest kernel") {
 			t.Errorf("exit code %d:%s%s", r.exit, tail(r.stdout), tail(r.stderr))
 		}
 	})

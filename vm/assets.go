@@ -3,6 +3,7 @@
 package vm
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,7 +15,7 @@ import (
 // scripts/ make both.
 type Assets struct {
 	Cache string // kernels and QEMU: scripts/deps
-	Build string // init, libcuda and the guest driver: make build
+	Build string // init, libcuda and the guest driver: make build; "" where there is no source tree
 }
 
 // FindAssets finds the directories from the environment (PARACUDA_CACHE,
@@ -28,8 +29,10 @@ func findCache() string {
 	if dir := os.Getenv("PARACUDA_CACHE"); dir != "" {
 		return dir
 	}
-	if bundle := filepath.Join(findBuild(), "../cache"); exists(bundle) {
-		return bundle
+	if build := findBuild(); build != "" {
+		if bundle := filepath.Join(build, "../cache"); exists(bundle) {
+			return bundle
+		}
 	}
 	base, err := os.UserCacheDir()
 	if err != nil {
@@ -48,13 +51,12 @@ func findBuild() string {
 		}
 	}
 	dir, err := os.Getwd()
-	for err == nil && dir != "/" {
-		if exists(filepath.Join(dir, "go.mod")) {
-			break
+	for ; err == nil && dir != "/"; dir = filepath.Dir(dir) {
+		if exists(filepath.Join(dir, "guestdriver/init/init.c")) {
+			return filepath.Join(dir, "build")
 		}
-		dir = filepath.Dir(dir)
 	}
-	return filepath.Join(dir, "build")
+	return ""
 }
 
 func exists(file string) bool {
@@ -71,13 +73,25 @@ func need(what, file, mend string) (string, error) {
 }
 
 const (
-	runDeps  = "run make deps"
-	runBuild = "run make build (PARACUDA_BUILD names its build/ where this is not run from the source tree)"
+	runDeps  = "run make deps in the source tree"
+	runBuild = "run make build in the source tree"
 )
+
+// errNoTree says what to do where the program is installed alone.
+var errNoTree = errors.New("find the VM's parts: no source tree is beside this program or above the " +
+	"current directory: run make deps build in one, and set PARACUDA_BUILD to its build/")
+
+// built finds one of the files that make build makes.
+func (a Assets) built(what, file string) (string, error) {
+	if a.Build == "" {
+		return "", errNoTree
+	}
+	return need(what, filepath.Join(a.Build, file), runBuild)
+}
 
 // Init is the guests' first process.
 func (a Assets) Init() (string, error) {
-	return need("the guest's init", filepath.Join(a.Build, "guest/init"), runBuild)
+	return a.built("the guest's init", "guest/init")
 }
 
 // LibDir is the directory of the guests' libcuda.so.1.
@@ -135,11 +149,13 @@ func (a Assets) Release(kind Kind, kernel string) (string, error) {
 
 // Driver is the guest driver built for that kernel.
 func (a Assets) Driver(kind Kind, kernel string) (Module, error) {
+	if a.Build == "" {
+		return Module{}, errNoTree
+	}
 	release, err := a.Release(kind, kernel)
 	if err != nil {
 		return Module{}, err
 	}
-	file, err := need("the guest driver",
-		filepath.Join(a.Build, "modules", release, "paracuda.ko"), runBuild)
+	file, err := a.built("the guest driver", filepath.Join("modules", release, "paracuda.ko"))
 	return Module{File: file}, err
 }

@@ -106,6 +106,23 @@ func TestDriverOfAKernel(t *testing.T) {
 	}
 }
 
+// TestInstalledAlone has no source tree near it: the mend must be one that can be followed there.
+func TestInstalledAlone(t *testing.T) {
+	t.Setenv("PARACUDA_BUILD", "")
+	t.Setenv("PARACUDA_CACHE", t.TempDir())
+	other := t.TempDir() // a program's own tree, which is none of ours
+	write(t, filepath.Join(other, "go.mod"), "module other\n")
+	t.Chdir(other)
+	a := FindAssets()
+	_, driver := a.Driver(UML, "")
+	_, guestInit := a.Init()
+	for _, err := range []error{driver, guestInit} {
+		if err == nil || !strings.Contains(err.Error(), "run make deps build in one, and set PARACUDA_BUILD") {
+			t.Errorf("the error is %v", err)
+		}
+	}
+}
+
 func TestFindAssetsFromTheEnvironment(t *testing.T) {
 	t.Setenv("PARACUDA_CACHE", "/c")
 	t.Setenv("PARACUDA_BUILD", "/b")

@@ -45,7 +45,7 @@ func runRun(args []string) error {
 	f.StringVar(&o.level, "log-level", "warning", "`LEVEL`: debug, info, warning or error")
 	f.StringVar(&o.trace, "trace", "", "write the vhost-user messages to `FILE`, as lines of hex")
 	f.StringVar(&o.control, "control", "", "answer paracuda set and paracuda stats on the UNIX socket `PATH`")
-	f.BoolVar(&o.report, "report", false, "say at the end what was used: front end, guest kernel, device")
+	f.BoolVar(&o.report, "report", false, "say at the end, on standard error, what was used: front end, guest kernel, device")
 	f.BoolVar(&o.verbose, "console", false, "show the guest kernel's messages on standard error")
 	f.Func("set", "`KEY=VALUE`: set a policy of the VM (may be repeated; paracuda device --help lists them)", func(v string) error {
 		o.set = append(o.set, v)
@@ -92,7 +92,7 @@ func (o *runOptions) run(channels int) error {
 		return err
 	}
 	if o.report {
-		fmt.Printf("paracuda: ran in %s, guest kernel %s, device %s\n", result.FrontEnd, result.GuestKernel, gpu)
+		fmt.Fprintf(os.Stderr, "paracuda: ran in %s, guest kernel %s, device %s\n", result.FrontEnd, result.GuestKernel, gpu)
 	}
 	if result.ExitCode != 0 {
 		return exitCode(result.ExitCode)
