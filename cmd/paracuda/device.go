@@ -18,6 +18,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/loglimit"
 	"github.com/paracuda/paracuda/vhostuser"
 )
 
@@ -71,10 +72,11 @@ func printCapabilities(w io.Writer) error {
 }
 
 func (o *deviceOptions) serve() error {
-	log, err := newLog(os.Stderr, o.level, "device")
+	log, endLog, err := newLog(os.Stderr, o.level, "device")
 	if err != nil {
 		return err
 	}
+	defer endLog()
 	gpu, err := chooseGPU(o.gpu)
 	if err != nil {
 		return err
@@ -101,7 +103,7 @@ func (o *deviceOptions) serve() error {
 	if err != nil {
 		return err
 	}
-	ensureEnd(ctx, conn, endLimit, endLook, giveUp(log))
+	ensureEnd(ctx, conn, endLimit, endLook, giveUp(log, endLog))
 	options := vhostuser.Options{Log: log}
 	if out.trace != nil {
 		options.Trace = out.trace
@@ -111,7 +113,7 @@ func (o *deviceOptions) serve() error {
 		return fmt.Errorf("start the session: %w", err)
 	}
 	front.session.Store(session)
-	log.WithField("gpu", gpu).Info("front end connected")
+	loglimit.Keep(log).WithField("gpu", gpu).Info("front end connected")
 	err = session.Run(ctx)
 	if errors.Is(err, context.Canceled) {
 		err = nil
@@ -149,7 +151,7 @@ func (o *deviceOptions) connect(ctx context.Context, log *logrus.Entry) (*net.Un
 	}
 	defer listener.Close()
 	defer context.AfterFunc(ctx, func() { listener.Close() })()
-	log.Info("waits for a front end")
+	loglimit.Keep(log).Info("waits for a front end")
 	return listener.AcceptUnix()
 }
 

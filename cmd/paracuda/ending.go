@@ -10,6 +10,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/loglimit"
 )
 
 // A device process whose VM is gone must not stay, whatever holds it up: its workers hold the GPU, and end with it.
@@ -51,9 +53,10 @@ func hungUp(conn *net.UnixConn) bool {
 }
 
 // giveUp ends the process as it is.
-func giveUp(log *logrus.Entry) func() {
+func giveUp(log *logrus.Entry, endLog func()) func() {
 	return func() {
-		log.Errorf("the device did not end by itself in %v: it is ended", endLimit)
+		endLog()
+		loglimit.Keep(log).Errorf("the device did not end by itself in %v: it is ended", endLimit)
 		os.Exit(1)
 	}
 }

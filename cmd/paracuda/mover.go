@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/loglimit"
 	"github.com/paracuda/paracuda/gpubackend/mover"
 	"github.com/paracuda/paracuda/gpubackend/worker"
 )
@@ -15,16 +16,17 @@ func runMover(args []string) error {
 	if err != nil {
 		return err
 	}
-	log, err := newLog(os.Stderr, level, "mover")
+	log, endLog, err := newLog(os.Stderr, level, "mover")
 	if err != nil {
 		return err
 	}
+	defer endLog()
 	control, err := handover.NewConn(os.NewFile(controlFD, "control"))
 	if err != nil {
 		return err
 	}
 	if err := mover.Run(mover.Config{Control: control, Log: log}); err != nil {
-		log.WithError(err).Error("mover ends")
+		loglimit.Keep(log).WithError(err).Error("mover ends")
 		return exitCode(1)
 	}
 	return nil

@@ -8,11 +8,13 @@ import (
 	"runtime"
 	"runtime/debug"
 
+	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/loglimit"
 	"github.com/paracuda/paracuda/gpubackend/soft"
 	"github.com/paracuda/paracuda/gpubackend/worker"
 )
@@ -45,10 +47,11 @@ func runWorker(args []string) error {
 	if err := debug.SetCrashOutput(capture.Log(), debug.CrashOptions{}); err != nil {
 		return err
 	}
-	log, err := newLog(capture.Log(), level, "worker")
+	log, endLog, err := newLog(capture.Log(), level, "worker")
 	if err != nil {
 		return err
 	}
+	defer endLog()
 	control, err := handover.NewConn(os.NewFile(controlFD, "control"))
 	if err != nil {
 		return err
@@ -56,24 +59,31 @@ func runWorker(args []string) error {
 	err = worker.Run(worker.Config{
 		Control: control,
 		NewDriver: func(gpu string, p handover.Policy) (gpubackend.Driver, error) {
-			return newDriver(gpu, p, capture)
+			return newDriver(gpu, p, capture, log)
 		},
 		NewMover: connectMover,
 		Log:      log,
 	})
 	if err != nil {
-		log.WithError(err).Info("worker ends")
+		loglimit.Keep(log).WithError(err).Info("worker ends")
 		return exitCode(1)
 	}
 	return nil
 }
 
-func newDriver(gpu string, p handover.Policy, capture *cuda.Capture) (gpubackend.Driver, error) {
+func newDriver(gpu string, p handover.Policy, capture *cuda.Capture, log *logrus.Entry) (gpubackend.Driver, error) {
 	switch gpu {
 	case gpuSoft:
 		return soft.New(soft.Options{Memory: p.SoftMemory}), nil
 	case gpuCUDA:
-		return cuda.New(cuda.Options{AllowPageable: p.AllowPageable, MemoryLimit: p.MemoryLimit, GraphReplay: p.GraphReplay, Capture: capture})
+		return cuda.New(cudaOptions(p, capture, log))
 	}
 	return nil, fmt.Errorf("unknown GPU %q", gpu)
+}
+
+// cudaOptions has the driver log where the worker does: standard error is its kernels', which the guest reads.
+func cudaOptions(p handover.Policy, capture *cuda.Capture, log *logrus.Entry) cuda.Options {
+	return cuda.Options{
+		AllowPageable: p.AllowPageable, MemoryLimit: p.MemoryLimit, GraphReplay: p.GraphReplay, Capture: capture, Log: log,
+	}
 }

@@ -15,15 +15,14 @@ import (
 
 // control serves queue 0. Its goroutine owns the queue; requests that take long are answered through done.
 type control struct {
-	device     *Device
-	config     virtqueue.Config
-	queue      *virtqueue.Queue
-	mem        *guestmem.Memory
-	call       *vhostuser.FD
-	kick       *vhostuser.Waiter
-	hello      bool
-	complaints int
-	open       int // requests that are not answered yet
+	device *Device
+	config virtqueue.Config
+	queue  *virtqueue.Queue
+	mem    *guestmem.Memory
+	call   *vhostuser.FD
+	kick   *vhostuser.Waiter
+	hello  bool
+	open   int // requests that are not answered yet
 
 	kicks  chan struct{}
 	done   chan answer
@@ -115,7 +114,7 @@ func (c *control) drain() (more bool) {
 			c.notify()
 			continue
 		case err != nil:
-			c.complain("control queue broke: " + err.Error())
+			c.device.log.WithError(err).Warn("control queue broke")
 			return false
 		case ok:
 			c.request(chain)
@@ -125,15 +124,6 @@ func (c *control) drain() (more bool) {
 	}
 	more, err := c.queue.EnableKick()
 	return more && err == nil
-}
-
-// maxComplaints bounds what a guest's driver can write to the log.
-const maxComplaints = 20
-
-func (c *control) complain(what string) {
-	if c.complaints++; c.complaints <= maxComplaints {
-		c.device.log.Warn(what)
-	}
 }
 
 // finish answers a request that took long.
@@ -187,7 +177,8 @@ func (c *control) obey(r *wire.ControlRequest, out *wire.ControlResponse) (work 
 	d, channel := c.device, int(r.Channel)
 	switch {
 	case r.Type == wire.ControlHello && r.Number != wire.Version:
-		c.complain(fmt.Sprintf("guest driver speaks protocol version %d, this device %d: install the guest package of this version", r.Number, wire.Version))
+		d.log.WithField("driver", r.Number).WithField("device", wire.Version).
+			Warn("guest driver speaks another protocol version: install the guest package of this version")
 		out.Status = wire.StatusBadVersion
 	case r.Type == wire.ControlHello:
 		if !c.hello {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/handover"
@@ -28,8 +27,6 @@ type chains struct {
 	maps   map[uint32]*mapping
 	raw    []byte       // a run list as it arrives
 	spare  [][]wire.Run // lists of mappings that were returned
-
-	complaints atomic.Int32
 }
 
 func (c *chains) scratch(bytes int) []byte {
@@ -117,15 +114,8 @@ func (w *Worker) takeChainsLocked() (took bool, err error) {
 	}
 }
 
-// maxComplaints bounds what a guest can write to the host's log.
-const maxComplaints = 100
-
-// complain logs what a guest did wrong, unless it has done so too often.
-func (w *Worker) complain(err error, what string) {
-	if w.chains.complaints.Add(1) <= maxComplaints {
-		w.log.WithError(err).Warn(what)
-	}
-}
+// complain logs what a guest did wrong.
+func (w *Worker) complain(err error, what string) { w.log.WithError(err).Warn(what) }
 
 func (w *Worker) takeChain(c *virtqueue.Chain) error {
 	var raw [wire.ChainHeaderSize]byte

@@ -70,7 +70,6 @@ type Worker struct {
 	primary        map[uint64]uint64     // device to the handle of its primary context
 	kernels        map[kernelKey]gpubackend.Function
 	unknown        map[gpubackend.Op]bool
-	reports        int // functions that the guest reported
 }
 
 // errStopped ends the loop in an orderly way.

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/loglimit"
+)
+
+// TestLogIsBounded in each role, and says at the end what is missing in it.
+func TestLogIsBounded(t *testing.T) {
+	const flood = 10000
+	for level, most := range map[string]int{"info": 20, "debug": 20 * debugTimes} {
+		var out strings.Builder
+		log, end, err := newLog(&out, level, "worker")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range flood {
+			log.WithField("program", "line\nbreak").Warn("what a guest does wrong")
+		}
+		loglimit.Keep(log).Info("worker ends")
+		end()
+		lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+		written := len(lines) - 2
+		if written < 10 || written > most+most/10 {
+			t.Errorf("%s: %d lines of a flood", level, written)
+		}
+		if want := fmt.Sprintf("lines=%d ", flood-written); !strings.Contains(lines[len(lines)-1], want) {
+			t.Errorf("%s: %q isn't in the last line %q", level, want, lines[len(lines)-1])
+		}
+		if !strings.Contains(lines[len(lines)-2], "worker ends") {
+			t.Errorf("%s: the end isn't logged: %q", level, lines[len(lines)-2])
+		}
+	}
+}
+
+// TestCUDALogsWhereItsWorkerDoes, and not on standard error.
+func TestCUDALogsWhereItsWorkerDoes(t *testing.T) {
+	log := logrus.NewEntry(logrus.New())
+	if got := cudaOptions(handover.Policy{}, nil, log).Log; got != log {
+		t.Errorf("the log is %v", got)
+	}
+}
