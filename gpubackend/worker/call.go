@@ -29,8 +29,14 @@ func (c *call) start(command *arena.Command) {
 	c.context = command.Context
 }
 
-// word returns an argument. The dispatcher has checked that there are as many as the handler says.
-func (c *call) word(i int) uint64 { return c.command.Words[i] }
+// word returns an argument. The dispatcher has checked that there are as many as the handler says; one that the guest
+// didn't send is 0, and not what the command before it had there.
+func (c *call) word(i int) uint64 {
+	if i >= c.command.N {
+		return 0
+	}
+	return c.command.Words[i]
+}
 
 // answer adds a word to the answer.
 func (c *call) answer(v uint64) {

@@ -150,7 +150,7 @@ func TestPoolsAreReused(t *testing.T) {
 	for range 3 * maxPools {
 		h := r.newPool(0, 0)
 		c := call{command: &r.command}
-		r.command.Words[0] = h
+		r.command.Words[0], r.command.N = h, 1
 		if h == 0 || runPoolDestroy(r.Worker, &c) != gpubackend.Success {
 			t.Fatal("no more pools")
 		}

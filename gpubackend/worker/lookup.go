@@ -71,6 +71,25 @@ func (w *Worker) findFunction(c *call, handle uint64) (gpubackend.Function, gpub
 	return f, result
 }
 
+// endLibrary unloads a library and forgets its kernels.
+func (w *Worker) endLibrary(c *call, run func(*Worker, *call) gpubackend.Result) gpubackend.Result {
+	result := run(w, c)
+	if result == gpubackend.Success {
+		w.forgetKernels(0)
+	}
+	return result
+}
+
+// forgetKernels drops the functions of kernels in a context, and those whose kernel or context has no handle any more.
+func (w *Worker) forgetKernels(context uint64) {
+	for key := range w.kernels {
+		_, there := w.objects.Lookup(object.Kernel, key.kernel)
+		if _, in := w.lookupContext(key.context); !there || !in || key.context == context {
+			delete(w.kernels, key)
+		}
+	}
+}
+
 // Streams that have no handle, as the guest names them.
 const (
 	streamDefault   = 0

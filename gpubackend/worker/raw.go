@@ -37,7 +37,7 @@ func init() {
 		gpubackend.OpHostFunc:                         {words: 2, run: runHostFunc},
 		gpubackend.OpMemAllocAsync:                    {words: 3, run: runAllocAsync},
 		gpubackend.OpMemFreeAsync:                     {words: 2, run: runFreeAsync},
-		gpubackend.OpMemPoolCreate:                    {words: 2, noContext: true, run: runPoolCreate},
+		gpubackend.OpMemPoolCreate:                    {words: 3, noContext: true, run: runPoolCreate},
 		gpubackend.OpMemPoolDestroy:                   {words: 1, noContext: true, run: runPoolDestroy},
 		gpubackend.OpPoolDefault:                      {words: 1, noContext: true, run: runPoolDefault},
 		gpubackend.OpMemPoolGetAttribute:              {words: 2, noContext: true, run: runPoolGetAttribute},
@@ -86,6 +86,7 @@ func init() {
 	wrap(gpubackend.OpStreamQuery, (*Worker).queryStream)
 	wrap(gpubackend.OpEventDestroy, (*Worker).endEvent)
 	wrap(gpubackend.OpTexRefDestroy, (*Worker).endReference)
+	wrap(gpubackend.OpLibraryUnload, (*Worker).endLibrary)
 	for _, op := range naming {
 		wrap(op, (*Worker).boundGraphs)
 	}
@@ -173,11 +174,11 @@ func (w *Worker) endContext(c *call, run func(*Worker, *call) gpubackend.Result)
 		handle = w.primary[handle]
 	}
 	w.streams.forget(handle)
-	clear(w.kernels)
 	w.leaveGreen()
 	result := run(w, c)
 	if result == gpubackend.Success {
 		w.objects.RemoveChildren(handle)
+		w.forgetKernels(handle)
 		w.pools.forget(handle)
 		w.shares.forget(handle)
 		delete(w.fences.free, handle)
