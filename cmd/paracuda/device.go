@@ -90,7 +90,7 @@ func (o *deviceOptions) serve() error {
 		return err
 	}
 	dev := device.New(device.Config{
-		GPU: gpu, Settings: o.settings, Generation: uint32(time.Now().UnixNano()) | 1, Spawn: spawner{level: o.level}, Log: log,
+		GPU: gpu, Settings: o.settings, Generation: uint32(time.Now().UnixNano()) | 1, Spawn: spawner{level: o.level, log: log}, Log: log,
 	})
 	var front frontEnd
 	if out.control != nil {

@@ -6,13 +6,22 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"sync"
 	"syscall"
+
+	"github.com/sirupsen/logrus"
 
 	"github.com/paracuda/paracuda/gpubackend/device"
 )
 
 // spawner starts this program in the roles of worker and mover.
-type spawner struct{ level string }
+type spawner struct {
+	level string
+	log   *logrus.Entry
+}
+
+// unranked says once that the kernel doesn't know in which order to kill: a guest can start as many workers as it likes.
+var unranked sync.Once
 
 // controlFD is the descriptor under which a child finds its control connection.
 const controlFD = 3
@@ -28,6 +37,11 @@ func (s spawner) start(role string, control *os.File) (device.Process, error) {
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	if err := startApart(c); err != nil {
 		return nil, fmt.Errorf("start a %s: %w", role, err)
+	}
+	if err := goFirst(c.Process.Pid, role); err != nil {
+		unranked.Do(func() {
+			s.log.WithError(err).Warnf("a %s may outlive other processes when the host has no memory left", role)
+		})
 	}
 	return child{c}, nil
 }
