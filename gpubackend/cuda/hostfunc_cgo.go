@@ -3,6 +3,7 @@
 package cuda
 
 // #include "driver.h"
+// #include "graph.h"
 import "C"
 
 import (
@@ -23,6 +24,7 @@ type waits struct {
 	next    uint64
 	pending map[uint64]*wait
 	kept    map[uint64]gpubackend.HostCall // of graphs, by token
+	nodes   map[uint64]*C.struct_pc_node   // what the driver has of them
 	calls   map[uint64]bool                // of graphs, that hold their stream
 }
 
@@ -40,7 +42,7 @@ func newWaits() (*waits, error) {
 	}
 	v := &waits{
 		reader: r, writer: w, pending: make(map[uint64]*wait),
-		kept: make(map[uint64]gpubackend.HostCall), calls: make(map[uint64]bool),
+		kept: make(map[uint64]gpubackend.HostCall), calls: make(map[uint64]bool), nodes: make(map[uint64]*C.struct_pc_node),
 	}
 	go v.serve()
 	return v, nil

@@ -57,14 +57,18 @@ func (v *waits) endNodes() {
 }
 
 // keep remembers a graph's host function and returns what the driver is given for it. That memory stays: the
-// driver doesn't say when the last graph with the node is gone.
+// driver doesn't say when the last graph with the node is gone. A function has it once.
 func (v *waits) keep(token uint64, f gpubackend.HostCall) *C.struct_pc_node {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.kept[token] = f
+	if node := v.nodes[token]; node != nil {
+		return node
+	}
 	node := (*C.struct_pc_node)(allocate(int(C.sizeof_struct_pc_node)).p)
 	node.token = C.uint64_t(token)
 	node.fd = C.int32_t(v.writer.Fd())
+	v.nodes[token] = node
 	return node
 }
 

@@ -73,7 +73,8 @@ func (w *Worker) decodeNodeWords(c *call, n *gpubackend.Node, v []uint64, tail [
 		if v[0]&keptToken == 0 {
 			return gpubackend.InvalidValue
 		}
-		n.Token, n.Call = v[0], w.hostNodeDue
+		n.Token = v[0]
+		n.Call, result = w.keepHostFunc(v[0])
 	case gpubackend.NodeGraph:
 		n.Moved = v[1] == 1
 		n.Child, result = w.findGraph(c, v[0])

@@ -23,7 +23,7 @@ type hostFuncs struct {
 	mu      sync.Mutex // guards what follows
 	due     []dueFunc  // functions whose turn has come, filled by the driver's threads
 	release map[uint64]func()
-	kept    int // functions of graphs
+	kept    map[uint64]struct{} // functions of graphs
 	runs    bool
 	running dueFunc
 	seq     uint32            // of the one that runs, or ran last
@@ -51,15 +51,16 @@ func runHostFunc(w *Worker, c *call) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
-	h := &w.hostFuncs
-	h.start(w)
 	token := c.word(1)
 	if token&keptToken != 0 {
-		if !h.keep() {
-			return gpubackend.OutOfMemory
+		call, result := w.keepHostFunc(token)
+		if result != gpubackend.Success {
+			return result
 		}
-		return w.driver.HostFuncKept(s, token, w.hostNodeDue)
+		return w.driver.HostFuncKept(s, token, call)
 	}
+	h := &w.hostFuncs
+	h.start(w)
 	if !h.add(token) {
 		return gpubackend.InvalidValue
 	}
@@ -68,13 +69,29 @@ func runHostFunc(w *Worker, c *call) gpubackend.Result {
 	return result
 }
 
-// keep counts a function of a graph. It is kept as long as the worker lives: nobody says when the last graph with it is
-// gone.
-func (h *hostFuncs) keep() bool {
+// keepHostFunc gives what is called when a function of a graph is due. The function is kept as long as the worker lives:
+// nobody says when the last graph with it is gone.
+func (w *Worker) keepHostFunc(token uint64) (gpubackend.HostCall, gpubackend.Result) {
+	h := &w.hostFuncs
+	h.start(w)
+	if !h.keep(token) {
+		return nil, gpubackend.OutOfMemory
+	}
+	return w.hostNodeDue, gpubackend.Success
+}
+
+// keep counts a function of a graph, once.
+func (h *hostFuncs) keep(token uint64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.kept++
-	return h.kept <= maxHostFuncs
+	if _, known := h.kept[token]; !known && len(h.kept) >= maxHostFuncs {
+		return false
+	}
+	if h.kept == nil {
+		h.kept = map[uint64]struct{}{}
+	}
+	h.kept[token] = struct{}{}
+	return true
 }
 
 // add makes a place for a function.
@@ -125,7 +142,7 @@ func (h *hostFuncs) stir() {
 	}
 }
 
-// start starts the goroutine.
+// start starts the goroutine. No function may get to the driver before.
 func (h *hostFuncs) start(w *Worker) {
 	if h.work == nil {
 		h.work, h.quit = make(chan struct{}, 1), make(chan struct{})
