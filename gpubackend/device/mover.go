@@ -114,9 +114,7 @@ func (d *Device) awaitMover(m *moverProcess) {
 	m.conn.close()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err != nil {
-		d.log.WithError(err).Info("mover ended")
-	}
+	sayEnded(d.log, "mover", err, m.killed.Load())
 	if d.mover == m {
 		d.mover = nil
 	}

@@ -5,6 +5,8 @@ package device
 import (
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
@@ -152,9 +154,8 @@ func (d *Device) await(w *workerProcess) {
 func (d *Device) takeBack(w *workerProcess, err error) {
 	d.tellMover() // copies that the worker started end before its pages go back to the guest
 	c := w.channel
-	if err != nil {
-		d.log.WithField("channel", c.index).WithError(err).Info("worker ended")
-	}
+	log := d.log.WithFields(logrus.Fields{"channel": c.index, "program": w.comm})
+	sayEnded(log, "worker", err, w.killed.Load())
 	d.ended.Add(w.state.Counters())
 	if c.worker != w { // the queue is another driver's by now
 		return
@@ -181,7 +182,7 @@ func (d *Device) closeChannel(index int) uint32 {
 	}
 	d.mu.Unlock()
 	if w != nil {
-		if err := w.conn.request(&handover.Message{Kind: handover.KindStop}, nil, handover.KindStopped, d.config.Timeouts.Stop); err != nil {
+		if err := w.conn.request(&handover.Message{Kind: handover.KindStop}, nil, handover.KindStopped, d.config.Timeouts.Stop); err != nil && !w.killed.Load() {
 			d.log.WithField("channel", index).WithError(err).Warn("worker did not stop: it is killed")
 		}
 		w.kill()

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/sirupsen/logrus"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
@@ -150,13 +153,18 @@ type workerProcess struct {
 	base    uint16   // where its queue began
 	closing bool     // nobody wants another in its place
 	ended   bool     // state is unmapped
+	killed  atomic.Bool
 
 	// Guarded by exports.mu.
 	offers, handles int  // objects that it has offered and nobody exported, and handles of others
 	offersEnded     bool // it is gone
 }
 
-func (w *workerProcess) kill() { w.proc.Kill() }
+// kill ends the worker. Whoever has a reason that its owner should know logs it: its end is no news then.
+func (w *workerProcess) kill() {
+	w.killed.Store(true)
+	w.proc.Kill()
+}
 
 // moverProcess is the VM's mover.
 type moverProcess struct {
@@ -165,9 +173,23 @@ type moverProcess struct {
 	ready   chan struct{} // closed when it has started, or can't
 	failure error         // why it can't; set before ready is closed
 	exited  chan struct{} // closed when the process has ended
+	killed  atomic.Bool
 }
 
-func (m *moverProcess) kill() { m.proc.Kill() }
+func (m *moverProcess) kill() {
+	m.killed.Store(true)
+	m.proc.Kill()
+}
+
+// sayEnded logs how a child ended. That it was killed by this process is no news.
+func sayEnded(log *logrus.Entry, child string, err error, killed bool) {
+	switch {
+	case killed:
+		log.WithError(err).Debugf("%s was ended", child)
+	case err != nil:
+		log.WithError(err).Infof("%s ended", child)
+	}
+}
 
 // failed says whether it is known that it could not start.
 func (m *moverProcess) failed() bool {

@@ -37,6 +37,13 @@ func (d *Device) beginPause(c *channel) {
 	}
 	w, grace, paused := c.worker, d.settings.StopGrace, make(chan struct{})
 	c.paused = paused
+	if w.closing { // it ends anyway: the VM does, or its program
+		go func() {
+			defer close(paused)
+			<-w.gone
+		}()
+		return
+	}
 	go func() {
 		defer close(paused)
 		log := d.log.WithFields(logrus.Fields{"channel": c.index, "program": w.comm})
