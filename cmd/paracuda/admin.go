@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"sort"
 	"text/tabwriter"
 
@@ -17,7 +19,7 @@ import (
 func runSet(args []string) error {
 	f := newFlags("set", "SOCKET KEY=VALUE...",
 		"Changes policies of a running VM. SOCKET is the device's control socket (paracuda device --control).\n"+
-			"Programs in the VM follow at once. paracuda device --help lists the keys.")
+			"It says which programs follow: all, or those that start later. paracuda device --help lists the keys.")
 	if err := parseFlags(f, args); err != nil {
 		return err
 	}
@@ -28,9 +30,11 @@ func runSet(args []string) error {
 		return err
 	}
 	for _, text := range f.Args()[1:] {
-		if _, err := device.Ask(f.Arg(0), device.Request{Set: text}); err != nil {
+		a, err := device.Ask(f.Arg(0), device.Request{Set: text})
+		if err != nil {
 			return err
 		}
+		fmt.Printf("%s holds %s\n", text, a.Holds)
 	}
 	return nil
 }
@@ -38,7 +42,8 @@ func runSet(args []string) error {
 // runStats prints the counters of a running VM.
 func runStats(args []string) error {
 	f := newFlags("stats", "[--json] SOCKET",
-		"Prints the counters of a running VM: its sum and its programs. SOCKET is the device's control socket.")
+		"Prints the GPU, the policies and the counters of a running VM: its sum and its programs.\n"+
+			"SOCKET is the device's control socket.")
 	raw := f.Bool("json", false, "print JSON")
 	if err := parseFlags(f, args); err != nil {
 		return err
@@ -68,6 +73,11 @@ func runStats(args []string) error {
 
 // printStats prints a column for the VM and one for each of its programs.
 func printStats(a *device.Answer) {
+	fmt.Println("gpu:", a.GPU)
+	fmt.Println("policies:")
+	for _, key := range slices.Sorted(maps.Keys(a.Policies)) {
+		fmt.Printf("  %s=%s\n", key, a.Policies[key])
+	}
 	names := make([]string, 0, len(a.Stats))
 	for name := range a.Stats {
 		names = append(names, name)

@@ -71,10 +71,18 @@ func runWorker(args []string) error {
 	return nil
 }
 
+// softMemory is how much memory the software GPU of one process has: each has a GPU of its own.
+func softMemory(p handover.Policy) uint64 {
+	if p.MemoryLimit != 0 {
+		return min(p.SoftMemory, p.MemoryLimit)
+	}
+	return p.SoftMemory
+}
+
 func newDriver(gpu string, p handover.Policy, capture *cuda.Capture, log *logrus.Entry) (gpubackend.Driver, error) {
 	switch gpu {
 	case gpuSoft:
-		return soft.New(soft.Options{Memory: p.SoftMemory}), nil
+		return soft.New(soft.Options{Memory: softMemory(p)}), nil
 	case gpuCUDA:
 		return cuda.New(cudaOptions(p, capture, log))
 	}

@@ -23,6 +23,9 @@ type Request struct {
 // Answer is one line of JSON back.
 type Answer struct {
 	Error    string            `json:"error,omitempty"`
+	Holds    string            `json:"holds,omitempty"`    // since when what was set holds
+	GPU      string            `json:"gpu,omitempty"`      // "soft" or "cuda"
+	Policies map[string]string `json:"policies,omitempty"` // by their keys
 	Stats    map[string]uint64 `json:"stats,omitempty"`    // of the VM since it started
 	Programs []Program         `json:"programs,omitempty"` // that run now
 }
@@ -77,9 +80,11 @@ func (d *Device) admin(c net.Conn, changed func()) {
 		if err := d.Set(r.Set); err != nil {
 			a.Error = err.Error()
 		} else {
+			a.Holds = holdsSince(r.Set)
 			changed()
 		}
 	case r.Stats:
+		a.GPU, a.Policies = d.config.GPU, d.policies()
 		a.Stats, a.Programs = d.Counters().Map(), d.programs()
 	}
 	_ = json.NewEncoder(c).Encode(&a)
@@ -91,6 +96,9 @@ func (d *Device) Set(text string) error {
 	defer d.mu.Unlock()
 	s := d.settings
 	if err := s.Set(text); err != nil {
+		return err
+	}
+	if err := suits(d.config.GPU, text); err != nil {
 		return err
 	}
 	space, policy := s.Build()
@@ -114,6 +122,15 @@ func (d *Device) Set(text string) error {
 		}
 	}
 	return nil
+}
+
+// policies are the settings that hold.
+func (d *Device) policies() map[string]string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := d.settings.values()
+	all["warm-workers"] = fmt.Sprint(d.warmTarget())
+	return all
 }
 
 func (d *Device) programs() []Program {

@@ -73,7 +73,13 @@ func spinGuest() uint32 {
 // setting is one key.
 type setting struct {
 	key, value, help string
-	set              func(*Settings, string) error
+	access
+}
+
+// access reads the value of a key, and says what it is.
+type access struct {
+	set func(*Settings, string) error
+	get func(*Settings) string
 }
 
 var settings = []setting{
@@ -85,31 +91,14 @@ var settings = []setting{
 	{"inline-limit", "SIZE", "copy up to this size through the arena, larger by reference; a quarter of the arena's bulk area at most", size(0, 256<<20, func(s *Settings) *uint32 { return &s.Space.InlineLimit })},
 	{"arena", "SIZE", "memory that a guest process shares with its worker", size(2<<20, 1<<30, func(s *Settings) *uint32 { return &s.Space.ArenaBytes })},
 	{"channels", "N", "guest processes at a time", number(1, wire.MaxChannels, func(s *Settings) *uint32 { return &s.Space.Channels })},
-	{"warm-workers", "N", "workers kept ready for the programs to come, each with an idle CUDA context (default: 1, on the software GPU 0)", func(s *Settings, v string) error {
-		n, err := strconv.ParseUint(v, 10, 32)
-		if err != nil || n > wire.MaxChannels {
-			return fmt.Errorf("want a number from 0 to %d", wire.MaxChannels)
-		}
-		s.WarmWorkers = int(n)
-		return nil
-	}},
-	{"stop-grace", "TIME", "how long programs' work may go on when the VM stops or is reset; a program whose work takes longer is ended", func(s *Settings, v string) error {
-		d, err := time.ParseDuration(v)
-		if err != nil || d < minStopGrace || d > maxStopGrace {
-			return fmt.Errorf("want a time from %v to %v, like 5s", minStopGrace, maxStopGrace)
-		}
-		s.StopGrace = d
-		return nil
-	}},
+	{"warm-workers", "N", "workers kept ready for the programs to come, each with an idle CUDA context (default: 1, on the software GPU 0)", access{setWarm, getWarm}},
+	{"stop-grace", "TIME", "how long programs' work may go on when the VM stops or is reset; a program whose work takes longer is ended", access{setGrace, getGrace}},
 	{"address-mapping", "on|off", "pass payloads by reference", flag(wire.ConfigFlagAddressMapping)},
 	{"graph-replay", "on|off", "replay repeated batches as CUDA graphs", flag(wire.ConfigFlagGraphReplay)},
 	{"staging", "SIZE", "device memory that a guest process's copies pass through", size64(1<<20, 1<<30, func(s *Settings) *uint64 { return &s.Policy.StagingBytes })},
 	{"memory", "SIZE", "device memory of a guest process at most (0: all)", size64(0, math.MaxInt64, func(s *Settings) *uint64 { return &s.Policy.MemoryLimit })},
 	{"soft-memory", "SIZE", "device memory of the software GPU", size64(64<<20, 1<<40, func(s *Settings) *uint64 { return &s.Policy.SoftMemory })},
-	{"allow-pageable-access", "on|off", "run on GPUs that reach ordinary memory (HMM, ATS), although a guest's kernels then reach the worker's own", func(s *Settings, v string) (err error) {
-		s.Policy.AllowPageable, err = onOff(v)
-		return err
-	}},
+	{"allow-pageable-access", "on|off", "run on GPUs that reach ordinary memory (HMM, ATS), although a guest's kernels then reach the worker's own", access{setPageable, getPageable}},
 }
 
 // Bounds of StopGrace: a worker with nothing to do takes a moment to say so, and the front end does nothing else while it
@@ -161,63 +150,6 @@ func PrintSettings(w io.Writer) {
 		fmt.Fprintf(t, "  %s=%s\t%s\n", x.key, x.value, x.help)
 	}
 	_ = t.Flush()
-}
-
-func number(least, most uint64, field func(*Settings) *uint32) func(*Settings, string) error {
-	return func(s *Settings, v string) error {
-		n, err := strconv.ParseUint(v, 10, 32)
-		if err != nil || n < least || n > most {
-			return fmt.Errorf("want a number from %d to %d", least, most)
-		}
-		*field(s) = uint32(n)
-		return nil
-	}
-}
-
-func size(least, most uint64, field func(*Settings) *uint32) func(*Settings, string) error {
-	return func(s *Settings, v string) error {
-		n, err := ParseSize(v)
-		if err != nil || n < least || n > most {
-			return fmt.Errorf("want a size from %d to %d bytes, like 64K or 8M", least, most)
-		}
-		*field(s) = uint32(n)
-		return nil
-	}
-}
-
-func size64(least, most uint64, field func(*Settings) *uint64) func(*Settings, string) error {
-	return func(s *Settings, v string) error {
-		n, err := ParseSize(v)
-		if err != nil || n < least || n > most {
-			return fmt.Errorf("want a size from %d bytes on, like 512M or 8G", least)
-		}
-		*field(s) = n
-		return nil
-	}
-}
-
-func duration(field func(*Settings) *uint32) func(*Settings, string) error {
-	return func(s *Settings, v string) error {
-		d, err := time.ParseDuration(v)
-		if v == "0" {
-			d, err = 0, nil
-		}
-		if err != nil || d < 0 || d > time.Second {
-			return errors.New("want a time from 0 to 1s, like 50us")
-		}
-		*field(s) = uint32(d.Microseconds())
-		return nil
-	}
-}
-
-func flag(bit uint32) func(*Settings, string) error {
-	return func(s *Settings, v string) error {
-		on, err := onOff(v)
-		if s.Space.Flags &^= bit; on {
-			s.Space.Flags |= bit
-		}
-		return err
-	}
 }
 
 func onOff(v string) (bool, error) {

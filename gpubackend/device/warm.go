@@ -21,12 +21,18 @@ const (
 	warmSoft = 0
 )
 
-// warmWanted is how many workers to keep warm.
+// warmWanted is how many workers to keep warm now.
 func (d *Device) warmWanted() int {
+	if !d.warming {
+		return 0
+	}
+	return d.warmTarget()
+}
+
+// warmTarget is how many workers are kept warm while there is a driver.
+func (d *Device) warmTarget() int {
 	n := d.settings.WarmWorkers
 	switch {
-	case !d.warming:
-		return 0
 	case n == warmDefault && d.config.GPU == "cuda":
 		n = warmCUDA
 	case n == warmDefault:

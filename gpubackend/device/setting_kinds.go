@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// The kinds of values that keys have.
+
+func number(least, most uint64, field func(*Settings) *uint32) access {
+	return access{
+		set: func(s *Settings, v string) error {
+			n, err := strconv.ParseUint(v, 10, 32)
+			if err != nil || n < least || n > most {
+				return fmt.Errorf("want a number from %d to %d", least, most)
+			}
+			*field(s) = uint32(n)
+			return nil
+		},
+		get: func(s *Settings) string { return fmt.Sprint(*field(s)) },
+	}
+}
+
+func size(least, most uint64, field func(*Settings) *uint32) access {
+	return access{
+		set: func(s *Settings, v string) error {
+			n, err := ParseSize(v)
+			if err != nil || n < least || n > most {
+				return fmt.Errorf("want a size from %d to %d bytes, like 64K or 8M", least, most)
+			}
+			*field(s) = uint32(n)
+			return nil
+		},
+		get: func(s *Settings) string { return formatSize(uint64(*field(s))) },
+	}
+}
+
+func size64(least, most uint64, field func(*Settings) *uint64) access {
+	return access{
+		set: func(s *Settings, v string) error {
+			n, err := ParseSize(v)
+			if err != nil || n < least || n > most {
+				return fmt.Errorf("want a size from %d bytes on, like 512M or 8G", least)
+			}
+			*field(s) = n
+			return nil
+		},
+		get: func(s *Settings) string { return formatSize(*field(s)) },
+	}
+}
+
+func duration(field func(*Settings) *uint32) access {
+	return access{
+		set: func(s *Settings, v string) error {
+			d, err := time.ParseDuration(v)
+			if v == "0" {
+				d, err = 0, nil
+			}
+			if err != nil || d < 0 || d > time.Second {
+				return errors.New("want a time from 0 to 1s, like 50us")
+			}
+			*field(s) = uint32(d.Microseconds())
+			return nil
+		},
+		get: func(s *Settings) string { return fmt.Sprintf("%dus", *field(s)) },
+	}
+}
+
+func flag(bit uint32) access {
+	return access{
+		set: func(s *Settings, v string) error {
+			on, err := onOff(v)
+			if s.Space.Flags &^= bit; on {
+				s.Space.Flags |= bit
+			}
+			return err
+		},
+		get: func(s *Settings) string { return sayOnOff(s.Space.Flags&bit != 0) },
+	}
+}
+
+func setWarm(s *Settings, v string) error {
+	n, err := strconv.ParseUint(v, 10, 32)
+	if err != nil || n > wire.MaxChannels {
+		return fmt.Errorf("want a number from 0 to %d", wire.MaxChannels)
+	}
+	s.WarmWorkers = int(n)
+	return nil
+}
+
+// getWarm says nothing of the default, which depends on the GPU.
+func getWarm(s *Settings) string {
+	if s.WarmWorkers == warmDefault {
+		return ""
+	}
+	return fmt.Sprint(s.WarmWorkers)
+}
+
+func setGrace(s *Settings, v string) error {
+	d, err := time.ParseDuration(v)
+	if err != nil || d < minStopGrace || d > maxStopGrace {
+		return fmt.Errorf("want a time from %v to %v, like 5s", minStopGrace, maxStopGrace)
+	}
+	s.StopGrace = d
+	return nil
+}
+
+func getGrace(s *Settings) string { return s.StopGrace.String() }
+
+func setPageable(s *Settings, v string) (err error) {
+	s.Policy.AllowPageable, err = onOff(v)
+	return err
+}
+
+func getPageable(s *Settings) string { return sayOnOff(s.Policy.AllowPageable) }
+
+func sayOnOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+// formatSize writes a size as ParseSize reads it.
+func formatSize(n uint64) string {
+	unit := ""
+	for _, next := range []string{"K", "M", "G", "T"} {
+		if n == 0 || n%1024 != 0 {
+			break
+		}
+		n, unit = n/1024, next
+	}
+	return fmt.Sprint(n) + unit
+}

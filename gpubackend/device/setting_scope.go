@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"fmt"
+	"strings"
+)
+
+// lateKeys are of what a program's worker does once, as it starts.
+var lateKeys = map[string]bool{
+	"staging": true, "memory": true, "soft-memory": true, "graph-replay": true, "allow-pageable-access": true,
+}
+
+// gpuKeys are of one GPU only.
+var gpuKeys = map[string]struct{ gpu, why string }{
+	"soft-memory":           {"soft", "a real GPU has its own, of which memory=SIZE gives a process less"},
+	"allow-pageable-access": {"cuda", "the software GPU reaches what the worker maps, and nothing else"},
+}
+
+// suits refuses a setting that would do nothing on a GPU.
+func suits(gpu, text string) error {
+	key, _, _ := strings.Cut(text, "=")
+	if only, ok := gpuKeys[key]; ok && only.gpu != gpu {
+		return fmt.Errorf("%w %s: it does nothing here: %s", ErrSetting, text, only.why)
+	}
+	return nil
+}
+
+// holdsSince says which programs follow a setting that was changed.
+func holdsSince(text string) string {
+	key, _, _ := strings.Cut(text, "=")
+	if lateKeys[key] {
+		return "for programs that start from now on"
+	}
+	return "at once"
+}
+
+// values are all settings, by their keys.
+func (s *Settings) values() map[string]string {
+	all := map[string]string{}
+	for _, x := range settings {
+		all[x.key] = x.get(s)
+	}
+	return all
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// TestValuesReadBack sets what a device says that it has.
+func TestValuesReadBack(t *testing.T) {
+	s := DefaultSettings()
+	for _, x := range []string{"memory=3G", "spin-host=0", "batch-delay=5ms", "address-mapping=off", "stop-grace=90ms", "warm-workers=2",
+		"stop-grace=1500ms", "inline-limit=1000", "allow-pageable-access=on"} {
+		if err := s.Set(x); err != nil && x != "stop-grace=90ms" {
+			t.Fatal(err)
+		}
+	}
+	other := DefaultSettings()
+	for key, value := range s.values() {
+		if err := other.Set(key + "=" + value); err != nil {
+			t.Error(err)
+		}
+	}
+	if !reflect.DeepEqual(s, other) {
+		t.Errorf("%+v, not %+v", other, s)
+	}
+}
+
+// TestAdminSaysWhatHolds asks for the GPU and the policies, and changes some.
+func TestAdminSaysWhatHolds(t *testing.T) {
+	_, path := newAdmin(t)
+	for _, x := range []struct{ set, holds, refused string }{
+		{set: "batch-commands=7", holds: "at once"},
+		{set: "memory=1G", holds: "for programs that start from now on"},
+		{set: "soft-memory=128M", holds: "for programs that start from now on"},
+		{set: "allow-pageable-access=on", refused: "does nothing here: the software GPU"},
+	} {
+		a, err := Ask(path, Request{Set: x.set})
+		switch {
+		case x.refused != "":
+			if err == nil || !strings.Contains(err.Error(), x.refused) {
+				t.Errorf("%s: %v, not %s", x.set, err, x.refused)
+			}
+		case err != nil:
+			t.Errorf("%s: %v", x.set, err)
+		case a.Holds != x.holds:
+			t.Errorf("%s holds %q, not %q", x.set, a.Holds, x.holds)
+		}
+	}
+	a, err := Ask(path, Request{Stats: true})
+	if err != nil || a.GPU != "soft" || len(a.Policies) != len(settings) {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	for key, want := range map[string]string{"batch-commands": "7", "memory": "1G", "soft-memory": "128M", "warm-workers": "0",
+		"allow-pageable-access": "off", "channels": "16", "arena": "8M"} {
+		if a.Policies[key] != want {
+			t.Errorf("%s is %q, not %q", key, a.Policies[key], want)
+		}
+	}
+}
