@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -127,8 +128,8 @@ func (o *runOptions) config(channels int) (vm.Config, error) {
 		return vm.Config{}, err
 	case kind == vm.UML && o.kernel != "":
 		return vm.Config{}, fmt.Errorf("--kernel %s: it is for --vm qemu; User Mode Linux is a kernel itself", o.kernel)
-	case o.cpus < 0:
-		return vm.Config{}, fmt.Errorf("--cpus %d: want 1 or more", o.cpus)
+	case o.cpus < 0 || o.cpus > runtime.NumCPU():
+		return vm.Config{}, fmt.Errorf("--cpus %d: want 1 to %d, as many as the host has", o.cpus, runtime.NumCPU())
 	}
 	level, err := parseLevel(o.level)
 	if err != nil {
