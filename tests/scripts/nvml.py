@@ -155,6 +155,20 @@ def processes(h, smi):
     print("processes")
 
 
+def joined(h):
+    """A GPU reaches itself. NCCL asks that of each pair before it starts."""
+    for what in range(6):
+        assert n.nvmlDeviceGetP2PStatus(h, h, what) == n.NVML_P2P_STATUS_OK, what
+    refused(n.NVML_ERROR_INVALID_ARGUMENT, n.nvmlDeviceGetP2PStatus, h, h, 99)
+    refused(n.NVML_ERROR_INVALID_ARGUMENT, n.nvmlDeviceGetP2PStatus, h, ctypes.c_void_p(8), 0)
+    assert n.nvmlDeviceGetTopologyCommonAncestor(h, h) == n.NVML_TOPOLOGY_INTERNAL
+    assert n.nvmlDeviceOnSameBoard(h, h) == 1
+    fabric = n.c_nvmlGpuFabricInfoV_t()
+    n.nvmlDeviceGetGpuFabricInfoV(h, ctypes.byref(fabric))
+    assert fabric.state == n.NVML_GPU_FABRIC_STATE_NOT_SUPPORTED
+    print("joined to itself")
+
+
 def unknown(h):
     for name, args in UNKNOWN.items():
         refused(n.NVML_ERROR_NOT_SUPPORTED, getattr(n, name), h, *args)
@@ -196,6 +210,7 @@ def main():
     h = handles()
     like_cuda(h)
     processes(h, sys.argv[1])
+    joined(h)
     unknown(h)
     every_function()
     n.nvmlShutdown()
