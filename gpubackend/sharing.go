@@ -27,6 +27,7 @@ type SharedEvent [64]byte
 type Shared struct {
 	Start, Bytes uint64 // the memory in the file
 	Offset       uint64 // of the address in the memory
+	Allocated    bool   // an allocation begins at the address
 }
 
 // Share returns NotSupported.

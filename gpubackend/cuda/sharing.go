@@ -21,7 +21,8 @@ func (d *Device) Share(addr uint64) (s gpubackend.Shared, fd int, r gpubackend.R
 	if r = d.call(symMemExport, d.out(0), handle, handlePosixFile, 0); r != gpubackend.Success {
 		return s, -1, r
 	}
-	return gpubackend.Shared{Bytes: bytes, Offset: addr - base}, int(int32(uint32(d.value(0)))), r
+	s = gpubackend.Shared{Bytes: bytes, Offset: addr - base, Allocated: d.gpus[d.state.gpu].heap.Begins(addr)}
+	return s, int(int32(uint32(d.value(0)))), r
 }
 
 // Watch watches every GPU's memory.

@@ -55,6 +55,10 @@ func newExports() *exports {
 // receive takes what a worker says unasked. An offer that makes no sense is no offer.
 func (e *exports) receive(w *workerProcess, m *handover.Message, fds []int) {
 	o := m.Object
+	if m.Kind == handover.KindWithdraw && o != nil {
+		closeFiles(append(fds, e.withdraw(w, o.Number)))
+		return
+	}
 	if o == nil || m.Files != (handover.Files{Object: o.Kind == handover.ObjectMemory}) ||
 		o.Kind != handover.ObjectMemory && o.Kind != handover.ObjectPool {
 		closeFiles(fds)
@@ -88,6 +92,19 @@ func (e *exports) add(x *exported) (unused []int) {
 	x.worker.offers++
 	e.offers[key] = x
 	return unused
+}
+
+// withdraw forgets an object that is gone in its worker, unless there are handles of it, and returns its file or -1.
+func (e *exports) withdraw(w *workerProcess, number uint32) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	x := e.offers[offer{w, number}]
+	if x == nil || x.handles > 0 {
+		return -1
+	}
+	delete(e.offers, offer{w, number})
+	w.offers--
+	return x.file
 }
 
 // dropOldest forgets a worker's oldest offer that has no handle, and returns its file.

@@ -325,3 +325,30 @@ func TestHandlesOfAnEarlierDriver(t *testing.T) {
 		t.Errorf("%d handles are left, %d bytes", len(v.dev.exports.handles), v.dev.exports.bytes)
 	}
 }
+
+// TestWithdrawnOffers leave no file, and those that have handles stay.
+func TestWithdrawnOffers(t *testing.T) {
+	before := files(t)
+	e, w, other := newExports(), &workerProcess{}, &workerProcess{}
+	withdraw := func(w *workerProcess, number uint32) {
+		e.receive(w, &handover.Message{Kind: handover.KindWithdraw, Object: &handover.Object{Number: number}}, nil)
+	}
+	for i := range uint32(10 * maxOffers) {
+		offered(t, e, w, i, 10)
+		withdraw(other, i)
+		withdraw(w, i)
+		withdraw(w, i)
+	}
+	if n := files(t) - before; n != 0 || w.offers != 0 || len(e.offers) != 0 {
+		t.Errorf("left: %d files, %d offers, %d in all", n, w.offers, len(e.offers))
+	}
+	offered(t, e, w, 1000, 10)
+	h := claimed(t, e, w, 1000, 0, wire.StatusOk)
+	withdraw(w, 1000)
+	taken(t, e, h, other, wire.StatusOk)
+	e.release(h)
+	e.receive(w, &handover.Message{Kind: handover.KindWithdraw}, nil)
+	if n := files(t) - before; n != 0 {
+		t.Errorf("%d files are left", n)
+	}
+}

@@ -50,7 +50,7 @@ func (r *requester) read() {
 	defer close(r.answers)
 	for {
 		m, fds, err := r.conn.Receive()
-		if err == nil && m.Kind == handover.KindOffer {
+		if err == nil && m.Kind.Unasked() {
 			r.offered(m, fds)
 			continue
 		}

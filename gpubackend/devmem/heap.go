@@ -222,6 +222,12 @@ func (h *Heap) Find(addr uint64) (base, size uint64, ok bool) {
 	return n.key.hi, n.value.size, true
 }
 
+// Begins says whether an allocation begins at addr.
+func (h *Heap) Begins(addr uint64) bool {
+	base, _, ok := h.Find(addr)
+	return ok && base == addr
+}
+
 // Used is the memory in use: the pieces that hold allocations.
 func (h *Heap) Used() uint64 { return h.mapped - h.spareSize }
 

@@ -41,8 +41,14 @@ const (
 	KindSynced  Kind = "synced"  // what the worker said before has arrived
 )
 
-// KindOffer is a message of a worker that answers nothing: an object that others may have.
-const KindOffer Kind = "offer"
+// Messages of a worker that answer nothing.
+const (
+	KindOffer    Kind = "offer"    // an object that others may have
+	KindWithdraw Kind = "withdraw" // it is gone: who has it already keeps it
+)
+
+// Unasked says whether a message answers nothing.
+func (k Kind) Unasked() bool { return k == KindOffer || k == KindWithdraw }
 
 // Message is one message. Its files travel with it in the order kick, call, state, mover, object, memory.
 type Message struct {

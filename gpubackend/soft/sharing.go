@@ -23,7 +23,8 @@ func (d *Device) Share(addr uint64) (s gpubackend.Shared, fd int, result gpuback
 	if err != nil {
 		return s, -1, gpubackend.OutOfMemory
 	}
-	return gpubackend.Shared{Start: base - d.space.window.base, Bytes: bytes, Offset: addr - base}, fd, gpubackend.Success
+	s = gpubackend.Shared{Start: base - d.space.window.base, Bytes: bytes, Offset: addr - base, Allocated: d.space.heap.Begins(addr)}
+	return s, fd, gpubackend.Success
 }
 
 // Watch implements gpubackend.Driver.

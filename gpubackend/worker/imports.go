@@ -83,6 +83,17 @@ func (s *imports) take(number uint64, kind handover.ObjectKind) (imported, gpuba
 	return x, gpubackend.Success
 }
 
+// withdrawObject tells the device process that an object is gone: until then that holds it, for a claim that may never come.
+func (w *Worker) withdrawObject(kind handover.ObjectKind, number uint32) {
+	if number == 0 {
+		return
+	}
+	m := &handover.Message{Kind: handover.KindWithdraw, Object: &handover.Object{Kind: kind, Number: number}}
+	if err := w.control.Send(m, nil); err != nil {
+		w.log.WithError(err).Warn("withdraw an object from other processes")
+	}
+}
+
 // offerObject tells the device process of an object that other processes may have. The file stays the caller's.
 func (w *Worker) offerObject(o handover.Object, file int) gpubackend.Result {
 	m := &handover.Message{Kind: handover.KindOffer, Object: &o}

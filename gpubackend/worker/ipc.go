@@ -14,10 +14,13 @@ import (
 // shares is device memory and events of this process that others of the guest may have. Each is offered under a random
 // secret, which the guest hands on in a CUipcMemHandle or CUipcEventHandle: who knows the secret may have it (ipcoffer.go).
 type shares struct {
-	offered map[uint64]*share // memory by address
-	mapped  map[uint64]bool   // memory of others, by address
+	offered map[uint64]*share // memory by the address of the allocation
+	mapped  map[uint64]uint64 // memory of others: the context, by address
 	events  map[uint64]*share // events by handle
 }
+
+// maxSharedMemory bounds the sockets and goroutines that a guest can make a worker have.
+const maxSharedMemory = 1 << 12
 
 type share struct {
 	gpubackend.Shared
@@ -63,7 +66,7 @@ func own(offers map[uint64]*share, token [16]byte) bool {
 	return false
 }
 
-// runIpcShare offers memory: address. The answer is the name, in two words, start and size of the memory in its file
+// runIpcShare offers memory: address of an allocation, which is offered once, and for as long as it is there. The answer is the name, in two words, start and size of the memory in its file
 // and the offset of the address in the memory.
 func runIpcShare(w *Worker, c *call) gpubackend.Result {
 	address := c.word(0)
@@ -82,10 +85,18 @@ func runIpcShare(w *Worker, c *call) gpubackend.Result {
 }
 
 func (w *Worker) offer(address uint64) (*share, gpubackend.Result) {
+	if len(w.shares.offered) >= maxSharedMemory {
+		return nil, gpubackend.OutOfMemory
+	}
 	shared, fd, result := w.driver.Share(address)
 	if result != gpubackend.Success {
 		return nil, result
 	}
+	if !shared.Allocated {
+		unix.Close(fd)
+		return nil, gpubackend.InvalidValue
+	}
+	w.watchMemory()
 	s := &share{Shared: shared, offer: offer{text: describePiece(shared), fd: fd}, context: w.home(w.context)}
 	if err := s.open(offersMemory); err != nil {
 		w.log.WithError(err).Warn("share memory")
@@ -119,9 +130,9 @@ func runIpcOpen(w *Worker, c *call) gpubackend.Result {
 		return result
 	}
 	if w.shares.mapped == nil {
-		w.shares.mapped = map[uint64]bool{}
+		w.shares.mapped = map[uint64]uint64{}
 	}
-	w.shares.mapped[address] = true
+	w.shares.mapped[address] = w.home(w.context)
 	c.answer(address + s.Offset)
 	c.answer(address)
 	return gpubackend.Success
@@ -130,7 +141,7 @@ func runIpcOpen(w *Worker, c *call) gpubackend.Result {
 // runIpcClose unmaps it when nothing uses it: the address of the whole.
 func runIpcClose(w *Worker, c *call) gpubackend.Result {
 	address := c.word(0)
-	if !w.shares.mapped[address] {
+	if _, ok := w.shares.mapped[address]; !ok {
 		return gpubackend.InvalidValue
 	}
 	delete(w.shares.mapped, address)
@@ -145,7 +156,22 @@ func (s *shares) withdraw(address uint64) {
 	}
 }
 
+// withdrawIn ends the offers of memory in a range that the device gives up.
+func (s *shares) withdrawIn(address, bytes uint64) {
+	for at := range s.offered {
+		if at-address < bytes {
+			s.withdraw(at)
+		}
+	}
+}
+
+// forget ends the offers of a context that is gone, and drops what it had of others.
 func (s *shares) forget(context uint64) {
+	for address, of := range s.mapped {
+		if of == context {
+			delete(s.mapped, address)
+		}
+	}
 	for address, x := range s.offered {
 		if x.context == context {
 			s.withdraw(address)

@@ -129,11 +129,20 @@ func (w *Worker) lendable(address uint64) (l *loan, start uint64, fd int) {
 	if result != gpubackend.Success {
 		return nil, 0, -1
 	}
-	if !w.loans.watched {
-		w.driver.Watch(w.endLoans)
-		w.loans.watched = true
-	}
+	w.watchMemory()
 	return &loan{base: address - shared.Offset, bytes: shared.Bytes}, shared.Start, fd
+}
+
+// watchMemory has what others have of device memory end with it.
+func (w *Worker) watchMemory() {
+	if w.loans.watched {
+		return
+	}
+	w.loans.watched = true
+	w.driver.Watch(func(address, bytes uint64) {
+		w.endLoans(address, bytes)
+		w.shares.withdrawIn(address, bytes)
+	})
 }
 
 // endLoans asks back what the device is about to give up, or the guest may access no longer. Else the memory would stay in use for as long as this process

@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
 )
 
@@ -154,6 +155,7 @@ func (w *Worker) unuse(x *memory) gpubackend.Result {
 		return gpubackend.Success
 	}
 	w.mappings.shared.forget(x)
+	w.withdrawObject(handover.ObjectMemory, x.number)
 	return w.driver.ReleaseMemory(gpubackend.Memory(x.native))
 }
 

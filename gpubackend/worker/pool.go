@@ -193,6 +193,7 @@ func (p *pool) trim(w *Worker, keep uint64) (gave bool) {
 // freeBlock frees a block in the context that it belongs to.
 func (w *Worker) freeBlock(b *block) {
 	w.pools.shares.withdraw(b)
+	w.shares.withdraw(b.address)
 	switch {
 	case w.setContext(b.context, true) != gpubackend.Success:
 	case b.imported != nil:

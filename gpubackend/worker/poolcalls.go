@@ -4,6 +4,7 @@ package worker
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
 func runPoolCreate(w *Worker, c *call) gpubackend.Result {
@@ -35,6 +36,7 @@ func runPoolDestroy(w *Worker, c *call) gpubackend.Result {
 		return gpubackend.InvalidValue
 	}
 	p.destroyed = true
+	w.withdrawObject(handover.ObjectPool, p.number)
 	w.objects.Remove(c.word(0))
 	w.pools.settle(w)
 	return gpubackend.Success
@@ -148,6 +150,7 @@ func runFreeAsync(w *Worker, c *call) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
+	w.shares.withdraw(address)
 	if b == nil {
 		if len(w.pools.loose) >= maxLoose {
 			w.pools.settle(w)

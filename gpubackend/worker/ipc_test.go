@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+// offeredSockets counts the sockets of the host under which this process, or another, offers memory.
+func offeredSockets(t *testing.T, tokens map[[16]byte]bool) (n int) {
+	t.Helper()
+	list, err := os.ReadFile("/proc/net/unix")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for token := range tokens {
+		if strings.Contains(string(list), socketName(offersMemory, token[:]).Name) {
+			n++
+		}
+	}
+	return n
+}
+
+// nameIn is the name in an answer.
+func nameIn(r *rig) [16]byte {
+	s, c := r.slot(), call{command: &arena.Command{}}
+	copy(c.command.Words[:], s.Word[:2])
+	return nameAt(&c, 0)
+}
+
+// TestAnAllocationIsOfferedOnce, whatever addresses in it a hostile guest names, and until it is freed in any way.
+func TestAnAllocationIsOfferedOnce(t *testing.T) {
+	for name, free := range map[string]func(r *rig, address uint64){
+		"freed":         func(r *rig, a uint64) { r.want(t, 0, gpubackend.OpMemFree, a) },
+		"freed in time": func(r *rig, a uint64) { r.want(t, 0, gpubackend.OpMemFreeAsync, a, 0) },
+		"context ends":  func(r *rig, a uint64) { r.shares.forget(r.context) },
+		"memory ends":   func(r *rig, a uint64) { r.Worker.driver.MemFree(a) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _ := exporter(t, oneBase)
+			a, tokens := r.want(t, 0, gpubackend.OpMemAlloc, 8*piece), map[[16]byte]bool{}
+			for i := range uint64(1000) {
+				result := r.call(t, gpubackend.OpIpcGetMemHandle, a+i*4096)
+				if want := map[bool]gpubackend.Result{true: gpubackend.Success, false: gpubackend.InvalidValue}[i == 0]; result != want {
+					t.Fatalf("offset %#x: %d, want %d", i*4096, result, want)
+				}
+				if result == gpubackend.Success {
+					tokens[nameIn(r)] = true
+				}
+			}
+			r.want(t, 0, gpubackend.OpIpcGetMemHandle, a)
+			tokens[nameIn(r)] = true
+			if n := offeredSockets(t, tokens); n != 1 || len(r.shares.offered) != 1 || len(tokens) != 1 {
+				t.Errorf("%d names, %d sockets, %d offers of one allocation", len(tokens), n, len(r.shares.offered))
+			}
+			free(r, a)
+			if n := offeredSockets(t, tokens); n != 0 || len(r.shares.offered) != 0 {
+				t.Errorf("%d sockets, %d offers are left", n, len(r.shares.offered))
+			}
+			if result := r.call(t, gpubackend.OpIpcGetMemHandle, a); name == "freed" && result != gpubackend.InvalidValue {
+				t.Errorf("what was freed is offered: %d", result)
+			}
+		})
+	}
+}
+
+func TestSharedMemoryIsBounded(t *testing.T) {
+	r, _ := exporter(t, oneBase)
+	r.shares.offered = map[uint64]*share{}
+	for i := range uint64(maxSharedMemory) {
+		r.shares.offered[i] = &share{}
+	}
+	a := r.want(t, 0, gpubackend.OpMemAlloc, 512)
+	r.want(t, gpubackend.OutOfMemory, gpubackend.OpIpcGetMemHandle, a)
+}
+
+// TestMappedMemoryIsForgotten with its context.
+func TestMappedMemoryIsForgotten(t *testing.T) {
+	one, _ := exporter(t, oneBase)
+	other, _ := exporter(t, otherBase)
+	a := one.want(t, 0, gpubackend.OpMemAlloc, 512)
+	one.want(t, 0, gpubackend.OpIpcGetMemHandle, a)
+	s := one.slot()
+	other.want(t, 0, gpubackend.OpIpcOpenMemHandle, copyOf(s.Word[:5])...)
+	whole := other.slot().Word[1]
+	other.shares.forget(other.context)
+	other.want(t, gpubackend.InvalidValue, gpubackend.OpIpcCloseMemHandle, whole)
+}
+
+// TestExportsEndWithTheirMemory: the device process has the file of what was offered to it, and is told.
+func TestExportsEndWithTheirMemory(t *testing.T) {
+	r, conn := exporter(t, oneBase)
+	m := r.want(t, 0, gpubackend.OpMemCreate, piece, 0)
+	n := r.want(t, 0, gpubackend.OpMemExportToShareableHandle, m)
+	offerOf(t, conn)
+	r.want(t, 0, gpubackend.OpMemRelease, m)
+	pool := r.want(t, 0, gpubackend.OpMemPoolCreate, 0, 0, handlePosixFile)
+	p := r.want(t, 0, gpubackend.OpMemPoolExportToShareableHandle, pool)
+	r.want(t, 0, gpubackend.OpMemPoolDestroy, pool)
+	for _, want := range []struct {
+		kind   handover.Kind
+		number uint64
+	}{{handover.KindWithdraw, n}, {handover.KindOffer, p}, {handover.KindWithdraw, p}} {
+		got, fds, err := conn.Receive()
+		if err != nil || len(fds) > 0 || got.Kind != want.kind || got.Object == nil || uint64(got.Object.Number) != want.number {
+			t.Errorf("%+v, %v, want %s of %d", got, err, want.kind, want.number)
+		}
+	}
+}
