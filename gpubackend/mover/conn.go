@@ -29,18 +29,19 @@ type conn struct {
 	spare   [][]piece // of jobs that have ended
 	waiting *job      // decoded, but the engine had no room for it
 	closed  bool
+
+	quota   *quota
+	taken   taken // of it
+	refused bool  // something that it lent, and the log says so
 }
 
-// maxStagings bounds what a worker lends at a time.
-const maxStagings = 1 << 11
-
 // newConn greets a worker on a socket, which it takes over.
-func newConn(fd int) (*conn, error) {
+func newConn(fd int, q *quota) (*conn, error) {
 	socket, err := takeSocket(fd)
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{socket: socket, wake: -1, staging: make(map[uint32]*lent), record: make([]byte, maxRecord)}
+	c := &conn{socket: socket, wake: -1, staging: make(map[uint32]*lent), record: make([]byte, maxRecord), quota: q}
 	if err := c.greet(); err != nil {
 		c.release(nil)
 		return nil, err
@@ -100,7 +101,7 @@ func (c *conn) await(events int16, patience time.Duration) (int16, error) {
 // release gives everything back. No job of the connection is on its way.
 func (c *conn) release(e engine) {
 	for _, s := range c.staging {
-		e.detach(s.staging)
+		c.unmap(e, s)
 	}
 	c.staging = nil
 	if c.ring != nil {
@@ -115,12 +116,8 @@ func (c *conn) release(e engine) {
 // attach answers a worker that lends memory.
 func (c *conn) attach(e engine, fd int, start, bytes uint64) error {
 	answer := message{kind: messageAnswer, value: 1}
-	var refused error
-	if len(c.staging) == maxStagings {
-		refused = fmt.Errorf("more than %d staging memories", maxStagings)
-	} else if s, err := e.attach(fd, start, bytes); err != nil {
-		refused = err
-	} else {
+	s, refused := c.mapped(e, fd, start, bytes)
+	if refused == nil {
 		c.next++
 		c.staging[c.next] = &lent{staging: s}
 		answer.number, answer.value = c.next, 0
@@ -130,6 +127,24 @@ func (c *conn) attach(e engine, fd int, start, bytes uint64) error {
 		return err
 	}
 	return refused
+}
+
+// mapped maps what a worker lends, if there is room for it.
+func (c *conn) mapped(e engine, fd int, start, bytes uint64) (staging, error) {
+	if err := c.quota.take(&c.taken, bytes); err != nil {
+		return nil, err
+	}
+	s, err := e.attach(fd, start, bytes)
+	if err != nil {
+		c.quota.give(&c.taken, bytes)
+	}
+	return s, err
+}
+
+// unmap undoes mapped. No job uses the memory.
+func (c *conn) unmap(e engine, l *lent) {
+	e.detach(l.staging)
+	c.quota.give(&c.taken, l.size())
 }
 
 // detach gives memory back and answers, now or with the last job that uses it.
@@ -148,7 +163,7 @@ func (c *conn) handBack(e engine, l *lent) error {
 	if !l.gone || l.jobs > 0 {
 		return nil
 	}
-	e.detach(l.staging)
+	c.unmap(e, l)
 	return c.send(message{kind: messageAnswer})
 }
 

@@ -81,7 +81,7 @@ func (s *server) replaceMemory(m *handover.Message, files []int) error {
 
 // connect starts to serve a worker.
 func (s *server) connect(fd int) {
-	c, err := newConn(fd)
+	c, err := newConn(fd, s.quota)
 	if err != nil {
 		s.log.WithError(err).Error("greet a worker")
 		return
@@ -110,10 +110,11 @@ func (s *server) listen(c *conn) {
 			} else {
 				err = c.attach(s.engine, fds[0], uint64(m.number)*startUnit, m.value)
 			}
-			if err != nil {
+			if err != nil && !c.refused {
+				c.refused = true // it may go on like this
 				s.log.WithError(err).Warn("a worker's memory")
-				c.closed = c.closed || asksBack
 			}
+			c.closed = c.closed || err != nil && asksBack
 		})
 	}
 }

@@ -62,7 +62,7 @@ func TestTruncation(t *testing.T) {
 		h := startHost(t, whole, guestmem.Region{GuestAddr: 2 * guestBase, Size: 8 << 20, FD: fd})
 		b := newBystander(t, h, mem)
 		c := h.client()
-		id, _, staging := attach(t, c, 8<<20)
+		id, _, _ := attach(t, c, 8<<20)
 		if err := unix.Ftruncate(fd, 4096); err != nil {
 			t.Fatal(err)
 		}
@@ -71,14 +71,6 @@ func TestTruncation(t *testing.T) {
 			if err := move(t, c, m); !errors.Is(err, ErrFault) {
 				t.Errorf("%d bytes of a guest cut short, to device %t: error %v", bytes, toDevice, err)
 			}
-		}
-		b.check(t)
-		if err := unix.Ftruncate(staging, 4096); err != nil {
-			t.Fatal(err)
-		}
-		m := &worker.Move{Staging: id, ToDevice: true, Runs: []wire.Run{{Address: guestBase, Bytes: bytes}}}
-		if err := move(t, c, m); !errors.Is(err, ErrFault) {
-			t.Errorf("%d bytes to staging memory cut short: error %v", bytes, err)
 		}
 		b.check(t)
 		h.stop()
@@ -156,7 +148,7 @@ func TestDetach(t *testing.T) {
 func TestAttachInTheMiddle(t *testing.T) {
 	mem, region := oneRegion(t, 1<<20)
 	c := startHost(t, region).client()
-	file, fd := memfd(t, 3*startUnit, 0)
+	file, fd := memfd(t, 3*startUnit, unix.F_SEAL_SHRINK)
 	id, err := c.Attach(fd, startUnit, startUnit)
 	if err != nil {
 		t.Fatal(err)
@@ -394,12 +386,12 @@ func TestWorkerDiesWhileItTakesMemoryBack(t *testing.T) {
 	}
 	defer unix.Close(fds[1])
 	e := &fullEngine{softEngine: newSoftEngine(1, -1)}
-	c, err := newConn(fds[0])
+	c, err := newConn(fds[0], newQuota(4096))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &server{engine: e, conns: []*conn{c}, memory: memoryOf(t, []guestmem.Region{region})}
-	_, fd := memfd(t, 4096, 0)
+	_, fd := memfd(t, 4096, unix.F_SEAL_SHRINK)
 	if err := c.attach(e, fd, 0, 4096); err != nil {
 		t.Fatal(err)
 	}
@@ -421,7 +413,7 @@ func TestWorkerThatReadsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(fds[1])
-	c, err := newConn(fds[0])
+	c, err := newConn(fds[0], newQuota(4096))
 	if err != nil {
 		t.Fatal(err)
 	}

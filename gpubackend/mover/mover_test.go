@@ -154,7 +154,7 @@ func (h *host) client() *Client {
 // attach lends n bytes and returns them.
 func attach(tb testing.TB, c *Client, n int) (uint32, []byte, int) {
 	tb.Helper()
-	mem, fd := memfd(tb, n, 0)
+	mem, fd := memfd(tb, n, unix.F_SEAL_SHRINK)
 	id, err := c.Attach(fd, 0, uint64(n))
 	if err != nil {
 		tb.Fatal(err)
@@ -375,23 +375,26 @@ func TestBadRequests(t *testing.T) {
 func TestBadAttach(t *testing.T) {
 	_, regions := guest(t, 1<<20)
 	c := startHost(t, regions...).client()
-	_, fd := memfd(t, 4096, 0)
-	if _, err := c.Attach(fd, 0, 4097); err == nil {
-		t.Error("a file that is too short was taken")
-	}
-	if _, err := c.Attach(fd, 0, 0); err == nil {
-		t.Error("no bytes were taken")
-	}
-	for i := range maxStagings + 1 {
-		if _, err := c.Attach(fd, 0, 4096); (err == nil) != (i < maxStagings) {
-			t.Fatalf("staging %d: %v", i, err)
+	_, fd := memfd(t, 4096, unix.F_SEAL_SHRINK)
+	for _, x := range []struct {
+		what         string
+		start, bytes uint64
+	}{
+		{"more than there is", 0, 4097}, {"nothing", 0, 0}, {"behind its end", startUnit, 4096},
+		{"so much that it wraps", 1 << 43, 1<<64 - 1<<43 + 4096},
+	} {
+		if _, err := c.Attach(fd, x.start, x.bytes); err == nil {
+			t.Errorf("%s of a file was taken", x.what)
 		}
+	}
+	if _, err := c.Attach(fd, 0, 4096); err != nil {
+		t.Fatal(err)
 	}
 }
 
 // TestIdleRoundsDoNotAllocate: the loop polls for a long time, and what it left behind would have to be collected.
 func TestIdleRoundsDoNotAllocate(t *testing.T) {
-	s := &server{engine: newSoftEngine(1, -1), memory: &memory{}, tasks: make(chan func(), 1)}
+	s := &server{engine: newSoftEngine(1, -1), memory: &memory{}, quota: newQuota(0), tasks: make(chan func(), 1)}
 	s.ended = s.end
 	if n := testing.AllocsPerRun(100, func() { s.work() }); n != 0 {
 		t.Errorf("%v allocations a round", n)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/proclimit"
 )
 
 // Config is what a mover needs besides the messages of the device process.
@@ -30,6 +31,8 @@ type Config struct {
 	Threshold uint64
 	// Registered is how much guest memory is registered at a time; 0 is DefaultRegistered.
 	Registered uint64
+	// Mappings is how many mappings this process may have; 0 is what the host says.
+	Mappings int
 }
 
 // Defaults, from measurements on an H100: where copy engines overtake the kernel, and parts small enough that the first
@@ -50,6 +53,7 @@ type server struct {
 	log    *logrus.Entry
 	engine engine
 	memory *memory
+	quota  *quota
 	conns  []*conn
 	tasks  chan func()
 	wake   int // readable when another goroutine has used waker
@@ -103,7 +107,10 @@ func newServer(c Config, m *handover.Message, fds []int) (*server, error) {
 	if c.Registered == 0 {
 		c.Registered = DefaultRegistered
 	}
-	s := &server{config: c, log: c.Log, memory: &memory{}, tasks: make(chan func(), 16)}
+	if c.Mappings == 0 {
+		c.Mappings = proclimit.Mappings()
+	}
+	s := &server{config: c, log: c.Log, memory: &memory{}, quota: newQuota(c.Mappings), tasks: make(chan func(), 16)}
 	s.ended = s.end
 	var err error
 	if s.wake, s.waker, err = newWake(); err != nil {

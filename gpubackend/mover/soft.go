@@ -3,6 +3,7 @@
 package mover
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"sync/atomic"
@@ -33,21 +34,24 @@ func newSoftEngine(threads, wake int) *softEngine {
 	return &softEngine{threads: threads, wake: wake, ended: make(chan *job, maxSoftJobs)}
 }
 
-// softStaging is a mapping of a worker's file, which the worker may cut short.
+// softStaging is a mapping of a worker's file.
 type softStaging []byte
 
 func (s softStaging) size() uint64 { return uint64(len(s)) }
 
-// maxStaging bounds the memory that one worker may have mapped at a time by one call.
-const maxStaging = 1 << 40
-
+// attach takes memory only that can't be cut short any more: of any other file the worker might choose what happens when it
+// is touched.
 func (e *softEngine) attach(fd int, start, bytes uint64) (staging, error) {
+	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+	if err != nil || seals&unix.F_SEAL_SHRINK == 0 {
+		return nil, fmt.Errorf("a file that is no sealed memory: seals %#x, %w", seals, errors.Join(errProtocol, err))
+	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return nil, fmt.Errorf("stat: %w", err)
 	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG || bytes == 0 || bytes > maxStaging || start > maxStaging || st.Size < int64(start+bytes) {
-		return nil, fmt.Errorf("file of %d bytes, mode %#o, for %d bytes from %#x on", st.Size, st.Mode, bytes, start)
+	if size := uint64(st.Size); st.Size < 0 || size > maxStaging || start > size || bytes == 0 || bytes > size-start {
+		return nil, fmt.Errorf("file of %d bytes for %d bytes from %#x on: %w", st.Size, bytes, start, errProtocol)
 	}
 	m, err := unix.Mmap(fd, int64(start), int(bytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
 	if err != nil {

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package proclimit says what the host lets a process have. What a guest can make a process take is bounded well below it:
+// a Go program that gets no more mappings from the kernel ends.
+package proclimit
+
+import (
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// What Linux has unless the host says otherwise.
+const (
+	usualMappings = 65530
+	usualFiles    = 1024
+)
+
+// Mappings is how many mappings a process may have.
+func Mappings() int { return mappingsIn("/proc/sys/vm/max_map_count") }
+
+func mappingsIn(path string) int {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return usualMappings
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || n <= 0 {
+		return usualMappings
+	}
+	return n
+}
+
+// Files is how many files this process may have open.
+func Files() int {
+	var l unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) != nil {
+		return usualFiles
+	}
+	return int(min(l.Cur, 1<<30))
+}
