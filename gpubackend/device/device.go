@@ -12,6 +12,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/proclimit"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
@@ -78,7 +79,7 @@ type Device struct {
 // New makes a device.
 func New(c Config) *Device {
 	c.Timeouts = c.Timeouts.withDefaults()
-	d := &Device{config: c, log: c.Log, settings: c.Settings, exports: newExports()}
+	d := &Device{config: c, log: c.Log, settings: c.Settings, exports: newExports(proclimit.Files())}
 	d.space, d.policy = d.settings.Build()
 	d.space.Generation = c.Generation
 	d.show()

@@ -25,6 +25,7 @@ type exports struct {
 	last    uint32 // handle
 	ids     uint64 // given to objects
 	imports uint32 // given to imports
+	bounds  exportBounds
 }
 
 // offer is whose object, and its number.
@@ -43,13 +44,25 @@ type exported struct {
 
 // Bounds on what is exported: each object is a file of this process's.
 const (
-	maxHandles      = 1 << 12
-	maxHandlesOfOne = maxHandles / 2 // of what one worker has offered
-	maxOffers       = 1 << 6         // of one worker that have no handle
+	maxHandles = 1 << 12
+	maxOffers  = 1 << 6
 )
 
-func newExports() *exports {
-	return &exports{offers: map[offer]*exported{}, handles: map[uint32]*exported{}}
+// exportBounds are those, or less where this process may have few files: a quarter for handles, a quarter for offers.
+type exportBounds struct {
+	handles      int
+	handlesOfOne int // of what one worker has offered
+	offers       int // of one worker that have no handle
+}
+
+func boundsOf(files int) exportBounds {
+	handles := max(2, min(maxHandles, files/4))
+	return exportBounds{handles, handles / 2, max(1, min(maxOffers, files/4/wire.MaxChannels))}
+}
+
+// newExports makes the exports of a process that may have so many files.
+func newExports(files int) *exports {
+	return &exports{offers: map[offer]*exported{}, handles: map[uint32]*exported{}, bounds: boundsOf(files)}
 }
 
 // receive takes what a worker says unasked. An offer that makes no sense is no offer.
@@ -84,7 +97,7 @@ func (e *exports) add(x *exported) (unused []int) {
 	if e.offers[key] != nil || x.worker.offersEnded {
 		return []int{x.file}
 	}
-	if x.worker.offers >= maxOffers {
+	if x.worker.offers >= e.bounds.offers {
 		unused = append(unused, e.dropOldest(x.worker))
 	}
 	e.ids++
@@ -132,7 +145,7 @@ func (e *exports) claim(w *workerProcess, number uint32, limit uint64) (handle, 
 }
 
 func (e *exports) give(x *exported, limit uint64) (handle, status uint32) {
-	if len(e.handles) >= maxHandles || x.worker.handles >= maxHandlesOfOne {
+	if len(e.handles) >= e.bounds.handles || x.worker.handles >= e.bounds.handlesOfOne {
 		return 0, wire.StatusLimit
 	}
 	if x.handles == 0 {

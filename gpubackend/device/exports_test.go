@@ -4,6 +4,7 @@ package device
 
 import (
 	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -14,6 +15,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
 )
+
+const manyFiles = 1 << 20
 
 // files counts the files of this process.
 func files(t *testing.T) int {
@@ -57,7 +60,7 @@ func taken(t *testing.T, e *exports, handle uint32, by *workerProcess, want uint
 
 func TestHandlesAreLookedUp(t *testing.T) {
 	before := files(t)
-	e, one, other := newExports(), &workerProcess{}, &workerProcess{}
+	e, one, other := newExports(manyFiles), &workerProcess{}, &workerProcess{}
 	offered(t, e, one, 7, 10)
 	claimed(t, e, one, 8, 0, wire.StatusNoObject)
 	claimed(t, e, other, 7, 0, wire.StatusNoObject)
@@ -94,13 +97,24 @@ func TestHandlesAreLookedUp(t *testing.T) {
 }
 
 func TestExportsAreBounded(t *testing.T) {
+	for _, most := range []int{manyFiles, 4096, 1024, 256} {
+		t.Run(strconv.Itoa(most), func(t *testing.T) { exportsAreBounded(t, most) })
+	}
+}
+
+// exportsAreBounded fills the exports of a process that may have so many files.
+func exportsAreBounded(t *testing.T, most int) {
 	before := files(t)
-	e := newExports()
+	e := newExports(most)
+	maxOffers, maxHandlesOfOne := uint32(e.bounds.offers), e.bounds.handlesOfOne
+	if all := wire.MaxChannels*e.bounds.offers + e.bounds.handles; all > max(most/2, wire.MaxChannels+4) {
+		t.Errorf("%d of %d files are for exports", all, most)
+	}
 	workers := []*workerProcess{{}, {}, {}}
-	for i := range uint32(3 * maxOffers) {
+	for i := range 3 * maxOffers {
 		offered(t, e, workers[0], i, 1)
 	}
-	if n := len(e.offers); n != maxOffers || workers[0].offers != maxOffers {
+	if n := len(e.offers); n != e.bounds.offers || workers[0].offers != n {
 		t.Errorf("%d offers", n)
 	}
 	claimed(t, e, workers[0], 2*maxOffers-1, 0, wire.StatusNoObject) // an old one
@@ -128,7 +142,7 @@ func TestExportsAreBounded(t *testing.T) {
 }
 
 func TestExportedMemoryIsBounded(t *testing.T) {
-	e, w := newExports(), &workerProcess{}
+	e, w := newExports(manyFiles), &workerProcess{}
 	offered(t, e, w, 1, 60)
 	offered(t, e, w, 2, 41)
 	offered(t, e, w, 3, 40)
@@ -151,7 +165,7 @@ func TestExportedMemoryIsBounded(t *testing.T) {
 // TestOffersOfNonsense sends what no worker sends.
 func TestOffersOfNonsense(t *testing.T) {
 	before := files(t)
-	e, w := newExports(), &workerProcess{}
+	e, w := newExports(manyFiles), &workerProcess{}
 	memory, pool := handover.ObjectMemory, handover.ObjectPool
 	for _, c := range []struct {
 		object *handover.Object
@@ -329,7 +343,7 @@ func TestHandlesOfAnEarlierDriver(t *testing.T) {
 // TestWithdrawnOffers leave no file, and those that have handles stay.
 func TestWithdrawnOffers(t *testing.T) {
 	before := files(t)
-	e, w, other := newExports(), &workerProcess{}, &workerProcess{}
+	e, w, other := newExports(manyFiles), &workerProcess{}, &workerProcess{}
 	withdraw := func(w *workerProcess, number uint32) {
 		e.receive(w, &handover.Message{Kind: handover.KindWithdraw, Object: &handover.Object{Number: number}}, nil)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
+	"github.com/paracuda/paracuda/gpubackend/proclimit"
 )
 
 // Options describe a device. The zero value is a usable one.
@@ -20,6 +21,8 @@ type Options struct {
 	Base, Window uint64
 	// Multiprocessors is how many the device has, one for each processor of the host if 0.
 	Multiprocessors int
+	// Files is how many files pieces of memory may take, half of what the process may have if 0.
+	Files int
 	// UUID names the device; zero is a fixed one.
 	UUID [16]byte
 }
@@ -42,6 +45,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Multiprocessors <= 0 {
 		o.Multiprocessors = runtime.GOMAXPROCS(0)
+	}
+	if o.Files <= 0 {
+		o.Files = proclimit.Files() / 2
 	}
 	if o.UUID == ([16]byte{}) {
 		o.UUID = defaultUUID
@@ -72,6 +78,7 @@ type Device struct {
 	registered map[uint64]uint64 // host memory: address, size
 	freeing    map[uint64]uint64 // device memory given back but perhaps still in use: address, size
 	staging    uint64            // bytes given by Staging
+	pieces     int               // memory without an address
 
 	captures    int    // how many go on
 	lastCapture uint64 // number of the latest

@@ -14,6 +14,21 @@ type memoryPiece struct {
 	bytes uint64
 }
 
+// newPiece makes memory of a file, which make gives, if there is room for both.
+func (d *Device) newPiece(bytes uint64, make func() (int, error)) (gpubackend.Memory, gpubackend.Result) {
+	d.reclaim()
+	if d.pieces >= d.options.Files || d.space.heap.Charge(bytes) != nil {
+		return 0, gpubackend.OutOfMemory
+	}
+	fd, err := make()
+	if err != nil {
+		d.space.heap.Uncharge(bytes)
+		return 0, gpubackend.OutOfMemory
+	}
+	d.pieces++
+	return gpubackend.Memory(d.add(&memoryPiece{fd, bytes})), gpubackend.Success
+}
+
 // Reserve implements gpubackend.Driver.
 func (d *Device) Reserve(addr, bytes uint64) gpubackend.Result {
 	if d.space == nil {
@@ -36,16 +51,7 @@ func (d *Device) CreateMemory(bytes, device uint64) (gpubackend.Memory, gpubacke
 	if result := d.device(device); result != gpubackend.Success {
 		return 0, result
 	}
-	d.reclaim()
-	if d.space.heap.Charge(bytes) != nil {
-		return 0, gpubackend.OutOfMemory
-	}
-	fd, err := memoryFile("paracuda-memory", bytes)
-	if err != nil {
-		d.space.heap.Uncharge(bytes)
-		return 0, gpubackend.OutOfMemory
-	}
-	return gpubackend.Memory(d.add(&memoryPiece{fd, bytes})), gpubackend.Success
+	return d.newPiece(bytes, func() (int, error) { return memoryFile("paracuda-memory", bytes) })
 }
 
 // ReleaseMemory implements gpubackend.Driver.
@@ -55,6 +61,7 @@ func (d *Device) ReleaseMemory(m gpubackend.Memory) gpubackend.Result {
 		return gpubackend.InvalidValue
 	}
 	unix.Close(p.file)
+	d.pieces--
 	d.space.heap.Uncharge(p.bytes)
 	delete(d.handles, uint64(m))
 	return gpubackend.Success
@@ -82,16 +89,7 @@ func (d *Device) ImportMemory(fd int, bytes, device uint64) (gpubackend.Memory, 
 	if bytes == 0 || bytes%gpubackend.Granularity != 0 || !sealed(fd, bytes) {
 		return 0, gpubackend.InvalidValue
 	}
-	d.reclaim()
-	if d.space.heap.Charge(bytes) != nil {
-		return 0, gpubackend.OutOfMemory
-	}
-	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		d.space.heap.Uncharge(bytes)
-		return 0, gpubackend.OutOfMemory
-	}
-	return gpubackend.Memory(d.add(&memoryPiece{own, bytes})), gpubackend.Success
+	return d.newPiece(bytes, func() (int, error) { return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0) })
 }
 
 // sizeSeals keep a file as long as it is, for good.

@@ -25,6 +25,32 @@ func twoEvents(t *testing.T) (one, other *Device, event, same gpubackend.Event) 
 	return one, other, event, same
 }
 
+// TestEventPagesAreBounded: each is a file and a mapping, until nothing uses it.
+func TestEventPagesAreBounded(t *testing.T) {
+	d := newDevice(t, Options{})
+	most := int(maxEventPages())
+	var events []gpubackend.Event
+	for {
+		e, result := d.EventCreate(eventInterprocess | eventDisableTiming)
+		if result == gpubackend.OutOfMemory {
+			break
+		}
+		ok(t, result)
+		if events = append(events, e); len(events) > most {
+			t.Fatalf("%d events", len(events))
+		}
+	}
+	for _, e := range events {
+		ok(t, d.EventDestroy(e))
+	}
+	ok(t, wait(t, func() gpubackend.Result {
+		if _, result := d.EventCreate(eventInterprocess | eventDisableTiming); result != gpubackend.OutOfMemory {
+			return result
+		}
+		return gpubackend.NotReady
+	}))
+}
+
 func TestSharedEventOrders(t *testing.T) {
 	one, other, event, same := twoEvents(t)
 	ok(t, other.EventQuery(same)) // never recorded

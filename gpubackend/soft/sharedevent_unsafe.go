@@ -3,6 +3,7 @@
 package soft
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -11,6 +12,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/proclimit"
 )
 
 // sharedEvent is what the processes that have an interprocess event share of it: a page with the number of the latest
@@ -23,6 +26,15 @@ type sharedEvent struct {
 	done     *atomic.Uint64
 }
 
+// eventPages are the pages of events in this process, each a file and a mapping.
+var eventPages atomic.Int64
+
+// maxEventPages bounds them.
+func maxEventPages() int64 { return int64(min(1<<14, proclimit.Files()/4)) }
+
+// errEventPages is that there are too many.
+var errEventPages = errors.New("too many interprocess events")
+
 // newSharedEvent makes a page.
 func newSharedEvent() (*sharedEvent, error) {
 	fd, err := memoryFile("paracuda-event", uint64(os.Getpagesize()))
@@ -34,6 +46,11 @@ func newSharedEvent() (*sharedEvent, error) {
 
 // mapSharedEvent maps the page of an event, and takes the file over.
 func mapSharedEvent(fd int) (*sharedEvent, error) {
+	if eventPages.Load() >= maxEventPages() {
+		runtime.GC() // ends those that nothing uses any more, soon
+		unix.Close(fd)
+		return nil, errEventPages
+	}
 	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
 	var stat unix.Stat_t
 	if err == nil {
@@ -53,7 +70,9 @@ func mapSharedEvent(fd int) (*sharedEvent, error) {
 	// SAFETY: a page is aligned for both words, and mapped for as long as the sharedEvent is reachable.
 	words := (*[2]atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(memory)))
 	s := &sharedEvent{file: fd, memory: memory, recorded: &words[0], done: &words[1]}
+	eventPages.Add(1)
 	runtime.AddCleanup(s, func(m []byte) {
+		eventPages.Add(-1)
 		_ = unix.Munmap(m)
 		_ = unix.Close(fd)
 	}, memory)

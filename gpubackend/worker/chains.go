@@ -77,6 +77,7 @@ type mapping struct {
 	flags   uint32
 	runs    []wire.Run
 	shown   uint64 // bytes that lie at the guest's own addresses (pageable)
+	places  int    // that these take
 	users   int    // copies in progress, and one while any are shown
 	unmap   bool   // to be returned when users is 0
 }

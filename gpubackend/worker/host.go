@@ -20,6 +20,7 @@ type hostRange struct {
 	size    uint64
 	mapped  []addressRange // what of it still is
 	whole   *hostWhole
+	places  int
 }
 
 // hostWhole is what the driver knows as one piece of registered memory: ranges, each where the one before it ends. A
@@ -58,15 +59,20 @@ func runHostRegister(w *Worker, c *call) gpubackend.Result {
 		return result
 	}
 	address, bytes := c.word(1), c.word(2)
-	h := &hostRange{mapping: m, address: address, bytes: bytes, base: address &^ (pageSize - 1)}
+	h := &hostRange{mapping: m, address: address, bytes: bytes, base: address &^ (pageSize - 1), places: len(pieces)}
+	if !w.places.take(h.places) {
+		return gpubackend.OutOfMemory
+	}
 	mem, unmap, err := arena.Map(pieces, uintptr(h.base), m.flags&wire.MapFlagWrite != 0)
 	if err != nil {
+		w.places.give(h.places)
 		w.complain(err, "pinned memory has no place in the worker's address space")
 		return gpubackend.OutOfMemory
 	}
 	h.size = uint64(len(mem))
 	h.mapped = []addressRange{{h.base, h.size}}
 	if result := w.appendHost(h, c.word(3) != 0); result != gpubackend.Success {
+		w.places.give(h.places)
 		unmap()
 		return result
 	}
@@ -132,6 +138,7 @@ func runHostUnregister(w *Worker, c *call) gpubackend.Result {
 		return result
 	}
 	h.keep(nil)
+	w.places.give(h.places)
 	delete(w.hosts, id)
 	h.mapping.users--
 	w.giveMap(h.mapping)

@@ -80,10 +80,15 @@ func runReserve(w *Worker, c *call) gpubackend.Result {
 	if i < len(m.reserved) && m.reserved[i].base < base+bytes {
 		return gpubackend.InvalidValue
 	}
-	result := w.driver.Reserve(base, bytes)
-	if result == gpubackend.Success {
-		m.reserved = slices.Insert(m.reserved, i, addressRange{base, bytes})
+	if !w.places.take(placesOfReserved) {
+		return gpubackend.OutOfMemory
 	}
+	result := w.driver.Reserve(base, bytes)
+	if result != gpubackend.Success {
+		w.places.give(placesOfReserved)
+		return result
+	}
+	m.reserved = slices.Insert(m.reserved, i, addressRange{base, bytes})
 	return result
 }
 
@@ -100,6 +105,7 @@ func runUnreserve(w *Worker, c *call) gpubackend.Result {
 	result := w.driver.Unreserve(base, bytes)
 	if result == gpubackend.Success {
 		m.reserved = slices.Delete(m.reserved, i, i+1)
+		w.places.give(placesOfReserved)
 	}
 	return result
 }
@@ -174,11 +180,16 @@ func runMapMemory(w *Worker, c *call) gpubackend.Result {
 	if k < len(m.mapped) && m.mapped[k].base < base+bytes {
 		return gpubackend.InvalidValue
 	}
-	result := w.driver.MapMemory(base, bytes, gpubackend.Memory(x.native))
-	if result == gpubackend.Success {
-		x.uses++
-		m.mapped = slices.Insert(m.mapped, k, mapped{addressRange{base, bytes}, x, gpubackend.AccessNone})
+	if !w.places.take(placesOfMapped) {
+		return gpubackend.OutOfMemory
 	}
+	result := w.driver.MapMemory(base, bytes, gpubackend.Memory(x.native))
+	if result != gpubackend.Success {
+		w.places.give(placesOfMapped)
+		return result
+	}
+	x.uses++
+	m.mapped = slices.Insert(m.mapped, k, mapped{addressRange{base, bytes}, x, gpubackend.AccessNone})
 	return result
 }
 
@@ -202,6 +213,7 @@ func (w *Worker) unmap(base, bytes uint64) gpubackend.Result {
 		w.unuse(x.memory)
 	}
 	m.mapped = slices.Delete(m.mapped, from, to)
+	w.places.give(placesOfMapped * (to - from))
 	return gpubackend.Success
 }
 

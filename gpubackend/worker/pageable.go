@@ -95,13 +95,18 @@ func runHostPageable(w *Worker, c *call) gpubackend.Result {
 // takeAddresses reserves what isn't in use yet of a range.
 func (w *Worker) takeAddresses(r addressRange) gpubackend.Result {
 	for _, gap := range w.pageables.gaps(r) {
+		if !w.places.take(placesOfReserved) {
+			return gpubackend.OutOfMemory
+		}
 		undo, err := arena.Reserve(uintptr(gap.base), uintptr(gap.bytes))
 		if err != nil {
+			w.places.give(placesOfReserved)
 			w.complain(err, "memory of graphs has no place in the worker's address space")
 			return gpubackend.OutOfMemory
 		}
 		if result := w.driver.HostPageable(gap.base, gap.bytes); result != gpubackend.Success {
 			undo()
+			w.places.give(placesOfReserved)
 			return result
 		}
 		w.pageables.place(span{gap, nil})
@@ -112,15 +117,20 @@ func (w *Worker) takeAddresses(r addressRange) gpubackend.Result {
 // show maps a mapping over what is there. Mappings of which nothing is left go back to the guest: what copies on from
 // here on copies from and to the new pages.
 func (w *Worker) show(m *mapping, r addressRange, pieces []guestmem.Run) gpubackend.Result {
+	places := placesOfShown(len(pieces))
+	if !w.places.take(places) {
+		return gpubackend.OutOfMemory
+	}
 	m.users++
 	if err := arena.Put(pieces, uintptr(r.base), m.flags&wire.MapFlagWrite != 0); err != nil {
 		// Some of both may be there: neither goes back.
 		w.complain(err, "map memory of graphs")
 		return gpubackend.OutOfMemory
 	}
-	m.shown = r.bytes
+	m.shown, m.places = r.bytes, places
 	for _, old := range w.pageables.place(span{r, m}) {
 		old.users--
+		w.places.give(old.places)
 		w.giveMap(old)
 	}
 	return gpubackend.Success

@@ -132,8 +132,8 @@ func newPageableRig(t *testing.T, d gpubackend.Driver) *pageableRig {
 	return r
 }
 
-// show offers pages of the guest as a MAP and has them shown at an address. It returns the chain's head.
-func (r *pageableRig) show(id uint32, address uint64, pages ...uint64) uint16 {
+// offer makes pages of the guest available as a MAP. It returns the chain's head.
+func (r *pageableRig) offer(id uint32, address uint64, pages ...uint64) uint16 {
 	r.t.Helper()
 	h := wire.ChainHeader{
 		Type: wire.ChainMap, Id: id, Flags: wire.MapFlagWrite, Address: address,
@@ -151,7 +151,14 @@ func (r *pageableRig) show(id uint32, address uint64, pages ...uint64) uint16 {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.want(r.t, 0, gpubackend.OpHostPageable, uint64(id), address, h.Bytes)
+	return head
+}
+
+// show offers pages of the guest as a MAP and has them shown at an address. It returns the chain's head.
+func (r *pageableRig) show(id uint32, address uint64, pages ...uint64) uint16 {
+	r.t.Helper()
+	head := r.offer(id, address, pages...)
+	r.want(r.t, 0, gpubackend.OpHostPageable, uint64(id), address, 4096*uint64(len(pages)))
 	return head
 }
 

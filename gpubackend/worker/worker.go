@@ -61,6 +61,7 @@ type Worker struct {
 	graphs         graphs
 	pools          pools
 	mappings       mappings
+	places         places
 	shares         shares
 	imports        imports
 	pageables      pageables
@@ -137,7 +138,7 @@ func newWorker(c Config, m *handover.Message, fds []int, driver gpubackend.Drive
 		primary: map[uint64]uint64{}, kernels: map[kernelKey]gpubackend.Function{},
 	}
 	dog.log.Store(w.log)
-	w.chains.maps = map[uint32]*mapping{}
+	w.chains.maps, w.places = map[uint32]*mapping{}, newPlaces()
 	var err error
 	if w.wake, err = newWake(); err != nil {
 		return nil, err

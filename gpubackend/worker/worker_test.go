@@ -132,7 +132,7 @@ func newRig(t testing.TB) *rig {
 		hosts: map[uint32]*hostRange{}, growing: map[uint64]*hostWhole{}, unknown: map[gpubackend.Op]bool{}, primary: map[uint64]uint64{},
 		kernels: map[kernelKey]gpubackend.Function{}, policy: handover.Policy{BatchCommands: 512, BatchBytes: 64 << 10},
 	}
-	r.chains.maps = map[uint32]*mapping{}
+	r.chains.maps, r.places = map[uint32]*mapping{}, newPlaces()
 	r.context = r.objects.Add(object.Context, 1, 0)
 	r.function = r.objects.Add(object.Function, 2, r.context)
 	return r

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package soft
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
+
+// TestPiecesAreBounded: each is a file, of which a process may have so many only.
+func TestPiecesAreBounded(t *testing.T) {
+	const most = 3
+	d := newDevice(t, Options{Files: most})
+	var pieces []gpubackend.Memory
+	for range most - 1 {
+		m, result := d.CreateMemory(gpubackend.Granularity, 0)
+		ok(t, result)
+		pieces = append(pieces, m)
+	}
+	fd, result := d.ExportMemory(pieces[0])
+	ok(t, result)
+	defer unix.Close(fd)
+	imported, result := d.ImportMemory(fd, gpubackend.Granularity, 0)
+	ok(t, result)
+	for range 2 {
+		_, result = d.CreateMemory(gpubackend.Granularity, 0)
+		want(t, result, gpubackend.OutOfMemory)
+		_, result = d.ImportMemory(fd, gpubackend.Granularity, 0)
+		want(t, result, gpubackend.OutOfMemory)
+	}
+	ok(t, d.ReleaseMemory(imported))
+	last, result := d.CreateMemory(gpubackend.Granularity, 0)
+	ok(t, result)
+	for _, m := range append(pieces, last) {
+		ok(t, d.ReleaseMemory(m))
+	}
+	if d.pieces != 0 || d.space.heap.Used() != 0 {
+		t.Errorf("%d pieces, %d bytes stay counted", d.pieces, d.space.heap.Used())
+	}
+}
