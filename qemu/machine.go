@@ -21,11 +21,11 @@ type Machine struct {
 	CPUs    int
 	Kernel  string
 	Initrd  string
-	Append  string // kernel command line
-	QMP     string // socket to listen on for QMP, if any
-	Serial  string // what the first serial line is: a chardev's options, its id being "serial"
-	Link    Stream // a virtio port, /dev/vport0p1 in the guest
-	Files   Files  // a directory shared by virtiofs
+	Append  string  // kernel command line
+	QMP     string  // socket to listen on for QMP, if any
+	Serial  string  // what the first serial line is: a chardev's options, its id being "serial"
+	Link    Stream  // a virtio port, /dev/vport0p1 in the guest
+	Files   []Files // directories shared by virtiofs
 	Devices []Device
 }
 
@@ -37,7 +37,7 @@ type Stream struct {
 
 // Files is a virtiofs file system served on a vhost-user socket.
 type Files struct {
-	Socket string // none if empty
+	Socket string
 	Tag    string
 }
 
@@ -54,7 +54,9 @@ func (m *Machine) Args() []string {
 		"-device", "pcie-root-port,chassis=1,slot=1,id=" + Port,
 	}
 	args = append(args, m.Link.args()...)
-	args = append(args, m.Files.args()...)
+	for i, f := range m.Files {
+		args = append(args, f.args(i)...)
+	}
 	if m.Serial != "" {
 		args = append(args, "-chardev", m.Serial, "-serial", "chardev:serial")
 	}
@@ -95,13 +97,11 @@ func (s Stream) args() []string {
 	}
 }
 
-func (f Files) args() []string {
-	if f.Socket == "" {
-		return nil
-	}
+func (f Files) args(i int) []string {
+	chardev := fmt.Sprintf("files%d", i)
 	return []string{
-		"-chardev", "socket,id=files,path=" + escape(f.Socket),
-		"-device", "vhost-user-fs-pci,queue-size=1024,chardev=files,tag=" + escape(f.Tag),
+		"-chardev", "socket,id=" + chardev + ",path=" + escape(f.Socket),
+		"-device", "vhost-user-fs-pci,queue-size=1024,chardev=" + chardev + ",tag=" + escape(f.Tag),
 	}
 }
 

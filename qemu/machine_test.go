@@ -38,14 +38,14 @@ func TestMachineUnderKVMHasTheHostsProcessor(t *testing.T) {
 func TestMachineWithEverything(t *testing.T) {
 	m := Machine{
 		QMP: "/q,s", Serial: "stdio,id=serial", Link: Stream{FD: 3, Name: "l"},
-		Files: Files{Socket: "/f", Tag: "host"}, Devices: []Device{{Socket: "/d"}},
+		Files: []Files{{Socket: "/f", Tag: "host"}}, Devices: []Device{{Socket: "/d"}},
 	}
 	args := m.Args()
 	for _, want := range []string{
 		"unix:/q,,s,server=on,wait=off",
 		"stdio,id=serial", "chardev:serial",
 		"socket,id=link,fd=3", "virtserialport,chardev=link,name=l",
-		"socket,id=files,path=/f", "vhost-user-fs-pci,queue-size=1024,chardev=files,tag=host",
+		"socket,id=files0,path=/f", "vhost-user-fs-pci,queue-size=1024,chardev=files0,tag=host",
 		"socket,id=paracuda0-socket,path=/d",
 	} {
 		if !slices.Contains(args, want) {

@@ -97,8 +97,14 @@ var slowVM = regexp.MustCompile(`(?m)^paracuda: KVM does not work here .*\n`)
 // start runs a program in a throw-away VM.
 func (f frontEnd) start(t testing.TB, l limit, args ...string) result {
 	t.Helper()
+	return f.startIn(t, l, root, args...)
+}
+
+// startIn runs one with that current directory.
+func (f frontEnd) startIn(t testing.TB, l limit, dir string, args ...string) result {
+	t.Helper()
 	all := []string{paracuda, "run", "--vm", f.name, "--gpu", setting("PARACUDA_GPU", "soft")}
-	r := execute(t, l, root, append(all, args...)...)
+	r := execute(t, l, dir, append(all, args...)...)
 	r.stderr = slowVM.ReplaceAllString(r.stderr, "")
 	for name, text := range map[string]string{"stdout": r.stdout, "stderr": r.stderr} {
 		if err := os.WriteFile(filepath.Join(logDir(t), name), []byte(text), 0o644); err != nil {

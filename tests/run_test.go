@@ -31,8 +31,8 @@ func TestRun(t *testing.T) {
 		if r.stdout != want {
 			t.Errorf("standard output %q, want %q", r.stdout, want)
 		}
-		if r.stderr != "separate\n" {
-			t.Errorf("standard error %q, want only what the program wrote", r.stderr)
+		if want := "separate\n" + gone(1, "/tmp"); r.stderr != want {
+			t.Errorf("standard error %q, want %q", r.stderr, want)
 		}
 		if r.exit != 7 {
 			t.Errorf("exit code %d, want 7", r.exit)

@@ -61,7 +61,13 @@ type Config struct {
 
 	Modules    []Module // loaded in this order before the program starts
 	WaitDevice string   // file in /dev that must appear once they are loaded
-	LibDir     string   // put first in LD_LIBRARY_PATH
+	LibDir     string   // put first in LD_LIBRARY_PATH, and where programs look without it
+
+	// Write are directories in which the host keeps what the program writes. What it
+	// writes in the current directory, the home directory and /tmp ends with the VM;
+	// elsewhere it can't.
+	Write  []string
+	placed []place
 
 	QMPSocket string    // where QEMU takes QMP connections, if anywhere
 	Accel     string    // QEMU's accelerator, "kvm" or "tcg"; found by trial
@@ -104,7 +110,9 @@ func (c Config) complete() (Config, error) {
 	if c.Assets == (Assets{}) {
 		c.Assets = FindAssets()
 	}
-	return c, nil
+	var err error
+	c.placed, err = c.places()
+	return c, err
 }
 
 func (c *Config) warn(text string) {

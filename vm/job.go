@@ -21,6 +21,15 @@ func job(c Config) ([]byte, error) {
 		b.add("wait", c.WaitDevice)
 	}
 	b.add("dir", c.Dir)
+	for _, p := range c.placed {
+		b.place(p)
+	}
+	if c.LibDir != "" {
+		b.add("library", c.LibDir)
+		for _, dir := range libraryDirs(libraryCache) {
+			b.add("over", dir)
+		}
+	}
 	for _, e := range c.Env {
 		b.add("env", e)
 	}
@@ -37,6 +46,17 @@ func job(c Config) ([]byte, error) {
 type jobText struct {
 	text bytes.Buffer
 	err  error
+}
+
+func (b *jobText) place(p place) {
+	if !p.keep {
+		b.add("layer", p.dir)
+		return
+	}
+	b.add("write", p.dir)
+	if p.tag != "" {
+		b.add("tag", p.tag)
+	}
 }
 
 func (b *jobText) add(key, value string) {

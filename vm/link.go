@@ -23,10 +23,11 @@ const (
 	frameExit   frameType = 19 // guest: the program's exit code
 	frameError  frameType = 20 // guest: why the program could not be run
 	frameAck    frameType = 21 // guest: took a frame of a job or of input
+	frameLost   frameType = 22 // guest: files that end with the VM, and where they are
 )
 
 const (
-	linkVersion = 1
+	linkVersion = 2
 	dataMax     = 32768 // bytes in a frame
 	headerSize  = 8
 )

@@ -39,19 +39,17 @@ func startQEMU(ctx context.Context, c Config, dir string, linkEnd *os.File) (*ma
 	if err != nil {
 		return nil, err
 	}
-	files, err := shareFiles(c.Assets, spec.Files.Socket)
-	if err != nil {
+	m := &machine{frontEnd: fmt.Sprintf("QEMU %v (%s)", version, strings.ToUpper(c.Accel))}
+	if m.helpers, err = shareFiles(c, spec.Files); err != nil {
 		return nil, err
 	}
 	cmd := exec.Command(program, spec.Args()...)
 	cmd.ExtraFiles = []*os.File{linkEnd}
-	p, err := startProcess(cmd, c.Console)
-	if err != nil {
-		files.end(0)
+	if m.process, err = startProcess(cmd, c.Console); err != nil {
+		m.release()
 		return nil, err
 	}
-	frontEnd := fmt.Sprintf("QEMU %v (%s)", version, strings.ToUpper(c.Accel))
-	return &machine{process: p, frontEnd: frontEnd, helper: files}, nil
+	return m, nil
 }
 
 // qemuMachine describes the VM, and puts its initramfs in dir.
@@ -78,7 +76,12 @@ func qemuMachine(c Config, dir string) (*qemu.Machine, error) {
 		QMP:    c.QMPSocket,
 		Serial: "stdio,id=serial,signal=off",
 		Link:   qemu.Stream{FD: linkFD, Name: "org.paracuda.link"},
-		Files:  qemu.Files{Socket: filepath.Join(dir, "files"), Tag: filesTag},
+		Files:  []qemu.Files{{Socket: filepath.Join(dir, "files"), Tag: filesTag}},
+	}
+	for _, p := range c.placed {
+		if p.keep {
+			m.Files = append(m.Files, qemu.Files{Socket: filepath.Join(dir, p.tag), Tag: p.tag})
+		}
 	}
 	if c.DeviceSocket != "" {
 		m.Devices = []qemu.Device{{Socket: c.DeviceSocket, VirtioID: c.VirtioID,
@@ -110,9 +113,31 @@ func qemuAppend(c Config) string {
 		" -- link=" + qemuLink + " files=" + filesTag
 }
 
-// shareFiles starts a virtiofsd that shares the host's files, for reading, with
-// the one who connects to the socket.
-func shareFiles(a Assets, socket string) (*process, error) {
+// shareFiles starts what serves the host's files: all of them for reading, and
+// the places that the program can write to.
+func shareFiles(c Config, files []qemu.Files) ([]*process, error) {
+	dirs := map[string]string{}
+	for _, p := range c.placed {
+		dirs[p.tag] = p.dir
+	}
+	var shares []*process
+	for _, f := range files {
+		what := []string{"--shared-dir=/", "--readonly", "--cache=always"}
+		if f.Tag != filesTag {
+			what = []string{"--shared-dir=" + dirs[f.Tag], "--cache=auto"}
+		}
+		p, err := shareDir(c.Assets, f.Socket, what)
+		if err != nil {
+			(&machine{helpers: shares}).release()
+			return nil, err
+		}
+		shares = append(shares, p)
+	}
+	return shares, nil
+}
+
+// shareDir starts a virtiofsd with these options for the one who connects to the socket.
+func shareDir(a Assets, socket string, what []string) (*process, error) {
 	program, err := a.Virtiofsd()
 	if err != nil {
 		return nil, err
@@ -128,8 +153,8 @@ func shareFiles(a Assets, socket string) (*process, error) {
 		return nil, fmt.Errorf("share the host's files: %w", err)
 	}
 	defer file.Close()
-	cmd := exec.Command(program, "--fd=3", "--shared-dir=/", "--readonly", "--sandbox=none",
-		"--cache=always", "--inode-file-handles=never", "--log-level=error")
+	cmd := exec.Command(program, append(what, "--fd=3", "--sandbox=none",
+		"--inode-file-handles=never", "--log-level=error")...)
 	cmd.ExtraFiles = []*os.File{file}
 	return startProcess(cmd, nil)
 }

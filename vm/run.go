@@ -20,6 +20,14 @@ type Result struct {
 	ExitCode    int    // 128 and its number if a signal ended the program
 	FrontEnd    string // "QEMU 11.1.3 (TCG)" or "User Mode Linux"
 	GuestKernel string // its release
+	Lost        []Lost
+}
+
+// Lost are files that the program wrote and that ended with the VM. Hidden ones
+// are not among them: they are programs' caches.
+type Lost struct {
+	Files int
+	Dir   string // holds them all
 }
 
 // Run boots a VM, runs the program in it, and returns once the VM is gone. The
@@ -53,7 +61,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 type machine struct {
 	*process
 	frontEnd string
-	helper   *process // serves the host's files to it, or nil
+	helpers  []*process // serve the host's files to it
 }
 
 func start(ctx context.Context, c Config, dir string, guest *os.File) (*machine, error) {
@@ -69,8 +77,8 @@ func start(ctx context.Context, c Config, dir string, guest *os.File) (*machine,
 
 // release ends what serves the VM, after the VM itself.
 func (m *machine) release() {
-	if m.helper != nil {
-		m.helper.end(0)
+	for _, h := range m.helpers {
+		h.end(0)
 	}
 }
 
@@ -94,7 +102,7 @@ func (m *machine) serve(ctx context.Context, c Config, host net.Conn) (Result, e
 	if errors.Is(err, errNoExit) {
 		return Result{}, fmt.Errorf("%w; its last words:%s", err, m.log.last())
 	}
-	return Result{ExitCode: code, FrontEnd: m.frontEnd, GuestKernel: s.release}, err
+	return Result{ExitCode: code, FrontEnd: m.frontEnd, GuestKernel: s.release, Lost: s.lost}, err
 }
 
 // linkPair makes the two ends of a link.

@@ -13,6 +13,9 @@ import (
 // errNoExit says that the link ended before the program did.
 var errNoExit = errors.New("the VM ended before the program did")
 
+// mostLost bounds what a guest can have the host keep in mind.
+const mostLost = 64
+
 // session relays one program's streams over a link.
 type session struct {
 	link    *link
@@ -20,7 +23,8 @@ type session struct {
 	stdin   io.Reader
 	outputs [2]io.Writer
 	release string // the guest kernel's, from its greeting
-	part    int    // bytes of a job or of input in one frame
+	lost    []Lost
+	part    int // bytes of a job or of input in one frame
 	acks    chan struct{}
 }
 
@@ -70,7 +74,9 @@ func (s *session) run() (int, error) {
 		case frameAck:
 			s.acknowledged()
 		case frameError:
-			return 0, startError(data)
+			return 0, guestError(data)
+		case frameLost:
+			s.lose(data)
 		case frameExit:
 			code, _ := u32(data)
 			return int(code), nil
@@ -96,8 +102,15 @@ func (s *session) greet() error {
 	return s.sendJob()
 }
 
-func startError(text []byte) error {
-	return fmt.Errorf("start the program in the VM: %s", text)
+func guestError(text []byte) error {
+	return fmt.Errorf("run the program in the VM: %s", text)
+}
+
+// lose takes note of files that end with the VM.
+func (s *session) lose(data []byte) {
+	if files, ok := u32(data); ok && len(s.lost) < mostLost {
+		s.lost = append(s.lost, Lost{Files: int(files), Dir: string(data[4:])})
+	}
 }
 
 func (s *session) sendJob() error {
@@ -119,7 +132,7 @@ func (s *session) sendPart(part []byte) error {
 	case err != nil:
 		return errNoExit
 	case t == frameError:
-		return startError(data)
+		return guestError(data)
 	case t != frameAck:
 		return fmt.Errorf("send the VM its job: frame %d came back", t)
 	}

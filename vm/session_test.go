@@ -66,13 +66,14 @@ func (g fakeInit) exit(code uint32) {
 
 func TestSessionSendsTheJob(t *testing.T) {
 	c := Config{Kind: UML, Program: "prog", Args: []string{"a b", "", "c\nd"}, Dir: "/d",
-		Env: []string{"X=1"}, Modules: []Module{{"m.ko", "p=1"}}, WaitDevice: "/dev/paracuda"}
+		Env: []string{"X=1"}, Modules: []Module{{"m.ko", "p=1"}}, WaitDevice: "/dev/paracuda",
+		placed: []place{{dir: "/l"}, {dir: "/w", keep: true}, {dir: "/v", keep: true, tag: "t"}}}
 	var got []byte
 	code, err := play(t, c, func(g fakeInit) {
 		got = g.takeJob()
 		g.exit(7)
 	})
-	want := "module=m.ko\x00parameters=p=1\x00wait=/dev/paracuda\x00dir=/d\x00env=X=1\x00" +
+	want := "module=m.ko\x00parameters=p=1\x00wait=/dev/paracuda\x00dir=/d\x00layer=/l\x00write=/w\x00write=/v\x00tag=t\x00env=X=1\x00" +
 		"arg=prog\x00arg=a b\x00arg=\x00arg=c\nd\x00stdin=null\x00"
 	if code != 7 || err != nil || string(got) != want {
 		t.Errorf("run = %d, %v; the job was\n%q, not\n%q", code, err, got, want)
@@ -129,6 +130,27 @@ func TestSessionRelaysInput(t *testing.T) {
 	}
 }
 
+// TestSessionHearsOfLostFiles hears of more than a guest has reason to tell of.
+func TestSessionHearsOfLostFiles(t *testing.T) {
+	host, guest := net.Pipe()
+	s, err := newSession(host, Config{Program: "p"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		g := fakeInit{&link{stream: guest}, t}
+		g.takeJob()
+		g.send(frameLost, []byte{1, 0})
+		for range mostLost + 10 {
+			g.send(frameLost, append([]byte{3, 0, 0, 0}, "/a b"...))
+		}
+		g.exit(0)
+	}()
+	if _, err := s.run(); err != nil || len(s.lost) != mostLost || s.lost[0] != (Lost{Files: 3, Dir: "/a b"}) {
+		t.Errorf("%v: %d are lost, %+v", err, len(s.lost), s.lost)
+	}
+}
+
 func TestSessionTellsOfAClosedOutput(t *testing.T) {
 	r, w := io.Pipe()
 	r.Close()
@@ -150,7 +172,7 @@ func TestSessionTellsOfAClosedOutput(t *testing.T) {
 func TestSessionErrors(t *testing.T) {
 	for want, f := range map[string]func(g fakeInit){
 		"the VM ended before the program did": func(g fakeInit) {},
-		"it speaks version 9, not 1":          func(g fakeInit) { g.hello(9) },
+		"it speaks version 9, not 2":          func(g fakeInit) { g.hello(9) },
 		"frame 19 came first":                 func(g fakeInit) { g.exit(0) },
 		"load module x: No such device": func(g fakeInit) {
 			g.takeJob()

@@ -12,6 +12,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -25,7 +27,7 @@ import (
 type runOptions struct {
 	kind, gpu, mem, stats, level, kernel, trace, control string
 	cpus                                                 int
-	set                                                  []string
+	set, write                                           []string
 	report, verbose                                      bool
 	program                                              []string
 }
@@ -34,9 +36,10 @@ func runRun(args []string) error {
 	o := runOptions{}
 	settings := device.DefaultSettings()
 	f := newFlags("run", "[options] -- PROGRAM ARGS...",
-		"Boots a throw-away VM that sees the host's files read-only (with a writable /tmp), with the\n"+
-			"GPU attached, and runs the program in it. The program's output passes through, and its exit\n"+
-			"code is that of paracuda.")
+		"Boots a throw-away VM that sees the host's files, with the GPU attached, and runs the program\n"+
+			"in it. The program's output passes through, and its exit code is that of paracuda. What it\n"+
+			"writes in the current directory, the home directory and /tmp ends with the VM, but for what\n"+
+			"--write keeps.")
 	f.StringVar(&o.kind, "vm", string(vm.QEMU), "`KIND` of VM: qemu or uml (User Mode Linux)")
 	f.StringVar(&o.gpu, "gpu", gpuAuto, gpuHelp)
 	f.StringVar(&o.mem, "mem", "1G", "`SIZE` of the VM's memory, with K, M, G or T")
@@ -48,6 +51,10 @@ func runRun(args []string) error {
 	f.StringVar(&o.control, "control", "", "answer paracuda set and paracuda stats on the UNIX socket `PATH`")
 	f.BoolVar(&o.report, "report", false, "say at the end, on standard error, what was used: front end, guest kernel, device")
 	f.BoolVar(&o.verbose, "console", false, "show the guest kernel's messages on standard error")
+	f.Func("write", "keep on the host what the program writes below `DIR`, which is made if need be (may be repeated)", func(v string) error {
+		o.write = append(o.write, v)
+		return nil
+	})
 	f.Func("set", "`KEY=VALUE`: set a policy of the VM (may be repeated; paracuda device --help lists them)", func(v string) error {
 		o.set = append(o.set, v)
 		return settings.Set(v)
@@ -92,11 +99,37 @@ func (o *runOptions) run(channels int) error {
 	if err != nil {
 		return err
 	}
+	if config.Warn != nil && len(result.Lost) > 0 {
+		config.Warn(lostLine(result.Lost))
+	}
 	if o.report {
 		fmt.Fprintf(os.Stderr, "paracuda: ran in %s, guest kernel %s, device %s\n", result.FrontEnd, result.GuestKernel, gpu)
 	}
 	if result.ExitCode != 0 {
 		return exitCode(result.ExitCode)
+	}
+	return nil
+}
+
+// lostLine says what ended with the VM.
+func lostLine(lost []vm.Lost) string {
+	parts := make([]string, len(lost))
+	for i, l := range lost {
+		noun := "files"
+		if l.Files == 1 {
+			noun = "file"
+		}
+		parts[i] = fmt.Sprintf("%d %s in %s", l.Files, noun, strconv.Quote(l.Dir))
+	}
+	return "gone with the VM: " + strings.Join(parts, ", ") + " (--write DIR keeps what is written below DIR)"
+}
+
+// makeDirs makes the directories of --write where they lack.
+func (o *runOptions) makeDirs() error {
+	for _, dir := range o.write {
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			return fmt.Errorf("--write %s: %w", dir, err)
+		}
 	}
 	return nil
 }
@@ -140,10 +173,13 @@ func (o *runOptions) config(channels int) (vm.Config, error) {
 	if err != nil {
 		return vm.Config{}, err
 	}
+	if err := o.makeDirs(); err != nil {
+		return vm.Config{}, err
+	}
 	c := vm.Config{
 		Kind: kind, Kernel: o.kernel, Memory: memory, CPUs: o.cpus, Program: o.program[0], Args: o.program[1:],
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Queues: channels + 1,
-		Modules: []vm.Module{driver}, WaitDevice: "/dev/paracuda", LibDir: assets.LibDir(), Assets: assets,
+		Modules: []vm.Module{driver}, WaitDevice: "/dev/paracuda", LibDir: assets.LibDir(), Assets: assets, Write: o.write,
 	}
 	if level >= logrus.WarnLevel {
 		c.Warn = func(text string) { fmt.Fprintln(os.Stderr, "paracuda:", text) }

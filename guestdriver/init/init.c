@@ -20,16 +20,24 @@
 #include <unistd.h>
 
 #include "job.h"
+#include "layers.h"
 #include "link.h"
+#include "problem.h"
 #include "program.h"
 #include "system.h"
 
-/* stop ends what still runs, waits for what has been written, and powers off. */
-static void stop(int link)
+/* end_others ends what still runs. */
+static void end_others(void)
 {
 	kill(-1, SIGKILL);
 	for (int tries = 0; tries < 200 && waitpid(-1, NULL, WNOHANG) >= 0; tries++)
 		usleep(10000);
+}
+
+/* stop ends what still runs, waits for what has been written, and powers off. */
+static void stop(int link)
+{
+	end_others();
 	if (link >= 0)
 		tcdrain(link);
 	reboot(RB_POWER_OFF);
@@ -91,6 +99,16 @@ static const char *argument(char **argv, const char *name)
 	return NULL;
 }
 
+/* finish says how the program ended, once what it wrote is where it belongs. */
+static void finish(int link, int code)
+{
+	end_others();
+	if (layers_keep() < 0)
+		give_up(link, problem_words());
+	layers_tell(link);
+	link_send_u32(link, FRAME_EXIT, code);
+}
+
 int main(int argc __attribute__((unused)), char **argv)
 {
 	const char *tag = argument(argv, "files="), *device = argument(argv, "link=");
@@ -104,16 +122,17 @@ int main(int argc __attribute__((unused)), char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	umask(022);
 	if (tag && system_early() < 0)
-		give_up(-1, system_problem());
+		give_up(-1, problem_words());
 	link = link_open(device);
 	if (link < 0)
 		give_up(-1, "open the link to the host");
 	receive_job(link, &job);
-	if ((tag && system_enter_host(tag) < 0) || system_mount() < 0 || system_modules(&job) < 0)
-		give_up(link, system_problem());
-	system_home(job.env);
+	if ((tag && system_enter_host(tag) < 0) || system_mount() < 0 || layers_mount(&job) < 0 ||
+	    system_modules(&job) < 0)
+		give_up(link, problem_words());
+	layers_library(&job);
 	code = program_run(&job, link);
 	if (code >= 0)
-		link_send_u32(link, FRAME_EXIT, code);
+		finish(link, code);
 	stop(link);
 }

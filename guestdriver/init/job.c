@@ -39,6 +39,14 @@ static void take(struct job *job, struct counts *n, char *s)
 		job->wait = v;
 	} else if ((v = value(s, "dir"))) {
 		job->dir = v;
+	} else if ((v = value(s, "layer")) || (v = value(s, "write"))) {
+		job->places[job->place_count++] = (struct place){ .dir = v, .keep = s[0] == 'w' };
+	} else if ((v = value(s, "tag")) && job->place_count > 0) {
+		job->places[job->place_count - 1].tag = v;
+	} else if ((v = value(s, "library"))) {
+		job->library = v;
+	} else if ((v = value(s, "over"))) {
+		job->overs[job->over_count++] = v;
 	} else if ((v = value(s, "env"))) {
 		job->env[n->env++] = v;
 	} else if ((v = value(s, "arg"))) {
@@ -53,11 +61,13 @@ int job_parse(struct job *job, char *text, size_t len)
 	struct counts n = { 0, 0 };
 
 	memset(job, 0, sizeof(*job));
-	job->dir = "/";
+	job->dir = job->library = "/";
 	job->modules = room(text, len, sizeof(*job->modules));
+	job->places = room(text, len, sizeof(*job->places));
+	job->overs = room(text, len, sizeof(*job->overs));
 	job->env = room(text, len, sizeof(*job->env));
 	job->args = room(text, len, sizeof(*job->args));
-	if (!job->modules || !job->env || !job->args)
+	if (!job->modules || !job->places || !job->overs || !job->env || !job->args)
 		return -1;
 	for (char *s = text; s < text + len; s += strlen(s) + 1)
 		take(job, &n, s);

@@ -7,6 +7,12 @@
  *   parameters=TEXT   parameters of the module named last
  *   wait=FILE         a device that must appear before the program starts
  *   dir=DIRECTORY     the program's current directory
+ *   layer=DIRECTORY   the program can write there, and what it writes ends with the VM;
+ *                     these and the next in an order in which parents come first
+ *   write=DIRECTORY   the same, but the host keeps what is written
+ *   tag=TAG           of the directory named last: it comes by virtiofs under that tag
+ *   library=DIRECTORY holds the libraries that stand for the driver's
+ *   over=DIRECTORY    the program looks for them there, too
  *   env=NAME=VALUE    its environment
  *   arg=TEXT          its name and arguments
  *   stdin=null        it reads nothing
@@ -21,11 +27,23 @@ struct module {
 	const char *parameters;
 };
 
+/* A directory that the program can write to. */
+struct place {
+	const char *dir;
+	const char *tag; /* or NULL */
+	int keep;
+};
+
 struct job {
 	struct module *modules;
 	size_t module_count;
 	const char *wait;
 	const char *dir;
+	struct place *places;
+	size_t place_count;
+	const char *library;
+	const char **overs; /* where the program looks for libraries */
+	size_t over_count;
 	char **env; /* ends in NULL */
 	char **args;
 	int no_stdin;

@@ -23,9 +23,10 @@ enum frame_type {
 	FRAME_EXIT = 19,   /* guest: the program's exit code (u32) */
 	FRAME_ERROR = 20,  /* guest: why the program could not be run (text) */
 	FRAME_ACK = 21,    /* guest: took a frame of a job or of input */
+	FRAME_LOST = 22,   /* guest: files (u32) that end with the VM, and the directory that holds them */
 };
 
-#define LINK_VERSION 1
+#define LINK_VERSION 2
 #define LINK_DATA_MAX 32768 /* payload of one frame */
 
 /* link_open opens the link's device and makes it carry bytes unchanged. */

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -15,28 +14,9 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "problem.h"
+
 #define EARLY_LIST "/modules/list"
-
-static char problem_text[512];
-
-const char *system_problem(void)
-{
-	return problem_text;
-}
-
-/* problem keeps the words and errno's own for system_problem, and returns -1. */
-__attribute__((format(printf, 1, 2))) static int problem(const char *format, ...)
-{
-	int e = errno, n;
-	va_list ap;
-
-	va_start(ap, format);
-	n = vsnprintf(problem_text, sizeof(problem_text), format, ap);
-	va_end(ap);
-	if (n >= 0 && (size_t)n < sizeof(problem_text))
-		snprintf(problem_text + n, sizeof(problem_text) - n, ": %s", strerror(e));
-	return -1;
-}
 
 static int load_module(const char *file, const char *parameters)
 {
@@ -88,57 +68,6 @@ int system_enter_host(const char *tag)
 	return 0;
 }
 
-/*
- * mount_layer lays a writable layer, kept in memory under name, over a directory
- * of the host's. Where a file system is mounted on the host, virtiofs mounts it
- * when it is opened, and an overlay takes what is mounted there only.
- */
-static int mount_layer(const char *dir, const char *name, mode_t mode)
-{
-	char upper[64], work[64], layers[512];
-	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd < 0)
-		return -1;
-	close(fd);
-	mkdir("/dev/shm/.layers", 0700);
-	snprintf(work, sizeof(work), "/dev/shm/.layers/%s", name);
-	mkdir(work, 0700);
-	snprintf(upper, sizeof(upper), "/dev/shm/.layers/%s/upper", name);
-	mkdir(upper, mode);
-	chmod(upper, mode);
-	snprintf(work, sizeof(work), "/dev/shm/.layers/%s/work", name);
-	mkdir(work, 0700);
-	if ((size_t)snprintf(layers, sizeof(layers), "lowerdir=%s,upperdir=%s,workdir=%s", dir, upper, work) >= sizeof(layers)) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	return mount(name, dir, "overlay", MS_NOSUID | MS_NODEV, layers);
-}
-
-/* mount_tmp makes the host's /tmp writable, where the program and its data may well lie. */
-static int mount_tmp(void)
-{
-	if (mount_layer("/tmp", "tmp", 01777) < 0)
-		return problem("mount /tmp");
-	return 0;
-}
-
-void system_home(char *const *env)
-{
-	const char *home = NULL;
-	struct stat s;
-
-	for (; *env; env++)
-		if (strncmp(*env, "HOME=", 5) == 0)
-			home = *env + 5;
-	if (!home || home[0] != '/' || strpbrk(home, ",:\\") || strcmp(home, "/") == 0 || strcmp(home, "/tmp") == 0 ||
-	    strncmp(home, "/tmp/", 5) == 0)
-		return;
-	if (stat(home, &s) == 0 && S_ISDIR(s.st_mode))
-		mount_layer(home, "home", s.st_mode & 07777);
-}
-
 static void loopback_up(void)
 {
 	struct ifreq r = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
@@ -169,7 +98,7 @@ int system_mount(void)
 	symlink("/proc/self/fd/2", "/dev/stderr");
 	sethostname("paracuda", 8);
 	loopback_up();
-	return mount_tmp();
+	return 0;
 }
 
 static int wait_for_device(const char *file)
