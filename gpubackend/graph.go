@@ -2,11 +2,14 @@
 
 package gpubackend
 
-// Capturing is what a driver offers beside the described functions for streams that are being captured.
+// Capturing is what a driver offers beside the described functions for streams that are being captured, and for graphs.
 type Capturing interface {
 	// HostFuncKept puts a host function into a stream that is being captured, or may be. Whenever it is due,
 	// f is called on any goroutine; the stream goes on when f's release is called.
 	HostFuncKept(s Stream, token uint64, f HostCall) Result
+	// GraphFree frees, in stream order, memory that a graph allocated: only the driver knows when it may be allocated
+	// again. NotFound: no graph has it. MemFree frees such memory at once.
+	GraphFree(address uint64, s Stream) Result
 }
 
 // HostCall is called when a host function of a graph is due.
@@ -14,6 +17,9 @@ type HostCall func(token uint64, release func())
 
 // HostFuncKept returns NotSupported.
 func (Unsupported) HostFuncKept(Stream, uint64, HostCall) Result { return NotSupported }
+
+// GraphFree returns NotFound.
+func (Unsupported) GraphFree(uint64, Stream) Result { return NotFound }
 
 // NodeType is CUgraphNodeType.
 type NodeType uint32

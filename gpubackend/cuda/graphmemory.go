@@ -138,6 +138,28 @@ func (d *Device) GraphLaunch(e gpubackend.GraphExec, s gpubackend.Stream) gpubac
 	return d.allocating(e, func() gpubackend.Result { return d.calls.GraphLaunch(e, s) })
 }
 
+// GraphFree implements gpubackend.Capturing.
+func (d *Device) GraphFree(addr uint64, s gpubackend.Stream) gpubackend.Result {
+	if !d.mayBeOfGraph(addr) {
+		return gpubackend.NotFound
+	}
+	return d.failed(d.call(symMemFreeAsync, addr, uint64(s)))
+}
+
+// freeOfGraph is MemFree of what a graph allocated. The driver doesn't wait for work, nor does it have to: whoever frees
+// so has seen to it that nothing uses the memory.
+func (d *Device) freeOfGraph(addr uint64) gpubackend.Result {
+	if !d.mayBeOfGraph(addr) {
+		return gpubackend.InvalidValue
+	}
+	return d.failed(d.calls.MemFree(addr))
+}
+
+// mayBeOfGraph says whether the driver is to judge an address: nothing else that it would free is known by one.
+func (d *Device) mayBeOfGraph(addr uint64) bool {
+	return !d.inWindow(addr) && d.ranges.device.cover(addr, 1, true)
+}
+
 // GraphUpload does so for what the next launch will allocate.
 func (d *Device) GraphUpload(e gpubackend.GraphExec, s gpubackend.Stream) gpubackend.Result {
 	return d.allocating(e, func() gpubackend.Result { return d.calls.GraphUpload(e, s) })

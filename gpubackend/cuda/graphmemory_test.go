@@ -84,6 +84,28 @@ func TestGraphMemoryThatIsInUse(t *testing.T) {
 	alloc(t, d, 50<<20)
 }
 
+// TestFreeOfGraphMemory: the driver frees what a graph allocated, at once or in a stream, and nothing else.
+func TestFreeOfGraphMemory(t *testing.T) {
+	const address = 0x7000
+	d := limited(t, 100<<20)
+	want(t, "free what no graph has", d.GraphFree(address, 0), gpubackend.NotFound)
+	want(t, "free it at once", d.MemFree(address), gpubackend.InvalidValue)
+	e := allocatingGraph(t, d, 60<<20)
+	want(t, "free what isn't allocated yet", d.MemFree(address), gpubackend.InvalidValue)
+	for _, free := range []func() gpubackend.Result{
+		func() gpubackend.Result { return d.MemFree(address) },
+		func() gpubackend.Result { return d.GraphFree(address, 2) },
+	} {
+		must(t, "launch", d.GraphLaunch(e, 0))
+		d.fake("fake_graph_used", 60<<20)
+		must(t, "free", free())
+		want(t, "free again", free(), gpubackend.InvalidValue)
+	}
+	for _, r := range []gpubackend.Result{d.GraphFree(alloc(t, d, 4096), 0), d.GraphFree(0, 0)} {
+		want(t, "free other memory", r, gpubackend.NotFound)
+	}
+}
+
 // TestGraphsAboveTheLimit: neither a node nor a graph that no launch could do is made.
 func TestGraphsAboveTheLimit(t *testing.T) {
 	d := limited(t, 100<<20)

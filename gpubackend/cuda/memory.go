@@ -43,7 +43,7 @@ func (d *Device) MemFree(addr uint64) gpubackend.Result {
 	}
 	owner := d.owners[addr]
 	if owner == nil {
-		return gpubackend.InvalidValue
+		return d.freeOfGraph(addr)
 	}
 	delete(d.owners, addr)
 	if d.idle() {

@@ -79,6 +79,7 @@ var streamArgument = [symbols]uint8{
 	symLaunchHostFunc:       1,
 	symGraphLaunch:          2,
 	symGraphUpload:          2,
+	symMemFreeAsync:         2,
 	symStreamBatchMemOp:     1,
 }
 

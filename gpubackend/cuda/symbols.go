@@ -42,6 +42,7 @@ const (
 	symMemImport
 	symMemHostAlloc
 	symMemFreeHost
+	symMemFreeAsync
 	symMemHostRegister
 	symMemHostUnregister
 	symPointerAttribute
@@ -169,6 +170,7 @@ var handNames = [symbols - generatedSymbols]string{
 	symMemImport - generatedSymbols:          "cuMemImportFromShareableHandle",
 	symMemHostAlloc - generatedSymbols:       "cuMemHostAlloc",
 	symMemFreeHost - generatedSymbols:        "cuMemFreeHost",
+	symMemFreeAsync - generatedSymbols:       "cuMemFreeAsync",
 	symMemHostRegister - generatedSymbols:    "cuMemHostRegister_v2",
 	symMemHostUnregister - generatedSymbols:  "cuMemHostUnregister",
 	symPointerAttribute - generatedSymbols:   "cuPointerGetAttribute",

@@ -23,6 +23,7 @@ type capture struct {
 	own    bool // the graph was made for the capture
 	origin *stream
 	joined []*stream // those that record, the origin among them
+	left   []*node   // the last nodes of streams that recorded and are gone
 	bad    bool
 	over   bool
 }
@@ -134,15 +135,13 @@ func (c *capture) isJoined() bool {
 			work = append(work, n.after...)
 		}
 	}
-	for _, s := range c.joined {
-		if slices.ContainsFunc(s.tail, func(n *node) bool { return !before[n] }) {
-			return false
-		}
-	}
-	return true
+	loose := func(n *node) bool { return !before[n] }
+	return !slices.ContainsFunc(c.left, loose) &&
+		!slices.ContainsFunc(c.joined, func(s *stream) bool { return slices.ContainsFunc(s.tail, loose) })
 }
 
-// abandon ends a stream's part in a capture, because the stream ends: the capture is invalid then, or over.
+// abandon ends a stream's part in a capture, because the stream ends. What it recorded stays, to be joined by events. A
+// capture is over with the stream in which it began.
 func (d *Device) abandon(s *stream) {
 	c := s.capture
 	if c == nil {
@@ -152,7 +151,7 @@ func (d *Device) abandon(s *stream) {
 		d.endCapture(c, false)
 		return
 	}
-	c.bad = true
+	c.left = union(c.left, s.tail)
 	c.joined = slices.DeleteFunc(c.joined, func(other *stream) bool { return other == s })
 	s.capture, s.tail = nil, nil
 }

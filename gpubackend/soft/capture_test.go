@@ -84,8 +84,19 @@ func TestCaptureErrors(t *testing.T) {
 			ok(c.t, c.EventRecordWithFlags(c.e, c.s, 0))
 			return c.StreamWaitEvent(0, c.e, 0)
 		}, gpubackend.CaptureUnsupported, gpubackend.CaptureInvalidated},
-		{"destroy a stream that joined", func(c *capturing) gpubackend.Result { c.fork(); return c.StreamDestroy(c.u) },
-			0, gpubackend.CaptureInvalidated},
+		{"destroy a stream that joined", func(c *capturing) gpubackend.Result { c.fork(); return c.StreamDestroy(c.u) }, 0, 0},
+		{"destroy a stream with work that isn't joined", func(c *capturing) gpubackend.Result {
+			c.fork()
+			ok(c.t, c.MemsetD8Async(c.a, 1, 1, c.u))
+			return c.StreamDestroy(c.u)
+		}, 0, gpubackend.CaptureUnjoined},
+		{"join after the stream is gone", func(c *capturing) gpubackend.Result {
+			c.fork()
+			ok(c.t, c.MemsetD8Async(c.a, 1, 1, c.u))
+			ok(c.t, c.EventRecordWithFlags(c.f, c.u, 0))
+			ok(c.t, c.StreamDestroy(c.u))
+			return c.StreamWaitEvent(c.s, c.f, 0)
+		}, 0, 0},
 		{"destroy the stream", func(c *capturing) gpubackend.Result { c.fork(); return c.StreamDestroy(c.s) },
 			0, gpubackend.InvalidHandle},
 		{"external record outside", func(c *capturing) gpubackend.Result { return c.EventRecordWithFlags(c.e, c.u, externalFlag) },

@@ -107,7 +107,20 @@ func (d *Device) freeGraphMemory(m *graphMemory) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// allocations says whether an executable graph can allocate and free what it is to: nothing twice. With autoFree,
+// GraphFree implements gpubackend.Driver. Whether memory is allocated goes by the order of the calls; it is used again
+// when the work that was queued before is done.
+func (d *Device) GraphFree(address uint64, h gpubackend.Stream) gpubackend.Result {
+	m := d.graphMemory[address]
+	if m == nil {
+		return gpubackend.NotFound
+	}
+	if _, result := d.target(h); result != gpubackend.Success {
+		return result
+	}
+	return d.freeGraphMemory(m)
+}
+
+// canAllocate says whether an executable graph can allocate and free what it is to: nothing twice. With autoFree,
 // what is left of an earlier launch is freed at its start.
 func (d *Device) canAllocate(e *graphExec) bool {
 	live := map[*graphMemory]bool{}

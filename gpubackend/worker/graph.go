@@ -14,7 +14,6 @@ type graphs struct {
 	graph  map[gpubackend.Graph]uint64
 	node   map[gpubackend.GraphNode]uint64
 	recent uint64 // the last graph that was named: that of the nodes that are named next
-	memory bool   // a graph allocates memory, or did
 	full   bool   // the call at hand found no room for a name
 }
 

@@ -91,7 +91,6 @@ func (w *Worker) decodeNodeWords(c *call, n *gpubackend.Node, v []uint64, tail [
 func (w *Worker) decodeNodeMemory(n *gpubackend.Node, v []uint64, tail []byte) gpubackend.Result {
 	switch n.Type {
 	case gpubackend.NodeMemAlloc:
-		w.graphs.memory = true
 		if len(tail) < poolBytes || v[2] > uint64(len(tail)-poolBytes)/accessBytes {
 			return gpubackend.InvalidValue
 		}

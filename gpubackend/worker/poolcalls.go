@@ -142,7 +142,7 @@ func runFreeAsync(w *Worker, c *call) gpubackend.Result {
 	}
 	b := w.pools.live[address]
 	if b == nil {
-		if result, ok := w.freeOfGraph(address, s); ok {
+		if result := w.driver.GraphFree(address, s); result != gpubackend.NotFound {
 			return result
 		}
 	}
@@ -183,11 +183,7 @@ func (w *Worker) freePooled(c *call, run func(*Worker, *call) gpubackend.Result)
 		return w.whenIdle(c, func() (uint64, gpubackend.Result) { return 0, w.dropPointer(x) })
 	}
 	if b == nil {
-		result := run(w, c)
-		if result == gpubackend.InvalidValue && w.graphs.memory {
-			return w.freeGraphs(c)
-		}
-		return result
+		return run(w, c)
 	}
 	b.stream = streamPerThread
 	w.pools.giveBack(b)
@@ -212,7 +208,6 @@ func (w *Worker) allocate(c *call, run func(*Worker, *call) gpubackend.Result) g
 const setDependencies = 1
 
 func (w *Worker) captureAlloc(c *call, s gpubackend.Stream, graph gpubackend.Graph, after []gpubackend.GraphNode) gpubackend.Result {
-	w.graphs.memory = true
 	n := &gpubackend.Node{Type: gpubackend.NodeMemAlloc, Bytes: c.word(0), Pool: make([]byte, poolBytes)}
 	n.Pool[0], n.Pool[8] = 1, 1 // pinned, of a device: number 0
 	node, address, _, result := w.driver.GraphAddNode(graph, after, nil, n)

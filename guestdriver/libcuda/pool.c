@@ -356,5 +356,6 @@ EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 	r.exact = true;
 	request_word(&r, dptr);
 	request_word(&r, number_of(hStream));
-	return channel_synced(channel_post(&r));
+	/* Only the driver knows whether a graph's memory is allocated now. */
+	return channel_synced(m.graph ? channel_call(&r, NULL, 0) : channel_post(&r));
 }
