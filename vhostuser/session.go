@@ -28,6 +28,9 @@ type Options struct {
 	Timeout time.Duration      // 0: DefaultTimeout
 	Trace   io.Writer          // gets every message as a line of hex; nil: nobody
 
+	// Progress is called, by Run's goroutine, when the front-end has shown something new.
+	Progress func(Shown)
+
 	NoIndirect bool // don't offer VIRTIO_F_INDIRECT_DESC
 	NoEventIdx bool // don't offer VIRTIO_F_EVENT_IDX
 }
@@ -41,6 +44,8 @@ type Session struct {
 	offered uint64 // virtio features
 	panics  atomic.Int64
 
+	progress func(Shown)
+
 	// Owned by Run's goroutine.
 	features  uint64 // virtio features that were accepted
 	protocol  uint64 // protocol features that were accepted
@@ -48,6 +53,7 @@ type Session struct {
 	rings     []ring
 	warnedMem bool // this memory was reported as not shared
 	refused   int  // messages
+	shown     Shown
 
 	mu      sync.Mutex
 	channel *FD // to the front-end; guarded by mu
@@ -83,9 +89,9 @@ func New(sock *net.UnixConn, dev Device, opts Options) (*Session, error) {
 		dev:     dev,
 		log:     opts.Log,
 		trace:   tracer{w: opts.Trace},
-		offered: features,
-		memory:  &Memory{},
-		rings:   make([]ring, n),
+		offered: features, progress: opts.Progress,
+		memory: &Memory{},
+		rings:  make([]ring, n),
 	}, nil
 }
 
@@ -147,6 +153,7 @@ func (s *Session) serve(m *Message, refused error) error {
 	if err != nil {
 		s.refuse(m.Request, err)
 	}
+	s.observe(m, err)
 	return s.answer(m, rule.answers, answer, err)
 }
 

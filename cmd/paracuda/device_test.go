@@ -71,24 +71,14 @@ func TestControlBeforeTheVM(t *testing.T) {
 	dir := t.TempDir()
 	gpu, control, stats := filepath.Join(dir, "gpu"), filepath.Join(dir, "control"), filepath.Join(dir, "stats")
 	ended := startDeviceCommand("--socket-path", gpu, "--control", control, "--stats", stats)
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if _, err := os.Stat(gpu); err == nil {
-			break
-		} else if time.Now().After(end) {
-			t.Fatal(err)
-		}
-	}
+	dial(t, gpu).Close() // no VM yet
 	if _, err := device.Ask(control, device.Request{Set: "batch-commands=1"}); err != nil {
 		t.Error(err)
 	}
 	if a, err := device.Ask(control, device.Request{Stats: true}); err != nil || len(a.Stats) == 0 {
 		t.Errorf("the counters are %+v, %v", a, err)
 	}
-	c, err := net.Dial("unix", gpu)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Close()
+	use(t, dial(t, gpu)).Sock.Close()
 	if err := wait(t, ended); err != nil {
 		t.Error(err)
 	}

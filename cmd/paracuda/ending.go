@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/gpubackend/frontend"
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
 )
 
@@ -20,12 +20,13 @@ const (
 	endLook  = 2 * time.Second  // how often it looks whether the front end is still there
 )
 
-// ensureEnd calls exit when ctx is done, or the front end gone, for longer than limit. It returns at once.
-func ensureEnd(ctx context.Context, conn *net.UnixConn, limit, look time.Duration, exit func()) {
+// ensureEnd calls exit when ctx is done, or the front end gone, for longer than limit, unless the session is over before and
+// the process goes on. It returns at once.
+func ensureEnd(ctx context.Context, conn *net.UnixConn, over <-chan struct{}, limit, look time.Duration, exit func()) {
 	go func() {
 		ticker := time.NewTicker(look)
 		defer ticker.Stop()
-		for !hungUp(conn) {
+		for !frontend.HungUp(conn) {
 			select {
 			case <-ctx.Done():
 			case <-ticker.C:
@@ -33,23 +34,12 @@ func ensureEnd(ctx context.Context, conn *net.UnixConn, limit, look time.Duratio
 			}
 			break
 		}
-		time.Sleep(limit)
-		exit()
+		select {
+		case <-over:
+		case <-time.After(limit):
+			exit()
+		}
 	}()
-}
-
-// hungUp says whether a connection is closed, by either end.
-func hungUp(conn *net.UnixConn) bool {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return true
-	}
-	fds := []unix.PollFd{{Events: unix.POLLRDHUP}}
-	err = raw.Control(func(fd uintptr) {
-		fds[0].Fd = int32(fd)
-		_, _ = unix.Poll(fds, 0)
-	})
-	return err != nil || fds[0].Revents != 0
 }
 
 // giveUp ends the process as it is.

@@ -22,7 +22,7 @@ func TestEnsureEnd(t *testing.T) {
 			ctx, stop := context.WithCancel(context.Background())
 			defer stop()
 			ended := make(chan struct{})
-			ensureEnd(ctx, far, time.Millisecond, time.Millisecond, func() { close(ended) })
+			ensureEnd(ctx, far, nil, time.Millisecond, time.Millisecond, func() { close(ended) })
 			select {
 			case <-ended:
 				t.Fatal("ended with a front end")

@@ -90,9 +90,6 @@ func (o *runOptions) run(channels int) error {
 		return err
 	}
 	result, err := vm.Run(ctx, config)
-	if err != nil {
-		serve.stop() // Perhaps nothing ever connected to it.
-	}
 	if err := serve.end(); err != nil {
 		fmt.Fprintln(os.Stderr, "paracuda: device:", err)
 	}
@@ -236,18 +233,21 @@ func (o *runOptions) startDevice(gpu, socket string) (*deviceProcess, error) {
 // stop asks the device to end, VM or not. It writes its counters all the same.
 func (d *deviceProcess) stop() { _ = d.cmd.Process.Signal(syscall.SIGTERM) }
 
-// end waits for the device, which ends by itself when its VM is gone.
+// end waits for the device. It ends by itself when its VM is gone, unless no driver came to use it; it is told anyway.
 func (d *deviceProcess) end() error {
 	select {
 	case err := <-d.done:
 		return err
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Second):
 		d.stop()
 	}
 	select {
 	case err := <-d.done:
+		if e := (*exec.ExitError)(nil); errors.As(err, &e) && e.Sys().(syscall.WaitStatus).Signal() == syscall.SIGTERM {
+			return nil // it had just ended by itself
+		}
 		return err
-	case <-time.After(5 * time.Second):
+	case <-time.After(endLimit + endLook):
 		_ = d.cmd.Process.Kill()
 		return errors.New("killed: it did not end with its VM")
 	}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/frontend"
+	"github.com/paracuda/paracuda/gpubackend/loglimit"
+	"github.com/paracuda/paracuda/vhostuser"
+)
+
+func (o *deviceOptions) serve() error {
+	log, endLog, err := newLog(os.Stderr, o.level, "device")
+	if err != nil {
+		return err
+	}
+	defer endLog()
+	gpu, err := chooseGPU(o.gpu)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	out, err := o.open()
+	defer out.close()
+	if err != nil {
+		return err
+	}
+	s := &server{gpu: gpu, log: log, endLog: endLog, options: vhostuser.Options{Log: log}}
+	if out.trace != nil {
+		s.options.Trace = out.trace
+	}
+	s.dev = device.New(device.Config{
+		GPU: gpu, Settings: o.settings, Generation: uint32(time.Now().UnixNano()) | 1, Spawn: spawner{level: o.level, log: log}, Log: log,
+	})
+	if out.control != nil {
+		go s.dev.ServeAdmin(out.control, func() { s.changed() })
+	}
+	if err = o.serveVM(ctx, s); errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	return errors.Join(err, o.writeStats(s.dev, gpu, log))
+}
+
+// server serves a device to front ends, one after the other.
+type server struct {
+	gpu     string
+	dev     *device.Device
+	options vhostuser.Options
+	log     *logrus.Entry
+	endLog  func()
+	session atomic.Pointer[vhostuser.Session] // nil while no front end is there: policies may change before
+}
+
+// changed tells the guest of a change of policies, unless it is yet to read them.
+func (s *server) changed() {
+	session := s.session.Load()
+	if session == nil {
+		return
+	}
+	if err := session.ConfigChanged(); err != nil {
+		s.log.WithError(err).Info("the guest is not told of the change")
+	}
+}
+
+// serveVM serves the VM whose driver takes the device. A front end can't come back, so there is no second; but one whose
+// VM fails to start, as for a mistake on its command line, is not the VM's end.
+func (o *deviceOptions) serveVM(ctx context.Context, s *server) error {
+	door, conn, err := o.entrance(s.log)
+	if err != nil {
+		return err
+	}
+	if conn != nil {
+		_, err := s.serve(ctx, conn)
+		return err
+	}
+	defer door.Close()
+	for {
+		s.say("waits for a front end")
+		conn, err := door.Next(ctx)
+		if err != nil {
+			return err
+		}
+		used, err := s.serve(ctx, conn)
+		if used || ctx.Err() != nil {
+			return err
+		}
+		if err != nil {
+			s.log.WithError(err).Warn("the connection broke")
+		}
+		s.log.Warn("the front end is gone, and no driver of its guest's had taken the device: " +
+			"did the VM fail to start? The device is there for the next one")
+	}
+}
+
+// entrance is the socket that front ends connect to, or the one connection that was inherited.
+func (o *deviceOptions) entrance(log *logrus.Entry) (*frontend.Door, *net.UnixConn, error) {
+	var listener *net.UnixListener
+	var err error
+	if o.fd >= 0 {
+		var conn *net.UnixConn
+		if listener, conn, err = vhostuser.Inherit(o.fd); err != nil || conn != nil {
+			return nil, conn, err
+		}
+	} else if listener, err = listen("--socket-path", o.socket); err != nil {
+		return nil, nil, err
+	}
+	return frontend.NewDoor(listener, log), nil, nil
+}
+
+func (s *server) say(text string) { loglimit.Keep(s.log).WithField("gpu", s.gpu).Info(text) }
+
+// serve serves one front end until it is gone, and says whether a driver of its guest's had taken the device.
+func (s *server) serve(ctx context.Context, conn *net.UnixConn) (used bool, err error) {
+	over := make(chan struct{})
+	ensureEnd(ctx, conn, over, endLimit, endLook, giveUp(s.log, s.endLog))
+	watch := frontend.New(s.log, s.dev.NumQueues(), frontend.Times{})
+	defer watch.Stop()
+	options := s.options
+	options.Progress = func(shown vhostuser.Shown) {
+		used = used || shown.Driver
+		watch.Saw(shown)
+	}
+	session, err := vhostuser.New(conn, s.dev, options)
+	if err != nil {
+		return false, fmt.Errorf("start the session: %w", err)
+	}
+	s.session.Store(session)
+	defer s.session.Store(nil)
+	s.say("front end connected")
+	err = session.Run(ctx)
+	if !used && ctx.Err() == nil {
+		close(over)
+	}
+	return used, err
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package frontend looks at what a VM's front end shows of itself, and says in the log what keeps the guest's driver
+// from the device: neither the guest's owner nor the front end can know the options of both sides.
+package frontend
+
+import (
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend/loglimit"
+	"github.com/paracuda/paracuda/vhostuser"
+)
+
+// Times are how long a watch waits before it says something. What is 0 is as in DefaultTimes.
+type Times struct {
+	Settle time.Duration // a front end that has named a queue names the others within this
+	Driver time.Duration // a guest has its driver running within this
+}
+
+// DefaultTimes suit a guest that boots slowly.
+var DefaultTimes = Times{Settle: 5 * time.Second, Driver: 2 * time.Minute}
+
+// Watch is for one connection.
+type Watch struct {
+	log    *logrus.Entry // a line of which isn't a guest's to repeat
+	queues int           // of the device
+
+	mu      sync.Mutex
+	shown   vhostuser.Shown // guarded by mu, as is what follows
+	config  bool            // it was said that the configuration space is not passed on
+	counted bool            // it was said how many queues there are to be
+	settle  *time.Timer
+	driver  *time.Timer
+}
+
+// New begins to watch a front end of a device with so many queues.
+func New(log *logrus.Entry, queues int, t Times) *Watch {
+	if t.Settle == 0 {
+		t.Settle = DefaultTimes.Settle
+	}
+	if t.Driver == 0 {
+		t.Driver = DefaultTimes.Driver
+	}
+	w := &Watch{log: loglimit.Keep(log), queues: queues}
+	w.settle = time.AfterFunc(t.Settle, w.count)
+	w.driver = time.AfterFunc(t.Driver, func() { w.noDriver(t.Driver) })
+	return w
+}
+
+// Stop ends the watch.
+func (w *Watch) Stop() {
+	w.settle.Stop()
+	w.driver.Stop()
+}
+
+// Saw takes what the front end has shown by now.
+func (w *Watch) Saw(s vhostuser.Shown) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.shown = s
+	if s.Chosen && s.Protocol&vhostuser.ProtocolConfig == 0 && !w.config {
+		w.config = true
+		w.log.Warn("the front end doesn't pass the configuration space on, and no driver can start without it: " +
+			"in QEMU's command line, give the device config_size=256")
+	}
+	if s.Driver {
+		w.driver.Stop()
+	}
+	if s.Read || s.Driver || s.Queues > w.queues {
+		w.compare()
+	}
+}
+
+// count compares the queues when all that there are were named.
+func (w *Watch) count() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.compare()
+}
+
+// compare says once that the front end has more or fewer queues than the device. Some front ends name none before a
+// driver uses them, and then as many as the driver wants.
+func (w *Watch) compare() {
+	n := w.shown.Queues
+	if n == 0 || n == w.queues || w.counted || w.shown.Driver {
+		return
+	}
+	w.counted = true
+	log := w.log.WithFields(logrus.Fields{"front-end": n, "device": w.queues})
+	if n < w.queues {
+		log.Warnf("the front end has fewer queues than the device, and the driver can't start: "+
+			"in QEMU's command line, give the device num_vqs=%d, or start paracuda device with --set channels=%d",
+			w.queues, max(n-1, 1))
+		return
+	}
+	log.Warnf("the front end has more queues than the device: "+
+		"in QEMU's command line, give the device num_vqs=%d, or start paracuda device with more --set channels",
+		w.queues)
+}
+
+// noDriver says that nobody uses the device.
+func (w *Watch) noDriver(after time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.shown.Driver {
+		return
+	}
+	w.log.Warnf("no driver of the guest's has taken the device in %v: is the guest package installed there, "+
+		"and are these in QEMU's command line: virtio-id=37,num_vqs=%d,vq_size=256,config_size=256? "+
+		"The guest kernel's log says more", after, w.queues)
+}

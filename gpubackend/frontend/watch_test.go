@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package frontend
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/vhostuser"
+)
+
+type lines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(b)
+}
+
+func (l *lines) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Split(strings.TrimSuffix(l.buf.String(), "\n"), "\n")
+}
+
+// never is a time that no test waits for.
+const never = time.Hour
+
+func newWatch(t *testing.T, times Times) (*Watch, *lines) {
+	t.Helper()
+	said := &lines{}
+	log := logrus.New()
+	log.SetOutput(said)
+	w := New(logrus.NewEntry(log), 17, times)
+	t.Cleanup(w.Stop)
+	return w, said
+}
+
+const all = vhostuser.ProtocolFeatures
+
+// TestWatch shows front ends that fit, and some that don't: of these there is one line with the option to change.
+func TestWatch(t *testing.T) {
+	for name, tt := range map[string]struct {
+		shown []vhostuser.Shown
+		want  string // "": nothing
+	}{
+		"QEMU that fits": {shown: []vhostuser.Shown{{Protocol: all, Chosen: true}, {Protocol: all, Chosen: true, Queues: 3},
+			{Protocol: all, Chosen: true, Queues: 17}, {Protocol: all, Chosen: true, Queues: 17, Read: true},
+			{Protocol: all, Chosen: true, Queues: 17, Read: true, Driver: true}}},
+		"User Mode Linux": {shown: []vhostuser.Shown{{Protocol: all, Chosen: true, Read: true},
+			{Protocol: all, Chosen: true, Read: true, Driver: true}, {Protocol: all, Chosen: true, Read: true, Driver: true, Queues: 2}}},
+		"num_vqs too low": {shown: []vhostuser.Shown{{Protocol: all, Chosen: true, Queues: 9},
+			{Protocol: all, Chosen: true, Queues: 9, Read: true}}, want: "num_vqs=17, or start paracuda device with --set channels=8"},
+		"num_vqs left out": {shown: []vhostuser.Shown{{Protocol: all, Chosen: true, Queues: 1, Read: true}}, want: "num_vqs=17"},
+		"channels too low": {shown: []vhostuser.Shown{{Protocol: all, Chosen: true, Queues: 18},
+			{Protocol: all, Chosen: true, Queues: 19}}, want: "more queues than the device"},
+		"config_size left out": {shown: []vhostuser.Shown{{Protocol: all &^ vhostuser.ProtocolConfig, Chosen: true},
+			{Protocol: all &^ vhostuser.ProtocolConfig, Chosen: true, Queues: 17}}, want: "config_size=256"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, said := newWatch(t, Times{Settle: never, Driver: never})
+			for _, s := range tt.shown {
+				w.Saw(s)
+			}
+			got := said.all()
+			if len(got) != 1 || !strings.Contains(got[0], tt.want) || tt.want == "" && got[0] != "" {
+				t.Errorf("the log says %q, not %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestWatchInTime: a driver that never comes, and queues that nothing was read after.
+func TestWatchInTime(t *testing.T) {
+	for _, tt := range []struct {
+		times Times
+		shown vhostuser.Shown
+		want  string
+	}{
+		{Times{Settle: never, Driver: time.Millisecond}, vhostuser.Shown{}, "no driver of the guest's has taken the device in 1ms"},
+		{Times{Settle: time.Millisecond, Driver: never}, vhostuser.Shown{Queues: 4}, "num_vqs=17, or start paracuda device with --set channels=3"},
+	} {
+		w, said := newWatch(t, tt.times)
+		w.Saw(tt.shown)
+		for end := time.Now().Add(20 * time.Second); !strings.Contains(said.all()[0], tt.want); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("the log says %q, not %q", said.all(), tt.want)
+			}
+		}
+	}
+}

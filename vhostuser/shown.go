@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package vhostuser
+
+// Shown is what a front-end has shown of itself: enough to say what keeps a driver from the device.
+type Shown struct {
+	Protocol uint64 // the protocol features that it accepted
+	Chosen   bool   // it has accepted some, or none
+	Queues   int    // one more than the highest index that it named, be it beyond the device's
+	Read     bool   // a driver has read the config space
+	Driver   bool   // a driver has accepted features: its guest uses the device
+}
+
+// observe notes what a message shows, and tells who wants to know of changes. It was served or refused.
+func (s *Session) observe(m *Message, refused error) {
+	before := s.shown
+	switch m.Request {
+	case SetVringCall, SetVringErr, SetVringKick:
+		if word, err := decodeWord(m.Payload); err == nil {
+			s.shown.Queues = max(s.shown.Queues, int(word&(MaxQueues-1))+1)
+		}
+	case SetProtocolFeatures:
+		s.shown.Protocol, s.shown.Chosen = s.protocol, true
+	case GetConfig:
+		s.shown.Read = true
+	case SetFeatures:
+		s.shown.Driver = s.shown.Driver || refused == nil
+	}
+	if s.shown != before && s.progress != nil {
+		s.progress(s.shown)
+	}
+}
