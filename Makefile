@@ -56,6 +56,7 @@ unit-driver:
 
 unit-library:
 	$(MAKE) -s -C guestdriver/libcuda test
+	$(MAKE) -s -C guestdriver/nvml/test
 
 system: system-programs system-wakeups system-vm ## run the whole-system tests, in QEMU and User Mode Linux
 

@@ -68,7 +68,7 @@ func TestPynvml(t *testing.T) {
 		tools := nvmlTools(t)
 		r := vm.run(t, vm.limit, "--", "env", "PYTHONPATH="+filepath.Join(tools, "python"), "PYTHONDONTWRITEBYTECODE=1",
 			python(t), filepath.Join(root, "tests/scripts/nvml.py"), filepath.Join(tools, "nvidia-smi"))
-		want := "uninitialised\nas PyTorch asks\nhandles\nas CUDA says\nprocesses\njoined to itself\nwhat isn't known says so\nevery function is there\n"
+		want := "uninitialised\nas PyTorch asks\nhandles\nas CUDA says\nprocesses\njoined to nothing\nwhat isn't known says so\nevery function is there\n"
 		if r.exit != 0 || r.stdout != want || r.stderr != "" {
 			t.Errorf("exit code %d, output %q%s", r.exit, r.stdout, tail(r.stderr))
 		}

@@ -7,6 +7,9 @@ import "github.com/paracuda/paracuda/gpubackend/wire"
 // Device attributes that this package reads (CUdevice_attribute).
 const (
 	attributeMultiprocessors          = 16
+	attributePCIBus                   = 33
+	attributePCIDevice                = 34
+	attributePCIDomain                = 50
 	attributeThreadsOfMultiprocessor  = 39
 	attributeHostPointerForRegistered = 91
 	attributePageableMemoryAccess     = 88

@@ -24,6 +24,8 @@ type Options struct {
 	GraphReplay bool
 	// MemoryLimit bounds device memory and is the total that the guest sees; 0 is no limit.
 	MemoryLimit uint64
+	// PCI is the folder in which PCI devices are looked up; pcie.Devices if empty.
+	PCI string
 	// Capture is where kernels' output goes; nil leaves it on this process's standard output.
 	Capture *Capture
 	// Log receives what a Result can't say; nil is the standard logger.

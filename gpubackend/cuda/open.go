@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/pcie"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -14,6 +15,9 @@ const maxGPUs = 16
 func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 	if s := d.snapshot; s != nil {
 		d.snapshot = nil
+		for i := range s.Device {
+			d.describeLink(i, &s.Device[i])
+		}
 		return s, gpubackend.Success
 	}
 	if err := applyEnvironment(env); err != nil {
@@ -76,8 +80,25 @@ func (d *Device) describe(i int, s *wire.SnapshotDevice) gpubackend.Result {
 	d.gpus[i].total = s.TotalMemory
 	d.gpus[i].threads = uint64(s.Attribute[attributeMultiprocessors]) * uint64(s.Attribute[attributeThreadsOfMultiprocessor])
 	d.gpus[i].readOnlyRegister = s.Attribute[attributeReadOnlyHostRegister] == 1
+	d.gpus[i].place = pcie.Address{
+		Domain: uint32(s.Attribute[attributePCIDomain]), Bus: uint32(s.Attribute[attributePCIBus]),
+		Device: uint32(s.Attribute[attributePCIDevice]),
+	}
+	d.describeLink(i, s)
 	mask(s)
 	return gpubackend.Success
+}
+
+// describeLink fills in how device i is connected to the host, which CUDA doesn't tell and NVML does.
+func (d *Device) describeLink(i int, s *wire.SnapshotDevice) {
+	folder := d.options.PCI
+	if folder == "" {
+		folder = pcie.Devices
+	}
+	l := pcie.Read(folder, d.gpus[i].place)
+	s.LinkGeneration, s.LinkWidth = l.Generation, l.Width
+	s.LinkMaxGeneration, s.LinkMaxWidth = l.MaxGeneration, l.MaxWidth
+	s.LinkOwnGeneration = l.OwnGeneration
 }
 
 // identify fills in the names; the LUID is Windows's, and its result says so.

@@ -5,6 +5,7 @@ package cuda
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -40,6 +41,35 @@ func TestOpenDescribesDevices(t *testing.T) {
 		if v.Attribute[m.attribute] != m.value {
 			t.Errorf("attribute %d is %d, want %d (%s)", m.attribute, v.Attribute[m.attribute], m.value, m.why)
 		}
+	}
+}
+
+// TestOpenDescribesLinks: a warm worker looks again when a program comes.
+func TestOpenDescribesLinks(t *testing.T) {
+	folder := t.TempDir()
+	device := filepath.Join(folder, "0001:01:01.0") // where the fake's devices are
+	write := func(name, content string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(device, name), []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(device, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write("current_link_speed", "2.5 GT/s PCIe\n")
+	write("current_link_width", "16\n")
+	write("max_link_speed", "32.0 GT/s PCIe\n")
+	write("max_link_width", "16\n")
+	d := loadDevice(t, Options{PCI: folder})
+	must(t, "warm", d.Warm())
+	write("current_link_speed", "16.0 GT/s PCIe\n")
+	s, r := d.Open(nil)
+	must(t, "open", r)
+	v := &s.Device[0]
+	got := [...]uint32{v.LinkGeneration, v.LinkWidth, v.LinkMaxGeneration, v.LinkMaxWidth, v.LinkOwnGeneration}
+	if want := [...]uint32{4, 16, 5, 16, 5}; got != want {
+		t.Errorf("link %v, want %v", got, want)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
+	"github.com/paracuda/paracuda/gpubackend/pcie"
 )
 
 // windowBytes is the part of the window that each GPU has.
@@ -18,6 +19,7 @@ const windowBytes = devmem.Window
 // gpu is one device with its memory.
 type gpu struct {
 	native           uint64             // CUdevice
+	place            pcie.Address       // on the host's bus
 	ahead            gpubackend.Context // primary context that Warm has retained and nobody asked for yet
 	total            uint64
 	threads          uint64 // that it can have at a time

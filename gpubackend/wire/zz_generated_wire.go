@@ -732,34 +732,46 @@ func (x *Snapshot) Encode(b []byte) {
 
 // SnapshotDevice is struct snapshot_device of wire.def.
 type SnapshotDevice struct {
-	Name            [128]uint8
-	Uuid            [16]uint8
-	Luid            [8]uint8
-	LuidMask        uint32
-	LuidResult      uint32
-	TotalMemory     uint64
-	Attribute       [160]int32
-	AttributeResult [160]int32
+	Name              [128]uint8
+	Uuid              [16]uint8
+	Luid              [8]uint8
+	LuidMask          uint32
+	LuidResult        uint32
+	TotalMemory       uint64
+	Attribute         [160]int32
+	AttributeResult   [160]int32
+	LinkGeneration    uint32 // of its PCI Express link on the host, at the moment; 0: not known, as with all of these
+	LinkWidth         uint32
+	LinkMaxGeneration uint32 // where it is plugged in
+	LinkMaxWidth      uint32
+	LinkOwnGeneration uint32 // at most, wherever it is plugged in
+	Unused            uint32
 }
 
 // SnapshotDeviceSize is the size of SnapshotDevice on the wire.
-const SnapshotDeviceSize = 1448
+const SnapshotDeviceSize = 1472
 
 // Offsets of the fields of SnapshotDevice.
 const (
-	SnapshotDeviceNameOffset            = 0
-	SnapshotDeviceUuidOffset            = 128
-	SnapshotDeviceLuidOffset            = 144
-	SnapshotDeviceLuidMaskOffset        = 152
-	SnapshotDeviceLuidResultOffset      = 156
-	SnapshotDeviceTotalMemoryOffset     = 160
-	SnapshotDeviceAttributeOffset       = 168
-	SnapshotDeviceAttributeResultOffset = 808
+	SnapshotDeviceNameOffset              = 0
+	SnapshotDeviceUuidOffset              = 128
+	SnapshotDeviceLuidOffset              = 144
+	SnapshotDeviceLuidMaskOffset          = 152
+	SnapshotDeviceLuidResultOffset        = 156
+	SnapshotDeviceTotalMemoryOffset       = 160
+	SnapshotDeviceAttributeOffset         = 168
+	SnapshotDeviceAttributeResultOffset   = 808
+	SnapshotDeviceLinkGenerationOffset    = 1448
+	SnapshotDeviceLinkWidthOffset         = 1452
+	SnapshotDeviceLinkMaxGenerationOffset = 1456
+	SnapshotDeviceLinkMaxWidthOffset      = 1460
+	SnapshotDeviceLinkOwnGenerationOffset = 1464
+	SnapshotDeviceUnusedOffset            = 1468
 )
 
 // Decode reads SnapshotDevice from b, which must hold SnapshotDeviceSize bytes.
 func (x *SnapshotDevice) Decode(b []byte) {
-	_ = b[1447]
+	_ = b[1471]
 	copy(x.Name[:], b[0:128])
 	copy(x.Uuid[:], b[128:144])
 	copy(x.Luid[:], b[144:152])
@@ -772,11 +784,17 @@ func (x *SnapshotDevice) Decode(b []byte) {
 	for i := range x.AttributeResult {
 		x.AttributeResult[i] = int32(binary.LittleEndian.Uint32(b[808+4*i:]))
 	}
+	x.LinkGeneration = uint32(binary.LittleEndian.Uint32(b[1448:]))
+	x.LinkWidth = uint32(binary.LittleEndian.Uint32(b[1452:]))
+	x.LinkMaxGeneration = uint32(binary.LittleEndian.Uint32(b[1456:]))
+	x.LinkMaxWidth = uint32(binary.LittleEndian.Uint32(b[1460:]))
+	x.LinkOwnGeneration = uint32(binary.LittleEndian.Uint32(b[1464:]))
+	x.Unused = uint32(binary.LittleEndian.Uint32(b[1468:]))
 }
 
 // Encode writes SnapshotDevice to b, which must hold SnapshotDeviceSize bytes.
 func (x *SnapshotDevice) Encode(b []byte) {
-	_ = b[1447]
+	_ = b[1471]
 	copy(b[0:128], x.Name[:])
 	copy(b[128:144], x.Uuid[:])
 	copy(b[144:152], x.Luid[:])
@@ -789,4 +807,10 @@ func (x *SnapshotDevice) Encode(b []byte) {
 	for i := range x.AttributeResult {
 		binary.LittleEndian.PutUint32(b[808+4*i:], uint32(x.AttributeResult[i]))
 	}
+	binary.LittleEndian.PutUint32(b[1448:], uint32(x.LinkGeneration))
+	binary.LittleEndian.PutUint32(b[1452:], uint32(x.LinkWidth))
+	binary.LittleEndian.PutUint32(b[1456:], uint32(x.LinkMaxGeneration))
+	binary.LittleEndian.PutUint32(b[1460:], uint32(x.LinkMaxWidth))
+	binary.LittleEndian.PutUint32(b[1464:], uint32(x.LinkOwnGeneration))
+	binary.LittleEndian.PutUint32(b[1468:], uint32(x.Unused))
 }

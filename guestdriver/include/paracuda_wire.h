@@ -249,7 +249,13 @@ struct paracuda_snapshot_device {
 	__u64 total_memory;
 	__s32 attribute[160];
 	__s32 attribute_result[160];
+	__u32 link_generation; /* of its PCI Express link on the host, at the moment; 0: not known, as with all of these */
+	__u32 link_width;
+	__u32 link_max_generation; /* where it is plugged in */
+	__u32 link_max_width;
+	__u32 link_own_generation; /* at most, wherever it is plugged in */
+	__u32 unused;
 };
-#define PARACUDA_SIZEOF_SNAPSHOT_DEVICE 1448
+#define PARACUDA_SIZEOF_SNAPSHOT_DEVICE 1472
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "context.h"
 #include "log.h"
+#include "paracuda_table.h"
 #include "zz_generated_prototypes.h"
 
 _Static_assert(sizeof(struct paracuda_snapshot) == PARACUDA_SIZEOF_SNAPSHOT, "snapshot");
@@ -191,6 +192,20 @@ EXPORT CUresult cuDeviceGetProperties(CUdevprop *prop, CUdevice dev)
 	prop->regsPerBlock = device_number(dev, ATTRIBUTE_REGISTERS_PER_BLOCK);
 	prop->clockRate = device_number(dev, ATTRIBUTE_CLOCK_RATE);
 	prop->textureAlign = device_number(dev, ATTRIBUTE_TEXTURE_ALIGNMENT);
+	return CUDA_SUCCESS;
+}
+
+CUresult device_link(struct paracuda_link *link, CUdevice dev)
+{
+	const struct paracuda_snapshot_device *d;
+
+	ENTER_DEVICE(link, dev);
+	d = devices.snapshot[dev];
+	link->generation = d->link_generation;
+	link->width = d->link_width;
+	link->max_generation = d->link_max_generation;
+	link->max_width = d->link_max_width;
+	link->own_generation = d->link_own_generation;
 	return CUDA_SUCCESS;
 }
 

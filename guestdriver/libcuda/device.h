@@ -55,4 +55,8 @@ CUresult device_attribute(CUdevice dev, int attribute, int *value);
 /* The same, 0 if there is none. */
 int device_number(CUdevice dev, int attribute);
 
+/* Its PCI Express link on the host (paracuda_table.h). */
+struct paracuda_link;
+CUresult device_link(struct paracuda_link *link, CUdevice dev);
+
 #endif

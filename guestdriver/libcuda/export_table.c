@@ -8,6 +8,7 @@
 #include "device.h"
 #include "integrity.h"
 #include "log.h"
+#include "paracuda_table.h"
 #include "zz_generated_prototypes.h"
 
 #define FUNCTION(f) ((uintptr_t)(f))
@@ -174,6 +175,10 @@ static const word device[26] = {
 	26 * sizeof(word), FUNCTION(device_get), FUNCTION(device_count), [3 ... 25] = FUNCTION(other_unknown),
 };
 
+static const word own[2] = { sizeof(struct paracuda_table), FUNCTION(device_link) };
+
+_Static_assert(sizeof(own) == sizeof(struct paracuda_table), "Paracuda's own table");
+
 #define UUID(...) { { __VA_ARGS__ } }
 static const struct {
 	CUuuid id;
@@ -203,6 +208,7 @@ static const struct {
 					  0xf1, 0x99, 0x1e), export_functions },
 	[EXPORT_TABLE_CLUSTERS] = { UUID(0x17, 0x34, 0xdc, 0x26, 0x80, 0x0d, 0x47, 0x45, 0x87, 0x26, 0xc0, 0xf1, 0xe7,
 					 0xdd, 0x8b, 0xca), export_clusters },
+	[EXPORT_TABLE_OWN] = { UUID(PARACUDA_TABLE_ID), own },
 };
 
 /* f8cff951: a runtime that gets this table expects all of it; without it, it does with the first one. */

@@ -129,6 +129,8 @@ EXPORT enum nvml nvmlDeviceGetPciInfo_v3(const void *handle, struct pci_info *ou
 	out->domain = (unsigned)g->domain;
 	out->bus = (unsigned)g->bus;
 	out->device = (unsigned)g->device;
+	out->pci_device = g->pci_device;
+	out->pci_subsystem = g->pci_subsystem;
 	gpu_bus_text(g, out->id);
 	memcpy(out->legacy, out->id + 4, strlen(out->id + 4));
 	return NVML_SUCCESS;

@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "paracuda_table.h"
+
 #define GPUS_MAX 64
 
 /* One GPU. */
@@ -17,6 +19,8 @@ struct gpu {
 	int major, minor;
 	int processors;
 	int bus_width; /* of memory, in bits; 0 where unknown */
+	uint32_t pci_device, pci_subsystem; /* with the vendor's number in the low half; 0 where unknown */
+	struct paracuda_link link;
 };
 
 /* Asks for all GPUs, with their free memory or without. Returns their number or -1. */

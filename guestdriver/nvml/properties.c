@@ -48,7 +48,7 @@ EXPORT enum nvml nvmlDeviceGetMemoryBusWidth(const void *handle, unsigned *out)
 	return NVML_SUCCESS;
 }
 
-/* The identity of the hardware is not known: those fields are 0. */
+/* The hardware's class is not known: 0. */
 EXPORT enum nvml nvmlDeviceGetPciInfoExt(const void *handle, struct pci_info_ext *out)
 {
 	uint32_t version;
@@ -61,6 +61,8 @@ EXPORT enum nvml nvmlDeviceGetPciInfoExt(const void *handle, struct pci_info_ext
 	out->domain = (unsigned)g->domain;
 	out->bus = (unsigned)g->bus;
 	out->device = (unsigned)g->device;
+	out->pci_device = g->pci_device;
+	out->pci_subsystem = g->pci_subsystem;
 	gpu_bus_text(g, out->id);
 	return NVML_SUCCESS;
 }

@@ -17,9 +17,13 @@ CUresult cuDeviceGetAttribute(int *value, int attribute, int device);
 CUresult cuDevicePrimaryCtxRetain(void **context, int device);
 CUresult cuCtxSetCurrent(void *context);
 CUresult cuMemGetInfo_v2(size_t *free, size_t *total);
+CUresult cuGetExportTable(const void **table, const void *id);
 
 /* Device attributes of the driver API. */
-enum { PROCESSORS = 16, PCI_BUS = 33, PCI_DEVICE = 34, BUS_WIDTH = 37, PCI_DOMAIN = 50, MAJOR = 75, MINOR = 76 };
+enum {
+	PROCESSORS = 16, PCI_BUS = 33, PCI_DEVICE = 34, BUS_WIDTH = 37, PCI_DOMAIN = 50, MAJOR = 75, MINOR = 76,
+	PCI_DEVICE_NUMBER = 139, PCI_SUBSYSTEM_NUMBER = 140,
+};
 
 static void ask_memory(struct gpu *g, int device)
 {
@@ -30,6 +34,28 @@ static void ask_memory(struct gpu *g, int device)
 		return;
 	g->free = free;
 	g->total = total;
+}
+
+/* CUDA tells nothing of the link: the guest's libcuda does. */
+static void ask_link(struct gpu *g, int device)
+{
+	static const uint8_t id[16] = { PARACUDA_TABLE_ID };
+	const struct paracuda_table *own;
+	const void *table;
+
+	if (cuGetExportTable(&table, id))
+		return;
+	own = table;
+	if (own->bytes >= sizeof(*own))
+		own->device_link(&g->link, device);
+}
+
+/* An attribute, 0 where it isn't known. */
+static uint32_t number(int attribute, int device)
+{
+	int value = 0;
+
+	return cuDeviceGetAttribute(&value, attribute, device) ? 0 : (uint32_t)value;
 }
 
 static void ask(struct gpu *g, int device)
@@ -51,6 +77,9 @@ static void ask(struct gpu *g, int device)
 	cuDeviceGetAttribute(&g->major, MAJOR, device);
 	cuDeviceGetAttribute(&g->minor, MINOR, device);
 	cuDeviceGetAttribute(&g->bus_width, BUS_WIDTH, device);
+	g->pci_device = number(PCI_DEVICE_NUMBER, device);
+	g->pci_subsystem = number(PCI_SUBSYSTEM_NUMBER, device);
+	ask_link(g, device);
 }
 
 int main(int argc, char **argv)

@@ -1,53 +1,60 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a VM's GPUs are joined, to one another and to processors. None is joined to another: libcuda.so.1 grants no peer
- * access. Libraries ask of each pair, of a GPU with itself too: NCCL doesn't start without an answer.
+ * How a VM's GPUs are joined to one another: not at all, since libcuda.so.1 grants no peer access. A GPU isn't its own
+ * peer either, as natively. Libraries ask all the same, of a GPU with itself too: NCCL doesn't start without an answer.
  */
 #include <string.h>
 
 #include "nvml.h"
 
-enum { P2P_READ = 0, P2P_LAST = 5 };			 /* nvmlGpuP2PCapsIndex_t */
-enum { P2P_OK = 0, P2P_NOT_SUPPORTED = 5 };		 /* nvmlGpuP2PStatus_t */
-enum { TOPOLOGY_INTERNAL = 0, TOPOLOGY_SYSTEM = 50 };	 /* nvmlGpuTopologyLevel_t */
+#define P2P_KINDS 5	     /* nvmlGpuP2PCapsIndex_t: reads, writes, NVLink, atomics, PCI */
+#define P2P_NOT_SUPPORTED 5 /* nvmlGpuP2PStatus_t */
 
-/* Finds the GPUs of a pair. */
-#define FIND_PAIR(a, first, b, second, out) \
-	const struct gpu *b;                \
-	FIND(a, first, out);                \
-	b = gpu_of(second);                 \
-	if (!b)                             \
-		return NVML_INVALID_ARGUMENT
-
-EXPORT enum nvml nvmlDeviceGetP2PStatus(const void *first, const void *second, int what, int *status)
+EXPORT enum nvml nvmlDeviceGetP2PStatus(const void *first, const void *second, unsigned what, int *status)
 {
-	FIND_PAIR(a, first, b, second, status);
-	if (what < P2P_READ || what > P2P_LAST)
-		return NVML_INVALID_ARGUMENT;
-	*status = a == b ? P2P_OK : P2P_NOT_SUPPORTED;
-	return NVML_SUCCESS;
-}
-
-EXPORT enum nvml nvmlDeviceGetTopologyCommonAncestor(const void *first, const void *second, int *level)
-{
-	FIND_PAIR(a, first, b, second, level);
-	*level = a == b ? TOPOLOGY_INTERNAL : TOPOLOGY_SYSTEM;
+	FIND(g, first, status && gpu_of(second) && what < P2P_KINDS);
+	(void)g;
+	*status = P2P_NOT_SUPPORTED;
 	return NVML_SUCCESS;
 }
 
 EXPORT enum nvml nvmlDeviceOnSameBoard(const void *first, const void *second, int *same)
 {
-	FIND_PAIR(a, first, b, second, same);
-	*same = a == b;
+	FIND(g, first, same && gpu_of(second));
+	*same = g == gpu_of(second);
 	return NVML_SUCCESS;
 }
 
-/* A fabric of NVLinks beyond this machine: nvmlGpuFabricInfo_t, and what later versions have before and after it. */
+/* GPUs near another: none. */
+EXPORT enum nvml nvmlDeviceGetTopologyNearestGpus(const void *handle, unsigned level, unsigned *count, void **handles)
+{
+	FIND(g, handle, count);
+	(void)g;
+	(void)level;
+	(void)handles;
+	*count = 0;
+	return NVML_SUCCESS;
+}
+
+/* GPUs near a processor: all. */
+EXPORT enum nvml nvmlSystemGetTopologyGpuSet(unsigned processor, unsigned *count, void **handles)
+{
+	(void)processor;
+	if (!gpu_count())
+		return NVML_UNINITIALIZED;
+	if (!count)
+		return NVML_INVALID_ARGUMENT;
+	for (unsigned i = 0; handles && i < *count && i < gpu_count(); i++)
+		handles[i] = gpu_at(i);
+	*count = gpu_count();
+	return NVML_SUCCESS;
+}
+
+/* A fabric of NVLinks beyond this machine, as nvmlGpuFabricInfo_t; its state, 0, says that there is none. */
 struct fabric {
 	uint8_t cluster[16];
 	uint32_t status, clique;
-	uint8_t state; /* 0: there is none */
-	uint8_t padding[3];
+	uint8_t state, padding[3];
 };
 
 _Static_assert(sizeof(struct fabric) == 28, "nvmlGpuFabricInfo_t");
@@ -60,13 +67,42 @@ EXPORT enum nvml nvmlDeviceGetGpuFabricInfo(const void *handle, struct fabric *o
 	return NVML_SUCCESS;
 }
 
-/* The version holds the record's size in its low three bytes. */
+/* A record's first word is its version, with the record's size in the low three bytes. */
+#define RECORD(size, version) ((size) | (version) << 24)
+
+static enum nvml all_zero(uint32_t *record)
+{
+	memset(record + 1, 0, (*record & 0xffffff) - sizeof(*record));
+	return NVML_SUCCESS;
+}
+
 EXPORT enum nvml nvmlDeviceGetGpuFabricInfoV(const void *handle, uint32_t *out)
 {
 	FIND(g, handle, out);
 	(void)g;
-	if (*out != (36 | 2u << 24) && *out != (40 | 3u << 24))
+	if (*out != RECORD(36u, 2u) && *out != RECORD(40u, 3u))
 		return NVML_VERSION_MISMATCH;
-	memset(out + 1, 0, (*out & 0xffffff) - sizeof(*out));
+	return all_zero(out);
+}
+
+/* Confidential computing, which a VM's GPU isn't part of: all is off. */
+EXPORT enum nvml nvmlSystemGetConfComputeState(uint32_t state[3])
+{
+	if (!gpu_count())
+		return NVML_UNINITIALIZED;
+	if (!state)
+		return NVML_INVALID_ARGUMENT;
+	memset(state, 0, 3 * sizeof(*state));
 	return NVML_SUCCESS;
+}
+
+EXPORT enum nvml nvmlSystemGetConfComputeSettings(uint32_t *settings)
+{
+	if (!gpu_count())
+		return NVML_UNINITIALIZED;
+	if (!settings)
+		return NVML_INVALID_ARGUMENT;
+	if (*settings != RECORD(20u, 1u))
+		return NVML_VERSION_MISMATCH;
+	return all_zero(settings);
 }

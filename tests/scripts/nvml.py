@@ -35,7 +35,6 @@ UNKNOWN = {
     "nvmlDeviceGetVbiosVersion": [],
     "nvmlDeviceGetEccMode": [],
     "nvmlDeviceGetBAR1MemoryInfo": [],
-    "nvmlDeviceGetCpuAffinity": [1],
     "nvmlDeviceGetProcessUtilization": [0],
     "nvmlDeviceGetSupportedMemoryClocks": [],
     "nvmlDeviceGetAttributes": [],
@@ -156,17 +155,18 @@ def processes(h, smi):
 
 
 def joined(h):
-    """A GPU reaches itself. NCCL asks that of each pair before it starts."""
-    for what in range(6):
-        assert n.nvmlDeviceGetP2PStatus(h, h, what) == n.NVML_P2P_STATUS_OK, what
+    """NCCL asks of each pair of GPUs before it starts, of one with itself too."""
+    for what in range(5):
+        assert n.nvmlDeviceGetP2PStatus(h, h, what) == n.NVML_P2P_STATUS_NOT_SUPPORTED, what
     refused(n.NVML_ERROR_INVALID_ARGUMENT, n.nvmlDeviceGetP2PStatus, h, h, 99)
     refused(n.NVML_ERROR_INVALID_ARGUMENT, n.nvmlDeviceGetP2PStatus, h, ctypes.c_void_p(8), 0)
-    assert n.nvmlDeviceGetTopologyCommonAncestor(h, h) == n.NVML_TOPOLOGY_INTERNAL
     assert n.nvmlDeviceOnSameBoard(h, h) == 1
     fabric = n.c_nvmlGpuFabricInfoV_t()
     n.nvmlDeviceGetGpuFabricInfoV(h, ctypes.byref(fabric))
     assert fabric.state == n.NVML_GPU_FABRIC_STATE_NOT_SUPPORTED
-    print("joined to itself")
+    processors = sum(bin(word).count("1") for word in n.nvmlDeviceGetCpuAffinity(h, 16))
+    assert processors == os.cpu_count(), processors
+    print("joined to nothing")
 
 
 def unknown(h):

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package pcie reads what the host's kernel says of a device's PCI Express link.
+package pcie
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Devices is where the kernel lists PCI devices.
+const Devices = "/sys/bus/pci/devices"
+
+// Address is a device's place on the bus.
+type Address struct {
+	Domain, Bus, Device uint32
+}
+
+func (a Address) String() string { return fmt.Sprintf("%04x:%02x:%02x.0", a.Domain, a.Bus, a.Device) }
+
+// Link is a PCI Express link. What isn't known is 0: the whole of it where the kernel hides its devices, as in many a
+// container, or where the device is no part of such a bus.
+type Link struct {
+	Generation, Width       uint32 // at the moment; a device that rests may have less
+	MaxGeneration, MaxWidth uint32 // of the device where it is plugged in
+	OwnGeneration           uint32 // of the device wherever it is plugged in
+}
+
+// Read returns the link of the device in a folder like [Devices].
+func Read(folder string, a Address) Link {
+	device := filepath.Join(folder, a.String())
+	// The names in folder are links into the tree of devices, where the parent is the port.
+	if real, err := filepath.EvalSymlinks(device); err == nil {
+		device = real
+	}
+	port := filepath.Dir(device)
+	own := generation(device, "max_link_speed")
+	return Link{
+		Generation:    generation(device, "current_link_speed"),
+		Width:         width(device, "current_link_width"),
+		MaxGeneration: least(own, generation(port, "max_link_speed")),
+		MaxWidth:      least(width(device, "max_link_width"), width(port, "max_link_width")),
+		OwnGeneration: own,
+	}
+}
+
+// least is the smaller of what are known of a device and its port.
+func least(device, port uint32) uint32 {
+	if port == 0 {
+		return device
+	}
+	return min(device, port)
+}
+
+// generations are the kernel's words for the speeds of one lane.
+var generations = map[string]uint32{
+	"2.5 GT/s": 1, "5.0 GT/s": 2, "8.0 GT/s": 3, "16.0 GT/s": 4, "32.0 GT/s": 5, "64.0 GT/s": 6, "128.0 GT/s": 7,
+}
+
+func generation(folder, name string) uint32 {
+	speed, _, _ := strings.Cut(text(folder, name), " PCIe") // kernels from 5.10 on append the word
+	return generations[speed]
+}
+
+// maxWidth is the most lanes that a link can have. The kernel writes 255 for what it doesn't know.
+const maxWidth = 32
+
+func width(folder, name string) uint32 {
+	n, err := strconv.ParseUint(text(folder, name), 10, 32)
+	if err != nil || n > maxWidth {
+		return 0
+	}
+	return uint32(n)
+}
+
+func text(folder, name string) string {
+	b, err := os.ReadFile(filepath.Join(folder, name))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}

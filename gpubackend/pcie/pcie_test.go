@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pcie
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// plug makes a device below a port as the kernel shows them, and returns the folder of links to devices.
+func plug(t *testing.T, a Address, device, port map[string]string) string {
+	t.Helper()
+	root := t.TempDir()
+	real := filepath.Join(root, "devices", "pci0000:00", "0000:00:01.0", a.String())
+	folder := filepath.Join(root, "bus", "pci", "devices")
+	for _, dir := range []string{real, folder} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(real, filepath.Join(folder, a.String())); err != nil {
+		t.Fatal(err)
+	}
+	for dir, files := range map[string]map[string]string{real: device, filepath.Dir(real): port} {
+		for name, content := range files {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(content+"\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return folder
+}
+
+func files(speed, width, maxSpeed, maxWidth string) map[string]string {
+	return map[string]string{
+		"current_link_speed": speed, "current_link_width": width, "max_link_speed": maxSpeed, "max_link_width": maxWidth,
+	}
+}
+
+func TestRead(t *testing.T) {
+	h200 := files("32.0 GT/s PCIe", "16", "32.0 GT/s PCIe", "16")
+	for _, tt := range []struct {
+		name         string
+		device, port map[string]string
+		want         Link
+	}{
+		{"of one kind", h200, h200, Link{5, 16, 5, 16, 5}},
+		{"it rests", files("2.5 GT/s PCIe", "16", "16.0 GT/s PCIe", "16"), h200, Link{1, 16, 4, 16, 4}},
+		{"the port is slower and narrower", h200, files("8.0 GT/s PCIe", "8", "8.0 GT/s PCIe", "8"), Link{5, 16, 3, 8, 5}},
+		{"the port has no link", h200, nil, Link{5, 16, 5, 16, 5}},
+		{"an old kernel's words", files("8.0 GT/s", "8", "16.0 GT/s", "16"), nil, Link{3, 8, 4, 16, 4}},
+		{"the kernel doesn't know", files("Unknown", "255", "Unknown", "255"), h200, Link{}},
+		{"nonsense", files("fast", "-1", "", "many"), h200, Link{}},
+		{"no link", nil, nil, Link{}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a := Address{Domain: 1, Bus: 0xab, Device: 2}
+			if got := Read(plug(t, a, tt.device, tt.port), a); got != tt.want {
+				t.Errorf("got %+v, want %+v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestReadNoDevice(t *testing.T) {
+	if got := Read(filepath.Join(t.TempDir(), "none"), Address{}); got != (Link{}) {
+		t.Errorf("got %+v of no device", got)
+	}
+}
+
+func TestAddress(t *testing.T) {
+	if got := (Address{Domain: 0x10000, Bus: 0xf, Device: 0x1a}).String(); got != "10000:0f:1a.0" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the library makes of what the query program tells it. Its functions are called as programs call them, by name. */
+#include <stdint.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+
+#include "check.h"
+#include "fixture.h"
+
+enum { SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, VERSION_MISMATCH = 25 };
+
+typedef void *device;
+
+int nvmlInit_v2(void);
+int nvmlShutdown(void);
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, device *out);
+int nvmlDeviceGetPciInfo_v3(device d, void *out);
+int nvmlDeviceGetCurrPcieLinkGeneration(device d, unsigned *out);
+int nvmlDeviceGetCurrPcieLinkWidth(device d, unsigned *out);
+int nvmlDeviceGetMaxPcieLinkGeneration(device d, unsigned *out);
+int nvmlDeviceGetMaxPcieLinkWidth(device d, unsigned *out);
+int nvmlDeviceGetGpuMaxPcieLinkGeneration(device d, unsigned *out);
+int nvmlDeviceGetPcieLinkMaxSpeed(device d, unsigned *out);
+int nvmlDeviceGetPcieSpeed(device d, unsigned *out);
+int nvmlDeviceGetBusType(device d, unsigned *out);
+int nvmlDeviceGetP2PStatus(device a, device b, unsigned what, int *status);
+int nvmlDeviceOnSameBoard(device a, device b, int *same);
+int nvmlDeviceGetTopologyNearestGpus(device d, unsigned level, unsigned *count, device *out);
+int nvmlSystemGetTopologyGpuSet(unsigned processor, unsigned *count, device *out);
+int nvmlDeviceGetGpuFabricInfo(device d, void *out);
+int nvmlDeviceGetGpuFabricInfoV(device d, uint32_t *out);
+int nvmlSystemGetConfComputeState(uint32_t *out);
+int nvmlSystemGetConfComputeSettings(uint32_t *out);
+int nvmlDeviceGetCpuAffinity(device d, unsigned words, unsigned long *set);
+int nvmlDeviceGetCpuAffinityWithinScope(device d, unsigned words, unsigned long *set, unsigned scope);
+int nvmlDeviceGetMemoryAffinity(device d, unsigned words, unsigned long *set, unsigned scope);
+
+static device first, second;
+
+static void before_init(void)
+{
+	uint32_t words[5] = { 20 | 1 << 24 };
+	unsigned count = 1;
+	int status;
+
+	CHECK_IS(UNINITIALIZED, nvmlDeviceGetP2PStatus(NULL, NULL, 0, &status));
+	CHECK_IS(UNINITIALIZED, nvmlDeviceGetCurrPcieLinkWidth(NULL, &count));
+	CHECK_IS(UNINITIALIZED, nvmlSystemGetTopologyGpuSet(0, &count, NULL));
+	CHECK_IS(UNINITIALIZED, nvmlSystemGetConfComputeSettings(words));
+}
+
+static void links(void)
+{
+	static const struct {
+		int (*function)(device d, unsigned *out);
+		unsigned want;
+	} numbers[] = {
+		{ nvmlDeviceGetCurrPcieLinkGeneration, 4 },
+		{ nvmlDeviceGetCurrPcieLinkWidth, 8 },
+		{ nvmlDeviceGetMaxPcieLinkGeneration, 5 },
+		{ nvmlDeviceGetMaxPcieLinkWidth, 16 },
+		{ nvmlDeviceGetGpuMaxPcieLinkGeneration, 6 },
+		{ nvmlDeviceGetPcieLinkMaxSpeed, 5 },
+		{ nvmlDeviceGetPcieSpeed, 16000 },
+		{ nvmlDeviceGetBusType, 2 },
+	};
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		unsigned got = 4711;
+
+		CHECK_IS(NOT_SUPPORTED, numbers[i].function(second, &got));
+		CHECK_IS(4711, got);
+		CHECK_IS(SUCCESS, numbers[i].function(first, &got));
+		CHECK_IS(numbers[i].want, got);
+		CHECK_IS(INVALID_ARGUMENT, numbers[i].function(first, NULL));
+		CHECK_IS(INVALID_ARGUMENT, numbers[i].function(&got, &got));
+	}
+}
+
+static void numbers_on_the_bus(void)
+{
+	uint32_t info[17];
+
+	CHECK_IS(SUCCESS, nvmlDeviceGetPciInfo_v3(first, info));
+	CHECK_IS(0x233510de, info[7]);
+	CHECK_IS(0x18bf10de, info[8]);
+	CHECK(!strcmp((const char *)&info[9], "00000000:06:00.0"));
+	CHECK_IS(SUCCESS, nvmlDeviceGetPciInfo_v3(second, info));
+	CHECK_IS(0, info[7]);
+}
+
+/* Each pair is asked for, and is answered. */
+static void pairs(void)
+{
+	device all[3] = { NULL, NULL, NULL };
+	unsigned count = 1;
+	int value;
+
+	for (unsigned what = 0; what < 5; what++) {
+		value = -1;
+		CHECK_IS(SUCCESS, nvmlDeviceGetP2PStatus(first, first, what, &value));
+		CHECK_IS(5, value);
+		CHECK_IS(SUCCESS, nvmlDeviceGetP2PStatus(first, second, what, &value));
+		CHECK_IS(5, value);
+	}
+	CHECK_IS(INVALID_ARGUMENT, nvmlDeviceGetP2PStatus(first, first, 5, &value));
+	CHECK_IS(INVALID_ARGUMENT, nvmlDeviceGetP2PStatus(first, first, 0, NULL));
+	CHECK_IS(INVALID_ARGUMENT, nvmlDeviceGetP2PStatus(first, NULL, 0, &value));
+	CHECK_IS(INVALID_ARGUMENT, nvmlDeviceGetP2PStatus(&value, first, 0, &value));
+	CHECK_IS(SUCCESS, nvmlDeviceOnSameBoard(first, first, &value));
+	CHECK_IS(1, value);
+	CHECK_IS(SUCCESS, nvmlDeviceOnSameBoard(first, second, &value));
+	CHECK_IS(0, value);
+	CHECK_IS(SUCCESS, nvmlDeviceGetTopologyNearestGpus(first, 50, &count, all));
+	CHECK_IS(0, count);
+	count = 1;
+	CHECK_IS(SUCCESS, nvmlSystemGetTopologyGpuSet(0, &count, all));
+	CHECK_IS(2, count);
+	CHECK(all[0] == first && !all[1]);
+	CHECK_IS(SUCCESS, nvmlSystemGetTopologyGpuSet(0, &count, all));
+	CHECK(all[1] == second && !all[2]);
+}
+
+/* Records of all versions are filled in, and nothing behind them is. */
+static void records(void)
+{
+	static const struct {
+		uint32_t bytes, version;
+	} fabrics[] = { { 36, 2 }, { 40, 3 } };
+	uint32_t r[12];
+
+	for (size_t i = 0; i < 2; i++) {
+		memset(r, 0xff, sizeof(r));
+		r[0] = fabrics[i].bytes | fabrics[i].version << 24;
+		CHECK_IS(SUCCESS, nvmlDeviceGetGpuFabricInfoV(first, r));
+		for (uint32_t w = 1; w < 12; w++)
+			CHECK_IS(w < fabrics[i].bytes / 4 ? 0 : ~0u, r[w]);
+	}
+	r[0] = 44 | 9u << 24;
+	CHECK_IS(VERSION_MISMATCH, nvmlDeviceGetGpuFabricInfoV(first, r));
+	memset(r, 0xff, sizeof(r));
+	CHECK_IS(SUCCESS, nvmlDeviceGetGpuFabricInfo(first, r));
+	CHECK(!r[0] && !r[6] && r[7] == ~0u);
+	CHECK_IS(SUCCESS, nvmlSystemGetConfComputeState(r));
+	CHECK_IS(0, r[2]);
+	r[0] = 20 | 1 << 24;
+	CHECK_IS(SUCCESS, nvmlSystemGetConfComputeSettings(r));
+	r[0] = 24 | 1 << 24;
+	CHECK_IS(VERSION_MISMATCH, nvmlSystemGetConfComputeSettings(r));
+}
+
+static void near(void)
+{
+	unsigned long set[18];
+	int count = 0;
+
+	memset(set, 0xff, sizeof(set));
+	CHECK_IS(SUCCESS, nvmlDeviceGetCpuAffinity(first, 17, set));
+	for (int i = 0; i < 17; i++)
+		count += __builtin_popcountl(set[i]);
+	CHECK_IS(get_nprocs(), count);
+	CHECK_IS(~0ul, set[17]);
+	CHECK_IS(SUCCESS, nvmlDeviceGetCpuAffinityWithinScope(first, 17, set, 1));
+	CHECK_IS(INVALID_ARGUMENT, nvmlDeviceGetCpuAffinityWithinScope(first, 17, set, 2));
+	CHECK_IS(INVALID_ARGUMENT, nvmlDeviceGetCpuAffinity(first, 0, set));
+	CHECK_IS(SUCCESS, nvmlDeviceGetMemoryAffinity(first, 1, set, 0));
+	CHECK_IS(1, set[0] & 1);
+}
+
+int main(void)
+{
+	before_init();
+	CHECK_IS(SUCCESS, nvmlInit_v2());
+	CHECK_IS(SUCCESS, nvmlDeviceGetHandleByIndex_v2(0, &first));
+	CHECK_IS(SUCCESS, nvmlDeviceGetHandleByIndex_v2(1, &second));
+	links();
+	numbers_on_the_bus();
+	pairs();
+	records();
+	near();
+	CHECK_IS(SUCCESS, nvmlShutdown());
+	return 0;
+}

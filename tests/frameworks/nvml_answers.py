@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NVML: what libraries ask it before they start, through ctypes as they do it without Python."""
+
+import ctypes
+
+from sections import run, section
+
+LIB = ctypes.CDLL("libnvidia-ml.so.1")
+FIRST = ctypes.c_void_p()
+
+
+def number(name, *args):
+    """The result of a function that writes a number, and the number."""
+    value = ctypes.c_uint()
+    result = getattr(LIB, name)(FIRST, *args, ctypes.byref(value))
+    return [result, value.value if result == 0 else 0]
+
+
+def text(name):
+    room = ctypes.create_string_buffer(96)
+    return [getattr(LIB, name)(FIRST, room, 96), room.value.decode()]
+
+
+@section("start")
+def start():
+    count = ctypes.c_uint()
+    results = [LIB.nvmlInit_v2(), LIB.nvmlDeviceGetCount_v2(ctypes.byref(count))]
+    return results + [LIB.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(FIRST)), count.value]
+
+
+@section("identity")
+def identity():
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    ask = LIB.nvmlDeviceGetCudaComputeCapability
+    result = ask(FIRST, ctypes.byref(major), ctypes.byref(minor))
+    asked = "Architecture", "NumGpuCores", "MemoryBusWidth"
+    numbers = [number("nvmlDeviceGet" + name) for name in asked]
+    names = text("nvmlDeviceGetName") + text("nvmlDeviceGetUUID")
+    return [*names, result, major.value, minor.value, *numbers]
+
+
+@section("numbers of the PCI device")
+def pci():
+    info = (ctypes.c_uint * 17)()
+    return [LIB.nvmlDeviceGetPciInfo_v3(FIRST, info), hex(info[7]), hex(info[8])]
+
+
+@section("PCI Express link")
+def link():
+    names = ("CurrPcieLinkGeneration", "CurrPcieLinkWidth", "MaxPcieLinkGeneration",
+             "MaxPcieLinkWidth", "GpuMaxPcieLinkGeneration", "PcieLinkMaxSpeed", "PcieSpeed", "BusType")
+    return [number("nvmlDeviceGet" + n) for n in names]
+
+
+@section("itself as a peer")
+def peer():
+    status = [number("nvmlDeviceGetP2PStatus", FIRST, what) for what in range(5)]
+    return status + number("nvmlDeviceOnSameBoard", FIRST)
+
+
+@section("NVLinks")
+def nvlinks():
+    return [number("nvmlDeviceGetNvLinkState", i) for i in range(18)] + \
+           [number("nvmlDeviceGetNvLinkCapability", i, 0) for i in range(18)]
+
+
+@section("fabric and confidential computing")
+def records():
+    fabric = (ctypes.c_uint * 9)(36 | 2 << 24)
+    state = (ctypes.c_uint * 3)()
+    settings = (ctypes.c_uint * 5)(20 | 1 << 24)
+    results = [LIB.nvmlDeviceGetGpuFabricInfoV(FIRST, fabric),
+               LIB.nvmlSystemGetConfComputeState(state),
+               LIB.nvmlSystemGetConfComputeSettings(settings)]
+    return results + [list(fabric), list(state), list(settings)]
+
+
+if __name__ == "__main__":
+    run()
