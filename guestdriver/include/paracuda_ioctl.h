@@ -15,7 +15,8 @@
 #define PARACUDA_DEVICE "/dev/paracuda"
 
 /* version: PARACUDA_VERSION of the library, checked by the driver (EPROTO if they differ).
- * Fails with EBUSY (no free channel, or too many arenas of ended ones that are still mapped), EPROTO, ENODEV (no device, or gone), EHOSTDOWN (no worker), ENXIO (no GPU). */
+ * Fails with EBUSY (no free channel, or too many arenas of ended ones that are still mapped), EDQUOT (the user has his share of
+ * them), EPROTO, ENODEV (no device, or gone), EHOSTDOWN (no worker), ENXIO (no GPU). */
 struct paracuda_ioctl_open {
 	__u32 version;
 	__u32 channel;		/* out */

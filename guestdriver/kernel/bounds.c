@@ -20,46 +20,80 @@ static unsigned long paracuda_pin_limit(void)
 	return mb ? (unsigned long)mb << (20 - PAGE_SHIFT) : totalram_pages() / 2;
 }
 
-static bool paracuda_fits(unsigned long used, unsigned long pages)
+static bool paracuda_fits(unsigned long limit, unsigned long used, unsigned long pages)
 {
-	unsigned long limit = paracuda_pin_limit();
-
 	return pages <= limit && used <= limit - pages;
 }
 
-/* Whether so many pages can be pinned now. */
-bool paracuda_pin_room(struct paracuda_device *dev, unsigned long pages)
+/* Whether there is room for pages beside those of all users, and of the channel's. */
+static bool paracuda_room(const struct paracuda_channel *ch, unsigned long all, unsigned long own,
+			  unsigned long pages)
 {
-	return paracuda_fits(READ_ONCE(dev->pinned), pages);
+	unsigned long limit = paracuda_pin_limit();
+
+	return paracuda_fits(limit, all, pages) &&
+	       (ch->privileged || paracuda_fits(paracuda_share(limit), own, pages));
+}
+
+/* Whether so many pages can be pinned now. */
+bool paracuda_pin_room(struct paracuda_channel *ch, unsigned long pages)
+{
+	return paracuda_room(ch, READ_ONCE(ch->dev->pinned), READ_ONCE(ch->user->pinned), pages);
+}
+
+static int paracuda_pin_count(struct paracuda_channel *ch, unsigned long pages, bool oneshot)
+{
+	struct paracuda_device *dev = ch->dev;
+	struct paracuda_user *user = ch->user;
+	int err = 0;
+
+	spin_lock(&dev->bounds_lock);
+	if (paracuda_room(ch, dev->pinned, user->pinned, pages)) {
+		WRITE_ONCE(dev->pinned, dev->pinned + pages);
+		WRITE_ONCE(user->pinned, user->pinned + pages);
+		if (oneshot) {
+			dev->passing += pages;
+			user->passing += pages;
+		}
+	} else {
+		err = paracuda_room(ch, dev->pinned - dev->passing, user->pinned - user->passing,
+				    pages) ? -EBUSY : -ENOMEM;
+	}
+	spin_unlock(&dev->bounds_lock);
+	return err;
 }
 
 /*
  * Counts pages that are about to be pinned. -EBUSY: there is room for them once copies that are
  * under way are done. -ENOMEM: there is none.
  */
-int paracuda_pin_charge(struct paracuda_device *dev, unsigned long pages, bool oneshot)
+int paracuda_pin_charge(struct paracuda_channel *ch, unsigned long pages, bool oneshot)
 {
-	int err = 0;
+	int err;
 
-	spin_lock(&dev->bounds_lock);
-	if (paracuda_fits(dev->pinned, pages)) {
-		WRITE_ONCE(dev->pinned, dev->pinned + pages);
-		if (oneshot)
-			dev->passing += pages;
-	} else {
-		err = paracuda_fits(dev->pinned - dev->passing, pages) ? -EBUSY : -ENOMEM;
-	}
-	spin_unlock(&dev->bounds_lock);
+	if (!oneshot && paracuda_mm_charge(ch->mm, pages))
+		return -ENOMEM;
+	err = paracuda_pin_count(ch, pages, oneshot);
+	if (err && !oneshot)
+		paracuda_mm_uncharge(ch->mm, pages);
 	return err;
 }
 
-void paracuda_pin_uncharge(struct paracuda_device *dev, unsigned long pages, bool oneshot)
+void paracuda_pin_uncharge(struct paracuda_channel *ch, unsigned long pages, bool oneshot)
 {
+	struct paracuda_device *dev = ch->dev;
+	struct paracuda_user *user = ch->user;
+
 	spin_lock(&dev->bounds_lock);
 	WRITE_ONCE(dev->pinned, dev->pinned - pages);
-	if (oneshot)
+	WRITE_ONCE(user->pinned, user->pinned - pages);
+	if (oneshot) {
 		dev->passing -= pages;
+		user->passing -= pages;
+	}
 	spin_unlock(&dev->bounds_lock);
+	if (!oneshot)
+		paracuda_mm_uncharge(ch->mm, pages);
 }
 
 /*
@@ -67,40 +101,60 @@ void paracuda_pin_uncharge(struct paracuda_device *dev, unsigned long pages, boo
  * cost other processes their memory. Only in a block, which counts for no process (host_block.c),
  * are they counted as allocated, too.
  */
-bool paracuda_block_charge(struct paracuda_device *dev, unsigned long pages)
+bool paracuda_block_charge(struct paracuda_channel *ch, unsigned long pages)
 {
+	struct paracuda_device *dev = ch->dev;
+	struct paracuda_user *user = ch->user;
 	bool may;
 
 	spin_lock(&dev->bounds_lock);
-	may = paracuda_fits(dev->pinned - dev->passing, pages) && paracuda_fits(dev->blocks, pages);
-	if (may && IS_ENABLED(CONFIG_UML))
+	may = paracuda_room(ch, dev->pinned - dev->passing, user->pinned - user->passing, pages) &&
+	      paracuda_room(ch, dev->blocks, user->blocks, pages);
+	if (may && IS_ENABLED(CONFIG_UML)) {
 		dev->blocks += pages;
+		user->blocks += pages;
+	}
 	spin_unlock(&dev->bounds_lock);
 	return may;
 }
 
-void paracuda_block_uncharge(struct paracuda_device *dev, unsigned long pages)
+void paracuda_block_uncharge(struct paracuda_device *dev, struct paracuda_user *user,
+			     unsigned long pages)
 {
 	spin_lock(&dev->bounds_lock);
 	dev->blocks -= pages;
+	user->blocks -= pages;
 	spin_unlock(&dev->bounds_lock);
 }
 
-static bool paracuda_arena_take(struct paracuda_device *dev)
+static bool paracuda_arena_take(struct paracuda_device *dev, struct paracuda_user *user,
+				bool privileged)
 {
-	return atomic_add_unless(&dev->arenas, 1, PARACUDA_ARENAS_PER_CHANNEL * dev->channels);
+	unsigned long share = paracuda_share(dev->channels);
+	bool may;
+
+	spin_lock(&dev->bounds_lock);
+	may = dev->arenas < PARACUDA_ARENAS_PER_CHANNEL * dev->channels &&
+	      (privileged || user->arenas < PARACUDA_ARENAS_PER_CHANNEL * share);
+	if (may) {
+		dev->arenas++;
+		user->arenas++;
+	}
+	spin_unlock(&dev->bounds_lock);
+	return may;
 }
 
 /*
  * Counts an arena that is about to be allocated, when there are not too many any more. A process
  * keeps the arena of a channel that has ended while it has it mapped.
  */
-int paracuda_arena_charge(struct paracuda_device *dev)
+int paracuda_arena_charge(struct paracuda_device *dev, struct paracuda_user *user, bool privileged)
 {
 	bool taken = false;
 	long left;
 
-	left = wait_event_killable_timeout(dev->wait, (taken = paracuda_arena_take(dev)) ||
+	left = wait_event_killable_timeout(dev->wait,
+					   (taken = paracuda_arena_take(dev, user, privileged)) ||
 					   READ_ONCE(dev->gone), PARACUDA_CLAIM_TIMEOUT);
 	if (taken)
 		return 0;
@@ -109,8 +163,11 @@ int paracuda_arena_charge(struct paracuda_device *dev)
 	return left ? -ENODEV : -EBUSY;
 }
 
-void paracuda_arena_uncharge(struct paracuda_device *dev)
+void paracuda_arena_uncharge(struct paracuda_device *dev, struct paracuda_user *user)
 {
-	atomic_dec(&dev->arenas);
+	spin_lock(&dev->bounds_lock);
+	dev->arenas--;
+	user->arenas--;
+	spin_unlock(&dev->bounds_lock);
 	wake_up_all(&dev->wait);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The life of a channel. */
 
+#include <linux/capability.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
@@ -47,7 +48,8 @@ static void paracuda_channel_release(struct kref *ref)
 	paracuda_arena_free(&ch->arena);
 	xa_destroy(&ch->maps);
 	mmdrop(ch->mm);
-	paracuda_arena_uncharge(ch->dev);
+	paracuda_arena_uncharge(ch->dev, ch->user);
+	paracuda_user_put(ch->dev, ch->user);
 	paracuda_device_put(ch->dev);
 	kfree(ch);
 }
@@ -57,18 +59,40 @@ void paracuda_channel_put(struct paracuda_channel *ch)
 	kref_put(&ch->ref, paracuda_channel_release);
 }
 
+/* Whether the channel's user has its share already. 1: it soon has less. Under dev->lock. */
+static int paracuda_claim_share(struct paracuda_device *dev, struct paracuda_channel *ch)
+{
+	unsigned int i, has = 0, ending = 0, share = paracuda_share(dev->channels);
+	struct paracuda_channel *other;
+
+	if (ch->privileged || share >= dev->channels)
+		return 0;
+	for (i = 0; i < dev->channels; i++) {
+		other = dev->queues[i].channel;
+		if (other && other->user == ch->user) {
+			has++;
+			ending += test_bit(0, &other->closing);
+		}
+	}
+	if (has < share)
+		return 0;
+	return ending ? 1 : -EDQUOT;
+}
+
 /* Gives the channel a free queue. Returns 1 if there is none now but may be soon. */
 static int paracuda_claim_once(struct paracuda_device *dev, struct paracuda_channel *ch,
 			       unsigned int *freed)
 {
 	struct paracuda_config config;
 	struct paracuda_queue *q;
-	int err = -EBUSY;
 	unsigned int i;
+	int share, err;
 
 	mutex_lock(&dev->lock);
 	*freed = dev->freed;
-	for (i = 0; i < dev->channels && !dev->gone; i++) {
+	share = paracuda_claim_share(dev, ch);
+	err = share ? share : -EBUSY;
+	for (i = 0; i < dev->channels && !dev->gone && !share; i++) {
 		q = &dev->queues[i];
 		if (q->retired)
 			continue;
@@ -218,17 +242,37 @@ static void paracuda_channel_finish(struct work_struct *work)
 	paracuda_channel_put(ch);
 }
 
-/* The arena was counted by paracuda_arena_charge(). */
+/* Allocates a channel of the caller's, counted for his user. */
+static struct paracuda_channel *paracuda_channel_new(struct paracuda_device *dev)
+{
+	bool privileged = ns_capable_noaudit(&init_user_ns, CAP_SYS_RESOURCE);
+	struct paracuda_channel *ch;
+	struct paracuda_user *user;
+	int err = -ENOMEM;
+
+	user = paracuda_user_get(dev);
+	if (!user)
+		return ERR_PTR(err);
+	ch = kzalloc(sizeof(*ch), GFP_KERNEL_ACCOUNT);
+	if (ch)
+		err = paracuda_arena_charge(dev, user, privileged);
+	if (err) {
+		kfree(ch);
+		paracuda_user_put(dev, user);
+		return ERR_PTR(err);
+	}
+	ch->user = user;
+	ch->privileged = privileged;
+	return ch;
+}
+
 static struct paracuda_channel *paracuda_channel_alloc(struct paracuda_device *dev,
 						       unsigned long arena_bytes)
 {
-	struct paracuda_channel *ch;
+	struct paracuda_channel *ch = paracuda_channel_new(dev);
 
-	ch = kzalloc(sizeof(*ch), GFP_KERNEL_ACCOUNT);
-	if (!ch) {
-		paracuda_arena_uncharge(dev);
-		return ERR_PTR(-ENOMEM);
-	}
+	if (IS_ERR(ch))
+		return ch;
 	kref_init(&ch->ref);
 	refcount_set(&ch->users, 2);	/* one of OPEN itself */
 	kref_get(&dev->ref);
@@ -292,9 +336,6 @@ struct paracuda_channel *paracuda_channel_open(struct paracuda_device *dev,
 	struct paracuda_channel *ch;
 	int err;
 
-	err = paracuda_arena_charge(dev);
-	if (err)
-		return ERR_PTR(err);
 	ch = paracuda_channel_alloc(dev, arena_bytes);
 	if (IS_ERR(ch))
 		return ch;

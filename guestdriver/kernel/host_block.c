@@ -16,6 +16,7 @@
 
 struct paracuda_block {
 	struct paracuda_device *dev;	/* stays: a mapping holds its file */
+	struct paracuda_user *user;	/* the same: the file holds its channel */
 	refcount_t mappings;
 	unsigned long pages;		/* as counted by the device */
 	unsigned long chunks;
@@ -27,7 +28,7 @@ static void paracuda_block_free(struct paracuda_block *block)
 {
 	while (block->chunks)
 		put_page(block->chunk[--block->chunks]);
-	paracuda_block_uncharge(block->dev, block->pages);
+	paracuda_block_uncharge(block->dev, block->user, block->pages);
 	kvfree(block);
 }
 
@@ -72,7 +73,7 @@ static long paracuda_block_add(struct paracuda_block *block, struct vm_area_stru
 }
 
 /* The pages were counted by paracuda_block_charge(). */
-int paracuda_block_map(struct paracuda_device *dev, struct vm_area_struct *vma)
+int paracuda_block_map(struct paracuda_channel *ch, struct vm_area_struct *vma)
 {
 	struct paracuda_block *block;
 	unsigned long addr;
@@ -80,10 +81,11 @@ int paracuda_block_map(struct paracuda_device *dev, struct vm_area_struct *vma)
 
 	block = kvzalloc(struct_size(block, chunk, vma_pages(vma)), GFP_KERNEL_ACCOUNT);
 	if (!block) {
-		paracuda_block_uncharge(dev, vma_pages(vma));
+		paracuda_block_uncharge(ch->dev, ch->user, vma_pages(vma));
 		return -ENOMEM;
 	}
-	block->dev = dev;
+	block->dev = ch->dev;
+	block->user = ch->user;
 	block->pages = vma_pages(vma);
 	refcount_set(&block->mappings, 1);
 	for (addr = vma->vm_start; addr < vma->vm_end; addr += pages << PAGE_SHIFT) {

@@ -254,6 +254,7 @@ static struct paracuda_device *paracuda_device_alloc(struct virtio_device *vdev,
 	spin_lock_init(&dev->bounds_lock);
 	spin_lock_init(&dev->drop_lock);
 	INIT_LIST_HEAD(&dev->dropped);
+	INIT_LIST_HEAD(&dev->users);
 	INIT_WORK(&dev->drop_work, paracuda_drop_work);
 	for (i = 0; i < dev->channels; i++) {
 		dev->queues[i].dev = dev;

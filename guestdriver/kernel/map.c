@@ -28,7 +28,7 @@ static void paracuda_map_free(struct paracuda_channel *ch, struct paracuda_token
 			unpin_user_page_range_dirty_lock(page, run->bytes >> PAGE_SHIFT, dirty);
 	}
 	if (map->pinned)
-		paracuda_pin_uncharge(ch->dev, map->pinned, paracuda_oneshot(map->flags));
+		paracuda_pin_uncharge(ch, map->pinned, paracuda_oneshot(map->flags));
 	if (map->id)
 		xa_erase(&ch->maps, map->id);
 	paracuda_token_free_lists(map);
@@ -196,7 +196,7 @@ static struct paracuda_token *paracuda_map_make(struct paracuda_channel *ch,
 	map->header.flags = arg->flags;
 
 	pages = (struct page **)__get_free_page(GFP_KERNEL);
-	err = pages ? paracuda_pin_charge(ch->dev, count, paracuda_oneshot(map->flags)) : -ENOMEM;
+	err = pages ? paracuda_pin_charge(ch, count, paracuda_oneshot(map->flags)) : -ENOMEM;
 	if (!err) {
 		map->pinned = count;
 		map->held = paracuda_holds(start - offset, count, map->flags);
@@ -229,7 +229,7 @@ int paracuda_map(struct paracuda_channel *ch, struct paracuda_ioctl_map __user *
 	if (err)
 		return READ_ONCE(ch->dead) ? paracuda_channel_error(ch) : err;
 
-	if (!paracuda_pin_room(ch->dev, paracuda_map_pages(&arg)))
+	if (!paracuda_pin_room(ch, paracuda_map_pages(&arg)))
 		paracuda_map_collect(ch, ULONG_MAX);
 	map = paracuda_map_make(ch, &arg);
 	err = PTR_ERR_OR_ZERO(map);

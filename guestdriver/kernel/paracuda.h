@@ -11,6 +11,7 @@
 #include <linux/scatterlist.h>
 #include <linux/spinlock.h>
 #include <linux/srcu.h>
+#include <linux/uidgid.h>
 #include <linux/version.h>
 #include <linux/virtio.h>
 #include <linux/wait.h>
@@ -75,6 +76,17 @@ struct paracuda_token {
 	struct paracuda_run *list[PARACUDA_LISTS];
 };
 
+/* What the channels of one user have. All but uid is under dev->bounds_lock. */
+struct paracuda_user {
+	struct list_head node;		/* in dev->users */
+	kuid_t uid;
+	unsigned int refs;		/* channels that live */
+	unsigned int arenas;
+	unsigned long pinned;		/* pages; read without the lock, too */
+	unsigned long passing;
+	unsigned long blocks;
+};
+
 struct paracuda_arena {
 	struct page **pages;
 	unsigned long count;
@@ -133,11 +145,12 @@ struct paracuda_device {
 	struct work_struct drop_work;
 	struct notifier_block reboot;
 
-	spinlock_t bounds_lock;		/* bounds.c */
+	spinlock_t bounds_lock;		/* bounds.c, users.c */
+	struct list_head users;		/* under bounds_lock */
 	unsigned long pinned;		/* under bounds_lock, read without it too: pages */
 	unsigned long passing;		/* under bounds_lock: of these, for ONESHOT maps */
 	unsigned long blocks;		/* under bounds_lock: pages of host_block.c */
-	atomic_t arenas;		/* alive */
+	unsigned int arenas;		/* under bounds_lock: alive */
 	unsigned int channels;
 	struct virtqueue **vqs;		/* all of them, under stop_lock */
 	struct paracuda_queue queues[];
@@ -156,6 +169,8 @@ struct paracuda_channel {
 	refcount_t users;
 	struct paracuda_device *dev;
 	struct paracuda_queue *queue;
+	struct paracuda_user *user;	/* of the opener */
+	bool privileged;		/* so was the opener: no share bounds it */
 	struct mm_struct *mm;		/* of the opener, to compare */
 	void *files;			/* of the opener, to compare */
 	unsigned long closing;		/* bit 0 */
@@ -256,16 +271,25 @@ void paracuda_vma_flags(struct vm_area_struct *vma);
 int paracuda_host_mmap(struct paracuda_channel *ch, struct vm_area_struct *vma);
 
 /* host_block.c: only in User Mode Linux */
-int paracuda_block_map(struct paracuda_device *dev, struct vm_area_struct *vma);
+int paracuda_block_map(struct paracuda_channel *ch, struct vm_area_struct *vma);
+
+/* users.c */
+unsigned long paracuda_share(unsigned long all);
+struct paracuda_user *paracuda_user_get(struct paracuda_device *dev);
+void paracuda_user_put(struct paracuda_device *dev, struct paracuda_user *user);
+int paracuda_mm_charge(struct mm_struct *mm, unsigned long pages);
+void paracuda_mm_uncharge(struct mm_struct *mm, unsigned long pages);
 
 /* bounds.c */
-bool paracuda_pin_room(struct paracuda_device *dev, unsigned long pages);
-int paracuda_pin_charge(struct paracuda_device *dev, unsigned long pages, bool oneshot);
-void paracuda_pin_uncharge(struct paracuda_device *dev, unsigned long pages, bool oneshot);
-bool paracuda_block_charge(struct paracuda_device *dev, unsigned long pages);
-void paracuda_block_uncharge(struct paracuda_device *dev, unsigned long pages);
-int paracuda_arena_charge(struct paracuda_device *dev);
-void paracuda_arena_uncharge(struct paracuda_device *dev);
+bool paracuda_pin_room(struct paracuda_channel *ch, unsigned long pages);
+int paracuda_pin_charge(struct paracuda_channel *ch, unsigned long pages, bool oneshot);
+void paracuda_pin_uncharge(struct paracuda_channel *ch, unsigned long pages, bool oneshot);
+bool paracuda_block_charge(struct paracuda_channel *ch, unsigned long pages);
+void paracuda_block_uncharge(struct paracuda_device *dev, struct paracuda_user *user,
+			     unsigned long pages);
+int paracuda_arena_charge(struct paracuda_device *dev, struct paracuda_user *user,
+			  bool privileged);
+void paracuda_arena_uncharge(struct paracuda_device *dev, struct paracuda_user *user);
 
 static inline bool paracuda_oneshot(u32 flags)
 {

@@ -56,6 +56,10 @@ static CUresult explain(int error)
 		say("all channels of the paracuda device are in use: end another CUDA program, "
 			 "or give the device more channels");
 		return CUDA_ERROR_SYSTEM_NOT_READY;
+	case EDQUOT:
+		say("this user has as many channels of the paracuda device as one user may: end another of his CUDA programs, "
+			 "or raise user_share of the paracuda kernel module");
+		return CUDA_ERROR_SYSTEM_NOT_READY;
 	default:
 		say("opening " PARACUDA_DEVICE ": %s", strerror(error));
 		return CUDA_ERROR_UNKNOWN;

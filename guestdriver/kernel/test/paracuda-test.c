@@ -229,6 +229,7 @@ static void forked(int fd, void *arena)
 }
 
 #include "bounds.h"
+#include "users.h"
 #include "outlive.h"
 #include "spin.h"
 #include "vanish.h"
@@ -322,6 +323,7 @@ static void all_channels(void)
 	close(hold[0]);
 	close(hold[1]);
 	hoards(n);
+	users(n);
 }
 
 struct sleeper {

@@ -54,6 +54,7 @@ static void refusals(void)
 		{ ENODEV, CUDA_ERROR_SYSTEM_NOT_READY, "attach it again" },
 		{ EHOSTDOWN, CUDA_ERROR_SYSTEM_NOT_READY, "its log says why" },
 		{ EBUSY, CUDA_ERROR_SYSTEM_NOT_READY, "end another CUDA program" },
+		{ EDQUOT, CUDA_ERROR_SYSTEM_NOT_READY, "raise user_share" },
 	};
 	char said[1024];
 

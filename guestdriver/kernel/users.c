@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The users of a device: what each has, so that one can't have all. */
+
+#include <linux/capability.h>
+#include <linux/cred.h>
+#include <linux/moduleparam.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+
+#include "paracuda.h"
+
+static unsigned int paracuda_user_share = 75;
+module_param_named(user_share, paracuda_user_share, uint, 0644);
+MODULE_PARM_DESC(user_share, "What one user without CAP_SYS_RESOURCE may have of channels and of max_pinned_mb, percent (75; 100: all)");
+
+static bool paracuda_heed_memlock;
+module_param_named(heed_memlock, paracuda_heed_memlock, bool, 0644);
+MODULE_PARM_DESC(heed_memlock, "Whether RLIMIT_MEMLOCK bounds what a process without CAP_IPC_LOCK has pinned for longer than a copy (N)");
+
+/* What one user may have of all, and at least something. */
+unsigned long paracuda_share(unsigned long all)
+{
+	unsigned int percent = min(READ_ONCE(paracuda_user_share), 100U);
+
+	return max(1UL, DIV_ROUND_UP(all * percent, 100));
+}
+
+static struct paracuda_user *paracuda_user_find(struct paracuda_device *dev, kuid_t uid)
+{
+	struct paracuda_user *user;
+
+	list_for_each_entry(user, &dev->users, node)
+		if (uid_eq(user->uid, uid))
+			return user;
+	return NULL;
+}
+
+/* The caller's user, with a reference. There are no more of them than arenas and callers. */
+struct paracuda_user *paracuda_user_get(struct paracuda_device *dev)
+{
+	struct paracuda_user *user, *new;
+
+	new = kzalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
+	if (!new)
+		return NULL;
+	new->uid = current_uid();
+	spin_lock(&dev->bounds_lock);
+	user = paracuda_user_find(dev, new->uid);
+	if (!user) {
+		list_add(&new->node, &dev->users);
+		swap(user, new);
+	}
+	user->refs++;
+	spin_unlock(&dev->bounds_lock);
+	kfree(new);
+	return user;
+}
+
+void paracuda_user_put(struct paracuda_device *dev, struct paracuda_user *user)
+{
+	bool last;
+
+	spin_lock(&dev->bounds_lock);
+	last = !--user->refs;
+	if (last)
+		list_del(&user->node);
+	spin_unlock(&dev->bounds_lock);
+	if (last)
+		kfree(user);
+}
+
+/* Counts pages that stay pinned where others look for that (VmPin in /proc/PID/status). */
+int paracuda_mm_charge(struct mm_struct *mm, unsigned long pages)
+{
+	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	u64 now = atomic64_add_return(pages, &mm->pinned_vm);
+
+	if (now > limit && READ_ONCE(paracuda_heed_memlock) && !capable(CAP_IPC_LOCK)) {
+		paracuda_mm_uncharge(mm, pages);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void paracuda_mm_uncharge(struct mm_struct *mm, unsigned long pages)
+{
+	atomic64_sub(pages, &mm->pinned_vm);
+}
