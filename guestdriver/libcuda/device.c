@@ -9,6 +9,7 @@
 #include "context.h"
 #include "log.h"
 #include "paracuda_table.h"
+#include "place.h"
 #include "zz_generated_prototypes.h"
 
 _Static_assert(sizeof(struct paracuda_snapshot) == PARACUDA_SIZEOF_SNAPSHOT, "snapshot");
@@ -65,6 +66,7 @@ CUresult devices_load(const void *snapshot, size_t bytes)
 		withhold(&described[i]);
 		all[i] = &described[i];
 	}
+	place_devices(described, s.devices);
 	if (!devices.driver_version)
 		devices.driver_version = (int)s.driver_version < DRIVER_VERSION ? (int)s.driver_version : DRIVER_VERSION;
 	devices.window_base = s.window_base;

@@ -4,8 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 static int fd = -1;
@@ -30,6 +33,22 @@ fail:
 	close(fd);
 	fd = -1;
 	return error;
+}
+
+static int device_path(char *path, size_t room)
+{
+	char name[64];
+	struct stat s;
+	ssize_t n;
+
+	if (fstat(fd, &s))
+		return errno;
+	snprintf(name, sizeof(name), "/sys/dev/char/%u:%u", major(s.st_rdev), minor(s.st_rdev));
+	n = readlink(name, path, room - 1);
+	if (n < 0)
+		return errno;
+	path[n] = 0;
+	return 0;
 }
 
 static int device_kick(void)
@@ -71,6 +90,7 @@ static int device_import(struct paracuda_ioctl_import *args)
 
 const struct transport device_transport = {
 	.open = device_open,
+	.path = device_path,
 	.kick = device_kick,
 	.wait = device_wait,
 	.poll = device_poll,

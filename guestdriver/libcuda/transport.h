@@ -3,6 +3,7 @@
 #ifndef PARACUDA_TRANSPORT_H
 #define PARACUDA_TRANSPORT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "paracuda_ioctl.h"
@@ -11,6 +12,8 @@
 struct transport {
 	/* Opens a channel and maps its arena. */
 	int (*open)(struct paracuda_ioctl_open *open, void **arena);
+	/* The path of the open device in sysfs, from the root of its tree; may be absent. */
+	int (*path)(char *path, size_t room);
 	int (*kick)(void);
 	int (*wait)(struct paracuda_ioctl_wait *wait);
 	/* Polls, as long as nobody else wants the processor. */

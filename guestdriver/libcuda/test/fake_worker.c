@@ -233,7 +233,14 @@ static int fake_import(struct paracuda_ioctl_import *args)
 }
 
 static const struct transport fake_transport = {
-	fake_open, fake_kick, fake_wait, fake_poll, fake_map, fake_host_memory, fake_export, fake_import,
+	.open = fake_open,
+	.kick = fake_kick,
+	.wait = fake_wait,
+	.poll = fake_poll,
+	.map = fake_map,
+	.host_memory = fake_host_memory,
+	.export_object = fake_export,
+	.import_object = fake_import,
 };
 
 void fake_install(void)

@@ -105,7 +105,14 @@ static int no_import(struct paracuda_ioctl_import *args)
 }
 
 static const struct transport racing = {
-	open_arena, kick, wait_word, poll_word, no_map, no_host_memory, no_export, no_import,
+	.open = open_arena,
+	.kick = kick,
+	.wait = wait_word,
+	.poll = poll_word,
+	.map = no_map,
+	.host_memory = no_host_memory,
+	.export_object = no_export,
+	.import_object = no_import,
 };
 
 struct racer {
