@@ -200,6 +200,7 @@ func (d *Device) holds(c *context) bool {
 // forget gives back the memory of a context that has ended.
 func (d *Device) forget(c *context) {
 	d.forgetGreen(c)
+	d.forgetCaptures(c)
 	d.takeBack(c)
 	d.unchargeContext(c)
 	d.unchargeLimits(c.handle)

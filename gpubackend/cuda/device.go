@@ -65,8 +65,8 @@ type Device struct {
 	limits      map[contextLimit]limitCharge
 	// libraries is what the variables of each count for in a context.
 	libraries map[gpubackend.Library]uint64
-	// capturing are the streams that were told to capture.
-	capturing map[gpubackend.Stream]struct{}
+	// capturing are the streams that were told to capture, with their contexts.
+	capturing map[gpubackend.Stream]*context
 	// functions are those of the module that was enumerated last.
 	functions enumeration[gpubackend.Module, gpubackend.Function]
 }
@@ -105,7 +105,7 @@ func NewDevice(options Options) (*Device, error) {
 		log:        options.Log,
 		contexts:   make(map[gpubackend.Context]*context),
 		owners:     make(map[uint64]*context),
-		capturing:  make(map[gpubackend.Stream]struct{}),
+		capturing:  make(map[gpubackend.Stream]*context),
 		registered: make(map[uint64]registration),
 	}
 	if d.log == nil {

@@ -120,6 +120,7 @@ func (d *Device) GreenCtxDestroy(g gpubackend.GreenContext) gpubackend.Result {
 	if r == gpubackend.Success {
 		delete(d.greens, g)
 		d.unchargeLimits(h)
+		d.forgetCaptures(c)
 		delete(d.contexts, h)
 		c.base.freed = append(c.base.freed, c.freed...) // until that context is idle, too
 	}
@@ -132,19 +133,6 @@ func (d *Device) GreenCtxStreamCreate(g gpubackend.GreenContext, flags, priority
 		return 0, gpubackend.InvalidContext
 	}
 	return d.calls.GreenCtxStreamCreate(g, flags, priority)
-}
-
-// adoptWork notes in the current context what was put into a stream while another one was current: streams of green
-// contexts are used from the primary context, too.
-func (d *Device) adoptWork(s gpubackend.Stream) {
-	if len(d.greens) == 0 || d.state == nil {
-		return
-	}
-	for _, c := range d.contexts {
-		if c != d.state && c.work.done(s) {
-			d.state.work.touch(s)
-		}
-	}
 }
 
 // greenBusy says whether a green context of the current one may have work in flight.
@@ -183,6 +171,7 @@ func (d *Device) forgetGreen(base *context) {
 		if c := d.contexts[h]; c.base == base {
 			base.freed = append(base.freed, c.freed...)
 			d.unchargeLimits(h)
+			d.forgetCaptures(c)
 			delete(d.contexts, h)
 			delete(d.greens, g)
 		}

@@ -13,13 +13,19 @@ import (
 // work since it was last seen idle is asked.
 type activity struct {
 	streams []gpubackend.Stream // with work; few at a time
-	events  []gpubackend.Event  // after the last work of streams that were destroyed with work in flight
+	events  []mark              // after the last work of streams that can't be asked any more
 	last    gpubackend.Stream   // last one touched, which is in streams if recent is set
 	recent  bool
 
 	announced []announcement // on their way: one for each thread that waits
 	quiet     [4]quiet       // the latest that arrived
 	quieted   int
+}
+
+// mark is an event behind what a stream was given before it was destroyed, or began to capture.
+type mark struct {
+	event  gpubackend.Event
+	stream gpubackend.Stream // 0 when it is gone
 }
 
 // unified is s, with the two names of the legacy stream made one.
@@ -94,7 +100,7 @@ func (d *Device) ContextQuery() gpubackend.Result {
 	r := d.query()
 	if r == gpubackend.Success {
 		d.settled()
-		if d.prints.working {
+		if d.prints.working && len(d.capturing) == 0 {
 			d.call(symCtxSynchronize)
 		}
 	}
@@ -121,8 +127,9 @@ func (d *Device) queryOwn() gpubackend.Result {
 	work := &d.state.work
 	for len(work.streams) > 0 {
 		s := work.streams[len(work.streams)-1]
-		if d.isCapturing(s) {
-			return gpubackend.NotReady // asking would end the capture
+		if d.isCapturing(s) { // it runs nothing, and asking would end the capture
+			work.done(s)
+			continue
 		}
 		if r := d.calls.StreamQuery(s); r != gpubackend.Success {
 			return d.failed(r)
@@ -130,7 +137,7 @@ func (d *Device) queryOwn() gpubackend.Result {
 		work.done(s)
 	}
 	for len(work.events) > 0 {
-		e := work.events[len(work.events)-1]
+		e := work.events[len(work.events)-1].event
 		if r := d.calls.EventQuery(e); r != gpubackend.Success {
 			return d.failed(r)
 		}
@@ -167,26 +174,69 @@ func (d *Device) StreamQuery(s gpubackend.Stream) gpubackend.Result {
 	return r
 }
 
-// StreamDestroy returns at once, also when work is in flight: an event stands for that work from then on.
+// StreamDestroy returns at once, also when work is in flight: an event stands for that work from then on. The stream may
+// be of another context than the current one, and may have joined a capture.
 func (d *Device) StreamDestroy(s gpubackend.Stream) gpubackend.Result {
-	if s == gpubackend.DefaultStream || s == gpubackend.LegacyStream {
+	if unified(s) == gpubackend.DefaultStream {
 		return gpubackend.InvalidHandle
 	}
-	d.adoptWork(s)
-	if d.state != nil && slices.Contains(d.state.work.streams, s) && !d.isCapturing(s) {
-		d.watchLast(s)
+	for _, c := range d.contexts {
+		d.watchLast(c, s)
+		c.work.orphan(s)
 	}
 	delete(d.capturing, s)
 	return d.calls.StreamDestroy(s)
 }
 
-func (d *Device) watchLast(s gpubackend.Stream) {
-	work := &d.state.work
-	if d.calls.StreamQuery(s) == gpubackend.NotReady {
-		if e, r := d.EventCreate(eventDisableTiming); r == gpubackend.Success {
-			d.calls.EventRecordWithFlags(e, s, 0)
-			work.events = append(work.events, e)
+// StreamWaitEvent may have the stream join a capture.
+func (d *Device) StreamWaitEvent(s gpubackend.Stream, e gpubackend.Event, flags uint64) gpubackend.Result {
+	if len(d.capturing) > 0 {
+		d.beforeCapture(s)
+	}
+	return d.calls.StreamWaitEvent(s, e, flags)
+}
+
+// beforeCapture marks what a stream was given so far: while it captures it can't be asked.
+func (d *Device) beforeCapture(s gpubackend.Stream) {
+	if d.state != nil && unified(s) != gpubackend.DefaultStream {
+		d.watchLast(d.state, s)
+	}
+}
+
+// watchLast has an event stand for the work that a stream was given in a context.
+func (d *Device) watchLast(c *context, s gpubackend.Stream) {
+	if !c.work.has(s) {
+		return
+	}
+	before := d.current
+	if d.SetCurrent(c.handle) == gpubackend.Success && !d.isCapturing(s) && d.calls.StreamQuery(s) == gpubackend.NotReady {
+		d.mark(&c.work, s)
+	}
+	d.SetCurrent(before)
+	c.work.done(s)
+}
+
+// mark records an event in a stream, the same one each time.
+func (d *Device) mark(work *activity, s gpubackend.Stream) {
+	i := slices.IndexFunc(work.events, func(m mark) bool { return m.stream == s })
+	if i < 0 {
+		e, r := d.EventCreate(eventDisableTiming)
+		if r != gpubackend.Success {
+			return
+		}
+		i = len(work.events)
+		work.events = append(work.events, mark{e, s})
+	}
+	d.calls.EventRecordWithFlags(work.events[i].event, s, 0)
+}
+
+// orphan notes that a stream is gone: another may get its handle.
+func (a *activity) orphan(s gpubackend.Stream) {
+	a.announced = slices.DeleteFunc(a.announced, func(n announcement) bool { return n.stream == s })
+	a.disturb(s)
+	for i := range a.events {
+		if a.events[i].stream == s {
+			a.events[i].stream = 0
 		}
 	}
-	work.done(s)
 }

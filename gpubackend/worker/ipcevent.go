@@ -78,12 +78,6 @@ func runIpcOpenEvent(w *Worker, c *call) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// endEvent ends the offer of an event that is destroyed.
-func (w *Worker) endEvent(c *call, run func(*Worker, *call) gpubackend.Result) gpubackend.Result {
-	w.shares.withdrawEvent(c.word(0))
-	return run(w, c)
-}
-
 func (s *shares) withdrawEvent(handle uint64) {
 	if x := s.events[handle]; x != nil {
 		_ = x.listener.Close()

@@ -84,6 +84,7 @@ func init() {
 	wrap(gpubackend.OpMemAlloc, (*Worker).allocate)
 	wrap(gpubackend.OpMemFree, (*Worker).freePooled)
 	wrap(gpubackend.OpStreamQuery, (*Worker).queryStream)
+	wrap(gpubackend.OpStreamDestroy, (*Worker).endStream)
 	wrap(gpubackend.OpEventDestroy, (*Worker).endEvent)
 	wrap(gpubackend.OpTexRefDestroy, (*Worker).endReference)
 	wrap(gpubackend.OpLibraryUnload, (*Worker).endLibrary)

@@ -81,6 +81,35 @@ func (w *Worker) whenIdle(c *call, then func() (uint64, gpubackend.Result)) gpub
 	return result
 }
 
+// endStream ends a stream, and endEvent an event and its offer. Other threads may wait for them still.
+func (w *Worker) endStream(c *call, run func(*Worker, *call) gpubackend.Result) gpubackend.Result {
+	s, _ := w.findStream(c, c.word(0))
+	result := run(w, c)
+	if result == gpubackend.Success {
+		w.widen(waitStream, uint64(s))
+	}
+	return result
+}
+
+func (w *Worker) endEvent(c *call, run func(*Worker, *call) gpubackend.Result) gpubackend.Result {
+	w.shares.withdrawEvent(c.word(0))
+	e, _ := w.findEvent(c, c.word(0))
+	result := run(w, c)
+	if result == gpubackend.Success {
+		w.widen(waitEvent, uint64(e))
+	}
+	return result
+}
+
+// widen has calls that wait for what is gone wait for all of their context: the driver must not be asked for it again.
+func (w *Worker) widen(kind waitKind, native uint64) {
+	for i := range w.waiters {
+		if x := &w.waiters[i]; x.kind == kind && x.native == native {
+			x.kind = waitContext
+		}
+	}
+}
+
 // query asks once whether what a call waits for has happened.
 func (w *Worker) query(x *waiter) gpubackend.Result {
 	if result := w.setContext(x.context, true); result != gpubackend.Success {

@@ -442,11 +442,12 @@ API CUresult cuMemcpy3DAsync_v2(const u64 *c, void *st)
 API CUresult cuMemsetD8Async(void *d, unsigned char v, size_t n, void *st) { IN_CONTEXT; (void)st; memset(d, v, n); return OK; }
 API CUresult cuMemsetD32Async(unsigned *d, unsigned v, size_t n, void *st) { IN_CONTEXT; (void)st; while (n--) *d++ = v; return OK; }
 
-struct stream { int waiting; struct graph *graph; };
+// A stream that is destroyed is remembered: who asks it is told off.
+struct stream { int waiting, gone; struct graph *graph; };
 static struct stream legacy;
 static struct stream *stream_of(void *s) { return (u64)s < 3 ? &legacy : s; }
 API CUresult cuStreamCreateWithPriority(void **s, unsigned flags, int priority) { IN_CONTEXT; (void)priority; *s = calloc(1, sizeof(struct stream)); return flags > 1; }
-API CUresult cuStreamDestroy_v2(void *s) { IN_CONTEXT; (void)s; return OK; }
+API CUresult cuStreamDestroy_v2(void *s) { IN_CONTEXT; stream_of(s)->gone = 1; return OK; }
 API CUresult cuStreamSynchronize(void *s) { IN_CONTEXT; (void)s; return OK; }
 API CUresult cuStreamWriteValue32_v2(void *s, u64 addr, unsigned value, unsigned flags)
 {
@@ -461,17 +462,36 @@ API CUresult cuStreamWriteValue32_v2(void *s, u64 addr, unsigned value, unsigned
 API CUresult cuStreamQuery(void *s)
 {
 	IN_CONTEXT;
+	if (stream_of(s)->gone)
+		return 400;
+	if (capturing(s))
+		return 900;
 	if (__atomic_load_n(&stream_of(s)->waiting, __ATOMIC_ACQUIRE))
 		return NOT_READY;
 	if (not_ready > 0) { not_ready--; return NOT_READY; }
 	return OK;
 }
-API CUresult cuStreamWaitEvent(void *s, void *e, unsigned f) { IN_CONTEXT; (void)s; (void)e; return f ? INVALID : OK; }
 
-struct event { struct timespec at; };
+struct event { struct timespec at; struct graph *graph; };
+API CUresult cuStreamWaitEvent(void *s, const struct event *e, unsigned f)
+{
+	IN_CONTEXT;
+	if (e->graph)
+		stream_of(s)->graph = e->graph;
+	return f ? INVALID : OK;
+}
 API CUresult cuEventCreate(void **e, unsigned flags) { IN_CONTEXT; *e = calloc(1, sizeof(struct event)); return flags > 3 && flags != 6; }
 API CUresult cuEventDestroy_v2(void *e) { IN_CONTEXT; free(e); return OK; }
-API CUresult cuEventRecordWithFlags(struct event *e, void *s, unsigned f) { IN_CONTEXT; (void)s; clock_gettime(CLOCK_MONOTONIC, &e->at); return f ? INVALID : OK; }
+API CUresult cuEventRecordWithFlags(struct event *e, void *s, unsigned f)
+{
+	IN_CONTEXT;
+	COUNT;
+	if (stream_of(s)->gone)
+		return 400;
+	e->graph = capturing(s) ? stream_of(s)->graph : NULL;
+	clock_gettime(CLOCK_MONOTONIC, &e->at);
+	return f ? INVALID : OK;
+}
 API CUresult cuEventQuery(void *e) { IN_CONTEXT; (void)e; if (not_ready > 0) { not_ready--; return NOT_READY; } return OK; }
 API CUresult cuEventSynchronize(void *e) { IN_CONTEXT; (void)e; return OK; }
 API CUresult cuEventElapsedTime(float *ms, struct event *a, struct event *b)

@@ -5,7 +5,7 @@
 
 struct copy { void *to; const void *from; u64 n, to_id, from_id; };
 struct node { u64 pool[11], access[2], bytes, address; };
-struct graph { struct copy copy[16]; int n; struct node *node[16]; int nodes; };
+struct graph { struct copy copy[16]; int n; struct node *node[16]; int nodes, captured; };
 
 // Memory of graphs: every graph frees what it allocates before it ends.
 static u64 graph_used, graph_reserved;
@@ -51,7 +51,11 @@ static CUresult free_of_graph(u64 p)
 API CUresult cuMemFree_v2(u64 p) { IN_CONTEXT; return free_of_graph(p); }
 API CUresult cuMemFreeAsync(u64 p, void *s) { IN_CONTEXT; return s == (void *)2 ? free_of_graph(p) : INVALID; }
 
-static struct stream *capturing(void *s) { return stream_of(s)->graph ? stream_of(s) : NULL; }
+static struct stream *capturing(void *s)
+{
+	struct stream *x = stream_of(s);
+	return x->graph && !x->graph->captured ? x : NULL;
+}
 
 static int recorded(void *st, void *d, const void *s, u64 n)
 {
@@ -83,7 +87,7 @@ API CUresult cuStreamEndCapture(void *s, struct graph **g)
 	if (!capturing(s))
 		return 401;
 	*g = stream_of(s)->graph;
-	stream_of(s)->graph = NULL;
+	(*g)->captured = 1; // in all streams that had joined
 	return OK;
 }
 API CUresult cuGraphInstantiateWithFlags(struct graph **e, struct graph *g, u64 flags)
@@ -94,7 +98,7 @@ API CUresult cuGraphInstantiateWithFlags(struct graph **e, struct graph *g, u64 
 	return flags ? INVALID : OK;
 }
 API CUresult cuGraphExecDestroy(struct graph *e) { IN_CONTEXT; free(e); return OK; }
-API CUresult cuGraphDestroy(struct graph *g) { COUNT; free(g); return OK; }
+API CUresult cuGraphDestroy(struct graph *g) { COUNT; if (!g->captured) free(g); return OK; }
 API CUresult cuGraphLaunch(const struct graph *e, void *s)
 {
 	IN_CONTEXT;

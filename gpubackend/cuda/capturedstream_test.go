@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
+
+func newStream(t *testing.T, d *Device) gpubackend.Stream {
+	t.Helper()
+	s, r := d.StreamCreateWithPriority(1, 0)
+	must(t, "stream", r)
+	return s
+}
+
+// captureTwo begins a capture in s, which side joins: both were given work in it.
+func captureTwo(t *testing.T, d *Device, s, side gpubackend.Stream) {
+	t.Helper()
+	memory := alloc(t, d, 4096)
+	fork, r := d.EventCreate(eventDisableTiming)
+	must(t, "event", r)
+	must(t, "begin", d.StreamBeginCapture(s, 0))
+	must(t, "fill", d.MemsetD8Async(memory, 0, 4096, s))
+	must(t, "record", d.EventRecordWithFlags(fork, s, 0))
+	must(t, "wait", d.StreamWaitEvent(side, fork, 0))
+	must(t, "fill", d.MemsetD8Async(memory, 0, 4096, side))
+}
+
+// TestStreamsThatEndInACapture: neither the one that joined it nor the one in which it began is asked any more.
+func TestStreamsThatEndInACapture(t *testing.T) {
+	d := newDevice(t, Options{})
+	s, side := newStream(t, d), newStream(t, d)
+	captureTwo(t, d, s, side)
+	must(t, "query while there is a capture", d.ContextQuery())
+	must(t, "destroy", d.StreamDestroy(side))
+	must(t, "query", d.ContextQuery())
+	_, r := d.StreamEndCapture(s)
+	must(t, "end", r)
+	must(t, "query", d.ContextQuery())
+	side = newStream(t, d)
+	captureTwo(t, d, s, side)
+	must(t, "destroy", d.StreamDestroy(s))
+	must(t, "destroy", d.StreamDestroy(side))
+	must(t, "query", d.ContextQuery())
+	if len(d.capturing) != 0 {
+		t.Errorf("%d captures go on", len(d.capturing))
+	}
+}
+
+// TestWorkBeforeACaptureIsWaitedFor, in each stream that captures, with one event for each.
+func TestWorkBeforeACaptureIsWaitedFor(t *testing.T) {
+	d := newDevice(t, Options{})
+	l := emptyLaunch(load(t, d, "empty"))
+	d.prints = prints{}
+	s, side := newStream(t, d), newStream(t, d)
+	for _, l.Stream = range []gpubackend.Stream{s, side} {
+		must(t, "launch", d.Launch(l))
+	}
+	d.fake("fake_not_ready", 4)
+	captureTwo(t, d, s, side)
+	must(t, "destroy", d.StreamDestroy(side))
+	for range 2 {
+		want(t, "query", d.ContextQuery(), gpubackend.NotReady)
+	}
+	must(t, "query", d.ContextQuery())
+	_, r := d.StreamEndCapture(s)
+	must(t, "end", r)
+
+	fork, r := d.EventCreate(eventDisableTiming)
+	must(t, "event", r)
+	must(t, "begin", d.StreamBeginCapture(s, 0))
+	other := newStream(t, d)
+	for range 50 { // it is busy, and waits for what is no capture's
+		l.Stream = other
+		must(t, "launch", d.Launch(l))
+		d.fake("fake_not_ready", 1)
+		must(t, "wait", d.StreamWaitEvent(other, fork, 0))
+	}
+	if n := len(d.state.work.events); n != 1 {
+		t.Errorf("%d events for one stream", n)
+	}
+	must(t, "destroy", d.StreamDestroy(other))
+	must(t, "destroy", d.StreamDestroy(s))
+	must(t, "query", d.ContextQuery())
+}
+
+// TestStreamsThatEndInAnotherContext than their own aren't asked when that is current again, but what they were given is
+// waited for.
+func TestStreamsThatEndInAnotherContext(t *testing.T) {
+	d := newDevice(t, Options{})
+	first := d.current
+	l := emptyLaunch(load(t, d, "empty"))
+	d.prints = prints{}
+	l.Stream = newStream(t, d)
+	must(t, "launch", d.Launch(l))
+	second, r := d.CtxCreate(0, 0)
+	must(t, "create", r)
+	must(t, "set current", d.SetCurrent(second))
+	d.fake("fake_not_ready", 2)
+	must(t, "destroy", d.StreamDestroy(l.Stream))
+	if d.current != second {
+		t.Errorf("the current context is %#x", d.current)
+	}
+	must(t, "query", d.ContextQuery())
+	must(t, "set current", d.SetCurrent(first))
+	want(t, "query", d.ContextQuery(), gpubackend.NotReady)
+	must(t, "query", d.ContextQuery())
+}
+
+// TestCapturesEndWithTheirContext: other streams are announced again.
+func TestCapturesEndWithTheirContext(t *testing.T) {
+	d := newDevice(t, Options{})
+	c, r := d.CtxCreate(0, 0)
+	must(t, "create", r)
+	must(t, "set current", d.SetCurrent(c))
+	must(t, "begin", d.StreamBeginCapture(newStream(t, d), 0))
+	must(t, "destroy", d.CtxDestroy(c))
+	if len(d.capturing) != 0 {
+		t.Errorf("%d captures go on", len(d.capturing))
+	}
+}
