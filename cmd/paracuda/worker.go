@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/cuda"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
@@ -58,8 +59,8 @@ func runWorker(args []string) error {
 	}
 	err = worker.Run(worker.Config{
 		Control: control,
-		NewDriver: func(gpu string, p handover.Policy) (gpubackend.Driver, error) {
-			return newDriver(gpu, p, capture, log)
+		NewDriver: func(gpu string, p handover.Policy, host *budget.Budget) (gpubackend.Driver, error) {
+			return newDriver(gpu, p, host, capture, log)
 		},
 		NewMover: connectMover,
 		Log:      log,
@@ -79,19 +80,20 @@ func softMemory(p handover.Policy) uint64 {
 	return p.SoftMemory
 }
 
-func newDriver(gpu string, p handover.Policy, capture *cuda.Capture, log *logrus.Entry) (gpubackend.Driver, error) {
+func newDriver(gpu string, p handover.Policy, host *budget.Budget, capture *cuda.Capture, log *logrus.Entry) (gpubackend.Driver, error) {
 	switch gpu {
 	case gpuSoft:
-		return soft.New(soft.Options{Memory: softMemory(p)}), nil
+		return soft.New(soft.Options{Memory: softMemory(p), HostMemory: host}), nil
 	case gpuCUDA:
-		return cuda.New(cudaOptions(p, capture, log))
+		return cuda.New(cudaOptions(p, host, capture, log))
 	}
 	return nil, fmt.Errorf("unknown GPU %q", gpu)
 }
 
 // cudaOptions has the driver log where the worker does: standard error is its kernels', which the guest reads.
-func cudaOptions(p handover.Policy, capture *cuda.Capture, log *logrus.Entry) cuda.Options {
+func cudaOptions(p handover.Policy, host *budget.Budget, capture *cuda.Capture, log *logrus.Entry) cuda.Options {
 	return cuda.Options{
-		AllowPageable: p.AllowPageable, MemoryLimit: p.MemoryLimit, GraphReplay: p.GraphReplay, Capture: capture, Log: log,
+		AllowPageable: p.AllowPageable, MemoryLimit: p.MemoryLimit, HostMemory: host, GraphReplay: p.GraphReplay, Capture: capture,
+		Log: log,
 	}
 }

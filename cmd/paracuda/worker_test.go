@@ -18,7 +18,7 @@ func TestSoftMemoryIsBounded(t *testing.T) {
 			t.Errorf("soft-memory=%d, memory=%d: %d, not %d", x.soft, x.limit, n, x.want)
 		}
 	}
-	d, err := newDriver(gpuSoft, handover.Policy{SoftMemory: 64 << 20, MemoryLimit: 32 << 20}, nil, nil)
+	d, err := newDriver(gpuSoft, handover.Policy{SoftMemory: 64 << 20, MemoryLimit: 32 << 20}, nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -203,6 +203,7 @@ func (d *Device) forget(c *context) {
 	d.forgetCaptures(c)
 	d.takeBack(c)
 	d.unchargeContext(c)
+	d.dropContext(c)
 	d.unchargeLimits(c.handle)
 	d.unchargeCode([]*context{c}, c.code)
 	if d.graphMemory.any {

@@ -9,6 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/budget"
 )
 
 // DefaultLibrary is the name under which the driver's library is installed.
@@ -26,6 +27,8 @@ type Options struct {
 	MemoryLimit uint64
 	// PCI is the folder in which PCI devices are looked up; pcie.Devices if empty.
 	PCI string
+	// HostMemory is what the guest process may make this one take of the host's memory; nil: any.
+	HostMemory *budget.Budget
 	// Capture is where kernels' output goes; nil leaves it on this process's standard output.
 	Capture *Capture
 	// Log receives what a Result can't say; nil is the standard logger.
@@ -65,6 +68,7 @@ type Device struct {
 	limits      map[contextLimit]limitCharge
 	// libraries is what the variables of each count for in a context.
 	libraries map[gpubackend.Library]uint64
+	held      held
 	// capturing are the streams that were told to capture, with their contexts.
 	capturing map[gpubackend.Stream]*context
 	// functions are those of the module that was enumerated last.

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/fatbin"
 	"github.com/paracuda/paracuda/gpubackend/managed"
 )
@@ -19,24 +20,32 @@ func (d *Device) checkImageIsPlain(image []byte) gpubackend.Result {
 	if r := checkImage(image); r != gpubackend.Success {
 		return r
 	}
-	if _, found := managed.Find(image); !found {
-		return gpubackend.Success
+	memory := d.options.HostMemory.Open()
+	defer memory.Close()
+	r := gpubackend.NotReady
+	if _, found := managed.Find(image, memory); !found {
+		r = gpubackend.Success
+	} else if codes, err := managed.Open(image, d.architecture(), memory); err == nil && len(codes) == 0 {
+		r = gpubackend.Success // only code for other GPUs has some
 	}
-	if codes, err := managed.Open(image, d.architecture()); err == nil && len(codes) == 0 {
-		return gpubackend.Success // only code for other GPUs has some
+	if memory.Refused() {
+		return gpubackend.OutOfMemory
 	}
-	return gpubackend.NotReady
+	return r
 }
 
-// managedCode returns the code of an image whose managed variables can be placed, the best first.
-func (d *Device) managedCode(image []byte) ([]*managed.Code, gpubackend.Result) {
+// managedCode returns the code of an image whose managed variables can be placed, the best first. What it takes of the host's
+// memory is the caller's to give back.
+func (d *Device) managedCode(image []byte, memory *budget.Account) ([]*managed.Code, gpubackend.Result) {
 	if r := checkImage(image); r != gpubackend.Success {
 		return nil, r
 	}
-	codes, err := managed.Open(image, d.architecture())
+	codes, err := managed.Open(image, d.architecture(), memory)
 	switch {
+	case memory.Refused():
+		return nil, gpubackend.OutOfMemory
 	case errors.Is(err, managed.ErrUnsupported):
-		name, _ := managed.Find(image)
+		name, _ := managed.Find(image, memory)
 		d.log.WithError(err).WithField("variable", name).Error("a program's __managed__ variables are not supported: " +
 			"it needs PTX, as nvcc -gencode arch=compute_XX,code=compute_XX makes it")
 		return nil, gpubackend.NotSupported
@@ -50,7 +59,9 @@ func (d *Device) managedCode(image []byte) ([]*managed.Code, gpubackend.Result) 
 
 // ManagedBytes is the size of the block that an image's managed variables need.
 func (d *Device) ManagedBytes(image []byte) (bytes uint64, r gpubackend.Result) {
-	codes, r := d.managedCode(image)
+	memory := d.options.HostMemory.Open()
+	defer memory.Close()
+	codes, r := d.managedCode(image, memory)
 	for _, c := range codes {
 		bytes = max(bytes, c.Bytes)
 	}
@@ -76,7 +87,9 @@ func (d *Device) architecture() int {
 
 // loadPlaced loads the first code of an image that the driver takes, with its managed variables at an address.
 func (d *Device) loadPlaced(image []byte, at uint64, load func(code []byte, p *placed) gpubackend.Result) gpubackend.Result {
-	codes, r := d.managedCode(image)
+	memory := d.options.HostMemory.Open()
+	defer memory.Close()
+	codes, r := d.managedCode(image, memory)
 	if r != gpubackend.Success {
 		return r
 	}

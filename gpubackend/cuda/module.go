@@ -129,8 +129,11 @@ func (d *Device) loadModule(image, options, infoLog, errorLog []byte) (m gpuback
 	defer l.free()
 	d.notePrints(image)
 	m, r = d.chargedModule(image, func() (gpubackend.Module, gpubackend.Result) {
-		r := d.call(symModuleLoadDataEx, d.out(0), l.image.address(), uint64(l.n), l.ids.address(), l.values.address())
-		return gpubackend.Module(d.value(0)), r
+		h, r := d.loaded(image, d.home(), func() (uint64, gpubackend.Result) {
+			r := d.call(symModuleLoadDataEx, d.out(0), l.image.address(), uint64(l.n), l.ids.address(), l.values.address())
+			return d.value(0), r
+		})
+		return gpubackend.Module(h), r
 	})
 	return m, l.results(infoLog, l.infoLog, l.infoAt), l.results(errorLog, l.errorLog, l.errorAt), r
 }
@@ -151,8 +154,11 @@ func (d *Device) loadLibrary(image, options, infoLog, errorLog []byte) (lib gpub
 	defer l.free()
 	d.notePrints(image)
 	lib, r = d.chargedLibrary(image, func() (gpubackend.Library, gpubackend.Result) {
-		r := d.call(symLibraryLoadData, d.out(0), l.image.address(), l.ids.address(), l.values.address(), uint64(l.n), 0, 0, 0)
-		return gpubackend.Library(d.value(0)), r
+		h, r := d.loaded(image, nil, func() (uint64, gpubackend.Result) {
+			r := d.call(symLibraryLoadData, d.out(0), l.image.address(), l.ids.address(), l.values.address(), uint64(l.n), 0, 0, 0)
+			return d.value(0), r
+		})
+		return gpubackend.Library(h), r
 	})
 	return lib, l.results(infoLog, l.infoLog, l.infoAt), l.results(errorLog, l.errorLog, l.errorAt), r
 }
@@ -164,6 +170,7 @@ func (d *Device) LibraryUnload(lib gpubackend.Library) gpubackend.Result {
 	r := d.calls.LibraryUnload(lib)
 	if r == gpubackend.Success {
 		d.forgetLibrary(lib)
+		d.drop(uint64(lib))
 	}
 	if p := d.placed.libraries[lib]; p != nil && r == gpubackend.Success {
 		delete(d.placed.libraries, lib)
@@ -179,6 +186,7 @@ func (d *Device) ModuleUnload(module gpubackend.Module) gpubackend.Result {
 	r := d.calls.ModuleUnload(module)
 	if r == gpubackend.Success {
 		d.uncharge(uint64(module))
+		d.drop(uint64(module))
 		delete(d.placed.modules, module)
 	}
 	return r

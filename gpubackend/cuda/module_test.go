@@ -130,7 +130,7 @@ func FuzzImage(f *testing.F) {
 	f.Add([]byte("\x50\xed\x55\xba\x01\x00\x10\x00\x40\x00\x00\x00\x00\x00\x00\x00"))
 	f.Fuzz(func(_ *testing.T, image []byte) {
 		if checkImage(image) == gpubackend.Success {
-			findPrints(image, func(int) bool { return true })
+			findPrints(image, func(int) bool { return true }, nil)
 		}
 	})
 }

@@ -5,6 +5,7 @@ package cuda
 import (
 	"bytes"
 
+	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/fatbin"
 )
 
@@ -29,7 +30,7 @@ func (p *prints) add(q prints) {
 // notePrints looks into an image that is loaded.
 func (d *Device) notePrints(image []byte) {
 	if d.prints != unknownPrints {
-		d.prints.add(findPrints(image, d.hasMajor))
+		d.prints.add(findPrints(image, d.hasMajor, d.options.HostMemory))
 	}
 }
 
@@ -47,7 +48,7 @@ func (d *Device) hasMajor(major int) bool {
 
 // findPrints looks for the functions by which device code prints, in what of an image a device may run: cubins for its
 // architecture or, if there are none, whatever the driver makes one of.
-func findPrints(image []byte, runs func(major int) bool) (found prints) {
+func findPrints(image []byte, runs func(major int) bool, memory *budget.Budget) (found prints) {
 	im, err := fatbin.Open(image)
 	if err != nil {
 		return unknownPrints
@@ -72,18 +73,19 @@ func findPrints(image []byte, runs func(major int) bool) (found prints) {
 			return unknownPrints
 		}
 		left -= e.Size
-		found.add(printsOf(e))
+		found.add(printsOf(e, memory.Open()))
 	}
 	return found
 }
 
-func printsOf(e *fatbin.Entry) prints {
+func printsOf(e *fatbin.Entry, memory *budget.Account) prints {
+	defer memory.Close()
 	switch e.Kind {
 	case fatbin.PTX, fatbin.ELF, fatbin.NewELF:
 	default:
 		return unknownPrints
 	}
-	code, err := e.Payload()
+	code, err := e.Payload(memory)
 	if err != nil {
 		return unknownPrints
 	}

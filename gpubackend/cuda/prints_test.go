@@ -103,7 +103,7 @@ func TestFindPrints(t *testing.T) {
 		{"nothing", nil, unknownPrints},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := findPrints(test.image, func(major int) bool { return major == 9 }); got != test.want {
+			if got := findPrints(test.image, func(major int) bool { return major == 9 }, nil); got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})

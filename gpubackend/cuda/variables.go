@@ -15,7 +15,12 @@ func (d *Device) footprint(image []byte) (uint64, gpubackend.Result) {
 	if d.options.MemoryLimit == 0 {
 		return 0, gpubackend.Success
 	}
-	bytes, err := managed.Footprint(image, d.architecture())
+	memory := d.options.HostMemory.Open()
+	defer memory.Close()
+	bytes, err := managed.Footprint(image, d.architecture(), memory)
+	if memory.Refused() {
+		return 0, gpubackend.OutOfMemory
+	}
 	if err != nil {
 		d.log.WithError(err).Warn("an image isn't loaded: how much memory its variables take can't be known, and a limit is set")
 		return 0, gpubackend.NotSupported

@@ -59,6 +59,7 @@ func (d *Device) reserveWindow(n int) (uint64, gpubackend.Result) {
 			d.log.WithError(err).Error("device memory")
 			return 0, gpubackend.OutOfMemory
 		}
+		heap.Meter(d.options.HostMemory)
 		g.heap = heap
 	}
 	return base, gpubackend.Success

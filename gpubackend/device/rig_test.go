@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/soft"
 	"github.com/paracuda/paracuda/gpubackend/wire"
@@ -50,7 +51,7 @@ func workerMain() error {
 	}
 	return worker.Run(worker.Config{
 		Control: control, Log: quiet(),
-		NewDriver: func(string, handover.Policy) (gpubackend.Driver, error) {
+		NewDriver: func(string, handover.Policy, *budget.Budget) (gpubackend.Driver, error) {
 			return &picky{Device: soft.New(soft.Options{Memory: 64 << 20})}, nil
 		},
 		NewMover: func(fd int) (worker.Mover, error) { unix.Close(fd); return nil, nil },

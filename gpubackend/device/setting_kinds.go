@@ -102,6 +102,20 @@ func getWarm(s *Settings) string {
 	return fmt.Sprint(s.WarmWorkers)
 }
 
+// minHostMemory is what programs need that do little.
+const minHostMemory = 64 << 20
+
+func setHostMemory(s *Settings, v string) error {
+	n, err := ParseSize(v)
+	if err != nil || n != 0 && n < minHostMemory {
+		return fmt.Errorf("want 0 or a size from %d bytes on, like 512M or 8G", minHostMemory)
+	}
+	s.Policy.HostMemory = n
+	return nil
+}
+
+func getHostMemory(s *Settings) string { return formatSize(s.Policy.HostMemory) }
+
 func setGrace(s *Settings, v string) error {
 	d, err := time.ParseDuration(v)
 	if err != nil || d < minStopGrace || d > maxStopGrace {

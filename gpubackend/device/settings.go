@@ -97,6 +97,7 @@ var settings = []setting{
 	{"graph-replay", "on|off", "replay repeated batches as CUDA graphs", flag(wire.ConfigFlagGraphReplay)},
 	{"staging", "SIZE", "device memory that a guest process's copies pass through", size64(1<<20, 1<<30, func(s *Settings) *uint64 { return &s.Policy.StagingBytes })},
 	{"memory", "SIZE", "device memory of a guest process at most (0: all)", size64(0, math.MaxInt64, func(s *Settings) *uint64 { return &s.Policy.MemoryLimit })},
+	{"host-memory", "SIZE", "the host's memory that a guest process's images, code, kernels on the software GPU and handles take at most (0: 8G, on the software GPU 1G)", access{setHostMemory, getHostMemory}},
 	{"soft-memory", "SIZE", "device memory of the software GPU", size64(64<<20, 1<<40, func(s *Settings) *uint64 { return &s.Policy.SoftMemory })},
 	{"allow-pageable-access", "on|off", "run on GPUs that reach ordinary memory (HMM, ATS), although a guest's kernels then reach the worker's own", access{setPageable, getPageable}},
 }

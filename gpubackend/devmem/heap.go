@@ -5,6 +5,8 @@ package devmem
 import (
 	"errors"
 	"fmt"
+
+	"github.com/paracuda/paracuda/gpubackend/budget"
 )
 
 // Errors of a Heap.
@@ -63,6 +65,7 @@ type Heap struct {
 	spare     uint64 // address of the shared piece kept although it is empty, 0 for none
 	spareSize uint64
 	gone      func(addr, bytes uint64)
+	host      *budget.Budget
 }
 
 // New returns a heap over [base, base+window) that maps at most limit bytes.
@@ -83,10 +86,14 @@ func (h *Heap) Alloc(bytes uint64) (uint64, error) {
 	if bytes > LargestShared {
 		return h.AllocPiece(bytes)
 	}
+	if h.host.Take(hostBytes) != nil {
+		return 0, ErrOutOfMemory
+	}
 	rounded := roundUp(bytes, Alignment)
 	addr, ok := h.space.take(rounded)
 	if !ok {
 		if err := h.addShared(rounded); err != nil {
+			h.host.Give(hostBytes)
 			return 0, err
 		}
 		addr, _ = h.space.take(rounded)
@@ -108,8 +115,12 @@ func (h *Heap) AllocPiece(bytes uint64) (uint64, error) {
 	if size < bytes {
 		return 0, ErrOutOfMemory
 	}
+	if h.host.Take(hostBytes) != nil {
+		return 0, ErrOutOfMemory
+	}
 	addr, err := h.addPiece(size, false)
 	if err != nil {
+		h.host.Give(hostBytes)
 		return 0, err
 	}
 	h.live.insert(key{hi: addr}, allocation{bytes, addr})
@@ -166,6 +177,7 @@ func (h *Heap) Free(addr uint64) error {
 	}
 	a := n.value
 	h.live.remove(key{hi: addr})
+	h.host.Give(hostBytes)
 	p := h.pieces.floor(key{hi: a.owner}).value
 	if !p.shared {
 		h.dropPiece(a.owner, p.size)
@@ -199,6 +211,12 @@ func (h *Heap) Trim() bool {
 	h.spare, h.spareSize = 0, 0
 	return true
 }
+
+// hostBytes is what an allocation counts for of the host's memory: its nodes, and what the caller knows of it.
+const hostBytes = 512
+
+// Meter counts the host's memory that allocations take: all that come.
+func (h *Heap) Meter(host *budget.Budget) { h.host = host }
 
 // Watch has f called before a piece is unmapped, but by Close.
 func (h *Heap) Watch(f func(addr, bytes uint64)) { h.gone = f }
@@ -248,6 +266,7 @@ func (h *Heap) Len() int { return h.live.size }
 // Close unmaps everything. The heap must not be used after it.
 func (h *Heap) Close() {
 	h.pieces.root.each(func(n *node[piece]) { h.backing.Unmap(n.key.hi, n.value.size) })
+	h.host.Give(uint64(h.live.size) * hostBytes)
 	*h = Heap{backing: h.backing}
 }
 

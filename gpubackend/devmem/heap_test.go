@@ -5,6 +5,8 @@ package devmem
 import (
 	"errors"
 	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend/budget"
 )
 
 // fakeBacking keeps what is mapped and fails the test on calls that don't fit.
@@ -271,5 +273,36 @@ func BenchmarkAllocFree(b *testing.B) {
 		if err := h.Free(mustAlloc(b, h, 1<<20)); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// TestAllocationsCount: each takes of the host's memory, also where the device has enough.
+func TestAllocationsCount(t *testing.T) {
+	h, _ := newTestHeap(t, 64<<20, 64<<20)
+	host := budget.New(10 * hostBytes)
+	h.Meter(host)
+	var addrs []uint64
+	for range 9 {
+		addr, err := h.Alloc(512)
+		if err != nil {
+			t.Fatal(err)
+		}
+		addrs = append(addrs, addr)
+	}
+	if _, err := h.AllocPiece(1 << 30); !errors.Is(err, ErrOutOfMemory) || host.Used() != 9*hostBytes {
+		t.Errorf("a piece that is too large: %v, %d bytes are counted", err, host.Used())
+	}
+	if _, err := h.AllocPiece(512); err != nil {
+		t.Error(err)
+	}
+	if _, err := h.Alloc(512); !errors.Is(err, ErrOutOfMemory) {
+		t.Errorf("one too many: %v", err)
+	}
+	if err := h.Free(addrs[0]); err != nil || host.Used() != 9*hostBytes {
+		t.Errorf("free: %v, %d bytes are counted", err, host.Used())
+	}
+	h.Close()
+	if host.Used() != 0 {
+		t.Errorf("%d bytes are counted in the end", host.Used())
 	}
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
+
+	"github.com/paracuda/paracuda/gpubackend/budget"
 )
 
 // MaxPayload bounds the decompressed size of one entry.
@@ -17,14 +19,22 @@ const MaxPayload = 256 << 20
 const maxRatioLZ4 = 256
 
 // decompress returns stored as it was before it was compressed to it. size is
-// what the entry announces; a different outcome is an error.
-func decompress(c Compression, stored []byte, size uint64) ([]byte, error) {
+// what the entry announces; a different outcome is an error. It is taken from mem.
+func decompress(c Compression, stored []byte, size uint64, mem *budget.Account) (data []byte, err error) {
 	if c == Stored {
 		return stored, nil
 	}
 	if size > MaxPayload {
 		return nil, fmt.Errorf("%d bytes, above the limit of %d: %w", size, MaxPayload, ErrCompression)
 	}
+	if err := mem.Take(size); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			mem.Give(size)
+		}
+	}()
 	switch c {
 	case LZ4:
 		return decompressLZ4(stored, size)
@@ -53,12 +63,12 @@ func decompressZstd(stored []byte, size uint64) ([]byte, error) {
 	// The decoder's smallest limit is a window of 1 KiB.
 	limit := max(size, 1<<10)
 	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(limit),
-		zstd.WithDecoderMaxWindow(MaxPayload))
+		zstd.WithDecoderMaxWindow(MaxPayload), zstd.WithDecodeAllCapLimit(true))
 	if err != nil {
 		return nil, fmt.Errorf("zstd: %w: %w", ErrCompression, err)
 	}
 	defer dec.Close()
-	out, err := dec.DecodeAll(stored, nil)
+	out, err := dec.DecodeAll(stored, make([]byte, 0, size))
 	if err != nil {
 		return nil, fmt.Errorf("zstd: %w: %w", ErrCompression, err)
 	}

@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+
+	"github.com/paracuda/paracuda/gpubackend/budget"
 )
 
 // Kind says what an entry's payload is.
@@ -71,9 +73,10 @@ type Entry struct {
 }
 
 // Payload returns the decompressed payload. PTX is cut at its terminating NUL.
-// The result may alias the image and must not be modified.
-func (e *Entry) Payload() ([]byte, error) {
-	data, err := decompress(e.Compressed, e.stored, e.Size)
+// The result may alias the image and must not be modified; otherwise it is taken
+// from mem, for the caller to give back.
+func (e *Entry) Payload(mem *budget.Account) ([]byte, error) {
+	data, err := decompress(e.Compressed, e.stored, e.Size, mem)
 	if err != nil {
 		return nil, fmt.Errorf("payload of %v entry for sm_%d: %w", e.Kind, e.Arch, err)
 	}

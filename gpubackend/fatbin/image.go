@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/paracuda/paracuda/gpubackend/budget"
 )
 
 // Errors that callers map to CUDA's error codes.
@@ -77,8 +79,8 @@ func openText(image []byte) (*Image, error) {
 
 // BestPTX returns the text of the PTX entry for the newest architecture that a
 // device of architecture arch (90 for compute capability 9.0) can run.
-// The error wraps ErrNoBinary when there is none.
-func (im *Image) BestPTX(arch int) ([]byte, error) {
+// The error wraps ErrNoBinary when there is none. mem is as for Payload.
+func (im *Image) BestPTX(arch int, mem *budget.Account) ([]byte, error) {
 	var best *Entry
 	for i := range im.Entries {
 		e := &im.Entries[i]
@@ -89,7 +91,7 @@ func (im *Image) BestPTX(arch int) ([]byte, error) {
 	if best == nil {
 		return nil, fmt.Errorf("select PTX for sm_%d among %d entries: %w", arch, len(im.Entries), ErrNoBinary)
 	}
-	text, err := best.Payload()
+	text, err := best.Payload(mem)
 	if err != nil {
 		return nil, fmt.Errorf("select PTX for sm_%d: %w", arch, err)
 	}

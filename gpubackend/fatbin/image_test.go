@@ -114,7 +114,7 @@ func TestBestPTX(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := im.BestPTX(test.arch)
+			got, err := im.BestPTX(test.arch, nil)
 			if !errors.Is(err, test.err) || !bytes.Equal(got, test.want) {
 				t.Errorf("%q, error %v; want %q, %v", got, err, test.want, test.err)
 			}
@@ -181,12 +181,12 @@ func FuzzFatbin(f *testing.F) {
 			return
 		}
 		for i := range im.Entries {
-			data, err := im.Entries[i].Payload()
+			data, err := im.Entries[i].Payload(nil)
 			if err == nil && len(data) > MaxPayload {
 				t.Errorf("payload of %d bytes", len(data))
 			}
 		}
-		_, _ = im.BestPTX(1000)
+		_, _ = im.BestPTX(1000, nil)
 	})
 }
 
@@ -204,7 +204,7 @@ func TestCompiled(t *testing.T) {
 	if len(im.Entries) != 2 {
 		t.Fatalf("%d entries, want 2", len(im.Entries))
 	}
-	text, err := im.BestPTX(90)
+	text, err := im.BestPTX(90, nil)
 	if err != nil || !bytes.Contains(text, []byte(".visible .entry tiny")) {
 		t.Errorf("text %q, error %v", text, err)
 	}

@@ -120,9 +120,27 @@ type Policy struct {
 	Mapping       bool
 	MemoryLimit   uint64 // device memory of the process, 0 for all
 	StagingBytes  uint64
+	HostMemory    uint64 // the host's memory that the process may make its worker take, 0 for the default
 	SoftWorkers   int
 	SoftMemory    uint64
 	AllowPageable bool
+}
+
+// Defaults of HostMemory. On a real GPU the images of libraries count, of which a framework loads gigabytes.
+const (
+	hostMemorySoft = 1 << 30
+	hostMemoryCUDA = 8 << 30
+)
+
+// HostBytes is HostMemory, or the default on that GPU.
+func (p *Policy) HostBytes(gpu string) uint64 {
+	switch {
+	case p.HostMemory != 0:
+		return p.HostMemory
+	case gpu == "cuda":
+		return hostMemoryCUDA
+	}
+	return hostMemorySoft
 }
 
 // Conn is one end of a control connection: a SEQPACKET socket.

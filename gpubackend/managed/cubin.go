@@ -7,6 +7,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+
+	"github.com/paracuda/paracuda/gpubackend/budget"
 )
 
 // Kinds of relocations that take a variable's address.
@@ -30,6 +32,9 @@ type patch struct {
 	kind     uint32
 }
 
+// patchBytes is what a patch counts for in a list that grows.
+const patchBytes = 2 * 32
+
 // cut is a table of relocations without those that are applied here.
 type cut struct {
 	section int
@@ -44,15 +49,17 @@ type cubin struct {
 	taken     map[uint16]bool // sections in which variables lie
 	patches   []patch
 	cuts      []cut
+	mem       *budget.Account
 }
 
-// newCubin finds the managed variables of a cubin, and all that refers to them.
-func newCubin(image []byte) (*Code, error) {
+// newCubin finds the managed variables of a cubin, and all that refers to them. One that has some is copied when it is placed,
+// and taken from mem.
+func newCubin(image []byte, mem *budget.Account) (*Code, error) {
 	f, err := readELF(image)
 	if err != nil {
 		return nil, err
 	}
-	c := &cubin{elfFile: f, number: map[uint32]int{}, taken: map[uint16]bool{}}
+	c := &cubin{elfFile: f, number: map[uint32]int{}, taken: map[uint16]bool{}, mem: mem}
 	for i := range f.count() {
 		if err := c.addVariable(i); err != nil {
 			return nil, err
@@ -63,6 +70,11 @@ func newCubin(image []byte) (*Code, error) {
 			if err := c.addRelocations(i); err != nil {
 				return nil, err
 			}
+		}
+	}
+	if len(c.variables) > 0 {
+		if err := mem.Take(uint64(len(image))); err != nil {
+			return nil, err
 		}
 	}
 	code, err := newCode("cubin", c.variables)
@@ -125,6 +137,9 @@ func (c *cubin) addRelocations(i int) error {
 			return fmt.Errorf("relocation %d in section %d: %w", at/size, i, err)
 		}
 		if !ours {
+			if err := c.mem.Take(2 * relaSize); err != nil {
+				return err
+			}
 			keep = append(keep, table[at:at+size]...)
 		}
 	}
@@ -164,6 +179,9 @@ func (c *cubin) addRelocation(target *section, r []byte) (ours bool, err error) 
 		p.addend = le.Uint64(r[16:])
 	} else if !isZero(content[offset+skip:][:width]) { // nvcc has the addend in a rela table if there is one
 		return false, fmt.Errorf("of %s, with an addend in place: %w", c.variables[number].Name, ErrUnsupported)
+	}
+	if err := c.mem.Take(patchBytes); err != nil {
+		return false, err
 	}
 	c.patches = append(c.patches, p)
 	return true, nil

@@ -79,7 +79,7 @@ func compiledCubin(tb testing.TB, file string) []byte {
 	}
 	for i := range opened.Entries {
 		if isCubin(&opened.Entries[i]) {
-			image, err := opened.Entries[i].Payload()
+			image, err := opened.Entries[i].Payload(nil)
 			if err != nil {
 				tb.Fatal(err)
 			}
@@ -208,7 +208,7 @@ func TestHostileCubin(t *testing.T) {
 	} {
 		damaged := bytes.Clone(image)
 		change(damaged)
-		if codes, err := Open(damaged, 90); !errors.Is(err, ErrUnsupported) {
+		if codes, err := Open(damaged, 90, nil); !errors.Is(err, ErrUnsupported) {
 			t.Errorf("%s: %d codes, error %v", name, len(codes), err)
 		}
 	}

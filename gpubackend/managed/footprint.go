@@ -8,6 +8,7 @@ import (
 	"math/bits"
 	"strings"
 
+	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/fatbin"
 	"github.com/paracuda/paracuda/gpubackend/ptxlex"
 )
@@ -18,8 +19,8 @@ const MaxFootprint = 1 << 50
 // Footprint is the device memory that the variables of an image take on a GPU of an architecture, in .global and .const
 // space. Which code of a fat binary runs is the driver's choice, so it is the most that any code which can run has. An
 // error says that it can't be known: it wraps ErrUnsupported or an error of package fatbin. Entries in the compression of
-// CUDA 10 and before aren't read.
-func Footprint(image []byte, arch int) (uint64, error) {
+// CUDA 10 and before aren't read. What it reads is taken from mem meanwhile.
+func Footprint(image []byte, arch int, mem *budget.Account) (uint64, error) {
 	opened, err := fatbin.Open(image)
 	if err != nil {
 		return 0, err
@@ -36,17 +37,23 @@ func Footprint(image []byte, arch int) (uint64, error) {
 		case !isPTX(e) || e.Arch > arch:
 			continue
 		}
-		code, err := e.Payload()
-		if err != nil {
-			return 0, err
-		}
-		n, err := measure(code)
+		n, err := measured(e, measure, mem.Part())
 		if err != nil {
 			return 0, err
 		}
 		most = max(most, n)
 	}
 	return most, nil
+}
+
+// measured measures an entry, with what it takes from mem.
+func measured(e *fatbin.Entry, measure func([]byte, *budget.Account) (uint64, error), mem *budget.Account) (uint64, error) {
+	defer mem.Close()
+	code, err := e.Payload(mem)
+	if err != nil {
+		return 0, err
+	}
+	return measure(code, mem)
 }
 
 // Names of sections begin so whose memory is the device's, or a block's.
@@ -60,7 +67,7 @@ const maxShared = 1 << 20
 
 // variablesOfCubin adds up the sections for variables, and all others without content, of which the file's size says
 // nothing.
-func variablesOfCubin(code []byte) (uint64, error) {
+func variablesOfCubin(code []byte, _ *budget.Account) (uint64, error) {
 	f, err := readELF(code)
 	if f == nil {
 		return 0, err
@@ -118,9 +125,12 @@ func multiply(a, b uint64) uint64 {
 }
 
 // variablesOfPTX adds up the declarations in a text.
-func variablesOfPTX(text []byte) (uint64, error) {
+func variablesOfPTX(text []byte, mem *budget.Account) (uint64, error) {
 	if !bytes.Contains(text, []byte(".global")) && !bytes.Contains(text, []byte(".const")) {
 		return 0, nil
+	}
+	if err := mem.Take(uint64(len(text))); err != nil {
+		return 0, err
 	}
 	d := &declarer{scanner: newScanner(string(text))}
 	sum := uint64(0)

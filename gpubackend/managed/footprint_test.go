@@ -27,16 +27,16 @@ func TestFootprintOfPTX(t *testing.T) {
 		".entry k(.param .u64 .ptr .global .align 16 p) { ld.global.u32 %r1, [%rd1]; st.global.v2.u32 [a], {%r1, %r2}; }": 0,
 		".func f() { .global .u32 inside[7]; cvta.to.global.u64 %rd1, %rd2; }":                                            28,
 	} {
-		if got, err := Footprint([]byte(footprintHead+text), 90); got != want || err != nil {
+		if got, err := Footprint([]byte(footprintHead+text), 90, nil); got != want || err != nil {
 			t.Errorf("%s: %d bytes, want %d, %v", text, got, want, err)
 		}
 	}
 	unsized := footprintHead + ".global .u32 a[] = {1, 2};"
-	if got, err := Footprint([]byte(unsized), 90); got < 8 || err != nil {
+	if got, err := Footprint([]byte(unsized), 90, nil); got < 8 || err != nil {
 		t.Errorf("without a number of elements: %d, %v", got, err)
 	}
 	for _, text := range []string{".global .u8 a[1024*1024];", ".global .u8 a[N];", ".global .u8 a[4"} {
-		if got, err := Footprint([]byte(footprintHead+text), 90); !errors.Is(err, ErrUnsupported) {
+		if got, err := Footprint([]byte(footprintHead+text), 90, nil); !errors.Is(err, ErrUnsupported) {
 			t.Errorf("%s: %d, %v", text, got, err)
 		}
 	}
@@ -50,7 +50,7 @@ func TestFootprintOfCubin(t *testing.T) {
 	}
 	for _, file := range []string{"vars.fatbin", "object.cubin", "object75.cubin", "linked.cubin"} {
 		code := compiledCubin(t, file)
-		got, err := variablesOfCubin(code)
+		got, err := variablesOfCubin(code, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func TestFootprintOfCubin(t *testing.T) {
 				binary.LittleEndian.PutUint64(large[s.at+32:], 40<<30)
 			}
 		}
-		if got, err = Footprint(large, 90); got < 40<<30 || err != nil {
+		if got, err = Footprint(large, 90, nil); got < 40<<30 || err != nil {
 			t.Errorf("%s with 40 GiB: %d, %v", file, got, err)
 		}
 	}
@@ -78,11 +78,11 @@ func TestFootprintOfFatbin(t *testing.T) {
 	small, large := []byte(footprintHead+".global .u8 a[16];"), []byte(footprintHead+".global .u8 a[4096];")
 	both := container(entry{fatbin.PTX, 75, small}, entry{fatbin.PTX, 80, large}, entry{fatbin.PTX, 120, []byte(footprintHead + ".global .u8 a[9999];")})
 	for arch, want := range map[int]uint64{75: 16, 90: 4096, 70: 0} {
-		if got, err := Footprint(both, arch); got != want || err != nil {
+		if got, err := Footprint(both, arch, nil); got != want || err != nil {
 			t.Errorf("sm_%d: %d bytes, want %d, %v", arch, got, want, err)
 		}
 	}
-	if _, err := Footprint([]byte("nonsense"), 90); !errors.Is(err, fatbin.ErrInvalidImage) {
+	if _, err := Footprint([]byte("nonsense"), 90, nil); !errors.Is(err, fatbin.ErrInvalidImage) {
 		t.Errorf("nonsense: %v", err)
 	}
 }

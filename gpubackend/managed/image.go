@@ -8,18 +8,20 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/fatbin"
 )
 
 // Find returns the name of a managed variable of an image, if it has any. All entries of a fat binary are made of one
-// source, so it looks at the smallest cubin, and at the smallest PTX where there is no cubin of a known form.
-func Find(image []byte) (name string, found bool) {
+// source, so it looks at the smallest cubin, and at the smallest PTX where there is no cubin of a known form. What it reads is
+// taken from mem, for the caller to give back: where that refuses, nothing is found.
+func Find(image []byte, mem *budget.Account) (name string, found bool) {
 	opened, err := fatbin.Open(image)
 	if err != nil {
 		return "", false
 	}
 	if e := smallest(opened.Entries, isCubin); e != nil {
-		code, err := e.Payload()
+		code, err := e.Payload(mem)
 		if err == nil {
 			if name, found = findInCubin(code); found || knownForm(code) {
 				return name, found
@@ -27,8 +29,8 @@ func Find(image []byte) (name string, found bool) {
 		}
 	}
 	if e := smallest(opened.Entries, isPTX); e != nil {
-		if code, err := e.Payload(); err == nil {
-			return findInPTX(code)
+		if code, err := e.Payload(mem); err == nil {
+			return findInPTX(code, mem)
 		}
 	}
 	return "", false
@@ -52,14 +54,14 @@ func isPTX(e *fatbin.Entry) bool   { return e.Kind == fatbin.PTX }
 // Open returns the code of an image that a GPU of architecture arch (90 for compute capability 9.0) can run and whose
 // managed variables can be placed, the best first: a cubin, then PTX. There is none if the image has no managed
 // variables. The error says why there is none although it has some: it wraps ErrUnsupported or an error of
-// package fatbin.
-func Open(image []byte, arch int) ([]*Code, error) {
+// package fatbin, or budget.ErrExceeded: what the code takes, until it has been placed, is taken from mem.
+func Open(image []byte, arch int, mem *budget.Account) ([]*Code, error) {
 	opened, err := fatbin.Open(image)
 	if err != nil {
 		return nil, err
 	}
-	ptx, ptxErr := openPTX(opened, arch)
-	cubin, known, cubinErr := openCubin(opened, arch)
+	ptx, ptxErr := openPTX(opened, arch, mem)
+	cubin, known, cubinErr := openCubin(opened, arch, mem)
 	if cubin != nil && !known && ptx != nil && !subset(cubin, ptx) {
 		cubin, cubinErr = nil, fmt.Errorf("cubin of an unknown form: %w", ErrUnsupported)
 	}
@@ -70,6 +72,8 @@ func Open(image []byte, arch int) ([]*Code, error) {
 		}
 	}
 	switch {
+	case mem.Refused():
+		return nil, fmt.Errorf("open image: %w", budget.ErrExceeded)
 	case len(codes) > 0, cubinErr == nil && cubin != nil, ptxErr == nil && ptx != nil:
 		return codes, nil
 	case errors.Is(cubinErr, ErrUnsupported) || ptxErr == nil:
@@ -89,7 +93,7 @@ func subset(a, b *Code) bool {
 
 // openCubin takes the cubin for the newest architecture that a GPU can run: of its major version, and not above its
 // minor one.
-func openCubin(image *fatbin.Image, arch int) (c *Code, known bool, err error) {
+func openCubin(image *fatbin.Image, arch int, mem *budget.Account) (c *Code, known bool, err error) {
 	var best *fatbin.Entry
 	for i := range image.Entries {
 		e := &image.Entries[i]
@@ -101,25 +105,28 @@ func openCubin(image *fatbin.Image, arch int) (c *Code, known bool, err error) {
 	if best == nil {
 		return nil, false, fmt.Errorf("no cubin for sm_%d: %w", arch, fatbin.ErrNoBinary)
 	}
-	code, err := best.Payload()
+	code, err := best.Payload(mem)
 	if err != nil {
 		return nil, false, err
 	}
-	c, err = newCubin(code)
+	c, err = newCubin(code, mem)
 	return c, knownForm(code), err
 }
 
-func openPTX(image *fatbin.Image, arch int) (*Code, error) {
-	text, err := image.BestPTX(arch)
+func openPTX(image *fatbin.Image, arch int, mem *budget.Account) (*Code, error) {
+	text, err := image.BestPTX(arch, mem)
 	if err != nil {
 		return nil, err
 	}
-	return newPTX(text)
+	return newPTX(text, mem)
 }
 
 // findInPTX returns the name of the first managed variable, or "?" where the text can't be read beyond one.
-func findInPTX(text []byte) (name string, found bool) {
+func findInPTX(text []byte, mem *budget.Account) (name string, found bool) {
 	if !bytes.Contains(text, []byte(".managed")) {
+		return "", false
+	}
+	if mem.Take(uint64(len(text))) != nil {
 		return "", false
 	}
 	variables, err := declarations(string(text))

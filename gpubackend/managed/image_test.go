@@ -29,7 +29,7 @@ func golden(tb testing.TB, name string) []byte {
 // open returns the code of an image of the form wanted.
 func open(tb testing.TB, image []byte, form string) *Code {
 	tb.Helper()
-	codes, err := Open(image, 90)
+	codes, err := Open(image, 90, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func open(tb testing.TB, image []byte, form string) *Code {
 func place(tb testing.TB, c *Code, at uint64) []byte {
 	tb.Helper()
 	out := c.Place(at)
-	if name, found := Find(out); found {
+	if name, found := Find(out, nil); found {
 		tb.Errorf("%s is managed still", name)
 	}
 	return out
@@ -88,7 +88,7 @@ func TestVariables(t *testing.T) {
 		"vars.fatbin": {"cubin", "PTX"}, "object.cubin": {"cubin"}, "object75.cubin": {"cubin"}, "linked.cubin": {"cubin"},
 	} {
 		image := golden(t, file)
-		if name, found := Find(image); !found || wantVariables[name] == 0 {
+		if name, found := Find(image, nil); !found || wantVariables[name] == 0 {
 			t.Errorf("%s: found %q, %v", file, name, found)
 		}
 		for _, form := range forms {
@@ -122,7 +122,7 @@ func TestOpen(t *testing.T) {
 	}
 	var cubin, ptx []byte
 	for _, e := range opened.Entries {
-		payload, err := e.Payload()
+		payload, err := e.Payload(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,10 +162,10 @@ func TestOpen(t *testing.T) {
 		{"plain PTX", plain, 90, false, "", nil},
 		{"no image", []byte("rubbish"), 90, false, "", fatbin.ErrInvalidImage},
 	} {
-		if _, found := Find(c.image); found != c.found {
+		if _, found := Find(c.image, nil); found != c.found {
 			t.Errorf("%s: found %v", c.name, found)
 		}
-		codes, err := Open(c.image, c.arch)
+		codes, err := Open(c.image, c.arch, nil)
 		var forms []string
 		for _, code := range codes {
 			forms = append(forms, code.Form)
@@ -192,8 +192,8 @@ func TestDamaged(t *testing.T) {
 
 // try takes an image as the worker does.
 func try(image []byte) {
-	Find(image)
-	codes, _ := Open(image, 90)
+	Find(image, nil)
+	codes, _ := Open(image, 90, nil)
 	for _, c := range codes {
 		c.Place(base)
 	}

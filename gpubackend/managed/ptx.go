@@ -4,7 +4,10 @@ package managed
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
+
+	"github.com/paracuda/paracuda/gpubackend/budget"
 )
 
 // maxNames bounds the search for names that a text doesn't use.
@@ -24,20 +27,28 @@ type edit struct {
 	load       []slot // the registers of a function body, in order
 }
 
+// editBytes is what an edit counts for, with what it adds to the text: a register's declaration and load are of less than 128.
+var editBytes = 2*uint64(reflect.TypeFor[edit]().Size()+reflect.TypeFor[slot]().Size()) + 2*128
+
 // listing is a text with its edits, in order.
 type listing struct {
 	text   string
 	prefix string // of names that the text doesn't use
 	edits  []edit
 	code   *Code
+	mem    *budget.Account
 }
 
-// newPTX finds the managed variables of a text, and all uses of them.
-func newPTX(text []byte) (*Code, error) {
+// newPTX finds the managed variables of a text, and all uses of them. What that takes, and the text that is placed, is taken
+// from mem.
+func newPTX(text []byte, mem *budget.Account) (*Code, error) {
 	if len(text) > maxText {
 		return nil, fmt.Errorf("text of %d bytes: %w", len(text), ErrUnsupported)
 	}
-	l := &listing{text: string(text)}
+	if err := mem.Take(uint64(len(text))); err != nil {
+		return nil, err
+	}
+	l := &listing{text: string(text), mem: mem}
 	found, err := declarations(l.text)
 	if err != nil {
 		return nil, err
@@ -56,6 +67,9 @@ func newPTX(text []byte) (*Code, error) {
 		return nil, err
 	}
 	if len(found) > 0 {
+		if err := mem.Take(uint64(len(text))); err != nil {
+			return nil, err
+		}
 		if err := l.rewrite(found); err != nil {
 			return nil, err
 		}

@@ -161,7 +161,7 @@ func TestNames(t *testing.T) {
 	for i := range 100 {
 		taken += "// managed" + string(rune('0'+i/10)) + string(rune('0'+i%10)) + "_ managed" + string(rune('0'+i%10)) + "_\n"
 	}
-	if _, err := Open([]byte(text+taken), 90); !errors.Is(err, ErrUnsupported) {
+	if _, err := Open([]byte(text+taken), 90, nil); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("all names taken: %v", err)
 	}
 }
@@ -205,10 +205,10 @@ func TestRefusedPTX(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, found := Find([]byte(text)); !found {
+			if _, found := Find([]byte(text), nil); !found {
 				t.Error("not found")
 			}
-			if codes, err := Open([]byte(text), 90); !errors.Is(err, ErrUnsupported) {
+			if codes, err := Open([]byte(text), 90, nil); !errors.Is(err, ErrUnsupported) {
 				t.Errorf("%d codes, error %v", len(codes), err)
 			}
 		})

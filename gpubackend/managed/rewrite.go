@@ -41,8 +41,14 @@ func (l *listing) rewrite(found []declaration) error {
 	return nil
 }
 
-// edit adds an edit. Those of a function's beginning are added before those of its body.
-func (r *rewriter) edit(e edit) { r.listing.edits = append(r.listing.edits, e) }
+// edit adds an edit. Those of a function's beginning are added before those of its body. Without memory the text ends.
+func (r *rewriter) edit(e edit) {
+	if err := r.listing.mem.Take(editBytes + 2*uint64(len(e.text))); err != nil && r.err == nil {
+		r.err = err
+		r.at, r.next = piece{}, piece{}
+	}
+	r.listing.edits = append(r.listing.edits, e)
+}
 
 // managed tells whether the current token is a managed variable's name.
 func (r *rewriter) managed() (int, bool) {

@@ -7,7 +7,11 @@
 // A table belongs to one goroutine.
 package object
 
-import "iter"
+import (
+	"iter"
+
+	"github.com/paracuda/paracuda/gpubackend/budget"
+)
 
 // Kind is the type of an object.
 type Kind uint8
@@ -58,11 +62,26 @@ type entry struct {
 
 // Table maps handles to the device's own. The zero value is empty.
 type Table struct {
+	// Memory is the host's memory that objects count for; nil: as much as they need.
+	Memory *budget.Budget
+
 	entries []entry
 	free    int32 // index+1 of the first free entry
 	live    int
 	count   [kinds]int // live ones of each kind
 }
+
+// weight is what an object counts for, in bytes: its entry, what the worker knows of it, and what the device keeps for it, which
+// of NVIDIA's driver is a guess.
+var weight = [kinds]uint64{
+	Context: 1 << 20, Stream: 16 << 10, Event: 1 << 10, Module: 16 << 10, Function: 1 << 10, Library: 16 << 10, Kernel: 1 << 10,
+	Graph: 1 << 10, GraphExec: 4 << 10, GraphNode: 512, Pool: 1 << 10, Memory: 1 << 10, Link: 4 << 10, Array: 1 << 10,
+	MipmappedArray: 2 << 10, Texture: 1 << 10, Surface: 1 << 10, GreenContext: 64 << 10, Resource: 1 << 10, ResourceDesc: 1 << 10,
+	TextureReference: 1 << 10, SurfaceReference: 1 << 10,
+}
+
+// Room tells whether one more object of a kind may be added. Ask before the device makes it.
+func (t *Table) Room(kind Kind) bool { return t.live < maxObjects && t.Memory.Room(weight[kind]) }
 
 // Add gives native a handle. The object dies with its parent (0 for none). It returns 0 when the table is full.
 func (t *Table) Add(kind Kind, native, parent uint64) uint64 {
@@ -80,6 +99,7 @@ func (t *Table) Add(kind Kind, native, parent uint64) uint64 {
 	e.kind, e.native, e.parent = kind, native, parent
 	t.live++
 	t.count[kind]++
+	t.Memory.Force(weight[kind])
 	return handle(i, e.generation)
 }
 
@@ -154,6 +174,7 @@ func (t *Table) RemoveChildren(parent uint64) {
 func (t *Table) release(i int) {
 	e := &t.entries[i]
 	t.count[e.kind]--
+	t.Memory.Give(weight[e.kind])
 	*e = entry{generation: (e.generation + 1) & 0xffffff, nextFree: t.free}
 	t.free = int32(i + 1)
 	t.live--

@@ -72,22 +72,6 @@ func New(text string) *Lexer { return &Lexer{text: text, line: 1} }
 // End is the offset behind the last token in bytes.
 func (lx *Lexer) End() int { return lx.pos }
 
-// Tokens returns all tokens of text; the last one is EOF. The error is an *Error.
-func Tokens(text string) ([]Token, error) {
-	lx := New(text)
-	tokens := make([]Token, 0, len(text)/4+1)
-	for {
-		t, err := lx.Next()
-		if err != nil {
-			return nil, err
-		}
-		tokens = append(tokens, t)
-		if t.Kind == EOF {
-			return tokens, nil
-		}
-	}
-}
-
 func (lx *Lexer) errorf(format string, args ...any) error {
 	return &Error{Line: lx.line, Msg: fmt.Sprintf(format, args...)}
 }
@@ -122,8 +106,19 @@ func (lx *Lexer) skipSpace() error {
 	return nil
 }
 
+// maxToken bounds a token's length, and so that of messages in which it is; names of templates have tens of thousands.
+const maxToken = 1 << 20
+
 // Next returns the next token. The error is an *Error.
 func (lx *Lexer) Next() (Token, error) {
+	t, err := lx.token()
+	if len(t.Text) > maxToken {
+		return Token{}, lx.errorf("%d characters without a space", len(t.Text))
+	}
+	return t, err
+}
+
+func (lx *Lexer) token() (Token, error) {
 	if err := lx.skipSpace(); err != nil {
 		return Token{}, err
 	}
@@ -195,6 +190,9 @@ func (lx *Lexer) number() (Token, error) {
 		lx.pos++
 	}
 	text := lx.text[start:lx.pos]
+	if len(text) > maxToken {
+		return Token{Text: text}, nil
+	}
 	if len(text) > 1 && text[0] == '0' {
 		switch text[1] {
 		case 'f', 'F':
@@ -232,7 +230,7 @@ func (lx *Lexer) decimalFloat(start int) (Token, bool) {
 		end++
 	}
 	text := lx.text[start:end]
-	if !strings.ContainsAny(text, ".eE") {
+	if !strings.ContainsAny(text, ".eE") || len(text) > maxToken {
 		return Token{}, false
 	}
 	value, err := strconv.ParseFloat(text, 64)

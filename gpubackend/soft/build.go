@@ -6,9 +6,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/fatbin"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
@@ -47,48 +49,88 @@ func (l *buildLog) errorf(format string, args ...any) {
 	l.errorsUsed = write(l.errors, l.errorsUsed, format, args...)
 }
 
-// build makes a program of an image. The module goes with it, to make another program of.
-func build(image, options []byte, log *buildLog) (*ptx.Module, *simt.Program, gpubackend.Result) {
+// build makes a program of an image. The module goes with it, to make another program of, and what both take of the host's
+// memory, for the caller to give back.
+func (d *Device) build(image, options []byte, log *buildLog) (*ptx.Module, *simt.Program, *budget.Account, gpubackend.Result) {
+	mem := d.options.HostMemory.Open()
+	module, program, result := build(image, options, log, mem)
+	if result == gpubackend.OutOfMemory {
+		log.errorf("ptxas fatal   : Memory allocation failure\n")
+	}
+	if result != gpubackend.Success {
+		mem.Close()
+		return nil, nil, nil, result
+	}
+	return module, program, mem, gpubackend.Success
+}
+
+func build(image, options []byte, log *buildLog, mem *budget.Account) (*ptx.Module, *simt.Program, gpubackend.Result) {
 	if !knownOptions(options) {
 		return nil, nil, gpubackend.InvalidValue
 	}
-	opened, err := fatbin.Open(image)
-	if err != nil {
-		log.errorf("%v\n", err)
-		return nil, nil, gpubackend.InvalidImage
+	module, result := parse(image, log, mem)
+	if result != gpubackend.Success {
+		return nil, nil, result
 	}
-	text, err := opened.BestPTX(architecture)
-	switch {
-	case errors.Is(err, fatbin.ErrNoBinary):
-		log.errorf("%v\n", err)
-		return nil, nil, gpubackend.NoBinaryForGPU
-	case err != nil:
-		log.errorf("%v\n", err)
-		return nil, nil, gpubackend.InvalidImage
-	}
-	if tooNew(text) {
-		log.errorf("ptxas fatal   : Unsupported .version; current version is '%d.%d'\n", isaMajor, isaMinor)
-		return nil, nil, gpubackend.UnsupportedPTX
-	}
-	module, err := ptx.Parse(text)
-	if err != nil {
-		log.refuse(err)
-		return nil, nil, gpubackend.InvalidPTX
-	}
-	program, result := load(module, log)
+	program, result := load(module, log, mem)
 	if result == gpubackend.Success {
 		log.report(program)
 	}
 	return module, program, result
 }
 
-func load(module *ptx.Module, log *buildLog) (*simt.Program, gpubackend.Result) {
-	program, err := simt.Load(module)
+// parse reads the best PTX of an image.
+func parse(image []byte, log *buildLog, mem *budget.Account) (*ptx.Module, gpubackend.Result) {
+	opened, err := fatbin.Open(image)
 	if err != nil {
-		log.refuse(err)
-		return nil, gpubackend.InvalidPTX
+		log.errorf("%v\n", err)
+		return nil, gpubackend.InvalidImage
+	}
+	unpacked := mem.Part()
+	defer unpacked.Close()
+	text, err := opened.BestPTX(architecture, unpacked)
+	switch {
+	case errors.Is(err, budget.ErrExceeded):
+		return nil, gpubackend.OutOfMemory
+	case errors.Is(err, fatbin.ErrNoBinary):
+		log.errorf("%v\n", err)
+		return nil, gpubackend.NoBinaryForGPU
+	case err != nil:
+		log.errorf("%v\n", err)
+		return nil, gpubackend.InvalidImage
+	}
+	if tooNew(text) {
+		log.errorf("ptxas fatal   : Unsupported .version; current version is '%d.%d'\n", isaMajor, isaMinor)
+		return nil, gpubackend.UnsupportedPTX
+	}
+	module, err := ptx.Parse(text, mem)
+	if err != nil {
+		return nil, log.refused(err)
+	}
+	return module, gpubackend.Success
+}
+
+// entryBytes is what a kernel's objects count for: its function, and the library's.
+var entryBytes = uint64(reflect.TypeFor[function]().Size()+reflect.TypeFor[kernelObject]().Size()) + 400
+
+func load(module *ptx.Module, log *buildLog, mem *budget.Account) (*simt.Program, gpubackend.Result) {
+	program, err := simt.Load(module, mem)
+	if err == nil {
+		err = mem.Take(uint64(len(program.Kernels())) * entryBytes)
+	}
+	if err != nil {
+		return nil, log.refused(err)
 	}
 	return program, gpubackend.Success
+}
+
+// refused is the result of an error of parsing or loading, which it logs.
+func (l *buildLog) refused(err error) gpubackend.Result {
+	if errors.Is(err, budget.ErrExceeded) {
+		return gpubackend.OutOfMemory
+	}
+	l.refuse(err)
+	return gpubackend.InvalidPTX
 }
 
 // refuse logs an error of the compiler in the form that ptxas gives it.
@@ -127,11 +169,18 @@ func knownOptions(options []byte) bool {
 // tooNew tells whether PTX text asks for a newer version of PTX than there is.
 func tooNew(text []byte) bool {
 	for line := range bytes.Lines(text) {
-		fields := bytes.Fields(line)
-		if len(fields) < 2 || string(fields[0]) != ".version" {
+		version, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte(".version"))
+		if !ok {
 			continue
 		}
-		major, minor, _ := bytes.Cut(fields[1], []byte("."))
+		version = bytes.TrimSpace(version)
+		if end := bytes.IndexAny(version, " \t"); end >= 0 {
+			version = version[:end]
+		}
+		if len(version) == 0 {
+			continue
+		}
+		major, minor, _ := bytes.Cut(version, []byte("."))
 		a, err := strconv.Atoi(string(major))
 		b, err2 := strconv.Atoi(string(minor))
 		return err == nil && err2 == nil && (a > isaMajor || a == isaMajor && b > isaMinor)

@@ -197,6 +197,9 @@ func (d *Device) empty(c *gpuContext) {
 	}
 	for h, object := range d.handles {
 		if o, ok := object.(owned); ok && o.owner() == c {
+			if l, ok := object.(*link); ok {
+				l.close()
+			}
 			delete(d.handles, h)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 	"github.com/paracuda/paracuda/gpubackend/proclimit"
 )
@@ -23,6 +24,8 @@ type Options struct {
 	Multiprocessors int
 	// Files is how many files pieces of memory may take, half of what the process may have if 0.
 	Files int
+	// HostMemory is what the guest process may make this one take of the host's memory; nil: any.
+	HostMemory *budget.Budget
 	// UUID names the device; zero is a fixed one.
 	UUID [16]byte
 }
@@ -124,6 +127,7 @@ func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 	if d.space, err = openSpace(d.options.Base, d.options.Window, d.options.Memory); err != nil {
 		return nil, gpubackend.OutOfMemory
 	}
+	d.space.heap.Meter(d.options.HostMemory)
 	d.primary = d.newContext()
 	return d.snapshot(), gpubackend.Success
 }

@@ -4,6 +4,7 @@ package soft
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
@@ -16,6 +17,7 @@ type library struct {
 	parsed    *ptx.Module
 	spare     *simt.Program // the program made when the library was loaded, for the first context
 	kernels   []*kernelObject
+	memory    *budget.Account // of the host's
 }
 
 // kernelObject is a CUkernel: a function of a library before it has a context.
@@ -40,14 +42,15 @@ func (d *Device) loadLibrary(
 		return 0, 0, 0, gpubackend.NotInitialized
 	}
 	log := &buildLog{info: infoLog, errors: errorLog}
-	parsed, program, result := build(image, options, log)
+	parsed, program, memory, result := d.build(image, options, log)
 	if result == gpubackend.Success {
 		result = d.checkManaged(program, managed)
 	}
 	if result != gpubackend.Success {
+		memory.Close()
 		return 0, log.infoUsed, log.errorsUsed, result
 	}
-	l := &library{managed: managed, parsed: parsed, spare: program}
+	l := &library{managed: managed, parsed: parsed, spare: program, memory: memory}
 	l.variables, _, _ = managedVariables(program)
 	for _, k := range program.Kernels() {
 		o := &kernelObject{library: l, entry: k, attributes: newAttributes(k)}
@@ -80,6 +83,7 @@ func (d *Device) LibraryUnload(h gpubackend.Library) gpubackend.Result {
 		delete(d.handles, k.handle)
 	}
 	delete(d.handles, uint64(h))
+	d.deferClose(l.memory)
 	d.reclaim()
 	return gpubackend.Success
 }
@@ -127,15 +131,16 @@ func (d *Device) moduleOf(c *gpuContext, l *library) (*module, gpubackend.Result
 	if m := c.libraries[l]; m != nil {
 		return m, gpubackend.Success
 	}
-	program := l.spare
+	program, memory := l.spare, d.options.HostMemory.Open()
 	if program == nil {
 		var result gpubackend.Result
-		if program, result = load(l.parsed, &buildLog{}); result != gpubackend.Success {
+		if program, result = load(l.parsed, &buildLog{}, memory); result != gpubackend.Success {
+			memory.Close()
 			return nil, result
 		}
 	}
 	l.spare = nil
-	m, result := d.place(c, l.parsed, program, managedBlock{l.managed, l.filled}, &buildLog{})
+	m, result := d.place(c, l.parsed, program, memory, managedBlock{l.managed, l.filled}, &buildLog{})
 	if result != gpubackend.Success {
 		return nil, result
 	}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/fatbin"
 )
 
@@ -15,15 +16,24 @@ type link struct {
 	texts [][]byte
 	image []byte
 	log   buildLog
+	// What logs and texts take of the host's memory, and what the image does.
+	memory, whole *budget.Account
 }
 
 func (l *link) owner() *gpuContext { return l.ctx }
+
+func (l *link) close() {
+	l.memory.Close()
+	l.whole.Close()
+}
 
 // Inputs of a link (CUjitInputType) that may hold PTX.
 const (
 	inputPTX    = 1
 	inputFatbin = 2
 	maxLinkLog  = 1 << 20
+	// textBytes is what a text counts for beside its bytes.
+	textBytes = 64
 )
 
 // LinkCreate implements gpubackend.Driver.
@@ -35,8 +45,13 @@ func (d *Device) LinkCreate(options []byte, infoBytes, errorBytes uint64) (gpuba
 	if !knownOptions(options) {
 		return 0, gpubackend.InvalidValue
 	}
-	log := buildLog{info: make([]byte, min(infoBytes, maxLinkLog)), errors: make([]byte, min(errorBytes, maxLinkLog))}
-	return gpubackend.Link(d.add(&link{ctx: c, log: log})), gpubackend.Success
+	infoBytes, errorBytes = min(infoBytes, maxLinkLog), min(errorBytes, maxLinkLog)
+	memory := d.options.HostMemory.Open()
+	if memory.Take(infoBytes+errorBytes) != nil {
+		return 0, gpubackend.OutOfMemory
+	}
+	log := buildLog{info: make([]byte, infoBytes), errors: make([]byte, errorBytes)}
+	return gpubackend.Link(d.add(&link{ctx: c, log: log, memory: memory, whole: memory.Part()})), gpubackend.Success
 }
 
 // LinkAddData implements gpubackend.Driver.
@@ -51,12 +66,21 @@ func (d *Device) LinkAddData(h gpubackend.Link, kind uint64, data []byte, _ stri
 	if kind != inputPTX && kind != inputFatbin {
 		return gpubackend.NotSupported
 	}
+	// The copy with its end, and what is unpacked of it; and what stays of that.
+	unpacked := l.memory.Part()
+	defer unpacked.Close()
+	if unpacked.Take(uint64(len(data))+1) != nil {
+		return gpubackend.OutOfMemory
+	}
 	image, err := fatbin.Open(append(bytes.Clone(data), 0))
 	if err != nil {
 		l.log.errorf("%v\n", err)
 		return gpubackend.InvalidImage
 	}
-	text, err := image.BestPTX(architecture)
+	text, err := image.BestPTX(architecture, unpacked)
+	if unpacked.Refused() || err == nil && l.memory.Take(uint64(len(text))+textBytes) != nil {
+		return gpubackend.OutOfMemory
+	}
 	if err != nil {
 		l.log.errorf("%v\n", err)
 		return gpubackend.NoBinaryForGPU
@@ -77,7 +101,17 @@ func (d *Device) LinkComplete(h gpubackend.Link) (uint64, gpubackend.Result) {
 	if len(l.texts) == 0 {
 		return 0, gpubackend.InvalidValue
 	}
+	l.image = nil
+	l.whole.Close()
+	size := 1
+	for _, text := range l.texts {
+		size += len(text) + 1
+	}
+	if l.whole.Take(uint64(size)) != nil {
+		return 0, gpubackend.OutOfMemory
+	}
 	var all bytes.Buffer
+	all.Grow(size)
 	for i, text := range l.texts {
 		for line := range bytes.Lines(bytes.TrimRight(text, "\x00")) {
 			if i == 0 || !startsWithHead(line) {
@@ -87,17 +121,20 @@ func (d *Device) LinkComplete(h gpubackend.Link) (uint64, gpubackend.Result) {
 		all.WriteByte('\n')
 	}
 	all.WriteByte(0)
-	if _, _, result := build(all.Bytes(), nil, &l.log); result != gpubackend.Success {
+	_, _, memory, result := d.build(all.Bytes(), nil, &l.log)
+	if result != gpubackend.Success {
+		l.whole.Close()
 		return 0, result
 	}
+	memory.Close()
 	l.image = all.Bytes()
 	return uint64(len(l.image)), gpubackend.Success
 }
 
 func startsWithHead(line []byte) bool {
-	fields := bytes.Fields(line)
+	line = bytes.TrimSpace(line)
 	for _, head := range heads {
-		if len(fields) > 0 && bytes.Equal(fields[0], head) {
+		if rest, ok := bytes.CutPrefix(line, head); ok && (len(rest) == 0 || rest[0] == ' ' || rest[0] == '\t') {
 			return true
 		}
 	}
@@ -126,9 +163,11 @@ func (d *Device) LinkLogs(h gpubackend.Link, infoLog, errorLog []byte) (infoUsed
 
 // LinkDestroy implements gpubackend.Driver.
 func (d *Device) LinkDestroy(h gpubackend.Link) gpubackend.Result {
-	if _, ok := find[*link](d, uint64(h)); !ok {
+	l, ok := find[*link](d, uint64(h))
+	if !ok {
 		return gpubackend.InvalidHandle
 	}
+	l.close()
 	delete(d.handles, uint64(h))
 	return gpubackend.Success
 }

@@ -19,10 +19,11 @@ type managedBlock struct {
 
 // ManagedBytes implements gpubackend.Driver.
 func (d *Device) ManagedBytes(image []byte) (uint64, gpubackend.Result) {
-	_, program, result := build(image, nil, &buildLog{})
+	_, program, memory, result := d.build(image, nil, &buildLog{})
 	if result != gpubackend.Success {
 		return 0, result
 	}
+	defer memory.Close()
 	return managedSize(program)
 }
 

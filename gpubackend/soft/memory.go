@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 	"golang.org/x/sys/unix"
 )
@@ -152,6 +153,11 @@ func (d *Device) deferFree(addr uint64) {
 	d.freeing[addr] = size
 	fence := &task{then: func() { d.freed = append(d.freed, addr) }}
 	d.scheduler.submit(fence, d.everything())
+}
+
+// deferClose gives back what code takes of the host's memory, when all work queued so far, which may use it, is done.
+func (d *Device) deferClose(memory *budget.Account) {
+	d.scheduler.submit(&task{then: memory.Close}, d.everything())
 }
 
 // MemGetInfo implements gpubackend.Driver.

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
@@ -31,6 +32,7 @@ type module struct {
 	functions map[string]*function
 
 	references references
+	memory     *budget.Account // of the host's
 }
 
 func (m *module) owner() *gpuContext { return m.ctx }
@@ -38,13 +40,14 @@ func (m *module) owner() *gpuContext { return m.ctx }
 // maxGlobals bounds the globals of a module, to keep sums from wrapping.
 const maxGlobals = 1 << 40
 
-// place loads a program into a context: it gives its globals memory and links them.
+// place loads a program into a context: it gives its globals memory and links them. memory is the module's from then on.
 func (d *Device) place(
-	c *gpuContext, parsed *ptx.Module, program *simt.Program, managed managedBlock, log *buildLog,
+	c *gpuContext, parsed *ptx.Module, program *simt.Program, memory *budget.Account, managed managedBlock, log *buildLog,
 ) (*module, gpubackend.Result) {
-	m := &module{ctx: c, program: program, arch: parsed.Arch, functions: make(map[string]*function)}
+	m := &module{ctx: c, program: program, arch: parsed.Arch, functions: make(map[string]*function), memory: memory}
 	result := d.giveMemory(m, managed.addr)
 	if result != gpubackend.Success {
+		memory.Close()
 		return nil, result
 	}
 	if result = m.link(managed.filled, log); result == gpubackend.Success && parsed.Function("malloc") != nil {
@@ -120,13 +123,11 @@ func (m *module) link(filled bool, log *buildLog) gpubackend.Result {
 		if g.External || g.Managed && filled {
 			continue
 		}
-		content, err := m.program.Content(g)
-		if err != nil {
+		at := m.globals[g.Name]
+		if err := m.program.Fill(g, bytesAt(at.addr, at.size)); err != nil {
 			log.refuse(err)
 			return gpubackend.InvalidPTX
 		}
-		at := m.globals[g.Name]
-		copy(bytesAt(at.addr, at.size), content)
 	}
 	return gpubackend.Success
 }
@@ -154,6 +155,7 @@ func (d *Device) unload(m *module) {
 		delete(d.handles, f.handle)
 	}
 	d.dropReferences(m)
+	d.deferClose(m.memory)
 	delete(d.handles, m.handle)
 	delete(m.ctx.modules, m.handle)
 }
@@ -174,11 +176,12 @@ func (d *Device) loadModule(
 	}
 	log := &buildLog{info: infoLog, errors: errorLog}
 	defer func() { infoUsed, errorUsed = log.infoUsed, log.errorsUsed }()
-	parsed, program, result := build(image, options, log)
+	parsed, program, memory, result := d.build(image, options, log)
 	if result != gpubackend.Success {
 		return 0, 0, 0, result
 	}
-	m, result := d.place(c, parsed, program, managedBlock{addr: managed}, log)
+	memory.Give(parsed.DropBodies())
+	m, result := d.place(c, parsed, program, memory, managedBlock{addr: managed}, log)
 	if result != gpubackend.Success {
 		return 0, 0, 0, result
 	}

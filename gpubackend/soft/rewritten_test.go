@@ -19,7 +19,7 @@ func TestRewrittenVariables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	codes, err := managed.Open(image, architecture)
+	codes, err := managed.Open(image, architecture, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

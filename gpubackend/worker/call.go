@@ -100,8 +100,14 @@ func (w *Worker) input(c *call, i int) ([]byte, gpubackend.Result) {
 		return w.readMap(r)
 	}
 	b, result := w.inPlace(c, r)
+	if result == gpubackend.Success {
+		result = w.takeBuffer(uint64(len(b)))
+	}
+	if result != gpubackend.Success {
+		return nil, result
+	}
 	w.state.Count(handover.BytesCopied, uint64(len(b)))
-	return bytes.Clone(b), result
+	return bytes.Clone(b), gpubackend.Success
 }
 
 // text returns a copy of a string argument, without its final NUL.
@@ -137,6 +143,9 @@ func (w *Worker) output(c *call, i int) (outBuffer, gpubackend.Result) {
 	if r.kind == wire.BufferMap {
 		m, result := w.mapped(r, true)
 		if result != gpubackend.Success {
+			return outBuffer{}, result
+		}
+		if result := w.takeBuffer(r.bytes); result != gpubackend.Success {
 			return outBuffer{}, result
 		}
 		b := make([]byte, r.bytes)

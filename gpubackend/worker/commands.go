@@ -73,6 +73,7 @@ func (w *Worker) runCommands() (ran bool, err error) {
 // execute runs one command and answers it, unless that comes later.
 func (w *Worker) execute(c *call) {
 	result := w.dispatch(c)
+	w.giveBuffers()
 	if result != pending {
 		w.giveUnused(c, result)
 		w.finish(c.slot, c.seq, c.flags&wire.CommandFlagReply != 0, result, c.outs[:c.n])

@@ -94,6 +94,7 @@ func (w *Worker) obey(r received) error {
 	case handover.KindPolicy:
 		if r.message.Policy != nil {
 			w.policy = *r.message.Policy
+			limitHost(w.host, w.policy.HostBytes(w.gpu))
 		}
 		return nil
 	case handover.KindMemory:

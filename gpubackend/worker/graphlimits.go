@@ -20,7 +20,7 @@ var naming = []gpubackend.Op{
 
 func (w *Worker) roomForGraphs() bool {
 	t := &w.objects
-	return t.Count(object.Graph)+t.Count(object.GraphExec)+t.Count(object.GraphNode) < maxGraphObjects
+	return t.Count(object.Graph)+t.Count(object.GraphExec)+t.Count(object.GraphNode) < maxGraphObjects && t.Room(object.Graph)
 }
 
 // boundGraphs runs one of them unless there is no room, also for only a part of what it names.

@@ -224,7 +224,7 @@ func runResourceDesc(w *Worker, c *call) gpubackend.Result {
 		}
 		rs = append(rs, r.Resource)
 	}
-	if w.objects.Count(object.ResourceDesc) >= maxResourceDescs {
+	if w.objects.Count(object.ResourceDesc) >= maxResourceDescs || !w.objects.Room(object.ResourceDesc) {
 		return gpubackend.OutOfMemory
 	}
 	desc, result := w.driver.DescribeResources(rs)
@@ -247,7 +247,7 @@ func runGreenCtxCreate(w *Worker, c *call) gpubackend.Result {
 	if !ok || !retained {
 		return gpubackend.InvalidValue
 	}
-	if len(w.greens.contexts) >= maxGreenContexts {
+	if len(w.greens.contexts) >= maxGreenContexts || !w.objects.Room(object.Context) {
 		return gpubackend.OutOfMemory
 	}
 	g, context, result := w.driver.GreenCtxCreate(gpubackend.ResourceDesc(desc), c.word(1), c.word(2))

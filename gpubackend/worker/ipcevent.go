@@ -51,6 +51,9 @@ func (w *Worker) offerEvent(handle uint64, e gpubackend.Event) (*share, gpubacke
 
 // runIpcOpenEvent opens an event that another worker offers: name.
 func runIpcOpenEvent(w *Worker, c *call) gpubackend.Result {
+	if !w.objects.Room(object.Event) {
+		return gpubackend.OutOfMemory
+	}
 	token := nameAt(c, 0)
 	if own(w.shares.events, token) {
 		return gpubackend.InvalidContext // as for memory: between processes
@@ -69,12 +72,7 @@ func runIpcOpenEvent(w *Worker, c *call) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
-	h := w.objects.Add(object.Event, uint64(e), w.home(c.context))
-	if h == 0 {
-		w.driver.EventDestroy(e)
-		return gpubackend.OutOfMemory
-	}
-	c.answer(h)
+	c.answer(w.objects.Add(object.Event, uint64(e), w.home(c.context)))
 	return gpubackend.Success
 }
 

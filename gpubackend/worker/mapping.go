@@ -134,10 +134,10 @@ func runCreateMemory(w *Worker, c *call) gpubackend.Result {
 
 // addMemory gives memory a handle, which is one of its uses; 0 when there is no room.
 func (w *Worker) addMemory(x *memory) uint64 {
-	handle := w.objects.Add(object.Memory, x.native, 0)
-	if handle == 0 {
+	if !w.objects.Room(object.Memory) {
 		return 0
 	}
+	handle := w.objects.Add(object.Memory, x.native, 0)
 	if w.mappings.memory == nil {
 		w.mappings.memory = map[uint64]*memory{}
 	}

@@ -61,6 +61,9 @@ func (w *Worker) readMap(r reference) ([]byte, gpubackend.Result) {
 	if result != gpubackend.Success {
 		return nil, result
 	}
+	if result := w.takeBuffer(r.bytes); result != gpubackend.Success {
+		return nil, result
+	}
 	m.users++
 	defer w.release(m)
 	w.state.Count(handover.BytesCopied, r.bytes)

@@ -66,7 +66,7 @@ const (
 
 func (w *Worker) newPool(device, largest uint64) uint64 {
 	i := w.pools.place()
-	if i == maxPools {
+	if i == maxPools || !w.objects.Room(object.Pool) {
 		return 0
 	}
 	p := &pool{device: device, largest: largest}

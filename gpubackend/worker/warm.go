@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
@@ -14,8 +15,8 @@ import (
 var errCold = errors.New("the guest process's CUDA variables need a worker that begins cold")
 
 // warmUp initialises the GPU as m says, and waits for a guest process to serve: it returns the message that names it.
-func warmUp(c Config, m *handover.Message, dog *watchdog) (gpubackend.Driver, *handover.Message, []int, error) {
-	driver, err := newWarm(c, m)
+func warmUp(c Config, m *handover.Message, host *budget.Budget, dog *watchdog) (gpubackend.Driver, *handover.Message, []int, error) {
+	driver, err := newWarm(c, m, host)
 	answer := &handover.Message{Kind: handover.KindReady}
 	if err != nil {
 		answer.Error = err.Error()
@@ -32,11 +33,12 @@ func warmUp(c Config, m *handover.Message, dog *watchdog) (gpubackend.Driver, *h
 	return driver, next, fds, nil
 }
 
-func newWarm(c Config, m *handover.Message) (gpubackend.Driver, error) {
+func newWarm(c Config, m *handover.Message, host *budget.Budget) (gpubackend.Driver, error) {
 	if m.Policy == nil {
 		return nil, errors.New("warm up: no policy")
 	}
-	driver, err := c.NewDriver(m.GPU, *m.Policy)
+	limitHost(host, m.Policy.HostBytes(m.GPU))
+	driver, err := c.NewDriver(m.GPU, *m.Policy, host)
 	if err != nil {
 		return nil, err
 	}

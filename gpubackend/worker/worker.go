@@ -11,6 +11,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/wire"
@@ -22,6 +23,8 @@ import (
 type Worker struct {
 	log    *logrus.Entry
 	driver gpubackend.Driver
+	gpu    string
+	host   *budget.Budget // of the host's memory
 	mover  Mover
 	policy handover.Policy
 	state  *handover.State
@@ -71,6 +74,7 @@ type Worker struct {
 	primary        map[uint64]uint64     // device to the handle of its primary context
 	kernels        map[kernelKey]gpubackend.Function
 	unknown        map[gpubackend.Op]bool
+	buffers        uint64 // bytes of host that the command at hand has taken
 }
 
 // errStopped ends the loop in an orderly way.
@@ -79,8 +83,8 @@ var errStopped = errors.New("stopped")
 // Config is what a worker needs besides the messages of the device process.
 type Config struct {
 	Control *handover.Conn
-	// NewDriver makes the device that the start message names.
-	NewDriver func(gpu string, p handover.Policy) (gpubackend.Driver, error)
+	// NewDriver makes the device that the start message names. What the guest makes it take of the host's memory counts for host.
+	NewDriver func(gpu string, p handover.Policy, host *budget.Budget) (gpubackend.Driver, error)
 	// NewMover takes over the connection to the mover.
 	NewMover func(fd int) (Mover, error)
 	Log      *logrus.Entry
@@ -96,15 +100,16 @@ func Run(c Config) error {
 	dog := &watchdog{}
 	defer dog.start(c.Log)()
 	var driver gpubackend.Driver
+	host := budget.New(0)
 	if m.Kind == handover.KindWarm {
-		if driver, m, fds, err = warmUp(c, m, dog); err != nil {
+		if driver, m, fds, err = warmUp(c, m, host, dog); err != nil {
 			return err
 		}
 	}
 	if m.Kind != handover.KindStart || m.Queue == nil || m.Policy == nil {
 		return fmt.Errorf("receive the channel: unexpected message %q", m.Kind)
 	}
-	w, err := newWorker(c, m, fds, driver, dog)
+	w, err := newWorker(c, m, fds, driver, host, dog)
 	if err != nil {
 		_ = c.Control.Send(&handover.Message{Kind: handover.KindReady, Error: err.Error()}, nil)
 		return err
@@ -128,9 +133,11 @@ func Run(c Config) error {
 }
 
 // newWorker takes a channel over. driver is nil unless it is warm.
-func newWorker(c Config, m *handover.Message, fds []int, driver gpubackend.Driver, dog *watchdog) (*Worker, error) {
+func newWorker(c Config, m *handover.Message, fds []int, driver gpubackend.Driver, host *budget.Budget, dog *watchdog) (*Worker, error) {
 	n := m.Name(fds)
+	limitHost(host, m.Policy.HostBytes(m.GPU))
 	w := &Worker{
+		gpu: m.GPU, host: host,
 		driver: driver, warm: driver != nil, watchdog: dog,
 		log:    c.Log.WithFields(logrus.Fields{"channel": m.Channel, "guest_pid": m.PID, "program": m.Comm}),
 		policy: *m.Policy, control: c.Control, messages: make(chan received, 1), call: n.Call,
@@ -138,6 +145,7 @@ func newWorker(c Config, m *handover.Message, fds []int, driver gpubackend.Drive
 		primary: map[uint64]uint64{}, kernels: map[kernelKey]gpubackend.Function{},
 	}
 	dog.log.Store(w.log)
+	w.objects.Memory = host
 	w.chains.maps, w.places = map[uint32]*mapping{}, newPlaces()
 	var err error
 	if w.wake, err = newWake(); err != nil {
@@ -154,7 +162,7 @@ func newWorker(c Config, m *handover.Message, fds []int, driver gpubackend.Drive
 	}
 	w.chains.config = *m.Queue
 	if !w.warm {
-		if w.driver, err = c.NewDriver(m.GPU, *m.Policy); err != nil {
+		if w.driver, err = c.NewDriver(m.GPU, *m.Policy, host); err != nil {
 			return nil, err
 		}
 	}

@@ -175,6 +175,9 @@ var handlers = map[gpubackend.Op]handler{
 }
 
 func runDevicePrimaryCtxRetain(w *Worker, c *call) gpubackend.Result {
+	if !w.objects.Room(object.Context) {
+		return gpubackend.OutOfMemory
+	}
 	p0, result := w.driver.DevicePrimaryCtxRetain(c.word(0))
 	if result == gpubackend.Success {
 		c.answer(w.objects.Intern(object.Context, uint64(p0), 0))
@@ -195,6 +198,9 @@ func runDevicePrimaryCtxReset(w *Worker, c *call) gpubackend.Result {
 }
 
 func runCtxCreate(w *Worker, c *call) gpubackend.Result {
+	if !w.objects.Room(object.Context) {
+		return gpubackend.OutOfMemory
+	}
 	p0, result := w.driver.CtxCreate(c.word(0), c.word(1))
 	if result == gpubackend.Success {
 		c.answer(w.objects.Intern(object.Context, uint64(p0), 0))
@@ -251,6 +257,9 @@ func runCtxResetPersistingL2Cache(w *Worker, c *call) gpubackend.Result {
 }
 
 func runModuleLoadData(w *Worker, c *call) gpubackend.Result {
+	if !w.objects.Room(object.Module) {
+		return gpubackend.OutOfMemory
+	}
 	p1, bad := w.input(c, 0)
 	if bad != 0 {
 		return bad
@@ -293,6 +302,9 @@ func runModuleUnload(w *Worker, c *call) gpubackend.Result {
 }
 
 func runModuleGetFunction(w *Worker, c *call) gpubackend.Result {
+	if !w.objects.Room(object.Function) {
+		return gpubackend.OutOfMemory
+	}
 	p1, bad := w.findModule(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -326,6 +338,9 @@ func runModuleGetGlobal(w *Worker, c *call) gpubackend.Result {
 }
 
 func runLibraryLoadData(w *Worker, c *call) gpubackend.Result {
+	if !w.objects.Room(object.Library) {
+		return gpubackend.OutOfMemory
+	}
 	p1, bad := w.input(c, 0)
 	if bad != 0 {
 		return bad
@@ -368,6 +383,9 @@ func runLibraryUnload(w *Worker, c *call) gpubackend.Result {
 }
 
 func runLibraryGetKernel(w *Worker, c *call) gpubackend.Result {
+	if !w.objects.Room(object.Kernel) {
+		return gpubackend.OutOfMemory
+	}
 	p1, bad := w.findLibrary(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -386,6 +404,9 @@ func runLibraryGetKernel(w *Worker, c *call) gpubackend.Result {
 }
 
 func runLibraryGetModule(w *Worker, c *call) gpubackend.Result {
+	if !w.objects.Room(object.Module) {
+		return gpubackend.OutOfMemory
+	}
 	p1, bad := w.findLibrary(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -425,6 +446,9 @@ func runLibraryGetKernelCount(w *Worker, c *call) gpubackend.Result {
 }
 
 func runLibraryEnumerateKernels(w *Worker, c *call) gpubackend.Result {
+	if !w.objects.Room(object.Kernel) {
+		return gpubackend.OutOfMemory
+	}
 	p2, bad := w.findLibrary(c, c.word(1))
 	if bad != 0 {
 		return bad
@@ -439,6 +463,9 @@ func runLibraryEnumerateKernels(w *Worker, c *call) gpubackend.Result {
 }
 
 func runKernelGetFunction(w *Worker, c *call) gpubackend.Result {
+	if !w.objects.Room(object.Function) {
+		return gpubackend.OutOfMemory
+	}
 	p1, bad := w.findKernel(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -529,6 +556,9 @@ func runManagedBytes(w *Worker, c *call) gpubackend.Result {
 }
 
 func runModuleLoadManaged(w *Worker, c *call) gpubackend.Result {
+	if !w.objects.Room(object.Module) {
+		return gpubackend.OutOfMemory
+	}
 	p1, bad := w.input(c, 0)
 	if bad != 0 {
 		return bad
@@ -559,6 +589,9 @@ func runModuleLoadManaged(w *Worker, c *call) gpubackend.Result {
 }
 
 func runLibraryLoadManaged(w *Worker, c *call) gpubackend.Result {
+	if !w.objects.Room(object.Library) {
+		return gpubackend.OutOfMemory
+	}
 	p1, bad := w.input(c, 0)
 	if bad != 0 {
 		return bad
@@ -676,6 +709,9 @@ func runModuleGetFunctionCount(w *Worker, c *call) gpubackend.Result {
 }
 
 func runModuleEnumerateFunctions(w *Worker, c *call) gpubackend.Result {
+	if !w.objects.Room(object.Function) {
+		return gpubackend.OutOfMemory
+	}
 	p2, bad := w.findModule(c, c.word(1))
 	if bad != 0 {
 		return bad
@@ -787,6 +823,9 @@ func runMemsetD2D32Async(w *Worker, c *call) gpubackend.Result {
 }
 
 func runStreamCreateWithPriority(w *Worker, c *call) gpubackend.Result {
+	if !w.objects.Room(object.Stream) {
+		return gpubackend.OutOfMemory
+	}
 	p0, result := w.driver.StreamCreateWithPriority(c.word(0), c.word(1))
 	if result == gpubackend.Success {
 		c.answer(w.objects.Add(object.Stream, uint64(p0), uint64(c.context)))
@@ -831,6 +870,9 @@ func runStreamWaitEvent(w *Worker, c *call) gpubackend.Result {
 }
 
 func runEventCreate(w *Worker, c *call) gpubackend.Result {
+	if !w.objects.Room(object.Event) {
+		return gpubackend.OutOfMemory
+	}
 	p0, result := w.driver.EventCreate(c.word(0))
 	if result == gpubackend.Success {
 		c.answer(w.objects.Add(object.Event, uint64(p0), w.home(c.context)))
@@ -997,6 +1039,9 @@ func runGraphClone(w *Worker, c *call) gpubackend.Result {
 }
 
 func runGraphInstantiateWithFlags(w *Worker, c *call) gpubackend.Result {
+	if !w.objects.Room(object.GraphExec) {
+		return gpubackend.OutOfMemory
+	}
 	p1, bad := w.findGraph(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -1011,6 +1056,9 @@ func runGraphInstantiateWithFlags(w *Worker, c *call) gpubackend.Result {
 }
 
 func runGraphInstantiate(w *Worker, c *call) gpubackend.Result {
+	if !w.objects.Room(object.GraphExec) {
+		return gpubackend.OutOfMemory
+	}
 	p1, bad := w.findGraph(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -1449,6 +1497,9 @@ func runGraphMemorySet(w *Worker, c *call) gpubackend.Result {
 }
 
 func runLinkCreate(w *Worker, c *call) gpubackend.Result {
+	if !w.objects.Room(object.Link) {
+		return gpubackend.OutOfMemory
+	}
 	p1, bad := w.input(c, 0)
 	if bad != 0 {
 		return bad
@@ -1541,6 +1592,9 @@ func runLinkDestroy(w *Worker, c *call) gpubackend.Result {
 }
 
 func runArrayCreate(w *Worker, c *call) gpubackend.Result {
+	if !w.objects.Room(object.Array) {
+		return gpubackend.OutOfMemory
+	}
 	p1, bad := w.input(c, 0)
 	if bad != 0 {
 		return bad
@@ -1558,6 +1612,9 @@ func runArrayCreate(w *Worker, c *call) gpubackend.Result {
 }
 
 func runArray3DCreate(w *Worker, c *call) gpubackend.Result {
+	if !w.objects.Room(object.Array) {
+		return gpubackend.OutOfMemory
+	}
 	p1, bad := w.input(c, 0)
 	if bad != 0 {
 		return bad
@@ -1621,6 +1678,9 @@ func runArray3DGetDescriptor(w *Worker, c *call) gpubackend.Result {
 }
 
 func runArrayGetPlane(w *Worker, c *call) gpubackend.Result {
+	if !w.objects.Room(object.Array) {
+		return gpubackend.OutOfMemory
+	}
 	p1, bad := w.findArray(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -1669,6 +1729,9 @@ func runArrayGetSparseProperties(w *Worker, c *call) gpubackend.Result {
 }
 
 func runMipmappedArrayCreate(w *Worker, c *call) gpubackend.Result {
+	if !w.objects.Room(object.MipmappedArray) {
+		return gpubackend.OutOfMemory
+	}
 	p1, bad := w.input(c, 0)
 	if bad != 0 {
 		return bad
@@ -1698,6 +1761,9 @@ func runMipmappedArrayDestroy(w *Worker, c *call) gpubackend.Result {
 }
 
 func runMipmappedArrayGetLevel(w *Worker, c *call) gpubackend.Result {
+	if !w.objects.Room(object.Array) {
+		return gpubackend.OutOfMemory
+	}
 	p1, bad := w.findMipmappedArray(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -1762,6 +1828,9 @@ func runSurfObjectDestroy(w *Worker, c *call) gpubackend.Result {
 }
 
 func runModuleGetTexRef(w *Worker, c *call) gpubackend.Result {
+	if !w.objects.Room(object.TextureReference) {
+		return gpubackend.OutOfMemory
+	}
 	p1, bad := w.findModule(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -1780,6 +1849,9 @@ func runModuleGetTexRef(w *Worker, c *call) gpubackend.Result {
 }
 
 func runModuleGetSurfRef(w *Worker, c *call) gpubackend.Result {
+	if !w.objects.Room(object.SurfaceReference) {
+		return gpubackend.OutOfMemory
+	}
 	p1, bad := w.findModule(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -1798,6 +1870,9 @@ func runModuleGetSurfRef(w *Worker, c *call) gpubackend.Result {
 }
 
 func runTexRefCreate(w *Worker, c *call) gpubackend.Result {
+	if !w.objects.Room(object.TextureReference) {
+		return gpubackend.OutOfMemory
+	}
 	p0, result := w.driver.TexRefCreate()
 	if result == gpubackend.Success {
 		c.answer(w.objects.Intern(object.TextureReference, uint64(p0), w.home(c.context)))
@@ -2095,6 +2170,9 @@ func runParamSetTexRef(w *Worker, c *call) gpubackend.Result {
 }
 
 func runGreenCtxStreamCreate(w *Worker, c *call) gpubackend.Result {
+	if !w.objects.Room(object.Stream) {
+		return gpubackend.OutOfMemory
+	}
 	p1, bad := w.findGreenContext(c, c.word(0))
 	if bad != 0 {
 		return bad

@@ -125,6 +125,7 @@ func dispatchGo(a *api) []byte {
 // dispatchFunc writes the handler of one function: decode, look up, call, answer.
 func dispatchFunc(b *bytes.Buffer, f function) {
 	fmt.Fprintf(b, "\nfunc run%s(w *Worker, c *call) gpubackend.Result {\n", f.method())
+	dispatchRoom(b, f)
 	var args, outs []string
 	word := 0
 	for i, p := range f.params {
@@ -172,6 +173,15 @@ func dispatchFunc(b *bytes.Buffer, f function) {
 	fmt.Fprintf(b, "%s := w.driver.%s(%s)\n", strings.Join(append(outs, "result"), ", "), f.method(), strings.Join(args, ", "))
 	dispatchAnswer(b, f)
 	b.WriteString("return result\n}\n")
+}
+
+// dispatchRoom refuses what makes an object that there is no memory for. Graphs and their nodes are counted where they are named.
+func dispatchRoom(b *bytes.Buffer, f function) {
+	for _, p := range f.params {
+		if p.code == "o" && p.kind != "graph" && p.kind != "gnode" {
+			fmt.Fprintf(b, "if !w.objects.Room(object.%s) {\nreturn gpubackend.OutOfMemory\n}\n", kindName[p.kind])
+		}
+	}
 }
 
 func dispatchAnswer(b *bytes.Buffer, f function) {

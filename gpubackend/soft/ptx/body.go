@@ -11,7 +11,7 @@ import (
 
 // parseBody reads a function's instructions and declarations.
 func (p *parser) parseBody(f *Function) error {
-	p.fn = &functionParser{f: f}
+	p.fn = &functionParser{f: f, tokens: &p.tokens}
 	defer func() { p.fn = nil }()
 	if err := p.openScope(); err != nil {
 		return err
@@ -55,8 +55,9 @@ func (p *parser) parseStatements() error {
 			if err := p.parseLocalDirective(t.Text); err != nil {
 				return err
 			}
-		case t.Kind == ptxlex.Word && p.peekAt(1).Kind == ptxlex.Punct && p.peekAt(1).Text == ":":
-			p.pos += 2
+		case t.Kind == ptxlex.Word && p.peekNext().Is(":"):
+			p.skip()
+			p.skip()
 			if err := p.parseLabel(t.Text); err != nil {
 				return err
 			}
@@ -73,13 +74,13 @@ func (p *parser) parseLocalDirective(word string) error {
 	case "loc", "file", "pragma", "section":
 		return p.skipDebug(word)
 	case "reg":
-		p.pos++
+		p.skip()
 		return p.parseRegisters()
 	}
 	linkage := Internal
 	if l, ok := linkages[word]; ok {
 		linkage = l
-		p.pos++
+		p.skip()
 	}
 	vars, err := p.parseVars(linkage)
 	if err != nil {
@@ -122,6 +123,7 @@ func (p *parser) parseRegisters() error {
 			if err := p.expect(">"); err != nil {
 				return err
 			}
+			p.takePassing(symbolBytes)
 			s.ranges[name] = registerRange{typ: typ, count: count}
 		} else if s.names[name] != nil {
 			return p.errorf("%s declared twice", name)
@@ -145,6 +147,7 @@ func (p *parser) parseLabel(name string) error {
 			if err != nil {
 				return err
 			}
+			p.takePassing(wordBytes)
 			sym.labels = append(sym.labels, label)
 			if !p.accept(",") {
 				break
@@ -168,6 +171,7 @@ func (p *parser) parseLabel(name string) error {
 
 // parsePrototype reads "(.param .b32 _) _ (.param .b64 _);".
 func (p *parser) parsePrototype() (*Function, error) {
+	p.takePassing(functionBytes)
 	f := &Function{Line: p.peek().Line}
 	var err error
 	if p.at("(") {
@@ -209,6 +213,10 @@ func (p *parser) parseInst() error {
 		return err
 	}
 	for p.peek().Kind == ptxlex.Dot {
+		if len(in.Mods) == maxMods {
+			return p.errorf("instruction of more than %d words", maxMods)
+		}
+		p.takeBody(wordBytes)
 		in.Mods = append(in.Mods, p.next().Text)
 	}
 	if in.Op == "call" {
@@ -219,6 +227,7 @@ func (p *parser) parseInst() error {
 	if err != nil {
 		return naming(&in, err)
 	}
+	p.takeBody(instBytes)
 	p.fn.f.Body = append(p.fn.f.Body, in)
 	return nil
 }
@@ -244,14 +253,16 @@ func (p *parser) parseArgs(in *Inst) error {
 		}
 		if arg.Kind == Label {
 			s := p.fn.scopes[len(p.fn.scopes)-1]
+			p.takePassing(fixupBytes)
 			s.fixups = append(s.fixups, fixup{len(p.fn.f.Body), len(in.Args), arg.Name, in.Line})
 		}
+		p.takeBody(operandBytes)
 		in.Args = append(in.Args, arg)
 		if !p.accept(",") {
 			if !p.at(";") {
 				return p.errorf("%s: %q after an operand", in.Name(), p.peek())
 			}
-			p.pos++
+			p.skip()
 			return nil
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 // parseFunction reads an entry or device function from after .entry or .func.
 func (p *parser) parseFunction(entry bool, linkage Linkage) error {
+	p.take(functionBytes)
 	f := &Function{Entry: entry, Linkage: linkage, Line: p.peek().Line}
 	var err error
 	if !entry {
@@ -107,6 +108,7 @@ func (p *parser) parseParams() ([]Parameter, int, error) {
 		if offset+v.Size > maxParam {
 			return nil, 0, p.errorf("parameters of more than %d bytes", maxParam)
 		}
+		p.take(parameterBytes)
 		params = append(params, Parameter{Name: v.Name, Type: v.Type, Align: v.Align, Offset: int(offset), Size: int(v.Size)})
 		offset += v.Size
 		if !p.accept(",") && !p.at(")") {
@@ -133,7 +135,14 @@ func (p *parser) parseParamHead(h *varHead) error {
 // parseTuning reads the performance directives before a body.
 func (p *parser) parseTuning(f *Function) error {
 	for p.peek().Kind == ptxlex.Dot {
-		word := p.next().Text
+		word := p.peek().Text
+		if word == "pragma" {
+			if err := p.skipDebug(word); err != nil {
+				return err
+			}
+			continue
+		}
+		p.skip()
 		var err error
 		switch word {
 		case "maxntid":
@@ -148,9 +157,6 @@ func (p *parser) parseTuning(f *Function) error {
 		case "maxnreg":
 			_, err = p.expectInt(1 << 16)
 		case "noreturn":
-		case "pragma":
-			p.pos--
-			err = p.skipDebug(word)
 		default:
 			return p.errorf("directive .%s of a function not supported", word)
 		}
@@ -224,6 +230,7 @@ type fixup struct {
 type functionParser struct {
 	f      *Function
 	scopes []*scope
+	tokens *tokens
 }
 
 func newScope() *scope {
@@ -259,6 +266,8 @@ func inRange(digits string, count uint64) bool {
 }
 
 func (fp *functionParser) addRegister(s *scope, name string, typ Type) *symbol {
+	fp.tokens.take(registerBytes)
+	fp.tokens.takePassing(symbolBytes)
 	sym := &symbol{kind: symRegister, index: len(fp.f.Regs)}
 	fp.f.Regs = append(fp.f.Regs, Register{Name: name, Type: typ})
 	s.names[name] = sym
@@ -271,6 +280,7 @@ func (p *parser) define(name string, sym *symbol) error {
 	if s.names[name] != nil {
 		return p.errorf("%s declared twice", name)
 	}
+	p.takePassing(symbolBytes)
 	s.names[name] = sym
 	return nil
 }
@@ -280,6 +290,7 @@ func (p *parser) openScope() error {
 	if len(p.fn.scopes) >= maxScopes {
 		return p.errorf("blocks nested too deep")
 	}
+	p.takePassing(scopeBytes)
 	p.fn.scopes = append(p.fn.scopes, newScope())
 	return nil
 }
@@ -300,6 +311,9 @@ func (p *parser) closeScope() error {
 			return &Error{Line: fix.line, Msg: fmt.Sprintf("unknown name %s", fix.name)}
 		}
 		outer := fp.scopes[len(fp.scopes)-1]
+		if p.takePassing(fixupBytes); p.err != nil {
+			return p.err
+		}
 		outer.fixups = append(outer.fixups, fix)
 	}
 	return nil
@@ -321,6 +335,9 @@ func (p *parser) resolve(s *scope, fix fixup) (bool, error) {
 			label := s.names[name]
 			if label == nil || label.kind != symLabel {
 				return false, &Error{Line: fix.line, Msg: fmt.Sprintf("unknown label %s", name)}
+			}
+			if p.takeBody(targetBytes); p.err != nil {
+				return false, p.err
 			}
 			in.Targets = append(in.Targets, label.index)
 		}

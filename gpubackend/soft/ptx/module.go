@@ -23,6 +23,17 @@ type Module struct {
 
 	functions map[string]*Function
 	vars      map[string]*Variable
+	bodies    uint64 // what the functions' bodies count for
+}
+
+// DropBodies forgets the functions' instructions, which are of no use once they are decoded, and returns what they counted for.
+func (m *Module) DropBodies() uint64 {
+	for _, f := range m.Functions {
+		f.Body = nil
+	}
+	bytes := m.bodies
+	m.bodies = 0
+	return bytes
 }
 
 // Function returns the entry or device function called name, or nil.

@@ -68,7 +68,7 @@ $L3:
 
 func parseSample(t *testing.T, text string) *Module {
 	t.Helper()
-	m, err := Parse([]byte(text))
+	m, err := Parse([]byte(text), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestParseErrors(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			m, err := Parse([]byte(test.text))
+			m, err := Parse([]byte(test.text), nil)
 			var reason *Error
 			if !errors.As(err, &reason) {
 				t.Fatalf("module %v, error %v", m, err)
@@ -200,7 +200,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(sample)
 	f.Add(".version 8.0\n.target sm_80\n.global .f64 x[2] = {1e5, -0d3FF0000000000000};")
 	f.Fuzz(func(t *testing.T, text string) {
-		m, err := Parse([]byte(text))
+		m, err := Parse([]byte(text), nil)
 		var reason *Error
 		if err != nil && !errors.As(err, &reason) {
 			t.Errorf("error %v isn't an *Error", err)

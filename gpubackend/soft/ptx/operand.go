@@ -32,6 +32,7 @@ func (p *parser) parseOperand() (Operand, error) {
 			return arg, err
 		}
 		second, err := p.parseName()
+		p.takeBody(2 * operandBytes)
 		return Operand{Kind: Pair, Elems: []Operand{arg, second}}, err
 	}
 	return p.parseNumber()
@@ -42,9 +43,9 @@ func (p *parser) parseNumber() (Operand, error) {
 	negative := p.accept("-")
 	inverted := !negative && p.accept("~")
 	t := p.peek()
-	p.pos++
 	switch t.Kind {
 	case ptxlex.Int:
+		p.skip()
 		switch {
 		case negative:
 			t.Value = -t.Value
@@ -53,17 +54,18 @@ func (p *parser) parseNumber() (Operand, error) {
 		}
 		return Operand{Kind: Int, Value: t.Value}, nil
 	case ptxlex.Float:
+		p.skip()
 		if negative {
 			t.Value ^= 1 << 63
 		}
 		return Operand{Kind: Float, Value: t.Value}, nil
 	case ptxlex.Float32:
+		p.skip()
 		if negative {
 			t.Value ^= 1 << 31
 		}
 		return Operand{Kind: Float32, Value: t.Value}, nil
 	}
-	p.pos--
 	return Operand{}, p.errorf("operand expected, got %q", t)
 }
 
@@ -78,6 +80,7 @@ func (p *parser) parseVector() (Operand, error) {
 		if err != nil {
 			return vec, err
 		}
+		p.takeBody(operandBytes)
 		vec.Elems = append(vec.Elems, arg)
 		if len(vec.Elems) > 8 {
 			return vec, p.errorf("vector of more than 8 elements")
@@ -107,6 +110,7 @@ func (p *parser) parseMemory() (Operand, error) {
 		return mem, err
 	}
 	mem.Offset += more
+	p.takeBody(operandBytes)
 	mem.Elems = []Operand{base}
 	switch base.Kind {
 	case Reg, Int, Address:
@@ -132,6 +136,7 @@ func (p *parser) parseCoordinates(mem Operand) (Operand, error) {
 		if err != nil {
 			return mem, err
 		}
+		p.takeBody(operandBytes)
 		mem.Elems = append(mem.Elems, arg)
 	}
 	return mem, p.expect("]")
@@ -164,7 +169,9 @@ func (p *parser) parseName() (Operand, error) {
 			return Operand{}, p.errorf("unknown register %s", name)
 		}
 		for p.peek().Kind == ptxlex.Dot {
-			name += "." + p.next().Text
+			if name += "." + p.next().Text; len(name) > maxSpecial {
+				return Operand{}, p.errorf("unknown register %s", name[:maxSpecial])
+			}
 		}
 		return Operand{Kind: Special, Name: name[1:]}, nil
 	}
@@ -176,6 +183,9 @@ func (p *parser) parseName() (Operand, error) {
 var specialPrefixes = []string{"tid", "ntid", "laneid", "warpid", "nwarpid", "ctaid", "nctaid", "smid", "nsmid", "gridid",
 	"cluster", "ncluster", "is_explicit_cluster", "lanemask_", "clock", "pm", "envreg", "globaltimer",
 	"reserved_smem_offset", "total_smem_size", "aggr_smem_size", "dynamic_smem_size", "current_graph_exec"}
+
+// maxSpecial is longer than the name of any special register.
+const maxSpecial = 64
 
 // isSpecial tells whether name may be that of a special register.
 func isSpecial(name string) bool {
@@ -209,6 +219,7 @@ func (p *parser) withOffset(arg Operand) (Operand, error) {
 
 // parseCall reads what follows "call": results, function, arguments, prototype.
 func (p *parser) parseCall() (*Call, error) {
+	p.takeBody(callBytes)
 	c := &Call{Pointer: NoReg}
 	var err error
 	if p.at("(") {
@@ -288,6 +299,7 @@ func (p *parser) parseActuals() ([]Operand, error) {
 		if err != nil {
 			return nil, err
 		}
+		p.takeBody(operandBytes)
 		args = append(args, arg)
 		if !p.accept(",") && !p.at(")") {
 			return nil, p.errorf("call: got %q", p.peek())

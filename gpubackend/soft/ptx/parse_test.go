@@ -22,7 +22,7 @@ func TestParseCompiled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m, err := Parse(text)
+			m, err := Parse(text, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

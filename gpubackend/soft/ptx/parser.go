@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/ptxlex"
 )
 
@@ -18,52 +19,46 @@ const (
 	maxParam    = 32764
 	maxScopes   = 256
 	maxAlign    = 1 << 16
+	maxMods     = 64
 )
 
 // parser turns tokens into a Module.
 type parser struct {
-	tokens []ptxlex.Token
-	pos    int
+	tokens
 	module *Module
 	// initBytes is the initial content made so far.
 	initBytes uint64
 	fn        *functionParser
 }
 
-// Parse reads a module. The error is an *Error.
-func Parse(text []byte) (*Module, error) {
+// Parse reads a module, and takes what it makes of it from mem: what the module still has when it returns, for the caller to
+// give back. The error is an *Error, or wraps budget.ErrExceeded.
+func Parse(text []byte, mem *budget.Account) (*Module, error) {
 	if len(text) > maxText {
 		return nil, &Error{Line: 1, Msg: fmt.Sprintf("text of %d bytes", len(text))}
 	}
-	tokens, err := ptxlex.Tokens(string(text))
-	if err != nil {
+	if err := mem.Take(uint64(len(text))); err != nil {
 		return nil, err
 	}
+	before := mem.Bytes()
 	p := &parser{
-		tokens: tokens,
+		tokens: newTokens(string(text), mem),
 		module: &Module{functions: make(map[string]*Function), vars: make(map[string]*Variable)},
 	}
-	if err := p.parseModule(); err != nil {
+	err := p.parseModule()
+	if err == nil {
+		err = p.checkRelocs()
+	}
+	if p.err != nil {
+		err = p.err
+	}
+	if err != nil {
+		mem.Give(mem.Bytes() - before + uint64(len(text)))
 		return nil, err
 	}
-	if err := p.checkRelocs(); err != nil {
-		return nil, err
-	}
+	mem.Give(p.passing)
+	p.module.bodies = p.bodies
 	return p.module, nil
-}
-
-func (p *parser) peek() ptxlex.Token { return p.tokens[p.pos] }
-
-func (p *parser) peekAt(n int) ptxlex.Token {
-	return p.tokens[min(p.pos+n, len(p.tokens)-1)]
-}
-
-func (p *parser) next() ptxlex.Token {
-	t := p.tokens[p.pos]
-	if t.Kind != ptxlex.EOF {
-		p.pos++
-	}
-	return t
 }
 
 func (p *parser) errorf(format string, args ...any) error {
@@ -81,7 +76,7 @@ func (p *parser) accept(punct string) bool {
 	if !p.at(punct) {
 		return false
 	}
-	p.pos++
+	p.skip()
 	return true
 }
 
@@ -97,7 +92,7 @@ func (p *parser) acceptDot(word string) bool {
 	if t := p.peek(); t.Kind != ptxlex.Dot || t.Text != word {
 		return false
 	}
-	p.pos++
+	p.skip()
 	return true
 }
 
@@ -106,7 +101,7 @@ func (p *parser) expectWord() (string, error) {
 	if t.Kind != ptxlex.Word {
 		return "", p.errorf("name expected, got %q", t)
 	}
-	p.pos++
+	p.skip()
 	return t.Text, nil
 }
 
@@ -116,7 +111,7 @@ func (p *parser) expectInt(limit uint64) (uint64, error) {
 	if t.Kind != ptxlex.Int || t.Value > limit {
 		return 0, p.errorf("integer of at most %d expected, got %q", limit, t)
 	}
-	p.pos++
+	p.skip()
 	return t.Value, nil
 }
 
@@ -153,13 +148,13 @@ func (p *parser) checkHeader() error {
 func (p *parser) parseDirective(word string) error {
 	switch word {
 	case "version":
-		p.pos++
+		p.skip()
 		return p.parseVersion()
 	case "target":
-		p.pos++
+		p.skip()
 		return p.parseTarget()
 	case "address_size":
-		p.pos++
+		p.skip()
 		if t := p.next(); t.Kind != ptxlex.Int || t.Value != 64 {
 			return p.errorf("address size %q not supported", t)
 		}
@@ -214,18 +209,18 @@ func (p *parser) skipDebug(word string) error {
 	line := p.next().Line
 	if word == "section" {
 		for !p.at("{") && p.peek().Kind != ptxlex.EOF {
-			p.pos++
+			p.skip()
 		}
 		return p.skipBraces()
 	}
 	if word == "pragma" {
 		for p.peek().Kind != ptxlex.EOF && !p.accept(";") {
-			p.pos++
+			p.skip()
 		}
 		return nil
 	}
 	for t := p.peek(); t.Kind != ptxlex.EOF && t.Line == line; t = p.peek() {
-		p.pos++
+		p.skip()
 	}
 	return nil
 }
@@ -237,7 +232,7 @@ func (p *parser) skipBraces() error {
 		if t.Kind == ptxlex.EOF {
 			return p.errorf("section without end")
 		}
-		p.pos++
+		p.skip()
 		if t.Kind != ptxlex.Punct {
 			continue
 		}
@@ -260,11 +255,11 @@ func (p *parser) parseDeclaration() error {
 	t := p.peek()
 	if l, ok := linkages[t.Text]; ok {
 		linkage = l
-		p.pos++
+		p.skip()
 		t = p.peek()
 	}
 	if t.Kind == ptxlex.Dot && (t.Text == "entry" || t.Text == "func") {
-		p.pos++
+		p.skip()
 		return p.parseFunction(t.Text == "entry", linkage)
 	}
 	vars, err := p.parseVars(linkage)

@@ -32,7 +32,7 @@ func (p *parser) parseVars(linkage Linkage) ([]*Variable, error) {
 	if t.Kind != ptxlex.Dot || !ok {
 		return nil, p.errorf("directive %q not supported", t)
 	}
-	p.pos++
+	p.skip()
 	head := varHead{space: space, vector: 1, linkage: linkage}
 	if err := p.parseVarHead(&head); err != nil {
 		return nil, err
@@ -135,6 +135,7 @@ func (p *parser) parseDeclarator(h varHead) (*Variable, error) {
 		return nil, p.errorf("array or initial state of a reference to textures or surfaces not supported")
 	}
 	element := uint64(h.typ.Size() * h.vector)
+	p.take(variableBytes)
 	v := &Variable{Name: name, Linkage: h.linkage, Space: h.space, Type: h.typ, Align: h.align,
 		Size: count * element, Managed: h.managed, Opaque: h.opaque, Line: line}
 	if v.Align == 0 {
@@ -190,6 +191,9 @@ func (p *parser) parseInit(v *Variable, open bool) error {
 	}
 	if p.initBytes += v.Size; p.initBytes > maxInitSize {
 		return p.errorf("initial contents of more than %d bytes", maxInitSize)
+	}
+	if p.take(v.Size - uint64(len(in.data))); p.err != nil {
+		return p.err
 	}
 	v.Init = append(in.data, make([]byte, v.Size-uint64(len(in.data)))...)
 	return nil
@@ -279,7 +283,7 @@ func (in *initialiser) masked(mask ptxlex.Token) error {
 	if mask.Value == 0 || mask.Value>>shift != 0xFF {
 		return in.p.errorf("mask %q", mask)
 	}
-	in.p.pos++
+	in.p.skip()
 	if err := in.address(shift); err != nil {
 		return err
 	}
@@ -311,6 +315,7 @@ func (in *initialiser) address(shift uint) error {
 		return err
 	}
 	r.Addend += more
+	p.take(relocBytes)
 	in.v.Relocs = append(in.v.Relocs, r)
 	return in.put(0, r.Size)
 }
@@ -345,6 +350,7 @@ func (in *initialiser) put(value uint64, size int) error {
 	if size > len(b) {
 		return in.p.errorf("initial value of %d bytes", size)
 	}
+	in.p.take(2 * uint64(size))
 	in.data = append(in.data, b[:size]...)
 	return nil
 }

@@ -140,7 +140,7 @@ func atomicUpdate(op string, t ptx.Type) updateFunc {
 
 // decodeAtom decodes atom and red.
 func decodeAtom(d *decoder, in *ptx.Inst, m *modifiers) error {
-	decoded := inst{kind: kindMemory, exec: execAtomic, more: &instMore{}}
+	decoded := inst{kind: kindMemory, exec: execAtomic, more: d.more(instMore{})}
 	decoded.mem.space = m.space()
 	m.ordering()
 	m.has("noftz")

@@ -43,7 +43,7 @@ func (d *decoder) decodeCarry(in *ptx.Inst, m *modifiers, out bool) error {
 		err = d.operands(&decoded, in.Args, t, t, t)
 	}
 	decoded.exec = execCarry
-	decoded.more = &instMore{carry: op}
+	decoded.more = d.more(instMore{carry: op})
 	d.emit(decoded)
 	return err
 }

@@ -51,18 +51,23 @@ func decodeFunction(prog *Program, fn *function) error {
 		if r.Type == ptx.B128 {
 			return &ptx.Error{Line: d.src.Line, Msg: "128-bit registers not supported"}
 		}
+		d.prog.take(registerBytes)
 		d.regs = append(d.regs, d.newReg(regWidth(r.Type)))
+		if err := d.checkSize(d.src.Line); err != nil {
+			return err
+		}
 	}
 	d.carry = d.newReg(widthPred)
 	fn.entry = int32(len(prog.code))
 	for i := range d.src.Body {
 		in := &d.src.Body[i]
+		d.prog.take(startBytes)
 		d.start = append(d.start, int32(len(prog.code)))
 		if err := d.decode(in); err != nil {
 			return &ptx.Error{Line: in.Line, Msg: fmt.Sprintf("%s: %v", in.Name(), err)}
 		}
-		if fn.frameSize > maxFrame {
-			return &ptx.Error{Line: in.Line, Msg: fmt.Sprintf("function %s has too many registers", fn.src.Name)}
+		if err := d.checkSize(in.Line); err != nil {
+			return err
 		}
 	}
 	d.start = append(d.start, int32(len(prog.code)))
@@ -72,6 +77,14 @@ func decodeFunction(prog *Program, fn *function) error {
 	d.emit(inst{kind: kindReturn})
 	d.patch()
 	return nil
+}
+
+// checkSize refuses what has too many registers or, with all before it, takes too much memory.
+func (d *decoder) checkSize(line int) error {
+	if d.fn.frameSize > maxFrame {
+		return &ptx.Error{Line: line, Msg: fmt.Sprintf("function %s has too many registers", d.src.Name)}
+	}
+	return d.prog.over
 }
 
 // patch turns branch targets from PTX instructions into decoded ones.
@@ -114,6 +127,7 @@ func (d *decoder) decode(in *ptx.Inst) error {
 func (d *decoder) emit(in inst) *inst {
 	in.guard, in.guardFlip = d.guard, d.guardFlip
 	in.line = int32(d.cur.Line)
+	d.prog.take(instBytes)
 	d.prog.code = append(d.prog.code, in)
 	return &d.prog.code[len(d.prog.code)-1]
 }
@@ -172,6 +186,7 @@ func (d *decoder) constant(slot constSlot) uint32 {
 	if off, ok := d.consts[slot]; ok {
 		return off
 	}
+	d.prog.take(slotBytes)
 	off := d.newReg(slot.wd)
 	d.consts[slot] = off
 	if slot.special != "" {

@@ -63,6 +63,7 @@ func decodeBfi(d *decoder, in *ptx.Inst, m *modifiers) error {
 
 // temporary adds a register to the frame and returns its number.
 func (d *decoder) temporary(t ptx.Type) int {
+	d.prog.take(registerBytes)
 	d.regs = append(d.regs, d.newReg(regWidth(t)))
 	d.tempTypes = append(d.tempTypes, t)
 	return len(d.regs) - 1

@@ -23,7 +23,8 @@ func decodeBrx(d *decoder, in *ptx.Inst, m *modifiers) error {
 		return errOperands
 	}
 	m.has("uni")
-	decoded := inst{kind: kindBranchIndex, more: &instMore{}}
+	decoded := inst{kind: kindBranchIndex, more: d.more(instMore{})}
+	d.prog.take(uint64(len(in.Targets)) * targetBytes)
 	for _, t := range in.Targets {
 		decoded.more.targets = append(decoded.more.targets, int32(t))
 	}
@@ -69,6 +70,7 @@ func decodeCall(d *decoder, in *ptx.Inst, m *modifiers) error {
 	if c == nil {
 		return errOperands
 	}
+	d.prog.take(callBytes + uint64(len(c.Args)+len(c.Results))*valueBytes)
 	site := &callSite{target: c.Target}
 	formal := c.Target
 	if c.Target == nil {
@@ -98,7 +100,7 @@ func decodeCall(d *decoder, in *ptx.Inst, m *modifiers) error {
 			return err
 		}
 	}
-	d.emit(inst{kind: kindCall, more: &instMore{call: site}})
+	d.emit(inst{kind: kindCall, more: d.more(instMore{call: site})})
 	return nil
 }
 
@@ -127,7 +129,7 @@ func decodeBarrier(d *decoder, in *ptx.Inst, m *modifiers) error {
 	m.has("aligned")
 	op := barrierOp{}
 	args := in.Args
-	decoded := inst{kind: kindBarrier, more: &instMore{}}
+	decoded := inst{kind: kindBarrier, more: d.more(instMore{})}
 	switch m.oneOf("sync", "arrive", "red") {
 	case "arrive":
 		op.arrive = true
@@ -196,7 +198,7 @@ func (d *decoder) emitSync(in inst, exec execFunc, members ptx.Operand) error {
 	}
 	in.kind = kindSync
 	if in.more == nil {
-		in.more = &instMore{}
+		in.more = d.more(instMore{})
 	}
 	in.more.sync = op
 	d.emit(in)

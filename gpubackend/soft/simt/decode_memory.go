@@ -107,7 +107,7 @@ func (d *decoder) values(in *inst, value ptx.Operand, t ptx.Type, store bool) er
 	if value.Kind != ptx.Vector || len(value.Elems) != int(in.mem.count) {
 		return errOperands
 	}
-	in.more = &instMore{}
+	in.more = d.more(instMore{})
 	for _, e := range value.Elems {
 		var off uint32
 		var wd width
@@ -222,6 +222,7 @@ func (d *decoder) localAddress(wd width, offset uint64, more int64) (uint32, wid
 	if off, ok := d.consts[key]; ok {
 		return off, wd, nil
 	}
+	d.prog.take(slotBytes)
 	off := d.newReg(wd)
 	d.consts[key] = off
 	d.fn.locals = append(d.fn.locals, localSlot{off, wd, at})
@@ -316,7 +317,7 @@ func decodeCp(d *decoder, in *ptx.Inst, m *modifiers) error {
 	if len(in.Args) == 4 {
 		length = in.Args[3]
 	}
-	decoded := inst{kind: kindMemory, exec: execCopyAsync, more: &instMore{}}
+	decoded := inst{kind: kindMemory, exec: execCopyAsync, more: d.more(instMore{})}
 	decoded.mem.space = ptx.Shared
 	if err := d.memoryOperand(&decoded, in.Args[0]); err != nil {
 		return err

@@ -132,7 +132,7 @@ func decodeTexture(d *decoder, in *ptx.Inst, m *modifiers) error {
 		return errType
 	}
 	op := &textureOp{geometry: g, integer: at == ptx.S32}
-	decoded := inst{kind: kindMemory, exec: execTexture, more: &instMore{texture: op}}
+	decoded := inst{kind: kindMemory, exec: execTexture, more: d.more(instMore{texture: op})}
 	if err := d.fetched(&decoded, in.Args[0], t); err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func decodeGather(d *decoder, in *ptx.Inst, m *modifiers) error {
 		return errType
 	}
 	op := &textureOp{geometry: g, channel: channel}
-	decoded := inst{kind: kindMemory, exec: execGather, more: &instMore{texture: op}}
+	decoded := inst{kind: kindMemory, exec: execGather, more: d.more(instMore{texture: op})}
 	if err := d.fetched(&decoded, in.Args[0], t); err != nil {
 		return err
 	}
@@ -267,7 +267,7 @@ func decodeSurface(d *decoder, in *ptx.Inst, m *modifiers) error {
 	}
 	store := in.Op == "sust"
 	value, image := in.Args[0], in.Args[1]
-	decoded := inst{kind: kindMemory, exec: execSurfaceLoad, more: &instMore{texture: op}}
+	decoded := inst{kind: kindMemory, exec: execSurfaceLoad, more: d.more(instMore{texture: op})}
 	if store {
 		value, image = image, value
 		decoded.exec = execSurfaceStore

@@ -76,7 +76,7 @@ func parseFile(tb testing.TB, file string) *ptx.Module {
 
 func parseText(tb testing.TB, file string, text []byte) *ptx.Module {
 	tb.Helper()
-	m, err := ptx.Parse(text)
+	m, err := ptx.Parse(text, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func parseText(tb testing.TB, file string, text []byte) *ptx.Module {
 // load loads a module and gives its globals memory.
 func (d *device) load(m *ptx.Module) {
 	d.tb.Helper()
-	prog, err := Load(m)
+	prog, err := Load(m, nil)
 	if err != nil {
 		d.tb.Fatal(err)
 	}
@@ -102,11 +102,9 @@ func (d *device) load(m *ptx.Module) {
 		d.tb.Fatal(err)
 	}
 	for _, g := range prog.Globals() {
-		data, err := prog.Content(&g)
-		if err != nil {
+		if err := prog.Fill(&g, d.bytes(places[g.Name], int(g.Size))); err != nil {
 			d.tb.Fatal(err)
 		}
-		copy(d.bytes(places[g.Name], len(data)), data)
 	}
 	d.prog = prog
 }

@@ -5,14 +5,14 @@
 //
 // # Use
 //
-//	module, err := ptx.Parse(text)
-//	program, err := simt.Load(module)        // all unknown instructions are refused here
+//	module, err := ptx.Parse(text, memory)
+//	program, err := simt.Load(module, memory)  // all unknown instructions are refused here
 //	err = program.Link(addressOf)            // after the globals have got device memory
 //	kernel := program.Kernel("vectorAdd")
 //	err = (&simt.Launch{Kernel: kernel, Grid: ..., Block: ..., Params: ..., Memory: mem}).Run(ctx)
 //
 // A Program belongs to one load of a module: the caller gives each of
-// Program.Globals a place in device memory, fills it with Global.Content, and
+// Program.Globals a place in device memory, fills it with Program.Fill, and
 // tells Link the addresses. Copies to a symbol then need nothing of the engine.
 //
 // # Model

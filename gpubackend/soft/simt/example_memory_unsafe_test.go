@@ -43,10 +43,9 @@ func (m *memory) place(globals []simt.Global) map[string]uint64 {
 // fill copies the globals' initial contents to their places.
 func (m *memory) fill(p *simt.Program, places map[string]uint64) {
 	for _, g := range p.Globals() {
-		data, err := p.Content(&g)
-		if err != nil {
+		at := places[g.Name] - m.base
+		if err := p.Fill(&g, m.bytes[at:at+g.Size]); err != nil {
 			panic(err)
 		}
-		copy(m.bytes[places[g.Name]-m.base:], data)
 	}
 }

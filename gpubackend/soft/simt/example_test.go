@@ -39,12 +39,12 @@ const helloPTX = `
 }`
 
 func Example() {
-	module, err := ptx.Parse([]byte(helloPTX))
+	module, err := ptx.Parse([]byte(helloPTX), nil)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	program, err := simt.Load(module)
+	program, err := simt.Load(module, nil)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -126,11 +126,11 @@ func TestFastVersions(t *testing.T) {
 				}
 			}
 			text.WriteString(instructionOf(key, types) + "\nret;\n}\n")
-			m, err := ptx.Parse([]byte(text.String()))
+			m, err := ptx.Parse([]byte(text.String()), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := Load(m)
+			p, err := Load(m, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -44,11 +44,11 @@ func FuzzRun(f *testing.F) {
 	buffer := put(d, make([]uint64, 64))
 	objects := fuzzObjects(buffer)
 	f.Fuzz(func(t *testing.T, body string) {
-		m, err := ptx.Parse([]byte(fuzzHead + body + "\nret;\n}\n"))
+		m, err := ptx.Parse([]byte(fuzzHead+body+"\nret;\n}\n"), nil)
 		if err != nil {
 			return
 		}
-		p, err := Load(m)
+		p, err := Load(m, nil)
 		if err != nil {
 			var reason *ptx.Error
 			if !errors.As(err, &reason) || reason.Line == 0 {

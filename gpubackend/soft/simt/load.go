@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 )
 
@@ -25,8 +26,9 @@ const (
 )
 
 // load is Load.
-func load(m *ptx.Module) (*Program, error) {
+func load(m *ptx.Module, mem *budget.Account) (*Program, error) {
 	p := &Program{
+		mem:       mem,
 		module:    m,
 		number:    programs.Add(1),
 		kernels:   make(map[string]*Kernel),
@@ -37,6 +39,7 @@ func load(m *ptx.Module) (*Program, error) {
 		if !src.Defined {
 			continue
 		}
+		p.take(functionBytes + uint64(len(src.Vars)+len(src.Params)+len(src.Results))*offsetBytes)
 		fn := &function{src: src, index: len(p.decoded), calls: make(map[*ptx.Function]bool)}
 		fn.layout()
 		p.functions[src] = fn
@@ -48,6 +51,7 @@ func load(m *ptx.Module) (*Program, error) {
 		}
 	}
 	for _, v := range m.Vars {
+		p.take(globalBytes)
 		if v.Opaque != ptx.NotOpaque {
 			p.addReference(v)
 		} else if v.Space == ptx.Global || v.Space == ptx.Const {
@@ -56,11 +60,15 @@ func load(m *ptx.Module) (*Program, error) {
 		}
 	}
 	for _, fn := range p.decoded {
+		if p.over != nil {
+			break
+		}
 		if fn.src.Entry {
+			p.take(kernelBytes)
 			p.kernels[fn.src.Name] = p.newKernel(fn)
 		}
 	}
-	return p, nil
+	return p, p.over
 }
 
 // newKernel describes an entry.
@@ -146,6 +154,7 @@ func (k *Kernel) layoutShared(m *ptx.Module, reached []*function) {
 			continue
 		}
 		end = alignTo(end, uint64(v.Align))
+		k.Program.take(sharedBytes)
 		k.sharedVars[v] = end
 		end += v.Size
 	}
@@ -153,6 +162,7 @@ func (k *Kernel) layoutShared(m *ptx.Module, reached []*function) {
 	k.dynamicAt = alignTo(end, dynamicAlign)
 	for v := range used {
 		if _, placed := k.sharedVars[v]; !placed {
+			k.Program.take(sharedBytes)
 			k.sharedVars[v] = k.dynamicAt
 		}
 	}
@@ -214,30 +224,29 @@ func (p *Program) refers(g *Global) bool {
 	return false
 }
 
-// content is Content.
-func (p *Program) content(g *Global) ([]byte, error) {
+// fill is Fill.
+func (p *Program) fill(g *Global, data []byte) error {
 	if !p.linked {
-		return nil, errors.New("program isn't linked")
+		return errors.New("program isn't linked")
 	}
-	data := make([]byte, g.Size)
-	copy(data, g.variable.Init)
+	clear(data[copy(data, g.variable.Init):])
 	for _, r := range g.variable.Relocs {
 		var addr uint64
 		switch f, v := p.module.Function(r.Symbol), p.module.Var(r.Symbol); {
 		case f != nil:
 			if addr = p.functionAddress(f); addr == 0 {
-				return nil, fmt.Errorf("address of undefined function %s", r.Symbol)
+				return fmt.Errorf("address of undefined function %s", r.Symbol)
 			}
 		case v != nil && v.Space != ptx.Shared:
 			addr = p.addresses[v]
 		default:
-			return nil, fmt.Errorf("address of %s isn't constant", r.Symbol)
+			return fmt.Errorf("address of %s isn't constant", r.Symbol)
 		}
 		var b [8]byte
 		binary.LittleEndian.PutUint64(b[:], (addr+uint64(r.Addend))>>r.Shift)
 		copy(data[r.Offset:], b[:r.Size])
 	}
-	return data, nil
+	return nil
 }
 
 // functionAddress is the address by which programs call src; 0 if it has no

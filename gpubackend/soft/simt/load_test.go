@@ -47,9 +47,9 @@ func TestUnsupported(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.want, func(t *testing.T) {
 			t.Parallel()
-			m, err := ptx.Parse([]byte(loadHead + test.body + "\nret;\n}\n"))
+			m, err := ptx.Parse([]byte(loadHead+test.body+"\nret;\n}\n"), nil)
 			if err == nil {
-				_, err = Load(m)
+				_, err = Load(m, nil)
 			}
 			var reason *ptx.Error
 			if !errors.As(err, &reason) || reason.Line != 8 || !strings.HasPrefix(reason.Msg, test.want) {

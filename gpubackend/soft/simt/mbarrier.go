@@ -80,7 +80,7 @@ func (d *decoder) emitMbarrier(in inst, exec execFunc, dest *ptx.Operand, memory
 	if err := d.memoryOperand(&in, memory); err != nil {
 		return err
 	}
-	in.more = &instMore{sourceOffset: in.imm}
+	in.more = d.more(instMore{sourceOffset: in.imm})
 	in.imm = flag
 	var err error
 	if in.b, in.bw, err = d.source(value, ptx.B64); err != nil || in.bw == widthPred {

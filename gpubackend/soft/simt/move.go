@@ -72,7 +72,7 @@ func execTimer(shift uint) execFunc {
 
 // vector decodes the elements of a vector as registers of t divided evenly.
 func (d *decoder) vector(vec ptx.Operand, t ptx.Type, dest bool) (*instMore, error) {
-	more := &instMore{}
+	more := d.more(instMore{})
 	n := len(vec.Elems)
 	if n == 0 || t.Size()%n != 0 {
 		return nil, errOperands

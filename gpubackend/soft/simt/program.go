@@ -5,6 +5,7 @@ package simt
 import (
 	"fmt"
 
+	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 )
 
@@ -22,6 +23,9 @@ type Program struct {
 	decoded   []*function
 	addresses map[*ptx.Variable]uint64
 	linked    bool
+
+	mem  *budget.Account
+	over error // mem had no more
 }
 
 // A Kernel is an entry of a Program.
@@ -63,8 +67,9 @@ type Global struct {
 	variable *ptx.Variable
 }
 
-// Load decodes a module. The error is a *ptx.Error for what isn't supported.
-func Load(m *ptx.Module) (*Program, error) { return load(m) }
+// Load decodes a module, and takes what the program consists of from mem. The error is a *ptx.Error for what isn't supported,
+// or wraps budget.ErrExceeded; what was taken is the caller's to give back.
+func Load(m *ptx.Module, mem *budget.Account) (*Program, error) { return load(m, mem) }
 
 // Kernel returns the kernel called name, or nil.
 func (p *Program) Kernel(name string) *Kernel { return p.kernels[name] }
@@ -85,12 +90,11 @@ func (p *Program) Link(address func(name string) (addr uint64, ok bool)) error {
 	return p.link(address)
 }
 
-// Content returns a global's initial content, Size bytes, with the addresses of
+// Fill writes a global's initial content, Size bytes, with the addresses of
 // other symbols filled in. It may be called after Link.
-func (p *Program) Content(g *Global) ([]byte, error) {
-	data, err := p.content(g)
-	if err != nil {
-		return nil, fmt.Errorf("content of %s: %w", g.Name, err)
+func (p *Program) Fill(g *Global, to []byte) error {
+	if err := p.fill(g, to); err != nil {
+		return fmt.Errorf("content of %s: %w", g.Name, err)
 	}
-	return data, nil
+	return nil
 }

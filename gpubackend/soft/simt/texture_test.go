@@ -299,11 +299,11 @@ func TestSurfaceOfKernel(t *testing.T) {
 
 func TestReferences(t *testing.T) {
 	t.Parallel()
-	m, err := ptx.Parse([]byte(textureModule))
+	m, err := ptx.Parse([]byte(textureModule), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Load(m)
+	p, err := Load(m, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +314,7 @@ func TestReferences(t *testing.T) {
 	for _, text := range []string{
 		".global .texref t[2];", ".global .texref t = {normalized_coords = 1};", ".const .texref t;", ".shared .surfref s;",
 	} {
-		if _, err := ptx.Parse([]byte(".version 7.0\n.target sm_75\n.address_size 64\n" + text)); err == nil {
+		if _, err := ptx.Parse([]byte(".version 7.0\n.target sm_75\n.address_size 64\n"+text), nil); err == nil {
 			t.Errorf("parsed: %s", text)
 		}
 	}

@@ -77,7 +77,7 @@ func decodeShfl(d *decoder, in *ptx.Inst, m *modifiers) error {
 	if t.Size() != 4 || mode == "" || len(in.Args) != want {
 		return errOperands
 	}
-	decoded := inst{more: &instMore{}}
+	decoded := inst{more: d.more(instMore{})}
 	args := append([]ptx.Operand(nil), in.Args...)
 	if args[0].Kind == ptx.Pair {
 		p, wd, err := d.dest(args[0].Elems[1], ptx.Pred)
@@ -148,7 +148,7 @@ func decodeMatch(d *decoder, in *ptx.Inst, m *modifiers) error {
 	if mode == "" || !sync || t != ptx.B32 && t != ptx.B64 || len(in.Args) != 3 {
 		return errOperands
 	}
-	decoded := inst{more: &instMore{}}
+	decoded := inst{more: d.more(instMore{})}
 	args := append([]ptx.Operand(nil), in.Args...)
 	if args[0].Kind == ptx.Pair && mode == "all" {
 		p, wd, err := d.dest(args[0].Elems[1], ptx.Pred)

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package budget counts the host memory that one guest process makes its worker take, in bytes, and refuses what would go
+// beyond a limit.
+//
+// What counts is what the worker's own structures take by their sizes, before they are made: decompressed images, parsed
+// code, registers of kernels, tables of handles. A structure that grows by doubling counts twice. Memory of the CUDA driver,
+// garbage that isn't collected yet and what doesn't depend on the guest don't count.
+package budget
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+)
+
+// ErrExceeded says that a limit would be exceeded.
+var ErrExceeded = errors.New("host memory of the process is used up (--set host-memory)")
+
+// Budget is a limit and what counts against it. It may be used by several goroutines. A nil Budget has no limit and counts
+// nothing.
+type Budget struct{ limit, used atomic.Uint64 }
+
+// New returns a budget of so many bytes.
+func New(limit uint64) *Budget {
+	b := &Budget{}
+	b.limit.Store(limit)
+	return b
+}
+
+// SetLimit changes the limit. What is counted already stays, even above it.
+func (b *Budget) SetLimit(limit uint64) {
+	if b != nil {
+		b.limit.Store(limit)
+	}
+}
+
+// Used is what counts at the moment.
+func (b *Budget) Used() uint64 {
+	if b == nil {
+		return 0
+	}
+	return b.used.Load()
+}
+
+// Room tells whether Take would succeed.
+func (b *Budget) Room(bytes uint64) bool {
+	if b == nil {
+		return true
+	}
+	used, limit := b.used.Load(), b.limit.Load()
+	return used <= limit && bytes <= limit-used
+}
+
+// Take counts bytes, all or none: the error wraps ErrExceeded.
+func (b *Budget) Take(bytes uint64) error {
+	if b == nil {
+		return nil
+	}
+	for {
+		used, limit := b.used.Load(), b.limit.Load()
+		if used > limit || bytes > limit-used {
+			return fmt.Errorf("%d bytes beside %d of %d: %w", bytes, used, limit, ErrExceeded)
+		}
+		if b.used.CompareAndSwap(used, used+bytes) {
+			return nil
+		}
+	}
+}
+
+// Force counts bytes that are there already, also beyond the limit.
+func (b *Budget) Force(bytes uint64) {
+	if b != nil {
+		b.used.Add(bytes)
+	}
+}
+
+// Give takes back what Take or Force counted.
+func (b *Budget) Give(bytes uint64) {
+	if b != nil {
+		b.used.Add(-bytes)
+	}
+}

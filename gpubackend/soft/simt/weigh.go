@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simt
+
+import "reflect"
+
+// take counts what a program is about to consist of. Loading ends soon after there is no more memory.
+func (p *Program) take(bytes uint64) {
+	if p.over == nil {
+		p.over = p.mem.Take(bytes)
+	}
+}
+
+// more makes what only few instructions need.
+func (d *decoder) more(m instMore) *instMore {
+	d.prog.take(moreBytes)
+	return &m
+}
+
+// What is made counts for so much. Lists double as they grow, so their elements count twice; a map's entries take some 100
+// bytes beside what they hold.
+var (
+	instBytes     = 2 * sizeOf[inst]()
+	moreBytes     = sizeOf[instMore]() + sizeOf[textureOp]() + maxRegs*(4+1)
+	targetBytes   = 2 * sizeOf[int32]()
+	callBytes     = sizeOf[callSite]() + mapBytes
+	valueBytes    = 2 * sizeOf[callValue]()
+	slotBytes     = sizeOf[constSlot]() + 2*sizeOf[filledSlot]() + mapBytes
+	functionBytes = sizeOf[function]() + 2*mapBytes
+	kernelBytes   = sizeOf[Kernel]() + 2*mapBytes
+	globalBytes   = 2*sizeOf[Global]() + mapBytes
+)
+
+const (
+	mapBytes      = 100
+	maxRegs       = 16 // of a vector
+	registerBytes = 2 * (4 + 1)
+	startBytes    = 2 * 4
+	offsetBytes   = 2 * 8
+	sharedBytes   = 2 * mapBytes // beside the temporary one
+)
+
+func sizeOf[T any]() uint64 { return uint64(reflect.TypeFor[T]().Size()) }
