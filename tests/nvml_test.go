@@ -74,3 +74,19 @@ func TestPynvml(t *testing.T) {
 		}
 	})
 }
+
+// TestNVMLAlone has what a container is given: the device and the two libraries, each in a place of its own.
+func TestNVMLAlone(t *testing.T) {
+	t.Parallel()
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		script := "set -e; mkdir /tmp/cuda /tmp/nvml; cp -P \"$1\"/libcuda.so* /tmp/cuda; cp -P \"$1\"/libnvidia-ml.so* /tmp/nvml; " +
+			"LD_LIBRARY_PATH=/tmp/cuda:/tmp/nvml \"$2\" --query-gpu=name,memory.free --format=csv,noheader; cp -r /tmp/nvml/* /tmp/cuda; " +
+			"cd /; env -i LD_LIBRARY_PATH=/tmp/cuda \"$2\" -L; rm -r /tmp/cuda /tmp/nvml"
+		libraries := filepath.Join(root, "build/guest/lib")
+		r := vm.run(t, vm.limit, "--", "sh", "-c", script, "sh", libraries, filepath.Join(nvmlTools(t), "nvidia-smi"))
+		want := "Paracuda Software GPU, 2048 MiB\nGPU 0: Paracuda Software GPU (UUID: " + softUUID + ")\n"
+		if r.exit != 0 || r.stdout != want || r.stderr != "" {
+			t.Errorf("exit code %d, output %q%s", r.exit, r.stdout, tail(r.stderr))
+		}
+	})
+}

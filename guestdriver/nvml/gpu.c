@@ -10,43 +10,56 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PROGRAM "paracuda-query"
+#define LOADER "/lib64/ld-linux-x86-64.so.2"
 
-/* Where the program is: beside this library. */
-static int find_program(char *path, size_t room)
+int gpu_beside(const char *name, char *path, size_t room)
 {
 	Dl_info self;
 	const char *end;
+	int n;
 
 	if (!dladdr((void *)gpu_query, &self) || !self.dli_fname)
 		return -1;
 	end = strrchr(self.dli_fname, '/');
 	if (!end)
 		return -1;
-	return (size_t)snprintf(path, room, "%.*s/" PROGRAM, (int)(end - self.dli_fname), self.dli_fname) < room ? 0 : -1;
+	n = snprintf(path, room, "%.*s/%s", (int)(end - self.dli_fname), self.dli_fname, name);
+	return n > 0 && (size_t)n < room ? 0 : -1;
 }
 
-/* Starts the program with its standard output in a pipe, whose other end is returned. */
+/* The dynamic loader of this process. */
+static const char *loader(void)
+{
+	unsigned long base = getauxval(AT_BASE);
+	Dl_info info;
+
+	return base && dladdr((void *)base, &info) && info.dli_fname && info.dli_fname[0] == '/' ? info.dli_fname : LOADER;
+}
+
+/* Starts this library as a program, with its standard output in a pipe, whose other end is returned. */
 static int start(int with_memory, pid_t *pid)
 {
-	char path[4096], *argv[] = { path, with_memory ? "memory" : NULL, NULL };
+	Dl_info self;
+	char *argv[] = { "paracuda-query", NULL, with_memory ? "memory" : NULL, NULL };
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	sigset_t none;
 	int ends[2], error;
 
-	if (find_program(path, sizeof(path)) || pipe2(ends, O_CLOEXEC))
+	if (!dladdr((void *)gpu_query, &self) || !self.dli_fname || pipe2(ends, O_CLOEXEC))
 		return -1;
+	argv[1] = (char *)self.dli_fname;
 	sigemptyset(&none);
 	posix_spawnattr_init(&attributes);
 	posix_spawnattr_setsigmask(&attributes, &none);
 	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-	error = posix_spawn(pid, path, &actions, &attributes, argv, environ);
+	error = posix_spawn(pid, loader(), &actions, &attributes, argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
 	posix_spawnattr_destroy(&attributes);
 	close(ends[1]);

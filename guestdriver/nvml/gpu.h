@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The VM's GPUs as the query program tells them: it uses CUDA in a process of its own, so that the caller can still fork. */
+/*
+ * The VM's GPUs. The library asks CUDA for them in a process of its own, so that the caller can still fork. It is the
+ * program of this process itself: a container that has the library has all that it needs.
+ */
 #ifndef PARACUDA_NVML_GPU_H
 #define PARACUDA_NVML_GPU_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "paracuda_table.h"
@@ -25,5 +29,10 @@ struct gpu {
 
 /* Asks for all GPUs, with their free memory or without. Returns their number or -1. */
 int gpu_query(struct gpu *gpus, int room, int with_memory);
+
+#define GPU_PATH_MAX 4096
+
+/* The path of a file beside this library. Returns 0 or -1. */
+int gpu_beside(const char *name, char *path, size_t room);
 
 #endif

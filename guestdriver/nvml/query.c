@@ -1,23 +1,86 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes a struct gpu for each GPU to standard output. With the argument "memory" it makes contexts, to know what is free. */
+/*
+ * The library as a program of its own, which asks CUDA: the dynamic loader runs it. It writes a struct gpu for each GPU to
+ * standard output. With the argument "memory" it makes contexts, to know what is free.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu.h"
 
+#ifndef __x86_64__
+#error "the entry point is for x86-64 only"
+#endif
+
+/* What crt1.o has for programs: the C library calls query_main, and exit with what it returns. */
+__asm__(".pushsection .text\n"
+	".globl query_start\n"
+	".hidden query_start\n"
+	".type query_start, @function\n"
+	"query_start:\n"
+	"	xorl %ebp, %ebp\n"
+	"	movq %rdx, %r9\n"	/* what the loader has to be told at the end */
+	"	popq %rsi\n"
+	"	movq %rsp, %rdx\n"
+	"	andq $-16, %rsp\n"
+	"	pushq %rax\n"
+	"	pushq %rsp\n"
+	"	xorl %r8d, %r8d\n"
+	"	xorl %ecx, %ecx\n"
+	"	leaq query_main(%rip), %rdi\n"
+	"	call *__libc_start_main@GOTPCREL(%rip)\n"
+	"	hlt\n"
+	".size query_start, . - query_start\n"
+	".popsection\n");
+
 typedef int CUresult;
-CUresult cuInit(unsigned flags);
-CUresult cuDriverGetVersion(int *version);
-CUresult cuDeviceGetCount(int *count);
-CUresult cuDeviceGetName(char *name, int room, int device);
-CUresult cuDeviceGetUuid_v2(void *uuid, int device);
-CUresult cuDeviceTotalMem_v2(size_t *bytes, int device);
-CUresult cuDeviceGetAttribute(int *value, int attribute, int device);
-CUresult cuDevicePrimaryCtxRetain(void **context, int device);
-CUresult cuCtxSetCurrent(void *context);
-CUresult cuMemGetInfo_v2(size_t *free, size_t *total);
-CUresult cuGetExportTable(const void **table, const void *id);
+
+/* The functions of CUDA that it needs. */
+#define FUNCTIONS(f)                                             \
+	f(cuInit, (unsigned flags))                              \
+	f(cuDriverGetVersion, (int *version))                    \
+	f(cuDeviceGetCount, (int *count))                        \
+	f(cuDeviceGetName, (char *name, int room, int device))   \
+	f(cuDeviceGetUuid_v2, (void *uuid, int device))          \
+	f(cuDeviceTotalMem_v2, (size_t *bytes, int device))      \
+	f(cuDeviceGetAttribute, (int *value, int attribute, int device)) \
+	f(cuDevicePrimaryCtxRetain, (void **context, int device)) \
+	f(cuCtxSetCurrent, (void *context))                      \
+	f(cuMemGetInfo_v2, (size_t *free, size_t *total))        \
+	f(cuGetExportTable, (const void **table, const void *id))
+
+#define DECLARE(name, parameters) static CUresult(*name) parameters;
+FUNCTIONS(DECLARE)
+
+static int find(void *library, void *function, const char *name)
+{
+	void *address = dlsym(library, name);
+
+	memcpy(function, &address, sizeof(address));
+	return address ? 0 : -1;
+}
+
+/* Takes the libcuda beside this library, or else the system's. */
+static int load_cuda(void)
+{
+	char path[GPU_PATH_MAX];
+	void *library = NULL;
+
+	if (!gpu_beside("libcuda.so.1", path, sizeof(path)))
+		library = dlopen(path, RTLD_NOW);
+	if (!library)
+		library = dlopen("libcuda.so.1", RTLD_NOW);
+	if (!library)
+		return -1;
+#define FIND(name, parameters)                 \
+	if (find(library, &name, #name))       \
+		return -1;
+	FUNCTIONS(FIND)
+	return 0;
+}
 
 /* Device attributes of the driver API. */
 enum {
@@ -82,14 +145,14 @@ static void ask(struct gpu *g, int device)
 	ask_link(g, device);
 }
 
-int main(int argc, char **argv)
+int query_main(int argc, char **argv)
 {
 	int count = 0;
 	struct gpu g;
 
 	/* A program's choice of devices is not for these questions. */
 	unsetenv("CUDA_VISIBLE_DEVICES");
-	if (cuInit(0) || cuDeviceGetCount(&count))
+	if (load_cuda() || cuInit(0) || cuDeviceGetCount(&count))
 		return 1;
 	for (int i = 0; i < count; i++) {
 		ask(&g, i);
