@@ -110,6 +110,7 @@ func (d *Device) Set(text string) error {
 		d.retireWarm(0) // they were started with the old one
 	}
 	d.settings, d.space, d.policy = s, space, policy
+	d.starts.SetRate(float64(s.Starts))
 	d.show()
 	d.refill()
 	for _, c := range d.channels {

@@ -12,6 +12,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/pace"
 	"github.com/paracuda/paracuda/gpubackend/proclimit"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
@@ -25,6 +26,7 @@ type Config struct {
 	Generation uint32 // tells this device from an earlier one
 	Spawn      Spawner
 	Timeouts   Timeouts
+	Clock      pace.Clock // for the pace of starts; nil: the real one
 	Log        *logrus.Entry
 }
 
@@ -57,29 +59,35 @@ type Device struct {
 	log    *logrus.Entry
 
 	exports *exports
+	starts  *pace.Pace
 	shown   atomic.Pointer[wire.Config] // a copy of space, which the guest reads while mu may be held for long
 
-	mu       sync.Mutex
-	settings Settings // guarded by mu, as is what follows
-	space    wire.Config
-	policy   handover.Policy
-	mem      *vhostuser.Memory // the session's snapshot
-	mapped   *guestmem.Memory  // our mapping of it
-	channels []*channel
-	control  *control
-	mover    *moverProcess
-	rest     *time.Timer       // runs resumeRest; nil: no queue was stopped yet
-	linger   []*moverProcess   // killed movers that don't end
-	warming  bool              // there is a driver, for whose programs workers are kept warm
-	warm     []*workerProcess  // without a channel, oldest first
-	ended    handover.Counters // of workers that are gone
-	workers  sync.WaitGroup
+	mu        sync.Mutex
+	settings  Settings // guarded by mu, as is what follows
+	space     wire.Config
+	policy    handover.Policy
+	mem       *vhostuser.Memory // the session's snapshot
+	mapped    *guestmem.Memory  // our mapping of it
+	channels  []*channel
+	control   *control
+	mover     *moverProcess
+	rest      *time.Timer       // runs resumeRest; nil: no queue was stopped yet
+	linger    []*moverProcess   // killed movers that don't end
+	refilling bool              // refill will be called
+	warming   bool              // there is a driver, for whose programs workers are kept warm
+	warm      []*workerProcess  // without a channel, oldest first
+	ended     handover.Counters // of workers that are gone
+	workers   sync.WaitGroup
 }
 
 // New makes a device.
 func New(c Config) *Device {
 	c.Timeouts = c.Timeouts.withDefaults()
+	if c.Clock == nil {
+		c.Clock = pace.Real
+	}
 	d := &Device{config: c, log: c.Log, settings: c.Settings, exports: newExports(proclimit.Files())}
+	d.starts = pace.New(float64(c.Settings.Starts), startsBurst, c.Clock)
 	d.space, d.policy = d.settings.Build()
 	d.space.Generation = c.Generation
 	d.show()

@@ -21,6 +21,9 @@ func (d *Device) open(index int, pid int32, comm string, quit <-chan struct{}) u
 		return wire.StatusNoWorker
 	}
 	warm := d.takeWarm(quit)
+	if warm == nil && !d.awaitTurn(c, quit) {
+		return wire.StatusNoWorker
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	defer d.refill()
@@ -36,6 +39,7 @@ func (d *Device) open(index int, pid int32, comm string, quit <-chan struct{}) u
 	err := d.startWorker(c, warm, p)
 	if err != nil && warm != nil {
 		log.WithError(err).Info("a worker that was started ahead of use does not take its channel")
+		d.starts.Take()
 		err = d.startWorker(c, nil, p)
 	}
 	if err != nil {
@@ -67,6 +71,7 @@ func (d *Device) startWorker(c *channel, warm *workerProcess, p program) error {
 	if w != nil && (w.ended || w.policy != d.policy) {
 		w.kill()
 		w = nil
+		d.starts.Take()
 	}
 	if w == nil {
 		var err error

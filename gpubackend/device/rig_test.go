@@ -22,6 +22,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/pace"
 	"github.com/paracuda/paracuda/gpubackend/soft"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker"
@@ -227,7 +228,7 @@ const (
 func settingsOf(t testing.TB, text ...string) Settings {
 	t.Helper()
 	s := DefaultSettings()
-	for _, x := range append([]string{"channels=3", "arena=2M", "soft-memory=64M"}, text...) {
+	for _, x := range append([]string{"channels=3", "arena=2M", "soft-memory=64M", "starts=0"}, text...) {
 		if err := s.Set(x); err != nil {
 			t.Fatal(err)
 		}
@@ -237,8 +238,14 @@ func settingsOf(t testing.TB, text ...string) Settings {
 
 func newVM(t testing.TB, spawn Spawner, limits Timeouts, settings ...string) *vm {
 	t.Helper()
+	return newTimedVM(t, spawn, limits, nil, settings...)
+}
+
+// newTimedVM is one with a clock for the pace of starts.
+func newTimedVM(t testing.TB, spawn Spawner, limits Timeouts, clock pace.Clock, settings ...string) *vm {
+	t.Helper()
 	v := &vm{t: t, guest: virtqueuetest.NewGuest(t, virtqueuetest.Span{Addr: 0, Size: guestBytes}), ended: make(chan error, 1)}
-	v.dev = New(Config{GPU: "soft", Settings: settingsOf(t, settings...), Generation: 7, Spawn: spawn, Timeouts: limits, Log: quiet()})
+	v.dev = New(Config{GPU: "soft", Settings: settingsOf(t, settings...), Generation: 7, Spawn: spawn, Timeouts: limits, Clock: clock, Log: quiet()})
 	near, far := vhostusertest.Pair(t)
 	session, err := vhostuser.New(far, v.dev, vhostuser.Options{})
 	if err != nil {

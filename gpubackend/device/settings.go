@@ -23,6 +23,8 @@ type Settings struct {
 	Policy handover.Policy
 	// WarmWorkers is how many workers are kept warm (warm.go); warmDefault: as the GPU makes sense.
 	WarmWorkers int
+	// Starts is how many workers may be started in a second, in the long run; 0: as many as asked for (starts.go).
+	Starts uint32
 	// StopGrace is how long work may go on when a queue is stopped (standstill.go).
 	StopGrace time.Duration
 }
@@ -39,6 +41,7 @@ func DefaultSettings() Settings {
 		},
 		Policy:      handover.Policy{StagingBytes: 32 << 20, SoftMemory: 2 << 30},
 		WarmWorkers: warmDefault,
+		Starts:      20,
 		StopGrace:   5 * time.Second,
 	}
 }
@@ -92,6 +95,7 @@ var settings = []setting{
 	{"arena", "SIZE", "memory that a guest process shares with its worker", size(2<<20, 1<<30, func(s *Settings) *uint32 { return &s.Space.ArenaBytes })},
 	{"channels", "N", "guest processes at a time", number(1, wire.MaxChannels, func(s *Settings) *uint32 { return &s.Space.Channels })},
 	{"warm-workers", "N", "workers kept ready for the programs to come, each with an idle CUDA context (default: 1, on the software GPU 0)", access{setWarm, getWarm}},
+	{"starts", "N", "programs that may begin to use the GPU in a second, in the long run; others wait (0: no bound)", number(0, 10000, func(s *Settings) *uint32 { return &s.Starts })},
 	{"stop-grace", "TIME", "how long programs' work may go on when the VM stops or is reset; a program whose work takes longer is ended", access{setGrace, getGrace}},
 	{"address-mapping", "on|off", "pass payloads by reference", flag(wire.ConfigFlagAddressMapping)},
 	{"graph-replay", "on|off", "replay repeated batches as CUDA graphs", flag(wire.ConfigFlagGraphReplay)},

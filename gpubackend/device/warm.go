@@ -46,6 +46,10 @@ func (d *Device) refill() {
 	want := d.warmWanted()
 	d.retireWarm(want)
 	for len(d.warm) < want {
+		if wait, ok := d.starts.Try(); !ok {
+			d.refillLater(wait)
+			return
+		}
 		w, err := d.spawn()
 		if err != nil {
 			d.log.WithError(err).Warn("start a worker ahead of use")
@@ -164,6 +168,7 @@ func (d *Device) beginCold(w *workerProcess) bool {
 
 // startCold starts the cold worker of a program whose warm one is gone.
 func (d *Device) startCold(c *channel, p program) bool {
+	d.starts.Take()
 	if err := d.startWorker(c, nil, p); err != nil {
 		d.log.WithField("channel", c.index).WithError(err).Error("start a worker")
 		return false
