@@ -31,7 +31,7 @@ func Attach(ctx context.Context, qmpSocket string, d Device) error {
 	}
 	defer m.close()
 	d = d.complete()
-	if err := m.fit(); err != nil {
+	if err := m.fit(d.Carrier); err != nil {
 		return fmt.Errorf("attach %s: %w", d.ID, err)
 	}
 	chardev, err := m.reach(d)
@@ -65,8 +65,8 @@ func Detach(ctx context.Context, qmpSocket, id string) error {
 }
 
 // fit tells what keeps this QEMU from having the device.
-func (m *monitor) fit() error {
-	if err := m.version.check(); err != nil {
+func (m *monitor) fit(c Carrier) error {
+	if err := m.version.check(c); err != nil {
 		return err
 	}
 	shared, err := m.sharesMemory()
@@ -117,11 +117,7 @@ func (m *monitor) replace(d Device, chardev string) error {
 	if err := m.remove(d, chardev); err != nil {
 		return err
 	}
-	err := m.run("device_add", arguments{
-		"driver": Driver, "id": d.ID, "bus": d.Bus, "chardev": chardev,
-		"virtio-id": d.VirtioID, "num_vqs": d.Queues,
-		"vq_size": d.QueueSize, "config_size": d.ConfigSize,
-	}, nil)
+	err := m.run("device_add", d.arguments(chardev), nil)
 	if err != nil {
 		return fmt.Errorf("attach %s: %w: the VM needs a free -device pcie-root-port,id=%s", d.ID, err, d.Bus)
 	}

@@ -18,8 +18,8 @@ func TestAttach(t *testing.T) {
 	}
 	got := f.devices["paracuda0"]
 	for name, want := range map[string]any{
-		"driver": "vhost-user-test-device-pci", "bus": "paracuda-port", "chardev": "paracuda0-socket",
-		"virtio-id": 37.0, "num_vqs": 4.0, "vq_size": 256.0, "config_size": 256.0,
+		"driver": "vhost-user-fs-pci", "bus": "paracuda-port", "chardev": "paracuda0-socket",
+		"tag": "paracuda", "num-request-queues": 3.0, "queue-size": 1024.0,
 	} {
 		if got[name] != want {
 			t.Errorf("%s is %v, not %v", name, got[name], want)

@@ -2,30 +2,65 @@
 
 package qemu
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
 
-// Driver is the name of QEMU's generic vhost-user device.
-const Driver = "vhost-user-test-device-pci"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// Carrier is a device of QEMU's that carries the virtqueues.
+type Carrier string
+
+// The carriers. FS is the front end of a file system: it passes queues through as they are, and answers for its
+// configuration space by itself, so that a back end that has died does it no harm. Every QEMU has it. Generic is meant for
+// testing by QEMU's own account, and aborts when the VM is reset after its back end has died.
+const (
+	FS      Carrier = "fs"
+	Generic Carrier = "generic"
+)
+
+// carriers says what QEMU calls each, and from which release on it can be used.
+var carriers = map[Carrier]struct {
+	driver string
+	oldest Version
+}{
+	FS:      {"vhost-user-fs-pci", Version{Major: 7, Minor: 2}},
+	Generic: {"vhost-user-test-device-pci", Version{Major: 10, Minor: 2}},
+}
+
+// ParseCarrier reads a carrier's name.
+func ParseCarrier(name string) (Carrier, error) {
+	if _, ok := carriers[Carrier(name)]; !ok {
+		return "", fmt.Errorf("no carrier %q: want %s or %s", name, FS, Generic)
+	}
+	return Carrier(name), nil
+}
 
 // Device describes the device as QEMU is to see it. The zero value of every
 // field but Socket has a sensible meaning.
 type Device struct {
-	Socket     string // where the back end listens
-	ID         string // the device's id in QEMU; "paracuda0"
-	Bus        string // the PCIe port that it sits on; Port
-	VirtioID   int    // 37: stock QEMU aborts on an id it has no name for
-	Queues     int    // virtqueues; 8
-	QueueSize  int    // entries in each; 256
-	ConfigSize int    // bytes of config space; 256
+	Socket     string  // where the back end listens
+	ID         string  // the device's id in QEMU; "paracuda0"
+	Bus        string  // the PCIe port that it sits on; Port
+	Carrier    Carrier // FS
+	Queues     int     // virtqueues, that for control included; 17
+	QueueSize  int     // entries in each; 1024, of Generic 256
+	VirtioID   int     // of Generic: 37, as stock QEMU aborts on an id it has no name for
+	ConfigSize int     // of Generic: bytes of configuration space; 256
 }
 
 func (d Device) complete() Device {
 	setDefault(&d.ID, "paracuda0")
 	setDefault(&d.Bus, Port)
-	setDefault(&d.VirtioID, 37)
-	setDefault(&d.Queues, 8)
-	setDefault(&d.QueueSize, 256)
-	setDefault(&d.ConfigSize, 256)
+	setDefault(&d.Carrier, FS)
+	setDefault(&d.Queues, 17)
+	if d.Carrier == Generic {
+		setDefault(&d.QueueSize, 256)
+		setDefault(&d.VirtioID, 37)
+		setDefault(&d.ConfigSize, 256)
+	}
+	setDefault(&d.QueueSize, 1024)
 	return d
 }
 
@@ -43,13 +78,43 @@ func (d Device) chardev() string { return d.ID + "-socket" }
 // another, both chardevs are there for a time.
 func (d Device) chardevs() []string { return []string{d.chardev(), d.chardev() + "-2"} }
 
+// property is a property of a device in QEMU.
+type property struct {
+	name  string
+	value any
+}
+
+// properties are those of the device, but for the id of its driver.
+func (d Device) properties(chardev string) []property {
+	p := []property{{"id", d.ID}, {"bus", d.Bus}, {"chardev", chardev}}
+	if d.Carrier == Generic {
+		return append(p, property{"virtio-id", d.VirtioID}, property{"num_vqs", d.Queues},
+			property{"vq_size", d.QueueSize}, property{"config_size", d.ConfigSize})
+	}
+	return append(p, property{"tag", wire.FsTag}, property{"num-request-queues", d.Queues - 1},
+		property{"queue-size", d.QueueSize})
+}
+
+func (d Device) driver() string { return carriers[d.Carrier].driver }
+
+// arguments are those of QMP's device_add.
+func (d Device) arguments(chardev string) arguments {
+	a := arguments{"driver": d.driver()}
+	for _, p := range d.properties(chardev) {
+		a[p.name] = p.value
+	}
+	return a
+}
+
 // Args are the command line options that attach the device from the start.
 func (d Device) Args() []string {
 	d = d.complete()
+	option := []string{d.driver()}
+	for _, p := range d.properties(d.chardev()) {
+		option = append(option, fmt.Sprintf("%s=%s", p.name, escape(fmt.Sprint(p.value))))
+	}
 	return []string{
 		"-chardev", fmt.Sprintf("socket,id=%s,path=%s", d.chardev(), escape(d.Socket)),
-		"-device", fmt.Sprintf(
-			"%s,id=%s,bus=%s,chardev=%s,virtio-id=%d,num_vqs=%d,vq_size=%d,config_size=%d",
-			Driver, d.ID, d.Bus, d.chardev(), d.VirtioID, d.Queues, d.QueueSize, d.ConfigSize),
+		"-device", strings.Join(option, ","),
 	}
 }

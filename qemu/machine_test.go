@@ -58,6 +58,15 @@ func TestDevice(t *testing.T) {
 	got := Device{Socket: "/run/a,b"}.Args()
 	want := []string{
 		"-chardev", "socket,id=paracuda0-socket,path=/run/a,,b",
+		"-device", "vhost-user-fs-pci,id=paracuda0,bus=paracuda-port," +
+			"chardev=paracuda0-socket,tag=paracuda,num-request-queues=16,queue-size=1024",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the options are\n%q, not\n%q", got, want)
+	}
+	got = Device{Socket: "/d", Carrier: Generic, Queues: 8}.Args()
+	want = []string{
+		"-chardev", "socket,id=paracuda0-socket,path=/d",
 		"-device", "vhost-user-test-device-pci,id=paracuda0,bus=paracuda-port," +
 			"chardev=paracuda0-socket,virtio-id=37,num_vqs=8,vq_size=256,config_size=256",
 	}
@@ -67,7 +76,7 @@ func TestDevice(t *testing.T) {
 }
 
 func TestDeviceKeepsWhatIsGiven(t *testing.T) {
-	d := Device{ID: "g", Bus: "b", VirtioID: 63, Queues: 2, QueueSize: 64, ConfigSize: 32}
+	d := Device{ID: "g", Bus: "b", Carrier: Generic, VirtioID: 63, Queues: 2, QueueSize: 64, ConfigSize: 32}
 	if got := d.complete(); got != d {
 		t.Errorf("%+v became %+v", d, got)
 	}

@@ -39,7 +39,7 @@ func TestHotPlug(t *testing.T) {
 	expect(t, lines, "up", "none")
 	last := "none"
 	for _, name := range []string{"first", "second"} {
-		d := qemu.Device{Socket: backEnd(t, ctx, name), Queues: 2}
+		d := qemu.Device{Socket: backEnd(t, ctx, name), Carrier: qemu.Generic, Queues: 2}
 		if err := qemu.Attach(ctx, qmp, d); err != nil {
 			t.Fatal(err)
 		}

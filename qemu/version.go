@@ -11,9 +11,6 @@ import (
 // Version is a release of QEMU.
 type Version struct{ Major, Minor, Micro int }
 
-// Oldest is the first release that lets users make the generic device.
-var Oldest = Version{Major: 10, Minor: 2}
-
 func (v Version) String() string {
 	return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Micro)
 }
@@ -30,16 +27,17 @@ func (v Version) Before(w Version) bool {
 }
 
 // check tells what to do about a QEMU that is too old.
-func (v Version) check() error {
-	if !v.Before(Oldest) {
+func (v Version) check(c Carrier) error {
+	oldest := carriers[c].oldest
+	if !v.Before(oldest) {
 		return nil
 	}
-	return fmt.Errorf("QEMU %v is too old: install %d.%d or later, or use the one that make deps fetches",
-		v, Oldest.Major, Oldest.Minor)
+	return fmt.Errorf("QEMU %v is too old for %s: install %d.%d or later",
+		v, carriers[c].driver, oldest.Major, oldest.Minor)
 }
 
-// CheckVersion asks the program for its version, and errs if it is too old.
-func CheckVersion(ctx context.Context, program string) (Version, error) {
+// CheckVersion asks the program for its version, and errs if it is too old for the carrier.
+func CheckVersion(ctx context.Context, program string, c Carrier) (Version, error) {
 	text, err := exec.CommandContext(ctx, program, "--version").Output()
 	if err != nil {
 		return Version{}, fmt.Errorf("ask %s for its version: %w", program, err)
@@ -48,7 +46,7 @@ func CheckVersion(ctx context.Context, program string) (Version, error) {
 	if err != nil {
 		return Version{}, fmt.Errorf("ask %s for its version: %w", program, err)
 	}
-	return v, v.check()
+	return v, v.check(c)
 }
 
 func parseVersion(text string) (Version, error) {

@@ -38,24 +38,31 @@ func TestBefore(t *testing.T) {
 }
 
 func TestCheckVersionNamesTheMend(t *testing.T) {
-	_, err := CheckVersion(context.Background(), fakeProgram(t, "QEMU emulator version 10.0.2"))
-	if err == nil || !strings.Contains(err.Error(), "QEMU 10.0.2 is too old: install 10.2 or later") {
-		t.Errorf("the error is %v", err)
+	for carrier, c := range map[Carrier]struct{ version, want string }{
+		FS:      {"6.2.0", "QEMU 6.2.0 is too old for vhost-user-fs-pci: install 7.2 or later"},
+		Generic: {"10.0.2", "QEMU 10.0.2 is too old for vhost-user-test-device-pci: install 10.2 or later"},
+	} {
+		_, err := CheckVersion(context.Background(), fakeProgram(t, "QEMU emulator version "+c.version), carrier)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("the error is %v", err)
+		}
 	}
 }
 
 func TestCheckVersion(t *testing.T) {
-	v, err := CheckVersion(context.Background(), fakeProgram(t, "QEMU emulator version 10.2.0"))
-	if err != nil || v != Oldest {
-		t.Errorf("CheckVersion = %v, %v", v, err)
+	for carrier, c := range carriers {
+		v, err := CheckVersion(context.Background(), fakeProgram(t, "QEMU emulator version "+c.oldest.String()), carrier)
+		if err != nil || v != c.oldest {
+			t.Errorf("CheckVersion = %v, %v", v, err)
+		}
 	}
 }
 
 func TestCheckVersionOfNoProgram(t *testing.T) {
-	if _, err := CheckVersion(context.Background(), "/nowhere/qemu"); err == nil {
+	if _, err := CheckVersion(context.Background(), "/nowhere/qemu", FS); err == nil {
 		t.Error("a program that is not there has a version")
 	}
-	if _, err := CheckVersion(context.Background(), fakeProgram(t, "hello")); err == nil {
+	if _, err := CheckVersion(context.Background(), fakeProgram(t, "hello"), FS); err == nil {
 		t.Error("a program that is not QEMU has a version")
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"runtime"
 	"strings"
+
+	"github.com/paracuda/paracuda/qemu"
 )
 
 // Kind names a front end.
@@ -54,10 +56,11 @@ type Config struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
-	DeviceSocket string // the vhost-user device's socket; no device without
-	VirtioID     int    // VirtioID or VirtioIDQEMU
-	Queues       int    // virtqueues that QEMU asks of the device; 8
-	ConfigSize   int    // bytes of its config space for QEMU; 256
+	DeviceSocket string       // the vhost-user device's socket; no device without
+	Carrier      qemu.Carrier // how QEMU carries its queues; qemu.FS, or qemu.Generic if there is a VirtioID
+	VirtioID     int          // VirtioID or VirtioIDQEMU
+	Queues       int          // virtqueues that QEMU asks of the device; 8
+	ConfigSize   int          // bytes of its config space for QEMU; 256
 
 	Modules    []Module // loaded in this order before the program starts
 	WaitDevice string   // file in /dev that must appear once they are loaded
@@ -92,6 +95,10 @@ func (c Config) complete() (Config, error) {
 	setDefault(&c.CPUs, min(runtime.NumCPU(), 8))
 	setDefault(&c.Queues, 8)
 	setDefault(&c.ConfigSize, 256)
+	if c.VirtioID != 0 {
+		setDefault(&c.Carrier, qemu.Generic)
+	}
+	setDefault(&c.Carrier, qemu.FS)
 	if c.Kind == QEMU {
 		setDefault(&c.VirtioID, VirtioIDQEMU)
 	}

@@ -27,7 +27,7 @@ func startQEMU(ctx context.Context, c Config, dir string, linkEnd *os.File) (*ma
 	if err != nil {
 		return nil, err
 	}
-	version, err := qemu.CheckVersion(ctx, program)
+	version, err := qemu.CheckVersion(ctx, program, c.Carrier)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func qemuMachine(c Config, dir string) (*qemu.Machine, error) {
 		}
 	}
 	if c.DeviceSocket != "" {
-		m.Devices = []qemu.Device{{Socket: c.DeviceSocket, VirtioID: c.VirtioID,
+		m.Devices = []qemu.Device{{Socket: c.DeviceSocket, Carrier: c.Carrier, VirtioID: c.VirtioID,
 			Queues: c.Queues, ConfigSize: c.ConfigSize}}
 	}
 	return m, nil

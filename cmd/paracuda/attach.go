@@ -16,6 +16,10 @@ import (
 // attachTimeout bounds a hot-plug: the guest has to answer.
 const attachTimeout = 2 * time.Minute
 
+// carrierHelp is on how QEMU carries the queues.
+const carrierHelp = "`NAME` of QEMU's device that carries the queues: fs (vhost-user-fs-pci, the default) or " +
+	"generic (vhost-user-test-device-pci, from QEMU 10.2 on)"
+
 func runAttach(args []string) error {
 	f := newFlags("attach", "--qmp SOCKET --device SOCKET [options]",
 		"Plugs the GPU that `paracuda device` serves on a socket into a running QEMU, by QMP.\n"+
@@ -26,6 +30,10 @@ func runAttach(args []string) error {
 	f.StringVar(&d.ID, "id", "", "`ID` of the device in QEMU (default paracuda0)")
 	f.StringVar(&d.Bus, "bus", "", "PCIe `PORT` to plug it into (default "+qemu.Port+")")
 	f.IntVar(&d.Queues, "queues", 17, "`N` virtqueues: one more than the device's channels")
+	f.Func("carrier", carrierHelp, func(name string) (err error) {
+		d.Carrier, err = qemu.ParseCarrier(name)
+		return err
+	})
 	if err := parse(f, args); err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func runDevice(args []string) error {
 	o := deviceOptions{settings: device.DefaultSettings()}
 	f := newFlags("device", "--socket-path PATH | --fd N [options]",
 		"Serves the GPU to one VM. QEMU connects with -chardev socket,id=gpu,path=PATH and\n"+
-			"-device vhost-user-test-device-pci,chardev=gpu,virtio-id=37,num_vqs=17,vq_size=256,config_size=256.\n"+
+			"-device vhost-user-fs-pci,chardev=gpu,tag=paracuda,num-request-queues=16,queue-size=1024.\n"+
 			"It ends when the VM does, or on SIGTERM.")
 	f.StringVar(&o.socket, "socket-path", "", "listen on the UNIX socket `PATH`")
 	f.IntVar(&o.fd, "fd", -1, "use the connected or listening socket inherited as descriptor `N`")

@@ -20,6 +20,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/qemu"
 	"github.com/paracuda/paracuda/vm"
 )
 
@@ -27,6 +28,7 @@ import (
 type runOptions struct {
 	kind, gpu, mem, stats, level, kernel, trace, control string
 	cpus                                                 int
+	carrier                                              qemu.Carrier
 	set, write                                           []string
 	report, verbose                                      bool
 	program                                              []string
@@ -45,6 +47,10 @@ func runRun(args []string) error {
 	f.StringVar(&o.mem, "mem", "1G", "`SIZE` of the VM's memory, with K, M, G or T")
 	f.IntVar(&o.cpus, "cpus", 0, "`N` processors (default: the host's, 8 at most)")
 	f.StringVar(&o.kernel, "kernel", "", "guest `KERNEL` in QEMU: 6.1 (the default) or 6.12")
+	f.Func("carrier", carrierHelp, func(name string) (err error) {
+		o.carrier, err = qemu.ParseCarrier(name)
+		return err
+	})
 	f.StringVar(&o.stats, "stats", "", "write counters to `FILE`, as JSON, at the end")
 	f.StringVar(&o.level, "log-level", "warning", "`LEVEL`: debug, info, warning or error")
 	f.StringVar(&o.trace, "trace", "", "write the vhost-user messages to `FILE`, as lines of hex")
@@ -158,6 +164,8 @@ func (o *runOptions) config(channels int) (vm.Config, error) {
 		return vm.Config{}, err
 	case kind == vm.UML && o.kernel != "":
 		return vm.Config{}, fmt.Errorf("--kernel %s: it is for --vm qemu; User Mode Linux is a kernel itself", o.kernel)
+	case kind == vm.UML && o.carrier != "":
+		return vm.Config{}, fmt.Errorf("--carrier %s: it is for --vm qemu; User Mode Linux is a front end itself", o.carrier)
 	case o.cpus < 0 || o.cpus > runtime.NumCPU():
 		return vm.Config{}, fmt.Errorf("--cpus %d: want 1 to %d, as many as the host has", o.cpus, runtime.NumCPU())
 	}
@@ -175,7 +183,7 @@ func (o *runOptions) config(channels int) (vm.Config, error) {
 	}
 	c := vm.Config{
 		Kind: kind, Kernel: o.kernel, Memory: memory, CPUs: o.cpus, Program: o.program[0], Args: o.program[1:],
-		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Queues: channels + 1,
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Queues: channels + 1, Carrier: o.carrier,
 		Modules: []vm.Module{driver}, WaitDevice: "/dev/paracuda", LibDir: assets.LibDir(), Assets: assets, Write: o.write,
 	}
 	if level >= logrus.WarnLevel {

@@ -45,9 +45,10 @@ func (o *deviceOptions) serve() error {
 	}
 	s.dev = device.New(device.Config{
 		GPU: gpu, Settings: o.settings, Generation: uint32(time.Now().UnixNano()) | 1, Spawn: spawner{level: o.level, log: log}, Log: log,
+		Greeted: s.greeted,
 	})
 	if out.control != nil {
-		go s.dev.ServeAdmin(out.control, func() { s.changed() })
+		go s.dev.ServeAdmin(out.control)
 	}
 	if err = o.serveVM(ctx, s); errors.Is(err, context.Canceled) {
 		err = nil
@@ -62,18 +63,7 @@ type server struct {
 	options vhostuser.Options
 	log     *logrus.Entry
 	endLog  func()
-	session atomic.Pointer[vhostuser.Session] // nil while no front end is there: policies may change before
-}
-
-// changed tells the guest of a change of policies, unless it is yet to read them.
-func (s *server) changed() {
-	session := s.session.Load()
-	if session == nil {
-		return
-	}
-	if err := session.ConfigChanged(); err != nil {
-		s.log.WithError(err).Info("the guest is not told of the change")
-	}
+	watch   atomic.Pointer[frontend.Watch] // of the front end that is there; nil: none has been
 }
 
 // serveVM serves the VM whose driver takes the device. A front end can't come back, so there is no second; but one whose
@@ -121,6 +111,13 @@ func (o *deviceOptions) entrance(log *logrus.Entry) (*frontend.Door, *net.UnixCo
 	return frontend.NewDoor(listener, log), nil, nil
 }
 
+// greeted is called when our driver has the device.
+func (s *server) greeted() {
+	if watch := s.watch.Load(); watch != nil {
+		watch.Greeted()
+	}
+}
+
 func (s *server) say(text string) { loglimit.Keep(s.log).WithField("gpu", s.gpu).Info(text) }
 
 // serve serves one front end until it is gone, and says whether a driver of its guest's had taken the device.
@@ -129,6 +126,7 @@ func (s *server) serve(ctx context.Context, conn *net.UnixConn) (used bool, err 
 	ensureEnd(ctx, conn, over, endLimit, endLook, giveUp(s.log, s.endLog))
 	watch := frontend.New(s.log, s.dev.NumQueues(), frontend.Times{})
 	defer watch.Stop()
+	s.watch.Store(watch)
 	options := s.options
 	options.Progress = func(shown vhostuser.Shown) {
 		used = used || shown.Driver
@@ -138,8 +136,6 @@ func (s *server) serve(ctx context.Context, conn *net.UnixConn) (used bool, err 
 	if err != nil {
 		return false, fmt.Errorf("start the session: %w", err)
 	}
-	s.session.Store(session)
-	defer s.session.Store(nil)
 	s.say("front end connected")
 	err = session.Run(ctx)
 	if !used && ctx.Err() == nil {

@@ -47,9 +47,8 @@ const adminPause = time.Second
 // maxRequest bounds a request's line.
 const maxRequest = 4096
 
-// ServeAdmin answers the owner of the VM on a control socket until it is closed. changed is called after a setting, to
-// tell the driver.
-func (d *Device) ServeAdmin(l net.Listener, changed func()) {
+// ServeAdmin answers the owner of the VM on a control socket until it is closed.
+func (d *Device) ServeAdmin(l net.Listener) {
 	for {
 		c, err := l.Accept()
 		switch {
@@ -59,12 +58,12 @@ func (d *Device) ServeAdmin(l net.Listener, changed func()) {
 			d.log.WithError(err).Warn("take a connection to the control socket")
 			time.Sleep(adminPause)
 		default:
-			go d.admin(c, changed)
+			go d.admin(c)
 		}
 	}
 }
 
-func (d *Device) admin(c net.Conn, changed func()) {
+func (d *Device) admin(c net.Conn) {
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(adminTimeout))
 	line, err := bufio.NewReader(io.LimitReader(c, maxRequest)).ReadBytes('\n')
@@ -81,7 +80,6 @@ func (d *Device) admin(c net.Conn, changed func()) {
 			a.Error = err.Error()
 		} else {
 			a.Holds = holdsSince(r.Set)
-			changed()
 		}
 	case r.Stats:
 		a.GPU, a.Policies = d.config.GPU, d.policies()
@@ -105,13 +103,13 @@ func (d *Device) Set(text string) error {
 	if space.Channels != d.space.Channels || space.ArenaBytes != d.space.ArenaBytes {
 		return fmt.Errorf("%w %s: it holds from the VM's start: give it to paracuda device", ErrSetting, text)
 	}
-	space.Generation = d.space.Generation
+	space.Sequence = d.space.Sequence + 1
 	if policy != d.policy {
 		d.retireWarm(0) // they were started with the old one
 	}
 	d.settings, d.space, d.policy = s, space, policy
 	d.starts.SetRate(float64(s.Starts))
-	d.show()
+	d.tell()
 	d.refill()
 	for _, c := range d.channels {
 		if c.worker != nil {

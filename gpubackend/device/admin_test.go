@@ -28,7 +28,7 @@ func serveAdmin(t testing.TB, d *Device, l net.Listener) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		d.ServeAdmin(l, func() {})
+		d.ServeAdmin(l)
 	}()
 	t.Cleanup(func() {
 		_ = l.Close()

@@ -17,6 +17,7 @@ type channel struct {
 	index  int
 	lease  *lease        // nil while the queue is stopped
 	start  chan struct{} // closed when the queue starts; made anew when it stops
+	watch  *stranger     // while the queue runs and no driver of ours has greeted
 	base   uint16        // next avail index, while no worker has the queue
 	held   []uint16      // heads that a worker which is gone has left in flight
 	owed   bool          // its chains go back when no mover lingers
@@ -38,8 +39,9 @@ func (c *channel) lend(l *lease) {
 
 // end is the reverse of lend.
 func (c *channel) end() {
+	c.watch.end()
 	c.lease.close()
-	c.lease, c.start = nil, make(chan struct{})
+	c.lease, c.watch, c.start = nil, nil, make(chan struct{})
 }
 
 // lease is a queue that can be handed to a worker.

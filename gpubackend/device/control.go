@@ -26,7 +26,9 @@ type control struct {
 
 	kicks  chan struct{}
 	done   chan answer
-	change chan func() // run by the goroutine, which owns the queue
+	news   chan struct{} // the settings have changed
+	watch  *watch        // the driver waits for that
+	change chan func()   // run by the goroutine, which owns the queue
 	quit   chan struct{}
 	ended  chan struct{}
 }
@@ -36,6 +38,7 @@ type answer struct {
 	head     uint16
 	address  uint64 // where the response goes
 	response wire.ControlResponse
+	settings *wire.Settings // follow the response; nil: nothing does
 }
 
 func newControl(d *Device, q vhostuser.QueueConfig) (*control, error) {
@@ -45,7 +48,7 @@ func newControl(d *Device, q vhostuser.QueueConfig) (*control, error) {
 	}
 	c := &control{
 		device: d, mem: d.mapped, call: l.call, kicks: make(chan struct{}, 1), done: make(chan answer, wire.MaxChannels),
-		change: make(chan func()), quit: make(chan struct{}), ended: make(chan struct{}),
+		change: make(chan func()), news: make(chan struct{}, 1), quit: make(chan struct{}), ended: make(chan struct{}),
 		config: virtqueue.Config{
 			Size: q.Size, Desc: q.Desc, Avail: q.Avail, Used: q.Used, Base: q.Base, EventIdx: q.EventIdx(), Indirect: q.Indirect(),
 		},
@@ -92,8 +95,11 @@ func (c *control) serve() {
 			c.finish(a)
 		case f := <-c.change:
 			f()
+		case <-c.news:
+			c.lookAtSettings()
 		case <-c.quit:
 			// What was taken is answered, since the driver won't ask again.
+			c.endWatch()
 			for c.open > 0 {
 				c.finish(<-c.done)
 			}
@@ -139,10 +145,14 @@ func (c *control) notify() {
 }
 
 func (c *control) respond(a answer) {
-	var b [wire.ControlResponseSize]byte
+	var b [roomForSettings]byte
 	a.response.Encode(b[:])
-	written := uint32(len(b))
-	if a.address == 0 || c.mem.Write(b[:], a.address) != nil {
+	written := uint32(wire.ControlResponseSize)
+	if a.settings != nil {
+		a.settings.Encode(b[wire.ControlResponseSize:])
+		written = uint32(len(b))
+	}
+	if a.address == 0 || c.mem.Write(b[:written], a.address) != nil {
 		written = 0
 	}
 	_ = c.queue.Push(a.head, written)
@@ -161,10 +171,18 @@ func (c *control) request(chain *virtqueue.Chain) {
 	a.address = chain.Writable()[0].Addr
 	var r wire.ControlRequest
 	r.Decode(raw[:])
+	roomy := chain.Writable()[0].Len >= roomForSettings
+	if r.Type == wire.ControlSettings && c.hello && roomy {
+		c.begin(&watch{a, r.Number})
+		return
+	}
 	if work := c.obey(&r, &a.response); work != nil {
 		c.open++
 		go func() {
 			work(&a.response)
+			if r.Type == wire.ControlHello && roomy {
+				a.settings = c.device.told.Load()
+			}
 			c.done <- a
 		}()
 		return
@@ -176,8 +194,8 @@ func (c *control) request(chain *virtqueue.Chain) {
 func (c *control) obey(r *wire.ControlRequest, out *wire.ControlResponse) (work func(*wire.ControlResponse)) {
 	d, channel := c.device, int(r.Channel)
 	switch {
-	case r.Type == wire.ControlHello && r.Number != wire.Version:
-		d.log.WithField("driver", r.Number).WithField("device", wire.Version).
+	case r.Type == wire.ControlHello && r.Number != d.config.Version:
+		d.log.WithField("driver", r.Number).WithField("device", d.config.Version).
 			Warn("guest driver speaks another protocol version: install the guest package of this version")
 		out.Status = wire.StatusBadVersion
 	case r.Type == wire.ControlHello:
@@ -185,7 +203,10 @@ func (c *control) obey(r *wire.ControlRequest, out *wire.ControlResponse) (work 
 			d.exports.clear()
 		}
 		c.hello = true
-		out.Number = d.config.Generation
+		return func(out *wire.ControlResponse) {
+			d.greet()
+			out.Number = d.config.Generation
+		}
 	case c.hello && r.Type == wire.ControlRelease:
 		return func(out *wire.ControlResponse) { out.Status = d.exports.release(r.Number) }
 	case !c.hello || r.Channel >= uint32(len(d.channels)):

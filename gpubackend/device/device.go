@@ -24,6 +24,8 @@ type Config struct {
 	GPU        string // "soft" or "cuda"
 	Settings   Settings
 	Generation uint32 // tells this device from an earlier one
+	Version    uint32 // of the protocol; 0: wire.Version
+	Greeted    func() // is called when a driver has greeted; nil: nothing is
 	Spawn      Spawner
 	Timeouts   Timeouts
 	Clock      pace.Clock // for the pace of starts; nil: the real one
@@ -60,11 +62,11 @@ type Device struct {
 
 	exports *exports
 	starts  *pace.Pace
-	shown   atomic.Pointer[wire.Config] // a copy of space, which the guest reads while mu may be held for long
+	told    atomic.Pointer[wire.Settings] // a copy of space, which the guest is told while mu may be held for long
 
 	mu        sync.Mutex
 	settings  Settings // guarded by mu, as is what follows
-	space     wire.Config
+	space     wire.Settings
 	policy    handover.Policy
 	mem       *vhostuser.Memory // the session's snapshot
 	mapped    *guestmem.Memory  // our mapping of it
@@ -73,6 +75,7 @@ type Device struct {
 	mover     *moverProcess
 	rest      *time.Timer       // runs resumeRest; nil: no queue was stopped yet
 	linger    []*moverProcess   // killed movers that don't end
+	greeted   bool              // the driver is ours
 	refilling bool              // refill will be called
 	warming   bool              // there is a driver, for whose programs workers are kept warm
 	warm      []*workerProcess  // without a channel, oldest first
@@ -86,21 +89,26 @@ func New(c Config) *Device {
 	if c.Clock == nil {
 		c.Clock = pace.Real
 	}
+	if c.Version == 0 {
+		c.Version = wire.Version
+	}
 	d := &Device{config: c, log: c.Log, settings: c.Settings, exports: newExports(proclimit.Files())}
 	d.starts = pace.New(float64(c.Settings.Starts), startsBurst, c.Clock)
 	d.space, d.policy = d.settings.Build()
-	d.space.Generation = c.Generation
-	d.show()
+	d.tell()
 	for i := range int(d.space.Channels) {
 		d.channels = append(d.channels, newChannel(i))
 	}
 	return d
 }
 
-// show makes the configuration space what the guest reads.
-func (d *Device) show() {
+// tell makes the settings what the guest is told from now on.
+func (d *Device) tell() {
 	space := d.space
-	d.shown.Store(&space)
+	d.told.Store(&space)
+	if d.control != nil {
+		d.control.settingsChanged()
+	}
 }
 
 // NumQueues implements vhostuser.Device.
@@ -112,10 +120,10 @@ func (d *Device) Features() uint64 { return 0 }
 // SetFeatures implements vhostuser.Device.
 func (d *Device) SetFeatures(uint64) error { return nil }
 
-// ReadConfig implements vhostuser.Device.
+// ReadConfig implements vhostuser.Device. A front end with a configuration space of its own doesn't ask.
 func (d *Device) ReadConfig(offset, size uint32) ([]byte, error) {
 	var b [wire.ConfigSize]byte
-	d.shown.Load().Encode(b[:])
+	(&wire.Config{Magic: wire.Magic, Version: d.config.Version, Channels: uint32(len(d.channels))}).Encode(b[:])
 	if offset >= wire.ConfigSize {
 		return nil, nil
 	}
@@ -192,6 +200,7 @@ func (d *Device) StartQueue(index int, q vhostuser.QueueConfig) error {
 		return err
 	}
 	c.lend(l)
+	d.watchStranger(c)
 	cold := c.cold
 	if q.Base != c.base {
 		cold = nil
@@ -219,6 +228,7 @@ func (d *Device) startControl(q vhostuser.QueueConfig) error {
 	if err != nil {
 		return err
 	}
+	d.greeted = c.hello
 	if q.Base == 0 {
 		for _, c := range d.channels {
 			if c.lease == nil {

@@ -317,10 +317,10 @@ func (v *vm) post(at uint64, r wire.ControlRequest) {
 	var b [wire.ControlRequestSize]byte
 	r.Encode(b[:])
 	v.guest.Write(v.request+at, b[:])
-	v.guest.Write(v.request+at+64, make([]byte, 8))
+	v.guest.Write(v.request+at+64, make([]byte, roomForSettings))
 	if _, err := v.queues[0].Driver.Add(
 		virtqueuetest.Desc{Addr: v.request + at, Len: uint32(len(b))},
-		virtqueuetest.Desc{Addr: v.request + at + 64, Len: wire.ControlResponseSize, Flags: virtqueuetest.Write},
+		virtqueuetest.Desc{Addr: v.request + at + 64, Len: roomForSettings, Flags: virtqueuetest.Write},
 	); err != nil {
 		v.t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 
 // Settings are what a VM's owner can set with --set KEY=VALUE.
 type Settings struct {
-	Space  wire.Config
+	Space  wire.Settings // what the guest is told
 	Policy handover.Policy
 	// WarmWorkers is how many workers are kept warm (warm.go); warmDefault: as the GPU makes sense.
 	WarmWorkers int
@@ -34,8 +34,8 @@ const warmDefault = -1
 // DefaultSettings are what holds unless something is set.
 func DefaultSettings() Settings {
 	return Settings{
-		Space: wire.Config{
-			Magic: wire.Magic, Version: wire.Version, Channels: 16, ArenaBytes: 8 << 20, BatchCommands: 512,
+		Space: wire.Settings{
+			Channels: 16, ArenaBytes: 8 << 20, BatchCommands: 512,
 			BatchBytes: 256 << 10, SpinGuestUs: spinGuest(), SpinHostUs: spinHost(), InlineLimit: crossOver,
 			Flags: wire.ConfigFlagAddressMapping | wire.ConfigFlagGraphReplay,
 		},
@@ -134,7 +134,7 @@ func (s *Settings) Set(text string) error {
 	return fmt.Errorf("%w %q: unknown key; --help lists them", ErrSetting, key)
 }
 
-// share copies what the workers need of the configuration space.
+// share copies what the workers need of what the guest is told.
 func (s *Settings) share() {
 	s.Policy.BatchCommands, s.Policy.BatchBytes = s.Space.BatchCommands, s.Space.BatchBytes
 	s.Policy.InlineLimit, s.Policy.BatchDelayUs, s.Policy.SpinHostUs = s.Space.InlineLimit, s.Space.BatchDelayUs, s.Space.SpinHostUs
@@ -142,8 +142,8 @@ func (s *Settings) share() {
 	s.Policy.GraphReplay = s.Space.Flags&wire.ConfigFlagGraphReplay != 0
 }
 
-// Build returns the configuration space and policies for a device.
-func (s *Settings) Build() (wire.Config, handover.Policy) {
+// Build returns what the guest is told, and the policies of workers.
+func (s *Settings) Build() (wire.Settings, handover.Policy) {
 	s.share()
 	return s.Space, s.Policy
 }

@@ -5,12 +5,14 @@
 package frontend
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
+	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
 )
 
@@ -30,7 +32,7 @@ type Watch struct {
 
 	mu      sync.Mutex
 	shown   vhostuser.Shown // guarded by mu, as is what follows
-	config  bool            // it was said that the configuration space is not passed on
+	greeted bool            // the driver is ours
 	counted bool            // it was said how many queues there are to be
 	settle  *time.Timer
 	driver  *time.Timer
@@ -60,18 +62,21 @@ func (w *Watch) Stop() {
 func (w *Watch) Saw(s vhostuser.Shown) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.shown = s
-	if s.Chosen && s.Protocol&vhostuser.ProtocolConfig == 0 && !w.config {
-		w.config = true
-		w.log.Warn("the front end doesn't pass the configuration space on, and no driver can start without it: " +
-			"in QEMU's command line, give the device config_size=256")
-	}
 	if s.Driver {
-		w.driver.Stop()
+		w.compare() // those that were named before a driver came
 	}
-	if s.Read || s.Driver || s.Queues > w.queues {
+	w.shown = s
+	if s.Read || s.Queues > w.queues {
 		w.compare()
 	}
+}
+
+// Greeted says that our driver has the device.
+func (w *Watch) Greeted() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.greeted = true
+	w.driver.Stop()
 }
 
 // count compares the queues when all that there are were named.
@@ -79,6 +84,18 @@ func (w *Watch) count() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.compare()
+}
+
+// generic says whether the front end is a generic device, which passes our configuration space on. One that carries the
+// queues of a file system has a configuration space of its own.
+func (w *Watch) generic() bool { return w.shown.Protocol&vhostuser.ProtocolConfig != 0 }
+
+// option is that of QEMU's with which it has so many queues.
+func (w *Watch) option(queues int) string {
+	if w.generic() {
+		return fmt.Sprintf("num_vqs=%d", queues)
+	}
+	return fmt.Sprintf("num-request-queues=%d", queues-1)
 }
 
 // compare says once that the front end has more or fewer queues than the device. Some front ends name none before a
@@ -91,24 +108,28 @@ func (w *Watch) compare() {
 	w.counted = true
 	log := w.log.WithFields(logrus.Fields{"front-end": n, "device": w.queues})
 	if n < w.queues {
-		log.Warnf("the front end has fewer queues than the device, and the driver can't start: "+
-			"in QEMU's command line, give the device num_vqs=%d, or start paracuda device with --set channels=%d",
-			w.queues, max(n-1, 1))
+		log.Warnf("the front end has fewer queues than the device, which leaves %d of %d channels: "+
+			"in QEMU's command line, give the device %s, or start paracuda device with --set channels=%d",
+			n-1, w.queues-1, w.option(w.queues), max(n-1, 1))
 		return
 	}
 	log.Warnf("the front end has more queues than the device: "+
-		"in QEMU's command line, give the device num_vqs=%d, or start paracuda device with more --set channels",
-		w.queues)
+		"in QEMU's command line, give the device %s, or start paracuda device with --set channels=%d",
+		w.option(w.queues), n-1)
 }
 
 // noDriver says that nobody uses the device.
 func (w *Watch) noDriver(after time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.shown.Driver {
+	if w.greeted {
 		return
 	}
+	options := "-device vhost-user-test-device-pci,virtio-id=37," + w.option(w.queues) + ",vq_size=256,config_size=256"
+	if !w.generic() {
+		options = "-device vhost-user-fs-pci,tag=" + wire.FsTag + "," + w.option(w.queues) + ",queue-size=1024"
+	}
 	w.log.Warnf("no driver of the guest's has taken the device in %v: is the guest package installed there, "+
-		"and are these in QEMU's command line: virtio-id=37,num_vqs=%d,vq_size=256,config_size=256? "+
-		"The guest kernel's log says more", after, w.queues)
+		"and are these in QEMU's command line: %s? The guest kernel's log says more",
+		after, options)
 }

@@ -44,7 +44,10 @@ func newWatch(t *testing.T, times Times) (*Watch, *lines) {
 	return w, said
 }
 
-const all = vhostuser.ProtocolFeatures
+const (
+	all = vhostuser.ProtocolFeatures
+	fs  = all &^ vhostuser.ProtocolConfig
+)
 
 // TestWatch shows front ends that fit, and some that don't: of these there is one line with the option to change.
 func TestWatch(t *testing.T) {
@@ -62,8 +65,12 @@ func TestWatch(t *testing.T) {
 		"num_vqs left out": {shown: []vhostuser.Shown{{Protocol: all, Chosen: true, Queues: 1, Read: true}}, want: "num_vqs=17"},
 		"channels too low": {shown: []vhostuser.Shown{{Protocol: all, Chosen: true, Queues: 18},
 			{Protocol: all, Chosen: true, Queues: 19}}, want: "more queues than the device"},
-		"config_size left out": {shown: []vhostuser.Shown{{Protocol: all &^ vhostuser.ProtocolConfig, Chosen: true},
-			{Protocol: all &^ vhostuser.ProtocolConfig, Chosen: true, Queues: 17}}, want: "config_size=256"},
+		"a file system's device": {shown: []vhostuser.Shown{{Protocol: fs, Chosen: true}, {Protocol: fs, Chosen: true, Queues: 17},
+			{Protocol: fs, Chosen: true, Queues: 17, Driver: true}}},
+		"num-request-queues left out": {shown: []vhostuser.Shown{{Protocol: fs, Chosen: true, Queues: 2},
+			{Protocol: fs, Chosen: true, Queues: 2, Driver: true}}, want: "num-request-queues=16, or start paracuda device with --set channels=1"},
+		"num-request-queues too high": {shown: []vhostuser.Shown{{Protocol: fs, Chosen: true, Queues: 21}},
+			want: "num-request-queues=16, or start paracuda device with --set channels=20"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, said := newWatch(t, Times{Settle: never, Driver: never})
@@ -86,7 +93,8 @@ func TestWatchInTime(t *testing.T) {
 		want  string
 	}{
 		{Times{Settle: never, Driver: time.Millisecond}, vhostuser.Shown{}, "no driver of the guest's has taken the device in 1ms"},
-		{Times{Settle: time.Millisecond, Driver: never}, vhostuser.Shown{Queues: 4}, "num_vqs=17, or start paracuda device with --set channels=3"},
+		{Times{Settle: never, Driver: time.Millisecond}, vhostuser.Shown{Driver: true}, "tag=paracuda,num-request-queues=16"},
+		{Times{Settle: time.Millisecond, Driver: never}, vhostuser.Shown{Protocol: all, Queues: 4}, "num_vqs=17, or start paracuda device with --set channels=3"},
 	} {
 		w, said := newWatch(t, tt.times)
 		w.Saw(tt.shown)

@@ -7,20 +7,54 @@ package wire
 import "encoding/binary"
 
 const Magic = 1146438480 // "PCUD": first word of the configuration space
-const Version = 1        // of this format; driver and device must agree
+const Version = 2        // of this format; driver and device must agree
 const VirtioId = 63      // where the front end takes any id
-const VirtioIdStock = 37 // where it takes only ids that it has a name for (stock QEMU)
+const VirtioIdStock = 37 // where it takes only ids that it has a name for (QEMU's generic device)
+const VirtioIdFs = 26    // where a vhost-user-fs device carries the queues: its tag says whose it is
+const FsTag = "paracuda" // that tag; anything may follow it behind a colon
 const ControlQueue = 0   // queue 0 carries control requests; queue 1 + c belongs to channel c
 const MaxChannels = 64
 
 // Config is struct config of wire.def.
-// Configuration space. Read once at probe and after each configuration-change interrupt.
+// Configuration space, where the front end has one of ours: what a driver must know before it can ask for the settings.
 type Config struct {
-	Magic         uint32
-	Version       uint32
-	Channels      uint32 // number of channels (guest processes) at most
-	ArenaBytes    uint32 // size of each channel's arena
-	Generation    uint32 // of this device instance: a fresh one differs from a resumed one
+	Magic    uint32
+	Version  uint32
+	Channels uint32 // how many channels there are queues for: nothing else tells the driver
+}
+
+// ConfigSize is the size of Config on the wire.
+const ConfigSize = 12
+
+// Offsets of the fields of Config.
+const (
+	ConfigMagicOffset    = 0
+	ConfigVersionOffset  = 4
+	ConfigChannelsOffset = 8
+)
+
+// Decode reads Config from b, which must hold ConfigSize bytes.
+func (x *Config) Decode(b []byte) {
+	_ = b[11]
+	x.Magic = uint32(binary.LittleEndian.Uint32(b[0:]))
+	x.Version = uint32(binary.LittleEndian.Uint32(b[4:]))
+	x.Channels = uint32(binary.LittleEndian.Uint32(b[8:]))
+}
+
+// Encode writes Config to b, which must hold ConfigSize bytes.
+func (x *Config) Encode(b []byte) {
+	_ = b[11]
+	binary.LittleEndian.PutUint32(b[0:], uint32(x.Magic))
+	binary.LittleEndian.PutUint32(b[4:], uint32(x.Version))
+	binary.LittleEndian.PutUint32(b[8:], uint32(x.Channels))
+}
+
+// Settings is struct settings of wire.def.
+// What the VM's owner has set. It follows the response to HELLO and to SETTINGS.
+type Settings struct {
+	Sequence      uint32 // differs after each change
+	Channels      uint32 // number of channels (guest processes) at most; holds from the start
+	ArenaBytes    uint32 // size of each channel's arena; holds from the start
 	BatchCommands uint32 // commands that the worker takes at a time; 1: nothing is delayed
 	BatchBytes    uint32 // bytes of commands that it takes at a time; a longer command goes alone
 	BatchDelayUs  uint32 // how long launches that follow others wait for more of them; 0: not at all
@@ -30,57 +64,51 @@ type Config struct {
 	Flags         uint32 // config_flag
 }
 
-// ConfigSize is the size of Config on the wire.
-const ConfigSize = 48
+// SettingsSize is the size of Settings on the wire.
+const SettingsSize = 40
 
-// Offsets of the fields of Config.
+// Offsets of the fields of Settings.
 const (
-	ConfigMagicOffset         = 0
-	ConfigVersionOffset       = 4
-	ConfigChannelsOffset      = 8
-	ConfigArenaBytesOffset    = 12
-	ConfigGenerationOffset    = 16
-	ConfigBatchCommandsOffset = 20
-	ConfigBatchBytesOffset    = 24
-	ConfigBatchDelayUsOffset  = 28
-	ConfigSpinGuestUsOffset   = 32
-	ConfigSpinHostUsOffset    = 36
-	ConfigInlineLimitOffset   = 40
-	ConfigFlagsOffset         = 44
+	SettingsSequenceOffset      = 0
+	SettingsChannelsOffset      = 4
+	SettingsArenaBytesOffset    = 8
+	SettingsBatchCommandsOffset = 12
+	SettingsBatchBytesOffset    = 16
+	SettingsBatchDelayUsOffset  = 20
+	SettingsSpinGuestUsOffset   = 24
+	SettingsSpinHostUsOffset    = 28
+	SettingsInlineLimitOffset   = 32
+	SettingsFlagsOffset         = 36
 )
 
-// Decode reads Config from b, which must hold ConfigSize bytes.
-func (x *Config) Decode(b []byte) {
-	_ = b[47]
-	x.Magic = uint32(binary.LittleEndian.Uint32(b[0:]))
-	x.Version = uint32(binary.LittleEndian.Uint32(b[4:]))
-	x.Channels = uint32(binary.LittleEndian.Uint32(b[8:]))
-	x.ArenaBytes = uint32(binary.LittleEndian.Uint32(b[12:]))
-	x.Generation = uint32(binary.LittleEndian.Uint32(b[16:]))
-	x.BatchCommands = uint32(binary.LittleEndian.Uint32(b[20:]))
-	x.BatchBytes = uint32(binary.LittleEndian.Uint32(b[24:]))
-	x.BatchDelayUs = uint32(binary.LittleEndian.Uint32(b[28:]))
-	x.SpinGuestUs = uint32(binary.LittleEndian.Uint32(b[32:]))
-	x.SpinHostUs = uint32(binary.LittleEndian.Uint32(b[36:]))
-	x.InlineLimit = uint32(binary.LittleEndian.Uint32(b[40:]))
-	x.Flags = uint32(binary.LittleEndian.Uint32(b[44:]))
+// Decode reads Settings from b, which must hold SettingsSize bytes.
+func (x *Settings) Decode(b []byte) {
+	_ = b[39]
+	x.Sequence = uint32(binary.LittleEndian.Uint32(b[0:]))
+	x.Channels = uint32(binary.LittleEndian.Uint32(b[4:]))
+	x.ArenaBytes = uint32(binary.LittleEndian.Uint32(b[8:]))
+	x.BatchCommands = uint32(binary.LittleEndian.Uint32(b[12:]))
+	x.BatchBytes = uint32(binary.LittleEndian.Uint32(b[16:]))
+	x.BatchDelayUs = uint32(binary.LittleEndian.Uint32(b[20:]))
+	x.SpinGuestUs = uint32(binary.LittleEndian.Uint32(b[24:]))
+	x.SpinHostUs = uint32(binary.LittleEndian.Uint32(b[28:]))
+	x.InlineLimit = uint32(binary.LittleEndian.Uint32(b[32:]))
+	x.Flags = uint32(binary.LittleEndian.Uint32(b[36:]))
 }
 
-// Encode writes Config to b, which must hold ConfigSize bytes.
-func (x *Config) Encode(b []byte) {
-	_ = b[47]
-	binary.LittleEndian.PutUint32(b[0:], uint32(x.Magic))
-	binary.LittleEndian.PutUint32(b[4:], uint32(x.Version))
-	binary.LittleEndian.PutUint32(b[8:], uint32(x.Channels))
-	binary.LittleEndian.PutUint32(b[12:], uint32(x.ArenaBytes))
-	binary.LittleEndian.PutUint32(b[16:], uint32(x.Generation))
-	binary.LittleEndian.PutUint32(b[20:], uint32(x.BatchCommands))
-	binary.LittleEndian.PutUint32(b[24:], uint32(x.BatchBytes))
-	binary.LittleEndian.PutUint32(b[28:], uint32(x.BatchDelayUs))
-	binary.LittleEndian.PutUint32(b[32:], uint32(x.SpinGuestUs))
-	binary.LittleEndian.PutUint32(b[36:], uint32(x.SpinHostUs))
-	binary.LittleEndian.PutUint32(b[40:], uint32(x.InlineLimit))
-	binary.LittleEndian.PutUint32(b[44:], uint32(x.Flags))
+// Encode writes Settings to b, which must hold SettingsSize bytes.
+func (x *Settings) Encode(b []byte) {
+	_ = b[39]
+	binary.LittleEndian.PutUint32(b[0:], uint32(x.Sequence))
+	binary.LittleEndian.PutUint32(b[4:], uint32(x.Channels))
+	binary.LittleEndian.PutUint32(b[8:], uint32(x.ArenaBytes))
+	binary.LittleEndian.PutUint32(b[12:], uint32(x.BatchCommands))
+	binary.LittleEndian.PutUint32(b[16:], uint32(x.BatchBytes))
+	binary.LittleEndian.PutUint32(b[20:], uint32(x.BatchDelayUs))
+	binary.LittleEndian.PutUint32(b[24:], uint32(x.SpinGuestUs))
+	binary.LittleEndian.PutUint32(b[28:], uint32(x.SpinHostUs))
+	binary.LittleEndian.PutUint32(b[32:], uint32(x.InlineLimit))
+	binary.LittleEndian.PutUint32(b[36:], uint32(x.Flags))
 }
 
 // Values of config_flag.
@@ -91,18 +119,19 @@ const (
 
 // Control queue: one request (device-readable), one response (device-writable) a chain.
 const (
-	ControlHello   = 1 // the driver's version; must be first
-	ControlOpen    = 2 // start a worker for a channel
-	ControlClose   = 3 // stop it; when this completes every chain of the channel has been returned
-	ControlExport  = 4 // an object that the channel's worker offers becomes a handle of the driver's, which outlives the channel
-	ControlImport  = 5 // the channel's worker is given the object of a handle
-	ControlRelease = 6 // a handle is of no use any more
+	ControlHello    = 1 // the driver's version; must be first
+	ControlOpen     = 2 // start a worker for a channel
+	ControlClose    = 3 // stop it; when this completes every chain of the channel has been returned
+	ControlExport   = 4 // an object that the channel's worker offers becomes a handle of the driver's, which outlives the channel
+	ControlImport   = 5 // the channel's worker is given the object of a handle
+	ControlRelease  = 6 // a handle is of no use any more
+	ControlSettings = 7 // answered once the settings' sequence is not that of the request
 )
 
 // ControlRequest is struct control_request of wire.def.
 type ControlRequest struct {
 	Type    uint32    // control
-	Number  uint32    // HELLO: the driver's VERSION; EXPORT: the worker's number of the object; IMPORT, RELEASE: the handle
+	Number  uint32    // HELLO: the driver's VERSION; EXPORT: the worker's number of the object; IMPORT, RELEASE: the handle; SETTINGS: the sequence that the driver knows
 	Channel uint32    // OPEN, CLOSE, EXPORT, IMPORT
 	Pid     int32     // OPEN: of the guest process, for statistics
 	Comm    [16]uint8 // OPEN: its name, for statistics
@@ -347,7 +376,7 @@ type ArenaHeader struct {
 	OutputHead     uint32 // worker: output produced
 	RarePad        [12]uint32
 	Dead           uint32 // guest kernel: 1 when the worker is gone
-	BatchCommands  uint32 // guest kernel: these four as in the configuration space, kept up to date when it changes
+	BatchCommands  uint32 // guest kernel: these four as in the settings, kept up to date when it changes
 	SpinGuestUs    uint32
 	InlineLimit    uint32
 	ConfigFlags    uint32

@@ -5,19 +5,27 @@
 
 #include <linux/types.h>
 #define PARACUDA_MAGIC 1146438480 /* "PCUD": first word of the configuration space */
-#define PARACUDA_VERSION 1 /* of this format; driver and device must agree */
+#define PARACUDA_VERSION 2 /* of this format; driver and device must agree */
 #define PARACUDA_VIRTIO_ID 63 /* where the front end takes any id */
-#define PARACUDA_VIRTIO_ID_STOCK 37 /* where it takes only ids that it has a name for (stock QEMU) */
+#define PARACUDA_VIRTIO_ID_STOCK 37 /* where it takes only ids that it has a name for (QEMU's generic device) */
+#define PARACUDA_VIRTIO_ID_FS 26 /* where a vhost-user-fs device carries the queues: its tag says whose it is */
+#define PARACUDA_FS_TAG "paracuda" /* that tag; anything may follow it behind a colon */
 #define PARACUDA_CONTROL_QUEUE 0 /* queue 0 carries control requests; queue 1 + c belongs to channel c */
 #define PARACUDA_MAX_CHANNELS 64
 
-/* Configuration space. Read once at probe and after each configuration-change interrupt. */
+/* Configuration space, where the front end has one of ours: what a driver must know before it can ask for the settings. */
 struct paracuda_config {
 	__u32 magic;
 	__u32 version;
-	__u32 channels; /* number of channels (guest processes) at most */
-	__u32 arena_bytes; /* size of each channel's arena */
-	__u32 generation; /* of this device instance: a fresh one differs from a resumed one */
+	__u32 channels; /* how many channels there are queues for: nothing else tells the driver */
+};
+#define PARACUDA_SIZEOF_CONFIG 12
+
+/* What the VM's owner has set. It follows the response to HELLO and to SETTINGS. */
+struct paracuda_settings {
+	__u32 sequence; /* differs after each change */
+	__u32 channels; /* number of channels (guest processes) at most; holds from the start */
+	__u32 arena_bytes; /* size of each channel's arena; holds from the start */
 	__u32 batch_commands; /* commands that the worker takes at a time; 1: nothing is delayed */
 	__u32 batch_bytes; /* bytes of commands that it takes at a time; a longer command goes alone */
 	__u32 batch_delay_us; /* how long launches that follow others wait for more of them; 0: not at all */
@@ -26,7 +34,7 @@ struct paracuda_config {
 	__u32 inline_limit; /* copies of up to this size go through the arena, in both directions; larger ones by reference */
 	__u32 flags; /* config_flag */
 };
-#define PARACUDA_SIZEOF_CONFIG 48
+#define PARACUDA_SIZEOF_SETTINGS 40
 
 enum paracuda_config_flag {
 	PARACUDA_CONFIG_FLAG_ADDRESS_MAPPING = 1, /* payloads are passed by reference */
@@ -41,11 +49,12 @@ enum paracuda_control {
 	PARACUDA_CONTROL_EXPORT = 4, /* an object that the channel's worker offers becomes a handle of the driver's, which outlives the channel */
 	PARACUDA_CONTROL_IMPORT = 5, /* the channel's worker is given the object of a handle */
 	PARACUDA_CONTROL_RELEASE = 6, /* a handle is of no use any more */
+	PARACUDA_CONTROL_SETTINGS = 7, /* answered once the settings' sequence is not that of the request */
 };
 
 struct paracuda_control_request {
 	__u32 type; /* control */
-	__u32 number; /* HELLO: the driver's VERSION; EXPORT: the worker's number of the object; IMPORT, RELEASE: the handle */
+	__u32 number; /* HELLO: the driver's VERSION; EXPORT: the worker's number of the object; IMPORT, RELEASE: the handle; SETTINGS: the sequence that the driver knows */
 	__u32 channel; /* OPEN, CLOSE, EXPORT, IMPORT */
 	__s32 pid; /* OPEN: of the guest process, for statistics */
 	__u8 comm[16]; /* OPEN: its name, for statistics */
@@ -145,7 +154,7 @@ struct paracuda_arena_header {
 	__u32 output_head; /* worker: output produced */
 	__u32 rare_pad[12];
 	__u32 dead; /* guest kernel: 1 when the worker is gone */
-	__u32 batch_commands; /* guest kernel: these four as in the configuration space, kept up to date when it changes */
+	__u32 batch_commands; /* guest kernel: these four as in the settings, kept up to date when it changes */
 	__u32 spin_guest_us;
 	__u32 inline_limit;
 	__u32 config_flags;

@@ -83,7 +83,7 @@ static int paracuda_claim_share(struct paracuda_device *dev, struct paracuda_cha
 static int paracuda_claim_once(struct paracuda_device *dev, struct paracuda_channel *ch,
 			       unsigned int *freed)
 {
-	struct paracuda_config config;
+	struct paracuda_settings settings;
 	struct paracuda_queue *q;
 	unsigned int i;
 	int share, err;
@@ -107,9 +107,9 @@ static int paracuda_claim_once(struct paracuda_device *dev, struct paracuda_chan
 		spin_lock_irq(&q->lock);
 		q->channel = ch;
 		spin_unlock_irq(&q->lock);
-		/* From here on paracuda_config_work() finds the channel. */
-		paracuda_config_get(dev, &config);
-		paracuda_config_publish(ch, &config);
+		/* From here on paracuda_settings_work() finds the channel. */
+		paracuda_settings_get(dev, &settings);
+		paracuda_settings_publish(ch, &settings);
 		err = 0;
 		break;
 	}

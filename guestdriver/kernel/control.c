@@ -21,20 +21,33 @@ int paracuda_status_errno(u32 status)
 	}
 }
 
+/* Bytes of the answer. */
+static size_t paracuda_request_room(const struct paracuda_request *req)
+{
+	bool settings = req->out.type == PARACUDA_CONTROL_HELLO ||
+			req->out.type == PARACUDA_CONTROL_SETTINGS;
+
+	return sizeof(req->in) + (settings ? sizeof(req->settings) : 0);
+}
+
 static void paracuda_control_reap(struct paracuda_device *dev, struct virtqueue *vq)
 {
 	struct paracuda_request *req;
 	unsigned int len;
 
 	while ((req = virtqueue_get_buf(vq, &len))) {
-		dev->asked--;
-		if (len < sizeof(req->in))
-			req->status = PARACUDA_STATUS_BAD_REQUEST;
-		else
+		if (req != &dev->watch)
+			dev->asked--;
+		req->status = PARACUDA_STATUS_BAD_REQUEST;
+		if (len >= sizeof(req->in))
 			req->status = READ_ONCE(req->in.status);
+		if (req->status == PARACUDA_STATUS_OK && len < paracuda_request_room(req))
+			req->status = PARACUDA_STATUS_BAD_REQUEST;
 		req->number = READ_ONCE(req->in.number);
 		/* Pairs with paracuda_answered(). */
 		smp_store_release(&req->answered, true);
+		if (req == &dev->watch)
+			queue_work(paracuda_wq, &dev->settings_work);
 	}
 }
 
@@ -90,7 +103,9 @@ int paracuda_control_post(struct paracuda_device *dev, struct paracuda_request *
 	int idx, err = -ENODEV;
 
 	sg_init_one(&out, &req->out, sizeof(req->out));
-	sg_init_one(&in, &req->in, sizeof(req->in));
+	BUILD_BUG_ON(offsetof(struct paracuda_request, settings) !=
+		     offsetofend(struct paracuda_request, in));
+	sg_init_one(&in, &req->in, paracuda_request_room(req));
 
 	idx = srcu_read_lock(&dev->srcu);
 	spin_lock_irqsave(&dev->control_lock, flags);
@@ -99,8 +114,10 @@ int paracuda_control_post(struct paracuda_device *dev, struct paracuda_request *
 		err = virtqueue_add_sgs(vq, sgs, 1, 1, req, GFP_ATOMIC);
 	if (!err) {
 		req->posted = true;
-		dev->asked++;
-		queue_delayed_work(paracuda_wq, &dev->control_poll, PARACUDA_CONTROL_POLL);
+		if (req != &dev->watch) {	/* which may take for ever */
+			dev->asked++;
+			queue_delayed_work(paracuda_wq, &dev->control_poll, PARACUDA_CONTROL_POLL);
+		}
 		notify = virtqueue_kick_prepare(vq);
 	}
 	spin_unlock_irqrestore(&dev->control_lock, flags);
@@ -118,7 +135,7 @@ int paracuda_control_post(struct paracuda_device *dev, struct paracuda_request *
 	return err;
 }
 
-/* Greets the device. */
+/* Greets the device, and takes the settings from its answer. */
 int paracuda_hello(struct paracuda_device *dev)
 {
 	struct paracuda_request *req = &dev->hello;
@@ -143,5 +160,7 @@ int paracuda_hello(struct paracuda_device *dev)
 			PARACUDA_VERSION);
 	else if (req->status != PARACUDA_STATUS_OK)
 		dev_err(d, "device refuses this driver, status %u\n", req->status);
+	else if (!paracuda_settings_take(dev, req))
+		return -EPROTO;
 	return paracuda_status_errno(req->status);
 }

@@ -58,7 +58,7 @@ static int paracuda_release(struct inode *inode, struct file *file)
 static long paracuda_ioctl_open(struct paracuda_file *pf, struct paracuda_ioctl_open __user *user)
 {
 	struct paracuda_ioctl_open arg;
-	struct paracuda_config config;
+	struct paracuda_settings settings;
 	struct paracuda_channel *ch;
 
 	if (copy_from_user(&arg, user, sizeof(arg)))
@@ -68,13 +68,13 @@ static long paracuda_ioctl_open(struct paracuda_file *pf, struct paracuda_ioctl_
 	if (pf->channel)
 		return -EEXIST;
 
-	paracuda_config_get(pf->dev, &config);
-	ch = paracuda_channel_open(pf->dev, config.arena_bytes);
+	paracuda_settings_get(pf->dev, &settings);
+	ch = paracuda_channel_open(pf->dev, settings.arena_bytes);
 	if (IS_ERR(ch))
 		return PTR_ERR(ch);
 
 	arg.channel = ch->queue->index;
-	arg.arena_bytes = config.arena_bytes;
+	arg.arena_bytes = settings.arena_bytes;
 	if (copy_to_user(user, &arg, sizeof(arg))) {
 		paracuda_channel_close(ch);
 		paracuda_channel_put(ch);

@@ -27,49 +27,6 @@ void paracuda_device_put(struct paracuda_device *dev)
 	kref_put(&dev->ref, paracuda_device_release);
 }
 
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
-static int paracuda_find_vqs(struct paracuda_device *dev, unsigned int n)
-{
-	struct virtqueue_info *info;
-	unsigned int i;
-	int err;
-
-	info = kcalloc(n, sizeof(*info), GFP_KERNEL);
-	if (!info)
-		return -ENOMEM;
-	info[0].name = "control";
-	info[0].callback = paracuda_control_done;
-	for (i = 1; i < n; i++) {
-		info[i].name = "channel";
-		info[i].callback = paracuda_queue_done;
-	}
-	err = virtio_find_vqs(dev->vdev, n, dev->vqs, info, NULL);
-	kfree(info);
-	return err;
-}
-#else
-static int paracuda_find_vqs(struct paracuda_device *dev, unsigned int n)
-{
-	vq_callback_t **callbacks;
-	const char **names;
-	unsigned int i;
-	int err = -ENOMEM;
-
-	callbacks = kcalloc(n, sizeof(*callbacks), GFP_KERNEL);
-	names = kcalloc(n, sizeof(*names), GFP_KERNEL);
-	if (callbacks && names) {
-		for (i = 0; i < n; i++) {
-			names[i] = i ? "channel" : "control";
-			callbacks[i] = i ? paracuda_queue_done : paracuda_control_done;
-		}
-		err = virtio_find_vqs(dev->vdev, n, dev->vqs, callbacks, names, NULL);
-	}
-	kfree(names);
-	kfree(callbacks);
-	return err;
-}
-#endif
-
 /* Gives the queues their virtqueues, or takes them away. */
 static void paracuda_set_queues(struct paracuda_device *dev, bool on)
 {
@@ -138,36 +95,48 @@ static void paracuda_stop(struct paracuda_device *dev)
 	wake_up_all(&dev->wait);
 }
 
-static int paracuda_start_queues(struct paracuda_device *dev)
+/* Starts the control queue and at most so many channels. */
+static int paracuda_start_queues(struct paracuda_device *dev, unsigned int channels)
 {
-	unsigned int n = 1 + dev->channels;
-	int err;
+	int n;
 
 	mutex_lock(&dev->stop_lock);
-	err = paracuda_find_vqs(dev, n);
-	if (err) {
-		dev_err(&dev->vdev->dev, "no %u queues (%d): has the front end fewer than channels + 1?\n",
-			n, err);
-	} else {
+	n = paracuda_find_channels(dev, channels);
+	if (n >= 0) {
+		dev->channels = n;
 		WRITE_ONCE(dev->stopped, false);
 		paracuda_set_queues(dev, true);
 		virtio_device_ready(dev->vdev);
 	}
 	mutex_unlock(&dev->stop_lock);
-	return err;
+	return n < 0 ? n : 0;
 }
 
-static int paracuda_start(struct paracuda_device *dev)
+static int paracuda_start(struct paracuda_device *dev, unsigned int channels)
 {
 	int err;
 
-	err = paracuda_start_queues(dev);
+	err = paracuda_start_queues(dev, channels);
 	if (err)
 		return err;
 	err = paracuda_hello(dev);
 	if (err)
 		paracuda_stop(dev);
 	return err;
+}
+
+/* Starts a device that is new and has queues for so many channels. */
+static int paracuda_begin(struct paracuda_device *dev, unsigned int channels)
+{
+	int err;
+
+	err = paracuda_start(dev, channels);
+	if (err)
+		return err;
+	/* Queues beyond what the host serves stay unused. */
+	dev->channels = min(dev->channels, dev->settings.channels);
+	paracuda_settings_watch(dev);
+	return 0;
 }
 
 /* No more channels; those that are open begin to close. */
@@ -215,6 +184,17 @@ static void paracuda_fail_no_more(struct paracuda_device *dev)
 	cancel_work_sync(&dev->fail_work);
 }
 
+/* The host raises an interrupt for the device as a whole when it can't go on. */
+static void paracuda_status_work(struct work_struct *work)
+{
+	struct paracuda_device *dev = container_of(work, struct paracuda_device, status_work);
+
+	if (dev->vdev->config->get_status(dev->vdev) & VIRTIO_CONFIG_S_NEEDS_RESET) {
+		dev_err(&dev->vdev->dev, "device needs a reset\n");
+		paracuda_fail(dev);
+	}
+}
+
 /* The device hands out physical addresses, which the DMA API knows nothing of. */
 static int paracuda_validate(struct virtio_device *vdev)
 {
@@ -222,16 +202,15 @@ static int paracuda_validate(struct virtio_device *vdev)
 	return 0;
 }
 
-static struct paracuda_device *paracuda_device_alloc(struct virtio_device *vdev,
-						     const struct paracuda_config *config)
+static struct paracuda_device *paracuda_device_alloc(struct virtio_device *vdev)
 {
 	struct paracuda_device *dev;
 	unsigned int i;
 
-	dev = kzalloc(struct_size(dev, queues, config->channels), GFP_KERNEL);
+	dev = kzalloc(struct_size(dev, queues, PARACUDA_MAX_CHANNELS), GFP_KERNEL);
 	if (!dev)
 		return NULL;
-	dev->vqs = kcalloc(1 + config->channels, sizeof(*dev->vqs), GFP_KERNEL);
+	dev->vqs = kcalloc(1 + PARACUDA_MAX_CHANNELS, sizeof(*dev->vqs), GFP_KERNEL);
 	if (!dev->vqs || init_srcu_struct(&dev->srcu)) {
 		kfree(dev->vqs);
 		kfree(dev);
@@ -240,15 +219,14 @@ static struct paracuda_device *paracuda_device_alloc(struct virtio_device *vdev,
 	kref_init(&dev->ref);
 	dev->vdev = vdev;
 	dev->stopped = true;
-	dev->config = *config;
-	dev->channels = config->channels;
 	mutex_init(&dev->lock);
 	mutex_init(&dev->stop_lock);
 	spin_lock_init(&dev->control_lock);
-	spin_lock_init(&dev->config_lock);
+	spin_lock_init(&dev->settings_lock);
 	init_waitqueue_head(&dev->wait);
 	INIT_WORK(&dev->fail_work, paracuda_fail_work);
-	INIT_WORK(&dev->config_work, paracuda_config_work);
+	INIT_WORK(&dev->settings_work, paracuda_settings_work);
+	INIT_WORK(&dev->status_work, paracuda_status_work);
 	INIT_DELAYED_WORK(&dev->control_poll, paracuda_control_poll);
 	spin_lock_init(&dev->fail_lock);
 	spin_lock_init(&dev->bounds_lock);
@@ -256,7 +234,7 @@ static struct paracuda_device *paracuda_device_alloc(struct virtio_device *vdev,
 	INIT_LIST_HEAD(&dev->dropped);
 	INIT_LIST_HEAD(&dev->users);
 	INIT_WORK(&dev->drop_work, paracuda_drop_work);
-	for (i = 0; i < dev->channels; i++) {
+	for (i = 0; i < PARACUDA_MAX_CHANNELS; i++) {
 		dev->queues[i].dev = dev;
 		dev->queues[i].index = i;
 		spin_lock_init(&dev->queues[i].lock);
@@ -296,6 +274,7 @@ static void paracuda_end(struct paracuda_device *dev)
 	paracuda_fail_no_more(dev);
 	paracuda_stop(dev);
 	cancel_delayed_work_sync(&dev->control_poll);
+	cancel_work_sync(&dev->settings_work);
 	wait_event(dev->wait, paracuda_idle(dev));
 }
 
@@ -314,11 +293,11 @@ static int paracuda_reboot(struct notifier_block *block, unsigned long action, v
 
 static int paracuda_probe(struct virtio_device *vdev)
 {
-	struct paracuda_config config;
 	struct paracuda_device *dev;
+	unsigned int channels;
 	int err;
 
-	err = paracuda_config_read(vdev, &config);
+	err = paracuda_identify(vdev, &channels);
 	if (err)
 		return err;
 	if (!virtio_has_feature(vdev, VIRTIO_F_VERSION_1) ||
@@ -327,14 +306,14 @@ static int paracuda_probe(struct virtio_device *vdev)
 		return -ENODEV;
 	}
 
-	dev = paracuda_device_alloc(vdev, &config);
+	dev = paracuda_device_alloc(vdev);
 	if (!dev)
 		return -ENOMEM;
 	vdev->priv = dev;
 	dev->reboot.notifier_call = paracuda_reboot;
 	err = register_reboot_notifier(&dev->reboot);
 	if (!err)
-		err = paracuda_start(dev);
+		err = paracuda_begin(dev, channels);
 	if (!err)
 		err = paracuda_register(dev);
 	if (err) {
@@ -344,8 +323,8 @@ static int paracuda_probe(struct virtio_device *vdev)
 		paracuda_device_put(dev);
 		return err;
 	}
-	dev_info(&vdev->dev, "/dev/%s: %u channels, arena of %u KiB\n", dev->name, config.channels,
-		 config.arena_bytes >> 10);
+	dev_info(&vdev->dev, "/dev/%s: %u channels, arena of %u KiB\n", dev->name, dev->channels,
+		 dev->settings.arena_bytes >> 10);
 	return 0;
 }
 
@@ -356,7 +335,7 @@ static void paracuda_remove(struct virtio_device *vdev)
 	unregister_reboot_notifier(&dev->reboot);
 	misc_deregister(&dev->misc);
 	ida_free(&paracuda_ids, dev->id);
-	cancel_work_sync(&dev->config_work);
+	cancel_work_sync(&dev->status_work);
 	paracuda_shut(dev);
 
 	/* An orderly end first, if the device is there still. */
@@ -371,7 +350,7 @@ static void paracuda_config_changed(struct virtio_device *vdev)
 {
 	struct paracuda_device *dev = vdev->priv;
 
-	queue_work(paracuda_wq, &dev->config_work);
+	queue_work(paracuda_wq, &dev->status_work);
 }
 
 #ifdef CONFIG_PM_SLEEP
@@ -384,8 +363,9 @@ static int paracuda_freeze(struct virtio_device *vdev)
 		dev_warn(&vdev->dev, "in use: not suspending\n");
 		return -EBUSY;
 	}
-	cancel_work_sync(&dev->config_work);
+	cancel_work_sync(&dev->status_work);
 	paracuda_stop(dev);
+	cancel_work_sync(&dev->settings_work);
 	/* Of a failure before that: it must not stop what restore starts. */
 	flush_work(&dev->fail_work);
 	return 0;
@@ -398,9 +378,9 @@ static int paracuda_restore(struct virtio_device *vdev)
 
 	if (READ_ONCE(dev->gone))
 		return 0;
-	err = paracuda_start(dev);
-	if (!err)	/* it may have changed meanwhile */
-		queue_work(paracuda_wq, &dev->config_work);
+	err = paracuda_start(dev, dev->channels);
+	if (!err)
+		paracuda_settings_watch(dev);
 	return err;
 }
 #endif
@@ -408,6 +388,7 @@ static int paracuda_restore(struct virtio_device *vdev)
 static const struct virtio_device_id paracuda_id_table[] = {
 	{ PARACUDA_VIRTIO_ID, VIRTIO_DEV_ANY_ID },
 	{ PARACUDA_VIRTIO_ID_STOCK, VIRTIO_DEV_ANY_ID },
+	{ PARACUDA_VIRTIO_ID_FS, VIRTIO_DEV_ANY_ID },
 	{ 0 },
 };
 MODULE_DEVICE_TABLE(virtio, paracuda_id_table);
@@ -435,13 +416,23 @@ static int __init paracuda_init(void)
 		return -ENOMEM;
 	err = register_virtio_driver(&paracuda_driver);
 	if (err)
-		destroy_workqueue(paracuda_wq);
+		goto no_driver;
+	err = paracuda_take_over_begin(&paracuda_driver.driver);
+	if (err)
+		goto no_notifier;
+	return 0;
+
+no_notifier:
+	unregister_virtio_driver(&paracuda_driver);
+no_driver:
+	destroy_workqueue(paracuda_wq);
 	return err;
 }
 module_init(paracuda_init);
 
 static void __exit paracuda_exit(void)
 {
+	paracuda_take_over_end();
 	unregister_virtio_driver(&paracuda_driver);
 	destroy_workqueue(paracuda_wq);
 }

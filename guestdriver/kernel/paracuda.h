@@ -55,6 +55,7 @@
 struct paracuda_request {
 	struct paracuda_control_request out;
 	struct paracuda_control_response in;
+	struct paracuda_settings settings;	/* behind in: HELLO, SETTINGS */
 	bool posted;
 	bool answered;		/* released after status and number */
 	u32 status;
@@ -134,10 +135,12 @@ struct paracuda_device {
 	unsigned int asked;		/* under control_lock: requests without an answer */
 	struct delayed_work control_poll;
 	struct paracuda_request hello;
+	struct paracuda_request watch;	/* SETTINGS: nobody waits for the answer */
 
-	spinlock_t config_lock;		/* config; not taken in interrupts */
-	struct paracuda_config config;	/* under config_lock */
-	struct work_struct config_work;
+	spinlock_t settings_lock;	/* settings; not taken in interrupts */
+	struct paracuda_settings settings;	/* under settings_lock */
+	struct work_struct settings_work;
+	struct work_struct status_work;
 
 	atomic_t handles;		/* struct paracuda_handle */
 	spinlock_t drop_lock;
@@ -210,11 +213,21 @@ extern struct workqueue_struct *paracuda_wq;
 void paracuda_device_put(struct paracuda_device *dev);
 void paracuda_fail(struct paracuda_device *dev);
 
-/* config.c */
-int paracuda_config_read(struct virtio_device *vdev, struct paracuda_config *config);
-void paracuda_config_get(struct paracuda_device *dev, struct paracuda_config *config);
-void paracuda_config_work(struct work_struct *work);
-void paracuda_config_publish(struct paracuda_channel *ch, const struct paracuda_config *config);
+/* identify.c */
+int paracuda_identify(struct virtio_device *vdev, unsigned int *channels);
+int paracuda_take_over_begin(struct device_driver *driver);
+void paracuda_take_over_end(void);
+
+/* vqs.c */
+int paracuda_find_channels(struct paracuda_device *dev, unsigned int channels);
+
+/* settings.c */
+bool paracuda_settings_take(struct paracuda_device *dev, const struct paracuda_request *req);
+void paracuda_settings_get(struct paracuda_device *dev, struct paracuda_settings *settings);
+void paracuda_settings_publish(struct paracuda_channel *ch,
+			       const struct paracuda_settings *settings);
+void paracuda_settings_watch(struct paracuda_device *dev);
+void paracuda_settings_work(struct work_struct *work);
 
 /* control.c */
 void paracuda_control_done(struct virtqueue *vq);

@@ -15,9 +15,10 @@ type wire struct{ decls []decl }
 
 // decl is a constant, an enumeration or a structure, with the comment lines above it.
 type decl struct {
-	kind    string // const, enum, struct
+	kind    string // const, text, enum, struct
 	name    string
 	value   uint64
+	text    string
 	doc     []string
 	comment string
 	members []member
@@ -91,6 +92,9 @@ func (p *wireParser) line(text string) error {
 		p.w.decls = append(p.w.decls, decl{kind: "const", name: f[1], value: v, doc: p.doc, comment: comment})
 		p.doc = nil
 		return err
+	case f[0] == "text" && len(f) == 3:
+		p.w.decls = append(p.w.decls, decl{kind: "text", name: f[1], text: f[2], doc: p.doc, comment: comment})
+		p.doc = nil
 	case (f[0] == "struct" || f[0] == "enum") && len(f) == 3:
 		p.open = &decl{kind: f[0], name: f[1], doc: p.doc}
 		p.doc = nil

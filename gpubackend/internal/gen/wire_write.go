@@ -45,6 +45,8 @@ func headerDecl(b *bytes.Buffer, d decl) {
 			fmt.Fprintf(b, "\n/* %s */\n", strings.Join(d.doc, "\n * "))
 		}
 		fmt.Fprintf(b, "#define PARACUDA_%s %d%s\n", d.name, d.value, cComment(d.comment))
+	case "text":
+		fmt.Fprintf(b, "#define PARACUDA_%s %q%s\n", d.name, d.text, cComment(d.comment))
 	case "enum":
 		docC(b, d)
 		fmt.Fprintf(b, "enum paracuda_%s {\n", d.name)
@@ -88,6 +90,8 @@ func wireGo(w *wire) []byte {
 		case "const":
 			comments(&b, "\n//", d.doc)
 			fmt.Fprintf(&b, "const %s = %d %s\n", camel(d.name), d.value, goComment(d.comment))
+		case "text":
+			fmt.Fprintf(&b, "const %s = %q %s\n", camel(d.name), d.text, goComment(d.comment))
 		case "enum":
 			goEnum(&b, d)
 		case "struct":
@@ -194,6 +198,10 @@ func wireDoc(w *wire) []byte {
 				fmt.Fprintf(&b, "\n%s\n", strings.Join(d.doc, "\n"))
 			}
 			fmt.Fprintf(&b, "\n`%s` = %d. %s\n", d.name, d.value, d.comment)
+			continue
+		}
+		if d.kind == "text" {
+			fmt.Fprintf(&b, "\n`%s` = `%s`: %s\n", d.name, d.text, d.comment)
 			continue
 		}
 		fmt.Fprintf(&b, "\n## %s %s\n\n", d.kind, d.name)

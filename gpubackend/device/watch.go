@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import "github.com/paracuda/paracuda/gpubackend/wire"
+
+// watch is a request of the driver's to be told when the settings change. Everything of it belongs to the control
+// queue's goroutine, save settingsChanged.
+type watch struct {
+	answer answer
+	known  uint32 // sequence of the settings that the driver has
+}
+
+// begin takes a request. There is one at a time: an earlier one is answered.
+func (c *control) begin(w *watch) {
+	c.endWatch()
+	c.watch = w
+	c.lookAtSettings()
+}
+
+// lookAtSettings answers the request if the driver's settings are out of date.
+func (c *control) lookAtSettings() {
+	if c.watch != nil && c.watch.known != c.device.told.Load().Sequence {
+		c.endWatch()
+	}
+}
+
+// endWatch answers the request with what holds now, whatever the driver has.
+func (c *control) endWatch() {
+	if c.watch == nil {
+		return
+	}
+	a := c.watch.answer
+	c.watch = nil
+	a.settings = c.device.told.Load()
+	c.respond(a)
+}
+
+// settingsChanged has the goroutine look at the settings. It never waits, and may be called from anywhere.
+func (c *control) settingsChanged() {
+	select {
+	case c.news <- struct{}{}:
+	default:
+	}
+}
+
+// roomForSettings is what a response to HELLO or SETTINGS takes.
+const roomForSettings = wire.ControlResponseSize + wire.SettingsSize

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The virtqueues of a device. */
+
+#include <linux/slab.h>
+#include <linux/virtio_config.h>
+#include <linux/virtio_ring.h>
+
+#include "paracuda.h"
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
+static int paracuda_find_vqs(struct paracuda_device *dev, unsigned int n)
+{
+	struct virtqueue_info *info;
+	unsigned int i;
+	int err;
+
+	info = kcalloc(n, sizeof(*info), GFP_KERNEL);
+	if (!info)
+		return -ENOMEM;
+	info[0].name = "control";
+	info[0].callback = paracuda_control_done;
+	for (i = 1; i < n; i++) {
+		info[i].name = "channel";
+		info[i].callback = paracuda_queue_done;
+	}
+	err = virtio_find_vqs(dev->vdev, n, dev->vqs, info, NULL);
+	kfree(info);
+	return err;
+}
+#else
+static int paracuda_find_vqs(struct paracuda_device *dev, unsigned int n)
+{
+	vq_callback_t **callbacks;
+	const char **names;
+	unsigned int i;
+	int err = -ENOMEM;
+
+	callbacks = kcalloc(n, sizeof(*callbacks), GFP_KERNEL);
+	names = kcalloc(n, sizeof(*names), GFP_KERNEL);
+	if (callbacks && names) {
+		for (i = 0; i < n; i++) {
+			names[i] = i ? "channel" : "control";
+			callbacks[i] = i ? paracuda_queue_done : paracuda_control_done;
+		}
+		err = virtio_find_vqs(dev->vdev, n, dev->vqs, callbacks, names, NULL);
+	}
+	kfree(names);
+	kfree(callbacks);
+	return err;
+}
+#endif
+
+/*
+ * Finds the control queue and those of channels, at most so many: the front end may have fewer.
+ * Returns how many channels there are.
+ */
+int paracuda_find_channels(struct paracuda_device *dev, unsigned int channels)
+{
+	unsigned int n;
+	int err;
+
+	for (n = channels;; n--) {
+		err = paracuda_find_vqs(dev, 1 + n);
+		if (!err)
+			return n;
+		if (err != -ENOENT || n == 1)
+			break;
+	}
+	dev_err(&dev->vdev->dev, "no virtqueues (%d)\n", err);
+	return err;
+}
