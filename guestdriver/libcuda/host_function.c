@@ -14,6 +14,7 @@
 #include "log.h"
 #include "ring.h"
 #include "slot.h"
+#include "table.h"
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
 
@@ -31,7 +32,8 @@ struct pending {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pending *waiting;
-static struct pending *kept;	/* functions of graphs, which are called again and again */
+/* Functions of graphs, which are called again and again: by token, and by a hash of what is called with what. */
+static struct table kept = TABLE_INIT, known = TABLE_INIT;
 static uint64_t last_token;
 static bool started;
 static CUresult ended;	/* why the thread is gone */
@@ -52,12 +54,8 @@ static struct pending *take(uint64_t token)
 
 bool host_function_find(uint64_t token, CUhostFn *fn, void **data)
 {
-	struct pending *p;
+	const struct pending *p = table_find(&kept, token);
 
-	pthread_mutex_lock(&lock);
-	for (p = kept; p && p->token != token; p = p->next)
-		;
-	pthread_mutex_unlock(&lock);
 	if (p) {
 		*fn = p->function;
 		*data = p->data;
@@ -144,29 +142,51 @@ static CUresult start(void)
 	return error ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
 }
 
-CUresult host_function_keep(CUhostFn fn, void *data, uint64_t *token)
+static uint64_t hash(CUhostFn fn, const void *data)
 {
-	struct pending *p = calloc(1, sizeof(*p));
-	CUresult result = CUDA_SUCCESS;
+	uint64_t key = (uintptr_t)fn * 0x9e3779b97f4a7c15u ^ (uintptr_t)data;
 
+	return key ? key : 1;
+}
+
+/* A pair that is known already, or a new one under a number of its own. */
+static struct pending *keep(CUhostFn fn, void *data)
+{
+	uint64_t key = hash(fn, data);
+	struct pending *p = table_find(&known, key);
+
+	if (p && p->function == fn && p->data == data)
+		return p;
+	p = calloc(1, sizeof(*p));
 	if (!p)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return NULL;
 	p->function = fn;
 	p->data = data;
+	p->token = ++last_token | KEPT;
+	if (!table_put(&kept, p->token, p)) {
+		free(p);
+		return NULL;
+	}
+	table_put(&known, key, p);	/* without memory for it, it isn't found again */
+	return p;
+}
+
+CUresult host_function_keep(CUhostFn fn, void *data, uint64_t *token)
+{
+	CUresult result = CUDA_SUCCESS;
+	const struct pending *p = NULL;
+
 	pthread_mutex_lock(&lock);
 	if (!started) {
 		result = start();
 		started = !result;
 	}
-	if (!result) {
-		*token = p->token = ++last_token | KEPT;
-		p->next = kept;
-		kept = p;
-	}
+	if (!result)
+		p = keep(fn, data);
 	pthread_mutex_unlock(&lock);
-	if (result)
-		free(p);
-	return result;
+	if (p)
+		*token = p->token;
+	return p ? CUDA_SUCCESS : result ? result : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* A function that is captured is a node of the graph. */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* User objects of executable graphs: they last until the graph's launches are over, and no longer. */
+#include <string.h>
 #include <unistd.h>
 
 #include "check.h"
 #include "fake_worker.h"
+#include "graph.h"
 #include "handle.h"
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
@@ -122,6 +124,38 @@ static void without_objects(void)
 	end(exec);
 }
 
+static void nothing(void *unused)
+{
+	(void)unused;
+}
+
+static void other(void *unused)
+{
+	(void)unused;
+}
+
+/* A function that is called with the same as before has the number that it had. */
+static void host_functions(void)
+{
+	enum { PAIRS = 5000 };
+	static char data[PAIRS];
+	static uint64_t number[2][PAIRS];
+
+	for (unsigned round = 0; round < 2; round++)
+		for (unsigned i = 0; i < PAIRS; i++)
+			CHECK_IS(0, host_function_keep(i % 2 ? nothing : other, &data[i / 2], &number[round][i]));
+	CHECK_IS(0, memcmp(number[0], number[1], sizeof(number[0])));
+	for (unsigned i = 0; i < PAIRS; i++) {
+		CUhostFn fn = NULL;
+		void *with = NULL;
+
+		CHECK_IS(1, host_function_find(number[0][i], &fn, &with));
+		CHECK_IS(1, fn == (i % 2 ? nothing : other) && with == &data[i / 2]);
+		CHECK_IS(0, i && number[0][i] == number[0][i - 1]);
+	}
+	CHECK_IS(0, host_function_find(number[0][PAIRS - 1] + 1, &(CUhostFn){ NULL }, &(void *){ NULL }));
+}
+
 int main(void)
 {
 	CUcontext context;
@@ -135,5 +169,6 @@ int main(void)
 	after_launches(false);
 	refused();
 	without_objects();
+	host_functions();
 	return 0;
 }
