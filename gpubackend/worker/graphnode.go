@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/object"
 )
 
@@ -81,6 +82,9 @@ func (w *Worker) decodeNodeWords(c *call, n *gpubackend.Node, v []uint64, tail [
 	case gpubackend.NodeEventWait, gpubackend.NodeEventRecord:
 		n.Event, result = w.findEvent(c, v[0])
 	case gpubackend.NodeConditional:
+		if !allowed.ConditionalKind.Has(v[1]) {
+			return gpubackend.InvalidValue
+		}
 		n.Handle, n.Kind, n.Bodies = v[0], v[1], v[2]
 	default:
 		result = w.decodeNodeMemory(n, v, tail)
@@ -96,6 +100,9 @@ func (w *Worker) decodeNodeMemory(n *gpubackend.Node, v []uint64, tail []byte) g
 		}
 		n.Bytes, n.Address, n.Pool = v[0], v[1], tail[:poolBytes]
 		n.Access = tail[poolBytes : poolBytes+v[2]*accessBytes]
+		if !plainPool(n.Pool) {
+			return gpubackend.InvalidValue
+		}
 	case gpubackend.NodeMemFree:
 		n.Address = v[0]
 	case gpubackend.NodeMemOps:
@@ -103,6 +110,9 @@ func (w *Worker) decodeNodeMemory(n *gpubackend.Node, v []uint64, tail []byte) g
 			return gpubackend.InvalidValue
 		}
 		n.Flags, n.Ops = v[1], tail[:v[0]*memOpBytes]
+		if !allowed.StreamOpsFlags.Has(n.Flags) || !knownOps(n.Ops) {
+			return gpubackend.InvalidValue
+		}
 	}
 	return gpubackend.Success
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
@@ -157,6 +158,9 @@ func (w *Worker) describeResource(h uint64, b []byte) {
 // many groups there are.
 func runResourceSplit(w *Worker, c *call) gpubackend.Result {
 	key := splitKey{resource: c.word(0), flags: c.word(1), least: c.word(2)}
+	if !allowed.SplitFlags.Has(key.flags) {
+		return gpubackend.InvalidValue
+	}
 	out, result := w.output(c, 3)
 	if result != gpubackend.Success || len(out.bytes)%wire.ResourceRecordSize != 0 ||
 		len(out.bytes) > (1+gpubackend.MaxResourceGroups)*wire.ResourceRecordSize {
@@ -244,7 +248,7 @@ func runResourceDesc(w *Worker, c *call) gpubackend.Result {
 func runGreenCtxCreate(w *Worker, c *call) gpubackend.Result {
 	desc, ok := w.objects.Lookup(object.ResourceDesc, c.word(0))
 	home, retained := w.primary[c.word(1)]
-	if !ok || !retained {
+	if !ok || !retained || !allowed.GreenFlags.Has(c.word(2)) {
 		return gpubackend.InvalidValue
 	}
 	if len(w.greens.contexts) >= maxGreenContexts || !w.objects.Room(object.Context) {

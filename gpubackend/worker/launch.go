@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
@@ -91,10 +92,14 @@ const (
 	attributeValue             = 8 // offset of the value
 )
 
-// translateAttributes replaces the guest's handles in launch attributes by the driver's.
+// translateAttributes replaces the guest's handles in launch attributes by the driver's. What isn't known is refused.
 func (w *Worker) translateAttributes(c *call, attributes []byte) gpubackend.Result {
 	for ; len(attributes) > 0; attributes = attributes[attributeBytes:] {
-		switch binary.LittleEndian.Uint32(attributes) {
+		id := binary.LittleEndian.Uint32(attributes)
+		if !allowed.LaunchAttribute.Has(uint64(id)) {
+			return gpubackend.InvalidValue
+		}
+		switch id {
 		case attributeProgrammaticEvent, attributeCompletionEvent:
 			value := attributes[attributeValue:]
 			event, result := w.findEvent(c, binary.LittleEndian.Uint64(value))

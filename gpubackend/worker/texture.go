@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/object"
 )
 
@@ -57,6 +58,9 @@ func (w *Worker) resource(c *call, i int) ([]byte, gpubackend.Result) {
 	case kind > resourcePitch2D:
 		result = gpubackend.InvalidValue
 	}
+	if binary.LittleEndian.Uint32(b[resourceFlagsAt:]) != 0 {
+		return nil, gpubackend.InvalidValue
+	}
 	binary.LittleEndian.PutUint64(at, handle)
 	return b, result
 }
@@ -70,6 +74,9 @@ func runTexObjectCreate(w *Worker, c *call) gpubackend.Result {
 	texture, result := w.structure(c, 2, gpubackend.TextureDescBytes, true)
 	if result != gpubackend.Success {
 		return result
+	}
+	if len(texture) > 0 && !allowed.TextureFlags.Has(uint64(binary.LittleEndian.Uint32(texture[textureFlagsAt:]))) {
+		return gpubackend.InvalidValue
 	}
 	view, result := w.structure(c, 4, gpubackend.ViewDescBytes, true)
 	if result != gpubackend.Success {

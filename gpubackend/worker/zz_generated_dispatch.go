@@ -6,6 +6,7 @@ package worker
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/object"
 )
 
@@ -198,6 +199,9 @@ func runDevicePrimaryCtxReset(w *Worker, c *call) gpubackend.Result {
 }
 
 func runCtxCreate(w *Worker, c *call) gpubackend.Result {
+	if !allowed.ContextFlags.Has(c.word(0)) {
+		return gpubackend.InvalidValue
+	}
 	if !w.objects.Room(object.Context) {
 		return gpubackend.OutOfMemory
 	}
@@ -223,12 +227,18 @@ func runCtxDestroy(w *Worker, c *call) gpubackend.Result {
 }
 
 func runCtxGetLimit(w *Worker, c *call) gpubackend.Result {
+	if !allowed.Limit.Has(c.word(0)) {
+		return gpubackend.InvalidValue
+	}
 	p0, result := w.driver.CtxGetLimit(c.word(0))
 	c.answer(p0)
 	return result
 }
 
 func runCtxSetLimit(w *Worker, c *call) gpubackend.Result {
+	if !allowed.Limit.Has(c.word(0)) {
+		return gpubackend.InvalidValue
+	}
 	result := w.driver.CtxSetLimit(c.word(0), c.word(1))
 	return result
 }
@@ -247,6 +257,9 @@ func runCtxGetCacheConfig(w *Worker, c *call) gpubackend.Result {
 }
 
 func runCtxSetCacheConfig(w *Worker, c *call) gpubackend.Result {
+	if !allowed.CacheConfig.Has(c.word(0)) {
+		return gpubackend.InvalidValue
+	}
 	result := w.driver.CtxSetCacheConfig(c.word(0))
 	return result
 }
@@ -510,6 +523,9 @@ func runKernelDescribe(w *Worker, c *call) gpubackend.Result {
 }
 
 func runFuncSetAttribute(w *Worker, c *call) gpubackend.Result {
+	if !allowed.FunctionAttribute.Has(c.word(1)) {
+		return gpubackend.InvalidValue
+	}
 	p0, bad := w.findFunction(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -519,6 +535,9 @@ func runFuncSetAttribute(w *Worker, c *call) gpubackend.Result {
 }
 
 func runKernelSetAttribute(w *Worker, c *call) gpubackend.Result {
+	if !allowed.FunctionAttribute.Has(c.word(0)) {
+		return gpubackend.InvalidValue
+	}
 	p2, bad := w.findKernel(c, c.word(2))
 	if bad != 0 {
 		return bad
@@ -528,6 +547,9 @@ func runKernelSetAttribute(w *Worker, c *call) gpubackend.Result {
 }
 
 func runFuncSetCacheConfig(w *Worker, c *call) gpubackend.Result {
+	if !allowed.CacheConfig.Has(c.word(1)) {
+		return gpubackend.InvalidValue
+	}
 	p0, bad := w.findFunction(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -537,6 +559,9 @@ func runFuncSetCacheConfig(w *Worker, c *call) gpubackend.Result {
 }
 
 func runKernelSetCacheConfig(w *Worker, c *call) gpubackend.Result {
+	if !allowed.CacheConfig.Has(c.word(1)) {
+		return gpubackend.InvalidValue
+	}
 	p0, bad := w.findKernel(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -637,6 +662,9 @@ func runLibraryGetManaged(w *Worker, c *call) gpubackend.Result {
 }
 
 func runOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(w *Worker, c *call) gpubackend.Result {
+	if !allowed.OccupancyFlags.Has(c.word(3)) {
+		return gpubackend.InvalidValue
+	}
 	p1, bad := w.findFunction(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -665,6 +693,9 @@ func runOccupancyMaxActiveClusters(w *Worker, c *call) gpubackend.Result {
 	if bad != 0 {
 		return bad
 	}
+	if !knownAttributes(p2) {
+		return gpubackend.InvalidValue
+	}
 	p0, result := w.driver.OccupancyMaxActiveClusters(p1, p2)
 	c.answer(p0)
 	return result
@@ -679,12 +710,18 @@ func runOccupancyMaxPotentialClusterSize(w *Worker, c *call) gpubackend.Result {
 	if bad != 0 {
 		return bad
 	}
+	if !knownAttributes(p2) {
+		return gpubackend.InvalidValue
+	}
 	p0, result := w.driver.OccupancyMaxPotentialClusterSize(p1, p2)
 	c.answer(p0)
 	return result
 }
 
 func runTensorMapEncode(w *Worker, c *call) gpubackend.Result {
+	if !allowed.TensorMapKind.Has(c.word(0)) {
+		return gpubackend.InvalidValue
+	}
 	p1, bad := w.input(c, 1)
 	if bad != 0 {
 		return bad
@@ -823,6 +860,9 @@ func runMemsetD2D32Async(w *Worker, c *call) gpubackend.Result {
 }
 
 func runStreamCreateWithPriority(w *Worker, c *call) gpubackend.Result {
+	if !allowed.StreamFlags.Has(c.word(0)) {
+		return gpubackend.InvalidValue
+	}
 	if !w.objects.Room(object.Stream) {
 		return gpubackend.OutOfMemory
 	}
@@ -857,6 +897,9 @@ func runStreamQuery(w *Worker, c *call) gpubackend.Result {
 }
 
 func runStreamWaitEvent(w *Worker, c *call) gpubackend.Result {
+	if !allowed.EventWait.Has(c.word(2)) {
+		return gpubackend.InvalidValue
+	}
 	p0, bad := w.findStream(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -870,6 +913,9 @@ func runStreamWaitEvent(w *Worker, c *call) gpubackend.Result {
 }
 
 func runEventCreate(w *Worker, c *call) gpubackend.Result {
+	if !allowed.EventFlags.Has(c.word(0)) {
+		return gpubackend.InvalidValue
+	}
 	if !w.objects.Room(object.Event) {
 		return gpubackend.OutOfMemory
 	}
@@ -895,6 +941,9 @@ func runEventDestroy(w *Worker, c *call) gpubackend.Result {
 }
 
 func runEventRecordWithFlags(w *Worker, c *call) gpubackend.Result {
+	if !allowed.EventRecord.Has(c.word(2)) {
+		return gpubackend.InvalidValue
+	}
 	p0, bad := w.findEvent(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -931,6 +980,9 @@ func runEventElapsed(w *Worker, c *call) gpubackend.Result {
 }
 
 func runStreamBeginCapture(w *Worker, c *call) gpubackend.Result {
+	if !allowed.CaptureMode.Has(c.word(1)) {
+		return gpubackend.InvalidValue
+	}
 	p0, bad := w.findStream(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -940,6 +992,9 @@ func runStreamBeginCapture(w *Worker, c *call) gpubackend.Result {
 }
 
 func runStreamBeginCaptureToGraph(w *Worker, c *call) gpubackend.Result {
+	if !allowed.CaptureMode.Has(c.word(6)) {
+		return gpubackend.InvalidValue
+	}
 	p0, bad := w.findStream(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -994,6 +1049,9 @@ func runStreamCaptureInfo(w *Worker, c *call) gpubackend.Result {
 }
 
 func runStreamUpdateCaptureDependencies(w *Worker, c *call) gpubackend.Result {
+	if !allowed.CaptureUpdate.Has(c.word(5)) {
+		return gpubackend.InvalidValue
+	}
 	p0, bad := w.findStream(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -1011,6 +1069,9 @@ func runStreamUpdateCaptureDependencies(w *Worker, c *call) gpubackend.Result {
 }
 
 func runGraphCreate(w *Worker, c *call) gpubackend.Result {
+	if !allowed.GraphFlags.Has(c.word(0)) {
+		return gpubackend.InvalidValue
+	}
 	p0, result := w.driver.GraphCreate(c.word(0))
 	c.answer(w.nameGraph(p0, 0))
 	return result
@@ -1039,6 +1100,9 @@ func runGraphClone(w *Worker, c *call) gpubackend.Result {
 }
 
 func runGraphInstantiateWithFlags(w *Worker, c *call) gpubackend.Result {
+	if !allowed.InstantiateFlags.Has(c.word(1)) {
+		return gpubackend.InvalidValue
+	}
 	if !w.objects.Room(object.GraphExec) {
 		return gpubackend.OutOfMemory
 	}
@@ -1056,6 +1120,9 @@ func runGraphInstantiateWithFlags(w *Worker, c *call) gpubackend.Result {
 }
 
 func runGraphInstantiate(w *Worker, c *call) gpubackend.Result {
+	if !allowed.InstantiateFlags.Has(c.word(1)) {
+		return gpubackend.InvalidValue
+	}
 	if !w.objects.Room(object.GraphExec) {
 		return gpubackend.OutOfMemory
 	}
@@ -1418,6 +1485,9 @@ func runGraphExecGetFlags(w *Worker, c *call) gpubackend.Result {
 }
 
 func runGraphKernelNodeSetAttribute(w *Worker, c *call) gpubackend.Result {
+	if !allowed.NodeAttribute.Has(c.word(1)) {
+		return gpubackend.InvalidValue
+	}
 	p0, bad := w.findGraphNode(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -1431,6 +1501,9 @@ func runGraphKernelNodeSetAttribute(w *Worker, c *call) gpubackend.Result {
 }
 
 func runGraphKernelNodeGetAttribute(w *Worker, c *call) gpubackend.Result {
+	if !allowed.NodeAttribute.Has(c.word(1)) {
+		return gpubackend.InvalidValue
+	}
 	p0, bad := w.findGraphNode(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -1458,6 +1531,9 @@ func runGraphKernelNodeCopyAttributes(w *Worker, c *call) gpubackend.Result {
 }
 
 func runGraphConditionalHandle(w *Worker, c *call) gpubackend.Result {
+	if !allowed.ConditionFlags.Has(c.word(2)) {
+		return gpubackend.InvalidValue
+	}
 	p1, bad := w.findGraph(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -1468,6 +1544,9 @@ func runGraphConditionalHandle(w *Worker, c *call) gpubackend.Result {
 }
 
 func runStreamMemOps(w *Worker, c *call) gpubackend.Result {
+	if !allowed.StreamOpsFlags.Has(c.word(3)) {
+		return gpubackend.InvalidValue
+	}
 	p0, bad := w.findStream(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -1475,6 +1554,9 @@ func runStreamMemOps(w *Worker, c *call) gpubackend.Result {
 	p1, bad := w.input(c, 1)
 	if bad != 0 {
 		return bad
+	}
+	if !knownOps(p1) {
+		return gpubackend.InvalidValue
 	}
 	result := w.driver.StreamMemOps(p0, p1, c.word(3))
 	return result
@@ -1486,12 +1568,18 @@ func runDeviceGraphMemTrim(w *Worker, c *call) gpubackend.Result {
 }
 
 func runGraphMemory(w *Worker, c *call) gpubackend.Result {
+	if !allowed.GraphMemory.Has(c.word(1)) {
+		return gpubackend.InvalidValue
+	}
 	p2, result := w.driver.GraphMemory(c.word(0), c.word(1))
 	c.answer(p2)
 	return result
 }
 
 func runGraphMemorySet(w *Worker, c *call) gpubackend.Result {
+	if !allowed.GraphMemory.Has(c.word(1)) {
+		return gpubackend.InvalidValue
+	}
 	result := w.driver.GraphMemorySet(c.word(0), c.word(1), c.word(2))
 	return result
 }
@@ -1514,6 +1602,9 @@ func runLinkCreate(w *Worker, c *call) gpubackend.Result {
 }
 
 func runLinkAddData(w *Worker, c *call) gpubackend.Result {
+	if !allowed.LinkInput.Has(c.word(1)) {
+		return gpubackend.InvalidValue
+	}
 	p0, bad := w.findLink(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -1620,6 +1711,9 @@ func runArray3DCreate(w *Worker, c *call) gpubackend.Result {
 		return bad
 	}
 	if len(p1) != 40 {
+		return gpubackend.InvalidValue
+	}
+	if !knownArray(p1) {
 		return gpubackend.InvalidValue
 	}
 	p0, result := w.driver.Array3DCreate(p1)
@@ -1737,6 +1831,9 @@ func runMipmappedArrayCreate(w *Worker, c *call) gpubackend.Result {
 		return bad
 	}
 	if len(p1) != 40 {
+		return gpubackend.InvalidValue
+	}
+	if !knownArray(p1) {
 		return gpubackend.InvalidValue
 	}
 	p0, result := w.driver.MipmappedArrayCreate(p1, c.word(2))
@@ -1895,6 +1992,9 @@ func runTexRefDestroy(w *Worker, c *call) gpubackend.Result {
 }
 
 func runTexRefSetArray(w *Worker, c *call) gpubackend.Result {
+	if !allowed.TextureReferenceArray.Has(c.word(2)) {
+		return gpubackend.InvalidValue
+	}
 	p0, bad := w.findTextureReference(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -1908,6 +2008,9 @@ func runTexRefSetArray(w *Worker, c *call) gpubackend.Result {
 }
 
 func runTexRefSetMipmappedArray(w *Worker, c *call) gpubackend.Result {
+	if !allowed.TextureReferenceArray.Has(c.word(2)) {
+		return gpubackend.InvalidValue
+	}
 	p0, bad := w.findTextureReference(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -1956,6 +2059,9 @@ func runTexRefSetFormat(w *Worker, c *call) gpubackend.Result {
 }
 
 func runTexRefSetAddressMode(w *Worker, c *call) gpubackend.Result {
+	if !allowed.AddressMode.Has(c.word(2)) {
+		return gpubackend.InvalidValue
+	}
 	p0, bad := w.findTextureReference(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -1965,6 +2071,9 @@ func runTexRefSetAddressMode(w *Worker, c *call) gpubackend.Result {
 }
 
 func runTexRefSetFilterMode(w *Worker, c *call) gpubackend.Result {
+	if !allowed.FilterMode.Has(c.word(1)) {
+		return gpubackend.InvalidValue
+	}
 	p0, bad := w.findTextureReference(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -1974,6 +2083,9 @@ func runTexRefSetFilterMode(w *Worker, c *call) gpubackend.Result {
 }
 
 func runTexRefSetMipmapFilterMode(w *Worker, c *call) gpubackend.Result {
+	if !allowed.FilterMode.Has(c.word(1)) {
+		return gpubackend.InvalidValue
+	}
 	p0, bad := w.findTextureReference(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -2026,6 +2138,9 @@ func runTexRefSetBorderColor(w *Worker, c *call) gpubackend.Result {
 }
 
 func runTexRefSetFlags(w *Worker, c *call) gpubackend.Result {
+	if !allowed.TextureFlags.Has(c.word(1)) {
+		return gpubackend.InvalidValue
+	}
 	p0, bad := w.findTextureReference(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -2144,6 +2259,9 @@ func runTexRefGetFormat(w *Worker, c *call) gpubackend.Result {
 }
 
 func runSurfRefSetArray(w *Worker, c *call) gpubackend.Result {
+	if !allowed.SurfaceReferenceArray.Has(c.word(2)) {
+		return gpubackend.InvalidValue
+	}
 	p0, bad := w.findSurfaceReference(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -2170,6 +2288,9 @@ func runParamSetTexRef(w *Worker, c *call) gpubackend.Result {
 }
 
 func runGreenCtxStreamCreate(w *Worker, c *call) gpubackend.Result {
+	if !allowed.StreamFlags.Has(c.word(1)) {
+		return gpubackend.InvalidValue
+	}
 	if !w.objects.Room(object.Stream) {
 		return gpubackend.OutOfMemory
 	}
@@ -2245,11 +2366,17 @@ func runCtxGetSharedMemConfig(w *Worker, c *call) gpubackend.Result {
 }
 
 func runCtxSetSharedMemConfig(w *Worker, c *call) gpubackend.Result {
+	if !allowed.SharedConfig.Has(c.word(0)) {
+		return gpubackend.InvalidValue
+	}
 	result := w.driver.CtxSetSharedMemConfig(c.word(0))
 	return result
 }
 
 func runFuncSetSharedMemConfig(w *Worker, c *call) gpubackend.Result {
+	if !allowed.SharedConfig.Has(c.word(1)) {
+		return gpubackend.InvalidValue
+	}
 	p0, bad := w.findFunction(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -2259,6 +2386,9 @@ func runFuncSetSharedMemConfig(w *Worker, c *call) gpubackend.Result {
 }
 
 func runStreamGetAttribute(w *Worker, c *call) gpubackend.Result {
+	if !allowed.StreamAttribute.Has(c.word(1)) {
+		return gpubackend.InvalidValue
+	}
 	p0, bad := w.findStream(c, c.word(0))
 	if bad != 0 {
 		return bad
@@ -2276,6 +2406,9 @@ func runStreamGetAttribute(w *Worker, c *call) gpubackend.Result {
 }
 
 func runStreamSetAttribute(w *Worker, c *call) gpubackend.Result {
+	if !allowed.StreamAttribute.Has(c.word(1)) {
+		return gpubackend.InvalidValue
+	}
 	p0, bad := w.findStream(c, c.word(0))
 	if bad != 0 {
 		return bad

@@ -147,8 +147,6 @@ EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 	CUresult result;
 
 	ENTER_CONTEXT();
-	if (!phGraph)
-		return CUDA_ERROR_INVALID_VALUE;
 	if (!stream_known(hStream))
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (is_others(hStream))
@@ -156,7 +154,8 @@ EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 	result = call_cuStreamEndCapture(number_of(hStream), &graph);
 	if (result != CUDA_ERROR_STREAM_CAPTURE_UNMATCHED && result != CUDA_ERROR_ILLEGAL_STATE)
 		leave(in_stream, hStream);
-	*phGraph = result ? NULL : (CUgraph)(uintptr_t)graph;
+	if (phGraph)	/* a program may have the graph from elsewhere, or not want it */
+		*phGraph = result ? NULL : (CUgraph)(uintptr_t)graph;
 	return result;
 }
 

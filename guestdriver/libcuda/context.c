@@ -14,6 +14,8 @@
 #include "zz_generated_prototypes.h"
 
 #define CONTEXT_FLAGS_KNOWN 0xffu
+#define CONTEXT_DUMP 0x20u	/* dumps of the GPU's memory */
+#define CONTEXT_DUMPS 0x60u	/* and such that a user triggers */
 
 pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct context *all;
@@ -150,6 +152,13 @@ static CUresult resolve(CUcontext ctx, struct context **c)
 	return context_alive(*c) ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
+bool context_flags_valid(unsigned flags)
+{
+	unsigned schedule = flags & 7;
+
+	return !(flags & ~CONTEXT_FLAGS_KNOWN) && !(schedule & (schedule - 1));
+}
+
 EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
 {
 	struct context *c;
@@ -157,15 +166,18 @@ EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev
 	CUresult result;
 
 	ENTER();
-	if (!pctx || flags & ~CONTEXT_FLAGS_KNOWN)
+	if (!pctx || !context_flags_valid(flags))
 		return CUDA_ERROR_INVALID_VALUE;
+	/* Dumps would be files of the host's: what asks for them is told, as natively, and not passed on. */
+	if (flags & CONTEXT_DUMPS)
+		flags = (flags & ~CONTEXT_DUMPS) | CONTEXT_DUMP;
 	if (!device_valid(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
 	c = context_new(dev, false);
 	if (!c)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	c->flags = flags;
-	result = call_cuCtxCreate_v2(&handle, flags, device_host(dev));
+	result = call_cuCtxCreate_v2(&handle, flags & ~CONTEXT_DUMPS, device_host(dev));
 	if (result)
 		return result;
 	__atomic_store_n(&c->handle, handle, __ATOMIC_RELEASE);
@@ -316,8 +328,9 @@ EXPORT CUresult cuCtxGetFlags(unsigned int *flags)
 EXPORT CUresult cuCtxSetFlags(unsigned int flags)
 {
 	ENTER_CONTEXT();
-	if (flags & ~CONTEXT_FLAGS_KNOWN)
+	if (!context_flags_valid(flags))
 		return CUDA_ERROR_INVALID_VALUE;
+	flags = (flags & ~CONTEXT_DUMPS) | CONTEXT_MAP_HOST;
 	__atomic_store_n(&context_current()->flags, flags, __ATOMIC_RELAXED);
 	return CUDA_SUCCESS;
 }

@@ -10,6 +10,7 @@
 #include "zz_generated_prototypes.h"
 
 #define STREAM_NON_BLOCKING 1u
+#define CONTEXT_DUMPS 0x60u	/* as of cuCtxCreate: accepted, and not passed on */
 
 struct green {
 	struct handle handle;	/* its context is the primary one */
@@ -76,7 +77,7 @@ EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUde
 	r.exact = true;
 	request_word(&r, number_of(desc));
 	request_word(&r, device_host(dev));
-	request_word(&r, flags);
+	request_word(&r, flags & ~CONTEXT_DUMPS);
 	result = channel_call(&r, out, 2);
 	if (!result) {
 		result = enter(out, base, phCtx);

@@ -220,6 +220,191 @@ enum {
 	OP_cuStreamCopyAttributes = 677,
 };
 
+static inline bool is_context_flags(uint64_t n)
+{
+	return !(n & ~(uint64_t)0x9f);
+}
+
+static inline bool is_limit(uint64_t n)
+{
+	return n < 64 && (UINT64_C(0x3ff) >> n & 1);
+}
+
+static inline bool is_cache_config(uint64_t n)
+{
+	return n < 64 && (UINT64_C(0xf) >> n & 1);
+}
+
+static inline bool is_shared_config(uint64_t n)
+{
+	return n < 64 && (UINT64_C(0x7) >> n & 1);
+}
+
+static inline bool is_function_attribute(uint64_t n)
+{
+	return n < 64 && (UINT64_C(0xfb00) >> n & 1);
+}
+
+static inline bool is_occupancy_flags(uint64_t n)
+{
+	return !(n & ~(uint64_t)0x1);
+}
+
+static inline bool is_stream_flags(uint64_t n)
+{
+	return !(n & ~(uint64_t)0x1);
+}
+
+static inline bool is_event_flags(uint64_t n)
+{
+	return !(n & ~(uint64_t)0x7);
+}
+
+static inline bool is_event_wait(uint64_t n)
+{
+	return !(n & ~(uint64_t)0x1);
+}
+
+static inline bool is_event_record(uint64_t n)
+{
+	return !(n & ~(uint64_t)0x1);
+}
+
+static inline bool is_capture_mode(uint64_t n)
+{
+	return n < 64 && (UINT64_C(0x7) >> n & 1);
+}
+
+static inline bool is_capture_update(uint64_t n)
+{
+	return n < 64 && (UINT64_C(0x3) >> n & 1);
+}
+
+static inline bool is_graph_flags(uint64_t n)
+{
+	return !(n & ~(uint64_t)0x0);
+}
+
+static inline bool is_instantiate_flags(uint64_t n)
+{
+	return !(n & ~(uint64_t)0xf);
+}
+
+static inline bool is_condition_flags(uint64_t n)
+{
+	return !(n & ~(uint64_t)0x1);
+}
+
+static inline bool is_graph_memory(uint64_t n)
+{
+	return n < 64 && (UINT64_C(0xf) >> n & 1);
+}
+
+static inline bool is_stream_ops_flags(uint64_t n)
+{
+	return !(n & ~(uint64_t)0x0);
+}
+
+static inline bool is_stream_op(uint64_t n)
+{
+	return n < 64 && (UINT64_C(0x3e) >> n & 1);
+}
+
+static inline bool is_stream_write_flags(uint64_t n)
+{
+	return !(n & ~(uint64_t)0x1);
+}
+
+static inline bool is_stream_wait_flags(uint64_t n)
+{
+	return !(n & ~(uint64_t)0x40000003);
+}
+
+static inline bool is_stream_attribute(uint64_t n)
+{
+	return n < 64 && (UINT64_C(0x70a) >> n & 1);
+}
+
+static inline bool is_launch_attribute(uint64_t n)
+{
+	return n < 64 && (UINT64_C(0x5ff7) >> n & 1);
+}
+
+static inline bool is_node_attribute(uint64_t n)
+{
+	return n < 64 && (UINT64_C(0x4f76) >> n & 1);
+}
+
+static inline bool is_jit_option(uint64_t n)
+{
+	return n < 64 && (UINT64_C(0x3e1ffffff) >> n & 1);
+}
+
+static inline bool is_link_input(uint64_t n)
+{
+	return n < 64 && (UINT64_C(0x7f) >> n & 1);
+}
+
+static inline bool is_green_flags(uint64_t n)
+{
+	return !(n & ~(uint64_t)0x1);
+}
+
+static inline bool is_split_flags(uint64_t n)
+{
+	return !(n & ~(uint64_t)0x3);
+}
+
+static inline bool is_array_flags(uint64_t n)
+{
+	return !(n & ~(uint64_t)0xff);
+}
+
+static inline bool is_texture_flags(uint64_t n)
+{
+	return !(n & ~(uint64_t)0x73);
+}
+
+static inline bool is_texture_reference_array(uint64_t n)
+{
+	return !(n & ~(uint64_t)0x1);
+}
+
+static inline bool is_surface_reference_array(uint64_t n)
+{
+	return !(n & ~(uint64_t)0x0);
+}
+
+static inline bool is_address_mode(uint64_t n)
+{
+	return n < 64 && (UINT64_C(0xf) >> n & 1);
+}
+
+static inline bool is_filter_mode(uint64_t n)
+{
+	return n < 64 && (UINT64_C(0x3) >> n & 1);
+}
+
+static inline bool is_tensor_map_kind(uint64_t n)
+{
+	return n < 64 && (UINT64_C(0xf) >> n & 1);
+}
+
+static inline bool is_conditional_kind(uint64_t n)
+{
+	return n < 64 && (UINT64_C(0x7) >> n & 1);
+}
+
+static inline bool is_compression(uint64_t n)
+{
+	return n < 64 && (UINT64_C(0x3) >> n & 1);
+}
+
+static inline bool is_resource_type(uint64_t n)
+{
+	return n < 64 && (UINT64_C(0x1f) >> n & 1);
+}
+
 static inline CUresult call_cuDevicePrimaryCtxRetain(uint64_t *pctx, uint64_t dev)
 {
 	struct request r;
@@ -259,6 +444,8 @@ static inline CUresult call_cuCtxCreate_v2(uint64_t *pctx, uint64_t flags, uint6
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
+	if (!is_context_flags(flags))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuCtxCreate_v2);
 	request_word(&r, flags);
 	request_word(&r, dev);
@@ -283,6 +470,8 @@ static inline CUresult call_cuCtxGetLimit(uint64_t *pvalue, uint64_t limit)
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
+	if (!is_limit(limit))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuCtxGetLimit);
 	request_word(&r, limit);
 	result = channel_call(&r, out, 1);
@@ -294,6 +483,8 @@ static inline CUresult call_cuCtxSetLimit(uint64_t limit, uint64_t value)
 {
 	struct request r;
 
+	if (!is_limit(limit))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuCtxSetLimit);
 	request_word(&r, limit);
 	request_word(&r, value);
@@ -329,6 +520,8 @@ static inline CUresult post_cuCtxSetCacheConfig(uint64_t config)
 {
 	struct request r;
 
+	if (!is_cache_config(config))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuCtxSetCacheConfig);
 	request_word(&r, config);
 	return channel_post(&r);
@@ -608,6 +801,8 @@ static inline CUresult call_cuFuncSetAttribute(uint64_t hfunc, uint64_t attrib, 
 {
 	struct request r;
 
+	if (!is_function_attribute(attrib))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuFuncSetAttribute);
 	request_word(&r, hfunc);
 	request_word(&r, attrib);
@@ -619,6 +814,8 @@ static inline CUresult call_cuKernelSetAttribute(uint64_t attrib, uint64_t val, 
 {
 	struct request r;
 
+	if (!is_function_attribute(attrib))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuKernelSetAttribute);
 	r.exact = true;
 	request_word(&r, attrib);
@@ -632,6 +829,8 @@ static inline CUresult post_cuFuncSetCacheConfig(uint64_t hfunc, uint64_t config
 {
 	struct request r;
 
+	if (!is_cache_config(config))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuFuncSetCacheConfig);
 	request_word(&r, hfunc);
 	request_word(&r, config);
@@ -642,6 +841,8 @@ static inline CUresult post_cuKernelSetCacheConfig(uint64_t kernel, uint64_t con
 {
 	struct request r;
 
+	if (!is_cache_config(config))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuKernelSetCacheConfig);
 	r.exact = true;
 	request_word(&r, kernel);
@@ -761,6 +962,8 @@ static inline CUresult call_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
+	if (!is_occupancy_flags(flags))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
 	request_word(&r, func);
 	request_word(&r, blockSize);
@@ -830,6 +1033,8 @@ static inline CUresult call_TensorMapEncode(uint64_t kind, const void *parameter
 	struct buffer b[2] = { 0 };
 	CUresult result;
 
+	if (!is_tensor_map_kind(kind))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_TensorMapEncode);
 	request_word(&r, kind);
 	result = buffer_in(&r, &b[0], parameters, parameters_bytes);
@@ -1026,6 +1231,8 @@ static inline CUresult call_cuStreamCreateWithPriority(uint64_t *phStream, uint6
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
+	if (!is_stream_flags(flags))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuStreamCreateWithPriority);
 	request_word(&r, flags);
 	request_word(&r, priority);
@@ -1057,6 +1264,8 @@ static inline CUresult post_cuStreamWaitEvent(uint64_t hStream, uint64_t hEvent,
 {
 	struct request r;
 
+	if (!is_event_wait(Flags))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuStreamWaitEvent);
 	request_word(&r, hStream);
 	request_word(&r, hEvent);
@@ -1070,6 +1279,8 @@ static inline CUresult call_EventCreate(uint64_t *phEvent, uint64_t Flags)
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
+	if (!is_event_flags(Flags))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_EventCreate);
 	request_word(&r, Flags);
 	result = channel_call(&r, out, 1);
@@ -1091,6 +1302,8 @@ static inline CUresult post_cuEventRecordWithFlags(uint64_t hEvent, uint64_t hSt
 {
 	struct request r;
 
+	if (!is_event_record(flags))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuEventRecordWithFlags);
 	request_word(&r, hEvent);
 	request_word(&r, hStream);
@@ -1125,6 +1338,8 @@ static inline CUresult call_cuStreamBeginCapture_v2(uint64_t hStream, uint64_t m
 {
 	struct request r;
 
+	if (!is_capture_mode(mode))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuStreamBeginCapture_v2);
 	request_word(&r, hStream);
 	request_word(&r, mode);
@@ -1137,6 +1352,8 @@ static inline CUresult call_cuStreamBeginCaptureToGraph(uint64_t hStream, uint64
 	struct buffer b[2] = { 0 };
 	CUresult result;
 
+	if (!is_capture_mode(mode))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuStreamBeginCaptureToGraph);
 	request_word(&r, hStream);
 	request_word(&r, hGraph);
@@ -1200,6 +1417,8 @@ static inline CUresult call_cuStreamUpdateCaptureDependencies_v2(uint64_t hStrea
 	struct buffer b[2] = { 0 };
 	CUresult result;
 
+	if (!is_capture_update(flags))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuStreamUpdateCaptureDependencies_v2);
 	request_word(&r, hStream);
 	result = buffer_in(&r, &b[0], dependencies, dependencies_bytes);
@@ -1222,6 +1441,8 @@ static inline CUresult call_cuGraphCreate(uint64_t *phGraph, uint64_t flags)
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
+	if (!is_graph_flags(flags))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuGraphCreate);
 	request_word(&r, flags);
 	result = channel_call(&r, out, 1);
@@ -1258,6 +1479,8 @@ static inline CUresult call_cuGraphInstantiateWithFlags(uint64_t *phGraphExec, u
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
+	if (!is_instantiate_flags(flags))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuGraphInstantiateWithFlags);
 	request_word(&r, hGraph);
 	request_word(&r, flags);
@@ -1272,6 +1495,8 @@ static inline CUresult call_GraphInstantiate(uint64_t *exec, uint64_t graph, uin
 	CUresult result;
 	uint64_t out[3] = { 0 };
 
+	if (!is_instantiate_flags(flags))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_GraphInstantiate);
 	request_word(&r, graph);
 	request_word(&r, flags);
@@ -1659,6 +1884,8 @@ static inline CUresult call_cuGraphKernelNodeSetAttribute(uint64_t hNode, uint64
 	struct buffer b[1] = { 0 };
 	CUresult result;
 
+	if (!is_node_attribute(attr))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuGraphKernelNodeSetAttribute);
 	request_word(&r, hNode);
 	request_word(&r, attr);
@@ -1677,6 +1904,8 @@ static inline CUresult call_cuGraphKernelNodeGetAttribute(uint64_t hNode, uint64
 	struct buffer b[1] = { 0 };
 	CUresult result;
 
+	if (!is_node_attribute(attr))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuGraphKernelNodeGetAttribute);
 	request_word(&r, hNode);
 	request_word(&r, attr);
@@ -1705,6 +1934,8 @@ static inline CUresult call_GraphConditionalHandle(uint64_t *handle, uint64_t gr
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
+	if (!is_condition_flags(flags))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_GraphConditionalHandle);
 	request_word(&r, graph);
 	request_word(&r, value);
@@ -1720,6 +1951,8 @@ static inline CUresult call_StreamMemOps(uint64_t stream, const void *ops, size_
 	struct buffer b[1] = { 0 };
 	CUresult result;
 
+	if (!is_stream_ops_flags(flags))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_StreamMemOps);
 	request_word(&r, stream);
 	result = buffer_in(&r, &b[0], ops, ops_bytes);
@@ -1747,6 +1980,8 @@ static inline CUresult call_GraphMemory(uint64_t device, uint64_t attr, uint64_t
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
+	if (!is_graph_memory(attr))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_GraphMemory);
 	request_word(&r, device);
 	request_word(&r, attr);
@@ -1759,6 +1994,8 @@ static inline CUresult call_GraphMemorySet(uint64_t device, uint64_t attr, uint6
 {
 	struct request r;
 
+	if (!is_graph_memory(attr))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_GraphMemorySet);
 	request_word(&r, device);
 	request_word(&r, attr);
@@ -1792,6 +2029,8 @@ static inline CUresult call_LinkAddData(uint64_t link, uint64_t type, const void
 	struct buffer b[3] = { 0 };
 	CUresult result;
 
+	if (!is_link_input(type))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_LinkAddData);
 	request_word(&r, link);
 	request_word(&r, type);
@@ -2182,6 +2421,8 @@ static inline CUresult call_cuTexRefSetArray(uint64_t hTexRef, uint64_t hArray, 
 {
 	struct request r;
 
+	if (!is_texture_reference_array(Flags))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuTexRefSetArray);
 	request_word(&r, hTexRef);
 	request_word(&r, hArray);
@@ -2193,6 +2434,8 @@ static inline CUresult call_cuTexRefSetMipmappedArray(uint64_t hTexRef, uint64_t
 {
 	struct request r;
 
+	if (!is_texture_reference_array(Flags))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuTexRefSetMipmappedArray);
 	request_word(&r, hTexRef);
 	request_word(&r, hMipmappedArray);
@@ -2249,6 +2492,8 @@ static inline CUresult post_cuTexRefSetAddressMode(uint64_t hTexRef, uint64_t di
 {
 	struct request r;
 
+	if (!is_address_mode(am))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuTexRefSetAddressMode);
 	request_word(&r, hTexRef);
 	request_word(&r, dim);
@@ -2260,6 +2505,8 @@ static inline CUresult post_cuTexRefSetFilterMode(uint64_t hTexRef, uint64_t fm)
 {
 	struct request r;
 
+	if (!is_filter_mode(fm))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuTexRefSetFilterMode);
 	request_word(&r, hTexRef);
 	request_word(&r, fm);
@@ -2270,6 +2517,8 @@ static inline CUresult post_cuTexRefSetMipmapFilterMode(uint64_t hTexRef, uint64
 {
 	struct request r;
 
+	if (!is_filter_mode(fm))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuTexRefSetMipmapFilterMode);
 	request_word(&r, hTexRef);
 	request_word(&r, fm);
@@ -2328,6 +2577,8 @@ static inline CUresult post_cuTexRefSetFlags(uint64_t hTexRef, uint64_t Flags)
 {
 	struct request r;
 
+	if (!is_texture_flags(Flags))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuTexRefSetFlags);
 	request_word(&r, hTexRef);
 	request_word(&r, Flags);
@@ -2475,6 +2726,8 @@ static inline CUresult call_cuSurfRefSetArray(uint64_t hSurfRef, uint64_t hArray
 {
 	struct request r;
 
+	if (!is_surface_reference_array(Flags))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuSurfRefSetArray);
 	request_word(&r, hSurfRef);
 	request_word(&r, hArray);
@@ -2499,6 +2752,8 @@ static inline CUresult call_cuGreenCtxStreamCreate(uint64_t *phStream, uint64_t 
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
+	if (!is_stream_flags(flags))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuGreenCtxStreamCreate);
 	r.exact = true;
 	request_word(&r, greenCtx);
@@ -2567,6 +2822,8 @@ static inline CUresult post_cuCtxSetSharedMemConfig(uint64_t config)
 {
 	struct request r;
 
+	if (!is_shared_config(config))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuCtxSetSharedMemConfig);
 	request_word(&r, config);
 	return channel_post(&r);
@@ -2576,6 +2833,8 @@ static inline CUresult post_cuFuncSetSharedMemConfig(uint64_t hfunc, uint64_t co
 {
 	struct request r;
 
+	if (!is_shared_config(config))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuFuncSetSharedMemConfig);
 	request_word(&r, hfunc);
 	request_word(&r, config);
@@ -2588,6 +2847,8 @@ static inline CUresult call_cuStreamGetAttribute(uint64_t hStream, uint64_t attr
 	struct buffer b[1] = { 0 };
 	CUresult result;
 
+	if (!is_stream_attribute(attr))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuStreamGetAttribute);
 	request_word(&r, hStream);
 	request_word(&r, attr);
@@ -2606,6 +2867,8 @@ static inline CUresult call_cuStreamSetAttribute(uint64_t hStream, uint64_t attr
 	struct buffer b[1] = { 0 };
 	CUresult result;
 
+	if (!is_stream_attribute(attr))
+		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuStreamSetAttribute);
 	request_word(&r, hStream);
 	request_word(&r, attr);

@@ -64,6 +64,13 @@ static void contexts(CUdevice device) {
     CHECKCU(cuCtxGetFlags(&flags));
     REQUIRE((flags & CU_CTX_SCHED_MASK) == CU_CTX_SCHED_BLOCKING_SYNC);
     CHECKCU(cuCtxDestroy(context));
+    // A dump would only be written if a kernel failed, which none does here.
+    CUcontext dumps;
+    CHECKCU(get<CUresult(CUcontext *, unsigned, CUdevice)>("cuCtxCreate", 3020)(&dumps, 0x20 | CU_CTX_SCHED_YIELD, device));
+    CHECKCU(cuCtxGetFlags(&flags));
+    REQUIRE(flags == (0x20 | CU_CTX_SCHED_YIELD));
+    CHECKCU(cuCtxDestroy(dumps));
+    REQUIRE(get<CUresult(CUcontext *, unsigned, CUdevice)>("cuCtxCreate", 3020)(&dumps, 3, device) == CUDA_ERROR_INVALID_VALUE);
     CHECKCU(create4(&context, nullptr, 0, device));
     CHECKCU(cuCtxDestroy(context));
     CHECKCU(cuCtxGetCurrent(&now));

@@ -309,6 +309,12 @@ static void captures() {
     exec = instantiate(graph);
     run(exec);
     REQUIRE(word(0) == 41 && word(1) == 42);
+    // A capture may end without anybody who takes the graph.
+    CHECKCU(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    CHECKCU(cuMemsetD32Async(memory, 43, 1, stream));
+    CHECKCU(cuStreamEndCapture(stream, nullptr));
+    CHECKCU(cuStreamIsCapturing(stream, &status));
+    REQUIRE(status == CU_STREAM_CAPTURE_STATUS_NONE && cuStreamEndCapture(stream, nullptr) == CUDA_ERROR_ILLEGAL_STATE);
     CHECKCU(cuGraphExecDestroy(exec));
     CHECKCU(cuGraphDestroy(graph));
     puts("captures");

@@ -14,6 +14,7 @@ import (
 // api is the driver API as described: cuda.def joined with prototypes.tsv and versions.tsv.
 type api struct {
 	functions  []function        // cuda.def, in file order
+	sets       []set             // cuda.def, in file order
 	prototypes map[string]string // symbol to C parameter list
 	symbols    []string          // prototypes.tsv, in file order
 	versions   []baseName        // versions.tsv, in file order
@@ -35,7 +36,8 @@ type function struct {
 type param struct {
 	name string
 	code string // u, ou, h, d, o, ih, oh, ib, ob, is, in, on
-	kind string // of a handle
+	kind string // of a handle; of a scalar its set, if it has one
+	test string // of a buffer: the worker's function that says whether it may be passed on, "" for none
 }
 
 // baseName is a line of versions.tsv. Each version is (CUDA version, symbol), ascending.
@@ -181,7 +183,11 @@ func (a *api) version(line string) error {
 }
 
 func (a *api) function(line string) error {
+	line, _, _ = strings.Cut(line, "#")
 	f := strings.Fields(line)
+	if len(f) > 0 && f[0] == "set" {
+		return a.set(f[1:])
+	}
 	if len(f) < 3 {
 		return fmt.Errorf("want number, class and name: %q", line)
 	}
@@ -215,7 +221,17 @@ func (a *api) function(line string) error {
 			return fmt.Errorf("parameter %q has no code", w)
 		}
 		code, kind, _ := strings.Cut(code, ".")
-		fn.params = append(fn.params, param{name, code, kind})
+		if code == "u" && kind != "" && !a.hasSet(kind) {
+			return fmt.Errorf("%s: there is no set %s", fn.symbol, kind)
+		}
+		p := param{name: name, code: code, kind: kind}
+		switch code {
+		case "ib":
+			p.kind, p.test = "", kind
+		case "si":
+			p.kind, p.test, _ = strings.Cut(kind, ".")
+		}
+		fn.params = append(fn.params, p)
 	}
 	if !fn.op && a.prototypes[fn.symbol] == "" {
 		return fmt.Errorf("%s has no prototype", fn.symbol)
@@ -234,6 +250,7 @@ func apiOutputs() ([]output, error) {
 		{"gpubackend/zz_generated_driver.go", driverGo(a)},
 		{"gpubackend/worker/zz_generated_dispatch.go", dispatchGo(a)},
 		{"gpubackend/cuda/zz_generated_calls.go", callsGo(a)},
+		{"gpubackend/allowed/zz_generated_sets.go", setsGo(a)},
 		{"docs/coverage.md", coverageDoc(a)},
 	}
 	return append(goFiles, cOutputs(a)...), nil

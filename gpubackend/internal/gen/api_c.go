@@ -101,7 +101,7 @@ func callsC(a *api) []byte {
 			fmt.Fprintf(out, "\tOP_%s = %d,\n", f.symbol, f.number)
 		}
 	}
-	out.WriteString("};\n")
+	out.WriteString("};\n" + setsC(a))
 	for _, f := range a.functions {
 		if f.class == "call" || f.class == "post" {
 			sender(out, f)
@@ -147,7 +147,8 @@ func sender(b *bytes.Buffer, f function) {
 	if len(outs) > 0 {
 		fmt.Fprintf(b, "\tuint64_t out[%d] = { 0 };\n", len(outs))
 	}
-	fmt.Fprintf(b, "\n\trequest_init(&r, OP_%s);\n", f.symbol)
+	b.WriteString("\n" + refusals(f))
+	fmt.Fprintf(b, "\trequest_init(&r, OP_%s);\n", f.symbol)
 	if isExact(f.symbol) || f.ends() {
 		b.WriteString("\tr.exact = true;\n")
 	}
@@ -182,6 +183,17 @@ func sender(b *bytes.Buffer, f function) {
 		fmt.Fprintf(b, "\t*%s = out[%d];\n", o, i)
 	}
 	b.WriteString("\treturn result;\n}\n")
+}
+
+// refusals are the checks of scalars that have a set: the worker would refuse them too, with a delay.
+func refusals(f function) string {
+	var b strings.Builder
+	for _, p := range f.params {
+		if p.code == "u" && p.kind != "" {
+			fmt.Fprintf(&b, "\tif (!is_%s(%s))\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n", p.kind, p.name)
+		}
+	}
+	return b.String()
 }
 
 func (f function) exported() bool { return !f.op }

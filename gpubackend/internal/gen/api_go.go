@@ -110,7 +110,8 @@ func driverGo(a *api) []byte {
 
 func dispatchGo(a *api) []byte {
 	var b bytes.Buffer
-	goHeader(&b, "worker", "github.com/paracuda/paracuda/gpubackend", "github.com/paracuda/paracuda/gpubackend/object")
+	goHeader(&b, "worker", "github.com/paracuda/paracuda/gpubackend", "github.com/paracuda/paracuda/gpubackend/allowed",
+		"github.com/paracuda/paracuda/gpubackend/object")
 	b.WriteString("\n// handlers decodes and executes each function of class call or post.\nvar handlers = map[gpubackend.Op]handler{\n")
 	for _, f := range a.remote() {
 		fmt.Fprintf(&b, "gpubackend.Op%s: {words: %d, noContext: %v, run: run%s},\n", f.method(), f.words(), f.noctx, f.method())
@@ -125,6 +126,9 @@ func dispatchGo(a *api) []byte {
 // dispatchFunc writes the handler of one function: decode, look up, call, answer.
 func dispatchFunc(b *bytes.Buffer, f function) {
 	fmt.Fprintf(b, "\nfunc run%s(w *Worker, c *call) gpubackend.Result {\n", f.method())
+	for _, s := range f.setWords() {
+		fmt.Fprintf(b, "if !allowed.%s.Has(c.word(%d)) {\nreturn gpubackend.InvalidValue\n}\n", s.set, s.word)
+	}
 	dispatchRoom(b, f)
 	var args, outs []string
 	word := 0
@@ -147,6 +151,9 @@ func dispatchFunc(b *bytes.Buffer, f function) {
 					size += ".bytes"
 				}
 				fmt.Fprintf(b, "if len(%s) != %s {\nreturn gpubackend.InvalidValue\n}\n", size, p.kind)
+			}
+			if p.test != "" {
+				fmt.Fprintf(b, "if !%s(%s) {\nreturn gpubackend.InvalidValue\n}\n", p.test, v)
 			}
 			if p.code == "ob" || p.code == "so" {
 				fmt.Fprintf(b, "defer %s.done()\n", v)

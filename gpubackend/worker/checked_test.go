@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/allowed"
+	"github.com/paracuda/paracuda/gpubackend/object"
+)
+
+// strangers are numbers that no set has, or that are out of a set of few.
+var strangers = []uint64{0x20, 0x40, 0x60, 1 << 8, 1 << 31, 1 << 32, 1 << 63, ^uint64(0), 63, 1000}
+
+// TestUnknownNumbersAreRefused sends each command whose words have a set with what isn't in it: no device may see them. The fake driver answers
+// with another error to everything.
+func TestUnknownNumbersAreRefused(t *testing.T) {
+	r := newRig(t)
+	if len(allowed.Parameters) < 30 {
+		t.Fatalf("only %d functions have words with sets", len(allowed.Parameters))
+	}
+	for op, h := range handlers {
+		for word, set := range allowed.Parameters[op.Name()] {
+			n := 0
+			for _, number := range strangers {
+				if set.Has(number) {
+					continue
+				}
+				n++
+				words := make([]uint64, h.words)
+				words[word] = number
+				if got := r.call(t, op, words...); got != gpubackend.InvalidValue {
+					t.Errorf("%s, word %d = %#x: %v", op.Name(), word, number, got)
+				}
+			}
+			if n == 0 {
+				t.Errorf("%s, word %d: there is nothing that the set lacks", op.Name(), word)
+			}
+		}
+	}
+}
+
+// TestDumpsAreNotPassedOn names the flags that must never get into the set.
+func TestDumpsAreNotPassedOn(t *testing.T) {
+	for _, flags := range []uint64{0x20, 0x40, 0x60, 0x21, 0xff} {
+		if allowed.ContextFlags.Has(flags) || allowed.GreenFlags.Has(flags) {
+			t.Errorf("flags %#x make the driver write dumps", flags)
+		}
+	}
+}
+
+// structures are what travels as a whole, and what must not be in it.
+var structures = []struct {
+	name  string
+	bytes int
+	known func([]byte) bool
+	good  map[int]uint32
+	bad   []map[int]uint32
+}{
+	{"operations", 2 * memOpBytes, knownOps, map[int]uint32{0: 1, 24: 1 << 30, 48: 5, 72: 1}, []map[int]uint32{
+		{0: 0}, {0: 6}, {0: 8}, {48: 77}, {24: 4}, {24: 1 << 31}, {72: 2}, {72: 1 << 30},
+	}},
+	{"pool", poolBytes, plainPool, map[int]uint32{0: 1, 8: 1}, []map[int]uint32{
+		{0: 0}, {0: 2}, {4: 1}, {4: 8}, {8: 0}, {8: 2}, {16: 1}, {20: 1}, {32: 1}, {84: 1},
+	}},
+	{"array", 40, knownArray, map[int]uint32{32: 0xff}, []map[int]uint32{{32: 0x100}, {32: 1 << 31}}},
+	{"attributes", launchShapeBytes + 2*attributeBytes, knownAttributes, map[int]uint32{32: 4, 104: 14}, []map[int]uint32{
+		{32: 13}, {32: 15}, {104: 40}, {104: 1 << 31},
+	}},
+}
+
+func TestUnknownContentsAreRefused(t *testing.T) {
+	fill := func(b []byte, values map[int]uint32) {
+		for at, v := range values {
+			binary.LittleEndian.PutUint32(b[at:], v)
+		}
+	}
+	for _, s := range structures {
+		b := make([]byte, s.bytes)
+		fill(b, s.good)
+		if !s.known(b) {
+			t.Errorf("%s: what is right is refused", s.name)
+		}
+		for _, bad := range s.bad {
+			b := make([]byte, s.bytes)
+			fill(b, s.good)
+			fill(b, bad)
+			if s.known(b) {
+				t.Errorf("%s: %v isn't refused", s.name, bad)
+			}
+		}
+	}
+}
+
+// TestRawCommandsRefuseUnknownNumbers has those whose layout is decoded by hand.
+func TestRawCommandsRefuseUnknownNumbers(t *testing.T) {
+	r := newRig(t)
+	stream := r.objects.Add(object.Stream, 5, r.context)
+	launch := make([]uint64, launchWords+attributeBytes/8)
+	launch[0], launch[1], launch[5] = r.function, stream, 1<<32
+	for _, id := range []uint64{13, 15, 17, 40, 1000, 1 << 31} {
+		launch[launchWords] = id
+		if got := r.call(t, gpubackend.OpLaunchKernel, launch...); got != gpubackend.InvalidValue {
+			t.Errorf("launch with attribute %d: %v", id, got)
+		}
+	}
+	launch[launchWords] = 2
+	if got := r.call(t, gpubackend.OpLaunchKernel, launch...); got != gpubackend.Success {
+		t.Errorf("cooperative launch: %v", got)
+	}
+	desc := r.objects.Add(object.ResourceDesc, 7, 0)
+	r.primary[0] = r.context
+	for _, flags := range []uint64{0x20, 0x40, 0x21, 2, 1 << 31} {
+		if got := r.call(t, gpubackend.OpGreenCtxCreate, desc, 0, flags); got != gpubackend.InvalidValue {
+			t.Errorf("green context with flags %#x: %v", flags, got)
+		}
+	}
+}
