@@ -193,6 +193,7 @@ func (d *Device) empty(c *gpuContext) {
 	}
 	if c.heap != nil {
 		d.deferFree(c.heapAddress)
+		c.heap.Close()
 		c.heap, c.heapAddress = nil, 0
 	}
 	for h, object := range d.handles {

@@ -126,7 +126,7 @@ func (d *Device) CopyIn(dst uint64, src []byte, handle gpubackend.Stream) gpubac
 		return gpubackend.OutOfMemory
 	}
 	kept := bytes.Clone(src)
-	t := &task{class: memory, ctx: s.ctx, then: func() { d.held -= n }}
+	t := &task{class: memory, ctx: s.ctx, then: func() { d.held -= n }, payload: n}
 	t.run = func() {
 		if !d.space.table.Load().covers(dst, n, true) {
 			d.fail(s.ctx, gpubackend.IllegalAddress)

@@ -103,10 +103,11 @@ var _ gpubackend.Driver = (*Device)(nil)
 // New returns a device. It takes memory and addresses when it is opened.
 func New(o Options) *Device {
 	d := &Device{
-		options: o.withDefaults(), scheduler: newScheduler(), handles: make(map[uint64]any), lastID: 0xff,
+		options: o.withDefaults(), scheduler: newScheduler(o.HostMemory), handles: make(map[uint64]any), lastID: 0xff,
 		registered: make(map[uint64]uint64), freeing: make(map[uint64]uint64),
 		graphMemory: make(map[uint64]*graphMemory),
 	}
+	d.output.memory = o.HostMemory.Open()
 	d.alive, d.kill = context.WithCancel(context.Background())
 	return d
 }

@@ -99,7 +99,7 @@ func (d *Device) dropGraph(g *graph) {
 	for _, x := range g.conditions {
 		d.conditions.release(x)
 	}
-	d.charged -= graphBytes + conditionBytes*len(g.conditions)
+	d.discharge(graphBytes + conditionBytes*len(g.conditions))
 	g.nodes, g.conditions = nil, nil
 	delete(d.handles, g.handle)
 }
@@ -118,7 +118,7 @@ func (d *Device) dropNode(n *node) {
 	if n.memory != nil {
 		d.releaseGraphMemory(n.memory)
 	}
-	d.charged -= n.bytes()
+	d.discharge(n.bytes())
 	delete(d.handles, n.handle)
 	n.what, n.inner, n.memory, n.after, n.origin, n.condition = gpubackend.Node{}, nil, nil, nil, nil, nil
 }
@@ -202,7 +202,7 @@ func (d *Device) addNode(c *gpuContext, g *graph, after []*node, what *gpubacken
 		result = d.giveBodies(n)
 	}
 	if result != gpubackend.Success {
-		d.charged -= n.bytes()
+		d.discharge(n.bytes())
 		return nil, result
 	}
 	n.handle = d.add(n)
@@ -267,7 +267,7 @@ func (d *Device) GraphDestroyNode(h gpubackend.GraphNode) gpubackend.Result {
 	for _, m := range g.nodes {
 		before := m.bytes()
 		m.after = slices.DeleteFunc(m.after, func(b *node) bool { return b == n })
-		d.charged -= before - m.bytes()
+		d.discharge(before - m.bytes())
 	}
 	d.dropNode(n)
 	return gpubackend.Success

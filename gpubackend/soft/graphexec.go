@@ -106,7 +106,7 @@ func (d *Device) GraphExecDestroy(h gpubackend.GraphExec) gpubackend.Result {
 		return result
 	}
 	e.source.instances--
-	d.charged -= stepBytes * countSteps(e.steps)
+	d.discharge(stepBytes * countSteps(e.steps))
 	d.dropGraph(e.graph)
 	delete(d.handles, uint64(h))
 	return gpubackend.Success

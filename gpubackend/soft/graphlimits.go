@@ -20,11 +20,20 @@ const (
 
 // charge accounts for memory of graphs.
 func (d *Device) charge(bytes int) gpubackend.Result {
-	if bytes > maxGraphBytes-d.charged {
+	if bytes > maxGraphBytes-d.charged || bytes > 0 && d.options.HostMemory.Take(uint64(bytes)) != nil {
 		return gpubackend.OutOfMemory
+	}
+	if bytes < 0 {
+		d.options.HostMemory.Give(uint64(-bytes))
 	}
 	d.charged += bytes
 	return gpubackend.Success
+}
+
+// discharge takes back what charge counted.
+func (d *Device) discharge(bytes int) {
+	d.options.HostMemory.Give(uint64(bytes))
+	d.charged -= bytes
 }
 
 // bytes is what a node counts for, without its child graph.

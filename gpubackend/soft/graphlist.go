@@ -107,7 +107,7 @@ func (d *Device) GraphRemoveDependencies(h gpubackend.Graph, from, to []gpubacke
 	for _, e := range list {
 		e.to.after = slices.DeleteFunc(e.to.after, func(n *node) bool { return n == e.from })
 	}
-	d.charged -= edgeBytes * len(list)
+	d.discharge(edgeBytes * len(list))
 	return gpubackend.Success
 }
 

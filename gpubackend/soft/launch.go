@@ -43,6 +43,9 @@ func (d *Device) Launch(l *gpubackend.Launch) gpubackend.Result {
 	if s.capture != nil {
 		return d.record(s, &gpubackend.Node{Type: gpubackend.NodeKernel, Launch: *l})
 	}
+	if !d.options.HostMemory.Room(f.entry.HostBytes(dim(l.Block).Count(), uint64(l.Shared))) {
+		return gpubackend.OutOfMemory
+	}
 	d.enqueue(s, d.kernelTask(f, l, bytes.Clone(l.Parameters), cooperative, s.green))
 	return gpubackend.Success
 }
@@ -71,13 +74,16 @@ func (d *Device) kernelTask(
 		Params: parameters, Memory: d.space, Heap: c.heap,
 		Stdout: outputWriter{&d.output, 1}, Assert: outputWriter{&d.output, 2},
 		Cooperative: cooperative, GridID: d.grids.Add(1), SMs: uint32(d.options.Multiprocessors),
-		SetConditional: d.conditions.set, Objects: &d.objects, Bindings: d.bindings(f.module),
+		HostMemory: d.options.HostMemory, SetConditional: d.conditions.set, Objects: &d.objects, Bindings: d.bindings(f.module),
 	}
 	if g != nil {
 		run.FirstSM, run.PartSMs = part.first, part.count
 	}
-	return &task{class: kernel, ctx: c, run: func() { d.execute(c, run) }}
+	return &task{class: kernel, ctx: c, run: func() { d.execute(c, run) }, payload: launchBytes + 2*uint64(len(parameters))}
 }
+
+// launchBytes is what a launch that waits counts for of the host's memory, beside its parameters.
+const launchBytes = 1 << 10
 
 func dim(size [3]uint32) simt.Dim { return simt.Dim{X: size[0], Y: size[1], Z: size[2]} }
 
@@ -89,7 +95,7 @@ func (d *Device) execute(c *gpuContext, run *simt.Launch) {
 	}
 	result := gpubackend.LaunchFailed
 	var fault *simt.Fault
-	if errors.As(err, &fault) && gpubackend.Result(fault.Code).Sticky() {
+	if errors.As(err, &fault) && (gpubackend.Result(fault.Code).Sticky() || fault.Code == simt.CodeOutOfMemory) {
 		result = gpubackend.Result(fault.Code)
 	}
 	d.fail(c, result)

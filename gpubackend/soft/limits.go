@@ -69,7 +69,10 @@ func (d *Device) CtxSetLimit(limit, value uint64) gpubackend.Result {
 		if value > d.options.Memory {
 			return gpubackend.OutOfMemory
 		}
-		d.output.resize(int(value))
+		if result := d.output.resize(int(value)); result != gpubackend.Success {
+			c.limits[limit] = defaultLimits[limit]
+			return result
+		}
 	case limitHeap:
 		if c.heap != nil {
 			return gpubackend.InvalidValue // kernels use it already

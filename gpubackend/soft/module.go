@@ -140,7 +140,7 @@ func (d *Device) addHeap(c *gpuContext) gpubackend.Result {
 	}
 	addr, result := d.allocate(size, d.space.heap.Alloc)
 	if result == gpubackend.Success {
-		c.heapAddress, c.heap = addr, simt.NewHeap(addr, size)
+		c.heapAddress, c.heap = addr, simt.NewHeap(addr, size, d.options.HostMemory)
 	}
 	return result
 }

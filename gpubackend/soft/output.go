@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/budget"
 )
 
 // output keeps what kernels print until the worker asks. When more is printed than fits, the oldest goes, as in
@@ -16,6 +17,7 @@ type output struct {
 	messages []gpubackend.Output
 	bytes    int
 	limit    int
+	memory   *budget.Account // of the host's, for more than the default
 }
 
 func (o *output) add(fd uint32, text []byte) {
@@ -31,18 +33,26 @@ func (o *output) trimLocked() {
 	if limit == 0 {
 		limit = int(defaultLimits[limitPrintf])
 	}
-	for o.bytes > limit && len(o.messages) > 1 {
+	// A record of CUDA's takes 16 bytes at least, whatever it says.
+	for (o.bytes > limit || len(o.messages) > max(limit/16, 256)) && len(o.messages) > 1 {
 		o.bytes -= len(o.messages[0].Text)
 		o.messages = o.messages[1:]
 	}
 }
 
-// resize sets how much is kept.
-func (o *output) resize(bytes int) {
+// resize sets how much is kept, if there is memory for it: messages take up to four times what they say.
+func (o *output) resize(bytes int) gpubackend.Result {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.memory.Close()
+	if over := bytes - int(defaultLimits[limitPrintf]); over > 0 && o.memory.Take(4*uint64(over)) != nil {
+		o.limit = 0
+		o.trimLocked()
+		return gpubackend.OutOfMemory
+	}
 	o.limit = bytes
 	o.trimLocked()
+	return gpubackend.Success
 }
 
 // take returns everything, neighbours for the same file joined.

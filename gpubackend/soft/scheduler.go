@@ -5,6 +5,8 @@ package soft
 import (
 	"sync"
 	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/budget"
 )
 
 // Limits on what runs and what waits.
@@ -15,6 +17,8 @@ const (
 	maxPending = 1 << 14
 	// maxPendingHard is where adding fails because only the caller could make room.
 	maxPendingHard = 1 << 18
+	// taskBytes is what a task counts for of the host's memory, until it is done.
+	taskBytes = 512
 )
 
 // class says what a task needs while it runs.
@@ -36,11 +40,14 @@ type task struct {
 	then  func()      // called with the lock held when the task is done, even if it didn't run
 	quick bool        // may run on the caller's goroutine
 
+	payload uint64 // bytes of the host's memory that run needs, beside the task
+
 	blockers int // tasks that must be done first
 	next     []*task
 	waiting  bool // host: the function was called
 	released bool // host: the answer came
 	done     bool
+	counts   uint64    // of the host's memory
 	at       time.Time // when it was done
 }
 
@@ -57,10 +64,11 @@ type scheduler struct {
 	kernels int
 	queue   []*task // kernels that wait for others to end
 	group   sync.WaitGroup
+	host    *budget.Budget // that tasks count for until they are done
 }
 
-func newScheduler() *scheduler {
-	s := &scheduler{users: make(map[*task]struct{}), hosts: make(map[*task]struct{})}
+func newScheduler(host *budget.Budget) *scheduler {
+	s := &scheduler{host: host, users: make(map[*task]struct{}), hosts: make(map[*task]struct{})}
 	s.changed.L = &s.mu
 	return s
 }
@@ -78,6 +86,8 @@ func (s *scheduler) submit(t *task, deps []*task) {
 			t.blockers++
 		}
 	}
+	t.counts = taskBytes + t.payload + edgeBytes*uint64(t.blockers)
+	s.host.Force(t.counts)
 	if t.blockers > 0 {
 		s.mu.Unlock()
 		return
@@ -118,6 +128,7 @@ func (s *scheduler) completeLocked(ready []*task, t *task) []*task {
 	for work := []*task{t}; len(work) > 0; {
 		t, work = work[len(work)-1], work[:len(work)-1]
 		t.done, t.at = true, now
+		s.host.Give(t.counts)
 		s.pending--
 		if t.ctx != nil {
 			t.ctx.pending--
@@ -240,6 +251,9 @@ func (s *scheduler) waitUsers() {
 func (s *scheduler) throttle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.host.Room(launchBytes) {
+		return false
+	}
 	if s.pending < maxPending {
 		return true
 	}

@@ -35,6 +35,8 @@ const (
 	filterLinear          = 1   // CU_TR_FILTER_MODE_LINEAR
 	// maxObjects bounds textures and surfaces.
 	maxObjects = 1 << 16
+	// objectBytes is what one counts for of the host's memory.
+	objectBytes = 4 << 10
 )
 
 // objects are texture and surface objects by number, as kernels find them.
@@ -74,7 +76,7 @@ func (o *objects) Surface(number uint64) *simt.Surface {
 
 // addObject gives a texture or surface its number.
 func (d *Device) addObject(o *object) (uint64, gpubackend.Result) {
-	if d.objects.count >= maxObjects {
+	if d.objects.count >= maxObjects || d.options.HostMemory.Take(objectBytes) != nil {
 		return 0, gpubackend.OutOfMemory
 	}
 	d.objects.count++
@@ -95,7 +97,10 @@ func (d *Device) dropObject(number uint64, of func(*object) bool) gpubackend.Res
 	d.objects.count--
 	// Nobody may drop it twice.
 	d.objects.byNumber.Store(number, &object{texture: o.texture, surface: o.surface})
-	d.scheduler.submit(&task{then: func() { d.objects.byNumber.Delete(number) }}, d.everything())
+	d.scheduler.submit(&task{then: func() {
+		d.objects.byNumber.Delete(number)
+		d.options.HostMemory.Give(objectBytes)
+	}}, d.everything())
 	return gpubackend.Success
 }
 
@@ -105,6 +110,7 @@ func (d *Device) dropObjects(c *gpuContext) {
 		if found.(*object).ctx == c {
 			d.objects.byNumber.Delete(number)
 			d.objects.count--
+			d.options.HostMemory.Give(objectBytes)
 		}
 		return true
 	})

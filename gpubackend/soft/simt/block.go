@@ -61,6 +61,7 @@ func (k *worker) newBlock() *block {
 // start makes the block ready to execute the grid's block id.
 func (b *block) start(id Dim, number uint64) {
 	b.id = id
+	b.worker.freeFrames()
 	b.sm = b.run.firstSM + uint32(number%uint64(b.run.usedSMs))
 	b.barriers = [barriers]barrier{}
 	threads := int(b.run.Block.Count())

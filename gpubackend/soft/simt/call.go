@@ -79,6 +79,8 @@ type frame struct {
 	depth int32
 	// live are the lanes that haven't returned.
 	live uint32
+	// free is set while nothing uses the frame.
+	free bool
 	// local is where the call's local memory begins.
 	local uint64
 }
@@ -102,11 +104,6 @@ const maxDepth = 1 << 14
 
 // newFrame returns a frame for fn with its constants filled in.
 func (k *worker) newFrame(fn *function) *frame {
-	if pool := k.frames[fn.index]; len(pool) > 0 {
-		f := pool[len(pool)-1]
-		k.frames[fn.index] = pool[:len(pool)-1]
-		return f
-	}
 	f := &frame{fn: fn}
 	f.slab, f.regs = newSlab(int(fn.frameSize))
 	w := warp{regs: f.regs}
@@ -195,11 +192,18 @@ func (w *warp) call(in *inst, m uint32) bool {
 func (w *warp) enterFunction(fn *function, site *callSite, m uint32) bool {
 	caller := w.frame
 	local := caller.local + caller.fn.localSize
-	if caller.depth >= maxDepth || !w.needLocal(local+fn.localSize) {
+	if caller.depth >= maxDepth || local+fn.localSize > w.block.run.StackBytes {
 		w.failAt(firstLane(m), CodeLaunchFailed, "stack overflow at depth %d", caller.depth)
 		return false
 	}
-	f := w.block.worker.newFrame(fn)
+	var f *frame
+	if w.needLocal(local + fn.localSize) {
+		f = w.block.worker.callFrame(fn)
+	}
+	if f == nil {
+		w.failAt(firstLane(m), CodeOutOfMemory, "no host memory at depth %d", caller.depth)
+		return false
+	}
 	f.parent, f.site, f.back, f.depth, f.live, f.local = caller, site, w.pc+1, caller.depth+1, m, local
 	for i, arg := range site.args {
 		w.copyLocal(local+fn.paramOffsets[i], caller.local+arg.at, arg.size, m)
@@ -224,7 +228,7 @@ func (w *warp) ret(m uint32) bool {
 	}
 	w.push(split{pc: f.back, mask: m, frame: f.parent})
 	if f.live &^= m; f.live&^w.dead == 0 {
-		w.block.worker.frames[f.fn.index] = append(w.block.worker.frames[f.fn.index], f)
+		w.block.worker.freeFrame(f)
 	}
 	return false
 }
@@ -237,17 +241,14 @@ func (w *warp) copyLocal(to, from, size uint64, m uint32) {
 	}
 }
 
-// needLocal makes sure that each lane has size bytes of local memory.
+// needLocal makes sure that each lane has size bytes of local memory, for which there may be no memory of the host's.
 func (w *warp) needLocal(size uint64) bool {
 	if size <= w.localStride {
 		return true
 	}
-	if size > w.block.run.StackBytes {
+	stride := localStride(size)
+	if !w.block.worker.takeLocal(w, stride) {
 		return false
-	}
-	stride := uint64(256)
-	for stride < size {
-		stride *= 2
 	}
 	slab, base := newBytes(stride * lanes)
 	for i := range uintptr(lanes) {

@@ -37,7 +37,7 @@ func newDevice(tb testing.TB, size int) *device {
 	}
 	tb.Cleanup(func() { _ = syscall.Munmap(mem) })
 	d := &device{tb: tb, mem: mem, base: uint64(bytesOf(mem)), used: 4096}
-	d.heap = NewHeap(d.alloc(1<<20), 1<<20)
+	d.heap = NewHeap(d.alloc(1<<20), 1<<20, nil)
 	return d
 }
 

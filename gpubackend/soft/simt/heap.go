@@ -5,6 +5,8 @@ package simt
 import (
 	"sort"
 	"sync"
+
+	"github.com/paracuda/paracuda/gpubackend/budget"
 )
 
 // A Heap serves a kernel's malloc and free from a range of device memory. It
@@ -13,16 +15,23 @@ type Heap struct {
 	mu   sync.Mutex
 	free []span
 	used map[uint64]uint64
+	host *budget.Account
 }
 
 type span struct{ base, size uint64 }
 
 const heapAlign = 16
 
-// NewHeap returns a heap over the size bytes of device memory at base.
-func NewHeap(base, size uint64) *Heap {
-	return &Heap{free: []span{{base, size &^ (heapAlign - 1)}}, used: make(map[uint64]uint64)}
+// blockBytes is what an allocated block counts for of the host's memory.
+const blockBytes = 128
+
+// NewHeap returns a heap over the size bytes of device memory at base. What it knows of allocated blocks is taken from host.
+func NewHeap(base, size uint64, host *budget.Budget) *Heap {
+	return &Heap{free: []span{{base, size &^ (heapAlign - 1)}}, used: make(map[uint64]uint64), host: host.Open()}
 }
+
+// Close gives up the host's memory. No kernel uses the heap any more.
+func (h *Heap) Close() { h.host.Close() }
 
 // Malloc returns the address of size bytes, aligned to 16, or 0.
 func (h *Heap) Malloc(size uint64) uint64 {
@@ -36,6 +45,9 @@ func (h *Heap) Malloc(size uint64) uint64 {
 		s := &h.free[i]
 		if s.size < size {
 			continue
+		}
+		if h.host.Take(blockBytes) != nil {
+			return 0
 		}
 		addr := s.base
 		s.base += size
@@ -58,6 +70,7 @@ func (h *Heap) Free(addr uint64) bool {
 		return false
 	}
 	delete(h.used, addr)
+	h.host.Give(blockBytes)
 	i := sort.Search(len(h.free), func(i int) bool { return h.free[i].base > addr })
 	h.free = append(h.free, span{})
 	copy(h.free[i+1:], h.free[i:])

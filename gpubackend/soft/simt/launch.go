@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+
+	"github.com/paracuda/paracuda/gpubackend/budget"
 )
 
 // Dim is a size or position in three dimensions.
@@ -62,6 +64,9 @@ type Launch struct {
 	FirstSM, PartSMs uint32
 	// StackBytes bounds a thread's local memory; 0 means DefaultStack.
 	StackBytes uint64
+	// HostMemory is what registers, shared and local memory are taken from while the launch runs; nil: any. Where it is short,
+	// fewer blocks run at a time; a launch or call that it has nothing for fails with CodeOutOfMemory.
+	HostMemory *budget.Budget
 	// Stats, when not nil, is filled in by Run.
 	Stats *Stats
 }
@@ -79,6 +84,7 @@ type Stats struct {
 // Codes of faults: CUDA's error codes.
 const (
 	CodeInvalidValue     = 1
+	CodeOutOfMemory      = 2
 	CodeIllegalAddress   = 700
 	CodeOutOfResources   = 701
 	CodeTimeout          = 702

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 )
 
@@ -57,9 +58,13 @@ type launchRun struct {
 
 // worker executes blocks on one goroutine.
 type worker struct {
-	run    *launchRun
-	cache  memCache
+	run   *launchRun
+	cache memCache
+	// frames are those of calls that are free, by function; made are all, and used says how many aren't free.
 	frames [][]*frame
+	made   []*frame
+	used   int
+	memory *budget.Account // of the host's
 }
 
 // run is Run.
@@ -70,9 +75,13 @@ func (l *Launch) run(ctx context.Context) error {
 	}
 	stopped := context.AfterFunc(ctx, func() { r.stop.Store(true) })
 	defer stopped()
+	workers := r.newWorkers()
+	if len(workers) == 0 {
+		return &Fault{Code: CodeOutOfMemory, Detail: fmt.Sprintf("no host memory for kernel %s", l.Kernel.Name)}
+	}
 	var wg sync.WaitGroup
-	for range r.Workers {
-		wg.Go(r.work)
+	for _, k := range workers {
+		wg.Go(k.work)
 	}
 	wg.Wait()
 	runtime.KeepAlive(r.Params)
@@ -174,7 +183,9 @@ func (l *Launch) checkDims() error {
 }
 
 // work executes blocks until none is left.
-func (r *launchRun) work() {
+func (k *worker) work() {
+	defer k.memory.Close()
+	r := k.run
 	// Memory that is unmapped while a kernel uses it faults that kernel only.
 	debug.SetPanicOnFault(true)
 	defer func() {
@@ -186,7 +197,7 @@ func (r *launchRun) work() {
 			r.fail(&Fault{Code: CodeIllegalAddress, Detail: fmt.Sprintf("memory at %#x vanished", err.Addr())})
 		}
 	}()
-	k := &worker{run: r, frames: make([][]*frame, len(r.prog.decoded))}
+	k.frames = make([][]*frame, len(r.prog.decoded))
 	k.cache.memory = r.Memory
 	k.cache.own = memRange{uint64(r.workspaceBase), workspaceSize * boolBit(r.Cooperative), true}
 	b := k.newBlock()

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simt
+
+// What a launch takes of the host's memory: for each worker a block with its warps and the kernel's own registers and local
+// memory, from the start; then registers and local memory of calls, as these get deeper. All of it is given back at the end.
+
+var (
+	warpBytes  = sizeOf[warp]() + 2*lanes*sizeOf[split]()
+	frameBytes = sizeOf[frame]() + 2*2*8 + slabBytes
+)
+
+// slabBytes is what newSlab takes beside the size.
+const slabBytes = slabAlign + 8
+
+// newWorkers makes as many workers as there is memory for: all of them where they must run together, or none.
+func (r *launchRun) newWorkers() []*worker {
+	var workers []*worker
+	bytes := r.Kernel.HostBytes(r.Block.Count(), uint64(r.SharedBytes))
+	for range r.Workers {
+		k := &worker{run: r, memory: r.HostMemory.Open()}
+		if k.memory.Take(bytes) == nil {
+			workers = append(workers, k)
+			continue
+		}
+		if r.Cooperative {
+			for _, k := range workers {
+				k.memory.Close()
+			}
+			return nil
+		}
+		break
+	}
+	return workers
+}
+
+// HostBytes is what a launch takes of the host's memory at least: with one block at a time.
+func (k *Kernel) HostBytes(threads, sharedBytes uint64) uint64 {
+	warps := (threads + lanes - 1) / lanes
+	each := warpBytes + frameBytes + uint64(k.fn.frameSize)
+	if k.fn.localSize > 0 {
+		each += localStride(k.fn.localSize)*lanes + slabBytes
+	}
+	return uint64(len(k.Program.decoded))*sliceBytes + k.dynamicAt + sharedBytes + slabBytes + warps*each
+}
+
+const sliceBytes = 24
+
+// localStride is what each lane has for so much local memory.
+func localStride(size uint64) uint64 {
+	stride := uint64(256)
+	for stride < size {
+		stride *= 2
+	}
+	return stride
+}
+
+// callFrame returns a frame for a call, nil where there is no memory.
+func (k *worker) callFrame(fn *function) *frame {
+	if pool := k.frames[fn.index]; len(pool) > 0 {
+		f := pool[len(pool)-1]
+		k.frames[fn.index] = pool[:len(pool)-1]
+		f.free = false
+		k.used++
+		return f
+	}
+	if k.memory.Take(frameBytes+uint64(fn.frameSize)) != nil {
+		return nil
+	}
+	f := k.newFrame(fn)
+	k.made = append(k.made, f)
+	k.used++
+	return f
+}
+
+// freeFrame keeps a frame for the next call of its function.
+func (k *worker) freeFrame(f *frame) {
+	f.free = true
+	k.used--
+	k.frames[f.fn.index] = append(k.frames[f.fn.index], f)
+}
+
+// freeFrames keeps the frames of calls that never returned, since their threads ended in them.
+func (k *worker) freeFrames() {
+	if k.used == 0 {
+		return
+	}
+	for _, f := range k.made {
+		if !f.free {
+			k.freeFrame(f)
+		}
+	}
+}
+
+// takeLocal takes memory for larger local memory of a warp, and gives back that of what it had; the first was taken at the start.
+func (k *worker) takeLocal(w *warp, stride uint64) bool {
+	if w.localStride == 0 && stride == localStride(k.run.fn.localSize) && k.run.fn.localSize > 0 {
+		return true
+	}
+	if k.memory.Take(stride*lanes+slabBytes) != nil {
+		return false
+	}
+	if w.localStride > 0 {
+		k.memory.Give(w.localStride*lanes + slabBytes)
+	}
+	return true
+}
