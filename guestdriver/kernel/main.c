@@ -440,3 +440,5 @@ module_exit(paracuda_exit);
 
 MODULE_DESCRIPTION("Paracuda paravirtual CUDA GPU");
 MODULE_LICENSE("GPL");
+/* With it a build has a srcversion, by which the package tells it from another. */
+MODULE_VERSION(__stringify(PARACUDA_VERSION));

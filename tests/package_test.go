@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// guestPackage builds the guests' package, and returns its file.
+func guestPackage(t *testing.T) string {
+	t.Helper()
+	for _, need := range []string{"dpkg-deb", "objdump"} {
+		if _, err := exec.LookPath(need); err != nil {
+			skip(t, "the guest package is built with %s: %v", need, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(root, "build/guest/lib/libcuda.so.1")); err != nil {
+		skip(t, "run make guest first: %v", err)
+	}
+	r := command(t, time.Minute, root, "guestdriver/packaging/build")
+	file, made := strings.CutPrefix(strings.TrimSpace(r.stderr), "made ")
+	if r.exit != 0 || !made {
+		t.Fatalf("exit code %d:%s", r.exit, tail(r.stderr))
+	}
+	return filepath.Join(root, file)
+}
+
+// TestLintian has Debian's checker look at the guest package.
+func TestLintian(t *testing.T) {
+	if _, err := exec.LookPath("lintian"); err != nil {
+		skip(t, "no lintian here: run scripts/apt-deps")
+	}
+	r := command(t, 2*time.Minute, root, "lintian", "--fail-on", "error,warning", "--allow-root", guestPackage(t))
+	if r.exit != 0 || r.stdout != "" {
+		t.Errorf("exit code %d:%s%s", r.exit, tail(r.stdout), tail(r.stderr))
+	}
+}
+
+// runningKernel is the one that installation runs in.
+const runningKernel = "6.1.0-50-cloud-amd64"
+
+// What the package's scripts call. The driver is loaded while sys/module/paracuda is there.
+var fakeTools = map[string]string{
+	"uname":    "echo " + runningKernel,
+	"ischroot": "[ -e \"$DPKG_ROOT/chroot\" ]",
+	"modinfo":  "echo NEW",
+	"dkms": `
+case "$1" in
+status) for k in "$DPKG_ROOT"/dkms/*; do [ -e "$k" ] && echo "paracuda/0.1.0, ${k##*/}, x86_64: installed"; done | grep -e "${7:-}" ;;
+install) if [ -e "$DPKG_ROOT/broken/$7" ]; then exit 10; else mkdir -p "$DPKG_ROOT/dkms/$7"; fi ;;
+remove) rm -rf "$DPKG_ROOT/dkms" ;;
+esac`,
+	"modprobe": `
+loaded=$DPKG_ROOT/sys/module/paracuda
+case "$*" in
+"-q -r paracuda") [ ! -e "$DPKG_ROOT/busy" ] || exit 1; rm -rf "$loaded" ;;
+paracuda) mkdir -p "$loaded"; echo NEW >"$loaded/srcversion" ;;
+esac`,
+}
+
+// aSystem is a directory in which the package's scripts run, with programs that only pretend.
+type aSystem struct {
+	t              *testing.T
+	root, programs string
+	scripts        string // the package's
+}
+
+func newSystem(t *testing.T, scripts string) *aSystem {
+	s := &aSystem{t: t, root: t.TempDir(), programs: t.TempDir(), scripts: scripts}
+	for name, text := range fakeTools {
+		script := "#!/bin/sh\necho \"" + name + " $*\" >>\"$DPKG_ROOT/calls\"\n" + text + "\n"
+		if err := os.WriteFile(filepath.Join(s.programs, name), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.put("dev/null")
+	return s
+}
+
+// put makes files, each with NAME=TEXT as its text, or directories where the name ends in /.
+func (s *aSystem) put(names ...string) {
+	for _, name := range names {
+		name, text, _ := strings.Cut(name, "=")
+		path := filepath.Join(s.root, name)
+		err := os.MkdirAll(filepath.Dir(path), 0o755)
+		if strings.HasSuffix(name, "/") {
+			err = os.MkdirAll(path, 0o755)
+		} else if err == nil {
+			err = os.WriteFile(path, []byte(text), 0o644)
+		}
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+func (s *aSystem) has(name string) bool {
+	_, err := os.Lstat(filepath.Join(s.root, name))
+	return err == nil
+}
+
+// run runs one of the package's scripts.
+func (s *aSystem) run(script, argument string) result {
+	s.t.Helper()
+	return command(s.t, time.Minute, root, "env", "DPKG_ROOT="+s.root, "PATH="+s.programs+":/usr/bin:/bin",
+		filepath.Join(s.scripts, script), argument)
+}
+
+// calls tells what was called, of those that begin so.
+func (s *aSystem) calls(prefix string) string {
+	text, _ := os.ReadFile(filepath.Join(s.root, "calls"))
+	lines := strings.Split(string(text), "\n")
+	lines = slices.DeleteFunc(lines, func(l string) bool { return !strings.HasPrefix(l, prefix) })
+	return strings.Join(lines, "\n")
+}
+
+// control unpacks the package's scripts.
+func control(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "control")
+	if r := command(t, time.Minute, root, "dpkg-deb", "-e", guestPackage(t), dir); r.exit != 0 {
+		t.Fatal(r.stderr)
+	}
+	return dir
+}
+
+const (
+	kernelDir  = "lib/modules/" + runningKernel
+	otherDir   = "lib/modules/6.1.0-50-amd64"
+	inUse      = "sys/module/paracuda/srcversion=OLD"
+	headersFix = "paracuda-guest:     apt-get install linux-headers-" + runningKernel + "\n"
+)
+
+// TestPackageIsConfigured configures the package in systems of many kinds.
+func TestPackageIsConfigured(t *testing.T) {
+	scripts := control(t)
+	for name, c := range map[string]struct {
+		system []string
+		exit   int
+		says   string // nothing if empty
+		built  string // the kernels, if any
+		loaded bool
+	}{
+		"headers of another kernel": {system: []string{kernelDir + "/kernel/", otherDir + "/build/"}, exit: 1, says: headersFix},
+		"other kernels, too": {system: []string{kernelDir + "/kernel/", otherDir + "/kernel/", otherDir + "/build/"},
+			exit: 1, says: headersFix, built: "6.1.0-50-amd64"},
+		"headers": {system: []string{kernelDir + "/kernel/", kernelDir + "/build/"}, built: runningKernel, loaded: true},
+		"does not build": {system: []string{kernelDir + "/kernel/", kernelDir + "/build/", "broken/" + runningKernel},
+			exit: 1, says: "does not build for kernel " + runningKernel + ": see make.log"},
+		"does not build for another": {system: []string{kernelDir + "/kernel/", kernelDir + "/build/", otherDir + "/kernel/",
+			otherDir + "/build/", "broken/6.1.0-50-amd64"}, built: runningKernel, loaded: true, says: "for kernel 6.1.0-50-amd64: see make.log"},
+		"old driver, unused": {system: []string{kernelDir + "/kernel/", kernelDir + "/build/", inUse}, built: runningKernel, loaded: true},
+		"old driver, in use": {system: []string{kernelDir + "/kernel/", kernelDir + "/build/", inUse, "busy"}, built: runningKernel, loaded: true,
+			says: "paracuda-guest:     modprobe -r paracuda && modprobe paracuda\n"},
+		"same driver, in use": {system: []string{kernelDir + "/kernel/", kernelDir + "/build/", "sys/module/paracuda/srcversion=NEW", "busy"},
+			built: runningKernel, loaded: true},
+		"container": {system: []string{"lib/"}, says: "will be loaded when this system boots"},
+		"chroot": {system: []string{kernelDir + "/kernel/", kernelDir + "/build/", "chroot"}, built: runningKernel,
+			says: "will be loaded when this system boots"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSystem(t, scripts)
+			s.put(c.system...)
+			r := s.run("postinst", "configure")
+			if r.exit != c.exit || !strings.Contains(r.stderr, c.says) || c.says == "" && r.stderr != "" {
+				t.Errorf("exit code %d, and it says %q", r.exit, r.stderr)
+			}
+			built, _ := os.ReadDir(filepath.Join(s.root, "dkms"))
+			if len(built) > 1 || (len(built) == 1) != (c.built != "") || c.built != "" && built[0].Name() != c.built {
+				t.Errorf("built for %v, want %q:\n%s", built, c.built, s.calls("dkms"))
+			}
+			if s.has("sys/module/paracuda") != c.loaded {
+				t.Errorf("loaded: %v:\n%s", !c.loaded, s.calls("mod"))
+			}
+			version, _ := os.ReadFile(filepath.Join(s.root, "sys/module/paracuda/srcversion"))
+			if old := strings.Contains(name, "old driver, in use"); c.loaded && (string(version) == "OLD") != old {
+				t.Errorf("the driver that is loaded is %q", version)
+			}
+		})
+	}
+}
+
+// TestPackageIsRemoved takes it away, upgrades it, and takes it away while a program uses the driver.
+func TestPackageIsRemoved(t *testing.T) {
+	if os.Getuid() != 0 {
+		skip(t, "only root can make device nodes")
+	}
+	scripts := control(t)
+	for name, c := range map[string]struct {
+		system   []string
+		argument string
+		nodes    bool // are left
+		says     string
+	}{
+		"removed":  {argument: "remove"},
+		"upgraded": {argument: "upgrade", nodes: true},
+		"in use":   {argument: "remove", system: []string{"busy"}, nodes: true, says: "stays loaded until the next boot"},
+		"nvidia":   {argument: "remove", system: []string{"proc/driver/nvidia/"}, nodes: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSystem(t, scripts)
+			s.put(append(c.system, inUse, "dkms/"+runningKernel+"/")...)
+			for node, major := range map[string]int{"dev/nvidia0": 195, "dev/nvidiactl": 195, "dev/nvidia1": 195} {
+				if err := syscall.Mknod(filepath.Join(s.root, node), syscall.S_IFCHR|0o666, major<<8); err != nil {
+					skip(t, "no device nodes can be made here: %v", err)
+				}
+			}
+			r := s.run("prerm", c.argument)
+			if r.exit != 0 || !strings.Contains(r.stderr, c.says) || c.says == "" && r.stderr != "" {
+				t.Errorf("exit code %d, and it says %q", r.exit, r.stderr)
+			}
+			if s.has("dev/nvidia0") != c.nodes || s.has("dev/nvidiactl") != c.nodes || !s.has("dev/nvidia1") {
+				t.Errorf("nodes that are left: %v, %v, %v", s.has("dev/nvidia0"), s.has("dev/nvidiactl"), s.has("dev/nvidia1"))
+			}
+			if s.has("dkms") || s.has("sys/module/paracuda") != s.has("busy") {
+				t.Errorf("the driver is left:\n%s", s.calls(""))
+			}
+		})
+	}
+}
