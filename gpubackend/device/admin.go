@@ -113,11 +113,7 @@ func (d *Device) Set(text string) error {
 	d.refill()
 	for _, c := range d.channels {
 		if c.worker != nil {
-			m := &handover.Message{Kind: handover.KindPolicy, Policy: &policy}
-			if err := c.worker.conn.send(m, nil); err != nil {
-				d.log.WithError(err).Info("a worker does not take the new policy: it is killed")
-				c.worker.kill()
-			}
+			c.worker.tell(d.log, &handover.Message{Kind: handover.KindPolicy, Policy: &policy}, nil)
 		}
 	}
 	return nil

@@ -99,22 +99,6 @@ func (l *lease) message(kind handover.Kind, base uint16, inFlight []uint16) (*ha
 	return m, fds
 }
 
-// forget ends the worker of a driver that is gone. The queue is another driver's now: nothing is returned to it.
-func (d *Device) forget(c *channel) {
-	c.held, c.cold, c.unsure = nil, nil, false
-	w := c.worker
-	if w == nil {
-		return
-	}
-	w.kill()
-	<-w.exited
-	c.worker, c.paused = nil, nil
-	d.tellMover() // ends the copies that it started
-	for _, m := range d.linger {
-		<-m.exited // the pages are another driver's by now, and mustn't be written to
-	}
-}
-
 // reclaim returns every chain of a channel without a worker to the driver: those that its worker held, and those
 // that it never took. Not while the GPU may write to their pages.
 func (d *Device) reclaim(c *channel) {

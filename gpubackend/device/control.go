@@ -24,13 +24,14 @@ type control struct {
 	hello  bool
 	open   int // requests that are not answered yet
 
-	kicks  chan struct{}
-	done   chan answer
-	news   chan struct{} // the settings have changed
-	watch  *watch        // the driver waits for that
-	change chan func()   // run by the goroutine, which owns the queue
-	quit   chan struct{}
-	ended  chan struct{}
+	kicks   chan struct{}
+	done    chan answer
+	dropped chan struct{} // closed when the driver is gone
+	news    chan struct{} // the settings have changed
+	watch   *watch        // the driver waits for that
+	change  chan func()   // run by the goroutine, which owns the queue
+	quit    chan struct{}
+	ended   chan struct{}
 }
 
 // answer is the response to a request.
@@ -41,17 +42,22 @@ type answer struct {
 	settings *wire.Settings // follow the response; nil: nothing does
 }
 
-func newControl(d *Device, q vhostuser.QueueConfig) (*control, error) {
+// newControl takes the queue, and what is yet to be answered in it, unless late is nil.
+func newControl(d *Device, q vhostuser.QueueConfig, late *lateAnswers) (*control, error) {
 	l, err := newLease(q)
 	if err != nil {
 		return nil, err
 	}
 	c := &control{
 		device: d, mem: d.mapped, call: l.call, kicks: make(chan struct{}, 1), done: make(chan answer, wire.MaxChannels),
-		change: make(chan func()), news: make(chan struct{}, 1), quit: make(chan struct{}), ended: make(chan struct{}),
+		dropped: make(chan struct{}), change: make(chan func()), news: make(chan struct{}, 1),
+		quit: make(chan struct{}), ended: make(chan struct{}),
 		config: virtqueue.Config{
 			Size: q.Size, Desc: q.Desc, Avail: q.Avail, Used: q.Used, Base: q.Base, EventIdx: q.EventIdx(), Indirect: q.Indirect(),
 		},
+	}
+	if late != nil {
+		c.open, c.done, c.dropped, c.config.InFlight = late.open, late.done, late.dropped, late.heads
 	}
 	if c.queue, err = virtqueue.New(d.mapped, c.config); err != nil {
 		l.close()
@@ -98,11 +104,8 @@ func (c *control) serve() {
 		case <-c.news:
 			c.lookAtSettings()
 		case <-c.quit:
-			// What was taken is answered, since the driver won't ask again.
 			c.endWatch()
-			for c.open > 0 {
-				c.finish(<-c.done)
-			}
+			c.finishAll()
 			return
 		}
 	}
@@ -212,8 +215,9 @@ func (c *control) obey(r *wire.ControlRequest, out *wire.ControlResponse) (work 
 	case !c.hello || r.Channel >= uint32(len(d.channels)):
 		out.Status = wire.StatusBadRequest
 	case r.Type == wire.ControlOpen:
+		ask := asking{c.quit, c.dropped}
 		comm := string(bytes.TrimRight(r.Comm[:], "\x00"))
-		return func(out *wire.ControlResponse) { out.Status = d.open(channel, r.Pid, comm, c.quit) }
+		return func(out *wire.ControlResponse) { out.Status = d.open(channel, program{r.Pid, comm}, ask) }
 	case r.Type == wire.ControlClose:
 		return func(out *wire.ControlResponse) { out.Status = d.closeChannel(channel) }
 	case r.Type == wire.ControlExport:
@@ -266,8 +270,8 @@ func (c *control) setMemory(mem *guestmem.Memory) (err error) {
 	return err
 }
 
-// stop ends the queue's goroutine and returns the next avail index.
-func (c *control) stop() uint16 {
+// stop ends the queue's goroutine and returns the next avail index, and what is yet to be answered.
+func (c *control) stop() (uint16, *lateAnswers) {
 	close(c.quit)
 	<-c.ended
 	_ = c.kick.Close()
@@ -275,6 +279,7 @@ func (c *control) stop() uint16 {
 		_ = c.call.Close()
 	}
 	base := c.queue.Base()
+	late := &lateAnswers{base, c.open, c.queue.AppendInFlight(nil), c.done, c.dropped}
 	c.queue.Close()
-	return base
+	return base, late
 }

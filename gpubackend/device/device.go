@@ -64,6 +64,11 @@ type Device struct {
 	starts  *pace.Pace
 	told    atomic.Pointer[wire.Settings] // a copy of space, which the guest is told while mu may be held for long
 
+	telling sync.Mutex   // while the mover is told of the memory; taken before mu
+	running crowd        // processes, and what waits for them
+	parked  atomic.Int32 // requests that wait for processes which don't end
+
+	// Nobody waits for a process while he has mu: each message of the front end needs it.
 	mu        sync.Mutex
 	settings  Settings // guarded by mu, as is what follows
 	space     wire.Settings
@@ -72,6 +77,7 @@ type Device struct {
 	mapped    *guestmem.Memory  // our mapping of it
 	channels  []*channel
 	control   *control
+	late      *lateAnswers // of the control queue that was stopped last
 	mover     *moverProcess
 	rest      *time.Timer       // runs resumeRest; nil: no queue was stopped yet
 	linger    []*moverProcess   // killed movers that don't end
@@ -80,7 +86,6 @@ type Device struct {
 	warming   bool              // there is a driver, for whose programs workers are kept warm
 	warm      []*workerProcess  // without a channel, oldest first
 	ended     handover.Counters // of workers that are gone
-	workers   sync.WaitGroup
 }
 
 // New makes a device.
@@ -140,20 +145,24 @@ func (d *Device) SetMemory(m *vhostuser.Memory) error {
 		return err
 	}
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	before, old := d.mem, d.mapped
 	d.mem, d.mapped = m, mapped
 	if d.control != nil {
 		if err := d.control.setMemory(mapped); err != nil {
 			d.mem, d.mapped = before, old
+			d.mu.Unlock()
 			return errors.Join(fmt.Errorf("move the control queue: %w", err), mapped.Close())
 		}
 	}
+	tell := d.memoryMessage()
+	var workers []*workerProcess
 	for _, c := range d.channels {
 		if c.worker != nil {
-			d.tellMemory(c.worker.conn, c.worker.kill, c.worker.exited)
+			workers = append(workers, c.worker)
 		}
 	}
+	d.mu.Unlock()
+	d.tellWorkers(workers, tell)
 	d.tellMover()
 	if old != nil {
 		return old.Close()
@@ -161,31 +170,9 @@ func (d *Device) SetMemory(m *vhostuser.Memory) error {
 	return nil
 }
 
-// tellMemory tells a process of the new memory and waits until it uses that only. One that doesn't answer is
-// killed, which has the same effect when it is gone: until then the GPU may write for it. It says false if it isn't
-// in time.
-func (d *Device) tellMemory(conn *requester, kill func(), exited <-chan struct{}) bool {
-	regions, files := handover.Describe(d.mapped.Regions())
-	m := &handover.Message{Kind: handover.KindMemory, Memory: regions, Files: handover.Files{Memory: len(files)}}
-	err := conn.request(m, files, handover.KindDone, d.config.Timeouts.Answer)
-	if err == nil {
-		return true
-	}
-	d.log.WithError(err).Warn("a process did not take the new memory")
-	kill()
-	timer := time.NewTimer(d.config.Timeouts.Exit)
-	defer timer.Stop()
-	select {
-	case <-exited:
-		return true
-	case <-timer.C:
-		d.log.Error("a process that was killed does not end: see the kernel's log")
-		return false
-	}
-}
-
 // StartQueue implements vhostuser.Device.
 func (d *Device) StartQueue(index int, q vhostuser.QueueConfig) error {
+	d.forgetBefore(index, q.Base)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.mapped == nil {
@@ -207,9 +194,8 @@ func (d *Device) StartQueue(index int, q vhostuser.QueueConfig) error {
 	}
 	c.base, c.cold = q.Base, nil
 	switch {
-	case cold != nil && d.startCold(c, *cold):
-	case c.worker != nil && q.Base == 0 && c.worker.state.Base() != 0:
-		d.forget(c)
+	case cold != nil:
+		d.startCold(c, *cold)
 	case c.worker != nil:
 		d.resume(c)
 	default:
@@ -221,22 +207,19 @@ func (d *Device) StartQueue(index int, q vhostuser.QueueConfig) error {
 	return nil
 }
 
-// startControl starts the control queue. If that begins anew, so does the driver, which has opened no channel yet: a worker
-// whose queue is stopped is that of an earlier driver.
+// startControl starts the control queue.
 func (d *Device) startControl(q vhostuser.QueueConfig) error {
-	c, err := newControl(d, q)
+	late := d.late
+	if late != nil && late.base != q.Base {
+		late.drop()
+		late = nil
+	}
+	c, err := newControl(d, q, late)
 	if err != nil {
 		return err
 	}
-	d.greeted = c.hello
-	if q.Base == 0 {
-		for _, c := range d.channels {
-			if c.lease == nil {
-				d.forget(c)
-			}
-		}
-	}
-	d.control = c
+	d.greeted = q.Base != 0 // as control.hello begins
+	d.control, d.late = c, nil
 	d.warming = true
 	d.refill()
 	if len(d.warm) > 0 && d.mover == nil {
@@ -272,10 +255,7 @@ func (d *Device) SetCall(index int, call *vhostuser.FD) error {
 	if call != nil {
 		m.Files.Call, fds = true, []int{call.Int()}
 	}
-	if err := c.worker.conn.send(m, fds); err != nil {
-		d.log.WithError(err).Info("a worker does not take a call descriptor: it is killed")
-		c.worker.kill()
-	}
+	c.worker.tell(d.log, m, fds)
 	return nil
 }
 
@@ -302,7 +282,11 @@ func (d *Device) stopControl() (uint16, error) {
 	if c == nil {
 		return 0, errNotRunning
 	}
-	return c.stop(), nil
+	base, late := c.stop()
+	d.mu.Lock()
+	d.late = late
+	d.mu.Unlock()
+	return base, nil
 }
 
 // Abandon implements vhostuser.Device.
@@ -325,7 +309,7 @@ func (d *Device) killWorkers() {
 }
 
 // Reset implements vhostuser.Device: all workers end. The memory stays: the front end gives it when the device is made, and
-// not again.
+// not again. Processes that were killed and don't end are not waited for.
 func (d *Device) Reset() {
 	d.mu.Lock()
 	d.killWorkers()
@@ -333,7 +317,9 @@ func (d *Device) Reset() {
 		d.mover.kill()
 	}
 	d.mu.Unlock()
-	d.workers.Wait()
+	if !within(d.config.Timeouts.Exit, d.running.gone()) {
+		d.log.Error("processes that were killed do not end: see the kernel's log")
+	}
 	d.exports.clear()
 }
 

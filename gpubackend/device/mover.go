@@ -3,6 +3,7 @@
 package device
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -38,15 +39,13 @@ func (d *Device) moverFor(c *channel) (*moverProcess, error) {
 	return d.mover, nil
 }
 
-// connectMover returns a worker's end of a connection to the VM's mover, which it starts if there is none.
+// errNoMover is that the mover ended, or another one starts.
+var errNoMover = errors.New("the mover is not ready")
+
+// connectMover returns a worker's end of a connection to the VM's mover, for which prepareMover has waited.
 func (d *Device) connectMover() (*os.File, error) {
-	if d.mover == nil || d.mover.failed() {
-		if err := d.startMover(); err != nil {
-			return nil, fmt.Errorf("start the mover: %w", err)
-		}
-	}
-	if <-d.mover.ready; d.mover.failure != nil {
-		return nil, fmt.Errorf("start the mover: %w", d.mover.failure)
+	if d.mover == nil || !isClosed(d.mover.ready) || d.mover.failure != nil {
+		return nil, errNoMover
 	}
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -55,7 +54,7 @@ func (d *Device) connectMover() (*os.File, error) {
 	worker := os.NewFile(uintptr(fds[0]), "mover")
 	defer unix.Close(fds[1])
 	m := &handover.Message{Kind: handover.KindAttach, Files: handover.Files{Conn: true}}
-	if err := d.mover.conn.send(m, fds[1:]); err != nil {
+	if err := d.mover.conn.tell(m, fds[1:]); err != nil {
 		worker.Close()
 		return nil, fmt.Errorf("attach to the mover: %w", err)
 	}
@@ -94,9 +93,9 @@ func (d *Device) startMover() error {
 		return err
 	}
 	d.mover = m
-	d.workers.Add(2)
+	d.running.add(2)
 	go func() {
-		defer d.workers.Done()
+		defer d.running.done()
 		defer close(m.ready)
 		if m.failure = started(handover.KindReady, d.config.Timeouts.Start); m.failure != nil {
 			m.kill()
@@ -108,7 +107,7 @@ func (d *Device) startMover() error {
 
 // awaitMover waits for the mover's end. Copies in progress fail, and the next worker gets a new mover.
 func (d *Device) awaitMover(m *moverProcess) {
-	defer d.workers.Done()
+	defer d.running.done()
 	err := m.proc.Wait()
 	close(m.exited)
 	m.conn.close()
@@ -121,20 +120,6 @@ func (d *Device) awaitMover(m *moverProcess) {
 	d.endLinger(m)
 }
 
-// tellMover has the mover use the memory that there is now, and end the copies of workers that are gone.
-//
-// A mover that was killed and doesn't end, as one does that hangs in the kernel, mustn't keep the device from serving the front
-// end and other programs, whose next worker gets a new one. But the GPU may still write to pages for it. So while it
-// lingers, no chain of a worker that is gone goes back, and no CLOSE ends: the guest's pages stay pinned.
-func (d *Device) tellMover() {
-	m := d.mover
-	if m == nil || d.tellMemory(m.conn, m.kill, m.exited) {
-		return
-	}
-	d.mover = nil
-	d.linger = append(d.linger, m)
-}
-
 // endLinger gives back what waited for the end of a mover.
 func (d *Device) endLinger(m *moverProcess) {
 	i := slices.Index(d.linger, m)
@@ -142,6 +127,7 @@ func (d *Device) endLinger(m *moverProcess) {
 		return
 	}
 	d.linger = slices.Delete(d.linger, i, i+1)
+	d.log.Warn("a mover that did not end when it was killed has ended")
 	for _, c := range d.channels {
 		if c.owed {
 			d.reclaim(c)
@@ -154,7 +140,7 @@ func (d *Device) awaitLinger() {
 	for len(d.linger) > 0 {
 		m := d.linger[0]
 		d.mu.Unlock()
-		<-m.exited
+		d.park(m.exited)
 		d.mu.Lock()
 		d.endLinger(m) // awaitMover may not have come to it
 	}

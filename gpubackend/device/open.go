@@ -3,6 +3,9 @@
 package device
 
 import (
+	"errors"
+	"fmt"
+	"os"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -11,44 +14,48 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// open starts a worker for a channel and returns the status for the driver. It stops waiting when quit is closed.
-func (d *Device) open(index int, pid int32, comm string, quit <-chan struct{}) uint32 {
+// asking is a request of the guest's that takes long.
+type asking struct {
+	quit    <-chan struct{} // closed when the control queue stops: nothing that can be left is waited for any more
+	dropped <-chan struct{} // closed when its driver is gone
+}
+
+// open starts a worker for a channel and returns the status for the driver.
+func (d *Device) open(index int, p program, a asking) uint32 {
 	c, begin := d.channels[index], time.Now()
-	d.awaitQueue(c, quit)
-	log := d.log.WithField("channel", index).WithField("program", comm)
-	if err := d.prepareMover(c); err != nil {
-		log.WithError(err).Error("start the mover")
-		return wire.StatusNoWorker
-	}
-	warm := d.takeWarm(quit)
-	if warm == nil && !d.awaitTurn(c, quit) {
-		return wire.StatusNoWorker
-	}
+	d.awaitQueue(c, a.quit)
+	err := d.begin(c, p, true, a.quit, func() error {
+		switch {
+		case isClosed(a.dropped), c.lease == nil:
+			return errNotRunning
+		case c.worker != nil || c.cold != nil:
+			return errBusy
+		}
+		return nil
+	})
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	defer d.refill()
+	d.refill()
+	log := d.log.WithField("channel", index).WithField("program", p.comm)
 	switch {
-	case c.worker != nil || c.cold != nil:
-		d.putBack(warm)
-		return wire.StatusBusy
-	case c.lease == nil:
-		d.putBack(warm)
+	case errors.Is(err, errNotRunning):
 		return wire.StatusBadRequest
-	}
-	p := program{pid: pid, comm: comm}
-	err := d.startWorker(c, warm, p)
-	if err != nil && warm != nil {
-		log.WithError(err).Info("a worker that was started ahead of use does not take its channel")
-		d.starts.Take()
-		err = d.startWorker(c, nil, p)
-	}
-	if err != nil {
+	case errors.Is(err, errBusy):
+		return wire.StatusBusy
+	case errors.Is(err, errQuit):
+		return wire.StatusNoWorker
+	case err != nil:
 		log.WithError(err).Error("start a worker")
 		return wire.StatusNoWorker
 	}
-	log.WithField("warm", c.worker.ready != nil).WithField("took", time.Since(begin)).Debug("channel is open")
+	log.WithField("took", time.Since(begin)).Debug("channel is open")
 	return wire.StatusOk
 }
+
+var (
+	errBusy = errors.New("the channel has a worker")
+	errQuit = errors.New("the control queue stops")
+)
 
 // awaitQueue waits for a channel's queue. The control queue is started before it, and a driver that is quick asks for
 // a channel while the front end's messages about that are still on their way.
@@ -65,29 +72,102 @@ func (d *Device) awaitQueue(c *channel, quit <-chan struct{}) {
 	}
 }
 
+// begin starts a channel's worker, a warm one if there is one and it may. may says why not, if it is so by now.
+func (d *Device) begin(c *channel, p program, warm bool, quit <-chan struct{}, may func() error) (err error) {
+	for range startTries {
+		if err := d.prepareMover(c); err != nil {
+			return fmt.Errorf("start the mover: %w", err)
+		}
+		var w *workerProcess
+		if warm {
+			w = d.takeWarm(quit)
+		}
+		if w == nil && !d.awaitTurn(c, quit) {
+			return errQuit
+		}
+		err = d.startWorker(c, w, p, may)
+		switch {
+		case errors.Is(err, errNoMover):
+		case err == nil, w == nil, errors.Is(err, errBusy), errors.Is(err, errNotRunning):
+			return err
+		default:
+			d.log.WithField("channel", c.index).WithError(err).Info("a worker that was started ahead of use does not take its channel")
+			warm = false
+		}
+	}
+	return err
+}
+
+// startTries is how often a worker is started: without the warm one, and with another mover.
+const startTries = 3
+
 // startWorker hands a channel's queue to a worker: to a warm one, or to one that it starts if warm is nil or of no use.
-func (d *Device) startWorker(c *channel, warm *workerProcess, p program) error {
-	w := warm
-	if w != nil && (w.ended || w.policy != d.policy) {
+func (d *Device) startWorker(c *channel, warm *workerProcess, p program, may func() error) error {
+	w, ready, err := d.handOver(c, warm, p, may)
+	if err != nil {
+		return err
+	}
+	err = ready(handover.KindReady, d.config.Timeouts.Start)
+	d.mu.Lock()
+	if err == nil && w.ended {
+		err = errors.New("the worker ended")
+	}
+	w.serves = err == nil
+	close(w.start)
+	d.mu.Unlock()
+	if err != nil {
+		w.kill()
+		d.awaitEnd(w)
+	}
+	return err
+}
+
+// handOver sends a worker everything that it needs for a channel. What it returns waits for the answer.
+func (d *Device) handOver(c *channel, warm *workerProcess, p program, may func() error) (
+	w *workerProcess, ready func(handover.Kind, time.Duration) error, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := may(); err != nil {
+		d.putBack(warm)
+		return nil, nil, err
+	}
+	mover, err := d.connectMover()
+	if err != nil {
+		d.putBack(warm)
+		return nil, nil, err
+	}
+	defer mover.Close()
+	if w = warm; w != nil && (w.ended || w.policy != d.policy) {
 		w.kill()
 		w = nil
 		d.starts.Take()
 	}
 	if w == nil {
-		var err error
 		if w, err = d.spawn(); err != nil {
-			return err
+			return nil, nil, err
 		}
 	}
 	w.state.SetBase(c.base)
-	w.base, w.program = c.base, p
-	if err := d.handOver(c, w); err != nil {
+	w.base, w.program, w.start = c.base, p, make(chan struct{})
+	m, fds := d.startMessage(c, w, mover)
+	if ready, err = w.conn.ask(m, fds); err != nil {
 		w.kill()
-		<-w.exited
-		return err
+		return nil, nil, err
 	}
-	w.channel, c.worker, c.paused = c, w, nil
-	return nil
+	w.channel, c.worker, c.paused, c.cold = c, w, nil, nil
+	return w, ready, nil
+}
+
+// startMessage is what a worker needs, and the files of it.
+func (d *Device) startMessage(c *channel, w *workerProcess, mover *os.File) (*handover.Message, []int) {
+	m, fds := c.lease.message(handover.KindStart, c.base, nil)
+	policy := d.policy
+	m.GPU, m.Channel, m.PID, m.Comm, m.Policy = d.config.GPU, c.index, w.pid, w.comm, &policy
+	m.Files.State, m.Files.Conn = true, true
+	fds = append(fds, w.state.FD(), int(mover.Fd()))
+	regions, files := handover.Describe(d.mapped.Regions())
+	m.Memory, m.Files.Memory = regions, len(files)
+	return m, append(fds, files...)
 }
 
 // spawn starts a worker process, which serves nobody yet.
@@ -110,40 +190,22 @@ func (d *Device) spawn() (*workerProcess, error) {
 	}
 	w := &workerProcess{state: state, proc: proc, policy: d.policy, exited: make(chan struct{}), gone: make(chan struct{})}
 	w.conn = newRequester(conn, d.config.Timeouts.Answer, func(m *handover.Message, fds []int) { d.exports.receive(w, m, fds) })
-	d.workers.Add(1)
+	d.running.add(1)
 	go d.await(w)
 	return w, nil
 }
 
-// handOver sends the start message with everything a worker needs.
-func (d *Device) handOver(c *channel, w *workerProcess) error {
-	m, fds := c.lease.message(handover.KindStart, c.base, nil)
-	policy := d.policy
-	m.GPU, m.Channel, m.PID, m.Comm, m.Policy = d.config.GPU, c.index, w.pid, w.comm, &policy
-	m.Files.State = true
-	fds = append(fds, w.state.FD())
-	mover, err := d.connectMover()
-	if err != nil {
-		return err
-	}
-	if mover != nil {
-		defer mover.Close()
-		m.Files.Conn = true
-		fds = append(fds, int(mover.Fd()))
-	}
-	regions, files := handover.Describe(d.mapped.Regions())
-	m.Memory, m.Files.Memory = regions, len(files)
-	return w.conn.request(m, append(fds, files...), handover.KindReady, d.config.Timeouts.Start)
-}
-
 // await waits for a worker's end and takes its queue back.
 func (d *Device) await(w *workerProcess) {
-	defer d.workers.Done()
+	defer d.running.done()
 	defer close(w.gone)
 	err := w.proc.Wait()
 	close(w.exited)
 	w.conn.close()
 	d.exports.ended(w)
+	if d.noteEnd(w) {
+		d.tellMover() // copies that the worker started end before its pages go back to the guest
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if w.channel == nil {
@@ -155,9 +217,18 @@ func (d *Device) await(w *workerProcess) {
 	w.state.Close()
 }
 
+// noteEnd says in the log that a worker has ended after all, and whether it had a channel.
+func (d *Device) noteEnd(w *workerProcess) (had bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if w.stuck {
+		d.logOf(w).Warn("a worker that did not end when it was killed has ended")
+	}
+	return w.channel != nil
+}
+
 // takeBack takes the queue of a worker that has ended.
 func (d *Device) takeBack(w *workerProcess, err error) {
-	d.tellMover() // copies that the worker started end before its pages go back to the guest
 	c := w.channel
 	log := d.log.WithFields(logrus.Fields{"channel": c.index, "program": w.comm})
 	sayEnded(log, "worker", err, w.killed.Load())
@@ -166,8 +237,8 @@ func (d *Device) takeBack(w *workerProcess, err error) {
 		return
 	}
 	c.worker, c.paused = nil, nil
-	if d.beginCold(w) {
-		return
+	if !w.serves || d.beginCold(w) {
+		return // who started it goes on
 	}
 	c.base, c.held, c.unsure = w.state.Base(), d.heldBy(w, c), true
 	d.reclaim(c)
@@ -191,7 +262,9 @@ func (d *Device) closeChannel(index int) uint32 {
 			d.log.WithField("channel", index).WithError(err).Warn("worker did not stop: it is killed")
 		}
 		w.kill()
-		<-w.gone
+		if !d.awaitEnd(w) {
+			d.park(w.gone)
+		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -65,7 +65,8 @@ func (r *requester) read() {
 	}
 }
 
-func (r *requester) send(m *handover.Message, fds []int) error { return r.conn.Send(m, fds) }
+// tell sends m, to which there is no answer, without waiting for room.
+func (r *requester) tell(m *handover.Message, fds []int) error { return r.conn.SendNow(m, fds) }
 
 // close ends the connection with a child that is gone.
 //
@@ -146,14 +147,17 @@ type workerProcess struct {
 	exited chan struct{}   // closed when the process has ended
 	gone   chan struct{}   // closed when its chains are returned, too
 	ready  chan struct{}   // closed when it is warm, or can't be; nil: it was started for its program
+	start  chan struct{}   // closed when it serves its channel, or can't
+	killed atomic.Bool
 
 	program
 	failure error    // why it could not be warmed
-	channel *channel // that it serves; nil until it does
+	channel *channel // that it serves; nil until it is to
+	serves  bool     // it does
 	base    uint16   // where its queue began
 	closing bool     // nobody wants another in its place
 	ended   bool     // state is unmapped
-	killed  atomic.Bool
+	stuck   bool     // it was killed and did not end in time
 
 	// Guarded by exports.mu.
 	offers, handles int  // objects that it has offered and nobody exported, and handles of others
@@ -164,6 +168,18 @@ type workerProcess struct {
 func (w *workerProcess) kill() {
 	w.killed.Store(true)
 	w.proc.Kill()
+}
+
+// tell sends a message to which there is no answer. A worker that has no room for it is killed; one that was killed doesn't
+// read any more.
+func (w *workerProcess) tell(log *logrus.Entry, m *handover.Message, fds []int) {
+	if w.killed.Load() {
+		return
+	}
+	if err := w.conn.tell(m, fds); err != nil {
+		log.WithError(err).Info("a worker does not take a message: it is killed")
+		w.kill()
+	}
 }
 
 // moverProcess is the VM's mover.

@@ -37,30 +37,38 @@ func (d *Device) beginPause(c *channel) {
 	}
 	w, grace, paused := c.worker, d.settings.StopGrace, make(chan struct{})
 	c.paused = paused
-	if w.closing { // it ends anyway: the VM does, or its program
-		go func() {
-			defer close(paused)
-			<-w.gone
-		}()
-		return
-	}
 	go func() {
 		defer close(paused)
-		log := d.log.WithFields(logrus.Fields{"channel": c.index, "program": w.comm})
-		// Its end ends whatever else is asked of it, too, which the request may have to wait for.
-		late := time.AfterFunc(grace, w.kill)
-		err := w.conn.request(&handover.Message{Kind: handover.KindPause}, nil, handover.KindPaused, 2*grace)
-		switch {
-		case !late.Stop():
-			log.Warnf("the VM stops, and the program's work goes on for longer than stop-grace=%v: the program's worker is killed", grace)
-		case err != nil:
-			log.WithError(err).Info("a worker did not pause: it is killed")
-		default:
-			return
+		if !d.pause(c, w, grace) {
+			w.kill()
+			d.awaitEnd(w)
 		}
-		w.kill()
-		<-w.gone
 	}()
+}
+
+// pause says whether a worker pauses. One that doesn't is to be killed.
+func (d *Device) pause(c *channel, w *workerProcess, grace time.Duration) bool {
+	if w.killed.Load() {
+		return false
+	}
+	d.mu.Lock()
+	closing := w.closing
+	d.mu.Unlock()
+	if closing { // it ends anyway: its program does
+		return within(d.config.Timeouts.Stop, w.gone)
+	}
+	<-w.start
+	// Its end ends whatever else is asked of it, too, which the request may have to wait for.
+	late := time.AfterFunc(grace, w.kill)
+	err := w.conn.request(&handover.Message{Kind: handover.KindPause}, nil, handover.KindPaused, 2*grace)
+	log := d.log.WithFields(logrus.Fields{"channel": c.index, "program": w.comm})
+	switch {
+	case !late.Stop():
+		log.Warnf("the VM stops, and the program's work goes on for longer than stop-grace=%v: the program's worker is killed", grace)
+	case err != nil:
+		log.WithError(err).Info("a worker did not pause: it is killed")
+	}
+	return err == nil && !w.killed.Load()
 }
 
 // stopChannel takes a queue from its worker, which pauses or is gone.
@@ -115,8 +123,11 @@ func (d *Device) resumeRest() {
 	}
 }
 
-// resume gives the queue back to a paused worker, if it goes on where it stopped.
+// resume gives the queue back to a paused worker, if it goes on where it stopped. One that was killed leaves it when it has ended.
 func (d *Device) resume(c *channel) {
+	if c.worker.killed.Load() {
+		return
+	}
 	c.paused = nil
 	inFlight := c.worker.state.InFlight(c.lease.queue.Size)
 	if c.base != c.worker.state.Base() {
@@ -124,7 +135,5 @@ func (d *Device) resume(c *channel) {
 		return
 	}
 	m, fds := c.lease.message(handover.KindResume, c.base, inFlight)
-	if err := c.worker.conn.send(m, fds); err != nil {
-		c.worker.kill()
-	}
+	c.worker.tell(d.log, m, fds)
 }

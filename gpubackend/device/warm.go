@@ -57,7 +57,7 @@ func (d *Device) refill() {
 		}
 		w.ready = make(chan struct{})
 		d.warm = append(d.warm, w)
-		d.workers.Add(1)
+		d.running.add(1)
 		go d.warmUp(w)
 	}
 }
@@ -73,7 +73,7 @@ func (d *Device) retireWarm(keep int) {
 
 // warmUp has a worker initialise the GPU.
 func (d *Device) warmUp(w *workerProcess) {
-	defer d.workers.Done()
+	defer d.running.done()
 	defer close(w.ready)
 	policy := w.policy
 	m := &handover.Message{Kind: handover.KindWarm, GPU: d.config.GPU, Policy: &policy}
@@ -161,17 +161,37 @@ func (d *Device) beginCold(w *workerProcess) bool {
 	c.base, c.held = w.base, nil
 	if c.stopping {
 		c.cold = &w.program // for when the queue goes on
-		return true
-	}
-	return d.startCold(c, w.program)
-}
-
-// startCold starts the cold worker of a program whose warm one is gone.
-func (d *Device) startCold(c *channel, p program) bool {
-	d.starts.Take()
-	if err := d.startWorker(c, nil, p); err != nil {
-		d.log.WithField("channel", c.index).WithError(err).Error("start a worker")
-		return false
+	} else {
+		d.startCold(c, w.program)
 	}
 	return true
+}
+
+// startCold starts the cold worker of a program whose warm one is gone, beside what else goes on. What can't be started
+// leaves its queue.
+func (d *Device) startCold(c *channel, p program) {
+	c.cold = &p
+	may := func() error {
+		switch {
+		case c.cold != &p || c.lease == nil:
+			return errNotRunning
+		case c.worker != nil:
+			return errBusy
+		}
+		return nil
+	}
+	d.running.add(1)
+	go func() {
+		defer d.running.done()
+		d.starts.Take()
+		err := d.begin(c, p, false, nil, may)
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if err == nil || c.cold != nil && c.cold != &p || c.cold == &p && c.lease == nil {
+			return // it runs, or another one is started; or it is when the queue goes on
+		}
+		c.cold = nil
+		d.log.WithField("channel", c.index).WithError(err).Error("start a worker")
+		d.reclaim(c)
+	}()
 }

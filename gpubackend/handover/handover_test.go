@@ -3,10 +3,12 @@
 package handover
 
 import (
+	"errors"
 	"os"
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -87,6 +89,39 @@ func TestWrongNumberOfFilesLeaksNone(t *testing.T) {
 	}
 	if after := openFiles(t); after != before {
 		t.Fatalf("%d open files, %d before", after, before)
+	}
+}
+
+// TestSendNowDoesNotWait: for a peer that doesn't read, nor for another Send.
+func TestSendNowDoesNotWait(t *testing.T) {
+	a, b := pair(t)
+	n := 0
+	for a.SendNow(&Message{Kind: KindCall}, nil) == nil {
+		if n++; n > 1<<16 {
+			t.Fatal("no socket has room for so many messages")
+		}
+	}
+	waits := make(chan error)
+	go func() { waits <- a.Send(&Message{Kind: KindCall}, nil) }()
+	for range 100 {
+		if err := a.SendNow(&Message{Kind: KindCall}, nil); !errors.Is(err, unix.EAGAIN) {
+			t.Errorf("no room, one waits: error %v", err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	for range n + 1 {
+		if _, _, err := b.Receive(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-waits; err != nil {
+		t.Error(err)
+	}
+	if err := a.SendNow(&Message{Kind: KindStop}, nil); err != nil {
+		t.Error(err)
+	}
+	if m, _, err := b.Receive(); err != nil || m.Kind != KindStop {
+		t.Errorf("%v, %v", m, err)
 	}
 }
 

@@ -9,6 +9,7 @@ package handover
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -188,16 +189,9 @@ const (
 
 // Send sends m with the files named by fds: those of m.Files, in order.
 func (c *Conn) Send(m *Message, fds []int) error {
-	b, err := json.Marshal(m)
+	b, oob, err := m.packed(fds)
 	if err != nil {
 		return err
-	}
-	if len(b) > maxMessage || len(fds) > maxFiles {
-		return fmt.Errorf("send %s: %d bytes and %d files are too many", m.Kind, len(b), len(fds))
-	}
-	var oob []byte
-	if len(fds) > 0 {
-		oob = unix.UnixRights(fds...)
 	}
 	if c.timeout > 0 {
 		_ = c.c.SetWriteDeadline(time.Now().Add(c.timeout))
@@ -206,6 +200,42 @@ func (c *Conn) Send(m *Message, fds []int) error {
 		return fmt.Errorf("send %s: %w", m.Kind, err)
 	}
 	return nil
+}
+
+// SendNow sends a message if there is room for it, and doesn't wait otherwise, not even for another Send.
+func (c *Conn) SendNow(m *Message, fds []int) error {
+	b, oob, err := m.packed(fds)
+	if err != nil {
+		return err
+	}
+	raw, err := c.c.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("send %s: %w", m.Kind, err)
+	}
+	var failed error
+	err = raw.Control(func(fd uintptr) {
+		for again := true; again; again = failed == unix.EINTR {
+			failed = unix.Sendmsg(int(fd), b, oob, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+		}
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return fmt.Errorf("send %s: %w", m.Kind, err)
+	}
+	return nil
+}
+
+// packed is a message as it goes over the socket.
+func (m *Message) packed(fds []int) (b, oob []byte, err error) {
+	if b, err = json.Marshal(m); err != nil {
+		return nil, nil, err
+	}
+	if len(b) > maxMessage || len(fds) > maxFiles {
+		return nil, nil, fmt.Errorf("send %s: %d bytes and %d files are too many", m.Kind, len(b), len(fds))
+	}
+	if len(fds) > 0 {
+		oob = unix.UnixRights(fds...)
+	}
+	return b, oob, nil
 }
 
 // Receive waits for a message. The caller owns the files.
