@@ -94,12 +94,16 @@ func TestMemoryIsNotShared(t *testing.T) {
 		t.Fatal(err)
 	}
 	socket := filepath.Join(t.TempDir(), "device")
+	initFile, err := assets.Init()
+	if err != nil {
+		t.Fatal(err)
+	}
 	served := serve(t, socket)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	guest := exec.CommandContext(ctx, program, "-nodefaults", "-display", "none", "-no-reboot", "-machine", "q35",
 		"-accel", "tcg", "-cpu", "max", "-m", "512M", "-kernel", filepath.Join(kernel, "vmlinuz"),
-		"-initrd", driverOnly(t, assets, kernel), "-append", "panic=-1 mitigations=off -- link=/dev/vport0p1 files=host",
+		"-initrd", driverOnly(t, assets, kernel, initFile), "-append", "panic=-1 mitigations=off -- link=/dev/vport0p1 files=host",
 		"-chardev", "socket,id=gpu,path="+socket,
 		"-device", "vhost-user-fs-pci,chardev=gpu,tag=paracuda,num-request-queues=16,queue-size=1024")
 	if err := guest.Start(); err != nil {
@@ -121,14 +125,10 @@ func TestMemoryIsNotShared(t *testing.T) {
 	t.Error("the device says nothing of the memory")
 }
 
-// driverOnly makes an initramfs in which init loads the guest driver, and then
-// finds nothing to do.
-func driverOnly(t *testing.T, assets vm.Assets, kernel string) string {
+// driverOnly makes an initramfs with the guest driver and a first process, which
+// has to load it.
+func driverOnly(t *testing.T, assets vm.Assets, kernel, initFile string) string {
 	t.Helper()
-	initFile, err := assets.Init()
-	if err != nil {
-		t.Fatal(err)
-	}
 	driver, err := assets.Driver(vm.QEMU, "6.1")
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The first process of a VM that has nothing but modules: loads those that /modules/list names, and from then on says on
+ * the console when /dev/paracuda comes and goes.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static void load(const char *file)
+{
+	int fd = open(file, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || syscall(SYS_finit_module, fd, "", 0))
+		perror(file);
+	close(fd);
+}
+
+int main(void)
+{
+	char line[200];
+	FILE *list;
+	int is = 0;
+
+	mount("none", "/dev", "devtmpfs", 0, NULL);
+	if (!freopen("/dev/console", "w", stdout) || !freopen("/dev/console", "w", stderr))
+		return 1;
+	setvbuf(stdout, NULL, _IONBF, 0);
+	puts("guest: up");
+	list = fopen("/modules/list", "re");
+	while (list && fgets(line, sizeof(line), list)) {
+		line[strcspn(line, "\n")] = 0;
+		load(line);
+	}
+	for (;;) {
+		struct stat s;
+		int now = !stat("/dev/paracuda", &s);
+
+		if (now != is)
+			puts(now ? "guest: device" : "guest: no device");
+		is = now;
+		usleep(100000);
+	}
+}
