@@ -19,8 +19,9 @@ static inline bool capture_active(void)
 	return __atomic_load_n(&capture_count, __ATOMIC_RELAXED) != 0;
 }
 
-/* Whether a stream is being captured. */
+/* Whether a stream is being captured, and the graph that it is captured to; 0: none, or it isn't known. */
 bool capture_of(CUstream stream);
+uint64_t capture_graph(CUstream stream);
 
 /* What a call that is unsafe during captures returns: 0, or STREAM_CAPTURE_UNSUPPORTED, which ends the captures. */
 CUresult capture_unsafe(void);

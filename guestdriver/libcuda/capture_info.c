@@ -67,6 +67,13 @@ bool capture_of(CUstream stream)
 	return capture_active() && !ask(stream, false, &i) && i.status != CAPTURE_NONE;
 }
 
+uint64_t capture_graph(CUstream stream)
+{
+	struct info i = { 0 };
+
+	return capture_active() && !ask(stream, false, &i) && i.status == CAPTURE_ACTIVE ? i.graph : 0;
+}
+
 EXPORT CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
 {
 	return cuStreamGetCaptureInfo_v3(hStream, captureStatus, NULL, NULL, NULL, NULL, NULL);

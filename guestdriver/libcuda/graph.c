@@ -15,6 +15,7 @@ EXPORT CUresult cuGraphDestroy(CUgraph hGraph)
 	result = call_cuGraphDestroy(number_of(hGraph));
 	if (!result) {
 		node_forget_graph(hGraph);
+		graph_memory_forget(number_of(hGraph));
 		user_objects_release(user_objects_take(number_of(hGraph)));
 	}
 	return channel_synced(result);

@@ -25,6 +25,7 @@ struct mark {
 struct exec {
 	struct handle handle;
 	bool objects;	/* it refers to user objects */
+	bool memory;	/* it allocates or frees memory: a launch may be refused */
 	struct mark *marks;
 };
 
@@ -42,8 +43,10 @@ CUresult exec_enter(CUgraphExec *out, uint64_t number, CUgraph graph)
 	struct exec *e = (struct exec *)handle_new(sizeof(*e), 0);
 	CUresult result;
 
-	if (e)
+	if (e) {
 		e->objects = user_objects_inherit(number, number_of(graph));
+		e->memory = graph_has_memory(number_of(graph));
+	}
 	result = handle_enter(HANDLE_GEXEC, number, (struct handle *)e);
 	if (result)
 		user_objects_release(user_objects_take(number));
@@ -92,6 +95,19 @@ static struct mark *mark_of(struct exec *e, uint64_t context, CUresult *result)
 	return m;
 }
 
+/* A launch that may be refused is answered. */
+static CUresult launch(const struct exec *e, CUgraphExec exec, CUstream stream)
+{
+	struct request r;
+
+	if (!e->memory)
+		return post_cuGraphLaunch(number_of(exec), number_of(stream));
+	request_init(&r, OP_cuGraphLaunch);
+	request_word(&r, number_of(exec));
+	request_word(&r, number_of(stream));
+	return channel_call(&r, NULL, 0);
+}
+
 static CUresult launch_marked(struct exec *e, CUgraphExec exec, CUstream stream)
 {
 	CUcontext c = NULL;
@@ -104,7 +120,7 @@ static CUresult launch_marked(struct exec *e, CUgraphExec exec, CUstream stream)
 	pthread_mutex_lock(&lock);
 	m = mark_of(e, __atomic_load_n(&c->handle, __ATOMIC_ACQUIRE), &result);
 	if (m)
-		result = post_cuGraphLaunch(number_of(exec), number_of(stream));
+		result = launch(e, exec, stream);
 	if (!result) {
 		mark_request(&r, OP_cuEventRecordWithFlags, m, m->event);
 		request_word(&r, number_of(stream));
@@ -127,7 +143,7 @@ EXPORT CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (e->objects)
 		return launch_marked(e, hGraphExec, hStream);
-	return post_cuGraphLaunch(number_of(hGraphExec), number_of(hStream));
+	return launch(e, hGraphExec, hStream);
 }
 
 EXPORT CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream)

@@ -7,6 +7,7 @@
 #include "device.h"
 #include "graph.h"
 #include "page.h"
+#include "table.h"
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
 
@@ -20,6 +21,26 @@ CUresult graph_memory_enter(uint64_t base, uint64_t bytes)
 	if (!base || base + bytes < base)
 		return CUDA_ERROR_UNKNOWN;
 	return memory_enter(&m) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* By graph. That there is no memory to note it in costs no more than that an error comes late. */
+static struct table noted = TABLE_INIT;
+
+void graph_memory_note(uint64_t graph)
+{
+	if (graph)
+		table_put(&noted, graph, &noted);
+}
+
+bool graph_has_memory(uint64_t graph)
+{
+	return table_find(&noted, graph) != NULL;
+}
+
+void graph_memory_forget(uint64_t graph)
+{
+	if (graph_has_memory(graph))
+		table_take(&noted, graph);
 }
 
 /* Ordinary memory is shown to the host piece by piece, since one MAP holds no more. */

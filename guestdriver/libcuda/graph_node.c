@@ -81,6 +81,12 @@ static CUresult give_bodies(CUgraphNode node, CUgraph graph, CUDA_CONDITIONAL_NO
 	return CUDA_SUCCESS;
 }
 
+static bool allocates(const CUgraphNodeParams *p)
+{
+	return p->type == NODE_MEM_ALLOC || p->type == NODE_MEM_FREE ||
+	       (p->type == NODE_GRAPH && graph_has_memory(number_of(p->u.graph.graph)));
+}
+
 static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *after, const CUgraphEdgeData *edges, size_t n,
 		    CUgraphNodeParams *p)
 {
@@ -102,6 +108,8 @@ static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *after, c
 		return result;
 	*out = (CUgraphNode)(uintptr_t)number;
 	remember(*out, graph, p);
+	if (allocates(p))
+		graph_memory_note(number_of(graph));
 	if (p->type == NODE_CONDITIONAL)
 		return give_bodies(*out, graph, &p->u.conditional, bodies);
 	if (p->type != NODE_MEM_ALLOC)

@@ -306,6 +306,8 @@ static CUresult allocate(CUdeviceptr *dptr, size_t bytes, uint64_t pool, int dev
 	result = channel_call(&r, &base, 1);
 	if (!result)
 		result = captured ? graph_memory_enter(base, bytes) : pool_enter_memory(base, bytes, device, pool);
+	if (!result && captured)
+		graph_memory_note(capture_graph(stream));
 	if (!result)
 		*dptr = base;
 	return result;
@@ -352,6 +354,8 @@ EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 		return CUDA_SUCCESS;
 	if (!memory_take(dptr, MEMORY_DEVICE, &m))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (m.graph)
+		graph_memory_note(capture_graph(hStream));
 	request_init(&r, OP_cuMemFreeAsync);
 	r.exact = true;
 	request_word(&r, dptr);

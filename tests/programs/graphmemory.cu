@@ -261,9 +261,11 @@ static void refused() {
     m.run(s, copy);
     CHECK(cudaStreamSynchronize(s));
     m.verify(copy);
-    cudaError_t e = cudaGraphLaunch(m.exec, s);
-    told("launch while it is allocated", e ? e : cudaStreamSynchronize(s)); // a guest may be told later
+    told("launch while it is allocated", cudaGraphLaunch(m.exec, s));
     CHECK(cudaFree(m.p));
+    cudaGraphExec_t f = freeing(m.p);
+    told("a graph that frees again", cudaGraphLaunch(f, s));
+    CHECK(cudaGraphExecDestroy(f));
     told("free again", cudaFree(m.p));
     told("free again in a stream", cudaFreeAsync(m.p, s));
     told("free what is inside", cudaFree(m.p + 1));

@@ -124,6 +124,41 @@ static void without_objects(void)
 	end(exec);
 }
 
+static unsigned replies(void)
+{
+	return __atomic_load_n(&fake.replies, __ATOMIC_ACQUIRE);
+}
+
+/* A launch that may be refused tells at once; others are delayed. */
+static void memory_of_graphs(void)
+{
+	CUgraphExec exec, other = make(false);
+	CUgraphNode node;
+	CUgraph graph, outer;
+	unsigned before;
+
+	CHECK_IS(0, cuGraphCreate(&graph, 0));
+	CHECK_IS(0, cuGraphAddMemFreeNode(&node, graph, NULL, 0, 0x7000));
+	CHECK_IS(0, cuGraphCreate(&outer, 0));
+	CHECK_IS(0, cuGraphAddChildGraphNode(&node, outer, NULL, 0, graph));
+	for (unsigned i = 0; i < 2; i++) {
+		CHECK_IS(0, cuGraphInstantiateWithFlags(&exec, i ? outer : graph, 0));
+		__atomic_store_n(&fake.fail_op, OP_cuGraphLaunch, __ATOMIC_RELAXED);
+		CHECK_IS(CUDA_ERROR_ILLEGAL_STATE, cuGraphLaunch(exec, NULL));
+		CHECK_IS(0, cuGraphLaunch(exec, NULL));
+		end(exec);
+	}
+	before = replies();
+	for (unsigned i = 0; i < 10; i++)
+		CHECK_IS(0, cuGraphLaunch(other, NULL));
+	CHECK_IS(before, replies());
+	CHECK_IS(0, cuCtxSynchronize());
+	end(other);
+	CHECK_IS(0, cuGraphDestroy(graph));
+	CHECK_IS(0, cuGraphDestroy(outer));
+	CHECK_IS(0, graph_has_memory((uintptr_t)graph));
+}
+
 static void nothing(void *unused)
 {
 	(void)unused;
@@ -169,6 +204,7 @@ int main(void)
 	after_launches(false);
 	refused();
 	without_objects();
+	memory_of_graphs();
 	host_functions();
 	return 0;
 }
