@@ -210,6 +210,8 @@ func (c *control) obey(r *wire.ControlRequest, out *wire.ControlResponse) (work 
 			d.greet()
 			out.Number = d.config.Generation
 		}
+	case c.hello && r.Type == wire.ControlPing:
+		return nil
 	case c.hello && r.Type == wire.ControlRelease:
 		return func(out *wire.ControlResponse) { out.Status = d.exports.release(r.Number) }
 	case !c.hello || r.Channel >= uint32(len(d.channels)):

@@ -126,6 +126,7 @@ const (
 	ControlImport   = 5 // the channel's worker is given the object of a handle
 	ControlRelease  = 6 // a handle is of no use any more
 	ControlSettings = 7 // answered once the settings' sequence is not that of the request
+	ControlPing     = 8 // answered at once: a sign of life
 )
 
 // ControlRequest is struct control_request of wire.def.

@@ -14,6 +14,9 @@
 
 #define PARACUDA_DEVICE "/dev/paracuda"
 
+/* Further devices are PARACUDA_DEVICE with 1, 2, ... behind it. One that lives has the first name. */
+#define PARACUDA_DEVICES_MAX 8
+
 /* version: PARACUDA_VERSION of the library, checked by the driver (EPROTO if they differ).
  * Fails with EBUSY (no free channel, or too many arenas of ended ones that are still mapped), EDQUOT (the user has his share of
  * them), EPROTO, ENODEV (no device, or gone), EHOSTDOWN (no worker), ENXIO (no GPU). */

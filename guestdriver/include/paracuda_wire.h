@@ -50,6 +50,7 @@ enum paracuda_control {
 	PARACUDA_CONTROL_IMPORT = 5, /* the channel's worker is given the object of a handle */
 	PARACUDA_CONTROL_RELEASE = 6, /* a handle is of no use any more */
 	PARACUDA_CONTROL_SETTINGS = 7, /* answered once the settings' sequence is not that of the request */
+	PARACUDA_CONTROL_PING = 8, /* answered at once: a sign of life */
 };
 
 struct paracuda_control_request {

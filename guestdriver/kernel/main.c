@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Finding, starting, stopping and losing devices. */
 
-#include <linux/idr.h>
 #include <linux/module.h>
 #include <linux/reboot.h>
 #include <linux/slab.h>
@@ -11,7 +10,6 @@
 #include "paracuda.h"
 
 struct workqueue_struct *paracuda_wq;
-static DEFINE_IDA(paracuda_ids);
 
 static void paracuda_device_release(struct kref *ref)
 {
@@ -122,6 +120,8 @@ static int paracuda_start(struct paracuda_device *dev, unsigned int channels)
 	err = paracuda_hello(dev);
 	if (err)
 		paracuda_stop(dev);
+	else
+		paracuda_beat_start(dev);
 	return err;
 }
 
@@ -160,6 +160,7 @@ static void paracuda_fail_work(struct work_struct *work)
 	dev_err(&dev->vdev->dev, "device broke the protocol or is gone: not used any more\n");
 	paracuda_shut(dev);
 	paracuda_stop(dev);
+	paracuda_nodes_settle();
 }
 
 /* The device is of no use any more: resets it, from any context. */
@@ -228,6 +229,7 @@ static struct paracuda_device *paracuda_device_alloc(struct virtio_device *vdev)
 	INIT_WORK(&dev->settings_work, paracuda_settings_work);
 	INIT_WORK(&dev->status_work, paracuda_status_work);
 	INIT_DELAYED_WORK(&dev->control_poll, paracuda_control_poll);
+	INIT_DELAYED_WORK(&dev->beat, paracuda_beat_work);
 	spin_lock_init(&dev->fail_lock);
 	spin_lock_init(&dev->bounds_lock);
 	spin_lock_init(&dev->drop_lock);
@@ -243,26 +245,6 @@ static struct paracuda_device *paracuda_device_alloc(struct virtio_device *vdev)
 	return dev;
 }
 
-/* Makes /dev/paracuda; further devices have their number at the end. */
-static int paracuda_register(struct paracuda_device *dev)
-{
-	int err;
-
-	dev->id = ida_alloc(&paracuda_ids, GFP_KERNEL);
-	if (dev->id < 0)
-		return dev->id;
-	snprintf(dev->name, sizeof(dev->name), dev->id ? "paracuda%d" : "paracuda", dev->id);
-	dev->misc.minor = MISC_DYNAMIC_MINOR;
-	dev->misc.name = dev->name;
-	dev->misc.mode = 0666;
-	dev->misc.fops = &paracuda_fops;
-	dev->misc.parent = &dev->vdev->dev;
-	err = misc_register(&dev->misc);
-	if (err)
-		ida_free(&paracuda_ids, dev->id);
-	return err;
-}
-
 static bool paracuda_idle(struct paracuda_device *dev)
 {
 	return !atomic_read(&dev->busy);
@@ -275,6 +257,7 @@ static void paracuda_end(struct paracuda_device *dev)
 	paracuda_stop(dev);
 	cancel_delayed_work_sync(&dev->control_poll);
 	cancel_work_sync(&dev->settings_work);
+	paracuda_beat_stop(dev);
 	wait_event(dev->wait, paracuda_idle(dev));
 }
 
@@ -315,7 +298,7 @@ static int paracuda_probe(struct virtio_device *vdev)
 	if (!err)
 		err = paracuda_begin(dev, channels);
 	if (!err)
-		err = paracuda_register(dev);
+		err = paracuda_node_add(dev);
 	if (err) {
 		unregister_reboot_notifier(&dev->reboot);
 		paracuda_end(dev);
@@ -323,8 +306,6 @@ static int paracuda_probe(struct virtio_device *vdev)
 		paracuda_device_put(dev);
 		return err;
 	}
-	dev_info(&vdev->dev, "/dev/%s: %u channels, arena of %u KiB\n", dev->name, dev->channels,
-		 dev->settings.arena_bytes >> 10);
 	return 0;
 }
 
@@ -333,8 +314,7 @@ static void paracuda_remove(struct virtio_device *vdev)
 	struct paracuda_device *dev = vdev->priv;
 
 	unregister_reboot_notifier(&dev->reboot);
-	misc_deregister(&dev->misc);
-	ida_free(&paracuda_ids, dev->id);
+	paracuda_node_remove(dev);
 	cancel_work_sync(&dev->status_work);
 	paracuda_shut(dev);
 
@@ -366,6 +346,7 @@ static int paracuda_freeze(struct virtio_device *vdev)
 	cancel_work_sync(&dev->status_work);
 	paracuda_stop(dev);
 	cancel_work_sync(&dev->settings_work);
+	paracuda_beat_stop(dev);
 	/* Of a failure before that: it must not stop what restore starts. */
 	flush_work(&dev->fail_work);
 	return 0;

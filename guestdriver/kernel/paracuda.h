@@ -113,9 +113,10 @@ struct paracuda_queue {
 struct paracuda_device {
 	struct kref ref;
 	struct virtio_device *vdev;	/* not to be touched once stopped */
-	struct miscdevice misc;
+	struct miscdevice misc;		/* node.c, as what follows */
+	struct list_head node;
 	char name[16];
-	int id;
+	int number, want;		/* at the name's end; -1: no node */
 
 	struct srcu_struct srcu;	/* see struct paracuda_queue */
 	struct mutex lock;		/* claiming and freeing of channels */
@@ -136,6 +137,9 @@ struct paracuda_device {
 	struct delayed_work control_poll;
 	struct paracuda_request hello;
 	struct paracuda_request watch;	/* SETTINGS: nobody waits for the answer */
+	struct delayed_work beat;	/* beat.c, as what follows */
+	struct paracuda_request beat_request;
+	unsigned int missed;
 
 	spinlock_t settings_lock;	/* settings; not taken in interrupts */
 	struct paracuda_settings settings;	/* under settings_lock */
@@ -228,6 +232,16 @@ void paracuda_settings_publish(struct paracuda_channel *ch,
 			       const struct paracuda_settings *settings);
 void paracuda_settings_watch(struct paracuda_device *dev);
 void paracuda_settings_work(struct work_struct *work);
+
+/* node.c */
+int paracuda_node_add(struct paracuda_device *dev);
+void paracuda_node_remove(struct paracuda_device *dev);
+void paracuda_nodes_settle(void);
+
+/* beat.c */
+void paracuda_beat_work(struct work_struct *work);
+void paracuda_beat_start(struct paracuda_device *dev);
+void paracuda_beat_stop(struct paracuda_device *dev);
 
 /* control.c */
 void paracuda_control_done(struct virtqueue *vq);

@@ -86,13 +86,25 @@ void request_buffer(struct request *r, unsigned kind, uint64_t value, uint64_t b
 	request_word(r, bytes);
 }
 
+/* The worker is gone. Says so once to the user where the whole device is, which only the host can change. */
+static CUresult unavailable(void)
+{
+	static bool said;
+	int saved = errno;
+
+	if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED) && transport->kick() == ENODEV)
+		log_user(DEVICE_IS_GONE);
+	errno = saved;
+	return CUDA_ERROR_DEVICE_UNAVAILABLE;
+}
+
 CUresult channel_dead(void)
 {
 	CUresult sticky = (CUresult)__atomic_load_n(&channel.header->sticky_error, __ATOMIC_ACQUIRE);
 
 	if (sticky)
 		return sticky;
-	return __atomic_load_n(&channel.header->dead, __ATOMIC_ACQUIRE) ? CUDA_ERROR_DEVICE_UNAVAILABLE : CUDA_SUCCESS;
+	return __atomic_load_n(&channel.header->dead, __ATOMIC_ACQUIRE) ? unavailable() : CUDA_SUCCESS;
 }
 
 CUresult channel_error(bool take)
@@ -259,7 +271,7 @@ CUresult channel_wait(struct ticket *t, uint64_t *out, unsigned outs)
 		slot_end(t->slot);
 		output_drain();
 		result = channel_dead();
-		return result ? result : CUDA_ERROR_DEVICE_UNAVAILABLE;
+		return result ? result : unavailable();
 	}
 	result = slot->result;
 	words = slot->words;

@@ -46,6 +46,9 @@ static inline bool channel_undelayed(void)
 	return channel_policy(&channel.header->batch_commands) == 1;
 }
 
+/* What a user has to know when the host's device process has ended. */
+#define DEVICE_IS_GONE "the paracuda device is gone: attach it again on the host"
+
 /* Opens the channel. Returns 0 or an errno. */
 int channel_open(void);
 

@@ -47,7 +47,7 @@ static CUresult explain(int error)
 			 "install both from one package, then reload the module");
 		return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
 	case ENODEV:
-		say("the paracuda device is gone: attach it again on the host");
+		say(DEVICE_IS_GONE);
 		return CUDA_ERROR_SYSTEM_NOT_READY;
 	case EHOSTDOWN:
 		say("the host started no worker for this process: its log says why");

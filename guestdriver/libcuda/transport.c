@@ -13,11 +13,11 @@
 
 static int fd = -1;
 
-static int device_open(struct paracuda_ioctl_open *open_args, void **arena)
+static int open_node(const char *path, struct paracuda_ioctl_open *open_args, void **arena)
 {
 	int error;
 
-	fd = open(PARACUDA_DEVICE, O_RDWR | O_CLOEXEC);
+	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return errno;
 	if (ioctl(fd, PARACUDA_IOC_OPEN, open_args))
@@ -49,6 +49,24 @@ static int device_path(char *path, size_t room)
 		return errno;
 	path[n] = 0;
 	return 0;
+}
+
+/* Opens the first device that lives. If there is none, the error tells of one that is gone rather than of none at all. */
+static int device_open(struct paracuda_ioctl_open *open_args, void **arena)
+{
+	char path[sizeof(PARACUDA_DEVICE) + 12] = PARACUDA_DEVICE;
+	int error, gone = ENOENT;
+
+	for (unsigned i = 0; i < PARACUDA_DEVICES_MAX; i++) {
+		if (i)
+			snprintf(path, sizeof(path), PARACUDA_DEVICE "%u", i);
+		error = open_node(path, open_args, arena);
+		if (error == ENODEV)
+			gone = error;
+		else if (error != ENOENT)
+			return error;
+	}
+	return gone;
 }
 
 static int device_kick(void)

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Signs of life. When the host's device process is gone, QEMU says nothing of it, and requests stay
+ * without an answer for ever. So the device is asked for a sign of life from time to time, which it
+ * gives at once; without one it is gone, and what waits for it ends with ENODEV.
+ */
+
+#include "paracuda.h"
+
+/*
+ * How often, and how many times an answer may be missing. The times are counted, since the guest
+ * may have been paused in between. The device is busy for long while memory is taken from the VM.
+ */
+#define PARACUDA_BEAT		(5 * HZ)
+#define PARACUDA_BEATS_MISSED	6
+
+/* Whether the device has answered the last time, and was asked again. */
+static bool paracuda_beat_again(struct paracuda_device *dev)
+{
+	struct paracuda_request *req = &dev->beat_request;
+
+	if (req->posted && !paracuda_answered(req))
+		return false;
+	memset(req, 0, sizeof(*req));
+	req->out.type = PARACUDA_CONTROL_PING;
+	return !paracuda_control_post(dev, req);
+}
+
+void paracuda_beat_work(struct work_struct *work)
+{
+	struct paracuda_device *dev = container_of(work, struct paracuda_device, beat.work);
+
+	if (READ_ONCE(dev->failed) || READ_ONCE(dev->stopped))
+		return;
+	if (paracuda_beat_again(dev)) {
+		dev->missed = 0;
+	} else if (++dev->missed == PARACUDA_BEATS_MISSED) {
+		dev_err(&dev->vdev->dev, "device has not answered for %u s: has the host's device process ended?\n",
+			PARACUDA_BEATS_MISSED * PARACUDA_BEAT / HZ);
+		paracuda_fail(dev);
+		return;
+	}
+	queue_delayed_work(paracuda_wq, &dev->beat, PARACUDA_BEAT);
+}
+
+/* The device has begun to serve. */
+void paracuda_beat_start(struct paracuda_device *dev)
+{
+	dev->beat_request.posted = false;
+	dev->missed = 0;
+	queue_delayed_work(paracuda_wq, &dev->beat, PARACUDA_BEAT);
+}
+
+/* It is stopped, or will not be asked any more; may sleep. */
+void paracuda_beat_stop(struct paracuda_device *dev)
+{
+	cancel_delayed_work_sync(&dev->beat);
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paracuda/paracuda/vm"
+)
+
+// orphan runs a program without end, which ends all the same; then another one; and then one with the device that comes.
+const orphan = `
+cd /tmp
+"$0" 0 >/dev/null 2>first & echo up
+wait $!; [ $? -gt 0 ] && grep -ho "the paracuda device is gone.*" first
+"$0" 0 2>&1 >/dev/null | grep -o "the paracuda device is gone.*"
+until "$0" 1000 >/dev/null 2>&1; do sleep 0.2; done
+echo /dev/paracuda*`
+
+// TestDeviceProcessIsKilled: what waits for a device process that is gone ends, and says why; so does what is started then. When
+// another one is attached, programs use that, which has the first name.
+func TestDeviceProcessIsKilled(t *testing.T) {
+	boots(t)
+	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "qemu") {
+		skip(t, "PARACUDA_VM leaves QEMU out; User Mode Linux takes the device away by itself")
+	}
+	assets := vm.FindAssets()
+	driver, err := assets.Driver(vm.QEMU, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	qmp, first, second := filepath.Join(dir, "qmp"), filepath.Join(dir, "first"), filepath.Join(dir, "second")
+	device := serve(t, first)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	r, w := io.Pipe()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, err := vm.Run(ctx, vm.Config{Kind: vm.QEMU, Program: "sh", Args: []string{"-c", orphan, filepath.Join(programs, "launches")},
+			Dir: root, DeviceSocket: first, Queues: 17, QMPSocket: qmp, Stdout: w, Stderr: w, WaitDevice: "/dev/paracuda",
+			Modules: []vm.Module{driver}, LibDir: assets.LibDir(), Assets: assets})
+		w.CloseWithError(err)
+	}()
+	t.Cleanup(func() { cancel(); r.Close(); <-done })
+	const gone = "the paracuda device is gone: attach it again on the host"
+	lines := bufio.NewReader(r)
+	expectLine(t, lines, "up")
+	time.Sleep(2 * time.Second) // in which the program begins
+	device.kill()
+	expectLine(t, lines, gone)
+	expectLine(t, lines, gone)
+	serve(t, second)
+	if r := command(t, 2*time.Minute, root, paracuda, "attach", "--qmp", qmp, "--device", second); r.exit != 0 {
+		t.Fatalf("attach: %s", r.stderr)
+	}
+	expectLine(t, lines, "/dev/paracuda")
+}
