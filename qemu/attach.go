@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -24,7 +25,7 @@ var ErrNotShared = errors.New("the guest's memory is not shared: start QEMU with
 // same id is taken out first, which is the way back after its back end has died;
 // but only once the new back end has been connected to: one that isn't there
 // must not cost the VM a device that works.
-func Attach(ctx context.Context, qmpSocket string, d Device) error {
+func Attach(ctx context.Context, qmpSocket string, d Device, o Options) error {
 	m, err := connect(ctx, qmpSocket)
 	if err != nil {
 		return err
@@ -38,11 +39,26 @@ func Attach(ctx context.Context, qmpSocket string, d Device) error {
 	if err != nil {
 		return fmt.Errorf("attach %s: %w", d.ID, err)
 	}
-	if err := m.replace(d, chardev); err != nil {
+	err = m.retire(d, o.say)
+	if err == nil {
+		err = m.replace(d, chardev)
+	}
+	if err != nil {
 		m.run("chardev-remove", arguments{"id": chardev}, nil)
 		return err
 	}
 	return nil
+}
+
+// Options are how a device is attached.
+type Options struct {
+	Say func(string) // takes what the user should know; nil: nobody
+}
+
+func (o Options) say(text string) {
+	if o.Say != nil {
+		o.Say(text)
+	}
 }
 
 // Detach takes the device of that id, "" being the default, out of the VM and
@@ -127,10 +143,15 @@ func (m *monitor) replace(d Device, chardev string) error {
 // remove takes out the device and its chardevs, but one, as far as they are there.
 func (m *monitor) remove(d Device, keep string) error {
 	there, err := m.hasDevice(d.ID)
+	chardevs := d.chardevs()
 	if err == nil && there {
+		var own string // what it was given on the command line, say
+		if m.property("/machine/peripheral/"+d.ID, "chardev", &own) == nil && !slices.Contains(chardevs, own) {
+			chardevs = append(chardevs, own)
+		}
 		err = m.unplug(d.ID)
 	}
-	for _, id := range d.chardevs() {
+	for _, id := range chardevs {
 		if err != nil {
 			break
 		}

@@ -13,7 +13,7 @@ import (
 
 func TestAttach(t *testing.T) {
 	f := newFake(t)
-	if err := Attach(context.Background(), f.socket, Device{Socket: "/run/d", Queues: 4}); err != nil {
+	if err := Attach(context.Background(), f.socket, Device{Socket: "/run/d", Queues: 4}, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	got := f.devices["paracuda0"]
@@ -34,7 +34,7 @@ func TestAttachReplacesADeadDevice(t *testing.T) {
 	f := newFake(t)
 	d := Device{Socket: "/run/d"}
 	for range 3 {
-		if err := Attach(context.Background(), f.socket, d); err != nil {
+		if err := Attach(context.Background(), f.socket, d, Options{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -59,7 +59,7 @@ func TestAttachReplacesADeadDevice(t *testing.T) {
 func TestAttachKeepsADeviceThatWorks(t *testing.T) {
 	f := newFake(t)
 	d := Device{Socket: "/run/d"}
-	if err := Attach(context.Background(), f.socket, d); err != nil {
+	if err := Attach(context.Background(), f.socket, d, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	there := func(why string) {
@@ -69,14 +69,14 @@ func TestAttachKeepsADeviceThatWorks(t *testing.T) {
 		}
 	}
 	f.refuse["chardev-add"] = "Failed to connect to '/run/d': Connection refused"
-	err := Attach(context.Background(), f.socket, d)
+	err := Attach(context.Background(), f.socket, d, Options{})
 	if err == nil || !strings.Contains(err.Error(), "is paracuda device running there?") {
 		t.Errorf("no back end: %v", err)
 	}
 	there("no back end")
 	delete(f.refuse, "chardev-add")
 	f.refuse["device_del"] = "Device paracuda0 is already in the process of unplug"
-	if err := Attach(context.Background(), f.socket, d); err == nil {
+	if err := Attach(context.Background(), f.socket, d, Options{}); err == nil {
 		t.Error("it was attached twice")
 	}
 	there("no unplugging")
@@ -85,7 +85,7 @@ func TestAttachKeepsADeviceThatWorks(t *testing.T) {
 func TestAttachRemovesAStaleChardev(t *testing.T) {
 	f := newFake(t)
 	f.chardevs["paracuda0-socket"], f.chardevs["paracuda0-socket-2"] = true, true
-	if err := Attach(context.Background(), f.socket, Device{Socket: "/run/d"}); err != nil {
+	if err := Attach(context.Background(), f.socket, Device{Socket: "/run/d"}, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if len(f.chardevs) != 1 {
@@ -100,14 +100,14 @@ func TestBusyQMPSocket(t *testing.T) {
 	f.mu.Lock()
 	f.busy = true
 	f.mu.Unlock()
-	if err := Attach(context.Background(), f.socket, Device{}); !errors.Is(err, ErrBusy) {
+	if err := Attach(context.Background(), f.socket, Device{}, Options{}); !errors.Is(err, ErrBusy) {
 		t.Errorf("another program is connected: %v", err)
 	}
 }
 
 func TestDetach(t *testing.T) {
 	f := newFake(t)
-	if err := Attach(context.Background(), f.socket, Device{Socket: "/run/d"}); err != nil {
+	if err := Attach(context.Background(), f.socket, Device{Socket: "/run/d"}, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := Detach(context.Background(), f.socket, ""); err != nil {
@@ -125,11 +125,11 @@ func TestDetach(t *testing.T) {
 func TestAttachRefusesAVMItCannotServe(t *testing.T) {
 	f := newFake(t)
 	f.shared = false
-	if err := Attach(context.Background(), f.socket, Device{}); !errors.Is(err, ErrNotShared) {
+	if err := Attach(context.Background(), f.socket, Device{}, Options{}); !errors.Is(err, ErrNotShared) {
 		t.Errorf("memory that is not shared: %v", err)
 	}
-	f.setVersion(Version{10, 0, 2})
-	err := Attach(context.Background(), f.socket, Device{})
+	f.setVersion(Version{7, 1, 0})
+	err := Attach(context.Background(), f.socket, Device{}, Options{})
 	if err == nil || !strings.Contains(err.Error(), "too old") {
 		t.Errorf("an old QEMU: %v", err)
 	}
@@ -141,7 +141,7 @@ func TestAttachRefusesAVMItCannotServe(t *testing.T) {
 func TestAttachLeavesNothingWhenItFails(t *testing.T) {
 	f := newFake(t)
 	f.refuse["device_add"] = "Bus 'paracuda-port' not found"
-	err := Attach(context.Background(), f.socket, Device{})
+	err := Attach(context.Background(), f.socket, Device{}, Options{})
 	if err == nil || !strings.Contains(err.Error(), "pcie-root-port,id=paracuda-port") {
 		t.Errorf("no port: %v", err)
 	}
@@ -149,14 +149,14 @@ func TestAttachLeavesNothingWhenItFails(t *testing.T) {
 		t.Errorf("left: %v", f.chardevs)
 	}
 	f.refuse["chardev-add"] = "Failed to connect to '/run/d': No such file or directory"
-	err = Attach(context.Background(), f.socket, Device{Socket: "/run/d"})
+	err = Attach(context.Background(), f.socket, Device{Socket: "/run/d"}, Options{})
 	if err == nil || !strings.Contains(err.Error(), "is paracuda device running there?") {
 		t.Errorf("no back end: %v", err)
 	}
 }
 
 func TestNoQEMU(t *testing.T) {
-	err := Attach(context.Background(), "/nowhere/qmp", Device{})
+	err := Attach(context.Background(), "/nowhere/qmp", Device{}, Options{})
 	if err == nil || !strings.Contains(err.Error(), "-qmp unix:/nowhere/qmp,server=on") {
 		t.Errorf("no socket: %v", err)
 	}
@@ -165,7 +165,7 @@ func TestNoQEMU(t *testing.T) {
 func TestDetachHeedsItsContext(t *testing.T) {
 	f := newFake(t)
 	f.stuck = true
-	if err := Attach(context.Background(), f.socket, Device{}); err != nil {
+	if err := Attach(context.Background(), f.socket, Device{}, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)

@@ -50,6 +50,9 @@ type Device struct {
 	ConfigSize int     // of Generic: bytes of configuration space; 256
 }
 
+// genericID is what the driver looks for behind the generic device.
+const genericID = 37
+
 func (d Device) complete() Device {
 	setDefault(&d.ID, "paracuda0")
 	setDefault(&d.Bus, Port)
@@ -57,7 +60,7 @@ func (d Device) complete() Device {
 	setDefault(&d.Queues, 17)
 	if d.Carrier == Generic {
 		setDefault(&d.QueueSize, 256)
-		setDefault(&d.VirtioID, 37)
+		setDefault(&d.VirtioID, genericID)
 		setDefault(&d.ConfigSize, 256)
 	}
 	setDefault(&d.QueueSize, 1024)

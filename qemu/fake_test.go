@@ -26,6 +26,8 @@ type fakeQEMU struct {
 	devices  map[string]map[string]any // guarded by mu
 	chardevs map[string]bool           // guarded by mu
 	objects  map[string]map[string]any // guarded by mu
+	anon     map[string]map[string]any // devices without an id; guarded by mu
+	dead     map[string]bool           // chardevs whose other end is gone; guarded by mu
 	commands []string                  // guarded by mu
 }
 
@@ -33,6 +35,7 @@ func newFake(t *testing.T) *fakeQEMU {
 	f := &fakeQEMU{
 		t: t, socket: filepath.Join(t.TempDir(), "qmp"), version: Version{11, 1, 3}, shared: true,
 		refuse: map[string]string{}, devices: map[string]map[string]any{}, chardevs: map[string]bool{}, objects: map[string]map[string]any{},
+		anon: map[string]map[string]any{}, dead: map[string]bool{},
 	}
 	l, err := net.Listen("unix", f.socket)
 	if err != nil {
@@ -124,19 +127,35 @@ func (f *fakeQEMU) fails(cmd fakeCommand) (string, bool) {
 	return "", false
 }
 
+// in are the devices at a path of QEMU's tree.
+func (f *fakeQEMU) in(path string) map[string]map[string]any {
+	if path == "/machine/peripheral-anon" {
+		return f.anon
+	}
+	return f.devices
+}
+
 func (f *fakeQEMU) do(cmd fakeCommand) any {
 	id, _ := cmd.Arguments["id"].(string)
 	switch cmd.Execute {
 	case "qom-list":
 		list := []map[string]string{{"name": "type", "type": "string"}}
-		for id := range f.devices {
-			list = append(list, map[string]string{"name": id, "type": "child<x>"})
+		for id, d := range f.in(cmd.Arguments["path"].(string)) {
+			list = append(list, map[string]string{"name": id, "type": fmt.Sprintf("child<%s>", d["driver"])})
 		}
 		return list
+	case "qom-get":
+		path := cmd.Arguments["path"].(string)
+		dir, name := filepath.Split(path)
+		return f.in(filepath.Clean(dir))[name][cmd.Arguments["property"].(string)]
 	case "query-chardev":
 		list := []map[string]any{{"label": "serial", "filename": "stdio", "frontend-open": true}}
 		for id := range f.chardevs {
-			list = append(list, map[string]any{"label": id})
+			filename := "unix:/run/x"
+			if f.dead[id] {
+				filename = "disconnected:" + filename
+			}
+			list = append(list, map[string]any{"label": id, "filename": filename})
 		}
 		return list
 	case "query-memdev":

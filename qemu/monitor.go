@@ -32,7 +32,7 @@ type monitor struct {
 	ctx     context.Context
 	qmp     *qmp.SocketMonitor
 	version Version
-	deleted chan string // ids of devices as QEMU deletes them
+	deleted chan string // devices as QEMU deletes them: their ids, or paths
 	stop    func() bool
 }
 
@@ -92,9 +92,12 @@ func (m *monitor) cause(err error) error {
 func (m *monitor) take(events <-chan qmp.Event) {
 	defer close(m.deleted)
 	for e := range events {
-		id, _ := e.Data["device"].(string)
-		if e.Event != "DEVICE_DELETED" || id == "" {
+		if e.Event != "DEVICE_DELETED" {
 			continue
+		}
+		id, _ := e.Data["device"].(string)
+		if id == "" { // it has none, or is a part of one
+			id, _ = e.Data["path"].(string)
 		}
 		select {
 		case m.deleted <- id:

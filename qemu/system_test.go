@@ -40,7 +40,7 @@ func TestHotPlug(t *testing.T) {
 	last := "none"
 	for _, name := range []string{"first", "second"} {
 		d := qemu.Device{Socket: backEnd(t, ctx, name), Carrier: qemu.Generic, Queues: 2}
-		if err := qemu.Attach(ctx, qmp, d); err != nil {
+		if err := qemu.Attach(ctx, qmp, d, qemu.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		now := next(t, lines)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/qemu"
 )
 
 // TestOperationIsComplete looks for every key of --set and every counter in the manual.
@@ -94,5 +95,18 @@ func TestDescription(t *testing.T) {
 	}
 	if described.Description == "" || described.Type != deviceType || described.Binary != "@LIBEXECDIR@/paracuda-device" {
 		t.Errorf("it says %+v", described)
+	}
+}
+
+// TestReadmeIsRecoverable: a VM started as the README says has its device where `paracuda attach` looks for it.
+func TestReadmeIsRecoverable(t *testing.T) {
+	readme := strings.ReplaceAll(string(read(t, "README.md")), " \\\n      ", " ")
+	for _, want := range []string{
+		strings.Join(qemu.Device{Socket: "/run/gpu.sock", Queues: 17}.Args(), " "),
+		"-device pcie-root-port,id=" + qemu.Port + ",", "-qmp unix:/run/vm.qmp,server=on,wait=off",
+	} {
+		if !strings.Contains(readme, want) {
+			t.Errorf("README.md lacks %s", want)
+		}
 	}
 }

@@ -5,11 +5,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"time"
 
+	"github.com/paracuda/paracuda/gpubackend/frontend"
 	"github.com/paracuda/paracuda/qemu"
 )
 
@@ -34,8 +36,12 @@ func runAttach(args []string) error {
 		d.Carrier, err = qemu.ParseCarrier(name)
 		return err
 	})
+	wait := f.Duration("wait", 30*time.Second, "wait so long for the guest's driver to start (0: not at all)")
 	if err := parse(f, args); err != nil {
 		return err
+	}
+	if *wait < 0 {
+		return fmt.Errorf("attach: --wait %v: want 0 or more", *wait)
 	}
 	if *qmp == "" || d.Socket == "" {
 		return errors.New("attach: want --qmp SOCKET and --device SOCKET")
@@ -50,9 +56,16 @@ func runAttach(args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, attachTimeout)
+	ctx, cancel := context.WithTimeout(ctx, attachTimeout+*wait)
 	defer cancel()
-	return qemu.Attach(ctx, *qmp, d)
+	say := func(text string) { fmt.Fprintln(os.Stderr, "paracuda:", text) }
+	if err := qemu.Attach(ctx, *qmp, d, qemu.Options{Say: say}); err != nil || *wait == 0 {
+		return err
+	}
+	if err := frontend.AwaitDriver(ctx, d.Socket, *wait); err != nil {
+		return fmt.Errorf("attach: the device is plugged in, but %w: is the guest package installed there? The guest kernel's log says more", err)
+	}
+	return nil
 }
 
 func runDetach(args []string) error {

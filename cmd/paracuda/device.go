@@ -25,8 +25,10 @@ type deviceOptions struct {
 func runDevice(args []string) error {
 	o := deviceOptions{settings: device.DefaultSettings()}
 	f := newFlags("device", "--socket-path PATH | --fd N [options]",
-		"Serves the GPU to one VM. QEMU connects with -chardev socket,id=gpu,path=PATH and\n"+
-			"-device vhost-user-fs-pci,chardev=gpu,tag=paracuda,num-request-queues=16,queue-size=1024.\n"+
+		"Serves the GPU to one VM. QEMU connects with\n"+
+			"  -device pcie-root-port,id=paracuda-port,chassis=9 -chardev socket,id=paracuda0-socket,path=PATH\n"+
+			"  -device vhost-user-fs-pci,id=paracuda0,bus=paracuda-port,chardev=paracuda0-socket,\\\n"+
+			"tag=paracuda,num-request-queues=16,queue-size=1024\n"+
 			"It ends when the VM does, or on SIGTERM.")
 	f.StringVar(&o.socket, "socket-path", "", "listen on the UNIX socket `PATH`")
 	f.IntVar(&o.fd, "fd", -1, "use the connected or listening socket inherited as descriptor `N`")

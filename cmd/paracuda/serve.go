@@ -69,7 +69,7 @@ type server struct {
 // serveVM serves the VM whose driver takes the device. A front end can't come back, so there is no second; but one whose
 // VM fails to start, as for a mistake on its command line, is not the VM's end.
 func (o *deviceOptions) serveVM(ctx context.Context, s *server) error {
-	door, conn, err := o.entrance(s.log)
+	door, conn, err := o.entrance(s)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (o *deviceOptions) serveVM(ctx context.Context, s *server) error {
 }
 
 // entrance is the socket that front ends connect to, or the one connection that was inherited.
-func (o *deviceOptions) entrance(log *logrus.Entry) (*frontend.Door, *net.UnixConn, error) {
+func (o *deviceOptions) entrance(s *server) (*frontend.Door, *net.UnixConn, error) {
 	var listener *net.UnixListener
 	var err error
 	if o.fd >= 0 {
@@ -108,7 +108,7 @@ func (o *deviceOptions) entrance(log *logrus.Entry) (*frontend.Door, *net.UnixCo
 	} else if listener, err = listen("--socket-path", o.socket); err != nil {
 		return nil, nil, err
 	}
-	return frontend.NewDoor(listener, log), nil, nil
+	return frontend.NewDoor(listener, s.log, s.hasDriver), nil, nil
 }
 
 // greeted is called when our driver has the device.
@@ -116,6 +116,11 @@ func (s *server) greeted() {
 	if watch := s.watch.Load(); watch != nil {
 		watch.Greeted()
 	}
+}
+
+func (s *server) hasDriver() bool {
+	watch := s.watch.Load()
+	return watch != nil && watch.HasDriver()
 }
 
 func (s *server) say(text string) { loglimit.Keep(s.log).WithField("gpu", s.gpu).Info(text) }

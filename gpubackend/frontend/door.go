@@ -21,6 +21,7 @@ const acceptPause = time.Second
 type Door struct {
 	listener *net.UnixListener
 	log      logrus.FieldLogger
+	driver   func() bool // whether the guest's driver has the device
 	in       chan *net.UnixConn
 	taken    chan struct{} // after each of in: it is the one that is served
 	done     chan struct{}
@@ -30,9 +31,9 @@ type Door struct {
 	serving *net.UnixConn // guarded by mu; nil: nobody
 }
 
-// NewDoor opens one; it closes the listener with itself.
-func NewDoor(l *net.UnixListener, log logrus.FieldLogger) *Door {
-	d := &Door{listener: l, log: log, in: make(chan *net.UnixConn), taken: make(chan struct{}), done: make(chan struct{})}
+// NewDoor opens one; it closes the listener with itself. driver answers those who ask.
+func NewDoor(l *net.UnixListener, log logrus.FieldLogger, driver func() bool) *Door {
+	d := &Door{listener: l, log: log, driver: driver, in: make(chan *net.UnixConn), taken: make(chan struct{}), done: make(chan struct{})}
 	go d.accept()
 	return d
 }
@@ -85,12 +86,19 @@ func (d *Door) accept() {
 			case <-time.After(acceptPause):
 			}
 		case d.busy():
-			_ = c.Close()
-			d.log.Warn("a second front end has connected, and is refused: a device process serves one VM. " +
-				"Start another one, with a socket of its own")
+			d.turnAway(c)
 		case !d.let(c):
 			return
 		}
+	}
+}
+
+// turnAway ends a connection that comes while a front end is served, after an answer if it only asks something.
+func (d *Door) turnAway(c *net.UnixConn) {
+	defer c.Close()
+	if !asked(c, d.driver()) {
+		d.log.Warn("a second front end has connected, and is refused: a device process serves one VM. " +
+			"Start another one, with a socket of its own")
 	}
 }
 

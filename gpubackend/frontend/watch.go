@@ -79,6 +79,13 @@ func (w *Watch) Greeted() {
 	w.driver.Stop()
 }
 
+// HasDriver says whether our driver has the device.
+func (w *Watch) HasDriver() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.greeted
+}
+
 // count compares the queues when all that there are were named.
 func (w *Watch) count() {
 	w.mu.Lock()
