@@ -44,6 +44,9 @@
 #define PARACUDA_SPIN_MAX	((u64)NSEC_PER_SEC)
 #define PARACUDA_SPIN_ALONE	(150ULL * NSEC_PER_USEC)
 
+/* Of a device, in User Mode Linux. */
+#define PARACUDA_UML_QUEUES	64
+
 #define PARACUDA_ARENA_MAX	BIT(30)
 #define PARACUDA_MAP_BYTES_MAX	BIT_ULL(32)	/* a reference has 32 bits of offset ... */
 #define PARACUDA_MAP_ID_MAX	((1U << 24) - 1)	/* ... and 24 bits of id */

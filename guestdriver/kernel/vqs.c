@@ -50,6 +50,18 @@ static int paracuda_find_vqs(struct paracuda_device *dev, unsigned int n)
 }
 #endif
 
+/* How many channels the transport has queues for: virtio_uml has so many, and one is for control. */
+static unsigned int paracuda_most_channels(struct paracuda_device *dev, unsigned int channels)
+{
+	unsigned int most = IS_ENABLED(CONFIG_UML) ? PARACUDA_UML_QUEUES - 1 : channels;
+
+	if (channels <= most)
+		return channels;
+	dev_warn(&dev->vdev->dev, "%u channels of %u are used: User Mode Linux has %u queues at most\n",
+		 most, channels, PARACUDA_UML_QUEUES);
+	return most;
+}
+
 /*
  * Finds the control queue and those of channels, at most so many: the front end may have fewer.
  * Returns how many channels there are.
@@ -59,7 +71,7 @@ int paracuda_find_channels(struct paracuda_device *dev, unsigned int channels)
 	unsigned int n;
 	int err;
 
-	for (n = channels;; n--) {
+	for (n = paracuda_most_channels(dev, channels);; n--) {
 		err = paracuda_find_vqs(dev, 1 + n);
 		if (!err)
 			return n;
