@@ -5,7 +5,15 @@
 
 struct copy { void *to; const void *from; u64 n, to_id, from_id; };
 struct node { u64 pool[11], access[2], bytes, address; };
-struct graph { struct copy copy[16]; int n; struct node *node[16]; int nodes, captured; };
+struct host { void (*f)(void *); void *data; int *running; };
+struct graph {
+	struct copy copy[16];
+	int n;
+	struct node *node[16];
+	int nodes, captured;
+	struct host host; // the only one
+	int running;      // it, of a launch
+};
 
 // Memory of graphs: every graph frees what it allocates before it ends.
 static u64 graph_used, graph_reserved;
@@ -99,12 +107,32 @@ API CUresult cuGraphInstantiateWithFlags(struct graph **e, struct graph *g, u64 
 }
 API CUresult cuGraphExecDestroy(struct graph *e) { IN_CONTEXT; free(e); return OK; }
 API CUresult cuGraphDestroy(struct graph *g) { COUNT; if (!g->captured) free(g); return OK; }
-API CUresult cuGraphLaunch(const struct graph *e, void *s)
+// A graph's host function runs on a thread; a launch waits in here for that of the one before.
+static void *host_caller(void *p)
+{
+	const struct host *h = p;
+	h->f(h->data);
+	__atomic_store_n(h->running, 0, __ATOMIC_RELEASE);
+	return NULL;
+}
+static void run_host(struct graph *e)
+{
+	pthread_t t;
+	if (!e->host.f)
+		return;
+	while (__atomic_exchange_n(&e->running, 1, __ATOMIC_ACQUIRE))
+		usleep(100);
+	e->host.running = &e->running;
+	if (pthread_create(&t, NULL, host_caller, &e->host) == 0)
+		pthread_detach(t);
+}
+API CUresult cuGraphLaunch(struct graph *e, void *s)
 {
 	IN_CONTEXT;
 	if (capturing(s))
 		return 900;
 	allocate_of_graph(e);
+	run_host(e);
 	for (const struct copy *c = e->copy; c < e->copy + e->n; c++) {
 		if ((c->to_id && c->to_id != registration((u64)c->to)) || (c->from_id && c->from_id != registration((u64)c->from))) {
 			sticky = 719; // shows when the work is waited for
@@ -125,12 +153,17 @@ API CUresult cuGraphConditionalHandleCreate(u64 *h, const struct graph *g, const
 
 struct conditional { int type, zero[3]; u64 handle; unsigned kind, size; struct graph **bodies; void *ctx; };
 
-// Allocation and conditional nodes only. The array of bodies is the driver's.
+// Allocation, host and conditional nodes only. The array of bodies is the driver's.
 API CUresult cuGraphAddNode_v2(void **node, struct graph *g, void *const *after, const void *edges, size_t n, struct conditional *p)
 {
 	IN_CONTEXT;
 	if (g && p->type == 10)
 		return add_allocation(node, g, (struct node *)((char *)p + 16));
+	if (g && p->type == 3) {
+		*node = &g->host;
+		memcpy(&g->host, (char *)p + 16, 16);
+		return OK;
+	}
 	if (!g || after || edges || n || p->type != 13 || p->ctx != current || p->bodies || p->size > 4)
 		return INVALID;
 	*node = p->bodies = calloc(p->size, sizeof(*p->bodies));

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cuda
+
+import (
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
+
+// TestHostNodes launches a graph again and again, each time inside the driver until the function of the launch before has
+// been released.
+func TestHostNodes(t *testing.T) {
+	const token, launches = 1<<63 | 5, 20
+	d := newDevice(t, Options{})
+	due := make(chan func(), launches)
+	called := func(got uint64, release func()) {
+		if got != token {
+			t.Errorf("function %#x is due", got)
+		}
+		due <- release
+	}
+	g, r := d.GraphCreate(0)
+	must(t, "create", r)
+	_, _, _, r = d.GraphAddNode(g, nil, nil, &gpubackend.Node{Type: gpubackend.NodeHost, Token: token, Call: called})
+	must(t, "add", r)
+	e, r := d.GraphInstantiateWithFlags(g, 0)
+	must(t, "instantiate", r)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for range launches {
+			(<-due)()
+		}
+	}()
+	for range launches {
+		must(t, "launch", d.GraphLaunch(e, 0))
+	}
+	<-ended
+}
+
+// TestHostNodesOfOneFunction: what the driver keeps of a function is there once, however many nodes call it.
+func TestHostNodesOfOneFunction(t *testing.T) {
+	d := newDevice(t, Options{})
+	function, data, r := d.hostNode(1<<63|5, nil)
+	must(t, "make", r)
+	if _, other, _ := d.hostNode(1<<63|6, nil); other == data {
+		t.Error("two functions are the same")
+	}
+	if _, again, _ := d.hostNode(1<<63|5, nil); again != data {
+		t.Error("a function has two records")
+	}
+	if got := hostNodeToken(function, data); got != 1<<63|5 {
+		t.Errorf("token %#x", got)
+	}
+}
