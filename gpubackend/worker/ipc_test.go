@@ -30,7 +30,7 @@ func offeredSockets(t *testing.T, tokens map[[16]byte]bool) (n int) {
 // nameIn is the name in an answer.
 func nameIn(r *rig) [16]byte {
 	s, c := r.slot(), call{command: &arena.Command{}}
-	copy(c.command.Words[:], s.Word[:2])
+	c.command.N = copy(c.command.Words[:], s.Word[:2])
 	return nameAt(&c, 0)
 }
 
