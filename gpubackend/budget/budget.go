@@ -35,6 +35,14 @@ func (b *Budget) SetLimit(limit uint64) {
 	}
 }
 
+// Limit is what may be taken in all.
+func (b *Budget) Limit() uint64 {
+	if b == nil {
+		return 0
+	}
+	return b.limit.Load()
+}
+
 // Used is what counts at the moment.
 func (b *Budget) Used() uint64 {
 	if b == nil {

@@ -26,7 +26,9 @@ func TestBudget(t *testing.T) {
 		t.Error(err)
 	}
 	b.Force(50)
-	b.SetLimit(120)
+	if b.SetLimit(120); b.Limit() != 120 {
+		t.Errorf("a limit of %d", b.Limit())
+	}
 	if b.Used() != 150 || b.Room(0) || b.Take(0) == nil {
 		t.Errorf("%d used beyond the limit", b.Used())
 	}

@@ -101,6 +101,7 @@ func Run(c Config) error {
 	defer dog.start(c.Log)()
 	var driver gpubackend.Driver
 	host := budget.New(0)
+	defer dog.guardMemory(host.Limit)()
 	if m.Kind == handover.KindWarm {
 		if driver, m, fds, err = warmUp(c, m, host, dog); err != nil {
 			return err
