@@ -23,10 +23,11 @@ binary: bin/paracuda ## build the host's program
 bin/paracuda: FORCE
 	$(GO) build -buildmode=pie -o $@ ./cmd/paracuda
 
-guest: ## build the guests' init, libcuda and libnvidia-ml
+guest: ## build the guests' init and libraries
 	$(MAKE) -s -C guestdriver/init
 	$(MAKE) -s -C guestdriver/libcuda
 	$(MAKE) -s -C guestdriver/nvml
+	$(MAKE) -s -C guestdriver/cupti
 
 modules: ## build the guest driver for each guest kernel
 	scripts/build-modules

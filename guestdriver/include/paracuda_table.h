@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the guest's libcuda.so.1 tells Paracuda's own programs beyond CUDA: a table of functions (cuGetExportTable). */
-#ifndef PARACUDA_TABLE_H
-#define PARACUDA_TABLE_H
+/* What the guest's libcuda.so.1 offers Paracuda's own programs beyond CUDA: a table of functions (cuGetExportTable). */
+#ifndef PARACUDA_OWN_TABLE_H
+#define PARACUDA_OWN_TABLE_H
 
 #include <stdint.h>
 
@@ -15,9 +15,35 @@ struct paracuda_link {
 	uint32_t own_generation;	    /* at most, wherever it is plugged in */
 };
 
+enum paracuda_work_kind { PARACUDA_KERNEL, PARACUDA_COPY, PARACUDA_FILL, PARACUDA_GRAPH };
+
+/* Where memory lies; the numbers are CUPTI's. */
+enum paracuda_memory { PARACUDA_PAGEABLE = 1, PARACUDA_PINNED = 2, PARACUDA_DEVICE = 3 };
+
+/* Something that a program gives to the GPU. */
+struct paracuda_work {
+	enum paracuda_work_kind kind;
+	void *stream;			/* CUstream */
+	void *function;			/* CUfunction, of a kernel */
+	uint32_t grid[3], block[3], shared;
+	uint64_t bytes;			/* of a copy or a fill */
+	uint32_t value;			/* of a fill */
+	enum paracuda_memory from, to;	/* of a copy, and the target of a fill */
+};
+
+/*
+ * Who watches: `begin` is called in the thread that gives the work, before it is queued, and `end` after that with what
+ * `begin` returned, if it wasn't NULL. Work is not watched while any stream is captured, nor what these functions give.
+ */
+struct paracuda_watcher {
+	void *(*begin)(const struct paracuda_work *work);
+	void (*end)(void *mark, int result);
+};
+
 struct paracuda_table {
 	uintptr_t bytes; /* of the table */
 	int (*device_link)(struct paracuda_link *link, int device);
+	void (*watch)(const struct paracuda_watcher *watcher); /* which must stay for ever; NULL: nobody */
 };
 
 #endif

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <string.h>
 
+#include "activity.h"
 #include "bulk.h"
 #include "capture.h"
 #include "copy_pieces.h"
@@ -49,6 +50,11 @@ CUresult side_find(uint64_t address, uint64_t bytes, int hint, struct side *s)
 	s->pinned = find_registration(&m, address, s) >= bytes;
 	s->several = !s->pinned && m.registrations_count && bytes <= m.bytes - (address - m.base);
 	return CUDA_SUCCESS;
+}
+
+enum paracuda_memory side_memory(const struct side *s)
+{
+	return s->device ? PARACUDA_DEVICE : s->pinned || s->several ? PARACUDA_PINNED : PARACUDA_PAGEABLE;
 }
 
 static void copy_request(struct request *r, unsigned op, uint64_t device)
@@ -317,5 +323,7 @@ CUresult copy_bytes(uint64_t dst, int dst_hint, uint64_t src, int src_hint, size
 		result = side_find(src, bytes, src_hint, &from);
 	if (result)
 		return result;
-	return copy_settled(copy_sides(&to, &from, bytes, stream, async), to.managed || from.managed, stream, async);
+	return WATCH(copy_settled(copy_sides(&to, &from, bytes, stream, async), to.managed || from.managed, stream, async),
+		     .kind = PARACUDA_COPY, .stream = stream, .bytes = bytes, .from = side_memory(&from),
+		     .to = side_memory(&to));
 }

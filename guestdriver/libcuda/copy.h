@@ -5,6 +5,7 @@
 
 #include "channel.h"
 #include "memory_map.h"
+#include "paracuda_table.h"
 
 /* One side of a copy. */
 struct side {
@@ -36,11 +37,17 @@ CUresult side_find(uint64_t address, uint64_t bytes, int hint, struct side *s);
  */
 CUresult fill_check(uint64_t address, uint64_t width, uint64_t rows, uint64_t pitch, unsigned element);
 
+/* Where a fill's memory lies, for those who watch. */
+enum paracuda_memory fill_target(uint64_t address);
+
 /*
  * Sends a copy that nobody has to wait for. If a side is unknown the answer is awaited all the same: an address that is
  * none of the device's is this call's error, and no later one's.
  */
 CUresult copy_send(const struct request *r, bool unknown);
+
+/* Where a side lies, for those who watch. */
+enum paracuda_memory side_memory(const struct side *s);
 
 /* Copies bytes; with `async` the call returns as soon as CUDA allows. */
 CUresult copy_bytes(uint64_t dst, int dst_hint, uint64_t src, int src_hint, size_t bytes, CUstream stream, bool async);

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <string.h>
 
+#include "activity.h"
 #include "bulk.h"
 #include "capture.h"
 #include "copy.h"
@@ -261,7 +262,10 @@ CUresult copy_3d(const CUDA_MEMCPY3D *c, int source, CUstream stream, bool async
 	if (!result)
 		result = resolve(c->dstMemoryType, c->dstHost, c->dstDevice,
 				 c->dstZ * b.dst_slice + c->dstY * b.dst_pitch + c->dstXInBytes, dst_span, SIDE_ANY, &b.dst);
-	return result ? result : copy_box(&b, stream, async);
+	if (result)
+		return result;
+	return WATCH(copy_box(&b, stream, async), .kind = PARACUDA_COPY, .stream = stream,
+		     .bytes = b.width * b.height * b.depth, .from = side_memory(&b.src), .to = side_memory(&b.dst));
 }
 
 static CUresult copy_2d(const CUDA_MEMCPY2D *c, CUstream stream, bool async)

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "activity.h"
 #include "context.h"
 #include "device.h"
 #include "integrity.h"
@@ -175,7 +176,7 @@ static const word device[26] = {
 	26 * sizeof(word), FUNCTION(device_get), FUNCTION(device_count), [3 ... 25] = FUNCTION(other_unknown),
 };
 
-static const word own[2] = { sizeof(struct paracuda_table), FUNCTION(device_link) };
+static const word own[3] = { sizeof(struct paracuda_table), FUNCTION(device_link), FUNCTION(activity_watch) };
 
 _Static_assert(sizeof(own) == sizeof(struct paracuda_table), "Paracuda's own table");
 

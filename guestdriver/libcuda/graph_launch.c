@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "activity.h"
 #include "graph.h"
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
@@ -141,9 +142,8 @@ EXPORT CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!stream_known(hStream))
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (e->objects)
-		return launch_marked(e, hGraphExec, hStream);
-	return launch(e, hGraphExec, hStream);
+	return WATCH(e->objects ? launch_marked(e, hGraphExec, hStream) : launch(e, hGraphExec, hStream),
+		     .kind = PARACUDA_GRAPH, .stream = hStream);
 }
 
 EXPORT CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "activity.h"
 #include "capture.h"
 #include "device.h"
 #include "function.h"
@@ -143,7 +144,9 @@ static CUresult launch(CUfunction handle, const struct shape *s, CUstream stream
 		data = large ? large : small;
 	}
 	doubtful = launch_doubtful(s, d, context_current()->device, bytes, attributes, count, &proof);
-	result = send(f, s, stream, data, bytes, attributes, count, doubtful);
+	result = WATCH(send(f, s, stream, data, bytes, attributes, count, doubtful), .kind = PARACUDA_KERNEL, .stream = stream,
+		       .function = handle, .grid = { s->grid[0], s->grid[1], s->grid[2] },
+		       .block = { s->block[0], s->block[1], s->block[2] }, .shared = s->shared);
 	if (proof && doubtful && !result && !capture_of(stream))
 		launch_proven(d, proof);
 	free(large);

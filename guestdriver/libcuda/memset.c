@@ -17,6 +17,13 @@ CUresult fill_check(uint64_t address, uint64_t width, uint64_t rows, uint64_t pi
 										    CUDA_ERROR_INVALID_VALUE;
 }
 
+enum paracuda_memory fill_target(uint64_t address)
+{
+	struct memory m;
+
+	return memory_find(address, &m) && !memory_by_address(&m) ? PARACUDA_PINNED : PARACUDA_DEVICE;
+}
+
 /* The end of a fill without a stream: it is done when it returns, unless only the device can see the memory. */
 static CUresult settled(CUresult result, uint64_t address)
 {

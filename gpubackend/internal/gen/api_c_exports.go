@@ -24,9 +24,24 @@ func fillCheck(symbol string) string {
 	return fmt.Sprintf("\tresult = fill_check(dstDevice, %s, %s / 8);\n\tif (result)\n\t\treturn result;\n", extent, m[2])
 }
 
+// fillWatched is a call that fills memory, for those who watch.
+func fillWatched(symbol, call string) string {
+	m := fill.FindStringSubmatch(symbol)
+	if m == nil {
+		return call
+	}
+	bytes := "N * "
+	if m[1] == "D2D" {
+		bytes = "Width * Height * "
+	}
+	value := map[string]string{"8": "uc", "16": "us", "32": "ui"}[m[2]]
+	return fmt.Sprintf("WATCH(%s, .kind = PARACUDA_FILL, .stream = hStream,\n\t\t     .bytes = %s(%s / 8), .value = %s, .to = fill_target(dstDevice))",
+		call, bytes, m[2], value)
+}
+
 // exportsC writes the functions that are no more than their call.
 func exportsC(a *api) []byte {
-	b := cFile("The functions that are no more than their call.", "copy.h", "device.h", "handle.h", "zz_generated_calls.h", "zz_generated_prototypes.h")
+	b := cFile("The functions that are no more than their call.", "activity.h", "copy.h", "device.h", "handle.h", "zz_generated_calls.h", "zz_generated_prototypes.h")
 	for _, f := range a.functions {
 		if f.native(a) && !f.custom {
 			export(b, f, cParams(a.prototypes[f.symbol]))
@@ -97,7 +112,7 @@ func export(b *bytes.Buffer, f function, params []cParam) {
 		if f.ends() && !isExact(f.symbol) {
 			call = "channel_synced(" + call + ")"
 		}
-		fmt.Fprintf(b, "\treturn %s;\n}\n\n", call)
+		fmt.Fprintf(b, "\treturn %s;\n}\n\n", fillWatched(f.symbol, call))
 		return
 	}
 	fmt.Fprintf(b, "\tresult = %s;\n\tif (result)\n\t\treturn result;\n%s\treturn CUDA_SUCCESS;\n}\n\n", call, strings.Join(stores, ""))

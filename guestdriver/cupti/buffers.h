@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The client's buffers, which it gives when there are records and gets back full. */
+#ifndef PARACUDA_CUPTI_BUFFERS_H
+#define PARACUDA_CUPTI_BUFFERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef void buffer_request(uint8_t **buffer, size_t *bytes, size_t *records);
+typedef void buffer_complete(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid);
+
+void buffers_use(buffer_request *request, buffer_complete *complete);
+
+/* Appends a record, or counts it as dropped. */
+void buffers_write(const void *record, size_t bytes);
+
+/* Gives the client what it hasn't got. */
+void buffers_finish(void);
+
+/* A record that was lost. */
+void buffers_drop(void);
+
+#endif

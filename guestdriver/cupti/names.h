@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names that stay for ever, as records point to them. */
+#ifndef PARACUDA_CUPTI_NAMES_H
+#define PARACUDA_CUPTI_NAMES_H
+
+/* The one copy of a text; NULL without memory. The caller holds the lock of all that is recorded. */
+const char *name_keep(const char *text);
+
+#endif

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "work.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "buffers.h"
+#include "clock.h"
+#include "cupti.h"
+#include "driver.h"
+#include "names.h"
+
+/* Work that isn't over, at most: beyond it records are dropped. */
+#define PENDING_MAX 65536
+
+/* When so much is pending, what is over is recorded without waiting for the client to ask. */
+#define DRAIN_AT 4096
+
+uint64_t work_kinds;
+
+/* Guards all of this library's state, the client's callbacks included, but what a thread has for itself. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct work *pending, **pending_end = &pending;
+static unsigned pending_count, pending_since_drain;
+static uint32_t correlations;
+
+static bool wanted(const struct paracuda_work *w)
+{
+	switch (w->kind) {
+	case PARACUDA_KERNEL: return work_kinds & (KINDS_OF_KERNELS | 1ull << KIND_DRIVER);
+	case PARACUDA_GRAPH: return work_kinds & KINDS_OF_KERNELS;
+	case PARACUDA_COPY: return work_kinds & 1ull << KIND_COPY;
+	case PARACUDA_FILL: return work_kinds & 1ull << KIND_FILL;
+	}
+	return false;
+}
+
+static void describe(struct work *w)
+{
+	const struct driver *d = driver();
+	unsigned long long stream = 0;
+	const char *name = "CUDA graph";
+
+	d->stream_id(w->given.stream, &stream);
+	w->stream = (uint32_t)stream;
+	w->thread = (uint32_t)gettid();
+	for (unsigned kind = 0; kind < EXTERNAL_KINDS; kind++)
+		if (external_top(kind, &w->external[kind]))
+			w->externals |= (uint8_t)(1u << kind);
+	if (w->given.kind == PARACUDA_KERNEL) {
+		if (d->function_name(&name, w->given.function))
+			name = "kernel";
+		d->function_attribute(&w->registers, FUNCTION_REGISTERS, w->given.function);
+		d->function_attribute(&w->shared, FUNCTION_SHARED, w->given.function);
+		d->function_attribute(&w->local, FUNCTION_LOCAL, w->given.function);
+	}
+	w->name = name_keep(name);
+}
+
+static void release(struct work *w)
+{
+	if (w->place) {
+		place_event_give(w->place, w->start);
+		place_event_give(w->place, w->end);
+	}
+	if (w->anchor)
+		place_anchor_give(w->place, w->anchor);
+	free(w);
+}
+
+/* All that a record needs before the work is queued. */
+static struct work *prepare(const struct paracuda_work *given)
+{
+	struct work *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->given = *given;
+	w->place = place_current();
+	w->anchor = w->place ? place_anchor(w->place) : NULL;
+	w->start = w->anchor ? place_event(w->place) : NULL;
+	w->end = w->start ? place_event(w->place) : NULL;
+	if (!w->end) {
+		release(w);
+		return NULL;
+	}
+	w->correlation = ++correlations;
+	w->kinds = work_kinds;
+	describe(w);
+	return w;
+}
+
+static void drain(void);
+
+static void *begin(const struct paracuda_work *given)
+{
+	struct work *w = NULL;
+
+	pthread_mutex_lock(&lock);
+	if (wanted(given)) {
+		if (pending_since_drain >= DRAIN_AT)
+			drain();
+		w = pending_count < PENDING_MAX ? prepare(given) : NULL;
+		if (!w)
+			buffers_drop();
+	}
+	pthread_mutex_unlock(&lock);
+	if (!w)
+		return NULL;
+	w->called = clock_now();
+	if (!driver()->event_record(w->start, given->stream))
+		return w;
+	pthread_mutex_lock(&lock);
+	release(w);
+	pthread_mutex_unlock(&lock);
+	return NULL;
+}
+
+static void end(void *mark, int result)
+{
+	struct work *w = mark;
+
+	if (!result)
+		result = driver()->event_record(w->end, w->given.stream);
+	w->returned = clock_now();
+	pthread_mutex_lock(&lock);
+	if (result) {
+		release(w);
+	} else {
+		*pending_end = w;
+		pending_end = &w->next;
+		pending_count++;
+		pending_since_drain++;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void work_watch(bool on)
+{
+	static const struct paracuda_watcher watcher = { begin, end };
+
+	driver()->own->watch(on ? &watcher : NULL);
+}
+
+static uint64_t nanoseconds(float milliseconds)
+{
+	return milliseconds > 0 ? (uint64_t)((double)milliseconds * 1e6) : 0;
+}
+
+/* Whether the work is over, and when it was on. An error is that of a context that ended. */
+static int times(struct work *w)
+{
+	const struct driver *d = driver();
+	float since, long_;
+	int result = d->event_query(w->end);
+
+	if (!result)
+		result = d->event_elapsed(&since, w->anchor->event, w->start);
+	if (!result)
+		result = d->event_elapsed(&long_, w->start, w->end);
+	if (result)
+		return result;
+	/* No work begins before it is given. */
+	w->began = w->anchor->ns + nanoseconds(since);
+	if (w->began < w->called)
+		w->began = w->called;
+	w->ended = w->began + nanoseconds(long_);
+	return 0;
+}
+
+/* Takes what is over out of the list. */
+static void drain(void)
+{
+	struct work **at = &pending, *w;
+	void *before;
+	int result;
+
+	pending_since_drain = 0;
+	if (pending)
+		clock_read();
+	while ((w = *at)) {
+		result = driver()->context_push(w->place->context);
+		if (!result) {
+			result = times(w);
+			driver()->context_pop(&before);
+		}
+		if (result == DRIVER_NOT_READY) {
+			at = &w->next;
+			continue;
+		}
+		if (result) {
+			place_end(w->place);
+			buffers_drop();
+		} else {
+			work_record(w);
+		}
+		*at = w->next;
+		pending_count--;
+		release(w);
+	}
+	pending_end = at;
+}
+
+void work_drain(void)
+{
+	pthread_mutex_lock(&lock);
+	drain();
+	buffers_finish();
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Work of the program's as it is recorded: between two events, whose times are asked for when it is over. */
+#ifndef PARACUDA_CUPTI_WORK_H
+#define PARACUDA_CUPTI_WORK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "external.h"
+#include "paracuda_table.h"
+#include "place.h"
+
+struct work {
+	struct work *next;
+	struct paracuda_work given;
+	struct place *place;
+	struct anchor *anchor;
+	void *start, *end;		/* events */
+	uint64_t called, returned;	/* the call's times */
+	uint64_t began, ended;		/* the work's, once it is over */
+	uint32_t correlation, stream, thread;
+	const char *name;
+	int registers, shared, local;
+	uint64_t external[EXTERNAL_KINDS];
+	uint8_t externals;		/* bits of the kinds that have a number */
+	uint64_t kinds;			/* of records that were wanted when it was given */
+};
+
+/* Which kinds of records are wanted: bits of enum kind. */
+extern uint64_t work_kinds;
+
+/* Asks the guest's libcuda to tell of work, or no more. */
+void work_watch(bool on);
+
+/* Writes records of all work that is over. */
+void work_drain(void);
+
+/* Writes the records of one. */
+void work_record(const struct work *w);
+
+#endif
