@@ -23,7 +23,7 @@ type Mapping interface {
 	// Unreserve gives them back.
 	Unreserve(addr, bytes uint64) Result
 	// CreateMemory makes memory of a device.
-	CreateMemory(bytes, device uint64) (Memory, Result)
+	CreateMemory(bytes, device, compression uint64) (Memory, Result)
 	// ReleaseMemory gives it back.
 	ReleaseMemory(m Memory) Result
 	// ExportMemory gives a file by which another process imports m. It holds the memory by itself. The caller closes it.
@@ -46,7 +46,7 @@ func (Unsupported) Reserve(uint64, uint64) Result { return NotSupported }
 func (Unsupported) Unreserve(uint64, uint64) Result { return NotSupported }
 
 // CreateMemory returns NotSupported.
-func (Unsupported) CreateMemory(uint64, uint64) (Memory, Result) { return 0, NotSupported }
+func (Unsupported) CreateMemory(uint64, uint64, uint64) (Memory, Result) { return 0, NotSupported }
 
 // ReleaseMemory returns NotSupported.
 func (Unsupported) ReleaseMemory(Memory) Result { return NotSupported }

@@ -33,7 +33,7 @@ var (
 	LinkInput             = Set{numbers: 0x7f}
 	GreenFlags            = Set{bits: 0x1}
 	SplitFlags            = Set{bits: 0x3}
-	ArrayFlags            = Set{bits: 0xff}
+	ArrayFlags            = Set{bits: 0x1ff}
 	TextureFlags          = Set{bits: 0x73}
 	TextureReferenceArray = Set{bits: 0x1}
 	SurfaceReferenceArray = Set{bits: 0x0}

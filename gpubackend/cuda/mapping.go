@@ -33,7 +33,7 @@ func (d *Device) Unreserve(addr, bytes uint64) gpubackend.Result {
 }
 
 // CreateMemory makes memory that counts like that of the heap.
-func (d *Device) CreateMemory(bytes, device uint64) (gpubackend.Memory, gpubackend.Result) {
+func (d *Device) CreateMemory(bytes, device, compression uint64) (gpubackend.Memory, gpubackend.Result) {
 	i, ok := d.gpuOf(device)
 	if !ok {
 		return 0, gpubackend.InvalidDevice
@@ -45,9 +45,9 @@ func (d *Device) CreateMemory(bytes, device uint64) (gpubackend.Memory, gpubacke
 	if g.heap.Charge(bytes) != nil && !(d.trimGraphs() && g.heap.Charge(bytes) == nil) {
 		return 0, gpubackend.OutOfMemory
 	}
-	h, r := g.backing.create(bytes)
+	h, r := g.backing.create(bytes, compression)
 	if r == gpubackend.OutOfMemory && g.heap.Trim() {
-		h, r = g.backing.create(bytes)
+		h, r = g.backing.create(bytes, compression)
 	}
 	if r != gpubackend.Success {
 		g.heap.Uncharge(bytes)

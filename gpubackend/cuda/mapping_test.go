@@ -15,7 +15,7 @@ func TestMemoryIsSharedByFile(t *testing.T) {
 	const size, base = 2 * gpubackend.Granularity, 0x420000000000
 	one := newDevice(t, Options{})
 	other := newDevice(t, Options{MemoryLimit: 3 * gpubackend.Granularity})
-	m, r := one.CreateMemory(size, 0)
+	m, r := one.CreateMemory(size, 0, 0)
 	must(t, "create", r)
 	fd, r := one.ExportMemory(m)
 	must(t, "export", r)

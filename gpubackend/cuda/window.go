@@ -37,6 +37,7 @@ const (
 	handlePosixFile    = 1
 	accessReadWrite    = 3
 	allocationPropSize = 32
+	compressionAt      = 24 // in it
 	accessDescSize     = 12
 )
 
@@ -84,7 +85,7 @@ type backing struct {
 
 // Map implements devmem.Backing.
 func (b *backing) Map(addr, bytes uint64) error {
-	handle, r := b.create(bytes)
+	handle, r := b.create(bytes, 0)
 	if r != gpubackend.Success {
 		return r.Err()
 	}
@@ -115,7 +116,7 @@ func (b *backing) takeExported() int {
 func (b *backing) Unmap(addr, bytes uint64) { b.library.call(symMemUnmap, addr, bytes) }
 
 // create makes memory of the device, or opens what another process made.
-func (b *backing) create(bytes uint64) (handle uint64, r gpubackend.Result) {
+func (b *backing) create(bytes, compression uint64) (handle uint64, r gpubackend.Result) {
 	if b.imported >= 0 {
 		r = b.library.call(symMemImport, b.library.out(0), uint64(b.imported), handlePosixFile)
 		return b.library.value(0), r
@@ -127,6 +128,7 @@ func (b *backing) create(bytes uint64) (handle uint64, r gpubackend.Result) {
 	binary.LittleEndian.PutUint32(p[4:], handlePosixFile) // another process of the guest may be given it
 	binary.LittleEndian.PutUint32(p[8:], locationDevice)
 	binary.LittleEndian.PutUint32(p[12:], uint32(b.device))
+	p[compressionAt] = byte(compression)
 	r = b.library.call(symMemCreate, b.library.out(0), bytes, prop.address(), 0)
 	return b.library.value(0), r
 }

@@ -16,6 +16,7 @@ const (
 	arraySurface = 1 << 1
 	arrayCubemap = 1 << 2
 	arrayGather  = 1 << 3
+	lastFormat   = 0xff // there is none beyond in CUDA 13
 	arrayFlags   = arrayLayered | arraySurface | arrayCubemap | arrayGather
 )
 
@@ -78,6 +79,8 @@ func (a *arrayDesc) check() gpubackend.Result {
 	switch {
 	case a.flags&^arrayFlags != 0:
 		return gpubackend.NotSupported
+	case a.format.Bytes() == 0 && a.format > lastFormat:
+		return gpubackend.InvalidValue
 	case a.format.Bytes() == 0:
 		return gpubackend.NotSupported // formats of blocks and planes
 	case a.channels != 1 && a.channels != 2 && a.channels != 4, a.width == 0, !a.fits():

@@ -47,7 +47,7 @@ func (d *Device) Unreserve(addr, bytes uint64) gpubackend.Result {
 }
 
 // CreateMemory implements gpubackend.Driver.
-func (d *Device) CreateMemory(bytes, device uint64) (gpubackend.Memory, gpubackend.Result) {
+func (d *Device) CreateMemory(bytes, device, _ uint64) (gpubackend.Memory, gpubackend.Result) {
 	if result := d.device(device); result != gpubackend.Success {
 		return 0, result
 	}

@@ -16,7 +16,7 @@ func TestPiecesAreBounded(t *testing.T) {
 	d := newDevice(t, Options{Files: most})
 	var pieces []gpubackend.Memory
 	for range most - 1 {
-		m, result := d.CreateMemory(gpubackend.Granularity, 0)
+		m, result := d.CreateMemory(gpubackend.Granularity, 0, 0)
 		ok(t, result)
 		pieces = append(pieces, m)
 	}
@@ -26,13 +26,13 @@ func TestPiecesAreBounded(t *testing.T) {
 	imported, result := d.ImportMemory(fd, gpubackend.Granularity, 0)
 	ok(t, result)
 	for range 2 {
-		_, result = d.CreateMemory(gpubackend.Granularity, 0)
+		_, result = d.CreateMemory(gpubackend.Granularity, 0, 0)
 		want(t, result, gpubackend.OutOfMemory)
 		_, result = d.ImportMemory(fd, gpubackend.Granularity, 0)
 		want(t, result, gpubackend.OutOfMemory)
 	}
 	ok(t, d.ReleaseMemory(imported))
-	last, result := d.CreateMemory(gpubackend.Granularity, 0)
+	last, result := d.CreateMemory(gpubackend.Granularity, 0, 0)
 	ok(t, result)
 	for _, m := range append(pieces, last) {
 		ok(t, d.ReleaseMemory(m))

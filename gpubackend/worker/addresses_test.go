@@ -31,7 +31,7 @@ func TestReservationsAreBounded(t *testing.T) {
 		r.want(t, 0, gpubackend.OpMemAddressReserve, reservation(i), oneUnit)
 	}
 	r.want(t, gpubackend.OutOfMemory, gpubackend.OpMemAddressReserve, reservation(most), oneUnit)
-	memory := r.want(t, 0, gpubackend.OpMemCreate, oneUnit, 0)
+	memory := r.want(t, 0, gpubackend.OpMemCreate, oneUnit, 0, 0)
 	r.want(t, gpubackend.OutOfMemory, gpubackend.OpMemMap, reservation(0), oneUnit, memory)
 	for i := range placesOfMapped {
 		r.want(t, 0, gpubackend.OpMemAddressFree, reservation(1+i), oneUnit)

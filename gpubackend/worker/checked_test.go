@@ -65,7 +65,7 @@ var structures = []struct {
 	{"pool", poolBytes, plainPool, map[int]uint32{0: 1, 8: 1}, []map[int]uint32{
 		{0: 0}, {0: 2}, {4: 1}, {4: 8}, {8: 0}, {8: 2}, {16: 1}, {20: 1}, {32: 1}, {84: 1},
 	}},
-	{"array", 40, knownArray, map[int]uint32{32: 0xff}, []map[int]uint32{{32: 0x100}, {32: 1 << 31}}},
+	{"array", 40, knownArray, map[int]uint32{32: 0x1ff}, []map[int]uint32{{32: 0x200}, {32: 1 << 31}}},
 	{"attributes", launchShapeBytes + 2*attributeBytes, knownAttributes, map[int]uint32{32: 4, 104: 14}, []map[int]uint32{
 		{32: 13}, {32: 15}, {104: 40}, {104: 1 << 31},
 	}},

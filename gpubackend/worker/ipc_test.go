@@ -96,7 +96,7 @@ func TestMappedMemoryIsForgotten(t *testing.T) {
 // TestExportsEndWithTheirMemory: the device process has the file of what was offered to it, and is told.
 func TestExportsEndWithTheirMemory(t *testing.T) {
 	r, conn := exporter(t, oneBase)
-	m := r.want(t, 0, gpubackend.OpMemCreate, piece, 0)
+	m := r.want(t, 0, gpubackend.OpMemCreate, piece, 0, 0)
 	n := r.want(t, 0, gpubackend.OpMemExportToShareableHandle, m)
 	offerOf(t, conn)
 	r.want(t, 0, gpubackend.OpMemRelease, m)

@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
 )
@@ -110,15 +111,15 @@ func runUnreserve(w *Worker, c *call) gpubackend.Result {
 	return result
 }
 
-// runCreateMemory makes memory: bytes, device.
+// runCreateMemory makes memory: bytes, device, compression.
 func runCreateMemory(w *Worker, c *call) gpubackend.Result {
-	bytes, device := c.word(0), c.word(1)
-	if bytes == 0 || bytes%gpubackend.Granularity != 0 {
+	bytes, device, compression := c.word(0), c.word(1), c.word(2)
+	if bytes == 0 || bytes%gpubackend.Granularity != 0 || !allowed.Compression.Has(compression) {
 		return gpubackend.InvalidValue
 	}
-	native, result := w.driver.CreateMemory(bytes, device)
+	native, result := w.driver.CreateMemory(bytes, device, compression)
 	if result == gpubackend.OutOfMemory && w.pools.empty(w) {
-		native, result = w.driver.CreateMemory(bytes, device)
+		native, result = w.driver.CreateMemory(bytes, device, compression)
 	}
 	if result != gpubackend.Success {
 		return result

@@ -69,7 +69,7 @@ const piece = gpubackend.Granularity
 func TestMemoryIsExportedAndImported(t *testing.T) {
 	one, conn := exporter(t, oneBase)
 	other, back := exporter(t, otherBase)
-	m := one.want(t, 0, gpubackend.OpMemCreate, 2*piece, 0)
+	m := one.want(t, 0, gpubackend.OpMemCreate, 2*piece, 0, 0)
 	one.want(t, gpubackend.InvalidValue, gpubackend.OpMemExportToShareableHandle, m+1)
 	n := one.want(t, 0, gpubackend.OpMemExportToShareableHandle, m)
 	message, fds := offerOf(t, conn)
@@ -120,7 +120,7 @@ func TestMemoryIsExportedAndImported(t *testing.T) {
 // TestOwnMemoryComesBack imports what the same process has exported, while it has the memory and afterwards.
 func TestOwnMemoryComesBack(t *testing.T) {
 	r, conn := exporter(t, oneBase)
-	m := r.want(t, 0, gpubackend.OpMemCreate, piece, 0)
+	m := r.want(t, 0, gpubackend.OpMemCreate, piece, 0, 0)
 	r.want(t, 0, gpubackend.OpMemExportToShareableHandle, m)
 	message, fds := offerOf(t, conn)
 	o := *message.Object
@@ -216,7 +216,7 @@ func memfd(size int64, seals int) (int, error) {
 
 func TestImportsAreBounded(t *testing.T) {
 	r, conn := exporter(t, oneBase)
-	m := r.want(t, 0, gpubackend.OpMemCreate, piece, 0)
+	m := r.want(t, 0, gpubackend.OpMemCreate, piece, 0, 0)
 	r.want(t, 0, gpubackend.OpMemExportToShareableHandle, m)
 	message, fds := offerOf(t, conn)
 	o := *message.Object

@@ -45,7 +45,7 @@ func init() {
 		gpubackend.OpMemPoolTrimTo:                    {words: 2, noContext: true, run: runPoolTrim},
 		gpubackend.OpMemAddressReserve:                {words: 2, noContext: true, run: runReserve},
 		gpubackend.OpMemAddressFree:                   {words: 2, noContext: true, run: runUnreserve},
-		gpubackend.OpMemCreate:                        {words: 2, noContext: true, run: runCreateMemory},
+		gpubackend.OpMemCreate:                        {words: 3, noContext: true, run: runCreateMemory},
 		gpubackend.OpMemRelease:                       {words: 1, noContext: true, run: runReleaseMemory},
 		gpubackend.OpMemMap:                           {words: 3, noContext: true, run: runMapMemory},
 		gpubackend.OpMemUnmap:                         {words: 2, noContext: true, run: runUnmapMemory},

@@ -248,7 +248,8 @@ CUresult copy_3d(const CUDA_MEMCPY3D *c, int source, CUstream stream, bool async
 		return channel_error(true);
 	b.src_pitch = c->srcPitch ? c->srcPitch : c->srcXInBytes + b.width;
 	b.dst_pitch = c->dstPitch ? c->dstPitch : c->dstXInBytes + b.width;
-	if (b.src_pitch < c->srcXInBytes + b.width || b.dst_pitch < c->dstXInBytes + b.width)
+	if (b.src_pitch < c->srcXInBytes + b.width || b.dst_pitch < c->dstXInBytes + b.width ||
+	    (c->srcHeight && c->srcHeight < b.height) || (c->dstHeight && c->dstHeight < b.height))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (__builtin_mul_overflow(b.src_pitch, c->srcHeight ? c->srcHeight : c->srcY + b.height, &b.src_slice) ||
 	    __builtin_mul_overflow(b.dst_pitch, c->dstHeight ? c->dstHeight : c->dstY + b.height, &b.dst_slice))

@@ -59,9 +59,12 @@ EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevic
 	return copy_bytes(dstDevice, SIDE_DEVICE, srcDevice, SIDE_DEVICE, ByteCount, hStream, true);
 }
 
+/* No context is the current one. */
 static CUresult check_peers(CUcontext dst, CUcontext src)
 {
-	if (!dst || !src || !context_known(dst) || !context_known(src))
+	dst = dst ? dst : context_current();
+	src = src ? src : context_current();
+	if (!context_known(dst) || !context_known(src))
 		return CUDA_ERROR_INVALID_CONTEXT;
 	return dst->device == src->device ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }

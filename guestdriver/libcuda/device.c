@@ -11,37 +11,22 @@
 #include "paracuda_table.h"
 #include "place.h"
 #include "zz_generated_prototypes.h"
+#include "zz_generated_attributes.h"
 
 _Static_assert(sizeof(struct paracuda_snapshot) == PARACUDA_SIZEOF_SNAPSHOT, "snapshot");
 _Static_assert(sizeof(struct paracuda_snapshot_device) == PARACUDA_SIZEOF_SNAPSHOT_DEVICE, "snapshot device");
 
 struct devices devices;
 
-/* Attributes of what this library doesn't offer, whatever the device can do: each is reported as 0. */
-static const uint8_t withheld[] = {
-	88,  /* pageable memory access */
-	92,  93, 94, /* stream memory operations, old */
-	96,  /* cooperative launch on several devices */
-	98,  /* flushing of remote writes */
-	100, /* pageable access by the host's page tables */
-	101, /* managed memory of the device, from the host: none is there */
-	104, 105, /* shareable handles of another system */
-	107, /* compression */
-	110, 112, 113, /* RDMA with VMM, sparse arrays, read-only registration */
-	114, 116, 117, /* timeline semaphores, RDMA */
-	121, 122, 123, 124, /* deferred mapping, stream memory operations, dma-buf */
-	127, 128, 129, /* tensor maps, fabric handles, unified function pointers */
-	132, 135, 136, 137, 138, /* multicast, graphics interop, decompression */
-	141, 142, 143, /* memory on host NUMA nodes */
-};
-
 static struct paracuda_snapshot_device *described;
 
 static void withhold(struct paracuda_snapshot_device *d)
 {
 	d->name[sizeof(d->name) - 1] = 0;
-	for (unsigned i = 0; i < sizeof(withheld); i++)
-		d->attribute[withheld[i]] = 0;
+	/* The host has done so too, if it is of this version. */
+	for (unsigned i = 0; i < sizeof(masked) / sizeof(masked[0]); i++)
+		if (!d->attribute_result[masked[i].attribute])
+			d->attribute[masked[i].attribute] = masked[i].value;
 }
 
 CUresult devices_load(const void *snapshot, size_t bytes)

@@ -268,6 +268,8 @@ EXPORT CUresult cuMemHostUnregister(void *p)
 
 	ENTER_CONTEXT();
 	ENTER_SAFE();
+	if (!p)
+		return CUDA_ERROR_INVALID_VALUE;
 	return give_back(base, MEMORY_REGISTERED,
 			 memory_find(base, &m) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
@@ -291,8 +293,8 @@ EXPORT CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p)
 	struct memory m;
 
 	ENTER_CONTEXT();
-	if (!pFlags || !memory_find((uint64_t)(uintptr_t)p, &m) || m.kind != MEMORY_HOST)
+	if (!pFlags || !memory_find((uint64_t)(uintptr_t)p, &m) || !memory_pinned(&m))
 		return CUDA_ERROR_INVALID_VALUE;
-	*pFlags = m.flags | DEVICEMAP;
+	*pFlags = m.kind == MEMORY_MANAGED ? DEVICEMAP : m.flags | DEVICEMAP;
 	return CUDA_SUCCESS;
 }

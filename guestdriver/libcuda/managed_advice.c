@@ -397,6 +397,11 @@ static int device_of(const CUmemLocation *l)
 	return l->type == LOCATION_NONE ? DEVICE_INVALID : l->type == LOCATION_DEVICE ? l->id : DEVICE_CPU;
 }
 
+static int id_of(const CUmemLocation *l)
+{
+	return l->type == LOCATION_NONE ? DEVICE_INVALID : l->id;
+}
+
 static CUresult accessors(int *data, size_t room, const struct advice *a)
 {
 	size_t n = 0;
@@ -431,13 +436,13 @@ static CUresult value_of(int *data, size_t bytes, CUmem_range_attribute attribut
 		*data = a->preferred.type;
 		return CUDA_SUCCESS;
 	case RANGE_PREFERRED_LOCATION_ID:
-		*data = a->preferred.id;
+		*data = id_of(&a->preferred);
 		return CUDA_SUCCESS;
 	case RANGE_LAST_PREFETCH_LOCATION_TYPE:
 		*data = a->prefetched.type;
 		return CUDA_SUCCESS;
 	case RANGE_LAST_PREFETCH_LOCATION_ID:
-		*data = a->prefetched.id;
+		*data = id_of(&a->prefetched);
 		return CUDA_SUCCESS;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;

@@ -93,7 +93,9 @@ EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdev
 	struct memory m;
 
 	ENTER_CONTEXT();
-	if (!memory_find(dptr, &m))
+	if (!pbase && !psize)
+		return CUDA_SUCCESS;
+	if (!memory_find(dptr, &m) || (m.kind == MEMORY_MAPPED && vmm_access(dptr, m.device) <= ACCESS_NONE))
 		return CUDA_ERROR_NOT_FOUND;
 	vmm_narrow(&m, dptr);
 	if (pbase)

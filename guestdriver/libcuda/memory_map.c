@@ -102,6 +102,17 @@ bool memory_find(uint64_t address, struct memory *m)
 	return n != NULL;
 }
 
+void memory_sync(uint64_t address, bool synced)
+{
+	struct node *n;
+
+	pthread_rwlock_wrlock(&lock);
+	n = at_or_below(address);
+	if (n && address - n->memory.base < n->memory.bytes)
+		n->memory.unsynced = synced != (n->memory.kind == MEMORY_MANAGED);
+	pthread_rwlock_unlock(&lock);
+}
+
 bool memory_touching(uint64_t address, uint64_t bytes, struct memory *m)
 {
 	struct node *n;

@@ -41,6 +41,7 @@ struct memory {
 	struct context *context;	/* NULL for the variables of a library */
 	bool variables;	/* of a module or library: it goes with that */
 	uint64_t pool;	/* that it is of, 0 for none */
+	bool unsynced;	/* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS isn't what it is at first */
 	bool graph;	/* allocated by the launches of a graph, at the same address each time */
 	uint64_t pinned_base, pinned_bytes;	/* of host memory: whole pages */
 	struct registration *registrations;
@@ -51,6 +52,15 @@ struct memory {
 
 /* Copies the range that contains the address. */
 bool memory_find(uint64_t address, struct memory *m);
+
+/* Whether copies of a range wait until they are over, as programs see it: managed memory begins so, other memory doesn't. */
+static inline bool memory_synced(const struct memory *m)
+{
+	return m->unsynced != (m->kind == MEMORY_MANAGED);
+}
+
+/* Sets that for the range that contains the address, if there is one. */
+void memory_sync(uint64_t address, bool synced);
 
 /* Whether [address, address + bytes) touches any range. */
 bool memory_overlaps(uint64_t address, uint64_t bytes);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions that are rarely used. */
 #define _GNU_SOURCE
+#include <string.h>
+
 #include "device.h"
 #include "handle.h"
 #include "memory_map.h"
@@ -8,6 +10,7 @@
 #include "zz_generated_prototypes.h"
 
 #define POINTER_SYNC_MEMOPS 6
+#define POINTER_LAST 21
 #define AFFINITY_TYPES 1
 #define ATOMIC_LAST 12
 
@@ -48,11 +51,12 @@ EXPORT CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
 	return result ? result : call_cuCtxWaitEvent(number, number_of(hEvent));
 }
 
-/* Only a server for several processes limits the multiprocessors of a context. */
+/* Only a server for several processes limits the multiprocessors of a context; of types that aren't there there is no support. */
 EXPORT CUresult cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev)
 {
+	(void)type;
 	ENTER();
-	if (!pi || type < 0 || type >= AFFINITY_TYPES)
+	if (!pi)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!device_valid(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
@@ -117,14 +121,21 @@ EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities, con
 	return no_atomics(capabilities, operations, count);
 }
 
-/* Copies here never return before they should: there is nothing to remember. */
+/* Copies here never return before they should: it is remembered for those who ask. */
 EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
+	unsigned int synced;
 	struct memory m;
 
 	ENTER_CONTEXT();
-	if (!value || attribute != POINTER_SYNC_MEMOPS || !memory_find(ptr, &m) || !memory_on_device(&m))
+	if (!value || attribute <= 0 || attribute > POINTER_LAST || !memory_find(ptr, &m))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (m.kind == MEMORY_MAPPED)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (attribute != POINTER_SYNC_MEMOPS)
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(&synced, value, sizeof(synced));
+	memory_sync(ptr, synced);
 	return CUDA_SUCCESS;
 }
 

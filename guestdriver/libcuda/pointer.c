@@ -51,16 +51,21 @@ static size_t size_of(int attribute)
 	case POINTER_DEVICE_ORDINAL:
 	case POINTER_ACCESS_FLAGS:
 	case POINTER_IS_MANAGED:
-		return 4;
 	case POINTER_SYNC_MEMOPS:
 	case POINTER_IPC_CAPABLE:
 	case POINTER_MAPPED:
 	case POINTER_RDMA_CAPABLE:
 	case POINTER_DECOMPRESS:
-		return 1;
+		return 4;	/* these are booleans */
 	default:
 		return 0;
 	}
+}
+
+/* Whether a device may use the address. */
+static bool is_accessible(const struct memory *m, uint64_t pointer)
+{
+	return m->kind != MEMORY_MAPPED || vmm_access(pointer, m->device) > ACCESS_NONE;
 }
 
 /* The value for a known range; 0 for everything that it hasn't. */
@@ -70,11 +75,13 @@ static uint64_t value_of(int attribute, uint64_t pointer, const struct memory *m
 
 	switch (attribute) {
 	case POINTER_CONTEXT:
-		return (uint64_t)(uintptr_t)m->context;
+		return m->pool ? 0 : (uint64_t)(uintptr_t)m->context;
 	case POINTER_MEMORY_TYPE:
 		return memory_by_address(m) ? MEMORYTYPE_DEVICE : MEMORYTYPE_HOST;
 	case POINTER_DEVICE_POINTER:
-		return pointer;
+		return is_accessible(m, pointer) ? pointer : 0;
+	case POINTER_SYNC_MEMOPS:
+		return memory_synced(m);
 	case POINTER_HOST_POINTER:
 		return memory_on_device(m) ? 0 : pointer;
 	case POINTER_IS_MANAGED:
@@ -85,19 +92,21 @@ static uint64_t value_of(int attribute, uint64_t pointer, const struct memory *m
 	case POINTER_DEVICE_ORDINAL:
 		return (uint64_t)m->device;
 	case POINTER_RANGE_START:
-		return m->base;
+		vmm_range(pointer, &one.base, &one.bytes);
+		return one.base;
 	case POINTER_RANGE_SIZE:
-		return m->bytes;
+		vmm_range(pointer, &one.base, &one.bytes);
+		return one.bytes;
 	case POINTER_MAPPING_BASE:
 		vmm_narrow(&one, pointer);
-		return one.base;
+		return memory_pinned(m) ? m->pinned_base : one.base;
 	case POINTER_MAPPING_SIZE:
 		vmm_narrow(&one, pointer);
-		return one.bytes;
+		return memory_pinned(m) ? m->pinned_bytes : one.bytes;
 	case POINTER_MAPPED:
 		return 1;
 	case POINTER_ACCESS_FLAGS:
-		return ACCESS_READ_WRITE;
+		return m->kind == MEMORY_MAPPED ? (uint64_t)vmm_access(pointer, m->device) : ACCESS_READ_WRITE;
 	case POINTER_POOL:
 		return m->pool;
 	case POINTER_HANDLE_TYPES:
@@ -125,9 +134,35 @@ EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
 		return CUDA_ERROR_INVALID_VALUE;
 	if (attribute == POINTER_HOST_POINTER && memory_on_device(&m))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (attribute == POINTER_DEVICE_POINTER && !is_accessible(&m, ptr))
+		return CUDA_ERROR_INVALID_VALUE;
 	value = value_of(attribute, ptr, &m);
 	memcpy(data, &value, size_of(attribute));
 	return CUDA_SUCCESS;
+}
+
+/* The value for memory that CUDA doesn't know: CU_DEVICE_INVALID, that the host may use the pointer, and the range if it is reserved. */
+static bool value_of_unknown(int attribute, uint64_t pointer, uint64_t *value)
+{
+	uint64_t base, bytes;
+
+	*value = 0;
+	switch (attribute) {
+	case POINTER_DEVICE_ORDINAL:
+		*value = (uint64_t)-2;
+		return true;
+	case POINTER_HOST_POINTER:
+		*value = pointer;
+		return true;
+	case POINTER_RANGE_START:
+	case POINTER_RANGE_SIZE:
+		if (!vmm_range(pointer, &base, &bytes))
+			return false;
+		*value = attribute == POINTER_RANGE_START ? base : bytes;
+		return true;
+	default:
+		return true;
+	}
 }
 
 EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data,
@@ -141,15 +176,14 @@ EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_att
 		return CUDA_ERROR_INVALID_VALUE;
 	known = memory_find(ptr, &m);
 	for (unsigned i = 0; i < numAttributes; i++) {
-		uint64_t value = known ? value_of(attributes[i], ptr, &m) : 0;
+		uint64_t value;
 
 		if (!size_of(attributes[i]) || !data[i])
 			return CUDA_ERROR_INVALID_VALUE;
-		/* Of memory that CUDA doesn't know: CU_DEVICE_INVALID, and that the host may use the pointer. */
-		if (!known && attributes[i] == POINTER_DEVICE_ORDINAL)
-			value = (uint64_t)-2;
-		if (!known && attributes[i] == POINTER_HOST_POINTER)
-			value = ptr;
+		if (known)
+			value = value_of(attributes[i], ptr, &m);
+		else if (!value_of_unknown(attributes[i], ptr, &value))
+			continue;
 		memcpy(data[i], &value, size_of(attributes[i]));
 	}
 	return CUDA_SUCCESS;

@@ -82,10 +82,8 @@ EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
 	CUresult result;
 
 	ENTER();
-	if (!pool)
+	if (!pool || !device_valid(dev))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!device_valid(dev))
-		return CUDA_ERROR_INVALID_DEVICE;
 	result = current_pool(dev, &number);
 	if (!result)
 		*pool = (CUmemoryPool)(uintptr_t)number;
@@ -97,10 +95,8 @@ EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 	struct pool *p;
 
 	ENTER();
-	if (!device_valid(dev))
-		return CUDA_ERROR_INVALID_DEVICE;
 	p = pool_find(pool);
-	if (!p || p->device != dev || p->imported)
+	if (!device_valid(dev) || !p || p->device != dev || p->imported)
 		return CUDA_ERROR_INVALID_VALUE;
 	__atomic_store_n(&current[dev], number_of(pool), __ATOMIC_RELEASE);
 	return CUDA_SUCCESS;
@@ -152,12 +148,15 @@ EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolPr
 	ENTER();
 	if (!pool || !poolProps)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (poolProps->location.type > LOCATION_DEVICE || poolProps->handleTypes & ~HANDLE_TYPE_POSIX_FD)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	if (poolProps->allocType != ALLOCATION_PINNED || poolProps->location.type != LOCATION_DEVICE)
+	if (poolProps->allocType != ALLOCATION_PINNED || poolProps->location.type <= LOCATION_NONE ||
+	    poolProps->location.type > LOCATION_LAST || poolProps->handleTypes & ~(HANDLE_TYPE_POSIX_FD | HANDLE_TYPE_FABRIC))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (poolProps->location.type != LOCATION_DEVICE)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!device_valid(poolProps->location.id))
-		return CUDA_ERROR_INVALID_DEVICE;
+		return CUDA_ERROR_INVALID_VALUE;
+	if (poolProps->handleTypes & HANDLE_TYPE_FABRIC)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	request_init(&r, OP_cuMemPoolCreate);
 	request_word(&r, device_host(poolProps->location.id));
 	request_word(&r, poolProps->maxSize);
@@ -249,12 +248,14 @@ EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map
 	if (!p || (count && !map))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < count; i++) {
-		if (map[i].location.type != LOCATION_DEVICE)
-			return CUDA_ERROR_INVALID_VALUE;
+		if (map[i].location.type != LOCATION_DEVICE || map[i].flags == ACCESS_READ)
+			return CUDA_ERROR_NOT_SUPPORTED;
 		if (!device_valid(map[i].location.id))
 			return CUDA_ERROR_INVALID_DEVICE;
 		if (map[i].location.id != p->device)
 			return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+		if (map[i].flags == ACCESS_NONE)	/* its own device can't lose it */
+			return CUDA_ERROR_INVALID_DEVICE;
 		if (map[i].flags != ACCESS_READ_WRITE)
 			return CUDA_ERROR_INVALID_VALUE;
 	}
@@ -267,10 +268,10 @@ EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPoo
 
 	ENTER();
 	p = pool_find(memPool);
-	if (!p || !flags || !location)
+	if (!p || !flags || !location || (location->type != LOCATION_DEVICE && location->type != LOCATION_HOST))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (location->type == LOCATION_DEVICE && !device_valid(location->id))
-		return CUDA_ERROR_INVALID_DEVICE;
+		return CUDA_ERROR_INVALID_VALUE;
 	*flags = location->type == LOCATION_DEVICE && location->id == p->device ? ACCESS_READ_WRITE : ACCESS_NONE;
 	return CUDA_SUCCESS;
 }
@@ -313,16 +314,25 @@ static CUresult allocate(CUdeviceptr *dptr, size_t bytes, uint64_t pool, int dev
 	return result;
 }
 
+/* No bytes are no memory, which isn't wrong in stream order. */
+static CUresult allocated_nothing(CUdeviceptr *dptr)
+{
+	*dptr = 0;
+	return CUDA_SUCCESS;
+}
+
 EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
 	uint64_t pool;
 	CUresult result;
 
 	ENTER_CONTEXT();
-	if (!dptr || !bytesize)
+	if (!dptr)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!stream_known(hStream))
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (!bytesize)
+		return allocated_nothing(dptr);
 	result = current_pool(context_current()->device, &pool);
 	return result ? result : allocate(dptr, bytesize, pool, context_current()->device, hStream);
 }
@@ -333,10 +343,12 @@ EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUme
 
 	ENTER_CONTEXT();
 	p = pool_find(pool);
-	if (!dptr || !bytesize || !p || p->imported)
+	if (!dptr || !p || p->imported)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!stream_known(hStream))
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (!bytesize)
+		return allocated_nothing(dptr);
 	if (p->device != context_current()->device)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return allocate(dptr, bytesize, number_of(pool), p->device, hStream);

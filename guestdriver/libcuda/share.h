@@ -10,6 +10,7 @@ enum {
 	HANDLE_TYPE_WIN32 = 2,
 	HANDLE_TYPE_WIN32_KMT = 4,
 	HANDLE_TYPE_FABRIC = 8,
+	HANDLE_TYPES_KNOWN = 15,
 };
 
 /* Whether handles of that type can be made. */

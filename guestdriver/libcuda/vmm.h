@@ -56,6 +56,12 @@ struct vmm_memory *vmm_memory(CUmemGenericAllocationHandle handle);
 struct memory;
 void vmm_narrow(struct memory *m, uint64_t address);
 
+/* The reservation that an address lies in; false if there is none. */
+bool vmm_range(uint64_t address, uint64_t *base, uint64_t *bytes);
+
+/* How a device may access what is mapped at an address; -1 where nothing is. */
+int vmm_access(uint64_t address, int device);
+
 /* As which handles the memory that is mapped at an address can be exported. */
 uint64_t vmm_handle_types(uint64_t address);
 

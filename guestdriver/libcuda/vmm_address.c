@@ -132,7 +132,7 @@ EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignm
 	CUresult result;
 
 	ENTER();
-	if (!ptr || !size || size % 4096 || flags || (alignment & (alignment - 1)))
+	if (!ptr || !size || size % VMM_PAGE || flags || (alignment & (alignment - 1)))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (size > VMM_END - VMM_BASE || alignment > VMM_END - VMM_BASE)
 		return CUDA_ERROR_OUT_OF_MEMORY;

@@ -68,7 +68,7 @@ EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGener
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
 
 	ENTER();
-	if (!size || size % VMM_PAGE || ptr % VMM_PAGE || offset || flags)
+	if (!size || offset || flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	m = calloc(1, sizeof(*m));
 	if (!m)
@@ -78,8 +78,11 @@ EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGener
 	pthread_mutex_lock(&vmm_lock);
 	m->memory = (struct vmm_memory *)handle_find(HANDLE_MEMORY, (void *)(uintptr_t)handle);
 	r = vmm_reserved(ptr, size);
-	if (r && m->memory && m->memory->references && m->memory->bytes == size)
-		result = map(r, m);
+	if (r && m->memory && m->memory->references) {
+		result = CUDA_ERROR_NOT_SUPPORTED;	/* as with driver 580: a part of memory can't be mapped */
+		if (m->memory->bytes == size)
+			result = ptr % VMM_PAGE ? CUDA_ERROR_INVALID_VALUE : map(r, m);
+	}
 	pthread_mutex_unlock(&vmm_lock);
 	if (result)
 		free(m);
@@ -148,12 +151,22 @@ static CUresult set_access(uint64_t base, uint64_t bytes, const CUmemAccessDesc 
 	return channel_synced(result);
 }
 
+static bool is_whole(uint64_t base, uint64_t bytes)
+{
+	bool whole;
+
+	pthread_mutex_lock(&vmm_lock);
+	whole = vmm_whole(base, bytes);
+	pthread_mutex_unlock(&vmm_lock);
+	return whole;
+}
+
 EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
 {
 	CUresult result = CUDA_SUCCESS;
 
 	ENTER();
-	if (!desc || !count)
+	if (!desc || !count || !is_whole(ptr, size))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < count; i++) {
 		if (desc[i].location.type != LOCATION_DEVICE)
@@ -187,19 +200,49 @@ void vmm_narrow(struct memory *m, uint64_t address)
 	pthread_mutex_unlock(&vmm_lock);
 }
 
-EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
+bool vmm_range(uint64_t address, uint64_t *base, uint64_t *bytes)
+{
+	const struct vmm_reservation *r;
+
+	pthread_mutex_lock(&vmm_lock);
+	r = vmm_reserved(address, 1);
+	if (r) {
+		*base = r->base;
+		*bytes = r->bytes;
+	}
+	pthread_mutex_unlock(&vmm_lock);
+	return r != NULL;
+}
+
+int vmm_access(uint64_t address, int device)
 {
 	const struct vmm_mapping *m;
+	int access = -1;
+
+	pthread_mutex_lock(&vmm_lock);
+	m = vmm_mapped(address);
+	if (m)
+		access = m->access[device];
+	pthread_mutex_unlock(&vmm_lock);
+	return access;
+}
+
+/* Of memory that isn't mapped the answer is that nothing was set. */
+EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
+{
+	struct memory m;
 
 	ENTER();
 	if (!flags || !location)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (location->type != LOCATION_DEVICE || !device_valid(location->id))
+	if (location->type != LOCATION_DEVICE && location->type != LOCATION_HOST)
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (!memory_find(ptr, &m))
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&vmm_lock);
-	m = vmm_mapped(ptr);
-	if (m)
-		*flags = m->access[location->id];
-	pthread_mutex_unlock(&vmm_lock);
-	return m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	if (location->type == LOCATION_DEVICE && !device_valid(location->id))
+		return CUDA_ERROR_INVALID_DEVICE;
+	*flags = m.kind == MEMORY_MAPPED && location->type == LOCATION_DEVICE ?
+			 (unsigned long long)vmm_access(ptr, location->id) :
+			 ACCESS_NONE;
+	return CUDA_SUCCESS;
 }

@@ -18,25 +18,26 @@ struct vmm_memory *vmm_memory(CUmemGenericAllocationHandle handle)
 /* What memory can be asked for: a device's own, to be exported as a descriptor or not. */
 static CUresult check(const CUmemAllocationProp *prop)
 {
-	if (!prop || prop->type != ALLOCATION_PINNED)
+	if (!prop || prop->type != ALLOCATION_PINNED || prop->location.type <= LOCATION_NONE ||
+	    prop->location.type > LOCATION_LAST)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (prop->requestedHandleTypes & ~HANDLE_TYPE_POSIX_FD || prop->location.type != LOCATION_DEVICE || prop->usage)
+	if (prop->location.type != LOCATION_DEVICE)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	return device_valid(prop->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+	if (!device_valid(prop->location.id))
+		return CUDA_ERROR_INVALID_DEVICE;
+	if (prop->compressionType > COMPRESSION_GENERIC)
+		return CUDA_ERROR_INVALID_VALUE;
+	return prop->requestedHandleTypes & HANDLE_TYPE_FABRIC ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
 					      CUmemAllocationGranularity_flags option)
 {
-	CUresult result;
-
 	ENTER();
-	if (!granularity || option < 0 || option > 1)
+	if (!granularity || !prop || option < 0 || option > 1)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = check(prop);
-	if (!result)
-		*granularity = VMM_PAGE;
-	return result;
+	*granularity = VMM_PAGE;
+	return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
@@ -44,6 +45,7 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, c
 {
 	struct vmm_memory *m;
 	struct request r;
+	uint8_t compression;
 	uint64_t number;
 	CUresult result;
 
@@ -53,10 +55,15 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, c
 	result = check(prop);
 	if (result)
 		return result;
+	/* As with driver 580: what other devices may reach isn't compressed. */
+	compression = prop->gpuDirectRDMACapable || !device_number(prop->location.id, ATTRIBUTE_COMPRESSION) ?
+			      0 :
+			      prop->compressionType;
 	request_init(&r, OP_cuMemCreate);
 	r.exact = true;
 	request_word(&r, size);
 	request_word(&r, device_host(prop->location.id));
+	request_word(&r, compression);
 	result = channel_call(&r, &number, 1);
 	if (result)
 		return result;
@@ -66,6 +73,9 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, c
 		m->bytes = size;
 		m->prop = *prop;
 		m->prop.win32HandleMetaData = NULL;
+		m->prop.requestedHandleTypes &= HANDLE_TYPES_KNOWN;
+		m->prop.compressionType = compression;
+		m->prop.usage = 0;	/* as driver 580 tells it */
 		m->references = 1;
 	}
 	result = handle_enter(HANDLE_MEMORY, number, (struct handle *)m);

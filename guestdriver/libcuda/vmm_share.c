@@ -40,11 +40,11 @@ EXPORT CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGeneric
 	ENTER();
 	if (!shareableHandle || flags)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!exportable(handle, handleType))
+		return CUDA_ERROR_INVALID_VALUE;
 	result = share_type(handleType);
 	if (result)
 		return result;
-	if (!exportable(handle, handleType))
-		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuMemExportToShareableHandle);
 	r.exact = true;
 	request_word(&r, handle);

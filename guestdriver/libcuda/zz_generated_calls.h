@@ -357,7 +357,7 @@ static inline bool is_split_flags(uint64_t n)
 
 static inline bool is_array_flags(uint64_t n)
 {
-	return !(n & ~(uint64_t)0xff);
+	return !(n & ~(uint64_t)0x1ff);
 }
 
 static inline bool is_texture_flags(uint64_t n)

@@ -15,7 +15,7 @@ const sharedBytes = 2 << 20
 
 // offerMemory has a channel's worker offer new memory: the memory, and the number of the offer.
 func (c *channel) offerMemory() (memory uint64, number uint32, err error) {
-	if memory, err = c.must(gpubackend.OpMemCreate, sharedBytes, 0); err != nil {
+	if memory, err = c.must(gpubackend.OpMemCreate, sharedBytes, 0, 0); err != nil {
 		return 0, 0, err
 	}
 	n, err := c.must(gpubackend.OpMemExportToShareableHandle, memory)

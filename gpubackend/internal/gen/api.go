@@ -253,5 +253,9 @@ func apiOutputs() ([]output, error) {
 		{"gpubackend/allowed/zz_generated_sets.go", setsGo(a)},
 		{"docs/coverage.md", coverageDoc(a)},
 	}
-	return append(goFiles, cOutputs(a)...), nil
+	attributes, err := attributeOutputs()
+	if err != nil {
+		return nil, err
+	}
+	return append(append(goFiles, attributes...), cOutputs(a)...), nil
 }
