@@ -153,7 +153,7 @@ func (s *Session) serve(m *Message, refused error) error {
 	if err != nil {
 		s.refuse(m.Request, err)
 	}
-	s.observe(m, err)
+	_ = s.protect(func() error { s.observe(m, err); return nil })
 	return s.answer(m, rule.answers, answer, err)
 }
 

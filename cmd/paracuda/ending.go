@@ -6,6 +6,8 @@ import (
 	"context"
 	"net"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -50,3 +52,7 @@ func giveUp(log *logrus.Entry, endLog func()) func() {
 		os.Exit(1)
 	}
 }
+
+// outliveTerminal keeps this process, and its children, from ending when the terminal that it was started from is closed, or
+// who reads its log is gone: its VM would lose the device.
+func outliveTerminal() { signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE) }

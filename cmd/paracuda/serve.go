@@ -31,6 +31,7 @@ func (o *deviceOptions) serve() error {
 	if err != nil {
 		return err
 	}
+	outliveTerminal()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once

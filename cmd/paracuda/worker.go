@@ -30,6 +30,7 @@ func startChild(role string, args []string) (level string, err error) {
 	if _, err := unix.GetsockoptInt(controlFD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
 		return "", fmt.Errorf("%s: no control connection: paracuda device starts %[1]ss by itself", role)
 	}
+	outliveTerminal()
 	return level, leaveNoCore()
 }
 

@@ -58,7 +58,7 @@ func (d *Device) ServeAdmin(l net.Listener) {
 			d.log.WithError(err).Warn("take a connection to the control socket")
 			time.Sleep(adminPause)
 		default:
-			go d.admin(c)
+			go d.guard("the control socket", func() { d.admin(c) })
 		}
 	}
 }

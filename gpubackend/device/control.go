@@ -69,8 +69,8 @@ func newControl(d *Device, q vhostuser.QueueConfig, late *lateAnswers) (*control
 		return nil, err
 	}
 	c.hello = q.Base != 0
-	go c.readKicks()
-	go c.serve()
+	go d.guard("the control queue's kicks", c.readKicks)
+	go d.guard("the control queue", c.serve)
 	return c, nil
 }
 
@@ -182,7 +182,9 @@ func (c *control) request(chain *virtqueue.Chain) {
 	if work := c.obey(&r, &a.response); work != nil {
 		c.open++
 		go func() {
-			work(&a.response)
+			if !c.device.guard("a request", func() { work(&a.response) }) {
+				a.response.Status = wire.StatusNoWorker
+			}
 			if r.Type == wire.ControlHello && roomy {
 				a.settings = c.device.told.Load()
 			}

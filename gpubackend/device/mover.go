@@ -77,7 +77,7 @@ func (d *Device) startMover() error {
 		return err
 	}
 	m := &moverProcess{
-		conn: newRequester(conn, d.config.Timeouts.Answer, refuseOffer), proc: proc,
+		conn: d.newRequester(conn, refuseOffer), proc: proc,
 		ready: make(chan struct{}), exited: make(chan struct{}),
 	}
 	regions, files := handover.Describe(d.mapped.Regions())
@@ -94,14 +94,14 @@ func (d *Device) startMover() error {
 	}
 	d.mover = m
 	d.running.add(2)
-	go func() {
+	go d.guard("the mover's start", func() {
 		defer d.running.done()
 		defer close(m.ready)
 		if m.failure = started(handover.KindReady, d.config.Timeouts.Start); m.failure != nil {
 			m.kill()
 		}
-	}()
-	go d.awaitMover(m)
+	})
+	go d.guard("the mover's end", func() { d.awaitMover(m) })
 	return nil
 }
 

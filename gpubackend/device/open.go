@@ -189,9 +189,9 @@ func (d *Device) spawn() (*workerProcess, error) {
 		return nil, err
 	}
 	w := &workerProcess{state: state, proc: proc, policy: d.policy, exited: make(chan struct{}), gone: make(chan struct{})}
-	w.conn = newRequester(conn, d.config.Timeouts.Answer, func(m *handover.Message, fds []int) { d.exports.receive(w, m, fds) })
+	w.conn = d.newRequester(conn, func(m *handover.Message, fds []int) { d.exports.receive(w, m, fds) })
 	d.running.add(1)
-	go d.await(w)
+	go d.guard("a worker's end", func() { d.await(w) })
 	return w, nil
 }
 

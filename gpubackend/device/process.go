@@ -38,10 +38,11 @@ type requester struct {
 	mu      sync.Mutex                           // one request at a time
 }
 
-func newRequester(c *handover.Conn, send time.Duration, offered func(*handover.Message, []int)) *requester {
+func (d *Device) newRequester(c *handover.Conn, offered func(*handover.Message, []int)) *requester {
+	send := d.config.Timeouts.Answer
 	c.SetTimeout(send)
 	r := &requester{conn: c, answers: make(chan *handover.Message, 1), offered: offered, ended: make(chan struct{})}
-	go r.read()
+	go d.guard("a child's messages", r.read)
 	return r
 }
 

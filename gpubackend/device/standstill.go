@@ -39,7 +39,8 @@ func (d *Device) beginPause(c *channel) {
 	c.paused = paused
 	go func() {
 		defer close(paused)
-		if !d.pause(c, w, grace) {
+		stands := false
+		if d.guard("a pause", func() { stands = d.pause(c, w, grace) }); !stands {
 			w.kill()
 			d.awaitEnd(w)
 		}
@@ -100,7 +101,7 @@ func (d *Device) resumeLater() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.rest == nil {
-		d.rest = time.AfterFunc(restTime, d.resumeRest)
+		d.rest = time.AfterFunc(restTime, func() { d.guard("going on", d.resumeRest) })
 		return
 	}
 	d.rest.Reset(restTime)

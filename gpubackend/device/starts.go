@@ -26,11 +26,11 @@ func (d *Device) refillLater(wait time.Duration) {
 	}
 	d.refilling = true
 	turn := d.config.Clock.After(wait)
-	go func() {
+	go d.guard("starting warm workers", func() {
 		<-turn
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.refilling = false
 		d.refill()
-	}()
+	})
 }

@@ -28,7 +28,7 @@ func (d *Device) watchStranger(c *channel) {
 	}
 	s := &stranger{kick: kick, ended: make(chan struct{})}
 	c.watch = s
-	go func() {
+	go d.guard("a foreign driver's queue", func() {
 		defer close(s.ended)
 		for s.kick.Wait() == nil {
 			d.mu.Lock()
@@ -37,7 +37,7 @@ func (d *Device) watchStranger(c *channel) {
 			}
 			d.mu.Unlock()
 		}
-	}()
+	})
 }
 
 // end has it look no more, soon.

@@ -58,7 +58,7 @@ func (d *Device) refill() {
 		w.ready = make(chan struct{})
 		d.warm = append(d.warm, w)
 		d.running.add(1)
-		go d.warmUp(w)
+		go d.guard("a warm worker", func() { d.warmUp(w) })
 	}
 }
 
@@ -181,7 +181,7 @@ func (d *Device) startCold(c *channel, p program) {
 		return nil
 	}
 	d.running.add(1)
-	go func() {
+	go d.guard("a cold worker", func() {
 		defer d.running.done()
 		d.starts.Take()
 		err := d.begin(c, p, false, nil, may)
@@ -193,5 +193,5 @@ func (d *Device) startCold(c *channel, p program) {
 		c.cold = nil
 		d.log.WithField("channel", c.index).WithError(err).Error("start a worker")
 		d.reclaim(c)
-	}()
+	})
 }

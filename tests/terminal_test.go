@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestDeviceOutlivesItsTerminal closes what a device process was started from: nobody reads its log any more, and it is sent
+// what a shell sends when its terminal is closed. It goes on logging and serving, until it is told to end.
+func TestDeviceOutlivesItsTerminal(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "device")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(paracuda, "device", "--gpu", "soft", "--socket-path", socket)
+	cmd.Stdout, cmd.Stderr = w, w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	defer cmd.Process.Kill()
+	w.Close()
+	if _, err := r.Read(make([]byte, 1)); err != nil { // it waits for a front end
+		t.Fatal(err)
+	}
+	r.Close()
+	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 { // each leaves lines in the log
+		var c net.Conn
+		for end := time.Now().Add(10 * time.Second); c == nil; time.Sleep(10 * time.Millisecond) {
+			if c, err = net.Dial("unix", socket); err != nil && time.Now().After(end) {
+				t.Fatal(err)
+			}
+		}
+		c.Close()
+		select {
+		case err := <-ended:
+			t.Fatalf("the device has ended: %v", err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("at SIGTERM: %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it doesn't end at SIGTERM")
+	}
+}
