@@ -180,3 +180,35 @@ func TestOwnLibraryPath(t *testing.T) {
 		}
 	})
 }
+
+// fillScript writes more than a megabyte through a mapping, where no call tells it that there
+// is no room.
+const fillScript = `
+import mmap
+f = open("full/file", "w+b")
+f.truncate(4 << 20)
+m = mmap.mmap(f.fileno(), 4 << 20)
+m[:] = b"x" * (4 << 20)
+print("written")
+`
+
+// TestWriteOnAFullDisk has more written than the host can keep.
+func TestWriteOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	if r := command(t, time.Minute, root, "unshare", "-m", "true"); r.exit != 0 {
+		skip(t, "no mounts of its own for a process here: %s", r.stderr)
+	}
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		dir := workDir(t)
+		if err := os.Mkdir(filepath.Join(dir, "full"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		r := command(t, vm.boot+vm.limit, dir, "unshare", "-m", "sh", "-c",
+			"mount -t tmpfs -o size=1M full full && exec \"$@\"", "sh", paracuda, "run", "--vm", vm.name,
+			"--gpu", "soft", "--write", "full", "--", "python3", "-c", fillScript)
+		want := "keep what was written below " + dir + "/full: No space left on device\n"
+		if r.exit != 1 || r.stdout != "written\n" || !strings.HasSuffix(r.stderr, want) {
+			t.Errorf("exit code %d, output %q, errors %q", r.exit, r.stdout, r.stderr)
+		}
+	})
+}
