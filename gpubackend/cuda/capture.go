@@ -2,11 +2,7 @@
 
 package cuda
 
-import (
-	"maps"
-
-	"github.com/paracuda/paracuda/gpubackend"
-)
+import "github.com/paracuda/paracuda/gpubackend"
 
 // captureRelaxed is CU_STREAM_CAPTURE_MODE_RELAXED. The driver's rules about threads mean nothing here, where one thread
 // calls for all of the guest's: the guest's library applies them.
@@ -17,7 +13,7 @@ func (d *Device) StreamBeginCapture(s gpubackend.Stream, _ uint64) gpubackend.Re
 	d.beforeCapture(s)
 	r := d.calls.StreamBeginCapture(s, captureRelaxed)
 	if r == gpubackend.Success {
-		d.capturing[s] = d.state
+		d.capturing[s] = struct{}{}
 	}
 	return d.failed(r)
 }
@@ -35,7 +31,7 @@ func (d *Device) StreamBeginCaptureToGraph(
 	d.beforeCapture(s)
 	r := d.call(symStreamBeginCaptureToGraph, uint64(s), uint64(g), list.orNull(), edge.orNull(), uint64(len(nodes)), captureRelaxed)
 	if r == gpubackend.Success {
-		d.capturing[s] = d.state
+		d.capturing[s] = struct{}{}
 	}
 	return d.failed(r)
 }
@@ -50,11 +46,6 @@ func (d *Device) StreamEndCapture(s gpubackend.Stream) (gpubackend.Graph, gpubac
 		return 0, d.failed(r)
 	}
 	return g, r
-}
-
-// forgetCaptures forgets those that have ended with their context.
-func (d *Device) forgetCaptures(c *context) {
-	maps.DeleteFunc(d.capturing, func(_ gpubackend.Stream, of *context) bool { return of == c })
 }
 
 // isCapturing asks the driver, if any stream is capturing: events carry captures from stream to stream.

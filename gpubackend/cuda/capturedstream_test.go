@@ -109,6 +109,23 @@ func TestStreamsThatEndInAnotherContext(t *testing.T) {
 	must(t, "query", d.ContextQuery())
 }
 
+// TestStreamsThatEndWithTheirContext aren't asked, though they were given work while another context was current.
+func TestStreamsThatEndWithTheirContext(t *testing.T) {
+	d := newDevice(t, Options{})
+	first, memory := d.current, alloc(t, d, 4096)
+	second, r := d.CtxCreate(0, 0)
+	must(t, "create", r)
+	must(t, "set current", d.SetCurrent(second))
+	s := newStream(t, d)
+	must(t, "set current", d.SetCurrent(first))
+	must(t, "fill", d.MemsetD8Async(memory, 0, 4096, s))
+	must(t, "destroy", d.CtxDestroy(second))
+	must(t, "query", d.ContextQuery())
+	if len(d.streams) != 0 {
+		t.Errorf("%d streams are known", len(d.streams))
+	}
+}
+
 // TestCapturesEndWithTheirContext: other streams are announced again.
 func TestCapturesEndWithTheirContext(t *testing.T) {
 	d := newDevice(t, Options{})

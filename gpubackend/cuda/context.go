@@ -200,7 +200,7 @@ func (d *Device) holds(c *context) bool {
 // forget gives back the memory of a context that has ended.
 func (d *Device) forget(c *context) {
 	d.forgetGreen(c)
-	d.forgetCaptures(c)
+	d.forgetStreams(c)
 	d.takeBack(c)
 	d.unchargeContext(c)
 	d.dropContext(c)

@@ -69,8 +69,10 @@ type Device struct {
 	// libraries is what the variables of each count for in a context.
 	libraries map[gpubackend.Library]uint64
 	held      held
-	// capturing are the streams that were told to capture, with their contexts.
-	capturing map[gpubackend.Stream]*context
+	// streams has the context of each stream that the guest made.
+	streams map[gpubackend.Stream]*context
+	// capturing are the streams that were told to capture.
+	capturing map[gpubackend.Stream]struct{}
 	// functions are those of the module that was enumerated last.
 	functions enumeration[gpubackend.Module, gpubackend.Function]
 }
@@ -109,7 +111,8 @@ func NewDevice(options Options) (*Device, error) {
 		log:        options.Log,
 		contexts:   make(map[gpubackend.Context]*context),
 		owners:     make(map[uint64]*context),
-		capturing:  make(map[gpubackend.Stream]*context),
+		streams:    make(map[gpubackend.Stream]*context),
+		capturing:  make(map[gpubackend.Stream]struct{}),
 		registered: make(map[uint64]registration),
 	}
 	if d.log == nil {

@@ -120,7 +120,7 @@ func (d *Device) GreenCtxDestroy(g gpubackend.GreenContext) gpubackend.Result {
 	if r == gpubackend.Success {
 		delete(d.greens, g)
 		d.unchargeLimits(h)
-		d.forgetCaptures(c)
+		d.forgetStreams(c)
 		delete(d.contexts, h)
 		c.base.freed = append(c.base.freed, c.freed...) // until that context is idle, too
 	}
@@ -132,7 +132,11 @@ func (d *Device) GreenCtxStreamCreate(g gpubackend.GreenContext, flags, priority
 	if _, ok := d.greens[g]; !ok {
 		return 0, gpubackend.InvalidContext
 	}
-	return d.calls.GreenCtxStreamCreate(g, flags, priority)
+	s, r := d.calls.GreenCtxStreamCreate(g, flags, priority)
+	if r == gpubackend.Success {
+		d.streams[s] = d.contexts[d.greens[g]]
+	}
+	return s, r
 }
 
 // greenBusy says whether a green context of the current one may have work in flight.
@@ -171,7 +175,7 @@ func (d *Device) forgetGreen(base *context) {
 		if c := d.contexts[h]; c.base == base {
 			base.freed = append(base.freed, c.freed...)
 			d.unchargeLimits(h)
-			d.forgetCaptures(c)
+			d.forgetStreams(c)
 			delete(d.contexts, h)
 			delete(d.greens, g)
 		}

@@ -174,6 +174,34 @@ func (d *Device) StreamQuery(s gpubackend.Stream) gpubackend.Result {
 	return r
 }
 
+// StreamCreateWithPriority makes a stream of the current context.
+func (d *Device) StreamCreateWithPriority(flags, priority uint64) (gpubackend.Stream, gpubackend.Result) {
+	s, r := d.calls.StreamCreateWithPriority(flags, priority)
+	if r == gpubackend.Success {
+		d.streams[s] = d.state
+	}
+	return s, r
+}
+
+// forgetStreams forgets the streams of a context that has ended, and with it their work. Other contexts may have been
+// current when they were given it.
+func (d *Device) forgetStreams(of *context) {
+	for s, c := range d.streams {
+		if c == of {
+			d.forgetStream(s)
+		}
+	}
+}
+
+func (d *Device) forgetStream(s gpubackend.Stream) {
+	for _, c := range d.contexts {
+		c.work.done(s)
+		c.work.orphan(s)
+	}
+	delete(d.capturing, s)
+	delete(d.streams, s)
+}
+
 // StreamDestroy returns at once, also when work is in flight: an event stands for that work from then on. The stream may
 // be of another context than the current one, and may have joined a capture.
 func (d *Device) StreamDestroy(s gpubackend.Stream) gpubackend.Result {
@@ -182,9 +210,8 @@ func (d *Device) StreamDestroy(s gpubackend.Stream) gpubackend.Result {
 	}
 	for _, c := range d.contexts {
 		d.watchLast(c, s)
-		c.work.orphan(s)
 	}
-	delete(d.capturing, s)
+	d.forgetStream(s)
 	return d.calls.StreamDestroy(s)
 }
 

@@ -84,7 +84,8 @@ API CUresult cuDevicePrimaryCtxRelease_v2(int d) { COUNT; (void)d; return OK; }
 API CUresult cuDevicePrimaryCtxReset_v2(int d) { COUNT; (void)d; sticky = 0; return OK; }
 API CUresult cuCtxCreate_v2(void **c, unsigned f, int d) { COUNT; (void)f; (void)d; below = current; *c = current = malloc(1); return OK; }
 API CUresult cuCtxPopCurrent_v2(void **c) { COUNT; *c = current; current = below; return OK; }
-API CUresult cuCtxDestroy_v2(void *c) { COUNT; if (current == c) current = NULL; free(c); return OK; }
+static void end_streams(const void *c);
+API CUresult cuCtxDestroy_v2(void *c) { COUNT; if (current == c) current = NULL; end_streams(c); free(c); return OK; }
 API CUresult cuCtxSetCurrent(void *c) { COUNT; current = c; return OK; }
 API CUresult cuCtxSynchronize(void) { IN_CONTEXT; not_ready = 0; return OK; }
 API CUresult cuCtxGetStreamPriorityRange(int *l, int *g) { *l = 0; *g = -5; return OK; }
@@ -443,10 +444,25 @@ API CUresult cuMemsetD8Async(void *d, unsigned char v, size_t n, void *st) { IN_
 API CUresult cuMemsetD32Async(unsigned *d, unsigned v, size_t n, void *st) { IN_CONTEXT; (void)st; while (n--) *d++ = v; return OK; }
 
 // A stream that is destroyed is remembered: who asks it is told off.
-struct stream { int waiting, gone; struct graph *graph; };
+struct stream { int waiting, gone; struct graph *graph; void *context; struct stream *next; };
 static struct stream legacy;
 static struct stream *stream_of(void *s) { return (u64)s < 3 ? &legacy : s; }
-API CUresult cuStreamCreateWithPriority(void **s, unsigned flags, int priority) { IN_CONTEXT; (void)priority; *s = calloc(1, sizeof(struct stream)); return flags > 1; }
+static struct stream *streams;
+static void end_streams(const void *c)
+{
+	for (struct stream *s = streams; s; s = s->next)
+		s->gone |= s->context == c;
+}
+API CUresult cuStreamCreateWithPriority(struct stream **s, unsigned flags, int priority)
+{
+	IN_CONTEXT;
+	(void)priority;
+	*s = calloc(1, sizeof(**s));
+	(*s)->context = current;
+	(*s)->next = streams;
+	streams = *s;
+	return flags > 1;
+}
 API CUresult cuStreamDestroy_v2(void *s) { IN_CONTEXT; stream_of(s)->gone = 1; return OK; }
 API CUresult cuStreamSynchronize(void *s) { IN_CONTEXT; (void)s; return OK; }
 API CUresult cuStreamWriteValue32_v2(void *s, u64 addr, unsigned value, unsigned flags)
