@@ -204,6 +204,7 @@ func (d *Device) forget(c *context) {
 	d.takeBack(c)
 	d.unchargeContext(c)
 	d.dropContext(c)
+	d.forgetObjects(c)
 	d.unchargeLimits(c.handle)
 	d.unchargeCode([]*context{c}, c.code)
 	if d.graphMemory.any {

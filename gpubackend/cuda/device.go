@@ -47,8 +47,8 @@ type Device struct {
 	owners   map[uint64]*context
 	memories map[gpubackend.Memory]guestMemory
 	arrays   map[uint64]arrayCharge
-	textures map[uint64]bool
-	surfaces map[uint64]bool
+	textures objects
+	surfaces objects
 	links    map[gpubackend.Link]*linking
 	kernels  enumeration[gpubackend.Library, gpubackend.Kernel]
 	waits    *waits

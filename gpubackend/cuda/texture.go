@@ -147,6 +147,9 @@ func optional(s []byte) (block, uint64) {
 
 // TexObjectCreate makes a texture.
 func (d *Device) TexObjectCreate(resource, texture, view []byte) (uint64, gpubackend.Result) {
+	if !d.roomForObject() {
+		return 0, gpubackend.OutOfMemory
+	}
 	b := copied(resource, 0)
 	defer b.free()
 	t, texAt := optional(texture)
@@ -159,39 +162,28 @@ func (d *Device) TexObjectCreate(resource, texture, view []byte) (uint64, gpubac
 
 // SurfObjectCreate makes a surface.
 func (d *Device) SurfObjectCreate(resource []byte) (uint64, gpubackend.Result) {
+	if !d.roomForObject() {
+		return 0, gpubackend.OutOfMemory
+	}
 	b := copied(resource, 0)
 	defer b.free()
 	r := d.call(symSurfObjectCreate, d.out(0), b.address())
 	return d.remember(&d.surfaces, r)
 }
 
-// remember notes an object: the driver is only given those that it made.
-func (d *Device) remember(set *map[uint64]bool, r gpubackend.Result) (uint64, gpubackend.Result) {
-	if r != gpubackend.Success {
-		return 0, r
-	}
-	if *set == nil {
-		*set = map[uint64]bool{}
-	}
-	(*set)[d.value(0)] = true
-	return d.value(0), r
-}
-
 // TexObjectDestroy destroys a texture.
 func (d *Device) TexObjectDestroy(t uint64) gpubackend.Result {
-	if !d.textures[t] {
+	if !d.forgetObject(d.textures, t) {
 		return gpubackend.InvalidValue
 	}
-	delete(d.textures, t)
 	return d.calls.TexObjectDestroy(t)
 }
 
 // SurfObjectDestroy destroys a surface.
 func (d *Device) SurfObjectDestroy(s uint64) gpubackend.Result {
-	if !d.surfaces[s] {
+	if !d.forgetObject(d.surfaces, s) {
 		return gpubackend.InvalidValue
 	}
-	delete(d.surfaces, s)
 	return d.calls.SurfObjectDestroy(s)
 }
 

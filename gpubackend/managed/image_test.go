@@ -6,11 +6,13 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/fatbin"
 )
 
@@ -205,4 +207,41 @@ func FuzzOpen(f *testing.F) {
 	}
 	f.Add([]byte(ptxHead + ".global .attribute(.managed) .u32 a = 1;\n.visible .entry k() { ld.global.u32 %r1, [a+4]; }"))
 	f.Fuzz(func(_ *testing.T, image []byte) { try(image) })
+}
+
+// TestImagesCount: what is read and rewritten is taken first, and an image that there is no memory for is refused as that.
+func TestImagesCount(t *testing.T) {
+	var text strings.Builder
+	text.WriteString(".version 8.0\n.target sm_80\n.address_size 64\n.visible .global .attribute(.managed) .align 4 .u32 here;\n" +
+		".visible .entry f() {\n.reg .b64 a;\n")
+	for i := range 2000 {
+		fmt.Fprintf(&text, "mov.u64 a, here+%d;\n", i)
+	}
+	text.WriteString("ret;\n}\n")
+	image := []byte(text.String())
+	host := budget.New(1 << 30)
+	mem := host.Open()
+	codes, err := Open(image, 90, mem)
+	if err != nil || len(codes) != 1 {
+		t.Fatalf("%d codes, %v", len(codes), err)
+	}
+	placed := codes[0].Place(MaxAlign)
+	if least := uint64(len(image) + len(placed)); mem.Bytes() < least || mem.Bytes() > 50*least {
+		t.Errorf("%d bytes count for a text of %d and one of %d", mem.Bytes(), len(image), len(placed))
+	}
+	mem.Close()
+	for limit := uint64(0); limit < 200<<10; limit += 10 << 10 {
+		host.SetLimit(limit)
+		mem := host.Open()
+		_, err := Open(image, 90, mem)
+		_, found := Find(image, mem.Part())
+		_, short := Footprint(image, 90, mem.Part())
+		fits := limit >= uint64(len(image))
+		if !errors.Is(err, budget.ErrExceeded) || !fits && (found || !errors.Is(short, budget.ErrExceeded)) {
+			t.Errorf("with %d bytes: %v, found %v, %v", limit, err, found, short)
+		}
+		if mem.Close(); host.Used() != 0 {
+			t.Errorf("with %d bytes: %d are counted in the end", limit, host.Used())
+		}
+	}
 }

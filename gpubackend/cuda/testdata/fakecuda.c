@@ -496,6 +496,13 @@ API CUresult cuStreamWaitEvent(void *s, const struct event *e, unsigned f)
 		stream_of(s)->graph = e->graph;
 	return f ? INVALID : OK;
 }
+/* Textures and surfaces are numbers. */
+static u64 objects;
+API CUresult cuTexObjectCreate(u64 *o, const void *resource, const void *texture, const void *view) { IN_CONTEXT; (void)texture; (void)view; *o = ++objects; return !resource; }
+API CUresult cuTexObjectDestroy(u64 o) { IN_CONTEXT; return o > objects; }
+API CUresult cuSurfObjectCreate(u64 *o, const void *resource) { IN_CONTEXT; *o = ++objects; return !resource; }
+API CUresult cuSurfObjectDestroy(u64 o) { IN_CONTEXT; return o > objects; }
+
 API CUresult cuEventCreate(void **e, unsigned flags) { IN_CONTEXT; *e = calloc(1, sizeof(struct event)); return flags > 3 && flags != 6; }
 API CUresult cuEventDestroy_v2(void *e) { IN_CONTEXT; free(e); return OK; }
 API CUresult cuEventRecordWithFlags(struct event *e, void *s, unsigned f)
