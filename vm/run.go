@@ -10,6 +10,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/paracuda/paracuda/vm/scratch"
 )
 
 // powerOffTime is how long a VM may take to power off once its program ended.
@@ -20,6 +22,7 @@ type Result struct {
 	ExitCode    int    // 128 and its number if a signal ended the program
 	FrontEnd    string // "QEMU 11.1.3 (TCG)" or "User Mode Linux"
 	GuestKernel string // its release
+	Output      error  // why some of the program's output is lost, but for a pipe that was closed
 	Lost        []Lost
 }
 
@@ -38,17 +41,17 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	dir, err := os.MkdirTemp("", "paracuda-vm-")
+	dir, err := scratch.New()
 	if err != nil {
 		return Result{}, fmt.Errorf("prepare the VM: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer dir.Remove()
 	host, guest, err := linkPair()
 	if err != nil {
 		return Result{}, err
 	}
 	defer host.Close()
-	m, err := start(ctx, c, dir, guest)
+	m, err := start(ctx, c, dir.Path, guest)
 	guest.Close()
 	if err != nil {
 		return Result{}, err
@@ -102,7 +105,7 @@ func (m *machine) serve(ctx context.Context, c Config, host net.Conn) (Result, e
 	if errors.Is(err, errNoExit) {
 		return Result{}, fmt.Errorf("%w; its last words:%s", err, m.log.last())
 	}
-	return Result{ExitCode: code, FrontEnd: m.frontEnd, GuestKernel: s.release, Lost: s.lost}, err
+	return Result{ExitCode: code, FrontEnd: m.frontEnd, GuestKernel: s.release, Output: s.failed, Lost: s.lost}, err
 }
 
 // linkPair makes the two ends of a link.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"syscall"
 )
 
 // errNoExit says that the link ended before the program did.
@@ -26,6 +27,7 @@ type session struct {
 	lost    []Lost
 	part    int // bytes of a job or of input in one frame
 	acks    chan struct{}
+	failed  error // to write the program's output
 }
 
 func newSession(stream io.ReadWriter, c Config) (*session, error) {
@@ -179,6 +181,9 @@ func (s *session) output(i int, data []byte) {
 	}
 	if _, err := w.Write(data); err != nil {
 		s.outputs[i] = nil
+		if s.failed == nil && !errors.Is(err, syscall.EPIPE) {
+			s.failed = err
+		}
 		s.link.send(frameClose, binary.LittleEndian.AppendUint32(nil, uint32(i+1)))
 	}
 }

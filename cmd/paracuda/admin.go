@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"sort"
 	"text/tabwriter"
@@ -34,7 +33,7 @@ func runSet(args []string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("%s holds %s\n", text, a.Holds)
+		fmt.Fprintf(stdout, "%s holds %s\n", text, a.Holds)
 	}
 	return nil
 }
@@ -63,7 +62,7 @@ func runStats(args []string) error {
 		return err
 	}
 	if *raw {
-		e := json.NewEncoder(os.Stdout)
+		e := json.NewEncoder(stdout)
 		e.SetIndent("", "  ")
 		return e.Encode(a)
 	}
@@ -73,17 +72,17 @@ func runStats(args []string) error {
 
 // printStats prints a column for the VM and one for each of its programs.
 func printStats(a *device.Answer) {
-	fmt.Println("gpu:", a.GPU)
-	fmt.Println("policies:")
+	fmt.Fprintln(stdout, "gpu:", a.GPU)
+	fmt.Fprintln(stdout, "policies:")
 	for _, key := range slices.Sorted(maps.Keys(a.Policies)) {
-		fmt.Printf("  %s=%s\n", key, a.Policies[key])
+		fmt.Fprintf(stdout, "  %s=%s\n", key, a.Policies[key])
 	}
 	names := make([]string, 0, len(a.Stats))
 	for name := range a.Stats {
 		names = append(names, name)
 	}
 	sort.Strings(names)
-	t := tabwriter.NewWriter(os.Stdout, 2, 0, 2, ' ', tabwriter.AlignRight)
+	t := tabwriter.NewWriter(stdout, 2, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "\tall\t")
 	for _, p := range a.Programs {
 		fmt.Fprintf(t, "%s (%d)\t", p.Name, p.PID)

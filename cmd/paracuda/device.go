@@ -45,14 +45,14 @@ func runDevice(args []string) error {
 	usage := f.Usage
 	f.Usage = func() {
 		usage()
-		fmt.Println("\nKeys for --set:")
-		device.PrintSettings(os.Stdout)
+		fmt.Fprintln(stdout, "\nKeys for --set:")
+		device.PrintSettings(stdout)
 	}
 	if err := parse(f, args); err != nil {
 		return err
 	}
 	if o.capabilities {
-		return printCapabilities(os.Stdout)
+		return printCapabilities(stdout)
 	}
 	if (o.socket == "") == (o.fd < 0) {
 		return errors.New("device: want --socket-path PATH or --fd N")
@@ -81,5 +81,8 @@ func (o *deviceOptions) writeStats(dev *device.Device, gpu string, log *logrus.E
 		return err
 	}
 	log.Debug("write counters")
-	return os.WriteFile(o.stats, append(b, '\n'), 0o644)
+	if err := os.WriteFile(o.stats, append(b, '\n'), 0o644); err != nil {
+		return fmt.Errorf("--stats: %w", err)
+	}
+	return nil
 }

@@ -29,12 +29,12 @@ func runProbe(args []string) error {
 		return err
 	}
 	if err := cuda.Available(); err != nil {
-		fmt.Println("cuda: no:", err)
-		fmt.Println("soft: yes")
+		fmt.Fprintln(stdout, "cuda: no:", err)
+		fmt.Fprintln(stdout, "soft: yes")
 		return exitCode(1)
 	}
-	fmt.Println("cuda: yes")
-	fmt.Println("soft: yes")
+	fmt.Fprintln(stdout, "cuda: yes")
+	fmt.Fprintln(stdout, "soft: yes")
 	return nil
 }
 

@@ -47,6 +47,9 @@ func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 func main() {
 	err := dispatch(os.Args[1:])
+	if failed := stdout.failed(); failed != nil {
+		err = fmt.Errorf("standard output: %w", failed)
+	}
 	var code exitCode
 	switch {
 	case err == nil:
@@ -71,7 +74,7 @@ func dispatch(args []string) error {
 		}
 		fallthrough
 	case "-h", "--help":
-		usage(os.Stdout)
+		usage(stdout)
 		return nil
 	case "--version":
 		args[0] = "version"
@@ -99,7 +102,7 @@ func runVersion(args []string) error {
 	if err := parse(newFlags("version", "", "Prints the version."), args); err != nil {
 		return err
 	}
-	fmt.Println("paracuda", version)
+	fmt.Fprintln(stdout, "paracuda", version)
 	return nil
 }
 
@@ -108,11 +111,11 @@ func newFlags(name, arguments, text string) *flag.FlagSet {
 	f := flag.NewFlagSet(name, flag.ContinueOnError)
 	f.SetOutput(io.Discard)
 	f.Usage = func() {
-		f.SetOutput(os.Stdout)
-		fmt.Printf("Usage: paracuda %s\n\n%s\n", strings.TrimSpace(name+" "+arguments), text)
+		f.SetOutput(stdout)
+		fmt.Fprintf(stdout, "Usage: paracuda %s\n\n%s\n", strings.TrimSpace(name+" "+arguments), text)
 		options := 0
 		if f.VisitAll(func(*flag.Flag) { options++ }); options > 0 {
-			fmt.Println("\nOptions:")
+			fmt.Fprintln(stdout, "\nOptions:")
 			f.PrintDefaults()
 		}
 		f.SetOutput(io.Discard)

@@ -3,19 +3,24 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
+	"sync"
 )
 
 // outputs are what a device process writes to or answers on besides its VM. They are opened before a VM can connect:
 // a bad path ends the command then, and not the VM's device.
 type outputs struct {
-	trace   *os.File          // or nil
+	trace   *os.File // or nil
+	traced  noted
 	control *net.UnixListener // or nil
 }
 
-func (o *deviceOptions) open() (out outputs, err error) {
+func (o *deviceOptions) open() (out *outputs, err error) {
+	out = &outputs{}
 	if err := tryFile("--stats", o.stats); err != nil {
 		return out, err
 	}
@@ -23,6 +28,7 @@ func (o *deviceOptions) open() (out outputs, err error) {
 		if out.trace, err = os.Create(o.trace); err != nil {
 			return out, fmt.Errorf("--trace: %w", err)
 		}
+		out.traced.w = out.trace
 	}
 	if o.control != "" {
 		out.control, err = listen("--control", o.control)
@@ -30,14 +36,45 @@ func (o *deviceOptions) open() (out outputs, err error) {
 	return out, err
 }
 
-func (out outputs) close() {
+// close says what could not be written.
+func (out *outputs) close() (err error) {
 	if out.trace != nil {
-		out.trace.Close()
+		if err = errors.Join(out.traced.failed(), out.trace.Close()); err != nil {
+			err = fmt.Errorf("--trace: %w", err)
+		}
 	}
 	if out.control != nil {
 		out.control.Close()
 	}
+	return err
 }
+
+// noted is a writer that remembers its first error, for those who write to it and don't look.
+type noted struct {
+	w   io.Writer
+	mu  sync.Mutex
+	err error
+}
+
+func (n *noted) Write(b []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.err != nil {
+		return 0, n.err
+	}
+	var done int
+	done, n.err = n.w.Write(b)
+	return done, n.err
+}
+
+func (n *noted) failed() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.err
+}
+
+// stdout is what commands print on. main says if that failed.
+var stdout = &noted{w: os.Stdout}
 
 // tryFile makes a file, if one is named, that is to be written at the end: whether it can be is known at once.
 func tryFile(option, name string) error {

@@ -22,6 +22,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/qemu"
 	"github.com/paracuda/paracuda/vm"
+	"github.com/paracuda/paracuda/vm/scratch"
 )
 
 // runOptions are the flags of `paracuda run`.
@@ -85,19 +86,20 @@ func (o *runOptions) run(channels int) error {
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "paracuda-")
+	dir, err := scratch.New()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	config.DeviceSocket = filepath.Join(dir, "gpu.sock")
+	defer dir.Remove()
+	config.DeviceSocket = filepath.Join(dir.Path, "gpu.sock")
 	serve, err := o.startDevice(gpu, config.DeviceSocket)
 	if err != nil {
 		return err
 	}
 	result, err := vm.Run(ctx, config)
-	if err := serve.end(); err != nil {
-		fmt.Fprintln(os.Stderr, "paracuda: device:", err)
+	failed := serve.end()
+	if failed != nil && !hasSaidWhy(failed) {
+		fmt.Fprintln(os.Stderr, "paracuda: device:", failed)
 	}
 	if err != nil {
 		return err
@@ -108,10 +110,21 @@ func (o *runOptions) run(channels int) error {
 	if o.report {
 		fmt.Fprintf(os.Stderr, "paracuda: ran in %s, guest kernel %s, device %s\n", result.FrontEnd, result.GuestKernel, gpu)
 	}
-	if result.ExitCode != 0 {
+	switch {
+	case result.ExitCode != 0:
 		return exitCode(result.ExitCode)
+	case result.Output != nil:
+		return fmt.Errorf("the program's output: %w", result.Output)
+	case failed != nil:
+		return exitCode(1)
 	}
 	return nil
+}
+
+// hasSaidWhy says whether a process of ours that failed has written a line.
+func hasSaidWhy(err error) bool {
+	var exit *exec.ExitError
+	return errors.As(err, &exit) && exit.Exited()
 }
 
 // lostLine says what ended with the VM.
@@ -226,9 +239,8 @@ func (o *runOptions) startDevice(gpu, socket string) (*deviceProcess, error) {
 		}
 		select {
 		case err := <-d.done:
-			var exit *exec.ExitError
-			if errors.As(err, &exit) && exit.Exited() {
-				return nil, exitCode(1) // it has said why
+			if hasSaidWhy(err) {
+				return nil, exitCode(1)
 			}
 			return nil, fmt.Errorf("start the device: %w", err)
 		case <-time.After(10 * time.Millisecond):

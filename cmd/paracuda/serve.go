@@ -36,13 +36,12 @@ func (o *deviceOptions) serve() error {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	out, err := o.open()
-	defer out.close()
 	if err != nil {
-		return err
+		return errors.Join(err, out.close())
 	}
 	s := &server{gpu: gpu, log: log, endLog: endLog, options: vhostuser.Options{Log: log}}
 	if out.trace != nil {
-		s.options.Trace = out.trace
+		s.options.Trace = &out.traced
 	}
 	s.dev = device.New(device.Config{
 		GPU: gpu, Settings: o.settings, Generation: uint32(time.Now().UnixNano()) | 1, Spawn: spawner{level: o.level, log: log}, Log: log,
@@ -54,7 +53,7 @@ func (o *deviceOptions) serve() error {
 	if err = o.serveVM(ctx, s); errors.Is(err, context.Canceled) {
 		err = nil
 	}
-	return errors.Join(err, o.writeStats(s.dev, gpu, log))
+	return errors.Join(err, o.writeStats(s.dev, gpu, log), out.close())
 }
 
 // server serves a device to front ends, one after the other.
