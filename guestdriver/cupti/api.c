@@ -91,7 +91,9 @@ EXPORT enum cupti cuptiActivityRegisterCallbacks(buffer_request *request, buffer
 		return CUPTI_INVALID_PARAMETER;
 	if (!driver())
 		return CUPTI_NOT_INITIALIZED;
+	work_lock();
 	buffers_use(request, complete);
+	work_unlock();
 	return CUPTI_SUCCESS;
 }
 
@@ -99,7 +101,11 @@ EXPORT enum cupti cuptiActivityRegisterTimestampCallback(uint64_t (*now)(void))
 {
 	if (!now)
 		return CUPTI_INVALID_PARAMETER;
+	if (!driver())
+		return CUPTI_NOT_INITIALIZED;
+	work_lock();
 	clock_use(now);
+	work_unlock();
 	return CUPTI_SUCCESS;
 }
 
@@ -170,7 +176,7 @@ EXPORT enum cupti cuptiFinalize(void)
 {
 	if (!driver())
 		return CUPTI_NOT_INITIALIZED;
-	work_kinds = 0;
+	__atomic_store_n(&work_kinds, 0, __ATOMIC_RELAXED);
 	work_watch(false);
 	work_drain();
 	__atomic_store_n(&subscribed, 0, __ATOMIC_RELEASE);

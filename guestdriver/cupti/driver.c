@@ -24,6 +24,7 @@ static const struct {
 	{ "cuCtxPushCurrent_v2", offsetof(struct driver, context_push) },
 	{ "cuCtxPopCurrent_v2", offsetof(struct driver, context_pop) },
 	{ "cuCtxGetDevice", offsetof(struct driver, device) },
+	{ "cuThreadExchangeStreamCaptureMode", offsetof(struct driver, capture_mode) },
 	{ "cuFuncGetName", offsetof(struct driver, function_name) },
 	{ "cuFuncGetAttribute", offsetof(struct driver, function_attribute) },
 };

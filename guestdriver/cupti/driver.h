@@ -8,6 +8,7 @@
 #define DRIVER_NOT_READY 600
 #define EVENT_DEFAULT 0u
 #define STREAM_NON_BLOCKING 1u
+#define CAPTURE_RELAXED 2
 
 enum { FUNCTION_SHARED = 1, FUNCTION_LOCAL = 3, FUNCTION_REGISTERS = 4 };
 
@@ -25,6 +26,7 @@ struct driver {
 	int (*context_push)(void *context);
 	int (*context_pop)(void **context);
 	int (*device)(int *device);
+	int (*capture_mode)(int *mode);
 	int (*function_name)(const char **name, void *function);
 	int (*function_attribute)(int *value, int attribute, void *function);
 	const struct paracuda_table *own;

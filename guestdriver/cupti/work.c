@@ -21,19 +21,35 @@
 
 uint64_t work_kinds;
 
-/* Guards all of this library's state, the client's callbacks included, but what a thread has for itself. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct work *pending, **pending_end = &pending;
 static unsigned pending_count, pending_since_drain;
 static uint32_t correlations;
 
-static bool wanted(const struct paracuda_work *w)
+/* How the thread that has the lock takes part in captures otherwise. */
+static int capture_mode;
+
+/* What is asked of events here must not end a capture that another thread begins meanwhile. */
+void work_lock(void)
+{
+	pthread_mutex_lock(&lock);
+	capture_mode = CAPTURE_RELAXED;
+	driver()->capture_mode(&capture_mode);
+}
+
+void work_unlock(void)
+{
+	driver()->capture_mode(&capture_mode);
+	pthread_mutex_unlock(&lock);
+}
+
+static bool wanted(const struct paracuda_work *w, uint64_t kinds)
 {
 	switch (w->kind) {
-	case PARACUDA_KERNEL: return work_kinds & (KINDS_OF_KERNELS | 1ull << KIND_DRIVER);
-	case PARACUDA_GRAPH: return work_kinds & KINDS_OF_KERNELS;
-	case PARACUDA_COPY: return work_kinds & 1ull << KIND_COPY;
-	case PARACUDA_FILL: return work_kinds & 1ull << KIND_FILL;
+	case PARACUDA_KERNEL: return kinds & (KINDS_OF_KERNELS | 1ull << KIND_DRIVER);
+	case PARACUDA_GRAPH: return kinds & KINDS_OF_KERNELS;
+	case PARACUDA_COPY: return kinds & 1ull << KIND_COPY;
+	case PARACUDA_FILL: return kinds & 1ull << KIND_FILL;
 	}
 	return false;
 }
@@ -72,7 +88,7 @@ static void release(struct work *w)
 }
 
 /* All that a record needs before the work is queued. */
-static struct work *prepare(const struct paracuda_work *given)
+static struct work *prepare(const struct paracuda_work *given, uint64_t kinds)
 {
 	struct work *w = calloc(1, sizeof(*w));
 
@@ -88,7 +104,7 @@ static struct work *prepare(const struct paracuda_work *given)
 		return NULL;
 	}
 	w->correlation = ++correlations;
-	w->kinds = work_kinds;
+	w->kinds = kinds;
 	describe(w);
 	return w;
 }
@@ -97,25 +113,26 @@ static void drain(void);
 
 static void *begin(const struct paracuda_work *given)
 {
+	uint64_t kinds = __atomic_load_n(&work_kinds, __ATOMIC_RELAXED);
 	struct work *w = NULL;
 
-	pthread_mutex_lock(&lock);
-	if (wanted(given)) {
-		if (pending_since_drain >= DRAIN_AT)
-			drain();
-		w = pending_count < PENDING_MAX ? prepare(given) : NULL;
-		if (!w)
-			buffers_drop();
-	}
-	pthread_mutex_unlock(&lock);
+	if (!wanted(given, kinds))
+		return NULL;
+	work_lock();
+	if (pending_since_drain >= DRAIN_AT)
+		drain();
+	w = pending_count < PENDING_MAX ? prepare(given, kinds) : NULL;
+	if (!w)
+		buffers_drop();
+	work_unlock();
 	if (!w)
 		return NULL;
 	w->called = clock_now();
 	if (!driver()->event_record(w->start, given->stream))
 		return w;
-	pthread_mutex_lock(&lock);
+	work_lock();
 	release(w);
-	pthread_mutex_unlock(&lock);
+	work_unlock();
 	return NULL;
 }
 
@@ -126,7 +143,7 @@ static void end(void *mark, int result)
 	if (!result)
 		result = driver()->event_record(w->end, w->given.stream);
 	w->returned = clock_now();
-	pthread_mutex_lock(&lock);
+	work_lock();
 	if (result) {
 		release(w);
 	} else {
@@ -135,7 +152,7 @@ static void end(void *mark, int result)
 		pending_count++;
 		pending_since_drain++;
 	}
-	pthread_mutex_unlock(&lock);
+	work_unlock();
 }
 
 void work_watch(bool on)
@@ -206,8 +223,8 @@ static void drain(void)
 
 void work_drain(void)
 {
-	pthread_mutex_lock(&lock);
+	work_lock();
 	drain();
 	buffers_finish();
-	pthread_mutex_unlock(&lock);
+	work_unlock();
 }

@@ -32,6 +32,10 @@ extern uint64_t work_kinds;
 /* Asks the guest's libcuda to tell of work, or no more. */
 void work_watch(bool on);
 
+/* Guards all of this library's state, the client's callbacks included, but what a thread has for itself. */
+void work_lock(void);
+void work_unlock(void);
+
 /* Writes records of all work that is over. */
 void work_drain(void);
 

@@ -10,6 +10,7 @@
 #include "integrity.h"
 #include "log.h"
 #include "paracuda_table.h"
+#include "tools.h"
 #include "zz_generated_prototypes.h"
 
 #define FUNCTION(f) ((uintptr_t)(f))
@@ -223,8 +224,6 @@ uint64_t export_table_address(enum export_table which)
 
 EXPORT CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 {
-	const uint8_t *u;
-
 	if (!ppExportTable || !pExportTableId)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < EXPORT_TABLES; i++) {
@@ -236,8 +235,6 @@ EXPORT CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExpo
 	*ppExportTable = NULL;
 	if (!memcmp(&requirements, pExportTableId, sizeof(CUuuid)))
 		return CUDA_ERROR_NOT_FOUND;
-	u = pExportTableId->bytes;
-	log_line("no export table %02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1], u[2],
-		 u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+	tools_asked(pExportTableId, __builtin_return_address(0));
 	return CUDA_ERROR_INVALID_VALUE;
 }
