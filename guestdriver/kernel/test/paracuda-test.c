@@ -397,9 +397,9 @@ static int import(int fd, int handle, __u32 *object)
 /* Gives a handle of new memory: its number as the worker offers it. */
 static __u32 offer(struct channel *c)
 {
-	__u64 memory = 0, number = 0, create[] = { 2 << 20, 0 };
+	__u64 memory = 0, number = 0, create[] = { 2 << 20, 0, 0 };
 
-	check(!command(c, MEM_CREATE, 2, create, &memory), "memory is made");
+	check(!command(c, MEM_CREATE, 3, create, &memory), "memory is made");
 	check(!command(c, MEM_EXPORT, 1, &memory, &number), "memory is offered");
 	return number;
 }
