@@ -9,7 +9,9 @@ import (
 	"maps"
 	"slices"
 	"sort"
+	"strings"
 	"text/tabwriter"
+	"unicode"
 
 	"github.com/paracuda/paracuda/gpubackend/device"
 )
@@ -85,7 +87,7 @@ func printStats(a *device.Answer) {
 	t := tabwriter.NewWriter(stdout, 2, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "\tall\t")
 	for _, p := range a.Programs {
-		fmt.Fprintf(t, "%s (%d)\t", p.Name, p.PID)
+		fmt.Fprintf(t, "%s (%d)\t", plain(p.Name), p.PID)
 	}
 	fmt.Fprintln(t)
 	for _, name := range names {
@@ -101,6 +103,16 @@ func printStats(a *device.Answer) {
 	}
 	fmt.Fprintln(t)
 	_ = t.Flush()
+}
+
+// plain is a guest's text for a terminal, which it might command otherwise.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, s)
 }
 
 func mean(s map[string]uint64) string {
