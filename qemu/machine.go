@@ -8,8 +8,11 @@ import (
 )
 
 // Port is the id of the PCIe port that Machine keeps for the device, on which
-// it can be hot-plugged.
-const Port = "paracuda-port"
+// it can be hot-plugged. SparePort is for a second one.
+const (
+	Port      = "paracuda-port"
+	SparePort = "paracuda-port-2"
+)
 
 const memoryID = "memory"
 
@@ -52,6 +55,7 @@ func (m *Machine) Args() []string {
 			memoryID, m.Memory>>20),
 		"-kernel", m.Kernel, "-initrd", m.Initrd, "-append", m.Append,
 		"-device", "pcie-root-port,chassis=1,slot=1,id=" + Port,
+		"-device", "pcie-root-port,chassis=2,slot=2,id=" + SparePort,
 	}
 	args = append(args, m.Link.args()...)
 	for i, f := range m.Files {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/paracuda/paracuda/qemu"
 	"github.com/paracuda/paracuda/vm"
 )
 
@@ -61,4 +62,44 @@ func TestDeviceProcessIsKilled(t *testing.T) {
 		t.Fatalf("attach: %s", r.stderr)
 	}
 	expectLine(t, lines, "/dev/paracuda")
+}
+
+// couple waits for two devices, and runs a program when one of them is left, which then has the first name.
+const couple = `
+echo up
+until [ -e /dev/paracuda1 ]; do sleep 0.2; done
+echo two
+while [ -e /dev/paracuda1 ]; do sleep 0.2; done
+"$0" >/dev/null; echo "used $?"`
+
+// TestLiveDeviceHasTheFirstName plugs two devices into a VM, of which attach says so, and kills the process of the first.
+func TestLiveDeviceHasTheFirstName(t *testing.T) {
+	boots(t)
+	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "qemu") {
+		skip(t, "PARACUDA_VM leaves QEMU out, which alone can hot-plug")
+	}
+	qmp, lines := runningVM(t, couple, filepath.Join(programs, follower), 0)
+	expectLine(t, lines, "up")
+	dir := t.TempDir()
+	first := serve(t, filepath.Join(dir, "first"))
+	serve(t, filepath.Join(dir, "second"))
+	var said string
+	for _, name := range []string{"first", "second"} {
+		bus := map[string]string{"first": qemu.Port, "second": qemu.SparePort}[name]
+		r := command(t, 2*time.Minute, root, paracuda, "attach", "--qmp", qmp, "--device", filepath.Join(dir, name), "--id", name, "--bus", bus)
+		if r.exit != 0 {
+			t.Fatalf("attach the %s: %s", name, r.stderr)
+		}
+		said += r.stderr
+	}
+	if !strings.Contains(said, "the VM has another device, first, whose device process runs") || strings.Contains(said, "second") {
+		t.Errorf("attach says %q", said)
+	}
+	expectLine(t, lines, "two")
+	first.kill()
+	expectLine(t, lines, "used 0")
+	r := command(t, 2*time.Minute, root, paracuda, "attach", "--qmp", qmp, "--device", filepath.Join(dir, "second"), "--id", "third", "--bus", qemu.SparePort, "--wait", "0")
+	if !strings.Contains(r.stderr, "took out the device first, whose device process had ended") {
+		t.Errorf("attach says %q", r.stderr)
+	}
 }
