@@ -118,6 +118,10 @@ func TestAttachToRunningVM(t *testing.T) {
 	first := serve(t, filepath.Join(dir, "first"))
 	plug("attach", "--qmp", qmp, "--device", filepath.Join(dir, "first"))
 	expectLine(t, lines, "used 0")
+	again := command(t, 2*time.Minute, root, paracuda, "attach", "--qmp", qmp, "--device", filepath.Join(dir, "first"))
+	if again.exit != 1 || !strings.Contains(again.stderr, "serves a VM already") {
+		t.Errorf("attaching it twice: exit code %d, %s", again.exit, again.stderr)
+	}
 	first.kill()
 	serve(t, filepath.Join(dir, "second"))
 	plug("attach", "--qmp", qmp, "--device", filepath.Join(dir, "second"))

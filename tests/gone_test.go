@@ -70,7 +70,8 @@ echo up
 until [ -e /dev/paracuda1 ]; do sleep 0.2; done
 echo two
 while [ -e /dev/paracuda1 ]; do sleep 0.2; done
-"$0" >/dev/null; echo "used $?"`
+"$0" >/dev/null; echo "used $?"
+while :; do sleep 1; done`
 
 // TestLiveDeviceHasTheFirstName plugs two devices into a VM, of which attach says so, and kills the process of the first.
 func TestLiveDeviceHasTheFirstName(t *testing.T) {
@@ -98,8 +99,9 @@ func TestLiveDeviceHasTheFirstName(t *testing.T) {
 	expectLine(t, lines, "two")
 	first.kill()
 	expectLine(t, lines, "used 0")
-	r := command(t, 2*time.Minute, root, paracuda, "attach", "--qmp", qmp, "--device", filepath.Join(dir, "second"), "--id", "third", "--bus", qemu.SparePort, "--wait", "0")
-	if !strings.Contains(r.stderr, "took out the device first, whose device process had ended") {
+	serve(t, filepath.Join(dir, "third"))
+	r := command(t, 2*time.Minute, root, paracuda, "attach", "--qmp", qmp, "--device", filepath.Join(dir, "third"), "--id", "third", "--wait", "0")
+	if r.exit != 0 || !strings.Contains(r.stderr, "took out the device first, whose device process had ended") {
 		t.Errorf("attach says %q", r.stderr)
 	}
 }

@@ -58,6 +58,9 @@ func runAttach(args []string) error {
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, attachTimeout+*wait)
 	defer cancel()
+	if err := frontend.CheckFree(d.Socket); err != nil {
+		return fmt.Errorf("attach: %s: %w", d.Socket, err)
+	}
 	say := func(text string) { fmt.Fprintln(os.Stderr, "paracuda:", text) }
 	if err := qemu.Attach(ctx, *qmp, d, qemu.Options{Say: say}); err != nil || *wait == 0 {
 		return err

@@ -9,12 +9,23 @@ import (
 	"net"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/paracuda/paracuda/vhostuser"
 )
 
-// While a front end is served, a connection may ask whether the guest's driver has the device: `paracuda attach` does, as
+// A connection may ask whether a front end is served, and whether the guest's driver has the device: `paracuda attach` does, as
 // QEMU doesn't know. The question is a message of vhost-user's with a number that no front end uses.
 const askDriver vhostuser.Request = 0x61636170
+
+// state is the answer.
+type state byte
+
+const (
+	served state = iota // a front end is, but our driver doesn't have the device
+	driven              // it has
+	free                // no front end is there
+)
 
 // askTime is how long a question may take, and its answer.
 const askTime = time.Second
@@ -22,22 +33,36 @@ const askTime = time.Second
 // ErrNoDriver says that the guest has the device and doesn't use it.
 var ErrNoDriver = errors.New("the guest's driver has not started")
 
-// asked answers the question. It returns false for a connection that asks something else.
-func asked(c *net.UnixConn, driver bool) bool {
+// ErrServes says that a device has a front end.
+var ErrServes = errors.New("the device process serves a VM already: start another one, with a socket of its own")
+
+// asked answers the question, and returns false for a connection that doesn't ask it. What such a one has sent is left to be
+// read; one that says nothing is waited for, but not long.
+func asked(c *net.UnixConn, now state) bool {
 	_ = c.SetDeadline(time.Now().Add(askTime))
-	var header [vhostuser.HeaderSize]byte
-	conn := vhostuser.NewConn(c, askTime)
-	if n, err := c.Read(header[:]); err != nil || string(header[:n]) != string(question().AppendTo(nil)) {
+	defer func() { _ = c.SetDeadline(time.Time{}) }()
+	if string(peek(c)) != string(question().AppendTo(nil)) {
 		return false
 	}
 	answer := question()
 	answer.Flags |= vhostuser.FlagReply
-	answer.Payload = []byte{0}
-	if driver {
-		answer.Payload[0] = 1
-	}
-	_ = conn.Write(answer)
+	answer.Payload = []byte{byte(now)}
+	_ = vhostuser.NewConn(c, askTime).Write(answer)
 	return true
+}
+
+// peek waits for the beginning of a message.
+func peek(c *net.UnixConn) []byte {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	header, n := make([]byte, vhostuser.HeaderSize), 0
+	_ = raw.Read(func(fd uintptr) bool {
+		n, _, err = unix.Recvfrom(int(fd), header, unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		return !errors.Is(err, unix.EAGAIN) // otherwise until the deadline
+	})
+	return header[:max(n, 0)]
 }
 
 func question() *vhostuser.Message {
@@ -52,11 +77,11 @@ func AwaitDriver(ctx context.Context, socket string, wait time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	for {
-		has, err := ask(socket)
+		now, err := ask(socket)
 		if err != nil {
 			return fmt.Errorf("ask the device process: %w", err)
 		}
-		if has {
+		if now == driven {
 			return nil
 		}
 		select {
@@ -67,24 +92,32 @@ func AwaitDriver(ctx context.Context, socket string, wait time.Duration) error {
 	}
 }
 
-func ask(socket string) (bool, error) {
+// CheckFree returns ErrServes if the device on a socket has a front end. It says nothing of one that doesn't answer.
+func CheckFree(socket string) error {
+	if now, err := ask(socket); err == nil && now != free {
+		return ErrServes
+	}
+	return nil
+}
+
+func ask(socket string) (state, error) {
 	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: socket, Net: "unix"})
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	conn := vhostuser.NewConn(c, askTime)
 	defer conn.Close()
 	if err := conn.Write(question()); err != nil {
-		return false, err
+		return 0, err
 	}
 	stop := time.AfterFunc(10*askTime, func() { _ = conn.Close() }) // others may be asking
 	defer stop.Stop()
 	m, err := conn.Read()
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	if m.Request != askDriver || len(m.Payload) != 1 {
-		return false, fmt.Errorf("an answer of %d bytes to request %d", len(m.Payload), m.Request)
+		return 0, fmt.Errorf("an answer of %d bytes to request %d", len(m.Payload), m.Request)
 	}
-	return m.Payload[0] != 0, nil
+	return state(m.Payload[0]), nil
 }

@@ -40,14 +40,20 @@ func TestAskForTheDriver(t *testing.T) {
 		t.Cleanup(func() { c.Close() })
 		return c
 	}
+	if err := CheckFree(socket); err != nil {
+		t.Errorf("nobody is served: %v", err)
+	}
 	first := dial()
-	served, err := door.Next(t.Context())
+	conn, err := door.Next(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer served.Close()
+	defer conn.Close()
 	if err := AwaitDriver(context.Background(), socket, 10*time.Millisecond); !errors.Is(err, ErrNoDriver) {
 		t.Errorf("without a driver: %v", err)
+	}
+	if err := CheckFree(socket); !errors.Is(err, ErrServes) {
+		t.Errorf("a front end is served: %v", err)
 	}
 	driver.Store(true)
 	if err := AwaitDriver(context.Background(), socket, time.Minute); err != nil {

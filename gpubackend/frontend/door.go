@@ -87,6 +87,8 @@ func (d *Door) accept() {
 			}
 		case d.busy():
 			d.turnAway(c)
+		case asked(c, free):
+			_ = c.Close()
 		case !d.let(c):
 			return
 		}
@@ -96,7 +98,11 @@ func (d *Door) accept() {
 // turnAway ends a connection that comes while a front end is served, after an answer if it only asks something.
 func (d *Door) turnAway(c *net.UnixConn) {
 	defer c.Close()
-	if !asked(c, d.driver()) {
+	now := served
+	if d.driver() {
+		now = driven
+	}
+	if !asked(c, now) {
 		d.log.Warn("a second front end has connected, and is refused: a device process serves one VM. " +
 			"Start another one, with a socket of its own")
 	}
