@@ -13,6 +13,9 @@ type Account struct {
 // Open begins an account. Close ends it.
 func (b *Budget) Open() *Account { return &Account{budget: b} }
 
+// Begin makes a new account of a, which has none yet: for one that is part of something else.
+func (a *Account) Begin(b *Budget) { *a = Account{budget: b} }
+
 // Take counts bytes, all or none: the error wraps ErrExceeded.
 func (a *Account) Take(bytes uint64) error {
 	if a == nil {

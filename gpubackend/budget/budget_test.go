@@ -60,6 +60,11 @@ func TestAccounts(t *testing.T) {
 	if b.Used() != 10 || x.Bytes() != 0 || z.Bytes() != 10 {
 		t.Errorf("%d used, want the 10 of the third", b.Used())
 	}
+	var part Account
+	if part.Begin(b); part.Take(1000) == nil || part.Take(1) != nil || b.Used() != 11 {
+		t.Errorf("an account that is part of something: %d used", b.Used())
+	}
+	part.Close()
 	if x.Take(5) != nil || b.Used() != 15 {
 		t.Error("a closed account can't be used anew")
 	}

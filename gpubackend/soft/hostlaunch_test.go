@@ -3,6 +3,7 @@
 package soft
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -136,4 +137,27 @@ func firstAllocation(d *Device) uint64 {
 		return addr
 	}
 	return 0
+}
+
+// TestLaunchesTakeTurns: kernels for which there is no memory at a time run one after the other.
+func TestLaunchesTakeTurns(t *testing.T) {
+	d, host := counting(t, 64<<20)
+	f := getFunction(t, d, loadFile(t, d, "testdata/small.ptx"), "increment")
+	a := alloc(t, d, 4)
+	ok(t, d.MemsetD32Async(a, 0, 1, 0))
+	ok(t, wait(t, d.ContextQuery))
+	entry, result := d.lookup(f)
+	ok(t, result)
+	// Each launch and its task count until it has run; beside them there is memory for two blocks.
+	const launches = 200
+	host.SetLimit(host.Used() + launches*(4*launchBytes) + 2*entry.entry.HostBytes(1024, 0))
+	for range launches {
+		l := &gpubackend.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1024, 1, 1}, Parameters: params(a),
+			Stream: newStream(t, d, streamNonBlocking)}
+		for result = d.Launch(l); result == gpubackend.OutOfMemory; result = d.Launch(l) {
+			runtime.Gosched()
+		}
+		ok(t, result)
+	}
+	ok(t, wait(t, d.ContextQuery))
 }

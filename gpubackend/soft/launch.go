@@ -90,11 +90,15 @@ func dim(size [3]uint32) simt.Dim { return simt.Dim{X: size[0], Y: size[1], Z: s
 // execute runs a kernel and notes how it ended.
 func (d *Device) execute(c *gpuContext, run *simt.Launch) {
 	err := run.Run(c.alive)
+	var fault *simt.Fault
+	for more := true; more && errors.As(err, &fault) && fault.Starved; {
+		more = d.scheduler.awaitKernel()
+		err = run.Run(c.alive)
+	}
 	if err == nil || c.alive.Err() != nil && !errors.As(err, new(*simt.Fault)) {
 		return
 	}
 	result := gpubackend.LaunchFailed
-	var fault *simt.Fault
 	if errors.As(err, &fault) && (gpubackend.Result(fault.Code).Sticky() || fault.Code == simt.CodeOutOfMemory) {
 		result = gpubackend.Result(fault.Code)
 	}

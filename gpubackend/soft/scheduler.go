@@ -62,6 +62,8 @@ type scheduler struct {
 	users   map[*task]struct{} // active tasks that may touch memory
 	hosts   map[*task]struct{} // tasks that wait for the host's answer
 	kernels int
+	starved int     // of the kernels: wait for memory of the host's
+	ended   uint64  // kernels that were run
 	queue   []*task // kernels that wait for others to end
 	group   sync.WaitGroup
 	host    *budget.Budget // that tasks count for until they are done
@@ -190,6 +192,7 @@ func (s *scheduler) leaveLocked(t *task) []*task {
 	ready := s.completeLocked(nil, t)
 	if t.class == kernel {
 		s.kernels--
+		s.ended++
 		for len(s.queue) > 0 && s.kernels < maxKernels {
 			t, s.queue = s.queue[0], s.queue[1:]
 			ready = s.readyLocked(ready, t)
@@ -228,6 +231,20 @@ func (s *scheduler) waitLocked(done func() bool) bool {
 		s.changed.Wait()
 		s.sleeper--
 	}
+	return true
+}
+
+// awaitKernel waits until a kernel has ended, for one that can't begin before. It returns false if none runs.
+func (s *scheduler) awaitKernel() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kernels-s.starved <= 1 {
+		return false
+	}
+	s.starved++
+	defer func() { s.starved-- }()
+	before := s.ended
+	s.waitLocked(func() bool { return s.ended != before || s.kernels == s.starved })
 	return true
 }
 

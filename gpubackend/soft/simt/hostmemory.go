@@ -13,25 +13,28 @@ var (
 // slabBytes is what newSlab takes beside the size.
 const slabBytes = slabAlign + 8
 
-// newWorkers makes as many workers as there is memory for: all of them where they must run together, or none.
-func (r *launchRun) newWorkers() []*worker {
-	var workers []*worker
-	bytes := r.Kernel.HostBytes(r.Block.Count(), uint64(r.SharedBytes))
-	for range r.Workers {
-		k := &worker{run: r, memory: r.HostMemory.Open()}
-		if k.memory.Take(bytes) == nil {
-			workers = append(workers, k)
-			continue
+// admit takes memory for workers and returns their number: one at least, or none where there is no memory for that. More of them
+// leave half of what the process may have to other launches; where blocks must run together, there are all or none.
+func (r *launchRun) admit() (workers int) {
+	r.workerBytes = r.Kernel.HostBytes(r.Block.Count(), uint64(r.SharedBytes))
+	spare := r.HostMemory.Limit() / 2
+	for workers < r.Workers {
+		if workers > 0 && !r.Cooperative && !r.HostMemory.Room(r.workerBytes+spare) || r.HostMemory.Take(r.workerBytes) != nil {
+			break
 		}
-		if r.Cooperative {
-			for _, k := range workers {
-				k.memory.Close()
-			}
-			return nil
-		}
-		break
+		workers++
+	}
+	if r.Cooperative && workers < r.Workers {
+		r.HostMemory.Give(uint64(workers) * r.workerBytes)
+		return 0
 	}
 	return workers
+}
+
+// leave gives back what a worker has.
+func (k *worker) leave() {
+	k.memory.Close()
+	k.run.HostMemory.Give(k.run.workerBytes)
 }
 
 // HostBytes is what a launch takes of the host's memory at least: with one block at a time.

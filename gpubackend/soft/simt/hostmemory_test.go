@@ -71,8 +71,8 @@ func TestCallsThatNeverReturn(t *testing.T) {
 	}
 }
 
-// TestFewerBlocksAtATime: a launch takes as many workers as there is memory for, and one at least; those that must run
-// together have all or none.
+// TestFewerBlocksAtATime: a launch has one worker at least, and others as long as half of the memory is left to other launches;
+// blocks that must run together have all or none.
 func TestFewerBlocksAtATime(t *testing.T) {
 	d := newDevice(t, 4<<20)
 	d.load(parseText(t, "deep", deep()))
@@ -83,15 +83,15 @@ func TestFewerBlocksAtATime(t *testing.T) {
 		memory      uint64
 		cooperative bool
 		workers     int
-	}{{8 * one, false, 8}, {3 * one, false, 3}, {one, false, 1}, {one - 1, false, 0}, {8 * one, true, 8}, {8*one - 1, true, 0}} {
+	}{{16 * one, false, 8}, {8 * one, false, 4}, {3 * one, false, 1}, {one, false, 1}, {one - 1, false, 0}, {8 * one, true, 8}, {8*one - 1, true, 0}} {
 		l.HostMemory, l.Cooperative = budget.New(x.memory), x.cooperative
 		r, err := l.prepare()
 		if err != nil {
 			t.Fatal(err)
 		}
-		workers := r.newWorkers()
-		if len(workers) != x.workers || l.HostMemory.Used() != uint64(x.workers)*one {
-			t.Errorf("%+v: %d workers, %d bytes are counted", x, len(workers), l.HostMemory.Used())
+		workers := r.admit()
+		if workers != x.workers || l.HostMemory.Used() != uint64(x.workers)*one {
+			t.Errorf("%+v: %d workers, %d bytes are counted", x, workers, l.HostMemory.Used())
 		}
 	}
 	l.HostMemory, l.Cooperative = budget.New(one-1), false

@@ -103,6 +103,8 @@ type Fault struct {
 	Code int
 	// Detail says what happened where, for a log.
 	Detail string
+	// Starved is set where the launch didn't begin, for want of the host's memory: it may be run again when another has ended.
+	Starved bool
 }
 
 func (f *Fault) Error() string { return fmt.Sprintf("kernel fault %d: %s", f.Code, f.Detail) }

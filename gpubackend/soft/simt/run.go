@@ -46,6 +46,7 @@ type launchRun struct {
 	workspace     []uint64
 	workspaceBase uintptr
 	blocks        uint64
+	workerBytes   uint64 // of the host's memory, that a worker begins with
 	next          atomic.Uint64
 	stop          atomic.Bool
 
@@ -64,7 +65,7 @@ type worker struct {
 	frames [][]*frame
 	made   []*frame
 	used   int
-	memory *budget.Account // of the host's
+	memory budget.Account // of the host's, for calls
 }
 
 // run is Run.
@@ -75,13 +76,13 @@ func (l *Launch) run(ctx context.Context) error {
 	}
 	stopped := context.AfterFunc(ctx, func() { r.stop.Store(true) })
 	defer stopped()
-	workers := r.newWorkers()
-	if len(workers) == 0 {
-		return &Fault{Code: CodeOutOfMemory, Detail: fmt.Sprintf("no host memory for kernel %s", l.Kernel.Name)}
+	workers := r.admit()
+	if workers == 0 {
+		return &Fault{Code: CodeOutOfMemory, Starved: true, Detail: fmt.Sprintf("no host memory for kernel %s", l.Kernel.Name)}
 	}
 	var wg sync.WaitGroup
-	for _, k := range workers {
-		wg.Go(k.work)
+	for range workers {
+		wg.Go(r.work)
 	}
 	wg.Wait()
 	runtime.KeepAlive(r.Params)
@@ -183,9 +184,10 @@ func (l *Launch) checkDims() error {
 }
 
 // work executes blocks until none is left.
-func (k *worker) work() {
-	defer k.memory.Close()
-	r := k.run
+func (r *launchRun) work() {
+	k := &worker{run: r, frames: make([][]*frame, len(r.prog.decoded))}
+	k.memory.Begin(r.HostMemory)
+	defer k.leave()
 	// Memory that is unmapped while a kernel uses it faults that kernel only.
 	debug.SetPanicOnFault(true)
 	defer func() {
@@ -197,7 +199,6 @@ func (k *worker) work() {
 			r.fail(&Fault{Code: CodeIllegalAddress, Detail: fmt.Sprintf("memory at %#x vanished", err.Addr())})
 		}
 	}()
-	k.frames = make([][]*frame, len(r.prog.decoded))
 	k.cache.memory = r.Memory
 	k.cache.own = memRange{uint64(r.workspaceBase), workspaceSize * boolBit(r.Cooperative), true}
 	b := k.newBlock()
