@@ -119,8 +119,19 @@ func (f *function) attribute(i int) int32 {
 	return f.value[i]
 }
 
-// registers is what a thread of the kernel takes.
-func registers(k *simt.Kernel) int { return min(max(k.Registers, minRegisters), maxRegisters) }
+// registers is what a thread of the kernel takes: a guess, within what the kernel's directives leave a compiler. A kernel
+// without any is guessed to take no more than lets it be launched with any block: a guess must not refuse what a GPU may accept.
+func registers(k *simt.Kernel) int {
+	threads := volume(k.MaxThreads)
+	if threads == 0 {
+		threads = maxThreadsPerBlock
+	}
+	most := registersForWarps((threads + warpSize - 1) / warpSize * max(1, k.MinBlocks))
+	if k.MaxRegisters > 0 {
+		most = min(most, k.MaxRegisters)
+	}
+	return max(min(k.Registers, most), minRegisters)
+}
 
 // maxThreads is the largest block that the kernel can be launched with.
 func maxThreads(k *simt.Kernel) int {

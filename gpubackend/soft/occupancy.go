@@ -30,6 +30,13 @@ func warpsByRegisters(perThread int) int {
 	return registersPerMultiproc / perWarp / warpUnit * warpUnit
 }
 
+// registersForWarps is what a thread may take if the register file is to hold so many warps. What a multiprocessor can't hold
+// anyway asks for nothing.
+func registersForWarps(warps int) int {
+	warps = (min(warps, threadsPerMultiproc/warpSize) + warpUnit - 1) / warpUnit * warpUnit
+	return min(registersPerMultiproc/warps/registerUnit*registerUnit/warpSize, maxRegisters)
+}
+
 // blocksByThreads is how many blocks fit regardless of shared memory.
 func (f *function) blocksByThreads(threads int) int {
 	warps := (threads + warpSize - 1) / warpSize

@@ -155,7 +155,9 @@ func (p *parser) parseTuning(f *Function) error {
 				f.MinBlocks = int(n)
 			}
 		case "maxnreg":
-			_, err = p.expectInt(1 << 16)
+			var n uint64
+			n, err = p.expectInt(1 << 16)
+			f.MaxRegisters = int(n)
 		case "noreturn":
 		default:
 			return p.errorf("directive .%s of a function not supported", word)

@@ -198,6 +198,8 @@ type Function struct {
 	MaxThreads, ReqThreads [3]int
 	// MinBlocks is .minnctapersm, 0 when not given.
 	MinBlocks int
+	// MaxRegisters is .maxnreg, 0 when not given.
+	MaxRegisters int
 	// Regs are the virtual registers, one for each declared name.
 	Regs []Register
 	// Vars are the .local, .shared and .param variables of function scope.

@@ -64,6 +64,7 @@ func (b *block) start(id Dim, number uint64) {
 	b.worker.freeFrames()
 	b.sm = b.run.firstSM + uint32(number%uint64(b.run.usedSMs))
 	b.barriers = [barriers]barrier{}
+	b.clearReserved()
 	threads := int(b.run.Block.Count())
 	b.live = threads
 	for i, w := range b.warps {

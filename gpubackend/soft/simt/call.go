@@ -27,6 +27,8 @@ type function struct {
 	// calls are the functions called or named, indirect that others may be.
 	calls    map[*ptx.Function]bool
 	indirect bool
+	// reserves is set for one that reads where reserved shared memory is.
+	reserves bool
 }
 
 type filledSlot struct {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 )
@@ -190,6 +191,7 @@ func (d *decoder) constant(slot constSlot) uint32 {
 	off := d.newReg(slot.wd)
 	d.consts[slot] = off
 	if slot.special != "" {
+		d.fn.reserves = d.fn.reserves || strings.HasPrefix(slot.special, reservedPrefix)
 		d.fn.specials = append(d.fn.specials, specialSlot{off, slot.wd, specialValues[slot.special]})
 	} else {
 		d.fn.consts = append(d.fn.consts, filledSlot{off, slot})

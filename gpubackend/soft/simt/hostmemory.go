@@ -44,10 +44,18 @@ func (k *Kernel) HostBytes(threads, sharedBytes uint64) uint64 {
 	if k.fn.localSize > 0 {
 		each += localStride(k.fn.localSize)*lanes + slabBytes
 	}
-	return uint64(len(k.Program.decoded))*sliceBytes + k.dynamicAt + sharedBytes + slabBytes + warps*each
+	return uint64(len(k.Program.decoded))*sliceBytes + k.dynamicAt + sharedBytes + k.reservedBytes() + slabBytes + warps*each
 }
 
 const sliceBytes = 24
+
+// reservedBytes is what reserved shared memory takes at most.
+func (k *Kernel) reservedBytes() uint64 {
+	if k.Reserved == 0 {
+		return 0
+	}
+	return k.Reserved + reservedAlign
+}
 
 // localStride is what each lane has for so much local memory.
 func localStride(size uint64) uint64 {

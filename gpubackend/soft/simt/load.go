@@ -74,7 +74,8 @@ func load(m *ptx.Module, mem *budget.Account) (*Program, error) {
 // newKernel describes an entry.
 func (p *Program) newKernel(fn *function) *Kernel {
 	k := &Kernel{Name: fn.src.Name, Program: p, Params: fn.src.Params, ParamSize: fn.src.ParamSize,
-		MaxThreads: fn.src.MaxThreads, ReqThreads: fn.src.ReqThreads, MinBlocks: fn.src.MinBlocks, fn: fn}
+		MaxThreads: fn.src.MaxThreads, ReqThreads: fn.src.ReqThreads, MinBlocks: fn.src.MinBlocks,
+		MaxRegisters: fn.src.MaxRegisters, fn: fn}
 	if k.MaxThreads[0] == 0 {
 		k.MaxThreads = k.ReqThreads
 	}
@@ -87,6 +88,9 @@ func (p *Program) newKernel(fn *function) *Kernel {
 	}
 	for _, f := range reached {
 		k.LocalSize += f.localSize
+		if f.reserves {
+			k.Reserved = reservedShared
+		}
 		k.Registers = max(k.Registers, f.estimate())
 	}
 	return k

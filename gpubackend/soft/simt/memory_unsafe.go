@@ -107,5 +107,11 @@ func copyBytes(to, from uintptr, size uint64) {
 	copy(unsafe.Slice((*byte)(at(to)), size), unsafe.Slice((*byte)(at(from)), size))
 }
 
+// clearBytes sets memory of one block to 0.
+func clearBytes(p uintptr, size uint64) {
+	// SAFETY: as for at; prepare has made room.
+	clear(unsafe.Slice((*byte)(at(p)), size))
+}
+
 // bytesOf returns the address of b's first byte; b must stay reachable.
 func bytesOf(b []byte) uintptr { return addressOf(unsafe.Pointer(unsafe.SliceData(b))) }

@@ -38,6 +38,8 @@ type Kernel struct {
 	ParamSize int
 	// StaticShared is the static shared memory of a block in bytes.
 	StaticShared uint64
+	// Reserved is the shared memory of a block beside its own, which the system and cooperative groups use.
+	Reserved uint64
 	// LocalSize is the local memory of a thread in bytes.
 	LocalSize uint64
 	// ConstSize is the size of the module's constant variables.
@@ -47,6 +49,7 @@ type Kernel struct {
 	// MaxThreads and ReqThreads are .maxntid and .reqntid, zero when absent.
 	MaxThreads, ReqThreads [3]int
 	MinBlocks              int
+	MaxRegisters           int // .maxnreg
 
 	fn         *function
 	sharedVars map[*ptx.Variable]uint64

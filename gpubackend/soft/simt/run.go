@@ -38,7 +38,9 @@ type launchRun struct {
 	sms        uint32 // of the device
 	firstSM    uint32 // of those that the launch uses
 	usedSMs    uint32
-	sharedSize uint64
+	sharedSize uint64 // with what is reserved
+	reservedAt uint64 // in it
+	ownShared  uint64 // without
 	sharedVars map[*ptx.Variable]uint64
 	paramSlab  []uint64
 	paramBase  uintptr
@@ -130,6 +132,11 @@ func (l *Launch) prepare() (*launchRun, error) {
 	}
 	if r.sharedSize > maxShared {
 		return nil, invalid("%d bytes of shared memory", r.sharedSize)
+	}
+	r.ownShared = r.sharedSize
+	if k.Reserved > 0 {
+		r.reservedAt = alignTo(r.sharedSize, reservedAlign)
+		r.sharedSize = r.reservedAt + k.Reserved
 	}
 	r.blocks = l.Grid.Count()
 	if l.Cooperative {

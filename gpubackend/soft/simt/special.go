@@ -27,6 +27,27 @@ func constantValue(x uint64) specialValue {
 	return ofLaunch(func(*launchRun) uint64 { return x })
 }
 
+// Reserved shared memory, as GPUs of compute capability 8.0 and later have it. Here it lies behind a block's own. Cooperative
+// groups have at least 288 bytes of it, which are 0 when a block begins.
+const (
+	reservedPrefix   = "reserved_smem_offset_"
+	reservedShared   = 1 << 10
+	reservedAlign    = 128
+	reservedOfGroups = reservedShared / 2
+)
+
+// ofReserved is an offset in shared memory.
+func ofReserved(at uint64) specialValue {
+	return ofLaunch(func(r *launchRun) uint64 { return r.reservedAt + at })
+}
+
+// clearReserved has a block begin with reserved memory of zeros.
+func (b *block) clearReserved() {
+	if n := b.run.Kernel.Reserved; n > 0 {
+		clearBytes(b.sharedBase+uintptr(b.run.reservedAt), n)
+	}
+}
+
 // specialValues are the special registers by name. Clusters are of one block.
 var specialValues = map[string]specialValue{
 	"tid.x": ofLane(func(w *warp, l uint32) uint64 { return uint64(w.tid(l).X) }),
@@ -56,8 +77,14 @@ var specialValues = map[string]specialValue{
 	"envreg2": ofLaunch(func(r *launchRun) uint64 { return uint64(r.workspaceBase) & 0xffffffff }),
 
 	"dynamic_smem_size": ofLaunch(func(r *launchRun) uint64 { return uint64(r.SharedBytes) }),
-	"total_smem_size":   ofLaunch(func(r *launchRun) uint64 { return r.sharedSize }),
-	"aggr_smem_size":    ofLaunch(func(r *launchRun) uint64 { return r.sharedSize }),
+	"total_smem_size":   ofLaunch(func(r *launchRun) uint64 { return r.ownShared }),
+	"aggr_smem_size":    ofLaunch(func(r *launchRun) uint64 { return r.ownShared }),
+
+	reservedPrefix + "begin": ofReserved(0),
+	reservedPrefix + "end":   ofReserved(reservedShared),
+	reservedPrefix + "cap":   constantValue(reservedShared),
+	reservedPrefix + "0":     ofReserved(0),
+	reservedPrefix + "1":     ofReserved(reservedOfGroups),
 
 	"ctaid.x": ofBlock(func(b *block) uint64 { return uint64(b.id.X) }),
 	"ctaid.y": ofBlock(func(b *block) uint64 { return uint64(b.id.Y) }),
