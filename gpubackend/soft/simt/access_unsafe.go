@@ -22,7 +22,13 @@ type regType interface{ uint16 | uint32 | uint64 }
 
 // fastAccess returns a faster version of a memory instruction, or nil.
 func fastAccess(in *inst, store bool) execFunc {
-	if in.more != nil || in.mem.count != 1 || in.mem.spin {
+	if in.mem.spin {
+		return nil
+	}
+	if in.more != nil {
+		return vectorAccess(in, store)
+	}
+	if in.mem.count != 1 {
 		return nil
 	}
 	reg := in.dw
@@ -206,12 +212,16 @@ func moveOut[M memType, R regType, A uint32 | uint64](base uintptr, addr *[lanes
 
 func loadGlobal[M memType, R regType](w *warp, in *inst, m uint32) {
 	addr, last, n := w.u64(in.a), &w.cache.last, uint64(unsafe.Sizeof(M(0)))
+again:
 	if n == uint64(unsafe.Sizeof(R(0))) && spans(addr, in.imm, last.base, last.size, n, m) {
 		// SAFETY: the span has been checked.
 		*register[R](w, in.d) = *(*[lanes]R)(at(uintptr(addr[0] + in.imm)))
 		return
 	}
 	if !inRange(addr, in.imm, last.base, last.size, n, m) {
+		if w.turn(in, m) {
+			goto again
+		}
 		execLoad(w, in, m)
 		return
 	}
@@ -220,16 +230,27 @@ func loadGlobal[M memType, R regType](w *warp, in *inst, m uint32) {
 
 func storeGlobal[M memType, R regType](w *warp, in *inst, m uint32) {
 	addr, last, n := w.u64(in.a), &w.cache.last, uint64(unsafe.Sizeof(M(0)))
+again:
 	if n == uint64(unsafe.Sizeof(R(0))) && last.writable && spans(addr, in.imm, last.base, last.size, n, m) {
 		// SAFETY: the span has been checked.
 		*(*[lanes]R)(at(uintptr(addr[0] + in.imm))) = *register[R](w, in.b)
 		return
 	}
 	if !last.writable || !inRange(addr, in.imm, last.base, last.size, n, m) {
+		if w.turn(in, m) {
+			goto again
+		}
 		execStore(w, in, m)
 		return
 	}
 	moveOut[M](0, addr, in.imm, register[R](w, in.b), m)
+}
+
+// turn makes the range that the first lane accesses the one that was accessed last. It returns false if it is already, or
+// there is none.
+func (w *warp) turn(in *inst, m uint32) bool {
+	at, c := w.u64(in.a)[firstLane(m)&(lanes-1)]+in.imm, w.cache
+	return at-c.last.base >= c.last.size && c.find(at, 1)
 }
 
 // addressRegister is a register of addresses of type A.
