@@ -14,8 +14,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 )
 
-// accessing are kernels whose operands lie in different allocations: y[i] += 2 * x[i], by words and by vectors of four, and
-// copies by vectors of each kind, in which a register of addresses is loaded, too.
+// accessing are kernels whose operands lie in different allocations: y[i] += 2 * x[i], by words and
+// by vectors of four, and copies by vectors of each kind, in which a register of addresses is
+// loaded, too.
 const accessing = `.version 7.0
 .target sm_80
 .address_size 64
@@ -97,6 +98,16 @@ func accessKernel(t testing.TB, d *Device, name string) gpubackend.Function {
 	return getFunction(t, d, m, name)
 }
 
+func launchBlocks(
+	t testing.TB, d *Device, f gpubackend.Function, blocks, threads uint32, parameters []byte,
+) {
+	t.Helper()
+	ok(t, d.Launch(&gpubackend.Launch{
+		Function: f, Grid: [3]uint32{blocks, 1, 1}, Block: [3]uint32{threads, 1, 1},
+		Parameters: parameters,
+	}))
+}
+
 func floats(n int, f func(i int) float32) []byte {
 	b := make([]byte, 0, 4*n)
 	for i := range n {
@@ -113,7 +124,8 @@ func apart(t testing.TB, d *Device) uint64 {
 
 const apartBytes = devmem.SharedPiece + devmem.Granularity
 
-// TestOperandsInDifferentAllocations: each of a kernel's accesses goes where it should, whatever was accessed before.
+// TestOperandsInDifferentAllocations: each of a kernel's accesses goes where it should, whatever
+// was accessed before.
 func TestOperandsInDifferentAllocations(t *testing.T) {
 	const n = 1 << 20
 	for _, name := range []string{"saxpy", "saxpy4"} {
@@ -123,9 +135,7 @@ func TestOperandsInDifferentAllocations(t *testing.T) {
 			x, y := apart(t, d), apart(t, d)
 			ok(t, d.CopyIn(x, floats(n, func(i int) float32 { return float32(i) }), 0))
 			ok(t, d.CopyIn(y, floats(n, func(i int) float32 { return 1 }), 0))
-			ok(t, d.Launch(&gpubackend.Launch{
-				Function: f, Grid: [3]uint32{n / 128 / each, 1, 1}, Block: [3]uint32{128, 1, 1}, Parameters: params(x, y),
-			}))
+			launchBlocks(t, d, f, n/128/each, 128, params(x, y))
 			synchronize(t, d)
 			want := floats(n, func(i int) float32 { return float32(2*i + 1) })
 			if got := read(t, d, y, 4*n); string(got) != string(want) {
@@ -145,9 +155,7 @@ func TestVectors(t *testing.T) {
 		in[i] = byte(i*7 + i/64)
 	}
 	ok(t, d.CopyIn(x, in, 0))
-	ok(t, d.Launch(&gpubackend.Launch{
-		Function: accessKernel(t, d, "vectors"), Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{threads, 1, 1}, Parameters: params(x, y),
-	}))
+	launchBlocks(t, d, accessKernel(t, d, "vectors"), 1, threads, params(x, y))
 	synchronize(t, d)
 	want := make([]byte, len(in))
 	for i := range threads {
@@ -173,15 +181,14 @@ func TestVectors(t *testing.T) {
 
 // TestVectorFaults: what is misaligned or only partly there is found as for single elements.
 func TestVectorFaults(t *testing.T) {
-	for what, offset := range map[string]uint64{"misaligned": 8, "beyond the end": apartBytes - 64*16 + 16} {
+	for what, offset := range map[string]uint64{
+		"misaligned": 8, "beyond the end": apartBytes - 64*16 + 16,
+	} {
 		t.Run(what, func(t *testing.T) {
 			d := newDevice(t, Options{})
 			x, y := apart(t, d), apart(t, d)
 			last := max(x, y)
-			ok(t, d.Launch(&gpubackend.Launch{
-				Function: accessKernel(t, d, "saxpy4"), Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{64, 1, 1},
-				Parameters: params(min(x, y), last+offset),
-			}))
+			launchBlocks(t, d, accessKernel(t, d, "saxpy4"), 1, 64, params(min(x, y), last+offset))
 			want := gpubackend.Result(700)
 			if strings.HasPrefix(what, "mis") {
 				want = 716
@@ -193,7 +200,18 @@ func TestVectorFaults(t *testing.T) {
 	}
 }
 
-// BenchmarkAccess is what operands in pieces of their own, and vectors of them, cost of the processors' time.
+// processorTime is what this process has used, in nanoseconds.
+func processorTime(tb testing.TB) int64 {
+	tb.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		tb.Fatal(err)
+	}
+	return u.Utime.Nano() + u.Stime.Nano()
+}
+
+// BenchmarkAccess is what operands in pieces of their own, and vectors of them, cost of the
+// processors' time.
 func BenchmarkAccess(b *testing.B) {
 	const n = 1 << 20
 	for _, name := range []string{"saxpy", "saxpy4"} {
@@ -206,17 +224,13 @@ func BenchmarkAccess(b *testing.B) {
 				if pieces == 2 {
 					y = apart(b, d)
 				}
-				var before, after syscall.Rusage
-				_ = syscall.Getrusage(syscall.RUSAGE_SELF, &before)
+				begin := processorTime(b)
 				for b.Loop() {
-					ok(b, d.Launch(&gpubackend.Launch{
-						Function: f, Grid: [3]uint32{n / 256 / each, 1, 1}, Block: [3]uint32{256, 1, 1}, Parameters: params(x, y),
-					}))
+					launchBlocks(b, d, f, n/256/each, 256, params(x, y))
 					synchronize(b, d)
 				}
-				_ = syscall.Getrusage(syscall.RUSAGE_SELF, &after)
-				spent := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
-				b.ReportMetric(float64(spent)/float64(b.N)/n, "cpu-ns/element")
+				spent := float64(processorTime(b) - begin)
+				b.ReportMetric(spent/float64(b.N)/n, "cpu-ns/element")
 			})
 		}
 	}

@@ -119,8 +119,9 @@ func (f *function) attribute(i int) int32 {
 	return f.value[i]
 }
 
-// registers is what a thread of the kernel takes: a guess, within what the kernel's directives leave a compiler. A kernel
-// without any is guessed to take no more than lets it be launched with any block: a guess must not refuse what a GPU may accept.
+// registers is what a thread of the kernel takes: a guess, within what the kernel's directives
+// leave a compiler. A kernel without any is guessed to take no more than lets it be launched with
+// any block: a guess must not refuse what a GPU may accept.
 func registers(k *simt.Kernel) int {
 	threads := volume(k.MaxThreads)
 	if threads == 0 {

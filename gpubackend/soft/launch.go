@@ -43,7 +43,9 @@ func (d *Device) Launch(l *gpubackend.Launch) gpubackend.Result {
 	if s.capture != nil {
 		return d.record(s, &gpubackend.Node{Type: gpubackend.NodeKernel, Launch: *l})
 	}
-	if !d.options.HostMemory.Room(f.entry.HostBytes(dim(l.Block).Count(), uint64(l.Shared))) {
+	// What it takes while it waits leaves what it needs when it runs.
+	needs := f.entry.HostBytes(dim(l.Block).Count(), uint64(l.Shared))
+	if !d.options.HostMemory.Room(needs + waitingBytes(len(l.Parameters))) {
 		return gpubackend.OutOfMemory
 	}
 	d.enqueue(s, d.kernelTask(f, l, bytes.Clone(l.Parameters), cooperative, s.green))
@@ -79,11 +81,16 @@ func (d *Device) kernelTask(
 	if g != nil {
 		run.FirstSM, run.PartSMs = part.first, part.count
 	}
-	return &task{class: kernel, ctx: c, run: func() { d.execute(c, run) }, payload: launchBytes + 2*uint64(len(parameters))}
+	return &task{
+		class: kernel, ctx: c, run: func() { d.execute(c, run) }, payload: waitingBytes(len(parameters)),
+	}
 }
 
 // launchBytes is what a launch that waits counts for of the host's memory, beside its parameters.
 const launchBytes = 1 << 10
+
+// waitingBytes is what a launch that waits counts for with its parameters.
+func waitingBytes(parameters int) uint64 { return launchBytes + 2*uint64(parameters) }
 
 func dim(size [3]uint32) simt.Dim { return simt.Dim{X: size[0], Y: size[1], Z: size[2]} }
 

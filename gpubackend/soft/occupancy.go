@@ -30,8 +30,8 @@ func warpsByRegisters(perThread int) int {
 	return registersPerMultiproc / perWarp / warpUnit * warpUnit
 }
 
-// registersForWarps is what a thread may take if the register file is to hold so many warps. What a multiprocessor can't hold
-// anyway asks for nothing.
+// registersForWarps is what a thread may take if the register file is to hold so many warps. What a
+// multiprocessor can't hold anyway asks for nothing.
 func registersForWarps(warps int) int {
 	warps = (min(warps, threadsPerMultiproc/warpSize) + warpUnit - 1) / warpUnit * warpUnit
 	return min(registersPerMultiproc/warps/registerUnit*registerUnit/warpSize, maxRegisters)

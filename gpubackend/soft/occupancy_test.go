@@ -15,7 +15,8 @@ import (
 // hungry is a kernel with many registers, and the directives given.
 func hungry(directives string) []byte {
 	var b strings.Builder
-	fmt.Fprintf(&b, ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry hungry() %s\n{\n.reg .b64 %%r<2000>;\n", directives)
+	b.WriteString(".version 7.0\n.target sm_80\n.address_size 64\n")
+	fmt.Fprintf(&b, ".visible .entry hungry() %s\n{\n.reg .b64 %%r<2000>;\n", directives)
 	for i := range 2000 {
 		fmt.Fprintf(&b, "mov.u64 %%r%d, %d;\n", i, i)
 	}
@@ -23,8 +24,8 @@ func hungry(directives string) []byte {
 	return []byte(b.String())
 }
 
-// TestRegistersWithinDirectives: a compiler keeps to what a kernel's directives leave it, so that a launch within them never
-// lacks registers.
+// TestRegistersWithinDirectives: a compiler keeps to what a kernel's directives leave it, so that a
+// launch within them never lacks registers.
 func TestRegistersWithinDirectives(t *testing.T) {
 	d := newDevice(t, Options{})
 	for _, c := range []struct {
@@ -52,7 +53,7 @@ func TestRegistersWithinDirectives(t *testing.T) {
 			m, _, _, result := d.ModuleLoadData(hungry(c.directives), nil, nil, nil)
 			ok(t, result)
 			f := getFunction(t, d, m, "hungry")
-			ok(t, d.Launch(&gpubackend.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{c.threads, 1, 1}}))
+			launchBlocks(t, d, f, 1, c.threads, nil)
 			b := make([]byte, 4096)
 			_, result = d.FuncDescribe(f, b)
 			ok(t, result)
@@ -64,7 +65,8 @@ func TestRegistersWithinDirectives(t *testing.T) {
 			if got := r.Attribute[functionMaxThreads]; got < int32(c.threads) {
 				t.Errorf("at most %d threads, want %d", got, c.threads)
 			}
-			n, result := d.OccupancyMaxActiveBlocksPerMultiprocessorWithFlags(f, uint64(c.threads), 0, 0)
+			threads := uint64(c.threads)
+			n, result := d.OccupancyMaxActiveBlocksPerMultiprocessorWithFlags(f, threads, 0, 0)
 			ok(t, result)
 			if n < uint64(c.blocks) {
 				t.Errorf("%d blocks of %d threads fit, want %d", n, c.threads, c.blocks)
@@ -73,7 +75,8 @@ func TestRegistersWithinDirectives(t *testing.T) {
 	}
 }
 
-// reserving writes what it knows of reserved shared memory, and fills that and its own with its block's number.
+// reserving writes what it knows of reserved shared memory, and fills that and its own with its
+// block's number.
 const reserving = `.version 7.6
 .target sm_80
 .address_size 64
@@ -117,7 +120,8 @@ const reserving = `.version 7.6
 }
 ` + "\x00"
 
-// TestReservedSharedMemory: it is no part of a block's own, has its size, and is 0 when a block begins.
+// TestReservedSharedMemory: it is no part of a block's own, has its size, and is 0 when a block
+// begins.
 func TestReservedSharedMemory(t *testing.T) {
 	const blocks, dynamic = 64, 300
 	d := newDevice(t, Options{})
@@ -125,22 +129,23 @@ func TestReservedSharedMemory(t *testing.T) {
 	ok(t, result)
 	out := alloc(t, d, 40*blocks)
 	ok(t, d.Launch(&gpubackend.Launch{
-		Function: getFunction(t, d, m, "reserving"), Grid: [3]uint32{blocks, 1, 1}, Block: [3]uint32{1, 1, 1},
-		Shared: dynamic, Parameters: params(out),
+		Function: getFunction(t, d, m, "reserving"), Grid: [3]uint32{blocks, 1, 1},
+		Block: [3]uint32{1, 1, 1}, Shared: dynamic, Parameters: params(out),
 	}))
 	synchronize(t, d)
 	b := read(t, d, out, 40*blocks)
 	for i := range uint32(blocks) {
 		v := func(n int) uint32 { return binary.LittleEndian.Uint32(b[int(i)*40+4*n:]) }
 		begin, end, size, first, groups, total, own := v(0), v(1), v(2), v(3), v(4), v(5), v(6)
-		if size != 1024 || end-begin != size || first < begin || groups < begin || groups+288 > end || groups%8 != 0 {
-			t.Fatalf("reserved from %d to %d, %d bytes, at %d and %d", begin, end, size, first, groups)
+		if size != 1024 || end-begin != size || first < begin ||
+			groups < begin || groups+288 > end || groups%8 != 0 {
+			t.Fatalf("reserved: %d to %d, %d bytes, at %d and %d", begin, end, size, first, groups)
 		}
 		if total < 100+dynamic || total >= 100+dynamic+16 || begin < own+total && own < end {
 			t.Fatalf("%d bytes from %d on, reserved from %d to %d", total, own, begin, end)
 		}
 		if v(7) != 0 || v(8) != 0 || v(9) != i {
-			t.Fatalf("block %d: %d and %d in reserved memory at first, %d in its own", i, v(7), v(8), v(9))
+			t.Fatalf("block %d: reserved %d and %d at first, own %d", i, v(7), v(8), v(9))
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Sorts with CUB and Thrust: kernels that are compiled for a number of threads (__launch_bounds__) and take the registers that this leaves.
+// SPDX-License-Identifier: Apache-2.0 Sorts with CUB and Thrust: kernels that are compiled for a
+// number of threads (__launch_bounds__) and take the registers that this leaves.
 #include "check.h"
 
 #include <algorithm>
@@ -47,7 +47,9 @@ std::vector<T> download(const T *p, size_t n) {
     return v;
 }
 
-void said(const char *what, size_t n, bool good) { printf("%s of %zu: %s\n", what, n, good ? "sorted" : "WRONG"); }
+void said(const char *what, size_t n, bool good) {
+    printf("%s of %zu: %s\n", what, n, good ? "sorted" : "WRONG");
+}
 
 // Runs a function of CUB's twice: for the size of what it needs, and with it.
 template <class F>
@@ -121,7 +123,8 @@ void segments(size_t n, size_t segment) {
     int *in = upload(v), *out = upload(v), *offsets = upload(begins);
     int count = (int)begins.size() - 1;
     twice([&](void *p, size_t &bytes) {
-        return cub::DeviceSegmentedSort::SortKeys(p, bytes, in, out, (int)n, count, offsets, offsets + 1);
+        return cub::DeviceSegmentedSort::SortKeys(p, bytes, in, out, (int)n, count, offsets,
+                                                  offsets + 1);
     });
     std::vector<int> got = download(out, n);
     for (int i = 0; i < count; i++)

@@ -246,8 +246,8 @@ again:
 	moveOut[M](0, addr, in.imm, register[R](w, in.b), m)
 }
 
-// turn makes the range that the first lane accesses the one that was accessed last. It returns false if it is already, or
-// there is none.
+// turn makes the range that the first lane accesses the one that was accessed last. It returns
+// false if it is already, or there is none.
 func (w *warp) turn(in *inst, m uint32) bool {
 	at, c := w.u64(in.a)[firstLane(m)&(lanes-1)]+in.imm, w.cache
 	return at-c.last.base >= c.last.size && c.find(at, 1)

@@ -44,7 +44,8 @@ func (k *Kernel) HostBytes(threads, sharedBytes uint64) uint64 {
 	if k.fn.localSize > 0 {
 		each += localStride(k.fn.localSize)*lanes + slabBytes
 	}
-	return uint64(len(k.Program.decoded))*sliceBytes + k.dynamicAt + sharedBytes + k.reservedBytes() + slabBytes + warps*each
+	shared := k.dynamicAt + sharedBytes + k.reservedBytes() + slabBytes
+	return uint64(len(k.Program.decoded))*sliceBytes + shared + warps*each
 }
 
 const sliceBytes = 24

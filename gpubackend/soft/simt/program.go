@@ -38,7 +38,8 @@ type Kernel struct {
 	ParamSize int
 	// StaticShared is the static shared memory of a block in bytes.
 	StaticShared uint64
-	// Reserved is the shared memory of a block beside its own, which the system and cooperative groups use.
+	// Reserved is the shared memory of a block beside its own, which the system and cooperative
+	// groups use.
 	Reserved uint64
 	// LocalSize is the local memory of a thread in bytes.
 	LocalSize uint64

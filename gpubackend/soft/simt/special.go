@@ -27,8 +27,8 @@ func constantValue(x uint64) specialValue {
 	return ofLaunch(func(*launchRun) uint64 { return x })
 }
 
-// Reserved shared memory, as GPUs of compute capability 8.0 and later have it. Here it lies behind a block's own. Cooperative
-// groups have at least 288 bytes of it, which are 0 when a block begins.
+// Reserved shared memory, as GPUs of compute capability 8.0 and later have it. Here it lies behind
+// a block's own. Cooperative groups have at least 288 bytes of it, which are 0 when a block begins.
 const (
 	reservedPrefix   = "reserved_smem_offset_"
 	reservedShared   = 1 << 10

@@ -37,12 +37,14 @@ func chooseVector[M memType, R regType](store bool) execFunc {
 	return loadVector[M, R]
 }
 
-// locateVector is locate for what locateFast knows, in the range that was accessed last or another one.
+// locateVector is locate for what locateFast knows, in the range that was accessed last or another
+// one.
 func (w *warp) locateVector(in *inst, m uint32, n uint64, write bool, p *addresses) bool {
 	if w.locateFast(in.a, in.aw, in.imm, in.mem.space, m, n, write, p) {
 		return true
 	}
-	return in.aw == width64 && in.mem.space != ptx.Shared && in.mem.space != ptx.Local && w.turn(in, m) &&
+	other := in.aw == width64 && in.mem.space != ptx.Shared && in.mem.space != ptx.Local
+	return other && w.turn(in, m) &&
 		w.locateFast(in.a, in.aw, in.imm, in.mem.space, m, n, write, p)
 }
 
