@@ -231,7 +231,7 @@ func TestMemoryOutlivesItsProcess(t *testing.T) {
 	v.status(wire.StatusBadRequest, wire.ControlRequest{Type: wire.ControlImport, Channel: 77, Number: 1})
 	v.status(wire.StatusNoObject, wire.ControlRequest{Type: wire.ControlRelease, Channel: 77, Number: 1})
 	v.program(0)
-	m := v.mustCall(0, gpubackend.OpMemCreate, 2, 4<<20, 0)
+	m := v.mustCall(0, gpubackend.OpMemCreate, 2, 4<<20, 0, 0)
 	n := uint32(v.mustCall(0, gpubackend.OpMemExportToShareableHandle, 3, m))
 	v.status(wire.StatusNoObject, wire.ControlRequest{Type: wire.ControlExport, Channel: 0, Number: n + 1})
 	handle := v.status(wire.StatusOk, wire.ControlRequest{Type: wire.ControlExport, Channel: 0, Number: n})
@@ -260,7 +260,7 @@ func TestMemoryOutlivesItsProcess(t *testing.T) {
 func TestImportsThatNobodyTakes(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{})
 	v.program(0)
-	m := v.mustCall(0, gpubackend.OpMemCreate, 2, 2<<20, 0)
+	m := v.mustCall(0, gpubackend.OpMemCreate, 2, 2<<20, 0, 0)
 	n := uint32(v.mustCall(0, gpubackend.OpMemExportToShareableHandle, 3, m))
 	handle := v.status(wire.StatusOk, wire.ControlRequest{Type: wire.ControlExport, Number: n})
 	ok := 0
@@ -317,7 +317,7 @@ func TestWorkerDoesNotImport(t *testing.T) {
 func TestHandlesOfAnEarlierDriver(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{})
 	v.program(0)
-	m := v.mustCall(0, gpubackend.OpMemCreate, 2, 2<<20, 0)
+	m := v.mustCall(0, gpubackend.OpMemCreate, 2, 2<<20, 0, 0)
 	n := uint32(v.mustCall(0, gpubackend.OpMemExportToShareableHandle, 3, m))
 	handle := v.status(wire.StatusOk, wire.ControlRequest{Type: wire.ControlExport, Number: n})
 	v.front.Stop(v.queues...)

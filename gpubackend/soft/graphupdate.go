@@ -183,9 +183,7 @@ func (d *Device) GraphNodeSetEnabled(h gpubackend.GraphExec, nh gpubackend.Graph
 	if result != gpubackend.Success {
 		return result
 	}
-	switch n.what.Type {
-	case gpubackend.NodeKernel, gpubackend.NodeMemcpy, gpubackend.NodeMemset:
-	default:
+	if !n.canBeDisabled() {
 		return gpubackend.InvalidValue
 	}
 	if enabled != 0 {
@@ -196,11 +194,22 @@ func (d *Device) GraphNodeSetEnabled(h gpubackend.GraphExec, nh gpubackend.Graph
 	return gpubackend.Success
 }
 
+func (n *node) canBeDisabled() bool {
+	switch n.what.Type {
+	case gpubackend.NodeKernel, gpubackend.NodeMemcpy, gpubackend.NodeMemset:
+		return true
+	}
+	return false
+}
+
 // GraphNodeGetEnabled implements gpubackend.Driver.
 func (d *Device) GraphNodeGetEnabled(h gpubackend.GraphExec, nh gpubackend.GraphNode) (uint64, gpubackend.Result) {
 	e, n, result := d.execNode(h, nh)
 	if result != gpubackend.Success {
 		return 0, result
+	}
+	if !n.canBeDisabled() {
+		return 0, gpubackend.InvalidValue
 	}
 	if e.disabled[n] {
 		return 0, gpubackend.Success

@@ -165,7 +165,7 @@ EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 	int old = t->capture_mode;
 
 	ENTER();
-	if (!mode || *mode < MODE_GLOBAL || *mode > MODE_RELAXED)
+	if (!mode)	/* modes that aren't there are accepted, and forbid nothing beyond the thread's own captures */
 		return CUDA_ERROR_INVALID_VALUE;
 	t->capture_mode = *mode;
 	*mode = old;
@@ -201,6 +201,14 @@ static CUresult refuse(bool (*which)(const struct capture *c, const void *arg), 
 static bool forbids_thread(const struct capture *c, const void *thread)
 {
 	return forbids(c, thread);
+}
+
+CUresult capture_question(CUstream stream)
+{
+	if (!capture_of(stream))
+		return CUDA_SUCCESS;
+	call_cuStreamQuery(number_of(stream));
+	return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
 CUresult capture_unsafe(void)

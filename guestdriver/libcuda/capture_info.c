@@ -137,10 +137,10 @@ EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNo
 	ENTER_CONTEXT();
 	if (!stream_known(hStream))
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (flags > 1 || (numDependencies && !dependencies))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!capture_active())
+	if (!capture_of(hStream))
 		return CUDA_ERROR_ILLEGAL_STATE;
+	if (!is_capture_update(flags) || (numDependencies && !dependencies))
+		return CUDA_ERROR_INVALID_VALUE;
 	return call_cuStreamUpdateCaptureDependencies_v2(number_of(hStream), bytes ? dependencies : NULL, bytes,
 							 bytes ? dependencyData : NULL, bytes, flags);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "function.h"
+#include "launch.h"
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
 
@@ -24,6 +25,9 @@ static CUresult ask(question *q, int *answer, CUfunction func, const CUlaunchCon
 	f = function_find(func);
 	if (!f)
 		return CUDA_ERROR_INVALID_HANDLE;
+	for (unsigned i = 0; i < config->numAttrs; i++)
+		if (!launch_attribute(&config->attrs[i]))
+			return CUDA_ERROR_INVALID_VALUE;
 	/* The structure begins with the seven words of the shape. */
 	memcpy(bytes, config, offsetof(CUlaunchConfig, sharedMemBytes) + sizeof(config->sharedMemBytes));
 	if (config->numAttrs)

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <string.h>
 
+#include "capture.h"
 #include "handle.h"
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
@@ -9,6 +10,7 @@
 #define EVENT_DISABLE_TIMING 2u
 #define EVENT_INTERPROCESS 4u
 #define EVENT_FLAGS 7u
+#define EVENT_EXTERNAL 1u	/* of a record or a wait: a node of its own in a capture */
 
 EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
 {
@@ -39,6 +41,10 @@ static CUresult send(unsigned op, CUevent hEvent, CUstream hStream, uint64_t fir
 
 	if (!event || !stream_known(hStream))
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (flags & ~EVENT_EXTERNAL)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (flags && !capture_of(hStream))
+		return CUDA_ERROR_ILLEGAL_STATE;
 	request_init(&r, op);
 	request_word(&r, first);
 	request_word(&r, second);
@@ -70,6 +76,7 @@ EXPORT CUresult cuEventSynchronize(CUevent hEvent)
 	ENTER_CONTEXT();
 	if (!handle_known(HANDLE_EVENT, hEvent))
 		return CUDA_ERROR_INVALID_HANDLE;
+	ENTER_SAFE();
 	request_init(&r, OP_cuEventSynchronize);
 	r.exact = true;
 	request_word(&r, number_of(hEvent));

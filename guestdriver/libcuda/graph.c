@@ -2,10 +2,13 @@
 #define _GNU_SOURCE
 #include "graph.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
+
+#define INSTANTIATE_ERROR 1	/* of CUgraphInstantiateResult: of no kind that has a name */
 
 EXPORT CUresult cuGraphDestroy(CUgraph hGraph)
 {
@@ -21,6 +24,30 @@ EXPORT CUresult cuGraphDestroy(CUgraph hGraph)
 	return channel_synced(result);
 }
 
+/* Copies of copies' nodes are told as the program gave the originals. Both graphs list their nodes in the same order. */
+static void inherit_copies(CUgraph from, CUgraph to)
+{
+	size_t count = 0, same = 0;
+	CUgraphNode *nodes;
+	struct node *n, *c;
+
+	if (!node_copies() || cuGraphGetNodes(from, NULL, &count) || !count)
+		return;
+	nodes = calloc(2 * count, sizeof(*nodes));
+	same = count;
+	if (nodes && !cuGraphGetNodes(from, nodes, &count) && !cuGraphGetNodes(to, nodes + count, &same) && same == count)
+		for (size_t i = 0; i < count; i++) {
+			n = node_find(nodes[i]);
+			c = n && n->has_copy ? node_keep(nodes[count + i]) : NULL;
+			if (c) {
+				c->has_copy = true;
+				c->graph = number_of(to);
+				c->copy = n->copy;
+			}
+		}
+	free(nodes);
+}
+
 EXPORT CUresult cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 {
 	uint64_t clone;
@@ -34,6 +61,7 @@ EXPORT CUresult cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 		return result;
 	user_objects_inherit(clone, number_of(originalGraph));
 	*phGraphClone = (CUgraph)(uintptr_t)clone;
+	inherit_copies(originalGraph, *phGraphClone);
 	return CUDA_SUCCESS;
 }
 
@@ -63,7 +91,7 @@ EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph h
 	result = call_GraphInstantiate(&exec, number_of(hGraph), instantiateParams->flags,
 				       number_of(instantiateParams->hUploadStream), &node, &status);
 	instantiateParams->hErrNode_out = (CUgraphNode)(uintptr_t)node;
-	instantiateParams->result_out = (int)status;
+	instantiateParams->result_out = result && !status ? INSTANTIATE_ERROR : (int)status;
 	return result ? result : exec_enter(phGraphExec, exec, hGraph);
 }
 
@@ -142,10 +170,11 @@ EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle
 	uint64_t handle;
 	CUresult result;
 
-	(void)ctx;	/* the current one: the worker's call is in it */
 	ENTER_CONTEXT();
-	if (!pHandle_out)
+	if (!pHandle_out || !number_of(hGraph))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!ctx)	/* otherwise the current one: the worker's call is in it */
+		return CUDA_ERROR_INVALID_CONTEXT;
 	result = call_GraphConditionalHandle(&handle, number_of(hGraph), defaultLaunchValue, flags);
 	if (!result)
 		*pHandle_out = handle;

@@ -33,6 +33,7 @@ struct node {
 struct node *node_keep(CUgraphNode node);
 struct node *node_find(CUgraphNode node);
 void node_forget_graph(CUgraph graph);
+bool node_copies(void);
 
 /* Enters an executable graph that the worker has made of a graph. */
 CUresult exec_enter(CUgraphExec *out, uint64_t exec, CUgraph graph);

@@ -13,6 +13,14 @@
 
 static struct table nodes = TABLE_INIT;
 
+/* Whether any node's copy was ever remembered. */
+static bool copies;
+
+bool node_copies(void)
+{
+	return __atomic_load_n(&copies, __ATOMIC_RELAXED);
+}
+
 struct node *node_find(CUgraphNode node)
 {
 	return table_find(&nodes, number_of(node));
@@ -62,6 +70,7 @@ static void remember(CUgraphNode node, CUgraph graph, const CUgraphNodeParams *p
 	if (graph)
 		n->graph = number_of(graph);
 	n->has_copy = true;
+	__atomic_store_n(&copies, true, __ATOMIC_RELAXED);
 	n->copy = p->u.copy.copyParams;
 }
 
@@ -134,11 +143,17 @@ static CUresult set(CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams 
 	return result;
 }
 
+/* Whether what is reserved is 0, as it must be. */
+static bool is_plain(const CUgraphNodeParams *p)
+{
+	return !(p->reserved0[0] | p->reserved0[1] | p->reserved0[2]) && !p->reserved2;
+}
+
 EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 				  const CUgraphEdgeData *dependencyData, size_t numDependencies,
 				  CUgraphNodeParams *nodeParams)
 {
-	if (!nodeParams)
+	if (!nodeParams || !is_plain(nodeParams))
 		return CUDA_ERROR_INVALID_VALUE;
 	return add(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams);
 }
@@ -151,12 +166,12 @@ EXPORT CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const C
 
 EXPORT CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
-	return nodeParams ? set(NULL, hNode, nodeParams) : CUDA_ERROR_INVALID_VALUE;
+	return nodeParams && is_plain(nodeParams) ? set(NULL, hNode, nodeParams) : CUDA_ERROR_INVALID_VALUE;
 }
 
 EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
-	return nodeParams && hGraphExec ? set(hGraphExec, hNode, nodeParams) : CUDA_ERROR_INVALID_VALUE;
+	return nodeParams && is_plain(nodeParams) && hGraphExec ? set(hGraphExec, hNode, nodeParams) : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* The parameters of one type, from a pointer to them. */

@@ -39,7 +39,7 @@ static CUresult kernel(struct record *r, const CUDA_KERNEL_NODE_PARAMS *k)
 	CUresult result;
 
 	if (!f)
-		return CUDA_ERROR_INVALID_VALUE;
+		return CUDA_ERROR_INVALID_HANDLE;
 	result = function_describe(f, &d);
 	if (result)
 		return result;
@@ -127,7 +127,7 @@ static CUresult ops(struct record *r, const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
 	size_t bytes = p->count * sizeof(*p->paramArray);
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
 
-	if (p->count && p->count < MEM_OPS_MAX && p->paramArray)
+	if (p->count && p->count < MEM_OPS_MAX && p->paramArray && p->ctx)
 		result = room(r, NODE_MEM_OPS, 2, bytes);
 	if (result)
 		return result;
@@ -167,7 +167,10 @@ CUresult record_make(struct record *r, const CUgraphNodeParams *p)
 	case NODE_CONDITIONAL:
 		return words(r, NODE_CONDITIONAL, p->u.conditional.handle, (unsigned)p->u.conditional.type,
 			     p->u.conditional.size, 3);
-	default:
+	case NODE_SEMAPHORE_SIGNAL:
+	case NODE_SEMAPHORE_WAIT:
 		return CUDA_ERROR_NOT_SUPPORTED;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
 	}
 }

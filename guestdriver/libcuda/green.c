@@ -192,12 +192,13 @@ EXPORT CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx 
 	CUresult result;
 
 	ENTER_CONTEXT();
-	if (!pCtx || !pGreenCtx)
+	if (!pCtx)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = cuStreamGetCtx(hStream, &c);
 	if (!result) {
 		*pCtx = context_home(c);
-		*pGreenCtx = c->green;
+		if (pGreenCtx)
+			*pGreenCtx = c->green;
 	}
 	return result;
 }
@@ -206,5 +207,7 @@ EXPORT CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx)
 {
 	CUcontext c;
 
+	if (!phCtx)
+		return CUDA_ERROR_INVALID_VALUE;
 	return cuStreamGetCtx_v2(hStream, &c, phCtx);
 }

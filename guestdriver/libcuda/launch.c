@@ -189,6 +189,8 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, voi
 	if (!config || (config->numAttrs && !config->attrs) || config->numAttrs > ATTRIBUTES_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < config->numAttrs; i++) {
+		if (config->attrs[i].id != LAUNCH_UPDATABLE_NODE && !launch_attribute(&config->attrs[i]))
+			return CUDA_ERROR_INVALID_VALUE;
 		switch (config->attrs[i].id) {
 		case LAUNCH_IGNORE:
 			break;

@@ -13,10 +13,13 @@ enum {
 	LAUNCH_IGNORE = 0,
 	LAUNCH_COOPERATIVE = 2,
 	LAUNCH_CLUSTER = 4,
+	LAUNCH_CLUSTER_POLICY = 5,
 	LAUNCH_PROGRAMMATIC_EVENT = 7,
+	LAUNCH_MEMORY_DOMAIN = 10,
 	LAUNCH_PREFERRED_CLUSTER = 11,
 	LAUNCH_COMPLETION_EVENT = 12,
 	LAUNCH_UPDATABLE_NODE = 13,
+	LAUNCH_CARVEOUT = 14,
 };
 
 /* The dimensions of the grid and of a block, and the shared memory. */
@@ -40,6 +43,9 @@ void launch_proven(struct description *d, uint64_t proof);
 
 /* Reads CUDA_LAUNCH_BLOCKING. */
 void launch_init(void);
+
+/* Whether an attribute is one that the driver takes: its error is due at the launch, not later. */
+bool launch_attribute(const CUlaunchAttribute *a);
 
 /* The packed parameters of the `extra` form. */
 CUresult launch_extra(void **extra, const void **data, size_t *bytes);

@@ -7,6 +7,7 @@
 
 #include "device.h"
 #include "function.h"
+#include "zz_generated_calls.h"
 
 /* Clusters with a dimension beyond this aren't remembered. */
 #define CLUSTER_DIM_MAX 31u
@@ -26,6 +27,23 @@ CUresult launch_check(const struct shape *s, CUdevice dev)
 			       threads <= (uint32_t)most[ATTRIBUTE_MAX_THREADS_PER_BLOCK] ?
 		       CUDA_SUCCESS :
 		       CUDA_ERROR_INVALID_VALUE;
+}
+
+bool launch_attribute(const CUlaunchAttribute *a)
+{
+	int value;
+
+	memcpy(&value, a->value, sizeof(value));
+	switch (a->id) {
+	case LAUNCH_CLUSTER_POLICY:
+		return value >= 0 && value <= 2;
+	case LAUNCH_MEMORY_DOMAIN:
+		return value >= 0 && value <= 1;
+	case LAUNCH_CARVEOUT:
+		return value >= 0 && value <= 100;
+	default:
+		return is_launch_attribute((uint64_t)(int64_t)a->id);
+	}
 }
 
 static int attribute(const struct description *d, int id)

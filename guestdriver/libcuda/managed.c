@@ -83,5 +83,6 @@ EXPORT CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags == ATTACH_SINGLE && number_of(hStream) <= STREAM_LEGACY)
 		return CUDA_ERROR_INVALID_VALUE;
-	return capture_of(hStream) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+	ENTER_SAFE();
+	return capture_question(hStream);
 }

@@ -19,6 +19,19 @@ CUresult stream_add(uint64_t number, struct context *c, unsigned flags, int prio
 	return handle_enter(HANDLE_STREAM, number, h);
 }
 
+/* Priorities that aren't there become the next that is. */
+static CUresult clamp(int *priority)
+{
+	uint64_t least, greatest;
+	CUresult result = call_cuCtxGetStreamPriorityRange(&least, &greatest);
+
+	if (!result && *priority > (int)least)
+		*priority = (int)least;
+	if (!result && *priority < (int)greatest)
+		*priority = (int)greatest;
+	return result;
+}
+
 EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority)
 {
 	uint64_t handle;
@@ -27,7 +40,9 @@ EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flag
 	ENTER_CONTEXT();
 	if (!phStream || flags & ~STREAM_NON_BLOCKING)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = call_cuStreamCreateWithPriority(&handle, flags, (uint64_t)priority);
+	result = priority ? clamp(&priority) : CUDA_SUCCESS;
+	if (!result)
+		result = call_cuStreamCreateWithPriority(&handle, flags, (uint64_t)priority);
 	if (!result)
 		result = stream_add(handle, context_current(), flags, priority);
 	if (!result)
@@ -57,6 +72,7 @@ EXPORT CUresult cuStreamSynchronize(CUstream hStream)
 	ENTER_CONTEXT();
 	if (!stream_known(hStream))
 		return CUDA_ERROR_INVALID_HANDLE;
+	ENTER_SAFE();
 	request_init(&r, OP_cuStreamSynchronize);
 	r.exact = true;	/* it waits whatever there is to report */
 	request_word(&r, number_of(hStream));
@@ -76,10 +92,14 @@ EXPORT CUresult cuStreamGetFlags(CUstream hStream, unsigned int *flags)
 {
 	struct handle *h;
 
+	CUresult result;
+
 	ENTER_STREAM(hStream, flags);
 	h = handle_find(HANDLE_STREAM, hStream);
-	*flags = h ? h->flags : 0;
-	return CUDA_SUCCESS;
+	result = capture_question(hStream);
+	if (!result)
+		*flags = h ? h->flags : 0;
+	return result;
 }
 
 EXPORT CUresult cuStreamGetPriority(CUstream hStream, int *priority)
@@ -96,8 +116,13 @@ EXPORT CUresult cuStreamGetId(CUstream hStream, unsigned long long *streamId)
 {
 	struct handle *h;
 
+	CUresult result;
+
 	ENTER_STREAM(hStream, streamId);
 	h = handle_find(HANDLE_STREAM, hStream);
+	result = capture_question(hStream);
+	if (result)
+		return result;
 	*streamId = h ? h->id : hStream ? number_of(hStream) : STREAM_LEGACY;
 	return CUDA_SUCCESS;
 }
@@ -115,8 +140,12 @@ EXPORT CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
 EXPORT CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device)
 {
 	CUcontext c;
+	CUresult result;
 
 	ENTER_STREAM(hStream, device);
+	result = capture_question(hStream);
+	if (result)
+		return result;
 	cuStreamGetCtx(hStream, &c);
 	*device = c->device;
 	return CUDA_SUCCESS;

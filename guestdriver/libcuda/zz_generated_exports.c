@@ -306,7 +306,7 @@ EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
 {
 	ENTER_CONTEXT();
 	if (!handle_known(HANDLE_GEXEC, hGraphExec))
-		return CUDA_ERROR_INVALID_HANDLE;
+		return CUDA_ERROR_INVALID_VALUE;
 	return call_cuGraphNodeSetEnabled((uint64_t)(uintptr_t)hGraphExec, (uint64_t)(uintptr_t)hNode, (uint64_t)isEnabled);
 }
 
@@ -317,7 +317,7 @@ EXPORT CUresult cuGraphNodeGetEnabled(CUgraphExec hGraphExec, CUgraphNode hNode,
 
 	ENTER_CONTEXT();
 	if (!handle_known(HANDLE_GEXEC, hGraphExec))
-		return CUDA_ERROR_INVALID_HANDLE;
+		return CUDA_ERROR_INVALID_VALUE;
 	if (!isEnabled)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = call_cuGraphNodeGetEnabled((uint64_t)(uintptr_t)hGraphExec, (uint64_t)(uintptr_t)hNode, &out[0]);
@@ -334,7 +334,7 @@ EXPORT CUresult cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags)
 
 	ENTER_CONTEXT();
 	if (!handle_known(HANDLE_GEXEC, hGraphExec))
-		return CUDA_ERROR_INVALID_HANDLE;
+		return CUDA_ERROR_INVALID_VALUE;
 	if (!flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = call_cuGraphExecGetFlags((uint64_t)(uintptr_t)hGraphExec, &out[0]);

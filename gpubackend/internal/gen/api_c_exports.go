@@ -89,7 +89,7 @@ func export(b *bytes.Buffer, f function, params []cParam) {
 			checks = append(checks, fmt.Sprintf("\tif (!stream_known(%s))\n\t\treturn CUDA_ERROR_INVALID_HANDLE;\n", name))
 		default:
 			args = append(args, "(uint64_t)(uintptr_t)"+name)
-			checks = append(checks, fmt.Sprintf("\tif (!handle_known(HANDLE_%s, %s))\n\t\treturn CUDA_ERROR_INVALID_HANDLE;\n", strings.ToUpper(p.kind), name))
+			checks = append(checks, fmt.Sprintf("\tif (!handle_known(HANDLE_%s, %s))\n\t\treturn %s;\n", strings.ToUpper(p.kind), name, unknownHandle(p.kind)))
 			if p.code == "d" {
 				forget = fmt.Sprintf("\thandle_forget(HANDLE_%s, %s);\n", strings.ToUpper(p.kind), name)
 			}
@@ -116,4 +116,13 @@ func export(b *bytes.Buffer, f function, params []cParam) {
 		return
 	}
 	fmt.Fprintf(b, "\tresult = %s;\n\tif (result)\n\t\treturn result;\n%s\treturn CUDA_SUCCESS;\n}\n\n", call, strings.Join(stores, ""))
+}
+
+// unknownHandle is what functions return for a handle that isn't one.
+func unknownHandle(kind string) string {
+	switch kind {
+	case "graph", "gexec", "gnode":
+		return "CUDA_ERROR_INVALID_VALUE"
+	}
+	return "CUDA_ERROR_INVALID_HANDLE"
 }
