@@ -16,7 +16,7 @@ import (
 
 // TestChildrenGoFirst starts a worker and a mover, and reads what the kernel has of them.
 func TestChildrenGoFirst(t *testing.T) {
-	s := spawner{level: "error", log: logrus.NewEntry(logrus.New())}
+	s := spawner{level: "error", log: logrus.NewEntry(logrus.New()), stderr: os.Stderr}
 	before := readBadness(t, os.Getpid())
 	for _, tt := range []struct {
 		role  string

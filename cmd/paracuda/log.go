@@ -5,6 +5,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -32,6 +34,34 @@ func newLog(w io.Writer, level, role string) (log *logrus.Entry, end func(), err
 	log = l.WithField("role", role)
 	return log, loglimit.Install(log, limits, nil).Close, nil
 }
+
+// newChildLog makes a file for children to log to, whose lines go on to w. end says what was held back.
+func newChildLog(w io.Writer, log *logrus.Entry) (file *os.File, end func(), err error) {
+	from, file, err := os.Pipe()
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a log for children: %w", err)
+	}
+	limits := loglimit.Children
+	if log.Logger.IsLevelEnabled(logrus.DebugLevel) {
+		limits = limits.Times(debugTimes)
+	}
+	relay, done := loglimit.NewRelay(w, log, limits, nil), make(chan struct{})
+	go func() {
+		defer close(done)
+		relay.Copy(from)
+	}()
+	return file, func() {
+		file.Close()
+		select {
+		case <-done:
+		case <-time.After(lastLines): // a child that doesn't end has it open
+		}
+		relay.Close()
+	}, nil
+}
+
+// lastLines is how long the lines of children are awaited when this process ends.
+const lastLines = time.Second
 
 func parseLevel(level string) (logrus.Level, error) {
 	parsed, err := logrus.ParseLevel(level)

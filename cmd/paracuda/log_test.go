@@ -55,3 +55,32 @@ func TestNamesOfProgramsAreTextOnly(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestChildrensLogIsBounded, however much they write, and passed on to the end.
+func TestChildrensLogIsBounded(t *testing.T) {
+	var said, passed strings.Builder
+	log, endLog, err := newLog(&said, "info", "device")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, end, err := newChildLog(&passed, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const flood = 100000
+	line := strings.Repeat("x", 99) + "\n"
+	for range flood {
+		if _, err := file.WriteString(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end()
+	endLog()
+	written := strings.Count(passed.String(), line)
+	if least := int(loglimit.Children.Bytes.Burst) / len(line); written < least || written > 2*least {
+		t.Errorf("%d lines were passed on", written)
+	}
+	if want := fmt.Sprintf("lines=%d ", flood-written); !strings.Contains(said.String(), want) {
+		t.Errorf("%q isn't said: %q", want, said.String())
+	}
+}

@@ -39,13 +39,18 @@ func (o *deviceOptions) serve() error {
 	if err != nil {
 		return errors.Join(err, out.close())
 	}
-	s := &server{gpu: gpu, log: log, endLog: endLog, options: vhostuser.Options{Log: log}}
+	children, endChildren, err := newChildLog(os.Stderr, log)
+	if err != nil {
+		return errors.Join(err, out.close())
+	}
+	defer endChildren()
+	s := &server{gpu: gpu, log: log, endLog: func() { endChildren(); endLog() }, options: vhostuser.Options{Log: log}}
 	if out.trace != nil {
 		s.options.Trace = &out.traced
 	}
 	s.dev = device.New(device.Config{
-		GPU: gpu, Settings: o.settings, Generation: uint32(time.Now().UnixNano()) | 1, Spawn: spawner{level: o.level, log: log}, Log: log,
-		Greeted: s.greeted,
+		GPU: gpu, Settings: o.settings, Generation: uint32(time.Now().UnixNano()) | 1, Log: log,
+		Spawn: spawner{level: o.level, log: log, stderr: children}, Greeted: s.greeted,
 	})
 	if out.control != nil {
 		go s.dev.ServeAdmin(out.control)

@@ -16,8 +16,9 @@ import (
 
 // spawner starts this program in the roles of worker and mover.
 type spawner struct {
-	level string
-	log   *logrus.Entry
+	level  string
+	log    *logrus.Entry
+	stderr *os.File // of the children
 }
 
 // unranked says once that the kernel doesn't know in which order to kill: a guest can start as many workers as it likes.
@@ -33,7 +34,7 @@ func (s spawner) Mover(control *os.File) (device.Process, error)  { return s.sta
 func (s spawner) start(role string, control *os.File) (device.Process, error) {
 	c := exec.Command(self(), role, "--log-level", s.level)
 	c.ExtraFiles = []*os.File{control}
-	c.Stderr = os.Stderr
+	c.Stderr = s.stderr
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	if err := startApart(c); err != nil {
 		return nil, fmt.Errorf("start a %s: %w", role, err)
