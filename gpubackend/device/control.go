@@ -70,7 +70,7 @@ func newControl(d *Device, q vhostuser.QueueConfig, late *lateAnswers) (*control
 	}
 	c.hello = q.Base != 0
 	go d.guard("the control queue's kicks", c.readKicks)
-	go d.guard("the control queue", c.serve)
+	go c.run()
 	return c, nil
 }
 
@@ -84,9 +84,15 @@ func (c *control) readKicks() {
 	}
 }
 
+// run serves the queue until it stops. A fault costs the request at which it happened.
+func (c *control) run() {
+	defer close(c.ended)
+	for !c.device.guard("the control queue", c.serve) && !isClosed(c.quit) {
+	}
+}
+
 // serve is the queue's goroutine.
 func (c *control) serve() {
-	defer close(c.ended)
 	for {
 		if c.drain() {
 			// A driver that never stops asking doesn't keep the device from stopping.

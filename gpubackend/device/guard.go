@@ -9,8 +9,7 @@ import (
 )
 
 // guard runs a part of the device, and says whether it came to its end. A front end can't go on with another device process:
-// a fault of one part must cost the guest that part, a queue or a program, and no more. Where it is the control queue, the
-// guest's driver gets no sign of life any more, and begins anew.
+// a fault of one part must cost the guest that part, a request or a program, and no more.
 func (d *Device) guard(part string, f func()) (done bool) {
 	defer func() {
 		if r := recover(); r != nil {
