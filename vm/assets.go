@@ -107,7 +107,7 @@ func (a Assets) UML() (string, error) {
 // QEMU is QEMU's program: $PARACUDA_QEMU or that of the cache.
 func (a Assets) QEMU() (string, error) {
 	if file := os.Getenv("PARACUDA_QEMU"); file != "" {
-		return need("QEMU", file, "set PARACUDA_QEMU to a QEMU of 10.2 or later, or unset it")
+		return need("QEMU", file, "set PARACUDA_QEMU to a QEMU of 7.2 or later, or unset it")
 	}
 	return need("QEMU", filepath.Join(a.Cache, "qemu-11/qemu-system-x86_64"), runDeps)
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/paracuda/paracuda/qemu"
 )
 
 func TestUMLArgs(t *testing.T) {
@@ -58,7 +60,7 @@ func TestQEMUMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(build, "guest/init"), "init")
-	c := Config{Kernel: "6.1", Accel: TCG, Memory: 1 << 30, CPUs: 2, DeviceSocket: "/d", VirtioID: 37,
+	c := Config{Kernel: "6.1", Accel: TCG, Memory: 1 << 30, CPUs: 2, DeviceSocket: "/d", Carrier: qemu.Generic, VirtioID: 37,
 		Queues: 5, ConfigSize: 64, QMPSocket: "/q", Assets: Assets{Cache: cache, Build: build}}
 	m, err := qemuMachine(c, dir)
 	if err != nil {
