@@ -7,7 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
 )
@@ -24,11 +26,17 @@ func TestInheritedSockets(t *testing.T) {
 	}
 	defer listener.Close()
 	listening := inherit(t, listener)
-	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: path})
-	if err != nil {
+	var conn *net.UnixConn
+	for range 2 { // a VM that fails to start isn't the last
+		if conn, err = net.DialUnix("unix", nil, &net.UnixAddr{Name: path}); err != nil {
+			t.Fatal(err)
+		}
+		speaks(t, conn)
+	}
+	if err := listening.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	speaks(t, conn, listening)
+	ends(t, listening)
 
 	if conn, err = net.DialUnix("unix", nil, &net.UnixAddr{Name: path}); err != nil {
 		t.Fatal(err)
@@ -38,7 +46,9 @@ func TestInheritedSockets(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer accepted.Close()
-	speaks(t, conn, inherit(t, accepted))
+	device := inherit(t, accepted)
+	speaks(t, conn)
+	ends(t, device)
 }
 
 // inherit starts a device with a socket as its descriptor 3.
@@ -58,13 +68,20 @@ func inherit(t *testing.T, socket interface{ File() (*os.File, error) }) *exec.C
 	return cmd
 }
 
-// speaks begins a session as a front end does, and ends it: the device ends, too.
-func speaks(t *testing.T, conn *net.UnixConn, device *exec.Cmd) {
+// speaks begins a session as a front end does, and ends it before a driver has started.
+func speaks(t *testing.T, conn *net.UnixConn) {
 	t.Helper()
 	vhostusertest.NewFrontend(t, conn).Realize(17)
 	if err := conn.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// ends waits for the end of a device.
+func ends(t *testing.T, device *exec.Cmd) {
+	t.Helper()
+	late := time.AfterFunc(time.Minute, func() { _ = device.Process.Kill() })
+	defer late.Stop()
 	if err := device.Wait(); err != nil {
 		t.Errorf("the device: %v", err)
 	}
