@@ -23,7 +23,8 @@ var (
 	ConditionFlags        = Set{bits: 0x1}
 	GraphMemory           = Set{numbers: 0xf}
 	StreamOpsFlags        = Set{bits: 0x0}
-	StreamOp              = Set{numbers: 0x3e}
+	StreamOp              = Set{numbers: 0x7e}
+	StreamBarrierFlags    = Set{bits: 0x1}
 	StreamWriteFlags      = Set{bits: 0x1}
 	StreamWaitFlags       = Set{bits: 0x40000003}
 	StreamAttribute       = Set{numbers: 0x70a}
@@ -65,6 +66,7 @@ var All = map[string]Set{
 	"graph_memory":            GraphMemory,
 	"stream_ops_flags":        StreamOpsFlags,
 	"stream_op":               StreamOp,
+	"stream_barrier_flags":    StreamBarrierFlags,
 	"stream_write_flags":      StreamWriteFlags,
 	"stream_wait_flags":       StreamWaitFlags,
 	"stream_attribute":        StreamAttribute,

@@ -16,7 +16,10 @@ const (
 	memOpWrite32      = 2
 	memOpWait64       = 4
 	memOpWrite64      = 5
+	memOpFlush        = 3
+	memOpBarrier      = 6
 	memOpFlagsAt      = 24
+	memOpShortFlagsAt = 4 // of those two
 	deviceLocation    = 1
 	pinnedAllocation  = 1
 	poolHandleTypesAt = 4
@@ -40,6 +43,8 @@ func knownOps(ops []byte) bool {
 			known = allowed.StreamWaitFlags.Has(flags)
 		case memOpWrite32, memOpWrite64:
 			known = allowed.StreamWriteFlags.Has(flags)
+		case memOpFlush, memOpBarrier:
+			known = allowed.StreamBarrierFlags.Has(uint64(le.Uint32(ops[memOpShortFlagsAt:])))
 		}
 		if !known {
 			return false

@@ -26,6 +26,9 @@ uint64_t capture_graph(CUstream stream);
 /* What some questions about a stream return that is being captured: they end the capture. */
 CUresult capture_question(CUstream stream);
 
+/* What others return of a stream whose capture was spoiled. */
+CUresult capture_broken(CUstream stream);
+
 /* What a call that is unsafe during captures returns: 0, or STREAM_CAPTURE_UNSUPPORTED, which ends the captures. */
 CUresult capture_unsafe(void);
 

@@ -8,7 +8,7 @@
 #include "zz_generated_calls.h"
 #include "zz_generated_prototypes.h"
 
-enum { CAPTURE_NONE, CAPTURE_ACTIVE };
+enum { CAPTURE_NONE, CAPTURE_ACTIVE, CAPTURE_INVALIDATED };
 
 #define NODES_FIRST 16
 
@@ -72,6 +72,15 @@ uint64_t capture_graph(CUstream stream)
 	struct info i = { 0 };
 
 	return capture_active() && !ask(stream, false, &i) && i.status == CAPTURE_ACTIVE ? i.graph : 0;
+}
+
+CUresult capture_broken(CUstream stream)
+{
+	struct info i = { 0 };
+
+	return capture_active() && !ask(stream, false, &i) && i.status == CAPTURE_INVALIDATED ?
+		       CUDA_ERROR_STREAM_CAPTURE_INVALIDATED :
+		       CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)

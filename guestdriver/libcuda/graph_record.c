@@ -127,13 +127,14 @@ static CUresult ops(struct record *r, const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
 	size_t bytes = p->count * sizeof(*p->paramArray);
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
 
-	if (p->count && p->count < MEM_OPS_MAX && p->paramArray && p->ctx)
+	if (p->count < MEM_OPS_MAX && (p->paramArray || !p->count) && p->ctx)
 		result = room(r, NODE_MEM_OPS, 2, bytes);
 	if (result)
 		return result;
 	r->word[1] = p->count;
 	r->word[2] = p->flags;
-	memcpy(&r->word[3], p->paramArray, bytes);
+	if (bytes)
+		memcpy(&r->word[3], p->paramArray, bytes);
 	return CUDA_SUCCESS;
 }
 

@@ -186,7 +186,7 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, voi
 	struct shape s;
 
 	ENTER_CONTEXT();
-	if (!config || (config->numAttrs && !config->attrs) || config->numAttrs > ATTRIBUTES_MAX)
+	if (!config || (config->numAttrs && !config->attrs))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < config->numAttrs; i++) {
 		if (config->attrs[i].id != LAUNCH_UPDATABLE_NODE && !launch_attribute(&config->attrs[i]))
@@ -203,6 +203,8 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, voi
 				return CUDA_ERROR_INVALID_HANDLE;
 			/* fall through */
 		default:
+			if (count == ATTRIBUTES_MAX)
+				return CUDA_ERROR_INVALID_VALUE;
 			attributes[count++] = config->attrs[i];
 		}
 	}

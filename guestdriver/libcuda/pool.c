@@ -245,7 +245,7 @@ EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map
 
 	ENTER();
 	p = pool_find(pool);
-	if (!p || (count && !map))
+	if (!p || !map)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < count; i++) {
 		if (map[i].location.type != LOCATION_DEVICE || map[i].flags == ACCESS_READ)

@@ -106,10 +106,14 @@ EXPORT CUresult cuStreamGetPriority(CUstream hStream, int *priority)
 {
 	struct handle *h;
 
+	CUresult result;
+
 	ENTER_STREAM(hStream, priority);
 	h = handle_find(HANDLE_STREAM, hStream);
-	*priority = h ? h->priority : 0;
-	return CUDA_SUCCESS;
+	result = capture_broken(hStream);
+	if (!result)
+		*priority = h ? h->priority : 0;
+	return result;
 }
 
 EXPORT CUresult cuStreamGetId(CUstream hStream, unsigned long long *streamId)

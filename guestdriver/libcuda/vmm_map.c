@@ -241,8 +241,8 @@ EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *l
 		return CUDA_ERROR_INVALID_VALUE;
 	if (location->type == LOCATION_DEVICE && !device_valid(location->id))
 		return CUDA_ERROR_INVALID_DEVICE;
-	*flags = m.kind == MEMORY_MAPPED && location->type == LOCATION_DEVICE ?
-			 (unsigned long long)vmm_access(ptr, location->id) :
-			 ACCESS_NONE;
+	*flags = m.kind != MEMORY_MAPPED ?
+			 ACCESS_NONE :
+			 (unsigned long long)vmm_access(ptr, location->type == LOCATION_DEVICE ? location->id : m.device);
 	return CUDA_SUCCESS;
 }

@@ -25,7 +25,8 @@ static CUresult check(const CUmemAllocationProp *prop)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!device_valid(prop->location.id))
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (prop->compressionType > COMPRESSION_GENERIC)
+	if (prop->compressionType > COMPRESSION_GENERIC ||
+	    prop->requestedHandleTypes & (HANDLE_TYPE_WIN32 | HANDLE_TYPE_WIN32_KMT))
 		return CUDA_ERROR_INVALID_VALUE;
 	return prop->requestedHandleTypes & HANDLE_TYPE_FABRIC ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
 }

@@ -307,7 +307,12 @@ static inline bool is_stream_ops_flags(uint64_t n)
 
 static inline bool is_stream_op(uint64_t n)
 {
-	return n < 64 && (UINT64_C(0x3e) >> n & 1);
+	return n < 64 && (UINT64_C(0x7e) >> n & 1);
+}
+
+static inline bool is_stream_barrier_flags(uint64_t n)
+{
+	return !(n & ~(uint64_t)0x1);
 }
 
 static inline bool is_stream_write_flags(uint64_t n)

@@ -37,10 +37,12 @@ static void put(CUdeviceptr at, size_t bytes)
 /* The range that a copy at an address may go across is [from, to) pages from base; 0, 0 for none. */
 static void range(CUdeviceptr base, CUdeviceptr at, unsigned from, unsigned to)
 {
+	CUdeviceptr start;
 	struct memory m;
 
 	CHECK_IS(to != 0, memory_find(at, &m));
-	CHECK_IS(to ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND, cuMemGetAddressRange_v2(NULL, NULL, at));
+	CHECK_IS(to ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND, cuMemGetAddressRange_v2(&start, NULL, at));
+	CHECK_IS(CUDA_SUCCESS, cuMemGetAddressRange_v2(NULL, NULL, at));	/* nothing is asked */
 	if (!to)
 		return;
 	CHECK_IS(base + from * PAGE, m.base);
@@ -94,7 +96,7 @@ static void mappings(void)
 	CHECK_IS(0, cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)(base + 3 * PAGE)));
 	CHECK_IS(handle, again);
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemMap(base + 15 * PAGE, 3 * PAGE, 0, handle, 0));
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemMap(base + 8 * PAGE, PAGE, 0, handle, 0));
+	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, cuMemMap(base + 8 * PAGE, PAGE, 0, handle, 0));
 	CHECK_IS(0, cuMemRelease(handle));
 	CHECK_IS(0, cuMemRelease(handle));
 
@@ -136,7 +138,7 @@ static void shares(void)
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemExportToShareableHandle(&fd, handle, 0, 0));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemExportToShareableHandle(NULL, handle, 1, 0));
 	for (int type = 2; type <= 8; type *= 2)
-		CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, cuMemExportToShareableHandle(&fd, handle, type, 0));
+		CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemExportToShareableHandle(&fd, handle, type, 0));
 	for (unsigned i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
 		fake.export_error = refusals[i].error;
 		CHECK_IS(refusals[i].result, cuMemExportToShareableHandle(&fd, handle, 1, 0));
@@ -191,8 +193,10 @@ static void pools(void)
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolTrimTo(second, 0));
 	CHECK_IS(0, cuDeviceGetMemPool(&now, 0));
 	CHECK(now == first);
-	for (props.handleTypes = 2; props.handleTypes <= 8; props.handleTypes *= 2)
-		CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, cuMemPoolCreate(&second, &props));
+	for (props.handleTypes = 2; props.handleTypes <= 4; props.handleTypes *= 2)
+		CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolCreate(&second, &props));
+	props.handleTypes = 8;
+	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, cuMemPoolCreate(&second, &props));
 }
 
 /* A pool and memory of it for another process, which here is this one. */
