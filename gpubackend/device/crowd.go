@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// crowd counts what goes on. Unlike a sync.WaitGroup it can be waited for while more begins, and for a while only.
+// crowd counts what goes on. Unlike a sync.WaitGroup it can be waited for while more begins, and
+// for a while only.
 type crowd struct {
 	mu    sync.Mutex
 	n     int

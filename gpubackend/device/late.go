@@ -4,8 +4,8 @@ package device
 
 import "time"
 
-// lateAnswers are requests of a control queue that was stopped before they were answered. The driver won't ask again: they are
-// answered when the queue goes on where it stopped.
+// lateAnswers are requests of a control queue that was stopped before they were answered. The
+// driver won't ask again: they are answered when the queue goes on where it stopped.
 type lateAnswers struct {
 	base    uint16 // of the queue
 	open    int
@@ -27,7 +27,8 @@ func (l *lateAnswers) drop() {
 // lateLook is how often it is looked whether requests wait for what may never come.
 const lateLook = 10 * time.Millisecond
 
-// finishAll answers what was taken, but for requests that wait for processes which don't end, or take too long.
+// finishAll answers what was taken, but for requests that wait for processes which don't end, or
+// take too long.
 func (c *control) finishAll() {
 	timer := time.NewTimer(c.device.config.Timeouts.Exit)
 	defer timer.Stop()

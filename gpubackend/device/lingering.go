@@ -11,17 +11,18 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// A process that hangs in the kernel, as in the GPU's driver, doesn't end when it is killed. It runs none of its own code
-// any more, but the GPU may still write for it, to pages of the guest that it has mapped. Therefore:
-//   - the front end waits for it for Timeouts.Exit, then its queue counts as stopped, and a change of memory as made: what it has
-//     mapped stays mapped in that process;
-//   - its channel stays its own, its chains aren't returned, and CLOSE isn't answered until it has ended, so that the guest's
-//     pages stay pinned; for a mover this holds for all workers that are gone;
+// A process that hangs in the kernel, as in the GPU's driver, doesn't end when it is killed. It
+// runs none of its own code any more, but the GPU may still write for it, to pages of the guest
+// that it has mapped. Therefore:
+//   - the front end waits for it for Timeouts.Exit, then its queue counts as stopped, and a change
+//     of memory as made: what it has mapped stays mapped in that process;
+//   - its channel stays its own, its chains aren't returned, and CLOSE isn't answered until it has
+//     ended, so that the guest's pages stay pinned; for a mover this holds for all workers that are gone;
 //   - all else goes on, with another mover;
 //   - a driver that begins anew has the channel for itself: it doesn't know of those pages.
 
-// awaitEnd waits for a worker that was killed to be gone and its queue to be taken back, as long as a process may take for
-// it. The log says once that one doesn't end, and that it has.
+// awaitEnd waits for a worker that was killed to be gone and its queue to be taken back, as long as
+// a process may take for it. The log says once that one doesn't end, and that it has.
 func (d *Device) awaitEnd(w *workerProcess) bool {
 	d.mu.Lock()
 	known := w.stuck
@@ -36,7 +37,8 @@ func (d *Device) awaitEnd(w *workerProcess) bool {
 	defer d.mu.Unlock()
 	if !isClosed(w.exited) && !w.stuck { // otherwise it is the mover that doesn't end
 		w.stuck = true
-		d.logOf(w).Error("a worker that was killed does not end: its program's memory stays pinned; see the kernel's log")
+		d.logOf(w).Error("a worker that was killed does not end: " +
+			"its program's memory stays pinned; see the kernel's log")
 	}
 	return false
 }
@@ -56,9 +58,9 @@ func (d *Device) park(end <-chan struct{}) {
 	<-end
 }
 
-// forgetBefore ends the workers of an earlier driver when a queue begins anew, and waits for them: the pages are another
-// driver's by now. The control queue is a driver's first, before which it has opened no channel: a worker whose queue is
-// stopped is that of an earlier one.
+// forgetBefore ends the workers of an earlier driver when a queue begins anew, and waits for them:
+// the pages are another driver's by now. The control queue is a driver's first, before which it has
+// opened no channel: a worker whose queue is stopped is that of an earlier one.
 func (d *Device) forgetBefore(index int, base uint16) {
 	if base != 0 {
 		return
@@ -88,7 +90,8 @@ func (d *Device) forgetBefore(index int, base uint16) {
 	}
 }
 
-// forget ends a channel's worker, if it has one, and returns it. The queue is another driver's now: nothing is returned to it.
+// forget ends a channel's worker, if it has one, and returns it. The queue is another driver's now:
+// nothing is returned to it.
 func (c *channel) forget() []*workerProcess {
 	c.held, c.cold, c.unsure = nil, nil, false
 	w := c.worker

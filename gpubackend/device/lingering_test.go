@@ -15,8 +15,8 @@ import (
 	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
 )
 
-// undead are workers of which the first answers nothing but the start, and doesn't end when it is killed, before the test says
-// so. It hangs in the kernel, so to speak.
+// undead are workers of which the first answers nothing but the start, and doesn't end when it is
+// killed, before the test says so. It hangs in the kernel, so to speak.
 type undead struct {
 	stubs
 	workers atomic.Int32
@@ -45,7 +45,9 @@ func (u *undead) Worker(control *os.File) (Process, error) {
 }
 
 // short are limits that a test can wait for.
-var short = Timeouts{Answer: 50 * time.Millisecond, Stop: 50 * time.Millisecond, Exit: 100 * time.Millisecond}
+var short = Timeouts{
+	Answer: 50 * time.Millisecond, Stop: 50 * time.Millisecond, Exit: 100 * time.Millisecond,
+}
 
 // undeadVM has a program on channel 0 whose worker won't end, and one on channel 1.
 func undeadVM(t *testing.T) (*vm, *undead, *logLines) {
@@ -67,7 +69,8 @@ func undeadVM(t *testing.T) (*vm, *undead, *logLines) {
 // mustSay looks for a line of the log, n times.
 func mustSay(t *testing.T, said *logLines, what string, n int) {
 	t.Helper()
-	for end := time.Now().Add(soon); strings.Count(said.String(), what) < n && time.Now().Before(end); {
+	end := time.Now().Add(soon)
+	for strings.Count(said.String(), what) < n && time.Now().Before(end) {
 		time.Sleep(time.Millisecond)
 	}
 	if got := strings.Count(said.String(), what); got != n {
@@ -80,8 +83,8 @@ const (
 	linesOfEnded = "a worker that did not end when it was killed has ended"
 )
 
-// TestTheVMGoesOnWithoutAKilledWorkerThatDoesNotEnd: its queues stop and start, and other programs run, while its chains
-// and its CLOSE wait for its end.
+// TestTheVMGoesOnWithoutAKilledWorkerThatDoesNotEnd: its queues stop and start, and other programs
+// run, while its chains and its CLOSE wait for its end.
 func TestTheVMGoesOnWithoutAKilledWorkerThatDoesNotEnd(t *testing.T) {
 	v, u, said := undeadVM(t)
 	for range 3 {

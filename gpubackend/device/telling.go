@@ -8,11 +8,14 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
-// memoryMessage returns what tells a process of the guest's memory. Its files are those of Device.mapped.
+// memoryMessage returns what tells a process of the guest's memory. Its files are those of
+// Device.mapped.
 func (d *Device) memoryMessage() func(*requester) error {
 	regions, files := handover.Describe(d.mapped.Regions())
 	return func(conn *requester) error {
-		m := &handover.Message{Kind: handover.KindMemory, Memory: regions, Files: handover.Files{Memory: len(files)}}
+		m := &handover.Message{
+			Kind: handover.KindMemory, Memory: regions, Files: handover.Files{Memory: len(files)},
+		}
 		err := conn.request(m, files, handover.KindDone, d.config.Timeouts.Answer)
 		if err != nil {
 			d.log.WithError(err).Warn("a process did not take the new memory")
@@ -21,8 +24,8 @@ func (d *Device) memoryMessage() func(*requester) error {
 	}
 }
 
-// tellWorkers tells workers of the new memory and waits until they use that only. One that doesn't answer is killed,
-// which has the same effect when it is gone.
+// tellWorkers tells workers of the new memory and waits until they use that only. One that doesn't
+// answer is killed, which has the same effect when it is gone.
 func (d *Device) tellWorkers(workers []*workerProcess, tell func(*requester) error) {
 	var told sync.WaitGroup
 	for _, w := range workers {
@@ -37,11 +40,13 @@ func (d *Device) tellWorkers(workers []*workerProcess, tell func(*requester) err
 	told.Wait()
 }
 
-// tellMover has the mover use the memory that there is now, and end the copies of workers that are gone.
+// tellMover has the mover use the memory that there is now, and end the copies of workers that are
+// gone.
 //
 // A mover that was killed and doesn't end lingers: its workers' pages are held back until it has.
 func (d *Device) tellMover() {
-	d.telling.Lock() // so that the messages come in the order of the tables, each before its files are closed
+	// The messages come in the order of the tables, each before its files are closed.
+	d.telling.Lock()
 	defer d.telling.Unlock()
 	d.mu.Lock()
 	m := d.mover
@@ -63,7 +68,8 @@ func (d *Device) tellMover() {
 	if isClosed(m.exited) {
 		return
 	}
-	d.log.Error("a mover that was killed does not end: memory of programs that end stays pinned; see the kernel's log")
+	d.log.Error("a mover that was killed does not end: " +
+		"memory of programs that end stays pinned; see the kernel's log")
 	if d.mover == m {
 		d.mover = nil
 	}

@@ -9,16 +9,18 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// What workers lend is mapped here, and a process can have so many mappings only (vm.max_map_count), and addresses. So
-// there is a bound for each worker and one for all. A worker that is refused copies through its staging memory, which each
-// one finds room for: some mappings of each worker don't count for the sum.
+// What workers lend is mapped here, and a process can have so many mappings only
+// (vm.max_map_count), and addresses. So there is a bound for each worker and one for all. A worker
+// that is refused copies through its staging memory, which each one finds room for: some mappings
+// of each worker don't count for the sum.
 
 const (
 	// maxStagings bounds what one worker lends at a time.
 	maxStagings = 1 << 11
 	// maxAssured is how much of that it gets whatever others have.
 	maxAssured = 1 << 6
-	// maxStaging bounds the bytes that one worker lends, and the file that they lie in: that of all device memory, mostly of holes.
+	// maxStaging bounds the bytes that one worker lends, and the file that they lie in: that of all
+	// device memory, mostly of holes.
 	maxStaging = 1 << 40
 	// maxLent bounds the bytes of all workers, to half of a process's addresses.
 	maxLent = 1 << 46
@@ -34,7 +36,8 @@ type quota struct {
 	bytes  uint64 // of all
 }
 
-// newQuota leaves half of a process's mappings to other uses: guest memory, the Go runtime, the CUDA driver.
+// newQuota leaves half of a process's mappings to other uses: guest memory and the Go runtime. The CUDA
+// driver takes neither mappings nor files for memory that it imports (580, an H200).
 func newQuota(mappings int) *quota {
 	half := max(mappings, 0) / 2
 	q := &quota{assured: max(1, min(maxAssured, half/2/wire.MaxChannels)), most: half / 2}

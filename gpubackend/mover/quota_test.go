@@ -17,7 +17,8 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
-// lendAll lends pieces of a file until one is refused, most of them at most, and returns how many were taken.
+// lendAll lends pieces of a file until one is refused, most of them at most, and returns how many
+// were taken.
 func lendAll(t *testing.T, c *Client, fd, most int) (last uint32, n int) {
 	t.Helper()
 	for ; n < most; n++ {
@@ -33,7 +34,8 @@ func lendAll(t *testing.T, c *Client, fd, most int) (last uint32, n int) {
 	return last, n
 }
 
-// TestLentMappingsAreBounded: of each worker and in sum, with some for each; what comes back can be lent again.
+// TestLentMappingsAreBounded: of each worker and in sum, with some for each; what comes back can be
+// lent again.
 func TestLentMappingsAreBounded(t *testing.T) {
 	const system, one, all, assured = 4096, 1040, 1024, 16
 	mem, region := oneRegion(t, 1<<20)
@@ -125,7 +127,8 @@ func sparse(t *testing.T, n int64, seals int) int {
 	return fd
 }
 
-// TestOnlySealedMemoryIsTaken: a worker that was taken over might have the mover wait, or fault, with any other file.
+// TestOnlySealedMemoryIsTaken: a worker that was taken over might have the mover wait, or fault,
+// with any other file.
 func TestOnlySealedMemoryIsTaken(t *testing.T) {
 	mem, region := oneRegion(t, 1<<20)
 	h := startHost(t, region)
@@ -147,7 +150,8 @@ func TestOnlySealedMemoryIsTaken(t *testing.T) {
 	_, open := memfd(t, 4096, 0)
 	_, grows := memfd(t, 4096, unix.F_SEAL_GROW)
 	for what, fd := range map[string]int{
-		"memory without seals": open, "memory that can shrink": grows, "a file": int(file.Fd()), "a pipe": pipe[0],
+		"memory without seals": open, "memory that can shrink": grows,
+		"a file": int(file.Fd()), "a pipe": pipe[0],
 		"memory that can't be written": sparse(t, 4096, unix.F_SEAL_SHRINK|unix.F_SEAL_WRITE),
 		"memory that is too large":     sparse(t, maxStaging+4096, unix.F_SEAL_SHRINK),
 	} {
@@ -157,7 +161,8 @@ func TestOnlySealedMemoryIsTaken(t *testing.T) {
 	}
 	good, staging, _ := attach(t, c, 4096)
 	fill(mem, 1)
-	if err := move(t, c, &worker.Move{Staging: good, ToDevice: true, Runs: []wire.Run{{Address: guestBase, Bytes: 4096}}}); err != nil {
+	page := []wire.Run{{Address: guestBase, Bytes: 4096}}
+	if err := move(t, c, &worker.Move{Staging: good, ToDevice: true, Runs: page}); err != nil {
 		t.Error(err)
 	}
 	if !bytes.Equal(staging, mem[:4096]) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package proclimit says what the host lets a process have. What a guest can make a process take is bounded well below it:
-// a Go program that gets no more mappings from the kernel ends.
+// Package proclimit says what the host lets a process have. What a guest can make a process take is
+// bounded well below it: a Go program that gets no more mappings from the kernel ends.
 package proclimit
 
 import (

@@ -15,7 +15,10 @@ func TestMappings(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		want int
-	}{{"4096\n", 4096}, {"2147483647\n", 2147483647}, {"", usualMappings}, {"-1\n", usualMappings}, {"many\n", usualMappings}} {
+	}{
+		{"4096\n", 4096}, {"2147483647\n", 2147483647},
+		{"", usualMappings}, {"-1\n", usualMappings}, {"many\n", usualMappings},
+	} {
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -4,8 +4,8 @@ package worker
 
 import "github.com/paracuda/paracuda/gpubackend/proclimit"
 
-// A process can have so many mappings only, and one that gets no more of them ends. Scattered pages of a guest take one for each
-// run, what it reserves and maps one or two each. So they are counted.
+// A process can have so many mappings only, and one that gets no more of them ends. Scattered pages
+// of a guest take one for each run, what it reserves and maps one or two each. So they are counted.
 
 // places is how many mappings the guest process has in this one, and may have.
 type places struct{ used, most int }

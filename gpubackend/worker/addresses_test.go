@@ -12,7 +12,8 @@ import (
 
 func boundedRig(t *testing.T, most int) *pageableRig {
 	t.Helper()
-	r := newPageableRig(t, soft.New(soft.Options{Memory: 64 << 20, Base: 0x2c0000000000, Window: 1 << 30}))
+	options := soft.Options{Memory: 64 << 20, Base: 0x2c0000000000, Window: 1 << 30}
+	r := newPageableRig(t, soft.New(options))
 	if most > 0 {
 		r.places.most = most
 	}
@@ -90,7 +91,8 @@ func TestScatteredPagesAreBounded(t *testing.T) {
 
 const scatteredPages = 12
 
-// scattered has pages mapped that leave no room for as many more, which are at the address that it returns.
+// scattered has pages mapped that leave no room for as many more, which are at the address that it
+// returns.
 func scattered(t *testing.T, op gpubackend.Op, more ...uint64) (r *pageableRig, address uint64) {
 	t.Helper()
 	freeAddress += 1 << 20
@@ -102,7 +104,8 @@ func scattered(t *testing.T, op gpubackend.Op, more ...uint64) (r *pageableRig, 
 	for id, want := range []gpubackend.Result{0, gpubackend.OutOfMemory} {
 		address += 1 << 16
 		r.offer(uint32(1+id), address, pages[:]...)
-		r.want(t, want, op, append([]uint64{uint64(1 + id), address, scatteredPages * 4096}, more...)...)
+		words := []uint64{uint64(1 + id), address, scatteredPages * 4096}
+		r.want(t, want, op, append(words, more...)...)
 	}
 	return r, address
 }
