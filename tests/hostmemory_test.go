@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// hogged is what a guest's program that wants much of the host's memory is to print: which images are loaded, and which are too
-// large (2), as are events and registers in the end.
+// hogged is what a guest's program that wants much of the host's memory is to print: which images
+// are loaded, and which are too large (2), as are events and registers in the end.
 var hogged = regexp.MustCompile(`^semicolons of \d{5,6} bytes: 0
 more semicolons of \d{6} bytes: 2
 instructions of \d{5,6} bytes: 2
@@ -42,7 +42,8 @@ func TestHostMemory(t *testing.T) {
 	})
 }
 
-// watchWorkers is the most memory of its own, in KiB, that a worker below this process has until done is closed.
+// watchWorkers is the most memory of its own, in KiB, that a worker below this process has until
+// done is closed.
 func watchWorkers(done <-chan struct{}) (most int) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

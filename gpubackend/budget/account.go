@@ -2,8 +2,8 @@
 
 package budget
 
-// Account is what one thing, such as a module, has taken of a budget. One goroutine uses it at a time. A nil Account has no
-// limit and counts nothing.
+// Account is what one thing, such as a module, has taken of a budget. One goroutine uses it at a
+// time. A nil Account has no limit and counts nothing.
 type Account struct {
 	budget  *Budget
 	bytes   uint64

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package budget counts the host memory that one guest process makes its worker take, in bytes, and refuses what would go
-// beyond a limit.
+// Package budget counts the host memory that one guest process makes its worker take, in bytes, and
+// refuses what would go beyond a limit.
 //
-// What counts is what the worker's own structures take by their sizes, before they are made: decompressed images, parsed
-// code, registers of kernels, tables of handles. A structure that grows by doubling counts twice. Memory of the CUDA driver,
-// garbage that isn't collected yet and what doesn't depend on the guest don't count.
+// What counts is what the worker's own structures take by their sizes, before they are made:
+// decompressed images, parsed code, registers of kernels, tables of handles. A structure that grows
+// by doubling counts twice. Memory of the CUDA driver, garbage that isn't collected yet and what
+// doesn't depend on the guest don't count.
 package budget
 
 import (
@@ -17,8 +18,8 @@ import (
 // ErrExceeded says that a limit would be exceeded.
 var ErrExceeded = errors.New("host memory of the process is used up (--set host-memory)")
 
-// Budget is a limit and what counts against it. It may be used by several goroutines. A nil Budget has no limit and counts
-// nothing.
+// Budget is a limit and what counts against it. It may be used by several goroutines. A nil Budget
+// has no limit and counts nothing.
 type Budget struct{ limit, used atomic.Uint64 }
 
 // New returns a budget of so many bytes.

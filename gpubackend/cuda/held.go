@@ -7,8 +7,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/budget"
 )
 
-// The driver keeps a copy of each image that it loads, as long as the module or library lives, which counts as the guest
-// process's (package budget). What else the driver takes isn't known.
+// The driver keeps a copy of each image that it loads, as long as the module or library lives,
+// which counts as the guest process's (package budget). What else the driver takes isn't known.
 
 // held is images, by the handle of module or library.
 type held map[uint64]heldImage
@@ -18,8 +18,11 @@ type heldImage struct {
 	owner  *context // that it ends with; nil for a library
 }
 
-// loaded runs load, for which the image is copied once more, and keeps what the image counts for if that makes something.
-func (d *Device) loaded(image []byte, owner *context, load func() (uint64, gpubackend.Result)) (uint64, gpubackend.Result) {
+// loaded runs load, for which the image is copied once more, and keeps what the image counts for if
+// that makes something.
+func (d *Device) loaded(
+	image []byte, owner *context, load func() (uint64, gpubackend.Result),
+) (uint64, gpubackend.Result) {
 	memory := d.options.HostMemory.Open()
 	bytes := uint64(len(image))
 	if memory.Take(2*bytes) != nil {

@@ -13,7 +13,8 @@ import (
 // large is an image of so many KiB.
 func large(kib int) []byte { return append(variables(0), bytes.Repeat([]byte(" "), kib<<10)...) }
 
-// TestImagesCount as long as the driver has them: twice while they are loaded, and until module, library or context end.
+// TestImagesCount as long as the driver has them: twice while they are loaded, and until module,
+// library or context end.
 func TestImagesCount(t *testing.T) {
 	host := budget.New(1 << 30)
 	d := newDevice(t, Options{HostMemory: host})
@@ -66,7 +67,8 @@ func TestPackedImagesCount(t *testing.T) {
 	want(t, "measure it with no memory", r, gpubackend.OutOfMemory)
 }
 
-// TestObjectsEndWithTheirContext: textures that are gone with it aren't known any more, and count no more.
+// TestObjectsEndWithTheirContext: textures that are gone with it aren't known any more, and count
+// no more.
 func TestObjectsEndWithTheirContext(t *testing.T) {
 	host := budget.New(1 << 30)
 	d := newDevice(t, Options{HostMemory: host})

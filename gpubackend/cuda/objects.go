@@ -4,7 +4,8 @@ package cuda
 
 import "github.com/paracuda/paracuda/gpubackend"
 
-// objects are textures or surfaces, with the contexts that they end with: the driver is only given those that it made.
+// objects are textures or surfaces, with the contexts that they end with: the driver is only given
+// those that it made.
 type objects map[uint64]*context
 
 // objectBytes is what one counts for of the host's memory.

@@ -104,7 +104,8 @@ func allocated() uint64 {
 	return m.TotalAlloc
 }
 
-// TestCodeCounts: what a module or library counts for is at least what the heap holds for it, and all of it comes back.
+// TestCodeCounts: what a module or library counts for is at least what the heap holds for it, and
+// all of it comes back.
 func TestCodeCounts(t *testing.T) {
 	for name, text := range dense {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +137,8 @@ func TestCodeCounts(t *testing.T) {
 	}
 }
 
-// TestDenseCode: code for which there is no memory is refused before it has taken much, and gives back what it took.
+// TestDenseCode: code for which there is no memory is refused before it has taken much, and gives
+// back what it took.
 func TestDenseCode(t *testing.T) {
 	const limit = 4 << 20
 	for name, text := range dense {

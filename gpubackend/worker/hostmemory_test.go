@@ -18,7 +18,8 @@ func (r *rig) withHost(bytes uint64) *budget.Budget {
 	return r.host
 }
 
-// TestHandlesCount makes events until there is no memory for more: the device isn't asked then, and one that goes makes room.
+// TestHandlesCount makes events until there is no memory for more: the device isn't asked then, and
+// one that goes makes room.
 func TestHandlesCount(t *testing.T) {
 	r := newRig(t)
 	host := r.withHost(1 << 20)
@@ -64,7 +65,8 @@ func TestNoHandleWithoutMemory(t *testing.T) {
 	}
 }
 
-// TestArgumentsCount: copies of arguments count while their command is executed, and there is no more than there is memory for.
+// TestArgumentsCount: copies of arguments count while their command is executed, and there is no
+// more than there is memory for.
 func TestArgumentsCount(t *testing.T) {
 	r := newRig(t)
 	host := r.withHost(100 << 10)

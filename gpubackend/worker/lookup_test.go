@@ -56,7 +56,8 @@ func TestKernelsGoWithTheirLibrary(t *testing.T) {
 	}
 }
 
-// TestPoolCreateTakesItsWords: it asks for as many words as it reads, and none is left from the command before it.
+// TestPoolCreateTakesItsWords: it asks for as many words as it reads, and none is left from the
+// command before it.
 func TestPoolCreateTakesItsWords(t *testing.T) {
 	r := newRig(t)
 	if got := r.call(t, gpubackend.OpMemPoolSetAttribute, 1, 2, handlePosixFile); got == 0 {

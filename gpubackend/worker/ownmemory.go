@@ -8,18 +8,23 @@ import (
 	"time"
 )
 
-// What the CUDA driver takes of the host's memory, as for compiling PTX, isn't counted, and no accounting is without a gap.
-// So a worker looks at what it has, of its own alone, and ends when that is far beyond what the guest process may make it take:
-// the guest process loses its GPU, before the kernel looks for a process to kill.
+// What the CUDA driver takes of the host's memory, as for compiling PTX, isn't counted, and no
+// accounting is without a gap. So a worker looks at what it has, of its own alone, and ends when
+// that is far beyond what the guest process may make it take: the guest process loses its GPU,
+// before the kernel looks for a process to kill.
 
-// What it may have beside: as much again for garbage, and what the driver and its libraries take for themselves.
+// What it may have beside: as much again for garbage, and what the driver and its libraries take
+// for themselves.
 const driverBytes = 2 << 30
 
-// memoryPeriod is how often it looks. In that time a driver that compiles takes some hundreds of MiB.
+// memoryPeriod is how often it looks. In that time a driver that compiles takes some hundreds of
+// MiB.
 const memoryPeriod = 250 * time.Millisecond
 
 // watchMemory calls over when read is beyond what goes with limit, until quit is closed.
-func watchMemory(limit, read func() uint64, ticks <-chan time.Time, quit <-chan struct{}, over func(has, limit uint64)) {
+func watchMemory(
+	limit, read func() uint64, ticks <-chan time.Time, quit <-chan struct{}, over func(has, limit uint64),
+) {
 	for {
 		select {
 		case <-ticks:
@@ -34,7 +39,8 @@ func watchMemory(limit, read func() uint64, ticks <-chan time.Time, quit <-chan 
 	}
 }
 
-// ownMemory is the memory of this process that it shares with no other, in bytes; 0 where that can't be known.
+// ownMemory is the memory of this process that it shares with no other, in bytes; 0 where that
+// can't be known.
 func ownMemory() uint64 {
 	var size, resident, shared uint64
 	text, err := os.ReadFile("/proc/self/statm")
@@ -51,7 +57,8 @@ func ownMemory() uint64 {
 func (d *watchdog) guardMemory(limit func() uint64) (stop func()) {
 	ticker, quit := time.NewTicker(memoryPeriod), make(chan struct{})
 	go watchMemory(limit, ownMemory, ticker.C, quit, func(has, most uint64) {
-		d.log.Load().Errorf("the worker has %d MiB of the host's memory, more than %d: it ends (--set host-memory)", has>>20, most>>20)
+		d.log.Load().Errorf("the worker has %d MiB of the host's memory, more than %d: it ends "+
+			"(--set host-memory)", has>>20, most>>20)
 		os.Exit(1)
 	})
 	return func() {

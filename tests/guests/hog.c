@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define MIB (1u << 20)
+#define ENTRY 88	/* bytes of an entry's header */
 #define HEAD ".version 7.0\n.target sm_75\n.address_size 64\n"
 
 static void *library;
@@ -47,7 +48,7 @@ static unsigned char *lengths(unsigned char *to, size_t n)
 static unsigned char *pack(const char *head, const char *unit, size_t bytes, const char *tail, size_t *size)
 {
 	size_t first = strlen(head) + strlen(unit), more = bytes / strlen(unit) * strlen(unit), last = strlen(tail);
-	unsigned char *image = calloc(1, 1024 + first + more / 255 + last), *block = image + 80, *at = block;
+	unsigned char *image = calloc(1, 1024 + first + more / 255 + last), *block = image + 16 + ENTRY, *at = block;
 
 	*at++ = 0xff;
 	at = lengths(at, first);
@@ -66,12 +67,14 @@ static unsigned char *pack(const char *head, const char *unit, size_t bytes, con
 	put(image + 6, 16, 2);
 	put(image + 8, *size - 16, 8);
 	put(image + 16, 1, 2);		/* PTX */
-	put(image + 20, 64, 4);		/* bytes of the entry's header */
-	put(image + 24, *size - 80, 8);
+	put(image + 18, 0x101, 2);
+	put(image + 20, ENTRY, 4);
+	put(image + 24, *size - 16 - ENTRY, 8);
 	put(image + 32, at - block, 4);
-	put(image + 40, 7, 4);
+	put(image + 36, 72, 4);		/* where options would be */
+	put(image + 40, 7 << 16, 4);
 	put(image + 44, 75, 4);
-	put(image + 56, 0x2000, 8);	/* LZ4 */
+	put(image + 56, 0x2011, 8);	/* LZ4, 64 bits */
 	put(image + 72, first + more + last, 8);
 	return image;
 }

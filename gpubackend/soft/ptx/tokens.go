@@ -9,8 +9,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/ptxlex"
 )
 
-// tokens are those of a text, read one after the other: the current one and the next are known. After an error, whether of the
-// text or because there is no memory for what it describes, there are none any more.
+// tokens are those of a text, read one after the other: the current one and the next are known.
+// After an error, whether of the text or because there is no memory for what it describes, there
+// are none any more.
 type tokens struct {
 	lexer *ptxlex.Lexer
 	at    [2]ptxlex.Token
@@ -55,7 +56,8 @@ func (t *tokens) next() ptxlex.Token {
 	return now
 }
 
-// take counts what is about to be made. When there is no more memory the text ends, and so does the parser.
+// take counts what is about to be made. When there is no more memory the text ends, and so does the
+// parser.
 func (t *tokens) take(bytes uint64) {
 	if t.err != nil {
 		return
@@ -78,8 +80,8 @@ func (t *tokens) takeBody(bytes uint64) {
 	t.bodies += bytes
 }
 
-// What is made counts for so much. Lists double as they grow, so their elements count twice; a map's entries take some 100
-// bytes beside what they hold.
+// What is made counts for so much. Lists double as they grow, so their elements count twice; a
+// map's entries take some 100 bytes beside what they hold.
 var (
 	instBytes      = 2 * sizeOf[Inst]()
 	wordBytes      = 2 * sizeOf[string]()

@@ -2,8 +2,9 @@
 
 package simt
 
-// What a launch takes of the host's memory: for each worker a block with its warps and the kernel's own registers and local
-// memory, from the start; then registers and local memory of calls, as these get deeper. All of it is given back at the end.
+// What a launch takes of the host's memory: for each worker a block with its warps and the kernel's
+// own registers and local memory, from the start; then registers and local memory of calls, as
+// these get deeper. All of it is given back at the end.
 
 var (
 	warpBytes  = sizeOf[warp]() + 2*lanes*sizeOf[split]()
@@ -13,13 +14,15 @@ var (
 // slabBytes is what newSlab takes beside the size.
 const slabBytes = slabAlign + 8
 
-// admit takes memory for workers and returns their number: one at least, or none where there is no memory for that. More of them
-// leave half of what the process may have to other launches; where blocks must run together, there are all or none.
+// admit takes memory for workers and returns their number: one at least, or none where there is no
+// memory for that. More of them leave half of what the process may have to other launches; where
+// blocks must run together, there are all or none.
 func (r *launchRun) admit() (workers int) {
 	r.workerBytes = r.Kernel.HostBytes(r.Block.Count(), uint64(r.SharedBytes))
 	spare := r.HostMemory.Limit() / 2
 	for workers < r.Workers {
-		if workers > 0 && !r.Cooperative && !r.HostMemory.Room(r.workerBytes+spare) || r.HostMemory.Take(r.workerBytes) != nil {
+		more := workers > 0 && !r.Cooperative
+		if more && !r.HostMemory.Room(r.workerBytes+spare) || r.HostMemory.Take(r.workerBytes) != nil {
 			break
 		}
 		workers++
@@ -104,7 +107,8 @@ func (k *worker) freeFrames() {
 	}
 }
 
-// takeLocal takes memory for larger local memory of a warp, and gives back that of what it had; the first was taken at the start.
+// takeLocal takes memory for larger local memory of a warp, and gives back that of what it had; the
+// first was taken at the start.
 func (k *worker) takeLocal(w *warp, stride uint64) bool {
 	if w.localStride == 0 && stride == localStride(k.run.fn.localSize) && k.run.fn.localSize > 0 {
 		return true

@@ -13,7 +13,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/budget"
 )
 
-// deep is a kernel that calls itself so often, with 400 registers, or ends its threads in the deepest call.
+// deep is a kernel that calls itself so often, with 400 registers, or ends its threads in the
+// deepest call.
 func deep() []byte {
 	var b strings.Builder
 	b.WriteString(".version 8.0\n.target sm_80\n.address_size 64\n.func dive(.param .b32 n, .param .b32 end);\n" +
@@ -71,8 +72,8 @@ func TestCallsThatNeverReturn(t *testing.T) {
 	}
 }
 
-// TestFewerBlocksAtATime: a launch has one worker at least, and others as long as half of the memory is left to other launches;
-// blocks that must run together have all or none.
+// TestFewerBlocksAtATime: a launch has one worker at least, and others as long as half of the
+// memory is left to other launches; blocks that must run together have all or none.
 func TestFewerBlocksAtATime(t *testing.T) {
 	d := newDevice(t, 4<<20)
 	d.load(parseText(t, "deep", deep()))

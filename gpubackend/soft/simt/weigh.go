@@ -4,7 +4,8 @@ package simt
 
 import "reflect"
 
-// take counts what a program is about to consist of. Loading ends soon after there is no more memory.
+// take counts what a program is about to consist of. Loading ends soon after there is no more
+// memory.
 func (p *Program) take(bytes uint64) {
 	if p.over == nil {
 		p.over = p.mem.Take(bytes)
@@ -17,8 +18,8 @@ func (d *decoder) more(m instMore) *instMore {
 	return &m
 }
 
-// What is made counts for so much. Lists double as they grow, so their elements count twice; a map's entries take some 100
-// bytes beside what they hold.
+// What is made counts for so much. Lists double as they grow, so their elements count twice; a
+// map's entries take some 100 bytes beside what they hold.
 var (
 	instBytes     = 2 * sizeOf[inst]()
 	moreBytes     = sizeOf[instMore]() + sizeOf[textureOp]() + maxRegs*(4+1)
