@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -32,7 +33,7 @@ func TestSanitizer(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, want := range map[string]string{"libsanitizer-collection.so": sanitizerLine, "libother.so": `^$`} {
-			file := filepath.Join(t.TempDir(), name)
+			file := filepath.Join(logDir(t), name)
 			if err := os.WriteFile(file, text, 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -45,3 +46,28 @@ func TestSanitizer(t *testing.T) {
 }
 
 const sanitizerLine = `^paracuda\[\d+\]: compute-sanitizer can't look at programs in this VM, .* run it on the host\n$`
+
+// TestProgramsWatched: what is recorded of them changes nothing of what programs compute, also while they capture.
+func TestProgramsWatched(t *testing.T) {
+	t.Parallel()
+	records := regexp.MustCompile(`^[1-9]\d* records\n$`)
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		library := build(t, "tests/guests/watch.c", "-shared", "-fPIC", "-pthread")
+		var jobs []job
+		names := strings.Fields("copyplaces copies2d3d memsets graphs conditional streams mallocasync defaultstream")
+		for _, name := range names {
+			preload := "LD_PRELOAD=libparacuda-cupti.so:" + library
+			jobs = append(jobs, job{name, vm.limit, []string{"env", preload, filepath.Join(programs, name)}})
+		}
+		got := vm.batch(t, jobs)
+		for _, name := range names {
+			o := got[name]
+			if want := string(read(t, "tests/programs/want/"+name+".out")); o.exit != 0 || o.stdout != want {
+				t.Errorf("%s: exit code %d:%s%s", name, o.exit, tail(o.stdout), tail(o.stderr))
+			}
+			if !records.MatchString(o.stderr) {
+				t.Errorf("%s: standard error %q", name, o.stderr)
+			}
+		}
+	})
+}
