@@ -33,8 +33,10 @@ void buffers_finish(void)
 		complete(NULL, 0, full, room, used);
 }
 
-static void begin(void)
+void buffers_ready(void)
 {
+	if (buffer)
+		return;
 	room = used = records = records_max = 0;
 	if (request)
 		request(&buffer, &room, &records_max);
@@ -44,8 +46,7 @@ void buffers_write(const void *record, size_t bytes)
 {
 	if (buffer && (room - used < bytes || (records_max && records == records_max)))
 		buffers_finish();
-	if (!buffer)
-		begin();
+	buffers_ready();
 	if (!buffer || room - used < bytes) {
 		buffers_drop();
 		return;

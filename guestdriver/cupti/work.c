@@ -122,7 +122,9 @@ static void *begin(const struct paracuda_work *given)
 	if (pending_since_drain >= DRAIN_AT)
 		drain();
 	w = pending_count < PENDING_MAX ? prepare(given, kinds) : NULL;
-	if (!w)
+	if (w)
+		buffers_ready();
+	else
 		buffers_drop();
 	work_unlock();
 	if (!w)

@@ -94,3 +94,4 @@ static enum nvml none(unsigned *out)
 
 EXPORT enum nvml nvmlUnitGetCount(unsigned *out) { return none(out); }
 EXPORT enum nvml nvmlGetExcludedDeviceCount(unsigned *out) { return none(out); }
+EXPORT enum nvml nvmlGetBlacklistDeviceCount(unsigned *out) { return none(out); }

@@ -57,12 +57,13 @@ static uint64_t wide(const void *record, size_t at)
 }
 
 static size_t buffer_bytes = 1 << 20;
-static unsigned completed, seen[64];
+static unsigned requested, completed, seen[64];
 static char records[256][256];
 static unsigned count;
 
 static void request(uint8_t **buffer, size_t *bytes, size_t *most)
 {
+	requested++;
 	*buffer = aligned_alloc(8, (buffer_bytes + 7) & ~(size_t)7);
 	*bytes = buffer_bytes;
 	*most = 0;
@@ -169,6 +170,7 @@ static void kernels(void)
 	CHECK(!PT(cuptiActivityPopExternalCorrelationId, 3, 0));
 	CHECK(PT(cuptiActivityPopExternalCorrelationId, 3, 0) == 18);
 	CU(cuStreamSynchronize, P(stream));
+	CHECK(requested == 1); /* PyTorch doesn't flush where none was */
 	flush();
 	CHECK(completed == 1 && count == 8 && seen[KERNEL] == 3 && seen[DRIVER] == 3 && seen[EXTERNAL] == 2);
 	k = nth(KERNEL, 0);
