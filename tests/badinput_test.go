@@ -32,7 +32,7 @@ func badInput(t *testing.T) []oneLine {
 	}
 	t.Cleanup(func() { listener.Close() })
 	old := filepath.Join(dir, "qemu")
-	text := "#!/bin/sh\necho 'QEMU emulator version 7.2.22 (Debian)'\n"
+	text := "#!/bin/sh\necho 'QEMU emulator version 6.2.0 (Debian)'\n"
 	if err := os.WriteFile(old, []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func badRuns(oldQEMU, gone, plain string) []oneLine {
 		{name: "no such program", args: uml("--", gone), message: `gone`, exit: 127},
 		{name: "not executable", args: uml("--", plain), message: `no-program`, exit: 126},
 		{name: "old QEMU", args: run("--vm", "qemu", "--", "true"),
-			env: []string{"PARACUDA_QEMU=" + oldQEMU}, message: `QEMU 7\.2.*too old.*10\.2`},
+			env: []string{"PARACUDA_QEMU=" + oldQEMU}, message: `QEMU 6\.2.*too old.*7\.2`},
 		{name: "no QEMU", args: run("--vm", "qemu", "--", "true"),
 			env: []string{"PARACUDA_QEMU=" + gone}, message: `QEMU.*gone`},
 	}
