@@ -164,7 +164,7 @@ func TestStopOfOneQueue(t *testing.T) {
 				resumed.Add(1)
 			}
 		}
-	})}, limits)
+	})}, Timeouts{})
 	for i := range 3 {
 		v.open(uint32(i))
 	}
