@@ -10,10 +10,11 @@ import (
 	"time"
 )
 
-// unplugTime is how long a guest has to let go of the device, and unplugAgain
+// unplugTime is how long a guest has to let go of the device, whose driver may be
+// waiting for an answer of a dead one meanwhile (30 s), and unplugAgain
 // after how long it is asked again: a guest that boots ignores the request.
 const (
-	unplugTime  = 30 * time.Second
+	unplugTime  = 75 * time.Second
 	unplugAgain = 6 * time.Second
 )
 
