@@ -99,6 +99,9 @@ func startStaying(t *testing.T, program, device string) *staying {
 		Initrd: stayingRoot(t, assets, kernel), Append: "console=ttyS0 mitigations=off", QMP: g.socket,
 		Serial: "file,id=serial,path=" + g.console, Devices: []qemu.Device{{Socket: device}}}
 	args := slices.DeleteFunc(m.Args(), func(arg string) bool { return arg == "-no-reboot" })
+	if err := os.RemoveAll(g.console); err != nil { // of an earlier run
+		t.Fatal(err)
+	}
 	cmd := exec.Command(program, args...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
