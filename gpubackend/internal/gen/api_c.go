@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-const libcudaDir = "guestdriver/libcuda/zz_generated_"
+// libcuda is where the guest library's sources are, in a folder for each room.
+const libcuda = "guestdriver/libcuda/"
 
 // sameABI lists old symbols whose parameters are those of a newer one.
 var sameABI = map[string]string{
@@ -25,13 +26,13 @@ var sameABI = map[string]string{
 // cOutputs is what the guest library is made from.
 func cOutputs(a *api) []output {
 	return []output{
-		{libcudaDir + "calls.h", callsC(a)},
-		{libcudaDir + "prototypes.h", prototypesC(a)},
-		{libcudaDir + "exports.c", exportsC(a)},
-		{libcudaDir + "variants.c", variantsC(a)},
-		{libcudaDir + "stubs.c", stubsC(a)},
-		{libcudaDir + "procs.c", procsC(a)},
-		{libcudaDir + "errors.c", errorsC("gpubackend/api/errors.tsv")},
+		{libcuda + "context/zz_generated_calls.h", callsC(a)},
+		{libcuda + "base/zz_generated_prototypes.h", prototypesC(a)},
+		{libcuda + "calls/zz_generated_exports.c", exportsC(a)},
+		{libcuda + "exports/zz_generated_variants.c", variantsC(a)},
+		{libcuda + "exports/zz_generated_stubs.c", stubsC(a)},
+		{libcuda + "exports/zz_generated_procs.c", procsC(a)},
+		{libcuda + "exports/zz_generated_errors.c", errorsC("gpubackend/api/errors.tsv")},
 	}
 }
 
@@ -92,7 +93,7 @@ func isExact(symbol string) bool {
 
 // callsC writes the op numbers and, for each call and post, the function that sends it.
 func callsC(a *api) []byte {
-	b := cFile("Sends each call and post of gpubackend/api/cuda.def.", "buffer.h", "channel.h")
+	b := cFile("Sends each call and post of gpubackend/api/cuda.def.", "transport/buffer.h", "transport/channel.h")
 	out := &bytes.Buffer{}
 	out.WriteString(strings.Replace(b.String(), "#include", "#ifndef PARACUDA_CALLS_H\n#define PARACUDA_CALLS_H\n\n#include", 1))
 	out.WriteString("enum {\n")
@@ -211,7 +212,7 @@ func (a *api) described() map[string][]cParam {
 
 func prototypesC(a *api) []byte {
 	b := &bytes.Buffer{}
-	b.WriteString(strings.Replace(cFile("Prototypes of the exported functions.", "state.h").String(),
+	b.WriteString(strings.Replace(cFile("Prototypes of the exported functions.", "base/state.h").String(),
 		"#include", "#ifndef PARACUDA_PROTOTYPES_H\n#define PARACUDA_PROTOTYPES_H\n\n#include", 1))
 	for _, f := range a.functions {
 		if f.exported() {
@@ -244,7 +245,7 @@ func sortedKeys[V any](m map[string]V) []string {
 
 // variantsC writes the functions for which NULL means the per-thread stream, and old names of the same functions.
 func variantsC(a *api) []byte {
-	b := cFile("Functions for which the NULL stream is the per-thread one, and old names.", "state.h", "zz_generated_prototypes.h")
+	b := cFile("Functions for which the NULL stream is the per-thread one, and old names.", "base/state.h", "base/zz_generated_prototypes.h")
 	described, variants := a.described(), a.variants()
 	for _, symbol := range sortedKeys(variants) {
 		params, ok := described[variants[symbol]]

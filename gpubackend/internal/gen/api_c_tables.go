@@ -23,7 +23,7 @@ func (a *api) allSymbols() []string {
 
 // stubsC writes the functions that aren't there: each says so once and returns CUDA_ERROR_NOT_SUPPORTED.
 func stubsC(a *api) []byte {
-	b := cFile("The functions that aren't there: each says so once.", "log.h", "state.h")
+	b := cFile("The functions that aren't there: each says so once.", "base/log.h", "base/state.h")
 	b.WriteString(`/* Callers pass arguments that aren't looked at, which the calling convention allows. */
 #define STUB(name)                                    \
 	EXPORT CUresult name(void);                   \
@@ -50,7 +50,7 @@ func stubsC(a *api) []byte {
 
 // procsC writes the table of cuGetProcAddress.
 func procsC(a *api) []byte {
-	b := cFile("What cuGetProcAddress gives, by name and version.", "procaddress.h")
+	b := cFile("What cuGetProcAddress gives, by name and version.", "exports/procaddress.h")
 	b.WriteString("/* Only their addresses are taken: the parameters don't matter here. */\n#define SYMBOL(name) void name(void)\n")
 	for _, s := range a.allSymbols() {
 		fmt.Fprintf(b, "SYMBOL(%s);\n", s)
@@ -78,7 +78,7 @@ func versionList(list []versioned) string {
 
 // errorsC writes the names and texts of the errors, ascending by number.
 func errorsC(path string) []byte {
-	b := cFile("Names and texts of the errors.", "errors.h")
+	b := cFile("Names and texts of the errors.", "exports/errors.h")
 	b.WriteString("const struct error_text error_texts[] = {\n")
 	n := 0
 	err := eachLine(path, func(line string) error {

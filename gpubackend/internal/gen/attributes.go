@@ -59,7 +59,7 @@ func attributeOutputs() ([]output, error) {
 	doc.WriteString("\nNumbers from 144 on are not known to guests (`CUDA_ERROR_INVALID_VALUE`).\n")
 	return []output{
 		{"gpubackend/cuda/zz_generated_attributes.go", g.Bytes()},
-		{libcudaDir + "attributes.h", c.Bytes()},
+		{libcuda + "devices/zz_generated_attributes.h", c.Bytes()},
 		{"docs/attributes.md", doc.Bytes()},
 	}, nil
 }

@@ -3,12 +3,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "channel.h"
+#include "addresses/memory_map.h"
+#include "base/zz_generated_prototypes.h"
 #include "check.h"
+#include "context/handle.h"
 #include "fake_worker.h"
-#include "handle.h"
-#include "memory_map.h"
-#include "zz_generated_prototypes.h"
+#include "transport/channel.h"
 
 static void copies(size_t bytes)
 {

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "channel.h"
+#include "base/zz_generated_prototypes.h"
 #include "check.h"
+#include "context/handle.h"
+#include "context/zz_generated_calls.h"
 #include "fake_worker.h"
-#include "handle.h"
-#include "zz_generated_calls.h"
-#include "zz_generated_prototypes.h"
+#include "transport/channel.h"
 
 /* The thread sanitizer keeps the addresses of reservations for itself. */
 #ifdef __SANITIZE_THREAD__

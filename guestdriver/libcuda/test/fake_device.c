@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "cuda_abi.h"
+#include "abi/cuda_abi.h"
+#include "context/zz_generated_calls.h"
 #include "fake_worker.h"
-#include "zz_generated_calls.h"
 
 #define WINDOW_BYTES ((size_t)256 << 20)
 #define MAPS 4096

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#include "base/ticks.h"
 #include "fake_worker.h"
-#include "ticks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,10 +12,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "channel.h"
-#include "device.h"
+#include "devices/device.h"
 #include "fake_device.h"
-#include "transport.h"
+#include "transport/channel.h"
+#include "transport/transport.h"
 
 #define ARENA_BYTES ((size_t)4 << 20)
 

@@ -3,12 +3,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/zz_generated_prototypes.h"
 #include "check.h"
+#include "context/handle.h"
+#include "context/zz_generated_calls.h"
 #include "fake_worker.h"
-#include "graph.h"
-#include "handle.h"
-#include "zz_generated_calls.h"
-#include "zz_generated_prototypes.h"
+#include "graphs/graph.h"
 
 static unsigned destroyed;
 

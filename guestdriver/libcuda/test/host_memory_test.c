@@ -3,11 +3,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "channel.h"
+#include "addresses/memory_map.h"
+#include "base/zz_generated_prototypes.h"
 #include "check.h"
 #include "fake_worker.h"
-#include "memory_map.h"
-#include "zz_generated_prototypes.h"
+#include "transport/channel.h"
 
 #define PAGE 4096ul
 #define KERNEL_FAILED 700

@@ -6,11 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "channel.h"
+#include "base/zz_generated_prototypes.h"
 #include "check.h"
+#include "code/function.h"
 #include "fake_worker.h"
-#include "function.h"
-#include "zz_generated_prototypes.h"
+#include "transport/channel.h"
 
 static CUcontext context;
 static CUstream stream;

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "image.h"
+#include "code/image.h"
 
 static struct image got;
 

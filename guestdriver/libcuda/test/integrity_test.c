@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "check.h"
-#include "integrity.h"
-#include "md2.h"
+#include "exports/integrity.h"
+#include "exports/md2.h"
 
 static void hex(const void *data, size_t bytes, char *text)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which launches report what is wrong with them, and which nobody waits for. */
+#include "base/zz_generated_prototypes.h"
 #include "check.h"
+#include "context/handle.h"
+#include "context/zz_generated_calls.h"
 #include "fake_worker.h"
-#include "handle.h"
-#include "launch.h"
-#include "zz_generated_calls.h"
-#include "zz_generated_prototypes.h"
+#include "launches/launch.h"
 
 #define FAILS CUDA_ERROR_ILLEGAL_STATE
 

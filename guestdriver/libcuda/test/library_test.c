@@ -6,14 +6,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "channel.h"
+#include "base/ticks.h"
+#include "base/zz_generated_prototypes.h"
 #include "check.h"
-#include "context.h"
-#include "device.h"
+#include "context/context.h"
+#include "devices/device.h"
 #include "fake_worker.h"
-#include "polling.h"
-#include "ticks.h"
-#include "zz_generated_prototypes.h"
+#include "transport/channel.h"
+#include "transport/polling.h"
 
 static CUcontext context;
 

@@ -4,10 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
+#include "base/logs.h"
+#include "base/zz_generated_prototypes.h"
 #include "check.h"
-#include "log.h"
-#include "logs.h"
-#include "zz_generated_prototypes.h"
 
 static char text[64 << 10];
 

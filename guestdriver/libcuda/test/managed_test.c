@@ -2,10 +2,10 @@
 /* Managed memory and what is advised about it, against the fake worker. */
 #include <string.h>
 
+#include "addresses/memory_map.h"
+#include "base/zz_generated_prototypes.h"
 #include "check.h"
 #include "fake_worker.h"
-#include "memory_map.h"
-#include "zz_generated_prototypes.h"
 
 #define PAGE 4096ul
 

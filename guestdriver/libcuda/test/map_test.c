@@ -4,12 +4,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "buffer.h"
+#include "base/zz_generated_prototypes.h"
 #include "check.h"
 #include "fake_worker.h"
-#include "host_memory.h"
-#include "transport.h"
-#include "zz_generated_prototypes.h"
+#include "hostmemory/host_memory.h"
+#include "transport/buffer.h"
+#include "transport/transport.h"
 
 static const struct transport *real;
 static int refusal;	/* errno of MAP */

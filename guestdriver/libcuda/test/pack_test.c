@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "channel.h"
 #include "check.h"
-#include "function.h"
-#include "launch.h"
+#include "code/function.h"
+#include "launches/launch.h"
+#include "transport/channel.h"
 
 #define MOST 70
 

@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "abi/cuda_abi.h"
+#include "base/zz_generated_prototypes.h"
 #include "check.h"
-#include "cuda_abi.h"
+#include "devices/place.h"
 #include "fake_worker.h"
-#include "place.h"
-#include "transport.h"
-#include "zz_generated_prototypes.h"
+#include "transport/transport.h"
 
 #define BUS "../../devices/pci0000:00/0000:00:1c.1/10000:fe:1a.0/virtio3/misc/paracuda"
 

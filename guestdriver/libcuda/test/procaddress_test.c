@@ -3,10 +3,10 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "base/zz_generated_prototypes.h"
 #include "check.h"
-#include "device.h"
-#include "procaddress.h"
-#include "zz_generated_prototypes.h"
+#include "devices/device.h"
+#include "exports/procaddress.h"
 
 static void want(const char *name, int version, cuuint64_t flags, void *address)
 {

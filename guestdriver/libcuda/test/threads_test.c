@@ -4,13 +4,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bulk.h"
+#include "addresses/memory_map.h"
+#include "base/table.h"
+#include "base/zz_generated_prototypes.h"
 #include "check.h"
 #include "fake_worker.h"
-#include "memory_map.h"
-#include "slot.h"
-#include "table.h"
-#include "zz_generated_prototypes.h"
+#include "transport/bulk.h"
+#include "transport/slot.h"
 
 #define MANY 300
 

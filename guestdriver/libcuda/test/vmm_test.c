@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "addresses/memory_map.h"
+#include "base/zz_generated_prototypes.h"
 #include "check.h"
 #include "fake_worker.h"
-#include "memory_map.h"
-#include "vmm.h"
-#include "zz_generated_prototypes.h"
+#include "mapping/vmm.h"
 
 #define PAGE VMM_PAGE
 

@@ -18,11 +18,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "channel.h"
+#include "base/pause.h"
 #include "check.h"
-#include "pause.h"
-#include "transport.h"
-#include "zz_generated_calls.h"
+#include "context/zz_generated_calls.h"
+#include "transport/channel.h"
+#include "transport/transport.h"
 
 #define ARENA_BYTES ((size_t)PARACUDA_BULK + 65536)
 #define THREADS 3

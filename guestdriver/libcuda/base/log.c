@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "abi/cuda_abi.h"
+#include "base/logs.h"
+#include "base/state.h"
+#include "transport/channel.h"
+
+static int log_fd = -1;
+static pthread_once_t opened = PTHREAD_ONCE_INIT;
+
+static void log_open(void)
+{
+	const char *name = secure_getenv("PARACUDA_LOG");
+
+	if (!name || !*name)
+		return;
+	if (!strcmp(name, "stderr"))
+		log_fd = 2;
+	else
+		log_fd = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+}
+
+/* One line to a file, if there is one, and to those who ask for this library's messages. */
+static void write_line(int fd, const char *format, va_list args)
+{
+	char text[512];
+	int saved = errno;
+	int head = snprintf(text, sizeof(text), "paracuda[%d]: ", (int)getpid());
+	int body = vsnprintf(text + head, sizeof(text) - (size_t)head - 1, format, args);
+	size_t length = (size_t)head + (body > 0 ? (size_t)body : 0);
+
+	if (length > sizeof(text) - 2)
+		length = sizeof(text) - 2;
+	logs_add(text + head);
+	if (fd < 0)
+		return;
+	text[length++] = '\n';
+	/* One write a line, so that lines of several threads don't mix; nothing can be done if it fails. */
+	if (write(fd, text, length) < 0)
+		errno = saved;
+	errno = saved;
+}
+
+void log_line(const char *format, ...)
+{
+	va_list args;
+
+	pthread_once(&opened, log_open);
+	va_start(args, format);
+	write_line(log_fd, format, args);
+	va_end(args);
+}
+
+void log_user(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	write_line(2, format, args);
+	va_end(args);
+}
+
+/* Has the worker say it in the host's log, where the VM's owner looks. */
+static void report(const char *name)
+{
+	struct request r;
+
+	if (state_check() != CUDA_SUCCESS)
+		return;
+	request_init(&r, PARACUDA_OP_REPORT);
+	r.context = 0;
+	r.exact = true;
+	request_inline(&r, name, strlen(name) + 1);
+	channel_post(&r);
+}
+
+int log_unsupported(const char *name, int *said)
+{
+	if (!__atomic_exchange_n(said, 1, __ATOMIC_RELAXED)) {
+		log_line("%s is not supported", name);
+		report(name);
+	}
+	return CUDA_ERROR_NOT_SUPPORTED;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether the library may be used, the thread that uses it, and the checks with which every exported function begins. */
+#ifndef PARACUDA_STATE_H
+#define PARACUDA_STATE_H
+
+#include <stdbool.h>
+
+#include "abi/cuda_abi.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum library_state {
+	STATE_NONE,	/* before cuInit */
+	STATE_READY,
+	STATE_FORKED,	/* a child of a process that had called cuInit: CUDA can't be used in it */
+	STATE_ENDED,	/* the process is exiting */
+};
+
+extern int library_state;
+
+/* 0 when the library may be used, else what every call returns. */
+static inline CUresult state_check(void)
+{
+	switch (__atomic_load_n(&library_state, __ATOMIC_ACQUIRE)) {
+	case STATE_READY:
+		return CUDA_SUCCESS;
+	case STATE_ENDED:
+		return CUDA_ERROR_DEINITIALIZED;
+	default:
+		return CUDA_ERROR_NOT_INITIALIZED;
+	}
+}
+
+/* One per thread that used the library. */
+struct thread {
+	bool registered;	/* thread_exit will run */
+	int slot;		/* completion slot + 1, 0 for none yet */
+	bool shared;		/* the slot is used by other threads too */
+	int capture_mode;	/* of cuThreadExchangeStreamCaptureMode */
+	uint64_t stream;	/* what the NULL stream stands for in this call: 0, or 2 in per-thread variants */
+	struct context **stack;	/* current contexts, the last on top */
+	unsigned depth, room;
+};
+
+/* The calling thread, registered for thread_exit. */
+struct thread *thread_self(void);
+
+/* The calling thread without registering it. */
+struct thread *thread_peek(void);
+
+/* The stream that a NULL stands for. */
+static inline CUstream thread_stream(CUstream stream)
+{
+	return stream ? stream : (CUstream)(uintptr_t)thread_peek()->stream;
+}
+
+/* Returns the state's error unless the library is ready. */
+#define ENTER()                                     \
+	do {                                        \
+		CUresult state_ = state_check();    \
+		if (state_)                         \
+			return state_;              \
+	} while (0)
+
+/* The same, and the caller must have a current context that lives and is not in error. */
+#define ENTER_CONTEXT()                             \
+	do {                                        \
+		CUresult state_ = state_check();    \
+		if (!state_)                        \
+			state_ = context_check();   \
+		if (state_)                         \
+			return state_;              \
+	} while (0)
+
+CUresult context_check(void);
+
+#endif

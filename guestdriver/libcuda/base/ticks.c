@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "base/ticks.h"
+
+#include <time.h>
+
+static uint64_t rate = 1000;
+
+static uint64_t nanoseconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+#if !defined(__x86_64__)
+uint64_t ticks(void)
+{
+	return nanoseconds();
+}
+#endif
+
+uint64_t ticks_per_us(void)
+{
+	return rate;
+}
+
+/* Long enough that two system calls on its edges don't matter. */
+#define SPAN_NS 200000
+
+void ticks_init(void)
+{
+	uint64_t start = nanoseconds(), from = ticks(), now;
+
+	do {
+		now = nanoseconds();
+	} while (now - start < SPAN_NS);
+	rate = (ticks() - from) * 1000 / (now - start);
+	if (!rate)
+		rate = 1;
+}

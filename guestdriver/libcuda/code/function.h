@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions and kernels: the parameter layout and attributes, asked for once and kept. */
+#ifndef PARACUDA_FUNCTION_H
+#define PARACUDA_FUNCTION_H
+
+#include "context/handle.h"
+
+struct parameter {
+	uint32_t offset;
+	uint32_t bytes;
+};
+
+/* How many configurations of launches are remembered that the driver has taken. */
+#define PROVEN 8
+
+struct description {
+	unsigned parameters;
+	uint32_t parameter_bytes;
+	bool dense;	/* no byte of them lies between two parameters */
+	unsigned alike;	/* bytes of each where all have as many and they are dense; else 0 */
+	int attribute[FUNCTION_ATTRIBUTES];
+	bool clusters;	/* it is launched in clusters, as an attribute says */
+	unsigned proofs;	/* how often one was remembered */
+	uint64_t proven[PROVEN];	/* see launch_doubtful; 0 for none */
+	const char *name;
+	struct parameter parameter[];	/* the name follows */
+};
+
+struct function {
+	struct handle handle;
+	bool kernel;
+	uint64_t number;
+	uint64_t of;	/* the kernel that a function was asked for of; 0 for none */
+	struct description *description;	/* NULL until it is needed */
+	struct old_launch *old_launch;	/* of old_launch.c; NULL until it is needed */
+};
+
+/* Enters a function or kernel; one that is known stays as it is. */
+CUresult function_add(uint64_t number, bool kernel, uint64_t parent);
+
+/* A function, or a kernel passed as one; NULL if it is neither. */
+struct function *function_find(const void *handle);
+
+/* A kernel; NULL if it is none. */
+struct function *kernel_find(const void *handle);
+
+/* Its description, fetched on first use. */
+CUresult function_describe(struct function *f, struct description **d);
+
+/* Makes a description from what the worker sent. */
+CUresult description_parse(const void *record, size_t bytes, struct description **d);
+
+/* Function number `index` of a module, or NULL. */
+CUfunction module_function(CUmodule module, unsigned index);
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Contexts as the guest sees them: a CUcontext is the address of a struct context, which is never freed, so that
+ * a primary context keeps its handle across reset and a stale one is told from a good one.
+ */
+#ifndef PARACUDA_CONTEXT_H
+#define PARACUDA_CONTEXT_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "base/state.h"
+
+struct cls_entry;
+
+/* How threads wait: a part of a context's flags (CUctx_flags). */
+#define CTX_SCHED_MASK 7u
+#define CTX_SCHED_BLOCKING_SYNC 4u
+
+struct context {
+	struct context *next;
+	uint64_t handle;	/* the worker's, 0 when the context doesn't exist there */
+	uint64_t id;
+	int device;		/* guest's ordinal */
+	struct context *base;	/* of a green context: the primary one that it is part of */
+	CUgreenCtx green;
+	bool primary;
+	unsigned flags;
+	unsigned references;	/* of a primary context; of another one those of cuCtxAttach */
+	struct cls_entry *storage;
+};
+
+/* Guards the fields of contexts that change. */
+extern pthread_mutex_t context_lock;
+
+/* The worker's handle of the calling thread's current context, 0 for none. */
+uint64_t context_handle(void);
+
+/* The calling thread's current context, or NULL. */
+struct context *context_current(void);
+
+/* The context that owns what is made in c: of a green context the primary one. Only streams are a green context's own. */
+static inline struct context *context_home(struct context *c)
+{
+	return c && c->base ? c->base : c;
+}
+
+/* That of the current context. */
+static inline struct context *context_owner(void)
+{
+	return context_home(context_current());
+}
+
+/* A green context of a primary one that exists, or NULL. */
+struct context *context_of_base(const struct context *base);
+
+/* Ends the green contexts of a primary context that ends. */
+void green_retire_all(struct context *base);
+
+/* Whether c is a context that this library gave out (it may have been destroyed since). */
+bool context_known(const struct context *c);
+
+/* Whether c exists. */
+bool context_alive(const struct context *c);
+
+/* Makes a context and lists it. */
+struct context *context_new(int device, bool primary);
+
+/* The primary context of a device, made on first use; it need not be active. */
+struct context *context_primary(int device);
+
+/* Replaces the top of the calling thread's stack. */
+CUresult context_set(struct context *c);
+
+/* Forgets the context on the worker's side: runs the destructors of its storage and clears its handle. */
+uint64_t context_retire(struct context *c);
+
+/* Context-local storage: values that runtime libraries keep with a context (export table c693336e). */
+CUresult storage_put(CUcontext ctx, void *key, void *value, void (*destroy)(CUcontext, void *, void *));
+CUresult storage_delete(CUcontext ctx, void *key);
+CUresult storage_get(void **value, CUcontext ctx, void *key);
+void storage_destroy(struct context *c);
+
+#define CONTEXT_MAP_HOST 8u
+
+/* Whether flags are known, with one way to wait at most. */
+bool context_flags_valid(unsigned flags);
+
+#endif

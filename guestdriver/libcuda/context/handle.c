@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "context/handle.h"
+
+#include <stdlib.h>
+
+#include "base/table.h"
+#include "streams/capture.h"
+
+static struct table tables[HANDLE_KINDS] = { [0 ... HANDLE_KINDS - 1] = TABLE_INIT };
+static uint64_t last_id = STREAM_PER_THREAD;
+
+struct handle *handle_new(size_t bytes, uint64_t parent)
+{
+	struct handle *h = calloc(1, bytes);
+
+	if (h) {
+		h->context = context_owner();
+		h->parent = parent;
+		h->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
+	}
+	return h;
+}
+
+static void release(void *record)
+{
+	struct handle *h = record;
+
+	if (!h)
+		return;
+	if (h->release)
+		h->release(h);
+	else
+		free(h);
+}
+
+CUresult handle_enter(enum handle_kind kind, uint64_t number, struct handle *h)
+{
+	/* The numbers of the default streams, and 0, are no handles: such an answer is nonsense. */
+	if (!h || number <= STREAM_PER_THREAD) {
+		release(h);
+		return h ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (table_put(&tables[kind], number, h))
+		return CUDA_SUCCESS;
+	release(h);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult handle_add(enum handle_kind kind, uint64_t number, unsigned flags, int priority)
+{
+	struct handle *h = handle_new(sizeof(*h), 0);
+
+	if (h) {
+		h->flags = flags;
+		h->priority = priority;
+	}
+	return handle_enter(kind, number, h);
+}
+
+struct handle *handle_find(enum handle_kind kind, const void *number)
+{
+	return table_find(&tables[kind], number_of(number));
+}
+
+void handle_forget(enum handle_kind kind, const void *number)
+{
+	release(table_take(&tables[kind], number_of(number)));
+}
+
+static bool has_parent(void *record, void *parent)
+{
+	return ((struct handle *)record)->parent == *(uint64_t *)parent;
+}
+
+void handle_forget_children(enum handle_kind kind, uint64_t parent)
+{
+	table_purge(&tables[kind], has_parent, &parent, release);
+}
+
+static bool in_context(void *record, void *context)
+{
+	return ((struct handle *)record)->context == context;
+}
+
+void handle_forget_context(struct context *c)
+{
+	static const enum handle_kind kinds[] = { HANDLE_STREAM, HANDLE_EVENT, HANDLE_MODULE, HANDLE_FUNC, HANDLE_TEXREF };
+
+	capture_forget_context(c);
+	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		table_purge(&tables[kinds[i]], in_context, c, release);
+}

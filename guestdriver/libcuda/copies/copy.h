@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies between any two addresses; what lies there is looked up. */
+#ifndef PARACUDA_COPY_H
+#define PARACUDA_COPY_H
+
+#include "addresses/memory_map.h"
+#include "paracuda_table.h"
+#include "transport/channel.h"
+
+/* One side of a copy. */
+struct side {
+	uint64_t address;
+	bool device;		/* memory that commands name by its address: the device's, or managed */
+	bool managed;
+	bool unknown;		/* the device's only as the call says: nothing is known to be there */
+	bool pinned;		/* host memory of one registration, at `offset` of map `map` */
+	bool at_once;		/* is to be read before the call returns: host memory counts as pageable, managed memory as the host's */
+	bool several;		/* host memory of several registrations */
+	uint32_t map;
+	uint64_t offset;
+};
+
+/* A side that the call says is device memory (it may be pinned host memory all the same), or a source to be read at once. */
+#define SIDE_ANY 0
+#define SIDE_DEVICE 1
+#define SIDE_AT_ONCE 2
+
+/*
+ * Looks up what [address, address + bytes) is. INVALID_VALUE when it goes beyond its allocation, or isn't
+ * allocated where device memory is.
+ */
+CUresult side_find(uint64_t address, uint64_t bytes, int hint, struct side *s);
+
+/*
+ * Whether rows of `width` elements can be filled: an error of the call itself, which is delayed. Nothing to fill
+ * is no error, and left to the worker.
+ */
+CUresult fill_check(uint64_t address, uint64_t width, uint64_t rows, uint64_t pitch, unsigned element);
+
+/* Where a fill's memory lies, for those who watch. */
+enum paracuda_memory fill_target(uint64_t address);
+
+/*
+ * Sends a copy that nobody has to wait for. If a side is unknown the answer is awaited all the same: an address that is
+ * none of the device's is this call's error, and no later one's.
+ */
+CUresult copy_send(const struct request *r, bool unknown);
+
+/* Where a side lies, for those who watch. */
+enum paracuda_memory side_memory(const struct side *s);
+
+/* Copies bytes; with `async` the call returns as soon as CUDA allows. */
+CUresult copy_bytes(uint64_t dst, int dst_hint, uint64_t src, int src_hint, size_t bytes, CUstream stream, bool async);
+
+/* The end of a copy: one that isn't asynchronous is done when it returns, if the host can see managed memory change. */
+CUresult copy_settled(CUresult result, bool managed, CUstream stream, bool async);
+
+/* A two- or three-dimensional copy, sides without their offsets. */
+struct box {
+	struct side dst, src;
+	uint64_t dst_pitch, dst_slice;
+	uint64_t src_pitch, src_slice;
+	uint64_t width, height, depth;
+};
+
+CUresult copy_box(struct box *b, CUstream stream, bool async);
+
+/* The copy of a descriptor; `source` is SIDE_ANY or SIDE_AT_ONCE. */
+CUresult copy_3d(const CUDA_MEMCPY3D *c, int source, CUstream stream, bool async);
+
+#endif

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two- and three-dimensional copies. */
+#define _GNU_SOURCE
+#include <string.h>
+
+#include "base/zz_generated_prototypes.h"
+#include "context/handle.h"
+#include "context/zz_generated_calls.h"
+#include "copies/copy.h"
+#include "copies/copy_array.h"
+#include "streams/activity.h"
+#include "streams/capture.h"
+#include "transport/bulk.h"
+
+enum { BOX_IN, BOX_OUT, BOX_DEVICE };
+
+/* The host side of a box is pinned whole up to this size, and cut into layers and rows beyond. */
+#define SPAN_MAX ((uint64_t)32 << 20)
+
+/* Bytes from the first to behind the last; 0 on overflow. */
+static uint64_t span(uint64_t pitch, uint64_t slice, const struct box *b)
+{
+	uint64_t rows, layers, sum;
+
+	if (__builtin_mul_overflow(pitch, b->height - 1, &rows) ||
+	    __builtin_mul_overflow(slice, b->depth - 1, &layers) || __builtin_add_overflow(rows, layers, &sum) ||
+	    __builtin_add_overflow(sum, b->width, &sum))
+		return 0;
+	return sum;
+}
+
+struct host_side {
+	unsigned kind;		/* of buffer */
+	uint64_t value, bytes;
+	const void *inlined;
+	uint64_t pitch, slice;
+};
+
+static void box_request(struct request *r, const struct box *b, const struct side *device, uint64_t pitch,
+			uint64_t slice, const struct host_side *h, unsigned kind, CUstream stream, unsigned flags)
+{
+	request_init(r, OP_CopyBox);
+	request_word(r, device->address);
+	request_word(r, pitch);
+	request_word(r, slice);
+	if (h->inlined)
+		request_inline(r, h->inlined, h->bytes);
+	else
+		request_buffer(r, h->kind, h->value, h->bytes);
+	request_word(r, h->pitch);
+	request_word(r, h->slice);
+	request_word(r, b->width);
+	request_word(r, b->height);
+	request_word(r, b->depth);
+	request_word(r, kind);
+	request_word(r, number_of(stream));
+	request_word(r, flags);
+	r->payload = b->width * b->height * b->depth;
+}
+
+/* Gathers the rows of a box into `to`, one behind another, or scatters them from there. */
+static void move_rows(const struct box *b, uint8_t *tight, uint64_t base, uint64_t pitch, uint64_t slice, bool gather)
+{
+	for (uint64_t z = 0; z < b->depth; z++) {
+		for (uint64_t y = 0; y < b->height; y++) {
+			uint8_t *row = (uint8_t *)(uintptr_t)(base + z * slice + y * pitch);
+
+			if (gather)
+				memcpy(tight, row, b->width);
+			else
+				memcpy(row, tight, b->width);
+			tight += b->width;
+		}
+	}
+}
+
+/* A small box through memory of ours where its rows are one behind another. */
+static CUresult box_tight(struct box *b, bool in, CUstream stream)
+{
+	uint64_t bytes = b->width * b->height * b->depth;
+	const struct side *device = in ? &b->dst : &b->src;
+	struct host_side h = { PARACUDA_BUFFER_BULK, bulk_take(bytes), bytes, NULL, b->width, b->width * b->height };
+	struct request r;
+	CUresult result;
+
+	if (!h.value)
+		return CUDA_ERROR_NOT_READY;
+	channel_copied(bytes);
+	if (in) {
+		move_rows(b, channel.arena + h.value, b->src.address, b->src_pitch, b->src_slice, true);
+		box_request(&r, b, device, b->dst_pitch, b->dst_slice, &h, BOX_IN, stream, 0);
+	} else {
+		box_request(&r, b, device, b->src_pitch, b->src_slice, &h, BOX_OUT, stream, PARACUDA_COPY_FLAG_BLOCKING);
+	}
+	result = channel_synced(channel_call(&r, NULL, 0));
+	if (!result && !in)
+		move_rows(b, channel.arena + h.value, b->dst.address, b->dst_pitch, b->dst_slice, false);
+	bulk_give(h.value);
+	return result;
+}
+
+/* A box whose host side is pinned as one range, if it isn't already. */
+static CUresult box_pinned(struct box *b, bool in, CUstream stream, bool async)
+{
+	const struct side *device = in ? &b->dst : &b->src, *host = in ? &b->src : &b->dst;
+	uint64_t pitch = in ? b->src_pitch : b->dst_pitch, slice = in ? b->src_slice : b->dst_slice;
+	struct host_side h = { PARACUDA_BUFFER_MAP, 0, span(pitch, slice, b), NULL, pitch, slice };
+	unsigned flags = in ? 0 : PARACUDA_COPY_FLAG_BLOCKING;
+	struct request r;
+	uint32_t map;
+
+	if (host->pinned) {
+		h.value = (uint64_t)host->map << 32 | host->offset;
+		flags = async ? 0 : PARACUDA_COPY_FLAG_BLOCKING;
+	} else {
+		CUresult result = map_memory((void *)(uintptr_t)host->address, h.bytes,
+					     PARACUDA_MAP_FLAG_ONESHOT | (in ? 0 : PARACUDA_MAP_FLAG_WRITE), &map);
+
+		if (result)
+			return result;
+		h.value = (uint64_t)map << 32;
+	}
+	box_request(&r, b, device, in ? b->dst_pitch : b->src_pitch, in ? b->dst_slice : b->src_slice, &h,
+		    in ? BOX_IN : BOX_OUT, stream, flags);
+	if (!host->pinned)
+		request_pinned(&r, map);
+	if (host->pinned && async)
+		return copy_send(&r, device->unknown);
+	return channel_synced(channel_call(&r, NULL, 0));
+}
+
+static CUresult box_host(struct box *b, bool in, CUstream stream, bool async);
+
+/* Cuts a box in two along its longest loop and copies the halves; a single row is a linear copy. */
+static CUresult box_halves(struct box *b, bool in, CUstream stream, bool async)
+{
+	struct box half = *b;
+	CUresult result;
+
+	if (b->depth == 1 && b->height == 1)
+		return copy_bytes(b->dst.address, in ? SIDE_DEVICE : SIDE_ANY, b->src.address,
+				  b->src.at_once ? SIDE_AT_ONCE : in ? SIDE_ANY : SIDE_DEVICE, b->width, stream, async);
+	if (b->depth > 1)
+		half.depth /= 2;
+	else
+		half.height /= 2;
+	result = box_host(&half, in, stream, async);
+	if (result)
+		return result;
+	half = *b;
+	if (b->depth > 1) {
+		uint64_t done = b->depth / 2;
+
+		half.depth -= done;
+		half.dst.address += done * b->dst_slice;
+		half.src.address += done * b->src_slice;
+	} else {
+		uint64_t done = b->height / 2;
+
+		half.height -= done;
+		half.dst.address += done * b->dst_pitch;
+		half.src.address += done * b->src_pitch;
+	}
+	if (half.dst.pinned)
+		half.dst.offset += half.dst.address - b->dst.address;
+	if (half.src.pinned)
+		half.src.offset += half.src.address - b->src.address;
+	return box_host(&half, in, stream, async);
+}
+
+static CUresult box_host(struct box *b, bool in, CUstream stream, bool async)
+{
+	const struct side *host = in ? &b->src : &b->dst;
+	uint64_t bytes = b->width * b->height * b->depth;
+	CUresult result = CUDA_ERROR_NOT_READY;
+
+	if (host->pinned)
+		return box_pinned(b, in, stream, async);
+	if (async && capture_of(stream))
+		return box_halves(b, in, stream, async);	/* down to rows */
+	if (bytes <= (channel_maps() ? channel_inline_limit() : bulk_limit()))
+		result = box_tight(b, in, stream);
+	if (result == CUDA_ERROR_NOT_READY && channel_maps() &&
+	    span(in ? b->src_pitch : b->dst_pitch, in ? b->src_slice : b->dst_slice, b) <= SPAN_MAX)
+		result = box_pinned(b, in, stream, async);
+	return result == CUDA_ERROR_NOT_READY ? box_halves(b, in, stream, async) : result;
+}
+
+static CUresult copy_sides(struct box *b, CUstream stream, bool async)
+{
+	struct request r;
+	CUresult result;
+
+	if (b->dst.device && b->src.device) {
+		struct host_side second = { 0, b->src.address, 0, NULL, b->src_pitch, b->src_slice };
+
+		box_request(&r, b, &b->dst, b->dst_pitch, b->dst_slice, &second, BOX_DEVICE, stream, 0);
+		return copy_send(&r, b->dst.unknown || b->src.unknown);
+	}
+	if (b->dst.device)
+		return box_host(b, true, stream, async);
+	if (b->src.device)
+		return box_host(b, false, stream, async);
+	result = cuStreamSynchronize(stream);
+	for (uint64_t z = 0; !result && z < b->depth; z++)
+		for (uint64_t y = 0; y < b->height; y++)
+			memmove((void *)(uintptr_t)(b->dst.address + z * b->dst_slice + y * b->dst_pitch),
+				(void *)(uintptr_t)(b->src.address + z * b->src_slice + y * b->src_pitch), b->width);
+	return result;
+}
+
+CUresult copy_box(struct box *b, CUstream stream, bool async)
+{
+	return copy_settled(copy_sides(b, stream, async), b->dst.managed || b->src.managed, stream, async);
+}
+
+/* One side of a copy descriptor: where its first row begins. */
+static CUresult resolve(unsigned type, const void *host, CUdeviceptr device, uint64_t offset, uint64_t bytes, int hint,
+			struct side *s)
+{
+	switch (type) {
+	case MEMORYTYPE_HOST:
+		if (!host)
+			return CUDA_ERROR_INVALID_VALUE;
+		return side_find((uint64_t)(uintptr_t)host + offset, bytes, hint, s);
+	case MEMORYTYPE_DEVICE:
+		return device ? side_find(device + offset, bytes, SIDE_DEVICE, s) : CUDA_ERROR_INVALID_VALUE;
+	case MEMORYTYPE_UNIFIED:
+		return device ? side_find(device + offset, bytes, hint, s) : CUDA_ERROR_INVALID_VALUE;
+	case MEMORYTYPE_ARRAY:
+		return CUDA_ERROR_NOT_SUPPORTED;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+CUresult copy_3d(const CUDA_MEMCPY3D *c, int source, CUstream stream, bool async)
+{
+	struct box b = { .width = c->WidthInBytes, .height = c->Height, .depth = c->Depth };
+	uint64_t src_span, dst_span;
+	CUresult result;
+
+	if (c->srcMemoryType == MEMORYTYPE_ARRAY || c->dstMemoryType == MEMORYTYPE_ARRAY)
+		return copy_with_array(c, source, stream, async);
+	if (!stream_known(stream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!b.width || !b.height || !b.depth)
+		return channel_error(true);
+	b.src_pitch = c->srcPitch ? c->srcPitch : c->srcXInBytes + b.width;
+	b.dst_pitch = c->dstPitch ? c->dstPitch : c->dstXInBytes + b.width;
+	if (b.src_pitch < c->srcXInBytes + b.width || b.dst_pitch < c->dstXInBytes + b.width ||
+	    (c->srcHeight && c->srcHeight < b.height) || (c->dstHeight && c->dstHeight < b.height))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (__builtin_mul_overflow(b.src_pitch, c->srcHeight ? c->srcHeight : c->srcY + b.height, &b.src_slice) ||
+	    __builtin_mul_overflow(b.dst_pitch, c->dstHeight ? c->dstHeight : c->dstY + b.height, &b.dst_slice))
+		return CUDA_ERROR_INVALID_VALUE;
+	src_span = span(b.src_pitch, b.src_slice, &b);
+	dst_span = span(b.dst_pitch, b.dst_slice, &b);
+	if (!src_span || !dst_span || b.width > SIZE_MAX / b.height / b.depth)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = resolve(c->srcMemoryType, c->srcHost, c->srcDevice,
+			 c->srcZ * b.src_slice + c->srcY * b.src_pitch + c->srcXInBytes, src_span, source, &b.src);
+	if (!result)
+		result = resolve(c->dstMemoryType, c->dstHost, c->dstDevice,
+				 c->dstZ * b.dst_slice + c->dstY * b.dst_pitch + c->dstXInBytes, dst_span, SIDE_ANY, &b.dst);
+	if (result)
+		return result;
+	return WATCH(copy_box(&b, stream, async), .kind = PARACUDA_COPY, .stream = stream,
+		     .bytes = b.width * b.height * b.depth, .from = side_memory(&b.src), .to = side_memory(&b.dst));
+}
+
+static CUresult copy_2d(const CUDA_MEMCPY2D *c, CUstream stream, bool async)
+{
+	CUDA_MEMCPY3D three = {
+		.srcXInBytes = c->srcXInBytes, .srcY = c->srcY, .srcMemoryType = c->srcMemoryType,
+		.srcHost = c->srcHost, .srcDevice = c->srcDevice, .srcArray = c->srcArray, .srcPitch = c->srcPitch,
+		.dstXInBytes = c->dstXInBytes, .dstY = c->dstY, .dstMemoryType = c->dstMemoryType,
+		.dstHost = c->dstHost, .dstDevice = c->dstDevice, .dstArray = c->dstArray, .dstPitch = c->dstPitch,
+		.WidthInBytes = c->WidthInBytes, .Height = c->Height, .Depth = 1,
+	};
+
+	return copy_3d(&three, SIDE_ANY, stream, async);
+}
+
+EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
+{
+	ENTER_CONTEXT();
+	return pCopy ? copy_2d(pCopy, thread_stream(NULL), false) : CUDA_ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
+{
+	return cuMemcpy2D_v2(pCopy);
+}
+
+EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
+{
+	ENTER_CONTEXT();
+	return pCopy ? copy_2d(pCopy, hStream, true) : CUDA_ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
+{
+	ENTER_CONTEXT();
+	return pCopy ? copy_3d(pCopy, SIDE_ANY, thread_stream(NULL), false) : CUDA_ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
+{
+	ENTER_CONTEXT();
+	return pCopy ? copy_3d(pCopy, SIDE_ANY, hStream, true) : CUDA_ERROR_INVALID_VALUE;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "devices/place.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "abi/cuda_abi.h"
+#include "transport/transport.h"
+
+#define SLOTS 32 /* devices on a bus */
+
+/* It is the last that has an address: those before it are bridges. */
+bool place_parse(const char *path, struct place *place)
+{
+	bool found = false;
+
+	for (const char *s = path; s; s = strchr(s, '/')) {
+		struct place p;
+		int end = 0;
+
+		s += *s == '/';
+		if (sscanf(s, "%8x:%2x:%2x.%*1x%n", &p.domain, &p.bus, &p.device, &end) == 3 && s[end] == '/') {
+			*place = p;
+			found = true;
+		}
+	}
+	return found;
+}
+
+static bool taken(const struct place *p)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%04x:%02x:%02x.0", p->domain, p->bus, p->device);
+	return access(path, F_OK) == 0;
+}
+
+static void set(struct paracuda_snapshot_device *d, int attribute, unsigned value)
+{
+	d->attribute[attribute] = (int)value;
+	d->attribute_result[attribute] = CUDA_SUCCESS;
+}
+
+static void give(struct paracuda_snapshot_device *d, const struct place *p)
+{
+	set(d, ATTRIBUTE_PCI_DOMAIN_ID, p->domain);
+	set(d, ATTRIBUTE_PCI_BUS_ID, p->bus);
+	set(d, ATTRIBUTE_PCI_DEVICE_ID, p->device);
+}
+
+void place_devices(struct paracuda_snapshot_device *d, unsigned n)
+{
+	char path[PATH_MAX];
+	struct place p;
+
+	if (n == 0 || !transport->path || transport->path(path, sizeof(path)) || !place_parse(path, &p))
+		return;
+	give(&d[0], &p);
+	for (unsigned i = 1; i < n; i++) {
+		unsigned tries = 0;
+
+		do
+			p.device = (p.device + 1) % SLOTS;
+		while (taken(&p) && tries++ < SLOTS);
+		give(&d[i], &p);
+	}
+}

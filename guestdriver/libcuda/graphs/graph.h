@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Graphs, which live on the host. A node's parameters travel as a record (docs/protocol.md, "Graphs"). */
+#ifndef PARACUDA_GRAPH_H
+#define PARACUDA_GRAPH_H
+
+#include <stdbool.h>
+
+#include "context/handle.h"
+
+/* A record: words, the first of which is the node's type, and bytes behind them. */
+struct record {
+	uint64_t *word;
+	size_t bytes;
+	uint64_t small[64];
+};
+
+/* The record of node parameters; record_free gives its memory back. */
+CUresult record_make(struct record *r, const CUgraphNodeParams *p);
+void record_free(struct record *r);
+
+/* The parameters of a node as the host has them. What they point to stays until the next call for that node. */
+CUresult node_params(CUgraphNode node, CUgraphNodeType type, CUgraphNodeParams *p);
+
+/* What this library keeps of a node. */
+struct node {
+	uint64_t graph;		/* 0: not known */
+	bool has_copy;
+	CUDA_MEMCPY3D copy;	/* as the program gave it */
+	void *kept;		/* what parameters that were asked for point to */
+};
+
+/* The node's, made if need be; NULL when there is no memory. */
+struct node *node_keep(CUgraphNode node);
+struct node *node_find(CUgraphNode node);
+void node_forget_graph(CUgraph graph);
+bool node_copies(void);
+
+/* Enters an executable graph that the worker has made of a graph. */
+CUresult exec_enter(CUgraphExec *out, uint64_t exec, CUgraph graph);
+
+/* Copies a graph's references to user objects to another; whether there are any. */
+bool user_objects_inherit(uint64_t owner, uint64_t from);
+
+/* Takes a graph's references from it; they last until they are released. */
+struct reference *user_objects_take(uint64_t owner);
+void user_objects_release(struct reference *taken);
+
+/* Numbers a function for host nodes; it may be called for ever. */
+CUresult host_function_keep(CUhostFn fn, void *data, uint64_t *token);
+
+/* The function of a number; false if there is none. */
+bool host_function_find(uint64_t token, CUhostFn *fn, void **data);
+
+/* Enters memory that a graph allocates. */
+CUresult graph_memory_enter(uint64_t base, uint64_t bytes);
+
+/* A graph allocates or frees memory, which a launch may refuse to do; none is meant by 0. */
+void graph_memory_note(uint64_t graph);
+bool graph_has_memory(uint64_t graph);
+void graph_memory_forget(uint64_t graph);
+
+/* Makes a copy's descriptor into addresses: dst, pitch, slice, src, pitch, slice, width, height, depth. */
+CUresult graph_copy_words(const CUDA_MEMCPY3D *c, uint64_t word[9]);
+
+#endif

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes: each function of a type is one of CUgraphNodeParams. */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/table.h"
+#include "base/zz_generated_prototypes.h"
+#include "context/zz_generated_calls.h"
+#include "graphs/graph.h"
+
+#define BODIES_MAX 64
+
+static struct table nodes = TABLE_INIT;
+
+/* Whether any node's copy was ever remembered. */
+static bool copies;
+
+bool node_copies(void)
+{
+	return __atomic_load_n(&copies, __ATOMIC_RELAXED);
+}
+
+struct node *node_find(CUgraphNode node)
+{
+	return table_find(&nodes, number_of(node));
+}
+
+struct node *node_keep(CUgraphNode node)
+{
+	struct node *n = node_find(node);
+
+	if (!n && number_of(node)) {
+		n = calloc(1, sizeof(*n));
+		if (n && !table_put(&nodes, number_of(node), n)) {
+			free(n);
+			n = NULL;
+		}
+	}
+	return n;
+}
+
+static bool of_graph(void *value, void *graph)
+{
+	return ((struct node *)value)->graph == *(uint64_t *)graph;
+}
+
+static void release(void *value)
+{
+	struct node *n = value;
+
+	free(n->kept);
+	free(n);
+}
+
+void node_forget_graph(CUgraph graph)
+{
+	uint64_t number = number_of(graph);
+
+	table_purge(&nodes, of_graph, &number, release);
+}
+
+/* What the program said of a copy is told as it was said. */
+static void remember(CUgraphNode node, CUgraph graph, const CUgraphNodeParams *p)
+{
+	struct node *n = p->type == NODE_MEMCPY ? node_keep(node) : NULL;
+
+	if (!n)
+		return;
+	if (graph)
+		n->graph = number_of(graph);
+	n->has_copy = true;
+	__atomic_store_n(&copies, true, __ATOMIC_RELAXED);
+	n->copy = p->u.copy.copyParams;
+}
+
+/* The graphs of a conditional node, which the program reads from an array of the library's. */
+static CUresult give_bodies(CUgraphNode node, CUgraph graph, CUDA_CONDITIONAL_NODE_PARAMS *p, const uint64_t *bodies)
+{
+	struct node *n = node_keep(node);
+	CUgraph *list = n ? calloc(p->size, sizeof(*list)) : NULL;
+
+	if (!list)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	for (uint32_t i = 0; i < p->size; i++)
+		list[i] = (CUgraph)(uintptr_t)bodies[i];
+	n->graph = number_of(graph);
+	n->kept = list;
+	p->phGraph_out = list;
+	return CUDA_SUCCESS;
+}
+
+static bool allocates(const CUgraphNodeParams *p)
+{
+	return p->type == NODE_MEM_ALLOC || p->type == NODE_MEM_FREE ||
+	       (p->type == NODE_GRAPH && graph_has_memory(number_of(p->u.graph.graph)));
+}
+
+static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *after, const CUgraphEdgeData *edges, size_t n,
+		    CUgraphNodeParams *p)
+{
+	uint64_t bodies[BODIES_MAX] = { 0 }, number, address, count;
+	size_t bytes = n * sizeof(*after);
+	struct record r;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!out || (n && !after) || (p->type == NODE_CONDITIONAL && p->u.conditional.size > BODIES_MAX))
+		return CUDA_ERROR_INVALID_VALUE;
+	result = record_make(&r, p);
+	if (!result)
+		result = call_GraphAddNode(number_of(graph), n ? after : NULL, bytes, n ? edges : NULL, bytes, r.word,
+					   r.bytes, &number, &address, bodies,
+					   p->type == NODE_CONDITIONAL ? sizeof(bodies) : 0, &count);
+	record_free(&r);
+	if (result)
+		return result;
+	*out = (CUgraphNode)(uintptr_t)number;
+	remember(*out, graph, p);
+	if (allocates(p))
+		graph_memory_note(number_of(graph));
+	if (p->type == NODE_CONDITIONAL)
+		return give_bodies(*out, graph, &p->u.conditional, bodies);
+	if (p->type != NODE_MEM_ALLOC)
+		return CUDA_SUCCESS;
+	p->u.alloc.dptr = address;
+	return graph_memory_enter(address, p->u.alloc.bytesize);
+}
+
+static CUresult set(CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams *p)
+{
+	struct record r;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	result = record_make(&r, p);
+	if (!result)
+		result = exec ? call_GraphExecNodeSet(number_of(exec), number_of(node), r.word, r.bytes) :
+				call_GraphNodeSet(number_of(node), r.word, r.bytes);
+	record_free(&r);
+	if (!result && !exec)
+		remember(node, NULL, p);
+	return result;
+}
+
+/* Whether what is reserved is 0, as it must be. */
+static bool is_plain(const CUgraphNodeParams *p)
+{
+	return !(p->reserved0[0] | p->reserved0[1] | p->reserved0[2]) && !p->reserved2;
+}
+
+EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+				  const CUgraphEdgeData *dependencyData, size_t numDependencies,
+				  CUgraphNodeParams *nodeParams)
+{
+	if (!nodeParams || !is_plain(nodeParams))
+		return CUDA_ERROR_INVALID_VALUE;
+	return add(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams);
+}
+
+EXPORT CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+			       size_t numDependencies, CUgraphNodeParams *nodeParams)
+{
+	return cuGraphAddNode_v2(phGraphNode, hGraph, dependencies, NULL, numDependencies, nodeParams);
+}
+
+EXPORT CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
+{
+	return nodeParams && is_plain(nodeParams) ? set(NULL, hNode, nodeParams) : CUDA_ERROR_INVALID_VALUE;
+}
+
+EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams)
+{
+	return nodeParams && is_plain(nodeParams) && hGraphExec ? set(hGraphExec, hNode, nodeParams) : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* The parameters of one type, from a pointer to them. */
+static CUgraphNodeParams params_of(CUgraphNodeType type, const void *params, size_t bytes)
+{
+	CUgraphNodeParams p = { .type = type };
+
+	if (type == NODE_MEMCPY)
+		memcpy(&p.u.copy.copyParams, params, bytes);
+	else
+		memcpy(&p.u, params, bytes);
+	return p;
+}
+
+#define ADD_NODE(name, kind, params_type)                                                                         \
+	EXPORT CUresult name(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,           \
+			     size_t numDependencies, const params_type *nodeParams)                               \
+	{                                                                                                         \
+		CUgraphNodeParams p;                                                                              \
+										                                  \
+		if (!nodeParams)                                                                                  \
+			return CUDA_ERROR_INVALID_VALUE;                                                          \
+		p = params_of(kind, nodeParams, sizeof(*nodeParams));                                             \
+		return add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p);                         \
+	}
+
+#define ADD_VALUE(name, kind, value_type)                                                                         \
+	EXPORT CUresult name(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,           \
+			     size_t numDependencies, value_type value)                                            \
+	{                                                                                                         \
+		CUgraphNodeParams p = params_of(kind, &value, sizeof(value));                                     \
+										                                  \
+		return add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p);                         \
+	}
+
+#define SET_NODE(name, kind, params_type)                                                                         \
+	EXPORT CUresult name(CUgraphNode hNode, const params_type *nodeParams)                                    \
+	{                                                                                                         \
+		CUgraphNodeParams p;                                                                              \
+										                                  \
+		if (!nodeParams)                                                                                  \
+			return CUDA_ERROR_INVALID_VALUE;                                                          \
+		p = params_of(kind, nodeParams, sizeof(*nodeParams));                                             \
+		return set(NULL, hNode, &p);                                                                      \
+	}
+
+#define SET_EXEC(name, kind, params_type)                                                                         \
+	EXPORT CUresult name(CUgraphExec hGraphExec, CUgraphNode hNode, const params_type *nodeParams)            \
+	{                                                                                                         \
+		CUgraphNodeParams p;                                                                              \
+										                                  \
+		if (!nodeParams || !hGraphExec)                                                                   \
+			return CUDA_ERROR_INVALID_VALUE;                                                          \
+		p = params_of(kind, nodeParams, sizeof(*nodeParams));                                             \
+		return set(hGraphExec, hNode, &p);                                                                \
+	}
+
+#define SET_EXEC_VALUE(name, kind, value_type)                                                                    \
+	EXPORT CUresult name(CUgraphExec hGraphExec, CUgraphNode hNode, value_type value)                         \
+	{                                                                                                         \
+		CUgraphNodeParams p = params_of(kind, &value, sizeof(value));                                     \
+										                                  \
+		return hGraphExec ? set(hGraphExec, hNode, &p) : CUDA_ERROR_INVALID_VALUE;                        \
+	}
+
+ADD_NODE(cuGraphAddKernelNode_v2, NODE_KERNEL, CUDA_KERNEL_NODE_PARAMS)
+ADD_NODE(cuGraphAddKernelNode, NODE_KERNEL, CUDA_KERNEL_NODE_PARAMS_v1)
+ADD_NODE(cuGraphAddHostNode, NODE_HOST, CUDA_HOST_NODE_PARAMS)
+ADD_NODE(cuGraphAddBatchMemOpNode, NODE_MEM_OPS, CUDA_BATCH_MEM_OP_NODE_PARAMS)
+ADD_VALUE(cuGraphAddChildGraphNode, NODE_GRAPH, CUgraph)
+ADD_VALUE(cuGraphAddEventRecordNode, NODE_EVENT_RECORD, CUevent)
+ADD_VALUE(cuGraphAddEventWaitNode, NODE_EVENT_WAIT, CUevent)
+ADD_VALUE(cuGraphAddMemFreeNode, NODE_MEM_FREE, CUdeviceptr)
+SET_NODE(cuGraphKernelNodeSetParams_v2, NODE_KERNEL, CUDA_KERNEL_NODE_PARAMS)
+SET_NODE(cuGraphKernelNodeSetParams, NODE_KERNEL, CUDA_KERNEL_NODE_PARAMS_v1)
+SET_NODE(cuGraphMemcpyNodeSetParams, NODE_MEMCPY, CUDA_MEMCPY3D)
+SET_NODE(cuGraphMemsetNodeSetParams, NODE_MEMSET, CUDA_MEMSET_NODE_PARAMS)
+SET_NODE(cuGraphHostNodeSetParams, NODE_HOST, CUDA_HOST_NODE_PARAMS)
+SET_NODE(cuGraphBatchMemOpNodeSetParams, NODE_MEM_OPS, CUDA_BATCH_MEM_OP_NODE_PARAMS)
+SET_EXEC(cuGraphExecKernelNodeSetParams_v2, NODE_KERNEL, CUDA_KERNEL_NODE_PARAMS)
+SET_EXEC(cuGraphExecKernelNodeSetParams, NODE_KERNEL, CUDA_KERNEL_NODE_PARAMS_v1)
+SET_EXEC(cuGraphExecHostNodeSetParams, NODE_HOST, CUDA_HOST_NODE_PARAMS)
+SET_EXEC(cuGraphExecBatchMemOpNodeSetParams, NODE_MEM_OPS, CUDA_BATCH_MEM_OP_NODE_PARAMS)
+SET_EXEC_VALUE(cuGraphExecChildGraphNodeSetParams, NODE_GRAPH, CUgraph)
+SET_EXEC_VALUE(cuGraphExecEventRecordNodeSetEvent, NODE_EVENT_RECORD, CUevent)
+SET_EXEC_VALUE(cuGraphExecEventWaitNodeSetEvent, NODE_EVENT_WAIT, CUevent)
+
+EXPORT CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event)
+{
+	CUgraphNodeParams p = params_of(NODE_EVENT_RECORD, &event, sizeof(event));
+
+	return set(NULL, hNode, &p);
+}
+
+EXPORT CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event)
+{
+	CUgraphNodeParams p = params_of(NODE_EVENT_WAIT, &event, sizeof(event));
+
+	return set(NULL, hNode, &p);
+}
+
+EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+				    size_t numDependencies)
+{
+	CUgraphNodeParams p = { .type = NODE_EMPTY };
+
+	return add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p);
+}
+
+/* The context of copies and fills is the current one. */
+EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+				     size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
+{
+	CUgraphNodeParams p;
+
+	(void)ctx;
+	if (!copyParams)
+		return CUDA_ERROR_INVALID_VALUE;
+	p = params_of(NODE_MEMCPY, copyParams, sizeof(*copyParams));
+	return add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p);
+}
+
+EXPORT CUresult cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+				     size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
+{
+	CUgraphNodeParams p;
+
+	(void)ctx;
+	if (!memsetParams)
+		return CUDA_ERROR_INVALID_VALUE;
+	p = params_of(NODE_MEMSET, memsetParams, sizeof(*memsetParams));
+	return add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p);
+}
+
+EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+					       const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
+{
+	CUgraphNodeParams p;
+
+	(void)ctx;
+	if (!copyParams || !hGraphExec)
+		return CUDA_ERROR_INVALID_VALUE;
+	p = params_of(NODE_MEMCPY, copyParams, sizeof(*copyParams));
+	return set(hGraphExec, hNode, &p);
+}
+
+EXPORT CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+					       const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
+{
+	CUgraphNodeParams p;
+
+	(void)ctx;
+	if (!memsetParams || !hGraphExec)
+		return CUDA_ERROR_INVALID_VALUE;
+	p = params_of(NODE_MEMSET, memsetParams, sizeof(*memsetParams));
+	return set(hGraphExec, hNode, &p);
+}
+
+EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+				       size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
+{
+	CUgraphNodeParams p;
+	CUresult result;
+
+	if (!nodeParams)
+		return CUDA_ERROR_INVALID_VALUE;
+	p = params_of(NODE_MEM_ALLOC, nodeParams, sizeof(*nodeParams));
+	result = add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p);
+	nodeParams->dptr = p.u.alloc.dptr;
+	return result;
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Green contexts. The CUcontext of one is a struct context of its own whose `base` is the device's primary context: that
+ * owns what is made in it, streams aside.
+ */
+#define _GNU_SOURCE
+#include "base/zz_generated_prototypes.h"
+#include "context/handle.h"
+#include "context/zz_generated_calls.h"
+#include "devices/device.h"
+
+#define STREAM_NON_BLOCKING 1u
+#define CONTEXT_DUMPS 0x60u	/* as of cuCtxCreate: accepted, and not passed on */
+
+struct green {
+	struct handle handle;	/* its context is the primary one */
+	struct context *context;
+};
+
+static struct green *find(CUgreenCtx g)
+{
+	return (struct green *)handle_find(HANDLE_GREEN, g);
+}
+
+/* Lists a green context that the worker has made: its number and that of its context. */
+static CUresult enter(const uint64_t out[2], struct context *base, CUgreenCtx *g)
+{
+	struct green *record = (struct green *)handle_new(sizeof(*record), 0);
+	struct context *c = context_new(base->device, false);
+	CUresult result;
+
+	if (record) {
+		record->handle.context = base;
+		record->context = c;
+	}
+	result = handle_enter(HANDLE_GREEN, out[0], (struct handle *)record);
+	if (result)
+		return result;
+	if (!c || !out[1]) {
+		handle_forget(HANDLE_GREEN, (void *)(uintptr_t)out[0]);
+		return c ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*g = (CUgreenCtx)(uintptr_t)out[0];
+	c->base = base;
+	c->green = *g;
+	c->flags = base->flags;
+	__atomic_store_n(&c->handle, out[1], __ATOMIC_RELEASE);
+	return CUDA_SUCCESS;
+}
+
+static CUresult destroy(uint64_t number)
+{
+	struct request r;
+
+	request_init(&r, OP_cuGreenCtxDestroy);
+	r.exact = true;
+	request_word(&r, number);
+	return channel_call(&r, NULL, 0);
+}
+
+EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags)
+{
+	uint64_t out[2] = { 0 };
+	struct context *base;
+	struct request r;
+	CUresult result;
+
+	ENTER();
+	if (!phCtx || !desc)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device_valid(dev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	result = cuDevicePrimaryCtxRetain(&base, dev);
+	if (result)
+		return result;
+	request_init(&r, OP_cuGreenCtxCreate);
+	r.exact = true;
+	request_word(&r, number_of(desc));
+	request_word(&r, device_host(dev));
+	request_word(&r, flags & ~CONTEXT_DUMPS);
+	result = channel_call(&r, out, 2);
+	if (!result) {
+		result = enter(out, base, phCtx);
+		if (result)
+			destroy(out[0]);
+	}
+	if (result)
+		cuDevicePrimaryCtxRelease_v2(dev);
+	return result;
+}
+
+EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
+{
+	struct green *g;
+	CUresult result;
+	int device;
+
+	ENTER();
+	g = find(hCtx);
+	if (!g)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	device = g->context->device;
+	context_retire(g->context);
+	handle_forget(HANDLE_GREEN, hCtx);
+	result = destroy(number_of(hCtx));
+	return result ? result : cuDevicePrimaryCtxRelease_v2(device);
+}
+
+void green_retire_all(struct context *base)
+{
+	struct context *c;
+
+	while ((c = context_of_base(base))) {
+		handle_forget(HANDLE_GREEN, c->green);
+		context_retire(c);
+	}
+}
+
+EXPORT CUresult cuCtxFromGreenCtx(CUcontext *pContext, CUgreenCtx hCtx)
+{
+	struct green *g;
+
+	ENTER();
+	if (!pContext)
+		return CUDA_ERROR_INVALID_VALUE;
+	g = find(hCtx);
+	if (!g)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*pContext = g->context;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *greenCtxId)
+{
+	struct green *g;
+
+	ENTER();
+	if (!greenCtxId)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!greenCtx && context_current())
+		greenCtx = context_current()->green;
+	g = find(greenCtx);
+	if (!g)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*greenCtxId = g->handle.id;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority)
+{
+	struct green *g;
+	uint64_t number;
+	CUresult result;
+
+	ENTER();
+	if (!phStream || flags != STREAM_NON_BLOCKING)
+		return CUDA_ERROR_INVALID_VALUE;
+	g = find(greenCtx);
+	if (!g)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	result = call_cuGreenCtxStreamCreate(&number, number_of(greenCtx), flags, (uint64_t)priority);
+	if (!result)
+		result = stream_add(number, g->context, flags, priority);
+	if (!result)
+		*phStream = (CUstream)(uintptr_t)number;
+	return result;
+}
+
+EXPORT CUresult cuGreenCtxRecordEvent(CUgreenCtx hCtx, CUevent hEvent)
+{
+	ENTER();
+	if (!find(hCtx))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!handle_known(HANDLE_EVENT, hEvent))
+		return CUDA_ERROR_INVALID_HANDLE;
+	return call_cuGreenCtxRecordEvent(number_of(hCtx), number_of(hEvent));
+}
+
+EXPORT CUresult cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent)
+{
+	ENTER();
+	if (!find(hCtx))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!handle_known(HANDLE_EVENT, hEvent))
+		return CUDA_ERROR_INVALID_HANDLE;
+	return call_cuGreenCtxWaitEvent(number_of(hCtx), number_of(hEvent));
+}
+
+EXPORT CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx)
+{
+	CUcontext c;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!pCtx)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = cuStreamGetCtx(hStream, &c);
+	if (!result) {
+		*pCtx = context_home(c);
+		if (pGreenCtx)
+			*pGreenCtx = c->green;
+	}
+	return result;
+}
+
+EXPORT CUresult cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx)
+{
+	CUcontext c;
+
+	if (!phCtx)
+		return CUDA_ERROR_INVALID_VALUE;
+	return cuStreamGetCtx_v2(hStream, &c, phCtx);
+}

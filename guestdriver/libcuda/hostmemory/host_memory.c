@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Host memory that the device can reach: pages of this process, pinned for as long as they are allocated or registered. */
+#define _GNU_SOURCE
+#include "hostmemory/host_memory.h"
+
+#include <sys/mman.h>
+
+#include "base/page.h"
+#include "base/zz_generated_prototypes.h"
+#include "context/zz_generated_calls.h"
+#include "hostmemory/pins.h"
+#include "hostmemory/slab.h"
+#include "managed/managed.h"
+#include "streams/capture.h"
+#include "transport/transport.h"
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+#define PORTABLE 1u
+#define DEVICEMAP 2u
+#define WRITECOMBINED 4u
+
+/* Huge pages keep the lists of runs short. */
+#define HUGE_PAGE ((uint64_t)2 << 20)
+
+/* Where allocations go, if the place is free: addresses that the worker is unlikely to use itself. */
+#define REGION_BASE 0x600000000000u
+#define REGION_END 0x6f0000000000u
+
+uint64_t host_memory_next = REGION_BASE;
+
+/* Held where memory is registered and unregistered: neighbours may have pages in common. */
+static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
+
+static void *reserve(uint64_t bytes)
+{
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+	uint64_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : 65536;
+	uint64_t room = (bytes + align - 1) & ~(align - 1);
+	uint64_t at = __atomic_fetch_add(&host_memory_next, (room + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1), __ATOMIC_RELAXED);
+	void *p = MAP_FAILED;
+
+	if (at + room < REGION_END)
+		p = mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED_NOREPLACE, -1, 0);
+	if (p != MAP_FAILED && p != (void *)(uintptr_t)at) {
+		munmap(p, bytes);
+		p = MAP_FAILED;
+	}
+	if (p == MAP_FAILED)
+		p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* Puts memory in long runs there, or lets ordinary pages come as they may: a mapping that fails leaves a hole. */
+static bool fill(void *p, uint64_t bytes)
+{
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+
+	if (!transport->host_memory(p, bytes))
+		return true;
+	if (mmap(p, bytes, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED)
+		return false;
+	if (bytes >= HUGE_PAGE)
+		madvise(p, bytes, MADV_HUGEPAGE);
+	return true;
+}
+
+CUresult host_memory_make_alone(struct memory *m)
+{
+	CUresult result;
+
+	if (m->bytes > REGION_END - REGION_BASE)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	m->pinned_bytes = page_end(m->bytes);
+	m->base = m->pinned_base = (uint64_t)(uintptr_t)reserve(m->pinned_bytes);
+	if (!m->base)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	result = fill((void *)(uintptr_t)m->base, m->pinned_bytes) ? pins_make(m) : CUDA_ERROR_OUT_OF_MEMORY;
+	if (result)
+		munmap((void *)(uintptr_t)m->base, m->pinned_bytes);
+	return result;
+}
+
+CUresult host_memory_end_alone(struct memory *m)
+{
+	CUresult result = pins_end(m);
+
+	munmap((void *)(uintptr_t)m->base, m->pinned_bytes);
+	return result;
+}
+
+/* Ends memory of this process that was made. */
+static CUresult end_made(struct memory *m, bool waited)
+{
+	slab_uncount(m);
+	return m->slab ? slab_give(m, waited) : host_memory_end_alone(m);
+}
+
+CUresult host_memory_make(struct memory *m)
+{
+	CUresult result = slab_wanted(m) ? slab_take(m) : CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (result == CUDA_ERROR_OUT_OF_MEMORY)
+		result = host_memory_make_alone(m);
+	if (result) {
+		slab_uncount(m);
+		return result;
+	}
+	if (memory_enter(m))
+		return CUDA_SUCCESS;
+	end_made(m, true);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* With captures about, what waits for everything is forbidden. */
+static CUresult synchronize(const struct context *c, bool *waited)
+{
+	struct request r;
+
+	if (capture_active())
+		*waited = false;
+	if (!c || !context_alive(c) || !*waited)
+		return CUDA_SUCCESS;
+	request_init(&r, OP_cuCtxSynchronize);
+	r.exact = true;	/* an earlier call's error is no reason not to wait */
+	r.context = __atomic_load_n(&c->handle, __ATOMIC_ACQUIRE);
+	return channel_call(&r, NULL, 0);
+}
+
+CUresult host_memory_settle(const struct memory *m, bool *waited)
+{
+	const struct context *current = context_current();
+	CUresult result, second;
+
+	*waited = true;
+	result = synchronize(m->context, waited);
+	second = current == m->context ? CUDA_SUCCESS : synchronize(current, waited);
+	return result ? result : second;
+}
+
+CUresult host_memory_end(struct memory *m, bool waited)
+{
+	if (m->kind == MEMORY_MANAGED)
+		advice_forget(m->base, m->bytes);
+	return m->kind == MEMORY_REGISTERED ? pins_end(m) : end_made(m, waited);
+}
+
+void host_memory_forget_context(const struct context *c)
+{
+	const struct memory any = { .context = (struct context *)c };
+	struct memory m;
+	bool waited;
+
+	slab_close(c);
+	if (!memory_has_pinned(c))
+		return;
+	host_memory_settle(&any, &waited);
+	pthread_mutex_lock(&registering);
+	while (memory_take_pinned(c, &m))
+		host_memory_end(&m, waited);
+	pthread_mutex_unlock(&registering);
+}
+
+EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
+{
+	struct context *c;
+	struct memory m;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	ENTER_SAFE();
+	if (!pp || Flags & ~(PORTABLE | DEVICEMAP | WRITECOMBINED))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!bytesize) {
+		*pp = NULL;
+		return CUDA_SUCCESS;
+	}
+	c = context_owner();
+	m = (struct memory){ .bytes = bytesize, .kind = MEMORY_HOST, .device = c->device, .flags = Flags, .context = c };
+	result = host_memory_make(&m);
+	if (!result)
+		*pp = (void *)(uintptr_t)m.base;
+	return result;
+}
+
+EXPORT CUresult cuMemAllocHost_v2(void **pp, size_t bytesize)
+{
+	return cuMemHostAlloc(pp, bytesize, 0);
+}
+
+/* Gives back the memory of that kind which begins at an address, when the work is done that may use it. */
+static CUresult give_back(uint64_t base, enum memory_kind kind, CUresult unknown)
+{
+	CUresult result, second = CUDA_SUCCESS;
+	bool taken, waited;
+	struct memory m;
+
+	if (memory_kind_at(base, &m) != kind || m.base != base)
+		return unknown;
+	result = host_memory_settle(&m, &waited);
+	if (kind == MEMORY_REGISTERED)
+		pthread_mutex_lock(&registering);
+	taken = memory_take(base, kind, &m);
+	if (taken)
+		second = host_memory_end(&m, waited);
+	if (kind == MEMORY_REGISTERED)
+		pthread_mutex_unlock(&registering);
+	if (!taken)	/* another thread was first */
+		return unknown;
+	return channel_synced(result ? result : second);
+}
+
+EXPORT CUresult cuMemFreeHost(void *p)
+{
+	ENTER_CONTEXT();
+	ENTER_SAFE();
+	return p ? give_back((uint64_t)(uintptr_t)p, MEMORY_HOST, CUDA_ERROR_INVALID_VALUE) : CUDA_SUCCESS;
+}
+
+static CUresult enter_registered(struct memory *m)
+{
+	CUresult result = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+
+	pthread_mutex_lock(&registering);
+	if (!memory_overlaps(m->base, m->bytes))
+		result = pins_make(m);
+	if (!result && !memory_enter(m)) {
+		pins_end(m);
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	pthread_mutex_unlock(&registering);
+	return result;
+}
+
+EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags)
+{
+	uint64_t base = (uint64_t)(uintptr_t)p, page = page_bytes(), end;
+	struct context *c;
+	struct memory m;
+
+	ENTER_CONTEXT();
+	ENTER_SAFE();
+	if (!p || !bytesize || Flags & ~(PORTABLE | DEVICEMAP | WRITECOMBINED | HOST_REGISTER_READ_ONLY) ||
+	    __builtin_add_overflow(base, bytesize + page - 1, &end))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (Flags & WRITECOMBINED)	/* here it means memory of a device */
+		return CUDA_ERROR_NOT_SUPPORTED;
+	c = context_owner();
+	m = (struct memory){
+		.base = base,
+		.bytes = bytesize,
+		.kind = MEMORY_REGISTERED,
+		.device = c->device,
+		.flags = Flags,
+		.context = c,
+		.pinned_base = page_begin(base),
+	};
+	m.pinned_bytes = page_begin(end) - m.pinned_base;
+	return enter_registered(&m);
+}
+
+EXPORT CUresult cuMemHostUnregister(void *p)
+{
+	uint64_t base = (uint64_t)(uintptr_t)p;
+	struct memory m;
+
+	ENTER_CONTEXT();
+	ENTER_SAFE();
+	if (!p)
+		return CUDA_ERROR_INVALID_VALUE;
+	return give_back(base, MEMORY_REGISTERED,
+			 memory_find(base, &m) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+}
+
+/* Pinned pages are mapped for the device at their own address. */
+EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags)
+{
+	struct memory m;
+
+	ENTER_CONTEXT();
+	if (!pdptr || Flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!memory_find((uint64_t)(uintptr_t)p, &m) || !memory_on_host(&m))
+		return CUDA_ERROR_INVALID_VALUE;
+	*pdptr = (uint64_t)(uintptr_t)p;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p)
+{
+	struct memory m;
+
+	ENTER_CONTEXT();
+	if (!pFlags || !memory_find((uint64_t)(uintptr_t)p, &m) || !memory_pinned(&m))
+		return CUDA_ERROR_INVALID_VALUE;
+	*pFlags = m.kind == MEMORY_MANAGED ? DEVICEMAP : m.flags | DEVICEMAP;
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "hostmemory/pins.h"
+
+#include <stdlib.h>
+
+#include "base/page.h"
+#include "context/zz_generated_calls.h"
+#include "transport/buffer.h"
+
+/* One piece is at most what fits in one MAP when no two pages are neighbours; of memory in long runs it is more. */
+#define PIECE ((uint64_t)PARACUDA_RUNS_PER_MAP * 4096)
+#define PIECE_IN_RUNS ((uint64_t)1 << 30)
+#define PIECE_LEAST ((uint64_t)1 << 20)
+
+/* Which pages of a struct pins others than its owner may have, too. */
+#define FIRST 1u
+#define LAST 2u
+
+struct pins {
+	uint64_t base, bytes;	/* whole pages */
+	struct registration *registrations;
+	unsigned registrations_count;
+	unsigned users;
+	bool owned;		/* the memory that they were made for is there: all pages are in use */
+	unsigned kept;		/* FIRST, LAST: otherwise these are. To the worker the others are none any more */
+	bool writable;
+	struct context *context;
+};
+
+/* Appends to a list. */
+static bool add_registration(struct registration **list, unsigned *count, const struct registration *g)
+{
+	struct registration *grown = realloc(*list, (*count + 1) * sizeof(*grown));
+
+	if (!grown)
+		return false;
+	*list = grown;
+	grown[(*count)++] = *g;
+	return true;
+}
+
+/* Registers a piece; with `more`, the worker waits for the next before its driver gets to know them, as one. */
+static CUresult register_piece(struct pins *p, uint64_t base, uint64_t bytes, bool more)
+{
+	struct registration g = { .base = base, .bytes = bytes };
+	struct request r;
+	CUresult result = map_memory((void *)(uintptr_t)base, bytes, p->writable ? PARACUDA_MAP_FLAG_WRITE : 0, &g.map);
+
+	if (result)
+		return result;
+	request_init(&r, OP_HostRegister);
+	r.exact = true;
+	request_word(&r, g.map);
+	request_word(&r, base);
+	request_word(&r, bytes);
+	request_word(&r, more);
+	result = channel_call(&r, NULL, 0);
+	if (!result && add_registration(&p->registrations, &p->registrations_count, &g))
+		return CUDA_SUCCESS;
+	request_init(&r, result ? (unsigned)PARACUDA_OP_UNMAP : (unsigned)OP_HostUnregister);
+	request_word(&r, g.map);
+	channel_call(&r, NULL, 0);
+	return result ? result : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* A request about pins that is sent in a dead context, too: the pages come back. */
+static void request_about(struct request *r, unsigned op, const struct pins *p, const struct registration *g)
+{
+	request_init(r, op);
+	r->always = true;
+	if (p->context)
+		r->context = __atomic_load_n(&p->context->handle, __ATOMIC_ACQUIRE);
+	request_word(r, g->map);
+}
+
+static CUresult unpin(struct pins *p)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	while (p->registrations_count) {
+		struct request r;
+		CUresult one;
+
+		request_about(&r, OP_HostUnregister, p, &p->registrations[--p->registrations_count]);
+		one = channel_call(&r, NULL, 0);
+		if (!result)
+			result = one;
+	}
+	free(p->registrations);
+	free(p);
+	return result;
+}
+
+/* They stay the same pages for as long: of what is this process's alone, fork() copies them for the child. */
+static CUresult pin(struct pins *p, uint64_t piece)
+{
+	uint64_t end = p->base + p->bytes;
+
+	for (uint64_t at = p->base; at < end;) {
+		uint64_t bytes = end - at < piece ? end - at : piece;
+		CUresult result = register_piece(p, at, bytes, bytes < end - at);
+
+		if (!result)
+			at += bytes;
+		else if (result == CUDA_ERROR_NOT_READY && piece > PIECE_LEAST)
+			piece /= 2;
+		else
+			return result == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : result;
+	}
+	return CUDA_SUCCESS;
+}
+
+static uint64_t last_page(const struct pins *p)
+{
+	return p->base + p->bytes - page_bytes();
+}
+
+static bool has_page(const struct pins *p, uint64_t page)
+{
+	if (p->owned)
+		return page - p->base < p->bytes;
+	return (p->kept & FIRST && page == p->base) || (p->kept & LAST && page == last_page(p));
+}
+
+/* The pins that hold a page, or NULL. All registered memory on a page has the same. */
+static struct pins *holder(uint64_t page)
+{
+	struct memory m;
+
+	if (!memory_touching(page, page_bytes(), &m) || m.kind != MEMORY_REGISTERED)
+		return NULL;
+	for (unsigned i = 0; i < MEMORY_PINS; i++)
+		if (m.pins[i] && has_page(m.pins[i], page))
+			return m.pins[i];
+	return NULL;
+}
+
+/* Lets memory use a page that others have pinned. */
+static CUresult share(struct memory *m, struct pins **slot, struct pins *p, uint64_t page)
+{
+	if (!p->writable && !(m->flags & HOST_REGISTER_READ_ONLY))
+		return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+	for (unsigned i = 0; i < p->registrations_count; i++) {
+		const struct registration *g = &p->registrations[i];
+		struct registration one = { page, page_bytes(), page - g->base, g->map };
+
+		if (page - g->base >= g->bytes)
+			continue;
+		if (!add_registration(&m->registrations, &m->registrations_count, &one))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		p->users++;
+		*slot = p;
+	}
+	return CUDA_SUCCESS;
+}
+
+/* Pins the pages [base, end), which no other memory has. */
+static CUresult make_own(struct memory *m, uint64_t base, uint64_t end)
+{
+	bool registered = m->kind == MEMORY_REGISTERED;
+	struct pins *p = calloc(1, sizeof(*p));
+	CUresult result;
+
+	if (!p)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*p = (struct pins){ .base = base, .bytes = end - base, .users = 1, .owned = true, .context = m->context };
+	p->writable = !registered || !(m->flags & HOST_REGISTER_READ_ONLY);
+	m->pins[0] = p;
+	result = pin(p, registered ? PIECE : PIECE_IN_RUNS);
+	for (unsigned i = 0; !result && i < p->registrations_count; i++)
+		if (!add_registration(&m->registrations, &m->registrations_count, &p->registrations[i]))
+			result = CUDA_ERROR_OUT_OF_MEMORY;
+	return result;
+}
+
+CUresult pins_make(struct memory *m)
+{
+	uint64_t page = page_bytes(), base = m->pinned_base, end = base + m->pinned_bytes;
+	bool registered = m->kind == MEMORY_REGISTERED;
+	struct pins *first = registered ? holder(base) : NULL;
+	struct pins *last = registered && m->pinned_bytes > page ? holder(end - page) : NULL;
+	CUresult result = CUDA_SUCCESS;
+
+	if (first)
+		result = share(m, &m->pins[1], first, base);
+	if (!result && last)
+		result = share(m, &m->pins[2], last, end - page);
+	base += first ? page : 0;
+	end -= last ? page : 0;
+	if (!result && base < end)
+		result = make_own(m, base, end);
+	if (result)
+		pins_end(m);
+	return result;
+}
+
+/* Whether memory that is still there has a page of pins: then they are of its context. */
+static bool in_use(struct pins *p, uint64_t page)
+{
+	struct memory m;
+
+	if (!memory_touching(page, page_bytes(), &m) || m.kind != MEMORY_REGISTERED)
+		return false;
+	p->context = m.context;
+	return true;
+}
+
+/* The pages that are in use of pins whose owner has gone. */
+static unsigned still_used(struct pins *p)
+{
+	unsigned candidates = p->owned ? FIRST | LAST : p->kept, kept = 0;
+
+	if (candidates & FIRST && in_use(p, p->base))
+		kept |= FIRST;
+	if (candidates & LAST && p->bytes > page_bytes() && in_use(p, last_page(p)))
+		kept |= LAST;
+	return kept;
+}
+
+/* Has the worker forget the pages that nobody uses any more, and register the others in the context of one who does. */
+static CUresult keep(struct pins *p)
+{
+	const struct context *before = p->context;
+	uint64_t page = page_bytes();
+	unsigned kept = still_used(p);
+	bool same = p->owned ? p->bytes == (kept == (FIRST | LAST) ? 2 * page : page) : kept == p->kept;
+	struct request r;
+
+	p->owned = false;
+	p->kept = kept;
+	if (same && p->context == before)
+		return CUDA_SUCCESS;
+	request_about(&r, OP_HostKeep, p, &p->registrations[0]);
+	request_word(&r, p->base);
+	request_word(&r, kept & FIRST ? page : 0);
+	request_word(&r, last_page(p));
+	request_word(&r, kept & LAST ? page : 0);
+	return channel_call(&r, NULL, 0);
+}
+
+CUresult pins_end(struct memory *m)
+{
+	CUresult result = CUDA_SUCCESS, one;
+
+	for (unsigned i = 0; i < MEMORY_PINS; i++) {
+		struct pins *p = m->pins[i];
+
+		if (!p)
+			continue;
+		m->pins[i] = NULL;
+		one = CUDA_SUCCESS;
+		if (!--p->users)
+			one = unpin(p);
+		else if (i == 0 || !p->owned)
+			one = keep(p);
+		result = result ? result : one;
+	}
+	free(m->registrations);
+	m->registrations = NULL;
+	m->registrations_count = 0;
+	return result;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How many clusters of blocks of a launch the device holds. */
+#define _GNU_SOURCE
+#include <string.h>
+
+#include "base/zz_generated_prototypes.h"
+#include "code/function.h"
+#include "context/zz_generated_calls.h"
+#include "launches/launch.h"
+
+#define SHAPE_BYTES 32
+#define ATTRIBUTES_MAX 32
+
+typedef CUresult question(uint64_t *answer, uint64_t func, const void *config, size_t config_bytes);
+
+static CUresult ask(question *q, int *answer, CUfunction func, const CUlaunchConfig *config)
+{
+	uint8_t bytes[SHAPE_BYTES + ATTRIBUTES_MAX * sizeof(CUlaunchAttribute)] = { 0 };
+	struct function *f;
+	uint64_t value;
+	CUresult result;
+
+	if (!answer || !config || (config->numAttrs && !config->attrs) || config->numAttrs > ATTRIBUTES_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	f = function_find(func);
+	if (!f)
+		return CUDA_ERROR_INVALID_HANDLE;
+	for (unsigned i = 0; i < config->numAttrs; i++)
+		if (!launch_attribute(&config->attrs[i]))
+			return CUDA_ERROR_INVALID_VALUE;
+	/* The structure begins with the seven words of the shape. */
+	memcpy(bytes, config, offsetof(CUlaunchConfig, sharedMemBytes) + sizeof(config->sharedMemBytes));
+	if (config->numAttrs)
+		memcpy(bytes + SHAPE_BYTES, config->attrs, config->numAttrs * sizeof(CUlaunchAttribute));
+	result = q(&value, f->number, bytes, SHAPE_BYTES + config->numAttrs * sizeof(CUlaunchAttribute));
+	if (!result)
+		*answer = (int)value;
+	return result;
+}
+
+EXPORT CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const CUlaunchConfig *config)
+{
+	ENTER_CONTEXT();
+	return ask(call_cuOccupancyMaxActiveClusters, numClusters, func, config);
+}
+
+EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, const CUlaunchConfig *config)
+{
+	ENTER_CONTEXT();
+	return ask(call_cuOccupancyMaxPotentialClusterSize, clusterSize, func, config);
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernel launches: parameters are packed here by the function's layout, and nobody waits. */
+#define _GNU_SOURCE
+#include "launches/launch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/zz_generated_prototypes.h"
+#include "code/function.h"
+#include "context/zz_generated_calls.h"
+#include "devices/device.h"
+#include "streams/activity.h"
+#include "streams/capture.h"
+
+enum { EXTRA_END, EXTRA_BUFFER, EXTRA_SIZE };
+
+#define ATTRIBUTES_MAX 32
+#define PARAMETER_BYTES_MAX 32764
+#define PACKED_ON_STACK 1024
+
+static bool blocking;
+
+void launch_init(void)
+{
+	const char *text = getenv("CUDA_LAUNCH_BLOCKING");
+
+	blocking = text && *text && strcmp(text, "0");
+}
+
+CUresult launch_extra(void **extra, const void **data, size_t *bytes)
+{
+	*data = NULL;
+	*bytes = 0;
+	for (; (uintptr_t)extra[0] != EXTRA_END; extra += 2) {
+		if ((uintptr_t)extra[0] == EXTRA_BUFFER)
+			*data = extra[1];
+		else if ((uintptr_t)extra[0] == EXTRA_SIZE && extra[1])
+			*bytes = *(const size_t *)extra[1];
+		else
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	if ((*bytes && !*data) || *bytes > PARAMETER_BYTES_MAX)
+		return CUDA_ERROR_INVALID_VALUE;
+	return CUDA_SUCCESS;
+}
+
+/* Most parameters are words: a copy whose size is known costs no call. */
+static void copy_parameter(uint8_t *to, const void *from, uint32_t bytes)
+{
+	if (bytes == 8)
+		memcpy(to, from, 8);
+	else if (bytes == 4)
+		memcpy(to, from, 4);
+	else
+		memcpy(to, from, bytes);
+}
+
+static void pack_words(uint8_t *to, unsigned count, void **parameters)
+{
+	for (unsigned i = 0; i < count; i++)
+		memcpy(to + i * sizeof(uint64_t), parameters[i], sizeof(uint64_t));
+}
+
+static void pack_half_words(uint8_t *to, unsigned count, void **parameters)
+{
+	for (unsigned i = 0; i < count; i++)
+		memcpy(to + i * sizeof(uint32_t), parameters[i], sizeof(uint32_t));
+}
+
+void launch_pack(uint8_t *to, const struct description *d, void **parameters)
+{
+	if (d->alike == sizeof(uint64_t)) {
+		pack_words(to, d->parameters, parameters);
+		return;
+	}
+	if (d->alike == sizeof(uint32_t)) {
+		pack_half_words(to, d->parameters, parameters);
+		return;
+	}
+	if (!d->dense)
+		memset(to, 0, d->parameter_bytes);
+	for (const struct parameter *p = d->parameter, *end = p + d->parameters; p < end; p++)
+		copy_parameter(to + p->offset, *parameters++, p->bytes);
+}
+
+/* A launch that is captured runs later: there is nothing to wait for. */
+static CUresult wait_if_blocking(CUstream stream)
+{
+	return blocking && !capture_of(stream) ? cuStreamSynchronize(stream) : CUDA_SUCCESS;
+}
+
+static CUresult send(const struct function *f, const struct shape *s, CUstream stream, const void *data, size_t bytes,
+		     const CUlaunchAttribute *attributes, unsigned count, bool doubtful)
+{
+	struct request r;
+	CUresult result;
+
+	request_init(&r, OP_cuLaunchKernel);
+	request_word(&r, f->number);
+	request_word(&r, number_of(stream));
+	request_word(&r, s->grid[0] | (uint64_t)s->grid[1] << 32);
+	request_word(&r, s->grid[2] | (uint64_t)s->block[0] << 32);
+	request_word(&r, s->block[1] | (uint64_t)s->block[2] << 32);
+	request_word(&r, s->shared | (uint64_t)count << 32);
+	request_word(&r, bytes);
+	request_tail(&r, data, bytes);
+	request_tail(&r, attributes, count * sizeof(*attributes));
+	result = doubtful ? channel_call(&r, NULL, 0) : channel_post(&r);
+	return result ? result : wait_if_blocking(stream);
+}
+
+static CUresult launch(CUfunction handle, const struct shape *s, CUstream stream, void **parameters, void **extra,
+		       const CUlaunchAttribute *attributes, unsigned count)
+{
+	struct function *f = function_find(handle);
+	uint8_t small[PACKED_ON_STACK], *large = NULL;
+	struct description *d;
+	const void *data = NULL;
+	size_t bytes = 0;
+	uint64_t proof;
+	bool doubtful;
+	CUresult result;
+
+	if (!f || !stream_known(stream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (parameters && extra)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = function_describe(f, &d);
+	if (!result)
+		result = launch_check(s, context_current()->device);
+	if (!result && extra)
+		result = launch_extra(extra, &data, &bytes);
+	if (result)
+		return result;
+	if (!extra && d->parameters) {
+		if (!parameters)
+			return CUDA_ERROR_INVALID_VALUE;
+		bytes = d->parameter_bytes;
+		large = bytes > sizeof(small) ? malloc(bytes) : NULL;
+		if (bytes > sizeof(small) && !large)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		launch_pack(large ? large : small, d, parameters);
+		data = large ? large : small;
+	}
+	doubtful = launch_doubtful(s, d, context_current()->device, bytes, attributes, count, &proof);
+	result = WATCH(send(f, s, stream, data, bytes, attributes, count, doubtful), .kind = PARACUDA_KERNEL, .stream = stream,
+		       .function = handle, .grid = { s->grid[0], s->grid[1], s->grid[2] },
+		       .block = { s->block[0], s->block[1], s->block[2] }, .shared = s->shared);
+	if (proof && doubtful && !result && !capture_of(stream))
+		launch_proven(d, proof);
+	free(large);
+	return result;
+}
+
+EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
+			       unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
+			       unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
+{
+	struct shape s = {
+		{ gridDimX, gridDimY, gridDimZ }, { blockDimX, blockDimY, blockDimZ }, sharedMemBytes,
+	};
+
+	ENTER_CONTEXT();
+	return launch(f, &s, hStream, kernelParams, extra, NULL, 0);
+}
+
+EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+					  unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+					  unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+					  void **kernelParams)
+{
+	CUlaunchAttribute cooperative = { .id = LAUNCH_COOPERATIVE, .value = { 1 } };
+	struct shape s = {
+		{ gridDimX, gridDimY, gridDimZ }, { blockDimX, blockDimY, blockDimZ }, sharedMemBytes,
+	};
+
+	ENTER_CONTEXT();
+	return launch(f, &s, hStream, kernelParams, NULL, &cooperative, 1);
+}
+
+EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
+{
+	CUlaunchAttribute attributes[ATTRIBUTES_MAX];
+	unsigned count = 0;
+	struct shape s;
+
+	ENTER_CONTEXT();
+	if (!config || (config->numAttrs && !config->attrs))
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < config->numAttrs; i++) {
+		if (config->attrs[i].id != LAUNCH_UPDATABLE_NODE && !launch_attribute(&config->attrs[i]))
+			return CUDA_ERROR_INVALID_VALUE;
+		switch (config->attrs[i].id) {
+		case LAUNCH_IGNORE:
+			break;
+		case LAUNCH_UPDATABLE_NODE:
+			return CUDA_ERROR_NOT_SUPPORTED;
+		case LAUNCH_PROGRAMMATIC_EVENT:
+		case LAUNCH_COMPLETION_EVENT:
+			/* The value begins with an event, which the worker replaces by the driver's. */
+			if (!handle_known(HANDLE_EVENT, *(void *const *)(const void *)config->attrs[i].value))
+				return CUDA_ERROR_INVALID_HANDLE;
+			/* fall through */
+		default:
+			if (count == ATTRIBUTES_MAX)
+				return CUDA_ERROR_INVALID_VALUE;
+			attributes[count++] = config->attrs[i];
+		}
+	}
+	s = (struct shape){
+		{ config->gridDimX, config->gridDimY, config->gridDimZ },
+		{ config->blockDimX, config->blockDimY, config->blockDimZ },
+		config->sharedMemBytes,
+	};
+	return launch(f, &s, thread_stream(config->hStream), kernelParams, extra, attributes, count);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What may be wrong with a launch: what the driver finds with any function, and when it must be asked. */
+#define _GNU_SOURCE
+#include "launches/launch.h"
+
+#include <string.h>
+
+#include "code/function.h"
+#include "context/zz_generated_calls.h"
+#include "devices/device.h"
+
+/* Clusters with a dimension beyond this aren't remembered. */
+#define CLUSTER_DIM_MAX 31u
+
+/* Whether each of three dimensions is at least 1 and at most what the device can. */
+static bool within(const uint32_t *n, const int32_t *most)
+{
+	return n[0] - 1 < (uint32_t)most[0] && n[1] - 1 < (uint32_t)most[1] && n[2] - 1 < (uint32_t)most[2];
+}
+
+CUresult launch_check(const struct shape *s, CUdevice dev)
+{
+	const int32_t *most = devices.snapshot[dev]->attribute;
+	uint64_t threads = (uint64_t)s->block[0] * s->block[1] * s->block[2];
+
+	return within(s->grid, most + ATTRIBUTE_MAX_GRID_DIM_X) && within(s->block, most + ATTRIBUTE_MAX_BLOCK_DIM_X) &&
+			       threads <= (uint32_t)most[ATTRIBUTE_MAX_THREADS_PER_BLOCK] ?
+		       CUDA_SUCCESS :
+		       CUDA_ERROR_INVALID_VALUE;
+}
+
+bool launch_attribute(const CUlaunchAttribute *a)
+{
+	int value;
+
+	memcpy(&value, a->value, sizeof(value));
+	switch (a->id) {
+	case LAUNCH_CLUSTER_POLICY:
+		return value >= 0 && value <= 2;
+	case LAUNCH_MEMORY_DOMAIN:
+		return value >= 0 && value <= 1;
+	case LAUNCH_CARVEOUT:
+		return value >= 0 && value <= 100;
+	default:
+		return is_launch_attribute((uint64_t)(int64_t)a->id);
+	}
+}
+
+static int attribute(const struct description *d, int id)
+{
+	return __atomic_load_n(&d->attribute[id], __ATOMIC_RELAXED);
+}
+
+/* The cluster of a launch: that of its attribute, else that which the function requires; zeros for none. */
+static void find_cluster(const struct description *d, const CUlaunchAttribute *attributes, unsigned count, uint32_t *cluster)
+{
+	for (unsigned i = 0; i < 3; i++)
+		cluster[i] = (uint32_t)attribute(d, FUNCTION_REQUIRED_CLUSTER_WIDTH + (int)i);
+	for (unsigned i = 0; i < count; i++)
+		if (attributes[i].id == LAUNCH_CLUSTER)
+			memcpy(cluster, attributes[i].value, 3 * sizeof(cluster[0]));
+}
+
+/* Whether the blocks of a grid make up whole clusters. */
+static bool divides(const uint32_t *cluster, const uint32_t *grid)
+{
+	for (unsigned i = 0; i < 3; i++)
+		if (cluster[i] && grid[i] % cluster[i])
+			return false;
+	return true;
+}
+
+/*
+ * All that a function may require of a launch, in one number: block (29 bits), cluster (15), and the shared memory of clusters,
+ * which must have room together; 0: too much.
+ */
+static uint64_t configuration(const struct shape *s, const uint32_t *cluster)
+{
+	uint64_t n = s->block[0] | s->block[1] << 11 | s->block[2] << 22;
+
+	if (!(cluster[0] | cluster[1] | cluster[2]))
+		return n;
+	for (unsigned i = 0; i < 3; i++) {
+		if (cluster[i] > CLUSTER_DIM_MAX)
+			return 0;
+		n |= (uint64_t)cluster[i] << (29 + 5 * i);
+	}
+	return s->shared >> 20 ? 0 : n | (uint64_t)s->shared << 44;
+}
+
+static bool is_proven(const struct description *d, uint64_t configuration)
+{
+	for (unsigned i = 0; i < PROVEN; i++)
+		if (__atomic_load_n(&d->proven[i], __ATOMIC_RELAXED) == configuration)
+			return true;
+	return false;
+}
+
+void launch_proven(struct description *d, uint64_t configuration)
+{
+	unsigned i = __atomic_fetch_add(&d->proofs, 1, __ATOMIC_RELAXED) % PROVEN;
+
+	__atomic_store_n(&d->proven[i], configuration, __ATOMIC_RELAXED);
+}
+
+/*
+ * A function that takes fewer threads than others may want a certain block, which no attribute tells, and clusters have rules
+ * of their own: one launch of each configuration is waited for.
+ */
+static bool is_unproven(const struct shape *s, const struct description *d, const CUlaunchAttribute *attributes,
+			unsigned count, uint64_t *proof)
+{
+	uint32_t cluster[3];
+
+	find_cluster(d, attributes, count, cluster);
+	if (!divides(cluster, s->grid))
+		return true;
+	*proof = configuration(s, cluster);
+	return !*proof || !is_proven(d, *proof);
+}
+
+bool launch_doubtful(const struct shape *s, const struct description *d, CUdevice dev, size_t bytes,
+		     const CUlaunchAttribute *attributes, unsigned count, uint64_t *proof)
+{
+	int threads = attribute(d, FUNCTION_MAX_THREADS_PER_BLOCK), most = device_number(dev, ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+	bool clusters = __atomic_load_n(&d->clusters, __ATOMIC_RELAXED);
+
+	*proof = 0;
+	for (unsigned i = 0; i < count; i++) {
+		if (attributes[i].id == LAUNCH_COOPERATIVE || attributes[i].id == LAUNCH_PREFERRED_CLUSTER)
+			return true;
+		clusters |= attributes[i].id == LAUNCH_CLUSTER;
+	}
+	if (s->block[0] * s->block[1] * s->block[2] > (unsigned)threads ||
+	    s->shared > (unsigned)attribute(d, FUNCTION_MAX_DYNAMIC_SHARED_SIZE_BYTES) || bytes != d->parameter_bytes)
+		return true;
+	return (clusters || threads < most) && is_unproven(s, d, attributes, count, proof);
+}

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Advice about managed memory, and prefetches. Pages stay where they are, in this process's memory, so neither has an
+ * effect on them; what was asked for is remembered by the page, and told to those who ask.
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/page.h"
+#include "base/zz_generated_prototypes.h"
+#include "context/handle.h"
+#include "devices/device.h"
+#include "managed/managed.h"
+#include "streams/capture.h"
+
+_Static_assert(DEVICES_MAX <= 64, "accessed_by has a bit for each device");
+
+/* What was asked for. A location of type LOCATION_NONE is none. */
+struct advice {
+	CUmemLocation preferred, prefetched;
+	uint64_t accessed_by;	/* devices */
+	bool accessed_by_host, read_mostly;
+};
+
+/* A range of pages with the same advice. */
+struct span {
+	struct span *next;
+	uint64_t base, end;
+	struct advice advice;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct span *spans;	/* by address; what isn't there has no advice */
+
+static bool same_place(const CUmemLocation *a, const CUmemLocation *b)
+{
+	return a->type == b->type && a->id == b->id;
+}
+
+static bool same_advice(const struct advice *a, const struct advice *b)
+{
+	return same_place(&a->preferred, &b->preferred) && same_place(&a->prefetched, &b->prefetched) &&
+	       a->accessed_by == b->accessed_by && a->accessed_by_host == b->accessed_by_host &&
+	       a->read_mostly == b->read_mostly;
+}
+
+static struct span *insert(struct span **at, uint64_t base, uint64_t end, const struct advice *advice)
+{
+	struct span *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->base = base;
+	s->end = end;
+	if (advice)
+		s->advice = *advice;
+	s->next = *at;
+	return *at = s;
+}
+
+/* Makes spans begin and end at base and end, and covers what lies between. Returns where they begin, NULL without memory. */
+static struct span **cut_out(uint64_t base, uint64_t end)
+{
+	struct span **first = &spans, **p;
+
+	while (*first && (*first)->end <= base)
+		first = &(*first)->next;
+	if (*first && (*first)->base < base) {
+		if (!insert(&(*first)->next, base, (*first)->end, &(*first)->advice))
+			return NULL;
+		(*first)->end = base;
+		first = &(*first)->next;
+	}
+	p = first;
+	for (uint64_t at = base; at < end; p = &(*p)->next) {
+		struct span *s = *p;
+
+		if (!s || s->base > at) {
+			uint64_t to = s && s->base < end ? s->base : end;
+
+			if (!insert(p, at, to, NULL))
+				return NULL;
+		} else if (s->end > end) {
+			if (!insert(&s->next, end, s->end, &s->advice))
+				return NULL;
+			s->end = end;
+		}
+		at = (*p)->end;
+	}
+	return first;
+}
+
+/* Joins neighbours that say the same, of one allocation: others may lie side by side with it. */
+static void join_equal(const struct memory *m)
+{
+	for (struct span *s = spans; s && s->next;) {
+		struct span *next = s->next;
+
+		if (s->base >= m->base && s->end == next->base && next->base - m->base < m->bytes &&
+		    same_advice(&s->advice, &next->advice)) {
+			s->end = next->end;
+			s->next = next->next;
+			free(next);
+		} else {
+			s = next;
+		}
+	}
+}
+
+void advice_forget(uint64_t base, uint64_t bytes)
+{
+	uint64_t end = page_end(base + bytes);
+
+	pthread_mutex_lock(&lock);
+	/* Spans never reach beyond an allocation. */
+	for (struct span **p = &spans; *p && (*p)->base < end;) {
+		struct span *s = *p;
+
+		if (s->base >= base) {
+			*p = s->next;
+			free(s);
+		} else {
+			p = &s->next;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* The whole pages of a range of managed memory, and whose they are. */
+static CUresult pages_of(uint64_t address, uint64_t count, uint64_t *base, uint64_t *end, struct memory *m)
+{
+	if (!managed_find(address, count, m))
+		return CUDA_ERROR_INVALID_VALUE;
+	*base = page_begin(address);
+	*end = page_end(address + count);
+	return CUDA_SUCCESS;
+}
+
+/* Calls `change` with the advice of each page in a range. */
+static CUresult change_pages(uint64_t address, uint64_t count, void (*change)(struct advice *a, CUmemLocation l),
+			     CUmemLocation location)
+{
+	uint64_t base, end;
+	struct memory m;
+	CUresult result = pages_of(address, count, &base, &end, &m);
+	struct span **first;
+
+	if (result)
+		return result;
+	pthread_mutex_lock(&lock);
+	first = cut_out(base, end);
+	for (struct span *s = first ? *first : NULL; s && s->base < end; s = s->next)
+		change(&s->advice, location);
+	join_equal(&m);
+	pthread_mutex_unlock(&lock);
+	return first ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static bool node_known(int id)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/devices/system/node/node%d", id);
+	return id == 0 || (id > 0 && !access(path, F_OK));
+}
+
+/* Checks a location, and makes it one that is compared by its fields. */
+static CUresult settle_location(CUmemLocation *l)
+{
+	unsigned cpu, node;
+
+	switch (l->type) {
+	case LOCATION_DEVICE:
+		return device_valid(l->id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+	case LOCATION_HOST:
+		l->id = 0;
+		return CUDA_SUCCESS;
+	case LOCATION_HOST_NUMA_CURRENT:
+		l->type = LOCATION_HOST_NUMA;
+		l->id = getcpu(&cpu, &node) ? 0 : (int)node;
+		return CUDA_SUCCESS;
+	case LOCATION_HOST_NUMA:
+		return node_known(l->id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+/* How functions of before CUDA 12.2 name a location. */
+static CUmemLocation location_of(CUdevice device)
+{
+	return device == DEVICE_CPU ? (CUmemLocation){ LOCATION_HOST, 0 } : (CUmemLocation){ LOCATION_DEVICE, device };
+}
+
+static void set_read_mostly(struct advice *a, CUmemLocation l)
+{
+	(void)l;
+	a->read_mostly = true;
+}
+
+static void unset_read_mostly(struct advice *a, CUmemLocation l)
+{
+	(void)l;
+	a->read_mostly = false;
+}
+
+static void set_preferred(struct advice *a, CUmemLocation l)
+{
+	a->preferred = l;
+}
+
+static void unset_preferred(struct advice *a, CUmemLocation l)
+{
+	(void)l;
+	a->preferred = (CUmemLocation){ LOCATION_NONE, 0 };
+}
+
+static void set_accessed_by(struct advice *a, CUmemLocation l)
+{
+	if (l.type == LOCATION_DEVICE)
+		a->accessed_by |= 1ull << l.id;
+	else
+		a->accessed_by_host = true;
+}
+
+static void unset_accessed_by(struct advice *a, CUmemLocation l)
+{
+	if (l.type == LOCATION_DEVICE)
+		a->accessed_by &= ~(1ull << l.id);
+	else
+		a->accessed_by_host = false;
+}
+
+static void set_prefetched(struct advice *a, CUmemLocation l)
+{
+	a->prefetched = l;
+}
+
+EXPORT CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
+{
+	static const struct {
+		void (*change)(struct advice *a, CUmemLocation l);
+		bool located;	/* the location says something */
+		bool numa;	/* it may be a node of the host's */
+	} known[] = {
+		[ADVISE_SET_READ_MOSTLY] = { set_read_mostly, false, false },
+		[ADVISE_UNSET_READ_MOSTLY] = { unset_read_mostly, false, false },
+		[ADVISE_SET_PREFERRED_LOCATION] = { set_preferred, true, true },
+		[ADVISE_UNSET_PREFERRED_LOCATION] = { unset_preferred, false, false },
+		[ADVISE_SET_ACCESSED_BY] = { set_accessed_by, true, false },
+		[ADVISE_UNSET_ACCESSED_BY] = { unset_accessed_by, true, false },
+	};
+	CUresult result = CUDA_SUCCESS;
+
+	ENTER_CONTEXT();
+	if (advice < ADVISE_SET_READ_MOSTLY || advice > ADVISE_UNSET_ACCESSED_BY)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (known[advice].located)
+		result = settle_location(&location);
+	if (!result && known[advice].located && !known[advice].numa && location.type == LOCATION_HOST_NUMA)
+		result = CUDA_ERROR_INVALID_VALUE;
+	return result ? result : change_pages(devPtr, count, known[advice].change, location);
+}
+
+EXPORT CUresult cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device)
+{
+	return cuMemAdvise_v2(devPtr, count, advice, location_of(device));
+}
+
+static CUresult check_stream(CUstream stream)
+{
+	if (!stream_known(stream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	return capture_of(stream) ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+}
+
+static CUresult prefetch(CUdeviceptr address, size_t count, CUmemLocation location)
+{
+	CUresult result = settle_location(&location);
+
+	return result ? result : change_pages(address, count, set_prefetched, location);
+}
+
+EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags,
+				      CUstream hStream)
+{
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = check_stream(hStream);
+	return result ? result : prefetch(devPtr, count, location);
+}
+
+EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
+{
+	return cuMemPrefetchAsync_v2(devPtr, count, location_of(dstDevice), 0, hStream);
+}
+
+/* Each location is for the ranges from its index to the next one's. */
+static CUresult check_batch(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *locations,
+			    const size_t *indices, size_t n)
+{
+	if (!dptrs || !sizes || !count || !locations || !indices || !n || n > count || indices[0])
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 1; i < n; i++)
+		if (indices[i] <= indices[i - 1] || indices[i] >= count)
+			return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < count; i++) {
+		struct memory m;
+
+		if (!managed_find(dptrs[i], sizes[i], &m))
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs,
+					size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags,
+					CUstream hStream)
+{
+	size_t k = 0;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = check_stream(hStream);
+	if (!result)
+		result = check_batch(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs);
+	for (size_t i = 0; !result && i < count; i++) {
+		if (k + 1 < numPrefetchLocs && prefetchLocIdxs[k + 1] == i)
+			k++;
+		result = prefetch(dptrs[i], sizes[i], prefetchLocs[k]);
+	}
+	return result;
+}
+
+/* What was discarded has indeterminate contents until it is written again: those that it has are as good as others. */
+EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags,
+				       CUstream hStream)
+{
+	CUmemLocation anywhere = { 0 };
+	size_t first = 0;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = check_stream(hStream);
+	return result ? result : check_batch(dptrs, sizes, count, &anywhere, &first, 1);
+}
+
+EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
+						  CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
+						  size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
+{
+	return cuMemPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
+}
+
+/* What holds for every page of a range. */
+static struct advice common(uint64_t base, uint64_t end)
+{
+	static const struct advice none;
+	struct advice all = none;
+	uint64_t at = base;
+	bool first = true;
+
+	for (const struct span *s = spans; s && s->base < end; s = s->next) {
+		if (s->end <= base)
+			continue;
+		if (s->base > at)
+			return none;
+		if (first)
+			all = s->advice;
+		if (!same_place(&all.preferred, &s->advice.preferred))
+			all.preferred = none.preferred;
+		if (!same_place(&all.prefetched, &s->advice.prefetched))
+			all.prefetched = none.prefetched;
+		all.accessed_by &= s->advice.accessed_by;
+		all.accessed_by_host = all.accessed_by_host && s->advice.accessed_by_host;
+		all.read_mostly = all.read_mostly && s->advice.read_mostly;
+		first = false;
+		at = s->end;
+	}
+	return at < end ? none : all;
+}
+
+/* A location as one number. */
+static int device_of(const CUmemLocation *l)
+{
+	return l->type == LOCATION_NONE ? DEVICE_INVALID : l->type == LOCATION_DEVICE ? l->id : DEVICE_CPU;
+}
+
+static int id_of(const CUmemLocation *l)
+{
+	return l->type == LOCATION_NONE ? DEVICE_INVALID : l->id;
+}
+
+static CUresult accessors(int *data, size_t room, const struct advice *a)
+{
+	size_t n = 0;
+
+	for (int device = 0; device < (int)devices.count && n < room; device++)
+		if (a->accessed_by >> device & 1)
+			data[n++] = device;
+	if (a->accessed_by_host && n < room)
+		data[n++] = DEVICE_CPU;
+	while (n < room)
+		data[n++] = DEVICE_INVALID;
+	return CUDA_SUCCESS;
+}
+
+static CUresult value_of(int *data, size_t bytes, CUmem_range_attribute attribute, const struct advice *a)
+{
+	if (!data || !bytes || bytes % sizeof(*data) || (bytes != sizeof(*data) && attribute != RANGE_ACCESSED_BY))
+		return CUDA_ERROR_INVALID_VALUE;
+	switch (attribute) {
+	case RANGE_READ_MOSTLY:
+		*data = a->read_mostly;
+		return CUDA_SUCCESS;
+	case RANGE_PREFERRED_LOCATION:
+		*data = device_of(&a->preferred);
+		return CUDA_SUCCESS;
+	case RANGE_ACCESSED_BY:
+		return accessors(data, bytes / sizeof(*data), a);
+	case RANGE_LAST_PREFETCH_LOCATION:
+		*data = device_of(&a->prefetched);
+		return CUDA_SUCCESS;
+	case RANGE_PREFERRED_LOCATION_TYPE:
+		*data = a->preferred.type;
+		return CUDA_SUCCESS;
+	case RANGE_PREFERRED_LOCATION_ID:
+		*data = id_of(&a->preferred);
+		return CUDA_SUCCESS;
+	case RANGE_LAST_PREFETCH_LOCATION_TYPE:
+		*data = a->prefetched.type;
+		return CUDA_SUCCESS;
+	case RANGE_LAST_PREFETCH_LOCATION_ID:
+		*data = id_of(&a->prefetched);
+		return CUDA_SUCCESS;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+EXPORT CUresult cuMemRangeGetAttributes(void **data, size_t *dataSizes, CUmem_range_attribute *attributes,
+					size_t numAttributes, CUdeviceptr devPtr, size_t count)
+{
+	uint64_t base, end;
+	struct advice a;
+	struct memory m;
+	CUresult result;
+
+	ENTER();
+	if (!data || !dataSizes || !attributes || !numAttributes)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = pages_of(devPtr, count, &base, &end, &m);
+	if (result)
+		return result;
+	pthread_mutex_lock(&lock);
+	a = common(base, end);
+	pthread_mutex_unlock(&lock);
+	for (size_t i = 0; !result && i < numAttributes; i++)
+		result = value_of(data[i], dataSizes[i], attributes[i], &a);
+	return result;
+}
+
+EXPORT CUresult cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_attribute attribute, CUdeviceptr devPtr,
+				       size_t count)
+{
+	return cuMemRangeGetAttributes(&data, &dataSize, &attribute, 1, devPtr, count);
+}

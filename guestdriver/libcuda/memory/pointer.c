@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Questions about pointers, all answered here. */
+#define _GNU_SOURCE
+#include <string.h>
+
+#include "addresses/memory_map.h"
+#include "base/zz_generated_prototypes.h"
+#include "mapping/vmm.h"
+
+enum {
+	POINTER_CONTEXT = 1,
+	POINTER_MEMORY_TYPE,
+	POINTER_DEVICE_POINTER,
+	POINTER_HOST_POINTER,
+	POINTER_P2P_TOKENS,
+	POINTER_SYNC_MEMOPS,
+	POINTER_BUFFER_ID,
+	POINTER_IS_MANAGED,
+	POINTER_DEVICE_ORDINAL,
+	POINTER_IPC_CAPABLE,
+	POINTER_RANGE_START,
+	POINTER_RANGE_SIZE,
+	POINTER_MAPPED,
+	POINTER_HANDLE_TYPES,
+	POINTER_RDMA_CAPABLE,
+	POINTER_ACCESS_FLAGS,
+	POINTER_POOL,
+	POINTER_MAPPING_SIZE,
+	POINTER_MAPPING_BASE,
+	POINTER_BLOCK_ID,
+	POINTER_DECOMPRESS,
+};
+
+/* The size of an attribute's value, 0 if there is none such. */
+static size_t size_of(int attribute)
+{
+	switch (attribute) {
+	case POINTER_CONTEXT:
+	case POINTER_DEVICE_POINTER:
+	case POINTER_HOST_POINTER:
+	case POINTER_BUFFER_ID:
+	case POINTER_RANGE_START:
+	case POINTER_RANGE_SIZE:
+	case POINTER_HANDLE_TYPES:
+	case POINTER_POOL:
+	case POINTER_MAPPING_SIZE:
+	case POINTER_MAPPING_BASE:
+	case POINTER_BLOCK_ID:
+		return 8;
+	case POINTER_MEMORY_TYPE:
+	case POINTER_DEVICE_ORDINAL:
+	case POINTER_ACCESS_FLAGS:
+	case POINTER_IS_MANAGED:
+	case POINTER_SYNC_MEMOPS:
+	case POINTER_IPC_CAPABLE:
+	case POINTER_MAPPED:
+	case POINTER_RDMA_CAPABLE:
+	case POINTER_DECOMPRESS:
+		return 4;	/* these are booleans */
+	default:
+		return 0;
+	}
+}
+
+/* Whether a device may use the address. */
+static bool is_accessible(const struct memory *m, uint64_t pointer)
+{
+	return m->kind != MEMORY_MAPPED || vmm_access(pointer, m->device) > ACCESS_NONE;
+}
+
+/* The value for a known range; 0 for everything that it hasn't. */
+static uint64_t value_of(int attribute, uint64_t pointer, const struct memory *m)
+{
+	struct memory one = *m;
+
+	switch (attribute) {
+	case POINTER_CONTEXT:
+		return m->pool ? 0 : (uint64_t)(uintptr_t)m->context;
+	case POINTER_MEMORY_TYPE:
+		return memory_by_address(m) ? MEMORYTYPE_DEVICE : MEMORYTYPE_HOST;
+	case POINTER_DEVICE_POINTER:
+		return is_accessible(m, pointer) ? pointer : 0;
+	case POINTER_SYNC_MEMOPS:
+		return memory_synced(m);
+	case POINTER_HOST_POINTER:
+		return memory_on_device(m) ? 0 : pointer;
+	case POINTER_IS_MANAGED:
+		return m->kind == MEMORY_MANAGED;
+	case POINTER_BUFFER_ID:
+	case POINTER_BLOCK_ID:
+		return m->id;
+	case POINTER_DEVICE_ORDINAL:
+		return (uint64_t)m->device;
+	case POINTER_RANGE_START:
+		vmm_range(pointer, &one.base, &one.bytes);
+		return one.base;
+	case POINTER_RANGE_SIZE:
+		vmm_range(pointer, &one.base, &one.bytes);
+		return one.bytes;
+	case POINTER_MAPPING_BASE:
+		vmm_narrow(&one, pointer);
+		return memory_pinned(m) ? m->pinned_base : one.base;
+	case POINTER_MAPPING_SIZE:
+		vmm_narrow(&one, pointer);
+		return memory_pinned(m) ? m->pinned_bytes : one.bytes;
+	case POINTER_MAPPED:
+		return 1;
+	case POINTER_ACCESS_FLAGS:
+		return m->kind == MEMORY_MAPPED ? (uint64_t)vmm_access(pointer, m->device) : ACCESS_READ_WRITE;
+	case POINTER_POOL:
+		return m->pool;
+	case POINTER_HANDLE_TYPES:
+		return m->kind == MEMORY_MAPPED ? vmm_handle_types(pointer) : 0;
+	case POINTER_IPC_CAPABLE:
+		return m->kind == MEMORY_DEVICE && !m->pool;
+	default:
+		return 0;
+	}
+}
+
+EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+	struct memory m;
+	uint64_t value;
+
+	ENTER();
+	if (!data || attribute == POINTER_P2P_TOKENS)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!size_of(attribute))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!context_current())
+		return CUDA_ERROR_INVALID_CONTEXT;
+	if (!memory_find(ptr, &m))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (attribute == POINTER_HOST_POINTER && memory_on_device(&m))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (attribute == POINTER_DEVICE_POINTER && !is_accessible(&m, ptr))
+		return CUDA_ERROR_INVALID_VALUE;
+	value = value_of(attribute, ptr, &m);
+	memcpy(data, &value, size_of(attribute));
+	return CUDA_SUCCESS;
+}
+
+/* The value for memory that CUDA doesn't know: CU_DEVICE_INVALID, that the host may use the pointer, and the range if it is reserved. */
+static bool value_of_unknown(int attribute, uint64_t pointer, uint64_t *value)
+{
+	uint64_t base, bytes;
+
+	*value = 0;
+	switch (attribute) {
+	case POINTER_DEVICE_ORDINAL:
+		*value = (uint64_t)-2;
+		return true;
+	case POINTER_HOST_POINTER:
+		*value = pointer;
+		return true;
+	case POINTER_RANGE_START:
+	case POINTER_RANGE_SIZE:
+		if (!vmm_range(pointer, &base, &bytes))
+			return false;
+		*value = attribute == POINTER_RANGE_START ? base : bytes;
+		return true;
+	default:
+		return true;
+	}
+}
+
+EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data,
+				       CUdeviceptr ptr)
+{
+	struct memory m;
+	bool known;
+
+	ENTER();
+	if (!numAttributes || !attributes || !data)
+		return CUDA_ERROR_INVALID_VALUE;
+	known = memory_find(ptr, &m);
+	for (unsigned i = 0; i < numAttributes; i++) {
+		uint64_t value;
+
+		if (!size_of(attributes[i]) || !data[i])
+			return CUDA_ERROR_INVALID_VALUE;
+		if (known)
+			value = value_of(attributes[i], ptr, &m);
+		else if (!value_of_unknown(attributes[i], ptr, &value))
+			continue;
+		memcpy(data[i], &value, size_of(attributes[i]));
+	}
+	return CUDA_SUCCESS;
+}

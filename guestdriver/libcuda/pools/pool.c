@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory pools and allocation in stream order. The pools themselves are the worker's. */
+#define _GNU_SOURCE
+#include <string.h>
+
+#include "addresses/memory_map.h"
+#include "base/zz_generated_prototypes.h"
+#include "context/handle.h"
+#include "context/zz_generated_calls.h"
+#include "devices/device.h"
+#include "graphs/graph.h"
+#include "pools/pool.h"
+#include "sharing/share.h"
+#include "streams/capture.h"
+
+enum {
+	POOL_REUSE_LAST = 3,	/* those up to here are ints */
+	POOL_ATTRIBUTE_LAST = 8,
+};
+
+/* The pool that a device's cuMemAllocAsync takes from; 0 for its default one. */
+static uint64_t current[DEVICES_MAX];
+
+CUresult pool_enter(uint64_t number, int device, int types, bool imported)
+{
+	struct pool *p = (struct pool *)handle_new(sizeof(*p), 0);
+
+	if (p) {
+		p->device = device;
+		p->types = types;
+		p->imported = imported;
+	}
+	return handle_enter(HANDLE_POOL, number, (struct handle *)p);
+}
+
+/* The number of a device's default pool. */
+static CUresult default_pool(CUdevice dev, uint64_t *number)
+{
+	static uint64_t known[DEVICES_MAX];
+	struct request r;
+	CUresult result = CUDA_SUCCESS;
+
+	*number = __atomic_load_n(&known[dev], __ATOMIC_ACQUIRE);
+	if (*number)
+		return CUDA_SUCCESS;
+	request_init(&r, OP_PoolDefault);
+	r.exact = true;
+	request_word(&r, device_host(dev));
+	result = channel_call(&r, number, 1);
+	if (!result && !handle_known(HANDLE_POOL, (void *)(uintptr_t)*number))
+		result = pool_enter(*number, dev, 0, false);
+	if (!result)
+		__atomic_store_n(&known[dev], *number, __ATOMIC_RELEASE);
+	return result;
+}
+
+static CUresult current_pool(CUdevice dev, uint64_t *number)
+{
+	*number = __atomic_load_n(&current[dev], __ATOMIC_ACQUIRE);
+	return *number ? CUDA_SUCCESS : default_pool(dev, number);
+}
+
+EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev)
+{
+	uint64_t number;
+	CUresult result;
+
+	ENTER();
+	if (!pool_out)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device_valid(dev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	result = default_pool(dev, &number);
+	if (!result)
+		*pool_out = (CUmemoryPool)(uintptr_t)number;
+	return result;
+}
+
+EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev)
+{
+	uint64_t number;
+	CUresult result;
+
+	ENTER();
+	if (!pool || !device_valid(dev))
+		return CUDA_ERROR_INVALID_VALUE;
+	result = current_pool(dev, &number);
+	if (!result)
+		*pool = (CUmemoryPool)(uintptr_t)number;
+	return result;
+}
+
+EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
+{
+	struct pool *p;
+
+	ENTER();
+	p = pool_find(pool);
+	if (!device_valid(dev) || !p || p->device != dev || p->imported)
+		return CUDA_ERROR_INVALID_VALUE;
+	__atomic_store_n(&current[dev], number_of(pool), __ATOMIC_RELEASE);
+	return CUDA_SUCCESS;
+}
+
+/* A location of the functions that name one: only memory of devices is in pools here. */
+static CUresult check_location(const CUmemLocation *location, CUmemAllocationType type)
+{
+	if (!location)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (location->type != LOCATION_DEVICE || type != ALLOCATION_PINNED)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return device_valid(location->id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type)
+{
+	CUresult result;
+
+	ENTER();
+	result = check_location(location, type);
+	return result ? result : cuDeviceGetDefaultMemPool(pool_out, location->id);
+}
+
+EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+{
+	CUresult result;
+
+	ENTER();
+	result = check_location(location, type);
+	return result ? result : cuDeviceGetMemPool(pool, location->id);
+}
+
+EXPORT CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
+{
+	CUresult result;
+
+	ENTER();
+	result = check_location(location, type);
+	return result ? result : cuDeviceSetMemPool(location->id, pool);
+}
+
+EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
+{
+	struct request r;
+	uint64_t number;
+	CUresult result;
+
+	ENTER();
+	if (!pool || !poolProps)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (poolProps->allocType != ALLOCATION_PINNED || poolProps->location.type <= LOCATION_NONE ||
+	    poolProps->location.type > LOCATION_LAST || poolProps->handleTypes & ~(HANDLE_TYPE_POSIX_FD | HANDLE_TYPE_FABRIC))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (poolProps->location.type != LOCATION_DEVICE)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (!device_valid(poolProps->location.id))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (poolProps->handleTypes & HANDLE_TYPE_FABRIC)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	request_init(&r, OP_cuMemPoolCreate);
+	request_word(&r, device_host(poolProps->location.id));
+	request_word(&r, poolProps->maxSize);
+	request_word(&r, (uint64_t)poolProps->handleTypes);
+	result = channel_call(&r, &number, 1);
+	if (!result)
+		result = pool_enter(number, poolProps->location.id, poolProps->handleTypes, false);
+	if (!result)
+		*pool = (CUmemoryPool)(uintptr_t)number;
+	return result;
+}
+
+EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
+{
+	struct pool *p;
+	struct request r;
+	uint64_t number = number_of(pool);
+	CUresult result;
+
+	ENTER();
+	p = pool_find(pool);
+	if (!p)
+		return CUDA_ERROR_INVALID_VALUE;
+	request_init(&r, OP_cuMemPoolDestroy);
+	r.exact = true;
+	request_word(&r, number);
+	result = channel_call(&r, NULL, 0);
+	if (result)
+		return result;
+	__atomic_compare_exchange_n(&current[p->device], &number, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+	handle_forget(HANDLE_POOL, pool);
+	return channel_error(true);
+}
+
+EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value)
+{
+	struct request r;
+	uint64_t word;
+	CUresult result;
+
+	ENTER();
+	if (!value || !pool_find(pool) || attr < 1 || attr > POOL_ATTRIBUTE_LAST)
+		return CUDA_ERROR_INVALID_VALUE;
+	request_init(&r, OP_cuMemPoolGetAttribute);
+	request_word(&r, number_of(pool));
+	request_word(&r, (uint64_t)attr);
+	result = channel_call(&r, &word, 1);
+	if (!result)
+		memcpy(value, &word, attr <= POOL_REUSE_LAST ? 4 : 8);
+	return result;
+}
+
+EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value)
+{
+	struct request r;
+	uint64_t word = 0;
+
+	ENTER();
+	if (!value || !pool_find(pool) || attr < 1 || attr > POOL_ATTRIBUTE_LAST)
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(&word, value, attr <= POOL_REUSE_LAST ? 4 : 8);
+	request_init(&r, OP_cuMemPoolSetAttribute);
+	request_word(&r, number_of(pool));
+	request_word(&r, (uint64_t)attr);
+	request_word(&r, word);
+	return channel_call(&r, NULL, 0);
+}
+
+EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
+{
+	struct request r;
+
+	ENTER();
+	if (!pool_find(pool))
+		return CUDA_ERROR_INVALID_VALUE;
+	request_init(&r, OP_cuMemPoolTrimTo);
+	request_word(&r, number_of(pool));
+	request_word(&r, minBytesToKeep);
+	return channel_call(&r, NULL, 0);
+}
+
+/* A pool is its own device's; no other can reach it. */
+EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_t count)
+{
+	const struct pool *p;
+
+	ENTER();
+	p = pool_find(pool);
+	if (!p || !map)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (size_t i = 0; i < count; i++) {
+		if (map[i].location.type != LOCATION_DEVICE || map[i].flags == ACCESS_READ)
+			return CUDA_ERROR_NOT_SUPPORTED;
+		if (!device_valid(map[i].location.id))
+			return CUDA_ERROR_INVALID_DEVICE;
+		if (map[i].location.id != p->device)
+			return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+		if (map[i].flags == ACCESS_NONE)	/* its own device can't lose it */
+			return CUDA_ERROR_INVALID_DEVICE;
+		if (map[i].flags != ACCESS_READ_WRITE)
+			return CUDA_ERROR_INVALID_VALUE;
+	}
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location)
+{
+	const struct pool *p;
+
+	ENTER();
+	p = pool_find(memPool);
+	if (!p || !flags || !location || (location->type != LOCATION_DEVICE && location->type != LOCATION_HOST))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (location->type == LOCATION_DEVICE && !device_valid(location->id))
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = location->type == LOCATION_DEVICE && location->id == p->device ? ACCESS_READ_WRITE : ACCESS_NONE;
+	return CUDA_SUCCESS;
+}
+
+CUresult pool_enter_memory(uint64_t base, uint64_t bytes, int device, uint64_t pool)
+{
+	struct memory m = {
+		.base = base,
+		.bytes = bytes,
+		.kind = MEMORY_DEVICE,
+		.device = device,
+		.context = context_owner(),
+		.pool = pool,
+	};
+
+	if (!base || base + bytes < base)
+		return CUDA_ERROR_UNKNOWN;
+	return memory_enter(&m) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult allocate(CUdeviceptr *dptr, size_t bytes, uint64_t pool, int device, CUstream stream)
+{
+	bool captured = capture_of(stream);
+	struct request r;
+	uint64_t base;
+	CUresult result;
+
+	request_init(&r, OP_cuMemAllocAsync);
+	r.exact = true;
+	request_word(&r, bytes);
+	request_word(&r, pool);
+	request_word(&r, number_of(stream));
+	result = channel_call(&r, &base, 1);
+	if (!result)
+		result = captured ? graph_memory_enter(base, bytes) : pool_enter_memory(base, bytes, device, pool);
+	if (!result && captured)
+		graph_memory_note(capture_graph(stream));
+	if (!result)
+		*dptr = base;
+	return result;
+}
+
+/* No bytes are no memory, which isn't wrong in stream order. */
+static CUresult allocated_nothing(CUdeviceptr *dptr)
+{
+	*dptr = 0;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
+{
+	uint64_t pool;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!dptr)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!stream_known(hStream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!bytesize)
+		return allocated_nothing(dptr);
+	result = current_pool(context_current()->device, &pool);
+	return result ? result : allocate(dptr, bytesize, pool, context_current()->device, hStream);
+}
+
+EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
+{
+	const struct pool *p;
+
+	ENTER_CONTEXT();
+	p = pool_find(pool);
+	if (!dptr || !p || p->imported)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!stream_known(hStream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!bytesize)
+		return allocated_nothing(dptr);
+	if (p->device != context_current()->device)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return allocate(dptr, bytesize, number_of(pool), p->device, hStream);
+}
+
+EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
+{
+	struct request r;
+	struct memory m;
+
+	ENTER_CONTEXT();
+	if (!stream_known(hStream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!dptr)
+		return CUDA_SUCCESS;
+	if (!memory_take(dptr, MEMORY_DEVICE, &m))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (m.graph)
+		graph_memory_note(capture_graph(hStream));
+	request_init(&r, OP_cuMemFreeAsync);
+	r.exact = true;
+	request_word(&r, dptr);
+	request_word(&r, number_of(hStream));
+	/* Only the driver knows whether a graph's memory is allocated now. */
+	return channel_synced(m.graph ? channel_call(&r, NULL, 0) : channel_post(&r));
+}

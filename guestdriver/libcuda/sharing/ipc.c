@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Device memory between processes. A handle names what the worker of the process that made it offers. */
+#define _GNU_SOURCE
+#include "sharing/ipc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "addresses/memory_map.h"
+#include "base/zz_generated_prototypes.h"
+#include "context/handle.h"
+#include "context/zz_generated_calls.h"
+
+#define MAGIC 0x314350495643u
+#define LAZY_PEER_ACCESS 1u
+
+/* What is in a CUipcMemHandle. */
+struct content {
+	uint64_t magic;
+	uint64_t word[5];	/* name, start, size, offset */
+	uint64_t bytes;		/* of the allocation */
+	uint64_t reserved;
+};
+_Static_assert(sizeof(struct content) == sizeof(CUipcMemHandle), "CUipcMemHandle");
+
+/* Memory of another process that is mapped here. */
+struct opened {
+	struct opened *next;
+	struct content content;
+	uint64_t address, whole;
+	struct context *context;
+	unsigned references;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct opened *list;
+
+EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
+{
+	struct content c = { .magic = MAGIC };
+	struct request r;
+	struct memory m;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!pHandle || !memory_find(dptr, &m) || m.kind != MEMORY_DEVICE || m.pool)
+		return CUDA_ERROR_INVALID_VALUE;
+	request_init(&r, OP_cuIpcGetMemHandle);
+	request_word(&r, m.base);
+	result = channel_call(&r, c.word, 5);
+	c.bytes = m.bytes;
+	if (!result)
+		memcpy(pHandle, &c, sizeof(c));
+	return result;
+}
+
+static CUresult enter(const struct opened *o)
+{
+	struct memory m = {
+		.base = o->address,
+		.bytes = o->content.bytes,
+		.kind = MEMORY_SHARED,
+		.device = o->context->device,
+		.context = o->context,
+	};
+
+	if (!m.base || m.base + m.bytes < m.base)
+		return CUDA_ERROR_UNKNOWN;
+	return memory_enter(&m) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult close_whole(uint64_t whole)
+{
+	struct request r;
+
+	request_init(&r, OP_cuIpcCloseMemHandle);
+	r.exact = true;
+	request_word(&r, whole);
+	return channel_synced(channel_call(&r, NULL, 0));
+}
+
+static CUresult map(struct opened *o)
+{
+	struct request r;
+	uint64_t out[2];
+	CUresult result;
+
+	request_init(&r, OP_cuIpcOpenMemHandle_v2);
+	for (unsigned i = 0; i < 5; i++)
+		request_word(&r, o->content.word[i]);
+	result = channel_call(&r, out, 2);
+	if (result)
+		return result;
+	o->address = out[0];
+	o->whole = out[1];
+	result = enter(o);
+	if (result)
+		close_whole(o->whole);
+	return result;
+}
+
+static CUresult open_handle(CUdeviceptr *address, const struct content *c)
+{
+	struct opened *o;
+	CUresult result;
+
+	for (o = list; o; o = o->next)
+		if (o->context == context_owner() && !memcmp(&o->content, c, sizeof(*c)))
+			break;
+	if (!o) {
+		o = calloc(1, sizeof(*o));
+		if (!o)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		o->content = *c;
+		o->context = context_owner();
+		result = map(o);
+		if (result) {
+			free(o);
+			return result;
+		}
+		o->next = list;
+		list = o;
+	}
+	o->references++;
+	*address = o->address;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags)
+{
+	struct content c;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	memcpy(&c, &handle, sizeof(c));
+	if (!pdptr || Flags != LAZY_PEER_ACCESS || c.magic != MAGIC)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&lock);
+	result = open_handle(pdptr, &c);
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
+{
+	struct opened **p, *o;
+	struct memory m;
+	CUresult result = CUDA_ERROR_INVALID_VALUE;
+
+	ENTER_CONTEXT();
+	pthread_mutex_lock(&lock);
+	for (p = &list; *p && (*p)->address != dptr;)
+		p = &(*p)->next;
+	o = *p;
+	if (o) {
+		result = CUDA_SUCCESS;
+		if (!--o->references) {
+			memory_take(o->address, MEMORY_SHARED, &m);
+			result = close_whole(o->whole);
+			*p = o->next;
+			free(o);
+		}
+	}
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+void ipc_forget_context(const struct context *c)
+{
+	pthread_mutex_lock(&lock);
+	for (struct opened **p = &list; *p;) {
+		struct opened *o = *p;
+
+		if (o->context != c) {
+			p = &o->next;
+			continue;
+		}
+		*p = o->next;
+		free(o);
+	}
+	pthread_mutex_unlock(&lock);
+}

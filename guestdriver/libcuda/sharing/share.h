@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Descriptors of what processes share: the kernel driver's, which hold the object by themselves. */
+#ifndef PARACUDA_SHARE_H
+#define PARACUDA_SHARE_H
+
+#include "transport/channel.h"
+
+enum {
+	HANDLE_TYPE_POSIX_FD = 1,
+	HANDLE_TYPE_WIN32 = 2,
+	HANDLE_TYPE_WIN32_KMT = 4,
+	HANDLE_TYPE_FABRIC = 8,
+	HANDLE_TYPES_KNOWN = 15,
+};
+
+/* Whether handles of that type can be made. */
+CUresult share_type(int type);
+
+/* Makes a descriptor of what the worker offers under a number. */
+CUresult share_export(uint64_t object, int *fd);
+
+/* Hands the object of a descriptor to the worker: the number that it knows it by, once. */
+CUresult share_import(const void *os_handle, uint64_t *object);
+
+/* This process's number of a device of the worker's; -1 if it sees no such. */
+CUdevice share_device(uint64_t host);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stream capture. The host's driver captures; it knows nothing of this process's threads, so what CUDA forbids to
+ * threads while there are captures is checked here.
+ */
+#ifndef PARACUDA_CAPTURE_H
+#define PARACUDA_CAPTURE_H
+
+#include <stdbool.h>
+
+#include "base/state.h"
+
+/* How many captures have begun and not ended in this process. */
+extern unsigned capture_count;
+
+/* While there is any, no call is delayed: its error belongs to it. */
+static inline bool capture_active(void)
+{
+	return __atomic_load_n(&capture_count, __ATOMIC_RELAXED) != 0;
+}
+
+/* Whether a stream is being captured, and the graph that it is captured to; 0: none, or it isn't known. */
+bool capture_of(CUstream stream);
+uint64_t capture_graph(CUstream stream);
+
+/* What some questions about a stream return that is being captured: they end the capture. */
+CUresult capture_question(CUstream stream);
+
+/* What others return of a stream whose capture was spoiled. */
+CUresult capture_broken(CUstream stream);
+
+/* What a call that is unsafe during captures returns: 0, or STREAM_CAPTURE_UNSUPPORTED, which ends the captures. */
+CUresult capture_unsafe(void);
+
+/* A call that is unsafe during captures begins with this. */
+#define ENTER_SAFE()                                  \
+	do {                                          \
+		CUresult unsafe_ = capture_unsafe();  \
+		if (unsafe_)                          \
+			return unsafe_;               \
+	} while (0)
+
+/* The same for one that waits for everything in the context. */
+CUresult capture_everything(void);
+
+/* A stream, or a context, ends; its captures with it. */
+void capture_forget_stream(CUstream stream);
+void capture_forget_context(const struct context *c);
+
+/*
+ * Host memory of a copy that is captured: pins what is ordinary memory, since each run of the graph reads or writes it.
+ * [address, address + *bytes) is cut to what one map has. The map is good until the pins end: another thread may need
+ * some of the pages then.
+ */
+void capture_pins_begin(void);
+void capture_pins_end(void);
+CUresult capture_pin(uint64_t address, uint64_t *bytes, uint32_t *map, uint64_t *offset);
+
+#endif

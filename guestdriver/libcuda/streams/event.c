@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include <string.h>
+
+#include "base/zz_generated_prototypes.h"
+#include "context/handle.h"
+#include "context/zz_generated_calls.h"
+#include "streams/capture.h"
+
+#define EVENT_DISABLE_TIMING 2u
+#define EVENT_INTERPROCESS 4u
+#define EVENT_FLAGS 7u
+#define EVENT_EXTERNAL 1u	/* of a record or a wait: a node of its own in a capture */
+
+EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
+{
+	uint64_t handle;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!phEvent || Flags & ~EVENT_FLAGS)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (Flags & EVENT_INTERPROCESS && !(Flags & EVENT_DISABLE_TIMING))
+		return CUDA_ERROR_INVALID_VALUE;
+	result = call_EventCreate(&handle, Flags);
+	if (!result)
+		result = handle_add(HANDLE_EVENT, handle, Flags, 0);
+	if (!result)
+		*phEvent = (CUevent)(uintptr_t)handle;
+	return result;
+}
+
+/*
+ * Another process may be told of what is done with its event as soon as the call returns: then it must have been done. Other
+ * events can wait for their turn.
+ */
+static CUresult send(unsigned op, CUevent hEvent, CUstream hStream, uint64_t first, uint64_t second, unsigned int flags)
+{
+	struct handle *event = handle_find(HANDLE_EVENT, hEvent);
+	struct request r;
+
+	if (!event || !stream_known(hStream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (flags & ~EVENT_EXTERNAL)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (flags && !capture_of(hStream))
+		return CUDA_ERROR_ILLEGAL_STATE;
+	request_init(&r, op);
+	request_word(&r, first);
+	request_word(&r, second);
+	request_word(&r, flags);
+	return event->flags & EVENT_INTERPROCESS ? channel_call(&r, NULL, 0) : channel_post(&r);
+}
+
+EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
+{
+	ENTER_CONTEXT();
+	return send(OP_cuEventRecordWithFlags, hEvent, hStream, number_of(hEvent), number_of(hStream), flags);
+}
+
+EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
+{
+	ENTER_CONTEXT();
+	return send(OP_cuStreamWaitEvent, hEvent, hStream, number_of(hStream), number_of(hEvent), Flags);
+}
+
+EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
+{
+	return cuEventRecordWithFlags(hEvent, hStream, 0);
+}
+
+EXPORT CUresult cuEventSynchronize(CUevent hEvent)
+{
+	struct request r;
+
+	ENTER_CONTEXT();
+	if (!handle_known(HANDLE_EVENT, hEvent))
+		return CUDA_ERROR_INVALID_HANDLE;
+	ENTER_SAFE();
+	request_init(&r, OP_cuEventSynchronize);
+	r.exact = true;
+	request_word(&r, number_of(hEvent));
+	return channel_synced(channel_call(&r, NULL, 0));
+}
+
+EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
+{
+	struct handle *start, *end;
+	uint64_t nanoseconds;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!pMilliseconds)
+		return CUDA_ERROR_INVALID_VALUE;
+	start = handle_find(HANDLE_EVENT, hStart);
+	end = handle_find(HANDLE_EVENT, hEnd);
+	if (!start || !end || (start->flags | end->flags) & EVENT_DISABLE_TIMING)
+		return CUDA_ERROR_INVALID_HANDLE;
+	result = call_EventElapsed(&nanoseconds, number_of(hStart), number_of(hEnd));
+	if (!result)
+		*pMilliseconds = (float)((double)(int64_t)nanoseconds / 1e6);
+	return result;
+}
+
+EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
+{
+	return cuEventElapsedTime_v2(pMilliseconds, hStart, hEnd);
+}
+
+#define MAGIC 0x314550495643u
+
+/* What is in a CUipcEventHandle: a name by which the worker of the process that made it offers the event. */
+struct content {
+	uint64_t magic;
+	uint64_t name[2];
+	uint64_t reserved[5];
+};
+_Static_assert(sizeof(struct content) == sizeof(CUipcEventHandle), "CUipcEventHandle");
+
+EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
+{
+	struct content c = { .magic = MAGIC };
+	struct handle *h;
+	struct request r;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!pHandle)
+		return CUDA_ERROR_INVALID_VALUE;
+	h = handle_find(HANDLE_EVENT, event);
+	if (!h || !(h->flags & EVENT_INTERPROCESS))
+		return CUDA_ERROR_INVALID_HANDLE;
+	request_init(&r, OP_cuIpcGetEventHandle);
+	r.exact = true;
+	request_word(&r, number_of(event));
+	result = channel_call(&r, c.name, 2);
+	if (!result)
+		memcpy(pHandle, &c, sizeof(c));
+	return result;
+}
+
+EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
+{
+	struct content c;
+	struct request r;
+	uint64_t number;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	memcpy(&c, &handle, sizeof(c));
+	if (!phEvent)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (c.magic != MAGIC)
+		return CUDA_ERROR_INVALID_HANDLE;
+	request_init(&r, OP_cuIpcOpenEventHandle);
+	r.exact = true;
+	request_word(&r, c.name[0]);
+	request_word(&r, c.name[1]);
+	result = channel_call(&r, &number, 1);
+	if (!result)
+		result = handle_add(HANDLE_EVENT, number, EVENT_DISABLE_TIMING | EVENT_INTERPROCESS, 0);
+	if (!result)
+		*phEvent = (CUevent)(uintptr_t)number;
+	return result;
+}

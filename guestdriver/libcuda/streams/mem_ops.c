@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operations on memory in stream order. */
+#define _GNU_SOURCE
+#include "base/zz_generated_prototypes.h"
+#include "context/handle.h"
+#include "context/zz_generated_calls.h"
+
+enum { WAIT_32 = 1, WRITE_32 = 2, WAIT_64 = 4, WRITE_64 = 5 };
+
+#define MEM_OPS_MAX 256
+
+EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
+				      unsigned int flags)
+{
+	ENTER_CONTEXT();
+	if (!count || count > MEM_OPS_MAX || !paramArray || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!stream_known(stream))
+		return CUDA_ERROR_INVALID_HANDLE;
+	return call_StreamMemOps(number_of(stream), paramArray, count * sizeof(*paramArray), flags);
+}
+
+static CUresult one(CUstream stream, uint32_t operation, CUdeviceptr address, uint64_t value, unsigned flags)
+{
+	CUstreamBatchMemOpParams p = { .operation = operation, .address = address, .value = value, .flags = flags };
+
+	return cuStreamBatchMemOp_v2(stream, 1, &p, 0);
+}
+
+EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+{
+	return one(stream, WRITE_32, addr, value, flags);
+}
+
+EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+{
+	return one(stream, WRITE_64, addr, value, flags);
+}
+
+EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+{
+	return one(stream, WAIT_32, addr, value, flags);
+}
+
+EXPORT CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+{
+	return one(stream, WAIT_64, addr, value, flags);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensor maps are encoded by the host's driver: their layout is its own. Device addresses are the same here and there. */
+#define _GNU_SOURCE
+#include <string.h>
+
+#include "base/zz_generated_prototypes.h"
+#include "context/zz_generated_calls.h"
+
+enum { KIND_TILED, KIND_IM2COL, KIND_IM2COL_WIDE, KIND_REPLACE_ADDRESS };
+
+#define RANK_MAX 5
+#define RANK_SPACE 2	/* dimensions of a tensor that are no pixels' */
+
+/* The words that travel; gpubackend/cuda/tensormap.go has their numbers. */
+struct parameters {
+	uint64_t type, rank, address;
+	uint64_t dim[RANK_MAX], stride[RANK_MAX], box[RANK_MAX], upper[RANK_MAX], element[RANK_MAX];
+	uint64_t channels, pixels, interleave, swizzle, promotion, fill, mode;
+};
+_Static_assert(sizeof(struct parameters) == 35 * 8, "parameters");
+
+static CUresult begin(struct parameters *p, int type, uint32_t rank, const void *address, const uint64_t *dim,
+		      const uint64_t *stride, const uint32_t *element)
+{
+	memset(p, 0, sizeof(*p));
+	if (!rank || rank > RANK_MAX || !dim || (rank > 1 && !stride) || !element)
+		return CUDA_ERROR_INVALID_VALUE;
+	p->type = (uint32_t)type;
+	p->rank = rank;
+	p->address = (uintptr_t)address;
+	memcpy(p->dim, dim, rank * sizeof(*dim));
+	if (rank > 1)
+		memcpy(p->stride, stride, (rank - 1) * sizeof(*stride));
+	for (uint32_t i = 0; i < rank; i++)
+		p->element[i] = element[i];
+	return CUDA_SUCCESS;
+}
+
+static void modes(struct parameters *p, int interleave, int swizzle, int promotion, int fill)
+{
+	p->interleave = (uint32_t)interleave;
+	p->swizzle = (uint32_t)swizzle;
+	p->promotion = (uint32_t)promotion;
+	p->fill = (uint32_t)fill;
+}
+
+static CUresult encode(int kind, CUtensorMap *map, const struct parameters *p)
+{
+	CUtensorMap made;
+	CUresult result;
+
+	if (!map || (uintptr_t)map % 64)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = call_TensorMapEncode((uint64_t)kind, p, sizeof(*p), &made, sizeof(made));
+	if (!result)
+		*map = made;
+	return result;
+}
+
+EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank,
+				       void *globalAddress, const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
+				       const cuuint32_t *boxDim, const cuuint32_t *elementStrides,
+				       CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+				       CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill)
+{
+	struct parameters p;
+	CUresult result;
+
+	ENTER();
+	result = begin(&p, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, elementStrides);
+	if (result || !boxDim)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (uint32_t i = 0; i < tensorRank; i++)
+		p.box[i] = boxDim[i];
+	modes(&p, interleave, swizzle, l2Promotion, oobFill);
+	return encode(KIND_TILED, tensorMap, &p);
+}
+
+EXPORT CUresult cuTensorMapEncodeIm2col(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank,
+					void *globalAddress, const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
+					const int *pixelBoxLowerCorner, const int *pixelBoxUpperCorner,
+					cuuint32_t channelsPerPixel, cuuint32_t pixelsPerColumn,
+					const cuuint32_t *elementStrides, CUtensorMapInterleave interleave,
+					CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion,
+					CUtensorMapFloatOOBfill oobFill)
+{
+	struct parameters p;
+	CUresult result;
+
+	ENTER();
+	result = begin(&p, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, elementStrides);
+	if (result || tensorRank <= RANK_SPACE || !pixelBoxLowerCorner || !pixelBoxUpperCorner)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (uint32_t i = 0; i < tensorRank - RANK_SPACE; i++) {
+		p.box[i] = (uint32_t)pixelBoxLowerCorner[i];
+		p.upper[i] = (uint32_t)pixelBoxUpperCorner[i];
+	}
+	p.channels = channelsPerPixel;
+	p.pixels = pixelsPerColumn;
+	modes(&p, interleave, swizzle, l2Promotion, oobFill);
+	return encode(KIND_IM2COL, tensorMap, &p);
+}
+
+EXPORT CUresult cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType,
+					    cuuint32_t tensorRank, void *globalAddress, const cuuint64_t *globalDim,
+					    const cuuint64_t *globalStrides, int pixelBoxLowerCornerWidth,
+					    int pixelBoxUpperCornerWidth, cuuint32_t channelsPerPixel,
+					    cuuint32_t pixelsPerColumn, const cuuint32_t *elementStrides,
+					    CUtensorMapInterleave interleave, CUtensorMapIm2ColWideMode mode,
+					    CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion,
+					    CUtensorMapFloatOOBfill oobFill)
+{
+	struct parameters p;
+	CUresult result;
+
+	ENTER();
+	result = begin(&p, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, elementStrides);
+	if (result)
+		return result;
+	p.box[0] = (uint32_t)pixelBoxLowerCornerWidth;
+	p.upper[0] = (uint32_t)pixelBoxUpperCornerWidth;
+	p.channels = channelsPerPixel;
+	p.pixels = pixelsPerColumn;
+	p.mode = (uint32_t)mode;
+	modes(&p, interleave, swizzle, l2Promotion, oobFill);
+	return encode(KIND_IM2COL_WIDE, tensorMap, &p);
+}
+
+EXPORT CUresult cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalAddress)
+{
+	uint64_t words[sizeof(struct parameters) / 8] = { (uintptr_t)globalAddress };
+	struct parameters p;
+
+	ENTER();
+	if (!tensorMap || (uintptr_t)tensorMap % 64)
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(words + 1, tensorMap, sizeof(*tensorMap));
+	memcpy(&p, words, sizeof(p));
+	return encode(KIND_REPLACE_ADDRESS, tensorMap, &p);
+}

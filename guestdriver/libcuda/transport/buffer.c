@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "transport/buffer.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "transport/bulk.h"
+#include "transport/transport.h"
+
+/*
+ * How long to wait for memory that all processes may have pinned together, of which copies under way have some. They
+ * give it back soon, unless a process means no good. Copies of this process's own that fill its queue have no limit:
+ * they may wait for kernels.
+ */
+uint64_t map_patience_ns = 10000000000;
+
+#define PAUSE_LEAST_NS 20000
+#define PAUSE_MOST_NS 1000000
+
+struct patience {
+	uint64_t pause, waited;	/* ns */
+};
+
+/* Waits, longer each time. Returns whether there is any use in trying again. */
+static bool wait_for_pins(struct patience *p, int error)
+{
+	struct timespec pause = { .tv_nsec = (long)p->pause };
+
+	if (error == EBUSY && p->waited >= map_patience_ns)
+		return false;
+	nanosleep(&pause, NULL);
+	if (error == EBUSY)
+		p->waited += p->pause;
+	p->pause = p->pause * 2 < PAUSE_MOST_NS ? p->pause * 2 : PAUSE_MOST_NS;
+	return true;
+}
+
+CUresult map_memory(const void *data, size_t bytes, unsigned flags, uint32_t *id)
+{
+	struct paracuda_ioctl_map map = {
+		.address = (uint64_t)(uintptr_t)data,
+		.bytes = bytes,
+		.flags = flags,
+	};
+	struct patience patience = { .pause = PAUSE_LEAST_NS };
+	int error;
+
+	while ((error = transport->map(&map)) == EAGAIN || error == EBUSY || error == EINTR) {
+		CUresult dead = channel_dead();
+
+		if (dead)
+			return dead;
+		if (!wait_for_pins(&patience, error))
+			break;
+	}
+	*id = map.id;
+	switch (error) {
+	case 0:
+		return CUDA_SUCCESS;
+	case EINVAL:
+	case E2BIG:
+		return CUDA_ERROR_NOT_READY;
+	case EFAULT:
+		return CUDA_ERROR_INVALID_VALUE;
+	case ENOSPC:
+		log_line("pinning %zu bytes: this process has pinned memory in as many pieces as the device's queues hold", bytes);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	case EBUSY:
+	case ENOMEM:
+		log_line("pinning %zu bytes: as much is pinned as may be (max_pinned_mb, user_share and heed_memlock of the "
+			 "paracuda kernel module)", bytes);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	case EIO:
+	case ENODEV:
+		return channel_dead() ? channel_dead() : CUDA_ERROR_DEVICE_UNAVAILABLE;
+	default:
+		log_line("pinning %zu bytes at %p: error %d", bytes, data, error);
+		return CUDA_ERROR_OPERATING_SYSTEM;
+	}
+}
+
+static CUresult add_map(struct request *r, const void *data, size_t bytes, unsigned flags)
+{
+	uint32_t id;
+	CUresult error = map_memory(data, bytes, flags | PARACUDA_MAP_FLAG_ONESHOT, &id);
+
+	if (!error) {
+		request_buffer(r, PARACUDA_BUFFER_MAP, (uint64_t)id << 32, bytes);
+		request_pinned(r, id);
+	}
+	/* One argument can't be cut up: memory so scattered is more than the device takes at once. */
+	return error == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : error;
+}
+
+CUresult buffer_in(struct request *r, struct buffer *b, const void *data, size_t bytes)
+{
+	memset(b, 0, sizeof(*b));
+	if (!data) {
+		request_buffer(r, PARACUDA_BUFFER_NONE, 0, 0);
+		return CUDA_SUCCESS;
+	}
+	if ((bytes <= channel_inline_limit() && bytes <= INLINE_MAX) || bytes <= 256) {
+		request_inline(r, data, bytes);
+		return CUDA_SUCCESS;
+	}
+	b->bulk = bulk_take(bytes);
+	if (!b->bulk)
+		return add_map(r, data, bytes, 0);
+	channel_copied(bytes);
+	memcpy(channel.arena + b->bulk, data, bytes);
+	request_buffer(r, PARACUDA_BUFFER_BULK, b->bulk, bytes);
+	return CUDA_SUCCESS;
+}
+
+CUresult buffer_out(struct request *r, struct buffer *b, void *data, size_t bytes)
+{
+	memset(b, 0, sizeof(*b));
+	if (!data || !bytes) {
+		request_buffer(r, PARACUDA_BUFFER_NONE, 0, 0);
+		return CUDA_SUCCESS;
+	}
+	b->bulk = bulk_take(bytes);
+	if (!b->bulk)
+		return add_map(r, data, bytes, PARACUDA_MAP_FLAG_WRITE);
+	channel_copied(bytes);
+	memset(channel.arena + b->bulk, 0, bytes);
+	b->out = data;
+	b->bytes = bytes;
+	request_buffer(r, PARACUDA_BUFFER_BULK, b->bulk, bytes);
+	return CUDA_SUCCESS;
+}
+
+void buffer_done(struct buffer *b)
+{
+	if (!b->bulk)
+		return;
+	if (b->out)
+		memcpy(b->out, channel.arena + b->bulk, b->bytes);
+	bulk_give(b->bulk);
+	b->bulk = 0;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Buffer arguments of calls: in the command, in the bulk area, or the caller's own pages pinned. */
+#ifndef PARACUDA_BUFFER_H
+#define PARACUDA_BUFFER_H
+
+#include "transport/channel.h"
+
+/* A buffer argument in use by a call. */
+struct buffer {
+	uint64_t bulk;	/* offset of the bulk memory, 0 for none */
+	void *out;	/* where its content goes after the call */
+	size_t bytes;
+};
+
+/* Adds a buffer that the worker reads. */
+CUresult buffer_in(struct request *r, struct buffer *b, const void *data, size_t bytes);
+
+/* Adds a buffer that the worker writes. */
+CUresult buffer_out(struct request *r, struct buffer *b, void *data, size_t bytes);
+
+/* After the call: copies out up to `bytes` of what was written, and gives everything back. */
+void buffer_done(struct buffer *b);
+
+/* How long map_memory waits for memory that others have pinned for copies. */
+extern uint64_t map_patience_ns;
+
+/* Pins memory for one command; 0 or an error. EINVAL of the driver (too many runs) is CUDA_ERROR_NOT_READY. */
+CUresult map_memory(const void *data, size_t bytes, unsigned flags, uint32_t *id);
+
+#endif

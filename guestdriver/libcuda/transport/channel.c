@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "transport/channel.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/pause.h"
+#include "base/ticks.h"
+#include "context/context.h"
+#include "streams/capture.h"
+#include "transport/bulk.h"
+#include "transport/output.h"
+#include "transport/polling.h"
+#include "transport/ring.h"
+#include "transport/slot.h"
+#include "transport/transport.h"
+
+struct channel channel;
+
+_Static_assert(sizeof(struct paracuda_arena_header) == PARACUDA_SIZEOF_ARENA_HEADER, "arena header");
+_Static_assert(sizeof(struct paracuda_slot) == PARACUDA_SLOT_BYTES, "slot");
+
+int channel_open(void)
+{
+	struct paracuda_ioctl_open args = { .version = PARACUDA_VERSION };
+	void *arena = NULL;
+	int error = transport->open(&args, &arena);
+
+	if (error)
+		return error;
+	if (args.arena_bytes < PARACUDA_BULK + 65536)
+		return EPROTO;
+	channel.arena = arena;
+	channel.arena_bytes = args.arena_bytes;
+	channel.header = arena;
+	ticks_init();
+	bulk_init(PARACUDA_BULK, args.arena_bytes - PARACUDA_BULK);
+	return 0;
+}
+
+size_t channel_inline_limit(void)
+{
+	uint64_t limit = channel_policy(&channel.header->inline_limit);
+
+	return limit < bulk_limit() ? limit : bulk_limit();
+}
+
+void channel_copied(size_t bytes)
+{
+	__atomic_fetch_add(&channel.header->copied, (uint32_t)bytes, __ATOMIC_RELAXED);
+}
+
+void request_init(struct request *r, unsigned op)
+{
+	r->op = (uint16_t)op;
+	r->inlined = 0;
+	r->words = 0;
+	r->pieces = 0;
+	r->maps = 0;
+	r->exact = false;
+	r->always = false;
+	r->payload = 0;
+	r->context = context_handle();
+}
+
+void request_tail(struct request *r, const void *data, size_t bytes)
+{
+	if (bytes)
+		r->piece[r->pieces++] = (struct piece){ data, bytes, -1 };
+}
+
+void request_inline(struct request *r, const void *data, size_t bytes)
+{
+	r->piece[r->pieces++] = (struct piece){ data, bytes, r->words };
+	r->inlined += (uint32_t)bytes;
+	request_word(r, 0);	/* filled in when the command is written */
+	request_word(r, bytes);
+}
+
+void request_buffer(struct request *r, unsigned kind, uint64_t value, uint64_t bytes)
+{
+	request_word(r, (uint64_t)kind << 56 | value);
+	request_word(r, bytes);
+}
+
+/* The worker is gone. Says so once to the user where the whole device is, which only the host can change. */
+static CUresult unavailable(void)
+{
+	static bool said;
+	int saved = errno;
+
+	if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED) && transport->kick() == ENODEV)
+		log_user(DEVICE_IS_GONE);
+	errno = saved;
+	return CUDA_ERROR_DEVICE_UNAVAILABLE;
+}
+
+CUresult channel_dead(void)
+{
+	CUresult sticky = (CUresult)__atomic_load_n(&channel.header->sticky_error, __ATOMIC_ACQUIRE);
+
+	if (sticky)
+		return sticky;
+	return __atomic_load_n(&channel.header->dead, __ATOMIC_ACQUIRE) ? unavailable() : CUDA_SUCCESS;
+}
+
+CUresult channel_error(bool take)
+{
+	CUresult error = channel_dead();
+
+	if (!error && take && __atomic_load_n(&channel.header->async_error, __ATOMIC_RELAXED))
+		error = (CUresult)__atomic_exchange_n(&channel.header->async_error, 0, __ATOMIC_ACQUIRE);
+	return error;
+}
+
+CUresult channel_synced(CUresult result)
+{
+	return result ? result : channel_error(true);
+}
+
+/* Gives back what was pinned for a command that isn't sent. */
+static void request_drop(const struct request *r)
+{
+	for (unsigned i = 0; i < r->maps; i++) {
+		struct request unmap;
+
+		request_init(&unmap, PARACUDA_OP_UNMAP);
+		unmap.always = true;
+		request_word(&unmap, r->map[i]);
+		channel_call(&unmap, NULL, 0);
+	}
+}
+
+CUresult channel_post(const struct request *r)
+{
+	size_t bytes = ring_bytes(r);
+	CUresult error;
+
+	if (capture_active())
+		return channel_call(r, NULL, 0);
+	error = channel_error(!r->exact);
+	if (!error && !bytes)
+		error = CUDA_ERROR_INVALID_VALUE;
+	if (error) {
+		request_drop(r);
+		return error;
+	}
+	if (r->payload)
+		polling_queued(r->payload);
+	return ring_append(r, bytes, slot_of_thread(), false, 0);
+}
+
+CUresult channel_append(const struct request *r)
+{
+	size_t bytes = ring_bytes(r);
+
+	return bytes ? ring_append(r, bytes, slot_of_thread(), false, 0) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult channel_send(const struct request *r, struct ticket *t)
+{
+	size_t bytes = ring_bytes(r);
+	CUresult error = r->always ? CUDA_SUCCESS : channel_error(!r->exact);
+
+	if (!error && !bytes)
+		error = CUDA_ERROR_INVALID_VALUE;
+	if (error) {
+		request_drop(r);
+		return error;
+	}
+	t->slot = slot_of_thread();
+	t->seq = slot_begin(t->slot);
+	t->payload = r->payload;
+	error = ring_append(r, bytes, t->slot, true, t->seq);
+	if (error)
+		slot_end(t->slot);
+	return error;
+}
+
+static struct paracuda_slot *slot_at(int slot)
+{
+	return (struct paracuda_slot *)(channel.arena + PARACUDA_SLOTS + (size_t)slot * PARACUDA_SLOT_BYTES);
+}
+
+/* Polls for the answer; false when it didn't come within the time for polling. */
+static bool poll_slot(const struct paracuda_slot *slot, const struct ticket *t)
+{
+	uint64_t end = 0;
+
+	for (unsigned i = 1;; i++) {
+		if (__atomic_load_n(&slot->done, __ATOMIC_ACQUIRE) == t->seq)
+			return true;
+		if (i % 16 == 0) {
+			uint64_t now = ticks();
+
+			if (!end)
+				end = now + polling_ticks(t->payload, now);
+			if (now >= end || __atomic_load_n(&channel.header->dead, __ATOMIC_RELAXED))
+				return false;
+		}
+		cpu_pause();
+	}
+}
+
+static struct paracuda_ioctl_wait wait_for(int slot)
+{
+	return (struct paracuda_ioctl_wait){
+		.offset = (uint32_t)(PARACUDA_SLOTS + slot * PARACUDA_SLOT_BYTES),
+		.value = __atomic_load_n(&slot_at(slot)->done, __ATOMIC_ACQUIRE),
+	};
+}
+
+/*
+ * Has the driver poll, which may end each try early; false when the answer didn't come within the time for that, or others
+ * want the processor.
+ */
+static bool poll_driver(const struct ticket *t)
+{
+	uint64_t left = polling_in_driver(), begin = ticks(), passed = 0;
+	int saved = errno;
+
+	while (passed < left) {
+		struct paracuda_ioctl_wait wait = wait_for(t->slot);
+
+		wait.timeout_ns = left - passed;
+		if (wait.value == t->seq || transport->poll(&wait) != ETIMEDOUT)
+			break;
+		passed = (ticks() - begin) * 1000 / ticks_per_us();
+	}
+	errno = saved;
+	return __atomic_load_n(&slot_at(t->slot)->done, __ATOMIC_ACQUIRE) == t->seq;
+}
+
+/* Sleeps until the answer is there or the worker is gone. */
+static void sleep_slot(const struct ticket *t)
+{
+	struct timespec pause = { .tv_nsec = 1000000 };
+	int saved = errno;
+
+	__atomic_fetch_add(&channel.header->sleepers, 1, __ATOMIC_SEQ_CST);
+	/* Pairs with the worker's, between `done` and its look at `sleepers`. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (;;) {
+		struct paracuda_ioctl_wait wait = wait_for(t->slot);
+		int error;
+
+		if (wait.value == t->seq || __atomic_load_n(&channel.header->dead, __ATOMIC_ACQUIRE))
+			break;
+		error = transport->wait(&wait);
+		if (error == EIO || error == ENODEV || error == ENOTCONN)
+			break;
+		if (error && error != EINTR && error != ETIMEDOUT && error != EAGAIN)
+			nanosleep(&pause, NULL);
+	}
+	__atomic_fetch_sub(&channel.header->sleepers, 1, __ATOMIC_SEQ_CST);
+	errno = saved;
+}
+
+CUresult channel_wait(struct ticket *t, uint64_t *out, unsigned outs)
+{
+	const struct paracuda_slot *slot = slot_at(t->slot);
+	CUresult result;
+	uint32_t words;
+
+	if (!poll_slot(slot, t) && !poll_driver(t))
+		sleep_slot(t);
+	if (__atomic_load_n(&slot->done, __ATOMIC_ACQUIRE) != t->seq) {
+		slot_end(t->slot);
+		output_drain();
+		result = channel_dead();
+		return result ? result : unavailable();
+	}
+	result = slot->result;
+	words = slot->words;
+	for (unsigned i = 0; i < outs; i++)
+		out[i] = i < words && i < 30 ? slot->word[i] : 0;
+	slot_end(t->slot);
+	output_drain();
+	if (result < 0)
+		result = CUDA_ERROR_UNKNOWN;
+	return result;
+}
+
+CUresult channel_call(const struct request *r, uint64_t *out, unsigned outs)
+{
+	struct ticket t;
+	CUresult error = channel_send(r, &t);
+
+	if (error) {
+		for (unsigned i = 0; i < outs; i++)
+			out[i] = 0;
+		return error;
+	}
+	return channel_wait(&t, out, outs);
+}

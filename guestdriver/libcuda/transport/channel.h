@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The channel to this process's worker: commands go out through the ring, answers come back in slots
+ * (docs/protocol.md). Everything that the worker writes is checked before it is used.
+ */
+#ifndef PARACUDA_CHANNEL_H
+#define PARACUDA_CHANNEL_H
+
+#include <stdbool.h>
+
+#include "abi/cuda_abi.h"
+#include "paracuda_wire.h"
+
+struct channel {
+	uint8_t *arena;
+	size_t arena_bytes;
+	struct paracuda_arena_header *header;
+};
+
+extern struct channel channel;
+
+/* A policy of the VM, as the driver keeps it in the arena's header: it may change at any time. */
+static inline uint64_t channel_policy(const __u32 *word)
+{
+	return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+/* The largest payload of one command: as much as CUDA takes over before an asynchronous copy returns. */
+#define INLINE_MAX ((size_t)64 << 10)
+
+/* Copies of up to this size go through the arena, in both directions; larger ones by reference. */
+size_t channel_inline_limit(void);
+
+/* Notes that the library copies payload of a command that follows: the worker adds it to `bytes_copied`. */
+void channel_copied(size_t bytes);
+
+/* Whether large payloads are passed by reference, and not in the arena. */
+static inline bool channel_maps(void)
+{
+	return channel_policy(&channel.header->config_flags) & PARACUDA_CONFIG_FLAG_ADDRESS_MAPPING;
+}
+
+/* Whether nothing is to be delayed. */
+static inline bool channel_undelayed(void)
+{
+	return channel_policy(&channel.header->batch_commands) == 1;
+}
+
+/* What a user has to know when the host's device process has ended. */
+#define DEVICE_IS_GONE "the paracuda device is gone: attach it again on the host"
+
+/* Opens the channel. Returns 0 or an errno. */
+int channel_open(void);
+
+#define REQUEST_WORDS 16
+#define REQUEST_PIECES 4
+#define REQUEST_MAPS 4
+
+/* Bytes that travel behind the words of a command. */
+struct piece {
+	const void *data;
+	size_t bytes;
+	int word;	/* index of the word that gets the reference to them, -1 for none */
+};
+
+/* A command to be sent. Begin with request_init. */
+struct request {
+	uint16_t op;
+	uint16_t words;
+	uint16_t pieces;
+	uint16_t maps;
+	bool exact;	/* its result must not be replaced by the error of an earlier delayed call */
+	bool always;	/* is sent in a dead context, too */
+	uint32_t inlined;	/* bytes of buffer arguments among the pieces */
+	uint64_t payload;	/* bytes that the call moves: its answer takes as long */
+	uint64_t context;
+	uint64_t word[REQUEST_WORDS];
+	struct piece piece[REQUEST_PIECES];
+	uint32_t map[REQUEST_MAPS];	/* pinned for this command alone */
+};
+
+/* An empty request in the caller's current context. */
+void request_init(struct request *r, unsigned op);
+
+static inline void request_word(struct request *r, uint64_t word)
+{
+	r->word[r->words++] = word;
+}
+
+/* Appends bytes after the words, not referred to by any. */
+void request_tail(struct request *r, const void *data, size_t bytes);
+
+/* Appends a buffer argument (two words) whose bytes travel in the command. */
+void request_inline(struct request *r, const void *data, size_t bytes);
+
+/* Appends a buffer argument of the given kind. */
+void request_buffer(struct request *r, unsigned kind, uint64_t value, uint64_t bytes);
+
+/* Notes memory that was pinned for this command alone: it is given back if the command isn't sent. */
+static inline void request_pinned(struct request *r, uint32_t map)
+{
+	if (r->maps < REQUEST_MAPS)
+		r->map[r->maps++] = map;
+}
+
+/* A call whose answer is awaited. */
+struct ticket {
+	int slot;
+	uint32_t seq;
+	uint64_t payload;
+};
+
+/* Sends a command that nobody waits for. Its errors appear later. */
+CUresult channel_post(const struct request *r);
+
+/*
+ * Sends a command that nobody waits for, whatever was reported before. The only one that may come between
+ * channel_send and channel_wait.
+ */
+CUresult channel_append(const struct request *r);
+
+/* Sends a command and returns; channel_wait must follow on the same thread. */
+CUresult channel_send(const struct request *r, struct ticket *t);
+
+/* Waits for the answer and copies up to `outs` of its words (those that it hasn't are 0). */
+CUresult channel_wait(struct ticket *t, uint64_t *out, unsigned outs);
+
+/* channel_send and channel_wait. */
+CUresult channel_call(const struct request *r, uint64_t *out, unsigned outs);
+
+/* The error that ends everything, or 0. */
+CUresult channel_dead(void);
+
+/* An error that is due: the sticky one, or with `take` that of an earlier delayed call. */
+CUresult channel_error(bool take);
+
+/* The result of a call that synchronises: its own error, else that of a delayed call before it. */
+CUresult channel_synced(CUresult result);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "transport/output.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "transport/channel.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t tail;
+
+static void copy_out(uint8_t *to, uint32_t from, size_t bytes)
+{
+	const uint8_t *ring = channel.arena + PARACUDA_OUTPUT;
+	size_t at = from % PARACUDA_OUTPUT_BYTES;
+	size_t first = bytes < PARACUDA_OUTPUT_BYTES - at ? bytes : PARACUDA_OUTPUT_BYTES - at;
+
+	memcpy(to, ring + at, first);
+	memcpy(to + first, ring, bytes - first);
+}
+
+/* Takes one record; false when there is none, or none that makes sense. */
+static bool take_record(uint32_t head)
+{
+	struct paracuda_output_record record;
+	uint8_t text[4096];
+	uint32_t there = head - tail;
+	uint32_t left, position;
+	FILE *stream;
+
+	if (there < sizeof(record) || there > PARACUDA_OUTPUT_BYTES)
+		return false;
+	copy_out((uint8_t *)&record, tail, sizeof(record));
+	if (record.bytes > there - sizeof(record) || (record.fd != 1 && record.fd != 2))
+		return false;
+	/* As NVIDIA's driver does it: through the program's own streams, in order with what the program prints, and out. */
+	stream = record.fd == 1 ? stdout : stderr;
+	position = tail + (uint32_t)sizeof(record);
+	for (left = record.bytes; left;) {
+		uint32_t n = left < sizeof(text) ? left : (uint32_t)sizeof(text);
+
+		copy_out(text, position, n);
+		fwrite(text, 1, n, stream);
+		position += n;
+		left -= n;
+	}
+	fflush(stream);
+	tail += (uint32_t)sizeof(record) + ((record.bytes + 7) & ~7u);
+	if (head - tail > there)	/* the padding goes past the head */
+		tail = head;
+	return true;
+}
+
+void output_drain(void)
+{
+	struct paracuda_arena_header *h = channel.header;
+	uint32_t head = __atomic_load_n(&h->output_head, __ATOMIC_ACQUIRE);
+	int saved;
+
+	if (head == __atomic_load_n(&h->output_tail, __ATOMIC_RELAXED))
+		return;
+	saved = errno;
+	pthread_mutex_lock(&lock);
+	head = __atomic_load_n(&h->output_head, __ATOMIC_ACQUIRE);
+	while (take_record(head))
+		;
+	tail = head;
+	__atomic_store_n(&h->output_tail, tail, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&lock);
+	errno = saved;
+}

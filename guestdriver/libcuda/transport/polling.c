@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "transport/polling.h"
+
+#include "base/least.h"
+#include "base/ticks.h"
+#include "context/context.h"
+#include "transport/channel.h"
+
+/* The rate that a copy is expected to have at least: a native copy of pageable memory occupies its thread for as long. */
+#define COPY_BYTES_PER_US 8000
+
+/*
+ * When the copies of pinned memory that were queued should be over, in ticks: natively, too, a thread that synchronizes
+ * polls.
+ */
+static uint64_t busy_until;
+
+/* Several threads may overwrite one another's: it is an estimate. */
+void polling_queued(uint64_t bytes)
+{
+	uint64_t now = ticks(), until = __atomic_load_n(&busy_until, __ATOMIC_RELAXED);
+
+	if ((int64_t)(until - now) < 0)
+		until = now;
+	__atomic_store_n(&busy_until, until + bytes * ticks_per_us() / PARACUDA_QUEUED_BYTES_PER_US, __ATOMIC_RELAXED);
+}
+
+/*
+ * So long a thread polls itself. After that the kernel driver does, which knows whether others want the processor; but not
+ * for a context that asks for sleep: sleep and wake-up take about as long.
+ */
+#define OWN_US 200
+
+static bool context_blocks(void)
+{
+	const struct context *c = context_current();
+
+	return c && (__atomic_load_n(&c->flags, __ATOMIC_RELAXED) & CTX_SCHED_MASK) == CTX_SCHED_BLOCKING_SYNC;
+}
+
+/* Copies are polled for as long as they should take, but not at all where spin-guest is 0. */
+uint64_t polling_ticks(uint64_t payload, uint64_t now)
+{
+	uint64_t spin = least(channel_policy(&channel.header->spin_guest_us), OWN_US) * ticks_per_us();
+	uint64_t copy = payload * ticks_per_us() / COPY_BYTES_PER_US;
+	int64_t queued = (int64_t)(__atomic_load_n(&busy_until, __ATOMIC_RELAXED) - now);
+
+	if (queued > 0)
+		copy += (uint64_t)queued;
+	return spin + least(copy, PARACUDA_COPY_SPINS * spin);
+}
+
+uint64_t polling_in_driver(void)
+{
+	uint64_t spin = channel_policy(&channel.header->spin_guest_us);
+
+	return spin > OWN_US && !context_blocks() ? (spin - OWN_US) * 1000 : 0;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command ring: how commands get to the worker. */
+#ifndef PARACUDA_RING_H
+#define PARACUDA_RING_H
+
+#include "transport/channel.h"
+
+/* Bytes that the request takes in the ring, 0 if it is too large. */
+size_t ring_bytes(const struct request *r);
+
+/*
+ * Appends a command, waiting for room if there is none. The worker takes it when it has
+ * done what is before it. Returns 0, or the error that killed the channel.
+ */
+CUresult ring_append(const struct request *r, size_t bytes, int slot, bool reply, uint32_t seq);
+
+/* Wakes the worker if it sleeps. After something was stored that it must look at. */
+void ring_wake(void);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "transport/slot.h"
+
+#include <pthread.h>
+
+#include "transport/channel.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t turn[SLOTS_SHARED] = { [0 ... SLOTS_SHARED - 1] = PTHREAD_MUTEX_INITIALIZER };
+static bool used[SLOTS_OWNED];
+static uint32_t sequence[PARACUDA_SLOT_COUNT];
+static unsigned hint, sharers;
+
+static bool is_shared(int slot)
+{
+	return slot >= SLOTS_OWNED && slot < SLOTS_OWNED + SLOTS_SHARED;
+}
+
+int slot_of_thread(void)
+{
+	struct thread *t = thread_self();
+
+	if (t->slot)
+		return t->slot - 1;
+	pthread_mutex_lock(&lock);
+	for (unsigned i = 0; i < SLOTS_OWNED && !t->slot; i++) {
+		unsigned s = (hint + i) % SLOTS_OWNED;
+
+		if (!used[s]) {
+			used[s] = true;
+			t->slot = (int)s + 1;
+			hint = s + 1;
+		}
+	}
+	if (!t->slot) {
+		t->slot = SLOTS_OWNED + (int)(sharers++ % SLOTS_SHARED) + 1;
+		t->shared = true;
+	}
+	pthread_mutex_unlock(&lock);
+	return t->slot - 1;
+}
+
+bool slot_shared(void)
+{
+	return is_shared(slot_of_thread());
+}
+
+uint32_t slot_begin(int slot)
+{
+	if (is_shared(slot))
+		pthread_mutex_lock(&turn[slot - SLOTS_OWNED]);
+	return ++sequence[slot];
+}
+
+void slot_end(int slot)
+{
+	if (is_shared(slot))
+		pthread_mutex_unlock(&turn[slot - SLOTS_OWNED]);
+}
+
+void slot_leave(struct thread *t)
+{
+	struct request r;
+
+	if (!t->slot || t->shared)
+		return;
+	request_init(&r, PARACUDA_OP_THREAD_EXIT);
+	r.context = 0;
+	r.exact = true;	/* an error that is pending is for a thread that goes on */
+	channel_post(&r);
+	pthread_mutex_lock(&lock);
+	used[t->slot - 1] = false;
+	pthread_mutex_unlock(&lock);
+}
