@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
 // announcer has the device itself write the answers of calls that synchronize: the guest sees them no later than it
@@ -19,11 +20,11 @@ type announcer struct {
 
 // synchronize makes a call wait, as wait does, and has the device announce the end if it can. The work that is waited for
 // was queued just now, most often: asking whether it is done would only delay the announcement.
-func (w *Worker) synchronize(c *call, kind waitKind, native uint64) gpubackend.Result {
+func (w *Worker) synchronize(c *call.Call, kind waitKind, native uint64) gpubackend.Result {
 	x := newWaiter(c, kind, native)
 	if x.announced = w.announce(&x); x.announced {
 		w.waiters = append(w.waiters, x)
-		return pending
+		return call.Pending
 	}
 	return w.wait(c, kind, native)
 }
@@ -100,10 +101,10 @@ func (w *Worker) settle() {
 
 // queryStream is StreamQuery, after a look at the answers that the device has written: whoever got one asks no earlier, and
 // must not be told that the stream isn't ready.
-func (w *Worker) queryStream(c *call, run func(*Worker, *call) gpubackend.Result) gpubackend.Result {
+func (w *Worker) queryStream(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
 	w.pollWaiters()
-	if result := w.setContext(c.context, false); result != gpubackend.Success {
+	if result := w.setContext(c.Context, false); result != gpubackend.Success {
 		return result
 	}
-	return run(w, c)
+	return run(c)
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
-	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
 // batch is the commands that are executed at a time: their launches go to the driver together, and the bytes of all of
@@ -22,10 +22,10 @@ type batch struct {
 }
 
 // add counts a command that was executed.
-func (b *batch) add(c *call, bytes uint32) {
+func (b *batch) add(c *call.Call, bytes uint32) {
 	b.commands++
 	b.bytes += bytes
-	b.answered = c.flags&wire.CommandFlagReply != 0
+	b.answered = c.Reply()
 }
 
 // hasRoom says whether a command is still to be executed with those before it. The first always is.

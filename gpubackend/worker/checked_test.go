@@ -21,7 +21,7 @@ func TestUnknownNumbersAreRefused(t *testing.T) {
 	if len(allowed.Parameters) < 30 {
 		t.Fatalf("only %d functions have words with sets", len(allowed.Parameters))
 	}
-	for op, h := range handlers {
+	for op, h := range r.described() {
 		for word, set := range allowed.Parameters[op.Name()] {
 			n := 0
 			for _, number := range strangers {
@@ -29,7 +29,7 @@ func TestUnknownNumbersAreRefused(t *testing.T) {
 					continue
 				}
 				n++
-				words := make([]uint64, h.words)
+				words := make([]uint64, h.Words)
 				words[word] = number
 				if got := r.call(t, op, words...); got != gpubackend.InvalidValue {
 					t.Errorf("%s, word %d = %#x: %v", op.Name(), word, number, got)

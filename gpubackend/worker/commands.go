@@ -6,17 +6,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
-
-// pending is the result of a handler whose call is answered later, or was answered by the handler itself.
-const pending gpubackend.Result = -1
-
-// handler executes one function.
-type handler struct {
-	words     int  // argument words that it needs at least
-	noContext bool // needs no current context
-	run       func(*Worker, *call) gpubackend.Result
-}
 
 // releaseBytes is how much of the ring may be consumed before its bytes are given back within a batch.
 const releaseBytes = wire.RingBytes / 4
@@ -48,7 +39,7 @@ func (w *Worker) runCommands() (ran bool, err error) {
 				w.endBatch(handover.BatchesFullBytes)
 				return true, nil
 			}
-			c.start(&w.command)
+			c.Start(&w.command)
 			w.execute(c)
 			if w.cold {
 				return ran, errCold // the command is left to the next worker
@@ -71,44 +62,37 @@ func (w *Worker) runCommands() (ran bool, err error) {
 }
 
 // execute runs one command and answers it, unless that comes later.
-func (w *Worker) execute(c *call) {
+func (w *Worker) execute(c *call.Call) {
 	result := w.dispatch(c)
-	w.giveBuffers()
-	if result != pending {
+	w.buffers.Release()
+	if result != call.Pending {
 		w.giveUnused(c, result)
-		w.finish(c.slot, c.seq, c.flags&wire.CommandFlagReply != 0, result, c.outs[:c.n])
+		w.finish(c.Slot, c.Seq, c.Reply(), result, c.Answers())
 	}
 }
 
-func (w *Worker) dispatch(c *call) gpubackend.Result {
-	if c.op != gpubackend.OpLaunchKernel || c.context != w.context {
+func (w *Worker) dispatch(c *call.Call) gpubackend.Result {
+	if c.Op != gpubackend.OpLaunchKernel || c.Context != w.context {
 		w.flushLaunches()
 	}
-	h, ok := handlerOf(c.op)
+	h := w.table.Find(c.Op)
 	switch {
-	case !ok:
-		w.logUnknown(c.op)
+	case h == nil:
+		w.logUnknown(c.Op)
 		return gpubackend.NotSupported
-	case c.command.N < h.words:
+	case c.Command.N < h.Words:
 		return gpubackend.InvalidValue
-	case c.slot >= wire.SlotCount:
+	case c.Slot >= wire.SlotCount:
 		return gpubackend.InvalidValue
-	case c.op == gpubackend.Op(wire.OpHello), c.op == gpubackend.Op(wire.OpJoin):
-		return h.run(w, c)
+	case c.Op == gpubackend.Op(wire.OpHello), c.Op == gpubackend.Op(wire.OpJoin):
+		return h.Run(c)
 	case !w.opened:
 		return gpubackend.NotInitialized
 	}
-	if result := w.setContext(c.context, h.noContext); result != gpubackend.Success {
+	if result := w.setContext(c.Context, h.NoContext); result != gpubackend.Success {
 		return result
 	}
-	return h.run(w, c)
-}
-
-func handlerOf(op gpubackend.Op) (handler, bool) {
-	if int(op) >= len(table) || table[op].run == nil {
-		return handler{}, false
-	}
-	return table[op], true
+	return h.Run(c)
 }
 
 // logUnknown says once of each function that it isn't there.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
 // fullDriver has no room for staging memory while full is positive, and counts the memory that it has given.
@@ -30,7 +31,7 @@ func (d *fullDriver) Unstage(uint64) { d.staged-- }
 func newFullRig(t *testing.T, full int) (*rig, *fullDriver, *fakeMover) {
 	r, m := newPartsRig(t)
 	d := &fullDriver{lendingDriver: lendingDriver{stagingDriver: stagingDriver{r.driver}}, full: full}
-	r.Worker.driver = d
+	r.use(d)
 	return r, d, m
 }
 
@@ -49,7 +50,7 @@ func (r *rig) copyAt(t *testing.T, m *fakeMover, op gpubackend.Op, seq uint32, a
 	if s := r.slot(); s.Done == seq {
 		return gpubackend.Result(s.Result)
 	}
-	return pending
+	return call.Pending
 }
 
 // TestStagingMemoryIsShortForOneCopy: the copy that finds no staging memory fails, and no other.
@@ -77,7 +78,7 @@ func TestStagingMemoryIsShortForOneCopy(t *testing.T) {
 func TestCopyWithoutStagingMemoryGoesStraight(t *testing.T) {
 	r, _, m := newFullRig(t, 1000)
 	r.driver.ready = gpubackend.NotReady
-	if got := r.copyAt(t, m, gpubackend.OpCopyHtoD, 1, lentBase); got != pending || len(m.moves) != 0 {
+	if got := r.copyAt(t, m, gpubackend.OpCopyHtoD, 1, lentBase); got != call.Pending || len(m.moves) != 0 {
 		t.Fatalf("before the earlier work was done: %d, %d copies", got, len(m.moves))
 	}
 	r.driver.ready = gpubackend.Success

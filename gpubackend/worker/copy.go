@@ -6,6 +6,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
 // direction of a copy between guest memory and the device.
@@ -17,27 +18,29 @@ const (
 )
 
 // runCopyHtoD copies to the device: device address, buffer, bytes, stream, flags.
-func runCopyHtoD(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runCopyHtoD(c *call.Call) gpubackend.Result {
 	return w.endPart(c, w.copyLinear(c, toDevice))
 }
 
 // runCopyDtoH copies from the device, with the same words.
-func runCopyDtoH(w *Worker, c *call) gpubackend.Result { return w.endPart(c, w.copyLinear(c, toHost)) }
+func (w *Worker) runCopyDtoH(c *call.Call) gpubackend.Result {
+	return w.endPart(c, w.copyLinear(c, toHost))
+}
 
-func (w *Worker) copyLinear(c *call, dir direction) gpubackend.Result {
-	r := c.reference(1)
-	bytes := c.word(3)
-	if bytes > r.bytes {
+func (w *Worker) copyLinear(c *call.Call, dir direction) gpubackend.Result {
+	r := c.Reference(1)
+	bytes := c.Word(3)
+	if bytes > r.Bytes {
 		return gpubackend.InvalidValue
 	}
-	r.bytes = bytes
-	s, result := w.findStream(c, c.word(4))
+	r.Bytes = bytes
+	s, result := w.findStream(c, c.Word(4))
 	if result != gpubackend.Success {
 		return result
 	}
 	w.state.Count(handover.Copies, 1)
-	dev := box{address: c.word(0), width: bytes, height: 1, depth: 1}
-	if r.kind != wire.BufferMap {
+	dev := box{address: c.Word(0), width: bytes, height: 1, depth: 1}
+	if r.Kind != wire.BufferMap {
 		return w.copyInline(c, dir, r, dev, s)
 	}
 	m, result := w.mapped(r, dir == toHost)
@@ -47,16 +50,16 @@ func (w *Worker) copyLinear(c *call, dir direction) gpubackend.Result {
 	if w.isAtAddress(m, r) {
 		return w.copyPinned(c, dir, m, r, dev.address, s)
 	}
-	return w.copyMapped(c, dir, m, linear(r.mapOffset(), bytes), dev, s)
+	return w.copyMapped(c, dir, m, linear(r.MapOffset(), bytes), dev, s)
 }
 
 // copyInline copies a payload that travels in the arena.
-func (w *Worker) copyInline(c *call, dir direction, r reference, dev box, s gpubackend.Stream) gpubackend.Result {
-	b, result := w.inPlace(c, r)
+func (w *Worker) copyInline(c *call.Call, dir direction, r call.Reference, dev box, s gpubackend.Stream) gpubackend.Result {
+	b, result := c.InPlace(r)
 	if result != gpubackend.Success {
 		return result
 	}
-	if uint64(len(b)) < r.bytes {
+	if uint64(len(b)) < r.Bytes {
 		return gpubackend.InvalidValue
 	}
 	if dir == toDevice {
@@ -67,7 +70,7 @@ func (w *Worker) copyInline(c *call, dir direction, r reference, dev box, s gpub
 		return w.whenTaken(c, r, s, result)
 	}
 	// The answer to a copy to the host waits for the stream.
-	if r.kind != wire.BufferBulk || c.flags&wire.CommandFlagReply == 0 {
+	if r.Kind != wire.BufferBulk || !c.Reply() {
 		return gpubackend.InvalidValue
 	}
 	return w.fetch(c, b, hostLayout{}, dev, s)
@@ -75,25 +78,25 @@ func (w *Worker) copyInline(c *call, dir direction, r reference, dev box, s gpub
 
 // readable prepares a payload in the arena for the driver. The device reads the bulk area itself; what came in the
 // ring is copied by the driver's staging.
-func (w *Worker) readable(r reference) gpubackend.Result {
-	if r.kind == wire.BufferBulk {
+func (w *Worker) readable(r call.Reference) gpubackend.Result {
+	if r.Kind == wire.BufferBulk {
 		return w.registerBulk()
 	}
-	w.state.Count(handover.BytesCopied, r.bytes)
+	w.state.Count(handover.BytesCopied, r.Bytes)
 	return gpubackend.Success
 }
 
 // whenTaken answers a copy from the arena when its source may be changed. What came in the ring has been staged by the
 // driver. The bulk area is registered, so that the device reads it in its own time: the call waits for the stream.
-func (w *Worker) whenTaken(c *call, r reference, s gpubackend.Stream, result gpubackend.Result) gpubackend.Result {
-	if result != gpubackend.Success || r.kind != wire.BufferBulk || c.flags&wire.CommandFlagReply == 0 {
+func (w *Worker) whenTaken(c *call.Call, r call.Reference, s gpubackend.Stream, result gpubackend.Result) gpubackend.Result {
+	if result != gpubackend.Success || r.Kind != wire.BufferBulk || !c.Reply() {
 		return result
 	}
 	return w.whenDone(c, s)
 }
 
 // fetch copies to the bulk area, which the driver knows as host memory of this process, and answers when it is there.
-func (w *Worker) fetch(c *call, bulk []byte, host hostLayout, dev box, s gpubackend.Stream) gpubackend.Result {
+func (w *Worker) fetch(c *call.Call, bulk []byte, host hostLayout, dev box, s gpubackend.Stream) gpubackend.Result {
 	if result := w.registerBulk(); result != gpubackend.Success {
 		return result
 	}
@@ -120,29 +123,29 @@ func (w *Worker) registerBulk() gpubackend.Result {
 
 // copyPinned copies between the device and memory that the driver reaches at the guest's address: as asynchronous as
 // CUDA's own.
-func (w *Worker) copyPinned(c *call, dir direction, m *mapping, r reference, dev uint64, s gpubackend.Stream) gpubackend.Result {
-	host := m.address + r.mapOffset()
+func (w *Worker) copyPinned(c *call.Call, dir direction, m *mapping, r call.Reference, dev uint64, s gpubackend.Stream) gpubackend.Result {
+	host := m.address + r.MapOffset()
 	dst, src := dev, host
 	if dir == toHost {
 		dst, src = host, dev
 	}
-	w.state.Count(handover.BytesMapped, r.bytes)
-	w.queued.add(r.bytes)
-	if result := w.driver.Copy(dst, src, r.bytes, s); result != gpubackend.Success {
+	w.state.Count(handover.BytesMapped, r.Bytes)
+	w.queued.add(r.Bytes)
+	if result := w.driver.Copy(dst, src, r.Bytes, s); result != gpubackend.Success {
 		return result
 	}
-	if c.word(5)&wire.CopyFlagBlocking != 0 {
+	if c.Word(5)&wire.CopyFlagBlocking != 0 {
 		return w.synchronize(c, waitStream, uint64(s))
 	}
 	return gpubackend.Success
 }
 
 // copyMapped starts a copy through the mover.
-func (w *Worker) copyMapped(c *call, dir direction, m *mapping, host hostLayout, dev box, s gpubackend.Stream) gpubackend.Result {
+func (w *Worker) copyMapped(c *call.Call, dir direction, m *mapping, host hostLayout, dev box, s gpubackend.Stream) gpubackend.Result {
 	if w.mover == nil {
 		return gpubackend.NotSupported
 	}
-	if c.flags&wire.CommandFlagReply == 0 && !c.part() {
+	if !c.Reply() && !isPart(c) {
 		return gpubackend.InvalidValue
 	}
 	m.users++
@@ -156,11 +159,11 @@ func (w *Worker) copyMapped(c *call, dir direction, m *mapping, host hostLayout,
 
 // straight says whether a copy may go straight between guest pages and the memory that the guest process allocated. A lone one
 // to the device that would have to wait for earlier work may not: CUDA lets the caller go on as soon as the source has been read.
-func (w *Worker) straight(c *call, op *copyOp) bool {
+func (w *Worker) straight(c *call.Call, op *copyOp) bool {
 	if !op.dev.contiguous() || op.dev.bytes() == 0 {
 		return false
 	}
-	if op.dir == toHost || c.part() {
+	if op.dir == toHost || isPart(c) {
 		return true
 	}
 	op.settled = w.driver.ContextQuery() == gpubackend.Success
@@ -168,28 +171,28 @@ func (w *Worker) straight(c *call, op *copyOp) bool {
 }
 
 // startCopy makes the call wait for its copy.
-func (w *Worker) startCopy(c *call, op *copyOp) gpubackend.Result {
-	op.context = c.context
+func (w *Worker) startCopy(c *call.Call, op *copyOp) gpubackend.Result {
+	op.context = c.Context
 	if result := w.advance(op); result != gpubackend.NotReady {
 		return result
 	}
 	x := waiter{
-		kind: waitCopy, slot: c.slot, seq: c.seq, reply: c.flags&wire.CommandFlagReply != 0, context: c.context, copy: op,
+		kind: waitCopy, slot: c.Slot, seq: c.Seq, reply: c.Reply(), context: c.Context, copy: op,
 	}
-	if c.part() {
+	if isPart(c) {
 		x.part = w.partsOf(c)
 		x.part.running++
 	}
 	w.waiters = append(w.waiters, x)
-	return pending
+	return call.Pending
 }
 
 // runCopyBox copies rows: device address, pitch, slice, host reference, length (or a second device address, 0),
 // pitch, slice, width, height, depth, kind, stream, flags.
-func runCopyBox(w *Worker, c *call) gpubackend.Result {
-	dev := box{c.word(0), c.word(1), c.word(2), c.word(7), c.word(8), c.word(9)}
-	host := hostLayout{pitch: c.word(5), slice: c.word(6)}
-	s, result := w.findStream(c, c.word(11))
+func (w *Worker) runCopyBox(c *call.Call) gpubackend.Result {
+	dev := box{c.Word(0), c.Word(1), c.Word(2), c.Word(7), c.Word(8), c.Word(9)}
+	host := hostLayout{pitch: c.Word(5), slice: c.Word(6)}
+	s, result := w.findStream(c, c.Word(11))
 	if result != gpubackend.Success {
 		return result
 	}
@@ -197,15 +200,15 @@ func runCopyBox(w *Worker, c *call) gpubackend.Result {
 		return gpubackend.InvalidValue
 	}
 	w.state.Count(handover.Copies, 1)
-	kind := c.word(10)
+	kind := c.Word(10)
 	if kind == boxDtoD {
 		return w.driver.CopyBox(&gpubackend.Box{
-			Dst: dev.address, DstPitch: dev.pitch, DstSlice: dev.slice, Src: c.word(3), SrcPitch: host.pitch, SrcSlice: host.slice,
+			Dst: dev.address, DstPitch: dev.pitch, DstSlice: dev.slice, Src: c.Word(3), SrcPitch: host.pitch, SrcSlice: host.slice,
 			Width: dev.width, Height: dev.height, Depth: dev.depth,
 		}, s)
 	}
-	r := c.reference(3)
-	if kind > boxDtoH || dev.extent(host.pitch, host.slice) > r.bytes {
+	r := c.Reference(3)
+	if kind > boxDtoH || dev.extent(host.pitch, host.slice) > r.Bytes {
 		return gpubackend.InvalidValue
 	}
 	return w.copyBoxHost(c, direction(kind == boxHtoD), r, host, dev, s)
@@ -218,8 +221,8 @@ const (
 	boxDtoD
 )
 
-func (w *Worker) copyBoxHost(c *call, dir direction, r reference, host hostLayout, dev box, s gpubackend.Stream) gpubackend.Result {
-	if r.kind != wire.BufferMap {
+func (w *Worker) copyBoxHost(c *call.Call, dir direction, r call.Reference, host hostLayout, dev box, s gpubackend.Stream) gpubackend.Result {
+	if r.Kind != wire.BufferMap {
 		return w.copyBoxInline(c, dir, r, host, dev, s)
 	}
 	m, result := w.mapped(r, dir == toHost)
@@ -227,10 +230,10 @@ func (w *Worker) copyBoxHost(c *call, dir direction, r reference, host hostLayou
 		return result
 	}
 	if !w.isAtAddress(m, r) {
-		host.offset = r.mapOffset()
+		host.offset = r.MapOffset()
 		return w.copyMapped(c, dir, m, host, dev, s)
 	}
-	at := m.address + r.mapOffset()
+	at := m.address + r.MapOffset()
 	b := gpubackend.Box{
 		Dst: dev.address, DstPitch: dev.pitch, DstSlice: dev.slice, Src: at, SrcPitch: host.pitch, SrcSlice: host.slice,
 		Width: dev.width, Height: dev.height, Depth: dev.depth,
@@ -243,15 +246,15 @@ func (w *Worker) copyBoxHost(c *call, dir direction, r reference, host hostLayou
 	if result := w.driver.CopyBox(&b, s); result != gpubackend.Success {
 		return result
 	}
-	if c.word(12)&wire.CopyFlagBlocking != 0 {
+	if c.Word(12)&wire.CopyFlagBlocking != 0 {
 		return w.synchronize(c, waitStream, uint64(s))
 	}
 	return gpubackend.Success
 }
 
 // copyBoxInline copies rows from or to the arena, one by one.
-func (w *Worker) copyBoxInline(c *call, dir direction, r reference, host hostLayout, dev box, s gpubackend.Stream) gpubackend.Result {
-	b, result := w.inPlace(c, r)
+func (w *Worker) copyBoxInline(c *call.Call, dir direction, r call.Reference, host hostLayout, dev box, s gpubackend.Stream) gpubackend.Result {
+	b, result := c.InPlace(r)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -262,7 +265,7 @@ func (w *Worker) copyBoxInline(c *call, dir direction, r reference, host hostLay
 		return gpubackend.Success
 	}
 	if dir == toHost {
-		if r.kind != wire.BufferBulk || c.flags&wire.CommandFlagReply == 0 {
+		if r.Kind != wire.BufferBulk || !c.Reply() {
 			return gpubackend.InvalidValue
 		}
 		return w.fetch(c, b, host, dev, s)

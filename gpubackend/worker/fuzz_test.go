@@ -11,6 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/virtqueue"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
@@ -34,9 +35,10 @@ func (r *rig) withQueue(t testing.TB) *virtqueuetest.Driver {
 // FuzzCommands executes commands made of anything. None may panic, and all are consumed.
 func FuzzCommands(f *testing.F) {
 	f.Add([]byte{0x2a, 1, 1, 3, 0, 1, 2})
+	table := &newRig(f).table
 	for op := range table {
-		if table[op].run != nil {
-			f.Add([]byte{byte(op), byte(op >> 8), 1, byte(table[op].words), 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})
+		if table[op].Run != nil {
+			f.Add([]byte{byte(op), byte(op >> 8), 1, byte(table[op].Words), 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -149,9 +151,9 @@ func TestPoolsAreReused(t *testing.T) {
 	r := newRig(t)
 	for range 3 * maxPools {
 		h := r.newPool(0, 0)
-		c := call{command: &r.command}
+		c := call.Call{Command: &r.command}
 		r.command.Words[0], r.command.N = h, 1
-		if h == 0 || runPoolDestroy(r.Worker, &c) != gpubackend.Success {
+		if h == 0 || r.runPoolDestroy(&c) != gpubackend.Success {
 			t.Fatal("no more pools")
 		}
 	}

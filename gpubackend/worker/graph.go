@@ -7,6 +7,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
 // graphs is which handles the guest has for the driver's graphs and nodes, which the driver gives again and again.
@@ -17,7 +18,7 @@ type graphs struct {
 	full   bool   // the call at hand found no room for a name
 }
 
-func (w *Worker) findGraph(_ *call, handle uint64) (gpubackend.Graph, gpubackend.Result) {
+func (w *Worker) findGraph(_ *call.Call, handle uint64) (gpubackend.Graph, gpubackend.Result) {
 	h, ok := w.objects.Lookup(object.Graph, handle)
 	if !ok {
 		return 0, gpubackend.InvalidValue
@@ -25,7 +26,7 @@ func (w *Worker) findGraph(_ *call, handle uint64) (gpubackend.Graph, gpubackend
 	return gpubackend.Graph(h), gpubackend.Success
 }
 
-func (w *Worker) findGraphExec(_ *call, handle uint64) (gpubackend.GraphExec, gpubackend.Result) {
+func (w *Worker) findGraphExec(_ *call.Call, handle uint64) (gpubackend.GraphExec, gpubackend.Result) {
 	h, ok := w.objects.Lookup(object.GraphExec, handle)
 	if !ok {
 		return 0, gpubackend.InvalidValue
@@ -33,7 +34,7 @@ func (w *Worker) findGraphExec(_ *call, handle uint64) (gpubackend.GraphExec, gp
 	return gpubackend.GraphExec(h), gpubackend.Success
 }
 
-func (w *Worker) findGraphNode(_ *call, handle uint64) (gpubackend.GraphNode, gpubackend.Result) {
+func (w *Worker) findGraphNode(_ *call.Call, handle uint64) (gpubackend.GraphNode, gpubackend.Result) {
 	h, ok := w.objects.Lookup(object.GraphNode, handle)
 	if !ok {
 		return 0, gpubackend.InvalidValue
@@ -42,8 +43,8 @@ func (w *Worker) findGraphNode(_ *call, handle uint64) (gpubackend.GraphNode, gp
 }
 
 // findGraphNodes looks up an array of handles.
-func (w *Worker) findGraphNodes(c *call, i int) ([]gpubackend.GraphNode, gpubackend.Result) {
-	b, result := w.input(c, i)
+func (w *Worker) findGraphNodes(c *call.Call, i int) ([]gpubackend.GraphNode, gpubackend.Result) {
+	b, result := c.Input(i)
 	if result != gpubackend.Success {
 		return nil, result
 	}

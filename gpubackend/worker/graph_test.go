@@ -29,7 +29,7 @@ func onSoftAt(t *testing.T, base uint64) *rig {
 	if result != gpubackend.Success {
 		t.Fatalf("context: %d", result)
 	}
-	r.Worker.driver = d
+	r.use(d)
 	r.objects = object.Table{}
 	r.context = r.objects.Add(object.Context, uint64(native), 0)
 	return r

@@ -50,7 +50,7 @@ func (r *rig) addHostNode(t *testing.T, graph, token uint64) gpubackend.Result {
 func TestLaunchThatWaitsForAHostNode(t *testing.T) {
 	const n = 20
 	r := onSoft(t)
-	r.Worker.driver = &launchDriver{Driver: r.Worker.driver, released: make(chan struct{}, n)}
+	r.use(&launchDriver{Driver: r.Worker.driver, released: make(chan struct{}, n)})
 	defer r.hostFuncs.close()
 	g := r.want(t, 0, gpubackend.OpGraphCreate, 0)
 	if got := r.addHostNode(t, g, keptToken|7); got != gpubackend.Success {

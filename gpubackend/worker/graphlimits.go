@@ -5,6 +5,7 @@ package worker
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
 // maxGraphObjects bounds the graphs, executable graphs and nodes that a guest has handles of.
@@ -24,12 +25,12 @@ func (w *Worker) roomForGraphs() bool {
 }
 
 // boundGraphs runs one of them unless there is no room, also for only a part of what it names.
-func (w *Worker) boundGraphs(c *call, run func(*Worker, *call) gpubackend.Result) gpubackend.Result {
+func (w *Worker) boundGraphs(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
 	if !w.roomForGraphs() {
 		return gpubackend.OutOfMemory
 	}
 	w.graphs.full = false
-	result := run(w, c)
+	result := run(c)
 	if result == gpubackend.Success && w.graphs.full {
 		return gpubackend.OutOfMemory
 	}

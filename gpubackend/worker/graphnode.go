@@ -9,6 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
 // A node's record is words, the first of which is its type, and bytes behind them (docs/protocol.md, "Graphs").
@@ -29,8 +30,8 @@ var nodeWords = map[gpubackend.NodeType]int{
 }
 
 // decodeNode reads a record and looks up the handles in it.
-func (w *Worker) decodeNode(c *call, i int) (*gpubackend.Node, gpubackend.Result) {
-	b, result := w.input(c, i)
+func (w *Worker) decodeNode(c *call.Call, i int) (*gpubackend.Node, gpubackend.Result) {
+	b, result := c.Input(i)
 	if result != gpubackend.Success {
 		return nil, result
 	}
@@ -52,7 +53,7 @@ func (w *Worker) decodeNode(c *call, i int) (*gpubackend.Node, gpubackend.Result
 	return n, w.decodeNodeWords(c, n, v, b[8+8*words:])
 }
 
-func (w *Worker) decodeNodeWords(c *call, n *gpubackend.Node, v []uint64, tail []byte) (result gpubackend.Result) {
+func (w *Worker) decodeNodeWords(c *call.Call, n *gpubackend.Node, v []uint64, tail []byte) (result gpubackend.Result) {
 	switch n.Type {
 	case gpubackend.NodeKernel:
 		l := &n.Launch

@@ -9,6 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
 // greens is the guest's green contexts and the resources that it makes them of. Resources are kept here: the guest has
@@ -69,7 +70,7 @@ func (w *Worker) home(context uint64) uint64 {
 	return context
 }
 
-func (w *Worker) findGreenContext(_ *call, handle uint64) (gpubackend.GreenContext, gpubackend.Result) {
+func (w *Worker) findGreenContext(_ *call.Call, handle uint64) (gpubackend.GreenContext, gpubackend.Result) {
 	native, ok := w.objects.Lookup(object.GreenContext, handle)
 	if !ok {
 		return 0, gpubackend.InvalidContext
@@ -78,16 +79,16 @@ func (w *Worker) findGreenContext(_ *call, handle uint64) (gpubackend.GreenConte
 }
 
 // runDevResource describes what something has: of, which, type, record.
-func runDevResource(w *Worker, c *call) gpubackend.Result {
-	key := resourceKey{gpubackend.ResourceSource(c.word(0)), c.word(1), c.word(2)}
-	out, result := w.output(c, 3)
-	if result != gpubackend.Success || len(out.bytes) != wire.ResourceRecordSize {
+func (w *Worker) runDevResource(c *call.Call) gpubackend.Result {
+	key := resourceKey{gpubackend.ResourceSource(c.Word(0)), c.Word(1), c.Word(2)}
+	out, result := c.Output(3)
+	if result != gpubackend.Success || len(out.Bytes) != wire.ResourceRecordSize {
 		return gpubackend.InvalidValue
 	}
-	defer out.done()
+	defer out.Done()
 	h, result := w.resourceOf(key)
 	if result == gpubackend.Success {
-		w.describeResource(h, out.bytes)
+		w.describeResource(h, out.Bytes)
 	}
 	return result
 }
@@ -156,24 +157,24 @@ func (w *Worker) describeResource(h uint64, b []byte) {
 
 // runResourceSplit splits a resource: resource, flags, least, records of what remains and of the groups. It answers how
 // many groups there are.
-func runResourceSplit(w *Worker, c *call) gpubackend.Result {
-	key := splitKey{resource: c.word(0), flags: c.word(1), least: c.word(2)}
+func (w *Worker) runResourceSplit(c *call.Call) gpubackend.Result {
+	key := splitKey{resource: c.Word(0), flags: c.Word(1), least: c.Word(2)}
 	if !allowed.SplitFlags.Has(key.flags) {
 		return gpubackend.InvalidValue
 	}
-	out, result := w.output(c, 3)
-	if result != gpubackend.Success || len(out.bytes)%wire.ResourceRecordSize != 0 ||
-		len(out.bytes) > (1+gpubackend.MaxResourceGroups)*wire.ResourceRecordSize {
+	out, result := c.Output(3)
+	if result != gpubackend.Success || len(out.Bytes)%wire.ResourceRecordSize != 0 ||
+		len(out.Bytes) > (1+gpubackend.MaxResourceGroups)*wire.ResourceRecordSize {
 		return gpubackend.InvalidValue
 	}
-	defer out.done()
+	defer out.Done()
 	r := w.greens.resources[key.resource]
 	if r == nil {
 		return gpubackend.InvalidValue
 	}
-	if key.groups = len(out.bytes)/wire.ResourceRecordSize - 1; key.groups <= 0 {
+	if key.groups = len(out.Bytes)/wire.ResourceRecordSize - 1; key.groups <= 0 {
 		n, _, result := w.driver.SplitResource(&r.Resource, nil, key.flags, key.least)
-		c.answer(uint64(n))
+		c.Answer(uint64(n))
 		return result
 	}
 	s, result := w.split(key, r)
@@ -181,9 +182,9 @@ func runResourceSplit(w *Worker, c *call) gpubackend.Result {
 		return result
 	}
 	for i, h := range append([]uint64{s.rest}, s.groups...) {
-		w.describeResource(h, out.bytes[i*wire.ResourceRecordSize:])
+		w.describeResource(h, out.Bytes[i*wire.ResourceRecordSize:])
 	}
-	c.answer(uint64(len(s.groups)))
+	c.Answer(uint64(len(s.groups)))
 	return gpubackend.Success
 }
 
@@ -211,13 +212,13 @@ func (w *Worker) split(key splitKey, r *resource) (*split, gpubackend.Result) {
 }
 
 // runResourceDesc makes a descriptor: the handles of the resources.
-func runResourceDesc(w *Worker, c *call) gpubackend.Result {
-	list, result := w.input(c, 0)
+func (w *Worker) runResourceDesc(c *call.Call) gpubackend.Result {
+	list, result := c.Input(0)
 	if result != gpubackend.Success || len(list)%8 != 0 || len(list) > 8*maxDescribed {
 		return gpubackend.InvalidValue
 	}
 	if h, ok := w.greens.descs[string(list)]; ok {
-		c.answer(h)
+		c.Answer(h)
 		return gpubackend.Success
 	}
 	rs := make([]gpubackend.Resource, 0, maxDescribed)
@@ -240,21 +241,21 @@ func runResourceDesc(w *Worker, c *call) gpubackend.Result {
 		w.greens.descs = map[string]uint64{}
 	}
 	w.greens.descs[string(list)] = h
-	c.answer(h)
+	c.Answer(h)
 	return gpubackend.Success
 }
 
 // runGreenCtxCreate makes a green context: descriptor, device, flags. The library has retained the primary context.
-func runGreenCtxCreate(w *Worker, c *call) gpubackend.Result {
-	desc, ok := w.objects.Lookup(object.ResourceDesc, c.word(0))
-	home, retained := w.primary[c.word(1)]
-	if !ok || !retained || !allowed.GreenFlags.Has(c.word(2)) {
+func (w *Worker) runGreenCtxCreate(c *call.Call) gpubackend.Result {
+	desc, ok := w.objects.Lookup(object.ResourceDesc, c.Word(0))
+	home, retained := w.primary[c.Word(1)]
+	if !ok || !retained || !allowed.GreenFlags.Has(c.Word(2)) {
 		return gpubackend.InvalidValue
 	}
 	if len(w.greens.contexts) >= maxGreenContexts || !w.objects.Room(object.Context) {
 		return gpubackend.OutOfMemory
 	}
-	g, context, result := w.driver.GreenCtxCreate(gpubackend.ResourceDesc(desc), c.word(1), c.word(2))
+	g, context, result := w.driver.GreenCtxCreate(gpubackend.ResourceDesc(desc), c.Word(1), c.Word(2))
 	if result != gpubackend.Success {
 		return result
 	}
@@ -264,20 +265,20 @@ func runGreenCtxCreate(w *Worker, c *call) gpubackend.Result {
 		w.greens.contexts = map[uint64]greenContext{}
 	}
 	w.greens.contexts[handle] = greenContext{home, context}
-	c.answer(green)
-	c.answer(handle)
+	c.Answer(green)
+	c.Answer(handle)
 	return gpubackend.Success
 }
 
 // runGreenCtxDestroy ends a green context.
-func runGreenCtxDestroy(w *Worker, c *call) gpubackend.Result {
-	g, result := w.findGreenContext(c, c.word(0))
+func (w *Worker) runGreenCtxDestroy(c *call.Call) gpubackend.Result {
+	g, result := w.findGreenContext(c, c.Word(0))
 	if result != gpubackend.Success {
 		return result
 	}
-	w.endGreenStreams(c.word(0))
+	w.endGreenStreams(c.Word(0))
 	if result = w.driver.GreenCtxDestroy(g); result == gpubackend.Success {
-		w.objects.Remove(c.word(0))
+		w.objects.Remove(c.Word(0))
 		w.greens.settle(w)
 	}
 	return result

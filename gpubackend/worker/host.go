@@ -7,6 +7,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
@@ -53,12 +54,12 @@ func contains(list []addressRange, r addressRange) bool {
 const maxAddress = 1 << 47
 
 // runHostRegister makes a mapping reachable for kernels: map id, address, bytes, whether the next range is yet to come.
-func runHostRegister(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runHostRegister(c *call.Call) gpubackend.Result {
 	m, pieces, result := w.hostMapping(c)
 	if result != gpubackend.Success {
 		return result
 	}
-	address, bytes := c.word(1), c.word(2)
+	address, bytes := c.Word(1), c.Word(2)
 	h := &hostRange{mapping: m, address: address, bytes: bytes, base: address &^ (pageSize - 1), places: len(pieces)}
 	if !w.places.take(h.places) {
 		return gpubackend.OutOfMemory
@@ -71,7 +72,7 @@ func runHostRegister(w *Worker, c *call) gpubackend.Result {
 	}
 	h.size = uint64(len(mem))
 	h.mapped = []addressRange{{h.base, h.size}}
-	if result := w.appendHost(h, c.word(3) != 0); result != gpubackend.Success {
+	if result := w.appendHost(h, c.Word(3) != 0); result != gpubackend.Success {
 		w.places.give(h.places)
 		unmap()
 		return result
@@ -83,9 +84,9 @@ func runHostRegister(w *Worker, c *call) gpubackend.Result {
 }
 
 // hostMapping finds a mapping of which a command says map id, address and bytes, and which is at no address yet.
-func (w *Worker) hostMapping(c *call) (*mapping, []guestmem.Run, gpubackend.Result) {
-	m := w.findMap(uint32(c.word(0)))
-	address, bytes := c.word(1), c.word(2)
+func (w *Worker) hostMapping(c *call.Call) (*mapping, []guestmem.Run, gpubackend.Result) {
+	m := w.findMap(uint32(c.Word(0)))
+	address, bytes := c.Word(1), c.Word(2)
 	if m == nil || w.hosts[m.id] != nil || m.shown > 0 || m.unmap || m.flags&wire.MapFlagOneshot != 0 {
 		return nil, nil, gpubackend.InvalidValue
 	}
@@ -127,8 +128,8 @@ func (w *Worker) announceHost(h *hostWhole, r addressRange) gpubackend.Result {
 }
 
 // runHostUnregister undoes it and returns the mapping: map id. The other ranges of the whole can't be reached any more either.
-func runHostUnregister(w *Worker, c *call) gpubackend.Result {
-	id := uint32(c.word(0))
+func (w *Worker) runHostUnregister(c *call.Call) gpubackend.Result {
+	id := uint32(c.Word(0))
 	h := w.hosts[id]
 	if h == nil {
 		return gpubackend.HostMemoryUnregistered

@@ -44,7 +44,7 @@ func newRange(id uint32, base, size uint64, flags uint32) *hostRange {
 func TestRangesAreRegisteredAsOne(t *testing.T) {
 	r := newRig(t)
 	d := &registrar{fakeDriver: r.driver}
-	r.Worker.driver = d
+	r.use(d)
 	a := newRange(1, 0x10000, 0x3000, wire.MapFlagWrite)
 	b := newRange(2, 0x13000, 0x1000, wire.MapFlagWrite)
 	other := newRange(3, 0x80000, 0x2000, 0)
@@ -82,7 +82,7 @@ func TestRangesAreRegisteredAsOne(t *testing.T) {
 func TestWholeThatDoesNotGetReady(t *testing.T) {
 	r := newRig(t)
 	d := &registrar{fakeDriver: r.driver, refuse: gpubackend.OutOfMemory}
-	r.Worker.driver = d
+	r.use(d)
 	a := newRange(1, 0x10000, 0x1000, wire.MapFlagWrite)
 	r.appendHost(a, true)
 	if got := r.forgetWhole(a.whole); got != gpubackend.Success || len(r.growing) != 0 {
@@ -107,7 +107,7 @@ func TestWholeThatDoesNotGetReady(t *testing.T) {
 func TestPagesOfAWholeAreKept(t *testing.T) {
 	r := newRig(t)
 	d := &registrar{fakeDriver: r.driver}
-	r.Worker.driver = d
+	r.use(d)
 	a := newRange(1, 0x10000, 0x3000, wire.MapFlagWrite)
 	b := newRange(2, 0x13000, 0x2000, wire.MapFlagWrite)
 	r.hosts[1], r.hosts[2] = a, b

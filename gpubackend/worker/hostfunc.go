@@ -9,6 +9,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
 // hostFuncs are host functions of the guest: a stream waits until a thread of the guest's library has run one.
@@ -46,12 +47,12 @@ type dueFunc struct {
 const maxHostFuncs = 1 << 16
 
 // runHostFunc queues a host function: stream, token.
-func runHostFunc(w *Worker, c *call) gpubackend.Result {
-	s, result := w.findStream(c, c.word(0))
+func (w *Worker) runHostFunc(c *call.Call) gpubackend.Result {
+	s, result := w.findStream(c, c.Word(0))
 	if result != gpubackend.Success {
 		return result
 	}
-	token := c.word(1)
+	token := c.Word(1)
 	if token&keptToken != 0 {
 		call, result := w.keepHostFunc(token)
 		if result != gpubackend.Success {

@@ -78,7 +78,8 @@ func TestCallThatWaitsForHostFunctions(t *testing.T) {
 	const n = 20
 	r := newRig(t)
 	d := newStreamDriver(t, r.driver)
-	r.Worker.driver, d.want = d, n
+	d.want = n
+	r.use(d)
 	defer r.hostFuncs.close()
 	for i := range uint64(n) {
 		if got := r.call(t, gpubackend.OpHostFunc, 0, i+1); got != gpubackend.Success {
@@ -107,7 +108,7 @@ func TestCallThatWaitsForHostFunctions(t *testing.T) {
 func TestHostFunctionsHeld(t *testing.T) {
 	r := newRig(t)
 	d := newStreamDriver(t, r.driver)
-	r.Worker.driver = d
+	r.use(d)
 	defer r.hostFuncs.close()
 	r.hostFuncs.hold()
 	r.call(t, gpubackend.OpHostFunc, 0, 7)
@@ -130,7 +131,8 @@ func TestHostFunctionsHeld(t *testing.T) {
 func TestHostFunctionsOfADeadContext(t *testing.T) {
 	r := newRig(t)
 	d := newStreamDriver(t, r.driver)
-	r.Worker.driver, d.fail = d, gpubackend.IllegalAddress
+	d.fail = gpubackend.IllegalAddress
+	r.use(d)
 	defer r.hostFuncs.close()
 	r.call(t, gpubackend.OpHostFunc, 0, 7)
 	for !r.hostFuncs.busy.Load() {

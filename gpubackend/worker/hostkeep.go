@@ -5,16 +5,17 @@ package worker
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
 // runHostKeep makes the driver forget a whole but for pages that other registrations of the guest's have, too: map id,
 // address and bytes of two ranges. Nothing is to find them missing meanwhile: it is done when the context is idle.
-func runHostKeep(w *Worker, c *call) gpubackend.Result {
-	id := uint32(c.word(0))
+func (w *Worker) runHostKeep(c *call.Call) gpubackend.Result {
+	id := uint32(c.Word(0))
 	var kept []addressRange
 	for i := 1; i < 5; i += 2 {
-		if c.word(i+1) != 0 {
-			kept = append(kept, addressRange{c.word(i), c.word(i + 1)})
+		if c.Word(i+1) != 0 {
+			kept = append(kept, addressRange{c.Word(i), c.Word(i + 1)})
 		}
 	}
 	return w.whenIdle(c, func() (uint64, gpubackend.Result) { return 0, w.keepHost(id, kept) })

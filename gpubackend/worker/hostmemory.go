@@ -6,7 +6,6 @@ import (
 	"math"
 	"runtime/debug"
 
-	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 )
 
@@ -18,20 +17,4 @@ const runtimeBytes = 256 << 20
 func limitHost(host *budget.Budget, bytes uint64) {
 	host.SetLimit(bytes)
 	debug.SetMemoryLimit(int64(min(bytes, math.MaxInt64-runtimeBytes) + runtimeBytes))
-}
-
-// takeBuffer counts a copy of an argument, until its command has been executed.
-func (w *Worker) takeBuffer(bytes uint64) gpubackend.Result {
-	if w.host.Take(bytes) != nil {
-		return gpubackend.OutOfMemory
-	}
-	w.buffers += bytes
-	return gpubackend.Success
-}
-
-func (w *Worker) giveBuffers() {
-	if w.buffers > 0 {
-		w.host.Give(w.buffers)
-		w.buffers = 0
-	}
 }

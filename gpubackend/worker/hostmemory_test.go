@@ -14,7 +14,7 @@ import (
 // withHost gives a rig so much of the host's memory beyond what it has already.
 func (r *rig) withHost(bytes uint64) *budget.Budget {
 	r.host = budget.New(bytes)
-	r.objects.Memory = r.host
+	r.objects.Memory, r.buffers.Host = r.host, r.host
 	return r.host
 }
 

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
 // shares is device memory and events of this process that others of the guest may have. Each is offered under a random
@@ -29,9 +30,9 @@ type share struct {
 }
 
 // nameAt is the name in a call's words i and i + 1.
-func nameAt(c *call, i int) (token [16]byte) {
-	binary.LittleEndian.PutUint64(token[:], c.word(i))
-	binary.LittleEndian.PutUint64(token[8:], c.word(i+1))
+func nameAt(c *call.Call, i int) (token [16]byte) {
+	binary.LittleEndian.PutUint64(token[:], c.Word(i))
+	binary.LittleEndian.PutUint64(token[8:], c.Word(i+1))
 	return token
 }
 
@@ -68,8 +69,8 @@ func own(offers map[uint64]*share, token [16]byte) bool {
 
 // runIpcShare offers memory: address of an allocation, which is offered once, and for as long as it is there. The answer is the name, in two words, start and size of the memory in its file
 // and the offset of the address in the memory.
-func runIpcShare(w *Worker, c *call) gpubackend.Result {
-	address := c.word(0)
+func (w *Worker) runIpcShare(c *call.Call) gpubackend.Result {
+	address := c.Word(0)
 	s := w.shares.offered[address]
 	if s == nil {
 		var result gpubackend.Result
@@ -78,9 +79,9 @@ func runIpcShare(w *Worker, c *call) gpubackend.Result {
 		}
 	}
 	s.answerName(c)
-	c.answer(s.Start)
-	c.answer(s.Bytes)
-	c.answer(s.Offset)
+	c.Answer(s.Start)
+	c.Answer(s.Bytes)
+	c.Answer(s.Offset)
 	return gpubackend.Success
 }
 
@@ -110,7 +111,7 @@ func (w *Worker) offer(address uint64) (*share, gpubackend.Result) {
 }
 
 // runIpcOpen maps memory that another worker offers: name, start, size, offset.
-func runIpcOpen(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runIpcOpen(c *call.Call) gpubackend.Result {
 	token := nameAt(c, 0)
 	if own(w.shares.offered, token) {
 		return gpubackend.InvalidContext // as CUDA has it: memory is shared between processes
@@ -121,10 +122,10 @@ func runIpcOpen(w *Worker, c *call) gpubackend.Result {
 		return gpubackend.InvalidValue
 	}
 	defer unix.Close(fd)
-	if s.Start != c.word(2) || s.Bytes != c.word(3) || c.word(4) >= s.Bytes {
+	if s.Start != c.Word(2) || s.Bytes != c.Word(3) || c.Word(4) >= s.Bytes {
 		return gpubackend.InvalidValue
 	}
-	s.Offset = c.word(4)
+	s.Offset = c.Word(4)
 	address, result := w.driver.MapShared(s, fd)
 	if result != gpubackend.Success {
 		return result
@@ -133,14 +134,14 @@ func runIpcOpen(w *Worker, c *call) gpubackend.Result {
 		w.shares.mapped = map[uint64]uint64{}
 	}
 	w.shares.mapped[address] = w.home(w.context)
-	c.answer(address + s.Offset)
-	c.answer(address)
+	c.Answer(address + s.Offset)
+	c.Answer(address)
 	return gpubackend.Success
 }
 
 // runIpcClose unmaps it when nothing uses it: the address of the whole.
-func runIpcClose(w *Worker, c *call) gpubackend.Result {
-	address := c.word(0)
+func (w *Worker) runIpcClose(c *call.Call) gpubackend.Result {
+	address := c.Word(0)
 	if _, ok := w.shares.mapped[address]; !ok {
 		return gpubackend.InvalidValue
 	}

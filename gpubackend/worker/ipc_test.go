@@ -10,6 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
 // offeredSockets counts the sockets of the host under which this process, or another, offers memory. The kernel's list may
@@ -33,8 +34,8 @@ func offeredSockets(t *testing.T, tokens map[[16]byte]bool) int {
 
 // nameIn is the name in an answer.
 func nameIn(r *rig) [16]byte {
-	s, c := r.slot(), call{command: &arena.Command{}}
-	c.command.N = copy(c.command.Words[:], s.Word[:2])
+	s, c := r.slot(), call.Call{Command: &arena.Command{}}
+	c.Command.N = copy(c.Command.Words[:], s.Word[:2])
 	return nameAt(&c, 0)
 }
 

@@ -7,14 +7,15 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
 // maxSharedEvents bounds the sockets and goroutines that a guest can make a worker have.
 const maxSharedEvents = 1 << 10
 
 // runIpcShareEvent offers an event. The answer is the name, in two words.
-func runIpcShareEvent(w *Worker, c *call) gpubackend.Result {
-	handle := c.word(0)
+func (w *Worker) runIpcShareEvent(c *call.Call) gpubackend.Result {
+	handle := c.Word(0)
 	e, result := w.findEvent(c, handle)
 	if result != gpubackend.Success {
 		return result
@@ -50,7 +51,7 @@ func (w *Worker) offerEvent(handle uint64, e gpubackend.Event) (*share, gpubacke
 }
 
 // runIpcOpenEvent opens an event that another worker offers: name.
-func runIpcOpenEvent(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runIpcOpenEvent(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Event) {
 		return gpubackend.OutOfMemory
 	}
@@ -72,7 +73,7 @@ func runIpcOpenEvent(w *Worker, c *call) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
-	c.answer(w.objects.Add(object.Event, uint64(e), w.home(c.context)))
+	c.Answer(w.objects.Add(object.Event, uint64(e), w.home(c.Context)))
 	return gpubackend.Success
 }
 

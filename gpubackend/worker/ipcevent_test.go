@@ -29,7 +29,7 @@ func (d *sharingDriver) EventDestroy(gpubackend.Event) gpubackend.Result { retur
 func sharingRig(t *testing.T) (*rig, *sharingDriver) {
 	t.Helper()
 	r, d := newRig(t), &sharingDriver{}
-	r.Worker.driver = d
+	r.use(d)
 	r.queue = emptyQueue(t) // looked at for mappings that random names may look like
 	return r, d
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/handover"
-	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
 // launchWords are the words of a launch before its parameters.
@@ -47,12 +47,12 @@ const (
 
 // runLaunchKernel takes a launch: it is executed with those that follow it, or at once if it is of a kind that
 // can't be.
-func runLaunchKernel(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runLaunchKernel(c *call.Call) gpubackend.Result {
 	l := &w.launches.one
 	if result := w.decodeLaunch(c, l); result != gpubackend.Success {
 		return result
 	}
-	if len(l.Attributes) > 0 || c.flags&wire.CommandFlagReply != 0 {
+	if len(l.Attributes) > 0 || c.Reply() {
 		w.flushLaunches()
 		w.state.Count(handover.Launches, 1)
 		return w.driver.Launch(l)
@@ -61,15 +61,15 @@ func runLaunchKernel(w *Worker, c *call) gpubackend.Result {
 	return gpubackend.Success
 }
 
-func (w *Worker) decodeLaunch(c *call, l *gpubackend.Launch) (result gpubackend.Result) {
-	if l.Function, result = w.findFunction(c, c.word(0)); result != gpubackend.Success {
+func (w *Worker) decodeLaunch(c *call.Call, l *gpubackend.Launch) (result gpubackend.Result) {
+	if l.Function, result = w.findFunction(c, c.Word(0)); result != gpubackend.Success {
 		return result
 	}
-	if l.Stream, result = w.findStream(c, c.word(1)); result != gpubackend.Success {
+	if l.Stream, result = w.findStream(c, c.Word(1)); result != gpubackend.Success {
 		return result
 	}
-	parameters, attributes := c.word(6), c.word(5)>>32
-	body := c.command.Body[8*launchWords:]
+	parameters, attributes := c.Word(6), c.Word(5)>>32
+	body := c.Command.Body[8*launchWords:]
 	if parameters > maxParameters || attributes > maxAttributes {
 		return gpubackend.InvalidValue
 	}
@@ -77,9 +77,9 @@ func (w *Worker) decodeLaunch(c *call, l *gpubackend.Launch) (result gpubackend.
 	if padded+attributes*attributeBytes > uint64(len(body)) {
 		return gpubackend.InvalidValue
 	}
-	l.Grid = [3]uint32{uint32(c.word(2)), uint32(c.word(2) >> 32), uint32(c.word(3))}
-	l.Block = [3]uint32{uint32(c.word(3) >> 32), uint32(c.word(4)), uint32(c.word(4) >> 32)}
-	l.Shared = uint32(c.word(5))
+	l.Grid = [3]uint32{uint32(c.Word(2)), uint32(c.Word(2) >> 32), uint32(c.Word(3))}
+	l.Block = [3]uint32{uint32(c.Word(3) >> 32), uint32(c.Word(4)), uint32(c.Word(4) >> 32)}
+	l.Shared = uint32(c.Word(5))
 	l.Parameters = body[:parameters]
 	l.Attributes = w.launches.attributes[:copy(w.launches.attributes[:], body[padded:padded+attributes*attributeBytes])]
 	return w.translateAttributes(c, l.Attributes)
@@ -93,7 +93,7 @@ const (
 )
 
 // translateAttributes replaces the guest's handles in launch attributes by the driver's. What isn't known is refused.
-func (w *Worker) translateAttributes(c *call, attributes []byte) gpubackend.Result {
+func (w *Worker) translateAttributes(c *call.Call, attributes []byte) gpubackend.Result {
 	for ; len(attributes) > 0; attributes = attributes[attributeBytes:] {
 		id := binary.LittleEndian.Uint32(attributes)
 		if !allowed.LaunchAttribute.Has(uint64(id)) {

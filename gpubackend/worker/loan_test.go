@@ -85,7 +85,7 @@ func (d *lendingDriver) Watch(gone func(addr, bytes uint64)) { d.gone = gone }
 func newLoanRig(t *testing.T) (*rig, *lendingDriver, *fakeMover) {
 	r, m := newPartsRig(t)
 	d := &lendingDriver{stagingDriver: stagingDriver{r.driver}}
-	r.Worker.driver = d
+	r.use(d)
 	return r, d, m
 }
 

@@ -5,6 +5,7 @@ package worker
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
 func (w *Worker) lookup(kind object.Kind, handle uint64) (uint64, gpubackend.Result) {
@@ -20,7 +21,7 @@ func (w *Worker) lookupContext(handle uint64) (gpubackend.Context, bool) {
 	return gpubackend.Context(native), ok
 }
 
-func (w *Worker) findContext(_ *call, handle uint64) (gpubackend.Context, gpubackend.Result) {
+func (w *Worker) findContext(_ *call.Call, handle uint64) (gpubackend.Context, gpubackend.Result) {
 	c, ok := w.lookupContext(handle)
 	if !ok {
 		return 0, gpubackend.InvalidContext
@@ -28,22 +29,22 @@ func (w *Worker) findContext(_ *call, handle uint64) (gpubackend.Context, gpubac
 	return c, gpubackend.Success
 }
 
-func (w *Worker) findEvent(_ *call, handle uint64) (gpubackend.Event, gpubackend.Result) {
+func (w *Worker) findEvent(_ *call.Call, handle uint64) (gpubackend.Event, gpubackend.Result) {
 	h, result := w.lookup(object.Event, handle)
 	return gpubackend.Event(h), result
 }
 
-func (w *Worker) findModule(_ *call, handle uint64) (gpubackend.Module, gpubackend.Result) {
+func (w *Worker) findModule(_ *call.Call, handle uint64) (gpubackend.Module, gpubackend.Result) {
 	h, result := w.lookup(object.Module, handle)
 	return gpubackend.Module(h), result
 }
 
-func (w *Worker) findLibrary(_ *call, handle uint64) (gpubackend.Library, gpubackend.Result) {
+func (w *Worker) findLibrary(_ *call.Call, handle uint64) (gpubackend.Library, gpubackend.Result) {
 	h, result := w.lookup(object.Library, handle)
 	return gpubackend.Library(h), result
 }
 
-func (w *Worker) findKernel(_ *call, handle uint64) (gpubackend.Kernel, gpubackend.Result) {
+func (w *Worker) findKernel(_ *call.Call, handle uint64) (gpubackend.Kernel, gpubackend.Result) {
 	h, result := w.lookup(object.Kernel, handle)
 	return gpubackend.Kernel(h), result
 }
@@ -52,7 +53,7 @@ func (w *Worker) findKernel(_ *call, handle uint64) (gpubackend.Kernel, gpubacke
 type kernelKey struct{ context, kernel uint64 }
 
 // findFunction also finds kernels: CUDA takes a CUkernel wherever it takes a CUfunction.
-func (w *Worker) findFunction(c *call, handle uint64) (gpubackend.Function, gpubackend.Result) {
+func (w *Worker) findFunction(c *call.Call, handle uint64) (gpubackend.Function, gpubackend.Result) {
 	if h, ok := w.objects.Lookup(object.Function, handle); ok {
 		return gpubackend.Function(h), gpubackend.Success
 	}
@@ -60,7 +61,7 @@ func (w *Worker) findFunction(c *call, handle uint64) (gpubackend.Function, gpub
 	if result != gpubackend.Success {
 		return 0, result
 	}
-	key := kernelKey{c.context, handle}
+	key := kernelKey{c.Context, handle}
 	if f, ok := w.kernels[key]; ok {
 		return f, gpubackend.Success
 	}
@@ -72,8 +73,8 @@ func (w *Worker) findFunction(c *call, handle uint64) (gpubackend.Function, gpub
 }
 
 // endLibrary unloads a library and forgets its kernels.
-func (w *Worker) endLibrary(c *call, run func(*Worker, *call) gpubackend.Result) gpubackend.Result {
-	result := run(w, c)
+func (w *Worker) endLibrary(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
+	result := run(c)
 	if result == gpubackend.Success {
 		w.forgetKernels(0)
 	}
@@ -98,12 +99,12 @@ const (
 )
 
 // findStream finds a stream; CU_STREAM_PER_THREAD is one of the calling thread's own.
-func (w *Worker) findStream(c *call, handle uint64) (gpubackend.Stream, gpubackend.Result) {
+func (w *Worker) findStream(c *call.Call, handle uint64) (gpubackend.Stream, gpubackend.Result) {
 	switch handle {
 	case streamDefault, streamLegacy:
 		return gpubackend.LegacyStream, gpubackend.Success
 	case streamPerThread:
-		return w.streams.get(w, c.context, c.slot)
+		return w.streams.get(w, c.Context, c.Slot)
 	}
 	h, result := w.lookup(object.Stream, handle)
 	return gpubackend.Stream(h), result

@@ -7,6 +7,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
 // kernelDriver has kernels, and lets libraries and contexts go.
@@ -32,7 +33,7 @@ func (r *rig) library(t *testing.T, native uint64) (library uint64) {
 // TestKernelsGoWithTheirLibrary: what is known of kernels is only of those that are there.
 func TestKernelsGoWithTheirLibrary(t *testing.T) {
 	r := newRig(t)
-	r.Worker.driver = kernelDriver{r.driver}
+	r.use(kernelDriver{r.driver})
 	kept := r.library(t, 100)
 	for range 50 {
 		if got := r.call(t, gpubackend.OpLibraryUnload, r.library(t, 200)); got != 0 {
@@ -69,9 +70,9 @@ func TestPoolCreateTakesItsWords(t *testing.T) {
 	if got := r.call(t, gpubackend.OpMemPoolCreate, 0, 0, 0); got != 0 {
 		t.Errorf("three words: %d", got)
 	}
-	c := call{command: &r.command}
+	c := call.Call{Command: &r.command}
 	r.command.Words[5], r.command.N = 7, 5
-	if c.word(5) != 0 {
+	if c.Word(5) != 0 {
 		t.Error("a word that wasn't sent is that of the command before")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
 // Addresses that a guest may reserve: no address space layout of Linux or of the driver uses them, and they are
@@ -72,8 +73,8 @@ func (m *mappings) at(addr uint64) *mapped {
 }
 
 // runReserve sets addresses aside: address, bytes.
-func runReserve(w *Worker, c *call) gpubackend.Result {
-	m, base, bytes := &w.mappings, c.word(0), c.word(1)
+func (w *Worker) runReserve(c *call.Call) gpubackend.Result {
+	m, base, bytes := &w.mappings, c.Word(0), c.Word(1)
 	if !aligned(base, bytes) {
 		return gpubackend.InvalidValue
 	}
@@ -94,8 +95,8 @@ func runReserve(w *Worker, c *call) gpubackend.Result {
 }
 
 // runUnreserve gives back a whole reservation: address, bytes.
-func runUnreserve(w *Worker, c *call) gpubackend.Result {
-	m, base, bytes := &w.mappings, c.word(0), c.word(1)
+func (w *Worker) runUnreserve(c *call.Call) gpubackend.Result {
+	m, base, bytes := &w.mappings, c.Word(0), c.Word(1)
 	i := m.firstReserved(base)
 	if i == len(m.reserved) || m.reserved[i] != (addressRange{base, bytes}) {
 		return gpubackend.InvalidValue
@@ -112,8 +113,8 @@ func runUnreserve(w *Worker, c *call) gpubackend.Result {
 }
 
 // runCreateMemory makes memory: bytes, device, compression.
-func runCreateMemory(w *Worker, c *call) gpubackend.Result {
-	bytes, device, compression := c.word(0), c.word(1), c.word(2)
+func (w *Worker) runCreateMemory(c *call.Call) gpubackend.Result {
+	bytes, device, compression := c.Word(0), c.Word(1), c.Word(2)
 	if bytes == 0 || bytes%gpubackend.Granularity != 0 || !allowed.Compression.Has(compression) {
 		return gpubackend.InvalidValue
 	}
@@ -129,7 +130,7 @@ func runCreateMemory(w *Worker, c *call) gpubackend.Result {
 		w.driver.ReleaseMemory(native)
 		return gpubackend.OutOfMemory
 	}
-	c.answer(handle)
+	c.Answer(handle)
 	return gpubackend.Success
 }
 
@@ -147,13 +148,13 @@ func (w *Worker) addMemory(x *memory) uint64 {
 }
 
 // runReleaseMemory gives up a handle; mappings keep the memory.
-func runReleaseMemory(w *Worker, c *call) gpubackend.Result {
-	x := w.mappings.memory[c.word(0)]
+func (w *Worker) runReleaseMemory(c *call.Call) gpubackend.Result {
+	x := w.mappings.memory[c.Word(0)]
 	if x == nil {
 		return gpubackend.InvalidValue
 	}
-	delete(w.mappings.memory, c.word(0))
-	w.objects.Remove(c.word(0))
+	delete(w.mappings.memory, c.Word(0))
+	w.objects.Remove(c.Word(0))
 	return w.unuse(x)
 }
 
@@ -167,9 +168,9 @@ func (w *Worker) unuse(x *memory) gpubackend.Result {
 }
 
 // runMapMemory puts memory at reserved addresses: address, bytes, memory.
-func runMapMemory(w *Worker, c *call) gpubackend.Result {
-	m, base, bytes := &w.mappings, c.word(0), c.word(1)
-	x := m.memory[c.word(2)]
+func (w *Worker) runMapMemory(c *call.Call) gpubackend.Result {
+	m, base, bytes := &w.mappings, c.Word(0), c.Word(1)
+	x := m.memory[c.Word(2)]
 	if x == nil || !aligned(base, bytes) || bytes != x.bytes {
 		return gpubackend.InvalidValue
 	}
@@ -195,8 +196,8 @@ func runMapMemory(w *Worker, c *call) gpubackend.Result {
 }
 
 // runUnmapMemory unmaps whole mappings, when nothing uses them: address, bytes.
-func runUnmapMemory(w *Worker, c *call) gpubackend.Result {
-	base, bytes := c.word(0), c.word(1)
+func (w *Worker) runUnmapMemory(c *call.Call) gpubackend.Result {
+	base, bytes := c.Word(0), c.Word(1)
 	return w.whenIdle(c, func() (uint64, gpubackend.Result) { return 0, w.unmap(base, bytes) })
 }
 
@@ -236,8 +237,8 @@ func (m *mappings) whole(base, bytes uint64) (from, to int, ok bool) {
 
 // runProtect says how a device may access mappings: address, bytes, device, access. What takes access away waits for
 // the work that may use it.
-func runProtect(w *Worker, c *call) gpubackend.Result {
-	base, bytes, device, access := c.word(0), c.word(1), c.word(2), c.word(3)
+func (w *Worker) runProtect(c *call.Call) gpubackend.Result {
+	base, bytes, device, access := c.Word(0), c.Word(1), c.Word(2), c.Word(3)
 	if access != gpubackend.AccessNone && access != gpubackend.AccessRead && access != gpubackend.AccessReadWrite {
 		return gpubackend.InvalidValue
 	}

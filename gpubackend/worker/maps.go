@@ -4,14 +4,14 @@ package worker
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
 // mapped finds the mapping that a reference names and checks the range.
-func (w *Worker) mapped(r reference, write bool) (*mapping, gpubackend.Result) {
-	m := w.findMap(r.mapID())
-	if m == nil || r.mapOffset() > m.bytes || r.bytes > m.bytes-r.mapOffset() {
+func (w *Worker) mapped(r call.Reference, write bool) (*mapping, gpubackend.Result) {
+	m := w.findMap(r.MapID())
+	if m == nil || r.MapOffset() > m.bytes || r.Bytes > m.bytes-r.MapOffset() {
 		return nil, gpubackend.InvalidValue
 	}
 	if write && m.flags&wire.MapFlagWrite == 0 {
@@ -22,15 +22,15 @@ func (w *Worker) mapped(r reference, write bool) (*mapping, gpubackend.Result) {
 
 // giveUnused returns the mappings for one command that an erroneous command names, and nothing uses: what refused it
 // may have been ahead of them. Any word that looks like a reference is taken for one, as no map is another process's.
-func (w *Worker) giveUnused(c *call, result gpubackend.Result) {
+func (w *Worker) giveUnused(c *call.Call, result gpubackend.Result) {
 	if result == gpubackend.Success || result == gpubackend.NotReady {
 		return
 	}
-	for _, word := range c.command.Words[:c.command.N] {
+	for _, word := range c.Command.Words[:c.Command.N] {
 		if uint8(word>>56) != wire.BufferMap {
 			continue
 		}
-		if m := w.findMap(reference{value: word & (1<<56 - 1)}.mapID()); m != nil && m.users == 0 && m.flags&wire.MapFlagOneshot != 0 {
+		if m := w.findMap(call.ReferenceOf(word, 0).MapID()); m != nil && m.users == 0 && m.flags&wire.MapFlagOneshot != 0 {
 			w.giveMap(m)
 		}
 	}
@@ -55,38 +55,44 @@ func (m *mapping) slice(dst []wire.Run, offset, n uint64) []wire.Run {
 	return dst
 }
 
-// readMap copies what a reference names: for arguments, not for payloads.
-func (w *Worker) readMap(r reference) ([]byte, gpubackend.Result) {
-	m, result := w.mapped(r, false)
+// mappedBytes is what a reference names.
+type mappedBytes struct {
+	w *Worker
+	m *mapping
+	r call.Reference
+}
+
+// pages finds what a reference of a call names.
+func (w *Worker) pages(r call.Reference, write bool) (call.Pages, gpubackend.Result) {
+	m, result := w.mapped(r, write)
 	if result != gpubackend.Success {
 		return nil, result
 	}
-	if result := w.takeBuffer(r.bytes); result != gpubackend.Success {
-		return nil, result
-	}
-	m.users++
-	defer w.release(m)
-	w.state.Count(handover.BytesCopied, r.bytes)
-	b := make([]byte, r.bytes)
+	return mappedBytes{w, m, r}, gpubackend.Success
+}
+
+// Read copies all of it: for arguments, not for payloads.
+func (p mappedBytes) Read(b []byte) gpubackend.Result {
+	p.m.users++
+	defer p.w.release(p.m)
 	at := uint64(0)
-	for _, run := range m.slice(nil, r.mapOffset(), r.bytes) {
-		if err := w.mem.Read(b[at:at+run.Bytes], run.Address); err != nil {
-			return nil, gpubackend.InvalidValue
+	for _, run := range p.m.slice(nil, p.r.MapOffset(), p.r.Bytes) {
+		if err := p.w.mem.Read(b[at:at+run.Bytes], run.Address); err != nil {
+			return gpubackend.InvalidValue
 		}
 		at += run.Bytes
 	}
-	return b, gpubackend.Success
+	return gpubackend.Success
 }
 
-// writeMap copies an answer to where a reference says.
-func (w *Worker) writeMap(m *mapping, r reference, b []byte) {
-	m.users++
-	defer w.release(m)
-	w.state.Count(handover.BytesCopied, r.bytes)
+// Write copies an answer there.
+func (p mappedBytes) Write(b []byte) {
+	p.m.users++
+	defer p.w.release(p.m)
 	at := uint64(0)
-	for _, run := range m.slice(nil, r.mapOffset(), r.bytes) {
-		if err := w.mem.Write(b[at:at+run.Bytes], run.Address); err != nil {
-			w.complain(err, "write an answer")
+	for _, run := range p.m.slice(nil, p.r.MapOffset(), p.r.Bytes) {
+		if err := p.w.mem.Write(b[at:at+run.Bytes], run.Address); err != nil {
+			p.w.complain(err, "write an answer")
 			return
 		}
 		at += run.Bytes

@@ -8,6 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
 // sharedMemory is what is known of memory that has been exported or imported, so that memory which comes back to its own
@@ -21,8 +22,8 @@ type sharedMemory struct {
 const maxMemoryHandles = 1 << 18
 
 // runExportMemory offers memory: handle. The answer is the number of the offer.
-func runExportMemory(w *Worker, c *call) gpubackend.Result {
-	x := w.mappings.memory[c.word(0)]
+func (w *Worker) runExportMemory(c *call.Call) gpubackend.Result {
+	x := w.mappings.memory[c.Word(0)]
 	if x == nil {
 		return gpubackend.InvalidValue
 	}
@@ -45,14 +46,14 @@ func runExportMemory(w *Worker, c *call) gpubackend.Result {
 	if result := w.offerObject(o, fd); result != gpubackend.Success {
 		return result
 	}
-	c.answer(uint64(x.number))
+	c.Answer(uint64(x.number))
 	return gpubackend.Success
 }
 
 // runImportMemory opens memory that the device process has handed over: number. The answer is a handle, the size and the
 // device.
-func runImportMemory(w *Worker, c *call) gpubackend.Result {
-	i, result := w.imports.take(c.word(0), handover.ObjectMemory)
+func (w *Worker) runImportMemory(c *call.Call) gpubackend.Result {
+	i, result := w.imports.take(c.Word(0), handover.ObjectMemory)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -69,9 +70,9 @@ func runImportMemory(w *Worker, c *call) gpubackend.Result {
 		w.unuse(x)
 		return gpubackend.OutOfMemory
 	}
-	c.answer(handle)
-	c.answer(x.bytes)
-	c.answer(x.device)
+	c.Answer(handle)
+	c.Answer(x.bytes)
+	c.Answer(x.device)
 	return gpubackend.Success
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
@@ -74,7 +75,7 @@ func (p *pageables) place(fresh span) (gone []*mapping) {
 }
 
 // runHostPageable shows a mapping at its own address: map id, address, bytes.
-func runHostPageable(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runHostPageable(c *call.Call) gpubackend.Result {
 	m, pieces, result := w.hostMapping(c)
 	if result != gpubackend.Success {
 		return result
@@ -137,6 +138,6 @@ func (w *Worker) show(m *mapping, r addressRange, pieces []guestmem.Run) gpuback
 }
 
 // isAtAddress says whether the driver reaches memory of a mapping's at the guest's own address.
-func (w *Worker) isAtAddress(m *mapping, r reference) bool {
-	return m.shown > 0 || w.registered(m, r.mapOffset(), r.bytes)
+func (w *Worker) isAtAddress(m *mapping, r call.Reference) bool {
+	return m.shown > 0 || w.registered(m, r.MapOffset(), r.Bytes)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/soft"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/virtqueue"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
@@ -118,7 +119,8 @@ func newPageableRig(t *testing.T, d gpubackend.Driver) *pageableRig {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.Worker.queue.Close)
-	r.Worker.mem, r.Worker.driver = r.guest.Mem, d
+	r.Worker.mem = r.guest.Mem
+	r.use(d)
 	if _, result := d.Open(nil); result != gpubackend.Success {
 		t.Fatalf("open: %d", result)
 	}
@@ -213,7 +215,7 @@ func replayPageable(r *pageableRig, t *testing.T, address uint64) {
 		r.guest.Write(from[1], in[:4096])
 		r.guest.Write(common, in[:1000])
 		r.want(t, 0, gpubackend.OpGraphLaunch, exec, s)
-		if result := r.call(t, gpubackend.OpStreamSynchronize, s); result == pending {
+		if result := r.call(t, gpubackend.OpStreamSynchronize, s); result == call.Pending {
 			for len(r.waiters) > 0 {
 				r.pollWaiters()
 			}

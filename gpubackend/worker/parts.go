@@ -5,6 +5,7 @@ package worker
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
 // parts are copies of one thread that it doesn't wait for one by one: JOIN is answered when all before it are over.
@@ -27,45 +28,45 @@ func (p *parts) over() gpubackend.Result {
 	return p.result
 }
 
-// part says whether a command is such a copy.
-func (c *call) part() bool {
-	linear := c.op == gpubackend.OpCopyHtoD || c.op == gpubackend.OpCopyDtoH
-	return linear && c.flags&wire.CommandFlagReply == 0 && c.word(5)&wire.CopyFlagPart != 0
+// isPart says whether a command is such a copy.
+func isPart(c *call.Call) bool {
+	linear := c.Op == gpubackend.OpCopyHtoD || c.Op == gpubackend.OpCopyDtoH
+	return linear && !c.Reply() && c.Word(5)&wire.CopyFlagPart != 0
 }
 
 // partsOf returns the parts of the calling thread that no JOIN has followed yet.
-func (w *Worker) partsOf(c *call) *parts {
-	if w.parts[c.slot] == nil {
-		w.parts[c.slot] = &parts{}
+func (w *Worker) partsOf(c *call.Call) *parts {
+	if w.parts[c.Slot] == nil {
+		w.parts[c.Slot] = &parts{}
 	}
-	return w.parts[c.slot]
+	return w.parts[c.Slot]
 }
 
 // endPart notes the result of a copy that is over at once, if it is a part: JOIN gives it to the guest.
-func (w *Worker) endPart(c *call, result gpubackend.Result) gpubackend.Result {
-	if result == pending || !c.part() {
+func (w *Worker) endPart(c *call.Call, result gpubackend.Result) gpubackend.Result {
+	if result == call.Pending || !isPart(c) {
 		return result
 	}
 	w.giveUnused(c, result)
 	w.failed(result)
 	w.partsOf(c).note(result)
-	return pending
+	return call.Pending
 }
 
 // runJoin waits for the parts that the thread has sent since its last JOIN.
-func runJoin(w *Worker, c *call) gpubackend.Result {
-	if c.flags&wire.CommandFlagReply == 0 {
+func (w *Worker) runJoin(c *call.Call) gpubackend.Result {
+	if !c.Reply() {
 		return gpubackend.InvalidValue
 	}
-	p := w.parts[c.slot]
+	p := w.parts[c.Slot]
 	if p == nil {
 		return gpubackend.Success
 	}
-	w.parts[c.slot] = nil
+	w.parts[c.Slot] = nil
 	result := p.over()
 	if result != gpubackend.NotReady {
 		return result
 	}
-	w.waiters = append(w.waiters, waiter{kind: waitParts, slot: c.slot, seq: c.seq, reply: true, parts: p})
-	return pending
+	w.waiters = append(w.waiters, waiter{kind: waitParts, slot: c.Slot, seq: c.Seq, reply: true, parts: p})
+	return call.Pending
 }

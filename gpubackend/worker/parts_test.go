@@ -11,6 +11,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
 // stagingDriver is a fake device that has staging memory.
@@ -62,7 +63,8 @@ func (m *fakeMover) end(err error) {
 
 func newPartsRig(t *testing.T) (*rig, *fakeMover) {
 	r, m := newRig(t), &fakeMover{}
-	r.Worker.driver, r.Worker.mover = stagingDriver{r.driver}, m
+	r.Worker.mover = m
+	r.use(stagingDriver{r.driver})
 	r.policy.StagingBytes = 8 << 20
 	r.chains.maps[1] = &mapping{
 		id: 1, bytes: 1 << 20, flags: wire.MapFlagWrite, runs: []wire.Run{{Address: 0, Bytes: 1 << 20}},
@@ -158,7 +160,7 @@ func TestJoinIsForWhatIsBeforeIt(t *testing.T) {
 	if r.slot().Done != 1 {
 		t.Fatal("JOIN waits for a part that came after it")
 	}
-	if got := r.call(t, gpubackend.Op(wire.OpJoin)); got != pending {
+	if got := r.call(t, gpubackend.Op(wire.OpJoin)); got != call.Pending {
 		t.Fatalf("the next JOIN didn't wait: %d", got)
 	}
 	m.end(nil)

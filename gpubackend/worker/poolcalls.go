@@ -5,14 +5,15 @@ package worker
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-func runPoolCreate(w *Worker, c *call) gpubackend.Result {
-	types := c.word(2)
+func (w *Worker) runPoolCreate(c *call.Call) gpubackend.Result {
+	types := c.Word(2)
 	if types&^handlePosixFile != 0 {
 		return gpubackend.NotSupported
 	}
-	h := w.newPool(c.word(0), c.word(1))
+	h := w.newPool(c.Word(0), c.Word(1))
 	if h == 0 {
 		return gpubackend.OutOfMemory
 	}
@@ -20,48 +21,48 @@ func runPoolCreate(w *Worker, c *call) gpubackend.Result {
 		p, _ := w.findPool(h)
 		p.shareable()
 	}
-	c.answer(h)
+	c.Answer(h)
 	return gpubackend.Success
 }
 
-func runPoolDefault(w *Worker, c *call) gpubackend.Result {
-	c.answer(w.defaultPool(c.word(0)))
+func (w *Worker) runPoolDefault(c *call.Call) gpubackend.Result {
+	c.Answer(w.defaultPool(c.Word(0)))
 	return gpubackend.Success
 }
 
 // runPoolDestroy forgets a pool. What it has given out stays until it is freed.
-func runPoolDestroy(w *Worker, c *call) gpubackend.Result {
-	p, result := w.findPool(c.word(0))
-	if result != gpubackend.Success || w.pools.defaults[p.device] == c.word(0) {
+func (w *Worker) runPoolDestroy(c *call.Call) gpubackend.Result {
+	p, result := w.findPool(c.Word(0))
+	if result != gpubackend.Success || w.pools.defaults[p.device] == c.Word(0) {
 		return gpubackend.InvalidValue
 	}
 	p.destroyed = true
 	w.withdrawObject(handover.ObjectPool, p.number)
-	w.objects.Remove(c.word(0))
+	w.objects.Remove(c.Word(0))
 	w.pools.settle(w)
 	return gpubackend.Success
 }
 
-func runPoolGetAttribute(w *Worker, c *call) gpubackend.Result {
-	p, result := w.findPool(c.word(0))
+func (w *Worker) runPoolGetAttribute(c *call.Call) gpubackend.Result {
+	p, result := w.findPool(c.Word(0))
 	if result != gpubackend.Success {
 		return result
 	}
-	a := c.word(1)
+	a := c.Word(1)
 	if a == 0 || a >= poolAttributes {
 		return gpubackend.InvalidValue
 	}
-	c.answer(p.attribute[a])
+	c.Answer(p.attribute[a])
 	return gpubackend.Success
 }
 
 // runPoolSetAttribute sets a policy, or puts a high-water mark back to what is now.
-func runPoolSetAttribute(w *Worker, c *call) gpubackend.Result {
-	p, result := w.findPool(c.word(0))
+func (w *Worker) runPoolSetAttribute(c *call.Call) gpubackend.Result {
+	p, result := w.findPool(c.Word(0))
 	if result != gpubackend.Success {
 		return result
 	}
-	a, value := c.word(1), c.word(2)
+	a, value := c.Word(1), c.Word(2)
 	switch {
 	case a >= poolReuseEvents && a <= poolThreshold:
 		p.attribute[a] = value
@@ -73,33 +74,33 @@ func runPoolSetAttribute(w *Worker, c *call) gpubackend.Result {
 	return gpubackend.Success
 }
 
-func runPoolTrim(w *Worker, c *call) gpubackend.Result {
-	p, result := w.findPool(c.word(0))
+func (w *Worker) runPoolTrim(c *call.Call) gpubackend.Result {
+	p, result := w.findPool(c.Word(0))
 	if result == gpubackend.Success {
 		before := w.context
-		p.trim(w, c.word(1))
+		p.trim(w, c.Word(1))
 		w.setContext(before, true)
 	}
 	return result
 }
 
 // runAllocAsync allocates from a pool: bytes, pool, stream. In a stream that is being captured it adds a node.
-func runAllocAsync(w *Worker, c *call) gpubackend.Result {
-	p, result := w.findPool(c.word(1))
+func (w *Worker) runAllocAsync(c *call.Call) gpubackend.Result {
+	p, result := w.findPool(c.Word(1))
 	if result != gpubackend.Success {
 		return result
 	}
 	if p.imported {
 		return gpubackend.InvalidValue
 	}
-	s, result := w.findStream(c, c.word(2))
+	s, result := w.findStream(c, c.Word(2))
 	if result != gpubackend.Success {
 		return result
 	}
 	if status, _, graph, nodes, r := w.driver.StreamCaptureInfo(s, nil); r == gpubackend.Success && status != 0 {
 		return w.captureAlloc(c, s, graph, nodes)
 	}
-	asked, stream := c.word(0), c.word(2)
+	asked, stream := c.Word(0), c.Word(2)
 	bytes := (asked + poolAlignment - 1) &^ (poolAlignment - 1)
 	if bytes < asked || bytes == 0 {
 		return gpubackend.OutOfMemory
@@ -119,7 +120,7 @@ func runAllocAsync(w *Worker, c *call) gpubackend.Result {
 	if result == gpubackend.OutOfMemory && w.pools.waiting() {
 		return w.whenIdle(c, take)
 	}
-	c.answer(address)
+	c.Answer(address)
 	return result
 }
 
@@ -131,12 +132,12 @@ func (s *pools) enter(b *block) {
 }
 
 // runFreeAsync frees memory in stream order: address, stream.
-func runFreeAsync(w *Worker, c *call) gpubackend.Result {
-	s, result := w.findStream(c, c.word(1))
+func (w *Worker) runFreeAsync(c *call.Call) gpubackend.Result {
+	s, result := w.findStream(c, c.Word(1))
 	if result != gpubackend.Success {
 		return result
 	}
-	address := c.word(0)
+	address := c.Word(0)
 	if status, _, graph, nodes, r := w.driver.StreamCaptureInfo(s, nil); r == gpubackend.Success && status != 0 {
 		return w.captureFree(address, s, graph, nodes)
 	}
@@ -164,7 +165,7 @@ func runFreeAsync(w *Worker, c *call) gpubackend.Result {
 		w.pools.loose = append(w.pools.loose, b)
 		return gpubackend.Success
 	}
-	b.stream, b.fence, b.fenced = c.word(1), f, true
+	b.stream, b.fence, b.fenced = c.Word(1), f, true
 	w.pools.giveBack(b)
 	return gpubackend.Success
 }
@@ -176,14 +177,14 @@ func (s *pools) giveBack(b *block) {
 }
 
 // freePooled is MemFree of what may be a pool's: the caller has seen to it that nothing uses it.
-func (w *Worker) freePooled(c *call, run func(*Worker, *call) gpubackend.Result) gpubackend.Result {
-	w.shares.withdraw(c.word(0))
-	b := w.pools.live[c.word(0)]
-	if x := w.pools.shares.takePointer(c.word(0)); x != nil {
+func (w *Worker) freePooled(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
+	w.shares.withdraw(c.Word(0))
+	b := w.pools.live[c.Word(0)]
+	if x := w.pools.shares.takePointer(c.Word(0)); x != nil {
 		return w.whenIdle(c, func() (uint64, gpubackend.Result) { return 0, w.dropPointer(x) })
 	}
 	if b == nil {
-		return run(w, c)
+		return run(c)
 	}
 	b.stream = streamPerThread
 	w.pools.giveBack(b)
@@ -191,13 +192,13 @@ func (w *Worker) freePooled(c *call, run func(*Worker, *call) gpubackend.Result)
 }
 
 // allocate is MemAlloc, which takes from the pools what they don't need when there is no other memory.
-func (w *Worker) allocate(c *call, run func(*Worker, *call) gpubackend.Result) gpubackend.Result {
-	result := run(w, c)
+func (w *Worker) allocate(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
+	result := run(c)
 	if result != gpubackend.OutOfMemory || !w.pools.waiting() {
 		return result
 	}
-	bytes := c.word(0)
-	c.n = 0
+	bytes := c.Word(0)
+	c.Unanswer()
 	return w.whenIdle(c, func() (uint64, gpubackend.Result) {
 		w.pools.empty(w)
 		return w.driver.MemAlloc(bytes)
@@ -207,14 +208,14 @@ func (w *Worker) allocate(c *call, run func(*Worker, *call) gpubackend.Result) g
 // setDependencies is CU_STREAM_SET_CAPTURE_DEPENDENCIES.
 const setDependencies = 1
 
-func (w *Worker) captureAlloc(c *call, s gpubackend.Stream, graph gpubackend.Graph, after []gpubackend.GraphNode) gpubackend.Result {
-	n := &gpubackend.Node{Type: gpubackend.NodeMemAlloc, Bytes: c.word(0), Pool: make([]byte, poolBytes)}
+func (w *Worker) captureAlloc(c *call.Call, s gpubackend.Stream, graph gpubackend.Graph, after []gpubackend.GraphNode) gpubackend.Result {
+	n := &gpubackend.Node{Type: gpubackend.NodeMemAlloc, Bytes: c.Word(0), Pool: make([]byte, poolBytes)}
 	n.Pool[0], n.Pool[8] = 1, 1 // pinned, of a device: number 0
 	node, address, _, result := w.driver.GraphAddNode(graph, after, nil, n)
 	if result == gpubackend.Success {
 		result = w.driver.StreamUpdateCaptureDependencies(s, []gpubackend.GraphNode{node}, nil, setDependencies)
 	}
-	c.answer(address)
+	c.Answer(address)
 	return result
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
 // poolShares is memory of pools that processes share. A pool goes to another process as a descriptor, and is a token there: no
@@ -53,8 +54,8 @@ func (p *pool) shareable() {
 }
 
 // runPoolExport offers a pool: handle. The answer is the number of the offer.
-func runPoolExport(w *Worker, c *call) gpubackend.Result {
-	p, result := w.findPool(c.word(0))
+func (w *Worker) runPoolExport(c *call.Call) gpubackend.Result {
+	p, result := w.findPool(c.Word(0))
 	if result != gpubackend.Success || p.token == 0 || p.imported {
 		return gpubackend.InvalidValue
 	}
@@ -67,13 +68,13 @@ func runPoolExport(w *Worker, c *call) gpubackend.Result {
 	if result := w.offerObject(o, -1); result != gpubackend.Success {
 		return result
 	}
-	c.answer(uint64(p.number))
+	c.Answer(uint64(p.number))
 	return gpubackend.Success
 }
 
 // runPoolImport takes a pool that the device process has handed over: number. The answer is its handle and device.
-func runPoolImport(w *Worker, c *call) gpubackend.Result {
-	i, result := w.imports.take(c.word(0), handover.ObjectPool)
+func (w *Worker) runPoolImport(c *call.Call) gpubackend.Result {
+	i, result := w.imports.take(c.Word(0), handover.ObjectPool)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -87,15 +88,15 @@ func runPoolImport(w *Worker, c *call) gpubackend.Result {
 	}
 	p, _ := w.findPool(h)
 	p.imported, p.token = true, i.Token
-	c.answer(h)
-	c.answer(i.Device)
+	c.Answer(h)
+	c.Answer(i.Device)
 	return gpubackend.Success
 }
 
 // runPoolExportPointer offers the piece that a block of a shareable pool is in: address. The answer is the pool's token, the
 // name, in two words, and the offset of the address in the piece.
-func runPoolExportPointer(w *Worker, c *call) gpubackend.Result {
-	address := c.word(0)
+func (w *Worker) runPoolExportPointer(c *call.Call) gpubackend.Result {
+	address := c.Word(0)
 	b := w.pools.live[address]
 	if b == nil || b.pool.token == 0 {
 		return gpubackend.InvalidValue
@@ -110,9 +111,9 @@ func runPoolExportPointer(w *Worker, c *call) gpubackend.Result {
 			return result
 		}
 	}
-	c.answer(b.pool.token)
+	c.Answer(b.pool.token)
 	x.answerName(c)
-	c.answer(address - x.base)
+	c.Answer(address - x.base)
 	return gpubackend.Success
 }
 
@@ -160,9 +161,9 @@ func (s *poolShares) withdraw(b *block) {
 }
 
 // runPoolImportPointer maps memory of an imported pool: pool, token, name, offset. The answer is the address.
-func runPoolImportPointer(w *Worker, c *call) gpubackend.Result {
-	p, result := w.findPool(c.word(0))
-	if result != gpubackend.Success || !p.imported || p.token != c.word(1) {
+func (w *Worker) runPoolImportPointer(c *call.Call) gpubackend.Result {
+	p, result := w.findPool(c.Word(0))
+	if result != gpubackend.Success || !p.imported || p.token != c.Word(1) {
 		return gpubackend.InvalidValue
 	}
 	w.sweepPieces()
@@ -170,7 +171,7 @@ func runPoolImportPointer(w *Worker, c *call) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
-	s, offset := &w.pools.shares, c.word(4)
+	s, offset := &w.pools.shares, c.Word(4)
 	switch {
 	case offset >= x.bytes:
 		result = gpubackend.InvalidValue
@@ -186,7 +187,7 @@ func runPoolImportPointer(w *Worker, c *call) gpubackend.Result {
 	}
 	s.pointers[x.address+offset] = x
 	x.pointers++
-	c.answer(x.address + offset)
+	c.Answer(x.address + offset)
 	return gpubackend.Success
 }
 

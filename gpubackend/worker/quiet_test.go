@@ -9,6 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
 const us = time.Microsecond
@@ -99,7 +100,7 @@ func TestFetchIsAnnounced(t *testing.T) {
 	for _, announces := range []bool{true, false} {
 		r := newRig(t)
 		r.driver.ready, r.driver.announces = gpubackend.NotReady, announces
-		if got := r.call(t, gpubackend.OpCopyDtoH, 0, wire.BufferBulk<<56|wire.Bulk, 64, 64, 0, wire.CopyFlagBlocking); got != pending {
+		if got := r.call(t, gpubackend.OpCopyDtoH, 0, wire.BufferBulk<<56|wire.Bulk, 64, 64, 0, wire.CopyFlagBlocking); got != call.Pending {
 			t.Fatalf("answered %d before it was there", got)
 		}
 		if got := len(r.driver.announced) == 1; got != announces {

@@ -8,105 +8,107 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-// table has every handler at its op: the generated ones, the steps of the protocol, and the functions of class raw.
-var table [1024]handler
+// buildTable makes the table of handlers: the generated ones, the steps of the protocol, and the
+// functions of class raw.
+func (w *Worker) buildTable() {
+	w.table = call.Table{}
+	w.table.Add(w.described())
+	w.table.Add(w.raw())
+	w.table.Wrap(w.steps())
+}
 
-func init() {
-	for op, h := range handlers {
-		table[op] = h
-	}
-	for op, h := range map[gpubackend.Op]handler{
-		gpubackend.Op(wire.OpHello):                   {words: 4, noContext: true, run: runHello},
-		gpubackend.Op(wire.OpUnmap):                   {words: 1, noContext: true, run: runUnmap},
-		gpubackend.Op(wire.OpReport):                  {words: 2, noContext: true, run: runReport},
-		gpubackend.Op(wire.OpThreadExit):              {noContext: true, run: runThreadExit},
-		gpubackend.Op(wire.OpJoin):                    {noContext: true, run: runJoin},
-		gpubackend.OpCtxSynchronize:                   {run: runCtxSynchronize},
-		gpubackend.OpStreamSynchronize:                {words: 1, run: runStreamSynchronize},
-		gpubackend.OpEventSynchronize:                 {words: 1, run: runEventSynchronize},
-		gpubackend.OpLaunchKernel:                     {words: launchWords, run: runLaunchKernel},
-		gpubackend.OpHostRegister:                     {words: 4, noContext: true, run: runHostRegister},
-		gpubackend.OpHostUnregister:                   {words: 1, noContext: true, run: runHostUnregister},
-		gpubackend.OpHostKeep:                         {words: 5, noContext: true, run: runHostKeep},
-		gpubackend.OpHostPageable:                     {words: 3, noContext: true, run: runHostPageable},
-		gpubackend.OpCopyHtoD:                         {words: 6, run: runCopyHtoD},
-		gpubackend.OpCopyDtoH:                         {words: 6, run: runCopyDtoH},
-		gpubackend.OpCopyBox:                          {words: 13, run: runCopyBox},
-		gpubackend.OpHostFunc:                         {words: 2, run: runHostFunc},
-		gpubackend.OpMemAllocAsync:                    {words: 3, run: runAllocAsync},
-		gpubackend.OpMemFreeAsync:                     {words: 2, run: runFreeAsync},
-		gpubackend.OpMemPoolCreate:                    {words: 3, noContext: true, run: runPoolCreate},
-		gpubackend.OpMemPoolDestroy:                   {words: 1, noContext: true, run: runPoolDestroy},
-		gpubackend.OpPoolDefault:                      {words: 1, noContext: true, run: runPoolDefault},
-		gpubackend.OpMemPoolGetAttribute:              {words: 2, noContext: true, run: runPoolGetAttribute},
-		gpubackend.OpMemPoolSetAttribute:              {words: 3, noContext: true, run: runPoolSetAttribute},
-		gpubackend.OpMemPoolTrimTo:                    {words: 2, noContext: true, run: runPoolTrim},
-		gpubackend.OpMemAddressReserve:                {words: 2, noContext: true, run: runReserve},
-		gpubackend.OpMemAddressFree:                   {words: 2, noContext: true, run: runUnreserve},
-		gpubackend.OpMemCreate:                        {words: 3, noContext: true, run: runCreateMemory},
-		gpubackend.OpMemRelease:                       {words: 1, noContext: true, run: runReleaseMemory},
-		gpubackend.OpMemMap:                           {words: 3, noContext: true, run: runMapMemory},
-		gpubackend.OpMemUnmap:                         {words: 2, noContext: true, run: runUnmapMemory},
-		gpubackend.OpMemSetAccess:                     {words: 4, noContext: true, run: runProtect},
-		gpubackend.OpTexObjectCreate:                  {words: 6, run: runTexObjectCreate},
-		gpubackend.OpSurfObjectCreate:                 {words: 2, run: runSurfObjectCreate},
-		gpubackend.OpCopyArray:                        {words: 3, run: runCopyArray},
-		gpubackend.OpTexRefGetArray:                   boundTo((*Worker).findTextureReference, gpubackend.Driver.TexRefGetArray, object.Array),
-		gpubackend.OpSurfRefGetArray:                  boundTo((*Worker).findSurfaceReference, gpubackend.Driver.SurfRefGetArray, object.Array),
-		gpubackend.OpTexRefGetMipmappedArray:          boundTo((*Worker).findTextureReference, gpubackend.Driver.TexRefGetMipmappedArray, object.MipmappedArray),
-		gpubackend.OpIpcGetMemHandle:                  {words: 1, run: runIpcShare},
-		gpubackend.OpIpcOpenMemHandle:                 {words: 5, run: runIpcOpen},
-		gpubackend.OpIpcCloseMemHandle:                {words: 1, run: runIpcClose},
-		gpubackend.OpIpcGetEventHandle:                {words: 1, run: runIpcShareEvent},
-		gpubackend.OpIpcOpenEventHandle:               {words: 2, run: runIpcOpenEvent},
-		gpubackend.OpDevResource:                      {words: 5, noContext: true, run: runDevResource},
-		gpubackend.OpResourceSplit:                    {words: 5, noContext: true, run: runResourceSplit},
-		gpubackend.OpResourceDesc:                     {words: 2, noContext: true, run: runResourceDesc},
-		gpubackend.OpGreenCtxCreate:                   {words: 3, noContext: true, run: runGreenCtxCreate},
-		gpubackend.OpGreenCtxDestroy:                  {words: 1, noContext: true, run: runGreenCtxDestroy},
-		gpubackend.OpMemExportToShareableHandle:       {words: 1, noContext: true, run: runExportMemory},
-		gpubackend.OpMemImportFromShareableHandle:     {words: 1, noContext: true, run: runImportMemory},
-		gpubackend.OpMemPoolExportToShareableHandle:   {words: 1, noContext: true, run: runPoolExport},
-		gpubackend.OpMemPoolImportFromShareableHandle: {words: 1, noContext: true, run: runPoolImport},
-		gpubackend.OpMemPoolExportPointer:             {words: 1, noContext: true, run: runPoolExportPointer},
-		gpubackend.OpMemPoolImportPointer:             {words: 5, run: runPoolImportPointer},
-	} {
-		table[op] = h
-	}
-	// A context that goes takes its threads' default streams along.
-	wrap(gpubackend.OpCtxDestroy, (*Worker).endContext)
-	wrap(gpubackend.OpDevicePrimaryCtxReset, (*Worker).endContext)
-	wrap(gpubackend.OpDevicePrimaryCtxRelease, (*Worker).endContext)
-	wrap(gpubackend.OpDevicePrimaryCtxRetain, (*Worker).retainPrimary)
-	// Memory that pools keep must not be what others lack.
-	wrap(gpubackend.OpMemAlloc, (*Worker).allocate)
-	wrap(gpubackend.OpMemFree, (*Worker).freePooled)
-	wrap(gpubackend.OpStreamQuery, (*Worker).queryStream)
-	wrap(gpubackend.OpStreamDestroy, (*Worker).endStream)
-	wrap(gpubackend.OpEventDestroy, (*Worker).endEvent)
-	wrap(gpubackend.OpTexRefDestroy, (*Worker).endReference)
-	wrap(gpubackend.OpLibraryUnload, (*Worker).endLibrary)
-	for _, op := range naming {
-		wrap(op, (*Worker).boundGraphs)
+// raw are the commands that are decoded by hand.
+func (w *Worker) raw() call.Handlers {
+	return call.Handlers{
+		gpubackend.Op(wire.OpHello):                   {Words: 4, NoContext: true, Run: w.runHello},
+		gpubackend.Op(wire.OpUnmap):                   {Words: 1, NoContext: true, Run: w.runUnmap},
+		gpubackend.Op(wire.OpReport):                  {Words: 2, NoContext: true, Run: w.runReport},
+		gpubackend.Op(wire.OpThreadExit):              {NoContext: true, Run: w.runThreadExit},
+		gpubackend.Op(wire.OpJoin):                    {NoContext: true, Run: w.runJoin},
+		gpubackend.OpCtxSynchronize:                   {Run: w.runCtxSynchronize},
+		gpubackend.OpStreamSynchronize:                {Words: 1, Run: w.runStreamSynchronize},
+		gpubackend.OpEventSynchronize:                 {Words: 1, Run: w.runEventSynchronize},
+		gpubackend.OpLaunchKernel:                     {Words: launchWords, Run: w.runLaunchKernel},
+		gpubackend.OpHostRegister:                     {Words: 4, NoContext: true, Run: w.runHostRegister},
+		gpubackend.OpHostUnregister:                   {Words: 1, NoContext: true, Run: w.runHostUnregister},
+		gpubackend.OpHostKeep:                         {Words: 5, NoContext: true, Run: w.runHostKeep},
+		gpubackend.OpHostPageable:                     {Words: 3, NoContext: true, Run: w.runHostPageable},
+		gpubackend.OpCopyHtoD:                         {Words: 6, Run: w.runCopyHtoD},
+		gpubackend.OpCopyDtoH:                         {Words: 6, Run: w.runCopyDtoH},
+		gpubackend.OpCopyBox:                          {Words: 13, Run: w.runCopyBox},
+		gpubackend.OpHostFunc:                         {Words: 2, Run: w.runHostFunc},
+		gpubackend.OpMemAllocAsync:                    {Words: 3, Run: w.runAllocAsync},
+		gpubackend.OpMemFreeAsync:                     {Words: 2, Run: w.runFreeAsync},
+		gpubackend.OpMemPoolCreate:                    {Words: 3, NoContext: true, Run: w.runPoolCreate},
+		gpubackend.OpMemPoolDestroy:                   {Words: 1, NoContext: true, Run: w.runPoolDestroy},
+		gpubackend.OpPoolDefault:                      {Words: 1, NoContext: true, Run: w.runPoolDefault},
+		gpubackend.OpMemPoolGetAttribute:              {Words: 2, NoContext: true, Run: w.runPoolGetAttribute},
+		gpubackend.OpMemPoolSetAttribute:              {Words: 3, NoContext: true, Run: w.runPoolSetAttribute},
+		gpubackend.OpMemPoolTrimTo:                    {Words: 2, NoContext: true, Run: w.runPoolTrim},
+		gpubackend.OpMemAddressReserve:                {Words: 2, NoContext: true, Run: w.runReserve},
+		gpubackend.OpMemAddressFree:                   {Words: 2, NoContext: true, Run: w.runUnreserve},
+		gpubackend.OpMemCreate:                        {Words: 3, NoContext: true, Run: w.runCreateMemory},
+		gpubackend.OpMemRelease:                       {Words: 1, NoContext: true, Run: w.runReleaseMemory},
+		gpubackend.OpMemMap:                           {Words: 3, NoContext: true, Run: w.runMapMemory},
+		gpubackend.OpMemUnmap:                         {Words: 2, NoContext: true, Run: w.runUnmapMemory},
+		gpubackend.OpMemSetAccess:                     {Words: 4, NoContext: true, Run: w.runProtect},
+		gpubackend.OpTexObjectCreate:                  {Words: 6, Run: w.runTexObjectCreate},
+		gpubackend.OpSurfObjectCreate:                 {Words: 2, Run: w.runSurfObjectCreate},
+		gpubackend.OpCopyArray:                        {Words: 3, Run: w.runCopyArray},
+		gpubackend.OpTexRefGetArray:                   boundTo(w, w.findTextureReference, w.driver.TexRefGetArray, object.Array),
+		gpubackend.OpSurfRefGetArray:                  boundTo(w, w.findSurfaceReference, w.driver.SurfRefGetArray, object.Array),
+		gpubackend.OpTexRefGetMipmappedArray:          boundTo(w, w.findTextureReference, w.driver.TexRefGetMipmappedArray, object.MipmappedArray),
+		gpubackend.OpIpcGetMemHandle:                  {Words: 1, Run: w.runIpcShare},
+		gpubackend.OpIpcOpenMemHandle:                 {Words: 5, Run: w.runIpcOpen},
+		gpubackend.OpIpcCloseMemHandle:                {Words: 1, Run: w.runIpcClose},
+		gpubackend.OpIpcGetEventHandle:                {Words: 1, Run: w.runIpcShareEvent},
+		gpubackend.OpIpcOpenEventHandle:               {Words: 2, Run: w.runIpcOpenEvent},
+		gpubackend.OpDevResource:                      {Words: 5, NoContext: true, Run: w.runDevResource},
+		gpubackend.OpResourceSplit:                    {Words: 5, NoContext: true, Run: w.runResourceSplit},
+		gpubackend.OpResourceDesc:                     {Words: 2, NoContext: true, Run: w.runResourceDesc},
+		gpubackend.OpGreenCtxCreate:                   {Words: 3, NoContext: true, Run: w.runGreenCtxCreate},
+		gpubackend.OpGreenCtxDestroy:                  {Words: 1, NoContext: true, Run: w.runGreenCtxDestroy},
+		gpubackend.OpMemExportToShareableHandle:       {Words: 1, NoContext: true, Run: w.runExportMemory},
+		gpubackend.OpMemImportFromShareableHandle:     {Words: 1, NoContext: true, Run: w.runImportMemory},
+		gpubackend.OpMemPoolExportToShareableHandle:   {Words: 1, NoContext: true, Run: w.runPoolExport},
+		gpubackend.OpMemPoolImportFromShareableHandle: {Words: 1, NoContext: true, Run: w.runPoolImport},
+		gpubackend.OpMemPoolExportPointer:             {Words: 1, NoContext: true, Run: w.runPoolExportPointer},
+		gpubackend.OpMemPoolImportPointer:             {Words: 5, Run: w.runPoolImportPointer},
 	}
 }
 
-// wrap puts a step of the worker's own around a generated handler.
-func wrap(op gpubackend.Op, around func(*Worker, *call, func(*Worker, *call) gpubackend.Result) gpubackend.Result) {
-	h := table[op]
-	run := h.run
-	h.run = func(w *Worker, c *call) gpubackend.Result { return around(w, c, run) }
-	table[op] = h
+// steps are the worker's own around generated handlers.
+func (w *Worker) steps() call.Steps {
+	s := call.Steps{
+		// A context that goes takes its threads' default streams along.
+		gpubackend.OpCtxDestroy:              w.endContext,
+		gpubackend.OpDevicePrimaryCtxReset:   w.endContext,
+		gpubackend.OpDevicePrimaryCtxRelease: w.endContext,
+		gpubackend.OpDevicePrimaryCtxRetain:  w.retainPrimary,
+		// Memory that pools keep must not be what others lack.
+		gpubackend.OpMemAlloc:      w.allocate,
+		gpubackend.OpMemFree:       w.freePooled,
+		gpubackend.OpStreamQuery:   w.queryStream,
+		gpubackend.OpStreamDestroy: w.endStream,
+		gpubackend.OpEventDestroy:  w.endEvent,
+		gpubackend.OpTexRefDestroy: w.endReference,
+		gpubackend.OpLibraryUnload: w.endLibrary,
+	}
+	for _, op := range naming {
+		s[op] = w.boundGraphs
+	}
+	return s
 }
 
 // runHello opens the device with the guest process's CUDA environment and answers with the device snapshot.
-func runHello(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runHello(c *call.Call) gpubackend.Result {
 	if w.opened {
 		return gpubackend.NotPermitted
 	}
-	env, result := w.input(c, 0)
+	env, result := c.Input(0)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -114,32 +116,32 @@ func runHello(w *Worker, c *call) gpubackend.Result {
 	if !w.driver.Suits(variables) {
 		return w.askCold()
 	}
-	out, result := w.output(c, 2)
+	out, result := c.Output(2)
 	if result != gpubackend.Success {
 		return result
 	}
-	defer out.done()
+	defer out.Done()
 	s, result := w.driver.Open(variables)
 	if result != gpubackend.Success {
 		return result
 	}
 	size := wire.SnapshotSize + len(s.Device)*wire.SnapshotDeviceSize
-	if size > len(out.bytes) {
+	if size > len(out.Bytes) {
 		return gpubackend.InvalidValue
 	}
 	s.Devices = uint32(len(s.Device))
-	s.Encode(out.bytes)
+	s.Encode(out.Bytes)
 	for i := range s.Device {
-		s.Device[i].Encode(out.bytes[wire.SnapshotSize+i*wire.SnapshotDeviceSize:])
+		s.Device[i].Encode(out.Bytes[wire.SnapshotSize+i*wire.SnapshotDeviceSize:])
 	}
 	w.opened = true
 	w.countStart()
-	c.answer(uint64(size))
+	c.Answer(uint64(size))
 	return gpubackend.Success
 }
 
-func runUnmap(w *Worker, c *call) gpubackend.Result {
-	m := w.findMap(uint32(c.word(0)))
+func (w *Worker) runUnmap(c *call.Call) gpubackend.Result {
+	m := w.findMap(uint32(c.Word(0)))
 	if m == nil {
 		return gpubackend.InvalidValue
 	}
@@ -154,8 +156,8 @@ func runUnmap(w *Worker, c *call) gpubackend.Result {
 const maxReportName = 64
 
 // runReport logs a function that the guest's library lacks. The library reports each once.
-func runReport(w *Worker, c *call) gpubackend.Result {
-	name, result := w.text(c, 0)
+func (w *Worker) runReport(c *call.Call) gpubackend.Result {
+	name, result := c.Text(0)
 	if result != gpubackend.Success || len(name) > maxReportName {
 		return gpubackend.Success
 	}
@@ -163,20 +165,20 @@ func runReport(w *Worker, c *call) gpubackend.Result {
 	return gpubackend.Success
 }
 
-func runThreadExit(w *Worker, c *call) gpubackend.Result {
-	w.streams.end(w, c.slot)
+func (w *Worker) runThreadExit(c *call.Call) gpubackend.Result {
+	w.streams.end(w, c.Slot)
 	return gpubackend.Success
 }
 
 // endContext runs the end of a context and forgets what was in it. A primary context keeps its handle.
-func (w *Worker) endContext(c *call, run func(*Worker, *call) gpubackend.Result) gpubackend.Result {
-	handle := c.word(0)
-	if c.op != gpubackend.OpCtxDestroy {
+func (w *Worker) endContext(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
+	handle := c.Word(0)
+	if c.Op != gpubackend.OpCtxDestroy {
 		handle = w.primary[handle]
 	}
 	w.streams.forget(handle)
 	w.leaveGreen()
-	result := run(w, c)
+	result := run(c)
 	if result == gpubackend.Success {
 		w.objects.RemoveChildren(handle)
 		w.forgetKernels(handle)
@@ -192,10 +194,10 @@ func (w *Worker) endContext(c *call, run func(*Worker, *call) gpubackend.Result)
 }
 
 // retainPrimary remembers which context is whose device's primary one.
-func (w *Worker) retainPrimary(c *call, run func(*Worker, *call) gpubackend.Result) gpubackend.Result {
-	result := run(w, c)
+func (w *Worker) retainPrimary(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
+	result := run(c)
 	if result == gpubackend.Success {
-		w.primary[c.word(0)] = c.outs[0]
+		w.primary[c.Word(0)] = c.Answers()[0]
 	}
 	return result
 }

@@ -5,38 +5,39 @@ package worker
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-func (w *Worker) findTextureReference(_ *call, handle uint64) (gpubackend.TextureReference, gpubackend.Result) {
+func (w *Worker) findTextureReference(_ *call.Call, handle uint64) (gpubackend.TextureReference, gpubackend.Result) {
 	h, result := w.lookup(object.TextureReference, handle)
 	return gpubackend.TextureReference(h), result
 }
 
-func (w *Worker) findSurfaceReference(_ *call, handle uint64) (gpubackend.SurfaceReference, gpubackend.Result) {
+func (w *Worker) findSurfaceReference(_ *call.Call, handle uint64) (gpubackend.SurfaceReference, gpubackend.Result) {
 	h, result := w.lookup(object.SurfaceReference, handle)
 	return gpubackend.SurfaceReference(h), result
 }
 
 // endReference keeps modules' references from being destroyed: they go with their modules.
-func (w *Worker) endReference(c *call, run func(*Worker, *call) gpubackend.Result) gpubackend.Result {
-	if _, ok := w.objects.Lookup(object.Module, w.objects.Parent(c.word(0))); ok {
+func (w *Worker) endReference(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
+	if _, ok := w.objects.Lookup(object.Module, w.objects.Parent(c.Word(0))); ok {
 		return gpubackend.InvalidValue
 	}
-	return run(w, c)
+	return run(c)
 }
 
 // boundTo makes the handler that answers with the guest's handle of what a reference is bound to: reference. The driver may
 // still name an array that was destroyed; the guest has no handle of it any more, and gets none.
 func boundTo[Reference, Bound ~uint64](
-	find func(*Worker, *call, uint64) (Reference, gpubackend.Result),
-	get func(gpubackend.Driver, Reference) (Bound, gpubackend.Result), kind object.Kind,
-) handler {
-	return handler{words: 1, run: func(w *Worker, c *call) gpubackend.Result {
-		r, result := find(w, c, c.word(0))
+	w *Worker, find func(*call.Call, uint64) (Reference, gpubackend.Result),
+	get func(Reference) (Bound, gpubackend.Result), kind object.Kind,
+) call.Handler {
+	return call.Handler{Words: 1, Run: func(c *call.Call) gpubackend.Result {
+		r, result := find(c, c.Word(0))
 		if result != gpubackend.Success {
 			return result
 		}
-		bound, result := get(w.driver, r)
+		bound, result := get(r)
 		if result != gpubackend.Success {
 			return result
 		}
@@ -44,7 +45,7 @@ func boundTo[Reference, Bound ~uint64](
 		if handle == 0 {
 			return gpubackend.InvalidValue
 		}
-		c.answer(handle)
+		c.Answer(handle)
 		return gpubackend.Success
 	}}
 }

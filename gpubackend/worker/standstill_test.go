@@ -56,11 +56,11 @@ func (b busyContext) ContextQuery() gpubackend.Result {
 func TestStandstillOfAllContexts(t *testing.T) {
 	r := newRig(t)
 	r.objects.Add(object.Context, 7, 0)
-	r.Worker.driver = busyContext{r.driver, 7}
+	r.use(busyContext{r.driver, 7})
 	if r.standsStill() {
 		t.Fatal("stands still with a busy context")
 	}
-	r.Worker.driver = busyContext{r.driver, 8}
+	r.use(busyContext{r.driver, 8})
 	if !r.standsStill() {
 		t.Fatal("doesn't stand still, with nothing to do")
 	}

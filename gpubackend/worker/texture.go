@@ -8,19 +8,20 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-func (w *Worker) findArray(_ *call, handle uint64) (gpubackend.Array, gpubackend.Result) {
+func (w *Worker) findArray(_ *call.Call, handle uint64) (gpubackend.Array, gpubackend.Result) {
 	h, result := w.lookup(object.Array, handle)
 	return gpubackend.Array(h), result
 }
 
-func (w *Worker) findMipmappedArray(_ *call, handle uint64) (gpubackend.MipmappedArray, gpubackend.Result) {
+func (w *Worker) findMipmappedArray(_ *call.Call, handle uint64) (gpubackend.MipmappedArray, gpubackend.Result) {
 	h, result := w.lookup(object.MipmappedArray, handle)
 	return gpubackend.MipmappedArray(h), result
 }
 
-func (w *Worker) findLink(_ *call, handle uint64) (gpubackend.Link, gpubackend.Result) {
+func (w *Worker) findLink(_ *call.Call, handle uint64) (gpubackend.Link, gpubackend.Result) {
 	h, result := w.lookup(object.Link, handle)
 	return gpubackend.Link(h), result
 }
@@ -33,18 +34,9 @@ const (
 	resourceHandle    = 8
 )
 
-// structure returns a buffer argument of exactly that size, or of none if it may be left out.
-func (w *Worker) structure(c *call, i, size int, optional bool) ([]byte, gpubackend.Result) {
-	b, result := w.input(c, i)
-	if result == gpubackend.Success && len(b) != size && (len(b) != 0 || !optional) {
-		result = gpubackend.InvalidValue
-	}
-	return b, result
-}
-
 // resource returns a resource description with the driver's handle in it.
-func (w *Worker) resource(c *call, i int) ([]byte, gpubackend.Result) {
-	b, result := w.structure(c, i, gpubackend.ResourceDescBytes, false)
+func (w *Worker) resource(c *call.Call, i int) ([]byte, gpubackend.Result) {
+	b, result := c.Structure(i, gpubackend.ResourceDescBytes, false)
 	if result != gpubackend.Success {
 		return nil, result
 	}
@@ -66,35 +58,35 @@ func (w *Worker) resource(c *call, i int) ([]byte, gpubackend.Result) {
 }
 
 // runTexObjectCreate makes a texture: resource, texture, view.
-func runTexObjectCreate(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runTexObjectCreate(c *call.Call) gpubackend.Result {
 	resource, result := w.resource(c, 0)
 	if result != gpubackend.Success {
 		return result
 	}
-	texture, result := w.structure(c, 2, gpubackend.TextureDescBytes, true)
+	texture, result := c.Structure(2, gpubackend.TextureDescBytes, true)
 	if result != gpubackend.Success {
 		return result
 	}
 	if len(texture) > 0 && !allowed.TextureFlags.Has(uint64(binary.LittleEndian.Uint32(texture[textureFlagsAt:]))) {
 		return gpubackend.InvalidValue
 	}
-	view, result := w.structure(c, 4, gpubackend.ViewDescBytes, true)
+	view, result := c.Structure(4, gpubackend.ViewDescBytes, true)
 	if result != gpubackend.Success {
 		return result
 	}
 	t, result := w.driver.TexObjectCreate(resource, texture, view)
-	c.answer(t)
+	c.Answer(t)
 	return result
 }
 
 // runSurfObjectCreate makes a surface: resource.
-func runSurfObjectCreate(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runSurfObjectCreate(c *call.Call) gpubackend.Result {
 	resource, result := w.resource(c, 0)
 	if result != gpubackend.Success {
 		return result
 	}
 	s, result := w.driver.SurfObjectCreate(resource)
-	c.answer(s)
+	c.Answer(s)
 	return result
 }
 
@@ -110,12 +102,12 @@ const (
 )
 
 // runCopyArray copies between arrays and device memory: description, stream.
-func runCopyArray(w *Worker, c *call) gpubackend.Result {
-	b, result := w.structure(c, 0, gpubackend.Memcpy3DBytes, false)
+func (w *Worker) runCopyArray(c *call.Call) gpubackend.Result {
+	b, result := c.Structure(0, gpubackend.Memcpy3DBytes, false)
 	if result != gpubackend.Success {
 		return result
 	}
-	s, result := w.findStream(c, c.word(2))
+	s, result := w.findStream(c, c.Word(2))
 	if result != gpubackend.Success {
 		return result
 	}

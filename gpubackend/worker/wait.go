@@ -4,7 +4,7 @@ package worker
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
 // waiter is a call that waits for work on the GPU. It is polled between commands.
@@ -36,25 +36,25 @@ const (
 	waitParts
 )
 
-func newWaiter(c *call, kind waitKind, native uint64) waiter {
+func newWaiter(c *call.Call, kind waitKind, native uint64) waiter {
 	return waiter{
-		kind: kind, slot: c.slot, seq: c.seq, reply: c.flags&wire.CommandFlagReply != 0, context: c.context, native: native,
+		kind: kind, slot: c.Slot, seq: c.Seq, reply: c.Reply(), context: c.Context, native: native,
 	}
 }
 
 // wait makes a call wait, unless it is complete already.
-func (w *Worker) wait(c *call, kind waitKind, native uint64) gpubackend.Result {
+func (w *Worker) wait(c *call.Call, kind waitKind, native uint64) gpubackend.Result {
 	x := newWaiter(c, kind, native)
 	if result := w.query(&x); result != gpubackend.NotReady {
 		w.pools.settle(w)
 		return result
 	}
 	w.waiters = append(w.waiters, x)
-	return pending
+	return call.Pending
 }
 
 // whenDone makes a call wait for what is in a stream now. The device announces the end if it can.
-func (w *Worker) whenDone(c *call, s gpubackend.Stream) (result gpubackend.Result) {
+func (w *Worker) whenDone(c *call.Call, s gpubackend.Stream) (result gpubackend.Result) {
 	x := newWaiter(c, waitStream, uint64(s))
 	if x.announced = w.announce(&x); !x.announced {
 		x.kind = waitFence
@@ -63,38 +63,38 @@ func (w *Worker) whenDone(c *call, s gpubackend.Stream) (result gpubackend.Resul
 		}
 	}
 	w.waiters = append(w.waiters, x)
-	return pending
+	return call.Pending
 }
 
 // whenIdle makes a call wait for the work of its context and then do something.
-func (w *Worker) whenIdle(c *call, then func() (uint64, gpubackend.Result)) gpubackend.Result {
+func (w *Worker) whenIdle(c *call.Call, then func() (uint64, gpubackend.Result)) gpubackend.Result {
 	result := w.wait(c, waitContext, 0)
 	switch {
-	case result == pending:
+	case result == call.Pending:
 		w.waiters[len(w.waiters)-1].then = then
-		return pending
-	case result != gpubackend.Success && c.context != 0:
+		return call.Pending
+	case result != gpubackend.Success && c.Context != 0:
 		return result
 	}
 	word, result := then()
-	c.answer(word)
+	c.Answer(word)
 	return result
 }
 
 // endStream ends a stream, and endEvent an event and its offer. Other threads may wait for them still.
-func (w *Worker) endStream(c *call, run func(*Worker, *call) gpubackend.Result) gpubackend.Result {
-	s, _ := w.findStream(c, c.word(0))
-	result := run(w, c)
+func (w *Worker) endStream(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
+	s, _ := w.findStream(c, c.Word(0))
+	result := run(c)
 	if result == gpubackend.Success {
 		w.widen(waitStream, uint64(s))
 	}
 	return result
 }
 
-func (w *Worker) endEvent(c *call, run func(*Worker, *call) gpubackend.Result) gpubackend.Result {
-	w.shares.withdrawEvent(c.word(0))
-	e, _ := w.findEvent(c, c.word(0))
-	result := run(w, c)
+func (w *Worker) endEvent(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
+	w.shares.withdrawEvent(c.Word(0))
+	e, _ := w.findEvent(c, c.Word(0))
+	result := run(c)
 	if result == gpubackend.Success {
 		w.widen(waitEvent, uint64(e))
 	}
@@ -174,18 +174,20 @@ func (w *Worker) pollWaiters() (answered bool) {
 	return answered
 }
 
-func runCtxSynchronize(w *Worker, c *call) gpubackend.Result { return w.synchronize(c, waitContext, 0) }
+func (w *Worker) runCtxSynchronize(c *call.Call) gpubackend.Result {
+	return w.synchronize(c, waitContext, 0)
+}
 
-func runStreamSynchronize(w *Worker, c *call) gpubackend.Result {
-	s, result := w.findStream(c, c.word(0))
+func (w *Worker) runStreamSynchronize(c *call.Call) gpubackend.Result {
+	s, result := w.findStream(c, c.Word(0))
 	if result != gpubackend.Success {
 		return result
 	}
 	return w.synchronize(c, waitStream, uint64(s))
 }
 
-func runEventSynchronize(w *Worker, c *call) gpubackend.Result {
-	e, result := w.findEvent(c, c.word(0))
+func (w *Worker) runEventSynchronize(c *call.Call) gpubackend.Result {
+	e, result := w.findEvent(c, c.Word(0))
 	if result != gpubackend.Success {
 		return result
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
 // TestWaitForWhatIsGone: a thread waits for a stream, or for an event in it, when another ends it. The work goes on, and the
@@ -25,7 +26,7 @@ func TestWaitForWhatIsGone(t *testing.T) {
 			r.want(t, 0, gpubackend.OpHostFunc, s, 7)
 			r.want(t, 0, gpubackend.OpEventRecordWithFlags, e, s, 0)
 			handle := map[gpubackend.Op]uint64{gpubackend.OpStreamDestroy: s, gpubackend.OpEventDestroy: e}[test.end]
-			r.want(t, pending, test.wait, handle)
+			r.want(t, call.Pending, test.wait, handle)
 			r.want(t, 0, test.end, handle)
 			for range 100 {
 				r.pollWaiters()

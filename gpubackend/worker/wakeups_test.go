@@ -102,7 +102,7 @@ const (
 func newRaceRig(t *testing.T) *raceRig {
 	t.Helper()
 	r := &raceRig{rig: newRig(t)}
-	r.Worker.driver = &jitterDriver{fakeDriver: r.driver}
+	r.use(&jitterDriver{fakeDriver: r.driver})
 	r.guest = virtqueuetest.NewGuest(t, virtqueuetest.Span{Size: 4 << 20})
 	r.guest.Alloc(4096, 4096)
 	d := virtqueuetest.NewDriver(r.guest, 64, true)

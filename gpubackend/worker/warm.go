@@ -9,6 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
 // errCold ends a worker whose driver was initialised with another environment than the guest process has.
@@ -54,7 +55,7 @@ func (w *Worker) askCold() gpubackend.Result {
 		return gpubackend.NotPermitted
 	}
 	w.cold = true
-	return pending
+	return call.Pending
 }
 
 func (w *Worker) countStart() {

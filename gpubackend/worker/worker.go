@@ -15,6 +15,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/virtqueue"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
@@ -46,7 +47,9 @@ type Worker struct {
 	warm           bool // driver was initialised before there was a guest process
 	cold           bool // which doesn't suit this one
 	command        arena.Command
-	current        call
+	table          call.Table
+	current        call.Call
+	buffers        call.Buffers
 	batch          batch
 	waiters        []waiter
 	parts          [wire.SlotCount]*parts // by slot: not joined yet
@@ -74,7 +77,6 @@ type Worker struct {
 	primary        map[uint64]uint64     // device to the handle of its primary context
 	kernels        map[kernelKey]gpubackend.Function
 	unknown        map[gpubackend.Op]bool
-	buffers        uint64 // bytes of host that the command at hand has taken
 }
 
 // errStopped ends the loop in an orderly way.
@@ -172,7 +174,20 @@ func newWorker(c Config, m *handover.Message, fds []int, driver gpubackend.Drive
 			return nil, fmt.Errorf("connect to the mover: %w", err)
 		}
 	}
+	w.assemble()
 	return w, nil
+}
+
+// assemble makes what needs the driver.
+func (w *Worker) assemble() {
+	w.buffers = call.Buffers{
+		Bulk:   func(offset, bytes uint64) ([]byte, error) { return w.arena.Bulk(offset, bytes) },
+		Pages:  w.pages,
+		Host:   w.host,
+		Copied: func(bytes uint64) { w.state.Count(handover.BytesCopied, bytes) },
+	}
+	w.current = call.New(&w.buffers)
+	w.buildTable()
 }
 
 // maxChain bounds the descriptors of a chain: a MAP of RunsPerMap runs of 16 bytes in single pages, and its header.

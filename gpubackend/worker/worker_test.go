@@ -14,6 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
 // fakeDriver is a device that remembers what it was asked. Streams and events are done at once unless ready says
@@ -133,9 +134,16 @@ func newRig(t testing.TB) *rig {
 		kernels: map[kernelKey]gpubackend.Function{}, policy: handover.Policy{BatchCommands: 512, BatchBytes: 64 << 10},
 	}
 	r.chains.maps, r.places = map[uint32]*mapping{}, newPlaces()
+	r.use(r.driver)
 	r.context = r.objects.Add(object.Context, 1, 0)
 	r.function = r.objects.Add(object.Function, 2, r.context)
 	return r
+}
+
+// use gives the worker another driver.
+func (r *rig) use(d gpubackend.Driver) {
+	r.Worker.driver = d
+	r.assemble()
 }
 
 // send appends a command with a tail behind its words.
@@ -170,7 +178,7 @@ func (r *rig) call(t testing.TB, op gpubackend.Op, words ...uint64) gpubackend.R
 	}
 	s := r.slot()
 	if s.Done != seq {
-		return pending
+		return call.Pending
 	}
 	return gpubackend.Result(s.Result)
 }
@@ -246,7 +254,7 @@ func TestHostileCommands(t *testing.T) {
 func TestWaitingCallDelaysNoOther(t *testing.T) {
 	r := newRig(t)
 	r.driver.ready = gpubackend.NotReady
-	if got := r.call(t, gpubackend.OpStreamSynchronize, 0); got != pending {
+	if got := r.call(t, gpubackend.OpStreamSynchronize, 0); got != call.Pending {
 		t.Fatalf("synchronize answered %d while the stream is busy", got)
 	}
 	r.driver.keep = true
@@ -303,7 +311,7 @@ func TestLaunchesAreCollectedByStream(t *testing.T) {
 func TestBulkIsReadInTheDevicesTime(t *testing.T) {
 	r := newRig(t)
 	r.driver.ready = gpubackend.NotReady
-	if got := r.call(t, gpubackend.OpCopyHtoD, 0, wire.BufferBulk<<56|wire.Bulk, 64, 64, 0, 0); got != pending {
+	if got := r.call(t, gpubackend.OpCopyHtoD, 0, wire.BufferBulk<<56|wire.Bulk, 64, 64, 0, 0); got != call.Pending {
 		t.Fatalf("a copy from the bulk area answered %d before the device had read it", got)
 	}
 	r.driver.ready = gpubackend.Success
@@ -315,7 +323,7 @@ func TestBulkIsReadInTheDevicesTime(t *testing.T) {
 func TestAnnouncedAnswers(t *testing.T) {
 	r := newRig(t)
 	r.driver.ready, r.driver.announces = gpubackend.NotReady, true
-	if got := r.call(t, gpubackend.OpStreamSynchronize, 0); got != pending || len(r.driver.announced) != 1 {
+	if got := r.call(t, gpubackend.OpStreamSynchronize, 0); got != call.Pending || len(r.driver.announced) != 1 {
 		t.Fatalf("synchronize: %d, announced %v", got, r.driver.announced)
 	}
 	for range 3 * failurePolls {
@@ -327,10 +335,10 @@ func TestAnnouncedAnswers(t *testing.T) {
 	if !r.pollWaiters() || len(r.waiters) != 0 || r.slot().Result != 0 || r.driver.arrived != 1 {
 		t.Fatalf("the answer was not seen: %+v", r.slot())
 	}
-	if got := r.call(t, gpubackend.OpEventQuery, 1); got == pending {
+	if got := r.call(t, gpubackend.OpEventQuery, 1); got == call.Pending {
 		t.Fatal("the next call was not answered")
 	}
-	if got := r.call(t, gpubackend.OpStreamSynchronize, 0); got != pending {
+	if got := r.call(t, gpubackend.OpStreamSynchronize, 0); got != call.Pending {
 		t.Fatalf("synchronize again: %d", got)
 	}
 	r.driver.ready = gpubackend.IllegalAddress // work that fails announces nothing

@@ -8,688 +8,691 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-// handlers decodes and executes each function of class call or post.
-var handlers = map[gpubackend.Op]handler{
-	gpubackend.OpDevicePrimaryCtxRetain:                             {words: 1, noContext: true, run: runDevicePrimaryCtxRetain},
-	gpubackend.OpDevicePrimaryCtxRelease:                            {words: 1, noContext: true, run: runDevicePrimaryCtxRelease},
-	gpubackend.OpDevicePrimaryCtxReset:                              {words: 1, noContext: true, run: runDevicePrimaryCtxReset},
-	gpubackend.OpCtxCreate:                                          {words: 2, noContext: true, run: runCtxCreate},
-	gpubackend.OpCtxDestroy:                                         {words: 1, noContext: true, run: runCtxDestroy},
-	gpubackend.OpCtxGetLimit:                                        {words: 1, noContext: false, run: runCtxGetLimit},
-	gpubackend.OpCtxSetLimit:                                        {words: 2, noContext: false, run: runCtxSetLimit},
-	gpubackend.OpCtxGetStreamPriorityRange:                          {words: 0, noContext: false, run: runCtxGetStreamPriorityRange},
-	gpubackend.OpCtxGetCacheConfig:                                  {words: 0, noContext: false, run: runCtxGetCacheConfig},
-	gpubackend.OpCtxSetCacheConfig:                                  {words: 1, noContext: false, run: runCtxSetCacheConfig},
-	gpubackend.OpCtxResetPersistingL2Cache:                          {words: 0, noContext: false, run: runCtxResetPersistingL2Cache},
-	gpubackend.OpModuleLoadData:                                     {words: 8, noContext: false, run: runModuleLoadData},
-	gpubackend.OpModuleUnload:                                       {words: 1, noContext: false, run: runModuleUnload},
-	gpubackend.OpModuleGetFunction:                                  {words: 3, noContext: false, run: runModuleGetFunction},
-	gpubackend.OpModuleGetGlobal:                                    {words: 3, noContext: false, run: runModuleGetGlobal},
-	gpubackend.OpLibraryLoadData:                                    {words: 8, noContext: true, run: runLibraryLoadData},
-	gpubackend.OpLibraryUnload:                                      {words: 1, noContext: true, run: runLibraryUnload},
-	gpubackend.OpLibraryGetKernel:                                   {words: 3, noContext: true, run: runLibraryGetKernel},
-	gpubackend.OpLibraryGetModule:                                   {words: 1, noContext: false, run: runLibraryGetModule},
-	gpubackend.OpLibraryGetGlobal:                                   {words: 3, noContext: false, run: runLibraryGetGlobal},
-	gpubackend.OpLibraryGetKernelCount:                              {words: 1, noContext: true, run: runLibraryGetKernelCount},
-	gpubackend.OpLibraryEnumerateKernels:                            {words: 2, noContext: true, run: runLibraryEnumerateKernels},
-	gpubackend.OpKernelGetFunction:                                  {words: 1, noContext: false, run: runKernelGetFunction},
-	gpubackend.OpFuncDescribe:                                       {words: 3, noContext: false, run: runFuncDescribe},
-	gpubackend.OpKernelDescribe:                                     {words: 3, noContext: true, run: runKernelDescribe},
-	gpubackend.OpFuncSetAttribute:                                   {words: 3, noContext: false, run: runFuncSetAttribute},
-	gpubackend.OpKernelSetAttribute:                                 {words: 4, noContext: false, run: runKernelSetAttribute},
-	gpubackend.OpFuncSetCacheConfig:                                 {words: 2, noContext: false, run: runFuncSetCacheConfig},
-	gpubackend.OpKernelSetCacheConfig:                               {words: 3, noContext: false, run: runKernelSetCacheConfig},
-	gpubackend.OpManagedBytes:                                       {words: 2, noContext: true, run: runManagedBytes},
-	gpubackend.OpModuleLoadManaged:                                  {words: 9, noContext: false, run: runModuleLoadManaged},
-	gpubackend.OpLibraryLoadManaged:                                 {words: 9, noContext: true, run: runLibraryLoadManaged},
-	gpubackend.OpLibraryGetManaged:                                  {words: 3, noContext: true, run: runLibraryGetManaged},
-	gpubackend.OpOccupancyMaxActiveBlocksPerMultiprocessorWithFlags: {words: 4, noContext: false, run: runOccupancyMaxActiveBlocksPerMultiprocessorWithFlags},
-	gpubackend.OpOccupancyAvailableDynamicSMemPerBlock:              {words: 3, noContext: false, run: runOccupancyAvailableDynamicSMemPerBlock},
-	gpubackend.OpOccupancyMaxActiveClusters:                         {words: 3, noContext: false, run: runOccupancyMaxActiveClusters},
-	gpubackend.OpOccupancyMaxPotentialClusterSize:                   {words: 3, noContext: false, run: runOccupancyMaxPotentialClusterSize},
-	gpubackend.OpTensorMapEncode:                                    {words: 5, noContext: true, run: runTensorMapEncode},
-	gpubackend.OpModuleGetFunctionCount:                             {words: 1, noContext: false, run: runModuleGetFunctionCount},
-	gpubackend.OpModuleEnumerateFunctions:                           {words: 2, noContext: false, run: runModuleEnumerateFunctions},
-	gpubackend.OpClusterMap:                                         {words: 4, noContext: false, run: runClusterMap},
-	gpubackend.OpMemAlloc:                                           {words: 1, noContext: false, run: runMemAlloc},
-	gpubackend.OpMemFree:                                            {words: 1, noContext: false, run: runMemFree},
-	gpubackend.OpMemGetInfo:                                         {words: 0, noContext: false, run: runMemGetInfo},
-	gpubackend.OpMemcpyDtoDAsync:                                    {words: 4, noContext: false, run: runMemcpyDtoDAsync},
-	gpubackend.OpMemsetD8Async:                                      {words: 4, noContext: false, run: runMemsetD8Async},
-	gpubackend.OpMemsetD16Async:                                     {words: 4, noContext: false, run: runMemsetD16Async},
-	gpubackend.OpMemsetD32Async:                                     {words: 4, noContext: false, run: runMemsetD32Async},
-	gpubackend.OpMemsetD2D8Async:                                    {words: 6, noContext: false, run: runMemsetD2D8Async},
-	gpubackend.OpMemsetD2D16Async:                                   {words: 6, noContext: false, run: runMemsetD2D16Async},
-	gpubackend.OpMemsetD2D32Async:                                   {words: 6, noContext: false, run: runMemsetD2D32Async},
-	gpubackend.OpStreamCreateWithPriority:                           {words: 2, noContext: false, run: runStreamCreateWithPriority},
-	gpubackend.OpStreamDestroy:                                      {words: 1, noContext: false, run: runStreamDestroy},
-	gpubackend.OpStreamQuery:                                        {words: 1, noContext: false, run: runStreamQuery},
-	gpubackend.OpStreamWaitEvent:                                    {words: 3, noContext: false, run: runStreamWaitEvent},
-	gpubackend.OpEventCreate:                                        {words: 1, noContext: false, run: runEventCreate},
-	gpubackend.OpEventDestroy:                                       {words: 1, noContext: false, run: runEventDestroy},
-	gpubackend.OpEventRecordWithFlags:                               {words: 3, noContext: false, run: runEventRecordWithFlags},
-	gpubackend.OpEventQuery:                                         {words: 1, noContext: false, run: runEventQuery},
-	gpubackend.OpEventElapsed:                                       {words: 2, noContext: false, run: runEventElapsed},
-	gpubackend.OpStreamBeginCapture:                                 {words: 2, noContext: false, run: runStreamBeginCapture},
-	gpubackend.OpStreamBeginCaptureToGraph:                          {words: 7, noContext: false, run: runStreamBeginCaptureToGraph},
-	gpubackend.OpStreamEndCapture:                                   {words: 1, noContext: false, run: runStreamEndCapture},
-	gpubackend.OpStreamCaptureInfo:                                  {words: 5, noContext: false, run: runStreamCaptureInfo},
-	gpubackend.OpStreamUpdateCaptureDependencies:                    {words: 6, noContext: false, run: runStreamUpdateCaptureDependencies},
-	gpubackend.OpGraphCreate:                                        {words: 1, noContext: true, run: runGraphCreate},
-	gpubackend.OpGraphDestroy:                                       {words: 1, noContext: true, run: runGraphDestroy},
-	gpubackend.OpGraphClone:                                         {words: 1, noContext: true, run: runGraphClone},
-	gpubackend.OpGraphInstantiateWithFlags:                          {words: 2, noContext: false, run: runGraphInstantiateWithFlags},
-	gpubackend.OpGraphInstantiate:                                   {words: 3, noContext: false, run: runGraphInstantiate},
-	gpubackend.OpGraphLaunch:                                        {words: 2, noContext: false, run: runGraphLaunch},
-	gpubackend.OpGraphUpload:                                        {words: 2, noContext: false, run: runGraphUpload},
-	gpubackend.OpGraphExecDestroy:                                   {words: 1, noContext: false, run: runGraphExecDestroy},
-	gpubackend.OpGraphGetNodes:                                      {words: 3, noContext: true, run: runGraphGetNodes},
-	gpubackend.OpGraphGetRootNodes:                                  {words: 3, noContext: true, run: runGraphGetRootNodes},
-	gpubackend.OpGraphGetEdges:                                      {words: 7, noContext: true, run: runGraphGetEdges},
-	gpubackend.OpGraphNodeGetDependencies:                           {words: 5, noContext: true, run: runGraphNodeGetDependencies},
-	gpubackend.OpGraphNodeGetDependentNodes:                         {words: 5, noContext: true, run: runGraphNodeGetDependentNodes},
-	gpubackend.OpGraphAddDependencies:                               {words: 7, noContext: true, run: runGraphAddDependencies},
-	gpubackend.OpGraphRemoveDependencies:                            {words: 7, noContext: true, run: runGraphRemoveDependencies},
-	gpubackend.OpGraphNodeGetType:                                   {words: 1, noContext: true, run: runGraphNodeGetType},
-	gpubackend.OpGraphAddNode:                                       {words: 9, noContext: false, run: runGraphAddNode},
-	gpubackend.OpGraphNodeSet:                                       {words: 3, noContext: false, run: runGraphNodeSet},
-	gpubackend.OpGraphExecNodeSet:                                   {words: 4, noContext: false, run: runGraphExecNodeSet},
-	gpubackend.OpGraphNodeGet:                                       {words: 3, noContext: false, run: runGraphNodeGet},
-	gpubackend.OpGraphDestroyNode:                                   {words: 1, noContext: true, run: runGraphDestroyNode},
-	gpubackend.OpGraphNodeFindInClone:                               {words: 2, noContext: true, run: runGraphNodeFindInClone},
-	gpubackend.OpGraphExecUpdate:                                    {words: 2, noContext: false, run: runGraphExecUpdate},
-	gpubackend.OpGraphNodeSetEnabled:                                {words: 3, noContext: false, run: runGraphNodeSetEnabled},
-	gpubackend.OpGraphNodeGetEnabled:                                {words: 2, noContext: false, run: runGraphNodeGetEnabled},
-	gpubackend.OpGraphExecGetFlags:                                  {words: 1, noContext: false, run: runGraphExecGetFlags},
-	gpubackend.OpGraphKernelNodeSetAttribute:                        {words: 4, noContext: false, run: runGraphKernelNodeSetAttribute},
-	gpubackend.OpGraphKernelNodeGetAttribute:                        {words: 4, noContext: false, run: runGraphKernelNodeGetAttribute},
-	gpubackend.OpGraphKernelNodeCopyAttributes:                      {words: 2, noContext: false, run: runGraphKernelNodeCopyAttributes},
-	gpubackend.OpGraphConditionalHandle:                             {words: 3, noContext: false, run: runGraphConditionalHandle},
-	gpubackend.OpStreamMemOps:                                       {words: 4, noContext: false, run: runStreamMemOps},
-	gpubackend.OpDeviceGraphMemTrim:                                 {words: 1, noContext: true, run: runDeviceGraphMemTrim},
-	gpubackend.OpGraphMemory:                                        {words: 2, noContext: true, run: runGraphMemory},
-	gpubackend.OpGraphMemorySet:                                     {words: 3, noContext: true, run: runGraphMemorySet},
-	gpubackend.OpLinkCreate:                                         {words: 4, noContext: false, run: runLinkCreate},
-	gpubackend.OpLinkAddData:                                        {words: 8, noContext: false, run: runLinkAddData},
-	gpubackend.OpLinkComplete:                                       {words: 1, noContext: false, run: runLinkComplete},
-	gpubackend.OpLinkImage:                                          {words: 3, noContext: false, run: runLinkImage},
-	gpubackend.OpLinkLogs:                                           {words: 5, noContext: false, run: runLinkLogs},
-	gpubackend.OpLinkDestroy:                                        {words: 1, noContext: false, run: runLinkDestroy},
-	gpubackend.OpArrayCreate:                                        {words: 2, noContext: false, run: runArrayCreate},
-	gpubackend.OpArray3DCreate:                                      {words: 2, noContext: false, run: runArray3DCreate},
-	gpubackend.OpArrayDestroy:                                       {words: 1, noContext: false, run: runArrayDestroy},
-	gpubackend.OpArrayGetDescriptor:                                 {words: 3, noContext: true, run: runArrayGetDescriptor},
-	gpubackend.OpArray3DGetDescriptor:                               {words: 3, noContext: true, run: runArray3DGetDescriptor},
-	gpubackend.OpArrayGetPlane:                                      {words: 2, noContext: true, run: runArrayGetPlane},
-	gpubackend.OpArrayGetMemoryRequirements:                         {words: 4, noContext: true, run: runArrayGetMemoryRequirements},
-	gpubackend.OpArrayGetSparseProperties:                           {words: 3, noContext: true, run: runArrayGetSparseProperties},
-	gpubackend.OpMipmappedArrayCreate:                               {words: 3, noContext: false, run: runMipmappedArrayCreate},
-	gpubackend.OpMipmappedArrayDestroy:                              {words: 1, noContext: false, run: runMipmappedArrayDestroy},
-	gpubackend.OpMipmappedArrayGetLevel:                             {words: 2, noContext: true, run: runMipmappedArrayGetLevel},
-	gpubackend.OpMipmappedArrayGetMemoryRequirements:                {words: 4, noContext: true, run: runMipmappedArrayGetMemoryRequirements},
-	gpubackend.OpMipmappedArrayGetSparseProperties:                  {words: 3, noContext: true, run: runMipmappedArrayGetSparseProperties},
-	gpubackend.OpDeviceGetTexture1DLinearMaxWidth:                   {words: 3, noContext: true, run: runDeviceGetTexture1DLinearMaxWidth},
-	gpubackend.OpTexObjectDestroy:                                   {words: 1, noContext: false, run: runTexObjectDestroy},
-	gpubackend.OpSurfObjectDestroy:                                  {words: 1, noContext: false, run: runSurfObjectDestroy},
-	gpubackend.OpModuleGetTexRef:                                    {words: 3, noContext: false, run: runModuleGetTexRef},
-	gpubackend.OpModuleGetSurfRef:                                   {words: 3, noContext: false, run: runModuleGetSurfRef},
-	gpubackend.OpTexRefCreate:                                       {words: 0, noContext: false, run: runTexRefCreate},
-	gpubackend.OpTexRefDestroy:                                      {words: 1, noContext: false, run: runTexRefDestroy},
-	gpubackend.OpTexRefSetArray:                                     {words: 3, noContext: false, run: runTexRefSetArray},
-	gpubackend.OpTexRefSetMipmappedArray:                            {words: 3, noContext: false, run: runTexRefSetMipmappedArray},
-	gpubackend.OpTexRefSetAddress:                                   {words: 3, noContext: false, run: runTexRefSetAddress},
-	gpubackend.OpTexRefSetAddress2D:                                 {words: 5, noContext: false, run: runTexRefSetAddress2D},
-	gpubackend.OpTexRefSetFormat:                                    {words: 3, noContext: false, run: runTexRefSetFormat},
-	gpubackend.OpTexRefSetAddressMode:                               {words: 3, noContext: false, run: runTexRefSetAddressMode},
-	gpubackend.OpTexRefSetFilterMode:                                {words: 2, noContext: false, run: runTexRefSetFilterMode},
-	gpubackend.OpTexRefSetMipmapFilterMode:                          {words: 2, noContext: false, run: runTexRefSetMipmapFilterMode},
-	gpubackend.OpTexRefSetMipmapLevelBias:                           {words: 2, noContext: false, run: runTexRefSetMipmapLevelBias},
-	gpubackend.OpTexRefSetMipmapLevelClamp:                          {words: 3, noContext: false, run: runTexRefSetMipmapLevelClamp},
-	gpubackend.OpTexRefSetMaxAnisotropy:                             {words: 2, noContext: false, run: runTexRefSetMaxAnisotropy},
-	gpubackend.OpTexRefSetBorderColor:                               {words: 3, noContext: false, run: runTexRefSetBorderColor},
-	gpubackend.OpTexRefSetFlags:                                     {words: 2, noContext: false, run: runTexRefSetFlags},
-	gpubackend.OpTexRefGetAddress:                                   {words: 1, noContext: false, run: runTexRefGetAddress},
-	gpubackend.OpTexRefGetAddressMode:                               {words: 2, noContext: false, run: runTexRefGetAddressMode},
-	gpubackend.OpTexRefGetFilterMode:                                {words: 1, noContext: false, run: runTexRefGetFilterMode},
-	gpubackend.OpTexRefGetMipmapFilterMode:                          {words: 1, noContext: false, run: runTexRefGetMipmapFilterMode},
-	gpubackend.OpTexRefGetMipmapLevelBias:                           {words: 1, noContext: false, run: runTexRefGetMipmapLevelBias},
-	gpubackend.OpTexRefGetMipmapLevelClamp:                          {words: 1, noContext: false, run: runTexRefGetMipmapLevelClamp},
-	gpubackend.OpTexRefGetMaxAnisotropy:                             {words: 1, noContext: false, run: runTexRefGetMaxAnisotropy},
-	gpubackend.OpTexRefGetBorderColor:                               {words: 3, noContext: false, run: runTexRefGetBorderColor},
-	gpubackend.OpTexRefGetFlags:                                     {words: 1, noContext: false, run: runTexRefGetFlags},
-	gpubackend.OpTexRefGetFormat:                                    {words: 1, noContext: false, run: runTexRefGetFormat},
-	gpubackend.OpSurfRefSetArray:                                    {words: 3, noContext: false, run: runSurfRefSetArray},
-	gpubackend.OpParamSetTexRef:                                     {words: 3, noContext: false, run: runParamSetTexRef},
-	gpubackend.OpGreenCtxStreamCreate:                               {words: 3, noContext: true, run: runGreenCtxStreamCreate},
-	gpubackend.OpGreenCtxRecordEvent:                                {words: 2, noContext: true, run: runGreenCtxRecordEvent},
-	gpubackend.OpGreenCtxWaitEvent:                                  {words: 2, noContext: true, run: runGreenCtxWaitEvent},
-	gpubackend.OpCtxRecordEvent:                                     {words: 2, noContext: false, run: runCtxRecordEvent},
-	gpubackend.OpCtxWaitEvent:                                       {words: 2, noContext: false, run: runCtxWaitEvent},
-	gpubackend.OpCtxGetSharedMemConfig:                              {words: 0, noContext: false, run: runCtxGetSharedMemConfig},
-	gpubackend.OpCtxSetSharedMemConfig:                              {words: 1, noContext: false, run: runCtxSetSharedMemConfig},
-	gpubackend.OpFuncSetSharedMemConfig:                             {words: 2, noContext: false, run: runFuncSetSharedMemConfig},
-	gpubackend.OpStreamGetAttribute:                                 {words: 4, noContext: false, run: runStreamGetAttribute},
-	gpubackend.OpStreamSetAttribute:                                 {words: 4, noContext: false, run: runStreamSetAttribute},
-	gpubackend.OpStreamCopyAttributes:                               {words: 2, noContext: false, run: runStreamCopyAttributes},
+// described decodes and executes each function of class call or post.
+func (w *Worker) described() call.Handlers {
+	return call.Handlers{
+		gpubackend.OpDevicePrimaryCtxRetain:                             {Words: 1, NoContext: true, Run: w.runDevicePrimaryCtxRetain},
+		gpubackend.OpDevicePrimaryCtxRelease:                            {Words: 1, NoContext: true, Run: w.runDevicePrimaryCtxRelease},
+		gpubackend.OpDevicePrimaryCtxReset:                              {Words: 1, NoContext: true, Run: w.runDevicePrimaryCtxReset},
+		gpubackend.OpCtxCreate:                                          {Words: 2, NoContext: true, Run: w.runCtxCreate},
+		gpubackend.OpCtxDestroy:                                         {Words: 1, NoContext: true, Run: w.runCtxDestroy},
+		gpubackend.OpCtxGetLimit:                                        {Words: 1, NoContext: false, Run: w.runCtxGetLimit},
+		gpubackend.OpCtxSetLimit:                                        {Words: 2, NoContext: false, Run: w.runCtxSetLimit},
+		gpubackend.OpCtxGetStreamPriorityRange:                          {Words: 0, NoContext: false, Run: w.runCtxGetStreamPriorityRange},
+		gpubackend.OpCtxGetCacheConfig:                                  {Words: 0, NoContext: false, Run: w.runCtxGetCacheConfig},
+		gpubackend.OpCtxSetCacheConfig:                                  {Words: 1, NoContext: false, Run: w.runCtxSetCacheConfig},
+		gpubackend.OpCtxResetPersistingL2Cache:                          {Words: 0, NoContext: false, Run: w.runCtxResetPersistingL2Cache},
+		gpubackend.OpModuleLoadData:                                     {Words: 8, NoContext: false, Run: w.runModuleLoadData},
+		gpubackend.OpModuleUnload:                                       {Words: 1, NoContext: false, Run: w.runModuleUnload},
+		gpubackend.OpModuleGetFunction:                                  {Words: 3, NoContext: false, Run: w.runModuleGetFunction},
+		gpubackend.OpModuleGetGlobal:                                    {Words: 3, NoContext: false, Run: w.runModuleGetGlobal},
+		gpubackend.OpLibraryLoadData:                                    {Words: 8, NoContext: true, Run: w.runLibraryLoadData},
+		gpubackend.OpLibraryUnload:                                      {Words: 1, NoContext: true, Run: w.runLibraryUnload},
+		gpubackend.OpLibraryGetKernel:                                   {Words: 3, NoContext: true, Run: w.runLibraryGetKernel},
+		gpubackend.OpLibraryGetModule:                                   {Words: 1, NoContext: false, Run: w.runLibraryGetModule},
+		gpubackend.OpLibraryGetGlobal:                                   {Words: 3, NoContext: false, Run: w.runLibraryGetGlobal},
+		gpubackend.OpLibraryGetKernelCount:                              {Words: 1, NoContext: true, Run: w.runLibraryGetKernelCount},
+		gpubackend.OpLibraryEnumerateKernels:                            {Words: 2, NoContext: true, Run: w.runLibraryEnumerateKernels},
+		gpubackend.OpKernelGetFunction:                                  {Words: 1, NoContext: false, Run: w.runKernelGetFunction},
+		gpubackend.OpFuncDescribe:                                       {Words: 3, NoContext: false, Run: w.runFuncDescribe},
+		gpubackend.OpKernelDescribe:                                     {Words: 3, NoContext: true, Run: w.runKernelDescribe},
+		gpubackend.OpFuncSetAttribute:                                   {Words: 3, NoContext: false, Run: w.runFuncSetAttribute},
+		gpubackend.OpKernelSetAttribute:                                 {Words: 4, NoContext: false, Run: w.runKernelSetAttribute},
+		gpubackend.OpFuncSetCacheConfig:                                 {Words: 2, NoContext: false, Run: w.runFuncSetCacheConfig},
+		gpubackend.OpKernelSetCacheConfig:                               {Words: 3, NoContext: false, Run: w.runKernelSetCacheConfig},
+		gpubackend.OpManagedBytes:                                       {Words: 2, NoContext: true, Run: w.runManagedBytes},
+		gpubackend.OpModuleLoadManaged:                                  {Words: 9, NoContext: false, Run: w.runModuleLoadManaged},
+		gpubackend.OpLibraryLoadManaged:                                 {Words: 9, NoContext: true, Run: w.runLibraryLoadManaged},
+		gpubackend.OpLibraryGetManaged:                                  {Words: 3, NoContext: true, Run: w.runLibraryGetManaged},
+		gpubackend.OpOccupancyMaxActiveBlocksPerMultiprocessorWithFlags: {Words: 4, NoContext: false, Run: w.runOccupancyMaxActiveBlocksPerMultiprocessorWithFlags},
+		gpubackend.OpOccupancyAvailableDynamicSMemPerBlock:              {Words: 3, NoContext: false, Run: w.runOccupancyAvailableDynamicSMemPerBlock},
+		gpubackend.OpOccupancyMaxActiveClusters:                         {Words: 3, NoContext: false, Run: w.runOccupancyMaxActiveClusters},
+		gpubackend.OpOccupancyMaxPotentialClusterSize:                   {Words: 3, NoContext: false, Run: w.runOccupancyMaxPotentialClusterSize},
+		gpubackend.OpTensorMapEncode:                                    {Words: 5, NoContext: true, Run: w.runTensorMapEncode},
+		gpubackend.OpModuleGetFunctionCount:                             {Words: 1, NoContext: false, Run: w.runModuleGetFunctionCount},
+		gpubackend.OpModuleEnumerateFunctions:                           {Words: 2, NoContext: false, Run: w.runModuleEnumerateFunctions},
+		gpubackend.OpClusterMap:                                         {Words: 4, NoContext: false, Run: w.runClusterMap},
+		gpubackend.OpMemAlloc:                                           {Words: 1, NoContext: false, Run: w.runMemAlloc},
+		gpubackend.OpMemFree:                                            {Words: 1, NoContext: false, Run: w.runMemFree},
+		gpubackend.OpMemGetInfo:                                         {Words: 0, NoContext: false, Run: w.runMemGetInfo},
+		gpubackend.OpMemcpyDtoDAsync:                                    {Words: 4, NoContext: false, Run: w.runMemcpyDtoDAsync},
+		gpubackend.OpMemsetD8Async:                                      {Words: 4, NoContext: false, Run: w.runMemsetD8Async},
+		gpubackend.OpMemsetD16Async:                                     {Words: 4, NoContext: false, Run: w.runMemsetD16Async},
+		gpubackend.OpMemsetD32Async:                                     {Words: 4, NoContext: false, Run: w.runMemsetD32Async},
+		gpubackend.OpMemsetD2D8Async:                                    {Words: 6, NoContext: false, Run: w.runMemsetD2D8Async},
+		gpubackend.OpMemsetD2D16Async:                                   {Words: 6, NoContext: false, Run: w.runMemsetD2D16Async},
+		gpubackend.OpMemsetD2D32Async:                                   {Words: 6, NoContext: false, Run: w.runMemsetD2D32Async},
+		gpubackend.OpStreamCreateWithPriority:                           {Words: 2, NoContext: false, Run: w.runStreamCreateWithPriority},
+		gpubackend.OpStreamDestroy:                                      {Words: 1, NoContext: false, Run: w.runStreamDestroy},
+		gpubackend.OpStreamQuery:                                        {Words: 1, NoContext: false, Run: w.runStreamQuery},
+		gpubackend.OpStreamWaitEvent:                                    {Words: 3, NoContext: false, Run: w.runStreamWaitEvent},
+		gpubackend.OpEventCreate:                                        {Words: 1, NoContext: false, Run: w.runEventCreate},
+		gpubackend.OpEventDestroy:                                       {Words: 1, NoContext: false, Run: w.runEventDestroy},
+		gpubackend.OpEventRecordWithFlags:                               {Words: 3, NoContext: false, Run: w.runEventRecordWithFlags},
+		gpubackend.OpEventQuery:                                         {Words: 1, NoContext: false, Run: w.runEventQuery},
+		gpubackend.OpEventElapsed:                                       {Words: 2, NoContext: false, Run: w.runEventElapsed},
+		gpubackend.OpStreamBeginCapture:                                 {Words: 2, NoContext: false, Run: w.runStreamBeginCapture},
+		gpubackend.OpStreamBeginCaptureToGraph:                          {Words: 7, NoContext: false, Run: w.runStreamBeginCaptureToGraph},
+		gpubackend.OpStreamEndCapture:                                   {Words: 1, NoContext: false, Run: w.runStreamEndCapture},
+		gpubackend.OpStreamCaptureInfo:                                  {Words: 5, NoContext: false, Run: w.runStreamCaptureInfo},
+		gpubackend.OpStreamUpdateCaptureDependencies:                    {Words: 6, NoContext: false, Run: w.runStreamUpdateCaptureDependencies},
+		gpubackend.OpGraphCreate:                                        {Words: 1, NoContext: true, Run: w.runGraphCreate},
+		gpubackend.OpGraphDestroy:                                       {Words: 1, NoContext: true, Run: w.runGraphDestroy},
+		gpubackend.OpGraphClone:                                         {Words: 1, NoContext: true, Run: w.runGraphClone},
+		gpubackend.OpGraphInstantiateWithFlags:                          {Words: 2, NoContext: false, Run: w.runGraphInstantiateWithFlags},
+		gpubackend.OpGraphInstantiate:                                   {Words: 3, NoContext: false, Run: w.runGraphInstantiate},
+		gpubackend.OpGraphLaunch:                                        {Words: 2, NoContext: false, Run: w.runGraphLaunch},
+		gpubackend.OpGraphUpload:                                        {Words: 2, NoContext: false, Run: w.runGraphUpload},
+		gpubackend.OpGraphExecDestroy:                                   {Words: 1, NoContext: false, Run: w.runGraphExecDestroy},
+		gpubackend.OpGraphGetNodes:                                      {Words: 3, NoContext: true, Run: w.runGraphGetNodes},
+		gpubackend.OpGraphGetRootNodes:                                  {Words: 3, NoContext: true, Run: w.runGraphGetRootNodes},
+		gpubackend.OpGraphGetEdges:                                      {Words: 7, NoContext: true, Run: w.runGraphGetEdges},
+		gpubackend.OpGraphNodeGetDependencies:                           {Words: 5, NoContext: true, Run: w.runGraphNodeGetDependencies},
+		gpubackend.OpGraphNodeGetDependentNodes:                         {Words: 5, NoContext: true, Run: w.runGraphNodeGetDependentNodes},
+		gpubackend.OpGraphAddDependencies:                               {Words: 7, NoContext: true, Run: w.runGraphAddDependencies},
+		gpubackend.OpGraphRemoveDependencies:                            {Words: 7, NoContext: true, Run: w.runGraphRemoveDependencies},
+		gpubackend.OpGraphNodeGetType:                                   {Words: 1, NoContext: true, Run: w.runGraphNodeGetType},
+		gpubackend.OpGraphAddNode:                                       {Words: 9, NoContext: false, Run: w.runGraphAddNode},
+		gpubackend.OpGraphNodeSet:                                       {Words: 3, NoContext: false, Run: w.runGraphNodeSet},
+		gpubackend.OpGraphExecNodeSet:                                   {Words: 4, NoContext: false, Run: w.runGraphExecNodeSet},
+		gpubackend.OpGraphNodeGet:                                       {Words: 3, NoContext: false, Run: w.runGraphNodeGet},
+		gpubackend.OpGraphDestroyNode:                                   {Words: 1, NoContext: true, Run: w.runGraphDestroyNode},
+		gpubackend.OpGraphNodeFindInClone:                               {Words: 2, NoContext: true, Run: w.runGraphNodeFindInClone},
+		gpubackend.OpGraphExecUpdate:                                    {Words: 2, NoContext: false, Run: w.runGraphExecUpdate},
+		gpubackend.OpGraphNodeSetEnabled:                                {Words: 3, NoContext: false, Run: w.runGraphNodeSetEnabled},
+		gpubackend.OpGraphNodeGetEnabled:                                {Words: 2, NoContext: false, Run: w.runGraphNodeGetEnabled},
+		gpubackend.OpGraphExecGetFlags:                                  {Words: 1, NoContext: false, Run: w.runGraphExecGetFlags},
+		gpubackend.OpGraphKernelNodeSetAttribute:                        {Words: 4, NoContext: false, Run: w.runGraphKernelNodeSetAttribute},
+		gpubackend.OpGraphKernelNodeGetAttribute:                        {Words: 4, NoContext: false, Run: w.runGraphKernelNodeGetAttribute},
+		gpubackend.OpGraphKernelNodeCopyAttributes:                      {Words: 2, NoContext: false, Run: w.runGraphKernelNodeCopyAttributes},
+		gpubackend.OpGraphConditionalHandle:                             {Words: 3, NoContext: false, Run: w.runGraphConditionalHandle},
+		gpubackend.OpStreamMemOps:                                       {Words: 4, NoContext: false, Run: w.runStreamMemOps},
+		gpubackend.OpDeviceGraphMemTrim:                                 {Words: 1, NoContext: true, Run: w.runDeviceGraphMemTrim},
+		gpubackend.OpGraphMemory:                                        {Words: 2, NoContext: true, Run: w.runGraphMemory},
+		gpubackend.OpGraphMemorySet:                                     {Words: 3, NoContext: true, Run: w.runGraphMemorySet},
+		gpubackend.OpLinkCreate:                                         {Words: 4, NoContext: false, Run: w.runLinkCreate},
+		gpubackend.OpLinkAddData:                                        {Words: 8, NoContext: false, Run: w.runLinkAddData},
+		gpubackend.OpLinkComplete:                                       {Words: 1, NoContext: false, Run: w.runLinkComplete},
+		gpubackend.OpLinkImage:                                          {Words: 3, NoContext: false, Run: w.runLinkImage},
+		gpubackend.OpLinkLogs:                                           {Words: 5, NoContext: false, Run: w.runLinkLogs},
+		gpubackend.OpLinkDestroy:                                        {Words: 1, NoContext: false, Run: w.runLinkDestroy},
+		gpubackend.OpArrayCreate:                                        {Words: 2, NoContext: false, Run: w.runArrayCreate},
+		gpubackend.OpArray3DCreate:                                      {Words: 2, NoContext: false, Run: w.runArray3DCreate},
+		gpubackend.OpArrayDestroy:                                       {Words: 1, NoContext: false, Run: w.runArrayDestroy},
+		gpubackend.OpArrayGetDescriptor:                                 {Words: 3, NoContext: true, Run: w.runArrayGetDescriptor},
+		gpubackend.OpArray3DGetDescriptor:                               {Words: 3, NoContext: true, Run: w.runArray3DGetDescriptor},
+		gpubackend.OpArrayGetPlane:                                      {Words: 2, NoContext: true, Run: w.runArrayGetPlane},
+		gpubackend.OpArrayGetMemoryRequirements:                         {Words: 4, NoContext: true, Run: w.runArrayGetMemoryRequirements},
+		gpubackend.OpArrayGetSparseProperties:                           {Words: 3, NoContext: true, Run: w.runArrayGetSparseProperties},
+		gpubackend.OpMipmappedArrayCreate:                               {Words: 3, NoContext: false, Run: w.runMipmappedArrayCreate},
+		gpubackend.OpMipmappedArrayDestroy:                              {Words: 1, NoContext: false, Run: w.runMipmappedArrayDestroy},
+		gpubackend.OpMipmappedArrayGetLevel:                             {Words: 2, NoContext: true, Run: w.runMipmappedArrayGetLevel},
+		gpubackend.OpMipmappedArrayGetMemoryRequirements:                {Words: 4, NoContext: true, Run: w.runMipmappedArrayGetMemoryRequirements},
+		gpubackend.OpMipmappedArrayGetSparseProperties:                  {Words: 3, NoContext: true, Run: w.runMipmappedArrayGetSparseProperties},
+		gpubackend.OpDeviceGetTexture1DLinearMaxWidth:                   {Words: 3, NoContext: true, Run: w.runDeviceGetTexture1DLinearMaxWidth},
+		gpubackend.OpTexObjectDestroy:                                   {Words: 1, NoContext: false, Run: w.runTexObjectDestroy},
+		gpubackend.OpSurfObjectDestroy:                                  {Words: 1, NoContext: false, Run: w.runSurfObjectDestroy},
+		gpubackend.OpModuleGetTexRef:                                    {Words: 3, NoContext: false, Run: w.runModuleGetTexRef},
+		gpubackend.OpModuleGetSurfRef:                                   {Words: 3, NoContext: false, Run: w.runModuleGetSurfRef},
+		gpubackend.OpTexRefCreate:                                       {Words: 0, NoContext: false, Run: w.runTexRefCreate},
+		gpubackend.OpTexRefDestroy:                                      {Words: 1, NoContext: false, Run: w.runTexRefDestroy},
+		gpubackend.OpTexRefSetArray:                                     {Words: 3, NoContext: false, Run: w.runTexRefSetArray},
+		gpubackend.OpTexRefSetMipmappedArray:                            {Words: 3, NoContext: false, Run: w.runTexRefSetMipmappedArray},
+		gpubackend.OpTexRefSetAddress:                                   {Words: 3, NoContext: false, Run: w.runTexRefSetAddress},
+		gpubackend.OpTexRefSetAddress2D:                                 {Words: 5, NoContext: false, Run: w.runTexRefSetAddress2D},
+		gpubackend.OpTexRefSetFormat:                                    {Words: 3, NoContext: false, Run: w.runTexRefSetFormat},
+		gpubackend.OpTexRefSetAddressMode:                               {Words: 3, NoContext: false, Run: w.runTexRefSetAddressMode},
+		gpubackend.OpTexRefSetFilterMode:                                {Words: 2, NoContext: false, Run: w.runTexRefSetFilterMode},
+		gpubackend.OpTexRefSetMipmapFilterMode:                          {Words: 2, NoContext: false, Run: w.runTexRefSetMipmapFilterMode},
+		gpubackend.OpTexRefSetMipmapLevelBias:                           {Words: 2, NoContext: false, Run: w.runTexRefSetMipmapLevelBias},
+		gpubackend.OpTexRefSetMipmapLevelClamp:                          {Words: 3, NoContext: false, Run: w.runTexRefSetMipmapLevelClamp},
+		gpubackend.OpTexRefSetMaxAnisotropy:                             {Words: 2, NoContext: false, Run: w.runTexRefSetMaxAnisotropy},
+		gpubackend.OpTexRefSetBorderColor:                               {Words: 3, NoContext: false, Run: w.runTexRefSetBorderColor},
+		gpubackend.OpTexRefSetFlags:                                     {Words: 2, NoContext: false, Run: w.runTexRefSetFlags},
+		gpubackend.OpTexRefGetAddress:                                   {Words: 1, NoContext: false, Run: w.runTexRefGetAddress},
+		gpubackend.OpTexRefGetAddressMode:                               {Words: 2, NoContext: false, Run: w.runTexRefGetAddressMode},
+		gpubackend.OpTexRefGetFilterMode:                                {Words: 1, NoContext: false, Run: w.runTexRefGetFilterMode},
+		gpubackend.OpTexRefGetMipmapFilterMode:                          {Words: 1, NoContext: false, Run: w.runTexRefGetMipmapFilterMode},
+		gpubackend.OpTexRefGetMipmapLevelBias:                           {Words: 1, NoContext: false, Run: w.runTexRefGetMipmapLevelBias},
+		gpubackend.OpTexRefGetMipmapLevelClamp:                          {Words: 1, NoContext: false, Run: w.runTexRefGetMipmapLevelClamp},
+		gpubackend.OpTexRefGetMaxAnisotropy:                             {Words: 1, NoContext: false, Run: w.runTexRefGetMaxAnisotropy},
+		gpubackend.OpTexRefGetBorderColor:                               {Words: 3, NoContext: false, Run: w.runTexRefGetBorderColor},
+		gpubackend.OpTexRefGetFlags:                                     {Words: 1, NoContext: false, Run: w.runTexRefGetFlags},
+		gpubackend.OpTexRefGetFormat:                                    {Words: 1, NoContext: false, Run: w.runTexRefGetFormat},
+		gpubackend.OpSurfRefSetArray:                                    {Words: 3, NoContext: false, Run: w.runSurfRefSetArray},
+		gpubackend.OpParamSetTexRef:                                     {Words: 3, NoContext: false, Run: w.runParamSetTexRef},
+		gpubackend.OpGreenCtxStreamCreate:                               {Words: 3, NoContext: true, Run: w.runGreenCtxStreamCreate},
+		gpubackend.OpGreenCtxRecordEvent:                                {Words: 2, NoContext: true, Run: w.runGreenCtxRecordEvent},
+		gpubackend.OpGreenCtxWaitEvent:                                  {Words: 2, NoContext: true, Run: w.runGreenCtxWaitEvent},
+		gpubackend.OpCtxRecordEvent:                                     {Words: 2, NoContext: false, Run: w.runCtxRecordEvent},
+		gpubackend.OpCtxWaitEvent:                                       {Words: 2, NoContext: false, Run: w.runCtxWaitEvent},
+		gpubackend.OpCtxGetSharedMemConfig:                              {Words: 0, NoContext: false, Run: w.runCtxGetSharedMemConfig},
+		gpubackend.OpCtxSetSharedMemConfig:                              {Words: 1, NoContext: false, Run: w.runCtxSetSharedMemConfig},
+		gpubackend.OpFuncSetSharedMemConfig:                             {Words: 2, NoContext: false, Run: w.runFuncSetSharedMemConfig},
+		gpubackend.OpStreamGetAttribute:                                 {Words: 4, NoContext: false, Run: w.runStreamGetAttribute},
+		gpubackend.OpStreamSetAttribute:                                 {Words: 4, NoContext: false, Run: w.runStreamSetAttribute},
+		gpubackend.OpStreamCopyAttributes:                               {Words: 2, NoContext: false, Run: w.runStreamCopyAttributes},
+	}
 }
 
-func runDevicePrimaryCtxRetain(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runDevicePrimaryCtxRetain(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Context) {
 		return gpubackend.OutOfMemory
 	}
-	p0, result := w.driver.DevicePrimaryCtxRetain(c.word(0))
+	p0, result := w.driver.DevicePrimaryCtxRetain(c.Word(0))
 	if result == gpubackend.Success {
-		c.answer(w.objects.Intern(object.Context, uint64(p0), 0))
+		c.Answer(w.objects.Intern(object.Context, uint64(p0), 0))
 	} else {
-		c.answer(0)
+		c.Answer(0)
 	}
 	return result
 }
 
-func runDevicePrimaryCtxRelease(w *Worker, c *call) gpubackend.Result {
-	result := w.driver.DevicePrimaryCtxRelease(c.word(0))
+func (w *Worker) runDevicePrimaryCtxRelease(c *call.Call) gpubackend.Result {
+	result := w.driver.DevicePrimaryCtxRelease(c.Word(0))
 	return result
 }
 
-func runDevicePrimaryCtxReset(w *Worker, c *call) gpubackend.Result {
-	result := w.driver.DevicePrimaryCtxReset(c.word(0))
+func (w *Worker) runDevicePrimaryCtxReset(c *call.Call) gpubackend.Result {
+	result := w.driver.DevicePrimaryCtxReset(c.Word(0))
 	return result
 }
 
-func runCtxCreate(w *Worker, c *call) gpubackend.Result {
-	if !allowed.ContextFlags.Has(c.word(0)) {
+func (w *Worker) runCtxCreate(c *call.Call) gpubackend.Result {
+	if !allowed.ContextFlags.Has(c.Word(0)) {
 		return gpubackend.InvalidValue
 	}
 	if !w.objects.Room(object.Context) {
 		return gpubackend.OutOfMemory
 	}
-	p0, result := w.driver.CtxCreate(c.word(0), c.word(1))
+	p0, result := w.driver.CtxCreate(c.Word(0), c.Word(1))
 	if result == gpubackend.Success {
-		c.answer(w.objects.Intern(object.Context, uint64(p0), 0))
+		c.Answer(w.objects.Intern(object.Context, uint64(p0), 0))
 	} else {
-		c.answer(0)
+		c.Answer(0)
 	}
 	return result
 }
 
-func runCtxDestroy(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findContext(c, c.word(0))
+func (w *Worker) runCtxDestroy(c *call.Call) gpubackend.Result {
+	p0, bad := w.findContext(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
 	result := w.driver.CtxDestroy(p0)
 	if result == gpubackend.Success {
-		w.objects.Remove(c.word(0))
+		w.objects.Remove(c.Word(0))
 	}
 	return result
 }
 
-func runCtxGetLimit(w *Worker, c *call) gpubackend.Result {
-	if !allowed.Limit.Has(c.word(0)) {
+func (w *Worker) runCtxGetLimit(c *call.Call) gpubackend.Result {
+	if !allowed.Limit.Has(c.Word(0)) {
 		return gpubackend.InvalidValue
 	}
-	p0, result := w.driver.CtxGetLimit(c.word(0))
-	c.answer(p0)
+	p0, result := w.driver.CtxGetLimit(c.Word(0))
+	c.Answer(p0)
 	return result
 }
 
-func runCtxSetLimit(w *Worker, c *call) gpubackend.Result {
-	if !allowed.Limit.Has(c.word(0)) {
+func (w *Worker) runCtxSetLimit(c *call.Call) gpubackend.Result {
+	if !allowed.Limit.Has(c.Word(0)) {
 		return gpubackend.InvalidValue
 	}
-	result := w.driver.CtxSetLimit(c.word(0), c.word(1))
+	result := w.driver.CtxSetLimit(c.Word(0), c.Word(1))
 	return result
 }
 
-func runCtxGetStreamPriorityRange(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runCtxGetStreamPriorityRange(c *call.Call) gpubackend.Result {
 	p0, p1, result := w.driver.CtxGetStreamPriorityRange()
-	c.answer(p0)
-	c.answer(p1)
+	c.Answer(p0)
+	c.Answer(p1)
 	return result
 }
 
-func runCtxGetCacheConfig(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runCtxGetCacheConfig(c *call.Call) gpubackend.Result {
 	p0, result := w.driver.CtxGetCacheConfig()
-	c.answer(p0)
+	c.Answer(p0)
 	return result
 }
 
-func runCtxSetCacheConfig(w *Worker, c *call) gpubackend.Result {
-	if !allowed.CacheConfig.Has(c.word(0)) {
+func (w *Worker) runCtxSetCacheConfig(c *call.Call) gpubackend.Result {
+	if !allowed.CacheConfig.Has(c.Word(0)) {
 		return gpubackend.InvalidValue
 	}
-	result := w.driver.CtxSetCacheConfig(c.word(0))
+	result := w.driver.CtxSetCacheConfig(c.Word(0))
 	return result
 }
 
-func runCtxResetPersistingL2Cache(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runCtxResetPersistingL2Cache(c *call.Call) gpubackend.Result {
 	result := w.driver.CtxResetPersistingL2Cache()
 	return result
 }
 
-func runModuleLoadData(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runModuleLoadData(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Module) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := w.input(c, 0)
+	p1, bad := c.Input(0)
 	if bad != 0 {
 		return bad
 	}
-	p2, bad := w.input(c, 2)
+	p2, bad := c.Input(2)
 	if bad != 0 {
 		return bad
 	}
-	p3, bad := w.output(c, 4)
+	p3, bad := c.Output(4)
 	if bad != 0 {
 		return bad
 	}
-	defer p3.done()
-	p4, bad := w.output(c, 6)
+	defer p3.Done()
+	p4, bad := c.Output(6)
 	if bad != 0 {
 		return bad
 	}
-	defer p4.done()
-	p0, p5, p6, result := w.driver.ModuleLoadData(p1, p2, p3.bytes, p4.bytes)
+	defer p4.Done()
+	p0, p5, p6, result := w.driver.ModuleLoadData(p1, p2, p3.Bytes, p4.Bytes)
 	if result == gpubackend.Success {
-		c.answer(w.objects.Intern(object.Module, uint64(p0), w.home(c.context)))
+		c.Answer(w.objects.Intern(object.Module, uint64(p0), w.home(c.Context)))
 	} else {
-		c.answer(0)
+		c.Answer(0)
 	}
-	c.answer(p5)
-	c.answer(p6)
+	c.Answer(p5)
+	c.Answer(p6)
 	return result
 }
 
-func runModuleUnload(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findModule(c, c.word(0))
+func (w *Worker) runModuleUnload(c *call.Call) gpubackend.Result {
+	p0, bad := w.findModule(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
 	result := w.driver.ModuleUnload(p0)
 	if result == gpubackend.Success {
-		w.objects.Remove(c.word(0))
+		w.objects.Remove(c.Word(0))
 	}
 	return result
 }
 
-func runModuleGetFunction(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runModuleGetFunction(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Function) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := w.findModule(c, c.word(0))
+	p1, bad := w.findModule(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p2, bad := w.text(c, 1)
+	p2, bad := c.Text(1)
 	if bad != 0 {
 		return bad
 	}
 	p0, result := w.driver.ModuleGetFunction(p1, p2)
 	if result == gpubackend.Success {
-		c.answer(w.objects.Intern(object.Function, uint64(p0), c.word(0)))
+		c.Answer(w.objects.Intern(object.Function, uint64(p0), c.Word(0)))
 	} else {
-		c.answer(0)
+		c.Answer(0)
 	}
 	return result
 }
 
-func runModuleGetGlobal(w *Worker, c *call) gpubackend.Result {
-	p2, bad := w.findModule(c, c.word(0))
+func (w *Worker) runModuleGetGlobal(c *call.Call) gpubackend.Result {
+	p2, bad := w.findModule(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p3, bad := w.text(c, 1)
+	p3, bad := c.Text(1)
 	if bad != 0 {
 		return bad
 	}
 	p0, p1, result := w.driver.ModuleGetGlobal(p2, p3)
-	c.answer(p0)
-	c.answer(p1)
+	c.Answer(p0)
+	c.Answer(p1)
 	return result
 }
 
-func runLibraryLoadData(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runLibraryLoadData(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Library) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := w.input(c, 0)
+	p1, bad := c.Input(0)
 	if bad != 0 {
 		return bad
 	}
-	p2, bad := w.input(c, 2)
+	p2, bad := c.Input(2)
 	if bad != 0 {
 		return bad
 	}
-	p3, bad := w.output(c, 4)
+	p3, bad := c.Output(4)
 	if bad != 0 {
 		return bad
 	}
-	defer p3.done()
-	p4, bad := w.output(c, 6)
+	defer p3.Done()
+	p4, bad := c.Output(6)
 	if bad != 0 {
 		return bad
 	}
-	defer p4.done()
-	p0, p5, p6, result := w.driver.LibraryLoadData(p1, p2, p3.bytes, p4.bytes)
+	defer p4.Done()
+	p0, p5, p6, result := w.driver.LibraryLoadData(p1, p2, p3.Bytes, p4.Bytes)
 	if result == gpubackend.Success {
-		c.answer(w.objects.Add(object.Library, uint64(p0), 0))
+		c.Answer(w.objects.Add(object.Library, uint64(p0), 0))
 	} else {
-		c.answer(0)
+		c.Answer(0)
 	}
-	c.answer(p5)
-	c.answer(p6)
+	c.Answer(p5)
+	c.Answer(p6)
 	return result
 }
 
-func runLibraryUnload(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findLibrary(c, c.word(0))
+func (w *Worker) runLibraryUnload(c *call.Call) gpubackend.Result {
+	p0, bad := w.findLibrary(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
 	result := w.driver.LibraryUnload(p0)
 	if result == gpubackend.Success {
-		w.objects.Remove(c.word(0))
+		w.objects.Remove(c.Word(0))
 	}
 	return result
 }
 
-func runLibraryGetKernel(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runLibraryGetKernel(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Kernel) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := w.findLibrary(c, c.word(0))
+	p1, bad := w.findLibrary(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p2, bad := w.text(c, 1)
+	p2, bad := c.Text(1)
 	if bad != 0 {
 		return bad
 	}
 	p0, result := w.driver.LibraryGetKernel(p1, p2)
 	if result == gpubackend.Success {
-		c.answer(w.objects.Intern(object.Kernel, uint64(p0), c.word(0)))
+		c.Answer(w.objects.Intern(object.Kernel, uint64(p0), c.Word(0)))
 	} else {
-		c.answer(0)
+		c.Answer(0)
 	}
 	return result
 }
 
-func runLibraryGetModule(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runLibraryGetModule(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Module) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := w.findLibrary(c, c.word(0))
+	p1, bad := w.findLibrary(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
 	p0, result := w.driver.LibraryGetModule(p1)
 	if result == gpubackend.Success {
-		c.answer(w.objects.Intern(object.Module, uint64(p0), c.word(0)))
+		c.Answer(w.objects.Intern(object.Module, uint64(p0), c.Word(0)))
 	} else {
-		c.answer(0)
+		c.Answer(0)
 	}
 	return result
 }
 
-func runLibraryGetGlobal(w *Worker, c *call) gpubackend.Result {
-	p2, bad := w.findLibrary(c, c.word(0))
+func (w *Worker) runLibraryGetGlobal(c *call.Call) gpubackend.Result {
+	p2, bad := w.findLibrary(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p3, bad := w.text(c, 1)
+	p3, bad := c.Text(1)
 	if bad != 0 {
 		return bad
 	}
 	p0, p1, result := w.driver.LibraryGetGlobal(p2, p3)
-	c.answer(p0)
-	c.answer(p1)
+	c.Answer(p0)
+	c.Answer(p1)
 	return result
 }
 
-func runLibraryGetKernelCount(w *Worker, c *call) gpubackend.Result {
-	p1, bad := w.findLibrary(c, c.word(0))
+func (w *Worker) runLibraryGetKernelCount(c *call.Call) gpubackend.Result {
+	p1, bad := w.findLibrary(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
 	p0, result := w.driver.LibraryGetKernelCount(p1)
-	c.answer(p0)
+	c.Answer(p0)
 	return result
 }
 
-func runLibraryEnumerateKernels(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runLibraryEnumerateKernels(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Kernel) {
 		return gpubackend.OutOfMemory
 	}
-	p2, bad := w.findLibrary(c, c.word(1))
+	p2, bad := w.findLibrary(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
-	p1, result := w.driver.LibraryEnumerateKernels(c.word(0), p2)
+	p1, result := w.driver.LibraryEnumerateKernels(c.Word(0), p2)
 	if result == gpubackend.Success {
-		c.answer(w.objects.Intern(object.Kernel, uint64(p1), c.word(1)))
+		c.Answer(w.objects.Intern(object.Kernel, uint64(p1), c.Word(1)))
 	} else {
-		c.answer(0)
+		c.Answer(0)
 	}
 	return result
 }
 
-func runKernelGetFunction(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runKernelGetFunction(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Function) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := w.findKernel(c, c.word(0))
+	p1, bad := w.findKernel(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
 	p0, result := w.driver.KernelGetFunction(p1)
 	if result == gpubackend.Success {
-		c.answer(w.objects.Intern(object.Function, uint64(p0), c.word(0)))
+		c.Answer(w.objects.Intern(object.Function, uint64(p0), c.Word(0)))
 	} else {
-		c.answer(0)
+		c.Answer(0)
 	}
 	return result
 }
 
-func runFuncDescribe(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findFunction(c, c.word(0))
+func (w *Worker) runFuncDescribe(c *call.Call) gpubackend.Result {
+	p0, bad := w.findFunction(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.output(c, 1)
+	p1, bad := c.Output(1)
 	if bad != 0 {
 		return bad
 	}
-	defer p1.done()
-	p2, result := w.driver.FuncDescribe(p0, p1.bytes)
-	c.answer(p2)
+	defer p1.Done()
+	p2, result := w.driver.FuncDescribe(p0, p1.Bytes)
+	c.Answer(p2)
 	return result
 }
 
-func runKernelDescribe(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findKernel(c, c.word(0))
+func (w *Worker) runKernelDescribe(c *call.Call) gpubackend.Result {
+	p0, bad := w.findKernel(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.output(c, 1)
+	p1, bad := c.Output(1)
 	if bad != 0 {
 		return bad
 	}
-	defer p1.done()
-	p2, result := w.driver.KernelDescribe(p0, p1.bytes)
-	c.answer(p2)
+	defer p1.Done()
+	p2, result := w.driver.KernelDescribe(p0, p1.Bytes)
+	c.Answer(p2)
 	return result
 }
 
-func runFuncSetAttribute(w *Worker, c *call) gpubackend.Result {
-	if !allowed.FunctionAttribute.Has(c.word(1)) {
+func (w *Worker) runFuncSetAttribute(c *call.Call) gpubackend.Result {
+	if !allowed.FunctionAttribute.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findFunction(c, c.word(0))
+	p0, bad := w.findFunction(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.FuncSetAttribute(p0, c.word(1), c.word(2))
+	result := w.driver.FuncSetAttribute(p0, c.Word(1), c.Word(2))
 	return result
 }
 
-func runKernelSetAttribute(w *Worker, c *call) gpubackend.Result {
-	if !allowed.FunctionAttribute.Has(c.word(0)) {
+func (w *Worker) runKernelSetAttribute(c *call.Call) gpubackend.Result {
+	if !allowed.FunctionAttribute.Has(c.Word(0)) {
 		return gpubackend.InvalidValue
 	}
-	p2, bad := w.findKernel(c, c.word(2))
+	p2, bad := w.findKernel(c, c.Word(2))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.KernelSetAttribute(c.word(0), c.word(1), p2, c.word(3))
+	result := w.driver.KernelSetAttribute(c.Word(0), c.Word(1), p2, c.Word(3))
 	return result
 }
 
-func runFuncSetCacheConfig(w *Worker, c *call) gpubackend.Result {
-	if !allowed.CacheConfig.Has(c.word(1)) {
+func (w *Worker) runFuncSetCacheConfig(c *call.Call) gpubackend.Result {
+	if !allowed.CacheConfig.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findFunction(c, c.word(0))
+	p0, bad := w.findFunction(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.FuncSetCacheConfig(p0, c.word(1))
+	result := w.driver.FuncSetCacheConfig(p0, c.Word(1))
 	return result
 }
 
-func runKernelSetCacheConfig(w *Worker, c *call) gpubackend.Result {
-	if !allowed.CacheConfig.Has(c.word(1)) {
+func (w *Worker) runKernelSetCacheConfig(c *call.Call) gpubackend.Result {
+	if !allowed.CacheConfig.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findKernel(c, c.word(0))
+	p0, bad := w.findKernel(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.KernelSetCacheConfig(p0, c.word(1), c.word(2))
+	result := w.driver.KernelSetCacheConfig(p0, c.Word(1), c.Word(2))
 	return result
 }
 
-func runManagedBytes(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.input(c, 0)
+func (w *Worker) runManagedBytes(c *call.Call) gpubackend.Result {
+	p0, bad := c.Input(0)
 	if bad != 0 {
 		return bad
 	}
 	p1, result := w.driver.ManagedBytes(p0)
-	c.answer(p1)
+	c.Answer(p1)
 	return result
 }
 
-func runModuleLoadManaged(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runModuleLoadManaged(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Module) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := w.input(c, 0)
+	p1, bad := c.Input(0)
 	if bad != 0 {
 		return bad
 	}
-	p2, bad := w.input(c, 2)
+	p2, bad := c.Input(2)
 	if bad != 0 {
 		return bad
 	}
-	p4, bad := w.output(c, 5)
+	p4, bad := c.Output(5)
 	if bad != 0 {
 		return bad
 	}
-	defer p4.done()
-	p5, bad := w.output(c, 7)
+	defer p4.Done()
+	p5, bad := c.Output(7)
 	if bad != 0 {
 		return bad
 	}
-	defer p5.done()
-	p0, p6, p7, result := w.driver.ModuleLoadManaged(p1, p2, c.word(4), p4.bytes, p5.bytes)
+	defer p5.Done()
+	p0, p6, p7, result := w.driver.ModuleLoadManaged(p1, p2, c.Word(4), p4.Bytes, p5.Bytes)
 	if result == gpubackend.Success {
-		c.answer(w.objects.Intern(object.Module, uint64(p0), w.home(c.context)))
+		c.Answer(w.objects.Intern(object.Module, uint64(p0), w.home(c.Context)))
 	} else {
-		c.answer(0)
+		c.Answer(0)
 	}
-	c.answer(p6)
-	c.answer(p7)
+	c.Answer(p6)
+	c.Answer(p7)
 	return result
 }
 
-func runLibraryLoadManaged(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runLibraryLoadManaged(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Library) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := w.input(c, 0)
+	p1, bad := c.Input(0)
 	if bad != 0 {
 		return bad
 	}
-	p2, bad := w.input(c, 2)
+	p2, bad := c.Input(2)
 	if bad != 0 {
 		return bad
 	}
-	p4, bad := w.output(c, 5)
+	p4, bad := c.Output(5)
 	if bad != 0 {
 		return bad
 	}
-	defer p4.done()
-	p5, bad := w.output(c, 7)
+	defer p4.Done()
+	p5, bad := c.Output(7)
 	if bad != 0 {
 		return bad
 	}
-	defer p5.done()
-	p0, p6, p7, result := w.driver.LibraryLoadManaged(p1, p2, c.word(4), p4.bytes, p5.bytes)
+	defer p5.Done()
+	p0, p6, p7, result := w.driver.LibraryLoadManaged(p1, p2, c.Word(4), p4.Bytes, p5.Bytes)
 	if result == gpubackend.Success {
-		c.answer(w.objects.Add(object.Library, uint64(p0), 0))
+		c.Answer(w.objects.Add(object.Library, uint64(p0), 0))
 	} else {
-		c.answer(0)
+		c.Answer(0)
 	}
-	c.answer(p6)
-	c.answer(p7)
+	c.Answer(p6)
+	c.Answer(p7)
 	return result
 }
 
-func runLibraryGetManaged(w *Worker, c *call) gpubackend.Result {
-	p2, bad := w.findLibrary(c, c.word(0))
+func (w *Worker) runLibraryGetManaged(c *call.Call) gpubackend.Result {
+	p2, bad := w.findLibrary(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p3, bad := w.text(c, 1)
+	p3, bad := c.Text(1)
 	if bad != 0 {
 		return bad
 	}
 	p0, p1, result := w.driver.LibraryGetManaged(p2, p3)
-	c.answer(p0)
-	c.answer(p1)
+	c.Answer(p0)
+	c.Answer(p1)
 	return result
 }
 
-func runOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(w *Worker, c *call) gpubackend.Result {
-	if !allowed.OccupancyFlags.Has(c.word(3)) {
+func (w *Worker) runOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(c *call.Call) gpubackend.Result {
+	if !allowed.OccupancyFlags.Has(c.Word(3)) {
 		return gpubackend.InvalidValue
 	}
-	p1, bad := w.findFunction(c, c.word(0))
+	p1, bad := w.findFunction(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p0, result := w.driver.OccupancyMaxActiveBlocksPerMultiprocessorWithFlags(p1, c.word(1), c.word(2), c.word(3))
-	c.answer(p0)
+	p0, result := w.driver.OccupancyMaxActiveBlocksPerMultiprocessorWithFlags(p1, c.Word(1), c.Word(2), c.Word(3))
+	c.Answer(p0)
 	return result
 }
 
-func runOccupancyAvailableDynamicSMemPerBlock(w *Worker, c *call) gpubackend.Result {
-	p1, bad := w.findFunction(c, c.word(0))
+func (w *Worker) runOccupancyAvailableDynamicSMemPerBlock(c *call.Call) gpubackend.Result {
+	p1, bad := w.findFunction(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p0, result := w.driver.OccupancyAvailableDynamicSMemPerBlock(p1, c.word(1), c.word(2))
-	c.answer(p0)
+	p0, result := w.driver.OccupancyAvailableDynamicSMemPerBlock(p1, c.Word(1), c.Word(2))
+	c.Answer(p0)
 	return result
 }
 
-func runOccupancyMaxActiveClusters(w *Worker, c *call) gpubackend.Result {
-	p1, bad := w.findFunction(c, c.word(0))
+func (w *Worker) runOccupancyMaxActiveClusters(c *call.Call) gpubackend.Result {
+	p1, bad := w.findFunction(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p2, bad := w.input(c, 1)
+	p2, bad := c.Input(1)
 	if bad != 0 {
 		return bad
 	}
@@ -697,16 +700,16 @@ func runOccupancyMaxActiveClusters(w *Worker, c *call) gpubackend.Result {
 		return gpubackend.InvalidValue
 	}
 	p0, result := w.driver.OccupancyMaxActiveClusters(p1, p2)
-	c.answer(p0)
+	c.Answer(p0)
 	return result
 }
 
-func runOccupancyMaxPotentialClusterSize(w *Worker, c *call) gpubackend.Result {
-	p1, bad := w.findFunction(c, c.word(0))
+func (w *Worker) runOccupancyMaxPotentialClusterSize(c *call.Call) gpubackend.Result {
+	p1, bad := w.findFunction(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p2, bad := w.input(c, 1)
+	p2, bad := c.Input(1)
 	if bad != 0 {
 		return bad
 	}
@@ -714,181 +717,181 @@ func runOccupancyMaxPotentialClusterSize(w *Worker, c *call) gpubackend.Result {
 		return gpubackend.InvalidValue
 	}
 	p0, result := w.driver.OccupancyMaxPotentialClusterSize(p1, p2)
-	c.answer(p0)
+	c.Answer(p0)
 	return result
 }
 
-func runTensorMapEncode(w *Worker, c *call) gpubackend.Result {
-	if !allowed.TensorMapKind.Has(c.word(0)) {
+func (w *Worker) runTensorMapEncode(c *call.Call) gpubackend.Result {
+	if !allowed.TensorMapKind.Has(c.Word(0)) {
 		return gpubackend.InvalidValue
 	}
-	p1, bad := w.input(c, 1)
+	p1, bad := c.Input(1)
 	if bad != 0 {
 		return bad
 	}
-	p2, bad := w.output(c, 3)
+	p2, bad := c.Output(3)
 	if bad != 0 {
 		return bad
 	}
-	defer p2.done()
-	result := w.driver.TensorMapEncode(c.word(0), p1, p2.bytes)
+	defer p2.Done()
+	result := w.driver.TensorMapEncode(c.Word(0), p1, p2.Bytes)
 	return result
 }
 
-func runModuleGetFunctionCount(w *Worker, c *call) gpubackend.Result {
-	p1, bad := w.findModule(c, c.word(0))
+func (w *Worker) runModuleGetFunctionCount(c *call.Call) gpubackend.Result {
+	p1, bad := w.findModule(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
 	p0, result := w.driver.ModuleGetFunctionCount(p1)
-	c.answer(p0)
+	c.Answer(p0)
 	return result
 }
 
-func runModuleEnumerateFunctions(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runModuleEnumerateFunctions(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Function) {
 		return gpubackend.OutOfMemory
 	}
-	p2, bad := w.findModule(c, c.word(1))
+	p2, bad := w.findModule(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
-	p1, result := w.driver.ModuleEnumerateFunctions(c.word(0), p2)
+	p1, result := w.driver.ModuleEnumerateFunctions(c.Word(0), p2)
 	if result == gpubackend.Success {
-		c.answer(w.objects.Intern(object.Function, uint64(p1), c.word(1)))
+		c.Answer(w.objects.Intern(object.Function, uint64(p1), c.Word(1)))
 	} else {
-		c.answer(0)
+		c.Answer(0)
 	}
 	return result
 }
 
-func runClusterMap(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.output(c, 0)
+func (w *Worker) runClusterMap(c *call.Call) gpubackend.Result {
+	p0, bad := c.Output(0)
 	if bad != 0 {
 		return bad
 	}
-	defer p0.done()
-	p1, bad := w.output(c, 2)
+	defer p0.Done()
+	p1, bad := c.Output(2)
 	if bad != 0 {
 		return bad
 	}
-	defer p1.done()
-	p2, result := w.driver.ClusterMap(p0.bytes, p1.bytes)
-	c.answer(p2)
+	defer p1.Done()
+	p2, result := w.driver.ClusterMap(p0.Bytes, p1.Bytes)
+	c.Answer(p2)
 	return result
 }
 
-func runMemAlloc(w *Worker, c *call) gpubackend.Result {
-	p0, result := w.driver.MemAlloc(c.word(0))
-	c.answer(p0)
+func (w *Worker) runMemAlloc(c *call.Call) gpubackend.Result {
+	p0, result := w.driver.MemAlloc(c.Word(0))
+	c.Answer(p0)
 	return result
 }
 
-func runMemFree(w *Worker, c *call) gpubackend.Result {
-	result := w.driver.MemFree(c.word(0))
+func (w *Worker) runMemFree(c *call.Call) gpubackend.Result {
+	result := w.driver.MemFree(c.Word(0))
 	return result
 }
 
-func runMemGetInfo(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runMemGetInfo(c *call.Call) gpubackend.Result {
 	p0, p1, result := w.driver.MemGetInfo()
-	c.answer(p0)
-	c.answer(p1)
+	c.Answer(p0)
+	c.Answer(p1)
 	return result
 }
 
-func runMemcpyDtoDAsync(w *Worker, c *call) gpubackend.Result {
-	p3, bad := w.findStream(c, c.word(3))
+func (w *Worker) runMemcpyDtoDAsync(c *call.Call) gpubackend.Result {
+	p3, bad := w.findStream(c, c.Word(3))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.MemcpyDtoDAsync(c.word(0), c.word(1), c.word(2), p3)
+	result := w.driver.MemcpyDtoDAsync(c.Word(0), c.Word(1), c.Word(2), p3)
 	return result
 }
 
-func runMemsetD8Async(w *Worker, c *call) gpubackend.Result {
-	p3, bad := w.findStream(c, c.word(3))
+func (w *Worker) runMemsetD8Async(c *call.Call) gpubackend.Result {
+	p3, bad := w.findStream(c, c.Word(3))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.MemsetD8Async(c.word(0), c.word(1), c.word(2), p3)
+	result := w.driver.MemsetD8Async(c.Word(0), c.Word(1), c.Word(2), p3)
 	return result
 }
 
-func runMemsetD16Async(w *Worker, c *call) gpubackend.Result {
-	p3, bad := w.findStream(c, c.word(3))
+func (w *Worker) runMemsetD16Async(c *call.Call) gpubackend.Result {
+	p3, bad := w.findStream(c, c.Word(3))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.MemsetD16Async(c.word(0), c.word(1), c.word(2), p3)
+	result := w.driver.MemsetD16Async(c.Word(0), c.Word(1), c.Word(2), p3)
 	return result
 }
 
-func runMemsetD32Async(w *Worker, c *call) gpubackend.Result {
-	p3, bad := w.findStream(c, c.word(3))
+func (w *Worker) runMemsetD32Async(c *call.Call) gpubackend.Result {
+	p3, bad := w.findStream(c, c.Word(3))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.MemsetD32Async(c.word(0), c.word(1), c.word(2), p3)
+	result := w.driver.MemsetD32Async(c.Word(0), c.Word(1), c.Word(2), p3)
 	return result
 }
 
-func runMemsetD2D8Async(w *Worker, c *call) gpubackend.Result {
-	p5, bad := w.findStream(c, c.word(5))
+func (w *Worker) runMemsetD2D8Async(c *call.Call) gpubackend.Result {
+	p5, bad := w.findStream(c, c.Word(5))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.MemsetD2D8Async(c.word(0), c.word(1), c.word(2), c.word(3), c.word(4), p5)
+	result := w.driver.MemsetD2D8Async(c.Word(0), c.Word(1), c.Word(2), c.Word(3), c.Word(4), p5)
 	return result
 }
 
-func runMemsetD2D16Async(w *Worker, c *call) gpubackend.Result {
-	p5, bad := w.findStream(c, c.word(5))
+func (w *Worker) runMemsetD2D16Async(c *call.Call) gpubackend.Result {
+	p5, bad := w.findStream(c, c.Word(5))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.MemsetD2D16Async(c.word(0), c.word(1), c.word(2), c.word(3), c.word(4), p5)
+	result := w.driver.MemsetD2D16Async(c.Word(0), c.Word(1), c.Word(2), c.Word(3), c.Word(4), p5)
 	return result
 }
 
-func runMemsetD2D32Async(w *Worker, c *call) gpubackend.Result {
-	p5, bad := w.findStream(c, c.word(5))
+func (w *Worker) runMemsetD2D32Async(c *call.Call) gpubackend.Result {
+	p5, bad := w.findStream(c, c.Word(5))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.MemsetD2D32Async(c.word(0), c.word(1), c.word(2), c.word(3), c.word(4), p5)
+	result := w.driver.MemsetD2D32Async(c.Word(0), c.Word(1), c.Word(2), c.Word(3), c.Word(4), p5)
 	return result
 }
 
-func runStreamCreateWithPriority(w *Worker, c *call) gpubackend.Result {
-	if !allowed.StreamFlags.Has(c.word(0)) {
+func (w *Worker) runStreamCreateWithPriority(c *call.Call) gpubackend.Result {
+	if !allowed.StreamFlags.Has(c.Word(0)) {
 		return gpubackend.InvalidValue
 	}
 	if !w.objects.Room(object.Stream) {
 		return gpubackend.OutOfMemory
 	}
-	p0, result := w.driver.StreamCreateWithPriority(c.word(0), c.word(1))
+	p0, result := w.driver.StreamCreateWithPriority(c.Word(0), c.Word(1))
 	if result == gpubackend.Success {
-		c.answer(w.objects.Add(object.Stream, uint64(p0), uint64(c.context)))
+		c.Answer(w.objects.Add(object.Stream, uint64(p0), uint64(c.Context)))
 	} else {
-		c.answer(0)
+		c.Answer(0)
 	}
 	return result
 }
 
-func runStreamDestroy(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findStream(c, c.word(0))
+func (w *Worker) runStreamDestroy(c *call.Call) gpubackend.Result {
+	p0, bad := w.findStream(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
 	result := w.driver.StreamDestroy(p0)
 	if result == gpubackend.Success {
-		w.objects.Remove(c.word(0))
+		w.objects.Remove(c.Word(0))
 	}
 	return result
 }
 
-func runStreamQuery(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findStream(c, c.word(0))
+func (w *Worker) runStreamQuery(c *call.Call) gpubackend.Result {
+	p0, bad := w.findStream(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -896,68 +899,68 @@ func runStreamQuery(w *Worker, c *call) gpubackend.Result {
 	return result
 }
 
-func runStreamWaitEvent(w *Worker, c *call) gpubackend.Result {
-	if !allowed.EventWait.Has(c.word(2)) {
+func (w *Worker) runStreamWaitEvent(c *call.Call) gpubackend.Result {
+	if !allowed.EventWait.Has(c.Word(2)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findStream(c, c.word(0))
+	p0, bad := w.findStream(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findEvent(c, c.word(1))
+	p1, bad := w.findEvent(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.StreamWaitEvent(p0, p1, c.word(2))
+	result := w.driver.StreamWaitEvent(p0, p1, c.Word(2))
 	return result
 }
 
-func runEventCreate(w *Worker, c *call) gpubackend.Result {
-	if !allowed.EventFlags.Has(c.word(0)) {
+func (w *Worker) runEventCreate(c *call.Call) gpubackend.Result {
+	if !allowed.EventFlags.Has(c.Word(0)) {
 		return gpubackend.InvalidValue
 	}
 	if !w.objects.Room(object.Event) {
 		return gpubackend.OutOfMemory
 	}
-	p0, result := w.driver.EventCreate(c.word(0))
+	p0, result := w.driver.EventCreate(c.Word(0))
 	if result == gpubackend.Success {
-		c.answer(w.objects.Add(object.Event, uint64(p0), w.home(c.context)))
+		c.Answer(w.objects.Add(object.Event, uint64(p0), w.home(c.Context)))
 	} else {
-		c.answer(0)
+		c.Answer(0)
 	}
 	return result
 }
 
-func runEventDestroy(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findEvent(c, c.word(0))
+func (w *Worker) runEventDestroy(c *call.Call) gpubackend.Result {
+	p0, bad := w.findEvent(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
 	result := w.driver.EventDestroy(p0)
 	if result == gpubackend.Success {
-		w.objects.Remove(c.word(0))
+		w.objects.Remove(c.Word(0))
 	}
 	return result
 }
 
-func runEventRecordWithFlags(w *Worker, c *call) gpubackend.Result {
-	if !allowed.EventRecord.Has(c.word(2)) {
+func (w *Worker) runEventRecordWithFlags(c *call.Call) gpubackend.Result {
+	if !allowed.EventRecord.Has(c.Word(2)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findEvent(c, c.word(0))
+	p0, bad := w.findEvent(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findStream(c, c.word(1))
+	p1, bad := w.findStream(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.EventRecordWithFlags(p0, p1, c.word(2))
+	result := w.driver.EventRecordWithFlags(p0, p1, c.Word(2))
 	return result
 }
 
-func runEventQuery(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findEvent(c, c.word(0))
+func (w *Worker) runEventQuery(c *call.Call) gpubackend.Result {
+	p0, bad := w.findEvent(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -965,41 +968,41 @@ func runEventQuery(w *Worker, c *call) gpubackend.Result {
 	return result
 }
 
-func runEventElapsed(w *Worker, c *call) gpubackend.Result {
-	p1, bad := w.findEvent(c, c.word(0))
+func (w *Worker) runEventElapsed(c *call.Call) gpubackend.Result {
+	p1, bad := w.findEvent(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p2, bad := w.findEvent(c, c.word(1))
+	p2, bad := w.findEvent(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
 	p0, result := w.driver.EventElapsed(p1, p2)
-	c.answer(p0)
+	c.Answer(p0)
 	return result
 }
 
-func runStreamBeginCapture(w *Worker, c *call) gpubackend.Result {
-	if !allowed.CaptureMode.Has(c.word(1)) {
+func (w *Worker) runStreamBeginCapture(c *call.Call) gpubackend.Result {
+	if !allowed.CaptureMode.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findStream(c, c.word(0))
+	p0, bad := w.findStream(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.StreamBeginCapture(p0, c.word(1))
+	result := w.driver.StreamBeginCapture(p0, c.Word(1))
 	return result
 }
 
-func runStreamBeginCaptureToGraph(w *Worker, c *call) gpubackend.Result {
-	if !allowed.CaptureMode.Has(c.word(6)) {
+func (w *Worker) runStreamBeginCaptureToGraph(c *call.Call) gpubackend.Result {
+	if !allowed.CaptureMode.Has(c.Word(6)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findStream(c, c.word(0))
+	p0, bad := w.findStream(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findGraph(c, c.word(1))
+	p1, bad := w.findGraph(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -1007,52 +1010,52 @@ func runStreamBeginCaptureToGraph(w *Worker, c *call) gpubackend.Result {
 	if bad != 0 {
 		return bad
 	}
-	p3, bad := w.input(c, 4)
+	p3, bad := c.Input(4)
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.StreamBeginCaptureToGraph(p0, p1, p2, p3, c.word(6))
+	result := w.driver.StreamBeginCaptureToGraph(p0, p1, p2, p3, c.Word(6))
 	return result
 }
 
-func runStreamEndCapture(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findStream(c, c.word(0))
+func (w *Worker) runStreamEndCapture(c *call.Call) gpubackend.Result {
+	p0, bad := w.findStream(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
 	p1, result := w.driver.StreamEndCapture(p0)
-	c.answer(w.nameGraph(p1, c.word(0)))
+	c.Answer(w.nameGraph(p1, c.Word(0)))
 	return result
 }
 
-func runStreamCaptureInfo(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findStream(c, c.word(0))
+func (w *Worker) runStreamCaptureInfo(c *call.Call) gpubackend.Result {
+	p0, bad := w.findStream(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	b4, bad := w.output(c, 1)
+	b4, bad := c.Output(1)
 	if bad != 0 {
 		return bad
 	}
-	defer b4.done()
-	p5, bad := w.output(c, 3)
+	defer b4.Done()
+	p5, bad := c.Output(3)
 	if bad != 0 {
 		return bad
 	}
-	defer p5.done()
-	p1, p2, p3, p4, result := w.driver.StreamCaptureInfo(p0, p5.bytes)
-	c.answer(p1)
-	c.answer(p2)
-	c.answer(w.nameGraph(p3, c.word(0)))
-	c.answer(w.nameGraphNodes(b4.bytes, p4, c.word(0)))
+	defer p5.Done()
+	p1, p2, p3, p4, result := w.driver.StreamCaptureInfo(p0, p5.Bytes)
+	c.Answer(p1)
+	c.Answer(p2)
+	c.Answer(w.nameGraph(p3, c.Word(0)))
+	c.Answer(w.nameGraphNodes(b4.Bytes, p4, c.Word(0)))
 	return result
 }
 
-func runStreamUpdateCaptureDependencies(w *Worker, c *call) gpubackend.Result {
-	if !allowed.CaptureUpdate.Has(c.word(5)) {
+func (w *Worker) runStreamUpdateCaptureDependencies(c *call.Call) gpubackend.Result {
+	if !allowed.CaptureUpdate.Has(c.Word(5)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findStream(c, c.word(0))
+	p0, bad := w.findStream(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1060,97 +1063,97 @@ func runStreamUpdateCaptureDependencies(w *Worker, c *call) gpubackend.Result {
 	if bad != 0 {
 		return bad
 	}
-	p2, bad := w.input(c, 3)
+	p2, bad := c.Input(3)
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.StreamUpdateCaptureDependencies(p0, p1, p2, c.word(5))
+	result := w.driver.StreamUpdateCaptureDependencies(p0, p1, p2, c.Word(5))
 	return result
 }
 
-func runGraphCreate(w *Worker, c *call) gpubackend.Result {
-	if !allowed.GraphFlags.Has(c.word(0)) {
+func (w *Worker) runGraphCreate(c *call.Call) gpubackend.Result {
+	if !allowed.GraphFlags.Has(c.Word(0)) {
 		return gpubackend.InvalidValue
 	}
-	p0, result := w.driver.GraphCreate(c.word(0))
-	c.answer(w.nameGraph(p0, 0))
+	p0, result := w.driver.GraphCreate(c.Word(0))
+	c.Answer(w.nameGraph(p0, 0))
 	return result
 }
 
-func runGraphDestroy(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findGraph(c, c.word(0))
+func (w *Worker) runGraphDestroy(c *call.Call) gpubackend.Result {
+	p0, bad := w.findGraph(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
 	result := w.driver.GraphDestroy(p0)
 	if result == gpubackend.Success {
-		w.forgetGraph(c.word(0))
+		w.forgetGraph(c.Word(0))
 	}
 	return result
 }
 
-func runGraphClone(w *Worker, c *call) gpubackend.Result {
-	p1, bad := w.findGraph(c, c.word(0))
+func (w *Worker) runGraphClone(c *call.Call) gpubackend.Result {
+	p1, bad := w.findGraph(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
 	p0, result := w.driver.GraphClone(p1)
-	c.answer(w.nameGraph(p0, 0))
+	c.Answer(w.nameGraph(p0, 0))
 	return result
 }
 
-func runGraphInstantiateWithFlags(w *Worker, c *call) gpubackend.Result {
-	if !allowed.InstantiateFlags.Has(c.word(1)) {
+func (w *Worker) runGraphInstantiateWithFlags(c *call.Call) gpubackend.Result {
+	if !allowed.InstantiateFlags.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
 	if !w.objects.Room(object.GraphExec) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := w.findGraph(c, c.word(0))
+	p1, bad := w.findGraph(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p0, result := w.driver.GraphInstantiateWithFlags(p1, c.word(1))
+	p0, result := w.driver.GraphInstantiateWithFlags(p1, c.Word(1))
 	if result == gpubackend.Success {
-		c.answer(w.objects.Add(object.GraphExec, uint64(p0), 0))
+		c.Answer(w.objects.Add(object.GraphExec, uint64(p0), 0))
 	} else {
-		c.answer(0)
+		c.Answer(0)
 	}
 	return result
 }
 
-func runGraphInstantiate(w *Worker, c *call) gpubackend.Result {
-	if !allowed.InstantiateFlags.Has(c.word(1)) {
+func (w *Worker) runGraphInstantiate(c *call.Call) gpubackend.Result {
+	if !allowed.InstantiateFlags.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
 	if !w.objects.Room(object.GraphExec) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := w.findGraph(c, c.word(0))
+	p1, bad := w.findGraph(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p3, bad := w.findStream(c, c.word(2))
+	p3, bad := w.findStream(c, c.Word(2))
 	if bad != 0 {
 		return bad
 	}
-	p0, p4, p5, result := w.driver.GraphInstantiate(p1, c.word(1), p3)
+	p0, p4, p5, result := w.driver.GraphInstantiate(p1, c.Word(1), p3)
 	if result == gpubackend.Success {
-		c.answer(w.objects.Add(object.GraphExec, uint64(p0), 0))
+		c.Answer(w.objects.Add(object.GraphExec, uint64(p0), 0))
 	} else {
-		c.answer(0)
+		c.Answer(0)
 	}
-	c.answer(w.nameGraphNode(p4, 0))
-	c.answer(p5)
+	c.Answer(w.nameGraphNode(p4, 0))
+	c.Answer(p5)
 	return result
 }
 
-func runGraphLaunch(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findGraphExec(c, c.word(0))
+func (w *Worker) runGraphLaunch(c *call.Call) gpubackend.Result {
+	p0, bad := w.findGraphExec(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findStream(c, c.word(1))
+	p1, bad := w.findStream(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -1158,12 +1161,12 @@ func runGraphLaunch(w *Worker, c *call) gpubackend.Result {
 	return result
 }
 
-func runGraphUpload(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findGraphExec(c, c.word(0))
+func (w *Worker) runGraphUpload(c *call.Call) gpubackend.Result {
+	p0, bad := w.findGraphExec(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findStream(c, c.word(1))
+	p1, bad := w.findStream(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -1171,116 +1174,116 @@ func runGraphUpload(w *Worker, c *call) gpubackend.Result {
 	return result
 }
 
-func runGraphExecDestroy(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findGraphExec(c, c.word(0))
+func (w *Worker) runGraphExecDestroy(c *call.Call) gpubackend.Result {
+	p0, bad := w.findGraphExec(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
 	result := w.driver.GraphExecDestroy(p0)
 	if result == gpubackend.Success {
-		w.objects.Remove(c.word(0))
+		w.objects.Remove(c.Word(0))
 	}
 	return result
 }
 
-func runGraphGetNodes(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findGraph(c, c.word(0))
+func (w *Worker) runGraphGetNodes(c *call.Call) gpubackend.Result {
+	p0, bad := w.findGraph(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	b1, bad := w.output(c, 1)
+	b1, bad := c.Output(1)
 	if bad != 0 {
 		return bad
 	}
-	defer b1.done()
+	defer b1.Done()
 	p1, result := w.driver.GraphGetNodes(p0)
-	c.answer(w.nameGraphNodes(b1.bytes, p1, c.word(0)))
+	c.Answer(w.nameGraphNodes(b1.Bytes, p1, c.Word(0)))
 	return result
 }
 
-func runGraphGetRootNodes(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findGraph(c, c.word(0))
+func (w *Worker) runGraphGetRootNodes(c *call.Call) gpubackend.Result {
+	p0, bad := w.findGraph(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	b1, bad := w.output(c, 1)
+	b1, bad := c.Output(1)
 	if bad != 0 {
 		return bad
 	}
-	defer b1.done()
+	defer b1.Done()
 	p1, result := w.driver.GraphGetRootNodes(p0)
-	c.answer(w.nameGraphNodes(b1.bytes, p1, c.word(0)))
+	c.Answer(w.nameGraphNodes(b1.Bytes, p1, c.Word(0)))
 	return result
 }
 
-func runGraphGetEdges(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findGraph(c, c.word(0))
+func (w *Worker) runGraphGetEdges(c *call.Call) gpubackend.Result {
+	p0, bad := w.findGraph(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	b1, bad := w.output(c, 1)
+	b1, bad := c.Output(1)
 	if bad != 0 {
 		return bad
 	}
-	defer b1.done()
-	b2, bad := w.output(c, 3)
+	defer b1.Done()
+	b2, bad := c.Output(3)
 	if bad != 0 {
 		return bad
 	}
-	defer b2.done()
-	p3, bad := w.output(c, 5)
+	defer b2.Done()
+	p3, bad := c.Output(5)
 	if bad != 0 {
 		return bad
 	}
-	defer p3.done()
-	p1, p2, result := w.driver.GraphGetEdges(p0, p3.bytes)
-	c.answer(w.nameGraphNodes(b1.bytes, p1, c.word(0)))
-	c.answer(w.nameGraphNodes(b2.bytes, p2, c.word(0)))
+	defer p3.Done()
+	p1, p2, result := w.driver.GraphGetEdges(p0, p3.Bytes)
+	c.Answer(w.nameGraphNodes(b1.Bytes, p1, c.Word(0)))
+	c.Answer(w.nameGraphNodes(b2.Bytes, p2, c.Word(0)))
 	return result
 }
 
-func runGraphNodeGetDependencies(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findGraphNode(c, c.word(0))
+func (w *Worker) runGraphNodeGetDependencies(c *call.Call) gpubackend.Result {
+	p0, bad := w.findGraphNode(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	b1, bad := w.output(c, 1)
+	b1, bad := c.Output(1)
 	if bad != 0 {
 		return bad
 	}
-	defer b1.done()
-	p2, bad := w.output(c, 3)
+	defer b1.Done()
+	p2, bad := c.Output(3)
 	if bad != 0 {
 		return bad
 	}
-	defer p2.done()
-	p1, result := w.driver.GraphNodeGetDependencies(p0, p2.bytes)
-	c.answer(w.nameGraphNodes(b1.bytes, p1, c.word(0)))
+	defer p2.Done()
+	p1, result := w.driver.GraphNodeGetDependencies(p0, p2.Bytes)
+	c.Answer(w.nameGraphNodes(b1.Bytes, p1, c.Word(0)))
 	return result
 }
 
-func runGraphNodeGetDependentNodes(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findGraphNode(c, c.word(0))
+func (w *Worker) runGraphNodeGetDependentNodes(c *call.Call) gpubackend.Result {
+	p0, bad := w.findGraphNode(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	b1, bad := w.output(c, 1)
+	b1, bad := c.Output(1)
 	if bad != 0 {
 		return bad
 	}
-	defer b1.done()
-	p2, bad := w.output(c, 3)
+	defer b1.Done()
+	p2, bad := c.Output(3)
 	if bad != 0 {
 		return bad
 	}
-	defer p2.done()
-	p1, result := w.driver.GraphNodeGetDependentNodes(p0, p2.bytes)
-	c.answer(w.nameGraphNodes(b1.bytes, p1, c.word(0)))
+	defer p2.Done()
+	p1, result := w.driver.GraphNodeGetDependentNodes(p0, p2.Bytes)
+	c.Answer(w.nameGraphNodes(b1.Bytes, p1, c.Word(0)))
 	return result
 }
 
-func runGraphAddDependencies(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findGraph(c, c.word(0))
+func (w *Worker) runGraphAddDependencies(c *call.Call) gpubackend.Result {
+	p0, bad := w.findGraph(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1292,7 +1295,7 @@ func runGraphAddDependencies(w *Worker, c *call) gpubackend.Result {
 	if bad != 0 {
 		return bad
 	}
-	p3, bad := w.input(c, 5)
+	p3, bad := c.Input(5)
 	if bad != 0 {
 		return bad
 	}
@@ -1300,8 +1303,8 @@ func runGraphAddDependencies(w *Worker, c *call) gpubackend.Result {
 	return result
 }
 
-func runGraphRemoveDependencies(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findGraph(c, c.word(0))
+func (w *Worker) runGraphRemoveDependencies(c *call.Call) gpubackend.Result {
+	p0, bad := w.findGraph(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1313,7 +1316,7 @@ func runGraphRemoveDependencies(w *Worker, c *call) gpubackend.Result {
 	if bad != 0 {
 		return bad
 	}
-	p3, bad := w.input(c, 5)
+	p3, bad := c.Input(5)
 	if bad != 0 {
 		return bad
 	}
@@ -1321,18 +1324,18 @@ func runGraphRemoveDependencies(w *Worker, c *call) gpubackend.Result {
 	return result
 }
 
-func runGraphNodeGetType(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findGraphNode(c, c.word(0))
+func (w *Worker) runGraphNodeGetType(c *call.Call) gpubackend.Result {
+	p0, bad := w.findGraphNode(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
 	p1, result := w.driver.GraphNodeGetType(p0)
-	c.answer(p1)
+	c.Answer(p1)
 	return result
 }
 
-func runGraphAddNode(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findGraph(c, c.word(0))
+func (w *Worker) runGraphAddNode(c *call.Call) gpubackend.Result {
+	p0, bad := w.findGraph(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1340,7 +1343,7 @@ func runGraphAddNode(w *Worker, c *call) gpubackend.Result {
 	if bad != 0 {
 		return bad
 	}
-	p2, bad := w.input(c, 3)
+	p2, bad := c.Input(3)
 	if bad != 0 {
 		return bad
 	}
@@ -1348,20 +1351,20 @@ func runGraphAddNode(w *Worker, c *call) gpubackend.Result {
 	if bad != 0 {
 		return bad
 	}
-	b6, bad := w.output(c, 7)
+	b6, bad := c.Output(7)
 	if bad != 0 {
 		return bad
 	}
-	defer b6.done()
+	defer b6.Done()
 	p4, p5, p6, result := w.driver.GraphAddNode(p0, p1, p2, p3)
-	c.answer(w.nameGraphNode(p4, c.word(0)))
-	c.answer(p5)
-	c.answer(w.nameGraphs(b6.bytes, p6, c.word(0)))
+	c.Answer(w.nameGraphNode(p4, c.Word(0)))
+	c.Answer(p5)
+	c.Answer(w.nameGraphs(b6.Bytes, p6, c.Word(0)))
 	return result
 }
 
-func runGraphNodeSet(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findGraphNode(c, c.word(0))
+func (w *Worker) runGraphNodeSet(c *call.Call) gpubackend.Result {
+	p0, bad := w.findGraphNode(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1373,12 +1376,12 @@ func runGraphNodeSet(w *Worker, c *call) gpubackend.Result {
 	return result
 }
 
-func runGraphExecNodeSet(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findGraphExec(c, c.word(0))
+func (w *Worker) runGraphExecNodeSet(c *call.Call) gpubackend.Result {
+	p0, bad := w.findGraphExec(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findGraphNode(c, c.word(1))
+	p1, bad := w.findGraphNode(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -1390,139 +1393,139 @@ func runGraphExecNodeSet(w *Worker, c *call) gpubackend.Result {
 	return result
 }
 
-func runGraphNodeGet(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findGraphNode(c, c.word(0))
+func (w *Worker) runGraphNodeGet(c *call.Call) gpubackend.Result {
+	p0, bad := w.findGraphNode(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	b1, bad := w.output(c, 1)
+	b1, bad := c.Output(1)
 	if bad != 0 {
 		return bad
 	}
-	defer b1.done()
+	defer b1.Done()
 	p1, result := w.driver.GraphNodeGet(p0)
-	c.answer(w.encodeNode(b1.bytes, p1))
+	c.Answer(w.encodeNode(b1.Bytes, p1))
 	return result
 }
 
-func runGraphDestroyNode(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findGraphNode(c, c.word(0))
+func (w *Worker) runGraphDestroyNode(c *call.Call) gpubackend.Result {
+	p0, bad := w.findGraphNode(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
 	result := w.driver.GraphDestroyNode(p0)
 	if result == gpubackend.Success {
-		w.forgetGraphNode(c.word(0))
+		w.forgetGraphNode(c.Word(0))
 	}
 	return result
 }
 
-func runGraphNodeFindInClone(w *Worker, c *call) gpubackend.Result {
-	p1, bad := w.findGraphNode(c, c.word(0))
+func (w *Worker) runGraphNodeFindInClone(c *call.Call) gpubackend.Result {
+	p1, bad := w.findGraphNode(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p2, bad := w.findGraph(c, c.word(1))
+	p2, bad := w.findGraph(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
 	p0, result := w.driver.GraphNodeFindInClone(p1, p2)
-	c.answer(w.nameGraphNode(p0, c.word(0)))
+	c.Answer(w.nameGraphNode(p0, c.Word(0)))
 	return result
 }
 
-func runGraphExecUpdate(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findGraph(c, c.word(0))
+func (w *Worker) runGraphExecUpdate(c *call.Call) gpubackend.Result {
+	p0, bad := w.findGraph(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findGraphExec(c, c.word(1))
+	p1, bad := w.findGraphExec(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
 	p2, p3, p4, result := w.driver.GraphExecUpdate(p0, p1)
-	c.answer(w.nameGraphNode(p2, c.word(0)))
-	c.answer(w.nameGraphNode(p3, c.word(0)))
-	c.answer(p4)
+	c.Answer(w.nameGraphNode(p2, c.Word(0)))
+	c.Answer(w.nameGraphNode(p3, c.Word(0)))
+	c.Answer(p4)
 	return result
 }
 
-func runGraphNodeSetEnabled(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findGraphExec(c, c.word(0))
+func (w *Worker) runGraphNodeSetEnabled(c *call.Call) gpubackend.Result {
+	p0, bad := w.findGraphExec(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findGraphNode(c, c.word(1))
+	p1, bad := w.findGraphNode(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.GraphNodeSetEnabled(p0, p1, c.word(2))
+	result := w.driver.GraphNodeSetEnabled(p0, p1, c.Word(2))
 	return result
 }
 
-func runGraphNodeGetEnabled(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findGraphExec(c, c.word(0))
+func (w *Worker) runGraphNodeGetEnabled(c *call.Call) gpubackend.Result {
+	p0, bad := w.findGraphExec(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findGraphNode(c, c.word(1))
+	p1, bad := w.findGraphNode(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
 	p2, result := w.driver.GraphNodeGetEnabled(p0, p1)
-	c.answer(p2)
+	c.Answer(p2)
 	return result
 }
 
-func runGraphExecGetFlags(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findGraphExec(c, c.word(0))
+func (w *Worker) runGraphExecGetFlags(c *call.Call) gpubackend.Result {
+	p0, bad := w.findGraphExec(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
 	p1, result := w.driver.GraphExecGetFlags(p0)
-	c.answer(p1)
+	c.Answer(p1)
 	return result
 }
 
-func runGraphKernelNodeSetAttribute(w *Worker, c *call) gpubackend.Result {
-	if !allowed.NodeAttribute.Has(c.word(1)) {
+func (w *Worker) runGraphKernelNodeSetAttribute(c *call.Call) gpubackend.Result {
+	if !allowed.NodeAttribute.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findGraphNode(c, c.word(0))
+	p0, bad := w.findGraphNode(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p2, bad := w.input(c, 2)
+	p2, bad := c.Input(2)
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.GraphKernelNodeSetAttribute(p0, c.word(1), p2)
+	result := w.driver.GraphKernelNodeSetAttribute(p0, c.Word(1), p2)
 	return result
 }
 
-func runGraphKernelNodeGetAttribute(w *Worker, c *call) gpubackend.Result {
-	if !allowed.NodeAttribute.Has(c.word(1)) {
+func (w *Worker) runGraphKernelNodeGetAttribute(c *call.Call) gpubackend.Result {
+	if !allowed.NodeAttribute.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findGraphNode(c, c.word(0))
+	p0, bad := w.findGraphNode(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p2, bad := w.output(c, 2)
+	p2, bad := c.Output(2)
 	if bad != 0 {
 		return bad
 	}
-	defer p2.done()
-	result := w.driver.GraphKernelNodeGetAttribute(p0, c.word(1), p2.bytes)
+	defer p2.Done()
+	result := w.driver.GraphKernelNodeGetAttribute(p0, c.Word(1), p2.Bytes)
 	return result
 }
 
-func runGraphKernelNodeCopyAttributes(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findGraphNode(c, c.word(0))
+func (w *Worker) runGraphKernelNodeCopyAttributes(c *call.Call) gpubackend.Result {
+	p0, bad := w.findGraphNode(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findGraphNode(c, c.word(1))
+	p1, bad := w.findGraphNode(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -1530,163 +1533,163 @@ func runGraphKernelNodeCopyAttributes(w *Worker, c *call) gpubackend.Result {
 	return result
 }
 
-func runGraphConditionalHandle(w *Worker, c *call) gpubackend.Result {
-	if !allowed.ConditionFlags.Has(c.word(2)) {
+func (w *Worker) runGraphConditionalHandle(c *call.Call) gpubackend.Result {
+	if !allowed.ConditionFlags.Has(c.Word(2)) {
 		return gpubackend.InvalidValue
 	}
-	p1, bad := w.findGraph(c, c.word(0))
+	p1, bad := w.findGraph(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p0, result := w.driver.GraphConditionalHandle(p1, c.word(1), c.word(2))
-	c.answer(p0)
+	p0, result := w.driver.GraphConditionalHandle(p1, c.Word(1), c.Word(2))
+	c.Answer(p0)
 	return result
 }
 
-func runStreamMemOps(w *Worker, c *call) gpubackend.Result {
-	if !allowed.StreamOpsFlags.Has(c.word(3)) {
+func (w *Worker) runStreamMemOps(c *call.Call) gpubackend.Result {
+	if !allowed.StreamOpsFlags.Has(c.Word(3)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findStream(c, c.word(0))
+	p0, bad := w.findStream(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.input(c, 1)
+	p1, bad := c.Input(1)
 	if bad != 0 {
 		return bad
 	}
 	if !knownOps(p1) {
 		return gpubackend.InvalidValue
 	}
-	result := w.driver.StreamMemOps(p0, p1, c.word(3))
+	result := w.driver.StreamMemOps(p0, p1, c.Word(3))
 	return result
 }
 
-func runDeviceGraphMemTrim(w *Worker, c *call) gpubackend.Result {
-	result := w.driver.DeviceGraphMemTrim(c.word(0))
+func (w *Worker) runDeviceGraphMemTrim(c *call.Call) gpubackend.Result {
+	result := w.driver.DeviceGraphMemTrim(c.Word(0))
 	return result
 }
 
-func runGraphMemory(w *Worker, c *call) gpubackend.Result {
-	if !allowed.GraphMemory.Has(c.word(1)) {
+func (w *Worker) runGraphMemory(c *call.Call) gpubackend.Result {
+	if !allowed.GraphMemory.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p2, result := w.driver.GraphMemory(c.word(0), c.word(1))
-	c.answer(p2)
+	p2, result := w.driver.GraphMemory(c.Word(0), c.Word(1))
+	c.Answer(p2)
 	return result
 }
 
-func runGraphMemorySet(w *Worker, c *call) gpubackend.Result {
-	if !allowed.GraphMemory.Has(c.word(1)) {
+func (w *Worker) runGraphMemorySet(c *call.Call) gpubackend.Result {
+	if !allowed.GraphMemory.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	result := w.driver.GraphMemorySet(c.word(0), c.word(1), c.word(2))
+	result := w.driver.GraphMemorySet(c.Word(0), c.Word(1), c.Word(2))
 	return result
 }
 
-func runLinkCreate(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runLinkCreate(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Link) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := w.input(c, 0)
+	p1, bad := c.Input(0)
 	if bad != 0 {
 		return bad
 	}
-	p0, result := w.driver.LinkCreate(p1, c.word(2), c.word(3))
+	p0, result := w.driver.LinkCreate(p1, c.Word(2), c.Word(3))
 	if result == gpubackend.Success {
-		c.answer(w.objects.Add(object.Link, uint64(p0), w.home(c.context)))
+		c.Answer(w.objects.Add(object.Link, uint64(p0), w.home(c.Context)))
 	} else {
-		c.answer(0)
+		c.Answer(0)
 	}
 	return result
 }
 
-func runLinkAddData(w *Worker, c *call) gpubackend.Result {
-	if !allowed.LinkInput.Has(c.word(1)) {
+func (w *Worker) runLinkAddData(c *call.Call) gpubackend.Result {
+	if !allowed.LinkInput.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findLink(c, c.word(0))
+	p0, bad := w.findLink(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p2, bad := w.input(c, 2)
+	p2, bad := c.Input(2)
 	if bad != 0 {
 		return bad
 	}
-	p3, bad := w.text(c, 4)
+	p3, bad := c.Text(4)
 	if bad != 0 {
 		return bad
 	}
-	p4, bad := w.input(c, 6)
+	p4, bad := c.Input(6)
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.LinkAddData(p0, c.word(1), p2, p3, p4)
+	result := w.driver.LinkAddData(p0, c.Word(1), p2, p3, p4)
 	return result
 }
 
-func runLinkComplete(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findLink(c, c.word(0))
+func (w *Worker) runLinkComplete(c *call.Call) gpubackend.Result {
+	p0, bad := w.findLink(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
 	p1, result := w.driver.LinkComplete(p0)
-	c.answer(p1)
+	c.Answer(p1)
 	return result
 }
 
-func runLinkImage(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findLink(c, c.word(0))
+func (w *Worker) runLinkImage(c *call.Call) gpubackend.Result {
+	p0, bad := w.findLink(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.output(c, 1)
+	p1, bad := c.Output(1)
 	if bad != 0 {
 		return bad
 	}
-	defer p1.done()
-	result := w.driver.LinkImage(p0, p1.bytes)
+	defer p1.Done()
+	result := w.driver.LinkImage(p0, p1.Bytes)
 	return result
 }
 
-func runLinkLogs(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findLink(c, c.word(0))
+func (w *Worker) runLinkLogs(c *call.Call) gpubackend.Result {
+	p0, bad := w.findLink(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.output(c, 1)
+	p1, bad := c.Output(1)
 	if bad != 0 {
 		return bad
 	}
-	defer p1.done()
-	p2, bad := w.output(c, 3)
+	defer p1.Done()
+	p2, bad := c.Output(3)
 	if bad != 0 {
 		return bad
 	}
-	defer p2.done()
-	p3, p4, result := w.driver.LinkLogs(p0, p1.bytes, p2.bytes)
-	c.answer(p3)
-	c.answer(p4)
+	defer p2.Done()
+	p3, p4, result := w.driver.LinkLogs(p0, p1.Bytes, p2.Bytes)
+	c.Answer(p3)
+	c.Answer(p4)
 	return result
 }
 
-func runLinkDestroy(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findLink(c, c.word(0))
+func (w *Worker) runLinkDestroy(c *call.Call) gpubackend.Result {
+	p0, bad := w.findLink(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
 	result := w.driver.LinkDestroy(p0)
 	if result == gpubackend.Success {
-		w.objects.Remove(c.word(0))
+		w.objects.Remove(c.Word(0))
 	}
 	return result
 }
 
-func runArrayCreate(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runArrayCreate(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Array) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := w.input(c, 0)
+	p1, bad := c.Input(0)
 	if bad != 0 {
 		return bad
 	}
@@ -1695,18 +1698,18 @@ func runArrayCreate(w *Worker, c *call) gpubackend.Result {
 	}
 	p0, result := w.driver.ArrayCreate(p1)
 	if result == gpubackend.Success {
-		c.answer(w.objects.Intern(object.Array, uint64(p0), w.home(c.context)))
+		c.Answer(w.objects.Intern(object.Array, uint64(p0), w.home(c.Context)))
 	} else {
-		c.answer(0)
+		c.Answer(0)
 	}
 	return result
 }
 
-func runArray3DCreate(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runArray3DCreate(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Array) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := w.input(c, 0)
+	p1, bad := c.Input(0)
 	if bad != 0 {
 		return bad
 	}
@@ -1718,115 +1721,115 @@ func runArray3DCreate(w *Worker, c *call) gpubackend.Result {
 	}
 	p0, result := w.driver.Array3DCreate(p1)
 	if result == gpubackend.Success {
-		c.answer(w.objects.Intern(object.Array, uint64(p0), w.home(c.context)))
+		c.Answer(w.objects.Intern(object.Array, uint64(p0), w.home(c.Context)))
 	} else {
-		c.answer(0)
+		c.Answer(0)
 	}
 	return result
 }
 
-func runArrayDestroy(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findArray(c, c.word(0))
+func (w *Worker) runArrayDestroy(c *call.Call) gpubackend.Result {
+	p0, bad := w.findArray(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
 	result := w.driver.ArrayDestroy(p0)
 	if result == gpubackend.Success {
-		w.objects.Remove(c.word(0))
+		w.objects.Remove(c.Word(0))
 	}
 	return result
 }
 
-func runArrayGetDescriptor(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.output(c, 0)
+func (w *Worker) runArrayGetDescriptor(c *call.Call) gpubackend.Result {
+	p0, bad := c.Output(0)
 	if bad != 0 {
 		return bad
 	}
-	if len(p0.bytes) != 24 {
+	if len(p0.Bytes) != 24 {
 		return gpubackend.InvalidValue
 	}
-	defer p0.done()
-	p1, bad := w.findArray(c, c.word(2))
+	defer p0.Done()
+	p1, bad := w.findArray(c, c.Word(2))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.ArrayGetDescriptor(p0.bytes, p1)
+	result := w.driver.ArrayGetDescriptor(p0.Bytes, p1)
 	return result
 }
 
-func runArray3DGetDescriptor(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.output(c, 0)
+func (w *Worker) runArray3DGetDescriptor(c *call.Call) gpubackend.Result {
+	p0, bad := c.Output(0)
 	if bad != 0 {
 		return bad
 	}
-	if len(p0.bytes) != 40 {
+	if len(p0.Bytes) != 40 {
 		return gpubackend.InvalidValue
 	}
-	defer p0.done()
-	p1, bad := w.findArray(c, c.word(2))
+	defer p0.Done()
+	p1, bad := w.findArray(c, c.Word(2))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.Array3DGetDescriptor(p0.bytes, p1)
+	result := w.driver.Array3DGetDescriptor(p0.Bytes, p1)
 	return result
 }
 
-func runArrayGetPlane(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runArrayGetPlane(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Array) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := w.findArray(c, c.word(0))
+	p1, bad := w.findArray(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p0, result := w.driver.ArrayGetPlane(p1, c.word(1))
+	p0, result := w.driver.ArrayGetPlane(p1, c.Word(1))
 	if result == gpubackend.Success {
-		c.answer(w.objects.Intern(object.Array, uint64(p0), c.word(0)))
+		c.Answer(w.objects.Intern(object.Array, uint64(p0), c.Word(0)))
 	} else {
-		c.answer(0)
+		c.Answer(0)
 	}
 	return result
 }
 
-func runArrayGetMemoryRequirements(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.output(c, 0)
+func (w *Worker) runArrayGetMemoryRequirements(c *call.Call) gpubackend.Result {
+	p0, bad := c.Output(0)
 	if bad != 0 {
 		return bad
 	}
-	if len(p0.bytes) != 32 {
+	if len(p0.Bytes) != 32 {
 		return gpubackend.InvalidValue
 	}
-	defer p0.done()
-	p1, bad := w.findArray(c, c.word(2))
+	defer p0.Done()
+	p1, bad := w.findArray(c, c.Word(2))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.ArrayGetMemoryRequirements(p0.bytes, p1, c.word(3))
+	result := w.driver.ArrayGetMemoryRequirements(p0.Bytes, p1, c.Word(3))
 	return result
 }
 
-func runArrayGetSparseProperties(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.output(c, 0)
+func (w *Worker) runArrayGetSparseProperties(c *call.Call) gpubackend.Result {
+	p0, bad := c.Output(0)
 	if bad != 0 {
 		return bad
 	}
-	if len(p0.bytes) != 48 {
+	if len(p0.Bytes) != 48 {
 		return gpubackend.InvalidValue
 	}
-	defer p0.done()
-	p1, bad := w.findArray(c, c.word(2))
+	defer p0.Done()
+	p1, bad := w.findArray(c, c.Word(2))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.ArrayGetSparseProperties(p0.bytes, p1)
+	result := w.driver.ArrayGetSparseProperties(p0.Bytes, p1)
 	return result
 }
 
-func runMipmappedArrayCreate(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runMipmappedArrayCreate(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.MipmappedArray) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := w.input(c, 0)
+	p1, bad := c.Input(0)
 	if bad != 0 {
 		return bad
 	}
@@ -1836,297 +1839,297 @@ func runMipmappedArrayCreate(w *Worker, c *call) gpubackend.Result {
 	if !knownArray(p1) {
 		return gpubackend.InvalidValue
 	}
-	p0, result := w.driver.MipmappedArrayCreate(p1, c.word(2))
+	p0, result := w.driver.MipmappedArrayCreate(p1, c.Word(2))
 	if result == gpubackend.Success {
-		c.answer(w.objects.Add(object.MipmappedArray, uint64(p0), w.home(c.context)))
+		c.Answer(w.objects.Add(object.MipmappedArray, uint64(p0), w.home(c.Context)))
 	} else {
-		c.answer(0)
+		c.Answer(0)
 	}
 	return result
 }
 
-func runMipmappedArrayDestroy(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findMipmappedArray(c, c.word(0))
+func (w *Worker) runMipmappedArrayDestroy(c *call.Call) gpubackend.Result {
+	p0, bad := w.findMipmappedArray(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
 	result := w.driver.MipmappedArrayDestroy(p0)
 	if result == gpubackend.Success {
-		w.objects.Remove(c.word(0))
+		w.objects.Remove(c.Word(0))
 	}
 	return result
 }
 
-func runMipmappedArrayGetLevel(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runMipmappedArrayGetLevel(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Array) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := w.findMipmappedArray(c, c.word(0))
+	p1, bad := w.findMipmappedArray(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p0, result := w.driver.MipmappedArrayGetLevel(p1, c.word(1))
+	p0, result := w.driver.MipmappedArrayGetLevel(p1, c.Word(1))
 	if result == gpubackend.Success {
-		c.answer(w.objects.Intern(object.Array, uint64(p0), c.word(0)))
+		c.Answer(w.objects.Intern(object.Array, uint64(p0), c.Word(0)))
 	} else {
-		c.answer(0)
+		c.Answer(0)
 	}
 	return result
 }
 
-func runMipmappedArrayGetMemoryRequirements(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.output(c, 0)
+func (w *Worker) runMipmappedArrayGetMemoryRequirements(c *call.Call) gpubackend.Result {
+	p0, bad := c.Output(0)
 	if bad != 0 {
 		return bad
 	}
-	if len(p0.bytes) != 32 {
+	if len(p0.Bytes) != 32 {
 		return gpubackend.InvalidValue
 	}
-	defer p0.done()
-	p1, bad := w.findMipmappedArray(c, c.word(2))
+	defer p0.Done()
+	p1, bad := w.findMipmappedArray(c, c.Word(2))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.MipmappedArrayGetMemoryRequirements(p0.bytes, p1, c.word(3))
+	result := w.driver.MipmappedArrayGetMemoryRequirements(p0.Bytes, p1, c.Word(3))
 	return result
 }
 
-func runMipmappedArrayGetSparseProperties(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.output(c, 0)
+func (w *Worker) runMipmappedArrayGetSparseProperties(c *call.Call) gpubackend.Result {
+	p0, bad := c.Output(0)
 	if bad != 0 {
 		return bad
 	}
-	if len(p0.bytes) != 48 {
+	if len(p0.Bytes) != 48 {
 		return gpubackend.InvalidValue
 	}
-	defer p0.done()
-	p1, bad := w.findMipmappedArray(c, c.word(2))
+	defer p0.Done()
+	p1, bad := w.findMipmappedArray(c, c.Word(2))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.MipmappedArrayGetSparseProperties(p0.bytes, p1)
+	result := w.driver.MipmappedArrayGetSparseProperties(p0.Bytes, p1)
 	return result
 }
 
-func runDeviceGetTexture1DLinearMaxWidth(w *Worker, c *call) gpubackend.Result {
-	p0, result := w.driver.DeviceGetTexture1DLinearMaxWidth(c.word(0), c.word(1), c.word(2))
-	c.answer(p0)
+func (w *Worker) runDeviceGetTexture1DLinearMaxWidth(c *call.Call) gpubackend.Result {
+	p0, result := w.driver.DeviceGetTexture1DLinearMaxWidth(c.Word(0), c.Word(1), c.Word(2))
+	c.Answer(p0)
 	return result
 }
 
-func runTexObjectDestroy(w *Worker, c *call) gpubackend.Result {
-	result := w.driver.TexObjectDestroy(c.word(0))
+func (w *Worker) runTexObjectDestroy(c *call.Call) gpubackend.Result {
+	result := w.driver.TexObjectDestroy(c.Word(0))
 	return result
 }
 
-func runSurfObjectDestroy(w *Worker, c *call) gpubackend.Result {
-	result := w.driver.SurfObjectDestroy(c.word(0))
+func (w *Worker) runSurfObjectDestroy(c *call.Call) gpubackend.Result {
+	result := w.driver.SurfObjectDestroy(c.Word(0))
 	return result
 }
 
-func runModuleGetTexRef(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runModuleGetTexRef(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.TextureReference) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := w.findModule(c, c.word(0))
+	p1, bad := w.findModule(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p2, bad := w.text(c, 1)
+	p2, bad := c.Text(1)
 	if bad != 0 {
 		return bad
 	}
 	p0, result := w.driver.ModuleGetTexRef(p1, p2)
 	if result == gpubackend.Success {
-		c.answer(w.objects.Intern(object.TextureReference, uint64(p0), c.word(0)))
+		c.Answer(w.objects.Intern(object.TextureReference, uint64(p0), c.Word(0)))
 	} else {
-		c.answer(0)
+		c.Answer(0)
 	}
 	return result
 }
 
-func runModuleGetSurfRef(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runModuleGetSurfRef(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.SurfaceReference) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := w.findModule(c, c.word(0))
+	p1, bad := w.findModule(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p2, bad := w.text(c, 1)
+	p2, bad := c.Text(1)
 	if bad != 0 {
 		return bad
 	}
 	p0, result := w.driver.ModuleGetSurfRef(p1, p2)
 	if result == gpubackend.Success {
-		c.answer(w.objects.Intern(object.SurfaceReference, uint64(p0), c.word(0)))
+		c.Answer(w.objects.Intern(object.SurfaceReference, uint64(p0), c.Word(0)))
 	} else {
-		c.answer(0)
+		c.Answer(0)
 	}
 	return result
 }
 
-func runTexRefCreate(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runTexRefCreate(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.TextureReference) {
 		return gpubackend.OutOfMemory
 	}
 	p0, result := w.driver.TexRefCreate()
 	if result == gpubackend.Success {
-		c.answer(w.objects.Intern(object.TextureReference, uint64(p0), w.home(c.context)))
+		c.Answer(w.objects.Intern(object.TextureReference, uint64(p0), w.home(c.Context)))
 	} else {
-		c.answer(0)
+		c.Answer(0)
 	}
 	return result
 }
 
-func runTexRefDestroy(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findTextureReference(c, c.word(0))
+func (w *Worker) runTexRefDestroy(c *call.Call) gpubackend.Result {
+	p0, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
 	result := w.driver.TexRefDestroy(p0)
 	if result == gpubackend.Success {
-		w.objects.Remove(c.word(0))
+		w.objects.Remove(c.Word(0))
 	}
 	return result
 }
 
-func runTexRefSetArray(w *Worker, c *call) gpubackend.Result {
-	if !allowed.TextureReferenceArray.Has(c.word(2)) {
+func (w *Worker) runTexRefSetArray(c *call.Call) gpubackend.Result {
+	if !allowed.TextureReferenceArray.Has(c.Word(2)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findTextureReference(c, c.word(0))
+	p0, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findArray(c, c.word(1))
+	p1, bad := w.findArray(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.TexRefSetArray(p0, p1, c.word(2))
+	result := w.driver.TexRefSetArray(p0, p1, c.Word(2))
 	return result
 }
 
-func runTexRefSetMipmappedArray(w *Worker, c *call) gpubackend.Result {
-	if !allowed.TextureReferenceArray.Has(c.word(2)) {
+func (w *Worker) runTexRefSetMipmappedArray(c *call.Call) gpubackend.Result {
+	if !allowed.TextureReferenceArray.Has(c.Word(2)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findTextureReference(c, c.word(0))
+	p0, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findMipmappedArray(c, c.word(1))
+	p1, bad := w.findMipmappedArray(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.TexRefSetMipmappedArray(p0, p1, c.word(2))
+	result := w.driver.TexRefSetMipmappedArray(p0, p1, c.Word(2))
 	return result
 }
 
-func runTexRefSetAddress(w *Worker, c *call) gpubackend.Result {
-	p1, bad := w.findTextureReference(c, c.word(0))
+func (w *Worker) runTexRefSetAddress(c *call.Call) gpubackend.Result {
+	p1, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p0, result := w.driver.TexRefSetAddress(p1, c.word(1), c.word(2))
-	c.answer(p0)
+	p0, result := w.driver.TexRefSetAddress(p1, c.Word(1), c.Word(2))
+	c.Answer(p0)
 	return result
 }
 
-func runTexRefSetAddress2D(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findTextureReference(c, c.word(0))
+func (w *Worker) runTexRefSetAddress2D(c *call.Call) gpubackend.Result {
+	p0, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.input(c, 1)
+	p1, bad := c.Input(1)
 	if bad != 0 {
 		return bad
 	}
 	if len(p1) != 24 {
 		return gpubackend.InvalidValue
 	}
-	result := w.driver.TexRefSetAddress2D(p0, p1, c.word(3), c.word(4))
+	result := w.driver.TexRefSetAddress2D(p0, p1, c.Word(3), c.Word(4))
 	return result
 }
 
-func runTexRefSetFormat(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findTextureReference(c, c.word(0))
+func (w *Worker) runTexRefSetFormat(c *call.Call) gpubackend.Result {
+	p0, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.TexRefSetFormat(p0, c.word(1), c.word(2))
+	result := w.driver.TexRefSetFormat(p0, c.Word(1), c.Word(2))
 	return result
 }
 
-func runTexRefSetAddressMode(w *Worker, c *call) gpubackend.Result {
-	if !allowed.AddressMode.Has(c.word(2)) {
+func (w *Worker) runTexRefSetAddressMode(c *call.Call) gpubackend.Result {
+	if !allowed.AddressMode.Has(c.Word(2)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findTextureReference(c, c.word(0))
+	p0, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.TexRefSetAddressMode(p0, c.word(1), c.word(2))
+	result := w.driver.TexRefSetAddressMode(p0, c.Word(1), c.Word(2))
 	return result
 }
 
-func runTexRefSetFilterMode(w *Worker, c *call) gpubackend.Result {
-	if !allowed.FilterMode.Has(c.word(1)) {
+func (w *Worker) runTexRefSetFilterMode(c *call.Call) gpubackend.Result {
+	if !allowed.FilterMode.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findTextureReference(c, c.word(0))
+	p0, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.TexRefSetFilterMode(p0, c.word(1))
+	result := w.driver.TexRefSetFilterMode(p0, c.Word(1))
 	return result
 }
 
-func runTexRefSetMipmapFilterMode(w *Worker, c *call) gpubackend.Result {
-	if !allowed.FilterMode.Has(c.word(1)) {
+func (w *Worker) runTexRefSetMipmapFilterMode(c *call.Call) gpubackend.Result {
+	if !allowed.FilterMode.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findTextureReference(c, c.word(0))
+	p0, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.TexRefSetMipmapFilterMode(p0, c.word(1))
+	result := w.driver.TexRefSetMipmapFilterMode(p0, c.Word(1))
 	return result
 }
 
-func runTexRefSetMipmapLevelBias(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findTextureReference(c, c.word(0))
+func (w *Worker) runTexRefSetMipmapLevelBias(c *call.Call) gpubackend.Result {
+	p0, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.TexRefSetMipmapLevelBias(p0, c.word(1))
+	result := w.driver.TexRefSetMipmapLevelBias(p0, c.Word(1))
 	return result
 }
 
-func runTexRefSetMipmapLevelClamp(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findTextureReference(c, c.word(0))
+func (w *Worker) runTexRefSetMipmapLevelClamp(c *call.Call) gpubackend.Result {
+	p0, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.TexRefSetMipmapLevelClamp(p0, c.word(1), c.word(2))
+	result := w.driver.TexRefSetMipmapLevelClamp(p0, c.Word(1), c.Word(2))
 	return result
 }
 
-func runTexRefSetMaxAnisotropy(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findTextureReference(c, c.word(0))
+func (w *Worker) runTexRefSetMaxAnisotropy(c *call.Call) gpubackend.Result {
+	p0, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.TexRefSetMaxAnisotropy(p0, c.word(1))
+	result := w.driver.TexRefSetMaxAnisotropy(p0, c.Word(1))
 	return result
 }
 
-func runTexRefSetBorderColor(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findTextureReference(c, c.word(0))
+func (w *Worker) runTexRefSetBorderColor(c *call.Call) gpubackend.Result {
+	p0, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.input(c, 1)
+	p1, bad := c.Input(1)
 	if bad != 0 {
 		return bad
 	}
@@ -2137,182 +2140,182 @@ func runTexRefSetBorderColor(w *Worker, c *call) gpubackend.Result {
 	return result
 }
 
-func runTexRefSetFlags(w *Worker, c *call) gpubackend.Result {
-	if !allowed.TextureFlags.Has(c.word(1)) {
+func (w *Worker) runTexRefSetFlags(c *call.Call) gpubackend.Result {
+	if !allowed.TextureFlags.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findTextureReference(c, c.word(0))
+	p0, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.TexRefSetFlags(p0, c.word(1))
+	result := w.driver.TexRefSetFlags(p0, c.Word(1))
 	return result
 }
 
-func runTexRefGetAddress(w *Worker, c *call) gpubackend.Result {
-	p1, bad := w.findTextureReference(c, c.word(0))
+func (w *Worker) runTexRefGetAddress(c *call.Call) gpubackend.Result {
+	p1, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
 	p0, result := w.driver.TexRefGetAddress(p1)
-	c.answer(p0)
+	c.Answer(p0)
 	return result
 }
 
-func runTexRefGetAddressMode(w *Worker, c *call) gpubackend.Result {
-	p1, bad := w.findTextureReference(c, c.word(0))
+func (w *Worker) runTexRefGetAddressMode(c *call.Call) gpubackend.Result {
+	p1, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p0, result := w.driver.TexRefGetAddressMode(p1, c.word(1))
-	c.answer(p0)
+	p0, result := w.driver.TexRefGetAddressMode(p1, c.Word(1))
+	c.Answer(p0)
 	return result
 }
 
-func runTexRefGetFilterMode(w *Worker, c *call) gpubackend.Result {
-	p1, bad := w.findTextureReference(c, c.word(0))
+func (w *Worker) runTexRefGetFilterMode(c *call.Call) gpubackend.Result {
+	p1, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
 	p0, result := w.driver.TexRefGetFilterMode(p1)
-	c.answer(p0)
+	c.Answer(p0)
 	return result
 }
 
-func runTexRefGetMipmapFilterMode(w *Worker, c *call) gpubackend.Result {
-	p1, bad := w.findTextureReference(c, c.word(0))
+func (w *Worker) runTexRefGetMipmapFilterMode(c *call.Call) gpubackend.Result {
+	p1, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
 	p0, result := w.driver.TexRefGetMipmapFilterMode(p1)
-	c.answer(p0)
+	c.Answer(p0)
 	return result
 }
 
-func runTexRefGetMipmapLevelBias(w *Worker, c *call) gpubackend.Result {
-	p1, bad := w.findTextureReference(c, c.word(0))
+func (w *Worker) runTexRefGetMipmapLevelBias(c *call.Call) gpubackend.Result {
+	p1, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
 	p0, result := w.driver.TexRefGetMipmapLevelBias(p1)
-	c.answer(p0)
+	c.Answer(p0)
 	return result
 }
 
-func runTexRefGetMipmapLevelClamp(w *Worker, c *call) gpubackend.Result {
-	p2, bad := w.findTextureReference(c, c.word(0))
+func (w *Worker) runTexRefGetMipmapLevelClamp(c *call.Call) gpubackend.Result {
+	p2, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
 	p0, p1, result := w.driver.TexRefGetMipmapLevelClamp(p2)
-	c.answer(p0)
-	c.answer(p1)
+	c.Answer(p0)
+	c.Answer(p1)
 	return result
 }
 
-func runTexRefGetMaxAnisotropy(w *Worker, c *call) gpubackend.Result {
-	p1, bad := w.findTextureReference(c, c.word(0))
+func (w *Worker) runTexRefGetMaxAnisotropy(c *call.Call) gpubackend.Result {
+	p1, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
 	p0, result := w.driver.TexRefGetMaxAnisotropy(p1)
-	c.answer(p0)
+	c.Answer(p0)
 	return result
 }
 
-func runTexRefGetBorderColor(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.output(c, 0)
+func (w *Worker) runTexRefGetBorderColor(c *call.Call) gpubackend.Result {
+	p0, bad := c.Output(0)
 	if bad != 0 {
 		return bad
 	}
-	if len(p0.bytes) != 16 {
+	if len(p0.Bytes) != 16 {
 		return gpubackend.InvalidValue
 	}
-	defer p0.done()
-	p1, bad := w.findTextureReference(c, c.word(2))
+	defer p0.Done()
+	p1, bad := w.findTextureReference(c, c.Word(2))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.TexRefGetBorderColor(p0.bytes, p1)
+	result := w.driver.TexRefGetBorderColor(p0.Bytes, p1)
 	return result
 }
 
-func runTexRefGetFlags(w *Worker, c *call) gpubackend.Result {
-	p1, bad := w.findTextureReference(c, c.word(0))
+func (w *Worker) runTexRefGetFlags(c *call.Call) gpubackend.Result {
+	p1, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
 	p0, result := w.driver.TexRefGetFlags(p1)
-	c.answer(p0)
+	c.Answer(p0)
 	return result
 }
 
-func runTexRefGetFormat(w *Worker, c *call) gpubackend.Result {
-	p2, bad := w.findTextureReference(c, c.word(0))
+func (w *Worker) runTexRefGetFormat(c *call.Call) gpubackend.Result {
+	p2, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
 	p0, p1, result := w.driver.TexRefGetFormat(p2)
-	c.answer(p0)
-	c.answer(p1)
+	c.Answer(p0)
+	c.Answer(p1)
 	return result
 }
 
-func runSurfRefSetArray(w *Worker, c *call) gpubackend.Result {
-	if !allowed.SurfaceReferenceArray.Has(c.word(2)) {
+func (w *Worker) runSurfRefSetArray(c *call.Call) gpubackend.Result {
+	if !allowed.SurfaceReferenceArray.Has(c.Word(2)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findSurfaceReference(c, c.word(0))
+	p0, bad := w.findSurfaceReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findArray(c, c.word(1))
+	p1, bad := w.findArray(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.SurfRefSetArray(p0, p1, c.word(2))
+	result := w.driver.SurfRefSetArray(p0, p1, c.Word(2))
 	return result
 }
 
-func runParamSetTexRef(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findFunction(c, c.word(0))
+func (w *Worker) runParamSetTexRef(c *call.Call) gpubackend.Result {
+	p0, bad := w.findFunction(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p2, bad := w.findTextureReference(c, c.word(2))
+	p2, bad := w.findTextureReference(c, c.Word(2))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.ParamSetTexRef(p0, c.word(1), p2)
+	result := w.driver.ParamSetTexRef(p0, c.Word(1), p2)
 	return result
 }
 
-func runGreenCtxStreamCreate(w *Worker, c *call) gpubackend.Result {
-	if !allowed.StreamFlags.Has(c.word(1)) {
+func (w *Worker) runGreenCtxStreamCreate(c *call.Call) gpubackend.Result {
+	if !allowed.StreamFlags.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
 	if !w.objects.Room(object.Stream) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := w.findGreenContext(c, c.word(0))
+	p1, bad := w.findGreenContext(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p0, result := w.driver.GreenCtxStreamCreate(p1, c.word(1), c.word(2))
+	p0, result := w.driver.GreenCtxStreamCreate(p1, c.Word(1), c.Word(2))
 	if result == gpubackend.Success {
-		c.answer(w.objects.Add(object.Stream, uint64(p0), c.word(0)))
+		c.Answer(w.objects.Add(object.Stream, uint64(p0), c.Word(0)))
 	} else {
-		c.answer(0)
+		c.Answer(0)
 	}
 	return result
 }
 
-func runGreenCtxRecordEvent(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findGreenContext(c, c.word(0))
+func (w *Worker) runGreenCtxRecordEvent(c *call.Call) gpubackend.Result {
+	p0, bad := w.findGreenContext(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findEvent(c, c.word(1))
+	p1, bad := w.findEvent(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -2320,12 +2323,12 @@ func runGreenCtxRecordEvent(w *Worker, c *call) gpubackend.Result {
 	return result
 }
 
-func runGreenCtxWaitEvent(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findGreenContext(c, c.word(0))
+func (w *Worker) runGreenCtxWaitEvent(c *call.Call) gpubackend.Result {
+	p0, bad := w.findGreenContext(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findEvent(c, c.word(1))
+	p1, bad := w.findEvent(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -2333,12 +2336,12 @@ func runGreenCtxWaitEvent(w *Worker, c *call) gpubackend.Result {
 	return result
 }
 
-func runCtxRecordEvent(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findContext(c, c.word(0))
+func (w *Worker) runCtxRecordEvent(c *call.Call) gpubackend.Result {
+	p0, bad := w.findContext(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findEvent(c, c.word(1))
+	p1, bad := w.findEvent(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -2346,12 +2349,12 @@ func runCtxRecordEvent(w *Worker, c *call) gpubackend.Result {
 	return result
 }
 
-func runCtxWaitEvent(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findContext(c, c.word(0))
+func (w *Worker) runCtxWaitEvent(c *call.Call) gpubackend.Result {
+	p0, bad := w.findContext(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findEvent(c, c.word(1))
+	p1, bad := w.findEvent(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -2359,77 +2362,77 @@ func runCtxWaitEvent(w *Worker, c *call) gpubackend.Result {
 	return result
 }
 
-func runCtxGetSharedMemConfig(w *Worker, c *call) gpubackend.Result {
+func (w *Worker) runCtxGetSharedMemConfig(c *call.Call) gpubackend.Result {
 	p0, result := w.driver.CtxGetSharedMemConfig()
-	c.answer(p0)
+	c.Answer(p0)
 	return result
 }
 
-func runCtxSetSharedMemConfig(w *Worker, c *call) gpubackend.Result {
-	if !allowed.SharedConfig.Has(c.word(0)) {
+func (w *Worker) runCtxSetSharedMemConfig(c *call.Call) gpubackend.Result {
+	if !allowed.SharedConfig.Has(c.Word(0)) {
 		return gpubackend.InvalidValue
 	}
-	result := w.driver.CtxSetSharedMemConfig(c.word(0))
+	result := w.driver.CtxSetSharedMemConfig(c.Word(0))
 	return result
 }
 
-func runFuncSetSharedMemConfig(w *Worker, c *call) gpubackend.Result {
-	if !allowed.SharedConfig.Has(c.word(1)) {
+func (w *Worker) runFuncSetSharedMemConfig(c *call.Call) gpubackend.Result {
+	if !allowed.SharedConfig.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findFunction(c, c.word(0))
+	p0, bad := w.findFunction(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	result := w.driver.FuncSetSharedMemConfig(p0, c.word(1))
+	result := w.driver.FuncSetSharedMemConfig(p0, c.Word(1))
 	return result
 }
 
-func runStreamGetAttribute(w *Worker, c *call) gpubackend.Result {
-	if !allowed.StreamAttribute.Has(c.word(1)) {
+func (w *Worker) runStreamGetAttribute(c *call.Call) gpubackend.Result {
+	if !allowed.StreamAttribute.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findStream(c, c.word(0))
+	p0, bad := w.findStream(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p2, bad := w.output(c, 2)
+	p2, bad := c.Output(2)
 	if bad != 0 {
 		return bad
 	}
-	if len(p2.bytes) != 64 {
+	if len(p2.Bytes) != 64 {
 		return gpubackend.InvalidValue
 	}
-	defer p2.done()
-	result := w.driver.StreamGetAttribute(p0, c.word(1), p2.bytes)
+	defer p2.Done()
+	result := w.driver.StreamGetAttribute(p0, c.Word(1), p2.Bytes)
 	return result
 }
 
-func runStreamSetAttribute(w *Worker, c *call) gpubackend.Result {
-	if !allowed.StreamAttribute.Has(c.word(1)) {
+func (w *Worker) runStreamSetAttribute(c *call.Call) gpubackend.Result {
+	if !allowed.StreamAttribute.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findStream(c, c.word(0))
+	p0, bad := w.findStream(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p2, bad := w.input(c, 2)
+	p2, bad := c.Input(2)
 	if bad != 0 {
 		return bad
 	}
 	if len(p2) != 64 {
 		return gpubackend.InvalidValue
 	}
-	result := w.driver.StreamSetAttribute(p0, c.word(1), p2)
+	result := w.driver.StreamSetAttribute(p0, c.Word(1), p2)
 	return result
 }
 
-func runStreamCopyAttributes(w *Worker, c *call) gpubackend.Result {
-	p0, bad := w.findStream(c, c.word(0))
+func (w *Worker) runStreamCopyAttributes(c *call.Call) gpubackend.Result {
+	p0, bad := w.findStream(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findStream(c, c.word(1))
+	p1, bad := w.findStream(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}

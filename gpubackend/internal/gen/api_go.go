@@ -111,12 +111,12 @@ func driverGo(a *api) []byte {
 func dispatchGo(a *api) []byte {
 	var b bytes.Buffer
 	goHeader(&b, "worker", "github.com/paracuda/paracuda/gpubackend", "github.com/paracuda/paracuda/gpubackend/allowed",
-		"github.com/paracuda/paracuda/gpubackend/object")
-	b.WriteString("\n// handlers decodes and executes each function of class call or post.\nvar handlers = map[gpubackend.Op]handler{\n")
+		"github.com/paracuda/paracuda/gpubackend/object", "github.com/paracuda/paracuda/gpubackend/worker/call")
+	b.WriteString("\n// described decodes and executes each function of class call or post.\nfunc (w *Worker) described() call.Handlers {\nreturn call.Handlers{\n")
 	for _, f := range a.remote() {
-		fmt.Fprintf(&b, "gpubackend.Op%s: {words: %d, noContext: %v, run: run%s},\n", f.method(), f.words(), f.noctx, f.method())
+		fmt.Fprintf(&b, "gpubackend.Op%s: {Words: %d, NoContext: %v, Run: w.run%s},\n", f.method(), f.words(), f.noctx, f.method())
 	}
-	b.WriteString("}\n")
+	b.WriteString("}\n}\n")
 	for _, f := range a.remote() {
 		dispatchFunc(&b, f)
 	}
@@ -125,9 +125,9 @@ func dispatchGo(a *api) []byte {
 
 // dispatchFunc writes the handler of one function: decode, look up, call, answer.
 func dispatchFunc(b *bytes.Buffer, f function) {
-	fmt.Fprintf(b, "\nfunc run%s(w *Worker, c *call) gpubackend.Result {\n", f.method())
+	fmt.Fprintf(b, "\nfunc (w *Worker) run%s(c *call.Call) gpubackend.Result {\n", f.method())
 	for _, s := range f.setWords() {
-		fmt.Fprintf(b, "if !allowed.%s.Has(c.word(%d)) {\nreturn gpubackend.InvalidValue\n}\n", s.set, s.word)
+		fmt.Fprintf(b, "if !allowed.%s.Has(c.Word(%d)) {\nreturn gpubackend.InvalidValue\n}\n", s.set, s.word)
 	}
 	dispatchRoom(b, f)
 	var args, outs []string
@@ -136,19 +136,19 @@ func dispatchFunc(b *bytes.Buffer, f function) {
 		v := fmt.Sprintf("p%d", i)
 		switch p.code {
 		case "u":
-			args = append(args, fmt.Sprintf("c.word(%d)", word))
+			args = append(args, fmt.Sprintf("c.Word(%d)", word))
 			word++
 		case "h", "d":
-			fmt.Fprintf(b, "%s, bad := w.find%s(c, c.word(%d))\nif bad != 0 {\nreturn bad\n}\n", v, kindName[p.kind], word)
+			fmt.Fprintf(b, "%s, bad := w.find%s(c, c.Word(%d))\nif bad != 0 {\nreturn bad\n}\n", v, kindName[p.kind], word)
 			args = append(args, v)
 			word++
 		case "ib", "ob", "is", "si", "so":
-			fn := map[string]string{"ib": "input", "ob": "output", "is": "text", "si": "input", "so": "output"}[p.code]
-			fmt.Fprintf(b, "%s, bad := w.%s(c, %d)\nif bad != 0 {\nreturn bad\n}\n", v, fn, word)
+			fn := map[string]string{"ib": "Input", "ob": "Output", "is": "Text", "si": "Input", "so": "Output"}[p.code]
+			fmt.Fprintf(b, "%s, bad := c.%s(%d)\nif bad != 0 {\nreturn bad\n}\n", v, fn, word)
 			if p.structure() {
 				size := v
 				if p.code == "so" {
-					size += ".bytes"
+					size += ".Bytes"
 				}
 				fmt.Fprintf(b, "if len(%s) != %s {\nreturn gpubackend.InvalidValue\n}\n", size, p.kind)
 			}
@@ -156,8 +156,8 @@ func dispatchFunc(b *bytes.Buffer, f function) {
 				fmt.Fprintf(b, "if !%s(%s) {\nreturn gpubackend.InvalidValue\n}\n", p.test, v)
 			}
 			if p.code == "ob" || p.code == "so" {
-				fmt.Fprintf(b, "defer %s.done()\n", v)
-				v += ".bytes"
+				fmt.Fprintf(b, "defer %s.Done()\n", v)
+				v += ".Bytes"
 			}
 			args = append(args, v)
 			word += 2
@@ -170,7 +170,7 @@ func dispatchFunc(b *bytes.Buffer, f function) {
 			args = append(args, v)
 			word += 2
 		case "oh", "on":
-			fmt.Fprintf(b, "b%d, bad := w.output(c, %d)\nif bad != 0 {\nreturn bad\n}\ndefer b%d.done()\n", i, word, i)
+			fmt.Fprintf(b, "b%d, bad := c.Output(%d)\nif bad != 0 {\nreturn bad\n}\ndefer b%d.Done()\n", i, word, i)
 			outs = append(outs, v)
 			word += 2
 		case "o", "ou":
@@ -196,19 +196,19 @@ func dispatchAnswer(b *bytes.Buffer, f function) {
 	for i, p := range f.params {
 		switch p.code {
 		case "oh":
-			fmt.Fprintf(b, "c.answer(w.name%ss(b%d.bytes, p%d, %s))\n", kindName[p.kind], i, i, parent(f))
+			fmt.Fprintf(b, "c.Answer(w.name%ss(b%d.Bytes, p%d, %s))\n", kindName[p.kind], i, i, parent(f))
 		case "on":
-			fmt.Fprintf(b, "c.answer(w.encodeNode(b%d.bytes, p%d))\n", i, i)
+			fmt.Fprintf(b, "c.Answer(w.encodeNode(b%d.Bytes, p%d))\n", i, i)
 		case "o":
 			if p.kind == "graph" || p.kind == "gnode" {
-				fmt.Fprintf(b, "c.answer(w.name%s(p%d, %s))\n", kindName[p.kind], i, parent(f))
+				fmt.Fprintf(b, "c.Answer(w.name%s(p%d, %s))\n", kindName[p.kind], i, parent(f))
 				continue
 			}
 			fmt.Fprintf(b, "if result == gpubackend.Success {\n")
-			fmt.Fprintf(b, "c.answer(w.objects.%s(object.%s, uint64(p%d), %s))\n", adder(p.kind), kindName[p.kind], i, parent(f))
-			b.WriteString("} else {\nc.answer(0)\n}\n")
+			fmt.Fprintf(b, "c.Answer(w.objects.%s(object.%s, uint64(p%d), %s))\n", adder(p.kind), kindName[p.kind], i, parent(f))
+			b.WriteString("} else {\nc.Answer(0)\n}\n")
 		case "ou":
-			fmt.Fprintf(b, "c.answer(p%d)\n", i)
+			fmt.Fprintf(b, "c.Answer(p%d)\n", i)
 		}
 	}
 	for _, p := range f.params {
@@ -218,7 +218,7 @@ func dispatchAnswer(b *bytes.Buffer, f function) {
 			if p.kind == "graph" || p.kind == "gnode" {
 				remove = "forget" + kindName[p.kind]
 			}
-			fmt.Fprintf(b, "if result == gpubackend.Success {\nw.%s(c.word(%d))\n}\n", remove, word)
+			fmt.Fprintf(b, "if result == gpubackend.Success {\nw.%s(c.Word(%d))\n}\n", remove, word)
 			word++
 		case "u", "h":
 			word++
@@ -252,7 +252,7 @@ func parent(f function) string {
 	for _, p := range f.params {
 		switch p.code {
 		case "h":
-			return fmt.Sprintf("c.word(%d)", word)
+			return fmt.Sprintf("c.Word(%d)", word)
 		case "u", "d":
 			word++
 		default:
@@ -263,8 +263,8 @@ func parent(f function) string {
 	}
 	for _, p := range f.params {
 		if p.code == "o" && p.kind == "stream" {
-			return "uint64(c.context)" // a green context's streams are its own
+			return "uint64(c.Context)" // a green context's streams are its own
 		}
 	}
-	return "w.home(c.context)"
+	return "w.home(c.Context)"
 }

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package call
+
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+// Pending is the result of a handler whose call is answered later, or was answered by the handler
+// itself.
+const Pending gpubackend.Result = -1
+
+// maxAnswer is as many words as any answer has.
+const maxAnswer = 30
+
+// Call is a command while it is executed: its header and words, and the words of its answer.
+type Call struct {
+	Command *arena.Command
+	Op      gpubackend.Op
+	Flags   uint16
+	Slot    uint16
+	Seq     uint32
+	Context uint64 // the guest's handle of the context that the caller is in
+
+	buffers *Buffers
+	outs    [maxAnswer]uint64
+	n       int
+}
+
+// New returns a call whose buffers are found by b.
+func New(b *Buffers) Call { return Call{buffers: b} }
+
+// Start begins to execute a command.
+func (c *Call) Start(command *arena.Command) {
+	c.Command, c.n = command, 0
+	c.Op, c.Flags = gpubackend.Op(command.Op), command.Flags
+	c.Slot, c.Seq = command.Slot, command.Seq
+	c.Context = command.Context
+}
+
+// Reply says whether the caller waits for an answer.
+func (c *Call) Reply() bool { return c.Flags&wire.CommandFlagReply != 0 }
+
+// Word returns an argument. The dispatcher has checked that there are as many as the handler says;
+// one that the guest didn't send is 0, and not what the command before it had there.
+func (c *Call) Word(i int) uint64 {
+	if i >= c.Command.N {
+		return 0
+	}
+	return c.Command.Words[i]
+}
+
+// Answer adds a word to the answer.
+func (c *Call) Answer(v uint64) {
+	if c.n < len(c.outs) {
+		c.outs[c.n] = v
+		c.n++
+	}
+}
+
+// Answers is the answer as far as it goes.
+func (c *Call) Answers() []uint64 { return c.outs[:c.n] }
+
+// Unanswer takes the answer back: it will be another.
+func (c *Call) Unanswer() { c.n = 0 }

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package call
+
+import (
+	"fmt"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
+
+// Handler executes one command.
+type Handler struct {
+	Words     int  // argument words that it needs at least
+	NoContext bool // needs no current context
+	Run       func(*Call) gpubackend.Result
+}
+
+// Handlers are the commands that a part of the worker executes.
+type Handlers map[gpubackend.Op]Handler
+
+// Step is what a part does around another part's handler: run executes that.
+type Step func(c *Call, run func(*Call) gpubackend.Result) gpubackend.Result
+
+// Steps are those of a part.
+type Steps map[gpubackend.Op]Step
+
+// Ops is how many numbers of commands there are.
+const Ops = 1024
+
+// Table has every handler at its number.
+type Table [Ops]Handler
+
+// Add takes the handlers of a part. No command has two.
+func (t *Table) Add(handlers Handlers) {
+	for op, h := range handlers {
+		if t[op].Run != nil {
+			panic(fmt.Sprintf("%s has two handlers", op.Name()))
+		}
+		t[op] = h
+	}
+}
+
+// Wrap puts steps around handlers that are there. Of several the one that was added last comes
+// first.
+func (t *Table) Wrap(steps Steps) {
+	for op, step := range steps {
+		run := t[op].Run
+		if run == nil {
+			panic(fmt.Sprintf("%s has no handler", op.Name()))
+		}
+		t[op].Run = func(c *Call) gpubackend.Result { return step(c, run) }
+	}
+}
+
+// Find returns the handler of a command, nil if there is none.
+func (t *Table) Find(op gpubackend.Op) *Handler {
+	if int(op) >= len(t) || t[op].Run == nil {
+		return nil
+	}
+	return &t[op]
+}
