@@ -7,6 +7,7 @@ import (
 	"math/bits"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
@@ -133,7 +134,7 @@ func (a *arrayDesc) level(n uint) arrayDesc {
 func (d *Device) newArray(c *gpuContext, desc arrayDesc, base uint64, levels *mipmappedArray) *array {
 	a := &array{ctx: c, desc: desc, levels: levels}
 	a.image, _ = desc.image(base)
-	a.handle = d.add(a)
+	a.handle = d.handles.Add(a)
 	return a
 }
 
@@ -187,7 +188,7 @@ func (d *Device) freeArray(c *gpuContext, base uint64) {
 
 // array finds an array.
 func (d *Device) array(h gpubackend.Array) (*array, gpubackend.Result) {
-	if a, ok := find[*array](d, uint64(h)); ok {
+	if a, ok := handles.Find[*array](d.handles, uint64(h)); ok {
 		return a, gpubackend.Success
 	}
 	return nil, gpubackend.InvalidHandle
@@ -202,7 +203,7 @@ func (d *Device) ArrayDestroy(h gpubackend.Array) gpubackend.Result {
 	if a.levels != nil {
 		return gpubackend.InvalidHandle
 	}
-	delete(d.handles, a.handle)
+	d.handles.Remove(a.handle)
 	d.freeArray(a.ctx, a.image.Base)
 	return gpubackend.Success
 }
@@ -276,13 +277,13 @@ func (d *Device) MipmappedArrayCreate(b []byte, levels uint64) (gpubackend.Mipma
 	for i, offset := range offsets {
 		m.levels = append(m.levels, d.newArray(c, desc.level(uint(i)), base+offset, m))
 	}
-	m.handle = d.add(m)
+	m.handle = d.handles.Add(m)
 	return gpubackend.MipmappedArray(m.handle), gpubackend.Success
 }
 
 // mipmapped finds a mipmapped array.
 func (d *Device) mipmapped(h gpubackend.MipmappedArray) (*mipmappedArray, gpubackend.Result) {
-	if m, ok := find[*mipmappedArray](d, uint64(h)); ok {
+	if m, ok := handles.Find[*mipmappedArray](d.handles, uint64(h)); ok {
 		return m, gpubackend.Success
 	}
 	return nil, gpubackend.InvalidHandle
@@ -295,9 +296,9 @@ func (d *Device) MipmappedArrayDestroy(h gpubackend.MipmappedArray) gpubackend.R
 		return result
 	}
 	for _, a := range m.levels {
-		delete(d.handles, a.handle)
+		d.handles.Remove(a.handle)
 	}
-	delete(d.handles, m.handle)
+	d.handles.Remove(m.handle)
 	d.freeArray(m.ctx, m.base)
 	return gpubackend.Success
 }

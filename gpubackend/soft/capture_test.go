@@ -184,7 +184,7 @@ func TestCapturesEndWithTheirContext(t *testing.T) {
 	d := newDevice(t, Options{})
 	newCapturing(t, d)
 	ok(t, d.DevicePrimaryCtxReset(0))
-	if d.captures != 0 || d.charged != 0 || len(d.handles) != 1 {
-		t.Errorf("%d captures, %d bytes, %d handles are left", d.captures, d.charged, len(d.handles))
+	if d.captures != 0 || d.charged != 0 || d.handles.Len() != 1 {
+		t.Errorf("%d captures, %d bytes, %d handles are left", d.captures, d.charged, d.handles.Len())
 	}
 }

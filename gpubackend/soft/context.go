@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
@@ -39,7 +40,7 @@ type gpuContext struct {
 func (d *Device) newContext() *gpuContext {
 	c := &gpuContext{}
 	d.initialise(c)
-	c.handle = d.add(c)
+	c.handle = d.handles.Add(c)
 	d.contexts = append(d.contexts, c)
 	return c
 }
@@ -95,11 +96,11 @@ func (d *Device) SetCurrent(h gpubackend.Context) gpubackend.Result {
 		d.current = nil
 		return gpubackend.Success
 	}
-	if g, ok := find[*greenContext](d, uint64(h)); ok {
+	if g, ok := handles.Find[*greenContext](d.handles, uint64(h)); ok {
 		d.current, d.green = g.ctx, g
 		return gpubackend.Success
 	}
-	c, ok := find[*gpuContext](d, uint64(h))
+	c, ok := handles.Find[*gpuContext](d.handles, uint64(h))
 	if !ok {
 		return gpubackend.InvalidContext
 	}
@@ -154,13 +155,13 @@ func (d *Device) device(dev uint64) gpubackend.Result {
 
 // CtxDestroy implements gpubackend.Driver. It waits for the context's work.
 func (d *Device) CtxDestroy(h gpubackend.Context) gpubackend.Result {
-	c, ok := find[*gpuContext](d, uint64(h))
+	c, ok := handles.Find[*gpuContext](d.handles, uint64(h))
 	if !ok || c == d.primary {
 		return gpubackend.InvalidContext
 	}
 	d.empty(c)
 	c.active = false
-	delete(d.handles, c.handle)
+	d.handles.Remove(c.handle)
 	for i, other := range d.contexts {
 		if other == c {
 			d.contexts = append(d.contexts[:i], d.contexts[i+1:]...)
@@ -196,12 +197,12 @@ func (d *Device) empty(c *gpuContext) {
 		c.heap.Close()
 		c.heap, c.heapAddress = nil, 0
 	}
-	for h, object := range d.handles {
+	for h, object := range d.handles.All() {
 		if o, ok := object.(owned); ok && o.owner() == c {
 			if l, ok := object.(*link); ok {
 				l.close()
 			}
-			delete(d.handles, h)
+			d.handles.Remove(h)
 		}
 	}
 	d.reclaim()

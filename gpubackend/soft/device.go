@@ -12,6 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 	"github.com/paracuda/paracuda/gpubackend/proclimit"
+	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 )
 
 // Options describe a device. The zero value is a usable one.
@@ -70,8 +71,7 @@ type Device struct {
 	kill      context.CancelFunc
 	warm      bool // opened ahead of Open
 
-	handles  map[uint64]any
-	lastID   uint64
+	handles  *handles.Table
 	contexts []*gpuContext
 	primary  *gpuContext
 	current  *gpuContext
@@ -103,7 +103,7 @@ var _ gpubackend.Driver = (*Device)(nil)
 // New returns a device. It takes memory and addresses when it is opened.
 func New(o Options) *Device {
 	d := &Device{
-		options: o.withDefaults(), scheduler: newScheduler(o.HostMemory), handles: make(map[uint64]any), lastID: 0xff,
+		options: o.withDefaults(), scheduler: newScheduler(o.HostMemory), handles: handles.New(),
 		registered: make(map[uint64]uint64), freeing: make(map[uint64]uint64),
 		graphMemory: make(map[uint64]*graphMemory),
 	}
@@ -143,19 +143,6 @@ func (d *Device) Warm() gpubackend.Result {
 // Suits implements gpubackend.Driver: the only variable that means something here chooses among devices.
 func (d *Device) Suits(env []string) bool { return !d.warm || visible(env, d.options.UUID) }
 
-// add gives an object a handle.
-func (d *Device) add(object any) uint64 {
-	d.lastID++
-	d.handles[d.lastID] = object
-	return d.lastID
-}
-
-// find returns the object of a handle if it is of that type.
-func find[T any](d *Device, handle uint64) (T, bool) {
-	object, ok := d.handles[handle].(T)
-	return object, ok
-}
-
 // everything returns the tasks after which all work queued so far is done.
 func (d *Device) everything() []*task {
 	var tasks []*task
@@ -188,5 +175,5 @@ func (d *Device) Close() {
 	case <-time.After(closeTimeout):
 	}
 	d.current, d.green, d.contexts = nil, nil, nil
-	clear(d.handles)
+	d.handles.Clear()
 }

@@ -2,7 +2,10 @@
 
 package soft
 
-import "github.com/paracuda/paracuda/gpubackend"
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/handles"
+)
 
 // Flags of cuEventCreate.
 const (
@@ -30,7 +33,7 @@ type event struct {
 func (e *event) owner() *gpuContext { return e.ctx }
 
 func (d *Device) event(h gpubackend.Event) (*event, gpubackend.Result) {
-	e, ok := find[*event](d, uint64(h))
+	e, ok := handles.Find[*event](d.handles, uint64(h))
 	if !ok {
 		return nil, gpubackend.InvalidHandle
 	}
@@ -58,14 +61,14 @@ func (d *Device) EventCreate(flags uint64) (gpubackend.Event, gpubackend.Result)
 			return 0, gpubackend.OutOfMemory
 		}
 	}
-	return gpubackend.Event(d.add(e)), gpubackend.Success
+	return gpubackend.Event(d.handles.Add(e)), gpubackend.Success
 }
 
 // EventDestroy implements gpubackend.Driver. A record that is under way does no harm.
 func (d *Device) EventDestroy(h gpubackend.Event) gpubackend.Result {
 	_, result := d.event(h)
 	if result == gpubackend.Success {
-		delete(d.handles, uint64(h))
+		d.handles.Remove(uint64(h))
 	}
 	return result
 }

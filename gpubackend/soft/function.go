@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
@@ -94,7 +95,7 @@ func (d *Device) function(m *module, name string) (*function, gpubackend.Result)
 		return nil, gpubackend.NotFound
 	}
 	f := &function{module: m, entry: entry, attributes: newAttributes(entry)}
-	f.handle = d.add(f)
+	f.handle = d.handles.Add(f)
 	m.functions[name] = f
 	return f, gpubackend.Success
 }
@@ -104,7 +105,7 @@ func (d *Device) lookup(h gpubackend.Function) (*function, gpubackend.Result) {
 	if _, result := d.context(); result != gpubackend.Success {
 		return nil, result
 	}
-	f, ok := find[*function](d, uint64(h))
+	f, ok := handles.Find[*function](d.handles, uint64(h))
 	if !ok {
 		return nil, gpubackend.InvalidHandle
 	}

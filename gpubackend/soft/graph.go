@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 )
 
 // graph is a CUgraph: nodes in the order in which they were added.
@@ -38,7 +39,7 @@ type node struct {
 func (n *node) anyInner(holds func(*graph) bool) bool { return slices.ContainsFunc(n.inner, holds) }
 
 func (d *Device) graph(h gpubackend.Graph) (*graph, gpubackend.Result) {
-	g, ok := find[*graph](d, uint64(h))
+	g, ok := handles.Find[*graph](d.handles, uint64(h))
 	if !ok {
 		return nil, gpubackend.InvalidValue
 	}
@@ -46,7 +47,7 @@ func (d *Device) graph(h gpubackend.Graph) (*graph, gpubackend.Result) {
 }
 
 func (d *Device) node(h gpubackend.GraphNode) (*node, gpubackend.Result) {
-	n, ok := find[*node](d, uint64(h))
+	n, ok := handles.Find[*node](d.handles, uint64(h))
 	if !ok {
 		return nil, gpubackend.InvalidValue
 	}
@@ -87,7 +88,7 @@ func (d *Device) newGraph() (*graph, gpubackend.Result) {
 		return nil, result
 	}
 	g := &graph{}
-	g.handle = d.add(g)
+	g.handle = d.handles.Add(g)
 	return g, gpubackend.Success
 }
 
@@ -101,7 +102,7 @@ func (d *Device) dropGraph(g *graph) {
 	}
 	d.discharge(graphBytes + conditionBytes*len(g.conditions))
 	g.nodes, g.conditions = nil, nil
-	delete(d.handles, g.handle)
+	d.handles.Remove(g.handle)
 }
 
 // dropNode forgets a node. What it refers to goes with it, even where copies remember that they are its copies.
@@ -119,7 +120,7 @@ func (d *Device) dropNode(n *node) {
 		d.releaseGraphMemory(n.memory)
 	}
 	d.discharge(n.bytes())
-	delete(d.handles, n.handle)
+	d.handles.Remove(n.handle)
 	n.what, n.inner, n.memory, n.after, n.origin, n.condition = gpubackend.Node{}, nil, nil, nil, nil, nil
 }
 
@@ -205,7 +206,7 @@ func (d *Device) addNode(c *gpuContext, g *graph, after []*node, what *gpubacken
 		d.discharge(n.bytes())
 		return nil, result
 	}
-	n.handle = d.add(n)
+	n.handle = d.handles.Add(n)
 	g.nodes = append(g.nodes, n)
 	return n, gpubackend.Success
 }

@@ -358,8 +358,8 @@ func TestGraphsAreBounded(t *testing.T) {
 	want(t, result, gpubackend.OutOfMemory)
 	ok(t, d.GraphExecDestroy(e))
 	ok(t, d.GraphDestroy(g))
-	if d.charged != 0 || len(d.handles) != 2 {
-		t.Errorf("%d bytes are accounted for, %d handles", d.charged, len(d.handles))
+	if d.charged != 0 || d.handles.Len() != 2 {
+		t.Errorf("%d bytes are accounted for, %d handles", d.charged, d.handles.Len())
 	}
 }
 

@@ -32,7 +32,7 @@ func (d *Device) copyGraph(g *graph, named bool) (*graph, gpubackend.Result) {
 func (d *Device) copyCharged(g *graph, named bool) *graph {
 	c := &graph{nodes: make([]*node, 0, len(g.nodes))}
 	if named {
-		c.handle = d.add(c)
+		c.handle = d.handles.Add(c)
 	}
 	copies := make(map[*node]*node, len(g.nodes))
 	for _, n := range g.nodes {
@@ -51,7 +51,7 @@ func (d *Device) copyCharged(g *graph, named bool) *graph {
 			d.conditions.hold(m.condition)
 		}
 		if named {
-			m.handle = d.add(m)
+			m.handle = d.handles.Add(m)
 		}
 		copies[n] = m
 		c.nodes = append(c.nodes, m)

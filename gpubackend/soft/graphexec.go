@@ -2,7 +2,10 @@
 
 package soft
 
-import "github.com/paracuda/paracuda/gpubackend"
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/handles"
+)
 
 // Flags of cuGraphInstantiate.
 const (
@@ -34,7 +37,7 @@ type graphExec struct {
 }
 
 func (d *Device) graphExec(h gpubackend.GraphExec) (*graphExec, gpubackend.Result) {
-	e, ok := find[*graphExec](d, uint64(h))
+	e, ok := handles.Find[*graphExec](d.handles, uint64(h))
 	if !ok {
 		return nil, gpubackend.InvalidValue
 	}
@@ -96,7 +99,7 @@ func (d *Device) instantiate(h gpubackend.Graph, flags uint64) (gpubackend.Graph
 	}
 	g.instances++
 	e.conditions = e.graph.allConditions(nil)
-	return gpubackend.GraphExec(d.add(e)), status, result
+	return gpubackend.GraphExec(d.handles.Add(e)), status, result
 }
 
 // GraphExecDestroy implements gpubackend.Driver. A launch goes on.
@@ -108,7 +111,7 @@ func (d *Device) GraphExecDestroy(h gpubackend.GraphExec) gpubackend.Result {
 	e.source.instances--
 	d.discharge(stepBytes * countSteps(e.steps))
 	d.dropGraph(e.graph)
-	delete(d.handles, uint64(h))
+	d.handles.Remove(uint64(h))
 	return gpubackend.Success
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 )
 
 // multiprocessors is some of the device's multiprocessors: count of them, from the first on.
@@ -84,8 +85,8 @@ func (d *Device) DevResource(of gpubackend.ResourceSource, which, kind uint64) (
 			return r, result
 		}
 	default:
-		g, _ = find[*greenContext](d, which)
-		if _, plain := find[*gpuContext](d, which); g == nil && !(plain && of == gpubackend.OfContext) {
+		g, _ = handles.Find[*greenContext](d.handles, which)
+		if _, plain := handles.Find[*gpuContext](d.handles, which); g == nil && !(plain && of == gpubackend.OfContext) {
 			return r, gpubackend.InvalidContext
 		}
 	}
@@ -132,7 +133,7 @@ func (d *Device) DescribeResources(rs []gpubackend.Resource) (gpubackend.Resourc
 	if rs[0].Kind() != gpubackend.ResourceSM {
 		return 0, gpubackend.InvalidResourceType
 	}
-	return gpubackend.ResourceDesc(d.add(&resourceDesc{partOf(&rs[0])})), gpubackend.Success
+	return gpubackend.ResourceDesc(d.handles.Add(&resourceDesc{partOf(&rs[0])})), gpubackend.Success
 }
 
 // GreenCtxCreate implements gpubackend.Driver. The caller has retained the primary context.
@@ -142,7 +143,7 @@ func (d *Device) GreenCtxCreate(
 	if result := d.device(dev); result != gpubackend.Success {
 		return 0, 0, result
 	}
-	desc, ok := find[*resourceDesc](d, uint64(h))
+	desc, ok := handles.Find[*resourceDesc](d.handles, uint64(h))
 	if !ok || flags != greenContextDefault {
 		return 0, 0, gpubackend.InvalidValue
 	}
@@ -152,13 +153,13 @@ func (d *Device) GreenCtxCreate(
 	g := &greenContext{ctx: d.primary, part: desc.part}
 	g.legacy = &stream{ctx: d.primary, green: g}
 	d.primary.streams = append(d.primary.streams, g.legacy)
-	n := d.add(g)
+	n := d.handles.Add(g)
 	return gpubackend.GreenContext(n), gpubackend.Context(n), gpubackend.Success
 }
 
 // GreenCtxDestroy implements gpubackend.Driver. Work that was queued goes on.
 func (d *Device) GreenCtxDestroy(h gpubackend.GreenContext) gpubackend.Result {
-	g, ok := find[*greenContext](d, uint64(h))
+	g, ok := handles.Find[*greenContext](d.handles, uint64(h))
 	if !ok {
 		return gpubackend.InvalidContext
 	}
@@ -166,10 +167,10 @@ func (d *Device) GreenCtxDestroy(h gpubackend.GreenContext) gpubackend.Result {
 		if s.green == g && !s.destroyed {
 			d.abandon(s)
 			s.destroyed = true
-			delete(d.handles, s.handle)
+			d.handles.Remove(s.handle)
 		}
 	}
-	delete(d.handles, uint64(h))
+	d.handles.Remove(uint64(h))
 	if d.green == g {
 		d.green = nil
 	}
@@ -178,7 +179,7 @@ func (d *Device) GreenCtxDestroy(h gpubackend.GreenContext) gpubackend.Result {
 
 // GreenCtxStreamCreate implements gpubackend.Driver. Any priority will do.
 func (d *Device) GreenCtxStreamCreate(h gpubackend.GreenContext, flags, _ uint64) (gpubackend.Stream, gpubackend.Result) {
-	g, ok := find[*greenContext](d, uint64(h))
+	g, ok := handles.Find[*greenContext](d.handles, uint64(h))
 	switch {
 	case !ok:
 		return 0, gpubackend.InvalidContext
@@ -190,7 +191,7 @@ func (d *Device) GreenCtxStreamCreate(h gpubackend.GreenContext, flags, _ uint64
 
 // GreenCtxRecordEvent implements gpubackend.Driver.
 func (d *Device) GreenCtxRecordEvent(h gpubackend.GreenContext, e gpubackend.Event) gpubackend.Result {
-	g, ok := find[*greenContext](d, uint64(h))
+	g, ok := handles.Find[*greenContext](d.handles, uint64(h))
 	if !ok {
 		return gpubackend.InvalidContext
 	}
@@ -199,7 +200,7 @@ func (d *Device) GreenCtxRecordEvent(h gpubackend.GreenContext, e gpubackend.Eve
 
 // GreenCtxWaitEvent implements gpubackend.Driver.
 func (d *Device) GreenCtxWaitEvent(h gpubackend.GreenContext, e gpubackend.Event) gpubackend.Result {
-	g, ok := find[*greenContext](d, uint64(h))
+	g, ok := handles.Find[*greenContext](d.handles, uint64(h))
 	if !ok {
 		return gpubackend.InvalidContext
 	}
@@ -226,10 +227,10 @@ func (d *Device) CtxWaitEvent(h gpubackend.Context, e gpubackend.Event) gpubacke
 
 // streamsOf says which streams are in a context.
 func (d *Device) streamsOf(h gpubackend.Context) (*gpuContext, func(*stream) bool, gpubackend.Result) {
-	if g, ok := find[*greenContext](d, uint64(h)); ok {
+	if g, ok := handles.Find[*greenContext](d.handles, uint64(h)); ok {
 		return g.ctx, func(s *stream) bool { return s.green == g }, gpubackend.Success
 	}
-	c, ok := find[*gpuContext](d, uint64(h))
+	c, ok := handles.Find[*gpuContext](d.handles, uint64(h))
 	if !ok {
 		return nil, nil, gpubackend.InvalidContext
 	}

@@ -12,8 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paracuda/paracuda/gpubackend"
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend"
 )
 
 func loadFile(t testing.TB, d *Device, file string) gpubackend.Module {

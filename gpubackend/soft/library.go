@@ -5,6 +5,7 @@ package soft
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
@@ -54,14 +55,14 @@ func (d *Device) loadLibrary(
 	l.variables, _, _ = managedVariables(program)
 	for _, k := range program.Kernels() {
 		o := &kernelObject{library: l, entry: k, attributes: newAttributes(k)}
-		o.handle = d.add(o)
+		o.handle = d.handles.Add(o)
 		l.kernels = append(l.kernels, o)
 	}
-	return gpubackend.Library(d.add(l)), log.infoUsed, log.errorsUsed, gpubackend.Success
+	return gpubackend.Library(d.handles.Add(l)), log.infoUsed, log.errorsUsed, gpubackend.Success
 }
 
 func (d *Device) library(h gpubackend.Library) (*library, gpubackend.Result) {
-	if l, ok := find[*library](d, uint64(h)); ok {
+	if l, ok := handles.Find[*library](d.handles, uint64(h)); ok {
 		return l, gpubackend.Success
 	}
 	return nil, gpubackend.InvalidHandle
@@ -80,9 +81,9 @@ func (d *Device) LibraryUnload(h gpubackend.Library) gpubackend.Result {
 		}
 	}
 	for _, k := range l.kernels {
-		delete(d.handles, k.handle)
+		d.handles.Remove(k.handle)
 	}
-	delete(d.handles, uint64(h))
+	d.handles.Remove(uint64(h))
 	d.deferClose(l.memory)
 	d.reclaim()
 	return gpubackend.Success
@@ -146,7 +147,7 @@ func (d *Device) moduleOf(c *gpuContext, l *library) (*module, gpubackend.Result
 	}
 	l.filled = true
 	m.library = l
-	m.handle = d.add(m)
+	m.handle = d.handles.Add(m)
 	c.libraries[l] = m
 	return m, gpubackend.Success
 }
@@ -183,7 +184,7 @@ func (d *Device) LibraryGetGlobal(h gpubackend.Library, name string) (addr, byte
 }
 
 func (d *Device) kernelObject(h gpubackend.Kernel) (*kernelObject, gpubackend.Result) {
-	if k, ok := find[*kernelObject](d, uint64(h)); ok {
+	if k, ok := handles.Find[*kernelObject](d.handles, uint64(h)); ok {
 		return k, gpubackend.Success
 	}
 	return nil, gpubackend.InvalidHandle

@@ -8,6 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/fatbin"
+	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 )
 
 // link is PTX texts that are made one. What comes out is PTX, too, which the load functions take.
@@ -51,12 +52,12 @@ func (d *Device) LinkCreate(options []byte, infoBytes, errorBytes uint64) (gpuba
 		return 0, gpubackend.OutOfMemory
 	}
 	log := buildLog{info: make([]byte, infoBytes), errors: make([]byte, errorBytes)}
-	return gpubackend.Link(d.add(&link{ctx: c, log: log, memory: memory, whole: memory.Part()})), gpubackend.Success
+	return gpubackend.Link(d.handles.Add(&link{ctx: c, log: log, memory: memory, whole: memory.Part()})), gpubackend.Success
 }
 
 // LinkAddData implements gpubackend.Driver.
 func (d *Device) LinkAddData(h gpubackend.Link, kind uint64, data []byte, _ string, options []byte) gpubackend.Result {
-	l, ok := find[*link](d, uint64(h))
+	l, ok := handles.Find[*link](d.handles, uint64(h))
 	if !ok {
 		return gpubackend.InvalidHandle
 	}
@@ -94,7 +95,7 @@ var heads = [][]byte{[]byte(".version"), []byte(".target"), []byte(".address_siz
 
 // LinkComplete implements gpubackend.Driver.
 func (d *Device) LinkComplete(h gpubackend.Link) (uint64, gpubackend.Result) {
-	l, ok := find[*link](d, uint64(h))
+	l, ok := handles.Find[*link](d.handles, uint64(h))
 	if !ok {
 		return 0, gpubackend.InvalidHandle
 	}
@@ -143,7 +144,7 @@ func startsWithHead(line []byte) bool {
 
 // LinkImage implements gpubackend.Driver.
 func (d *Device) LinkImage(h gpubackend.Link, image []byte) gpubackend.Result {
-	l, ok := find[*link](d, uint64(h))
+	l, ok := handles.Find[*link](d.handles, uint64(h))
 	if !ok || l.image == nil || len(image) != len(l.image) {
 		return gpubackend.InvalidValue
 	}
@@ -153,7 +154,7 @@ func (d *Device) LinkImage(h gpubackend.Link, image []byte) gpubackend.Result {
 
 // LinkLogs implements gpubackend.Driver.
 func (d *Device) LinkLogs(h gpubackend.Link, infoLog, errorLog []byte) (infoUsed, errorUsed uint64, result gpubackend.Result) {
-	l, ok := find[*link](d, uint64(h))
+	l, ok := handles.Find[*link](d.handles, uint64(h))
 	if !ok {
 		return 0, 0, gpubackend.InvalidHandle
 	}
@@ -163,11 +164,11 @@ func (d *Device) LinkLogs(h gpubackend.Link, infoLog, errorLog []byte) (infoUsed
 
 // LinkDestroy implements gpubackend.Driver.
 func (d *Device) LinkDestroy(h gpubackend.Link) gpubackend.Result {
-	l, ok := find[*link](d, uint64(h))
+	l, ok := handles.Find[*link](d.handles, uint64(h))
 	if !ok {
 		return gpubackend.InvalidHandle
 	}
 	l.close()
-	delete(d.handles, uint64(h))
+	d.handles.Remove(uint64(h))
 	return gpubackend.Success
 }

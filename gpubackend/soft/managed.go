@@ -89,7 +89,7 @@ func (d *Device) fillLibraries(c *gpuContext) {
 	if d.state(c) != gpubackend.Success {
 		return
 	}
-	for _, object := range d.handles {
+	for _, object := range d.handles.All() {
 		if l, ok := object.(*library); ok && l.managed != 0 && !l.filled {
 			d.moduleOf(c, l)
 		}

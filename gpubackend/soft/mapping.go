@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 )
 
 // memoryPiece is memory without an address: a file.
@@ -26,7 +27,7 @@ func (d *Device) newPiece(bytes uint64, make func() (int, error)) (gpubackend.Me
 		return 0, gpubackend.OutOfMemory
 	}
 	d.pieces++
-	return gpubackend.Memory(d.add(&memoryPiece{fd, bytes})), gpubackend.Success
+	return gpubackend.Memory(d.handles.Add(&memoryPiece{fd, bytes})), gpubackend.Success
 }
 
 // Reserve implements gpubackend.Driver.
@@ -56,20 +57,20 @@ func (d *Device) CreateMemory(bytes, device, _ uint64) (gpubackend.Memory, gpuba
 
 // ReleaseMemory implements gpubackend.Driver.
 func (d *Device) ReleaseMemory(m gpubackend.Memory) gpubackend.Result {
-	p, ok := find[*memoryPiece](d, uint64(m))
+	p, ok := handles.Find[*memoryPiece](d.handles, uint64(m))
 	if !ok {
 		return gpubackend.InvalidValue
 	}
 	unix.Close(p.file)
 	d.pieces--
 	d.space.heap.Uncharge(p.bytes)
-	delete(d.handles, uint64(m))
+	d.handles.Remove(uint64(m))
 	return gpubackend.Success
 }
 
 // ExportMemory implements gpubackend.Driver.
 func (d *Device) ExportMemory(m gpubackend.Memory) (int, gpubackend.Result) {
-	p, ok := find[*memoryPiece](d, uint64(m))
+	p, ok := handles.Find[*memoryPiece](d.handles, uint64(m))
 	if !ok {
 		return -1, gpubackend.InvalidValue
 	}
@@ -107,7 +108,7 @@ func sealed(fd int, bytes uint64) bool {
 
 // MapMemory implements gpubackend.Driver.
 func (d *Device) MapMemory(addr, bytes uint64, m gpubackend.Memory) gpubackend.Result {
-	p, ok := find[*memoryPiece](d, uint64(m))
+	p, ok := handles.Find[*memoryPiece](d.handles, uint64(m))
 	if !ok || bytes != p.bytes {
 		return gpubackend.InvalidValue
 	}

@@ -6,10 +6,11 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
-	"golang.org/x/sys/unix"
 )
 
 // space is the address space that kernels see. It is the backing of the heap and simt's Memory.

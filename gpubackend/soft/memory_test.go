@@ -7,9 +7,10 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
-	"golang.org/x/sys/unix"
 )
 
 func TestMemAllocAndFree(t *testing.T) {

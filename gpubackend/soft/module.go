@@ -8,6 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
+	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
@@ -152,11 +153,11 @@ func (d *Device) unload(m *module) {
 		m.block = 0
 	}
 	for _, f := range m.functions {
-		delete(d.handles, f.handle)
+		d.handles.Remove(f.handle)
 	}
 	d.dropReferences(m)
 	d.deferClose(m.memory)
-	delete(d.handles, m.handle)
+	d.handles.Remove(m.handle)
 	delete(m.ctx.modules, m.handle)
 }
 
@@ -185,7 +186,7 @@ func (d *Device) loadModule(
 	if result != gpubackend.Success {
 		return 0, 0, 0, result
 	}
-	m.handle = d.add(m)
+	m.handle = d.handles.Add(m)
 	c.modules[m.handle] = m
 	return gpubackend.Module(m.handle), 0, 0, gpubackend.Success
 }
@@ -195,7 +196,7 @@ func (d *Device) module(h gpubackend.Module) (*module, gpubackend.Result) {
 	if _, result := d.context(); result != gpubackend.Success {
 		return nil, result
 	}
-	m, ok := find[*module](d, uint64(h))
+	m, ok := handles.Find[*module](d.handles, uint64(h))
 	if !ok {
 		return nil, gpubackend.InvalidHandle
 	}

@@ -4,6 +4,7 @@ package soft
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
@@ -87,7 +88,7 @@ func (d *Device) ModuleGetTexRef(h gpubackend.Module, name string) (gpubackend.T
 	r := m.references.textures[i]
 	if r == nil {
 		r = newTextureReference(m.ctx)
-		r.module, r.index, r.handle = m, i, d.add(r)
+		r.module, r.index, r.handle = m, i, d.handles.Add(r)
 		if m.references.textures == nil {
 			m.references.textures = make(map[int]*textureReference)
 		}
@@ -109,7 +110,7 @@ func (d *Device) ModuleGetSurfRef(h gpubackend.Module, name string) (gpubackend.
 	r := m.references.surfaces[i]
 	if r == nil {
 		r = &surfaceReference{module: m, index: i}
-		r.handle = d.add(r)
+		r.handle = d.handles.Add(r)
 		if m.references.surfaces == nil {
 			m.references.surfaces = make(map[int]*surfaceReference)
 		}
@@ -121,10 +122,10 @@ func (d *Device) ModuleGetSurfRef(h gpubackend.Module, name string) (gpubackend.
 // dropReferences forgets the references of a module that is unloaded.
 func (d *Device) dropReferences(m *module) {
 	for _, r := range m.references.textures {
-		delete(d.handles, r.handle)
+		d.handles.Remove(r.handle)
 	}
 	for _, r := range m.references.surfaces {
-		delete(d.handles, r.handle)
+		d.handles.Remove(r.handle)
 	}
 }
 
@@ -184,7 +185,7 @@ func (d *Device) TexRefCreate() (gpubackend.TextureReference, gpubackend.Result)
 	}
 	c.textureReferences++
 	r := newTextureReference(c)
-	r.handle = d.add(r)
+	r.handle = d.handles.Add(r)
 	return gpubackend.TextureReference(r.handle), gpubackend.Success
 }
 
@@ -198,7 +199,7 @@ func (d *Device) TexRefDestroy(h gpubackend.TextureReference) gpubackend.Result 
 		return gpubackend.InvalidValue
 	}
 	r.ctx.textureReferences--
-	delete(d.handles, r.handle)
+	d.handles.Remove(r.handle)
 	return gpubackend.Success
 }
 
@@ -207,7 +208,7 @@ func (d *Device) textureReference(h gpubackend.TextureReference) (*textureRefere
 	if _, result := d.context(); result != gpubackend.Success {
 		return nil, result
 	}
-	r, ok := find[*textureReference](d, uint64(h))
+	r, ok := handles.Find[*textureReference](d.handles, uint64(h))
 	if !ok {
 		return nil, gpubackend.InvalidHandle
 	}
@@ -228,7 +229,7 @@ func (d *Device) surfaceReference(h gpubackend.SurfaceReference) (*surfaceRefere
 	if _, result := d.context(); result != gpubackend.Success {
 		return nil, result
 	}
-	r, ok := find[*surfaceReference](d, uint64(h))
+	r, ok := handles.Find[*surfaceReference](d.handles, uint64(h))
 	if !ok {
 		return nil, gpubackend.InvalidHandle
 	}

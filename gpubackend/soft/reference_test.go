@@ -177,7 +177,9 @@ func TestReferenceOffset(t *testing.T) {
 	if addr, _ := b.TexRefGetAddress(b.line); addr != b.memory+1024 {
 		t.Errorf("address %#x of memory at %#x", addr, b.memory)
 	}
-	texture := b.bindings(b.handles[uint64(b.module)].(*module))[0].Texture
+	m, result := b.Device.module(b.module)
+	ok(t, result)
+	texture := b.bindings(m)[0].Texture
 	if m := texture.Levels[0]; m.Base != b.memory+1024 || m.Width != 17 {
 		t.Errorf("%d texels at %#x", m.Width, m.Base)
 	}

@@ -84,12 +84,12 @@ func (d *Device) OpenEvent(_ gpubackend.SharedEvent, fd int) (gpubackend.Event, 
 	if err != nil {
 		return 0, gpubackend.InvalidHandle
 	}
-	return gpubackend.Event(d.add(&event{ctx: c, shared: shared})), gpubackend.Success
+	return gpubackend.Event(d.handles.Add(&event{ctx: c, shared: shared})), gpubackend.Success
 }
 
 // finishShared ends what other processes wait for: nothing that is queued here is done any more.
 func (d *Device) finishShared() {
-	for _, object := range d.handles {
+	for _, object := range d.handles.All() {
 		if e, ok := object.(*event); ok && e.shared != nil {
 			e.shared.finish(e.own)
 		}

@@ -2,7 +2,10 @@
 
 package soft
 
-import "github.com/paracuda/paracuda/gpubackend"
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/handles"
+)
 
 // Priorities of streams. They are accepted; streams run side by side here.
 const (
@@ -51,7 +54,7 @@ func (d *Device) stream(h gpubackend.Stream) (*stream, gpubackend.Result) {
 		}
 		return c.legacy, gpubackend.Success
 	}
-	s, ok := find[*stream](d, uint64(h))
+	s, ok := handles.Find[*stream](d.handles, uint64(h))
 	if !ok {
 		return nil, gpubackend.InvalidHandle
 	}
@@ -143,7 +146,7 @@ func (d *Device) StreamCreateWithPriority(flags, _ uint64) (gpubackend.Stream, g
 
 func (d *Device) newStream(s *stream) gpubackend.Stream {
 	d.forget(s.ctx)
-	s.handle = d.add(s)
+	s.handle = d.handles.Add(s)
 	s.ctx.streams = append(s.ctx.streams, s)
 	return gpubackend.Stream(s.handle)
 }
@@ -159,7 +162,7 @@ func (d *Device) StreamDestroy(h gpubackend.Stream) gpubackend.Result {
 	}
 	d.abandon(s)
 	s.destroyed = true
-	delete(d.handles, s.handle)
+	d.handles.Remove(s.handle)
 	return gpubackend.Success
 }
 

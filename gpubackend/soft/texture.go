@@ -80,9 +80,9 @@ func (d *Device) addObject(o *object) (uint64, gpubackend.Result) {
 		return 0, gpubackend.OutOfMemory
 	}
 	d.objects.count++
-	d.lastID++
-	d.objects.byNumber.Store(d.lastID, o)
-	return d.lastID, gpubackend.Success
+	number := d.handles.Next()
+	d.objects.byNumber.Store(number, o)
+	return number, gpubackend.Success
 }
 
 // dropObject forgets one; kernels queued before still find it.
