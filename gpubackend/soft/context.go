@@ -3,10 +3,9 @@
 package soft
 
 import (
-	"context"
-
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
+	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
@@ -28,17 +27,13 @@ type gpuContext struct {
 	libraries         map[*library]*module // libraries that this context uses
 	heap              *simt.Heap           // of kernels' malloc; nil until a module wants it
 	heapAddress       uint64
-	alive             context.Context
-	kill              context.CancelFunc
 
-	// guarded by the scheduler's lock
-	failure gpubackend.Result // sticky error, 0 for none
-	pending int               // tasks that are not done
+	*scheduler.Domain
 }
 
 // newContext makes a context in its initial state.
 func (d *Device) newContext() *gpuContext {
-	c := &gpuContext{}
+	c := &gpuContext{Domain: d.scheduler.NewDomain(d.alive)}
 	d.initialise(c)
 	c.handle = d.handles.Add(c)
 	d.contexts = append(d.contexts, c)
@@ -55,7 +50,6 @@ func (d *Device) initialise(c *gpuContext) {
 	c.arrays = make(map[uint64]bool)
 	c.modules = make(map[uint64]*module)
 	c.libraries = make(map[*library]*module)
-	c.alive, c.kill = context.WithCancel(d.alive)
 }
 
 // context returns the current context if it is usable.
@@ -74,19 +68,7 @@ func (d *Device) state(c *gpuContext) gpubackend.Result {
 	if !c.active {
 		return gpubackend.ContextIsDestroyed
 	}
-	d.scheduler.mu.Lock()
-	defer d.scheduler.mu.Unlock()
-	return c.failure
-}
-
-// fail makes a context return r from now on. What is queued won't run, and kernels are stopped.
-func (d *Device) fail(c *gpuContext, r gpubackend.Result) {
-	d.scheduler.mu.Lock()
-	defer d.scheduler.mu.Unlock()
-	if c.failure == gpubackend.Success {
-		c.failure = r
-		c.kill()
-	}
+	return c.Failure()
 }
 
 // SetCurrent implements gpubackend.Driver. A primary context that nobody retains may be current, but not used.
@@ -117,12 +99,7 @@ func (d *Device) ContextQuery() gpubackend.Result {
 	if d.green != nil {
 		return d.green.query(d)
 	}
-	d.scheduler.mu.Lock()
-	defer d.scheduler.mu.Unlock()
-	if c.failure == gpubackend.Success && c.pending > 0 {
-		return gpubackend.NotReady
-	}
-	return c.failure
+	return c.Query()
 }
 
 // contextFlags are all flags of cuCtxCreate that mean nothing here: how to wait, coredumps.
@@ -177,8 +154,8 @@ func (d *Device) CtxDestroy(h gpubackend.Context) gpubackend.Result {
 // empty ends the context's work and destroys all that belongs to it.
 func (d *Device) empty(c *gpuContext) {
 	d.emptyGraphs(c)
-	d.drain(c)
-	c.kill()
+	c.Drain()
+	c.End()
 	for addr := range c.allocations {
 		d.deferFree(addr)
 	}
@@ -210,23 +187,6 @@ func (d *Device) empty(c *gpuContext) {
 
 // owned is an object that dies with its context.
 type owned interface{ owner() *gpuContext }
-
-// drain waits for the context's work. What only the caller could complete is given up.
-func (d *Device) drain(c *gpuContext) {
-	s := d.scheduler
-	idle := func() bool { return c.pending == 0 }
-	s.mu.Lock()
-	complete := s.waitLocked(idle)
-	s.mu.Unlock()
-	if complete {
-		return
-	}
-	d.fail(c, gpubackend.ContextIsDestroyed)
-	s.dropHosts(func(t *task) bool { return t.ctx == c })
-	s.mu.Lock()
-	s.waitLocked(idle)
-	s.mu.Unlock()
-}
 
 // DevicePrimaryCtxRetain implements gpubackend.Driver.
 func (d *Device) DevicePrimaryCtxRetain(dev uint64) (gpubackend.Context, gpubackend.Result) {
@@ -265,8 +225,6 @@ func (d *Device) DevicePrimaryCtxReset(dev uint64) gpubackend.Result {
 	d.initialise(c)
 	d.output.resize(int(defaultLimits[limitPrintf]))
 	c.active = c.users > 0
-	d.scheduler.mu.Lock()
-	c.failure = gpubackend.Success
-	d.scheduler.mu.Unlock()
+	c.Restart(d.alive)
 	return gpubackend.Success
 }

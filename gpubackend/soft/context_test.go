@@ -117,8 +117,8 @@ func TestStickyErrors(t *testing.T) {
 	a, e, s := alloc(t, d, 16), newEvent(t, d), newStream(t, d, 0)
 	other := createContext(t, d)
 	first := primary(t, d)
-	d.fail(d.current, gpubackend.MisalignedAddress)
-	d.fail(d.current, gpubackend.IllegalAddress) // the first one counts
+	d.current.Fail(gpubackend.MisalignedAddress)
+	d.current.Fail(gpubackend.IllegalAddress) // the first one counts
 	release, result := d.HostFunc(0, 1, func(uint64) { t.Error("called") })
 	if release != nil {
 		t.Error("a function to release")

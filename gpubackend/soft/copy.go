@@ -7,6 +7,7 @@ import (
 	"math/bits"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
 const (
@@ -52,17 +53,17 @@ func (d *Device) checkMovement(m *movement) gpubackend.Result {
 
 // moveTask makes the task of a movement, which checks again when it begins, since registered memory may be gone by
 // then.
-func (d *Device) moveTask(c *gpuContext, m movement) *task {
+func (d *Device) moveTask(c *gpuContext, m movement) *scheduler.Task {
 	total := uint64(0)
 	for _, p := range m.spans {
 		total += p.bytes
 	}
-	t := &task{class: memory, ctx: c, quick: total <= quickBytes}
-	t.run = func() {
+	t := &scheduler.Task{Class: scheduler.Memory, Domain: c.Domain, Quick: total <= quickBytes}
+	t.Run = func() {
 		table := d.space.table.Load()
 		for _, p := range m.spans {
 			if !table.covers(p.addr, p.bytes, p.write) {
-				d.fail(c, gpubackend.IllegalAddress)
+				c.Fail(gpubackend.IllegalAddress)
 				return
 			}
 		}
@@ -118,37 +119,24 @@ func (d *Device) CopyIn(dst uint64, src []byte, handle gpubackend.Stream) gpubac
 	if !d.reaches(dst, n, true) {
 		return gpubackend.InvalidValue
 	}
-	if d.scheduler.allDone(d.dependencies(s)) {
+	if d.scheduler.AllDone(d.dependencies(s)) {
 		copy(bytesAt(dst, n), src)
 		return gpubackend.Success
 	}
-	if !d.hold(n) {
+	if !d.held.Take(n) {
 		return gpubackend.OutOfMemory
 	}
 	kept := bytes.Clone(src)
-	t := &task{class: memory, ctx: s.ctx, then: func() { d.held -= n }, payload: n}
-	t.run = func() {
+	t := &scheduler.Task{Class: scheduler.Memory, Domain: s.ctx.Domain, Then: d.held.Return(n), Payload: n}
+	t.Run = func() {
 		if !d.space.table.Load().covers(dst, n, true) {
-			d.fail(s.ctx, gpubackend.IllegalAddress)
+			s.ctx.Fail(gpubackend.IllegalAddress)
 			return
 		}
 		copy(bytesAt(dst, n), kept)
 	}
 	d.enqueue(s, t)
 	return gpubackend.Success
-}
-
-// hold accounts for n bytes kept until their copy is done.
-func (d *Device) hold(n uint64) bool {
-	s := d.scheduler
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	fits := func() bool { return d.held == 0 || d.held+n <= maxHeld }
-	if !s.waitLocked(fits) {
-		return false
-	}
-	d.held += n
-	return true
 }
 
 // CopyOut implements gpubackend.Driver.

@@ -13,6 +13,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 	"github.com/paracuda/paracuda/gpubackend/proclimit"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
+	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
 // Options describe a device. The zero value is a usable one.
@@ -64,7 +65,7 @@ type Device struct {
 	gpubackend.Unsupported
 
 	options   Options
-	scheduler *scheduler
+	scheduler *scheduler.Scheduler
 	space     *space // nil before Open and after Close
 	output    output
 	alive     context.Context // ends with the device
@@ -93,9 +94,8 @@ type Device struct {
 	graphMemory    map[uint64]*graphMemory // by address
 	graphMemoryUse graphMemoryUse
 
-	// guarded by the scheduler's lock
-	freed []uint64 // device memory that nothing uses any more
-	held  uint64   // bytes kept for copies that wait
+	freed *scheduler.Returned  // device memory that nothing uses any more
+	held  *scheduler.Allowance // bytes kept for copies that wait
 }
 
 var _ gpubackend.Driver = (*Device)(nil)
@@ -103,10 +103,11 @@ var _ gpubackend.Driver = (*Device)(nil)
 // New returns a device. It takes memory and addresses when it is opened.
 func New(o Options) *Device {
 	d := &Device{
-		options: o.withDefaults(), scheduler: newScheduler(o.HostMemory), handles: handles.New(),
+		options: o.withDefaults(), scheduler: scheduler.New(o.HostMemory), handles: handles.New(),
 		registered: make(map[uint64]uint64), freeing: make(map[uint64]uint64),
 		graphMemory: make(map[uint64]*graphMemory),
 	}
+	d.freed, d.held = d.scheduler.NewReturned(), d.scheduler.NewAllowance(maxHeld)
 	d.output.memory = o.HostMemory.Open()
 	d.alive, d.kill = context.WithCancel(context.Background())
 	return d
@@ -144,8 +145,8 @@ func (d *Device) Warm() gpubackend.Result {
 func (d *Device) Suits(env []string) bool { return !d.warm || visible(env, d.options.UUID) }
 
 // everything returns the tasks after which all work queued so far is done.
-func (d *Device) everything() []*task {
-	var tasks []*task
+func (d *Device) everything() []*scheduler.Task {
+	var tasks []*scheduler.Task
 	for _, c := range d.contexts {
 		tasks = append(tasks, c.lasts()...)
 	}
@@ -159,20 +160,13 @@ func (d *Device) Close() {
 		return
 	}
 	for _, c := range d.contexts {
-		d.fail(c, gpubackend.ContextIsDestroyed)
+		c.Fail(gpubackend.ContextIsDestroyed)
 	}
 	d.finishShared()
-	d.scheduler.dropHosts(func(*task) bool { return true })
-	ended := make(chan struct{})
-	go func() {
-		d.scheduler.group.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
+	d.scheduler.DropHosts(nil)
+	if d.scheduler.Wait(closeTimeout) {
 		d.space.window.close()
 		d.space = nil
-	case <-time.After(closeTimeout):
 	}
 	d.current, d.green, d.contexts = nil, nil, nil
 	d.handles.Clear()

@@ -5,6 +5,7 @@ package soft
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
+	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
 // Flags of cuEventCreate.
@@ -22,7 +23,7 @@ const externalFlag = 1
 type event struct {
 	ctx    *gpuContext
 	timed  bool
-	record *task
+	record *scheduler.Task
 	shared *sharedEvent // of an interprocess event
 	own    uint64       // number of the latest record of this process, of such an event
 
@@ -101,39 +102,39 @@ func (d *Device) EventRecordWithFlags(h gpubackend.Event, sh gpubackend.Stream, 
 }
 
 // newRecord makes the task that stands for the event from now on.
-func (e *event) newRecord() *task {
-	e.record = &task{}
+func (e *event) newRecord() *scheduler.Task {
+	e.record = &scheduler.Task{}
 	if shared := e.shared; shared != nil {
 		number := shared.record()
 		e.own = number
-		e.record.then = func() { shared.finish(number) }
+		e.record.Then = func() { shared.finish(number) }
 	}
 	return e.record
 }
 
 // newWait makes a task that waits for the event, and says what else comes first. It returns nil if there is no need.
-func (e *event) newWait() (t *task, after *task) {
+func (e *event) newWait() (t *scheduler.Task, after *scheduler.Task) {
 	if e.shared == nil {
 		if e.record == nil {
 			return nil, nil
 		}
-		return &task{}, e.record
+		return &scheduler.Task{}, e.record
 	}
 	number, done := e.shared.latest()
 	if done {
 		return nil, nil
 	}
-	shared, given := e.shared, e.ctx.alive.Done()
-	return &task{class: outside, run: func() { shared.wait(number, given) }}, nil
+	shared, given := e.shared, e.ctx.Alive().Done()
+	return &scheduler.Task{Class: scheduler.Outside, Run: func() { shared.wait(number, given) }}, nil
 }
 
 // isDone says whether the latest record is.
-func (e *event) isDone(s *scheduler) bool {
+func (e *event) isDone(s *scheduler.Scheduler) bool {
 	if e.shared != nil {
 		_, done := e.shared.latest()
 		return done
 	}
-	return s.isDone(e.record)
+	return s.IsDone(e.record)
 }
 
 // StreamWaitEvent implements gpubackend.Driver. What counts is the latest record so far.
@@ -194,11 +195,9 @@ func (d *Device) EventElapsed(start, end gpubackend.Event) (uint64, gpubackend.R
 	if !from.timed || !to.timed || from.record == nil || to.record == nil || from.ctx != to.ctx {
 		return 0, gpubackend.InvalidHandle
 	}
-	s := d.scheduler
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !from.record.done || !to.record.done {
+	elapsed, done := d.scheduler.Elapsed(from.record, to.record)
+	if !done {
 		return 0, gpubackend.NotReady
 	}
-	return uint64(to.record.at.Sub(from.record.at)), gpubackend.Success
+	return uint64(elapsed), gpubackend.Success
 }

@@ -186,8 +186,8 @@ func (f *fuzzer) finish() {
 	if free, total, result := f.d.MemGetInfo(); free != total || result != gpubackend.Success {
 		f.t.Fatalf("%d of %d bytes free, result %d", free, total, result)
 	}
-	if f.d.handles.Len() != 1 || f.d.scheduler.pending != 0 {
-		f.t.Fatalf("%d handles and %d tasks are left", f.d.handles.Len(), f.d.scheduler.pending)
+	if f.d.handles.Len() != 1 || f.d.scheduler.Pending() != 0 {
+		f.t.Fatalf("%d handles and %d tasks are left", f.d.handles.Len(), f.d.scheduler.Pending())
 	}
 }
 

@@ -2,7 +2,10 @@
 
 package soft
 
-import "github.com/paracuda/paracuda/gpubackend"
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
+)
 
 // choice is one run of a conditional node. Its task calls on nobody outside, but like that of a host function is over only
 // when it is released: by the task that comes after the last run of a body.
@@ -12,7 +15,7 @@ type choice struct {
 	condition *condition
 	kind      uint64
 	bodies    []body
-	task      *task
+	task      *scheduler.Task
 }
 
 // body is a body of a conditional node, ready to run any number of times.
@@ -36,10 +39,10 @@ func (d *Device) chooser(e *graphExec, s *step) (maker, gpubackend.Result) {
 		}
 		c.bodies = append(c.bodies, b)
 	}
-	return func() *task {
+	return func() *scheduler.Task {
 		one := c
-		one.task = &task{class: host, ctx: c.ctx}
-		one.task.run = one.begin
+		one.task = &scheduler.Task{Class: scheduler.Host, Domain: c.ctx.Domain}
+		one.task.Run = one.begin
 		return one.task
 	}, gpubackend.Success
 }
@@ -57,23 +60,23 @@ func (c *choice) begin() {
 	if chosen < uint64(len(c.bodies)) {
 		c.run(&c.bodies[chosen])
 	} else {
-		c.device.scheduler.release(c.task)
+		c.device.scheduler.Release(c.task)
 	}
 }
 
 // run submits a body, and after it what decides how to go on.
 func (c *choice) run(b *body) {
-	tasks := make([]*task, len(b.steps))
+	tasks := make([]*scheduler.Task, len(b.steps))
 	for i := range b.steps {
 		tasks[i] = b.make[i]()
-		deps := make([]*task, 0, len(b.steps[i].after))
+		deps := make([]*scheduler.Task, 0, len(b.steps[i].after))
 		for _, k := range b.steps[i].after {
 			deps = append(deps, tasks[k])
 		}
-		c.device.scheduler.submit(tasks[i], deps)
+		c.device.scheduler.Submit(tasks[i], deps)
 	}
 	// Without a context: it runs also when the body has failed.
-	c.device.scheduler.submit(&task{class: memory, run: c.ended}, tasks)
+	c.device.scheduler.Submit(&scheduler.Task{Class: scheduler.Memory, Run: c.ended}, tasks)
 }
 
 // ended runs the body of a loop again, or ends the choice.
@@ -82,19 +85,16 @@ func (c *choice) ended() {
 		c.run(&c.bodies[0])
 		return
 	}
-	c.device.scheduler.release(c.task)
+	c.device.scheduler.Release(c.task)
 }
 
 // over says whether the context has failed, or nobody waits for the choice any more.
 func (c *choice) over() bool {
-	s := c.device.scheduler
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return c.ctx.failure != gpubackend.Success || c.task.done
+	return c.device.scheduler.GivenUp(c.task)
 }
 
 // beginConditions has a launch of a graph begin with its conditions' initial values, and keep them until it ends.
-func (d *Device) beginConditions(e *graphExec, start, end *task) {
+func (d *Device) beginConditions(e *graphExec, start, end *scheduler.Task) {
 	if len(e.conditions) == 0 {
 		return
 	}
@@ -102,14 +102,14 @@ func (d *Device) beginConditions(e *graphExec, start, end *task) {
 	for _, x := range list {
 		d.conditions.hold(x)
 	}
-	start.then = func() {
+	start.Then = func() {
 		for _, x := range list {
 			if x.assign {
 				x.value.Store(x.initial)
 			}
 		}
 	}
-	end.then = func() {
+	end.Then = func() {
 		for _, x := range list {
 			d.conditions.release(x)
 		}

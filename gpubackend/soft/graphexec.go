@@ -5,6 +5,7 @@ package soft
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
+	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
 // Flags of cuGraphInstantiate.
@@ -31,7 +32,7 @@ type graphExec struct {
 	steps    []step
 	own      map[*node]*node // the copy of each node of the source
 	disabled map[*node]bool
-	last     *task // end of the launch before: launches come one after another
+	last     *scheduler.Task // end of the launch before: launches come one after another
 
 	conditions []*condition // that it sets when it is launched
 }

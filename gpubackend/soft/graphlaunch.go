@@ -2,7 +2,10 @@
 
 package soft
 
-import "github.com/paracuda/paracuda/gpubackend"
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
+)
 
 // GraphLaunch implements gpubackend.Driver. The launch comes after the stream's earlier work and the graph's earlier
 // launches, and is queued as a whole or not at all. It can't be recorded.
@@ -25,7 +28,7 @@ func (d *Device) GraphLaunch(h gpubackend.GraphExec, sh gpubackend.Stream) gpuba
 	if !d.canAllocate(e) {
 		return gpubackend.InvalidValue
 	}
-	start, end := &task{}, &task{}
+	start, end := &scheduler.Task{}, &scheduler.Task{}
 	d.beginConditions(e, start, end)
 	d.enqueue(s, start, e.last)
 	d.submitSteps(e, tasks, start)
@@ -35,11 +38,11 @@ func (d *Device) GraphLaunch(h gpubackend.GraphExec, sh gpubackend.Stream) gpuba
 }
 
 // maker makes the task of a step, on any goroutine and as often as the step runs.
-type maker func() *task
+type maker func() *scheduler.Task
 
 // tasksOf makes a task for each step.
-func (d *Device) tasksOf(e *graphExec, c *gpuContext) ([]*task, gpubackend.Result) {
-	tasks := make([]*task, len(e.steps))
+func (d *Device) tasksOf(e *graphExec, c *gpuContext) ([]*scheduler.Task, gpubackend.Result) {
+	tasks := make([]*scheduler.Task, len(e.steps))
 	for i := range e.steps {
 		run, result := d.maker(e, &e.steps[i], c)
 		if result != gpubackend.Success {
@@ -54,7 +57,7 @@ func (d *Device) tasksOf(e *graphExec, c *gpuContext) ([]*task, gpubackend.Resul
 func (d *Device) maker(e *graphExec, s *step, c *gpuContext) (maker, gpubackend.Result) {
 	n := s.node
 	if n == nil || e.disabled[n] {
-		return func() *task { return &task{ctx: c} }, gpubackend.Success
+		return func() *scheduler.Task { return &scheduler.Task{Domain: c.Domain} }, gpubackend.Success
 	}
 	if result := d.state(n.ctx); result != gpubackend.Success {
 		return nil, result
@@ -63,33 +66,33 @@ func (d *Device) maker(e *graphExec, s *step, c *gpuContext) (maker, gpubackend.
 	switch what.Type {
 	case gpubackend.NodeKernel:
 		f, cooperative, result := d.prepare(&what.Launch, uint32(d.options.Multiprocessors))
-		return func() *task { return d.kernelTask(f, &what.Launch, what.Launch.Parameters, cooperative, nil) }, result
+		return func() *scheduler.Task { return d.kernelTask(f, &what.Launch, what.Launch.Parameters, cooperative, nil) }, result
 	case gpubackend.NodeMemcpy:
 		m, result := copyMovement(&what.Copy)
-		return func() *task { return d.moveTask(ctx, m) }, result
+		return func() *scheduler.Task { return d.moveTask(ctx, m) }, result
 	case gpubackend.NodeMemset:
 		m, result := fillMovement(&what.Fill)
-		return func() *task { return d.moveTask(ctx, m) }, result
+		return func() *scheduler.Task { return d.moveTask(ctx, m) }, result
 	case gpubackend.NodeHost:
-		return func() *task { return d.hostTask(&what, ctx) }, gpubackend.Success
+		return func() *scheduler.Task { return d.hostTask(&what, ctx) }, gpubackend.Success
 	case gpubackend.NodeConditional:
 		return d.chooser(e, s)
 	case gpubackend.NodeEventRecord, gpubackend.NodeEventWait:
 		_, result := d.event(what.Event)
-		return func() *task { return &task{ctx: ctx} }, result
+		return func() *scheduler.Task { return &scheduler.Task{Domain: ctx.Domain} }, result
 	}
-	return func() *task { return &task{ctx: ctx} }, gpubackend.Success
+	return func() *scheduler.Task { return &scheduler.Task{Domain: ctx.Domain} }, gpubackend.Success
 }
 
 // submitSteps queues the steps of a launch after its start. Events are recorded and waited for as if their calls came
 // in the order of the steps.
-func (d *Device) submitSteps(e *graphExec, tasks []*task, start *task) {
+func (d *Device) submitSteps(e *graphExec, tasks []*scheduler.Task, start *scheduler.Task) {
 	if e.flags&autoFreeOnLaunch != 0 {
 		d.freeLeft(e)
 	}
 	for i := range e.steps {
 		n := e.steps[i].node
-		deps := make([]*task, 0, len(e.steps[i].after)+1)
+		deps := make([]*scheduler.Task, 0, len(e.steps[i].after)+1)
 		for _, k := range e.steps[i].after {
 			deps = append(deps, tasks[k])
 		}
@@ -99,12 +102,12 @@ func (d *Device) submitSteps(e *graphExec, tasks []*task, start *task) {
 		if n != nil {
 			deps = d.apply(n, tasks[i], deps)
 		}
-		d.scheduler.submit(tasks[i], deps)
+		d.scheduler.Submit(tasks[i], deps)
 	}
 }
 
 // apply does what a node does to the device's books, and adds what else its task waits for.
-func (d *Device) apply(n *node, t *task, deps []*task) []*task {
+func (d *Device) apply(n *node, t *scheduler.Task, deps []*scheduler.Task) []*scheduler.Task {
 	switch n.what.Type {
 	case gpubackend.NodeEventRecord:
 		if event, result := d.event(n.what.Event); result == gpubackend.Success {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
+	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
 // multiprocessors is some of the device's multiprocessors: count of them, from the first on.
@@ -44,7 +45,7 @@ func (g *greenContext) owner() *gpuContext { return g.ctx }
 // query is ContextQuery for the streams of a green context alone.
 func (g *greenContext) query(d *Device) gpubackend.Result {
 	for _, s := range g.ctx.streams {
-		if s.green == g && !d.scheduler.isDone(s.last) {
+		if s.green == g && !d.scheduler.IsDone(s.last) {
 			return gpubackend.NotReady
 		}
 	}
@@ -245,7 +246,7 @@ func (d *Device) chosen(h gpubackend.Event, c *gpuContext, which func(*stream) b
 		return nil, nil, result
 	case e.ctx != c:
 		return nil, nil, gpubackend.InvalidHandle
-	case !d.scheduler.throttle():
+	case !d.scheduler.Throttle():
 		return nil, nil, gpubackend.OutOfMemory
 	}
 	d.forget(c)
@@ -265,14 +266,14 @@ func (d *Device) recordAll(h gpubackend.Event, c *gpuContext, which func(*stream
 	if result != gpubackend.Success {
 		return result
 	}
-	lasts := make([]*task, 0, len(streams))
+	lasts := make([]*scheduler.Task, 0, len(streams))
 	for _, s := range streams {
 		lasts = append(lasts, s.last)
 	}
 	e.capture, e.nodes = nil, nil
 	t := e.newRecord()
-	t.ctx = c
-	d.scheduler.submit(t, lasts)
+	t.Domain = c.Domain
+	d.scheduler.Submit(t, lasts)
 	return gpubackend.Success
 }
 

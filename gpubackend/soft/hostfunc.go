@@ -2,7 +2,10 @@
 
 package soft
 
-import "github.com/paracuda/paracuda/gpubackend"
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
+)
 
 // HostFunc implements gpubackend.Driver. In a context that failed, f is not called and release does nothing.
 func (d *Device) HostFunc(h gpubackend.Stream, token uint64, f func(uint64)) (func(), gpubackend.Result) {
@@ -13,9 +16,9 @@ func (d *Device) HostFunc(h gpubackend.Stream, token uint64, f func(uint64)) (fu
 	if result := s.refuse(); result != gpubackend.Success {
 		return nil, result
 	}
-	t := &task{class: host, run: func() { f(token) }}
+	t := &scheduler.Task{Class: scheduler.Host, Run: func() { f(token) }}
 	d.enqueue(s, t)
-	return func() { d.scheduler.release(t) }, gpubackend.Success
+	return func() { d.scheduler.Release(t) }, gpubackend.Success
 }
 
 // HostFuncKept implements gpubackend.Capturing.
@@ -33,9 +36,9 @@ func (d *Device) HostFuncKept(h gpubackend.Stream, token uint64, f gpubackend.Ho
 }
 
 // hostTask makes the task of a host function of a graph.
-func (d *Device) hostTask(n *gpubackend.Node, c *gpuContext) *task {
-	t := &task{class: host, ctx: c}
+func (d *Device) hostTask(n *gpubackend.Node, c *gpuContext) *scheduler.Task {
+	t := &scheduler.Task{Class: scheduler.Host, Domain: c.Domain}
 	token, call := n.Token, n.Call
-	t.run = func() { call(token, func() { d.scheduler.release(t) }) }
+	t.Run = func() { call(token, func() { d.scheduler.Release(t) }) }
 	return t
 }

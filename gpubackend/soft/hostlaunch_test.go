@@ -8,6 +8,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
 // counting opens a device with so much of the host's memory, beyond what it has at the start.
@@ -55,7 +56,7 @@ func TestLaunchesThatWaitCount(t *testing.T) {
 		n++
 	}
 	want(t, result, gpubackend.OutOfMemory)
-	if n > 8<<20/launchBytes || n < 1000 {
+	if n > 8<<20/scheduler.LaunchBytes || n < 1000 {
 		t.Errorf("%d launches wait", n)
 	}
 	release()
@@ -150,7 +151,7 @@ func TestLaunchesTakeTurns(t *testing.T) {
 	ok(t, result)
 	// Each launch and its task count until it has run; beside them there is memory for two blocks.
 	const launches = 200
-	host.SetLimit(host.Used() + launches*(4*launchBytes) + 2*entry.entry.HostBytes(1024, 0))
+	host.SetLimit(host.Used() + launches*(4*scheduler.LaunchBytes) + 2*entry.entry.HostBytes(1024, 0))
 	for range launches {
 		l := &gpubackend.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1024, 1, 1}, Parameters: params(a),
 			Stream: newStream(t, d, streamNonBlocking)}

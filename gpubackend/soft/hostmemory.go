@@ -34,7 +34,7 @@ func (d *Device) HostUnregister(addr, bytes uint64) gpubackend.Result {
 	}
 	delete(d.registered, addr)
 	d.space.table.Store(d.space.table.Load().without(addr))
-	d.scheduler.waitUsers()
+	d.scheduler.WaitUsers()
 	return gpubackend.Success
 }
 

@@ -128,7 +128,7 @@ func TestCodeCounts(t *testing.T) {
 			_, result = d.LibraryGetModule(l)
 			ok(t, result)
 			ok(t, d.LibraryUnload(l))
-			d.scheduler.waitUsers()
+			d.scheduler.WaitUsers()
 			if host.Used() != used {
 				t.Errorf("%d bytes are counted when all is unloaded", host.Used()-used)
 			}

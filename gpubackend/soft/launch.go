@@ -8,6 +8,7 @@ import (
 	"errors"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
@@ -66,7 +67,7 @@ func (d *Device) prepare(l *gpubackend.Launch, sms uint32) (f *function, coopera
 // kernelTask makes the task of a launch that was checked, in a green context or none. Nobody changes the parameters any more.
 func (d *Device) kernelTask(
 	f *function, l *gpubackend.Launch, parameters []byte, cooperative bool, g *greenContext,
-) *task {
+) *scheduler.Task {
 	c, part := f.module.ctx, d.multiprocessors(g)
 	if missing := f.entry.ParamSize - len(parameters); missing > 0 {
 		parameters = append(bytes.Clone(parameters), make([]byte, missing)...)
@@ -81,35 +82,32 @@ func (d *Device) kernelTask(
 	if g != nil {
 		run.FirstSM, run.PartSMs = part.first, part.count
 	}
-	return &task{
-		class: kernel, ctx: c, run: func() { d.execute(c, run) }, payload: waitingBytes(len(parameters)),
+	return &scheduler.Task{
+		Class: scheduler.Kernel, Domain: c.Domain, Run: func() { d.execute(c, run) }, Payload: waitingBytes(len(parameters)),
 	}
 }
 
-// launchBytes is what a launch that waits counts for of the host's memory, beside its parameters.
-const launchBytes = 1 << 10
-
 // waitingBytes is what a launch that waits counts for with its parameters.
-func waitingBytes(parameters int) uint64 { return launchBytes + 2*uint64(parameters) }
+func waitingBytes(parameters int) uint64 { return scheduler.LaunchBytes + 2*uint64(parameters) }
 
 func dim(size [3]uint32) simt.Dim { return simt.Dim{X: size[0], Y: size[1], Z: size[2]} }
 
 // execute runs a kernel and notes how it ended.
 func (d *Device) execute(c *gpuContext, run *simt.Launch) {
-	err := run.Run(c.alive)
+	err := run.Run(c.Alive())
 	var fault *simt.Fault
 	for more := true; more && errors.As(err, &fault) && fault.Starved; {
-		more = d.scheduler.awaitKernel()
-		err = run.Run(c.alive)
+		more = d.scheduler.AwaitKernel()
+		err = run.Run(c.Alive())
 	}
-	if err == nil || c.alive.Err() != nil && !errors.As(err, new(*simt.Fault)) {
+	if err == nil || c.Alive().Err() != nil && !errors.As(err, new(*simt.Fault)) {
 		return
 	}
 	result := gpubackend.LaunchFailed
 	if errors.As(err, &fault) && (gpubackend.Result(fault.Code).Sticky() || fault.Code == simt.CodeOutOfMemory) {
 		result = gpubackend.Result(fault.Code)
 	}
-	d.fail(c, result)
+	c.Fail(result)
 }
 
 // checkLaunch checks the sizes of a launch against those of the device and the function.

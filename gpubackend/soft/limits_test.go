@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
 // TestQueueIsBounded fills a stream that only the caller can set going.
@@ -14,12 +15,12 @@ func TestQueueIsBounded(t *testing.T) {
 	e := newEvent(t, d)
 	open := gate(t, d, 0)
 	queued := 0
-	for ; queued <= maxPendingHard; queued++ {
+	for ; queued <= scheduler.MaxPendingHard; queued++ {
 		if d.EventRecordWithFlags(e, 0, 0) != gpubackend.Success {
 			break
 		}
 	}
-	if queued < maxPending || queued >= maxPendingHard {
+	if queued < scheduler.MaxPending || queued >= scheduler.MaxPendingHard {
 		t.Errorf("%d operations queued", queued)
 	}
 	want(t, d.EventRecordWithFlags(e, 0, 0), gpubackend.OutOfMemory)
@@ -40,7 +41,7 @@ func TestCopiesThatWaitAreBounded(t *testing.T) {
 	open()
 	ok(t, d.CopyIn(a, src, 0)) // waits for room
 	synchronize(t, d)
-	if d.held != 0 {
-		t.Errorf("%d bytes are kept", d.held)
+	if d.held.Held() != 0 {
+		t.Errorf("%d bytes are kept", d.held.Held())
 	}
 }

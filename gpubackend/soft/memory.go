@@ -11,6 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
+	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
 // space is the address space that kernels see. It is the backing of the heap and simt's Memory.
@@ -102,12 +103,7 @@ func (d *Device) allocate(bytes uint64, alloc func(uint64) (uint64, error)) (uin
 
 // reclaim gives the heap what MemFree promised and no task uses any more.
 func (d *Device) reclaim() {
-	s := d.scheduler
-	s.mu.Lock()
-	freed := d.freed
-	d.freed = nil
-	s.mu.Unlock()
-	for _, addr := range freed {
+	for _, addr := range d.freed.Take() {
 		delete(d.freeing, addr)
 		_ = d.space.heap.Free(addr) // was allocated: deferFree is called once an address
 	}
@@ -115,13 +111,7 @@ func (d *Device) reclaim() {
 
 // awaitFreed waits until reclaim has something to do; it returns false if that won't come.
 func (d *Device) awaitFreed() bool {
-	if len(d.freeing) == 0 {
-		return false
-	}
-	s := d.scheduler
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.waitLocked(func() bool { return len(d.freed) > 0 })
+	return len(d.freeing) > 0 && d.freed.Wait()
 }
 
 // MemFree implements gpubackend.Driver. The memory is used again when the device has done all work queued so far.
@@ -152,13 +142,12 @@ func (d *Device) MemFree(addr uint64) gpubackend.Result {
 func (d *Device) deferFree(addr uint64) {
 	_, size, _ := d.space.heap.Find(addr)
 	d.freeing[addr] = size
-	fence := &task{then: func() { d.freed = append(d.freed, addr) }}
-	d.scheduler.submit(fence, d.everything())
+	d.freed.After(addr, d.everything())
 }
 
 // deferClose gives back what code takes of the host's memory, when all work queued so far, which may use it, is done.
 func (d *Device) deferClose(memory *budget.Account) {
-	d.scheduler.submit(&task{then: memory.Close}, d.everything())
+	d.scheduler.Submit(&scheduler.Task{Then: memory.Close}, d.everything())
 }
 
 // MemGetInfo implements gpubackend.Driver.

@@ -5,6 +5,7 @@ package soft
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
+	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
 // Priorities of streams. They are accepted; streams run side by side here.
@@ -22,7 +23,7 @@ type stream struct {
 	handle    uint64
 	blocking  bool // waits for the legacy default stream, which waits for it
 	destroyed bool
-	last      *task // the latest, nil for none
+	last      *scheduler.Task // the latest, nil for none
 
 	capture *capture // what it is recorded into, nil if it isn't
 	tail    []*node  // what the next node of the capture comes after
@@ -33,8 +34,8 @@ type stream struct {
 func (s *stream) owner() *gpuContext { return s.ctx }
 
 // lasts returns the tasks after which the context's work queued so far is done.
-func (c *gpuContext) lasts() []*task {
-	tasks := make([]*task, 1, len(c.streams)+1)
+func (c *gpuContext) lasts() []*scheduler.Task {
+	tasks := make([]*scheduler.Task, 1, len(c.streams)+1)
 	tasks[0] = c.legacy.last
 	for _, s := range c.streams {
 		tasks = append(tasks, s.last)
@@ -67,7 +68,7 @@ func (d *Device) target(h gpubackend.Stream) (*stream, gpubackend.Result) {
 	if result == gpubackend.Success {
 		result = d.admit(s)
 	}
-	if result == gpubackend.Success && !d.scheduler.throttle() {
+	if result == gpubackend.Success && !d.scheduler.Throttle() {
 		return nil, gpubackend.OutOfMemory
 	}
 	return s, result
@@ -84,16 +85,16 @@ func (s *stream) legacy() *stream {
 func (s *stream) isLegacy() bool { return s == s.legacy() }
 
 // dependencies returns what the next task of s must wait for.
-func (d *Device) dependencies(s *stream) []*task {
+func (d *Device) dependencies(s *stream) []*scheduler.Task {
 	c := s.ctx
 	if !s.isLegacy() {
 		if s.blocking {
-			return []*task{s.last, s.legacy().last}
+			return []*scheduler.Task{s.last, s.legacy().last}
 		}
-		return []*task{s.last}
+		return []*scheduler.Task{s.last}
 	}
 	d.forget(c)
-	tasks := make([]*task, 1, len(c.streams)+1)
+	tasks := make([]*scheduler.Task, 1, len(c.streams)+1)
 	tasks[0] = s.last
 	for _, other := range c.streams {
 		if other.blocking && other.green == s.green {
@@ -107,7 +108,7 @@ func (d *Device) dependencies(s *stream) []*task {
 func (d *Device) forget(c *gpuContext) {
 	kept := c.streams[:0]
 	for _, s := range c.streams {
-		if !s.destroyed || !d.scheduler.isDone(s.last) {
+		if !s.destroyed || !d.scheduler.IsDone(s.last) {
 			kept = append(kept, s)
 		}
 	}
@@ -116,11 +117,11 @@ func (d *Device) forget(c *gpuContext) {
 }
 
 // enqueue adds a task to a stream, after others that it must wait for too.
-func (d *Device) enqueue(s *stream, t *task, after ...*task) {
-	t.ctx = s.ctx
+func (d *Device) enqueue(s *stream, t *scheduler.Task, after ...*scheduler.Task) {
+	t.Domain = s.ctx.Domain
 	deps := append(d.dependencies(s), after...)
 	s.last = t
-	d.scheduler.submit(t, deps)
+	d.scheduler.Submit(t, deps)
 }
 
 // CtxGetStreamPriorityRange implements gpubackend.Driver.
@@ -178,7 +179,7 @@ func (d *Device) StreamQuery(h gpubackend.Stream) gpubackend.Result {
 	if result := s.refuse(); result != gpubackend.Success {
 		return result
 	}
-	if !d.scheduler.allDone(d.ownWork(s)) {
+	if !d.scheduler.AllDone(d.ownWork(s)) {
 		return gpubackend.NotReady
 	}
 	return d.state(s.ctx) // the last task may just have failed
@@ -186,9 +187,9 @@ func (d *Device) StreamQuery(h gpubackend.Stream) gpubackend.Result {
 
 // ownWork returns what must be done for a stream to be idle. The legacy stream's work includes that of all
 // blocking streams, as any operation put into it would have to wait for them.
-func (d *Device) ownWork(s *stream) []*task {
+func (d *Device) ownWork(s *stream) []*scheduler.Task {
 	if s.isLegacy() {
 		return d.dependencies(s)
 	}
-	return []*task{s.last}
+	return []*scheduler.Task{s.last}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
@@ -97,7 +98,7 @@ func (d *Device) dropObject(number uint64, of func(*object) bool) gpubackend.Res
 	d.objects.count--
 	// Nobody may drop it twice.
 	d.objects.byNumber.Store(number, &object{texture: o.texture, surface: o.surface})
-	d.scheduler.submit(&task{then: func() {
+	d.scheduler.Submit(&scheduler.Task{Then: func() {
 		d.objects.byNumber.Delete(number)
 		d.options.HostMemory.Give(objectBytes)
 	}}, d.everything())
