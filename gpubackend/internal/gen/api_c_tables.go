@@ -83,8 +83,8 @@ func errorsC(path string) []byte {
 	n := 0
 	err := eachLine(path, func(line string) error {
 		f := strings.Split(line, "\t")
-		if len(f) != 3 {
-			return fmt.Errorf("want number, name and text: %q", line)
+		if len(f) != 3 && len(f) != 4 {
+			return fmt.Errorf("want number, name, text and perhaps a version: %q", line)
 		}
 		n++
 		fmt.Fprintf(b, "\t{ %s, \"%s\", \"%s\" },\n", f[0], f[1], f[2])
