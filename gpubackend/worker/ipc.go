@@ -98,7 +98,7 @@ func (w *Worker) offer(address uint64) (*share, gpubackend.Result) {
 		return nil, gpubackend.InvalidValue
 	}
 	w.watchMemory()
-	s := &share{Shared: shared, offer: offer{text: describePiece(shared), fd: fd}, context: w.home(w.context)}
+	s := &share{Shared: shared, offer: offer{text: describePiece(shared), fd: fd}, context: w.contexts.HomeOfCurrent()}
 	if err := s.open(offersMemory); err != nil {
 		w.log.WithError(err).Warn("share memory")
 		return nil, gpubackend.OutOfMemory
@@ -133,7 +133,7 @@ func (w *Worker) runIpcOpen(c *call.Call) gpubackend.Result {
 	if w.shares.mapped == nil {
 		w.shares.mapped = map[uint64]uint64{}
 	}
-	w.shares.mapped[address] = w.home(w.context)
+	w.shares.mapped[address] = w.contexts.HomeOfCurrent()
 	c.Answer(address + s.Offset)
 	c.Answer(address)
 	return gpubackend.Success

@@ -8,6 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/handles"
 )
 
 // maxSharedEvents bounds the sockets and goroutines that a guest can make a worker have.
@@ -16,7 +17,7 @@ const maxSharedEvents = 1 << 10
 // runIpcShareEvent offers an event. The answer is the name, in two words.
 func (w *Worker) runIpcShareEvent(c *call.Call) gpubackend.Result {
 	handle := c.Word(0)
-	e, result := w.findEvent(c, handle)
+	e, result := handles.Event(&w.objects, handle)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -73,7 +74,7 @@ func (w *Worker) runIpcOpenEvent(c *call.Call) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
-	c.Answer(w.objects.Add(object.Event, uint64(e), w.home(c.Context)))
+	c.Answer(w.objects.Add(object.Event, uint64(e), w.contexts.Home(c.Context)))
 	return gpubackend.Success
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/streams"
 )
 
 func (w *Worker) runPoolCreate(c *call.Call) gpubackend.Result {
@@ -77,9 +78,9 @@ func (w *Worker) runPoolSetAttribute(c *call.Call) gpubackend.Result {
 func (w *Worker) runPoolTrim(c *call.Call) gpubackend.Result {
 	p, result := w.findPool(c.Word(0))
 	if result == gpubackend.Success {
-		before := w.context
+		before := w.contexts.Current()
 		p.trim(w, c.Word(1))
-		w.setContext(before, true)
+		w.contexts.Set(before, true)
 	}
 	return result
 }
@@ -93,7 +94,7 @@ func (w *Worker) runAllocAsync(c *call.Call) gpubackend.Result {
 	if p.imported {
 		return gpubackend.InvalidValue
 	}
-	s, result := w.findStream(c, c.Word(2))
+	s, result := w.streams.Find(c, c.Word(2))
 	if result != gpubackend.Success {
 		return result
 	}
@@ -133,7 +134,7 @@ func (s *pools) enter(b *block) {
 
 // runFreeAsync frees memory in stream order: address, stream.
 func (w *Worker) runFreeAsync(c *call.Call) gpubackend.Result {
-	s, result := w.findStream(c, c.Word(1))
+	s, result := w.streams.Find(c, c.Word(1))
 	if result != gpubackend.Success {
 		return result
 	}
@@ -147,7 +148,7 @@ func (w *Worker) runFreeAsync(c *call.Call) gpubackend.Result {
 			return result
 		}
 	}
-	f, result := w.fence(s)
+	f, result := w.fences.Mark(s)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -157,10 +158,10 @@ func (w *Worker) runFreeAsync(c *call.Call) gpubackend.Result {
 			w.pools.settle(w)
 		}
 		if len(w.pools.loose) >= maxLoose {
-			w.dropFence(f)
+			w.fences.Drop(f)
 			return gpubackend.OutOfMemory
 		}
-		b = &block{address: address, context: w.home(w.context), fence: f, fenced: true}
+		b = &block{address: address, context: w.contexts.HomeOfCurrent(), fence: f, fenced: true}
 		b.imported = w.pools.shares.takePointer(address)
 		w.pools.loose = append(w.pools.loose, b)
 		return gpubackend.Success
@@ -186,7 +187,7 @@ func (w *Worker) freePooled(c *call.Call, run func(*call.Call) gpubackend.Result
 	if b == nil {
 		return run(c)
 	}
-	b.stream = streamPerThread
+	b.stream = streams.PerThread
 	w.pools.giveBack(b)
 	return gpubackend.Success
 }
