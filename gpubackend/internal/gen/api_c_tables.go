@@ -23,14 +23,15 @@ func (a *api) allSymbols() []string {
 
 // stubsC writes the functions that aren't there: each says so once and returns CUDA_ERROR_NOT_SUPPORTED.
 func stubsC(a *api) []byte {
-	b := cFile("The functions that aren't there: each says so once.", "base/log.h", "base/state.h")
+	b := cFile("The functions that aren't there: each says so once.", "base/state.h",
+		"exports/unsupported.h")
 	b.WriteString(`/* Callers pass arguments that aren't looked at, which the calling convention allows. */
-#define STUB(name)                                    \
-	EXPORT CUresult name(void);                   \
-	EXPORT CUresult name(void)                    \
-	{                                             \
-		static int said;                      \
-		return log_unsupported(#name, &said); \
+#define STUB(name)                                \
+	EXPORT CUresult name(void);               \
+	EXPORT CUresult name(void)                \
+	{                                         \
+		static int said;                  \
+		return unsupported(#name, &said); \
 	}
 
 `)

@@ -46,6 +46,12 @@ static inline bool channel_undelayed(void)
 	return channel_policy(&channel.header->batch_commands) == 1;
 }
 
+/*
+ * Begins, or ends, a time in which no call is delayed, since its error belongs to it. Such times may
+ * overlap.
+ */
+void channel_await_all(bool begin);
+
 /* What a user has to know when the host's device process has ended. */
 #define DEVICE_IS_GONE "the paracuda device is gone: attach it again on the host"
 
@@ -63,7 +69,7 @@ struct piece {
 	int word;	/* index of the word that gets the reference to them, -1 for none */
 };
 
-/* A command to be sent. Begin with request_init. */
+/* A command to be sent. Begin with request_begin. */
 struct request {
 	uint16_t op;
 	uint16_t words;
@@ -71,6 +77,7 @@ struct request {
 	uint16_t maps;
 	bool exact;	/* its result must not be replaced by the error of an earlier delayed call */
 	bool always;	/* is sent in a dead context, too */
+	bool sleeps;	/* its thread is to sleep early while it waits, as its context asks */
 	uint32_t inlined;	/* bytes of buffer arguments among the pieces */
 	uint64_t payload;	/* bytes that the call moves: its answer takes as long */
 	uint64_t context;
@@ -79,8 +86,8 @@ struct request {
 	uint32_t map[REQUEST_MAPS];	/* pinned for this command alone */
 };
 
-/* An empty request in the caller's current context. */
-void request_init(struct request *r, unsigned op);
+/* An empty request in a context of the worker's, 0 for none. */
+void request_begin(struct request *r, unsigned op, uint64_t context, bool sleeps);
 
 static inline void request_word(struct request *r, uint64_t word)
 {
@@ -108,6 +115,7 @@ struct ticket {
 	int slot;
 	uint32_t seq;
 	uint64_t payload;
+	bool sleeps;
 };
 
 /* Sends a command that nobody waits for. Its errors appear later. */
