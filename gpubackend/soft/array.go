@@ -7,6 +7,7 @@ import (
 	"math/bits"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
@@ -21,20 +22,8 @@ const (
 	arrayFlags   = arrayLayered | arraySurface | arrayCubemap | arrayGather
 )
 
-// Bounds on the sizes of arrays, in texels and layers; the device's attributes say the same.
-const (
-	maxImageWidth   = 131072
-	maxImageHeight  = 65536
-	maxVolume       = 16384
-	maxLayeredWidth = 32768
-	maxLayers       = 2048
-	maxCubeLayers   = 2046
-	maxLinearTexels = 1 << 28
-	maxPitchWidth   = 131072
-	maxPitchHeight  = 65000
-	maxPitch        = 2097120
-	maxTexelLevels  = 18 // of the largest image
-)
+// maxTexelLevels is how many levels the largest image has.
+const maxTexelLevels = 18
 
 // maxArrays bounds a context's arrays, mipmapped ones counting once.
 const maxArrays = 1 << 18
@@ -97,15 +86,15 @@ func (a *arrayDesc) fits() bool {
 	case cube:
 		faces := uint64(6)
 		if layered {
-			faces = maxCubeLayers
+			faces = chip.MaxCubeLayers
 		}
-		return a.width == a.height && a.width <= maxLayeredWidth && a.depth > 0 && a.depth <= faces && a.depth%6 == 0
+		return a.width == a.height && a.width <= chip.MaxLayeredWidth && a.depth > 0 && a.depth <= faces && a.depth%6 == 0
 	case layered:
-		return a.width <= maxLayeredWidth && a.height <= maxLayeredWidth && a.depth > 0 && a.depth <= maxLayers
+		return a.width <= chip.MaxLayeredWidth && a.height <= chip.MaxLayeredWidth && a.depth > 0 && a.depth <= chip.MaxLayers
 	case a.depth > 0:
-		return a.height > 0 && a.width <= maxVolume && a.height <= maxVolume && a.depth <= maxVolume
+		return a.height > 0 && a.width <= chip.MaxVolume && a.height <= chip.MaxVolume && a.depth <= chip.MaxVolume
 	}
-	return a.width <= maxImageWidth && a.height <= maxImageHeight
+	return a.width <= chip.MaxImageWidth && a.height <= chip.MaxImageHeight
 }
 
 func (a *arrayDesc) texel() uint64 { return a.format.Bytes() * uint64(a.channels) }
@@ -267,7 +256,7 @@ func (d *Device) MipmappedArrayCreate(b []byte, levels uint64) (gpubackend.Mipma
 		level := desc.level(uint(i))
 		_, bytes := level.image(0)
 		offsets[i] = total
-		total += (bytes + textureAlignment - 1) &^ (textureAlignment - 1)
+		total += (bytes + chip.TextureAlignment - 1) &^ (chip.TextureAlignment - 1)
 	}
 	base, result := d.arrayMemory(c, total)
 	if result != gpubackend.Success {
@@ -323,5 +312,5 @@ func (d *Device) DeviceGetTexture1DLinearMaxWidth(format, channels, dev uint64) 
 	if simt.Format(format).Bytes() == 0 || channels != 1 && channels != 2 && channels != 4 {
 		return 0, gpubackend.InvalidValue
 	}
-	return maxLinearTexels, gpubackend.Success
+	return chip.MaxLinearTexels, gpubackend.Success
 }

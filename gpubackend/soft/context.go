@@ -223,7 +223,7 @@ func (d *Device) DevicePrimaryCtxReset(dev uint64) gpubackend.Result {
 	d.green = nil
 	d.empty(c)
 	d.initialise(c)
-	d.output.resize(int(defaultLimits[limitPrintf]))
+	d.Buffer.Resize(int(defaultLimits[limitPrintf]))
 	c.active = c.users > 0
 	c.Restart(d.alive)
 	return gpubackend.Success

@@ -12,7 +12,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 	"github.com/paracuda/paracuda/gpubackend/proclimit"
+	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
+	"github.com/paracuda/paracuda/gpubackend/soft/output"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
@@ -55,19 +57,22 @@ func (o Options) withDefaults() Options {
 		o.Files = proclimit.Files() / 2
 	}
 	if o.UUID == ([16]byte{}) {
-		o.UUID = defaultUUID
+		o.UUID = chip.DefaultUUID
 	}
 	return o
 }
 
+// unsupported answers what no room does.
+type unsupported struct{ gpubackend.Unsupported }
+
 // Device is a software GPU.
 type Device struct {
-	gpubackend.Unsupported
+	unsupported
+	*output.Buffer
 
 	options   Options
 	scheduler *scheduler.Scheduler
-	space     *space // nil before Open and after Close
-	output    output
+	space     *space          // nil before Open and after Close
 	alive     context.Context // ends with the device
 	kill      context.CancelFunc
 	warm      bool // opened ahead of Open
@@ -103,12 +108,11 @@ var _ gpubackend.Driver = (*Device)(nil)
 // New returns a device. It takes memory and addresses when it is opened.
 func New(o Options) *Device {
 	d := &Device{
-		options: o.withDefaults(), scheduler: scheduler.New(o.HostMemory), handles: handles.New(),
+		options: o.withDefaults(), scheduler: scheduler.New(o.HostMemory), handles: handles.New(), Buffer: output.NewBuffer(o.HostMemory),
 		registered: make(map[uint64]uint64), freeing: make(map[uint64]uint64),
 		graphMemory: make(map[uint64]*graphMemory),
 	}
 	d.freed, d.held = d.scheduler.NewReturned(), d.scheduler.NewAllowance(maxHeld)
-	d.output.memory = o.HostMemory.Open()
 	d.alive, d.kill = context.WithCancel(context.Background())
 	return d
 }
@@ -117,12 +121,12 @@ func New(o Options) *Device {
 func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 	if d.warm {
 		d.warm = false
-		return d.snapshot(), gpubackend.Success
+		return d.identity().Snapshot(), gpubackend.Success
 	}
 	if d.space != nil || d.alive.Err() != nil {
 		return nil, gpubackend.InvalidValue
 	}
-	if !visible(env, d.options.UUID) {
+	if !chip.Visible(env, d.options.UUID) {
 		return nil, gpubackend.NoDevice
 	}
 	var err error
@@ -131,7 +135,15 @@ func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 	}
 	d.space.heap.Meter(d.options.HostMemory)
 	d.primary = d.newContext()
-	return d.snapshot(), gpubackend.Success
+	return d.identity().Snapshot(), gpubackend.Success
+}
+
+// identity is what the device says of itself.
+func (d *Device) identity() *chip.Identity {
+	o := &d.options
+	return &chip.Identity{
+		UUID: o.UUID, Memory: o.Memory, Base: o.Base, Window: o.Window, Multiprocessors: o.Multiprocessors,
+	}
 }
 
 // Warm implements gpubackend.Driver.
@@ -142,7 +154,7 @@ func (d *Device) Warm() gpubackend.Result {
 }
 
 // Suits implements gpubackend.Driver: the only variable that means something here chooses among devices.
-func (d *Device) Suits(env []string) bool { return !d.warm || visible(env, d.options.UUID) }
+func (d *Device) Suits(env []string) bool { return !d.warm || chip.Visible(env, d.options.UUID) }
 
 // everything returns the tasks after which all work queued so far is done.
 func (d *Device) everything() []*scheduler.Task {

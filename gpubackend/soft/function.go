@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 	"github.com/paracuda/paracuda/gpubackend/wire"
@@ -40,7 +41,7 @@ type attributes struct {
 
 func newAttributes(k *simt.Kernel) attributes {
 	var a attributes
-	a.value[functionMaxDynamic] = int32(max(0, sharedPerBlock-int64(k.StaticShared)))
+	a.value[functionMaxDynamic] = int32(max(0, chip.SharedPerBlock-int64(k.StaticShared)))
 	a.value[functionCarveout] = -1
 	return a
 }
@@ -51,7 +52,7 @@ func (a *attributes) change(attribute, value uint64, static uint64) gpubackend.R
 	valid := false
 	switch attribute {
 	case functionMaxDynamic:
-		valid = v >= 0 && v+int64(static) <= sharedPerBlockOptIn
+		valid = v >= 0 && v+int64(static) <= chip.SharedPerBlockOptIn
 	case functionCarveout:
 		valid = v >= -1 && v <= 100
 	case functionNonPortable:
@@ -100,6 +101,14 @@ func (d *Device) function(m *module, name string) (*function, gpubackend.Result)
 	return f, gpubackend.Success
 }
 
+// blocks is how many blocks of the function a multiprocessor holds.
+func (f *function) blocks(threads int, dynamic uint64) int {
+	if dynamic > uint64(max(0, f.attribute(functionMaxDynamic))) {
+		return 0
+	}
+	return chip.Blocks(f.entry, threads, dynamic)
+}
+
 // lookup returns the function of a handle if its context is usable.
 func (d *Device) lookup(h gpubackend.Function) (*function, gpubackend.Result) {
 	if _, result := d.context(); result != gpubackend.Success {
@@ -120,36 +129,6 @@ func (f *function) attribute(i int) int32 {
 	return f.value[i]
 }
 
-// registers is what a thread of the kernel takes: a guess, within what the kernel's directives
-// leave a compiler. A kernel without any is guessed to take no more than lets it be launched with
-// any block: a guess must not refuse what a GPU may accept.
-func registers(k *simt.Kernel) int {
-	threads := volume(k.MaxThreads)
-	if threads == 0 {
-		threads = maxThreadsPerBlock
-	}
-	most := registersForWarps((threads + warpSize - 1) / warpSize * max(1, k.MinBlocks))
-	if k.MaxRegisters > 0 {
-		most = min(most, k.MaxRegisters)
-	}
-	return max(min(k.Registers, most), minRegisters)
-}
-
-// maxThreads is the largest block that the kernel can be launched with.
-func maxThreads(k *simt.Kernel) int {
-	warps := warpsByRegisters(registers(k))
-	threads := min(maxThreadsPerBlock, warps*warpSize)
-	for _, bound := range [][3]int{k.MaxThreads, k.ReqThreads} {
-		if n := volume(bound); n > 0 {
-			threads = min(threads, n)
-		}
-	}
-	return threads
-}
-
-// volume is the number of threads in a block of that size.
-func volume(size [3]int) int { return size[0] * size[1] * size[2] }
-
 // record describes a kernel as docs/protocol.md says.
 func record(k *simt.Kernel, arch int, attribute func(int) int32) []byte {
 	r := wire.FunctionRecord{
@@ -158,13 +137,13 @@ func record(k *simt.Kernel, arch int, attribute func(int) int32) []byte {
 	for i := range r.Attribute {
 		r.Attribute[i] = attribute(i)
 	}
-	r.Attribute[functionMaxThreads] = int32(maxThreads(k))
+	r.Attribute[functionMaxThreads] = int32(chip.MaxThreads(k))
 	r.Attribute[functionShared] = int32(k.StaticShared)
 	r.Attribute[functionConst] = int32(k.ConstSize)
 	r.Attribute[functionLocal] = int32(k.LocalSize)
-	r.Attribute[functionRegisters] = int32(registers(k))
+	r.Attribute[functionRegisters] = int32(chip.Registers(k))
 	r.Attribute[functionPTXVersion] = int32(arch)
-	r.Attribute[functionBinaryVersion] = architecture
+	r.Attribute[functionBinaryVersion] = chip.Architecture
 	b := make([]byte, wire.FunctionRecordSize, wire.FunctionRecordSize+8*len(k.Params)+len(k.Name))
 	r.Encode(b)
 	for _, p := range k.Params {

@@ -2,7 +2,10 @@
 
 package soft
 
-import "github.com/paracuda/paracuda/gpubackend"
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/output"
+)
 
 // Limits of a context, by CUlimit.
 const (
@@ -20,7 +23,7 @@ const (
 )
 
 var defaultLimits = [limitCount]uint64{
-	limitStack: 1024, limitPrintf: 1 << 20, limitHeap: 8 << 20, limitPendingLaunches: 2048, limitL2Fetch: 64,
+	limitStack: 1024, limitPrintf: output.DefaultBytes, limitHeap: 8 << 20, limitPendingLaunches: 2048, limitL2Fetch: 64,
 }
 
 // Bounds that a value is cut to.
@@ -69,7 +72,7 @@ func (d *Device) CtxSetLimit(limit, value uint64) gpubackend.Result {
 		if value > d.options.Memory {
 			return gpubackend.OutOfMemory
 		}
-		if result := d.output.resize(int(value)); result != gpubackend.Success {
+		if result := d.Buffer.Resize(int(value)); result != gpubackend.Success {
 			c.limits[limit] = defaultLimits[limit]
 			return result
 		}

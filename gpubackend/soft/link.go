@@ -8,6 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/fatbin"
+	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 )
 
@@ -78,7 +79,7 @@ func (d *Device) LinkAddData(h gpubackend.Link, kind uint64, data []byte, _ stri
 		l.log.errorf("%v\n", err)
 		return gpubackend.InvalidImage
 	}
-	text, err := image.BestPTX(architecture, unpacked)
+	text, err := image.BestPTX(chip.Architecture, unpacked)
 	if unpacked.Refused() || err == nil && l.memory.Take(uint64(len(text))+textBytes) != nil {
 		return gpubackend.OutOfMemory
 	}

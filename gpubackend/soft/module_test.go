@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -260,7 +261,7 @@ func TestSetAttributes(t *testing.T) {
 	}{
 		{"dynamic", functionMaxDynamic, 1000, gpubackend.Success},
 		{"dynamic negative", functionMaxDynamic, 1<<64 - 1, gpubackend.InvalidValue},
-		{"dynamic too much", functionMaxDynamic, sharedPerBlockOptIn + 1, gpubackend.InvalidValue},
+		{"dynamic too much", functionMaxDynamic, chip.SharedPerBlockOptIn + 1, gpubackend.InvalidValue},
 		{"carveout", functionCarveout, 100, gpubackend.Success},
 		{"carveout default", functionCarveout, 1<<64 - 1, gpubackend.Success},
 		{"carveout too much", functionCarveout, 101, gpubackend.InvalidValue},

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
@@ -31,9 +32,7 @@ const (
 )
 
 const (
-	textureAlignment      = 512 // of the memory of a texture
-	texturePitchAlignment = 32  // of the rows of one
-	filterLinear          = 1   // CU_TR_FILTER_MODE_LINEAR
+	filterLinear = 1 // CU_TR_FILTER_MODE_LINEAR
 	// maxObjects bounds textures and surfaces.
 	maxObjects = 1 << 16
 	// objectBytes is what one counts for of the host's memory.
@@ -158,7 +157,7 @@ func (d *Device) linearSource(addr, bytes uint64, format simt.Format, channels u
 		return s, result
 	}
 	width := bytes / s.texel()
-	if addr%textureAlignment != 0 || width == 0 || width > maxLinearTexels || !d.reaches(addr, bytes, false) {
+	if addr%chip.TextureAlignment != 0 || width == 0 || width > chip.MaxLinearTexels || !d.reaches(addr, bytes, false) {
 		return s, gpubackend.InvalidValue
 	}
 	s.levels = []simt.Image{{Base: addr, Width: uint32(width), Height: 1, Depth: 1, Pitch: bytes, Slice: bytes}}
@@ -171,8 +170,8 @@ func (d *Device) pitchSource(addr, width, height, pitch uint64, format simt.Form
 	if result := s.channelsKnown(); result != gpubackend.Success {
 		return s, result
 	}
-	if width == 0 || width > maxPitchWidth || height == 0 || height > maxPitchHeight || pitch > maxPitch ||
-		pitch < width*s.texel() || pitch%texturePitchAlignment != 0 || addr%textureAlignment != 0 ||
+	if width == 0 || width > chip.MaxPitchWidth || height == 0 || height > chip.MaxPitchHeight || pitch > chip.MaxPitch ||
+		pitch < width*s.texel() || pitch%chip.TexturePitchAlignment != 0 || addr%chip.TextureAlignment != 0 ||
 		!d.reaches(addr, pitch*(height-1)+width*s.texel(), false) {
 		return s, gpubackend.InvalidValue
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package soft
+package chip
 
 import (
 	"fmt"
@@ -17,26 +17,35 @@ const (
 	driverVersion = 13000
 )
 
-var defaultUUID = [16]byte([]byte("ParacudaSoftGPU1"))
+// DefaultUUID is that of a device that was given none.
+var DefaultUUID = [16]byte([]byte("ParacudaSoftGPU1"))
 
-// snapshot describes the device.
-func (d *Device) snapshot() *gpubackend.Snapshot {
+// Identity is what one device has of its own.
+type Identity struct {
+	UUID            [16]byte
+	Memory          uint64 // bytes
+	Base, Window    uint64 // its addresses
+	Multiprocessors int
+}
+
+// Snapshot describes a device.
+func (d *Identity) Snapshot() *gpubackend.Snapshot {
 	s := wire.SnapshotDevice{
-		Uuid: d.options.UUID, LuidResult: uint32(gpubackend.NotSupported), TotalMemory: d.options.Memory,
+		Uuid: d.UUID, LuidResult: uint32(gpubackend.NotSupported), TotalMemory: d.Memory,
 	}
 	copy(s.Name[:], Name)
 	d.fillAttributes(&s)
 	return &gpubackend.Snapshot{
 		Snapshot: wire.Snapshot{
-			DriverVersion: driverVersion, Devices: 1, WindowBase: d.options.Base, WindowBytes: d.options.Window,
+			DriverVersion: driverVersion, Devices: 1, WindowBase: d.Base, WindowBytes: d.Window,
 		},
 		Device: []wire.SnapshotDevice{s},
 	}
 }
 
-// visible tells whether a process with that environment sees the device: CUDA_VISIBLE_DEVICES is a list of numbers
+// Visible tells whether a process with that environment sees the device: CUDA_VISIBLE_DEVICES is a list of numbers
 // and UUIDs that ends at the first which names nothing.
-func visible(env []string, uuid [16]byte) bool {
+func Visible(env []string, uuid [16]byte) bool {
 	list, found := "", false
 	for _, v := range env {
 		if value, ok := strings.CutPrefix(v, "CUDA_VISIBLE_DEVICES="); ok {
