@@ -8,6 +8,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
@@ -45,24 +46,24 @@ func decodeArrayDesc(b []byte) arrayDesc {
 
 // array is a CUarray: rows of texels in device memory, without gaps.
 type array struct {
-	ctx    *gpuContext
+	ctx    *contexts.Context
 	handle uint64
 	desc   arrayDesc
 	image  simt.Image
 	levels *mipmappedArray // that it is a level of, nil if none
 }
 
-func (a *array) owner() *gpuContext { return a.ctx }
+func (a *array) Owner() *contexts.Context { return a.ctx }
 
 // mipmappedArray is a CUmipmappedArray.
 type mipmappedArray struct {
-	ctx    *gpuContext
+	ctx    *contexts.Context
 	handle uint64
 	base   uint64
 	levels []*array
 }
 
-func (m *mipmappedArray) owner() *gpuContext { return m.ctx }
+func (m *mipmappedArray) Owner() *contexts.Context { return m.ctx }
 
 // check says why an array of that description can't be, or Success.
 func (a *arrayDesc) check() gpubackend.Result {
@@ -120,7 +121,7 @@ func (a *arrayDesc) level(n uint) arrayDesc {
 }
 
 // newArray enters an array whose memory there is.
-func (d *Device) newArray(c *gpuContext, desc arrayDesc, base uint64, levels *mipmappedArray) *array {
+func (d *Device) newArray(c *contexts.Context, desc arrayDesc, base uint64, levels *mipmappedArray) *array {
 	a := &array{ctx: c, desc: desc, levels: levels}
 	a.image, _ = desc.image(base)
 	a.handle = d.handles.Add(a)
@@ -141,7 +142,7 @@ func (d *Device) Array3DCreate(desc []byte) (gpubackend.Array, gpubackend.Result
 }
 
 func (d *Device) createArray(desc arrayDesc) (gpubackend.Array, gpubackend.Result) {
-	c, result := d.context()
+	c, result := d.Current()
 	if result == gpubackend.Success {
 		result = desc.check()
 	}
@@ -157,22 +158,35 @@ func (d *Device) createArray(desc arrayDesc) (gpubackend.Array, gpubackend.Resul
 }
 
 // arrayMemory takes memory for an array.
-func (d *Device) arrayMemory(c *gpuContext, bytes uint64) (uint64, gpubackend.Result) {
-	if len(c.arrays) >= maxArrays {
+func (d *Device) arrayMemory(c *contexts.Context, bytes uint64) (uint64, gpubackend.Result) {
+	if len(d.arrays[c]) >= maxArrays {
 		return 0, gpubackend.OutOfMemory
 	}
 	base, result := d.allocate(bytes, d.space.heap.Alloc)
 	if result == gpubackend.Success {
-		c.arrays[base] = true
+		if d.arrays[c] == nil {
+			d.arrays[c] = make(map[uint64]bool)
+		}
+		d.arrays[c][base] = true
 	}
 	return base, result
 }
 
 // freeArray gives back an array's memory when the work that was queued before is done.
-func (d *Device) freeArray(c *gpuContext, base uint64) {
-	delete(c.arrays, base)
+func (d *Device) freeArray(c *contexts.Context, base uint64) {
+	delete(d.arrays[c], base)
 	d.deferFree(base)
 	d.reclaim()
+}
+
+// dropTextures gives back the arrays, textures and surfaces of a context whose work has ended.
+func (d *Device) dropTextures(c *contexts.Context) {
+	for base := range d.arrays[c] {
+		d.deferFree(base)
+	}
+	delete(d.arrays, c)
+	delete(d.references, c)
+	d.dropObjects(c)
 }
 
 // array finds an array.
@@ -238,7 +252,7 @@ func (a *arrayDesc) levelCount() uint64 {
 
 // MipmappedArrayCreate implements gpubackend.Driver. There are at most as many levels as the sizes have.
 func (d *Device) MipmappedArrayCreate(b []byte, levels uint64) (gpubackend.MipmappedArray, gpubackend.Result) {
-	c, result := d.context()
+	c, result := d.Current()
 	desc := decodeArrayDesc(b)
 	if result == gpubackend.Success {
 		result = desc.check()
@@ -306,7 +320,7 @@ func (d *Device) MipmappedArrayGetLevel(h gpubackend.MipmappedArray, level uint6
 
 // DeviceGetTexture1DLinearMaxWidth implements gpubackend.Driver.
 func (d *Device) DeviceGetTexture1DLinearMaxWidth(format, channels, dev uint64) (uint64, gpubackend.Result) {
-	if result := d.device(dev); result != gpubackend.Success {
+	if result := d.CheckDevice(dev); result != gpubackend.Success {
 		return 0, result
 	}
 	if simt.Format(format).Bytes() == 0 || channels != 1 && channels != 2 && channels != 4 {

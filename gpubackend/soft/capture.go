@@ -168,8 +168,8 @@ func (d *Device) admit(s *stream) gpubackend.Result {
 		return gpubackend.Success
 	}
 	result := gpubackend.Success
-	for _, other := range s.ctx.streams {
-		if other.capture != nil && other.blocking && other.green == s.green {
+	for _, other := range s.group.set.list {
+		if other.capture != nil && other.blocking && other.group == s.group {
 			other.capture.bad = true
 			result = gpubackend.CaptureImplicit
 		}

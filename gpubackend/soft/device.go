@@ -3,7 +3,6 @@
 package soft
 
 import (
-	"context"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 	"github.com/paracuda/paracuda/gpubackend/proclimit"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/output"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
@@ -69,25 +69,26 @@ type unsupported struct{ gpubackend.Unsupported }
 type Device struct {
 	unsupported
 	*output.Buffer
+	*contexts.Contexts
 
 	options   Options
 	scheduler *scheduler.Scheduler
-	space     *space          // nil before Open and after Close
-	alive     context.Context // ends with the device
-	kill      context.CancelFunc
-	warm      bool // opened ahead of Open
+	space     *space // nil before Open and after Close
+	warm      bool   // opened ahead of Open
 
-	handles  *handles.Table
-	contexts []*gpuContext
-	primary  *gpuContext
-	current  *gpuContext
-	green    *greenContext // current part of current; nil for all of it
-	grids    atomic.Uint64 // kernels launched
+	handles *handles.Table
+	grids   atomic.Uint64 // kernels launched
 
 	registered map[uint64]uint64 // host memory: address, size
 	freeing    map[uint64]uint64 // device memory given back but perhaps still in use: address, size
 	staging    uint64            // bytes given by Staging
 	pieces     int               // memory without an address
+
+	sets        map[*contexts.Context]*streamSet
+	codes       map[*contexts.Context]*contextCode
+	allocations map[uint64]allocation                 // by address
+	arrays      map[*contexts.Context]map[uint64]bool // addresses of their memory
+	references  map[*contexts.Context]int             // texture references made by TexRefCreate
 
 	captures    int    // how many go on
 	lastCapture uint64 // number of the latest
@@ -113,7 +114,13 @@ func New(o Options) *Device {
 		graphMemory: make(map[uint64]*graphMemory),
 	}
 	d.freed, d.held = d.scheduler.NewReturned(), d.scheduler.NewAllowance(maxHeld)
-	d.alive, d.kill = context.WithCancel(context.Background())
+	d.sets, d.codes = make(map[*contexts.Context]*streamSet), make(map[*contexts.Context]*contextCode)
+	d.allocations = make(map[uint64]allocation)
+	d.arrays, d.references = make(map[*contexts.Context]map[uint64]bool), make(map[*contexts.Context]int)
+	d.Contexts = contexts.New(contexts.Options{
+		Handles: d.handles, Scheduler: d.scheduler, Output: d.Buffer, Memory: d.options.Memory,
+		Hooks: contexts.Hooks{Usable: d.fillLibraries, Ending: d.emptyGraphs, Ended: d.drop, Busy: d.busy},
+	})
 	return d
 }
 
@@ -123,7 +130,7 @@ func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 		d.warm = false
 		return d.identity().Snapshot(), gpubackend.Success
 	}
-	if d.space != nil || d.alive.Err() != nil {
+	if d.space != nil || d.Ended() {
 		return nil, gpubackend.InvalidValue
 	}
 	if !chip.Visible(env, d.options.UUID) {
@@ -134,7 +141,7 @@ func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 		return nil, gpubackend.OutOfMemory
 	}
 	d.space.heap.Meter(d.options.HostMemory)
-	d.primary = d.newContext()
+	d.Contexts.Start()
 	return d.identity().Snapshot(), gpubackend.Success
 }
 
@@ -156,23 +163,20 @@ func (d *Device) Warm() gpubackend.Result {
 // Suits implements gpubackend.Driver: the only variable that means something here chooses among devices.
 func (d *Device) Suits(env []string) bool { return !d.warm || chip.Visible(env, d.options.UUID) }
 
-// everything returns the tasks after which all work queued so far is done.
-func (d *Device) everything() []*scheduler.Task {
-	var tasks []*scheduler.Task
-	for _, c := range d.contexts {
-		tasks = append(tasks, c.lasts()...)
-	}
-	return tasks
+// drop has the rooms give back what was in a context whose work has ended.
+func (d *Device) drop(c *contexts.Context) {
+	d.dropMemory(c)
+	d.dropTextures(c)
+	d.dropCode(c)
+	d.dropStreams(c)
+	d.reclaim()
 }
 
 // Close implements gpubackend.Driver. Kernels are stopped. Should one not notice in time, its memory stays mapped.
 func (d *Device) Close() {
-	d.kill()
+	d.Contexts.Stop()
 	if d.space == nil {
 		return
-	}
-	for _, c := range d.contexts {
-		c.Fail(gpubackend.ContextIsDestroyed)
 	}
 	d.finishShared()
 	d.scheduler.DropHosts(nil)
@@ -180,6 +184,6 @@ func (d *Device) Close() {
 		d.space.window.close()
 		d.space = nil
 	}
-	d.current, d.green, d.contexts = nil, nil, nil
+	d.Contexts.Clear(d.space == nil)
 	d.handles.Clear()
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 	"github.com/paracuda/paracuda/gpubackend/wire"
@@ -81,7 +82,7 @@ type function struct {
 	attributes
 }
 
-func (f *function) owner() *gpuContext { return f.module.ctx }
+func (f *function) Owner() *contexts.Context { return f.module.ctx }
 
 // function returns a module's function; it is the same each time.
 func (d *Device) function(m *module, name string) (*function, gpubackend.Result) {
@@ -111,14 +112,14 @@ func (f *function) blocks(threads int, dynamic uint64) int {
 
 // lookup returns the function of a handle if its context is usable.
 func (d *Device) lookup(h gpubackend.Function) (*function, gpubackend.Result) {
-	if _, result := d.context(); result != gpubackend.Success {
+	if _, result := d.Current(); result != gpubackend.Success {
 		return nil, result
 	}
 	f, ok := handles.Find[*function](d.handles, uint64(h))
 	if !ok {
 		return nil, gpubackend.InvalidHandle
 	}
-	return f, d.state(f.module.ctx)
+	return f, f.module.ctx.State()
 }
 
 // attribute returns a settable attribute; what was set for the kernel holds until it is set for the function.
@@ -188,7 +189,7 @@ func (d *Device) FuncSetAttribute(h gpubackend.Function, attribute, value uint64
 func (d *Device) KernelSetAttribute(attribute, value uint64, h gpubackend.Kernel, dev uint64) gpubackend.Result {
 	k, result := d.kernelObject(h)
 	if result == gpubackend.Success {
-		result = d.device(dev)
+		result = d.CheckDevice(dev)
 	}
 	if result != gpubackend.Success {
 		return result
@@ -209,7 +210,7 @@ func (d *Device) FuncSetCacheConfig(h gpubackend.Function, config uint64) gpubac
 func (d *Device) KernelSetCacheConfig(h gpubackend.Kernel, config, dev uint64) gpubackend.Result {
 	k, result := d.kernelObject(h)
 	if result == gpubackend.Success {
-		result = d.device(dev)
+		result = d.CheckDevice(dev)
 	}
 	if result != gpubackend.Success {
 		return result
@@ -218,7 +219,7 @@ func (d *Device) KernelSetCacheConfig(h gpubackend.Kernel, config, dev uint64) g
 }
 
 func (a *attributes) setCache(config uint64) gpubackend.Result {
-	if config > lastCacheConfig {
+	if config > chip.LastCacheConfig {
 		return gpubackend.InvalidValue
 	}
 	a.cache = config

@@ -7,7 +7,7 @@ import "github.com/paracuda/paracuda/gpubackend"
 // HostRegister implements gpubackend.Driver. It needs no current context: libraries, whose managed variables lie in
 // such memory, don't either.
 func (d *Device) HostRegister(addr, bytes uint64, writable bool) gpubackend.Result {
-	if _, result := d.context(); result != gpubackend.Success && result != gpubackend.InvalidContext {
+	if _, result := d.Current(); result != gpubackend.Success && result != gpubackend.InvalidContext {
 		return result
 	}
 	end, w := addr+bytes, d.space.window

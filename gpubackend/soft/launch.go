@@ -9,6 +9,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
@@ -31,7 +32,7 @@ func (d *Device) Launch(l *gpubackend.Launch) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
-	f, cooperative, result := d.prepare(l, d.multiprocessors(s.green).count)
+	f, cooperative, result := d.prepare(l, d.multiprocessors(s.group.green).count)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -46,7 +47,7 @@ func (d *Device) Launch(l *gpubackend.Launch) gpubackend.Result {
 	if !d.options.HostMemory.Room(needs + waitingBytes(len(l.Parameters))) {
 		return gpubackend.OutOfMemory
 	}
-	d.enqueue(s, d.kernelTask(f, l, bytes.Clone(l.Parameters), cooperative, s.green))
+	d.enqueue(s, d.kernelTask(f, l, bytes.Clone(l.Parameters), cooperative, s.group.green))
 	return gpubackend.Success
 }
 
@@ -63,7 +64,7 @@ func (d *Device) prepare(l *gpubackend.Launch, sms uint32) (f *function, coopera
 
 // kernelTask makes the task of a launch that was checked, in a green context or none. Nobody changes the parameters any more.
 func (d *Device) kernelTask(
-	f *function, l *gpubackend.Launch, parameters []byte, cooperative bool, g *greenContext,
+	f *function, l *gpubackend.Launch, parameters []byte, cooperative bool, g *contexts.Green,
 ) *scheduler.Task {
 	c, part := f.module.ctx, d.multiprocessors(g)
 	if missing := f.entry.ParamSize - len(parameters); missing > 0 {
@@ -71,7 +72,7 @@ func (d *Device) kernelTask(
 	}
 	run := &simt.Launch{
 		Kernel: f.entry, Grid: dim(l.Grid), Block: dim(l.Block), SharedBytes: l.Shared,
-		Params: parameters, Memory: d.space, Heap: c.heap,
+		Params: parameters, Memory: d.space, Heap: f.module.code.heap,
 		Stdout: d.Buffer.Writer(1), Assert: d.Buffer.Writer(2),
 		Cooperative: cooperative, GridID: d.grids.Add(1), SMs: uint32(d.options.Multiprocessors),
 		HostMemory: d.options.HostMemory, SetConditional: d.conditions.set, Objects: &d.objects, Bindings: d.bindings(f.module),
@@ -90,7 +91,7 @@ func waitingBytes(parameters int) uint64 { return scheduler.LaunchBytes + 2*uint
 func dim(size [3]uint32) simt.Dim { return simt.Dim{X: size[0], Y: size[1], Z: size[2]} }
 
 // execute runs a kernel and notes how it ended.
-func (d *Device) execute(c *gpuContext, run *simt.Launch) {
+func (d *Device) execute(c *contexts.Context, run *simt.Launch) {
 	err := run.Run(c.Alive())
 	var fault *simt.Fault
 	for more := true; more && errors.As(err, &fault) && fault.Starved; {

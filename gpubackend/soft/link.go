@@ -9,12 +9,13 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/fatbin"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 )
 
 // link is PTX texts that are made one. What comes out is PTX, too, which the load functions take.
 type link struct {
-	ctx   *gpuContext
+	ctx   *contexts.Context
 	texts [][]byte
 	image []byte
 	log   buildLog
@@ -22,7 +23,7 @@ type link struct {
 	memory, whole *budget.Account
 }
 
-func (l *link) owner() *gpuContext { return l.ctx }
+func (l *link) Owner() *contexts.Context { return l.ctx }
 
 func (l *link) close() {
 	l.memory.Close()
@@ -40,7 +41,7 @@ const (
 
 // LinkCreate implements gpubackend.Driver.
 func (d *Device) LinkCreate(options []byte, infoBytes, errorBytes uint64) (gpubackend.Link, gpubackend.Result) {
-	c, result := d.context()
+	c, result := d.Current()
 	if result != gpubackend.Success {
 		return 0, result
 	}

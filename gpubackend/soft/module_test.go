@@ -12,6 +12,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -133,7 +134,7 @@ func TestModuleGlobals(t *testing.T) {
 
 func TestDeviceMalloc(t *testing.T) {
 	d := newDevice(t, Options{})
-	ok(t, d.CtxSetLimit(limitHeap, 1<<20))
+	ok(t, d.CtxSetLimit(contexts.LimitHeap, 1<<20))
 	f := getFunction(t, d, loadFile(t, d, "testdata/small.ptx"), "allocate")
 	a := alloc(t, d, 8)
 	start(t, d, f, 1, 0, params(a))
@@ -145,7 +146,7 @@ func TestDeviceMalloc(t *testing.T) {
 	if got := word(read(t, d, block, 8)); got != a {
 		t.Errorf("content %#x, want %#x", got, a)
 	}
-	want(t, d.CtxSetLimit(limitHeap, 2<<20), gpubackend.InvalidValue)
+	want(t, d.CtxSetLimit(contexts.LimitHeap, 2<<20), gpubackend.InvalidValue)
 }
 
 func TestUnloadWaitsForKernels(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
@@ -47,7 +48,7 @@ type objects struct {
 
 // object is a CUtexObject or CUsurfObject.
 type object struct {
-	ctx     *gpuContext
+	ctx     *contexts.Context
 	texture *simt.Texture
 	surface *simt.Surface
 }
@@ -87,7 +88,7 @@ func (d *Device) addObject(o *object) (uint64, gpubackend.Result) {
 
 // dropObject forgets one; kernels queued before still find it.
 func (d *Device) dropObject(number uint64, of func(*object) bool) gpubackend.Result {
-	if _, result := d.context(); result != gpubackend.Success {
+	if _, result := d.Current(); result != gpubackend.Success {
 		return result
 	}
 	o := d.objects.find(number)
@@ -100,12 +101,12 @@ func (d *Device) dropObject(number uint64, of func(*object) bool) gpubackend.Res
 	d.scheduler.Submit(&scheduler.Task{Then: func() {
 		d.objects.byNumber.Delete(number)
 		d.options.HostMemory.Give(objectBytes)
-	}}, d.everything())
+	}}, d.lasts())
 	return gpubackend.Success
 }
 
 // dropObjects forgets those of a context that is idle.
-func (d *Device) dropObjects(c *gpuContext) {
+func (d *Device) dropObjects(c *contexts.Context) {
 	d.objects.byNumber.Range(func(number, found any) bool {
 		if found.(*object).ctx == c {
 			d.objects.byNumber.Delete(number)
@@ -263,7 +264,7 @@ func textureOf(from *source, how *sampling) *simt.Texture {
 
 // TexObjectCreate implements gpubackend.Driver. A description of the texture must be there.
 func (d *Device) TexObjectCreate(resource, texture, view []byte) (uint64, gpubackend.Result) {
-	c, result := d.context()
+	c, result := d.Current()
 	if result != gpubackend.Success {
 		return 0, result
 	}
@@ -299,7 +300,7 @@ func surfaceOf(a *array) (*simt.Surface, gpubackend.Result) {
 
 // SurfObjectCreate implements gpubackend.Driver.
 func (d *Device) SurfObjectCreate(resource []byte) (uint64, gpubackend.Result) {
-	c, result := d.context()
+	c, result := d.Current()
 	if result != gpubackend.Success {
 		return 0, result
 	}

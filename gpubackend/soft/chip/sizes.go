@@ -10,6 +10,9 @@ const (
 	MaxBlockZ  = 64
 )
 
+// LastCacheConfig is the last CUfunc_cache.
+const LastCacheConfig = 3
+
 // Bounds on the sizes of arrays and textures, in texels and layers, and how the memory of textures is aligned.
 const (
 	MaxImageWidth   = 131072

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package soft
+package contexts
 
 import "github.com/paracuda/paracuda/gpubackend"
 
@@ -12,16 +12,16 @@ const (
 )
 
 // CtxGetSharedMemConfig implements gpubackend.Driver.
-func (d *Device) CtxGetSharedMemConfig() (uint64, gpubackend.Result) {
-	if _, result := d.context(); result != gpubackend.Success {
+func (x *Contexts) CtxGetSharedMemConfig() (uint64, gpubackend.Result) {
+	if _, result := x.Current(); result != gpubackend.Success {
 		return 0, result
 	}
 	return bankFourBytes, gpubackend.Success
 }
 
 // CtxSetSharedMemConfig implements gpubackend.Driver.
-func (d *Device) CtxSetSharedMemConfig(config uint64) gpubackend.Result {
-	if _, result := d.context(); result != gpubackend.Success {
+func (x *Contexts) CtxSetSharedMemConfig(config uint64) gpubackend.Result {
+	if _, result := x.Current(); result != gpubackend.Success {
 		return result
 	}
 	if config > lastBank {
@@ -31,6 +31,6 @@ func (d *Device) CtxSetSharedMemConfig(config uint64) gpubackend.Result {
 }
 
 // FuncSetSharedMemConfig implements gpubackend.Driver.
-func (d *Device) FuncSetSharedMemConfig(_ gpubackend.Function, config uint64) gpubackend.Result {
-	return d.CtxSetSharedMemConfig(config)
+func (x *Contexts) FuncSetSharedMemConfig(_ gpubackend.Function, config uint64) gpubackend.Result {
+	return x.CtxSetSharedMemConfig(config)
 }

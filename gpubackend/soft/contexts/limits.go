@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package soft
+package contexts
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 	"github.com/paracuda/paracuda/gpubackend/soft/output"
 )
 
 // Limits of a context, by CUlimit.
 const (
-	limitStack           = 0
-	limitPrintf          = 1
-	limitHeap            = 2
+	LimitStack           = 0
+	LimitPrintf          = 1
+	LimitHeap            = 2
 	limitSyncDepth       = 3
 	limitPendingLaunches = 4
 	limitL2Fetch         = 5
@@ -23,7 +24,7 @@ const (
 )
 
 var defaultLimits = [limitCount]uint64{
-	limitStack: 1024, limitPrintf: output.DefaultBytes, limitHeap: 8 << 20, limitPendingLaunches: 2048, limitL2Fetch: 64,
+	LimitStack: 1024, LimitPrintf: output.DefaultBytes, LimitHeap: 8 << 20, limitPendingLaunches: 2048, limitL2Fetch: 64,
 }
 
 // Bounds that a value is cut to.
@@ -33,9 +34,15 @@ const (
 	maxL2Fetch = 128
 )
 
+// HeapSize is how large the heap of the context's kernels is to be.
+func (c *Context) HeapSize() uint64 { return c.limits[LimitHeap] }
+
+// FixHeap notes that there is a heap: its size can't be changed any more.
+func (c *Context) FixHeap() { c.heapFixed = true }
+
 // CtxGetLimit implements gpubackend.Driver.
-func (d *Device) CtxGetLimit(limit uint64) (uint64, gpubackend.Result) {
-	c, result := d.context()
+func (x *Contexts) CtxGetLimit(limit uint64) (uint64, gpubackend.Result) {
+	c, result := x.Current()
 	if result == gpubackend.Success {
 		result = supportedLimit(limit)
 	}
@@ -56,8 +63,8 @@ func supportedLimit(limit uint64) gpubackend.Result {
 }
 
 // CtxSetLimit implements gpubackend.Driver.
-func (d *Device) CtxSetLimit(limit, value uint64) gpubackend.Result {
-	c, result := d.context()
+func (x *Contexts) CtxSetLimit(limit, value uint64) gpubackend.Result {
+	c, result := x.Current()
 	if result == gpubackend.Success {
 		result = supportedLimit(limit)
 	}
@@ -65,22 +72,22 @@ func (d *Device) CtxSetLimit(limit, value uint64) gpubackend.Result {
 		return result
 	}
 	switch limit {
-	case limitStack:
+	case LimitStack:
 		value = min((value+15)&^15, maxStack)
-	case limitPrintf:
+	case LimitPrintf:
 		value = max(value, minPrintf)
-		if value > d.options.Memory {
+		if value > x.options.Memory {
 			return gpubackend.OutOfMemory
 		}
-		if result := d.Buffer.Resize(int(value)); result != gpubackend.Success {
+		if result := x.options.Output.Resize(int(value)); result != gpubackend.Success {
 			c.limits[limit] = defaultLimits[limit]
 			return result
 		}
-	case limitHeap:
-		if c.heap != nil {
+	case LimitHeap:
+		if c.heapFixed {
 			return gpubackend.InvalidValue // kernels use it already
 		}
-		if value > d.options.Memory {
+		if value > x.options.Memory {
 			return gpubackend.OutOfMemory
 		}
 	case limitL2Fetch:
@@ -92,12 +99,9 @@ func (d *Device) CtxSetLimit(limit, value uint64) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// Caches. There is nothing to configure; the choice is kept.
-const lastCacheConfig = 3
-
-// CtxGetCacheConfig implements gpubackend.Driver.
-func (d *Device) CtxGetCacheConfig() (uint64, gpubackend.Result) {
-	c, result := d.context()
+// CtxGetCacheConfig implements gpubackend.Driver. There is nothing to configure; the choice is kept.
+func (x *Contexts) CtxGetCacheConfig() (uint64, gpubackend.Result) {
+	c, result := x.Current()
 	if result != gpubackend.Success {
 		return 0, result
 	}
@@ -105,12 +109,12 @@ func (d *Device) CtxGetCacheConfig() (uint64, gpubackend.Result) {
 }
 
 // CtxSetCacheConfig implements gpubackend.Driver.
-func (d *Device) CtxSetCacheConfig(config uint64) gpubackend.Result {
-	c, result := d.context()
+func (x *Contexts) CtxSetCacheConfig(config uint64) gpubackend.Result {
+	c, result := x.Current()
 	if result != gpubackend.Success {
 		return result
 	}
-	if config > lastCacheConfig {
+	if config > chip.LastCacheConfig {
 		return gpubackend.InvalidValue
 	}
 	c.cacheConfig = config
@@ -118,7 +122,7 @@ func (d *Device) CtxSetCacheConfig(config uint64) gpubackend.Result {
 }
 
 // CtxResetPersistingL2Cache implements gpubackend.Driver. No cache line persists here.
-func (d *Device) CtxResetPersistingL2Cache() gpubackend.Result {
-	_, result := d.context()
+func (x *Contexts) CtxResetPersistingL2Cache() gpubackend.Result {
+	_, result := x.Current()
 	return result
 }
