@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cuda
+package driver
 
 import (
 	"encoding/binary"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 )
 
 // Kinds of TensorMapEncode.
@@ -42,15 +43,15 @@ const (
 // tensorArrays is where TensorMapEncode's arrays are in C memory, after the map itself: the driver wants it aligned
 // to 64 bytes.
 type tensorArrays struct {
-	block                               block
+	block                               cmem.Block
 	base                                uint64 // of the map
 	dim, stride, box, upper, elementary uint64
 }
 
 func newTensorArrays(word func(int) uint64) tensorArrays {
 	const size = tensorMapBytes + 8*2*tensorMaxRank + 4*3*tensorMaxRank
-	t := tensorArrays{block: allocate(size + 64)}
-	t.base = (t.block.address() + 63) &^ 63
+	t := tensorArrays{block: cmem.Allocate(size + 64)}
+	t.base = (t.block.Address() + 63) &^ 63
 	bytes := t.bytes()
 	at := tensorMapBytes
 	place := func(first, width int) uint64 {
@@ -71,10 +72,10 @@ func newTensorArrays(word func(int) uint64) tensorArrays {
 }
 
 // bytes is the memory from the map on.
-func (t *tensorArrays) bytes() []byte { return t.block.bytes()[t.base-t.block.address():] }
+func (t *tensorArrays) bytes() []byte { return t.block.Bytes()[t.base-t.block.Address():] }
 
 // TensorMapEncode has the driver encode a tensor map, which needs neither device nor context.
-func (d *Device) TensorMapEncode(kind uint64, parameters, out []byte) gpubackend.Result {
+func (d *Driver) TensorMapEncode(kind uint64, parameters, out []byte) gpubackend.Result {
 	if len(parameters) != 8*tensorWords || len(out) != tensorMapBytes {
 		return gpubackend.InvalidValue
 	}
@@ -83,7 +84,7 @@ func (d *Device) TensorMapEncode(kind uint64, parameters, out []byte) gpubackend
 		return gpubackend.InvalidValue
 	}
 	t := newTensorArrays(word)
-	defer t.block.free()
+	defer t.block.Free()
 	if kind == tensorReplaceAddress {
 		copy(t.bytes()[:tensorMapBytes], parameters[8*tensorReplaceMapWord:])
 	}
@@ -94,7 +95,7 @@ func (d *Device) TensorMapEncode(kind uint64, parameters, out []byte) gpubackend
 	return r
 }
 
-func (d *Device) encodeTensorMap(kind uint64, word func(int) uint64, t *tensorArrays) gpubackend.Result {
+func (d *Driver) encodeTensorMap(kind uint64, word func(int) uint64, t *tensorArrays) gpubackend.Result {
 	typ, rank, address := word(tensorType), word(tensorRank), word(tensorAddress)
 	interleave, swizzle, promotion, fill := word(tensorInterleave), word(tensorSwizzle), word(tensorPromotion), word(tensorFill)
 	switch kind {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cuda
+package driver
 
 // #include <malloc.h>
 import "C"
@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 )
 
 // clusterTable is the export table from which cuBLASLt learns how clusters fit the GPU.
@@ -23,28 +24,28 @@ const (
 )
 
 // ClusterMap passes on the driver's two arrays, of which nothing else is known than that they are allocated.
-func (d *Device) ClusterMap(first, second []byte) (uint64, gpubackend.Result) {
+func (d *Driver) ClusterMap(first, second []byte) (uint64, gpubackend.Result) {
 	words, r := d.exportTable(clusterTable, clusterTableWords)
 	if r != gpubackend.Success {
 		return 0, r
 	}
-	if r = d.callAt(cPointer(words[clusterGet]), d.out(0), d.out(1)); r != gpubackend.Success {
-		return 0, d.failed(r)
+	if r = d.callAt(cmem.Pointer(words[clusterGet]), d.out(0), d.out(1)); r != gpubackend.Success {
+		return 0, r
 	}
 	a, b := d.value(0), d.value(1)
 	n := min(copyAllocated(first, a), copyAllocated(second, b))
-	d.callAt(cPointer(words[clusterFree]), a, b)
+	d.callAt(cmem.Pointer(words[clusterFree]), a, b)
 	return uint64(n), gpubackend.Success
 }
 
 // exportTable returns the words of a table of the driver's, whose first is its size. It must have as many as n.
-func (d *Device) exportTable(id []byte, n int) ([]uint64, gpubackend.Result) {
-	b := copied(id, 0)
-	defer b.free()
-	if r := d.call(symGetExportTable, d.out(0), b.address()); r != gpubackend.Success {
+func (d *Driver) exportTable(id []byte, n int) ([]uint64, gpubackend.Result) {
+	b := cmem.Copied(id, 0)
+	defer b.Free()
+	if r := d.call(symGetExportTable, d.out(0), b.Address()); r != gpubackend.Success {
 		return nil, r
 	}
-	table := cPointer(d.value(0))
+	table := cmem.Pointer(d.value(0))
 	if table == nil || uint32(*(*uint64)(table)) < uint32(8*n) {
 		return nil, gpubackend.NotSupported
 	}
@@ -54,7 +55,7 @@ func (d *Device) exportTable(id []byte, n int) ([]uint64, gpubackend.Result) {
 
 // copyAllocated copies what there is room for of an allocation of the C library's.
 func copyAllocated(to []byte, address uint64) int {
-	p := cPointer(address)
+	p := cmem.Pointer(address)
 	n := min(len(to), int(C.malloc_usable_size(p)))
 	if n == 0 {
 		return 0

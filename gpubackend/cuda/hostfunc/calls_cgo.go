@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cuda
+package hostfunc
 
-// #include "driver.h"
-// #include "graph.h"
+// #cgo LDFLAGS: -lpthread
+// #cgo CFLAGS: -O2 -Wall -Wextra
+// #include "node.h"
+// #include "wait.h"
 import "C"
 
 import (
 	"encoding/binary"
+	"fmt"
 	"io"
 	"os"
 	"sync"
+	"unsafe"
 
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// waits are the host functions in flight. The driver's thread writes a number to a pipe and then holds the stream;
-// a goroutine reads the numbers and calls the functions. No Go code runs on a thread of the driver.
-type waits struct {
+// Calls are the host functions in flight.
+type Calls struct {
 	reader, writer *os.File
 
 	mu      sync.Mutex
@@ -25,7 +28,7 @@ type waits struct {
 	pending map[uint64]*wait
 	kept    map[uint64]gpubackend.HostCall // of graphs, by token
 	nodes   map[uint64]*C.struct_pc_node   // what the driver has of them
-	calls   map[uint64]bool                // of graphs, that hold their stream
+	due     map[uint64]bool                // of graphs, that hold their stream
 }
 
 type wait struct {
@@ -35,21 +38,23 @@ type wait struct {
 	c     *C.struct_pc_wait
 }
 
-func newWaits() (*waits, error) {
+// New makes what carries calls. Close ends it.
+func New() (*Calls, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("make a pipe for host functions: %w", err)
 	}
-	v := &waits{
+	v := &Calls{
 		reader: r, writer: w, pending: make(map[uint64]*wait),
-		kept: make(map[uint64]gpubackend.HostCall), calls: make(map[uint64]bool), nodes: make(map[uint64]*C.struct_pc_node),
+		kept: make(map[uint64]gpubackend.HostCall), due: make(map[uint64]bool),
+		nodes: make(map[uint64]*C.struct_pc_node),
 	}
 	go v.serve()
 	return v, nil
 }
 
 // serve runs until the pipe is closed.
-func (v *waits) serve() {
+func (v *Calls) serve() {
 	var b [8]byte
 	for {
 		if _, err := io.ReadFull(v.reader, b[:]); err != nil {
@@ -69,7 +74,7 @@ func (v *waits) serve() {
 	}
 }
 
-func (v *waits) add(token uint64, run func(uint64)) (uint64, *wait) {
+func (v *Calls) add(token uint64, run func(uint64)) (uint64, *wait) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.next++
@@ -82,7 +87,7 @@ func (v *waits) add(token uint64, run func(uint64)) (uint64, *wait) {
 	return v.next, w
 }
 
-func (v *waits) release(number uint64, w *wait) {
+func (v *Calls) release(number uint64, w *wait) {
 	w.once.Do(func() {
 		v.mu.Lock()
 		delete(v.pending, number)
@@ -91,8 +96,8 @@ func (v *waits) release(number uint64, w *wait) {
 	})
 }
 
-// close lets every stream go on.
-func (v *waits) close() {
+// Close lets every stream go on.
+func (v *Calls) Close() {
 	v.mu.Lock()
 	left := make(map[uint64]*wait, len(v.pending))
 	for n, w := range v.pending {
@@ -106,39 +111,19 @@ func (v *waits) close() {
 	_ = v.reader.Close()
 }
 
-// HostFunc has f called by a goroutine when the stream gets there; the stream waits for release.
-func (d *Device) HostFunc(s gpubackend.Stream, token uint64, f func(token uint64)) (func(), gpubackend.Result) {
-	if d.function[symLaunchHostFunc] == nil {
-		return nil, gpubackend.NotSupported
-	}
-	v, result := d.hostCalls()
-	if result != gpubackend.Success {
-		return nil, result
-	}
+// Once puts a function into a stream, with the driver's cuLaunchHostFunc: f is called by a goroutine
+// when the stream gets there, and the stream waits for release.
+func (v *Calls) Once(
+	launch unsafe.Pointer, s gpubackend.Stream, token uint64, f func(token uint64),
+) (release func(), r gpubackend.Result) {
 	number, w := v.add(token, f)
 	if w == nil {
 		return nil, gpubackend.OutOfMemory
 	}
-	if d.active != nil {
-		d.active.touch(s)
-	}
-	r := gpubackend.Result(C.pc_wait_launch(d.function[symLaunchHostFunc], C.uint64_t(s), w.c))
+	r = gpubackend.Result(C.pc_wait_launch(launch, C.uint64_t(s), w.c))
 	if r != gpubackend.Success {
 		v.release(number, w)
-		return nil, d.failed(r)
+		return nil, r
 	}
 	return func() { v.release(number, w) }, r
-}
-
-// hostCalls makes what carries calls of host functions, on first use.
-func (d *Device) hostCalls() (*waits, gpubackend.Result) {
-	if d.waits == nil {
-		v, err := newWaits()
-		if err != nil {
-			d.log.WithError(err).Error("host function")
-			return nil, gpubackend.OutOfMemory
-		}
-		d.waits = v
-	}
-	return d.waits, gpubackend.Success
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "replay.h"
+#include "chain.h"
 
 typedef uint64_t w;
 
@@ -38,7 +38,7 @@ static void params(struct kernel_node_params *p, const struct pc_launch *l, void
 	};
 }
 
-static int32_t add(const struct pc_graph_api *api, struct pc_graph *g, const struct pc_launch *l, int32_t i)
+static int32_t add(const struct pc_chain_api *api, struct pc_chain *g, const struct pc_launch *l, int32_t i)
 {
 	struct kernel_node_params p;
 	void *extra[5];
@@ -49,7 +49,7 @@ static int32_t add(const struct pc_graph_api *api, struct pc_graph *g, const str
 		&g->node[i], g->graph, i ? &g->node[i - 1] : NULL, i ? 1 : 0, &p);
 }
 
-int32_t pc_graph_build(const struct pc_graph_api *api, struct pc_graph *g, const struct pc_launch *launch, int32_t n)
+int32_t pc_chain_build(const struct pc_chain_api *api, struct pc_chain *g, const struct pc_launch *launch, int32_t n)
 {
 	int32_t result = ((int32_t (*)(w *, uint32_t))api->create)(&g->graph, 0);
 
@@ -67,7 +67,7 @@ int32_t pc_graph_build(const struct pc_graph_api *api, struct pc_graph *g, const
 	return 0;
 }
 
-int32_t pc_graph_replay(const struct pc_graph_api *api, const struct pc_graph *g, const struct pc_launch *launch,
+int32_t pc_chain_replay(const struct pc_chain_api *api, const struct pc_chain *g, const struct pc_launch *launch,
 			const uint8_t *changed)
 {
 	for (int32_t i = 0; i < g->n; i++) {
@@ -86,7 +86,7 @@ int32_t pc_graph_replay(const struct pc_graph_api *api, const struct pc_graph *g
 	return ((int32_t (*)(w, w))api->launch)(g->exec, launch[0].stream);
 }
 
-void pc_graph_free(const struct pc_graph_api *api, struct pc_graph *g)
+void pc_chain_free(const struct pc_chain_api *api, struct pc_chain *g)
 {
 	((int32_t (*)(w))api->exec_destroy)(g->exec);
 	((int32_t (*)(w))api->destroy)(g->graph);

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package cuda
-
-// maxVersion is the CUDA version that guests are offered at most: the functions of later ones are unknown here.
-const maxVersion = 13000
+package driver
 
 // The functions that hand-written code calls, after the generated ones.
 const (
@@ -70,14 +67,14 @@ const (
 	symMemRetain
 	symGetExportTable
 
-	// Of package cuda's own graphs, in the order that canReplay relies on.
-	symReplayCreate
-	symReplayAddKernel
-	symReplayInstantiate
-	symReplaySetParams
-	symReplayLaunch
-	symReplayExecDestroy
-	symReplayDestroy
+	// Of package driver's own graphs, in the order that canReplay relies on.
+	symChainCreate
+	symChainAddKernel
+	symChainInstantiate
+	symChainSetParams
+	symChainLaunch
+	symChainExecDestroy
+	symChainDestroy
 
 	symAnnounce
 
@@ -199,14 +196,14 @@ var handNames = [symbols - generatedSymbols]string{
 	symMemRetain - generatedSymbols:                        "cuMemRetainAllocationHandle",
 	symGetExportTable - generatedSymbols:                   "cuGetExportTable",
 
-	symReplayCreate - generatedSymbols:      "cuGraphCreate",
-	symReplayAddKernel - generatedSymbols:   "cuGraphAddKernelNode_v2",
-	symReplayInstantiate - generatedSymbols: "cuGraphInstantiateWithFlags",
-	symReplaySetParams - generatedSymbols:   "cuGraphExecKernelNodeSetParams_v2",
-	symReplayLaunch - generatedSymbols:      "cuGraphLaunch",
-	symReplayExecDestroy - generatedSymbols: "cuGraphExecDestroy",
-	symReplayDestroy - generatedSymbols:     "cuGraphDestroy",
-	symAnnounce - generatedSymbols:          "cuStreamWriteValue32_v2",
+	symChainCreate - generatedSymbols:      "cuGraphCreate",
+	symChainAddKernel - generatedSymbols:   "cuGraphAddKernelNode_v2",
+	symChainInstantiate - generatedSymbols: "cuGraphInstantiateWithFlags",
+	symChainSetParams - generatedSymbols:   "cuGraphExecKernelNodeSetParams_v2",
+	symChainLaunch - generatedSymbols:      "cuGraphLaunch",
+	symChainExecDestroy - generatedSymbols: "cuGraphExecDestroy",
+	symChainDestroy - generatedSymbols:     "cuGraphDestroy",
+	symAnnounce - generatedSymbols:         "cuStreamWriteValue32_v2",
 
 	symStreamIsCapturing - generatedSymbols:               "cuStreamIsCapturing",
 	symStreamBeginCaptureToGraph - generatedSymbols:       "cuStreamBeginCaptureToGraph",
@@ -269,4 +266,27 @@ func symbolName(s symbol) string {
 		return generatedNames[s]
 	}
 	return handNames[s-generatedSymbols]
+}
+
+// streamArgument is the position, from 1, of the stream in the generated calls that give it work.
+var streamArgument = [symbols]uint8{
+	symMemcpyDtoDAsync:      4,
+	symMemsetD8Async:        4,
+	symMemsetD16Async:       4,
+	symMemsetD32Async:       4,
+	symMemsetD2D8Async:      6,
+	symMemsetD2D16Async:     6,
+	symMemsetD2D32Async:     6,
+	symStreamWaitEvent:      1,
+	symEventRecordWithFlags: 2,
+	symMemcpyAsync:          4,
+	symMemcpyHtoDAsync:      4,
+	symMemcpy2DAsync:        2,
+	symMemcpy3DAsync:        2,
+	symMemcpyBatchAsync:     8,
+	symLaunchHostFunc:       1,
+	symGraphLaunch:          2,
+	symGraphUpload:          2,
+	symMemFreeAsync:         2,
+	symStreamBatchMemOp:     1,
 }

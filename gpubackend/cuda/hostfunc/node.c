@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "graph.h"
+#include "node.h"
 
 #include <errno.h>
 #include <pthread.h>

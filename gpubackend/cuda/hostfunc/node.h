@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Host functions of graphs: each is called as often as its graph runs.
-#ifndef PARACUDA_CUDA_GRAPH_H
-#define PARACUDA_CUDA_GRAPH_H
+#ifndef PARACUDA_HOSTFUNC_NODE_H
+#define PARACUDA_HOSTFUNC_NODE_H
 
 #include <stdint.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What package cuda needs of C: calls through pointers, launches from packed arguments, and host functions
-// that wait. The driver's own header is not used; the layouts are those of the driver API on 64-bit Linux.
-#ifndef PARACUDA_CUDA_DRIVER_H
-#define PARACUDA_CUDA_DRIVER_H
+// What package driver needs of C: calls through pointers, and launches from packed arguments. The
+// driver's own header is not used; the layouts are those of the driver API on 64-bit Linux.
+#ifndef PARACUDA_DRIVER_CALL_H
+#define PARACUDA_DRIVER_CALL_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -42,15 +42,5 @@ struct pc_launch {
 
 // pc_launches queues n launches in order and stops at the first that fails; *done is the number that did not.
 int32_t pc_launches(void *launch_kernel, void *launch_kernel_ex, const struct pc_launch *launch, int32_t n, int32_t *done);
-
-// A host function that announces itself and then holds its stream until it is released.
-struct pc_wait;
-
-// pc_wait_new makes one that writes token to the pipe fd when the stream reaches it.
-struct pc_wait *pc_wait_new(int32_t fd, uint64_t token);
-// pc_wait_launch queues it. The memory is kept until the stream has passed it and it has been released.
-int32_t pc_wait_launch(void *launch_host_func, uint64_t stream, struct pc_wait *wait);
-// pc_wait_release lets the stream go on. The caller doesn't touch wait again.
-void pc_wait_release(struct pc_wait *wait);
 
 #endif
