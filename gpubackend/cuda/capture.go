@@ -35,7 +35,7 @@ func (d *Device) StreamBeginCaptureToGraph(
 // StreamEndCapture ends it.
 func (d *Device) StreamEndCapture(s gpubackend.Stream) (gpubackend.Graph, gpubackend.Result) {
 	g, r := d.calls.StreamEndCapture(s)
-	if r != gpubackend.CaptureUnmatched && r != gpubackend.IllegalState {
+	if r != gpubackend.StreamCaptureUnmatched && r != gpubackend.IllegalState {
 		delete(d.capturing, s)
 	}
 	if r != gpubackend.Success {

@@ -51,7 +51,7 @@ func (d *Device) registerLent() gpubackend.Result {
 		if !m.lent || m.context != nil {
 			continue
 		}
-		if r := d.register(addr, &m); r == gpubackend.HostMemoryRegistered {
+		if r := d.register(addr, &m); r == gpubackend.HostMemoryAlreadyRegistered {
 			m.context = d.state // it has outlasted the context that it was registered in
 		} else if r != gpubackend.Success {
 			d.log.WithField("result", r).Warn("memory of __managed__ variables can't be registered")

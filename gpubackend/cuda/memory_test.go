@@ -166,7 +166,7 @@ func TestHostRegister(t *testing.T) {
 	defer func() { _ = unix.Munmap(mem) }()
 	base := cmem.AddressOf(mem)
 	must(t, "register", d.HostRegister(base, 1<<20, false))
-	want(t, "again", d.HostRegister(base, 4096, true), gpubackend.HostMemoryRegistered)
+	want(t, "again", d.HostRegister(base, 4096, true), gpubackend.HostMemoryAlreadyRegistered)
 	p := alloc(t, d, 1<<20)
 	must(t, "copy", d.Copy(p, base, 1<<20, 0))
 	before := drivertest.Count("cuCtxSynchronize")
@@ -174,7 +174,7 @@ func TestHostRegister(t *testing.T) {
 	if drivertest.Count("cuCtxSynchronize") != before+1 {
 		t.Error("unregistering didn't wait for the copy")
 	}
-	want(t, "unregister again", d.HostUnregister(base, 1<<20), gpubackend.HostMemoryUnregistered)
+	want(t, "unregister again", d.HostUnregister(base, 1<<20), gpubackend.HostMemoryNotRegistered)
 }
 
 func TestNoContext(t *testing.T) {

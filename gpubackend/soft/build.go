@@ -102,7 +102,7 @@ func parse(image []byte, log *buildLog, mem *budget.Account) (*ptx.Module, gpuba
 	}
 	if tooNew(text) {
 		log.errorf("ptxas fatal   : Unsupported .version; current version is '%d.%d'\n", isaMajor, isaMinor)
-		return nil, gpubackend.UnsupportedPTX
+		return nil, gpubackend.UnsupportedPTXVersion
 	}
 	module, err := ptx.Parse(text, mem)
 	if err != nil {

@@ -21,7 +21,7 @@ func (d *Device) StreamCaptureInfo(h gpubackend.Stream, edges []byte) (
 	c := s.capture
 	switch {
 	case c == nil && s.isLegacy() && s.group.recordsBlocking():
-		return 0, 0, 0, nil, gpubackend.CaptureImplicit
+		return 0, 0, 0, nil, gpubackend.StreamCaptureImplicit
 	case c == nil:
 		return captureNone, 0, 0, nil, gpubackend.Success
 	case c.bad:
@@ -50,7 +50,7 @@ func (d *Device) StreamUpdateCaptureDependencies(
 	case s.capture == nil:
 		return gpubackend.IllegalState
 	case s.capture.bad:
-		return gpubackend.CaptureInvalidated
+		return gpubackend.StreamCaptureInvalidated
 	case flags&^setDependencies != 0:
 		return gpubackend.InvalidValue
 	}

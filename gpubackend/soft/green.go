@@ -98,7 +98,7 @@ func (d *Device) SplitResource(
 	case flags&^splitFlags != 0 || least > uint64(whole.count):
 		return 0, rest, gpubackend.InvalidValue
 	case r[resourceCut] != 0:
-		return 0, rest, gpubackend.InvalidResourceConfig
+		return 0, rest, gpubackend.InvalidResourceConfiguration
 	}
 	each := uint32(max(least, minPartition))
 	n = int(whole.count / each)
@@ -225,7 +225,7 @@ func (d *Device) chosen(h gpubackend.Event, c *contexts.Context, g *contexts.Gre
 	for _, s := range streams {
 		if s.capture != nil {
 			s.capture.bad = true
-			result = gpubackend.CaptureUnsupported
+			result = gpubackend.StreamCaptureUnsupported
 		}
 	}
 	return e, streams, result

@@ -16,7 +16,7 @@ func (d *Device) HostRegister(addr, bytes uint64, writable bool) gpubackend.Resu
 	}
 	t := d.space.table.Load()
 	if t.overlaps(addr, end) {
-		return gpubackend.HostMemoryRegistered
+		return gpubackend.HostMemoryAlreadyRegistered
 	}
 	d.space.table.Store(t.with(region{addr, end, writable}))
 	d.registered[addr] = bytes
@@ -30,7 +30,7 @@ func (d *Device) HostUnregister(addr, bytes uint64) gpubackend.Result {
 		return gpubackend.NotInitialized
 	}
 	if n, ok := d.registered[addr]; !ok || n != bytes {
-		return gpubackend.HostMemoryUnregistered
+		return gpubackend.HostMemoryNotRegistered
 	}
 	delete(d.registered, addr)
 	d.space.table.Store(d.space.table.Load().without(addr))

@@ -139,7 +139,7 @@ func (d *Device) checkLaunch(f *function, l *gpubackend.Launch, cooperative bool
 	if cooperative {
 		room := uint64(f.blocks(threads, uint64(l.Shared))) * uint64(sms)
 		if uint64(g[0]) > room || uint64(g[0])*uint64(g[1]) > room || dim(g).Count() > room {
-			return gpubackend.CooperativeTooLarge
+			return gpubackend.CooperativeLaunchTooLarge
 		}
 	}
 	return gpubackend.Success

@@ -111,7 +111,7 @@ func TestLaunchChecks(t *testing.T) {
 		{"cooperative", "bounded", func(l *gpubackend.Launch) { l.Attributes, l.Grid[0] = cooperative, 64 },
 			gpubackend.Success},
 		{"cooperative, too large", "bounded", func(l *gpubackend.Launch) { l.Attributes, l.Grid[0] = cooperative, 65 },
-			gpubackend.CooperativeTooLarge},
+			gpubackend.CooperativeLaunchTooLarge},
 		{"cluster", "store", func(l *gpubackend.Launch) { l.Attributes = cluster }, gpubackend.NotSupported},
 		{"event", "store", func(l *gpubackend.Launch) { l.Attributes = event }, gpubackend.NotSupported},
 		{"unknown attribute", "store", func(l *gpubackend.Launch) { l.Attributes = unknown }, gpubackend.InvalidValue},

@@ -123,7 +123,7 @@ func (w *Worker) runHostUnregister(c *call.Call) gpubackend.Result {
 	id := uint32(c.Word(0))
 	h := w.hosts[id]
 	if h == nil {
-		return gpubackend.HostMemoryUnregistered
+		return gpubackend.HostMemoryNotRegistered
 	}
 	result := w.forgetWhole(h.whole)
 	if result != gpubackend.Success && !result.Sticky() {

@@ -31,7 +31,7 @@ func (d *registrar) HostRegister(addr, bytes uint64, write bool) gpubackend.Resu
 func (d *registrar) HostUnregister(addr, bytes uint64) gpubackend.Result {
 	i := slices.Index(d.whole, addresses.Of(addr, bytes))
 	if i < 0 {
-		return gpubackend.HostMemoryUnregistered
+		return gpubackend.HostMemoryNotRegistered
 	}
 	d.whole = slices.Delete(d.whole, i, i+1)
 	return gpubackend.Success
@@ -123,7 +123,7 @@ func TestPagesOfAWholeAreKept(t *testing.T) {
 			t.Errorf("keep %x: result %d", wrong, got)
 		}
 	}
-	if got := r.keepHost(3, nil); got != gpubackend.HostMemoryUnregistered {
+	if got := r.keepHost(3, nil); got != gpubackend.HostMemoryNotRegistered {
 		t.Errorf("keep of what is not registered: result %d", got)
 	}
 	if want := []addresses.Range{addresses.Of(0x10000, 0x5000)}; !slices.Equal(d.whole, want) {

@@ -25,7 +25,7 @@ func (w *Worker) runHostKeep(c *call.Call) gpubackend.Result {
 func (w *Worker) keepHost(id uint32, kept []addresses.Range) gpubackend.Result {
 	h := w.hosts[id]
 	if h == nil {
-		return gpubackend.HostMemoryUnregistered
+		return gpubackend.HostMemoryNotRegistered
 	}
 	for i, r := range kept {
 		if (r.Base|r.Bytes)%pageSize != 0 || !r.In(h.whole.known) || i > 0 && r.Base < kept[0].End() {

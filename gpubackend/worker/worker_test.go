@@ -235,8 +235,8 @@ func TestHostileCommands(t *testing.T) {
 		{"more bytes than the buffer", gpubackend.OpCopyHtoD, []uint64{0, wire.BufferInline<<56 | 24, 8, 9, 0, 0}, gpubackend.InvalidValue},
 		{"box overflows", gpubackend.OpCopyBox, []uint64{0, 1 << 39, 1 << 39, wire.BufferBulk << 56, 8, 1, 1, 1 << 39, 1 << 23, 1 << 23, 0, 0, 0}, gpubackend.InvalidValue},
 		{"register without a map", gpubackend.OpHostRegister, []uint64{1, 2, 3, 4}, gpubackend.InvalidValue},
-		{"keep without a map", gpubackend.OpHostKeep, []uint64{1, 4096, 4096, 0, 0}, gpubackend.HostMemoryUnregistered},
-		{"unregister without a map", gpubackend.OpHostUnregister, []uint64{1}, gpubackend.HostMemoryUnregistered},
+		{"keep without a map", gpubackend.OpHostKeep, []uint64{1, 4096, 4096, 0, 0}, gpubackend.HostMemoryNotRegistered},
+		{"unregister without a map", gpubackend.OpHostUnregister, []uint64{1}, gpubackend.HostMemoryNotRegistered},
 	}
 	r.queue = emptyQueue(t) // looked at for mappings that are named
 	for _, tt := range tests {

@@ -22,6 +22,7 @@ func Outputs(root string) ([]Output, error) {
 	return []Output{
 		{"gpubackend/cudaabi/zz_generated_layout.go", d.GoStructs()},
 		{"gpubackend/cudaabi/zz_generated_values.go", d.GoValues()},
+		{"gpubackend/zz_generated_results.go", d.GoResults()},
 		{"guestdriver/include/zz_generated_cuda_layout.h", d.CHeader()},
 		{"tests/layout/zz_generated_layout.c", d.CheckProgram()},
 	}, nil
