@@ -44,6 +44,11 @@ var (
 	ConditionalKind       = Set{numbers: 0x7}
 	Compression           = Set{numbers: 0x3}
 	ResourceType          = Set{numbers: 0x1f}
+	CopyFlags             = Set{bits: 0x3}
+	BoxKind               = Set{numbers: 0x7}
+	PoolAttribute         = Set{numbers: 0x1fe}
+	Access                = Set{numbers: 0xb}
+	ResourceSource        = Set{numbers: 0x7}
 )
 
 // All are the sets by their names in gpubackend/api/cuda.def.
@@ -86,6 +91,11 @@ var All = map[string]Set{
 	"conditional_kind":        ConditionalKind,
 	"compression":             Compression,
 	"resource_type":           ResourceType,
+	"copy_flags":              CopyFlags,
+	"box_kind":                BoxKind,
+	"pool_attribute":          PoolAttribute,
+	"access":                  Access,
+	"resource_source":         ResourceSource,
 }
 
 // Parameters are the words of commands that must be in a set: by the function's symbol, by the word's place.

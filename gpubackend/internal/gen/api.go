@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -27,6 +28,7 @@ type function struct {
 	custom bool   // the exported symbol is written by hand
 	noctx  bool   // needs no current context
 	final  bool   // ends something, although no parameter says so
+	exact  bool   // its result is never an earlier call's error
 	op     bool   // not a function of the API
 	symbol string // exported symbol, or the name of the op
 	params []param
@@ -211,6 +213,8 @@ func (a *api) function(line string) error {
 			fn.op = true
 		case "final":
 			fn.final = true
+		case "exact":
+			fn.exact = true
 		default:
 			return fmt.Errorf("unknown flag %q", flag)
 		}
@@ -240,16 +244,40 @@ func (a *api) function(line string) error {
 	return nil
 }
 
+// commandOutputs is what is made from commands.def.
+func commandOutputs(a *api, w *wire) ([]output, error) {
+	const path = "gpubackend/api/commands.def"
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	c, err := parseCommands(path, f, a, w)
+	if err != nil {
+		return nil, err
+	}
+	return []output{
+		{"gpubackend/command/zz_generated_commands.go", commandsGo(c)},
+		{"gpubackend/command/zz_generated_commands_test.go", roundTripsGo(c)},
+		{libcuda + "context/zz_generated_commands.h", commandsC(c)},
+		{"docs/commands.md", commandsDoc(c)},
+	}, nil
+}
+
 // apiOutputs parses the description of the driver API and returns what is made from it.
-func apiOutputs() ([]output, error) {
+func apiOutputs(w *wire) ([]output, error) {
 	a, err := parseAPI("gpubackend/api")
+	if err != nil {
+		return nil, err
+	}
+	layouts, err := commandOutputs(a, w)
 	if err != nil {
 		return nil, err
 	}
 	goFiles := []output{
 		{"gpubackend/zz_generated_driver.go", driverGo(a)},
 		{"gpubackend/worker/zz_generated_dispatch.go", dispatchGo(a)},
-		{"gpubackend/cuda/driver/zz_generated_calls.go", callsGo(a)},
+		{"gpubackend/cuda/zz_generated_calls.go", callsGo(a)},
 		{"gpubackend/allowed/zz_generated_sets.go", setsGo(a)},
 		{"docs/coverage.md", coverageDoc(a)},
 	}
@@ -257,5 +285,5 @@ func apiOutputs() ([]output, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(append(goFiles, attributes...), cOutputs(a)...), nil
+	return slices.Concat(goFiles, layouts, attributes, cOutputs(a)), nil
 }

@@ -81,19 +81,9 @@ func paramList(ps []cParam) string {
 	return strings.Join(s, ", ")
 }
 
-// isExact says whether the header lacks the note that the function may return errors of earlier calls.
-func isExact(symbol string) bool {
-	for _, p := range []string{"cuLibrary", "cuKernel", "KernelDescribe", "FuncDescribe", "cuMemAllocAsync", "cuGreenCtx"} {
-		if strings.HasPrefix(symbol, p) {
-			return true
-		}
-	}
-	return false
-}
-
 // callsC writes the op numbers and, for each call and post, the function that sends it.
 func callsC(a *api) []byte {
-	b := cFile("Sends each call and post of gpubackend/api/cuda.def.", "context/context.h", "transport/buffer.h")
+	b := cFile("Sends each call and post of gpubackend/api/cuda.def.", "transport/buffer.h", "transport/channel.h")
 	out := &bytes.Buffer{}
 	out.WriteString(strings.Replace(b.String(), "#include", "#ifndef PARACUDA_CALLS_H\n#define PARACUDA_CALLS_H\n\n#include", 1))
 	out.WriteString("enum {\n")
@@ -150,7 +140,7 @@ func sender(b *bytes.Buffer, f function) {
 	}
 	b.WriteString("\n" + refusals(f))
 	fmt.Fprintf(b, "\trequest_init(&r, OP_%s);\n", f.symbol)
-	if isExact(f.symbol) || f.ends() {
+	if f.exact || f.ends() {
 		b.WriteString("\tr.exact = true;\n")
 	}
 	n := 0

@@ -41,9 +41,8 @@ func fillWatched(symbol, call string) string {
 
 // exportsC writes the functions that are no more than their call.
 func exportsC(a *api) []byte {
-	b := cFile("The functions that are no more than their call.", "addresses/fill.h",
-		"base/zz_generated_prototypes.h", "context/zz_generated_calls.h", "devices/device.h",
-		"streams/activity.h", "streams/stream.h")
+	b := cFile("The functions that are no more than their call.", "streams/activity.h", "copies/copy.h", "devices/device.h",
+		"context/handle.h", "context/zz_generated_calls.h", "base/zz_generated_prototypes.h")
 	for _, f := range a.functions {
 		if f.native(a) && !f.custom {
 			export(b, f, cParams(a.prototypes[f.symbol]))
@@ -111,7 +110,7 @@ func export(b *bytes.Buffer, f function, params []cParam) {
 	b.WriteString(strings.Join(checks, "") + fillCheck(f.symbol) + forget)
 	call := fmt.Sprintf("%s_%s(%s)", f.class, f.symbol, strings.Join(args, ", "))
 	if outs == 0 {
-		if f.ends() && !isExact(f.symbol) {
+		if f.ends() && !f.exact {
 			call = "channel_synced(" + call + ")"
 		}
 		fmt.Fprintf(b, "\treturn %s;\n}\n\n", fillWatched(f.symbol, call))

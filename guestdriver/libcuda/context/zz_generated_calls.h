@@ -4,8 +4,8 @@
 #ifndef PARACUDA_CALLS_H
 #define PARACUDA_CALLS_H
 
-#include "context/context.h"
 #include "transport/buffer.h"
+#include "transport/channel.h"
 
 enum {
 	OP_cuDevicePrimaryCtxRetain = 256,
@@ -408,6 +408,31 @@ static inline bool is_compression(uint64_t n)
 static inline bool is_resource_type(uint64_t n)
 {
 	return n < 64 && (UINT64_C(0x1f) >> n & 1);
+}
+
+static inline bool is_copy_flags(uint64_t n)
+{
+	return !(n & ~(uint64_t)0x3);
+}
+
+static inline bool is_box_kind(uint64_t n)
+{
+	return n < 64 && (UINT64_C(0x7) >> n & 1);
+}
+
+static inline bool is_pool_attribute(uint64_t n)
+{
+	return n < 64 && (UINT64_C(0x1fe) >> n & 1);
+}
+
+static inline bool is_access(uint64_t n)
+{
+	return n < 64 && (UINT64_C(0xb) >> n & 1);
+}
+
+static inline bool is_resource_source(uint64_t n)
+{
+	return n < 64 && (UINT64_C(0x7) >> n & 1);
 }
 
 static inline CUresult call_cuDevicePrimaryCtxRetain(uint64_t *pctx, uint64_t dev)

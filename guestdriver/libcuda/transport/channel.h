@@ -7,6 +7,7 @@
 #define PARACUDA_CHANNEL_H
 
 #include <stdbool.h>
+#include <string.h>
 
 #include "abi/cuda_abi.h"
 #include "paracuda_wire.h"
@@ -46,12 +47,6 @@ static inline bool channel_undelayed(void)
 	return channel_policy(&channel.header->batch_commands) == 1;
 }
 
-/*
- * Begins, or ends, a time in which no call is delayed, since its error belongs to it. Such times may
- * overlap.
- */
-void channel_await_all(bool begin);
-
 /* What a user has to know when the host's device process has ended. */
 #define DEVICE_IS_GONE "the paracuda device is gone: attach it again on the host"
 
@@ -69,7 +64,7 @@ struct piece {
 	int word;	/* index of the word that gets the reference to them, -1 for none */
 };
 
-/* A command to be sent. Begin with request_begin. */
+/* A command to be sent. Begin with request_init. What has no room in it isn't sent: CUDA_ERROR_INVALID_VALUE. */
 struct request {
 	uint16_t op;
 	uint16_t words;
@@ -77,7 +72,7 @@ struct request {
 	uint16_t maps;
 	bool exact;	/* its result must not be replaced by the error of an earlier delayed call */
 	bool always;	/* is sent in a dead context, too */
-	bool sleeps;	/* its thread is to sleep early while it waits, as its context asks */
+	bool refused;	/* says what may not be said, or too much: it can't be sent */
 	uint32_t inlined;	/* bytes of buffer arguments among the pieces */
 	uint64_t payload;	/* bytes that the call moves: its answer takes as long */
 	uint64_t context;
@@ -86,12 +81,41 @@ struct request {
 	uint32_t map[REQUEST_MAPS];	/* pinned for this command alone */
 };
 
-/* An empty request in a context of the worker's, 0 for none. */
-void request_begin(struct request *r, unsigned op, uint64_t context, bool sleeps);
+/* The handle of the caller's current context (context.c). */
+uint64_t context_handle(void);
+
+/* An empty request in the caller's current context. */
+static inline void request_init(struct request *r, unsigned op)
+{
+	r->context = context_handle();
+	r->op = (uint16_t)op;
+	r->words = 0;
+	r->pieces = 0;
+	r->maps = 0;
+	r->exact = false;
+	r->always = false;
+	r->refused = false;
+	r->inlined = 0;
+	r->payload = 0;
+}
 
 static inline void request_word(struct request *r, uint64_t word)
 {
-	r->word[r->words++] = word;
+	if (r->words < REQUEST_WORDS)
+		r->word[r->words++] = word;
+	else
+		r->refused = true;
+}
+
+/* Appends so many bytes as words. */
+static inline void request_bytes(struct request *r, const void *bytes, size_t n)
+{
+	for (size_t i = 0; i < n; i += 8) {
+		uint64_t word = 0;
+
+		memcpy(&word, (const uint8_t *)bytes + i, n - i < 8 ? n - i : 8);
+		request_word(r, word);
+	}
 }
 
 /* Appends bytes after the words, not referred to by any. */
@@ -103,11 +127,33 @@ void request_inline(struct request *r, const void *data, size_t bytes);
 /* Appends a buffer argument of the given kind. */
 void request_buffer(struct request *r, unsigned kind, uint64_t value, uint64_t bytes);
 
+/* A buffer argument: bytes that travel in the command, or a reference of the given kind. With neither it is left out. */
+struct argument {
+	const void *inlined;
+	unsigned kind;
+	uint64_t value, bytes;
+};
+
+static inline bool argument_given(struct argument a)
+{
+	return a.inlined || a.kind != PARACUDA_BUFFER_NONE;
+}
+
+static inline void request_argument(struct request *r, struct argument a)
+{
+	if (a.inlined)
+		request_inline(r, a.inlined, a.bytes);
+	else
+		request_buffer(r, a.kind, a.value, a.bytes);
+}
+
 /* Notes memory that was pinned for this command alone: it is given back if the command isn't sent. */
 static inline void request_pinned(struct request *r, uint32_t map)
 {
 	if (r->maps < REQUEST_MAPS)
 		r->map[r->maps++] = map;
+	else
+		r->refused = true;
 }
 
 /* A call whose answer is awaited. */
@@ -115,7 +161,6 @@ struct ticket {
 	int slot;
 	uint32_t seq;
 	uint64_t payload;
-	bool sleeps;
 };
 
 /* Sends a command that nobody waits for. Its errors appear later. */

@@ -45,6 +45,8 @@ size_t ring_bytes(const struct request *r)
 {
 	size_t bytes = HEADER + 8u * r->words;
 
+	if (r->refused)
+		return 0;
 	for (unsigned i = 0; i < r->pieces; i++) {
 		if (r->piece[i].bytes > PARACUDA_COMMAND_MAX)
 			return 0;

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// commandsGo writes package command: the types of commands, answers and records, and what reads and writes them.
+func commandsGo(c *commands) []byte {
+	b := &bytes.Buffer{}
+	goHeader(b, "command", "encoding/binary", "", "github.com/paracuda/paracuda/gpubackend/allowed")
+	b.WriteString("\n// The constants of gpubackend/api/commands.def.\nconst (\n")
+	for _, k := range c.constants {
+		fmt.Fprintf(b, "%s = %d %s\n", camel(k.name), k.value, goComment(k.comment))
+	}
+	b.WriteString(")\n")
+	for _, l := range c.layouts {
+		commandType(b, l)
+		if l.record {
+			recordDecoder(b, l)
+		} else {
+			commandDecoder(b, l)
+		}
+		layoutEncoder(b, l)
+		answerPut(b, l)
+	}
+	layoutTable(b, c)
+	return b.Bytes()
+}
+
+func commandType(b *bytes.Buffer, l layout) {
+	name, what := l.goType(), "command"
+	if l.record {
+		what = "record"
+	}
+	fmt.Fprintf(b, "\n// %s is %s %s of commands.def.\n", name, what, l.name)
+	comments(b, "//", l.doc)
+	fmt.Fprintf(b, "type %s struct {\n", name)
+	for _, f := range l.fields {
+		fmt.Fprintf(b, "%s %s %s\n", camel(f.name), f.goFieldType(), goComment(f.comment))
+	}
+	b.WriteString("}\n")
+	fmt.Fprintf(b, "\n// %sWords is how many words %s has before its tails.\nconst %sWords = %d\n", name, name, name, l.words())
+	if l.tagged {
+		fmt.Fprintf(b, "\n// %sTag is the first word of a %s.\nconst %sTag = %d\n", name, l.name, name, l.tag)
+	}
+}
+
+func (f field) goFieldType() string {
+	array := ""
+	if f.count > 0 {
+		array = fmt.Sprintf("[%d]", f.count)
+	}
+	switch f.typ {
+	case "u32":
+		return "uint32"
+	case "u8":
+		return array + "byte"
+	case "in", "out":
+		return "Buffer"
+	case "tail":
+		return "[]byte"
+	}
+	return array + "uint64"
+}
+
+// commandDecoder writes the decoder of a command.
+func commandDecoder(b *bytes.Buffer, l layout) {
+	name := l.goType()
+	words, body := "words", "body"
+	if l.words() == 0 {
+		words = "_"
+	}
+	if len(l.tails()) == 0 {
+		body = "_"
+	}
+	fmt.Fprintf(b, "\n// Decode%s reads and checks %s. words is a copy of the words, body all behind the header.\n", name, l.name)
+	fmt.Fprintf(b, "func Decode%s(%s []uint64, %s []byte) (c %s, ok bool) {\n", name, words, body, name)
+	var short []string
+	if words != "_" {
+		short = append(short, fmt.Sprintf("len(words) < %sWords", name))
+	}
+	if body != "_" {
+		short = append(short, fmt.Sprintf("len(body) < 8*%sWords", name))
+	}
+	refuse(b, name, short)
+	decodeFields(b, l, func(i int) string { return fmt.Sprintf("words[%d]", i) })
+	decodeTails(b, l, "body")
+	b.WriteString("return c, true\n}\n")
+}
+
+// recordDecoder writes the decoder of a record.
+func recordDecoder(b *bytes.Buffer, l layout) {
+	name := l.goType()
+	fmt.Fprintf(b, "\n// Decode%s reads and checks a %s. What is behind it is not looked at.\n", name, l.name)
+	fmt.Fprintf(b, "func Decode%s(b []byte) (c %s, ok bool) {\n", name, name)
+	word := func(i int) string { return fmt.Sprintf("binary.LittleEndian.Uint64(b[%d:])", 8*i) }
+	short := []string{fmt.Sprintf("len(b) < 8*%sWords", name)}
+	if l.tagged {
+		short = append(short, fmt.Sprintf("%s != %sTag", word(0), name))
+	}
+	refuse(b, name, short)
+	decodeFields(b, l, word)
+	decodeTails(b, l, "b")
+	b.WriteString("return c, true\n}\n")
+}
+
+// refuse writes the end of a decoder that finds one of some faults.
+func refuse(b *bytes.Buffer, name string, faults []string) {
+	if len(faults) > 0 {
+		fmt.Fprintf(b, "if %s {\nreturn %s{}, false\n}\n", strings.Join(faults, " || "), name)
+	}
+}
+
+func decodeFields(b *bytes.Buffer, l layout, word func(int) string) {
+	var faults []string
+	for _, f := range l.fields {
+		name := "c." + camel(f.name)
+		decodeField(b, f, name, word)
+		faults = append(faults, f.goFaults(name)...)
+	}
+	refuse(b, l.goType(), faults)
+}
+
+func decodeField(b *bytes.Buffer, f field, name string, word func(int) string) {
+	switch {
+	case f.typ == "u32" && f.high:
+		fmt.Fprintf(b, "%s = uint32(%s >> 32)\n", name, word(f.word))
+	case f.typ == "u32":
+		fmt.Fprintf(b, "%s = uint32(%s)\n", name, word(f.word))
+	case f.typ == "u8":
+		for i := range f.count / 8 {
+			fmt.Fprintf(b, "binary.LittleEndian.PutUint64(%s[%d:], %s)\n", name, 8*i, word(f.word+i))
+		}
+	case f.buffer():
+		fmt.Fprintf(b, "%s = NewBuffer(%s, %s)\n", name, word(f.word), word(f.word+1))
+	case f.typ == "tail":
+	case f.count > 0:
+		for i := range f.count {
+			fmt.Fprintf(b, "%s[%d] = %s\n", name, i, word(f.word+i))
+		}
+	default:
+		fmt.Fprintf(b, "%s = %s\n", name, word(f.word))
+	}
+}
+
+// goFaults are the conditions under which a field's value is refused.
+func (f field) goFaults(name string) (list []string) {
+	if f.max != "" {
+		list = append(list, name+" > "+goNumber(f.max))
+	}
+	if f.min != "" {
+		list = append(list, name+" < "+goNumber(f.min))
+	}
+	if f.set != "" {
+		list = append(list, fmt.Sprintf("!allowed.%s.Has(%s)", camel(f.set), wide(f, name)))
+	}
+	if f.size != "" {
+		fault := fmt.Sprintf("%s.Bytes != %s", name, goNumber(f.size))
+		if f.optional {
+			fault = fmt.Sprintf("%s && %s.Kind != 0", fault, name)
+		}
+		list = append(list, fault)
+	}
+	return list
+}
+
+func wide(f field, name string) string {
+	if f.typ == "u32" {
+		return "uint64(" + name + ")"
+	}
+	return name
+}
+
+// goNumber is a number of the file in Go.
+func goNumber(s string) string {
+	if isName(s) {
+		return camel(s)
+	}
+	return s
+}
+
+func decodeTails(b *bytes.Buffer, l layout, of string) {
+	tails := l.tails()
+	if len(tails) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "rest := %s[8*%sWords:]\n", of, l.goType())
+	for i, f := range tails {
+		rest := "rest"
+		if i == len(tails)-1 {
+			rest = "_"
+		}
+		fmt.Fprintf(b, "if c.%s, %s, ok = cut(rest, %s); !ok {\nreturn %s{}, false\n}\n", camel(f.name), rest, f.goBytes(), l.goType())
+	}
+}
+
+// goBytes is the size of a tail.
+func (f field) goBytes() string {
+	count := goNumber(f.counted)
+	if isName(f.counted) && strings.ToUpper(f.counted) != f.counted {
+		count = "uint64(c." + camel(f.counted) + ")"
+	}
+	switch {
+	case f.element == "1":
+		return count
+	case count == "1":
+		return goNumber(f.element)
+	}
+	return count + "*" + goNumber(f.element)
+}
+
+// layoutEncoder writes what appends a layout's words and tails.
+func layoutEncoder(b *bytes.Buffer, l layout) {
+	name := l.goType()
+	fmt.Fprintf(b, "\n// Append writes the words and tails of c behind b.\nfunc (c *%s) Append(b []byte) []byte {\n", name)
+	if l.tagged {
+		fmt.Fprintf(b, "b = binary.LittleEndian.AppendUint64(b, %sTag)\n", name)
+	}
+	for _, f := range l.fields {
+		encodeField(b, f, "c."+camel(f.name))
+	}
+	for i, f := range l.tails() {
+		if i > 0 {
+			b.WriteString("b = pad(b)\n")
+		}
+		fmt.Fprintf(b, "b = append(b, c.%s...)\n", camel(f.name))
+	}
+	b.WriteString("return b\n}\n")
+}
+
+func encodeField(b *bytes.Buffer, f field, name string) {
+	switch {
+	case f.typ == "tail":
+	case f.typ == "u32":
+		fmt.Fprintf(b, "b = binary.LittleEndian.AppendUint32(b, %s)\n", name)
+	case f.typ == "u8":
+		fmt.Fprintf(b, "b = append(b, %s[:]...)\n", name)
+	case f.buffer():
+		fmt.Fprintf(b, "b = %s.append(b)\n", name)
+	case f.count > 0:
+		fmt.Fprintf(b, "for _, x := range %s {\nb = binary.LittleEndian.AppendUint64(b, x)\n}\n", name)
+	default:
+		fmt.Fprintf(b, "b = binary.LittleEndian.AppendUint64(b, %s)\n", name)
+	}
+}
+
+// answerPut writes the answer's type and what puts it into the words of a slot.
+func answerPut(b *bytes.Buffer, l layout) {
+	if len(l.answer) == 0 {
+		return
+	}
+	name := l.goType() + "Answer"
+	fmt.Fprintf(b, "\n// %s is the answer to %s.\ntype %s struct {\n", name, l.goType(), name)
+	for _, f := range l.answer {
+		fmt.Fprintf(b, "%s %s %s\n", camel(f.name), f.goFieldType(), goComment(f.comment))
+	}
+	fmt.Fprintf(b, "}\n\n// Put writes the answer into a slot's words and returns how many there are.\n")
+	fmt.Fprintf(b, "func (a %s) Put(words *Words) int {\n", name)
+	for i := 0; i < len(l.answer); i++ {
+		f := l.answer[i]
+		x := "a." + camel(f.name)
+		switch {
+		case f.typ == "u32":
+			i++
+			fmt.Fprintf(b, "words[%d] = uint64(%s) | uint64(a.%s)<<32\n", f.word, x, camel(l.answer[i].name))
+		case f.typ == "u8":
+			for k := range f.count / 8 {
+				fmt.Fprintf(b, "words[%d] = binary.LittleEndian.Uint64(%s[%d:])\n", f.word+k, x, 8*k)
+			}
+		case f.count > 0:
+			for k := range f.count {
+				fmt.Fprintf(b, "words[%d] = %s[%d]\n", f.word+k, x, k)
+			}
+		default:
+			fmt.Fprintf(b, "words[%d] = %s\n", f.word, x)
+		}
+	}
+	fmt.Fprintf(b, "return %d\n}\n", wordsOf(l.answer))
+	fmt.Fprintf(b, "\n// Read reads the answer from a slot's words.\nfunc (a *%s) Read(words *Words) {\n", name)
+	for _, f := range l.answer {
+		decodeField(b, f, "a."+camel(f.name), func(i int) string { return fmt.Sprintf("words[%d]", i) })
+	}
+	b.WriteString("}\n")
+}
+
+// layoutTable writes what the dispatcher must know of each command, by its number.
+func layoutTable(b *bytes.Buffer, c *commands) {
+	b.WriteString("\n// Layouts are the commands of commands.def, by their numbers.\nvar Layouts = map[uint16]Layout{\n")
+	for _, l := range c.layouts {
+		if l.record {
+			continue
+		}
+		fmt.Fprintf(b, "%d: {Name: %q, Words: %sWords, NoContext: %v},\n", l.number, l.name, l.goType(), l.noctx)
+	}
+	b.WriteString("}\n")
+}
+
+// roundTripsGo writes, for package command's tests, what decodes each layout and encodes it again.
+func roundTripsGo(c *commands) []byte {
+	b := &bytes.Buffer{}
+	goHeader(b, "command")
+	b.WriteString("\n// roundTrips decode each command and record, and encode what they got.\n")
+	b.WriteString("var roundTrips = []struct {\nname string\nagain func(words []uint64, body []byte) ([]byte, bool)\n}{\n")
+	for _, l := range c.layouts {
+		arguments := "words, body"
+		if l.record {
+			arguments = "body"
+		}
+		fmt.Fprintf(b, "{%q, func(words []uint64, body []byte) ([]byte, bool) {\nc, ok := Decode%s(%s)\nreturn c.Append(nil), ok\n}},\n",
+			l.name, l.goType(), arguments)
+	}
+	b.WriteString("}\n")
+	return b.Bytes()
+}

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// parseCommands reads commands.def. What it says of functions is joined with a, of the protocol's own ops with w.
+func parseCommands(path string, r io.Reader, a *api, w *wire) (*commands, error) {
+	p := &commandParser{out: &commands{}, api: a, ops: w.ops()}
+	s := bufio.NewScanner(r)
+	n := 0
+	for s.Scan() {
+		n++
+		if err := p.line(s.Text()); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", path, n, err)
+		}
+	}
+	if err := s.Err(); err != nil {
+		return nil, err
+	}
+	if err := p.end(); err != nil {
+		return nil, fmt.Errorf("%s:%d: %w", path, n, err)
+	}
+	return p.out, nil
+}
+
+// ops are the numbers of the protocol's own commands, by name.
+func (w *wire) ops() map[string]int {
+	m := map[string]int{}
+	for _, d := range w.decls {
+		if d.kind == "enum" && d.name == "op" {
+			for _, v := range d.members {
+				m[v.name] = int(v.value)
+			}
+		}
+	}
+	return m
+}
+
+type commandParser struct {
+	out  *commands
+	api  *api
+	ops  map[string]int
+	doc  []string
+	open *layout
+	in   *[]field // where fields go
+}
+
+func (p *commandParser) line(text string) error {
+	code, comment, _ := strings.Cut(text, "#")
+	comment = strings.TrimSpace(comment)
+	f := strings.Fields(code)
+	switch {
+	case len(f) == 0 && strings.HasPrefix(text, "#"):
+		p.doc = append(p.doc, comment)
+		return nil
+	case len(f) == 0:
+		p.doc = nil
+		return nil
+	case p.open != nil && f[0] == "}":
+		return p.close(f[1:])
+	case p.open != nil:
+		return p.field(f, comment)
+	}
+	doc := p.doc
+	p.doc = nil
+	switch f[0] {
+	case "const":
+		return p.constant(f[1:], comment)
+	case "command", "record":
+		if len(f) < 3 || f[len(f)-1] != "{" {
+			return fmt.Errorf("want %s NAME ... {", f[0])
+		}
+		return p.begin(f[0] == "record", f[1], f[2:len(f)-1], doc)
+	}
+	return fmt.Errorf("not a declaration: %q", f[0])
+}
+
+func (p *commandParser) constant(f []string, comment string) error {
+	if len(f) != 2 {
+		return fmt.Errorf("want const NAME VALUE")
+	}
+	if _, err := p.number(f[0]); err == nil {
+		return fmt.Errorf("a second constant %s", f[0])
+	}
+	v, err := strconv.ParseUint(f[1], 0, 64)
+	p.out.constants = append(p.out.constants, constant{f[0], v, comment})
+	return err
+}
+
+// number is the value of a number or of a constant's name.
+func (p *commandParser) number(s string) (uint64, error) {
+	if !isName(s) {
+		return strconv.ParseUint(s, 0, 64)
+	}
+	for _, c := range p.out.constants {
+		if c.name == s {
+			return c.value, nil
+		}
+	}
+	return 0, fmt.Errorf("there is no constant %s", s)
+}
+
+func (p *commandParser) begin(record bool, name string, rest []string, doc []string) error {
+	for _, l := range p.out.layouts {
+		if l.name == name {
+			return fmt.Errorf("a second %s", name)
+		}
+	}
+	p.open = &layout{name: name, record: record, doc: doc}
+	p.in = &p.open.fields
+	if record {
+		return p.beginRecord(rest)
+	}
+	return p.beginCommand(rest)
+}
+
+func (p *commandParser) beginRecord(rest []string) (err error) {
+	if len(rest) > 1 {
+		return fmt.Errorf("want record NAME [VALUE] {")
+	}
+	if len(rest) == 1 {
+		p.open.tagged = true
+		p.open.tag, err = p.number(rest[0])
+	}
+	return err
+}
+
+func (p *commandParser) beginCommand(flags []string) error {
+	l := p.open
+	if n, ok := p.ops[l.name]; ok {
+		l.number = n
+		for _, f := range flags {
+			switch f {
+			case "noctx":
+				l.noctx = true
+			case "exact":
+				l.exact = true
+			default:
+				return fmt.Errorf("unknown flag %q", f)
+			}
+		}
+		return nil
+	}
+	if len(flags) > 0 {
+		return fmt.Errorf("the flags of %s are in cuda.def", l.name)
+	}
+	for _, f := range p.api.functions {
+		if f.symbol == l.name && f.class == "raw" {
+			l.number, l.noctx, l.exact = f.number, f.noctx, f.exact
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is neither a function of class raw nor an op", l.name)
+}
+
+// close ends the fields, or begins those of the answer.
+func (p *commandParser) close(rest []string) error {
+	l := p.open
+	if err := place(*p.in, l.tagged && p.in == &l.fields); err != nil {
+		return fmt.Errorf("%s: %w", l.name, err)
+	}
+	switch {
+	case len(rest) == 2 && rest[0] == "answer" && rest[1] == "{" && !l.record && p.in == &l.fields:
+		p.in = &l.answer
+		return nil
+	case len(rest) > 0:
+		return fmt.Errorf("unexpected %q", strings.Join(rest, " "))
+	}
+	p.out.layouts = append(p.out.layouts, *l)
+	p.open, p.in = nil, nil
+	return nil
+}
+
+// place gives fields their words.
+func place(fields []field, tagged bool) error {
+	word, half, tail := 0, false, false
+	if tagged {
+		word = 1
+	}
+	for i := range fields {
+		f := &fields[i]
+		if f.typ == "tail" {
+			tail = true
+			continue
+		}
+		if tail {
+			return fmt.Errorf("%s comes behind a tail", f.name)
+		}
+		if half && f.typ != "u32" {
+			return fmt.Errorf("%s comes behind half a word: write out the padding", f.name)
+		}
+		f.word = word
+		word += f.words()
+		if f.typ == "u32" {
+			f.high = half
+			if half {
+				word++
+			}
+			half = !half
+		}
+	}
+	if half {
+		return fmt.Errorf("half a word at the end: write out the padding")
+	}
+	return nil
+}
+
+func (p *commandParser) field(f []string, comment string) error {
+	if len(f) < 2 {
+		return fmt.Errorf("want TYPE NAME")
+	}
+	x := field{typ: f[0], name: f[1], comment: comment}
+	x.typ, x.kind, _ = strings.Cut(x.typ, ".")
+	name, n, array := strings.Cut(strings.TrimSuffix(x.name, "]"), "[")
+	if array {
+		count, err := p.number(n)
+		if err != nil {
+			return err
+		}
+		x.name, x.count = name, int(count)
+	}
+	for _, y := range *p.in {
+		if y.name == x.name {
+			return fmt.Errorf("a second field %s", x.name)
+		}
+	}
+	rest, err := p.typed(&x, f[2:])
+	if err != nil {
+		return fmt.Errorf("%s: %w", x.name, err)
+	}
+	if err := p.checks(&x, rest); err != nil {
+		return fmt.Errorf("%s: %w", x.name, err)
+	}
+	*p.in = append(*p.in, x)
+	return nil
+}
+
+// typed looks at a field's type and returns what is left of its line.
+func (p *commandParser) typed(x *field, rest []string) ([]string, error) {
+	switch {
+	case x.typ == "h" && x.kind == "", x.typ != "h" && x.kind != "":
+		return nil, fmt.Errorf("want h.KIND for a handle")
+	case x.typ == "u8" && (x.count == 0 || x.count%8 != 0):
+		return nil, fmt.Errorf("bytes come in whole words")
+	case x.count > 0 && x.typ != "u8" && x.typ != "u64":
+		return nil, fmt.Errorf("no array of %s", x.typ)
+	}
+	switch x.typ {
+	case "u64", "u32", "u8", "h":
+		return rest, nil
+	case "in", "out":
+		if p.open.record || p.in == &p.open.answer {
+			return nil, fmt.Errorf("only a command has buffers")
+		}
+		return rest, nil
+	case "tail":
+		if p.in == &p.open.answer {
+			return nil, fmt.Errorf("an answer has no tail")
+		}
+		return p.tail(x, rest)
+	}
+	return nil, fmt.Errorf("unknown type %q", x.typ)
+}
+
+// tail reads "COUNT [of SIZE]". How much there can be must be bounded.
+func (p *commandParser) tail(x *field, rest []string) ([]string, error) {
+	if len(rest) == 0 {
+		return nil, fmt.Errorf("want COUNT [of SIZE]")
+	}
+	x.counted, x.element = rest[0], "1"
+	rest = rest[1:]
+	if len(rest) >= 2 && rest[0] == "of" {
+		x.element = rest[1]
+		rest = rest[2:]
+		if _, err := p.number(x.element); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := p.number(x.counted); err == nil {
+		return rest, nil
+	}
+	for _, y := range p.open.fields {
+		if y.name == x.counted && (y.typ == "u64" || y.typ == "u32") && y.max != "" {
+			return rest, nil
+		}
+	}
+	return nil, fmt.Errorf("no field %s that has a max", x.counted)
+}
+
+func (p *commandParser) checks(x *field, f []string) error {
+	for len(f) > 0 {
+		if f[0] == "optional" && x.buffer() {
+			x.optional = true
+			f = f[1:]
+			continue
+		}
+		if len(f) < 2 {
+			return fmt.Errorf("unknown check %q", f[0])
+		}
+		if err := p.check(x, f[0], f[1]); err != nil {
+			return err
+		}
+		f = f[2:]
+	}
+	if x.optional && x.size == "" {
+		return fmt.Errorf("what has no size is optional anyway")
+	}
+	return nil
+}
+
+func (p *commandParser) check(x *field, what, value string) error {
+	scalar := x.count == 0 && (x.typ == "u64" || x.typ == "u32")
+	switch {
+	case what == "set" && scalar:
+		x.set = value
+		if !p.api.hasSet(value) {
+			return fmt.Errorf("there is no set %s", value)
+		}
+		return nil
+	case what == "max" && scalar:
+		x.max = value
+	case what == "min" && scalar:
+		x.min = value
+	case what == "size" && x.buffer():
+		x.size = value
+	default:
+		return fmt.Errorf("unknown check %q", what)
+	}
+	_, err := p.number(value)
+	return err
+}
+
+// end checks what only the whole file tells.
+func (p *commandParser) end() error {
+	if p.open != nil {
+		return fmt.Errorf("%s has no end", p.open.name)
+	}
+	known := map[string]bool{}
+	for _, l := range p.out.layouts {
+		known[l.name] = true
+	}
+	for _, f := range p.api.functions {
+		if f.class == "raw" && !known[f.symbol] {
+			return fmt.Errorf("%s is of class raw and isn't described", f.symbol)
+		}
+	}
+	return nil
+}
