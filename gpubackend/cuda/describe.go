@@ -12,57 +12,55 @@ import (
 // maxParameters bounds the parameters of a kernel: 32,764 bytes of them, one byte each.
 const maxParameters = 32764
 
-// subject is a function or a kernel: how its parameters, attributes and name are asked for.
+// subject is a function or a kernel, whose questions have the same form.
 type subject struct {
-	parameter func(i int) (offset, size uint32, r gpubackend.Result)
-	attribute func(a int) (int32, gpubackend.Result)
-	name      func() string
+	handle              uint64
+	parameter, name     symbol
+	attribute           symbol
+	device              uint64 // of a kernel's attributes
+	attributeIsOfKernel bool
 }
 
 // FuncDescribe writes the function's record.
 func (d *Device) FuncDescribe(f gpubackend.Function, record []byte) (uint64, gpubackend.Result) {
-	return describeSubject(&subject{
-		parameter: d.parameterOf(f),
-		attribute: func(a int) (int32, gpubackend.Result) { return d.FuncAttribute(a, f) },
-		name:      func() string { return d.FuncName(f) },
+	return d.describeSubject(&subject{
+		handle: uint64(f), parameter: symFuncGetParamInfo, name: symFuncGetName, attribute: symFuncGetAttribute,
 	}, record)
 }
 
 // KernelDescribe writes the kernel's record. Attributes are those on the current context's device, or the first.
 func (d *Device) KernelDescribe(k gpubackend.Kernel, record []byte) (uint64, gpubackend.Result) {
-	var device uint64
+	s := &subject{
+		handle: uint64(k), parameter: symKernelGetParamInfo, name: symKernelGetName, attribute: symKernelGetAttribute,
+		attributeIsOfKernel: true,
+	}
 	if len(d.gpus) > 0 {
-		device = d.gpus[0].native
+		s.device = d.gpus[0].native
 	}
 	if d.state != nil {
-		device = d.gpus[d.state.gpu].native
+		s.device = d.gpus[d.state.gpu].native
 	}
-	return describeSubject(&subject{
-		parameter: func(i int) (offset, size uint32, r gpubackend.Result) { return d.KernelParameter(k, i) },
-		attribute: func(a int) (int32, gpubackend.Result) { return d.KernelAttribute(a, k, device) },
-		name:      func() string { return d.KernelName(k) },
-	}, record)
-}
-
-func (d *Device) parameterOf(f gpubackend.Function) func(int) (offset, size uint32, r gpubackend.Result) {
-	return func(i int) (offset, size uint32, r gpubackend.Result) { return d.FuncParameter(f, i) }
+	return d.describeSubject(s, record)
 }
 
 // describeSubject writes what fits of a function record and returns the length of the whole.
-func describeSubject(s *subject, record []byte) (uint64, gpubackend.Result) {
+func (d *Device) describeSubject(s *subject, record []byte) (uint64, gpubackend.Result) {
 	var head wire.FunctionRecord
-	layout, end, r := parameters(s.parameter)
+	layout, end, r := d.parameters(s)
 	if r != gpubackend.Success {
 		return 0, r
 	}
 	for a := range head.Attribute {
-		value, r := s.attribute(a)
+		value, r := d.attribute(s, a)
 		if r.Sticky() || r == gpubackend.InvalidHandle || r == gpubackend.InvalidContext {
 			return 0, r
 		}
 		head.Attribute[a] = value
 	}
-	name := s.name()
+	name := ""
+	if d.call(s.name, d.out(0), s.handle) == gpubackend.Success {
+		name = textAt(d.value(0))
+	}
 	head.Parameters = uint32(len(layout) / 8)
 	head.ParameterBytes = end
 	head.NameBytes = uint32(len(name))
@@ -75,20 +73,29 @@ func describeSubject(s *subject, record []byte) (uint64, gpubackend.Result) {
 
 // parameters asks for one parameter after the other until there is none: pairs of offset and size, and the end of
 // the last.
-func parameters(
-	ask func(i int) (offset, size uint32, r gpubackend.Result),
-) (layout []byte, end uint32, r gpubackend.Result) {
-	for i := range maxParameters {
-		offset, size, r := ask(i)
+func (d *Device) parameters(s *subject) (layout []byte, end uint32, r gpubackend.Result) {
+	for i := range uint64(maxParameters) {
+		r = d.call(s.parameter, s.handle, i, d.out(0), d.out(1))
 		if r == gpubackend.InvalidValue {
 			return layout, end, gpubackend.Success
 		}
 		if r != gpubackend.Success {
 			return nil, 0, r
 		}
+		offset, size := uint32(d.value(0)), uint32(d.value(1))
 		layout = binary.LittleEndian.AppendUint32(layout, offset)
 		layout = binary.LittleEndian.AppendUint32(layout, size)
 		end = max(end, offset+size)
 	}
 	return layout, end, gpubackend.Success
+}
+
+func (d *Device) attribute(s *subject, a int) (int32, gpubackend.Result) {
+	var r gpubackend.Result
+	if s.attributeIsOfKernel {
+		r = d.call(s.attribute, d.out(0), uint64(a), s.handle, s.device)
+	} else {
+		r = d.call(s.attribute, d.out(0), uint64(a), s.handle)
+	}
+	return int32(uint32(d.value(0))), r
 }

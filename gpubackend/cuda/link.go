@@ -7,7 +7,6 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
-	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 )
 
 // linking is the C memory of one link: the driver writes to the logs until it is destroyed.
@@ -32,15 +31,16 @@ func (d *Device) LinkCreate(options []byte, infoBytes, errorBytes uint64) (gpuba
 		memory.Close()
 		return 0, r
 	}
-	h, r := d.calls.LinkCreate(&l.Options)
+	r = d.call(symLinkCreate, uint64(l.n), l.ids.address(), l.values.address(), d.out(0))
 	if r != gpubackend.Success {
-		l.Free()
+		l.free()
 		memory.Close()
 		return 0, r
 	}
 	if d.links == nil {
 		d.links = map[gpubackend.Link]*linking{}
 	}
+	h := gpubackend.Link(d.value(0))
 	d.links[h] = &linking{loading: l, memory: memory}
 	return h, r
 }
@@ -54,7 +54,7 @@ func (d *Device) LinkAddData(link gpubackend.Link, kind uint64, data []byte, nam
 	if r != gpubackend.Success {
 		return r
 	}
-	defer o.Free()
+	defer o.free()
 	l := d.links[link]
 	if l == nil {
 		return gpubackend.InvalidHandle
@@ -64,9 +64,10 @@ func (d *Device) LinkAddData(link gpubackend.Link, kind uint64, data []byte, nam
 		return gpubackend.OutOfMemory
 	}
 	defer l.memory.Give(bytes)
-	b := cmem.Copied(data, 16)
-	defer b.Free()
-	return d.calls.LinkAddData(link, kind, b, len(data), name, &o.Options)
+	b := copied(data, 16)
+	defer b.free()
+	return d.call(symLinkAddData, uint64(link), kind, b.address(), uint64(len(data)), d.text(name), uint64(o.n),
+		o.ids.address(), o.values.address())
 }
 
 // LinkComplete makes the image.
@@ -75,9 +76,9 @@ func (d *Device) LinkComplete(link gpubackend.Link) (uint64, gpubackend.Result) 
 	if l == nil {
 		return 0, gpubackend.InvalidHandle
 	}
-	at, bytes, r := d.calls.LinkComplete(link)
+	r := d.call(symLinkComplete, uint64(link), d.out(0), d.out(1))
 	if r == gpubackend.Success {
-		l.image, l.bytes = at, bytes
+		l.image, l.bytes = d.value(0), d.value(1)
 	}
 	return l.bytes, r
 }
@@ -88,7 +89,7 @@ func (d *Device) LinkImage(link gpubackend.Link, image []byte) gpubackend.Result
 	if l == nil || l.image == 0 || uint64(len(image)) != l.bytes {
 		return gpubackend.InvalidValue
 	}
-	copy(image, cmem.At(l.image, int(l.bytes)))
+	copy(image, at(l.image, int(l.bytes)))
 	runtime.KeepAlive(l)
 	return gpubackend.Success
 }
@@ -106,7 +107,7 @@ func (d *Device) LinkLogs(link gpubackend.Link, infoLog, errorLog []byte) (infoU
 func (d *Device) LinkDestroy(link gpubackend.Link) gpubackend.Result {
 	r := d.calls.LinkDestroy(link)
 	if l := d.links[link]; l != nil && r == gpubackend.Success {
-		l.Free()
+		l.free()
 		l.memory.Close()
 		delete(d.links, link)
 	}

@@ -2,7 +2,11 @@
 
 package cuda
 
-import "github.com/paracuda/paracuda/gpubackend"
+import (
+	"encoding/binary"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
 
 // guestMemory is what CreateMemory made or ImportMemory opened: its GPU and its size.
 type guestMemory struct {
@@ -13,12 +17,11 @@ type guestMemory struct {
 
 // Reserve asks for addresses and takes no others.
 func (d *Device) Reserve(addr, bytes uint64) gpubackend.Result {
-	got, r := d.MemAddressReserve(bytes, addr)
-	if r != gpubackend.Success {
+	if r := d.call(symMemAddressReserve, d.out(0), bytes, 0, addr, 0); r != gpubackend.Success {
 		return r
 	}
-	if got != addr {
-		d.MemAddressFree(got, bytes)
+	if got := d.value(0); got != addr {
+		d.call(symMemAddressFree, got, bytes)
 		return gpubackend.OutOfMemory
 	}
 	return gpubackend.Success
@@ -26,7 +29,7 @@ func (d *Device) Reserve(addr, bytes uint64) gpubackend.Result {
 
 // Unreserve gives them back.
 func (d *Device) Unreserve(addr, bytes uint64) gpubackend.Result {
-	return d.MemAddressFree(addr, bytes)
+	return d.call(symMemAddressFree, addr, bytes)
 }
 
 // CreateMemory makes memory that counts like that of the heap.
@@ -63,7 +66,10 @@ func (d *Device) addMemory(handle uint64, m guestMemory) {
 
 // ExportMemory gives the driver's own file.
 func (d *Device) ExportMemory(m gpubackend.Memory) (int, gpubackend.Result) {
-	return d.MemExport(uint64(m))
+	if r := d.call(symMemExport, d.out(0), uint64(m), handlePosixFile, 0); r != gpubackend.Success {
+		return -1, r
+	}
+	return int(int32(uint32(d.value(0)))), gpubackend.Success
 }
 
 // ImportMemory opens it in another process. A file that isn't the driver's is one of a worker that was taken over.
@@ -76,12 +82,12 @@ func (d *Device) ImportMemory(fd int, bytes, device uint64) (gpubackend.Memory, 
 	if heap.Charge(bytes) != nil {
 		return 0, gpubackend.OutOfMemory
 	}
-	h, r := d.MemImport(fd)
+	r := d.call(symMemImport, d.out(0), uint64(fd), handlePosixFile)
 	if r != gpubackend.Success {
 		heap.Uncharge(bytes)
 		return 0, r
 	}
-	m := gpubackend.Memory(h)
+	m := gpubackend.Memory(d.value(0))
 	if x, known := d.memories[m]; known { // memory counts once
 		heap.Uncharge(bytes)
 		x.again++
@@ -98,7 +104,7 @@ func (d *Device) ReleaseMemory(m gpubackend.Memory) gpubackend.Result {
 	if !ok {
 		return gpubackend.InvalidValue
 	}
-	r := d.MemRelease(uint64(m))
+	r := d.call(symMemRelease, uint64(m))
 	if r == gpubackend.Success && x.again > 0 {
 		x.again--
 		d.memories[m] = x
@@ -113,12 +119,12 @@ func (d *Device) ReleaseMemory(m gpubackend.Memory) gpubackend.Result {
 
 // MapMemory maps all of m.
 func (d *Device) MapMemory(addr, bytes uint64, m gpubackend.Memory) gpubackend.Result {
-	return d.MemMap(addr, bytes, uint64(m))
+	return d.call(symMemMap, addr, bytes, 0, uint64(m), 0)
 }
 
 // UnmapMemory undoes it.
 func (d *Device) UnmapMemory(addr, bytes uint64) gpubackend.Result {
-	return d.MemUnmap(addr, bytes)
+	return d.call(symMemUnmap, addr, bytes)
 }
 
 // Protect sets a device's access.
@@ -127,5 +133,15 @@ func (d *Device) Protect(addr, bytes, device, access uint64) gpubackend.Result {
 	if !ok {
 		return gpubackend.InvalidDevice
 	}
-	return d.MemSetAccess(addr, bytes, d.gpus[i].native, access)
+	return d.setAccess(addr, bytes, d.gpus[i].native, access)
+}
+
+func (l *library) setAccess(addr, bytes, device, access uint64) gpubackend.Result {
+	desc := allocate(accessDescSize)
+	defer desc.free()
+	p := desc.bytes()
+	binary.LittleEndian.PutUint32(p[0:], locationDevice)
+	binary.LittleEndian.PutUint32(p[4:], uint32(device))
+	binary.LittleEndian.PutUint32(p[8:], uint32(access))
+	return l.call(symMemSetAccess, addr, bytes, desc.address(), 1)
 }

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 )
 
 // Capture takes what is written to this process's file descriptors 1 and 2, which is where the driver prints. They
@@ -56,7 +55,7 @@ func (c *Capture) Log() *os.File { return c.log }
 
 // take returns what was written since the last call.
 func (c *Capture) take() []gpubackend.Output {
-	driver.FlushOutput()
+	flushOutput()
 	var out []gpubackend.Output
 	for i, f := range c.file {
 		info, err := f.Stat()

@@ -4,7 +4,6 @@ package cuda
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/managed"
 )
 
@@ -52,7 +51,7 @@ func (d *Device) fill(p *placed, global func(name string) (addr, bytes uint64, r
 	}
 	for i := range p.variables {
 		v := &p.variables[i]
-		to := cmem.At(p.at+v.Offset, int(v.Size))
+		to := at(p.at+v.Offset, int(v.Size))
 		if v.Content == "" {
 			clear(to)
 			continue
@@ -156,7 +155,7 @@ func (d *Device) plainGlobal(addr, bytes uint64, r gpubackend.Result, name strin
 	if r != gpubackend.Success {
 		return 0, 0, r
 	}
-	if managed, r := d.PointerAttribute(pointerIsManaged, addr); r == gpubackend.Success && managed != 0 {
+	if d.call(symPointerAttribute, d.out(0), pointerIsManaged, addr) == gpubackend.Success && d.value(0) != 0 {
 		return 0, 0, d.overlooked(name)
 	}
 	d.ranges.device.put(span{addr, bytes, true})

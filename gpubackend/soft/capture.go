@@ -44,7 +44,7 @@ func (d *Device) capturable(h gpubackend.Stream) (*stream, gpubackend.Result) {
 	case result != gpubackend.Success:
 		return nil, result
 	case s.isLegacy():
-		return nil, gpubackend.StreamCaptureUnsupported
+		return nil, gpubackend.CaptureUnsupported
 	case s.capture != nil:
 		return nil, gpubackend.IllegalState
 	}
@@ -98,11 +98,11 @@ func (d *Device) StreamEndCapture(h gpubackend.Stream) (gpubackend.Graph, gpubac
 	case c == nil:
 		return 0, gpubackend.IllegalState
 	case c.origin != s:
-		return 0, gpubackend.StreamCaptureUnmatched
+		return 0, gpubackend.CaptureUnmatched
 	case c.bad:
-		result = gpubackend.StreamCaptureInvalidated
+		result = gpubackend.CaptureInvalidated
 	case !c.isJoined():
-		result = gpubackend.StreamCaptureUnjoined
+		result = gpubackend.CaptureUnjoined
 	}
 	d.endCapture(c, result == gpubackend.Success)
 	if result != gpubackend.Success {
@@ -163,15 +163,15 @@ func (d *Device) admit(s *stream) gpubackend.Result {
 	case d.captures == 0:
 		return gpubackend.Success
 	case s.capture != nil && s.capture.bad:
-		return gpubackend.StreamCaptureInvalidated
+		return gpubackend.CaptureInvalidated
 	case !s.isLegacy():
 		return gpubackend.Success
 	}
 	result := gpubackend.Success
-	for _, other := range s.group.set.list {
-		if other.capture != nil && other.blocking && other.group == s.group {
+	for _, other := range s.ctx.streams {
+		if other.capture != nil && other.blocking && other.green == s.green {
 			other.capture.bad = true
-			result = gpubackend.StreamCaptureImplicit
+			result = gpubackend.CaptureImplicit
 		}
 	}
 	return result
@@ -183,7 +183,7 @@ func (s *stream) refuse() gpubackend.Result {
 		return gpubackend.Success
 	}
 	s.capture.bad = true
-	return gpubackend.StreamCaptureUnsupported
+	return gpubackend.CaptureUnsupported
 }
 
 // record makes a node of what would have been queued in a stream that records.

@@ -3,6 +3,7 @@
 package soft
 
 import (
+	"context"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -11,10 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 	"github.com/paracuda/paracuda/gpubackend/proclimit"
-	"github.com/paracuda/paracuda/gpubackend/soft/chip"
-	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
-	"github.com/paracuda/paracuda/gpubackend/soft/output"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
@@ -57,38 +55,34 @@ func (o Options) withDefaults() Options {
 		o.Files = proclimit.Files() / 2
 	}
 	if o.UUID == ([16]byte{}) {
-		o.UUID = chip.DefaultUUID
+		o.UUID = defaultUUID
 	}
 	return o
 }
 
-// unsupported answers what no room does.
-type unsupported struct{ gpubackend.Unsupported }
-
 // Device is a software GPU.
 type Device struct {
-	unsupported
-	*output.Buffer
-	*contexts.Contexts
+	gpubackend.Unsupported
 
 	options   Options
 	scheduler *scheduler.Scheduler
 	space     *space // nil before Open and after Close
-	warm      bool   // opened ahead of Open
+	output    output
+	alive     context.Context // ends with the device
+	kill      context.CancelFunc
+	warm      bool // opened ahead of Open
 
-	handles *handles.Table
-	grids   atomic.Uint64 // kernels launched
+	handles  *handles.Table
+	contexts []*gpuContext
+	primary  *gpuContext
+	current  *gpuContext
+	green    *greenContext // current part of current; nil for all of it
+	grids    atomic.Uint64 // kernels launched
 
 	registered map[uint64]uint64 // host memory: address, size
 	freeing    map[uint64]uint64 // device memory given back but perhaps still in use: address, size
 	staging    uint64            // bytes given by Staging
 	pieces     int               // memory without an address
-
-	sets        map[*contexts.Context]*streamSet
-	codes       map[*contexts.Context]*contextCode
-	allocations map[uint64]allocation                 // by address
-	arrays      map[*contexts.Context]map[uint64]bool // addresses of their memory
-	references  map[*contexts.Context]int             // texture references made by TexRefCreate
 
 	captures    int    // how many go on
 	lastCapture uint64 // number of the latest
@@ -109,18 +103,13 @@ var _ gpubackend.Driver = (*Device)(nil)
 // New returns a device. It takes memory and addresses when it is opened.
 func New(o Options) *Device {
 	d := &Device{
-		options: o.withDefaults(), scheduler: scheduler.New(o.HostMemory), handles: handles.New(), Buffer: output.NewBuffer(o.HostMemory),
+		options: o.withDefaults(), scheduler: scheduler.New(o.HostMemory), handles: handles.New(),
 		registered: make(map[uint64]uint64), freeing: make(map[uint64]uint64),
 		graphMemory: make(map[uint64]*graphMemory),
 	}
 	d.freed, d.held = d.scheduler.NewReturned(), d.scheduler.NewAllowance(maxHeld)
-	d.sets, d.codes = make(map[*contexts.Context]*streamSet), make(map[*contexts.Context]*contextCode)
-	d.allocations = make(map[uint64]allocation)
-	d.arrays, d.references = make(map[*contexts.Context]map[uint64]bool), make(map[*contexts.Context]int)
-	d.Contexts = contexts.New(contexts.Options{
-		Handles: d.handles, Scheduler: d.scheduler, Output: d.Buffer, Memory: d.options.Memory,
-		Hooks: contexts.Hooks{Usable: d.fillLibraries, Ending: d.emptyGraphs, Ended: d.drop, Busy: d.busy},
-	})
+	d.output.memory = o.HostMemory.Open()
+	d.alive, d.kill = context.WithCancel(context.Background())
 	return d
 }
 
@@ -128,12 +117,12 @@ func New(o Options) *Device {
 func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 	if d.warm {
 		d.warm = false
-		return d.identity().Snapshot(), gpubackend.Success
+		return d.snapshot(), gpubackend.Success
 	}
-	if d.space != nil || d.Ended() {
+	if d.space != nil || d.alive.Err() != nil {
 		return nil, gpubackend.InvalidValue
 	}
-	if !chip.Visible(env, d.options.UUID) {
+	if !visible(env, d.options.UUID) {
 		return nil, gpubackend.NoDevice
 	}
 	var err error
@@ -141,16 +130,8 @@ func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 		return nil, gpubackend.OutOfMemory
 	}
 	d.space.heap.Meter(d.options.HostMemory)
-	d.Contexts.Start()
-	return d.identity().Snapshot(), gpubackend.Success
-}
-
-// identity is what the device says of itself.
-func (d *Device) identity() *chip.Identity {
-	o := &d.options
-	return &chip.Identity{
-		UUID: o.UUID, Memory: o.Memory, Base: o.Base, Window: o.Window, Multiprocessors: o.Multiprocessors,
-	}
+	d.primary = d.newContext()
+	return d.snapshot(), gpubackend.Success
 }
 
 // Warm implements gpubackend.Driver.
@@ -161,22 +142,25 @@ func (d *Device) Warm() gpubackend.Result {
 }
 
 // Suits implements gpubackend.Driver: the only variable that means something here chooses among devices.
-func (d *Device) Suits(env []string) bool { return !d.warm || chip.Visible(env, d.options.UUID) }
+func (d *Device) Suits(env []string) bool { return !d.warm || visible(env, d.options.UUID) }
 
-// drop has the rooms give back what was in a context whose work has ended.
-func (d *Device) drop(c *contexts.Context) {
-	d.dropMemory(c)
-	d.dropTextures(c)
-	d.dropCode(c)
-	d.dropStreams(c)
-	d.reclaim()
+// everything returns the tasks after which all work queued so far is done.
+func (d *Device) everything() []*scheduler.Task {
+	var tasks []*scheduler.Task
+	for _, c := range d.contexts {
+		tasks = append(tasks, c.lasts()...)
+	}
+	return tasks
 }
 
 // Close implements gpubackend.Driver. Kernels are stopped. Should one not notice in time, its memory stays mapped.
 func (d *Device) Close() {
-	d.Contexts.Stop()
+	d.kill()
 	if d.space == nil {
 		return
+	}
+	for _, c := range d.contexts {
+		c.Fail(gpubackend.ContextIsDestroyed)
 	}
 	d.finishShared()
 	d.scheduler.DropHosts(nil)
@@ -184,6 +168,6 @@ func (d *Device) Close() {
 		d.space.window.close()
 		d.space = nil
 	}
-	d.Contexts.Clear(d.space == nil)
+	d.current, d.green, d.contexts = nil, nil, nil
 	d.handles.Clear()
 }

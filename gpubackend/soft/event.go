@@ -4,7 +4,6 @@ package soft
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
@@ -22,7 +21,7 @@ const externalFlag = 1
 // event is a CUevent. Its record is the task that stands for it in a stream, nil before the first. What it recorded
 // last may instead be a point of a capture: nodes.
 type event struct {
-	ctx    *contexts.Context
+	ctx    *gpuContext
 	timed  bool
 	record *scheduler.Task
 	shared *sharedEvent // of an interprocess event
@@ -32,19 +31,19 @@ type event struct {
 	nodes   []*node
 }
 
-func (e *event) Owner() *contexts.Context { return e.ctx }
+func (e *event) owner() *gpuContext { return e.ctx }
 
 func (d *Device) event(h gpubackend.Event) (*event, gpubackend.Result) {
 	e, ok := handles.Find[*event](d.handles, uint64(h))
 	if !ok {
 		return nil, gpubackend.InvalidHandle
 	}
-	return e, e.ctx.State()
+	return e, d.state(e.ctx)
 }
 
 // EventCreate implements gpubackend.Driver.
 func (d *Device) EventCreate(flags uint64) (gpubackend.Event, gpubackend.Result) {
-	c, result := d.Current()
+	c, result := d.context()
 	if result != gpubackend.Success {
 		return 0, result
 	}
@@ -175,7 +174,7 @@ func (d *Device) EventQuery(h gpubackend.Event) gpubackend.Result {
 	if !e.isDone(d.scheduler) {
 		return gpubackend.NotReady
 	}
-	return e.ctx.State()
+	return d.state(e.ctx)
 }
 
 // EventElapsed implements gpubackend.Driver. The time is negative, in two's complement, when the end came first.

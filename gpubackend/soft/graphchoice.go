@@ -4,7 +4,6 @@ package soft
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
@@ -12,7 +11,7 @@ import (
 // when it is released: by the task that comes after the last run of a body.
 type choice struct {
 	device    *Device
-	ctx       *contexts.Context
+	ctx       *gpuContext
 	condition *condition
 	kind      uint64
 	bodies    []body

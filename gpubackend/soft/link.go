@@ -8,14 +8,12 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/fatbin"
-	"github.com/paracuda/paracuda/gpubackend/soft/chip"
-	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 )
 
 // link is PTX texts that are made one. What comes out is PTX, too, which the load functions take.
 type link struct {
-	ctx   *contexts.Context
+	ctx   *gpuContext
 	texts [][]byte
 	image []byte
 	log   buildLog
@@ -23,7 +21,7 @@ type link struct {
 	memory, whole *budget.Account
 }
 
-func (l *link) Owner() *contexts.Context { return l.ctx }
+func (l *link) owner() *gpuContext { return l.ctx }
 
 func (l *link) close() {
 	l.memory.Close()
@@ -41,7 +39,7 @@ const (
 
 // LinkCreate implements gpubackend.Driver.
 func (d *Device) LinkCreate(options []byte, infoBytes, errorBytes uint64) (gpubackend.Link, gpubackend.Result) {
-	c, result := d.Current()
+	c, result := d.context()
 	if result != gpubackend.Success {
 		return 0, result
 	}
@@ -80,7 +78,7 @@ func (d *Device) LinkAddData(h gpubackend.Link, kind uint64, data []byte, _ stri
 		l.log.errorf("%v\n", err)
 		return gpubackend.InvalidImage
 	}
-	text, err := image.BestPTX(chip.Architecture, unpacked)
+	text, err := image.BestPTX(architecture, unpacked)
 	if unpacked.Refused() || err == nil && l.memory.Take(uint64(len(text))+textBytes) != nil {
 		return gpubackend.OutOfMemory
 	}

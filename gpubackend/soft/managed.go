@@ -5,7 +5,6 @@ package soft
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
-	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
@@ -77,7 +76,7 @@ func (d *Device) LibraryLoadManaged(
 	}
 	h, infoUsed, errorUsed, result = d.loadLibrary(image, options, managed, infoLog, errorLog)
 	if result == gpubackend.Success {
-		for _, c := range d.All() {
+		for _, c := range d.contexts {
 			d.fillLibraries(c)
 		}
 	}
@@ -86,8 +85,8 @@ func (d *Device) LibraryLoadManaged(
 
 // fillLibraries gives the managed variables of libraries their initial content, in a context that works, unless they
 // had it: the program may touch them from now on. What fails is reported when a context needs the library.
-func (d *Device) fillLibraries(c *contexts.Context) {
-	if c.State() != gpubackend.Success {
+func (d *Device) fillLibraries(c *gpuContext) {
+	if d.state(c) != gpubackend.Success {
 		return
 	}
 	for _, object := range d.handles.All() {

@@ -7,7 +7,6 @@ import (
 	"math"
 
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
@@ -81,8 +80,8 @@ func (d *Device) TexRefSetAddress(h gpubackend.TextureReference, addr, bytes uin
 		r.unbind() // as the runtime does
 		return 0, gpubackend.Success
 	}
-	offset = addr % chip.TextureAlignment
-	if !d.reaches(addr, bytes, false) || bytes == 0 || bytes/r.texel() > chip.MaxLinearTexels {
+	offset = addr % textureAlignment
+	if !d.reaches(addr, bytes, false) || bytes == 0 || bytes/r.texel() > maxLinearTexels {
 		return 0, gpubackend.InvalidValue
 	}
 	r.unbind()

@@ -10,7 +10,6 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/managed"
-	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 )
 
 // TestRewrittenVariables executes code of nvcc's after package managed has put addresses in place of managed
@@ -20,7 +19,7 @@ func TestRewrittenVariables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	codes, err := managed.Open(image, chip.Architecture, nil)
+	codes, err := managed.Open(image, architecture, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ package worker
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
-	"github.com/paracuda/paracuda/gpubackend/worker/fences"
 )
 
 // slot is a chunk on its way, with a part of the staging memory if it has to pass through that.
@@ -18,7 +17,7 @@ type slot struct {
 	counted bool // op waits for it
 	from    position
 	bytes   uint64
-	fence   fences.Fence
+	fence   fence
 }
 
 type slotState uint8
@@ -135,7 +134,7 @@ func (c *copier) arrived(w *Worker, m Moved) {
 
 // settled looks whether a chunk's turn has come.
 func (c *copier) settled(w *Worker, s *slot) {
-	switch result := w.fences.Passed(s.fence); result {
+	switch result := w.passed(s.fence); result {
 	case gpubackend.NotReady:
 	case gpubackend.Success:
 		w.move(s)
@@ -146,7 +145,7 @@ func (c *copier) settled(w *Worker, s *slot) {
 
 // carried looks whether the driver's step has ended.
 func (c *copier) carried(w *Worker, s *slot) {
-	result := w.fences.Passed(s.fence)
+	result := w.passed(s.fence)
 	if result == gpubackend.NotReady {
 		return
 	}

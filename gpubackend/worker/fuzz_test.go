@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
@@ -151,9 +152,7 @@ func TestPoolsAreReused(t *testing.T) {
 	r := newRig(t)
 	for range 3 * maxPools {
 		h := r.newPool(0, 0)
-		c := call.Call{Command: &r.command}
-		r.command.Words[0], r.command.N = h, 1
-		if h == 0 || r.runPoolDestroy(&c) != gpubackend.Success {
+		if h == 0 || r.runPoolDestroy(&call.Call{}, command.MemPoolDestroy{Pool: h}) != gpubackend.Success {
 			t.Fatal("no more pools")
 		}
 	}

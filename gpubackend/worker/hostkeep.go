@@ -5,7 +5,6 @@ package worker
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/arena"
-	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
@@ -13,22 +12,22 @@ import (
 // address and bytes of two ranges. Nothing is to find them missing meanwhile: it is done when the context is idle.
 func (w *Worker) runHostKeep(c *call.Call) gpubackend.Result {
 	id := uint32(c.Word(0))
-	var kept []addresses.Range
+	var kept []addressRange
 	for i := 1; i < 5; i += 2 {
 		if c.Word(i+1) != 0 {
-			kept = append(kept, addresses.Of(c.Word(i), c.Word(i+1)))
+			kept = append(kept, addressRange{c.Word(i), c.Word(i + 1)})
 		}
 	}
 	return w.whenIdle(c, func() (uint64, gpubackend.Result) { return 0, w.keepHost(id, kept) })
 }
 
-func (w *Worker) keepHost(id uint32, kept []addresses.Range) gpubackend.Result {
+func (w *Worker) keepHost(id uint32, kept []addressRange) gpubackend.Result {
 	h := w.hosts[id]
 	if h == nil {
-		return gpubackend.HostMemoryNotRegistered
+		return gpubackend.HostMemoryUnregistered
 	}
 	for i, r := range kept {
-		if (r.Base|r.Bytes)%pageSize != 0 || !r.In(h.whole.known) || i > 0 && r.Base < kept[0].End() {
+		if (r.base|r.bytes)%pageSize != 0 || !contains(h.whole.known, r) || i > 0 && r.base < kept[0].end() {
 			return gpubackend.InvalidValue
 		}
 	}
@@ -49,20 +48,20 @@ func (w *Worker) keepHost(id uint32, kept []addresses.Range) gpubackend.Result {
 }
 
 // keep unmaps all but parts of a range, sorted.
-func (h *hostRange) keep(parts []addresses.Range) {
-	var left []addresses.Range
+func (h *hostRange) keep(parts []addressRange) {
+	var left []addressRange
 	for _, m := range h.mapped {
-		at := m.Base
+		at := m.base
 		for _, p := range parts {
-			from, to := max(p.Base, at), min(p.End(), m.End())
+			from, to := max(p.base, at), min(p.end(), m.end())
 			if from >= to {
 				continue
 			}
 			arena.Unmap(uintptr(at), uintptr(from-at))
-			left = append(left, addresses.Of(from, to-from))
+			left = append(left, addressRange{from, to - from})
 			at = to
 		}
-		arena.Unmap(uintptr(at), uintptr(m.End()-at))
+		arena.Unmap(uintptr(at), uintptr(m.end()-at))
 	}
 	h.mapped = left
 }

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
@@ -27,13 +28,6 @@ type share struct {
 	gpubackend.Shared
 	offer
 	context uint64
-}
-
-// nameAt is the name in a call's words i and i + 1.
-func nameAt(c *call.Call, i int) (token [16]byte) {
-	binary.LittleEndian.PutUint64(token[:], c.Word(i))
-	binary.LittleEndian.PutUint64(token[8:], c.Word(i+1))
-	return token
 }
 
 // pieceBytes is the size of what an offer of memory says: start and size of the memory in its file. The guest doesn't say
@@ -67,10 +61,9 @@ func own(offers map[uint64]*share, token [16]byte) bool {
 	return false
 }
 
-// runIpcShare offers memory: address of an allocation, which is offered once, and for as long as it is there. The answer is the name, in two words, start and size of the memory in its file
-// and the offset of the address in the memory.
-func (w *Worker) runIpcShare(c *call.Call) gpubackend.Result {
-	address := c.Word(0)
+// runIpcShare offers an allocation: once, and for as long as it is there.
+func (w *Worker) runIpcShare(c *call.Call, a command.IpcGetMemHandle) gpubackend.Result {
+	address := a.Address
 	s := w.shares.offered[address]
 	if s == nil {
 		var result gpubackend.Result
@@ -78,10 +71,7 @@ func (w *Worker) runIpcShare(c *call.Call) gpubackend.Result {
 			return result
 		}
 	}
-	s.answerName(c)
-	c.Answer(s.Start)
-	c.Answer(s.Bytes)
-	c.Answer(s.Offset)
+	c.Put(command.IpcGetMemHandleAnswer{Name: s.token, Start: s.Start, Bytes: s.Bytes, Offset: s.Offset})
 	return gpubackend.Success
 }
 
@@ -98,7 +88,7 @@ func (w *Worker) offer(address uint64) (*share, gpubackend.Result) {
 		return nil, gpubackend.InvalidValue
 	}
 	w.watchMemory()
-	s := &share{Shared: shared, offer: offer{text: describePiece(shared), fd: fd}, context: w.contexts.HomeOfCurrent()}
+	s := &share{Shared: shared, offer: offer{text: describePiece(shared), fd: fd}, context: w.home(w.context)}
 	if err := s.open(offersMemory); err != nil {
 		w.log.WithError(err).Warn("share memory")
 		return nil, gpubackend.OutOfMemory
@@ -110,22 +100,21 @@ func (w *Worker) offer(address uint64) (*share, gpubackend.Result) {
 	return s, gpubackend.Success
 }
 
-// runIpcOpen maps memory that another worker offers: name, start, size, offset.
-func (w *Worker) runIpcOpen(c *call.Call) gpubackend.Result {
-	token := nameAt(c, 0)
-	if own(w.shares.offered, token) {
+// runIpcOpen maps memory that another worker offers.
+func (w *Worker) runIpcOpen(c *call.Call, a command.IpcOpenMemHandle) gpubackend.Result {
+	if own(w.shares.offered, a.Name) {
 		return gpubackend.InvalidContext // as CUDA has it: memory is shared between processes
 	}
-	s, fd, err := receivePiece(token)
+	s, fd, err := receivePiece(a.Name)
 	if err != nil {
 		w.log.WithError(err).Warn("get another process's memory")
 		return gpubackend.InvalidValue
 	}
 	defer unix.Close(fd)
-	if s.Start != c.Word(2) || s.Bytes != c.Word(3) || c.Word(4) >= s.Bytes {
+	if s.Start != a.Start || s.Bytes != a.Bytes || a.Offset >= s.Bytes {
 		return gpubackend.InvalidValue
 	}
-	s.Offset = c.Word(4)
+	s.Offset = a.Offset
 	address, result := w.driver.MapShared(s, fd)
 	if result != gpubackend.Success {
 		return result
@@ -133,15 +122,14 @@ func (w *Worker) runIpcOpen(c *call.Call) gpubackend.Result {
 	if w.shares.mapped == nil {
 		w.shares.mapped = map[uint64]uint64{}
 	}
-	w.shares.mapped[address] = w.contexts.HomeOfCurrent()
-	c.Answer(address + s.Offset)
-	c.Answer(address)
+	w.shares.mapped[address] = w.home(w.context)
+	c.Put(command.IpcOpenMemHandleAnswer{Address: address + s.Offset, Whole: address})
 	return gpubackend.Success
 }
 
-// runIpcClose unmaps it when nothing uses it: the address of the whole.
-func (w *Worker) runIpcClose(c *call.Call) gpubackend.Result {
-	address := c.Word(0)
+// runIpcClose unmaps it when nothing uses it.
+func (w *Worker) runIpcClose(c *call.Call, a command.IpcCloseMemHandle) gpubackend.Result {
+	address := a.Whole
 	if _, ok := w.shares.mapped[address]; !ok {
 		return gpubackend.InvalidValue
 	}

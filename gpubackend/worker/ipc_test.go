@@ -8,9 +8,8 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/handover"
-	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
 // offeredSockets counts the sockets of the host under which this process, or another, offers memory. The kernel's list may
@@ -34,9 +33,10 @@ func offeredSockets(t *testing.T, tokens map[[16]byte]bool) int {
 
 // nameIn is the name in an answer.
 func nameIn(r *rig) [16]byte {
-	s, c := r.slot(), call.Call{Command: &arena.Command{}}
-	c.Command.N = copy(c.Command.Words[:], s.Word[:2])
-	return nameAt(&c, 0)
+	var a command.IpcGetMemHandleAnswer
+	s := r.slot()
+	a.Read(&s.Word)
+	return a.Name
 }
 
 // TestAnAllocationIsOfferedOnce, whatever addresses in it a hostile guest names, and until it is freed in any way.

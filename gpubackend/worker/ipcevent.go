@@ -6,18 +6,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
-	"github.com/paracuda/paracuda/gpubackend/worker/handles"
 )
 
 // maxSharedEvents bounds the sockets and goroutines that a guest can make a worker have.
 const maxSharedEvents = 1 << 10
 
-// runIpcShareEvent offers an event. The answer is the name, in two words.
-func (w *Worker) runIpcShareEvent(c *call.Call) gpubackend.Result {
-	handle := c.Word(0)
-	e, result := handles.Event(&w.objects, handle)
+// runIpcShareEvent offers an event.
+func (w *Worker) runIpcShareEvent(c *call.Call, a command.IpcGetEventHandle) gpubackend.Result {
+	handle := a.Event
+	e, result := w.findEvent(c, handle)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -27,7 +27,7 @@ func (w *Worker) runIpcShareEvent(c *call.Call) gpubackend.Result {
 			return result
 		}
 	}
-	s.answerName(c)
+	c.Put(command.IpcGetEventHandleAnswer{Name: s.token})
 	return gpubackend.Success
 }
 
@@ -51,17 +51,16 @@ func (w *Worker) offerEvent(handle uint64, e gpubackend.Event) (*share, gpubacke
 	return s, gpubackend.Success
 }
 
-// runIpcOpenEvent opens an event that another worker offers: name.
-func (w *Worker) runIpcOpenEvent(c *call.Call) gpubackend.Result {
+// runIpcOpenEvent opens an event that another worker offers.
+func (w *Worker) runIpcOpenEvent(c *call.Call, a command.IpcOpenEventHandle) gpubackend.Result {
 	if !w.objects.Room(object.Event) {
 		return gpubackend.OutOfMemory
 	}
-	token := nameAt(c, 0)
-	if own(w.shares.events, token) {
+	if own(w.shares.events, a.Name) {
 		return gpubackend.InvalidContext // as for memory: between processes
 	}
 	var shared gpubackend.SharedEvent
-	text, fd, err := receive(offersEvent, token[:], len(shared))
+	text, fd, err := receive(offersEvent, a.Name[:], len(shared))
 	if err != nil {
 		w.log.WithError(err).Warn("get another process's event")
 		return gpubackend.InvalidHandle
@@ -74,7 +73,7 @@ func (w *Worker) runIpcOpenEvent(c *call.Call) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
-	c.Answer(w.objects.Add(object.Event, uint64(e), w.contexts.Home(c.Context)))
+	c.Put(command.IpcOpenEventHandleAnswer{Event: w.objects.Add(object.Event, uint64(e), w.home(c.Context))})
 	return gpubackend.Success
 }
 

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -18,7 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
-	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
 // offer is what this process gives to other workers of the same user that know the secret. They find it by a socket whose
@@ -82,12 +80,6 @@ func (f userOf) check(conn *net.UnixConn) error {
 		err = fmt.Errorf("user %d: %w", uid, errOtherUser)
 	}
 	return err
-}
-
-// answerName adds the secret to an answer, in two words.
-func (o *offer) answerName(c *call.Call) {
-	c.Answer(binary.LittleEndian.Uint64(o.token[:]))
-	c.Answer(binary.LittleEndian.Uint64(o.token[8:]))
 }
 
 // open chooses a secret and begins to offer. The file is the offer's from now on.

@@ -7,10 +7,9 @@ import (
 	"sort"
 
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/allowed"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
-	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
@@ -23,15 +22,17 @@ const (
 
 // mappings is the guest's virtual memory management.
 type mappings struct {
-	reserved []addresses.Range  // sorted
+	reserved []addressRange     // sorted
 	mapped   []mapped           // sorted
 	memory   map[uint64]*memory // by handle; imported memory may have several
 	shared   sharedMemory
 }
 
+type addressRange struct{ base, bytes uint64 }
+
 // mapped is memory at an address.
 type mapped struct {
-	addresses.Range
+	addressRange
 	memory *memory
 	access uint64
 }
@@ -46,6 +47,8 @@ type memory struct {
 	id     uint64 // by which it was imported, 0 if it wasn't
 }
 
+func (r addressRange) end() uint64 { return r.base + r.bytes }
+
 // aligned says whether a range is one that the guest may name.
 func aligned(base, bytes uint64) bool {
 	return base%gpubackend.Granularity == 0 && bytes%gpubackend.Granularity == 0 && bytes != 0 &&
@@ -54,65 +57,65 @@ func aligned(base, bytes uint64) bool {
 
 // firstReserved and firstMapped are the positions of the first range that ends behind addr.
 func (m *mappings) firstReserved(addr uint64) int {
-	return sort.Search(len(m.reserved), func(i int) bool { return m.reserved[i].End() > addr })
+	return sort.Search(len(m.reserved), func(i int) bool { return m.reserved[i].end() > addr })
 }
 
 func (m *mappings) firstMapped(addr uint64) int {
-	return sort.Search(len(m.mapped), func(i int) bool { return m.mapped[i].End() > addr })
+	return sort.Search(len(m.mapped), func(i int) bool { return m.mapped[i].end() > addr })
 }
 
 // at is the mapping that holds an address, or nil.
 func (m *mappings) at(addr uint64) *mapped {
-	if i := m.firstMapped(addr); i < len(m.mapped) && m.mapped[i].Base <= addr {
+	if i := m.firstMapped(addr); i < len(m.mapped) && m.mapped[i].base <= addr {
 		return &m.mapped[i]
 	}
 	return nil
 }
 
-// runReserve sets addresses aside: address, bytes.
-func (w *Worker) runReserve(c *call.Call) gpubackend.Result {
-	m, base, bytes := &w.mappings, c.Word(0), c.Word(1)
+// runReserve sets addresses aside.
+func (w *Worker) runReserve(c *call.Call, a command.MemAddressReserve) gpubackend.Result {
+	m, base, bytes := &w.mappings, a.Address, a.Bytes
 	if !aligned(base, bytes) {
 		return gpubackend.InvalidValue
 	}
 	i := m.firstReserved(base)
-	if i < len(m.reserved) && m.reserved[i].Base < base+bytes {
+	if i < len(m.reserved) && m.reserved[i].base < base+bytes {
 		return gpubackend.InvalidValue
 	}
-	if !w.places.Take(addresses.OfReserved) {
+	if !w.places.take(placesOfReserved) {
 		return gpubackend.OutOfMemory
 	}
 	result := w.driver.Reserve(base, bytes)
 	if result != gpubackend.Success {
-		w.places.Give(addresses.OfReserved)
+		w.places.give(placesOfReserved)
 		return result
 	}
-	m.reserved = slices.Insert(m.reserved, i, addresses.Of(base, bytes))
+	m.reserved = slices.Insert(m.reserved, i, addressRange{base, bytes})
 	return result
 }
 
-// runUnreserve gives back a whole reservation: address, bytes.
-func (w *Worker) runUnreserve(c *call.Call) gpubackend.Result {
-	m, base, bytes := &w.mappings, c.Word(0), c.Word(1)
+// runUnreserve gives back a whole reservation.
+func (w *Worker) runUnreserve(c *call.Call, a command.MemAddressFree) gpubackend.Result {
+	m, base, bytes := &w.mappings, a.Address, a.Bytes
 	i := m.firstReserved(base)
-	if i == len(m.reserved) || m.reserved[i] != (addresses.Of(base, bytes)) {
+	if i == len(m.reserved) || m.reserved[i] != (addressRange{base, bytes}) {
 		return gpubackend.InvalidValue
 	}
-	if k := m.firstMapped(base); k < len(m.mapped) && m.mapped[k].Base < base+bytes {
+	if k := m.firstMapped(base); k < len(m.mapped) && m.mapped[k].base < base+bytes {
 		return gpubackend.InvalidValue
 	}
 	result := w.driver.Unreserve(base, bytes)
 	if result == gpubackend.Success {
 		m.reserved = slices.Delete(m.reserved, i, i+1)
-		w.places.Give(addresses.OfReserved)
+		w.places.give(placesOfReserved)
 	}
 	return result
 }
 
-// runCreateMemory makes memory: bytes, device, compression.
-func (w *Worker) runCreateMemory(c *call.Call) gpubackend.Result {
-	bytes, device, compression := c.Word(0), c.Word(1), c.Word(2)
-	if bytes == 0 || bytes%gpubackend.Granularity != 0 || !allowed.Compression.Has(compression) {
+// runCreateMemory makes memory.
+func (w *Worker) runCreateMemory(c *call.Call, a command.MemCreate) gpubackend.Result {
+	bytes, device, compression := a.Bytes, a.Device, a.Compression
+	if bytes == 0 || bytes%gpubackend.Granularity != 0 {
 		return gpubackend.InvalidValue
 	}
 	native, result := w.driver.CreateMemory(bytes, device, compression)
@@ -127,7 +130,7 @@ func (w *Worker) runCreateMemory(c *call.Call) gpubackend.Result {
 		w.driver.ReleaseMemory(native)
 		return gpubackend.OutOfMemory
 	}
-	c.Answer(handle)
+	c.Put(command.MemCreateAnswer{Memory: handle})
 	return gpubackend.Success
 }
 
@@ -145,13 +148,13 @@ func (w *Worker) addMemory(x *memory) uint64 {
 }
 
 // runReleaseMemory gives up a handle; mappings keep the memory.
-func (w *Worker) runReleaseMemory(c *call.Call) gpubackend.Result {
-	x := w.mappings.memory[c.Word(0)]
+func (w *Worker) runReleaseMemory(c *call.Call, a command.MemRelease) gpubackend.Result {
+	x := w.mappings.memory[a.Memory]
 	if x == nil {
 		return gpubackend.InvalidValue
 	}
-	delete(w.mappings.memory, c.Word(0))
-	w.objects.Remove(c.Word(0))
+	delete(w.mappings.memory, a.Memory)
+	w.objects.Remove(a.Memory)
 	return w.unuse(x)
 }
 
@@ -164,37 +167,37 @@ func (w *Worker) unuse(x *memory) gpubackend.Result {
 	return w.driver.ReleaseMemory(gpubackend.Memory(x.native))
 }
 
-// runMapMemory puts memory at reserved addresses: address, bytes, memory.
-func (w *Worker) runMapMemory(c *call.Call) gpubackend.Result {
-	m, base, bytes := &w.mappings, c.Word(0), c.Word(1)
-	x := m.memory[c.Word(2)]
+// runMapMemory puts memory at reserved addresses.
+func (w *Worker) runMapMemory(c *call.Call, a command.MemMap) gpubackend.Result {
+	m, base, bytes := &w.mappings, a.Address, a.Bytes
+	x := m.memory[a.Memory]
 	if x == nil || !aligned(base, bytes) || bytes != x.bytes {
 		return gpubackend.InvalidValue
 	}
 	i := m.firstReserved(base)
-	if i == len(m.reserved) || m.reserved[i].Base > base || m.reserved[i].End() < base+bytes {
+	if i == len(m.reserved) || m.reserved[i].base > base || m.reserved[i].end() < base+bytes {
 		return gpubackend.InvalidValue
 	}
 	k := m.firstMapped(base)
-	if k < len(m.mapped) && m.mapped[k].Base < base+bytes {
+	if k < len(m.mapped) && m.mapped[k].base < base+bytes {
 		return gpubackend.InvalidValue
 	}
-	if !w.places.Take(addresses.OfMapped) {
+	if !w.places.take(placesOfMapped) {
 		return gpubackend.OutOfMemory
 	}
 	result := w.driver.MapMemory(base, bytes, gpubackend.Memory(x.native))
 	if result != gpubackend.Success {
-		w.places.Give(addresses.OfMapped)
+		w.places.give(placesOfMapped)
 		return result
 	}
 	x.uses++
-	m.mapped = slices.Insert(m.mapped, k, mapped{addresses.Of(base, bytes), x, gpubackend.AccessNone})
+	m.mapped = slices.Insert(m.mapped, k, mapped{addressRange{base, bytes}, x, gpubackend.AccessNone})
 	return result
 }
 
-// runUnmapMemory unmaps whole mappings, when nothing uses them: address, bytes.
-func (w *Worker) runUnmapMemory(c *call.Call) gpubackend.Result {
-	base, bytes := c.Word(0), c.Word(1)
+// runUnmapMemory unmaps whole mappings, when nothing uses them.
+func (w *Worker) runUnmapMemory(c *call.Call, a command.MemUnmap) gpubackend.Result {
+	base, bytes := a.Address, a.Bytes
 	return w.whenIdle(c, func() (uint64, gpubackend.Result) { return 0, w.unmap(base, bytes) })
 }
 
@@ -205,14 +208,14 @@ func (w *Worker) unmap(base, bytes uint64) gpubackend.Result {
 		return gpubackend.InvalidValue
 	}
 	for _, x := range m.mapped[from:to] {
-		w.endLoans(x.Base, x.Bytes)
-		if result := w.driver.UnmapMemory(x.Base, x.Bytes); result != gpubackend.Success {
+		w.endLoans(x.base, x.bytes)
+		if result := w.driver.UnmapMemory(x.base, x.bytes); result != gpubackend.Success {
 			return result
 		}
 		w.unuse(x.memory)
 	}
 	m.mapped = slices.Delete(m.mapped, from, to)
-	w.places.Give(addresses.OfMapped * (to - from))
+	w.places.give(placesOfMapped * (to - from))
 	return gpubackend.Success
 }
 
@@ -224,21 +227,17 @@ func (m *mappings) whole(base, bytes uint64) (from, to int, ok bool) {
 	from = m.firstMapped(base)
 	to = from
 	for at := base; at < base+bytes; to++ {
-		if to == len(m.mapped) || m.mapped[to].Base != at || m.mapped[to].End() > base+bytes {
+		if to == len(m.mapped) || m.mapped[to].base != at || m.mapped[to].end() > base+bytes {
 			return 0, 0, false
 		}
-		at = m.mapped[to].End()
+		at = m.mapped[to].end()
 	}
 	return from, to, true
 }
 
-// runProtect says how a device may access mappings: address, bytes, device, access. What takes access away waits for
-// the work that may use it.
-func (w *Worker) runProtect(c *call.Call) gpubackend.Result {
-	base, bytes, device, access := c.Word(0), c.Word(1), c.Word(2), c.Word(3)
-	if access != gpubackend.AccessNone && access != gpubackend.AccessRead && access != gpubackend.AccessReadWrite {
-		return gpubackend.InvalidValue
-	}
+// runProtect says how a device may access mappings. What takes access away waits for the work that may use it.
+func (w *Worker) runProtect(c *call.Call, a command.MemSetAccess) gpubackend.Result {
+	base, bytes, device, access := a.Address, a.Bytes, a.Device, a.Access
 	from, to, ok := w.mappings.whole(base, bytes)
 	if !ok {
 		return gpubackend.InvalidValue
@@ -261,8 +260,8 @@ func (w *Worker) protect(base, bytes, device, access uint64) gpubackend.Result {
 		if x.access == access {
 			continue
 		}
-		w.endLoans(x.Base, x.Bytes)
-		if result := w.driver.Protect(x.Base, x.Bytes, device, access); result != gpubackend.Success {
+		w.endLoans(x.base, x.bytes)
+		if result := w.driver.Protect(x.base, x.bytes, device, access); result != gpubackend.Success {
 			return result
 		}
 		x.access = access

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
@@ -21,9 +22,9 @@ type sharedMemory struct {
 // maxMemoryHandles bounds the handles that a guest can have of memory that counts once.
 const maxMemoryHandles = 1 << 18
 
-// runExportMemory offers memory: handle. The answer is the number of the offer.
-func (w *Worker) runExportMemory(c *call.Call) gpubackend.Result {
-	x := w.mappings.memory[c.Word(0)]
+// runExportMemory offers memory.
+func (w *Worker) runExportMemory(c *call.Call, a command.MemExportToShareableHandle) gpubackend.Result {
+	x := w.mappings.memory[a.Memory]
 	if x == nil {
 		return gpubackend.InvalidValue
 	}
@@ -46,14 +47,13 @@ func (w *Worker) runExportMemory(c *call.Call) gpubackend.Result {
 	if result := w.offerObject(o, fd); result != gpubackend.Success {
 		return result
 	}
-	c.Answer(uint64(x.number))
+	c.Put(command.MemExportToShareableHandleAnswer{Number: uint64(x.number)})
 	return gpubackend.Success
 }
 
-// runImportMemory opens memory that the device process has handed over: number. The answer is a handle, the size and the
-// device.
-func (w *Worker) runImportMemory(c *call.Call) gpubackend.Result {
-	i, result := w.imports.take(c.Word(0), handover.ObjectMemory)
+// runImportMemory opens memory that the device process has handed over.
+func (w *Worker) runImportMemory(c *call.Call, a command.MemImportFromShareableHandle) gpubackend.Result {
+	i, result := w.imports.take(a.Number, handover.ObjectMemory)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -70,9 +70,7 @@ func (w *Worker) runImportMemory(c *call.Call) gpubackend.Result {
 		w.unuse(x)
 		return gpubackend.OutOfMemory
 	}
-	c.Answer(handle)
-	c.Answer(x.bytes)
-	c.Answer(x.device)
+	c.Put(command.MemImportFromShareableHandleAnswer{Memory: handle, Bytes: x.bytes, Device: x.device})
 	return gpubackend.Success
 }
 

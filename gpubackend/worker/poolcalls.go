@@ -4,17 +4,17 @@ package worker
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
-	"github.com/paracuda/paracuda/gpubackend/worker/streams"
 )
 
-func (w *Worker) runPoolCreate(c *call.Call) gpubackend.Result {
-	types := c.Word(2)
+func (w *Worker) runPoolCreate(c *call.Call, a command.MemPoolCreate) gpubackend.Result {
+	types := a.HandleTypes
 	if types&^handlePosixFile != 0 {
 		return gpubackend.NotSupported
 	}
-	h := w.newPool(c.Word(0), c.Word(1))
+	h := w.newPool(a.Device, a.Largest)
 	if h == 0 {
 		return gpubackend.OutOfMemory
 	}
@@ -22,86 +22,81 @@ func (w *Worker) runPoolCreate(c *call.Call) gpubackend.Result {
 		p, _ := w.findPool(h)
 		p.shareable()
 	}
-	c.Answer(h)
+	c.Put(command.MemPoolCreateAnswer{Pool: h})
 	return gpubackend.Success
 }
 
-func (w *Worker) runPoolDefault(c *call.Call) gpubackend.Result {
-	c.Answer(w.defaultPool(c.Word(0)))
+func (w *Worker) runPoolDefault(c *call.Call, a command.PoolDefault) gpubackend.Result {
+	c.Put(command.PoolDefaultAnswer{Pool: w.defaultPool(a.Device)})
 	return gpubackend.Success
 }
 
 // runPoolDestroy forgets a pool. What it has given out stays until it is freed.
-func (w *Worker) runPoolDestroy(c *call.Call) gpubackend.Result {
-	p, result := w.findPool(c.Word(0))
-	if result != gpubackend.Success || w.pools.defaults[p.device] == c.Word(0) {
+func (w *Worker) runPoolDestroy(c *call.Call, a command.MemPoolDestroy) gpubackend.Result {
+	p, result := w.findPool(a.Pool)
+	if result != gpubackend.Success || w.pools.defaults[p.device] == a.Pool {
 		return gpubackend.InvalidValue
 	}
 	p.destroyed = true
 	w.withdrawObject(handover.ObjectPool, p.number)
-	w.objects.Remove(c.Word(0))
+	w.objects.Remove(a.Pool)
 	w.pools.settle(w)
 	return gpubackend.Success
 }
 
-func (w *Worker) runPoolGetAttribute(c *call.Call) gpubackend.Result {
-	p, result := w.findPool(c.Word(0))
+func (w *Worker) runPoolGetAttribute(c *call.Call, a command.MemPoolGetAttribute) gpubackend.Result {
+	p, result := w.findPool(a.Pool)
 	if result != gpubackend.Success {
 		return result
 	}
-	a := c.Word(1)
-	if a == 0 || a >= poolAttributes {
-		return gpubackend.InvalidValue
-	}
-	c.Answer(p.attribute[a])
+	c.Put(command.MemPoolGetAttributeAnswer{Value: p.attribute[a.Attribute]})
 	return gpubackend.Success
 }
 
 // runPoolSetAttribute sets a policy, or puts a high-water mark back to what is now.
-func (w *Worker) runPoolSetAttribute(c *call.Call) gpubackend.Result {
-	p, result := w.findPool(c.Word(0))
+func (w *Worker) runPoolSetAttribute(c *call.Call, a command.MemPoolSetAttribute) gpubackend.Result {
+	p, result := w.findPool(a.Pool)
 	if result != gpubackend.Success {
 		return result
 	}
-	a, value := c.Word(1), c.Word(2)
-	switch {
-	case a >= poolReuseEvents && a <= poolThreshold:
-		p.attribute[a] = value
-	case (a == poolReservedHigh || a == poolUsedHigh) && value == 0:
-		p.attribute[a] = p.attribute[a-1]
+	switch i := a.Attribute; {
+	case i >= poolReuseEvents && i <= poolThreshold:
+		p.attribute[i] = a.Value
+	case (i == poolReservedHigh || i == poolUsedHigh) && a.Value == 0:
+		p.attribute[i] = p.attribute[i-1]
 	default:
 		return gpubackend.InvalidValue
 	}
 	return gpubackend.Success
 }
 
-func (w *Worker) runPoolTrim(c *call.Call) gpubackend.Result {
-	p, result := w.findPool(c.Word(0))
+func (w *Worker) runPoolTrim(c *call.Call, a command.MemPoolTrimTo) gpubackend.Result {
+	p, result := w.findPool(a.Pool)
 	if result == gpubackend.Success {
-		before := w.contexts.Current()
-		p.trim(w, c.Word(1))
-		w.contexts.Set(before, true)
+		before := w.context
+		p.trim(w, a.Keep)
+		w.setContext(before, true)
 	}
 	return result
 }
 
-// runAllocAsync allocates from a pool: bytes, pool, stream. In a stream that is being captured it adds a node.
-func (w *Worker) runAllocAsync(c *call.Call) gpubackend.Result {
-	p, result := w.findPool(c.Word(1))
+// runAllocAsync allocates from a pool. In a stream that is being captured it adds a node.
+func (w *Worker) runAllocAsync(c *call.Call, a command.MemAllocAsync) gpubackend.Result {
+	p, result := w.findPool(a.Pool)
 	if result != gpubackend.Success {
 		return result
 	}
 	if p.imported {
 		return gpubackend.InvalidValue
 	}
-	s, result := w.streams.Find(c, c.Word(2))
+	s, result := w.findStream(c, a.Stream)
 	if result != gpubackend.Success {
 		return result
 	}
 	if status, _, graph, nodes, r := w.driver.StreamCaptureInfo(s, nil); r == gpubackend.Success && status != 0 {
-		return w.captureAlloc(c, s, graph, nodes)
+		return w.captureAlloc(c, a.Bytes, s, graph, nodes)
 	}
-	asked, stream := c.Word(0), c.Word(2)
+	asked, stream := a.Bytes, a.Stream
 	bytes := (asked + poolAlignment - 1) &^ (poolAlignment - 1)
 	if bytes < asked || bytes == 0 {
 		return gpubackend.OutOfMemory
@@ -121,7 +116,7 @@ func (w *Worker) runAllocAsync(c *call.Call) gpubackend.Result {
 	if result == gpubackend.OutOfMemory && w.pools.waiting() {
 		return w.whenIdle(c, take)
 	}
-	c.Answer(address)
+	c.Put(command.MemAllocAsyncAnswer{Address: address})
 	return result
 }
 
@@ -132,13 +127,13 @@ func (s *pools) enter(b *block) {
 	s.live[b.address] = b
 }
 
-// runFreeAsync frees memory in stream order: address, stream.
-func (w *Worker) runFreeAsync(c *call.Call) gpubackend.Result {
-	s, result := w.streams.Find(c, c.Word(1))
+// runFreeAsync frees memory in stream order.
+func (w *Worker) runFreeAsync(c *call.Call, a command.MemFreeAsync) gpubackend.Result {
+	s, result := w.findStream(c, a.Stream)
 	if result != gpubackend.Success {
 		return result
 	}
-	address := c.Word(0)
+	address := a.Address
 	if status, _, graph, nodes, r := w.driver.StreamCaptureInfo(s, nil); r == gpubackend.Success && status != 0 {
 		return w.captureFree(address, s, graph, nodes)
 	}
@@ -148,7 +143,7 @@ func (w *Worker) runFreeAsync(c *call.Call) gpubackend.Result {
 			return result
 		}
 	}
-	f, result := w.fences.Mark(s)
+	f, result := w.fence(s)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -158,15 +153,15 @@ func (w *Worker) runFreeAsync(c *call.Call) gpubackend.Result {
 			w.pools.settle(w)
 		}
 		if len(w.pools.loose) >= maxLoose {
-			w.fences.Drop(f)
+			w.dropFence(f)
 			return gpubackend.OutOfMemory
 		}
-		b = &block{address: address, context: w.contexts.HomeOfCurrent(), fence: f, fenced: true}
+		b = &block{address: address, context: w.home(w.context), fence: f, fenced: true}
 		b.imported = w.pools.shares.takePointer(address)
 		w.pools.loose = append(w.pools.loose, b)
 		return gpubackend.Success
 	}
-	b.stream, b.fence, b.fenced = c.Word(1), f, true
+	b.stream, b.fence, b.fenced = a.Stream, f, true
 	w.pools.giveBack(b)
 	return gpubackend.Success
 }
@@ -187,7 +182,7 @@ func (w *Worker) freePooled(c *call.Call, run func(*call.Call) gpubackend.Result
 	if b == nil {
 		return run(c)
 	}
-	b.stream = streams.PerThread
+	b.stream = streamPerThread
 	w.pools.giveBack(b)
 	return gpubackend.Success
 }
@@ -209,14 +204,14 @@ func (w *Worker) allocate(c *call.Call, run func(*call.Call) gpubackend.Result) 
 // setDependencies is CU_STREAM_SET_CAPTURE_DEPENDENCIES.
 const setDependencies = 1
 
-func (w *Worker) captureAlloc(c *call.Call, s gpubackend.Stream, graph gpubackend.Graph, after []gpubackend.GraphNode) gpubackend.Result {
-	n := &gpubackend.Node{Type: gpubackend.NodeMemAlloc, Bytes: c.Word(0), Pool: make([]byte, poolBytes)}
+func (w *Worker) captureAlloc(c *call.Call, bytes uint64, s gpubackend.Stream, graph gpubackend.Graph, after []gpubackend.GraphNode) gpubackend.Result {
+	n := &gpubackend.Node{Type: gpubackend.NodeMemAlloc, Bytes: bytes, Pool: make([]byte, poolBytes)}
 	n.Pool[0], n.Pool[8] = 1, 1 // pinned, of a device: number 0
 	node, address, _, result := w.driver.GraphAddNode(graph, after, nil, n)
 	if result == gpubackend.Success {
 		result = w.driver.StreamUpdateCaptureDependencies(s, []gpubackend.GraphNode{node}, nil, setDependencies)
 	}
-	c.Answer(address)
+	c.Put(command.MemAllocAsyncAnswer{Address: address})
 	return result
 }
 

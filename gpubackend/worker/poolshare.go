@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
@@ -53,9 +54,9 @@ func (p *pool) shareable() {
 	}
 }
 
-// runPoolExport offers a pool: handle. The answer is the number of the offer.
-func (w *Worker) runPoolExport(c *call.Call) gpubackend.Result {
-	p, result := w.findPool(c.Word(0))
+// runPoolExport offers a pool.
+func (w *Worker) runPoolExport(c *call.Call, a command.MemPoolExportToShareableHandle) gpubackend.Result {
+	p, result := w.findPool(a.Pool)
 	if result != gpubackend.Success || p.token == 0 || p.imported {
 		return gpubackend.InvalidValue
 	}
@@ -68,13 +69,13 @@ func (w *Worker) runPoolExport(c *call.Call) gpubackend.Result {
 	if result := w.offerObject(o, -1); result != gpubackend.Success {
 		return result
 	}
-	c.Answer(uint64(p.number))
+	c.Put(command.MemPoolExportToShareableHandleAnswer{Number: uint64(p.number)})
 	return gpubackend.Success
 }
 
-// runPoolImport takes a pool that the device process has handed over: number. The answer is its handle and device.
-func (w *Worker) runPoolImport(c *call.Call) gpubackend.Result {
-	i, result := w.imports.take(c.Word(0), handover.ObjectPool)
+// runPoolImport takes a pool that the device process has handed over.
+func (w *Worker) runPoolImport(c *call.Call, a command.MemPoolImportFromShareableHandle) gpubackend.Result {
+	i, result := w.imports.take(a.Number, handover.ObjectPool)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -88,20 +89,18 @@ func (w *Worker) runPoolImport(c *call.Call) gpubackend.Result {
 	}
 	p, _ := w.findPool(h)
 	p.imported, p.token = true, i.Token
-	c.Answer(h)
-	c.Answer(i.Device)
+	c.Put(command.MemPoolImportFromShareableHandleAnswer{Pool: h, Device: i.Device})
 	return gpubackend.Success
 }
 
-// runPoolExportPointer offers the piece that a block of a shareable pool is in: address. The answer is the pool's token, the
-// name, in two words, and the offset of the address in the piece.
-func (w *Worker) runPoolExportPointer(c *call.Call) gpubackend.Result {
-	address := c.Word(0)
+// runPoolExportPointer offers the piece that a block of a shareable pool is in.
+func (w *Worker) runPoolExportPointer(c *call.Call, a command.MemPoolExportPointer) gpubackend.Result {
+	address := a.Address
 	b := w.pools.live[address]
 	if b == nil || b.pool.token == 0 {
 		return gpubackend.InvalidValue
 	}
-	if result := w.contexts.Set(b.context, true); result != gpubackend.Success {
+	if result := w.setContext(b.context, true); result != gpubackend.Success {
 		return result
 	}
 	x := b.exported
@@ -111,9 +110,7 @@ func (w *Worker) runPoolExportPointer(c *call.Call) gpubackend.Result {
 			return result
 		}
 	}
-	c.Answer(b.pool.token)
-	x.answerName(c)
-	c.Answer(address - x.base)
+	c.Put(command.MemPoolExportPointerAnswer{Token: b.pool.token, Name: x.token, Offset: address - x.base})
 	return gpubackend.Success
 }
 
@@ -160,18 +157,18 @@ func (s *poolShares) withdraw(b *block) {
 	}
 }
 
-// runPoolImportPointer maps memory of an imported pool: pool, token, name, offset. The answer is the address.
-func (w *Worker) runPoolImportPointer(c *call.Call) gpubackend.Result {
-	p, result := w.findPool(c.Word(0))
-	if result != gpubackend.Success || !p.imported || p.token != c.Word(1) {
+// runPoolImportPointer maps memory of an imported pool.
+func (w *Worker) runPoolImportPointer(c *call.Call, a command.MemPoolImportPointer) gpubackend.Result {
+	p, result := w.findPool(a.Pool)
+	if result != gpubackend.Success || !p.imported || p.token != a.Token {
 		return gpubackend.InvalidValue
 	}
 	w.sweepPieces()
-	x, result := w.mapPiece(nameAt(c, 2))
+	x, result := w.mapPiece(a.Name)
 	if result != gpubackend.Success {
 		return result
 	}
-	s, offset := &w.pools.shares, c.Word(4)
+	s, offset := &w.pools.shares, a.Offset
 	switch {
 	case offset >= x.bytes:
 		result = gpubackend.InvalidValue
@@ -187,7 +184,7 @@ func (w *Worker) runPoolImportPointer(c *call.Call) gpubackend.Result {
 	}
 	s.pointers[x.address+offset] = x
 	x.pointers++
-	c.Answer(x.address + offset)
+	c.Put(command.MemPoolImportPointerAnswer{Address: x.address + offset})
 	return gpubackend.Success
 }
 
@@ -215,7 +212,7 @@ func (w *Worker) mapPiece(name [16]byte) (*mappedPiece, gpubackend.Result) {
 	if result != gpubackend.Success {
 		return nil, result
 	}
-	x := &mappedPiece{name: name, address: address, bytes: shared.Bytes, context: w.contexts.HomeOfCurrent()}
+	x := &mappedPiece{name: name, address: address, bytes: shared.Bytes, context: w.home(w.context)}
 	if s.mapped == nil {
 		s.mapped = map[[16]byte]*mappedPiece{}
 	}

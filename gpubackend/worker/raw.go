@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
-	"github.com/paracuda/paracuda/gpubackend/worker/handles"
 )
 
 // buildTable makes the table of handlers: the generated ones, the steps of the protocol, and the
@@ -18,7 +18,6 @@ func (w *Worker) buildTable() {
 	w.table = call.Table{}
 	w.table.Add(w.described())
 	w.table.Add(w.raw())
-	w.table.Wrap(w.kernels.Steps())
 	w.table.Wrap(w.steps())
 }
 
@@ -42,43 +41,43 @@ func (w *Worker) raw() call.Handlers {
 		gpubackend.OpCopyDtoH:                         {Words: 6, Run: w.runCopyDtoH},
 		gpubackend.OpCopyBox:                          {Words: 13, Run: w.runCopyBox},
 		gpubackend.OpHostFunc:                         {Words: 2, Run: w.runHostFunc},
-		gpubackend.OpMemAllocAsync:                    {Words: 3, Run: w.runAllocAsync},
-		gpubackend.OpMemFreeAsync:                     {Words: 2, Run: w.runFreeAsync},
-		gpubackend.OpMemPoolCreate:                    {Words: 3, NoContext: true, Run: w.runPoolCreate},
-		gpubackend.OpMemPoolDestroy:                   {Words: 1, NoContext: true, Run: w.runPoolDestroy},
-		gpubackend.OpPoolDefault:                      {Words: 1, NoContext: true, Run: w.runPoolDefault},
-		gpubackend.OpMemPoolGetAttribute:              {Words: 2, NoContext: true, Run: w.runPoolGetAttribute},
-		gpubackend.OpMemPoolSetAttribute:              {Words: 3, NoContext: true, Run: w.runPoolSetAttribute},
-		gpubackend.OpMemPoolTrimTo:                    {Words: 2, NoContext: true, Run: w.runPoolTrim},
-		gpubackend.OpMemAddressReserve:                {Words: 2, NoContext: true, Run: w.runReserve},
-		gpubackend.OpMemAddressFree:                   {Words: 2, NoContext: true, Run: w.runUnreserve},
-		gpubackend.OpMemCreate:                        {Words: 3, NoContext: true, Run: w.runCreateMemory},
-		gpubackend.OpMemRelease:                       {Words: 1, NoContext: true, Run: w.runReleaseMemory},
-		gpubackend.OpMemMap:                           {Words: 3, NoContext: true, Run: w.runMapMemory},
-		gpubackend.OpMemUnmap:                         {Words: 2, NoContext: true, Run: w.runUnmapMemory},
-		gpubackend.OpMemSetAccess:                     {Words: 4, NoContext: true, Run: w.runProtect},
+		gpubackend.OpMemAllocAsync:                    call.Decoded(command.DecodeMemAllocAsync, w.runAllocAsync),
+		gpubackend.OpMemFreeAsync:                     call.Decoded(command.DecodeMemFreeAsync, w.runFreeAsync),
+		gpubackend.OpMemPoolCreate:                    call.Decoded(command.DecodeMemPoolCreate, w.runPoolCreate),
+		gpubackend.OpMemPoolDestroy:                   call.Decoded(command.DecodeMemPoolDestroy, w.runPoolDestroy),
+		gpubackend.OpPoolDefault:                      call.Decoded(command.DecodePoolDefault, w.runPoolDefault),
+		gpubackend.OpMemPoolGetAttribute:              call.Decoded(command.DecodeMemPoolGetAttribute, w.runPoolGetAttribute),
+		gpubackend.OpMemPoolSetAttribute:              call.Decoded(command.DecodeMemPoolSetAttribute, w.runPoolSetAttribute),
+		gpubackend.OpMemPoolTrimTo:                    call.Decoded(command.DecodeMemPoolTrimTo, w.runPoolTrim),
+		gpubackend.OpMemAddressReserve:                call.Decoded(command.DecodeMemAddressReserve, w.runReserve),
+		gpubackend.OpMemAddressFree:                   call.Decoded(command.DecodeMemAddressFree, w.runUnreserve),
+		gpubackend.OpMemCreate:                        call.Decoded(command.DecodeMemCreate, w.runCreateMemory),
+		gpubackend.OpMemRelease:                       call.Decoded(command.DecodeMemRelease, w.runReleaseMemory),
+		gpubackend.OpMemMap:                           call.Decoded(command.DecodeMemMap, w.runMapMemory),
+		gpubackend.OpMemUnmap:                         call.Decoded(command.DecodeMemUnmap, w.runUnmapMemory),
+		gpubackend.OpMemSetAccess:                     call.Decoded(command.DecodeMemSetAccess, w.runProtect),
 		gpubackend.OpTexObjectCreate:                  {Words: 6, Run: w.runTexObjectCreate},
 		gpubackend.OpSurfObjectCreate:                 {Words: 2, Run: w.runSurfObjectCreate},
 		gpubackend.OpCopyArray:                        {Words: 3, Run: w.runCopyArray},
-		gpubackend.OpTexRefGetArray:                   boundTo(w, handles.TextureReference, w.driver.TexRefGetArray, object.Array),
-		gpubackend.OpSurfRefGetArray:                  boundTo(w, handles.SurfaceReference, w.driver.SurfRefGetArray, object.Array),
-		gpubackend.OpTexRefGetMipmappedArray:          boundTo(w, handles.TextureReference, w.driver.TexRefGetMipmappedArray, object.MipmappedArray),
-		gpubackend.OpIpcGetMemHandle:                  {Words: 1, Run: w.runIpcShare},
-		gpubackend.OpIpcOpenMemHandle:                 {Words: 5, Run: w.runIpcOpen},
-		gpubackend.OpIpcCloseMemHandle:                {Words: 1, Run: w.runIpcClose},
-		gpubackend.OpIpcGetEventHandle:                {Words: 1, Run: w.runIpcShareEvent},
-		gpubackend.OpIpcOpenEventHandle:               {Words: 2, Run: w.runIpcOpenEvent},
+		gpubackend.OpTexRefGetArray:                   boundTo(w, w.findTextureReference, w.driver.TexRefGetArray, object.Array),
+		gpubackend.OpSurfRefGetArray:                  boundTo(w, w.findSurfaceReference, w.driver.SurfRefGetArray, object.Array),
+		gpubackend.OpTexRefGetMipmappedArray:          boundTo(w, w.findTextureReference, w.driver.TexRefGetMipmappedArray, object.MipmappedArray),
+		gpubackend.OpIpcGetMemHandle:                  call.Decoded(command.DecodeIpcGetMemHandle, w.runIpcShare),
+		gpubackend.OpIpcOpenMemHandle:                 call.Decoded(command.DecodeIpcOpenMemHandle, w.runIpcOpen),
+		gpubackend.OpIpcCloseMemHandle:                call.Decoded(command.DecodeIpcCloseMemHandle, w.runIpcClose),
+		gpubackend.OpIpcGetEventHandle:                call.Decoded(command.DecodeIpcGetEventHandle, w.runIpcShareEvent),
+		gpubackend.OpIpcOpenEventHandle:               call.Decoded(command.DecodeIpcOpenEventHandle, w.runIpcOpenEvent),
 		gpubackend.OpDevResource:                      {Words: 5, NoContext: true, Run: w.runDevResource},
 		gpubackend.OpResourceSplit:                    {Words: 5, NoContext: true, Run: w.runResourceSplit},
 		gpubackend.OpResourceDesc:                     {Words: 2, NoContext: true, Run: w.runResourceDesc},
 		gpubackend.OpGreenCtxCreate:                   {Words: 3, NoContext: true, Run: w.runGreenCtxCreate},
 		gpubackend.OpGreenCtxDestroy:                  {Words: 1, NoContext: true, Run: w.runGreenCtxDestroy},
-		gpubackend.OpMemExportToShareableHandle:       {Words: 1, NoContext: true, Run: w.runExportMemory},
-		gpubackend.OpMemImportFromShareableHandle:     {Words: 1, NoContext: true, Run: w.runImportMemory},
-		gpubackend.OpMemPoolExportToShareableHandle:   {Words: 1, NoContext: true, Run: w.runPoolExport},
-		gpubackend.OpMemPoolImportFromShareableHandle: {Words: 1, NoContext: true, Run: w.runPoolImport},
-		gpubackend.OpMemPoolExportPointer:             {Words: 1, NoContext: true, Run: w.runPoolExportPointer},
-		gpubackend.OpMemPoolImportPointer:             {Words: 5, Run: w.runPoolImportPointer},
+		gpubackend.OpMemExportToShareableHandle:       call.Decoded(command.DecodeMemExportToShareableHandle, w.runExportMemory),
+		gpubackend.OpMemImportFromShareableHandle:     call.Decoded(command.DecodeMemImportFromShareableHandle, w.runImportMemory),
+		gpubackend.OpMemPoolExportToShareableHandle:   call.Decoded(command.DecodeMemPoolExportToShareableHandle, w.runPoolExport),
+		gpubackend.OpMemPoolImportFromShareableHandle: call.Decoded(command.DecodeMemPoolImportFromShareableHandle, w.runPoolImport),
+		gpubackend.OpMemPoolExportPointer:             call.Decoded(command.DecodeMemPoolExportPointer, w.runPoolExportPointer),
+		gpubackend.OpMemPoolImportPointer:             call.Decoded(command.DecodeMemPoolImportPointer, w.runPoolImportPointer),
 	}
 }
 
@@ -97,6 +96,7 @@ func (w *Worker) steps() call.Steps {
 		gpubackend.OpStreamDestroy: w.endStream,
 		gpubackend.OpEventDestroy:  w.endEvent,
 		gpubackend.OpTexRefDestroy: w.endReference,
+		gpubackend.OpLibraryUnload: w.endLibrary,
 	}
 	for _, op := range naming {
 		s[op] = w.boundGraphs
@@ -167,7 +167,7 @@ func (w *Worker) runReport(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runThreadExit(c *call.Call) gpubackend.Result {
-	w.streams.EndThread(c.Slot)
+	w.streams.end(w, c.Slot)
 	return gpubackend.Success
 }
 
@@ -175,20 +175,22 @@ func (w *Worker) runThreadExit(c *call.Call) gpubackend.Result {
 func (w *Worker) endContext(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
 	handle := c.Word(0)
 	if c.Op != gpubackend.OpCtxDestroy {
-		handle, _ = w.contexts.Primary(handle)
+		handle = w.primary[handle]
 	}
-	w.streams.Forget(handle)
-	w.contexts.LeaveGreen()
+	w.streams.forget(handle)
+	w.leaveGreen()
 	result := run(c)
 	if result == gpubackend.Success {
 		w.objects.RemoveChildren(handle)
-		w.kernels.Forget(handle)
+		w.forgetKernels(handle)
 		w.pools.forget(handle)
 		w.shares.forget(handle)
-		w.fences.Forget(handle)
+		delete(w.fences.free, handle)
 		w.greens.settle(w)
 	}
-	w.contexts.Ended(handle)
+	if handle == w.context {
+		w.context = 0
+	}
 	return result
 }
 
@@ -196,7 +198,7 @@ func (w *Worker) endContext(c *call.Call, run func(*call.Call) gpubackend.Result
 func (w *Worker) retainPrimary(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
 	result := run(c)
 	if result == gpubackend.Success {
-		w.contexts.Retained(c.Word(0), c.Answers()[0])
+		w.primary[c.Word(0)] = c.Answers()[0]
 	}
 	return result
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
-	"github.com/paracuda/paracuda/gpubackend/worker/handles"
 )
 
 // described decodes and executes each function of class call or post.
@@ -219,7 +218,7 @@ func (w *Worker) runCtxCreate(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runCtxDestroy(c *call.Call) gpubackend.Result {
-	p0, bad := handles.Context(&w.objects, c.Word(0))
+	p0, bad := w.findContext(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -297,7 +296,7 @@ func (w *Worker) runModuleLoadData(c *call.Call) gpubackend.Result {
 	defer p4.Done()
 	p0, p5, p6, result := w.driver.ModuleLoadData(p1, p2, p3.Bytes, p4.Bytes)
 	if result == gpubackend.Success {
-		c.Answer(w.objects.Intern(object.Module, uint64(p0), w.contexts.Home(c.Context)))
+		c.Answer(w.objects.Intern(object.Module, uint64(p0), w.home(c.Context)))
 	} else {
 		c.Answer(0)
 	}
@@ -307,7 +306,7 @@ func (w *Worker) runModuleLoadData(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runModuleUnload(c *call.Call) gpubackend.Result {
-	p0, bad := handles.Module(&w.objects, c.Word(0))
+	p0, bad := w.findModule(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -322,7 +321,7 @@ func (w *Worker) runModuleGetFunction(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Function) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := handles.Module(&w.objects, c.Word(0))
+	p1, bad := w.findModule(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -340,7 +339,7 @@ func (w *Worker) runModuleGetFunction(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runModuleGetGlobal(c *call.Call) gpubackend.Result {
-	p2, bad := handles.Module(&w.objects, c.Word(0))
+	p2, bad := w.findModule(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -388,7 +387,7 @@ func (w *Worker) runLibraryLoadData(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runLibraryUnload(c *call.Call) gpubackend.Result {
-	p0, bad := handles.Library(&w.objects, c.Word(0))
+	p0, bad := w.findLibrary(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -403,7 +402,7 @@ func (w *Worker) runLibraryGetKernel(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Kernel) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := handles.Library(&w.objects, c.Word(0))
+	p1, bad := w.findLibrary(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -424,7 +423,7 @@ func (w *Worker) runLibraryGetModule(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Module) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := handles.Library(&w.objects, c.Word(0))
+	p1, bad := w.findLibrary(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -438,7 +437,7 @@ func (w *Worker) runLibraryGetModule(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runLibraryGetGlobal(c *call.Call) gpubackend.Result {
-	p2, bad := handles.Library(&w.objects, c.Word(0))
+	p2, bad := w.findLibrary(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -453,7 +452,7 @@ func (w *Worker) runLibraryGetGlobal(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runLibraryGetKernelCount(c *call.Call) gpubackend.Result {
-	p1, bad := handles.Library(&w.objects, c.Word(0))
+	p1, bad := w.findLibrary(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -466,7 +465,7 @@ func (w *Worker) runLibraryEnumerateKernels(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Kernel) {
 		return gpubackend.OutOfMemory
 	}
-	p2, bad := handles.Library(&w.objects, c.Word(1))
+	p2, bad := w.findLibrary(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -483,7 +482,7 @@ func (w *Worker) runKernelGetFunction(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Function) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := handles.Kernel(&w.objects, c.Word(0))
+	p1, bad := w.findKernel(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -497,7 +496,7 @@ func (w *Worker) runKernelGetFunction(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runFuncDescribe(c *call.Call) gpubackend.Result {
-	p0, bad := w.kernels.Find(c, c.Word(0))
+	p0, bad := w.findFunction(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -512,7 +511,7 @@ func (w *Worker) runFuncDescribe(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runKernelDescribe(c *call.Call) gpubackend.Result {
-	p0, bad := handles.Kernel(&w.objects, c.Word(0))
+	p0, bad := w.findKernel(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -530,7 +529,7 @@ func (w *Worker) runFuncSetAttribute(c *call.Call) gpubackend.Result {
 	if !allowed.FunctionAttribute.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.kernels.Find(c, c.Word(0))
+	p0, bad := w.findFunction(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -542,7 +541,7 @@ func (w *Worker) runKernelSetAttribute(c *call.Call) gpubackend.Result {
 	if !allowed.FunctionAttribute.Has(c.Word(0)) {
 		return gpubackend.InvalidValue
 	}
-	p2, bad := handles.Kernel(&w.objects, c.Word(2))
+	p2, bad := w.findKernel(c, c.Word(2))
 	if bad != 0 {
 		return bad
 	}
@@ -554,7 +553,7 @@ func (w *Worker) runFuncSetCacheConfig(c *call.Call) gpubackend.Result {
 	if !allowed.CacheConfig.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.kernels.Find(c, c.Word(0))
+	p0, bad := w.findFunction(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -566,7 +565,7 @@ func (w *Worker) runKernelSetCacheConfig(c *call.Call) gpubackend.Result {
 	if !allowed.CacheConfig.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := handles.Kernel(&w.objects, c.Word(0))
+	p0, bad := w.findKernel(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -608,7 +607,7 @@ func (w *Worker) runModuleLoadManaged(c *call.Call) gpubackend.Result {
 	defer p5.Done()
 	p0, p6, p7, result := w.driver.ModuleLoadManaged(p1, p2, c.Word(4), p4.Bytes, p5.Bytes)
 	if result == gpubackend.Success {
-		c.Answer(w.objects.Intern(object.Module, uint64(p0), w.contexts.Home(c.Context)))
+		c.Answer(w.objects.Intern(object.Module, uint64(p0), w.home(c.Context)))
 	} else {
 		c.Answer(0)
 	}
@@ -651,7 +650,7 @@ func (w *Worker) runLibraryLoadManaged(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runLibraryGetManaged(c *call.Call) gpubackend.Result {
-	p2, bad := handles.Library(&w.objects, c.Word(0))
+	p2, bad := w.findLibrary(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -669,7 +668,7 @@ func (w *Worker) runOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(c *call.C
 	if !allowed.OccupancyFlags.Has(c.Word(3)) {
 		return gpubackend.InvalidValue
 	}
-	p1, bad := w.kernels.Find(c, c.Word(0))
+	p1, bad := w.findFunction(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -679,7 +678,7 @@ func (w *Worker) runOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(c *call.C
 }
 
 func (w *Worker) runOccupancyAvailableDynamicSMemPerBlock(c *call.Call) gpubackend.Result {
-	p1, bad := w.kernels.Find(c, c.Word(0))
+	p1, bad := w.findFunction(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -689,7 +688,7 @@ func (w *Worker) runOccupancyAvailableDynamicSMemPerBlock(c *call.Call) gpubacke
 }
 
 func (w *Worker) runOccupancyMaxActiveClusters(c *call.Call) gpubackend.Result {
-	p1, bad := w.kernels.Find(c, c.Word(0))
+	p1, bad := w.findFunction(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -706,7 +705,7 @@ func (w *Worker) runOccupancyMaxActiveClusters(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runOccupancyMaxPotentialClusterSize(c *call.Call) gpubackend.Result {
-	p1, bad := w.kernels.Find(c, c.Word(0))
+	p1, bad := w.findFunction(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -740,7 +739,7 @@ func (w *Worker) runTensorMapEncode(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runModuleGetFunctionCount(c *call.Call) gpubackend.Result {
-	p1, bad := handles.Module(&w.objects, c.Word(0))
+	p1, bad := w.findModule(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -753,7 +752,7 @@ func (w *Worker) runModuleEnumerateFunctions(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Function) {
 		return gpubackend.OutOfMemory
 	}
-	p2, bad := handles.Module(&w.objects, c.Word(1))
+	p2, bad := w.findModule(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -801,7 +800,7 @@ func (w *Worker) runMemGetInfo(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runMemcpyDtoDAsync(c *call.Call) gpubackend.Result {
-	p3, bad := w.streams.Find(c, c.Word(3))
+	p3, bad := w.findStream(c, c.Word(3))
 	if bad != 0 {
 		return bad
 	}
@@ -810,7 +809,7 @@ func (w *Worker) runMemcpyDtoDAsync(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runMemsetD8Async(c *call.Call) gpubackend.Result {
-	p3, bad := w.streams.Find(c, c.Word(3))
+	p3, bad := w.findStream(c, c.Word(3))
 	if bad != 0 {
 		return bad
 	}
@@ -819,7 +818,7 @@ func (w *Worker) runMemsetD8Async(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runMemsetD16Async(c *call.Call) gpubackend.Result {
-	p3, bad := w.streams.Find(c, c.Word(3))
+	p3, bad := w.findStream(c, c.Word(3))
 	if bad != 0 {
 		return bad
 	}
@@ -828,7 +827,7 @@ func (w *Worker) runMemsetD16Async(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runMemsetD32Async(c *call.Call) gpubackend.Result {
-	p3, bad := w.streams.Find(c, c.Word(3))
+	p3, bad := w.findStream(c, c.Word(3))
 	if bad != 0 {
 		return bad
 	}
@@ -837,7 +836,7 @@ func (w *Worker) runMemsetD32Async(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runMemsetD2D8Async(c *call.Call) gpubackend.Result {
-	p5, bad := w.streams.Find(c, c.Word(5))
+	p5, bad := w.findStream(c, c.Word(5))
 	if bad != 0 {
 		return bad
 	}
@@ -846,7 +845,7 @@ func (w *Worker) runMemsetD2D8Async(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runMemsetD2D16Async(c *call.Call) gpubackend.Result {
-	p5, bad := w.streams.Find(c, c.Word(5))
+	p5, bad := w.findStream(c, c.Word(5))
 	if bad != 0 {
 		return bad
 	}
@@ -855,7 +854,7 @@ func (w *Worker) runMemsetD2D16Async(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runMemsetD2D32Async(c *call.Call) gpubackend.Result {
-	p5, bad := w.streams.Find(c, c.Word(5))
+	p5, bad := w.findStream(c, c.Word(5))
 	if bad != 0 {
 		return bad
 	}
@@ -880,7 +879,7 @@ func (w *Worker) runStreamCreateWithPriority(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runStreamDestroy(c *call.Call) gpubackend.Result {
-	p0, bad := w.streams.Find(c, c.Word(0))
+	p0, bad := w.findStream(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -892,7 +891,7 @@ func (w *Worker) runStreamDestroy(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runStreamQuery(c *call.Call) gpubackend.Result {
-	p0, bad := w.streams.Find(c, c.Word(0))
+	p0, bad := w.findStream(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -904,11 +903,11 @@ func (w *Worker) runStreamWaitEvent(c *call.Call) gpubackend.Result {
 	if !allowed.EventWait.Has(c.Word(2)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.streams.Find(c, c.Word(0))
+	p0, bad := w.findStream(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := handles.Event(&w.objects, c.Word(1))
+	p1, bad := w.findEvent(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -925,7 +924,7 @@ func (w *Worker) runEventCreate(c *call.Call) gpubackend.Result {
 	}
 	p0, result := w.driver.EventCreate(c.Word(0))
 	if result == gpubackend.Success {
-		c.Answer(w.objects.Add(object.Event, uint64(p0), w.contexts.Home(c.Context)))
+		c.Answer(w.objects.Add(object.Event, uint64(p0), w.home(c.Context)))
 	} else {
 		c.Answer(0)
 	}
@@ -933,7 +932,7 @@ func (w *Worker) runEventCreate(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runEventDestroy(c *call.Call) gpubackend.Result {
-	p0, bad := handles.Event(&w.objects, c.Word(0))
+	p0, bad := w.findEvent(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -948,11 +947,11 @@ func (w *Worker) runEventRecordWithFlags(c *call.Call) gpubackend.Result {
 	if !allowed.EventRecord.Has(c.Word(2)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := handles.Event(&w.objects, c.Word(0))
+	p0, bad := w.findEvent(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.streams.Find(c, c.Word(1))
+	p1, bad := w.findStream(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -961,7 +960,7 @@ func (w *Worker) runEventRecordWithFlags(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runEventQuery(c *call.Call) gpubackend.Result {
-	p0, bad := handles.Event(&w.objects, c.Word(0))
+	p0, bad := w.findEvent(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -970,11 +969,11 @@ func (w *Worker) runEventQuery(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runEventElapsed(c *call.Call) gpubackend.Result {
-	p1, bad := handles.Event(&w.objects, c.Word(0))
+	p1, bad := w.findEvent(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p2, bad := handles.Event(&w.objects, c.Word(1))
+	p2, bad := w.findEvent(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -987,7 +986,7 @@ func (w *Worker) runStreamBeginCapture(c *call.Call) gpubackend.Result {
 	if !allowed.CaptureMode.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.streams.Find(c, c.Word(0))
+	p0, bad := w.findStream(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -999,11 +998,11 @@ func (w *Worker) runStreamBeginCaptureToGraph(c *call.Call) gpubackend.Result {
 	if !allowed.CaptureMode.Has(c.Word(6)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.streams.Find(c, c.Word(0))
+	p0, bad := w.findStream(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := handles.Graph(&w.objects, c.Word(1))
+	p1, bad := w.findGraph(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -1020,7 +1019,7 @@ func (w *Worker) runStreamBeginCaptureToGraph(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runStreamEndCapture(c *call.Call) gpubackend.Result {
-	p0, bad := w.streams.Find(c, c.Word(0))
+	p0, bad := w.findStream(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1030,7 +1029,7 @@ func (w *Worker) runStreamEndCapture(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runStreamCaptureInfo(c *call.Call) gpubackend.Result {
-	p0, bad := w.streams.Find(c, c.Word(0))
+	p0, bad := w.findStream(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1056,7 +1055,7 @@ func (w *Worker) runStreamUpdateCaptureDependencies(c *call.Call) gpubackend.Res
 	if !allowed.CaptureUpdate.Has(c.Word(5)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.streams.Find(c, c.Word(0))
+	p0, bad := w.findStream(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1082,7 +1081,7 @@ func (w *Worker) runGraphCreate(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphDestroy(c *call.Call) gpubackend.Result {
-	p0, bad := handles.Graph(&w.objects, c.Word(0))
+	p0, bad := w.findGraph(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1094,7 +1093,7 @@ func (w *Worker) runGraphDestroy(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphClone(c *call.Call) gpubackend.Result {
-	p1, bad := handles.Graph(&w.objects, c.Word(0))
+	p1, bad := w.findGraph(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1110,7 +1109,7 @@ func (w *Worker) runGraphInstantiateWithFlags(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.GraphExec) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := handles.Graph(&w.objects, c.Word(0))
+	p1, bad := w.findGraph(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1130,11 +1129,11 @@ func (w *Worker) runGraphInstantiate(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.GraphExec) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := handles.Graph(&w.objects, c.Word(0))
+	p1, bad := w.findGraph(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p3, bad := w.streams.Find(c, c.Word(2))
+	p3, bad := w.findStream(c, c.Word(2))
 	if bad != 0 {
 		return bad
 	}
@@ -1150,11 +1149,11 @@ func (w *Worker) runGraphInstantiate(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphLaunch(c *call.Call) gpubackend.Result {
-	p0, bad := handles.GraphExec(&w.objects, c.Word(0))
+	p0, bad := w.findGraphExec(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.streams.Find(c, c.Word(1))
+	p1, bad := w.findStream(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -1163,11 +1162,11 @@ func (w *Worker) runGraphLaunch(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphUpload(c *call.Call) gpubackend.Result {
-	p0, bad := handles.GraphExec(&w.objects, c.Word(0))
+	p0, bad := w.findGraphExec(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.streams.Find(c, c.Word(1))
+	p1, bad := w.findStream(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -1176,7 +1175,7 @@ func (w *Worker) runGraphUpload(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphExecDestroy(c *call.Call) gpubackend.Result {
-	p0, bad := handles.GraphExec(&w.objects, c.Word(0))
+	p0, bad := w.findGraphExec(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1188,7 +1187,7 @@ func (w *Worker) runGraphExecDestroy(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphGetNodes(c *call.Call) gpubackend.Result {
-	p0, bad := handles.Graph(&w.objects, c.Word(0))
+	p0, bad := w.findGraph(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1203,7 +1202,7 @@ func (w *Worker) runGraphGetNodes(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphGetRootNodes(c *call.Call) gpubackend.Result {
-	p0, bad := handles.Graph(&w.objects, c.Word(0))
+	p0, bad := w.findGraph(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1218,7 +1217,7 @@ func (w *Worker) runGraphGetRootNodes(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphGetEdges(c *call.Call) gpubackend.Result {
-	p0, bad := handles.Graph(&w.objects, c.Word(0))
+	p0, bad := w.findGraph(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1244,7 +1243,7 @@ func (w *Worker) runGraphGetEdges(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphNodeGetDependencies(c *call.Call) gpubackend.Result {
-	p0, bad := handles.GraphNode(&w.objects, c.Word(0))
+	p0, bad := w.findGraphNode(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1264,7 +1263,7 @@ func (w *Worker) runGraphNodeGetDependencies(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphNodeGetDependentNodes(c *call.Call) gpubackend.Result {
-	p0, bad := handles.GraphNode(&w.objects, c.Word(0))
+	p0, bad := w.findGraphNode(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1284,7 +1283,7 @@ func (w *Worker) runGraphNodeGetDependentNodes(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphAddDependencies(c *call.Call) gpubackend.Result {
-	p0, bad := handles.Graph(&w.objects, c.Word(0))
+	p0, bad := w.findGraph(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1305,7 +1304,7 @@ func (w *Worker) runGraphAddDependencies(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphRemoveDependencies(c *call.Call) gpubackend.Result {
-	p0, bad := handles.Graph(&w.objects, c.Word(0))
+	p0, bad := w.findGraph(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1326,7 +1325,7 @@ func (w *Worker) runGraphRemoveDependencies(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphNodeGetType(c *call.Call) gpubackend.Result {
-	p0, bad := handles.GraphNode(&w.objects, c.Word(0))
+	p0, bad := w.findGraphNode(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1336,7 +1335,7 @@ func (w *Worker) runGraphNodeGetType(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphAddNode(c *call.Call) gpubackend.Result {
-	p0, bad := handles.Graph(&w.objects, c.Word(0))
+	p0, bad := w.findGraph(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1365,7 +1364,7 @@ func (w *Worker) runGraphAddNode(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphNodeSet(c *call.Call) gpubackend.Result {
-	p0, bad := handles.GraphNode(&w.objects, c.Word(0))
+	p0, bad := w.findGraphNode(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1378,11 +1377,11 @@ func (w *Worker) runGraphNodeSet(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphExecNodeSet(c *call.Call) gpubackend.Result {
-	p0, bad := handles.GraphExec(&w.objects, c.Word(0))
+	p0, bad := w.findGraphExec(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := handles.GraphNode(&w.objects, c.Word(1))
+	p1, bad := w.findGraphNode(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -1395,7 +1394,7 @@ func (w *Worker) runGraphExecNodeSet(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphNodeGet(c *call.Call) gpubackend.Result {
-	p0, bad := handles.GraphNode(&w.objects, c.Word(0))
+	p0, bad := w.findGraphNode(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1410,7 +1409,7 @@ func (w *Worker) runGraphNodeGet(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphDestroyNode(c *call.Call) gpubackend.Result {
-	p0, bad := handles.GraphNode(&w.objects, c.Word(0))
+	p0, bad := w.findGraphNode(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1422,11 +1421,11 @@ func (w *Worker) runGraphDestroyNode(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphNodeFindInClone(c *call.Call) gpubackend.Result {
-	p1, bad := handles.GraphNode(&w.objects, c.Word(0))
+	p1, bad := w.findGraphNode(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p2, bad := handles.Graph(&w.objects, c.Word(1))
+	p2, bad := w.findGraph(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -1436,11 +1435,11 @@ func (w *Worker) runGraphNodeFindInClone(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphExecUpdate(c *call.Call) gpubackend.Result {
-	p0, bad := handles.Graph(&w.objects, c.Word(0))
+	p0, bad := w.findGraph(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := handles.GraphExec(&w.objects, c.Word(1))
+	p1, bad := w.findGraphExec(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -1452,11 +1451,11 @@ func (w *Worker) runGraphExecUpdate(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphNodeSetEnabled(c *call.Call) gpubackend.Result {
-	p0, bad := handles.GraphExec(&w.objects, c.Word(0))
+	p0, bad := w.findGraphExec(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := handles.GraphNode(&w.objects, c.Word(1))
+	p1, bad := w.findGraphNode(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -1465,11 +1464,11 @@ func (w *Worker) runGraphNodeSetEnabled(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphNodeGetEnabled(c *call.Call) gpubackend.Result {
-	p0, bad := handles.GraphExec(&w.objects, c.Word(0))
+	p0, bad := w.findGraphExec(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := handles.GraphNode(&w.objects, c.Word(1))
+	p1, bad := w.findGraphNode(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -1479,7 +1478,7 @@ func (w *Worker) runGraphNodeGetEnabled(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphExecGetFlags(c *call.Call) gpubackend.Result {
-	p0, bad := handles.GraphExec(&w.objects, c.Word(0))
+	p0, bad := w.findGraphExec(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1492,7 +1491,7 @@ func (w *Worker) runGraphKernelNodeSetAttribute(c *call.Call) gpubackend.Result 
 	if !allowed.NodeAttribute.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := handles.GraphNode(&w.objects, c.Word(0))
+	p0, bad := w.findGraphNode(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1508,7 +1507,7 @@ func (w *Worker) runGraphKernelNodeGetAttribute(c *call.Call) gpubackend.Result 
 	if !allowed.NodeAttribute.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := handles.GraphNode(&w.objects, c.Word(0))
+	p0, bad := w.findGraphNode(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1522,11 +1521,11 @@ func (w *Worker) runGraphKernelNodeGetAttribute(c *call.Call) gpubackend.Result 
 }
 
 func (w *Worker) runGraphKernelNodeCopyAttributes(c *call.Call) gpubackend.Result {
-	p0, bad := handles.GraphNode(&w.objects, c.Word(0))
+	p0, bad := w.findGraphNode(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := handles.GraphNode(&w.objects, c.Word(1))
+	p1, bad := w.findGraphNode(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -1538,7 +1537,7 @@ func (w *Worker) runGraphConditionalHandle(c *call.Call) gpubackend.Result {
 	if !allowed.ConditionFlags.Has(c.Word(2)) {
 		return gpubackend.InvalidValue
 	}
-	p1, bad := handles.Graph(&w.objects, c.Word(0))
+	p1, bad := w.findGraph(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1551,7 +1550,7 @@ func (w *Worker) runStreamMemOps(c *call.Call) gpubackend.Result {
 	if !allowed.StreamOpsFlags.Has(c.Word(3)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.streams.Find(c, c.Word(0))
+	p0, bad := w.findStream(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1598,7 +1597,7 @@ func (w *Worker) runLinkCreate(c *call.Call) gpubackend.Result {
 	}
 	p0, result := w.driver.LinkCreate(p1, c.Word(2), c.Word(3))
 	if result == gpubackend.Success {
-		c.Answer(w.objects.Add(object.Link, uint64(p0), w.contexts.Home(c.Context)))
+		c.Answer(w.objects.Add(object.Link, uint64(p0), w.home(c.Context)))
 	} else {
 		c.Answer(0)
 	}
@@ -1609,7 +1608,7 @@ func (w *Worker) runLinkAddData(c *call.Call) gpubackend.Result {
 	if !allowed.LinkInput.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := handles.Link(&w.objects, c.Word(0))
+	p0, bad := w.findLink(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1630,7 +1629,7 @@ func (w *Worker) runLinkAddData(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runLinkComplete(c *call.Call) gpubackend.Result {
-	p0, bad := handles.Link(&w.objects, c.Word(0))
+	p0, bad := w.findLink(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1640,7 +1639,7 @@ func (w *Worker) runLinkComplete(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runLinkImage(c *call.Call) gpubackend.Result {
-	p0, bad := handles.Link(&w.objects, c.Word(0))
+	p0, bad := w.findLink(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1654,7 +1653,7 @@ func (w *Worker) runLinkImage(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runLinkLogs(c *call.Call) gpubackend.Result {
-	p0, bad := handles.Link(&w.objects, c.Word(0))
+	p0, bad := w.findLink(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1675,7 +1674,7 @@ func (w *Worker) runLinkLogs(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runLinkDestroy(c *call.Call) gpubackend.Result {
-	p0, bad := handles.Link(&w.objects, c.Word(0))
+	p0, bad := w.findLink(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1699,7 +1698,7 @@ func (w *Worker) runArrayCreate(c *call.Call) gpubackend.Result {
 	}
 	p0, result := w.driver.ArrayCreate(p1)
 	if result == gpubackend.Success {
-		c.Answer(w.objects.Intern(object.Array, uint64(p0), w.contexts.Home(c.Context)))
+		c.Answer(w.objects.Intern(object.Array, uint64(p0), w.home(c.Context)))
 	} else {
 		c.Answer(0)
 	}
@@ -1722,7 +1721,7 @@ func (w *Worker) runArray3DCreate(c *call.Call) gpubackend.Result {
 	}
 	p0, result := w.driver.Array3DCreate(p1)
 	if result == gpubackend.Success {
-		c.Answer(w.objects.Intern(object.Array, uint64(p0), w.contexts.Home(c.Context)))
+		c.Answer(w.objects.Intern(object.Array, uint64(p0), w.home(c.Context)))
 	} else {
 		c.Answer(0)
 	}
@@ -1730,7 +1729,7 @@ func (w *Worker) runArray3DCreate(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runArrayDestroy(c *call.Call) gpubackend.Result {
-	p0, bad := handles.Array(&w.objects, c.Word(0))
+	p0, bad := w.findArray(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1750,7 +1749,7 @@ func (w *Worker) runArrayGetDescriptor(c *call.Call) gpubackend.Result {
 		return gpubackend.InvalidValue
 	}
 	defer p0.Done()
-	p1, bad := handles.Array(&w.objects, c.Word(2))
+	p1, bad := w.findArray(c, c.Word(2))
 	if bad != 0 {
 		return bad
 	}
@@ -1767,7 +1766,7 @@ func (w *Worker) runArray3DGetDescriptor(c *call.Call) gpubackend.Result {
 		return gpubackend.InvalidValue
 	}
 	defer p0.Done()
-	p1, bad := handles.Array(&w.objects, c.Word(2))
+	p1, bad := w.findArray(c, c.Word(2))
 	if bad != 0 {
 		return bad
 	}
@@ -1779,7 +1778,7 @@ func (w *Worker) runArrayGetPlane(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Array) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := handles.Array(&w.objects, c.Word(0))
+	p1, bad := w.findArray(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1801,7 +1800,7 @@ func (w *Worker) runArrayGetMemoryRequirements(c *call.Call) gpubackend.Result {
 		return gpubackend.InvalidValue
 	}
 	defer p0.Done()
-	p1, bad := handles.Array(&w.objects, c.Word(2))
+	p1, bad := w.findArray(c, c.Word(2))
 	if bad != 0 {
 		return bad
 	}
@@ -1818,7 +1817,7 @@ func (w *Worker) runArrayGetSparseProperties(c *call.Call) gpubackend.Result {
 		return gpubackend.InvalidValue
 	}
 	defer p0.Done()
-	p1, bad := handles.Array(&w.objects, c.Word(2))
+	p1, bad := w.findArray(c, c.Word(2))
 	if bad != 0 {
 		return bad
 	}
@@ -1842,7 +1841,7 @@ func (w *Worker) runMipmappedArrayCreate(c *call.Call) gpubackend.Result {
 	}
 	p0, result := w.driver.MipmappedArrayCreate(p1, c.Word(2))
 	if result == gpubackend.Success {
-		c.Answer(w.objects.Add(object.MipmappedArray, uint64(p0), w.contexts.Home(c.Context)))
+		c.Answer(w.objects.Add(object.MipmappedArray, uint64(p0), w.home(c.Context)))
 	} else {
 		c.Answer(0)
 	}
@@ -1850,7 +1849,7 @@ func (w *Worker) runMipmappedArrayCreate(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runMipmappedArrayDestroy(c *call.Call) gpubackend.Result {
-	p0, bad := handles.MipmappedArray(&w.objects, c.Word(0))
+	p0, bad := w.findMipmappedArray(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1865,7 +1864,7 @@ func (w *Worker) runMipmappedArrayGetLevel(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Array) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := handles.MipmappedArray(&w.objects, c.Word(0))
+	p1, bad := w.findMipmappedArray(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1887,7 +1886,7 @@ func (w *Worker) runMipmappedArrayGetMemoryRequirements(c *call.Call) gpubackend
 		return gpubackend.InvalidValue
 	}
 	defer p0.Done()
-	p1, bad := handles.MipmappedArray(&w.objects, c.Word(2))
+	p1, bad := w.findMipmappedArray(c, c.Word(2))
 	if bad != 0 {
 		return bad
 	}
@@ -1904,7 +1903,7 @@ func (w *Worker) runMipmappedArrayGetSparseProperties(c *call.Call) gpubackend.R
 		return gpubackend.InvalidValue
 	}
 	defer p0.Done()
-	p1, bad := handles.MipmappedArray(&w.objects, c.Word(2))
+	p1, bad := w.findMipmappedArray(c, c.Word(2))
 	if bad != 0 {
 		return bad
 	}
@@ -1932,7 +1931,7 @@ func (w *Worker) runModuleGetTexRef(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.TextureReference) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := handles.Module(&w.objects, c.Word(0))
+	p1, bad := w.findModule(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1953,7 +1952,7 @@ func (w *Worker) runModuleGetSurfRef(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.SurfaceReference) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := handles.Module(&w.objects, c.Word(0))
+	p1, bad := w.findModule(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1976,7 +1975,7 @@ func (w *Worker) runTexRefCreate(c *call.Call) gpubackend.Result {
 	}
 	p0, result := w.driver.TexRefCreate()
 	if result == gpubackend.Success {
-		c.Answer(w.objects.Intern(object.TextureReference, uint64(p0), w.contexts.Home(c.Context)))
+		c.Answer(w.objects.Intern(object.TextureReference, uint64(p0), w.home(c.Context)))
 	} else {
 		c.Answer(0)
 	}
@@ -1984,7 +1983,7 @@ func (w *Worker) runTexRefCreate(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefDestroy(c *call.Call) gpubackend.Result {
-	p0, bad := handles.TextureReference(&w.objects, c.Word(0))
+	p0, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1999,11 +1998,11 @@ func (w *Worker) runTexRefSetArray(c *call.Call) gpubackend.Result {
 	if !allowed.TextureReferenceArray.Has(c.Word(2)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := handles.TextureReference(&w.objects, c.Word(0))
+	p0, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := handles.Array(&w.objects, c.Word(1))
+	p1, bad := w.findArray(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -2015,11 +2014,11 @@ func (w *Worker) runTexRefSetMipmappedArray(c *call.Call) gpubackend.Result {
 	if !allowed.TextureReferenceArray.Has(c.Word(2)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := handles.TextureReference(&w.objects, c.Word(0))
+	p0, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := handles.MipmappedArray(&w.objects, c.Word(1))
+	p1, bad := w.findMipmappedArray(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -2028,7 +2027,7 @@ func (w *Worker) runTexRefSetMipmappedArray(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefSetAddress(c *call.Call) gpubackend.Result {
-	p1, bad := handles.TextureReference(&w.objects, c.Word(0))
+	p1, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2038,7 +2037,7 @@ func (w *Worker) runTexRefSetAddress(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefSetAddress2D(c *call.Call) gpubackend.Result {
-	p0, bad := handles.TextureReference(&w.objects, c.Word(0))
+	p0, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2054,7 +2053,7 @@ func (w *Worker) runTexRefSetAddress2D(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefSetFormat(c *call.Call) gpubackend.Result {
-	p0, bad := handles.TextureReference(&w.objects, c.Word(0))
+	p0, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2066,7 +2065,7 @@ func (w *Worker) runTexRefSetAddressMode(c *call.Call) gpubackend.Result {
 	if !allowed.AddressMode.Has(c.Word(2)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := handles.TextureReference(&w.objects, c.Word(0))
+	p0, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2078,7 +2077,7 @@ func (w *Worker) runTexRefSetFilterMode(c *call.Call) gpubackend.Result {
 	if !allowed.FilterMode.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := handles.TextureReference(&w.objects, c.Word(0))
+	p0, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2090,7 +2089,7 @@ func (w *Worker) runTexRefSetMipmapFilterMode(c *call.Call) gpubackend.Result {
 	if !allowed.FilterMode.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := handles.TextureReference(&w.objects, c.Word(0))
+	p0, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2099,7 +2098,7 @@ func (w *Worker) runTexRefSetMipmapFilterMode(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefSetMipmapLevelBias(c *call.Call) gpubackend.Result {
-	p0, bad := handles.TextureReference(&w.objects, c.Word(0))
+	p0, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2108,7 +2107,7 @@ func (w *Worker) runTexRefSetMipmapLevelBias(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefSetMipmapLevelClamp(c *call.Call) gpubackend.Result {
-	p0, bad := handles.TextureReference(&w.objects, c.Word(0))
+	p0, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2117,7 +2116,7 @@ func (w *Worker) runTexRefSetMipmapLevelClamp(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefSetMaxAnisotropy(c *call.Call) gpubackend.Result {
-	p0, bad := handles.TextureReference(&w.objects, c.Word(0))
+	p0, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2126,7 +2125,7 @@ func (w *Worker) runTexRefSetMaxAnisotropy(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefSetBorderColor(c *call.Call) gpubackend.Result {
-	p0, bad := handles.TextureReference(&w.objects, c.Word(0))
+	p0, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2145,7 +2144,7 @@ func (w *Worker) runTexRefSetFlags(c *call.Call) gpubackend.Result {
 	if !allowed.TextureFlags.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := handles.TextureReference(&w.objects, c.Word(0))
+	p0, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2154,7 +2153,7 @@ func (w *Worker) runTexRefSetFlags(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefGetAddress(c *call.Call) gpubackend.Result {
-	p1, bad := handles.TextureReference(&w.objects, c.Word(0))
+	p1, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2164,7 +2163,7 @@ func (w *Worker) runTexRefGetAddress(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefGetAddressMode(c *call.Call) gpubackend.Result {
-	p1, bad := handles.TextureReference(&w.objects, c.Word(0))
+	p1, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2174,7 +2173,7 @@ func (w *Worker) runTexRefGetAddressMode(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefGetFilterMode(c *call.Call) gpubackend.Result {
-	p1, bad := handles.TextureReference(&w.objects, c.Word(0))
+	p1, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2184,7 +2183,7 @@ func (w *Worker) runTexRefGetFilterMode(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefGetMipmapFilterMode(c *call.Call) gpubackend.Result {
-	p1, bad := handles.TextureReference(&w.objects, c.Word(0))
+	p1, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2194,7 +2193,7 @@ func (w *Worker) runTexRefGetMipmapFilterMode(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefGetMipmapLevelBias(c *call.Call) gpubackend.Result {
-	p1, bad := handles.TextureReference(&w.objects, c.Word(0))
+	p1, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2204,7 +2203,7 @@ func (w *Worker) runTexRefGetMipmapLevelBias(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefGetMipmapLevelClamp(c *call.Call) gpubackend.Result {
-	p2, bad := handles.TextureReference(&w.objects, c.Word(0))
+	p2, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2215,7 +2214,7 @@ func (w *Worker) runTexRefGetMipmapLevelClamp(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefGetMaxAnisotropy(c *call.Call) gpubackend.Result {
-	p1, bad := handles.TextureReference(&w.objects, c.Word(0))
+	p1, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2233,7 +2232,7 @@ func (w *Worker) runTexRefGetBorderColor(c *call.Call) gpubackend.Result {
 		return gpubackend.InvalidValue
 	}
 	defer p0.Done()
-	p1, bad := handles.TextureReference(&w.objects, c.Word(2))
+	p1, bad := w.findTextureReference(c, c.Word(2))
 	if bad != 0 {
 		return bad
 	}
@@ -2242,7 +2241,7 @@ func (w *Worker) runTexRefGetBorderColor(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefGetFlags(c *call.Call) gpubackend.Result {
-	p1, bad := handles.TextureReference(&w.objects, c.Word(0))
+	p1, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2252,7 +2251,7 @@ func (w *Worker) runTexRefGetFlags(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefGetFormat(c *call.Call) gpubackend.Result {
-	p2, bad := handles.TextureReference(&w.objects, c.Word(0))
+	p2, bad := w.findTextureReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2266,11 +2265,11 @@ func (w *Worker) runSurfRefSetArray(c *call.Call) gpubackend.Result {
 	if !allowed.SurfaceReferenceArray.Has(c.Word(2)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := handles.SurfaceReference(&w.objects, c.Word(0))
+	p0, bad := w.findSurfaceReference(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := handles.Array(&w.objects, c.Word(1))
+	p1, bad := w.findArray(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -2279,11 +2278,11 @@ func (w *Worker) runSurfRefSetArray(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runParamSetTexRef(c *call.Call) gpubackend.Result {
-	p0, bad := w.kernels.Find(c, c.Word(0))
+	p0, bad := w.findFunction(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p2, bad := handles.TextureReference(&w.objects, c.Word(2))
+	p2, bad := w.findTextureReference(c, c.Word(2))
 	if bad != 0 {
 		return bad
 	}
@@ -2298,7 +2297,7 @@ func (w *Worker) runGreenCtxStreamCreate(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Stream) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := handles.GreenContext(&w.objects, c.Word(0))
+	p1, bad := w.findGreenContext(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2312,11 +2311,11 @@ func (w *Worker) runGreenCtxStreamCreate(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGreenCtxRecordEvent(c *call.Call) gpubackend.Result {
-	p0, bad := handles.GreenContext(&w.objects, c.Word(0))
+	p0, bad := w.findGreenContext(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := handles.Event(&w.objects, c.Word(1))
+	p1, bad := w.findEvent(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -2325,11 +2324,11 @@ func (w *Worker) runGreenCtxRecordEvent(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGreenCtxWaitEvent(c *call.Call) gpubackend.Result {
-	p0, bad := handles.GreenContext(&w.objects, c.Word(0))
+	p0, bad := w.findGreenContext(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := handles.Event(&w.objects, c.Word(1))
+	p1, bad := w.findEvent(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -2338,11 +2337,11 @@ func (w *Worker) runGreenCtxWaitEvent(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runCtxRecordEvent(c *call.Call) gpubackend.Result {
-	p0, bad := handles.Context(&w.objects, c.Word(0))
+	p0, bad := w.findContext(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := handles.Event(&w.objects, c.Word(1))
+	p1, bad := w.findEvent(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -2351,11 +2350,11 @@ func (w *Worker) runCtxRecordEvent(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runCtxWaitEvent(c *call.Call) gpubackend.Result {
-	p0, bad := handles.Context(&w.objects, c.Word(0))
+	p0, bad := w.findContext(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := handles.Event(&w.objects, c.Word(1))
+	p1, bad := w.findEvent(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -2381,7 +2380,7 @@ func (w *Worker) runFuncSetSharedMemConfig(c *call.Call) gpubackend.Result {
 	if !allowed.SharedConfig.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.kernels.Find(c, c.Word(0))
+	p0, bad := w.findFunction(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2393,7 +2392,7 @@ func (w *Worker) runStreamGetAttribute(c *call.Call) gpubackend.Result {
 	if !allowed.StreamAttribute.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.streams.Find(c, c.Word(0))
+	p0, bad := w.findStream(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2413,7 +2412,7 @@ func (w *Worker) runStreamSetAttribute(c *call.Call) gpubackend.Result {
 	if !allowed.StreamAttribute.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.streams.Find(c, c.Word(0))
+	p0, bad := w.findStream(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2429,11 +2428,11 @@ func (w *Worker) runStreamSetAttribute(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runStreamCopyAttributes(c *call.Call) gpubackend.Result {
-	p0, bad := w.streams.Find(c, c.Word(0))
+	p0, bad := w.findStream(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.streams.Find(c, c.Word(1))
+	p1, bad := w.findStream(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}

@@ -7,29 +7,18 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
 // Reference is a buffer argument: two words.
-type Reference struct {
-	Kind  uint8
-	Value uint64
-	Bytes uint64
-}
-
-const valueMask = 1<<56 - 1
+type Reference = command.Buffer
 
 // Reference returns the buffer argument in words i and i+1.
 func (c *Call) Reference(i int) Reference { return ReferenceOf(c.Word(i), c.Word(i+1)) }
 
 // ReferenceOf returns the reference in two words.
-func ReferenceOf(word, bytes uint64) Reference {
-	return Reference{uint8(word >> 56), word & valueMask, bytes}
-}
-
-// MapID and MapOffset are the parts of a MAP reference.
-func (r Reference) MapID() uint32     { return uint32(r.Value >> 32) }
-func (r Reference) MapOffset() uint64 { return r.Value & 0xffffffff }
+func ReferenceOf(word, bytes uint64) Reference { return command.NewBuffer(word, bytes) }
 
 // maxBuffer bounds what a buffer argument makes the worker copy at once.
 const maxBuffer = 1 << 30
@@ -100,8 +89,10 @@ func (c *Call) InPlace(r Reference) ([]byte, gpubackend.Result) {
 }
 
 // Input returns a copy of the input buffer in words i and i+1.
-func (c *Call) Input(i int) ([]byte, gpubackend.Result) {
-	r := c.Reference(i)
+func (c *Call) Input(i int) ([]byte, gpubackend.Result) { return c.InputOf(c.Reference(i)) }
+
+// InputOf returns a copy of an input buffer.
+func (c *Call) InputOf(r Reference) ([]byte, gpubackend.Result) {
 	if r.Bytes > maxBuffer {
 		return nil, gpubackend.InvalidValue
 	}
@@ -145,8 +136,11 @@ func (c *Call) Structure(i, size int, optional bool) ([]byte, gpubackend.Result)
 }
 
 // Text is Input of a string, without its final NUL.
-func (c *Call) Text(i int) (string, gpubackend.Result) {
-	b, result := c.Input(i)
+func (c *Call) Text(i int) (string, gpubackend.Result) { return c.TextOf(c.Reference(i)) }
+
+// TextOf is InputOf of a string, without its final NUL.
+func (c *Call) TextOf(r Reference) (string, gpubackend.Result) {
+	b, result := c.InputOf(r)
 	if result != gpubackend.Success {
 		return "", result
 	}
@@ -170,8 +164,10 @@ func (o Out) Done() {
 }
 
 // Output returns the output buffer in words i and i+1, for the driver to fill.
-func (c *Call) Output(i int) (Out, gpubackend.Result) {
-	r := c.Reference(i)
+func (c *Call) Output(i int) (Out, gpubackend.Result) { return c.OutputOf(c.Reference(i)) }
+
+// OutputOf returns an output buffer, for the driver to fill.
+func (c *Call) OutputOf(r Reference) (Out, gpubackend.Result) {
 	if r.Bytes > maxBuffer {
 		return Out{}, gpubackend.InvalidValue
 	}

@@ -5,6 +5,7 @@ package call
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -13,7 +14,7 @@ import (
 const Pending gpubackend.Result = -1
 
 // maxAnswer is as many words as any answer has.
-const maxAnswer = 30
+const maxAnswer = len(command.Words{})
 
 // Call is a command while it is executed: its header and words, and the words of its answer.
 type Call struct {
@@ -25,7 +26,7 @@ type Call struct {
 	Context uint64 // the guest's handle of the context that the caller is in
 
 	buffers *Buffers
-	outs    [maxAnswer]uint64
+	outs    command.Words
 	n       int
 }
 
@@ -59,6 +60,12 @@ func (c *Call) Answer(v uint64) {
 		c.n++
 	}
 }
+
+// Answer is an answer of several words (package command).
+type Answer interface{ Put(*command.Words) int }
+
+// Put makes a the answer.
+func (c *Call) Put(a Answer) { c.n = a.Put(&c.outs) }
 
 // Answers is the answer as far as it goes.
 func (c *Call) Answers() []uint64 { return c.outs[:c.n] }

@@ -10,6 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -190,5 +191,30 @@ func TestTable(t *testing.T) {
 			}()
 			wrong()
 		}()
+	}
+}
+
+// TestDecoded has a handler run for what the decoder takes, and for nothing else; neither allocates.
+func TestDecoded(t *testing.T) {
+	var got command.MemPoolTrimTo
+	h := Decoded(command.DecodeMemPoolTrimTo, func(c *Call, a command.MemPoolTrimTo) gpubackend.Result {
+		got = a
+		c.Put(command.MemPoolImportFromShareableHandleAnswer{Pool: a.Pool, Device: a.Keep})
+		return gpubackend.Success
+	})
+	c := started(nil, 0, 7, 9, "")
+	if result := h.Run(c); result != gpubackend.Success || got != (command.MemPoolTrimTo{Pool: 7, Keep: 9}) {
+		t.Errorf("%v, %v", result, got)
+	}
+	if a := c.Answers(); len(a) != 2 || a[0] != 7 || a[1] != 9 {
+		t.Errorf("answer %v", a)
+	}
+	if n := testing.AllocsPerRun(100, func() { h.Run(c) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	c.Command.N = 1
+	got = command.MemPoolTrimTo{}
+	if result := h.Run(c); result != gpubackend.InvalidValue || got.Pool != 0 {
+		t.Errorf("a word too few: %v, %v", result, got)
 	}
 }

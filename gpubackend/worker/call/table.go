@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/command"
 )
 
 // Handler executes one command.
@@ -13,6 +14,18 @@ type Handler struct {
 	Words     int  // argument words that it needs at least
 	NoContext bool // needs no current context
 	Run       func(*Call) gpubackend.Result
+}
+
+// Decoded is the handler of a command that package command decodes. One that it refuses goes no further. How many words it has
+// and whether it needs a context, the table knows.
+func Decoded[A any](decode func(words []uint64, body []byte) (A, bool), run func(*Call, A) gpubackend.Result) Handler {
+	return Handler{Run: func(c *Call) gpubackend.Result {
+		a, ok := decode(c.Command.Words[:c.Command.N], c.Command.Body)
+		if !ok {
+			return gpubackend.InvalidValue
+		}
+		return run(c, a)
+	}}
 }
 
 // Handlers are the commands that a part of the worker executes.
@@ -35,6 +48,9 @@ func (t *Table) Add(handlers Handlers) {
 	for op, h := range handlers {
 		if t[op].Run != nil {
 			panic(fmt.Sprintf("%s has two handlers", op.Name()))
+		}
+		if l, ok := command.Layouts[uint16(op)]; ok {
+			h.Words, h.NoContext = l.Words, l.NoContext
 		}
 		t[op] = h
 	}

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 #include "base/zz_generated_prototypes.h"
-#include "context/zz_generated_calls.h"
+#include "context/zz_generated_commands.h"
 #include "mapping/vmm.h"
 
 #ifndef MAP_FIXED_NOREPLACE
@@ -70,17 +70,6 @@ static uint64_t gap(uint64_t from, uint64_t bytes, uint64_t alignment, struct vm
 	return base < VMM_END && bytes <= VMM_END - base ? base : 0;
 }
 
-static CUresult call(unsigned op, uint64_t base, uint64_t bytes)
-{
-	struct request r;
-
-	request_init(&r, op);
-	r.exact = true;
-	request_word(&r, base);
-	request_word(&r, bytes);
-	return channel_call(&r, NULL, 0);
-}
-
 /* Takes addresses on both sides; false where either has something there. */
 static bool take(uint64_t base, uint64_t bytes, CUresult *result)
 {
@@ -91,7 +80,7 @@ static bool take(uint64_t base, uint64_t bytes, CUresult *result)
 		munmap(got, bytes);
 	if (got != at)
 		return false;
-	*result = call(OP_cuMemAddressReserve, base, bytes);
+	*result = call_cuMemAddressReserve(base, bytes);
 	if (*result)
 		munmap(at, bytes);
 	return *result != CUDA_ERROR_OUT_OF_MEMORY;
@@ -161,7 +150,7 @@ EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 		p = &(*p)->next;
 	r = *p;
 	if (r && size && size <= r->bytes && rounded(size) == r->bytes && !r->mappings)
-		result = call(OP_cuMemAddressFree, r->base, r->bytes);
+		result = call_cuMemAddressFree(r->base, r->bytes);
 	if (!result) {
 		munmap((void *)(uintptr_t)r->base, r->bytes);
 		*p = r->next;

@@ -6,7 +6,7 @@
 
 #include "addresses/memory_map.h"
 #include "base/zz_generated_prototypes.h"
-#include "context/zz_generated_calls.h"
+#include "context/zz_generated_commands.h"
 #include "mapping/vmm.h"
 
 static void set_pages(struct vmm_reservation *r, uint64_t base, uint64_t bytes, struct vmm_mapping *m)
@@ -32,26 +32,16 @@ static bool enter(const struct vmm_reservation *r, const struct vmm_mapping *map
 
 static CUresult map(struct vmm_reservation *r, struct vmm_mapping *m)
 {
-	struct request q;
 	CUresult result;
 
 	for (uint64_t i = 0; i < m->bytes / VMM_PAGE; i++)
 		if (r->page[(m->base - r->base) / VMM_PAGE + i])
 			return CUDA_ERROR_INVALID_VALUE;
-	request_init(&q, OP_cuMemMap);
-	q.exact = true;
-	request_word(&q, m->base);
-	request_word(&q, m->bytes);
-	request_word(&q, m->memory->number);
-	result = channel_call(&q, NULL, 0);
+	result = call_cuMemMap(m->base, m->bytes, m->memory->number);
 	if (result)
 		return result;
 	if (!enter(r, m)) {
-		request_init(&q, OP_cuMemUnmap);
-		q.exact = true;
-		request_word(&q, m->base);
-		request_word(&q, m->bytes);
-		channel_call(&q, NULL, 0);
+		call_cuMemUnmap(m->base, m->bytes);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	set_pages(r, m->base, m->bytes, m);
@@ -92,16 +82,11 @@ EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGener
 static CUresult unmap(uint64_t base, uint64_t bytes)
 {
 	struct vmm_reservation *r = vmm_reserved(base, bytes);
-	struct request q;
 	CUresult result;
 
 	if (!r || !vmm_whole(base, bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&q, OP_cuMemUnmap);
-	q.exact = true;
-	request_word(&q, base);
-	request_word(&q, bytes);
-	result = channel_call(&q, NULL, 0);
+	result = call_cuMemUnmap(base, bytes);
 	if (result)
 		return result;
 	memory_cut(base, bytes);
@@ -132,16 +117,8 @@ EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 
 static CUresult set_access(uint64_t base, uint64_t bytes, const CUmemAccessDesc *desc)
 {
-	struct request q;
-	CUresult result;
+	CUresult result = call_cuMemSetAccess(base, bytes, device_host(desc->location.id), (uint64_t)desc->flags);
 
-	request_init(&q, OP_cuMemSetAccess);
-	q.exact = true;
-	request_word(&q, base);
-	request_word(&q, bytes);
-	request_word(&q, device_host(desc->location.id));
-	request_word(&q, (uint64_t)desc->flags);
-	result = channel_call(&q, NULL, 0);
 	for (uint64_t at = base; !result && at < base + bytes;) {
 		struct vmm_mapping *m = vmm_mapped(at);
 
@@ -173,7 +150,7 @@ EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDe
 			return CUDA_ERROR_NOT_SUPPORTED;
 		if (!device_valid(desc[i].location.id))
 			return CUDA_ERROR_INVALID_DEVICE;
-		if (desc[i].flags != ACCESS_NONE && desc[i].flags != ACCESS_READ && desc[i].flags != ACCESS_READ_WRITE)
+		if (!is_access((uint64_t)desc[i].flags))
 			return CUDA_ERROR_INVALID_VALUE;
 	}
 	pthread_mutex_lock(&vmm_lock);

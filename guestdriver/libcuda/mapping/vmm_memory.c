@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/zz_generated_prototypes.h"
-#include "context/zz_generated_calls.h"
+#include "context/zz_generated_commands.h"
 #include "mapping/vmm.h"
 #include "sharing/share.h"
 
@@ -45,7 +45,6 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, c
 			    unsigned long long flags)
 {
 	struct vmm_memory *m;
-	struct request r;
 	uint8_t compression;
 	uint64_t number;
 	CUresult result;
@@ -60,12 +59,7 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, c
 	compression = prop->gpuDirectRDMACapable || !device_number(prop->location.id, ATTRIBUTE_COMPRESSION) ?
 			      0 :
 			      prop->compressionType;
-	request_init(&r, OP_cuMemCreate);
-	r.exact = true;
-	request_word(&r, size);
-	request_word(&r, device_host(prop->location.id));
-	request_word(&r, compression);
-	result = channel_call(&r, &number, 1);
+	result = call_cuMemCreate(size, device_host(prop->location.id), compression, &number);
 	if (result)
 		return result;
 	m = (struct vmm_memory *)handle_new(sizeof(*m), 0);
@@ -87,15 +81,12 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, c
 
 CUresult vmm_drop(struct vmm_memory *m)
 {
-	struct request r;
+	uint64_t number = m->number;
 
 	if (m->references || m->mappings)
 		return CUDA_SUCCESS;
-	request_init(&r, OP_cuMemRelease);
-	r.exact = true;
-	request_word(&r, m->number);
-	handle_forget(HANDLE_MEMORY, (void *)(uintptr_t)m->number);
-	return channel_call(&r, NULL, 0);
+	handle_forget(HANDLE_MEMORY, (void *)(uintptr_t)number);
+	return call_cuMemRelease(number);
 }
 
 EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)

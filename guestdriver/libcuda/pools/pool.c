@@ -3,21 +3,18 @@
 #define _GNU_SOURCE
 #include <string.h>
 
-#include "addresses/graph_memory.h"
 #include "addresses/memory_map.h"
 #include "base/zz_generated_prototypes.h"
 #include "context/handle.h"
-#include "context/zz_generated_calls.h"
+#include "context/zz_generated_commands.h"
 #include "devices/device.h"
+#include "graphs/graph.h"
 #include "pools/pool.h"
 #include "sharing/share.h"
 #include "streams/capture.h"
-#include "streams/stream.h"
 
-enum {
-	POOL_REUSE_LAST = 3,	/* those up to here are ints */
-	POOL_ATTRIBUTE_LAST = 8,
-};
+/* CUmemPool_attribute: those up to here are ints. */
+#define POOL_REUSE_LAST 3
 
 /* The pool that a device's cuMemAllocAsync takes from; 0 for its default one. */
 static uint64_t current[DEVICES_MAX];
@@ -38,16 +35,12 @@ CUresult pool_enter(uint64_t number, int device, int types, bool imported)
 static CUresult default_pool(CUdevice dev, uint64_t *number)
 {
 	static uint64_t known[DEVICES_MAX];
-	struct request r;
-	CUresult result = CUDA_SUCCESS;
+	CUresult result;
 
 	*number = __atomic_load_n(&known[dev], __ATOMIC_ACQUIRE);
 	if (*number)
 		return CUDA_SUCCESS;
-	request_init(&r, OP_PoolDefault);
-	r.exact = true;
-	request_word(&r, device_host(dev));
-	result = channel_call(&r, number, 1);
+	result = call_PoolDefault(device_host(dev), number);
 	if (!result && !handle_known(HANDLE_POOL, (void *)(uintptr_t)*number))
 		result = pool_enter(*number, dev, 0, false);
 	if (!result)
@@ -142,7 +135,6 @@ EXPORT CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType typ
 
 EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps)
 {
-	struct request r;
 	uint64_t number;
 	CUresult result;
 
@@ -158,11 +150,8 @@ EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolPr
 		return CUDA_ERROR_INVALID_VALUE;
 	if (poolProps->handleTypes & HANDLE_TYPE_FABRIC)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	request_init(&r, OP_cuMemPoolCreate);
-	request_word(&r, device_host(poolProps->location.id));
-	request_word(&r, poolProps->maxSize);
-	request_word(&r, (uint64_t)poolProps->handleTypes);
-	result = channel_call(&r, &number, 1);
+	result = call_cuMemPoolCreate(device_host(poolProps->location.id), poolProps->maxSize,
+				      (uint64_t)poolProps->handleTypes, &number);
 	if (!result)
 		result = pool_enter(number, poolProps->location.id, poolProps->handleTypes, false);
 	if (!result)
@@ -173,7 +162,6 @@ EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolPr
 EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
 	struct pool *p;
-	struct request r;
 	uint64_t number = number_of(pool);
 	CUresult result;
 
@@ -181,10 +169,7 @@ EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 	p = pool_find(pool);
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuMemPoolDestroy);
-	r.exact = true;
-	request_word(&r, number);
-	result = channel_call(&r, NULL, 0);
+	result = call_cuMemPoolDestroy(number);
 	if (result)
 		return result;
 	__atomic_compare_exchange_n(&current[p->device], &number, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
@@ -194,17 +179,13 @@ EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 
 EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value)
 {
-	struct request r;
 	uint64_t word;
 	CUresult result;
 
 	ENTER();
-	if (!value || !pool_find(pool) || attr < 1 || attr > POOL_ATTRIBUTE_LAST)
+	if (!value || !pool_find(pool) || !is_pool_attribute((uint64_t)attr))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuMemPoolGetAttribute);
-	request_word(&r, number_of(pool));
-	request_word(&r, (uint64_t)attr);
-	result = channel_call(&r, &word, 1);
+	result = call_cuMemPoolGetAttribute(number_of(pool), (uint64_t)attr, &word);
 	if (!result)
 		memcpy(value, &word, attr <= POOL_REUSE_LAST ? 4 : 8);
 	return result;
@@ -212,31 +193,21 @@ EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute att
 
 EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void *value)
 {
-	struct request r;
 	uint64_t word = 0;
 
 	ENTER();
-	if (!value || !pool_find(pool) || attr < 1 || attr > POOL_ATTRIBUTE_LAST)
+	if (!value || !pool_find(pool) || !is_pool_attribute((uint64_t)attr))
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(&word, value, attr <= POOL_REUSE_LAST ? 4 : 8);
-	request_init(&r, OP_cuMemPoolSetAttribute);
-	request_word(&r, number_of(pool));
-	request_word(&r, (uint64_t)attr);
-	request_word(&r, word);
-	return channel_call(&r, NULL, 0);
+	return call_cuMemPoolSetAttribute(number_of(pool), (uint64_t)attr, word);
 }
 
 EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t minBytesToKeep)
 {
-	struct request r;
-
 	ENTER();
 	if (!pool_find(pool))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuMemPoolTrimTo);
-	request_word(&r, number_of(pool));
-	request_word(&r, minBytesToKeep);
-	return channel_call(&r, NULL, 0);
+	return call_cuMemPoolTrimTo(number_of(pool), minBytesToKeep);
 }
 
 /* A pool is its own device's; no other can reach it. */
@@ -296,16 +267,9 @@ CUresult pool_enter_memory(uint64_t base, uint64_t bytes, int device, uint64_t p
 static CUresult allocate(CUdeviceptr *dptr, size_t bytes, uint64_t pool, int device, CUstream stream)
 {
 	bool captured = capture_of(stream);
-	struct request r;
 	uint64_t base;
-	CUresult result;
+	CUresult result = call_cuMemAllocAsync(bytes, pool, number_of(stream), &base);
 
-	request_init(&r, OP_cuMemAllocAsync);
-	r.exact = true;
-	request_word(&r, bytes);
-	request_word(&r, pool);
-	request_word(&r, number_of(stream));
-	result = channel_call(&r, &base, 1);
 	if (!result)
 		result = captured ? graph_memory_enter(base, bytes) : pool_enter_memory(base, bytes, device, pool);
 	if (!result && captured)
@@ -369,10 +333,7 @@ EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (m.graph)
 		graph_memory_note(capture_graph(hStream));
-	request_init(&r, OP_cuMemFreeAsync);
-	r.exact = true;
-	request_word(&r, dptr);
-	request_word(&r, number_of(hStream));
+	request_cuMemFreeAsync(&r, dptr, number_of(hStream));
 	/* Only the driver knows whether a graph's memory is allocated now. */
 	return channel_synced(m.graph ? channel_call(&r, NULL, 0) : channel_post(&r));
 }
