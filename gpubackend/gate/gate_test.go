@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func newPage(t testing.TB) *Page {
+	t.Helper()
+	p, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// readable says whether a descriptor can be read.
+func readable(t testing.TB, fd int) bool {
+	t.Helper()
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	n, err := unix.Poll(fds, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n > 0
+}
+
+func TestStates(t *testing.T) {
+	p := newPage(t)
+	if s := p.State(); s != unshared {
+		t.Errorf("a new gate is %+v, want open and free", s)
+	}
+	for _, s := range []State{
+		{}, {Open: true}, {Open: true, Attend: true, InFlight: 2 * time.Millisecond},
+		{Attend: true, InFlight: 500 * time.Microsecond}, {Open: true, Free: true, InFlight: maxFlight},
+	} {
+		p.Set(s)
+		if got := p.State(); got != s {
+			t.Errorf("set %+v, got %+v", s, got)
+		}
+		if r := readable(t, p.Worker(3).FD()); r != s.Open {
+			t.Errorf("%+v: the descriptor is readable: %v", s, r)
+		}
+	}
+	p.Set(State{InFlight: time.Hour * 10000})
+	if got := p.State(); got.InFlight != maxFlight || got.Open || got.Free {
+		t.Errorf("too much in flight gives %+v", got)
+	}
+}
+
+func TestFreeGateIsNotCounted(t *testing.T) {
+	p := newPage(t)
+	w := p.Worker(0)
+	if !w.Enter() || w.InFlight() {
+		t.Error("a free gate must let through and not count")
+	}
+	p.Set(State{Open: true})
+	if w.Hold(); !w.InFlight() {
+		t.Error("what was in flight before the gate was counted isn't")
+	}
+}
+
+func TestEnterAndLeave(t *testing.T) {
+	p := newPage(t)
+	p.Set(State{Open: true, Attend: true})
+	w, other := p.Worker(0), p.Worker(Slots-1)
+	if !w.Enter() {
+		t.Fatal("an open gate doesn't let through")
+	}
+	p.Set(State{Attend: true})
+	if other.Enter() {
+		t.Error("a closed gate lets through")
+	}
+	if _, inFlight := p.Demand(); !inFlight {
+		t.Error("the first worker's work isn't seen")
+	}
+	if w.Enter() {
+		t.Error("a closed gate lets more through")
+	}
+	if !w.InFlight() {
+		t.Error("work in flight was forgotten at the closed gate")
+	}
+	p.Listen()
+	w.Leave()
+	if _, inFlight := p.Demand(); inFlight {
+		t.Error("work that has ended is in flight")
+	}
+	if !readable(t, p.bell) {
+		t.Error("nobody rang the bell")
+	}
+}
+
+func TestBell(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		state State
+		do    func(*Worker)
+		rings bool
+	}{
+		{"waiting at a closed gate", State{}, func(w *Worker) { w.Wait(true) }, true},
+		{"waiting at an open one", State{Open: true}, func(w *Worker) { w.Wait(true) }, false},
+		{"waiting at a free one", unshared, func(w *Worker) { w.Wait(true) }, false},
+		{"waiting no more, attended", State{Open: true, Attend: true},
+			func(w *Worker) { w.Wait(true); w.Wait(false) }, true},
+		{"waiting twice", State{}, func(w *Worker) { w.Wait(true); drain(w.bell); w.Wait(true) }, false},
+		{"ended, not attended", State{Open: true}, func(w *Worker) { w.Enter(); w.Leave() }, false},
+		{"ended, attended", State{Open: true, Attend: true},
+			func(w *Worker) { w.Enter(); w.Leave() }, true},
+		{"nothing ended", State{Attend: true}, func(w *Worker) { w.Leave() }, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p := newPage(t)
+			p.Set(test.state)
+			test.do(p.Worker(7))
+			if r := readable(t, p.bell); r != test.rings {
+				t.Errorf("the bell rang: %v, want %v", r, test.rings)
+			}
+		})
+	}
+}
+
+func TestClear(t *testing.T) {
+	p := newPage(t)
+	p.Set(State{Open: true})
+	w := p.Worker(5)
+	w.Wait(true)
+	w.Enter()
+	p.Clear(5)
+	if waiting, inFlight := p.Demand(); waiting || inFlight {
+		t.Error("a worker that has ended has demands")
+	}
+	if !readable(t, p.bell) {
+		t.Error("nobody rang the bell")
+	}
+}
+
+func TestBeat(t *testing.T) {
+	p := newPage(t)
+	p.Beat(time.Second)
+	if b := p.Beaten(); b != time.Second {
+		t.Errorf("beaten at %v", b)
+	}
+}
+
+// TestNothingSlipsThrough closes the gate again and again: who closed it must see every work that
+// came through.
+func TestNothingSlipsThrough(t *testing.T) {
+	p := newPage(t)
+	var inside, stop atomic.Int32
+	var workers sync.WaitGroup
+	for slot := range 2 {
+		workers.Add(1)
+		go func() {
+			defer workers.Done()
+			w := p.Worker(slot)
+			for stop.Load() == 0 {
+				if w.Enter() {
+					inside.Add(1)
+					inside.Add(-1)
+				}
+				w.Leave()
+			}
+		}()
+	}
+	for range 2000 {
+		p.Set(State{Open: true})
+		p.Set(State{})
+		for _, inFlight := p.Demand(); inFlight; _, inFlight = p.Demand() {
+		}
+		if n := inside.Load(); n != 0 {
+			t.Errorf("%d workers are inside a closed gate", n)
+			break
+		}
+	}
+	stop.Store(1)
+	workers.Wait()
+}
+
+func TestHostilePages(t *testing.T) {
+	events := func() (int, int) {
+		bell, err := unix.Eventfd(0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opened, err := unix.Eventfd(0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bell, opened
+	}
+	memory := func(size int64, seals int) int {
+		fd, err := unix.MemfdCreate("test", unix.MFD_ALLOW_SEALING)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Ftruncate(fd, size); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
+			t.Fatal(err)
+		}
+		return fd
+	}
+	plain, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	fd, err := unix.Dup(int(plain.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, fd := range map[string]int{
+		"not sealed": memory(pageBytes, 0), "may shrink": memory(pageBytes, unix.F_SEAL_GROW),
+		"short": memory(8, seals), "long": memory(2*pageBytes, seals), "a file": fd,
+	} {
+		bell, opened := events()
+		if _, err := Open(fd, bell, opened); !errors.Is(err, ErrPage) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		if _, err := unix.FcntlInt(uintptr(bell), unix.F_GETFD, 0); err == nil {
+			t.Errorf("%s: a descriptor is left open", name)
+		}
+	}
+}
+
+func BenchmarkFree(b *testing.B) {
+	w := newPage(b).Worker(0)
+	for b.Loop() {
+		if !w.Enter() {
+			b.Fatal("closed")
+		}
+	}
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gvisor.dev/gvisor/pkg/memutil"
+)
+
+// Slots is how many workers a page has room for.
+const Slots = 64
+
+// Layout: the gate's word, the arbiter's beat in a line of its own, and from slots on a line for
+// each worker, which nobody else writes: work waiting, work in flight.
+const (
+	lineBytes = 64
+	beatAt    = lineBytes
+	slotsAt   = 4096
+	flightAt  = 4 // within a slot
+	pageBytes = slotsAt + Slots*lineBytes
+)
+
+// ErrPage says that a file isn't a page.
+var ErrPage = errors.New("not a gate's page")
+
+const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW
+
+// Page is the memory, and its event descriptors.
+type Page struct {
+	mem                  []byte
+	memory, bell, opened int
+}
+
+// New makes a page whose gate is open and free.
+func New() (*Page, error) {
+	memory, err := memutil.CreateMemFD("paracuda-gate", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, fmt.Errorf("create gate: %w", err)
+	}
+	fds := []int{memory, -1, -1}
+	if err := prepare(fds); err != nil {
+		closeAll(fds)
+		return nil, err
+	}
+	p, err := Open(fds[0], fds[1], fds[2])
+	if err != nil {
+		return nil, err
+	}
+	p.Set(unshared)
+	return p, nil
+}
+
+// prepare sizes and seals the memory fds[0] and makes the descriptors.
+func prepare(fds []int) (err error) {
+	if err := unix.Ftruncate(fds[0], pageBytes); err != nil {
+		return fmt.Errorf("size gate: %w", err)
+	}
+	if _, err := unix.FcntlInt(uintptr(fds[0]), unix.F_ADD_SEALS, seals|unix.F_SEAL_SEAL); err != nil {
+		return fmt.Errorf("seal gate: %w", err)
+	}
+	for i := 1; i < len(fds); i++ {
+		if fds[i], err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+			return fmt.Errorf("make the gate's events: %w", err)
+		}
+	}
+	return nil
+}
+
+// Open maps a page that another process made, and takes over its descriptors, which it closes if
+// they are of no use.
+func Open(memory, bell, opened int) (*Page, error) {
+	fds := []int{memory, bell, opened}
+	if err := check(memory); err != nil {
+		closeAll(fds)
+		return nil, err
+	}
+	for _, fd := range fds[1:] { // a write or read of ours must never block
+		if err := unix.SetNonblock(fd, true); err != nil {
+			closeAll(fds)
+			return nil, fmt.Errorf("open gate: %w", err)
+		}
+	}
+	mem, err := memutil.MapSlice(
+		0, pageBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED, uintptr(memory), 0)
+	if err != nil {
+		closeAll(fds)
+		return nil, fmt.Errorf("map gate: %w", err)
+	}
+	return &Page{mem: mem, memory: memory, bell: bell, opened: opened}, nil
+}
+
+// check says whether a file is memory of the right size that can't become shorter.
+func check(fd int) error {
+	s, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+	if err != nil || s&seals != seals {
+		return fmt.Errorf("open gate: %w: its memory isn't sealed", ErrPage)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Size != pageBytes {
+		return fmt.Errorf("open gate: %w: it has %d bytes, want %d", ErrPage, st.Size, pageBytes)
+	}
+	return nil
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+}
+
+// FDs are the descriptors to pass on.
+func (p *Page) FDs() (memory, bell, opened int) { return p.memory, p.bell, p.opened }
+
+// Close unmaps the page. No Worker of it may be used any more.
+func (p *Page) Close() {
+	_ = memutil.UnmapSlice(p.mem)
+	closeAll([]int{p.memory, p.bell, p.opened})
+}
+
+// State is what the gate's word says.
+func (p *Page) State() State { return stateOf(atomic.LoadUint32(word32(p.mem))) }
+
+// Set changes the gate's word. Who closes the gate must look at Demand after that.
+func (p *Page) Set(s State) {
+	atomic.StoreUint32(word32(p.mem), s.word())
+	drain(p.opened)
+	if s.Open {
+		ring(p.opened)
+	}
+}
+
+// Demand is what the workers have to do, all of them together.
+func (p *Page) Demand() (waiting, inFlight bool) {
+	for slot := range Slots {
+		line := p.mem[slotsAt+slot*lineBytes:]
+		waiting = waiting || atomic.LoadUint32(word32(line)) != 0
+		inFlight = inFlight || atomic.LoadUint32(word32(line[flightAt:])) != 0
+	}
+	return waiting, inFlight
+}
+
+// Clear empties the slot of a worker that has ended.
+func (p *Page) Clear(slot int) {
+	line := p.mem[slotsAt+slot*lineBytes:]
+	atomic.StoreUint32(word32(line), 0)
+	atomic.StoreUint32(word32(line[flightAt:]), 0)
+	ring(p.bell)
+}
+
+// Beat records that the arbiter lives, at a time on the host's monotonic clock.
+func (p *Page) Beat(now time.Duration) {
+	atomic.StoreUint64(word64(p.mem[beatAt:]), uint64(now))
+}
+
+// Beaten is when the arbiter last beat.
+func (p *Page) Beaten() time.Duration {
+	return time.Duration(atomic.LoadUint64(word64(p.mem[beatAt:])))
+}
+
+// Listen clears the bell, and must come before the look at Demand.
+func (p *Page) Listen() { drain(p.bell) }
+
+// ring makes an event descriptor readable.
+func ring(fd int) { _, _ = unix.Write(fd, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
+
+// drain makes it unreadable.
+func drain(fd int) {
+	var b [8]byte
+	_, _ = unix.Read(fd, b[:])
+}

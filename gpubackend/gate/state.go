@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import "time"
+
+// State is what the gate's word says.
+type State struct {
+	Open bool
+	// Free says that nobody counts what the workers do: they need not fill in their slots.
+	Free bool
+	// Attend asks the workers to ring the bell when their work has ended.
+	Attend bool
+	// InFlight is how much predicted work each stream may have on the GPU. It is kept in whole
+	// microseconds.
+	InFlight time.Duration
+}
+
+// The word's bits.
+const (
+	openBit   = 1 << 0
+	freeBit   = 1 << 1
+	attendBit = 1 << 2
+	flightBit = 3 // and up: microseconds
+
+	maxFlight = (1<<(32-flightBit) - 1) * time.Microsecond
+)
+
+// unshared is the state of a gate without an arbiter.
+var unshared = State{Open: true, Free: true}
+
+func (s State) word() uint32 {
+	w := uint32(min(max(0, s.InFlight), maxFlight)/time.Microsecond) << flightBit
+	if s.Open {
+		w |= openBit
+	}
+	if s.Free {
+		w |= freeBit
+	}
+	if s.Attend {
+		w |= attendBit
+	}
+	return w
+}
+
+func stateOf(w uint32) State {
+	return State{
+		Open: w&openBit != 0, Free: w&freeBit != 0, Attend: w&attendBit != 0,
+		InFlight: time.Duration(w>>flightBit) * time.Microsecond,
+	}
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gate
+
+import "sync/atomic"
+
+// Worker is a page as one worker sees it. One goroutine uses it.
+type Worker struct {
+	word, waiting, flight *uint32
+	bell, opened          int
+}
+
+// Worker returns the side of the worker that has a slot.
+func (p *Page) Worker(slot int) *Worker {
+	line := p.mem[slotsAt+slot*lineBytes:]
+	return &Worker{
+		word: word32(p.mem), waiting: word32(line), flight: word32(line[flightAt:]),
+		bell: p.bell, opened: p.opened,
+	}
+}
+
+// State is what the gate's word says.
+func (w *Worker) State() State { return stateOf(atomic.LoadUint32(w.word)) }
+
+// Free says whether the gate is open and nobody counts: one read.
+func (w *Worker) Free() bool {
+	return atomic.LoadUint32(w.word)&(openBit|freeBit) == openBit|freeBit
+}
+
+// Enter is called before work is given to the GPU, and says whether that may be. Where the gate
+// isn't free, work counts as in flight from then on until Leave.
+func (w *Worker) Enter() bool {
+	if w.Free() {
+		return true
+	}
+	before := atomic.SwapUint32(w.flight, 1)
+	if atomic.LoadUint32(w.word)&openBit != 0 {
+		return true
+	}
+	if before == 0 {
+		w.Leave()
+	}
+	return false
+}
+
+// Hold notes work in flight that came through while the gate was free.
+func (w *Worker) Hold() { atomic.StoreUint32(w.flight, 1) }
+
+// InFlight says whether work counts as in flight.
+func (w *Worker) InFlight() bool { return atomic.LoadUint32(w.flight) != 0 }
+
+// Leave says that no work is in flight.
+func (w *Worker) Leave() {
+	if atomic.SwapUint32(w.flight, 0) != 0 && atomic.LoadUint32(w.word)&attendBit != 0 {
+		ring(w.bell)
+	}
+}
+
+// Wait says whether the worker has commands that are to go to the GPU.
+func (w *Worker) Wait(waits bool) {
+	var v uint32
+	if waits {
+		v = 1
+	}
+	if atomic.LoadUint32(w.waiting) == v {
+		return
+	}
+	atomic.StoreUint32(w.waiting, v)
+	if s := w.State(); !s.Free && (waits && !s.Open || s.Attend) {
+		ring(w.bell)
+	}
+}
+
+// FD can be read for as long as the gate is open: to sleep on while it is closed.
+func (w *Worker) FD() int { return w.opened }
