@@ -13,7 +13,7 @@ import (
 //
 // A stream without work that is known of is not worth the operation: asking whether it is idle is cheaper.
 func (d *Device) Announce(s gpubackend.Stream, all bool, addr uint64, value uint32) gpubackend.Result {
-	if d.state == nil || d.state.home().dead != gpubackend.Success || d.prints.working || len(d.capturing) > 0 || d.function[symAnnounce] == nil {
+	if d.state == nil || d.state.home().dead != gpubackend.Success || d.prints.working || len(d.capturing) > 0 || !d.CanAnnounce() {
 		return gpubackend.NotSupported
 	}
 	work := &d.state.work
@@ -25,7 +25,7 @@ func (d *Device) Announce(s gpubackend.Stream, all bool, addr uint64, value uint
 	} else if !work.has(s) {
 		return gpubackend.NotSupported
 	}
-	r := d.failed(d.callAt(d.function[symAnnounce], uint64(s), addr, uint64(value), 0))
+	r := d.failed(d.StreamWriteValue32(s, addr, value))
 	if r == gpubackend.Success {
 		work.announce(announcement{stream: unified(s), addr: addr, value: value})
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 )
 
 // TestCallsDoNotAllocate covers what programs do in their inner loops.
@@ -40,7 +41,7 @@ func BenchmarkLaunch(b *testing.B) {
 
 func BenchmarkLaunchAll(b *testing.B) {
 	d := newDevice(b, Options{})
-	list := make([]gpubackend.Launch, maxLaunches)
+	list := make([]gpubackend.Launch, driver.MaxLaunches)
 	for i := range list {
 		list[i] = *emptyLaunch(load(b, d, "vector_add"))
 		list[i].Parameters = make([]byte, 28)

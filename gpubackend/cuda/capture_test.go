@@ -10,6 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
+	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
 )
 
 // TestCapturedCopies replays a copy from host memory: ordinary, registered, and registered anew, which the driver doesn't
@@ -31,10 +34,10 @@ func TestCapturedCopies(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = unix.Munmap(host) }()
-			base := addressOf(host)
+			base := cmem.AddressOf(host)
 			if test.register {
 				must(t, "register", d.HostRegister(base, 4096, true))
-				defer func() { d.fake("fake_sticky", 0); d.HostUnregister(base, 0) }()
+				defer func() { drivertest.Tell("fake_sticky", 0); d.HostUnregister(base, 0) }()
 			} else {
 				must(t, "tell", d.HostPageable(base, 4096))
 			}
@@ -96,7 +99,7 @@ func TestCooperativeInACapture(t *testing.T) {
 	must(t, "allocate", r)
 	s, r := d.StreamCreateWithPriority(1, 0)
 	must(t, "stream", r)
-	attribute := make([]byte, launchAttributeSize)
+	attribute := make([]byte, driver.LaunchAttributeBytes)
 	attribute[0], attribute[8] = attributeCooperative, 1
 	for i, captured := range []bool{false, true} {
 		numbers := []float32{float32(i) + 1, 20, 0} // a, b and their sum

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
+	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
 )
 
 func newStream(t *testing.T, d *Device) gpubackend.Stream {
@@ -19,7 +21,7 @@ func newStream(t *testing.T, d *Device) gpubackend.Stream {
 func captureTwo(t *testing.T, d *Device, s, side gpubackend.Stream) {
 	t.Helper()
 	memory := alloc(t, d, 4096)
-	fork, r := d.EventCreate(eventDisableTiming)
+	fork, r := d.EventCreate(driver.EventDisableTiming)
 	must(t, "event", r)
 	must(t, "begin", d.StreamBeginCapture(s, 0))
 	must(t, "fill", d.MemsetD8Async(memory, 0, 4096, s))
@@ -58,7 +60,7 @@ func TestWorkBeforeACaptureIsWaitedFor(t *testing.T) {
 	for _, l.Stream = range []gpubackend.Stream{s, side} {
 		must(t, "launch", d.Launch(l))
 	}
-	d.fake("fake_not_ready", 4)
+	drivertest.Tell("fake_not_ready", 4)
 	captureTwo(t, d, s, side)
 	must(t, "destroy", d.StreamDestroy(side))
 	for range 2 {
@@ -68,14 +70,14 @@ func TestWorkBeforeACaptureIsWaitedFor(t *testing.T) {
 	_, r := d.StreamEndCapture(s)
 	must(t, "end", r)
 
-	fork, r := d.EventCreate(eventDisableTiming)
+	fork, r := d.EventCreate(driver.EventDisableTiming)
 	must(t, "event", r)
 	must(t, "begin", d.StreamBeginCapture(s, 0))
 	other := newStream(t, d)
 	for range 50 { // it is busy, and waits for what is no capture's
 		l.Stream = other
 		must(t, "launch", d.Launch(l))
-		d.fake("fake_not_ready", 1)
+		drivertest.Tell("fake_not_ready", 1)
 		must(t, "wait", d.StreamWaitEvent(other, fork, 0))
 	}
 	if n := len(d.state.work.events); n != 1 {
@@ -98,7 +100,7 @@ func TestStreamsThatEndInAnotherContext(t *testing.T) {
 	second, r := d.CtxCreate(0, 0)
 	must(t, "create", r)
 	must(t, "set current", d.SetCurrent(second))
-	d.fake("fake_not_ready", 2)
+	drivertest.Tell("fake_not_ready", 2)
 	must(t, "destroy", d.StreamDestroy(l.Stream))
 	if d.current != second {
 		t.Errorf("the current context is %#x", d.current)

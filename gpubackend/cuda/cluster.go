@@ -6,10 +6,12 @@ import (
 	"encoding/binary"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 )
 
 const (
-	launchShapeBytes  = 32 // grid, block, shared memory, padding
+	launchShapeBytes  = 32 // grid, cmem.Block, shared memory, padding
 	launchConfigBytes = 56 // CUlaunchConfig
 	attributesOffset  = 40 // in it
 	attributeCount    = 48
@@ -17,16 +19,18 @@ const (
 
 // OccupancyMaxActiveClusters asks the driver how many clusters of a launch are resident at a time.
 func (d *Device) OccupancyMaxActiveClusters(f gpubackend.Function, config []byte) (uint64, gpubackend.Result) {
-	return d.askCluster(symOccupancyMaxActiveClusters, f, config)
+	return d.askCluster(d.MaxActiveClusters, f, config)
 }
 
 // OccupancyMaxPotentialClusterSize asks the driver for the largest cluster that a launch may have.
 func (d *Device) OccupancyMaxPotentialClusterSize(f gpubackend.Function, config []byte) (uint64, gpubackend.Result) {
-	return d.askCluster(symOccupancyMaxPotentialClusterSize, f, config)
+	return d.askCluster(d.MaxPotentialClusterSize, f, config)
 }
 
-func (d *Device) askCluster(s symbol, f gpubackend.Function, config []byte) (uint64, gpubackend.Result) {
-	if len(config) < launchShapeBytes || len(config) > launchShapeBytes+maxLaunchAttributes*launchAttributeSize {
+func (d *Device) askCluster(
+	ask func(gpubackend.Function, cmem.Block) (int32, gpubackend.Result), f gpubackend.Function, config []byte,
+) (uint64, gpubackend.Result) {
+	if len(config) < launchShapeBytes || len(config) > launchShapeBytes+driver.MaxLaunchAttributes*driver.LaunchAttributeBytes {
 		return 0, gpubackend.InvalidValue
 	}
 	attributes := config[launchShapeBytes:]
@@ -36,24 +40,30 @@ func (d *Device) askCluster(s symbol, f gpubackend.Function, config []byte) (uin
 	if hasEvent(attributes) {
 		return 0, gpubackend.InvalidValue // the guest's own handle: nobody has translated it
 	}
-	b := allocate(launchConfigBytes + len(attributes))
-	defer b.free()
-	c := b.bytes()
+	b := cmem.Allocate(launchConfigBytes + len(attributes))
+	defer b.Free()
+	c := b.Bytes()
 	copy(c, config[:launchShapeBytes-4])
 	copy(c[launchConfigBytes:], attributes)
-	binary.LittleEndian.PutUint64(c[attributesOffset:], b.address()+launchConfigBytes)
-	binary.LittleEndian.PutUint32(c[attributeCount:], uint32(len(attributes)/launchAttributeSize))
-	r := d.call(s, d.out(0), uint64(f), b.address())
-	return uint64(int64(int32(uint32(d.value(0))))), d.failed(r)
+	binary.LittleEndian.PutUint64(c[attributesOffset:], b.Address()+launchConfigBytes)
+	binary.LittleEndian.PutUint32(c[attributeCount:], uint32(len(attributes)/driver.LaunchAttributeBytes))
+	n, r := ask(f, b)
+	return uint64(int64(n)), d.failed(r)
 }
 
 // hasEvent says whether a launch attribute holds an event.
 func hasEvent(attributes []byte) bool {
-	for ; len(attributes) > 0; attributes = attributes[launchAttributeSize:] {
+	for ; len(attributes) > 0; attributes = attributes[driver.LaunchAttributeBytes:] {
 		switch binary.LittleEndian.Uint32(attributes) {
 		case 7, 12: // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, _LAUNCH_COMPLETION_EVENT
 			return true
 		}
 	}
 	return false
+}
+
+// ClusterMap passes on how clusters fit the GPU.
+func (d *Device) ClusterMap(first, second []byte) (uint64, gpubackend.Result) {
+	n, r := d.calls.ClusterMap(first, second)
+	return n, d.failed(r)
 }

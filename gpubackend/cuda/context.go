@@ -35,7 +35,7 @@ func (d *Device) DevicePrimaryCtxRetain(dev uint64) (gpubackend.Context, gpuback
 	c.primary = true
 	if c.retained++; c.retained == 1 && d.current == h {
 		// It stayed current while nobody retained it, and is another one now.
-		r = d.call(symCtxSetCurrent, uint64(h))
+		r = d.CtxSetCurrent(h)
 	}
 	if c.retained == 1 {
 		d.beginCode(c)
@@ -88,7 +88,7 @@ func (d *Device) DevicePrimaryCtxReset(dev uint64) gpubackend.Result {
 			d.beginCode(c)
 		}
 		if d.current == c.handle {
-			d.call(symCtxSetCurrent, uint64(c.handle))
+			d.CtxSetCurrent(c.handle)
 		}
 	}
 	return r
@@ -110,7 +110,7 @@ func (d *Device) CtxCreate(flags, dev uint64) (gpubackend.Context, gpubackend.Re
 	}
 	c := d.contextOf(h, i)
 	d.beginCode(c)
-	if r = d.call(symCtxPopCurrent, d.out(0)); r == gpubackend.Success {
+	if r = d.CtxPopCurrent(); r == gpubackend.Success {
 		d.serveLibrariesIn(c)
 	}
 	return h, r
@@ -141,12 +141,13 @@ func (d *Device) SetCurrent(h gpubackend.Context) gpubackend.Result {
 	if h != 0 && state == nil {
 		return gpubackend.InvalidContext
 	}
-	if r := d.call(symCtxSetCurrent, uint64(h)); r != gpubackend.Success {
+	if r := d.CtxSetCurrent(h); r != gpubackend.Success {
 		return r
 	}
-	d.current, d.state, d.active = h, state, nil
+	d.current, d.state = h, state
+	d.ReportTo(nil)
 	if state != nil {
-		d.active = &state.work
+		d.ReportTo(&state.work)
 		d.serveLibraries()
 	}
 	return gpubackend.Success
@@ -179,7 +180,7 @@ func (d *Device) primary(gpu int) *context {
 func (d *Device) leave(c *context) {
 	before := d.current
 	if r := d.SetCurrent(c.handle); r == gpubackend.Success && d.holds(c) {
-		d.call(symCtxSynchronize)
+		d.CtxSynchronize()
 	}
 	d.SetCurrent(before)
 }

@@ -4,9 +4,10 @@ package cuda
 
 import (
 	"encoding/binary"
-	"runtime"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 )
 
 // Copy queues a copy between any two addresses that the guest may name.
@@ -18,22 +19,21 @@ func (d *Device) Copy(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Re
 	if r != gpubackend.Success {
 		return r
 	}
-	call := symMemcpyAsync
 	if to == sideGraph || from == sideGraph {
-		call = typedCopy(to, from)
+		return d.typedCopy(to, from)(dst, src, bytes, s)
 	}
-	return d.call(call, dst, src, bytes, uint64(s))
+	return d.MemcpyAsync(dst, src, bytes, s)
 }
 
 // typedCopy is the function that says of both sides what they are.
-func typedCopy(to, from side) symbol {
+func (d *Device) typedCopy(to, from side) func(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Result {
 	switch {
 	case from == sideHost:
-		return symMemcpyHtoDAsync
+		return d.MemcpyHtoDAsync
 	case to == sideHost:
-		return symMemcpyDtoHAsync
+		return d.MemcpyDtoHAsync
 	}
-	return symMemcpyDtoDAsync
+	return d.calls.MemcpyDtoDAsync
 }
 
 // MemcpyDtoDAsync passes on what may be copied.
@@ -55,9 +55,7 @@ func (d *Device) CopyIn(dst uint64, src []byte, s gpubackend.Stream) gpubackend.
 	if _, r := d.reach(dst, uint64(len(src)), true); r != gpubackend.Success {
 		return r
 	}
-	r := d.call(symMemcpyHtoDAsync, dst, addressOf(src), uint64(len(src)), uint64(s))
-	runtime.KeepAlive(src)
-	return r
+	return d.CopyFrom(dst, src, s)
 }
 
 // CopyOut copies to ordinary memory in a stream of its own, so that it waits for nothing but itself.
@@ -72,22 +70,14 @@ func (d *Device) CopyOut(dst []byte, src uint64) gpubackend.Result {
 		return d.failed(r)
 	}
 	if d.state.copies == 0 {
-		s, r := d.calls.StreamCreateWithPriority(streamNonBlocking, 0)
+		s, r := d.calls.StreamCreateWithPriority(driver.StreamNonBlocking, 0)
 		if r != gpubackend.Success {
 			return r
 		}
 		d.state.copies = s
 	}
-	r := d.call(symMemcpyDtoHAsync, addressOf(dst), src, uint64(len(dst)), uint64(d.state.copies))
-	if r == gpubackend.Success {
-		r = d.call(symStreamSynchronize, uint64(d.state.copies))
-	}
-	runtime.KeepAlive(dst)
-	return d.failed(r)
+	return d.failed(d.CopyTo(dst, src, d.state.copies))
 }
-
-// streamNonBlocking makes a stream that the default stream doesn't wait for.
-const streamNonBlocking = 1
 
 // CUDA_MEMCPY2D and CUDA_MEMCPY3D.
 const (
@@ -123,9 +113,9 @@ func (d *Device) CopyBox(b *gpubackend.Box, s gpubackend.Stream) gpubackend.Resu
 }
 
 func (d *Device) copy2D(b *gpubackend.Box, z uint64, to, from side, s gpubackend.Stream) gpubackend.Result {
-	m := allocate(memcpy2DSize)
-	defer m.free()
-	p := m.bytes()
+	m := cmem.Allocate(memcpy2DSize)
+	defer m.Free()
+	p := m.Bytes()
 	put32 := binary.LittleEndian.PutUint32
 	put := binary.LittleEndian.PutUint64
 	put32(p[16:], from.memoryType())
@@ -136,14 +126,14 @@ func (d *Device) copy2D(b *gpubackend.Box, z uint64, to, from side, s gpubackend
 	put(p[104:], b.DstPitch)
 	put(p[112:], b.Width)
 	put(p[120:], b.Height)
-	return d.call(symMemcpy2DAsync, m.address(), uint64(s))
+	return d.Memcpy2DAsync(m, s)
 }
 
 func (d *Device) copy3D(b *gpubackend.Box, to, from side, s gpubackend.Stream) gpubackend.Result {
-	m := allocate(memcpy3DSize)
-	defer m.free()
-	put3D(m.bytes(), b, to, from)
-	return d.call(symMemcpy3DAsync, m.address(), uint64(s))
+	m := cmem.Allocate(memcpy3DSize)
+	defer m.Free()
+	put3D(m.Bytes(), b, to, from)
+	return d.Memcpy3DAsync(m, s)
 }
 
 // put3D writes a CUDA_MEMCPY3D. Slices are whole numbers of rows.

@@ -6,12 +6,13 @@ import (
 	"encoding/binary"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 )
 
 // Batch is copies that need no order among themselves. Queued together, the copy engines don't wait for one to end before
 // they begin the next: copies of 256 KiB ran at 44 GB/s on an H100, one by one at 32.
 type Batch struct {
-	memory  block // CUmemcpyAttributes, the position of the first copy that they hold for, and the three arrays
+	memory  cmem.Block // CUmemcpyAttributes, the position of the first copy that they hold for, and the three arrays
 	room, n int
 	single  bool // the driver knows no batches
 }
@@ -27,15 +28,15 @@ const (
 
 // NewBatch makes a batch with room for that many copies.
 func NewBatch(room int) *Batch {
-	b := &Batch{memory: allocate(batchArrays + 3*8*room), room: room}
+	b := &Batch{memory: cmem.Allocate(batchArrays + 3*8*room), room: room}
 	put := binary.LittleEndian.PutUint32
-	put(b.memory.bytes(), accessInStreamOrder)
-	put(b.memory.bytes()[attributesFlags:], overlapWithCompute)
+	put(b.memory.Bytes(), accessInStreamOrder)
+	put(b.memory.Bytes()[attributesFlags:], overlapWithCompute)
 	return b
 }
 
 // Close frees the memory.
-func (b *Batch) Close() { b.memory.free() }
+func (b *Batch) Close() { b.memory.Free() }
 
 // Reset drops all copies.
 func (b *Batch) Reset() { b.n = 0 }
@@ -46,7 +47,7 @@ func (b *Batch) Full() bool { return b.n == b.room }
 // Add enters a copy of at least one byte.
 func (b *Batch) Add(dst, src, bytes uint64) {
 	for i, word := range [...]uint64{dst, src, bytes} {
-		binary.LittleEndian.PutUint64(b.memory.bytes()[b.at(i)+8*b.n:], word)
+		binary.LittleEndian.PutUint64(b.memory.Bytes()[b.at(i)+8*b.n:], word)
 	}
 	b.n++
 }
@@ -55,7 +56,7 @@ func (b *Batch) Add(dst, src, bytes uint64) {
 func (b *Batch) at(i int) int { return batchArrays + 8*b.room*i }
 
 func (b *Batch) copy(n int) (dst, src, bytes uint64) {
-	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b.memory.bytes()[b.at(i)+8*n:]) }
+	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b.memory.Bytes()[b.at(i)+8*n:]) }
 	return word(0), word(1), word(2)
 }
 
@@ -69,9 +70,9 @@ func (d *Device) CopyBatch(b *Batch, s gpubackend.Stream) gpubackend.Result {
 				return r
 			}
 		}
-		base := b.memory.address()
+		base := b.memory.Address()
 		array := func(i int) uint64 { return base + uint64(b.at(i)) }
-		r := d.call(symMemcpyBatchAsync, array(0), array(1), array(2), uint64(b.n), base, base+attributesBytes, 1, uint64(s))
+		r := d.MemcpyBatchAsync(array(0), array(1), array(2), b.n, base, base+attributesBytes, s)
 		if r != gpubackend.NotSupported {
 			return r
 		}

@@ -7,13 +7,15 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
+	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
 )
 
 // TestCopyBatch queues copies with one call, again and again with the same batch.
 func TestCopyBatch(t *testing.T) {
 	const n, parts = 1000, 4
 	d := newDevice(t, Options{})
-	stream, r := d.StreamCreateWithPriority(streamNonBlocking, 0)
+	stream, r := d.StreamCreateWithPriority(driver.StreamNonBlocking, 0)
 	must(t, "make a stream", r)
 	from, to := alloc(t, d, n), alloc(t, d, n)
 	b := NewBatch(parts)
@@ -24,7 +26,7 @@ func TestCopyBatch(t *testing.T) {
 			data[i] = byte(i)*7 + round
 		}
 		must(t, "copy in", d.CopyIn(from, data, 0))
-		before := d.count("cuMemcpyBatchAsync_v2")
+		before := drivertest.Count("cuMemcpyBatchAsync_v2")
 		for i := range uint64(parts) {
 			if b.Full() {
 				t.Fatalf("full with %d of %d", i, parts)
@@ -35,7 +37,7 @@ func TestCopyBatch(t *testing.T) {
 			t.Fatal("not full")
 		}
 		must(t, "copy", d.CopyBatch(b, stream))
-		if calls := d.count("cuMemcpyBatchAsync_v2") - before; calls != 1 {
+		if calls := drivertest.Count("cuMemcpyBatchAsync_v2") - before; calls != 1 {
 			t.Errorf("%d calls", calls)
 		}
 		out := make([]byte, n)

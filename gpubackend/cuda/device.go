@@ -10,6 +10,8 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
+	"github.com/paracuda/paracuda/gpubackend/cuda/hostfunc"
 )
 
 // DefaultLibrary is the name under which the driver's library is installed.
@@ -35,9 +37,12 @@ type Options struct {
 	Log *logrus.Entry
 }
 
+// calls is what is passed on as it is.
+type calls = driver.Driver
+
 // Device is the GPUs of the host as one process sees them. It implements gpubackend.Driver.
 type Device struct {
-	calls
+	*calls
 	options  Options
 	log      *logrus.Entry
 	gpus     []gpu
@@ -51,7 +56,7 @@ type Device struct {
 	surfaces objects
 	links    map[gpubackend.Link]*linking
 	kernels  enumeration[gpubackend.Library, gpubackend.Kernel]
-	waits    *waits
+	waits    *hostfunc.Calls
 	greens   map[gpubackend.GreenContext]gpubackend.Context
 	placed   placements
 	// registered is what HostRegister made known, by address.
@@ -62,7 +67,6 @@ type Device struct {
 	snapshot   *gpubackend.Snapshot // of Warm, until Open takes it
 	replays    replays
 	references bool // a module's texture or surface reference was asked for: kernels may use them
-	graphs     graphFunctions
 	// graphMemory is that of allocation nodes.
 	graphMemory graphMemory
 	limits      map[contextLimit]limitCharge
@@ -82,12 +86,12 @@ var _ gpubackend.Driver = (*Device)(nil)
 // Available says why the host's driver can't be used, or nil. It loads the library for a moment and
 // doesn't initialise it: a GPU that is present but broken shows at Open.
 func Available() error {
-	var l library
-	if err := l.open(DefaultLibrary); err != nil {
+	l, err := driver.Open(DefaultLibrary)
+	if err != nil {
 		return fmt.Errorf("no CUDA driver: %w", err)
 	}
-	defer l.close()
-	if l.driverVersion() == 0 {
+	defer l.Close()
+	if l.DriverVersion() == 0 {
 		return fmt.Errorf("%s is a stub: the NVIDIA driver itself is not installed", DefaultLibrary)
 	}
 	if _, err := os.Stat("/dev/nvidiactl"); err != nil {
@@ -118,7 +122,8 @@ func NewDevice(options Options) (*Device, error) {
 	if d.log == nil {
 		d.log = logrus.NewEntry(logrus.StandardLogger())
 	}
-	if err := d.library.open(options.Library); err != nil {
+	var err error
+	if d.calls, err = driver.Open(options.Library); err != nil {
 		return nil, fmt.Errorf("load the CUDA driver: %w", err)
 	}
 	return d, nil
@@ -127,21 +132,21 @@ func NewDevice(options Options) (*Device, error) {
 // Close lets streams that wait for host functions go on, frees the memory and unloads the library. Contexts end
 // with the process: destroying them would wait for a kernel that never ends.
 func (d *Device) Close() {
-	if d.handle == nil {
+	if !d.IsOpen() {
 		return
 	}
 	if d.waits != nil {
-		d.waits.close()
+		d.waits.Close()
 	}
 	if d.ended() == gpubackend.NotReady {
 		d.log.Warn("closed with work in flight: device memory is freed by the end of the process")
 		return
 	}
 	for i := range d.gpus {
-		d.gpus[i].close(&d.library)
+		d.gpus[i].close(d.calls)
 	}
 	d.gpus = nil
-	d.library.close()
+	d.calls.Close()
 }
 
 // ended says whether any context has work in flight.

@@ -16,21 +16,20 @@ const maxParts = 1 << 20
 
 // at returns part number index of a whole, which has as many as count says. enumerate is the driver's function for them.
 func (e *enumeration[Whole, Part]) at(
-	d *Device, index uint64, whole Whole, count func(Whole) (uint64, gpubackend.Result), enumerate symbol,
+	index uint64, whole Whole, count func(Whole) (uint64, gpubackend.Result),
+	enumerate func(whole Whole, n int) ([]uint64, gpubackend.Result),
 ) (Part, gpubackend.Result) {
 	if e.whole != whole || e.parts == nil || index == 0 {
 		n, r := count(whole)
 		if r != gpubackend.Success {
 			return 0, r
 		}
-		n = min(n, maxParts)
-		b := allocate(8 * int(n))
-		defer b.free()
-		if r = d.call(enumerate, b.address(), n, uint64(whole)); r != gpubackend.Success {
+		parts, r := enumerate(whole, int(min(n, maxParts)))
+		if r != gpubackend.Success {
 			return 0, r
 		}
-		e.whole, e.parts = whole, make([]Part, 0, n)
-		for _, part := range words(b) {
+		e.whole, e.parts = whole, make([]Part, 0, len(parts))
+		for _, part := range parts {
 			e.parts = append(e.parts, Part(part))
 		}
 	}
@@ -45,10 +44,10 @@ func (e *enumeration[Whole, Part]) forget() { *e = enumeration[Whole, Part]{} }
 
 // LibraryEnumerateKernels returns kernel number index of a library.
 func (d *Device) LibraryEnumerateKernels(index uint64, lib gpubackend.Library) (gpubackend.Kernel, gpubackend.Result) {
-	return d.kernels.at(d, index, lib, d.LibraryGetKernelCount, symLibraryEnumerateKernels)
+	return d.kernels.at(index, lib, d.LibraryGetKernelCount, d.LibraryKernels)
 }
 
 // ModuleEnumerateFunctions returns function number index of a module.
 func (d *Device) ModuleEnumerateFunctions(index uint64, m gpubackend.Module) (gpubackend.Function, gpubackend.Result) {
-	return d.functions.at(d, index, m, d.ModuleGetFunctionCount, symModuleEnumerateFunctions)
+	return d.functions.at(index, m, d.ModuleGetFunctionCount, d.ModuleFunctions)
 }

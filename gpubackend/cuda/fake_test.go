@@ -3,39 +3,19 @@
 package cuda
 
 import (
-	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"runtime"
 	"testing"
 
 	"github.com/sirupsen/logrus"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
 )
 
-var fakeLibrary string
-
 // TestMain builds the fake driver library once.
-func TestMain(m *testing.M) { os.Exit(withFake(m)) }
-
-func withFake(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "fakecuda")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	fakeLibrary = filepath.Join(dir, DefaultLibrary)
-	build := exec.Command("gcc", "-shared", "-fPIC", "-O1", "-o", fakeLibrary, "testdata/fakecuda.c", "-lpthread")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build the fake driver library: %v\n%s", err, out)
-		return 1
-	}
-	return m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(drivertest.Main(m)) }
 
 // newDevice opens a device with a context that is current. The test's goroutine stays on its thread.
 func newDevice(tb testing.TB, options Options) *Device {
@@ -54,7 +34,7 @@ func newDevice(tb testing.TB, options Options) *Device {
 func loadDevice(tb testing.TB, options Options) *Device {
 	tb.Helper()
 	runtime.LockOSThread()
-	options.Library = fakeLibrary
+	options.Library = drivertest.Library
 	if options.Log == nil {
 		quiet := logrus.New()
 		quiet.SetOutput(io.Discard)
@@ -65,25 +45,11 @@ func loadDevice(tb testing.TB, options Options) *Device {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() {
-		d.fake("fake_sticky", 0)
-		d.fake("fake_not_ready", 0)
+		drivertest.Restore()
 		d.Close()
 		runtime.UnlockOSThread()
 	})
 	return d
-}
-
-// fake calls a function that only the fake has.
-func (d *Device) fake(name string, args ...uint64) {
-	if d.handle != nil {
-		d.callAt(d.lookup(name), args...)
-	}
-}
-
-// count is how often the fake's function was called.
-func (d *Device) count(name string) uint64 {
-	d.fake("fake_count", d.text(name), d.out(3))
-	return d.value(3)
 }
 
 func must(tb testing.TB, what string, r gpubackend.Result) {

@@ -143,7 +143,7 @@ func (d *Device) GraphFree(addr uint64, s gpubackend.Stream) gpubackend.Result {
 	if !d.mayBeOfGraph(addr) {
 		return gpubackend.NotFound
 	}
-	return d.failed(d.call(symMemFreeAsync, addr, uint64(s)))
+	return d.failed(d.MemFreeAsync(addr, s))
 }
 
 // freeOfGraph is MemFree of what a graph allocated. The driver doesn't wait for work, nor does it have to: whoever frees
@@ -209,10 +209,11 @@ func (d *Device) fits(gpu int, bytes uint64) bool {
 
 // graphBytes asks the driver; 0 where it doesn't know.
 func (d *Device) graphBytes(g *gpu, attribute uint64) uint64 {
-	if d.call(symDeviceGetGraphMemAttribute, g.native, attribute, d.out(0)) != gpubackend.Success {
+	bytes, r := d.DeviceGetGraphMemAttribute(g.native, attribute)
+	if r != gpubackend.Success {
 		return 0
 	}
-	return d.value(0)
+	return bytes
 }
 
 // measureGraphs counts what graphs have now, and has the driver give up what is unused where that is above the limit.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
 )
 
 // allocatingGraph is an executable graph that allocates, made of a graph that is gone.
@@ -33,7 +34,7 @@ func allocationNode(bytes uint64) *gpubackend.Node {
 func limited(t *testing.T, limit uint64) *Device {
 	t.Helper()
 	d := newDevice(t, Options{MemoryLimit: limit})
-	d.fake("fake_graph_used", 0)
+	drivertest.Tell("fake_graph_used", 0)
 	must(t, "trim", d.DeviceGraphMemTrim(0))
 	return d
 }
@@ -75,12 +76,12 @@ func TestGraphMemoryThatIsInUse(t *testing.T) {
 	d := limited(t, 100<<20)
 	e := allocatingGraph(t, d, 60<<20)
 	must(t, "launch", d.GraphLaunch(e, 0))
-	d.fake("fake_graph_used", 60<<20)
+	drivertest.Tell("fake_graph_used", 60<<20)
 	must(t, "destroy", d.GraphExecDestroy(e))
 	_, r := d.MemAlloc(50 << 20)
 	want(t, "allocate", r, gpubackend.OutOfMemory)
 	want(t, "another graph", d.GraphLaunch(allocatingGraph(t, d, 60<<20), 0), gpubackend.OutOfMemory)
-	d.fake("fake_graph_used", 0)
+	drivertest.Tell("fake_graph_used", 0)
 	alloc(t, d, 50<<20)
 }
 
@@ -97,7 +98,7 @@ func TestFreeOfGraphMemory(t *testing.T) {
 		func() gpubackend.Result { return d.GraphFree(address, 2) },
 	} {
 		must(t, "launch", d.GraphLaunch(e, 0))
-		d.fake("fake_graph_used", 60<<20)
+		drivertest.Tell("fake_graph_used", 60<<20)
 		must(t, "free", free())
 		want(t, "free again", free(), gpubackend.InvalidValue)
 	}

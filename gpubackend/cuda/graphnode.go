@@ -6,27 +6,25 @@ import (
 	"encoding/binary"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 )
 
 // Layout of CUgraphNodeParams: the type, then the parameters of that type.
 const (
-	nodeParams   = 256
-	nodeUnion    = 16
-	memOpBytes   = 48
-	poolBytes    = 88
-	accessBytes  = 12
-	maxBodies    = 64
-	hostNodeSize = 16
+	nodeParams  = 256
+	nodeUnion   = 16
+	memOpBytes  = 48
+	poolBytes   = 88
+	accessBytes = 12
+	maxBodies   = 64
 )
 
 // GraphAddNode adds a node of any type.
 func (d *Device) GraphAddNode(g gpubackend.Graph, after []gpubackend.GraphNode, edges []byte, n *gpubackend.Node) (
 	node gpubackend.GraphNode, address uint64, bodies []gpubackend.Graph, r gpubackend.Result,
 ) {
-	list, edge := handles(after), raw(edges)
-	defer list.free()
-	defer edge.free()
-	if !edgesFit(edges, len(after)) {
+	if !driver.EdgesFit(edges, len(after)) {
 		return 0, 0, nil, gpubackend.InvalidValue
 	}
 	if r = d.noteAllocation(n); r != gpubackend.Success {
@@ -36,18 +34,16 @@ func (d *Device) GraphAddNode(g gpubackend.Graph, after []gpubackend.GraphNode, 
 	if r != gpubackend.Success {
 		return 0, 0, nil, r
 	}
-	defer m.free()
-	r = d.call(symGraphAddNode, d.out(0), uint64(g), list.orNull(), edge.orNull(), uint64(len(after)), m.address())
-	node = gpubackend.GraphNode(d.value(0))
-	if r != gpubackend.Success {
+	defer m.Free()
+	if node, r = d.GraphAdd(g, after, edges, m); r != gpubackend.Success {
 		return 0, 0, nil, r
 	}
 	switch n.Type {
 	case gpubackend.NodeMemAlloc:
-		address = binary.NativeEndian.Uint64(m.bytes()[nodeUnion+112:])
+		address = binary.NativeEndian.Uint64(m.Bytes()[nodeUnion+112:])
 		d.ranges.device.put(span{address, n.Bytes, true})
 	case gpubackend.NodeConditional:
-		for _, b := range wordsAt(binary.NativeEndian.Uint64(m.bytes()[nodeUnion+16:]), n.Bodies) {
+		for _, b := range cmem.WordsAt(binary.NativeEndian.Uint64(m.Bytes()[nodeUnion+16:]), n.Bodies) {
 			bodies = append(bodies, gpubackend.Graph(b))
 		}
 	}
@@ -60,8 +56,8 @@ func (d *Device) GraphNodeSet(node gpubackend.GraphNode, n *gpubackend.Node) gpu
 	if r != gpubackend.Success {
 		return r
 	}
-	defer m.free()
-	return d.call(symGraphNodeSetParams, uint64(node), m.address())
+	defer m.Free()
+	return d.GraphNodeSetParams(node, m)
 }
 
 // GraphExecNodeSet changes a node of an executable graph.
@@ -70,12 +66,12 @@ func (d *Device) GraphExecNodeSet(exec gpubackend.GraphExec, node gpubackend.Gra
 	if r != gpubackend.Success {
 		return r
 	}
-	defer m.free()
-	return d.call(symGraphExecNodeSetParams, uint64(exec), uint64(node), m.address())
+	defer m.Free()
+	return d.GraphExecNodeSetParams(exec, node, m)
 }
 
 // encodeNode makes CUgraphNodeParams, and behind it what it points to.
-func (d *Device) encodeNode(n *gpubackend.Node) (block, gpubackend.Result) {
+func (d *Device) encodeNode(n *gpubackend.Node) (cmem.Block, gpubackend.Result) {
 	tail := len(n.Access) + len(n.Ops) + len(n.Launch.Parameters)
 	var offsets []uint32
 	if n.Type == gpubackend.NodeKernel {
@@ -83,17 +79,17 @@ func (d *Device) encodeNode(n *gpubackend.Node) (block, gpubackend.Result) {
 		offsets = d.offsets(n.Launch.Function, n.Launch.Parameters)
 		tail += 8 * len(offsets)
 	}
-	m := allocate(nodeParams + 64 + tail)
-	put := func(offset int, v uint64) { binary.NativeEndian.PutUint64(m.bytes()[nodeUnion+offset:], v) }
-	put32 := func(offset int, v uint64) { binary.NativeEndian.PutUint32(m.bytes()[nodeUnion+offset:], uint32(v)) }
-	binary.NativeEndian.PutUint32(m.bytes(), uint32(n.Type))
+	m := cmem.Allocate(nodeParams + 64 + tail)
+	put := func(offset int, v uint64) { binary.NativeEndian.PutUint64(m.Bytes()[nodeUnion+offset:], v) }
+	put32 := func(offset int, v uint64) { binary.NativeEndian.PutUint32(m.Bytes()[nodeUnion+offset:], uint32(v)) }
+	binary.NativeEndian.PutUint32(m.Bytes(), uint32(n.Type))
 	r := gpubackend.Success
 	switch n.Type {
 	case gpubackend.NodeKernel:
 		encodeKernel(m, &n.Launch, offsets)
 	case gpubackend.NodeMemcpy:
 		put(8, uint64(d.current))
-		r = d.encodeCopy(m.bytes()[nodeUnion+16:], &n.Copy)
+		r = d.encodeCopy(m.Bytes()[nodeUnion+16:], &n.Copy)
 	case gpubackend.NodeMemset:
 		f := &n.Fill
 		r = d.mayFill(f.Dst, f.Pitch, f.Element, f.Width, f.Height)
@@ -117,19 +113,19 @@ func (d *Device) encodeNode(n *gpubackend.Node) (block, gpubackend.Result) {
 	case gpubackend.NodeEventWait, gpubackend.NodeEventRecord:
 		put(0, uint64(n.Event))
 	case gpubackend.NodeMemAlloc:
-		copy(m.bytes()[nodeUnion:], n.Pool)
-		put(88, m.address()+nodeParams)
+		copy(m.Bytes()[nodeUnion:], n.Pool)
+		put(88, m.Address()+nodeParams)
 		put(96, uint64(len(n.Access)/accessBytes))
 		put(104, n.Bytes)
-		copy(m.bytes()[nodeParams:], n.Access)
+		copy(m.Bytes()[nodeParams:], n.Access)
 	case gpubackend.NodeMemFree:
 		put(0, n.Address)
 	case gpubackend.NodeMemOps:
 		put(0, uint64(d.current))
 		put32(8, uint64(len(n.Ops)/memOpBytes))
-		put(16, m.address()+nodeParams)
+		put(16, m.Address()+nodeParams)
 		put32(24, n.Flags)
-		copy(m.bytes()[nodeParams:], n.Ops)
+		copy(m.Bytes()[nodeParams:], n.Ops)
 	case gpubackend.NodeConditional:
 		if n.Bodies > maxBodies {
 			r = gpubackend.InvalidValue
@@ -140,14 +136,14 @@ func (d *Device) encodeNode(n *gpubackend.Node) (block, gpubackend.Result) {
 		put(24, uint64(d.current))
 	}
 	if r != gpubackend.Success {
-		m.free()
+		m.Free()
 	}
 	return m, r
 }
 
 // encodeKernel writes CUDA_KERNEL_NODE_PARAMS_v3, with pointers to the parameters where their offsets are known.
-func encodeKernel(m block, l *gpubackend.Launch, offsets []uint32) {
-	b := m.bytes()[nodeUnion:]
+func encodeKernel(m cmem.Block, l *gpubackend.Launch, offsets []uint32) {
+	b := m.Bytes()[nodeUnion:]
 	put, put32 := binary.NativeEndian.PutUint64, binary.NativeEndian.PutUint32
 	put(b, uint64(l.Function))
 	for i := range 3 {
@@ -158,16 +154,16 @@ func encodeKernel(m block, l *gpubackend.Launch, offsets []uint32) {
 	if len(l.Parameters) == 0 {
 		return
 	}
-	at := m.address() + nodeParams
+	at := m.Address() + nodeParams
 	if len(offsets) > 0 {
 		put(b[40:], at)
 		pointers := 8 * len(offsets)
-		putPointers(m.bytes()[nodeParams:], at+uint64(pointers), offsets)
-		copy(m.bytes()[nodeParams+pointers:], l.Parameters)
+		driver.PutPointers(m.Bytes()[nodeParams:], at+uint64(pointers), offsets)
+		copy(m.Bytes()[nodeParams+pointers:], l.Parameters)
 		return
 	}
 	put(b[48:], at)
-	extra := m.bytes()[nodeParams:]
+	extra := m.Bytes()[nodeParams:]
 	put(extra, 1) // CU_LAUNCH_PARAM_BUFFER_POINTER
 	put(extra[8:], at+64)
 	put(extra[16:], 2) // CU_LAUNCH_PARAM_BUFFER_SIZE

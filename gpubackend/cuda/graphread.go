@@ -6,26 +6,10 @@ import (
 	"encoding/binary"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
+	"github.com/paracuda/paracuda/gpubackend/cuda/hostfunc"
 )
-
-// reader is how the parameters of a type of node are read: by which function, and of what size they are.
-type reader struct {
-	get  symbol
-	size int
-}
-
-var readers = map[gpubackend.NodeType]reader{
-	gpubackend.NodeKernel:      {symGraphKernelNodeGetParams, 72},
-	gpubackend.NodeMemcpy:      {symGraphMemcpyNodeGetParams, memcpy3DSize},
-	gpubackend.NodeMemset:      {symGraphMemsetNodeGetParams, 40},
-	gpubackend.NodeHost:        {symGraphHostNodeGetParams, hostNodeSize},
-	gpubackend.NodeGraph:       {symGraphChildGraphNodeGetGraph, 8},
-	gpubackend.NodeEventRecord: {symGraphEventRecordNodeGetEvent, 8},
-	gpubackend.NodeEventWait:   {symGraphEventWaitNodeGetEvent, 8},
-	gpubackend.NodeMemAlloc:    {symGraphMemAllocNodeGetParams, 120},
-	gpubackend.NodeMemFree:     {symGraphMemFreeNodeGetParams, 8},
-	gpubackend.NodeMemOps:      {symGraphBatchMemOpNodeGetParams, 32},
-}
 
 // GraphNodeGet reads what a node does.
 func (d *Device) GraphNodeGet(node gpubackend.GraphNode) (*gpubackend.Node, gpubackend.Result) {
@@ -34,19 +18,15 @@ func (d *Device) GraphNodeGet(node gpubackend.GraphNode) (*gpubackend.Node, gpub
 		return nil, r
 	}
 	n := &gpubackend.Node{Type: gpubackend.NodeType(t)}
-	how, ok := readers[n.Type]
 	if n.Type == gpubackend.NodeEmpty {
 		return n, gpubackend.Success
 	}
-	if !ok {
-		return nil, gpubackend.NotSupported
-	}
-	m := allocate(how.size)
-	defer m.free()
-	if r := d.call(how.get, uint64(node), m.address()); r != gpubackend.Success {
+	m, r := d.GraphNodeGetParams(node, n.Type)
+	if r != gpubackend.Success {
 		return nil, r
 	}
-	return n, d.decodeNode(n, m.bytes())
+	defer m.Free()
+	return n, d.decodeNode(n, m.Bytes())
 }
 
 func (d *Device) decodeNode(n *gpubackend.Node, b []byte) gpubackend.Result {
@@ -62,7 +42,7 @@ func (d *Device) decodeNode(n *gpubackend.Node, b []byte) gpubackend.Result {
 			Dst: at(0), Pitch: at(8), Value: at32(16), Element: at32(20), Width: at(24), Height: at(32),
 		}
 	case gpubackend.NodeHost:
-		n.Token = hostNodeToken(at(0), at(8))
+		n.Token = hostfunc.Token(at(0), at(8))
 	case gpubackend.NodeGraph:
 		n.Child = gpubackend.Graph(at(0))
 	case gpubackend.NodeEventRecord, gpubackend.NodeEventWait:
@@ -70,12 +50,12 @@ func (d *Device) decodeNode(n *gpubackend.Node, b []byte) gpubackend.Result {
 	case gpubackend.NodeMemAlloc:
 		n.Pool, n.Bytes, n.Address = append([]byte(nil), b[:poolBytes]...), at(104), at(112)
 		if at(88) != 0 {
-			n.Access = bytesOf(at(88), accessBytes*at(96))
+			n.Access = cmem.BytesAt(at(88), accessBytes*at(96))
 		}
 	case gpubackend.NodeMemFree:
 		n.Address = at(0)
 	case gpubackend.NodeMemOps:
-		n.Flags, n.Ops = at32(24), bytesOf(at(16), memOpBytes*at32(8))
+		n.Flags, n.Ops = at32(24), cmem.BytesAt(at(16), memOpBytes*at32(8))
 	}
 	return gpubackend.Success
 }
@@ -100,14 +80,14 @@ func (d *Device) decodeKernel(l *gpubackend.Launch, b []byte) gpubackend.Result 
 		l.Parameters = packedAt(at(48))
 		return gpubackend.Success
 	}
-	layout, end, r := d.parameters(&subject{handle: uint64(l.Function), parameter: symFuncGetParamInfo})
+	layout, end, r := parameters(d.parameterOf(l.Function))
 	if r != gpubackend.Success {
 		return r
 	}
 	l.Parameters = make([]byte, end)
-	for i, p := range wordsAt(at(40), uint64(len(layout)/8)) {
+	for i, p := range cmem.WordsAt(at(40), uint64(len(layout)/8)) {
 		offset, size := binary.LittleEndian.Uint32(layout[8*i:]), binary.LittleEndian.Uint32(layout[8*i+4:])
-		copy(l.Parameters[offset:], bytesOf(p, uint64(size)))
+		copy(l.Parameters[offset:], cmem.BytesAt(p, uint64(size)))
 	}
 	return gpubackend.Success
 }
@@ -119,17 +99,17 @@ func packedAt(extra uint64) []byte {
 	}
 	var data, size uint64
 	for {
-		pair := wordsAt(extra, 2)
+		pair := cmem.WordsAt(extra, 2)
 		switch pair[0] {
 		case 1:
 			data = pair[1]
 		case 2:
-			size = wordsAt(pair[1], 1)[0]
+			size = cmem.WordsAt(pair[1], 1)[0]
 		default:
-			if data == 0 || size > maxParameterBytes {
+			if data == 0 || size > driver.MaxParameterBytes {
 				return nil
 			}
-			return bytesOf(data, size)
+			return cmem.BytesAt(data, size)
 		}
 		extra += 16
 	}

@@ -2,69 +2,18 @@
 
 package cuda
 
-import (
-	"encoding/binary"
-
-	"github.com/paracuda/paracuda/gpubackend"
-)
-
-// resourceSpace is what the driver may write for a resource: its size and as much again, should a newer driver know of more.
-const resourceSpace = 2 * gpubackend.ResourceBytes
+import "github.com/paracuda/paracuda/gpubackend"
 
 // DevResource asks the driver.
 func (d *Device) DevResource(of gpubackend.ResourceSource, which, kind uint64) (r gpubackend.Resource, result gpubackend.Result) {
-	function := symDeviceGetDevResource
-	switch of {
-	case gpubackend.OfContext:
-		function = symCtxGetDevResource
-	case gpubackend.OfGreenContext:
-		function = symGreenCtxGetDevResource
-	default:
+	if of != gpubackend.OfContext && of != gpubackend.OfGreenContext {
 		i, ok := d.gpuOf(which)
 		if !ok {
 			return r, gpubackend.InvalidDevice
 		}
-		which = d.gpus[i].native
+		of, which = gpubackend.OfDevice, d.gpus[i].native
 	}
-	b := allocate(resourceSpace)
-	defer b.free()
-	result = d.call(function, which, b.address(), kind)
-	copy(r[:], b.bytes())
-	return r, result
-}
-
-// SplitResource has the driver split its own resource.
-func (d *Device) SplitResource(
-	r *gpubackend.Resource, groups []gpubackend.Resource, flags, least uint64,
-) (n int, rest gpubackend.Resource, result gpubackend.Result) {
-	in := copied(r[:], resourceSpace)
-	defer in.free()
-	out := allocate(resourceSpace + len(groups)*gpubackend.ResourceBytes + resourceSpace)
-	defer out.free()
-	first, count := uint64(0), d.out(0)
-	if len(groups) > 0 {
-		first = out.address() + resourceSpace
-	}
-	d.setValue(0, uint64(len(groups)))
-	result = d.call(symDevSmResourceSplitByCount, first, count, in.address(), out.address(), flags, least)
-	n = int(uint32(d.value(0)))
-	b := out.bytes()
-	copy(rest[:], b)
-	for i := range groups {
-		copy(groups[i][:], b[resourceSpace+i*gpubackend.ResourceBytes:])
-	}
-	return n, rest, result
-}
-
-// DescribeResources makes a descriptor, which nothing frees.
-func (d *Device) DescribeResources(rs []gpubackend.Resource) (gpubackend.ResourceDesc, gpubackend.Result) {
-	b := allocate(len(rs)*gpubackend.ResourceBytes + resourceSpace)
-	defer b.free()
-	for i := range rs {
-		copy(b.bytes()[i*gpubackend.ResourceBytes:], rs[i][:])
-	}
-	result := d.call(symDevResourceGenerateDesc, d.out(0), b.address(), uint64(len(rs)))
-	return gpubackend.ResourceDesc(d.value(0)), result
+	return d.Resource(of, which, kind)
 }
 
 // GreenCtxCreate makes a green context, and a record of the context that it is made current by.
@@ -79,17 +28,17 @@ func (d *Device) GreenCtxCreate(
 	if base == nil || base.retained == 0 {
 		return 0, 0, gpubackend.InvalidContext
 	}
-	if r := d.call(symGreenCtxCreate, d.out(0), uint64(desc), d.gpus[i].native, flags); r != gpubackend.Success {
+	g, r := d.GreenCtxMake(desc, d.gpus[i].native, flags)
+	if r != gpubackend.Success {
 		return 0, 0, r
 	}
-	g := gpubackend.GreenContext(d.value(0))
-	if r := d.call(symCtxFromGreenCtx, d.out(0), uint64(g)); r != gpubackend.Success {
-		d.call(symGreenCtxDestroy, uint64(g))
+	h, r := d.CtxFromGreenCtx(g)
+	if r != gpubackend.Success {
+		d.GreenCtxEnd(g)
 		return 0, 0, r
 	}
-	h := gpubackend.Context(d.value(0))
 	if d.contexts[h] != nil { // then nothing would tell its work from that context's
-		d.call(symGreenCtxDestroy, uint64(g))
+		d.GreenCtxEnd(g)
 		return 0, 0, gpubackend.NotSupported
 	}
 	d.contexts[h] = &context{handle: h, gpu: i, base: base}
@@ -113,10 +62,10 @@ func (d *Device) GreenCtxDestroy(g gpubackend.GreenContext) gpubackend.Result {
 		before = c.base.handle
 	}
 	if d.SetCurrent(h) == gpubackend.Success {
-		d.call(symCtxSynchronize)
+		d.CtxSynchronize()
 	}
 	d.SetCurrent(before)
-	r := d.call(symGreenCtxDestroy, uint64(g))
+	r := d.GreenCtxEnd(g)
 	if r == gpubackend.Success {
 		delete(d.greens, g)
 		d.unchargeLimits(h)
@@ -180,9 +129,4 @@ func (d *Device) forgetGreen(base *context) {
 			delete(d.greens, g)
 		}
 	}
-}
-
-// setValue gives an output word a value for the driver to read.
-func (l *library) setValue(i int, v uint64) {
-	binary.LittleEndian.PutUint64(at(l.out(i), 8), v)
 }

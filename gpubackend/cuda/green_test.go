@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
+	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
 )
 
 func newGreen(t *testing.T, d *Device, r gpubackend.Resource) (gpubackend.GreenContext, gpubackend.Context) {
@@ -60,11 +62,11 @@ func TestGreenContextIsPartOfThePrimary(t *testing.T) {
 	g, c := newGreen(t, d, r)
 	must(t, "set current", d.SetCurrent(c))
 	p := alloc(t, d, 4096)
-	s, result := d.GreenCtxStreamCreate(g, streamNonBlocking, 0)
+	s, result := d.GreenCtxStreamCreate(g, driver.StreamNonBlocking, 0)
 	must(t, "stream", result)
 	must(t, "fill", d.MemsetD8Async(p, 1, 4096, s))
 	must(t, "set current", d.SetCurrent(home))
-	d.fake("fake_not_ready", 1)
+	drivertest.Tell("fake_not_ready", 1)
 	want(t, "query", d.ContextQuery(), gpubackend.NotReady)
 	if d.current != home {
 		t.Error("the query left the green context current")

@@ -14,13 +14,6 @@ type registration struct {
 	context *context // in which the driver knows it; nil for none
 }
 
-// Flags of cuMemHostRegister.
-const (
-	registerPortable  = 1
-	registerDeviceMap = 2
-	registerReadOnly  = 8
-)
-
 // HostRegister makes memory of this process, mapped where the guest has it, reachable for kernels. Without a context
 // there are none: then the driver is told when the memory is needed.
 func (d *Device) HostRegister(addr, bytes uint64, writable bool) gpubackend.Result {
@@ -39,14 +32,10 @@ func (d *Device) HostRegister(addr, bytes uint64, writable bool) gpubackend.Resu
 // register tells the driver of memory, in the current context. Where it can't be told that memory is only to be read,
 // kernels could write it.
 func (d *Device) register(addr uint64, m *registration) gpubackend.Result {
-	flags := uint64(registerPortable | registerDeviceMap)
-	if !m.writable {
-		if !d.gpus[d.state.gpu].readOnlyRegister {
-			return gpubackend.NotSupported
-		}
-		flags |= registerReadOnly
+	if !m.writable && !d.gpus[d.state.gpu].readOnlyRegister {
+		return gpubackend.NotSupported
 	}
-	r := d.call(symMemHostRegister, addr, m.bytes, flags)
+	r := d.MemHostRegister(addr, m.bytes, m.writable)
 	if r == gpubackend.Success {
 		m.context = d.state
 	}
@@ -62,7 +51,7 @@ func (d *Device) registerLent() gpubackend.Result {
 		if !m.lent || m.context != nil {
 			continue
 		}
-		if r := d.register(addr, &m); r == gpubackend.HostMemoryRegistered {
+		if r := d.register(addr, &m); r == gpubackend.HostMemoryAlreadyRegistered {
 			m.context = d.state // it has outlasted the context that it was registered in
 		} else if r != gpubackend.Success {
 			d.log.WithField("result", r).Warn("memory of __managed__ variables can't be registered")
@@ -107,11 +96,11 @@ func (d *Device) HostUnregister(addr, _ uint64) gpubackend.Result {
 // unregister makes the driver forget memory, in the current context.
 func (d *Device) unregister(addr uint64) gpubackend.Result {
 	if d.state != nil && d.state.work.busy() && len(d.capturing) == 0 {
-		if r := d.call(symCtxSynchronize); r != gpubackend.Success {
+		if r := d.CtxSynchronize(); r != gpubackend.Success {
 			d.failed(r)
 		}
 	}
-	return d.call(symMemHostUnregister, addr)
+	return d.MemHostUnregister(addr)
 }
 
 // HostPageable notes that copies may name it: to the driver it is ordinary memory of this process. To register it

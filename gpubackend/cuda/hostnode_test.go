@@ -38,19 +38,3 @@ func TestHostNodes(t *testing.T) {
 	}
 	<-ended
 }
-
-// TestHostNodesOfOneFunction: what the driver keeps of a function is there once, however many nodes call it.
-func TestHostNodesOfOneFunction(t *testing.T) {
-	d := newDevice(t, Options{})
-	function, data, r := d.hostNode(1<<63|5, nil)
-	must(t, "make", r)
-	if _, other, _ := d.hostNode(1<<63|6, nil); other == data {
-		t.Error("two functions are the same")
-	}
-	if _, again, _ := d.hostNode(1<<63|5, nil); again != data {
-		t.Error("a function has two records")
-	}
-	if got := hostNodeToken(function, data); got != 1<<63|5 {
-		t.Errorf("token %#x", got)
-	}
-}

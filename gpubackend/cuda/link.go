@@ -7,6 +7,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 )
 
 // linking is the C memory of one link: the driver writes to the logs until it is destroyed.
@@ -31,16 +32,15 @@ func (d *Device) LinkCreate(options []byte, infoBytes, errorBytes uint64) (gpuba
 		memory.Close()
 		return 0, r
 	}
-	r = d.call(symLinkCreate, uint64(l.n), l.ids.address(), l.values.address(), d.out(0))
+	h, r := d.calls.LinkCreate(&l.Options)
 	if r != gpubackend.Success {
-		l.free()
+		l.Free()
 		memory.Close()
 		return 0, r
 	}
 	if d.links == nil {
 		d.links = map[gpubackend.Link]*linking{}
 	}
-	h := gpubackend.Link(d.value(0))
 	d.links[h] = &linking{loading: l, memory: memory}
 	return h, r
 }
@@ -54,7 +54,7 @@ func (d *Device) LinkAddData(link gpubackend.Link, kind uint64, data []byte, nam
 	if r != gpubackend.Success {
 		return r
 	}
-	defer o.free()
+	defer o.Free()
 	l := d.links[link]
 	if l == nil {
 		return gpubackend.InvalidHandle
@@ -64,10 +64,9 @@ func (d *Device) LinkAddData(link gpubackend.Link, kind uint64, data []byte, nam
 		return gpubackend.OutOfMemory
 	}
 	defer l.memory.Give(bytes)
-	b := copied(data, 16)
-	defer b.free()
-	return d.call(symLinkAddData, uint64(link), kind, b.address(), uint64(len(data)), d.text(name), uint64(o.n),
-		o.ids.address(), o.values.address())
+	b := cmem.Copied(data, 16)
+	defer b.Free()
+	return d.calls.LinkAddData(link, kind, b, len(data), name, &o.Options)
 }
 
 // LinkComplete makes the image.
@@ -76,9 +75,9 @@ func (d *Device) LinkComplete(link gpubackend.Link) (uint64, gpubackend.Result) 
 	if l == nil {
 		return 0, gpubackend.InvalidHandle
 	}
-	r := d.call(symLinkComplete, uint64(link), d.out(0), d.out(1))
+	at, bytes, r := d.calls.LinkComplete(link)
 	if r == gpubackend.Success {
-		l.image, l.bytes = d.value(0), d.value(1)
+		l.image, l.bytes = at, bytes
 	}
 	return l.bytes, r
 }
@@ -89,7 +88,7 @@ func (d *Device) LinkImage(link gpubackend.Link, image []byte) gpubackend.Result
 	if l == nil || l.image == 0 || uint64(len(image)) != l.bytes {
 		return gpubackend.InvalidValue
 	}
-	copy(image, at(l.image, int(l.bytes)))
+	copy(image, cmem.At(l.image, int(l.bytes)))
 	runtime.KeepAlive(l)
 	return gpubackend.Success
 }
@@ -107,7 +106,7 @@ func (d *Device) LinkLogs(link gpubackend.Link, infoLog, errorLog []byte) (infoU
 func (d *Device) LinkDestroy(link gpubackend.Link) gpubackend.Result {
 	r := d.calls.LinkDestroy(link)
 	if l := d.links[link]; l != nil && r == gpubackend.Success {
-		l.free()
+		l.Free()
 		l.memory.Close()
 		delete(d.links, link)
 	}

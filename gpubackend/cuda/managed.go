@@ -78,11 +78,12 @@ func (d *Device) architecture() int {
 	if d.state != nil {
 		g = &d.gpus[d.state.gpu]
 	}
-	if d.call(symDeviceGetAttribute, d.out(0), major, g.native) != gpubackend.Success ||
-		d.call(symDeviceGetAttribute, d.out(1), minor, g.native) != gpubackend.Success {
+	high, r := d.DeviceGetAttribute(major, g.native)
+	low, also := d.DeviceGetAttribute(minor, g.native)
+	if r != gpubackend.Success || also != gpubackend.Success {
 		return 0
 	}
-	return 10*int(uint32(d.value(0))) + int(uint32(d.value(1)))
+	return 10*int(high) + int(low)
 }
 
 // loadPlaced loads the first code of an image that the driver takes, with its managed variables at an address.

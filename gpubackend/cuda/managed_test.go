@@ -15,6 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
 )
 
 // managedText has variables that the fake has content for, and those of which it doesn't matter.
@@ -46,7 +48,7 @@ func guestBlock(tb testing.TB) (mem []byte, base uint64) {
 	for i := range mem {
 		mem[i] = 0xa5
 	}
-	return mem, addressOf(mem)
+	return mem, cmem.AddressOf(mem)
 }
 
 // registered is guestBlock, registered.
@@ -56,15 +58,6 @@ func registered(tb testing.TB, d *Device) (mem []byte, base uint64) {
 	must(tb, "register", d.HostRegister(base, uint64(len(mem)), true))
 	tb.Cleanup(func() { d.HostUnregister(base, uint64(len(mem))) }) // which the test may have done
 	return mem, base
-}
-
-// image is the text that the fake loaded last.
-func (d *Device) image() string {
-	b := allocate(4096)
-	defer b.free()
-	d.fake("fake_image", b.address(), 4095)
-	text, _, _ := bytes.Cut(b.bytes(), []byte{0})
-	return string(text)
 }
 
 // logged is a device whose log can be read.
@@ -96,11 +89,11 @@ func TestManagedVariables(t *testing.T) {
 				t.Fatalf("%d bytes of managed variables", size)
 			}
 			mem, base := registered(t, d)
-			before := d.count("cuModuleLoadDataEx")
+			before := drivertest.Count("cuModuleLoadDataEx")
 			m, _, _, r := d.ModuleLoadManaged(c.image, nil, base, nil, nil)
 			must(t, "load", r)
-			if !strings.HasPrefix(d.image(), c.form) || d.count("cuModuleLoadDataEx") != before+1 {
-				t.Errorf("the driver got %q", d.image())
+			if !strings.HasPrefix(drivertest.Image(), c.form) || drivertest.Count("cuModuleLoadDataEx") != before+1 {
+				t.Errorf("the driver got %q", drivertest.Image())
 			}
 			used := 0
 			for name, bytes := range c.bytes {
@@ -149,7 +142,7 @@ func TestManagedAddresses(t *testing.T) {
 	addr, _, r := d.ModuleGetGlobal(m, "counter")
 	must(t, "counter", r)
 	load := fmt.Sprintf("mov.u64 %%managed0_0, %#x;", base+4096)
-	if text := d.image(); addr != base+4096 || !strings.Contains(text, load) || strings.Contains(text, ".managed") {
+	if text := drivertest.Image(); addr != base+4096 || !strings.Contains(text, load) || strings.Contains(text, ".managed") {
 		t.Errorf("counter is at %#x in %s", addr, text)
 	}
 }
@@ -157,8 +150,8 @@ func TestManagedAddresses(t *testing.T) {
 // TestManagedFallsBack has a driver that refuses the rewritten cubin: it gets the PTX.
 func TestManagedFallsBack(t *testing.T) {
 	d, out := logged(t)
-	d.fake("fake_refuse_elf", 1)
-	t.Cleanup(func() { d.fake("fake_refuse_elf", 0) })
+	drivertest.Tell("fake_refuse_elf", 1)
+	t.Cleanup(func() { drivertest.Tell("fake_refuse_elf", 0) })
 	mem, base := registered(t, d)
 	image := compiled(t, "vars.fatbin")
 	m, _, _, r := d.ModuleLoadManaged(image, nil, base, nil, nil)
@@ -166,8 +159,8 @@ func TestManagedFallsBack(t *testing.T) {
 	addr, n, r := d.ModuleGetGlobal(m, "table")
 	must(t, "table", r)
 	checkContent(t, "table", mem[addr-base:][:n])
-	if !strings.Contains(d.image(), ".version") || !strings.Contains(out.String(), "form=cubin") {
-		t.Errorf("image %q, log %s", d.image(), out.String())
+	if !strings.Contains(drivertest.Image(), ".version") || !strings.Contains(out.String(), "form=cubin") {
+		t.Errorf("image %q, log %s", drivertest.Image(), out.String())
 	}
 	_, _, _, r = d.ModuleLoadManaged(compiled(t, "linked.cubin"), nil, base, nil, nil)
 	want(t, "cubin alone", r, gpubackend.InvalidImage)
@@ -182,7 +175,7 @@ func TestManagedWithoutMemory(t *testing.T) {
 	t.Cleanup(func() { d.HostUnregister(readOnly, 1<<16) })
 	device, r := d.MemAlloc(1 << 16)
 	must(t, "device memory", r)
-	before := d.count("cuModuleLoadDataEx") + d.count("cuLibraryLoadData")
+	before := drivertest.Count("cuModuleLoadDataEx") + drivertest.Count("cuLibraryLoadData")
 	for _, c := range []struct {
 		name, image string
 		at          uint64
@@ -204,7 +197,7 @@ func TestManagedWithoutMemory(t *testing.T) {
 			t.Errorf("library, %s: result %d", c.name, r)
 		}
 	}
-	if d.count("cuModuleLoadDataEx")+d.count("cuLibraryLoadData") != before {
+	if drivertest.Count("cuModuleLoadDataEx")+drivertest.Count("cuLibraryLoadData") != before {
 		t.Error("the driver got an image")
 	}
 	must(t, "unregister", d.HostUnregister(base, uint64(len(mem))))
@@ -253,7 +246,7 @@ func TestManagedLibrary(t *testing.T) {
 	current := d.current
 	must(t, "no context", d.SetCurrent(0))
 	must(t, "release", d.DevicePrimaryCtxRelease(0))
-	before := d.count("cuMemHostRegister_v2")
+	before := drivertest.Count("cuMemHostRegister_v2")
 	mem, base := registered(t, d)
 	l, _, _, r := d.LibraryLoadManaged([]byte(managedText), nil, base, nil, nil)
 	must(t, "load", r)
@@ -267,14 +260,14 @@ func TestManagedLibrary(t *testing.T) {
 	want(t, "plain without a context", r, gpubackend.NotFound)
 	_, _, r = d.LibraryGetGlobal(l, "counter")
 	want(t, "without a context", r, gpubackend.InvalidContext)
-	if mem[0] != 0xa5 || d.count("cuMemHostRegister_v2") != before {
+	if mem[0] != 0xa5 || drivertest.Count("cuMemHostRegister_v2") != before {
 		t.Error("filled or registered without a context")
 	}
 	_, r = d.DevicePrimaryCtxRetain(0)
 	must(t, "retain", r)
 	checkContent(t, "counter", mem[:4])
-	if d.current != 0 || d.count("cuMemHostRegister_v2") != before+1 {
-		t.Errorf("context %#x is current; registered %d times", d.current, d.count("cuMemHostRegister_v2")-before)
+	if d.current != 0 || drivertest.Count("cuMemHostRegister_v2") != before+1 {
+		t.Errorf("context %#x is current; registered %d times", d.current, drivertest.Count("cuMemHostRegister_v2")-before)
 	}
 	mem[0] = 77
 	must(t, "context", d.SetCurrent(current))
@@ -443,11 +436,11 @@ func TestLentMemory(t *testing.T) {
 	mem, base := guestBlock(t)
 	count := func(what string, n, gone uint64) {
 		t.Helper()
-		if r, u := d.count("cuMemHostRegister_v2"), d.count("cuMemHostUnregister"); r != n || u != gone {
+		if r, u := drivertest.Count("cuMemHostRegister_v2"), drivertest.Count("cuMemHostUnregister"); r != n || u != gone {
 			t.Errorf("%s: registered %d times, unregistered %d times; want %d, %d", what, r, u, n, gone)
 		}
 	}
-	r, u := d.count("cuMemHostRegister_v2"), d.count("cuMemHostUnregister")
+	r, u := drivertest.Count("cuMemHostRegister_v2"), drivertest.Count("cuMemHostUnregister")
 	must(t, "register", d.HostRegister(base, uint64(len(mem)), true))
 	count("without a context", r, u)
 	must(t, "unregister", d.HostUnregister(base, uint64(len(mem))))

@@ -2,11 +2,7 @@
 
 package cuda
 
-import (
-	"encoding/binary"
-
-	"github.com/paracuda/paracuda/gpubackend"
-)
+import "github.com/paracuda/paracuda/gpubackend"
 
 // guestMemory is what CreateMemory made or ImportMemory opened: its GPU and its size.
 type guestMemory struct {
@@ -17,11 +13,12 @@ type guestMemory struct {
 
 // Reserve asks for addresses and takes no others.
 func (d *Device) Reserve(addr, bytes uint64) gpubackend.Result {
-	if r := d.call(symMemAddressReserve, d.out(0), bytes, 0, addr, 0); r != gpubackend.Success {
+	got, r := d.MemAddressReserve(bytes, addr)
+	if r != gpubackend.Success {
 		return r
 	}
-	if got := d.value(0); got != addr {
-		d.call(symMemAddressFree, got, bytes)
+	if got != addr {
+		d.MemAddressFree(got, bytes)
 		return gpubackend.OutOfMemory
 	}
 	return gpubackend.Success
@@ -29,7 +26,7 @@ func (d *Device) Reserve(addr, bytes uint64) gpubackend.Result {
 
 // Unreserve gives them back.
 func (d *Device) Unreserve(addr, bytes uint64) gpubackend.Result {
-	return d.call(symMemAddressFree, addr, bytes)
+	return d.MemAddressFree(addr, bytes)
 }
 
 // CreateMemory makes memory that counts like that of the heap.
@@ -66,10 +63,7 @@ func (d *Device) addMemory(handle uint64, m guestMemory) {
 
 // ExportMemory gives the driver's own file.
 func (d *Device) ExportMemory(m gpubackend.Memory) (int, gpubackend.Result) {
-	if r := d.call(symMemExport, d.out(0), uint64(m), handlePosixFile, 0); r != gpubackend.Success {
-		return -1, r
-	}
-	return int(int32(uint32(d.value(0)))), gpubackend.Success
+	return d.MemExport(uint64(m))
 }
 
 // ImportMemory opens it in another process. A file that isn't the driver's is one of a worker that was taken over.
@@ -82,12 +76,12 @@ func (d *Device) ImportMemory(fd int, bytes, device uint64) (gpubackend.Memory, 
 	if heap.Charge(bytes) != nil {
 		return 0, gpubackend.OutOfMemory
 	}
-	r := d.call(symMemImport, d.out(0), uint64(fd), handlePosixFile)
+	h, r := d.MemImport(fd)
 	if r != gpubackend.Success {
 		heap.Uncharge(bytes)
 		return 0, r
 	}
-	m := gpubackend.Memory(d.value(0))
+	m := gpubackend.Memory(h)
 	if x, known := d.memories[m]; known { // memory counts once
 		heap.Uncharge(bytes)
 		x.again++
@@ -104,7 +98,7 @@ func (d *Device) ReleaseMemory(m gpubackend.Memory) gpubackend.Result {
 	if !ok {
 		return gpubackend.InvalidValue
 	}
-	r := d.call(symMemRelease, uint64(m))
+	r := d.MemRelease(uint64(m))
 	if r == gpubackend.Success && x.again > 0 {
 		x.again--
 		d.memories[m] = x
@@ -119,12 +113,12 @@ func (d *Device) ReleaseMemory(m gpubackend.Memory) gpubackend.Result {
 
 // MapMemory maps all of m.
 func (d *Device) MapMemory(addr, bytes uint64, m gpubackend.Memory) gpubackend.Result {
-	return d.call(symMemMap, addr, bytes, 0, uint64(m), 0)
+	return d.MemMap(addr, bytes, uint64(m))
 }
 
 // UnmapMemory undoes it.
 func (d *Device) UnmapMemory(addr, bytes uint64) gpubackend.Result {
-	return d.call(symMemUnmap, addr, bytes)
+	return d.MemUnmap(addr, bytes)
 }
 
 // Protect sets a device's access.
@@ -133,15 +127,5 @@ func (d *Device) Protect(addr, bytes, device, access uint64) gpubackend.Result {
 	if !ok {
 		return gpubackend.InvalidDevice
 	}
-	return d.setAccess(addr, bytes, d.gpus[i].native, access)
-}
-
-func (l *library) setAccess(addr, bytes, device, access uint64) gpubackend.Result {
-	desc := allocate(accessDescSize)
-	defer desc.free()
-	p := desc.bytes()
-	binary.LittleEndian.PutUint32(p[0:], locationDevice)
-	binary.LittleEndian.PutUint32(p[4:], uint32(device))
-	binary.LittleEndian.PutUint32(p[8:], uint32(access))
-	return l.call(symMemSetAccess, addr, bytes, desc.address(), 1)
+	return d.MemSetAccess(addr, bytes, d.gpus[i].native, access)
 }

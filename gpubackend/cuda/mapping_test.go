@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 )
 
 // TestMemoryIsSharedByFile exports memory to a second device, as to another process, and ends the first one's.
@@ -30,7 +31,7 @@ func TestMemoryIsSharedByFile(t *testing.T) {
 		must(t, "reserve", d.Reserve(addr, size))
 		must(t, "map", d.MapMemory(addr, size, m))
 		must(t, "protect", d.Protect(addr, size, 0, gpubackend.AccessReadWrite))
-		return at(addr, size)
+		return cmem.At(addr, size)
 	}
 	a, b := content(one, m, base), content(other, same, base+size)
 	a[5], b[size-1] = 7, 9

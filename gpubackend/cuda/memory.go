@@ -97,7 +97,7 @@ func (d *Device) awaitFreed() bool {
 	if len(d.state.freed) == 0 || len(d.capturing) > 0 {
 		return false
 	}
-	if r := d.call(symCtxSynchronize); r != gpubackend.Success {
+	if r := d.CtxSynchronize(); r != gpubackend.Success {
 		d.failed(r)
 		return false
 	}

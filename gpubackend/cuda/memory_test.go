@@ -9,6 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 )
 
@@ -27,13 +29,13 @@ func TestFreedMemoryWaitsForWork(t *testing.T) {
 		t.Fatalf("memory freed when idle isn't used again: %#x, %#x", p, q)
 	}
 	must(t, "fill", d.MemsetD8Async(p, 1, 4096, 0))
-	d.fake("fake_not_ready", 1000)
+	drivertest.Tell("fake_not_ready", 1000)
 	must(t, "free when busy", d.MemFree(p))
 	want(t, "free twice", d.MemFree(p), gpubackend.InvalidValue)
 	if q := alloc(t, d, 4096); q == p {
 		t.Fatal("memory was used again while work was in flight")
 	}
-	d.fake("fake_not_ready", 0)
+	drivertest.Tell("fake_not_ready", 0)
 	must(t, "query", d.ContextQuery())
 	if q := alloc(t, d, 4096); q != p {
 		t.Fatalf("memory isn't used again after the work: %#x, %#x", p, q)
@@ -44,11 +46,11 @@ func TestAllocateWaitsRatherThanFail(t *testing.T) {
 	d := newDevice(t, Options{MemoryLimit: 64 << 20})
 	p := alloc(t, d, 40<<20)
 	must(t, "fill", d.MemsetD8Async(p, 1, 4096, 0))
-	d.fake("fake_not_ready", 1000)
+	drivertest.Tell("fake_not_ready", 1000)
 	must(t, "free", d.MemFree(p))
-	before := d.count("cuCtxSynchronize")
+	before := drivertest.Count("cuCtxSynchronize")
 	alloc(t, d, 40<<20)
-	if d.count("cuCtxSynchronize") != before+1 {
+	if drivertest.Count("cuCtxSynchronize") != before+1 {
 		t.Error("it didn't wait")
 	}
 	_, r := d.MemAlloc(40 << 20)
@@ -58,10 +60,10 @@ func TestAllocateWaitsRatherThanFail(t *testing.T) {
 	if total != 64<<20 || free != 24<<20 {
 		t.Errorf("%d of %d MiB free", free>>20, total>>20)
 	}
-	d.fake("fake_fail_create", 10)
+	drivertest.Tell("fake_fail_create", 10)
 	_, r = d.MemAlloc(1 << 20)
 	want(t, "the driver has none", r, gpubackend.OutOfMemory)
-	d.fake("fake_fail_create", 0)
+	drivertest.Tell("fake_fail_create", 0)
 }
 
 func TestContextEndGivesMemoryBack(t *testing.T) {
@@ -142,7 +144,7 @@ func TestStagingTakesFreedMemory(t *testing.T) {
 	d := newDevice(t, Options{MemoryLimit: 64 << 20})
 	p := alloc(t, d, 48<<20)
 	must(t, "fill", d.MemsetD8Async(p, 1, 4096, 0))
-	d.fake("fake_not_ready", 1000)
+	drivertest.Tell("fake_not_ready", 1000)
 	_, _, r := d.Staging(32 << 20)
 	want(t, "staging when memory is full", r, gpubackend.OutOfMemory)
 	must(t, "free when busy", d.MemFree(p))
@@ -162,17 +164,17 @@ func TestHostRegister(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = unix.Munmap(mem) }()
-	base := addressOf(mem)
+	base := cmem.AddressOf(mem)
 	must(t, "register", d.HostRegister(base, 1<<20, false))
-	want(t, "again", d.HostRegister(base, 4096, true), gpubackend.HostMemoryRegistered)
+	want(t, "again", d.HostRegister(base, 4096, true), gpubackend.HostMemoryAlreadyRegistered)
 	p := alloc(t, d, 1<<20)
 	must(t, "copy", d.Copy(p, base, 1<<20, 0))
-	before := d.count("cuCtxSynchronize")
+	before := drivertest.Count("cuCtxSynchronize")
 	must(t, "unregister", d.HostUnregister(base, 1<<20))
-	if d.count("cuCtxSynchronize") != before+1 {
+	if drivertest.Count("cuCtxSynchronize") != before+1 {
 		t.Error("unregistering didn't wait for the copy")
 	}
-	want(t, "unregister again", d.HostUnregister(base, 1<<20), gpubackend.HostMemoryUnregistered)
+	want(t, "unregister again", d.HostUnregister(base, 1<<20), gpubackend.HostMemoryNotRegistered)
 }
 
 func TestNoContext(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 )
 
 // Options of the JIT compiler (CUjit_option) that are handled here.
@@ -29,10 +31,10 @@ var plainJITOptions = func() (plain [34]bool) {
 
 // loading is the C memory of one load.
 type loading struct {
-	image, ids, values block
-	infoLog, errorLog  block
-	n                  int
-	infoAt, errorAt    int // option that holds a log's length; -1 for none
+	driver.Options
+	image             cmem.Block
+	infoLog, errorLog cmem.Block
+	infoAt, errorAt   int // option that holds a log's length; -1 for none
 }
 
 // newLoading copies what the driver is to read: the image with zeros after it, for PTX ends with a NUL.
@@ -42,7 +44,7 @@ func newLoading(image, options, infoLog, errorLog []byte) (*loading, gpubackend.
 	}
 	l, r := newOptions(options, len(infoLog), len(errorLog))
 	if r == gpubackend.Success {
-		l.image = copied(image, 16)
+		l.image = cmem.Copied(image, 16)
 	}
 	return l, r
 }
@@ -53,11 +55,14 @@ func newOptions(options []byte, infoBytes, errorBytes int) (*loading, gpubackend
 	if len(options)%16 != 0 || count > maxJITOptions {
 		return nil, gpubackend.InvalidValue
 	}
-	l := &loading{ids: allocate(4 * (count + 4)), values: allocate(8 * (count + 4)), infoAt: -1, errorAt: -1}
+	l := &loading{
+		Options: driver.Options{IDs: cmem.Allocate(4 * (count + 4)), Values: cmem.Allocate(8 * (count + 4))},
+		infoAt:  -1, errorAt: -1,
+	}
 	for i := range count {
 		id, value := binary.LittleEndian.Uint64(options[16*i:]), binary.LittleEndian.Uint64(options[16*i+8:])
 		if r := l.option(id, value); r != gpubackend.Success {
-			l.free()
+			l.Free()
 			return nil, r
 		}
 	}
@@ -80,36 +85,36 @@ func (l *loading) option(id, value uint64) gpubackend.Result {
 }
 
 func (l *loading) add(id uint32, value uint64) {
-	binary.LittleEndian.PutUint32(l.ids.bytes()[4*l.n:], id)
-	binary.LittleEndian.PutUint64(l.values.bytes()[8*l.n:], value)
-	l.n++
+	binary.LittleEndian.PutUint32(l.IDs.Bytes()[4*l.Count:], id)
+	binary.LittleEndian.PutUint64(l.Values.Bytes()[8*l.Count:], value)
+	l.Count++
 }
 
 // log adds a log buffer, as option and option+1; it returns where its length is.
-func (l *loading) log(bytes int, option uint32) (block, int) {
+func (l *loading) log(bytes int, option uint32) (cmem.Block, int) {
 	if bytes == 0 {
-		return block{}, -1
+		return cmem.Block{}, -1
 	}
-	b := allocate(min(bytes, maxLog))
-	l.add(option, b.address())
-	l.add(option+1, uint64(b.n))
-	return b, l.n - 1
+	b := cmem.Allocate(min(bytes, maxLog))
+	l.add(option, b.Address())
+	l.add(option+1, uint64(b.Len()))
+	return b, l.Count - 1
 }
 
 // results copies a log to its buffer and returns the length that the driver gave.
-func (l *loading) results(to []byte, log block, at int) uint64 {
+func (l *loading) results(to []byte, log cmem.Block, at int) uint64 {
 	if at < 0 {
 		return 0
 	}
 	// The driver writes a size_t or only its low half there; no log is longer than the low half tells.
-	used := min(uint64(binary.LittleEndian.Uint32(l.values.bytes()[8*at:])), uint64(log.n))
-	copy(to, log.bytes()[:used])
+	used := min(uint64(binary.LittleEndian.Uint32(l.Values.Bytes()[8*at:])), uint64(log.Len()))
+	copy(to, log.Bytes()[:used])
 	return used
 }
 
-func (l *loading) free() {
-	for _, b := range []*block{&l.image, &l.ids, &l.values, &l.infoLog, &l.errorLog} {
-		b.free()
+func (l *loading) Free() {
+	for _, b := range []*cmem.Block{&l.image, &l.IDs, &l.Values, &l.infoLog, &l.errorLog} {
+		b.Free()
 	}
 }
 
@@ -126,12 +131,12 @@ func (d *Device) loadModule(image, options, infoLog, errorLog []byte) (m gpuback
 	if r != gpubackend.Success {
 		return
 	}
-	defer l.free()
+	defer l.Free()
 	d.notePrints(image)
 	m, r = d.chargedModule(image, func() (gpubackend.Module, gpubackend.Result) {
 		h, r := d.loaded(image, d.home(), func() (uint64, gpubackend.Result) {
-			r := d.call(symModuleLoadDataEx, d.out(0), l.image.address(), uint64(l.n), l.ids.address(), l.values.address())
-			return d.value(0), r
+			h, r := d.ModuleLoad(l.image, &l.Options)
+			return uint64(h), r
 		})
 		return gpubackend.Module(h), r
 	})
@@ -151,12 +156,12 @@ func (d *Device) loadLibrary(image, options, infoLog, errorLog []byte) (lib gpub
 	if r != gpubackend.Success {
 		return
 	}
-	defer l.free()
+	defer l.Free()
 	d.notePrints(image)
 	lib, r = d.chargedLibrary(image, func() (gpubackend.Library, gpubackend.Result) {
 		h, r := d.loaded(image, nil, func() (uint64, gpubackend.Result) {
-			r := d.call(symLibraryLoadData, d.out(0), l.image.address(), l.ids.address(), l.values.address(), uint64(l.n), 0, 0, 0)
-			return d.value(0), r
+			h, r := d.LibraryLoad(l.image, &l.Options)
+			return uint64(h), r
 		})
 		return gpubackend.Library(h), r
 	})

@@ -4,10 +4,13 @@ package cuda
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
+	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -42,16 +45,8 @@ func TestLoadOptions(t *testing.T) {
 			if r != gpubackend.Success {
 				return
 			}
-			got := allocate(16 * 8)
-			defer got.free()
-			d.fake("fake_options", got.address(), d.out(3))
-			if n := d.value(3); n != uint64(len(test.passed)/2) {
-				t.Fatalf("%d options passed, want %d", n, len(test.passed)/2)
-			}
-			for i, v := range test.passed {
-				if g := binary.LittleEndian.Uint64(got.bytes()[8*i:]); g != v {
-					t.Errorf("word %d is %d, want %d", i, g, v)
-				}
+			if got := drivertest.Options(); !slices.Equal(got, test.passed) {
+				t.Errorf("options %d passed, want %d", got, test.passed)
 			}
 		})
 	}
@@ -176,11 +171,11 @@ func TestEnumerateKernels(t *testing.T) {
 		must(t, "describe", r)
 		seen[k] = true
 	}
-	if len(seen) != 4 || d.count("cuLibraryEnumerateKernels") == 0 {
+	if len(seen) != 4 || drivertest.Count("cuLibraryEnumerateKernels") == 0 {
 		t.Errorf("%d kernels", len(seen))
 	}
 	_, r = d.LibraryEnumerateKernels(count, lib)
 	want(t, "past the end", r, gpubackend.InvalidValue)
-	_, r = d.LibraryGetKernel(lib, strings.Repeat("x", 3*textCapacity))
+	_, r = d.LibraryGetKernel(lib, strings.Repeat("x", 3*driver.TextCapacity))
 	want(t, "a long name", r, gpubackend.NotFound)
 }

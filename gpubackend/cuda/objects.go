@@ -14,14 +14,13 @@ const objectBytes = 4 << 10
 func (d *Device) roomForObject() bool { return d.options.HostMemory.Room(objectBytes) }
 
 // remember notes what the driver has just made.
-func (d *Device) remember(set *objects, r gpubackend.Result) (uint64, gpubackend.Result) {
+func (d *Device) remember(set *objects, h uint64, r gpubackend.Result) (uint64, gpubackend.Result) {
 	if r != gpubackend.Success {
 		return 0, r
 	}
 	if *set == nil {
 		*set = objects{}
 	}
-	h := d.value(0)
 	if _, known := (*set)[h]; !known {
 		d.options.HostMemory.Force(objectBytes)
 	}

@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/pcie"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
@@ -24,15 +25,15 @@ func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 		d.log.WithError(err).Error("set the environment")
 		return nil, gpubackend.InvalidValue
 	}
-	d.started = true
-	if r := d.call(symInit, 0); r != gpubackend.Success {
+	if r := d.Init(); r != gpubackend.Success {
 		d.log.WithError(r.Err()).Error("cuInit")
 		return nil, r
 	}
-	if r := d.call(symDeviceGetCount, d.out(0)); r != gpubackend.Success {
+	n, r := d.DeviceGetCount()
+	if r != gpubackend.Success {
 		return nil, r
 	}
-	n := min(int(d.value(0)), maxGPUs)
+	n = min(n, maxGPUs)
 	if n == 0 {
 		return nil, gpubackend.NoDevice
 	}
@@ -48,7 +49,7 @@ func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 		d.log.WithError(r.Err()).Error("reserve addresses for device memory")
 		return nil, r
 	}
-	s.DriverVersion = min(d.driverVersion(), maxVersion)
+	s.DriverVersion = min(d.DriverVersion(), driver.MaxVersion)
 	s.Devices = uint32(n)
 	s.WindowBase = base
 	s.WindowBytes = uint64(n) * windowBytes
@@ -57,21 +58,20 @@ func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 
 // describe fills in what is known of device i, and refuses one that this process must not use.
 func (d *Device) describe(i int, s *wire.SnapshotDevice) gpubackend.Result {
-	if r := d.call(symDeviceGet, d.out(0), uint64(i)); r != gpubackend.Success {
+	dev, r := d.DeviceGet(i)
+	if r != gpubackend.Success {
 		return r
 	}
-	dev := d.value(0)
 	d.identify(dev, s)
-	if r := d.call(symDeviceTotalMem, d.out(0), dev); r != gpubackend.Success {
+	if s.TotalMemory, r = d.DeviceTotalMem(dev); r != gpubackend.Success {
 		return r
 	}
-	s.TotalMemory = d.value(0)
 	if d.options.MemoryLimit != 0 {
 		s.TotalMemory = min(s.TotalMemory, d.options.MemoryLimit)
 	}
 	for a := range s.Attribute {
-		s.AttributeResult[a] = int32(d.call(symDeviceGetAttribute, d.out(0), uint64(a), dev))
-		s.Attribute[a] = int32(uint32(d.value(0)))
+		value, r := d.DeviceGetAttribute(a, dev)
+		s.Attribute[a], s.AttributeResult[a] = value, int32(r)
 	}
 	if r := d.admit(i, s); r != gpubackend.Success {
 		return r
@@ -103,19 +103,13 @@ func (d *Device) describeLink(i int, s *wire.SnapshotDevice) {
 
 // identify fills in the names; the LUID is Windows's, and its result says so.
 func (d *Device) identify(dev uint64, s *wire.SnapshotDevice) {
-	b := allocate(len(s.Name))
-	defer b.free()
-	if d.call(symDeviceGetName, b.address(), uint64(b.n), dev) == gpubackend.Success {
-		copy(s.Name[:len(s.Name)-1], b.bytes())
+	if d.DeviceGetName(s.Name[:], dev) == gpubackend.Success {
+		s.Name[len(s.Name)-1] = 0
 	}
-	clear(b.bytes())
-	if d.call(symDeviceGetUUID, b.address(), dev) == gpubackend.Success {
-		copy(s.Uuid[:], b.bytes())
-	}
-	clear(b.bytes())
-	s.LuidResult = uint32(d.call(symDeviceGetLUID, b.address(), d.out(0), dev))
-	copy(s.Luid[:], b.bytes())
-	s.LuidMask = uint32(d.value(0))
+	d.DeviceGetUUID(s.Uuid[:], dev)
+	var r gpubackend.Result
+	s.LuidMask, r = d.DeviceGetLUID(s.Luid[:], dev)
+	s.LuidResult = uint32(r)
 }
 
 // admit refuses a GPU whose kernels would reach this process's own memory.

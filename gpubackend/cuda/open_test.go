@@ -13,6 +13,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 )
 
@@ -21,7 +22,7 @@ func TestOpenDescribesDevices(t *testing.T) {
 	d := loadDevice(t, Options{MemoryLimit: 100 << 20})
 	s, r := d.Open([]string{"CUDA_MODULE_LOADING=EAGER", "LD_PRELOAD=/bad", "nonsense"})
 	must(t, "open", r)
-	if s.Devices != 2 || len(s.Device) != 2 || s.DriverVersion != maxVersion {
+	if s.Devices != 2 || len(s.Device) != 2 || s.DriverVersion != driver.MaxVersion {
 		t.Errorf("%d devices, version %d", s.Devices, s.DriverVersion)
 	}
 	if s.WindowBase != devmem.Base || s.WindowBytes != 2*windowBytes {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 )
 
 // Capture takes what is written to this process's file descriptors 1 and 2, which is where the driver prints. They
@@ -55,7 +56,7 @@ func (c *Capture) Log() *os.File { return c.log }
 
 // take returns what was written since the last call.
 func (c *Capture) take() []gpubackend.Output {
-	flushOutput()
+	driver.FlushOutput()
 	var out []gpubackend.Output
 	for i, f := range c.file {
 		info, err := f.Stat()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 )
 
 // Import maps memory that another process exported (Staging) and returns its address here. bytes is what that
@@ -38,19 +39,18 @@ func (d *Device) Unimport(addr uint64) error {
 // HostMemory allocates host memory that kernels and copies reach at the returned address, which is that of the
 // slice. It belongs to the current context.
 func (d *Device) HostMemory(bytes int) ([]byte, uint64, error) {
-	const portable, deviceMap = 1, 2
-	if r := d.call(symMemHostAlloc, d.out(0), uint64(bytes), portable|deviceMap); r != gpubackend.Success {
+	addr, r := d.MemHostAlloc(uint64(bytes))
+	if r != gpubackend.Success {
 		return nil, 0, fmt.Errorf("allocate %d bytes of pinned memory: %w", bytes, r.Err())
 	}
-	addr := d.value(0)
 	d.ranges.host.put(span{addr, uint64(bytes), true})
-	return at(addr, bytes), addr, nil
+	return cmem.At(addr, bytes), addr, nil
 }
 
 // FreeHostMemory frees what HostMemory allocated; the slice must not be used any more.
 func (d *Device) FreeHostMemory(addr uint64) error {
 	d.ranges.host.remove(addr)
-	if err := d.call(symMemFreeHost, addr).Err(); err != nil {
+	if err := d.MemFreeHost(addr).Err(); err != nil {
 		return fmt.Errorf("free pinned memory: %w", err)
 	}
 	return nil

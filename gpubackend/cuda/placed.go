@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/managed"
 )
 
@@ -51,7 +52,7 @@ func (d *Device) fill(p *placed, global func(name string) (addr, bytes uint64, r
 	}
 	for i := range p.variables {
 		v := &p.variables[i]
-		to := at(p.at+v.Offset, int(v.Size))
+		to := cmem.At(p.at+v.Offset, int(v.Size))
 		if v.Content == "" {
 			clear(to)
 			continue
@@ -155,7 +156,7 @@ func (d *Device) plainGlobal(addr, bytes uint64, r gpubackend.Result, name strin
 	if r != gpubackend.Success {
 		return 0, 0, r
 	}
-	if d.call(symPointerAttribute, d.out(0), pointerIsManaged, addr) == gpubackend.Success && d.value(0) != 0 {
+	if managed, r := d.PointerAttribute(pointerIsManaged, addr); r == gpubackend.Success && managed != 0 {
 		return 0, 0, d.overlooked(name)
 	}
 	d.ranges.device.put(span{addr, bytes, true})

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 )
 
 // Parameters travel packed, and are given to the driver so (`extra`). For some launches it takes nothing but pointers to each
@@ -17,7 +18,7 @@ func (d *Device) offsets(f gpubackend.Function, packed []byte) []uint32 {
 	if len(packed) == 0 {
 		return nil
 	}
-	layout, end, r := d.parameters(&subject{handle: uint64(f), parameter: symFuncGetParamInfo})
+	layout, end, r := parameters(d.parameterOf(f))
 	if r != gpubackend.Success || int(end) != len(packed) {
 		return nil
 	}
@@ -28,19 +29,12 @@ func (d *Device) offsets(f gpubackend.Function, packed []byte) []uint32 {
 	return offsets
 }
 
-// putPointers writes where each parameter is, given where the packed ones are.
-func putPointers(to []byte, packed uint64, offsets []uint32) {
-	for i, o := range offsets {
-		binary.NativeEndian.PutUint64(to[8*i:], packed+uint64(o))
-	}
-}
-
 // attributeCooperative is CU_LAUNCH_ATTRIBUTE_COOPERATIVE.
 const attributeCooperative = 2
 
 // wantsPointers says whether a launch with these attributes must be given pointers if it is captured.
 func wantsPointers(attributes []byte) bool {
-	for ; len(attributes) >= launchAttributeSize; attributes = attributes[launchAttributeSize:] {
+	for ; len(attributes) >= driver.LaunchAttributeBytes; attributes = attributes[driver.LaunchAttributeBytes:] {
 		if binary.LittleEndian.Uint32(attributes) == attributeCooperative {
 			return true
 		}

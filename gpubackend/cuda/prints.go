@@ -39,7 +39,7 @@ const attributeMajor = 75 // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
 // hasMajor says whether a device has that major compute capability.
 func (d *Device) hasMajor(major int) bool {
 	for i := range d.gpus {
-		if d.call(symDeviceGetAttribute, d.out(0), attributeMajor, d.gpus[i].native) == 0 && int(uint32(d.value(0))) == major {
+		if has, r := d.DeviceGetAttribute(attributeMajor, d.gpus[i].native); r == 0 && int(has) == major {
 			return true
 		}
 	}

@@ -118,9 +118,9 @@ func (d *Device) reachOther(addr uint64) (side, gpubackend.Result) {
 	if dead := d.state.home().dead; dead != gpubackend.Success {
 		return 0, dead
 	}
-	r := d.call(symPointerAttribute, d.out(0), pointerMemoryType, addr)
+	kind, r := d.PointerAttribute(pointerMemoryType, addr)
 	switch {
-	case r == gpubackend.Success && uint32(d.value(0)) == memoryDevice:
+	case r == gpubackend.Success && uint32(kind) == memoryDevice:
 		return sideDevice, r
 	case r == gpubackend.Success:
 		return 0, gpubackend.InvalidValue

@@ -11,6 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
+	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
 )
 
 // TestSpans compares spans with a byte for each address.
@@ -67,8 +70,8 @@ func page(tb testing.TB) []byte {
 // register tells of a page, for as long as the test goes.
 func register(tb testing.TB, d *Device, b []byte, writable bool) {
 	tb.Helper()
-	must(tb, "register", d.HostRegister(addressOf(b), 4096, writable))
-	tb.Cleanup(func() { d.HostUnregister(addressOf(b), 4096) })
+	must(tb, "register", d.HostRegister(cmem.AddressOf(b), 4096, writable))
+	tb.Cleanup(func() { d.HostUnregister(cmem.AddressOf(b), 4096) })
 }
 
 // touches is every way to have a range read, and every way to have one written.
@@ -81,7 +84,7 @@ func touches(d *Device, device uint64) (reads, writes map[string]func(addr, n ui
 			Dst: dst, DstPitch: n / 4, DstSlice: n / 2, Src: src, SrcPitch: n / 4, SrcSlice: n / 2, Width: n / 4, Height: 2, Depth: 2,
 		}
 	}
-	stream, _ := d.StreamCreateWithPriority(streamNonBlocking, 0)
+	stream, _ := d.StreamCreateWithPriority(driver.StreamNonBlocking, 0)
 	copyBatch := func(dst, src, n uint64) gpubackend.Result {
 		b := NewBatch(2)
 		defer b.Close()
@@ -93,7 +96,7 @@ func touches(d *Device, device uint64) (reads, writes map[string]func(addr, n ui
 	node := func(n gpubackend.Node) gpubackend.Result {
 		m, r := d.encodeNode(&n)
 		if r == gpubackend.Success {
-			m.free()
+			m.Free()
 		}
 		return r
 	}
@@ -153,20 +156,20 @@ func TestOwnMemoryIsOutOfReach(t *testing.T) {
 		t.Run(kind+" by "+name, func(t *testing.T) { want(t, name, do(addr, n), gpubackend.InvalidValue) })
 	}
 	for name, do := range reads {
-		wrong("own memory", name, do, addressOf(own), n)
+		wrong("own memory", name, do, cmem.AddressOf(own), n)
 		wrong("no memory", name, do, 8, n)
 		if name != "CopyArray" { // the driver knows how much it takes
-			wrong("beyond the end", name, do, addressOf(shown)+4096-n+16, n)
+			wrong("beyond the end", name, do, cmem.AddressOf(shown)+4096-n+16, n)
 		}
 		if name != "CopyArray" && name != "CopyOut" { // whose slice has the size
-			wrong("all addresses", name, do, addressOf(shown), ^uint64(0)&^63)
+			wrong("all addresses", name, do, cmem.AddressOf(shown), ^uint64(0)&^63)
 		}
 	}
 	for name, do := range writes {
-		wrong("own memory", name, do, addressOf(own), n)
-		wrong("memory to read", name, do, addressOf(read), n)
+		wrong("own memory", name, do, cmem.AddressOf(own), n)
+		wrong("memory to read", name, do, cmem.AddressOf(read), n)
 		if name != "CopyArray" {
-			wrong("beyond the end", name, do, addressOf(shown)+4096-n+16, n)
+			wrong("beyond the end", name, do, cmem.AddressOf(shown)+4096-n+16, n)
 		}
 	}
 	const least = 1<<30 + 1 // of which so many elements seem to be 4 bytes
@@ -196,41 +199,43 @@ func TestGuestsMemoryIsInReach(t *testing.T) {
 	shown, read, ordinary := page(t), page(t), page(t)
 	register(t, d, shown, true)
 	register(t, d, read, false)
-	must(t, "show", d.HostPageable(addressOf(ordinary), 2048))
-	must(t, "show", d.HostPageable(addressOf(ordinary)+2048, 2048))
+	must(t, "show", d.HostPageable(cmem.AddressOf(ordinary), 2048))
+	must(t, "show", d.HostPageable(cmem.AddressOf(ordinary)+2048, 2048))
 	m, _, _, r := d.ModuleLoadData([]byte(twoKernels), nil, nil, nil)
 	must(t, "load", r)
 	variable, _, r := d.ModuleGetGlobal(m, "table")
 	must(t, "variable", r)
 	for name, addr := range map[string]uint64{
-		"device": device, "pinned": addressOf(shown) + 4096 - n, "ordinary": addressOf(ordinary) + 2048 - n/2, "variable": variable,
+		"device": device, "pinned": cmem.AddressOf(shown) + 4096 - n, "ordinary": cmem.AddressOf(ordinary) + 2048 - n/2, "variable": variable,
 	} {
 		const few = 48 // the variable has 56
-		must(t, name+", write", d.Copy(addr, addressOf(read), few, 0))
+		must(t, name+", write", d.Copy(addr, cmem.AddressOf(read), few, 0))
 		must(t, name+", read", d.Copy(device, addr, few, 0))
 	}
-	must(t, "unregister", d.HostUnregister(addressOf(shown), 4096))
-	want(t, "after that", d.Copy(addressOf(shown), device, n, 0), gpubackend.InvalidValue)
+	must(t, "unregister", d.HostUnregister(cmem.AddressOf(shown), 4096))
+	want(t, "after that", d.Copy(cmem.AddressOf(shown), device, n, 0), gpubackend.InvalidValue)
 }
 
 // TestGraphMemoryIsOfTheDevice copies to what the driver doesn't know before the graph runs.
 func TestGraphMemoryIsOfTheDevice(t *testing.T) {
 	d := newDevice(t, Options{})
 	memory := page(t)
-	d.ranges.device.put(span{addressOf(memory), 4096, true})
+	d.ranges.device.put(span{cmem.AddressOf(memory), 4096, true})
 	shown := page(t)
 	register(t, d, shown, true)
-	before := d.count("cuMemcpyHtoDAsync_v2")
-	must(t, "to it", d.Copy(addressOf(memory), addressOf(shown), 8, 0))
-	if d.count("cuMemcpyHtoDAsync_v2") != before+1 {
+	before := drivertest.Count("cuMemcpyHtoDAsync_v2")
+	must(t, "to it", d.Copy(cmem.AddressOf(memory), cmem.AddressOf(shown), 8, 0))
+	if drivertest.Count("cuMemcpyHtoDAsync_v2") != before+1 {
 		t.Error("the driver was left to find out what it is")
 	}
 	for _, test := range []struct {
 		to, from side
-		want     symbol
-	}{{sideGraph, sideHost, symMemcpyHtoDAsync}, {sideHost, sideGraph, symMemcpyDtoHAsync}, {sideGraph, sideDevice, symMemcpyDtoDAsync}} {
-		if got := typedCopy(test.to, test.from); got != test.want {
-			t.Errorf("%d from %d: %v", test.to, test.from, got)
+		want     string
+	}{{sideGraph, sideHost, "cuMemcpyHtoDAsync_v2"}, {sideHost, sideGraph, "cuMemcpyDtoHAsync_v2"}, {sideGraph, sideDevice, "cuMemcpyDtoDAsync_v2"}} {
+		before := drivertest.Count(test.want)
+		must(t, test.want, d.typedCopy(test.to, test.from)(cmem.AddressOf(memory), cmem.AddressOf(memory), 8, 0))
+		if drivertest.Count(test.want) != before+1 {
+			t.Errorf("%d from %d: not %s", test.to, test.from, test.want)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
 )
 
 // loadReference loads a module and returns it and a function of it.
@@ -85,17 +86,17 @@ func TestReferencesEndReplays(t *testing.T) {
 	for range 4 {
 		launch()
 	}
-	replayed, plain := d.count("cuGraphLaunch"), d.count("cuLaunchKernel")
+	replayed, plain := drivertest.Count("cuGraphLaunch"), drivertest.Count("cuLaunchKernel")
 	if replayed == 0 {
 		t.Fatal("nothing was replayed")
 	}
 	_, r := d.ModuleGetTexRef(m, "image")
 	must(t, "texture reference", r)
 	launch()
-	if n := d.count("cuGraphLaunch") - replayed; n != 0 {
+	if n := drivertest.Count("cuGraphLaunch") - replayed; n != 0 {
 		t.Errorf("%d replays", n)
 	}
-	if n := d.count("cuLaunchKernel") - plain; n != uint64(len(list)) {
+	if n := drivertest.Count("cuLaunchKernel") - plain; n != uint64(len(list)) {
 		t.Errorf("%d launches", n)
 	}
 }

@@ -6,14 +6,15 @@ import (
 	"bytes"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 )
 
 // Launches that come again in the same order cost a third as a graph: the driver submits a chain of kernel nodes at
 // once, after the parameters that differ have been patched (docs/performance.md). What counts as the same are functions, shapes
 // and the sizes of parameters.
 const (
-	minReplay = 16          // shorter sequences gain nothing
-	maxReplay = maxLaunches // nodes of a graph
+	minReplay = 16                 // shorter sequences gain nothing
+	maxReplay = driver.MaxLaunches // nodes of a graph
 	maxGraphs = 64
 	maxNotes  = 1024 // sequences that were seen once
 )
@@ -21,7 +22,7 @@ const (
 // sequence is what is known of a sequence of launches.
 type sequence struct {
 	shape      []shape
-	graph      *graph
+	graph      *driver.Chain
 	parameters []byte // as the graph's nodes have them
 	used       uint64 // when it was replayed last
 }
@@ -74,7 +75,7 @@ func (d *Device) LaunchAll(ls []gpubackend.Launch) (queued int, result gpubacken
 // Considered are all of them, and as many as a power of two: programs repeat whole sequences, or one kernel.
 func (r *replays) choose(d *Device, ls []gpubackend.Launch) int {
 	n := min(len(ls), maxReplay)
-	if n < minReplay || r.off || d.references || len(d.capturing) > 0 || !d.canReplay() {
+	if n < minReplay || r.off || d.references || len(d.capturing) > 0 || !d.options.GraphReplay || !d.CanChain() {
 		return 0
 	}
 	if r.context != d.current {
@@ -146,7 +147,7 @@ func (s *sequence) matches(ls []gpubackend.Launch) bool {
 func (d *Device) replay(ls []gpubackend.Launch) bool {
 	r := &d.replays
 	sum := r.sums[len(ls)]
-	if !d.pack(ls) {
+	if d.Pack(ls) < len(ls) {
 		return false
 	}
 	s := r.known[sum]
@@ -159,10 +160,10 @@ func (d *Device) replay(ls []gpubackend.Launch) bool {
 	r.clock++
 	s.used = r.clock
 	changed := r.changed[:len(ls)]
-	packed := d.packed()
+	packed := d.Packed()
 	at := 0
 	for i := range ls {
-		n := padded(len(ls[i].Parameters))
+		n := driver.Padded(len(ls[i].Parameters))
 		changed[i] = 0
 		if !bytes.Equal(s.parameters[at:at+n], packed[at:at+n]) {
 			changed[i] = 1
@@ -170,10 +171,7 @@ func (d *Device) replay(ls []gpubackend.Launch) bool {
 		at += n
 	}
 	copy(s.parameters, packed)
-	if d.active != nil {
-		d.active.touch(ls[0].Stream)
-	}
-	if d.replayGraph(s.graph, changed) != gpubackend.Success {
+	if d.LaunchChain(s.graph, changed) != gpubackend.Success {
 		// A node that can't be patched: the graph is of no use, and the launches' own results tell why.
 		r.drop(d, sum)
 		return false
@@ -181,16 +179,14 @@ func (d *Device) replay(ls []gpubackend.Launch) bool {
 	return true
 }
 
-func padded(n int) int { return (n + 15) &^ 15 }
-
 // buildSequence makes the graph of launches that are packed. nil: they can't be a graph.
 func (d *Device) buildSequence(ls []gpubackend.Launch) *sequence {
-	g := d.buildGraph(len(ls))
+	g := d.BuildChain(len(ls))
 	if g == nil {
 		d.replays.off = d.replays.graphs == 0
 		return nil
 	}
-	s := &sequence{graph: g, parameters: append([]byte(nil), d.packed()...)}
+	s := &sequence{graph: g, parameters: append([]byte(nil), d.Packed()...)}
 	for i := range ls {
 		s.shape = append(s.shape, shapeOf(&ls[i]))
 	}
@@ -218,7 +214,7 @@ func (r *replays) add(d *Device, sum uint64, s *sequence) {
 
 func (r *replays) drop(d *Device, sum uint64) {
 	if s := r.known[sum]; s != nil {
-		d.freeGraph(s.graph)
+		d.FreeChain(s.graph)
 		delete(r.known, sum)
 		r.graphs--
 	}

@@ -13,16 +13,16 @@ func (d *Device) Share(addr uint64) (s gpubackend.Shared, fd int, r gpubackend.R
 	if !ok {
 		return s, -1, gpubackend.InvalidValue
 	}
-	if r = d.call(symMemRetain, d.out(0), base); r != gpubackend.Success {
+	handle, r := d.MemRetain(base)
+	if r != gpubackend.Success {
 		return s, -1, r
 	}
-	handle := d.value(0)
-	defer d.call(symMemRelease, handle)
-	if r = d.call(symMemExport, d.out(0), handle, handlePosixFile, 0); r != gpubackend.Success {
+	defer d.MemRelease(handle)
+	if fd, r = d.MemExport(handle); r != gpubackend.Success {
 		return s, -1, r
 	}
 	s = gpubackend.Shared{Bytes: bytes, Offset: addr - base, Allocated: d.gpus[d.state.gpu].heap.Begins(addr)}
-	return s, int(int32(uint32(d.value(0)))), r
+	return s, fd, r
 }
 
 // Watch watches every GPU's memory.
@@ -53,22 +53,10 @@ func (d *Device) UnmapShared(addr uint64) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// ShareEvent gives the driver's own handle.
-func (d *Device) ShareEvent(e gpubackend.Event) (s gpubackend.SharedEvent, fd int, r gpubackend.Result) {
-	b := allocate(len(s))
-	defer b.free()
-	r = d.call(symIpcGetEventHandle, b.address(), uint64(e))
-	copy(s[:], b.bytes())
-	return s, -1, r
-}
-
 // OpenEvent opens it in another process.
 func (d *Device) OpenEvent(s gpubackend.SharedEvent, _ int) (gpubackend.Event, gpubackend.Result) {
 	if !d.usable() {
 		return 0, gpubackend.InvalidContext
 	}
-	b := copied(s[:], 0)
-	defer b.free()
-	r := d.openEvent(b)
-	return gpubackend.Event(d.value(0)), r
+	return d.IpcOpenEventHandle(s)
 }

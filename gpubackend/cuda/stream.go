@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 )
 
 // activity is which streams of a context may have work in flight. The driver's own question for a whole context
@@ -39,8 +40,8 @@ func unified(s gpubackend.Stream) gpubackend.Stream {
 // has says whether a stream may have work in flight.
 func (a *activity) has(s gpubackend.Stream) bool { return slices.Contains(a.streams, unified(s)) }
 
-// touch notes that a stream was given work.
-func (a *activity) touch(s gpubackend.Stream) {
+// Touch notes that a stream was given work.
+func (a *activity) Touch(s gpubackend.Stream) {
 	s = unified(s)
 	if a.recent && a.last == s {
 		return
@@ -66,29 +67,6 @@ func (a *activity) done(s gpubackend.Stream) bool {
 	return true
 }
 
-// streamArgument is the position, from 1, of the stream in the generated calls that give it work.
-var streamArgument = [symbols]uint8{
-	symMemcpyDtoDAsync:      4,
-	symMemsetD8Async:        4,
-	symMemsetD16Async:       4,
-	symMemsetD32Async:       4,
-	symMemsetD2D8Async:      6,
-	symMemsetD2D16Async:     6,
-	symMemsetD2D32Async:     6,
-	symStreamWaitEvent:      1,
-	symEventRecordWithFlags: 2,
-	symMemcpyAsync:          4,
-	symMemcpyHtoDAsync:      4,
-	symMemcpy2DAsync:        2,
-	symMemcpy3DAsync:        2,
-	symMemcpyBatchAsync:     8,
-	symLaunchHostFunc:       1,
-	symGraphLaunch:          2,
-	symGraphUpload:          2,
-	symMemFreeAsync:         2,
-	symStreamBatchMemOp:     1,
-}
-
 // ContextQuery asks every stream that was given work.
 func (d *Device) ContextQuery() gpubackend.Result {
 	if !d.usable() {
@@ -101,7 +79,7 @@ func (d *Device) ContextQuery() gpubackend.Result {
 	if r == gpubackend.Success {
 		d.settled()
 		if d.prints.working && len(d.capturing) == 0 {
-			d.call(symCtxSynchronize)
+			d.CtxSynchronize()
 		}
 	}
 	return r
@@ -169,7 +147,7 @@ func (d *Device) StreamQuery(s gpubackend.Stream) gpubackend.Result {
 	}
 	// Synchronizing the default stream could wait for others: what it printed comes when they are idle too.
 	if s > gpubackend.LegacyStream || !d.state.work.busy() {
-		d.call(symStreamSynchronize, uint64(s))
+		d.StreamSynchronize(s)
 	}
 	return r
 }
@@ -247,7 +225,7 @@ func (d *Device) watchLast(c *context, s gpubackend.Stream) {
 func (d *Device) mark(work *activity, s gpubackend.Stream) {
 	i := slices.IndexFunc(work.events, func(m mark) bool { return m.stream == s })
 	if i < 0 {
-		e, r := d.EventCreate(eventDisableTiming)
+		e, r := d.EventCreate(driver.EventDisableTiming)
 		if r != gpubackend.Success {
 			return
 		}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
+	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
 )
 
 func emptyLaunch(f gpubackend.Function) *gpubackend.Launch {
@@ -33,13 +35,13 @@ func TestContextQueryAsksBusyStreamsOnly(t *testing.T) {
 			must(t, "launch", d.Launch(l))
 		}
 	}
-	before := d.count("cuStreamQuery")
-	d.fake("fake_not_ready", 2)
+	before := drivertest.Count("cuStreamQuery")
+	drivertest.Tell("fake_not_ready", 2)
 	want(t, "query", d.ContextQuery(), gpubackend.NotReady)
 	want(t, "query", d.ContextQuery(), gpubackend.NotReady)
 	must(t, "query", d.ContextQuery())
 	must(t, "query when idle", d.ContextQuery())
-	if n := d.count("cuStreamQuery") - before; n != 5 {
+	if n := drivertest.Count("cuStreamQuery") - before; n != 5 {
 		t.Errorf("%d questions, want 5", n)
 	}
 }
@@ -51,7 +53,7 @@ func TestDestroyedStreamIsWaitedFor(t *testing.T) {
 	l := emptyLaunch(load(t, d, "empty"))
 	l.Stream = s
 	must(t, "launch", d.Launch(l))
-	d.fake("fake_not_ready", 2)
+	drivertest.Tell("fake_not_ready", 2)
 	must(t, "destroy", d.StreamDestroy(s))
 	want(t, "query", d.ContextQuery(), gpubackend.NotReady)
 	must(t, "query", d.ContextQuery())
@@ -68,7 +70,7 @@ func TestLaunchDoesNotAllocate(t *testing.T) {
 
 func TestLaunch(t *testing.T) {
 	attribute := func(id uint32) []byte {
-		b := make([]byte, launchAttributeSize)
+		b := make([]byte, driver.LaunchAttributeBytes)
 		binary.LittleEndian.PutUint32(b, id)
 		return b
 	}
@@ -80,14 +82,14 @@ func TestLaunch(t *testing.T) {
 		{"plain", func(*gpubackend.Launch) {}, 0},
 		{"more parameters", func(l *gpubackend.Launch) { l.Parameters = make([]byte, 32) }, gpubackend.LaunchOutOfResources},
 		{"no parameters", func(l *gpubackend.Launch) { l.Parameters = nil }, gpubackend.InvalidValue},
-		{"too many parameters", func(l *gpubackend.Launch) { l.Parameters = make([]byte, maxParameterBytes+1) }, gpubackend.InvalidValue},
+		{"too many parameters", func(l *gpubackend.Launch) { l.Parameters = make([]byte, driver.MaxParameterBytes+1) }, gpubackend.InvalidValue},
 		{"empty grid", func(l *gpubackend.Launch) { l.Grid[0] = 0 }, gpubackend.InvalidValue},
 		{"cluster", func(l *gpubackend.Launch) { l.Attributes = attribute(4) }, 0},
 		{"no event in an attribute", func(l *gpubackend.Launch) { l.Attributes = attribute(7) }, gpubackend.InvalidValue},
 		{"node in an attribute", func(l *gpubackend.Launch) { l.Attributes = attribute(13) }, gpubackend.NotSupported},
 		{"unknown attribute", func(l *gpubackend.Launch) { l.Attributes = attribute(1 << 31) }, gpubackend.NotSupported},
 		{"half an attribute", func(l *gpubackend.Launch) { l.Attributes = attribute(4)[:40] }, gpubackend.InvalidValue},
-		{"too many attributes", func(l *gpubackend.Launch) { l.Attributes = make([]byte, 33*launchAttributeSize) }, gpubackend.InvalidValue},
+		{"too many attributes", func(l *gpubackend.Launch) { l.Attributes = make([]byte, 33*driver.LaunchAttributeBytes) }, gpubackend.InvalidValue},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d := newDevice(t, Options{})
@@ -102,23 +104,23 @@ func TestLaunch(t *testing.T) {
 func TestLaunchAll(t *testing.T) {
 	d := newDevice(t, Options{})
 	add := load(t, d, "vector_add")
-	list := make([]gpubackend.Launch, 3*maxLaunches+5)
+	list := make([]gpubackend.Launch, 3*driver.MaxLaunches+5)
 	for i := range list {
 		list[i] = *emptyLaunch(add)
 		list[i].Parameters = make([]byte, 28)
 	}
-	before := d.count("cuLaunchKernel")
+	before := drivertest.Count("cuLaunchKernel")
 	if n, r := d.LaunchAll(list); n != len(list) || r != gpubackend.Success {
 		t.Errorf("%d queued, result %d", n, r)
 	}
-	if n := d.count("cuLaunchKernel") - before; n != uint64(len(list)) {
+	if n := drivertest.Count("cuLaunchKernel") - before; n != uint64(len(list)) {
 		t.Errorf("%d launches", n)
 	}
 	list[200].Parameters = make([]byte, 32)
 	if n, r := d.LaunchAll(list); n != 200 || r != gpubackend.LaunchOutOfResources {
 		t.Errorf("%d queued, result %d", n, r)
 	}
-	list[200].Parameters = make([]byte, maxParameterBytes+1)
+	list[200].Parameters = make([]byte, driver.MaxParameterBytes+1)
 	if n, r := d.LaunchAll(list); n != 200 || r != gpubackend.InvalidValue {
 		t.Errorf("%d queued, result %d", n, r)
 	}
@@ -126,7 +128,7 @@ func TestLaunchAll(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 	for i := range list {
-		list[i].Parameters = make([]byte, maxParameterBytes) // few fit at a time; the fake wants 28
+		list[i].Parameters = make([]byte, driver.MaxParameterBytes) // few fit at a time; the fake wants 28
 	}
 	if n, r := d.LaunchAll(list); n != 0 || r != gpubackend.LaunchOutOfResources {
 		t.Errorf("%d queued, result %d", n, r)
@@ -205,9 +207,9 @@ func TestQuietStream(t *testing.T) {
 	}
 	query := func(what string, s gpubackend.Stream, result gpubackend.Result) {
 		t.Helper()
-		d.fake("fake_not_ready", 1)
+		drivertest.Tell("fake_not_ready", 1)
 		want(t, what, d.StreamQuery(s), result)
-		d.fake("fake_not_ready", 0)
+		drivertest.Tell("fake_not_ready", 0)
 	}
 	one, other := streams[0], streams[1]
 	launch(one)
@@ -260,7 +262,7 @@ func TestHostFunc(t *testing.T) {
 		release()
 	}
 	want(t, "stream before the last release", d.StreamQuery(s), gpubackend.NotReady)
-	d.waits.close()
+	d.waits.Close()
 	for deadline := time.Now().Add(10 * time.Second); d.StreamQuery(s) != gpubackend.Success; {
 		if time.Now().After(deadline) {
 			t.Fatal("the stream still waits")

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 )
 
 // arrayCharge is what an array or a module counts for, and of whom.
@@ -136,28 +137,13 @@ func (d *Device) MipmappedArrayDestroy(a gpubackend.MipmappedArray) gpubackend.R
 	return r
 }
 
-// optional is the address of a copy of s, 0 if it is empty.
-func optional(s []byte) (block, uint64) {
-	if len(s) == 0 {
-		return block{}, 0
-	}
-	b := copied(s, 0)
-	return b, b.address()
-}
-
 // TexObjectCreate makes a texture.
 func (d *Device) TexObjectCreate(resource, texture, view []byte) (uint64, gpubackend.Result) {
 	if !d.roomForObject() {
 		return 0, gpubackend.OutOfMemory
 	}
-	b := copied(resource, 0)
-	defer b.free()
-	t, texAt := optional(texture)
-	defer t.free()
-	v, viewAt := optional(view)
-	defer v.free()
-	r := d.call(symTexObjectCreate, d.out(0), b.address(), texAt, viewAt)
-	return d.remember(&d.textures, r)
+	h, r := d.NewTexture(resource, texture, view)
+	return d.remember(&d.textures, h, r)
 }
 
 // SurfObjectCreate makes a surface.
@@ -165,10 +151,8 @@ func (d *Device) SurfObjectCreate(resource []byte) (uint64, gpubackend.Result) {
 	if !d.roomForObject() {
 		return 0, gpubackend.OutOfMemory
 	}
-	b := copied(resource, 0)
-	defer b.free()
-	r := d.call(symSurfObjectCreate, d.out(0), b.address())
-	return d.remember(&d.surfaces, r)
+	h, r := d.NewSurface(resource)
+	return d.remember(&d.surfaces, h, r)
 }
 
 // TexObjectDestroy destroys a texture.
@@ -198,7 +182,7 @@ func (d *Device) CopyArray(memcpy3D []byte, s gpubackend.Stream) gpubackend.Resu
 			return r
 		}
 	}
-	b := copied(memcpy3D, 0)
-	defer b.free()
-	return d.call(symMemcpy3DAsync, b.address(), uint64(s))
+	b := cmem.Copied(memcpy3D, 0)
+	defer b.Free()
+	return d.Memcpy3DAsync(b, s)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
 )
 
 // variables is an image with a variable of so many MiB.
@@ -46,7 +47,7 @@ func TestVariablesWaitForFreedMemory(t *testing.T) {
 	d := newDevice(t, Options{MemoryLimit: 100 << 20})
 	p := alloc(t, d, 80<<20)
 	must(t, "fill", d.MemsetD8Async(p, 1, 4096, 0))
-	d.fake("fake_not_ready", 1000)
+	drivertest.Tell("fake_not_ready", 1000)
 	must(t, "free when busy", d.MemFree(p))
 	_, _, _, r := d.ModuleLoadData(variables(60), nil, nil, nil)
 	must(t, "load", r)

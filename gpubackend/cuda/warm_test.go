@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
 )
 
 // loadWarm loads the fake in a process with no CUDA variables but host's, and warms it.
@@ -26,7 +27,7 @@ func loadWarm(t *testing.T, host ...string) *Device {
 
 // primaryCalls is how often the fake's functions were called that make and end primary contexts.
 func primaryCalls(d *Device) (init, retain, release uint64) {
-	return d.count("cuInit"), d.count("cuDevicePrimaryCtxRetain"), d.count("cuDevicePrimaryCtxRelease_v2")
+	return drivertest.Count("cuInit"), drivertest.Count("cuDevicePrimaryCtxRetain"), drivertest.Count("cuDevicePrimaryCtxRelease_v2")
 }
 
 // TestWarmIsUsedOnce: the driver sees what it would have seen of a process that starts now.

@@ -7,6 +7,8 @@ import (
 	"math/bits"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/chip"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
@@ -21,20 +23,8 @@ const (
 	arrayFlags   = arrayLayered | arraySurface | arrayCubemap | arrayGather
 )
 
-// Bounds on the sizes of arrays, in texels and layers; the device's attributes say the same.
-const (
-	maxImageWidth   = 131072
-	maxImageHeight  = 65536
-	maxVolume       = 16384
-	maxLayeredWidth = 32768
-	maxLayers       = 2048
-	maxCubeLayers   = 2046
-	maxLinearTexels = 1 << 28
-	maxPitchWidth   = 131072
-	maxPitchHeight  = 65000
-	maxPitch        = 2097120
-	maxTexelLevels  = 18 // of the largest image
-)
+// maxTexelLevels is how many levels the largest image has.
+const maxTexelLevels = 18
 
 // maxArrays bounds a context's arrays, mipmapped ones counting once.
 const maxArrays = 1 << 18
@@ -56,24 +46,24 @@ func decodeArrayDesc(b []byte) arrayDesc {
 
 // array is a CUarray: rows of texels in device memory, without gaps.
 type array struct {
-	ctx    *gpuContext
+	ctx    *contexts.Context
 	handle uint64
 	desc   arrayDesc
 	image  simt.Image
 	levels *mipmappedArray // that it is a level of, nil if none
 }
 
-func (a *array) owner() *gpuContext { return a.ctx }
+func (a *array) Owner() *contexts.Context { return a.ctx }
 
 // mipmappedArray is a CUmipmappedArray.
 type mipmappedArray struct {
-	ctx    *gpuContext
+	ctx    *contexts.Context
 	handle uint64
 	base   uint64
 	levels []*array
 }
 
-func (m *mipmappedArray) owner() *gpuContext { return m.ctx }
+func (m *mipmappedArray) Owner() *contexts.Context { return m.ctx }
 
 // check says why an array of that description can't be, or Success.
 func (a *arrayDesc) check() gpubackend.Result {
@@ -97,15 +87,15 @@ func (a *arrayDesc) fits() bool {
 	case cube:
 		faces := uint64(6)
 		if layered {
-			faces = maxCubeLayers
+			faces = chip.MaxCubeLayers
 		}
-		return a.width == a.height && a.width <= maxLayeredWidth && a.depth > 0 && a.depth <= faces && a.depth%6 == 0
+		return a.width == a.height && a.width <= chip.MaxLayeredWidth && a.depth > 0 && a.depth <= faces && a.depth%6 == 0
 	case layered:
-		return a.width <= maxLayeredWidth && a.height <= maxLayeredWidth && a.depth > 0 && a.depth <= maxLayers
+		return a.width <= chip.MaxLayeredWidth && a.height <= chip.MaxLayeredWidth && a.depth > 0 && a.depth <= chip.MaxLayers
 	case a.depth > 0:
-		return a.height > 0 && a.width <= maxVolume && a.height <= maxVolume && a.depth <= maxVolume
+		return a.height > 0 && a.width <= chip.MaxVolume && a.height <= chip.MaxVolume && a.depth <= chip.MaxVolume
 	}
-	return a.width <= maxImageWidth && a.height <= maxImageHeight
+	return a.width <= chip.MaxImageWidth && a.height <= chip.MaxImageHeight
 }
 
 func (a *arrayDesc) texel() uint64 { return a.format.Bytes() * uint64(a.channels) }
@@ -131,7 +121,7 @@ func (a *arrayDesc) level(n uint) arrayDesc {
 }
 
 // newArray enters an array whose memory there is.
-func (d *Device) newArray(c *gpuContext, desc arrayDesc, base uint64, levels *mipmappedArray) *array {
+func (d *Device) newArray(c *contexts.Context, desc arrayDesc, base uint64, levels *mipmappedArray) *array {
 	a := &array{ctx: c, desc: desc, levels: levels}
 	a.image, _ = desc.image(base)
 	a.handle = d.handles.Add(a)
@@ -152,7 +142,7 @@ func (d *Device) Array3DCreate(desc []byte) (gpubackend.Array, gpubackend.Result
 }
 
 func (d *Device) createArray(desc arrayDesc) (gpubackend.Array, gpubackend.Result) {
-	c, result := d.context()
+	c, result := d.Current()
 	if result == gpubackend.Success {
 		result = desc.check()
 	}
@@ -168,22 +158,35 @@ func (d *Device) createArray(desc arrayDesc) (gpubackend.Array, gpubackend.Resul
 }
 
 // arrayMemory takes memory for an array.
-func (d *Device) arrayMemory(c *gpuContext, bytes uint64) (uint64, gpubackend.Result) {
-	if len(c.arrays) >= maxArrays {
+func (d *Device) arrayMemory(c *contexts.Context, bytes uint64) (uint64, gpubackend.Result) {
+	if len(d.arrays[c]) >= maxArrays {
 		return 0, gpubackend.OutOfMemory
 	}
 	base, result := d.allocate(bytes, d.space.heap.Alloc)
 	if result == gpubackend.Success {
-		c.arrays[base] = true
+		if d.arrays[c] == nil {
+			d.arrays[c] = make(map[uint64]bool)
+		}
+		d.arrays[c][base] = true
 	}
 	return base, result
 }
 
 // freeArray gives back an array's memory when the work that was queued before is done.
-func (d *Device) freeArray(c *gpuContext, base uint64) {
-	delete(c.arrays, base)
+func (d *Device) freeArray(c *contexts.Context, base uint64) {
+	delete(d.arrays[c], base)
 	d.deferFree(base)
 	d.reclaim()
+}
+
+// dropTextures gives back the arrays, textures and surfaces of a context whose work has ended.
+func (d *Device) dropTextures(c *contexts.Context) {
+	for base := range d.arrays[c] {
+		d.deferFree(base)
+	}
+	delete(d.arrays, c)
+	delete(d.references, c)
+	d.dropObjects(c)
 }
 
 // array finds an array.
@@ -249,7 +252,7 @@ func (a *arrayDesc) levelCount() uint64 {
 
 // MipmappedArrayCreate implements gpubackend.Driver. There are at most as many levels as the sizes have.
 func (d *Device) MipmappedArrayCreate(b []byte, levels uint64) (gpubackend.MipmappedArray, gpubackend.Result) {
-	c, result := d.context()
+	c, result := d.Current()
 	desc := decodeArrayDesc(b)
 	if result == gpubackend.Success {
 		result = desc.check()
@@ -267,7 +270,7 @@ func (d *Device) MipmappedArrayCreate(b []byte, levels uint64) (gpubackend.Mipma
 		level := desc.level(uint(i))
 		_, bytes := level.image(0)
 		offsets[i] = total
-		total += (bytes + textureAlignment - 1) &^ (textureAlignment - 1)
+		total += (bytes + chip.TextureAlignment - 1) &^ (chip.TextureAlignment - 1)
 	}
 	base, result := d.arrayMemory(c, total)
 	if result != gpubackend.Success {
@@ -317,11 +320,11 @@ func (d *Device) MipmappedArrayGetLevel(h gpubackend.MipmappedArray, level uint6
 
 // DeviceGetTexture1DLinearMaxWidth implements gpubackend.Driver.
 func (d *Device) DeviceGetTexture1DLinearMaxWidth(format, channels, dev uint64) (uint64, gpubackend.Result) {
-	if result := d.device(dev); result != gpubackend.Success {
+	if result := d.CheckDevice(dev); result != gpubackend.Success {
 		return 0, result
 	}
 	if simt.Format(format).Bytes() == 0 || channels != 1 && channels != 2 && channels != 4 {
 		return 0, gpubackend.InvalidValue
 	}
-	return maxLinearTexels, gpubackend.Success
+	return chip.MaxLinearTexels, gpubackend.Success
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
@@ -50,15 +51,15 @@ func TestArrayDescriptions(t *testing.T) {
 		{"three channels", arrayDesc{7, 0, 0, f, 3, 0}, gpubackend.InvalidValue},
 		{"unknown format", arrayDesc{7, 0, 0, 77, 1, 0}, gpubackend.NotSupported},
 		{"sparse", arrayDesc{7, 7, 0, f, 1, 0x40}, gpubackend.NotSupported},
-		{"too wide", arrayDesc{maxImageWidth + 1, 0, 0, f, 1, 0}, gpubackend.InvalidValue},
+		{"too wide", arrayDesc{chip.MaxImageWidth + 1, 0, 0, f, 1, 0}, gpubackend.InvalidValue},
 		{"absurd", arrayDesc{1 << 63, 1 << 63, 1 << 63, f, 1, 0}, gpubackend.InvalidValue},
-		{"too high", arrayDesc{7, maxImageHeight + 1, 0, f, 1, 0}, gpubackend.InvalidValue},
-		{"too deep", arrayDesc{7, 7, maxVolume + 1, f, 1, 0}, gpubackend.InvalidValue},
+		{"too high", arrayDesc{7, chip.MaxImageHeight + 1, 0, f, 1, 0}, gpubackend.InvalidValue},
+		{"too deep", arrayDesc{7, 7, chip.MaxVolume + 1, f, 1, 0}, gpubackend.InvalidValue},
 		{"depth without height", arrayDesc{7, 0, 3, f, 1, 0}, gpubackend.InvalidValue},
-		{"too many layers", arrayDesc{7, 7, maxLayers + 1, f, 1, arrayLayered}, gpubackend.InvalidValue},
+		{"too many layers", arrayDesc{7, 7, chip.MaxLayers + 1, f, 1, arrayLayered}, gpubackend.InvalidValue},
 		{"five faces", arrayDesc{4, 4, 5, f, 1, arrayCubemap}, gpubackend.InvalidValue},
 		{"oblong cube", arrayDesc{4, 5, 6, f, 1, arrayCubemap}, gpubackend.InvalidValue},
-		{"too large", arrayDesc{maxVolume, maxVolume, maxVolume, f, 4, 0}, gpubackend.OutOfMemory},
+		{"too large", arrayDesc{chip.MaxVolume, chip.MaxVolume, chip.MaxVolume, f, 4, 0}, gpubackend.OutOfMemory},
 	} {
 		a, result := d.Array3DCreate(c.desc.describe())
 		if result != c.want {

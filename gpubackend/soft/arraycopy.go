@@ -56,7 +56,7 @@ func (d *Device) placeOf(b []byte, side copySide, width, height, depth uint64) (
 
 // CopyArray implements gpubackend.Driver. Captured, it becomes a copy of the memory that the array has.
 func (d *Device) CopyArray(b []byte, s gpubackend.Stream) gpubackend.Result {
-	if _, result := d.context(); result != gpubackend.Success {
+	if _, result := d.Current(); result != gpubackend.Success {
 		return result
 	}
 	field := func(at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }

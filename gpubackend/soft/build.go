@@ -12,6 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/fatbin"
+	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
@@ -88,7 +89,7 @@ func parse(image []byte, log *buildLog, mem *budget.Account) (*ptx.Module, gpuba
 	}
 	unpacked := mem.Part()
 	defer unpacked.Close()
-	text, err := opened.BestPTX(architecture, unpacked)
+	text, err := opened.BestPTX(chip.Architecture, unpacked)
 	switch {
 	case errors.Is(err, budget.ErrExceeded):
 		return nil, gpubackend.OutOfMemory
@@ -101,7 +102,7 @@ func parse(image []byte, log *buildLog, mem *budget.Account) (*ptx.Module, gpuba
 	}
 	if tooNew(text) {
 		log.errorf("ptxas fatal   : Unsupported .version; current version is '%d.%d'\n", isaMajor, isaMinor)
-		return nil, gpubackend.UnsupportedPTX
+		return nil, gpubackend.UnsupportedPTXVersion
 	}
 	module, err := ptx.Parse(text, mem)
 	if err != nil {
@@ -150,9 +151,9 @@ func (l *buildLog) report(program *simt.Program) {
 		return
 	}
 	for _, k := range program.Kernels() {
-		l.infof("ptxas info    : Compiling entry function '%s' for 'sm_%d'\n", k.Name, architecture)
+		l.infof("ptxas info    : Compiling entry function '%s' for 'sm_%d'\n", k.Name, chip.Architecture)
 		l.infof("ptxas info    : Used %d registers, %d bytes smem, %d bytes cmem[0], %d bytes lmem\n",
-			registers(k), k.StaticShared, k.ParamSize, k.LocalSize)
+			chip.Registers(k), k.StaticShared, k.ParamSize, k.LocalSize)
 	}
 }
 

@@ -44,7 +44,7 @@ func (d *Device) capturable(h gpubackend.Stream) (*stream, gpubackend.Result) {
 	case result != gpubackend.Success:
 		return nil, result
 	case s.isLegacy():
-		return nil, gpubackend.CaptureUnsupported
+		return nil, gpubackend.StreamCaptureUnsupported
 	case s.capture != nil:
 		return nil, gpubackend.IllegalState
 	}
@@ -98,11 +98,11 @@ func (d *Device) StreamEndCapture(h gpubackend.Stream) (gpubackend.Graph, gpubac
 	case c == nil:
 		return 0, gpubackend.IllegalState
 	case c.origin != s:
-		return 0, gpubackend.CaptureUnmatched
+		return 0, gpubackend.StreamCaptureUnmatched
 	case c.bad:
-		result = gpubackend.CaptureInvalidated
+		result = gpubackend.StreamCaptureInvalidated
 	case !c.isJoined():
-		result = gpubackend.CaptureUnjoined
+		result = gpubackend.StreamCaptureUnjoined
 	}
 	d.endCapture(c, result == gpubackend.Success)
 	if result != gpubackend.Success {
@@ -163,15 +163,15 @@ func (d *Device) admit(s *stream) gpubackend.Result {
 	case d.captures == 0:
 		return gpubackend.Success
 	case s.capture != nil && s.capture.bad:
-		return gpubackend.CaptureInvalidated
+		return gpubackend.StreamCaptureInvalidated
 	case !s.isLegacy():
 		return gpubackend.Success
 	}
 	result := gpubackend.Success
-	for _, other := range s.ctx.streams {
-		if other.capture != nil && other.blocking && other.green == s.green {
+	for _, other := range s.group.set.list {
+		if other.capture != nil && other.blocking && other.group == s.group {
 			other.capture.bad = true
-			result = gpubackend.CaptureImplicit
+			result = gpubackend.StreamCaptureImplicit
 		}
 	}
 	return result
@@ -183,7 +183,7 @@ func (s *stream) refuse() gpubackend.Result {
 		return gpubackend.Success
 	}
 	s.capture.bad = true
-	return gpubackend.CaptureUnsupported
+	return gpubackend.StreamCaptureUnsupported
 }
 
 // record makes a node of what would have been queued in a stream that records.

@@ -44,52 +44,52 @@ func TestCaptureErrors(t *testing.T) {
 		{"nothing", func(*capturing) gpubackend.Result { return 0 }, 0, 0},
 		{"begin again", func(c *capturing) gpubackend.Result { return c.StreamBeginCapture(c.s, 0) }, gpubackend.IllegalState, 0},
 		{"query", func(c *capturing) gpubackend.Result { return c.StreamQuery(c.s) },
-			gpubackend.CaptureUnsupported, gpubackend.CaptureInvalidated},
+			gpubackend.StreamCaptureUnsupported, gpubackend.StreamCaptureInvalidated},
 		{"copy from the host", func(c *capturing) gpubackend.Result { return c.CopyIn(c.a, []byte{1}, c.s) },
-			gpubackend.CaptureUnsupported, gpubackend.CaptureInvalidated},
+			gpubackend.StreamCaptureUnsupported, gpubackend.StreamCaptureInvalidated},
 		{"callback", func(c *capturing) gpubackend.Result { _, r := c.HostFunc(c.s, 1, nil); return r },
-			gpubackend.CaptureUnsupported, gpubackend.CaptureInvalidated},
+			gpubackend.StreamCaptureUnsupported, gpubackend.StreamCaptureInvalidated},
 		{"after an error", func(c *capturing) gpubackend.Result {
 			c.StreamQuery(c.s)
 			return c.MemsetD8Async(c.a, 1, 1, c.s)
-		}, gpubackend.CaptureInvalidated, gpubackend.CaptureInvalidated},
+		}, gpubackend.StreamCaptureInvalidated, gpubackend.StreamCaptureInvalidated},
 		{"legacy stream", func(c *capturing) gpubackend.Result { return c.MemsetD8Async(c.a, 1, 1, 0) }, 0, 0},
 		{"legacy stream and a blocking one", func(c *capturing) gpubackend.Result {
 			ok(c.t, c.EventRecordWithFlags(c.e, c.s, 0))
 			ok(c.t, c.StreamWaitEvent(c.plain, c.e, 0))
 			return c.MemsetD8Async(c.a, 1, 1, 0)
-		}, gpubackend.CaptureImplicit, gpubackend.CaptureInvalidated},
+		}, gpubackend.StreamCaptureImplicit, gpubackend.StreamCaptureInvalidated},
 		{"unjoined", func(c *capturing) gpubackend.Result { c.fork(); return c.MemsetD8Async(c.a, 1, 1, c.u) },
-			0, gpubackend.CaptureUnjoined},
+			0, gpubackend.StreamCaptureUnjoined},
 		{"fork without work", func(c *capturing) gpubackend.Result { c.fork(); return 0 }, 0, 0},
 		{"end elsewhere", func(c *capturing) gpubackend.Result { c.fork(); _, r := c.StreamEndCapture(c.u); return r },
-			gpubackend.CaptureUnmatched, 0},
+			gpubackend.StreamCaptureUnmatched, 0},
 		{"end what didn't begin", func(c *capturing) gpubackend.Result { _, r := c.StreamEndCapture(c.u); return r },
 			gpubackend.IllegalState, 0},
 		{"merge", func(c *capturing) gpubackend.Result {
 			ok(c.t, c.StreamBeginCapture(c.u, 0))
 			ok(c.t, c.EventRecordWithFlags(c.e, c.u, 0))
 			return c.StreamWaitEvent(c.s, c.e, 0)
-		}, gpubackend.CaptureMerge, gpubackend.CaptureInvalidated},
+		}, gpubackend.StreamCaptureMerge, gpubackend.StreamCaptureInvalidated},
 		{"wait for work outside", func(c *capturing) gpubackend.Result {
 			ok(c.t, c.EventRecordWithFlags(c.e, c.u, 0))
 			return c.StreamWaitEvent(c.s, c.e, 0)
-		}, gpubackend.CaptureIsolation, gpubackend.CaptureInvalidated},
+		}, gpubackend.StreamCaptureIsolation, gpubackend.StreamCaptureInvalidated},
 		{"wait for nothing", func(c *capturing) gpubackend.Result { return c.StreamWaitEvent(c.s, c.e, 0) }, 0, 0},
 		{"query an event", func(c *capturing) gpubackend.Result { c.fork(); return c.EventQuery(c.e) },
-			gpubackend.CapturedEvent, gpubackend.CaptureInvalidated},
+			gpubackend.CapturedEvent, gpubackend.StreamCaptureInvalidated},
 		{"time an event", func(c *capturing) gpubackend.Result { c.fork(); _, r := c.EventElapsed(c.f, c.e); return r },
-			gpubackend.CapturedEvent, gpubackend.CaptureInvalidated},
+			gpubackend.CapturedEvent, gpubackend.StreamCaptureInvalidated},
 		{"wait in the legacy stream", func(c *capturing) gpubackend.Result {
 			ok(c.t, c.EventRecordWithFlags(c.e, c.s, 0))
 			return c.StreamWaitEvent(0, c.e, 0)
-		}, gpubackend.CaptureUnsupported, gpubackend.CaptureInvalidated},
+		}, gpubackend.StreamCaptureUnsupported, gpubackend.StreamCaptureInvalidated},
 		{"destroy a stream that joined", func(c *capturing) gpubackend.Result { c.fork(); return c.StreamDestroy(c.u) }, 0, 0},
 		{"destroy a stream with work that isn't joined", func(c *capturing) gpubackend.Result {
 			c.fork()
 			ok(c.t, c.MemsetD8Async(c.a, 1, 1, c.u))
 			return c.StreamDestroy(c.u)
-		}, 0, gpubackend.CaptureUnjoined},
+		}, 0, gpubackend.StreamCaptureUnjoined},
 		{"join after the stream is gone", func(c *capturing) gpubackend.Result {
 			c.fork()
 			ok(c.t, c.MemsetD8Async(c.a, 1, 1, c.u))
@@ -106,7 +106,7 @@ func TestCaptureErrors(t *testing.T) {
 			g, r := c.GraphCreate(0)
 			ok(c.t, r)
 			return c.GraphLaunch(instantiate(c.t, c.Device, g, 0), c.s)
-		}, gpubackend.CaptureUnsupported, gpubackend.CaptureInvalidated},
+		}, gpubackend.StreamCaptureUnsupported, gpubackend.StreamCaptureInvalidated},
 		{"destroy its graph", func(c *capturing) gpubackend.Result {
 			_, _, g, _, r := c.StreamCaptureInfo(c.s, nil)
 			ok(c.t, r)

@@ -37,7 +37,7 @@ func (d *Device) waitCaptured(s *stream, h gpubackend.Event, flags uint64) gpuba
 		return gpubackend.Success // no work to wait for
 	}
 	s.capture.bad = true
-	return gpubackend.CaptureIsolation
+	return gpubackend.StreamCaptureIsolation
 }
 
 // join makes a stream record after what an event has captured.
@@ -47,16 +47,16 @@ func (s *stream) join(e *event) gpubackend.Result {
 	case c.over:
 		return gpubackend.CapturedEvent
 	case c.bad:
-		return gpubackend.CaptureInvalidated
+		return gpubackend.StreamCaptureInvalidated
 	case s.isLegacy():
 		c.bad = true
-		return gpubackend.CaptureUnsupported
+		return gpubackend.StreamCaptureUnsupported
 	case s.capture == nil:
 		s.capture, s.tail = c, nil
 		c.joined = append(c.joined, s)
 	case s.capture != c:
 		s.capture.bad, c.bad = true, true
-		return gpubackend.CaptureMerge
+		return gpubackend.StreamCaptureMerge
 	}
 	s.tail = union(s.tail, e.nodes)
 	return gpubackend.Success

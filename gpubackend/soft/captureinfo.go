@@ -20,8 +20,8 @@ func (d *Device) StreamCaptureInfo(h gpubackend.Stream, edges []byte) (
 	}
 	c := s.capture
 	switch {
-	case c == nil && s.isLegacy() && s.ctx.recordsBlocking(s.green):
-		return 0, 0, 0, nil, gpubackend.CaptureImplicit
+	case c == nil && s.isLegacy() && s.group.recordsBlocking():
+		return 0, 0, 0, nil, gpubackend.StreamCaptureImplicit
 	case c == nil:
 		return captureNone, 0, 0, nil, gpubackend.Success
 	case c.bad:
@@ -31,8 +31,8 @@ func (d *Device) StreamCaptureInfo(h gpubackend.Stream, edges []byte) (
 }
 
 // recordsBlocking says whether a stream records that the legacy stream would wait for.
-func (c *gpuContext) recordsBlocking(g *greenContext) bool {
-	return slices.ContainsFunc(c.streams, func(s *stream) bool { return s.capture != nil && s.blocking && s.green == g })
+func (g *streamGroup) recordsBlocking() bool {
+	return slices.ContainsFunc(g.set.list, func(s *stream) bool { return s.capture != nil && s.blocking && s.group == g })
 }
 
 // setDependencies of cuStreamUpdateCaptureDependencies replaces the nodes; without it, they are added.
@@ -50,7 +50,7 @@ func (d *Device) StreamUpdateCaptureDependencies(
 	case s.capture == nil:
 		return gpubackend.IllegalState
 	case s.capture.bad:
-		return gpubackend.CaptureInvalidated
+		return gpubackend.StreamCaptureInvalidated
 	case flags&^setDependencies != 0:
 		return gpubackend.InvalidValue
 	}

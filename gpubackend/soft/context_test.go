@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 )
 
 // createContext makes a context and makes it the current one.
@@ -33,7 +34,7 @@ func TestContexts(t *testing.T) {
 	want(t, result, gpubackend.InvalidContext)
 	want(t, d.ContextQuery(), gpubackend.InvalidContext)
 	want(t, d.SetCurrent(12345), gpubackend.InvalidContext)
-	want(t, d.CtxDestroy(gpubackend.Context(d.primary.handle)), gpubackend.InvalidContext)
+	want(t, d.CtxDestroy(d.Primary().Handle()), gpubackend.InvalidContext)
 	ok(t, d.CtxDestroy(c))
 	want(t, d.CtxDestroy(c), gpubackend.InvalidContext)
 	want(t, d.SetCurrent(c), gpubackend.InvalidContext)
@@ -50,10 +51,10 @@ func TestPrimaryContext(t *testing.T) {
 	c := primary(t, d) // retained twice
 	e := newEvent(t, d)
 	alloc(t, d, 1<<20)
-	ok(t, d.CtxSetLimit(limitStack, 4096))
+	ok(t, d.CtxSetLimit(contexts.LimitStack, 4096))
 	ok(t, d.DevicePrimaryCtxReset(0))
 	want(t, d.EventQuery(e), gpubackend.InvalidHandle)
-	if v, result := d.CtxGetLimit(limitStack); v != 1024 || result != gpubackend.Success {
+	if v, result := d.CtxGetLimit(contexts.LimitStack); v != 1024 || result != gpubackend.Success {
 		t.Errorf("stack limit %d, result %d", v, result)
 	}
 	ok(t, d.DevicePrimaryCtxRelease(0))
@@ -117,8 +118,9 @@ func TestStickyErrors(t *testing.T) {
 	a, e, s := alloc(t, d, 16), newEvent(t, d), newStream(t, d, 0)
 	other := createContext(t, d)
 	first := primary(t, d)
-	d.current.Fail(gpubackend.MisalignedAddress)
-	d.current.Fail(gpubackend.IllegalAddress) // the first one counts
+	current, _ := d.Current()
+	current.Fail(gpubackend.MisalignedAddress)
+	current.Fail(gpubackend.IllegalAddress) // the first one counts
 	release, result := d.HostFunc(0, 1, func(uint64) { t.Error("called") })
 	if release != nil {
 		t.Error("a function to release")
@@ -255,8 +257,8 @@ func TestDestroyedStreamGoesOn(t *testing.T) {
 			t.Errorf("got %v", got)
 		}
 		newStream(t, d, 0)
-		if len(d.current.streams) != 1 {
-			t.Errorf("%d streams are kept", len(d.current.streams))
+		if n := len(d.set(d.Primary()).list); n != 1 {
+			t.Errorf("%d streams are kept", n)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
@@ -53,7 +54,7 @@ func (d *Device) checkMovement(m *movement) gpubackend.Result {
 
 // moveTask makes the task of a movement, which checks again when it begins, since registered memory may be gone by
 // then.
-func (d *Device) moveTask(c *gpuContext, m movement) *scheduler.Task {
+func (d *Device) moveTask(c *contexts.Context, m movement) *scheduler.Task {
 	total := uint64(0)
 	for _, p := range m.spans {
 		total += p.bytes
@@ -141,7 +142,7 @@ func (d *Device) CopyIn(dst uint64, src []byte, handle gpubackend.Stream) gpubac
 
 // CopyOut implements gpubackend.Driver.
 func (d *Device) CopyOut(dst []byte, src uint64) gpubackend.Result {
-	if _, result := d.context(); result != gpubackend.Success {
+	if _, result := d.Current(); result != gpubackend.Success {
 		return result
 	}
 	n := uint64(len(dst))

@@ -3,7 +3,6 @@
 package soft
 
 import (
-	"context"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -12,7 +11,10 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 	"github.com/paracuda/paracuda/gpubackend/proclimit"
+	"github.com/paracuda/paracuda/gpubackend/soft/chip"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
+	"github.com/paracuda/paracuda/gpubackend/soft/output"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
@@ -55,34 +57,38 @@ func (o Options) withDefaults() Options {
 		o.Files = proclimit.Files() / 2
 	}
 	if o.UUID == ([16]byte{}) {
-		o.UUID = defaultUUID
+		o.UUID = chip.DefaultUUID
 	}
 	return o
 }
 
+// unsupported answers what no room does.
+type unsupported struct{ gpubackend.Unsupported }
+
 // Device is a software GPU.
 type Device struct {
-	gpubackend.Unsupported
+	unsupported
+	*output.Buffer
+	*contexts.Contexts
 
 	options   Options
 	scheduler *scheduler.Scheduler
 	space     *space // nil before Open and after Close
-	output    output
-	alive     context.Context // ends with the device
-	kill      context.CancelFunc
-	warm      bool // opened ahead of Open
+	warm      bool   // opened ahead of Open
 
-	handles  *handles.Table
-	contexts []*gpuContext
-	primary  *gpuContext
-	current  *gpuContext
-	green    *greenContext // current part of current; nil for all of it
-	grids    atomic.Uint64 // kernels launched
+	handles *handles.Table
+	grids   atomic.Uint64 // kernels launched
 
 	registered map[uint64]uint64 // host memory: address, size
 	freeing    map[uint64]uint64 // device memory given back but perhaps still in use: address, size
 	staging    uint64            // bytes given by Staging
 	pieces     int               // memory without an address
+
+	sets        map[*contexts.Context]*streamSet
+	codes       map[*contexts.Context]*contextCode
+	allocations map[uint64]allocation                 // by address
+	arrays      map[*contexts.Context]map[uint64]bool // addresses of their memory
+	references  map[*contexts.Context]int             // texture references made by TexRefCreate
 
 	captures    int    // how many go on
 	lastCapture uint64 // number of the latest
@@ -103,13 +109,18 @@ var _ gpubackend.Driver = (*Device)(nil)
 // New returns a device. It takes memory and addresses when it is opened.
 func New(o Options) *Device {
 	d := &Device{
-		options: o.withDefaults(), scheduler: scheduler.New(o.HostMemory), handles: handles.New(),
+		options: o.withDefaults(), scheduler: scheduler.New(o.HostMemory), handles: handles.New(), Buffer: output.NewBuffer(o.HostMemory),
 		registered: make(map[uint64]uint64), freeing: make(map[uint64]uint64),
 		graphMemory: make(map[uint64]*graphMemory),
 	}
 	d.freed, d.held = d.scheduler.NewReturned(), d.scheduler.NewAllowance(maxHeld)
-	d.output.memory = o.HostMemory.Open()
-	d.alive, d.kill = context.WithCancel(context.Background())
+	d.sets, d.codes = make(map[*contexts.Context]*streamSet), make(map[*contexts.Context]*contextCode)
+	d.allocations = make(map[uint64]allocation)
+	d.arrays, d.references = make(map[*contexts.Context]map[uint64]bool), make(map[*contexts.Context]int)
+	d.Contexts = contexts.New(contexts.Options{
+		Handles: d.handles, Scheduler: d.scheduler, Output: d.Buffer, Memory: d.options.Memory,
+		Hooks: contexts.Hooks{Usable: d.fillLibraries, Ending: d.emptyGraphs, Ended: d.drop, Busy: d.busy},
+	})
 	return d
 }
 
@@ -117,12 +128,12 @@ func New(o Options) *Device {
 func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 	if d.warm {
 		d.warm = false
-		return d.snapshot(), gpubackend.Success
+		return d.identity().Snapshot(), gpubackend.Success
 	}
-	if d.space != nil || d.alive.Err() != nil {
+	if d.space != nil || d.Ended() {
 		return nil, gpubackend.InvalidValue
 	}
-	if !visible(env, d.options.UUID) {
+	if !chip.Visible(env, d.options.UUID) {
 		return nil, gpubackend.NoDevice
 	}
 	var err error
@@ -130,8 +141,16 @@ func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 		return nil, gpubackend.OutOfMemory
 	}
 	d.space.heap.Meter(d.options.HostMemory)
-	d.primary = d.newContext()
-	return d.snapshot(), gpubackend.Success
+	d.Contexts.Start()
+	return d.identity().Snapshot(), gpubackend.Success
+}
+
+// identity is what the device says of itself.
+func (d *Device) identity() *chip.Identity {
+	o := &d.options
+	return &chip.Identity{
+		UUID: o.UUID, Memory: o.Memory, Base: o.Base, Window: o.Window, Multiprocessors: o.Multiprocessors,
+	}
 }
 
 // Warm implements gpubackend.Driver.
@@ -142,25 +161,22 @@ func (d *Device) Warm() gpubackend.Result {
 }
 
 // Suits implements gpubackend.Driver: the only variable that means something here chooses among devices.
-func (d *Device) Suits(env []string) bool { return !d.warm || visible(env, d.options.UUID) }
+func (d *Device) Suits(env []string) bool { return !d.warm || chip.Visible(env, d.options.UUID) }
 
-// everything returns the tasks after which all work queued so far is done.
-func (d *Device) everything() []*scheduler.Task {
-	var tasks []*scheduler.Task
-	for _, c := range d.contexts {
-		tasks = append(tasks, c.lasts()...)
-	}
-	return tasks
+// drop has the rooms give back what was in a context whose work has ended.
+func (d *Device) drop(c *contexts.Context) {
+	d.dropMemory(c)
+	d.dropTextures(c)
+	d.dropCode(c)
+	d.dropStreams(c)
+	d.reclaim()
 }
 
 // Close implements gpubackend.Driver. Kernels are stopped. Should one not notice in time, its memory stays mapped.
 func (d *Device) Close() {
-	d.kill()
+	d.Contexts.Stop()
 	if d.space == nil {
 		return
-	}
-	for _, c := range d.contexts {
-		c.Fail(gpubackend.ContextIsDestroyed)
 	}
 	d.finishShared()
 	d.scheduler.DropHosts(nil)
@@ -168,6 +184,6 @@ func (d *Device) Close() {
 		d.space.window.close()
 		d.space = nil
 	}
-	d.current, d.green, d.contexts = nil, nil, nil
+	d.Contexts.Clear(d.space == nil)
 	d.handles.Clear()
 }

@@ -4,6 +4,7 @@ package soft
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
@@ -21,7 +22,7 @@ const externalFlag = 1
 // event is a CUevent. Its record is the task that stands for it in a stream, nil before the first. What it recorded
 // last may instead be a point of a capture: nodes.
 type event struct {
-	ctx    *gpuContext
+	ctx    *contexts.Context
 	timed  bool
 	record *scheduler.Task
 	shared *sharedEvent // of an interprocess event
@@ -31,19 +32,19 @@ type event struct {
 	nodes   []*node
 }
 
-func (e *event) owner() *gpuContext { return e.ctx }
+func (e *event) Owner() *contexts.Context { return e.ctx }
 
 func (d *Device) event(h gpubackend.Event) (*event, gpubackend.Result) {
 	e, ok := handles.Find[*event](d.handles, uint64(h))
 	if !ok {
 		return nil, gpubackend.InvalidHandle
 	}
-	return e, d.state(e.ctx)
+	return e, e.ctx.State()
 }
 
 // EventCreate implements gpubackend.Driver.
 func (d *Device) EventCreate(flags uint64) (gpubackend.Event, gpubackend.Result) {
-	c, result := d.context()
+	c, result := d.Current()
 	if result != gpubackend.Success {
 		return 0, result
 	}
@@ -174,7 +175,7 @@ func (d *Device) EventQuery(h gpubackend.Event) gpubackend.Result {
 	if !e.isDone(d.scheduler) {
 		return gpubackend.NotReady
 	}
-	return d.state(e.ctx)
+	return e.ctx.State()
 }
 
 // EventElapsed implements gpubackend.Driver. The time is negative, in two's complement, when the end came first.

@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/chip"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 	"github.com/paracuda/paracuda/gpubackend/wire"
@@ -40,7 +42,7 @@ type attributes struct {
 
 func newAttributes(k *simt.Kernel) attributes {
 	var a attributes
-	a.value[functionMaxDynamic] = int32(max(0, sharedPerBlock-int64(k.StaticShared)))
+	a.value[functionMaxDynamic] = int32(max(0, chip.SharedPerBlock-int64(k.StaticShared)))
 	a.value[functionCarveout] = -1
 	return a
 }
@@ -51,7 +53,7 @@ func (a *attributes) change(attribute, value uint64, static uint64) gpubackend.R
 	valid := false
 	switch attribute {
 	case functionMaxDynamic:
-		valid = v >= 0 && v+int64(static) <= sharedPerBlockOptIn
+		valid = v >= 0 && v+int64(static) <= chip.SharedPerBlockOptIn
 	case functionCarveout:
 		valid = v >= -1 && v <= 100
 	case functionNonPortable:
@@ -80,7 +82,7 @@ type function struct {
 	attributes
 }
 
-func (f *function) owner() *gpuContext { return f.module.ctx }
+func (f *function) Owner() *contexts.Context { return f.module.ctx }
 
 // function returns a module's function; it is the same each time.
 func (d *Device) function(m *module, name string) (*function, gpubackend.Result) {
@@ -100,16 +102,24 @@ func (d *Device) function(m *module, name string) (*function, gpubackend.Result)
 	return f, gpubackend.Success
 }
 
+// blocks is how many blocks of the function a multiprocessor holds.
+func (f *function) blocks(threads int, dynamic uint64) int {
+	if dynamic > uint64(max(0, f.attribute(functionMaxDynamic))) {
+		return 0
+	}
+	return chip.Blocks(f.entry, threads, dynamic)
+}
+
 // lookup returns the function of a handle if its context is usable.
 func (d *Device) lookup(h gpubackend.Function) (*function, gpubackend.Result) {
-	if _, result := d.context(); result != gpubackend.Success {
+	if _, result := d.Current(); result != gpubackend.Success {
 		return nil, result
 	}
 	f, ok := handles.Find[*function](d.handles, uint64(h))
 	if !ok {
 		return nil, gpubackend.InvalidHandle
 	}
-	return f, d.state(f.module.ctx)
+	return f, f.module.ctx.State()
 }
 
 // attribute returns a settable attribute; what was set for the kernel holds until it is set for the function.
@@ -120,36 +130,6 @@ func (f *function) attribute(i int) int32 {
 	return f.value[i]
 }
 
-// registers is what a thread of the kernel takes: a guess, within what the kernel's directives
-// leave a compiler. A kernel without any is guessed to take no more than lets it be launched with
-// any block: a guess must not refuse what a GPU may accept.
-func registers(k *simt.Kernel) int {
-	threads := volume(k.MaxThreads)
-	if threads == 0 {
-		threads = maxThreadsPerBlock
-	}
-	most := registersForWarps((threads + warpSize - 1) / warpSize * max(1, k.MinBlocks))
-	if k.MaxRegisters > 0 {
-		most = min(most, k.MaxRegisters)
-	}
-	return max(min(k.Registers, most), minRegisters)
-}
-
-// maxThreads is the largest block that the kernel can be launched with.
-func maxThreads(k *simt.Kernel) int {
-	warps := warpsByRegisters(registers(k))
-	threads := min(maxThreadsPerBlock, warps*warpSize)
-	for _, bound := range [][3]int{k.MaxThreads, k.ReqThreads} {
-		if n := volume(bound); n > 0 {
-			threads = min(threads, n)
-		}
-	}
-	return threads
-}
-
-// volume is the number of threads in a block of that size.
-func volume(size [3]int) int { return size[0] * size[1] * size[2] }
-
 // record describes a kernel as docs/protocol.md says.
 func record(k *simt.Kernel, arch int, attribute func(int) int32) []byte {
 	r := wire.FunctionRecord{
@@ -158,13 +138,13 @@ func record(k *simt.Kernel, arch int, attribute func(int) int32) []byte {
 	for i := range r.Attribute {
 		r.Attribute[i] = attribute(i)
 	}
-	r.Attribute[functionMaxThreads] = int32(maxThreads(k))
+	r.Attribute[functionMaxThreads] = int32(chip.MaxThreads(k))
 	r.Attribute[functionShared] = int32(k.StaticShared)
 	r.Attribute[functionConst] = int32(k.ConstSize)
 	r.Attribute[functionLocal] = int32(k.LocalSize)
-	r.Attribute[functionRegisters] = int32(registers(k))
+	r.Attribute[functionRegisters] = int32(chip.Registers(k))
 	r.Attribute[functionPTXVersion] = int32(arch)
-	r.Attribute[functionBinaryVersion] = architecture
+	r.Attribute[functionBinaryVersion] = chip.Architecture
 	b := make([]byte, wire.FunctionRecordSize, wire.FunctionRecordSize+8*len(k.Params)+len(k.Name))
 	r.Encode(b)
 	for _, p := range k.Params {
@@ -209,7 +189,7 @@ func (d *Device) FuncSetAttribute(h gpubackend.Function, attribute, value uint64
 func (d *Device) KernelSetAttribute(attribute, value uint64, h gpubackend.Kernel, dev uint64) gpubackend.Result {
 	k, result := d.kernelObject(h)
 	if result == gpubackend.Success {
-		result = d.device(dev)
+		result = d.CheckDevice(dev)
 	}
 	if result != gpubackend.Success {
 		return result
@@ -230,7 +210,7 @@ func (d *Device) FuncSetCacheConfig(h gpubackend.Function, config uint64) gpubac
 func (d *Device) KernelSetCacheConfig(h gpubackend.Kernel, config, dev uint64) gpubackend.Result {
 	k, result := d.kernelObject(h)
 	if result == gpubackend.Success {
-		result = d.device(dev)
+		result = d.CheckDevice(dev)
 	}
 	if result != gpubackend.Success {
 		return result
@@ -239,7 +219,7 @@ func (d *Device) KernelSetCacheConfig(h gpubackend.Kernel, config, dev uint64) g
 }
 
 func (a *attributes) setCache(config uint64) gpubackend.Result {
-	if config > lastCacheConfig {
+	if config > chip.LastCacheConfig {
 		return gpubackend.InvalidValue
 	}
 	a.cache = config

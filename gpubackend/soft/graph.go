@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 )
 
@@ -25,7 +26,7 @@ type graph struct {
 type node struct {
 	handle uint64
 	graph  *graph
-	ctx    *gpuContext
+	ctx    *contexts.Context
 	what   gpubackend.Node
 	inner  []*graph     // child graph, or the bodies of a conditional node
 	memory *graphMemory // of an allocation
@@ -156,7 +157,7 @@ func (g *graph) busy() bool {
 func (d *Device) GraphAddNode(
 	h gpubackend.Graph, after []gpubackend.GraphNode, edges []byte, what *gpubackend.Node,
 ) (gpubackend.GraphNode, uint64, []gpubackend.Graph, gpubackend.Result) {
-	c, result := d.context()
+	c, result := d.Current()
 	if result != gpubackend.Success {
 		return 0, 0, nil, result
 	}
@@ -185,7 +186,7 @@ func (d *Device) GraphAddNode(
 }
 
 // addNode adds a node of a context after others of its graph.
-func (d *Device) addNode(c *gpuContext, g *graph, after []*node, what *gpubackend.Node) (*node, gpubackend.Result) {
+func (d *Device) addNode(c *contexts.Context, g *graph, after []*node, what *gpubackend.Node) (*node, gpubackend.Result) {
 	if result := d.checkNode(what); result != gpubackend.Success {
 		return nil, result
 	}

@@ -4,6 +4,7 @@ package soft
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
@@ -11,7 +12,7 @@ import (
 // when it is released: by the task that comes after the last run of a body.
 type choice struct {
 	device    *Device
-	ctx       *gpuContext
+	ctx       *contexts.Context
 	condition *condition
 	kind      uint64
 	bodies    []body

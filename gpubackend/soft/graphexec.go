@@ -4,6 +4,7 @@ package soft
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
@@ -139,8 +140,8 @@ func (d *Device) GraphUpload(h gpubackend.GraphExec, sh gpubackend.Stream) gpuba
 
 // emptyGraphs ends what streams of a context record, and takes away what its graphs allocated. Graphs stay, but nodes
 // of the context can't run any more.
-func (d *Device) emptyGraphs(c *gpuContext) {
-	for _, s := range c.streams {
+func (d *Device) emptyGraphs(c *contexts.Context) {
+	for _, s := range d.set(c).list {
 		d.abandon(s)
 	}
 	for _, m := range d.graphMemory {

@@ -4,6 +4,7 @@ package soft
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
@@ -41,7 +42,7 @@ func (d *Device) GraphLaunch(h gpubackend.GraphExec, sh gpubackend.Stream) gpuba
 type maker func() *scheduler.Task
 
 // tasksOf makes a task for each step.
-func (d *Device) tasksOf(e *graphExec, c *gpuContext) ([]*scheduler.Task, gpubackend.Result) {
+func (d *Device) tasksOf(e *graphExec, c *contexts.Context) ([]*scheduler.Task, gpubackend.Result) {
 	tasks := make([]*scheduler.Task, len(e.steps))
 	for i := range e.steps {
 		run, result := d.maker(e, &e.steps[i], c)
@@ -54,12 +55,12 @@ func (d *Device) tasksOf(e *graphExec, c *gpuContext) ([]*scheduler.Task, gpubac
 }
 
 // maker prepares a step of a launch in a stream of context c.
-func (d *Device) maker(e *graphExec, s *step, c *gpuContext) (maker, gpubackend.Result) {
+func (d *Device) maker(e *graphExec, s *step, c *contexts.Context) (maker, gpubackend.Result) {
 	n := s.node
 	if n == nil || e.disabled[n] {
 		return func() *scheduler.Task { return &scheduler.Task{Domain: c.Domain} }, gpubackend.Success
 	}
-	if result := d.state(n.ctx); result != gpubackend.Success {
+	if result := n.ctx.State(); result != gpubackend.Success {
 		return nil, result
 	}
 	ctx, what := n.ctx, n.what

@@ -6,12 +6,13 @@ import (
 	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 )
 
 // graphMemory is what an allocation node allocates. It has its place in device memory for as long as there are graphs
 // with the node; live says whether a launch has allocated it and nothing freed it since, in the order of the calls.
 type graphMemory struct {
-	ctx     *gpuContext
+	ctx     *contexts.Context
 	address uint64
 	bytes   uint64
 	users   int // nodes, those of executable graphs too
@@ -167,7 +168,7 @@ func (d *Device) allocateAndFree(n *node) {
 
 // GraphMemory implements gpubackend.Driver.
 func (d *Device) GraphMemory(dev, attribute uint64) (uint64, gpubackend.Result) {
-	if result := d.device(dev); result != gpubackend.Success {
+	if result := d.CheckDevice(dev); result != gpubackend.Success {
 		return 0, result
 	}
 	if attribute >= uint64(len(d.graphMemoryUse)) {
@@ -178,7 +179,7 @@ func (d *Device) GraphMemory(dev, attribute uint64) (uint64, gpubackend.Result) 
 
 // GraphMemorySet implements gpubackend.Driver: a high-water mark begins anew.
 func (d *Device) GraphMemorySet(dev, attribute, value uint64) gpubackend.Result {
-	if result := d.device(dev); result != gpubackend.Success {
+	if result := d.CheckDevice(dev); result != gpubackend.Success {
 		return result
 	}
 	if attribute >= uint64(len(d.graphMemoryUse)) || attribute%2 == 0 || value != 0 {
@@ -189,4 +190,4 @@ func (d *Device) GraphMemorySet(dev, attribute, value uint64) gpubackend.Result 
 }
 
 // DeviceGraphMemTrim implements gpubackend.Driver. Nothing is kept that no graph needs.
-func (d *Device) DeviceGraphMemTrim(dev uint64) gpubackend.Result { return d.device(dev) }
+func (d *Device) DeviceGraphMemTrim(dev uint64) gpubackend.Result { return d.CheckDevice(dev) }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
@@ -32,30 +33,20 @@ const (
 // greenContextDefault is CU_GREEN_CTX_DEFAULT_STREAM, which is required.
 const greenContextDefault = 1
 
-// greenContext is a CUgreenCtx, and the CUcontext of it: the primary context with a default stream and multiprocessors
-// of its own.
-type greenContext struct {
-	ctx    *gpuContext
-	part   multiprocessors
-	legacy *stream
-}
-
-func (g *greenContext) owner() *gpuContext { return g.ctx }
-
-// query is ContextQuery for the streams of a green context alone.
-func (g *greenContext) query(d *Device) gpubackend.Result {
-	for _, s := range g.ctx.streams {
-		if s.green == g && !d.scheduler.IsDone(s.last) {
-			return gpubackend.NotReady
+// busy says whether streams of a green context have work.
+func (d *Device) busy(g *contexts.Green) bool {
+	for _, s := range d.set(g.Context).list {
+		if s.group.green == g && !d.scheduler.IsDone(s.last) {
+			return true
 		}
 	}
-	return d.state(g.ctx)
+	return false
 }
 
 // multiprocessors are those that work in a green context may use; all for nil.
-func (d *Device) multiprocessors(g *greenContext) multiprocessors {
+func (d *Device) multiprocessors(g *contexts.Green) multiprocessors {
 	if g != nil {
-		return g.part
+		return multiprocessors{g.First, g.Count}
 	}
 	return multiprocessors{0, uint32(d.options.Multiprocessors)}
 }
@@ -79,15 +70,14 @@ func partOf(r *gpubackend.Resource) multiprocessors {
 
 // DevResource implements gpubackend.Driver.
 func (d *Device) DevResource(of gpubackend.ResourceSource, which, kind uint64) (r gpubackend.Resource, result gpubackend.Result) {
-	var g *greenContext
+	var g *contexts.Green
 	switch of {
 	case gpubackend.OfDevice:
-		if result = d.device(which); result != gpubackend.Success {
+		if result = d.CheckDevice(which); result != gpubackend.Success {
 			return r, result
 		}
 	default:
-		g, _ = handles.Find[*greenContext](d.handles, which)
-		if _, plain := handles.Find[*gpuContext](d.handles, which); g == nil && !(plain && of == gpubackend.OfContext) {
+		if _, g, result = d.Find(which); result != gpubackend.Success || g == nil && of != gpubackend.OfContext {
 			return r, gpubackend.InvalidContext
 		}
 	}
@@ -108,7 +98,7 @@ func (d *Device) SplitResource(
 	case flags&^splitFlags != 0 || least > uint64(whole.count):
 		return 0, rest, gpubackend.InvalidValue
 	case r[resourceCut] != 0:
-		return 0, rest, gpubackend.InvalidResourceConfig
+		return 0, rest, gpubackend.InvalidResourceConfiguration
 	}
 	each := uint32(max(least, minPartition))
 	n = int(whole.count / each)
@@ -141,105 +131,83 @@ func (d *Device) DescribeResources(rs []gpubackend.Resource) (gpubackend.Resourc
 func (d *Device) GreenCtxCreate(
 	h gpubackend.ResourceDesc, dev, flags uint64,
 ) (gpubackend.GreenContext, gpubackend.Context, gpubackend.Result) {
-	if result := d.device(dev); result != gpubackend.Success {
+	if result := d.CheckDevice(dev); result != gpubackend.Success {
 		return 0, 0, result
 	}
 	desc, ok := handles.Find[*resourceDesc](d.handles, uint64(h))
 	if !ok || flags != greenContextDefault {
 		return 0, 0, gpubackend.InvalidValue
 	}
-	if !d.primary.active {
+	if !d.Primary().Active() {
 		return 0, 0, gpubackend.InvalidContext
 	}
-	g := &greenContext{ctx: d.primary, part: desc.part}
-	g.legacy = &stream{ctx: d.primary, green: g}
-	d.primary.streams = append(d.primary.streams, g.legacy)
-	n := d.handles.Add(g)
+	g := &contexts.Green{Context: d.Primary(), First: desc.part.first, Count: desc.part.count}
+	d.group(g.Context, g)
+	n := d.AddGreen(g)
 	return gpubackend.GreenContext(n), gpubackend.Context(n), gpubackend.Success
 }
 
 // GreenCtxDestroy implements gpubackend.Driver. Work that was queued goes on.
 func (d *Device) GreenCtxDestroy(h gpubackend.GreenContext) gpubackend.Result {
-	g, ok := handles.Find[*greenContext](d.handles, uint64(h))
+	g, ok := handles.Find[*contexts.Green](d.handles, uint64(h))
 	if !ok {
 		return gpubackend.InvalidContext
 	}
-	for _, s := range g.ctx.streams {
-		if s.green == g && !s.destroyed {
-			d.abandon(s)
-			s.destroyed = true
-			d.handles.Remove(s.handle)
-		}
-	}
-	d.handles.Remove(uint64(h))
-	if d.green == g {
-		d.green = nil
-	}
+	d.destroyStreams(g)
+	d.DropGreen(uint64(h), g)
 	return gpubackend.Success
 }
 
 // GreenCtxStreamCreate implements gpubackend.Driver. Any priority will do.
 func (d *Device) GreenCtxStreamCreate(h gpubackend.GreenContext, flags, _ uint64) (gpubackend.Stream, gpubackend.Result) {
-	g, ok := handles.Find[*greenContext](d.handles, uint64(h))
+	g, ok := handles.Find[*contexts.Green](d.handles, uint64(h))
 	switch {
 	case !ok:
 		return 0, gpubackend.InvalidContext
 	case flags != streamNonBlocking:
 		return 0, gpubackend.InvalidValue
 	}
-	return d.newStream(&stream{ctx: g.ctx, green: g}), d.state(g.ctx)
+	return d.newStream(&stream{ctx: g.Context, group: d.group(g.Context, g)}), g.Context.State()
 }
 
 // GreenCtxRecordEvent implements gpubackend.Driver.
 func (d *Device) GreenCtxRecordEvent(h gpubackend.GreenContext, e gpubackend.Event) gpubackend.Result {
-	g, ok := handles.Find[*greenContext](d.handles, uint64(h))
+	g, ok := handles.Find[*contexts.Green](d.handles, uint64(h))
 	if !ok {
 		return gpubackend.InvalidContext
 	}
-	return d.recordAll(e, g.ctx, func(s *stream) bool { return s.green == g })
+	return d.recordAll(e, g.Context, g)
 }
 
 // GreenCtxWaitEvent implements gpubackend.Driver.
 func (d *Device) GreenCtxWaitEvent(h gpubackend.GreenContext, e gpubackend.Event) gpubackend.Result {
-	g, ok := handles.Find[*greenContext](d.handles, uint64(h))
+	g, ok := handles.Find[*contexts.Green](d.handles, uint64(h))
 	if !ok {
 		return gpubackend.InvalidContext
 	}
-	return d.waitAll(e, g.ctx, func(s *stream) bool { return s.green == g })
+	return d.waitAll(e, g.Context, g)
 }
 
 // CtxRecordEvent implements gpubackend.Driver. The primary context's green contexts are parts of it.
 func (d *Device) CtxRecordEvent(h gpubackend.Context, e gpubackend.Event) gpubackend.Result {
-	c, which, result := d.streamsOf(h)
+	c, g, result := d.Find(uint64(h))
 	if result != gpubackend.Success {
 		return result
 	}
-	return d.recordAll(e, c, which)
+	return d.recordAll(e, c, g)
 }
 
 // CtxWaitEvent implements gpubackend.Driver.
 func (d *Device) CtxWaitEvent(h gpubackend.Context, e gpubackend.Event) gpubackend.Result {
-	c, which, result := d.streamsOf(h)
+	c, g, result := d.Find(uint64(h))
 	if result != gpubackend.Success {
 		return result
 	}
-	return d.waitAll(e, c, which)
+	return d.waitAll(e, c, g)
 }
 
-// streamsOf says which streams are in a context.
-func (d *Device) streamsOf(h gpubackend.Context) (*gpuContext, func(*stream) bool, gpubackend.Result) {
-	if g, ok := handles.Find[*greenContext](d.handles, uint64(h)); ok {
-		return g.ctx, func(s *stream) bool { return s.green == g }, gpubackend.Success
-	}
-	c, ok := handles.Find[*gpuContext](d.handles, uint64(h))
-	if !ok {
-		return nil, nil, gpubackend.InvalidContext
-	}
-	return c, func(*stream) bool { return true }, gpubackend.Success
-}
-
-// chosen returns the streams of a context that which says, after checking event and context.
-func (d *Device) chosen(h gpubackend.Event, c *gpuContext, which func(*stream) bool) (*event, []*stream, gpubackend.Result) {
+// chosen returns the streams of a context, or of the green context, after checking the event.
+func (d *Device) chosen(h gpubackend.Event, c *contexts.Context, g *contexts.Green) (*event, []*stream, gpubackend.Result) {
 	e, result := d.event(h)
 	switch {
 	case result != gpubackend.Success:
@@ -249,20 +217,23 @@ func (d *Device) chosen(h gpubackend.Event, c *gpuContext, which func(*stream) b
 	case !d.scheduler.Throttle():
 		return nil, nil, gpubackend.OutOfMemory
 	}
-	d.forget(c)
-	streams := slices.DeleteFunc(append(slices.Clone(c.streams), c.legacy), func(s *stream) bool { return !which(s) })
+	set := d.set(c)
+	d.forget(set)
+	streams := slices.DeleteFunc(append(slices.Clone(set.list), set.whole.legacy), func(s *stream) bool {
+		return g != nil && s.group.green != g
+	})
 	for _, s := range streams {
 		if s.capture != nil {
 			s.capture.bad = true
-			result = gpubackend.CaptureUnsupported
+			result = gpubackend.StreamCaptureUnsupported
 		}
 	}
 	return e, streams, result
 }
 
 // recordAll records an event behind all work in some streams.
-func (d *Device) recordAll(h gpubackend.Event, c *gpuContext, which func(*stream) bool) gpubackend.Result {
-	e, streams, result := d.chosen(h, c, which)
+func (d *Device) recordAll(h gpubackend.Event, c *contexts.Context, g *contexts.Green) gpubackend.Result {
+	e, streams, result := d.chosen(h, c, g)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -278,8 +249,8 @@ func (d *Device) recordAll(h gpubackend.Event, c *gpuContext, which func(*stream
 }
 
 // waitAll makes some streams wait for an event.
-func (d *Device) waitAll(h gpubackend.Event, c *gpuContext, which func(*stream) bool) gpubackend.Result {
-	e, streams, result := d.chosen(h, c, which)
+func (d *Device) waitAll(h gpubackend.Event, c *contexts.Context, g *contexts.Green) gpubackend.Result {
+	e, streams, result := d.chosen(h, c, g)
 	if result != gpubackend.Success {
 		return result
 	}

@@ -58,7 +58,7 @@ func TestSplitResource(t *testing.T) {
 	_, _, result = d.SplitResource(whole(t, d), groups, 0, 4)
 	ok(t, result)
 	_, _, result = d.SplitResource(&groups[0], make([]gpubackend.Resource, 1), 0, 2)
-	want(t, result, gpubackend.InvalidResourceConfig)
+	want(t, result, gpubackend.InvalidResourceConfiguration)
 	_, c := newGreen(t, d, &groups[0])
 	again, result := d.DevResource(gpubackend.OfContext, uint64(c), gpubackend.ResourceSM)
 	ok(t, result)

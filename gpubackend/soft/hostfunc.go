@@ -4,6 +4,7 @@ package soft
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
@@ -36,7 +37,7 @@ func (d *Device) HostFuncKept(h gpubackend.Stream, token uint64, f gpubackend.Ho
 }
 
 // hostTask makes the task of a host function of a graph.
-func (d *Device) hostTask(n *gpubackend.Node, c *gpuContext) *scheduler.Task {
+func (d *Device) hostTask(n *gpubackend.Node, c *contexts.Context) *scheduler.Task {
 	t := &scheduler.Task{Class: scheduler.Host, Domain: c.Domain}
 	token, call := n.Token, n.Call
 	t.Run = func() { call(token, func() { d.scheduler.Release(t) }) }

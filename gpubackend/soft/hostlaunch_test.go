@@ -8,6 +8,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
@@ -100,7 +101,7 @@ func TestObjectsCount(t *testing.T) {
 			return func() gpubackend.Result { return d.MemFree(p) }, result
 		}},
 		{"output", func(d *Device) (func() gpubackend.Result, gpubackend.Result) {
-			return func() gpubackend.Result { return d.CtxSetLimit(limitPrintf, 1<<20) }, d.CtxSetLimit(limitPrintf, 2<<20)
+			return func() gpubackend.Result { return d.CtxSetLimit(contexts.LimitPrintf, 1<<20) }, d.CtxSetLimit(contexts.LimitPrintf, 2<<20)
 		}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -134,7 +135,7 @@ func TestObjectsCount(t *testing.T) {
 }
 
 func firstAllocation(d *Device) uint64 {
-	for addr := range d.primary.allocations {
+	for addr := range d.allocations {
 		return addr
 	}
 	return 0

@@ -7,7 +7,7 @@ import "github.com/paracuda/paracuda/gpubackend"
 // HostRegister implements gpubackend.Driver. It needs no current context: libraries, whose managed variables lie in
 // such memory, don't either.
 func (d *Device) HostRegister(addr, bytes uint64, writable bool) gpubackend.Result {
-	if _, result := d.context(); result != gpubackend.Success && result != gpubackend.InvalidContext {
+	if _, result := d.Current(); result != gpubackend.Success && result != gpubackend.InvalidContext {
 		return result
 	}
 	end, w := addr+bytes, d.space.window
@@ -16,7 +16,7 @@ func (d *Device) HostRegister(addr, bytes uint64, writable bool) gpubackend.Resu
 	}
 	t := d.space.table.Load()
 	if t.overlaps(addr, end) {
-		return gpubackend.HostMemoryRegistered
+		return gpubackend.HostMemoryAlreadyRegistered
 	}
 	d.space.table.Store(t.with(region{addr, end, writable}))
 	d.registered[addr] = bytes
@@ -30,7 +30,7 @@ func (d *Device) HostUnregister(addr, bytes uint64) gpubackend.Result {
 		return gpubackend.NotInitialized
 	}
 	if n, ok := d.registered[addr]; !ok || n != bytes {
-		return gpubackend.HostMemoryUnregistered
+		return gpubackend.HostMemoryNotRegistered
 	}
 	delete(d.registered, addr)
 	d.space.table.Store(d.space.table.Load().without(addr))

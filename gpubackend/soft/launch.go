@@ -8,6 +8,8 @@ import (
 	"errors"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/chip"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
@@ -22,10 +24,6 @@ const (
 	attributeCompletion  = 12
 	attributeUpdatable   = 13
 	attributeCarveout    = 14
-	maxGridX             = 1<<31 - 1
-	maxGridYZ            = 65535
-	maxBlockXY           = 1024
-	maxBlockZ            = 64
 )
 
 // Launch implements gpubackend.Driver.
@@ -34,7 +32,7 @@ func (d *Device) Launch(l *gpubackend.Launch) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
-	f, cooperative, result := d.prepare(l, d.multiprocessors(s.green).count)
+	f, cooperative, result := d.prepare(l, d.multiprocessors(s.group.green).count)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -49,7 +47,7 @@ func (d *Device) Launch(l *gpubackend.Launch) gpubackend.Result {
 	if !d.options.HostMemory.Room(needs + waitingBytes(len(l.Parameters))) {
 		return gpubackend.OutOfMemory
 	}
-	d.enqueue(s, d.kernelTask(f, l, bytes.Clone(l.Parameters), cooperative, s.green))
+	d.enqueue(s, d.kernelTask(f, l, bytes.Clone(l.Parameters), cooperative, s.group.green))
 	return gpubackend.Success
 }
 
@@ -66,7 +64,7 @@ func (d *Device) prepare(l *gpubackend.Launch, sms uint32) (f *function, coopera
 
 // kernelTask makes the task of a launch that was checked, in a green context or none. Nobody changes the parameters any more.
 func (d *Device) kernelTask(
-	f *function, l *gpubackend.Launch, parameters []byte, cooperative bool, g *greenContext,
+	f *function, l *gpubackend.Launch, parameters []byte, cooperative bool, g *contexts.Green,
 ) *scheduler.Task {
 	c, part := f.module.ctx, d.multiprocessors(g)
 	if missing := f.entry.ParamSize - len(parameters); missing > 0 {
@@ -74,8 +72,8 @@ func (d *Device) kernelTask(
 	}
 	run := &simt.Launch{
 		Kernel: f.entry, Grid: dim(l.Grid), Block: dim(l.Block), SharedBytes: l.Shared,
-		Params: parameters, Memory: d.space, Heap: c.heap,
-		Stdout: outputWriter{&d.output, 1}, Assert: outputWriter{&d.output, 2},
+		Params: parameters, Memory: d.space, Heap: f.module.code.heap,
+		Stdout: d.Buffer.Writer(1), Assert: d.Buffer.Writer(2),
 		Cooperative: cooperative, GridID: d.grids.Add(1), SMs: uint32(d.options.Multiprocessors),
 		HostMemory: d.options.HostMemory, SetConditional: d.conditions.set, Objects: &d.objects, Bindings: d.bindings(f.module),
 	}
@@ -93,7 +91,7 @@ func waitingBytes(parameters int) uint64 { return scheduler.LaunchBytes + 2*uint
 func dim(size [3]uint32) simt.Dim { return simt.Dim{X: size[0], Y: size[1], Z: size[2]} }
 
 // execute runs a kernel and notes how it ended.
-func (d *Device) execute(c *gpuContext, run *simt.Launch) {
+func (d *Device) execute(c *contexts.Context, run *simt.Launch) {
 	err := run.Run(c.Alive())
 	var fault *simt.Fault
 	for more := true; more && errors.As(err, &fault) && fault.Starved; {
@@ -113,26 +111,26 @@ func (d *Device) execute(c *gpuContext, run *simt.Launch) {
 // checkLaunch checks the sizes of a launch against those of the device and the function.
 func (d *Device) checkLaunch(f *function, l *gpubackend.Launch, cooperative bool, sms uint32) gpubackend.Result {
 	g, b := l.Grid, l.Block
-	if g[0]-1 >= maxGridX || g[1]-1 >= maxGridYZ || g[2]-1 >= maxGridYZ ||
-		b[0]-1 >= maxBlockXY || b[1]-1 >= maxBlockXY || b[2]-1 >= maxBlockZ {
+	if g[0]-1 >= chip.MaxGridX || g[1]-1 >= chip.MaxGridYZ || g[2]-1 >= chip.MaxGridYZ ||
+		b[0]-1 >= chip.MaxBlockXY || b[1]-1 >= chip.MaxBlockXY || b[2]-1 >= chip.MaxBlockZ {
 		return gpubackend.InvalidValue
 	}
 	threads := int(b[0] * b[1] * b[2]) // at most 2^26
-	if threads > maxThreadsPerBlock || int64(l.Shared) > int64(f.attribute(functionMaxDynamic)) {
+	if threads > chip.MaxThreadsPerBlock || int64(l.Shared) > int64(f.attribute(functionMaxDynamic)) {
 		return gpubackend.InvalidValue
 	}
 	// Dynamic shared memory begins after the static, aligned.
-	static := (f.entry.StaticShared + sharedUnit - 1) / sharedUnit * sharedUnit
-	if l.Shared > 0 && static+uint64(l.Shared) > sharedPerBlockOptIn {
+	static := (f.entry.StaticShared + chip.SharedUnit - 1) / chip.SharedUnit * chip.SharedUnit
+	if l.Shared > 0 && static+uint64(l.Shared) > chip.SharedPerBlockOptIn {
 		return gpubackend.InvalidValue
 	}
 	if r := f.entry.ReqThreads; r != [3]int{} && r != [3]int{int(b[0]), int(b[1]), int(b[2])} {
 		return gpubackend.InvalidValue
 	}
-	if n := volume(f.entry.MaxThreads); n > 0 && threads > n {
+	if n := chip.Volume(f.entry.MaxThreads); n > 0 && threads > n {
 		return gpubackend.InvalidValue
 	}
-	if threads > maxThreads(f.entry) {
+	if threads > chip.MaxThreads(f.entry) {
 		return gpubackend.LaunchOutOfResources
 	}
 	if r := checkParameters(len(l.Parameters), f.entry.ParamSize); r != gpubackend.Success {
@@ -141,7 +139,7 @@ func (d *Device) checkLaunch(f *function, l *gpubackend.Launch, cooperative bool
 	if cooperative {
 		room := uint64(f.blocks(threads, uint64(l.Shared))) * uint64(sms)
 		if uint64(g[0]) > room || uint64(g[0])*uint64(g[1]) > room || dim(g).Count() > room {
-			return gpubackend.CooperativeTooLarge
+			return gpubackend.CooperativeLaunchTooLarge
 		}
 	}
 	return gpubackend.Success

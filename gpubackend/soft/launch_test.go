@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 )
 
 func loadFile(t testing.TB, d *Device, file string) gpubackend.Module {
@@ -110,7 +111,7 @@ func TestLaunchChecks(t *testing.T) {
 		{"cooperative", "bounded", func(l *gpubackend.Launch) { l.Attributes, l.Grid[0] = cooperative, 64 },
 			gpubackend.Success},
 		{"cooperative, too large", "bounded", func(l *gpubackend.Launch) { l.Attributes, l.Grid[0] = cooperative, 65 },
-			gpubackend.CooperativeTooLarge},
+			gpubackend.CooperativeLaunchTooLarge},
 		{"cluster", "store", func(l *gpubackend.Launch) { l.Attributes = cluster }, gpubackend.NotSupported},
 		{"event", "store", func(l *gpubackend.Launch) { l.Attributes = event }, gpubackend.NotSupported},
 		{"unknown attribute", "store", func(l *gpubackend.Launch) { l.Attributes = unknown }, gpubackend.InvalidValue},
@@ -134,7 +135,7 @@ func TestSharedMemory(t *testing.T) {
 	d := newDevice(t, Options{})
 	f := getFunction(t, d, loadFile(t, d, "testdata/small.ptx"), "shared")
 	a := alloc(t, d, 4)
-	const most = sharedPerBlockOptIn - 1024
+	const most = chip.SharedPerBlockOptIn - 1024
 	l := gpubackend.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Shared: most}
 	l.Parameters = params(a)
 	want(t, d.Launch(&l), gpubackend.InvalidValue)

@@ -5,6 +5,7 @@ package soft
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
@@ -74,10 +75,10 @@ func (d *Device) LibraryUnload(h gpubackend.Library) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
-	for _, c := range d.contexts {
-		if m := c.libraries[l]; m != nil {
+	for _, code := range d.codes {
+		if m := code.libraries[l]; m != nil {
 			d.unload(m)
-			delete(c.libraries, l)
+			delete(code.libraries, l)
 		}
 	}
 	for _, k := range l.kernels {
@@ -128,8 +129,8 @@ func (d *Device) LibraryEnumerateKernels(index uint64, h gpubackend.Library) (gp
 }
 
 // moduleOf returns the library's module in a context.
-func (d *Device) moduleOf(c *gpuContext, l *library) (*module, gpubackend.Result) {
-	if m := c.libraries[l]; m != nil {
+func (d *Device) moduleOf(c *contexts.Context, l *library) (*module, gpubackend.Result) {
+	if m := d.code(c).libraries[l]; m != nil {
 		return m, gpubackend.Success
 	}
 	program, memory := l.spare, d.options.HostMemory.Open()
@@ -148,13 +149,13 @@ func (d *Device) moduleOf(c *gpuContext, l *library) (*module, gpubackend.Result
 	l.filled = true
 	m.library = l
 	m.handle = d.handles.Add(m)
-	c.libraries[l] = m
+	m.code.libraries[l] = m
 	return m, gpubackend.Success
 }
 
 // libraryModule returns the library's module in the current context.
 func (d *Device) libraryModule(h gpubackend.Library) (*module, gpubackend.Result) {
-	c, result := d.context()
+	c, result := d.Current()
 	if result != gpubackend.Success {
 		return nil, result
 	}
@@ -191,7 +192,7 @@ func (d *Device) kernelObject(h gpubackend.Kernel) (*kernelObject, gpubackend.Re
 }
 
 // functionOf returns the kernel's function in a context.
-func (d *Device) functionOf(c *gpuContext, k *kernelObject) (*function, gpubackend.Result) {
+func (d *Device) functionOf(c *contexts.Context, k *kernelObject) (*function, gpubackend.Result) {
 	m, result := d.moduleOf(c, k.library)
 	if result != gpubackend.Success {
 		return nil, result
@@ -205,7 +206,7 @@ func (d *Device) functionOf(c *gpuContext, k *kernelObject) (*function, gpubacke
 
 // KernelGetFunction implements gpubackend.Driver.
 func (d *Device) KernelGetFunction(h gpubackend.Kernel) (gpubackend.Function, gpubackend.Result) {
-	c, result := d.context()
+	c, result := d.Current()
 	if result != gpubackend.Success {
 		return 0, result
 	}

@@ -8,12 +8,14 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/fatbin"
+	"github.com/paracuda/paracuda/gpubackend/soft/chip"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 )
 
 // link is PTX texts that are made one. What comes out is PTX, too, which the load functions take.
 type link struct {
-	ctx   *gpuContext
+	ctx   *contexts.Context
 	texts [][]byte
 	image []byte
 	log   buildLog
@@ -21,7 +23,7 @@ type link struct {
 	memory, whole *budget.Account
 }
 
-func (l *link) owner() *gpuContext { return l.ctx }
+func (l *link) Owner() *contexts.Context { return l.ctx }
 
 func (l *link) close() {
 	l.memory.Close()
@@ -39,7 +41,7 @@ const (
 
 // LinkCreate implements gpubackend.Driver.
 func (d *Device) LinkCreate(options []byte, infoBytes, errorBytes uint64) (gpubackend.Link, gpubackend.Result) {
-	c, result := d.context()
+	c, result := d.Current()
 	if result != gpubackend.Success {
 		return 0, result
 	}
@@ -78,7 +80,7 @@ func (d *Device) LinkAddData(h gpubackend.Link, kind uint64, data []byte, _ stri
 		l.log.errorf("%v\n", err)
 		return gpubackend.InvalidImage
 	}
-	text, err := image.BestPTX(architecture, unpacked)
+	text, err := image.BestPTX(chip.Architecture, unpacked)
 	if unpacked.Refused() || err == nil && l.memory.Take(uint64(len(text))+textBytes) != nil {
 		return gpubackend.OutOfMemory
 	}

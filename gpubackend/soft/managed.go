@@ -5,6 +5,7 @@ package soft
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
@@ -76,7 +77,7 @@ func (d *Device) LibraryLoadManaged(
 	}
 	h, infoUsed, errorUsed, result = d.loadLibrary(image, options, managed, infoLog, errorLog)
 	if result == gpubackend.Success {
-		for _, c := range d.contexts {
+		for _, c := range d.All() {
 			d.fillLibraries(c)
 		}
 	}
@@ -85,8 +86,8 @@ func (d *Device) LibraryLoadManaged(
 
 // fillLibraries gives the managed variables of libraries their initial content, in a context that works, unless they
 // had it: the program may touch them from now on. What fails is reported when a context needs the library.
-func (d *Device) fillLibraries(c *gpuContext) {
-	if d.state(c) != gpubackend.Success {
+func (d *Device) fillLibraries(c *contexts.Context) {
+	if c.State() != gpubackend.Success {
 		return
 	}
 	for _, object := range d.handles.All() {

@@ -143,8 +143,8 @@ func TestLibraryFilledInTime(t *testing.T) {
 			l, _, _, result := d.LibraryLoadManaged([]byte(managedPTX), nil, host, nil, nil)
 			ok(t, result)
 			ok(t, begin(d))
-			if v := *wordAt(host); v != 5 || d.current != nil {
-				t.Errorf("counter %d, context %v is current", v, d.current)
+			if _, result := d.Current(); *wordAt(host) != 5 || result != gpubackend.InvalidContext {
+				t.Errorf("counter %d, current context: result %d", *wordAt(host), result)
 			}
 			*wordAt(host) = 6
 			ok(t, begin(d))

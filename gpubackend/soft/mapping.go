@@ -49,7 +49,7 @@ func (d *Device) Unreserve(addr, bytes uint64) gpubackend.Result {
 
 // CreateMemory implements gpubackend.Driver.
 func (d *Device) CreateMemory(bytes, device, _ uint64) (gpubackend.Memory, gpubackend.Result) {
-	if result := d.device(device); result != gpubackend.Success {
+	if result := d.CheckDevice(device); result != gpubackend.Success {
 		return 0, result
 	}
 	return d.newPiece(bytes, func() (int, error) { return memoryFile("paracuda-memory", bytes) })
@@ -84,7 +84,7 @@ func (d *Device) ExportMemory(m gpubackend.Memory) (int, gpubackend.Result) {
 // ImportMemory implements gpubackend.Driver. The process that made the file may have been taken over: the file must be one
 // that stays as long as it is.
 func (d *Device) ImportMemory(fd int, bytes, device uint64) (gpubackend.Memory, gpubackend.Result) {
-	if result := d.device(device); result != gpubackend.Success {
+	if result := d.CheckDevice(device); result != gpubackend.Success {
 		return 0, result
 	}
 	if bytes == 0 || bytes%gpubackend.Granularity != 0 || !sealed(fd, bytes) {

@@ -11,6 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
@@ -72,15 +73,31 @@ func (s *space) Lookup(addr uint64) (base, end uint64, writable, ok bool) {
 // inWindow tells whether addr belongs to device memory, allocated or not.
 func (s *space) inWindow(addr uint64) bool { return addr-s.window.base < s.window.size }
 
+// allocation is memory of MemAlloc.
+type allocation struct {
+	ctx   *contexts.Context
+	bytes uint64
+}
+
+// dropMemory frees what was allocated in a context whose work has ended.
+func (d *Device) dropMemory(c *contexts.Context) {
+	for addr, a := range d.allocations {
+		if a.ctx == c {
+			delete(d.allocations, addr)
+			d.deferFree(addr)
+		}
+	}
+}
+
 // MemAlloc implements gpubackend.Driver.
 func (d *Device) MemAlloc(bytes uint64) (uint64, gpubackend.Result) {
-	ctx, result := d.context()
+	ctx, result := d.Current()
 	if result != gpubackend.Success {
 		return 0, result
 	}
 	addr, result := d.allocate(bytes, d.space.heap.Alloc)
 	if result == gpubackend.Success {
-		ctx.allocations[addr] = bytes
+		d.allocations[addr] = allocation{ctx, bytes}
 	}
 	return addr, result
 }
@@ -116,23 +133,17 @@ func (d *Device) awaitFreed() bool {
 
 // MemFree implements gpubackend.Driver. The memory is used again when the device has done all work queued so far.
 func (d *Device) MemFree(addr uint64) gpubackend.Result {
-	ctx, result := d.context()
+	_, result := d.Current()
 	if result != gpubackend.Success || addr == 0 {
 		return result
 	}
 	if m := d.graphMemory[addr]; m != nil {
 		return d.freeGraphMemory(m)
 	}
-	for _, c := range d.contexts {
-		if _, ok := c.allocations[addr]; ok {
-			ctx = c
-			break
-		}
-	}
-	if _, ok := ctx.allocations[addr]; !ok {
+	if _, ok := d.allocations[addr]; !ok {
 		return gpubackend.InvalidValue
 	}
-	delete(ctx.allocations, addr)
+	delete(d.allocations, addr)
 	d.deferFree(addr)
 	d.reclaim()
 	return gpubackend.Success
@@ -142,17 +153,17 @@ func (d *Device) MemFree(addr uint64) gpubackend.Result {
 func (d *Device) deferFree(addr uint64) {
 	_, size, _ := d.space.heap.Find(addr)
 	d.freeing[addr] = size
-	d.freed.After(addr, d.everything())
+	d.freed.After(addr, d.lasts())
 }
 
 // deferClose gives back what code takes of the host's memory, when all work queued so far, which may use it, is done.
 func (d *Device) deferClose(memory *budget.Account) {
-	d.scheduler.Submit(&scheduler.Task{Then: memory.Close}, d.everything())
+	d.scheduler.Submit(&scheduler.Task{Then: memory.Close}, d.lasts())
 }
 
 // MemGetInfo implements gpubackend.Driver.
 func (d *Device) MemGetInfo() (free, total uint64, result gpubackend.Result) {
-	if _, result := d.context(); result != gpubackend.Success {
+	if _, result := d.Current(); result != gpubackend.Success {
 		return 0, 0, result
 	}
 	d.reclaim()

@@ -160,8 +160,8 @@ func TestHostMemory(t *testing.T) {
 		{"null", 0, 16, gpubackend.InvalidValue}, {"nothing", host, 0, gpubackend.InvalidValue},
 		{"wrapping", host, 1<<64 - 1, gpubackend.InvalidValue}, {"device memory", a, 16, gpubackend.InvalidValue},
 		{"over device memory", d.options.Base - 4096, 8192, gpubackend.InvalidValue},
-		{"first page", host, 4096, gpubackend.Success}, {"twice", host, 4096, gpubackend.HostMemoryRegistered},
-		{"overlapping", host + 4000, 200, gpubackend.HostMemoryRegistered},
+		{"first page", host, 4096, gpubackend.Success}, {"twice", host, 4096, gpubackend.HostMemoryAlreadyRegistered},
+		{"overlapping", host + 4000, 200, gpubackend.HostMemoryAlreadyRegistered},
 	} {
 		if result := d.HostRegister(c.addr, c.bytes, true); result != c.want {
 			t.Errorf("register %s: %d, want %d", c.name, result, c.want)
@@ -180,8 +180,8 @@ func TestHostMemory(t *testing.T) {
 	if string(page[:10]) != "both pages" {
 		t.Errorf("got %q", page[:10])
 	}
-	want(t, d.HostUnregister(host, 4096), gpubackend.HostMemoryUnregistered)
-	want(t, d.HostUnregister(host+4096, 1), gpubackend.HostMemoryUnregistered)
+	want(t, d.HostUnregister(host, 4096), gpubackend.HostMemoryNotRegistered)
+	want(t, d.HostUnregister(host+4096, 1), gpubackend.HostMemoryNotRegistered)
 	want(t, d.Copy(a, host, 1, 0), gpubackend.InvalidValue)
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
@@ -23,7 +24,8 @@ type global struct {
 
 // module is a CUmodule: a program with globals of its own.
 type module struct {
-	ctx       *gpuContext
+	ctx       *contexts.Context
+	code      *contextCode
 	handle    uint64 // 0 until somebody asks for it, for a library's
 	library   *library
 	program   *simt.Program
@@ -36,16 +38,16 @@ type module struct {
 	memory     *budget.Account // of the host's
 }
 
-func (m *module) owner() *gpuContext { return m.ctx }
+func (m *module) Owner() *contexts.Context { return m.ctx }
 
 // maxGlobals bounds the globals of a module, to keep sums from wrapping.
 const maxGlobals = 1 << 40
 
 // place loads a program into a context: it gives its globals memory and links them. memory is the module's from then on.
 func (d *Device) place(
-	c *gpuContext, parsed *ptx.Module, program *simt.Program, memory *budget.Account, managed managedBlock, log *buildLog,
+	c *contexts.Context, parsed *ptx.Module, program *simt.Program, memory *budget.Account, managed managedBlock, log *buildLog,
 ) (*module, gpubackend.Result) {
-	m := &module{ctx: c, program: program, arch: parsed.Arch, functions: make(map[string]*function), memory: memory}
+	m := &module{ctx: c, code: d.code(c), program: program, arch: parsed.Arch, functions: make(map[string]*function), memory: memory}
 	result := d.giveMemory(m, managed.addr)
 	if result != gpubackend.Success {
 		memory.Close()
@@ -133,15 +135,55 @@ func (m *module) link(filled bool, log *buildLog) gpubackend.Result {
 	return gpubackend.Success
 }
 
+// contextCode is the code in a context.
+type contextCode struct {
+	modules     map[uint64]*module   // loaded as such, by handle
+	libraries   map[*library]*module // those of libraries that the context uses
+	heap        *simt.Heap           // of kernels' malloc; nil until a module wants it
+	heapAddress uint64
+}
+
+// code returns the code in a context.
+func (d *Device) code(c *contexts.Context) *contextCode {
+	code := d.codes[c]
+	if code == nil {
+		code = &contextCode{modules: make(map[uint64]*module), libraries: make(map[*library]*module)}
+		d.codes[c] = code
+	}
+	return code
+}
+
+// dropCode gives back the code of a context whose work has ended.
+func (d *Device) dropCode(c *contexts.Context) {
+	code := d.code(c)
+	for _, m := range code.modules {
+		d.unload(m)
+	}
+	for _, m := range code.libraries {
+		d.unload(m)
+	}
+	if code.heap != nil {
+		d.deferFree(code.heapAddress)
+		code.heap.Close()
+	}
+	for _, object := range d.handles.All() {
+		if l, ok := object.(*link); ok && l.ctx == c {
+			l.close()
+		}
+	}
+	delete(d.codes, c)
+}
+
 // addHeap makes the heap of the context's kernels.
-func (d *Device) addHeap(c *gpuContext) gpubackend.Result {
-	size := c.limits[limitHeap]
-	if c.heap != nil || size == 0 {
+func (d *Device) addHeap(c *contexts.Context) gpubackend.Result {
+	size, code := c.HeapSize(), d.code(c)
+	if code.heap != nil || size == 0 {
 		return gpubackend.Success
 	}
 	addr, result := d.allocate(size, d.space.heap.Alloc)
 	if result == gpubackend.Success {
-		c.heapAddress, c.heap = addr, simt.NewHeap(addr, size, d.options.HostMemory)
+		code.heapAddress, code.heap = addr, simt.NewHeap(addr, size, d.options.HostMemory)
+		c.FixHeap()
 	}
 	return result
 }
@@ -158,7 +200,7 @@ func (d *Device) unload(m *module) {
 	d.dropReferences(m)
 	d.deferClose(m.memory)
 	d.handles.Remove(m.handle)
-	delete(m.ctx.modules, m.handle)
+	delete(m.code.modules, m.handle)
 }
 
 // ModuleLoadData implements gpubackend.Driver. NotReady says that the module has managed variables.
@@ -171,7 +213,7 @@ func (d *Device) ModuleLoadData(
 func (d *Device) loadModule(
 	image, options []byte, managed uint64, infoLog, errorLog []byte,
 ) (h gpubackend.Module, infoUsed, errorUsed uint64, result gpubackend.Result) {
-	c, result := d.context()
+	c, result := d.Current()
 	if result != gpubackend.Success {
 		return 0, 0, 0, result
 	}
@@ -187,20 +229,20 @@ func (d *Device) loadModule(
 		return 0, 0, 0, result
 	}
 	m.handle = d.handles.Add(m)
-	c.modules[m.handle] = m
+	m.code.modules[m.handle] = m
 	return gpubackend.Module(m.handle), 0, 0, gpubackend.Success
 }
 
 // module returns the module of a handle if its context is usable.
 func (d *Device) module(h gpubackend.Module) (*module, gpubackend.Result) {
-	if _, result := d.context(); result != gpubackend.Success {
+	if _, result := d.Current(); result != gpubackend.Success {
 		return nil, result
 	}
 	m, ok := handles.Find[*module](d.handles, uint64(h))
 	if !ok {
 		return nil, gpubackend.InvalidHandle
 	}
-	return m, d.state(m.ctx)
+	return m, m.ctx.State()
 }
 
 // ModuleUnload implements gpubackend.Driver.

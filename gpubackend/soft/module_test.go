@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/chip"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -52,7 +54,7 @@ func TestModuleLoadErrors(t *testing.T) {
 		{"cubin", []byte("\x7fELF\x02\x01\x01"), gpubackend.NoBinaryForGPU, "sm_90"},
 		{"syntax", []byte(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry f() { rat %r; }\n"),
 			gpubackend.InvalidPTX, "line 4; error"},
-		{"newer PTX", []byte(strings.Replace(emptyKernel, "8.0", "9.7", 1)), gpubackend.UnsupportedPTX, "9.0"},
+		{"newer PTX", []byte(strings.Replace(emptyKernel, "8.0", "9.7", 1)), gpubackend.UnsupportedPTXVersion, "9.0"},
 	} {
 		log := bytes.Repeat([]byte{0xa5}, 200)
 		_, _, used, result := d.ModuleLoadData(c.image, nil, nil, log)
@@ -132,7 +134,7 @@ func TestModuleGlobals(t *testing.T) {
 
 func TestDeviceMalloc(t *testing.T) {
 	d := newDevice(t, Options{})
-	ok(t, d.CtxSetLimit(limitHeap, 1<<20))
+	ok(t, d.CtxSetLimit(contexts.LimitHeap, 1<<20))
 	f := getFunction(t, d, loadFile(t, d, "testdata/small.ptx"), "allocate")
 	a := alloc(t, d, 8)
 	start(t, d, f, 1, 0, params(a))
@@ -144,7 +146,7 @@ func TestDeviceMalloc(t *testing.T) {
 	if got := word(read(t, d, block, 8)); got != a {
 		t.Errorf("content %#x, want %#x", got, a)
 	}
-	want(t, d.CtxSetLimit(limitHeap, 2<<20), gpubackend.InvalidValue)
+	want(t, d.CtxSetLimit(contexts.LimitHeap, 2<<20), gpubackend.InvalidValue)
 }
 
 func TestUnloadWaitsForKernels(t *testing.T) {
@@ -260,7 +262,7 @@ func TestSetAttributes(t *testing.T) {
 	}{
 		{"dynamic", functionMaxDynamic, 1000, gpubackend.Success},
 		{"dynamic negative", functionMaxDynamic, 1<<64 - 1, gpubackend.InvalidValue},
-		{"dynamic too much", functionMaxDynamic, sharedPerBlockOptIn + 1, gpubackend.InvalidValue},
+		{"dynamic too much", functionMaxDynamic, chip.SharedPerBlockOptIn + 1, gpubackend.InvalidValue},
 		{"carveout", functionCarveout, 100, gpubackend.Success},
 		{"carveout default", functionCarveout, 1<<64 - 1, gpubackend.Success},
 		{"carveout too much", functionCarveout, 101, gpubackend.InvalidValue},

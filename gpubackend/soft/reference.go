@@ -4,6 +4,7 @@ package soft
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
@@ -13,7 +14,7 @@ const maxReferences = 1 << 16
 
 // textureReference is a CUtexref: of a module, or made by TexRefCreate. Launches get what it is when they are queued.
 type textureReference struct {
-	ctx    *gpuContext
+	ctx    *contexts.Context
 	module *module // nil for one made by TexRefCreate
 	index  int     // among the module's references
 	handle uint64
@@ -43,11 +44,11 @@ type surfaceReference struct {
 	array  *array
 }
 
-func (r *textureReference) owner() *gpuContext { return r.ctx }
-func (r *surfaceReference) owner() *gpuContext { return r.module.ctx }
+func (r *textureReference) Owner() *contexts.Context { return r.ctx }
+func (r *surfaceReference) Owner() *contexts.Context { return r.module.ctx }
 
 // newTextureReference is one in its first state: a float a texel, read by number, clamped at the edges.
-func newTextureReference(c *gpuContext) *textureReference {
+func newTextureReference(c *contexts.Context) *textureReference {
 	r := &textureReference{ctx: c, format: simt.FormatFloat, channels: 1}
 	for i := range r.sampling.address {
 		r.sampling.address[i] = uint32(simt.AddressClamp)
@@ -176,14 +177,14 @@ func (d *Device) bound(r *textureReference) *simt.Texture {
 
 // TexRefCreate implements gpubackend.Driver. No kernel uses such a reference.
 func (d *Device) TexRefCreate() (gpubackend.TextureReference, gpubackend.Result) {
-	c, result := d.context()
+	c, result := d.Current()
 	if result != gpubackend.Success {
 		return 0, result
 	}
-	if c.textureReferences >= maxReferences {
+	if d.references[c] >= maxReferences {
 		return 0, gpubackend.OutOfMemory
 	}
-	c.textureReferences++
+	d.references[c]++
 	r := newTextureReference(c)
 	r.handle = d.handles.Add(r)
 	return gpubackend.TextureReference(r.handle), gpubackend.Success
@@ -198,21 +199,21 @@ func (d *Device) TexRefDestroy(h gpubackend.TextureReference) gpubackend.Result 
 	if r.module != nil {
 		return gpubackend.InvalidValue
 	}
-	r.ctx.textureReferences--
+	d.references[r.ctx]--
 	d.handles.Remove(r.handle)
 	return gpubackend.Success
 }
 
 // textureReference finds a texture reference.
 func (d *Device) textureReference(h gpubackend.TextureReference) (*textureReference, gpubackend.Result) {
-	if _, result := d.context(); result != gpubackend.Success {
+	if _, result := d.Current(); result != gpubackend.Success {
 		return nil, result
 	}
 	r, ok := handles.Find[*textureReference](d.handles, uint64(h))
 	if !ok {
 		return nil, gpubackend.InvalidHandle
 	}
-	return r, d.state(r.ctx)
+	return r, r.ctx.State()
 }
 
 // changing is textureReference for a call that changes it.
@@ -226,14 +227,14 @@ func (d *Device) changing(h gpubackend.TextureReference) (*textureReference, gpu
 
 // surfaceReference finds a surface reference.
 func (d *Device) surfaceReference(h gpubackend.SurfaceReference) (*surfaceReference, gpubackend.Result) {
-	if _, result := d.context(); result != gpubackend.Success {
+	if _, result := d.Current(); result != gpubackend.Success {
 		return nil, result
 	}
 	r, ok := handles.Find[*surfaceReference](d.handles, uint64(h))
 	if !ok {
 		return nil, gpubackend.InvalidHandle
 	}
-	return r, d.state(r.module.ctx)
+	return r, r.module.ctx.State()
 }
 
 // SurfRefSetArray implements gpubackend.Driver. There are no flags.

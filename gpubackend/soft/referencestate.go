@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
@@ -80,8 +81,8 @@ func (d *Device) TexRefSetAddress(h gpubackend.TextureReference, addr, bytes uin
 		r.unbind() // as the runtime does
 		return 0, gpubackend.Success
 	}
-	offset = addr % textureAlignment
-	if !d.reaches(addr, bytes, false) || bytes == 0 || bytes/r.texel() > maxLinearTexels {
+	offset = addr % chip.TextureAlignment
+	if !d.reaches(addr, bytes, false) || bytes == 0 || bytes/r.texel() > chip.MaxLinearTexels {
 		return 0, gpubackend.InvalidValue
 	}
 	r.unbind()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/managed"
+	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 )
 
 // TestRewrittenVariables executes code of nvcc's after package managed has put addresses in place of managed
@@ -19,7 +20,7 @@ func TestRewrittenVariables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	codes, err := managed.Open(image, architecture, nil)
+	codes, err := managed.Open(image, chip.Architecture, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 // Share implements gpubackend.Driver: the file is the whole window's.
 func (d *Device) Share(addr uint64) (s gpubackend.Shared, fd int, result gpubackend.Result) {
-	if _, result = d.context(); result != gpubackend.Success {
+	if _, result = d.Current(); result != gpubackend.Success {
 		return s, -1, result
 	}
 	base, bytes, ok := d.space.heap.Piece(addr)
@@ -32,7 +32,7 @@ func (d *Device) Watch(gone func(addr, bytes uint64)) { d.space.heap.Watch(gone)
 
 // MapShared implements gpubackend.Driver.
 func (d *Device) MapShared(s gpubackend.Shared, fd int) (uint64, gpubackend.Result) {
-	if _, result := d.context(); result != gpubackend.Success {
+	if _, result := d.Current(); result != gpubackend.Success {
 		return 0, result
 	}
 	if s.Bytes == 0 || s.Bytes%gpubackend.Granularity != 0 || s.Start%gpubackend.Granularity != 0 ||
@@ -72,7 +72,7 @@ func (d *Device) ShareEvent(h gpubackend.Event) (s gpubackend.SharedEvent, fd in
 
 // OpenEvent implements gpubackend.Driver.
 func (d *Device) OpenEvent(_ gpubackend.SharedEvent, fd int) (gpubackend.Event, gpubackend.Result) {
-	c, result := d.context()
+	c, result := d.Current()
 	if result != gpubackend.Success {
 		return 0, result
 	}

@@ -4,6 +4,7 @@ package soft
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
@@ -18,8 +19,8 @@ const streamNonBlocking = 1
 
 // stream is a CUstream: a chain of tasks.
 type stream struct {
-	ctx       *gpuContext
-	green     *greenContext // that it is in, nil for none
+	ctx       *contexts.Context
+	group     *streamGroup
 	handle    uint64
 	blocking  bool // waits for the legacy default stream, which waits for it
 	destroyed bool
@@ -31,35 +32,93 @@ type stream struct {
 	attributes streamAttributes
 }
 
-func (s *stream) owner() *gpuContext { return s.ctx }
+func (s *stream) Owner() *contexts.Context { return s.ctx }
 
-// lasts returns the tasks after which the context's work queued so far is done.
-func (c *gpuContext) lasts() []*scheduler.Task {
-	tasks := make([]*scheduler.Task, 1, len(c.streams)+1)
-	tasks[0] = c.legacy.last
-	for _, s := range c.streams {
-		tasks = append(tasks, s.last)
+// streamSet is the streams of a context.
+type streamSet struct {
+	ctx   *contexts.Context
+	list  []*stream    // without the legacy stream; destroyed ones too until they are idle
+	whole *streamGroup // those in no green context
+	parts map[*contexts.Green]*streamGroup
+}
+
+// streamGroup is streams that share a default stream, which orders the blocking ones: those of a context or of a green one.
+type streamGroup struct {
+	set    *streamSet
+	green  *contexts.Green // nil for those in no green context
+	legacy *stream
+}
+
+// set returns the streams of a context.
+func (d *Device) set(c *contexts.Context) *streamSet {
+	set := d.sets[c]
+	if set == nil {
+		set = &streamSet{ctx: c, parts: make(map[*contexts.Green]*streamGroup)}
+		set.whole = &streamGroup{set: set}
+		set.whole.legacy = &stream{ctx: c, group: set.whole, blocking: true}
+		d.sets[c] = set
+	}
+	return set
+}
+
+// group returns the streams of a context, or of a green context that is part of it.
+func (d *Device) group(c *contexts.Context, g *contexts.Green) *streamGroup {
+	set := d.set(c)
+	if g == nil {
+		return set.whole
+	}
+	part := set.parts[g]
+	if part == nil {
+		part = &streamGroup{set: set, green: g}
+		part.legacy = &stream{ctx: c, group: part}
+		set.parts[g] = part
+		set.list = append(set.list, part.legacy)
+	}
+	return part
+}
+
+// lasts returns the tasks after which all work queued so far is done.
+func (d *Device) lasts() []*scheduler.Task {
+	var tasks []*scheduler.Task
+	for _, set := range d.sets {
+		tasks = append(tasks, set.whole.legacy.last)
+		for _, s := range set.list {
+			tasks = append(tasks, s.last)
+		}
 	}
 	return tasks
 }
 
+// destroyStreams destroys the streams of a green context. Work in them goes on.
+func (d *Device) destroyStreams(g *contexts.Green) {
+	set := d.set(g.Context)
+	for _, s := range set.list {
+		if s.group.green == g && !s.destroyed {
+			d.abandon(s)
+			s.destroyed = true
+			d.handles.Remove(s.handle)
+		}
+	}
+	delete(set.parts, g)
+}
+
+// dropStreams forgets the streams of a context whose work has ended.
+func (d *Device) dropStreams(c *contexts.Context) { delete(d.sets, c) }
+
 // stream returns the stream of a handle if its context is usable.
 func (d *Device) stream(h gpubackend.Stream) (*stream, gpubackend.Result) {
-	c, result := d.context()
+	c, result := d.Current()
 	if result != gpubackend.Success {
 		return nil, result
 	}
 	if h == gpubackend.DefaultStream || h == gpubackend.LegacyStream {
-		if d.green != nil {
-			return d.green.legacy, gpubackend.Success
-		}
-		return c.legacy, gpubackend.Success
+		return d.group(c, d.CurrentGreen()).legacy, gpubackend.Success
 	}
 	s, ok := handles.Find[*stream](d.handles, uint64(h))
 	if !ok {
 		return nil, gpubackend.InvalidHandle
 	}
-	return s, d.state(s.ctx)
+	return s, s.ctx.State()
 }
 
 // target is stream for a call that is about to queue work: it makes sure that there is room.
@@ -75,45 +134,40 @@ func (d *Device) target(h gpubackend.Stream) (*stream, gpubackend.Result) {
 }
 
 // legacy returns the default stream of the context or green context that s is in.
-func (s *stream) legacy() *stream {
-	if s.green != nil {
-		return s.green.legacy
-	}
-	return s.ctx.legacy
-}
+func (s *stream) legacy() *stream { return s.group.legacy }
 
 func (s *stream) isLegacy() bool { return s == s.legacy() }
 
 // dependencies returns what the next task of s must wait for.
 func (d *Device) dependencies(s *stream) []*scheduler.Task {
-	c := s.ctx
 	if !s.isLegacy() {
 		if s.blocking {
 			return []*scheduler.Task{s.last, s.legacy().last}
 		}
 		return []*scheduler.Task{s.last}
 	}
-	d.forget(c)
-	tasks := make([]*scheduler.Task, 1, len(c.streams)+1)
+	set := s.group.set
+	d.forget(set)
+	tasks := make([]*scheduler.Task, 1, len(set.list)+1)
 	tasks[0] = s.last
-	for _, other := range c.streams {
-		if other.blocking && other.green == s.green {
+	for _, other := range set.list {
+		if other.blocking && other.group == s.group {
 			tasks = append(tasks, other.last)
 		}
 	}
 	return tasks
 }
 
-// forget drops the context's destroyed streams that are idle.
-func (d *Device) forget(c *gpuContext) {
-	kept := c.streams[:0]
-	for _, s := range c.streams {
+// forget drops a context's destroyed streams that are idle.
+func (d *Device) forget(set *streamSet) {
+	kept := set.list[:0]
+	for _, s := range set.list {
 		if !s.destroyed || !d.scheduler.IsDone(s.last) {
 			kept = append(kept, s)
 		}
 	}
-	clear(c.streams[len(kept):])
-	c.streams = kept
+	clear(set.list[len(kept):])
+	set.list = kept
 }
 
 // enqueue adds a task to a stream, after others that it must wait for too.
@@ -126,7 +180,7 @@ func (d *Device) enqueue(s *stream, t *scheduler.Task, after ...*scheduler.Task)
 
 // CtxGetStreamPriorityRange implements gpubackend.Driver.
 func (d *Device) CtxGetStreamPriorityRange() (least, greatest uint64, result gpubackend.Result) {
-	if _, result := d.context(); result != gpubackend.Success {
+	if _, result := d.Current(); result != gpubackend.Success {
 		return 0, 0, result
 	}
 	lowest, highest := int64(leastPriority), int64(greatestPriority)
@@ -135,20 +189,21 @@ func (d *Device) CtxGetStreamPriorityRange() (least, greatest uint64, result gpu
 
 // StreamCreateWithPriority implements gpubackend.Driver. Any priority will do: CUDA cuts it to its range.
 func (d *Device) StreamCreateWithPriority(flags, _ uint64) (gpubackend.Stream, gpubackend.Result) {
-	c, result := d.context()
+	c, result := d.Current()
 	if result != gpubackend.Success {
 		return 0, result
 	}
 	if flags&^streamNonBlocking != 0 {
 		return 0, gpubackend.InvalidValue
 	}
-	return d.newStream(&stream{ctx: c, green: d.green, blocking: flags&streamNonBlocking == 0}), gpubackend.Success
+	return d.newStream(&stream{ctx: c, group: d.group(c, d.CurrentGreen()), blocking: flags&streamNonBlocking == 0}), gpubackend.Success
 }
 
 func (d *Device) newStream(s *stream) gpubackend.Stream {
-	d.forget(s.ctx)
+	set := s.group.set
+	d.forget(set)
 	s.handle = d.handles.Add(s)
-	s.ctx.streams = append(s.ctx.streams, s)
+	set.list = append(set.list, s)
 	return gpubackend.Stream(s.handle)
 }
 
@@ -182,7 +237,7 @@ func (d *Device) StreamQuery(h gpubackend.Stream) gpubackend.Result {
 	if !d.scheduler.AllDone(d.ownWork(s)) {
 		return gpubackend.NotReady
 	}
-	return d.state(s.ctx) // the last task may just have failed
+	return s.ctx.State() // the last task may just have failed
 }
 
 // ownWork returns what must be done for a stream to be idle. The legacy stream's work includes that of all

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/chip"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
@@ -31,9 +33,7 @@ const (
 )
 
 const (
-	textureAlignment      = 512 // of the memory of a texture
-	texturePitchAlignment = 32  // of the rows of one
-	filterLinear          = 1   // CU_TR_FILTER_MODE_LINEAR
+	filterLinear = 1 // CU_TR_FILTER_MODE_LINEAR
 	// maxObjects bounds textures and surfaces.
 	maxObjects = 1 << 16
 	// objectBytes is what one counts for of the host's memory.
@@ -48,7 +48,7 @@ type objects struct {
 
 // object is a CUtexObject or CUsurfObject.
 type object struct {
-	ctx     *gpuContext
+	ctx     *contexts.Context
 	texture *simt.Texture
 	surface *simt.Surface
 }
@@ -88,7 +88,7 @@ func (d *Device) addObject(o *object) (uint64, gpubackend.Result) {
 
 // dropObject forgets one; kernels queued before still find it.
 func (d *Device) dropObject(number uint64, of func(*object) bool) gpubackend.Result {
-	if _, result := d.context(); result != gpubackend.Success {
+	if _, result := d.Current(); result != gpubackend.Success {
 		return result
 	}
 	o := d.objects.find(number)
@@ -101,12 +101,12 @@ func (d *Device) dropObject(number uint64, of func(*object) bool) gpubackend.Res
 	d.scheduler.Submit(&scheduler.Task{Then: func() {
 		d.objects.byNumber.Delete(number)
 		d.options.HostMemory.Give(objectBytes)
-	}}, d.everything())
+	}}, d.lasts())
 	return gpubackend.Success
 }
 
 // dropObjects forgets those of a context that is idle.
-func (d *Device) dropObjects(c *gpuContext) {
+func (d *Device) dropObjects(c *contexts.Context) {
 	d.objects.byNumber.Range(func(number, found any) bool {
 		if found.(*object).ctx == c {
 			d.objects.byNumber.Delete(number)
@@ -158,7 +158,7 @@ func (d *Device) linearSource(addr, bytes uint64, format simt.Format, channels u
 		return s, result
 	}
 	width := bytes / s.texel()
-	if addr%textureAlignment != 0 || width == 0 || width > maxLinearTexels || !d.reaches(addr, bytes, false) {
+	if addr%chip.TextureAlignment != 0 || width == 0 || width > chip.MaxLinearTexels || !d.reaches(addr, bytes, false) {
 		return s, gpubackend.InvalidValue
 	}
 	s.levels = []simt.Image{{Base: addr, Width: uint32(width), Height: 1, Depth: 1, Pitch: bytes, Slice: bytes}}
@@ -171,8 +171,8 @@ func (d *Device) pitchSource(addr, width, height, pitch uint64, format simt.Form
 	if result := s.channelsKnown(); result != gpubackend.Success {
 		return s, result
 	}
-	if width == 0 || width > maxPitchWidth || height == 0 || height > maxPitchHeight || pitch > maxPitch ||
-		pitch < width*s.texel() || pitch%texturePitchAlignment != 0 || addr%textureAlignment != 0 ||
+	if width == 0 || width > chip.MaxPitchWidth || height == 0 || height > chip.MaxPitchHeight || pitch > chip.MaxPitch ||
+		pitch < width*s.texel() || pitch%chip.TexturePitchAlignment != 0 || addr%chip.TextureAlignment != 0 ||
 		!d.reaches(addr, pitch*(height-1)+width*s.texel(), false) {
 		return s, gpubackend.InvalidValue
 	}
@@ -264,7 +264,7 @@ func textureOf(from *source, how *sampling) *simt.Texture {
 
 // TexObjectCreate implements gpubackend.Driver. A description of the texture must be there.
 func (d *Device) TexObjectCreate(resource, texture, view []byte) (uint64, gpubackend.Result) {
-	c, result := d.context()
+	c, result := d.Current()
 	if result != gpubackend.Success {
 		return 0, result
 	}
@@ -300,7 +300,7 @@ func surfaceOf(a *array) (*simt.Surface, gpubackend.Result) {
 
 // SurfObjectCreate implements gpubackend.Driver.
 func (d *Device) SurfObjectCreate(resource []byte) (uint64, gpubackend.Result) {
-	c, result := d.context()
+	c, result := d.Current()
 	if result != gpubackend.Success {
 		return 0, result
 	}

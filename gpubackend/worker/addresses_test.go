@@ -8,6 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/soft"
+	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 )
 
 func boundedRig(t *testing.T, most int) *pageableRig {
@@ -15,7 +16,7 @@ func boundedRig(t *testing.T, most int) *pageableRig {
 	options := soft.Options{Memory: 64 << 20, Base: 0x2c0000000000, Window: 1 << 30}
 	r := newPageableRig(t, soft.New(options))
 	if most > 0 {
-		r.places.most = most
+		r.places = addresses.PlacesFor(most)
 	}
 	return r
 }
@@ -34,7 +35,7 @@ func TestReservationsAreBounded(t *testing.T) {
 	r.want(t, gpubackend.OutOfMemory, gpubackend.OpMemAddressReserve, reservation(most), oneUnit)
 	memory := r.want(t, 0, gpubackend.OpMemCreate, oneUnit, 0, 0)
 	r.want(t, gpubackend.OutOfMemory, gpubackend.OpMemMap, reservation(0), oneUnit, memory)
-	for i := range placesOfMapped {
+	for i := range addresses.OfMapped {
 		r.want(t, 0, gpubackend.OpMemAddressFree, reservation(1+i), oneUnit)
 	}
 	r.want(t, 0, gpubackend.OpMemMap, reservation(0), oneUnit, memory)
@@ -44,8 +45,8 @@ func TestReservationsAreBounded(t *testing.T) {
 	for _, i := range []int{0, 3, 4, 5, 6, 7, most} {
 		r.want(t, 0, gpubackend.OpMemAddressFree, reservation(i), oneUnit)
 	}
-	if r.places.used != 0 {
-		t.Errorf("%d mappings stay counted", r.places.used)
+	if r.places.Used() != 0 {
+		t.Errorf("%d mappings stay counted", r.places.Used())
 	}
 }
 
@@ -53,8 +54,8 @@ func TestReservationsAreBounded(t *testing.T) {
 func TestReservationsWithoutEnd(t *testing.T) {
 	const more = 1 << 17
 	r := boundedRig(t, 0)
-	if r.places.most > more {
-		t.Skipf("a process may have %d mappings here", r.places.most)
+	if r.places.Most() > more {
+		t.Skipf("a process may have %d mappings here", r.places.Most())
 	}
 	n := 0
 	for r.call(t, gpubackend.OpMemAddressReserve, reservation(n), oneUnit) == gpubackend.Success {
@@ -82,8 +83,8 @@ func TestScatteredPagesAreBounded(t *testing.T) {
 		r.want(t, 0, gpubackend.OpHostUnregister, 1)
 		r.want(t, 0, gpubackend.OpHostRegister, 2, address, scatteredPages*4096, 0)
 		r.want(t, 0, gpubackend.OpHostUnregister, 2)
-		if r.places.used != 0 {
-			t.Errorf("%d mappings stay counted", r.places.used)
+		if r.places.Used() != 0 {
+			t.Errorf("%d mappings stay counted", r.places.Used())
 		}
 	})
 	t.Run("pageable", func(t *testing.T) { scattered(t, gpubackend.OpHostPageable) })
@@ -118,7 +119,7 @@ func TestPagesInPlaceOfOthersAreCounted(t *testing.T) {
 	for i := range uint32(10) {
 		r.show(1+i, address, b, a)
 	}
-	if want := placesOfReserved + placesOfShown(2); r.places.used != want {
-		t.Errorf("%d mappings are counted, want %d", r.places.used, want)
+	if want := addresses.OfReserved + addresses.OfShown(2); r.places.Used() != want {
+		t.Errorf("%d mappings are counted, want %d", r.places.Used(), want)
 	}
 }

@@ -80,7 +80,7 @@ func (w *Worker) look(x *waiter) gpubackend.Result {
 
 // settled tells the driver that an announcement has arrived.
 func (w *Worker) settled(x *waiter) {
-	if w.setContext(x.context, true) == gpubackend.Success && w.driver.Announced(x.done, x.seq) {
+	if w.contexts.Set(x.context, true) == gpubackend.Success && w.driver.Announced(x.done, x.seq) {
 		w.pools.settle(w)
 	} else {
 		w.announcer.unsettled = true
@@ -103,7 +103,7 @@ func (w *Worker) settle() {
 // must not be told that the stream isn't ready.
 func (w *Worker) queryStream(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
 	w.pollWaiters()
-	if result := w.setContext(c.Context, false); result != gpubackend.Success {
+	if result := w.contexts.Set(c.Context, false); result != gpubackend.Success {
 		return result
 	}
 	return run(c)

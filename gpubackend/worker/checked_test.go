@@ -111,7 +111,7 @@ func TestRawCommandsRefuseUnknownNumbers(t *testing.T) {
 		t.Errorf("cooperative launch: %v", got)
 	}
 	desc := r.objects.Add(object.ResourceDesc, 7, 0)
-	r.primary[0] = r.context
+	r.contexts.Retained(0, r.context)
 	for _, flags := range []uint64{0x20, 0x40, 0x21, 2, 1 << 31} {
 		if got := r.call(t, gpubackend.OpGreenCtxCreate, desc, 0, flags); got != gpubackend.InvalidValue {
 			t.Errorf("green context with flags %#x: %v", flags, got)

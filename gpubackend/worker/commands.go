@@ -72,7 +72,7 @@ func (w *Worker) execute(c *call.Call) {
 }
 
 func (w *Worker) dispatch(c *call.Call) gpubackend.Result {
-	if c.Op != gpubackend.OpLaunchKernel || c.Context != w.context {
+	if c.Op != gpubackend.OpLaunchKernel || c.Context != w.contexts.Current() {
 		w.flushLaunches()
 	}
 	h := w.table.Find(c.Op)
@@ -89,7 +89,7 @@ func (w *Worker) dispatch(c *call.Call) gpubackend.Result {
 	case !w.opened:
 		return gpubackend.NotInitialized
 	}
-	if result := w.setContext(c.Context, h.NoContext); result != gpubackend.Success {
+	if result := w.contexts.Set(c.Context, h.NoContext); result != gpubackend.Success {
 		return result
 	}
 	return h.Run(c)
@@ -102,29 +102,6 @@ func (w *Worker) logUnknown(op gpubackend.Op) {
 	}
 	w.unknown[op] = true
 	w.log.WithField("function", op.Name()).Warn("guest called a function that is not implemented")
-}
-
-// setContext makes the caller's context current in the driver.
-func (w *Worker) setContext(context uint64, optional bool) gpubackend.Result {
-	if context == w.context {
-		if context == 0 && !optional {
-			return gpubackend.InvalidContext
-		}
-		return gpubackend.Success
-	}
-	native, ok := w.lookupContext(context)
-	if !ok && context != 0 {
-		return gpubackend.InvalidContext
-	}
-	w.flushLaunches() // they are in the context that was current
-	if result := w.driver.SetCurrent(native); result != gpubackend.Success {
-		return result
-	}
-	w.context = context
-	if context == 0 && !optional {
-		return gpubackend.InvalidContext
-	}
-	return gpubackend.Success
 }
 
 // finish gives the guest a result: in its slot if it waits, else as an asynchronous error.

@@ -5,6 +5,7 @@ package worker
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/fences"
 )
 
 // slot is a chunk on its way, with a part of the staging memory if it has to pass through that.
@@ -17,7 +18,7 @@ type slot struct {
 	counted bool // op waits for it
 	from    position
 	bytes   uint64
-	fence   fence
+	fence   fences.Fence
 }
 
 type slotState uint8
@@ -134,7 +135,7 @@ func (c *copier) arrived(w *Worker, m Moved) {
 
 // settled looks whether a chunk's turn has come.
 func (c *copier) settled(w *Worker, s *slot) {
-	switch result := w.passed(s.fence); result {
+	switch result := w.fences.Passed(s.fence); result {
 	case gpubackend.NotReady:
 	case gpubackend.Success:
 		w.move(s)
@@ -145,7 +146,7 @@ func (c *copier) settled(w *Worker, s *slot) {
 
 // carried looks whether the driver's step has ended.
 func (c *copier) carried(w *Worker, s *slot) {
-	result := w.passed(s.fence)
+	result := w.fences.Passed(s.fence)
 	if result == gpubackend.NotReady {
 		return
 	}

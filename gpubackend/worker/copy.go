@@ -34,7 +34,7 @@ func (w *Worker) copyLinear(c *call.Call, dir direction) gpubackend.Result {
 		return gpubackend.InvalidValue
 	}
 	r.Bytes = bytes
-	s, result := w.findStream(c, c.Word(4))
+	s, result := w.streams.Find(c, c.Word(4))
 	if result != gpubackend.Success {
 		return result
 	}
@@ -192,7 +192,7 @@ func (w *Worker) startCopy(c *call.Call, op *copyOp) gpubackend.Result {
 func (w *Worker) runCopyBox(c *call.Call) gpubackend.Result {
 	dev := box{c.Word(0), c.Word(1), c.Word(2), c.Word(7), c.Word(8), c.Word(9)}
 	host := hostLayout{pitch: c.Word(5), slice: c.Word(6)}
-	s, result := w.findStream(c, c.Word(11))
+	s, result := w.streams.Find(c, c.Word(11))
 	if result != gpubackend.Success {
 		return result
 	}

@@ -95,7 +95,7 @@ func (w *Worker) startChunk(op *copyOp, s *slot) {
 // the stream is done.
 func (w *Worker) afterEarlier(s *slot) {
 	op := s.op
-	result := w.setContext(op.context, true)
+	result := w.contexts.Set(op.context, true)
 	if result == gpubackend.Success && !op.settled {
 		result = w.driver.ContextQuery()
 	}
@@ -105,7 +105,7 @@ func (w *Worker) afterEarlier(s *slot) {
 		w.move(s)
 		return
 	case gpubackend.NotReady:
-		if s.fence, result = w.fence(op.stream); result == gpubackend.Success {
+		if s.fence, result = w.fences.Mark(op.stream); result == gpubackend.Success {
 			s.state = slotSettling
 			return
 		}
@@ -182,7 +182,7 @@ func (w *Worker) move(s *slot) {
 func (w *Worker) carry(s *slot) {
 	op := s.op
 	s.state = slotCarrying
-	if result := w.setContext(op.context, true); result != gpubackend.Success {
+	if result := w.contexts.Set(op.context, true); result != gpubackend.Success {
 		w.endChunk(s, result)
 		return
 	}
@@ -194,7 +194,7 @@ func (w *Worker) carry(s *slot) {
 		return w.driver.Copy(dst, src, n, op.stream)
 	})
 	if result == gpubackend.Success {
-		s.fence, result = w.fence(op.stream)
+		s.fence, result = w.fences.Mark(op.stream)
 	}
 	if result != gpubackend.Success {
 		w.endChunk(s, result)

@@ -8,6 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/handles"
 )
 
 // graphs is which handles the guest has for the driver's graphs and nodes, which the driver gives again and again.
@@ -18,30 +19,6 @@ type graphs struct {
 	full   bool   // the call at hand found no room for a name
 }
 
-func (w *Worker) findGraph(_ *call.Call, handle uint64) (gpubackend.Graph, gpubackend.Result) {
-	h, ok := w.objects.Lookup(object.Graph, handle)
-	if !ok {
-		return 0, gpubackend.InvalidValue
-	}
-	return gpubackend.Graph(h), gpubackend.Success
-}
-
-func (w *Worker) findGraphExec(_ *call.Call, handle uint64) (gpubackend.GraphExec, gpubackend.Result) {
-	h, ok := w.objects.Lookup(object.GraphExec, handle)
-	if !ok {
-		return 0, gpubackend.InvalidValue
-	}
-	return gpubackend.GraphExec(h), gpubackend.Success
-}
-
-func (w *Worker) findGraphNode(_ *call.Call, handle uint64) (gpubackend.GraphNode, gpubackend.Result) {
-	h, ok := w.objects.Lookup(object.GraphNode, handle)
-	if !ok {
-		return 0, gpubackend.InvalidValue
-	}
-	return gpubackend.GraphNode(h), gpubackend.Success
-}
-
 // findGraphNodes looks up an array of handles.
 func (w *Worker) findGraphNodes(c *call.Call, i int) ([]gpubackend.GraphNode, gpubackend.Result) {
 	b, result := c.Input(i)
@@ -50,7 +27,7 @@ func (w *Worker) findGraphNodes(c *call.Call, i int) ([]gpubackend.GraphNode, gp
 	}
 	nodes := make([]gpubackend.GraphNode, len(b)/8)
 	for k := range nodes {
-		if nodes[k], result = w.findGraphNode(c, binary.LittleEndian.Uint64(b[8*k:])); result != gpubackend.Success {
+		if nodes[k], result = handles.GraphNode(&w.objects, binary.LittleEndian.Uint64(b[8*k:])); result != gpubackend.Success {
 			return nil, result
 		}
 	}

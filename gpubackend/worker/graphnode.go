@@ -10,6 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/handles"
 )
 
 // A node's record is words, the first of which is its type, and bytes behind them (docs/protocol.md, "Graphs").
@@ -63,7 +64,7 @@ func (w *Worker) decodeNodeWords(c *call.Call, n *gpubackend.Node, v []uint64, t
 		l.Grid = [3]uint32{uint32(v[1]), uint32(v[1] >> 32), uint32(v[2])}
 		l.Block = [3]uint32{uint32(v[2] >> 32), uint32(v[3]), uint32(v[3] >> 32)}
 		l.Shared, l.Parameters = uint32(v[4]), tail[:v[5]]
-		l.Function, result = w.findFunction(c, v[0])
+		l.Function, result = w.kernels.Find(c, v[0])
 	case gpubackend.NodeMemcpy:
 		n.Copy = gpubackend.Box{
 			Dst: v[0], DstPitch: v[1], DstSlice: v[2], Src: v[3], SrcPitch: v[4], SrcSlice: v[5],
@@ -79,9 +80,9 @@ func (w *Worker) decodeNodeWords(c *call.Call, n *gpubackend.Node, v []uint64, t
 		n.Call, result = w.keepHostFunc(v[0])
 	case gpubackend.NodeGraph:
 		n.Moved = v[1] == 1
-		n.Child, result = w.findGraph(c, v[0])
+		n.Child, result = handles.Graph(&w.objects, v[0])
 	case gpubackend.NodeEventWait, gpubackend.NodeEventRecord:
-		n.Event, result = w.findEvent(c, v[0])
+		n.Event, result = handles.Event(&w.objects, v[0])
 	case gpubackend.NodeConditional:
 		if !allowed.ConditionalKind.Has(v[1]) {
 			return gpubackend.InvalidValue
@@ -139,7 +140,7 @@ func (w *Worker) encodeNodeWords(n *gpubackend.Node) (v []uint64, tail []byte) {
 	case gpubackend.NodeKernel:
 		l := &n.Launch
 		return []uint64{
-			w.nameFunction(l.Function), uint64(l.Grid[0]) | uint64(l.Grid[1])<<32, uint64(l.Grid[2]) | uint64(l.Block[0])<<32,
+			w.kernels.Name(l.Function), uint64(l.Grid[0]) | uint64(l.Grid[1])<<32, uint64(l.Grid[2]) | uint64(l.Block[0])<<32,
 			uint64(l.Block[1]) | uint64(l.Block[2])<<32, uint64(l.Shared), uint64(len(l.Parameters)),
 		}, l.Parameters
 	case gpubackend.NodeMemcpy:
@@ -162,17 +163,4 @@ func (w *Worker) encodeNodeWords(n *gpubackend.Node) (v []uint64, tail []byte) {
 		return []uint64{uint64(len(n.Ops) / memOpBytes), n.Flags}, n.Ops
 	}
 	return nil, nil
-}
-
-// nameFunction returns the guest's handle of a function, or of the kernel that it is of.
-func (w *Worker) nameFunction(f gpubackend.Function) uint64 {
-	if h := w.objects.Existing(object.Function, uint64(f)); h != 0 {
-		return h
-	}
-	for key, g := range w.kernels {
-		if g == f {
-			return key.kernel
-		}
-	}
-	return w.objects.Existing(object.Kernel, uint64(f))
 }

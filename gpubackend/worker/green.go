@@ -10,6 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/handles"
 )
 
 // greens is the guest's green contexts and the resources that it makes them of. Resources are kept here: the guest has
@@ -20,7 +21,6 @@ type greens struct {
 	asked     map[resourceKey]uint64
 	splits    map[splitKey]*split
 	descs     map[string]uint64 // by the handles of their resources
-	contexts  map[uint64]greenContext
 }
 
 // resource is a resource; it goes with the context that has it.
@@ -46,12 +46,6 @@ type split struct {
 	rest   uint64
 }
 
-// greenContext is a green context by the handle of the context that it is made current by.
-type greenContext struct {
-	home   uint64 // the primary context that it is part of
-	native gpubackend.Context
-}
-
 // These bound what a guest can make a worker keep.
 const (
 	maxResources     = 1 << 16
@@ -59,24 +53,6 @@ const (
 	maxDescribed     = 16 // resources of one descriptor
 	maxGreenContexts = 1 << 12
 )
-
-// home is the context that what is made in a context belongs to: of a green context, the device's primary one.
-func (w *Worker) home(context uint64) uint64 {
-	if len(w.greens.contexts) > 0 {
-		if g, ok := w.greens.contexts[context]; ok {
-			return g.home
-		}
-	}
-	return context
-}
-
-func (w *Worker) findGreenContext(_ *call.Call, handle uint64) (gpubackend.GreenContext, gpubackend.Result) {
-	native, ok := w.objects.Lookup(object.GreenContext, handle)
-	if !ok {
-		return 0, gpubackend.InvalidContext
-	}
-	return gpubackend.GreenContext(native), gpubackend.Success
-}
 
 // runDevResource describes what something has: of, which, type, record.
 func (w *Worker) runDevResource(c *call.Call) gpubackend.Result {
@@ -248,11 +224,11 @@ func (w *Worker) runResourceDesc(c *call.Call) gpubackend.Result {
 // runGreenCtxCreate makes a green context: descriptor, device, flags. The library has retained the primary context.
 func (w *Worker) runGreenCtxCreate(c *call.Call) gpubackend.Result {
 	desc, ok := w.objects.Lookup(object.ResourceDesc, c.Word(0))
-	home, retained := w.primary[c.Word(1)]
+	home, retained := w.contexts.Primary(c.Word(1))
 	if !ok || !retained || !allowed.GreenFlags.Has(c.Word(2)) {
 		return gpubackend.InvalidValue
 	}
-	if len(w.greens.contexts) >= maxGreenContexts || !w.objects.Room(object.Context) {
+	if w.contexts.Greens() >= maxGreenContexts || !w.objects.Room(object.Context) {
 		return gpubackend.OutOfMemory
 	}
 	g, context, result := w.driver.GreenCtxCreate(gpubackend.ResourceDesc(desc), c.Word(1), c.Word(2))
@@ -261,10 +237,7 @@ func (w *Worker) runGreenCtxCreate(c *call.Call) gpubackend.Result {
 	}
 	green := w.objects.Add(object.GreenContext, uint64(g), home)
 	handle := w.objects.Add(object.Context, uint64(context), green)
-	if w.greens.contexts == nil {
-		w.greens.contexts = map[uint64]greenContext{}
-	}
-	w.greens.contexts[handle] = greenContext{home, context}
+	w.contexts.AddGreen(handle, home)
 	c.Answer(green)
 	c.Answer(handle)
 	return gpubackend.Success
@@ -272,7 +245,7 @@ func (w *Worker) runGreenCtxCreate(c *call.Call) gpubackend.Result {
 
 // runGreenCtxDestroy ends a green context.
 func (w *Worker) runGreenCtxDestroy(c *call.Call) gpubackend.Result {
-	g, result := w.findGreenContext(c, c.Word(0))
+	g, result := handles.GreenContext(&w.objects, c.Word(0))
 	if result != gpubackend.Success {
 		return result
 	}
@@ -286,12 +259,12 @@ func (w *Worker) runGreenCtxDestroy(c *call.Call) gpubackend.Result {
 
 // endGreenStreams destroys the streams of a green context, from its primary context.
 func (w *Worker) endGreenStreams(green uint64) {
-	for handle := range w.greens.contexts {
+	for handle := range w.contexts.Green {
 		if w.objects.Parent(handle) == green {
-			w.streams.endContext(w, handle)
+			w.streams.EndContext(handle)
 		}
 	}
-	w.setContext(w.objects.Parent(green), true)
+	w.contexts.Set(w.objects.Parent(green), true)
 	for handle, s := range w.objects.All(object.Stream) {
 		if p := w.objects.Parent(handle); p == green || w.objects.Parent(p) == green {
 			w.driver.StreamDestroy(gpubackend.Stream(s))
@@ -299,21 +272,9 @@ func (w *Worker) endGreenStreams(green uint64) {
 	}
 }
 
-// leaveGreen makes sure that no green context is current that may be about to end.
-func (w *Worker) leaveGreen() {
-	if home := w.home(w.context); home != w.context {
-		w.setContext(home, true)
-	}
-}
-
 // settle forgets the green contexts whose handles are gone, and the resources of contexts that are.
 func (s *greens) settle(w *Worker) {
-	for handle := range s.contexts {
-		if _, ok := w.objects.Lookup(object.Context, handle); !ok {
-			delete(s.contexts, handle)
-			w.streams.forget(handle)
-		}
-	}
+	w.contexts.Sweep(w.streams.Forget)
 	for h := range s.resources {
 		if _, ok := w.objects.Lookup(object.Resource, h); !ok {
 			delete(s.resources, h)

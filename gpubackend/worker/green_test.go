@@ -8,6 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/streams"
 )
 
 const bulk = wire.BufferBulk<<56 | wire.Bulk
@@ -22,7 +23,7 @@ func (r *rig) record(i int) (x wire.ResourceRecord) {
 func greenRig(t *testing.T) (*rig, wire.ResourceRecord) {
 	t.Helper()
 	r := onSoft(t)
-	r.primary[0] = r.context
+	r.contexts.Retained(0, r.context)
 	r.want(t, 0, gpubackend.OpDevResource, 0, 0, gpubackend.ResourceSM, bulk, wire.ResourceRecordSize)
 	whole := r.record(0)
 	if whole.Count == 0 || whole.Type != gpubackend.ResourceSM {
@@ -52,7 +53,7 @@ func TestGreenContextSharesAllButStreams(t *testing.T) {
 	event := r.want(t, 0, gpubackend.OpEventCreate, 2)
 	stream := r.want(t, 0, gpubackend.OpStreamCreateWithPriority, 1, 0)
 	own := r.want(t, 0, gpubackend.OpGreenCtxStreamCreate, green, 1, 0)
-	r.want(t, 0, gpubackend.OpMemsetD8Async, address, 1, 4096, streamPerThread)
+	r.want(t, 0, gpubackend.OpMemsetD8Async, address, 1, 4096, streams.PerThread)
 	pool := r.want(t, 0, gpubackend.OpPoolDefault, 0)
 	pooled := r.want(t, 0, gpubackend.OpMemAllocAsync, 4096, pool, stream)
 	r.want(t, 0, gpubackend.OpGreenCtxRecordEvent, green, event)
@@ -67,8 +68,8 @@ func TestGreenContextSharesAllButStreams(t *testing.T) {
 	r.want(t, 0, gpubackend.OpCtxSynchronize)
 	r.want(t, 0, gpubackend.OpEventQuery, event)
 	r.want(t, 0, gpubackend.OpMemFree, address)
-	if n := r.objects.Count(object.Context); n != 1 || len(r.greens.contexts)+len(r.streams.streams) != 0 {
-		t.Errorf("%d contexts, %d green ones, %d streams of threads are left", n, len(r.greens.contexts), len(r.streams.streams))
+	if n := r.objects.Count(object.Context); n != 1 || r.contexts.Greens()+r.streams.Threads() != 0 {
+		t.Errorf("%d contexts, %d green ones, %d streams of threads are left", n, r.contexts.Greens(), r.streams.Threads())
 	}
 }
 
@@ -104,11 +105,11 @@ func TestPrimaryContextTakesGreenOnesAlong(t *testing.T) {
 	r.context = context
 	r.want(t, 0, gpubackend.OpStreamCreateWithPriority, 1, 0)
 	r.want(t, 0, gpubackend.OpDevicePrimaryCtxReset, 0)
-	r.context = r.primary[0]
+	r.context, _ = r.contexts.Primary(0)
 	r.want(t, gpubackend.InvalidContext, gpubackend.OpGreenCtxDestroy, green)
 	r.want(t, 0, gpubackend.OpMemGetInfo)
-	if n := r.objects.Count(object.Stream) + r.objects.Count(object.GreenContext); n != 0 || len(r.greens.contexts) != 0 {
-		t.Errorf("%d objects and %d contexts are left", n, len(r.greens.contexts))
+	if n := r.objects.Count(object.Stream) + r.objects.Count(object.GreenContext); n != 0 || r.contexts.Greens() != 0 {
+		t.Errorf("%d objects and %d contexts are left", n, r.contexts.Greens())
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
@@ -19,7 +20,7 @@ type hostRange struct {
 	bytes   uint64
 	base    uint64 // page-aligned range that is mapped
 	size    uint64
-	mapped  []addressRange // what of it still is
+	mapped  []addresses.Range // what of it still is
 	whole   *hostWhole
 	places  int
 }
@@ -28,8 +29,8 @@ type hostRange struct {
 // copy or fill that crossed from one registration to another would be refused.
 type hostWhole struct {
 	base, size uint64
-	readOnly   bool           // one of the ranges is
-	known      []addressRange // what the driver knows of it: all when it is complete, then what is kept
+	readOnly   bool              // one of the ranges is
+	known      []addresses.Range // what the driver knows of it: all when it is complete, then what is kept
 }
 
 func (h *hostWhole) end() uint64 { return h.base + h.size }
@@ -37,17 +38,7 @@ func (h *hostWhole) end() uint64 { return h.base + h.size }
 // registered says whether the driver knows all of a piece of a mapping, at the guest's own address.
 func (w *Worker) registered(m *mapping, offset, bytes uint64) bool {
 	h := w.hosts[m.id]
-	return h != nil && contains(h.whole.known, addressRange{m.address + offset, bytes})
-}
-
-// contains says whether a range lies in one of others.
-func contains(list []addressRange, r addressRange) bool {
-	for _, x := range list {
-		if r.base >= x.base && r.base-x.base <= x.bytes && r.bytes <= x.bytes-(r.base-x.base) {
-			return true
-		}
-	}
-	return false
+	return h != nil && addresses.Of(m.address+offset, bytes).In(h.whole.known)
 }
 
 // maxAddress bounds user addresses of x86-64 with four-level page tables.
@@ -61,19 +52,19 @@ func (w *Worker) runHostRegister(c *call.Call) gpubackend.Result {
 	}
 	address, bytes := c.Word(1), c.Word(2)
 	h := &hostRange{mapping: m, address: address, bytes: bytes, base: address &^ (pageSize - 1), places: len(pieces)}
-	if !w.places.take(h.places) {
+	if !w.places.Take(h.places) {
 		return gpubackend.OutOfMemory
 	}
 	mem, unmap, err := arena.Map(pieces, uintptr(h.base), m.flags&wire.MapFlagWrite != 0)
 	if err != nil {
-		w.places.give(h.places)
+		w.places.Give(h.places)
 		w.complain(err, "pinned memory has no place in the worker's address space")
 		return gpubackend.OutOfMemory
 	}
 	h.size = uint64(len(mem))
-	h.mapped = []addressRange{{h.base, h.size}}
+	h.mapped = []addresses.Range{addresses.Of(h.base, h.size)}
 	if result := w.appendHost(h, c.Word(3) != 0); result != gpubackend.Success {
-		w.places.give(h.places)
+		w.places.Give(h.places)
 		unmap()
 		return result
 	}
@@ -115,12 +106,12 @@ func (w *Worker) appendHost(h *hostRange, more bool) gpubackend.Result {
 		w.growing[h.whole.end()] = h.whole
 		return gpubackend.Success
 	}
-	return w.announceHost(h.whole, addressRange{h.whole.base, h.whole.size})
+	return w.announceHost(h.whole, addresses.Of(h.whole.base, h.whole.size))
 }
 
 // announceHost tells the driver of a range of a whole.
-func (w *Worker) announceHost(h *hostWhole, r addressRange) gpubackend.Result {
-	result := w.driver.HostRegister(r.base, r.bytes, !h.readOnly)
+func (w *Worker) announceHost(h *hostWhole, r addresses.Range) gpubackend.Result {
+	result := w.driver.HostRegister(r.Base, r.Bytes, !h.readOnly)
 	if result == gpubackend.Success {
 		h.known = append(h.known, r)
 	}
@@ -132,14 +123,14 @@ func (w *Worker) runHostUnregister(c *call.Call) gpubackend.Result {
 	id := uint32(c.Word(0))
 	h := w.hosts[id]
 	if h == nil {
-		return gpubackend.HostMemoryUnregistered
+		return gpubackend.HostMemoryNotRegistered
 	}
 	result := w.forgetWhole(h.whole)
 	if result != gpubackend.Success && !result.Sticky() {
 		return result
 	}
 	h.keep(nil)
-	w.places.give(h.places)
+	w.places.Give(h.places)
 	delete(w.hosts, id)
 	h.mapping.users--
 	w.giveMap(h.mapping)
@@ -153,7 +144,7 @@ func (w *Worker) forgetWhole(h *hostWhole) (result gpubackend.Result) {
 	}
 	for len(h.known) > 0 {
 		r := h.known[0]
-		if result = w.driver.HostUnregister(r.base, r.bytes); result != gpubackend.Success && !result.Sticky() {
+		if result = w.driver.HostUnregister(r.Base, r.Bytes); result != gpubackend.Success && !result.Sticky() {
 			return result
 		}
 		h.known = h.known[1:]

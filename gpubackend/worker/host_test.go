@@ -9,12 +9,13 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 )
 
 // registrar is a driver that knows which ranges are registered.
 type registrar struct {
 	*fakeDriver
-	whole  []addressRange
+	whole  []addresses.Range
 	refuse gpubackend.Result
 	write  bool // of the last one
 }
@@ -23,14 +24,14 @@ func (d *registrar) HostRegister(addr, bytes uint64, write bool) gpubackend.Resu
 	if d.refuse != gpubackend.Success {
 		return d.refuse
 	}
-	d.whole, d.write = append(d.whole, addressRange{addr, bytes}), write
+	d.whole, d.write = append(d.whole, addresses.Of(addr, bytes)), write
 	return gpubackend.Success
 }
 
 func (d *registrar) HostUnregister(addr, bytes uint64) gpubackend.Result {
-	i := slices.Index(d.whole, addressRange{addr, bytes})
+	i := slices.Index(d.whole, addresses.Of(addr, bytes))
 	if i < 0 {
-		return gpubackend.HostMemoryUnregistered
+		return gpubackend.HostMemoryNotRegistered
 	}
 	d.whole = slices.Delete(d.whole, i, i+1)
 	return gpubackend.Success
@@ -63,7 +64,7 @@ func TestRangesAreRegisteredAsOne(t *testing.T) {
 			t.Fatal("read-only memory is registered for writing")
 		}
 	}
-	if want := []addressRange{{0x80000, 0x2000}, {0x10000, 0x4000}}; !slices.Equal(d.whole, want) || !d.write {
+	if want := []addresses.Range{addresses.Of(0x80000, 0x2000), addresses.Of(0x10000, 0x4000)}; !slices.Equal(d.whole, want) || !d.write {
 		t.Fatalf("registered %x, want %x", d.whole, want)
 	}
 	if len(r.growing) != 0 || !r.registered(a.mapping, 0, 0x3000) || !r.registered(b.mapping, 0, 0x1000) {
@@ -74,7 +75,7 @@ func TestRangesAreRegisteredAsOne(t *testing.T) {
 			t.Fatalf("forget: result %d", got)
 		}
 	}
-	if want := []addressRange{{0x80000, 0x2000}}; !slices.Equal(d.whole, want) || r.registered(a.mapping, 0, 1) {
+	if want := []addresses.Range{addresses.Of(0x80000, 0x2000)}; !slices.Equal(d.whole, want) || r.registered(a.mapping, 0, 1) {
 		t.Fatalf("still registered: %x", d.whole)
 	}
 }
@@ -96,7 +97,7 @@ func TestWholeThatDoesNotGetReady(t *testing.T) {
 	d.refuse = gpubackend.Success
 	// What begins where a refused range ended is none of its whole.
 	c := newRange(3, 0x12000, 0x1000, wire.MapFlagWrite)
-	if r.appendHost(c, false); !slices.Equal(d.whole, []addressRange{{0x12000, 0x1000}}) {
+	if r.appendHost(c, false); !slices.Equal(d.whole, []addresses.Range{addresses.Of(0x12000, 0x1000)}) {
 		t.Fatalf("registered %x", d.whole)
 	}
 	if got := r.forgetWhole(a.whole); got != gpubackend.Success {
@@ -113,32 +114,32 @@ func TestPagesOfAWholeAreKept(t *testing.T) {
 	r.hosts[1], r.hosts[2] = a, b
 	r.appendHost(a, true)
 	r.appendHost(b, false)
-	first, last := addressRange{0x10000, 0x1000}, addressRange{0x14000, 0x1000}
-	for _, wrong := range [][]addressRange{
-		{{0xf000, 0x1000}}, {{0x10000, 0x6000}}, {{0x10800, 0x1000}}, {{0x10000, 0x800}}, {last, first}, {first, first},
-		{{0x11000, ^uint64(0) &^ 0xfff}},
+	first, last := addresses.Of(0x10000, 0x1000), addresses.Of(0x14000, 0x1000)
+	for _, wrong := range [][]addresses.Range{
+		{addresses.Of(0xf000, 0x1000)}, {addresses.Of(0x10000, 0x6000)}, {addresses.Of(0x10800, 0x1000)}, {addresses.Of(0x10000, 0x800)}, {last, first}, {first, first},
+		{addresses.Of(0x11000, ^uint64(0)&^0xfff)},
 	} {
 		if got := r.keepHost(1, wrong); got != gpubackend.InvalidValue {
 			t.Errorf("keep %x: result %d", wrong, got)
 		}
 	}
-	if got := r.keepHost(3, nil); got != gpubackend.HostMemoryUnregistered {
+	if got := r.keepHost(3, nil); got != gpubackend.HostMemoryNotRegistered {
 		t.Errorf("keep of what is not registered: result %d", got)
 	}
-	if want := []addressRange{{0x10000, 0x5000}}; !slices.Equal(d.whole, want) {
+	if want := []addresses.Range{addresses.Of(0x10000, 0x5000)}; !slices.Equal(d.whole, want) {
 		t.Fatalf("registered %x, want %x", d.whole, want)
 	}
-	if got := r.keepHost(1, []addressRange{first, last}); got != gpubackend.Success {
+	if got := r.keepHost(1, []addresses.Range{first, last}); got != gpubackend.Success {
 		t.Fatalf("result %d", got)
 	}
-	if want := []addressRange{first, last}; !slices.Equal(d.whole, want) {
+	if want := []addresses.Range{first, last}; !slices.Equal(d.whole, want) {
 		t.Fatalf("registered %x, want %x", d.whole, want)
 	}
 	if !r.registered(a.mapping, 0, 0x1000) || r.registered(a.mapping, 0x800, 0x1000) || r.registered(b.mapping, 0, 1) ||
 		!r.registered(b.mapping, 0x1000, 0x1000) {
 		t.Fatal("copies don't find what is kept, or find what is not")
 	}
-	if got := r.keepHost(2, []addressRange{last}); got != gpubackend.Success || !slices.Equal(d.whole, []addressRange{last}) {
+	if got := r.keepHost(2, []addresses.Range{last}); got != gpubackend.Success || !slices.Equal(d.whole, []addresses.Range{last}) {
 		t.Fatalf("result %d, registered %x", got, d.whole)
 	}
 	if got := r.forgetWhole(a.whole); got != gpubackend.Success || len(d.whole) != 0 {
@@ -153,10 +154,10 @@ func TestKeptPartsOfARange(t *testing.T) {
 	}
 	defer unmap()
 	h := newRange(1, 0x102345670000, 0x5000, 0)
-	h.mapped = []addressRange{{h.base, h.size}}
-	first, last := addressRange{h.base, 0x1000}, addressRange{h.base + 0x4000, 0x1000}
-	h.keep([]addressRange{first, last})
-	if !slices.Equal(h.mapped, []addressRange{first, last}) {
+	h.mapped = []addresses.Range{addresses.Of(h.base, h.size)}
+	first, last := addresses.Of(h.base, 0x1000), addresses.Of(h.base+0x4000, 0x1000)
+	h.keep([]addresses.Range{first, last})
+	if !slices.Equal(h.mapped, []addresses.Range{first, last}) {
 		t.Fatalf("mapped %x", h.mapped)
 	}
 	between, err := arena.Reserve(0x102345671000, 0x3000)
@@ -168,7 +169,7 @@ func TestKeptPartsOfARange(t *testing.T) {
 		again()
 		t.Fatal("what is kept is free")
 	}
-	h.keep([]addressRange{last})
+	h.keep([]addresses.Range{last})
 	h.keep(nil)
 	if len(h.mapped) != 0 {
 		t.Fatalf("mapped %x", h.mapped)

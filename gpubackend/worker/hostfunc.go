@@ -48,7 +48,7 @@ const maxHostFuncs = 1 << 16
 
 // runHostFunc queues a host function: stream, token.
 func (w *Worker) runHostFunc(c *call.Call) gpubackend.Result {
-	s, result := w.findStream(c, c.Word(0))
+	s, result := w.streams.Find(c, c.Word(0))
 	if result != gpubackend.Success {
 		return result
 	}

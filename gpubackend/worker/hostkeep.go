@@ -5,6 +5,7 @@ package worker
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
@@ -12,22 +13,22 @@ import (
 // address and bytes of two ranges. Nothing is to find them missing meanwhile: it is done when the context is idle.
 func (w *Worker) runHostKeep(c *call.Call) gpubackend.Result {
 	id := uint32(c.Word(0))
-	var kept []addressRange
+	var kept []addresses.Range
 	for i := 1; i < 5; i += 2 {
 		if c.Word(i+1) != 0 {
-			kept = append(kept, addressRange{c.Word(i), c.Word(i + 1)})
+			kept = append(kept, addresses.Of(c.Word(i), c.Word(i+1)))
 		}
 	}
 	return w.whenIdle(c, func() (uint64, gpubackend.Result) { return 0, w.keepHost(id, kept) })
 }
 
-func (w *Worker) keepHost(id uint32, kept []addressRange) gpubackend.Result {
+func (w *Worker) keepHost(id uint32, kept []addresses.Range) gpubackend.Result {
 	h := w.hosts[id]
 	if h == nil {
-		return gpubackend.HostMemoryUnregistered
+		return gpubackend.HostMemoryNotRegistered
 	}
 	for i, r := range kept {
-		if (r.base|r.bytes)%pageSize != 0 || !contains(h.whole.known, r) || i > 0 && r.base < kept[0].end() {
+		if (r.Base|r.Bytes)%pageSize != 0 || !r.In(h.whole.known) || i > 0 && r.Base < kept[0].End() {
 			return gpubackend.InvalidValue
 		}
 	}
@@ -48,20 +49,20 @@ func (w *Worker) keepHost(id uint32, kept []addressRange) gpubackend.Result {
 }
 
 // keep unmaps all but parts of a range, sorted.
-func (h *hostRange) keep(parts []addressRange) {
-	var left []addressRange
+func (h *hostRange) keep(parts []addresses.Range) {
+	var left []addresses.Range
 	for _, m := range h.mapped {
-		at := m.base
+		at := m.Base
 		for _, p := range parts {
-			from, to := max(p.base, at), min(p.end(), m.end())
+			from, to := max(p.Base, at), min(p.End(), m.End())
 			if from >= to {
 				continue
 			}
 			arena.Unmap(uintptr(at), uintptr(from-at))
-			left = append(left, addressRange{from, to - from})
+			left = append(left, addresses.Of(from, to-from))
 			at = to
 		}
-		arena.Unmap(uintptr(at), uintptr(m.end()-at))
+		arena.Unmap(uintptr(at), uintptr(m.End()-at))
 	}
 	h.mapped = left
 }

@@ -49,7 +49,7 @@ func TestHandlesCount(t *testing.T) {
 func TestNoHandleWithoutMemory(t *testing.T) {
 	r := newRig(t)
 	r.withHost(0)
-	r.primary[0] = r.context
+	r.contexts.Retained(0, r.context)
 	words := make([]uint64, 12)
 	for _, op := range []gpubackend.Op{
 		gpubackend.OpCtxCreate, gpubackend.OpDevicePrimaryCtxRetain, gpubackend.OpStreamCreateWithPriority, gpubackend.OpEventCreate,

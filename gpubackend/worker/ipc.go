@@ -88,7 +88,7 @@ func (w *Worker) offer(address uint64) (*share, gpubackend.Result) {
 		return nil, gpubackend.InvalidValue
 	}
 	w.watchMemory()
-	s := &share{Shared: shared, offer: offer{text: describePiece(shared), fd: fd}, context: w.home(w.context)}
+	s := &share{Shared: shared, offer: offer{text: describePiece(shared), fd: fd}, context: w.contexts.HomeOfCurrent()}
 	if err := s.open(offersMemory); err != nil {
 		w.log.WithError(err).Warn("share memory")
 		return nil, gpubackend.OutOfMemory
@@ -122,7 +122,7 @@ func (w *Worker) runIpcOpen(c *call.Call, a command.IpcOpenMemHandle) gpubackend
 	if w.shares.mapped == nil {
 		w.shares.mapped = map[uint64]uint64{}
 	}
-	w.shares.mapped[address] = w.home(w.context)
+	w.shares.mapped[address] = w.contexts.HomeOfCurrent()
 	c.Put(command.IpcOpenMemHandleAnswer{Address: address + s.Offset, Whole: address})
 	return gpubackend.Success
 }

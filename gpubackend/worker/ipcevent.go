@@ -9,6 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/handles"
 )
 
 // maxSharedEvents bounds the sockets and goroutines that a guest can make a worker have.
@@ -17,7 +18,7 @@ const maxSharedEvents = 1 << 10
 // runIpcShareEvent offers an event.
 func (w *Worker) runIpcShareEvent(c *call.Call, a command.IpcGetEventHandle) gpubackend.Result {
 	handle := a.Event
-	e, result := w.findEvent(c, handle)
+	e, result := handles.Event(&w.objects, handle)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -73,7 +74,7 @@ func (w *Worker) runIpcOpenEvent(c *call.Call, a command.IpcOpenEventHandle) gpu
 	if result != gpubackend.Success {
 		return result
 	}
-	c.Put(command.IpcOpenEventHandleAnswer{Event: w.objects.Add(object.Event, uint64(e), w.home(c.Context))})
+	c.Put(command.IpcOpenEventHandleAnswer{Event: w.objects.Add(object.Event, uint64(e), w.contexts.Home(c.Context))})
 	return gpubackend.Success
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/handles"
 )
 
 // launchWords are the words of a launch before its parameters.
@@ -62,10 +63,10 @@ func (w *Worker) runLaunchKernel(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) decodeLaunch(c *call.Call, l *gpubackend.Launch) (result gpubackend.Result) {
-	if l.Function, result = w.findFunction(c, c.Word(0)); result != gpubackend.Success {
+	if l.Function, result = w.kernels.Find(c, c.Word(0)); result != gpubackend.Success {
 		return result
 	}
-	if l.Stream, result = w.findStream(c, c.Word(1)); result != gpubackend.Success {
+	if l.Stream, result = w.streams.Find(c, c.Word(1)); result != gpubackend.Success {
 		return result
 	}
 	parameters, attributes := c.Word(6), c.Word(5)>>32
@@ -102,7 +103,7 @@ func (w *Worker) translateAttributes(c *call.Call, attributes []byte) gpubackend
 		switch id {
 		case attributeProgrammaticEvent, attributeCompletionEvent:
 			value := attributes[attributeValue:]
-			event, result := w.findEvent(c, binary.LittleEndian.Uint64(value))
+			event, result := handles.Event(&w.objects, binary.LittleEndian.Uint64(value))
 			if result != gpubackend.Success {
 				return result
 			}

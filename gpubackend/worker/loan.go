@@ -123,7 +123,7 @@ func (w *Worker) lendable(address uint64) (l *loan, start uint64, fd int) {
 		if result != gpubackend.Success {
 			return nil, 0, -1
 		}
-		return &loan{base: m.base, bytes: m.bytes}, 0, fd
+		return &loan{base: m.Base, bytes: m.Bytes}, 0, fd
 	}
 	shared, fd, result := w.driver.Share(address)
 	if result != gpubackend.Success {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 )
 
 // TestLoansAgainstAList: find and take find what a look at every loan finds.
@@ -255,8 +256,8 @@ func TestMappedMemoryIsLent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, _, m := newLoanRig(t)
 			r.mappings.mapped = []mapped{
-				{addressRange{reserveBase, page}, &memory{bytes: page, uses: 2}, gpubackend.AccessRead},
-				{addressRange{reserveBase + page, 2 * page}, &memory{bytes: 2 * page, uses: 2}, gpubackend.AccessReadWrite},
+				{addresses.Of(reserveBase, page), &memory{bytes: page, uses: 2}, gpubackend.AccessRead},
+				{addresses.Of(reserveBase+page, 2*page), &memory{bytes: 2 * page, uses: 2}, gpubackend.AccessReadWrite},
 			}
 			copies := []struct {
 				address  uint64

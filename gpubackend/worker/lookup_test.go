@@ -40,8 +40,8 @@ func TestKernelsGoWithTheirLibrary(t *testing.T) {
 			t.Fatalf("unload: %d", got)
 		}
 	}
-	if len(r.kernels) != 1 {
-		t.Fatalf("%d kernels are known, of one that is there", len(r.kernels))
+	if r.kernels.Known() != 1 {
+		t.Fatalf("%d kernels are known, of one that is there", r.kernels.Known())
 	}
 	first := r.context
 	r.context = r.objects.Add(object.Context, 5, 0)
@@ -49,8 +49,8 @@ func TestKernelsGoWithTheirLibrary(t *testing.T) {
 	if got := r.call(t, gpubackend.OpCtxDestroy, first); got != 0 {
 		t.Fatalf("destroy: %d", got)
 	}
-	if len(r.kernels) != 1 {
-		t.Fatalf("%d kernels are known, of one in a context that is there", len(r.kernels))
+	if r.kernels.Known() != 1 {
+		t.Fatalf("%d kernels are known, of one in a context that is there", r.kernels.Known())
 	}
 	if got := r.call(t, gpubackend.OpLibraryUnload, kept); got != 0 {
 		t.Fatalf("unload: %d", got)

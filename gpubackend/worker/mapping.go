@@ -10,6 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
@@ -22,17 +23,15 @@ const (
 
 // mappings is the guest's virtual memory management.
 type mappings struct {
-	reserved []addressRange     // sorted
+	reserved []addresses.Range  // sorted
 	mapped   []mapped           // sorted
 	memory   map[uint64]*memory // by handle; imported memory may have several
 	shared   sharedMemory
 }
 
-type addressRange struct{ base, bytes uint64 }
-
 // mapped is memory at an address.
 type mapped struct {
-	addressRange
+	addresses.Range
 	memory *memory
 	access uint64
 }
@@ -47,8 +46,6 @@ type memory struct {
 	id     uint64 // by which it was imported, 0 if it wasn't
 }
 
-func (r addressRange) end() uint64 { return r.base + r.bytes }
-
 // aligned says whether a range is one that the guest may name.
 func aligned(base, bytes uint64) bool {
 	return base%gpubackend.Granularity == 0 && bytes%gpubackend.Granularity == 0 && bytes != 0 &&
@@ -57,16 +54,16 @@ func aligned(base, bytes uint64) bool {
 
 // firstReserved and firstMapped are the positions of the first range that ends behind addr.
 func (m *mappings) firstReserved(addr uint64) int {
-	return sort.Search(len(m.reserved), func(i int) bool { return m.reserved[i].end() > addr })
+	return sort.Search(len(m.reserved), func(i int) bool { return m.reserved[i].End() > addr })
 }
 
 func (m *mappings) firstMapped(addr uint64) int {
-	return sort.Search(len(m.mapped), func(i int) bool { return m.mapped[i].end() > addr })
+	return sort.Search(len(m.mapped), func(i int) bool { return m.mapped[i].End() > addr })
 }
 
 // at is the mapping that holds an address, or nil.
 func (m *mappings) at(addr uint64) *mapped {
-	if i := m.firstMapped(addr); i < len(m.mapped) && m.mapped[i].base <= addr {
+	if i := m.firstMapped(addr); i < len(m.mapped) && m.mapped[i].Base <= addr {
 		return &m.mapped[i]
 	}
 	return nil
@@ -79,18 +76,18 @@ func (w *Worker) runReserve(c *call.Call, a command.MemAddressReserve) gpubacken
 		return gpubackend.InvalidValue
 	}
 	i := m.firstReserved(base)
-	if i < len(m.reserved) && m.reserved[i].base < base+bytes {
+	if i < len(m.reserved) && m.reserved[i].Base < base+bytes {
 		return gpubackend.InvalidValue
 	}
-	if !w.places.take(placesOfReserved) {
+	if !w.places.Take(addresses.OfReserved) {
 		return gpubackend.OutOfMemory
 	}
 	result := w.driver.Reserve(base, bytes)
 	if result != gpubackend.Success {
-		w.places.give(placesOfReserved)
+		w.places.Give(addresses.OfReserved)
 		return result
 	}
-	m.reserved = slices.Insert(m.reserved, i, addressRange{base, bytes})
+	m.reserved = slices.Insert(m.reserved, i, addresses.Of(base, bytes))
 	return result
 }
 
@@ -98,16 +95,16 @@ func (w *Worker) runReserve(c *call.Call, a command.MemAddressReserve) gpubacken
 func (w *Worker) runUnreserve(c *call.Call, a command.MemAddressFree) gpubackend.Result {
 	m, base, bytes := &w.mappings, a.Address, a.Bytes
 	i := m.firstReserved(base)
-	if i == len(m.reserved) || m.reserved[i] != (addressRange{base, bytes}) {
+	if i == len(m.reserved) || m.reserved[i] != (addresses.Of(base, bytes)) {
 		return gpubackend.InvalidValue
 	}
-	if k := m.firstMapped(base); k < len(m.mapped) && m.mapped[k].base < base+bytes {
+	if k := m.firstMapped(base); k < len(m.mapped) && m.mapped[k].Base < base+bytes {
 		return gpubackend.InvalidValue
 	}
 	result := w.driver.Unreserve(base, bytes)
 	if result == gpubackend.Success {
 		m.reserved = slices.Delete(m.reserved, i, i+1)
-		w.places.give(placesOfReserved)
+		w.places.Give(addresses.OfReserved)
 	}
 	return result
 }
@@ -175,23 +172,23 @@ func (w *Worker) runMapMemory(c *call.Call, a command.MemMap) gpubackend.Result 
 		return gpubackend.InvalidValue
 	}
 	i := m.firstReserved(base)
-	if i == len(m.reserved) || m.reserved[i].base > base || m.reserved[i].end() < base+bytes {
+	if i == len(m.reserved) || m.reserved[i].Base > base || m.reserved[i].End() < base+bytes {
 		return gpubackend.InvalidValue
 	}
 	k := m.firstMapped(base)
-	if k < len(m.mapped) && m.mapped[k].base < base+bytes {
+	if k < len(m.mapped) && m.mapped[k].Base < base+bytes {
 		return gpubackend.InvalidValue
 	}
-	if !w.places.take(placesOfMapped) {
+	if !w.places.Take(addresses.OfMapped) {
 		return gpubackend.OutOfMemory
 	}
 	result := w.driver.MapMemory(base, bytes, gpubackend.Memory(x.native))
 	if result != gpubackend.Success {
-		w.places.give(placesOfMapped)
+		w.places.Give(addresses.OfMapped)
 		return result
 	}
 	x.uses++
-	m.mapped = slices.Insert(m.mapped, k, mapped{addressRange{base, bytes}, x, gpubackend.AccessNone})
+	m.mapped = slices.Insert(m.mapped, k, mapped{addresses.Of(base, bytes), x, gpubackend.AccessNone})
 	return result
 }
 
@@ -208,14 +205,14 @@ func (w *Worker) unmap(base, bytes uint64) gpubackend.Result {
 		return gpubackend.InvalidValue
 	}
 	for _, x := range m.mapped[from:to] {
-		w.endLoans(x.base, x.bytes)
-		if result := w.driver.UnmapMemory(x.base, x.bytes); result != gpubackend.Success {
+		w.endLoans(x.Base, x.Bytes)
+		if result := w.driver.UnmapMemory(x.Base, x.Bytes); result != gpubackend.Success {
 			return result
 		}
 		w.unuse(x.memory)
 	}
 	m.mapped = slices.Delete(m.mapped, from, to)
-	w.places.give(placesOfMapped * (to - from))
+	w.places.Give(addresses.OfMapped * (to - from))
 	return gpubackend.Success
 }
 
@@ -227,10 +224,10 @@ func (m *mappings) whole(base, bytes uint64) (from, to int, ok bool) {
 	from = m.firstMapped(base)
 	to = from
 	for at := base; at < base+bytes; to++ {
-		if to == len(m.mapped) || m.mapped[to].base != at || m.mapped[to].end() > base+bytes {
+		if to == len(m.mapped) || m.mapped[to].Base != at || m.mapped[to].End() > base+bytes {
 			return 0, 0, false
 		}
-		at = m.mapped[to].end()
+		at = m.mapped[to].End()
 	}
 	return from, to, true
 }
@@ -260,8 +257,8 @@ func (w *Worker) protect(base, bytes, device, access uint64) gpubackend.Result {
 		if x.access == access {
 			continue
 		}
-		w.endLoans(x.base, x.bytes)
-		if result := w.driver.Protect(x.base, x.bytes, device, access); result != gpubackend.Success {
+		w.endLoans(x.Base, x.Bytes)
+		if result := w.driver.Protect(x.Base, x.Bytes, device, access); result != gpubackend.Success {
 			return result
 		}
 		x.access = access

@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 )
 
 func TestWholeMappings(t *testing.T) {
 	const page = gpubackend.Granularity
 	m := &mappings{}
 	for _, at := range []uint64{0, 2, 3, 6} {
-		m.mapped = append(m.mapped, mapped{addressRange{reserveBase + at*page, page}, nil, 0})
+		m.mapped = append(m.mapped, mapped{addresses.Of(reserveBase+at*page, page), nil, 0})
 	}
 	for _, c := range []struct {
 		from, pages uint64

@@ -9,6 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
@@ -20,29 +21,29 @@ type pageables []span
 
 // span is a range of addresses. mapping is what is mapped there, nil if nothing is.
 type span struct {
-	addressRange
+	addresses.Range
 	mapping *mapping
 }
 
 // first is the position of the first span that ends behind addr.
 func (p pageables) first(addr uint64) int {
-	return sort.Search(len(p), func(i int) bool { return p[i].end() > addr })
+	return sort.Search(len(p), func(i int) bool { return p[i].End() > addr })
 }
 
 // gaps returns the parts of a range that are in no span.
-func (p pageables) gaps(r addressRange) (gaps []addressRange) {
-	at := r.base
-	for _, s := range p[p.first(r.base):] {
-		if s.base >= r.end() {
+func (p pageables) gaps(r addresses.Range) (gaps []addresses.Range) {
+	at := r.Base
+	for _, s := range p[p.first(r.Base):] {
+		if s.Base >= r.End() {
 			break
 		}
-		if s.base > at {
-			gaps = append(gaps, addressRange{at, s.base - at})
+		if s.Base > at {
+			gaps = append(gaps, addresses.Of(at, s.Base-at))
 		}
-		at = s.end()
+		at = s.End()
 	}
-	if at < r.end() {
-		gaps = append(gaps, addressRange{at, r.end() - at})
+	if at < r.End() {
+		gaps = append(gaps, addresses.Of(at, r.End()-at))
 	}
 	return gaps
 }
@@ -50,24 +51,24 @@ func (p pageables) gaps(r addressRange) (gaps []addressRange) {
 // place puts a span in place of what is there, and returns the mappings of which nothing is left.
 func (p *pageables) place(fresh span) (gone []*mapping) {
 	list := *p
-	from := list.first(fresh.base)
+	from := list.first(fresh.Base)
 	to := from
 	var kept []span
-	for ; to < len(list) && list[to].base < fresh.end(); to++ {
+	for ; to < len(list) && list[to].Base < fresh.End(); to++ {
 		old := list[to]
-		if old.base < fresh.base {
-			kept = append(kept, span{addressRange{old.base, fresh.base - old.base}, old.mapping})
+		if old.Base < fresh.Base {
+			kept = append(kept, span{addresses.Of(old.Base, fresh.Base-old.Base), old.mapping})
 		}
 		if m := old.mapping; m != nil {
-			if m.shown -= min(old.end(), fresh.end()) - max(old.base, fresh.base); m.shown == 0 {
+			if m.shown -= min(old.End(), fresh.End()) - max(old.Base, fresh.Base); m.shown == 0 {
 				gone = append(gone, m)
 			}
 		}
 	}
 	kept = append(kept, fresh)
 	if to > from {
-		if last := list[to-1]; last.end() > fresh.end() {
-			kept = append(kept, span{addressRange{fresh.end(), last.end() - fresh.end()}, last.mapping})
+		if last := list[to-1]; last.End() > fresh.End() {
+			kept = append(kept, span{addresses.Of(fresh.End(), last.End()-fresh.End()), last.mapping})
 		}
 	}
 	*p = slices.Replace(list, from, to, kept...)
@@ -80,11 +81,11 @@ func (w *Worker) runHostPageable(c *call.Call) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
-	r := addressRange{base: m.address &^ (pageSize - 1)}
+	r := addresses.Range{Base: m.address &^ (pageSize - 1)}
 	for _, p := range pieces {
-		r.bytes += uint64(len(p.Bytes))
+		r.Bytes += uint64(len(p.Bytes))
 	}
-	if r.bytes > maxAddress-r.base {
+	if r.Bytes > maxAddress-r.Base {
 		return gpubackend.InvalidValue
 	}
 	if result := w.takeAddresses(r); result != gpubackend.Success {
@@ -94,20 +95,20 @@ func (w *Worker) runHostPageable(c *call.Call) gpubackend.Result {
 }
 
 // takeAddresses reserves what isn't in use yet of a range.
-func (w *Worker) takeAddresses(r addressRange) gpubackend.Result {
+func (w *Worker) takeAddresses(r addresses.Range) gpubackend.Result {
 	for _, gap := range w.pageables.gaps(r) {
-		if !w.places.take(placesOfReserved) {
+		if !w.places.Take(addresses.OfReserved) {
 			return gpubackend.OutOfMemory
 		}
-		undo, err := arena.Reserve(uintptr(gap.base), uintptr(gap.bytes))
+		undo, err := arena.Reserve(uintptr(gap.Base), uintptr(gap.Bytes))
 		if err != nil {
-			w.places.give(placesOfReserved)
+			w.places.Give(addresses.OfReserved)
 			w.complain(err, "memory of graphs has no place in the worker's address space")
 			return gpubackend.OutOfMemory
 		}
-		if result := w.driver.HostPageable(gap.base, gap.bytes); result != gpubackend.Success {
+		if result := w.driver.HostPageable(gap.Base, gap.Bytes); result != gpubackend.Success {
 			undo()
-			w.places.give(placesOfReserved)
+			w.places.Give(addresses.OfReserved)
 			return result
 		}
 		w.pageables.place(span{gap, nil})
@@ -117,21 +118,21 @@ func (w *Worker) takeAddresses(r addressRange) gpubackend.Result {
 
 // show maps a mapping over what is there. Mappings of which nothing is left go back to the guest: what copies on from
 // here on copies from and to the new pages.
-func (w *Worker) show(m *mapping, r addressRange, pieces []guestmem.Run) gpubackend.Result {
-	places := placesOfShown(len(pieces))
-	if !w.places.take(places) {
+func (w *Worker) show(m *mapping, r addresses.Range, pieces []guestmem.Run) gpubackend.Result {
+	places := addresses.OfShown(len(pieces))
+	if !w.places.Take(places) {
 		return gpubackend.OutOfMemory
 	}
 	m.users++
-	if err := arena.Put(pieces, uintptr(r.base), m.flags&wire.MapFlagWrite != 0); err != nil {
+	if err := arena.Put(pieces, uintptr(r.Base), m.flags&wire.MapFlagWrite != 0); err != nil {
 		// Some of both may be there: neither goes back.
 		w.complain(err, "map memory of graphs")
 		return gpubackend.OutOfMemory
 	}
-	m.shown, m.places = r.bytes, places
+	m.shown, m.places = r.Bytes, places
 	for _, old := range w.pageables.place(span{r, m}) {
 		old.users--
-		w.places.give(old.places)
+		w.places.Give(old.places)
 		w.giveMap(old)
 	}
 	return gpubackend.Success

@@ -19,6 +19,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/soft"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/virtqueue"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
@@ -34,9 +35,9 @@ func TestPageablesAgainstOracle(t *testing.T) {
 	for step := range 5000 {
 		base := r.Uint64N(pages)
 		m, bytes := &mapping{id: uint32(step)}, 1+r.Uint64N(pages-base)
-		gaps := list.gaps(addressRange{base, bytes})
+		gaps := list.gaps(addresses.Of(base, bytes))
 		for _, g := range gaps {
-			for p := g.base; p < g.end(); p++ {
+			for p := g.Base; p < g.End(); p++ {
 				if used[p] || p < base || p >= base+bytes {
 					t.Fatalf("step %d: page %d is no gap", step, p)
 				}
@@ -53,7 +54,7 @@ func TestPageablesAgainstOracle(t *testing.T) {
 		}
 		delete(before, nil)
 		m.shown = bytes
-		for _, old := range list.place(span{addressRange{base, bytes}, m}) {
+		for _, old := range list.place(span{addresses.Of(base, bytes), m}) {
 			if !before[old] {
 				t.Fatalf("step %d: mapping %d is gone, which it wasn't", step, old.id)
 			}
@@ -70,12 +71,12 @@ func TestPageablesAgainstOracle(t *testing.T) {
 		}
 		at := uint64(0)
 		for _, s := range list {
-			for p := s.base; p < s.end(); p++ {
+			for p := s.Base; p < s.End(); p++ {
 				if p < at || slow[p] != s.mapping {
 					t.Fatalf("step %d: page %d is in the wrong span", step, p)
 				}
 			}
-			if at = s.end(); s.bytes == 0 || s.mapping.shown != count[s.mapping] {
+			if at = s.End(); s.Bytes == 0 || s.mapping.shown != count[s.mapping] {
 				t.Fatalf("step %d: %d bytes of mapping %d are shown, want %d", step, s.mapping.shown, s.mapping.id, count[s.mapping])
 			}
 		}

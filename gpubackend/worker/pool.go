@@ -5,6 +5,8 @@ package worker
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/fences"
+	"github.com/paracuda/paracuda/gpubackend/worker/streams"
 )
 
 // pools are the guest's memory pools. They are the worker's own, over the driver's device memory, so that their
@@ -49,7 +51,7 @@ type block struct {
 	bytes   uint64
 	context uint64
 	stream  uint64 // guest's handle of the stream that it was freed in
-	fence   fence
+	fence   fences.Fence
 	fenced  bool // the fence has not been passed
 
 	exported *offeredPiece // that it is in, if it is exported
@@ -126,7 +128,7 @@ func (p *pool) take(w *Worker, bytes, stream uint64) (*block, gpubackend.Result)
 	}
 	p.count(poolReserved, poolReservedHigh, bytes)
 	p.count(poolUsed, poolUsedHigh, bytes)
-	return &block{pool: p, address: address, bytes: bytes, context: w.home(w.context)}, gpubackend.Success
+	return &block{pool: p, address: address, bytes: bytes, context: w.contexts.HomeOfCurrent()}, gpubackend.Success
 }
 
 func (p *pool) count(current, high int, bytes uint64) {
@@ -136,7 +138,7 @@ func (p *pool) count(current, high int, bytes uint64) {
 
 // reuse takes the smallest free block that fits and is free for the stream.
 func (p *pool) reuse(w *Worker, bytes, stream uint64) *block {
-	best, home := -1, w.home(w.context)
+	best, home := -1, w.contexts.HomeOfCurrent()
 	for i, b := range p.free {
 		if b.context != home || b.bytes < bytes || b.bytes-bytes > max(bytes/4, poolAlignment) && b.bytes-bytes > slack {
 			continue
@@ -144,7 +146,7 @@ func (p *pool) reuse(w *Worker, bytes, stream uint64) *block {
 		if best >= 0 && p.free[best].bytes <= b.bytes {
 			continue
 		}
-		if b.stream == stream && stream != streamPerThread || b.idle(w) {
+		if b.stream == stream && stream != streams.PerThread || b.idle(w) {
 			best = i
 		}
 	}
@@ -159,7 +161,7 @@ func (p *pool) reuse(w *Worker, bytes, stream uint64) *block {
 
 // idle says whether all work that might use a freed block is done.
 func (b *block) idle(w *Worker) bool {
-	if b.fenced && w.passed(b.fence) != gpubackend.NotReady {
+	if b.fenced && w.fences.Passed(b.fence) != gpubackend.NotReady {
 		b.fenced = false
 	}
 	return !b.fenced
@@ -169,7 +171,7 @@ func (b *block) idle(w *Worker) bool {
 func (b *block) unfence(w *Worker) {
 	if b.fenced {
 		b.fenced = false
-		w.dropFence(b.fence)
+		w.fences.Drop(b.fence)
 	}
 }
 
@@ -195,7 +197,7 @@ func (w *Worker) freeBlock(b *block) {
 	w.pools.shares.withdraw(b)
 	w.shares.withdraw(b.address)
 	switch {
-	case w.setContext(b.context, true) != gpubackend.Success:
+	case w.contexts.Set(b.context, true) != gpubackend.Success:
 	case b.imported != nil:
 		w.dropPointer(b.imported)
 	default:
@@ -208,14 +210,14 @@ func (s *pools) settle(w *Worker) {
 	if len(s.pool) == 0 && len(s.loose) == 0 {
 		return
 	}
-	before := w.context
+	before := w.contexts.Current()
 	for _, p := range s.pool {
 		if p != nil && len(p.free) > 0 {
 			p.trim(w, p.threshold())
 		}
 	}
 	s.settleLoose(w)
-	w.setContext(before, true)
+	w.contexts.Set(before, true)
 }
 
 func (p *pool) threshold() uint64 {
@@ -240,7 +242,7 @@ func (s *pools) settleLoose(w *Worker) {
 
 // empty gives back all that is idle, whatever the thresholds: memory is short. It says whether there was any.
 func (s *pools) empty(w *Worker) (gave bool) {
-	before := w.context
+	before := w.contexts.Current()
 	for _, p := range s.pool {
 		if p != nil && p.trim(w, 0) {
 			gave = true
@@ -248,7 +250,7 @@ func (s *pools) empty(w *Worker) (gave bool) {
 	}
 	n := len(s.loose)
 	s.settleLoose(w)
-	w.setContext(before, true)
+	w.contexts.Set(before, true)
 	return gave || len(s.loose) < n
 }
 

@@ -53,7 +53,8 @@ func poolWorker(t *testing.T, limit uint64) (*Worker, *poolDriver, *pool) {
 	t.Helper()
 	d := &poolDriver{live: map[uint64]uint64{}, limit: limit}
 	w := &Worker{driver: d}
-	w.context = w.objects.Add(object.Context, 1, 0)
+	w.assemble()
+	w.contexts.Set(w.objects.Add(object.Context, 1, 0), true)
 	p, result := w.findPool(w.defaultPool(0))
 	if again := w.defaultPool(0); result != gpubackend.Success || again != w.defaultPool(0) {
 		t.Fatal("no default pool")
@@ -64,7 +65,7 @@ func poolWorker(t *testing.T, limit uint64) (*Worker, *poolDriver, *pool) {
 // free frees a block in a stream.
 func (w *Worker) free(t *testing.T, b *block, stream uint64) {
 	t.Helper()
-	f, result := w.fence(gpubackend.Stream(stream))
+	f, result := w.fences.Mark(gpubackend.Stream(stream))
 	if result != gpubackend.Success {
 		t.Fatal(result)
 	}
@@ -137,7 +138,7 @@ func TestPoolForgetsContext(t *testing.T) {
 	a := take(t, w, p, 512, 7)
 	take(t, w, p, 512, 7)
 	w.free(t, a, 7)
-	w.pools.forget(w.context)
+	w.pools.forget(w.contexts.Current())
 	if len(w.pools.live) != 0 || len(p.free) != 0 || p.attribute[poolReserved] != 0 || p.attribute[poolUsed] != 0 {
 		t.Errorf("left: %d live, %d free, %v", len(w.pools.live), len(p.free), p.attribute)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/streams"
 )
 
 func (w *Worker) runPoolCreate(c *call.Call, a command.MemPoolCreate) gpubackend.Result {
@@ -73,9 +74,9 @@ func (w *Worker) runPoolSetAttribute(c *call.Call, a command.MemPoolSetAttribute
 func (w *Worker) runPoolTrim(c *call.Call, a command.MemPoolTrimTo) gpubackend.Result {
 	p, result := w.findPool(a.Pool)
 	if result == gpubackend.Success {
-		before := w.context
+		before := w.contexts.Current()
 		p.trim(w, a.Keep)
-		w.setContext(before, true)
+		w.contexts.Set(before, true)
 	}
 	return result
 }
@@ -89,7 +90,7 @@ func (w *Worker) runAllocAsync(c *call.Call, a command.MemAllocAsync) gpubackend
 	if p.imported {
 		return gpubackend.InvalidValue
 	}
-	s, result := w.findStream(c, a.Stream)
+	s, result := w.streams.Find(c, a.Stream)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -129,7 +130,7 @@ func (s *pools) enter(b *block) {
 
 // runFreeAsync frees memory in stream order.
 func (w *Worker) runFreeAsync(c *call.Call, a command.MemFreeAsync) gpubackend.Result {
-	s, result := w.findStream(c, a.Stream)
+	s, result := w.streams.Find(c, a.Stream)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -143,7 +144,7 @@ func (w *Worker) runFreeAsync(c *call.Call, a command.MemFreeAsync) gpubackend.R
 			return result
 		}
 	}
-	f, result := w.fence(s)
+	f, result := w.fences.Mark(s)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -153,10 +154,10 @@ func (w *Worker) runFreeAsync(c *call.Call, a command.MemFreeAsync) gpubackend.R
 			w.pools.settle(w)
 		}
 		if len(w.pools.loose) >= maxLoose {
-			w.dropFence(f)
+			w.fences.Drop(f)
 			return gpubackend.OutOfMemory
 		}
-		b = &block{address: address, context: w.home(w.context), fence: f, fenced: true}
+		b = &block{address: address, context: w.contexts.HomeOfCurrent(), fence: f, fenced: true}
 		b.imported = w.pools.shares.takePointer(address)
 		w.pools.loose = append(w.pools.loose, b)
 		return gpubackend.Success
@@ -182,7 +183,7 @@ func (w *Worker) freePooled(c *call.Call, run func(*call.Call) gpubackend.Result
 	if b == nil {
 		return run(c)
 	}
-	b.stream = streamPerThread
+	b.stream = streams.PerThread
 	w.pools.giveBack(b)
 	return gpubackend.Success
 }

@@ -100,7 +100,7 @@ func (w *Worker) runPoolExportPointer(c *call.Call, a command.MemPoolExportPoint
 	if b == nil || b.pool.token == 0 {
 		return gpubackend.InvalidValue
 	}
-	if result := w.setContext(b.context, true); result != gpubackend.Success {
+	if result := w.contexts.Set(b.context, true); result != gpubackend.Success {
 		return result
 	}
 	x := b.exported
@@ -212,7 +212,7 @@ func (w *Worker) mapPiece(name [16]byte) (*mappedPiece, gpubackend.Result) {
 	if result != gpubackend.Success {
 		return nil, result
 	}
-	x := &mappedPiece{name: name, address: address, bytes: shared.Bytes, context: w.home(w.context)}
+	x := &mappedPiece{name: name, address: address, bytes: shared.Bytes, context: w.contexts.HomeOfCurrent()}
 	if s.mapped == nil {
 		s.mapped = map[[16]byte]*mappedPiece{}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/handles"
 )
 
 // buildTable makes the table of handlers: the generated ones, the steps of the protocol, and the
@@ -18,6 +19,7 @@ func (w *Worker) buildTable() {
 	w.table = call.Table{}
 	w.table.Add(w.described())
 	w.table.Add(w.raw())
+	w.table.Wrap(w.kernels.Steps())
 	w.table.Wrap(w.steps())
 }
 
@@ -59,9 +61,9 @@ func (w *Worker) raw() call.Handlers {
 		gpubackend.OpTexObjectCreate:                  {Words: 6, Run: w.runTexObjectCreate},
 		gpubackend.OpSurfObjectCreate:                 {Words: 2, Run: w.runSurfObjectCreate},
 		gpubackend.OpCopyArray:                        {Words: 3, Run: w.runCopyArray},
-		gpubackend.OpTexRefGetArray:                   boundTo(w, w.findTextureReference, w.driver.TexRefGetArray, object.Array),
-		gpubackend.OpSurfRefGetArray:                  boundTo(w, w.findSurfaceReference, w.driver.SurfRefGetArray, object.Array),
-		gpubackend.OpTexRefGetMipmappedArray:          boundTo(w, w.findTextureReference, w.driver.TexRefGetMipmappedArray, object.MipmappedArray),
+		gpubackend.OpTexRefGetArray:                   boundTo(w, handles.TextureReference, w.driver.TexRefGetArray, object.Array),
+		gpubackend.OpSurfRefGetArray:                  boundTo(w, handles.SurfaceReference, w.driver.SurfRefGetArray, object.Array),
+		gpubackend.OpTexRefGetMipmappedArray:          boundTo(w, handles.TextureReference, w.driver.TexRefGetMipmappedArray, object.MipmappedArray),
 		gpubackend.OpIpcGetMemHandle:                  call.Decoded(command.DecodeIpcGetMemHandle, w.runIpcShare),
 		gpubackend.OpIpcOpenMemHandle:                 call.Decoded(command.DecodeIpcOpenMemHandle, w.runIpcOpen),
 		gpubackend.OpIpcCloseMemHandle:                call.Decoded(command.DecodeIpcCloseMemHandle, w.runIpcClose),
@@ -96,7 +98,6 @@ func (w *Worker) steps() call.Steps {
 		gpubackend.OpStreamDestroy: w.endStream,
 		gpubackend.OpEventDestroy:  w.endEvent,
 		gpubackend.OpTexRefDestroy: w.endReference,
-		gpubackend.OpLibraryUnload: w.endLibrary,
 	}
 	for _, op := range naming {
 		s[op] = w.boundGraphs
@@ -167,7 +168,7 @@ func (w *Worker) runReport(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runThreadExit(c *call.Call) gpubackend.Result {
-	w.streams.end(w, c.Slot)
+	w.streams.EndThread(c.Slot)
 	return gpubackend.Success
 }
 
@@ -175,22 +176,20 @@ func (w *Worker) runThreadExit(c *call.Call) gpubackend.Result {
 func (w *Worker) endContext(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
 	handle := c.Word(0)
 	if c.Op != gpubackend.OpCtxDestroy {
-		handle = w.primary[handle]
+		handle, _ = w.contexts.Primary(handle)
 	}
-	w.streams.forget(handle)
-	w.leaveGreen()
+	w.streams.Forget(handle)
+	w.contexts.LeaveGreen()
 	result := run(c)
 	if result == gpubackend.Success {
 		w.objects.RemoveChildren(handle)
-		w.forgetKernels(handle)
+		w.kernels.Forget(handle)
 		w.pools.forget(handle)
 		w.shares.forget(handle)
-		delete(w.fences.free, handle)
+		w.fences.Forget(handle)
 		w.greens.settle(w)
 	}
-	if handle == w.context {
-		w.context = 0
-	}
+	w.contexts.Ended(handle)
 	return result
 }
 
@@ -198,7 +197,7 @@ func (w *Worker) endContext(c *call.Call, run func(*call.Call) gpubackend.Result
 func (w *Worker) retainPrimary(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
 	result := run(c)
 	if result == gpubackend.Success {
-		w.primary[c.Word(0)] = c.Answers()[0]
+		w.contexts.Retained(c.Word(0), c.Answers()[0])
 	}
 	return result
 }

@@ -8,16 +8,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-func (w *Worker) findTextureReference(_ *call.Call, handle uint64) (gpubackend.TextureReference, gpubackend.Result) {
-	h, result := w.lookup(object.TextureReference, handle)
-	return gpubackend.TextureReference(h), result
-}
-
-func (w *Worker) findSurfaceReference(_ *call.Call, handle uint64) (gpubackend.SurfaceReference, gpubackend.Result) {
-	h, result := w.lookup(object.SurfaceReference, handle)
-	return gpubackend.SurfaceReference(h), result
-}
-
 // endReference keeps modules' references from being destroyed: they go with their modules.
 func (w *Worker) endReference(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
 	if _, ok := w.objects.Lookup(object.Module, w.objects.Parent(c.Word(0))); ok {
@@ -29,11 +19,11 @@ func (w *Worker) endReference(c *call.Call, run func(*call.Call) gpubackend.Resu
 // boundTo makes the handler that answers with the guest's handle of what a reference is bound to: reference. The driver may
 // still name an array that was destroyed; the guest has no handle of it any more, and gets none.
 func boundTo[Reference, Bound ~uint64](
-	w *Worker, find func(*call.Call, uint64) (Reference, gpubackend.Result),
+	w *Worker, find func(*object.Table, uint64) (Reference, gpubackend.Result),
 	get func(Reference) (Bound, gpubackend.Result), kind object.Kind,
 ) call.Handler {
 	return call.Handler{Words: 1, Run: func(c *call.Call) gpubackend.Result {
-		r, result := find(c, c.Word(0))
+		r, result := find(&w.objects, c.Word(0))
 		if result != gpubackend.Success {
 			return result
 		}

@@ -62,7 +62,7 @@ func (w *Worker) standsStill() bool {
 		return false
 	}
 	for context := range w.objects.All(object.Context) {
-		if w.setContext(context, true) == gpubackend.Success && w.driver.ContextQuery() == gpubackend.NotReady {
+		if w.contexts.Set(context, true) == gpubackend.Success && w.driver.ContextQuery() == gpubackend.NotReady {
 			return false
 		}
 	}

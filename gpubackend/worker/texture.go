@@ -9,22 +9,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/handles"
 )
-
-func (w *Worker) findArray(_ *call.Call, handle uint64) (gpubackend.Array, gpubackend.Result) {
-	h, result := w.lookup(object.Array, handle)
-	return gpubackend.Array(h), result
-}
-
-func (w *Worker) findMipmappedArray(_ *call.Call, handle uint64) (gpubackend.MipmappedArray, gpubackend.Result) {
-	h, result := w.lookup(object.MipmappedArray, handle)
-	return gpubackend.MipmappedArray(h), result
-}
-
-func (w *Worker) findLink(_ *call.Call, handle uint64) (gpubackend.Link, gpubackend.Result) {
-	h, result := w.lookup(object.Link, handle)
-	return gpubackend.Link(h), result
-}
 
 // CUresourcetype, and where the handle is in a CUDA_RESOURCE_DESC.
 const (
@@ -44,9 +30,9 @@ func (w *Worker) resource(c *call.Call, i int) ([]byte, gpubackend.Result) {
 	handle := binary.LittleEndian.Uint64(at)
 	switch kind := binary.LittleEndian.Uint32(b); {
 	case kind == resourceArray:
-		handle, result = w.lookup(object.Array, handle)
+		handle, result = handles.Find[uint64](&w.objects, object.Array, handle, gpubackend.InvalidHandle)
 	case kind == resourceMipmapped:
-		handle, result = w.lookup(object.MipmappedArray, handle)
+		handle, result = handles.Find[uint64](&w.objects, object.MipmappedArray, handle, gpubackend.InvalidHandle)
 	case kind > resourcePitch2D:
 		result = gpubackend.InvalidValue
 	}
@@ -107,7 +93,7 @@ func (w *Worker) runCopyArray(c *call.Call) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
-	s, result := w.findStream(c, c.Word(2))
+	s, result := w.streams.Find(c, c.Word(2))
 	if result != gpubackend.Success {
 		return result
 	}
@@ -116,7 +102,7 @@ func (w *Worker) runCopyArray(c *call.Call) gpubackend.Result {
 		binary.LittleEndian.PutUint64(b[side.reserved:], 0)
 		switch binary.LittleEndian.Uint32(b[side.kind:]) {
 		case memoryArray:
-			native, result := w.lookup(object.Array, binary.LittleEndian.Uint64(b[side.array:]))
+			native, result := handles.Find[uint64](&w.objects, object.Array, binary.LittleEndian.Uint64(b[side.array:]), gpubackend.InvalidHandle)
 			if result != gpubackend.Success {
 				return result
 			}

@@ -5,6 +5,8 @@ package worker
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/fences"
+	"github.com/paracuda/paracuda/gpubackend/worker/handles"
 )
 
 // waiter is a call that waits for work on the GPU. It is polled between commands.
@@ -15,7 +17,7 @@ type waiter struct {
 	reply   bool
 	context uint64
 	native  uint64 // stream or event
-	fence   fence
+	fence   fences.Fence
 	copy    *copyOp
 	part    *parts // what the copy is a part of
 	parts   *parts // what JOIN waits for
@@ -58,7 +60,7 @@ func (w *Worker) whenDone(c *call.Call, s gpubackend.Stream) (result gpubackend.
 	x := newWaiter(c, waitStream, uint64(s))
 	if x.announced = w.announce(&x); !x.announced {
 		x.kind = waitFence
-		if x.fence, result = w.fence(s); result != gpubackend.Success {
+		if x.fence, result = w.fences.Mark(s); result != gpubackend.Success {
 			return result
 		}
 	}
@@ -83,7 +85,7 @@ func (w *Worker) whenIdle(c *call.Call, then func() (uint64, gpubackend.Result))
 
 // endStream ends a stream, and endEvent an event and its offer. Other threads may wait for them still.
 func (w *Worker) endStream(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
-	s, _ := w.findStream(c, c.Word(0))
+	s, _ := w.streams.Find(c, c.Word(0))
 	result := run(c)
 	if result == gpubackend.Success {
 		w.widen(waitStream, uint64(s))
@@ -93,7 +95,7 @@ func (w *Worker) endStream(c *call.Call, run func(*call.Call) gpubackend.Result)
 
 func (w *Worker) endEvent(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
 	w.shares.withdrawEvent(c.Word(0))
-	e, _ := w.findEvent(c, c.Word(0))
+	e, _ := handles.Event(&w.objects, c.Word(0))
 	result := run(c)
 	if result == gpubackend.Success {
 		w.widen(waitEvent, uint64(e))
@@ -112,7 +114,7 @@ func (w *Worker) widen(kind waitKind, native uint64) {
 
 // query asks once whether what a call waits for has happened.
 func (w *Worker) query(x *waiter) gpubackend.Result {
-	if result := w.setContext(x.context, true); result != gpubackend.Success {
+	if result := w.contexts.Set(x.context, true); result != gpubackend.Success {
 		return result
 	}
 	switch x.kind {
@@ -123,7 +125,7 @@ func (w *Worker) query(x *waiter) gpubackend.Result {
 	case waitEvent:
 		return w.driver.EventQuery(gpubackend.Event(x.native))
 	case waitFence:
-		return w.passed(x.fence)
+		return w.fences.Passed(x.fence)
 	default:
 		return w.advance(x.copy)
 	}
@@ -179,7 +181,7 @@ func (w *Worker) runCtxSynchronize(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runStreamSynchronize(c *call.Call) gpubackend.Result {
-	s, result := w.findStream(c, c.Word(0))
+	s, result := w.streams.Find(c, c.Word(0))
 	if result != gpubackend.Success {
 		return result
 	}
@@ -187,7 +189,7 @@ func (w *Worker) runStreamSynchronize(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runEventSynchronize(c *call.Call) gpubackend.Result {
-	e, result := w.findEvent(c, c.Word(0))
+	e, result := handles.Event(&w.objects, c.Word(0))
 	if result != gpubackend.Success {
 		return result
 	}

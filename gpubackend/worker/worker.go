@@ -15,7 +15,12 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/contexts"
+	"github.com/paracuda/paracuda/gpubackend/worker/fences"
+	"github.com/paracuda/paracuda/gpubackend/worker/kernels"
+	"github.com/paracuda/paracuda/gpubackend/worker/streams"
 	"github.com/paracuda/paracuda/virtqueue"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
@@ -42,7 +47,7 @@ type Worker struct {
 	arena   *arena.Arena
 	objects object.Table
 
-	context        uint64 // guest handle of the context that is current in the driver
+	contexts       *contexts.Contexts
 	opened         bool
 	warm           bool // driver was initialised before there was a guest process
 	cold           bool // which doesn't suit this one
@@ -57,25 +62,24 @@ type Worker struct {
 	loans          loans
 	queued         queuedCopies
 	quiet          quiet
-	fences         fences
+	fences         *fences.Fences
 	bulkRegistered bool
 	announcer      announcer
-	streams        threadStreams
+	streams        *streams.Streams
+	kernels        *kernels.Kernels
 	launches       launches
 	hostFuncs      hostFuncs
 	watchdog       *watchdog
 	graphs         graphs
 	pools          pools
 	mappings       mappings
-	places         places
+	places         *addresses.Places
 	shares         shares
 	imports        imports
 	pageables      pageables
 	greens         greens
 	hosts          map[uint32]*hostRange
 	growing        map[uint64]*hostWhole // that have more to come, by where they end
-	primary        map[uint64]uint64     // device to the handle of its primary context
-	kernels        map[kernelKey]gpubackend.Function
 	unknown        map[gpubackend.Op]bool
 }
 
@@ -145,11 +149,10 @@ func newWorker(c Config, m *handover.Message, fds []int, driver gpubackend.Drive
 		log:    c.Log.WithFields(logrus.Fields{"channel": m.Channel, "guest_pid": m.PID, "program": m.Comm}),
 		policy: *m.Policy, control: c.Control, messages: make(chan received, 1), call: n.Call,
 		kick: os.NewFile(uintptr(n.Kick), "kick"), hosts: map[uint32]*hostRange{}, growing: map[uint64]*hostWhole{}, unknown: map[gpubackend.Op]bool{},
-		primary: map[uint64]uint64{}, kernels: map[kernelKey]gpubackend.Function{},
 	}
 	dog.log.Store(w.log)
 	w.objects.Memory = host
-	w.chains.maps, w.places = map[uint32]*mapping{}, newPlaces()
+	w.chains.maps, w.places = map[uint32]*mapping{}, addresses.NewPlaces()
 	var err error
 	if w.wake, err = newWake(); err != nil {
 		return nil, err
@@ -187,6 +190,10 @@ func (w *Worker) assemble() {
 		Copied: func(bytes uint64) { w.state.Count(handover.BytesCopied, bytes) },
 	}
 	w.current = call.New(&w.buffers)
+	w.contexts = contexts.New(w.driver, &w.objects, w.flushLaunches)
+	w.fences = fences.New(w.driver, w.contexts)
+	w.streams = streams.New(w.driver, w.contexts, &w.objects)
+	w.kernels = kernels.New(w.driver, &w.objects)
 	w.buildTable()
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
@@ -130,10 +131,10 @@ func newRig(t testing.TB) *rig {
 	r.Worker = &Worker{
 		watchdog: &watchdog{},
 		log:      logrus.NewEntry(log), driver: r.driver, state: state, arena: a, opened: true, call: -1,
-		hosts: map[uint32]*hostRange{}, growing: map[uint64]*hostWhole{}, unknown: map[gpubackend.Op]bool{}, primary: map[uint64]uint64{},
-		kernels: map[kernelKey]gpubackend.Function{}, policy: handover.Policy{BatchCommands: 512, BatchBytes: 64 << 10},
+		hosts: map[uint32]*hostRange{}, growing: map[uint64]*hostWhole{}, unknown: map[gpubackend.Op]bool{},
+		policy: handover.Policy{BatchCommands: 512, BatchBytes: 64 << 10},
 	}
-	r.chains.maps, r.places = map[uint32]*mapping{}, newPlaces()
+	r.chains.maps, r.places = map[uint32]*mapping{}, addresses.NewPlaces()
 	r.use(r.driver)
 	r.context = r.objects.Add(object.Context, 1, 0)
 	r.function = r.objects.Add(object.Function, 2, r.context)
@@ -234,8 +235,8 @@ func TestHostileCommands(t *testing.T) {
 		{"more bytes than the buffer", gpubackend.OpCopyHtoD, []uint64{0, wire.BufferInline<<56 | 24, 8, 9, 0, 0}, gpubackend.InvalidValue},
 		{"box overflows", gpubackend.OpCopyBox, []uint64{0, 1 << 39, 1 << 39, wire.BufferBulk << 56, 8, 1, 1, 1 << 39, 1 << 23, 1 << 23, 0, 0, 0}, gpubackend.InvalidValue},
 		{"register without a map", gpubackend.OpHostRegister, []uint64{1, 2, 3, 4}, gpubackend.InvalidValue},
-		{"keep without a map", gpubackend.OpHostKeep, []uint64{1, 4096, 4096, 0, 0}, gpubackend.HostMemoryUnregistered},
-		{"unregister without a map", gpubackend.OpHostUnregister, []uint64{1}, gpubackend.HostMemoryUnregistered},
+		{"keep without a map", gpubackend.OpHostKeep, []uint64{1, 4096, 4096, 0, 0}, gpubackend.HostMemoryNotRegistered},
+		{"unregister without a map", gpubackend.OpHostUnregister, []uint64{1}, gpubackend.HostMemoryNotRegistered},
 	}
 	r.queue = emptyQueue(t) // looked at for mappings that are named
 	for _, tt := range tests {

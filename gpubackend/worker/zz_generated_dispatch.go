@@ -9,6 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/handles"
 )
 
 // described decodes and executes each function of class call or post.
@@ -218,7 +219,7 @@ func (w *Worker) runCtxCreate(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runCtxDestroy(c *call.Call) gpubackend.Result {
-	p0, bad := w.findContext(c, c.Word(0))
+	p0, bad := handles.Context(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -296,7 +297,7 @@ func (w *Worker) runModuleLoadData(c *call.Call) gpubackend.Result {
 	defer p4.Done()
 	p0, p5, p6, result := w.driver.ModuleLoadData(p1, p2, p3.Bytes, p4.Bytes)
 	if result == gpubackend.Success {
-		c.Answer(w.objects.Intern(object.Module, uint64(p0), w.home(c.Context)))
+		c.Answer(w.objects.Intern(object.Module, uint64(p0), w.contexts.Home(c.Context)))
 	} else {
 		c.Answer(0)
 	}
@@ -306,7 +307,7 @@ func (w *Worker) runModuleLoadData(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runModuleUnload(c *call.Call) gpubackend.Result {
-	p0, bad := w.findModule(c, c.Word(0))
+	p0, bad := handles.Module(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -321,7 +322,7 @@ func (w *Worker) runModuleGetFunction(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Function) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := w.findModule(c, c.Word(0))
+	p1, bad := handles.Module(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -339,7 +340,7 @@ func (w *Worker) runModuleGetFunction(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runModuleGetGlobal(c *call.Call) gpubackend.Result {
-	p2, bad := w.findModule(c, c.Word(0))
+	p2, bad := handles.Module(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -387,7 +388,7 @@ func (w *Worker) runLibraryLoadData(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runLibraryUnload(c *call.Call) gpubackend.Result {
-	p0, bad := w.findLibrary(c, c.Word(0))
+	p0, bad := handles.Library(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -402,7 +403,7 @@ func (w *Worker) runLibraryGetKernel(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Kernel) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := w.findLibrary(c, c.Word(0))
+	p1, bad := handles.Library(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -423,7 +424,7 @@ func (w *Worker) runLibraryGetModule(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Module) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := w.findLibrary(c, c.Word(0))
+	p1, bad := handles.Library(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -437,7 +438,7 @@ func (w *Worker) runLibraryGetModule(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runLibraryGetGlobal(c *call.Call) gpubackend.Result {
-	p2, bad := w.findLibrary(c, c.Word(0))
+	p2, bad := handles.Library(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -452,7 +453,7 @@ func (w *Worker) runLibraryGetGlobal(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runLibraryGetKernelCount(c *call.Call) gpubackend.Result {
-	p1, bad := w.findLibrary(c, c.Word(0))
+	p1, bad := handles.Library(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -465,7 +466,7 @@ func (w *Worker) runLibraryEnumerateKernels(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Kernel) {
 		return gpubackend.OutOfMemory
 	}
-	p2, bad := w.findLibrary(c, c.Word(1))
+	p2, bad := handles.Library(&w.objects, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -482,7 +483,7 @@ func (w *Worker) runKernelGetFunction(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Function) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := w.findKernel(c, c.Word(0))
+	p1, bad := handles.Kernel(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -496,7 +497,7 @@ func (w *Worker) runKernelGetFunction(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runFuncDescribe(c *call.Call) gpubackend.Result {
-	p0, bad := w.findFunction(c, c.Word(0))
+	p0, bad := w.kernels.Find(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -511,7 +512,7 @@ func (w *Worker) runFuncDescribe(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runKernelDescribe(c *call.Call) gpubackend.Result {
-	p0, bad := w.findKernel(c, c.Word(0))
+	p0, bad := handles.Kernel(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -529,7 +530,7 @@ func (w *Worker) runFuncSetAttribute(c *call.Call) gpubackend.Result {
 	if !allowed.FunctionAttribute.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findFunction(c, c.Word(0))
+	p0, bad := w.kernels.Find(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -541,7 +542,7 @@ func (w *Worker) runKernelSetAttribute(c *call.Call) gpubackend.Result {
 	if !allowed.FunctionAttribute.Has(c.Word(0)) {
 		return gpubackend.InvalidValue
 	}
-	p2, bad := w.findKernel(c, c.Word(2))
+	p2, bad := handles.Kernel(&w.objects, c.Word(2))
 	if bad != 0 {
 		return bad
 	}
@@ -553,7 +554,7 @@ func (w *Worker) runFuncSetCacheConfig(c *call.Call) gpubackend.Result {
 	if !allowed.CacheConfig.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findFunction(c, c.Word(0))
+	p0, bad := w.kernels.Find(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -565,7 +566,7 @@ func (w *Worker) runKernelSetCacheConfig(c *call.Call) gpubackend.Result {
 	if !allowed.CacheConfig.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findKernel(c, c.Word(0))
+	p0, bad := handles.Kernel(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -607,7 +608,7 @@ func (w *Worker) runModuleLoadManaged(c *call.Call) gpubackend.Result {
 	defer p5.Done()
 	p0, p6, p7, result := w.driver.ModuleLoadManaged(p1, p2, c.Word(4), p4.Bytes, p5.Bytes)
 	if result == gpubackend.Success {
-		c.Answer(w.objects.Intern(object.Module, uint64(p0), w.home(c.Context)))
+		c.Answer(w.objects.Intern(object.Module, uint64(p0), w.contexts.Home(c.Context)))
 	} else {
 		c.Answer(0)
 	}
@@ -650,7 +651,7 @@ func (w *Worker) runLibraryLoadManaged(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runLibraryGetManaged(c *call.Call) gpubackend.Result {
-	p2, bad := w.findLibrary(c, c.Word(0))
+	p2, bad := handles.Library(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -668,7 +669,7 @@ func (w *Worker) runOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(c *call.C
 	if !allowed.OccupancyFlags.Has(c.Word(3)) {
 		return gpubackend.InvalidValue
 	}
-	p1, bad := w.findFunction(c, c.Word(0))
+	p1, bad := w.kernels.Find(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -678,7 +679,7 @@ func (w *Worker) runOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(c *call.C
 }
 
 func (w *Worker) runOccupancyAvailableDynamicSMemPerBlock(c *call.Call) gpubackend.Result {
-	p1, bad := w.findFunction(c, c.Word(0))
+	p1, bad := w.kernels.Find(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -688,7 +689,7 @@ func (w *Worker) runOccupancyAvailableDynamicSMemPerBlock(c *call.Call) gpubacke
 }
 
 func (w *Worker) runOccupancyMaxActiveClusters(c *call.Call) gpubackend.Result {
-	p1, bad := w.findFunction(c, c.Word(0))
+	p1, bad := w.kernels.Find(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -705,7 +706,7 @@ func (w *Worker) runOccupancyMaxActiveClusters(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runOccupancyMaxPotentialClusterSize(c *call.Call) gpubackend.Result {
-	p1, bad := w.findFunction(c, c.Word(0))
+	p1, bad := w.kernels.Find(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -739,7 +740,7 @@ func (w *Worker) runTensorMapEncode(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runModuleGetFunctionCount(c *call.Call) gpubackend.Result {
-	p1, bad := w.findModule(c, c.Word(0))
+	p1, bad := handles.Module(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -752,7 +753,7 @@ func (w *Worker) runModuleEnumerateFunctions(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Function) {
 		return gpubackend.OutOfMemory
 	}
-	p2, bad := w.findModule(c, c.Word(1))
+	p2, bad := handles.Module(&w.objects, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -800,7 +801,7 @@ func (w *Worker) runMemGetInfo(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runMemcpyDtoDAsync(c *call.Call) gpubackend.Result {
-	p3, bad := w.findStream(c, c.Word(3))
+	p3, bad := w.streams.Find(c, c.Word(3))
 	if bad != 0 {
 		return bad
 	}
@@ -809,7 +810,7 @@ func (w *Worker) runMemcpyDtoDAsync(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runMemsetD8Async(c *call.Call) gpubackend.Result {
-	p3, bad := w.findStream(c, c.Word(3))
+	p3, bad := w.streams.Find(c, c.Word(3))
 	if bad != 0 {
 		return bad
 	}
@@ -818,7 +819,7 @@ func (w *Worker) runMemsetD8Async(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runMemsetD16Async(c *call.Call) gpubackend.Result {
-	p3, bad := w.findStream(c, c.Word(3))
+	p3, bad := w.streams.Find(c, c.Word(3))
 	if bad != 0 {
 		return bad
 	}
@@ -827,7 +828,7 @@ func (w *Worker) runMemsetD16Async(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runMemsetD32Async(c *call.Call) gpubackend.Result {
-	p3, bad := w.findStream(c, c.Word(3))
+	p3, bad := w.streams.Find(c, c.Word(3))
 	if bad != 0 {
 		return bad
 	}
@@ -836,7 +837,7 @@ func (w *Worker) runMemsetD32Async(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runMemsetD2D8Async(c *call.Call) gpubackend.Result {
-	p5, bad := w.findStream(c, c.Word(5))
+	p5, bad := w.streams.Find(c, c.Word(5))
 	if bad != 0 {
 		return bad
 	}
@@ -845,7 +846,7 @@ func (w *Worker) runMemsetD2D8Async(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runMemsetD2D16Async(c *call.Call) gpubackend.Result {
-	p5, bad := w.findStream(c, c.Word(5))
+	p5, bad := w.streams.Find(c, c.Word(5))
 	if bad != 0 {
 		return bad
 	}
@@ -854,7 +855,7 @@ func (w *Worker) runMemsetD2D16Async(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runMemsetD2D32Async(c *call.Call) gpubackend.Result {
-	p5, bad := w.findStream(c, c.Word(5))
+	p5, bad := w.streams.Find(c, c.Word(5))
 	if bad != 0 {
 		return bad
 	}
@@ -879,7 +880,7 @@ func (w *Worker) runStreamCreateWithPriority(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runStreamDestroy(c *call.Call) gpubackend.Result {
-	p0, bad := w.findStream(c, c.Word(0))
+	p0, bad := w.streams.Find(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -891,7 +892,7 @@ func (w *Worker) runStreamDestroy(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runStreamQuery(c *call.Call) gpubackend.Result {
-	p0, bad := w.findStream(c, c.Word(0))
+	p0, bad := w.streams.Find(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -903,11 +904,11 @@ func (w *Worker) runStreamWaitEvent(c *call.Call) gpubackend.Result {
 	if !allowed.EventWait.Has(c.Word(2)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findStream(c, c.Word(0))
+	p0, bad := w.streams.Find(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findEvent(c, c.Word(1))
+	p1, bad := handles.Event(&w.objects, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -924,7 +925,7 @@ func (w *Worker) runEventCreate(c *call.Call) gpubackend.Result {
 	}
 	p0, result := w.driver.EventCreate(c.Word(0))
 	if result == gpubackend.Success {
-		c.Answer(w.objects.Add(object.Event, uint64(p0), w.home(c.Context)))
+		c.Answer(w.objects.Add(object.Event, uint64(p0), w.contexts.Home(c.Context)))
 	} else {
 		c.Answer(0)
 	}
@@ -932,7 +933,7 @@ func (w *Worker) runEventCreate(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runEventDestroy(c *call.Call) gpubackend.Result {
-	p0, bad := w.findEvent(c, c.Word(0))
+	p0, bad := handles.Event(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -947,11 +948,11 @@ func (w *Worker) runEventRecordWithFlags(c *call.Call) gpubackend.Result {
 	if !allowed.EventRecord.Has(c.Word(2)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findEvent(c, c.Word(0))
+	p0, bad := handles.Event(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findStream(c, c.Word(1))
+	p1, bad := w.streams.Find(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -960,7 +961,7 @@ func (w *Worker) runEventRecordWithFlags(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runEventQuery(c *call.Call) gpubackend.Result {
-	p0, bad := w.findEvent(c, c.Word(0))
+	p0, bad := handles.Event(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -969,11 +970,11 @@ func (w *Worker) runEventQuery(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runEventElapsed(c *call.Call) gpubackend.Result {
-	p1, bad := w.findEvent(c, c.Word(0))
+	p1, bad := handles.Event(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p2, bad := w.findEvent(c, c.Word(1))
+	p2, bad := handles.Event(&w.objects, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -986,7 +987,7 @@ func (w *Worker) runStreamBeginCapture(c *call.Call) gpubackend.Result {
 	if !allowed.CaptureMode.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findStream(c, c.Word(0))
+	p0, bad := w.streams.Find(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -998,11 +999,11 @@ func (w *Worker) runStreamBeginCaptureToGraph(c *call.Call) gpubackend.Result {
 	if !allowed.CaptureMode.Has(c.Word(6)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findStream(c, c.Word(0))
+	p0, bad := w.streams.Find(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findGraph(c, c.Word(1))
+	p1, bad := handles.Graph(&w.objects, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -1019,7 +1020,7 @@ func (w *Worker) runStreamBeginCaptureToGraph(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runStreamEndCapture(c *call.Call) gpubackend.Result {
-	p0, bad := w.findStream(c, c.Word(0))
+	p0, bad := w.streams.Find(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1029,7 +1030,7 @@ func (w *Worker) runStreamEndCapture(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runStreamCaptureInfo(c *call.Call) gpubackend.Result {
-	p0, bad := w.findStream(c, c.Word(0))
+	p0, bad := w.streams.Find(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1055,7 +1056,7 @@ func (w *Worker) runStreamUpdateCaptureDependencies(c *call.Call) gpubackend.Res
 	if !allowed.CaptureUpdate.Has(c.Word(5)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findStream(c, c.Word(0))
+	p0, bad := w.streams.Find(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1081,7 +1082,7 @@ func (w *Worker) runGraphCreate(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphDestroy(c *call.Call) gpubackend.Result {
-	p0, bad := w.findGraph(c, c.Word(0))
+	p0, bad := handles.Graph(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1093,7 +1094,7 @@ func (w *Worker) runGraphDestroy(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphClone(c *call.Call) gpubackend.Result {
-	p1, bad := w.findGraph(c, c.Word(0))
+	p1, bad := handles.Graph(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1109,7 +1110,7 @@ func (w *Worker) runGraphInstantiateWithFlags(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.GraphExec) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := w.findGraph(c, c.Word(0))
+	p1, bad := handles.Graph(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1129,11 +1130,11 @@ func (w *Worker) runGraphInstantiate(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.GraphExec) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := w.findGraph(c, c.Word(0))
+	p1, bad := handles.Graph(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p3, bad := w.findStream(c, c.Word(2))
+	p3, bad := w.streams.Find(c, c.Word(2))
 	if bad != 0 {
 		return bad
 	}
@@ -1149,11 +1150,11 @@ func (w *Worker) runGraphInstantiate(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphLaunch(c *call.Call) gpubackend.Result {
-	p0, bad := w.findGraphExec(c, c.Word(0))
+	p0, bad := handles.GraphExec(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findStream(c, c.Word(1))
+	p1, bad := w.streams.Find(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -1162,11 +1163,11 @@ func (w *Worker) runGraphLaunch(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphUpload(c *call.Call) gpubackend.Result {
-	p0, bad := w.findGraphExec(c, c.Word(0))
+	p0, bad := handles.GraphExec(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findStream(c, c.Word(1))
+	p1, bad := w.streams.Find(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -1175,7 +1176,7 @@ func (w *Worker) runGraphUpload(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphExecDestroy(c *call.Call) gpubackend.Result {
-	p0, bad := w.findGraphExec(c, c.Word(0))
+	p0, bad := handles.GraphExec(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1187,7 +1188,7 @@ func (w *Worker) runGraphExecDestroy(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphGetNodes(c *call.Call) gpubackend.Result {
-	p0, bad := w.findGraph(c, c.Word(0))
+	p0, bad := handles.Graph(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1202,7 +1203,7 @@ func (w *Worker) runGraphGetNodes(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphGetRootNodes(c *call.Call) gpubackend.Result {
-	p0, bad := w.findGraph(c, c.Word(0))
+	p0, bad := handles.Graph(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1217,7 +1218,7 @@ func (w *Worker) runGraphGetRootNodes(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphGetEdges(c *call.Call) gpubackend.Result {
-	p0, bad := w.findGraph(c, c.Word(0))
+	p0, bad := handles.Graph(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1243,7 +1244,7 @@ func (w *Worker) runGraphGetEdges(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphNodeGetDependencies(c *call.Call) gpubackend.Result {
-	p0, bad := w.findGraphNode(c, c.Word(0))
+	p0, bad := handles.GraphNode(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1263,7 +1264,7 @@ func (w *Worker) runGraphNodeGetDependencies(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphNodeGetDependentNodes(c *call.Call) gpubackend.Result {
-	p0, bad := w.findGraphNode(c, c.Word(0))
+	p0, bad := handles.GraphNode(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1283,7 +1284,7 @@ func (w *Worker) runGraphNodeGetDependentNodes(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphAddDependencies(c *call.Call) gpubackend.Result {
-	p0, bad := w.findGraph(c, c.Word(0))
+	p0, bad := handles.Graph(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1304,7 +1305,7 @@ func (w *Worker) runGraphAddDependencies(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphRemoveDependencies(c *call.Call) gpubackend.Result {
-	p0, bad := w.findGraph(c, c.Word(0))
+	p0, bad := handles.Graph(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1325,7 +1326,7 @@ func (w *Worker) runGraphRemoveDependencies(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphNodeGetType(c *call.Call) gpubackend.Result {
-	p0, bad := w.findGraphNode(c, c.Word(0))
+	p0, bad := handles.GraphNode(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1335,7 +1336,7 @@ func (w *Worker) runGraphNodeGetType(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphAddNode(c *call.Call) gpubackend.Result {
-	p0, bad := w.findGraph(c, c.Word(0))
+	p0, bad := handles.Graph(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1364,7 +1365,7 @@ func (w *Worker) runGraphAddNode(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphNodeSet(c *call.Call) gpubackend.Result {
-	p0, bad := w.findGraphNode(c, c.Word(0))
+	p0, bad := handles.GraphNode(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1377,11 +1378,11 @@ func (w *Worker) runGraphNodeSet(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphExecNodeSet(c *call.Call) gpubackend.Result {
-	p0, bad := w.findGraphExec(c, c.Word(0))
+	p0, bad := handles.GraphExec(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findGraphNode(c, c.Word(1))
+	p1, bad := handles.GraphNode(&w.objects, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -1394,7 +1395,7 @@ func (w *Worker) runGraphExecNodeSet(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphNodeGet(c *call.Call) gpubackend.Result {
-	p0, bad := w.findGraphNode(c, c.Word(0))
+	p0, bad := handles.GraphNode(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1409,7 +1410,7 @@ func (w *Worker) runGraphNodeGet(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphDestroyNode(c *call.Call) gpubackend.Result {
-	p0, bad := w.findGraphNode(c, c.Word(0))
+	p0, bad := handles.GraphNode(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1421,11 +1422,11 @@ func (w *Worker) runGraphDestroyNode(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphNodeFindInClone(c *call.Call) gpubackend.Result {
-	p1, bad := w.findGraphNode(c, c.Word(0))
+	p1, bad := handles.GraphNode(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p2, bad := w.findGraph(c, c.Word(1))
+	p2, bad := handles.Graph(&w.objects, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -1435,11 +1436,11 @@ func (w *Worker) runGraphNodeFindInClone(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphExecUpdate(c *call.Call) gpubackend.Result {
-	p0, bad := w.findGraph(c, c.Word(0))
+	p0, bad := handles.Graph(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findGraphExec(c, c.Word(1))
+	p1, bad := handles.GraphExec(&w.objects, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -1451,11 +1452,11 @@ func (w *Worker) runGraphExecUpdate(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphNodeSetEnabled(c *call.Call) gpubackend.Result {
-	p0, bad := w.findGraphExec(c, c.Word(0))
+	p0, bad := handles.GraphExec(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findGraphNode(c, c.Word(1))
+	p1, bad := handles.GraphNode(&w.objects, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -1464,11 +1465,11 @@ func (w *Worker) runGraphNodeSetEnabled(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphNodeGetEnabled(c *call.Call) gpubackend.Result {
-	p0, bad := w.findGraphExec(c, c.Word(0))
+	p0, bad := handles.GraphExec(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findGraphNode(c, c.Word(1))
+	p1, bad := handles.GraphNode(&w.objects, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -1478,7 +1479,7 @@ func (w *Worker) runGraphNodeGetEnabled(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGraphExecGetFlags(c *call.Call) gpubackend.Result {
-	p0, bad := w.findGraphExec(c, c.Word(0))
+	p0, bad := handles.GraphExec(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1491,7 +1492,7 @@ func (w *Worker) runGraphKernelNodeSetAttribute(c *call.Call) gpubackend.Result 
 	if !allowed.NodeAttribute.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findGraphNode(c, c.Word(0))
+	p0, bad := handles.GraphNode(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1507,7 +1508,7 @@ func (w *Worker) runGraphKernelNodeGetAttribute(c *call.Call) gpubackend.Result 
 	if !allowed.NodeAttribute.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findGraphNode(c, c.Word(0))
+	p0, bad := handles.GraphNode(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1521,11 +1522,11 @@ func (w *Worker) runGraphKernelNodeGetAttribute(c *call.Call) gpubackend.Result 
 }
 
 func (w *Worker) runGraphKernelNodeCopyAttributes(c *call.Call) gpubackend.Result {
-	p0, bad := w.findGraphNode(c, c.Word(0))
+	p0, bad := handles.GraphNode(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findGraphNode(c, c.Word(1))
+	p1, bad := handles.GraphNode(&w.objects, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -1537,7 +1538,7 @@ func (w *Worker) runGraphConditionalHandle(c *call.Call) gpubackend.Result {
 	if !allowed.ConditionFlags.Has(c.Word(2)) {
 		return gpubackend.InvalidValue
 	}
-	p1, bad := w.findGraph(c, c.Word(0))
+	p1, bad := handles.Graph(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1550,7 +1551,7 @@ func (w *Worker) runStreamMemOps(c *call.Call) gpubackend.Result {
 	if !allowed.StreamOpsFlags.Has(c.Word(3)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findStream(c, c.Word(0))
+	p0, bad := w.streams.Find(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1597,7 +1598,7 @@ func (w *Worker) runLinkCreate(c *call.Call) gpubackend.Result {
 	}
 	p0, result := w.driver.LinkCreate(p1, c.Word(2), c.Word(3))
 	if result == gpubackend.Success {
-		c.Answer(w.objects.Add(object.Link, uint64(p0), w.home(c.Context)))
+		c.Answer(w.objects.Add(object.Link, uint64(p0), w.contexts.Home(c.Context)))
 	} else {
 		c.Answer(0)
 	}
@@ -1608,7 +1609,7 @@ func (w *Worker) runLinkAddData(c *call.Call) gpubackend.Result {
 	if !allowed.LinkInput.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findLink(c, c.Word(0))
+	p0, bad := handles.Link(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1629,7 +1630,7 @@ func (w *Worker) runLinkAddData(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runLinkComplete(c *call.Call) gpubackend.Result {
-	p0, bad := w.findLink(c, c.Word(0))
+	p0, bad := handles.Link(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1639,7 +1640,7 @@ func (w *Worker) runLinkComplete(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runLinkImage(c *call.Call) gpubackend.Result {
-	p0, bad := w.findLink(c, c.Word(0))
+	p0, bad := handles.Link(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1653,7 +1654,7 @@ func (w *Worker) runLinkImage(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runLinkLogs(c *call.Call) gpubackend.Result {
-	p0, bad := w.findLink(c, c.Word(0))
+	p0, bad := handles.Link(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1674,7 +1675,7 @@ func (w *Worker) runLinkLogs(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runLinkDestroy(c *call.Call) gpubackend.Result {
-	p0, bad := w.findLink(c, c.Word(0))
+	p0, bad := handles.Link(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1698,7 +1699,7 @@ func (w *Worker) runArrayCreate(c *call.Call) gpubackend.Result {
 	}
 	p0, result := w.driver.ArrayCreate(p1)
 	if result == gpubackend.Success {
-		c.Answer(w.objects.Intern(object.Array, uint64(p0), w.home(c.Context)))
+		c.Answer(w.objects.Intern(object.Array, uint64(p0), w.contexts.Home(c.Context)))
 	} else {
 		c.Answer(0)
 	}
@@ -1721,7 +1722,7 @@ func (w *Worker) runArray3DCreate(c *call.Call) gpubackend.Result {
 	}
 	p0, result := w.driver.Array3DCreate(p1)
 	if result == gpubackend.Success {
-		c.Answer(w.objects.Intern(object.Array, uint64(p0), w.home(c.Context)))
+		c.Answer(w.objects.Intern(object.Array, uint64(p0), w.contexts.Home(c.Context)))
 	} else {
 		c.Answer(0)
 	}
@@ -1729,7 +1730,7 @@ func (w *Worker) runArray3DCreate(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runArrayDestroy(c *call.Call) gpubackend.Result {
-	p0, bad := w.findArray(c, c.Word(0))
+	p0, bad := handles.Array(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1749,7 +1750,7 @@ func (w *Worker) runArrayGetDescriptor(c *call.Call) gpubackend.Result {
 		return gpubackend.InvalidValue
 	}
 	defer p0.Done()
-	p1, bad := w.findArray(c, c.Word(2))
+	p1, bad := handles.Array(&w.objects, c.Word(2))
 	if bad != 0 {
 		return bad
 	}
@@ -1766,7 +1767,7 @@ func (w *Worker) runArray3DGetDescriptor(c *call.Call) gpubackend.Result {
 		return gpubackend.InvalidValue
 	}
 	defer p0.Done()
-	p1, bad := w.findArray(c, c.Word(2))
+	p1, bad := handles.Array(&w.objects, c.Word(2))
 	if bad != 0 {
 		return bad
 	}
@@ -1778,7 +1779,7 @@ func (w *Worker) runArrayGetPlane(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Array) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := w.findArray(c, c.Word(0))
+	p1, bad := handles.Array(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1800,7 +1801,7 @@ func (w *Worker) runArrayGetMemoryRequirements(c *call.Call) gpubackend.Result {
 		return gpubackend.InvalidValue
 	}
 	defer p0.Done()
-	p1, bad := w.findArray(c, c.Word(2))
+	p1, bad := handles.Array(&w.objects, c.Word(2))
 	if bad != 0 {
 		return bad
 	}
@@ -1817,7 +1818,7 @@ func (w *Worker) runArrayGetSparseProperties(c *call.Call) gpubackend.Result {
 		return gpubackend.InvalidValue
 	}
 	defer p0.Done()
-	p1, bad := w.findArray(c, c.Word(2))
+	p1, bad := handles.Array(&w.objects, c.Word(2))
 	if bad != 0 {
 		return bad
 	}
@@ -1841,7 +1842,7 @@ func (w *Worker) runMipmappedArrayCreate(c *call.Call) gpubackend.Result {
 	}
 	p0, result := w.driver.MipmappedArrayCreate(p1, c.Word(2))
 	if result == gpubackend.Success {
-		c.Answer(w.objects.Add(object.MipmappedArray, uint64(p0), w.home(c.Context)))
+		c.Answer(w.objects.Add(object.MipmappedArray, uint64(p0), w.contexts.Home(c.Context)))
 	} else {
 		c.Answer(0)
 	}
@@ -1849,7 +1850,7 @@ func (w *Worker) runMipmappedArrayCreate(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runMipmappedArrayDestroy(c *call.Call) gpubackend.Result {
-	p0, bad := w.findMipmappedArray(c, c.Word(0))
+	p0, bad := handles.MipmappedArray(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1864,7 +1865,7 @@ func (w *Worker) runMipmappedArrayGetLevel(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Array) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := w.findMipmappedArray(c, c.Word(0))
+	p1, bad := handles.MipmappedArray(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1886,7 +1887,7 @@ func (w *Worker) runMipmappedArrayGetMemoryRequirements(c *call.Call) gpubackend
 		return gpubackend.InvalidValue
 	}
 	defer p0.Done()
-	p1, bad := w.findMipmappedArray(c, c.Word(2))
+	p1, bad := handles.MipmappedArray(&w.objects, c.Word(2))
 	if bad != 0 {
 		return bad
 	}
@@ -1903,7 +1904,7 @@ func (w *Worker) runMipmappedArrayGetSparseProperties(c *call.Call) gpubackend.R
 		return gpubackend.InvalidValue
 	}
 	defer p0.Done()
-	p1, bad := w.findMipmappedArray(c, c.Word(2))
+	p1, bad := handles.MipmappedArray(&w.objects, c.Word(2))
 	if bad != 0 {
 		return bad
 	}
@@ -1931,7 +1932,7 @@ func (w *Worker) runModuleGetTexRef(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.TextureReference) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := w.findModule(c, c.Word(0))
+	p1, bad := handles.Module(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1952,7 +1953,7 @@ func (w *Worker) runModuleGetSurfRef(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.SurfaceReference) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := w.findModule(c, c.Word(0))
+	p1, bad := handles.Module(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1975,7 +1976,7 @@ func (w *Worker) runTexRefCreate(c *call.Call) gpubackend.Result {
 	}
 	p0, result := w.driver.TexRefCreate()
 	if result == gpubackend.Success {
-		c.Answer(w.objects.Intern(object.TextureReference, uint64(p0), w.home(c.Context)))
+		c.Answer(w.objects.Intern(object.TextureReference, uint64(p0), w.contexts.Home(c.Context)))
 	} else {
 		c.Answer(0)
 	}
@@ -1983,7 +1984,7 @@ func (w *Worker) runTexRefCreate(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefDestroy(c *call.Call) gpubackend.Result {
-	p0, bad := w.findTextureReference(c, c.Word(0))
+	p0, bad := handles.TextureReference(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -1998,11 +1999,11 @@ func (w *Worker) runTexRefSetArray(c *call.Call) gpubackend.Result {
 	if !allowed.TextureReferenceArray.Has(c.Word(2)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findTextureReference(c, c.Word(0))
+	p0, bad := handles.TextureReference(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findArray(c, c.Word(1))
+	p1, bad := handles.Array(&w.objects, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -2014,11 +2015,11 @@ func (w *Worker) runTexRefSetMipmappedArray(c *call.Call) gpubackend.Result {
 	if !allowed.TextureReferenceArray.Has(c.Word(2)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findTextureReference(c, c.Word(0))
+	p0, bad := handles.TextureReference(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findMipmappedArray(c, c.Word(1))
+	p1, bad := handles.MipmappedArray(&w.objects, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -2027,7 +2028,7 @@ func (w *Worker) runTexRefSetMipmappedArray(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefSetAddress(c *call.Call) gpubackend.Result {
-	p1, bad := w.findTextureReference(c, c.Word(0))
+	p1, bad := handles.TextureReference(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2037,7 +2038,7 @@ func (w *Worker) runTexRefSetAddress(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefSetAddress2D(c *call.Call) gpubackend.Result {
-	p0, bad := w.findTextureReference(c, c.Word(0))
+	p0, bad := handles.TextureReference(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2053,7 +2054,7 @@ func (w *Worker) runTexRefSetAddress2D(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefSetFormat(c *call.Call) gpubackend.Result {
-	p0, bad := w.findTextureReference(c, c.Word(0))
+	p0, bad := handles.TextureReference(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2065,7 +2066,7 @@ func (w *Worker) runTexRefSetAddressMode(c *call.Call) gpubackend.Result {
 	if !allowed.AddressMode.Has(c.Word(2)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findTextureReference(c, c.Word(0))
+	p0, bad := handles.TextureReference(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2077,7 +2078,7 @@ func (w *Worker) runTexRefSetFilterMode(c *call.Call) gpubackend.Result {
 	if !allowed.FilterMode.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findTextureReference(c, c.Word(0))
+	p0, bad := handles.TextureReference(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2089,7 +2090,7 @@ func (w *Worker) runTexRefSetMipmapFilterMode(c *call.Call) gpubackend.Result {
 	if !allowed.FilterMode.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findTextureReference(c, c.Word(0))
+	p0, bad := handles.TextureReference(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2098,7 +2099,7 @@ func (w *Worker) runTexRefSetMipmapFilterMode(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefSetMipmapLevelBias(c *call.Call) gpubackend.Result {
-	p0, bad := w.findTextureReference(c, c.Word(0))
+	p0, bad := handles.TextureReference(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2107,7 +2108,7 @@ func (w *Worker) runTexRefSetMipmapLevelBias(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefSetMipmapLevelClamp(c *call.Call) gpubackend.Result {
-	p0, bad := w.findTextureReference(c, c.Word(0))
+	p0, bad := handles.TextureReference(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2116,7 +2117,7 @@ func (w *Worker) runTexRefSetMipmapLevelClamp(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefSetMaxAnisotropy(c *call.Call) gpubackend.Result {
-	p0, bad := w.findTextureReference(c, c.Word(0))
+	p0, bad := handles.TextureReference(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2125,7 +2126,7 @@ func (w *Worker) runTexRefSetMaxAnisotropy(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefSetBorderColor(c *call.Call) gpubackend.Result {
-	p0, bad := w.findTextureReference(c, c.Word(0))
+	p0, bad := handles.TextureReference(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2144,7 +2145,7 @@ func (w *Worker) runTexRefSetFlags(c *call.Call) gpubackend.Result {
 	if !allowed.TextureFlags.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findTextureReference(c, c.Word(0))
+	p0, bad := handles.TextureReference(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2153,7 +2154,7 @@ func (w *Worker) runTexRefSetFlags(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefGetAddress(c *call.Call) gpubackend.Result {
-	p1, bad := w.findTextureReference(c, c.Word(0))
+	p1, bad := handles.TextureReference(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2163,7 +2164,7 @@ func (w *Worker) runTexRefGetAddress(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefGetAddressMode(c *call.Call) gpubackend.Result {
-	p1, bad := w.findTextureReference(c, c.Word(0))
+	p1, bad := handles.TextureReference(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2173,7 +2174,7 @@ func (w *Worker) runTexRefGetAddressMode(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefGetFilterMode(c *call.Call) gpubackend.Result {
-	p1, bad := w.findTextureReference(c, c.Word(0))
+	p1, bad := handles.TextureReference(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2183,7 +2184,7 @@ func (w *Worker) runTexRefGetFilterMode(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefGetMipmapFilterMode(c *call.Call) gpubackend.Result {
-	p1, bad := w.findTextureReference(c, c.Word(0))
+	p1, bad := handles.TextureReference(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2193,7 +2194,7 @@ func (w *Worker) runTexRefGetMipmapFilterMode(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefGetMipmapLevelBias(c *call.Call) gpubackend.Result {
-	p1, bad := w.findTextureReference(c, c.Word(0))
+	p1, bad := handles.TextureReference(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2203,7 +2204,7 @@ func (w *Worker) runTexRefGetMipmapLevelBias(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefGetMipmapLevelClamp(c *call.Call) gpubackend.Result {
-	p2, bad := w.findTextureReference(c, c.Word(0))
+	p2, bad := handles.TextureReference(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2214,7 +2215,7 @@ func (w *Worker) runTexRefGetMipmapLevelClamp(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefGetMaxAnisotropy(c *call.Call) gpubackend.Result {
-	p1, bad := w.findTextureReference(c, c.Word(0))
+	p1, bad := handles.TextureReference(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2232,7 +2233,7 @@ func (w *Worker) runTexRefGetBorderColor(c *call.Call) gpubackend.Result {
 		return gpubackend.InvalidValue
 	}
 	defer p0.Done()
-	p1, bad := w.findTextureReference(c, c.Word(2))
+	p1, bad := handles.TextureReference(&w.objects, c.Word(2))
 	if bad != 0 {
 		return bad
 	}
@@ -2241,7 +2242,7 @@ func (w *Worker) runTexRefGetBorderColor(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefGetFlags(c *call.Call) gpubackend.Result {
-	p1, bad := w.findTextureReference(c, c.Word(0))
+	p1, bad := handles.TextureReference(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2251,7 +2252,7 @@ func (w *Worker) runTexRefGetFlags(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runTexRefGetFormat(c *call.Call) gpubackend.Result {
-	p2, bad := w.findTextureReference(c, c.Word(0))
+	p2, bad := handles.TextureReference(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2265,11 +2266,11 @@ func (w *Worker) runSurfRefSetArray(c *call.Call) gpubackend.Result {
 	if !allowed.SurfaceReferenceArray.Has(c.Word(2)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findSurfaceReference(c, c.Word(0))
+	p0, bad := handles.SurfaceReference(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findArray(c, c.Word(1))
+	p1, bad := handles.Array(&w.objects, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -2278,11 +2279,11 @@ func (w *Worker) runSurfRefSetArray(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runParamSetTexRef(c *call.Call) gpubackend.Result {
-	p0, bad := w.findFunction(c, c.Word(0))
+	p0, bad := w.kernels.Find(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p2, bad := w.findTextureReference(c, c.Word(2))
+	p2, bad := handles.TextureReference(&w.objects, c.Word(2))
 	if bad != 0 {
 		return bad
 	}
@@ -2297,7 +2298,7 @@ func (w *Worker) runGreenCtxStreamCreate(c *call.Call) gpubackend.Result {
 	if !w.objects.Room(object.Stream) {
 		return gpubackend.OutOfMemory
 	}
-	p1, bad := w.findGreenContext(c, c.Word(0))
+	p1, bad := handles.GreenContext(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2311,11 +2312,11 @@ func (w *Worker) runGreenCtxStreamCreate(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGreenCtxRecordEvent(c *call.Call) gpubackend.Result {
-	p0, bad := w.findGreenContext(c, c.Word(0))
+	p0, bad := handles.GreenContext(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findEvent(c, c.Word(1))
+	p1, bad := handles.Event(&w.objects, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -2324,11 +2325,11 @@ func (w *Worker) runGreenCtxRecordEvent(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runGreenCtxWaitEvent(c *call.Call) gpubackend.Result {
-	p0, bad := w.findGreenContext(c, c.Word(0))
+	p0, bad := handles.GreenContext(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findEvent(c, c.Word(1))
+	p1, bad := handles.Event(&w.objects, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -2337,11 +2338,11 @@ func (w *Worker) runGreenCtxWaitEvent(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runCtxRecordEvent(c *call.Call) gpubackend.Result {
-	p0, bad := w.findContext(c, c.Word(0))
+	p0, bad := handles.Context(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findEvent(c, c.Word(1))
+	p1, bad := handles.Event(&w.objects, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -2350,11 +2351,11 @@ func (w *Worker) runCtxRecordEvent(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runCtxWaitEvent(c *call.Call) gpubackend.Result {
-	p0, bad := w.findContext(c, c.Word(0))
+	p0, bad := handles.Context(&w.objects, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findEvent(c, c.Word(1))
+	p1, bad := handles.Event(&w.objects, c.Word(1))
 	if bad != 0 {
 		return bad
 	}
@@ -2380,7 +2381,7 @@ func (w *Worker) runFuncSetSharedMemConfig(c *call.Call) gpubackend.Result {
 	if !allowed.SharedConfig.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findFunction(c, c.Word(0))
+	p0, bad := w.kernels.Find(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2392,7 +2393,7 @@ func (w *Worker) runStreamGetAttribute(c *call.Call) gpubackend.Result {
 	if !allowed.StreamAttribute.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findStream(c, c.Word(0))
+	p0, bad := w.streams.Find(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2412,7 +2413,7 @@ func (w *Worker) runStreamSetAttribute(c *call.Call) gpubackend.Result {
 	if !allowed.StreamAttribute.Has(c.Word(1)) {
 		return gpubackend.InvalidValue
 	}
-	p0, bad := w.findStream(c, c.Word(0))
+	p0, bad := w.streams.Find(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
@@ -2428,11 +2429,11 @@ func (w *Worker) runStreamSetAttribute(c *call.Call) gpubackend.Result {
 }
 
 func (w *Worker) runStreamCopyAttributes(c *call.Call) gpubackend.Result {
-	p0, bad := w.findStream(c, c.Word(0))
+	p0, bad := w.streams.Find(c, c.Word(0))
 	if bad != 0 {
 		return bad
 	}
-	p1, bad := w.findStream(c, c.Word(1))
+	p1, bad := w.streams.Find(c, c.Word(1))
 	if bad != 0 {
 		return bad
 	}

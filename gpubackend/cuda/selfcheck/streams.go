@@ -134,9 +134,9 @@ func (c *checker) registered() (string, error) {
 		}
 		took[i] = time.Since(start)
 	}
-	err = firstError(c.outOfReach(p), must("free", c.device.MemFree(p)), want("register twice", c.device.HostRegister(base, n, true), gpubackend.HostMemoryRegistered),
+	err = firstError(c.outOfReach(p), must("free", c.device.MemFree(p)), want("register twice", c.device.HostRegister(base, n, true), gpubackend.HostMemoryAlreadyRegistered),
 		must("unregister", c.device.HostUnregister(base, n)),
-		want("unregister twice", c.device.HostUnregister(base, n), gpubackend.HostMemoryUnregistered))
+		want("unregister twice", c.device.HostUnregister(base, n), gpubackend.HostMemoryNotRegistered))
 	return fmt.Sprintf("register %v, in %s, out %s", registering.Round(time.Microsecond), rate(n, took[0]), rate(n, took[1])), err
 }
 

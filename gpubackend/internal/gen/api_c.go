@@ -83,7 +83,7 @@ func paramList(ps []cParam) string {
 
 // callsC writes the op numbers and, for each call and post, the function that sends it.
 func callsC(a *api) []byte {
-	b := cFile("Sends each call and post of gpubackend/api/cuda.def.", "transport/buffer.h", "transport/channel.h")
+	b := cFile("Sends each call and post of gpubackend/api/cuda.def.", "context/context.h", "transport/buffer.h")
 	out := &bytes.Buffer{}
 	out.WriteString(strings.Replace(b.String(), "#include", "#ifndef PARACUDA_CALLS_H\n#define PARACUDA_CALLS_H\n\n#include", 1))
 	out.WriteString("enum {\n")

@@ -41,8 +41,9 @@ func fillWatched(symbol, call string) string {
 
 // exportsC writes the functions that are no more than their call.
 func exportsC(a *api) []byte {
-	b := cFile("The functions that are no more than their call.", "streams/activity.h", "copies/copy.h", "devices/device.h",
-		"context/handle.h", "context/zz_generated_calls.h", "base/zz_generated_prototypes.h")
+	b := cFile("The functions that are no more than their call.", "addresses/fill.h",
+		"base/zz_generated_prototypes.h", "context/zz_generated_calls.h", "devices/device.h",
+		"streams/activity.h", "streams/stream.h")
 	for _, f := range a.functions {
 		if f.native(a) && !f.custom {
 			export(b, f, cParams(a.prototypes[f.symbol]))

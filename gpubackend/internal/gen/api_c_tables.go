@@ -23,14 +23,15 @@ func (a *api) allSymbols() []string {
 
 // stubsC writes the functions that aren't there: each says so once and returns CUDA_ERROR_NOT_SUPPORTED.
 func stubsC(a *api) []byte {
-	b := cFile("The functions that aren't there: each says so once.", "base/log.h", "base/state.h")
+	b := cFile("The functions that aren't there: each says so once.", "base/state.h",
+		"exports/unsupported.h")
 	b.WriteString(`/* Callers pass arguments that aren't looked at, which the calling convention allows. */
-#define STUB(name)                                    \
-	EXPORT CUresult name(void);                   \
-	EXPORT CUresult name(void)                    \
-	{                                             \
-		static int said;                      \
-		return log_unsupported(#name, &said); \
+#define STUB(name)                                \
+	EXPORT CUresult name(void);               \
+	EXPORT CUresult name(void)                \
+	{                                         \
+		static int said;                  \
+		return unsupported(#name, &said); \
 	}
 
 `)
@@ -83,8 +84,8 @@ func errorsC(path string) []byte {
 	n := 0
 	err := eachLine(path, func(line string) error {
 		f := strings.Split(line, "\t")
-		if len(f) != 3 {
-			return fmt.Errorf("want number, name and text: %q", line)
+		if len(f) != 3 && len(f) != 4 {
+			return fmt.Errorf("want number, name, text and perhaps a version: %q", line)
 		}
 		n++
 		fmt.Fprintf(b, "\t{ %s, \"%s\", \"%s\" },\n", f[0], f[1], f[2])

@@ -8,10 +8,11 @@ import (
 	"strings"
 )
 
-// callsGo writes the methods of the CUDA device that only pass their arguments on.
+// callsGo writes the methods of the CUDA driver's binding that only pass their arguments on.
 func callsGo(a *api) []byte {
 	var b bytes.Buffer
-	goHeader(&b, "cuda", "github.com/paracuda/paracuda/gpubackend")
+	goHeader(&b, "driver", "github.com/paracuda/paracuda/gpubackend",
+		"github.com/paracuda/paracuda/gpubackend/cuda/cmem")
 	b.WriteString("\n// The functions that generated methods call, found once by cuGetProcAddress.\nconst (\n")
 	first := true
 	for _, f := range a.remote() {
@@ -31,7 +32,7 @@ func callsGo(a *api) []byte {
 			fmt.Fprintf(&b, "sym%s: %q,\n", f.method(), f.symbol)
 		}
 	}
-	b.WriteString("}\n\n// calls passes functions on to the driver. Device embeds it and overrides what needs more.\ntype calls struct {\ngpubackend.Unsupported\nlibrary\n}\n")
+	b.WriteString("}\n\n// calls passes functions on. Driver embeds it and overrides what has another form.\ntype calls struct{ library }\n")
 	for _, f := range a.remote() {
 		if f.native(a) {
 			callFunc(&b, f)
@@ -55,10 +56,10 @@ func callFunc(b *bytes.Buffer, f function) {
 			args = append(args, "d.text("+name+")")
 		case "si", "so":
 			size := "min(len(" + name + "), " + p.kind + ")"
-			fmt.Fprintf(b, "s%d := copied(%s[:%s], %s)\ndefer s%d.free()\n", i, name, size, p.kind, i)
-			args = append(args, fmt.Sprintf("s%d.address()", i))
+			fmt.Fprintf(b, "s%d := cmem.Copied(%s[:%s], %s)\ndefer s%d.Free()\n", i, name, size, p.kind, i)
+			args = append(args, fmt.Sprintf("s%d.Address()", i))
 			if p.code == "so" {
-				reads = append(reads, fmt.Sprintf("copy(%s[:%s], s%d.bytes())\n", name, size, i))
+				reads = append(reads, fmt.Sprintf("copy(%s[:%s], s%d.Bytes())\n", name, size, i))
 			}
 		case "o", "ou":
 			args = append(args, fmt.Sprintf("d.out(%d)", out))

@@ -120,7 +120,7 @@ func driverGo(a *api) []byte {
 func dispatchGo(a *api) []byte {
 	var b bytes.Buffer
 	goHeader(&b, "worker", "github.com/paracuda/paracuda/gpubackend", "github.com/paracuda/paracuda/gpubackend/allowed",
-		"github.com/paracuda/paracuda/gpubackend/object", "github.com/paracuda/paracuda/gpubackend/worker/call")
+		"github.com/paracuda/paracuda/gpubackend/object", "github.com/paracuda/paracuda/gpubackend/worker/call", "github.com/paracuda/paracuda/gpubackend/worker/handles")
 	b.WriteString("\n// described decodes and executes each function of class call or post.\nfunc (w *Worker) described() call.Handlers {\nreturn call.Handlers{\n")
 	for _, f := range a.remote() {
 		fmt.Fprintf(&b, "gpubackend.Op%s: {Words: %d, NoContext: %v, Run: w.run%s},\n", f.method(), f.words(), f.noctx, f.method())
@@ -148,7 +148,7 @@ func dispatchFunc(b *bytes.Buffer, f function) {
 			args = append(args, fmt.Sprintf("c.Word(%d)", word))
 			word++
 		case "h", "d":
-			fmt.Fprintf(b, "%s, bad := w.find%s(c, c.Word(%d))\nif bad != 0 {\nreturn bad\n}\n", v, kindName[p.kind], word)
+			fmt.Fprintf(b, "%s, bad := %s\nif bad != 0 {\nreturn bad\n}\n", v, lookup(p.kind, word))
 			args = append(args, v)
 			word++
 		case "ib", "ob", "is", "si", "so":
@@ -189,6 +189,17 @@ func dispatchFunc(b *bytes.Buffer, f function) {
 	fmt.Fprintf(b, "%s := w.driver.%s(%s)\n", strings.Join(append(outs, "result"), ", "), f.method(), strings.Join(args, ", "))
 	dispatchAnswer(b, f)
 	b.WriteString("return result\n}\n")
+}
+
+// lookup finds the object whose handle is in a word.
+func lookup(kind string, word int) string {
+	switch kind {
+	case "stream":
+		return fmt.Sprintf("w.streams.Find(c, c.Word(%d))", word)
+	case "func":
+		return fmt.Sprintf("w.kernels.Find(c, c.Word(%d))", word)
+	}
+	return fmt.Sprintf("handles.%s(&w.objects, c.Word(%d))", kindName[kind], word)
 }
 
 // dispatchRoom refuses what makes an object that there is no memory for. Graphs and their nodes are counted where they are named.
@@ -275,5 +286,5 @@ func parent(f function) string {
 			return "uint64(c.Context)" // a green context's streams are its own
 		}
 	}
-	return "w.home(c.Context)"
+	return "w.contexts.Home(c.Context)"
 }

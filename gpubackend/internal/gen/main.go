@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command gen turns the descriptions in gpubackend/api into code and documentation: the wire
-// format (wire.def) and the driver API (cuda.def, prototypes.tsv, versions.tsv). Every fact is
-// described once there; what gen writes is committed, and `make generate` must leave no difference.
+// format (wire.def), the driver API (cuda.def, prototypes.tsv, versions.tsv) and CUDA's own
+// structures and numbers (cuda_layout.def, cuda_values.def, errors.tsv). Every fact is described once there; what gen writes is committed, and `make generate` must leave no difference.
 //
 // Run it from the module's root.
 package main
@@ -13,6 +13,8 @@ import (
 	"go/format"
 	"os"
 	"path/filepath"
+
+	structures "github.com/paracuda/paracuda/gpubackend/internal/gen/layout"
 )
 
 // output is one generated file.
@@ -41,6 +43,13 @@ func run() error {
 	more, err := apiOutputs(w)
 	if err != nil {
 		return err
+	}
+	cuda, err := structures.Outputs(".")
+	if err != nil {
+		return err
+	}
+	for _, o := range cuda {
+		more = append(more, output{o.Path, o.Text})
 	}
 	for _, o := range append(outputs, more...) {
 		if err := write(o); err != nil {

@@ -11,10 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "abi/cuda_abi.h"
 #include "base/logs.h"
-#include "base/state.h"
-#include "transport/channel.h"
 
 static int log_fd = -1;
 static pthread_once_t opened = PTHREAD_ONCE_INIT;
@@ -69,27 +66,4 @@ void log_user(const char *format, ...)
 	va_start(args, format);
 	write_line(2, format, args);
 	va_end(args);
-}
-
-/* Has the worker say it in the host's log, where the VM's owner looks. */
-static void report(const char *name)
-{
-	struct request r;
-
-	if (state_check() != CUDA_SUCCESS)
-		return;
-	request_init(&r, PARACUDA_OP_REPORT);
-	r.context = 0;
-	r.exact = true;
-	request_inline(&r, name, strlen(name) + 1);
-	channel_post(&r);
-}
-
-int log_unsupported(const char *name, int *said)
-{
-	if (!__atomic_exchange_n(said, 1, __ATOMIC_RELAXED)) {
-		log_line("%s is not supported", name);
-		report(name);
-	}
-	return CUDA_ERROR_NOT_SUPPORTED;
 }

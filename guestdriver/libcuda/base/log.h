@@ -9,7 +9,4 @@ void log_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Writes one line to standard error whatever PARACUDA_LOG says: for what a user must mend. */
 void log_user(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Says once per name that the program called a function that isn't there; returns 801. */
-int log_unsupported(const char *name, int *said);
-
 #endif

@@ -31,19 +31,28 @@ static inline CUresult state_check(void)
 	}
 }
 
-/* One per thread that used the library. */
+/* One per thread that used the library. What a room keeps in it is for that room alone. */
 struct thread {
 	bool registered;	/* thread_exit will run */
+	uint64_t stream;	/* what the NULL stream stands for in this call: 0, or 2 in per-thread variants */
+
+	/* transport/slot.c */
 	int slot;		/* completion slot + 1, 0 for none yet */
 	bool shared;		/* the slot is used by other threads too */
-	int capture_mode;	/* of cuThreadExchangeStreamCaptureMode */
-	uint64_t stream;	/* what the NULL stream stands for in this call: 0, or 2 in per-thread variants */
+
+	/* context/context.c */
 	struct context **stack;	/* current contexts, the last on top */
 	unsigned depth, room;
+
+	/* streams/capture.c */
+	int capture_mode;	/* of cuThreadExchangeStreamCaptureMode */
 };
 
 /* The calling thread, registered for thread_exit. */
 struct thread *thread_self(void);
+
+/* Sets what a thread does when it ends while the library may be used. Once, before any is registered. */
+void thread_at_exit(void (*hook)(struct thread *t));
 
 /* The calling thread without registering it. */
 struct thread *thread_peek(void);
@@ -61,17 +70,5 @@ static inline CUstream thread_stream(CUstream stream)
 		if (state_)                         \
 			return state_;              \
 	} while (0)
-
-/* The same, and the caller must have a current context that lives and is not in error. */
-#define ENTER_CONTEXT()                             \
-	do {                                        \
-		CUresult state_ = state_check();    \
-		if (!state_)                        \
-			state_ = context_check();   \
-		if (state_)                         \
-			return state_;              \
-	} while (0)
-
-CUresult context_check(void);
 
 #endif

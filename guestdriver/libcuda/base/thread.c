@@ -5,22 +5,27 @@
 #include <string.h>
 
 #include "base/state.h"
-#include "transport/slot.h"
 
 int library_state;
 
 static _Thread_local struct thread self;
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+static void (*leave)(struct thread *t);
 
 static void thread_exit(void *value)
 {
 	struct thread *t = value;
 
-	if (state_check() == CUDA_SUCCESS)
-		slot_leave(t);
+	if (state_check() == CUDA_SUCCESS && leave)
+		leave(t);
 	free(t->stack);
 	memset(t, 0, sizeof(*t));
+}
+
+void thread_at_exit(void (*hook)(struct thread *t))
+{
+	leave = hook;
 }
 
 static void forked(void)

@@ -191,3 +191,12 @@ EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary 
 		*bytes = size;
 	return CUDA_SUCCESS;
 }
+
+/* No device here has one address for a function on all of them. */
+EXPORT CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, const char *symbol)
+{
+	ENTER();
+	if (!fptr || !symbol)
+		return CUDA_ERROR_INVALID_VALUE;
+	return handle_known(HANDLE_LIB, library) ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_HANDLE;
+}

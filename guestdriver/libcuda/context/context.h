@@ -12,6 +12,7 @@
 #include "base/state.h"
 
 struct cls_entry;
+struct request;
 
 /* How threads wait: a part of a context's flags (CUctx_flags). */
 #define CTX_SCHED_MASK 7u
@@ -33,8 +34,8 @@ struct context {
 /* Guards the fields of contexts that change. */
 extern pthread_mutex_t context_lock;
 
-/* The worker's handle of the calling thread's current context, 0 for none. */
-uint64_t context_handle(void);
+/* An empty request in the calling thread's current context. */
+void request_init(struct request *r, unsigned op);
 
 /* The calling thread's current context, or NULL. */
 struct context *context_current(void);
@@ -51,11 +52,20 @@ static inline struct context *context_owner(void)
 	return context_home(context_current());
 }
 
+/* ENTER, and the caller must have a current context that lives and is not in error. */
+#define ENTER_CONTEXT()                             \
+	do {                                        \
+		CUresult state_ = state_check();    \
+		if (!state_)                        \
+			state_ = context_check();   \
+		if (state_)                         \
+			return state_;              \
+	} while (0)
+
+CUresult context_check(void);
+
 /* A green context of a primary one that exists, or NULL. */
 struct context *context_of_base(const struct context *base);
-
-/* Ends the green contexts of a primary context that ends. */
-void green_retire_all(struct context *base);
 
 /* Whether c is a context that this library gave out (it may have been destroyed since). */
 bool context_known(const struct context *c);
@@ -63,16 +73,31 @@ bool context_known(const struct context *c);
 /* Whether c exists. */
 bool context_alive(const struct context *c);
 
+/* The context that a function names: NULL stands for the current one. An error unless it exists. */
+CUresult context_resolve(CUcontext ctx, struct context **c);
+
 /* Makes a context and lists it. */
 struct context *context_new(int device, bool primary);
 
 /* The primary context of a device, made on first use; it need not be active. */
 struct context *context_primary(int device);
 
-/* Replaces the top of the calling thread's stack. */
+/* Pushes on the calling thread's stack. */
+CUresult context_push(struct context *c);
+
+/* Replaces the top of the calling thread's stack, with NULL removes it. */
 CUresult context_set(struct context *c);
 
-/* Forgets the context on the worker's side: runs the destructors of its storage and clears its handle. */
+/* What else a context's end takes with it (exports/hooks.c). */
+struct context_hooks {
+	void (*ending)(struct context *c);	/* it still exists, unless it is a primary one that didn't */
+	void (*ended)(struct context *c);
+};
+
+/* Once, before there is a context. */
+void context_set_hooks(const struct context_hooks *h);
+
+/* Forgets the context on the worker's side, and all that ends with it, and clears its handle. */
 uint64_t context_retire(struct context *c);
 
 /* Context-local storage: values that runtime libraries keep with a context (export table c693336e). */

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/table.h"
-#include "streams/capture.h"
 
 static struct table tables[HANDLE_KINDS] = { [0 ... HANDLE_KINDS - 1] = TABLE_INIT };
 static uint64_t last_id = STREAM_PER_THREAD;
@@ -86,7 +85,6 @@ void handle_forget_context(struct context *c)
 {
 	static const enum handle_kind kinds[] = { HANDLE_STREAM, HANDLE_EVENT, HANDLE_MODULE, HANDLE_FUNC, HANDLE_TEXREF };
 
-	capture_forget_context(c);
 	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		table_purge(&tables[kinds[i]], in_context, c, release);
 }

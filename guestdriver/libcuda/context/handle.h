@@ -60,15 +60,6 @@ void handle_forget_children(enum handle_kind kind, uint64_t parent);
 /* Removes everything that belonged to a context. */
 void handle_forget_context(struct context *c);
 
-/* Enters a new stream of a context. */
-CUresult stream_add(uint64_t number, struct context *c, unsigned flags, int priority);
-
-/* The default streams are always known. */
-static inline bool stream_known(CUstream s)
-{
-	return (uintptr_t)s <= STREAM_PER_THREAD || handle_known(HANDLE_STREAM, s);
-}
-
 static inline uint64_t number_of(const void *handle)
 {
 	return (uint64_t)(uintptr_t)handle;

@@ -4,8 +4,8 @@
 #ifndef PARACUDA_CALLS_H
 #define PARACUDA_CALLS_H
 
+#include "context/context.h"
 #include "transport/buffer.h"
-#include "transport/channel.h"
 
 enum {
 	OP_cuDevicePrimaryCtxRetain = 256,

@@ -6,6 +6,7 @@
 #include "base/zz_generated_prototypes.h"
 #include "context/handle.h"
 #include "copies/copy.h"
+#include "streams/stream.h"
 
 /* When a copy reads its source (CUmemcpySrcAccessOrder). */
 enum { ORDER_STREAM = 1, ORDER_DURING_CALL, ORDER_ANY };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#include "copies/capture_pin.h"
 #include "copies/copy.h"
 
 #include <sched.h>
@@ -11,6 +12,7 @@
 #include "copies/copy_pieces.h"
 #include "streams/activity.h"
 #include "streams/capture.h"
+#include "streams/stream.h"
 #include "transport/bulk.h"
 
 /* The registration at an address: how many bytes it holds from there, 0 for none. */

@@ -32,15 +32,6 @@ struct side {
 CUresult side_find(uint64_t address, uint64_t bytes, int hint, struct side *s);
 
 /*
- * Whether rows of `width` elements can be filled: an error of the call itself, which is delayed. Nothing to fill
- * is no error, and left to the worker.
- */
-CUresult fill_check(uint64_t address, uint64_t width, uint64_t rows, uint64_t pitch, unsigned element);
-
-/* Where a fill's memory lies, for those who watch. */
-enum paracuda_memory fill_target(uint64_t address);
-
-/*
  * Sends a copy that nobody has to wait for. If a side is unknown the answer is awaited all the same: an address that is
  * none of the device's is this call's error, and no later one's.
  */

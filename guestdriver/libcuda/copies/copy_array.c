@@ -11,6 +11,7 @@
 #include "context/handle.h"
 #include "context/zz_generated_calls.h"
 #include "copies/copy.h"
+#include "streams/stream.h"
 
 static CUresult post(const CUDA_MEMCPY3D *c, CUstream stream)
 {

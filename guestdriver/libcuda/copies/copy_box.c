@@ -10,6 +10,7 @@
 #include "copies/copy_array.h"
 #include "streams/activity.h"
 #include "streams/capture.h"
+#include "streams/stream.h"
 #include "transport/bulk.h"
 
 enum { BOX_IN, BOX_OUT, BOX_DEVICE };

@@ -8,7 +8,6 @@
 
 #include "base/log.h"
 #include "base/zz_generated_prototypes.h"
-#include "context/context.h"
 #include "devices/place.h"
 #include "devices/zz_generated_attributes.h"
 #include "paracuda_table.h"
@@ -102,6 +101,8 @@ EXPORT CUresult cuDeviceGetCount(int *count)
 	*count = (int)devices.count;
 	return CUDA_SUCCESS;
 }
+
+#define ATOMIC_LAST 12	/* of CUatomicOperation */
 
 #define ENTER_DEVICE(out, dev)                            \
 	do {                                              \
@@ -253,4 +254,48 @@ EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib
 		return CUDA_ERROR_INVALID_VALUE;
 	*value = 0;
 	return CUDA_SUCCESS;
+}
+
+/* Only a server for several processes limits the multiprocessors of a context; of types that aren't there there is no support. */
+EXPORT CUresult cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev)
+{
+	(void)type;
+	ENTER();
+	if (!pi)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!device_valid(dev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	*pi = 0;
+	return CUDA_SUCCESS;
+}
+
+/* Which atomic operations a link has: none is promised. */
+static CUresult no_atomics(unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count)
+{
+	if (!capabilities || !operations || !count)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < count; i++)
+		if (operations[i] < 0 || operations[i] > ATOMIC_LAST)
+			return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < count; i++)
+		capabilities[i] = 0;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations,
+						  unsigned int count, CUdevice dev)
+{
+	ENTER();
+	if (!device_valid(dev))
+		return CUDA_ERROR_INVALID_DEVICE;
+	return no_atomics(capabilities, operations, count);
+}
+
+EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations,
+						 unsigned int count, CUdevice srcDevice, CUdevice dstDevice)
+{
+	ENTER();
+	if (!device_valid(srcDevice) || !device_valid(dstDevice) || srcDevice == dstDevice)
+		return CUDA_ERROR_INVALID_DEVICE;
+	return no_atomics(capabilities, operations, count);
 }

@@ -4,12 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/zz_generated_prototypes.h"
 #include "code/function.h"
 #include "context/handle.h"
 #include "context/zz_generated_calls.h"
 #include "exports/export_table.h"
+#include "exports/unsupported.h"
+#include "streams/stream.h"
 
 #define FUNCTION(f) ((uintptr_t)(f))
 
@@ -18,7 +19,7 @@ static CUresult identity_unknown(void)
 {
 	static int said;
 
-	return log_unsupported("a function of export table 21318c60", &said);
+	return unsupported("a function of export table 21318c60", &said);
 }
 
 static CUresult identity_device(CUcontext ctx, CUdevice *device)
@@ -74,7 +75,7 @@ static CUresult functions_unknown(void)
 {
 	static int said;
 
-	return log_unsupported("a function of export table 6e163fbe", &said);
+	return unsupported("a function of export table 6e163fbe", &said);
 }
 
 /* Calls `each` with every function of a module and returns their number: cuFFT takes what it has linked from there. */
@@ -108,7 +109,7 @@ static CUresult clusters_unknown(void)
 {
 	static int said;
 
-	return log_unsupported("a function of export table 1734dc26", &said);
+	return unsupported("a function of export table 1734dc26", &said);
 }
 
 static CUresult clusters_free(void *first, void *second)

@@ -10,6 +10,7 @@
 #include "devices/device.h"
 #include "exports/integrity.h"
 #include "exports/tools.h"
+#include "exports/unsupported.h"
 #include "paracuda_table.h"
 #include "streams/activity.h"
 
@@ -137,7 +138,7 @@ static CUresult other_unknown(void)
 {
 	static int said;
 
-	return log_unsupported("a function of export table 195bcbf4 or b10541e1", &said);
+	return unsupported("a function of export table 195bcbf4 or b10541e1", &said);
 }
 
 static CUresult bypass_create(CUcontext *ctx, unsigned flags, CUdevice dev)

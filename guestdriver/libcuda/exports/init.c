@@ -9,7 +9,9 @@
 
 #include "base/log.h"
 #include "base/zz_generated_prototypes.h"
+#include "context/context.h"
 #include "devices/device.h"
+#include "exports/hooks.h"
 #include "launches/launch.h"
 #include "paracuda_ioctl.h"
 #include "transport/bulk.h"
@@ -118,6 +120,7 @@ static CUresult start(void)
 
 	if (greeted)
 		return greeting;
+	hooks_set();
 	error = channel_open();
 	if (error)
 		return explain(error);

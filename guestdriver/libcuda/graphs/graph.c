@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#include "addresses/graph_memory.h"
 #include "graphs/graph.h"
 
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 
 #include "base/zz_generated_prototypes.h"
 #include "context/zz_generated_calls.h"
+#include "streams/stream.h"
 
 #define INSTANTIATE_ERROR 1	/* of CUgraphInstantiateResult: of no kind that has a name */
 

@@ -45,20 +45,6 @@ bool user_objects_inherit(uint64_t owner, uint64_t from);
 struct reference *user_objects_take(uint64_t owner);
 void user_objects_release(struct reference *taken);
 
-/* Numbers a function for host nodes; it may be called for ever. */
-CUresult host_function_keep(CUhostFn fn, void *data, uint64_t *token);
-
-/* The function of a number; false if there is none. */
-bool host_function_find(uint64_t token, CUhostFn *fn, void **data);
-
-/* Enters memory that a graph allocates. */
-CUresult graph_memory_enter(uint64_t base, uint64_t bytes);
-
-/* A graph allocates or frees memory, which a launch may refuse to do; none is meant by 0. */
-void graph_memory_note(uint64_t graph);
-bool graph_has_memory(uint64_t graph);
-void graph_memory_forget(uint64_t graph);
-
 /* Makes a copy's descriptor into addresses: dst, pitch, slice, src, pitch, slice, width, height, depth. */
 CUresult graph_copy_words(const CUDA_MEMCPY3D *c, uint64_t word[9]);
 

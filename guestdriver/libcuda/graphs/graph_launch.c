@@ -9,10 +9,12 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "addresses/graph_memory.h"
 #include "base/zz_generated_prototypes.h"
 #include "context/zz_generated_calls.h"
 #include "graphs/graph.h"
 #include "streams/activity.h"
+#include "streams/stream.h"
 
 #define EVENT_BLOCKING_SYNC 1u
 #define EVENT_DISABLE_TIMING 2u

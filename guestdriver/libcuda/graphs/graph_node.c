@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "addresses/graph_memory.h"
 #include "base/table.h"
 #include "base/zz_generated_prototypes.h"
 #include "context/zz_generated_calls.h"

@@ -8,6 +8,7 @@
 #include "code/function.h"
 #include "context/zz_generated_calls.h"
 #include "graphs/graph.h"
+#include "streams/host_function.h"
 
 #define RECORD_FIRST 4096
 #define RECORD_MAX (1u << 20)

@@ -4,10 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "addresses/fill.h"
 #include "code/function.h"
 #include "copies/copy.h"
 #include "graphs/graph.h"
 #include "launches/launch.h"
+#include "streams/host_function.h"
 
 #define MEM_OPS_MAX 256
 

@@ -8,6 +8,8 @@
 #include "context/handle.h"
 #include "context/zz_generated_calls.h"
 #include "devices/device.h"
+#include "green/green.h"
+#include "streams/stream.h"
 
 #define STREAM_NON_BLOCKING 1u
 #define CONTEXT_DUMPS 0x60u	/* as of cuCtxCreate: accepted, and not passed on */

@@ -8,9 +8,9 @@
 #include "base/page.h"
 #include "base/zz_generated_prototypes.h"
 #include "context/zz_generated_calls.h"
+#include "hostmemory/advice.h"
 #include "hostmemory/pins.h"
 #include "hostmemory/slab.h"
-#include "managed/managed.h"
 #include "streams/capture.h"
 #include "transport/transport.h"
 

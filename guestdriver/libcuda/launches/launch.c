@@ -12,6 +12,7 @@
 #include "devices/device.h"
 #include "streams/activity.h"
 #include "streams/capture.h"
+#include "streams/stream.h"
 
 enum { EXTRA_END, EXTRA_BUFFER, EXTRA_SIZE };
 

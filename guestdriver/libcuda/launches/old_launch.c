@@ -7,6 +7,7 @@
 
 #include "base/zz_generated_prototypes.h"
 #include "code/function.h"
+#include "context/context.h"
 
 #define PARAMETERS_MAX 4096u
 

@@ -7,6 +7,7 @@
 #include "devices/device.h"
 #include "hostmemory/host_memory.h"
 #include "streams/capture.h"
+#include "streams/stream.h"
 
 EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags)
 {

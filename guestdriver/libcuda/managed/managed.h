@@ -20,7 +20,4 @@ void managed_block_end(uint64_t base);
 /* The managed allocation, or block of variables, that holds a range which isn't empty. */
 bool managed_find(uint64_t address, uint64_t bytes, struct memory *m);
 
-/* Forgets what was advised for a range (managed_advice.c). */
-void advice_forget(uint64_t base, uint64_t bytes);
-
 #endif

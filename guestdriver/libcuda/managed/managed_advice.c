@@ -14,121 +14,12 @@
 #include "base/zz_generated_prototypes.h"
 #include "context/handle.h"
 #include "devices/device.h"
+#include "hostmemory/advice.h"
 #include "managed/managed.h"
 #include "streams/capture.h"
+#include "streams/stream.h"
 
 _Static_assert(DEVICES_MAX <= 64, "accessed_by has a bit for each device");
-
-/* What was asked for. A location of type LOCATION_NONE is none. */
-struct advice {
-	CUmemLocation preferred, prefetched;
-	uint64_t accessed_by;	/* devices */
-	bool accessed_by_host, read_mostly;
-};
-
-/* A range of pages with the same advice. */
-struct span {
-	struct span *next;
-	uint64_t base, end;
-	struct advice advice;
-};
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct span *spans;	/* by address; what isn't there has no advice */
-
-static bool same_place(const CUmemLocation *a, const CUmemLocation *b)
-{
-	return a->type == b->type && a->id == b->id;
-}
-
-static bool same_advice(const struct advice *a, const struct advice *b)
-{
-	return same_place(&a->preferred, &b->preferred) && same_place(&a->prefetched, &b->prefetched) &&
-	       a->accessed_by == b->accessed_by && a->accessed_by_host == b->accessed_by_host &&
-	       a->read_mostly == b->read_mostly;
-}
-
-static struct span *insert(struct span **at, uint64_t base, uint64_t end, const struct advice *advice)
-{
-	struct span *s = calloc(1, sizeof(*s));
-
-	if (!s)
-		return NULL;
-	s->base = base;
-	s->end = end;
-	if (advice)
-		s->advice = *advice;
-	s->next = *at;
-	return *at = s;
-}
-
-/* Makes spans begin and end at base and end, and covers what lies between. Returns where they begin, NULL without memory. */
-static struct span **cut_out(uint64_t base, uint64_t end)
-{
-	struct span **first = &spans, **p;
-
-	while (*first && (*first)->end <= base)
-		first = &(*first)->next;
-	if (*first && (*first)->base < base) {
-		if (!insert(&(*first)->next, base, (*first)->end, &(*first)->advice))
-			return NULL;
-		(*first)->end = base;
-		first = &(*first)->next;
-	}
-	p = first;
-	for (uint64_t at = base; at < end; p = &(*p)->next) {
-		struct span *s = *p;
-
-		if (!s || s->base > at) {
-			uint64_t to = s && s->base < end ? s->base : end;
-
-			if (!insert(p, at, to, NULL))
-				return NULL;
-		} else if (s->end > end) {
-			if (!insert(&s->next, end, s->end, &s->advice))
-				return NULL;
-			s->end = end;
-		}
-		at = (*p)->end;
-	}
-	return first;
-}
-
-/* Joins neighbours that say the same, of one allocation: others may lie side by side with it. */
-static void join_equal(const struct memory *m)
-{
-	for (struct span *s = spans; s && s->next;) {
-		struct span *next = s->next;
-
-		if (s->base >= m->base && s->end == next->base && next->base - m->base < m->bytes &&
-		    same_advice(&s->advice, &next->advice)) {
-			s->end = next->end;
-			s->next = next->next;
-			free(next);
-		} else {
-			s = next;
-		}
-	}
-}
-
-void advice_forget(uint64_t base, uint64_t bytes)
-{
-	uint64_t end = page_end(base + bytes);
-
-	pthread_mutex_lock(&lock);
-	/* Spans never reach beyond an allocation. */
-	for (struct span **p = &spans; *p && (*p)->base < end;) {
-		struct span *s = *p;
-
-		if (s->base >= base) {
-			*p = s->next;
-			free(s);
-		} else {
-			p = &s->next;
-		}
-	}
-	pthread_mutex_unlock(&lock);
-}
 
 /* The whole pages of a range of managed memory, and whose they are. */
 static CUresult pages_of(uint64_t address, uint64_t count, uint64_t *base, uint64_t *end, struct memory *m)
@@ -147,17 +38,8 @@ static CUresult change_pages(uint64_t address, uint64_t count, void (*change)(st
 	uint64_t base, end;
 	struct memory m;
 	CUresult result = pages_of(address, count, &base, &end, &m);
-	struct span **first;
 
-	if (result)
-		return result;
-	pthread_mutex_lock(&lock);
-	first = cut_out(base, end);
-	for (struct span *s = first ? *first : NULL; s && s->base < end; s = s->next)
-		change(&s->advice, location);
-	join_equal(&m);
-	pthread_mutex_unlock(&lock);
-	return first ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	return result ? result : advice_change(&m, base, end, change, location);
 }
 
 static bool node_known(int id)
@@ -363,34 +245,6 @@ EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *si
 	return cuMemPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
 }
 
-/* What holds for every page of a range. */
-static struct advice common(uint64_t base, uint64_t end)
-{
-	static const struct advice none;
-	struct advice all = none;
-	uint64_t at = base;
-	bool first = true;
-
-	for (const struct span *s = spans; s && s->base < end; s = s->next) {
-		if (s->end <= base)
-			continue;
-		if (s->base > at)
-			return none;
-		if (first)
-			all = s->advice;
-		if (!same_place(&all.preferred, &s->advice.preferred))
-			all.preferred = none.preferred;
-		if (!same_place(&all.prefetched, &s->advice.prefetched))
-			all.prefetched = none.prefetched;
-		all.accessed_by &= s->advice.accessed_by;
-		all.accessed_by_host = all.accessed_by_host && s->advice.accessed_by_host;
-		all.read_mostly = all.read_mostly && s->advice.read_mostly;
-		first = false;
-		at = s->end;
-	}
-	return at < end ? none : all;
-}
-
 /* A location as one number. */
 static int device_of(const CUmemLocation *l)
 {
@@ -463,9 +317,7 @@ EXPORT CUresult cuMemRangeGetAttributes(void **data, size_t *dataSizes, CUmem_ra
 	result = pages_of(devPtr, count, &base, &end, &m);
 	if (result)
 		return result;
-	pthread_mutex_lock(&lock);
-	a = common(base, end);
-	pthread_mutex_unlock(&lock);
+	a = advice_common(base, end);
 	for (size_t i = 0; !result && i < numAttributes; i++)
 		result = value_of(data[i], dataSizes[i], attributes[i], &a);
 	return result;

@@ -188,3 +188,21 @@ EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_att
 	}
 	return CUDA_SUCCESS;
 }
+
+/* Copies here never return before they should: it is remembered for those who ask. */
+EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+	unsigned int synced;
+	struct memory m;
+
+	ENTER_CONTEXT();
+	if (!value || attribute <= 0 || attribute > POINTER_DECOMPRESS || !memory_find(ptr, &m))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (m.kind == MEMORY_MAPPED)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	if (attribute != POINTER_SYNC_MEMOPS)
+		return CUDA_ERROR_INVALID_VALUE;
+	memcpy(&synced, value, sizeof(synced));
+	memory_sync(ptr, synced);
+	return CUDA_SUCCESS;
+}

@@ -3,15 +3,16 @@
 #define _GNU_SOURCE
 #include <string.h>
 
+#include "addresses/graph_memory.h"
 #include "addresses/memory_map.h"
 #include "base/zz_generated_prototypes.h"
 #include "context/handle.h"
 #include "context/zz_generated_commands.h"
 #include "devices/device.h"
-#include "graphs/graph.h"
 #include "pools/pool.h"
 #include "sharing/share.h"
 #include "streams/capture.h"
+#include "streams/stream.h"
 
 /* CUmemPool_attribute: those up to here are ints. */
 #define POOL_REUSE_LAST 3

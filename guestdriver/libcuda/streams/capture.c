@@ -7,6 +7,7 @@
 #include "base/zz_generated_prototypes.h"
 #include "context/handle.h"
 #include "context/zz_generated_calls.h"
+#include "streams/stream.h"
 
 enum { MODE_GLOBAL, MODE_THREAD_LOCAL, MODE_RELAXED };
 
@@ -41,6 +42,7 @@ static CUresult enter(CUstream stream, int mode)
 	c->next = captures;
 	captures = c;
 	__atomic_fetch_add(&capture_count, 1, __ATOMIC_SEQ_CST);
+	channel_await_all(true);
 	pthread_mutex_unlock(&lock);
 	return CUDA_SUCCESS;
 }
@@ -58,6 +60,7 @@ static void leave(bool (*matches)(const struct capture *c, const void *arg), con
 		*p = c->next;
 		free(c);
 		__atomic_fetch_sub(&capture_count, 1, __ATOMIC_SEQ_CST);
+		channel_await_all(false);
 	}
 	pthread_mutex_unlock(&lock);
 }

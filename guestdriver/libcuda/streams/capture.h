@@ -47,13 +47,4 @@ CUresult capture_everything(void);
 void capture_forget_stream(CUstream stream);
 void capture_forget_context(const struct context *c);
 
-/*
- * Host memory of a copy that is captured: pins what is ordinary memory, since each run of the graph reads or writes it.
- * [address, address + *bytes) is cut to what one map has. The map is good until the pins end: another thread may need
- * some of the pages then.
- */
-void capture_pins_begin(void);
-void capture_pins_end(void);
-CUresult capture_pin(uint64_t address, uint64_t *bytes, uint32_t *map, uint64_t *offset);
-
 #endif

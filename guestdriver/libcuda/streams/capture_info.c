@@ -7,6 +7,7 @@
 #include "context/handle.h"
 #include "context/zz_generated_calls.h"
 #include "streams/capture.h"
+#include "streams/stream.h"
 
 enum { CAPTURE_NONE, CAPTURE_ACTIVE, CAPTURE_INVALIDATED };
 

@@ -6,6 +6,7 @@
 #include "context/handle.h"
 #include "context/zz_generated_calls.h"
 #include "streams/capture.h"
+#include "streams/stream.h"
 
 #define EVENT_DISABLE_TIMING 2u
 #define EVENT_INTERPROCESS 4u
@@ -162,4 +163,39 @@ EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
 	if (!result)
 		*phEvent = (CUevent)(uintptr_t)number;
 	return result;
+}
+
+/* The context that a function names; NULL is the current one. */
+static CUresult context_number(CUcontext ctx, uint64_t *number)
+{
+	if (!ctx)
+		ctx = context_current();
+	if (!ctx || !context_known(ctx) || !context_alive(ctx))
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*number = ctx->handle;
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent)
+{
+	uint64_t number;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!handle_known(HANDLE_EVENT, hEvent))
+		return CUDA_ERROR_INVALID_HANDLE;
+	result = context_number(hCtx, &number);
+	return result ? result : call_cuCtxRecordEvent(number, number_of(hEvent));
+}
+
+EXPORT CUresult cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent)
+{
+	uint64_t number;
+	CUresult result;
+
+	ENTER_CONTEXT();
+	if (!handle_known(HANDLE_EVENT, hEvent))
+		return CUDA_ERROR_INVALID_HANDLE;
+	result = context_number(hCtx, &number);
+	return result ? result : call_cuCtxWaitEvent(number, number_of(hEvent));
 }

@@ -13,8 +13,9 @@
 #include "base/table.h"
 #include "base/zz_generated_prototypes.h"
 #include "context/zz_generated_calls.h"
-#include "graphs/graph.h"
 #include "streams/capture.h"
+#include "streams/host_function.h"
+#include "streams/stream.h"
 #include "transport/ring.h"
 #include "transport/slot.h"
 

@@ -4,6 +4,7 @@
 #include "base/zz_generated_prototypes.h"
 #include "context/handle.h"
 #include "context/zz_generated_calls.h"
+#include "streams/stream.h"
 
 enum { WAIT_32 = 1, WRITE_32 = 2, WAIT_64 = 4, WRITE_64 = 5 };
 

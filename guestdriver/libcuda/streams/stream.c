@@ -4,6 +4,7 @@
 #include "context/handle.h"
 #include "context/zz_generated_calls.h"
 #include "streams/capture.h"
+#include "streams/stream.h"
 
 #define STREAM_NON_BLOCKING 1u
 

@@ -3,12 +3,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "addresses/graph_memory.h"
 #include "base/zz_generated_prototypes.h"
 #include "check.h"
 #include "context/handle.h"
 #include "context/zz_generated_calls.h"
 #include "fake_worker.h"
 #include "graphs/graph.h"
+#include "streams/host_function.h"
 
 static unsigned destroyed;
 

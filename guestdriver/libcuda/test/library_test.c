@@ -372,10 +372,13 @@ static void polling(void)
 
 	CHECK_IS(0, cuCtxGetFlags(&flags));
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct request r;
+
 		channel.header->spin_guest_us = cases[i].spin;
 		CHECK_IS(0, cuCtxSetFlags(cases[i].flags));
+		request_init(&r, PARACUDA_OP_NOP);
 		CHECK_IS((int)cases[i].us, (int)(polling_ticks(cases[i].payload, ticks()) / ticks_per_us()));
-		CHECK_IS((int)cases[i].driver, (int)(polling_in_driver() / 1000));
+		CHECK_IS((int)cases[i].driver, (int)(polling_in_driver(r.sleeps) / 1000));
 	}
 	CHECK_IS(0, cuCtxSetFlags(flags));
 	channel.header->spin_guest_us = saved;

@@ -8,6 +8,7 @@
 #include "base/logs.h"
 #include "base/zz_generated_prototypes.h"
 #include "check.h"
+#include "exports/unsupported.h"
 
 static char text[64 << 10];
 
@@ -82,7 +83,7 @@ int main(void)
 	setenv("CUDA_LOG_FILE", file, 1);
 	CHECK_IS(CUDA_SUCCESS, cuLogsCurrent(&start, 0));
 	CHECK_IS(0, dump(&start, 100, CUDA_SUCCESS));
-	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, log_unsupported("cuNothing", &said));
+	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, unsupported("cuNothing", &said));
 	logs_add("second");
 	at = start;
 	CHECK(dump(&at, 4096, CUDA_SUCCESS) > 0);

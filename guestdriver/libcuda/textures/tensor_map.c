@@ -11,7 +11,7 @@ enum { KIND_TILED, KIND_IM2COL, KIND_IM2COL_WIDE, KIND_REPLACE_ADDRESS };
 #define RANK_MAX 5
 #define RANK_SPACE 2	/* dimensions of a tensor that are no pixels' */
 
-/* The words that travel; gpubackend/cuda/tensormap.go has their numbers. */
+/* The words that travel; gpubackend/cuda/driver/tensormap.go has their numbers. */
 struct parameters {
 	uint64_t type, rank, address;
 	uint64_t dim[RANK_MAX], stride[RANK_MAX], box[RANK_MAX], upper[RANK_MAX], element[RANK_MAX];

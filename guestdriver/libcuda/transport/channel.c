@@ -9,9 +9,6 @@
 #include "base/log.h"
 #include "base/pause.h"
 #include "base/ticks.h"
-#include "context/context.h"
-#include "context/zz_generated_commands.h"
-#include "streams/capture.h"
 #include "transport/bulk.h"
 #include "transport/output.h"
 #include "transport/polling.h"
@@ -20,6 +17,8 @@
 #include "transport/transport.h"
 
 struct channel channel;
+
+static unsigned awaiting;	/* how many want no call delayed */
 
 _Static_assert(sizeof(struct paracuda_arena_header) == PARACUDA_SIZEOF_ARENA_HEADER, "arena header");
 _Static_assert(sizeof(struct paracuda_slot) == PARACUDA_SLOT_BYTES, "slot");
@@ -42,6 +41,11 @@ int channel_open(void)
 	return 0;
 }
 
+void channel_await_all(bool begin)
+{
+	__atomic_fetch_add(&awaiting, begin ? 1 : -1u, __ATOMIC_SEQ_CST);
+}
+
 size_t channel_inline_limit(void)
 {
 	uint64_t limit = channel_policy(&channel.header->inline_limit);
@@ -52,6 +56,21 @@ size_t channel_inline_limit(void)
 void channel_copied(size_t bytes)
 {
 	__atomic_fetch_add(&channel.header->copied, (uint32_t)bytes, __ATOMIC_RELAXED);
+}
+
+void request_begin(struct request *r, unsigned op, uint64_t context, bool sleeps)
+{
+	r->op = (uint16_t)op;
+	r->inlined = 0;
+	r->words = 0;
+	r->pieces = 0;
+	r->maps = 0;
+	r->exact = false;
+	r->always = false;
+	r->refused = false;
+	r->sleeps = sleeps;
+	r->payload = 0;
+	r->context = context;
 }
 
 /* Notes bytes that travel behind the words; `word` gets the reference to them, if it isn't -1. */
@@ -124,7 +143,8 @@ static void request_drop(const struct request *r)
 	for (unsigned i = 0; i < r->maps; i++) {
 		struct request unmap;
 
-		request_UNMAP(&unmap, r->map[i]);
+		request_begin(&unmap, PARACUDA_OP_UNMAP, r->context, r->sleeps);
+		request_word(&unmap, r->map[i]);
 		unmap.always = true;
 		channel_call(&unmap, NULL, 0);
 	}
@@ -135,7 +155,7 @@ CUresult channel_post(const struct request *r)
 	size_t bytes = ring_bytes(r);
 	CUresult error;
 
-	if (capture_active())
+	if (__atomic_load_n(&awaiting, __ATOMIC_RELAXED))
 		return channel_call(r, NULL, 0);
 	error = channel_error(!r->exact);
 	if (!error && !bytes)
@@ -170,6 +190,7 @@ CUresult channel_send(const struct request *r, struct ticket *t)
 	t->slot = slot_of_thread();
 	t->seq = slot_begin(t->slot);
 	t->payload = r->payload;
+	t->sleeps = r->sleeps;
 	error = ring_append(r, bytes, t->slot, true, t->seq);
 	if (error)
 		slot_end(t->slot);
@@ -215,7 +236,7 @@ static struct paracuda_ioctl_wait wait_for(int slot)
  */
 static bool poll_driver(const struct ticket *t)
 {
-	uint64_t left = polling_in_driver(), begin = ticks(), passed = 0;
+	uint64_t left = polling_in_driver(t->sleeps), begin = ticks(), passed = 0;
 	int saved = errno;
 
 	while (passed < left) {

@@ -47,6 +47,12 @@ static inline bool channel_undelayed(void)
 	return channel_policy(&channel.header->batch_commands) == 1;
 }
 
+/*
+ * Begins, or ends, a time in which no call is delayed, since its error belongs to it. Such times may
+ * overlap.
+ */
+void channel_await_all(bool begin);
+
 /* What a user has to know when the host's device process has ended. */
 #define DEVICE_IS_GONE "the paracuda device is gone: attach it again on the host"
 
@@ -64,7 +70,7 @@ struct piece {
 	int word;	/* index of the word that gets the reference to them, -1 for none */
 };
 
-/* A command to be sent. Begin with request_init. What has no room in it isn't sent: CUDA_ERROR_INVALID_VALUE. */
+/* A command to be sent. Begin with request_begin. What has no room in it isn't sent: CUDA_ERROR_INVALID_VALUE. */
 struct request {
 	uint16_t op;
 	uint16_t words;
@@ -72,6 +78,7 @@ struct request {
 	uint16_t maps;
 	bool exact;	/* its result must not be replaced by the error of an earlier delayed call */
 	bool always;	/* is sent in a dead context, too */
+	bool sleeps;	/* its thread is to sleep early while it waits, as its context asks */
 	bool refused;	/* says what may not be said, or too much: it can't be sent */
 	uint32_t inlined;	/* bytes of buffer arguments among the pieces */
 	uint64_t payload;	/* bytes that the call moves: its answer takes as long */
@@ -81,23 +88,8 @@ struct request {
 	uint32_t map[REQUEST_MAPS];	/* pinned for this command alone */
 };
 
-/* The handle of the caller's current context (context.c). */
-uint64_t context_handle(void);
-
-/* An empty request in the caller's current context. */
-static inline void request_init(struct request *r, unsigned op)
-{
-	r->context = context_handle();
-	r->op = (uint16_t)op;
-	r->words = 0;
-	r->pieces = 0;
-	r->maps = 0;
-	r->exact = false;
-	r->always = false;
-	r->refused = false;
-	r->inlined = 0;
-	r->payload = 0;
-}
+/* An empty request in a context of the worker's, 0 for none. */
+void request_begin(struct request *r, unsigned op, uint64_t context, bool sleeps);
 
 static inline void request_word(struct request *r, uint64_t word)
 {
@@ -161,6 +153,7 @@ struct ticket {
 	int slot;
 	uint32_t seq;
 	uint64_t payload;
+	bool sleeps;
 };
 
 /* Sends a command that nobody waits for. Its errors appear later. */

@@ -4,7 +4,6 @@
 
 #include "base/least.h"
 #include "base/ticks.h"
-#include "context/context.h"
 #include "transport/channel.h"
 
 /* The rate that a copy is expected to have at least: a native copy of pageable memory occupies its thread for as long. */
@@ -32,13 +31,6 @@ void polling_queued(uint64_t bytes)
  */
 #define OWN_US 200
 
-static bool context_blocks(void)
-{
-	const struct context *c = context_current();
-
-	return c && (__atomic_load_n(&c->flags, __ATOMIC_RELAXED) & CTX_SCHED_MASK) == CTX_SCHED_BLOCKING_SYNC;
-}
-
 /* Copies are polled for as long as they should take, but not at all where spin-guest is 0. */
 uint64_t polling_ticks(uint64_t payload, uint64_t now)
 {
@@ -51,9 +43,9 @@ uint64_t polling_ticks(uint64_t payload, uint64_t now)
 	return spin + least(copy, PARACUDA_COPY_SPINS * spin);
 }
 
-uint64_t polling_in_driver(void)
+uint64_t polling_in_driver(bool sleeps)
 {
 	uint64_t spin = channel_policy(&channel.header->spin_guest_us);
 
-	return spin > OWN_US && !context_blocks() ? (spin - OWN_US) * 1000 : 0;
+	return spin > OWN_US && !sleeps ? (spin - OWN_US) * 1000 : 0;
 }

@@ -3,6 +3,7 @@
 #ifndef PARACUDA_POLLING_H
 #define PARACUDA_POLLING_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Notes that a copy of so many bytes was queued, which later calls will wait for. */
@@ -12,6 +13,6 @@ void polling_queued(uint64_t bytes);
 uint64_t polling_ticks(uint64_t payload, uint64_t now);
 
 /* How long the kernel driver polls for it after that, in nanoseconds. */
-uint64_t polling_in_driver(void);
+uint64_t polling_in_driver(bool sleeps);
 
 #endif

@@ -65,8 +65,7 @@ void slot_leave(struct thread *t)
 
 	if (!t->slot || t->shared)
 		return;
-	request_init(&r, PARACUDA_OP_THREAD_EXIT);
-	r.context = 0;
+	request_begin(&r, PARACUDA_OP_THREAD_EXIT, 0, false);
 	r.exact = true;	/* an error that is pending is for a thread that goes on */
 	channel_post(&r);
 	pthread_mutex_lock(&lock);

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"encoding/binary"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+)
+
+// EdgeBytes is the size of CUgraphEdgeData.
+const EdgeBytes = 8
+
+// EdgesFit says whether edges, if there are any, are those of n nodes.
+func EdgesFit(edges []byte, n int) bool { return len(edges) == 0 || len(edges) == EdgeBytes*n }
+
+func nodesOf(v []uint64) (nodes []gpubackend.GraphNode) {
+	for _, n := range v {
+		nodes = append(nodes, gpubackend.GraphNode(n))
+	}
+	return nodes
+}
+
+// GraphInstantiateWithParams instantiates a graph. Its structure is flags, stream, node and result.
+func (d *Driver) GraphInstantiateWithParams(g gpubackend.Graph, flags uint64, upload gpubackend.Stream) (
+	exec gpubackend.GraphExec, node gpubackend.GraphNode, status uint64, r gpubackend.Result,
+) {
+	m := cmem.Allocate(32)
+	defer m.Free()
+	binary.NativeEndian.PutUint64(m.Bytes(), flags)
+	binary.NativeEndian.PutUint64(m.Bytes()[8:], uint64(upload))
+	r = d.call(symGraphInstantiateWithParams, d.out(0), uint64(g), m.Address())
+	if r == gpubackend.Success {
+		exec = gpubackend.GraphExec(d.value(0))
+	}
+	node = gpubackend.GraphNode(binary.NativeEndian.Uint64(m.Bytes()[16:]))
+	return exec, node, uint64(binary.NativeEndian.Uint32(m.Bytes()[24:])), r
+}
+
+// GraphGetNodes gives all nodes.
+func (d *Driver) GraphGetNodes(g gpubackend.Graph) ([]gpubackend.GraphNode, gpubackend.Result) {
+	return d.nodeList(symGraphGetNodes, g)
+}
+
+// GraphGetRootNodes gives those that depend on none.
+func (d *Driver) GraphGetRootNodes(g gpubackend.Graph) ([]gpubackend.GraphNode, gpubackend.Result) {
+	return d.nodeList(symGraphGetRootNodes, g)
+}
+
+func (d *Driver) nodeList(s symbol, g gpubackend.Graph) ([]gpubackend.GraphNode, gpubackend.Result) {
+	r := d.call(s, uint64(g), 0, d.out(0))
+	n := d.value(0)
+	if r != gpubackend.Success || n == 0 {
+		return nil, r
+	}
+	m := cmem.Allocate(int(8 * n))
+	defer m.Free()
+	r = d.call(s, uint64(g), m.Address(), d.inOut(0, n))
+	return nodesOf(m.Words()[:min(n, d.value(0))]), r
+}
+
+// GraphGetEdges gives the edges of a graph.
+func (d *Driver) GraphGetEdges(g gpubackend.Graph, edges []byte) (from, to []gpubackend.GraphNode, r gpubackend.Result) {
+	r = d.call(symGraphGetEdges, uint64(g), 0, 0, 0, d.out(0))
+	n := d.value(0)
+	if r != gpubackend.Success || n == 0 {
+		return nil, nil, r
+	}
+	m := cmem.Allocate(int((8 + 8 + EdgeBytes) * n))
+	defer m.Free()
+	at := m.Address()
+	r = d.call(symGraphGetEdges, uint64(g), at, at+8*n, at+16*n, d.inOut(0, n))
+	v := m.Words()
+	copy(edges, m.Bytes()[16*n:])
+	return nodesOf(v[:n]), nodesOf(v[n : 2*n]), r
+}
+
+// GraphNodeGetDependencies gives the nodes that a node comes after.
+func (d *Driver) GraphNodeGetDependencies(n gpubackend.GraphNode, edges []byte) ([]gpubackend.GraphNode, gpubackend.Result) {
+	return d.neighbours(symGraphNodeGetDependencies, n, edges)
+}
+
+// GraphNodeGetDependentNodes gives the nodes that come after a node.
+func (d *Driver) GraphNodeGetDependentNodes(n gpubackend.GraphNode, edges []byte) ([]gpubackend.GraphNode, gpubackend.Result) {
+	return d.neighbours(symGraphNodeGetDependentNodes, n, edges)
+}
+
+func (d *Driver) neighbours(s symbol, node gpubackend.GraphNode, edges []byte) ([]gpubackend.GraphNode, gpubackend.Result) {
+	r := d.call(s, uint64(node), 0, 0, d.out(0))
+	n := d.value(0)
+	if r != gpubackend.Success || n == 0 {
+		return nil, r
+	}
+	m := cmem.Allocate(int((8 + EdgeBytes) * n))
+	defer m.Free()
+	r = d.call(s, uint64(node), m.Address(), m.Address()+8*n, d.inOut(0, n))
+	copy(edges, m.Bytes()[8*n:])
+	return nodesOf(m.Words()[:n]), r
+}
+
+// GraphAddDependencies adds edges.
+func (d *Driver) GraphAddDependencies(g gpubackend.Graph, from, to []gpubackend.GraphNode, edges []byte) gpubackend.Result {
+	return d.dependencies(symGraphAddDependencies, g, from, to, edges)
+}
+
+// GraphRemoveDependencies removes edges.
+func (d *Driver) GraphRemoveDependencies(g gpubackend.Graph, from, to []gpubackend.GraphNode, edges []byte) gpubackend.Result {
+	return d.dependencies(symGraphRemoveDependencies, g, from, to, edges)
+}
+
+func (d *Driver) dependencies(s symbol, g gpubackend.Graph, from, to []gpubackend.GraphNode, edges []byte) gpubackend.Result {
+	if len(from) != len(to) || !EdgesFit(edges, len(from)) {
+		return gpubackend.InvalidValue
+	}
+	a, b, e := cmem.Handles(from), cmem.Handles(to), cmem.Optional(edges)
+	defer a.Free()
+	defer b.Free()
+	defer e.Free()
+	return d.call(s, uint64(g), a.Address(), b.Address(), e.Address(), uint64(len(from)))
+}
+
+// GraphAdd adds a node with CUgraphNodeParams after others, whose edges fit.
+func (d *Driver) GraphAdd(
+	g gpubackend.Graph, after []gpubackend.GraphNode, edges []byte, params cmem.Block,
+) (gpubackend.GraphNode, gpubackend.Result) {
+	list, edge := cmem.Handles(after), cmem.Optional(edges)
+	defer list.Free()
+	defer edge.Free()
+	r := d.call(symGraphAddNode, d.out(0), uint64(g), list.Address(), edge.Address(), uint64(len(after)), params.Address())
+	return gpubackend.GraphNode(d.value(0)), r
+}
+
+// GraphNodeSetParams changes a node to CUgraphNodeParams.
+func (d *Driver) GraphNodeSetParams(n gpubackend.GraphNode, params cmem.Block) gpubackend.Result {
+	return d.call(symGraphNodeSetParams, uint64(n), params.Address())
+}
+
+// GraphExecNodeSetParams changes a node of an executable graph.
+func (d *Driver) GraphExecNodeSetParams(
+	e gpubackend.GraphExec, n gpubackend.GraphNode, params cmem.Block,
+) gpubackend.Result {
+	return d.call(symGraphExecNodeSetParams, uint64(e), uint64(n), params.Address())
+}
+
+// reader is how the parameters of a type of node are read: by which function, and of what size they are.
+type reader struct {
+	get  symbol
+	size int
+}
+
+var readers = map[gpubackend.NodeType]reader{
+	gpubackend.NodeKernel:      {symGraphKernelNodeGetParams, 72},
+	gpubackend.NodeMemcpy:      {symGraphMemcpyNodeGetParams, gpubackend.Memcpy3DBytes},
+	gpubackend.NodeMemset:      {symGraphMemsetNodeGetParams, 40},
+	gpubackend.NodeHost:        {symGraphHostNodeGetParams, 16},
+	gpubackend.NodeGraph:       {symGraphChildGraphNodeGetGraph, 8},
+	gpubackend.NodeEventRecord: {symGraphEventRecordNodeGetEvent, 8},
+	gpubackend.NodeEventWait:   {symGraphEventWaitNodeGetEvent, 8},
+	gpubackend.NodeMemAlloc:    {symGraphMemAllocNodeGetParams, 120},
+	gpubackend.NodeMemFree:     {symGraphMemFreeNodeGetParams, 8},
+	gpubackend.NodeMemOps:      {symGraphBatchMemOpNodeGetParams, 32},
+}
+
+// GraphNodeGetParams reads the parameters of a node of a type, which the caller frees. They point to
+// memory of the driver's.
+func (d *Driver) GraphNodeGetParams(n gpubackend.GraphNode, t gpubackend.NodeType) (cmem.Block, gpubackend.Result) {
+	how, ok := readers[t]
+	if !ok {
+		return cmem.Block{}, gpubackend.NotSupported
+	}
+	m := cmem.Allocate(how.size)
+	if r := d.call(how.get, uint64(n), m.Address()); r != gpubackend.Success {
+		m.Free()
+		return m, r
+	}
+	return m, gpubackend.Success
+}
+
+// GraphExecUpdate changes an executable graph to another of the same form. Where it can't: why, and the nodes.
+func (d *Driver) GraphExecUpdate(g gpubackend.Graph, exec gpubackend.GraphExec) (
+	node, from gpubackend.GraphNode, why uint64, r gpubackend.Result,
+) {
+	m := cmem.Allocate(24)
+	defer m.Free()
+	r = d.call(symGraphExecUpdate, uint64(exec), uint64(g), m.Address())
+	v := m.Words()
+	return gpubackend.GraphNode(v[1]), gpubackend.GraphNode(v[2]), uint64(uint32(v[0])), r
+}
+
+// attributeValueBytes is the size of CUkernelNodeAttrValue.
+const attributeValueBytes = 64
+
+// nodeAttributes are the attributes of kernel nodes without a handle in them.
+const nodeAttributes = 1<<1 | 1<<2 | 1<<4 | 1<<5 | 1<<8 | 1<<9 | 1<<10 | 1<<11 | 1<<14
+
+// GraphKernelNodeSetAttribute sets a launch attribute of a node.
+func (d *Driver) GraphKernelNodeSetAttribute(n gpubackend.GraphNode, id uint64, value []byte) gpubackend.Result {
+	if len(value) != attributeValueBytes || id > 31 || nodeAttributes>>id&1 == 0 {
+		return gpubackend.InvalidValue
+	}
+	m := cmem.Copied(value, 0)
+	defer m.Free()
+	return d.call(symGraphKernelNodeSetAttribute, uint64(n), id, m.Address())
+}
+
+// GraphKernelNodeGetAttribute reads one.
+func (d *Driver) GraphKernelNodeGetAttribute(n gpubackend.GraphNode, id uint64, value []byte) gpubackend.Result {
+	if id > 31 || nodeAttributes>>id&1 == 0 {
+		return gpubackend.InvalidValue
+	}
+	m := cmem.Allocate(attributeValueBytes)
+	defer m.Free()
+	r := d.call(symGraphKernelNodeGetAttribute, uint64(n), id, m.Address())
+	copy(value, m.Bytes())
+	return r
+}
+
+// GraphConditionalHandleCreate makes a handle, which kernels use under its own value.
+func (d *Driver) GraphConditionalHandleCreate(
+	g gpubackend.Graph, c gpubackend.Context, value, flags uint64,
+) (uint64, gpubackend.Result) {
+	r := d.call(symGraphConditionalHandleCreate, d.out(0), uint64(g), uint64(c), value, flags)
+	return d.value(0), r
+}

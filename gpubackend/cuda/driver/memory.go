@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"encoding/binary"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+)
+
+// Values of CUmemAllocationProp and CUmemAccessDesc.
+const (
+	allocationPinned   = 1
+	locationDevice     = 1
+	handlePosixFile    = 1
+	allocationPropSize = 32
+	compressionAt      = 24 // in it
+	accessDescSize     = 12
+)
+
+// MemAddressReserve reserves addresses, at one if the driver can.
+func (d *Driver) MemAddressReserve(bytes, at uint64) (uint64, gpubackend.Result) {
+	r := d.call(symMemAddressReserve, d.out(0), bytes, 0, at, 0)
+	return d.value(0), r
+}
+
+// MemAddressFree gives them back.
+func (d *Driver) MemAddressFree(addr, bytes uint64) gpubackend.Result {
+	return d.call(symMemAddressFree, addr, bytes)
+}
+
+// MemCreate makes memory of a GPU that can be exported as a file.
+func (d *Driver) MemCreate(bytes, device, compression uint64) (handle uint64, r gpubackend.Result) {
+	prop := cmem.Allocate(allocationPropSize)
+	defer prop.Free()
+	p := prop.Bytes()
+	binary.LittleEndian.PutUint32(p[0:], allocationPinned)
+	binary.LittleEndian.PutUint32(p[4:], handlePosixFile) // another process of the guest may be given it
+	binary.LittleEndian.PutUint32(p[8:], locationDevice)
+	binary.LittleEndian.PutUint32(p[12:], uint32(device))
+	p[compressionAt] = byte(compression)
+	r = d.call(symMemCreate, d.out(0), bytes, prop.Address(), 0)
+	return d.value(0), r
+}
+
+// MemRelease gives up a handle of memory, which mappings keep.
+func (d *Driver) MemRelease(handle uint64) gpubackend.Result { return d.call(symMemRelease, handle) }
+
+// MemRetain returns a handle of the memory that is mapped at an address.
+func (d *Driver) MemRetain(addr uint64) (handle uint64, r gpubackend.Result) {
+	r = d.call(symMemRetain, d.out(0), addr)
+	return d.value(0), r
+}
+
+// MemExport gives a file for memory, which the caller closes.
+func (d *Driver) MemExport(handle uint64) (fd int, r gpubackend.Result) {
+	if r = d.call(symMemExport, d.out(0), handle, handlePosixFile, 0); r != gpubackend.Success {
+		return -1, r
+	}
+	return int(int32(uint32(d.value(0)))), r
+}
+
+// MemImport opens the memory of such a file, which the caller keeps.
+func (d *Driver) MemImport(fd int) (handle uint64, r gpubackend.Result) {
+	r = d.call(symMemImport, d.out(0), uint64(fd), handlePosixFile)
+	return d.value(0), r
+}
+
+// MemMap maps memory at reserved addresses.
+func (d *Driver) MemMap(addr, bytes, handle uint64) gpubackend.Result {
+	return d.call(symMemMap, addr, bytes, 0, handle, 0)
+}
+
+// MemUnmap undoes it.
+func (d *Driver) MemUnmap(addr, bytes uint64) gpubackend.Result {
+	return d.call(symMemUnmap, addr, bytes)
+}
+
+// MemSetAccess sets a GPU's access to memory that is mapped.
+func (d *Driver) MemSetAccess(addr, bytes, device, access uint64) gpubackend.Result {
+	desc := cmem.Allocate(accessDescSize)
+	defer desc.Free()
+	p := desc.Bytes()
+	binary.LittleEndian.PutUint32(p[0:], locationDevice)
+	binary.LittleEndian.PutUint32(p[4:], uint32(device))
+	binary.LittleEndian.PutUint32(p[8:], uint32(access))
+	return d.call(symMemSetAccess, addr, bytes, desc.Address(), 1)
+}
+
+// MemFreeAsync frees memory of a graph in stream order.
+func (d *Driver) MemFreeAsync(addr uint64, s gpubackend.Stream) gpubackend.Result {
+	return d.call(symMemFreeAsync, addr, uint64(s))
+}
+
+// Flags of cuMemHostAlloc and cuMemHostRegister.
+const (
+	hostPortable  = 1
+	hostDeviceMap = 2
+	hostReadOnly  = 8
+)
+
+// MemHostAlloc allocates host memory that kernels reach.
+func (d *Driver) MemHostAlloc(bytes uint64) (addr uint64, r gpubackend.Result) {
+	r = d.call(symMemHostAlloc, d.out(0), bytes, hostPortable|hostDeviceMap)
+	return d.value(0), r
+}
+
+// MemFreeHost frees it.
+func (d *Driver) MemFreeHost(addr uint64) gpubackend.Result { return d.call(symMemFreeHost, addr) }
+
+// MemHostRegister makes memory of this process reachable for kernels.
+func (d *Driver) MemHostRegister(addr, bytes uint64, writable bool) gpubackend.Result {
+	flags := uint64(hostPortable | hostDeviceMap)
+	if !writable {
+		flags |= hostReadOnly
+	}
+	return d.call(symMemHostRegister, addr, bytes, flags)
+}
+
+// MemHostUnregister undoes it.
+func (d *Driver) MemHostUnregister(addr uint64) gpubackend.Result {
+	return d.call(symMemHostUnregister, addr)
+}
+
+// PointerAttribute reads an attribute of an address.
+func (d *Driver) PointerAttribute(attribute, addr uint64) (uint64, gpubackend.Result) {
+	r := d.call(symPointerAttribute, d.out(0), attribute, addr)
+	return d.value(0), r
+}

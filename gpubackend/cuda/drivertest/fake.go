@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package drivertest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
+)
+
+// Library is the path of the library, once Main has built it.
+var Library string
+
+// Main builds the library and runs the tests. It is for TestMain.
+func Main(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "fakecuda")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	_, here, _, _ := runtime.Caller(0)
+	source := filepath.Join(filepath.Dir(here), "../testdata/fakecuda.c")
+	Library = filepath.Join(dir, "libcuda.so.1")
+	build := exec.Command("gcc", "-shared", "-fPIC", "-O1", "-o", Library, source, "-lpthread")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build the fake driver library: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// Open loads the library and makes a context current. The test's goroutine stays on its thread.
+func Open(tb testing.TB) *driver.Driver {
+	tb.Helper()
+	runtime.LockOSThread()
+	d, err := driver.Open(Library)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		Restore()
+		d.Close()
+		runtime.UnlockOSThread()
+	})
+	r := d.Init()
+	var c gpubackend.Context
+	if r == gpubackend.Success {
+		c, r = d.DevicePrimaryCtxRetain(0)
+	}
+	if r == gpubackend.Success {
+		r = d.CtxSetCurrent(c)
+	}
+	if r != gpubackend.Success {
+		tb.Fatalf("make a context: %d", r)
+	}
+	return d
+}
+
+// Restore ends an error that the library was told to have, and what it waits for.
+func Restore() {
+	call(Library, "fake_sticky", 0)
+	call(Library, "fake_not_ready", 0)
+}
+
+// Tell calls a function that only the fake has, if the library is loaded.
+func Tell(name string, arguments ...uint64) { call(Library, name, arguments...) }
+
+// Count is how often a function of the library was called.
+func Count(name string) uint64 {
+	text, n := cmem.Copied([]byte(name), 1), cmem.Allocate(8)
+	defer text.Free()
+	defer n.Free()
+	call(Library, "fake_count", text.Address(), n.Address())
+	return n.Words()[0]
+}
+
+// Image is the text that was loaded last.
+func Image() string {
+	b := cmem.Allocate(4096)
+	defer b.Free()
+	call(Library, "fake_image", b.Address(), 4095)
+	text, _, _ := bytes.Cut(b.Bytes(), []byte{0})
+	return string(text)
+}
+
+// Options are the options of the load before, as pairs of number and value.
+func Options() (words []uint64) {
+	b, n := cmem.Allocate(16*8), cmem.Allocate(8)
+	defer b.Free()
+	defer n.Free()
+	call(Library, "fake_options", b.Address(), n.Address())
+	for i := range 2 * n.Words()[0] {
+		words = append(words, binary.LittleEndian.Uint64(b.Bytes()[8*i:]))
+	}
+	return words
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hostfunc
+
+// #cgo LDFLAGS: -lpthread
+// #cgo CFLAGS: -O2 -Wall -Wextra
+// #include "node.h"
+// #include "wait.h"
+import "C"
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"unsafe"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
+
+// Calls are the host functions in flight.
+type Calls struct {
+	reader, writer *os.File
+
+	mu      sync.Mutex
+	next    uint64
+	pending map[uint64]*wait
+	kept    map[uint64]gpubackend.HostCall // of graphs, by token
+	nodes   map[uint64]*C.struct_pc_node   // what the driver has of them
+	due     map[uint64]bool                // of graphs, that hold their stream
+}
+
+type wait struct {
+	token uint64
+	run   func(token uint64)
+	once  sync.Once
+	c     *C.struct_pc_wait
+}
+
+// New makes what carries calls. Close ends it.
+func New() (*Calls, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("make a pipe for host functions: %w", err)
+	}
+	v := &Calls{
+		reader: r, writer: w, pending: make(map[uint64]*wait),
+		kept: make(map[uint64]gpubackend.HostCall), due: make(map[uint64]bool),
+		nodes: make(map[uint64]*C.struct_pc_node),
+	}
+	go v.serve()
+	return v, nil
+}
+
+// serve runs until the pipe is closed.
+func (v *Calls) serve() {
+	var b [8]byte
+	for {
+		if _, err := io.ReadFull(v.reader, b[:]); err != nil {
+			return
+		}
+		number := binary.NativeEndian.Uint64(b[:])
+		if number&nodeCall != 0 {
+			v.callNode(number &^ nodeCall)
+			continue
+		}
+		v.mu.Lock()
+		w := v.pending[number]
+		v.mu.Unlock()
+		if w != nil {
+			w.run(w.token)
+		}
+	}
+}
+
+func (v *Calls) add(token uint64, run func(uint64)) (uint64, *wait) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.next++
+	// The descriptor is read once: Fd would make the file blocking, which a pipe's writer may as well be.
+	w := &wait{token: token, run: run, c: C.pc_wait_new(C.int32_t(v.writer.Fd()), C.uint64_t(v.next))}
+	if w.c == nil {
+		return 0, nil
+	}
+	v.pending[v.next] = w
+	return v.next, w
+}
+
+func (v *Calls) release(number uint64, w *wait) {
+	w.once.Do(func() {
+		v.mu.Lock()
+		delete(v.pending, number)
+		v.mu.Unlock()
+		C.pc_wait_release(w.c)
+	})
+}
+
+// Close lets every stream go on.
+func (v *Calls) Close() {
+	v.mu.Lock()
+	left := make(map[uint64]*wait, len(v.pending))
+	for n, w := range v.pending {
+		left[n] = w
+	}
+	v.mu.Unlock()
+	for n, w := range left {
+		v.release(n, w)
+	}
+	v.endNodes()
+	_ = v.reader.Close()
+}
+
+// Once puts a function into a stream, with the driver's cuLaunchHostFunc: f is called by a goroutine
+// when the stream gets there, and the stream waits for release.
+func (v *Calls) Once(
+	launch unsafe.Pointer, s gpubackend.Stream, token uint64, f func(token uint64),
+) (release func(), r gpubackend.Result) {
+	number, w := v.add(token, f)
+	if w == nil {
+		return nil, gpubackend.OutOfMemory
+	}
+	r = gpubackend.Result(C.pc_wait_launch(launch, C.uint64_t(s), w.c))
+	if r != gpubackend.Success {
+		v.release(number, w)
+		return nil, r
+	}
+	return func() { v.release(number, w) }, r
+}

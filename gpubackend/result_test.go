@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gpubackend
+
+import "testing"
+
+// TestResultNames: an error says CUDA's name for it.
+func TestResultNames(t *testing.T) {
+	for _, c := range []struct {
+		result Result
+		want   string
+	}{
+		{IllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS (700)"},
+		{StreamCaptureInvalidated, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED (901)"},
+		{12345, "CUDA error (12345)"},
+	} {
+		if got := c.result.Err().Error(); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+	if Success.Err() != nil {
+		t.Error("success is an error")
+	}
+}
+
+// TestSticky lists the errors that end a context: by number, as the numbers are the interface.
+func TestSticky(t *testing.T) {
+	sticky := map[Result]bool{
+		214: true, 220: true, 226: true, 700: true, 702: true, 710: true, 714: true, 715: true,
+		716: true, 717: true, 718: true, 719: true, 721: true,
+	}
+	for r := range Result(1000) {
+		if r.Sticky() != sticky[r] {
+			t.Errorf("%v: %v", r, r.Sticky())
+		}
+	}
+}

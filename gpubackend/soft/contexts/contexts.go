@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contexts
+
+import (
+	"context"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/handles"
+	"github.com/paracuda/paracuda/gpubackend/soft/output"
+	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
+)
+
+// Context is a CUcontext. The primary one keeps its handle when it is reset.
+type Context struct {
+	*scheduler.Domain
+	handle uint64
+	active bool // primary: retained
+	users  int  // primary: retained so often
+	flags  uint64
+
+	limits      [limitCount]uint64
+	heapFixed   bool // kernels have a heap: its size can't be changed any more
+	cacheConfig uint64
+}
+
+// Handle is the context's number.
+func (c *Context) Handle() gpubackend.Context { return gpubackend.Context(c.handle) }
+
+// State returns Success or why a context is not usable.
+func (c *Context) State() gpubackend.Result {
+	if !c.active {
+		return gpubackend.ContextIsDestroyed
+	}
+	return c.Failure()
+}
+
+// Active says whether the context may be used, as far as its users go.
+func (c *Context) Active() bool { return c.active }
+
+// Green is a CUgreenCtx, and the CUcontext of it: the primary context with a default stream and multiprocessors of its own,
+// Count of them from First on.
+type Green struct {
+	Context      *Context
+	First, Count uint32
+}
+
+// Owner says with which context it dies.
+func (g *Green) Owner() *Context { return g.Context }
+
+// Owned is an object that dies with its context. Its handle is taken away; what else it has is its room's to give back.
+type Owned interface{ Owner() *Context }
+
+// Hooks are what the other rooms do when something becomes of a context. All are called on the device's goroutine.
+type Hooks struct {
+	// Usable is called when a context can be used from now on.
+	Usable func(*Context)
+	// Ending is called before the work of a context is waited for.
+	Ending func(*Context)
+	// Ended is called when nothing of a context runs any more. What it had may be given back.
+	Ended func(*Context)
+	// Busy says whether streams of a green context have work.
+	Busy func(*Green) bool
+}
+
+// Options are what a device's contexts are given.
+type Options struct {
+	Handles   *handles.Table
+	Scheduler *scheduler.Scheduler
+	Output    *output.Buffer
+	// Memory is the size of device memory: no heap and no buffer is larger.
+	Memory uint64
+	Hooks  Hooks
+}
+
+// Contexts are those of a device, the current one among them.
+type Contexts struct {
+	options Options
+	open    bool
+	alive   context.Context // ends with the device
+	kill    context.CancelFunc
+
+	all     []*Context
+	primary *Context
+	current *Context
+	green   *Green // current part of current; nil for all of it
+}
+
+// New returns the contexts of a device that is not open: there are none.
+func New(o Options) *Contexts {
+	x := &Contexts{options: o}
+	x.alive, x.kill = context.WithCancel(context.Background())
+	return x
+}
+
+// Start makes the primary context.
+func (x *Contexts) Start() {
+	x.open = true
+	x.primary = x.newContext()
+}
+
+// Ended says whether the device was closed, opened or not.
+func (x *Contexts) Ended() bool { return x.alive.Err() != nil }
+
+// Stop has all work end. The contexts stay until Clear.
+func (x *Contexts) Stop() {
+	x.kill()
+	for _, c := range x.all {
+		c.Fail(gpubackend.ContextIsDestroyed)
+	}
+}
+
+// Clear forgets all contexts. With closed, nothing is usable any more.
+func (x *Contexts) Clear(closed bool) {
+	x.open = x.open && !closed
+	x.current, x.green, x.all = nil, nil, nil
+}
+
+// newContext makes a context in its initial state.
+func (x *Contexts) newContext() *Context {
+	c := &Context{Domain: x.options.Scheduler.NewDomain(x.alive), limits: defaultLimits}
+	c.handle = x.options.Handles.Add(c)
+	x.all = append(x.all, c)
+	return c
+}
+
+// All are the contexts that there are.
+func (x *Contexts) All() []*Context { return x.all }
+
+// Primary is the primary context, whether it is retained or not.
+func (x *Contexts) Primary() *Context { return x.primary }
+
+// Current returns the current context if it is usable.
+func (x *Contexts) Current() (*Context, gpubackend.Result) {
+	if !x.open {
+		return nil, gpubackend.NotInitialized
+	}
+	if x.current == nil {
+		return nil, gpubackend.InvalidContext
+	}
+	return x.current, x.current.State()
+}
+
+// CurrentGreen is the current green context, or nil.
+func (x *Contexts) CurrentGreen() *Green { return x.green }
+
+// Find returns the context of a handle, or the green context and that which it is a part of.
+func (x *Contexts) Find(h uint64) (*Context, *Green, gpubackend.Result) {
+	if g, ok := handles.Find[*Green](x.options.Handles, h); ok {
+		return g.Context, g, gpubackend.Success
+	}
+	if c, ok := handles.Find[*Context](x.options.Handles, h); ok {
+		return c, nil, gpubackend.Success
+	}
+	return nil, nil, gpubackend.InvalidContext
+}
+
+// AddGreen enters a green context.
+func (x *Contexts) AddGreen(g *Green) uint64 { return x.options.Handles.Add(g) }
+
+// DropGreen forgets a green context.
+func (x *Contexts) DropGreen(h uint64, g *Green) {
+	x.options.Handles.Remove(h)
+	if x.green == g {
+		x.green = nil
+	}
+}
+
+// Initialized says whether the device is open.
+func (x *Contexts) Initialized() gpubackend.Result {
+	if !x.open {
+		return gpubackend.NotInitialized
+	}
+	return gpubackend.Success
+}
+
+// CheckDevice checks a device number.
+func (x *Contexts) CheckDevice(dev uint64) gpubackend.Result {
+	if !x.open {
+		return gpubackend.NotInitialized
+	}
+	if dev != 0 {
+		return gpubackend.InvalidDevice
+	}
+	return gpubackend.Success
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package turns decides which VMs may give a GPU work, and for how long. It is the policy of the
+// arbiter without its surroundings: it has no clock, no goroutine and no descriptor. Its owner
+// tells it what happens and when, asks it for the gates that change, and calls it again at the
+// deadline that it names. So tests run hours of a thousand VMs in a second.
+//
+// # The rules
+//
+//   - The unit is the VM. All its processes have their turn together, on all its GPUs at once.
+//   - Virtual time: a VM is charged for the time that it held its GPUs, divided by its weight. The
+//     waiting VM that was charged least is next. What a VM held beyond its turn was charged like
+//     the rest, so it waits longer for the next one: that is its debt.
+//   - A VM that wakes up begins at the others' virtual time, a turn earlier at most: it can't save
+//     up what it didn't use. A VM that leaves in debt and comes back is still in debt.
+//   - A limit on time is a bucket that fills at that rate and empties as the VM is charged.
+//   - A turn ends when its time is over and somebody waits, when the VM has been idle for a moment,
+//     or when a VM of the latency class has work and is not ahead of its share.
+//   - A VM whose turn is over has its gate closed. The next turn begins when its work has ended.
+//     Work that doesn't end in time loses the GPU: others get their turns beside it, and it pays.
+//   - Nothing is held back for nobody: while a VM waits and its GPUs are free, it gets them.
+//
+// # Who owns what
+//
+// One goroutine owns a Scheduler. A VM is a number that only its Scheduler gives out.
+//
+// # Who may lie
+//
+// Whoever reports for a VM may lie about it. A VM that claims to have work for ever gets no more
+// than its turns; one that claims to be idle gets none; one that never says that its work has
+// ended loses the GPU after two turns, and is charged all that time. The names and policies come
+// from the operator.
+package turns

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package turns
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// tenant is a simulated VM: it keeps depth kernels submitted, or thinks for a while after each.
+type tenant struct {
+	name   string
+	gpus   GPUs
+	policy Policy
+	kernel time.Duration // length of a kernel; 0: has never work
+	depth  int           // kernels in flight at most; the gate bounds them too
+	think  time.Duration // from the end of the last kernel to the next
+	lies   bool          // never says that its work has ended
+
+	id      ID
+	gate    Gate
+	readyAt Time
+	flight  []time.Duration // what is left of each kernel in flight
+	told    Demand
+	used    time.Duration // GPU time that it really had
+	asked   Time          // since when it has waited for its oldest kernel
+	waits   []time.Duration
+}
+
+// host simulates GPUs. Kernels of several tenants that run at once share one evenly, as by a
+// driver's slices.
+type host struct {
+	t       *testing.T
+	s       *Scheduler
+	now     Time
+	tenants []*tenant
+
+	deadline Time
+	idleFor  time.Duration // GPU 0 was idle although somebody had work
+}
+
+const tick = 10 * time.Microsecond
+
+func newHost(t *testing.T, c Config, tenants ...*tenant) *host {
+	t.Helper()
+	h := &host{t: t, s: New(c)}
+	for _, x := range tenants {
+		h.join(x)
+	}
+	return h
+}
+
+func (h *host) join(x *tenant) {
+	h.t.Helper()
+	if x.gpus == 0 {
+		x.gpus = 1
+	}
+	id, err := h.s.Join(h.now, x.name, x.gpus, x.policy)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	x.id, x.told, x.flight, x.readyAt = id, Demand{}, nil, h.now
+	h.tenants = append(h.tenants, x)
+	h.gates()
+}
+
+func (h *host) leave(x *tenant) {
+	h.s.Leave(h.now, x.id)
+	for i, y := range h.tenants {
+		if x == y {
+			h.tenants = append(h.tenants[:i], h.tenants[i+1:]...)
+			break
+		}
+	}
+	h.gates()
+}
+
+func (h *host) gates() {
+	h.deadline = h.s.Deadline()
+	h.check()
+	for _, g := range h.s.Changes() {
+		for _, x := range h.tenants {
+			if x.id == g.VM {
+				x.gate = g
+			}
+		}
+	}
+}
+
+// submit puts as many kernels on the GPU as the gate and the tenant allow.
+func (x *tenant) submit(now Time) {
+	if x.kernel == 0 || now < x.readyAt {
+		return
+	}
+	if x.asked == 0 {
+		x.asked = now
+	}
+	for x.gate.Open && len(x.flight) < max(1, x.depth) {
+		if len(x.flight) > 0 && time.Duration(len(x.flight))*x.kernel >= x.gate.InFlight {
+			return
+		}
+		x.flight = append(x.flight, x.kernel)
+	}
+}
+
+func (x *tenant) demand(now Time) Demand {
+	d := Demand{InFlight: len(x.flight) > 0 || x.lies && x.told.InFlight}
+	d.Waiting = x.kernel > 0 && now >= x.readyAt && len(x.flight) < max(1, x.depth)
+	return d
+}
+
+// run moves the simulation on.
+func (h *host) run(d time.Duration) {
+	for end := h.now + d; h.now < end; {
+		h.now += tick
+		h.compute()
+		for _, x := range h.tenants {
+			x.submit(h.now)
+			if d := x.demand(h.now); d != x.told {
+				x.told = d
+				h.s.Report(h.now, x.id, d)
+				h.gates()
+				x.submit(h.now)
+			}
+		}
+		for h.deadline <= h.now {
+			h.s.Tick(h.now)
+			h.gates()
+		}
+	}
+}
+
+// compute runs what is in flight for a tick.
+func (h *host) compute() {
+	var sharers [maxGPUs]int
+	for _, x := range h.tenants {
+		if len(x.flight) > 0 {
+			sharers[first(x.gpus)]++
+		}
+	}
+	for _, x := range h.tenants {
+		if len(x.flight) == 0 {
+			continue
+		}
+		part := tick / time.Duration(sharers[first(x.gpus)])
+		x.used += part
+		if x.flight[0] -= part; x.flight[0] > 0 {
+			continue
+		}
+		x.flight = x.flight[1:]
+		x.waits = append(x.waits, h.now-x.asked)
+		x.asked = 0
+		if len(x.flight) == 0 {
+			x.readyAt = h.now + x.think
+		}
+	}
+	wanted := false
+	for _, x := range h.tenants {
+		wanted = wanted || x.told.Waiting && x.policy.Limit == 0
+	}
+	if wanted && sharers[0] == 0 {
+		h.idleFor += tick
+	}
+}
+
+func first(g GPUs) int {
+	for n := range maxGPUs {
+		if g>>n&1 != 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+// check holds what must be true at every moment.
+func (h *host) check() {
+	var held GPUs
+	for _, v := range h.s.all {
+		if v.phase.holds() || v.phase == parked {
+			if held&v.gpus != 0 {
+				h.t.Fatalf("at %v: two VMs have a turn on one GPU", h.now)
+			}
+			held |= v.gpus
+		}
+	}
+}
+
+// shares are the tenants' parts of the GPU time that all of them had.
+func shares(tenants ...*tenant) []float64 {
+	var sum time.Duration
+	for _, x := range tenants {
+		sum += x.used
+	}
+	s := make([]float64, len(tenants))
+	for i, x := range tenants {
+		s[i] = float64(x.used) / float64(sum)
+	}
+	return s
+}
+
+// wantShares compares shares with those by weight.
+func wantShares(t *testing.T, within float64, tenants ...*tenant) {
+	t.Helper()
+	sum := 0
+	for _, x := range tenants {
+		sum += x.policy.withDefaults().Weight
+	}
+	for i, s := range shares(tenants...) {
+		want := float64(tenants[i].policy.withDefaults().Weight) / float64(sum)
+		if math.Abs(s-want) > within {
+			t.Errorf("%s had %.3f of the GPU, want %.3f", tenants[i].name, s, want)
+		}
+	}
+}
+
+// hog is a tenant that always has work.
+func hog(name string, kernel time.Duration, p Policy) *tenant {
+	return &tenant{name: name, kernel: kernel, depth: 16, policy: p}
+}
+
+// randomTenants makes tenants of any kind.
+func randomTenants(r *rand.Rand, n int) []*tenant {
+	list := make([]*tenant, n)
+	for i := range list {
+		list[i] = &tenant{
+			name: fmt.Sprint("vm", i), depth: 1 + r.IntN(16), gpus: GPUs(1 + r.IntN(3)),
+			kernel: time.Duration(1+r.IntN(3000)) * time.Microsecond,
+			think:  time.Duration(r.IntN(3)*r.IntN(5000)) * time.Microsecond,
+			policy: Policy{
+				Weight: 1 + r.IntN(1000), Class: Class(r.IntN(2)),
+				Limit: []int{0, 0, 0, 20}[r.IntN(4)],
+				Turn:  MinTurn + time.Duration(r.IntN(10))*time.Millisecond,
+			},
+		}
+	}
+	return list
+}

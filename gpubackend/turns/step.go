@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package turns
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// overrunTurns is how many turns a VM's work may take to end before it loses the GPU.
+const overrunTurns = 2
+
+// step brings the phases up to date. Everything must be settled.
+func (s *Scheduler) step() {
+	for _, v := range s.all {
+		s.ended(v)
+	}
+	w := s.wants()
+	for _, v := range s.all {
+		s.closing(v, w)
+	}
+	s.next()
+	s.park()
+}
+
+// wants are the GPUs that VMs wait for.
+type wants struct {
+	any    GPUs
+	urgent GPUs // by a VM of the latency class that isn't too far ahead
+}
+
+func (s *Scheduler) wants() (w wants) {
+	for _, v := range s.all {
+		if v.phase != waiting || !v.allowed() {
+			continue
+		}
+		w.any |= v.gpus
+		if s.urgent(v) {
+			w.urgent |= v.gpus
+		}
+	}
+	return w
+}
+
+// ended moves a VM on whose work has begun or ended.
+func (s *Scheduler) ended(v *vm) {
+	switch v.phase {
+	case idle:
+		if v.demand.InFlight { // it went through the gate while that was being closed
+			v.enter(draining, s.now)
+		} else if v.demand.Waiting {
+			v.enter(waiting, s.now)
+		}
+	case waiting:
+		if v.demand.InFlight {
+			v.enter(draining, s.now)
+		} else if !v.demand.Waiting {
+			v.enter(idle, s.now)
+		}
+	case parked:
+		if !v.demand.none() {
+			s.begin(v, never)
+		}
+	case draining, overrun:
+		if !v.demand.InFlight {
+			v.enter(idle, s.now)
+			s.ended(v)
+		} else if v.phase == draining && s.now >= v.since+overrunTurns*v.policy.Turn {
+			v.enter(overrun, s.now)
+			v.stats.Overruns++
+		}
+	}
+}
+
+// closing ends a VM's turn if it is over.
+func (s *Scheduler) closing(v *vm, w wants) {
+	switch {
+	case v.phase == parked:
+		if w.any&v.gpus != 0 {
+			v.enter(idle, s.now)
+		}
+		return
+	case v.phase != running:
+		return
+	case !v.allowed():
+	case v.demand.none() && s.now >= v.empty+s.config.Idle:
+	case w.any&v.gpus == 0:
+		return
+	case s.now >= v.until:
+	case w.urgent&v.gpus != 0 && !s.urgent(v):
+	default:
+		return
+	}
+	v.enter(idle, s.now)
+	s.ended(v)
+}
+
+// urgent says whether a VM is of the latency class and not too far ahead of its share.
+func (s *Scheduler) urgent(v *vm) bool {
+	burst := v.weighted(time.Duration(s.config.Burst) * v.policy.Turn)
+	return v.policy.Class == Latency && v.charged <= s.time(v.gpus)+burst
+}
+
+// next gives turns to those who wait, in their order, as far as there are GPUs.
+func (s *Scheduler) next() {
+	var busy, kept, asked GPUs
+	keptUntil := s.now // when the GPUs that are kept for a VM with several are all free
+	s.queue = s.queue[:0]
+	for _, v := range s.all {
+		if v.phase.holds() {
+			busy |= v.gpus
+			keptUntil = max(keptUntil, v.until)
+		}
+		if v.phase == waiting && v.allowed() {
+			s.queue = append(s.queue, v)
+			asked |= v.gpus
+		}
+	}
+	if asked&^busy == 0 {
+		return
+	}
+	slices.SortFunc(s.queue, s.order)
+	for _, v := range s.queue {
+		switch {
+		case v.gpus&busy != 0:
+			kept |= v.gpus
+		case v.gpus&kept == 0:
+			s.begin(v, never)
+			busy |= v.gpus
+		case keptUntil-s.now >= MinTurn: // meanwhile
+			s.begin(v, keptUntil)
+			busy |= v.gpus
+		}
+	}
+}
+
+// order is who comes first.
+func (s *Scheduler) order(a, b *vm) int {
+	if x, y := s.urgent(a), s.urgent(b); x != y {
+		if x {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(a.charged, b.charged), cmp.Compare(a.name, b.name))
+}
+
+// begin gives a VM its turn, until a given time at most.
+func (s *Scheduler) begin(v *vm, until Time) {
+	s.wake(v)
+	v.enter(running, s.now)
+	v.until = min(until, s.now+v.policy.Turn)
+	v.stats.Turns++
+}
+
+// park leaves the gate open to a VM that is idle while nobody has or wants its GPUs.
+func (s *Scheduler) park() {
+	var used GPUs
+	for _, v := range s.all {
+		if v.phase != idle && v.phase != overrun {
+			used |= v.gpus
+		}
+	}
+	for _, v := range s.all {
+		if v.phase == idle && v.allowed() && v.gpus&used == 0 {
+			v.enter(parked, s.now)
+			used |= v.gpus
+		}
+	}
+}
+
+// shared are the GPUs that several VMs have joined for.
+func (s *Scheduler) shared() (several GPUs) {
+	var once GPUs
+	for _, v := range s.all {
+		several |= once & v.gpus
+		once |= v.gpus
+	}
+	return several
+}
+
+// Deadline is when Tick must be called, if nothing happens before; the largest Time is never.
+func (s *Scheduler) Deadline() Time {
+	deadline, w := never, s.wants()
+	for _, v := range s.all {
+		deadline = min(deadline, s.deadline(v, w))
+	}
+	return deadline
+}
+
+func (s *Scheduler) deadline(v *vm, w wants) Time {
+	switch v.phase {
+	case running:
+		d := v.spentAt(s.now)
+		if v.demand.none() {
+			d = min(d, v.empty+s.config.Idle)
+		}
+		if w.any&v.gpus != 0 {
+			d = min(d, v.until)
+		}
+		return d
+	case draining:
+		return v.since + overrunTurns*v.policy.Turn
+	case waiting:
+		if !v.allowed() {
+			return v.allowedAt(s.now)
+		}
+	}
+	return never
+}
+
+// Changes are the gates that differ from what the call before this one returned, in no order.
+func (s *Scheduler) Changes() []Gate {
+	var changes []Gate
+	bound, several := s.inFlight(), s.shared()
+	for _, v := range s.all {
+		g := Gate{VM: v.id, Open: v.phase.open(), InFlight: bound}
+		g.Free = g.Open && !v.limited() && v.gpus&several == 0
+		if g != v.told {
+			v.told = g
+			changes = append(changes, g)
+		}
+	}
+	return changes
+}
+
+// inFlight is how much work a VM may have on a GPU.
+func (s *Scheduler) inFlight() time.Duration {
+	for _, v := range s.all {
+		if v.policy.Class == Latency {
+			return s.config.InFlightLatency
+		}
+	}
+	return s.config.InFlight
+}

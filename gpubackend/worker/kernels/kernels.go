@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package kernels finds the functions that the guest launches. CUDA takes a kernel of a library
+// wherever it takes a function: which function that is depends on the context, and is remembered.
+//
+// The worker's loop owns a Kernels. Handles are the guest's word and are looked up in the object
+// table.
+package kernels
+
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/handles"
+)
+
+// Driver is what Kernels uses of gpubackend.Driver.
+type Driver interface {
+	KernelGetFunction(k gpubackend.Kernel) (gpubackend.Function, gpubackend.Result)
+}
+
+// key is a kernel in a context.
+type key struct{ context, kernel uint64 }
+
+// Kernels has the functions of kernels.
+type Kernels struct {
+	driver  Driver
+	objects *object.Table
+	known   map[key]gpubackend.Function
+}
+
+// New returns a Kernels that knows none.
+func New(d Driver, objects *object.Table) *Kernels {
+	return &Kernels{driver: d, objects: objects, known: map[key]gpubackend.Function{}}
+}
+
+// Find returns a function, or that of a kernel.
+func (k *Kernels) Find(c *call.Call, handle uint64) (gpubackend.Function, gpubackend.Result) {
+	if f, ok := k.objects.Lookup(object.Function, handle); ok {
+		return gpubackend.Function(f), gpubackend.Success
+	}
+	kernel, result := handles.Kernel(k.objects, handle)
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	at := key{c.Context, handle}
+	if f, ok := k.known[at]; ok {
+		return f, gpubackend.Success
+	}
+	f, result := k.driver.KernelGetFunction(kernel)
+	if result == gpubackend.Success {
+		k.known[at] = f
+	}
+	return f, result
+}
+
+// Name returns the guest's handle of a function, or of the kernel that it is of.
+func (k *Kernels) Name(f gpubackend.Function) uint64 {
+	if h := k.objects.Existing(object.Function, uint64(f)); h != 0 {
+		return h
+	}
+	for at, g := range k.known {
+		if g == f {
+			return at.kernel
+		}
+	}
+	return k.objects.Existing(object.Kernel, uint64(f))
+}
+
+// Forget drops the functions of kernels in a context, and those whose kernel or context has no
+// handle any more.
+func (k *Kernels) Forget(context uint64) {
+	for at := range k.known {
+		_, there := k.objects.Lookup(object.Kernel, at.kernel)
+		_, in := k.objects.Lookup(object.Context, at.context)
+		if !there || !in || at.context == context {
+			delete(k.known, at)
+		}
+	}
+}
+
+// Steps are what is done around the handlers of others.
+func (k *Kernels) Steps() call.Steps {
+	return call.Steps{gpubackend.OpLibraryUnload: k.unload}
+}
+
+// unload unloads a library and forgets its kernels.
+func (k *Kernels) unload(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
+	result := run(c)
+	if result == gpubackend.Success {
+		k.Forget(0)
+	}
+	return result
+}
+
+// Known is how many functions are remembered.
+func (k *Kernels) Known() int { return len(k.known) }

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _GNU_SOURCE
+#include "copies/capture_pin.h"
+
+#include "addresses/memory_map.h"
+#include "base/page.h"
+#include "context/zz_generated_calls.h"
+
+/* Ordinary memory is shown to the host piece by piece, since one MAP holds no more. */
+#define PIECE ((uint64_t)PARACUDA_RUNS_PER_MAP * 4096)
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void capture_pins_begin(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void capture_pins_end(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/*
+ * Makes the pages that are at these addresses now what graphs find there. They stay until others are shown there: which
+ * pages a program has at an address may change without this library knowing, and graphs know addresses only.
+ */
+static CUresult show(uint64_t base, uint64_t bytes, uint32_t *map)
+{
+	CUresult result = map_memory((void *)(uintptr_t)base, bytes, PARACUDA_MAP_FLAG_WRITE, map);
+	struct request r;
+
+	if (result == CUDA_ERROR_INVALID_VALUE)	/* not to be written */
+		result = map_memory((void *)(uintptr_t)base, bytes, 0, map);
+	if (result)
+		return result == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : result;
+	request_init(&r, OP_HostPageable);
+	r.exact = true;
+	request_word(&r, *map);
+	request_word(&r, base);
+	request_word(&r, bytes);
+	result = channel_call(&r, NULL, 0);
+	if (result) {
+		request_init(&r, PARACUDA_OP_UNMAP);
+		r.always = true;
+		request_word(&r, *map);
+		channel_call(&r, NULL, 0);
+	}
+	return result;
+}
+
+CUresult capture_pin(uint64_t address, uint64_t *bytes, uint32_t *map, uint64_t *offset)
+{
+	uint64_t base = page_begin(address);
+	struct memory m;
+
+	if (memory_find(address, &m) && memory_on_host(&m)) {
+		for (unsigned i = 0; i < m.registrations_count; i++) {
+			const struct registration *g = &m.registrations[i];
+
+			if (address - g->base >= g->bytes)
+				continue;
+			*map = g->map;
+			*offset = g->offset + (address - g->base);
+			if (*bytes > g->bytes - (address - g->base))
+				*bytes = g->bytes - (address - g->base);
+			return CUDA_SUCCESS;
+		}
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+	if (*bytes > PIECE - page_bytes())
+		*bytes = PIECE - page_bytes();
+	*offset = address - base;
+	return show(base, page_end(address + *bytes) - base, map);
+}
+
+CUresult capture_pin_all(uint64_t address, uint64_t bytes)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	capture_pins_begin();
+	while (!result && bytes) {
+		uint64_t part = bytes, offset;
+		uint32_t map;
+
+		result = capture_pin(address, &part, &map, &offset);
+		address += part;
+		bytes -= part;
+	}
+	capture_pins_end();
+	return result;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What rooms above want to know of rooms below: the only calls upward in this library
+ * (see layers.txt). A room below calls a hook that it names; here is what it then calls.
+ */
+#include "exports/hooks.h"
+
+#include "addresses/memory_map.h"
+#include "context/handle.h"
+#include "green/green.h"
+#include "hostmemory/host_memory.h"
+#include "sharing/ipc.h"
+#include "streams/capture.h"
+#include "transport/slot.h"
+
+static void context_ending(struct context *c)
+{
+	green_retire_all(c);
+	storage_destroy(c);
+	if (context_alive(c))
+		host_memory_forget_context(c);
+}
+
+static void context_ended(struct context *c)
+{
+	capture_forget_context(c);
+	handle_forget_context(c);
+	ipc_forget_context(c);
+	memory_forget_context(c);
+}
+
+static const struct context_hooks context_hooks = {
+	.ending = context_ending,
+	.ended = context_ended,
+};
+
+void hooks_set(void)
+{
+	thread_at_exit(slot_leave);
+	context_set_hooks(&context_hooks);
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"debug/elf"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A use is one file's of another: by an include, or by a symbol.
+type use struct{ from, to, what string }
+
+// libcuda is where the guest's library is, in folders that are layers.
+const libcuda = "guestdriver/libcuda"
+
+// TestLayers says whether each folder of the guest's library includes and calls
+// only itself and those below it (guestdriver/libcuda/layers.txt).
+func TestLayers(t *testing.T) {
+	order, files := layers(t), libraryFiles(t)
+	uses := append(includes(t, files), libraryCalls(t)...)
+	if len(uses) < 1000 {
+		t.Errorf("%d includes and calls found: fewer than there are", len(uses))
+	}
+	for _, wrong := range upward(order, uses) {
+		t.Error(wrong)
+	}
+	var folders []string
+	for _, file := range files {
+		folders = append(folders, path.Dir(file))
+	}
+	slices.Sort(folders)
+	if folders = slices.Compact(folders); !slices.Equal(folders, slices.Sorted(slices.Values(order))) {
+		t.Errorf("layers.txt names %q, and there are %q", order, folders)
+	}
+}
+
+// libraryFiles lists the library's sources and headers, without its tests.
+func libraryFiles(t *testing.T) []string {
+	var files []string
+	for _, pattern := range []string{"*/*.c", "*/*.h", "*.c", "*.h"} {
+		found, err := filepath.Glob(filepath.Join(root, libcuda, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range found {
+			file, err := filepath.Rel(filepath.Join(root, libcuda), file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if path.Dir(file) != "test" {
+				files = append(files, file)
+			}
+		}
+	}
+	return files
+}
+
+// layers returns the folders from the bottom up.
+func layers(t *testing.T) []string {
+	var order []string
+	for line := range strings.Lines(string(read(t, libcuda+"/layers.txt"))) {
+		if fields := strings.Fields(line); len(fields) > 1 && fields[0] != "#" {
+			order = append(order, fields[0])
+		}
+	}
+	return order
+}
+
+var included = regexp.MustCompile(`(?m)^#include "([^"]+)"`)
+
+// includes finds what files of the library include of it, headers of guestdriver/include aside.
+func includes(t *testing.T, files []string) []use {
+	var uses []use
+	for _, from := range files {
+		for _, m := range included.FindAllSubmatch(read(t, filepath.Join(libcuda, from)), -1) {
+			if to := string(m[1]); strings.Contains(to, "/") {
+				uses = append(uses, use{from, to, "includes"})
+			} else if _, err := os.Stat(filepath.Join(root, "guestdriver/include", to)); err != nil {
+				t.Errorf("%s includes %q without its folder", from, to)
+			}
+		}
+	}
+	return uses
+}
+
+// libraryCalls builds the library and finds which of its files use symbols of which.
+func libraryCalls(t *testing.T) []use {
+	if out, err := exec.Command("make", "-s", "-C", filepath.Join(root, libcuda)).CombinedOutput(); err != nil {
+		t.Fatalf("build the library: %v\n%s", err, out)
+	}
+	return symbolUses(t, filepath.Join(root, "build/guest/obj/libcuda"), libcuda)
+}
+
+// symbolUses reads the symbols of all objects below a folder whose sources are still there.
+func symbolUses(t *testing.T, objects, from string) []use {
+	definedIn, undefined := map[string]string{}, map[string][]string{}
+	err := filepath.WalkDir(objects, func(file string, entry os.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(file, ".o") {
+			return err
+		}
+		name, err := filepath.Rel(objects, file)
+		if err != nil {
+			return err
+		}
+		source := strings.TrimSuffix(name, ".o") + ".c"
+		if _, err := os.Stat(filepath.Join(root, from, source)); err != nil {
+			return nil // left by an earlier build
+		}
+		object, err := elf.Open(file)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		defer object.Close()
+		symbols, err := object.Symbols()
+		if err != nil {
+			return fmt.Errorf("symbols of %s: %w", name, err)
+		}
+		for _, s := range symbols {
+			switch {
+			case elf.ST_BIND(s.Info) == elf.STB_LOCAL:
+			case s.Section == elf.SHN_UNDEF:
+				undefined[source] = append(undefined[source], s.Name)
+			default:
+				definedIn[s.Name] = source
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var uses []use
+	for from, names := range undefined {
+		for _, name := range names {
+			if to := definedIn[name]; to != "" {
+				uses = append(uses, use{from, to, "uses " + name + " of"})
+			}
+		}
+	}
+	return uses
+}
+
+// upward finds the uses of a folder by one below it, and those of folders that have no place.
+func upward(order []string, uses []use) []string {
+	var wrong []string
+	for _, u := range uses {
+		from, to := slices.Index(order, path.Dir(u.from)), slices.Index(order, path.Dir(u.to))
+		switch {
+		case from < 0:
+			wrong = append(wrong, u.from+": its folder is not in layers.txt")
+		case to < 0:
+			wrong = append(wrong, fmt.Sprintf("%s %s %s, whose folder is not in layers.txt", u.from, u.what, u.to))
+		case to > from:
+			wrong = append(wrong, fmt.Sprintf("%s %s %s, which is above it", u.from, u.what, u.to))
+		}
+	}
+	slices.Sort(wrong)
+	return slices.Compact(wrong)
+}
+
+// TestUpward says whether wrong uses are found.
+func TestUpward(t *testing.T) {
+	order := []string{"base", "transport", "copies"}
+	for _, c := range []struct {
+		use  use
+		want string
+	}{
+		{use{"copies/copy.c", "transport/ring.h", "includes"}, ""},
+		{use{"transport/ring.c", "transport/slot.c", "uses slot_begin of"}, ""},
+		{use{"base/log.c", "transport/ring.c", "uses ring_wake of"},
+			"base/log.c uses ring_wake of transport/ring.c, which is above it"},
+		{use{"new/new.c", "base/log.h", "includes"}, "new/new.c: its folder is not in layers.txt"},
+		{use{"copies/copy.c", "new/new.h", "includes"}, "copies/copy.c includes new/new.h, whose folder is not in layers.txt"},
+	} {
+		if got := strings.Join(upward(order, []use{c.use}), "; "); got != c.want {
+			t.Errorf("%s %s %s: %q, want %q", c.use.from, c.use.what, c.use.to, got, c.want)
+		}
+	}
+}
