@@ -93,50 +93,16 @@ func includes(t *testing.T, files []string) []use {
 
 // libraryCalls builds the library and finds which of its files use symbols of which.
 func libraryCalls(t *testing.T) []use {
-	if out, err := exec.Command("make", "-s", "-C", filepath.Join(root, libcuda)).CombinedOutput(); err != nil {
-		t.Fatalf("build the library: %v\n%s", err, out)
-	}
-	return symbolUses(t, filepath.Join(root, "build/guest/obj/libcuda"), libcuda)
-}
-
-// symbolUses reads the symbols of all objects below a folder whose sources are still there.
-func symbolUses(t *testing.T, objects, from string) []use {
 	definedIn, undefined := map[string]string{}, map[string][]string{}
-	err := filepath.WalkDir(objects, func(file string, entry os.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(file, ".o") {
-			return err
+	eachSymbol(t, func(source string, s elf.Symbol, section *elf.Section) {
+		switch {
+		case elf.ST_BIND(s.Info) == elf.STB_LOCAL:
+		case s.Section == elf.SHN_UNDEF:
+			undefined[source] = append(undefined[source], s.Name)
+		default:
+			definedIn[s.Name] = source
 		}
-		name, err := filepath.Rel(objects, file)
-		if err != nil {
-			return err
-		}
-		source := strings.TrimSuffix(name, ".o") + ".c"
-		if _, err := os.Stat(filepath.Join(root, from, source)); err != nil {
-			return nil // left by an earlier build
-		}
-		object, err := elf.Open(file)
-		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		defer object.Close()
-		symbols, err := object.Symbols()
-		if err != nil {
-			return fmt.Errorf("symbols of %s: %w", name, err)
-		}
-		for _, s := range symbols {
-			switch {
-			case elf.ST_BIND(s.Info) == elf.STB_LOCAL:
-			case s.Section == elf.SHN_UNDEF:
-				undefined[source] = append(undefined[source], s.Name)
-			default:
-				definedIn[s.Name] = source
-			}
-		}
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	var uses []use
 	for from, names := range undefined {
 		for _, name := range names {
@@ -146,6 +112,72 @@ func symbolUses(t *testing.T, objects, from string) []use {
 		}
 	}
 	return uses
+}
+
+// eachSymbol builds the library and calls f for each symbol of its objects. The section is nil
+// for those that are defined elsewhere.
+func eachSymbol(t *testing.T, f func(source string, s elf.Symbol, section *elf.Section)) {
+	t.Helper()
+	if out, err := exec.Command("make", "-s", "-C", filepath.Join(root, libcuda)).CombinedOutput(); err != nil {
+		t.Fatalf("build the library: %v\n%s", err, out)
+	}
+	for _, source := range libraryFiles(t) {
+		name, isC := strings.CutSuffix(source, ".c")
+		if !isC {
+			continue
+		}
+		object, err := elf.Open(filepath.Join(root, "build/guest/obj/libcuda", name+".o"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer object.Close()
+		symbols, err := object.Symbols()
+		if err != nil {
+			t.Fatalf("symbols of %s: %v", source, err)
+		}
+		for _, s := range symbols {
+			var section *elf.Section
+			if int(s.Section) < len(object.Sections) && s.Section != elf.SHN_UNDEF {
+				section = object.Sections[s.Section]
+			}
+			f(source, s, section)
+		}
+	}
+}
+
+// TestState says whether every variable of the library is in guestdriver/libcuda/state.txt, which
+// tells who writes it under which lock.
+func TestState(t *testing.T) {
+	listed, found := map[string]bool{}, map[string]bool{}
+	for line := range strings.Lines(string(read(t, libcuda+"/state.txt"))) {
+		if fields := strings.Fields(line); len(fields) > 2 && fields[0] != "#" {
+			listed[fields[0]+" "+fields[1]] = true
+		}
+	}
+	eachSymbol(t, func(source string, s elf.Symbol, section *elf.Section) {
+		if section == nil || !isVariable(s, section) {
+			return
+		}
+		name, _, _ := strings.Cut(s.Name, ".") // of a function's own: numbered
+		found[source+" "+name] = true
+	})
+	for variable := range found {
+		if !listed[variable] {
+			t.Errorf("%s: not in state.txt", variable)
+		}
+	}
+	for variable := range listed {
+		if !found[variable] {
+			t.Errorf("%s is in state.txt, but not in the library", variable)
+		}
+	}
+}
+
+// isVariable tells what can be written from what is constant once the library is loaded.
+func isVariable(s elf.Symbol, section *elf.Section) bool {
+	kind := elf.ST_TYPE(s.Info)
+	return (kind == elf.STT_OBJECT || kind == elf.STT_TLS) && section.Flags&elf.SHF_WRITE != 0 &&
+		!strings.HasPrefix(section.Name, ".data.rel.ro")
 }
 
 // upward finds the uses of a folder by one below it, and those of folders that have no place.

@@ -12,17 +12,20 @@ struct node {
 	struct memory memory;
 };
 
-static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
-static struct node *root;
-static uint32_t seed = 2463534242u;
-static uint64_t last_id;
+/* Whoever allocates or frees memory writes it, under the lock. */
+static struct {
+	pthread_rwlock_t lock;
+	struct node *root;
+	uint32_t seed;	/* of the nodes' priorities */
+	uint64_t last_id;
+} state = { .lock = PTHREAD_RWLOCK_INITIALIZER, .seed = 2463534242u };
 
 static uint32_t random_priority(void)
 {
-	seed ^= seed << 13;
-	seed ^= seed >> 17;
-	seed ^= seed << 5;
-	return seed;
+	state.seed ^= state.seed << 13;
+	state.seed ^= state.seed >> 17;
+	state.seed ^= state.seed << 5;
+	return state.seed;
 }
 
 /* Cuts t into the nodes that begin below `base` and the others. */
@@ -58,7 +61,7 @@ static struct node *at_or_below(uint64_t address)
 {
 	struct node *found = NULL;
 
-	for (struct node *t = root; t;) {
+	for (struct node *t = state.root; t;) {
 		if (t->memory.base <= address) {
 			found = t;
 			t = t->right;
@@ -83,22 +86,22 @@ static void cut(struct node *n)
 {
 	struct node *below, *rest, *middle;
 
-	split(root, n->memory.base, &below, &rest);
+	split(state.root, n->memory.base, &below, &rest);
 	split(rest, n->memory.base + 1, &middle, &rest);
-	root = join(below, rest);
+	state.root = join(below, rest);
 }
 
 bool memory_find(uint64_t address, struct memory *m)
 {
 	struct node *n;
 
-	pthread_rwlock_rdlock(&lock);
+	pthread_rwlock_rdlock(&state.lock);
 	n = at_or_below(address);
 	if (n && address - n->memory.base >= n->memory.bytes)
 		n = NULL;
 	if (n)
 		*m = n->memory;
-	pthread_rwlock_unlock(&lock);
+	pthread_rwlock_unlock(&state.lock);
 	return n != NULL;
 }
 
@@ -106,22 +109,22 @@ void memory_sync(uint64_t address, bool synced)
 {
 	struct node *n;
 
-	pthread_rwlock_wrlock(&lock);
+	pthread_rwlock_wrlock(&state.lock);
 	n = at_or_below(address);
 	if (n && address - n->memory.base < n->memory.bytes)
 		n->memory.unsynced = synced != (n->memory.kind == MEMORY_MANAGED);
-	pthread_rwlock_unlock(&lock);
+	pthread_rwlock_unlock(&state.lock);
 }
 
 bool memory_touching(uint64_t address, uint64_t bytes, struct memory *m)
 {
 	struct node *n;
 
-	pthread_rwlock_rdlock(&lock);
+	pthread_rwlock_rdlock(&state.lock);
 	n = touching(address, bytes);
 	if (n)
 		*m = n->memory;
-	pthread_rwlock_unlock(&lock);
+	pthread_rwlock_unlock(&state.lock);
 	return n != NULL;
 }
 
@@ -139,16 +142,16 @@ bool memory_enter(const struct memory *m)
 	if (!n)
 		return false;
 	n->memory = *m;
-	pthread_rwlock_wrlock(&lock);
+	pthread_rwlock_wrlock(&state.lock);
 	n->priority = random_priority();
-	n->memory.id = ++last_id;
+	n->memory.id = ++state.last_id;
 	while ((stale = touching(m->base, m->bytes)) && memory_on_device(&stale->memory)) {
 		cut(stale);
 		free(stale);
 	}
-	split(root, m->base, &below, &rest);
-	root = join(join(below, n), rest);
-	pthread_rwlock_unlock(&lock);
+	split(state.root, m->base, &below, &rest);
+	state.root = join(join(below, n), rest);
+	pthread_rwlock_unlock(&state.lock);
 	return true;
 }
 
@@ -157,7 +160,7 @@ bool memory_take(uint64_t base, enum memory_kind kind, struct memory *m)
 	struct node *n;
 	bool taken;
 
-	pthread_rwlock_wrlock(&lock);
+	pthread_rwlock_wrlock(&state.lock);
 	n = at_or_below(base);
 	if (n && (n->memory.base != base || n->memory.kind != kind))
 		n = NULL;
@@ -168,7 +171,7 @@ bool memory_take(uint64_t base, enum memory_kind kind, struct memory *m)
 		cut(n);
 		free(n);
 	}
-	pthread_rwlock_unlock(&lock);
+	pthread_rwlock_unlock(&state.lock);
 	return taken;
 }
 
@@ -186,9 +189,9 @@ bool memory_has_pinned(const struct context *c)
 {
 	bool found;
 
-	pthread_rwlock_rdlock(&lock);
-	found = pinned_of(root, c) != NULL;
-	pthread_rwlock_unlock(&lock);
+	pthread_rwlock_rdlock(&state.lock);
+	found = pinned_of(state.root, c) != NULL;
+	pthread_rwlock_unlock(&state.lock);
 	return found;
 }
 
@@ -196,13 +199,13 @@ bool memory_take_pinned(const struct context *c, struct memory *m)
 {
 	struct node *n;
 
-	pthread_rwlock_wrlock(&lock);
-	n = pinned_of(root, c);
+	pthread_rwlock_wrlock(&state.lock);
+	n = pinned_of(state.root, c);
 	if (n) {
 		cut(n);
 		*m = n->memory;
 	}
-	pthread_rwlock_unlock(&lock);
+	pthread_rwlock_unlock(&state.lock);
 	free(n);
 	return n != NULL;
 }
@@ -211,8 +214,8 @@ static void insert(struct node *n)
 {
 	struct node *below, *rest;
 
-	split(root, n->memory.base, &below, &rest);
-	root = join(join(below, n), rest);
+	split(state.root, n->memory.base, &below, &rest);
+	state.root = join(join(below, n), rest);
 }
 
 void memory_cut(uint64_t base, uint64_t bytes)
@@ -220,7 +223,7 @@ void memory_cut(uint64_t base, uint64_t bytes)
 	struct node *second = calloc(1, sizeof(*second)), *n;
 	uint64_t end = base + bytes, last;
 
-	pthread_rwlock_wrlock(&lock);
+	pthread_rwlock_wrlock(&state.lock);
 	n = at_or_below(base);
 	if (n && n->memory.kind == MEMORY_MAPPED && base - n->memory.base < n->memory.bytes) {
 		last = n->memory.base + n->memory.bytes;
@@ -229,7 +232,7 @@ void memory_cut(uint64_t base, uint64_t bytes)
 			second->memory = n->memory;
 			second->memory.base = end;
 			second->memory.bytes = last - end;
-			second->memory.id = ++last_id;
+			second->memory.id = ++state.last_id;
 			second->priority = random_priority();
 			insert(second);
 			second = NULL;
@@ -243,7 +246,7 @@ void memory_cut(uint64_t base, uint64_t bytes)
 	} else {
 		n = NULL;
 	}
-	pthread_rwlock_unlock(&lock);
+	pthread_rwlock_unlock(&state.lock);
 	free(n);
 	free(second);
 }
@@ -265,9 +268,9 @@ static struct node *without_context(struct node *t, struct context *c)
 
 void memory_forget_context(struct context *c)
 {
-	pthread_rwlock_wrlock(&lock);
-	root = without_context(root, c);
-	pthread_rwlock_unlock(&lock);
+	pthread_rwlock_wrlock(&state.lock);
+	state.root = without_context(state.root, c);
+	pthread_rwlock_unlock(&state.lock);
 }
 
 bool memory_in_window(uint64_t address)

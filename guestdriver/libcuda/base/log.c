@@ -13,8 +13,11 @@
 
 #include "base/logs.h"
 
-static int log_fd = -1;
-static pthread_once_t opened = PTHREAD_ONCE_INIT;
+/* Written once, by the first message. */
+static struct {
+	pthread_once_t opened;
+	int fd;	/* what PARACUDA_LOG names, -1 for nothing */
+} state = { PTHREAD_ONCE_INIT, -1 };
 
 static void log_open(void)
 {
@@ -23,9 +26,9 @@ static void log_open(void)
 	if (!name || !*name)
 		return;
 	if (!strcmp(name, "stderr"))
-		log_fd = 2;
+		state.fd = 2;
 	else
-		log_fd = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+		state.fd = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 }
 
 /* One line to a file, if there is one, and to those who ask for this library's messages. */
@@ -53,9 +56,9 @@ void log_line(const char *format, ...)
 {
 	va_list args;
 
-	pthread_once(&opened, log_open);
+	pthread_once(&state.opened, log_open);
 	va_start(args, format);
-	write_line(log_fd, format, args);
+	write_line(state.fd, format, args);
 	va_end(args);
 }
 

@@ -29,16 +29,24 @@ struct callback {
 	void *data;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static char lines[LINES][LINE_BYTES];
-static unsigned count; /* of all messages; the last LINES of them are there */
+/* Whoever logs writes it, under the lock. */
+static struct {
+	pthread_mutex_t lock;
+	char lines[LINES][LINE_BYTES];
+	unsigned count;	/* of all messages; the last LINES of them are there */
+} state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* Recursive: a callback may log, or unregister itself. */
-static pthread_mutex_t calling = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-static struct callback *callbacks;
+/* The program's. The lock is recursive: a callback may log, or unregister itself. */
+static struct {
+	pthread_mutex_t lock;
+	struct callback *first;
+} callbacks = { .lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP };
 
-static int file = -1; /* what CUDA_LOG_FILE names */
-static pthread_once_t opened = PTHREAD_ONCE_INIT;
+/* Written once, by the first message. */
+static struct {
+	pthread_once_t opened;
+	int fd;	/* what CUDA_LOG_FILE names, -1 for nothing */
+} file = { PTHREAD_ONCE_INIT, -1 };
 
 static void open_file(void)
 {
@@ -47,11 +55,11 @@ static void open_file(void)
 	if (!name || !*name)
 		return;
 	if (!strcmp(name, "stdout"))
-		file = STDOUT_FILENO;
+		file.fd = STDOUT_FILENO;
 	else if (!strcmp(name, "stderr"))
-		file = STDERR_FILENO;
+		file.fd = STDERR_FILENO;
 	else
-		file = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+		file.fd = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 }
 
 /* One write a line, so that lines of several processes don't mix. A message that can't be written is lost. */
@@ -59,8 +67,8 @@ static void write_file(const char *line)
 {
 	size_t length = strlen(line);
 
-	pthread_once(&opened, open_file);
-	if (file >= 0 && write(file, line, length) != (ssize_t)length)
+	pthread_once(&file.opened, open_file);
+	if (file.fd >= 0 && write(file.fd, line, length) != (ssize_t)length)
 		return;
 }
 
@@ -73,22 +81,22 @@ void logs_add(const char *message)
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	gmtime_r(&now.tv_sec, &utc);
-	pthread_mutex_lock(&lock);
-	line = lines[count++ % LINES];
+	pthread_mutex_lock(&state.lock);
+	line = state.lines[state.count++ % LINES];
 	snprintf(line, LINE_BYTES - 1, "[%02d:%02d:%02d.%03d][%d][CUDA][W] %s", utc.tm_hour, utc.tm_min, utc.tm_sec,
 		 (int)(now.tv_nsec / 1000000), (int)syscall(SYS_gettid), message);
 	strcat(line, "\n");
 	write_file(line);
-	pthread_mutex_unlock(&lock);
-	pthread_mutex_lock(&calling);
-	for (struct callback *c = callbacks; c; c = next) {
+	pthread_mutex_unlock(&state.lock);
+	pthread_mutex_lock(&callbacks.lock);
+	for (struct callback *c = callbacks.first; c; c = next) {
 		char copy[LINE_BYTES];
 
 		next = c->next;
 		snprintf(copy, sizeof(copy), "%s", message);
 		c->function(c->data, LEVEL_WARNING, copy, strlen(copy));
 	}
-	pthread_mutex_unlock(&calling);
+	pthread_mutex_unlock(&callbacks.lock);
 }
 
 EXPORT CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData, CUlogsCallbackHandle *callback_out)
@@ -102,10 +110,10 @@ EXPORT CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userDa
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	c->function = callbackFunc;
 	c->data = userData;
-	pthread_mutex_lock(&calling);
-	c->next = callbacks;
-	callbacks = c;
-	pthread_mutex_unlock(&calling);
+	pthread_mutex_lock(&callbacks.lock);
+	c->next = callbacks.first;
+	callbacks.first = c;
+	pthread_mutex_unlock(&callbacks.lock);
 	if (callback_out)
 		*callback_out = c;
 	return CUDA_SUCCESS;
@@ -115,13 +123,13 @@ EXPORT CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle callback)
 {
 	struct callback **p, *c;
 
-	pthread_mutex_lock(&calling);
-	for (p = &callbacks; *p && *p != callback;)
+	pthread_mutex_lock(&callbacks.lock);
+	for (p = &callbacks.first; *p && *p != callback;)
 		p = &(*p)->next;
 	c = *p;
 	if (c)
 		*p = c->next;
-	pthread_mutex_unlock(&calling);
+	pthread_mutex_unlock(&callbacks.lock);
 	free(c);
 	return c ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -132,15 +140,15 @@ EXPORT CUresult cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags)
 	(void)flags;
 	if (!iterator_out)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&lock);
-	*iterator_out = count;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_lock(&state.lock);
+	*iterator_out = state.count;
+	pthread_mutex_unlock(&state.lock);
 	return CUDA_SUCCESS;
 }
 
 static unsigned oldest(void)
 {
-	return count > LINES ? count - LINES : 0;
+	return state.count > LINES ? state.count - LINES : 0;
 }
 
 /* Copies whole messages from *from on, as many as fit before a final NUL, and advances. Returns their bytes. */
@@ -148,10 +156,10 @@ static size_t dump(unsigned *from, char *buffer, size_t room)
 {
 	size_t used = 0;
 
-	if (count - *from > LINES)
+	if (state.count - *from > LINES)
 		*from = oldest();
-	while (*from != count) {
-		const char *line = lines[*from % LINES];
+	while (*from != state.count) {
+		const char *line = state.lines[*from % LINES];
 		size_t length = strlen(line);
 
 		if (length >= room - used)
@@ -171,14 +179,14 @@ EXPORT CUresult cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t
 
 	if (!buffer || !size || !*size || flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&state.lock);
 	from = iterator ? *iterator : oldest();
 	*size = dump(&from, buffer, *size);
-	if (!*size && from != count)
+	if (!*size && from != state.count)
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (iterator)
 		*iterator = from;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 	return result;
 }
 
@@ -187,7 +195,7 @@ EXPORT CUresult cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile
 	char *buffer;
 	size_t bytes = LINES * LINE_BYTES + 1;
 	CUresult result;
-	FILE *file;
+	FILE *out;
 
 	if (!pathToFile || flags)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -195,10 +203,10 @@ EXPORT CUresult cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile
 	if (!buffer)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	result = cuLogsDumpToMemory(iterator, buffer, &bytes, 0);
-	file = result ? NULL : fopen(pathToFile, "we");
-	if (!result && (!file || fwrite(buffer, 1, bytes, file) != bytes))
+	out = result ? NULL : fopen(pathToFile, "we");
+	if (!result && (!out || fwrite(buffer, 1, bytes, out) != bytes))
 		result = CUDA_ERROR_OPERATING_SYSTEM;
-	if (file && fclose(file) && !result)
+	if (out && fclose(out) && !result)
 		result = CUDA_ERROR_OPERATING_SYSTEM;
 	free(buffer);
 	return result;

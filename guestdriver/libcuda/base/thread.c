@@ -9,23 +9,26 @@
 int library_state;
 
 static _Thread_local struct thread self;
-static pthread_key_t key;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static void (*leave)(struct thread *t);
+/* Written once: by the first thread, and by the start. */
+static struct {
+	pthread_once_t once;
+	pthread_key_t key;
+	void (*leave)(struct thread *t);
+} state = { .once = PTHREAD_ONCE_INIT };
 
 static void thread_exit(void *value)
 {
 	struct thread *t = value;
 
-	if (state_check() == CUDA_SUCCESS && leave)
-		leave(t);
+	if (state_check() == CUDA_SUCCESS && state.leave)
+		state.leave(t);
 	free(t->stack);
 	memset(t, 0, sizeof(*t));
 }
 
 void thread_at_exit(void (*hook)(struct thread *t))
 {
-	leave = hook;
+	state.leave = hook;
 }
 
 static void forked(void)
@@ -36,7 +39,7 @@ static void forked(void)
 
 static void make_key(void)
 {
-	pthread_key_create(&key, thread_exit);
+	pthread_key_create(&state.key, thread_exit);
 	pthread_atfork(NULL, NULL, forked);
 }
 
@@ -48,8 +51,8 @@ struct thread *thread_peek(void)
 struct thread *thread_self(void)
 {
 	if (!self.registered) {
-		pthread_once(&once, make_key);
-		pthread_setspecific(key, &self);
+		pthread_once(&state.once, make_key);
+		pthread_setspecific(state.key, &self);
 		self.registered = true;
 	}
 	return &self;

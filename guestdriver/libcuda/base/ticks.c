@@ -4,7 +4,10 @@
 
 #include <time.h>
 
-static uint64_t rate = 1000;
+/* Written by the start alone. */
+static struct {
+	uint64_t rate;	/* ticks per us; until it is measured, as if they were ns */
+} state = { 1000 };
 
 static uint64_t nanoseconds(void)
 {
@@ -23,7 +26,7 @@ uint64_t ticks(void)
 
 uint64_t ticks_per_us(void)
 {
-	return rate;
+	return state.rate;
 }
 
 /* Long enough that two system calls on its edges don't matter. */
@@ -36,7 +39,7 @@ void ticks_init(void)
 	do {
 		now = nanoseconds();
 	} while (now - start < SPAN_NS);
-	rate = (ticks() - from) * 1000 / (now - start);
-	if (!rate)
-		rate = 1;
+	state.rate = (ticks() - from) * 1000 / (now - start);
+	if (!state.rate)
+		state.rate = 1;
 }

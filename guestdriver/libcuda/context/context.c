@@ -9,10 +9,14 @@
 #include "transport/channel.h"
 
 pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct context *all;
-static struct context *primaries[DEVICES_MAX];
-static uint64_t last_id;
-static const struct context_hooks *hooks;
+/* Contexts are listed under context_lock. Who reads the list takes no lock: none is ever freed. */
+static struct {
+	struct context *all;
+	uint64_t last_id;
+	pthread_mutex_t making;	/* guards `primaries`; context_lock is taken under it */
+	struct context *primaries[DEVICES_MAX];
+	const struct context_hooks *hooks;	/* written by the start alone */
+} state = { .making = PTHREAD_MUTEX_INITIALIZER };
 
 struct context *context_current(void)
 {
@@ -51,7 +55,7 @@ CUresult context_check(void)
 
 bool context_known(const struct context *c)
 {
-	for (struct context *x = __atomic_load_n(&all, __ATOMIC_ACQUIRE); x; x = x->next)
+	for (struct context *x = __atomic_load_n(&state.all, __ATOMIC_ACQUIRE); x; x = x->next)
 		if (x == c)
 			return true;
 	return false;
@@ -59,7 +63,7 @@ bool context_known(const struct context *c)
 
 struct context *context_of_base(const struct context *base)
 {
-	for (struct context *x = __atomic_load_n(&all, __ATOMIC_ACQUIRE); x; x = x->next)
+	for (struct context *x = __atomic_load_n(&state.all, __ATOMIC_ACQUIRE); x; x = x->next)
 		if (x->base == base && context_alive(x))
 			return x;
 	return NULL;
@@ -74,23 +78,22 @@ struct context *context_new(int device, bool primary)
 	c->device = device;
 	c->primary = primary;
 	pthread_mutex_lock(&context_lock);
-	c->id = ++last_id;
-	c->next = all;
-	__atomic_store_n(&all, c, __ATOMIC_RELEASE);
+	c->id = ++state.last_id;
+	c->next = state.all;
+	__atomic_store_n(&state.all, c, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&context_lock);
 	return c;
 }
 
 struct context *context_primary(int device)
 {
-	static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 	struct context *c;
 
-	pthread_mutex_lock(&making);
-	c = primaries[device];
+	pthread_mutex_lock(&state.making);
+	c = state.primaries[device];
 	if (!c)
-		c = primaries[device] = context_new(device, true);
-	pthread_mutex_unlock(&making);
+		c = state.primaries[device] = context_new(device, true);
+	pthread_mutex_unlock(&state.making);
 	return c;
 }
 
@@ -128,16 +131,16 @@ CUresult context_set(struct context *c)
 
 void context_set_hooks(const struct context_hooks *h)
 {
-	hooks = h;
+	state.hooks = h;
 }
 
 uint64_t context_retire(struct context *c)
 {
 	uint64_t handle;
 
-	hooks->ending(c);
+	state.hooks->ending(c);
 	handle = __atomic_exchange_n(&c->handle, 0, __ATOMIC_ACQ_REL);
-	hooks->ended(c);
+	state.hooks->ended(c);
 	return handle;
 }
 

@@ -5,8 +5,11 @@
 
 #include "base/table.h"
 
-static struct table tables[HANDLE_KINDS] = { [0 ... HANDLE_KINDS - 1] = TABLE_INIT };
-static uint64_t last_id = STREAM_PER_THREAD;
+/* Tables have locks of their own; last_id is written atomically. */
+static struct {
+	struct table tables[HANDLE_KINDS];
+	uint64_t last_id;
+} state = { { [0 ... HANDLE_KINDS - 1] = TABLE_INIT }, STREAM_PER_THREAD };
 
 struct handle *handle_new(size_t bytes, uint64_t parent)
 {
@@ -15,7 +18,7 @@ struct handle *handle_new(size_t bytes, uint64_t parent)
 	if (h) {
 		h->context = context_owner();
 		h->parent = parent;
-		h->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
+		h->id = __atomic_add_fetch(&state.last_id, 1, __ATOMIC_RELAXED);
 	}
 	return h;
 }
@@ -39,7 +42,7 @@ CUresult handle_enter(enum handle_kind kind, uint64_t number, struct handle *h)
 		release(h);
 		return h ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	if (table_put(&tables[kind], number, h))
+	if (table_put(&state.tables[kind], number, h))
 		return CUDA_SUCCESS;
 	release(h);
 	return CUDA_ERROR_OUT_OF_MEMORY;
@@ -58,12 +61,12 @@ CUresult handle_add(enum handle_kind kind, uint64_t number, unsigned flags, int 
 
 struct handle *handle_find(enum handle_kind kind, const void *number)
 {
-	return table_find(&tables[kind], number_of(number));
+	return table_find(&state.tables[kind], number_of(number));
 }
 
 void handle_forget(enum handle_kind kind, const void *number)
 {
-	release(table_take(&tables[kind], number_of(number)));
+	release(table_take(&state.tables[kind], number_of(number)));
 }
 
 static bool has_parent(void *record, void *parent)
@@ -73,7 +76,7 @@ static bool has_parent(void *record, void *parent)
 
 void handle_forget_children(enum handle_kind kind, uint64_t parent)
 {
-	table_purge(&tables[kind], has_parent, &parent, release);
+	table_purge(&state.tables[kind], has_parent, &parent, release);
 }
 
 static bool in_context(void *record, void *context)
@@ -86,5 +89,5 @@ void handle_forget_context(struct context *c)
 	static const enum handle_kind kinds[] = { HANDLE_STREAM, HANDLE_EVENT, HANDLE_MODULE, HANDLE_FUNC, HANDLE_TEXREF };
 
 	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		table_purge(&tables[kinds[i]], in_context, c, release);
+		table_purge(&state.tables[kinds[i]], in_context, c, release);
 }

@@ -9,16 +9,18 @@
 /* Ordinary memory is shown to the host piece by piece, since one MAP holds no more. */
 #define PIECE ((uint64_t)PARACUDA_RUNS_PER_MAP * 4096)
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+	pthread_mutex_t lock;	/* held while pages that were pinned must stay */
+} state = { PTHREAD_MUTEX_INITIALIZER };
 
 void capture_pins_begin(void)
 {
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&state.lock);
 }
 
 void capture_pins_end(void)
 {
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 }
 
 /*

@@ -22,17 +22,20 @@
 
 extern char **environ;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool greeted;	/* there is a channel, and the worker was asked; that is done once */
-static CUresult greeting;	/* what came of it */
+/* cuInit alone writes it, under the lock. */
+static struct {
+	pthread_mutex_t lock;
+	bool greeted;	/* there is a channel, and the worker was asked; that is done once */
+	CUresult greeting;	/* what came of it */
+	int explained;	/* the error that was told last */
+} state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* What to tell the user (once: programs try again), and the program, when there is no channel. */
 static CUresult explain(int error)
 {
-	static int last;
-	void (*say)(const char *format, ...) = error == last ? log_line : log_user;
+	void (*say)(const char *format, ...) = error == state.explained ? log_line : log_user;
 
-	last = error;
+	state.explained = error;
 	switch (error) {
 	case ENOENT:
 		log_line("no " PARACUDA_DEVICE);
@@ -118,19 +121,19 @@ static CUresult start(void)
 {
 	int error;
 
-	if (greeted)
-		return greeting;
+	if (state.greeted)
+		return state.greeting;
 	hooks_set();
 	error = channel_open();
 	if (error)
 		return explain(error);
 	thread_self();
-	greeted = true;
-	greeting = hello();
-	if (greeting)
-		log_line("cuInit: error %d", greeting);
+	state.greeted = true;
+	state.greeting = hello();
+	if (state.greeting)
+		log_line("cuInit: error %d", state.greeting);
 	launch_init();
-	return greeting;
+	return state.greeting;
 }
 
 /*
@@ -153,7 +156,7 @@ EXPORT CUresult cuInit(unsigned int Flags)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (Flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&state.lock);
 	result = CUDA_SUCCESS;
 	if (library_state == STATE_NONE) {
 		result = start();
@@ -162,7 +165,7 @@ EXPORT CUresult cuInit(unsigned int Flags)
 		if (!result)
 			__atomic_store_n(&library_state, STATE_READY, __ATOMIC_RELEASE);
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 	return result;
 }
 

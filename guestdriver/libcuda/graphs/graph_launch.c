@@ -38,8 +38,10 @@ struct rest {
 	struct mark *marks;
 };
 
-/* A launch and the record behind it are one step. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* The lock makes one step of a launch and the record behind it, and guards the marks. */
+static struct {
+	pthread_mutex_t lock;
+} state = { PTHREAD_MUTEX_INITIALIZER };
 
 CUresult exec_enter(CUgraphExec *out, uint64_t number, CUgraph graph)
 {
@@ -120,7 +122,7 @@ static CUresult launch_marked(struct exec *e, CUgraphExec exec, CUstream stream)
 
 	if (result)
 		return result;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&state.lock);
 	m = mark_of(e, __atomic_load_n(&c->handle, __ATOMIC_ACQUIRE), &result);
 	if (m)
 		result = launch(e, exec, stream);
@@ -130,7 +132,7 @@ static CUresult launch_marked(struct exec *e, CUgraphExec exec, CUstream stream)
 		request_word(&r, 0);
 		channel_post(&r);
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 	return result;
 }
 

@@ -12,19 +12,20 @@
 
 #define BODIES_MAX 64
 
-static struct table nodes = TABLE_INIT;
-
-/* Whether any node's copy was ever remembered. */
-static bool copies;
+/* The table has a lock of its own; `copies` is written atomically. */
+static struct {
+	struct table nodes;
+	bool copies;	/* any node's copy was ever remembered */
+} state = { TABLE_INIT, false };
 
 bool node_copies(void)
 {
-	return __atomic_load_n(&copies, __ATOMIC_RELAXED);
+	return __atomic_load_n(&state.copies, __ATOMIC_RELAXED);
 }
 
 struct node *node_find(CUgraphNode node)
 {
-	return table_find(&nodes, number_of(node));
+	return table_find(&state.nodes, number_of(node));
 }
 
 struct node *node_keep(CUgraphNode node)
@@ -33,7 +34,7 @@ struct node *node_keep(CUgraphNode node)
 
 	if (!n && number_of(node)) {
 		n = calloc(1, sizeof(*n));
-		if (n && !table_put(&nodes, number_of(node), n)) {
+		if (n && !table_put(&state.nodes, number_of(node), n)) {
 			free(n);
 			n = NULL;
 		}
@@ -58,7 +59,7 @@ void node_forget_graph(CUgraph graph)
 {
 	uint64_t number = number_of(graph);
 
-	table_purge(&nodes, of_graph, &number, release);
+	table_purge(&state.nodes, of_graph, &number, release);
 }
 
 /* What the program said of a copy is told as it was said. */
@@ -71,7 +72,7 @@ static void remember(CUgraphNode node, CUgraph graph, const CUgraphNodeParams *p
 	if (graph)
 		n->graph = number_of(graph);
 	n->has_copy = true;
-	__atomic_store_n(&copies, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&state.copies, true, __ATOMIC_RELAXED);
 	n->copy = p->u.copy.copyParams;
 }
 

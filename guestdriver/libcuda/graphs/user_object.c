@@ -25,8 +25,11 @@ struct reference {
 	uint64_t count;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct reference *references;
+/* The lock guards the objects' counts, too. */
+static struct {
+	pthread_mutex_t lock;
+	struct reference *references;
+} state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void *destroy(void *object)
 {
@@ -70,9 +73,9 @@ EXPORT CUresult cuUserObjectRetain(CUuserObject object, unsigned int count)
 	ENTER();
 	if (!object || !count || count > INT_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&state.lock);
 	object->references += count;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 	return CUDA_SUCCESS;
 }
 
@@ -83,18 +86,18 @@ EXPORT CUresult cuUserObjectRelease(CUuserObject object, unsigned int count)
 	ENTER();
 	if (!object || !count || count > INT_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&state.lock);
 	if (count > object->references)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else
 		drop(object, count);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 	return result;
 }
 
 static struct reference **find(uint64_t owner, const struct user_object *object)
 {
-	struct reference **r = &references;
+	struct reference **r = &state.references;
 
 	while (*r && ((*r)->owner != owner || (*r)->object != object))
 		r = &(*r)->next;
@@ -109,8 +112,8 @@ static bool refer(uint64_t owner, struct user_object *object, uint64_t count)
 		r = calloc(1, sizeof(*r));
 		if (!r)
 			return false;
-		*r = (struct reference){ references, owner, object, 0 };
-		references = r;
+		*r = (struct reference){ state.references, owner, object, 0 };
+		state.references = r;
 	}
 	r->count += count;
 	return true;
@@ -123,11 +126,11 @@ EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsi
 	ENTER();
 	if (!graph || !object || !count || count > INT_MAX || flags & ~GRAPH_MOVE)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&state.lock);
 	known = refer(number_of(graph), object, count);
 	if (known && !(flags & GRAPH_MOVE))
 		object->references += count;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 	return known ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -151,13 +154,13 @@ EXPORT CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, uns
 	ENTER();
 	if (!graph || !object || !count)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&state.lock);
 	r = find(number_of(graph), object);
 	if (*r && (*r)->count >= count) {
 		release(r, count);
 		result = CUDA_SUCCESS;
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 	return result;
 }
 
@@ -165,8 +168,8 @@ struct reference *user_objects_take(uint64_t owner)
 {
 	struct reference *taken = NULL;
 
-	pthread_mutex_lock(&lock);
-	for (struct reference **at = &references; *at;) {
+	pthread_mutex_lock(&state.lock);
+	for (struct reference **at = &state.references; *at;) {
 		struct reference *r = *at;
 
 		if (r->owner != owner) {
@@ -177,30 +180,30 @@ struct reference *user_objects_take(uint64_t owner)
 		r->next = taken;
 		taken = r;
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 	return taken;
 }
 
 void user_objects_release(struct reference *taken)
 {
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&state.lock);
 	while (taken)
 		release(&taken, taken->count);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 }
 
 bool user_objects_inherit(uint64_t owner, uint64_t from)
 {
 	bool any = false;
 
-	pthread_mutex_lock(&lock);
-	for (struct reference *r = references; r; r = r->next) {
+	pthread_mutex_lock(&state.lock);
+	for (struct reference *r = state.references; r; r = r->next) {
 		if (r->owner != from)
 			continue;
 		any = true;
 		if (refer(owner, r->object, r->count))
 			r->object->references += r->count;
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 	return any;
 }

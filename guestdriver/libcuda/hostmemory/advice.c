@@ -14,8 +14,10 @@ struct span {
 	struct advice advice;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct span *spans;	/* by address; what isn't there has no advice */
+static struct {
+	pthread_mutex_t lock;
+	struct span *spans;	/* by address; what isn't there has no advice */
+} state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static bool same_place(const CUmemLocation *a, const CUmemLocation *b)
 {
@@ -46,7 +48,7 @@ static struct span *insert(struct span **at, uint64_t base, uint64_t end, const 
 /* Makes spans begin and end at base and end, and covers what lies between. Returns where they begin, NULL without memory. */
 static struct span **cut_out(uint64_t base, uint64_t end)
 {
-	struct span **first = &spans, **p;
+	struct span **first = &state.spans, **p;
 
 	while (*first && (*first)->end <= base)
 		first = &(*first)->next;
@@ -78,7 +80,7 @@ static struct span **cut_out(uint64_t base, uint64_t end)
 /* Joins neighbours that say the same, of one allocation: others may lie side by side with it. */
 static void join_equal(const struct memory *m)
 {
-	for (struct span *s = spans; s && s->next;) {
+	for (struct span *s = state.spans; s && s->next;) {
 		struct span *next = s->next;
 
 		if (s->base >= m->base && s->end == next->base && next->base - m->base < m->bytes &&
@@ -97,12 +99,12 @@ CUresult advice_change(const struct memory *m, uint64_t base, uint64_t end,
 {
 	struct span **first;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&state.lock);
 	first = cut_out(base, end);
 	for (struct span *s = first ? *first : NULL; s && s->base < end; s = s->next)
 		change(&s->advice, location);
 	join_equal(m);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 	return first ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -110,9 +112,9 @@ void advice_forget(uint64_t base, uint64_t bytes)
 {
 	uint64_t end = page_end(base + bytes);
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&state.lock);
 	/* Spans never reach beyond an allocation. */
-	for (struct span **p = &spans; *p && (*p)->base < end;) {
+	for (struct span **p = &state.spans; *p && (*p)->base < end;) {
 		struct span *s = *p;
 
 		if (s->base >= base) {
@@ -122,7 +124,7 @@ void advice_forget(uint64_t base, uint64_t bytes)
 			p = &s->next;
 		}
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 }
 
 struct advice advice_common(uint64_t base, uint64_t end)
@@ -132,8 +134,8 @@ struct advice advice_common(uint64_t base, uint64_t end)
 	uint64_t at = base;
 	bool first = true;
 
-	pthread_mutex_lock(&lock);
-	for (const struct span *s = spans; s && s->base < end; s = s->next) {
+	pthread_mutex_lock(&state.lock);
+	for (const struct span *s = state.spans; s && s->base < end; s = s->next) {
 		if (s->end <= base)
 			continue;
 		if (s->base > at)
@@ -150,6 +152,6 @@ struct advice advice_common(uint64_t base, uint64_t end)
 		first = false;
 		at = s->end;
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 	return at < end ? none : all;
 }

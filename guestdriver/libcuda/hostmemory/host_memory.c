@@ -31,8 +31,10 @@
 
 uint64_t host_memory_next = REGION_BASE;
 
-/* Held where memory is registered and unregistered: neighbours may have pages in common. */
-static pthread_mutex_t registering = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+	/* Held where memory is registered and unregistered: neighbours may have pages in common. */
+	pthread_mutex_t registering;
+} state = { PTHREAD_MUTEX_INITIALIZER };
 
 static void *reserve(uint64_t bytes)
 {
@@ -157,10 +159,10 @@ void host_memory_forget_context(const struct context *c)
 	if (!memory_has_pinned(c))
 		return;
 	host_memory_settle(&any, &waited);
-	pthread_mutex_lock(&registering);
+	pthread_mutex_lock(&state.registering);
 	while (memory_take_pinned(c, &m))
 		host_memory_end(&m, waited);
-	pthread_mutex_unlock(&registering);
+	pthread_mutex_unlock(&state.registering);
 }
 
 EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
@@ -201,12 +203,12 @@ static CUresult give_back(uint64_t base, enum memory_kind kind, CUresult unknown
 		return unknown;
 	result = host_memory_settle(&m, &waited);
 	if (kind == MEMORY_REGISTERED)
-		pthread_mutex_lock(&registering);
+		pthread_mutex_lock(&state.registering);
 	taken = memory_take(base, kind, &m);
 	if (taken)
 		second = host_memory_end(&m, waited);
 	if (kind == MEMORY_REGISTERED)
-		pthread_mutex_unlock(&registering);
+		pthread_mutex_unlock(&state.registering);
 	if (!taken)	/* another thread was first */
 		return unknown;
 	return channel_synced(result ? result : second);
@@ -223,14 +225,14 @@ static CUresult enter_registered(struct memory *m)
 {
 	CUresult result = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 
-	pthread_mutex_lock(&registering);
+	pthread_mutex_lock(&state.registering);
 	if (!memory_overlaps(m->base, m->bytes))
 		result = pins_make(m);
 	if (!result && !memory_enter(m)) {
 		pins_end(m);
 		result = CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	pthread_mutex_unlock(&registering);
+	pthread_mutex_unlock(&state.registering);
 	return result;
 }
 

@@ -24,9 +24,11 @@ struct slab {
 	unsigned pieces;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct slab *slabs;
-static unsigned small;
+static struct {
+	pthread_mutex_t lock;	/* guards the slabs and what is in them */
+	struct slab *slabs;
+	unsigned small;	/* pieces that there are, written atomically */
+} state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* The variables of libraries are of no context, and pinned in whichever is current. */
 static bool is_small(const struct memory *m)
@@ -36,13 +38,13 @@ static bool is_small(const struct memory *m)
 
 bool slab_wanted(const struct memory *m)
 {
-	return is_small(m) && __atomic_fetch_add(&small, 1, __ATOMIC_RELAXED) >= ALONE;
+	return is_small(m) && __atomic_fetch_add(&state.small, 1, __ATOMIC_RELAXED) >= ALONE;
 }
 
 void slab_uncount(const struct memory *m)
 {
 	if (is_small(m))
-		__atomic_fetch_sub(&small, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_sub(&state.small, 1, __ATOMIC_RELAXED);
 }
 
 static bool has(const uint64_t *bits, unsigned page)
@@ -98,7 +100,7 @@ static unsigned find_room(const struct slab *s, unsigned pages)
 /* A slab that such memory can be a piece of and that has room for it, at *page, or NULL. */
 static struct slab *find_slab(const struct memory *m, unsigned pages, unsigned *page)
 {
-	for (struct slab *s = slabs; s; s = s->next) {
+	for (struct slab *s = state.slabs; s; s = s->next) {
 		if (s->closed || s->memory.kind != m->kind || s->memory.context != m->context)
 			continue;
 		wake(s);
@@ -123,8 +125,8 @@ static CUresult make_slab(const struct memory *like, struct slab **made, unsigne
 		free(s);
 		return result;
 	}
-	s->next = slabs;
-	*made = slabs = s;
+	s->next = state.slabs;
+	*made = state.slabs = s;
 	*page = 0;
 	return CUDA_SUCCESS;
 }
@@ -132,7 +134,7 @@ static CUresult make_slab(const struct memory *like, struct slab **made, unsigne
 /* Takes a slab without pieces out of the list, and its memory from the device. */
 static CUresult end_slab(struct slab *s)
 {
-	struct slab **at = &slabs;
+	struct slab **at = &state.slabs;
 	CUresult result;
 
 	while (*at != s)
@@ -190,9 +192,9 @@ CUresult slab_take(struct memory *m)
 {
 	CUresult result;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&state.lock);
 	result = take(m, page_end(m->bytes) / page_bytes());
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 	return result;
 }
 
@@ -214,22 +216,22 @@ CUresult slab_give(struct memory *m, bool waited)
 	free(m->registrations);
 	m->registrations = NULL;
 	m->registrations_count = 0;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&state.lock);
 	if (!--s->pieces)
 		result = end_slab(s);
 	else if (waited)
 		free_pages(s, page, pages);
 	else
 		rest(s, page, pages);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 	return result;
 }
 
 void slab_close(const struct context *c)
 {
-	pthread_mutex_lock(&lock);
-	for (struct slab *s = slabs; s; s = s->next)
+	pthread_mutex_lock(&state.lock);
+	for (struct slab *s = state.slabs; s; s = s->next)
 		if (s->memory.context == c)
 			s->closed = true;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 }

@@ -20,13 +20,16 @@ enum { EXTRA_END, EXTRA_BUFFER, EXTRA_SIZE };
 #define PARAMETER_BYTES_MAX 32764
 #define PACKED_ON_STACK 1024
 
-static bool blocking;
+/* Written by the start alone. */
+static struct {
+	bool blocking;	/* CUDA_LAUNCH_BLOCKING */
+} state;
 
 void launch_init(void)
 {
 	const char *text = getenv("CUDA_LAUNCH_BLOCKING");
 
-	blocking = text && *text && strcmp(text, "0");
+	state.blocking = text && *text && strcmp(text, "0");
 }
 
 CUresult launch_extra(void **extra, const void **data, size_t *bytes)
@@ -88,7 +91,7 @@ void launch_pack(uint8_t *to, const struct description *d, void **parameters)
 /* A launch that is captured runs later: there is nothing to wait for. */
 static CUresult wait_if_blocking(CUstream stream)
 {
-	return blocking && !capture_of(stream) ? cuStreamSynchronize(stream) : CUDA_SUCCESS;
+	return state.blocking && !capture_of(stream) ? cuStreamSynchronize(stream) : CUDA_SUCCESS;
 }
 
 static CUresult send(const struct function *f, const struct shape *s, CUstream stream, const void *data, size_t bytes,

@@ -22,7 +22,9 @@ struct old_launch {
 	uint8_t parameters[PARAMETERS_MAX];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+	pthread_mutex_t lock;	/* guards what is kept with every function */
+} state = { PTHREAD_MUTEX_INITIALIZER };
 
 /* What is kept with a function, made on first use; the lock is held. NULL when there is no memory. */
 static struct old_launch *of(struct function *f)
@@ -48,14 +50,14 @@ EXPORT CUresult cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z)
 	ENTER_FUNCTION(f, hfunc);
 	if (x <= 0 || y <= 0 || z <= 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&state.lock);
 	o = of(f);
 	if (o) {
 		o->block[0] = x;
 		o->block[1] = y;
 		o->block[2] = z;
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 	return o ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -65,11 +67,11 @@ EXPORT CUresult cuFuncSetSharedSize(CUfunction hfunc, unsigned int bytes)
 	struct function *f;
 
 	ENTER_FUNCTION(f, hfunc);
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&state.lock);
 	o = of(f);
 	if (o)
 		o->shared = bytes;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 	return o ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -81,11 +83,11 @@ EXPORT CUresult cuParamSetSize(CUfunction hfunc, unsigned int numbytes)
 	ENTER_FUNCTION(f, hfunc);
 	if (numbytes > PARAMETERS_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&state.lock);
 	o = of(f);
 	if (o)
 		o->bytes = numbytes;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 	return o ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -97,11 +99,11 @@ EXPORT CUresult cuParamSetv(CUfunction hfunc, int offset, void *ptr, unsigned in
 	ENTER_FUNCTION(f, hfunc);
 	if (!ptr || offset < 0 || (unsigned)offset > PARAMETERS_MAX || numbytes > PARAMETERS_MAX - (unsigned)offset)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&state.lock);
 	o = of(f);
 	if (o)
 		memcpy(o->parameters + offset, ptr, numbytes);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 	return o ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -125,10 +127,10 @@ EXPORT CUresult cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height,
 	ENTER_FUNCTION(function, f);
 	if (grid_width <= 0 || grid_height <= 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&state.lock);
 	if (function->old_launch)
 		o = *function->old_launch;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 	if (!o.block[0])
 		return CUDA_ERROR_INVALID_VALUE;
 	bytes = o.bytes;

@@ -21,11 +21,14 @@
 #define ALIGN_LARGE ((uint64_t)1 << 30)
 
 pthread_mutex_t vmm_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct vmm_reservation *first;
+/* Under vmm_lock. */
+static struct {
+	struct vmm_reservation *first;
+} state;
 
 struct vmm_reservation *vmm_reserved(uint64_t base, uint64_t bytes)
 {
-	for (struct vmm_reservation *r = first; r; r = r->next)
+	for (struct vmm_reservation *r = state.first; r; r = r->next)
 		if (base - r->base < r->bytes)
 			return bytes <= r->bytes - (base - r->base) ? r : NULL;
 	return NULL;
@@ -57,7 +60,7 @@ bool vmm_whole(uint64_t base, uint64_t bytes)
 /* The first address from `from` on, a multiple of `alignment`, with room for bytes; 0 for none. */
 static uint64_t gap(uint64_t from, uint64_t bytes, uint64_t alignment, struct vmm_reservation ***place)
 {
-	struct vmm_reservation **p = &first;
+	struct vmm_reservation **p = &state.first;
 	uint64_t base = (from + alignment - 1) & ~(alignment - 1);
 
 	for (; *p; p = &(*p)->next) {
@@ -146,7 +149,7 @@ EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 
 	ENTER();
 	pthread_mutex_lock(&vmm_lock);
-	for (p = &first; *p && (*p)->base != ptr;)
+	for (p = &state.first; *p && (*p)->base != ptr;)
 		p = &(*p)->next;
 	r = *p;
 	if (r && size && size <= r->bytes && rounded(size) == r->bytes && !r->mappings)

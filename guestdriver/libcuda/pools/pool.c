@@ -17,8 +17,13 @@
 /* CUmemPool_attribute: those up to here are ints. */
 #define POOL_REUSE_LAST 3
 
-/* The pool that a device's cuMemAllocAsync takes from; 0 for its default one. */
-static uint64_t current[DEVICES_MAX];
+/* By device, written atomically. */
+static struct {
+	/* The pool that cuMemAllocAsync takes from; 0 for the default one. */
+	uint64_t current[DEVICES_MAX];
+	/* The number of the default one; 0 before it is known. */
+	uint64_t default_pool[DEVICES_MAX];
+} state;
 
 CUresult pool_enter(uint64_t number, int device, int types, bool imported)
 {
@@ -35,23 +40,22 @@ CUresult pool_enter(uint64_t number, int device, int types, bool imported)
 /* The number of a device's default pool. */
 static CUresult default_pool(CUdevice dev, uint64_t *number)
 {
-	static uint64_t known[DEVICES_MAX];
 	CUresult result;
 
-	*number = __atomic_load_n(&known[dev], __ATOMIC_ACQUIRE);
+	*number = __atomic_load_n(&state.default_pool[dev], __ATOMIC_ACQUIRE);
 	if (*number)
 		return CUDA_SUCCESS;
 	result = call_PoolDefault(device_host(dev), number);
 	if (!result && !handle_known(HANDLE_POOL, (void *)(uintptr_t)*number))
 		result = pool_enter(*number, dev, 0, false);
 	if (!result)
-		__atomic_store_n(&known[dev], *number, __ATOMIC_RELEASE);
+		__atomic_store_n(&state.default_pool[dev], *number, __ATOMIC_RELEASE);
 	return result;
 }
 
 static CUresult current_pool(CUdevice dev, uint64_t *number)
 {
-	*number = __atomic_load_n(&current[dev], __ATOMIC_ACQUIRE);
+	*number = __atomic_load_n(&state.current[dev], __ATOMIC_ACQUIRE);
 	return *number ? CUDA_SUCCESS : default_pool(dev, number);
 }
 
@@ -93,7 +97,7 @@ EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 	p = pool_find(pool);
 	if (!device_valid(dev) || !p || p->device != dev || p->imported)
 		return CUDA_ERROR_INVALID_VALUE;
-	__atomic_store_n(&current[dev], number_of(pool), __ATOMIC_RELEASE);
+	__atomic_store_n(&state.current[dev], number_of(pool), __ATOMIC_RELEASE);
 	return CUDA_SUCCESS;
 }
 
@@ -173,7 +177,8 @@ EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 	result = call_cuMemPoolDestroy(number);
 	if (result)
 		return result;
-	__atomic_compare_exchange_n(&current[p->device], &number, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+	__atomic_compare_exchange_n(&state.current[p->device], &number, 0, false, __ATOMIC_ACQ_REL,
+				    __ATOMIC_ACQUIRE);
 	handle_forget(HANDLE_POOL, pool);
 	return channel_error(true);
 }

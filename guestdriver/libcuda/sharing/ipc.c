@@ -32,8 +32,10 @@ struct opened {
 	unsigned references;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct opened *list;
+static struct {
+	pthread_mutex_t lock;	/* guards the list, and is held while memory is opened and closed */
+	struct opened *list;
+} state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 {
@@ -104,7 +106,7 @@ static CUresult open_handle(CUdeviceptr *address, const struct content *c)
 	struct opened *o;
 	CUresult result;
 
-	for (o = list; o; o = o->next)
+	for (o = state.list; o; o = o->next)
 		if (o->context == context_owner() && !memcmp(&o->content, c, sizeof(*c)))
 			break;
 	if (!o) {
@@ -118,8 +120,8 @@ static CUresult open_handle(CUdeviceptr *address, const struct content *c)
 			free(o);
 			return result;
 		}
-		o->next = list;
-		list = o;
+		o->next = state.list;
+		state.list = o;
 	}
 	o->references++;
 	*address = o->address;
@@ -135,9 +137,9 @@ EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle,
 	memcpy(&c, &handle, sizeof(c));
 	if (!pdptr || Flags != LAZY_PEER_ACCESS || c.magic != MAGIC)
 		return CUDA_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&state.lock);
 	result = open_handle(pdptr, &c);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 	return result;
 }
 
@@ -148,8 +150,8 @@ EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
 
 	ENTER_CONTEXT();
-	pthread_mutex_lock(&lock);
-	for (p = &list; *p && (*p)->address != dptr;)
+	pthread_mutex_lock(&state.lock);
+	for (p = &state.list; *p && (*p)->address != dptr;)
 		p = &(*p)->next;
 	o = *p;
 	if (o) {
@@ -161,14 +163,14 @@ EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr dptr)
 			free(o);
 		}
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 	return result;
 }
 
 void ipc_forget_context(const struct context *c)
 {
-	pthread_mutex_lock(&lock);
-	for (struct opened **p = &list; *p;) {
+	pthread_mutex_lock(&state.lock);
+	for (struct opened **p = &state.list; *p;) {
 		struct opened *o = *p;
 
 		if (o->context != c) {
@@ -178,5 +180,5 @@ void ipc_forget_context(const struct context *c)
 		*p = o->next;
 		free(o);
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 }

@@ -22,8 +22,10 @@ struct capture {
 
 unsigned capture_count;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct capture *captures;
+static struct {
+	pthread_mutex_t lock;	/* guards the list, and changes of capture_count */
+	struct capture *captures;
+} state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static bool is_of(const struct capture *c, CUstream stream)
 {
@@ -38,19 +40,19 @@ static CUresult enter(CUstream stream, int mode)
 	if (!c)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*c = (struct capture){ NULL, stream, thread_self(), context_current(), mode };
-	pthread_mutex_lock(&lock);
-	c->next = captures;
-	captures = c;
+	pthread_mutex_lock(&state.lock);
+	c->next = state.captures;
+	state.captures = c;
 	__atomic_fetch_add(&capture_count, 1, __ATOMIC_SEQ_CST);
 	channel_await_all(true);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 	return CUDA_SUCCESS;
 }
 
 static void leave(bool (*matches)(const struct capture *c, const void *arg), const void *arg)
 {
-	pthread_mutex_lock(&lock);
-	for (struct capture **p = &captures; *p;) {
+	pthread_mutex_lock(&state.lock);
+	for (struct capture **p = &state.captures; *p;) {
 		struct capture *c = *p;
 
 		if (!matches(c, arg)) {
@@ -62,7 +64,7 @@ static void leave(bool (*matches)(const struct capture *c, const void *arg), con
 		__atomic_fetch_sub(&capture_count, 1, __ATOMIC_SEQ_CST);
 		channel_await_all(false);
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 }
 
 static bool in_stream(const struct capture *c, const void *stream)
@@ -136,11 +138,11 @@ static bool is_others(CUstream stream)
 {
 	bool others = false;
 
-	pthread_mutex_lock(&lock);
-	for (struct capture *c = captures; c; c = c->next)
+	pthread_mutex_lock(&state.lock);
+	for (struct capture *c = state.captures; c; c = c->next)
 		if (is_of(c, stream) && c->mode != MODE_RELAXED && c->thread != thread_peek())
 			others = true;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 	return others;
 }
 
@@ -191,11 +193,11 @@ static CUresult refuse(bool (*which)(const struct capture *c, const void *arg), 
 	CUstream streams[64];
 	unsigned n = 0;
 
-	pthread_mutex_lock(&lock);
-	for (struct capture *c = captures; c && n < 64; c = c->next)
+	pthread_mutex_lock(&state.lock);
+	for (struct capture *c = state.captures; c && n < 64; c = c->next)
 		if (which(c, arg))
 			streams[n++] = c->stream;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 	for (unsigned i = 0; i < n; i++)
 		call_cuStreamQuery(number_of(streams[i]));
 	return n ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;

@@ -31,31 +31,33 @@ struct pending {
 	void *data;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct pending *waiting;
-/* Functions of graphs, which are called again and again: by token, and by a hash of what is called with what. */
-static struct table kept = TABLE_INIT, known = TABLE_INIT;
-static uint64_t last_token;
-static bool started;
-static CUresult ended;	/* why the thread is gone */
+static struct {
+	pthread_mutex_t lock;	/* guards what follows; readers of the tables need none */
+	struct pending *waiting;
+	/* Functions of graphs, called again and again: by token, and by a hash of the call. */
+	struct table kept, known;
+	uint64_t last_token;
+	bool started;	/* the thread */
+	CUresult ended;	/* why it is gone */
+} state = { .lock = PTHREAD_MUTEX_INITIALIZER, .kept = TABLE_INIT, .known = TABLE_INIT };
 
 static struct pending *take(uint64_t token)
 {
 	struct pending **p, *found;
 
-	pthread_mutex_lock(&lock);
-	for (p = &waiting; *p && token && (*p)->token != token; p = &(*p)->next)
+	pthread_mutex_lock(&state.lock);
+	for (p = &state.waiting; *p && token && (*p)->token != token; p = &(*p)->next)
 		;
 	found = *p;
 	if (found)
 		*p = found->next;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 	return found;
 }
 
 bool host_function_find(uint64_t token, CUhostFn *fn, void **data)
 {
-	const struct pending *p = table_find(&kept, token);
+	const struct pending *p = table_find(&state.kept, token);
 
 	if (p) {
 		*fn = p->function;
@@ -115,9 +117,9 @@ static void *serve(void *unused)
 		ring_wake();
 	}
 	/* The channel is dead, or the context is: what waits ends with that, and so does what comes. */
-	pthread_mutex_lock(&lock);
-	ended = result;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_lock(&state.lock);
+	state.ended = result;
+	pthread_mutex_unlock(&state.lock);
 	while ((p = take(0)))
 		run(p, result);
 	return NULL;
@@ -154,7 +156,7 @@ static uint64_t hash(CUhostFn fn, const void *data)
 static struct pending *keep(CUhostFn fn, void *data)
 {
 	uint64_t key = hash(fn, data);
-	struct pending *p = table_find(&known, key);
+	struct pending *p = table_find(&state.known, key);
 
 	if (p && p->function == fn && p->data == data)
 		return p;
@@ -163,12 +165,12 @@ static struct pending *keep(CUhostFn fn, void *data)
 		return NULL;
 	p->function = fn;
 	p->data = data;
-	p->token = ++last_token | KEPT;
-	if (!table_put(&kept, p->token, p)) {
+	p->token = ++state.last_token | KEPT;
+	if (!table_put(&state.kept, p->token, p)) {
 		free(p);
 		return NULL;
 	}
-	table_put(&known, key, p);	/* without memory for it, it isn't found again */
+	table_put(&state.known, key, p);	/* without memory for it, it isn't found again */
 	return p;
 }
 
@@ -177,14 +179,14 @@ CUresult host_function_keep(CUhostFn fn, void *data, uint64_t *token)
 	CUresult result = CUDA_SUCCESS;
 	const struct pending *p = NULL;
 
-	pthread_mutex_lock(&lock);
-	if (!started) {
+	pthread_mutex_lock(&state.lock);
+	if (!state.started) {
 		result = start();
-		started = !result;
+		state.started = !result;
 	}
 	if (!result)
 		p = keep(fn, data);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 	if (p)
 		*token = p->token;
 	return p ? CUDA_SUCCESS : result ? result : CUDA_ERROR_OUT_OF_MEMORY;
@@ -211,19 +213,19 @@ static CUresult submit(struct pending *p)
 	uint64_t token;
 	struct request r;
 
-	pthread_mutex_lock(&lock);
-	if (!started) {
+	pthread_mutex_lock(&state.lock);
+	if (!state.started) {
 		result = start();
-		started = !result;
+		state.started = !result;
 	}
-	token = p->token = ++last_token;
+	token = p->token = ++state.last_token;
 	if (!result)
-		result = ended;
+		result = state.ended;
 	if (!result) {
-		p->next = waiting;
-		waiting = p;
+		p->next = state.waiting;
+		state.waiting = p;
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 	if (result) {
 		free(p);
 		return result;

@@ -18,7 +18,11 @@
 
 struct channel channel;
 
-static unsigned awaiting;	/* how many want no call delayed */
+/* Written atomically. */
+static struct {
+	unsigned awaiting;	/* how many want no call delayed */
+	bool said;	/* the user knows that the device is gone */
+} state;
 
 _Static_assert(sizeof(struct paracuda_arena_header) == PARACUDA_SIZEOF_ARENA_HEADER, "arena header");
 _Static_assert(sizeof(struct paracuda_slot) == PARACUDA_SLOT_BYTES, "slot");
@@ -43,7 +47,7 @@ int channel_open(void)
 
 void channel_await_all(bool begin)
 {
-	__atomic_fetch_add(&awaiting, begin ? 1 : -1u, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&state.awaiting, begin ? 1 : -1u, __ATOMIC_SEQ_CST);
 }
 
 size_t channel_inline_limit(void)
@@ -105,10 +109,10 @@ void request_buffer(struct request *r, unsigned kind, uint64_t value, uint64_t b
 /* The worker is gone. Says so once to the user where the whole device is, which only the host can change. */
 static CUresult unavailable(void)
 {
-	static bool said;
 	int saved = errno;
 
-	if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED) && transport->kick() == ENODEV)
+	if (!__atomic_exchange_n(&state.said, true, __ATOMIC_RELAXED) &&
+	    transport->kick() == ENODEV)
 		log_user(DEVICE_IS_GONE);
 	errno = saved;
 	return CUDA_ERROR_DEVICE_UNAVAILABLE;
@@ -155,7 +159,7 @@ CUresult channel_post(const struct request *r)
 	size_t bytes = ring_bytes(r);
 	CUresult error;
 
-	if (__atomic_load_n(&awaiting, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&state.awaiting, __ATOMIC_RELAXED))
 		return channel_call(r, NULL, 0);
 	error = channel_error(!r->exact);
 	if (!error && !bytes)

@@ -9,8 +9,11 @@
 
 #include "transport/channel.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t tail;
+/* Whoever takes an answer writes it, under the lock. */
+static struct {
+	pthread_mutex_t lock;
+	uint32_t tail;
+} state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void copy_out(uint8_t *to, uint32_t from, size_t bytes)
 {
@@ -27,18 +30,18 @@ static bool take_record(uint32_t head)
 {
 	struct paracuda_output_record record;
 	uint8_t text[4096];
-	uint32_t there = head - tail;
+	uint32_t there = head - state.tail;
 	uint32_t left, position;
 	FILE *stream;
 
 	if (there < sizeof(record) || there > PARACUDA_OUTPUT_BYTES)
 		return false;
-	copy_out((uint8_t *)&record, tail, sizeof(record));
+	copy_out((uint8_t *)&record, state.tail, sizeof(record));
 	if (record.bytes > there - sizeof(record) || (record.fd != 1 && record.fd != 2))
 		return false;
 	/* As NVIDIA's driver does it: through the program's own streams, in order with what the program prints, and out. */
 	stream = record.fd == 1 ? stdout : stderr;
-	position = tail + (uint32_t)sizeof(record);
+	position = state.tail + (uint32_t)sizeof(record);
 	for (left = record.bytes; left;) {
 		uint32_t n = left < sizeof(text) ? left : (uint32_t)sizeof(text);
 
@@ -48,9 +51,9 @@ static bool take_record(uint32_t head)
 		left -= n;
 	}
 	fflush(stream);
-	tail += (uint32_t)sizeof(record) + ((record.bytes + 7) & ~7u);
-	if (head - tail > there)	/* the padding goes past the head */
-		tail = head;
+	state.tail += (uint32_t)sizeof(record) + ((record.bytes + 7) & ~7u);
+	if (head - state.tail > there)	/* the padding goes past the head */
+		state.tail = head;
 	return true;
 }
 
@@ -63,12 +66,12 @@ void output_drain(void)
 	if (head == __atomic_load_n(&h->output_tail, __ATOMIC_RELAXED))
 		return;
 	saved = errno;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&state.lock);
 	head = __atomic_load_n(&h->output_head, __ATOMIC_ACQUIRE);
 	while (take_record(head))
 		;
-	tail = head;
-	__atomic_store_n(&h->output_tail, tail, __ATOMIC_RELEASE);
-	pthread_mutex_unlock(&lock);
+	state.tail = head;
+	__atomic_store_n(&h->output_tail, state.tail, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&state.lock);
 	errno = saved;
 }

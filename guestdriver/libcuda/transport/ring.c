@@ -15,14 +15,18 @@
 _Static_assert(sizeof(struct paracuda_command) == PARACUDA_SIZEOF_COMMAND, "command");
 _Static_assert((PARACUDA_RING_BYTES & (PARACUDA_RING_BYTES - 1)) == 0, "positions wrap at 2^32");
 
-static int locked;		/* held while a command is written; no system call is made under it */
-static uint32_t appended;	/* guarded by `locked`, as are these */
-static uint32_t consumed;	/* as it was when last looked at: the worker's line is looked at when the ring seems full */
+/* Whoever sends a command writes it, under `locked`. */
+static struct {
+	int locked;	/* held while a command is written; no system call is made under it */
+	uint32_t appended;
+	/* As it was when last looked at: that is done when the ring seems full. */
+	uint32_t consumed;
+} state;
 
 static void lock_ring(void)
 {
-	for (unsigned tries = 0; __atomic_exchange_n(&locked, 1, __ATOMIC_ACQUIRE);) {
-		while (__atomic_load_n(&locked, __ATOMIC_RELAXED)) {
+	for (unsigned tries = 0; __atomic_exchange_n(&state.locked, 1, __ATOMIC_ACQUIRE);) {
+		while (__atomic_load_n(&state.locked, __ATOMIC_RELAXED)) {
 			if (++tries < 200)
 				cpu_pause();
 			else
@@ -33,7 +37,7 @@ static void lock_ring(void)
 
 static void unlock_ring(void)
 {
-	__atomic_store_n(&locked, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&state.locked, 0, __ATOMIC_RELEASE);
 }
 
 static size_t padded(size_t bytes)
@@ -87,7 +91,7 @@ static void write_command(uint8_t *at, const struct request *r, size_t bytes, in
  */
 static uint32_t fill_before(size_t bytes)
 {
-	uint32_t rest = PARACUDA_RING_BYTES - appended % PARACUDA_RING_BYTES;
+	uint32_t rest = PARACUDA_RING_BYTES - state.appended % PARACUDA_RING_BYTES;
 
 	if (bytes > rest || (bytes < rest && rest - bytes < HEADER))
 		return rest;
@@ -126,16 +130,24 @@ void ring_wake(void)
 		kick();
 }
 
+/* Whether so much is free, as far as is known. */
+static bool has_room(size_t need)
+{
+	uint32_t used = state.appended - state.consumed;
+
+	return used <= PARACUDA_RING_BYTES && need <= PARACUDA_RING_BYTES - used;
+}
+
 /* Whether a command and the NOP before it fit now. The ring is locked. */
 static bool fits(size_t bytes)
 {
 	size_t need = bytes + fill_before(bytes);
 
-	if (appended - consumed <= PARACUDA_RING_BYTES && need <= PARACUDA_RING_BYTES - (appended - consumed))
+	if (has_room(need))
 		return true;
-	consumed = __atomic_load_n(&channel.header->consumed, __ATOMIC_ACQUIRE);
+	state.consumed = __atomic_load_n(&channel.header->consumed, __ATOMIC_ACQUIRE);
 	/* A worker that claims to have consumed what was never appended gets nothing more. */
-	return appended - consumed <= PARACUDA_RING_BYTES && need <= PARACUDA_RING_BYTES - (appended - consumed);
+	return has_room(need);
 }
 
 /* Waits a little for the worker to consume: polling at first, then in short sleeps. */
@@ -178,14 +190,14 @@ CUresult ring_append(const struct request *r, size_t bytes, int slot, bool reply
 	}
 	fill = fill_before(bytes);
 	if (fill) {
-		write_nop(ring + appended % PARACUDA_RING_BYTES, fill);
-		appended += fill;
+		write_nop(ring + state.appended % PARACUDA_RING_BYTES, fill);
+		state.appended += fill;
 	}
-	write_command(ring + appended % PARACUDA_RING_BYTES, r, bytes, slot, reply, seq);
+	write_command(ring + state.appended % PARACUDA_RING_BYTES, r, bytes, slot, reply, seq);
 	if (r->inlined)
 		channel_copied(r->inlined);
-	appended += (uint32_t)bytes;
-	end = appended;
+	state.appended += (uint32_t)bytes;
+	end = state.appended;
 	__atomic_store_n(&channel.header->appended, end, __ATOMIC_RELEASE);
 	/* The worker has read the lines that come next; they are fetched back while the caller does other things. */
 	for (unsigned i = 0; i < 4; i++)

@@ -6,11 +6,16 @@
 
 #include "transport/channel.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t turn[SLOTS_SHARED] = { [0 ... SLOTS_SHARED - 1] = PTHREAD_MUTEX_INITIALIZER };
-static bool used[SLOTS_OWNED];
-static uint32_t sequence[PARACUDA_SLOT_COUNT];
-static unsigned hint, sharers;
+static struct {
+	pthread_mutex_t lock;	/* guards used, hint and sharers */
+	bool used[SLOTS_OWNED];
+	unsigned hint, sharers;
+	pthread_mutex_t turn[SLOTS_SHARED];	/* held from a call's begin to its end */
+	uint32_t sequence[PARACUDA_SLOT_COUNT];	/* written by the owner, or who has the turn */
+} state = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.turn = { [0 ... SLOTS_SHARED - 1] = PTHREAD_MUTEX_INITIALIZER },
+};
 
 static bool is_shared(int slot)
 {
@@ -23,21 +28,21 @@ int slot_of_thread(void)
 
 	if (t->slot)
 		return t->slot - 1;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&state.lock);
 	for (unsigned i = 0; i < SLOTS_OWNED && !t->slot; i++) {
-		unsigned s = (hint + i) % SLOTS_OWNED;
+		unsigned s = (state.hint + i) % SLOTS_OWNED;
 
-		if (!used[s]) {
-			used[s] = true;
+		if (!state.used[s]) {
+			state.used[s] = true;
 			t->slot = (int)s + 1;
-			hint = s + 1;
+			state.hint = s + 1;
 		}
 	}
 	if (!t->slot) {
-		t->slot = SLOTS_OWNED + (int)(sharers++ % SLOTS_SHARED) + 1;
+		t->slot = SLOTS_OWNED + (int)(state.sharers++ % SLOTS_SHARED) + 1;
 		t->shared = true;
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&state.lock);
 	return t->slot - 1;
 }
 
@@ -49,14 +54,14 @@ bool slot_shared(void)
 uint32_t slot_begin(int slot)
 {
 	if (is_shared(slot))
-		pthread_mutex_lock(&turn[slot - SLOTS_OWNED]);
-	return ++sequence[slot];
+		pthread_mutex_lock(&state.turn[slot - SLOTS_OWNED]);
+	return ++state.sequence[slot];
 }
 
 void slot_end(int slot)
 {
 	if (is_shared(slot))
-		pthread_mutex_unlock(&turn[slot - SLOTS_OWNED]);
+		pthread_mutex_unlock(&state.turn[slot - SLOTS_OWNED]);
 }
 
 void slot_leave(struct thread *t)
@@ -68,7 +73,7 @@ void slot_leave(struct thread *t)
 	request_begin(&r, PARACUDA_OP_THREAD_EXIT, 0, false);
 	r.exact = true;	/* an error that is pending is for a thread that goes on */
 	channel_post(&r);
-	pthread_mutex_lock(&lock);
-	used[t->slot - 1] = false;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_lock(&state.lock);
+	state.used[t->slot - 1] = false;
+	pthread_mutex_unlock(&state.lock);
 }

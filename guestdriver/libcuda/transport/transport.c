@@ -11,18 +11,22 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-static int fd = -1;
+/* Written when the channel opens. */
+static struct {
+	int fd;
+} state = { -1 };
 
 static int open_node(const char *path, struct paracuda_ioctl_open *open_args, void **arena)
 {
 	int error;
 
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd < 0)
+	state.fd = open(path, O_RDWR | O_CLOEXEC);
+	if (state.fd < 0)
 		return errno;
-	if (ioctl(fd, PARACUDA_IOC_OPEN, open_args))
+	if (ioctl(state.fd, PARACUDA_IOC_OPEN, open_args))
 		goto fail;
-	*arena = mmap(NULL, open_args->arena_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	*arena = mmap(NULL, open_args->arena_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, state.fd,
+		      0);
 	if (*arena == MAP_FAILED)
 		goto fail;
 	/* A forked child has no use for it, and must not disturb it. */
@@ -30,8 +34,8 @@ static int open_node(const char *path, struct paracuda_ioctl_open *open_args, vo
 	return 0;
 fail:
 	error = errno;
-	close(fd);
-	fd = -1;
+	close(state.fd);
+	state.fd = -1;
 	return error;
 }
 
@@ -41,7 +45,7 @@ static int device_path(char *path, size_t room)
 	struct stat s;
 	ssize_t n;
 
-	if (fstat(fd, &s))
+	if (fstat(state.fd, &s))
 		return errno;
 	snprintf(name, sizeof(name), "/sys/dev/char/%u:%u", major(s.st_rdev), minor(s.st_rdev));
 	n = readlink(name, path, room - 1);
@@ -71,39 +75,40 @@ static int device_open(struct paracuda_ioctl_open *open_args, void **arena)
 
 static int device_kick(void)
 {
-	return ioctl(fd, PARACUDA_IOC_KICK) ? errno : 0;
+	return ioctl(state.fd, PARACUDA_IOC_KICK) ? errno : 0;
 }
 
 static int device_wait(struct paracuda_ioctl_wait *wait)
 {
-	return ioctl(fd, PARACUDA_IOC_WAIT, wait) ? errno : 0;
+	return ioctl(state.fd, PARACUDA_IOC_WAIT, wait) ? errno : 0;
 }
 
 static int device_poll(struct paracuda_ioctl_wait *wait)
 {
-	return ioctl(fd, PARACUDA_IOC_POLL, wait) ? errno : 0;
+	return ioctl(state.fd, PARACUDA_IOC_POLL, wait) ? errno : 0;
 }
 
 static int device_map(struct paracuda_ioctl_map *map)
 {
-	return ioctl(fd, PARACUDA_IOC_MAP, map) ? errno : 0;
+	return ioctl(state.fd, PARACUDA_IOC_MAP, map) ? errno : 0;
 }
 
 static int device_host_memory(void *at, uint64_t bytes)
 {
-	void *p = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, PARACUDA_HOST_MEMORY);
+	void *p = mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, state.fd,
+		       PARACUDA_HOST_MEMORY);
 
 	return p == MAP_FAILED ? errno : 0;
 }
 
 static int device_export(struct paracuda_ioctl_export *args)
 {
-	return ioctl(fd, PARACUDA_IOC_EXPORT, args) ? errno : 0;
+	return ioctl(state.fd, PARACUDA_IOC_EXPORT, args) ? errno : 0;
 }
 
 static int device_import(struct paracuda_ioctl_import *args)
 {
-	return ioctl(fd, PARACUDA_IOC_IMPORT, args) ? errno : 0;
+	return ioctl(state.fd, PARACUDA_IOC_IMPORT, args) ? errno : 0;
 }
 
 const struct transport device_transport = {
