@@ -22,12 +22,6 @@ void paracuda_channel_leave(struct paracuda_channel *ch)
 		queue_work(paracuda_wq, &ch->finish);
 }
 
-/* Why a channel that is dead or closed can't be used. */
-int paracuda_channel_error(struct paracuda_channel *ch)
-{
-	return READ_ONCE(ch->dev->gone) ? -ENODEV : -EIO;
-}
-
 /*
  * Begins to close the channel, once; never blocks, since a process that is killed must not wait for
  * the host. The caller holds a reference, or dev->lock with queue->channel set.
@@ -157,18 +151,11 @@ static void paracuda_unclaim(struct paracuda_channel *ch, bool retire)
 /* Sends CLOSE and waits for the answer, or for the stop of the device. True: the host is done. */
 static bool paracuda_close_host(struct paracuda_channel *ch)
 {
-	struct paracuda_device *dev = ch->dev;
 	struct paracuda_request *req = &ch->close;
-	int err;
 
 	req->out.type = PARACUDA_CONTROL_CLOSE;
 	req->out.channel = ch->queue->index;
-	while ((err = paracuda_control_post(dev, req)) == -ENOSPC)
-		schedule_timeout_idle(HZ / 50);
-	if (err)
-		return false;
-	wait_event_idle(dev->wait, paracuda_answered(req) || READ_ONCE(dev->stopped));
-	return paracuda_answered(req) && req->status == PARACUDA_STATUS_OK;
+	return paracuda_control_order(ch->dev, req);
 }
 
 /* Whether the host may touch the channel's memory still: it has opened it, or may yet. */
@@ -178,8 +165,7 @@ static bool paracuda_is_open(struct paracuda_channel *ch)
 
 	if (!req->posted)
 		return false;
-	wait_event_idle(ch->dev->wait, paracuda_answered(req) || READ_ONCE(ch->dev->stopped));
-	return !paracuda_answered(req) || req->status == PARACUDA_STATUS_OK;
+	return !paracuda_control_await(ch->dev, req) || req->status == PARACUDA_STATUS_OK;
 }
 
 /*
@@ -301,7 +287,6 @@ static int paracuda_open_host(struct paracuda_channel *ch)
 	struct paracuda_device *dev = ch->dev;
 	struct paracuda_request *req = &ch->open;
 	char comm[TASK_COMM_LEN];
-	long left;
 	int err;
 
 	BUILD_BUG_ON(sizeof(req->out.comm) < TASK_COMM_LEN);
@@ -311,22 +296,12 @@ static int paracuda_open_host(struct paracuda_channel *ch)
 	get_task_comm(comm, current->group_leader);
 	memcpy(req->out.comm, comm, sizeof(comm));
 
-	while ((err = paracuda_control_post(dev, req)) == -ENOSPC) {
-		schedule_timeout_killable(HZ / 50);
-		if (fatal_signal_pending(current))
-			return -EINTR;
-	}
-	if (err)
-		return err;
-	left = wait_event_killable_timeout(dev->wait, paracuda_answered(req) ||
-					   READ_ONCE(dev->gone), PARACUDA_OPEN_TIMEOUT);
-	if (left < 0)
-		return -EINTR;
-	if (READ_ONCE(dev->gone))
-		return -ENODEV;
-	if (!left)
+	err = paracuda_control_ask(dev, req, &dev->gone, PARACUDA_OPEN_TIMEOUT);
+	if (err == -ETIMEDOUT)
 		return -EHOSTDOWN;
-	return paracuda_status_errno(req->status);
+	if (!err && READ_ONCE(dev->gone))
+		return -ENODEV;
+	return err ? err : paracuda_status_errno(req->status);
 }
 
 /* Returns a channel with a worker and a reference to it. */

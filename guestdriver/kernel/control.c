@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The control queue. */
 
+#include <linux/sched/signal.h>
 #include <linux/virtio_config.h>
 
 #include "paracuda.h"
@@ -135,32 +136,55 @@ int paracuda_control_post(struct paracuda_device *dev, struct paracuda_request *
 	return err;
 }
 
-/* Greets the device, and takes the settings from its answer. */
-int paracuda_hello(struct paracuda_device *dev)
+/* The same, and waits for room in the queue. -EINTR: the process is killed, if that may end it. */
+static int paracuda_control_insist(struct paracuda_device *dev, struct paracuda_request *req,
+				   bool killable)
 {
-	struct paracuda_request *req = &dev->hello;
-	struct device *d = &dev->vdev->dev;
 	int err;
 
-	memset(req, 0, sizeof(*req));
-	req->out.type = PARACUDA_CONTROL_HELLO;
-	req->out.number = PARACUDA_VERSION;
-	err = paracuda_control_post(dev, req);
+	while ((err = paracuda_control_post(dev, req)) == -ENOSPC) {
+		if (killable)
+			schedule_timeout_killable(HZ / 50);
+		else
+			schedule_timeout_idle(HZ / 50);
+		if (killable && fatal_signal_pending(current))
+			return -EINTR;
+	}
+	return err;
+}
+
+/*
+ * Sends a request for a process and waits for the answer, as long as timeout and until *over, a
+ * part of dev. 0: it is there; -EINTR: the process is killed; -ENODEV: it is over; -ETIMEDOUT.
+ */
+int paracuda_control_ask(struct paracuda_device *dev, struct paracuda_request *req,
+			 const bool *over, long timeout)
+{
+	long left;
+	int err;
+
+	err = paracuda_control_insist(dev, req, true);
 	if (err)
 		return err;
-	if (!wait_event_timeout(dev->wait, paracuda_answered(req) || READ_ONCE(dev->failed),
-				PARACUDA_HELLO_TIMEOUT)) {
-		dev_err(d, "device does not answer\n");
-		return -ETIMEDOUT;
-	}
-	if (!paracuda_answered(req))
-		return -ENODEV;
-	if (req->status == PARACUDA_STATUS_BAD_VERSION)
-		dev_err(d, "device refuses protocol version %u: install the guest package of the host's version\n",
-			PARACUDA_VERSION);
-	else if (req->status != PARACUDA_STATUS_OK)
-		dev_err(d, "device refuses this driver, status %u\n", req->status);
-	else if (!paracuda_settings_take(dev, req))
-		return -EPROTO;
-	return paracuda_status_errno(req->status);
+	left = wait_event_killable_timeout(dev->wait, paracuda_answered(req) || READ_ONCE(*over),
+					   timeout);
+	if (left < 0)
+		return -EINTR;
+	if (paracuda_answered(req))
+		return 0;
+	return left ? -ENODEV : -ETIMEDOUT;
+}
+
+/* Waits for the answer to what was sent, or for the stop of the device. Whether there is one. */
+bool paracuda_control_await(struct paracuda_device *dev, struct paracuda_request *req)
+{
+	wait_event_idle(dev->wait, paracuda_answered(req) || READ_ONCE(dev->stopped));
+	return paracuda_answered(req);
+}
+
+/* Sends a request for the driver itself, and waits likewise. Whether the device has obeyed. */
+bool paracuda_control_order(struct paracuda_device *dev, struct paracuda_request *req)
+{
+	return !paracuda_control_insist(dev, req, false) && paracuda_control_await(dev, req) &&
+	       req->status == PARACUDA_STATUS_OK;
 }

@@ -7,7 +7,6 @@
  * written. Nothing moves pages for good here: there are no zones and no huge pages to make.
  */
 
-#include <linux/fs.h>
 #include <linux/pgtable.h>
 #include <linux/prefetch.h>
 #include <linux/sched/coredump.h>
@@ -18,7 +17,7 @@
 
 static bool paracuda_own(const struct vm_area_struct *vma)
 {
-	return vma->vm_file && vma->vm_file->f_op == &paracuda_fops;
+	return vma->vm_ops == &paracuda_arena_vm_ops || vma->vm_ops == &paracuda_block_vm_ops;
 }
 
 /*
@@ -217,18 +216,6 @@ int paracuda_hold(unsigned long start, unsigned long count, unsigned int gup, st
 		return n;
 	n = paracuda_touch(start, gup);
 	return n == 1 ? paracuda_hold_some(start, 1, gup, pages) : n;
-}
-
-void paracuda_let_go(struct page *page, unsigned long count, bool dirty)
-{
-	for (; count; count--, page++) {
-		if (dirty && !PageDirty(page))
-			set_page_dirty_lock(page);
-		if (dirty)
-			folio_put_refs(page_folio(page), GUP_PIN_COUNTING_BIAS);
-		else
-			put_page(page);
-	}
 }
 
 #endif

@@ -48,7 +48,7 @@ static void paracuda_block_close(struct vm_area_struct *vma)
 		paracuda_block_free(block);
 }
 
-static const struct vm_operations_struct paracuda_block_ops = {
+const struct vm_operations_struct paracuda_block_vm_ops = {
 	.open = paracuda_block_open,
 	.close = paracuda_block_close,
 };
@@ -98,7 +98,7 @@ int paracuda_block_map(struct paracuda_channel *ch, struct vm_area_struct *vma)
 		}
 	}
 	vma->vm_private_data = block;
-	vma->vm_ops = &paracuda_block_ops;
+	vma->vm_ops = &paracuda_block_vm_ops;
 	return 0;
 }
 

@@ -9,22 +9,6 @@
 
 #include "paracuda.h"
 
-struct workqueue_struct *paracuda_wq;
-
-static void paracuda_device_release(struct kref *ref)
-{
-	struct paracuda_device *dev = container_of(ref, struct paracuda_device, ref);
-
-	cleanup_srcu_struct(&dev->srcu);
-	kfree(dev->vqs);
-	kfree(dev);
-}
-
-void paracuda_device_put(struct paracuda_device *dev)
-{
-	kref_put(&dev->ref, paracuda_device_release);
-}
-
 /* Gives the queues their virtqueues, or takes them away. */
 static void paracuda_set_queues(struct paracuda_device *dev, bool on)
 {
@@ -161,19 +145,6 @@ static void paracuda_fail_work(struct work_struct *work)
 	paracuda_shut(dev);
 	paracuda_stop(dev);
 	paracuda_nodes_settle();
-}
-
-/* The device is of no use any more: resets it, from any context. */
-void paracuda_fail(struct paracuda_device *dev)
-{
-	unsigned long flags;
-
-	spin_lock_irqsave(&dev->fail_lock, flags);
-	if (!dev->failed) {
-		WRITE_ONCE(dev->failed, true);
-		queue_work(paracuda_wq, &dev->fail_work);
-	}
-	spin_unlock_irqrestore(&dev->fail_lock, flags);
 }
 
 /* From when this returns fail_work neither runs nor will. */

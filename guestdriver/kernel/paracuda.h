@@ -214,64 +214,14 @@ struct paracuda_file {
 	struct paracuda_channel *channel;	/* set once, with release */
 };
 
-extern struct workqueue_struct *paracuda_wq;
+/*
+ * The files from the bottom up, as Kbuild lists them: each calls those before it, never one behind.
+ */
 
-/* main.c */
+/* device.c */
+extern struct workqueue_struct *paracuda_wq;
 void paracuda_device_put(struct paracuda_device *dev);
 void paracuda_fail(struct paracuda_device *dev);
-
-/* identify.c */
-int paracuda_identify(struct virtio_device *vdev, unsigned int *channels);
-int paracuda_take_over_begin(struct device_driver *driver);
-void paracuda_take_over_end(void);
-
-/* vqs.c */
-int paracuda_find_channels(struct paracuda_device *dev, unsigned int channels);
-
-/* settings.c */
-bool paracuda_settings_take(struct paracuda_device *dev, const struct paracuda_request *req);
-void paracuda_settings_get(struct paracuda_device *dev, struct paracuda_settings *settings);
-void paracuda_settings_publish(struct paracuda_channel *ch,
-			       const struct paracuda_settings *settings);
-void paracuda_settings_watch(struct paracuda_device *dev);
-void paracuda_settings_work(struct work_struct *work);
-
-/* node.c */
-int paracuda_node_add(struct paracuda_device *dev);
-void paracuda_node_remove(struct paracuda_device *dev);
-void paracuda_nodes_settle(void);
-
-/* beat.c */
-void paracuda_beat_work(struct work_struct *work);
-void paracuda_beat_start(struct paracuda_device *dev);
-void paracuda_beat_stop(struct paracuda_device *dev);
-
-/* control.c */
-void paracuda_control_done(struct virtqueue *vq);
-void paracuda_control_poll(struct work_struct *work);
-int paracuda_control_post(struct paracuda_device *dev, struct paracuda_request *req);
-int paracuda_hello(struct paracuda_device *dev);
-int paracuda_status_errno(u32 status);
-
-static inline bool paracuda_answered(const struct paracuda_request *req)
-{
-	/* Pairs with paracuda_control_reap(): what it stored is read after it. */
-	return smp_load_acquire(&req->answered);
-}
-
-/* queue.c */
-void paracuda_queue_done(struct virtqueue *vq);
-void paracuda_channel_die(struct paracuda_channel *ch);
-void paracuda_channel_poll(struct work_struct *work);
-void paracuda_poll_later(struct paracuda_channel *ch);
-int paracuda_channel_room(struct paracuda_channel *ch, u32 flags);
-void paracuda_channel_reap(struct paracuda_channel *ch, unsigned long pages);
-int paracuda_channel_post(struct paracuda_channel *ch, struct paracuda_token *chain);
-int paracuda_channel_start(struct paracuda_channel *ch);
-int paracuda_channel_kick(struct paracuda_channel *ch);
-void paracuda_sleepers_add(struct paracuda_channel *ch, int n);
-void paracuda_queue_detach(struct paracuda_queue *q, struct virtqueue *vq);
-void paracuda_queue_release(struct paracuda_queue *q);
 
 /* token.c */
 void paracuda_token_init(struct paracuda_token *chain, u32 type);
@@ -279,29 +229,6 @@ int paracuda_token_append(struct paracuda_token *chain, struct page *page);
 struct paracuda_run *paracuda_token_run(struct paracuda_token *chain, unsigned int i);
 void paracuda_token_free_lists(struct paracuda_token *chain);
 struct scatterlist *paracuda_token_sg(struct paracuda_token *chain, unsigned int *entries);
-
-/* channel.c */
-struct paracuda_channel *paracuda_channel_open(struct paracuda_device *dev,
-					       unsigned long arena_bytes);
-void paracuda_channel_close(struct paracuda_channel *ch);
-void paracuda_channel_put(struct paracuda_channel *ch);
-bool paracuda_channel_enter(struct paracuda_channel *ch);
-void paracuda_channel_leave(struct paracuda_channel *ch);
-int paracuda_channel_error(struct paracuda_channel *ch);
-
-/* arena.c */
-int paracuda_arena_alloc(struct paracuda_arena *arena, unsigned long bytes);
-void paracuda_arena_free(struct paracuda_arena *arena);
-int paracuda_arena_chain(struct paracuda_arena *arena, struct paracuda_token *chain);
-int paracuda_arena_mmap(struct paracuda_channel *ch, struct vm_area_struct *vma);
-struct page *paracuda_alloc_chunk(unsigned long want, unsigned int *order, gfp_t more);
-void paracuda_vma_flags(struct vm_area_struct *vma);
-
-/* host_memory.c */
-int paracuda_host_mmap(struct paracuda_channel *ch, struct vm_area_struct *vma);
-
-/* host_block.c: only in User Mode Linux */
-int paracuda_block_map(struct paracuda_channel *ch, struct vm_area_struct *vma);
 
 /* users.c */
 unsigned long paracuda_share(unsigned long all);
@@ -326,15 +253,96 @@ static inline bool paracuda_oneshot(u32 flags)
 	return flags & PARACUDA_MAP_FLAG_ONESHOT;
 }
 
-/* map.c */
-int paracuda_map(struct paracuda_channel *ch, struct paracuda_ioctl_map __user *user);
+/* control.c */
+void paracuda_control_done(struct virtqueue *vq);
+void paracuda_control_poll(struct work_struct *work);
+int paracuda_control_post(struct paracuda_device *dev, struct paracuda_request *req);
+int paracuda_control_ask(struct paracuda_device *dev, struct paracuda_request *req,
+			 const bool *over, long timeout);
+bool paracuda_control_await(struct paracuda_device *dev, struct paracuda_request *req);
+bool paracuda_control_order(struct paracuda_device *dev, struct paracuda_request *req);
+int paracuda_status_errno(u32 status);
+
+static inline bool paracuda_answered(const struct paracuda_request *req)
+{
+	/* Pairs with paracuda_control_reap(): what it stored is read after it. */
+	return smp_load_acquire(&req->answered);
+}
+
+/* settings.c */
+int paracuda_hello(struct paracuda_device *dev);
+void paracuda_settings_get(struct paracuda_device *dev, struct paracuda_settings *settings);
+void paracuda_settings_publish(struct paracuda_channel *ch,
+			       const struct paracuda_settings *settings);
+void paracuda_settings_watch(struct paracuda_device *dev);
+void paracuda_settings_work(struct work_struct *work);
+
+/* beat.c */
+void paracuda_beat_work(struct work_struct *work);
+void paracuda_beat_start(struct paracuda_device *dev);
+void paracuda_beat_stop(struct paracuda_device *dev);
+
+/* share.c */
+int paracuda_export(struct paracuda_channel *ch, struct paracuda_ioctl_export __user *user);
+int paracuda_import(struct paracuda_channel *ch, struct paracuda_ioctl_import __user *user);
+void paracuda_drop_work(struct work_struct *work);
+
+/* arena.c */
+int paracuda_arena_alloc(struct paracuda_arena *arena, unsigned long bytes);
+void paracuda_arena_free(struct paracuda_arena *arena);
+int paracuda_arena_chain(struct paracuda_arena *arena, struct paracuda_token *chain);
+struct page *paracuda_alloc_chunk(unsigned long want, unsigned int *order, gfp_t more);
+void paracuda_vma_flags(struct vm_area_struct *vma);
+
+/* returned.c */
+void paracuda_map_free(struct paracuda_channel *ch, struct paracuda_token *map);
 void paracuda_map_collect(struct paracuda_channel *ch, unsigned long pages);
+void paracuda_poll_later(struct paracuda_channel *ch);
+#ifdef CONFIG_UML
+void paracuda_let_go(struct page *page, unsigned long count, bool dirty);
+#else
+static inline void paracuda_let_go(struct page *page, unsigned long count, bool dirty)
+{
+}
+#endif
+
+/* queue.c */
+int paracuda_channel_error(struct paracuda_channel *ch);
+void paracuda_queue_done(struct virtqueue *vq);
+void paracuda_channel_die(struct paracuda_channel *ch);
+void paracuda_channel_poll(struct work_struct *work);
+int paracuda_channel_room(struct paracuda_channel *ch, u32 flags);
+void paracuda_channel_reap(struct paracuda_channel *ch, unsigned long pages);
+int paracuda_channel_post(struct paracuda_channel *ch, struct paracuda_token *chain);
+int paracuda_channel_start(struct paracuda_channel *ch);
+int paracuda_channel_kick(struct paracuda_channel *ch);
+void paracuda_sleepers_add(struct paracuda_channel *ch, int n);
+void paracuda_queue_detach(struct paracuda_queue *q, struct virtqueue *vq);
+void paracuda_queue_release(struct paracuda_queue *q);
+
+/* channel.c */
+struct paracuda_channel *paracuda_channel_open(struct paracuda_device *dev,
+					       unsigned long arena_bytes);
+void paracuda_channel_close(struct paracuda_channel *ch);
+void paracuda_channel_put(struct paracuda_channel *ch);
+bool paracuda_channel_enter(struct paracuda_channel *ch);
+void paracuda_channel_leave(struct paracuda_channel *ch);
+
+/* arena_map.c */
+extern const struct vm_operations_struct paracuda_arena_vm_ops;
+int paracuda_arena_mmap(struct paracuda_channel *ch, struct vm_area_struct *vma);
+
+/* host_block.c: only in User Mode Linux */
+extern const struct vm_operations_struct paracuda_block_vm_ops;
+int paracuda_block_map(struct paracuda_channel *ch, struct vm_area_struct *vma);
+
+/* host_memory.c */
+int paracuda_host_mmap(struct paracuda_channel *ch, struct vm_area_struct *vma);
 
 /* hold.c */
 #ifdef CONFIG_UML
 bool paracuda_holds(unsigned long start, unsigned long count, u32 flags);
 int paracuda_hold(unsigned long start, unsigned long count, unsigned int gup, struct page **pages);
-void paracuda_let_go(struct page *page, unsigned long count, bool dirty);
 #else
 static inline bool paracuda_holds(unsigned long start, unsigned long count, u32 flags)
 {
@@ -346,16 +354,10 @@ static inline int paracuda_hold(unsigned long start, unsigned long count, unsign
 {
 	return -EFAULT;
 }
-
-static inline void paracuda_let_go(struct page *page, unsigned long count, bool dirty)
-{
-}
 #endif
 
-/* share.c */
-int paracuda_export(struct paracuda_channel *ch, struct paracuda_ioctl_export __user *user);
-int paracuda_import(struct paracuda_channel *ch, struct paracuda_ioctl_import __user *user);
-void paracuda_drop_work(struct work_struct *work);
+/* map.c */
+int paracuda_map(struct paracuda_channel *ch, struct paracuda_ioctl_map __user *user);
 
 /* wait.c */
 int paracuda_wait(struct paracuda_channel *ch, struct paracuda_ioctl_wait __user *user);
@@ -363,5 +365,18 @@ int paracuda_spin(struct paracuda_channel *ch, struct paracuda_ioctl_wait __user
 
 /* file.c */
 extern const struct file_operations paracuda_fops;
+
+/* node.c */
+int paracuda_node_add(struct paracuda_device *dev);
+void paracuda_node_remove(struct paracuda_device *dev);
+void paracuda_nodes_settle(void);
+
+/* vqs.c */
+int paracuda_find_channels(struct paracuda_device *dev, unsigned int channels);
+
+/* identify.c */
+int paracuda_identify(struct virtio_device *vdev, unsigned int *channels);
+int paracuda_take_over_begin(struct device_driver *driver);
+void paracuda_take_over_end(void);
 
 #endif

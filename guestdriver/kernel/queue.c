@@ -28,6 +28,12 @@
 #define PARACUDA_COLLECT_RATIO	2UL
 #define PARACUDA_COLLECT_LEAST	(SZ_4M >> PAGE_SHIFT)
 
+/* Why a channel that is dead or closed can't be used. */
+int paracuda_channel_error(struct paracuda_channel *ch)
+{
+	return READ_ONCE(ch->dev->gone) ? -ENODEV : -EIO;
+}
+
 /* Under queue->lock. */
 static bool paracuda_wants_callbacks(const struct paracuda_channel *ch)
 {
@@ -215,13 +221,6 @@ void paracuda_channel_reap(struct paracuda_channel *ch, unsigned long pages)
 
 	if (paracuda_reap_queue(ch, 0, &room) & PARACUDA_COLLECT && pages)
 		paracuda_map_collect(ch, pages);
-}
-
-/* Has returned maps looked for later. Under queue->lock. */
-void paracuda_poll_later(struct paracuda_channel *ch)
-{
-	if (ch->queue->channel == ch)
-		queue_delayed_work(paracuda_wq, &ch->poll, msecs_to_jiffies(PARACUDA_POLL_MS));
 }
 
 /* Looks for returned maps while there are some to come, and releases those that came. */

@@ -21,7 +21,8 @@ static bool paracuda_settings_valid(struct device *d, const struct paracuda_sett
 }
 
 /* Takes what an answer holds, once; false, with a line in the log, if it makes no sense. */
-bool paracuda_settings_take(struct paracuda_device *dev, const struct paracuda_request *req)
+static bool paracuda_settings_take(struct paracuda_device *dev,
+				   const struct paracuda_request *req)
 {
 	struct paracuda_settings settings = req->settings;
 
@@ -33,6 +34,36 @@ bool paracuda_settings_take(struct paracuda_device *dev, const struct paracuda_r
 	dev->settings = settings;
 	spin_unlock(&dev->settings_lock);
 	return true;
+}
+
+/* Greets the device, and takes the settings from its answer. */
+int paracuda_hello(struct paracuda_device *dev)
+{
+	struct paracuda_request *req = &dev->hello;
+	struct device *d = &dev->vdev->dev;
+	int err;
+
+	memset(req, 0, sizeof(*req));
+	req->out.type = PARACUDA_CONTROL_HELLO;
+	req->out.number = PARACUDA_VERSION;
+	err = paracuda_control_post(dev, req);
+	if (err)
+		return err;
+	if (!wait_event_timeout(dev->wait, paracuda_answered(req) || READ_ONCE(dev->failed),
+				PARACUDA_HELLO_TIMEOUT)) {
+		dev_err(d, "device does not answer\n");
+		return -ETIMEDOUT;
+	}
+	if (!paracuda_answered(req))
+		return -ENODEV;
+	if (req->status == PARACUDA_STATUS_BAD_VERSION)
+		dev_err(d, "device refuses protocol version %u: install the guest package of the host's version\n",
+			PARACUDA_VERSION);
+	else if (req->status != PARACUDA_STATUS_OK)
+		dev_err(d, "device refuses this driver, status %u\n", req->status);
+	else if (!paracuda_settings_take(dev, req))
+		return -EPROTO;
+	return paracuda_status_errno(req->status);
 }
 
 /* A copy of the settings as they were last told. */

@@ -8,7 +8,6 @@
 #include <linux/anon_inodes.h>
 #include <linux/file.h>
 #include <linux/fs.h>
-#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
@@ -48,28 +47,17 @@ static void paracuda_handle_free(struct paracuda_handle *h)
 	paracuda_device_put(dev);
 }
 
-/* Waits for the answer, or the stop of the device. True: the device has obeyed. */
-static bool paracuda_handle_await(struct paracuda_device *dev, struct paracuda_request *req)
-{
-	wait_event_idle(dev->wait, paracuda_answered(req) || READ_ONCE(dev->stopped));
-	return paracuda_answered(req) && req->status == PARACUDA_STATUS_OK;
-}
-
 /* Gives back what a handle got. When it returns, the device has no part of h any more. */
 static void paracuda_handle_release(struct paracuda_handle *h)
 {
-	struct paracuda_request *req = &h->release;
-	int err;
+	struct paracuda_request *ask = &h->ask, *req = &h->release;
 
-	if (!h->ask.posted || !paracuda_handle_await(h->dev, &h->ask) ||
-	    h->ask.out.type != PARACUDA_CONTROL_EXPORT)
+	if (!ask->posted || !paracuda_control_await(h->dev, ask) ||
+	    ask->status != PARACUDA_STATUS_OK || ask->out.type != PARACUDA_CONTROL_EXPORT)
 		return;
 	req->out.type = PARACUDA_CONTROL_RELEASE;
-	req->out.number = h->ask.number;
-	while ((err = paracuda_control_post(h->dev, req)) == -ENOSPC)
-		schedule_timeout_idle(HZ / 50);
-	if (!err)
-		paracuda_handle_await(h->dev, req);
+	req->out.number = ask->number;
+	paracuda_control_order(h->dev, req);
 }
 
 /* Ends the handles that nobody has any more: who closes a descriptor doesn't wait for the host. */
@@ -120,24 +108,10 @@ static int paracuda_handle_errno(u32 status)
 static int paracuda_handle_ask(struct paracuda_handle *h)
 {
 	struct paracuda_device *dev = h->dev;
-	struct paracuda_request *req = &h->ask;
-	long left;
 	int err;
 
-	while ((err = paracuda_control_post(dev, req)) == -ENOSPC) {
-		schedule_timeout_killable(HZ / 50);
-		if (fatal_signal_pending(current))
-			return -EINTR;
-	}
-	if (err)
-		return err;
-	left = wait_event_killable_timeout(dev->wait, paracuda_answered(req) ||
-					   READ_ONCE(dev->stopped), PARACUDA_SHARE_TIMEOUT);
-	if (left < 0)
-		return -EINTR;
-	if (paracuda_answered(req))
-		return paracuda_handle_errno(req->status);
-	return left ? -ENODEV : -ETIMEDOUT;
+	err = paracuda_control_ask(dev, &h->ask, &dev->stopped, PARACUDA_SHARE_TIMEOUT);
+	return err ? err : paracuda_handle_errno(h->ask.status);
 }
 
 static int paracuda_handle_file_release(struct inode *inode, struct file *file)

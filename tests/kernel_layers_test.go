@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// kernelDriver is where the guest's kernel driver is.
+const kernelDriver = "guestdriver/kernel"
+
+// TestKernelLayers says whether each file of the kernel driver uses only itself and
+// those that Kbuild lists before it. It reads the sources, and so sees those that are
+// for another kind of kernel, too.
+func TestKernelLayers(t *testing.T) {
+	order := kbuildOrder(string(read(t, kernelDriver+"/Kbuild")))
+	text := map[string]string{}
+	for _, file := range sources(t, kernelDriver+"/*.c") {
+		if name := strings.TrimPrefix(file, kernelDriver+"/"); !strings.Contains(name, "/") {
+			text[strings.TrimSuffix(name, ".c")] = string(read(t, file))
+		}
+	}
+	if there := slices.Sorted(maps.Keys(text)); !slices.Equal(there, slices.Sorted(slices.Values(order))) {
+		t.Errorf("Kbuild lists %q, and there are %q", order, there)
+	}
+	wrong, uses := backward(order, text)
+	for _, w := range wrong {
+		t.Error(w)
+	}
+	if uses < 100 {
+		t.Errorf("%d uses of other files found: fewer than there are", uses)
+	}
+}
+
+// kbuildOrder returns the driver's files, without their endings, in the order in which Kbuild has them.
+func kbuildOrder(kbuild string) []string {
+	_, list, _ := strings.Cut(strings.ReplaceAll(kbuild, "\\\n", " "), "\nparacuda-y := ")
+	list, _, _ = strings.Cut(list, "\n")
+	var order []string
+	for _, object := range strings.Fields(list) {
+		order = append(order, strings.TrimSuffix(object, ".o"))
+	}
+	return order
+}
+
+var (
+	cComment = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*`)
+	// A function, or a variable, that begins in the first column. A static one is no other file's.
+	cDefinition = regexp.MustCompile(`(?m)^((?:[a-z_]\w*[ \t*]+)+)(paracuda_\w+)(?:\([^;{]*\)\n\{|[ =\[;])`)
+	cName       = regexp.MustCompile(`(struct\s+)?\b(paracuda_\w+)\b`)
+)
+
+// backward finds the uses of what a later file defines, and counts those of any other.
+func backward(order []string, text map[string]string) (wrong []string, uses int) {
+	definedIn := map[string]string{}
+	for file, source := range text {
+		text[file] = cComment.ReplaceAllString(source, "")
+		for _, m := range cDefinition.FindAllStringSubmatch(text[file], -1) {
+			if !strings.HasPrefix(m[1], "static ") {
+				definedIn[m[2]] = file
+			}
+		}
+	}
+	for from, source := range text {
+		for _, m := range cName.FindAllStringSubmatch(source, -1) {
+			to, ok := definedIn[m[2]]
+			if m[1] != "" || !ok || to == from {
+				continue
+			}
+			uses++
+			if slices.Index(order, to) > slices.Index(order, from) {
+				wrong = append(wrong, fmt.Sprintf("%s.c uses %s of %s.c, which Kbuild lists after it", from, m[2], to))
+			}
+		}
+	}
+	slices.Sort(wrong)
+	return slices.Compact(wrong), uses
+}
+
+// TestBackward says whether wrong uses are found, and others are let be.
+func TestBackward(t *testing.T) {
+	order := kbuildOrder("obj-m := paracuda.o\nparacuda-y := token.o queue.o \\\n\tmain.o\n")
+	const queue = "static int paracuda_own(void)\n{\n}\n\nint paracuda_post(struct paracuda_token *t,\n\t\t  int n)\n{\n\treturn t->n;\n}\n"
+	for _, c := range []struct{ name, token, main, want string }{
+		{"downward", "", "\tparacuda_post(t, 1);\n", ""},
+		{"upward", "\tparacuda_post(t, 1);\n", "", "token.c uses paracuda_post of queue.c, which Kbuild lists after it"},
+		{"in a comment", "/* paracuda_post() */\n", "", ""},
+		{"another's static", "\tparacuda_own();\n", "", ""},
+		{"variable", "\tparacuda_wq = 0;\n", "struct workqueue_struct *paracuda_wq;\n",
+			"token.c uses paracuda_wq of main.c, which Kbuild lists after it"},
+		{"structure of that name", "\tstruct paracuda_post p;\n", "", ""},
+	} {
+		got, _ := backward(order, map[string]string{"token": c.token, "queue": queue, "main": c.main})
+		if s := strings.Join(got, "; "); s != c.want {
+			t.Errorf("%s: %q, want %q", c.name, s, c.want)
+		}
+	}
+}
+
+// TestKernelHeader says whether the header declares each file's part in the same order.
+func TestKernelHeader(t *testing.T) {
+	header := string(read(t, filepath.Join(kernelDriver, "paracuda.h")))
+	var parts []string
+	for _, m := range regexp.MustCompile(`(?m)^/\* (\w+)\.c\b`).FindAllStringSubmatch(header, -1) {
+		parts = append(parts, m[1])
+	}
+	order := kbuildOrder(string(read(t, kernelDriver+"/Kbuild")))
+	if want := order[:len(order)-1]; !slices.Equal(parts, want) { // main.c has none
+		t.Errorf("paracuda.h has the parts %q, want %q", parts, want)
+	}
+}
