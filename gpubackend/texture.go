@@ -19,14 +19,6 @@ type Texturing interface {
 	CopyArray(memcpy3D []byte, s Stream) Result
 }
 
-// Sizes of the structures.
-const (
-	ResourceDescBytes = 144
-	TextureDescBytes  = 104
-	ViewDescBytes     = 112
-	Memcpy3DBytes     = 200
-)
-
 // TexObjectCreate returns NotSupported.
 func (Unsupported) TexObjectCreate(_, _, _ []byte) (uint64, Result) { return 0, NotSupported }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // large is an image of so many KiB.
@@ -75,13 +76,13 @@ func TestObjectsEndWithTheirContext(t *testing.T) {
 	before := host.Used()
 	host.SetLimit(before + 3*objectBytes)
 	make := func() (uint64, gpubackend.Result) {
-		return d.TexObjectCreate(make([]byte, gpubackend.ResourceDescBytes), nil, nil)
+		return d.TexObjectCreate(make([]byte, cudaabi.ResourceDescSize), nil, nil)
 	}
 	first, r := make()
 	must(t, "a texture", r)
 	_, r = make()
 	must(t, "another", r)
-	s, r := d.SurfObjectCreate(bytes.Repeat([]byte{0}, gpubackend.ResourceDescBytes))
+	s, r := d.SurfObjectCreate(bytes.Repeat([]byte{0}, cudaabi.ResourceDescSize))
 	must(t, "a surface", r)
 	_, r = make()
 	want(t, "one too many", r, gpubackend.OutOfMemory)

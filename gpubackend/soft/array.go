@@ -3,25 +3,22 @@
 package soft
 
 import (
-	"encoding/binary"
 	"math/bits"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
-// Flags of arrays (CUDA_ARRAY3D_*). The others mean nothing here or aren't supported.
-const (
-	arrayLayered = 1 << 0
-	arraySurface = 1 << 1
-	arrayCubemap = 1 << 2
-	arrayGather  = 1 << 3
-	lastFormat   = 0xff // there is none beyond in CUDA 13
-	arrayFlags   = arrayLayered | arraySurface | arrayCubemap | arrayGather
-)
+// Flags of arrays. The others mean nothing here or aren't supported.
+const arrayFlags = cudaabi.Array3DLayered | cudaabi.Array3DSurfaceLdst | cudaabi.Array3DCubemap |
+	cudaabi.Array3DTextureGather
+
+// lastFormat is beyond all of CUarray_format in CUDA 13.
+const lastFormat = 0xff
 
 // maxTexelLevels is how many levels the largest image has.
 const maxTexelLevels = 18
@@ -37,10 +34,9 @@ type arrayDesc struct {
 }
 
 func decodeArrayDesc(b []byte) arrayDesc {
-	le := binary.LittleEndian
+	a := cudaabi.Array3DDescriptor(b)
 	return arrayDesc{
-		le.Uint64(b), le.Uint64(b[8:]), le.Uint64(b[16:]),
-		simt.Format(le.Uint32(b[24:])), le.Uint32(b[28:]), le.Uint32(b[32:]),
+		a.Width(), a.Height(), a.Depth(), simt.Format(a.Format()), a.NumChannels(), a.Flags(),
 	}
 }
 
@@ -82,7 +78,7 @@ func (a *arrayDesc) check() gpubackend.Result {
 
 // fits checks the sizes.
 func (a *arrayDesc) fits() bool {
-	layered, cube := a.flags&arrayLayered != 0, a.flags&arrayCubemap != 0
+	layered, cube := a.flags&cudaabi.Array3DLayered != 0, a.flags&cudaabi.Array3DCubemap != 0
 	switch {
 	case cube:
 		faces := uint64(6)
@@ -114,7 +110,7 @@ func (a *arrayDesc) level(n uint) arrayDesc {
 	d := *a
 	half := func(size uint64) uint64 { return min(size, max(size>>n, 1)) }
 	d.width, d.height = half(a.width), half(a.height)
-	if a.flags&(arrayLayered|arrayCubemap) == 0 {
+	if a.flags&(cudaabi.Array3DLayered|cudaabi.Array3DCubemap) == 0 {
 		d.depth = half(a.depth)
 	}
 	return d
@@ -130,9 +126,9 @@ func (d *Device) newArray(c *contexts.Context, desc arrayDesc, base uint64, leve
 
 // ArrayCreate implements gpubackend.Driver: a CUDA_ARRAY_DESCRIPTOR.
 func (d *Device) ArrayCreate(desc []byte) (gpubackend.Array, gpubackend.Result) {
-	le := binary.LittleEndian
+	a := cudaabi.ArrayDescriptor(desc)
 	return d.createArray(arrayDesc{
-		width: le.Uint64(desc), height: le.Uint64(desc[8:]), format: simt.Format(le.Uint32(desc[16:])), channels: le.Uint32(desc[20:]),
+		width: a.Width(), height: a.Height(), format: simt.Format(a.Format()), channels: a.NumChannels(),
 	})
 }
 
@@ -217,11 +213,11 @@ func (d *Device) ArrayGetDescriptor(desc []byte, h gpubackend.Array) gpubackend.
 	if result != gpubackend.Success {
 		return result
 	}
-	le := binary.LittleEndian
-	le.PutUint64(desc, a.desc.width)
-	le.PutUint64(desc[8:], a.desc.height)
-	le.PutUint32(desc[16:], uint32(a.desc.format))
-	le.PutUint32(desc[20:], a.desc.channels)
+	out := cudaabi.ArrayDescriptor(desc)
+	out.SetWidth(a.desc.width)
+	out.SetHeight(a.desc.height)
+	out.SetFormat(uint32(a.desc.format))
+	out.SetNumChannels(a.desc.channels)
 	return gpubackend.Success
 }
 
@@ -231,20 +227,20 @@ func (d *Device) Array3DGetDescriptor(desc []byte, h gpubackend.Array) gpubacken
 	if result != gpubackend.Success {
 		return result
 	}
-	le := binary.LittleEndian
-	le.PutUint64(desc, a.desc.width)
-	le.PutUint64(desc[8:], a.desc.height)
-	le.PutUint64(desc[16:], a.desc.depth)
-	le.PutUint32(desc[24:], uint32(a.desc.format))
-	le.PutUint32(desc[28:], a.desc.channels)
-	le.PutUint32(desc[32:], a.desc.flags)
+	out := cudaabi.Array3DDescriptor(desc)
+	out.SetWidth(a.desc.width)
+	out.SetHeight(a.desc.height)
+	out.SetDepth(a.desc.depth)
+	out.SetFormat(uint32(a.desc.format))
+	out.SetNumChannels(a.desc.channels)
+	out.SetFlags(a.desc.flags)
 	return gpubackend.Success
 }
 
 // levelCount is how many levels there can be: until all sizes are 1.
 func (a *arrayDesc) levelCount() uint64 {
 	size := max(a.width, a.height)
-	if a.flags&(arrayLayered|arrayCubemap) == 0 {
+	if a.flags&(cudaabi.Array3DLayered|cudaabi.Array3DCubemap) == 0 {
 		size = max(size, a.depth)
 	}
 	return min(uint64(bits.Len64(size)), maxTexelLevels)

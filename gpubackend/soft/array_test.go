@@ -4,24 +4,23 @@ package soft
 
 import (
 	"bytes"
-	"encoding/binary"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
 // describe makes a CUDA_ARRAY3D_DESCRIPTOR.
 func (a arrayDesc) describe() []byte {
-	b := make([]byte, 40)
-	le := binary.LittleEndian
-	le.PutUint64(b, a.width)
-	le.PutUint64(b[8:], a.height)
-	le.PutUint64(b[16:], a.depth)
-	le.PutUint32(b[24:], uint32(a.format))
-	le.PutUint32(b[28:], a.channels)
-	le.PutUint32(b[32:], a.flags)
+	b := make(cudaabi.Array3DDescriptor, cudaabi.Array3DDescriptorSize)
+	b.SetWidth(a.width)
+	b.SetHeight(a.height)
+	b.SetDepth(a.depth)
+	b.SetFormat(uint32(a.format))
+	b.SetNumChannels(a.channels)
+	b.SetFlags(a.flags)
 	return b
 }
 
@@ -42,11 +41,11 @@ func TestArrayDescriptions(t *testing.T) {
 		want gpubackend.Result
 	}{
 		{"line", arrayDesc{7, 0, 0, f, 1, 0}, gpubackend.Success},
-		{"image", arrayDesc{7, 5, 0, f, 2, arraySurface | arrayGather}, gpubackend.Success},
+		{"image", arrayDesc{7, 5, 0, f, 2, cudaabi.Array3DSurfaceLdst | cudaabi.Array3DTextureGather}, gpubackend.Success},
 		{"volume", arrayDesc{7, 5, 3, f, 4, 0}, gpubackend.Success},
-		{"layers of lines", arrayDesc{7, 0, 3, f, 4, arrayLayered}, gpubackend.Success},
-		{"cube", arrayDesc{4, 4, 6, f, 1, arrayCubemap}, gpubackend.Success},
-		{"cubes", arrayDesc{4, 4, 12, f, 1, arrayCubemap | arrayLayered}, gpubackend.Success},
+		{"layers of lines", arrayDesc{7, 0, 3, f, 4, cudaabi.Array3DLayered}, gpubackend.Success},
+		{"cube", arrayDesc{4, 4, 6, f, 1, cudaabi.Array3DCubemap}, gpubackend.Success},
+		{"cubes", arrayDesc{4, 4, 12, f, 1, cudaabi.Array3DCubemap | cudaabi.Array3DLayered}, gpubackend.Success},
 		{"no width", arrayDesc{0, 5, 0, f, 1, 0}, gpubackend.InvalidValue},
 		{"three channels", arrayDesc{7, 0, 0, f, 3, 0}, gpubackend.InvalidValue},
 		{"unknown format", arrayDesc{7, 0, 0, 77, 1, 0}, gpubackend.NotSupported},
@@ -56,9 +55,9 @@ func TestArrayDescriptions(t *testing.T) {
 		{"too high", arrayDesc{7, chip.MaxImageHeight + 1, 0, f, 1, 0}, gpubackend.InvalidValue},
 		{"too deep", arrayDesc{7, 7, chip.MaxVolume + 1, f, 1, 0}, gpubackend.InvalidValue},
 		{"depth without height", arrayDesc{7, 0, 3, f, 1, 0}, gpubackend.InvalidValue},
-		{"too many layers", arrayDesc{7, 7, chip.MaxLayers + 1, f, 1, arrayLayered}, gpubackend.InvalidValue},
-		{"five faces", arrayDesc{4, 4, 5, f, 1, arrayCubemap}, gpubackend.InvalidValue},
-		{"oblong cube", arrayDesc{4, 5, 6, f, 1, arrayCubemap}, gpubackend.InvalidValue},
+		{"too many layers", arrayDesc{7, 7, chip.MaxLayers + 1, f, 1, cudaabi.Array3DLayered}, gpubackend.InvalidValue},
+		{"five faces", arrayDesc{4, 4, 5, f, 1, cudaabi.Array3DCubemap}, gpubackend.InvalidValue},
+		{"oblong cube", arrayDesc{4, 5, 6, f, 1, cudaabi.Array3DCubemap}, gpubackend.InvalidValue},
 		{"too large", arrayDesc{chip.MaxVolume, chip.MaxVolume, chip.MaxVolume, f, 4, 0}, gpubackend.OutOfMemory},
 	} {
 		a, result := d.Array3DCreate(c.desc.describe())
@@ -109,25 +108,24 @@ func TestLevelsOfArray(t *testing.T) {
 
 // arrayCopy makes a CUDA_MEMCPY3D between an array, at x, y and z, and memory without gaps.
 func arrayCopy(a gpubackend.Array, x, y, z uint64, memory uint64, in bool, width, height, depth uint64) []byte {
-	b := make([]byte, gpubackend.Memcpy3DBytes)
-	le := binary.LittleEndian
-	array, other := copyTarget, copySource
+	m := make(cudaabi.Memcpy3D, cudaabi.Memcpy3DSize)
+	array, other := m.Dst(), m.Src()
 	if !in {
 		array, other = other, array
 	}
-	for i, v := range []uint64{x, y, z} {
-		le.PutUint64(b[array.x+8*i:], v)
-	}
-	le.PutUint32(b[array.kind:], memoryArray)
-	le.PutUint64(b[array.array:], uint64(a))
-	le.PutUint32(b[other.kind:], 2)
-	le.PutUint64(b[other.device:], memory)
-	le.PutUint64(b[other.pitch:], width)
-	le.PutUint64(b[other.height:], height)
-	for i, v := range []uint64{width, height, depth} {
-		le.PutUint64(b[copyWidth+8*i:], v)
-	}
-	return b
+	array.SetXInBytes(x)
+	array.SetY(y)
+	array.SetZ(z)
+	array.SetMemoryType(cudaabi.MemoryTypeArray)
+	array.SetArray(uint64(a))
+	other.SetMemoryType(cudaabi.MemoryTypeDevice)
+	other.SetDevice(memory)
+	other.SetPitch(width)
+	other.SetHeight(height)
+	m.SetWidthInBytes(width)
+	m.SetHeight(height)
+	m.SetDepth(depth)
+	return m
 }
 
 func TestCopyArray(t *testing.T) {
@@ -161,29 +159,29 @@ func TestCopyArray(t *testing.T) {
 
 // linearResource makes a CUDA_RESOURCE_DESC of memory that holds floats.
 func linearResource(addr, bytes uint64) []byte {
-	b := make([]byte, gpubackend.ResourceDescBytes)
-	le := binary.LittleEndian
-	le.PutUint32(b, resourceLinear)
-	le.PutUint64(b[8:], addr)
-	le.PutUint32(b[16:], uint32(simt.FormatFloat))
-	le.PutUint32(b[20:], 1)
-	le.PutUint64(b[24:], bytes)
-	return b
+	r := make(cudaabi.ResourceDesc, cudaabi.ResourceDescSize)
+	r.SetResType(cudaabi.ResourceLinear)
+	r.SetLinearDevPtr(addr)
+	r.SetLinearFormat(cudaabi.ArrayFormatFloat)
+	r.SetLinearNumChannels(1)
+	r.SetLinearSizeInBytes(bytes)
+	return r
 }
 
 // arrayResource makes one of an array.
 func arrayResource(a gpubackend.Array) []byte {
-	b := make([]byte, gpubackend.ResourceDescBytes)
-	binary.LittleEndian.PutUint64(b[8:], uint64(a))
-	return b
+	r := make(cudaabi.ResourceDesc, cudaabi.ResourceDescSize)
+	r.SetResType(cudaabi.ResourceArray)
+	r.SetArray(uint64(a))
+	return r
 }
 
 func TestTextureObjects(t *testing.T) {
 	d := newDevice(t, Options{})
 	p := alloc(t, d, 4096)
-	plain, board := newArray(t, d, 8, 8, 0, 0), newArray(t, d, 8, 8, 0, arraySurface)
-	texture := make([]byte, gpubackend.TextureDescBytes)
-	odd := make([]byte, gpubackend.TextureDescBytes)
+	plain, board := newArray(t, d, 8, 8, 0, 0), newArray(t, d, 8, 8, 0, cudaabi.Array3DSurfaceLdst)
+	texture := make([]byte, cudaabi.TextureDescSize)
+	odd := make([]byte, cudaabi.TextureDescSize)
 	odd[0] = 9
 	for _, c := range []struct {
 		name              string
@@ -233,7 +231,7 @@ func TestDestroyedTextureStaysForItsWork(t *testing.T) {
 	s := newStream(t, d, 1)
 	open := gate(t, d, s)
 	p := alloc(t, d, 4096)
-	number, result := d.TexObjectCreate(linearResource(p, 4096), make([]byte, gpubackend.TextureDescBytes), nil)
+	number, result := d.TexObjectCreate(linearResource(p, 4096), make([]byte, cudaabi.TextureDescSize), nil)
 	ok(t, result)
 	ok(t, d.TexObjectDestroy(number))
 	if d.objects.Texture(number) == nil {

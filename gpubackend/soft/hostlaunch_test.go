@@ -8,6 +8,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
@@ -85,7 +86,7 @@ func TestObjectsCount(t *testing.T) {
 		make func(d *Device) (drop func() gpubackend.Result, result gpubackend.Result)
 	}{
 		{"textures", func(d *Device) (func() gpubackend.Result, gpubackend.Result) {
-			n, result := d.TexObjectCreate(linearResource(firstAllocation(d), 512), make([]byte, gpubackend.TextureDescBytes), nil)
+			n, result := d.TexObjectCreate(linearResource(firstAllocation(d), 512), make([]byte, cudaabi.TextureDescSize), nil)
 			return func() gpubackend.Result { return d.TexObjectDestroy(n) }, result
 		}},
 		{"links", func(d *Device) (func() gpubackend.Result, gpubackend.Result) {

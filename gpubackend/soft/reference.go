@@ -4,6 +4,7 @@ package soft
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
@@ -269,9 +270,6 @@ func (d *Device) SurfRefGetArray(h gpubackend.SurfaceReference) (gpubackend.Arra
 	return gpubackend.Array(r.array.handle), gpubackend.Success
 }
 
-// paramDefault is CU_PARAM_TR_DEFAULT.
-const paramDefault = -1
-
 // ParamSetTexRef implements gpubackend.Driver. All functions of a module see its references, as this call would make
 // them: there is nothing to change.
 func (d *Device) ParamSetTexRef(f gpubackend.Function, unit uint64, h gpubackend.TextureReference) gpubackend.Result {
@@ -283,7 +281,7 @@ func (d *Device) ParamSetTexRef(f gpubackend.Function, unit uint64, h gpubackend
 	if result != gpubackend.Success {
 		return result
 	}
-	if int32(unit) != paramDefault || r.module != function.module {
+	if int32(unit) != cudaabi.ParamTrDefault || r.module != function.module {
 		return gpubackend.InvalidValue
 	}
 	return gpubackend.Success

@@ -3,11 +3,11 @@
 package soft
 
 import (
-	"encoding/binary"
 	"math"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
@@ -116,13 +116,12 @@ func TestLaunchesKeepTheirBindings(t *testing.T) {
 
 func TestBindingErrors(t *testing.T) {
 	b := newBindable(t)
-	plain, board := newArray(t, b.Device, 8, 8, 0, 0), newArray(t, b.Device, 8, 8, 0, arraySurface)
-	desc := make([]byte, 24)
-	le := binary.LittleEndian
-	le.PutUint64(desc, 8)
-	le.PutUint64(desc[8:], 4)
-	le.PutUint32(desc[16:], uint32(simt.FormatFloat))
-	le.PutUint32(desc[20:], 1)
+	plain, board := newArray(t, b.Device, 8, 8, 0, 0), newArray(t, b.Device, 8, 8, 0, cudaabi.Array3DSurfaceLdst)
+	desc := make(cudaabi.ArrayDescriptor, cudaabi.ArrayDescriptorSize)
+	desc.SetWidth(8)
+	desc.SetHeight(4)
+	desc.SetFormat(cudaabi.ArrayFormatFloat)
+	desc.SetNumChannels(1)
 	address := func(addr, bytes uint64) gpubackend.Result {
 		_, result := b.TexRefSetAddress(b.line, addr, bytes)
 		return result

@@ -7,13 +7,14 @@ import (
 	"math"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
-// overrideFormat is CU_TRSA_OVERRIDE_FORMAT. The documentation requires it; the runtime binds without it, and sets the
+// overrideFormat: The documentation requires it; the runtime binds without it, and sets the
 // format after that.
-const overrideFormat = 1
+const overrideFormat = cudaabi.TextureArrayOverrideFormat
 
 // unbind forgets what a reference reads.
 func (r *textureReference) unbind() {
@@ -96,9 +97,9 @@ func (d *Device) TexRefSetAddress2D(h gpubackend.TextureReference, desc []byte, 
 	if result != gpubackend.Success {
 		return result
 	}
-	le := binary.LittleEndian
-	rows := memoryRows{addr, le.Uint64(desc), le.Uint64(desc[8:]), pitch}
-	format, channels := simt.Format(le.Uint32(desc[16:])), le.Uint32(desc[20:])
+	a := cudaabi.ArrayDescriptor(desc)
+	rows := memoryRows{addr, a.Width(), a.Height(), pitch}
+	format, channels := simt.Format(a.Format()), a.NumChannels()
 	if _, result := d.pitchSource(addr, rows.width, rows.height, pitch, format, channels); result != gpubackend.Success {
 		return result
 	}
@@ -152,7 +153,7 @@ func (d *Device) setFilter(h gpubackend.TextureReference, mode uint64, field fun
 	if result != gpubackend.Success {
 		return result
 	}
-	if mode > filterLinear {
+	if mode > cudaabi.FilterModeLinear {
 		return gpubackend.InvalidValue
 	}
 	*field(&r.sampling) = uint32(mode)
@@ -194,7 +195,7 @@ func (d *Device) TexRefSetBorderColor(h gpubackend.TextureReference, color []byt
 		return result
 	}
 	for i := range r.sampling.border {
-		r.sampling.border[i] = float(color[4*i:])
+		r.sampling.border[i] = math.Float32frombits(binary.LittleEndian.Uint32(color[4*i:]))
 	}
 	return gpubackend.Success
 }

@@ -3,37 +3,22 @@
 package soft
 
 import (
-	"encoding/binary"
-	"math"
 	"sync"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
-// CUresourcetype.
-const (
-	resourceArray     = 0
-	resourceMipmapped = 1
-	resourceLinear    = 2
-	resourcePitch2D   = 3
-)
-
-// Flags of textures (CU_TRSF_*). Filtering doesn't cross the edges of a cube's faces here, whatever the flag says.
-const (
-	textureIntegers     = 0x01
-	textureNormalized   = 0x02
-	textureSRGB         = 0x10
-	textureNoTrilinear  = 0x20
-	textureSeamlessCube = 0x40
-	textureFlags        = textureIntegers | textureNormalized | textureSRGB | textureNoTrilinear | textureSeamlessCube
-)
+// Flags of textures. Filtering doesn't cross the edges of a cube's faces here, whatever the flag says.
+const textureFlags = cudaabi.TextureFlagReadAsInteger | cudaabi.TextureFlagNormalizedCoordinates |
+	cudaabi.TextureFlagSRGB | cudaabi.TextureFlagDisableTrilinearOptimization |
+	cudaabi.TextureFlagSeamlessCubemap
 
 const (
-	filterLinear = 1 // CU_TR_FILTER_MODE_LINEAR
 	// maxObjects bounds textures and surfaces.
 	maxObjects = 1 << 16
 	// objectBytes is what one counts for of the host's memory.
@@ -129,7 +114,7 @@ type source struct {
 func (s *source) texel() uint64 { return s.format.Bytes() * uint64(s.channels) }
 
 func arraySource(a *array) source {
-	return source{[]simt.Image{a.image}, a.desc.format, a.desc.channels, a.desc.flags&arrayLayered != 0, true}
+	return source{[]simt.Image{a.image}, a.desc.format, a.desc.channels, a.desc.flags&cudaabi.Array3DLayered != 0, true}
 }
 
 func mipmappedSource(m *mipmappedArray) source {
@@ -184,26 +169,26 @@ func (d *Device) pitchSource(addr, width, height, pitch uint64, format simt.Form
 
 // resourceOf reads a CUDA_RESOURCE_DESC.
 func (d *Device) resourceOf(b []byte) (source, gpubackend.Result) {
-	le := binary.LittleEndian
-	handle := le.Uint64(b[8:])
-	format, channels := simt.Format(le.Uint32(b[16:])), le.Uint32(b[20:])
-	switch le.Uint32(b) {
-	case resourceArray:
-		a, result := d.array(gpubackend.Array(handle))
+	r := cudaabi.ResourceDesc(b)
+	switch r.ResType() {
+	case cudaabi.ResourceArray:
+		a, result := d.array(gpubackend.Array(r.Array()))
 		if result != gpubackend.Success {
 			return source{}, result
 		}
 		return arraySource(a), gpubackend.Success
-	case resourceMipmapped:
-		m, result := d.mipmapped(gpubackend.MipmappedArray(handle))
+	case cudaabi.ResourceMipmappedArray:
+		m, result := d.mipmapped(gpubackend.MipmappedArray(r.MipmappedArray()))
 		if result != gpubackend.Success {
 			return source{}, result
 		}
 		return mipmappedSource(m), gpubackend.Success
-	case resourceLinear:
-		return d.linearSource(handle, le.Uint64(b[24:]), format, channels)
-	case resourcePitch2D:
-		return d.pitchSource(handle, le.Uint64(b[24:]), le.Uint64(b[32:]), le.Uint64(b[40:]), format, channels)
+	case cudaabi.ResourceLinear:
+		return d.linearSource(r.LinearDevPtr(), r.LinearSizeInBytes(), simt.Format(r.LinearFormat()),
+			r.LinearNumChannels())
+	case cudaabi.ResourcePitch2D:
+		return d.pitchSource(r.Pitch2DDevPtr(), r.Pitch2DWidth(), r.Pitch2DHeight(), r.Pitch2DPitchInBytes(),
+			simt.Format(r.Pitch2DFormat()), r.Pitch2DNumChannels())
 	}
 	return source{}, gpubackend.InvalidValue
 }
@@ -218,26 +203,24 @@ type sampling struct {
 	border                        [4]float32
 }
 
-// float reads a float32.
-func float(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) }
-
 // samplingOf reads a CUDA_TEXTURE_DESC.
 func samplingOf(b []byte) (s sampling, result gpubackend.Result) {
-	le := binary.LittleEndian
+	t := cudaabi.TextureDesc(b)
 	for i := range s.address {
-		s.address[i] = le.Uint32(b[4*i:])
+		s.address[i] = t.AddressMode(i)
 	}
-	s.filter, s.flags, s.anisotropy, s.levelFilter = le.Uint32(b[12:]), le.Uint32(b[16:]), le.Uint32(b[20:]), le.Uint32(b[24:])
-	s.levelBias, s.minLevel, s.maxLevel = float(b[28:]), float(b[32:]), float(b[36:])
+	s.filter, s.flags, s.anisotropy = t.FilterMode(), t.Flags(), t.MaxAnisotropy()
+	s.levelFilter, s.levelBias = t.MipmapFilterMode(), t.MipmapLevelBias()
+	s.minLevel, s.maxLevel = t.MinMipmapLevelClamp(), t.MaxMipmapLevelClamp()
 	for i := range s.border {
-		s.border[i] = float(b[40+4*i:])
+		s.border[i] = t.BorderColor(i)
 	}
 	for _, mode := range s.address {
 		if mode > uint32(simt.AddressBorder) {
 			return s, gpubackend.InvalidValue
 		}
 	}
-	if s.filter > filterLinear || s.levelFilter > filterLinear || s.flags&^textureFlags != 0 {
+	if s.filter > cudaabi.FilterModeLinear || s.levelFilter > cudaabi.FilterModeLinear || s.flags&^textureFlags != 0 {
 		return s, gpubackend.InvalidValue
 	}
 	return s, gpubackend.Success
@@ -247,7 +230,7 @@ func samplingOf(b []byte) (s sampling, result gpubackend.Result) {
 func textureOf(from *source, how *sampling) *simt.Texture {
 	t := &simt.Texture{
 		Format: from.format, Channels: from.channels, Levels: from.levels, Layered: from.layered,
-		ReadAsInteger: how.flags&textureIntegers != 0, SRGB: how.flags&textureSRGB != 0,
+		ReadAsInteger: how.flags&cudaabi.TextureFlagReadAsInteger != 0, SRGB: how.flags&cudaabi.TextureFlagSRGB != 0,
 	}
 	if !from.filtered {
 		t.Address = [3]simt.AddressMode{simt.AddressClamp, simt.AddressClamp, simt.AddressClamp}
@@ -256,8 +239,8 @@ func textureOf(from *source, how *sampling) *simt.Texture {
 	for i, mode := range how.address {
 		t.Address[i] = simt.AddressMode(mode)
 	}
-	t.Normalized = how.flags&textureNormalized != 0
-	t.Linear, t.LinearLevels = how.filter == filterLinear, how.levelFilter == filterLinear
+	t.Normalized = how.flags&cudaabi.TextureFlagNormalizedCoordinates != 0
+	t.Linear, t.LinearLevels = how.filter == cudaabi.FilterModeLinear, how.levelFilter == cudaabi.FilterModeLinear
 	t.LevelBias, t.MinLevel, t.MaxLevel, t.Border = how.levelBias, how.minLevel, how.maxLevel, how.border
 	return t
 }
@@ -292,10 +275,10 @@ func (d *Device) TexObjectDestroy(number uint64) gpubackend.Result {
 
 // surfaceOf makes what kernels use of an array that was made for it.
 func surfaceOf(a *array) (*simt.Surface, gpubackend.Result) {
-	if a.desc.flags&arraySurface == 0 {
+	if a.desc.flags&cudaabi.Array3DSurfaceLdst == 0 {
 		return nil, gpubackend.InvalidValue
 	}
-	return &simt.Surface{Image: a.image, Layered: a.desc.flags&arrayLayered != 0, Texel: a.desc.texel()}, gpubackend.Success
+	return &simt.Surface{Image: a.image, Layered: a.desc.flags&cudaabi.Array3DLayered != 0, Texel: a.desc.texel()}, gpubackend.Success
 }
 
 // SurfObjectCreate implements gpubackend.Driver.
@@ -304,10 +287,11 @@ func (d *Device) SurfObjectCreate(resource []byte) (uint64, gpubackend.Result) {
 	if result != gpubackend.Success {
 		return 0, result
 	}
-	if binary.LittleEndian.Uint32(resource) != resourceArray {
+	r := cudaabi.ResourceDesc(resource)
+	if r.ResType() != cudaabi.ResourceArray {
 		return 0, gpubackend.InvalidValue
 	}
-	a, result := d.array(gpubackend.Array(binary.LittleEndian.Uint64(resource[8:])))
+	a, result := d.array(gpubackend.Array(r.Array()))
 	if result != gpubackend.Success {
 		return 0, result
 	}

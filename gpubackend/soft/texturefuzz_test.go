@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // blob is a structure of n bytes whose words are small or rubbish.
@@ -42,9 +43,9 @@ func (f *fuzzer) textureStep() {
 	case 4:
 		d.CopyArray(arrayCopy(f.array(), f.size(), 0, 0, f.pick(f.memory), f.byte()&1 == 0, f.size(), 1+f.size()%3, 1), f.stream())
 	case 5:
-		resource := f.blob(gpubackend.ResourceDescBytes)
+		resource := f.blob(cudaabi.ResourceDescSize)
 		binary.LittleEndian.PutUint64(resource[8:], f.pick(append(f.arrays, f.memory...)))
-		o, r := d.TexObjectCreate(resource, f.blob(gpubackend.TextureDescBytes), nil)
+		o, r := d.TexObjectCreate(resource, f.blob(cudaabi.TextureDescSize), nil)
 		keep(&f.objects, o, r)
 		o, r = d.SurfObjectCreate(resource)
 		keep(&f.objects, o, r)

@@ -3,10 +3,10 @@
 package soft
 
 import (
-	"encoding/binary"
 	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
@@ -18,10 +18,10 @@ var viewFormats = []simt.Format{
 
 // view applies a CUDA_RESOURCE_VIEW_DESC: another format of the same size, some of the levels, some of the layers.
 func (s *source) view(b []byte) gpubackend.Result {
-	le := binary.LittleEndian
-	format := le.Uint32(b)
-	first, last := le.Uint32(b[32:]), le.Uint32(b[36:])
-	firstLayer, lastLayer := le.Uint32(b[40:]), le.Uint32(b[44:])
+	v := cudaabi.ResourceViewDesc(b)
+	format := v.Format()
+	first, last := v.FirstMipmapLevel(), v.LastMipmapLevel()
+	firstLayer, lastLayer := v.FirstLayer(), v.LastLayer()
 	if !s.filtered || first > last || int(last) >= len(s.levels) || firstLayer > lastLayer || lastLayer >= max(s.levels[0].Depth, 1) {
 		return gpubackend.InvalidValue
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/allowed"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/handles"
@@ -22,7 +23,7 @@ const (
 
 // resource returns a resource description with the driver's handle in it.
 func (w *Worker) resource(c *call.Call, i int) ([]byte, gpubackend.Result) {
-	b, result := c.Structure(i, gpubackend.ResourceDescBytes, false)
+	b, result := c.Structure(i, cudaabi.ResourceDescSize, false)
 	if result != gpubackend.Success {
 		return nil, result
 	}
@@ -49,14 +50,14 @@ func (w *Worker) runTexObjectCreate(c *call.Call) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
-	texture, result := c.Structure(2, gpubackend.TextureDescBytes, true)
+	texture, result := c.Structure(2, cudaabi.TextureDescSize, true)
 	if result != gpubackend.Success {
 		return result
 	}
 	if len(texture) > 0 && !allowed.TextureFlags.Has(uint64(binary.LittleEndian.Uint32(texture[textureFlagsAt:]))) {
 		return gpubackend.InvalidValue
 	}
-	view, result := c.Structure(4, gpubackend.ViewDescBytes, true)
+	view, result := c.Structure(4, cudaabi.ResourceViewDescSize, true)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -89,7 +90,7 @@ const (
 
 // runCopyArray copies between arrays and device memory: description, stream.
 func (w *Worker) runCopyArray(c *call.Call) gpubackend.Result {
-	b, result := c.Structure(0, gpubackend.Memcpy3DBytes, false)
+	b, result := c.Structure(0, cudaabi.Memcpy3DSize, false)
 	if result != gpubackend.Success {
 		return result
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // EdgeBytes is the size of CUgraphEdgeData.
@@ -151,7 +152,7 @@ type reader struct {
 
 var readers = map[gpubackend.NodeType]reader{
 	gpubackend.NodeKernel:      {symGraphKernelNodeGetParams, 72},
-	gpubackend.NodeMemcpy:      {symGraphMemcpyNodeGetParams, gpubackend.Memcpy3DBytes},
+	gpubackend.NodeMemcpy:      {symGraphMemcpyNodeGetParams, cudaabi.Memcpy3DSize},
 	gpubackend.NodeMemset:      {symGraphMemsetNodeGetParams, 40},
 	gpubackend.NodeHost:        {symGraphHostNodeGetParams, 16},
 	gpubackend.NodeGraph:       {symGraphChildGraphNodeGetGraph, 8},
