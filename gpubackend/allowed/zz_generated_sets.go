@@ -28,7 +28,7 @@ var (
 	StreamWriteFlags      = Set{bits: 0x1}
 	StreamWaitFlags       = Set{bits: 0x40000003}
 	StreamAttribute       = Set{numbers: 0x70a}
-	LaunchAttribute       = Set{numbers: 0x5ff7}
+	LaunchAttribute       = Set{numbers: 0x15ff7}
 	NodeAttribute         = Set{numbers: 0x4f76}
 	JitOption             = Set{numbers: 0x3e1ffffff}
 	LinkInput             = Set{numbers: 0x7f}

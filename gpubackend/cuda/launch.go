@@ -6,12 +6,9 @@ import (
 	"encoding/binary"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 )
-
-// passedAttributes are the launch attributes (CUlaunchAttributeID) that the driver gets. 7 and 12 hold an event, of
-// the driver's already; 13, which answers with a graph node, is not among them.
-const passedAttributes = 1<<1 | 1<<2 | 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<7 | 1<<8 | 1<<9 | 1<<10 | 1<<11 | 1<<12 | 1<<14
 
 // Launch queues a kernel in one call of C, without allocating.
 func (d *Device) Launch(l *gpubackend.Launch) gpubackend.Result {
@@ -52,11 +49,7 @@ func checkAttributes(attributes []byte) gpubackend.Result {
 		return gpubackend.InvalidValue
 	}
 	for ; len(attributes) > 0; attributes = attributes[driver.LaunchAttributeBytes:] {
-		id := binary.LittleEndian.Uint32(attributes)
-		if id > 31 || passedAttributes>>id&1 == 0 {
-			if id == 0 {
-				continue // CU_LAUNCH_ATTRIBUTE_IGNORE
-			}
+		if !allowed.LaunchAttribute.Has(uint64(binary.LittleEndian.Uint32(attributes))) {
 			return gpubackend.NotSupported
 		}
 	}

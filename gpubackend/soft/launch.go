@@ -8,6 +8,7 @@ import (
 	"errors"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
@@ -23,7 +24,6 @@ const (
 	attributeEvent       = 7
 	attributeCompletion  = 12
 	attributeUpdatable   = 13
-	attributeCarveout    = 14
 )
 
 // Launch implements gpubackend.Driver.
@@ -173,7 +173,7 @@ func launchAttributes(list []byte) (cooperative bool, result gpubackend.Result) 
 		case attributeEvent, attributeCompletion, attributeUpdatable:
 			return false, gpubackend.NotSupported
 		default:
-			if id > attributeCarveout {
+			if !allowed.LaunchAttribute.Has(uint64(id)) {
 				return false, gpubackend.InvalidValue
 			}
 		}

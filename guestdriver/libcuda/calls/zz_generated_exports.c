@@ -713,33 +713,3 @@ EXPORT CUresult cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config
 	return post_cuFuncSetSharedMemConfig((uint64_t)(uintptr_t)hfunc, (uint64_t)config);
 }
 
-EXPORT CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value_out)
-{
-	ENTER_CONTEXT();
-	if (!stream_known(hStream))
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (!value_out)
-		return CUDA_ERROR_INVALID_VALUE;
-	return call_cuStreamGetAttribute((uint64_t)(uintptr_t)hStream, (uint64_t)attr, value_out, 64);
-}
-
-EXPORT CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value)
-{
-	ENTER_CONTEXT();
-	if (!stream_known(hStream))
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (!value)
-		return CUDA_ERROR_INVALID_VALUE;
-	return call_cuStreamSetAttribute((uint64_t)(uintptr_t)hStream, (uint64_t)attr, value, 64);
-}
-
-EXPORT CUresult cuStreamCopyAttributes(CUstream dst, CUstream src)
-{
-	ENTER_CONTEXT();
-	if (!stream_known(dst))
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (!stream_known(src))
-		return CUDA_ERROR_INVALID_HANDLE;
-	return call_cuStreamCopyAttributes((uint64_t)(uintptr_t)dst, (uint64_t)(uintptr_t)src);
-}
-

@@ -28,6 +28,7 @@ struct context {
 	bool primary;
 	unsigned flags;
 	unsigned references;	/* of a primary context; of another one those of cuCtxAttach */
+	int priority[2];	/* of the legacy stream and the per-thread one */
 	struct cls_entry *storage;
 };
 

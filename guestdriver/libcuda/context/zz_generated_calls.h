@@ -332,7 +332,7 @@ static inline bool is_stream_attribute(uint64_t n)
 
 static inline bool is_launch_attribute(uint64_t n)
 {
-	return n < 64 && (UINT64_C(0x5ff7) >> n & 1);
+	return n < 64 && (UINT64_C(0x15ff7) >> n & 1);
 }
 
 static inline bool is_node_attribute(uint64_t n)

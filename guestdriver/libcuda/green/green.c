@@ -194,14 +194,13 @@ EXPORT CUresult cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx 
 	CUresult result;
 
 	ENTER_CONTEXT();
-	if (!pCtx)
+	if (!pCtx && !pGreenCtx)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = cuStreamGetCtx(hStream, &c);
-	if (!result) {
+	if (!result && pCtx)
 		*pCtx = context_home(c);
-		if (pGreenCtx)
-			*pGreenCtx = c->green;
-	}
+	if (!result && pGreenCtx)
+		*pGreenCtx = c->green;
 	return result;
 }
 

@@ -7,6 +7,7 @@
 #include "code/function.h"
 #include "context/zz_generated_calls.h"
 #include "launches/launch.h"
+#include "streams/capture.h"
 
 #define SHAPE_BYTES 32
 #define ATTRIBUTES_MAX 32
@@ -20,7 +21,14 @@ static CUresult ask(question *q, int *answer, CUfunction func, const CUlaunchCon
 	uint64_t value;
 	CUresult result;
 
-	if (!answer || !config || (config->numAttrs && !config->attrs) || config->numAttrs > ATTRIBUTES_MAX)
+	if (!answer || !config)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (number_of(config->hStream) > STREAM_LEGACY) {
+		result = capture_refuse(config->hStream, CUDA_SUCCESS);
+		if (result)
+			return result;
+	}
+	if ((config->numAttrs && !config->attrs) || config->numAttrs > ATTRIBUTES_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
 	f = function_find(func);
 	if (!f)

@@ -114,6 +114,29 @@ static CUresult send(const struct function *f, const struct shape *s, CUstream s
 	return result ? result : wait_if_blocking(stream);
 }
 
+/*
+ * What is wrong with a launch before the driver is asked, and its parameters if they are packed already. The driver has
+ * an order of its own for what is wrong with a shape, so it is asked where more than the shape may be wrong.
+ */
+static CUresult check(struct function *f, const struct shape *s, bool ask, void **parameters, void **extra,
+		      struct description **d, const void **data, size_t *bytes)
+{
+	CUresult result;
+
+	if (!f)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (parameters && extra)
+		return CUDA_ERROR_INVALID_VALUE;
+	result = function_describe(f, d);
+	if (!result && !ask)
+		result = launch_check(s, context_current()->device);
+	if (!result && extra)
+		result = launch_extra(extra, data, bytes);
+	if (!result && !extra && !parameters && (*d)->parameters)
+		result = CUDA_ERROR_INVALID_VALUE;
+	return result;
+}
+
 static CUresult launch(CUfunction handle, const struct shape *s, CUstream stream, void **parameters, void **extra,
 		       const CUlaunchAttribute *attributes, unsigned count)
 {
@@ -123,23 +146,15 @@ static CUresult launch(CUfunction handle, const struct shape *s, CUstream stream
 	const void *data = NULL;
 	size_t bytes = 0;
 	uint64_t proof;
-	bool doubtful;
+	bool ask = count || capture_active(), doubtful;
 	CUresult result;
 
-	if (!f || !stream_known(stream))
+	if (!stream_known(stream))
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (parameters && extra)
-		return CUDA_ERROR_INVALID_VALUE;
-	result = function_describe(f, &d);
-	if (!result)
-		result = launch_check(s, context_current()->device);
-	if (!result && extra)
-		result = launch_extra(extra, &data, &bytes);
+	result = check(f, s, ask, parameters, extra, &d, &data, &bytes);
 	if (result)
-		return result;
+		return capture_refuse(stream, result);
 	if (!extra && d->parameters) {
-		if (!parameters)
-			return CUDA_ERROR_INVALID_VALUE;
 		bytes = d->parameter_bytes;
 		large = bytes > sizeof(small) ? malloc(bytes) : NULL;
 		if (bytes > sizeof(small) && !large)
@@ -147,7 +162,8 @@ static CUresult launch(CUfunction handle, const struct shape *s, CUstream stream
 		launch_pack(large ? large : small, d, parameters);
 		data = large ? large : small;
 	}
-	doubtful = launch_doubtful(s, d, context_current()->device, bytes, attributes, count, &proof);
+	doubtful = launch_doubtful(s, d, context_current()->device, bytes, attributes, count, &proof) ||
+		   (ask && launch_check(s, context_current()->device));
 	result = WATCH(send(f, s, stream, data, bytes, attributes, count, doubtful), .kind = PARACUDA_KERNEL, .stream = stream,
 		       .function = handle, .grid = { s->grid[0], s->grid[1], s->grid[2] },
 		       .block = { s->block[0], s->block[1], s->block[2] }, .shared = s->shared);
@@ -183,19 +199,17 @@ EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, u
 	return launch(f, &s, hStream, kernelParams, NULL, &cooperative, 1);
 }
 
-EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
+/* The attributes of a launch that are sent. */
+static CUresult collect(const CUlaunchConfig *config, CUlaunchAttribute *attributes, unsigned *count)
 {
-	CUlaunchAttribute attributes[ATTRIBUTES_MAX];
-	unsigned count = 0;
-	struct shape s;
-
-	ENTER_CONTEXT();
-	if (!config || (config->numAttrs && !config->attrs))
+	if (config->numAttrs && !config->attrs)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < config->numAttrs; i++) {
-		if (config->attrs[i].id != LAUNCH_UPDATABLE_NODE && !launch_attribute(&config->attrs[i]))
+		const CUlaunchAttribute *a = &config->attrs[i];
+
+		if (a->id != LAUNCH_UPDATABLE_NODE && !launch_attribute(a))
 			return CUDA_ERROR_INVALID_VALUE;
-		switch (config->attrs[i].id) {
+		switch (a->id) {
 		case LAUNCH_IGNORE:
 			break;
 		case LAUNCH_UPDATABLE_NODE:
@@ -203,19 +217,37 @@ EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, voi
 		case LAUNCH_PROGRAMMATIC_EVENT:
 		case LAUNCH_COMPLETION_EVENT:
 			/* The value begins with an event, which the worker replaces by the driver's. */
-			if (!handle_known(HANDLE_EVENT, *(void *const *)(const void *)config->attrs[i].value))
+			if (!handle_known(HANDLE_EVENT, *(void *const *)(const void *)a->value))
 				return CUDA_ERROR_INVALID_HANDLE;
 			/* fall through */
 		default:
-			if (count == ATTRIBUTES_MAX)
+			if (*count == ATTRIBUTES_MAX)
 				return CUDA_ERROR_INVALID_VALUE;
-			attributes[count++] = config->attrs[i];
+			attributes[(*count)++] = *a;
 		}
 	}
+	return CUDA_SUCCESS;
+}
+
+EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
+{
+	CUlaunchAttribute attributes[ATTRIBUTES_MAX];
+	unsigned count = 0;
+	CUstream stream;
+	CUresult result;
+	struct shape s;
+
+	ENTER_CONTEXT();
+	if (!config)
+		return CUDA_ERROR_INVALID_VALUE;
+	stream = thread_stream(config->hStream);
+	result = function_find(f) ? collect(config, attributes, &count) : CUDA_ERROR_INVALID_HANDLE;
+	if (result)
+		return capture_refuse(stream, result);
 	s = (struct shape){
 		{ config->gridDimX, config->gridDimY, config->gridDimZ },
 		{ config->blockDimX, config->blockDimY, config->blockDimZ },
 		config->sharedMemBytes,
 	};
-	return launch(f, &s, thread_stream(config->hStream), kernelParams, extra, attributes, count);
+	return launch(f, &s, stream, kernelParams, extra, attributes, count);
 }

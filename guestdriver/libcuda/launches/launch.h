@@ -20,6 +20,7 @@ enum {
 	LAUNCH_COMPLETION_EVENT = 12,
 	LAUNCH_UPDATABLE_NODE = 13,
 	LAUNCH_CARVEOUT = 14,
+	LAUNCH_NVLINK_SCHEDULING = 16,
 };
 
 /* The dimensions of the grid and of a block, and the shared memory. */

@@ -38,6 +38,7 @@ bool launch_attribute(const CUlaunchAttribute *a)
 	case LAUNCH_CLUSTER_POLICY:
 		return value >= 0 && value <= 2;
 	case LAUNCH_MEMORY_DOMAIN:
+	case LAUNCH_NVLINK_SCHEDULING:
 		return value >= 0 && value <= 1;
 	case LAUNCH_CARVEOUT:
 		return value >= 0 && value <= 100;

@@ -74,16 +74,20 @@ void managed_block_end(uint64_t base)
 EXPORT CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
 {
 	struct memory m;
+	CUresult result;
 
 	ENTER_CONTEXT();
 	if (!stream_known(hStream))
 		return CUDA_ERROR_INVALID_HANDLE;
+	result = capture_question(hStream);
+	if (result)
+		return result;
+	ENTER_SAFE();
 	if (flags != ATTACH_GLOBAL && flags != ATTACH_HOST && flags != ATTACH_SINGLE)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!managed_find(dptr, 1, &m) || (length && (dptr != m.base || length != m.bytes)))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (flags == ATTACH_SINGLE && number_of(hStream) <= STREAM_LEGACY)
 		return CUDA_ERROR_INVALID_VALUE;
-	ENTER_SAFE();
-	return capture_question(hStream);
+	return CUDA_SUCCESS;
 }

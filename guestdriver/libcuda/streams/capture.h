@@ -23,11 +23,20 @@ static inline bool capture_active(void)
 bool capture_of(CUstream stream);
 uint64_t capture_graph(CUstream stream);
 
-/* What some questions about a stream return that is being captured: they end the capture. */
+/* What calls return that a stream which is being captured doesn't allow: they spoil the capture. */
 CUresult capture_question(CUstream stream);
 
-/* What others return of a stream whose capture was spoiled. */
-CUresult capture_broken(CUstream stream);
+/*
+ * What a call about a stream returns before anything else is looked at: INVALIDATED when its capture was spoiled, and
+ * IMPLICIT, which spoils captures, for the legacy stream while streams are captured that it would wait for.
+ */
+CUresult capture_usable(CUstream stream);
+
+/* The result of a call that this library refuses, unless that of capture_usable goes before it. */
+CUresult capture_refuse(CUstream stream, CUresult result);
+
+/* The result of a call that fails after all that: it spoils the capture of its stream. */
+CUresult capture_spoil(CUstream stream, CUresult result);
 
 /* What a call that is unsafe during captures returns: 0, or STREAM_CAPTURE_UNSUPPORTED, which ends the captures. */
 CUresult capture_unsafe(void);

@@ -75,13 +75,26 @@ uint64_t capture_graph(CUstream stream)
 	return capture_active() && !ask(stream, false, &i) && i.status == CAPTURE_ACTIVE ? i.graph : 0;
 }
 
-CUresult capture_broken(CUstream stream)
+CUresult capture_usable(CUstream stream)
 {
 	struct info i = { 0 };
+	CUresult result;
 
-	return capture_active() && !ask(stream, false, &i) && i.status == CAPTURE_INVALIDATED ?
-		       CUDA_ERROR_STREAM_CAPTURE_INVALIDATED :
-		       CUDA_SUCCESS;
+	if (!capture_active())
+		return CUDA_SUCCESS;
+	result = ask(stream, false, &i);
+	if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+		call_cuStreamQuery(number_of(stream));	/* the question alone does no harm, as other calls do */
+	if (!result && i.status == CAPTURE_INVALIDATED)
+		result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	return result;
+}
+
+CUresult capture_refuse(CUstream stream, CUresult result)
+{
+	CUresult before = stream_known(stream) ? capture_usable(stream) : CUDA_ERROR_INVALID_HANDLE;
+
+	return before ? before : result;
 }
 
 EXPORT CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
@@ -143,10 +156,14 @@ EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNo
 						     unsigned int flags)
 {
 	size_t bytes = numDependencies * sizeof(CUgraphNode);
+	CUresult result;
 
 	ENTER_CONTEXT();
 	if (!stream_known(hStream))
 		return CUDA_ERROR_INVALID_HANDLE;
+	result = capture_usable(hStream);
+	if (result)
+		return result;
 	if (!capture_of(hStream))
 		return CUDA_ERROR_ILLEGAL_STATE;
 	if (!is_capture_update(flags) || (numDependencies && !dependencies))

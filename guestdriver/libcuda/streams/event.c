@@ -40,12 +40,15 @@ static CUresult send(unsigned op, CUevent hEvent, CUstream hStream, uint64_t fir
 	struct handle *event = handle_find(HANDLE_EVENT, hEvent);
 	struct request r;
 
-	if (!event || !stream_known(hStream))
-		return CUDA_ERROR_INVALID_HANDLE;
 	if (flags & ~EVENT_EXTERNAL)
-		return CUDA_ERROR_INVALID_VALUE;
+		return capture_refuse(hStream, CUDA_ERROR_INVALID_VALUE);
+	if (!event || !stream_known(hStream)) {
+		CUresult result = capture_refuse(hStream, CUDA_ERROR_INVALID_HANDLE);
+
+		return capture_spoil(hStream, result);
+	}
 	if (flags && !capture_of(hStream))
-		return CUDA_ERROR_ILLEGAL_STATE;
+		return capture_refuse(hStream, CUDA_ERROR_ILLEGAL_STATE);
 	request_init(&r, op);
 	request_word(&r, first);
 	request_word(&r, second);
@@ -73,10 +76,14 @@ EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
 EXPORT CUresult cuEventSynchronize(CUevent hEvent)
 {
 	struct request r;
+	CUresult result;
 
 	ENTER_CONTEXT();
 	if (!handle_known(HANDLE_EVENT, hEvent))
 		return CUDA_ERROR_INVALID_HANDLE;
+	result = capture_active() ? call_cuEventQuery(number_of(hEvent)) : CUDA_SUCCESS;
+	if (result && result != CUDA_ERROR_NOT_READY)
+		return result;	/* it stands for a point of a capture */
 	ENTER_SAFE();
 	request_init(&r, OP_cuEventSynchronize);
 	r.exact = true;

@@ -242,13 +242,17 @@ static CUresult submit(struct pending *p)
 static CUresult enqueue(CUstream stream, CUhostFn function, CUstreamCallback callback, void *data)
 {
 	struct pending *p;
+	CUresult result;
 
 	if (!function && !callback)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!stream_known(stream))
 		return CUDA_ERROR_INVALID_HANDLE;
+	result = callback ? capture_question(stream) : capture_usable(stream);
+	if (result)
+		return result;
 	if (capture_of(stream))
-		return callback ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : capture(stream, function, data);
+		return capture(stream, function, data);
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return CUDA_ERROR_OUT_OF_MEMORY;

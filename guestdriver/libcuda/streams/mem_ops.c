@@ -4,6 +4,7 @@
 #include "base/zz_generated_prototypes.h"
 #include "context/handle.h"
 #include "context/zz_generated_calls.h"
+#include "streams/capture.h"
 #include "streams/stream.h"
 
 enum { WAIT_32 = 1, WRITE_32 = 2, WAIT_64 = 4, WRITE_64 = 5 };
@@ -13,11 +14,18 @@ enum { WAIT_32 = 1, WRITE_32 = 2, WAIT_64 = 4, WRITE_64 = 5 };
 EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
 				      unsigned int flags)
 {
+	CUresult result;
+
 	ENTER_CONTEXT();
-	if (!count || count > MEM_OPS_MAX || !paramArray || flags)
-		return CUDA_ERROR_INVALID_VALUE;
 	if (!stream_known(stream))
 		return CUDA_ERROR_INVALID_HANDLE;
+	result = capture_usable(stream);
+	if (result)
+		return result;
+	if (count > MEM_OPS_MAX || !paramArray || flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!count)
+		return CUDA_SUCCESS;
 	return call_StreamMemOps(number_of(stream), paramArray, count * sizeof(*paramArray), flags);
 }
 

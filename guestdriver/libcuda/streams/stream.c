@@ -60,7 +60,7 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
 {
 	ENTER_CONTEXT();
 	if (!handle_known(HANDLE_STREAM, hStream))
-		return CUDA_ERROR_INVALID_HANDLE;
+		return hStream ? capture_refuse(hStream, CUDA_ERROR_INVALID_HANDLE) : CUDA_ERROR_INVALID_HANDLE;
 	capture_forget_stream(hStream);
 	handle_forget(HANDLE_STREAM, hStream);
 	return channel_synced(post_cuStreamDestroy_v2(number_of(hStream)));
@@ -69,10 +69,14 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
 EXPORT CUresult cuStreamSynchronize(CUstream hStream)
 {
 	struct request r;
+	CUresult result;
 
 	ENTER_CONTEXT();
 	if (!stream_known(hStream))
 		return CUDA_ERROR_INVALID_HANDLE;
+	result = capture_question(hStream);
+	if (result)
+		return result;
 	ENTER_SAFE();
 	request_init(&r, OP_cuStreamSynchronize);
 	r.exact = true;	/* it waits whatever there is to report */
@@ -111,9 +115,9 @@ EXPORT CUresult cuStreamGetPriority(CUstream hStream, int *priority)
 
 	ENTER_STREAM(hStream, priority);
 	h = handle_find(HANDLE_STREAM, hStream);
-	result = capture_broken(hStream);
+	result = capture_usable(hStream);
 	if (!result)
-		*priority = h ? h->priority : 0;
+		*priority = h ? h->priority : context_current()->priority[number_of(hStream) == STREAM_PER_THREAD];
 	return result;
 }
 
@@ -135,11 +139,14 @@ EXPORT CUresult cuStreamGetId(CUstream hStream, unsigned long long *streamId)
 EXPORT CUresult cuStreamGetCtx(CUstream hStream, CUcontext *pctx)
 {
 	struct handle *h;
+	CUresult result;
 
 	ENTER_STREAM(hStream, pctx);
 	h = handle_find(HANDLE_STREAM, hStream);
-	*pctx = h ? h->context : context_current();
-	return CUDA_SUCCESS;
+	result = capture_usable(hStream);
+	if (!result)
+		*pctx = h ? h->context : context_current();
+	return result;
 }
 
 EXPORT CUresult cuStreamGetDevice(CUstream hStream, CUdevice *device)
