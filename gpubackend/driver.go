@@ -98,6 +98,7 @@ type Launch struct {
 	Stream     Stream
 	Parameters []byte
 	Attributes []byte // CUlaunchAttribute, 72 bytes each
+	Hash       uint64 // of what package launches compares, once that knows it; 0 before
 }
 
 // Box describes a two- or three-dimensional copy. Pitches and slices are bytes from row to row and plane to plane.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
+	"github.com/paracuda/paracuda/gpubackend/launches"
 )
 
 // loadReference loads a module and returns it and a function of it.
@@ -72,7 +73,7 @@ func TestReferenceNumbers(t *testing.T) {
 func TestReferencesEndReplays(t *testing.T) {
 	d := newDevice(t, Options{GraphReplay: true})
 	m, f := loadReference(t, d)
-	list := make([]gpubackend.Launch, minReplay)
+	list := make([]gpubackend.Launch, launches.MinReplay)
 	for i := range list {
 		list[i] = *emptyLaunch(f)
 		list[i].Parameters = make([]byte, 28)

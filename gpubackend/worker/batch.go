@@ -37,11 +37,11 @@ func (w *Worker) hasRoom(bytes uint32) bool {
 // submitEarly hands the driver what was collected before the batch is accounted for: meanwhile the thread that launched has
 // appended the call that waits, most often. It says whether there are more commands, which travel with the batch.
 func (w *Worker) submitEarly() (more bool) {
-	if w.launches.used == 0 || !w.batch.until.IsZero() || w.grows() {
+	if !w.launcher.Collected() || !w.batch.until.IsZero() || w.grows() {
 		return false
 	}
 	if !w.arena.Pending() {
-		w.flushLaunches()
+		w.launcher.Flush()
 	}
 	return w.arena.Pending()
 }
@@ -54,7 +54,7 @@ func (w *Worker) drained() bool {
 		return false
 	case b.answered:
 		w.endBatch(handover.BatchesAnswered)
-	case !b.until.IsZero() && w.launches.used > 0:
+	case !b.until.IsZero() && w.launcher.Collected():
 		w.endBatch(handover.BatchesDelayed)
 	default:
 		w.endBatch(handover.BatchesDrained)
@@ -66,7 +66,7 @@ func (w *Worker) drained() bool {
 // The first after a pause is executed at once, since the GPU may have nothing to do.
 func (w *Worker) grows() bool {
 	b := &w.batch
-	if w.policy.BatchDelayUs == 0 || b.answered || w.launches.used == 0 {
+	if w.policy.BatchDelayUs == 0 || b.answered || !w.launcher.Collected() {
 		return false
 	}
 	delay, now := time.Duration(w.policy.BatchDelayUs)*time.Microsecond, time.Now()
@@ -81,9 +81,9 @@ func (w *Worker) grows() bool {
 
 // endBatch executes what was collected, gives the ring's bytes back and counts why.
 func (w *Worker) endBatch(why handover.Counter) {
-	w.flushLaunches()
+	w.launcher.Flush()
 	w.arena.Release()
-	w.launches.count(w.state)
+	w.launcher.Report()
 	w.state.Count(handover.Batches, 1)
 	w.state.Count(why, 1)
 	w.state.Set(handover.Commands, uint64(w.arena.Executed()))
@@ -96,7 +96,7 @@ func (w *Worker) endBatch(why handover.Counter) {
 
 // releaseEarly gives the ring's bytes back within a batch that has many.
 func (w *Worker) releaseEarly() {
-	w.flushLaunches()
+	w.launcher.Flush()
 	w.arena.Release()
 	w.state.Count(handover.RingReleases, 1)
 }

@@ -3,12 +3,13 @@
 package worker
 
 import (
-	"encoding/binary"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/known"
+	"github.com/paracuda/paracuda/gpubackend/worker/launcher"
 )
 
 // strangers are numbers that no set has, or that are out of a set of few.
@@ -51,62 +52,19 @@ func TestDumpsAreNotPassedOn(t *testing.T) {
 	}
 }
 
-// structures are what travels as a whole, and what must not be in it.
-var structures = []struct {
-	name  string
-	bytes int
-	known func([]byte) bool
-	good  map[int]uint32
-	bad   []map[int]uint32
-}{
-	{"operations", 2 * memOpBytes, knownOps, map[int]uint32{0: 1, 24: 1 << 30, 48: 5, 72: 1}, []map[int]uint32{
-		{0: 0}, {0: 6, 4: 2}, {0: 3, 4: 1 << 31}, {0: 8}, {48: 77}, {24: 4}, {24: 1 << 31}, {72: 2}, {72: 1 << 30},
-	}},
-	{"pool", poolBytes, plainPool, map[int]uint32{0: 1, 8: 1}, []map[int]uint32{
-		{0: 0}, {0: 2}, {4: 1}, {4: 8}, {8: 0}, {8: 2}, {16: 1}, {20: 1}, {32: 1}, {84: 1},
-	}},
-	{"array", 40, knownArray, map[int]uint32{32: 0x1ff}, []map[int]uint32{{32: 0x200}, {32: 1 << 31}}},
-	{"attributes", launchShapeBytes + 2*attributeBytes, knownAttributes, map[int]uint32{32: 4, 104: 14}, []map[int]uint32{
-		{32: 13}, {32: 15}, {104: 40}, {104: 1 << 31},
-	}},
-}
-
-func TestUnknownContentsAreRefused(t *testing.T) {
-	fill := func(b []byte, values map[int]uint32) {
-		for at, v := range values {
-			binary.LittleEndian.PutUint32(b[at:], v)
-		}
-	}
-	for _, s := range structures {
-		b := make([]byte, s.bytes)
-		fill(b, s.good)
-		if !s.known(b) {
-			t.Errorf("%s: what is right is refused", s.name)
-		}
-		for _, bad := range s.bad {
-			b := make([]byte, s.bytes)
-			fill(b, s.good)
-			fill(b, bad)
-			if s.known(b) {
-				t.Errorf("%s: %v isn't refused", s.name, bad)
-			}
-		}
-	}
-}
-
 // TestRawCommandsRefuseUnknownNumbers has those whose layout is decoded by hand.
 func TestRawCommandsRefuseUnknownNumbers(t *testing.T) {
 	r := newRig(t)
 	stream := r.objects.Add(object.Stream, 5, r.context)
-	launch := make([]uint64, launchWords+attributeBytes/8)
+	launch := make([]uint64, launcher.Words+known.AttributeBytes/8)
 	launch[0], launch[1], launch[5] = r.function, stream, 1<<32
 	for _, id := range []uint64{13, 15, 17, 40, 1000, 1 << 31} {
-		launch[launchWords] = id
+		launch[launcher.Words] = id
 		if got := r.call(t, gpubackend.OpLaunchKernel, launch...); got != gpubackend.InvalidValue {
 			t.Errorf("launch with attribute %d: %v", id, got)
 		}
 	}
-	launch[launchWords] = 2
+	launch[launcher.Words] = 2
 	if got := r.call(t, gpubackend.OpLaunchKernel, launch...); got != gpubackend.Success {
 		t.Errorf("cooperative launch: %v", got)
 	}

@@ -73,7 +73,7 @@ func (w *Worker) execute(c *call.Call) {
 
 func (w *Worker) dispatch(c *call.Call) gpubackend.Result {
 	if c.Op != gpubackend.OpLaunchKernel || c.Context != w.contexts.Current() {
-		w.flushLaunches()
+		w.launcher.Flush()
 	}
 	h := w.table.Find(c.Op)
 	switch {

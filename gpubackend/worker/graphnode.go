@@ -11,14 +11,14 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/handles"
+	"github.com/paracuda/paracuda/gpubackend/worker/known"
+	"github.com/paracuda/paracuda/gpubackend/worker/launcher"
 )
 
 // A node's record is words, the first of which is its type, and bytes behind them (docs/protocol.md, "Graphs").
 
 const (
-	poolBytes   = 88 // of CUmemPoolProps
 	accessBytes = 12 // of CUmemAccessDesc
-	memOpBytes  = 48 // of CUstreamBatchMemOpParams
 	maxMemOps   = 256
 	keptToken   = 1 << 63 // host functions of graphs
 )
@@ -58,7 +58,7 @@ func (w *Worker) decodeNodeWords(c *call.Call, n *gpubackend.Node, v []uint64, t
 	switch n.Type {
 	case gpubackend.NodeKernel:
 		l := &n.Launch
-		if v[5] > uint64(len(tail)) || v[5] > maxParameters {
+		if v[5] > uint64(len(tail)) || v[5] > launcher.MaxParameters {
 			return gpubackend.InvalidValue
 		}
 		l.Grid = [3]uint32{uint32(v[1]), uint32(v[1] >> 32), uint32(v[2])}
@@ -97,22 +97,22 @@ func (w *Worker) decodeNodeWords(c *call.Call, n *gpubackend.Node, v []uint64, t
 func (w *Worker) decodeNodeMemory(n *gpubackend.Node, v []uint64, tail []byte) gpubackend.Result {
 	switch n.Type {
 	case gpubackend.NodeMemAlloc:
-		if len(tail) < poolBytes || v[2] > uint64(len(tail)-poolBytes)/accessBytes {
+		if len(tail) < known.PoolBytes || v[2] > uint64(len(tail)-known.PoolBytes)/accessBytes {
 			return gpubackend.InvalidValue
 		}
-		n.Bytes, n.Address, n.Pool = v[0], v[1], tail[:poolBytes]
-		n.Access = tail[poolBytes : poolBytes+v[2]*accessBytes]
-		if !plainPool(n.Pool) {
+		n.Bytes, n.Address, n.Pool = v[0], v[1], tail[:known.PoolBytes]
+		n.Access = tail[known.PoolBytes : known.PoolBytes+v[2]*accessBytes]
+		if !known.PlainPool(n.Pool) {
 			return gpubackend.InvalidValue
 		}
 	case gpubackend.NodeMemFree:
 		n.Address = v[0]
 	case gpubackend.NodeMemOps:
-		if v[0] > maxMemOps || v[0]*memOpBytes > uint64(len(tail)) {
+		if v[0] > maxMemOps || v[0]*known.OpBytes > uint64(len(tail)) {
 			return gpubackend.InvalidValue
 		}
-		n.Flags, n.Ops = v[1], tail[:v[0]*memOpBytes]
-		if !allowed.StreamOpsFlags.Has(n.Flags) || !knownOps(n.Ops) {
+		n.Flags, n.Ops = v[1], tail[:v[0]*known.OpBytes]
+		if !allowed.StreamOpsFlags.Has(n.Flags) || !known.Ops(n.Ops) {
 			return gpubackend.InvalidValue
 		}
 	}
@@ -160,7 +160,7 @@ func (w *Worker) encodeNodeWords(n *gpubackend.Node) (v []uint64, tail []byte) {
 	case gpubackend.NodeMemFree:
 		return []uint64{n.Address}, nil
 	case gpubackend.NodeMemOps:
-		return []uint64{uint64(len(n.Ops) / memOpBytes), n.Flags}, n.Ops
+		return []uint64{uint64(len(n.Ops) / known.OpBytes), n.Flags}, n.Ops
 	}
 	return nil, nil
 }

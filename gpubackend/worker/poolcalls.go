@@ -7,6 +7,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/known"
 	"github.com/paracuda/paracuda/gpubackend/worker/streams"
 )
 
@@ -206,7 +207,7 @@ func (w *Worker) allocate(c *call.Call, run func(*call.Call) gpubackend.Result) 
 const setDependencies = 1
 
 func (w *Worker) captureAlloc(c *call.Call, bytes uint64, s gpubackend.Stream, graph gpubackend.Graph, after []gpubackend.GraphNode) gpubackend.Result {
-	n := &gpubackend.Node{Type: gpubackend.NodeMemAlloc, Bytes: bytes, Pool: make([]byte, poolBytes)}
+	n := &gpubackend.Node{Type: gpubackend.NodeMemAlloc, Bytes: bytes, Pool: make([]byte, known.PoolBytes)}
 	n.Pool[0], n.Pool[8] = 1, 1 // pinned, of a device: number 0
 	node, address, _, result := w.driver.GraphAddNode(graph, after, nil, n)
 	if result == gpubackend.Success {

@@ -19,6 +19,7 @@ func (w *Worker) buildTable() {
 	w.table = call.Table{}
 	w.table.Add(w.described())
 	w.table.Add(w.raw())
+	w.table.Add(w.launcher.Handlers())
 	w.table.Wrap(w.kernels.Steps())
 	w.table.Wrap(w.steps())
 }
@@ -34,7 +35,6 @@ func (w *Worker) raw() call.Handlers {
 		gpubackend.OpCtxSynchronize:                   {Run: w.runCtxSynchronize},
 		gpubackend.OpStreamSynchronize:                {Words: 1, Run: w.runStreamSynchronize},
 		gpubackend.OpEventSynchronize:                 {Words: 1, Run: w.runEventSynchronize},
-		gpubackend.OpLaunchKernel:                     {Words: launchWords, Run: w.runLaunchKernel},
 		gpubackend.OpHostRegister:                     {Words: 4, NoContext: true, Run: w.runHostRegister},
 		gpubackend.OpHostUnregister:                   {Words: 1, NoContext: true, Run: w.runHostUnregister},
 		gpubackend.OpHostKeep:                         {Words: 5, NoContext: true, Run: w.runHostKeep},

@@ -14,7 +14,7 @@ import (
 // before: a kernel or a copy that goes on would write to pages that may be another driver's by then. Nothing is taken from
 // the ring meanwhile. The device process has the patience, and kills a worker for whose work it lasts too long.
 func (w *Worker) pauseUntilResume() error {
-	w.flushLaunches()
+	w.launcher.Flush()
 	if err := w.awaitStandstill(); err != nil {
 		return err
 	}

@@ -19,6 +19,8 @@ const (
 	resourceMipmapped = 1
 	resourcePitch2D   = 3
 	resourceHandle    = 8
+	resourceFlagsAt   = 136
+	textureFlagsAt    = 16 // of a CUDA_TEXTURE_DESC
 )
 
 // resource returns a resource description with the driver's handle in it.

@@ -20,6 +20,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/contexts"
 	"github.com/paracuda/paracuda/gpubackend/worker/fences"
 	"github.com/paracuda/paracuda/gpubackend/worker/kernels"
+	"github.com/paracuda/paracuda/gpubackend/worker/launcher"
 	"github.com/paracuda/paracuda/gpubackend/worker/streams"
 	"github.com/paracuda/paracuda/virtqueue"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
@@ -67,7 +68,7 @@ type Worker struct {
 	announcer      announcer
 	streams        *streams.Streams
 	kernels        *kernels.Kernels
-	launches       launches
+	launcher       *launcher.Launcher
 	hostFuncs      hostFuncs
 	watchdog       *watchdog
 	graphs         graphs
@@ -190,10 +191,15 @@ func (w *Worker) assemble() {
 		Copied: func(bytes uint64) { w.state.Count(handover.BytesCopied, bytes) },
 	}
 	w.current = call.New(&w.buffers)
-	w.contexts = contexts.New(w.driver, &w.objects, w.flushLaunches)
+	w.contexts = contexts.New(w.driver, &w.objects, func() { w.launcher.Flush() })
 	w.fences = fences.New(w.driver, w.contexts)
 	w.streams = streams.New(w.driver, w.contexts, &w.objects)
 	w.kernels = kernels.New(w.driver, &w.objects)
+	w.launcher = launcher.New(launcher.Config{
+		Driver: w.driver, Objects: &w.objects, Streams: w.streams, Kernels: w.kernels,
+		Fail:  func(result gpubackend.Result) { w.finish(0, 0, false, result, nil) },
+		Count: func(n handover.Counter, by uint64) { w.state.Count(n, by) },
+	})
 	w.buildTable()
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/handles"
+	"github.com/paracuda/paracuda/gpubackend/worker/known"
 )
 
 // described decodes and executes each function of class call or post.
@@ -697,7 +698,7 @@ func (w *Worker) runOccupancyMaxActiveClusters(c *call.Call) gpubackend.Result {
 	if bad != 0 {
 		return bad
 	}
-	if !knownAttributes(p2) {
+	if !known.Attributes(p2) {
 		return gpubackend.InvalidValue
 	}
 	p0, result := w.driver.OccupancyMaxActiveClusters(p1, p2)
@@ -714,7 +715,7 @@ func (w *Worker) runOccupancyMaxPotentialClusterSize(c *call.Call) gpubackend.Re
 	if bad != 0 {
 		return bad
 	}
-	if !knownAttributes(p2) {
+	if !known.Attributes(p2) {
 		return gpubackend.InvalidValue
 	}
 	p0, result := w.driver.OccupancyMaxPotentialClusterSize(p1, p2)
@@ -1559,7 +1560,7 @@ func (w *Worker) runStreamMemOps(c *call.Call) gpubackend.Result {
 	if bad != 0 {
 		return bad
 	}
-	if !knownOps(p1) {
+	if !known.Ops(p1) {
 		return gpubackend.InvalidValue
 	}
 	result := w.driver.StreamMemOps(p0, p1, c.Word(3))
@@ -1717,7 +1718,7 @@ func (w *Worker) runArray3DCreate(c *call.Call) gpubackend.Result {
 	if len(p1) != 40 {
 		return gpubackend.InvalidValue
 	}
-	if !knownArray(p1) {
+	if !known.Array(p1) {
 		return gpubackend.InvalidValue
 	}
 	p0, result := w.driver.Array3DCreate(p1)
@@ -1837,7 +1838,7 @@ func (w *Worker) runMipmappedArrayCreate(c *call.Call) gpubackend.Result {
 	if len(p1) != 40 {
 		return gpubackend.InvalidValue
 	}
-	if !knownArray(p1) {
+	if !known.Array(p1) {
 		return gpubackend.InvalidValue
 	}
 	p0, result := w.driver.MipmappedArrayCreate(p1, c.Word(2))

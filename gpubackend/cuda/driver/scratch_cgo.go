@@ -13,6 +13,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+	"github.com/paracuda/paracuda/gpubackend/launches"
 )
 
 // Sizes of launches.
@@ -20,8 +21,8 @@ const (
 	MaxParameterBytes    = 32764
 	LaunchAttributeBytes = 72
 	MaxLaunchAttributes  = 32
-	MaxLaunches          = 128       // in one call of C
-	parameterSpace       = 256 << 10 // for the parameters of all of them
+	MaxLaunches          = launches.MaxBatch // in one call of C
+	parameterSpace       = 256 << 10         // for the parameters of all of them
 )
 
 // scratch is the C memory in which launches are put together: the structures, their parameters and

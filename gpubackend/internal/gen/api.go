@@ -39,7 +39,7 @@ type param struct {
 	name string
 	code string // u, ou, h, d, o, ih, oh, ib, ob, is, in, on
 	kind string // of a handle; of a scalar its set, if it has one
-	test string // of a buffer: the worker's function that says whether it may be passed on, "" for none
+	test string // of a buffer: the function of package known that says whether it may be passed on, "" for none
 }
 
 // baseName is a line of versions.tsv. Each version is (CUDA version, symbol), ascending.

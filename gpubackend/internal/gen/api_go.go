@@ -120,7 +120,7 @@ func driverGo(a *api) []byte {
 func dispatchGo(a *api) []byte {
 	var b bytes.Buffer
 	goHeader(&b, "worker", "github.com/paracuda/paracuda/gpubackend", "github.com/paracuda/paracuda/gpubackend/allowed",
-		"github.com/paracuda/paracuda/gpubackend/object", "github.com/paracuda/paracuda/gpubackend/worker/call", "github.com/paracuda/paracuda/gpubackend/worker/handles")
+		"github.com/paracuda/paracuda/gpubackend/object", "github.com/paracuda/paracuda/gpubackend/worker/call", "github.com/paracuda/paracuda/gpubackend/worker/handles", "github.com/paracuda/paracuda/gpubackend/worker/known")
 	b.WriteString("\n// described decodes and executes each function of class call or post.\nfunc (w *Worker) described() call.Handlers {\nreturn call.Handlers{\n")
 	for _, f := range a.remote() {
 		fmt.Fprintf(&b, "gpubackend.Op%s: {Words: %d, NoContext: %v, Run: w.run%s},\n", f.method(), f.words(), f.noctx, f.method())
@@ -162,7 +162,7 @@ func dispatchFunc(b *bytes.Buffer, f function) {
 				fmt.Fprintf(b, "if len(%s) != %s {\nreturn gpubackend.InvalidValue\n}\n", size, p.kind)
 			}
 			if p.test != "" {
-				fmt.Fprintf(b, "if !%s(%s) {\nreturn gpubackend.InvalidValue\n}\n", p.test, v)
+				fmt.Fprintf(b, "if !known.%s(%s) {\nreturn gpubackend.InvalidValue\n}\n", p.test, v)
 			}
 			if p.code == "ob" || p.code == "so" {
 				fmt.Fprintf(b, "defer %s.Done()\n", v)

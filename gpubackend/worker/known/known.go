@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package worker
+// Package known says what structures of the guest's may hold, where the driver gets them as they
+// are. Scalars are checked by the generated handlers (package allowed). What isn't known is
+// refused: a driver may give it a meaning later.
+package known
 
 import (
 	"encoding/binary"
@@ -8,7 +11,13 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/allowed"
 )
 
-// What structures of the guest's may say, where the driver gets them as they are. Scalars are checked by the generated handlers.
+// Sizes of structures.
+const (
+	OpBytes        = 48 // of CUstreamBatchMemOpParams
+	PoolBytes      = 88 // of CUmemPoolProps
+	AttributeBytes = 72 // of CUlaunchAttribute
+	ShapeBytes     = 32 // of a launch's shape, which attributes follow
+)
 
 // CUstreamBatchMemOpType, and where the flags of an operation are.
 const (
@@ -27,15 +36,12 @@ const (
 	poolSecurityAt    = 16
 	poolLargestAt     = 24
 	arrayFlagsAt      = 32
-	textureFlagsAt    = 16
-	resourceFlagsAt   = 136
-	launchShapeBytes  = 32
 )
 
-// knownOps says whether operations on memory and their flags are all known.
-func knownOps(ops []byte) bool {
+// Ops says whether operations on memory and their flags are all known.
+func Ops(ops []byte) bool {
 	le := binary.LittleEndian
-	for ; len(ops) >= memOpBytes; ops = ops[memOpBytes:] {
+	for ; len(ops) >= OpBytes; ops = ops[OpBytes:] {
 		op, flags := uint64(le.Uint32(ops)), uint64(le.Uint32(ops[memOpFlagsAt:]))
 		known := allowed.StreamOp.Has(op)
 		switch op {
@@ -53,8 +59,8 @@ func knownOps(ops []byte) bool {
 	return true
 }
 
-// plainPool says whether a CUmemPoolProps is of a device's memory that nobody exports, as graphs take it.
-func plainPool(b []byte) bool {
+// PlainPool says whether a CUmemPoolProps is of a device's memory that nobody exports, as graphs take it.
+func PlainPool(b []byte) bool {
 	le := binary.LittleEndian
 	if le.Uint32(b) != pinnedAllocation || le.Uint32(b[poolHandleTypesAt:]) != 0 || le.Uint32(b[poolLocationAt:]) != deviceLocation {
 		return false
@@ -67,14 +73,14 @@ func plainPool(b []byte) bool {
 	return le.Uint64(b[poolSecurityAt:]) == 0
 }
 
-// knownArray says whether the flags of an array to be made are known.
-func knownArray(desc []byte) bool {
+// Array says whether the flags of an array to be made are known.
+func Array(desc []byte) bool {
 	return allowed.ArrayFlags.Has(uint64(binary.LittleEndian.Uint32(desc[arrayFlagsAt:])))
 }
 
-// knownAttributes says whether the attributes of a launch are known, which follow its shape.
-func knownAttributes(config []byte) bool {
-	for b := config[min(len(config), launchShapeBytes):]; len(b) >= attributeBytes; b = b[attributeBytes:] {
+// Attributes says whether the attributes of a launch are known, which follow its shape.
+func Attributes(config []byte) bool {
+	for b := config[min(len(config), ShapeBytes):]; len(b) >= AttributeBytes; b = b[AttributeBytes:] {
 		if !allowed.LaunchAttribute.Has(uint64(binary.LittleEndian.Uint32(b))) {
 			return false
 		}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package launches is the policy for consecutive kernel launches: how many go to the driver at
+// once, where a batch of them ends, and which batches are worth a graph of their own.
+//
+// A program repeats what it launches. If it is cut into the same batches each time, a device knows
+// a batch that it has seen before, and replays it as a graph for a third of what the launches cost
+// (docs/performance.md). So a batch ends by what is launched and not by when (Ends), and a device
+// finds it again by the same hash (Cache). What counts as the same are functions, shapes and the
+// sizes of parameters; the parameters themselves are patched.
+//
+// # Who owns what
+//
+// The worker cuts batches; the device keeps a Cache, with the graphs that it has made. The hash of
+// a launch is computed once, by who needs it first, and kept in it. Neither is for more than one
+// goroutine.
+//
+// # Who may lie
+//
+// The guest chooses what is launched, and could find shapes with the same hash: so every match is
+// of the shapes themselves, and what is remembered is bounded.
+package launches

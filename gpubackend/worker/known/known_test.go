@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package known
+
+import (
+	"encoding/binary"
+	"testing"
+)
+
+// structures are what travels as a whole, and what must not be in it.
+var structures = []struct {
+	name  string
+	bytes int
+	known func([]byte) bool
+	good  map[int]uint32
+	bad   []map[int]uint32
+}{
+	{"operations", 2 * OpBytes, Ops, map[int]uint32{0: 1, 24: 1 << 30, 48: 5, 72: 1}, []map[int]uint32{
+		{0: 0}, {0: 6, 4: 2}, {0: 3, 4: 1 << 31}, {0: 8}, {48: 77}, {24: 4}, {24: 1 << 31}, {72: 2}, {72: 1 << 30},
+	}},
+	{"pool", PoolBytes, PlainPool, map[int]uint32{0: 1, 8: 1}, []map[int]uint32{
+		{0: 0}, {0: 2}, {4: 1}, {4: 8}, {8: 0}, {8: 2}, {16: 1}, {20: 1}, {32: 1}, {84: 1},
+	}},
+	{"array", 40, Array, map[int]uint32{32: 0x1ff}, []map[int]uint32{{32: 0x200}, {32: 1 << 31}}},
+	{"attributes", ShapeBytes + 2*AttributeBytes, Attributes, map[int]uint32{32: 4, 104: 14}, []map[int]uint32{
+		{32: 13}, {32: 15}, {104: 40}, {104: 1 << 31},
+	}},
+}
+
+func TestUnknownContentsAreRefused(t *testing.T) {
+	fill := func(b []byte, values map[int]uint32) {
+		for at, v := range values {
+			binary.LittleEndian.PutUint32(b[at:], v)
+		}
+	}
+	for _, s := range structures {
+		b := make([]byte, s.bytes)
+		fill(b, s.good)
+		if !s.known(b) {
+			t.Errorf("%s: what is right is refused", s.name)
+		}
+		for _, bad := range s.bad {
+			b := make([]byte, s.bytes)
+			fill(b, s.good)
+			fill(b, bad)
+			if s.known(b) {
+				t.Errorf("%s: %v isn't refused", s.name, bad)
+			}
+		}
+	}
+}

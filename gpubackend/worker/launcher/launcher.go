@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package launcher
+
+import (
+	"encoding/binary"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/allowed"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/launches"
+	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/handles"
+	"github.com/paracuda/paracuda/gpubackend/worker/known"
+)
+
+// Words are the words of a launch before its parameters.
+const Words = 7
+
+const (
+	maxAttributes = 32 // of a launch
+	// MaxParameters is as much as the parameters of a launch may have.
+	MaxParameters = 32764 // bytes (CUDA C programming guide, "Kernel parameters")
+)
+
+// Driver is what a Launcher uses of gpubackend.Driver.
+type Driver interface {
+	Launch(l *gpubackend.Launch) gpubackend.Result
+	LaunchAll(ls []gpubackend.Launch) (queued int, result gpubackend.Result)
+}
+
+// Streams finds a stream that the guest names.
+type Streams interface {
+	Find(c *call.Call, handle uint64) (gpubackend.Stream, gpubackend.Result)
+}
+
+// Kernels finds a function, or that of a kernel.
+type Kernels interface {
+	Find(c *call.Call, handle uint64) (gpubackend.Function, gpubackend.Result)
+}
+
+// Config is what a Launcher needs.
+type Config struct {
+	Driver  Driver
+	Objects *object.Table
+	Streams Streams
+	Kernels Kernels
+	// Fail tells the guest of a launch that failed, which waits for no answer.
+	Fail func(gpubackend.Result)
+	// Count adds to a counter of the VM's.
+	Count func(handover.Counter, uint64)
+}
+
+// Launcher collects launches.
+type Launcher struct {
+	Config
+	groups [maxGroups]group
+	used   int
+	one    gpubackend.Launch // the launch at hand
+
+	flushed, flushes uint64 // not counted yet
+
+	attributes [maxAttributes * known.AttributeBytes]byte // of it: the worker's own copy
+}
+
+// group is launches in one stream of the current context.
+type group struct {
+	stream gpubackend.Stream
+	list   []gpubackend.Launch
+}
+
+// maxGroups is how many streams have launches that aren't flushed.
+const maxGroups = 8
+
+// New returns a Launcher that has collected nothing.
+func New(c Config) *Launcher { return &Launcher{Config: c} }
+
+// Handlers are the commands that a Launcher executes.
+func (b *Launcher) Handlers() call.Handlers {
+	return call.Handlers{gpubackend.OpLaunchKernel: {Words: Words, Run: b.launch}}
+}
+
+// launch takes a launch: it is executed with those that follow it, or at once if it is of a kind
+// that can't be.
+func (b *Launcher) launch(c *call.Call) gpubackend.Result {
+	l := &b.one
+	if result := b.decode(c, l); result != gpubackend.Success {
+		return result
+	}
+	if len(l.Attributes) > 0 || c.Reply() {
+		b.Flush()
+		b.Count(handover.Launches, 1)
+		return b.Driver.Launch(l)
+	}
+	b.collect(l)
+	return gpubackend.Success
+}
+
+func (b *Launcher) decode(c *call.Call, l *gpubackend.Launch) (result gpubackend.Result) {
+	if l.Function, result = b.Kernels.Find(c, c.Word(0)); result != gpubackend.Success {
+		return result
+	}
+	if l.Stream, result = b.Streams.Find(c, c.Word(1)); result != gpubackend.Success {
+		return result
+	}
+	parameters, attributes := c.Word(6), c.Word(5)>>32
+	body := c.Command.Body[8*Words:]
+	if parameters > MaxParameters || attributes > maxAttributes {
+		return gpubackend.InvalidValue
+	}
+	padded := (parameters + 7) &^ 7
+	if padded+attributes*known.AttributeBytes > uint64(len(body)) {
+		return gpubackend.InvalidValue
+	}
+	l.Grid = [3]uint32{uint32(c.Word(2)), uint32(c.Word(2) >> 32), uint32(c.Word(3))}
+	l.Block = [3]uint32{uint32(c.Word(3) >> 32), uint32(c.Word(4)), uint32(c.Word(4) >> 32)}
+	l.Shared = uint32(c.Word(5))
+	l.Parameters, l.Hash = body[:parameters], 0
+	l.Attributes = b.attributes[:copy(b.attributes[:], body[padded:padded+attributes*known.AttributeBytes])]
+	return b.translate(l.Attributes)
+}
+
+// Launch attributes (CUlaunchAttributeID) whose value begins with an event.
+const (
+	attributeProgrammaticEvent = 7
+	attributeCompletionEvent   = 12
+	attributeValue             = 8 // offset of the value
+)
+
+// translate replaces the guest's handles in launch attributes by the driver's. What isn't known is refused.
+func (b *Launcher) translate(attributes []byte) gpubackend.Result {
+	for ; len(attributes) > 0; attributes = attributes[known.AttributeBytes:] {
+		id := binary.LittleEndian.Uint32(attributes)
+		if !allowed.LaunchAttribute.Has(uint64(id)) {
+			return gpubackend.InvalidValue
+		}
+		switch id {
+		case attributeProgrammaticEvent, attributeCompletionEvent:
+			value := attributes[attributeValue:]
+			event, result := handles.Event(b.Objects, binary.LittleEndian.Uint64(value))
+			if result != gpubackend.Success {
+				return result
+			}
+			binary.LittleEndian.PutUint64(value, uint64(event))
+		}
+	}
+	return gpubackend.Success
+}
+
+// collect adds a launch to those of its stream.
+func (b *Launcher) collect(l *gpubackend.Launch) {
+	legacy := l.Stream <= gpubackend.LegacyStream
+	if b.used > 0 && (legacy || b.groups[0].stream <= gpubackend.LegacyStream) && b.groups[0].stream != l.Stream {
+		b.Flush()
+	}
+	g := b.group(l.Stream)
+	if g == nil {
+		b.Flush()
+		g = b.group(l.Stream)
+	}
+	g.list = append(g.list, *l)
+	if launches.Ends(g.list) {
+		b.flush(g)
+	}
+}
+
+// group returns the group of a stream, or nil if there are too many.
+func (b *Launcher) group(s gpubackend.Stream) *group {
+	for i := range b.groups[:b.used] {
+		if b.groups[i].stream == s {
+			return &b.groups[i]
+		}
+	}
+	if b.used == maxGroups {
+		return nil
+	}
+	g := &b.groups[b.used]
+	b.used++
+	g.stream = s
+	if g.list == nil {
+		g.list = make([]gpubackend.Launch, 0, launches.MaxBatch)
+	}
+	return g
+}
+
+// Collected says whether there are launches that aren't flushed.
+func (b *Launcher) Collected() bool { return b.used > 0 }
+
+// Flush executes what was collected.
+func (b *Launcher) Flush() {
+	for i := range b.groups[:b.used] {
+		b.flush(&b.groups[i])
+	}
+	b.used = 0
+}
+
+// Report puts what was launched into the VM's counters.
+func (b *Launcher) Report() {
+	if b.flushes > 0 {
+		b.Count(handover.Launches, b.flushed)
+		b.Count(handover.LaunchFlushes, b.flushes)
+		b.flushed, b.flushes = 0, 0
+	}
+}
+
+func (b *Launcher) flush(g *group) {
+	list := g.list
+	if len(list) > 0 {
+		b.flushed += uint64(len(list))
+		b.flushes++
+	}
+	for len(list) > 0 {
+		n, result := b.Driver.LaunchAll(list)
+		if result == gpubackend.Success {
+			break
+		}
+		b.Fail(result)
+		// A launch that failed is skipped; those behind it have their own results.
+		list = list[min(n+1, len(list)):]
+	}
+	g.list = g.list[:0]
+}
