@@ -158,7 +158,7 @@ func (d *Device) arrayMemory(c *contexts.Context, bytes uint64) (uint64, gpuback
 	if len(d.arrays[c]) >= maxArrays {
 		return 0, gpubackend.OutOfMemory
 	}
-	base, result := d.allocate(bytes, d.space.heap.Alloc)
+	base, result := d.Memory.Alloc(bytes)
 	if result == gpubackend.Success {
 		if d.arrays[c] == nil {
 			d.arrays[c] = make(map[uint64]bool)
@@ -171,14 +171,14 @@ func (d *Device) arrayMemory(c *contexts.Context, bytes uint64) (uint64, gpuback
 // freeArray gives back an array's memory when the work that was queued before is done.
 func (d *Device) freeArray(c *contexts.Context, base uint64) {
 	delete(d.arrays[c], base)
-	d.deferFree(base)
-	d.reclaim()
+	d.DeferFree(base)
+	d.Reclaim()
 }
 
 // dropTextures gives back the arrays, textures and surfaces of a context whose work has ended.
 func (d *Device) dropTextures(c *contexts.Context) {
 	for base := range d.arrays[c] {
-		d.deferFree(base)
+		d.DeferFree(base)
 	}
 	delete(d.arrays, c)
 	delete(d.references, c)

@@ -9,6 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
+	"github.com/paracuda/paracuda/gpubackend/soft/space"
 )
 
 const (
@@ -17,18 +18,6 @@ const (
 	// maxHeld bounds the sources of copies that wait for their stream.
 	maxHeld = 256 << 20
 )
-
-// reaches tells whether a copy or fill may touch the range: it must lie in one allocation or in registered memory.
-func (d *Device) reaches(addr, n uint64, write bool) bool {
-	if !d.space.inWindow(addr) {
-		return d.space.table.Load().covers(addr, n, write)
-	}
-	base, size, ok := d.space.heap.Find(addr)
-	if _, freed := d.freeing[base]; !ok || freed {
-		return false
-	}
-	return n <= size-(addr-base)
-}
 
 // span is a range of addresses that a task reads or writes.
 type span struct {
@@ -45,7 +34,7 @@ type movement struct {
 // checkMovement checks it against what there is now.
 func (d *Device) checkMovement(m *movement) gpubackend.Result {
 	for _, p := range m.spans {
-		if !d.reaches(p.addr, p.bytes, p.write) {
+		if !d.Reaches(p.addr, p.bytes, p.write) {
 			return gpubackend.InvalidValue
 		}
 	}
@@ -61,9 +50,8 @@ func (d *Device) moveTask(c *contexts.Context, m movement) *scheduler.Task {
 	}
 	t := &scheduler.Task{Class: scheduler.Memory, Domain: c.Domain, Quick: total <= quickBytes}
 	t.Run = func() {
-		table := d.space.table.Load()
 		for _, p := range m.spans {
-			if !table.covers(p.addr, p.bytes, p.write) {
+			if !d.Space().Covers(p.addr, p.bytes, p.write) {
 				c.Fail(gpubackend.IllegalAddress)
 				return
 			}
@@ -97,7 +85,7 @@ func (d *Device) Copy(dst, src, n uint64, h gpubackend.Stream) gpubackend.Result
 		})
 	}
 	return d.transfer(s, movement{
-		[]span{{dst, n, true}, {src, n, false}}, func() { copy(bytesAt(dst, n), bytesAt(src, n)) },
+		[]span{{dst, n, true}, {src, n, false}}, func() { copy(space.Bytes(dst, n), space.Bytes(src, n)) },
 	})
 }
 
@@ -117,11 +105,11 @@ func (d *Device) CopyIn(dst uint64, src []byte, handle gpubackend.Stream) gpubac
 	if result := s.refuse(); result != gpubackend.Success {
 		return result
 	}
-	if !d.reaches(dst, n, true) {
+	if !d.Reaches(dst, n, true) {
 		return gpubackend.InvalidValue
 	}
 	if d.scheduler.AllDone(d.dependencies(s)) {
-		copy(bytesAt(dst, n), src)
+		copy(space.Bytes(dst, n), src)
 		return gpubackend.Success
 	}
 	if !d.held.Take(n) {
@@ -130,11 +118,11 @@ func (d *Device) CopyIn(dst uint64, src []byte, handle gpubackend.Stream) gpubac
 	kept := bytes.Clone(src)
 	t := &scheduler.Task{Class: scheduler.Memory, Domain: s.ctx.Domain, Then: d.held.Return(n), Payload: n}
 	t.Run = func() {
-		if !d.space.table.Load().covers(dst, n, true) {
+		if !d.Space().Covers(dst, n, true) {
 			s.ctx.Fail(gpubackend.IllegalAddress)
 			return
 		}
-		copy(bytesAt(dst, n), kept)
+		copy(space.Bytes(dst, n), kept)
 	}
 	d.enqueue(s, t)
 	return gpubackend.Success
@@ -146,10 +134,10 @@ func (d *Device) CopyOut(dst []byte, src uint64) gpubackend.Result {
 		return result
 	}
 	n := uint64(len(dst))
-	if n > 0 && !d.reaches(src, n, false) {
+	if n > 0 && !d.Reaches(src, n, false) {
 		return gpubackend.InvalidValue
 	}
-	copy(dst, bytesAt(src, n))
+	copy(dst, space.Bytes(src, n))
 	return gpubackend.Success
 }
 
@@ -187,7 +175,7 @@ func copyBox(b *gpubackend.Box) {
 	for z := range b.Depth {
 		for y := range b.Height {
 			dst, src := b.Dst+z*b.DstSlice+y*b.DstPitch, b.Src+z*b.SrcSlice+y*b.SrcPitch
-			copy(bytesAt(dst, b.Width), bytesAt(src, b.Width))
+			copy(space.Bytes(dst, b.Width), space.Bytes(src, b.Width))
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
+	"github.com/paracuda/paracuda/gpubackend/soft/memory"
 	"github.com/paracuda/paracuda/gpubackend/soft/output"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
@@ -70,25 +71,21 @@ type Device struct {
 	unsupported
 	*output.Buffer
 	*contexts.Contexts
+	*memory.Memory
 
 	options   Options
 	scheduler *scheduler.Scheduler
-	space     *space // nil before Open and after Close
-	warm      bool   // opened ahead of Open
+	warm      bool // opened ahead of Open
 
 	handles *handles.Table
 	grids   atomic.Uint64 // kernels launched
 
 	registered map[uint64]uint64 // host memory: address, size
-	freeing    map[uint64]uint64 // device memory given back but perhaps still in use: address, size
-	staging    uint64            // bytes given by Staging
-	pieces     int               // memory without an address
 
-	sets        map[*contexts.Context]*streamSet
-	codes       map[*contexts.Context]*contextCode
-	allocations map[uint64]allocation                 // by address
-	arrays      map[*contexts.Context]map[uint64]bool // addresses of their memory
-	references  map[*contexts.Context]int             // texture references made by TexRefCreate
+	sets       map[*contexts.Context]*streamSet
+	codes      map[*contexts.Context]*contextCode
+	arrays     map[*contexts.Context]map[uint64]bool // addresses of their memory
+	references map[*contexts.Context]int             // texture references made by TexRefCreate
 
 	captures    int    // how many go on
 	lastCapture uint64 // number of the latest
@@ -100,26 +97,29 @@ type Device struct {
 	graphMemory    map[uint64]*graphMemory // by address
 	graphMemoryUse graphMemoryUse
 
-	freed *scheduler.Returned  // device memory that nothing uses any more
-	held  *scheduler.Allowance // bytes kept for copies that wait
+	held *scheduler.Allowance // bytes kept for copies that wait
 }
 
 var _ gpubackend.Driver = (*Device)(nil)
 
 // New returns a device. It takes memory and addresses when it is opened.
 func New(o Options) *Device {
+	o = o.withDefaults()
 	d := &Device{
-		options: o.withDefaults(), scheduler: scheduler.New(o.HostMemory), handles: handles.New(), Buffer: output.NewBuffer(o.HostMemory),
-		registered: make(map[uint64]uint64), freeing: make(map[uint64]uint64),
+		options: o, scheduler: scheduler.New(o.HostMemory), handles: handles.New(), Buffer: output.NewBuffer(o.HostMemory),
+		registered:  make(map[uint64]uint64),
 		graphMemory: make(map[uint64]*graphMemory),
 	}
-	d.freed, d.held = d.scheduler.NewReturned(), d.scheduler.NewAllowance(maxHeld)
+	d.held = d.scheduler.NewAllowance(maxHeld)
 	d.sets, d.codes = make(map[*contexts.Context]*streamSet), make(map[*contexts.Context]*contextCode)
-	d.allocations = make(map[uint64]allocation)
 	d.arrays, d.references = make(map[*contexts.Context]map[uint64]bool), make(map[*contexts.Context]int)
 	d.Contexts = contexts.New(contexts.Options{
 		Handles: d.handles, Scheduler: d.scheduler, Output: d.Buffer, Memory: d.options.Memory,
 		Hooks: contexts.Hooks{Usable: d.fillLibraries, Ending: d.emptyGraphs, Ended: d.drop, Busy: d.busy},
+	})
+	d.Memory = memory.New(memory.Options{
+		Base: o.Base, Window: o.Window, Bytes: o.Memory, Files: o.Files, Host: o.HostMemory,
+		Handles: d.handles, Contexts: d.Contexts, Scheduler: d.scheduler, Lasts: d.lasts,
 	})
 	return d
 }
@@ -130,17 +130,15 @@ func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 		d.warm = false
 		return d.identity().Snapshot(), gpubackend.Success
 	}
-	if d.space != nil || d.Ended() {
+	if d.Space() != nil || d.Ended() {
 		return nil, gpubackend.InvalidValue
 	}
 	if !chip.Visible(env, d.options.UUID) {
 		return nil, gpubackend.NoDevice
 	}
-	var err error
-	if d.space, err = openSpace(d.options.Base, d.options.Window, d.options.Memory); err != nil {
+	if d.Memory.Open() != nil {
 		return nil, gpubackend.OutOfMemory
 	}
-	d.space.heap.Meter(d.options.HostMemory)
 	d.Contexts.Start()
 	return d.identity().Snapshot(), gpubackend.Success
 }
@@ -165,25 +163,35 @@ func (d *Device) Suits(env []string) bool { return !d.warm || chip.Visible(env, 
 
 // drop has the rooms give back what was in a context whose work has ended.
 func (d *Device) drop(c *contexts.Context) {
-	d.dropMemory(c)
+	d.Memory.Drop(c)
 	d.dropTextures(c)
 	d.dropCode(c)
 	d.dropStreams(c)
-	d.reclaim()
+	d.Reclaim()
+}
+
+// MemFree implements gpubackend.Driver. What a graph allocated is the graph's to free.
+func (d *Device) MemFree(addr uint64) gpubackend.Result {
+	if m := d.graphMemory[addr]; m != nil {
+		if _, result := d.Current(); result != gpubackend.Success {
+			return result
+		}
+		return d.freeGraphMemory(m)
+	}
+	return d.Memory.MemFree(addr)
 }
 
 // Close implements gpubackend.Driver. Kernels are stopped. Should one not notice in time, its memory stays mapped.
 func (d *Device) Close() {
 	d.Contexts.Stop()
-	if d.space == nil {
+	if d.Space() == nil {
 		return
 	}
 	d.finishShared()
 	d.scheduler.DropHosts(nil)
 	if d.scheduler.Wait(closeTimeout) {
-		d.space.window.close()
-		d.space = nil
+		d.Memory.Close()
 	}
-	d.Contexts.Clear(d.space == nil)
+	d.Contexts.Clear(d.Space() == nil)
 	d.handles.Clear()
 }

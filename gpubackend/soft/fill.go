@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/space"
 )
 
 // fill queues a memset of height rows of width elements of the given size in bytes.
@@ -42,7 +43,7 @@ func fillMovement(f *gpubackend.Fill) (movement, gpubackend.Result) {
 			row, height = total, 1
 		}
 		for y := range height {
-			fillBytes(bytesAt(dst+y*pitch, row), value, int(element))
+			fillBytes(space.Bytes(dst+y*pitch, row), value, int(element))
 		}
 	}}, gpubackend.Success
 }

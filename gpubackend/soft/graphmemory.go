@@ -57,7 +57,7 @@ func (d *Device) allocateForNode(n *node) gpubackend.Result {
 	if len(p) != poolBytes || p[poolType] != typePinned || p[poolLocationType] != locationDevice || p[poolLocation] != 0 {
 		return gpubackend.InvalidValue
 	}
-	address, result := d.allocate(n.what.Bytes, d.space.heap.Alloc)
+	address, result := d.Memory.Alloc(n.what.Bytes)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -86,7 +86,7 @@ func (d *Device) loseGraphMemory(m *graphMemory) {
 	m.setLive(d, false)
 	delete(d.graphMemory, m.address)
 	d.graphMemoryUse[graphMemoryReserved] -= m.bytes
-	d.deferFree(m.address)
+	d.DeferFree(m.address)
 }
 
 func (m *graphMemory) setLive(d *Device, live bool) {

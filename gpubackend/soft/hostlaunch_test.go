@@ -83,35 +83,35 @@ func TestLaunchWithoutHostMemory(t *testing.T) {
 func TestObjectsCount(t *testing.T) {
 	for _, x := range []struct {
 		name string
-		make func(d *Device) (drop func() gpubackend.Result, result gpubackend.Result)
+		make func(d *Device, a uint64) (drop func() gpubackend.Result, result gpubackend.Result)
 	}{
-		{"textures", func(d *Device) (func() gpubackend.Result, gpubackend.Result) {
-			n, result := d.TexObjectCreate(linearResource(firstAllocation(d), 512), make([]byte, cudaabi.TextureDescSize), nil)
+		{"textures", func(d *Device, a uint64) (func() gpubackend.Result, gpubackend.Result) {
+			n, result := d.TexObjectCreate(linearResource(a, 512), make([]byte, cudaabi.TextureDescSize), nil)
 			return func() gpubackend.Result { return d.TexObjectDestroy(n) }, result
 		}},
-		{"links", func(d *Device) (func() gpubackend.Result, gpubackend.Result) {
+		{"links", func(d *Device, _ uint64) (func() gpubackend.Result, gpubackend.Result) {
 			l, result := d.LinkCreate(nil, 4096, 4096)
 			return func() gpubackend.Result { return d.LinkDestroy(l) }, result
 		}},
-		{"graphs", func(d *Device) (func() gpubackend.Result, gpubackend.Result) {
+		{"graphs", func(d *Device, _ uint64) (func() gpubackend.Result, gpubackend.Result) {
 			g, result := d.GraphCreate(0)
 			return func() gpubackend.Result { return d.GraphDestroy(g) }, result
 		}},
-		{"memory", func(d *Device) (func() gpubackend.Result, gpubackend.Result) {
+		{"memory", func(d *Device, _ uint64) (func() gpubackend.Result, gpubackend.Result) {
 			p, result := d.MemAlloc(512)
 			return func() gpubackend.Result { return d.MemFree(p) }, result
 		}},
-		{"output", func(d *Device) (func() gpubackend.Result, gpubackend.Result) {
+		{"output", func(d *Device, _ uint64) (func() gpubackend.Result, gpubackend.Result) {
 			return func() gpubackend.Result { return d.CtxSetLimit(contexts.LimitPrintf, 1<<20) }, d.CtxSetLimit(contexts.LimitPrintf, 2<<20)
 		}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			d, host := counting(t, 1<<20)
-			alloc(t, d, 512)
+			a := alloc(t, d, 512)
 			used := host.Used()
 			var drops []func() gpubackend.Result
 			for {
-				drop, result := x.make(d)
+				drop, result := x.make(d, a)
 				if result != gpubackend.Success {
 					want(t, result, gpubackend.OutOfMemory)
 					break
@@ -128,18 +128,11 @@ func TestObjectsCount(t *testing.T) {
 				t.Errorf("%d bytes are counted when all are gone", host.Used()-used)
 			}
 			host.SetLimit(used + 16<<20)
-			drop, result := x.make(d)
+			drop, result := x.make(d, a)
 			ok(t, result)
 			ok(t, drop())
 		})
 	}
-}
-
-func firstAllocation(d *Device) uint64 {
-	for addr := range d.allocations {
-		return addr
-	}
-	return 0
 }
 
 // TestLaunchesTakeTurns: kernels for which there is no memory at a time run one after the other.

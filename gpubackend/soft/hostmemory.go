@@ -10,15 +10,13 @@ func (d *Device) HostRegister(addr, bytes uint64, writable bool) gpubackend.Resu
 	if _, result := d.Current(); result != gpubackend.Success && result != gpubackend.InvalidContext {
 		return result
 	}
-	end, w := addr+bytes, d.space.window
-	if addr == 0 || bytes == 0 || end < addr || end > w.base && addr < w.base+w.size {
+	end, w := addr+bytes, d.Space()
+	if addr == 0 || bytes == 0 || end < addr || end > w.Base() && addr < w.Base()+w.Size() {
 		return gpubackend.InvalidValue
 	}
-	t := d.space.table.Load()
-	if t.overlaps(addr, end) {
+	if !w.Admit(addr, bytes, writable) {
 		return gpubackend.HostMemoryAlreadyRegistered
 	}
-	d.space.table.Store(t.with(region{addr, end, writable}))
 	d.registered[addr] = bytes
 	return gpubackend.Success
 }
@@ -26,14 +24,14 @@ func (d *Device) HostRegister(addr, bytes uint64, writable bool) gpubackend.Resu
 // HostUnregister implements gpubackend.Driver. Work that has begun is waited for; work that uses the range later
 // ends with IllegalAddress. A dead context is no hindrance: the guest must get its pages back.
 func (d *Device) HostUnregister(addr, bytes uint64) gpubackend.Result {
-	if d.space == nil {
+	if d.Space() == nil {
 		return gpubackend.NotInitialized
 	}
 	if n, ok := d.registered[addr]; !ok || n != bytes {
 		return gpubackend.HostMemoryNotRegistered
 	}
 	delete(d.registered, addr)
-	d.space.table.Store(d.space.table.Load().without(addr))
+	d.Space().Withdraw(addr)
 	d.scheduler.WaitUsers()
 	return gpubackend.Success
 }

@@ -72,7 +72,7 @@ func (d *Device) kernelTask(
 	}
 	run := &simt.Launch{
 		Kernel: f.entry, Grid: dim(l.Grid), Block: dim(l.Block), SharedBytes: l.Shared,
-		Params: parameters, Memory: d.space, Heap: f.module.code.heap,
+		Params: parameters, Memory: d.Space(), Heap: f.module.code.heap,
 		Stdout: d.Buffer.Writer(1), Assert: d.Buffer.Writer(2),
 		Cooperative: cooperative, GridID: d.grids.Add(1), SMs: uint32(d.options.Multiprocessors),
 		HostMemory: d.options.HostMemory, SetConditional: d.conditions.set, Objects: &d.objects, Bindings: d.bindings(f.module),

@@ -16,6 +16,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
+	"github.com/paracuda/paracuda/gpubackend/soft/space"
 )
 
 func loadFile(t testing.TB, d *Device, file string) gpubackend.Module {
@@ -228,7 +229,7 @@ func TestCloseStopsEndlessKernels(t *testing.T) {
 	ok(t, d.MemsetD32Async(a, 0, 1, 0))
 	start(t, d, getFunction(t, d, m, "await"), 32, 0, params(a))
 	d.Close()
-	if d.space != nil {
+	if d.Space() != nil {
 		t.Error("a kernel still runs")
 	}
 }
@@ -261,7 +262,7 @@ func registeredPage(t testing.TB, d *Device) uint64 {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Munmap(page) })
-	host := addressOf(page)
+	host := space.AddressOf(page)
 	ok(t, d.HostRegister(host, 4096, true))
 	return host
 }

@@ -40,7 +40,7 @@ func (d *Device) LibraryLoadData(
 func (d *Device) loadLibrary(
 	image, options []byte, managed uint64, infoLog, errorLog []byte,
 ) (h gpubackend.Library, infoUsed, errorUsed uint64, result gpubackend.Result) {
-	if d.space == nil {
+	if d.Space() == nil {
 		return 0, 0, 0, gpubackend.NotInitialized
 	}
 	log := &buildLog{info: infoLog, errors: errorLog}
@@ -85,8 +85,8 @@ func (d *Device) LibraryUnload(h gpubackend.Library) gpubackend.Result {
 		d.handles.Remove(k.handle)
 	}
 	d.handles.Remove(uint64(h))
-	d.deferClose(l.memory)
-	d.reclaim()
+	d.After(l.memory.Close)
+	d.Reclaim()
 	return gpubackend.Success
 }
 

@@ -50,8 +50,8 @@ func (d *Device) checkManaged(program *simt.Program, managed uint64) gpubackend.
 		return result
 	case managed == 0:
 		return gpubackend.NotReady
-	case size == 0 || managed%devmem.Alignment != 0 || d.space.inWindow(managed) ||
-		!d.space.table.Load().covers(managed, size, true):
+	case size == 0 || managed%devmem.Alignment != 0 || d.Space().InWindow(managed) ||
+		!d.Space().Covers(managed, size, true):
 		return gpubackend.InvalidValue
 	}
 	return gpubackend.Success

@@ -43,7 +43,7 @@ func TestManagedVariables(t *testing.T) {
 			t.Errorf("%s: %d bytes at %#x, result %d", name, bytes, addr, result)
 		}
 	}
-	if addr, _, _ := d.ModuleGetGlobal(m, "plain"); !d.space.inWindow(addr) {
+	if addr, _, _ := d.ModuleGetGlobal(m, "plain"); !d.Space().InWindow(addr) {
 		t.Errorf("plain is at %#x", addr)
 	}
 	if v, p := *wordAt(host), uint64(*wordAt(host + 8))|uint64(*wordAt(host + 12))<<32; v != 5 || p != host {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
+	"github.com/paracuda/paracuda/gpubackend/soft/space"
 )
 
 func TestMemAllocAndFree(t *testing.T) {
@@ -95,11 +96,16 @@ func TestMemoryOfEmptyPiecesIsZeroAndGone(t *testing.T) {
 	ok(t, d.MemsetD8Async(a, 0xff, 64<<20, 0))
 	synchronize(t, d)
 	ok(t, d.MemFree(a))
-	if _, _, _, mapped := d.space.Lookup(a); mapped {
+	if _, _, _, mapped := d.Space().Lookup(a); mapped {
 		t.Error("kernels may still reach it")
 	}
+	fd, err := d.Space().Duplicate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
 	var stat unix.Stat_t
-	if err := unix.Fstat(d.space.window.file, &stat); err != nil || stat.Blocks != 0 {
+	if err := unix.Fstat(fd, &stat); err != nil || stat.Blocks != 0 {
 		t.Errorf("%d blocks in use: %v", stat.Blocks, err)
 	}
 	if b := alloc(t, d, 64<<20); !bytes.Equal(read(t, d, b, 4096), make([]byte, 4096)) {
@@ -137,8 +143,8 @@ func TestStaging(t *testing.T) {
 	}
 	d.Unstage(addr + 512) // not its beginning
 	d.Unstage(addr)
-	if free, total, _ := d.MemGetInfo(); total != 64<<20 || free > total || d.space.heap.Limit() != 64<<20 {
-		t.Errorf("afterwards %d of %d bytes are free, the limit is %d", free, total, d.space.heap.Limit())
+	if free, total, _ := d.MemGetInfo(); total != 64<<20 || free > total || d.Space().Heap.Limit() != 64<<20 {
+		t.Errorf("afterwards %d of %d bytes are free, the limit is %d", free, total, d.Space().Heap.Limit())
 	}
 }
 
@@ -149,7 +155,7 @@ func TestHostMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Munmap(page)
-	host := addressOf(page)
+	host := space.AddressOf(page)
 	a := alloc(t, d, 8192)
 	want(t, d.Copy(a, host, 16, 0), gpubackend.InvalidValue)
 	for _, c := range []struct {
@@ -192,53 +198,16 @@ func TestWorkAfterHostUnregisterFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := alloc(t, d, 4096)
-	ok(t, d.HostRegister(addressOf(page), 4096, true))
+	ok(t, d.HostRegister(space.AddressOf(page), 4096, true))
 	open := gate(t, d, 0)
-	ok(t, d.Copy(addressOf(page), a, 4096, 0))
-	ok(t, d.HostUnregister(addressOf(page), 4096))
+	ok(t, d.Copy(space.AddressOf(page), a, 4096, 0))
+	ok(t, d.HostUnregister(space.AddressOf(page), 4096))
 	if err := unix.Munmap(page); err != nil {
 		t.Fatal(err)
 	}
 	open()
 	want(t, wait(t, d.ContextQuery), gpubackend.IllegalAddress)
 	want(t, d.MemFree(a), gpubackend.IllegalAddress)
-}
-
-// TestTable compares lookups with a map of all addresses.
-func TestTable(t *testing.T) {
-	tab := &table{}
-	var slow [100]uint8 // 1: readable, 2: writable
-	for _, r := range []region{
-		{10, 20, true}, {40, 50, false}, {20, 30, true}, {50, 60, true}, {90, 100, true}, {0, 5, false},
-	} {
-		tab = tab.with(r)
-	}
-	tab = tab.without(90)
-	for _, r := range tab.regions {
-		for a := r.base; a < r.end; a++ {
-			slow[a] = 1
-			if r.writable {
-				slow[a] = 3
-			}
-		}
-	}
-	for a := range uint64(90) {
-		if r, found := tab.lookup(a); found != (slow[a] != 0) || found && (a < r.base || a >= r.end) {
-			t.Errorf("lookup(%d): %v, %v", a, r, found)
-		}
-		for n := uint64(1); a+n <= 100; n++ {
-			readable, writable, touched := true, true, false
-			for _, s := range slow[a : a+n] {
-				readable, writable, touched = readable && s&1 != 0, writable && s&2 != 0, touched || s != 0
-			}
-			if tab.covers(a, n, false) != readable || tab.covers(a, n, true) != writable || tab.overlaps(a, a+n) != touched {
-				t.Errorf("range %d, %d", a, n)
-			}
-		}
-	}
-	if tab.covers(1<<64-10, 20, false) {
-		t.Error("covers a range that wraps")
-	}
 }
 
 func TestWindowTaken(t *testing.T) {

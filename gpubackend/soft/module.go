@@ -12,6 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
+	"github.com/paracuda/paracuda/gpubackend/soft/space"
 )
 
 func word(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
@@ -77,7 +78,7 @@ func (d *Device) giveMemory(m *module, managed uint64) gpubackend.Result {
 		return result
 	}
 	if size > 0 {
-		if m.block, result = d.allocate(size, d.space.heap.Alloc); result != gpubackend.Success {
+		if m.block, result = d.Memory.Alloc(size); result != gpubackend.Success {
 			return result
 		}
 	}
@@ -127,7 +128,7 @@ func (m *module) link(filled bool, log *buildLog) gpubackend.Result {
 			continue
 		}
 		at := m.globals[g.Name]
-		if err := m.program.Fill(g, bytesAt(at.addr, at.size)); err != nil {
+		if err := m.program.Fill(g, space.Bytes(at.addr, at.size)); err != nil {
 			log.refuse(err)
 			return gpubackend.InvalidPTX
 		}
@@ -163,7 +164,7 @@ func (d *Device) dropCode(c *contexts.Context) {
 		d.unload(m)
 	}
 	if code.heap != nil {
-		d.deferFree(code.heapAddress)
+		d.DeferFree(code.heapAddress)
 		code.heap.Close()
 	}
 	for _, object := range d.handles.All() {
@@ -180,7 +181,7 @@ func (d *Device) addHeap(c *contexts.Context) gpubackend.Result {
 	if code.heap != nil || size == 0 {
 		return gpubackend.Success
 	}
-	addr, result := d.allocate(size, d.space.heap.Alloc)
+	addr, result := d.Memory.Alloc(size)
 	if result == gpubackend.Success {
 		code.heapAddress, code.heap = addr, simt.NewHeap(addr, size, d.options.HostMemory)
 		c.FixHeap()
@@ -191,14 +192,14 @@ func (d *Device) addHeap(c *contexts.Context) gpubackend.Result {
 // unload gives back what a module has. Kernels that run keep the program; the memory waits for them.
 func (d *Device) unload(m *module) {
 	if m.block != 0 {
-		d.deferFree(m.block)
+		d.DeferFree(m.block)
 		m.block = 0
 	}
 	for _, f := range m.functions {
 		d.handles.Remove(f.handle)
 	}
 	d.dropReferences(m)
-	d.deferClose(m.memory)
+	d.After(m.memory.Close)
 	d.handles.Remove(m.handle)
 	delete(m.code.modules, m.handle)
 }
@@ -255,7 +256,7 @@ func (d *Device) ModuleUnload(h gpubackend.Module) gpubackend.Result {
 		return gpubackend.NotPermitted // it goes with its library
 	}
 	d.unload(m)
-	d.reclaim()
+	d.Reclaim()
 	return gpubackend.Success
 }
 

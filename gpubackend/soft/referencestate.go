@@ -83,7 +83,7 @@ func (d *Device) TexRefSetAddress(h gpubackend.TextureReference, addr, bytes uin
 		return 0, gpubackend.Success
 	}
 	offset = addr % chip.TextureAlignment
-	if !d.reaches(addr, bytes, false) || bytes == 0 || bytes/r.texel() > chip.MaxLinearTexels {
+	if !d.Reaches(addr, bytes, false) || bytes == 0 || bytes/r.texel() > chip.MaxLinearTexels {
 		return 0, gpubackend.InvalidValue
 	}
 	r.unbind()

@@ -11,6 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/managed"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
+	"github.com/paracuda/paracuda/gpubackend/soft/space"
 )
 
 // TestRewrittenVariables executes code of nvcc's after package managed has put addresses in place of managed
@@ -42,10 +43,10 @@ func TestRewrittenVariables(t *testing.T) {
 				if v.Content != "" {
 					from, size, result := d.ModuleGetGlobal(m, v.Content)
 					ok(t, result)
-					if size != v.Size || !d.space.inWindow(from) {
+					if size != v.Size || !d.Space().InWindow(from) {
 						t.Errorf("content of %s: %d bytes at %#x", v.Name, size, from)
 					}
-					copy(bytesAt(host+v.Offset, v.Size), read(t, d, from, size))
+					copy(space.Bytes(host+v.Offset, v.Size), read(t, d, from, size))
 				}
 			}
 		} else {
@@ -64,14 +65,14 @@ func TestRewrittenVariables(t *testing.T) {
 func checkVariables(t *testing.T, d *Device, m gpubackend.Module, variables map[string]uint64) {
 	t.Helper()
 	double := func(addr uint64) float64 {
-		return math.Float64frombits(binary.LittleEndian.Uint64(bytesAt(addr, 8)))
+		return math.Float64frombits(binary.LittleEndian.Uint64(space.Bytes(addr, 8)))
 	}
 	table, numbers := variables["table"], variables["numbers"]
 	if double(table) != 1.5 || double(table+8) != 2.5 || double(table+16) != 0 || *wordAt(variables["counter"]) != 5 {
 		t.Errorf("initial content: %v, %v, %d", double(table), double(table+8), *wordAt(variables["counter"]))
 	}
 	*wordAt(variables["counter"]) = 30
-	bytesAt(variables["flag"], 1)[0] = 4
+	space.Bytes(variables["flag"], 1)[0] = 4
 	for i := range uint64(500) {
 		*wordAt(numbers + 4*i) = uint32(i)
 	}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/memfd"
 )
 
 // twoEvents is an interprocess event in two devices, as two processes have it.
@@ -105,7 +106,7 @@ func TestSharedEventIsChecked(t *testing.T) {
 	for _, c := range []struct {
 		file func(string, uint64) (int, error)
 		size int
-	}{{memoryFile, 0}, {memoryFile, 2 * os.Getpagesize()}, {unsealed, os.Getpagesize()}} {
+	}{{memfd.New, 0}, {memfd.New, 2 * os.Getpagesize()}, {unsealed, os.Getpagesize()}} {
 		fd, err := c.file("test", uint64(c.size))
 		if err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/proclimit"
+	"github.com/paracuda/paracuda/gpubackend/soft/memfd"
 )
 
 // sharedEvent is what the processes that have an interprocess event share of it: a page with the number of the latest
@@ -37,7 +38,7 @@ var errEventPages = errors.New("too many interprocess events")
 
 // newSharedEvent makes a page.
 func newSharedEvent() (*sharedEvent, error) {
-	fd, err := memoryFile("paracuda-event", uint64(os.Getpagesize()))
+	fd, err := memfd.New("paracuda-event", uint64(os.Getpagesize()))
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/memfd"
 )
 
 // Share implements gpubackend.Driver: the file is the whole window's.
@@ -15,20 +16,20 @@ func (d *Device) Share(addr uint64) (s gpubackend.Shared, fd int, result gpuback
 	if _, result = d.Current(); result != gpubackend.Success {
 		return s, -1, result
 	}
-	base, bytes, ok := d.space.heap.Piece(addr)
-	if !ok || d.space.staged[base] {
+	base, bytes, ok := d.Space().Heap.Piece(addr)
+	if !ok || !d.Space().Owns(base) {
 		return s, -1, gpubackend.InvalidValue
 	}
-	fd, err := unix.FcntlInt(uintptr(d.space.window.file), unix.F_DUPFD_CLOEXEC, 0)
+	fd, err := d.Space().Duplicate()
 	if err != nil {
 		return s, -1, gpubackend.OutOfMemory
 	}
-	s = gpubackend.Shared{Start: base - d.space.window.base, Bytes: bytes, Offset: addr - base, Allocated: d.space.heap.Begins(addr)}
+	s = gpubackend.Shared{Start: base - d.Space().Base(), Bytes: bytes, Offset: addr - base, Allocated: d.Space().Heap.Begins(addr)}
 	return s, fd, gpubackend.Success
 }
 
 // Watch implements gpubackend.Driver.
-func (d *Device) Watch(gone func(addr, bytes uint64)) { d.space.heap.Watch(gone) }
+func (d *Device) Watch(gone func(addr, bytes uint64)) { d.Space().Heap.Watch(gone) }
 
 // MapShared implements gpubackend.Driver.
 func (d *Device) MapShared(s gpubackend.Shared, fd int) (uint64, gpubackend.Result) {
@@ -36,18 +37,15 @@ func (d *Device) MapShared(s gpubackend.Shared, fd int) (uint64, gpubackend.Resu
 		return 0, result
 	}
 	if s.Bytes == 0 || s.Bytes%gpubackend.Granularity != 0 || s.Start%gpubackend.Granularity != 0 ||
-		s.Bytes > d.space.window.size || s.Start > d.space.window.size-s.Bytes || !sealed(fd, s.Start+s.Bytes) {
+		s.Bytes > d.Space().Size() || s.Start > d.Space().Size()-s.Bytes || !memfd.Sealed(fd, s.Start+s.Bytes) {
 		return 0, gpubackend.InvalidValue
 	}
-	d.space.file, d.space.start = fd, int64(s.Start)
-	addr, result := d.allocate(s.Bytes, d.space.heap.AllocPiece)
-	d.space.file, d.space.start = -1, 0
-	return addr, result
+	return d.AllocPiece(fd, int64(s.Start), s.Bytes)
 }
 
 // UnmapShared implements gpubackend.Driver.
 func (d *Device) UnmapShared(addr uint64) gpubackend.Result {
-	if d.space.heap.Free(addr) != nil {
+	if d.Space().Heap.Free(addr) != nil {
 		return gpubackend.InvalidValue
 	}
 	return gpubackend.Success

@@ -9,7 +9,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
-	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
@@ -83,10 +82,10 @@ func (d *Device) dropObject(number uint64, of func(*object) bool) gpubackend.Res
 	d.objects.count--
 	// Nobody may drop it twice.
 	d.objects.byNumber.Store(number, &object{texture: o.texture, surface: o.surface})
-	d.scheduler.Submit(&scheduler.Task{Then: func() {
+	d.After(func() {
 		d.objects.byNumber.Delete(number)
 		d.options.HostMemory.Give(objectBytes)
-	}}, d.lasts())
+	})
 	return gpubackend.Success
 }
 
@@ -143,7 +142,7 @@ func (d *Device) linearSource(addr, bytes uint64, format simt.Format, channels u
 		return s, result
 	}
 	width := bytes / s.texel()
-	if addr%chip.TextureAlignment != 0 || width == 0 || width > chip.MaxLinearTexels || !d.reaches(addr, bytes, false) {
+	if addr%chip.TextureAlignment != 0 || width == 0 || width > chip.MaxLinearTexels || !d.Reaches(addr, bytes, false) {
 		return s, gpubackend.InvalidValue
 	}
 	s.levels = []simt.Image{{Base: addr, Width: uint32(width), Height: 1, Depth: 1, Pitch: bytes, Slice: bytes}}
@@ -158,7 +157,7 @@ func (d *Device) pitchSource(addr, width, height, pitch uint64, format simt.Form
 	}
 	if width == 0 || width > chip.MaxPitchWidth || height == 0 || height > chip.MaxPitchHeight || pitch > chip.MaxPitch ||
 		pitch < width*s.texel() || pitch%chip.TexturePitchAlignment != 0 || addr%chip.TextureAlignment != 0 ||
-		!d.reaches(addr, pitch*(height-1)+width*s.texel(), false) {
+		!d.Reaches(addr, pitch*(height-1)+width*s.texel(), false) {
 		return s, gpubackend.InvalidValue
 	}
 	s.levels = []simt.Image{{

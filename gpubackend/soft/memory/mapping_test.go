@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package soft
+package memory
 
 import (
 	"testing"
@@ -13,7 +13,7 @@ import (
 // TestPiecesAreBounded: each is a file, of which a process may have so many only.
 func TestPiecesAreBounded(t *testing.T) {
 	const most = 3
-	d := newDevice(t, Options{Files: most})
+	d := newRig(t, 0, most)
 	var pieces []gpubackend.Memory
 	for range most - 1 {
 		m, result := d.CreateMemory(gpubackend.Granularity, 0, 0)
@@ -37,7 +37,7 @@ func TestPiecesAreBounded(t *testing.T) {
 	for _, m := range append(pieces, last) {
 		ok(t, d.ReleaseMemory(m))
 	}
-	if d.pieces != 0 || d.space.heap.Used() != 0 {
-		t.Errorf("%d pieces, %d bytes stay counted", d.pieces, d.space.heap.Used())
+	if d.pieces != 0 || d.Space().Heap.Used() != 0 {
+		t.Errorf("%d pieces, %d bytes stay counted", d.pieces, d.Space().Heap.Used())
 	}
 }

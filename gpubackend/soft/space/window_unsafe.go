@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package soft
+package space
 
 import (
 	"fmt"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/soft/memfd"
 )
 
 // window is the range of addresses where device memory lives: one sparse file in memory, mapped as a whole.
@@ -19,7 +21,7 @@ const windowFlags = unix.MAP_SHARED | unix.MAP_NORESERVE
 
 // openWindow maps a window at exactly base.
 func openWindow(base, size uint64) (*window, error) {
-	fd, err := memoryFile("paracuda-device", size)
+	fd, err := memfd.New("paracuda-device", size)
 	if err != nil {
 		return nil, err
 	}
@@ -29,23 +31,6 @@ func openWindow(base, size uint64) (*window, error) {
 		return nil, fmt.Errorf("map device memory: %w", err)
 	}
 	return w, nil
-}
-
-// memoryFile makes memory that other processes may be given: its size doesn't change.
-func memoryFile(name string, size uint64) (int, error) {
-	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
-	if err != nil {
-		return -1, fmt.Errorf("create %s: %w", name, err)
-	}
-	if err := unix.Ftruncate(fd, int64(size)); err != nil {
-		unix.Close(fd)
-		return -1, fmt.Errorf("size %s: %w", name, err)
-	}
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, sizeSeals); err != nil {
-		unix.Close(fd)
-		return -1, fmt.Errorf("seal %s: %w", name, err)
-	}
-	return fd, nil
 }
 
 // mapFile maps the start of a file at addr.
@@ -61,8 +46,8 @@ func (w *window) restore(addr, size uint64) error {
 func (w *window) mmap(fd int, offset int64, addr, size uint64, flags int) error {
 	// SAFETY: with MAP_FIXED the range lies in the window, which is this type's alone; with MAP_FIXED_NOREPLACE
 	// nothing was there. Memory of the Go runtime is never replaced.
-	got, err := unix.MmapPtr(fd, offset, pointer(addr), uintptr(size), unix.PROT_READ|unix.PROT_WRITE, flags)
-	if err == nil && got != pointer(addr) {
+	got, err := unix.MmapPtr(fd, offset, Pointer(addr), uintptr(size), unix.PROT_READ|unix.PROT_WRITE, flags)
+	if err == nil && got != Pointer(addr) {
 		// SAFETY: a kernel without MAP_FIXED_NOREPLACE chose another place, which nothing refers to.
 		_ = unix.MunmapPtr(got, uintptr(size))
 		err = unix.EEXIST
@@ -78,36 +63,41 @@ func (w *window) discard(addr, size uint64) error {
 // close unmaps the window. Nothing may use it any more.
 func (w *window) close() {
 	// SAFETY: the mapping is the window's own; the caller has ended all tasks.
-	_ = unix.MunmapPtr(pointer(w.base), uintptr(w.size))
+	_ = unix.MunmapPtr(Pointer(w.base), uintptr(w.size))
 	unix.Close(w.file)
 }
 
-// bytesAt returns memory at an address. The caller has checked that the range is mapped and stays so.
-func bytesAt(addr, n uint64) []byte {
+// Bytes returns memory at an address. The caller has checked that the range is mapped and stays so.
+func Bytes(addr, n uint64) []byte {
 	if n == 0 {
 		return nil
 	}
 	// SAFETY: the range is device memory or registered host memory (see table.covers), never the Go heap.
-	return unsafe.Slice((*byte)(pointer(addr)), n)
+	return unsafe.Slice((*byte)(Pointer(addr)), n)
 }
 
-// addressOf returns the address of a non-empty slice of memory outside the Go heap.
-func addressOf(b []byte) uint64 {
+// AddressOf returns the address of a non-empty slice of memory outside the Go heap.
+func AddressOf(b []byte) uint64 {
 	// SAFETY: the address is only computed.
 	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
 }
 
-func pointer(addr uint64) unsafe.Pointer {
+func Pointer(addr uint64) unsafe.Pointer {
 	// SAFETY: addr is no address of the Go heap, so the garbage collector has no part in it.
 	return *(*unsafe.Pointer)(unsafe.Pointer(&addr))
 }
 
-// reserve maps addresses that nothing may touch.
-func reserve(addr, size uint64, flags int) error {
+// Reserve maps addresses that nothing may touch, and that are free.
+func Reserve(addr, size uint64) error { return reserveAt(addr, size, unix.MAP_FIXED_NOREPLACE) }
+
+// ReserveAgain does so where something of ours is mapped.
+func ReserveAgain(addr, size uint64) error { return reserveAt(addr, size, unix.MAP_FIXED) }
+
+func reserveAt(addr, size uint64, flags int) error {
 	flags |= unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_NORESERVE
 	// SAFETY: with MAP_FIXED the range is one that was reserved before; with MAP_FIXED_NOREPLACE nothing was there.
-	got, err := unix.MmapPtr(-1, 0, pointer(addr), uintptr(size), unix.PROT_NONE, flags)
-	if err == nil && got != pointer(addr) {
+	got, err := unix.MmapPtr(-1, 0, Pointer(addr), uintptr(size), unix.PROT_NONE, flags)
+	if err == nil && got != Pointer(addr) {
 		// SAFETY: a kernel without MAP_FIXED_NOREPLACE chose another place, which nothing refers to.
 		_ = unix.MunmapPtr(got, uintptr(size))
 		err = unix.EEXIST
@@ -115,8 +105,8 @@ func reserve(addr, size uint64, flags int) error {
 	return err
 }
 
-// unreserve gives up a range of reserve.
-func unreserve(addr, size uint64) {
+// Unreserve gives up a range of reserve.
+func Unreserve(addr, size uint64) {
 	// SAFETY: the range was reserved, and nothing is mapped in it any more.
-	_ = unix.MunmapPtr(pointer(addr), uintptr(size))
+	_ = unix.MunmapPtr(Pointer(addr), uintptr(size))
 }

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package memfd makes files in memory that other processes may be given, and knows those of others: their size is sealed, so
+// that nobody takes away what another one has mapped.
+package memfd
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// New makes memory that other processes may be given: its size doesn't change.
+func New(name string, size uint64) (int, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return -1, fmt.Errorf("create %s: %w", name, err)
+	}
+	if err := unix.Ftruncate(fd, int64(size)); err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("size %s: %w", name, err)
+	}
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, sizeSeals); err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("seal %s: %w", name, err)
+	}
+	return fd, nil
+}
+
+// sizeSeals keep a file as long as it is, for good.
+const sizeSeals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
+
+// Sealed says whether a file is memory of at least that size, and will be.
+func Sealed(fd int, bytes uint64) bool {
+	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+	if err != nil || seals != sizeSeals {
+		return false
+	}
+	var st unix.Stat_t
+	return unix.Fstat(fd, &st) == nil && st.Size >= 0 && uint64(st.Size) >= bytes
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/devmem"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
+	"github.com/paracuda/paracuda/gpubackend/soft/handles"
+	"github.com/paracuda/paracuda/gpubackend/soft/output"
+	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
+)
+
+// windows counts rigs, to give each addresses of its own.
+var windows atomic.Uint64
+
+const window = 16 << 30
+
+// rig is the memory of a device without other rooms; queued is what would be queued.
+type rig struct {
+	*Memory
+	*contexts.Contexts
+	scheduler *scheduler.Scheduler
+	queued    []*scheduler.Task
+}
+
+func newRig(t *testing.T, bytes uint64, files int) *rig {
+	t.Helper()
+	if bytes == 0 {
+		bytes = 256 << 20
+	}
+	table, s := handles.New(), scheduler.New(nil)
+	r := &rig{scheduler: s}
+	nothing := func(*contexts.Context) {}
+	r.Contexts = contexts.New(contexts.Options{
+		Handles: table, Scheduler: s, Output: output.NewBuffer(nil), Memory: bytes,
+		Hooks: contexts.Hooks{Usable: nothing, Ending: nothing, Ended: nothing},
+	})
+	r.Memory = New(Options{
+		Base: devmem.Base + devmem.Window + (1024+windows.Add(1)%1024)*window, Window: window, Bytes: bytes, Files: files,
+		Handles: table, Contexts: r.Contexts, Scheduler: s, Lasts: func() []*scheduler.Task { return r.queued },
+	})
+	if err := r.Open(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	r.Start()
+	c, result := r.DevicePrimaryCtxRetain(0)
+	ok(t, result)
+	ok(t, r.SetCurrent(c))
+	return r
+}
+
+func want(t *testing.T, got, want gpubackend.Result) {
+	t.Helper()
+	if got != want {
+		t.Fatalf("result %d, want %d", got, want)
+	}
+}
+
+func ok(t *testing.T, got gpubackend.Result) {
+	t.Helper()
+	want(t, got, gpubackend.Success)
+}
+
+// TestFreedMemoryIsKeptForQueuedWork gives the memory to nobody else before.
+func TestFreedMemoryIsKeptForQueuedWork(t *testing.T) {
+	r := newRig(t, 64<<20, 1)
+	gate := &scheduler.Task{Class: scheduler.Host, Run: func() {}}
+	r.scheduler.Submit(gate, nil)
+	r.queued = []*scheduler.Task{gate}
+	a, result := r.MemAlloc(48 << 20)
+	ok(t, result)
+	ok(t, r.MemFree(a))
+	want(t, r.MemFree(a), gpubackend.InvalidValue)
+	if r.Reaches(a, 1, false) {
+		t.Error("freed memory can be reached")
+	}
+	if free, total, _ := r.MemGetInfo(); free != total {
+		t.Errorf("%d of %d bytes free", free, total)
+	}
+	_, result = r.MemAlloc(48 << 20) // only the caller could make room
+	want(t, result, gpubackend.OutOfMemory)
+	r.scheduler.Release(gate)
+	b, result := r.MemAlloc(48 << 20)
+	ok(t, result)
+	if b != a || !r.Reaches(b, 48<<20, true) || r.Reaches(b, 48<<20+1, true) {
+		t.Errorf("memory at %#x, was at %#x", b, a)
+	}
+}
+
+func TestMemoryEndsWithItsContext(t *testing.T) {
+	r := newRig(t, 64<<20, 1)
+	h, result := r.CtxCreate(0, 0)
+	ok(t, result)
+	kept, result := r.MemAlloc(1 << 20)
+	ok(t, result)
+	ok(t, r.SetCurrent(h))
+	lost, result := r.MemAlloc(1 << 20)
+	ok(t, result)
+	c, _ := r.Current()
+	r.Drop(c)
+	r.Reclaim()
+	if r.Reaches(lost, 1, false) || !r.Reaches(kept, 1, false) {
+		t.Error("the wrong memory is gone")
+	}
+}
+
+// TestMapping maps memory of a file, at addresses of its own, read-only and not at all.
+func TestMapping(t *testing.T) {
+	r := newRig(t, 0, 4)
+	const bytes = gpubackend.Granularity
+	addr := r.Space().Base() - 4*bytes
+	ok(t, r.Reserve(addr, bytes))
+	want(t, r.Reserve(addr, bytes), gpubackend.OutOfMemory)
+	m, result := r.CreateMemory(bytes, 0, 0)
+	ok(t, result)
+	want(t, r.MapMemory(addr, 2*bytes, m), gpubackend.InvalidValue)
+	ok(t, r.MapMemory(addr, bytes, m))
+	if r.Reaches(addr, 1, false) {
+		t.Error("reached before Protect")
+	}
+	for access, reached := range map[uint64][2]bool{
+		gpubackend.AccessRead: {true, false}, gpubackend.AccessReadWrite: {true, true}, gpubackend.AccessNone: {},
+	} {
+		ok(t, r.Protect(addr, bytes, 0, access))
+		if got := [2]bool{r.Reaches(addr, bytes, false), r.Reaches(addr, bytes, true)}; got != reached {
+			t.Errorf("access %d: reached %v", access, got)
+		}
+	}
+	ok(t, r.UnmapMemory(addr, bytes))
+	ok(t, r.Unreserve(addr, bytes))
+	ok(t, r.ReleaseMemory(m))
+	want(t, r.ReleaseMemory(m), gpubackend.InvalidValue)
+}
+
+func TestStagingIsNotTheGuests(t *testing.T) {
+	r := newRig(t, 64<<20, 1)
+	addr, fd, result := r.Staging(3 << 20)
+	ok(t, result)
+	defer unix.Close(fd)
+	if free, total, _ := r.MemGetInfo(); free != 64<<20 || total != 64<<20 {
+		t.Errorf("%d of %d bytes free", free, total)
+	}
+	want(t, r.MemFree(addr), gpubackend.InvalidValue)
+	r.Unstage(addr + 512)
+	if !r.Reaches(addr, 3<<20, true) {
+		t.Error("given back by an address within")
+	}
+	r.Unstage(addr)
+	if r.Reaches(addr, 1, false) || r.Space().Heap.Limit() != 64<<20 {
+		t.Errorf("limit %d afterwards", r.Space().Heap.Limit())
+	}
+}
