@@ -445,7 +445,7 @@ static void sequence() {
         else if (k < 98) conditional();
         else deviceMemory();
     }
-    for (Exec &e : execs) cuGraphExecDestroy(e.exec);
+    for (Exec &e : execs) cuGraphExecDestroy(e.exec), names.erase((void *)e.exec);
     while (!graphs.empty()) {
         size_t i = 0;
         while (graphs[i].inside) i++;
@@ -453,7 +453,7 @@ static void sequence() {
         cuGraphDestroy(x);
         forgetGraph(x);
     }
-    for (Object &o : objects) cuUserObjectRelease(o.object, o.references);
+    for (Object &o : objects) cuUserObjectRelease(o.object, o.references), names.erase((void *)o.object);
     execs.clear(), objects.clear(), bodies.clear();
 }
 

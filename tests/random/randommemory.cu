@@ -77,6 +77,8 @@ static void allocate() {
     case 4: {
         unsigned flags = rarely(8) ? pick({0u, 3u, 4u, 8u}) : 1 + below(2);
         if (bytes == size_t(1) << 50) bytes = 0;
+        // Advice is the pages', which small allocations share.
+        if (bytes < size_t(1) << 40) bytes = (bytes + 4095) & ~size_t(4095);
         call("cuMemAllocManaged %zu %u", bytes, flags);
         if (ended(cuMemAllocManaged(rarely(30) ? nullptr : &d, bytes, flags)) == CUDA_SUCCESS) enter('m', d, bytes);
         break;
