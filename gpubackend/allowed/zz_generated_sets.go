@@ -29,7 +29,7 @@ var (
 	StreamWaitFlags       = Set{bits: 0x40000003}
 	StreamAttribute       = Set{numbers: 0x70a}
 	LaunchAttribute       = Set{numbers: 0x15ff7}
-	NodeAttribute         = Set{numbers: 0x4f76}
+	NodeAttribute         = Set{numbers: 0x16f36}
 	JitOption             = Set{numbers: 0x3e1ffffff}
 	LinkInput             = Set{numbers: 0x7f}
 	GreenFlags            = Set{bits: 0x1}

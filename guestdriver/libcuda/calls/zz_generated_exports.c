@@ -398,22 +398,6 @@ EXPORT CUresult cuArrayDestroy(CUarray hArray)
 	return channel_synced(call_cuArrayDestroy((uint64_t)(uintptr_t)hArray));
 }
 
-EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray)
-{
-	ENTER();
-	if (!pArrayDescriptor)
-		return CUDA_ERROR_INVALID_VALUE;
-	return call_cuArrayGetDescriptor_v2(pArrayDescriptor, 24, (uint64_t)(uintptr_t)hArray);
-}
-
-EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray)
-{
-	ENTER();
-	if (!pArrayDescriptor)
-		return CUDA_ERROR_INVALID_VALUE;
-	return call_cuArray3DGetDescriptor_v2(pArrayDescriptor, 40, (uint64_t)(uintptr_t)hArray);
-}
-
 EXPORT CUresult cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray, unsigned int planeIdx)
 {
 	uint64_t out[1];

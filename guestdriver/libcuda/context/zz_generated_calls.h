@@ -337,7 +337,7 @@ static inline bool is_launch_attribute(uint64_t n)
 
 static inline bool is_node_attribute(uint64_t n)
 {
-	return n < 64 && (UINT64_C(0x4f76) >> n & 1);
+	return n < 64 && (UINT64_C(0x16f36) >> n & 1);
 }
 
 static inline bool is_jit_option(uint64_t n)

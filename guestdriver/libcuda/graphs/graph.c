@@ -3,14 +3,12 @@
 #include "addresses/graph_memory.h"
 #include "graphs/graph.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/zz_generated_prototypes.h"
 #include "context/zz_generated_calls.h"
 #include "streams/stream.h"
 
 #define INSTANTIATE_ERROR 1	/* of CUgraphInstantiateResult: of no kind that has a name */
+#define CONDITION_FLAGS 1u	/* CU_GRAPH_COND_ASSIGN_DEFAULT */
 
 EXPORT CUresult cuGraphDestroy(CUgraph hGraph)
 {
@@ -26,30 +24,6 @@ EXPORT CUresult cuGraphDestroy(CUgraph hGraph)
 	return channel_synced(result);
 }
 
-/* Copies of copies' nodes are told as the program gave the originals. Both graphs list their nodes in the same order. */
-static void inherit_copies(CUgraph from, CUgraph to)
-{
-	size_t count = 0, same = 0;
-	CUgraphNode *nodes;
-	struct node *n, *c;
-
-	if (!node_copies() || cuGraphGetNodes(from, NULL, &count) || !count)
-		return;
-	nodes = calloc(2 * count, sizeof(*nodes));
-	same = count;
-	if (nodes && !cuGraphGetNodes(from, nodes, &count) && !cuGraphGetNodes(to, nodes + count, &same) && same == count)
-		for (size_t i = 0; i < count; i++) {
-			n = node_find(nodes[i]);
-			c = n && n->has_copy ? node_keep(nodes[count + i]) : NULL;
-			if (c) {
-				c->has_copy = true;
-				c->graph = number_of(to);
-				c->copy = n->copy;
-			}
-		}
-	free(nodes);
-}
-
 EXPORT CUresult cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 {
 	uint64_t clone;
@@ -63,7 +37,7 @@ EXPORT CUresult cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 		return result;
 	user_objects_inherit(clone, number_of(originalGraph));
 	*phGraphClone = (CUgraph)(uintptr_t)clone;
-	inherit_copies(originalGraph, *phGraphClone);
+	node_inherit(originalGraph, *phGraphClone);
 	return CUDA_SUCCESS;
 }
 
@@ -97,7 +71,7 @@ EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph h
 	return result ? result : exec_enter(phGraphExec, exec, hGraph);
 }
 
-/* The form of CUDA 11, with a log. */
+/* The form of CUDA 11, with a node and a log, in which driver 580 tells nothing. */
 EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode,
 				      char *logBuffer, size_t bufferSize)
 {
@@ -105,7 +79,7 @@ EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, 
 	CUresult result = cuGraphInstantiateWithParams(phGraphExec, hGraph, &p);
 
 	if (phErrorNode)
-		*phErrorNode = p.hErrNode_out;
+		*phErrorNode = NULL;
 	if (logBuffer && bufferSize)
 		*logBuffer = 0;
 	return result;
@@ -123,9 +97,9 @@ EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUg
 	CUresult result;
 
 	ENTER_CONTEXT();
-	if (!resultInfo)
-		return CUDA_ERROR_INVALID_VALUE;
 	result = call_GraphExecUpdate(number_of(hGraph), number_of(hGraphExec), &node, &from, &why);
+	if (!resultInfo)
+		return result;
 	resultInfo->result = (int)why;
 	resultInfo->errorNode = (CUgraphNode)(uintptr_t)node;
 	resultInfo->errorFromNode = (CUgraphNode)(uintptr_t)from;
@@ -173,7 +147,7 @@ EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle
 	CUresult result;
 
 	ENTER_CONTEXT();
-	if (!pHandle_out || !number_of(hGraph))
+	if (!pHandle_out || !number_of(hGraph) || flags & ~CONDITION_FLAGS)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!ctx)	/* otherwise the current one: the worker's call is in it */
 		return CUDA_ERROR_INVALID_CONTEXT;

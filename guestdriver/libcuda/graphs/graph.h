@@ -24,16 +24,29 @@ CUresult node_params(CUgraphNode node, CUgraphNodeType type, CUgraphNodeParams *
 /* What this library keeps of a node. */
 struct node {
 	uint64_t graph;		/* 0: not known */
+	uint64_t child;		/* its child graph's, 0: not known */
 	bool has_copy;
 	CUDA_MEMCPY3D copy;	/* as the program gave it */
 	void *kept;		/* what parameters that were asked for point to */
+	struct node *next;	/* of those that are forgotten */
 };
 
 /* The node's, made if need be; NULL when there is no memory. */
 struct node *node_keep(CUgraphNode node);
 struct node *node_find(CUgraphNode node);
 void node_forget_graph(CUgraph graph);
+
+/* Whether anything is kept of any copy. */
 bool node_copies(void);
+
+/* Keeps what the program said of a copy. A graph of NULL is the one that the node is known to be of. */
+void node_keep_copy(CUgraphNode node, CUgraph graph, const CUDA_MEMCPY3D *copy);
+
+/* Keeps which graph a node has as its child, and that this is a copy of another, or that one itself. */
+void node_keep_child(CUgraphNode node, CUgraph graph, CUgraph from, CUgraph child);
+
+/* Keeps of a graph's copy what is kept of the graph. */
+void node_inherit(CUgraph from, CUgraph to);
 
 /* Enters an executable graph that the worker has made of a graph. */
 CUresult exec_enter(CUgraphExec *out, uint64_t exec, CUgraph graph);

@@ -151,10 +151,10 @@ static CUresult change_edges(edges_call *call, CUgraph graph, const CUgraphNode 
 	size_t bytes = edges * sizeof(*from);
 
 	ENTER();
+	if (!number_of(graph) || (edges && (!from || !to)))
+		return CUDA_ERROR_INVALID_VALUE;
 	if (!edges)
 		return CUDA_SUCCESS;
-	if (!from || !to)
-		return CUDA_ERROR_INVALID_VALUE;
 	return call(number_of(graph), from, bytes, to, bytes, data, bytes);
 }
 

@@ -5,75 +5,21 @@
 #include <string.h>
 
 #include "addresses/graph_memory.h"
-#include "base/table.h"
 #include "base/zz_generated_prototypes.h"
 #include "context/zz_generated_calls.h"
 #include "graphs/graph.h"
 
 #define BODIES_MAX 64
 
-/* The table has a lock of its own; `copies` is written atomically. */
-static struct {
-	struct table nodes;
-	bool copies;	/* any node's copy was ever remembered */
-} state = { TABLE_INIT, false };
-
-bool node_copies(void)
-{
-	return __atomic_load_n(&state.copies, __ATOMIC_RELAXED);
-}
-
-struct node *node_find(CUgraphNode node)
-{
-	return table_find(&state.nodes, number_of(node));
-}
-
-struct node *node_keep(CUgraphNode node)
-{
-	struct node *n = node_find(node);
-
-	if (!n && number_of(node)) {
-		n = calloc(1, sizeof(*n));
-		if (n && !table_put(&state.nodes, number_of(node), n)) {
-			free(n);
-			n = NULL;
-		}
-	}
-	return n;
-}
-
-static bool of_graph(void *value, void *graph)
-{
-	return ((struct node *)value)->graph == *(uint64_t *)graph;
-}
-
-static void release(void *value)
-{
-	struct node *n = value;
-
-	free(n->kept);
-	free(n);
-}
-
-void node_forget_graph(CUgraph graph)
-{
-	uint64_t number = number_of(graph);
-
-	table_purge(&state.nodes, of_graph, &number, release);
-}
-
-/* What the program said of a copy is told as it was said. */
+/* What the library keeps of a node. */
 static void remember(CUgraphNode node, CUgraph graph, const CUgraphNodeParams *p)
 {
-	struct node *n = p->type == NODE_MEMCPY ? node_keep(node) : NULL;
+	CUgraph child;
 
-	if (!n)
-		return;
-	if (graph)
-		n->graph = number_of(graph);
-	n->has_copy = true;
-	__atomic_store_n(&state.copies, true, __ATOMIC_RELAXED);
-	n->copy = p->u.copy.copyParams;
+	if (p->type == NODE_MEMCPY)
+		node_keep_copy(node, graph, &p->u.copy.copyParams);
+	else if (p->type == NODE_GRAPH && graph && node_copies() && !cuGraphChildGraphNodeGetGraph(node, &child))
+		node_keep_child(node, graph, p->u.graph.graph, child);
 }
 
 /* The graphs of a conditional node, which the program reads from an array of the library's. */
@@ -98,22 +44,46 @@ static bool allocates(const CUgraphNodeParams *p)
 	       (p->type == NODE_GRAPH && graph_has_memory(number_of(p->u.graph.graph)));
 }
 
+/* The driver looks at a child before it looks at the graph that it is to be in, and at what it comes after. */
+static CUresult check_child(CUgraph graph, const CUgraphNode *after, size_t n, const CUgraphNodeParams *p)
+{
+	bool null = !graph;
+	CUgraph other;
+	CUgraphNode node;
+	CUresult result;
+
+	if (p->type != NODE_GRAPH)
+		return CUDA_SUCCESS;
+	for (size_t i = 0; i < n; i++)
+		null |= !after[i];
+	if (!null || cuGraphCreate(&other, 0))
+		return CUDA_SUCCESS;
+	result = cuGraphAddChildGraphNode(&node, other, NULL, 0, p->u.graph.graph);
+	cuGraphDestroy(other);
+	return result;
+}
+
 static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *after, const CUgraphEdgeData *edges, size_t n,
 		    CUgraphNodeParams *p)
 {
-	uint64_t bodies[BODIES_MAX] = { 0 }, number, address, count;
-	size_t bytes = n * sizeof(*after);
+	uint64_t bodies[BODIES_MAX] = { 0 }, number, address, bodies_count;
+	size_t bytes = n * sizeof(*after), count = 0;
 	struct record r;
 	CUresult result;
 
 	ENTER_CONTEXT();
 	if (!out || (n && !after) || (p->type == NODE_CONDITIONAL && p->u.conditional.size > BODIES_MAX))
 		return CUDA_ERROR_INVALID_VALUE;
+	result = check_child(graph, after, n, p);
+	if (result)
+		return result;
 	result = record_make(&r, p);
+	if (result == CUDA_ERROR_INVALID_HANDLE && cuGraphGetNodes(graph, NULL, &count))	/* of the function */
+		result = CUDA_ERROR_INVALID_VALUE;
 	if (!result)
 		result = call_GraphAddNode(number_of(graph), n ? after : NULL, bytes, n ? edges : NULL, bytes, r.word,
 					   r.bytes, &number, &address, bodies,
-					   p->type == NODE_CONDITIONAL ? sizeof(bodies) : 0, &count);
+					   p->type == NODE_CONDITIONAL ? sizeof(bodies) : 0, &bodies_count);
 	record_free(&r);
 	if (result)
 		return result;
@@ -131,11 +101,14 @@ static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *after, c
 
 static CUresult set(CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams *p)
 {
+	CUgraphNodeType type;
 	struct record r;
 	CUresult result;
 
 	ENTER_CONTEXT();
 	result = record_make(&r, p);
+	if (result == CUDA_ERROR_INVALID_HANDLE)	/* of the function */
+		result = exec || cuGraphNodeGetType(node, &type) || type != NODE_KERNEL ? CUDA_ERROR_INVALID_VALUE : result;
 	if (!result)
 		result = exec ? call_GraphExecNodeSet(number_of(exec), number_of(node), r.word, r.bytes) :
 				call_GraphNodeSet(number_of(node), r.word, r.bytes);

@@ -147,6 +147,8 @@ CUresult record_make(struct record *r, const CUgraphNodeParams *p)
 	case NODE_KERNEL:
 		return kernel(r, &p->u.kernel);
 	case NODE_MEMCPY:
+		if (p->u.copy.flags | p->u.copy.reserved)
+			return CUDA_ERROR_INVALID_VALUE;
 		return copy(r, &p->u.copy.copyParams);
 	case NODE_MEMSET:
 		return fill(r, &p->u.fill);

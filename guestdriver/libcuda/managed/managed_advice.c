@@ -139,7 +139,7 @@ EXPORT CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise ad
 	CUresult result = CUDA_SUCCESS;
 
 	ENTER_CONTEXT();
-	if (advice < ADVISE_SET_READ_MOSTLY || advice > ADVISE_UNSET_ACCESSED_BY)
+	if (!count || advice < ADVISE_SET_READ_MOSTLY || advice > ADVISE_UNSET_ACCESSED_BY)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (known[advice].located)
 		result = settle_location(&location);

@@ -20,6 +20,7 @@ struct vmm_memory {
 	struct handle handle;
 	uint64_t number, bytes;
 	CUmemAllocationProp prop;
+	bool tiles;		/* for sparse arrays: it has no addresses */
 	unsigned references;	/* of the program */
 	unsigned mappings;
 };

@@ -68,7 +68,7 @@ EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGener
 	pthread_mutex_lock(&vmm_lock);
 	m->memory = (struct vmm_memory *)handle_find(HANDLE_MEMORY, (void *)(uintptr_t)handle);
 	r = vmm_reserved(ptr, size);
-	if (r && m->memory && m->memory->references) {
+	if (r && m->memory && m->memory->references && !m->memory->tiles) {
 		result = CUDA_ERROR_NOT_SUPPORTED;	/* as with driver 580: a part of memory can't be mapped */
 		if (m->memory->bytes == size)
 			result = ptr % VMM_PAGE ? CUDA_ERROR_INVALID_VALUE : map(r, m);
@@ -214,10 +214,12 @@ EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *l
 		return CUDA_ERROR_INVALID_VALUE;
 	if (location->type != LOCATION_DEVICE && location->type != LOCATION_HOST)
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (!memory_find(ptr, &m))
+	if (!ptr)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (location->type == LOCATION_DEVICE && !device_valid(location->id))
 		return CUDA_ERROR_INVALID_DEVICE;
+	if (!memory_find(ptr, &m))
+		return CUDA_ERROR_INVALID_VALUE;
 	*flags = m.kind != MEMORY_MAPPED ?
 			 ACCESS_NONE :
 			 (unsigned long long)vmm_access(ptr, location->type == LOCATION_DEVICE ? location->id : m.device);

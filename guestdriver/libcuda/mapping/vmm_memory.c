@@ -71,6 +71,7 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, c
 		m->prop.requestedHandleTypes &= HANDLE_TYPES_KNOWN;
 		m->prop.compressionType = compression;
 		m->prop.usage = 0;	/* as driver 580 tells it */
+		m->tiles = prop->usage & USAGE_TILE_POOL;
 		m->references = 1;
 	}
 	result = handle_enter(HANDLE_MEMORY, number, (struct handle *)m);

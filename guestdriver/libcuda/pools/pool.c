@@ -336,7 +336,8 @@ EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 	if (!dptr)
 		return CUDA_SUCCESS;
 	if (!memory_take(dptr, MEMORY_DEVICE, &m))
-		return CUDA_ERROR_INVALID_VALUE;
+		return memory_find(dptr, &m) && m.base == dptr && m.kind == MEMORY_MANAGED ? CUDA_ERROR_NOT_SUPPORTED :
+											     CUDA_ERROR_INVALID_VALUE;
 	if (m.graph)
 		graph_memory_note(capture_graph(hStream));
 	request_cuMemFreeAsync(&r, dptr, number_of(hStream));

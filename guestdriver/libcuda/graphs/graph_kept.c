@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What this library keeps of nodes. The host has a copy as addresses; the program reads it as it gave it, also from the
+ * copies that the driver makes of a graph: clones and child graphs.
+ */
+#define _GNU_SOURCE
+#include <stdlib.h>
+
+#include "base/table.h"
+#include "base/zz_generated_prototypes.h"
+#include "graphs/graph.h"
+
+/* The table has a lock of its own; the others are written atomically. */
+static struct {
+	struct table nodes;
+	struct node *gone;	/* nodes that are forgotten, whose child graphs are to be, too */
+	bool any;		/* a node's copy was ever kept: if not, copies of graphs needn't be looked at */
+} state = { TABLE_INIT, NULL, false };
+
+bool node_copies(void)
+{
+	return __atomic_load_n(&state.any, __ATOMIC_RELAXED);
+}
+
+struct node *node_find(CUgraphNode node)
+{
+	return table_find(&state.nodes, number_of(node));
+}
+
+struct node *node_keep(CUgraphNode node)
+{
+	struct node *n = node_find(node);
+
+	if (!n && number_of(node)) {
+		n = calloc(1, sizeof(*n));
+		if (n && !table_put(&state.nodes, number_of(node), n)) {
+			free(n);
+			n = NULL;
+		}
+	}
+	return n;
+}
+
+static bool of_graph(void *value, void *graph)
+{
+	return ((struct node *)value)->graph == *(uint64_t *)graph;
+}
+
+static void release(void *value)
+{
+	struct node *n = value;
+
+	n->next = __atomic_load_n(&state.gone, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(&state.gone, &n->next, n, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
+}
+
+static void forget(uint64_t graph)
+{
+	struct node *list, *n;
+
+	table_purge(&state.nodes, of_graph, &graph, release);
+	list = __atomic_exchange_n(&state.gone, NULL, __ATOMIC_ACQUIRE);
+	while ((n = list)) {
+		list = n->next;
+		if (n->child)
+			forget(n->child);
+		free(n->kept);
+		free(n);
+	}
+}
+
+void node_forget_graph(CUgraph graph)
+{
+	forget(number_of(graph));
+}
+
+void node_keep_copy(CUgraphNode node, CUgraph graph, const CUDA_MEMCPY3D *copy)
+{
+	struct node *n = node_keep(node);
+
+	if (!n)
+		return;
+	if (graph)
+		n->graph = number_of(graph);
+	n->has_copy = true;
+	n->copy = *copy;
+	__atomic_store_n(&state.any, true, __ATOMIC_RELAXED);
+}
+
+/* Tells a node what is kept of the one that it is a copy of. */
+static void inherit_node(CUgraphNode from, CUgraphNode to, CUgraph graph)
+{
+	const struct node *n = node_find(from);
+	CUgraph a, b;
+
+	if (n && n->has_copy)
+		node_keep_copy(to, graph, &n->copy);
+	else if (n && n->child && !cuGraphChildGraphNodeGetGraph(from, &a) && !cuGraphChildGraphNodeGetGraph(to, &b))
+		node_keep_child(to, graph, a, b);
+}
+
+/* Both graphs list their nodes in the same order. */
+void node_inherit(CUgraph from, CUgraph to)
+{
+	size_t count = 0, same;
+	CUgraphNode *list;
+
+	if (!node_copies() || cuGraphGetNodes(from, NULL, &count) || !count)
+		return;
+	list = calloc(2 * count, sizeof(*list));
+	same = count;
+	if (list && !cuGraphGetNodes(from, list, &count) && !cuGraphGetNodes(to, list + count, &same) && same == count)
+		for (size_t i = 0; i < count; i++)
+			inherit_node(list[i], list[count + i], to);
+	free(list);
+}
+
+void node_keep_child(CUgraphNode node, CUgraph graph, CUgraph from, CUgraph child)
+{
+	struct node *n;
+
+	n = node_copies() ? node_keep(node) : NULL;
+	if (!n)
+		return;
+	n->graph = number_of(graph);
+	n->child = number_of(child);
+	if (child != from)
+		node_inherit(from, child);
+}
