@@ -11,6 +11,7 @@ struct EdgeData { unsigned char from, to, type, reserved[5]; };
 static std::vector<CUstream> streams;
 static std::vector<CUevent> events;
 static std::vector<CUgraph> graphs;
+static std::vector<CUstream> into; // streams that are captured to the graph
 static CUfunction function;
 static CUcontext context;
 static CUdeviceptr device;
@@ -43,6 +44,17 @@ static CUstream own() { return streams.empty() ? nullptr : pick(streams); }
 static CUstream anyStream() { return rarely(10) ? pick({(CUstream)0, (CUstream)1, (CUstream)2}) : own(); }
 static CUevent anyEvent() { return events.empty() || rarely(25) ? nullptr : pick(events); }
 
+// captureEnded notes that a capture in s is over. One to a graph takes the graph with it unless it succeeds: then there is another one.
+static void captureEnded(CUstream s, bool success) {
+    auto at = std::find(into.begin(), into.end(), s);
+    if (at == into.end()) return;
+    into.erase(at);
+    if (success) return;
+    names.erase(graphs[0]);
+    CHECKCU(cuGraphCreate(&graphs[0], 0));
+    names[graphs[0]] = "graph";
+}
+
 static void make() {
     CUstream s = nullptr;
     unsigned flags = rarely(10) ? pick({2u, 3u, 0x100u}) : below(2);
@@ -62,6 +74,7 @@ static void destroy() {
     if (s > (CUstream)2 && streams.size() < 2) return;
     call("cuStreamDestroy %s", NM(s));
     if (ended(cuStreamDestroy(s)) != CUDA_SUCCESS) return;
+    captureEnded(s, false);
     names.erase(s);
     streams.erase(std::remove(streams.begin(), streams.end(), s), streams.end());
 }
@@ -236,7 +249,9 @@ static void capture() {
     case 3: {
         bool null = rarely(12);
         call("cuStreamEndCapture %s%s", NM(s), null ? " to null" : "");
-        if (ended(cuStreamEndCapture(s, null ? nullptr : &g)) == CUDA_SUCCESS && g) {
+        CUresult result = ended(cuStreamEndCapture(s, null ? nullptr : &g));
+        if (status(s) == CU_STREAM_CAPTURE_STATUS_NONE) captureEnded(s, result == CUDA_SUCCESS);
+        if (result == CUDA_SUCCESS && g) {
             bool known = std::find(graphs.begin(), graphs.end(), g) != graphs.end();
             also("%s", known ? "graph that was there" : "graph"), showGraph(g);
             if (!known) cuGraphDestroy(g);
@@ -290,7 +305,7 @@ static void capture() {
     case 7: {
         CUstreamCaptureMode m = CUstreamCaptureMode(mode);
         call("cuThreadExchangeStreamCaptureMode %d", mode);
-        if (ended(cuThreadExchangeStreamCaptureMode(rarely(40) ? nullptr : &m)) == CUDA_SUCCESS) also("%d", int(m));
+        if (ended(cuThreadExchangeStreamCaptureMode(&m)) == CUDA_SUCCESS) also("%d", int(m)); // the driver doesn't survive a null
         break;
     }
     case 8: {
@@ -303,7 +318,7 @@ static void capture() {
         Node d = n ? nodes[below((unsigned)n)] : nullptr;
         size_t count = 0;
         call("cuStreamBeginCaptureToGraph %s %s %zu %d", NM(s), NM(to), count, mode);
-        ended(f(s, to, count ? &d : nullptr, nullptr, count, CUstreamCaptureMode(mode)));
+        if (ended(f(s, to, count ? &d : nullptr, nullptr, count, CUstreamCaptureMode(mode))) == CUDA_SUCCESS) into.push_back(s);
         break;
     }
     default: {
@@ -425,6 +440,14 @@ static void launch() {
     }
 }
 
+// resetDefaults gives the default streams the attributes that they began with: they outlive the sequence.
+static void resetDefaults() {
+    CUstream s;
+    CHECKCU(cuStreamCreate(&s, 0));
+    for (CUstream to : {(CUstream)1, (CUstream)2}) CHECKCU(cuStreamCopyAttributes(to, s));
+    CHECKCU(cuStreamDestroy(s));
+}
+
 static void sequence() {
     made = 0, callbacks = 0;
     ids.clear();
@@ -455,12 +478,16 @@ static void sequence() {
     cuThreadExchangeStreamCaptureMode(&mode);
     for (CUstream s : streams) {
         CUgraph x = nullptr;
-        if (status(s) != CU_STREAM_CAPTURE_STATUS_NONE && cuStreamEndCapture(s, &x) == CUDA_SUCCESS && x && x != g) cuGraphDestroy(x);
+        if (status(s) == CU_STREAM_CAPTURE_STATUS_NONE) continue;
+        CUresult result = cuStreamEndCapture(s, &x);
+        if (status(s) == CU_STREAM_CAPTURE_STATUS_NONE) captureEnded(s, result == CUDA_SUCCESS);
+        if (result == CUDA_SUCCESS && x && x != graphs[0]) cuGraphDestroy(x);
     }
+    resetDefaults();
     for (CUstream s : streams) cuStreamDestroy(s), names.erase(s);
     for (CUevent e : events) cuEventDestroy(e), names.erase(e);
-    cuGraphDestroy(g), names.erase(g);
-    streams.clear(), events.clear(), graphs.clear();
+    cuGraphDestroy(graphs[0]), names.erase(graphs[0]);
+    streams.clear(), events.clear(), graphs.clear(), into.clear();
     call("end"), ended(cuCtxSynchronize());
     also("callbacks %u", __atomic_load_n(&callbacks, __ATOMIC_SEQ_CST));
 }
