@@ -51,7 +51,7 @@ static void value(const char *name, long long have, long long described)
 	} while (0)
 
 /* Only an older header may lack what is described. */
-static void missing(const char *name, int since)
+__attribute__((unused)) static void missing(const char *name, int since)
 {
 	if (CUDA_VERSION >= since) {
 		wrong++;
