@@ -11,6 +11,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/fatbin"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
@@ -21,15 +22,17 @@ import (
 const isaMajor, isaMinor = 9, 0
 
 // lastOption is the last CUjit_option that CUDA 13 knows.
-const lastOption = 33
+const lastOption = cudaabi.JITOverrideDirectiveValues
 
-// buildLog is where the driver's JIT compiler would write: two buffers that the caller gave, perhaps empty.
+// buildLog is where the driver's JIT compiler would write: two buffers that the caller gave,
+// perhaps empty.
 type buildLog struct {
 	info, errors         []byte
 	infoUsed, errorsUsed uint64
 }
 
-// write appends a line and its NUL to a buffer as far as there is room, and returns what is in use of it.
+// write appends a line and its NUL to a buffer as far as there is room, and returns what is in use
+// of it.
 func write(buffer []byte, used uint64, format string, args ...any) uint64 {
 	if len(buffer) == 0 {
 		return 0
@@ -50,8 +53,8 @@ func (l *buildLog) errorf(format string, args ...any) {
 	l.errorsUsed = write(l.errors, l.errorsUsed, format, args...)
 }
 
-// build makes a program of an image. The module goes with it, to make another program of, and what both take of the host's
-// memory, for the caller to give back.
+// build makes a program of an image. The module goes with it, to make another program of, and what
+// both take of the host's memory, for the caller to give back.
 func (d *Device) build(image, options []byte, log *buildLog) (*ptx.Module, *simt.Program, *budget.Account, gpubackend.Result) {
 	mem := d.options.HostMemory.Open()
 	module, program, result := build(image, options, log, mem)
@@ -157,7 +160,8 @@ func (l *buildLog) report(program *simt.Program) {
 	}
 }
 
-// knownOptions checks the ids of JIT options, pairs of words (id, value). None of them changes a program's results.
+// knownOptions checks the ids of JIT options, pairs of words (id, value). None of them changes a
+// program's results.
 func knownOptions(options []byte) bool {
 	for ; len(options) >= 16; options = options[16:] {
 		if id := word(options); id > lastOption {

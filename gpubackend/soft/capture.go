@@ -8,15 +8,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// Capture statuses, by CUstreamCaptureStatus.
-const (
-	captureNone        = 0
-	captureActive      = 1
-	captureInvalidated = 2
-)
-
-// capture is a graph that streams are recorded into instead of being run. One that has become invalid goes on until
-// it is ended where it began.
+// capture is a graph that streams are recorded into instead of being run. One that has become
+// invalid goes on until it is ended where it began.
 type capture struct {
 	id     uint64
 	graph  *graph
@@ -51,7 +44,8 @@ func (d *Device) capturable(h gpubackend.Stream) (*stream, gpubackend.Result) {
 	return s, gpubackend.Success
 }
 
-// StreamBeginCapture implements gpubackend.Driver. The mode is about threads, of which there is one here.
+// StreamBeginCapture implements gpubackend.Driver. The mode is about threads, of which there is one
+// here.
 func (d *Device) StreamBeginCapture(h gpubackend.Stream, _ uint64) gpubackend.Result {
 	s, result := d.capturable(h)
 	if result != gpubackend.Success {
@@ -111,7 +105,8 @@ func (d *Device) StreamEndCapture(h gpubackend.Stream) (gpubackend.Graph, gpubac
 	return gpubackend.Graph(c.graph.handle), gpubackend.Success
 }
 
-// endCapture lets the streams of a capture run again. Unless its graph is wanted, one that was made for it goes.
+// endCapture lets the streams of a capture run again. Unless its graph is wanted, one that was made
+// for it goes.
 func (d *Device) endCapture(c *capture, wanted bool) {
 	for _, s := range c.joined {
 		s.capture, s.tail = nil, nil
@@ -124,7 +119,8 @@ func (d *Device) endCapture(c *capture, wanted bool) {
 	}
 }
 
-// isJoined says whether the last nodes of all streams come before what the origin would record next.
+// isJoined says whether the last nodes of all streams come before what the origin would record
+// next.
 func (c *capture) isJoined() bool {
 	before := map[*node]bool{}
 	for work := slices.Clone(c.origin.tail); len(work) > 0; {
@@ -140,8 +136,8 @@ func (c *capture) isJoined() bool {
 		!slices.ContainsFunc(c.joined, func(s *stream) bool { return slices.ContainsFunc(s.tail, loose) })
 }
 
-// abandon ends a stream's part in a capture, because the stream ends. What it recorded stays, to be joined by events. A
-// capture is over with the stream in which it began.
+// abandon ends a stream's part in a capture, because the stream ends. What it recorded stays, to be
+// joined by events. A capture is over with the stream in which it began.
 func (d *Device) abandon(s *stream) {
 	c := s.capture
 	if c == nil {
@@ -156,8 +152,8 @@ func (d *Device) abandon(s *stream) {
 	s.capture, s.tail = nil, nil
 }
 
-// admit says whether work may be put into a stream, as far as captures go: the legacy stream would wait for blocking
-// streams, which can't be while they record.
+// admit says whether work may be put into a stream, as far as captures go: the legacy stream would
+// wait for blocking streams, which can't be while they record.
 func (d *Device) admit(s *stream) gpubackend.Result {
 	switch {
 	case d.captures == 0:
@@ -177,7 +173,8 @@ func (d *Device) admit(s *stream) gpubackend.Result {
 	return result
 }
 
-// refuse makes the capture of a stream that records invalid, because of a call that can't be recorded.
+// refuse makes the capture of a stream that records invalid, because of a call that can't be
+// recorded.
 func (s *stream) refuse() gpubackend.Result {
 	if s.capture == nil {
 		return gpubackend.Success

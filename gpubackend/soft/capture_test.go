@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // capturing is a device with streams and events, of which the first stream records one fill.
@@ -148,7 +149,8 @@ func TestCaptureOfTwoStreams(t *testing.T) {
 	ok(t, d.EventRecordWithFlags(c.f, c.u, 0))
 	ok(t, d.StreamWaitEvent(c.s, c.f, 0))
 	status, id, g, tail, result := d.StreamCaptureInfo(c.s, nil)
-	if status != captureActive || id == 0 || len(tail) != 2 || result != gpubackend.Success {
+	if status != cudaabi.CaptureStatusActive || id == 0 || len(tail) != 2 ||
+		result != gpubackend.Success {
 		t.Errorf("status %d, id %d, after %v, result %d", status, id, tail, result)
 	}
 	ok(t, d.StreamUpdateCaptureDependencies(c.u, tail, nil, 0))

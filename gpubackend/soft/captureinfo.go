@@ -6,10 +6,11 @@ import (
 	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// StreamCaptureInfo implements gpubackend.Driver. Asking for the legacy stream while a blocking one records is an
-// error that does no harm.
+// StreamCaptureInfo implements gpubackend.Driver. Asking for the legacy stream while a blocking one
+// records is an error that does no harm.
 func (d *Device) StreamCaptureInfo(h gpubackend.Stream, edges []byte) (
 	status, id uint64, graph gpubackend.Graph, nodes []gpubackend.GraphNode, result gpubackend.Result,
 ) {
@@ -23,20 +24,18 @@ func (d *Device) StreamCaptureInfo(h gpubackend.Stream, edges []byte) (
 	case c == nil && s.isLegacy() && s.group.recordsBlocking():
 		return 0, 0, 0, nil, gpubackend.StreamCaptureImplicit
 	case c == nil:
-		return captureNone, 0, 0, nil, gpubackend.Success
+		return cudaabi.CaptureStatusNone, 0, 0, nil, gpubackend.Success
 	case c.bad:
-		return captureInvalidated, c.id, 0, nil, gpubackend.Success
+		return cudaabi.CaptureStatusInvalidated, c.id, 0, nil, gpubackend.Success
 	}
-	return captureActive, c.id, gpubackend.Graph(c.graph.handle), handlesOf(s.tail), gpubackend.Success
+	return cudaabi.CaptureStatusActive, c.id, gpubackend.Graph(c.graph.handle), handlesOf(s.tail),
+		gpubackend.Success
 }
 
 // recordsBlocking says whether a stream records that the legacy stream would wait for.
 func (g *streamGroup) recordsBlocking() bool {
 	return slices.ContainsFunc(g.set.list, func(s *stream) bool { return s.capture != nil && s.blocking && s.group == g })
 }
-
-// setDependencies of cuStreamUpdateCaptureDependencies replaces the nodes; without it, they are added.
-const setDependencies = 1
 
 // StreamUpdateCaptureDependencies implements gpubackend.Driver.
 func (d *Device) StreamUpdateCaptureDependencies(
@@ -51,7 +50,7 @@ func (d *Device) StreamUpdateCaptureDependencies(
 		return gpubackend.IllegalState
 	case s.capture.bad:
 		return gpubackend.StreamCaptureInvalidated
-	case flags&^setDependencies != 0:
+	case flags&^cudaabi.StreamSetCaptureDependencies != 0:
 		return gpubackend.InvalidValue
 	}
 	nodes, result := d.nodes(s.capture.graph, list)
@@ -61,7 +60,7 @@ func (d *Device) StreamUpdateCaptureDependencies(
 	if !plainEdges(edges) {
 		return gpubackend.NotSupported
 	}
-	if flags&setDependencies == 0 {
+	if flags&cudaabi.StreamSetCaptureDependencies == 0 {
 		nodes = union(s.tail, nodes)
 	}
 	s.tail = nodes

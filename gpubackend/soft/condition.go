@@ -8,26 +8,12 @@ import (
 	"sync/atomic"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// Conditions of graphs (CUDA driver API, cuGraphConditionalHandleCreate): a kernel sets one, a conditional node runs one
-// of its bodies, or none, for it.
-const (
-	assignDefault = 1 // flag of CU_GRAPH_COND_ASSIGN_DEFAULT
-
-	// CUgraphConditionalNodeType.
-	conditionalIf     = 0
-	conditionalWhile  = 1
-	conditionalSwitch = 2
-
-	// maxBodies is how many graphs a conditional node may have.
-	maxBodies = 64
-
-	// instantiateHandleUnused is CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED.
-	instantiateHandleUnused = 5
-)
-
-// condition is a CUgraphConditionalHandle.
+// Conditions of graphs (CUDA driver API, cuGraphConditionalHandleCreate): a kernel sets one, a
+// conditional node runs one of its bodies, or none, for it. condition is a
+// CUgraphConditionalHandle.
 type condition struct {
 	handle  uint64
 	graph   *graph // for which it was made
@@ -97,13 +83,13 @@ func (d *Device) GraphConditionalHandle(h gpubackend.Graph, value, flags uint64)
 	if result != gpubackend.Success {
 		return 0, result
 	}
-	if flags&^assignDefault != 0 {
+	if flags&^cudaabi.GraphCondAssignDefault != 0 {
 		return 0, gpubackend.InvalidValue
 	}
 	if result := d.charge(conditionBytes); result != gpubackend.Success {
 		return 0, result
 	}
-	x := d.conditions.make(g, uint32(value), flags&assignDefault != 0)
+	x := d.conditions.make(g, uint32(value), flags&cudaabi.GraphCondAssignDefault != 0)
 	g.conditions = append(g.conditions, x)
 	return x.handle, gpubackend.Success
 }
@@ -111,14 +97,16 @@ func (d *Device) GraphConditionalHandle(h gpubackend.Graph, value, flags uint64)
 // checkConditional checks a conditional node.
 func (d *Device) checkConditional(n *gpubackend.Node) gpubackend.Result {
 	x := d.conditions.find(n.Handle)
-	most := map[uint64]uint64{conditionalIf: 2, conditionalWhile: 1, conditionalSwitch: maxBodies}[n.Kind]
+	most := map[uint64]uint64{cudaabi.GraphCondIf: 2, cudaabi.GraphCondWhile: 1,
+		cudaabi.GraphCondSwitch: cudaabi.MaxConditionalBodies}[n.Kind]
 	if x == nil || x.node != nil || n.Bodies == 0 || n.Bodies > most {
 		return gpubackend.InvalidValue
 	}
 	return gpubackend.Success
 }
 
-// giveBodies makes the graphs of a conditional node. Its condition is one of its graph, or of one that this lies in.
+// giveBodies makes the graphs of a conditional node. Its condition is one of its graph, or of one
+// that this lies in.
 func (d *Device) giveBodies(n *node) gpubackend.Result {
 	x := d.conditions.find(n.what.Handle)
 	g := n.graph
@@ -150,25 +138,26 @@ func (g *graph) hasConditional() bool {
 	})
 }
 
-// checkConditions says whether each handle of a graph is in use, and whether bodies consist of what is allowed there: no
-// host functions, events and allocations (CUDA driver API, CUDA_CONDITIONAL_NODE_PARAMS).
+// checkConditions says whether each handle of a graph is in use, and whether bodies consist of what
+// is allowed there: no host functions, events and allocations (CUDA driver API,
+// CUDA_CONDITIONAL_NODE_PARAMS).
 func (g *graph) checkConditions() (status uint64, result gpubackend.Result) {
 	for _, x := range g.conditions {
 		if x.node == nil {
-			return instantiateHandleUnused, gpubackend.InvalidValue
+			return cudaabi.GraphInstantiateConditionalHandleUnused, gpubackend.InvalidValue
 		}
 	}
 	for _, n := range g.nodes {
 		for _, inner := range n.inner {
 			if n.condition != nil && !inner.isBody() {
-				return instantiateInvalidStructure, gpubackend.InvalidValue
+				return cudaabi.GraphInstantiateInvalidStructure, gpubackend.InvalidValue
 			}
 			if status, result = inner.checkConditions(); result != gpubackend.Success {
 				return status, result
 			}
 		}
 	}
-	return instantiateSuccess, gpubackend.Success
+	return cudaabi.GraphInstantiateSuccess, gpubackend.Success
 }
 
 // isBody says whether a graph may be the body of a conditional node.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // conditional is a graph with conditional nodes, and kernels that set conditions.
@@ -79,9 +80,9 @@ func TestConditionalIfAndSwitch(t *testing.T) {
 		kind, bodies uint64
 		chosen       []int // by value; -1: none
 	}{
-		{"if", conditionalIf, 1, []int{-1, 0, 0}},
-		{"if and else", conditionalIf, 2, []int{1, 0, 0}},
-		{"switch", conditionalSwitch, 3, []int{0, 1, 2, -1}},
+		{"if", cudaabi.GraphCondIf, 1, []int{-1, 0, 0}},
+		{"if and else", cudaabi.GraphCondIf, 2, []int{1, 0, 0}},
+		{"switch", cudaabi.GraphCondSwitch, 3, []int{0, 1, 2, -1}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			c := newConditional(t)
@@ -108,11 +109,12 @@ func TestConditionalIfAndSwitch(t *testing.T) {
 
 func TestConditionalLoops(t *testing.T) {
 	c := newConditional(t)
-	outer, inner := c.handle(1, assignDefault), c.handle(1, assignDefault)
+	outer, inner := c.handle(1, cudaabi.GraphCondAssignDefault),
+		c.handle(1, cudaabi.GraphCondAssignDefault)
 	// p[0] counts up to p[1]; each time p[2] counts from 0 up to p[3], which p[4] counts in all.
-	_, bodies := c.node(c.g, outer, conditionalWhile, 1)
+	_, bodies := c.node(c.g, outer, cudaabi.GraphCondWhile, 1)
 	zero := addNode(t, c.Device, bodies[0], fillNode(c.p+8, 0, 4))
-	loop, nested := c.node(bodies[0], inner, conditionalWhile, 1, zero)
+	loop, nested := c.node(bodies[0], inner, cudaabi.GraphCondWhile, 1, zero)
 	again := addNode(t, c.Device, bodies[0], c.kernel(c.count, outer, c.p), loop)
 	addNode(t, c.Device, bodies[0], c.kernel(c.choose, inner, c.p+4), again)
 	first := addNode(t, c.Device, nested[0], c.kernel(c.count, inner, c.p+16))
@@ -140,8 +142,8 @@ func TestConditionalLoops(t *testing.T) {
 func TestConditionalEndsWithItsContext(t *testing.T) {
 	for _, fails := range []bool{true, false} {
 		c := newConditional(t)
-		h := c.handle(1, assignDefault)
-		_, bodies := c.node(c.g, h, conditionalWhile, 1)
+		h := c.handle(1, cudaabi.GraphCondAssignDefault)
+		_, bodies := c.node(c.g, h, cudaabi.GraphCondWhile, 1)
 		at := c.p
 		if fails {
 			at = 4096
@@ -167,7 +169,9 @@ func TestConditionalChecks(t *testing.T) {
 	other := newGraph(t, c.Device)
 	_, result := c.GraphConditionalHandle(c.g, 0, 2)
 	want(t, result, gpubackend.InvalidValue)
-	if _, status, result := c.instantiate(c.g, 0); status != instantiateHandleUnused || result != gpubackend.InvalidValue {
+	if _, status, result := c.instantiate(c.g,
+		0); status != cudaabi.GraphInstantiateConditionalHandleUnused ||
+		result != gpubackend.InvalidValue {
 		t.Errorf("unused handle: status %d, result %d", status, result)
 	}
 	for _, x := range []struct {
@@ -175,8 +179,10 @@ func TestConditionalChecks(t *testing.T) {
 		h            uint64
 		kind, bodies uint64
 	}{
-		{c.g, h + 1, conditionalIf, 1}, {c.g, h, conditionalIf, 0}, {c.g, h, conditionalIf, 3}, {c.g, h, conditionalWhile, 2},
-		{c.g, h, conditionalSwitch, maxBodies + 1}, {c.g, h, 3, 1}, {other, h, conditionalIf, 1},
+		{c.g, h + 1, cudaabi.GraphCondIf, 1}, {c.g, h, cudaabi.GraphCondIf, 0},
+		{c.g, h, cudaabi.GraphCondIf, 3}, {c.g, h, cudaabi.GraphCondWhile, 2},
+		{c.g, h, cudaabi.GraphCondSwitch, cudaabi.MaxConditionalBodies + 1}, {c.g, h, 3, 1},
+		{other, h, cudaabi.GraphCondIf, 1},
 	} {
 		charged := c.charged
 		_, _, _, result := c.GraphAddNode(x.g, nil, nil, &gpubackend.Node{
@@ -186,7 +192,7 @@ func TestConditionalChecks(t *testing.T) {
 			t.Errorf("%+v: result %d, %d bytes accounted for", x, result, c.charged-charged)
 		}
 	}
-	node, bodies := c.node(c.g, h, conditionalIf, 1)
+	node, bodies := c.node(c.g, h, cudaabi.GraphCondIf, 1)
 	_, _, _, result = c.GraphAddNode(c.g, nil, nil, &gpubackend.Node{Type: gpubackend.NodeConditional, Handle: h, Bodies: 1})
 	want(t, result, gpubackend.InvalidValue) // a second node
 	_, result = c.GraphClone(c.g)
@@ -195,11 +201,13 @@ func TestConditionalChecks(t *testing.T) {
 	want(t, result, gpubackend.NotSupported)
 	want(t, c.GraphDestroy(bodies[0]), gpubackend.InvalidValue)
 	addNode(t, c.Device, bodies[0], &gpubackend.Node{Type: gpubackend.NodeEventRecord, Event: newEvent(t, c.Device)})
-	if _, status, result := c.instantiate(c.g, 0); status != instantiateInvalidStructure || result != gpubackend.InvalidValue {
+	if _, status, result := c.instantiate(c.g,
+		0); status != cudaabi.GraphInstantiateInvalidStructure ||
+		result != gpubackend.InvalidValue {
 		t.Errorf("event in a body: status %d, result %d", status, result)
 	}
 	ok(t, c.GraphDestroyNode(node))
-	c.node(c.g, h, conditionalWhile, 1) // the handle is free again
+	c.node(c.g, h, cudaabi.GraphCondWhile, 1) // the handle is free again
 	ok(t, c.GraphDestroy(other))
 	c.end()
 	// A kernel with a handle of no graph.
@@ -208,21 +216,22 @@ func TestConditionalChecks(t *testing.T) {
 	want(t, wait(t, c.ContextQuery), gpubackend.LaunchFailed)
 }
 
-// TestConditionalUpdate changes an executable graph to another of the same form, whose kernels have another handle.
+// TestConditionalUpdate changes an executable graph to another of the same form, whose kernels have
+// another handle.
 func TestConditionalUpdate(t *testing.T) {
 	c := newConditional(t)
 	build := func(value uint64) gpubackend.Graph {
 		c.g = newGraph(t, c.Device)
-		h := c.handle(0, assignDefault)
+		h := c.handle(0, cudaabi.GraphCondAssignDefault)
 		set := addNode(t, c.Device, c.g, c.kernel(c.choose, h, c.p))
-		_, bodies := c.node(c.g, h, conditionalIf, 1, set)
+		_, bodies := c.node(c.g, h, cudaabi.GraphCondIf, 1, set)
 		addNode(t, c.Device, bodies[0], fillNode(c.p+4, value, 4))
 		return c.g
 	}
 	first, second := build(1), build(2)
 	e := instantiate(t, c.Device, first, 0)
 	_, _, why, result := c.GraphExecUpdate(second, e)
-	if why != updateSuccess || result != gpubackend.Success {
+	if why != cudaabi.GraphExecUpdateSuccess || result != gpubackend.Success {
 		t.Fatalf("update: %d, result %d", why, result)
 	}
 	ok(t, c.GraphDestroy(second))

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // createContext makes a context and makes it the current one.
@@ -51,10 +51,11 @@ func TestPrimaryContext(t *testing.T) {
 	c := primary(t, d) // retained twice
 	e := newEvent(t, d)
 	alloc(t, d, 1<<20)
-	ok(t, d.CtxSetLimit(contexts.LimitStack, 4096))
+	ok(t, d.CtxSetLimit(cudaabi.LimitStackSize, 4096))
 	ok(t, d.DevicePrimaryCtxReset(0))
 	want(t, d.EventQuery(e), gpubackend.InvalidHandle)
-	if v, result := d.CtxGetLimit(contexts.LimitStack); v != 1024 || result != gpubackend.Success {
+	if v, result := d.CtxGetLimit(cudaabi.LimitStackSize); v != 1024 ||
+		result != gpubackend.Success {
 		t.Errorf("stack limit %d, result %d", v, result)
 	}
 	ok(t, d.DevicePrimaryCtxRelease(0))
@@ -185,13 +186,13 @@ func TestLimits(t *testing.T) {
 func TestStreamAndEventErrors(t *testing.T) {
 	d := newDevice(t, Options{})
 	s, e := newStream(t, d, 0), newEvent(t, d)
-	untimed, result := d.EventCreate(eventDisableTiming)
+	untimed, result := d.EventCreate(cudaabi.EventDisableTiming)
 	ok(t, result)
 	_, result = d.StreamCreateWithPriority(2, 0)
 	want(t, result, gpubackend.InvalidValue)
 	_, result = d.EventCreate(8)
 	want(t, result, gpubackend.InvalidValue)
-	_, result = d.EventCreate(eventInterprocess)
+	_, result = d.EventCreate(cudaabi.EventInterprocess)
 	want(t, result, gpubackend.InvalidValue)
 	ok(t, d.EventQuery(e)) // never recorded
 	ok(t, d.StreamWaitEvent(s, e, 0))

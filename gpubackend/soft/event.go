@@ -4,23 +4,18 @@ package soft
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
-// Flags of cuEventCreate.
-const (
-	eventBlockingSync  = 1
-	eventDisableTiming = 2
-	eventInterprocess  = 4
-)
+// externalFlag of cuEventRecordWithFlags and cuStreamWaitEvent makes nodes of the graph that is
+// being captured.
+const externalFlag = cudaabi.EventRecordExternal | cudaabi.EventWaitExternal
 
-// externalFlag of cuEventRecordWithFlags and cuStreamWaitEvent makes nodes of the graph that is being captured.
-const externalFlag = 1
-
-// event is a CUevent. Its record is the task that stands for it in a stream, nil before the first. What it recorded
-// last may instead be a point of a capture: nodes.
+// event is a CUevent. Its record is the task that stands for it in a stream, nil before the first.
+// What it recorded last may instead be a point of a capture: nodes.
 type event struct {
 	ctx    *contexts.Context
 	timed  bool
@@ -48,16 +43,16 @@ func (d *Device) EventCreate(flags uint64) (gpubackend.Event, gpubackend.Result)
 	if result != gpubackend.Success {
 		return 0, result
 	}
-	if flags&^(eventBlockingSync|eventDisableTiming|eventInterprocess) != 0 {
+	if flags&^(cudaabi.EventBlockingSync|cudaabi.EventDisableTiming|cudaabi.EventInterprocess) != 0 {
 		return 0, gpubackend.InvalidValue
 	}
-	if flags&eventInterprocess != 0 {
-		if flags&eventDisableTiming == 0 {
+	if flags&cudaabi.EventInterprocess != 0 {
+		if flags&cudaabi.EventDisableTiming == 0 {
 			return 0, gpubackend.InvalidValue
 		}
 	}
-	e := &event{ctx: c, timed: flags&eventDisableTiming == 0}
-	if flags&eventInterprocess != 0 {
+	e := &event{ctx: c, timed: flags&cudaabi.EventDisableTiming == 0}
+	if flags&cudaabi.EventInterprocess != 0 {
 		var err error
 		if e.shared, err = newSharedEvent(); err != nil {
 			return 0, gpubackend.OutOfMemory
@@ -113,7 +108,8 @@ func (e *event) newRecord() *scheduler.Task {
 	return e.record
 }
 
-// newWait makes a task that waits for the event, and says what else comes first. It returns nil if there is no need.
+// newWait makes a task that waits for the event, and says what else comes first. It returns nil if
+// there is no need.
 func (e *event) newWait() (t *scheduler.Task, after *scheduler.Task) {
 	if e.shared == nil {
 		if e.record == nil {
@@ -178,7 +174,8 @@ func (d *Device) EventQuery(h gpubackend.Event) gpubackend.Result {
 	return e.ctx.State()
 }
 
-// EventElapsed implements gpubackend.Driver. The time is negative, in two's complement, when the end came first.
+// EventElapsed implements gpubackend.Driver. The time is negative, in two's complement, when the
+// end came first.
 func (d *Device) EventElapsed(start, end gpubackend.Event) (uint64, gpubackend.Result) {
 	from, result := d.event(start)
 	if result != gpubackend.Success {

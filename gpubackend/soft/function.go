@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
@@ -13,37 +14,18 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// Function attributes, by CUfunction_attribute.
-const (
-	functionMaxThreads     = 0
-	functionShared         = 1
-	functionConst          = 2
-	functionLocal          = 3
-	functionRegisters      = 4
-	functionPTXVersion     = 5
-	functionBinaryVersion  = 6
-	functionCacheModeCA    = 7
-	functionMaxDynamic     = 8
-	functionCarveout       = 9
-	functionClusterNeeded  = 10
-	functionClusterWidth   = 11
-	functionClusterDepth   = 13
-	functionNonPortable    = 14
-	functionClusterPolicy  = 15
-	functionAttributeCount = 16
-)
-
 // attributes are those that can be set, and which of them were.
 type attributes struct {
-	value [functionAttributeCount]int32
-	set   [functionAttributeCount]bool
+	value [cudaabi.FuncAttributeCount]int32
+	set   [cudaabi.FuncAttributeCount]bool
 	cache uint64
 }
 
 func newAttributes(k *simt.Kernel) attributes {
 	var a attributes
-	a.value[functionMaxDynamic] = int32(max(0, chip.SharedPerBlock-int64(k.StaticShared)))
-	a.value[functionCarveout] = -1
+	a.value[cudaabi.FuncAttributeMaxDynamicSharedSizeBytes] = int32(max(0,
+		chip.SharedPerBlock-int64(k.StaticShared)))
+	a.value[cudaabi.FuncAttributePreferredSharedMemoryCarveout] = -1
 	return a
 }
 
@@ -52,15 +34,16 @@ func (a *attributes) change(attribute, value uint64, static uint64) gpubackend.R
 	v := int64(int32(value))
 	valid := false
 	switch attribute {
-	case functionMaxDynamic:
+	case cudaabi.FuncAttributeMaxDynamicSharedSizeBytes:
 		valid = v >= 0 && v+int64(static) <= chip.SharedPerBlockOptIn
-	case functionCarveout:
+	case cudaabi.FuncAttributePreferredSharedMemoryCarveout:
 		valid = v >= -1 && v <= 100
-	case functionNonPortable:
+	case cudaabi.FuncAttributeNonPortableClusterSizeAllowed:
 		valid = v == 0 || v == 1
-	case functionClusterPolicy:
+	case cudaabi.FuncAttributeClusterSchedulingPolicyPreference:
 		valid = v >= 0 && v <= 2
-	case functionClusterWidth, functionClusterWidth + 1, functionClusterDepth:
+	case cudaabi.FuncAttributeRequiredClusterWidth, cudaabi.FuncAttributeRequiredClusterWidth + 1,
+		cudaabi.FuncAttributeRequiredClusterDepth:
 		if v != 0 {
 			return gpubackend.NotSupported // no clusters here
 		}
@@ -104,7 +87,7 @@ func (d *Device) function(m *module, name string) (*function, gpubackend.Result)
 
 // blocks is how many blocks of the function a multiprocessor holds.
 func (f *function) blocks(threads int, dynamic uint64) int {
-	if dynamic > uint64(max(0, f.attribute(functionMaxDynamic))) {
+	if dynamic > uint64(max(0, f.attribute(cudaabi.FuncAttributeMaxDynamicSharedSizeBytes))) {
 		return 0
 	}
 	return chip.Blocks(f.entry, threads, dynamic)
@@ -122,7 +105,8 @@ func (d *Device) lookup(h gpubackend.Function) (*function, gpubackend.Result) {
 	return f, f.module.ctx.State()
 }
 
-// attribute returns a settable attribute; what was set for the kernel holds until it is set for the function.
+// attribute returns a settable attribute; what was set for the kernel holds until it is set for the
+// function.
 func (f *function) attribute(i int) int32 {
 	if f.kernel != nil && f.kernel.set[i] && !f.set[i] {
 		return f.kernel.value[i]
@@ -138,13 +122,13 @@ func record(k *simt.Kernel, arch int, attribute func(int) int32) []byte {
 	for i := range r.Attribute {
 		r.Attribute[i] = attribute(i)
 	}
-	r.Attribute[functionMaxThreads] = int32(chip.MaxThreads(k))
-	r.Attribute[functionShared] = int32(k.StaticShared)
-	r.Attribute[functionConst] = int32(k.ConstSize)
-	r.Attribute[functionLocal] = int32(k.LocalSize)
-	r.Attribute[functionRegisters] = int32(chip.Registers(k))
-	r.Attribute[functionPTXVersion] = int32(arch)
-	r.Attribute[functionBinaryVersion] = chip.Architecture
+	r.Attribute[cudaabi.FuncAttributeMaxThreadsPerBlock] = int32(chip.MaxThreads(k))
+	r.Attribute[cudaabi.FuncAttributeSharedSizeBytes] = int32(k.StaticShared)
+	r.Attribute[cudaabi.FuncAttributeConstSizeBytes] = int32(k.ConstSize)
+	r.Attribute[cudaabi.FuncAttributeLocalSizeBytes] = int32(k.LocalSize)
+	r.Attribute[cudaabi.FuncAttributeNumRegs] = int32(chip.Registers(k))
+	r.Attribute[cudaabi.FuncAttributePTXVersion] = int32(arch)
+	r.Attribute[cudaabi.FuncAttributeBinaryVersion] = chip.Architecture
 	b := make([]byte, wire.FunctionRecordSize, wire.FunctionRecordSize+8*len(k.Params)+len(k.Name))
 	r.Encode(b)
 	for _, p := range k.Params {
@@ -154,7 +138,8 @@ func record(k *simt.Kernel, arch int, attribute func(int) int32) []byte {
 	return append(b, k.Name...)
 }
 
-// FuncDescribe implements gpubackend.Driver. It returns the size of the whole record and writes what fits.
+// FuncDescribe implements gpubackend.Driver. It returns the size of the whole record and writes
+// what fits.
 func (d *Device) FuncDescribe(h gpubackend.Function, buffer []byte) (uint64, gpubackend.Result) {
 	f, result := d.lookup(h)
 	if result != gpubackend.Success {
@@ -165,7 +150,8 @@ func (d *Device) FuncDescribe(h gpubackend.Function, buffer []byte) (uint64, gpu
 	return uint64(len(b)), gpubackend.Success
 }
 
-// KernelDescribe implements gpubackend.Driver. It returns the size of the whole record and writes what fits.
+// KernelDescribe implements gpubackend.Driver. It returns the size of the whole record and writes
+// what fits.
 func (d *Device) KernelDescribe(h gpubackend.Kernel, buffer []byte) (uint64, gpubackend.Result) {
 	k, result := d.kernelObject(h)
 	if result != gpubackend.Success {

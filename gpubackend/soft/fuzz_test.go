@@ -7,9 +7,11 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// fuzzer calls a device as a hostile guest might: any call with handles and addresses that are sometimes right.
+// fuzzer calls a device as a hostile guest might: any call with handles and addresses that are
+// sometimes right.
 type fuzzer struct {
 	t    testing.TB
 	d    *Device
@@ -172,7 +174,8 @@ func (f *fuzzer) finish() {
 	for _, g := range f.graphs {
 		f.d.GraphDestroy(gpubackend.Graph(g))
 	}
-	if f.d.charged != 0 || f.d.captures != 0 || len(f.d.graphMemory) != 0 || f.d.graphMemoryUse[graphMemoryReserved] != 0 {
+	if f.d.charged != 0 || f.d.captures != 0 || len(f.d.graphMemory) != 0 ||
+		f.d.graphMemoryUse[cudaabi.GraphMemAttrReservedMemCurrent] != 0 {
 		f.t.Fatalf("%d bytes of graphs, %d captures, %d pieces of memory are left",
 			f.d.charged, f.d.captures, len(f.d.graphMemory))
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 func newGraph(t testing.TB, d *Device) gpubackend.Graph {
@@ -49,8 +50,9 @@ func copyNode(dst, src, n uint64) *gpubackend.Node {
 	}
 }
 
-// TestGraphOfCopiesAgreesWithOneByOne builds graphs of random copies and fills, in which only those come after one
-// another that touch the same memory, and compares with doing them in the order in which they were added.
+// TestGraphOfCopiesAgreesWithOneByOne builds graphs of random copies and fills, in which only those
+// come after one another that touch the same memory, and compares with doing them in the order in
+// which they were added.
 func TestGraphOfCopiesAgreesWithOneByOne(t *testing.T) {
 	const blocks, size = 8, 4096
 	d := newDevice(t, Options{})
@@ -131,7 +133,7 @@ func TestGraphEdges(t *testing.T) {
 		t.Errorf("edges from %v to %v", from, to)
 	}
 	_, _, status, result := d.GraphInstantiate(g, 0, 0)
-	if status != instantiateInvalidStructure || result != gpubackend.InvalidValue {
+	if status != cudaabi.GraphInstantiateInvalidStructure || result != gpubackend.InvalidValue {
 		t.Errorf("a cycle: status %d, result %d", status, result)
 	}
 	ok(t, d.GraphDestroyNode(b))
@@ -220,15 +222,17 @@ func TestGraphExecUpdate(t *testing.T) {
 		graph gpubackend.Graph
 		why   uint64
 	}{
-		{"same", build(fillNode(a, 2, 8), empty()), updateSuccess},
-		{"longer", build(fillNode(a, 9, 8), empty(), empty()), updateTopologyChanged},
-		{"other edges", apart, updateTopologyChanged},
-		{"other type", build(copyNode(a, a+8, 8), empty()), updateTypeChanged},
-		{"rows", build(rows, empty()), updateParametersChanged},
-		{"other place", build(fillNode(a+16, 3, 16), empty()), updateSuccess},
+		{"same", build(fillNode(a, 2, 8), empty()), cudaabi.GraphExecUpdateSuccess},
+		{"longer", build(fillNode(a, 9, 8), empty(), empty()),
+			cudaabi.GraphExecUpdateErrorTopologyChanged},
+		{"other edges", apart, cudaabi.GraphExecUpdateErrorTopologyChanged},
+		{"other type", build(copyNode(a, a+8, 8), empty()),
+			cudaabi.GraphExecUpdateErrorNodeTypeChanged},
+		{"rows", build(rows, empty()), cudaabi.GraphExecUpdateErrorParametersChanged},
+		{"other place", build(fillNode(a+16, 3, 16), empty()), cudaabi.GraphExecUpdateSuccess},
 	} {
 		_, _, why, result := d.GraphExecUpdate(x.graph, e)
-		if why != x.why || (result == gpubackend.Success) != (why == updateSuccess) {
+		if why != x.why || (result == gpubackend.Success) != (why == cudaabi.GraphExecUpdateSuccess) {
 			t.Errorf("%s: %d, result %d", x.name, why, result)
 		}
 		ok(t, d.MemsetD8Async(a, 0, 64, 0))
@@ -243,8 +247,11 @@ func TestGraphExecUpdate(t *testing.T) {
 
 // allocNode is an allocation.
 func allocNode(bytes uint64) *gpubackend.Node {
-	n := &gpubackend.Node{Type: gpubackend.NodeMemAlloc, Bytes: bytes, Pool: make([]byte, poolBytes)}
-	n.Pool[poolType], n.Pool[poolLocationType] = typePinned, locationDevice
+	n := &gpubackend.Node{Type: gpubackend.NodeMemAlloc, Bytes: bytes,
+		Pool: make([]byte, cudaabi.MemPoolPropsSize)}
+	p := cudaabi.MemPoolProps(n.Pool)
+	p.SetAllocType(cudaabi.MemAllocationPinned)
+	p.Location().SetType(cudaabi.MemLocationDevice)
 	return n
 }
 
@@ -263,7 +270,8 @@ func TestGraphMemory(t *testing.T) {
 	want(t, result, gpubackend.NotSupported)
 	ok(t, d.GraphLaunch(e, 0))
 	want(t, d.GraphLaunch(e, 0), gpubackend.InvalidValue)
-	if used, result := d.GraphMemory(0, graphMemoryUsed); used != 1<<20 || result != gpubackend.Success {
+	if used, result := d.GraphMemory(0, cudaabi.GraphMemAttrUsedMemCurrent); used != 1<<20 ||
+		result != gpubackend.Success {
 		t.Errorf("%d bytes used, result %d", used, result)
 	}
 	ok(t, d.MemFree(address))
@@ -298,7 +306,7 @@ func TestGraphMemoryIsFreedByLaunches(t *testing.T) {
 	g := newGraph(t, d)
 	n, address, _, result := d.GraphAddNode(g, nil, nil, allocNode(4096))
 	ok(t, result)
-	e := instantiate(t, d, g, autoFreeOnLaunch)
+	e := instantiate(t, d, g, cudaabi.GraphInstantiateFlagAutoFreeOnLaunch)
 	for range 3 {
 		ok(t, d.GraphLaunch(e, 0))
 	}
@@ -315,7 +323,7 @@ func TestGraphMemoryIsFreedByLaunches(t *testing.T) {
 	}
 	ok(t, d.DevicePrimaryCtxReset(0))
 	want(t, d.GraphLaunch(e, 0), gpubackend.InvalidValue)
-	if len(d.graphMemory) != 0 || d.graphMemoryUse[graphMemoryReserved] != 0 {
+	if len(d.graphMemory) != 0 || d.graphMemoryUse[cudaabi.GraphMemAttrReservedMemCurrent] != 0 {
 		t.Errorf("%d pieces are left", len(d.graphMemory))
 	}
 }
@@ -372,7 +380,8 @@ func TestKernelNodeAttributes(t *testing.T) {
 		Block: [3]uint32{8, 1, 1}, Parameters: append(params(a), 4),
 	}}
 	n, m, none := addNode(t, d, g, kernel), addNode(t, d, g, kernel), addNode(t, d, g, empty())
-	value, got := make([]byte, attributeValueBytes), make([]byte, attributeValueBytes)
+	value, got := make([]byte, cudaabi.LaunchAttributeValueSize),
+		make([]byte, cudaabi.LaunchAttributeValueSize)
 	value[0] = 1
 	for _, x := range []struct {
 		name string
@@ -380,10 +389,10 @@ func TestKernelNodeAttributes(t *testing.T) {
 		id   uint64
 		want gpubackend.Result
 	}{
-		{"cooperative", n, attributeCooperative, gpubackend.Success},
+		{"cooperative", n, cudaabi.LaunchAttributeCooperative, gpubackend.Success},
 		{"priority", n, 8, gpubackend.Success},
-		{"cooperative again", n, attributeCooperative, gpubackend.Success},
-		{"event", n, attributeEvent, gpubackend.InvalidValue},
+		{"cooperative again", n, cudaabi.LaunchAttributeCooperative, gpubackend.Success},
+		{"event", n, cudaabi.LaunchAttributeProgrammaticEvent, gpubackend.InvalidValue},
 		{"unknown", n, 99, gpubackend.InvalidValue},
 		{"of no kernel", none, 8, gpubackend.InvalidValue},
 	} {
@@ -392,10 +401,11 @@ func TestKernelNodeAttributes(t *testing.T) {
 		}
 	}
 	value[0] = 2
-	want(t, d.GraphKernelNodeSetAttribute(n, attributeCluster, value), gpubackend.NotSupported)
+	want(t, d.GraphKernelNodeSetAttribute(n, cudaabi.LaunchAttributeClusterDimension, value),
+		gpubackend.NotSupported)
 	want(t, d.GraphKernelNodeSetAttribute(n, 8, value[1:]), gpubackend.InvalidValue)
 	ok(t, d.GraphKernelNodeCopyAttributes(m, n))
-	for _, id := range []uint64{attributeCooperative, 8, 1} {
+	for _, id := range []uint64{cudaabi.LaunchAttributeCooperative, 8, 1} {
 		ok(t, d.GraphKernelNodeGetAttribute(m, id, got))
 		if (got[0] == 1) != (id != 1) {
 			t.Errorf("attribute %d: %d", id, got[0])
@@ -403,7 +413,7 @@ func TestKernelNodeAttributes(t *testing.T) {
 	}
 	// Other parameters leave them as they are.
 	ok(t, d.GraphNodeSet(m, kernel))
-	if what, _ := d.GraphNodeGet(m); len(what.Launch.Attributes) != 2*attributeSize {
+	if what, _ := d.GraphNodeGet(m); len(what.Launch.Attributes) != 2*cudaabi.LaunchAttributeSize {
 		t.Errorf("%d bytes of attributes", len(what.Launch.Attributes))
 	}
 	clone, result := d.GraphClone(g)
@@ -413,7 +423,8 @@ func TestKernelNodeAttributes(t *testing.T) {
 	if kind, _ := d.GraphNodeGetType(found); kind != uint64(gpubackend.NodeKernel) {
 		t.Errorf("type %d", kind)
 	}
-	want(t, d.GraphKernelNodeGetAttribute(found, attributeEvent, got), gpubackend.InvalidValue)
+	want(t, d.GraphKernelNodeGetAttribute(found, cudaabi.LaunchAttributeProgrammaticEvent, got),
+		gpubackend.InvalidValue)
 	_, result = d.GraphNodeFindInClone(found, g)
 	want(t, result, gpubackend.InvalidValue)
 }

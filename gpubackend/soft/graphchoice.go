@@ -4,12 +4,14 @@ package soft
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
-// choice is one run of a conditional node. Its task calls on nobody outside, but like that of a host function is over only
-// when it is released: by the task that comes after the last run of a body.
+// choice is one run of a conditional node. Its task calls on nobody outside, but like that of a
+// host function is over only when it is released: by the task that comes after the last run of a
+// body.
 type choice struct {
 	device    *Device
 	ctx       *contexts.Context
@@ -52,7 +54,7 @@ func (d *Device) chooser(e *graphExec, s *step) (maker, gpubackend.Result) {
 func (c *choice) begin() {
 	value := uint64(c.condition.value.Load())
 	chosen := value
-	if c.kind != conditionalSwitch {
+	if c.kind != cudaabi.GraphCondSwitch {
 		chosen = 0
 		if value == 0 {
 			chosen = 1
@@ -82,7 +84,7 @@ func (c *choice) run(b *body) {
 
 // ended runs the body of a loop again, or ends the choice.
 func (c *choice) ended() {
-	if c.kind == conditionalWhile && c.condition.value.Load() != 0 && !c.over() {
+	if c.kind == cudaabi.GraphCondWhile && c.condition.value.Load() != 0 && !c.over() {
 		c.run(&c.bodies[0])
 		return
 	}
@@ -94,7 +96,8 @@ func (c *choice) over() bool {
 	return c.device.scheduler.GivenUp(c.task)
 }
 
-// beginConditions has a launch of a graph begin with its conditions' initial values, and keep them until it ends.
+// beginConditions has a launch of a graph begin with its conditions' initial values, and keep them
+// until it ends.
 func (d *Device) beginConditions(e *graphExec, start, end *scheduler.Task) {
 	if len(e.conditions) == 0 {
 		return

@@ -4,28 +4,19 @@ package soft
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
-// Flags of cuGraphInstantiate.
-const (
-	autoFreeOnLaunch  = 1
-	instantiateUpload = 2
-	deviceLaunch      = 4
-	nodePriority      = 8 // accepted: nodes run side by side here
-)
+// instantiateFlags are those of cuGraphInstantiate. Priorities of nodes are accepted: nodes run side by side here.
+const instantiateFlags = cudaabi.GraphInstantiateFlagAutoFreeOnLaunch |
+	cudaabi.GraphInstantiateFlagUpload |
+	cudaabi.GraphInstantiateFlagDeviceLaunch | cudaabi.GraphInstantiateFlagUseNodePriority
 
-// CUgraphInstantiateResult.
-const (
-	instantiateSuccess          = 0
-	instantiateError            = 1
-	instantiateInvalidStructure = 2
-	instantiateNotSupported     = 3
-)
-
-// graphExec is a CUgraphExec: a copy of a graph, and its nodes in an order in which they can be queued.
+// graphExec is a CUgraphExec: a copy of a graph, and its nodes in an order in which they can be
+// queued.
 type graphExec struct {
 	source   *graph
 	graph    *graph
@@ -48,7 +39,7 @@ func (d *Device) graphExec(h gpubackend.GraphExec) (*graphExec, gpubackend.Resul
 
 // GraphInstantiateWithFlags implements gpubackend.Driver. It has no stream to upload in.
 func (d *Device) GraphInstantiateWithFlags(h gpubackend.Graph, flags uint64) (gpubackend.GraphExec, gpubackend.Result) {
-	if flags&instantiateUpload != 0 {
+	if flags&cudaabi.GraphInstantiateFlagUpload != 0 {
 		return 0, gpubackend.InvalidValue
 	}
 	e, _, result := d.instantiate(h, flags)
@@ -59,9 +50,9 @@ func (d *Device) GraphInstantiateWithFlags(h gpubackend.Graph, flags uint64) (gp
 func (d *Device) GraphInstantiate(h gpubackend.Graph, flags uint64, upload gpubackend.Stream) (
 	gpubackend.GraphExec, gpubackend.GraphNode, uint64, gpubackend.Result,
 ) {
-	if flags&instantiateUpload != 0 {
+	if flags&cudaabi.GraphInstantiateFlagUpload != 0 {
 		if _, result := d.target(upload); result != gpubackend.Success {
-			return 0, 0, instantiateError, result
+			return 0, 0, cudaabi.GraphInstantiateError, result
 		}
 	}
 	e, status, result := d.instantiate(h, flags)
@@ -72,13 +63,14 @@ func (d *Device) instantiate(h gpubackend.Graph, flags uint64) (gpubackend.Graph
 	g, result := d.graph(h)
 	switch {
 	case result != gpubackend.Success:
-		return 0, instantiateError, result
-	case flags&^(autoFreeOnLaunch|instantiateUpload|deviceLaunch|nodePriority) != 0:
-		return 0, instantiateError, gpubackend.InvalidValue
-	case flags&deviceLaunch != 0:
-		return 0, instantiateNotSupported, gpubackend.NotSupported
+		return 0, cudaabi.GraphInstantiateError, result
+	case flags&^instantiateFlags != 0:
+		return 0, cudaabi.GraphInstantiateError, gpubackend.InvalidValue
+	case flags&cudaabi.GraphInstantiateFlagDeviceLaunch != 0:
+		return 0, cudaabi.GraphInstantiateNodeOperationNotSupported, gpubackend.NotSupported
 	case g.instances > 0 && g.hasMemory():
-		return 0, instantiateError, gpubackend.NotSupported // one at a time (cuGraphAddMemAllocNode)
+		return 0, cudaabi.GraphInstantiateError,
+			gpubackend.NotSupported // one at a time (cuGraphAddMemAllocNode)
 	}
 	status, result := g.checkConditions()
 	if result != gpubackend.Success {
@@ -86,14 +78,14 @@ func (d *Device) instantiate(h gpubackend.Graph, flags uint64) (gpubackend.Graph
 	}
 	e := &graphExec{source: g, flags: flags, own: map[*node]*node{}, disabled: map[*node]bool{}}
 	if e.graph, result = d.copyGraph(g, false); result != gpubackend.Success {
-		return 0, instantiateError, result
+		return 0, cudaabi.GraphInstantiateError, result
 	}
 	if _, acyclic := e.plan(e.graph, nil); !acyclic {
-		status, result = instantiateInvalidStructure, gpubackend.InvalidValue
+		status, result = cudaabi.GraphInstantiateInvalidStructure, gpubackend.InvalidValue
 	} else if countSteps(e.steps) > maxSteps {
-		status, result = instantiateError, gpubackend.OutOfMemory
+		status, result = cudaabi.GraphInstantiateError, gpubackend.OutOfMemory
 	} else if result = d.charge(stepBytes * countSteps(e.steps)); result != gpubackend.Success {
-		status = instantiateError
+		status = cudaabi.GraphInstantiateError
 	}
 	if result != gpubackend.Success {
 		d.dropGraph(e.graph)
@@ -138,8 +130,8 @@ func (d *Device) GraphUpload(h gpubackend.GraphExec, sh gpubackend.Stream) gpuba
 	return s.refuse()
 }
 
-// emptyGraphs ends what streams of a context record, and takes away what its graphs allocated. Graphs stay, but nodes
-// of the context can't run any more.
+// emptyGraphs ends what streams of a context record, and takes away what its graphs allocated.
+// Graphs stay, but nodes of the context can't run any more.
 func (d *Device) emptyGraphs(c *contexts.Context) {
 	for _, s := range d.set(c).list {
 		d.abandon(s)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 func (f *fuzzer) graph() gpubackend.Graph    { return gpubackend.Graph(f.pick(f.graphs)) }
@@ -115,7 +116,8 @@ func (f *fuzzer) captureStep() {
 	case 5:
 		d.StreamUpdateCaptureDependencies(f.stream(), f.some(), nil, uint64(f.byte()%3))
 	case 6:
-		d.GraphKernelNodeSetAttribute(f.node(), uint64(f.byte()%16), make([]byte, attributeValueBytes))
+		d.GraphKernelNodeSetAttribute(f.node(), uint64(f.byte()%16),
+			make([]byte, cudaabi.LaunchAttributeValueSize))
 		d.GraphKernelNodeCopyAttributes(f.node(), f.node())
 	default:
 		g := f.graph()
@@ -132,7 +134,8 @@ func (f *fuzzer) captureStep() {
 	}
 }
 
-// TestRandomGraphCalls makes random calls about graphs, among others, with handles of which most are right.
+// TestRandomGraphCalls makes random calls about graphs, among others, with handles of which most
+// are right.
 func TestRandomGraphCalls(t *testing.T) {
 	for seed := range uint64(150) {
 		random := rand.NewChaCha8([32]byte{byte(seed), 5})

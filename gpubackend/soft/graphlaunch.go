@@ -4,12 +4,13 @@ package soft
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
-// GraphLaunch implements gpubackend.Driver. The launch comes after the stream's earlier work and the graph's earlier
-// launches, and is queued as a whole or not at all. It can't be recorded.
+// GraphLaunch implements gpubackend.Driver. The launch comes after the stream's earlier work and
+// the graph's earlier launches, and is queued as a whole or not at all. It can't be recorded.
 func (d *Device) GraphLaunch(h gpubackend.GraphExec, sh gpubackend.Stream) gpubackend.Result {
 	e, result := d.graphExec(h)
 	if result != gpubackend.Success {
@@ -85,10 +86,10 @@ func (d *Device) maker(e *graphExec, s *step, c *contexts.Context) (maker, gpuba
 	return func() *scheduler.Task { return &scheduler.Task{Domain: ctx.Domain} }, gpubackend.Success
 }
 
-// submitSteps queues the steps of a launch after its start. Events are recorded and waited for as if their calls came
-// in the order of the steps.
+// submitSteps queues the steps of a launch after its start. Events are recorded and waited for as
+// if their calls came in the order of the steps.
 func (d *Device) submitSteps(e *graphExec, tasks []*scheduler.Task, start *scheduler.Task) {
-	if e.flags&autoFreeOnLaunch != 0 {
+	if e.flags&cudaabi.GraphInstantiateFlagAutoFreeOnLaunch != 0 {
 		d.freeLeft(e)
 	}
 	for i := range e.steps {

@@ -6,11 +6,13 @@ import (
 	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 )
 
-// graphMemory is what an allocation node allocates. It has its place in device memory for as long as there are graphs
-// with the node; live says whether a launch has allocated it and nothing freed it since, in the order of the calls.
+// graphMemory is what an allocation node allocates. It has its place in device memory for as long
+// as there are graphs with the node; live says whether a launch has allocated it and nothing freed
+// it since, in the order of the calls.
 type graphMemory struct {
 	ctx     *contexts.Context
 	address uint64
@@ -19,14 +21,9 @@ type graphMemory struct {
 	live    bool
 }
 
-// graphMemoryUse is what cuDeviceGetGraphMemAttribute tells: bytes in use and reserved, and the most there were.
-type graphMemoryUse [4]uint64
-
-// Indices of graphMemoryUse: CUgraphMem_attribute.
-const (
-	graphMemoryUsed     = 0
-	graphMemoryReserved = 2
-)
+// graphMemoryUse is what cuDeviceGetGraphMemAttribute tells, by CUgraphMem_attribute: bytes in use
+// and reserved, and the most there were.
+type graphMemoryUse [cudaabi.GraphMemAttrReservedMemHigh + 1]uint64
 
 func (u *graphMemoryUse) add(i int, bytes uint64) {
 	u[i] += bytes
@@ -41,20 +38,11 @@ func (g *graph) hasMemory() bool {
 	})
 }
 
-// Layout of CUmemPoolProps.
-const (
-	poolBytes        = 88
-	poolType         = 0
-	poolLocationType = 8
-	poolLocation     = 12
-	typePinned       = 1
-	locationDevice   = 1
-)
-
 // allocateForNode takes the memory of an allocation node.
 func (d *Device) allocateForNode(n *node) gpubackend.Result {
-	p := n.what.Pool
-	if len(p) != poolBytes || p[poolType] != typePinned || p[poolLocationType] != locationDevice || p[poolLocation] != 0 {
+	p := cudaabi.MemPoolProps(n.what.Pool)
+	if len(p) != cudaabi.MemPoolPropsSize || p.AllocType() != cudaabi.MemAllocationPinned ||
+		p.Location().Type() != cudaabi.MemLocationDevice || p.Location().ID() != 0 {
 		return gpubackend.InvalidValue
 	}
 	address, result := d.Memory.Alloc(n.what.Bytes)
@@ -64,7 +52,7 @@ func (d *Device) allocateForNode(n *node) gpubackend.Result {
 	n.memory = &graphMemory{ctx: n.ctx, address: address, bytes: n.what.Bytes, users: 1}
 	n.what.Address = address
 	d.graphMemory[address] = n.memory
-	d.graphMemoryUse.add(graphMemoryReserved, n.what.Bytes)
+	d.graphMemoryUse.add(cudaabi.GraphMemAttrReservedMemCurrent, n.what.Bytes)
 	return gpubackend.Success
 }
 
@@ -85,15 +73,15 @@ func (d *Device) endGraphMemory(m *graphMemory) {
 func (d *Device) loseGraphMemory(m *graphMemory) {
 	m.setLive(d, false)
 	delete(d.graphMemory, m.address)
-	d.graphMemoryUse[graphMemoryReserved] -= m.bytes
+	d.graphMemoryUse[cudaabi.GraphMemAttrReservedMemCurrent] -= m.bytes
 	d.DeferFree(m.address)
 }
 
 func (m *graphMemory) setLive(d *Device, live bool) {
 	if live && !m.live {
-		d.graphMemoryUse.add(graphMemoryUsed, m.bytes)
+		d.graphMemoryUse.add(cudaabi.GraphMemAttrUsedMemCurrent, m.bytes)
 	} else if !live && m.live {
-		d.graphMemoryUse[graphMemoryUsed] -= m.bytes
+		d.graphMemoryUse[cudaabi.GraphMemAttrUsedMemCurrent] -= m.bytes
 	}
 	m.live = live
 }
@@ -108,8 +96,8 @@ func (d *Device) freeGraphMemory(m *graphMemory) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// GraphFree implements gpubackend.Driver. Whether memory is allocated goes by the order of the calls; it is used again
-// when the work that was queued before is done.
+// GraphFree implements gpubackend.Driver. Whether memory is allocated goes by the order of the
+// calls; it is used again when the work that was queued before is done.
 func (d *Device) GraphFree(address uint64, h gpubackend.Stream) gpubackend.Result {
 	m := d.graphMemory[address]
 	if m == nil {
@@ -121,8 +109,8 @@ func (d *Device) GraphFree(address uint64, h gpubackend.Stream) gpubackend.Resul
 	return d.freeGraphMemory(m)
 }
 
-// canAllocate says whether an executable graph can allocate and free what it is to: nothing twice. With autoFree,
-// what is left of an earlier launch is freed at its start.
+// canAllocate says whether an executable graph can allocate and free what it is to: nothing twice.
+// With autoFree, what is left of an earlier launch is freed at its start.
 func (d *Device) canAllocate(e *graphExec) bool {
 	live := map[*graphMemory]bool{}
 	for i := range e.steps {
@@ -135,7 +123,7 @@ func (d *Device) canAllocate(e *graphExec) bool {
 			m := n.memory
 			before, changed := live[m]
 			if !changed {
-				before = m.live && e.flags&autoFreeOnLaunch == 0
+				before = m.live && e.flags&cudaabi.GraphInstantiateFlagAutoFreeOnLaunch == 0
 			}
 			if before || d.graphMemory[m.address] != m {
 				return false

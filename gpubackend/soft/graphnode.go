@@ -4,9 +4,9 @@ package soft
 
 import (
 	"bytes"
-	"encoding/binary"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // checkNode refuses what could not be run.
@@ -91,11 +91,14 @@ func (d *Device) setNode(n *node, what *gpubackend.Node) gpubackend.Result {
 	return d.replace(n, next)
 }
 
-// attributeValueBytes is the size of CUkernelNodeAttrValue.
-const attributeValueBytes = attributeSize - attributeValue
-
 // nodeAttributes are the launch attributes that kernel nodes have: bits by CUlaunchAttributeID.
-const nodeAttributes = 1<<1 | 1<<2 | 1<<4 | 1<<5 | 1<<8 | 1<<9 | 1<<10 | 1<<11 | 1<<14
+const nodeAttributes = 1<<cudaabi.LaunchAttributeAccessPolicyWindow |
+	1<<cudaabi.LaunchAttributeCooperative |
+	1<<cudaabi.LaunchAttributeClusterDimension |
+	1<<cudaabi.LaunchAttributeClusterSchedulingPolicyPreference |
+	1<<cudaabi.LaunchAttributePriority | 1<<cudaabi.LaunchAttributeMemSyncDomainMap |
+	1<<cudaabi.LaunchAttributeMemSyncDomain | 1<<cudaabi.LaunchAttributePreferredClusterDimension |
+	1<<cudaabi.LaunchAttributePreferredSharedMemoryCarveout
 
 // kernelNode finds a kernel node.
 func (d *Device) kernelNode(h gpubackend.GraphNode) (*node, gpubackend.Result) {
@@ -112,17 +115,18 @@ func (d *Device) GraphKernelNodeSetAttribute(h gpubackend.GraphNode, id uint64, 
 	if result != gpubackend.Success {
 		return result
 	}
-	if len(value) != attributeValueBytes || id > 31 || nodeAttributes>>id&1 == 0 {
+	if len(value) != cudaabi.LaunchAttributeValueSize || id > cudaabi.LastLaunchAttribute ||
+		nodeAttributes>>id&1 == 0 {
 		return gpubackend.InvalidValue
 	}
 	list := bytes.Clone(n.what.Launch.Attributes)
 	entry := findAttribute(list, id)
 	if entry == nil {
-		list = append(list, make([]byte, attributeSize)...)
-		entry = list[len(list)-attributeSize:]
-		binary.LittleEndian.PutUint32(entry, uint32(id))
+		list = append(list, make([]byte, cudaabi.LaunchAttributeSize)...)
+		entry = list[len(list)-cudaabi.LaunchAttributeSize:]
+		cudaabi.LaunchAttribute(entry).SetID(uint32(id))
 	}
-	copy(entry[attributeValue:], value)
+	copy(cudaabi.LaunchAttribute(entry).Value(), value)
 	return d.setAttributes(n, list)
 }
 
@@ -138,9 +142,9 @@ func (d *Device) setAttributes(n *node, list []byte) gpubackend.Result {
 
 // findAttribute returns an attribute in a list of CUlaunchAttribute, or nil.
 func findAttribute(list []byte, id uint64) []byte {
-	for ; len(list) >= attributeSize; list = list[attributeSize:] {
-		if uint64(binary.LittleEndian.Uint32(list)) == id {
-			return list[:attributeSize]
+	for ; len(list) >= cudaabi.LaunchAttributeSize; list = list[cudaabi.LaunchAttributeSize:] {
+		if uint64(cudaabi.LaunchAttribute(list).ID()) == id {
+			return list[:cudaabi.LaunchAttributeSize]
 		}
 	}
 	return nil
@@ -152,12 +156,12 @@ func (d *Device) GraphKernelNodeGetAttribute(h gpubackend.GraphNode, id uint64, 
 	if result != gpubackend.Success {
 		return result
 	}
-	if id > 31 || nodeAttributes>>id&1 == 0 {
+	if id > cudaabi.LastLaunchAttribute || nodeAttributes>>id&1 == 0 {
 		return gpubackend.InvalidValue
 	}
 	clear(value)
 	if entry := findAttribute(n.what.Launch.Attributes, id); entry != nil {
-		copy(value, entry[attributeValue:])
+		copy(value, cudaabi.LaunchAttribute(entry).Value())
 	}
 	return gpubackend.Success
 }

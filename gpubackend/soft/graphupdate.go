@@ -6,16 +6,7 @@ import (
 	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend"
-)
-
-// CUgraphExecUpdateResult.
-const (
-	updateSuccess           = 0
-	updateError             = 1
-	updateTopologyChanged   = 2
-	updateTypeChanged       = 3
-	updateParametersChanged = 5
-	updateNotSupported      = 6
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // execNode finds an executable graph's own node for one of the graph that it was made of.
@@ -56,14 +47,14 @@ func (d *Device) setChild(n *node, h gpubackend.Graph) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
-	if _, why := compare(n.inner[0], g); why != updateSuccess {
+	if _, why := compare(n.inner[0], g); why != cudaabi.GraphExecUpdateSuccess {
 		return gpubackend.InvalidValue
 	}
 	return d.update(n.inner[0], g)
 }
 
-// updatable says whether a node of an executable graph can be made do something else: copies and fills of more than
-// one row can't (CUDA driver API, cuGraphExecUpdate).
+// updatable says whether a node of an executable graph can be made do something else: copies and
+// fills of more than one row can't (CUDA driver API, cuGraphExecUpdate).
 func updatable(old, next *gpubackend.Node) bool {
 	switch {
 	case old.Type != next.Type:
@@ -78,32 +69,32 @@ func updatable(old, next *gpubackend.Node) bool {
 	return true
 }
 
-// compare says why an executable graph can't be updated with a graph, and which node of that is the reason. Nodes
-// correspond in the order in which they were added.
+// compare says why an executable graph can't be updated with a graph, and which node of that is the
+// reason. Nodes correspond in the order in which they were added.
 func compare(own, g *graph) (*node, uint64) {
 	if len(g.nodes) != len(own.nodes) {
-		return nil, updateTopologyChanged
+		return nil, cudaabi.GraphExecUpdateErrorTopologyChanged
 	}
 	mine, other := positions(own), positions(g)
 	for i, n := range g.nodes {
 		m := own.nodes[i]
 		switch {
 		case n.what.Type != m.what.Type:
-			return n, updateTypeChanged
+			return n, cudaabi.GraphExecUpdateErrorNodeTypeChanged
 		case !slices.Equal(mine[i], other[i]):
-			return n, updateTopologyChanged
+			return n, cudaabi.GraphExecUpdateErrorTopologyChanged
 		case n.ctx != m.ctx, n.memory != m.memory:
-			return n, updateNotSupported
+			return n, cudaabi.GraphExecUpdateErrorNotSupported
 		case !updatable(&m.what, &n.what):
-			return n, updateParametersChanged
+			return n, cudaabi.GraphExecUpdateErrorParametersChanged
 		}
 		for k, inner := range n.inner {
-			if _, why := compare(m.inner[k], inner); why != updateSuccess {
+			if _, why := compare(m.inner[k], inner); why != cudaabi.GraphExecUpdateSuccess {
 				return n, why
 			}
 		}
 	}
-	return nil, updateSuccess
+	return nil, cudaabi.GraphExecUpdateSuccess
 }
 
 // positions are, for each node, those of the nodes that it comes after, sorted.
@@ -154,27 +145,27 @@ func (d *Device) GraphExecUpdate(h gpubackend.Graph, eh gpubackend.GraphExec) (
 ) {
 	g, result := d.graph(h)
 	if result != gpubackend.Success {
-		return 0, 0, updateError, result
+		return 0, 0, cudaabi.GraphExecUpdateError, result
 	}
 	e, result := d.graphExec(eh)
 	if result != gpubackend.Success {
-		return 0, 0, updateError, result
+		return 0, 0, cudaabi.GraphExecUpdateError, result
 	}
 	n, why := compare(e.graph, g)
 	if n != nil {
 		bad = gpubackend.GraphNode(n.handle)
 	}
-	if why != updateSuccess {
+	if why != cudaabi.GraphExecUpdateSuccess {
 		return bad, 0, why, gpubackend.GraphExecUpdateFailure
 	}
 	if _, result := g.checkConditions(); result != gpubackend.Success {
-		return 0, 0, updateError, gpubackend.GraphExecUpdateFailure
+		return 0, 0, cudaabi.GraphExecUpdateError, gpubackend.GraphExecUpdateFailure
 	}
 	if result := d.update(e.graph, g); result != gpubackend.Success {
-		return 0, 0, updateError, result
+		return 0, 0, cudaabi.GraphExecUpdateError, result
 	}
 	e.conditions = e.graph.allConditions(nil)
-	return 0, 0, updateSuccess, gpubackend.Success
+	return 0, 0, cudaabi.GraphExecUpdateSuccess, gpubackend.Success
 }
 
 // GraphNodeSetEnabled implements gpubackend.Driver.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
@@ -15,23 +16,23 @@ import (
 // multiprocessors is some of the device's multiprocessors: count of them, from the first on.
 type multiprocessors struct{ first, count uint32 }
 
-// A multiprocessor is no more than a number here, so that any of them can be split off. Those of GPUs come in groups.
+// A multiprocessor is no more than a number here, so that any of them can be split off. Those of
+// GPUs come in groups.
 const (
 	minPartition       = 1
 	partitionAlignment = 1
 )
 
-// Flags of cuDevSmResourceSplitByCount. Both are about groups of multiprocessors, of which there are none.
-const splitFlags = 1 | 2
+// Flags of cuDevSmResourceSplitByCount. Both are about groups of multiprocessors, of which there
+// are none.
+const splitFlags = cudaabi.DevSMResourceSplitIgnoreSMCoscheduling |
+	cudaabi.DevSMResourceSplitMaxPotentialClusterSize
 
 // What is in a resource beside the documented fields.
 const (
 	resourceFirst = 8  // number of the first multiprocessor
 	resourceCut   = 12 // 1: made by a split, which CUDA doesn't split again
 )
-
-// greenContextDefault is CU_GREEN_CTX_DEFAULT_STREAM, which is required.
-const greenContextDefault = 1
 
 // busy says whether streams of a green context have work.
 func (d *Device) busy(g *contexts.Green) bool {
@@ -135,7 +136,7 @@ func (d *Device) GreenCtxCreate(
 		return 0, 0, result
 	}
 	desc, ok := handles.Find[*resourceDesc](d.handles, uint64(h))
-	if !ok || flags != greenContextDefault {
+	if !ok || flags != cudaabi.GreenCtxDefaultStream {
 		return 0, 0, gpubackend.InvalidValue
 	}
 	if !d.Primary().Active() {
@@ -164,7 +165,7 @@ func (d *Device) GreenCtxStreamCreate(h gpubackend.GreenContext, flags, _ uint64
 	switch {
 	case !ok:
 		return 0, gpubackend.InvalidContext
-	case flags != streamNonBlocking:
+	case flags != cudaabi.StreamNonBlocking:
 		return 0, gpubackend.InvalidValue
 	}
 	return d.newStream(&stream{ctx: g.Context, group: d.group(g.Context, g)}), g.Context.State()
@@ -188,7 +189,8 @@ func (d *Device) GreenCtxWaitEvent(h gpubackend.GreenContext, e gpubackend.Event
 	return d.waitAll(e, g.Context, g)
 }
 
-// CtxRecordEvent implements gpubackend.Driver. The primary context's green contexts are parts of it.
+// CtxRecordEvent implements gpubackend.Driver. The primary context's green contexts are parts of
+// it.
 func (d *Device) CtxRecordEvent(h gpubackend.Context, e gpubackend.Event) gpubackend.Result {
 	c, g, result := d.Find(uint64(h))
 	if result != gpubackend.Success {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // whole is all multiprocessors of the device.
@@ -21,7 +22,7 @@ func newGreen(t testing.TB, d *Device, r *gpubackend.Resource) (gpubackend.Green
 	t.Helper()
 	desc, result := d.DescribeResources([]gpubackend.Resource{*r})
 	ok(t, result)
-	g, c, result := d.GreenCtxCreate(desc, 0, greenContextDefault)
+	g, c, result := d.GreenCtxCreate(desc, 0, cudaabi.GreenCtxDefaultStream)
 	ok(t, result)
 	return g, c
 }
@@ -87,7 +88,8 @@ const whereKernel = `.version 8.0
 }
 `
 
-// TestGreenContextKeepsToItsPart launches in the default stream and in others, from inside and from the primary context.
+// TestGreenContextKeepsToItsPart launches in the default stream and in others, from inside and from
+// the primary context.
 func TestGreenContextKeepsToItsPart(t *testing.T) {
 	d := newDevice(t, Options{Multiprocessors: 8})
 	home := primary(t, d)
@@ -99,7 +101,7 @@ func TestGreenContextKeepsToItsPart(t *testing.T) {
 	_, _, result = d.SplitResource(whole(t, d), groups, 0, 3)
 	ok(t, result)
 	g, c := newGreen(t, d, &groups[1])
-	own, result := d.GreenCtxStreamCreate(g, streamNonBlocking, 0)
+	own, result := d.GreenCtxStreamCreate(g, cudaabi.StreamNonBlocking, 0)
 	ok(t, result)
 	check := func(s gpubackend.Stream, first, last uint32) {
 		t.Helper()
@@ -134,9 +136,9 @@ func TestGreenContextsOrder(t *testing.T) {
 	d := newDevice(t, Options{Multiprocessors: 4})
 	home := primary(t, d)
 	g, c := newGreen(t, d, whole(t, d))
-	s, result := d.GreenCtxStreamCreate(g, streamNonBlocking, 0)
+	s, result := d.GreenCtxStreamCreate(g, cudaabi.StreamNonBlocking, 0)
 	ok(t, result)
-	open := gate(t, d, newStream(t, d, streamNonBlocking))
+	open := gate(t, d, newStream(t, d, cudaabi.StreamNonBlocking))
 	e, all := newEvent(t, d), newEvent(t, d)
 	ok(t, d.GreenCtxRecordEvent(g, e))
 	ok(t, d.EventQuery(e)) // what the primary context does is not in it

@@ -9,7 +9,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
-	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
@@ -102,7 +101,10 @@ func TestObjectsCount(t *testing.T) {
 			return func() gpubackend.Result { return d.MemFree(p) }, result
 		}},
 		{"output", func(d *Device, _ uint64) (func() gpubackend.Result, gpubackend.Result) {
-			return func() gpubackend.Result { return d.CtxSetLimit(contexts.LimitPrintf, 1<<20) }, d.CtxSetLimit(contexts.LimitPrintf, 2<<20)
+			set := func(bytes uint64) gpubackend.Result {
+				return d.CtxSetLimit(cudaabi.LimitPrintfFIFOSize, bytes)
+			}
+			return func() gpubackend.Result { return set(1 << 20) }, set(2 << 20)
 		}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -149,7 +151,7 @@ func TestLaunchesTakeTurns(t *testing.T) {
 	host.SetLimit(host.Used() + launches*(4*scheduler.LaunchBytes) + 2*entry.entry.HostBytes(1024, 0))
 	for range launches {
 		l := &gpubackend.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1024, 1, 1}, Parameters: params(a),
-			Stream: newStream(t, d, streamNonBlocking)}
+			Stream: newStream(t, d, cudaabi.StreamNonBlocking)}
 		for result = d.Launch(l); result == gpubackend.OutOfMemory; result = d.Launch(l) {
 			runtime.Gosched()
 		}

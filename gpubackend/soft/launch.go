@@ -4,26 +4,15 @@ package soft
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/allowed"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
-)
-
-// Launch attributes, by CUlaunchAttributeID.
-const (
-	attributeSize        = 72
-	attributeValue       = 8 // offset
-	attributeCooperative = 2
-	attributeCluster     = 4
-	attributeEvent       = 7
-	attributeCompletion  = 12
-	attributeUpdatable   = 13
 )
 
 // Launch implements gpubackend.Driver.
@@ -51,7 +40,8 @@ func (d *Device) Launch(l *gpubackend.Launch) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// prepare finds a launch's function and checks the rest against it and the multiprocessors that it may use.
+// prepare finds a launch's function and checks the rest against it and the multiprocessors that it
+// may use.
 func (d *Device) prepare(l *gpubackend.Launch, sms uint32) (f *function, cooperative bool, result gpubackend.Result) {
 	if f, result = d.lookup(l.Function); result != gpubackend.Success {
 		return nil, false, result
@@ -62,7 +52,8 @@ func (d *Device) prepare(l *gpubackend.Launch, sms uint32) (f *function, coopera
 	return f, cooperative, d.checkLaunch(f, l, cooperative, sms)
 }
 
-// kernelTask makes the task of a launch that was checked, in a green context or none. Nobody changes the parameters any more.
+// kernelTask makes the task of a launch that was checked, in a green context or none. Nobody
+// changes the parameters any more.
 func (d *Device) kernelTask(
 	f *function, l *gpubackend.Launch, parameters []byte, cooperative bool, g *contexts.Green,
 ) *scheduler.Task {
@@ -116,7 +107,8 @@ func (d *Device) checkLaunch(f *function, l *gpubackend.Launch, cooperative bool
 		return gpubackend.InvalidValue
 	}
 	threads := int(b[0] * b[1] * b[2]) // at most 2^26
-	if threads > chip.MaxThreadsPerBlock || int64(l.Shared) > int64(f.attribute(functionMaxDynamic)) {
+	if threads > chip.MaxThreadsPerBlock ||
+		int64(l.Shared) > int64(f.attribute(cudaabi.FuncAttributeMaxDynamicSharedSizeBytes)) {
 		return gpubackend.InvalidValue
 	}
 	// Dynamic shared memory begins after the static, aligned.
@@ -145,8 +137,8 @@ func (d *Device) checkLaunch(f *function, l *gpubackend.Launch, cooperative bool
 	return gpubackend.Success
 }
 
-// checkParameters checks how many bytes of parameters a launch has against what the function takes, as driver 580 does: fewer
-// will do, none won't.
+// checkParameters checks how many bytes of parameters a launch has against what the function takes,
+// as driver 580 does: fewer will do, none won't.
 func checkParameters(n, size int) gpubackend.Result {
 	switch {
 	case n > size:
@@ -159,18 +151,17 @@ func checkParameters(n, size int) gpubackend.Result {
 
 // launchAttributes reads a list of CUlaunchAttribute. Those that only advise are ignored.
 func launchAttributes(list []byte) (cooperative bool, result gpubackend.Result) {
-	for ; len(list) >= attributeSize; list = list[attributeSize:] {
-		value := list[attributeValue:]
-		switch id := binary.LittleEndian.Uint32(list); id {
-		case attributeCooperative:
-			cooperative = binary.LittleEndian.Uint32(value) != 0
-		case attributeCluster:
-			for i := range 3 {
-				if binary.LittleEndian.Uint32(value[4*i:]) > 1 {
-					return false, gpubackend.NotSupported
-				}
+	for ; len(list) >= cudaabi.LaunchAttributeSize; list = list[cudaabi.LaunchAttributeSize:] {
+		a := cudaabi.LaunchAttribute(list)
+		switch id, value := a.ID(), a.Value(); id {
+		case cudaabi.LaunchAttributeCooperative:
+			cooperative = value.Cooperative() != 0
+		case cudaabi.LaunchAttributeClusterDimension:
+			if value.ClusterDimX() > 1 || value.ClusterDimY() > 1 || value.ClusterDimZ() > 1 {
+				return false, gpubackend.NotSupported
 			}
-		case attributeEvent, attributeCompletion, attributeUpdatable:
+		case cudaabi.LaunchAttributeProgrammaticEvent, cudaabi.LaunchAttributeLaunchCompletionEvent,
+			cudaabi.LaunchAttributeDeviceUpdatableKernelNode:
 			return false, gpubackend.NotSupported
 		default:
 			if !allowed.LaunchAttribute.Has(uint64(id)) {

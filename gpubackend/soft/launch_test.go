@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 	"github.com/paracuda/paracuda/gpubackend/soft/space"
 )
@@ -72,16 +73,18 @@ func TestLaunchChecks(t *testing.T) {
 	d := newDevice(t, Options{Multiprocessors: 2})
 	m := loadFile(t, d, "testdata/small.ptx")
 	a := alloc(t, d, 4096)
-	cooperative := make([]byte, attributeSize)
-	cooperative[0], cooperative[attributeValue] = attributeCooperative, 1
-	cluster := make([]byte, attributeSize)
-	cluster[0], cluster[attributeValue] = attributeCluster, 2
-	event := make([]byte, attributeSize)
-	event[0] = attributeEvent
-	unknown := make([]byte, attributeSize)
-	unknown[0] = 200
-	priority := make([]byte, attributeSize)
-	priority[0] = 8
+	attribute := func(id uint32) cudaabi.LaunchAttribute {
+		a := make(cudaabi.LaunchAttribute, cudaabi.LaunchAttributeSize)
+		a.SetID(id)
+		return a
+	}
+	cooperative := attribute(cudaabi.LaunchAttributeCooperative)
+	cooperative.Value().SetCooperative(1)
+	cluster := attribute(cudaabi.LaunchAttributeClusterDimension)
+	cluster.Value().SetClusterDimX(2)
+	event := attribute(cudaabi.LaunchAttributeProgrammaticEvent)
+	unknown := attribute(200)
+	priority := attribute(cudaabi.LaunchAttributePriority)
 	for _, c := range []struct {
 		name, function string
 		change         func(*gpubackend.Launch)
@@ -140,8 +143,9 @@ func TestSharedMemory(t *testing.T) {
 	l := gpubackend.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Shared: most}
 	l.Parameters = params(a)
 	want(t, d.Launch(&l), gpubackend.InvalidValue)
-	want(t, d.FuncSetAttribute(f, functionMaxDynamic, most+1), gpubackend.InvalidValue)
-	ok(t, d.FuncSetAttribute(f, functionMaxDynamic, most))
+	want(t, d.FuncSetAttribute(f, cudaabi.FuncAttributeMaxDynamicSharedSizeBytes, most+1),
+		gpubackend.InvalidValue)
+	ok(t, d.FuncSetAttribute(f, cudaabi.FuncAttributeMaxDynamicSharedSizeBytes, most))
 	ok(t, d.Launch(&l))
 	synchronize(t, d)
 	if got := read(t, d, a, 4); got[0] != 11 {

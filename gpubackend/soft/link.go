@@ -7,6 +7,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/fatbin"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
@@ -32,9 +33,7 @@ func (l *link) close() {
 
 // Inputs of a link (CUjitInputType) that may hold PTX.
 const (
-	inputPTX    = 1
-	inputFatbin = 2
-	maxLinkLog  = 1 << 20
+	maxLinkLog = 1 << 20
 	// textBytes is what a text counts for beside its bytes.
 	textBytes = 64
 )
@@ -66,7 +65,7 @@ func (d *Device) LinkAddData(h gpubackend.Link, kind uint64, data []byte, _ stri
 	if !knownOptions(options) {
 		return gpubackend.InvalidValue
 	}
-	if kind != inputPTX && kind != inputFatbin {
+	if kind != cudaabi.JITInputPTX && kind != cudaabi.JITInputFatbinary {
 		return gpubackend.NotSupported
 	}
 	// The copy with its end, and what is unpacked of it; and what stays of that.

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
-	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -134,7 +134,7 @@ func TestModuleGlobals(t *testing.T) {
 
 func TestDeviceMalloc(t *testing.T) {
 	d := newDevice(t, Options{})
-	ok(t, d.CtxSetLimit(contexts.LimitHeap, 1<<20))
+	ok(t, d.CtxSetLimit(cudaabi.LimitMallocHeapSize, 1<<20))
 	f := getFunction(t, d, loadFile(t, d, "testdata/small.ptx"), "allocate")
 	a := alloc(t, d, 8)
 	start(t, d, f, 1, 0, params(a))
@@ -146,7 +146,7 @@ func TestDeviceMalloc(t *testing.T) {
 	if got := word(read(t, d, block, 8)); got != a {
 		t.Errorf("content %#x, want %#x", got, a)
 	}
-	want(t, d.CtxSetLimit(contexts.LimitHeap, 2<<20), gpubackend.InvalidValue)
+	want(t, d.CtxSetLimit(cudaabi.LimitMallocHeapSize, 2<<20), gpubackend.InvalidValue)
 }
 
 func TestUnloadWaitsForKernels(t *testing.T) {
@@ -232,16 +232,24 @@ func TestFunctionRecords(t *testing.T) {
 	if n2, result := d.FuncDescribe(scale, nil); n2 != n || result != gpubackend.Success {
 		t.Errorf("without a buffer: %d bytes, result %d", n2, result)
 	}
-	ok(t, d.FuncSetAttribute(getFunction(t, d, m, "shared"), functionMaxDynamic, 100<<10))
+	ok(t, d.FuncSetAttribute(getFunction(t, d, m, "shared"),
+		cudaabi.FuncAttributeMaxDynamicSharedSizeBytes, 100<<10))
 	for _, c := range []struct {
 		name  string
 		index int
 		want  int32
 	}{
-		{"scale", functionMaxThreads, 1024}, {"bounded", functionMaxThreads, 64}, {"exact", functionMaxThreads, 64},
-		{"shared", functionShared, 1024}, {"scale", functionConst, 4}, {"scale", functionPTXVersion, 80},
-		{"scale", functionBinaryVersion, 90}, {"shared", functionMaxDynamic, 100 << 10},
-		{"scale", functionMaxDynamic, 48 << 10}, {"scale", functionCarveout, -1}, {"scale", functionLocal, 0},
+		{"scale", cudaabi.FuncAttributeMaxThreadsPerBlock, 1024},
+		{"bounded", cudaabi.FuncAttributeMaxThreadsPerBlock, 64},
+		{"exact", cudaabi.FuncAttributeMaxThreadsPerBlock, 64},
+		{"shared", cudaabi.FuncAttributeSharedSizeBytes, 1024},
+		{"scale", cudaabi.FuncAttributeConstSizeBytes, 4},
+		{"scale", cudaabi.FuncAttributePTXVersion, 80},
+		{"scale", cudaabi.FuncAttributeBinaryVersion, 90},
+		{"shared", cudaabi.FuncAttributeMaxDynamicSharedSizeBytes, 100 << 10},
+		{"scale", cudaabi.FuncAttributeMaxDynamicSharedSizeBytes, 48 << 10},
+		{"scale", cudaabi.FuncAttributePreferredSharedMemoryCarveout, -1},
+		{"scale", cudaabi.FuncAttributeLocalSizeBytes, 0},
 	} {
 		_, result := d.FuncDescribe(getFunction(t, d, m, c.name), b)
 		ok(t, result)
@@ -260,17 +268,23 @@ func TestSetAttributes(t *testing.T) {
 		attribute, value uint64
 		want             gpubackend.Result
 	}{
-		{"dynamic", functionMaxDynamic, 1000, gpubackend.Success},
-		{"dynamic negative", functionMaxDynamic, 1<<64 - 1, gpubackend.InvalidValue},
-		{"dynamic too much", functionMaxDynamic, chip.SharedPerBlockOptIn + 1, gpubackend.InvalidValue},
-		{"carveout", functionCarveout, 100, gpubackend.Success},
-		{"carveout default", functionCarveout, 1<<64 - 1, gpubackend.Success},
-		{"carveout too much", functionCarveout, 101, gpubackend.InvalidValue},
-		{"read-only", functionRegisters, 1, gpubackend.InvalidValue}, {"unknown", 16, 1, gpubackend.InvalidValue},
-		{"cluster", functionClusterWidth, 2, gpubackend.NotSupported},
-		{"no cluster", functionClusterWidth, 0, gpubackend.Success},
-		{"non-portable", functionNonPortable, 1, gpubackend.Success},
-		{"policy", functionClusterPolicy, 3, gpubackend.InvalidValue},
+		{"dynamic", cudaabi.FuncAttributeMaxDynamicSharedSizeBytes, 1000, gpubackend.Success},
+		{"dynamic negative", cudaabi.FuncAttributeMaxDynamicSharedSizeBytes, 1<<64 - 1,
+			gpubackend.InvalidValue},
+		{"dynamic too much", cudaabi.FuncAttributeMaxDynamicSharedSizeBytes,
+			chip.SharedPerBlockOptIn + 1, gpubackend.InvalidValue},
+		{"carveout", cudaabi.FuncAttributePreferredSharedMemoryCarveout, 100, gpubackend.Success},
+		{"carveout default", cudaabi.FuncAttributePreferredSharedMemoryCarveout, 1<<64 - 1,
+			gpubackend.Success},
+		{"carveout too much", cudaabi.FuncAttributePreferredSharedMemoryCarveout, 101,
+			gpubackend.InvalidValue},
+		{"read-only", cudaabi.FuncAttributeNumRegs, 1, gpubackend.InvalidValue},
+		{"unknown", 16, 1, gpubackend.InvalidValue},
+		{"cluster", cudaabi.FuncAttributeRequiredClusterWidth, 2, gpubackend.NotSupported},
+		{"no cluster", cudaabi.FuncAttributeRequiredClusterWidth, 0, gpubackend.Success},
+		{"non-portable", cudaabi.FuncAttributeNonPortableClusterSizeAllowed, 1, gpubackend.Success},
+		{"policy", cudaabi.FuncAttributeClusterSchedulingPolicyPreference, 3,
+			gpubackend.InvalidValue},
 	} {
 		if got := d.FuncSetAttribute(f, c.attribute, c.value); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
@@ -294,17 +308,18 @@ func TestKernelAttributesReachFunctions(t *testing.T) {
 		ok(t, result)
 		var r wire.FunctionRecord
 		r.Decode(b)
-		return r.Attribute[functionMaxDynamic]
+		return r.Attribute[cudaabi.FuncAttributeMaxDynamicSharedSizeBytes]
 	}
 	function := func(b []byte) (uint64, gpubackend.Result) { return d.FuncDescribe(f, b) }
 	kernel := func(b []byte) (uint64, gpubackend.Result) { return d.KernelDescribe(k, b) }
-	want(t, d.KernelSetAttribute(functionMaxDynamic, 1, k, 1), gpubackend.InvalidDevice)
-	ok(t, d.KernelSetAttribute(functionMaxDynamic, 60000, k, 0))
+	want(t, d.KernelSetAttribute(cudaabi.FuncAttributeMaxDynamicSharedSizeBytes, 1, k, 1),
+		gpubackend.InvalidDevice)
+	ok(t, d.KernelSetAttribute(cudaabi.FuncAttributeMaxDynamicSharedSizeBytes, 60000, k, 0))
 	if dynamic(function) != 60000 || dynamic(kernel) != 60000 {
 		t.Errorf("function %d, kernel %d", dynamic(function), dynamic(kernel))
 	}
-	ok(t, d.FuncSetAttribute(f, functionMaxDynamic, 70000))
-	ok(t, d.KernelSetAttribute(functionMaxDynamic, 50000, k, 0))
+	ok(t, d.FuncSetAttribute(f, cudaabi.FuncAttributeMaxDynamicSharedSizeBytes, 70000))
+	ok(t, d.KernelSetAttribute(cudaabi.FuncAttributeMaxDynamicSharedSizeBytes, 50000, k, 0))
 	if dynamic(function) != 70000 || dynamic(kernel) != 50000 {
 		t.Errorf("function %d, kernel %d", dynamic(function), dynamic(kernel))
 	}

@@ -4,11 +4,9 @@ package soft
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 )
-
-// occupancyDisableCaches is the only flag of cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags.
-const occupancyDisableCaches = 1
 
 // OccupancyMaxActiveBlocksPerMultiprocessorWithFlags implements gpubackend.Driver.
 func (d *Device) OccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
@@ -18,7 +16,7 @@ func (d *Device) OccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
 	if result != gpubackend.Success {
 		return 0, result
 	}
-	if int32(threads) <= 0 || flags&^occupancyDisableCaches != 0 {
+	if int32(threads) <= 0 || flags&^cudaabi.OccupancyDisableCachingOverride != 0 {
 		return 0, gpubackend.InvalidValue
 	}
 	return uint64(f.blocks(int(int32(threads)), dynamic)), gpubackend.Success

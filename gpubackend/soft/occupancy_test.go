@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -59,10 +60,10 @@ func TestRegistersWithinDirectives(t *testing.T) {
 			ok(t, result)
 			var r wire.FunctionRecord
 			r.Decode(b)
-			if got := r.Attribute[functionRegisters]; got != c.most {
+			if got := r.Attribute[cudaabi.FuncAttributeNumRegs]; got != c.most {
 				t.Errorf("%d registers, want %d", got, c.most)
 			}
-			if got := r.Attribute[functionMaxThreads]; got < int32(c.threads) {
+			if got := r.Attribute[cudaabi.FuncAttributeMaxThreadsPerBlock]; got < int32(c.threads) {
 				t.Errorf("at most %d threads, want %d", got, c.threads)
 			}
 			threads := uint64(c.threads)

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/memfd"
 )
 
@@ -16,7 +17,7 @@ import (
 func twoEvents(t *testing.T) (one, other *Device, event, same gpubackend.Event) {
 	t.Helper()
 	one, other = newDevice(t, Options{}), newDevice(t, Options{})
-	event, result := one.EventCreate(eventInterprocess | eventDisableTiming)
+	event, result := one.EventCreate(cudaabi.EventInterprocess | cudaabi.EventDisableTiming)
 	ok(t, result)
 	s, fd, result := one.ShareEvent(event)
 	ok(t, result)
@@ -32,7 +33,7 @@ func TestEventPagesAreBounded(t *testing.T) {
 	most := int(maxEventPages())
 	var events []gpubackend.Event
 	for {
-		e, result := d.EventCreate(eventInterprocess | eventDisableTiming)
+		e, result := d.EventCreate(cudaabi.EventInterprocess | cudaabi.EventDisableTiming)
 		if result == gpubackend.OutOfMemory {
 			break
 		}
@@ -45,7 +46,8 @@ func TestEventPagesAreBounded(t *testing.T) {
 		ok(t, d.EventDestroy(e))
 	}
 	ok(t, wait(t, func() gpubackend.Result {
-		if _, result := d.EventCreate(eventInterprocess | eventDisableTiming); result != gpubackend.OutOfMemory {
+		if _, result := d.EventCreate(cudaabi.EventInterprocess |
+			cudaabi.EventDisableTiming); result != gpubackend.OutOfMemory {
 			return result
 		}
 		return gpubackend.NotReady
@@ -91,7 +93,7 @@ func TestSharedEventOfOneThatEnds(t *testing.T) {
 
 func TestSharedEventIsChecked(t *testing.T) {
 	d := newDevice(t, Options{})
-	e, result := d.EventCreate(eventInterprocess | eventDisableTiming)
+	e, result := d.EventCreate(cudaabi.EventInterprocess | cudaabi.EventDisableTiming)
 	ok(t, result)
 	want(t, d.checkNode(&gpubackend.Node{Type: gpubackend.NodeEventRecord, Event: e}), gpubackend.NotSupported)
 	_, _, result = d.ShareEvent(newEvent(t, d))

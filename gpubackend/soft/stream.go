@@ -4,6 +4,7 @@ package soft
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
@@ -14,8 +15,6 @@ const (
 	leastPriority    = 0
 	greatestPriority = -5
 )
-
-const streamNonBlocking = 1
 
 // stream is a CUstream: a chain of tasks.
 type stream struct {
@@ -42,7 +41,8 @@ type streamSet struct {
 	parts map[*contexts.Green]*streamGroup
 }
 
-// streamGroup is streams that share a default stream, which orders the blocking ones: those of a context or of a green one.
+// streamGroup is streams that share a default stream, which orders the blocking ones: those of a
+// context or of a green one.
 type streamGroup struct {
 	set    *streamSet
 	green  *contexts.Green // nil for those in no green context
@@ -187,16 +187,18 @@ func (d *Device) CtxGetStreamPriorityRange() (least, greatest uint64, result gpu
 	return uint64(lowest), uint64(highest), gpubackend.Success
 }
 
-// StreamCreateWithPriority implements gpubackend.Driver. Any priority will do: CUDA cuts it to its range.
+// StreamCreateWithPriority implements gpubackend.Driver. Any priority will do: CUDA cuts it to its
+// range.
 func (d *Device) StreamCreateWithPriority(flags, _ uint64) (gpubackend.Stream, gpubackend.Result) {
 	c, result := d.Current()
 	if result != gpubackend.Success {
 		return 0, result
 	}
-	if flags&^streamNonBlocking != 0 {
+	if flags&^cudaabi.StreamNonBlocking != 0 {
 		return 0, gpubackend.InvalidValue
 	}
-	return d.newStream(&stream{ctx: c, group: d.group(c, d.CurrentGreen()), blocking: flags&streamNonBlocking == 0}), gpubackend.Success
+	return d.newStream(&stream{ctx: c, group: d.group(c, d.CurrentGreen()),
+		blocking: flags&cudaabi.StreamNonBlocking == 0}), gpubackend.Success
 }
 
 func (d *Device) newStream(s *stream) gpubackend.Stream {
@@ -240,8 +242,8 @@ func (d *Device) StreamQuery(h gpubackend.Stream) gpubackend.Result {
 	return s.ctx.State() // the last task may just have failed
 }
 
-// ownWork returns what must be done for a stream to be idle. The legacy stream's work includes that of all
-// blocking streams, as any operation put into it would have to wait for them.
+// ownWork returns what must be done for a stream to be idle. The legacy stream's work includes that
+// of all blocking streams, as any operation put into it would have to wait for them.
 func (d *Device) ownWork(s *stream) []*scheduler.Task {
 	if s.isLegacy() {
 		return d.dependencies(s)

@@ -3,40 +3,30 @@
 package soft
 
 import (
-	"encoding/binary"
 	"maps"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// Attributes of streams (CUstreamAttrID). They are kept and told; none changes how streams run here.
-const (
-	streamAccessPolicy    = 1
-	streamSynchronization = 3
-	streamMemSyncMap      = 9
-	streamMemSyncDomain   = 10
-)
+// streamAttributes are the values of a stream's attributes that were set. They are kept and told;
+// none changes how streams run here.
+type streamAttributes map[uint64][cudaabi.LaunchAttributeValueSize]byte
 
-// attributeBytes is the size of a CUstreamAttrValue.
-const attributeBytes = 64
-
-// syncPolicyAuto is the synchronization policy of a stream that was given none (CU_SYNC_POLICY_AUTO).
-const syncPolicyAuto = 1
-
-// streamAttributes are the values of a stream's attributes that were set.
-type streamAttributes map[uint64][attributeBytes]byte
-
-func (a streamAttributes) value(attr uint64) (value [attributeBytes]byte, result gpubackend.Result) {
+func (a streamAttributes) value(attr uint64) (
+	value [cudaabi.LaunchAttributeValueSize]byte, result gpubackend.Result,
+) {
 	switch attr {
-	case streamAccessPolicy, streamSynchronization, streamMemSyncMap, streamMemSyncDomain:
+	case cudaabi.LaunchAttributeAccessPolicyWindow, cudaabi.LaunchAttributeSynchronizationPolicy,
+		cudaabi.LaunchAttributeMemSyncDomainMap, cudaabi.LaunchAttributeMemSyncDomain:
 	default:
 		return value, gpubackend.InvalidValue
 	}
 	value, set := a[attr]
-	if !set && attr == streamSynchronization {
-		binary.LittleEndian.PutUint32(value[:], syncPolicyAuto)
+	if !set && attr == cudaabi.LaunchAttributeSynchronizationPolicy {
+		cudaabi.LaunchAttributeValue(value[:]).SetSyncPolicy(cudaabi.SyncPolicyAuto)
 	}
-	if !set && attr == streamMemSyncMap {
+	if !set && attr == cudaabi.LaunchAttributeMemSyncDomainMap {
 		value[1] = 1 // the remote domain; the default one is 0
 	}
 	return value, gpubackend.Success

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // TestStreamAttributes: what is set is told, of one stream alone until it is copied.
@@ -14,19 +15,19 @@ func TestStreamAttributes(t *testing.T) {
 	primary(t, d)
 	a, b := newStream(t, d, 0), newStream(t, d, 0)
 	policy := func(s gpubackend.Stream) byte {
-		out := make([]byte, attributeBytes)
-		ok(t, d.StreamGetAttribute(s, streamSynchronization, out))
+		out := make([]byte, cudaabi.LaunchAttributeValueSize)
+		ok(t, d.StreamGetAttribute(s, cudaabi.LaunchAttributeSynchronizationPolicy, out))
 		return out[0]
 	}
-	value := make([]byte, attributeBytes)
+	value := make([]byte, cudaabi.LaunchAttributeValueSize)
 	value[0] = 4
-	ok(t, d.StreamSetAttribute(a, streamSynchronization, value))
-	if policy(a) != 4 || policy(b) != syncPolicyAuto {
-		t.Errorf("policies %d and %d, want 4 and %d", policy(a), policy(b), syncPolicyAuto)
+	ok(t, d.StreamSetAttribute(a, cudaabi.LaunchAttributeSynchronizationPolicy, value))
+	if policy(a) != 4 || policy(b) != cudaabi.SyncPolicyAuto {
+		t.Errorf("policies %d and %d, want 4 and %d", policy(a), policy(b), cudaabi.SyncPolicyAuto)
 	}
 	ok(t, d.StreamCopyAttributes(b, a))
 	value[0] = 2
-	ok(t, d.StreamSetAttribute(a, streamSynchronization, value))
+	ok(t, d.StreamSetAttribute(a, cudaabi.LaunchAttributeSynchronizationPolicy, value))
 	if policy(a) != 2 || policy(b) != 4 {
 		t.Errorf("policies %d and %d, want 2 and 4", policy(a), policy(b))
 	}
@@ -35,7 +36,8 @@ func TestStreamAttributes(t *testing.T) {
 			t.Errorf("attribute %d: %v", attr, r)
 		}
 	}
-	if r := d.StreamGetAttribute(99, streamSynchronization, value); r != gpubackend.InvalidHandle {
+	if r := d.StreamGetAttribute(99, cudaabi.LaunchAttributeSynchronizationPolicy,
+		value); r != gpubackend.InvalidHandle {
 		t.Errorf("no stream: %v", r)
 	}
 }

@@ -2,13 +2,9 @@
 
 package contexts
 
-import "github.com/paracuda/paracuda/gpubackend"
-
-// Banks of shared memory are four bytes wide, as they are on every GPU since compute capability 5.0; wishes change
-// nothing.
-const (
-	bankFourBytes = 1
-	lastBank      = 2
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // CtxGetSharedMemConfig implements gpubackend.Driver.
@@ -16,7 +12,7 @@ func (x *Contexts) CtxGetSharedMemConfig() (uint64, gpubackend.Result) {
 	if _, result := x.Current(); result != gpubackend.Success {
 		return 0, result
 	}
-	return bankFourBytes, gpubackend.Success
+	return cudaabi.SharedMemConfigFourByteBankSize, gpubackend.Success
 }
 
 // CtxSetSharedMemConfig implements gpubackend.Driver.
@@ -24,7 +20,7 @@ func (x *Contexts) CtxSetSharedMemConfig(config uint64) gpubackend.Result {
 	if _, result := x.Current(); result != gpubackend.Success {
 		return result
 	}
-	if config > lastBank {
+	if config > cudaabi.SharedMemConfigEightByteBankSize {
 		return gpubackend.InvalidValue
 	}
 	return gpubackend.Success

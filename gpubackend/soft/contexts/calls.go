@@ -4,11 +4,13 @@ package contexts
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/output"
 )
 
-// SetCurrent implements gpubackend.Driver. A primary context that nobody retains may be current, but not used.
+// SetCurrent implements gpubackend.Driver. A primary context that nobody retains may be current,
+// but not used.
 func (x *Contexts) SetCurrent(h gpubackend.Context) gpubackend.Result {
 	x.green = nil
 	if h == 0 {
@@ -43,7 +45,7 @@ func (x *Contexts) ContextQuery() gpubackend.Result {
 }
 
 // contextFlags are all flags of cuCtxCreate that mean nothing here: how to wait, coredumps.
-const contextFlags = 0xff
+const contextFlags = cudaabi.CtxFlagsMask
 
 // CtxCreate implements gpubackend.Driver. The current context stays the same.
 func (x *Contexts) CtxCreate(flags, dev uint64) (gpubackend.Context, gpubackend.Result) {
@@ -119,7 +121,8 @@ func (x *Contexts) DevicePrimaryCtxRelease(dev uint64) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// DevicePrimaryCtxReset implements gpubackend.Driver. The context is usable again if it is still retained.
+// DevicePrimaryCtxReset implements gpubackend.Driver. The context is usable again if it is still
+// retained.
 func (x *Contexts) DevicePrimaryCtxReset(dev uint64) gpubackend.Result {
 	if result := x.CheckDevice(dev); result != gpubackend.Success {
 		return result

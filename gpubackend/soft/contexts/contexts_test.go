@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/output"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
@@ -104,16 +105,16 @@ func TestPrimaryIsCountedAndReset(t *testing.T) {
 		t.Errorf("handles %d and %d, told %v", h, again, r.told)
 	}
 	ok(t, r.SetCurrent(h))
-	ok(t, r.CtxSetLimit(LimitStack, 4096))
+	ok(t, r.CtxSetLimit(cudaabi.LimitStackSize, 4096))
 	r.Primary().FixHeap()
 	r.Primary().Fail(gpubackend.LaunchFailed)
 	want(t, r.ContextQuery(), gpubackend.LaunchFailed)
 	ok(t, r.DevicePrimaryCtxReset(0))
 	ok(t, r.ContextQuery())
-	if v, _ := r.CtxGetLimit(LimitStack); v != defaultLimits[LimitStack] {
+	if v, _ := r.CtxGetLimit(cudaabi.LimitStackSize); v != defaultLimits[cudaabi.LimitStackSize] {
 		t.Errorf("stack limit %d", v)
 	}
-	ok(t, r.CtxSetLimit(LimitHeap, 1<<20))
+	ok(t, r.CtxSetLimit(cudaabi.LimitMallocHeapSize, 1<<20))
 	ok(t, r.DevicePrimaryCtxRelease(0))
 	ok(t, r.ContextQuery())
 	ok(t, r.DevicePrimaryCtxRelease(0))
@@ -155,18 +156,21 @@ func TestLimits(t *testing.T) {
 		limit, value, kept uint64
 		result             gpubackend.Result
 	}{
-		{LimitStack, 1, 16, 0}, {LimitStack, 1 << 30, maxStack, 0}, {LimitPrintf, 1, minPrintf, 0},
-		{LimitPrintf, 2 << 30, minPrintf, gpubackend.OutOfMemory}, {LimitHeap, 2 << 30, 8 << 20, gpubackend.OutOfMemory},
-		{limitL2Fetch, 1 << 20, maxL2Fetch, 0}, {limitL2Persisting, 5, 0, 0},
+		{cudaabi.LimitStackSize, 1, 16, 0}, {cudaabi.LimitStackSize, 1 << 30, maxStack, 0},
+		{cudaabi.LimitPrintfFIFOSize, 1, minPrintf, 0},
+		{cudaabi.LimitPrintfFIFOSize, 2 << 30, minPrintf, gpubackend.OutOfMemory},
+		{cudaabi.LimitMallocHeapSize, 2 << 30, 8 << 20, gpubackend.OutOfMemory},
+		{cudaabi.LimitMaxL2FetchGranularity, 1 << 20, maxL2Fetch, 0},
+		{cudaabi.LimitPersistingL2CacheSize, 5, 0, 0},
 	} {
 		want(t, r.CtxSetLimit(c.limit, c.value), c.result)
 		if v, _ := r.CtxGetLimit(c.limit); v != c.kept {
 			t.Errorf("limit %d set to %d: %d", c.limit, c.value, v)
 		}
 	}
-	want(t, r.CtxSetLimit(limitSyncDepth, 1), gpubackend.UnsupportedLimit)
+	want(t, r.CtxSetLimit(cudaabi.LimitDevRuntimeSyncDepth, 1), gpubackend.UnsupportedLimit)
 	want(t, r.CtxSetLimit(lastLimit+1, 1), gpubackend.InvalidValue)
 	c, _ := r.Current()
 	c.FixHeap()
-	want(t, r.CtxSetLimit(LimitHeap, 1<<20), gpubackend.InvalidValue)
+	want(t, r.CtxSetLimit(cudaabi.LimitMallocHeapSize, 1<<20), gpubackend.InvalidValue)
 }

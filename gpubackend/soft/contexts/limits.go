@@ -4,27 +4,23 @@ package contexts
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 	"github.com/paracuda/paracuda/gpubackend/soft/output"
 )
 
 // Limits of a context, by CUlimit.
 const (
-	LimitStack           = 0
-	LimitPrintf          = 1
-	LimitHeap            = 2
-	limitSyncDepth       = 3
-	limitPendingLaunches = 4
-	limitL2Fetch         = 5
-	limitL2Persisting    = 6
-	limitShared          = 7
-	limitCount           = 7
+	// limitCount is how many have values of a context's.
+	limitCount = cudaabi.LimitShmemSize
 	// lastLimit is the last number that CUDA 13 knows.
-	lastLimit = 9
+	lastLimit = cudaabi.LimitCigShmemFallbackEnabled
 )
 
 var defaultLimits = [limitCount]uint64{
-	LimitStack: 1024, LimitPrintf: output.DefaultBytes, LimitHeap: 8 << 20, limitPendingLaunches: 2048, limitL2Fetch: 64,
+	cudaabi.LimitStackSize: 1024, cudaabi.LimitPrintfFIFOSize: output.DefaultBytes,
+	cudaabi.LimitMallocHeapSize: 8 << 20, cudaabi.LimitDevRuntimePendingLaunchCount: 2048,
+	cudaabi.LimitMaxL2FetchGranularity: 64,
 }
 
 // Bounds that a value is cut to.
@@ -35,7 +31,7 @@ const (
 )
 
 // HeapSize is how large the heap of the context's kernels is to be.
-func (c *Context) HeapSize() uint64 { return c.limits[LimitHeap] }
+func (c *Context) HeapSize() uint64 { return c.limits[cudaabi.LimitMallocHeapSize] }
 
 // FixHeap notes that there is a heap: its size can't be changed any more.
 func (c *Context) FixHeap() { c.heapFixed = true }
@@ -56,7 +52,7 @@ func supportedLimit(limit uint64) gpubackend.Result {
 	switch {
 	case limit > lastLimit:
 		return gpubackend.InvalidValue
-	case limit == limitSyncDepth || limit >= limitShared:
+	case limit == cudaabi.LimitDevRuntimeSyncDepth || limit >= cudaabi.LimitShmemSize:
 		return gpubackend.UnsupportedLimit // devices from compute capability 9.0 have no synchronisation depth
 	}
 	return gpubackend.Success
@@ -72,9 +68,9 @@ func (x *Contexts) CtxSetLimit(limit, value uint64) gpubackend.Result {
 		return result
 	}
 	switch limit {
-	case LimitStack:
+	case cudaabi.LimitStackSize:
 		value = min((value+15)&^15, maxStack)
-	case LimitPrintf:
+	case cudaabi.LimitPrintfFIFOSize:
 		value = max(value, minPrintf)
 		if value > x.options.Memory {
 			return gpubackend.OutOfMemory
@@ -83,23 +79,24 @@ func (x *Contexts) CtxSetLimit(limit, value uint64) gpubackend.Result {
 			c.limits[limit] = defaultLimits[limit]
 			return result
 		}
-	case LimitHeap:
+	case cudaabi.LimitMallocHeapSize:
 		if c.heapFixed {
 			return gpubackend.InvalidValue // kernels use it already
 		}
 		if value > x.options.Memory {
 			return gpubackend.OutOfMemory
 		}
-	case limitL2Fetch:
+	case cudaabi.LimitMaxL2FetchGranularity:
 		value = min(value, maxL2Fetch)
-	case limitL2Persisting:
+	case cudaabi.LimitPersistingL2CacheSize:
 		value = 0 // there is none to set aside
 	}
 	c.limits[limit] = value
 	return gpubackend.Success
 }
 
-// CtxGetCacheConfig implements gpubackend.Driver. There is nothing to configure; the choice is kept.
+// CtxGetCacheConfig implements gpubackend.Driver. There is nothing to configure; the choice is
+// kept.
 func (x *Contexts) CtxGetCacheConfig() (uint64, gpubackend.Result) {
 	c, result := x.Current()
 	if result != gpubackend.Success {
