@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 
 	"github.com/paracuda/paracuda/gpubackend/allowed"
+	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
 // The constants of gpubackend/api/commands.def.
@@ -18,16 +19,17 @@ const (
 	BoxHtod              = 0  // kinds
 	BoxDtoh              = 1
 	BoxDtod              = 2
-	Memcpy3dBytes        = 200 // of CUDA_MEMCPY3D
-	ResourceBytes        = 144 // of CUDA_RESOURCE_DESC
-	TextureBytes         = 104 // of CUDA_TEXTURE_DESC
-	ViewBytes            = 112 // of CUDA_RESOURCE_VIEW_DESC
-	MaxDescribed         = 16  // resources of one descriptor
-	MaxMemOps            = 256 // of a node
-	MemOpBytes           = 48  // of CUstreamBatchMemOpParams
-	PoolPropsBytes       = 88  // of CUmemPoolProps
-	AccessDescBytes      = 12  // of CUmemAccessDesc
-	MaxAccessDescs       = 64  // of a node
+	Memcpy3dBytes        = 200  // of CUDA_MEMCPY3D
+	ResourceBytes        = 144  // of CUDA_RESOURCE_DESC
+	TextureBytes         = 104  // of CUDA_TEXTURE_DESC
+	ViewBytes            = 112  // of CUDA_RESOURCE_VIEW_DESC
+	MaxDescribed         = 16   // resources of one descriptor
+	MaxResourceRecords   = 1025 // of a split: what remains, and 1024 groups
+	MaxMemOps            = 256  // of a node
+	MemOpBytes           = 48   // of CUstreamBatchMemOpParams
+	PoolPropsBytes       = 88   // of CUmemPoolProps
+	AccessDescBytes      = 12   // of CUmemAccessDesc
+	MaxAccessDescs       = 64   // of a node
 )
 
 // Hello is command HELLO of commands.def.
@@ -88,6 +90,9 @@ func DecodeUnmap(words []uint64, _ []byte) (c Unmap, ok bool) {
 		return Unmap{}, false
 	}
 	c.Map = words[0]
+	if c.Map > 0xffffffff {
+		return Unmap{}, false
+	}
 	return c, true
 }
 
@@ -336,7 +341,7 @@ func DecodeHostRegister(words []uint64, _ []byte) (c HostRegister, ok bool) {
 	c.Address = words[1]
 	c.Bytes = words[2]
 	c.More = words[3]
-	if c.More > 1 {
+	if c.Map > 0xffffffff || c.More > 1 {
 		return HostRegister{}, false
 	}
 	return c, true
@@ -365,6 +370,9 @@ func DecodeHostUnregister(words []uint64, _ []byte) (c HostUnregister, ok bool) 
 		return HostUnregister{}, false
 	}
 	c.Map = words[0]
+	if c.Map > 0xffffffff {
+		return HostUnregister{}, false
+	}
 	return c, true
 }
 
@@ -398,6 +406,9 @@ func DecodeHostKeep(words []uint64, _ []byte) (c HostKeep, ok bool) {
 	c.FirstBytes = words[2]
 	c.Second = words[3]
 	c.SecondBytes = words[4]
+	if c.Map > 0xffffffff {
+		return HostKeep{}, false
+	}
 	return c, true
 }
 
@@ -431,6 +442,9 @@ func DecodeHostPageable(words []uint64, _ []byte) (c HostPageable, ok bool) {
 	c.Map = words[0]
 	c.Address = words[1]
 	c.Bytes = words[2]
+	if c.Map > 0xffffffff {
+		return HostPageable{}, false
+	}
 	return c, true
 }
 
@@ -1779,7 +1793,7 @@ func (a *SurfRefGetArrayAnswer) Read(words *Words) {
 }
 
 // DevResource is command DevResource of commands.def.
-// What something has, as a resource_record of wire.def.
+// What something has.
 type DevResource struct {
 	Source uint64 // 0 a device, 1 a context, 2 a green context
 	Which  uint64 // of them: the host's number, or the handle
@@ -1799,7 +1813,7 @@ func DecodeDevResource(words []uint64, _ []byte) (c DevResource, ok bool) {
 	c.Which = words[1]
 	c.Type = words[2]
 	c.Record = NewBuffer(words[3], words[4])
-	if !allowed.ResourceSource.Has(c.Source) {
+	if !allowed.ResourceSource.Has(c.Source) || c.Record.Bytes != wire.ResourceRecordSize {
 		return DevResource{}, false
 	}
 	return c, true
@@ -1815,12 +1829,12 @@ func (c *DevResource) Append(b []byte) []byte {
 }
 
 // ResourceSplit is command ResourceSplit of commands.def.
-// Splits a resource. Without a buffer it only counts.
+// Splits a resource. Without room for groups it only counts.
 type ResourceSplit struct {
 	Resource uint64
 	Flags    uint64
 	Least    uint64 // multiprocessors of a group
-	Records  Buffer // resource_record of what remains, then one a group
+	Records  Buffer // of what remains, then one a group
 }
 
 // ResourceSplitWords is how many words ResourceSplit has before its tails.
@@ -1835,7 +1849,7 @@ func DecodeResourceSplit(words []uint64, _ []byte) (c ResourceSplit, ok bool) {
 	c.Flags = words[1]
 	c.Least = words[2]
 	c.Records = NewBuffer(words[3], words[4])
-	if !allowed.SplitFlags.Has(c.Flags) {
+	if !allowed.SplitFlags.Has(c.Flags) || c.Records.Bytes%wire.ResourceRecordSize != 0 || c.Records.Bytes > MaxResourceRecords*wire.ResourceRecordSize {
 		return ResourceSplit{}, false
 	}
 	return c, true
@@ -1880,6 +1894,9 @@ func DecodeResourceDesc(words []uint64, _ []byte) (c ResourceDesc, ok bool) {
 		return ResourceDesc{}, false
 	}
 	c.Resources = NewBuffer(words[0], words[1])
+	if c.Resources.Bytes%8 != 0 || c.Resources.Bytes > MaxDescribed*8 {
+		return ResourceDesc{}, false
+	}
 	return c, true
 }
 

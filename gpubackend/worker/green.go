@@ -6,7 +6,7 @@ import (
 	"encoding/binary"
 
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/allowed"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
@@ -50,15 +50,14 @@ type split struct {
 const (
 	maxResources     = 1 << 16
 	maxResourceDescs = 1 << 16
-	maxDescribed     = 16 // resources of one descriptor
 	maxGreenContexts = 1 << 12
 )
 
-// runDevResource describes what something has: of, which, type, record.
-func (w *Worker) runDevResource(c *call.Call) gpubackend.Result {
-	key := resourceKey{gpubackend.ResourceSource(c.Word(0)), c.Word(1), c.Word(2)}
-	out, result := c.Output(3)
-	if result != gpubackend.Success || len(out.Bytes) != wire.ResourceRecordSize {
+// runDevResource describes what something has.
+func (w *Worker) runDevResource(c *call.Call, a command.DevResource) gpubackend.Result {
+	key := resourceKey{gpubackend.ResourceSource(a.Source), a.Which, a.Type}
+	out, result := c.OutputOf(a.Record)
+	if result != gpubackend.Success {
 		return gpubackend.InvalidValue
 	}
 	defer out.Done()
@@ -131,16 +130,11 @@ func (w *Worker) describeResource(h uint64, b []byte) {
 	record.Encode(b)
 }
 
-// runResourceSplit splits a resource: resource, flags, least, records of what remains and of the groups. It answers how
-// many groups there are.
-func (w *Worker) runResourceSplit(c *call.Call) gpubackend.Result {
-	key := splitKey{resource: c.Word(0), flags: c.Word(1), least: c.Word(2)}
-	if !allowed.SplitFlags.Has(key.flags) {
-		return gpubackend.InvalidValue
-	}
-	out, result := c.Output(3)
-	if result != gpubackend.Success || len(out.Bytes)%wire.ResourceRecordSize != 0 ||
-		len(out.Bytes) > (1+gpubackend.MaxResourceGroups)*wire.ResourceRecordSize {
+// runResourceSplit splits a resource.
+func (w *Worker) runResourceSplit(c *call.Call, a command.ResourceSplit) gpubackend.Result {
+	key := splitKey{resource: a.Resource, flags: a.Flags, least: a.Least}
+	out, result := c.OutputOf(a.Records)
+	if result != gpubackend.Success {
 		return gpubackend.InvalidValue
 	}
 	defer out.Done()
@@ -150,7 +144,7 @@ func (w *Worker) runResourceSplit(c *call.Call) gpubackend.Result {
 	}
 	if key.groups = len(out.Bytes)/wire.ResourceRecordSize - 1; key.groups <= 0 {
 		n, _, result := w.driver.SplitResource(&r.Resource, nil, key.flags, key.least)
-		c.Answer(uint64(n))
+		c.Put(command.ResourceSplitAnswer{Groups: uint64(n)})
 		return result
 	}
 	s, result := w.split(key, r)
@@ -160,7 +154,7 @@ func (w *Worker) runResourceSplit(c *call.Call) gpubackend.Result {
 	for i, h := range append([]uint64{s.rest}, s.groups...) {
 		w.describeResource(h, out.Bytes[i*wire.ResourceRecordSize:])
 	}
-	c.Answer(uint64(len(s.groups)))
+	c.Put(command.ResourceSplitAnswer{Groups: uint64(len(s.groups))})
 	return gpubackend.Success
 }
 
@@ -187,17 +181,17 @@ func (w *Worker) split(key splitKey, r *resource) (*split, gpubackend.Result) {
 	return s, gpubackend.Success
 }
 
-// runResourceDesc makes a descriptor: the handles of the resources.
-func (w *Worker) runResourceDesc(c *call.Call) gpubackend.Result {
-	list, result := c.Input(0)
-	if result != gpubackend.Success || len(list)%8 != 0 || len(list) > 8*maxDescribed {
+// runResourceDesc makes a descriptor.
+func (w *Worker) runResourceDesc(c *call.Call, a command.ResourceDesc) gpubackend.Result {
+	list, result := c.InputOf(a.Resources)
+	if result != gpubackend.Success {
 		return gpubackend.InvalidValue
 	}
 	if h, ok := w.greens.descs[string(list)]; ok {
-		c.Answer(h)
+		c.Put(command.ResourceDescAnswer{Desc: h})
 		return gpubackend.Success
 	}
-	rs := make([]gpubackend.Resource, 0, maxDescribed)
+	rs := make([]gpubackend.Resource, 0, command.MaxDescribed)
 	for b := list; len(b) > 0; b = b[8:] {
 		r := w.greens.resources[binary.LittleEndian.Uint64(b)]
 		if r == nil {
@@ -217,41 +211,40 @@ func (w *Worker) runResourceDesc(c *call.Call) gpubackend.Result {
 		w.greens.descs = map[string]uint64{}
 	}
 	w.greens.descs[string(list)] = h
-	c.Answer(h)
+	c.Put(command.ResourceDescAnswer{Desc: h})
 	return gpubackend.Success
 }
 
-// runGreenCtxCreate makes a green context: descriptor, device, flags. The library has retained the primary context.
-func (w *Worker) runGreenCtxCreate(c *call.Call) gpubackend.Result {
-	desc, ok := w.objects.Lookup(object.ResourceDesc, c.Word(0))
-	home, retained := w.contexts.Primary(c.Word(1))
-	if !ok || !retained || !allowed.GreenFlags.Has(c.Word(2)) {
+// runGreenCtxCreate makes a green context. The library has retained the primary context.
+func (w *Worker) runGreenCtxCreate(c *call.Call, a command.GreenCtxCreate) gpubackend.Result {
+	desc, ok := w.objects.Lookup(object.ResourceDesc, a.Desc)
+	home, retained := w.contexts.Primary(a.Device)
+	if !ok || !retained {
 		return gpubackend.InvalidValue
 	}
 	if w.contexts.Greens() >= maxGreenContexts || !w.objects.Room(object.Context) {
 		return gpubackend.OutOfMemory
 	}
-	g, context, result := w.driver.GreenCtxCreate(gpubackend.ResourceDesc(desc), c.Word(1), c.Word(2))
+	g, context, result := w.driver.GreenCtxCreate(gpubackend.ResourceDesc(desc), a.Device, a.Flags)
 	if result != gpubackend.Success {
 		return result
 	}
 	green := w.objects.Add(object.GreenContext, uint64(g), home)
 	handle := w.objects.Add(object.Context, uint64(context), green)
 	w.contexts.AddGreen(handle, home)
-	c.Answer(green)
-	c.Answer(handle)
+	c.Put(command.GreenCtxCreateAnswer{Green: green, Context: handle})
 	return gpubackend.Success
 }
 
 // runGreenCtxDestroy ends a green context.
-func (w *Worker) runGreenCtxDestroy(c *call.Call) gpubackend.Result {
-	g, result := handles.GreenContext(&w.objects, c.Word(0))
+func (w *Worker) runGreenCtxDestroy(c *call.Call, a command.GreenCtxDestroy) gpubackend.Result {
+	g, result := handles.GreenContext(&w.objects, a.Green)
 	if result != gpubackend.Success {
 		return result
 	}
-	w.endGreenStreams(c.Word(0))
+	w.endGreenStreams(a.Green)
 	if result = w.driver.GreenCtxDestroy(g); result == gpubackend.Success {
-		w.objects.Remove(c.Word(0))
+		w.objects.Remove(a.Green)
 		w.greens.settle(w)
 	}
 	return result

@@ -5,6 +5,7 @@ package worker
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
@@ -44,13 +45,13 @@ func (w *Worker) registered(m *mapping, offset, bytes uint64) bool {
 // maxAddress bounds user addresses of x86-64 with four-level page tables.
 const maxAddress = 1 << 47
 
-// runHostRegister makes a mapping reachable for kernels: map id, address, bytes, whether the next range is yet to come.
-func (w *Worker) runHostRegister(c *call.Call) gpubackend.Result {
-	m, pieces, result := w.hostMapping(c)
+// runHostRegister makes a mapping reachable for kernels.
+func (w *Worker) runHostRegister(c *call.Call, a command.HostRegister) gpubackend.Result {
+	m, pieces, result := w.hostMapping(a.Map, a.Address, a.Bytes)
 	if result != gpubackend.Success {
 		return result
 	}
-	address, bytes := c.Word(1), c.Word(2)
+	address, bytes := a.Address, a.Bytes
 	h := &hostRange{mapping: m, address: address, bytes: bytes, base: address &^ (pageSize - 1), places: len(pieces)}
 	if !w.places.Take(h.places) {
 		return gpubackend.OutOfMemory
@@ -63,7 +64,7 @@ func (w *Worker) runHostRegister(c *call.Call) gpubackend.Result {
 	}
 	h.size = uint64(len(mem))
 	h.mapped = []addresses.Range{addresses.Of(h.base, h.size)}
-	if result := w.appendHost(h, c.Word(3) != 0); result != gpubackend.Success {
+	if result := w.appendHost(h, a.More != 0); result != gpubackend.Success {
 		w.places.Give(h.places)
 		unmap()
 		return result
@@ -74,10 +75,9 @@ func (w *Worker) runHostRegister(c *call.Call) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// hostMapping finds a mapping of which a command says map id, address and bytes, and which is at no address yet.
-func (w *Worker) hostMapping(c *call.Call) (*mapping, []guestmem.Run, gpubackend.Result) {
-	m := w.findMap(uint32(c.Word(0)))
-	address, bytes := c.Word(1), c.Word(2)
+// hostMapping finds a mapping of which a command says id, address and bytes, and which is at no address yet.
+func (w *Worker) hostMapping(id, address, bytes uint64) (*mapping, []guestmem.Run, gpubackend.Result) {
+	m := w.findMap(uint32(id))
 	if m == nil || w.hosts[m.id] != nil || m.shown > 0 || m.unmap || m.flags&wire.MapFlagOneshot != 0 {
 		return nil, nil, gpubackend.InvalidValue
 	}
@@ -118,9 +118,9 @@ func (w *Worker) announceHost(h *hostWhole, r addresses.Range) gpubackend.Result
 	return result
 }
 
-// runHostUnregister undoes it and returns the mapping: map id. The other ranges of the whole can't be reached any more either.
-func (w *Worker) runHostUnregister(c *call.Call) gpubackend.Result {
-	id := uint32(c.Word(0))
+// runHostUnregister undoes it and returns the mapping. The other ranges of the whole can't be reached any more either.
+func (w *Worker) runHostUnregister(c *call.Call, a command.HostUnregister) gpubackend.Result {
+	id := uint32(a.Map)
 	h := w.hosts[id]
 	if h == nil {
 		return gpubackend.HostMemoryNotRegistered

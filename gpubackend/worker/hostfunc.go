@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
@@ -46,13 +47,13 @@ type dueFunc struct {
 // maxHostFuncs bounds the functions that a guest may have queued, and those that its graphs may have.
 const maxHostFuncs = 1 << 16
 
-// runHostFunc queues a host function: stream, token.
-func (w *Worker) runHostFunc(c *call.Call) gpubackend.Result {
-	s, result := w.streams.Find(c, c.Word(0))
+// runHostFunc queues a host function.
+func (w *Worker) runHostFunc(c *call.Call, a command.HostFunc) gpubackend.Result {
+	s, result := w.streams.Find(c, a.Stream)
 	if result != gpubackend.Success {
 		return result
 	}
-	token := c.Word(1)
+	token := a.Token
 	if token&keptToken != 0 {
 		call, result := w.keepHostFunc(token)
 		if result != gpubackend.Success {

@@ -5,18 +5,19 @@ package worker
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-// runHostKeep makes the driver forget a whole but for pages that other registrations of the guest's have, too: map id,
-// address and bytes of two ranges. Nothing is to find them missing meanwhile: it is done when the context is idle.
-func (w *Worker) runHostKeep(c *call.Call) gpubackend.Result {
-	id := uint32(c.Word(0))
+// runHostKeep makes the driver forget a whole but for pages that other registrations of the guest's have, too.
+// Nothing is to find them missing meanwhile: it is done when the context is idle.
+func (w *Worker) runHostKeep(c *call.Call, a command.HostKeep) gpubackend.Result {
+	id := uint32(a.Map)
 	var kept []addresses.Range
-	for i := 1; i < 5; i += 2 {
-		if c.Word(i+1) != 0 {
-			kept = append(kept, addresses.Of(c.Word(i), c.Word(i+1)))
+	for _, r := range []addresses.Range{addresses.Of(a.First, a.FirstBytes), addresses.Of(a.Second, a.SecondBytes)} {
+		if r.Bytes != 0 {
+			kept = append(kept, r)
 		}
 	}
 	return w.whenIdle(c, func() (uint64, gpubackend.Result) { return 0, w.keepHost(id, kept) })

@@ -8,6 +8,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
@@ -75,9 +76,9 @@ func (p *pageables) place(fresh span) (gone []*mapping) {
 	return gone
 }
 
-// runHostPageable shows a mapping at its own address: map id, address, bytes.
-func (w *Worker) runHostPageable(c *call.Call) gpubackend.Result {
-	m, pieces, result := w.hostMapping(c)
+// runHostPageable shows a mapping at its own address.
+func (w *Worker) runHostPageable(c *call.Call, a command.HostPageable) gpubackend.Result {
+	m, pieces, result := w.hostMapping(a.Map, a.Address, a.Bytes)
 	if result != gpubackend.Success {
 		return result
 	}

@@ -4,6 +4,7 @@ package worker
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
@@ -54,7 +55,7 @@ func (w *Worker) endPart(c *call.Call, result gpubackend.Result) gpubackend.Resu
 }
 
 // runJoin waits for the parts that the thread has sent since its last JOIN.
-func (w *Worker) runJoin(c *call.Call) gpubackend.Result {
+func (w *Worker) runJoin(c *call.Call, _ command.Join) gpubackend.Result {
 	if !c.Reply() {
 		return gpubackend.InvalidValue
 	}

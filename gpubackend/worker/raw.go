@@ -7,10 +7,8 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/command"
-	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
-	"github.com/paracuda/paracuda/gpubackend/worker/handles"
 )
 
 // buildTable makes the table of handlers: the generated ones, the steps of the protocol, and the
@@ -27,22 +25,22 @@ func (w *Worker) buildTable() {
 // raw are the commands that are decoded by hand.
 func (w *Worker) raw() call.Handlers {
 	return call.Handlers{
-		gpubackend.Op(wire.OpHello):                   {Words: 4, NoContext: true, Run: w.runHello},
-		gpubackend.Op(wire.OpUnmap):                   {Words: 1, NoContext: true, Run: w.runUnmap},
-		gpubackend.Op(wire.OpReport):                  {Words: 2, NoContext: true, Run: w.runReport},
-		gpubackend.Op(wire.OpThreadExit):              {NoContext: true, Run: w.runThreadExit},
-		gpubackend.Op(wire.OpJoin):                    {NoContext: true, Run: w.runJoin},
-		gpubackend.OpCtxSynchronize:                   {Run: w.runCtxSynchronize},
-		gpubackend.OpStreamSynchronize:                {Words: 1, Run: w.runStreamSynchronize},
-		gpubackend.OpEventSynchronize:                 {Words: 1, Run: w.runEventSynchronize},
-		gpubackend.OpHostRegister:                     {Words: 4, NoContext: true, Run: w.runHostRegister},
-		gpubackend.OpHostUnregister:                   {Words: 1, NoContext: true, Run: w.runHostUnregister},
-		gpubackend.OpHostKeep:                         {Words: 5, NoContext: true, Run: w.runHostKeep},
-		gpubackend.OpHostPageable:                     {Words: 3, NoContext: true, Run: w.runHostPageable},
+		gpubackend.Op(wire.OpHello):                   call.Decoded(command.DecodeHello, w.runHello),
+		gpubackend.Op(wire.OpUnmap):                   call.Decoded(command.DecodeUnmap, w.runUnmap),
+		gpubackend.Op(wire.OpReport):                  call.Decoded(command.DecodeReport, w.runReport),
+		gpubackend.Op(wire.OpThreadExit):              call.Decoded(command.DecodeThreadExit, w.runThreadExit),
+		gpubackend.Op(wire.OpJoin):                    call.Decoded(command.DecodeJoin, w.runJoin),
+		gpubackend.OpCtxSynchronize:                   call.Decoded(command.DecodeCtxSynchronize, w.runCtxSynchronize),
+		gpubackend.OpStreamSynchronize:                call.Decoded(command.DecodeStreamSynchronize, w.runStreamSynchronize),
+		gpubackend.OpEventSynchronize:                 call.Decoded(command.DecodeEventSynchronize, w.runEventSynchronize),
+		gpubackend.OpHostRegister:                     call.Decoded(command.DecodeHostRegister, w.runHostRegister),
+		gpubackend.OpHostUnregister:                   call.Decoded(command.DecodeHostUnregister, w.runHostUnregister),
+		gpubackend.OpHostKeep:                         call.Decoded(command.DecodeHostKeep, w.runHostKeep),
+		gpubackend.OpHostPageable:                     call.Decoded(command.DecodeHostPageable, w.runHostPageable),
 		gpubackend.OpCopyHtoD:                         {Words: 6, Run: w.runCopyHtoD},
 		gpubackend.OpCopyDtoH:                         {Words: 6, Run: w.runCopyDtoH},
 		gpubackend.OpCopyBox:                          {Words: 13, Run: w.runCopyBox},
-		gpubackend.OpHostFunc:                         {Words: 2, Run: w.runHostFunc},
+		gpubackend.OpHostFunc:                         call.Decoded(command.DecodeHostFunc, w.runHostFunc),
 		gpubackend.OpMemAllocAsync:                    call.Decoded(command.DecodeMemAllocAsync, w.runAllocAsync),
 		gpubackend.OpMemFreeAsync:                     call.Decoded(command.DecodeMemFreeAsync, w.runFreeAsync),
 		gpubackend.OpMemPoolCreate:                    call.Decoded(command.DecodeMemPoolCreate, w.runPoolCreate),
@@ -58,22 +56,22 @@ func (w *Worker) raw() call.Handlers {
 		gpubackend.OpMemMap:                           call.Decoded(command.DecodeMemMap, w.runMapMemory),
 		gpubackend.OpMemUnmap:                         call.Decoded(command.DecodeMemUnmap, w.runUnmapMemory),
 		gpubackend.OpMemSetAccess:                     call.Decoded(command.DecodeMemSetAccess, w.runProtect),
-		gpubackend.OpTexObjectCreate:                  {Words: 6, Run: w.runTexObjectCreate},
-		gpubackend.OpSurfObjectCreate:                 {Words: 2, Run: w.runSurfObjectCreate},
-		gpubackend.OpCopyArray:                        {Words: 3, Run: w.runCopyArray},
-		gpubackend.OpTexRefGetArray:                   boundTo(w, handles.TextureReference, w.driver.TexRefGetArray, object.Array),
-		gpubackend.OpSurfRefGetArray:                  boundTo(w, handles.SurfaceReference, w.driver.SurfRefGetArray, object.Array),
-		gpubackend.OpTexRefGetMipmappedArray:          boundTo(w, handles.TextureReference, w.driver.TexRefGetMipmappedArray, object.MipmappedArray),
+		gpubackend.OpTexObjectCreate:                  call.Decoded(command.DecodeTexObjectCreate, w.runTexObjectCreate),
+		gpubackend.OpSurfObjectCreate:                 call.Decoded(command.DecodeSurfObjectCreate, w.runSurfObjectCreate),
+		gpubackend.OpCopyArray:                        call.Decoded(command.DecodeCopyArray, w.runCopyArray),
+		gpubackend.OpTexRefGetArray:                   call.Decoded(command.DecodeTexRefGetArray, w.runTexRefGetArray),
+		gpubackend.OpSurfRefGetArray:                  call.Decoded(command.DecodeSurfRefGetArray, w.runSurfRefGetArray),
+		gpubackend.OpTexRefGetMipmappedArray:          call.Decoded(command.DecodeTexRefGetMipmappedArray, w.runTexRefGetMipmappedArray),
 		gpubackend.OpIpcGetMemHandle:                  call.Decoded(command.DecodeIpcGetMemHandle, w.runIpcShare),
 		gpubackend.OpIpcOpenMemHandle:                 call.Decoded(command.DecodeIpcOpenMemHandle, w.runIpcOpen),
 		gpubackend.OpIpcCloseMemHandle:                call.Decoded(command.DecodeIpcCloseMemHandle, w.runIpcClose),
 		gpubackend.OpIpcGetEventHandle:                call.Decoded(command.DecodeIpcGetEventHandle, w.runIpcShareEvent),
 		gpubackend.OpIpcOpenEventHandle:               call.Decoded(command.DecodeIpcOpenEventHandle, w.runIpcOpenEvent),
-		gpubackend.OpDevResource:                      {Words: 5, NoContext: true, Run: w.runDevResource},
-		gpubackend.OpResourceSplit:                    {Words: 5, NoContext: true, Run: w.runResourceSplit},
-		gpubackend.OpResourceDesc:                     {Words: 2, NoContext: true, Run: w.runResourceDesc},
-		gpubackend.OpGreenCtxCreate:                   {Words: 3, NoContext: true, Run: w.runGreenCtxCreate},
-		gpubackend.OpGreenCtxDestroy:                  {Words: 1, NoContext: true, Run: w.runGreenCtxDestroy},
+		gpubackend.OpDevResource:                      call.Decoded(command.DecodeDevResource, w.runDevResource),
+		gpubackend.OpResourceSplit:                    call.Decoded(command.DecodeResourceSplit, w.runResourceSplit),
+		gpubackend.OpResourceDesc:                     call.Decoded(command.DecodeResourceDesc, w.runResourceDesc),
+		gpubackend.OpGreenCtxCreate:                   call.Decoded(command.DecodeGreenCtxCreate, w.runGreenCtxCreate),
+		gpubackend.OpGreenCtxDestroy:                  call.Decoded(command.DecodeGreenCtxDestroy, w.runGreenCtxDestroy),
 		gpubackend.OpMemExportToShareableHandle:       call.Decoded(command.DecodeMemExportToShareableHandle, w.runExportMemory),
 		gpubackend.OpMemImportFromShareableHandle:     call.Decoded(command.DecodeMemImportFromShareableHandle, w.runImportMemory),
 		gpubackend.OpMemPoolExportToShareableHandle:   call.Decoded(command.DecodeMemPoolExportToShareableHandle, w.runPoolExport),
@@ -106,11 +104,11 @@ func (w *Worker) steps() call.Steps {
 }
 
 // runHello opens the device with the guest process's CUDA environment and answers with the device snapshot.
-func (w *Worker) runHello(c *call.Call) gpubackend.Result {
+func (w *Worker) runHello(c *call.Call, a command.Hello) gpubackend.Result {
 	if w.opened {
 		return gpubackend.NotPermitted
 	}
-	env, result := c.Input(0)
+	env, result := c.InputOf(a.Environment)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -118,7 +116,7 @@ func (w *Worker) runHello(c *call.Call) gpubackend.Result {
 	if !w.driver.Suits(variables) {
 		return w.askCold()
 	}
-	out, result := c.Output(2)
+	out, result := c.OutputOf(a.Snapshot)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -138,12 +136,12 @@ func (w *Worker) runHello(c *call.Call) gpubackend.Result {
 	}
 	w.opened = true
 	w.countStart()
-	c.Answer(uint64(size))
+	c.Put(command.HelloAnswer{Bytes: uint64(size)})
 	return gpubackend.Success
 }
 
-func (w *Worker) runUnmap(c *call.Call) gpubackend.Result {
-	m := w.findMap(uint32(c.Word(0)))
+func (w *Worker) runUnmap(c *call.Call, a command.Unmap) gpubackend.Result {
+	m := w.findMap(uint32(a.Map))
 	if m == nil {
 		return gpubackend.InvalidValue
 	}
@@ -158,8 +156,8 @@ func (w *Worker) runUnmap(c *call.Call) gpubackend.Result {
 const maxReportName = 64
 
 // runReport logs a function that the guest's library lacks. The library reports each once.
-func (w *Worker) runReport(c *call.Call) gpubackend.Result {
-	name, result := c.Text(0)
+func (w *Worker) runReport(c *call.Call, a command.Report) gpubackend.Result {
+	name, result := c.TextOf(a.Name)
 	if result != gpubackend.Success || len(name) > maxReportName {
 		return gpubackend.Success
 	}
@@ -167,7 +165,7 @@ func (w *Worker) runReport(c *call.Call) gpubackend.Result {
 	return gpubackend.Success
 }
 
-func (w *Worker) runThreadExit(c *call.Call) gpubackend.Result {
+func (w *Worker) runThreadExit(c *call.Call, _ command.ThreadExit) gpubackend.Result {
 	w.streams.EndThread(c.Slot)
 	return gpubackend.Success
 }

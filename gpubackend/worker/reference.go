@@ -4,8 +4,10 @@ package worker
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/handles"
 )
 
 // endReference keeps modules' references from being destroyed: they go with their modules.
@@ -16,26 +18,41 @@ func (w *Worker) endReference(c *call.Call, run func(*call.Call) gpubackend.Resu
 	return run(c)
 }
 
-// boundTo makes the handler that answers with the guest's handle of what a reference is bound to: reference. The driver may
-// still name an array that was destroyed; the guest has no handle of it any more, and gets none.
+func (w *Worker) runTexRefGetArray(c *call.Call, a command.TexRefGetArray) gpubackend.Result {
+	h, result := boundTo(w, a.Reference, handles.TextureReference, w.driver.TexRefGetArray, object.Array)
+	c.Put(command.TexRefGetArrayAnswer{Array: h})
+	return result
+}
+
+func (w *Worker) runTexRefGetMipmappedArray(c *call.Call, a command.TexRefGetMipmappedArray) gpubackend.Result {
+	h, result := boundTo(w, a.Reference, handles.TextureReference, w.driver.TexRefGetMipmappedArray, object.MipmappedArray)
+	c.Put(command.TexRefGetMipmappedArrayAnswer{Array: h})
+	return result
+}
+
+func (w *Worker) runSurfRefGetArray(c *call.Call, a command.SurfRefGetArray) gpubackend.Result {
+	h, result := boundTo(w, a.Reference, handles.SurfaceReference, w.driver.SurfRefGetArray, object.Array)
+	c.Put(command.SurfRefGetArrayAnswer{Array: h})
+	return result
+}
+
+// boundTo is the guest's handle of what a reference is bound to. The driver may still name an array that was destroyed; the
+// guest has no handle of it any more, and gets none.
 func boundTo[Reference, Bound ~uint64](
-	w *Worker, find func(*object.Table, uint64) (Reference, gpubackend.Result),
+	w *Worker, reference uint64, find func(*object.Table, uint64) (Reference, gpubackend.Result),
 	get func(Reference) (Bound, gpubackend.Result), kind object.Kind,
-) call.Handler {
-	return call.Handler{Words: 1, Run: func(c *call.Call) gpubackend.Result {
-		r, result := find(&w.objects, c.Word(0))
-		if result != gpubackend.Success {
-			return result
-		}
-		bound, result := get(r)
-		if result != gpubackend.Success {
-			return result
-		}
-		handle := w.objects.Existing(kind, uint64(bound))
-		if handle == 0 {
-			return gpubackend.InvalidValue
-		}
-		c.Answer(handle)
-		return gpubackend.Success
-	}}
+) (uint64, gpubackend.Result) {
+	r, result := find(&w.objects, reference)
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	bound, result := get(r)
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	handle := w.objects.Existing(kind, uint64(bound))
+	if handle == 0 {
+		return 0, gpubackend.InvalidValue
+	}
+	return handle, gpubackend.Success
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/allowed"
-	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/handles"
@@ -24,8 +24,8 @@ const (
 )
 
 // resource returns a resource description with the driver's handle in it.
-func (w *Worker) resource(c *call.Call, i int) ([]byte, gpubackend.Result) {
-	b, result := c.Structure(i, cudaabi.ResourceDescSize, false)
+func (w *Worker) resource(c *call.Call, r command.Buffer) ([]byte, gpubackend.Result) {
+	b, result := c.InputOf(r)
 	if result != gpubackend.Success {
 		return nil, result
 	}
@@ -46,36 +46,36 @@ func (w *Worker) resource(c *call.Call, i int) ([]byte, gpubackend.Result) {
 	return b, result
 }
 
-// runTexObjectCreate makes a texture: resource, texture, view.
-func (w *Worker) runTexObjectCreate(c *call.Call) gpubackend.Result {
-	resource, result := w.resource(c, 0)
+// runTexObjectCreate makes a texture.
+func (w *Worker) runTexObjectCreate(c *call.Call, a command.TexObjectCreate) gpubackend.Result {
+	resource, result := w.resource(c, a.Resource)
 	if result != gpubackend.Success {
 		return result
 	}
-	texture, result := c.Structure(2, cudaabi.TextureDescSize, true)
+	texture, result := c.InputOf(a.Texture)
 	if result != gpubackend.Success {
 		return result
 	}
 	if len(texture) > 0 && !allowed.TextureFlags.Has(uint64(binary.LittleEndian.Uint32(texture[textureFlagsAt:]))) {
 		return gpubackend.InvalidValue
 	}
-	view, result := c.Structure(4, cudaabi.ResourceViewDescSize, true)
+	view, result := c.InputOf(a.View)
 	if result != gpubackend.Success {
 		return result
 	}
 	t, result := w.driver.TexObjectCreate(resource, texture, view)
-	c.Answer(t)
+	c.Put(command.TexObjectCreateAnswer{Texture: t})
 	return result
 }
 
-// runSurfObjectCreate makes a surface: resource.
-func (w *Worker) runSurfObjectCreate(c *call.Call) gpubackend.Result {
-	resource, result := w.resource(c, 0)
+// runSurfObjectCreate makes a surface.
+func (w *Worker) runSurfObjectCreate(c *call.Call, a command.SurfObjectCreate) gpubackend.Result {
+	resource, result := w.resource(c, a.Resource)
 	if result != gpubackend.Success {
 		return result
 	}
 	s, result := w.driver.SurfObjectCreate(resource)
-	c.Answer(s)
+	c.Put(command.SurfObjectCreateAnswer{Surface: s})
 	return result
 }
 
@@ -90,13 +90,13 @@ const (
 	memoryArray  = 3
 )
 
-// runCopyArray copies between arrays and device memory: description, stream.
-func (w *Worker) runCopyArray(c *call.Call) gpubackend.Result {
-	b, result := c.Structure(0, cudaabi.Memcpy3DSize, false)
+// runCopyArray copies between arrays and device memory.
+func (w *Worker) runCopyArray(c *call.Call, a command.CopyArray) gpubackend.Result {
+	b, result := c.InputOf(a.Copy)
 	if result != gpubackend.Success {
 		return result
 	}
-	s, result := w.streams.Find(c, c.Word(2))
+	s, result := w.streams.Find(c, a.Stream)
 	if result != gpubackend.Success {
 		return result
 	}

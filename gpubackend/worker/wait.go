@@ -4,6 +4,7 @@ package worker
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/fences"
 	"github.com/paracuda/paracuda/gpubackend/worker/handles"
@@ -176,20 +177,20 @@ func (w *Worker) pollWaiters() (answered bool) {
 	return answered
 }
 
-func (w *Worker) runCtxSynchronize(c *call.Call) gpubackend.Result {
+func (w *Worker) runCtxSynchronize(c *call.Call, _ command.CtxSynchronize) gpubackend.Result {
 	return w.synchronize(c, waitContext, 0)
 }
 
-func (w *Worker) runStreamSynchronize(c *call.Call) gpubackend.Result {
-	s, result := w.streams.Find(c, c.Word(0))
+func (w *Worker) runStreamSynchronize(c *call.Call, a command.StreamSynchronize) gpubackend.Result {
+	s, result := w.streams.Find(c, a.Stream)
 	if result != gpubackend.Success {
 		return result
 	}
 	return w.synchronize(c, waitStream, uint64(s))
 }
 
-func (w *Worker) runEventSynchronize(c *call.Call) gpubackend.Result {
-	e, result := handles.Event(&w.objects, c.Word(0))
+func (w *Worker) runEventSynchronize(c *call.Call, a command.EventSynchronize) gpubackend.Result {
+	e, result := handles.Event(&w.objects, a.Event)
 	if result != gpubackend.Success {
 		return result
 	}

@@ -87,6 +87,12 @@ func (f function) ends() bool {
 	return f.final
 }
 
+// word says whether the parameter is one word on the wire.
+func (p param) word() bool { return p.code == "u" || p.code == "h" || p.code == "d" }
+
+// in says whether the parameter is a buffer that the worker reads.
+func (p param) in() bool { return p.code == "ib" || p.code == "ih" || p.code == "in" || p.code == "si" }
+
 // buffer says whether the parameter is a reference and a length on the wire.
 func (p param) buffer() bool {
 	switch p.code {
@@ -259,6 +265,7 @@ func commandOutputs(a *api, w *wire) ([]output, error) {
 	return []output{
 		{"gpubackend/command/zz_generated_commands.go", commandsGo(c)},
 		{"gpubackend/command/zz_generated_commands_test.go", roundTripsGo(c)},
+		{libcuda + "transport/zz_generated_layouts.h", layoutsC(a, c)},
 		{libcuda + "context/zz_generated_commands.h", commandsC(c)},
 		{"docs/commands.md", commandsDoc(c)},
 	}, nil

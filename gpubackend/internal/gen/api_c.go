@@ -81,96 +81,138 @@ func paramList(ps []cParam) string {
 	return strings.Join(s, ", ")
 }
 
-// callsC writes the op numbers and, for each call and post, the function that sends it.
+// callsC writes, for each call and post, the function that sends it.
 func callsC(a *api) []byte {
-	b := cFile("Sends each call and post of gpubackend/api/cuda.def.", "context/context.h", "transport/buffer.h")
-	out := &bytes.Buffer{}
-	out.WriteString(strings.Replace(b.String(), "#include", "#ifndef PARACUDA_CALLS_H\n#define PARACUDA_CALLS_H\n\n#include", 1))
-	out.WriteString("enum {\n")
-	for _, f := range a.functions {
-		if f.number != 0 {
-			fmt.Fprintf(out, "\tOP_%s = %d,\n", f.symbol, f.number)
+	b := header("CALLS", "Sends each call and post of gpubackend/api/cuda.def.", "context/context.h", "transport/buffer.h",
+		"transport/zz_generated_layouts.h")
+	for _, f := range a.remote() {
+		if f.buffers() == 0 {
+			requester(b, f)
+		}
+		sender(b, f)
+	}
+	b.WriteString("\n#endif\n")
+	return b.Bytes()
+}
+
+// buffers is how many buffers a call takes.
+func (f function) buffers() (n int) {
+	for _, p := range f.params {
+		if p.buffer() {
+			n++
 		}
 	}
-	out.WriteString("};\n" + setsC(a))
-	for _, f := range a.functions {
-		if f.class == "call" || f.class == "post" {
-			sender(out, f)
+	return n
+}
+
+// requester writes what fills a request without buffers, for those who send it in another way.
+func requester(b *bytes.Buffer, f function) {
+	params := []string{"struct request *r"}
+	for _, p := range f.params {
+		if p.word() {
+			params = append(params, "uint64_t "+p.name)
 		}
 	}
-	out.WriteString("\n#endif\n")
-	return out.Bytes()
+	fmt.Fprintf(b, "\nstatic inline void request_%s(%s)\n{\n\trequest_init(r, OP_%s);\n", f.symbol, strings.Join(params, ", "), f.symbol)
+	if f.exact || f.ends() {
+		b.WriteString("\tr->exact = true;\n")
+	}
+	for _, p := range f.params {
+		if p.word() {
+			fmt.Fprintf(b, "\trequest_word(r, %s);\n", p.name)
+		}
+	}
+	b.WriteString("}\n")
+}
+
+// cCall is what a sender's function is made of.
+type cCall struct{ params, values, outs, buffers []string }
+
+func (f function) cCall() (c cCall) {
+	for _, p := range f.params {
+		switch {
+		case p.word():
+			c.params = append(c.params, "uint64_t "+p.name)
+			c.values = append(c.values, p.name)
+		case p.code == "o" || p.code == "ou":
+			c.params = append(c.params, "uint64_t *"+p.name)
+			c.outs = append(c.outs, p.name)
+		case p.code == "is":
+			c.params = append(c.params, "const char *"+p.name)
+			c.buffers = append(c.buffers, fmt.Sprintf("buffer_in(&a[%d], &b[%d], %s, __builtin_strlen(%s))", len(c.buffers), len(c.buffers), p.name, p.name))
+		case p.in():
+			c.params = append(c.params, "const void *"+p.name, "size_t "+p.name+"_bytes")
+			c.buffers = append(c.buffers, fmt.Sprintf("buffer_in(&a[%d], &b[%d], %s, %s_bytes)", len(c.buffers), len(c.buffers), p.name, p.name))
+		default:
+			c.params = append(c.params, "void *"+p.name, "size_t "+p.name+"_bytes")
+			if p.counted() {
+				c.params = append(c.params, "uint64_t *"+p.name+"_count")
+				c.outs = append(c.outs, p.name+"_count")
+			}
+			c.buffers = append(c.buffers, fmt.Sprintf("buffer_out(&a[%d], &b[%d], %s, %s_bytes)", len(c.buffers), len(c.buffers), p.name, p.name))
+		}
+	}
+	return c
 }
 
 func sender(b *bytes.Buffer, f function) {
-	var params, outs, buffers []string
-	for _, p := range f.params {
-		switch p.code {
-		case "u", "h", "d":
-			params = append(params, "uint64_t "+p.name)
-		case "o", "ou":
-			params = append(params, "uint64_t *"+p.name)
-			outs = append(outs, p.name)
-		case "is":
-			params = append(params, "const char *"+p.name)
-			buffers = append(buffers, fmt.Sprintf("buffer_in(&r, &b[%d], %s, __builtin_strlen(%s))", len(buffers), p.name, p.name))
-		case "ib", "ih", "in", "si":
-			params = append(params, "const void *"+p.name, "size_t "+p.name+"_bytes")
-			buffers = append(buffers, fmt.Sprintf("buffer_in(&r, &b[%d], %s, %s_bytes)", len(buffers), p.name, p.name))
-		case "ob", "oh", "on", "so":
-			params = append(params, "void *"+p.name, "size_t "+p.name+"_bytes")
-			if p.counted() {
-				params = append(params, "uint64_t *"+p.name+"_count")
-				outs = append(outs, p.name+"_count")
-			}
-			buffers = append(buffers, fmt.Sprintf("buffer_out(&r, &b[%d], %s, %s_bytes)", len(buffers), p.name, p.name))
-		}
-	}
-	if len(params) == 0 {
-		params = []string{"void"}
-	}
-	fmt.Fprintf(b, "\nstatic inline CUresult %s_%s(%s)\n{\n\tstruct request r;\n", f.class, f.symbol, strings.Join(params, ", "))
-	if len(buffers) > 0 {
-		fmt.Fprintf(b, "\tstruct buffer b[%d] = { 0 };\n\tCUresult result;\n", len(buffers))
-	} else if len(outs) > 0 {
+	c := f.cCall()
+	fmt.Fprintf(b, "\nstatic inline CUresult %s_%s(%s)\n{\n\tstruct request r;\n", f.class, f.symbol, orVoid(c.params))
+	if len(c.buffers) > 0 {
+		fmt.Fprintf(b, "\tstruct buffer b[%d] = { 0 };\n\tstruct argument a[%d];\n\tCUresult result;\n", len(c.buffers), len(c.buffers))
+	} else if len(c.outs) > 0 {
 		b.WriteString("\tCUresult result;\n")
 	}
-	if len(outs) > 0 {
-		fmt.Fprintf(b, "\tuint64_t out[%d] = { 0 };\n", len(outs))
+	if len(c.outs) > 0 {
+		fmt.Fprintf(b, "\tuint64_t out[%d] = { 0 };\n", len(c.outs))
 	}
 	b.WriteString("\n" + refusals(f))
+	if len(c.buffers) > 0 {
+		senderBuffers(b, f, c)
+	} else {
+		fmt.Fprintf(b, "\trequest_%s(%s);\n", f.symbol, strings.Join(append([]string{"&r"}, c.values...), ", "))
+	}
+	senderEnd(b, f, c)
+}
+
+// senderBuffers fills a request that has buffers.
+func senderBuffers(b *bytes.Buffer, f function, c cCall) {
 	fmt.Fprintf(b, "\trequest_init(&r, OP_%s);\n", f.symbol)
 	if f.exact || f.ends() {
 		b.WriteString("\tr.exact = true;\n")
 	}
 	n := 0
 	for _, p := range f.params {
-		switch p.code {
-		case "u", "h", "d":
+		switch {
+		case p.word():
 			fmt.Fprintf(b, "\trequest_word(&r, %s);\n", p.name)
-		case "is", "ib", "ob", "ih", "oh", "in", "on", "si", "so":
-			fmt.Fprintf(b, "\tresult = %s;\n\tif (result)\n\t\tgoto done;\n", buffers[n])
+		case p.buffer():
+			fmt.Fprintf(b, "\tresult = %s;\n\tif (result)\n\t\tgoto done;\n\trequest_argument(&r, a[%d]);\n", c.buffers[n], n)
 			n++
 		}
 	}
+}
+
+// senderEnd sends the request and stores what is answered.
+func senderEnd(b *bytes.Buffer, f function, c cCall) {
 	send := "channel_post(&r)"
-	if f.class == "call" && len(outs) > 0 {
-		send = fmt.Sprintf("channel_call(&r, out, %d)", len(outs))
+	if f.class == "call" && len(c.outs) > 0 {
+		send = fmt.Sprintf("channel_call(&r, out, %d)", len(c.outs))
 	} else if f.class == "call" {
 		send = "channel_call(&r, NULL, 0)"
 	}
-	if len(outs)+len(buffers) == 0 {
+	if len(c.outs)+len(c.buffers) == 0 {
 		fmt.Fprintf(b, "\treturn %s;\n}\n", send)
 		return
 	}
 	fmt.Fprintf(b, "\tresult = %s;\n", send)
-	if len(buffers) > 0 {
+	if len(c.buffers) > 0 {
 		b.WriteString("done:\n")
-		for i := range buffers {
+		for i := range c.buffers {
 			fmt.Fprintf(b, "\tbuffer_done(&b[%d]);\n", i)
 		}
 	}
-	for i, o := range outs {
+	for i, o := range c.outs {
 		fmt.Fprintf(b, "\t*%s = out[%d];\n", o, i)
 	}
 	b.WriteString("\treturn result;\n}\n")

@@ -14,13 +14,26 @@ const (
 	maxOuts       = 2
 )
 
-// commandsC writes what sends the commands of commands.def, and what writes and reads its records.
-func commandsC(c *commands) []byte {
+// header is a header of the library's.
+func header(guard, doc string, includes ...string) *bytes.Buffer {
 	b := &bytes.Buffer{}
-	b.WriteString(strings.Replace(cFile("Sends the commands of gpubackend/api/commands.def; writes and reads its records.",
-		"context/zz_generated_calls.h", "transport/channel.h").String(),
-		"#include", "#ifndef PARACUDA_COMMANDS_H\n#define PARACUDA_COMMANDS_H\n\n#include <string.h>\n\n#include", 1))
+	b.WriteString(strings.Replace(cFile(doc, includes...).String(),
+		"#include", fmt.Sprintf("#ifndef PARACUDA_%s_H\n#define PARACUDA_%s_H\n\n#include", guard, guard), 1))
+	return b
+}
+
+// layoutsC writes what is known of commands without a context: numbers, sets, constants, and what writes and reads the words
+// of commands and records.
+func layoutsC(a *api, c *commands) []byte {
+	b := header("LAYOUTS", "Numbers of commands, what may be in them, and their words; records.", "transport/channel.h")
 	b.WriteString("enum {\n")
+	for _, f := range a.functions {
+		if f.number != 0 {
+			fmt.Fprintf(b, "\tOP_%s = %d,\n", f.symbol, f.number)
+		}
+	}
+	b.WriteString("};\n" + setsC(a))
+	b.WriteString("\n/* The constants of gpubackend/api/commands.def. */\nenum {\n")
 	for _, k := range c.constants {
 		fmt.Fprintf(b, "\tPARACUDA_%s = %d,%s\n", k.name, k.value, cComment(k.comment))
 	}
@@ -29,6 +42,18 @@ func commandsC(c *commands) []byte {
 		if l.record {
 			recordC(b, l)
 		} else {
+			layoutC(b, l)
+		}
+	}
+	b.WriteString("\n#endif\n")
+	return b.Bytes()
+}
+
+// commandsC writes what sends the commands of commands.def in the current context.
+func commandsC(c *commands) []byte {
+	b := header("COMMANDS", "Sends the commands of gpubackend/api/commands.def.", "context/zz_generated_calls.h")
+	for _, l := range c.layouts {
+		if !l.record {
 			commandC(b, l)
 		}
 	}
@@ -46,15 +71,15 @@ func few(fields []field, most int) bool {
 	return len(fields) <= most
 }
 
-func structC(b *bytes.Buffer, name string, fields []field, record bool) {
+func structC(b *bytes.Buffer, name string, fields []field) {
 	fmt.Fprintf(b, "struct %s {\n", name)
 	for _, f := range fields {
-		fmt.Fprintf(b, "\t%s%s\n", f.cDeclaration(record), strings.Replace(cComment(f.comment), " /*", "\t/*", 1))
+		fmt.Fprintf(b, "\t%s%s\n", f.cDeclaration(), strings.Replace(cComment(f.comment), " /*", "\t/*", 1))
 	}
 	b.WriteString("};\n")
 }
 
-func (f field) cDeclaration(record bool) string {
+func (f field) cDeclaration() string {
 	array := ""
 	if f.count > 0 {
 		array = fmt.Sprintf("[%d]", f.count)
@@ -87,38 +112,55 @@ func (l layout) op() string {
 	return "OP_" + l.name
 }
 
-// commandC writes a command's structures, what fills a request with it, and what sends it and waits for the answer.
-func commandC(b *bytes.Buffer, l layout) {
+// cParameters are the parameters for a command's fields, and the arguments that pass them on. Many are a structure.
+func (l layout) cParameters() (params []string, values string) {
+	if !few(l.fields, maxParameters) {
+		return []string{"const struct args_" + l.name + " *a"}, ", a"
+	}
+	for _, f := range l.fields {
+		params = append(params, strings.TrimSuffix(f.cDeclaration(), ";"))
+		values += ", " + f.name
+	}
+	return params, values
+}
+
+// layoutC writes a command's structures, and what puts its words into a request.
+func layoutC(b *bytes.Buffer, l layout) {
 	docLines(b, l.doc)
-	params, values := []string{"struct request *r"}, "r"
 	access := ""
-	if few(l.fields, maxParameters) {
-		for _, f := range l.fields {
-			params = append(params, strings.TrimSuffix(f.cDeclaration(false), ";"))
-			values += ", " + f.name
-		}
-	} else {
-		structC(b, "args_"+l.name, l.fields, false)
-		params = append(params, "const struct args_"+l.name+" *a")
-		values += ", a"
+	if !few(l.fields, maxParameters) {
+		structC(b, "args_"+l.name, l.fields)
+		b.WriteString("\n")
 		access = "a->"
 	}
-	answer := answerC(b, l)
-	fmt.Fprintf(b, "static inline void request_%s(%s)\n{\n\trequest_init(r, %s);\n", l.name, strings.Join(params, ", "), l.op())
+	answerC(b, l)
+	params, _ := l.cParameters()
+	fmt.Fprintf(b, "static inline void words_%s(%s)\n{\n", l.name, strings.Join(append([]string{"struct request *r"}, params...), ", "))
 	if l.exact {
 		b.WriteString("\tr->exact = true;\n")
 	}
 	wordsC(b, l.fields, access)
-	b.WriteString("}\n\n")
-	outs, read := callOuts(l, answer)
-	fmt.Fprintf(b, "static inline CUresult call_%s(%s)\n{\n", l.name, orVoid(append(params[1:], outs...)))
+	if len(l.fields) == 0 && !l.exact {
+		b.WriteString("\t(void)r;\n")
+	}
+	b.WriteString("}\n")
+}
+
+// commandC writes what begins a command in the current context, and what sends it and waits for the answer.
+func commandC(b *bytes.Buffer, l layout) {
+	docLines(b, l.doc)
+	params, values := l.cParameters()
+	fmt.Fprintf(b, "static inline void request_%s(%s)\n{\n", l.name, strings.Join(append([]string{"struct request *r"}, params...), ", "))
+	fmt.Fprintf(b, "\trequest_init(r, %s);\n\twords_%s(r%s);\n}\n\n", l.op(), l.name, values)
+	outs, read := callOuts(l)
+	fmt.Fprintf(b, "static inline CUresult call_%s(%s)\n{\n", l.name, orVoid(append(params, outs...)))
 	b.WriteString("\tstruct request r;\n")
 	if len(l.answer) == 0 {
-		fmt.Fprintf(b, "\n\trequest_%s(&%s);\n\treturn channel_call(&r, NULL, 0);\n}\n", l.name, values)
+		fmt.Fprintf(b, "\n\trequest_%s(&r%s);\n\treturn channel_call(&r, NULL, 0);\n}\n", l.name, values)
 		return
 	}
 	n := wordsOf(l.answer)
-	fmt.Fprintf(b, "\tuint64_t word[%d];\n\tCUresult result;\n\n\trequest_%s(&%s);\n", n, l.name, values)
+	fmt.Fprintf(b, "\tuint64_t word[%d];\n\tCUresult result;\n\n\trequest_%s(&r%s);\n", n, l.name, values)
 	fmt.Fprintf(b, "\tresult = channel_call(&r, word, %d);\n%s\treturn result;\n}\n", n, read)
 }
 
@@ -129,21 +171,20 @@ func orVoid(params []string) string {
 	return strings.Join(params, ", ")
 }
 
-// answerC writes the structure of an answer and what reads it, if it needs one, and says whether it does.
-func answerC(b *bytes.Buffer, l layout) bool {
+// answerC writes the structure of an answer and what reads it, if it needs one.
+func answerC(b *bytes.Buffer, l layout) {
 	if few(l.answer, maxOuts) {
-		return false
+		return
 	}
-	structC(b, "answer_"+l.name, l.answer, false)
-	fmt.Fprintf(b, "static inline void read_%s(struct answer_%s *a, const uint64_t *word)\n{\n", l.name, l.name)
+	structC(b, "answer_"+l.name, l.answer)
+	fmt.Fprintf(b, "\nstatic inline void read_%s(struct answer_%s *a, const uint64_t *word)\n{\n", l.name, l.name)
 	readsC(b, l.answer, "a->")
 	b.WriteString("}\n\n")
-	return true
 }
 
 // callOuts are the parameters for an answer, and the lines that set what they point at.
-func callOuts(l layout, structure bool) (params []string, read string) {
-	if structure {
+func callOuts(l layout) (params []string, read string) {
+	if !few(l.answer, maxOuts) {
 		return []string{"struct answer_" + l.name + " *answer"}, fmt.Sprintf("\tread_%s(answer, word);\n", l.name)
 	}
 	for _, f := range l.answer {
@@ -202,7 +243,12 @@ func readsC(b *bytes.Buffer, fields []field, access string) {
 
 // cFaults are the conditions under which a field's value is refused.
 func (f field) cFaults(x string) (list []string) {
-	if f.max != "" {
+	if f.buffer() && f.element != "" {
+		list = append(list, fmt.Sprintf("%s.bytes %% %s", x, cNumber(f.element)))
+	}
+	if f.buffer() && f.max != "" {
+		list = append(list, fmt.Sprintf("%s.bytes > (size_t)%s * %s", x, cNumber(f.max), cNumber(f.element)))
+	} else if f.max != "" {
 		list = append(list, x+" > "+cNumber(f.max))
 	}
 	if f.min != "" {
@@ -222,6 +268,9 @@ func (f field) cFaults(x string) (list []string) {
 }
 
 func cNumber(s string) string {
+	if isSmall(s) {
+		return "PARACUDA_SIZEOF_" + strings.ToUpper(s)
+	}
 	if isName(s) {
 		return "PARACUDA_" + s
 	}
@@ -231,7 +280,7 @@ func cNumber(s string) string {
 // cBytes is the size of a tail.
 func (f field) cBytes(access string) string {
 	count := f.counted
-	if isName(count) && strings.ToUpper(count) != count {
+	if isSmall(count) {
 		count = access + count
 	} else {
 		count = cNumber(count)

@@ -93,8 +93,15 @@ func (f field) typeDoc() string {
 	return f.typ
 }
 
+func (f field) bufferElement() string {
+	if f.buffer() {
+		return f.element
+	}
+	return ""
+}
+
 func (f field) checksDoc() (list []string) {
-	for _, c := range []struct{ what, value string }{{"at least", f.min}, {"at most", f.max}, {"of set", f.set}, {"size", f.size}} {
+	for _, c := range []struct{ what, value string }{{"at least", f.min}, {"at most", f.max}, {"of set", f.set}, {"size", f.size}, {"elements of", f.bufferElement()}} {
 		if c.value != "" {
 			list = append(list, c.what+" "+c.value)
 		}

@@ -10,8 +10,7 @@ import (
 
 // commandsGo writes package command: the types of commands, answers and records, and what reads and writes them.
 func commandsGo(c *commands) []byte {
-	b := &bytes.Buffer{}
-	goHeader(b, "command", "encoding/binary", "", "github.com/paracuda/paracuda/gpubackend/allowed")
+	b, head := &bytes.Buffer{}, &bytes.Buffer{}
 	b.WriteString("\n// The constants of gpubackend/api/commands.def.\nconst (\n")
 	for _, k := range c.constants {
 		fmt.Fprintf(b, "%s = %d %s\n", camel(k.name), k.value, goComment(k.comment))
@@ -28,7 +27,12 @@ func commandsGo(c *commands) []byte {
 		answerPut(b, l)
 	}
 	layoutTable(b, c)
-	return b.Bytes()
+	imports := []string{"encoding/binary", "", "github.com/paracuda/paracuda/gpubackend/allowed"}
+	if bytes.Contains(b.Bytes(), []byte("wire.")) {
+		imports = append(imports, "github.com/paracuda/paracuda/gpubackend/wire")
+	}
+	goHeader(head, "command", imports...)
+	return append(head.Bytes(), b.Bytes()...)
 }
 
 func commandType(b *bytes.Buffer, l layout) {
@@ -149,7 +153,12 @@ func decodeField(b *bytes.Buffer, f field, name string, word func(int) string) {
 
 // goFaults are the conditions under which a field's value is refused.
 func (f field) goFaults(name string) (list []string) {
-	if f.max != "" {
+	if f.buffer() && f.element != "" {
+		list = append(list, fmt.Sprintf("%s.Bytes%%%s != 0", name, goNumber(f.element)))
+	}
+	if f.buffer() && f.max != "" {
+		list = append(list, fmt.Sprintf("%s.Bytes > %s*%s", name, goNumber(f.max), goNumber(f.element)))
+	} else if f.max != "" {
 		list = append(list, name+" > "+goNumber(f.max))
 	}
 	if f.min != "" {
@@ -177,6 +186,9 @@ func wide(f field, name string) string {
 
 // goNumber is a number of the file in Go.
 func goNumber(s string) string {
+	if isSmall(s) {
+		return "wire." + camel(s) + "Size"
+	}
 	if isName(s) {
 		return camel(s)
 	}
@@ -201,7 +213,7 @@ func decodeTails(b *bytes.Buffer, l layout, of string) {
 // goBytes is the size of a tail.
 func (f field) goBytes() string {
 	count := goNumber(f.counted)
-	if isName(f.counted) && strings.ToUpper(f.counted) != f.counted {
+	if isSmall(f.counted) {
 		count = "uint64(c." + camel(f.counted) + ")"
 	}
 	switch {

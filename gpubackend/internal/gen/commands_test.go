@@ -57,7 +57,8 @@ func smallAPI() (*api, *wire) {
 		},
 		sets: []set{{name: "choice", kind: "of", mask: 6}},
 	}
-	w := &wire{decls: []decl{{kind: "enum", name: "op", members: []member{{name: "HELLO", value: 1}}}}}
+	w := &wire{decls: []decl{{kind: "enum", name: "op", members: []member{{name: "HELLO", value: 1}}},
+		{kind: "struct", name: "some_struct", members: []member{{typ: "u64"}, {typ: "u64"}}}}}
 	return a, w
 }
 
@@ -78,6 +79,8 @@ func TestCommandsGolden(t *testing.T) {
 	golden(t, "commands.go", commandsGo(c))
 	golden(t, "commands_test.go", roundTripsGo(c))
 	golden(t, "commands.h", commandsC(c))
+	a, _ := smallAPI()
+	golden(t, "layouts.h", layoutsC(a, c))
 	golden(t, "commands.md", commandsDoc(c))
 }
 
@@ -120,7 +123,8 @@ func TestCommandErrors(t *testing.T) {
 		{"a buffer in a record", "record r {\nin a\n", "x.def:2: a: only a command has buffers"},
 		{"unknown check", thing("u64 a odd 3"), `x.def:2: a: unknown check "odd"`},
 		{"a check without a value", thing("u64 a max"), `x.def:2: a: unknown check "max"`},
-		{"a check of another type", thing("in a max 3"), `x.def:2: a: unknown check "max"`},
+		{"a check of another type", thing("in a min 3"), `x.def:2: a: unknown check "min"`},
+		{"a buffer of most nothing", thing("in a max 3"), "x.def:2: a: want of SIZE for a max"},
 		{"unknown set", thing("u64 a set missing"), "x.def:2: a: there is no set missing"},
 		{"unknown constant", thing("u64 a max MISSING"), "x.def:2: a: there is no constant MISSING"},
 		{"optional without a size", thing("in a optional"), "x.def:2: a: what has no size is optional anyway"},

@@ -34,9 +34,8 @@ type field struct {
 	min, max, size, set string
 	optional            bool
 
-	// Of a tail.
-	counted string // by that field, or a number
-	element string // bytes of an element
+	counted string // of a tail: by that field, or a number
+	element string // bytes of an element of a tail or buffer
 }
 
 // constant is a named number.
@@ -107,6 +106,9 @@ func (l layout) tails() (list []field) {
 	}
 	return list
 }
+
+// isSmall says whether a name is in small letters: a field's, or of a structure of wire.def.
+func isSmall(s string) bool { return isName(s) && strings.ToLower(s) == s }
 
 // isName says whether a number is written by a constant's name.
 func isName(s string) bool { return s != "" && (s[0] < '0' || s[0] > '9') }

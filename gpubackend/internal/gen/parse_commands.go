@@ -12,7 +12,7 @@ import (
 
 // parseCommands reads commands.def. What it says of functions is joined with a, of the protocol's own ops with w.
 func parseCommands(path string, r io.Reader, a *api, w *wire) (*commands, error) {
-	p := &commandParser{out: &commands{}, api: a, ops: w.ops()}
+	p := &commandParser{out: &commands{}, api: a, ops: w.ops(), sizes: w.sizes()}
 	s := bufio.NewScanner(r)
 	n := 0
 	for s.Scan() {
@@ -43,13 +43,25 @@ func (w *wire) ops() map[string]int {
 	return m
 }
 
+// sizes are those of the structures, by name.
+func (w *wire) sizes() map[string]uint64 {
+	m := map[string]uint64{}
+	for _, d := range w.decls {
+		if d.kind == "struct" {
+			m[d.name] = uint64(d.size())
+		}
+	}
+	return m
+}
+
 type commandParser struct {
-	out  *commands
-	api  *api
-	ops  map[string]int
-	doc  []string
-	open *layout
-	in   *[]field // where fields go
+	out   *commands
+	api   *api
+	ops   map[string]int
+	sizes map[string]uint64
+	doc   []string
+	open  *layout
+	in    *[]field // where fields go
 }
 
 func (p *commandParser) line(text string) error {
@@ -94,10 +106,13 @@ func (p *commandParser) constant(f []string, comment string) error {
 	return err
 }
 
-// number is the value of a number or of a constant's name.
+// number is the value of a number, of a constant's name or of a structure's.
 func (p *commandParser) number(s string) (uint64, error) {
 	if !isName(s) {
 		return strconv.ParseUint(s, 0, 64)
+	}
+	if n, ok := p.sizes[s]; ok {
+		return n, nil
 	}
 	for _, c := range p.out.constants {
 		if c.name == s {
@@ -309,8 +324,11 @@ func (p *commandParser) checks(x *field, f []string) error {
 		}
 		f = f[2:]
 	}
-	if x.optional && x.size == "" {
+	switch {
+	case x.optional && x.size == "":
 		return fmt.Errorf("what has no size is optional anyway")
+	case x.buffer() && x.max != "" && x.element == "":
+		return fmt.Errorf("want of SIZE for a max")
 	}
 	return nil
 }
@@ -324,8 +342,10 @@ func (p *commandParser) check(x *field, what, value string) error {
 			return fmt.Errorf("there is no set %s", value)
 		}
 		return nil
-	case what == "max" && scalar:
+	case what == "max" && (scalar || x.buffer()):
 		x.max = value
+	case what == "of" && x.buffer():
+		x.element = value
 	case what == "min" && scalar:
 		x.min = value
 	case what == "size" && x.buffer():

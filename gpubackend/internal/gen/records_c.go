@@ -15,7 +15,7 @@ func recordC(b *bytes.Buffer, l layout) {
 	if len(fields) == 0 {
 		fields = []field{{typ: "u64", name: "nothing"}}
 	}
-	structC(b, l.name, fields, true)
+	structC(b, l.name, fields)
 	if l.tagged {
 		fmt.Fprintf(b, "#define %s_TAG %d\n", upper(l.name), l.tag)
 	}

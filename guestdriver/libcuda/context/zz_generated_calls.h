@@ -6,433 +6,13 @@
 
 #include "context/context.h"
 #include "transport/buffer.h"
+#include "transport/zz_generated_layouts.h"
 
-enum {
-	OP_cuDevicePrimaryCtxRetain = 256,
-	OP_cuDevicePrimaryCtxRelease_v2 = 257,
-	OP_cuDevicePrimaryCtxReset_v2 = 258,
-	OP_cuCtxCreate_v2 = 259,
-	OP_cuCtxDestroy_v2 = 260,
-	OP_cuCtxSynchronize = 261,
-	OP_cuCtxGetLimit = 262,
-	OP_cuCtxSetLimit = 263,
-	OP_cuCtxGetStreamPriorityRange = 264,
-	OP_cuCtxGetCacheConfig = 265,
-	OP_cuCtxSetCacheConfig = 266,
-	OP_cuCtxResetPersistingL2Cache = 267,
-	OP_cuModuleLoadData = 280,
-	OP_cuModuleUnload = 281,
-	OP_cuModuleGetFunction = 282,
-	OP_cuModuleGetGlobal_v2 = 283,
-	OP_cuLibraryLoadData = 284,
-	OP_cuLibraryUnload = 285,
-	OP_cuLibraryGetKernel = 286,
-	OP_cuLibraryGetModule = 287,
-	OP_cuLibraryGetGlobal = 288,
-	OP_cuLibraryGetKernelCount = 289,
-	OP_cuLibraryEnumerateKernels = 290,
-	OP_cuKernelGetFunction = 291,
-	OP_FuncDescribe = 292,
-	OP_KernelDescribe = 293,
-	OP_cuFuncSetAttribute = 294,
-	OP_cuKernelSetAttribute = 295,
-	OP_cuFuncSetCacheConfig = 296,
-	OP_cuKernelSetCacheConfig = 297,
-	OP_ManagedBytes = 300,
-	OP_ModuleLoadManaged = 301,
-	OP_LibraryLoadManaged = 302,
-	OP_cuLibraryGetManaged = 303,
-	OP_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags = 298,
-	OP_cuOccupancyAvailableDynamicSMemPerBlock = 299,
-	OP_cuOccupancyMaxActiveClusters = 450,
-	OP_cuOccupancyMaxPotentialClusterSize = 451,
-	OP_cuLaunchKernel = 320,
-	OP_TensorMapEncode = 452,
-	OP_cuModuleGetFunctionCount = 453,
-	OP_cuModuleEnumerateFunctions = 454,
-	OP_ClusterMap = 455,
-	OP_cuMemAlloc_v2 = 340,
-	OP_cuMemFree_v2 = 341,
-	OP_cuMemGetInfo_v2 = 342,
-	OP_HostRegister = 343,
-	OP_HostUnregister = 344,
-	OP_HostKeep = 348,
-	OP_HostPageable = 347,
-	OP_cuMemAllocAsync = 345,
-	OP_cuMemFreeAsync = 346,
-	OP_CopyHtoD = 360,
-	OP_CopyDtoH = 361,
-	OP_cuMemcpyDtoDAsync_v2 = 362,
-	OP_CopyBox = 363,
-	OP_cuMemsetD8Async = 380,
-	OP_cuMemsetD16Async = 381,
-	OP_cuMemsetD32Async = 382,
-	OP_cuMemsetD2D8Async = 383,
-	OP_cuMemsetD2D16Async = 384,
-	OP_cuMemsetD2D32Async = 385,
-	OP_cuStreamCreateWithPriority = 400,
-	OP_cuStreamDestroy_v2 = 401,
-	OP_cuStreamSynchronize = 402,
-	OP_cuStreamQuery = 403,
-	OP_cuStreamWaitEvent = 404,
-	OP_EventCreate = 405,
-	OP_cuEventDestroy_v2 = 406,
-	OP_cuEventRecordWithFlags = 407,
-	OP_cuEventQuery = 408,
-	OP_cuEventSynchronize = 409,
-	OP_EventElapsed = 410,
-	OP_HostFunc = 411,
-	OP_cuStreamBeginCapture_v2 = 500,
-	OP_cuStreamBeginCaptureToGraph = 501,
-	OP_cuStreamEndCapture = 502,
-	OP_StreamCaptureInfo = 503,
-	OP_cuStreamUpdateCaptureDependencies_v2 = 504,
-	OP_cuGraphCreate = 505,
-	OP_cuGraphDestroy = 506,
-	OP_cuGraphClone = 507,
-	OP_cuGraphInstantiateWithFlags = 508,
-	OP_GraphInstantiate = 509,
-	OP_cuGraphLaunch = 510,
-	OP_cuGraphUpload = 511,
-	OP_cuGraphExecDestroy = 512,
-	OP_cuGraphGetNodes = 513,
-	OP_cuGraphGetRootNodes = 514,
-	OP_cuGraphGetEdges_v2 = 515,
-	OP_cuGraphNodeGetDependencies_v2 = 516,
-	OP_cuGraphNodeGetDependentNodes_v2 = 517,
-	OP_cuGraphAddDependencies_v2 = 518,
-	OP_cuGraphRemoveDependencies_v2 = 519,
-	OP_cuGraphNodeGetType = 520,
-	OP_GraphAddNode = 521,
-	OP_GraphNodeSet = 522,
-	OP_GraphExecNodeSet = 523,
-	OP_GraphNodeGet = 524,
-	OP_cuGraphDestroyNode = 525,
-	OP_cuGraphNodeFindInClone = 526,
-	OP_GraphExecUpdate = 527,
-	OP_cuGraphNodeSetEnabled = 528,
-	OP_cuGraphNodeGetEnabled = 529,
-	OP_cuGraphExecGetFlags = 530,
-	OP_cuGraphKernelNodeSetAttribute = 531,
-	OP_cuGraphKernelNodeGetAttribute = 532,
-	OP_cuGraphKernelNodeCopyAttributes = 533,
-	OP_GraphConditionalHandle = 534,
-	OP_StreamMemOps = 536,
-	OP_cuDeviceGraphMemTrim = 537,
-	OP_GraphMemory = 538,
-	OP_GraphMemorySet = 539,
-	OP_cuMemPoolCreate = 600,
-	OP_cuMemPoolDestroy = 601,
-	OP_PoolDefault = 602,
-	OP_cuMemPoolGetAttribute = 603,
-	OP_cuMemPoolSetAttribute = 604,
-	OP_cuMemPoolTrimTo = 605,
-	OP_cuMemPoolExportToShareableHandle = 606,
-	OP_cuMemPoolImportFromShareableHandle = 607,
-	OP_cuMemPoolExportPointer = 608,
-	OP_cuMemPoolImportPointer = 609,
-	OP_cuMemAddressReserve = 610,
-	OP_cuMemAddressFree = 611,
-	OP_cuMemCreate = 612,
-	OP_cuMemRelease = 613,
-	OP_cuMemMap = 614,
-	OP_cuMemUnmap = 615,
-	OP_cuMemSetAccess = 616,
-	OP_cuMemExportToShareableHandle = 617,
-	OP_cuMemImportFromShareableHandle = 618,
-	OP_LinkCreate = 620,
-	OP_LinkAddData = 621,
-	OP_LinkComplete = 622,
-	OP_LinkImage = 623,
-	OP_LinkLogs = 624,
-	OP_cuLinkDestroy = 625,
-	OP_cuArrayCreate_v2 = 630,
-	OP_cuArray3DCreate_v2 = 631,
-	OP_cuArrayDestroy = 632,
-	OP_cuArrayGetDescriptor_v2 = 633,
-	OP_cuArray3DGetDescriptor_v2 = 634,
-	OP_cuArrayGetPlane = 635,
-	OP_cuArrayGetMemoryRequirements = 636,
-	OP_cuArrayGetSparseProperties = 637,
-	OP_cuMipmappedArrayCreate = 640,
-	OP_cuMipmappedArrayDestroy = 641,
-	OP_cuMipmappedArrayGetLevel = 642,
-	OP_cuMipmappedArrayGetMemoryRequirements = 643,
-	OP_cuMipmappedArrayGetSparseProperties = 644,
-	OP_cuDeviceGetTexture1DLinearMaxWidth = 645,
-	OP_cuTexObjectCreate = 650,
-	OP_cuTexObjectDestroy = 651,
-	OP_cuSurfObjectCreate = 652,
-	OP_cuSurfObjectDestroy = 653,
-	OP_CopyArray = 654,
-	OP_cuModuleGetTexRef = 700,
-	OP_cuModuleGetSurfRef = 701,
-	OP_cuTexRefCreate = 702,
-	OP_cuTexRefDestroy = 703,
-	OP_cuTexRefSetArray = 704,
-	OP_cuTexRefSetMipmappedArray = 705,
-	OP_cuTexRefSetAddress_v2 = 706,
-	OP_cuTexRefSetAddress2D_v3 = 707,
-	OP_cuTexRefSetFormat = 708,
-	OP_cuTexRefSetAddressMode = 709,
-	OP_cuTexRefSetFilterMode = 710,
-	OP_cuTexRefSetMipmapFilterMode = 711,
-	OP_cuTexRefSetMipmapLevelBias = 712,
-	OP_cuTexRefSetMipmapLevelClamp = 713,
-	OP_cuTexRefSetMaxAnisotropy = 714,
-	OP_cuTexRefSetBorderColor = 715,
-	OP_cuTexRefSetFlags = 716,
-	OP_cuTexRefGetAddress_v2 = 717,
-	OP_cuTexRefGetArray = 718,
-	OP_cuTexRefGetMipmappedArray = 719,
-	OP_cuTexRefGetAddressMode = 720,
-	OP_cuTexRefGetFilterMode = 721,
-	OP_cuTexRefGetMipmapFilterMode = 722,
-	OP_cuTexRefGetMipmapLevelBias = 723,
-	OP_cuTexRefGetMipmapLevelClamp = 724,
-	OP_cuTexRefGetMaxAnisotropy = 725,
-	OP_cuTexRefGetBorderColor = 726,
-	OP_cuTexRefGetFlags = 727,
-	OP_cuTexRefGetFormat = 728,
-	OP_cuSurfRefSetArray = 729,
-	OP_cuSurfRefGetArray = 730,
-	OP_cuParamSetTexRef = 731,
-	OP_cuIpcGetMemHandle = 660,
-	OP_cuIpcOpenMemHandle_v2 = 661,
-	OP_cuIpcCloseMemHandle = 662,
-	OP_cuIpcGetEventHandle = 663,
-	OP_cuIpcOpenEventHandle = 664,
-	OP_DevResource = 680,
-	OP_ResourceSplit = 681,
-	OP_ResourceDesc = 682,
-	OP_cuGreenCtxCreate = 683,
-	OP_cuGreenCtxDestroy = 684,
-	OP_cuGreenCtxStreamCreate = 685,
-	OP_cuGreenCtxRecordEvent = 686,
-	OP_cuGreenCtxWaitEvent = 687,
-	OP_cuCtxRecordEvent = 670,
-	OP_cuCtxWaitEvent = 671,
-	OP_cuCtxGetSharedMemConfig = 672,
-	OP_cuCtxSetSharedMemConfig = 673,
-	OP_cuFuncSetSharedMemConfig = 674,
-	OP_cuStreamGetAttribute = 675,
-	OP_cuStreamSetAttribute = 676,
-	OP_cuStreamCopyAttributes = 677,
-};
 
-static inline bool is_context_flags(uint64_t n)
+static inline void request_cuDevicePrimaryCtxRetain(struct request *r, uint64_t dev)
 {
-	return !(n & ~(uint64_t)0x9f);
-}
-
-static inline bool is_limit(uint64_t n)
-{
-	return n < 64 && (UINT64_C(0x3ff) >> n & 1);
-}
-
-static inline bool is_cache_config(uint64_t n)
-{
-	return n < 64 && (UINT64_C(0xf) >> n & 1);
-}
-
-static inline bool is_shared_config(uint64_t n)
-{
-	return n < 64 && (UINT64_C(0x7) >> n & 1);
-}
-
-static inline bool is_function_attribute(uint64_t n)
-{
-	return n < 64 && (UINT64_C(0xfb00) >> n & 1);
-}
-
-static inline bool is_occupancy_flags(uint64_t n)
-{
-	return !(n & ~(uint64_t)0x1);
-}
-
-static inline bool is_stream_flags(uint64_t n)
-{
-	return !(n & ~(uint64_t)0x1);
-}
-
-static inline bool is_event_flags(uint64_t n)
-{
-	return !(n & ~(uint64_t)0x7);
-}
-
-static inline bool is_event_wait(uint64_t n)
-{
-	return !(n & ~(uint64_t)0x1);
-}
-
-static inline bool is_event_record(uint64_t n)
-{
-	return !(n & ~(uint64_t)0x1);
-}
-
-static inline bool is_capture_mode(uint64_t n)
-{
-	return n < 64 && (UINT64_C(0x7) >> n & 1);
-}
-
-static inline bool is_capture_update(uint64_t n)
-{
-	return n < 64 && (UINT64_C(0x3) >> n & 1);
-}
-
-static inline bool is_graph_flags(uint64_t n)
-{
-	return !(n & ~(uint64_t)0x0);
-}
-
-static inline bool is_instantiate_flags(uint64_t n)
-{
-	return !(n & ~(uint64_t)0xf);
-}
-
-static inline bool is_condition_flags(uint64_t n)
-{
-	return !(n & ~(uint64_t)0x1);
-}
-
-static inline bool is_graph_memory(uint64_t n)
-{
-	return n < 64 && (UINT64_C(0xf) >> n & 1);
-}
-
-static inline bool is_stream_ops_flags(uint64_t n)
-{
-	return !(n & ~(uint64_t)0x0);
-}
-
-static inline bool is_stream_op(uint64_t n)
-{
-	return n < 64 && (UINT64_C(0x7e) >> n & 1);
-}
-
-static inline bool is_stream_barrier_flags(uint64_t n)
-{
-	return !(n & ~(uint64_t)0x1);
-}
-
-static inline bool is_stream_write_flags(uint64_t n)
-{
-	return !(n & ~(uint64_t)0x1);
-}
-
-static inline bool is_stream_wait_flags(uint64_t n)
-{
-	return !(n & ~(uint64_t)0x40000003);
-}
-
-static inline bool is_stream_attribute(uint64_t n)
-{
-	return n < 64 && (UINT64_C(0x70a) >> n & 1);
-}
-
-static inline bool is_launch_attribute(uint64_t n)
-{
-	return n < 64 && (UINT64_C(0x15ff7) >> n & 1);
-}
-
-static inline bool is_node_attribute(uint64_t n)
-{
-	return n < 64 && (UINT64_C(0x16f36) >> n & 1);
-}
-
-static inline bool is_jit_option(uint64_t n)
-{
-	return n < 64 && (UINT64_C(0x3e1ffffff) >> n & 1);
-}
-
-static inline bool is_link_input(uint64_t n)
-{
-	return n < 64 && (UINT64_C(0x7f) >> n & 1);
-}
-
-static inline bool is_green_flags(uint64_t n)
-{
-	return !(n & ~(uint64_t)0x1);
-}
-
-static inline bool is_split_flags(uint64_t n)
-{
-	return !(n & ~(uint64_t)0x3);
-}
-
-static inline bool is_array_flags(uint64_t n)
-{
-	return !(n & ~(uint64_t)0x1ff);
-}
-
-static inline bool is_texture_flags(uint64_t n)
-{
-	return !(n & ~(uint64_t)0x73);
-}
-
-static inline bool is_texture_reference_array(uint64_t n)
-{
-	return !(n & ~(uint64_t)0x1);
-}
-
-static inline bool is_surface_reference_array(uint64_t n)
-{
-	return !(n & ~(uint64_t)0x0);
-}
-
-static inline bool is_address_mode(uint64_t n)
-{
-	return n < 64 && (UINT64_C(0xf) >> n & 1);
-}
-
-static inline bool is_filter_mode(uint64_t n)
-{
-	return n < 64 && (UINT64_C(0x3) >> n & 1);
-}
-
-static inline bool is_tensor_map_kind(uint64_t n)
-{
-	return n < 64 && (UINT64_C(0xf) >> n & 1);
-}
-
-static inline bool is_conditional_kind(uint64_t n)
-{
-	return n < 64 && (UINT64_C(0x7) >> n & 1);
-}
-
-static inline bool is_compression(uint64_t n)
-{
-	return n < 64 && (UINT64_C(0x3) >> n & 1);
-}
-
-static inline bool is_resource_type(uint64_t n)
-{
-	return n < 64 && (UINT64_C(0x1f) >> n & 1);
-}
-
-static inline bool is_copy_flags(uint64_t n)
-{
-	return !(n & ~(uint64_t)0x3);
-}
-
-static inline bool is_box_kind(uint64_t n)
-{
-	return n < 64 && (UINT64_C(0x7) >> n & 1);
-}
-
-static inline bool is_pool_attribute(uint64_t n)
-{
-	return n < 64 && (UINT64_C(0x1fe) >> n & 1);
-}
-
-static inline bool is_access(uint64_t n)
-{
-	return n < 64 && (UINT64_C(0xb) >> n & 1);
-}
-
-static inline bool is_resource_source(uint64_t n)
-{
-	return n < 64 && (UINT64_C(0x7) >> n & 1);
+	request_init(r, OP_cuDevicePrimaryCtxRetain);
+	request_word(r, dev);
 }
 
 static inline CUresult call_cuDevicePrimaryCtxRetain(uint64_t *pctx, uint64_t dev)
@@ -441,31 +21,47 @@ static inline CUresult call_cuDevicePrimaryCtxRetain(uint64_t *pctx, uint64_t de
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_cuDevicePrimaryCtxRetain);
-	request_word(&r, dev);
+	request_cuDevicePrimaryCtxRetain(&r, dev);
 	result = channel_call(&r, out, 1);
 	*pctx = out[0];
 	return result;
+}
+
+static inline void request_cuDevicePrimaryCtxRelease_v2(struct request *r, uint64_t dev)
+{
+	request_init(r, OP_cuDevicePrimaryCtxRelease_v2);
+	r->exact = true;
+	request_word(r, dev);
 }
 
 static inline CUresult call_cuDevicePrimaryCtxRelease_v2(uint64_t dev)
 {
 	struct request r;
 
-	request_init(&r, OP_cuDevicePrimaryCtxRelease_v2);
-	r.exact = true;
-	request_word(&r, dev);
+	request_cuDevicePrimaryCtxRelease_v2(&r, dev);
 	return channel_call(&r, NULL, 0);
+}
+
+static inline void request_cuDevicePrimaryCtxReset_v2(struct request *r, uint64_t dev)
+{
+	request_init(r, OP_cuDevicePrimaryCtxReset_v2);
+	r->exact = true;
+	request_word(r, dev);
 }
 
 static inline CUresult call_cuDevicePrimaryCtxReset_v2(uint64_t dev)
 {
 	struct request r;
 
-	request_init(&r, OP_cuDevicePrimaryCtxReset_v2);
-	r.exact = true;
-	request_word(&r, dev);
+	request_cuDevicePrimaryCtxReset_v2(&r, dev);
 	return channel_call(&r, NULL, 0);
+}
+
+static inline void request_cuCtxCreate_v2(struct request *r, uint64_t flags, uint64_t dev)
+{
+	request_init(r, OP_cuCtxCreate_v2);
+	request_word(r, flags);
+	request_word(r, dev);
 }
 
 static inline CUresult call_cuCtxCreate_v2(uint64_t *pctx, uint64_t flags, uint64_t dev)
@@ -476,22 +72,31 @@ static inline CUresult call_cuCtxCreate_v2(uint64_t *pctx, uint64_t flags, uint6
 
 	if (!is_context_flags(flags))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuCtxCreate_v2);
-	request_word(&r, flags);
-	request_word(&r, dev);
+	request_cuCtxCreate_v2(&r, flags, dev);
 	result = channel_call(&r, out, 1);
 	*pctx = out[0];
 	return result;
+}
+
+static inline void request_cuCtxDestroy_v2(struct request *r, uint64_t ctx)
+{
+	request_init(r, OP_cuCtxDestroy_v2);
+	r->exact = true;
+	request_word(r, ctx);
 }
 
 static inline CUresult call_cuCtxDestroy_v2(uint64_t ctx)
 {
 	struct request r;
 
-	request_init(&r, OP_cuCtxDestroy_v2);
-	r.exact = true;
-	request_word(&r, ctx);
+	request_cuCtxDestroy_v2(&r, ctx);
 	return channel_call(&r, NULL, 0);
+}
+
+static inline void request_cuCtxGetLimit(struct request *r, uint64_t limit)
+{
+	request_init(r, OP_cuCtxGetLimit);
+	request_word(r, limit);
 }
 
 static inline CUresult call_cuCtxGetLimit(uint64_t *pvalue, uint64_t limit)
@@ -502,11 +107,17 @@ static inline CUresult call_cuCtxGetLimit(uint64_t *pvalue, uint64_t limit)
 
 	if (!is_limit(limit))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuCtxGetLimit);
-	request_word(&r, limit);
+	request_cuCtxGetLimit(&r, limit);
 	result = channel_call(&r, out, 1);
 	*pvalue = out[0];
 	return result;
+}
+
+static inline void request_cuCtxSetLimit(struct request *r, uint64_t limit, uint64_t value)
+{
+	request_init(r, OP_cuCtxSetLimit);
+	request_word(r, limit);
+	request_word(r, value);
 }
 
 static inline CUresult call_cuCtxSetLimit(uint64_t limit, uint64_t value)
@@ -515,10 +126,13 @@ static inline CUresult call_cuCtxSetLimit(uint64_t limit, uint64_t value)
 
 	if (!is_limit(limit))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuCtxSetLimit);
-	request_word(&r, limit);
-	request_word(&r, value);
+	request_cuCtxSetLimit(&r, limit, value);
 	return channel_call(&r, NULL, 0);
+}
+
+static inline void request_cuCtxGetStreamPriorityRange(struct request *r)
+{
+	request_init(r, OP_cuCtxGetStreamPriorityRange);
 }
 
 static inline CUresult call_cuCtxGetStreamPriorityRange(uint64_t *leastPriority, uint64_t *greatestPriority)
@@ -527,11 +141,16 @@ static inline CUresult call_cuCtxGetStreamPriorityRange(uint64_t *leastPriority,
 	CUresult result;
 	uint64_t out[2] = { 0 };
 
-	request_init(&r, OP_cuCtxGetStreamPriorityRange);
+	request_cuCtxGetStreamPriorityRange(&r);
 	result = channel_call(&r, out, 2);
 	*leastPriority = out[0];
 	*greatestPriority = out[1];
 	return result;
+}
+
+static inline void request_cuCtxGetCacheConfig(struct request *r)
+{
+	request_init(r, OP_cuCtxGetCacheConfig);
 }
 
 static inline CUresult call_cuCtxGetCacheConfig(uint64_t *pconfig)
@@ -540,10 +159,16 @@ static inline CUresult call_cuCtxGetCacheConfig(uint64_t *pconfig)
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_cuCtxGetCacheConfig);
+	request_cuCtxGetCacheConfig(&r);
 	result = channel_call(&r, out, 1);
 	*pconfig = out[0];
 	return result;
+}
+
+static inline void request_cuCtxSetCacheConfig(struct request *r, uint64_t config)
+{
+	request_init(r, OP_cuCtxSetCacheConfig);
+	request_word(r, config);
 }
 
 static inline CUresult post_cuCtxSetCacheConfig(uint64_t config)
@@ -552,16 +177,20 @@ static inline CUresult post_cuCtxSetCacheConfig(uint64_t config)
 
 	if (!is_cache_config(config))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuCtxSetCacheConfig);
-	request_word(&r, config);
+	request_cuCtxSetCacheConfig(&r, config);
 	return channel_post(&r);
+}
+
+static inline void request_cuCtxResetPersistingL2Cache(struct request *r)
+{
+	request_init(r, OP_cuCtxResetPersistingL2Cache);
 }
 
 static inline CUresult post_cuCtxResetPersistingL2Cache(void)
 {
 	struct request r;
 
-	request_init(&r, OP_cuCtxResetPersistingL2Cache);
+	request_cuCtxResetPersistingL2Cache(&r);
 	return channel_post(&r);
 }
 
@@ -569,22 +198,27 @@ static inline CUresult call_cuModuleLoadData(uint64_t *module, const void *image
 {
 	struct request r;
 	struct buffer b[4] = { 0 };
+	struct argument a[4];
 	CUresult result;
 	uint64_t out[3] = { 0 };
 
 	request_init(&r, OP_cuModuleLoadData);
-	result = buffer_in(&r, &b[0], image, image_bytes);
+	result = buffer_in(&a[0], &b[0], image, image_bytes);
 	if (result)
 		goto done;
-	result = buffer_in(&r, &b[1], options, options_bytes);
+	request_argument(&r, a[0]);
+	result = buffer_in(&a[1], &b[1], options, options_bytes);
 	if (result)
 		goto done;
-	result = buffer_out(&r, &b[2], infoLog, infoLog_bytes);
+	request_argument(&r, a[1]);
+	result = buffer_out(&a[2], &b[2], infoLog, infoLog_bytes);
 	if (result)
 		goto done;
-	result = buffer_out(&r, &b[3], errorLog, errorLog_bytes);
+	request_argument(&r, a[2]);
+	result = buffer_out(&a[3], &b[3], errorLog, errorLog_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[3]);
 	result = channel_call(&r, out, 3);
 done:
 	buffer_done(&b[0]);
@@ -597,13 +231,18 @@ done:
 	return result;
 }
 
+static inline void request_cuModuleUnload(struct request *r, uint64_t hmod)
+{
+	request_init(r, OP_cuModuleUnload);
+	r->exact = true;
+	request_word(r, hmod);
+}
+
 static inline CUresult call_cuModuleUnload(uint64_t hmod)
 {
 	struct request r;
 
-	request_init(&r, OP_cuModuleUnload);
-	r.exact = true;
-	request_word(&r, hmod);
+	request_cuModuleUnload(&r, hmod);
 	return channel_call(&r, NULL, 0);
 }
 
@@ -611,14 +250,16 @@ static inline CUresult call_cuModuleGetFunction(uint64_t *hfunc, uint64_t hmod, 
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
 	request_init(&r, OP_cuModuleGetFunction);
 	request_word(&r, hmod);
-	result = buffer_in(&r, &b[0], name, __builtin_strlen(name));
+	result = buffer_in(&a[0], &b[0], name, __builtin_strlen(name));
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	result = channel_call(&r, out, 1);
 done:
 	buffer_done(&b[0]);
@@ -630,14 +271,16 @@ static inline CUresult call_cuModuleGetGlobal_v2(uint64_t *dptr, uint64_t *bytes
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 	uint64_t out[2] = { 0 };
 
 	request_init(&r, OP_cuModuleGetGlobal_v2);
 	request_word(&r, hmod);
-	result = buffer_in(&r, &b[0], name, __builtin_strlen(name));
+	result = buffer_in(&a[0], &b[0], name, __builtin_strlen(name));
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	result = channel_call(&r, out, 2);
 done:
 	buffer_done(&b[0]);
@@ -650,23 +293,28 @@ static inline CUresult call_cuLibraryLoadData(uint64_t *library, const void *ima
 {
 	struct request r;
 	struct buffer b[4] = { 0 };
+	struct argument a[4];
 	CUresult result;
 	uint64_t out[3] = { 0 };
 
 	request_init(&r, OP_cuLibraryLoadData);
 	r.exact = true;
-	result = buffer_in(&r, &b[0], image, image_bytes);
+	result = buffer_in(&a[0], &b[0], image, image_bytes);
 	if (result)
 		goto done;
-	result = buffer_in(&r, &b[1], options, options_bytes);
+	request_argument(&r, a[0]);
+	result = buffer_in(&a[1], &b[1], options, options_bytes);
 	if (result)
 		goto done;
-	result = buffer_out(&r, &b[2], infoLog, infoLog_bytes);
+	request_argument(&r, a[1]);
+	result = buffer_out(&a[2], &b[2], infoLog, infoLog_bytes);
 	if (result)
 		goto done;
-	result = buffer_out(&r, &b[3], errorLog, errorLog_bytes);
+	request_argument(&r, a[2]);
+	result = buffer_out(&a[3], &b[3], errorLog, errorLog_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[3]);
 	result = channel_call(&r, out, 3);
 done:
 	buffer_done(&b[0]);
@@ -679,13 +327,18 @@ done:
 	return result;
 }
 
+static inline void request_cuLibraryUnload(struct request *r, uint64_t library)
+{
+	request_init(r, OP_cuLibraryUnload);
+	r->exact = true;
+	request_word(r, library);
+}
+
 static inline CUresult call_cuLibraryUnload(uint64_t library)
 {
 	struct request r;
 
-	request_init(&r, OP_cuLibraryUnload);
-	r.exact = true;
-	request_word(&r, library);
+	request_cuLibraryUnload(&r, library);
 	return channel_call(&r, NULL, 0);
 }
 
@@ -693,20 +346,29 @@ static inline CUresult call_cuLibraryGetKernel(uint64_t *pKernel, uint64_t libra
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
 	request_init(&r, OP_cuLibraryGetKernel);
 	r.exact = true;
 	request_word(&r, library);
-	result = buffer_in(&r, &b[0], name, __builtin_strlen(name));
+	result = buffer_in(&a[0], &b[0], name, __builtin_strlen(name));
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	result = channel_call(&r, out, 1);
 done:
 	buffer_done(&b[0]);
 	*pKernel = out[0];
 	return result;
+}
+
+static inline void request_cuLibraryGetModule(struct request *r, uint64_t library)
+{
+	request_init(r, OP_cuLibraryGetModule);
+	r->exact = true;
+	request_word(r, library);
 }
 
 static inline CUresult call_cuLibraryGetModule(uint64_t *pMod, uint64_t library)
@@ -715,9 +377,7 @@ static inline CUresult call_cuLibraryGetModule(uint64_t *pMod, uint64_t library)
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_cuLibraryGetModule);
-	r.exact = true;
-	request_word(&r, library);
+	request_cuLibraryGetModule(&r, library);
 	result = channel_call(&r, out, 1);
 	*pMod = out[0];
 	return result;
@@ -727,15 +387,17 @@ static inline CUresult call_cuLibraryGetGlobal(uint64_t *dptr, uint64_t *bytes, 
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 	uint64_t out[2] = { 0 };
 
 	request_init(&r, OP_cuLibraryGetGlobal);
 	r.exact = true;
 	request_word(&r, library);
-	result = buffer_in(&r, &b[0], name, __builtin_strlen(name));
+	result = buffer_in(&a[0], &b[0], name, __builtin_strlen(name));
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	result = channel_call(&r, out, 2);
 done:
 	buffer_done(&b[0]);
@@ -744,18 +406,31 @@ done:
 	return result;
 }
 
+static inline void request_cuLibraryGetKernelCount(struct request *r, uint64_t lib)
+{
+	request_init(r, OP_cuLibraryGetKernelCount);
+	r->exact = true;
+	request_word(r, lib);
+}
+
 static inline CUresult call_cuLibraryGetKernelCount(uint64_t *count, uint64_t lib)
 {
 	struct request r;
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_cuLibraryGetKernelCount);
-	r.exact = true;
-	request_word(&r, lib);
+	request_cuLibraryGetKernelCount(&r, lib);
 	result = channel_call(&r, out, 1);
 	*count = out[0];
 	return result;
+}
+
+static inline void request_cuLibraryEnumerateKernels(struct request *r, uint64_t index, uint64_t lib)
+{
+	request_init(r, OP_cuLibraryEnumerateKernels);
+	r->exact = true;
+	request_word(r, index);
+	request_word(r, lib);
 }
 
 static inline CUresult call_cuLibraryEnumerateKernels(uint64_t index, uint64_t *pKernel, uint64_t lib)
@@ -764,13 +439,17 @@ static inline CUresult call_cuLibraryEnumerateKernels(uint64_t index, uint64_t *
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_cuLibraryEnumerateKernels);
-	r.exact = true;
-	request_word(&r, index);
-	request_word(&r, lib);
+	request_cuLibraryEnumerateKernels(&r, index, lib);
 	result = channel_call(&r, out, 1);
 	*pKernel = out[0];
 	return result;
+}
+
+static inline void request_cuKernelGetFunction(struct request *r, uint64_t kernel)
+{
+	request_init(r, OP_cuKernelGetFunction);
+	r->exact = true;
+	request_word(r, kernel);
 }
 
 static inline CUresult call_cuKernelGetFunction(uint64_t *pFunc, uint64_t kernel)
@@ -779,9 +458,7 @@ static inline CUresult call_cuKernelGetFunction(uint64_t *pFunc, uint64_t kernel
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_cuKernelGetFunction);
-	r.exact = true;
-	request_word(&r, kernel);
+	request_cuKernelGetFunction(&r, kernel);
 	result = channel_call(&r, out, 1);
 	*pFunc = out[0];
 	return result;
@@ -791,15 +468,17 @@ static inline CUresult call_FuncDescribe(uint64_t func, void *record, size_t rec
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
 	request_init(&r, OP_FuncDescribe);
 	r.exact = true;
 	request_word(&r, func);
-	result = buffer_out(&r, &b[0], record, record_bytes);
+	result = buffer_out(&a[0], &b[0], record, record_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	result = channel_call(&r, out, 1);
 done:
 	buffer_done(&b[0]);
@@ -811,20 +490,30 @@ static inline CUresult call_KernelDescribe(uint64_t kernel, void *record, size_t
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
 	request_init(&r, OP_KernelDescribe);
 	r.exact = true;
 	request_word(&r, kernel);
-	result = buffer_out(&r, &b[0], record, record_bytes);
+	result = buffer_out(&a[0], &b[0], record, record_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	result = channel_call(&r, out, 1);
 done:
 	buffer_done(&b[0]);
 	*bytes = out[0];
 	return result;
+}
+
+static inline void request_cuFuncSetAttribute(struct request *r, uint64_t hfunc, uint64_t attrib, uint64_t value)
+{
+	request_init(r, OP_cuFuncSetAttribute);
+	request_word(r, hfunc);
+	request_word(r, attrib);
+	request_word(r, value);
 }
 
 static inline CUresult call_cuFuncSetAttribute(uint64_t hfunc, uint64_t attrib, uint64_t value)
@@ -833,11 +522,18 @@ static inline CUresult call_cuFuncSetAttribute(uint64_t hfunc, uint64_t attrib, 
 
 	if (!is_function_attribute(attrib))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuFuncSetAttribute);
-	request_word(&r, hfunc);
-	request_word(&r, attrib);
-	request_word(&r, value);
+	request_cuFuncSetAttribute(&r, hfunc, attrib, value);
 	return channel_call(&r, NULL, 0);
+}
+
+static inline void request_cuKernelSetAttribute(struct request *r, uint64_t attrib, uint64_t val, uint64_t kernel, uint64_t dev)
+{
+	request_init(r, OP_cuKernelSetAttribute);
+	r->exact = true;
+	request_word(r, attrib);
+	request_word(r, val);
+	request_word(r, kernel);
+	request_word(r, dev);
 }
 
 static inline CUresult call_cuKernelSetAttribute(uint64_t attrib, uint64_t val, uint64_t kernel, uint64_t dev)
@@ -846,13 +542,15 @@ static inline CUresult call_cuKernelSetAttribute(uint64_t attrib, uint64_t val, 
 
 	if (!is_function_attribute(attrib))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuKernelSetAttribute);
-	r.exact = true;
-	request_word(&r, attrib);
-	request_word(&r, val);
-	request_word(&r, kernel);
-	request_word(&r, dev);
+	request_cuKernelSetAttribute(&r, attrib, val, kernel, dev);
 	return channel_call(&r, NULL, 0);
+}
+
+static inline void request_cuFuncSetCacheConfig(struct request *r, uint64_t hfunc, uint64_t config)
+{
+	request_init(r, OP_cuFuncSetCacheConfig);
+	request_word(r, hfunc);
+	request_word(r, config);
 }
 
 static inline CUresult post_cuFuncSetCacheConfig(uint64_t hfunc, uint64_t config)
@@ -861,10 +559,17 @@ static inline CUresult post_cuFuncSetCacheConfig(uint64_t hfunc, uint64_t config
 
 	if (!is_cache_config(config))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuFuncSetCacheConfig);
-	request_word(&r, hfunc);
-	request_word(&r, config);
+	request_cuFuncSetCacheConfig(&r, hfunc, config);
 	return channel_post(&r);
+}
+
+static inline void request_cuKernelSetCacheConfig(struct request *r, uint64_t kernel, uint64_t config, uint64_t dev)
+{
+	request_init(r, OP_cuKernelSetCacheConfig);
+	r->exact = true;
+	request_word(r, kernel);
+	request_word(r, config);
+	request_word(r, dev);
 }
 
 static inline CUresult post_cuKernelSetCacheConfig(uint64_t kernel, uint64_t config, uint64_t dev)
@@ -873,11 +578,7 @@ static inline CUresult post_cuKernelSetCacheConfig(uint64_t kernel, uint64_t con
 
 	if (!is_cache_config(config))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuKernelSetCacheConfig);
-	r.exact = true;
-	request_word(&r, kernel);
-	request_word(&r, config);
-	request_word(&r, dev);
+	request_cuKernelSetCacheConfig(&r, kernel, config, dev);
 	return channel_post(&r);
 }
 
@@ -885,13 +586,15 @@ static inline CUresult call_ManagedBytes(const void *image, size_t image_bytes, 
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
 	request_init(&r, OP_ManagedBytes);
-	result = buffer_in(&r, &b[0], image, image_bytes);
+	result = buffer_in(&a[0], &b[0], image, image_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	result = channel_call(&r, out, 1);
 done:
 	buffer_done(&b[0]);
@@ -903,23 +606,28 @@ static inline CUresult call_ModuleLoadManaged(uint64_t *module, const void *imag
 {
 	struct request r;
 	struct buffer b[4] = { 0 };
+	struct argument a[4];
 	CUresult result;
 	uint64_t out[3] = { 0 };
 
 	request_init(&r, OP_ModuleLoadManaged);
-	result = buffer_in(&r, &b[0], image, image_bytes);
+	result = buffer_in(&a[0], &b[0], image, image_bytes);
 	if (result)
 		goto done;
-	result = buffer_in(&r, &b[1], options, options_bytes);
+	request_argument(&r, a[0]);
+	result = buffer_in(&a[1], &b[1], options, options_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[1]);
 	request_word(&r, managed);
-	result = buffer_out(&r, &b[2], infoLog, infoLog_bytes);
+	result = buffer_out(&a[2], &b[2], infoLog, infoLog_bytes);
 	if (result)
 		goto done;
-	result = buffer_out(&r, &b[3], errorLog, errorLog_bytes);
+	request_argument(&r, a[2]);
+	result = buffer_out(&a[3], &b[3], errorLog, errorLog_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[3]);
 	result = channel_call(&r, out, 3);
 done:
 	buffer_done(&b[0]);
@@ -936,23 +644,28 @@ static inline CUresult call_LibraryLoadManaged(uint64_t *library, const void *im
 {
 	struct request r;
 	struct buffer b[4] = { 0 };
+	struct argument a[4];
 	CUresult result;
 	uint64_t out[3] = { 0 };
 
 	request_init(&r, OP_LibraryLoadManaged);
-	result = buffer_in(&r, &b[0], image, image_bytes);
+	result = buffer_in(&a[0], &b[0], image, image_bytes);
 	if (result)
 		goto done;
-	result = buffer_in(&r, &b[1], options, options_bytes);
+	request_argument(&r, a[0]);
+	result = buffer_in(&a[1], &b[1], options, options_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[1]);
 	request_word(&r, managed);
-	result = buffer_out(&r, &b[2], infoLog, infoLog_bytes);
+	result = buffer_out(&a[2], &b[2], infoLog, infoLog_bytes);
 	if (result)
 		goto done;
-	result = buffer_out(&r, &b[3], errorLog, errorLog_bytes);
+	request_argument(&r, a[2]);
+	result = buffer_out(&a[3], &b[3], errorLog, errorLog_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[3]);
 	result = channel_call(&r, out, 3);
 done:
 	buffer_done(&b[0]);
@@ -969,21 +682,32 @@ static inline CUresult call_cuLibraryGetManaged(uint64_t *dptr, uint64_t *bytes,
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 	uint64_t out[2] = { 0 };
 
 	request_init(&r, OP_cuLibraryGetManaged);
 	r.exact = true;
 	request_word(&r, library);
-	result = buffer_in(&r, &b[0], name, __builtin_strlen(name));
+	result = buffer_in(&a[0], &b[0], name, __builtin_strlen(name));
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	result = channel_call(&r, out, 2);
 done:
 	buffer_done(&b[0]);
 	*dptr = out[0];
 	*bytes = out[1];
 	return result;
+}
+
+static inline void request_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(struct request *r, uint64_t func, uint64_t blockSize, uint64_t dynamicSMemSize, uint64_t flags)
+{
+	request_init(r, OP_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
+	request_word(r, func);
+	request_word(r, blockSize);
+	request_word(r, dynamicSMemSize);
+	request_word(r, flags);
 }
 
 static inline CUresult call_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(uint64_t *numBlocks, uint64_t func, uint64_t blockSize, uint64_t dynamicSMemSize, uint64_t flags)
@@ -994,14 +718,18 @@ static inline CUresult call_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags
 
 	if (!is_occupancy_flags(flags))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
-	request_word(&r, func);
-	request_word(&r, blockSize);
-	request_word(&r, dynamicSMemSize);
-	request_word(&r, flags);
+	request_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&r, func, blockSize, dynamicSMemSize, flags);
 	result = channel_call(&r, out, 1);
 	*numBlocks = out[0];
 	return result;
+}
+
+static inline void request_cuOccupancyAvailableDynamicSMemPerBlock(struct request *r, uint64_t func, uint64_t numBlocks, uint64_t blockSize)
+{
+	request_init(r, OP_cuOccupancyAvailableDynamicSMemPerBlock);
+	request_word(r, func);
+	request_word(r, numBlocks);
+	request_word(r, blockSize);
 }
 
 static inline CUresult call_cuOccupancyAvailableDynamicSMemPerBlock(uint64_t *dynamicSmemSize, uint64_t func, uint64_t numBlocks, uint64_t blockSize)
@@ -1010,10 +738,7 @@ static inline CUresult call_cuOccupancyAvailableDynamicSMemPerBlock(uint64_t *dy
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_cuOccupancyAvailableDynamicSMemPerBlock);
-	request_word(&r, func);
-	request_word(&r, numBlocks);
-	request_word(&r, blockSize);
+	request_cuOccupancyAvailableDynamicSMemPerBlock(&r, func, numBlocks, blockSize);
 	result = channel_call(&r, out, 1);
 	*dynamicSmemSize = out[0];
 	return result;
@@ -1023,14 +748,16 @@ static inline CUresult call_cuOccupancyMaxActiveClusters(uint64_t *numClusters, 
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
 	request_init(&r, OP_cuOccupancyMaxActiveClusters);
 	request_word(&r, func);
-	result = buffer_in(&r, &b[0], config, config_bytes);
+	result = buffer_in(&a[0], &b[0], config, config_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	result = channel_call(&r, out, 1);
 done:
 	buffer_done(&b[0]);
@@ -1042,14 +769,16 @@ static inline CUresult call_cuOccupancyMaxPotentialClusterSize(uint64_t *cluster
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
 	request_init(&r, OP_cuOccupancyMaxPotentialClusterSize);
 	request_word(&r, func);
-	result = buffer_in(&r, &b[0], config, config_bytes);
+	result = buffer_in(&a[0], &b[0], config, config_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	result = channel_call(&r, out, 1);
 done:
 	buffer_done(&b[0]);
@@ -1061,23 +790,32 @@ static inline CUresult call_TensorMapEncode(uint64_t kind, const void *parameter
 {
 	struct request r;
 	struct buffer b[2] = { 0 };
+	struct argument a[2];
 	CUresult result;
 
 	if (!is_tensor_map_kind(kind))
 		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_TensorMapEncode);
 	request_word(&r, kind);
-	result = buffer_in(&r, &b[0], parameters, parameters_bytes);
+	result = buffer_in(&a[0], &b[0], parameters, parameters_bytes);
 	if (result)
 		goto done;
-	result = buffer_out(&r, &b[1], map, map_bytes);
+	request_argument(&r, a[0]);
+	result = buffer_out(&a[1], &b[1], map, map_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[1]);
 	result = channel_call(&r, NULL, 0);
 done:
 	buffer_done(&b[0]);
 	buffer_done(&b[1]);
 	return result;
+}
+
+static inline void request_cuModuleGetFunctionCount(struct request *r, uint64_t mod)
+{
+	request_init(r, OP_cuModuleGetFunctionCount);
+	request_word(r, mod);
 }
 
 static inline CUresult call_cuModuleGetFunctionCount(uint64_t *count, uint64_t mod)
@@ -1086,11 +824,17 @@ static inline CUresult call_cuModuleGetFunctionCount(uint64_t *count, uint64_t m
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_cuModuleGetFunctionCount);
-	request_word(&r, mod);
+	request_cuModuleGetFunctionCount(&r, mod);
 	result = channel_call(&r, out, 1);
 	*count = out[0];
 	return result;
+}
+
+static inline void request_cuModuleEnumerateFunctions(struct request *r, uint64_t index, uint64_t mod)
+{
+	request_init(r, OP_cuModuleEnumerateFunctions);
+	request_word(r, index);
+	request_word(r, mod);
 }
 
 static inline CUresult call_cuModuleEnumerateFunctions(uint64_t index, uint64_t *func, uint64_t mod)
@@ -1099,9 +843,7 @@ static inline CUresult call_cuModuleEnumerateFunctions(uint64_t index, uint64_t 
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_cuModuleEnumerateFunctions);
-	request_word(&r, index);
-	request_word(&r, mod);
+	request_cuModuleEnumerateFunctions(&r, index, mod);
 	result = channel_call(&r, out, 1);
 	*func = out[0];
 	return result;
@@ -1111,16 +853,19 @@ static inline CUresult call_ClusterMap(void *first, size_t first_bytes, void *se
 {
 	struct request r;
 	struct buffer b[2] = { 0 };
+	struct argument a[2];
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
 	request_init(&r, OP_ClusterMap);
-	result = buffer_out(&r, &b[0], first, first_bytes);
+	result = buffer_out(&a[0], &b[0], first, first_bytes);
 	if (result)
 		goto done;
-	result = buffer_out(&r, &b[1], second, second_bytes);
+	request_argument(&r, a[0]);
+	result = buffer_out(&a[1], &b[1], second, second_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[1]);
 	result = channel_call(&r, out, 1);
 done:
 	buffer_done(&b[0]);
@@ -1129,27 +874,42 @@ done:
 	return result;
 }
 
+static inline void request_cuMemAlloc_v2(struct request *r, uint64_t bytesize)
+{
+	request_init(r, OP_cuMemAlloc_v2);
+	request_word(r, bytesize);
+}
+
 static inline CUresult call_cuMemAlloc_v2(uint64_t *dptr, uint64_t bytesize)
 {
 	struct request r;
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_cuMemAlloc_v2);
-	request_word(&r, bytesize);
+	request_cuMemAlloc_v2(&r, bytesize);
 	result = channel_call(&r, out, 1);
 	*dptr = out[0];
 	return result;
+}
+
+static inline void request_cuMemFree_v2(struct request *r, uint64_t dptr)
+{
+	request_init(r, OP_cuMemFree_v2);
+	r->exact = true;
+	request_word(r, dptr);
 }
 
 static inline CUresult call_cuMemFree_v2(uint64_t dptr)
 {
 	struct request r;
 
-	request_init(&r, OP_cuMemFree_v2);
-	r.exact = true;
-	request_word(&r, dptr);
+	request_cuMemFree_v2(&r, dptr);
 	return channel_call(&r, NULL, 0);
+}
+
+static inline void request_cuMemGetInfo_v2(struct request *r)
+{
+	request_init(r, OP_cuMemGetInfo_v2);
 }
 
 static inline CUresult call_cuMemGetInfo_v2(uint64_t *free, uint64_t *total)
@@ -1158,101 +918,143 @@ static inline CUresult call_cuMemGetInfo_v2(uint64_t *free, uint64_t *total)
 	CUresult result;
 	uint64_t out[2] = { 0 };
 
-	request_init(&r, OP_cuMemGetInfo_v2);
+	request_cuMemGetInfo_v2(&r);
 	result = channel_call(&r, out, 2);
 	*free = out[0];
 	*total = out[1];
 	return result;
 }
 
+static inline void request_cuMemcpyDtoDAsync_v2(struct request *r, uint64_t dstDevice, uint64_t srcDevice, uint64_t ByteCount, uint64_t hStream)
+{
+	request_init(r, OP_cuMemcpyDtoDAsync_v2);
+	request_word(r, dstDevice);
+	request_word(r, srcDevice);
+	request_word(r, ByteCount);
+	request_word(r, hStream);
+}
+
 static inline CUresult post_cuMemcpyDtoDAsync_v2(uint64_t dstDevice, uint64_t srcDevice, uint64_t ByteCount, uint64_t hStream)
 {
 	struct request r;
 
-	request_init(&r, OP_cuMemcpyDtoDAsync_v2);
-	request_word(&r, dstDevice);
-	request_word(&r, srcDevice);
-	request_word(&r, ByteCount);
-	request_word(&r, hStream);
+	request_cuMemcpyDtoDAsync_v2(&r, dstDevice, srcDevice, ByteCount, hStream);
 	return channel_post(&r);
+}
+
+static inline void request_cuMemsetD8Async(struct request *r, uint64_t dstDevice, uint64_t uc, uint64_t N, uint64_t hStream)
+{
+	request_init(r, OP_cuMemsetD8Async);
+	request_word(r, dstDevice);
+	request_word(r, uc);
+	request_word(r, N);
+	request_word(r, hStream);
 }
 
 static inline CUresult post_cuMemsetD8Async(uint64_t dstDevice, uint64_t uc, uint64_t N, uint64_t hStream)
 {
 	struct request r;
 
-	request_init(&r, OP_cuMemsetD8Async);
-	request_word(&r, dstDevice);
-	request_word(&r, uc);
-	request_word(&r, N);
-	request_word(&r, hStream);
+	request_cuMemsetD8Async(&r, dstDevice, uc, N, hStream);
 	return channel_post(&r);
+}
+
+static inline void request_cuMemsetD16Async(struct request *r, uint64_t dstDevice, uint64_t us, uint64_t N, uint64_t hStream)
+{
+	request_init(r, OP_cuMemsetD16Async);
+	request_word(r, dstDevice);
+	request_word(r, us);
+	request_word(r, N);
+	request_word(r, hStream);
 }
 
 static inline CUresult post_cuMemsetD16Async(uint64_t dstDevice, uint64_t us, uint64_t N, uint64_t hStream)
 {
 	struct request r;
 
-	request_init(&r, OP_cuMemsetD16Async);
-	request_word(&r, dstDevice);
-	request_word(&r, us);
-	request_word(&r, N);
-	request_word(&r, hStream);
+	request_cuMemsetD16Async(&r, dstDevice, us, N, hStream);
 	return channel_post(&r);
+}
+
+static inline void request_cuMemsetD32Async(struct request *r, uint64_t dstDevice, uint64_t ui, uint64_t N, uint64_t hStream)
+{
+	request_init(r, OP_cuMemsetD32Async);
+	request_word(r, dstDevice);
+	request_word(r, ui);
+	request_word(r, N);
+	request_word(r, hStream);
 }
 
 static inline CUresult post_cuMemsetD32Async(uint64_t dstDevice, uint64_t ui, uint64_t N, uint64_t hStream)
 {
 	struct request r;
 
-	request_init(&r, OP_cuMemsetD32Async);
-	request_word(&r, dstDevice);
-	request_word(&r, ui);
-	request_word(&r, N);
-	request_word(&r, hStream);
+	request_cuMemsetD32Async(&r, dstDevice, ui, N, hStream);
 	return channel_post(&r);
+}
+
+static inline void request_cuMemsetD2D8Async(struct request *r, uint64_t dstDevice, uint64_t dstPitch, uint64_t uc, uint64_t Width, uint64_t Height, uint64_t hStream)
+{
+	request_init(r, OP_cuMemsetD2D8Async);
+	request_word(r, dstDevice);
+	request_word(r, dstPitch);
+	request_word(r, uc);
+	request_word(r, Width);
+	request_word(r, Height);
+	request_word(r, hStream);
 }
 
 static inline CUresult post_cuMemsetD2D8Async(uint64_t dstDevice, uint64_t dstPitch, uint64_t uc, uint64_t Width, uint64_t Height, uint64_t hStream)
 {
 	struct request r;
 
-	request_init(&r, OP_cuMemsetD2D8Async);
-	request_word(&r, dstDevice);
-	request_word(&r, dstPitch);
-	request_word(&r, uc);
-	request_word(&r, Width);
-	request_word(&r, Height);
-	request_word(&r, hStream);
+	request_cuMemsetD2D8Async(&r, dstDevice, dstPitch, uc, Width, Height, hStream);
 	return channel_post(&r);
+}
+
+static inline void request_cuMemsetD2D16Async(struct request *r, uint64_t dstDevice, uint64_t dstPitch, uint64_t us, uint64_t Width, uint64_t Height, uint64_t hStream)
+{
+	request_init(r, OP_cuMemsetD2D16Async);
+	request_word(r, dstDevice);
+	request_word(r, dstPitch);
+	request_word(r, us);
+	request_word(r, Width);
+	request_word(r, Height);
+	request_word(r, hStream);
 }
 
 static inline CUresult post_cuMemsetD2D16Async(uint64_t dstDevice, uint64_t dstPitch, uint64_t us, uint64_t Width, uint64_t Height, uint64_t hStream)
 {
 	struct request r;
 
-	request_init(&r, OP_cuMemsetD2D16Async);
-	request_word(&r, dstDevice);
-	request_word(&r, dstPitch);
-	request_word(&r, us);
-	request_word(&r, Width);
-	request_word(&r, Height);
-	request_word(&r, hStream);
+	request_cuMemsetD2D16Async(&r, dstDevice, dstPitch, us, Width, Height, hStream);
 	return channel_post(&r);
+}
+
+static inline void request_cuMemsetD2D32Async(struct request *r, uint64_t dstDevice, uint64_t dstPitch, uint64_t ui, uint64_t Width, uint64_t Height, uint64_t hStream)
+{
+	request_init(r, OP_cuMemsetD2D32Async);
+	request_word(r, dstDevice);
+	request_word(r, dstPitch);
+	request_word(r, ui);
+	request_word(r, Width);
+	request_word(r, Height);
+	request_word(r, hStream);
 }
 
 static inline CUresult post_cuMemsetD2D32Async(uint64_t dstDevice, uint64_t dstPitch, uint64_t ui, uint64_t Width, uint64_t Height, uint64_t hStream)
 {
 	struct request r;
 
-	request_init(&r, OP_cuMemsetD2D32Async);
-	request_word(&r, dstDevice);
-	request_word(&r, dstPitch);
-	request_word(&r, ui);
-	request_word(&r, Width);
-	request_word(&r, Height);
-	request_word(&r, hStream);
+	request_cuMemsetD2D32Async(&r, dstDevice, dstPitch, ui, Width, Height, hStream);
 	return channel_post(&r);
+}
+
+static inline void request_cuStreamCreateWithPriority(struct request *r, uint64_t flags, uint64_t priority)
+{
+	request_init(r, OP_cuStreamCreateWithPriority);
+	request_word(r, flags);
+	request_word(r, priority);
 }
 
 static inline CUresult call_cuStreamCreateWithPriority(uint64_t *phStream, uint64_t flags, uint64_t priority)
@@ -1263,31 +1065,47 @@ static inline CUresult call_cuStreamCreateWithPriority(uint64_t *phStream, uint6
 
 	if (!is_stream_flags(flags))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuStreamCreateWithPriority);
-	request_word(&r, flags);
-	request_word(&r, priority);
+	request_cuStreamCreateWithPriority(&r, flags, priority);
 	result = channel_call(&r, out, 1);
 	*phStream = out[0];
 	return result;
+}
+
+static inline void request_cuStreamDestroy_v2(struct request *r, uint64_t hStream)
+{
+	request_init(r, OP_cuStreamDestroy_v2);
+	r->exact = true;
+	request_word(r, hStream);
 }
 
 static inline CUresult post_cuStreamDestroy_v2(uint64_t hStream)
 {
 	struct request r;
 
-	request_init(&r, OP_cuStreamDestroy_v2);
-	r.exact = true;
-	request_word(&r, hStream);
+	request_cuStreamDestroy_v2(&r, hStream);
 	return channel_post(&r);
+}
+
+static inline void request_cuStreamQuery(struct request *r, uint64_t hStream)
+{
+	request_init(r, OP_cuStreamQuery);
+	request_word(r, hStream);
 }
 
 static inline CUresult call_cuStreamQuery(uint64_t hStream)
 {
 	struct request r;
 
-	request_init(&r, OP_cuStreamQuery);
-	request_word(&r, hStream);
+	request_cuStreamQuery(&r, hStream);
 	return channel_call(&r, NULL, 0);
+}
+
+static inline void request_cuStreamWaitEvent(struct request *r, uint64_t hStream, uint64_t hEvent, uint64_t Flags)
+{
+	request_init(r, OP_cuStreamWaitEvent);
+	request_word(r, hStream);
+	request_word(r, hEvent);
+	request_word(r, Flags);
 }
 
 static inline CUresult post_cuStreamWaitEvent(uint64_t hStream, uint64_t hEvent, uint64_t Flags)
@@ -1296,11 +1114,14 @@ static inline CUresult post_cuStreamWaitEvent(uint64_t hStream, uint64_t hEvent,
 
 	if (!is_event_wait(Flags))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuStreamWaitEvent);
-	request_word(&r, hStream);
-	request_word(&r, hEvent);
-	request_word(&r, Flags);
+	request_cuStreamWaitEvent(&r, hStream, hEvent, Flags);
 	return channel_post(&r);
+}
+
+static inline void request_EventCreate(struct request *r, uint64_t Flags)
+{
+	request_init(r, OP_EventCreate);
+	request_word(r, Flags);
 }
 
 static inline CUresult call_EventCreate(uint64_t *phEvent, uint64_t Flags)
@@ -1311,21 +1132,33 @@ static inline CUresult call_EventCreate(uint64_t *phEvent, uint64_t Flags)
 
 	if (!is_event_flags(Flags))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_EventCreate);
-	request_word(&r, Flags);
+	request_EventCreate(&r, Flags);
 	result = channel_call(&r, out, 1);
 	*phEvent = out[0];
 	return result;
+}
+
+static inline void request_cuEventDestroy_v2(struct request *r, uint64_t hEvent)
+{
+	request_init(r, OP_cuEventDestroy_v2);
+	r->exact = true;
+	request_word(r, hEvent);
 }
 
 static inline CUresult post_cuEventDestroy_v2(uint64_t hEvent)
 {
 	struct request r;
 
-	request_init(&r, OP_cuEventDestroy_v2);
-	r.exact = true;
-	request_word(&r, hEvent);
+	request_cuEventDestroy_v2(&r, hEvent);
 	return channel_post(&r);
+}
+
+static inline void request_cuEventRecordWithFlags(struct request *r, uint64_t hEvent, uint64_t hStream, uint64_t flags)
+{
+	request_init(r, OP_cuEventRecordWithFlags);
+	request_word(r, hEvent);
+	request_word(r, hStream);
+	request_word(r, flags);
 }
 
 static inline CUresult post_cuEventRecordWithFlags(uint64_t hEvent, uint64_t hStream, uint64_t flags)
@@ -1334,20 +1167,29 @@ static inline CUresult post_cuEventRecordWithFlags(uint64_t hEvent, uint64_t hSt
 
 	if (!is_event_record(flags))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuEventRecordWithFlags);
-	request_word(&r, hEvent);
-	request_word(&r, hStream);
-	request_word(&r, flags);
+	request_cuEventRecordWithFlags(&r, hEvent, hStream, flags);
 	return channel_post(&r);
+}
+
+static inline void request_cuEventQuery(struct request *r, uint64_t hEvent)
+{
+	request_init(r, OP_cuEventQuery);
+	request_word(r, hEvent);
 }
 
 static inline CUresult call_cuEventQuery(uint64_t hEvent)
 {
 	struct request r;
 
-	request_init(&r, OP_cuEventQuery);
-	request_word(&r, hEvent);
+	request_cuEventQuery(&r, hEvent);
 	return channel_call(&r, NULL, 0);
+}
+
+static inline void request_EventElapsed(struct request *r, uint64_t hStart, uint64_t hEnd)
+{
+	request_init(r, OP_EventElapsed);
+	request_word(r, hStart);
+	request_word(r, hEnd);
 }
 
 static inline CUresult call_EventElapsed(uint64_t *nanoseconds, uint64_t hStart, uint64_t hEnd)
@@ -1356,12 +1198,17 @@ static inline CUresult call_EventElapsed(uint64_t *nanoseconds, uint64_t hStart,
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_EventElapsed);
-	request_word(&r, hStart);
-	request_word(&r, hEnd);
+	request_EventElapsed(&r, hStart, hEnd);
 	result = channel_call(&r, out, 1);
 	*nanoseconds = out[0];
 	return result;
+}
+
+static inline void request_cuStreamBeginCapture_v2(struct request *r, uint64_t hStream, uint64_t mode)
+{
+	request_init(r, OP_cuStreamBeginCapture_v2);
+	request_word(r, hStream);
+	request_word(r, mode);
 }
 
 static inline CUresult call_cuStreamBeginCapture_v2(uint64_t hStream, uint64_t mode)
@@ -1370,9 +1217,7 @@ static inline CUresult call_cuStreamBeginCapture_v2(uint64_t hStream, uint64_t m
 
 	if (!is_capture_mode(mode))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuStreamBeginCapture_v2);
-	request_word(&r, hStream);
-	request_word(&r, mode);
+	request_cuStreamBeginCapture_v2(&r, hStream, mode);
 	return channel_call(&r, NULL, 0);
 }
 
@@ -1380,6 +1225,7 @@ static inline CUresult call_cuStreamBeginCaptureToGraph(uint64_t hStream, uint64
 {
 	struct request r;
 	struct buffer b[2] = { 0 };
+	struct argument a[2];
 	CUresult result;
 
 	if (!is_capture_mode(mode))
@@ -1387,12 +1233,14 @@ static inline CUresult call_cuStreamBeginCaptureToGraph(uint64_t hStream, uint64
 	request_init(&r, OP_cuStreamBeginCaptureToGraph);
 	request_word(&r, hStream);
 	request_word(&r, hGraph);
-	result = buffer_in(&r, &b[0], dependencies, dependencies_bytes);
+	result = buffer_in(&a[0], &b[0], dependencies, dependencies_bytes);
 	if (result)
 		goto done;
-	result = buffer_in(&r, &b[1], edges, edges_bytes);
+	request_argument(&r, a[0]);
+	result = buffer_in(&a[1], &b[1], edges, edges_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[1]);
 	request_word(&r, mode);
 	result = channel_call(&r, NULL, 0);
 done:
@@ -1401,15 +1249,20 @@ done:
 	return result;
 }
 
+static inline void request_cuStreamEndCapture(struct request *r, uint64_t hStream)
+{
+	request_init(r, OP_cuStreamEndCapture);
+	r->exact = true;
+	request_word(r, hStream);
+}
+
 static inline CUresult call_cuStreamEndCapture(uint64_t hStream, uint64_t *phGraph)
 {
 	struct request r;
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_cuStreamEndCapture);
-	r.exact = true;
-	request_word(&r, hStream);
+	request_cuStreamEndCapture(&r, hStream);
 	result = channel_call(&r, out, 1);
 	*phGraph = out[0];
 	return result;
@@ -1419,17 +1272,20 @@ static inline CUresult call_StreamCaptureInfo(uint64_t hStream, uint64_t *status
 {
 	struct request r;
 	struct buffer b[2] = { 0 };
+	struct argument a[2];
 	CUresult result;
 	uint64_t out[4] = { 0 };
 
 	request_init(&r, OP_StreamCaptureInfo);
 	request_word(&r, hStream);
-	result = buffer_out(&r, &b[0], dependencies, dependencies_bytes);
+	result = buffer_out(&a[0], &b[0], dependencies, dependencies_bytes);
 	if (result)
 		goto done;
-	result = buffer_out(&r, &b[1], edges, edges_bytes);
+	request_argument(&r, a[0]);
+	result = buffer_out(&a[1], &b[1], edges, edges_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[1]);
 	result = channel_call(&r, out, 4);
 done:
 	buffer_done(&b[0]);
@@ -1445,24 +1301,33 @@ static inline CUresult call_cuStreamUpdateCaptureDependencies_v2(uint64_t hStrea
 {
 	struct request r;
 	struct buffer b[2] = { 0 };
+	struct argument a[2];
 	CUresult result;
 
 	if (!is_capture_update(flags))
 		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_cuStreamUpdateCaptureDependencies_v2);
 	request_word(&r, hStream);
-	result = buffer_in(&r, &b[0], dependencies, dependencies_bytes);
+	result = buffer_in(&a[0], &b[0], dependencies, dependencies_bytes);
 	if (result)
 		goto done;
-	result = buffer_in(&r, &b[1], edges, edges_bytes);
+	request_argument(&r, a[0]);
+	result = buffer_in(&a[1], &b[1], edges, edges_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[1]);
 	request_word(&r, flags);
 	result = channel_call(&r, NULL, 0);
 done:
 	buffer_done(&b[0]);
 	buffer_done(&b[1]);
 	return result;
+}
+
+static inline void request_cuGraphCreate(struct request *r, uint64_t flags)
+{
+	request_init(r, OP_cuGraphCreate);
+	request_word(r, flags);
 }
 
 static inline CUresult call_cuGraphCreate(uint64_t *phGraph, uint64_t flags)
@@ -1473,21 +1338,31 @@ static inline CUresult call_cuGraphCreate(uint64_t *phGraph, uint64_t flags)
 
 	if (!is_graph_flags(flags))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuGraphCreate);
-	request_word(&r, flags);
+	request_cuGraphCreate(&r, flags);
 	result = channel_call(&r, out, 1);
 	*phGraph = out[0];
 	return result;
+}
+
+static inline void request_cuGraphDestroy(struct request *r, uint64_t hGraph)
+{
+	request_init(r, OP_cuGraphDestroy);
+	r->exact = true;
+	request_word(r, hGraph);
 }
 
 static inline CUresult call_cuGraphDestroy(uint64_t hGraph)
 {
 	struct request r;
 
-	request_init(&r, OP_cuGraphDestroy);
-	r.exact = true;
-	request_word(&r, hGraph);
+	request_cuGraphDestroy(&r, hGraph);
 	return channel_call(&r, NULL, 0);
+}
+
+static inline void request_cuGraphClone(struct request *r, uint64_t originalGraph)
+{
+	request_init(r, OP_cuGraphClone);
+	request_word(r, originalGraph);
 }
 
 static inline CUresult call_cuGraphClone(uint64_t *phGraphClone, uint64_t originalGraph)
@@ -1496,11 +1371,17 @@ static inline CUresult call_cuGraphClone(uint64_t *phGraphClone, uint64_t origin
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_cuGraphClone);
-	request_word(&r, originalGraph);
+	request_cuGraphClone(&r, originalGraph);
 	result = channel_call(&r, out, 1);
 	*phGraphClone = out[0];
 	return result;
+}
+
+static inline void request_cuGraphInstantiateWithFlags(struct request *r, uint64_t hGraph, uint64_t flags)
+{
+	request_init(r, OP_cuGraphInstantiateWithFlags);
+	request_word(r, hGraph);
+	request_word(r, flags);
 }
 
 static inline CUresult call_cuGraphInstantiateWithFlags(uint64_t *phGraphExec, uint64_t hGraph, uint64_t flags)
@@ -1511,12 +1392,18 @@ static inline CUresult call_cuGraphInstantiateWithFlags(uint64_t *phGraphExec, u
 
 	if (!is_instantiate_flags(flags))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuGraphInstantiateWithFlags);
-	request_word(&r, hGraph);
-	request_word(&r, flags);
+	request_cuGraphInstantiateWithFlags(&r, hGraph, flags);
 	result = channel_call(&r, out, 1);
 	*phGraphExec = out[0];
 	return result;
+}
+
+static inline void request_GraphInstantiate(struct request *r, uint64_t graph, uint64_t flags, uint64_t upload)
+{
+	request_init(r, OP_GraphInstantiate);
+	request_word(r, graph);
+	request_word(r, flags);
+	request_word(r, upload);
 }
 
 static inline CUresult call_GraphInstantiate(uint64_t *exec, uint64_t graph, uint64_t flags, uint64_t upload, uint64_t *node, uint64_t *status)
@@ -1527,10 +1414,7 @@ static inline CUresult call_GraphInstantiate(uint64_t *exec, uint64_t graph, uin
 
 	if (!is_instantiate_flags(flags))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_GraphInstantiate);
-	request_word(&r, graph);
-	request_word(&r, flags);
-	request_word(&r, upload);
+	request_GraphInstantiate(&r, graph, flags, upload);
 	result = channel_call(&r, out, 3);
 	*exec = out[0];
 	*node = out[1];
@@ -1538,33 +1422,48 @@ static inline CUresult call_GraphInstantiate(uint64_t *exec, uint64_t graph, uin
 	return result;
 }
 
+static inline void request_cuGraphLaunch(struct request *r, uint64_t hGraphExec, uint64_t hStream)
+{
+	request_init(r, OP_cuGraphLaunch);
+	request_word(r, hGraphExec);
+	request_word(r, hStream);
+}
+
 static inline CUresult post_cuGraphLaunch(uint64_t hGraphExec, uint64_t hStream)
 {
 	struct request r;
 
-	request_init(&r, OP_cuGraphLaunch);
-	request_word(&r, hGraphExec);
-	request_word(&r, hStream);
+	request_cuGraphLaunch(&r, hGraphExec, hStream);
 	return channel_post(&r);
+}
+
+static inline void request_cuGraphUpload(struct request *r, uint64_t hGraphExec, uint64_t hStream)
+{
+	request_init(r, OP_cuGraphUpload);
+	request_word(r, hGraphExec);
+	request_word(r, hStream);
 }
 
 static inline CUresult post_cuGraphUpload(uint64_t hGraphExec, uint64_t hStream)
 {
 	struct request r;
 
-	request_init(&r, OP_cuGraphUpload);
-	request_word(&r, hGraphExec);
-	request_word(&r, hStream);
+	request_cuGraphUpload(&r, hGraphExec, hStream);
 	return channel_post(&r);
+}
+
+static inline void request_cuGraphExecDestroy(struct request *r, uint64_t hGraphExec)
+{
+	request_init(r, OP_cuGraphExecDestroy);
+	r->exact = true;
+	request_word(r, hGraphExec);
 }
 
 static inline CUresult call_cuGraphExecDestroy(uint64_t hGraphExec)
 {
 	struct request r;
 
-	request_init(&r, OP_cuGraphExecDestroy);
-	r.exact = true;
-	request_word(&r, hGraphExec);
+	request_cuGraphExecDestroy(&r, hGraphExec);
 	return channel_call(&r, NULL, 0);
 }
 
@@ -1572,14 +1471,16 @@ static inline CUresult call_cuGraphGetNodes(uint64_t hGraph, void *nodes, size_t
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
 	request_init(&r, OP_cuGraphGetNodes);
 	request_word(&r, hGraph);
-	result = buffer_out(&r, &b[0], nodes, nodes_bytes);
+	result = buffer_out(&a[0], &b[0], nodes, nodes_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	result = channel_call(&r, out, 1);
 done:
 	buffer_done(&b[0]);
@@ -1591,14 +1492,16 @@ static inline CUresult call_cuGraphGetRootNodes(uint64_t hGraph, void *rootNodes
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
 	request_init(&r, OP_cuGraphGetRootNodes);
 	request_word(&r, hGraph);
-	result = buffer_out(&r, &b[0], rootNodes, rootNodes_bytes);
+	result = buffer_out(&a[0], &b[0], rootNodes, rootNodes_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	result = channel_call(&r, out, 1);
 done:
 	buffer_done(&b[0]);
@@ -1610,20 +1513,24 @@ static inline CUresult call_cuGraphGetEdges_v2(uint64_t hGraph, void *from, size
 {
 	struct request r;
 	struct buffer b[3] = { 0 };
+	struct argument a[3];
 	CUresult result;
 	uint64_t out[2] = { 0 };
 
 	request_init(&r, OP_cuGraphGetEdges_v2);
 	request_word(&r, hGraph);
-	result = buffer_out(&r, &b[0], from, from_bytes);
+	result = buffer_out(&a[0], &b[0], from, from_bytes);
 	if (result)
 		goto done;
-	result = buffer_out(&r, &b[1], to, to_bytes);
+	request_argument(&r, a[0]);
+	result = buffer_out(&a[1], &b[1], to, to_bytes);
 	if (result)
 		goto done;
-	result = buffer_out(&r, &b[2], edges, edges_bytes);
+	request_argument(&r, a[1]);
+	result = buffer_out(&a[2], &b[2], edges, edges_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[2]);
 	result = channel_call(&r, out, 2);
 done:
 	buffer_done(&b[0]);
@@ -1638,17 +1545,20 @@ static inline CUresult call_cuGraphNodeGetDependencies_v2(uint64_t hNode, void *
 {
 	struct request r;
 	struct buffer b[2] = { 0 };
+	struct argument a[2];
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
 	request_init(&r, OP_cuGraphNodeGetDependencies_v2);
 	request_word(&r, hNode);
-	result = buffer_out(&r, &b[0], dependencies, dependencies_bytes);
+	result = buffer_out(&a[0], &b[0], dependencies, dependencies_bytes);
 	if (result)
 		goto done;
-	result = buffer_out(&r, &b[1], edges, edges_bytes);
+	request_argument(&r, a[0]);
+	result = buffer_out(&a[1], &b[1], edges, edges_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[1]);
 	result = channel_call(&r, out, 1);
 done:
 	buffer_done(&b[0]);
@@ -1661,17 +1571,20 @@ static inline CUresult call_cuGraphNodeGetDependentNodes_v2(uint64_t hNode, void
 {
 	struct request r;
 	struct buffer b[2] = { 0 };
+	struct argument a[2];
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
 	request_init(&r, OP_cuGraphNodeGetDependentNodes_v2);
 	request_word(&r, hNode);
-	result = buffer_out(&r, &b[0], dependents, dependents_bytes);
+	result = buffer_out(&a[0], &b[0], dependents, dependents_bytes);
 	if (result)
 		goto done;
-	result = buffer_out(&r, &b[1], edges, edges_bytes);
+	request_argument(&r, a[0]);
+	result = buffer_out(&a[1], &b[1], edges, edges_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[1]);
 	result = channel_call(&r, out, 1);
 done:
 	buffer_done(&b[0]);
@@ -1684,19 +1597,23 @@ static inline CUresult call_cuGraphAddDependencies_v2(uint64_t hGraph, const voi
 {
 	struct request r;
 	struct buffer b[3] = { 0 };
+	struct argument a[3];
 	CUresult result;
 
 	request_init(&r, OP_cuGraphAddDependencies_v2);
 	request_word(&r, hGraph);
-	result = buffer_in(&r, &b[0], from, from_bytes);
+	result = buffer_in(&a[0], &b[0], from, from_bytes);
 	if (result)
 		goto done;
-	result = buffer_in(&r, &b[1], to, to_bytes);
+	request_argument(&r, a[0]);
+	result = buffer_in(&a[1], &b[1], to, to_bytes);
 	if (result)
 		goto done;
-	result = buffer_in(&r, &b[2], edges, edges_bytes);
+	request_argument(&r, a[1]);
+	result = buffer_in(&a[2], &b[2], edges, edges_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[2]);
 	result = channel_call(&r, NULL, 0);
 done:
 	buffer_done(&b[0]);
@@ -1709,19 +1626,23 @@ static inline CUresult call_cuGraphRemoveDependencies_v2(uint64_t hGraph, const 
 {
 	struct request r;
 	struct buffer b[3] = { 0 };
+	struct argument a[3];
 	CUresult result;
 
 	request_init(&r, OP_cuGraphRemoveDependencies_v2);
 	request_word(&r, hGraph);
-	result = buffer_in(&r, &b[0], from, from_bytes);
+	result = buffer_in(&a[0], &b[0], from, from_bytes);
 	if (result)
 		goto done;
-	result = buffer_in(&r, &b[1], to, to_bytes);
+	request_argument(&r, a[0]);
+	result = buffer_in(&a[1], &b[1], to, to_bytes);
 	if (result)
 		goto done;
-	result = buffer_in(&r, &b[2], edges, edges_bytes);
+	request_argument(&r, a[1]);
+	result = buffer_in(&a[2], &b[2], edges, edges_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[2]);
 	result = channel_call(&r, NULL, 0);
 done:
 	buffer_done(&b[0]);
@@ -1730,14 +1651,19 @@ done:
 	return result;
 }
 
+static inline void request_cuGraphNodeGetType(struct request *r, uint64_t hNode)
+{
+	request_init(r, OP_cuGraphNodeGetType);
+	request_word(r, hNode);
+}
+
 static inline CUresult call_cuGraphNodeGetType(uint64_t hNode, uint64_t *type)
 {
 	struct request r;
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_cuGraphNodeGetType);
-	request_word(&r, hNode);
+	request_cuGraphNodeGetType(&r, hNode);
 	result = channel_call(&r, out, 1);
 	*type = out[0];
 	return result;
@@ -1747,23 +1673,28 @@ static inline CUresult call_GraphAddNode(uint64_t graph, const void *dependencie
 {
 	struct request r;
 	struct buffer b[4] = { 0 };
+	struct argument a[4];
 	CUresult result;
 	uint64_t out[3] = { 0 };
 
 	request_init(&r, OP_GraphAddNode);
 	request_word(&r, graph);
-	result = buffer_in(&r, &b[0], dependencies, dependencies_bytes);
+	result = buffer_in(&a[0], &b[0], dependencies, dependencies_bytes);
 	if (result)
 		goto done;
-	result = buffer_in(&r, &b[1], edges, edges_bytes);
+	request_argument(&r, a[0]);
+	result = buffer_in(&a[1], &b[1], edges, edges_bytes);
 	if (result)
 		goto done;
-	result = buffer_in(&r, &b[2], params, params_bytes);
+	request_argument(&r, a[1]);
+	result = buffer_in(&a[2], &b[2], params, params_bytes);
 	if (result)
 		goto done;
-	result = buffer_out(&r, &b[3], bodies, bodies_bytes);
+	request_argument(&r, a[2]);
+	result = buffer_out(&a[3], &b[3], bodies, bodies_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[3]);
 	result = channel_call(&r, out, 3);
 done:
 	buffer_done(&b[0]);
@@ -1780,13 +1711,15 @@ static inline CUresult call_GraphNodeSet(uint64_t node, const void *params, size
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 
 	request_init(&r, OP_GraphNodeSet);
 	request_word(&r, node);
-	result = buffer_in(&r, &b[0], params, params_bytes);
+	result = buffer_in(&a[0], &b[0], params, params_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	result = channel_call(&r, NULL, 0);
 done:
 	buffer_done(&b[0]);
@@ -1797,14 +1730,16 @@ static inline CUresult call_GraphExecNodeSet(uint64_t exec, uint64_t node, const
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 
 	request_init(&r, OP_GraphExecNodeSet);
 	request_word(&r, exec);
 	request_word(&r, node);
-	result = buffer_in(&r, &b[0], params, params_bytes);
+	result = buffer_in(&a[0], &b[0], params, params_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	result = channel_call(&r, NULL, 0);
 done:
 	buffer_done(&b[0]);
@@ -1815,14 +1750,16 @@ static inline CUresult call_GraphNodeGet(uint64_t node, void *params, size_t par
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
 	request_init(&r, OP_GraphNodeGet);
 	request_word(&r, node);
-	result = buffer_out(&r, &b[0], params, params_bytes);
+	result = buffer_out(&a[0], &b[0], params, params_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	result = channel_call(&r, out, 1);
 done:
 	buffer_done(&b[0]);
@@ -1830,14 +1767,26 @@ done:
 	return result;
 }
 
+static inline void request_cuGraphDestroyNode(struct request *r, uint64_t hNode)
+{
+	request_init(r, OP_cuGraphDestroyNode);
+	r->exact = true;
+	request_word(r, hNode);
+}
+
 static inline CUresult call_cuGraphDestroyNode(uint64_t hNode)
 {
 	struct request r;
 
-	request_init(&r, OP_cuGraphDestroyNode);
-	r.exact = true;
-	request_word(&r, hNode);
+	request_cuGraphDestroyNode(&r, hNode);
 	return channel_call(&r, NULL, 0);
+}
+
+static inline void request_cuGraphNodeFindInClone(struct request *r, uint64_t hOriginalNode, uint64_t hClonedGraph)
+{
+	request_init(r, OP_cuGraphNodeFindInClone);
+	request_word(r, hOriginalNode);
+	request_word(r, hClonedGraph);
 }
 
 static inline CUresult call_cuGraphNodeFindInClone(uint64_t *phNode, uint64_t hOriginalNode, uint64_t hClonedGraph)
@@ -1846,12 +1795,17 @@ static inline CUresult call_cuGraphNodeFindInClone(uint64_t *phNode, uint64_t hO
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_cuGraphNodeFindInClone);
-	request_word(&r, hOriginalNode);
-	request_word(&r, hClonedGraph);
+	request_cuGraphNodeFindInClone(&r, hOriginalNode, hClonedGraph);
 	result = channel_call(&r, out, 1);
 	*phNode = out[0];
 	return result;
+}
+
+static inline void request_GraphExecUpdate(struct request *r, uint64_t graph, uint64_t exec)
+{
+	request_init(r, OP_GraphExecUpdate);
+	request_word(r, graph);
+	request_word(r, exec);
 }
 
 static inline CUresult call_GraphExecUpdate(uint64_t graph, uint64_t exec, uint64_t *node, uint64_t *from, uint64_t *update)
@@ -1860,9 +1814,7 @@ static inline CUresult call_GraphExecUpdate(uint64_t graph, uint64_t exec, uint6
 	CUresult result;
 	uint64_t out[3] = { 0 };
 
-	request_init(&r, OP_GraphExecUpdate);
-	request_word(&r, graph);
-	request_word(&r, exec);
+	request_GraphExecUpdate(&r, graph, exec);
 	result = channel_call(&r, out, 3);
 	*node = out[0];
 	*from = out[1];
@@ -1870,15 +1822,27 @@ static inline CUresult call_GraphExecUpdate(uint64_t graph, uint64_t exec, uint6
 	return result;
 }
 
+static inline void request_cuGraphNodeSetEnabled(struct request *r, uint64_t hGraphExec, uint64_t hNode, uint64_t isEnabled)
+{
+	request_init(r, OP_cuGraphNodeSetEnabled);
+	request_word(r, hGraphExec);
+	request_word(r, hNode);
+	request_word(r, isEnabled);
+}
+
 static inline CUresult call_cuGraphNodeSetEnabled(uint64_t hGraphExec, uint64_t hNode, uint64_t isEnabled)
 {
 	struct request r;
 
-	request_init(&r, OP_cuGraphNodeSetEnabled);
-	request_word(&r, hGraphExec);
-	request_word(&r, hNode);
-	request_word(&r, isEnabled);
+	request_cuGraphNodeSetEnabled(&r, hGraphExec, hNode, isEnabled);
 	return channel_call(&r, NULL, 0);
+}
+
+static inline void request_cuGraphNodeGetEnabled(struct request *r, uint64_t hGraphExec, uint64_t hNode)
+{
+	request_init(r, OP_cuGraphNodeGetEnabled);
+	request_word(r, hGraphExec);
+	request_word(r, hNode);
 }
 
 static inline CUresult call_cuGraphNodeGetEnabled(uint64_t hGraphExec, uint64_t hNode, uint64_t *isEnabled)
@@ -1887,12 +1851,16 @@ static inline CUresult call_cuGraphNodeGetEnabled(uint64_t hGraphExec, uint64_t 
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_cuGraphNodeGetEnabled);
-	request_word(&r, hGraphExec);
-	request_word(&r, hNode);
+	request_cuGraphNodeGetEnabled(&r, hGraphExec, hNode);
 	result = channel_call(&r, out, 1);
 	*isEnabled = out[0];
 	return result;
+}
+
+static inline void request_cuGraphExecGetFlags(struct request *r, uint64_t hGraphExec)
+{
+	request_init(r, OP_cuGraphExecGetFlags);
+	request_word(r, hGraphExec);
 }
 
 static inline CUresult call_cuGraphExecGetFlags(uint64_t hGraphExec, uint64_t *flags)
@@ -1901,8 +1869,7 @@ static inline CUresult call_cuGraphExecGetFlags(uint64_t hGraphExec, uint64_t *f
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_cuGraphExecGetFlags);
-	request_word(&r, hGraphExec);
+	request_cuGraphExecGetFlags(&r, hGraphExec);
 	result = channel_call(&r, out, 1);
 	*flags = out[0];
 	return result;
@@ -1912,6 +1879,7 @@ static inline CUresult call_cuGraphKernelNodeSetAttribute(uint64_t hNode, uint64
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 
 	if (!is_node_attribute(attr))
@@ -1919,9 +1887,10 @@ static inline CUresult call_cuGraphKernelNodeSetAttribute(uint64_t hNode, uint64
 	request_init(&r, OP_cuGraphKernelNodeSetAttribute);
 	request_word(&r, hNode);
 	request_word(&r, attr);
-	result = buffer_in(&r, &b[0], value, value_bytes);
+	result = buffer_in(&a[0], &b[0], value, value_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	result = channel_call(&r, NULL, 0);
 done:
 	buffer_done(&b[0]);
@@ -1932,6 +1901,7 @@ static inline CUresult call_cuGraphKernelNodeGetAttribute(uint64_t hNode, uint64
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 
 	if (!is_node_attribute(attr))
@@ -1939,23 +1909,37 @@ static inline CUresult call_cuGraphKernelNodeGetAttribute(uint64_t hNode, uint64
 	request_init(&r, OP_cuGraphKernelNodeGetAttribute);
 	request_word(&r, hNode);
 	request_word(&r, attr);
-	result = buffer_out(&r, &b[0], value, value_bytes);
+	result = buffer_out(&a[0], &b[0], value, value_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	result = channel_call(&r, NULL, 0);
 done:
 	buffer_done(&b[0]);
 	return result;
 }
 
+static inline void request_cuGraphKernelNodeCopyAttributes(struct request *r, uint64_t dst, uint64_t src)
+{
+	request_init(r, OP_cuGraphKernelNodeCopyAttributes);
+	request_word(r, dst);
+	request_word(r, src);
+}
+
 static inline CUresult call_cuGraphKernelNodeCopyAttributes(uint64_t dst, uint64_t src)
 {
 	struct request r;
 
-	request_init(&r, OP_cuGraphKernelNodeCopyAttributes);
-	request_word(&r, dst);
-	request_word(&r, src);
+	request_cuGraphKernelNodeCopyAttributes(&r, dst, src);
 	return channel_call(&r, NULL, 0);
+}
+
+static inline void request_GraphConditionalHandle(struct request *r, uint64_t graph, uint64_t value, uint64_t flags)
+{
+	request_init(r, OP_GraphConditionalHandle);
+	request_word(r, graph);
+	request_word(r, value);
+	request_word(r, flags);
 }
 
 static inline CUresult call_GraphConditionalHandle(uint64_t *handle, uint64_t graph, uint64_t value, uint64_t flags)
@@ -1966,10 +1950,7 @@ static inline CUresult call_GraphConditionalHandle(uint64_t *handle, uint64_t gr
 
 	if (!is_condition_flags(flags))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_GraphConditionalHandle);
-	request_word(&r, graph);
-	request_word(&r, value);
-	request_word(&r, flags);
+	request_GraphConditionalHandle(&r, graph, value, flags);
 	result = channel_call(&r, out, 1);
 	*handle = out[0];
 	return result;
@@ -1979,15 +1960,17 @@ static inline CUresult call_StreamMemOps(uint64_t stream, const void *ops, size_
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 
 	if (!is_stream_ops_flags(flags))
 		return CUDA_ERROR_INVALID_VALUE;
 	request_init(&r, OP_StreamMemOps);
 	request_word(&r, stream);
-	result = buffer_in(&r, &b[0], ops, ops_bytes);
+	result = buffer_in(&a[0], &b[0], ops, ops_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	request_word(&r, flags);
 	result = channel_call(&r, NULL, 0);
 done:
@@ -1995,13 +1978,25 @@ done:
 	return result;
 }
 
+static inline void request_cuDeviceGraphMemTrim(struct request *r, uint64_t device)
+{
+	request_init(r, OP_cuDeviceGraphMemTrim);
+	request_word(r, device);
+}
+
 static inline CUresult call_cuDeviceGraphMemTrim(uint64_t device)
 {
 	struct request r;
 
-	request_init(&r, OP_cuDeviceGraphMemTrim);
-	request_word(&r, device);
+	request_cuDeviceGraphMemTrim(&r, device);
 	return channel_call(&r, NULL, 0);
+}
+
+static inline void request_GraphMemory(struct request *r, uint64_t device, uint64_t attr)
+{
+	request_init(r, OP_GraphMemory);
+	request_word(r, device);
+	request_word(r, attr);
 }
 
 static inline CUresult call_GraphMemory(uint64_t device, uint64_t attr, uint64_t *value)
@@ -2012,12 +2007,18 @@ static inline CUresult call_GraphMemory(uint64_t device, uint64_t attr, uint64_t
 
 	if (!is_graph_memory(attr))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_GraphMemory);
-	request_word(&r, device);
-	request_word(&r, attr);
+	request_GraphMemory(&r, device, attr);
 	result = channel_call(&r, out, 1);
 	*value = out[0];
 	return result;
+}
+
+static inline void request_GraphMemorySet(struct request *r, uint64_t device, uint64_t attr, uint64_t value)
+{
+	request_init(r, OP_GraphMemorySet);
+	request_word(r, device);
+	request_word(r, attr);
+	request_word(r, value);
 }
 
 static inline CUresult call_GraphMemorySet(uint64_t device, uint64_t attr, uint64_t value)
@@ -2026,10 +2027,7 @@ static inline CUresult call_GraphMemorySet(uint64_t device, uint64_t attr, uint6
 
 	if (!is_graph_memory(attr))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_GraphMemorySet);
-	request_word(&r, device);
-	request_word(&r, attr);
-	request_word(&r, value);
+	request_GraphMemorySet(&r, device, attr, value);
 	return channel_call(&r, NULL, 0);
 }
 
@@ -2037,13 +2035,15 @@ static inline CUresult call_LinkCreate(uint64_t *link, const void *options, size
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
 	request_init(&r, OP_LinkCreate);
-	result = buffer_in(&r, &b[0], options, options_bytes);
+	result = buffer_in(&a[0], &b[0], options, options_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	request_word(&r, infoBytes);
 	request_word(&r, errorBytes);
 	result = channel_call(&r, out, 1);
@@ -2057,6 +2057,7 @@ static inline CUresult call_LinkAddData(uint64_t link, uint64_t type, const void
 {
 	struct request r;
 	struct buffer b[3] = { 0 };
+	struct argument a[3];
 	CUresult result;
 
 	if (!is_link_input(type))
@@ -2064,15 +2065,18 @@ static inline CUresult call_LinkAddData(uint64_t link, uint64_t type, const void
 	request_init(&r, OP_LinkAddData);
 	request_word(&r, link);
 	request_word(&r, type);
-	result = buffer_in(&r, &b[0], data, data_bytes);
+	result = buffer_in(&a[0], &b[0], data, data_bytes);
 	if (result)
 		goto done;
-	result = buffer_in(&r, &b[1], name, __builtin_strlen(name));
+	request_argument(&r, a[0]);
+	result = buffer_in(&a[1], &b[1], name, __builtin_strlen(name));
 	if (result)
 		goto done;
-	result = buffer_in(&r, &b[2], options, options_bytes);
+	request_argument(&r, a[1]);
+	result = buffer_in(&a[2], &b[2], options, options_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[2]);
 	result = channel_call(&r, NULL, 0);
 done:
 	buffer_done(&b[0]);
@@ -2081,14 +2085,19 @@ done:
 	return result;
 }
 
+static inline void request_LinkComplete(struct request *r, uint64_t link)
+{
+	request_init(r, OP_LinkComplete);
+	request_word(r, link);
+}
+
 static inline CUresult call_LinkComplete(uint64_t link, uint64_t *bytes)
 {
 	struct request r;
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_LinkComplete);
-	request_word(&r, link);
+	request_LinkComplete(&r, link);
 	result = channel_call(&r, out, 1);
 	*bytes = out[0];
 	return result;
@@ -2098,13 +2107,15 @@ static inline CUresult call_LinkImage(uint64_t link, void *image, size_t image_b
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 
 	request_init(&r, OP_LinkImage);
 	request_word(&r, link);
-	result = buffer_out(&r, &b[0], image, image_bytes);
+	result = buffer_out(&a[0], &b[0], image, image_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	result = channel_call(&r, NULL, 0);
 done:
 	buffer_done(&b[0]);
@@ -2115,17 +2126,20 @@ static inline CUresult call_LinkLogs(uint64_t link, void *infoLog, size_t infoLo
 {
 	struct request r;
 	struct buffer b[2] = { 0 };
+	struct argument a[2];
 	CUresult result;
 	uint64_t out[2] = { 0 };
 
 	request_init(&r, OP_LinkLogs);
 	request_word(&r, link);
-	result = buffer_out(&r, &b[0], infoLog, infoLog_bytes);
+	result = buffer_out(&a[0], &b[0], infoLog, infoLog_bytes);
 	if (result)
 		goto done;
-	result = buffer_out(&r, &b[1], errorLog, errorLog_bytes);
+	request_argument(&r, a[0]);
+	result = buffer_out(&a[1], &b[1], errorLog, errorLog_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[1]);
 	result = channel_call(&r, out, 2);
 done:
 	buffer_done(&b[0]);
@@ -2135,13 +2149,18 @@ done:
 	return result;
 }
 
+static inline void request_cuLinkDestroy(struct request *r, uint64_t state)
+{
+	request_init(r, OP_cuLinkDestroy);
+	r->exact = true;
+	request_word(r, state);
+}
+
 static inline CUresult call_cuLinkDestroy(uint64_t state)
 {
 	struct request r;
 
-	request_init(&r, OP_cuLinkDestroy);
-	r.exact = true;
-	request_word(&r, state);
+	request_cuLinkDestroy(&r, state);
 	return channel_call(&r, NULL, 0);
 }
 
@@ -2149,13 +2168,15 @@ static inline CUresult call_cuArrayCreate_v2(uint64_t *pHandle, const void *pAll
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
 	request_init(&r, OP_cuArrayCreate_v2);
-	result = buffer_in(&r, &b[0], pAllocateArray, pAllocateArray_bytes);
+	result = buffer_in(&a[0], &b[0], pAllocateArray, pAllocateArray_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	result = channel_call(&r, out, 1);
 done:
 	buffer_done(&b[0]);
@@ -2167,13 +2188,15 @@ static inline CUresult call_cuArray3DCreate_v2(uint64_t *pHandle, const void *pA
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
 	request_init(&r, OP_cuArray3DCreate_v2);
-	result = buffer_in(&r, &b[0], pAllocateArray, pAllocateArray_bytes);
+	result = buffer_in(&a[0], &b[0], pAllocateArray, pAllocateArray_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	result = channel_call(&r, out, 1);
 done:
 	buffer_done(&b[0]);
@@ -2181,13 +2204,18 @@ done:
 	return result;
 }
 
+static inline void request_cuArrayDestroy(struct request *r, uint64_t hArray)
+{
+	request_init(r, OP_cuArrayDestroy);
+	r->exact = true;
+	request_word(r, hArray);
+}
+
 static inline CUresult call_cuArrayDestroy(uint64_t hArray)
 {
 	struct request r;
 
-	request_init(&r, OP_cuArrayDestroy);
-	r.exact = true;
-	request_word(&r, hArray);
+	request_cuArrayDestroy(&r, hArray);
 	return channel_call(&r, NULL, 0);
 }
 
@@ -2195,12 +2223,14 @@ static inline CUresult call_cuArrayGetDescriptor_v2(void *pArrayDescriptor, size
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 
 	request_init(&r, OP_cuArrayGetDescriptor_v2);
-	result = buffer_out(&r, &b[0], pArrayDescriptor, pArrayDescriptor_bytes);
+	result = buffer_out(&a[0], &b[0], pArrayDescriptor, pArrayDescriptor_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	request_word(&r, hArray);
 	result = channel_call(&r, NULL, 0);
 done:
@@ -2212,17 +2242,26 @@ static inline CUresult call_cuArray3DGetDescriptor_v2(void *pArrayDescriptor, si
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 
 	request_init(&r, OP_cuArray3DGetDescriptor_v2);
-	result = buffer_out(&r, &b[0], pArrayDescriptor, pArrayDescriptor_bytes);
+	result = buffer_out(&a[0], &b[0], pArrayDescriptor, pArrayDescriptor_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	request_word(&r, hArray);
 	result = channel_call(&r, NULL, 0);
 done:
 	buffer_done(&b[0]);
 	return result;
+}
+
+static inline void request_cuArrayGetPlane(struct request *r, uint64_t hArray, uint64_t planeIdx)
+{
+	request_init(r, OP_cuArrayGetPlane);
+	request_word(r, hArray);
+	request_word(r, planeIdx);
 }
 
 static inline CUresult call_cuArrayGetPlane(uint64_t *pPlaneArray, uint64_t hArray, uint64_t planeIdx)
@@ -2231,9 +2270,7 @@ static inline CUresult call_cuArrayGetPlane(uint64_t *pPlaneArray, uint64_t hArr
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_cuArrayGetPlane);
-	request_word(&r, hArray);
-	request_word(&r, planeIdx);
+	request_cuArrayGetPlane(&r, hArray, planeIdx);
 	result = channel_call(&r, out, 1);
 	*pPlaneArray = out[0];
 	return result;
@@ -2243,12 +2280,14 @@ static inline CUresult call_cuArrayGetMemoryRequirements(void *memoryRequirement
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 
 	request_init(&r, OP_cuArrayGetMemoryRequirements);
-	result = buffer_out(&r, &b[0], memoryRequirements, memoryRequirements_bytes);
+	result = buffer_out(&a[0], &b[0], memoryRequirements, memoryRequirements_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	request_word(&r, array);
 	request_word(&r, device);
 	result = channel_call(&r, NULL, 0);
@@ -2261,12 +2300,14 @@ static inline CUresult call_cuArrayGetSparseProperties(void *sparseProperties, s
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 
 	request_init(&r, OP_cuArrayGetSparseProperties);
-	result = buffer_out(&r, &b[0], sparseProperties, sparseProperties_bytes);
+	result = buffer_out(&a[0], &b[0], sparseProperties, sparseProperties_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	request_word(&r, array);
 	result = channel_call(&r, NULL, 0);
 done:
@@ -2278,13 +2319,15 @@ static inline CUresult call_cuMipmappedArrayCreate(uint64_t *pHandle, const void
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
 	request_init(&r, OP_cuMipmappedArrayCreate);
-	result = buffer_in(&r, &b[0], pMipmappedArrayDesc, pMipmappedArrayDesc_bytes);
+	result = buffer_in(&a[0], &b[0], pMipmappedArrayDesc, pMipmappedArrayDesc_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	request_word(&r, numMipmapLevels);
 	result = channel_call(&r, out, 1);
 done:
@@ -2293,14 +2336,26 @@ done:
 	return result;
 }
 
+static inline void request_cuMipmappedArrayDestroy(struct request *r, uint64_t hMipmappedArray)
+{
+	request_init(r, OP_cuMipmappedArrayDestroy);
+	r->exact = true;
+	request_word(r, hMipmappedArray);
+}
+
 static inline CUresult call_cuMipmappedArrayDestroy(uint64_t hMipmappedArray)
 {
 	struct request r;
 
-	request_init(&r, OP_cuMipmappedArrayDestroy);
-	r.exact = true;
-	request_word(&r, hMipmappedArray);
+	request_cuMipmappedArrayDestroy(&r, hMipmappedArray);
 	return channel_call(&r, NULL, 0);
+}
+
+static inline void request_cuMipmappedArrayGetLevel(struct request *r, uint64_t hMipmappedArray, uint64_t level)
+{
+	request_init(r, OP_cuMipmappedArrayGetLevel);
+	request_word(r, hMipmappedArray);
+	request_word(r, level);
 }
 
 static inline CUresult call_cuMipmappedArrayGetLevel(uint64_t *pLevelArray, uint64_t hMipmappedArray, uint64_t level)
@@ -2309,9 +2364,7 @@ static inline CUresult call_cuMipmappedArrayGetLevel(uint64_t *pLevelArray, uint
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_cuMipmappedArrayGetLevel);
-	request_word(&r, hMipmappedArray);
-	request_word(&r, level);
+	request_cuMipmappedArrayGetLevel(&r, hMipmappedArray, level);
 	result = channel_call(&r, out, 1);
 	*pLevelArray = out[0];
 	return result;
@@ -2321,12 +2374,14 @@ static inline CUresult call_cuMipmappedArrayGetMemoryRequirements(void *memoryRe
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 
 	request_init(&r, OP_cuMipmappedArrayGetMemoryRequirements);
-	result = buffer_out(&r, &b[0], memoryRequirements, memoryRequirements_bytes);
+	result = buffer_out(&a[0], &b[0], memoryRequirements, memoryRequirements_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	request_word(&r, mipmap);
 	request_word(&r, device);
 	result = channel_call(&r, NULL, 0);
@@ -2339,17 +2394,27 @@ static inline CUresult call_cuMipmappedArrayGetSparseProperties(void *sparseProp
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 
 	request_init(&r, OP_cuMipmappedArrayGetSparseProperties);
-	result = buffer_out(&r, &b[0], sparseProperties, sparseProperties_bytes);
+	result = buffer_out(&a[0], &b[0], sparseProperties, sparseProperties_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	request_word(&r, mipmap);
 	result = channel_call(&r, NULL, 0);
 done:
 	buffer_done(&b[0]);
 	return result;
+}
+
+static inline void request_cuDeviceGetTexture1DLinearMaxWidth(struct request *r, uint64_t format, uint64_t numChannels, uint64_t dev)
+{
+	request_init(r, OP_cuDeviceGetTexture1DLinearMaxWidth);
+	request_word(r, format);
+	request_word(r, numChannels);
+	request_word(r, dev);
 }
 
 static inline CUresult call_cuDeviceGetTexture1DLinearMaxWidth(uint64_t *maxWidthInElements, uint64_t format, uint64_t numChannels, uint64_t dev)
@@ -2358,32 +2423,39 @@ static inline CUresult call_cuDeviceGetTexture1DLinearMaxWidth(uint64_t *maxWidt
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_cuDeviceGetTexture1DLinearMaxWidth);
-	request_word(&r, format);
-	request_word(&r, numChannels);
-	request_word(&r, dev);
+	request_cuDeviceGetTexture1DLinearMaxWidth(&r, format, numChannels, dev);
 	result = channel_call(&r, out, 1);
 	*maxWidthInElements = out[0];
 	return result;
+}
+
+static inline void request_cuTexObjectDestroy(struct request *r, uint64_t texObject)
+{
+	request_init(r, OP_cuTexObjectDestroy);
+	r->exact = true;
+	request_word(r, texObject);
 }
 
 static inline CUresult call_cuTexObjectDestroy(uint64_t texObject)
 {
 	struct request r;
 
-	request_init(&r, OP_cuTexObjectDestroy);
-	r.exact = true;
-	request_word(&r, texObject);
+	request_cuTexObjectDestroy(&r, texObject);
 	return channel_call(&r, NULL, 0);
+}
+
+static inline void request_cuSurfObjectDestroy(struct request *r, uint64_t surfObject)
+{
+	request_init(r, OP_cuSurfObjectDestroy);
+	r->exact = true;
+	request_word(r, surfObject);
 }
 
 static inline CUresult call_cuSurfObjectDestroy(uint64_t surfObject)
 {
 	struct request r;
 
-	request_init(&r, OP_cuSurfObjectDestroy);
-	r.exact = true;
-	request_word(&r, surfObject);
+	request_cuSurfObjectDestroy(&r, surfObject);
 	return channel_call(&r, NULL, 0);
 }
 
@@ -2391,14 +2463,16 @@ static inline CUresult call_cuModuleGetTexRef(uint64_t *pTexRef, uint64_t hmod, 
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
 	request_init(&r, OP_cuModuleGetTexRef);
 	request_word(&r, hmod);
-	result = buffer_in(&r, &b[0], name, __builtin_strlen(name));
+	result = buffer_in(&a[0], &b[0], name, __builtin_strlen(name));
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	result = channel_call(&r, out, 1);
 done:
 	buffer_done(&b[0]);
@@ -2410,19 +2484,26 @@ static inline CUresult call_cuModuleGetSurfRef(uint64_t *pSurfRef, uint64_t hmod
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
 	request_init(&r, OP_cuModuleGetSurfRef);
 	request_word(&r, hmod);
-	result = buffer_in(&r, &b[0], name, __builtin_strlen(name));
+	result = buffer_in(&a[0], &b[0], name, __builtin_strlen(name));
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	result = channel_call(&r, out, 1);
 done:
 	buffer_done(&b[0]);
 	*pSurfRef = out[0];
 	return result;
+}
+
+static inline void request_cuTexRefCreate(struct request *r)
+{
+	request_init(r, OP_cuTexRefCreate);
 }
 
 static inline CUresult call_cuTexRefCreate(uint64_t *pTexRef)
@@ -2431,20 +2512,33 @@ static inline CUresult call_cuTexRefCreate(uint64_t *pTexRef)
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_cuTexRefCreate);
+	request_cuTexRefCreate(&r);
 	result = channel_call(&r, out, 1);
 	*pTexRef = out[0];
 	return result;
+}
+
+static inline void request_cuTexRefDestroy(struct request *r, uint64_t hTexRef)
+{
+	request_init(r, OP_cuTexRefDestroy);
+	r->exact = true;
+	request_word(r, hTexRef);
 }
 
 static inline CUresult call_cuTexRefDestroy(uint64_t hTexRef)
 {
 	struct request r;
 
-	request_init(&r, OP_cuTexRefDestroy);
-	r.exact = true;
-	request_word(&r, hTexRef);
+	request_cuTexRefDestroy(&r, hTexRef);
 	return channel_call(&r, NULL, 0);
+}
+
+static inline void request_cuTexRefSetArray(struct request *r, uint64_t hTexRef, uint64_t hArray, uint64_t Flags)
+{
+	request_init(r, OP_cuTexRefSetArray);
+	request_word(r, hTexRef);
+	request_word(r, hArray);
+	request_word(r, Flags);
 }
 
 static inline CUresult call_cuTexRefSetArray(uint64_t hTexRef, uint64_t hArray, uint64_t Flags)
@@ -2453,11 +2547,16 @@ static inline CUresult call_cuTexRefSetArray(uint64_t hTexRef, uint64_t hArray, 
 
 	if (!is_texture_reference_array(Flags))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuTexRefSetArray);
-	request_word(&r, hTexRef);
-	request_word(&r, hArray);
-	request_word(&r, Flags);
+	request_cuTexRefSetArray(&r, hTexRef, hArray, Flags);
 	return channel_call(&r, NULL, 0);
+}
+
+static inline void request_cuTexRefSetMipmappedArray(struct request *r, uint64_t hTexRef, uint64_t hMipmappedArray, uint64_t Flags)
+{
+	request_init(r, OP_cuTexRefSetMipmappedArray);
+	request_word(r, hTexRef);
+	request_word(r, hMipmappedArray);
+	request_word(r, Flags);
 }
 
 static inline CUresult call_cuTexRefSetMipmappedArray(uint64_t hTexRef, uint64_t hMipmappedArray, uint64_t Flags)
@@ -2466,11 +2565,16 @@ static inline CUresult call_cuTexRefSetMipmappedArray(uint64_t hTexRef, uint64_t
 
 	if (!is_texture_reference_array(Flags))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuTexRefSetMipmappedArray);
-	request_word(&r, hTexRef);
-	request_word(&r, hMipmappedArray);
-	request_word(&r, Flags);
+	request_cuTexRefSetMipmappedArray(&r, hTexRef, hMipmappedArray, Flags);
 	return channel_call(&r, NULL, 0);
+}
+
+static inline void request_cuTexRefSetAddress_v2(struct request *r, uint64_t hTexRef, uint64_t dptr, uint64_t bytes)
+{
+	request_init(r, OP_cuTexRefSetAddress_v2);
+	request_word(r, hTexRef);
+	request_word(r, dptr);
+	request_word(r, bytes);
 }
 
 static inline CUresult call_cuTexRefSetAddress_v2(uint64_t *ByteOffset, uint64_t hTexRef, uint64_t dptr, uint64_t bytes)
@@ -2479,10 +2583,7 @@ static inline CUresult call_cuTexRefSetAddress_v2(uint64_t *ByteOffset, uint64_t
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_cuTexRefSetAddress_v2);
-	request_word(&r, hTexRef);
-	request_word(&r, dptr);
-	request_word(&r, bytes);
+	request_cuTexRefSetAddress_v2(&r, hTexRef, dptr, bytes);
 	result = channel_call(&r, out, 1);
 	*ByteOffset = out[0];
 	return result;
@@ -2492,13 +2593,15 @@ static inline CUresult call_cuTexRefSetAddress2D_v3(uint64_t hTexRef, const void
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 
 	request_init(&r, OP_cuTexRefSetAddress2D_v3);
 	request_word(&r, hTexRef);
-	result = buffer_in(&r, &b[0], desc, desc_bytes);
+	result = buffer_in(&a[0], &b[0], desc, desc_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	request_word(&r, dptr);
 	request_word(&r, Pitch);
 	result = channel_call(&r, NULL, 0);
@@ -2507,15 +2610,28 @@ done:
 	return result;
 }
 
+static inline void request_cuTexRefSetFormat(struct request *r, uint64_t hTexRef, uint64_t fmt, uint64_t NumPackedComponents)
+{
+	request_init(r, OP_cuTexRefSetFormat);
+	request_word(r, hTexRef);
+	request_word(r, fmt);
+	request_word(r, NumPackedComponents);
+}
+
 static inline CUresult call_cuTexRefSetFormat(uint64_t hTexRef, uint64_t fmt, uint64_t NumPackedComponents)
 {
 	struct request r;
 
-	request_init(&r, OP_cuTexRefSetFormat);
-	request_word(&r, hTexRef);
-	request_word(&r, fmt);
-	request_word(&r, NumPackedComponents);
+	request_cuTexRefSetFormat(&r, hTexRef, fmt, NumPackedComponents);
 	return channel_call(&r, NULL, 0);
+}
+
+static inline void request_cuTexRefSetAddressMode(struct request *r, uint64_t hTexRef, uint64_t dim, uint64_t am)
+{
+	request_init(r, OP_cuTexRefSetAddressMode);
+	request_word(r, hTexRef);
+	request_word(r, dim);
+	request_word(r, am);
 }
 
 static inline CUresult post_cuTexRefSetAddressMode(uint64_t hTexRef, uint64_t dim, uint64_t am)
@@ -2524,11 +2640,15 @@ static inline CUresult post_cuTexRefSetAddressMode(uint64_t hTexRef, uint64_t di
 
 	if (!is_address_mode(am))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuTexRefSetAddressMode);
-	request_word(&r, hTexRef);
-	request_word(&r, dim);
-	request_word(&r, am);
+	request_cuTexRefSetAddressMode(&r, hTexRef, dim, am);
 	return channel_post(&r);
+}
+
+static inline void request_cuTexRefSetFilterMode(struct request *r, uint64_t hTexRef, uint64_t fm)
+{
+	request_init(r, OP_cuTexRefSetFilterMode);
+	request_word(r, hTexRef);
+	request_word(r, fm);
 }
 
 static inline CUresult post_cuTexRefSetFilterMode(uint64_t hTexRef, uint64_t fm)
@@ -2537,10 +2657,15 @@ static inline CUresult post_cuTexRefSetFilterMode(uint64_t hTexRef, uint64_t fm)
 
 	if (!is_filter_mode(fm))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuTexRefSetFilterMode);
-	request_word(&r, hTexRef);
-	request_word(&r, fm);
+	request_cuTexRefSetFilterMode(&r, hTexRef, fm);
 	return channel_post(&r);
+}
+
+static inline void request_cuTexRefSetMipmapFilterMode(struct request *r, uint64_t hTexRef, uint64_t fm)
+{
+	request_init(r, OP_cuTexRefSetMipmapFilterMode);
+	request_word(r, hTexRef);
+	request_word(r, fm);
 }
 
 static inline CUresult post_cuTexRefSetMipmapFilterMode(uint64_t hTexRef, uint64_t fm)
@@ -2549,40 +2674,53 @@ static inline CUresult post_cuTexRefSetMipmapFilterMode(uint64_t hTexRef, uint64
 
 	if (!is_filter_mode(fm))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuTexRefSetMipmapFilterMode);
-	request_word(&r, hTexRef);
-	request_word(&r, fm);
+	request_cuTexRefSetMipmapFilterMode(&r, hTexRef, fm);
 	return channel_post(&r);
+}
+
+static inline void request_cuTexRefSetMipmapLevelBias(struct request *r, uint64_t hTexRef, uint64_t bias)
+{
+	request_init(r, OP_cuTexRefSetMipmapLevelBias);
+	request_word(r, hTexRef);
+	request_word(r, bias);
 }
 
 static inline CUresult post_cuTexRefSetMipmapLevelBias(uint64_t hTexRef, uint64_t bias)
 {
 	struct request r;
 
-	request_init(&r, OP_cuTexRefSetMipmapLevelBias);
-	request_word(&r, hTexRef);
-	request_word(&r, bias);
+	request_cuTexRefSetMipmapLevelBias(&r, hTexRef, bias);
 	return channel_post(&r);
+}
+
+static inline void request_cuTexRefSetMipmapLevelClamp(struct request *r, uint64_t hTexRef, uint64_t minMipmapLevelClamp, uint64_t maxMipmapLevelClamp)
+{
+	request_init(r, OP_cuTexRefSetMipmapLevelClamp);
+	request_word(r, hTexRef);
+	request_word(r, minMipmapLevelClamp);
+	request_word(r, maxMipmapLevelClamp);
 }
 
 static inline CUresult post_cuTexRefSetMipmapLevelClamp(uint64_t hTexRef, uint64_t minMipmapLevelClamp, uint64_t maxMipmapLevelClamp)
 {
 	struct request r;
 
-	request_init(&r, OP_cuTexRefSetMipmapLevelClamp);
-	request_word(&r, hTexRef);
-	request_word(&r, minMipmapLevelClamp);
-	request_word(&r, maxMipmapLevelClamp);
+	request_cuTexRefSetMipmapLevelClamp(&r, hTexRef, minMipmapLevelClamp, maxMipmapLevelClamp);
 	return channel_post(&r);
+}
+
+static inline void request_cuTexRefSetMaxAnisotropy(struct request *r, uint64_t hTexRef, uint64_t maxAniso)
+{
+	request_init(r, OP_cuTexRefSetMaxAnisotropy);
+	request_word(r, hTexRef);
+	request_word(r, maxAniso);
 }
 
 static inline CUresult post_cuTexRefSetMaxAnisotropy(uint64_t hTexRef, uint64_t maxAniso)
 {
 	struct request r;
 
-	request_init(&r, OP_cuTexRefSetMaxAnisotropy);
-	request_word(&r, hTexRef);
-	request_word(&r, maxAniso);
+	request_cuTexRefSetMaxAnisotropy(&r, hTexRef, maxAniso);
 	return channel_post(&r);
 }
 
@@ -2590,17 +2728,26 @@ static inline CUresult call_cuTexRefSetBorderColor(uint64_t hTexRef, const void 
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 
 	request_init(&r, OP_cuTexRefSetBorderColor);
 	request_word(&r, hTexRef);
-	result = buffer_in(&r, &b[0], pBorderColor, pBorderColor_bytes);
+	result = buffer_in(&a[0], &b[0], pBorderColor, pBorderColor_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	result = channel_call(&r, NULL, 0);
 done:
 	buffer_done(&b[0]);
 	return result;
+}
+
+static inline void request_cuTexRefSetFlags(struct request *r, uint64_t hTexRef, uint64_t Flags)
+{
+	request_init(r, OP_cuTexRefSetFlags);
+	request_word(r, hTexRef);
+	request_word(r, Flags);
 }
 
 static inline CUresult post_cuTexRefSetFlags(uint64_t hTexRef, uint64_t Flags)
@@ -2609,10 +2756,14 @@ static inline CUresult post_cuTexRefSetFlags(uint64_t hTexRef, uint64_t Flags)
 
 	if (!is_texture_flags(Flags))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuTexRefSetFlags);
-	request_word(&r, hTexRef);
-	request_word(&r, Flags);
+	request_cuTexRefSetFlags(&r, hTexRef, Flags);
 	return channel_post(&r);
+}
+
+static inline void request_cuTexRefGetAddress_v2(struct request *r, uint64_t hTexRef)
+{
+	request_init(r, OP_cuTexRefGetAddress_v2);
+	request_word(r, hTexRef);
 }
 
 static inline CUresult call_cuTexRefGetAddress_v2(uint64_t *pdptr, uint64_t hTexRef)
@@ -2621,11 +2772,17 @@ static inline CUresult call_cuTexRefGetAddress_v2(uint64_t *pdptr, uint64_t hTex
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_cuTexRefGetAddress_v2);
-	request_word(&r, hTexRef);
+	request_cuTexRefGetAddress_v2(&r, hTexRef);
 	result = channel_call(&r, out, 1);
 	*pdptr = out[0];
 	return result;
+}
+
+static inline void request_cuTexRefGetAddressMode(struct request *r, uint64_t hTexRef, uint64_t dim)
+{
+	request_init(r, OP_cuTexRefGetAddressMode);
+	request_word(r, hTexRef);
+	request_word(r, dim);
 }
 
 static inline CUresult call_cuTexRefGetAddressMode(uint64_t *pam, uint64_t hTexRef, uint64_t dim)
@@ -2634,12 +2791,16 @@ static inline CUresult call_cuTexRefGetAddressMode(uint64_t *pam, uint64_t hTexR
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_cuTexRefGetAddressMode);
-	request_word(&r, hTexRef);
-	request_word(&r, dim);
+	request_cuTexRefGetAddressMode(&r, hTexRef, dim);
 	result = channel_call(&r, out, 1);
 	*pam = out[0];
 	return result;
+}
+
+static inline void request_cuTexRefGetFilterMode(struct request *r, uint64_t hTexRef)
+{
+	request_init(r, OP_cuTexRefGetFilterMode);
+	request_word(r, hTexRef);
 }
 
 static inline CUresult call_cuTexRefGetFilterMode(uint64_t *pfm, uint64_t hTexRef)
@@ -2648,11 +2809,16 @@ static inline CUresult call_cuTexRefGetFilterMode(uint64_t *pfm, uint64_t hTexRe
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_cuTexRefGetFilterMode);
-	request_word(&r, hTexRef);
+	request_cuTexRefGetFilterMode(&r, hTexRef);
 	result = channel_call(&r, out, 1);
 	*pfm = out[0];
 	return result;
+}
+
+static inline void request_cuTexRefGetMipmapFilterMode(struct request *r, uint64_t hTexRef)
+{
+	request_init(r, OP_cuTexRefGetMipmapFilterMode);
+	request_word(r, hTexRef);
 }
 
 static inline CUresult call_cuTexRefGetMipmapFilterMode(uint64_t *pfm, uint64_t hTexRef)
@@ -2661,11 +2827,16 @@ static inline CUresult call_cuTexRefGetMipmapFilterMode(uint64_t *pfm, uint64_t 
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_cuTexRefGetMipmapFilterMode);
-	request_word(&r, hTexRef);
+	request_cuTexRefGetMipmapFilterMode(&r, hTexRef);
 	result = channel_call(&r, out, 1);
 	*pfm = out[0];
 	return result;
+}
+
+static inline void request_cuTexRefGetMipmapLevelBias(struct request *r, uint64_t hTexRef)
+{
+	request_init(r, OP_cuTexRefGetMipmapLevelBias);
+	request_word(r, hTexRef);
 }
 
 static inline CUresult call_cuTexRefGetMipmapLevelBias(uint64_t *pbias, uint64_t hTexRef)
@@ -2674,11 +2845,16 @@ static inline CUresult call_cuTexRefGetMipmapLevelBias(uint64_t *pbias, uint64_t
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_cuTexRefGetMipmapLevelBias);
-	request_word(&r, hTexRef);
+	request_cuTexRefGetMipmapLevelBias(&r, hTexRef);
 	result = channel_call(&r, out, 1);
 	*pbias = out[0];
 	return result;
+}
+
+static inline void request_cuTexRefGetMipmapLevelClamp(struct request *r, uint64_t hTexRef)
+{
+	request_init(r, OP_cuTexRefGetMipmapLevelClamp);
+	request_word(r, hTexRef);
 }
 
 static inline CUresult call_cuTexRefGetMipmapLevelClamp(uint64_t *pminMipmapLevelClamp, uint64_t *pmaxMipmapLevelClamp, uint64_t hTexRef)
@@ -2687,12 +2863,17 @@ static inline CUresult call_cuTexRefGetMipmapLevelClamp(uint64_t *pminMipmapLeve
 	CUresult result;
 	uint64_t out[2] = { 0 };
 
-	request_init(&r, OP_cuTexRefGetMipmapLevelClamp);
-	request_word(&r, hTexRef);
+	request_cuTexRefGetMipmapLevelClamp(&r, hTexRef);
 	result = channel_call(&r, out, 2);
 	*pminMipmapLevelClamp = out[0];
 	*pmaxMipmapLevelClamp = out[1];
 	return result;
+}
+
+static inline void request_cuTexRefGetMaxAnisotropy(struct request *r, uint64_t hTexRef)
+{
+	request_init(r, OP_cuTexRefGetMaxAnisotropy);
+	request_word(r, hTexRef);
 }
 
 static inline CUresult call_cuTexRefGetMaxAnisotropy(uint64_t *pmaxAniso, uint64_t hTexRef)
@@ -2701,8 +2882,7 @@ static inline CUresult call_cuTexRefGetMaxAnisotropy(uint64_t *pmaxAniso, uint64
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_cuTexRefGetMaxAnisotropy);
-	request_word(&r, hTexRef);
+	request_cuTexRefGetMaxAnisotropy(&r, hTexRef);
 	result = channel_call(&r, out, 1);
 	*pmaxAniso = out[0];
 	return result;
@@ -2712,17 +2892,25 @@ static inline CUresult call_cuTexRefGetBorderColor(void *pBorderColor, size_t pB
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 
 	request_init(&r, OP_cuTexRefGetBorderColor);
-	result = buffer_out(&r, &b[0], pBorderColor, pBorderColor_bytes);
+	result = buffer_out(&a[0], &b[0], pBorderColor, pBorderColor_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	request_word(&r, hTexRef);
 	result = channel_call(&r, NULL, 0);
 done:
 	buffer_done(&b[0]);
 	return result;
+}
+
+static inline void request_cuTexRefGetFlags(struct request *r, uint64_t hTexRef)
+{
+	request_init(r, OP_cuTexRefGetFlags);
+	request_word(r, hTexRef);
 }
 
 static inline CUresult call_cuTexRefGetFlags(uint64_t *pFlags, uint64_t hTexRef)
@@ -2731,11 +2919,16 @@ static inline CUresult call_cuTexRefGetFlags(uint64_t *pFlags, uint64_t hTexRef)
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_cuTexRefGetFlags);
-	request_word(&r, hTexRef);
+	request_cuTexRefGetFlags(&r, hTexRef);
 	result = channel_call(&r, out, 1);
 	*pFlags = out[0];
 	return result;
+}
+
+static inline void request_cuTexRefGetFormat(struct request *r, uint64_t hTexRef)
+{
+	request_init(r, OP_cuTexRefGetFormat);
+	request_word(r, hTexRef);
 }
 
 static inline CUresult call_cuTexRefGetFormat(uint64_t *pFormat, uint64_t *pNumChannels, uint64_t hTexRef)
@@ -2744,12 +2937,19 @@ static inline CUresult call_cuTexRefGetFormat(uint64_t *pFormat, uint64_t *pNumC
 	CUresult result;
 	uint64_t out[2] = { 0 };
 
-	request_init(&r, OP_cuTexRefGetFormat);
-	request_word(&r, hTexRef);
+	request_cuTexRefGetFormat(&r, hTexRef);
 	result = channel_call(&r, out, 2);
 	*pFormat = out[0];
 	*pNumChannels = out[1];
 	return result;
+}
+
+static inline void request_cuSurfRefSetArray(struct request *r, uint64_t hSurfRef, uint64_t hArray, uint64_t Flags)
+{
+	request_init(r, OP_cuSurfRefSetArray);
+	request_word(r, hSurfRef);
+	request_word(r, hArray);
+	request_word(r, Flags);
 }
 
 static inline CUresult call_cuSurfRefSetArray(uint64_t hSurfRef, uint64_t hArray, uint64_t Flags)
@@ -2758,22 +2958,33 @@ static inline CUresult call_cuSurfRefSetArray(uint64_t hSurfRef, uint64_t hArray
 
 	if (!is_surface_reference_array(Flags))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuSurfRefSetArray);
-	request_word(&r, hSurfRef);
-	request_word(&r, hArray);
-	request_word(&r, Flags);
+	request_cuSurfRefSetArray(&r, hSurfRef, hArray, Flags);
 	return channel_call(&r, NULL, 0);
+}
+
+static inline void request_cuParamSetTexRef(struct request *r, uint64_t hfunc, uint64_t texunit, uint64_t hTexRef)
+{
+	request_init(r, OP_cuParamSetTexRef);
+	request_word(r, hfunc);
+	request_word(r, texunit);
+	request_word(r, hTexRef);
 }
 
 static inline CUresult call_cuParamSetTexRef(uint64_t hfunc, uint64_t texunit, uint64_t hTexRef)
 {
 	struct request r;
 
-	request_init(&r, OP_cuParamSetTexRef);
-	request_word(&r, hfunc);
-	request_word(&r, texunit);
-	request_word(&r, hTexRef);
+	request_cuParamSetTexRef(&r, hfunc, texunit, hTexRef);
 	return channel_call(&r, NULL, 0);
+}
+
+static inline void request_cuGreenCtxStreamCreate(struct request *r, uint64_t greenCtx, uint64_t flags, uint64_t priority)
+{
+	request_init(r, OP_cuGreenCtxStreamCreate);
+	r->exact = true;
+	request_word(r, greenCtx);
+	request_word(r, flags);
+	request_word(r, priority);
 }
 
 static inline CUresult call_cuGreenCtxStreamCreate(uint64_t *phStream, uint64_t greenCtx, uint64_t flags, uint64_t priority)
@@ -2784,56 +2995,77 @@ static inline CUresult call_cuGreenCtxStreamCreate(uint64_t *phStream, uint64_t 
 
 	if (!is_stream_flags(flags))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuGreenCtxStreamCreate);
-	r.exact = true;
-	request_word(&r, greenCtx);
-	request_word(&r, flags);
-	request_word(&r, priority);
+	request_cuGreenCtxStreamCreate(&r, greenCtx, flags, priority);
 	result = channel_call(&r, out, 1);
 	*phStream = out[0];
 	return result;
+}
+
+static inline void request_cuGreenCtxRecordEvent(struct request *r, uint64_t hCtx, uint64_t hEvent)
+{
+	request_init(r, OP_cuGreenCtxRecordEvent);
+	r->exact = true;
+	request_word(r, hCtx);
+	request_word(r, hEvent);
 }
 
 static inline CUresult call_cuGreenCtxRecordEvent(uint64_t hCtx, uint64_t hEvent)
 {
 	struct request r;
 
-	request_init(&r, OP_cuGreenCtxRecordEvent);
-	r.exact = true;
-	request_word(&r, hCtx);
-	request_word(&r, hEvent);
+	request_cuGreenCtxRecordEvent(&r, hCtx, hEvent);
 	return channel_call(&r, NULL, 0);
+}
+
+static inline void request_cuGreenCtxWaitEvent(struct request *r, uint64_t hCtx, uint64_t hEvent)
+{
+	request_init(r, OP_cuGreenCtxWaitEvent);
+	r->exact = true;
+	request_word(r, hCtx);
+	request_word(r, hEvent);
 }
 
 static inline CUresult call_cuGreenCtxWaitEvent(uint64_t hCtx, uint64_t hEvent)
 {
 	struct request r;
 
-	request_init(&r, OP_cuGreenCtxWaitEvent);
-	r.exact = true;
-	request_word(&r, hCtx);
-	request_word(&r, hEvent);
+	request_cuGreenCtxWaitEvent(&r, hCtx, hEvent);
 	return channel_call(&r, NULL, 0);
+}
+
+static inline void request_cuCtxRecordEvent(struct request *r, uint64_t hCtx, uint64_t hEvent)
+{
+	request_init(r, OP_cuCtxRecordEvent);
+	request_word(r, hCtx);
+	request_word(r, hEvent);
 }
 
 static inline CUresult call_cuCtxRecordEvent(uint64_t hCtx, uint64_t hEvent)
 {
 	struct request r;
 
-	request_init(&r, OP_cuCtxRecordEvent);
-	request_word(&r, hCtx);
-	request_word(&r, hEvent);
+	request_cuCtxRecordEvent(&r, hCtx, hEvent);
 	return channel_call(&r, NULL, 0);
+}
+
+static inline void request_cuCtxWaitEvent(struct request *r, uint64_t hCtx, uint64_t hEvent)
+{
+	request_init(r, OP_cuCtxWaitEvent);
+	request_word(r, hCtx);
+	request_word(r, hEvent);
 }
 
 static inline CUresult call_cuCtxWaitEvent(uint64_t hCtx, uint64_t hEvent)
 {
 	struct request r;
 
-	request_init(&r, OP_cuCtxWaitEvent);
-	request_word(&r, hCtx);
-	request_word(&r, hEvent);
+	request_cuCtxWaitEvent(&r, hCtx, hEvent);
 	return channel_call(&r, NULL, 0);
+}
+
+static inline void request_cuCtxGetSharedMemConfig(struct request *r)
+{
+	request_init(r, OP_cuCtxGetSharedMemConfig);
 }
 
 static inline CUresult call_cuCtxGetSharedMemConfig(uint64_t *pConfig)
@@ -2842,10 +3074,16 @@ static inline CUresult call_cuCtxGetSharedMemConfig(uint64_t *pConfig)
 	CUresult result;
 	uint64_t out[1] = { 0 };
 
-	request_init(&r, OP_cuCtxGetSharedMemConfig);
+	request_cuCtxGetSharedMemConfig(&r);
 	result = channel_call(&r, out, 1);
 	*pConfig = out[0];
 	return result;
+}
+
+static inline void request_cuCtxSetSharedMemConfig(struct request *r, uint64_t config)
+{
+	request_init(r, OP_cuCtxSetSharedMemConfig);
+	request_word(r, config);
 }
 
 static inline CUresult post_cuCtxSetSharedMemConfig(uint64_t config)
@@ -2854,9 +3092,15 @@ static inline CUresult post_cuCtxSetSharedMemConfig(uint64_t config)
 
 	if (!is_shared_config(config))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuCtxSetSharedMemConfig);
-	request_word(&r, config);
+	request_cuCtxSetSharedMemConfig(&r, config);
 	return channel_post(&r);
+}
+
+static inline void request_cuFuncSetSharedMemConfig(struct request *r, uint64_t hfunc, uint64_t config)
+{
+	request_init(r, OP_cuFuncSetSharedMemConfig);
+	request_word(r, hfunc);
+	request_word(r, config);
 }
 
 static inline CUresult post_cuFuncSetSharedMemConfig(uint64_t hfunc, uint64_t config)
@@ -2865,9 +3109,7 @@ static inline CUresult post_cuFuncSetSharedMemConfig(uint64_t hfunc, uint64_t co
 
 	if (!is_shared_config(config))
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuFuncSetSharedMemConfig);
-	request_word(&r, hfunc);
-	request_word(&r, config);
+	request_cuFuncSetSharedMemConfig(&r, hfunc, config);
 	return channel_post(&r);
 }
 
@@ -2875,6 +3117,7 @@ static inline CUresult call_cuStreamGetAttribute(uint64_t hStream, uint64_t attr
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 
 	if (!is_stream_attribute(attr))
@@ -2882,9 +3125,10 @@ static inline CUresult call_cuStreamGetAttribute(uint64_t hStream, uint64_t attr
 	request_init(&r, OP_cuStreamGetAttribute);
 	request_word(&r, hStream);
 	request_word(&r, attr);
-	result = buffer_out(&r, &b[0], value_out, value_out_bytes);
+	result = buffer_out(&a[0], &b[0], value_out, value_out_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	result = channel_call(&r, NULL, 0);
 done:
 	buffer_done(&b[0]);
@@ -2895,6 +3139,7 @@ static inline CUresult call_cuStreamSetAttribute(uint64_t hStream, uint64_t attr
 {
 	struct request r;
 	struct buffer b[1] = { 0 };
+	struct argument a[1];
 	CUresult result;
 
 	if (!is_stream_attribute(attr))
@@ -2902,22 +3147,28 @@ static inline CUresult call_cuStreamSetAttribute(uint64_t hStream, uint64_t attr
 	request_init(&r, OP_cuStreamSetAttribute);
 	request_word(&r, hStream);
 	request_word(&r, attr);
-	result = buffer_in(&r, &b[0], value, value_bytes);
+	result = buffer_in(&a[0], &b[0], value, value_bytes);
 	if (result)
 		goto done;
+	request_argument(&r, a[0]);
 	result = channel_call(&r, NULL, 0);
 done:
 	buffer_done(&b[0]);
 	return result;
 }
 
+static inline void request_cuStreamCopyAttributes(struct request *r, uint64_t dst, uint64_t src)
+{
+	request_init(r, OP_cuStreamCopyAttributes);
+	request_word(r, dst);
+	request_word(r, src);
+}
+
 static inline CUresult call_cuStreamCopyAttributes(uint64_t dst, uint64_t src)
 {
 	struct request r;
 
-	request_init(&r, OP_cuStreamCopyAttributes);
-	request_word(&r, dst);
-	request_word(&r, src);
+	request_cuStreamCopyAttributes(&r, dst, src);
 	return channel_call(&r, NULL, 0);
 }
 

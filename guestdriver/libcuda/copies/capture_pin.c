@@ -4,7 +4,7 @@
 
 #include "addresses/memory_map.h"
 #include "base/page.h"
-#include "context/zz_generated_calls.h"
+#include "context/zz_generated_commands.h"
 
 /* Ordinary memory is shown to the host piece by piece, since one MAP holds no more. */
 #define PIECE ((uint64_t)PARACUDA_RUNS_PER_MAP * 4096)
@@ -36,16 +36,10 @@ static CUresult show(uint64_t base, uint64_t bytes, uint32_t *map)
 		result = map_memory((void *)(uintptr_t)base, bytes, 0, map);
 	if (result)
 		return result == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : result;
-	request_init(&r, OP_HostPageable);
-	r.exact = true;
-	request_word(&r, *map);
-	request_word(&r, base);
-	request_word(&r, bytes);
-	result = channel_call(&r, NULL, 0);
+	result = call_HostPageable(*map, base, bytes);
 	if (result) {
-		request_init(&r, PARACUDA_OP_UNMAP);
+		request_UNMAP(&r, *map);
 		r.always = true;
-		request_word(&r, *map);
 		channel_call(&r, NULL, 0);
 	}
 	return result;

@@ -9,18 +9,13 @@
 #include "addresses/memory_map.h"
 #include "base/zz_generated_prototypes.h"
 #include "context/handle.h"
-#include "context/zz_generated_calls.h"
+#include "context/zz_generated_commands.h"
 #include "copies/copy.h"
 #include "streams/stream.h"
 
 static CUresult post(const CUDA_MEMCPY3D *c, CUstream stream)
 {
-	struct request r;
-
-	request_init(&r, OP_CopyArray);
-	request_inline(&r, c, sizeof(*c));
-	request_word(&r, number_of(stream));
-	return channel_call(&r, NULL, 0);
+	return call_CopyArray(argument_inline(c, sizeof(*c)), number_of(stream));
 }
 
 /* Whether a side is device memory by its address; a source to be read at once isn't if the host has it, too. */

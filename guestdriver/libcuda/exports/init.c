@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "base/zz_generated_prototypes.h"
-#include "context/context.h"
+#include "context/zz_generated_commands.h"
 #include "devices/device.h"
 #include "exports/hooks.h"
 #include "launches/launch.h"
@@ -96,7 +96,6 @@ static CUresult hello(void)
 {
 	uint64_t bulk = bulk_take(SNAPSHOT_MAX < bulk_limit() ? SNAPSHOT_MAX : bulk_limit());
 	size_t room = SNAPSHOT_MAX < bulk_limit() ? SNAPSHOT_MAX : bulk_limit();
-	struct request r;
 	uint64_t length = 0;
 	CUresult result;
 	size_t bytes;
@@ -104,10 +103,7 @@ static CUresult hello(void)
 
 	if (!text)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	request_init(&r, PARACUDA_OP_HELLO);
-	request_inline(&r, text, bytes);
-	request_buffer(&r, PARACUDA_BUFFER_BULK, bulk, room);
-	result = channel_call(&r, &length, 1);
+	result = call_HELLO(argument_inline(text, bytes), argument_bulk(bulk, room), &length);
 	free(text);
 	if (!result && length > room)
 		result = CUDA_ERROR_UNKNOWN;

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "base/state.h"
-#include "transport/channel.h"
+#include "transport/zz_generated_layouts.h"
 
 /* Has the worker say it in the host's log, where the VM's owner looks. */
 static void report(const char *name)
@@ -15,8 +15,7 @@ static void report(const char *name)
 	if (state_check() != CUDA_SUCCESS)
 		return;
 	request_begin(&r, PARACUDA_OP_REPORT, 0, false);
-	r.exact = true;
-	request_inline(&r, name, strlen(name) + 1);
+	words_REPORT(&r, argument_inline(name, strlen(name) + 1));
 	channel_post(&r);
 }
 

@@ -6,7 +6,7 @@
 #define _GNU_SOURCE
 #include "base/zz_generated_prototypes.h"
 #include "context/handle.h"
-#include "context/zz_generated_calls.h"
+#include "context/zz_generated_commands.h"
 #include "devices/device.h"
 #include "green/green.h"
 #include "streams/stream.h"
@@ -24,8 +24,8 @@ static struct green *find(CUgreenCtx g)
 	return (struct green *)handle_find(HANDLE_GREEN, g);
 }
 
-/* Lists a green context that the worker has made: its number and that of its context. */
-static CUresult enter(const uint64_t out[2], struct context *base, CUgreenCtx *g)
+/* Lists a green context that the worker has made, by its number and that of its context. */
+static CUresult enter(uint64_t green, uint64_t context, struct context *base, CUgreenCtx *g)
 {
 	struct green *record = (struct green *)handle_new(sizeof(*record), 0);
 	struct context *c = context_new(base->device, false);
@@ -35,36 +35,25 @@ static CUresult enter(const uint64_t out[2], struct context *base, CUgreenCtx *g
 		record->handle.context = base;
 		record->context = c;
 	}
-	result = handle_enter(HANDLE_GREEN, out[0], (struct handle *)record);
+	result = handle_enter(HANDLE_GREEN, green, (struct handle *)record);
 	if (result)
 		return result;
-	if (!c || !out[1]) {
-		handle_forget(HANDLE_GREEN, (void *)(uintptr_t)out[0]);
+	if (!c || !context) {
+		handle_forget(HANDLE_GREEN, (void *)(uintptr_t)green);
 		return c ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_OUT_OF_MEMORY;
 	}
-	*g = (CUgreenCtx)(uintptr_t)out[0];
+	*g = (CUgreenCtx)(uintptr_t)green;
 	c->base = base;
 	c->green = *g;
 	c->flags = base->flags;
-	__atomic_store_n(&c->handle, out[1], __ATOMIC_RELEASE);
+	__atomic_store_n(&c->handle, context, __ATOMIC_RELEASE);
 	return CUDA_SUCCESS;
-}
-
-static CUresult destroy(uint64_t number)
-{
-	struct request r;
-
-	request_init(&r, OP_cuGreenCtxDestroy);
-	r.exact = true;
-	request_word(&r, number);
-	return channel_call(&r, NULL, 0);
 }
 
 EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags)
 {
-	uint64_t out[2] = { 0 };
 	struct context *base;
-	struct request r;
+	uint64_t green, context;
 	CUresult result;
 
 	ENTER();
@@ -75,16 +64,11 @@ EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUde
 	result = cuDevicePrimaryCtxRetain(&base, dev);
 	if (result)
 		return result;
-	request_init(&r, OP_cuGreenCtxCreate);
-	r.exact = true;
-	request_word(&r, number_of(desc));
-	request_word(&r, device_host(dev));
-	request_word(&r, flags & ~CONTEXT_DUMPS);
-	result = channel_call(&r, out, 2);
+	result = call_cuGreenCtxCreate(number_of(desc), device_host(dev), flags & ~CONTEXT_DUMPS, &green, &context);
 	if (!result) {
-		result = enter(out, base, phCtx);
+		result = enter(green, context, base, phCtx);
 		if (result)
-			destroy(out[0]);
+			call_cuGreenCtxDestroy(green);
 	}
 	if (result)
 		cuDevicePrimaryCtxRelease_v2(dev);
@@ -104,7 +88,7 @@ EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx hCtx)
 	device = g->context->device;
 	context_retire(g->context);
 	handle_forget(HANDLE_GREEN, hCtx);
-	result = destroy(number_of(hCtx));
+	result = call_cuGreenCtxDestroy(number_of(hCtx));
 	return result ? result : cuDevicePrimaryCtxRelease_v2(device);
 }
 

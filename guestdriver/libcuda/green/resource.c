@@ -6,13 +6,12 @@
 
 #include "base/zz_generated_prototypes.h"
 #include "context/handle.h"
-#include "context/zz_generated_calls.h"
+#include "context/zz_generated_commands.h"
 #include "devices/device.h"
 #include "paracuda_wire.h"
 
 #define MAGIC 0x53455250u
-#define GROUPS_MAX 1024u
-#define DESCRIBED_MAX 16u
+#define GROUPS_MAX (PARACUDA_MAX_RESOURCE_RECORDS - 1u)	/* one is of what remains */
 
 enum { OF_DEVICE, OF_CONTEXT, OF_GREEN };
 
@@ -30,18 +29,12 @@ static void fill(CUdevResource *out, const struct paracuda_resource_record *r)
 static CUresult get(int of, uint64_t which, CUdevResource *resource, CUdevResourceType type)
 {
 	struct paracuda_resource_record record = { 0 };
-	struct buffer b = { 0 };
-	struct request r;
-	CUresult result;
+	struct argument to;
+	struct buffer b;
+	CUresult result = buffer_out(&to, &b, &record, sizeof(record));
 
-	request_init(&r, OP_DevResource);
-	r.exact = true;
-	request_word(&r, (uint64_t)of);
-	request_word(&r, which);
-	request_word(&r, (uint64_t)(unsigned)type);
-	result = buffer_out(&r, &b, &record, sizeof(record));
 	if (!result)
-		result = channel_call(&r, NULL, 0);
+		result = call_DevResource((uint64_t)of, which, (uint64_t)(unsigned)type, to);
 	buffer_done(&b);
 	if (!result)
 		fill(resource, &record);
@@ -82,19 +75,13 @@ EXPORT CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resourc
 static CUresult split(const CUdevResource *input, unsigned flags, unsigned least,
 		      struct paracuda_resource_record *records, unsigned groups, unsigned *made)
 {
-	struct buffer b = { 0 };
+	struct argument to;
+	struct buffer b;
 	uint64_t count = 0;
-	struct request r;
-	CUresult result;
+	CUresult result = buffer_out(&to, &b, records, records ? (1 + groups) * sizeof(*records) : 0);
 
-	request_init(&r, OP_ResourceSplit);
-	r.exact = true;
-	request_word(&r, input->number);
-	request_word(&r, flags);
-	request_word(&r, least);
-	result = buffer_out(&r, &b, records, records ? (1 + groups) * sizeof(*records) : 0);
 	if (!result)
-		result = channel_call(&r, &count, 1);
+		result = call_ResourceSplit(input->number, flags, least, to, &count);
 	buffer_done(&b);
 	if (!result && records && count > groups)
 		return CUDA_ERROR_UNKNOWN;
@@ -136,13 +123,13 @@ EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int 
 
 EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources, unsigned int nbResources)
 {
-	uint64_t numbers[DESCRIBED_MAX], desc = 0;
-	struct buffer b = { 0 };
-	struct request r;
+	uint64_t numbers[PARACUDA_MAX_DESCRIBED], desc = 0;
+	struct argument list;
+	struct buffer b;
 	CUresult result;
 
 	ENTER();
-	if (!phDesc || !resources || !nbResources || nbResources > DESCRIBED_MAX)
+	if (!phDesc || !resources || !nbResources || nbResources > PARACUDA_MAX_DESCRIBED)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < nbResources; i++) {
 		if (resources[i].type != RESOURCE_SM)
@@ -151,11 +138,9 @@ EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResour
 			return CUDA_ERROR_INVALID_VALUE;
 		numbers[i] = resources[i].number;
 	}
-	request_init(&r, OP_ResourceDesc);
-	r.exact = true;
-	result = buffer_in(&r, &b, numbers, nbResources * sizeof(numbers[0]));
+	result = buffer_in(&list, &b, numbers, nbResources * sizeof(numbers[0]));
 	if (!result)
-		result = channel_call(&r, &desc, 1);
+		result = call_ResourceDesc(list, &desc);
 	buffer_done(&b);
 	if (!result)
 		*phDesc = (CUdevResourceDesc)(uintptr_t)desc;

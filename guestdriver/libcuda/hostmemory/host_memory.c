@@ -7,7 +7,7 @@
 
 #include "base/page.h"
 #include "base/zz_generated_prototypes.h"
-#include "context/zz_generated_calls.h"
+#include "context/zz_generated_commands.h"
 #include "hostmemory/advice.h"
 #include "hostmemory/pins.h"
 #include "hostmemory/slab.h"
@@ -125,8 +125,7 @@ static CUresult synchronize(const struct context *c, bool *waited)
 		*waited = false;
 	if (!c || !context_alive(c) || !*waited)
 		return CUDA_SUCCESS;
-	request_init(&r, OP_cuCtxSynchronize);
-	r.exact = true;	/* an earlier call's error is no reason not to wait */
+	request_cuCtxSynchronize(&r);
 	r.context = __atomic_load_n(&c->handle, __ATOMIC_ACQUIRE);
 	return channel_call(&r, NULL, 0);
 }

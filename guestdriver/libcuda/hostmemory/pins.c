@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/page.h"
-#include "context/zz_generated_calls.h"
+#include "context/zz_generated_commands.h"
 #include "transport/buffer.h"
 
 /* One piece is at most what fits in one MAP when no two pages are neighbours; of memory in long runs it is more. */
@@ -44,34 +44,28 @@ static bool add_registration(struct registration **list, unsigned *count, const 
 static CUresult register_piece(struct pins *p, uint64_t base, uint64_t bytes, bool more)
 {
 	struct registration g = { .base = base, .bytes = bytes };
-	struct request r;
 	CUresult result = map_memory((void *)(uintptr_t)base, bytes, p->writable ? PARACUDA_MAP_FLAG_WRITE : 0, &g.map);
 
 	if (result)
 		return result;
-	request_init(&r, OP_HostRegister);
-	r.exact = true;
-	request_word(&r, g.map);
-	request_word(&r, base);
-	request_word(&r, bytes);
-	request_word(&r, more);
-	result = channel_call(&r, NULL, 0);
-	if (!result && add_registration(&p->registrations, &p->registrations_count, &g))
+	result = call_HostRegister(g.map, base, bytes, more);
+	if (result) {
+		call_UNMAP(g.map);
+		return result;
+	}
+	if (add_registration(&p->registrations, &p->registrations_count, &g))
 		return CUDA_SUCCESS;
-	request_init(&r, result ? (unsigned)PARACUDA_OP_UNMAP : (unsigned)OP_HostUnregister);
-	request_word(&r, g.map);
-	channel_call(&r, NULL, 0);
-	return result ? result : CUDA_ERROR_OUT_OF_MEMORY;
+	call_HostUnregister(g.map);
+	return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* A request about pins that is sent in a dead context, too: the pages come back. */
-static void request_about(struct request *r, unsigned op, const struct pins *p, const struct registration *g)
+/* Sends a request about pins, in a dead context, too: the pages come back. */
+static CUresult send_about(struct request *r, const struct pins *p)
 {
-	request_init(r, op);
 	r->always = true;
 	if (p->context)
 		r->context = __atomic_load_n(&p->context->handle, __ATOMIC_ACQUIRE);
-	request_word(r, g->map);
+	return channel_call(r, NULL, 0);
 }
 
 static CUresult unpin(struct pins *p)
@@ -82,8 +76,8 @@ static CUresult unpin(struct pins *p)
 		struct request r;
 		CUresult one;
 
-		request_about(&r, OP_HostUnregister, p, &p->registrations[--p->registrations_count]);
-		one = channel_call(&r, NULL, 0);
+		request_HostUnregister(&r, p->registrations[--p->registrations_count].map);
+		one = send_about(&r, p);
 		if (!result)
 			result = one;
 	}
@@ -231,12 +225,14 @@ static CUresult keep(struct pins *p)
 	p->kept = kept;
 	if (same && p->context == before)
 		return CUDA_SUCCESS;
-	request_about(&r, OP_HostKeep, p, &p->registrations[0]);
-	request_word(&r, p->base);
-	request_word(&r, kept & FIRST ? page : 0);
-	request_word(&r, last_page(p));
-	request_word(&r, kept & LAST ? page : 0);
-	return channel_call(&r, NULL, 0);
+	request_HostKeep(&r, &(struct args_HostKeep){
+		.map = p->registrations[0].map,
+		.first = p->base,
+		.first_bytes = kept & FIRST ? page : 0,
+		.second = last_page(p),
+		.second_bytes = kept & LAST ? page : 0,
+	});
+	return send_about(&r, p);
 }
 
 CUresult pins_end(struct memory *m)

@@ -9,7 +9,7 @@
 #include "addresses/memory_map.h"
 #include "base/zz_generated_prototypes.h"
 #include "context/handle.h"
-#include "context/zz_generated_calls.h"
+#include "context/zz_generated_commands.h"
 
 #define MAGIC 0x314350495643u
 #define LAZY_PEER_ACCESS 1u
@@ -17,7 +17,7 @@
 /* What is in a CUipcMemHandle. */
 struct content {
 	uint64_t magic;
-	uint64_t word[5];	/* name, start, size, offset */
+	struct answer_cuIpcGetMemHandle memory;
 	uint64_t bytes;		/* of the allocation */
 	uint64_t reserved;
 };
@@ -40,16 +40,13 @@ static struct {
 EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr)
 {
 	struct content c = { .magic = MAGIC };
-	struct request r;
 	struct memory m;
 	CUresult result;
 
 	ENTER_CONTEXT();
 	if (!pHandle || !memory_find(dptr, &m) || m.kind != MEMORY_DEVICE || m.pool)
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuIpcGetMemHandle);
-	request_word(&r, m.base);
-	result = channel_call(&r, c.word, 5);
+	result = call_cuIpcGetMemHandle(m.base, &c.memory);
 	c.bytes = m.bytes;
 	if (!result)
 		memcpy(pHandle, &c, sizeof(c));
@@ -73,28 +70,22 @@ static CUresult enter(const struct opened *o)
 
 static CUresult close_whole(uint64_t whole)
 {
-	struct request r;
-
-	request_init(&r, OP_cuIpcCloseMemHandle);
-	r.exact = true;
-	request_word(&r, whole);
-	return channel_synced(channel_call(&r, NULL, 0));
+	return channel_synced(call_cuIpcCloseMemHandle(whole));
 }
 
 static CUresult map(struct opened *o)
 {
-	struct request r;
-	uint64_t out[2];
+	struct args_cuIpcOpenMemHandle_v2 args = {
+		.start = o->content.memory.start,
+		.bytes = o->content.memory.bytes,
+		.offset = o->content.memory.offset,
+	};
 	CUresult result;
 
-	request_init(&r, OP_cuIpcOpenMemHandle_v2);
-	for (unsigned i = 0; i < 5; i++)
-		request_word(&r, o->content.word[i]);
-	result = channel_call(&r, out, 2);
+	memcpy(args.name, o->content.memory.name, sizeof(args.name));
+	result = call_cuIpcOpenMemHandle_v2(&args, &o->address, &o->whole);
 	if (result)
 		return result;
-	o->address = out[0];
-	o->whole = out[1];
 	result = enter(o);
 	if (result)
 		close_whole(o->whole);

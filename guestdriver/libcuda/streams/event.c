@@ -4,7 +4,7 @@
 
 #include "base/zz_generated_prototypes.h"
 #include "context/handle.h"
-#include "context/zz_generated_calls.h"
+#include "context/zz_generated_commands.h"
 #include "streams/capture.h"
 #include "streams/stream.h"
 
@@ -35,10 +35,9 @@ EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
  * Another process may be told of what is done with its event as soon as the call returns: then it must have been done. Other
  * events can wait for their turn.
  */
-static CUresult send(unsigned op, CUevent hEvent, CUstream hStream, uint64_t first, uint64_t second, unsigned int flags)
+static CUresult send(const struct request *r, CUevent hEvent, CUstream hStream, unsigned int flags)
 {
 	struct handle *event = handle_find(HANDLE_EVENT, hEvent);
-	struct request r;
 
 	if (flags & ~EVENT_EXTERNAL)
 		return capture_refuse(hStream, CUDA_ERROR_INVALID_VALUE);
@@ -49,23 +48,25 @@ static CUresult send(unsigned op, CUevent hEvent, CUstream hStream, uint64_t fir
 	}
 	if (flags && !capture_of(hStream))
 		return capture_refuse(hStream, CUDA_ERROR_ILLEGAL_STATE);
-	request_init(&r, op);
-	request_word(&r, first);
-	request_word(&r, second);
-	request_word(&r, flags);
-	return event->flags & EVENT_INTERPROCESS ? channel_call(&r, NULL, 0) : channel_post(&r);
+	return event->flags & EVENT_INTERPROCESS ? channel_call(r, NULL, 0) : channel_post(r);
 }
 
 EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
+	struct request r;
+
 	ENTER_CONTEXT();
-	return send(OP_cuEventRecordWithFlags, hEvent, hStream, number_of(hEvent), number_of(hStream), flags);
+	request_cuEventRecordWithFlags(&r, number_of(hEvent), number_of(hStream), flags);
+	return send(&r, hEvent, hStream, flags);
 }
 
 EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
+	struct request r;
+
 	ENTER_CONTEXT();
-	return send(OP_cuStreamWaitEvent, hEvent, hStream, number_of(hStream), number_of(hEvent), Flags);
+	request_cuStreamWaitEvent(&r, number_of(hStream), number_of(hEvent), Flags);
+	return send(&r, hEvent, hStream, Flags);
 }
 
 EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
@@ -75,7 +76,6 @@ EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
 
 EXPORT CUresult cuEventSynchronize(CUevent hEvent)
 {
-	struct request r;
 	CUresult result;
 
 	ENTER_CONTEXT();
@@ -85,10 +85,7 @@ EXPORT CUresult cuEventSynchronize(CUevent hEvent)
 	if (result && result != CUDA_ERROR_NOT_READY)
 		return result;	/* it stands for a point of a capture */
 	ENTER_SAFE();
-	request_init(&r, OP_cuEventSynchronize);
-	r.exact = true;
-	request_word(&r, number_of(hEvent));
-	return channel_synced(channel_call(&r, NULL, 0));
+	return channel_synced(call_cuEventSynchronize(number_of(hEvent)));
 }
 
 EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd)
@@ -120,7 +117,7 @@ EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent
 /* What is in a CUipcEventHandle: a name by which the worker of the process that made it offers the event. */
 struct content {
 	uint64_t magic;
-	uint64_t name[2];
+	struct answer_cuIpcGetEventHandle event;
 	uint64_t reserved[5];
 };
 _Static_assert(sizeof(struct content) == sizeof(CUipcEventHandle), "CUipcEventHandle");
@@ -129,7 +126,6 @@ EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
 {
 	struct content c = { .magic = MAGIC };
 	struct handle *h;
-	struct request r;
 	CUresult result;
 
 	ENTER_CONTEXT();
@@ -138,10 +134,7 @@ EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
 	h = handle_find(HANDLE_EVENT, event);
 	if (!h || !(h->flags & EVENT_INTERPROCESS))
 		return CUDA_ERROR_INVALID_HANDLE;
-	request_init(&r, OP_cuIpcGetEventHandle);
-	r.exact = true;
-	request_word(&r, number_of(event));
-	result = channel_call(&r, c.name, 2);
+	result = call_cuIpcGetEventHandle(number_of(event), &c.event);
 	if (!result)
 		memcpy(pHandle, &c, sizeof(c));
 	return result;
@@ -149,8 +142,8 @@ EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
 
 EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
 {
+	struct args_cuIpcOpenEventHandle args;
 	struct content c;
-	struct request r;
 	uint64_t number;
 	CUresult result;
 
@@ -160,11 +153,8 @@ EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (c.magic != MAGIC)
 		return CUDA_ERROR_INVALID_HANDLE;
-	request_init(&r, OP_cuIpcOpenEventHandle);
-	r.exact = true;
-	request_word(&r, c.name[0]);
-	request_word(&r, c.name[1]);
-	result = channel_call(&r, &number, 1);
+	memcpy(args.name, c.event.name, sizeof(args.name));
+	result = call_cuIpcOpenEventHandle(&args, &number);
 	if (!result)
 		result = handle_add(HANDLE_EVENT, number, EVENT_DISABLE_TIMING | EVENT_INTERPROCESS, 0);
 	if (!result)

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/table.h"
 #include "base/zz_generated_prototypes.h"
-#include "context/zz_generated_calls.h"
+#include "context/zz_generated_commands.h"
 #include "streams/capture.h"
 #include "streams/host_function.h"
 #include "streams/stream.h"
@@ -195,16 +195,10 @@ CUresult host_function_keep(CUhostFn fn, void *data, uint64_t *token)
 /* A function that is captured is a node of the graph. */
 static CUresult capture(CUstream stream, CUhostFn function, void *data)
 {
-	struct request r;
 	uint64_t token;
 	CUresult result = host_function_keep(function, data, &token);
 
-	if (result)
-		return result;
-	request_init(&r, OP_HostFunc);
-	request_word(&r, number_of(stream));
-	request_word(&r, token);
-	return channel_call(&r, NULL, 0);
+	return result ? result : call_HostFunc(number_of(stream), token);
 }
 
 static CUresult submit(struct pending *p)
@@ -230,9 +224,7 @@ static CUresult submit(struct pending *p)
 		free(p);
 		return result;
 	}
-	request_init(&r, OP_HostFunc);
-	request_word(&r, number_of(p->stream));
-	request_word(&r, token);
+	request_HostFunc(&r, number_of(p->stream), token);
 	result = channel_post(&r);
 	if (result)
 		free(take(token));

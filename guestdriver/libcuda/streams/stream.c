@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "base/zz_generated_prototypes.h"
 #include "context/handle.h"
-#include "context/zz_generated_calls.h"
+#include "context/zz_generated_commands.h"
 #include "streams/capture.h"
 #include "streams/stream.h"
 
@@ -68,7 +68,6 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
 
 EXPORT CUresult cuStreamSynchronize(CUstream hStream)
 {
-	struct request r;
 	CUresult result;
 
 	ENTER_CONTEXT();
@@ -78,10 +77,7 @@ EXPORT CUresult cuStreamSynchronize(CUstream hStream)
 	if (result)
 		return result;
 	ENTER_SAFE();
-	request_init(&r, OP_cuStreamSynchronize);
-	r.exact = true;	/* it waits whatever there is to report */
-	request_word(&r, number_of(hStream));
-	return channel_synced(channel_call(&r, NULL, 0));
+	return channel_synced(call_cuStreamSynchronize(number_of(hStream)));
 }
 
 #define ENTER_STREAM(stream, out)                         \

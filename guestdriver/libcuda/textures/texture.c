@@ -5,7 +5,7 @@
 
 #include "base/zz_generated_prototypes.h"
 #include "context/handle.h"
-#include "context/zz_generated_calls.h"
+#include "context/zz_generated_commands.h"
 
 /* What an object was made of, for the functions that ask. */
 struct texture {
@@ -41,29 +41,18 @@ static CUresult enter(enum handle_kind kind, uint64_t number, const CUDA_RESOURC
 	return handle_enter(kind, key(number), (struct handle *)t);
 }
 
-static void optional(struct request *r, const void *data, size_t bytes)
-{
-	if (data)
-		request_inline(r, data, bytes);
-	else
-		request_buffer(r, PARACUDA_BUFFER_NONE, 0, 0);
-}
-
 EXPORT CUresult cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc,
 				  const CUDA_TEXTURE_DESC *pTexDesc, const CUDA_RESOURCE_VIEW_DESC *pResViewDesc)
 {
-	struct request r;
 	uint64_t number;
 	CUresult result;
 
 	ENTER_CONTEXT();
 	if (!pTexObject || !pResDesc)
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuTexObjectCreate);
-	request_inline(&r, pResDesc, sizeof(*pResDesc));
-	optional(&r, pTexDesc, sizeof(*pTexDesc));
-	optional(&r, pResViewDesc, sizeof(*pResViewDesc));
-	result = channel_call(&r, &number, 1);
+	result = call_cuTexObjectCreate(argument_inline(pResDesc, sizeof(*pResDesc)),
+					argument_inline(pTexDesc, pTexDesc ? sizeof(*pTexDesc) : 0),
+					argument_inline(pResViewDesc, pResViewDesc ? sizeof(*pResViewDesc) : 0), &number);
 	if (!result)
 		result = enter(HANDLE_TEXTURE, number, pResDesc, pTexDesc, pResViewDesc);
 	if (!result)
@@ -118,16 +107,13 @@ EXPORT CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResView
 
 EXPORT CUresult cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DESC *pResDesc)
 {
-	struct request r;
 	uint64_t number;
 	CUresult result;
 
 	ENTER_CONTEXT();
 	if (!pSurfObject || !pResDesc)
 		return CUDA_ERROR_INVALID_VALUE;
-	request_init(&r, OP_cuSurfObjectCreate);
-	request_inline(&r, pResDesc, sizeof(*pResDesc));
-	result = channel_call(&r, &number, 1);
+	result = call_cuSurfObjectCreate(argument_inline(pResDesc, sizeof(*pResDesc)), &number);
 	if (!result)
 		result = enter(HANDLE_SURFACE, number, pResDesc, NULL, NULL);
 	if (!result)

@@ -8,7 +8,7 @@
 
 #include "base/zz_generated_prototypes.h"
 #include "code/loaded.h"
-#include "context/zz_generated_calls.h"
+#include "context/zz_generated_commands.h"
 #include "devices/device.h"
 
 /* CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT */
@@ -99,45 +99,62 @@ EXPORT CUresult cuTexRefDestroy(CUtexref hTexRef)
 	return channel_synced(result);
 }
 
-/* Sends a change of two numbers. One that is documented need not be waited for. */
-static CUresult change(unsigned op, CUtexref t, uint64_t a, uint64_t b, bool documented)
-{
-	struct request r;
+#define ENTER_REFERENCE(t)                                \
+	do {                                              \
+		ENTER_CONTEXT();                          \
+		if (!handle_known(HANDLE_TEXREF, t))      \
+			return CUDA_ERROR_INVALID_HANDLE; \
+	} while (0)
 
-	ENTER_CONTEXT();
-	if (!handle_known(HANDLE_TEXREF, t))
-		return CUDA_ERROR_INVALID_HANDLE;
-	request_init(&r, op);
-	request_word(&r, number_of(t));
-	request_word(&r, a);
-	request_word(&r, b);
-	return documented ? channel_post(&r) : channel_call(&r, NULL, 0);
+/* Sends a change. One that is documented need not be waited for. */
+static CUresult change(const struct request *r, bool documented)
+{
+	return documented ? channel_post(r) : channel_call(r, NULL, 0);
 }
 
 EXPORT CUresult cuTexRefSetFlags(CUtexref hTexRef, unsigned int Flags)
 {
-	return change(OP_cuTexRefSetFlags, hTexRef, Flags, 0, !(Flags & ~FLAGS));
+	struct request r;
+
+	ENTER_REFERENCE(hTexRef);
+	request_cuTexRefSetFlags(&r, number_of(hTexRef), Flags);
+	return change(&r, !(Flags & ~FLAGS));
 }
 
 EXPORT CUresult cuTexRefSetAddressMode(CUtexref hTexRef, int dim, CUaddress_mode am)
 {
-	return change(OP_cuTexRefSetAddressMode, hTexRef, (uint64_t)dim, (uint64_t)am,
-		      (unsigned)dim < DIMENSIONS && (unsigned)am < ADDRESS_MODES);
+	struct request r;
+
+	ENTER_REFERENCE(hTexRef);
+	request_cuTexRefSetAddressMode(&r, number_of(hTexRef), (uint64_t)dim, (uint64_t)am);
+	return change(&r, (unsigned)dim < DIMENSIONS && (unsigned)am < ADDRESS_MODES);
 }
 
 EXPORT CUresult cuTexRefSetFilterMode(CUtexref hTexRef, CUfilter_mode fm)
 {
-	return change(OP_cuTexRefSetFilterMode, hTexRef, (uint64_t)fm, 0, (unsigned)fm < FILTER_MODES);
+	struct request r;
+
+	ENTER_REFERENCE(hTexRef);
+	request_cuTexRefSetFilterMode(&r, number_of(hTexRef), (uint64_t)fm);
+	return change(&r, (unsigned)fm < FILTER_MODES);
 }
 
 EXPORT CUresult cuTexRefSetMipmapFilterMode(CUtexref hTexRef, CUfilter_mode fm)
 {
-	return change(OP_cuTexRefSetMipmapFilterMode, hTexRef, (uint64_t)fm, 0, (unsigned)fm < FILTER_MODES);
+	struct request r;
+
+	ENTER_REFERENCE(hTexRef);
+	request_cuTexRefSetMipmapFilterMode(&r, number_of(hTexRef), (uint64_t)fm);
+	return change(&r, (unsigned)fm < FILTER_MODES);
 }
 
 EXPORT CUresult cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int maxAniso)
 {
-	return change(OP_cuTexRefSetMaxAnisotropy, hTexRef, maxAniso, 0, maxAniso <= ANISOTROPY);
+	struct request r;
+
+	ENTER_REFERENCE(hTexRef);
+	request_cuTexRefSetMaxAnisotropy(&r, number_of(hTexRef), maxAniso);
+	return change(&r, maxAniso <= ANISOTROPY);
 }
 
 /*
@@ -147,11 +164,15 @@ EXPORT CUresult cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int maxAniso
 EXPORT CUresult cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef, CUdeviceptr dptr, size_t bytes)
 {
 	uint64_t offset, alignment;
+	struct request r;
 	CUresult result;
 
 	ENTER_CONTEXT();
 	if (!dptr && !bytes) {
-		result = change(OP_cuTexRefSetAddress_v2, hTexRef, 0, 0, true);
+		if (!handle_known(HANDLE_TEXREF, hTexRef))
+			return CUDA_ERROR_INVALID_HANDLE;
+		request_cuTexRefSetAddress_v2(&r, number_of(hTexRef), 0, 0);
+		result = change(&r, true);
 		if (!result && ByteOffset)
 			*ByteOffset = 0;
 		return result;
@@ -167,13 +188,20 @@ EXPORT CUresult cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef, CUde
 
 EXPORT CUresult cuTexRefSetMipmapLevelBias(CUtexref hTexRef, float bias)
 {
-	return change(OP_cuTexRefSetMipmapLevelBias, hTexRef, bits_of(bias), 0, true);
+	struct request r;
+
+	ENTER_REFERENCE(hTexRef);
+	request_cuTexRefSetMipmapLevelBias(&r, number_of(hTexRef), bits_of(bias));
+	return change(&r, true);
 }
 
 EXPORT CUresult cuTexRefSetMipmapLevelClamp(CUtexref hTexRef, float minMipmapLevelClamp, float maxMipmapLevelClamp)
 {
-	return change(OP_cuTexRefSetMipmapLevelClamp, hTexRef, bits_of(minMipmapLevelClamp), bits_of(maxMipmapLevelClamp),
-		      true);
+	struct request r;
+
+	ENTER_REFERENCE(hTexRef);
+	request_cuTexRefSetMipmapLevelClamp(&r, number_of(hTexRef), bits_of(minMipmapLevelClamp), bits_of(maxMipmapLevelClamp));
+	return change(&r, true);
 }
 
 EXPORT CUresult cuTexRefGetMipmapLevelBias(float *pbias, CUtexref hTexRef)
@@ -206,16 +234,6 @@ EXPORT CUresult cuTexRefGetMipmapLevelClamp(float *pminMipmapLevelClamp, float *
 	return CUDA_SUCCESS;
 }
 
-/* Asks what a reference is bound to. */
-static CUresult bound(unsigned op, const void *reference, uint64_t *array)
-{
-	struct request r;
-
-	request_init(&r, op);
-	request_word(&r, number_of(reference));
-	return channel_call(&r, array, 1);
-}
-
 EXPORT CUresult cuTexRefGetArray(CUarray *phArray, CUtexref hTexRef)
 {
 	uint64_t array;
@@ -224,7 +242,7 @@ EXPORT CUresult cuTexRefGetArray(CUarray *phArray, CUtexref hTexRef)
 	ENTER_CONTEXT();
 	if (!phArray)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = bound(OP_cuTexRefGetArray, hTexRef, &array);
+	result = call_cuTexRefGetArray(number_of(hTexRef), &array);
 	if (!result)
 		*phArray = (CUarray)(uintptr_t)array;
 	return result;
@@ -238,7 +256,7 @@ EXPORT CUresult cuTexRefGetMipmappedArray(CUmipmappedArray *phMipmappedArray, CU
 	ENTER_CONTEXT();
 	if (!phMipmappedArray)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = bound(OP_cuTexRefGetMipmappedArray, hTexRef, &array);
+	result = call_cuTexRefGetMipmappedArray(number_of(hTexRef), &array);
 	if (!result)
 		*phMipmappedArray = (CUmipmappedArray)(uintptr_t)array;
 	return result;
@@ -252,7 +270,7 @@ EXPORT CUresult cuSurfRefGetArray(CUarray *phArray, CUsurfref hSurfRef)
 	ENTER_CONTEXT();
 	if (!phArray)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = bound(OP_cuSurfRefGetArray, hSurfRef, &array);
+	result = call_cuSurfRefGetArray(number_of(hSurfRef), &array);
 	if (!result)
 		*phArray = (CUarray)(uintptr_t)array;
 	return result;

@@ -82,54 +82,52 @@ CUresult map_memory(const void *data, size_t bytes, unsigned flags, uint32_t *id
 	}
 }
 
-static CUresult add_map(struct request *r, const void *data, size_t bytes, unsigned flags)
+static CUresult pin(const void *data, size_t bytes, unsigned flags, struct argument *a)
 {
 	uint32_t id;
 	CUresult error = map_memory(data, bytes, flags | PARACUDA_MAP_FLAG_ONESHOT, &id);
 
 	if (!error) {
-		request_buffer(r, PARACUDA_BUFFER_MAP, (uint64_t)id << 32, bytes);
-		request_pinned(r, id);
+		*a = argument_map(id, 0, bytes);
+		a->pinned = true;
 	}
 	/* One argument can't be cut up: memory so scattered is more than the device takes at once. */
 	return error == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : error;
 }
 
-CUresult buffer_in(struct request *r, struct buffer *b, const void *data, size_t bytes)
+CUresult buffer_in(struct argument *a, struct buffer *b, const void *data, size_t bytes)
 {
+	memset(a, 0, sizeof(*a));
 	memset(b, 0, sizeof(*b));
-	if (!data) {
-		request_buffer(r, PARACUDA_BUFFER_NONE, 0, 0);
+	if (!data)
 		return CUDA_SUCCESS;
-	}
 	if ((bytes <= channel_inline_limit() && bytes <= INLINE_MAX) || bytes <= 256) {
-		request_inline(r, data, bytes);
+		*a = argument_inline(data, bytes);
 		return CUDA_SUCCESS;
 	}
 	b->bulk = bulk_take(bytes);
 	if (!b->bulk)
-		return add_map(r, data, bytes, 0);
+		return pin(data, bytes, 0, a);
 	channel_copied(bytes);
 	memcpy(channel.arena + b->bulk, data, bytes);
-	request_buffer(r, PARACUDA_BUFFER_BULK, b->bulk, bytes);
+	*a = argument_bulk(b->bulk, bytes);
 	return CUDA_SUCCESS;
 }
 
-CUresult buffer_out(struct request *r, struct buffer *b, void *data, size_t bytes)
+CUresult buffer_out(struct argument *a, struct buffer *b, void *data, size_t bytes)
 {
+	memset(a, 0, sizeof(*a));
 	memset(b, 0, sizeof(*b));
-	if (!data || !bytes) {
-		request_buffer(r, PARACUDA_BUFFER_NONE, 0, 0);
+	if (!data || !bytes)
 		return CUDA_SUCCESS;
-	}
 	b->bulk = bulk_take(bytes);
 	if (!b->bulk)
-		return add_map(r, data, bytes, PARACUDA_MAP_FLAG_WRITE);
+		return pin(data, bytes, PARACUDA_MAP_FLAG_WRITE, a);
 	channel_copied(bytes);
 	memset(channel.arena + b->bulk, 0, bytes);
 	b->out = data;
 	b->bytes = bytes;
-	request_buffer(r, PARACUDA_BUFFER_BULK, b->bulk, bytes);
+	*a = argument_bulk(b->bulk, bytes);
 	return CUDA_SUCCESS;
 }
 

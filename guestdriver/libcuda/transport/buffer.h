@@ -12,11 +12,11 @@ struct buffer {
 	size_t bytes;
 };
 
-/* Adds a buffer that the worker reads. */
-CUresult buffer_in(struct request *r, struct buffer *b, const void *data, size_t bytes);
+/* Makes a buffer that the worker reads an argument. It goes into a request, which is sent or dropped. */
+CUresult buffer_in(struct argument *a, struct buffer *b, const void *data, size_t bytes);
 
-/* Adds a buffer that the worker writes. */
-CUresult buffer_out(struct request *r, struct buffer *b, void *data, size_t bytes);
+/* The same for a buffer that the worker writes. */
+CUresult buffer_out(struct argument *a, struct buffer *b, void *data, size_t bytes);
 
 /* After the call: copies out up to `bytes` of what was written, and gives everything back. */
 void buffer_done(struct buffer *b);

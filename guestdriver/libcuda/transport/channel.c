@@ -15,6 +15,7 @@
 #include "transport/ring.h"
 #include "transport/slot.h"
 #include "transport/transport.h"
+#include "transport/zz_generated_layouts.h"
 
 struct channel channel;
 
@@ -148,7 +149,7 @@ static void request_drop(const struct request *r)
 		struct request unmap;
 
 		request_begin(&unmap, PARACUDA_OP_UNMAP, r->context, r->sleeps);
-		request_word(&unmap, r->map[i]);
+		words_UNMAP(&unmap, r->map[i]);
 		unmap.always = true;
 		channel_call(&unmap, NULL, 0);
 	}

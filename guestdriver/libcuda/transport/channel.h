@@ -123,20 +123,28 @@ void request_buffer(struct request *r, unsigned kind, uint64_t value, uint64_t b
 struct argument {
 	const void *inlined;
 	unsigned kind;
+	bool pinned;	/* of kind MAP: for this command alone */
 	uint64_t value, bytes;
 };
+
+static inline struct argument argument_inline(const void *data, size_t bytes)
+{
+	return (struct argument){ .inlined = data, .bytes = bytes };
+}
+
+static inline struct argument argument_bulk(uint64_t offset, uint64_t bytes)
+{
+	return (struct argument){ .kind = PARACUDA_BUFFER_BULK, .value = offset, .bytes = bytes };
+}
+
+static inline struct argument argument_map(uint32_t id, uint64_t offset, uint64_t bytes)
+{
+	return (struct argument){ .kind = PARACUDA_BUFFER_MAP, .value = (uint64_t)id << 32 | offset, .bytes = bytes };
+}
 
 static inline bool argument_given(struct argument a)
 {
 	return a.inlined || a.kind != PARACUDA_BUFFER_NONE;
-}
-
-static inline void request_argument(struct request *r, struct argument a)
-{
-	if (a.inlined)
-		request_inline(r, a.inlined, a.bytes);
-	else
-		request_buffer(r, a.kind, a.value, a.bytes);
 }
 
 /* Notes memory that was pinned for this command alone: it is given back if the command isn't sent. */
@@ -146,6 +154,16 @@ static inline void request_pinned(struct request *r, uint32_t map)
 		r->map[r->maps++] = map;
 	else
 		r->refused = true;
+}
+
+static inline void request_argument(struct request *r, struct argument a)
+{
+	if (a.pinned)
+		request_pinned(r, (uint32_t)(a.value >> 32));
+	if (a.inlined)
+		request_inline(r, a.inlined, a.bytes);
+	else
+		request_buffer(r, a.kind, a.value, a.bytes);
 }
 
 /* A call whose answer is awaited. */

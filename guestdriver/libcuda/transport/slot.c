@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "transport/channel.h"
+#include "transport/zz_generated_layouts.h"
 
 static struct {
 	pthread_mutex_t lock;	/* guards used, hint and sharers */
@@ -71,7 +71,7 @@ void slot_leave(struct thread *t)
 	if (!t->slot || t->shared)
 		return;
 	request_begin(&r, PARACUDA_OP_THREAD_EXIT, 0, false);
-	r.exact = true;	/* an error that is pending is for a thread that goes on */
+	words_THREAD_EXIT(&r);
 	channel_post(&r);
 	pthread_mutex_lock(&state.lock);
 	state.used[t->slot - 1] = false;
