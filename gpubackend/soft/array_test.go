@@ -12,6 +12,13 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
+// arrayDesc is what a CUDA_ARRAY3D_DESCRIPTOR says.
+type arrayDesc struct {
+	width, height, depth uint64
+	format               simt.Format
+	channels, flags      uint32
+}
+
 // describe makes a CUDA_ARRAY3D_DESCRIPTOR.
 func (a arrayDesc) describe() []byte {
 	b := make(cudaabi.Array3DDescriptor, cudaabi.Array3DDescriptorSize)
@@ -217,8 +224,8 @@ func TestTextureObjects(t *testing.T) {
 	ok(t, d.DevicePrimaryCtxReset(0))
 	want(t, d.SurfObjectDestroy(s), gpubackend.InvalidValue)
 	want(t, d.ArrayDestroy(board), gpubackend.InvalidHandle)
-	if d.objects.count != 0 {
-		t.Errorf("%d objects are left", d.objects.count)
+	if d.Textures.Count() != 0 {
+		t.Errorf("%d objects are left", d.Textures.Count())
 	}
 	if free, total, _ := d.MemGetInfo(); free != total {
 		t.Errorf("%d of %d bytes free", free, total)
@@ -234,13 +241,13 @@ func TestDestroyedTextureStaysForItsWork(t *testing.T) {
 	number, result := d.TexObjectCreate(linearResource(p, 4096), make([]byte, cudaabi.TextureDescSize), nil)
 	ok(t, result)
 	ok(t, d.TexObjectDestroy(number))
-	if d.objects.Texture(number) == nil {
+	if d.KernelObjects().Texture(number) == nil {
 		t.Error("it is gone while there is work")
 	}
 	open()
 	synchronize(t, d)
 	ok(t, wait(t, func() gpubackend.Result {
-		if d.objects.Texture(number) != nil {
+		if d.KernelObjects().Texture(number) != nil {
 			return gpubackend.NotReady
 		}
 		return gpubackend.Success

@@ -29,11 +29,11 @@ func (d *Device) placeOf(
 		slice := pitch * rows
 		return place{side.Device() + z*slice + y*pitch + x, pitch, slice}, gpubackend.Success
 	}
-	a, result := d.array(gpubackend.Array(side.Array()))
+	a, result := d.Array(gpubackend.Array(side.Array()))
 	if result != gpubackend.Success {
 		return place{}, result
 	}
-	m := &a.image
+	m := &a.Image
 	if x+width > m.Pitch || y+height > uint64(m.Height) || z+depth > uint64(m.Depth) {
 		return place{}, gpubackend.InvalidValue
 	}

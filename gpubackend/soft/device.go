@@ -12,11 +12,13 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 	"github.com/paracuda/paracuda/gpubackend/proclimit"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
+	"github.com/paracuda/paracuda/gpubackend/soft/code"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/memory"
 	"github.com/paracuda/paracuda/gpubackend/soft/output"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
+	"github.com/paracuda/paracuda/gpubackend/soft/textures"
 )
 
 // Options describe a device. The zero value is a usable one.
@@ -72,6 +74,8 @@ type Device struct {
 	*output.Buffer
 	*contexts.Contexts
 	*memory.Memory
+	*code.Code
+	*textures.Textures
 
 	options   Options
 	scheduler *scheduler.Scheduler
@@ -82,17 +86,13 @@ type Device struct {
 
 	registered map[uint64]uint64 // host memory: address, size
 
-	sets       map[*contexts.Context]*streamSet
-	codes      map[*contexts.Context]*contextCode
-	arrays     map[*contexts.Context]map[uint64]bool // addresses of their memory
-	references map[*contexts.Context]int             // texture references made by TexRefCreate
+	sets map[*contexts.Context]*streamSet
 
 	captures    int    // how many go on
 	lastCapture uint64 // number of the latest
 	charged     int    // bytes that graphs count for
 
 	conditions conditions
-	objects    objects
 
 	graphMemory    map[uint64]*graphMemory // by address
 	graphMemoryUse graphMemoryUse
@@ -111,15 +111,20 @@ func New(o Options) *Device {
 		graphMemory: make(map[uint64]*graphMemory),
 	}
 	d.held = d.scheduler.NewAllowance(maxHeld)
-	d.sets, d.codes = make(map[*contexts.Context]*streamSet), make(map[*contexts.Context]*contextCode)
-	d.arrays, d.references = make(map[*contexts.Context]map[uint64]bool), make(map[*contexts.Context]int)
+	d.sets = make(map[*contexts.Context]*streamSet)
 	d.Contexts = contexts.New(contexts.Options{
 		Handles: d.handles, Scheduler: d.scheduler, Output: d.Buffer, Memory: d.options.Memory,
-		Hooks: contexts.Hooks{Usable: d.fillLibraries, Ending: d.emptyGraphs, Ended: d.drop, Busy: d.busy},
+		Hooks: contexts.Hooks{Usable: func(c *contexts.Context) { d.Code.FillLibraries(c) }, Ending: d.emptyGraphs, Ended: d.drop, Busy: d.busy},
 	})
 	d.Memory = memory.New(memory.Options{
 		Base: o.Base, Window: o.Window, Bytes: o.Memory, Files: o.Files, Host: o.HostMemory,
 		Handles: d.handles, Contexts: d.Contexts, Scheduler: d.scheduler, Lasts: d.lasts,
+	})
+	d.Code = code.New(code.Options{
+		Host: o.HostMemory, Handles: d.handles, Contexts: d.Contexts, Memory: d.Memory, Unloaded: func(m *code.Module) { d.Textures.Unloaded(m) },
+	})
+	d.Textures = textures.New(textures.Options{
+		Host: o.HostMemory, Handles: d.handles, Contexts: d.Contexts, Memory: d.Memory, Code: d.Code,
 	})
 	return d
 }
@@ -164,8 +169,8 @@ func (d *Device) Suits(env []string) bool { return !d.warm || chip.Visible(env, 
 // drop has the rooms give back what was in a context whose work has ended.
 func (d *Device) drop(c *contexts.Context) {
 	d.Memory.Drop(c)
-	d.dropTextures(c)
-	d.dropCode(c)
+	d.Textures.Drop(c)
+	d.Code.Drop(c)
 	d.dropStreams(c)
 	d.Reclaim()
 }

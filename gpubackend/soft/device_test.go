@@ -105,6 +105,8 @@ func read(t testing.TB, d *Device, addr, n uint64) []byte {
 	return b
 }
 
+func word(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
+
 func words(values ...uint32) []byte {
 	var b []byte
 	for _, v := range values {

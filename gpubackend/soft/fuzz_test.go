@@ -182,7 +182,7 @@ func (f *fuzzer) finish() {
 	if n := len(f.d.conditions.all); n != 0 {
 		f.t.Fatalf("%d conditions are left", n)
 	}
-	if n := f.d.objects.count; n != 0 {
+	if n := f.d.Textures.Count(); n != 0 {
 		f.t.Fatalf("%d textures and surfaces are left", n)
 	}
 	ok(f.t, f.d.ContextQuery())

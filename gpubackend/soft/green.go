@@ -78,7 +78,7 @@ func (d *Device) DevResource(of gpubackend.ResourceSource, which, kind uint64) (
 			return r, result
 		}
 	default:
-		if _, g, result = d.Find(which); result != gpubackend.Success || g == nil && of != gpubackend.OfContext {
+		if _, g, result = d.Contexts.Find(which); result != gpubackend.Success || g == nil && of != gpubackend.OfContext {
 			return r, gpubackend.InvalidContext
 		}
 	}
@@ -192,7 +192,7 @@ func (d *Device) GreenCtxWaitEvent(h gpubackend.GreenContext, e gpubackend.Event
 // CtxRecordEvent implements gpubackend.Driver. The primary context's green contexts are parts of
 // it.
 func (d *Device) CtxRecordEvent(h gpubackend.Context, e gpubackend.Event) gpubackend.Result {
-	c, g, result := d.Find(uint64(h))
+	c, g, result := d.Contexts.Find(uint64(h))
 	if result != gpubackend.Success {
 		return result
 	}
@@ -201,7 +201,7 @@ func (d *Device) CtxRecordEvent(h gpubackend.Context, e gpubackend.Event) gpubac
 
 // CtxWaitEvent implements gpubackend.Driver.
 func (d *Device) CtxWaitEvent(h gpubackend.Context, e gpubackend.Event) gpubackend.Result {
-	c, g, result := d.Find(uint64(h))
+	c, g, result := d.Contexts.Find(uint64(h))
 	if result != gpubackend.Success {
 		return result
 	}

@@ -144,11 +144,11 @@ func TestLaunchesTakeTurns(t *testing.T) {
 	a := alloc(t, d, 4)
 	ok(t, d.MemsetD32Async(a, 0, 1, 0))
 	ok(t, wait(t, d.ContextQuery))
-	entry, result := d.lookup(f)
+	entry, result := d.Function(f)
 	ok(t, result)
 	// Each launch and its task count until it has run; beside them there is memory for two blocks.
 	const launches = 200
-	host.SetLimit(host.Used() + launches*(4*scheduler.LaunchBytes) + 2*entry.entry.HostBytes(1024, 0))
+	host.SetLimit(host.Used() + launches*(4*scheduler.LaunchBytes) + 2*entry.Entry.HostBytes(1024, 0))
 	for range launches {
 		l := &gpubackend.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1024, 1, 1}, Parameters: params(a),
 			Stream: newStream(t, d, cudaabi.StreamNonBlocking)}

@@ -10,6 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
+	"github.com/paracuda/paracuda/gpubackend/soft/code"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
@@ -25,14 +26,14 @@ func (d *Device) Launch(l *gpubackend.Launch) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
-	if f.module.ctx != s.ctx {
+	if f.Module.Context != s.ctx {
 		return gpubackend.InvalidHandle
 	}
 	if s.capture != nil {
 		return d.record(s, &gpubackend.Node{Type: gpubackend.NodeKernel, Launch: *l})
 	}
 	// What it takes while it waits leaves what it needs when it runs.
-	needs := f.entry.HostBytes(dim(l.Block).Count(), uint64(l.Shared))
+	needs := f.Entry.HostBytes(dim(l.Block).Count(), uint64(l.Shared))
 	if !d.options.HostMemory.Room(needs + waitingBytes(len(l.Parameters))) {
 		return gpubackend.OutOfMemory
 	}
@@ -42,8 +43,8 @@ func (d *Device) Launch(l *gpubackend.Launch) gpubackend.Result {
 
 // prepare finds a launch's function and checks the rest against it and the multiprocessors that it
 // may use.
-func (d *Device) prepare(l *gpubackend.Launch, sms uint32) (f *function, cooperative bool, result gpubackend.Result) {
-	if f, result = d.lookup(l.Function); result != gpubackend.Success {
+func (d *Device) prepare(l *gpubackend.Launch, sms uint32) (f *code.Function, cooperative bool, result gpubackend.Result) {
+	if f, result = d.Function(l.Function); result != gpubackend.Success {
 		return nil, false, result
 	}
 	if cooperative, result = launchAttributes(l.Attributes); result != gpubackend.Success {
@@ -55,18 +56,18 @@ func (d *Device) prepare(l *gpubackend.Launch, sms uint32) (f *function, coopera
 // kernelTask makes the task of a launch that was checked, in a green context or none. Nobody
 // changes the parameters any more.
 func (d *Device) kernelTask(
-	f *function, l *gpubackend.Launch, parameters []byte, cooperative bool, g *contexts.Green,
+	f *code.Function, l *gpubackend.Launch, parameters []byte, cooperative bool, g *contexts.Green,
 ) *scheduler.Task {
-	c, part := f.module.ctx, d.multiprocessors(g)
-	if missing := f.entry.ParamSize - len(parameters); missing > 0 {
+	c, part := f.Module.Context, d.multiprocessors(g)
+	if missing := f.Entry.ParamSize - len(parameters); missing > 0 {
 		parameters = append(bytes.Clone(parameters), make([]byte, missing)...)
 	}
 	run := &simt.Launch{
-		Kernel: f.entry, Grid: dim(l.Grid), Block: dim(l.Block), SharedBytes: l.Shared,
-		Params: parameters, Memory: d.Space(), Heap: f.module.code.heap,
+		Kernel: f.Entry, Grid: dim(l.Grid), Block: dim(l.Block), SharedBytes: l.Shared,
+		Params: parameters, Memory: d.Space(), Heap: f.Module.KernelHeap(),
 		Stdout: d.Buffer.Writer(1), Assert: d.Buffer.Writer(2),
 		Cooperative: cooperative, GridID: d.grids.Add(1), SMs: uint32(d.options.Multiprocessors),
-		HostMemory: d.options.HostMemory, SetConditional: d.conditions.set, Objects: &d.objects, Bindings: d.bindings(f.module),
+		HostMemory: d.options.HostMemory, SetConditional: d.conditions.set, Objects: d.KernelObjects(), Bindings: d.Bindings(f.Module),
 	}
 	if g != nil {
 		run.FirstSM, run.PartSMs = part.first, part.count
@@ -100,36 +101,35 @@ func (d *Device) execute(c *contexts.Context, run *simt.Launch) {
 }
 
 // checkLaunch checks the sizes of a launch against those of the device and the function.
-func (d *Device) checkLaunch(f *function, l *gpubackend.Launch, cooperative bool, sms uint32) gpubackend.Result {
+func (d *Device) checkLaunch(f *code.Function, l *gpubackend.Launch, cooperative bool, sms uint32) gpubackend.Result {
 	g, b := l.Grid, l.Block
 	if g[0]-1 >= chip.MaxGridX || g[1]-1 >= chip.MaxGridYZ || g[2]-1 >= chip.MaxGridYZ ||
 		b[0]-1 >= chip.MaxBlockXY || b[1]-1 >= chip.MaxBlockXY || b[2]-1 >= chip.MaxBlockZ {
 		return gpubackend.InvalidValue
 	}
 	threads := int(b[0] * b[1] * b[2]) // at most 2^26
-	if threads > chip.MaxThreadsPerBlock ||
-		int64(l.Shared) > int64(f.attribute(cudaabi.FuncAttributeMaxDynamicSharedSizeBytes)) {
+	if threads > chip.MaxThreadsPerBlock || int64(l.Shared) > int64(f.MostDynamic()) {
 		return gpubackend.InvalidValue
 	}
 	// Dynamic shared memory begins after the static, aligned.
-	static := (f.entry.StaticShared + chip.SharedUnit - 1) / chip.SharedUnit * chip.SharedUnit
+	static := (f.Entry.StaticShared + chip.SharedUnit - 1) / chip.SharedUnit * chip.SharedUnit
 	if l.Shared > 0 && static+uint64(l.Shared) > chip.SharedPerBlockOptIn {
 		return gpubackend.InvalidValue
 	}
-	if r := f.entry.ReqThreads; r != [3]int{} && r != [3]int{int(b[0]), int(b[1]), int(b[2])} {
+	if r := f.Entry.ReqThreads; r != [3]int{} && r != [3]int{int(b[0]), int(b[1]), int(b[2])} {
 		return gpubackend.InvalidValue
 	}
-	if n := chip.Volume(f.entry.MaxThreads); n > 0 && threads > n {
+	if n := chip.Volume(f.Entry.MaxThreads); n > 0 && threads > n {
 		return gpubackend.InvalidValue
 	}
-	if threads > chip.MaxThreads(f.entry) {
+	if threads > chip.MaxThreads(f.Entry) {
 		return gpubackend.LaunchOutOfResources
 	}
-	if r := checkParameters(len(l.Parameters), f.entry.ParamSize); r != gpubackend.Success {
+	if r := checkParameters(len(l.Parameters), f.Entry.ParamSize); r != gpubackend.Success {
 		return r
 	}
 	if cooperative {
-		room := uint64(f.blocks(threads, uint64(l.Shared))) * uint64(sms)
+		room := uint64(f.Blocks(threads, uint64(l.Shared))) * uint64(sms)
 		if uint64(g[0]) > room || uint64(g[0])*uint64(g[1]) > room || dim(g).Count() > room {
 			return gpubackend.CooperativeLaunchTooLarge
 		}

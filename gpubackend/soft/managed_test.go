@@ -38,7 +38,7 @@ func TestManagedVariables(t *testing.T) {
 	host := registeredPage(t, d)
 	m, _, _, result := d.ModuleLoadManaged(image, nil, host, nil, nil)
 	ok(t, result)
-	for name, at := range map[string]global{"counter": {host, 4, true}, "where": {host + 8, 8, true}} {
+	for name, at := range map[string]struct{ addr, size uint64 }{"counter": {host, 4}, "where": {host + 8, 8}} {
 		if addr, bytes, result := d.ModuleGetGlobal(m, name); addr != at.addr || bytes != at.size || result != 0 {
 			t.Errorf("%s: %d bytes at %#x, result %d", name, bytes, addr, result)
 		}

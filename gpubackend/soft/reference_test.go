@@ -9,6 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
+	"github.com/paracuda/paracuda/gpubackend/soft/textures"
 )
 
 const referencePTX = `.version 7.0
@@ -176,9 +177,9 @@ func TestReferenceOffset(t *testing.T) {
 	if addr, _ := b.TexRefGetAddress(b.line); addr != b.memory+1024 {
 		t.Errorf("address %#x of memory at %#x", addr, b.memory)
 	}
-	m, result := b.Device.module(b.module)
+	m, result := b.Device.Code.Module(b.module)
 	ok(t, result)
-	texture := b.bindings(m)[0].Texture
+	texture := b.Bindings(m)[0].Texture
 	if m := texture.Levels[0]; m.Base != b.memory+1024 || m.Width != 17 {
 		t.Errorf("%d texels at %#x", m.Width, m.Base)
 	}
@@ -245,7 +246,7 @@ func TestMadeReferences(t *testing.T) {
 	ok(t, d.TexRefSetFlags(r, 1))
 	ok(t, d.TexRefDestroy(r))
 	want(t, d.TexRefDestroy(r), gpubackend.InvalidHandle)
-	for range maxReferences {
+	for range textures.MaxReferences {
 		_, result = d.TexRefCreate()
 		ok(t, result)
 	}

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package soft
+package code
 
 import (
-	"encoding/binary"
-
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
@@ -15,58 +13,58 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/space"
 )
 
-func word(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
-
 // global is a variable of a module, in device memory or managed.
 type global struct {
 	addr, size uint64
 	managed    bool
 }
 
-// module is a CUmodule: a program with globals of its own.
-type module struct {
-	ctx       *contexts.Context
-	code      *contextCode
+// Module is a CUmodule: a program with globals of its own.
+type Module struct {
+	Context   *contexts.Context
+	set       *codeSet
 	handle    uint64 // 0 until somebody asks for it, for a library's
 	library   *library
-	program   *simt.Program
+	Program   *simt.Program
 	arch      int
 	block     uint64 // memory of the globals, 0 for none
 	globals   map[string]global
-	functions map[string]*function
+	functions map[string]*Function
 
-	references references
-	memory     *budget.Account // of the host's
+	memory *budget.Account // of the host's
 }
 
-func (m *module) Owner() *contexts.Context { return m.ctx }
+func (m *Module) Owner() *contexts.Context { return m.Context }
+
+// KernelHeap is the heap of malloc for the module's kernels, nil if no module of the context wants one.
+func (m *Module) KernelHeap() *simt.Heap { return m.set.heap }
 
 // maxGlobals bounds the globals of a module, to keep sums from wrapping.
 const maxGlobals = 1 << 40
 
 // place loads a program into a context: it gives its globals memory and links them. memory is the module's from then on.
-func (d *Device) place(
+func (x *Code) place(
 	c *contexts.Context, parsed *ptx.Module, program *simt.Program, memory *budget.Account, managed managedBlock, log *buildLog,
-) (*module, gpubackend.Result) {
-	m := &module{ctx: c, code: d.code(c), program: program, arch: parsed.Arch, functions: make(map[string]*function), memory: memory}
-	result := d.giveMemory(m, managed.addr)
+) (*Module, gpubackend.Result) {
+	m := &Module{Context: c, set: x.set(c), Program: program, arch: parsed.Arch, functions: make(map[string]*Function), memory: memory}
+	result := x.giveMemory(m, managed.addr)
 	if result != gpubackend.Success {
 		memory.Close()
 		return nil, result
 	}
 	if result = m.link(managed.filled, log); result == gpubackend.Success && parsed.Function("malloc") != nil {
-		result = d.addHeap(c)
+		result = x.addHeap(c)
 	}
 	if result != gpubackend.Success {
-		d.unload(m)
+		x.unload(m)
 		return nil, result
 	}
 	return m, gpubackend.Success
 }
 
 // giveMemory decides where a module's globals are.
-func (d *Device) giveMemory(m *module, managed uint64) gpubackend.Result {
-	if result := d.checkManaged(m.program, managed); result != gpubackend.Success {
+func (x *Code) giveMemory(m *Module, managed uint64) gpubackend.Result {
+	if result := x.checkManaged(m.Program, managed); result != gpubackend.Success {
 		return result
 	}
 	m.globals = make(map[string]global)
@@ -78,7 +76,7 @@ func (d *Device) giveMemory(m *module, managed uint64) gpubackend.Result {
 		return result
 	}
 	if size > 0 {
-		if m.block, result = d.Memory.Alloc(size); result != gpubackend.Success {
+		if m.block, result = x.options.Memory.Alloc(size); result != gpubackend.Success {
 			return result
 		}
 	}
@@ -94,9 +92,9 @@ func (d *Device) giveMemory(m *module, managed uint64) gpubackend.Result {
 }
 
 // layOut gives each global, or each managed variable, an offset and returns the size of them all.
-func (m *module) layOut(managed bool) (uint64, gpubackend.Result) {
+func (m *Module) layOut(managed bool) (uint64, gpubackend.Result) {
 	size := uint64(0)
-	for _, g := range m.program.Globals() {
+	for _, g := range m.Program.Globals() {
 		if g.External || g.Managed != managed {
 			continue
 		}
@@ -113,8 +111,8 @@ func (m *module) layOut(managed bool) (uint64, gpubackend.Result) {
 
 // link tells the program its addresses and fills the globals with their initial content, unless the managed ones
 // have theirs already.
-func (m *module) link(filled bool, log *buildLog) gpubackend.Result {
-	err := m.program.Link(func(name string) (uint64, bool) {
+func (m *Module) link(filled bool, log *buildLog) gpubackend.Result {
+	err := m.Program.Link(func(name string) (uint64, bool) {
 		g, ok := m.globals[name]
 		return g.addr, ok
 	})
@@ -122,13 +120,13 @@ func (m *module) link(filled bool, log *buildLog) gpubackend.Result {
 		log.refuse(err)
 		return gpubackend.InvalidPTX
 	}
-	for i := range m.program.Globals() {
-		g := &m.program.Globals()[i]
+	for i := range m.Program.Globals() {
+		g := &m.Program.Globals()[i]
 		if g.External || g.Managed && filled {
 			continue
 		}
 		at := m.globals[g.Name]
-		if err := m.program.Fill(g, space.Bytes(at.addr, at.size)); err != nil {
+		if err := m.Program.Fill(g, space.Bytes(at.addr, at.size)); err != nil {
 			log.refuse(err)
 			return gpubackend.InvalidPTX
 		}
@@ -136,137 +134,98 @@ func (m *module) link(filled bool, log *buildLog) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// contextCode is the code in a context.
-type contextCode struct {
-	modules     map[uint64]*module   // loaded as such, by handle
-	libraries   map[*library]*module // those of libraries that the context uses
-	heap        *simt.Heap           // of kernels' malloc; nil until a module wants it
-	heapAddress uint64
-}
-
-// code returns the code in a context.
-func (d *Device) code(c *contexts.Context) *contextCode {
-	code := d.codes[c]
-	if code == nil {
-		code = &contextCode{modules: make(map[uint64]*module), libraries: make(map[*library]*module)}
-		d.codes[c] = code
-	}
-	return code
-}
-
-// dropCode gives back the code of a context whose work has ended.
-func (d *Device) dropCode(c *contexts.Context) {
-	code := d.code(c)
-	for _, m := range code.modules {
-		d.unload(m)
-	}
-	for _, m := range code.libraries {
-		d.unload(m)
-	}
-	if code.heap != nil {
-		d.DeferFree(code.heapAddress)
-		code.heap.Close()
-	}
-	for _, object := range d.handles.All() {
-		if l, ok := object.(*link); ok && l.ctx == c {
-			l.close()
-		}
-	}
-	delete(d.codes, c)
-}
-
 // addHeap makes the heap of the context's kernels.
-func (d *Device) addHeap(c *contexts.Context) gpubackend.Result {
-	size, code := c.HeapSize(), d.code(c)
+func (x *Code) addHeap(c *contexts.Context) gpubackend.Result {
+	size, code := c.HeapSize(), x.set(c)
 	if code.heap != nil || size == 0 {
 		return gpubackend.Success
 	}
-	addr, result := d.Memory.Alloc(size)
+	addr, result := x.options.Memory.Alloc(size)
 	if result == gpubackend.Success {
-		code.heapAddress, code.heap = addr, simt.NewHeap(addr, size, d.options.HostMemory)
+		code.heapAddress, code.heap = addr, simt.NewHeap(addr, size, x.options.Host)
 		c.FixHeap()
 	}
 	return result
 }
 
 // unload gives back what a module has. Kernels that run keep the program; the memory waits for them.
-func (d *Device) unload(m *module) {
+func (x *Code) unload(m *Module) {
 	if m.block != 0 {
-		d.DeferFree(m.block)
+		x.options.Memory.DeferFree(m.block)
 		m.block = 0
 	}
 	for _, f := range m.functions {
-		d.handles.Remove(f.handle)
+		x.options.Handles.Remove(f.handle)
 	}
-	d.dropReferences(m)
-	d.After(m.memory.Close)
-	d.handles.Remove(m.handle)
-	delete(m.code.modules, m.handle)
+	x.options.Unloaded(m)
+	x.options.Memory.After(m.memory.Close)
+	x.options.Handles.Remove(m.handle)
+	delete(m.set.modules, m.handle)
 }
 
 // ModuleLoadData implements gpubackend.Driver. NotReady says that the module has managed variables.
-func (d *Device) ModuleLoadData(
+func (x *Code) ModuleLoadData(
 	image, options, infoLog, errorLog []byte,
 ) (h gpubackend.Module, infoUsed, errorUsed uint64, result gpubackend.Result) {
-	return d.loadModule(image, options, 0, infoLog, errorLog)
+	return x.loadModule(image, options, 0, infoLog, errorLog)
 }
 
-func (d *Device) loadModule(
+func (x *Code) loadModule(
 	image, options []byte, managed uint64, infoLog, errorLog []byte,
 ) (h gpubackend.Module, infoUsed, errorUsed uint64, result gpubackend.Result) {
-	c, result := d.Current()
+	c, result := x.options.Contexts.Current()
 	if result != gpubackend.Success {
 		return 0, 0, 0, result
 	}
 	log := &buildLog{info: infoLog, errors: errorLog}
 	defer func() { infoUsed, errorUsed = log.infoUsed, log.errorsUsed }()
-	parsed, program, memory, result := d.build(image, options, log)
+	parsed, program, memory, result := x.build(image, options, log)
 	if result != gpubackend.Success {
 		return 0, 0, 0, result
 	}
 	memory.Give(parsed.DropBodies())
-	m, result := d.place(c, parsed, program, memory, managedBlock{addr: managed}, log)
+	m, result := x.place(c, parsed, program, memory, managedBlock{addr: managed}, log)
 	if result != gpubackend.Success {
 		return 0, 0, 0, result
 	}
-	m.handle = d.handles.Add(m)
-	m.code.modules[m.handle] = m
+	m.handle = x.options.Handles.Add(m)
+	m.set.modules[m.handle] = m
 	return gpubackend.Module(m.handle), 0, 0, gpubackend.Success
 }
 
-// module returns the module of a handle if its context is usable.
-func (d *Device) module(h gpubackend.Module) (*module, gpubackend.Result) {
-	if _, result := d.Current(); result != gpubackend.Success {
+// Module returns the module of a handle if its context is usable.
+func (x *Code) Module(h gpubackend.Module) (*Module, gpubackend.Result) {
+	if _, result := x.options.Contexts.Current(); result != gpubackend.Success {
 		return nil, result
 	}
-	m, ok := handles.Find[*module](d.handles, uint64(h))
+	m, ok := handles.Find[*Module](x.options.Handles, uint64(h))
 	if !ok {
 		return nil, gpubackend.InvalidHandle
 	}
-	return m, m.ctx.State()
+	return m, m.Context.State()
 }
 
 // ModuleUnload implements gpubackend.Driver.
-func (d *Device) ModuleUnload(h gpubackend.Module) gpubackend.Result {
-	m, result := d.module(h)
+func (x *Code) ModuleUnload(h gpubackend.Module) gpubackend.Result {
+	m, result := x.Module(h)
 	if result != gpubackend.Success {
 		return result
 	}
 	if m.library != nil {
 		return gpubackend.NotPermitted // it goes with its library
 	}
-	d.unload(m)
-	d.Reclaim()
+	x.unload(m)
+	x.options.Memory.Reclaim()
 	return gpubackend.Success
 }
 
 // ModuleGetFunction implements gpubackend.Driver.
-func (d *Device) ModuleGetFunction(h gpubackend.Module, name string) (gpubackend.Function, gpubackend.Result) {
-	m, result := d.module(h)
+func (x *Code) ModuleGetFunction(h gpubackend.Module, name string) (gpubackend.Function, gpubackend.Result) {
+	m, result := x.Module(h)
 	if result != gpubackend.Success {
 		return 0, result
 	}
-	f, result := d.function(m, name)
+	f, result := x.functionNamed(m, name)
 	if result != gpubackend.Success {
 		return 0, result
 	}
@@ -274,8 +233,8 @@ func (d *Device) ModuleGetFunction(h gpubackend.Module, name string) (gpubackend
 }
 
 // ModuleGetGlobal implements gpubackend.Driver.
-func (d *Device) ModuleGetGlobal(h gpubackend.Module, name string) (addr, bytes uint64, result gpubackend.Result) {
-	m, result := d.module(h)
+func (x *Code) ModuleGetGlobal(h gpubackend.Module, name string) (addr, bytes uint64, result gpubackend.Result) {
+	m, result := x.Module(h)
 	if result != gpubackend.Success {
 		return 0, 0, result
 	}
@@ -283,12 +242,12 @@ func (d *Device) ModuleGetGlobal(h gpubackend.Module, name string) (addr, bytes 
 }
 
 // global returns a variable. The name of a kernel is a wrong argument rather than an unknown name.
-func (m *module) global(name string) (addr, bytes uint64, result gpubackend.Result) {
+func (m *Module) global(name string) (addr, bytes uint64, result gpubackend.Result) {
 	g, ok := m.globals[name]
 	switch {
 	case ok:
 		return g.addr, g.size, gpubackend.Success
-	case name == "" || m.program.Kernel(name) != nil:
+	case name == "" || m.Program.Kernel(name) != nil:
 		return 0, 0, gpubackend.InvalidValue
 	}
 	return 0, 0, gpubackend.NotFound

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package soft
+package textures
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/soft/code"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
-// maxReferences bounds the texture references that a context has made by TexRefCreate.
-const maxReferences = 1 << 16
+// MaxReferences bounds the texture references that a context has made by TexRefCreate.
+const MaxReferences = 1 << 16
 
 // textureReference is a CUtexref: of a module, or made by TexRefCreate. Launches get what it is when they are queued.
 type textureReference struct {
-	ctx    *contexts.Context
-	module *module // nil for one made by TexRefCreate
-	index  int     // among the module's references
-	handle uint64
+	Context *contexts.Context
+	module  *code.Module // nil for one made by TexRefCreate
+	index   int          // among the module's references
+	handle  uint64
 
 	format   simt.Format
 	channels uint32
@@ -39,18 +40,18 @@ type memoryRows struct{ addr, width, height, pitch uint64 }
 
 // surfaceReference is a CUsurfref.
 type surfaceReference struct {
-	module *module
+	module *code.Module
 	index  int
 	handle uint64
 	array  *array
 }
 
-func (r *textureReference) Owner() *contexts.Context { return r.ctx }
-func (r *surfaceReference) Owner() *contexts.Context { return r.module.ctx }
+func (r *textureReference) Owner() *contexts.Context { return r.Context }
+func (r *surfaceReference) Owner() *contexts.Context { return r.module.Context }
 
 // newTextureReference is one in its first state: a float a texel, read by number, clamped at the edges.
 func newTextureReference(c *contexts.Context) *textureReference {
-	r := &textureReference{ctx: c, format: simt.FormatFloat, channels: 1}
+	r := &textureReference{Context: c, format: simt.FormatFloat, channels: 1}
 	for i := range r.sampling.address {
 		r.sampling.address[i] = uint32(simt.AddressClamp)
 	}
@@ -64,9 +65,19 @@ type references struct {
 	bindings []simt.Binding // nil when something has changed since they were made; never changed after that
 }
 
-// index finds a reference of the module by name.
-func (m *module) index(name string, surface bool) (int, gpubackend.Result) {
-	for i, r := range m.program.References() {
+// refs are the references of a module.
+func (x *Textures) refs(m *code.Module) *references {
+	refs := x.modules[m]
+	if refs == nil {
+		refs = &references{}
+		x.modules[m] = refs
+	}
+	return refs
+}
+
+// indexOf finds a reference of a module by name.
+func indexOf(m *code.Module, name string, surface bool) (int, gpubackend.Result) {
+	for i, r := range m.Program.References() {
 		if r.Name == name && r.Surface == surface {
 			return i, gpubackend.Success
 		}
@@ -78,82 +89,84 @@ func (m *module) index(name string, surface bool) (int, gpubackend.Result) {
 }
 
 // ModuleGetTexRef implements gpubackend.Driver. It is the same one each time.
-func (d *Device) ModuleGetTexRef(h gpubackend.Module, name string) (gpubackend.TextureReference, gpubackend.Result) {
-	m, result := d.module(h)
+func (x *Textures) ModuleGetTexRef(h gpubackend.Module, name string) (gpubackend.TextureReference, gpubackend.Result) {
+	m, result := x.options.Code.Module(h)
 	if result != gpubackend.Success {
 		return 0, result
 	}
-	i, result := m.index(name, false)
+	i, result := indexOf(m, name, false)
 	if result != gpubackend.Success {
 		return 0, result
 	}
-	r := m.references.textures[i]
+	r := x.refs(m).textures[i]
 	if r == nil {
-		r = newTextureReference(m.ctx)
-		r.module, r.index, r.handle = m, i, d.handles.Add(r)
-		if m.references.textures == nil {
-			m.references.textures = make(map[int]*textureReference)
+		r = newTextureReference(m.Context)
+		r.module, r.index, r.handle = m, i, x.options.Handles.Add(r)
+		if x.refs(m).textures == nil {
+			x.refs(m).textures = make(map[int]*textureReference)
 		}
-		m.references.textures[i] = r
+		x.refs(m).textures[i] = r
 	}
 	return gpubackend.TextureReference(r.handle), gpubackend.Success
 }
 
 // ModuleGetSurfRef implements gpubackend.Driver. It is the same one each time.
-func (d *Device) ModuleGetSurfRef(h gpubackend.Module, name string) (gpubackend.SurfaceReference, gpubackend.Result) {
-	m, result := d.module(h)
+func (x *Textures) ModuleGetSurfRef(h gpubackend.Module, name string) (gpubackend.SurfaceReference, gpubackend.Result) {
+	m, result := x.options.Code.Module(h)
 	if result != gpubackend.Success {
 		return 0, result
 	}
-	i, result := m.index(name, true)
+	i, result := indexOf(m, name, true)
 	if result != gpubackend.Success {
 		return 0, result
 	}
-	r := m.references.surfaces[i]
+	r := x.refs(m).surfaces[i]
 	if r == nil {
 		r = &surfaceReference{module: m, index: i}
-		r.handle = d.handles.Add(r)
-		if m.references.surfaces == nil {
-			m.references.surfaces = make(map[int]*surfaceReference)
+		r.handle = x.options.Handles.Add(r)
+		if x.refs(m).surfaces == nil {
+			x.refs(m).surfaces = make(map[int]*surfaceReference)
 		}
-		m.references.surfaces[i] = r
+		x.refs(m).surfaces[i] = r
 	}
 	return gpubackend.SurfaceReference(r.handle), gpubackend.Success
 }
 
-// dropReferences forgets the references of a module that is unloaded.
-func (d *Device) dropReferences(m *module) {
-	for _, r := range m.references.textures {
-		d.handles.Remove(r.handle)
+// Unloaded forgets the references of a module that is unloaded.
+func (x *Textures) Unloaded(m *code.Module) {
+	for _, r := range x.refs(m).textures {
+		x.options.Handles.Remove(r.handle)
 	}
-	for _, r := range m.references.surfaces {
-		d.handles.Remove(r.handle)
+	for _, r := range x.refs(m).surfaces {
+		x.options.Handles.Remove(r.handle)
 	}
+	delete(x.modules, m)
 }
 
-// bindings are what a launch of the module's kernels gets to see.
-func (d *Device) bindings(m *module) []simt.Binding {
-	n := len(m.program.References())
+// Bindings are what a launch of the module's kernels gets to see.
+func (x *Textures) Bindings(m *code.Module) []simt.Binding {
+	n := len(m.Program.References())
 	if n == 0 {
 		return nil
 	}
-	if m.references.bindings == nil {
+	refs := x.refs(m)
+	if refs.bindings == nil {
 		b := make([]simt.Binding, n)
-		for i, r := range m.references.textures {
-			b[i].Texture = d.bound(r)
+		for i, r := range refs.textures {
+			b[i].Texture = x.bound(r)
 		}
-		for i, r := range m.references.surfaces {
+		for i, r := range refs.surfaces {
 			if r.array != nil {
 				b[i].Surface, _ = surfaceOf(r.array) // it was one when it was bound
 			}
 		}
-		m.references.bindings = b
+		refs.bindings = b
 	}
-	return m.references.bindings
+	return refs.bindings
 }
 
 // bound is what kernels use of a reference, nil if it isn't bound or what it was bound to is gone.
-func (d *Device) bound(r *textureReference) *simt.Texture {
+func (x *Textures) bound(r *textureReference) *simt.Texture {
 	var from source
 	result := gpubackend.Success
 	switch {
@@ -164,9 +177,9 @@ func (d *Device) bound(r *textureReference) *simt.Texture {
 		from = mipmappedSource(r.mipmapped)
 		from.format, from.channels = r.format, r.channels
 	case r.linear != memoryRange{}:
-		from, result = d.linearSource(r.linear.addr, r.linear.bytes, r.format, r.channels)
+		from, result = x.linearSource(r.linear.addr, r.linear.bytes, r.format, r.channels)
 	case r.rows != memoryRows{}:
-		from, result = d.pitchSource(r.rows.addr, r.rows.width, r.rows.height, r.rows.pitch, r.format, r.channels)
+		from, result = x.pitchSource(r.rows.addr, r.rows.width, r.rows.height, r.rows.pitch, r.format, r.channels)
 	default:
 		return nil
 	}
@@ -177,74 +190,74 @@ func (d *Device) bound(r *textureReference) *simt.Texture {
 }
 
 // TexRefCreate implements gpubackend.Driver. No kernel uses such a reference.
-func (d *Device) TexRefCreate() (gpubackend.TextureReference, gpubackend.Result) {
-	c, result := d.Current()
+func (x *Textures) TexRefCreate() (gpubackend.TextureReference, gpubackend.Result) {
+	c, result := x.options.Contexts.Current()
 	if result != gpubackend.Success {
 		return 0, result
 	}
-	if d.references[c] >= maxReferences {
+	if x.made[c] >= MaxReferences {
 		return 0, gpubackend.OutOfMemory
 	}
-	d.references[c]++
+	x.made[c]++
 	r := newTextureReference(c)
-	r.handle = d.handles.Add(r)
+	r.handle = x.options.Handles.Add(r)
 	return gpubackend.TextureReference(r.handle), gpubackend.Success
 }
 
 // TexRefDestroy implements gpubackend.Driver. Those of modules go with them.
-func (d *Device) TexRefDestroy(h gpubackend.TextureReference) gpubackend.Result {
-	r, result := d.textureReference(h)
+func (x *Textures) TexRefDestroy(h gpubackend.TextureReference) gpubackend.Result {
+	r, result := x.textureReference(h)
 	if result != gpubackend.Success {
 		return result
 	}
 	if r.module != nil {
 		return gpubackend.InvalidValue
 	}
-	d.references[r.ctx]--
-	d.handles.Remove(r.handle)
+	x.made[r.Context]--
+	x.options.Handles.Remove(r.handle)
 	return gpubackend.Success
 }
 
 // textureReference finds a texture reference.
-func (d *Device) textureReference(h gpubackend.TextureReference) (*textureReference, gpubackend.Result) {
-	if _, result := d.Current(); result != gpubackend.Success {
+func (x *Textures) textureReference(h gpubackend.TextureReference) (*textureReference, gpubackend.Result) {
+	if _, result := x.options.Contexts.Current(); result != gpubackend.Success {
 		return nil, result
 	}
-	r, ok := handles.Find[*textureReference](d.handles, uint64(h))
+	r, ok := handles.Find[*textureReference](x.options.Handles, uint64(h))
 	if !ok {
 		return nil, gpubackend.InvalidHandle
 	}
-	return r, r.ctx.State()
+	return r, r.Context.State()
 }
 
 // changing is textureReference for a call that changes it.
-func (d *Device) changing(h gpubackend.TextureReference) (*textureReference, gpubackend.Result) {
-	r, result := d.textureReference(h)
+func (x *Textures) changing(h gpubackend.TextureReference) (*textureReference, gpubackend.Result) {
+	r, result := x.textureReference(h)
 	if result == gpubackend.Success && r.module != nil {
-		r.module.references.bindings = nil
+		x.refs(r.module).bindings = nil
 	}
 	return r, result
 }
 
 // surfaceReference finds a surface reference.
-func (d *Device) surfaceReference(h gpubackend.SurfaceReference) (*surfaceReference, gpubackend.Result) {
-	if _, result := d.Current(); result != gpubackend.Success {
+func (x *Textures) surfaceReference(h gpubackend.SurfaceReference) (*surfaceReference, gpubackend.Result) {
+	if _, result := x.options.Contexts.Current(); result != gpubackend.Success {
 		return nil, result
 	}
-	r, ok := handles.Find[*surfaceReference](d.handles, uint64(h))
+	r, ok := handles.Find[*surfaceReference](x.options.Handles, uint64(h))
 	if !ok {
 		return nil, gpubackend.InvalidHandle
 	}
-	return r, r.module.ctx.State()
+	return r, r.module.Context.State()
 }
 
 // SurfRefSetArray implements gpubackend.Driver. There are no flags.
-func (d *Device) SurfRefSetArray(h gpubackend.SurfaceReference, a gpubackend.Array, flags uint64) gpubackend.Result {
-	r, result := d.surfaceReference(h)
+func (x *Textures) SurfRefSetArray(h gpubackend.SurfaceReference, a gpubackend.Array, flags uint64) gpubackend.Result {
+	r, result := x.surfaceReference(h)
 	if result != gpubackend.Success {
 		return result
 	}
-	array, result := d.array(a)
+	array, result := x.Array(a)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -254,13 +267,13 @@ func (d *Device) SurfRefSetArray(h gpubackend.SurfaceReference, a gpubackend.Arr
 	if _, result := surfaceOf(array); result != gpubackend.Success {
 		return result
 	}
-	r.array, r.module.references.bindings = array, nil
+	r.array, x.refs(r.module).bindings = array, nil
 	return gpubackend.Success
 }
 
 // SurfRefGetArray implements gpubackend.Driver.
-func (d *Device) SurfRefGetArray(h gpubackend.SurfaceReference) (gpubackend.Array, gpubackend.Result) {
-	r, result := d.surfaceReference(h)
+func (x *Textures) SurfRefGetArray(h gpubackend.SurfaceReference) (gpubackend.Array, gpubackend.Result) {
+	r, result := x.surfaceReference(h)
 	if result != gpubackend.Success {
 		return 0, result
 	}
@@ -272,16 +285,16 @@ func (d *Device) SurfRefGetArray(h gpubackend.SurfaceReference) (gpubackend.Arra
 
 // ParamSetTexRef implements gpubackend.Driver. All functions of a module see its references, as this call would make
 // them: there is nothing to change.
-func (d *Device) ParamSetTexRef(f gpubackend.Function, unit uint64, h gpubackend.TextureReference) gpubackend.Result {
-	function, result := d.lookup(f)
+func (x *Textures) ParamSetTexRef(f gpubackend.Function, unit uint64, h gpubackend.TextureReference) gpubackend.Result {
+	function, result := x.options.Code.Function(f)
 	if result != gpubackend.Success {
 		return result
 	}
-	r, result := d.textureReference(h)
+	r, result := x.textureReference(h)
 	if result != gpubackend.Success {
 		return result
 	}
-	if int32(unit) != cudaabi.ParamTrDefault || r.module != function.module {
+	if int32(unit) != cudaabi.ParamTrDefault || r.module != function.Module {
 		return gpubackend.InvalidValue
 	}
 	return gpubackend.Success

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package soft
+package textures
 
 import (
 	"sync"
@@ -32,7 +32,7 @@ type objects struct {
 
 // object is a CUtexObject or CUsurfObject.
 type object struct {
-	ctx     *contexts.Context
+	Context *contexts.Context
 	texture *simt.Texture
 	surface *simt.Surface
 }
@@ -60,42 +60,42 @@ func (o *objects) Surface(number uint64) *simt.Surface {
 }
 
 // addObject gives a texture or surface its number.
-func (d *Device) addObject(o *object) (uint64, gpubackend.Result) {
-	if d.objects.count >= maxObjects || d.options.HostMemory.Take(objectBytes) != nil {
+func (x *Textures) addObject(o *object) (uint64, gpubackend.Result) {
+	if x.objects.count >= maxObjects || x.options.Host.Take(objectBytes) != nil {
 		return 0, gpubackend.OutOfMemory
 	}
-	d.objects.count++
-	number := d.handles.Next()
-	d.objects.byNumber.Store(number, o)
+	x.objects.count++
+	number := x.options.Handles.Next()
+	x.objects.byNumber.Store(number, o)
 	return number, gpubackend.Success
 }
 
 // dropObject forgets one; kernels queued before still find it.
-func (d *Device) dropObject(number uint64, of func(*object) bool) gpubackend.Result {
-	if _, result := d.Current(); result != gpubackend.Success {
+func (x *Textures) dropObject(number uint64, of func(*object) bool) gpubackend.Result {
+	if _, result := x.options.Contexts.Current(); result != gpubackend.Success {
 		return result
 	}
-	o := d.objects.find(number)
+	o := x.objects.find(number)
 	if o == nil || !of(o) {
 		return gpubackend.InvalidValue
 	}
-	d.objects.count--
+	x.objects.count--
 	// Nobody may drop it twice.
-	d.objects.byNumber.Store(number, &object{texture: o.texture, surface: o.surface})
-	d.After(func() {
-		d.objects.byNumber.Delete(number)
-		d.options.HostMemory.Give(objectBytes)
+	x.objects.byNumber.Store(number, &object{texture: o.texture, surface: o.surface})
+	x.options.Memory.After(func() {
+		x.objects.byNumber.Delete(number)
+		x.options.Host.Give(objectBytes)
 	})
 	return gpubackend.Success
 }
 
 // dropObjects forgets those of a context that is idle.
-func (d *Device) dropObjects(c *contexts.Context) {
-	d.objects.byNumber.Range(func(number, found any) bool {
-		if found.(*object).ctx == c {
-			d.objects.byNumber.Delete(number)
-			d.objects.count--
-			d.options.HostMemory.Give(objectBytes)
+func (x *Textures) dropObjects(c *contexts.Context) {
+	x.objects.byNumber.Range(func(number, found any) bool {
+		if found.(*object).Context == c {
+			x.objects.byNumber.Delete(number)
+			x.objects.count--
+			x.options.Host.Give(objectBytes)
 		}
 		return true
 	})
@@ -113,13 +113,13 @@ type source struct {
 func (s *source) texel() uint64 { return s.format.Bytes() * uint64(s.channels) }
 
 func arraySource(a *array) source {
-	return source{[]simt.Image{a.image}, a.desc.format, a.desc.channels, a.desc.flags&cudaabi.Array3DLayered != 0, true}
+	return source{[]simt.Image{a.Image}, a.desc.format, a.desc.channels, a.desc.flags&cudaabi.Array3DLayered != 0, true}
 }
 
 func mipmappedSource(m *mipmappedArray) source {
 	s := arraySource(m.levels[0])
 	for _, a := range m.levels[1:] {
-		s.levels = append(s.levels, a.image)
+		s.levels = append(s.levels, a.Image)
 	}
 	return s
 }
@@ -136,13 +136,13 @@ func (s *source) channelsKnown() gpubackend.Result {
 }
 
 // linearSource is device memory without rows. addr is aligned.
-func (d *Device) linearSource(addr, bytes uint64, format simt.Format, channels uint32) (source, gpubackend.Result) {
+func (x *Textures) linearSource(addr, bytes uint64, format simt.Format, channels uint32) (source, gpubackend.Result) {
 	s := source{format: format, channels: channels}
 	if result := s.channelsKnown(); result != gpubackend.Success {
 		return s, result
 	}
 	width := bytes / s.texel()
-	if addr%chip.TextureAlignment != 0 || width == 0 || width > chip.MaxLinearTexels || !d.Reaches(addr, bytes, false) {
+	if addr%chip.TextureAlignment != 0 || width == 0 || width > chip.MaxLinearTexels || !x.options.Memory.Reaches(addr, bytes, false) {
 		return s, gpubackend.InvalidValue
 	}
 	s.levels = []simt.Image{{Base: addr, Width: uint32(width), Height: 1, Depth: 1, Pitch: bytes, Slice: bytes}}
@@ -150,14 +150,14 @@ func (d *Device) linearSource(addr, bytes uint64, format simt.Format, channels u
 }
 
 // pitchSource is device memory with rows.
-func (d *Device) pitchSource(addr, width, height, pitch uint64, format simt.Format, channels uint32) (source, gpubackend.Result) {
+func (x *Textures) pitchSource(addr, width, height, pitch uint64, format simt.Format, channels uint32) (source, gpubackend.Result) {
 	s := source{format: format, channels: channels, filtered: true}
 	if result := s.channelsKnown(); result != gpubackend.Success {
 		return s, result
 	}
 	if width == 0 || width > chip.MaxPitchWidth || height == 0 || height > chip.MaxPitchHeight || pitch > chip.MaxPitch ||
 		pitch < width*s.texel() || pitch%chip.TexturePitchAlignment != 0 || addr%chip.TextureAlignment != 0 ||
-		!d.Reaches(addr, pitch*(height-1)+width*s.texel(), false) {
+		!x.options.Memory.Reaches(addr, pitch*(height-1)+width*s.texel(), false) {
 		return s, gpubackend.InvalidValue
 	}
 	s.levels = []simt.Image{{
@@ -167,26 +167,26 @@ func (d *Device) pitchSource(addr, width, height, pitch uint64, format simt.Form
 }
 
 // resourceOf reads a CUDA_RESOURCE_DESC.
-func (d *Device) resourceOf(b []byte) (source, gpubackend.Result) {
+func (x *Textures) resourceOf(b []byte) (source, gpubackend.Result) {
 	r := cudaabi.ResourceDesc(b)
 	switch r.ResType() {
 	case cudaabi.ResourceArray:
-		a, result := d.array(gpubackend.Array(r.Array()))
+		a, result := x.Array(gpubackend.Array(r.Array()))
 		if result != gpubackend.Success {
 			return source{}, result
 		}
 		return arraySource(a), gpubackend.Success
 	case cudaabi.ResourceMipmappedArray:
-		m, result := d.mipmapped(gpubackend.MipmappedArray(r.MipmappedArray()))
+		m, result := x.mipmapped(gpubackend.MipmappedArray(r.MipmappedArray()))
 		if result != gpubackend.Success {
 			return source{}, result
 		}
 		return mipmappedSource(m), gpubackend.Success
 	case cudaabi.ResourceLinear:
-		return d.linearSource(r.LinearDevPtr(), r.LinearSizeInBytes(), simt.Format(r.LinearFormat()),
+		return x.linearSource(r.LinearDevPtr(), r.LinearSizeInBytes(), simt.Format(r.LinearFormat()),
 			r.LinearNumChannels())
 	case cudaabi.ResourcePitch2D:
-		return d.pitchSource(r.Pitch2DDevPtr(), r.Pitch2DWidth(), r.Pitch2DHeight(), r.Pitch2DPitchInBytes(),
+		return x.pitchSource(r.Pitch2DDevPtr(), r.Pitch2DWidth(), r.Pitch2DHeight(), r.Pitch2DPitchInBytes(),
 			simt.Format(r.Pitch2DFormat()), r.Pitch2DNumChannels())
 	}
 	return source{}, gpubackend.InvalidValue
@@ -245,12 +245,12 @@ func textureOf(from *source, how *sampling) *simt.Texture {
 }
 
 // TexObjectCreate implements gpubackend.Driver. A description of the texture must be there.
-func (d *Device) TexObjectCreate(resource, texture, view []byte) (uint64, gpubackend.Result) {
-	c, result := d.Current()
+func (x *Textures) TexObjectCreate(resource, texture, view []byte) (uint64, gpubackend.Result) {
+	c, result := x.options.Contexts.Current()
 	if result != gpubackend.Success {
 		return 0, result
 	}
-	from, result := d.resourceOf(resource)
+	from, result := x.resourceOf(resource)
 	if result != gpubackend.Success {
 		return 0, result
 	}
@@ -264,12 +264,12 @@ func (d *Device) TexObjectCreate(resource, texture, view []byte) (uint64, gpubac
 	if result != gpubackend.Success {
 		return 0, result
 	}
-	return d.addObject(&object{ctx: c, texture: textureOf(&from, &how)})
+	return x.addObject(&object{Context: c, texture: textureOf(&from, &how)})
 }
 
 // TexObjectDestroy implements gpubackend.Driver.
-func (d *Device) TexObjectDestroy(number uint64) gpubackend.Result {
-	return d.dropObject(number, func(o *object) bool { return o.ctx != nil && o.texture != nil })
+func (x *Textures) TexObjectDestroy(number uint64) gpubackend.Result {
+	return x.dropObject(number, func(o *object) bool { return o.Context != nil && o.texture != nil })
 }
 
 // surfaceOf makes what kernels use of an array that was made for it.
@@ -277,12 +277,12 @@ func surfaceOf(a *array) (*simt.Surface, gpubackend.Result) {
 	if a.desc.flags&cudaabi.Array3DSurfaceLdst == 0 {
 		return nil, gpubackend.InvalidValue
 	}
-	return &simt.Surface{Image: a.image, Layered: a.desc.flags&cudaabi.Array3DLayered != 0, Texel: a.desc.texel()}, gpubackend.Success
+	return &simt.Surface{Image: a.Image, Layered: a.desc.flags&cudaabi.Array3DLayered != 0, Texel: a.desc.texel()}, gpubackend.Success
 }
 
 // SurfObjectCreate implements gpubackend.Driver.
-func (d *Device) SurfObjectCreate(resource []byte) (uint64, gpubackend.Result) {
-	c, result := d.Current()
+func (x *Textures) SurfObjectCreate(resource []byte) (uint64, gpubackend.Result) {
+	c, result := x.options.Contexts.Current()
 	if result != gpubackend.Success {
 		return 0, result
 	}
@@ -290,7 +290,7 @@ func (d *Device) SurfObjectCreate(resource []byte) (uint64, gpubackend.Result) {
 	if r.ResType() != cudaabi.ResourceArray {
 		return 0, gpubackend.InvalidValue
 	}
-	a, result := d.array(gpubackend.Array(r.Array()))
+	a, result := x.Array(gpubackend.Array(r.Array()))
 	if result != gpubackend.Success {
 		return 0, result
 	}
@@ -298,10 +298,10 @@ func (d *Device) SurfObjectCreate(resource []byte) (uint64, gpubackend.Result) {
 	if result != gpubackend.Success {
 		return 0, result
 	}
-	return d.addObject(&object{ctx: c, surface: s})
+	return x.addObject(&object{Context: c, surface: s})
 }
 
 // SurfObjectDestroy implements gpubackend.Driver.
-func (d *Device) SurfObjectDestroy(number uint64) gpubackend.Result {
-	return d.dropObject(number, func(o *object) bool { return o.ctx != nil && o.surface != nil })
+func (x *Textures) SurfObjectDestroy(number uint64) gpubackend.Result {
+	return x.dropObject(number, func(o *object) bool { return o.Context != nil && o.surface != nil })
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package soft
+package code
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
@@ -31,22 +31,22 @@ type kernelObject struct {
 }
 
 // LibraryLoadData implements gpubackend.Driver. NotReady says that the library has managed variables.
-func (d *Device) LibraryLoadData(
+func (x *Code) LibraryLoadData(
 	image, options, infoLog, errorLog []byte,
 ) (h gpubackend.Library, infoUsed, errorUsed uint64, result gpubackend.Result) {
-	return d.loadLibrary(image, options, 0, infoLog, errorLog)
+	return x.loadLibrary(image, options, 0, infoLog, errorLog)
 }
 
-func (d *Device) loadLibrary(
+func (x *Code) loadLibrary(
 	image, options []byte, managed uint64, infoLog, errorLog []byte,
 ) (h gpubackend.Library, infoUsed, errorUsed uint64, result gpubackend.Result) {
-	if d.Space() == nil {
+	if x.options.Memory.Space() == nil {
 		return 0, 0, 0, gpubackend.NotInitialized
 	}
 	log := &buildLog{info: infoLog, errors: errorLog}
-	parsed, program, memory, result := d.build(image, options, log)
+	parsed, program, memory, result := x.build(image, options, log)
 	if result == gpubackend.Success {
-		result = d.checkManaged(program, managed)
+		result = x.checkManaged(program, managed)
 	}
 	if result != gpubackend.Success {
 		memory.Close()
@@ -56,43 +56,43 @@ func (d *Device) loadLibrary(
 	l.variables, _, _ = managedVariables(program)
 	for _, k := range program.Kernels() {
 		o := &kernelObject{library: l, entry: k, attributes: newAttributes(k)}
-		o.handle = d.handles.Add(o)
+		o.handle = x.options.Handles.Add(o)
 		l.kernels = append(l.kernels, o)
 	}
-	return gpubackend.Library(d.handles.Add(l)), log.infoUsed, log.errorsUsed, gpubackend.Success
+	return gpubackend.Library(x.options.Handles.Add(l)), log.infoUsed, log.errorsUsed, gpubackend.Success
 }
 
-func (d *Device) library(h gpubackend.Library) (*library, gpubackend.Result) {
-	if l, ok := handles.Find[*library](d.handles, uint64(h)); ok {
+func (x *Code) library(h gpubackend.Library) (*library, gpubackend.Result) {
+	if l, ok := handles.Find[*library](x.options.Handles, uint64(h)); ok {
 		return l, gpubackend.Success
 	}
 	return nil, gpubackend.InvalidHandle
 }
 
 // LibraryUnload implements gpubackend.Driver.
-func (d *Device) LibraryUnload(h gpubackend.Library) gpubackend.Result {
-	l, result := d.library(h)
+func (x *Code) LibraryUnload(h gpubackend.Library) gpubackend.Result {
+	l, result := x.library(h)
 	if result != gpubackend.Success {
 		return result
 	}
-	for _, code := range d.codes {
+	for _, code := range x.sets {
 		if m := code.libraries[l]; m != nil {
-			d.unload(m)
+			x.unload(m)
 			delete(code.libraries, l)
 		}
 	}
 	for _, k := range l.kernels {
-		d.handles.Remove(k.handle)
+		x.options.Handles.Remove(k.handle)
 	}
-	d.handles.Remove(uint64(h))
-	d.After(l.memory.Close)
-	d.Reclaim()
+	x.options.Handles.Remove(uint64(h))
+	x.options.Memory.After(l.memory.Close)
+	x.options.Memory.Reclaim()
 	return gpubackend.Success
 }
 
 // LibraryGetKernel implements gpubackend.Driver.
-func (d *Device) LibraryGetKernel(h gpubackend.Library, name string) (gpubackend.Kernel, gpubackend.Result) {
-	l, result := d.library(h)
+func (x *Code) LibraryGetKernel(h gpubackend.Library, name string) (gpubackend.Kernel, gpubackend.Result) {
+	l, result := x.library(h)
 	if result != gpubackend.Success {
 		return 0, result
 	}
@@ -108,8 +108,8 @@ func (d *Device) LibraryGetKernel(h gpubackend.Library, name string) (gpubackend
 }
 
 // LibraryGetKernelCount implements gpubackend.Driver.
-func (d *Device) LibraryGetKernelCount(h gpubackend.Library) (uint64, gpubackend.Result) {
-	l, result := d.library(h)
+func (x *Code) LibraryGetKernelCount(h gpubackend.Library) (uint64, gpubackend.Result) {
+	l, result := x.library(h)
 	if result != gpubackend.Success {
 		return 0, result
 	}
@@ -117,8 +117,8 @@ func (d *Device) LibraryGetKernelCount(h gpubackend.Library) (uint64, gpubackend
 }
 
 // LibraryEnumerateKernels implements gpubackend.Driver. Kernels are in the order of their names.
-func (d *Device) LibraryEnumerateKernels(index uint64, h gpubackend.Library) (gpubackend.Kernel, gpubackend.Result) {
-	l, result := d.library(h)
+func (x *Code) LibraryEnumerateKernels(index uint64, h gpubackend.Library) (gpubackend.Kernel, gpubackend.Result) {
+	l, result := x.library(h)
 	if result != gpubackend.Success {
 		return 0, result
 	}
@@ -129,11 +129,11 @@ func (d *Device) LibraryEnumerateKernels(index uint64, h gpubackend.Library) (gp
 }
 
 // moduleOf returns the library's module in a context.
-func (d *Device) moduleOf(c *contexts.Context, l *library) (*module, gpubackend.Result) {
-	if m := d.code(c).libraries[l]; m != nil {
+func (x *Code) moduleOf(c *contexts.Context, l *library) (*Module, gpubackend.Result) {
+	if m := x.set(c).libraries[l]; m != nil {
 		return m, gpubackend.Success
 	}
-	program, memory := l.spare, d.options.HostMemory.Open()
+	program, memory := l.spare, x.options.Host.Open()
 	if program == nil {
 		var result gpubackend.Result
 		if program, result = load(l.parsed, &buildLog{}, memory); result != gpubackend.Success {
@@ -142,33 +142,33 @@ func (d *Device) moduleOf(c *contexts.Context, l *library) (*module, gpubackend.
 		}
 	}
 	l.spare = nil
-	m, result := d.place(c, l.parsed, program, memory, managedBlock{l.managed, l.filled}, &buildLog{})
+	m, result := x.place(c, l.parsed, program, memory, managedBlock{l.managed, l.filled}, &buildLog{})
 	if result != gpubackend.Success {
 		return nil, result
 	}
 	l.filled = true
 	m.library = l
-	m.handle = d.handles.Add(m)
-	m.code.libraries[l] = m
+	m.handle = x.options.Handles.Add(m)
+	m.set.libraries[l] = m
 	return m, gpubackend.Success
 }
 
 // libraryModule returns the library's module in the current context.
-func (d *Device) libraryModule(h gpubackend.Library) (*module, gpubackend.Result) {
-	c, result := d.Current()
+func (x *Code) libraryModule(h gpubackend.Library) (*Module, gpubackend.Result) {
+	c, result := x.options.Contexts.Current()
 	if result != gpubackend.Success {
 		return nil, result
 	}
-	l, result := d.library(h)
+	l, result := x.library(h)
 	if result != gpubackend.Success {
 		return nil, result
 	}
-	return d.moduleOf(c, l)
+	return x.moduleOf(c, l)
 }
 
 // LibraryGetModule implements gpubackend.Driver.
-func (d *Device) LibraryGetModule(h gpubackend.Library) (gpubackend.Module, gpubackend.Result) {
-	m, result := d.libraryModule(h)
+func (x *Code) LibraryGetModule(h gpubackend.Library) (gpubackend.Module, gpubackend.Result) {
+	m, result := x.libraryModule(h)
 	if result != gpubackend.Success {
 		return 0, result
 	}
@@ -176,28 +176,28 @@ func (d *Device) LibraryGetModule(h gpubackend.Library) (gpubackend.Module, gpub
 }
 
 // LibraryGetGlobal implements gpubackend.Driver.
-func (d *Device) LibraryGetGlobal(h gpubackend.Library, name string) (addr, bytes uint64, result gpubackend.Result) {
-	m, result := d.libraryModule(h)
+func (x *Code) LibraryGetGlobal(h gpubackend.Library, name string) (addr, bytes uint64, result gpubackend.Result) {
+	m, result := x.libraryModule(h)
 	if result != gpubackend.Success {
 		return 0, 0, result
 	}
 	return m.global(name)
 }
 
-func (d *Device) kernelObject(h gpubackend.Kernel) (*kernelObject, gpubackend.Result) {
-	if k, ok := handles.Find[*kernelObject](d.handles, uint64(h)); ok {
+func (x *Code) kernelObject(h gpubackend.Kernel) (*kernelObject, gpubackend.Result) {
+	if k, ok := handles.Find[*kernelObject](x.options.Handles, uint64(h)); ok {
 		return k, gpubackend.Success
 	}
 	return nil, gpubackend.InvalidHandle
 }
 
 // functionOf returns the kernel's function in a context.
-func (d *Device) functionOf(c *contexts.Context, k *kernelObject) (*function, gpubackend.Result) {
-	m, result := d.moduleOf(c, k.library)
+func (x *Code) functionOf(c *contexts.Context, k *kernelObject) (*Function, gpubackend.Result) {
+	m, result := x.moduleOf(c, k.library)
 	if result != gpubackend.Success {
 		return nil, result
 	}
-	f, result := d.function(m, k.entry.Name)
+	f, result := x.functionNamed(m, k.entry.Name)
 	if result == gpubackend.Success {
 		f.kernel = k
 	}
@@ -205,16 +205,16 @@ func (d *Device) functionOf(c *contexts.Context, k *kernelObject) (*function, gp
 }
 
 // KernelGetFunction implements gpubackend.Driver.
-func (d *Device) KernelGetFunction(h gpubackend.Kernel) (gpubackend.Function, gpubackend.Result) {
-	c, result := d.Current()
+func (x *Code) KernelGetFunction(h gpubackend.Kernel) (gpubackend.Function, gpubackend.Result) {
+	c, result := x.options.Contexts.Current()
 	if result != gpubackend.Success {
 		return 0, result
 	}
-	k, result := d.kernelObject(h)
+	k, result := x.kernelObject(h)
 	if result != gpubackend.Success {
 		return 0, result
 	}
-	f, result := d.functionOf(c, k)
+	f, result := x.functionOf(c, k)
 	if result != gpubackend.Success {
 		return 0, result
 	}

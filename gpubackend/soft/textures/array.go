@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package soft
+package textures
 
 import (
 	"math/bits"
@@ -42,24 +42,24 @@ func decodeArrayDesc(b []byte) arrayDesc {
 
 // array is a CUarray: rows of texels in device memory, without gaps.
 type array struct {
-	ctx    *contexts.Context
-	handle uint64
-	desc   arrayDesc
-	image  simt.Image
-	levels *mipmappedArray // that it is a level of, nil if none
+	Context *contexts.Context
+	handle  uint64
+	desc    arrayDesc
+	Image   simt.Image
+	levels  *mipmappedArray // that it is a level of, nil if none
 }
 
-func (a *array) Owner() *contexts.Context { return a.ctx }
+func (a *array) Owner() *contexts.Context { return a.Context }
 
 // mipmappedArray is a CUmipmappedArray.
 type mipmappedArray struct {
-	ctx    *contexts.Context
-	handle uint64
-	base   uint64
-	levels []*array
+	Context *contexts.Context
+	handle  uint64
+	base    uint64
+	levels  []*array
 }
 
-func (m *mipmappedArray) Owner() *contexts.Context { return m.ctx }
+func (m *mipmappedArray) Owner() *contexts.Context { return m.Context }
 
 // check says why an array of that description can't be, or Success.
 func (a *arrayDesc) check() gpubackend.Result {
@@ -117,28 +117,28 @@ func (a *arrayDesc) level(n uint) arrayDesc {
 }
 
 // newArray enters an array whose memory there is.
-func (d *Device) newArray(c *contexts.Context, desc arrayDesc, base uint64, levels *mipmappedArray) *array {
-	a := &array{ctx: c, desc: desc, levels: levels}
-	a.image, _ = desc.image(base)
-	a.handle = d.handles.Add(a)
+func (x *Textures) newArray(c *contexts.Context, desc arrayDesc, base uint64, levels *mipmappedArray) *array {
+	a := &array{Context: c, desc: desc, levels: levels}
+	a.Image, _ = desc.image(base)
+	a.handle = x.options.Handles.Add(a)
 	return a
 }
 
 // ArrayCreate implements gpubackend.Driver: a CUDA_ARRAY_DESCRIPTOR.
-func (d *Device) ArrayCreate(desc []byte) (gpubackend.Array, gpubackend.Result) {
+func (x *Textures) ArrayCreate(desc []byte) (gpubackend.Array, gpubackend.Result) {
 	a := cudaabi.ArrayDescriptor(desc)
-	return d.createArray(arrayDesc{
+	return x.createArray(arrayDesc{
 		width: a.Width(), height: a.Height(), format: simt.Format(a.Format()), channels: a.NumChannels(),
 	})
 }
 
 // Array3DCreate implements gpubackend.Driver: a CUDA_ARRAY3D_DESCRIPTOR.
-func (d *Device) Array3DCreate(desc []byte) (gpubackend.Array, gpubackend.Result) {
-	return d.createArray(decodeArrayDesc(desc))
+func (x *Textures) Array3DCreate(desc []byte) (gpubackend.Array, gpubackend.Result) {
+	return x.createArray(decodeArrayDesc(desc))
 }
 
-func (d *Device) createArray(desc arrayDesc) (gpubackend.Array, gpubackend.Result) {
-	c, result := d.Current()
+func (x *Textures) createArray(desc arrayDesc) (gpubackend.Array, gpubackend.Result) {
+	c, result := x.options.Contexts.Current()
 	if result == gpubackend.Success {
 		result = desc.check()
 	}
@@ -146,70 +146,60 @@ func (d *Device) createArray(desc arrayDesc) (gpubackend.Array, gpubackend.Resul
 		return 0, result
 	}
 	_, bytes := desc.image(0)
-	base, result := d.arrayMemory(c, bytes)
+	base, result := x.arrayMemory(c, bytes)
 	if result != gpubackend.Success {
 		return 0, result
 	}
-	return gpubackend.Array(d.newArray(c, desc, base, nil).handle), gpubackend.Success
+	return gpubackend.Array(x.newArray(c, desc, base, nil).handle), gpubackend.Success
 }
 
 // arrayMemory takes memory for an array.
-func (d *Device) arrayMemory(c *contexts.Context, bytes uint64) (uint64, gpubackend.Result) {
-	if len(d.arrays[c]) >= maxArrays {
+func (x *Textures) arrayMemory(c *contexts.Context, bytes uint64) (uint64, gpubackend.Result) {
+	if len(x.arrays[c]) >= maxArrays {
 		return 0, gpubackend.OutOfMemory
 	}
-	base, result := d.Memory.Alloc(bytes)
+	base, result := x.options.Memory.Alloc(bytes)
 	if result == gpubackend.Success {
-		if d.arrays[c] == nil {
-			d.arrays[c] = make(map[uint64]bool)
+		if x.arrays[c] == nil {
+			x.arrays[c] = make(map[uint64]bool)
 		}
-		d.arrays[c][base] = true
+		x.arrays[c][base] = true
 	}
 	return base, result
 }
 
 // freeArray gives back an array's memory when the work that was queued before is done.
-func (d *Device) freeArray(c *contexts.Context, base uint64) {
-	delete(d.arrays[c], base)
-	d.DeferFree(base)
-	d.Reclaim()
+func (x *Textures) freeArray(c *contexts.Context, base uint64) {
+	delete(x.arrays[c], base)
+	x.options.Memory.DeferFree(base)
+	x.options.Memory.Reclaim()
 }
 
-// dropTextures gives back the arrays, textures and surfaces of a context whose work has ended.
-func (d *Device) dropTextures(c *contexts.Context) {
-	for base := range d.arrays[c] {
-		d.DeferFree(base)
-	}
-	delete(d.arrays, c)
-	delete(d.references, c)
-	d.dropObjects(c)
-}
-
-// array finds an array.
-func (d *Device) array(h gpubackend.Array) (*array, gpubackend.Result) {
-	if a, ok := handles.Find[*array](d.handles, uint64(h)); ok {
+// Array finds an array.
+func (x *Textures) Array(h gpubackend.Array) (*array, gpubackend.Result) {
+	if a, ok := handles.Find[*array](x.options.Handles, uint64(h)); ok {
 		return a, gpubackend.Success
 	}
 	return nil, gpubackend.InvalidHandle
 }
 
 // ArrayDestroy implements gpubackend.Driver. The levels of a mipmapped array go with that.
-func (d *Device) ArrayDestroy(h gpubackend.Array) gpubackend.Result {
-	a, result := d.array(h)
+func (x *Textures) ArrayDestroy(h gpubackend.Array) gpubackend.Result {
+	a, result := x.Array(h)
 	if result != gpubackend.Success {
 		return result
 	}
 	if a.levels != nil {
 		return gpubackend.InvalidHandle
 	}
-	d.handles.Remove(a.handle)
-	d.freeArray(a.ctx, a.image.Base)
+	x.options.Handles.Remove(a.handle)
+	x.freeArray(a.Context, a.Image.Base)
 	return gpubackend.Success
 }
 
 // ArrayGetDescriptor implements gpubackend.Driver.
-func (d *Device) ArrayGetDescriptor(desc []byte, h gpubackend.Array) gpubackend.Result {
-	a, result := d.array(h)
+func (x *Textures) ArrayGetDescriptor(desc []byte, h gpubackend.Array) gpubackend.Result {
+	a, result := x.Array(h)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -222,8 +212,8 @@ func (d *Device) ArrayGetDescriptor(desc []byte, h gpubackend.Array) gpubackend.
 }
 
 // Array3DGetDescriptor implements gpubackend.Driver.
-func (d *Device) Array3DGetDescriptor(desc []byte, h gpubackend.Array) gpubackend.Result {
-	a, result := d.array(h)
+func (x *Textures) Array3DGetDescriptor(desc []byte, h gpubackend.Array) gpubackend.Result {
+	a, result := x.Array(h)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -247,8 +237,8 @@ func (a *arrayDesc) levelCount() uint64 {
 }
 
 // MipmappedArrayCreate implements gpubackend.Driver. There are at most as many levels as the sizes have.
-func (d *Device) MipmappedArrayCreate(b []byte, levels uint64) (gpubackend.MipmappedArray, gpubackend.Result) {
-	c, result := d.Current()
+func (x *Textures) MipmappedArrayCreate(b []byte, levels uint64) (gpubackend.MipmappedArray, gpubackend.Result) {
+	c, result := x.options.Contexts.Current()
 	desc := decodeArrayDesc(b)
 	if result == gpubackend.Success {
 		result = desc.check()
@@ -268,43 +258,43 @@ func (d *Device) MipmappedArrayCreate(b []byte, levels uint64) (gpubackend.Mipma
 		offsets[i] = total
 		total += (bytes + chip.TextureAlignment - 1) &^ (chip.TextureAlignment - 1)
 	}
-	base, result := d.arrayMemory(c, total)
+	base, result := x.arrayMemory(c, total)
 	if result != gpubackend.Success {
 		return 0, result
 	}
-	m := &mipmappedArray{ctx: c, base: base}
+	m := &mipmappedArray{Context: c, base: base}
 	for i, offset := range offsets {
-		m.levels = append(m.levels, d.newArray(c, desc.level(uint(i)), base+offset, m))
+		m.levels = append(m.levels, x.newArray(c, desc.level(uint(i)), base+offset, m))
 	}
-	m.handle = d.handles.Add(m)
+	m.handle = x.options.Handles.Add(m)
 	return gpubackend.MipmappedArray(m.handle), gpubackend.Success
 }
 
 // mipmapped finds a mipmapped array.
-func (d *Device) mipmapped(h gpubackend.MipmappedArray) (*mipmappedArray, gpubackend.Result) {
-	if m, ok := handles.Find[*mipmappedArray](d.handles, uint64(h)); ok {
+func (x *Textures) mipmapped(h gpubackend.MipmappedArray) (*mipmappedArray, gpubackend.Result) {
+	if m, ok := handles.Find[*mipmappedArray](x.options.Handles, uint64(h)); ok {
 		return m, gpubackend.Success
 	}
 	return nil, gpubackend.InvalidHandle
 }
 
 // MipmappedArrayDestroy implements gpubackend.Driver.
-func (d *Device) MipmappedArrayDestroy(h gpubackend.MipmappedArray) gpubackend.Result {
-	m, result := d.mipmapped(h)
+func (x *Textures) MipmappedArrayDestroy(h gpubackend.MipmappedArray) gpubackend.Result {
+	m, result := x.mipmapped(h)
 	if result != gpubackend.Success {
 		return result
 	}
 	for _, a := range m.levels {
-		d.handles.Remove(a.handle)
+		x.options.Handles.Remove(a.handle)
 	}
-	d.handles.Remove(m.handle)
-	d.freeArray(m.ctx, m.base)
+	x.options.Handles.Remove(m.handle)
+	x.freeArray(m.Context, m.base)
 	return gpubackend.Success
 }
 
 // MipmappedArrayGetLevel implements gpubackend.Driver. A level is the same array each time.
-func (d *Device) MipmappedArrayGetLevel(h gpubackend.MipmappedArray, level uint64) (gpubackend.Array, gpubackend.Result) {
-	m, result := d.mipmapped(h)
+func (x *Textures) MipmappedArrayGetLevel(h gpubackend.MipmappedArray, level uint64) (gpubackend.Array, gpubackend.Result) {
+	m, result := x.mipmapped(h)
 	if result != gpubackend.Success {
 		return 0, result
 	}
@@ -315,8 +305,8 @@ func (d *Device) MipmappedArrayGetLevel(h gpubackend.MipmappedArray, level uint6
 }
 
 // DeviceGetTexture1DLinearMaxWidth implements gpubackend.Driver.
-func (d *Device) DeviceGetTexture1DLinearMaxWidth(format, channels, dev uint64) (uint64, gpubackend.Result) {
-	if result := d.CheckDevice(dev); result != gpubackend.Success {
+func (x *Textures) DeviceGetTexture1DLinearMaxWidth(format, channels, dev uint64) (uint64, gpubackend.Result) {
+	if result := x.options.Contexts.CheckDevice(dev); result != gpubackend.Success {
 		return 0, result
 	}
 	if simt.Format(format).Bytes() == 0 || channels != 1 && channels != 2 && channels != 4 {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package soft
+package code
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"reflect"
@@ -55,8 +56,8 @@ func (l *buildLog) errorf(format string, args ...any) {
 
 // build makes a program of an image. The module goes with it, to make another program of, and what
 // both take of the host's memory, for the caller to give back.
-func (d *Device) build(image, options []byte, log *buildLog) (*ptx.Module, *simt.Program, *budget.Account, gpubackend.Result) {
-	mem := d.options.HostMemory.Open()
+func (x *Code) build(image, options []byte, log *buildLog) (*ptx.Module, *simt.Program, *budget.Account, gpubackend.Result) {
+	mem := x.options.Host.Open()
 	module, program, result := build(image, options, log, mem)
 	if result == gpubackend.OutOfMemory {
 		log.errorf("ptxas fatal   : Memory allocation failure\n")
@@ -115,7 +116,7 @@ func parse(image []byte, log *buildLog, mem *budget.Account) (*ptx.Module, gpuba
 }
 
 // entryBytes is what a kernel's objects count for: its function, and the library's.
-var entryBytes = uint64(reflect.TypeFor[function]().Size()+reflect.TypeFor[kernelObject]().Size()) + 400
+var entryBytes = uint64(reflect.TypeFor[Function]().Size()+reflect.TypeFor[kernelObject]().Size()) + 400
 
 func load(module *ptx.Module, log *buildLog, mem *budget.Account) (*simt.Program, gpubackend.Result) {
 	program, err := simt.Load(module, mem)
@@ -164,7 +165,7 @@ func (l *buildLog) report(program *simt.Program) {
 // program's results.
 func knownOptions(options []byte) bool {
 	for ; len(options) >= 16; options = options[16:] {
-		if id := word(options); id > lastOption {
+		if id := binary.LittleEndian.Uint64(options); id > lastOption {
 			return false
 		}
 	}

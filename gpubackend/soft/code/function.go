@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package soft
+package code
 
 import (
 	"encoding/binary"
@@ -56,58 +56,63 @@ func (a *attributes) change(attribute, value uint64, static uint64) gpubackend.R
 	return gpubackend.Success
 }
 
-// function is a CUfunction.
-type function struct {
-	module *module
-	entry  *simt.Kernel
+// Function is a CUfunction.
+type Function struct {
+	Module *Module
+	Entry  *simt.Kernel
 	kernel *kernelObject // nil for a module's own
 	handle uint64
 	attributes
 }
 
-func (f *function) Owner() *contexts.Context { return f.module.ctx }
+func (f *Function) Owner() *contexts.Context { return f.Module.Context }
 
-// function returns a module's function; it is the same each time.
-func (d *Device) function(m *module, name string) (*function, gpubackend.Result) {
+// functionNamed returns a module's function; it is the same each time.
+func (x *Code) functionNamed(m *Module, name string) (*Function, gpubackend.Result) {
 	if f := m.functions[name]; f != nil {
 		return f, gpubackend.Success
 	}
 	if name == "" {
 		return nil, gpubackend.InvalidValue
 	}
-	entry := m.program.Kernel(name)
+	entry := m.Program.Kernel(name)
 	if entry == nil {
 		return nil, gpubackend.NotFound
 	}
-	f := &function{module: m, entry: entry, attributes: newAttributes(entry)}
-	f.handle = d.handles.Add(f)
+	f := &Function{Module: m, Entry: entry, attributes: newAttributes(entry)}
+	f.handle = x.options.Handles.Add(f)
 	m.functions[name] = f
 	return f, gpubackend.Success
 }
 
-// blocks is how many blocks of the function a multiprocessor holds.
-func (f *function) blocks(threads int, dynamic uint64) int {
-	if dynamic > uint64(max(0, f.attribute(cudaabi.FuncAttributeMaxDynamicSharedSizeBytes))) {
-		return 0
-	}
-	return chip.Blocks(f.entry, threads, dynamic)
+// MostDynamic is how much dynamic shared memory a launch may ask for.
+func (f *Function) MostDynamic() int32 {
+	return f.attribute(cudaabi.FuncAttributeMaxDynamicSharedSizeBytes)
 }
 
-// lookup returns the function of a handle if its context is usable.
-func (d *Device) lookup(h gpubackend.Function) (*function, gpubackend.Result) {
-	if _, result := d.Current(); result != gpubackend.Success {
+// Blocks is how many blocks of the function a multiprocessor holds.
+func (f *Function) Blocks(threads int, dynamic uint64) int {
+	if dynamic > uint64(max(0, f.MostDynamic())) {
+		return 0
+	}
+	return chip.Blocks(f.Entry, threads, dynamic)
+}
+
+// Function returns the function of a handle if its context is usable.
+func (x *Code) Function(h gpubackend.Function) (*Function, gpubackend.Result) {
+	if _, result := x.options.Contexts.Current(); result != gpubackend.Success {
 		return nil, result
 	}
-	f, ok := handles.Find[*function](d.handles, uint64(h))
+	f, ok := handles.Find[*Function](x.options.Handles, uint64(h))
 	if !ok {
 		return nil, gpubackend.InvalidHandle
 	}
-	return f, f.module.ctx.State()
+	return f, f.Module.Context.State()
 }
 
 // attribute returns a settable attribute; what was set for the kernel holds until it is set for the
 // function.
-func (f *function) attribute(i int) int32 {
+func (f *Function) attribute(i int) int32 {
 	if f.kernel != nil && f.kernel.set[i] && !f.set[i] {
 		return f.kernel.value[i]
 	}
@@ -140,20 +145,20 @@ func record(k *simt.Kernel, arch int, attribute func(int) int32) []byte {
 
 // FuncDescribe implements gpubackend.Driver. It returns the size of the whole record and writes
 // what fits.
-func (d *Device) FuncDescribe(h gpubackend.Function, buffer []byte) (uint64, gpubackend.Result) {
-	f, result := d.lookup(h)
+func (x *Code) FuncDescribe(h gpubackend.Function, buffer []byte) (uint64, gpubackend.Result) {
+	f, result := x.Function(h)
 	if result != gpubackend.Success {
 		return 0, result
 	}
-	b := record(f.entry, f.module.arch, f.attribute)
+	b := record(f.Entry, f.Module.arch, f.attribute)
 	copy(buffer, b)
 	return uint64(len(b)), gpubackend.Success
 }
 
 // KernelDescribe implements gpubackend.Driver. It returns the size of the whole record and writes
 // what fits.
-func (d *Device) KernelDescribe(h gpubackend.Kernel, buffer []byte) (uint64, gpubackend.Result) {
-	k, result := d.kernelObject(h)
+func (x *Code) KernelDescribe(h gpubackend.Kernel, buffer []byte) (uint64, gpubackend.Result) {
+	k, result := x.kernelObject(h)
 	if result != gpubackend.Success {
 		return 0, result
 	}
@@ -163,19 +168,19 @@ func (d *Device) KernelDescribe(h gpubackend.Kernel, buffer []byte) (uint64, gpu
 }
 
 // FuncSetAttribute implements gpubackend.Driver.
-func (d *Device) FuncSetAttribute(h gpubackend.Function, attribute, value uint64) gpubackend.Result {
-	f, result := d.lookup(h)
+func (x *Code) FuncSetAttribute(h gpubackend.Function, attribute, value uint64) gpubackend.Result {
+	f, result := x.Function(h)
 	if result != gpubackend.Success {
 		return result
 	}
-	return f.change(attribute, value, f.entry.StaticShared)
+	return f.change(attribute, value, f.Entry.StaticShared)
 }
 
 // KernelSetAttribute implements gpubackend.Driver.
-func (d *Device) KernelSetAttribute(attribute, value uint64, h gpubackend.Kernel, dev uint64) gpubackend.Result {
-	k, result := d.kernelObject(h)
+func (x *Code) KernelSetAttribute(attribute, value uint64, h gpubackend.Kernel, dev uint64) gpubackend.Result {
+	k, result := x.kernelObject(h)
 	if result == gpubackend.Success {
-		result = d.CheckDevice(dev)
+		result = x.options.Contexts.CheckDevice(dev)
 	}
 	if result != gpubackend.Success {
 		return result
@@ -184,8 +189,8 @@ func (d *Device) KernelSetAttribute(attribute, value uint64, h gpubackend.Kernel
 }
 
 // FuncSetCacheConfig implements gpubackend.Driver.
-func (d *Device) FuncSetCacheConfig(h gpubackend.Function, config uint64) gpubackend.Result {
-	f, result := d.lookup(h)
+func (x *Code) FuncSetCacheConfig(h gpubackend.Function, config uint64) gpubackend.Result {
+	f, result := x.Function(h)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -193,10 +198,10 @@ func (d *Device) FuncSetCacheConfig(h gpubackend.Function, config uint64) gpubac
 }
 
 // KernelSetCacheConfig implements gpubackend.Driver.
-func (d *Device) KernelSetCacheConfig(h gpubackend.Kernel, config, dev uint64) gpubackend.Result {
-	k, result := d.kernelObject(h)
+func (x *Code) KernelSetCacheConfig(h gpubackend.Kernel, config, dev uint64) gpubackend.Result {
+	k, result := x.kernelObject(h)
 	if result == gpubackend.Success {
-		result = d.CheckDevice(dev)
+		result = x.options.Contexts.CheckDevice(dev)
 	}
 	if result != gpubackend.Success {
 		return result

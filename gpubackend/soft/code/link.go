@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package soft
+package code
 
 import (
 	"bytes"
@@ -16,15 +16,15 @@ import (
 
 // link is PTX texts that are made one. What comes out is PTX, too, which the load functions take.
 type link struct {
-	ctx   *contexts.Context
-	texts [][]byte
-	image []byte
-	log   buildLog
+	Context *contexts.Context
+	texts   [][]byte
+	image   []byte
+	log     buildLog
 	// What logs and texts take of the host's memory, and what the image does.
 	memory, whole *budget.Account
 }
 
-func (l *link) Owner() *contexts.Context { return l.ctx }
+func (l *link) Owner() *contexts.Context { return l.Context }
 
 func (l *link) close() {
 	l.memory.Close()
@@ -39,8 +39,8 @@ const (
 )
 
 // LinkCreate implements gpubackend.Driver.
-func (d *Device) LinkCreate(options []byte, infoBytes, errorBytes uint64) (gpubackend.Link, gpubackend.Result) {
-	c, result := d.Current()
+func (x *Code) LinkCreate(options []byte, infoBytes, errorBytes uint64) (gpubackend.Link, gpubackend.Result) {
+	c, result := x.options.Contexts.Current()
 	if result != gpubackend.Success {
 		return 0, result
 	}
@@ -48,17 +48,17 @@ func (d *Device) LinkCreate(options []byte, infoBytes, errorBytes uint64) (gpuba
 		return 0, gpubackend.InvalidValue
 	}
 	infoBytes, errorBytes = min(infoBytes, maxLinkLog), min(errorBytes, maxLinkLog)
-	memory := d.options.HostMemory.Open()
+	memory := x.options.Host.Open()
 	if memory.Take(infoBytes+errorBytes) != nil {
 		return 0, gpubackend.OutOfMemory
 	}
 	log := buildLog{info: make([]byte, infoBytes), errors: make([]byte, errorBytes)}
-	return gpubackend.Link(d.handles.Add(&link{ctx: c, log: log, memory: memory, whole: memory.Part()})), gpubackend.Success
+	return gpubackend.Link(x.options.Handles.Add(&link{Context: c, log: log, memory: memory, whole: memory.Part()})), gpubackend.Success
 }
 
 // LinkAddData implements gpubackend.Driver.
-func (d *Device) LinkAddData(h gpubackend.Link, kind uint64, data []byte, _ string, options []byte) gpubackend.Result {
-	l, ok := handles.Find[*link](d.handles, uint64(h))
+func (x *Code) LinkAddData(h gpubackend.Link, kind uint64, data []byte, _ string, options []byte) gpubackend.Result {
+	l, ok := handles.Find[*link](x.options.Handles, uint64(h))
 	if !ok {
 		return gpubackend.InvalidHandle
 	}
@@ -95,8 +95,8 @@ func (d *Device) LinkAddData(h gpubackend.Link, kind uint64, data []byte, _ stri
 var heads = [][]byte{[]byte(".version"), []byte(".target"), []byte(".address_size")}
 
 // LinkComplete implements gpubackend.Driver.
-func (d *Device) LinkComplete(h gpubackend.Link) (uint64, gpubackend.Result) {
-	l, ok := handles.Find[*link](d.handles, uint64(h))
+func (x *Code) LinkComplete(h gpubackend.Link) (uint64, gpubackend.Result) {
+	l, ok := handles.Find[*link](x.options.Handles, uint64(h))
 	if !ok {
 		return 0, gpubackend.InvalidHandle
 	}
@@ -123,7 +123,7 @@ func (d *Device) LinkComplete(h gpubackend.Link) (uint64, gpubackend.Result) {
 		all.WriteByte('\n')
 	}
 	all.WriteByte(0)
-	_, _, memory, result := d.build(all.Bytes(), nil, &l.log)
+	_, _, memory, result := x.build(all.Bytes(), nil, &l.log)
 	if result != gpubackend.Success {
 		l.whole.Close()
 		return 0, result
@@ -144,8 +144,8 @@ func startsWithHead(line []byte) bool {
 }
 
 // LinkImage implements gpubackend.Driver.
-func (d *Device) LinkImage(h gpubackend.Link, image []byte) gpubackend.Result {
-	l, ok := handles.Find[*link](d.handles, uint64(h))
+func (x *Code) LinkImage(h gpubackend.Link, image []byte) gpubackend.Result {
+	l, ok := handles.Find[*link](x.options.Handles, uint64(h))
 	if !ok || l.image == nil || len(image) != len(l.image) {
 		return gpubackend.InvalidValue
 	}
@@ -154,8 +154,8 @@ func (d *Device) LinkImage(h gpubackend.Link, image []byte) gpubackend.Result {
 }
 
 // LinkLogs implements gpubackend.Driver.
-func (d *Device) LinkLogs(h gpubackend.Link, infoLog, errorLog []byte) (infoUsed, errorUsed uint64, result gpubackend.Result) {
-	l, ok := handles.Find[*link](d.handles, uint64(h))
+func (x *Code) LinkLogs(h gpubackend.Link, infoLog, errorLog []byte) (infoUsed, errorUsed uint64, result gpubackend.Result) {
+	l, ok := handles.Find[*link](x.options.Handles, uint64(h))
 	if !ok {
 		return 0, 0, gpubackend.InvalidHandle
 	}
@@ -164,12 +164,12 @@ func (d *Device) LinkLogs(h gpubackend.Link, infoLog, errorLog []byte) (infoUsed
 }
 
 // LinkDestroy implements gpubackend.Driver.
-func (d *Device) LinkDestroy(h gpubackend.Link) gpubackend.Result {
-	l, ok := handles.Find[*link](d.handles, uint64(h))
+func (x *Code) LinkDestroy(h gpubackend.Link) gpubackend.Result {
+	l, ok := handles.Find[*link](x.options.Handles, uint64(h))
 	if !ok {
 		return gpubackend.InvalidHandle
 	}
 	l.close()
-	d.handles.Remove(uint64(h))
+	x.options.Handles.Remove(uint64(h))
 	return gpubackend.Success
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package soft
+package textures
 
 import (
 	"encoding/binary"
@@ -32,12 +32,12 @@ func (r *textureReference) adopt(desc *arrayDesc, flags uint64) {
 }
 
 // TexRefSetArray implements gpubackend.Driver.
-func (d *Device) TexRefSetArray(h gpubackend.TextureReference, a gpubackend.Array, flags uint64) gpubackend.Result {
-	r, result := d.changing(h)
+func (x *Textures) TexRefSetArray(h gpubackend.TextureReference, a gpubackend.Array, flags uint64) gpubackend.Result {
+	r, result := x.changing(h)
 	if result != gpubackend.Success {
 		return result
 	}
-	array, result := d.array(a)
+	array, result := x.Array(a)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -51,14 +51,14 @@ func (d *Device) TexRefSetArray(h gpubackend.TextureReference, a gpubackend.Arra
 }
 
 // TexRefSetMipmappedArray implements gpubackend.Driver.
-func (d *Device) TexRefSetMipmappedArray(
+func (x *Textures) TexRefSetMipmappedArray(
 	h gpubackend.TextureReference, mh gpubackend.MipmappedArray, flags uint64,
 ) gpubackend.Result {
-	r, result := d.changing(h)
+	r, result := x.changing(h)
 	if result != gpubackend.Success {
 		return result
 	}
-	m, result := d.mipmapped(mh)
+	m, result := x.mipmapped(mh)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -73,8 +73,8 @@ func (d *Device) TexRefSetMipmappedArray(
 
 // TexRefSetAddress implements gpubackend.Driver. Textures begin at aligned addresses; offset says how far behind that
 // the memory begins.
-func (d *Device) TexRefSetAddress(h gpubackend.TextureReference, addr, bytes uint64) (offset uint64, result gpubackend.Result) {
-	r, result := d.changing(h)
+func (x *Textures) TexRefSetAddress(h gpubackend.TextureReference, addr, bytes uint64) (offset uint64, result gpubackend.Result) {
+	r, result := x.changing(h)
 	if result != gpubackend.Success {
 		return 0, result
 	}
@@ -83,7 +83,7 @@ func (d *Device) TexRefSetAddress(h gpubackend.TextureReference, addr, bytes uin
 		return 0, gpubackend.Success
 	}
 	offset = addr % chip.TextureAlignment
-	if !d.Reaches(addr, bytes, false) || bytes == 0 || bytes/r.texel() > chip.MaxLinearTexels {
+	if !x.options.Memory.Reaches(addr, bytes, false) || bytes == 0 || bytes/r.texel() > chip.MaxLinearTexels {
 		return 0, gpubackend.InvalidValue
 	}
 	r.unbind()
@@ -92,15 +92,15 @@ func (d *Device) TexRefSetAddress(h gpubackend.TextureReference, addr, bytes uin
 }
 
 // TexRefSetAddress2D implements gpubackend.Driver. The format is the description's: a CUDA_ARRAY_DESCRIPTOR.
-func (d *Device) TexRefSetAddress2D(h gpubackend.TextureReference, desc []byte, addr, pitch uint64) gpubackend.Result {
-	r, result := d.changing(h)
+func (x *Textures) TexRefSetAddress2D(h gpubackend.TextureReference, desc []byte, addr, pitch uint64) gpubackend.Result {
+	r, result := x.changing(h)
 	if result != gpubackend.Success {
 		return result
 	}
 	a := cudaabi.ArrayDescriptor(desc)
 	rows := memoryRows{addr, a.Width(), a.Height(), pitch}
 	format, channels := simt.Format(a.Format()), a.NumChannels()
-	if _, result := d.pitchSource(addr, rows.width, rows.height, pitch, format, channels); result != gpubackend.Success {
+	if _, result := x.pitchSource(addr, rows.width, rows.height, pitch, format, channels); result != gpubackend.Success {
 		return result
 	}
 	r.unbind()
@@ -109,8 +109,8 @@ func (d *Device) TexRefSetAddress2D(h gpubackend.TextureReference, desc []byte, 
 }
 
 // TexRefSetFormat implements gpubackend.Driver. With an array or rows bound, texels keep their size.
-func (d *Device) TexRefSetFormat(h gpubackend.TextureReference, format, channels uint64) gpubackend.Result {
-	r, result := d.changing(h)
+func (x *Textures) TexRefSetFormat(h gpubackend.TextureReference, format, channels uint64) gpubackend.Result {
+	r, result := x.changing(h)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -126,8 +126,8 @@ func (d *Device) TexRefSetFormat(h gpubackend.TextureReference, format, channels
 }
 
 // TexRefSetAddressMode implements gpubackend.Driver.
-func (d *Device) TexRefSetAddressMode(h gpubackend.TextureReference, dim, mode uint64) gpubackend.Result {
-	r, result := d.changing(h)
+func (x *Textures) TexRefSetAddressMode(h gpubackend.TextureReference, dim, mode uint64) gpubackend.Result {
+	r, result := x.changing(h)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -139,17 +139,17 @@ func (d *Device) TexRefSetAddressMode(h gpubackend.TextureReference, dim, mode u
 }
 
 // TexRefSetFilterMode implements gpubackend.Driver.
-func (d *Device) TexRefSetFilterMode(h gpubackend.TextureReference, mode uint64) gpubackend.Result {
-	return d.setFilter(h, mode, func(s *sampling) *uint32 { return &s.filter })
+func (x *Textures) TexRefSetFilterMode(h gpubackend.TextureReference, mode uint64) gpubackend.Result {
+	return x.setFilter(h, mode, func(s *sampling) *uint32 { return &s.filter })
 }
 
 // TexRefSetMipmapFilterMode implements gpubackend.Driver.
-func (d *Device) TexRefSetMipmapFilterMode(h gpubackend.TextureReference, mode uint64) gpubackend.Result {
-	return d.setFilter(h, mode, func(s *sampling) *uint32 { return &s.levelFilter })
+func (x *Textures) TexRefSetMipmapFilterMode(h gpubackend.TextureReference, mode uint64) gpubackend.Result {
+	return x.setFilter(h, mode, func(s *sampling) *uint32 { return &s.levelFilter })
 }
 
-func (d *Device) setFilter(h gpubackend.TextureReference, mode uint64, field func(*sampling) *uint32) gpubackend.Result {
-	r, result := d.changing(h)
+func (x *Textures) setFilter(h gpubackend.TextureReference, mode uint64, field func(*sampling) *uint32) gpubackend.Result {
+	r, result := x.changing(h)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -161,8 +161,8 @@ func (d *Device) setFilter(h gpubackend.TextureReference, mode uint64, field fun
 }
 
 // TexRefSetMipmapLevelBias implements gpubackend.Driver.
-func (d *Device) TexRefSetMipmapLevelBias(h gpubackend.TextureReference, bias uint64) gpubackend.Result {
-	r, result := d.changing(h)
+func (x *Textures) TexRefSetMipmapLevelBias(h gpubackend.TextureReference, bias uint64) gpubackend.Result {
+	r, result := x.changing(h)
 	if result == gpubackend.Success {
 		r.sampling.levelBias = math.Float32frombits(uint32(bias))
 	}
@@ -170,8 +170,8 @@ func (d *Device) TexRefSetMipmapLevelBias(h gpubackend.TextureReference, bias ui
 }
 
 // TexRefSetMipmapLevelClamp implements gpubackend.Driver.
-func (d *Device) TexRefSetMipmapLevelClamp(h gpubackend.TextureReference, least, most uint64) gpubackend.Result {
-	r, result := d.changing(h)
+func (x *Textures) TexRefSetMipmapLevelClamp(h gpubackend.TextureReference, least, most uint64) gpubackend.Result {
+	r, result := x.changing(h)
 	if result == gpubackend.Success {
 		r.sampling.minLevel = math.Float32frombits(uint32(least))
 		r.sampling.maxLevel = math.Float32frombits(uint32(most))
@@ -180,8 +180,8 @@ func (d *Device) TexRefSetMipmapLevelClamp(h gpubackend.TextureReference, least,
 }
 
 // TexRefSetMaxAnisotropy implements gpubackend.Driver.
-func (d *Device) TexRefSetMaxAnisotropy(h gpubackend.TextureReference, most uint64) gpubackend.Result {
-	r, result := d.changing(h)
+func (x *Textures) TexRefSetMaxAnisotropy(h gpubackend.TextureReference, most uint64) gpubackend.Result {
+	r, result := x.changing(h)
 	if result == gpubackend.Success {
 		r.sampling.anisotropy = uint32(most)
 	}
@@ -189,8 +189,8 @@ func (d *Device) TexRefSetMaxAnisotropy(h gpubackend.TextureReference, most uint
 }
 
 // TexRefSetBorderColor implements gpubackend.Driver.
-func (d *Device) TexRefSetBorderColor(h gpubackend.TextureReference, color []byte) gpubackend.Result {
-	r, result := d.changing(h)
+func (x *Textures) TexRefSetBorderColor(h gpubackend.TextureReference, color []byte) gpubackend.Result {
+	r, result := x.changing(h)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -201,8 +201,8 @@ func (d *Device) TexRefSetBorderColor(h gpubackend.TextureReference, color []byt
 }
 
 // TexRefSetFlags implements gpubackend.Driver.
-func (d *Device) TexRefSetFlags(h gpubackend.TextureReference, flags uint64) gpubackend.Result {
-	r, result := d.changing(h)
+func (x *Textures) TexRefSetFlags(h gpubackend.TextureReference, flags uint64) gpubackend.Result {
+	r, result := x.changing(h)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -214,8 +214,8 @@ func (d *Device) TexRefSetFlags(h gpubackend.TextureReference, flags uint64) gpu
 }
 
 // TexRefGetAddress implements gpubackend.Driver.
-func (d *Device) TexRefGetAddress(h gpubackend.TextureReference) (uint64, gpubackend.Result) {
-	r, result := d.textureReference(h)
+func (x *Textures) TexRefGetAddress(h gpubackend.TextureReference) (uint64, gpubackend.Result) {
+	r, result := x.textureReference(h)
 	if result != gpubackend.Success {
 		return 0, result
 	}
@@ -226,8 +226,8 @@ func (d *Device) TexRefGetAddress(h gpubackend.TextureReference) (uint64, gpubac
 }
 
 // TexRefGetArray implements gpubackend.Driver.
-func (d *Device) TexRefGetArray(h gpubackend.TextureReference) (gpubackend.Array, gpubackend.Result) {
-	r, result := d.textureReference(h)
+func (x *Textures) TexRefGetArray(h gpubackend.TextureReference) (gpubackend.Array, gpubackend.Result) {
+	r, result := x.textureReference(h)
 	if result != gpubackend.Success {
 		return 0, result
 	}
@@ -238,8 +238,8 @@ func (d *Device) TexRefGetArray(h gpubackend.TextureReference) (gpubackend.Array
 }
 
 // TexRefGetMipmappedArray implements gpubackend.Driver.
-func (d *Device) TexRefGetMipmappedArray(h gpubackend.TextureReference) (gpubackend.MipmappedArray, gpubackend.Result) {
-	r, result := d.textureReference(h)
+func (x *Textures) TexRefGetMipmappedArray(h gpubackend.TextureReference) (gpubackend.MipmappedArray, gpubackend.Result) {
+	r, result := x.textureReference(h)
 	if result != gpubackend.Success {
 		return 0, result
 	}
@@ -250,8 +250,8 @@ func (d *Device) TexRefGetMipmappedArray(h gpubackend.TextureReference) (gpuback
 }
 
 // TexRefGetAddressMode implements gpubackend.Driver.
-func (d *Device) TexRefGetAddressMode(h gpubackend.TextureReference, dim uint64) (uint64, gpubackend.Result) {
-	r, result := d.textureReference(h)
+func (x *Textures) TexRefGetAddressMode(h gpubackend.TextureReference, dim uint64) (uint64, gpubackend.Result) {
+	r, result := x.textureReference(h)
 	if result != gpubackend.Success {
 		return 0, result
 	}
@@ -262,23 +262,23 @@ func (d *Device) TexRefGetAddressMode(h gpubackend.TextureReference, dim uint64)
 }
 
 // TexRefGetFilterMode implements gpubackend.Driver.
-func (d *Device) TexRefGetFilterMode(h gpubackend.TextureReference) (uint64, gpubackend.Result) {
-	return d.told(h, func(s *sampling) uint32 { return s.filter })
+func (x *Textures) TexRefGetFilterMode(h gpubackend.TextureReference) (uint64, gpubackend.Result) {
+	return x.told(h, func(s *sampling) uint32 { return s.filter })
 }
 
 // TexRefGetMipmapFilterMode implements gpubackend.Driver.
-func (d *Device) TexRefGetMipmapFilterMode(h gpubackend.TextureReference) (uint64, gpubackend.Result) {
-	return d.told(h, func(s *sampling) uint32 { return s.levelFilter })
+func (x *Textures) TexRefGetMipmapFilterMode(h gpubackend.TextureReference) (uint64, gpubackend.Result) {
+	return x.told(h, func(s *sampling) uint32 { return s.levelFilter })
 }
 
 // TexRefGetMipmapLevelBias implements gpubackend.Driver.
-func (d *Device) TexRefGetMipmapLevelBias(h gpubackend.TextureReference) (uint64, gpubackend.Result) {
-	return d.told(h, func(s *sampling) uint32 { return math.Float32bits(s.levelBias) })
+func (x *Textures) TexRefGetMipmapLevelBias(h gpubackend.TextureReference) (uint64, gpubackend.Result) {
+	return x.told(h, func(s *sampling) uint32 { return math.Float32bits(s.levelBias) })
 }
 
 // TexRefGetMipmapLevelClamp implements gpubackend.Driver.
-func (d *Device) TexRefGetMipmapLevelClamp(h gpubackend.TextureReference) (least, most uint64, result gpubackend.Result) {
-	r, result := d.textureReference(h)
+func (x *Textures) TexRefGetMipmapLevelClamp(h gpubackend.TextureReference) (least, most uint64, result gpubackend.Result) {
+	r, result := x.textureReference(h)
 	if result != gpubackend.Success {
 		return 0, 0, result
 	}
@@ -286,18 +286,18 @@ func (d *Device) TexRefGetMipmapLevelClamp(h gpubackend.TextureReference) (least
 }
 
 // TexRefGetMaxAnisotropy implements gpubackend.Driver.
-func (d *Device) TexRefGetMaxAnisotropy(h gpubackend.TextureReference) (uint64, gpubackend.Result) {
-	return d.told(h, func(s *sampling) uint32 { return s.anisotropy })
+func (x *Textures) TexRefGetMaxAnisotropy(h gpubackend.TextureReference) (uint64, gpubackend.Result) {
+	return x.told(h, func(s *sampling) uint32 { return s.anisotropy })
 }
 
 // TexRefGetFlags implements gpubackend.Driver.
-func (d *Device) TexRefGetFlags(h gpubackend.TextureReference) (uint64, gpubackend.Result) {
-	return d.told(h, func(s *sampling) uint32 { return s.flags })
+func (x *Textures) TexRefGetFlags(h gpubackend.TextureReference) (uint64, gpubackend.Result) {
+	return x.told(h, func(s *sampling) uint32 { return s.flags })
 }
 
 // told returns a number of a reference's state.
-func (d *Device) told(h gpubackend.TextureReference, field func(*sampling) uint32) (uint64, gpubackend.Result) {
-	r, result := d.textureReference(h)
+func (x *Textures) told(h gpubackend.TextureReference, field func(*sampling) uint32) (uint64, gpubackend.Result) {
+	r, result := x.textureReference(h)
 	if result != gpubackend.Success {
 		return 0, result
 	}
@@ -305,8 +305,8 @@ func (d *Device) told(h gpubackend.TextureReference, field func(*sampling) uint3
 }
 
 // TexRefGetBorderColor implements gpubackend.Driver.
-func (d *Device) TexRefGetBorderColor(color []byte, h gpubackend.TextureReference) gpubackend.Result {
-	r, result := d.textureReference(h)
+func (x *Textures) TexRefGetBorderColor(color []byte, h gpubackend.TextureReference) gpubackend.Result {
+	r, result := x.textureReference(h)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -317,8 +317,8 @@ func (d *Device) TexRefGetBorderColor(color []byte, h gpubackend.TextureReferenc
 }
 
 // TexRefGetFormat implements gpubackend.Driver.
-func (d *Device) TexRefGetFormat(h gpubackend.TextureReference) (format, channels uint64, result gpubackend.Result) {
-	r, result := d.textureReference(h)
+func (x *Textures) TexRefGetFormat(h gpubackend.TextureReference) (format, channels uint64, result gpubackend.Result) {
+	r, result := x.textureReference(h)
 	if result != gpubackend.Success {
 		return 0, 0, result
 	}

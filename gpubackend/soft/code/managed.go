@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package soft
+package code
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
@@ -19,8 +19,8 @@ type managedBlock struct {
 }
 
 // ManagedBytes implements gpubackend.Driver.
-func (d *Device) ManagedBytes(image []byte) (uint64, gpubackend.Result) {
-	_, program, memory, result := d.build(image, nil, &buildLog{})
+func (x *Code) ManagedBytes(image []byte) (uint64, gpubackend.Result) {
+	_, program, memory, result := x.build(image, nil, &buildLog{})
 	if result != gpubackend.Success {
 		return 0, result
 	}
@@ -36,70 +36,70 @@ func managedSize(program *simt.Program) (uint64, gpubackend.Result) {
 
 // managedVariables returns a program's managed variables, with their offsets, and the size of them all.
 func managedVariables(program *simt.Program) (map[string]global, uint64, gpubackend.Result) {
-	m := &module{program: program, globals: make(map[string]global)}
+	m := &Module{Program: program, globals: make(map[string]global)}
 	size, result := m.layOut(true)
 	return m.globals, size, result
 }
 
 // checkManaged tells whether a program's managed variables can be at an address, 0 for none. NotReady says that it
 // has some and needs one.
-func (d *Device) checkManaged(program *simt.Program, managed uint64) gpubackend.Result {
+func (x *Code) checkManaged(program *simt.Program, managed uint64) gpubackend.Result {
 	size, result := managedSize(program)
 	switch {
 	case result != gpubackend.Success || size == 0 && managed == 0:
 		return result
 	case managed == 0:
 		return gpubackend.NotReady
-	case size == 0 || managed%devmem.Alignment != 0 || d.Space().InWindow(managed) ||
-		!d.Space().Covers(managed, size, true):
+	case size == 0 || managed%devmem.Alignment != 0 || x.options.Memory.Space().InWindow(managed) ||
+		!x.options.Memory.Space().Covers(managed, size, true):
 		return gpubackend.InvalidValue
 	}
 	return gpubackend.Success
 }
 
 // ModuleLoadManaged implements gpubackend.Driver.
-func (d *Device) ModuleLoadManaged(
+func (x *Code) ModuleLoadManaged(
 	image, options []byte, managed uint64, infoLog, errorLog []byte,
 ) (h gpubackend.Module, infoUsed, errorUsed uint64, result gpubackend.Result) {
 	if managed == 0 {
 		return 0, 0, 0, gpubackend.InvalidValue
 	}
-	return d.loadModule(image, options, managed, infoLog, errorLog)
+	return x.loadModule(image, options, managed, infoLog, errorLog)
 }
 
 // LibraryLoadManaged implements gpubackend.Driver. The memory is written at once where there is a context, or with the
 // first one.
-func (d *Device) LibraryLoadManaged(
+func (x *Code) LibraryLoadManaged(
 	image, options []byte, managed uint64, infoLog, errorLog []byte,
 ) (h gpubackend.Library, infoUsed, errorUsed uint64, result gpubackend.Result) {
 	if managed == 0 {
 		return 0, 0, 0, gpubackend.InvalidValue
 	}
-	h, infoUsed, errorUsed, result = d.loadLibrary(image, options, managed, infoLog, errorLog)
+	h, infoUsed, errorUsed, result = x.loadLibrary(image, options, managed, infoLog, errorLog)
 	if result == gpubackend.Success {
-		for _, c := range d.All() {
-			d.fillLibraries(c)
+		for _, c := range x.options.Contexts.All() {
+			x.FillLibraries(c)
 		}
 	}
 	return h, infoUsed, errorUsed, result
 }
 
-// fillLibraries gives the managed variables of libraries their initial content, in a context that works, unless they
+// FillLibraries gives the managed variables of libraries their initial content, in a context that works, unless they
 // had it: the program may touch them from now on. What fails is reported when a context needs the library.
-func (d *Device) fillLibraries(c *contexts.Context) {
+func (x *Code) FillLibraries(c *contexts.Context) {
 	if c.State() != gpubackend.Success {
 		return
 	}
-	for _, object := range d.handles.All() {
+	for _, object := range x.options.Handles.All() {
 		if l, ok := object.(*library); ok && l.managed != 0 && !l.filled {
-			d.moduleOf(c, l)
+			x.moduleOf(c, l)
 		}
 	}
 }
 
 // LibraryGetManaged implements gpubackend.Driver. The variables are those of all contexts, and known before there is one.
-func (d *Device) LibraryGetManaged(h gpubackend.Library, name string) (addr, bytes uint64, result gpubackend.Result) {
-	l, result := d.library(h)
+func (x *Code) LibraryGetManaged(h gpubackend.Library, name string) (addr, bytes uint64, result gpubackend.Result) {
+	l, result := x.library(h)
 	if result != gpubackend.Success {
 		return 0, 0, result
 	}
