@@ -158,6 +158,9 @@ func (d *Device) GraphAddNode(
 	h gpubackend.Graph, after []gpubackend.GraphNode, edges []byte, what *gpubackend.Node,
 ) (gpubackend.GraphNode, uint64, []gpubackend.Graph, gpubackend.Result) {
 	c, result := d.Current()
+	if result == gpubackend.Success && what.Type == gpubackend.NodeGraph {
+		result = d.checkChild(what) // before all else, as driver 580 does
+	}
 	if result != gpubackend.Success {
 		return 0, 0, nil, result
 	}
@@ -222,14 +225,20 @@ func detached(what *gpubackend.Node) gpubackend.Node {
 	return kept
 }
 
+// checkChild refuses graphs that can't be another's child: those with conditions, and children that are to be copied.
+func (d *Device) checkChild(what *gpubackend.Node) gpubackend.Result {
+	child, result := d.graph(what.Child)
+	if result == gpubackend.Success && (child.hasConditional() || (child.owner != nil && !what.Moved)) {
+		return gpubackend.NotSupported
+	}
+	return result
+}
+
 // adopt gives a node its child graph: a copy, or the graph itself.
 func (d *Device) adopt(n *node, what *gpubackend.Node) gpubackend.Result {
 	child, result := d.graph(what.Child)
 	if result != gpubackend.Success {
 		return result
-	}
-	if child.hasConditional() {
-		return gpubackend.NotSupported
 	}
 	if what.Moved {
 		if child.owner != nil || child.busy() || child == n.graph.root() {

@@ -4,6 +4,7 @@ package soft
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -371,6 +372,34 @@ func TestGraphsAreBounded(t *testing.T) {
 	}
 }
 
+// checkValuesOfAttributes sets attributes of a node as driver 580 takes them, and reads them where they are unset.
+func checkValuesOfAttributes(t *testing.T, d *Device, n gpubackend.GraphNode) {
+	const (
+		good = gpubackend.Success
+		bad  = gpubackend.InvalidValue
+	)
+	for _, x := range []struct {
+		id          uint64
+		unset       gpubackend.Result
+		told        uint16
+		zero, three gpubackend.Result
+	}{
+		{3, bad, 0, bad, bad}, {6, bad, 0, bad, bad},
+		{9, good, 256, good, good}, {10, good, 0, good, bad}, {11, bad, 0, bad, bad}, {13, good, 0, good, bad},
+		{14, good, 0, good, good}, {16, bad, 0, good, bad},
+	} {
+		value := make([]byte, cudaabi.LaunchAttributeValueSize)
+		want(t, d.GraphKernelNodeGetAttribute(n, x.id, value), x.unset)
+		if got := binary.LittleEndian.Uint16(value); got != x.told {
+			t.Errorf("attribute %d: %d, want %d", x.id, got, x.told)
+		}
+		clear(value)
+		want(t, d.GraphKernelNodeSetAttribute(n, x.id, value), x.zero)
+		value[0] = 3
+		want(t, d.GraphKernelNodeSetAttribute(n, x.id, value), x.three)
+	}
+}
+
 func TestKernelNodeAttributes(t *testing.T) {
 	d := newDevice(t, Options{})
 	g := newGraph(t, d)
@@ -402,7 +431,11 @@ func TestKernelNodeAttributes(t *testing.T) {
 	}
 	value[0] = 2
 	want(t, d.GraphKernelNodeSetAttribute(n, cudaabi.LaunchAttributeClusterDimension, value),
+		gpubackend.InvalidClusterSize)
+	value[4], value[8] = 1, 1
+	want(t, d.GraphKernelNodeSetAttribute(n, cudaabi.LaunchAttributeClusterDimension, value),
 		gpubackend.NotSupported)
+	value[4], value[8] = 0, 0
 	want(t, d.GraphKernelNodeSetAttribute(n, 8, value[1:]), gpubackend.InvalidValue)
 	ok(t, d.GraphKernelNodeCopyAttributes(m, n))
 	for _, id := range []uint64{cudaabi.LaunchAttributeCooperative, 8, 1} {
@@ -411,6 +444,7 @@ func TestKernelNodeAttributes(t *testing.T) {
 			t.Errorf("attribute %d: %d", id, got[0])
 		}
 	}
+	checkValuesOfAttributes(t, d, addNode(t, d, g, kernel))
 	// Other parameters leave them as they are.
 	ok(t, d.GraphNodeSet(m, kernel))
 	if what, _ := d.GraphNodeGet(m); len(what.Launch.Attributes) != 2*cudaabi.LaunchAttributeSize {

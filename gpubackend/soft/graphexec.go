@@ -64,6 +64,8 @@ func (d *Device) instantiate(h gpubackend.Graph, flags uint64) (gpubackend.Graph
 	switch {
 	case result != gpubackend.Success:
 		return 0, cudaabi.GraphInstantiateError, result
+	case g.owner != nil:
+		return 0, cudaabi.GraphInstantiateError, gpubackend.NotSupported
 	case flags&^instantiateFlags != 0:
 		return 0, cudaabi.GraphInstantiateError, gpubackend.InvalidValue
 	case flags&cudaabi.GraphInstantiateFlagDeviceLaunch != 0:

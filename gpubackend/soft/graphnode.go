@@ -4,8 +4,10 @@ package soft
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
@@ -91,14 +93,51 @@ func (d *Device) setNode(n *node, what *gpubackend.Node) gpubackend.Result {
 	return d.replace(n, next)
 }
 
-// nodeAttributes are the launch attributes that kernel nodes have: bits by CUlaunchAttributeID.
-const nodeAttributes = 1<<cudaabi.LaunchAttributeAccessPolicyWindow |
-	1<<cudaabi.LaunchAttributeCooperative |
-	1<<cudaabi.LaunchAttributeClusterDimension |
-	1<<cudaabi.LaunchAttributeClusterSchedulingPolicyPreference |
-	1<<cudaabi.LaunchAttributePriority | 1<<cudaabi.LaunchAttributeMemSyncDomainMap |
-	1<<cudaabi.LaunchAttributeMemSyncDomain | 1<<cudaabi.LaunchAttributePreferredClusterDimension |
-	1<<cudaabi.LaunchAttributePreferredSharedMemoryCarveout
+// attributeNVLink is the attribute to schedule with regard to NVLink, which CUDA 12.4 doesn't know.
+const attributeNVLink = 16
+
+// maxCarveout is the largest share of shared memory, in percent.
+const maxCarveout = 100
+
+// checkNodeAttribute refuses values that no kernel node has, as driver 580 does.
+func checkNodeAttribute(id uint64, value []byte) gpubackend.Result {
+	if len(value) != cudaabi.LaunchAttributeValueSize || !allowed.NodeAttribute.Has(id) {
+		return gpubackend.InvalidValue
+	}
+	v := cudaabi.LaunchAttributeValue(value)
+	x, y, z := v.ClusterDimX(), v.ClusterDimY(), v.ClusterDimZ() // x: where the others have theirs
+	bad := false
+	switch id {
+	case cudaabi.LaunchAttributeClusterDimension:
+		if min(x, y, z) == 0 && max(x, y, z) > 0 {
+			return gpubackend.InvalidClusterSize
+		}
+	case cudaabi.LaunchAttributePreferredClusterDimension:
+		bad = min(x, y, z) == 0
+	case cudaabi.LaunchAttributeMemSyncDomain, attributeNVLink:
+		bad = x > 1
+	case cudaabi.LaunchAttributePreferredSharedMemoryCarveout:
+		bad = x > maxCarveout
+	case cudaabi.LaunchAttributeDeviceUpdatableKernelNode:
+		bad = slices.Max(value) > 0
+	}
+	if bad {
+		return gpubackend.InvalidValue
+	}
+	return gpubackend.Success
+}
+
+// unsetAttribute puts what a node tells of an attribute that was not set, if it tells anything.
+func unsetAttribute(id uint64, value []byte) gpubackend.Result {
+	clear(value)
+	switch {
+	case id == cudaabi.LaunchAttributePreferredClusterDimension, id == attributeNVLink:
+		return gpubackend.InvalidValue
+	case id == cudaabi.LaunchAttributeMemSyncDomainMap && len(value) > 1:
+		value[1] = 1 // the default domain is 0, the remote one 1
+	}
+	return gpubackend.Success
+}
 
 // kernelNode finds a kernel node.
 func (d *Device) kernelNode(h gpubackend.GraphNode) (*node, gpubackend.Result) {
@@ -115,9 +154,9 @@ func (d *Device) GraphKernelNodeSetAttribute(h gpubackend.GraphNode, id uint64, 
 	if result != gpubackend.Success {
 		return result
 	}
-	if len(value) != cudaabi.LaunchAttributeValueSize || id > cudaabi.LastLaunchAttribute ||
-		nodeAttributes>>id&1 == 0 {
-		return gpubackend.InvalidValue
+	result = checkNodeAttribute(id, value)
+	if result != gpubackend.Success || id == cudaabi.LaunchAttributeDeviceUpdatableKernelNode {
+		return result
 	}
 	list := bytes.Clone(n.what.Launch.Attributes)
 	entry := findAttribute(list, id)
@@ -150,20 +189,20 @@ func findAttribute(list []byte, id uint64) []byte {
 	return nil
 }
 
-// GraphKernelNodeGetAttribute implements gpubackend.Driver. What was not set is zero.
+// GraphKernelNodeGetAttribute implements gpubackend.Driver.
 func (d *Device) GraphKernelNodeGetAttribute(h gpubackend.GraphNode, id uint64, value []byte) gpubackend.Result {
 	n, result := d.kernelNode(h)
 	if result != gpubackend.Success {
 		return result
 	}
-	if id > cudaabi.LastLaunchAttribute || nodeAttributes>>id&1 == 0 {
+	if !allowed.NodeAttribute.Has(id) {
 		return gpubackend.InvalidValue
 	}
-	clear(value)
 	if entry := findAttribute(n.what.Launch.Attributes, id); entry != nil {
 		copy(value, cudaabi.LaunchAttribute(entry).Value())
+		return gpubackend.Success
 	}
-	return gpubackend.Success
+	return unsetAttribute(id, value)
 }
 
 // GraphKernelNodeCopyAttributes implements gpubackend.Driver.

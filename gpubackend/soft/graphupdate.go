@@ -151,6 +151,9 @@ func (d *Device) GraphExecUpdate(h gpubackend.Graph, eh gpubackend.GraphExec) (
 	if result != gpubackend.Success {
 		return 0, 0, cudaabi.GraphExecUpdateError, result
 	}
+	if g.owner != nil {
+		return 0, 0, cudaabi.GraphExecUpdateSuccess, gpubackend.InvalidValue
+	}
 	n, why := compare(e.graph, g)
 	if n != nil {
 		bad = gpubackend.GraphNode(n.handle)

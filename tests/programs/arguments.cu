@@ -75,7 +75,7 @@ static CUDA_KERNEL_NODE_PARAMS withoutFunction() {
 
 static void graphs() {
     puts("graphs");
-    CUgraph g, other;
+    CUgraph g, other, inner, outer;
     CUgraphNode a, b, n, null = nullptr;
     CUgraphExec exec;
     CUgraphConditionalHandle handle;
@@ -83,7 +83,7 @@ static void graphs() {
     typedef CUresult Edges(CUgraph, const CUgraphNode *, const CUgraphNode *, size_t);
     auto add = get<Edges>("cuGraphAddDependencies", 10000),
         remove = get<Edges>("cuGraphRemoveDependencies", 10000);
-    CHECKCU(cuGraphCreate(&g, 0)), CHECKCU(cuGraphCreate(&other, 0));
+    for (CUgraph *x : {&g, &other, &inner, &outer}) CHECKCU(cuGraphCreate(x, 0));
     CHECKCU(cuGraphAddEmptyNode(&a, g, nullptr, 0)), CHECKCU(cuGraphAddEmptyNode(&b, g, &a, 1));
     told("no edges are added", add(g, nullptr, nullptr, 0));
     told("no edges are added to no graph", add(nullptr, nullptr, nullptr, 0));
@@ -98,6 +98,10 @@ static void graphs() {
         other));
     told("a child with a condition, after no node", cuGraphAddChildGraphNode(&n, g, &null, 1,
         other));
+    CHECKCU(cuGraphAddChildGraphNode(&n, outer, nullptr, 0, inner));
+    CUgraph child = childOf(onlyNode(outer));
+    told("a child as another's child", cuGraphAddChildGraphNode(&n, g, nullptr, 0, child));
+    told("a child is instantiated", cuGraphInstantiateWithFlags(&exec, child, 0));
     told("a child in no graph", cuGraphAddChildGraphNode(&n, nullptr, nullptr, 0, g));
     told("a kernel without function", cuGraphAddKernelNode(&n, g, nullptr, 0, &kernel));
     told("no node that is made a kernel without function", cuGraphKernelNodeSetParams(nullptr,
@@ -122,7 +126,7 @@ static void graphs() {
     auto instantiate = get<Instantiate>("cuGraphInstantiate", 11000);
     told("a circle", instantiate(&exec, g, &bad, nullptr, 0));
     printf("  a node is told: %d\n", bad != nullptr);
-    CHECKCU(cuGraphDestroy(g)), CHECKCU(cuGraphDestroy(other));
+    for (CUgraph x : {g, other, inner, outer}) CHECKCU(cuGraphDestroy(x));
 }
 
 static void pieces() {

@@ -4,8 +4,10 @@ package driver
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
@@ -190,14 +192,17 @@ func (d *Driver) GraphExecUpdate(g gpubackend.Graph, exec gpubackend.GraphExec) 
 }
 
 // attributeValueBytes is the size of CUkernelNodeAttrValue.
-const attributeValueBytes = 64
+const attributeValueBytes = cudaabi.LaunchAttributeValueSize
 
-// nodeAttributes are the attributes of kernel nodes without a handle in them.
-const nodeAttributes = 1<<1 | 1<<2 | 1<<4 | 1<<5 | 1<<8 | 1<<9 | 1<<10 | 1<<11 | 1<<14
+// mayBeSet says whether a node may get an attribute: kernels on the device may not change nodes.
+func mayBeSet(id uint64, value []byte) bool {
+	updatable := id == cudaabi.LaunchAttributeDeviceUpdatableKernelNode && slices.Max(value) > 0
+	return allowed.NodeAttribute.Has(id) && !updatable
+}
 
 // GraphKernelNodeSetAttribute sets a launch attribute of a node.
 func (d *Driver) GraphKernelNodeSetAttribute(n gpubackend.GraphNode, id uint64, value []byte) gpubackend.Result {
-	if len(value) != attributeValueBytes || id > 31 || nodeAttributes>>id&1 == 0 {
+	if len(value) != attributeValueBytes || !mayBeSet(id, value) {
 		return gpubackend.InvalidValue
 	}
 	m := cmem.Copied(value, 0)
@@ -207,13 +212,16 @@ func (d *Driver) GraphKernelNodeSetAttribute(n gpubackend.GraphNode, id uint64, 
 
 // GraphKernelNodeGetAttribute reads one.
 func (d *Driver) GraphKernelNodeGetAttribute(n gpubackend.GraphNode, id uint64, value []byte) gpubackend.Result {
-	if id > 31 || nodeAttributes>>id&1 == 0 {
+	if !allowed.NodeAttribute.Has(id) {
 		return gpubackend.InvalidValue
 	}
 	m := cmem.Allocate(attributeValueBytes)
 	defer m.Free()
 	r := d.call(symGraphKernelNodeGetAttribute, uint64(n), id, m.Address())
 	copy(value, m.Bytes())
+	if id == cudaabi.LaunchAttributeDeviceUpdatableKernelNode {
+		clear(value[min(4, len(value)):]) // a handle of the driver's
+	}
 	return r
 }
 
