@@ -9,6 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/soft"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
+	"github.com/paracuda/paracuda/gpubackend/worker/memory"
 )
 
 func boundedRig(t *testing.T, most int) *pageableRig {
@@ -17,12 +18,13 @@ func boundedRig(t *testing.T, most int) *pageableRig {
 	r := newPageableRig(t, soft.New(options))
 	if most > 0 {
 		r.places = addresses.PlacesFor(most)
+		r.use(r.Worker.driver)
 	}
 	return r
 }
 
 // reservation is the n-th of several with gaps between them.
-func reservation(n int) uint64 { return reserveBase + uint64(2*n)*gpubackend.Granularity }
+func reservation(n int) uint64 { return memory.ReserveBase + uint64(2*n)*gpubackend.Granularity }
 
 const oneUnit = gpubackend.Granularity
 
@@ -64,7 +66,7 @@ func TestReservationsWithoutEnd(t *testing.T) {
 		}
 	}
 	for i := range 1000 { // as the runtime does, which ends otherwise
-		undo, err := arena.Reserve(uintptr(reserveEnd)+uintptr(2*i)*oneUnit, oneUnit)
+		undo, err := arena.Reserve(uintptr(memory.ReserveEnd)+uintptr(2*i)*oneUnit, oneUnit)
 		if err != nil {
 			t.Fatalf("nothing is left to the rest of the process: %v", err)
 		}

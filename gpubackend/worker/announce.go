@@ -81,7 +81,7 @@ func (w *Worker) look(x *waiter) gpubackend.Result {
 // settled tells the driver that an announcement has arrived.
 func (w *Worker) settled(x *waiter) {
 	if w.contexts.Set(x.context, true) == gpubackend.Success && w.driver.Announced(x.done, x.seq) {
-		w.pools.settle(w)
+		w.pools.Settle()
 	} else {
 		w.announcer.unsettled = true
 	}
@@ -95,7 +95,7 @@ func (w *Worker) settle() {
 	if a := &w.announcer; a.unsettled && w.opened {
 		a.unsettled = false
 		w.driver.ContextQuery()
-		w.pools.settle(w)
+		w.pools.Settle()
 	}
 }
 

@@ -62,7 +62,7 @@ func (w *Worker) receive() {
 func (w *Worker) atOnce(m *handover.Message, fds []int) *handover.Message {
 	switch m.Kind {
 	case handover.KindImport:
-		return w.imports.accept(m, fds)
+		return w.exports.Accept(m, fds)
 	case handover.KindSync:
 		return &handover.Message{Kind: handover.KindSynced}
 	}

@@ -15,6 +15,7 @@ type fullDriver struct {
 	lendingDriver
 	full   int // tries that fail
 	staged int
+	blocks int // of memory that it has given
 }
 
 func (d *fullDriver) Staging(bytes uint64) (uint64, int, gpubackend.Result) {
@@ -27,6 +28,13 @@ func (d *fullDriver) Staging(bytes uint64) (uint64, int, gpubackend.Result) {
 }
 
 func (d *fullDriver) Unstage(uint64) { d.staged-- }
+
+func (d *fullDriver) MemAlloc(uint64) (uint64, gpubackend.Result) {
+	d.blocks++
+	return 1 << 43, gpubackend.Success
+}
+
+func (d *fullDriver) MemFree(uint64) gpubackend.Result { d.blocks--; return gpubackend.Success }
 
 func newFullRig(t *testing.T, full int) (*rig, *fullDriver, *fakeMover) {
 	r, m := newPartsRig(t)
@@ -95,12 +103,18 @@ func TestCopyWithoutStagingMemoryGoesStraight(t *testing.T) {
 
 // TestPoolsGiveMemoryForStaging: what pools keep is no reason to fail.
 func TestPoolsGiveMemoryForStaging(t *testing.T) {
-	r, _, m := newFullRig(t, 1)
-	p, _ := r.findPool(r.defaultPool(0))
-	p.free = []*block{{pool: p, context: r.context, bytes: 4096}}
-	p.attribute[poolReserved] = 4096
-	if got := r.copyAt(t, m, gpubackend.OpCopyHtoD, 1, unlent); got != gpubackend.Success || len(p.free) != 0 {
-		t.Fatalf("%d, %d blocks are kept", got, len(p.free))
+	r, d, m := newFullRig(t, 1)
+	p := r.want(t, 0, gpubackend.OpPoolDefault, 0)
+	const threshold = 4 // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+	r.want(t, 0, gpubackend.OpMemPoolSetAttribute, p, threshold, 1<<30)
+	a := r.want(t, 0, gpubackend.OpMemAllocAsync, 4096, p, 0)
+	r.want(t, 0, gpubackend.OpMemFreeAsync, a, 0)
+	if d.blocks != 1 {
+		t.Fatalf("%d blocks are kept", d.blocks)
+	}
+	r.queue = emptyQueue(t)
+	if got := r.copyAt(t, m, gpubackend.OpCopyHtoD, 9, unlent); got != gpubackend.Success || d.blocks != 0 {
+		t.Fatalf("%d, %d blocks are kept", got, d.blocks)
 	}
 }
 

@@ -227,7 +227,7 @@ func (s *slot) uncount() {
 // openStaging gets the staging memory, for which pools give up what they don't need, and lends it to the mover.
 func (w *Worker) openStaging(bytes uint64) (address uint64, staging uint32, result gpubackend.Result) {
 	address, fd, result := w.driver.Staging(bytes)
-	if result == gpubackend.OutOfMemory && w.pools.empty(w) {
+	if result == gpubackend.OutOfMemory && w.pools.Empty() {
 		address, fd, result = w.driver.Staging(bytes)
 	}
 	if result != gpubackend.Success {

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
-	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/memory"
+	"github.com/paracuda/paracuda/gpubackend/worker/pools"
 	"github.com/paracuda/paracuda/virtqueue"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
@@ -49,7 +49,7 @@ func FuzzCommands(f *testing.F) {
 		defer unix.Close(r.wake)
 		values := []uint64{
 			0, 1, 2, 8, 64, 4096, r.context, r.function, wire.BufferBulk<<56 | wire.Bulk, wire.BufferInline<<56 | wire.CommandSize,
-			wire.BufferMap<<56 | 1<<32, 1 << 31, 1<<32 - 1, 1 << 63, ^uint64(0), 0x5043<<48 | 1<<24 | 3, reserveBase, 2 << 20,
+			wire.BufferMap<<56 | 1<<32, 1 << 31, 1<<32 - 1, 1 << 63, ^uint64(0), 0x5043<<48 | 1<<24 | 3, memory.ReserveBase, 2 << 20,
 		}
 		for n := 0; len(data) >= 4 && n < 200; n++ {
 			op := gpubackend.Op(binary.LittleEndian.Uint16(data)) % 1100
@@ -150,10 +150,8 @@ func TestInlineBoxes(t *testing.T) {
 // TestPoolsAreReused makes and destroys more pools than there can be.
 func TestPoolsAreReused(t *testing.T) {
 	r := newRig(t)
-	for range 3 * maxPools {
-		h := r.newPool(0, 0)
-		if h == 0 || r.runPoolDestroy(&call.Call{}, command.MemPoolDestroy{Pool: h}) != gpubackend.Success {
-			t.Fatal("no more pools")
-		}
+	for range 3 * pools.MaxPools {
+		h := r.want(t, 0, gpubackend.OpMemPoolCreate, 0, 0, 0)
+		r.want(t, 0, gpubackend.OpMemPoolDestroy, h)
 	}
 }

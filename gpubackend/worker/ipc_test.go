@@ -10,6 +10,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/worker/offers"
+	"github.com/paracuda/paracuda/gpubackend/worker/pools"
 )
 
 // offeredSockets counts the sockets of the host under which this process, or another, offers memory. The kernel's list may
@@ -23,7 +25,7 @@ func offeredSockets(t *testing.T, tokens map[[16]byte]bool) int {
 			t.Fatal(err)
 		}
 		for token := range tokens {
-			if strings.Contains(string(list), socketName(offersMemory, token[:]).Name) {
+			if strings.Contains(string(list), offers.SocketName(offers.Memory, token[:]).Name) {
 				found[token] = true
 			}
 		}
@@ -44,7 +46,7 @@ func TestAnAllocationIsOfferedOnce(t *testing.T) {
 	for name, free := range map[string]func(r *rig, address uint64){
 		"freed":         func(r *rig, a uint64) { r.want(t, 0, gpubackend.OpMemFree, a) },
 		"freed in time": func(r *rig, a uint64) { r.want(t, 0, gpubackend.OpMemFreeAsync, a, 0) },
-		"context ends":  func(r *rig, a uint64) { r.shares.forget(r.context) },
+		"context ends":  func(r *rig, a uint64) { r.sharing.Forget(r.context) },
 		"memory ends":   func(r *rig, a uint64) { r.Worker.driver.MemFree(a) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,28 +63,18 @@ func TestAnAllocationIsOfferedOnce(t *testing.T) {
 			}
 			r.want(t, 0, gpubackend.OpIpcGetMemHandle, a)
 			tokens[nameIn(r)] = true
-			if n := offeredSockets(t, tokens); n != 1 || len(r.shares.offered) != 1 || len(tokens) != 1 {
-				t.Errorf("%d names, %d sockets, %d offers of one allocation", len(tokens), n, len(r.shares.offered))
+			if n := offeredSockets(t, tokens); n != 1 || r.sharing.Offered() != 1 || len(tokens) != 1 {
+				t.Errorf("%d names, %d sockets, %d offers of one allocation", len(tokens), n, r.sharing.Offered())
 			}
 			free(r, a)
-			if n := offeredSockets(t, tokens); n != 0 || len(r.shares.offered) != 0 {
-				t.Errorf("%d sockets, %d offers are left", n, len(r.shares.offered))
+			if n := offeredSockets(t, tokens); n != 0 || r.sharing.Offered() != 0 {
+				t.Errorf("%d sockets, %d offers are left", n, r.sharing.Offered())
 			}
 			if result := r.call(t, gpubackend.OpIpcGetMemHandle, a); name == "freed" && result != gpubackend.InvalidValue {
 				t.Errorf("what was freed is offered: %d", result)
 			}
 		})
 	}
-}
-
-func TestSharedMemoryIsBounded(t *testing.T) {
-	r, _ := exporter(t, oneBase)
-	r.shares.offered = map[uint64]*share{}
-	for i := range uint64(maxSharedMemory) {
-		r.shares.offered[i] = &share{}
-	}
-	a := r.want(t, 0, gpubackend.OpMemAlloc, 512)
-	r.want(t, gpubackend.OutOfMemory, gpubackend.OpIpcGetMemHandle, a)
 }
 
 // TestMappedMemoryIsForgotten with its context.
@@ -94,7 +86,7 @@ func TestMappedMemoryIsForgotten(t *testing.T) {
 	s := one.slot()
 	other.want(t, 0, gpubackend.OpIpcOpenMemHandle, copyOf(s.Word[:5])...)
 	whole := other.slot().Word[1]
-	other.shares.forget(other.context)
+	other.sharing.Forget(other.context)
 	other.want(t, gpubackend.InvalidValue, gpubackend.OpIpcCloseMemHandle, whole)
 }
 
@@ -105,7 +97,7 @@ func TestExportsEndWithTheirMemory(t *testing.T) {
 	n := r.want(t, 0, gpubackend.OpMemExportToShareableHandle, m)
 	offerOf(t, conn)
 	r.want(t, 0, gpubackend.OpMemRelease, m)
-	pool := r.want(t, 0, gpubackend.OpMemPoolCreate, 0, 0, handlePosixFile)
+	pool := r.want(t, 0, gpubackend.OpMemPoolCreate, 0, 0, pools.HandlePosixFile)
 	p := r.want(t, 0, gpubackend.OpMemPoolExportToShareableHandle, pool)
 	r.want(t, 0, gpubackend.OpMemPoolDestroy, pool)
 	for _, want := range []struct {

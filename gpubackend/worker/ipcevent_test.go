@@ -54,13 +54,3 @@ func TestEventsAreOpenedByName(t *testing.T) {
 	other.want(t, gpubackend.InvalidHandle, gpubackend.OpIpcOpenEventHandle, low, high)
 	one.want(t, gpubackend.InvalidHandle, gpubackend.OpIpcGetEventHandle, e)
 }
-
-func TestSharedEventsAreBounded(t *testing.T) {
-	r, _ := sharingRig(t)
-	r.shares.events = map[uint64]*share{}
-	for i := range uint64(maxSharedEvents) {
-		r.shares.events[i] = &share{}
-	}
-	e := r.want(t, 0, gpubackend.OpEventCreate, 6)
-	r.want(t, gpubackend.OutOfMemory, gpubackend.OpIpcGetEventHandle, e)
-}

@@ -115,11 +115,11 @@ func (w *Worker) newLoan(address uint64) *loan {
 // lendable is a loan of the memory around an address: a piece of what the device allocates from, or a mapping of the
 // guest's own making. Nil: there is none. The caller closes the file.
 func (w *Worker) lendable(address uint64) (l *loan, start uint64, fd int) {
-	if m := w.mappings.at(address); m != nil {
-		if m.access != gpubackend.AccessReadWrite {
+	if m, ok := w.memory.At(address); ok {
+		if m.Access != gpubackend.AccessReadWrite {
 			return nil, 0, -1
 		}
-		fd, result := w.driver.ExportMemory(gpubackend.Memory(m.memory.native))
+		fd, result := w.driver.ExportMemory(m.Native)
 		if result != gpubackend.Success {
 			return nil, 0, -1
 		}
@@ -141,7 +141,7 @@ func (w *Worker) watchMemory() {
 	w.loans.watched = true
 	w.driver.Watch(func(address, bytes uint64) {
 		w.endLoans(address, bytes)
-		w.shares.withdrawIn(address, bytes)
+		w.sharing.WithdrawIn(address, bytes)
 	})
 }
 

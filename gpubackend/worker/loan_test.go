@@ -11,7 +11,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
-	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
+	"github.com/paracuda/paracuda/gpubackend/worker/memory"
 )
 
 // TestLoansAgainstAList: find and take find what a look at every loan finds.
@@ -244,40 +244,56 @@ func (d *lendingDriver) UnmapMemory(uint64, uint64) gpubackend.Result { return g
 func (d *lendingDriver) Protect(uint64, uint64, uint64, uint64) gpubackend.Result {
 	return gpubackend.Success
 }
+func (d *lendingDriver) Reserve(uint64, uint64) gpubackend.Result { return gpubackend.Success }
+func (d *lendingDriver) CreateMemory(uint64, uint64, uint64) (gpubackend.Memory, gpubackend.Result) {
+	return 1, gpubackend.Success
+}
+func (d *lendingDriver) MapMemory(uint64, uint64, gpubackend.Memory) gpubackend.Result {
+	return gpubackend.Success
+}
 func (d *lendingDriver) ReleaseMemory(gpubackend.Memory) gpubackend.Result { return gpubackend.Success }
 
 // TestMappedMemoryIsLent for as long as the guest may write it.
 func TestMappedMemoryIsLent(t *testing.T) {
 	const page = gpubackend.Granularity
-	for name, end := range map[string]func(r *rig) gpubackend.Result{
-		"unmapped":  func(r *rig) gpubackend.Result { return r.unmap(reserveBase+page, 2*page) },
-		"read only": func(r *rig) gpubackend.Result { return r.protect(reserveBase+page, 2*page, 0, gpubackend.AccessRead) },
+	for name, end := range map[string]struct {
+		op   gpubackend.Op
+		more []uint64
+	}{
+		"unmapped":  {op: gpubackend.OpMemUnmap},
+		"read only": {gpubackend.OpMemSetAccess, []uint64{0, gpubackend.AccessRead}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, _, m := newLoanRig(t)
-			r.mappings.mapped = []mapped{
-				{addresses.Of(reserveBase, page), &memory{bytes: page, uses: 2}, gpubackend.AccessRead},
-				{addresses.Of(reserveBase+page, 2*page), &memory{bytes: 2 * page, uses: 2}, gpubackend.AccessReadWrite},
+			r.want(t, 0, gpubackend.OpMemAddressReserve, memory.ReserveBase, 3*page)
+			for _, x := range []struct{ base, bytes, access uint64 }{
+				{memory.ReserveBase, page, gpubackend.AccessRead},
+				{memory.ReserveBase + page, 2 * page, gpubackend.AccessReadWrite},
+			} {
+				h := r.want(t, 0, gpubackend.OpMemCreate, x.bytes, 0, 0)
+				r.want(t, 0, gpubackend.OpMemMap, x.base, x.bytes, h)
+				r.want(t, 0, gpubackend.OpMemSetAccess, x.base, x.bytes, 0, x.access)
 			}
 			copies := []struct {
 				address  uint64
 				straight bool
-			}{{reserveBase, false}, {reserveBase + page, true}, {reserveBase + 3*page - 4096, true}, {reserveBase + 3*page - 4095, false}}
+			}{{memory.ReserveBase, false}, {memory.ReserveBase + page, true}, {memory.ReserveBase + 3*page - 4096, true}, {memory.ReserveBase + 3*page - 4095, false}}
 			for i, c := range copies {
 				r.sendCopy(gpubackend.OpCopyDtoH, uint32(i+1), c.address, 4096)
 				r.work(t)
 				last := m.moves[len(m.moves)-1]
 				straight := m.attached[last.Staging-1] == 2*page
-				if straight != c.straight || straight && last.Offset != c.address-reserveBase-page {
+				if straight != c.straight || straight && last.Offset != c.address-memory.ReserveBase-page {
 					t.Errorf("copy %d: %+v, lent %v", i, last, m.attached)
 				}
 				m.end(nil)
 				r.work(t)
 			}
-			if result := end(r); result != gpubackend.Success || len(m.detached) != 1 {
-				t.Fatalf("%v, %d taken back", result, len(m.detached))
+			r.want(t, 0, end.op, append([]uint64{memory.ReserveBase + page, 2 * page}, end.more...)...)
+			if len(m.detached) != 1 {
+				t.Fatalf("%d taken back", len(m.detached))
 			}
-			r.sendCopy(gpubackend.OpCopyDtoH, 9, reserveBase+page, 4096)
+			r.sendCopy(gpubackend.OpCopyDtoH, 9, memory.ReserveBase+page, 4096)
 			r.work(t)
 			if last := m.moves[len(m.moves)-1]; last.Staging == m.detached[0] {
 				t.Errorf("copied although it was taken back: %+v", last)

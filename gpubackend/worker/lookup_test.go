@@ -8,6 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/pools"
 )
 
 // kernelDriver has kernels, and lets libraries and contexts go.
@@ -61,7 +62,7 @@ func TestKernelsGoWithTheirLibrary(t *testing.T) {
 // command before it.
 func TestPoolCreateTakesItsWords(t *testing.T) {
 	r := newRig(t)
-	if got := r.call(t, gpubackend.OpMemPoolSetAttribute, 1, 2, handlePosixFile); got == 0 {
+	if got := r.call(t, gpubackend.OpMemPoolSetAttribute, 1, 2, pools.HandlePosixFile); got == 0 {
 		t.Fatal("an attribute of no pool was set")
 	}
 	if got := r.call(t, gpubackend.OpMemPoolCreate, 0, 0); got != gpubackend.InvalidValue {

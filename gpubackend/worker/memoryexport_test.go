@@ -10,6 +10,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/exports"
+	"github.com/paracuda/paracuda/gpubackend/worker/memory"
 )
 
 // Where workers of this process have their device memory.
@@ -30,6 +32,7 @@ func exporter(t *testing.T, base uint64) (*rig, *handover.Conn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { near.Close(); r.control.Close() })
+	r.use(r.Worker.driver)
 	return r, near
 }
 
@@ -97,7 +100,7 @@ func TestMemoryIsExportedAndImported(t *testing.T) {
 	o.Import = 5
 	hand(t, other, o, fds[0])
 	again := other.want(t, 0, gpubackend.OpMemImportFromShareableHandle, 5)
-	if again == h || other.mappings.memory[again] != other.mappings.memory[h] {
+	if _, imported := other.memory.Shared(); again == h || imported != 1 {
 		t.Errorf("handles %#x and %#x are not of the same memory", h, again)
 	}
 	if now := other.want(t, 0, gpubackend.OpMemGetInfo); now != free {
@@ -112,8 +115,8 @@ func TestMemoryIsExportedAndImported(t *testing.T) {
 	if now := other.want(t, 0, gpubackend.OpMemGetInfo); now != free+2*piece {
 		t.Errorf("%d bytes are free, %d before", now, free)
 	}
-	if s := &other.mappings.shared; len(s.ids) != 0 || len(s.numbers) != 0 {
-		t.Errorf("left: %+v", s)
+	if exported, imported := other.memory.Shared(); exported != 0 || imported != 0 {
+		t.Errorf("left: %d exported, %d imported", exported, imported)
 	}
 }
 
@@ -198,7 +201,7 @@ func TestImportsOfNonsense(t *testing.T) {
 			t.Errorf("%+v: %d, want %d", c.object, result, c.want)
 		}
 	}
-	if n := len(r.imports.waiting); n != 0 {
+	if n := r.exports.Waiting(); n != 0 {
 		t.Errorf("%d imports are left", n)
 	}
 }
@@ -220,7 +223,7 @@ func TestImportsAreBounded(t *testing.T) {
 	r.want(t, 0, gpubackend.OpMemExportToShareableHandle, m)
 	message, fds := offerOf(t, conn)
 	o := *message.Object
-	for o.Import = 1; o.Import <= maxImports; o.Import++ {
+	for o.Import = 1; o.Import <= exports.MaxWaiting; o.Import++ {
 		if why := hand(t, r, o, fds[0]); why != "" {
 			t.Fatalf("import %d: %s", o.Import, why)
 		}
@@ -232,7 +235,7 @@ func TestImportsAreBounded(t *testing.T) {
 	if why := hand(t, r, o, fds[0]); why != "" {
 		t.Errorf("there is room again: %s", why)
 	}
-	for r.objects.Count(object.Memory) < maxMemoryHandles {
+	for r.objects.Count(object.Memory) < memory.MaxHandles {
 		r.objects.Add(object.Memory, 1, 0)
 	}
 	r.want(t, gpubackend.OutOfMemory, gpubackend.OpMemImportFromShareableHandle, 2)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/worker/pools"
 )
 
 // sharedPool is a pool of one worker and what another one has imported of it.
@@ -15,7 +16,7 @@ func sharedPool(t *testing.T) (one, other *rig, pool, same uint64) {
 	t.Helper()
 	one, conn := exporter(t, oneBase)
 	other, _ = exporter(t, otherBase)
-	pool = one.want(t, 0, gpubackend.OpMemPoolCreate, 0, 0, handlePosixFile)
+	pool = one.want(t, 0, gpubackend.OpMemPoolCreate, 0, 0, pools.HandlePosixFile)
 	n := one.want(t, 0, gpubackend.OpMemPoolExportToShareableHandle, pool)
 	message, fds := offerOf(t, conn)
 	o := *message.Object
@@ -69,8 +70,9 @@ func TestPoolsAreShared(t *testing.T) {
 		}
 		addresses, pointers = append(addresses, a), append(pointers, p)
 	}
-	if n := len(other.pools.shares.mapped); n != 1 || len(one.pools.shares.offered) != 1 {
-		t.Errorf("%d pieces are mapped, %d offered", n, len(one.pools.shares.offered))
+	offered, _, _ := one.pools.Pieces()
+	if _, n, _ := other.pools.Pieces(); n != 1 || offered != 1 {
+		t.Errorf("%d pieces are mapped, %d offered", n, offered)
 	}
 	for i, p := range pointers {
 		other.fill(t, p, 4096, byte(i+100))
@@ -90,9 +92,9 @@ func TestPoolsAreShared(t *testing.T) {
 		other.want(t, gpubackend.InvalidValue, gpubackend.OpMemFree, p)
 	}
 	other.want(t, 0, gpubackend.OpCtxSynchronize)
-	other.pools.settle(other.Worker)
-	if s := &other.pools.shares; len(s.mapped) != 0 || len(s.pointers) != 0 {
-		t.Errorf("left: %d pieces, %d pointers", len(s.mapped), len(s.pointers))
+	other.pools.Settle()
+	if _, mapped, pointers := other.pools.Pieces(); mapped != 0 || pointers != 0 {
+		t.Errorf("left: %d pieces, %d pointers", mapped, pointers)
 	}
 	if now := other.want(t, 0, gpubackend.OpMemGetInfo); now <= free {
 		t.Errorf("%d bytes are free, %d before", now, free)
@@ -101,8 +103,8 @@ func TestPoolsAreShared(t *testing.T) {
 		one.want(t, 0, gpubackend.OpMemFreeAsync, a, 0)
 	}
 	one.want(t, 0, gpubackend.OpCtxSynchronize)
-	one.pools.settle(one.Worker)
-	if n := len(one.pools.shares.offered); n != 0 {
+	one.pools.Settle()
+	if n, _, _ := one.pools.Pieces(); n != 0 {
 		t.Errorf("%d pieces are offered of memory that was freed", n)
 	}
 }
@@ -136,7 +138,7 @@ func TestPoolImportsOfNonsense(t *testing.T) {
 			t.Errorf("%s: %d, want %d", c.name, result, c.want)
 		}
 	}
-	if n := len(other.pools.shares.mapped); n != 0 {
+	if _, n, _ := other.pools.Pieces(); n != 0 {
 		t.Errorf("%d pieces are mapped", n)
 	}
 	other.want(t, 0, gpubackend.OpMemPoolImportPointer, append([]uint64{same}, good...)...)
@@ -147,26 +149,15 @@ func TestContextTakesItsPointers(t *testing.T) {
 	one, other, pool, same := sharedPool(t)
 	_, words := exported(t, one, pool, 1<<20)
 	other.want(t, 0, gpubackend.OpMemPoolImportPointer, append([]uint64{same}, words...)...)
-	other.pools.forget(other.context)
-	if n := len(other.pools.shares.pointers); n != 0 {
+	other.pools.Forget(other.context)
+	if _, _, n := other.pools.Pieces(); n != 0 {
 		t.Errorf("%d pointers are left", n)
 	}
 	other.want(t, 0, gpubackend.OpMemPoolImportPointer, append([]uint64{same}, words...)...)
-	one.pools.forget(one.context)
-	if n := len(one.pools.shares.offered); n != 0 {
+	one.pools.Forget(one.context)
+	if n, _, _ := one.pools.Pieces(); n != 0 {
 		t.Errorf("%d pieces are offered", n)
 	}
-}
-
-func TestOfferedPiecesAreBounded(t *testing.T) {
-	r, _ := exporter(t, oneBase)
-	pool := r.want(t, 0, gpubackend.OpMemPoolCreate, 0, 0, handlePosixFile)
-	a := r.want(t, 0, gpubackend.OpMemAllocAsync, 512, pool, 0)
-	r.pools.shares.offered = map[uint64]*offeredPiece{}
-	for i := range uint64(maxOfferedPieces) {
-		r.pools.shares.offered[i] = &offeredPiece{}
-	}
-	r.want(t, gpubackend.OutOfMemory, gpubackend.OpMemPoolExportPointer, a)
 }
 
 // TestMemoryIsOpenedAsItIsOffered: what the importing guest says of the file, the offer must have said.

@@ -19,65 +19,44 @@ func (w *Worker) buildTable() {
 	w.table.Add(w.raw())
 	w.table.Add(w.launcher.Handlers())
 	w.table.Wrap(w.kernels.Steps())
+	for _, part := range []interface{ Handlers() call.Handlers }{w.pools, w.memory, w.sharing} {
+		w.table.Add(part.Handlers())
+	}
 	w.table.Wrap(w.steps())
+	w.table.Wrap(w.pools.Steps())
+	w.table.Wrap(w.sharing.Steps())
 }
 
 // raw are the commands that are decoded by hand.
 func (w *Worker) raw() call.Handlers {
 	return call.Handlers{
-		gpubackend.Op(wire.OpHello):                   call.Decoded(command.DecodeHello, w.runHello),
-		gpubackend.Op(wire.OpUnmap):                   call.Decoded(command.DecodeUnmap, w.runUnmap),
-		gpubackend.Op(wire.OpReport):                  call.Decoded(command.DecodeReport, w.runReport),
-		gpubackend.Op(wire.OpThreadExit):              call.Decoded(command.DecodeThreadExit, w.runThreadExit),
-		gpubackend.Op(wire.OpJoin):                    call.Decoded(command.DecodeJoin, w.runJoin),
-		gpubackend.OpCtxSynchronize:                   call.Decoded(command.DecodeCtxSynchronize, w.runCtxSynchronize),
-		gpubackend.OpStreamSynchronize:                call.Decoded(command.DecodeStreamSynchronize, w.runStreamSynchronize),
-		gpubackend.OpEventSynchronize:                 call.Decoded(command.DecodeEventSynchronize, w.runEventSynchronize),
-		gpubackend.OpHostRegister:                     call.Decoded(command.DecodeHostRegister, w.runHostRegister),
-		gpubackend.OpHostUnregister:                   call.Decoded(command.DecodeHostUnregister, w.runHostUnregister),
-		gpubackend.OpHostKeep:                         call.Decoded(command.DecodeHostKeep, w.runHostKeep),
-		gpubackend.OpHostPageable:                     call.Decoded(command.DecodeHostPageable, w.runHostPageable),
-		gpubackend.OpCopyHtoD:                         {Words: 6, Run: w.runCopyHtoD},
-		gpubackend.OpCopyDtoH:                         {Words: 6, Run: w.runCopyDtoH},
-		gpubackend.OpCopyBox:                          {Words: 13, Run: w.runCopyBox},
-		gpubackend.OpHostFunc:                         call.Decoded(command.DecodeHostFunc, w.runHostFunc),
-		gpubackend.OpMemAllocAsync:                    call.Decoded(command.DecodeMemAllocAsync, w.runAllocAsync),
-		gpubackend.OpMemFreeAsync:                     call.Decoded(command.DecodeMemFreeAsync, w.runFreeAsync),
-		gpubackend.OpMemPoolCreate:                    call.Decoded(command.DecodeMemPoolCreate, w.runPoolCreate),
-		gpubackend.OpMemPoolDestroy:                   call.Decoded(command.DecodeMemPoolDestroy, w.runPoolDestroy),
-		gpubackend.OpPoolDefault:                      call.Decoded(command.DecodePoolDefault, w.runPoolDefault),
-		gpubackend.OpMemPoolGetAttribute:              call.Decoded(command.DecodeMemPoolGetAttribute, w.runPoolGetAttribute),
-		gpubackend.OpMemPoolSetAttribute:              call.Decoded(command.DecodeMemPoolSetAttribute, w.runPoolSetAttribute),
-		gpubackend.OpMemPoolTrimTo:                    call.Decoded(command.DecodeMemPoolTrimTo, w.runPoolTrim),
-		gpubackend.OpMemAddressReserve:                call.Decoded(command.DecodeMemAddressReserve, w.runReserve),
-		gpubackend.OpMemAddressFree:                   call.Decoded(command.DecodeMemAddressFree, w.runUnreserve),
-		gpubackend.OpMemCreate:                        call.Decoded(command.DecodeMemCreate, w.runCreateMemory),
-		gpubackend.OpMemRelease:                       call.Decoded(command.DecodeMemRelease, w.runReleaseMemory),
-		gpubackend.OpMemMap:                           call.Decoded(command.DecodeMemMap, w.runMapMemory),
-		gpubackend.OpMemUnmap:                         call.Decoded(command.DecodeMemUnmap, w.runUnmapMemory),
-		gpubackend.OpMemSetAccess:                     call.Decoded(command.DecodeMemSetAccess, w.runProtect),
-		gpubackend.OpTexObjectCreate:                  call.Decoded(command.DecodeTexObjectCreate, w.runTexObjectCreate),
-		gpubackend.OpSurfObjectCreate:                 call.Decoded(command.DecodeSurfObjectCreate, w.runSurfObjectCreate),
-		gpubackend.OpCopyArray:                        call.Decoded(command.DecodeCopyArray, w.runCopyArray),
-		gpubackend.OpTexRefGetArray:                   call.Decoded(command.DecodeTexRefGetArray, w.runTexRefGetArray),
-		gpubackend.OpSurfRefGetArray:                  call.Decoded(command.DecodeSurfRefGetArray, w.runSurfRefGetArray),
-		gpubackend.OpTexRefGetMipmappedArray:          call.Decoded(command.DecodeTexRefGetMipmappedArray, w.runTexRefGetMipmappedArray),
-		gpubackend.OpIpcGetMemHandle:                  call.Decoded(command.DecodeIpcGetMemHandle, w.runIpcShare),
-		gpubackend.OpIpcOpenMemHandle:                 call.Decoded(command.DecodeIpcOpenMemHandle, w.runIpcOpen),
-		gpubackend.OpIpcCloseMemHandle:                call.Decoded(command.DecodeIpcCloseMemHandle, w.runIpcClose),
-		gpubackend.OpIpcGetEventHandle:                call.Decoded(command.DecodeIpcGetEventHandle, w.runIpcShareEvent),
-		gpubackend.OpIpcOpenEventHandle:               call.Decoded(command.DecodeIpcOpenEventHandle, w.runIpcOpenEvent),
-		gpubackend.OpDevResource:                      call.Decoded(command.DecodeDevResource, w.runDevResource),
-		gpubackend.OpResourceSplit:                    call.Decoded(command.DecodeResourceSplit, w.runResourceSplit),
-		gpubackend.OpResourceDesc:                     call.Decoded(command.DecodeResourceDesc, w.runResourceDesc),
-		gpubackend.OpGreenCtxCreate:                   call.Decoded(command.DecodeGreenCtxCreate, w.runGreenCtxCreate),
-		gpubackend.OpGreenCtxDestroy:                  call.Decoded(command.DecodeGreenCtxDestroy, w.runGreenCtxDestroy),
-		gpubackend.OpMemExportToShareableHandle:       call.Decoded(command.DecodeMemExportToShareableHandle, w.runExportMemory),
-		gpubackend.OpMemImportFromShareableHandle:     call.Decoded(command.DecodeMemImportFromShareableHandle, w.runImportMemory),
-		gpubackend.OpMemPoolExportToShareableHandle:   call.Decoded(command.DecodeMemPoolExportToShareableHandle, w.runPoolExport),
-		gpubackend.OpMemPoolImportFromShareableHandle: call.Decoded(command.DecodeMemPoolImportFromShareableHandle, w.runPoolImport),
-		gpubackend.OpMemPoolExportPointer:             call.Decoded(command.DecodeMemPoolExportPointer, w.runPoolExportPointer),
-		gpubackend.OpMemPoolImportPointer:             call.Decoded(command.DecodeMemPoolImportPointer, w.runPoolImportPointer),
+		gpubackend.Op(wire.OpHello):          call.Decoded(command.DecodeHello, w.runHello),
+		gpubackend.Op(wire.OpUnmap):          call.Decoded(command.DecodeUnmap, w.runUnmap),
+		gpubackend.Op(wire.OpReport):         call.Decoded(command.DecodeReport, w.runReport),
+		gpubackend.Op(wire.OpThreadExit):     call.Decoded(command.DecodeThreadExit, w.runThreadExit),
+		gpubackend.Op(wire.OpJoin):           call.Decoded(command.DecodeJoin, w.runJoin),
+		gpubackend.OpCtxSynchronize:          call.Decoded(command.DecodeCtxSynchronize, w.runCtxSynchronize),
+		gpubackend.OpStreamSynchronize:       call.Decoded(command.DecodeStreamSynchronize, w.runStreamSynchronize),
+		gpubackend.OpEventSynchronize:        call.Decoded(command.DecodeEventSynchronize, w.runEventSynchronize),
+		gpubackend.OpHostRegister:            call.Decoded(command.DecodeHostRegister, w.runHostRegister),
+		gpubackend.OpHostUnregister:          call.Decoded(command.DecodeHostUnregister, w.runHostUnregister),
+		gpubackend.OpHostKeep:                call.Decoded(command.DecodeHostKeep, w.runHostKeep),
+		gpubackend.OpHostPageable:            call.Decoded(command.DecodeHostPageable, w.runHostPageable),
+		gpubackend.OpCopyHtoD:                {Words: 6, Run: w.runCopyHtoD},
+		gpubackend.OpCopyDtoH:                {Words: 6, Run: w.runCopyDtoH},
+		gpubackend.OpCopyBox:                 {Words: 13, Run: w.runCopyBox},
+		gpubackend.OpHostFunc:                call.Decoded(command.DecodeHostFunc, w.runHostFunc),
+		gpubackend.OpTexObjectCreate:         call.Decoded(command.DecodeTexObjectCreate, w.runTexObjectCreate),
+		gpubackend.OpSurfObjectCreate:        call.Decoded(command.DecodeSurfObjectCreate, w.runSurfObjectCreate),
+		gpubackend.OpCopyArray:               call.Decoded(command.DecodeCopyArray, w.runCopyArray),
+		gpubackend.OpTexRefGetArray:          call.Decoded(command.DecodeTexRefGetArray, w.runTexRefGetArray),
+		gpubackend.OpSurfRefGetArray:         call.Decoded(command.DecodeSurfRefGetArray, w.runSurfRefGetArray),
+		gpubackend.OpTexRefGetMipmappedArray: call.Decoded(command.DecodeTexRefGetMipmappedArray, w.runTexRefGetMipmappedArray),
+		gpubackend.OpDevResource:             call.Decoded(command.DecodeDevResource, w.runDevResource),
+		gpubackend.OpResourceSplit:           call.Decoded(command.DecodeResourceSplit, w.runResourceSplit),
+		gpubackend.OpResourceDesc:            call.Decoded(command.DecodeResourceDesc, w.runResourceDesc),
+		gpubackend.OpGreenCtxCreate:          call.Decoded(command.DecodeGreenCtxCreate, w.runGreenCtxCreate),
+		gpubackend.OpGreenCtxDestroy:         call.Decoded(command.DecodeGreenCtxDestroy, w.runGreenCtxDestroy),
 	}
 }
 
@@ -89,13 +68,10 @@ func (w *Worker) steps() call.Steps {
 		gpubackend.OpDevicePrimaryCtxReset:   w.endContext,
 		gpubackend.OpDevicePrimaryCtxRelease: w.endContext,
 		gpubackend.OpDevicePrimaryCtxRetain:  w.retainPrimary,
-		// Memory that pools keep must not be what others lack.
-		gpubackend.OpMemAlloc:      w.allocate,
-		gpubackend.OpMemFree:       w.freePooled,
-		gpubackend.OpStreamQuery:   w.queryStream,
-		gpubackend.OpStreamDestroy: w.endStream,
-		gpubackend.OpEventDestroy:  w.endEvent,
-		gpubackend.OpTexRefDestroy: w.endReference,
+		gpubackend.OpStreamQuery:             w.queryStream,
+		gpubackend.OpStreamDestroy:           w.endStream,
+		gpubackend.OpEventDestroy:            w.endEvent,
+		gpubackend.OpTexRefDestroy:           w.endReference,
 	}
 	for _, op := range naming {
 		s[op] = w.boundGraphs
@@ -182,8 +158,8 @@ func (w *Worker) endContext(c *call.Call, run func(*call.Call) gpubackend.Result
 	if result == gpubackend.Success {
 		w.objects.RemoveChildren(handle)
 		w.kernels.Forget(handle)
-		w.pools.forget(handle)
-		w.shares.forget(handle)
+		w.pools.Forget(handle)
+		w.sharing.Forget(handle)
 		w.fences.Forget(handle)
 		w.greens.settle(w)
 	}

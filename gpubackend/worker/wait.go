@@ -49,7 +49,7 @@ func newWaiter(c *call.Call, kind waitKind, native uint64) waiter {
 func (w *Worker) wait(c *call.Call, kind waitKind, native uint64) gpubackend.Result {
 	x := newWaiter(c, kind, native)
 	if result := w.query(&x); result != gpubackend.NotReady {
-		w.pools.settle(w)
+		w.pools.Settle()
 		return result
 	}
 	w.waiters = append(w.waiters, x)
@@ -95,7 +95,6 @@ func (w *Worker) endStream(c *call.Call, run func(*call.Call) gpubackend.Result)
 }
 
 func (w *Worker) endEvent(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
-	w.shares.withdrawEvent(c.Word(0))
 	e, _ := handles.Event(&w.objects, c.Word(0))
 	result := run(c)
 	if result == gpubackend.Success {
@@ -171,7 +170,7 @@ func (w *Worker) pollWaiters() (answered bool) {
 			words = []uint64{0}
 			words[0], result = then()
 		}
-		w.pools.settle(w)
+		w.pools.Settle()
 		w.finish(slot, seq, reply, result, words)
 	}
 	return answered

@@ -18,9 +18,13 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/contexts"
+	"github.com/paracuda/paracuda/gpubackend/worker/exports"
 	"github.com/paracuda/paracuda/gpubackend/worker/fences"
 	"github.com/paracuda/paracuda/gpubackend/worker/kernels"
 	"github.com/paracuda/paracuda/gpubackend/worker/launcher"
+	"github.com/paracuda/paracuda/gpubackend/worker/memory"
+	"github.com/paracuda/paracuda/gpubackend/worker/pools"
+	"github.com/paracuda/paracuda/gpubackend/worker/sharing"
 	"github.com/paracuda/paracuda/gpubackend/worker/streams"
 	"github.com/paracuda/paracuda/virtqueue"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
@@ -72,11 +76,11 @@ type Worker struct {
 	hostFuncs      hostFuncs
 	watchdog       *watchdog
 	graphs         graphs
-	pools          pools
-	mappings       mappings
+	pools          *pools.Pools
+	memory         *memory.Memory
 	places         *addresses.Places
-	shares         shares
-	imports        imports
+	sharing        *sharing.Sharing
+	exports        *exports.Exports
 	pageables      pageables
 	greens         greens
 	hosts          map[uint32]*hostRange
@@ -199,6 +203,18 @@ func (w *Worker) assemble() {
 		Driver: w.driver, Objects: &w.objects, Streams: w.streams, Kernels: w.kernels,
 		Fail:  func(result gpubackend.Result) { w.finish(0, 0, false, result, nil) },
 		Count: func(n handover.Counter, by uint64) { w.state.Count(n, by) },
+	})
+	w.exports = exports.New(w.control, w.log)
+	w.sharing = sharing.New(sharing.Config{
+		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, WhenIdle: w.whenIdle, Watch: w.watchMemory, Log: w.log,
+	})
+	w.pools = pools.New(pools.Config{
+		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, Fences: w.fences, Streams: w.streams, Exports: w.exports,
+		WhenIdle: w.whenIdle, Withdraw: w.sharing.Withdraw, Log: w.log,
+	})
+	w.memory = memory.New(memory.Config{
+		Driver: w.driver, Objects: &w.objects, Places: w.places, Exports: w.exports,
+		WhenIdle: w.whenIdle, MakeRoom: w.pools.Empty, Ending: w.endLoans,
 	})
 	w.buildTable()
 }

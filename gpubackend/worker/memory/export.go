@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package worker
+package memory
 
 import (
 	"golang.org/x/sys/unix"
@@ -10,73 +10,71 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/exports"
 )
 
-// sharedMemory is what is known of memory that has been exported or imported, so that memory which comes back to its own
+// shared is what is known of memory that has been exported or imported, so that memory which comes back to its own
 // process, or a second time, is the same and counts once.
-type sharedMemory struct {
+type shared struct {
 	numbers map[uint32]*memory // exported, by this process's number
 	ids     map[uint64]*memory // imported, by the device process's
 }
 
-// maxMemoryHandles bounds the handles that a guest can have of memory that counts once.
-const maxMemoryHandles = 1 << 18
+// MaxHandles bounds the handles that a guest can have of memory that counts once.
+const MaxHandles = 1 << 18
 
-// runExportMemory offers memory.
-func (w *Worker) runExportMemory(c *call.Call, a command.MemExportToShareableHandle) gpubackend.Result {
-	x := w.mappings.memory[a.Memory]
+// export offers memory.
+func (m *Memory) export(c *call.Call, a command.MemExportToShareableHandle) gpubackend.Result {
+	x := m.memory[a.Memory]
 	if x == nil {
 		return gpubackend.InvalidValue
 	}
-	s := &w.mappings.shared
+	s := &m.shared
 	if x.number == 0 {
-		if x.number = w.offerNumber(); x.number == 0 {
+		if x.number = m.Exports.Number(); x.number == 0 {
 			return gpubackend.OutOfMemory
-		}
-		if s.numbers == nil {
-			s.numbers = map[uint32]*memory{}
 		}
 		s.numbers[x.number] = x
 	}
-	fd, result := w.driver.ExportMemory(gpubackend.Memory(x.native))
+	fd, result := m.Driver.ExportMemory(gpubackend.Memory(x.native))
 	if result != gpubackend.Success {
 		return result
 	}
 	defer unix.Close(fd)
 	o := handover.Object{Kind: handover.ObjectMemory, Number: x.number, Bytes: x.bytes, Device: x.device}
-	if result := w.offerObject(o, fd); result != gpubackend.Success {
+	if result := m.Exports.Offer(o, fd); result != gpubackend.Success {
 		return result
 	}
 	c.Put(command.MemExportToShareableHandleAnswer{Number: uint64(x.number)})
 	return gpubackend.Success
 }
 
-// runImportMemory opens memory that the device process has handed over.
-func (w *Worker) runImportMemory(c *call.Call, a command.MemImportFromShareableHandle) gpubackend.Result {
-	i, result := w.imports.take(a.Number, handover.ObjectMemory)
+// open opens memory that the device process has handed over.
+func (m *Memory) open(c *call.Call, a command.MemImportFromShareableHandle) gpubackend.Result {
+	i, result := m.Exports.Take(a.Number, handover.ObjectMemory)
 	if result != gpubackend.Success {
 		return result
 	}
-	defer i.close()
-	if w.objects.Count(object.Memory) >= maxMemoryHandles {
+	defer i.Close()
+	if m.Objects.Count(object.Memory) >= MaxHandles {
 		return gpubackend.OutOfMemory
 	}
-	x, result := w.importMemory(&i)
+	x, result := m.imported(&i)
 	if result != gpubackend.Success {
 		return result
 	}
-	handle := w.addMemory(x)
+	handle := m.add(x)
 	if handle == 0 {
-		w.unuse(x)
+		m.unuse(x)
 		return gpubackend.OutOfMemory
 	}
 	c.Put(command.MemImportFromShareableHandleAnswer{Memory: handle, Bytes: x.bytes, Device: x.device})
 	return gpubackend.Success
 }
 
-// importMemory returns the memory with a use more: what is here already, or what the file gives.
-func (w *Worker) importMemory(i *imported) (*memory, gpubackend.Result) {
-	s := &w.mappings.shared
+// imported returns the memory with a use more: what is here already, or what the file gives.
+func (m *Memory) imported(i *exports.Imported) (*memory, gpubackend.Result) {
+	s := &m.shared
 	x := s.ids[i.ID]
 	if i.Own {
 		x = s.numbers[i.Number]
@@ -85,30 +83,32 @@ func (w *Worker) importMemory(i *imported) (*memory, gpubackend.Result) {
 		x.uses++
 		return x, gpubackend.Success
 	}
-	if i.file < 0 || i.Bytes == 0 || i.Bytes%gpubackend.Granularity != 0 {
+	if i.File < 0 || i.Bytes == 0 || i.Bytes%gpubackend.Granularity != 0 {
 		return nil, gpubackend.InvalidValue
 	}
-	native, result := w.driver.ImportMemory(i.file, i.Bytes, i.Device)
-	if result == gpubackend.OutOfMemory && w.pools.empty(w) {
-		native, result = w.driver.ImportMemory(i.file, i.Bytes, i.Device)
+	native, result := m.Driver.ImportMemory(i.File, i.Bytes, i.Device)
+	if result == gpubackend.OutOfMemory && m.MakeRoom() {
+		native, result = m.Driver.ImportMemory(i.File, i.Bytes, i.Device)
 	}
 	if result != gpubackend.Success {
 		return nil, result
 	}
 	x = &memory{native: uint64(native), bytes: i.Bytes, device: i.Device, id: i.ID, uses: 1}
-	if s.ids == nil {
-		s.ids = map[uint64]*memory{}
-	}
 	s.ids[i.ID] = x
 	return x, gpubackend.Success
 }
 
 // forget drops memory that is gone.
-func (s *sharedMemory) forget(x *memory) {
+func (s *shared) forget(x *memory) {
 	if x.number != 0 {
 		delete(s.numbers, x.number)
 	}
 	if x.id != 0 {
 		delete(s.ids, x.id)
 	}
+}
+
+// Shared is how much memory is known that was exported, and that was imported.
+func (m *Memory) Shared() (exported, imported int) {
+	return len(m.shared.numbers), len(m.shared.ids)
 }

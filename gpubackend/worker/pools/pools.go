@@ -1,23 +1,92 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package worker
+package pools
 
 import (
+	"github.com/sirupsen/logrus"
+
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/exports"
 	"github.com/paracuda/paracuda/gpubackend/worker/fences"
+	"github.com/paracuda/paracuda/gpubackend/worker/offers"
 	"github.com/paracuda/paracuda/gpubackend/worker/streams"
 )
 
-// pools are the guest's memory pools. They are the worker's own, over the driver's device memory, so that their
-// addresses lie in the window and their memory counts like all other. A block that is freed waits for its stream; in
-// that stream it may be used again at once. Memory of a pool goes with the context that it was allocated in.
-type pools struct {
+// Driver is what Pools uses of gpubackend.Driver.
+type Driver interface {
+	MemAlloc(bytes uint64) (addr uint64, result gpubackend.Result)
+	MemFree(addr uint64) gpubackend.Result
+	GraphFree(addr uint64, s gpubackend.Stream) gpubackend.Result
+	Share(addr uint64) (s gpubackend.Shared, fd int, result gpubackend.Result)
+	MapShared(s gpubackend.Shared, fd int) (addr uint64, result gpubackend.Result)
+	UnmapShared(addr uint64) gpubackend.Result
+	Capturing
+}
+
+// Contexts says in which context something is allocated, and makes it current.
+type Contexts interface {
+	Current() uint64
+	HomeOfCurrent() uint64
+	Set(handle uint64, optional bool) gpubackend.Result
+}
+
+// Fences marks points in streams.
+type Fences interface {
+	Mark(s gpubackend.Stream) (fences.Fence, gpubackend.Result)
+	Passed(f fences.Fence) gpubackend.Result
+	Drop(f fences.Fence)
+}
+
+// Streams finds a stream that the guest names.
+type Streams interface {
+	Find(c *call.Call, handle uint64) (gpubackend.Stream, gpubackend.Result)
+}
+
+// Exports has the objects that go to other processes and come from them.
+type Exports interface {
+	Number() uint32
+	Offer(o handover.Object, file int) gpubackend.Result
+	Withdraw(kind handover.ObjectKind, number uint32)
+	Take(number uint64, kind handover.ObjectKind) (exports.Imported, gpubackend.Result)
+}
+
+// Config is what Pools need.
+type Config struct {
+	Driver   Driver
+	Objects  *object.Table
+	Contexts Contexts
+	Fences   Fences
+	Streams  Streams
+	Exports  Exports
+	// WhenIdle has a call answered with what then returns, when the work of its context is done.
+	WhenIdle func(c *call.Call, then func() (uint64, gpubackend.Result)) gpubackend.Result
+	// Withdraw ends what others have of an allocation that is freed.
+	Withdraw func(address uint64)
+	Log      *logrus.Entry
+}
+
+// Pools are the guest's memory pools.
+type Pools struct {
+	Config
 	pool     []*pool           // by the number that the object table has; nil for one that is gone
 	defaults map[uint64]uint64 // device to the handle of its default pool
 	live     map[uint64]*block // by address
 	loose    []*block          // ordinary memory that was freed in a stream
-	shares   poolShares
+	shares   shares
+}
+
+// New returns Pools without a pool.
+func New(c Config) *Pools {
+	return &Pools{
+		Config: c, defaults: map[uint64]uint64{}, live: map[uint64]*block{},
+		shares: shares{
+			offered: map[uint64]*offeredPiece{}, mapped: map[[offers.SecretBytes]byte]*mappedPiece{},
+			pointers: map[uint64]*mappedPiece{},
+		},
+	}
 }
 
 // pool is one memory pool. Its attributes are indexed by CUmemPool_attribute.
@@ -60,30 +129,30 @@ type block struct {
 
 const (
 	poolAlignment = 512
-	maxPools      = 1 << 12
+	MaxPools      = 1 << 12
 	maxLoose      = 1 << 10 // blocks freed in a stream that wait for it
 	// slack bounds what an allocation may leave unused of a block.
 	slack = 2 << 20
 )
 
-func (w *Worker) newPool(device, largest uint64) uint64 {
-	i := w.pools.place()
-	if i == maxPools || !w.objects.Room(object.Pool) {
+func (s *Pools) newPool(device, largest uint64) uint64 {
+	i := s.place()
+	if i == MaxPools || !s.Objects.Room(object.Pool) {
 		return 0
 	}
 	p := &pool{device: device, largest: largest}
 	for a := poolReuseEvents; a <= poolReuseInternal; a++ {
 		p.attribute[a] = 1
 	}
-	if i == len(w.pools.pool) {
-		w.pools.pool = append(w.pools.pool, nil)
+	if i == len(s.pool) {
+		s.pool = append(s.pool, nil)
 	}
-	w.pools.pool[i] = p
-	return w.objects.Add(object.Pool, uint64(i), 0)
+	s.pool[i] = p
+	return s.Objects.Add(object.Pool, uint64(i), 0)
 }
 
 // place is where a new pool goes: where one was that is gone, or at the end.
-func (s *pools) place() int {
+func (s *Pools) place() int {
 	for i, p := range s.pool {
 		if p == nil || p.destroyed && p.attribute[poolReserved] == 0 {
 			return i
@@ -93,42 +162,39 @@ func (s *pools) place() int {
 }
 
 // defaultPool returns the handle of a device's own pool.
-func (w *Worker) defaultPool(device uint64) uint64 {
-	h, ok := w.pools.defaults[device]
+func (s *Pools) defaultPool(device uint64) uint64 {
+	h, ok := s.defaults[device]
 	if !ok {
-		if w.pools.defaults == nil {
-			w.pools.defaults = map[uint64]uint64{}
-		}
-		h = w.newPool(device, 0)
-		w.pools.defaults[device] = h
+		h = s.newPool(device, 0)
+		s.defaults[device] = h
 	}
 	return h
 }
 
-func (w *Worker) findPool(handle uint64) (*pool, gpubackend.Result) {
-	i, ok := w.objects.Lookup(object.Pool, handle)
+func (s *Pools) findPool(handle uint64) (*pool, gpubackend.Result) {
+	i, ok := s.Objects.Lookup(object.Pool, handle)
 	if !ok {
 		return nil, gpubackend.InvalidValue
 	}
-	return w.pools.pool[i], gpubackend.Success
+	return s.pool[i], gpubackend.Success
 }
 
 // take gives out memory for a stream: a free block, or new memory.
-func (p *pool) take(w *Worker, bytes, stream uint64) (*block, gpubackend.Result) {
-	if b := p.reuse(w, bytes, stream); b != nil {
+func (s *Pools) take(p *pool, bytes, stream uint64) (*block, gpubackend.Result) {
+	if b := s.reuse(p, bytes, stream); b != nil {
 		p.count(poolUsed, poolUsedHigh, b.bytes)
 		return b, gpubackend.Success
 	}
 	if p.largest != 0 && p.attribute[poolReserved]+bytes > p.largest {
 		return nil, gpubackend.OutOfMemory
 	}
-	address, result := w.driver.MemAlloc(bytes)
+	address, result := s.Driver.MemAlloc(bytes)
 	if result != gpubackend.Success {
 		return nil, result
 	}
 	p.count(poolReserved, poolReservedHigh, bytes)
 	p.count(poolUsed, poolUsedHigh, bytes)
-	return &block{pool: p, address: address, bytes: bytes, context: w.contexts.HomeOfCurrent()}, gpubackend.Success
+	return &block{pool: p, address: address, bytes: bytes, context: s.Contexts.HomeOfCurrent()}, gpubackend.Success
 }
 
 func (p *pool) count(current, high int, bytes uint64) {
@@ -137,8 +203,8 @@ func (p *pool) count(current, high int, bytes uint64) {
 }
 
 // reuse takes the smallest free block that fits and is free for the stream.
-func (p *pool) reuse(w *Worker, bytes, stream uint64) *block {
-	best, home := -1, w.contexts.HomeOfCurrent()
+func (s *Pools) reuse(p *pool, bytes, stream uint64) *block {
+	best, home := -1, s.Contexts.HomeOfCurrent()
 	for i, b := range p.free {
 		if b.context != home || b.bytes < bytes || b.bytes-bytes > max(bytes/4, poolAlignment) && b.bytes-bytes > slack {
 			continue
@@ -146,7 +212,7 @@ func (p *pool) reuse(w *Worker, bytes, stream uint64) *block {
 		if best >= 0 && p.free[best].bytes <= b.bytes {
 			continue
 		}
-		if b.stream == stream && stream != streams.PerThread || b.idle(w) {
+		if b.stream == stream && stream != streams.PerThread || s.idle(b) {
 			best = i
 		}
 	}
@@ -155,32 +221,32 @@ func (p *pool) reuse(w *Worker, bytes, stream uint64) *block {
 	}
 	b := p.free[best]
 	p.free = append(p.free[:best], p.free[best+1:]...)
-	b.unfence(w)
+	s.unfence(b)
 	return b
 }
 
 // idle says whether all work that might use a freed block is done.
-func (b *block) idle(w *Worker) bool {
-	if b.fenced && w.fences.Passed(b.fence) != gpubackend.NotReady {
+func (s *Pools) idle(b *block) bool {
+	if b.fenced && s.Fences.Passed(b.fence) != gpubackend.NotReady {
 		b.fenced = false
 	}
 	return !b.fenced
 }
 
 // unfence gives up the fence of a block that its own stream uses again.
-func (b *block) unfence(w *Worker) {
+func (s *Pools) unfence(b *block) {
 	if b.fenced {
 		b.fenced = false
-		w.fences.Drop(b.fence)
+		s.Fences.Drop(b.fence)
 	}
 }
 
 // trim gives the driver blocks that are idle while the pool holds more than keep. It says whether it could.
-func (p *pool) trim(w *Worker, keep uint64) (gave bool) {
+func (s *Pools) trim(p *pool, keep uint64) (gave bool) {
 	kept := p.free[:0]
 	for _, b := range p.free {
-		if p.attribute[poolReserved] > keep && b.idle(w) {
-			w.freeBlock(b)
+		if p.attribute[poolReserved] > keep && s.idle(b) {
+			s.freeBlock(b)
 			p.attribute[poolReserved] -= b.bytes
 			gave = true
 			continue
@@ -193,31 +259,31 @@ func (p *pool) trim(w *Worker, keep uint64) (gave bool) {
 }
 
 // freeBlock frees a block in the context that it belongs to.
-func (w *Worker) freeBlock(b *block) {
-	w.pools.shares.withdraw(b)
-	w.shares.withdraw(b.address)
+func (s *Pools) freeBlock(b *block) {
+	s.shares.withdraw(b)
+	s.Withdraw(b.address)
 	switch {
-	case w.contexts.Set(b.context, true) != gpubackend.Success:
+	case s.Contexts.Set(b.context, true) != gpubackend.Success:
 	case b.imported != nil:
-		w.dropPointer(b.imported)
+		s.dropPointer(b.imported)
 	default:
-		w.driver.MemFree(b.address)
+		s.Driver.MemFree(b.address)
 	}
 }
 
-// settle gives back what pools hold beyond their thresholds: CUDA does so when something synchronises.
-func (s *pools) settle(w *Worker) {
+// Settle gives back what pools hold beyond their thresholds: CUDA does so when something synchronises.
+func (s *Pools) Settle() {
 	if len(s.pool) == 0 && len(s.loose) == 0 {
 		return
 	}
-	before := w.contexts.Current()
+	before := s.Contexts.Current()
 	for _, p := range s.pool {
 		if p != nil && len(p.free) > 0 {
-			p.trim(w, p.threshold())
+			s.trim(p, p.threshold())
 		}
 	}
-	s.settleLoose(w)
-	w.contexts.Set(before, true)
+	s.settleLoose()
+	s.Contexts.Set(before, true)
 }
 
 func (p *pool) threshold() uint64 {
@@ -227,11 +293,11 @@ func (p *pool) threshold() uint64 {
 	return p.attribute[poolThreshold]
 }
 
-func (s *pools) settleLoose(w *Worker) {
+func (s *Pools) settleLoose() {
 	kept := s.loose[:0]
 	for _, b := range s.loose {
-		if b.idle(w) {
-			w.freeBlock(b)
+		if s.idle(b) {
+			s.freeBlock(b)
 		} else {
 			kept = append(kept, b)
 		}
@@ -240,22 +306,22 @@ func (s *pools) settleLoose(w *Worker) {
 	s.loose = kept
 }
 
-// empty gives back all that is idle, whatever the thresholds: memory is short. It says whether there was any.
-func (s *pools) empty(w *Worker) (gave bool) {
-	before := w.contexts.Current()
+// Empty gives back all that is idle, whatever the thresholds: memory is short. It says whether there was any.
+func (s *Pools) Empty() (gave bool) {
+	before := s.Contexts.Current()
 	for _, p := range s.pool {
-		if p != nil && p.trim(w, 0) {
+		if p != nil && s.trim(p, 0) {
 			gave = true
 		}
 	}
 	n := len(s.loose)
-	s.settleLoose(w)
-	w.contexts.Set(before, true)
+	s.settleLoose()
+	s.Contexts.Set(before, true)
 	return gave || len(s.loose) < n
 }
 
 // waiting says whether any freed block still waits for its stream.
-func (s *pools) waiting() bool {
+func (s *Pools) waiting() bool {
 	for _, p := range s.pool {
 		if p != nil && len(p.free) > 0 {
 			return true
@@ -264,8 +330,8 @@ func (s *pools) waiting() bool {
 	return len(s.loose) > 0
 }
 
-// forget drops the blocks of a context that is gone: the driver has taken its memory.
-func (s *pools) forget(context uint64) {
+// Forget drops the blocks of a context that is gone: the driver has taken its memory.
+func (s *Pools) Forget(context uint64) {
 	for address, b := range s.live {
 		if b.context == context {
 			s.shares.withdraw(b)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package worker
+package offers
 
 import (
 	"bytes"
@@ -19,14 +19,14 @@ import (
 )
 
 // offering offers eight bytes and a file to those who are of a user.
-func offering(t *testing.T, of userOf) *offer {
+func offering(t *testing.T, of userOf) *Offer {
 	t.Helper()
 	fd, err := unix.MemfdCreate("offered", unix.MFD_CLOEXEC)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &offer{text: []byte("the text"), fd: fd, token: [16]byte{1, 2, 3, byte(os.Getpid())}}
-	if err := o.listen(offersMemory); err != nil {
+	o := &Offer{text: []byte("the text"), fd: fd, secret: [16]byte{1, 2, 3, byte(os.Getpid())}}
+	if err := o.listen(Memory); err != nil {
 		t.Fatal(err)
 	}
 	served := make(chan struct{})
@@ -41,14 +41,14 @@ func unknown(*net.UnixConn) (uint32, error)  { return 0, errors.New("no credenti
 // TestOffersNeedTheSecret: the name of the socket, which every user can read, isn't enough.
 func TestOffersNeedTheSecret(t *testing.T) {
 	o := offering(t, peerUser)
-	name := socketName(offersMemory, o.token[:])
-	if strings.Contains(name.Name, hex.EncodeToString(o.token[:4])) {
+	name := SocketName(Memory, o.secret[:])
+	if strings.Contains(name.Name, hex.EncodeToString(o.secret[:4])) {
 		t.Fatalf("the secret stands in the name %q", name.Name)
 	}
-	wrong := o.token
+	wrong := o.secret
 	wrong[15]++
 	for what, said := range map[string][]byte{
-		"nothing": nil, "a part": o.token[:15], "another": wrong[:], "the name": []byte(name.Name),
+		"nothing": nil, "a part": o.secret[:15], "another": wrong[:], "the name": []byte(name.Name),
 	} {
 		conn, err := net.DialUnix("unix", nil, name)
 		if err != nil {
@@ -65,12 +65,12 @@ func TestOffersNeedTheSecret(t *testing.T) {
 		}
 		conn.Close()
 	}
-	text, fd, err := receive(offersMemory, o.token[:], 8)
+	text, fd, err := Receive(Memory, o.secret, 8)
 	if err != nil || string(text) != "the text" || fd < 0 {
 		t.Fatalf("%q, %d, %v", text, fd, err)
 	}
 	handover.CloseFiles([]int{fd})
-	if _, _, err := receive(offersEvent, o.token[:], 8); err == nil {
+	if _, _, err := Receive(Event, o.secret, 8); err == nil {
 		t.Error("memory was given as an event")
 	}
 }
@@ -82,7 +82,7 @@ func TestOffersAreForOneUser(t *testing.T) {
 		"offered by another": {peerUser, stranger}, "offered by whom": {peerUser, unknown},
 	} {
 		o := offering(t, sides[0])
-		text, fd, err := receiveFrom(sides[1], offersMemory, o.token[:], 8)
+		text, fd, err := receiveFrom(sides[1], Memory, o.secret[:], 8)
 		if err == nil || fd >= 0 || text != nil {
 			t.Errorf("%s: %q, %d, %v", name, text, fd, err)
 		}
@@ -93,7 +93,7 @@ func TestOffersAreForOneUser(t *testing.T) {
 // TestSecretIsToldToNoStranger: another user could have taken the name.
 func TestSecretIsToldToNoStranger(t *testing.T) {
 	token := [16]byte{9, byte(os.Getpid())}
-	l, err := net.ListenUnix("unix", socketName(offersMemory, token[:]))
+	l, err := net.ListenUnix("unix", SocketName(Memory, token[:]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,14 +109,14 @@ func TestSecretIsToldToNoStranger(t *testing.T) {
 		b, _ := io.ReadAll(conn)
 		heard <- b
 	}()
-	if _, _, err := receiveFrom(stranger, offersMemory, token[:], 8); !errors.Is(err, errOtherUser) {
+	if _, _, err := receiveFrom(stranger, Memory, token[:], 8); !errors.Is(err, errOtherUser) {
 		t.Errorf("%v", err)
 	}
 	if b := <-heard; len(b) != 0 {
 		t.Errorf("a stranger heard %x", b)
 	}
-	o := &offer{text: []byte("x"), fd: -1, token: token}
-	if err := o.listen(offersMemory); err == nil {
+	o := &Offer{text: []byte("x"), fd: -1, secret: token}
+	if err := o.listen(Memory); err == nil {
 		t.Error("a name that is taken was taken")
 	}
 }
@@ -125,13 +125,13 @@ func TestSecretIsToldToNoStranger(t *testing.T) {
 func TestSilentAskersHoldUpNoOther(t *testing.T) {
 	o := offering(t, peerUser)
 	for range maxAsking - 1 {
-		conn, err := net.DialUnix("unix", nil, socketName(offersMemory, o.token[:]))
+		conn, err := net.DialUnix("unix", nil, SocketName(Memory, o.secret[:]))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
 	}
-	text, fd, err := receive(offersMemory, o.token[:], 8)
+	text, fd, err := Receive(Memory, o.secret, 8)
 	if err != nil || !bytes.Equal(text, o.text) {
 		t.Fatalf("%q, %v", text, err)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package worker
+package offers
 
 import (
 	"crypto/rand"
@@ -19,36 +19,39 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
-// offer is what this process gives to other workers of the same user that know the secret. They find it by a socket whose
-// name is a hash of the secret: every user of the host can read the names of sockets (/proc/net/unix), and connect to them.
-// So whoever connects must send the secret itself, and be of this process's user; and so must be who listens, before the
-// secret is sent: another could have taken the name.
-type offer struct {
-	token    [16]byte // the secret
-	text     []byte   // at least a byte
-	fd       int      // -1 for none
+// Offer is something that is offered.
+type Offer struct {
+	secret   [SecretBytes]byte
+	text     []byte // at least a byte
+	fd       int    // -1 for none
 	listener *net.UnixListener
 	ended    atomic.Bool
 }
 
-// ipcTimeout bounds what another worker can hold this one up.
-const ipcTimeout = 2 * time.Second
+// timeout bounds what another worker can hold this one up.
+const timeout = 2 * time.Second
 
 // maxAsking bounds those that an offer serves at a time.
 const maxAsking = 16
 
-// Kinds of what is offered.
+// SecretBytes is the size of a secret.
+const SecretBytes = 16
+
+// Kind is what is offered. It is part of the socket's name: nothing else is given under the name.
+type Kind string
+
+// The kinds.
 const (
-	offersMemory = "memory"
-	offersEvent  = "event"
+	Memory Kind = "memory"
+	Event  Kind = "event"
 )
 
 var errOtherUser = errors.New("the other side is of another user")
 
-// socketName is where what a secret is of is offered. The kind is part of the hash: nothing else is given under the name.
-func socketName(kind string, token []byte) *net.UnixAddr {
-	sum := sha256.Sum256(append([]byte("paracuda "+kind+" "), token...))
-	return &net.UnixAddr{Name: "@paracuda-" + kind + "-" + hex.EncodeToString(sum[:]), Net: "unix"}
+// SocketName is where what a secret is of is offered.
+func SocketName(kind Kind, secret []byte) *net.UnixAddr {
+	sum := sha256.Sum256(append([]byte("paracuda "+kind+" "), secret...))
+	return &net.UnixAddr{Name: "@paracuda-" + string(kind) + "-" + hex.EncodeToString(sum[:]), Net: "unix"}
 }
 
 // userOf says of which user a connection's other side is.
@@ -82,38 +85,46 @@ func (f userOf) check(conn *net.UnixConn) error {
 	return err
 }
 
-// open chooses a secret and begins to offer. The file is the offer's from now on.
-func (o *offer) open(kind string) error {
-	_, _ = rand.Read(o.token[:])
+// Open chooses a secret and begins to offer a text, of at least a byte, and a file, -1 for none,
+// which is the offer's from now on.
+func Open(kind Kind, text []byte, fd int) (*Offer, error) {
+	o := &Offer{text: text, fd: fd}
+	_, _ = rand.Read(o.secret[:])
 	if err := o.listen(kind); err != nil {
 		o.closeFile()
-		return fmt.Errorf("offer to other processes: %w", err)
+		return nil, fmt.Errorf("offer to other processes: %w", err)
 	}
 	go o.serve(peerUser)
-	return nil
+	return o, nil
 }
 
+// Secret is what the other process must know.
+func (o *Offer) Secret() [SecretBytes]byte { return o.secret }
+
+// Close ends the offer. Who asks at the moment is still answered.
+func (o *Offer) Close() { _ = o.listener.Close() }
+
 // listen takes the name, which must be nobody's.
-func (o *offer) listen(kind string) (err error) {
-	o.listener, err = net.ListenUnix("unix", socketName(kind, o.token[:]))
+func (o *Offer) listen(kind Kind) (err error) {
+	o.listener, err = net.ListenUnix("unix", SocketName(kind, o.secret[:]))
 	return err
 }
 
-func (o *offer) closeFile() {
+func (o *Offer) closeFile() {
 	if o.fd >= 0 {
 		unix.Close(o.fd)
 	}
 }
 
 // serve answers those who ask, until the offer ends. One that says nothing holds up no other.
-func (o *offer) serve(of userOf) {
+func (o *Offer) serve(of userOf) {
 	asking := make(chan struct{}, maxAsking)
 	for {
 		conn, err := o.listener.AcceptUnix()
 		if err != nil {
 			break
 		}
-		_ = conn.SetDeadline(time.Now().Add(ipcTimeout))
+		_ = conn.SetDeadline(time.Now().Add(timeout))
 		if of.check(conn) != nil {
 			_ = conn.Close()
 			continue
@@ -133,10 +144,10 @@ func (o *offer) serve(of userOf) {
 }
 
 // give gives it to who knows the secret.
-func (o *offer) give(conn *net.UnixConn) {
-	var said [len(o.token)]byte
+func (o *Offer) give(conn *net.UnixConn) {
+	var said [len(o.secret)]byte
 	n, err := conn.Read(said[:])
-	if err != nil || n != len(said) || subtle.ConstantTimeCompare(said[:], o.token[:]) != 1 || o.ended.Load() {
+	if err != nil || n != len(said) || subtle.ConstantTimeCompare(said[:], o.secret[:]) != 1 || o.ended.Load() {
 		return
 	}
 	var rights []byte
@@ -146,22 +157,22 @@ func (o *offer) give(conn *net.UnixConn) {
 	_, _, _ = conn.WriteMsgUnix(o.text, rights, nil)
 }
 
-// receive asks for what another process offers: so many bytes of text, and a file or -1.
-func receive(kind string, token []byte, bytes int) ([]byte, int, error) {
-	return receiveFrom(peerUser, kind, token, bytes)
+// Receive asks for what another process offers: so many bytes of text, and a file or -1.
+func Receive(kind Kind, secret [SecretBytes]byte, bytes int) ([]byte, int, error) {
+	return receiveFrom(peerUser, kind, secret[:], bytes)
 }
 
-func receiveFrom(of userOf, kind string, token []byte, bytes int) ([]byte, int, error) {
-	conn, err := net.DialUnix("unix", nil, socketName(kind, token))
+func receiveFrom(of userOf, kind Kind, secret []byte, bytes int) ([]byte, int, error) {
+	conn, err := net.DialUnix("unix", nil, SocketName(kind, secret))
 	if err != nil {
 		return nil, -1, err
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(ipcTimeout))
+	_ = conn.SetDeadline(time.Now().Add(timeout))
 	if err := of.check(conn); err != nil {
 		return nil, -1, err
 	}
-	if _, err := conn.Write(token); err != nil {
+	if _, err := conn.Write(secret); err != nil {
 		return nil, -1, err
 	}
 	text, control := make([]byte, bytes), make([]byte, unix.CmsgSpace(4))

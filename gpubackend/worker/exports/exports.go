@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package exports
+
+import (
+	"math"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+// Sender is the connection to the device process.
+type Sender interface {
+	Send(m *handover.Message, fds []int) error
+}
+
+// Exports are objects that go to other processes and come from them.
+type Exports struct {
+	sender Sender
+	log    *logrus.Entry
+
+	mu      sync.Mutex
+	waiting map[uint32]Imported // handed over, and not named by the guest's library yet
+	offered uint32              // the last number of something that is offered: the loop's alone
+}
+
+// New returns an Exports that has nothing.
+func New(s Sender, log *logrus.Entry) *Exports {
+	return &Exports{sender: s, log: log, waiting: map[uint32]Imported{}}
+}
+
+// Number is a number for something that this process offers; 0 when there are no more.
+func (s *Exports) Number() uint32 {
+	if s.offered < math.MaxUint32 {
+		s.offered++
+		return s.offered
+	}
+	return 0
+}
+
+// Waiting is how many objects were handed over that the guest's library hasn't named.
+func (s *Exports) Waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.waiting)
+}
+
+// Imported is an object, and its file or -1.
+type Imported struct {
+	handover.Object
+	File int
+}
+
+// MaxWaiting bounds what a guest can have handed over and leave there.
+const MaxWaiting = 1 << 6
+
+// Close closes the file.
+func (x *Imported) Close() {
+	if x.File >= 0 {
+		unix.Close(x.File)
+	}
+}
+
+// Accept takes an object over and returns the answer to the message.
+func (s *Exports) Accept(m *handover.Message, fds []int) *handover.Message {
+	x := Imported{File: m.Name(fds).Object}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	answer := &handover.Message{Kind: handover.KindTaken}
+	switch {
+	case m.Object == nil:
+		answer.Error = "no object"
+	case len(s.waiting) >= MaxWaiting:
+		answer.Error = "too many objects that the process doesn't ask for"
+	default:
+		x.Object = *m.Object
+		s.waiting[m.Object.Import] = x
+		return answer
+	}
+	x.Close()
+	return answer
+}
+
+// Take returns the object that has a number, once. The caller closes it.
+func (s *Exports) Take(number uint64, kind handover.ObjectKind) (Imported, gpubackend.Result) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x, ok := s.waiting[uint32(number)]
+	if !ok || number>>32 != 0 {
+		return Imported{File: -1}, gpubackend.InvalidValue
+	}
+	delete(s.waiting, uint32(number))
+	if x.Kind != kind {
+		x.Close()
+		return Imported{File: -1}, gpubackend.InvalidValue
+	}
+	return x, gpubackend.Success
+}
+
+// Withdraw tells the device process that an object is gone: until then that holds it, for a claim that may never come.
+func (s *Exports) Withdraw(kind handover.ObjectKind, number uint32) {
+	if number == 0 {
+		return
+	}
+	m := &handover.Message{Kind: handover.KindWithdraw, Object: &handover.Object{Kind: kind, Number: number}}
+	if err := s.sender.Send(m, nil); err != nil {
+		s.log.WithError(err).Warn("withdraw an object from other processes")
+	}
+}
+
+// Offer tells the device process of an object that other processes may have. The file stays the caller's.
+func (s *Exports) Offer(o handover.Object, file int) gpubackend.Result {
+	m := &handover.Message{Kind: handover.KindOffer, Object: &o}
+	var fds []int
+	if file >= 0 {
+		m.Files.Object, fds = true, []int{file}
+	}
+	if err := s.sender.Send(m, fds); err != nil {
+		s.log.WithError(err).Warn("offer an object to other processes")
+		return gpubackend.OutOfMemory
+	}
+	return gpubackend.Success
+}

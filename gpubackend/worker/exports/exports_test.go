@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package exports
+
+import (
+	"errors"
+	"io"
+	"math"
+	"testing"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+// fakeSender remembers what was sent.
+type fakeSender struct {
+	sent []*handover.Message
+	fds  [][]int
+	err  error
+}
+
+func (s *fakeSender) Send(m *handover.Message, fds []int) error {
+	s.sent, s.fds = append(s.sent, m), append(s.fds, fds)
+	return s.err
+}
+
+func newExports(s *fakeSender) *Exports {
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	return New(s, logrus.NewEntry(log))
+}
+
+func TestObjectsAreOfferedAndWithdrawn(t *testing.T) {
+	s := &fakeSender{}
+	x := newExports(s)
+	for want := range uint32(3) {
+		if got := x.Number(); got != want+1 {
+			t.Errorf("number %d, want %d", got, want+1)
+		}
+	}
+	x.offered = math.MaxUint32
+	if x.Number() != 0 {
+		t.Error("numbers come again")
+	}
+	for file, files := range map[int]int{-1: 0, 9: 1} {
+		s.sent, s.fds = nil, nil
+		if result := x.Offer(handover.Object{Number: 3}, file); result != gpubackend.Success {
+			t.Error(result)
+		}
+		if m := s.sent[0]; m.Kind != handover.KindOffer || m.Object.Number != 3 || len(s.fds[0]) != files || m.Files.Object != (files > 0) {
+			t.Errorf("sent %+v, %v", m, s.fds[0])
+		}
+	}
+	s.sent = nil
+	x.Withdraw(handover.ObjectMemory, 0) // never offered
+	x.Withdraw(handover.ObjectPool, 3)
+	if len(s.sent) != 1 || s.sent[0].Kind != handover.KindWithdraw || s.sent[0].Object.Kind != handover.ObjectPool {
+		t.Errorf("sent %+v", s.sent)
+	}
+	s.err = errors.New("broken pipe")
+	if result := x.Offer(handover.Object{}, -1); result == gpubackend.Success {
+		t.Error("an offer that wasn't sent succeeded")
+	}
+}
+
+// open says whether a descriptor is open.
+func open(fd int) bool {
+	_, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+	return err == nil
+}
+
+func TestObjectsAreHandedOver(t *testing.T) {
+	x := newExports(&fakeSender{})
+	give := func(number uint32, kind handover.ObjectKind) (fd int, refused string) {
+		fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &handover.Message{Kind: handover.KindImport, Object: &handover.Object{Kind: kind, Import: number}}
+		m.Files.Object = true
+		return fd, x.Accept(m, []int{fd}).Error
+	}
+	fd, _ := give(7, handover.ObjectMemory)
+	for _, wrong := range []uint64{8, 7 | 1<<32} {
+		if _, result := x.Take(wrong, handover.ObjectMemory); result != gpubackend.InvalidValue {
+			t.Errorf("number %#x: %v", wrong, result)
+		}
+	}
+	i, result := x.Take(7, handover.ObjectMemory)
+	if result != gpubackend.Success || i.File != fd || !open(fd) {
+		t.Fatalf("%+v, %v", i, result)
+	}
+	if i.Close(); open(fd) {
+		t.Error("the file is open still")
+	}
+	if _, result := x.Take(7, handover.ObjectMemory); result != gpubackend.InvalidValue {
+		t.Errorf("taken twice: %v", result)
+	}
+	fd, _ = give(7, handover.ObjectPool)
+	if _, result := x.Take(7, handover.ObjectMemory); result != gpubackend.InvalidValue || open(fd) || x.Waiting() != 0 {
+		t.Errorf("another kind: %v, %d wait", result, x.Waiting())
+	}
+	for n := range uint32(MaxWaiting) {
+		fd, refused := give(n, handover.ObjectMemory)
+		if refused != "" {
+			t.Fatalf("object %d: %s", n, refused)
+		}
+		defer unix.Close(fd)
+	}
+	if fd, refused := give(MaxWaiting, handover.ObjectMemory); refused == "" || open(fd) {
+		t.Errorf("one too many: %q", refused)
+	}
+	if answer := x.Accept(&handover.Message{}, nil); answer.Error == "" {
+		t.Error("no object was taken")
+	}
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/command"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/exports"
+)
+
+// Addresses that a guest may reserve: no address space layout of Linux or of the driver uses them, and they are
+// another part than the window of device memory.
+const (
+	ReserveBase = 0x400000000000
+	ReserveEnd  = 0x500000000000
+)
+
+// Driver is what Memory uses of gpubackend.Driver.
+type Driver interface {
+	Reserve(addr, bytes uint64) gpubackend.Result
+	Unreserve(addr, bytes uint64) gpubackend.Result
+	CreateMemory(bytes, device, compression uint64) (gpubackend.Memory, gpubackend.Result)
+	ReleaseMemory(m gpubackend.Memory) gpubackend.Result
+	MapMemory(addr, bytes uint64, m gpubackend.Memory) gpubackend.Result
+	UnmapMemory(addr, bytes uint64) gpubackend.Result
+	Protect(addr, bytes, device, access uint64) gpubackend.Result
+	ExportMemory(m gpubackend.Memory) (fd int, result gpubackend.Result)
+	ImportMemory(fd int, bytes, device uint64) (gpubackend.Memory, gpubackend.Result)
+}
+
+// Exports has the objects that go to other processes and come from them.
+type Exports interface {
+	Number() uint32
+	Offer(o handover.Object, file int) gpubackend.Result
+	Withdraw(kind handover.ObjectKind, number uint32)
+	Take(number uint64, kind handover.ObjectKind) (exports.Imported, gpubackend.Result)
+}
+
+// Config is what a Memory needs.
+type Config struct {
+	Driver  Driver
+	Objects *object.Table
+	Places  *addresses.Places
+	Exports Exports
+	// WhenIdle has a call answered with what then returns, when the work of its context is done.
+	WhenIdle func(c *call.Call, then func() (uint64, gpubackend.Result)) gpubackend.Result
+	// MakeRoom has others give back the memory that they can do without, and says whether there was any.
+	MakeRoom func() bool
+	// Ending is called before the guest may access a range no longer: nobody else may then.
+	Ending func(address, bytes uint64)
+}
+
+// Memory is the guest's virtual memory management.
+type Memory struct {
+	Config
+	reserved []addresses.Range  // sorted
+	mapped   []mapped           // sorted
+	memory   map[uint64]*memory // by handle; imported memory may have several
+	shared   shared
+}
+
+// New returns a Memory with nothing in it.
+func New(c Config) *Memory {
+	return &Memory{
+		Config: c, memory: map[uint64]*memory{},
+		shared: shared{numbers: map[uint32]*memory{}, ids: map[uint64]*memory{}},
+	}
+}
+
+// Handlers are the commands that a Memory executes.
+func (m *Memory) Handlers() call.Handlers {
+	return call.Handlers{
+		gpubackend.OpMemAddressReserve:            call.Decoded(command.DecodeMemAddressReserve, m.reserve),
+		gpubackend.OpMemAddressFree:               call.Decoded(command.DecodeMemAddressFree, m.unreserve),
+		gpubackend.OpMemCreate:                    call.Decoded(command.DecodeMemCreate, m.create),
+		gpubackend.OpMemRelease:                   call.Decoded(command.DecodeMemRelease, m.release),
+		gpubackend.OpMemMap:                       call.Decoded(command.DecodeMemMap, m.put),
+		gpubackend.OpMemUnmap:                     call.Decoded(command.DecodeMemUnmap, m.unmapWhenIdle),
+		gpubackend.OpMemSetAccess:                 call.Decoded(command.DecodeMemSetAccess, m.setAccess),
+		gpubackend.OpMemExportToShareableHandle:   call.Decoded(command.DecodeMemExportToShareableHandle, m.export),
+		gpubackend.OpMemImportFromShareableHandle: call.Decoded(command.DecodeMemImportFromShareableHandle, m.open),
+	}
+}
+
+// Mapping is memory at an address.
+type Mapping struct {
+	addresses.Range
+	Native gpubackend.Memory
+	Access uint64
+}
+
+// At returns the mapping that holds an address.
+func (m *Memory) At(address uint64) (x Mapping, ok bool) {
+	if x := m.at(address); x != nil {
+		return Mapping{x.Range, gpubackend.Memory(x.memory.native), x.access}, true
+	}
+	return Mapping{}, false
+}
+
+// mapped is memory at an address.
+type mapped struct {
+	addresses.Range
+	memory *memory
+	access uint64
+}
+
+// memory is device memory without an address. It lasts as long as its handles and its mappings.
+type memory struct {
+	native uint64
+	bytes  uint64
+	device uint64
+	uses   int
+	number uint32 // by which it is exported, 0 if it isn't
+	id     uint64 // by which it was imported, 0 if it wasn't
+}
+
+// aligned says whether a range is one that the guest may name.
+func aligned(base, bytes uint64) bool {
+	return base%gpubackend.Granularity == 0 && bytes%gpubackend.Granularity == 0 && bytes != 0 &&
+		base >= ReserveBase && base < ReserveEnd && bytes <= ReserveEnd-base
+}
+
+// firstReserved and firstMapped are the positions of the first range that ends behind addr.
+func (m *Memory) firstReserved(addr uint64) int {
+	return sort.Search(len(m.reserved), func(i int) bool { return m.reserved[i].End() > addr })
+}
+
+func (m *Memory) firstMapped(addr uint64) int {
+	return sort.Search(len(m.mapped), func(i int) bool { return m.mapped[i].End() > addr })
+}
+
+// at is the mapping that holds an address, or nil.
+func (m *Memory) at(addr uint64) *mapped {
+	if i := m.firstMapped(addr); i < len(m.mapped) && m.mapped[i].Base <= addr {
+		return &m.mapped[i]
+	}
+	return nil
+}
+
+// reserve sets addresses aside.
+func (m *Memory) reserve(c *call.Call, a command.MemAddressReserve) gpubackend.Result {
+	base, bytes := a.Address, a.Bytes
+	if !aligned(base, bytes) {
+		return gpubackend.InvalidValue
+	}
+	i := m.firstReserved(base)
+	if i < len(m.reserved) && m.reserved[i].Base < base+bytes {
+		return gpubackend.InvalidValue
+	}
+	if !m.Places.Take(addresses.OfReserved) {
+		return gpubackend.OutOfMemory
+	}
+	result := m.Driver.Reserve(base, bytes)
+	if result != gpubackend.Success {
+		m.Places.Give(addresses.OfReserved)
+		return result
+	}
+	m.reserved = slices.Insert(m.reserved, i, addresses.Of(base, bytes))
+	return result
+}
+
+// unreserve gives back a whole reservation.
+func (m *Memory) unreserve(c *call.Call, a command.MemAddressFree) gpubackend.Result {
+	base, bytes := a.Address, a.Bytes
+	i := m.firstReserved(base)
+	if i == len(m.reserved) || m.reserved[i] != (addresses.Of(base, bytes)) {
+		return gpubackend.InvalidValue
+	}
+	if k := m.firstMapped(base); k < len(m.mapped) && m.mapped[k].Base < base+bytes {
+		return gpubackend.InvalidValue
+	}
+	result := m.Driver.Unreserve(base, bytes)
+	if result == gpubackend.Success {
+		m.reserved = slices.Delete(m.reserved, i, i+1)
+		m.Places.Give(addresses.OfReserved)
+	}
+	return result
+}
+
+// create makes memory.
+func (m *Memory) create(c *call.Call, a command.MemCreate) gpubackend.Result {
+	bytes, device, compression := a.Bytes, a.Device, a.Compression
+	if bytes == 0 || bytes%gpubackend.Granularity != 0 {
+		return gpubackend.InvalidValue
+	}
+	native, result := m.Driver.CreateMemory(bytes, device, compression)
+	if result == gpubackend.OutOfMemory && m.MakeRoom() {
+		native, result = m.Driver.CreateMemory(bytes, device, compression)
+	}
+	if result != gpubackend.Success {
+		return result
+	}
+	handle := m.add(&memory{native: uint64(native), bytes: bytes, device: device, uses: 1})
+	if handle == 0 {
+		m.Driver.ReleaseMemory(native)
+		return gpubackend.OutOfMemory
+	}
+	c.Put(command.MemCreateAnswer{Memory: handle})
+	return gpubackend.Success
+}
+
+// add gives memory a handle, which is one of its uses; 0 when there is no room.
+func (m *Memory) add(x *memory) uint64 {
+	if !m.Objects.Room(object.Memory) {
+		return 0
+	}
+	handle := m.Objects.Add(object.Memory, x.native, 0)
+	m.memory[handle] = x
+	return handle
+}
+
+// release gives up a handle; mappings keep the memory.
+func (m *Memory) release(c *call.Call, a command.MemRelease) gpubackend.Result {
+	x := m.memory[a.Memory]
+	if x == nil {
+		return gpubackend.InvalidValue
+	}
+	delete(m.memory, a.Memory)
+	m.Objects.Remove(a.Memory)
+	return m.unuse(x)
+}
+
+func (m *Memory) unuse(x *memory) gpubackend.Result {
+	if x.uses--; x.uses > 0 {
+		return gpubackend.Success
+	}
+	m.shared.forget(x)
+	m.Exports.Withdraw(handover.ObjectMemory, x.number)
+	return m.Driver.ReleaseMemory(gpubackend.Memory(x.native))
+}
+
+// put puts memory at reserved addresses.
+func (m *Memory) put(c *call.Call, a command.MemMap) gpubackend.Result {
+	base, bytes := a.Address, a.Bytes
+	x := m.memory[a.Memory]
+	if x == nil || !aligned(base, bytes) || bytes != x.bytes {
+		return gpubackend.InvalidValue
+	}
+	i := m.firstReserved(base)
+	if i == len(m.reserved) || m.reserved[i].Base > base || m.reserved[i].End() < base+bytes {
+		return gpubackend.InvalidValue
+	}
+	k := m.firstMapped(base)
+	if k < len(m.mapped) && m.mapped[k].Base < base+bytes {
+		return gpubackend.InvalidValue
+	}
+	if !m.Places.Take(addresses.OfMapped) {
+		return gpubackend.OutOfMemory
+	}
+	result := m.Driver.MapMemory(base, bytes, gpubackend.Memory(x.native))
+	if result != gpubackend.Success {
+		m.Places.Give(addresses.OfMapped)
+		return result
+	}
+	x.uses++
+	m.mapped = slices.Insert(m.mapped, k, mapped{addresses.Of(base, bytes), x, gpubackend.AccessNone})
+	return result
+}
+
+// unmapWhenIdle unmaps whole mappings, when nothing uses them.
+func (m *Memory) unmapWhenIdle(c *call.Call, a command.MemUnmap) gpubackend.Result {
+	base, bytes := a.Address, a.Bytes
+	return m.WhenIdle(c, func() (uint64, gpubackend.Result) { return 0, m.unmap(base, bytes) })
+}
+
+func (m *Memory) unmap(base, bytes uint64) gpubackend.Result {
+	from, to, ok := m.whole(base, bytes)
+	if !ok {
+		return gpubackend.InvalidValue
+	}
+	for _, x := range m.mapped[from:to] {
+		m.Ending(x.Base, x.Bytes)
+		if result := m.Driver.UnmapMemory(x.Base, x.Bytes); result != gpubackend.Success {
+			return result
+		}
+		m.unuse(x.memory)
+	}
+	m.mapped = slices.Delete(m.mapped, from, to)
+	m.Places.Give(addresses.OfMapped * (to - from))
+	return gpubackend.Success
+}
+
+// whole finds the mappings that make up a range without a gap and without a rest.
+func (m *Memory) whole(base, bytes uint64) (from, to int, ok bool) {
+	if !aligned(base, bytes) {
+		return 0, 0, false
+	}
+	from = m.firstMapped(base)
+	to = from
+	for at := base; at < base+bytes; to++ {
+		if to == len(m.mapped) || m.mapped[to].Base != at || m.mapped[to].End() > base+bytes {
+			return 0, 0, false
+		}
+		at = m.mapped[to].End()
+	}
+	return from, to, true
+}
+
+// setAccess says how a device may access mappings. What takes access away waits for the work that may use it.
+func (m *Memory) setAccess(c *call.Call, a command.MemSetAccess) gpubackend.Result {
+	base, bytes, device, access := a.Address, a.Bytes, a.Device, a.Access
+	from, to, ok := m.whole(base, bytes)
+	if !ok {
+		return gpubackend.InvalidValue
+	}
+	for _, x := range m.mapped[from:to] {
+		if x.access > access {
+			return m.WhenIdle(c, func() (uint64, gpubackend.Result) { return 0, m.protect(base, bytes, device, access) })
+		}
+	}
+	return m.protect(base, bytes, device, access)
+}
+
+func (m *Memory) protect(base, bytes, device, access uint64) gpubackend.Result {
+	from, to, ok := m.whole(base, bytes)
+	if !ok {
+		return gpubackend.InvalidValue
+	}
+	for i := from; i < to; i++ {
+		x := &m.mapped[i]
+		if x.access == access {
+			continue
+		}
+		m.Ending(x.Base, x.Bytes)
+		if result := m.Driver.Protect(x.Base, x.Bytes, device, access); result != gpubackend.Success {
+			return result
+		}
+		x.access = access
+	}
+	return gpubackend.Success
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pools
+
+import (
+	"io"
+	"testing"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/contexts"
+	"github.com/paracuda/paracuda/gpubackend/worker/fences"
+)
+
+// fakeDriver has memory, and events that are done when it says so.
+type fakeDriver struct {
+	Capturing
+	next  uint64
+	live  map[uint64]uint64
+	limit uint64
+	event gpubackend.Event
+	ready gpubackend.Result
+}
+
+func (d *fakeDriver) SetCurrent(gpubackend.Context) gpubackend.Result { return gpubackend.Success }
+
+func (d *fakeDriver) MemAlloc(bytes uint64) (uint64, gpubackend.Result) {
+	used := uint64(0)
+	for _, n := range d.live {
+		used += n
+	}
+	if used+bytes > d.limit {
+		return 0, gpubackend.OutOfMemory
+	}
+	d.next += 1 << 20
+	d.live[d.next] = bytes
+	return d.next, gpubackend.Success
+}
+
+func (d *fakeDriver) MemFree(addr uint64) gpubackend.Result {
+	if _, ok := d.live[addr]; !ok {
+		return gpubackend.InvalidValue
+	}
+	delete(d.live, addr)
+	return gpubackend.Success
+}
+
+func (d *fakeDriver) EventCreate(uint64) (gpubackend.Event, gpubackend.Result) {
+	d.event++
+	return d.event, gpubackend.Success
+}
+
+func (d *fakeDriver) EventRecordWithFlags(gpubackend.Event, gpubackend.Stream, uint64) gpubackend.Result {
+	return gpubackend.Success
+}
+func (d *fakeDriver) EventQuery(gpubackend.Event) gpubackend.Result { return d.ready }
+
+func (d *fakeDriver) GraphFree(uint64, gpubackend.Stream) gpubackend.Result {
+	return gpubackend.NotFound
+}
+
+func (d *fakeDriver) Share(addr uint64) (gpubackend.Shared, int, gpubackend.Result) {
+	fd, err := unix.MemfdCreate("piece", unix.MFD_CLOEXEC)
+	if err != nil {
+		return gpubackend.Shared{}, -1, gpubackend.Unknown
+	}
+	return gpubackend.Shared{Bytes: 4 << 20, Offset: addr % (4 << 20)}, fd, gpubackend.Success
+}
+func (d *fakeDriver) MapShared(gpubackend.Shared, int) (uint64, gpubackend.Result) {
+	return 0, gpubackend.NotSupported
+}
+func (d *fakeDriver) UnmapShared(uint64) gpubackend.Result { return gpubackend.NotSupported }
+
+// rig is Pools on a fake device, in a context.
+type rig struct {
+	*Pools
+	driver  *fakeDriver
+	objects object.Table
+	context uint64
+}
+
+func newRig(t *testing.T, limit uint64) (*rig, *pool) {
+	t.Helper()
+	r := &rig{driver: &fakeDriver{live: map[uint64]uint64{}, limit: limit}}
+	c := contexts.New(r.driver, &r.objects, func() {})
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	r.Pools = New(Config{
+		Driver: r.driver, Objects: &r.objects, Contexts: c, Fences: fences.New(r.driver, c),
+		Withdraw: func(uint64) {}, Log: logrus.NewEntry(log),
+	})
+	r.context = r.objects.Add(object.Context, 1, 0)
+	c.Set(r.context, true)
+	p, result := r.findPool(r.defaultPool(0))
+	if again := r.defaultPool(0); result != gpubackend.Success || again != r.defaultPool(0) {
+		t.Fatal("no default pool")
+	}
+	return r, p
+}
+
+// free frees a block in a stream.
+func (r *rig) free(t *testing.T, b *block, stream uint64) {
+	t.Helper()
+	f, result := r.Fences.Mark(gpubackend.Stream(stream))
+	if result != gpubackend.Success {
+		t.Fatal(result)
+	}
+	b.stream, b.fence, b.fenced = stream, f, true
+	r.giveBack(b)
+}
+
+func (r *rig) take(t *testing.T, p *pool, bytes, stream uint64) *block {
+	t.Helper()
+	b, result := r.Pools.take(p, bytes, stream)
+	if result != gpubackend.Success {
+		t.Fatalf("%d bytes: %d", bytes, result)
+	}
+	r.enter(b)
+	return b
+}
+
+func TestPoolReuse(t *testing.T) {
+	r, p := newRig(t, 1<<30)
+	r.driver.ready = gpubackend.NotReady
+	a := r.take(t, p, 4096, 7)
+	r.free(t, a, 7)
+	if b := r.take(t, p, 4096, 8); b.address == a.address {
+		t.Error("another stream got memory that the first one may still use")
+	}
+	b := r.take(t, p, 4096, 7)
+	if b.address != a.address {
+		t.Error("the stream didn't get its own memory back")
+	}
+	r.free(t, b, 7)
+	r.driver.ready = gpubackend.Success
+	if c := r.take(t, p, 4096, 9); c.address != a.address {
+		t.Error("idle memory isn't used again")
+	}
+	if p.attribute[poolUsed] != 2*4096 || p.attribute[poolReserved] != 2*4096 {
+		t.Errorf("used %d, reserved %d", p.attribute[poolUsed], p.attribute[poolReserved])
+	}
+}
+
+func TestPoolThreshold(t *testing.T) {
+	r, p := newRig(t, 1<<30)
+	p.attribute[poolThreshold] = 8192
+	var blocks []*block
+	for range 4 {
+		blocks = append(blocks, r.take(t, p, 4096, 7))
+	}
+	for _, b := range blocks {
+		r.free(t, b, 7)
+	}
+	r.driver.ready = gpubackend.NotReady
+	r.Settle()
+	if len(r.driver.live) != 4 {
+		t.Errorf("%d blocks: memory in use was given back", len(r.driver.live))
+	}
+	r.driver.ready = gpubackend.Success
+	r.Settle()
+	if len(r.driver.live) != 2 || p.attribute[poolReserved] != 8192 {
+		t.Errorf("%d blocks, %d bytes reserved", len(r.driver.live), p.attribute[poolReserved])
+	}
+	if !r.Empty() || len(r.driver.live) != 0 {
+		t.Errorf("%d blocks after emptying", len(r.driver.live))
+	}
+	if p.attribute[poolReservedHigh] != 4*4096 || p.attribute[poolUsed] != 0 {
+		t.Errorf("high %d, used %d", p.attribute[poolReservedHigh], p.attribute[poolUsed])
+	}
+}
+
+func TestPoolForgetsContext(t *testing.T) {
+	r, p := newRig(t, 1<<30)
+	a := r.take(t, p, 512, 7)
+	r.take(t, p, 512, 7)
+	r.free(t, a, 7)
+	r.Forget(r.context)
+	if len(r.live) != 0 || len(p.free) != 0 || p.attribute[poolReserved] != 0 || p.attribute[poolUsed] != 0 {
+		t.Errorf("left: %d live, %d free, %v", len(r.live), len(p.free), p.attribute)
+	}
+}
+
+func TestOfferedPiecesAreBounded(t *testing.T) {
+	r, p := newRig(t, 1<<30)
+	p.shareable()
+	one, other := r.take(t, p, 512, 0), r.take(t, p, 512, 0)
+	x, result := r.offerPiece(one)
+	if result != gpubackend.Success {
+		t.Fatal(result)
+	}
+	defer x.offer.Close()
+	if same, result := r.offerPiece(other); same != x || x.blocks != 2 || result != gpubackend.Success {
+		t.Errorf("a piece is offered twice: %v", result)
+	}
+	for i := range uint64(maxOfferedPieces) {
+		r.shares.offered[1<<40+i] = &offeredPiece{}
+	}
+	far := &block{pool: p, address: 1 << 41}
+	if _, result := r.offerPiece(far); result != gpubackend.OutOfMemory {
+		t.Errorf("one more piece: %v", result)
+	}
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package pools
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/command"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/offers"
+)
+
+// shares is memory of pools that processes share. A pool goes to another process as a descriptor, and is a token there: no
+// memory is allocated from it. Memory goes by a name, as all that is offered, in whole pieces of the driver's; a piece has one
+// name, is mapped once by each process, and counts there once.
+type shares struct {
+	offered  map[uint64]*offeredPiece                  // by address
+	mapped   map[[offers.SecretBytes]byte]*mappedPiece // of others, by name
+	pointers map[uint64]*mappedPiece                   // what the guest has imported, by address
+}
+
+// offeredPiece is offered for as long as blocks that were exported are in it.
+type offeredPiece struct {
+	offer  *offers.Offer
+	base   uint64
+	blocks int
+}
+
+// mappedPiece is mapped for as long as pointers into it are imported.
+type mappedPiece struct {
+	name     [offers.SecretBytes]byte
+	address  uint64
+	bytes    uint64
+	context  uint64
+	pointers int
+}
+
+// maxOfferedPieces bounds the sockets and goroutines that a guest can make a worker have.
+const maxOfferedPieces = 1 << 10
+
+// HandlePosixFile is CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR.
+const HandlePosixFile = 1
+
+// shareable gives a pool its token.
+func (p *pool) shareable() {
+	var b [8]byte
+	for p.token == 0 {
+		_, _ = rand.Read(b[:])
+		p.token = binary.LittleEndian.Uint64(b[:])
+	}
+}
+
+// export offers a pool.
+func (s *Pools) export(c *call.Call, a command.MemPoolExportToShareableHandle) gpubackend.Result {
+	p, result := s.findPool(a.Pool)
+	if result != gpubackend.Success || p.token == 0 || p.imported {
+		return gpubackend.InvalidValue
+	}
+	if p.number == 0 {
+		if p.number = s.Exports.Number(); p.number == 0 {
+			return gpubackend.OutOfMemory
+		}
+	}
+	o := handover.Object{Kind: handover.ObjectPool, Number: p.number, Device: p.device, Token: p.token}
+	if result := s.Exports.Offer(o, -1); result != gpubackend.Success {
+		return result
+	}
+	c.Put(command.MemPoolExportToShareableHandleAnswer{Number: uint64(p.number)})
+	return gpubackend.Success
+}
+
+// open takes a pool that the device process has handed over.
+func (s *Pools) open(c *call.Call, a command.MemPoolImportFromShareableHandle) gpubackend.Result {
+	i, result := s.Exports.Take(a.Number, handover.ObjectPool)
+	if result != gpubackend.Success {
+		return result
+	}
+	i.Close()
+	if i.Token == 0 {
+		return gpubackend.InvalidValue
+	}
+	h := s.newPool(i.Device, 0)
+	if h == 0 {
+		return gpubackend.OutOfMemory
+	}
+	p, _ := s.findPool(h)
+	p.imported, p.token = true, i.Token
+	c.Put(command.MemPoolImportFromShareableHandleAnswer{Pool: h, Device: i.Device})
+	return gpubackend.Success
+}
+
+// exportPointer offers the piece that a block of a shareable pool is in.
+func (s *Pools) exportPointer(c *call.Call, a command.MemPoolExportPointer) gpubackend.Result {
+	address := a.Address
+	b := s.live[address]
+	if b == nil || b.pool.token == 0 {
+		return gpubackend.InvalidValue
+	}
+	if result := s.Contexts.Set(b.context, true); result != gpubackend.Success {
+		return result
+	}
+	x := b.exported
+	if x == nil {
+		var result gpubackend.Result
+		if x, result = s.offerPiece(b); result != gpubackend.Success {
+			return result
+		}
+	}
+	c.Put(command.MemPoolExportPointerAnswer{Token: b.pool.token, Name: x.offer.Secret(), Offset: address - x.base})
+	return gpubackend.Success
+}
+
+// offerPiece adds a block to the offer of its piece.
+func (s *Pools) offerPiece(b *block) (*offeredPiece, gpubackend.Result) {
+	shared, fd, result := s.Driver.Share(b.address)
+	if result != gpubackend.Success {
+		return nil, result
+	}
+	offered, base := s.shares.offered, b.address-shared.Offset
+	x := offered[base]
+	switch {
+	case x != nil:
+		unix.Close(fd)
+	case len(offered) >= maxOfferedPieces:
+		unix.Close(fd)
+		return nil, gpubackend.OutOfMemory
+	default:
+		offer, err := offers.OpenMemory(shared, fd)
+		if err != nil {
+			s.Log.WithError(err).Warn("share memory of a pool")
+			return nil, gpubackend.OutOfMemory
+		}
+		x = &offeredPiece{offer: offer, base: base}
+		offered[base] = x
+	}
+	x.blocks++
+	b.exported = x
+	return x, gpubackend.Success
+}
+
+// withdraw takes a block that goes back to the driver out of the offer of its piece.
+func (s *shares) withdraw(b *block) {
+	x := b.exported
+	if x == nil {
+		return
+	}
+	b.exported = nil
+	if x.blocks--; x.blocks == 0 {
+		x.offer.Close()
+		delete(s.offered, x.base)
+	}
+}
+
+// importPointer maps memory of an imported pool.
+func (s *Pools) importPointer(c *call.Call, a command.MemPoolImportPointer) gpubackend.Result {
+	p, result := s.findPool(a.Pool)
+	if result != gpubackend.Success || !p.imported || p.token != a.Token {
+		return gpubackend.InvalidValue
+	}
+	s.sweepPieces()
+	x, result := s.mapPiece(a.Name)
+	if result != gpubackend.Success {
+		return result
+	}
+	pointers, address := s.shares.pointers, x.address+a.Offset
+	switch {
+	case a.Offset >= x.bytes:
+		result = gpubackend.InvalidValue
+	case pointers[address] != nil:
+		result = gpubackend.AlreadyMapped
+	}
+	if result != gpubackend.Success {
+		s.sweepPieces()
+		return result
+	}
+	pointers[address] = x
+	x.pointers++
+	c.Put(command.MemPoolImportPointerAnswer{Address: address})
+	return gpubackend.Success
+}
+
+// mapPiece returns the piece that has a name, mapped.
+func (s *Pools) mapPiece(name [offers.SecretBytes]byte) (*mappedPiece, gpubackend.Result) {
+	if x := s.shares.mapped[name]; x != nil {
+		return x, gpubackend.Success
+	}
+	for _, x := range s.shares.offered {
+		if x.offer != nil && x.offer.Secret() == name {
+			return nil, gpubackend.InvalidContext // as for memory of cuIpcGetMemHandle: between processes
+		}
+	}
+	shared, fd, err := offers.ReceiveMemory(name)
+	if err != nil {
+		s.Log.WithError(err).Debug("get memory of another process's pool")
+		return nil, gpubackend.InvalidValue
+	}
+	defer unix.Close(fd)
+	address, result := s.Driver.MapShared(shared, fd)
+	if result == gpubackend.OutOfMemory && s.Empty() {
+		address, result = s.Driver.MapShared(shared, fd)
+	}
+	if result != gpubackend.Success {
+		return nil, result
+	}
+	x := &mappedPiece{name: name, address: address, bytes: shared.Bytes, context: s.Contexts.HomeOfCurrent()}
+	s.shares.mapped[name] = x
+	return x, gpubackend.Success
+}
+
+// takePointer ends the import of an address, which is in use still, and returns its piece; nil if there is none such.
+func (s *shares) takePointer(address uint64) *mappedPiece {
+	x := s.pointers[address]
+	delete(s.pointers, address)
+	return x
+}
+
+// dropPointer gives up a pointer that is in no use any more, and with the last one the piece.
+func (s *Pools) dropPointer(x *mappedPiece) gpubackend.Result {
+	if x.pointers--; x.pointers > 0 {
+		return gpubackend.Success
+	}
+	delete(s.shares.mapped, x.name)
+	return s.Driver.UnmapShared(x.address)
+}
+
+// sweepPieces unmaps pieces that nothing points into: those of a context that has ended, where there was none to do it in, and
+// of an import that failed.
+func (s *Pools) sweepPieces() {
+	for name, x := range s.shares.mapped {
+		if x.pointers == 0 && s.Driver.UnmapShared(x.address) == gpubackend.Success {
+			delete(s.shares.mapped, name)
+		}
+	}
+}
+
+// forget drops the pointers of a context that is gone.
+func (s *shares) forget(context uint64) {
+	for address, x := range s.pointers {
+		if x.context == context {
+			delete(s.pointers, address)
+			x.pointers--
+		}
+	}
+}
+
+// Pieces is how many pieces are offered and mapped, and how many pointers into these there are.
+func (s *Pools) Pieces() (offered, mapped, pointers int) {
+	return len(s.shares.offered), len(s.shares.mapped), len(s.shares.pointers)
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sharing
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/command"
+	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/handles"
+	"github.com/paracuda/paracuda/gpubackend/worker/offers"
+)
+
+// shareEvent offers an event.
+func (s *Sharing) shareEvent(c *call.Call, a command.IpcGetEventHandle) gpubackend.Result {
+	handle := a.Event
+	e, result := handles.Event(s.Objects, handle)
+	if result != gpubackend.Success {
+		return result
+	}
+	x := s.events[handle]
+	if x == nil {
+		if x, result = s.offerEvent(handle, e); result != gpubackend.Success {
+			return result
+		}
+	}
+	c.Put(command.IpcGetEventHandleAnswer{Name: x.offer.Secret()})
+	return gpubackend.Success
+}
+
+func (s *Sharing) offerEvent(handle uint64, e gpubackend.Event) (*share, gpubackend.Result) {
+	if len(s.events) >= maxEvents {
+		return nil, gpubackend.OutOfMemory
+	}
+	shared, fd, result := s.Driver.ShareEvent(e)
+	if result != gpubackend.Success {
+		return nil, result
+	}
+	offer, err := offers.Open(offers.Event, shared[:], fd)
+	if err != nil {
+		s.Log.WithError(err).Warn("share an event")
+		return nil, gpubackend.OutOfMemory
+	}
+	x := &share{offer: offer, context: s.Objects.Parent(handle)}
+	s.events[handle] = x
+	return x, gpubackend.Success
+}
+
+// openEvent opens an event that another worker offers.
+func (s *Sharing) openEvent(c *call.Call, a command.IpcOpenEventHandle) gpubackend.Result {
+	if !s.Objects.Room(object.Event) {
+		return gpubackend.OutOfMemory
+	}
+	if own(s.events, a.Name) {
+		return gpubackend.InvalidContext // as for memory: between processes
+	}
+	var shared gpubackend.SharedEvent
+	text, fd, err := offers.Receive(offers.Event, a.Name, len(shared))
+	if err != nil {
+		s.Log.WithError(err).Warn("get another process's event")
+		return gpubackend.InvalidHandle
+	}
+	if fd >= 0 {
+		defer unix.Close(fd)
+	}
+	copy(shared[:], text)
+	e, result := s.Driver.OpenEvent(shared, fd)
+	if result != gpubackend.Success {
+		return result
+	}
+	handle := s.Objects.Add(object.Event, uint64(e), s.Contexts.Home(c.Context))
+	c.Put(command.IpcOpenEventHandleAnswer{Event: handle})
+	return gpubackend.Success
+}
+
+// withdrawEvent ends the offer of an event.
+func (s *Sharing) withdrawEvent(handle uint64) {
+	if x := s.events[handle]; x != nil {
+		x.offer.Close()
+		delete(s.events, handle)
+	}
+}
+
+// Steps are what is done around the handlers of others.
+func (s *Sharing) Steps() call.Steps {
+	return call.Steps{gpubackend.OpEventDestroy: s.endEvent}
+}
+
+// endEvent ends the offer of an event that is destroyed.
+func (s *Sharing) endEvent(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
+	s.withdrawEvent(c.Word(0))
+	return run(c)
+}
