@@ -10,6 +10,7 @@ const (
 	attributePCIBus                   = 33
 	attributePCIDevice                = 34
 	attributePCIDomain                = 50
+	attributeMajor                    = 75 // of the compute capability
 	attributeThreadsOfMultiprocessor  = 39
 	attributeHostPointerForRegistered = 91
 	attributePageableMemoryAccess     = 88

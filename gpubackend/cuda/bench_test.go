@@ -22,7 +22,7 @@ func TestCallsDoNotAllocate(t *testing.T) {
 		"copy in": func() { d.CopyIn(p, in, 0) },
 		"record":  func() { d.EventRecordWithFlags(e, 0, 0) },
 		"query":   func() { d.EventQuery(e); d.StreamQuery(0); d.ContextQuery() },
-		"current": func() { d.SetCurrent(d.current) },
+		"current": func() { d.SetCurrent(d.CurrentHandle()) },
 	} {
 		if n := testing.AllocsPerRun(100, f); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)

@@ -13,6 +13,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
+	"github.com/paracuda/paracuda/gpubackend/cuda/graphs"
 )
 
 // TestCapturedCopies replays a copy from host memory: ordinary, registered, and registered anew, which the driver doesn't
@@ -81,7 +82,7 @@ func TestConditionalNode(t *testing.T) {
 	for _, test := range []struct {
 		bodies uint64
 		want   gpubackend.Result
-	}{{3, gpubackend.Success}, {maxBodies + 1, gpubackend.InvalidValue}} {
+	}{{3, gpubackend.Success}, {graphs.MaxBodies + 1, gpubackend.InvalidValue}} {
 		n := &gpubackend.Node{Type: gpubackend.NodeConditional, Handle: handle, Kind: 2, Bodies: test.bodies}
 		node, _, bodies, r := d.GraphAddNode(g, nil, nil, n)
 		want(t, "add", r, test.want)
@@ -100,7 +101,7 @@ func TestCooperativeInACapture(t *testing.T) {
 	s, r := d.StreamCreateWithPriority(1, 0)
 	must(t, "stream", r)
 	attribute := make([]byte, driver.LaunchAttributeBytes)
-	attribute[0], attribute[8] = attributeCooperative, 1
+	attribute[0], attribute[8] = 2, 1 // CU_LAUNCH_ATTRIBUTE_COOPERATIVE
 	for i, captured := range []bool{false, true} {
 		numbers := []float32{float32(i) + 1, 20, 0} // a, b and their sum
 		must(t, "copy", d.CopyIn(memory, floatBytes(numbers), s))

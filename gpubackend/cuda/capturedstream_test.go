@@ -46,8 +46,8 @@ func TestStreamsThatEndInACapture(t *testing.T) {
 	must(t, "destroy", d.StreamDestroy(s))
 	must(t, "destroy", d.StreamDestroy(side))
 	must(t, "query", d.ContextQuery())
-	if len(d.capturing) != 0 {
-		t.Errorf("%d captures go on", len(d.capturing))
+	if d.Capturing() {
+		t.Error("a capture goes on")
 	}
 }
 
@@ -55,7 +55,7 @@ func TestStreamsThatEndInACapture(t *testing.T) {
 func TestWorkBeforeACaptureIsWaitedFor(t *testing.T) {
 	d := newDevice(t, Options{})
 	l := emptyLaunch(load(t, d, "empty"))
-	d.prints = prints{}
+	d.prints.Forget()
 	s, side := newStream(t, d), newStream(t, d)
 	for _, l.Stream = range []gpubackend.Stream{s, side} {
 		must(t, "launch", d.Launch(l))
@@ -80,7 +80,7 @@ func TestWorkBeforeACaptureIsWaitedFor(t *testing.T) {
 		drivertest.Tell("fake_not_ready", 1)
 		must(t, "wait", d.StreamWaitEvent(other, fork, 0))
 	}
-	if n := len(d.state.work.events); n != 1 {
+	if n := d.Current().Work.Marks(); n != 1 {
 		t.Errorf("%d events for one stream", n)
 	}
 	must(t, "destroy", d.StreamDestroy(other))
@@ -92,9 +92,9 @@ func TestWorkBeforeACaptureIsWaitedFor(t *testing.T) {
 // waited for.
 func TestStreamsThatEndInAnotherContext(t *testing.T) {
 	d := newDevice(t, Options{})
-	first := d.current
+	first := d.CurrentHandle()
 	l := emptyLaunch(load(t, d, "empty"))
-	d.prints = prints{}
+	d.prints.Forget()
 	l.Stream = newStream(t, d)
 	must(t, "launch", d.Launch(l))
 	second, r := d.CtxCreate(0, 0)
@@ -102,8 +102,8 @@ func TestStreamsThatEndInAnotherContext(t *testing.T) {
 	must(t, "set current", d.SetCurrent(second))
 	drivertest.Tell("fake_not_ready", 2)
 	must(t, "destroy", d.StreamDestroy(l.Stream))
-	if d.current != second {
-		t.Errorf("the current context is %#x", d.current)
+	if d.CurrentHandle() != second {
+		t.Errorf("the current context is %#x", d.CurrentHandle())
 	}
 	must(t, "query", d.ContextQuery())
 	must(t, "set current", d.SetCurrent(first))
@@ -114,7 +114,7 @@ func TestStreamsThatEndInAnotherContext(t *testing.T) {
 // TestStreamsThatEndWithTheirContext aren't asked, though they were given work while another context was current.
 func TestStreamsThatEndWithTheirContext(t *testing.T) {
 	d := newDevice(t, Options{})
-	first, memory := d.current, alloc(t, d, 4096)
+	first, memory := d.CurrentHandle(), alloc(t, d, 4096)
 	second, r := d.CtxCreate(0, 0)
 	must(t, "create", r)
 	must(t, "set current", d.SetCurrent(second))
@@ -123,8 +123,8 @@ func TestStreamsThatEndWithTheirContext(t *testing.T) {
 	must(t, "fill", d.MemsetD8Async(memory, 0, 4096, s))
 	must(t, "destroy", d.CtxDestroy(second))
 	must(t, "query", d.ContextQuery())
-	if len(d.streams) != 0 {
-		t.Errorf("%d streams are known", len(d.streams))
+	if d.streamRoom.Known() != 0 {
+		t.Errorf("%d streams are known", d.streamRoom.Known())
 	}
 }
 
@@ -136,7 +136,7 @@ func TestCapturesEndWithTheirContext(t *testing.T) {
 	must(t, "set current", d.SetCurrent(c))
 	must(t, "begin", d.StreamBeginCapture(newStream(t, d), 0))
 	must(t, "destroy", d.CtxDestroy(c))
-	if len(d.capturing) != 0 {
-		t.Errorf("%d captures go on", len(d.capturing))
+	if d.Capturing() {
+		t.Error("a capture goes on")
 	}
 }

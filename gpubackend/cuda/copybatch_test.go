@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/copies"
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
 )
@@ -18,7 +19,7 @@ func TestCopyBatch(t *testing.T) {
 	stream, r := d.StreamCreateWithPriority(driver.StreamNonBlocking, 0)
 	must(t, "make a stream", r)
 	from, to := alloc(t, d, n), alloc(t, d, n)
-	b := NewBatch(parts)
+	b := copies.NewBatch(parts)
 	defer b.Close()
 	for round := range byte(3) {
 		data := make([]byte, n)

@@ -10,8 +10,22 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/cuda/code"
+	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
+	"github.com/paracuda/paracuda/gpubackend/cuda/copies"
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
-	"github.com/paracuda/paracuda/gpubackend/cuda/hostfunc"
+	"github.com/paracuda/paracuda/gpubackend/cuda/gpus"
+	"github.com/paracuda/paracuda/gpubackend/cuda/graphs"
+	"github.com/paracuda/paracuda/gpubackend/cuda/green"
+	"github.com/paracuda/paracuda/gpubackend/cuda/hostmemory"
+	"github.com/paracuda/paracuda/gpubackend/cuda/launches"
+	"github.com/paracuda/paracuda/gpubackend/cuda/limits"
+	"github.com/paracuda/paracuda/gpubackend/cuda/memory"
+	"github.com/paracuda/paracuda/gpubackend/cuda/prints"
+	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
+	"github.com/paracuda/paracuda/gpubackend/cuda/sharing"
+	"github.com/paracuda/paracuda/gpubackend/cuda/streams"
+	"github.com/paracuda/paracuda/gpubackend/cuda/textures"
 )
 
 // DefaultLibrary is the name under which the driver's library is installed.
@@ -32,53 +46,54 @@ type Options struct {
 	// HostMemory is what the guest process may make this one take of the host's memory; nil: any.
 	HostMemory *budget.Budget
 	// Capture is where kernels' output goes; nil leaves it on this process's standard output.
-	Capture *Capture
+	Capture *prints.Capture
 	// Log receives what a Result can't say; nil is the standard logger.
 	Log *logrus.Entry
 }
 
-// calls is what is passed on as it is.
-type calls = driver.Driver
+// passed is what goes to the driver as it is: the methods that no room has.
+type passed struct{ *driver.Driver }
 
-// Device is the GPUs of the host as one process sees them. It implements gpubackend.Driver.
+// The rooms, by the names that they have in Device.
+type (
+	contextRoom    = contexts.Contexts
+	memoryRoom     = memory.Memory
+	hostMemoryRoom = hostmemory.HostMemory
+	copyRoom       = copies.Copies
+	launchRoom     = launches.Launches
+	codeRoom       = code.Code
+	streamRoom     = streams.Streams
+	graphRoom      = graphs.Graphs
+	textureRoom    = textures.Textures
+	limitRoom      = limits.Limits
+	greenRoom      = green.Green
+	sharingRoom    = sharing.Sharing
+)
+
+// Device is the GPUs of the host as one process sees them. It implements gpubackend.Driver by the
+// methods of its rooms; those of the driver's library are one level deeper, so that a room's method
+// comes before the library's of the same name.
 type Device struct {
-	*calls
+	passed
+	*contextRoom
+	*memoryRoom
+	*hostMemoryRoom
+	*copyRoom
+	*launchRoom
+	*codeRoom
+	*streamRoom
+	*graphRoom
+	*textureRoom
+	*limitRoom
+	*greenRoom
+	*sharingRoom
+
 	options  Options
 	log      *logrus.Entry
-	gpus     []gpu
-	contexts map[gpubackend.Context]*context
-	current  gpubackend.Context
-	state    *context // of current; nil for none
-	owners   map[uint64]*context
-	memories map[gpubackend.Memory]guestMemory
-	arrays   map[uint64]arrayCharge
-	textures objects
-	surfaces objects
-	links    map[gpubackend.Link]*linking
-	kernels  enumeration[gpubackend.Library, gpubackend.Kernel]
-	waits    *hostfunc.Calls
-	greens   map[gpubackend.GreenContext]gpubackend.Context
-	placed   placements
-	// registered is what HostRegister made known, by address.
-	registered map[uint64]registration
-	ranges     ranges
-	lends      bool                 // the driver doesn't know all of it
-	prints     prints               // of all modules that were loaded
-	snapshot   *gpubackend.Snapshot // of Warm, until Open takes it
-	replays    replays
-	references bool // a module's texture or surface reference was asked for: kernels may use them
-	// graphMemory is that of allocation nodes.
-	graphMemory graphMemory
-	limits      map[contextLimit]limitCharge
-	// libraries is what the variables of each count for in a context.
-	libraries map[gpubackend.Library]uint64
-	held      held
-	// streams has the context of each stream that the guest made.
-	streams map[gpubackend.Stream]*context
-	// capturing are the streams that were told to capture.
-	capturing map[gpubackend.Stream]struct{}
-	// functions are those of the module that was enumerated last.
-	functions enumeration[gpubackend.Module, gpubackend.Function]
+	gpus     *gpus.List
+	ranges   *reach.Ranges
+	prints   *prints.Prints
+	snapshot *gpubackend.Snapshot // of Warm, until Open takes it
 }
 
 var _ gpubackend.Driver = (*Device)(nil)
@@ -110,23 +125,89 @@ func NewDevice(options Options) (*Device, error) {
 	if options.Library == "" {
 		options.Library = DefaultLibrary
 	}
-	d := &Device{
-		options:    options,
-		log:        options.Log,
-		contexts:   make(map[gpubackend.Context]*context),
-		owners:     make(map[uint64]*context),
-		streams:    make(map[gpubackend.Stream]*context),
-		capturing:  make(map[gpubackend.Stream]struct{}),
-		registered: make(map[uint64]registration),
+	if options.Log == nil {
+		options.Log = logrus.NewEntry(logrus.StandardLogger())
 	}
-	if d.log == nil {
-		d.log = logrus.NewEntry(logrus.StandardLogger())
-	}
-	var err error
-	if d.calls, err = driver.Open(options.Library); err != nil {
+	calls, err := driver.Open(options.Library)
+	if err != nil {
 		return nil, fmt.Errorf("load the CUDA driver: %w", err)
 	}
-	return d, nil
+	return furnish(calls, options), nil
+}
+
+// furnish makes the rooms and tells each of those that it needs.
+func furnish(calls *driver.Driver, o Options) *Device {
+	d := &Device{passed: passed{calls}, options: o, log: o.Log, gpus: &gpus.List{}}
+	x := contexts.New(calls, d.gpus)
+	d.contextRoom = x
+	d.ranges = reach.New(calls, x)
+	d.prints = prints.New(o.Capture, d.hasMajor, o.HostMemory, driver.FlushOutput)
+	d.memoryRoom = memory.New(calls, x, d.gpus, d.ranges, memory.Options{
+		Limit: o.MemoryLimit, Host: o.HostMemory, Log: o.Log,
+	})
+	d.streamRoom = streams.New(calls, x, d.prints, d.memoryRoom.Settled, o.Log)
+	d.copyRoom = copies.New(calls, x, d.ranges)
+	d.launchRoom = launches.New(calls, x, d.streamRoom.Capturing, o.GraphReplay)
+	d.hostMemoryRoom = hostmemory.New(calls, x, d.gpus, d.ranges, d.streamRoom.Capturing, o.Log)
+	d.codeRoom = code.New(calls, code.Rooms{
+		Contexts: x, GPUs: d.gpus, Ranges: d.ranges, Memory: d.memoryRoom,
+		Charges: memory.NewCharges(d.memoryRoom, x), Host: d.hostMemoryRoom, Prints: d.prints,
+		CopyOut: d.copyRoom.CopyOut, Ending: d.launchRoom.Forget,
+	}, code.Options{Host: o.HostMemory, Log: o.Log})
+	d.graphRoom = graphs.New(calls, x, d.gpus, d.ranges, d.memoryRoom, graphs.Needs{
+		HostNode: d.streamRoom.HostNode, FunctionOf: d.codeRoom.KernelGetFunction,
+	})
+	d.textureRoom = textures.New(calls, x, d.ranges, memory.NewCharges(d.memoryRoom, x), o.HostMemory,
+		d.launchRoom.EndReplays)
+	d.limitRoom = limits.New(calls, x, d.gpus, d.memoryRoom)
+	d.greenRoom = green.New(calls, x, d.gpus, green.Hooks{
+		Ending: d.launchRoom.Forget, Ended: d.greenEnded, Stream: d.streamRoom.Add,
+	})
+	d.sharingRoom = sharing.New(calls, x, d.memoryRoom, o.Log)
+	d.memoryRoom.Connect(d.streamRoom, d.graphRoom)
+	x.SetHooks(contexts.Hooks{
+		Ending: d.launchRoom.Forget, Room: d.codeRoom.Room, Began: d.codeRoom.Began, Ready: d.codeRoom.ServeIn,
+		Current: d.codeRoom.Serve, Holds: d.memoryRoom.Holds, Ended: d.contextEnded,
+	})
+	return d
+}
+
+// contextEnded tells the rooms of a context that has ended.
+func (d *Device) contextEnded(c *contexts.Context) {
+	d.greenRoom.Ended(c)
+	d.streamRoom.Ended(c)
+	d.copyRoom.Ended(c)
+	d.memoryRoom.Ended(c)
+	d.textureRoom.Ended(c)
+	d.limitRoom.Ended(c)
+	d.codeRoom.Ended(c)
+	d.graphRoom.Measure()
+	d.hostMemoryRoom.Ended(c)
+}
+
+// greenEnded tells them of a green one, which has streams and limits alone.
+func (d *Device) greenEnded(c *contexts.Context) {
+	d.memoryRoom.Inherit(c)
+	d.limitRoom.Ended(c)
+	d.copyRoom.Ended(c)
+	d.streamRoom.Ended(c)
+}
+
+// hasMajor says whether a device has that major compute capability.
+func (d *Device) hasMajor(major int) bool {
+	for i := range d.gpus.Len() {
+		has, r := d.DeviceGetAttribute(attributeMajor, d.gpus.At(i).Native)
+		if r == gpubackend.Success && int(has) == major {
+			return true
+		}
+	}
+	return false
+}
+
+// Output takes what kernels printed. The driver writes it when a stream or event is seen idle.
+func (d *Device) Output() []gpubackend.Output {
+	c := d.Current()
+	return d.prints.Take(c != nil && c.Dead() != gpubackend.Success)
 }
 
 // Close lets streams that wait for host functions go on, frees the memory and unloads the library. Contexts end
@@ -135,26 +216,21 @@ func (d *Device) Close() {
 	if !d.IsOpen() {
 		return
 	}
-	if d.waits != nil {
-		d.waits.Close()
-	}
-	if d.ended() == gpubackend.NotReady {
+	d.ReleaseAll()
+	if d.working() {
 		d.log.Warn("closed with work in flight: device memory is freed by the end of the process")
 		return
 	}
-	for i := range d.gpus {
-		d.gpus[i].close(d.calls)
-	}
-	d.gpus = nil
-	d.calls.Close()
+	d.memoryRoom.Close()
+	d.Driver.Close()
 }
 
-// ended says whether any context has work in flight.
-func (d *Device) ended() gpubackend.Result {
-	for c := range d.contexts {
-		if d.SetCurrent(c) == gpubackend.Success && d.ContextQuery() == gpubackend.NotReady {
-			return gpubackend.NotReady
+// working says whether any context has work in flight.
+func (d *Device) working() bool {
+	for c := range d.All() {
+		if d.SetCurrent(c.Handle) == gpubackend.Success && d.ContextQuery() == gpubackend.NotReady {
+			return true
 		}
 	}
-	return gpubackend.Success
+	return false
 }

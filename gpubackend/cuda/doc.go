@@ -3,19 +3,38 @@
 // Package cuda is the GPU of the host behind the gpubackend.Driver interface: the CUDA driver API, reached
 // through cgo and dlopen, so that one binary runs with and without it.
 //
-// # Functions
+// # Rooms
 //
-// Functions are found by their exported names (libcuda keeps each with one ABI for ever) and called through
-// pointers with arguments in C memory; no Go pointer is passed inside anything. Most methods are generated
-// (zz_generated_calls.go); the others are written where the driver's form is not the interface's: structures,
-// buffers, memory of the window, streams that have to be watched.
+// A Device is put together of rooms, each a package of its own with the few fields that it owns. No
+// room gets the Device: each is given the rooms below it, an interface with the functions of the
+// driver that it calls, and hooks for those above. What no room has is passed on to the driver.
 //
-// # Memory
+//	driver      the binding of the library: one method for each function; cgo ends here
+//	cmem        memory of C, for structures that the driver is given
+//	hostfunc    functions of Go that streams wait for
 //
-// MemAlloc serves from a window of addresses reserved at the start, which package devmem divides. Memory is made
-// in large pieces with the virtual memory functions. MemFree doesn't wait: memory that was freed while work was in
-// flight is used again only when the context has been seen idle, or when an allocation would fail without it, after
-// waiting as cuMemFree does natively.
+//	gpus        what is known of the GPUs
+//	activity    which streams of a context may have work in flight
+//	contexts    the contexts, which is current, and who is told when they come and go
+//	reach       which addresses the guest may have copied and filled
+//	prints      whether kernels print, and what
+//	environment the variables that the driver reads
+//
+//	memory      device memory, what counts for its limit, and what the guest maps by itself
+//	hostmemory  the guest's pages that kernels reach
+//	copies      copies and fills
+//	launches    launches and replays
+//	streams     streams, events, captures, host functions
+//	code        modules, libraries, functions, links, managed variables
+//	graphs      graphs, their nodes, and the memory that they allocate
+//	textures    arrays, texture and surface objects, references
+//	green       green contexts
+//	limits      limits of contexts that take memory
+//	sharing     memory and events of several processes
+//
+// Here are device.go, which furnishes the rooms, open.go and warm.go, which open the driver and
+// describe its GPUs, and attributes.go, which says what guests are told otherwise. Package
+// drivertest has a library for tests, selfcheck what is checked on a GPU.
 //
 // # Threads
 //

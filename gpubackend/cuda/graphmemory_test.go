@@ -25,7 +25,7 @@ func allocatingGraph(t *testing.T, d *Device, sizes ...uint64) gpubackend.GraphE
 }
 
 func allocationNode(bytes uint64) *gpubackend.Node {
-	n := &gpubackend.Node{Type: gpubackend.NodeMemAlloc, Bytes: bytes, Pool: make([]byte, poolBytes)}
+	n := &gpubackend.Node{Type: gpubackend.NodeMemAlloc, Bytes: bytes, Pool: make([]byte, 88)}
 	n.Pool[0], n.Pool[8] = 1, 1
 	return n
 }
@@ -39,26 +39,24 @@ func limited(t *testing.T, limit uint64) *Device {
 	return d
 }
 
-func (d *Device) used() uint64 { return d.gpus[0].heap.Used() }
-
 // TestGraphsCountForTheLimit: what the driver says they have counts, and no launch takes what there isn't.
 func TestGraphsCountForTheLimit(t *testing.T) {
 	d := limited(t, 100<<20)
 	small, large := allocatingGraph(t, d, 20<<20, 20<<20), allocatingGraph(t, d, 60<<20)
-	if d.used() != 0 {
-		t.Fatalf("%d bytes count for graphs that were never launched", d.used())
+	if d.Used(0) != 0 {
+		t.Fatalf("%d bytes count for graphs that were never launched", d.Used(0))
 	}
 	must(t, "launch", d.GraphLaunch(small, 0))
-	if d.used() != 40<<20 {
-		t.Fatalf("%d MiB count", d.used()>>20)
+	if d.Used(0) != 40<<20 {
+		t.Fatalf("%d MiB count", d.Used(0)>>20)
 	}
 	must(t, "launch one after the other", d.GraphLaunch(large, 0))
-	if d.used() != 60<<20 {
-		t.Fatalf("%d MiB count for graphs that share memory", d.used()>>20)
+	if d.Used(0) != 60<<20 {
+		t.Fatalf("%d MiB count for graphs that share memory", d.Used(0)>>20)
 	}
 	p := alloc(t, d, 90<<20) // graphs give up what they don't use
-	if d.used() != 90<<20 {
-		t.Fatalf("%d MiB count", d.used()>>20)
+	if d.Used(0) != 90<<20 {
+		t.Fatalf("%d MiB count", d.Used(0)>>20)
 	}
 	want(t, "launch beside it", d.GraphLaunch(large, 0), gpubackend.OutOfMemory)
 	want(t, "upload beside it", d.GraphUpload(small, 0), gpubackend.OutOfMemory)
@@ -66,8 +64,8 @@ func TestGraphsCountForTheLimit(t *testing.T) {
 	must(t, "launch again", d.GraphLaunch(large, 0))
 	must(t, "destroy", d.GraphExecDestroy(large))
 	must(t, "trim", d.DeviceGraphMemTrim(0))
-	if d.used() != 0 || len(d.graphMemory.execs) != 1 {
-		t.Errorf("%d bytes count in the end, %d graphs are known", d.used(), len(d.graphMemory.execs))
+	if d.Used(0) != 0 || d.graphRoom.Allocating() != 1 {
+		t.Errorf("%d bytes count in the end, %d graphs are known", d.Used(0), d.graphRoom.Allocating())
 	}
 }
 

@@ -56,7 +56,7 @@ func TestResourcesPassUnchanged(t *testing.T) {
 // TestGreenContextIsPartOfThePrimary: memory is the primary context's, which isn't idle before its green contexts are.
 func TestGreenContextIsPartOfThePrimary(t *testing.T) {
 	d := newDevice(t, Options{})
-	home := d.current
+	home := d.CurrentHandle()
 	r, result := d.DevResource(gpubackend.OfDevice, 0, gpubackend.ResourceSM)
 	must(t, "device", result)
 	g, c := newGreen(t, d, r)
@@ -68,7 +68,7 @@ func TestGreenContextIsPartOfThePrimary(t *testing.T) {
 	must(t, "set current", d.SetCurrent(home))
 	drivertest.Tell("fake_not_ready", 1)
 	want(t, "query", d.ContextQuery(), gpubackend.NotReady)
-	if d.current != home {
+	if d.CurrentHandle() != home {
 		t.Error("the query left the green context current")
 	}
 	want(t, "announce", d.Announce(0, true, 0, 0), gpubackend.NotSupported)
@@ -76,7 +76,7 @@ func TestGreenContextIsPartOfThePrimary(t *testing.T) {
 	must(t, "fill", d.MemsetD8Async(p, 1, 4096, s))
 	must(t, "set current", d.SetCurrent(c))
 	must(t, "destroy the stream", d.StreamDestroy(s))
-	if d.contexts[home].work.has(s) {
+	if d.Of(home).Work.Has(s) {
 		t.Error("the primary context still asks a stream that is gone")
 	}
 	want(t, "destroy as a context", d.CtxDestroy(c), gpubackend.InvalidContext)
@@ -86,7 +86,7 @@ func TestGreenContextIsPartOfThePrimary(t *testing.T) {
 	must(t, "free", d.MemFree(p))
 	newGreen(t, d, r)
 	must(t, "reset", d.DevicePrimaryCtxReset(0))
-	if len(d.contexts) != 1 || len(d.greens) != 0 {
-		t.Errorf("%d contexts, %d of them green, are left", len(d.contexts), len(d.greens))
+	if d.contextRoom.Known() != 1 || d.Greens() != 0 {
+		t.Errorf("%d contexts, %d of them green, are left", d.contextRoom.Known(), d.Greens())
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/cuda/textures"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
@@ -74,7 +75,7 @@ func TestObjectsEndWithTheirContext(t *testing.T) {
 	host := budget.New(1 << 30)
 	d := newDevice(t, Options{HostMemory: host})
 	before := host.Used()
-	host.SetLimit(before + 3*objectBytes)
+	host.SetLimit(before + 3*textures.ObjectBytes)
 	make := func() (uint64, gpubackend.Result) {
 		return d.TexObjectCreate(make([]byte, cudaabi.ResourceDescSize), nil, nil)
 	}
@@ -90,7 +91,7 @@ func TestObjectsEndWithTheirContext(t *testing.T) {
 	want(t, "destroy it again", d.TexObjectDestroy(first), gpubackend.InvalidValue)
 	must(t, "reset", d.DevicePrimaryCtxReset(0))
 	want(t, "destroy what is gone", d.SurfObjectDestroy(s), gpubackend.InvalidValue)
-	if host.Used() != before || len(d.textures)+len(d.surfaces) != 0 {
-		t.Errorf("%d bytes count, and %d objects are known", host.Used()-before, len(d.textures)+len(d.surfaces))
+	if host.Used() != before || d.Objects() != 0 {
+		t.Errorf("%d bytes count, and %d objects are known", host.Used()-before, d.Objects())
 	}
 }

@@ -112,7 +112,7 @@ func TestManagedVariables(t *testing.T) {
 				t.Errorf("other: %d bytes at %#x", n, addr)
 			}
 			must(t, "unload", d.ModuleUnload(m))
-			if len(d.placed.modules) != 0 {
+			if m, _ := d.Placed(); m != 0 {
 				t.Error("the module is remembered")
 			}
 		})
@@ -243,7 +243,7 @@ func TestManagedLibrary(t *testing.T) {
 	d := newDevice(t, Options{})
 	_, _, _, r := d.LibraryLoadData([]byte(managedText), nil, nil, nil)
 	want(t, "plain load", r, gpubackend.NotReady)
-	current := d.current
+	current := d.CurrentHandle()
 	must(t, "no context", d.SetCurrent(0))
 	must(t, "release", d.DevicePrimaryCtxRelease(0))
 	before := drivertest.Count("cuMemHostRegister_v2")
@@ -266,8 +266,8 @@ func TestManagedLibrary(t *testing.T) {
 	_, r = d.DevicePrimaryCtxRetain(0)
 	must(t, "retain", r)
 	checkContent(t, "counter", mem[:4])
-	if d.current != 0 || drivertest.Count("cuMemHostRegister_v2") != before+1 {
-		t.Errorf("context %#x is current; registered %d times", d.current, drivertest.Count("cuMemHostRegister_v2")-before)
+	if d.CurrentHandle() != 0 || drivertest.Count("cuMemHostRegister_v2") != before+1 {
+		t.Errorf("context %#x is current; registered %d times", d.CurrentHandle(), drivertest.Count("cuMemHostRegister_v2")-before)
 	}
 	mem[0] = 77
 	must(t, "context", d.SetCurrent(current))
@@ -296,7 +296,7 @@ func TestManagedLibrary(t *testing.T) {
 	}
 	must(t, "context", d.SetCurrent(current))
 	must(t, "unload", d.LibraryUnload(l))
-	if len(d.placed.libraries)+len(d.placed.modules) != 0 {
+	if m, l := d.Placed(); m+l != 0 {
 		t.Error("the library is remembered")
 	}
 }
@@ -321,7 +321,7 @@ func TestManagedFilledInTime(t *testing.T) {
 		{"primary", none, retain, false},
 		{"own", none, create, false},
 		{"current before it begins", func(d *Device) gpubackend.Result {
-			h := d.current
+			h := d.CurrentHandle()
 			none(d)
 			return d.SetCurrent(h)
 		}, retain, false},
@@ -331,7 +331,7 @@ func TestManagedFilledInTime(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d := newDevice(t, Options{})
 			must(t, "before", c.before(d))
-			current := d.current
+			current := d.CurrentHandle()
 			must(t, "no context", d.SetCurrent(0))
 			mem, base := registered(t, d)
 			must(t, "context", d.SetCurrent(current))
@@ -350,8 +350,8 @@ func TestManagedFilledInTime(t *testing.T) {
 			} else {
 				checkContent(t, "counter", mem[:4])
 			}
-			if d.current != current {
-				t.Errorf("context %#x is current, not %#x", d.current, current)
+			if d.CurrentHandle() != current {
+				t.Errorf("context %#x is current, not %#x", d.CurrentHandle(), current)
 			}
 			must(t, "unload", d.LibraryUnload(l))
 		})
@@ -368,7 +368,7 @@ func checkUntouched(t *testing.T, mem []byte) {
 // TestManagedMemoryWentAway has a guest take the memory back before there is a context, and contexts that end.
 func TestManagedMemoryWentAway(t *testing.T) {
 	d := newDevice(t, Options{})
-	current := d.current
+	current := d.CurrentHandle()
 	must(t, "no context", d.SetCurrent(0))
 	must(t, "release", d.DevicePrimaryCtxRelease(0))
 	mem, base := registered(t, d)
@@ -394,7 +394,7 @@ func TestManagedMemoryWentAway(t *testing.T) {
 	_, _, _, r = d.ModuleLoadManaged([]byte(managedText), nil, base, nil, nil)
 	must(t, "load", r)
 	must(t, "destroy", d.CtxDestroy(c))
-	if len(d.placed.modules) != 0 {
+	if m, _ := d.Placed(); m != 0 {
 		t.Error("the module of a context that ended is remembered")
 	}
 	must(t, "context", d.SetCurrent(current))
@@ -431,7 +431,7 @@ func TestOverlookedVariables(t *testing.T) {
 // TestLentMemory has contexts come and go under memory that was given without one.
 func TestLentMemory(t *testing.T) {
 	d := newDevice(t, Options{})
-	primary := d.current
+	primary := d.CurrentHandle()
 	must(t, "no context", d.SetCurrent(0))
 	mem, base := guestBlock(t)
 	count := func(what string, n, gone uint64) {
@@ -459,7 +459,7 @@ func TestLentMemory(t *testing.T) {
 	must(t, "no context", d.SetCurrent(0))
 	must(t, "unregister", d.HostUnregister(base, uint64(len(mem))))
 	count("in the end", r+2, u+1)
-	if d.current != 0 || len(d.registered) != 0 {
+	if d.CurrentHandle() != 0 || d.Registered() != 0 {
 		t.Error("the context has changed")
 	}
 	must(t, "context", d.SetCurrent(primary))

@@ -20,11 +20,11 @@ func TestMemoryIsSharedByFile(t *testing.T) {
 	must(t, "create", r)
 	fd, r := one.ExportMemory(m)
 	must(t, "export", r)
-	used := other.gpus[0].heap.Used()
+	used := other.Used(0)
 	same, r := other.ImportMemory(fd, size, 0)
 	must(t, "import", r)
 	unix.Close(fd)
-	if now := other.gpus[0].heap.Used(); now != used+size {
+	if now := other.Used(0); now != used+size {
 		t.Errorf("%d bytes count, want %d", now-used, size)
 	}
 	content := func(d *Device, m gpubackend.Memory, addr uint64) []byte {
@@ -46,7 +46,7 @@ func TestMemoryIsSharedByFile(t *testing.T) {
 	must(t, "unmap", other.UnmapMemory(base+size, size))
 	must(t, "release", other.ReleaseMemory(same))
 	want(t, "release twice", other.ReleaseMemory(same), gpubackend.InvalidValue)
-	if now := other.gpus[0].heap.Used(); now != used {
+	if now := other.Used(0); now != used {
 		t.Errorf("%d bytes still count", now-used)
 	}
 	must(t, "unreserve", one.Unreserve(base, size))
@@ -55,7 +55,7 @@ func TestMemoryIsSharedByFile(t *testing.T) {
 
 func TestImportOfWrongFiles(t *testing.T) {
 	d := newDevice(t, Options{MemoryLimit: 4 * gpubackend.Granularity})
-	used := d.gpus[0].heap.Used()
+	used := d.Used(0)
 	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestImportOfWrongFiles(t *testing.T) {
 	want(t, "no such device", r, gpubackend.InvalidDevice)
 	_, r = d.ImportMemory(null, 5*gpubackend.Granularity, 0)
 	want(t, "beyond the limit", r, gpubackend.OutOfMemory)
-	if now := d.gpus[0].heap.Used(); now != used {
+	if now := d.Used(0); now != used {
 		t.Errorf("%d bytes count", now-used)
 	}
 }

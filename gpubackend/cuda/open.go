@@ -5,23 +5,23 @@ package cuda
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
+	"github.com/paracuda/paracuda/gpubackend/cuda/environment"
+	"github.com/paracuda/paracuda/gpubackend/cuda/gpus"
+	"github.com/paracuda/paracuda/gpubackend/cuda/memory"
 	"github.com/paracuda/paracuda/gpubackend/pcie"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
-
-// maxGPUs bounds the devices of one process.
-const maxGPUs = 16
 
 // Open initialises the driver with the guest's CUDA variables and describes its devices, unless Warm has done it.
 func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 	if s := d.snapshot; s != nil {
 		d.snapshot = nil
 		for i := range s.Device {
-			d.describeLink(i, &s.Device[i])
+			d.describeLink(d.gpus.At(i), &s.Device[i])
 		}
 		return s, gpubackend.Success
 	}
-	if err := applyEnvironment(env); err != nil {
+	if err := environment.Apply(env); err != nil {
 		d.log.WithError(err).Error("set the environment")
 		return nil, gpubackend.InvalidValue
 	}
@@ -33,18 +33,19 @@ func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 	if r != gpubackend.Success {
 		return nil, r
 	}
-	n = min(n, maxGPUs)
+	n = min(n, gpus.Max)
 	if n == 0 {
 		return nil, gpubackend.NoDevice
 	}
 	s := &gpubackend.Snapshot{Device: make([]wire.SnapshotDevice, n)}
-	d.gpus = make([]gpu, n)
+	all := make([]gpus.GPU, n)
 	for i := range s.Device {
-		if r := d.describe(i, &s.Device[i]); r != gpubackend.Success {
+		if r := d.describe(i, &all[i], &s.Device[i]); r != gpubackend.Success {
 			return nil, r
 		}
 	}
-	base, r := d.reserveWindow(n)
+	d.gpus.Set(all)
+	base, r := d.memoryRoom.Open()
 	if r != gpubackend.Success {
 		d.log.WithError(r.Err()).Error("reserve addresses for device memory")
 		return nil, r
@@ -52,12 +53,12 @@ func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 	s.DriverVersion = min(d.DriverVersion(), driver.MaxVersion)
 	s.Devices = uint32(n)
 	s.WindowBase = base
-	s.WindowBytes = uint64(n) * windowBytes
+	s.WindowBytes = uint64(n) * memory.WindowBytes
 	return s, gpubackend.Success
 }
 
 // describe fills in what is known of device i, and refuses one that this process must not use.
-func (d *Device) describe(i int, s *wire.SnapshotDevice) gpubackend.Result {
+func (d *Device) describe(i int, g *gpus.GPU, s *wire.SnapshotDevice) gpubackend.Result {
 	dev, r := d.DeviceGet(i)
 	if r != gpubackend.Success {
 		return r
@@ -76,26 +77,28 @@ func (d *Device) describe(i int, s *wire.SnapshotDevice) gpubackend.Result {
 	if r := d.admit(i, s); r != gpubackend.Success {
 		return r
 	}
-	d.gpus[i].native = dev
-	d.gpus[i].total = s.TotalMemory
-	d.gpus[i].threads = uint64(s.Attribute[attributeMultiprocessors]) * uint64(s.Attribute[attributeThreadsOfMultiprocessor])
-	d.gpus[i].readOnlyRegister = s.Attribute[attributeReadOnlyHostRegister] == 1
-	d.gpus[i].place = pcie.Address{
-		Domain: uint32(s.Attribute[attributePCIDomain]), Bus: uint32(s.Attribute[attributePCIBus]),
-		Device: uint32(s.Attribute[attributePCIDevice]),
+	*g = gpus.GPU{
+		Native: dev, Total: s.TotalMemory,
+		Threads: uint64(s.Attribute[attributeMultiprocessors]) *
+			uint64(s.Attribute[attributeThreadsOfMultiprocessor]),
+		ReadOnlyRegister: s.Attribute[attributeReadOnlyHostRegister] == 1,
+		Place: pcie.Address{
+			Domain: uint32(s.Attribute[attributePCIDomain]), Bus: uint32(s.Attribute[attributePCIBus]),
+			Device: uint32(s.Attribute[attributePCIDevice]),
+		},
 	}
-	d.describeLink(i, s)
+	d.describeLink(g, s)
 	mask(s)
 	return gpubackend.Success
 }
 
-// describeLink fills in how device i is connected to the host, which CUDA doesn't tell and NVML does.
-func (d *Device) describeLink(i int, s *wire.SnapshotDevice) {
+// describeLink fills in how a device is connected to the host, which CUDA doesn't tell and NVML does.
+func (d *Device) describeLink(g *gpus.GPU, s *wire.SnapshotDevice) {
 	folder := d.options.PCI
 	if folder == "" {
 		folder = pcie.Devices
 	}
-	l := pcie.Read(folder, d.gpus[i].place)
+	l := pcie.Read(folder, g.Place)
 	s.LinkGeneration, s.LinkWidth = l.Generation, l.Width
 	s.LinkMaxGeneration, s.LinkMaxWidth = l.MaxGeneration, l.MaxWidth
 	s.LinkOwnGeneration = l.OwnGeneration

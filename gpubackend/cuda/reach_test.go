@@ -5,56 +5,18 @@ package cuda
 import (
 	"bytes"
 	"encoding/binary"
-	"math/rand/v2"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+	"github.com/paracuda/paracuda/gpubackend/cuda/copies"
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
+	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
-
-// TestSpans compares spans with a byte for each address.
-func TestSpans(t *testing.T) {
-	const size = 64
-	const readable, writable = 1, 2
-	for seed := range uint64(200) {
-		r := rand.New(rand.NewPCG(seed, 7))
-		var s spans
-		var oracle [size]int
-		for range 30 {
-			x := span{base: r.Uint64N(size - 8), bytes: 1 + r.Uint64N(8), writable: r.IntN(3) > 0}
-			if r.IntN(4) == 0 && len(s) > 0 {
-				x = s[r.IntN(len(s))]
-				s.remove(x.base)
-				clear(oracle[x.base:x.end()])
-			} else {
-				for _, old := range s {
-					if old.base < x.end() && x.base < old.end() {
-						clear(oracle[old.base:old.end()])
-					}
-				}
-				s.put(x)
-				for i := x.base; i < x.end(); i++ {
-					oracle[i] = readable
-					if x.writable {
-						oracle[i] = writable
-					}
-				}
-			}
-			from, n, write := r.Uint64N(size), 1+r.Uint64N(12), r.IntN(2) == 0
-			want := from+n <= size
-			for i := from; want && i < from+n; i++ {
-				want = oracle[i] == writable || oracle[i] == readable && !write
-			}
-			if got := s.cover(from, n, write); got != want {
-				t.Fatalf("seed %d: cover(%d, %d, %t) = %t; %v", seed, from, n, write, got, s)
-			}
-		}
-	}
-}
 
 // page is memory of this process that the driver isn't told of.
 func page(tb testing.TB) []byte {
@@ -86,26 +48,24 @@ func touches(d *Device, device uint64) (reads, writes map[string]func(addr, n ui
 	}
 	stream, _ := d.StreamCreateWithPriority(driver.StreamNonBlocking, 0)
 	copyBatch := func(dst, src, n uint64) gpubackend.Result {
-		b := NewBatch(2)
+		b := copies.NewBatch(2)
 		defer b.Close()
 		b.Add(dst, src, n/2)
 		b.Add(dst+n/2, src+n/2, n/2)
 		return d.CopyBatch(b, stream)
 	}
 	copyBox := func(b gpubackend.Box) gpubackend.Result { return d.CopyBox(&b, 0) }
+	graph, _ := d.GraphCreate(0)
 	node := func(n gpubackend.Node) gpubackend.Result {
-		m, r := d.encodeNode(&n)
-		if r == gpubackend.Success {
-			m.Free()
-		}
+		_, _, _, r := d.GraphAddNode(graph, nil, nil, &n)
 		return r
 	}
 	copyNode := func(b gpubackend.Box) gpubackend.Result {
 		return node(gpubackend.Node{Type: gpubackend.NodeMemcpy, Copy: b})
 	}
 	array := func(at int, addr uint64) gpubackend.Result {
-		b := make([]byte, memcpy3DSize)
-		binary.LittleEndian.PutUint32(b[at+32:], memoryDevice)
+		b := make([]byte, cudaabi.Memcpy3DSize)
+		binary.LittleEndian.PutUint32(b[at+32:], reach.MemoryDevice)
 		binary.LittleEndian.PutUint64(b[at+48:], addr)
 		return d.CopyArray(b, 0)
 	}
@@ -174,7 +134,9 @@ func TestOwnMemoryIsOutOfReach(t *testing.T) {
 	}
 	const least = 1<<30 + 1 // of which so many elements seem to be 4 bytes
 	wraps := gpubackend.Node{Type: gpubackend.NodeMemset, Fill: gpubackend.Fill{Dst: device, Element: 4 + wrapping(least)<<32, Width: least, Height: 1}}
-	if _, r := d.encodeNode(&wraps); r != gpubackend.InvalidValue {
+	graph, r := d.GraphCreate(0)
+	must(t, "graph", r)
+	if _, _, _, r := d.GraphAddNode(graph, nil, nil, &wraps); r != gpubackend.InvalidValue {
 		t.Errorf("elements that wrap around: %d", r)
 	}
 	if !bytes.Equal(own, fill) {
@@ -220,22 +182,12 @@ func TestGuestsMemoryIsInReach(t *testing.T) {
 func TestGraphMemoryIsOfTheDevice(t *testing.T) {
 	d := newDevice(t, Options{})
 	memory := page(t)
-	d.ranges.device.put(span{cmem.AddressOf(memory), 4096, true})
+	d.ranges.OfGPUs.Put(reach.Span{Base: cmem.AddressOf(memory), Bytes: 4096, Writable: true})
 	shown := page(t)
 	register(t, d, shown, true)
 	before := drivertest.Count("cuMemcpyHtoDAsync_v2")
 	must(t, "to it", d.Copy(cmem.AddressOf(memory), cmem.AddressOf(shown), 8, 0))
 	if drivertest.Count("cuMemcpyHtoDAsync_v2") != before+1 {
 		t.Error("the driver was left to find out what it is")
-	}
-	for _, test := range []struct {
-		to, from side
-		want     string
-	}{{sideGraph, sideHost, "cuMemcpyHtoDAsync_v2"}, {sideHost, sideGraph, "cuMemcpyDtoHAsync_v2"}, {sideGraph, sideDevice, "cuMemcpyDtoDAsync_v2"}} {
-		before := drivertest.Count(test.want)
-		must(t, test.want, d.typedCopy(test.to, test.from)(cmem.AddressOf(memory), cmem.AddressOf(memory), 8, 0))
-		if drivertest.Count(test.want) != before+1 {
-			t.Errorf("%d from %d: not %s", test.to, test.from, test.want)
-		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
+	"github.com/paracuda/paracuda/gpubackend/cuda/prints"
 )
 
 func emptyLaunch(f gpubackend.Function) *gpubackend.Launch {
@@ -28,7 +29,7 @@ func TestContextQueryAsksBusyStreamsOnly(t *testing.T) {
 		streams = append(streams, s)
 	}
 	l := emptyLaunch(load(t, d, "empty"))
-	d.prints = prints{}
+	d.prints.Forget()
 	for range 5 {
 		for _, s := range []gpubackend.Stream{streams[3], streams[7], gpubackend.LegacyStream, gpubackend.DefaultStream} {
 			l.Stream = s
@@ -153,7 +154,7 @@ func TestStickyError(t *testing.T) {
 func TestAnnounce(t *testing.T) {
 	d := newDevice(t, Options{})
 	empty := load(t, d, "empty")
-	d.prints = prints{}
+	d.prints.Forget()
 	launch := func(s gpubackend.Stream) {
 		t.Helper()
 		l := emptyLaunch(empty)
@@ -192,7 +193,7 @@ func TestAnnounce(t *testing.T) {
 func TestQuietStream(t *testing.T) {
 	d := newDevice(t, Options{})
 	l := emptyLaunch(load(t, d, "empty"))
-	d.prints = prints{}
+	d.prints.Forget()
 	at := alloc(t, d, 4096)
 	var streams []gpubackend.Stream
 	for range 2 {
@@ -262,7 +263,7 @@ func TestHostFunc(t *testing.T) {
 		release()
 	}
 	want(t, "stream before the last release", d.StreamQuery(s), gpubackend.NotReady)
-	d.waits.Close()
+	d.ReleaseAll()
 	for deadline := time.Now().Add(10 * time.Second); d.StreamQuery(s) != gpubackend.Success; {
 		if time.Now().After(deadline) {
 			t.Fatal("the stream still waits")
@@ -281,7 +282,7 @@ func TestOutput(t *testing.T) {
 		}
 		return
 	}
-	capture, err := CaptureOutput()
+	capture, err := prints.CaptureOutput()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ func variables(mib uint64) []byte {
 
 func (d *Device) wantUsed(t *testing.T, what string, mib uint64) {
 	t.Helper()
-	if got := d.used(); got != mib<<20 {
+	if got := d.Used(0); got != mib<<20 {
 		t.Errorf("%s: %d MiB count, want %d", what, got>>20, mib)
 	}
 }
@@ -57,7 +57,7 @@ func TestVariablesWaitForFreedMemory(t *testing.T) {
 // TestVariablesOfLibrariesCount once for each context, those that come later too.
 func TestVariablesOfLibrariesCount(t *testing.T) {
 	d := newDevice(t, Options{MemoryLimit: 100 << 20})
-	primary := d.current
+	primary := d.CurrentHandle()
 	l, _, _, r := d.LibraryLoadData(variables(40), nil, nil, nil)
 	must(t, "load", r)
 	d.wantUsed(t, "loaded", 40)

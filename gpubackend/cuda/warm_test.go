@@ -8,12 +8,13 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
+	"github.com/paracuda/paracuda/gpubackend/cuda/memory"
 )
 
 // loadWarm loads the fake in a process with no CUDA variables but host's, and warms it.
 func loadWarm(t *testing.T, host ...string) *Device {
 	t.Helper()
-	for _, name := range []string{moduleLoading, visibleDevices, "CUDA_DEVICE_MAX_CONNECTIONS"} {
+	for _, name := range []string{"CUDA_MODULE_LOADING", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_MAX_CONNECTIONS"} {
 		t.Setenv(name, "") // which puts back what was there
 		os.Unsetenv(name)
 	}
@@ -36,7 +37,7 @@ func TestWarmIsUsedOnce(t *testing.T) {
 	init, retain, release := primaryCalls(d)
 	s, r := d.Open(nil)
 	must(t, "open", r)
-	if s.Devices != 1 || len(s.Device) != 1 || s.WindowBytes != windowBytes {
+	if s.Devices != 1 || len(s.Device) != 1 || s.WindowBytes != memory.WindowBytes {
 		t.Errorf("snapshot of %d devices, window of %d bytes", s.Devices, s.WindowBytes)
 	}
 	c, r := d.DevicePrimaryCtxRetain(0)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda"
+	"github.com/paracuda/paracuda/gpubackend/cuda/copies"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
@@ -41,7 +42,7 @@ type cudaEngine struct {
 	bounce     []byte
 	bounceAt   uint64
 	parameters [16]byte
-	batch      *cuda.Batch
+	batch      *copies.Batch
 	failed     error
 	inline     []*job // that needed nothing of the GPU
 	warn       func(string, error)
@@ -67,7 +68,7 @@ func newCUDAEngine(c *Config, p *handover.Policy) (*cudaEngine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &cudaEngine{device: d, threshold: c.Threshold, batch: cuda.NewBatch(batched)}
+	e := &cudaEngine{device: d, threshold: c.Threshold, batch: copies.NewBatch(batched)}
 	e.setRegistered(c.Registered)
 	e.warn = func(what string, err error) { c.Log.WithError(err).Warn(what) }
 	if err := e.open(c.Device); err != nil {

@@ -64,22 +64,6 @@ func (d *Driver) enumerate(s symbol, of uint64, n int) ([]uint64, gpubackend.Res
 	return b.Words()[:n], gpubackend.Success
 }
 
-// FuncParameter says where parameter i of a function lies among the packed ones. InvalidValue: it
-// has fewer.
-func (d *Driver) FuncParameter(f gpubackend.Function, i int) (offset, size uint32, r gpubackend.Result) {
-	return d.parameter(symFuncGetParamInfo, uint64(f), i)
-}
-
-// KernelParameter does so for a kernel.
-func (d *Driver) KernelParameter(k gpubackend.Kernel, i int) (offset, size uint32, r gpubackend.Result) {
-	return d.parameter(symKernelGetParamInfo, uint64(k), i)
-}
-
-func (d *Driver) parameter(s symbol, of uint64, i int) (offset, size uint32, r gpubackend.Result) {
-	r = d.call(s, of, uint64(i), d.out(0), d.out(1))
-	return uint32(d.value(0)), uint32(d.value(1)), r
-}
-
 // FuncAttribute reads an attribute of a function.
 func (d *Driver) FuncAttribute(attribute int, f gpubackend.Function) (int32, gpubackend.Result) {
 	r := d.call(symFuncGetAttribute, d.out(0), uint64(attribute), uint64(f))

@@ -98,8 +98,11 @@ func (l *library) callAt(function unsafe.Pointer, args ...uint64) gpubackend.Res
 	return gpubackend.Result(C.pc_call(function, l.frame, C.int32_t(len(args))))
 }
 
+// Function is the address of a function of the library.
+type Function = unsafe.Pointer
+
 // LaunchHostFunc is cuLaunchHostFunc for those who call it with functions of C; nil if there is none.
-func (l *library) LaunchHostFunc() unsafe.Pointer { return l.function[symLaunchHostFunc] }
+func (l *library) LaunchHostFunc() Function { return l.function[symLaunchHostFunc] }
 
 // openEvent opens an event by a handle of 64 bytes, which the function takes by value. The event is
 // output word 0.

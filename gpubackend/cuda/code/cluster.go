@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package code
+
+import (
+	"encoding/binary"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
+	"github.com/paracuda/paracuda/gpubackend/cuda/launches"
+)
+
+const (
+	launchShapeBytes  = 32 // grid, block, shared memory, padding
+	launchConfigBytes = 56 // CUlaunchConfig
+	attributesOffset  = 40 // in it
+	attributeCount    = 48
+)
+
+// OccupancyMaxActiveClusters asks the driver how many clusters of a launch are resident at a time.
+func (x *Code) OccupancyMaxActiveClusters(f gpubackend.Function, config []byte) (uint64, gpubackend.Result) {
+	return x.askCluster(x.calls.MaxActiveClusters, f, config)
+}
+
+// OccupancyMaxPotentialClusterSize asks the driver for the largest cluster that a launch may have.
+func (x *Code) OccupancyMaxPotentialClusterSize(f gpubackend.Function, config []byte) (uint64, gpubackend.Result) {
+	return x.askCluster(x.calls.MaxPotentialClusterSize, f, config)
+}
+
+func (x *Code) askCluster(
+	ask func(gpubackend.Function, cmem.Block) (int32, gpubackend.Result), f gpubackend.Function, config []byte,
+) (uint64, gpubackend.Result) {
+	if len(config) < launchShapeBytes || len(config) > launchShapeBytes+driver.MaxLaunchAttributes*driver.LaunchAttributeBytes {
+		return 0, gpubackend.InvalidValue
+	}
+	attributes := config[launchShapeBytes:]
+	if r := launches.CheckAttributes(attributes); r != gpubackend.Success {
+		return 0, r
+	}
+	if hasEvent(attributes) {
+		return 0, gpubackend.InvalidValue // the guest's own handle: nobody has translated it
+	}
+	b := cmem.Allocate(launchConfigBytes + len(attributes))
+	defer b.Free()
+	c := b.Bytes()
+	copy(c, config[:launchShapeBytes-4])
+	copy(c[launchConfigBytes:], attributes)
+	binary.LittleEndian.PutUint64(c[attributesOffset:], b.Address()+launchConfigBytes)
+	binary.LittleEndian.PutUint32(c[attributeCount:], uint32(len(attributes)/driver.LaunchAttributeBytes))
+	n, r := ask(f, b)
+	return uint64(int64(n)), x.contexts.Failed(r)
+}
+
+// hasEvent says whether a launch attribute holds an event.
+func hasEvent(attributes []byte) bool {
+	for ; len(attributes) > 0; attributes = attributes[driver.LaunchAttributeBytes:] {
+		switch binary.LittleEndian.Uint32(attributes) {
+		case 7, 12: // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, _LAUNCH_COMPLETION_EVENT
+			return true
+		}
+	}
+	return false
+}
+
+// ClusterMap passes on how clusters fit the GPU.
+func (x *Code) ClusterMap(first, second []byte) (uint64, gpubackend.Result) {
+	n, r := x.calls.ClusterMap(first, second)
+	return n, x.contexts.Failed(r)
+}

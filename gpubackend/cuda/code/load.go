@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package code
+
+import (
+	"encoding/binary"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
+)
+
+// Options of the JIT compiler (CUjit_option) that are handled here.
+const (
+	jitWallTime      = 2
+	jitInfoLog       = 3
+	jitInfoLogBytes  = 4
+	jitErrorLog      = 5
+	jitErrorLogBytes = 6
+	maxJITOptions    = 64
+	maxLog           = 1 << 20
+)
+
+// plainJITOptions are those whose value is a number. The others are pointers, of which logs alone are offered.
+var plainJITOptions = func() (plain [34]bool) {
+	for _, o := range []int{0, 1, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 20, 21, 22, 23, 24, 29, 30, 31, 32, 33} {
+		plain[o] = true
+	}
+	return
+}()
+
+// loading is the C memory of one load.
+type loading struct {
+	driver.Options
+	image             cmem.Block
+	infoLog, errorLog cmem.Block
+	infoAt, errorAt   int // option that holds a log's length; -1 for none
+}
+
+// newLoading copies what the driver is to read: the image with zeros after it, for PTX ends with a NUL.
+func newLoading(image, options, infoLog, errorLog []byte) (*loading, gpubackend.Result) {
+	if r := checkImage(image); r != gpubackend.Success {
+		return nil, r
+	}
+	l, r := newOptions(options, len(infoLog), len(errorLog))
+	if r == gpubackend.Success {
+		l.image = cmem.Copied(image, 16)
+	}
+	return l, r
+}
+
+// newOptions is the options and logs of a load or link.
+func newOptions(options []byte, infoBytes, errorBytes int) (*loading, gpubackend.Result) {
+	count := len(options) / 16
+	if len(options)%16 != 0 || count > maxJITOptions {
+		return nil, gpubackend.InvalidValue
+	}
+	l := &loading{
+		Options: driver.Options{IDs: cmem.Allocate(4 * (count + 4)), Values: cmem.Allocate(8 * (count + 4))},
+		infoAt:  -1, errorAt: -1,
+	}
+	for i := range count {
+		id, value := binary.LittleEndian.Uint64(options[16*i:]), binary.LittleEndian.Uint64(options[16*i+8:])
+		if r := l.option(id, value); r != gpubackend.Success {
+			l.Free()
+			return nil, r
+		}
+	}
+	l.infoLog, l.infoAt = l.log(infoBytes, jitInfoLog)
+	l.errorLog, l.errorAt = l.log(errorBytes, jitErrorLog)
+	return l, gpubackend.Success
+}
+
+func (l *loading) option(id, value uint64) gpubackend.Result {
+	switch {
+	case id >= jitWallTime && id <= jitErrorLogBytes:
+		return gpubackend.Success // buffers are parameters of their own; the time is left as it was
+	case id >= uint64(len(plainJITOptions)):
+		return gpubackend.InvalidValue
+	case !plainJITOptions[id]:
+		return gpubackend.NotSupported
+	}
+	l.add(uint32(id), value)
+	return gpubackend.Success
+}
+
+func (l *loading) add(id uint32, value uint64) {
+	binary.LittleEndian.PutUint32(l.IDs.Bytes()[4*l.Count:], id)
+	binary.LittleEndian.PutUint64(l.Values.Bytes()[8*l.Count:], value)
+	l.Count++
+}
+
+// log adds a log buffer, as option and option+1; it returns where its length is.
+func (l *loading) log(bytes int, option uint32) (cmem.Block, int) {
+	if bytes == 0 {
+		return cmem.Block{}, -1
+	}
+	b := cmem.Allocate(min(bytes, maxLog))
+	l.add(option, b.Address())
+	l.add(option+1, uint64(b.Len()))
+	return b, l.Count - 1
+}
+
+// results copies a log to its buffer and returns the length that the driver gave.
+func (l *loading) results(to []byte, log cmem.Block, at int) uint64 {
+	if at < 0 {
+		return 0
+	}
+	// The driver writes a size_t or only its low half there; no log is longer than the low half tells.
+	used := min(uint64(binary.LittleEndian.Uint32(l.Values.Bytes()[8*at:])), uint64(log.Len()))
+	copy(to, log.Bytes()[:used])
+	return used
+}
+
+func (l *loading) Free() {
+	for _, b := range []*cmem.Block{&l.image, &l.IDs, &l.Values, &l.infoLog, &l.errorLog} {
+		b.Free()
+	}
+}
+
+// ModuleLoadData loads an image into the current context. NotReady says that it has managed variables.
+func (x *Code) ModuleLoadData(image, options, infoLog, errorLog []byte) (m gpubackend.Module, infoUsed, errorUsed uint64, r gpubackend.Result) {
+	if r = x.checkImageIsPlain(image); r != gpubackend.Success {
+		return
+	}
+	return x.loadModule(image, options, infoLog, errorLog)
+}
+
+func (x *Code) loadModule(image, options, infoLog, errorLog []byte) (m gpubackend.Module, infoUsed, errorUsed uint64, r gpubackend.Result) {
+	l, r := newLoading(image, options, infoLog, errorLog)
+	if r != gpubackend.Success {
+		return
+	}
+	defer l.Free()
+	x.prints.Note(image)
+	m, r = x.chargedModule(image, func() (gpubackend.Module, gpubackend.Result) {
+		h, r := x.loaded(image, x.contexts.Home(), func() (uint64, gpubackend.Result) {
+			h, r := x.calls.ModuleLoad(l.image, &l.Options)
+			return uint64(h), r
+		})
+		return gpubackend.Module(h), r
+	})
+	return m, l.results(infoLog, l.infoLog, l.infoAt), l.results(errorLog, l.errorLog, l.errorAt), r
+}
+
+// LibraryLoadData loads an image for all contexts. NotReady says that it has managed variables.
+func (x *Code) LibraryLoadData(image, options, infoLog, errorLog []byte) (lib gpubackend.Library, infoUsed, errorUsed uint64, r gpubackend.Result) {
+	if r = x.checkImageIsPlain(image); r != gpubackend.Success {
+		return
+	}
+	return x.loadLibrary(image, options, infoLog, errorLog)
+}
+
+func (x *Code) loadLibrary(image, options, infoLog, errorLog []byte) (lib gpubackend.Library, infoUsed, errorUsed uint64, r gpubackend.Result) {
+	l, r := newLoading(image, options, infoLog, errorLog)
+	if r != gpubackend.Success {
+		return
+	}
+	defer l.Free()
+	x.prints.Note(image)
+	lib, r = x.chargedLibrary(image, func() (gpubackend.Library, gpubackend.Result) {
+		h, r := x.loaded(image, nil, func() (uint64, gpubackend.Result) {
+			h, r := x.calls.LibraryLoad(l.image, &l.Options)
+			return uint64(h), r
+		})
+		return gpubackend.Library(h), r
+	})
+	return lib, l.results(infoLog, l.infoLog, l.infoAt), l.results(errorLog, l.errorLog, l.errorAt), r
+}
+
+// LibraryUnload forgets the library's kernels.
+func (x *Code) LibraryUnload(lib gpubackend.Library) gpubackend.Result {
+	x.ending()
+	x.kernels.forget()
+	r := x.calls.LibraryUnload(lib)
+	if r == gpubackend.Success {
+		x.forgetLibrary(lib)
+		x.drop(uint64(lib))
+	}
+	if p := x.placed.libraries[lib]; p != nil && r == gpubackend.Success {
+		delete(x.placed.libraries, lib)
+		x.forgetPlaced(p, nil)
+	}
+	return r
+}
+
+// ModuleUnload forgets graphs that may launch the module's functions.
+func (x *Code) ModuleUnload(module gpubackend.Module) gpubackend.Result {
+	x.ending()
+	x.functions.forget()
+	r := x.calls.ModuleUnload(module)
+	if r == gpubackend.Success {
+		x.charges.Drop(uint64(module))
+		x.drop(uint64(module))
+		delete(x.placed.modules, module)
+	}
+	return r
+}
+
+// FuncSetAttribute forgets graphs that were made under the old attribute.
+func (x *Code) FuncSetAttribute(f gpubackend.Function, attribute, value uint64) gpubackend.Result {
+	x.ending()
+	return x.calls.FuncSetAttribute(f, attribute, value)
+}
+
+// KernelSetAttribute is FuncSetAttribute for a kernel.
+func (x *Code) KernelSetAttribute(attribute, value uint64, k gpubackend.Kernel, dev uint64) gpubackend.Result {
+	x.ending()
+	return x.calls.KernelSetAttribute(attribute, value, k, dev)
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package code
+
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
+	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
+	"github.com/paracuda/paracuda/gpubackend/managed"
+)
+
+// placed is the managed variables of a module or library, in a block of the guest's memory.
+type placed struct {
+	at, bytes uint64
+	variables []managed.Variable
+	filled    bool // with initial content
+}
+
+// placedModule is a module with such variables; those of a library share them.
+type placedModule struct {
+	*placed
+	context *contexts.Context
+}
+
+// placements is all of them.
+type placements struct {
+	modules   map[gpubackend.Module]placedModule
+	libraries map[gpubackend.Library]*placed
+}
+
+func newPlaced(c *managed.Code, at uint64) *placed {
+	return &placed{at: at, bytes: c.Bytes, variables: c.Variables}
+}
+
+// find returns a variable's address and size.
+func (p *placed) find(name string) (addr, bytes uint64, found bool) {
+	for i := range p.variables {
+		if v := &p.variables[i]; v.Name == name {
+			return p.at + v.Offset, v.Size, true
+		}
+	}
+	return 0, 0, false
+}
+
+// fill writes initial content where the guest has the variables, once: what the driver has made of that of plain
+// variables, and zeros. The guest's memory must be registered still.
+func (x *Code) fill(p *placed, global func(name string) (addr, bytes uint64, r gpubackend.Result)) gpubackend.Result {
+	if p.filled {
+		return gpubackend.Success
+	}
+	if !x.ranges.Host.Cover(p.at, p.bytes, true) {
+		return gpubackend.InvalidValue
+	}
+	for i := range p.variables {
+		v := &p.variables[i]
+		to := cmem.At(p.at+v.Offset, int(v.Size))
+		if v.Content == "" {
+			clear(to)
+			continue
+		}
+		addr, bytes, r := global(v.Content)
+		if r == gpubackend.Success && bytes != v.Size {
+			r = gpubackend.InvalidImage
+		}
+		if r == gpubackend.Success {
+			r = x.copyOut(to, addr)
+		}
+		if r != gpubackend.Success {
+			x.options.Log.WithField("variable", v.Name).WithField("result", r).Warn("no initial content of a __managed__ variable")
+			return r
+		}
+	}
+	p.filled = true
+	return gpubackend.Success
+}
+
+// fillLibrary is fill for a library. It needs a current context.
+func (x *Code) fillLibrary(l gpubackend.Library, p *placed) gpubackend.Result {
+	if !x.contexts.Usable() {
+		return gpubackend.InvalidContext
+	}
+	if r := x.host.RegisterLent(); r != gpubackend.Success {
+		return r
+	}
+	return x.fill(p, func(name string) (uint64, uint64, gpubackend.Result) { return x.calls.LibraryGetGlobal(l, name) })
+}
+
+// fillAnywhere is fillLibrary in the current context or, without one, in any that there is.
+func (x *Code) fillAnywhere(l gpubackend.Library, p *placed) gpubackend.Result {
+	if x.contexts.Usable() || p.filled {
+		return x.fillLibrary(l, p)
+	}
+	c := x.contexts.Any()
+	if c == nil {
+		return gpubackend.InvalidContext
+	}
+	return x.contexts.In(c, func() gpubackend.Result { return x.fillLibrary(l, p) })
+}
+
+// Serve does for libraries what waited for a context: the program may touch their variables from now on.
+// What fails is logged, tried again, and reported, when a library is needed.
+func (x *Code) Serve() {
+	if x.host.Lends() && x.contexts.Usable() && x.host.RegisterLent() == gpubackend.Success {
+		x.fillLibraries()
+	}
+}
+
+// ServeIn is Serve in a context that has just begun.
+func (x *Code) ServeIn(c *contexts.Context) {
+	if !x.host.Lends() {
+		return
+	}
+	x.contexts.In(c, func() gpubackend.Result {
+		x.Serve() // it may have been current before it began
+		return gpubackend.Success
+	})
+}
+
+// fillLibraries fills those that were loaded while there was no context.
+func (x *Code) fillLibraries() gpubackend.Result {
+	for l, p := range x.placed.libraries {
+		if r := x.fillLibrary(l, p); r != gpubackend.Success {
+			return r
+		}
+	}
+	return gpubackend.Success
+}
+
+func (x *Code) addModule(m gpubackend.Module, p *placed) {
+	x.placed.modules[m] = placedModule{p, x.contexts.Current()}
+}
+
+// forgetPlaced forgets the modules that end with their library, or with their context.
+func (x *Code) forgetPlaced(p *placed, c *contexts.Context) {
+	for m, module := range x.placed.modules {
+		if module.placed == p || module.context == c {
+			delete(x.placed.modules, m)
+		}
+	}
+}
+
+// pointerIsManaged is CU_POINTER_ATTRIBUTE_IS_MANAGED.
+const pointerIsManaged = 8
+
+// plainGlobal returns a variable unless it is managed: the guest can't touch one that was overlooked.
+func (x *Code) plainGlobal(addr, bytes uint64, r gpubackend.Result, name string) (uint64, uint64, gpubackend.Result) {
+	if r != gpubackend.Success {
+		return 0, 0, r
+	}
+	if managed, r := x.calls.PointerAttribute(pointerIsManaged, addr); r == gpubackend.Success && managed != 0 {
+		return 0, 0, x.overlooked(name)
+	}
+	x.ranges.OfGPUs.Put(reach.Span{Base: addr, Bytes: bytes, Writable: true})
+	return addr, bytes, gpubackend.Success
+}
+
+func (x *Code) overlooked(name string) gpubackend.Result {
+	x.options.Log.WithField("variable", name).Error("a program's __managed__ variable was overlooked")
+	return gpubackend.NotSupported
+}
+
+// ModuleGetGlobal returns a variable of the driver's, or a managed one in the guest's memory.
+func (x *Code) ModuleGetGlobal(m gpubackend.Module, name string) (uint64, uint64, gpubackend.Result) {
+	if p := x.placed.modules[m].placed; p != nil {
+		if addr, bytes, found := p.find(name); found {
+			return addr, bytes, gpubackend.Success
+		}
+	}
+	addr, bytes, r := x.calls.ModuleGetGlobal(m, name)
+	return x.plainGlobal(addr, bytes, r, name)
+}
+
+// LibraryGetGlobal is ModuleGetGlobal for a library.
+func (x *Code) LibraryGetGlobal(l gpubackend.Library, name string) (uint64, uint64, gpubackend.Result) {
+	if p := x.placed.libraries[l]; p != nil {
+		if r := x.fillLibrary(l, p); r != gpubackend.Success {
+			return 0, 0, r
+		}
+		if addr, bytes, found := p.find(name); found {
+			return addr, bytes, gpubackend.Success
+		}
+	}
+	addr, bytes, r := x.calls.LibraryGetGlobal(l, name)
+	return x.plainGlobal(addr, bytes, r, name)
+}
+
+// LibraryGetManaged returns a managed variable, which is that of all contexts. Its address is known before there is one:
+// the runtime of CUDA 13 asks as soon as the library is loaded, and only then. Initial content comes with the first
+// context.
+func (x *Code) LibraryGetManaged(l gpubackend.Library, name string) (uint64, uint64, gpubackend.Result) {
+	p := x.placed.libraries[l]
+	if p == nil {
+		_, _, r := x.calls.LibraryGetManaged(l, name)
+		if r == gpubackend.Success {
+			r = x.overlooked(name)
+		}
+		return 0, 0, r
+	}
+	if r := x.fillAnywhere(l, p); r != gpubackend.Success && r != gpubackend.InvalidContext {
+		return 0, 0, r
+	}
+	if addr, bytes, found := p.find(name); found {
+		return addr, bytes, gpubackend.Success
+	}
+	return 0, 0, gpubackend.NotFound
+}
+
+// LibraryGetModule returns a library's module in the current context.
+func (x *Code) LibraryGetModule(l gpubackend.Library) (gpubackend.Module, gpubackend.Result) {
+	p := x.placed.libraries[l]
+	if p != nil {
+		if r := x.fillLibrary(l, p); r != gpubackend.Success {
+			return 0, r
+		}
+	}
+	m, r := x.calls.LibraryGetModule(l)
+	if r == gpubackend.Success && p != nil {
+		x.addModule(m, p)
+	}
+	return m, r
+}
+
+// KernelGetFunction returns a kernel's function in the current context.
+func (x *Code) KernelGetFunction(k gpubackend.Kernel) (gpubackend.Function, gpubackend.Result) {
+	if r := x.fillLibraries(); r != gpubackend.Success {
+		return 0, r
+	}
+	return x.calls.KernelGetFunction(k)
+}

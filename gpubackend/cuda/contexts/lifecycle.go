@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package contexts
+
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/activity"
+)
+
+// DevicePrimaryCtxRetain keeps a record of the context.
+func (x *Contexts) DevicePrimaryCtxRetain(dev uint64) (gpubackend.Context, gpubackend.Result) {
+	i, ok := x.gpus.Find(dev)
+	if !ok {
+		return 0, gpubackend.InvalidDevice
+	}
+	if c := x.Primary(i); (c == nil || c.retained == 0) && !x.hooks.Room(i) {
+		return 0, gpubackend.OutOfMemory
+	}
+	h, r := x.retain(i)
+	if r != gpubackend.Success {
+		return 0, r
+	}
+	c := x.record(h, i)
+	c.primary = true
+	if c.retained++; c.retained > 1 {
+		return h, r
+	}
+	if x.current == h {
+		// It stayed current while nobody retained it, and is another one now.
+		r = x.calls.CtxSetCurrent(h)
+	}
+	x.hooks.Began(c)
+	if r == gpubackend.Success {
+		x.hooks.Ready(c)
+	}
+	return h, r
+}
+
+// DevicePrimaryCtxRelease forgets the context with its last reference.
+func (x *Contexts) DevicePrimaryCtxRelease(dev uint64) gpubackend.Result {
+	x.hooks.Ending()
+	i, ok := x.gpus.Find(dev)
+	if !ok {
+		return gpubackend.InvalidDevice
+	}
+	c := x.Primary(i)
+	if c == nil || c.retained == 0 {
+		return gpubackend.InvalidContext
+	}
+	if c.retained == 1 {
+		x.leave(c)
+	}
+	r := x.calls.DevicePrimaryCtxRelease(x.gpus.At(i).Native)
+	if r == gpubackend.Success {
+		if c.retained--; c.retained == 0 {
+			x.forget(c)
+		}
+	}
+	return r
+}
+
+// DevicePrimaryCtxReset ends what the context holds; its references stay.
+func (x *Contexts) DevicePrimaryCtxReset(dev uint64) gpubackend.Result {
+	x.hooks.Ending()
+	i, ok := x.gpus.Find(dev)
+	if !ok {
+		return gpubackend.InvalidDevice
+	}
+	x.cool()
+	c := x.Primary(i)
+	if c != nil {
+		x.leave(c)
+	}
+	r := x.calls.DevicePrimaryCtxReset(x.gpus.At(i).Native)
+	if r == gpubackend.Success && c != nil {
+		x.forget(c)
+		if c.retained > 0 {
+			x.hooks.Began(c)
+		}
+		if x.current == c.Handle {
+			x.calls.CtxSetCurrent(c.Handle)
+		}
+	}
+	return r
+}
+
+// CtxCreate keeps a record of the context. Creating one makes it the thread's current one, which is undone.
+func (x *Contexts) CtxCreate(flags, dev uint64) (gpubackend.Context, gpubackend.Result) {
+	i, ok := x.gpus.Find(dev)
+	if !ok {
+		return 0, gpubackend.InvalidDevice
+	}
+	x.cool()
+	if !x.hooks.Room(i) {
+		return 0, gpubackend.OutOfMemory
+	}
+	h, r := x.calls.CtxCreate(flags, x.gpus.At(i).Native)
+	if r != gpubackend.Success {
+		return 0, r
+	}
+	c := x.record(h, i)
+	x.hooks.Began(c)
+	if r = x.calls.CtxPopCurrent(); r == gpubackend.Success {
+		x.hooks.Ready(c)
+	}
+	return h, r
+}
+
+// CtxDestroy forgets the context.
+func (x *Contexts) CtxDestroy(h gpubackend.Context) gpubackend.Result {
+	x.hooks.Ending()
+	c := x.table[h]
+	if c == nil || c.primary || c.Base != nil {
+		return gpubackend.InvalidContext
+	}
+	x.leave(c)
+	if x.current == h {
+		x.SetCurrent(0)
+	}
+	r := x.calls.CtxDestroy(h)
+	x.forget(c)
+	return r
+}
+
+func (x *Contexts) record(h gpubackend.Context, gpu int) *Context {
+	c := x.table[h]
+	if c == nil {
+		c = &Context{Handle: h, GPU: gpu}
+		x.table[h] = c
+	}
+	return c
+}
+
+// Primary is the record of a GPU's primary context; nil before the first reference.
+func (x *Contexts) Primary(gpu int) *Context {
+	for _, c := range x.table {
+		if c.GPU == gpu && c.primary {
+			return c
+		}
+	}
+	return nil
+}
+
+// leave makes sure that the memory of a context that ends is in use by nobody.
+func (x *Contexts) leave(c *Context) {
+	x.In(c, func() gpubackend.Result {
+		if !x.hooks.Holds(c) {
+			return gpubackend.Success
+		}
+		return x.calls.CtxSynchronize()
+	})
+}
+
+// forget tells of a context that has ended.
+func (x *Contexts) forget(c *Context) {
+	x.hooks.Ended(c)
+	if !c.primary {
+		delete(x.table, c.Handle)
+		return
+	}
+	c.Work, c.dead = activity.Activity{}, gpubackend.Success
+}
+
+// WarmUp takes a reference to a GPU's primary context ahead of use, which takes long the first time.
+func (x *Contexts) WarmUp(gpu int) gpubackend.Result {
+	h, r := x.calls.DevicePrimaryCtxRetain(x.gpus.At(gpu).Native)
+	if r == gpubackend.Success {
+		x.ahead[gpu] = h
+	}
+	return r
+}
+
+// retain takes a reference to a GPU's primary context: that of WarmUp, if there is one.
+func (x *Contexts) retain(gpu int) (gpubackend.Context, gpubackend.Result) {
+	if h := x.ahead[gpu]; h != 0 {
+		delete(x.ahead, gpu)
+		return h, gpubackend.Success
+	}
+	return x.calls.DevicePrimaryCtxRetain(x.gpus.At(gpu).Native)
+}
+
+// cool gives up the contexts of WarmUp, which a process that makes its own doesn't use.
+func (x *Contexts) cool() {
+	for gpu := range x.ahead {
+		x.calls.DevicePrimaryCtxRelease(x.gpus.At(gpu).Native)
+	}
+	clear(x.ahead)
+}

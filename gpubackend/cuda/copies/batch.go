@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package copies
+
+import (
+	"encoding/binary"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+)
+
+// Batch is copies that need no order among themselves. Queued together, the copy engines don't wait for one to end before
+// they begin the next: copies of 256 KiB ran at 44 GB/s on an H100, one by one at 32.
+type Batch struct {
+	memory  cmem.Block // CUmemcpyAttributes, the position of the first copy that they hold for, and the three arrays
+	room, n int
+	single  bool // the driver knows no batches
+}
+
+// CUmemcpyAttributes: srcAccessOrder at 0, flags at 20.
+const (
+	attributesBytes     = 24
+	attributesFlags     = 20
+	accessInStreamOrder = 1
+	overlapWithCompute  = 1
+	batchArrays         = attributesBytes + 8
+)
+
+// NewBatch makes a batch with room for that many copies.
+func NewBatch(room int) *Batch {
+	b := &Batch{memory: cmem.Allocate(batchArrays + 3*8*room), room: room}
+	put := binary.LittleEndian.PutUint32
+	put(b.memory.Bytes(), accessInStreamOrder)
+	put(b.memory.Bytes()[attributesFlags:], overlapWithCompute)
+	return b
+}
+
+// Close frees the memory.
+func (b *Batch) Close() { b.memory.Free() }
+
+// Reset drops all copies.
+func (b *Batch) Reset() { b.n = 0 }
+
+// Full says that Add has no room for another copy.
+func (b *Batch) Full() bool { return b.n == b.room }
+
+// Add enters a copy of at least one byte.
+func (b *Batch) Add(dst, src, bytes uint64) {
+	for i, word := range [...]uint64{dst, src, bytes} {
+		binary.LittleEndian.PutUint64(b.memory.Bytes()[b.at(i)+8*b.n:], word)
+	}
+	b.n++
+}
+
+// at is where array i begins: destinations, sources, lengths.
+func (b *Batch) at(i int) int { return batchArrays + 8*b.room*i }
+
+func (b *Batch) copy(n int) (dst, src, bytes uint64) {
+	word := func(i int) uint64 { return binary.LittleEndian.Uint64(b.memory.Bytes()[b.at(i)+8*n:]) }
+	return word(0), word(1), word(2)
+}
+
+// CopyBatch queues the copies, which may overtake each other but nothing else in the stream, and empties the batch. The stream is
+// one that was made, and no memory that of a graph. When it fails, some may have been queued.
+func (x *Copies) CopyBatch(b *Batch, s gpubackend.Stream) gpubackend.Result {
+	defer b.Reset()
+	if b.n > 1 && !b.single {
+		for i := range b.n {
+			if _, _, r := x.ranges.Copy(b.copy(i)); r != gpubackend.Success {
+				return r
+			}
+		}
+		base := b.memory.Address()
+		array := func(i int) uint64 { return base + uint64(b.at(i)) }
+		r := x.calls.MemcpyBatchAsync(array(0), array(1), array(2), b.n, base, base+attributesBytes, s)
+		if r != gpubackend.NotSupported {
+			return r
+		}
+		b.single = true
+	}
+	for i := range b.n {
+		dst, src, bytes := b.copy(i)
+		if r := x.Copy(dst, src, bytes, s); r != gpubackend.Success {
+			return r
+		}
+	}
+	return gpubackend.Success
+}

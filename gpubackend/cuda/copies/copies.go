@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package copies
+
+import (
+	"encoding/binary"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
+	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
+	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+)
+
+// Calls is what is used of the driver.
+type Calls interface {
+	MemcpyAsync(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Result
+	MemcpyHtoDAsync(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Result
+	MemcpyDtoHAsync(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Result
+	MemcpyDtoDAsync(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Result
+	CopyFrom(dst uint64, src []byte, s gpubackend.Stream) gpubackend.Result
+	CopyTo(dst []byte, src uint64, s gpubackend.Stream) gpubackend.Result
+	Memcpy2DAsync(m cmem.Block, s gpubackend.Stream) gpubackend.Result
+	Memcpy3DAsync(m cmem.Block, s gpubackend.Stream) gpubackend.Result
+	MemcpyBatchAsync(
+		to, from, sizes uint64, n int, attributes, first uint64, s gpubackend.Stream,
+	) gpubackend.Result
+	StreamCreateWithPriority(flags, priority uint64) (gpubackend.Stream, gpubackend.Result)
+
+	MemsetD8Async(dst, value, n uint64, s gpubackend.Stream) gpubackend.Result
+	MemsetD16Async(dst, value, n uint64, s gpubackend.Stream) gpubackend.Result
+	MemsetD32Async(dst, value, n uint64, s gpubackend.Stream) gpubackend.Result
+	MemsetD2D8Async(dst, pitch, value, width, height uint64, s gpubackend.Stream) gpubackend.Result
+	MemsetD2D16Async(dst, pitch, value, width, height uint64, s gpubackend.Stream) gpubackend.Result
+	MemsetD2D32Async(dst, pitch, value, width, height uint64, s gpubackend.Stream) gpubackend.Result
+}
+
+// Copies queues copies and fills.
+type Copies struct {
+	calls    Calls
+	contexts *contexts.Contexts
+	ranges   *reach.Ranges
+	streams  map[*contexts.Context]gpubackend.Stream // of CopyOut, from the first on
+}
+
+// New returns copies of what ranges hold.
+func New(calls Calls, x *contexts.Contexts, ranges *reach.Ranges) *Copies {
+	return &Copies{
+		calls: calls, contexts: x, ranges: ranges, streams: make(map[*contexts.Context]gpubackend.Stream),
+	}
+}
+
+// Copy queues a copy between any two addresses that the guest may name.
+func (x *Copies) Copy(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Result {
+	if bytes == 0 {
+		return gpubackend.Success
+	}
+	to, from, r := x.ranges.Copy(dst, src, bytes)
+	if r != gpubackend.Success {
+		return r
+	}
+	if to == reach.Graph || from == reach.Graph {
+		return x.typedCopy(to, from)(dst, src, bytes, s)
+	}
+	return x.calls.MemcpyAsync(dst, src, bytes, s)
+}
+
+// typedCopy is the function that says of both sides what they are.
+func (x *Copies) typedCopy(to, from reach.Side) func(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Result {
+	switch {
+	case from == reach.Host:
+		return x.calls.MemcpyHtoDAsync
+	case to == reach.Host:
+		return x.calls.MemcpyDtoHAsync
+	}
+	return x.calls.MemcpyDtoDAsync
+}
+
+// MemcpyDtoDAsync passes on what may be copied.
+func (x *Copies) MemcpyDtoDAsync(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Result {
+	if bytes > 0 {
+		if _, _, r := x.ranges.Copy(dst, src, bytes); r != gpubackend.Success {
+			return r
+		}
+	}
+	return x.calls.MemcpyDtoDAsync(dst, src, bytes, s)
+}
+
+// CopyIn copies ordinary memory to the device. The driver stages up to 64 KiB before it returns; it
+// waits for more.
+func (x *Copies) CopyIn(dst uint64, src []byte, s gpubackend.Stream) gpubackend.Result {
+	if len(src) == 0 {
+		return gpubackend.Success
+	}
+	if _, r := x.ranges.At(dst, uint64(len(src)), true); r != gpubackend.Success {
+		return r
+	}
+	return x.calls.CopyFrom(dst, src, s)
+}
+
+// CopyOut copies to ordinary memory in a stream of its own, so that it waits for nothing but itself.
+func (x *Copies) CopyOut(dst []byte, src uint64) gpubackend.Result {
+	if len(dst) == 0 {
+		return gpubackend.Success
+	}
+	c := x.contexts.Current()
+	if c == nil {
+		return gpubackend.InvalidContext
+	}
+	if _, r := x.ranges.At(src, uint64(len(dst)), false); r != gpubackend.Success {
+		return x.contexts.Failed(r)
+	}
+	s, known := x.streams[c]
+	if !known {
+		var r gpubackend.Result
+		if s, r = x.calls.StreamCreateWithPriority(driver.StreamNonBlocking, 0); r != gpubackend.Success {
+			return r
+		}
+		x.streams[c] = s
+	}
+	return x.contexts.Failed(x.calls.CopyTo(dst, src, s))
+}
+
+// Ended forgets the stream of a context that has ended.
+func (x *Copies) Ended(c *contexts.Context) { delete(x.streams, c) }
+
+// CUDA_MEMCPY2D and CUDA_MEMCPY3D.
+const (
+	memcpy2DSize = 128
+	memcpy3DSize = cudaabi.Memcpy3DSize
+)
+
+// CopyBox queues a copy of rows. The driver counts a slice in rows; where it isn't a whole number of them,
+// planes are copied one by one.
+func (x *Copies) CopyBox(b *gpubackend.Box, s gpubackend.Stream) gpubackend.Result {
+	if b.Width == 0 || b.Height == 0 || b.Depth == 0 {
+		return gpubackend.Success
+	}
+	if b.Height > 1 && (b.DstPitch < b.Width || b.SrcPitch < b.Width) {
+		return gpubackend.InvalidValue
+	}
+	rows := *b
+	rows.DstPitch, rows.SrcPitch = max(b.DstPitch, b.Width), max(b.SrcPitch, b.Width)
+	to, from, r := x.ranges.Box(&rows)
+	if r != gpubackend.Success {
+		return r
+	}
+	if rows.Depth > 1 && rows.DstSlice%rows.DstPitch == 0 && rows.SrcSlice%rows.SrcPitch == 0 &&
+		rows.DstSlice/rows.DstPitch >= rows.Height && rows.SrcSlice/rows.SrcPitch >= rows.Height {
+		return x.copy3D(&rows, to, from, s)
+	}
+	for z := range rows.Depth {
+		if r := x.copy2D(&rows, z, to, from, s); r != gpubackend.Success {
+			return r
+		}
+	}
+	return gpubackend.Success
+}
+
+func (x *Copies) copy2D(b *gpubackend.Box, z uint64, to, from reach.Side, s gpubackend.Stream) gpubackend.Result {
+	m := cmem.Allocate(memcpy2DSize)
+	defer m.Free()
+	p := m.Bytes()
+	put32 := binary.LittleEndian.PutUint32
+	put := binary.LittleEndian.PutUint64
+	put32(p[16:], from.MemoryType())
+	put(p[32:], b.Src+z*b.SrcSlice)
+	put(p[48:], b.SrcPitch)
+	put32(p[72:], to.MemoryType())
+	put(p[88:], b.Dst+z*b.DstSlice)
+	put(p[104:], b.DstPitch)
+	put(p[112:], b.Width)
+	put(p[120:], b.Height)
+	return x.calls.Memcpy2DAsync(m, s)
+}
+
+func (x *Copies) copy3D(b *gpubackend.Box, to, from reach.Side, s gpubackend.Stream) gpubackend.Result {
+	m := cmem.Allocate(memcpy3DSize)
+	defer m.Free()
+	Put3D(m.Bytes(), b, to, from)
+	return x.calls.Memcpy3DAsync(m, s)
+}
+
+// Put3D writes a CUDA_MEMCPY3D. Slices are whole numbers of rows.
+func Put3D(p []byte, b *gpubackend.Box, to, from reach.Side) {
+	put, put32 := binary.LittleEndian.PutUint64, binary.LittleEndian.PutUint32
+	put32(p[32:], from.MemoryType())
+	put(p[48:], b.Src)
+	put(p[72:], b.SrcPitch)
+	put(p[80:], b.SrcSlice/b.SrcPitch)
+	put32(p[120:], to.MemoryType())
+	put(p[136:], b.Dst)
+	put(p[160:], b.DstPitch)
+	put(p[168:], b.DstSlice/b.DstPitch)
+	put(p[176:], b.Width)
+	put(p[184:], b.Height)
+	put(p[192:], b.Depth)
+}

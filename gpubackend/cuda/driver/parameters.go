@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package driver
+
+import (
+	"encoding/binary"
+
+	"github.com/paracuda/paracuda/gpubackend"
+)
+
+// maxParameters bounds the parameters of a kernel: one byte each.
+const maxParameters = MaxParameterBytes
+
+// FuncParameters says where a function's parameters lie among the packed ones: pairs of offset and
+// size, and the end of the last.
+func (d *Driver) FuncParameters(f gpubackend.Function) (layout []byte, end uint32, r gpubackend.Result) {
+	return d.parameters(symFuncGetParamInfo, uint64(f))
+}
+
+// KernelParameters does so for a kernel.
+func (d *Driver) KernelParameters(k gpubackend.Kernel) (layout []byte, end uint32, r gpubackend.Result) {
+	return d.parameters(symKernelGetParamInfo, uint64(k))
+}
+
+// parameters asks for one parameter after the other until there is none.
+func (d *Driver) parameters(s symbol, of uint64) (layout []byte, end uint32, r gpubackend.Result) {
+	for i := range uint64(maxParameters) {
+		r = d.call(s, of, i, d.out(0), d.out(1))
+		if r == gpubackend.InvalidValue {
+			return layout, end, gpubackend.Success
+		}
+		if r != gpubackend.Success {
+			return nil, 0, r
+		}
+		offset, size := uint32(d.value(0)), uint32(d.value(1))
+		layout = binary.LittleEndian.AppendUint32(layout, offset)
+		layout = binary.LittleEndian.AppendUint32(layout, size)
+		end = max(end, offset+size)
+	}
+	return layout, end, gpubackend.Success
+}
+
+// Parameters travel packed, and are given to the driver so (`extra`). For some launches it takes nothing but pointers to each
+// (`kernelParams`): cooperative ones in graphs, measured with driver 580 (CUDA_ERROR_INVALID_VALUE otherwise).
+
+// FuncOffsets is where each parameter of a function lies among the packed ones. Nil: there are none, or these aren't as long as
+// the function's, which the driver is to say.
+func (d *Driver) FuncOffsets(f gpubackend.Function, packed []byte) []uint32 {
+	if len(packed) == 0 {
+		return nil
+	}
+	layout, end, r := d.FuncParameters(f)
+	if r != gpubackend.Success || int(end) != len(packed) {
+		return nil
+	}
+	offsets := make([]uint32, len(layout)/8)
+	for i := range offsets {
+		offsets[i] = binary.LittleEndian.Uint32(layout[8*i:])
+	}
+	return offsets
+}

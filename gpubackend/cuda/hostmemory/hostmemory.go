@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package hostmemory is memory of this process that a guest shows to its kernels: pages of the
+// guest's, mapped where the guest has them. Memory that is shown while there is no context is of a
+// library's managed variables; the driver is told of it when there is one.
+//
+// Addresses come from the caller, which has mapped them; what is registered may be copied (package
+// reach), and nothing else.
+package hostmemory
+
+import (
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
+	"github.com/paracuda/paracuda/gpubackend/cuda/gpus"
+	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
+)
+
+// Calls is what is used of the driver.
+type Calls interface {
+	CtxSynchronize() gpubackend.Result
+	MemHostRegister(addr, bytes uint64, writable bool) gpubackend.Result
+	MemHostUnregister(addr uint64) gpubackend.Result
+}
+
+// HostMemory is what is registered, by address.
+type HostMemory struct {
+	calls      Calls
+	contexts   *contexts.Contexts
+	gpus       *gpus.List
+	ranges     *reach.Ranges
+	capturing  func() bool
+	log        *logrus.Entry
+	registered map[uint64]registration
+	lends      bool // the driver doesn't know all of it
+}
+
+// New returns host memory of which nothing is registered. capturing says whether any stream
+// captures: then nobody may wait.
+func New(
+	calls Calls, x *contexts.Contexts, list *gpus.List, ranges *reach.Ranges, capturing func() bool, log *logrus.Entry,
+) *HostMemory {
+	return &HostMemory{
+		calls: calls, contexts: x, gpus: list, ranges: ranges, capturing: capturing, log: log,
+		registered: make(map[uint64]registration),
+	}
+}
+
+// Registered is how many ranges are.
+func (h *HostMemory) Registered() int { return len(h.registered) }
+
+// registration is memory of the guest's that HostRegister was told of.
+type registration struct {
+	bytes    uint64
+	writable bool
+	// lent is set where there was no context: the memory is of a library's managed variables. The driver gets to know
+	// it when there is one, and again when that has ended and there is another.
+	lent    bool
+	context *contexts.Context // in which the driver knows it; nil for none
+}
+
+// HostRegister makes memory of this process, mapped where the guest has it, reachable for kernels. Without a context
+// there are none: then the driver is told when the memory is needed.
+func (h *HostMemory) HostRegister(addr, bytes uint64, writable bool) gpubackend.Result {
+	m := registration{bytes: bytes, writable: writable, lent: h.contexts.Current() == nil}
+	if !m.lent {
+		if r := h.register(addr, &m); r != gpubackend.Success {
+			return r
+		}
+	}
+	h.lends = h.lends || m.lent
+	h.registered[addr] = m
+	h.ranges.Host.Put(reach.Span{Base: addr, Bytes: bytes, Writable: writable})
+	return gpubackend.Success
+}
+
+// register tells the driver of memory, in the current context. Where it can't be told that memory is only to be read,
+// kernels could write it.
+func (h *HostMemory) register(addr uint64, m *registration) gpubackend.Result {
+	c := h.contexts.Current()
+	if !m.writable && !h.gpus.At(c.GPU).ReadOnlyRegister {
+		return gpubackend.NotSupported
+	}
+	r := h.calls.MemHostRegister(addr, m.bytes, m.writable)
+	if r == gpubackend.Success {
+		m.context = c
+	}
+	return r
+}
+
+// RegisterLent tells the driver of what it doesn't know. A context is current.
+func (h *HostMemory) RegisterLent() gpubackend.Result {
+	if !h.lends {
+		return gpubackend.Success
+	}
+	for addr, m := range h.registered {
+		if !m.lent || m.context != nil {
+			continue
+		}
+		if r := h.register(addr, &m); r == gpubackend.HostMemoryAlreadyRegistered {
+			m.context = h.contexts.Current() // it has outlasted the context that it was registered in
+		} else if r != gpubackend.Success {
+			h.log.WithField("result", r).Warn("memory of __managed__ variables can't be registered")
+			return r
+		}
+		h.registered[addr] = m
+	}
+	h.lends = false
+	return gpubackend.Success
+}
+
+// Lends says whether there is memory that the driver doesn't know.
+func (h *HostMemory) Lends() bool { return h.lends }
+
+// Ended is told that a context has ended, and with it what was registered in it.
+func (h *HostMemory) Ended(c *contexts.Context) {
+	for addr, m := range h.registered {
+		if m.lent && m.context == c {
+			m.context, h.lends = nil, true
+			h.registered[addr] = m
+		}
+	}
+}
+
+// HostUnregister waits for the context's work first: the pages go back to the guest after it.
+func (h *HostMemory) HostUnregister(addr, _ uint64) gpubackend.Result {
+	m := h.registered[addr]
+	delete(h.registered, addr)
+	h.ranges.Host.Remove(addr)
+	if !m.lent {
+		return h.unregister(addr)
+	}
+	if m.context == nil {
+		return gpubackend.Success
+	}
+	return h.contexts.In(m.context, func() gpubackend.Result { return h.unregister(addr) })
+}
+
+// unregister makes the driver forget memory, in the current context.
+func (h *HostMemory) unregister(addr uint64) gpubackend.Result {
+	if c := h.contexts.Current(); c != nil && c.Work.Busy() && !h.capturing() {
+		if r := h.calls.CtxSynchronize(); r != gpubackend.Success {
+			h.contexts.Failed(r)
+		}
+	}
+	return h.calls.MemHostUnregister(addr)
+}
+
+// HostPageable notes that copies may name it: to the driver it is ordinary memory of this process. To register it
+// instead would not do: where ranges of graphs have pages in common, one registration would have to give way to another,
+// and a graph that was made with the first faults when it is launched (CUDA_ERROR_LAUNCH_FAILED on an H100).
+func (h *HostMemory) HostPageable(addr, bytes uint64) gpubackend.Result {
+	h.ranges.Host.Put(reach.Span{Base: addr, Bytes: bytes, Writable: true})
+	return gpubackend.Success
+}

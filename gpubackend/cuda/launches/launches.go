@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package launches
+
+import (
+	"encoding/binary"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/allowed"
+	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
+	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
+	"github.com/paracuda/paracuda/gpubackend/launches"
+)
+
+// Calls is what is used of the driver.
+type Calls interface {
+	Attributes(from []byte) []byte
+	LaunchKernel(l *gpubackend.Launch, attributes []byte, offsets []uint32) gpubackend.Result
+	FuncOffsets(f gpubackend.Function, packed []byte) []uint32
+	Pack(ls []gpubackend.Launch) int
+	Submit(n int) (done int, r gpubackend.Result)
+	Touch(s gpubackend.Stream)
+	Chains
+}
+
+// Launches queues kernels.
+type Launches struct {
+	calls     Calls
+	contexts  *contexts.Contexts
+	capturing func() bool
+	replays   replays
+}
+
+// New returns launches. capturing says whether any stream captures; with replay set, launches that
+// come again are replayed as graphs.
+func New(calls Calls, x *contexts.Contexts, capturing func() bool, replay bool) *Launches {
+	return &Launches{
+		calls: calls, contexts: x, capturing: capturing,
+		replays: replays{
+			chains: calls, never: !replay || !calls.CanChain(),
+			cache: launches.Cache[*driver.Chain]{Free: calls.FreeChain},
+		},
+	}
+}
+
+// Launch queues a kernel in one call of C, without allocating.
+func (x *Launches) Launch(l *gpubackend.Launch) gpubackend.Result {
+	if len(l.Parameters) > driver.MaxParameterBytes ||
+		len(l.Attributes) > driver.MaxLaunchAttributes*driver.LaunchAttributeBytes {
+		return gpubackend.InvalidValue
+	}
+	attributes := x.calls.Attributes(l.Attributes)
+	if r := CheckAttributes(attributes); r != gpubackend.Success {
+		return r
+	}
+	var offsets []uint32
+	if x.capturing() && wantsPointers(attributes) {
+		offsets = x.calls.FuncOffsets(l.Function, l.Parameters)
+	}
+	return x.contexts.Failed(x.calls.LaunchKernel(l, attributes, offsets))
+}
+
+// launchPlain queues kernels without attributes, as many as there is room for in one call of C, without allocating.
+func (x *Launches) launchPlain(ls []gpubackend.Launch) (queued int, r gpubackend.Result) {
+	for queued < len(ls) {
+		n := x.calls.Pack(ls[queued:])
+		if n == 0 {
+			return queued, gpubackend.InvalidValue // there is room for one of any permitted size
+		}
+		x.calls.Touch(ls[queued].Stream) // that of all
+		done, r := x.calls.Submit(n)
+		queued += done
+		if r != gpubackend.Success {
+			return queued, x.contexts.Failed(r)
+		}
+	}
+	return queued, gpubackend.Success
+}
+
+// CheckAttributes says whether the driver may be given launch attributes.
+func CheckAttributes(attributes []byte) gpubackend.Result {
+	if len(attributes)%driver.LaunchAttributeBytes != 0 {
+		return gpubackend.InvalidValue
+	}
+	for ; len(attributes) > 0; attributes = attributes[driver.LaunchAttributeBytes:] {
+		if !allowed.LaunchAttribute.Has(uint64(binary.LittleEndian.Uint32(attributes))) {
+			return gpubackend.NotSupported
+		}
+	}
+	return gpubackend.Success
+}
+
+// attributeCooperative is CU_LAUNCH_ATTRIBUTE_COOPERATIVE.
+const attributeCooperative = 2
+
+// wantsPointers says whether a launch with these attributes must be given pointers if it is captured.
+func wantsPointers(attributes []byte) bool {
+	for ; len(attributes) >= driver.LaunchAttributeBytes; attributes = attributes[driver.LaunchAttributeBytes:] {
+		if binary.LittleEndian.Uint32(attributes) == attributeCooperative {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package memory is device memory: what a guest allocates, what it maps by itself, and what counts
+// for the limit.
+//
+//	window.go   addresses reserved at the start, which package devmem divides; memory is made in
+//	            large pieces with the driver's virtual memory functions
+//	memory.go   allocating and freeing
+//	reclaim.go  memory that was freed while work was in flight
+//	charge.go   what others take of it: arrays, variables, limits, graphs
+//	mapping.go  memory and addresses that the guest maps by itself
+//	peer.go     memory that several processes map, and host memory of this one
+//
+// MemFree doesn't wait. Memory that was freed while work was in flight is used again only when the
+// context has been seen idle, or when an allocation would fail without it, after waiting as
+// cuMemFree does natively. Addresses come from the guest as they are; handles have been looked up.
+package memory

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
+)
+
+// freed is memory of owner that goes back to the heap when the context that freed it is idle.
+type freed struct {
+	owner *contexts.Context
+	addr  uint64
+}
+
+func (m *Memory) release(owner *contexts.Context, addr uint64) gpubackend.Result {
+	if err := m.heaps[owner.GPU].Free(addr); err != nil {
+		return gpubackend.InvalidValue
+	}
+	return gpubackend.Success
+}
+
+// reclaim takes back what was freed, if the work that was in flight then is done.
+func (m *Memory) reclaim() {
+	c := m.contexts.Current()
+	if len(m.freed[c]) == 0 || m.contexts.Known() > 1 && !m.contexts.Idle() {
+		return
+	}
+	if m.streams.Query() == gpubackend.Success {
+		m.takeBack(c)
+	}
+}
+
+// Reclaim takes back what was freed in the current context after waiting for the work, and takes from graphs what they
+// don't use. It says whether there was anything to take back.
+func (m *Memory) Reclaim() bool {
+	trimmed := m.graphs.Trim()
+	return m.awaitFreed() || trimmed
+}
+
+func (m *Memory) awaitFreed() bool {
+	c := m.contexts.Current()
+	if len(m.freed[c]) == 0 || m.streams.Capturing() {
+		return false
+	}
+	if r := m.calls.CtxSynchronize(); r != gpubackend.Success {
+		m.contexts.Failed(r)
+		return false
+	}
+	m.takeBack(c)
+	return true
+}
+
+// takeBack returns what was freed while c was busy.
+func (m *Memory) takeBack(c *contexts.Context) {
+	list := m.freed[c]
+	for _, f := range list {
+		m.release(f.owner, f.addr)
+	}
+	if list != nil {
+		m.freed[c] = list[:0]
+	}
+}
+
+// Settled takes back what was freed while the current context was busy, now that it is idle.
+func (m *Memory) Settled() {
+	if m.contexts.Known() == 1 || m.contexts.Idle() {
+		m.takeBack(m.contexts.Current())
+	}
+}
+
+// Holds says whether a context has memory that its end gives back.
+func (m *Memory) Holds(c *contexts.Context) bool {
+	if len(m.freed[c]) > 0 {
+		return true
+	}
+	for _, owner := range m.owners {
+		if owner == c {
+			return true
+		}
+	}
+	return false
+}
+
+// Ended gives back the memory of a context that has ended.
+func (m *Memory) Ended(c *contexts.Context) {
+	m.takeBack(c)
+	delete(m.freed, c)
+	for addr, owner := range m.owners {
+		if owner == c {
+			delete(m.owners, addr)
+			m.release(c, addr)
+		}
+	}
+}
+
+// Inherit has what was freed in a green context that ends wait for its base, too.
+func (m *Memory) Inherit(green *contexts.Context) {
+	m.freed[green.Base] = append(m.freed[green.Base], m.freed[green]...)
+	delete(m.freed, green)
+}

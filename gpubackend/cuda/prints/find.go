@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package prints
+
+import (
+	"bytes"
+
+	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/fatbin"
+)
+
+// Kinds is what kernels write to this process's output, as the driver does it for them: when it is synchronized with, which
+// costs 2 us each time. Most programs never print, so it is worth a look into their code.
+type Kinds struct {
+	Working bool // printf
+	Failing bool // assert, after which the context is dead
+}
+
+// unknown is said of code that can't be looked into.
+var unknown = Kinds{Working: true, Failing: true}
+
+// maxSearched is how much code, decompressed, of an image is looked into: 64 MiB take some 50 ms.
+const maxSearched = 64 << 20
+
+func (k *Kinds) add(other Kinds) {
+	k.Working = k.Working || other.Working
+	k.Failing = k.Failing || other.Failing
+}
+
+// Find looks for the functions by which device code prints, in what of an image a device may run: cubins for its
+// architecture or, if there are none, whatever the driver makes one of.
+func Find(image []byte, runs func(major int) bool, memory *budget.Budget) (found Kinds) {
+	im, err := fatbin.Open(image)
+	if err != nil {
+		return unknown
+	}
+	cubins := func(e *fatbin.Entry) bool {
+		return (e.Kind == fatbin.ELF || e.Kind == fatbin.NewELF) && (len(im.Entries) == 1 || runs(e.Arch/10))
+	}
+	wanted := func(e *fatbin.Entry) bool { return e.Kind != fatbin.ELF && e.Kind != fatbin.NewELF }
+	for i := range im.Entries {
+		if cubins(&im.Entries[i]) {
+			wanted = cubins
+			break
+		}
+	}
+	left := uint64(maxSearched)
+	for i := range im.Entries {
+		e := &im.Entries[i]
+		if !wanted(e) {
+			continue
+		}
+		if e.Size > left {
+			return unknown
+		}
+		left -= e.Size
+		found.add(printsOf(e, memory.Open()))
+	}
+	return found
+}
+
+func printsOf(e *fatbin.Entry, memory *budget.Account) Kinds {
+	defer memory.Close()
+	switch e.Kind {
+	case fatbin.PTX, fatbin.ELF, fatbin.NewELF:
+	default:
+		return unknown
+	}
+	code, err := e.Payload(memory)
+	if err != nil {
+		return unknown
+	}
+	return Kinds{
+		Working: bytes.Contains(code, []byte("vprintf")),
+		Failing: bytes.Contains(code, []byte("__assertfail")),
+	}
+}

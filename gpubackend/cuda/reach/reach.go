@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reach
+
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
+)
+
+// CUmemorytype, and the attribute of a pointer that says which.
+const (
+	MemoryHost        = 1
+	MemoryDevice      = 2
+	MemoryUnified     = 4 // the address says where memory is
+	pointerMemoryType = 2
+)
+
+// Side is where one side of a copy is.
+type Side uint8
+
+const (
+	Host   Side = iota
+	Device      // the driver knows it
+	Graph       // the driver may not know it yet
+)
+
+// MemoryType is what the driver is told of a side.
+func (s Side) MemoryType() uint32 {
+	if s == Host {
+		return MemoryUnified
+	}
+	return MemoryDevice
+}
+
+// Calls is what is used of the driver.
+type Calls interface {
+	PointerAttribute(attribute, addr uint64) (uint64, gpubackend.Result)
+}
+
+// Current is the context whose addresses are asked for.
+type Current interface{ Current() *contexts.Context }
+
+// Ranges is what copies and fills may name.
+type Ranges struct {
+	// Host is memory of this process: the guest's pages that it has shown, and this program's own.
+	Host Spans
+	// OfGPUs is variables, and what graphs allocate, of which the driver says nothing before they run.
+	OfGPUs Spans
+
+	calls                Calls
+	current              Current
+	window, windowLength uint64 // device memory
+}
+
+// New returns ranges of no memory.
+func New(calls Calls, current Current) *Ranges { return &Ranges{calls: calls, current: current} }
+
+// SetWindow says where device memory is allocated.
+func (g *Ranges) SetWindow(base, bytes uint64) { g.window, g.windowLength = base, bytes }
+
+// InWindow says whether an address is one that device memory is allocated at.
+func (g *Ranges) InWindow(addr uint64) bool { return addr-g.window < g.windowLength }
+
+// At says where a range is: InvalidValue if it isn't the guest's. How far device memory goes is the driver's to check,
+// which has the device copy it.
+func (g *Ranges) At(addr, bytes uint64, write bool) (Side, gpubackend.Result) {
+	last := addr + max(bytes, 1) - 1
+	switch {
+	case last < addr:
+		return 0, gpubackend.InvalidValue
+	case g.InWindow(addr):
+		if !g.InWindow(last) {
+			return 0, gpubackend.InvalidValue
+		}
+		return Device, gpubackend.Success
+	case g.Host.Cover(addr, bytes, write):
+		return Host, gpubackend.Success
+	}
+	return g.ask(addr)
+}
+
+// ask asks the driver what is at an address outside the window.
+func (g *Ranges) ask(addr uint64) (Side, gpubackend.Result) {
+	c := g.current.Current()
+	if c == nil {
+		return 0, gpubackend.InvalidContext
+	}
+	if dead := c.Dead(); dead != gpubackend.Success {
+		return 0, dead
+	}
+	kind, r := g.calls.PointerAttribute(pointerMemoryType, addr)
+	switch {
+	case r == gpubackend.Success && uint32(kind) == MemoryDevice:
+		return Device, r
+	case r == gpubackend.Success:
+		return 0, gpubackend.InvalidValue
+	case r == gpubackend.InvalidValue && g.OfGPUs.Cover(addr, 1, true):
+		return Graph, gpubackend.Success
+	}
+	return 0, r
+}
+
+// Copy is At for both sides of a copy.
+func (g *Ranges) Copy(dst, src, bytes uint64) (to, from Side, r gpubackend.Result) {
+	if to, r = g.At(dst, bytes, true); r == gpubackend.Success {
+		from, r = g.At(src, bytes, false)
+	}
+	return to, from, r
+}
+
+// Box is At for both sides of a box, with the pitches and slices that the driver is given.
+func (g *Ranges) Box(b *gpubackend.Box) (to, from Side, r gpubackend.Result) {
+	dst, ok := extent(b, b.DstPitch, b.DstSlice)
+	src, also := extent(b, b.SrcPitch, b.SrcSlice)
+	if !ok || !also {
+		return 0, 0, gpubackend.InvalidValue
+	}
+	if to, r = g.At(b.Dst, dst, true); r == gpubackend.Success {
+		from, r = g.At(b.Src, src, false)
+	}
+	return to, from, r
+}
+
+// Fill says whether a fill of rows, each so many elements wide, may write where it would.
+func (g *Ranges) Fill(dst, pitch, element, width, height uint64) gpubackend.Result {
+	if width == 0 || height == 0 {
+		return gpubackend.Success // the driver says what becomes of it
+	}
+	if width > Addresses || element > 4 { // no element is larger, and the product must not wrap
+		return gpubackend.InvalidValue
+	}
+	b := gpubackend.Box{Width: width * element, Height: height, Depth: 1}
+	bytes, ok := extent(&b, pitch, 0)
+	if !ok {
+		return gpubackend.InvalidValue
+	}
+	_, r := g.At(dst, bytes, true)
+	return r
+}
+
+// Addresses is how many there are, and more than any two are apart.
+const Addresses = 1 << 47
+
+// extent is how many bytes lie between the first and the last byte of one side of a box; false where that is no number.
+func extent(b *gpubackend.Box, pitch, slice uint64) (bytes uint64, ok bool) {
+	if b.Width == 0 || b.Height == 0 || b.Depth == 0 {
+		return 0, true
+	}
+	if b.Width > Addresses || b.Height > Addresses || b.Depth > Addresses {
+		return 0, false
+	}
+	rows, planes := b.Height-1, b.Depth-1
+	if rows > 0 && pitch > Addresses/rows || planes > 0 && slice > Addresses/planes {
+		return 0, false
+	}
+	return rows*pitch + planes*slice + b.Width, true
+}

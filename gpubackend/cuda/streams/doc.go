@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package streams is streams and events: which have work, which are idle, which capture, and what
+// is to be called when a stream gets there. Nothing here waits for work.
+//
+//	streams.go   making and ending streams, and whether they are idle
+//	announce.go  writes by which a stream says that it is idle
+//	events.go    events
+//	capture.go   captures
+//	hostfunc.go  host functions (package hostfunc carries the calls)
+//
+// Which streams may have work is kept with each context (package activity).
+package streams

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package textures is arrays, texture and surface objects, and references.
+//
+//	arrays.go      arrays, which count as device memory, and copies of them
+//	objects.go     texture and surface objects
+//	references.go  references of modules
+//
+// Structures are CUDA's own; the handles and addresses in them have been looked up by the caller,
+// who gives them in the sizes that gpubackend names.
+package textures

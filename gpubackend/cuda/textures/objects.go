@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package textures
+
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
+)
+
+// objects are textures or surfaces, with the contexts that they end with: the driver is only given
+// those that it made.
+type objects map[uint64]*contexts.Context
+
+// ObjectBytes is what one counts for of the host's memory.
+const ObjectBytes = 4 << 10
+
+// Objects is how many there are.
+func (x *Textures) Objects() int { return len(x.textures) + len(x.surfaces) }
+
+// remember notes what the driver has just made.
+func (x *Textures) remember(set objects, h uint64, r gpubackend.Result) (uint64, gpubackend.Result) {
+	if r != gpubackend.Success {
+		return 0, r
+	}
+	if _, known := set[h]; !known {
+		x.host.Force(ObjectBytes)
+	}
+	set[h] = x.contexts.Home()
+	return h, r
+}
+
+// forget says whether there was one.
+func (x *Textures) forget(set objects, h uint64) bool {
+	if _, known := set[h]; !known {
+		return false
+	}
+	delete(set, h)
+	x.host.Give(ObjectBytes)
+	return true
+}
+
+// Ended forgets what a context had that is gone.
+func (x *Textures) Ended(c *contexts.Context) {
+	x.charges.Ended(c)
+	for _, set := range []objects{x.textures, x.surfaces} {
+		for h, owner := range set {
+			if owner == c {
+				x.forget(set, h)
+			}
+		}
+	}
+}
+
+// TexObjectCreate makes a texture.
+func (x *Textures) TexObjectCreate(resource, texture, view []byte) (uint64, gpubackend.Result) {
+	if !x.host.Room(ObjectBytes) {
+		return 0, gpubackend.OutOfMemory
+	}
+	h, r := x.calls.NewTexture(resource, texture, view)
+	return x.remember(x.textures, h, r)
+}
+
+// SurfObjectCreate makes a surface.
+func (x *Textures) SurfObjectCreate(resource []byte) (uint64, gpubackend.Result) {
+	if !x.host.Room(ObjectBytes) {
+		return 0, gpubackend.OutOfMemory
+	}
+	h, r := x.calls.NewSurface(resource)
+	return x.remember(x.surfaces, h, r)
+}
+
+// TexObjectDestroy destroys a texture.
+func (x *Textures) TexObjectDestroy(t uint64) gpubackend.Result {
+	if !x.forget(x.textures, t) {
+		return gpubackend.InvalidValue
+	}
+	return x.calls.TexObjectDestroy(t)
+}
+
+// SurfObjectDestroy destroys a surface.
+func (x *Textures) SurfObjectDestroy(s uint64) gpubackend.Result {
+	if !x.forget(x.surfaces, s) {
+		return gpubackend.InvalidValue
+	}
+	return x.calls.SurfObjectDestroy(s)
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package textures
+
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
+	"github.com/paracuda/paracuda/gpubackend/cuda/memory"
+	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
+)
+
+// Calls is what is used of the driver.
+type Calls interface {
+	ArrayCreate(desc []byte) (gpubackend.Array, gpubackend.Result)
+	Array3DCreate(desc []byte) (gpubackend.Array, gpubackend.Result)
+	ArrayDestroy(a gpubackend.Array) gpubackend.Result
+	MipmappedArrayCreate(desc []byte, levels uint64) (gpubackend.MipmappedArray, gpubackend.Result)
+	MipmappedArrayDestroy(a gpubackend.MipmappedArray) gpubackend.Result
+	Memcpy3DAsync(m cmem.Block, s gpubackend.Stream) gpubackend.Result
+
+	NewTexture(resource, texture, view []byte) (uint64, gpubackend.Result)
+	NewSurface(resource []byte) (uint64, gpubackend.Result)
+	TexObjectDestroy(t uint64) gpubackend.Result
+	SurfObjectDestroy(s uint64) gpubackend.Result
+
+	ModuleGetTexRef(m gpubackend.Module, name string) (gpubackend.TextureReference, gpubackend.Result)
+	ModuleGetSurfRef(m gpubackend.Module, name string) (gpubackend.SurfaceReference, gpubackend.Result)
+}
+
+// Textures is the arrays, textures and surfaces of one guest process.
+type Textures struct {
+	calls    Calls
+	contexts *contexts.Contexts
+	ranges   *reach.Ranges
+	charges  *memory.Charges
+	host     *budget.Budget
+	referred func()
+
+	textures, surfaces objects
+}
+
+// New returns textures of which there are none. charges counts arrays; objects count for host's
+// memory. referred is called when a module's texture or surface reference was asked for: kernels may
+// use it from then on.
+func New(
+	calls Calls, x *contexts.Contexts, ranges *reach.Ranges, charges *memory.Charges, host *budget.Budget, referred func(),
+) *Textures {
+	return &Textures{
+		calls: calls, contexts: x, ranges: ranges, charges: charges, host: host, referred: referred,
+		textures: objects{}, surfaces: objects{},
+	}
+}
