@@ -5,6 +5,7 @@ package tests
 import (
 	"debug/elf"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -31,6 +32,9 @@ func TestLayers(t *testing.T) {
 	}
 	for _, wrong := range upward(order, uses) {
 		t.Error(wrong)
+	}
+	for _, circle := range circles(uses) {
+		t.Errorf("files call one another in a circle: %s", strings.Join(circle, ", "))
 	}
 	var folders []string
 	for _, file := range files {
@@ -196,6 +200,70 @@ func upward(order []string, uses []use) []string {
 	}
 	slices.Sort(wrong)
 	return slices.Compact(wrong)
+}
+
+// circles returns the groups of sources each of which reaches all others of its group by calls.
+func circles(uses []use) [][]string {
+	next := map[string][]string{}
+	for _, u := range uses {
+		if u.what != "includes" && u.from != everyFunction {
+			next[u.from] = append(next[u.from], u.to)
+		}
+	}
+	reached := map[string]map[string]bool{}
+	for from := range next {
+		seen := map[string]bool{}
+		for todo := []string{from}; len(todo) > 0; {
+			file := todo[0]
+			todo = todo[1:]
+			for _, to := range next[file] {
+				if !seen[to] {
+					seen[to] = true
+					todo = append(todo, to)
+				}
+			}
+		}
+		reached[from] = seen
+	}
+	var found [][]string
+	named := map[string]bool{}
+	for _, from := range slices.Sorted(maps.Keys(next)) {
+		if !reached[from][from] || named[from] {
+			continue
+		}
+		var circle []string
+		for _, to := range slices.Sorted(maps.Keys(reached[from])) {
+			if reached[to][from] {
+				circle = append(circle, to)
+				named[to] = true
+			}
+		}
+		found = append(found, circle)
+	}
+	return found
+}
+
+// everyFunction has the addresses of all exported functions, that of the one which uses it among them.
+const everyFunction = "exports/zz_generated_procs.c"
+
+// TestCircles says whether circles are found, each once.
+func TestCircles(t *testing.T) {
+	for _, c := range []struct{ uses, want string }{
+		{"a b, b c", "[]"},
+		{"a b, b a", "[[a b]]"},
+		{"a b, b c, c b, c d", "[[b c]]"},
+		{"a b, b c, c a, d e, e d", "[[a b c] [d e]]"},
+		{"a b, b " + everyFunction + ", " + everyFunction + " a", "[]"},
+	} {
+		var uses []use
+		for pair := range strings.SplitSeq(c.uses, ", ") {
+			from, to, _ := strings.Cut(pair, " ")
+			uses = append(uses, use{from, to, "uses x of"})
+		}
+		if got := fmt.Sprint(circles(uses)); got != c.want {
+			t.Errorf("%s: %s, want %s", c.uses, got, c.want)
+		}
+	}
 }
 
 // TestUpward says whether wrong uses are found.

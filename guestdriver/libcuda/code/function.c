@@ -308,22 +308,6 @@ EXPORT CUresult cuKernelGetName(const char **name, CUkernel hfunc)
 	return name_of(name, kernel_find(hfunc));
 }
 
-EXPORT CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
-{
-	struct function *f;
-
-	ENTER();
-	f = function_find(hfunc);
-	if (!hmod)
-		return CUDA_ERROR_INVALID_VALUE;
-	if (!f || f->kernel)
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (handle_known(HANDLE_LIB, (void *)(uintptr_t)f->handle.parent))
-		return cuLibraryGetModule(hmod, (CUlibrary)(uintptr_t)f->handle.parent);
-	*hmod = (CUmodule)(uintptr_t)f->handle.parent;
-	return CUDA_SUCCESS;
-}
-
 EXPORT CUresult cuKernelGetLibrary(CUlibrary *pLib, CUkernel kernel)
 {
 	struct function *f;

@@ -200,3 +200,19 @@ EXPORT CUresult cuLibraryGetUnifiedFunction(void **fptr, CUlibrary library, cons
 		return CUDA_ERROR_INVALID_VALUE;
 	return handle_known(HANDLE_LIB, library) ? CUDA_ERROR_NOT_FOUND : CUDA_ERROR_INVALID_HANDLE;
 }
+
+EXPORT CUresult cuFuncGetModule(CUmodule *hmod, CUfunction hfunc)
+{
+	struct function *f;
+
+	ENTER();
+	f = function_find(hfunc);
+	if (!hmod)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!f || f->kernel)
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (handle_known(HANDLE_LIB, (void *)(uintptr_t)f->handle.parent))
+		return cuLibraryGetModule(hmod, (CUlibrary)(uintptr_t)f->handle.parent);
+	*hmod = (CUmodule)(uintptr_t)f->handle.parent;
+	return CUDA_SUCCESS;
+}

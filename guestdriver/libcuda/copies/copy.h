@@ -56,7 +56,8 @@ struct box {
 
 CUresult copy_box(struct box *b, CUstream stream, bool async);
 
-/* The copy of a descriptor; `source` is SIDE_ANY or SIDE_AT_ONCE. */
+/* The copy of a descriptor; `source` is SIDE_ANY or SIDE_AT_ONCE. The first is for memory alone. */
+CUresult copy_memory(const CUDA_MEMCPY3D *c, int source, CUstream stream, bool async);
 CUresult copy_3d(const CUDA_MEMCPY3D *c, int source, CUstream stream, bool async);
 
 #endif

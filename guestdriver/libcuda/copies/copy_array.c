@@ -95,7 +95,7 @@ static CUresult staged(const CUDA_MEMCPY3D *c, bool in, int source, CUstream str
 	if (in) {
 		tight_dst(&host, memory);
 		tight_src(&array, memory);
-		result = copy_3d(&host, source, stream, true);
+		result = copy_memory(&host, source, stream, true);
 		if (!result)
 			result = post(&array, stream);
 	} else {
@@ -103,7 +103,7 @@ static CUresult staged(const CUDA_MEMCPY3D *c, bool in, int source, CUstream str
 		tight_src(&host, memory);
 		result = post(&array, stream);
 		if (!result)
-			result = copy_3d(&host, SIDE_ANY, stream, true);
+			result = copy_memory(&host, SIDE_ANY, stream, true);
 	}
 	freed = cuMemFreeAsync(memory, stream);
 	if (!result)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two- and three-dimensional copies. */
+/* Two- and three-dimensional copies of memory. */
 #define _GNU_SOURCE
 #include <string.h>
 
@@ -7,7 +7,6 @@
 #include "context/handle.h"
 #include "context/zz_generated_calls.h"
 #include "copies/copy.h"
-#include "copies/copy_array.h"
 #include "streams/activity.h"
 #include "streams/capture.h"
 #include "streams/stream.h"
@@ -235,14 +234,12 @@ static CUresult resolve(unsigned type, const void *host, CUdeviceptr device, uin
 	}
 }
 
-CUresult copy_3d(const CUDA_MEMCPY3D *c, int source, CUstream stream, bool async)
+CUresult copy_memory(const CUDA_MEMCPY3D *c, int source, CUstream stream, bool async)
 {
 	struct box b = { .width = c->WidthInBytes, .height = c->Height, .depth = c->Depth };
 	uint64_t src_span, dst_span;
 	CUresult result;
 
-	if (c->srcMemoryType == MEMORYTYPE_ARRAY || c->dstMemoryType == MEMORYTYPE_ARRAY)
-		return copy_with_array(c, source, stream, async);
 	if (!stream_known(stream))
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!b.width || !b.height || !b.depth)
@@ -268,46 +265,4 @@ CUresult copy_3d(const CUDA_MEMCPY3D *c, int source, CUstream stream, bool async
 		return result;
 	return WATCH(copy_box(&b, stream, async), .kind = PARACUDA_COPY, .stream = stream,
 		     .bytes = b.width * b.height * b.depth, .from = side_memory(&b.src), .to = side_memory(&b.dst));
-}
-
-static CUresult copy_2d(const CUDA_MEMCPY2D *c, CUstream stream, bool async)
-{
-	CUDA_MEMCPY3D three = {
-		.srcXInBytes = c->srcXInBytes, .srcY = c->srcY, .srcMemoryType = c->srcMemoryType,
-		.srcHost = c->srcHost, .srcDevice = c->srcDevice, .srcArray = c->srcArray, .srcPitch = c->srcPitch,
-		.dstXInBytes = c->dstXInBytes, .dstY = c->dstY, .dstMemoryType = c->dstMemoryType,
-		.dstHost = c->dstHost, .dstDevice = c->dstDevice, .dstArray = c->dstArray, .dstPitch = c->dstPitch,
-		.WidthInBytes = c->WidthInBytes, .Height = c->Height, .Depth = 1,
-	};
-
-	return copy_3d(&three, SIDE_ANY, stream, async);
-}
-
-EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy)
-{
-	ENTER_CONTEXT();
-	return pCopy ? copy_2d(pCopy, thread_stream(NULL), false) : CUDA_ERROR_INVALID_VALUE;
-}
-
-EXPORT CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy)
-{
-	return cuMemcpy2D_v2(pCopy);
-}
-
-EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
-{
-	ENTER_CONTEXT();
-	return pCopy ? copy_2d(pCopy, hStream, true) : CUDA_ERROR_INVALID_VALUE;
-}
-
-EXPORT CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy)
-{
-	ENTER_CONTEXT();
-	return pCopy ? copy_3d(pCopy, SIDE_ANY, thread_stream(NULL), false) : CUDA_ERROR_INVALID_VALUE;
-}
-
-EXPORT CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
-{
-	ENTER_CONTEXT();
-	return pCopy ? copy_3d(pCopy, SIDE_ANY, hStream, true) : CUDA_ERROR_INVALID_VALUE;
 }

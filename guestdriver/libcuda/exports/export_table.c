@@ -2,7 +2,9 @@
 #define _GNU_SOURCE
 #include "exports/export_table.h"
 
+#include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/zz_generated_prototypes.h"
@@ -106,7 +108,36 @@ static CUresult tls_context(CUcontext *ctx)
 	return CUDA_SUCCESS;
 }
 
-/* d4082055 */
+/* d4082055: the value for this process and its devices. The addresses of two tables go into it. */
+static const word cudart[13], integrity[3];
+
+static CUresult integrity_check(uint32_t version, uint64_t seconds, uint64_t out[2])
+{
+	struct integrity_device list[DEVICES_MAX];
+	struct integrity in = {
+		.driver_version = (uint32_t)devices.driver_version,
+		.version = version,
+		.process = (uint32_t)getpid(),
+		.thread = (uint32_t)(uintptr_t)pthread_self(),
+		.cudart_table = (uint64_t)(uintptr_t)cudart,
+		.integrity_table = (uint64_t)(uintptr_t)integrity,
+		.function = (uint64_t)(uintptr_t)integrity_check,
+		.seconds = seconds,
+	};
+	unsigned count = state_check() ? 0 : devices.count;
+
+	if (!out)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < count; i++) {
+		memcpy(list[i].uuid, devices.snapshot[i]->uuid, 16);
+		list[i].domain = device_number((int)i, ATTRIBUTE_PCI_DOMAIN_ID);
+		list[i].bus = device_number((int)i, ATTRIBUTE_PCI_BUS_ID);
+		list[i].device = device_number((int)i, ATTRIBUTE_PCI_DEVICE_ID);
+	}
+	integrity_value(&in, list, count, out);
+	return CUDA_SUCCESS;
+}
+
 static CUresult integrity_enable(int on)
 {
 	(void)on;
@@ -217,11 +248,6 @@ static const struct {
 /* f8cff951: a runtime that gets this table expects all of it; without it, it does with the first one. */
 static const CUuuid requirements = UUID(0xf8, 0xcf, 0xf9, 0x51, 0x21, 0x46, 0x8b, 0x4e, 0xb9, 0xe2, 0xfb, 0x46, 0x9e,
 					0x7c, 0x0d, 0xd9);
-
-uint64_t export_table_address(enum export_table which)
-{
-	return (uint64_t)(uintptr_t)tables[which].table;
-}
 
 EXPORT CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId)
 {

@@ -28,7 +28,4 @@ typedef uintptr_t export_word;
 /* Tables of the mathematical libraries (export_math.c). */
 extern const export_word export_identity[95], export_functions[99], export_clusters[17];
 
-/* Where a table is: the runtime's integrity check contains the addresses. */
-uint64_t export_table_address(enum export_table which);
-
 #endif

@@ -11,7 +11,7 @@
 #include "hostmemory/host_memory.h"
 #include "sharing/ipc.h"
 #include "streams/capture.h"
-#include "transport/slot.h"
+#include "transport/channel.h"
 
 static void context_ending(struct context *c)
 {
@@ -36,6 +36,6 @@ static const struct context_hooks context_hooks = {
 
 void hooks_set(void)
 {
-	thread_at_exit(slot_leave);
+	thread_at_exit(channel_leave);
 	context_set_hooks(&context_hooks);
 }

@@ -2,13 +2,9 @@
 #define _GNU_SOURCE
 #include "exports/integrity.h"
 
-#include <pthread.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/state.h"
 #include "devices/device.h"
-#include "exports/export_table.h"
 #include "exports/md2.h"
 
 _Static_assert(sizeof(struct integrity) == 48, "the message is these bytes");
@@ -39,31 +35,4 @@ void integrity_value(const struct integrity *in, const struct integrity_device *
 		hmac_md2(key, message, sizeof(*in) + count * sizeof(*list), digest);
 		memcpy(out, digest, sizeof(digest));
 	}
-}
-
-CUresult integrity_check(uint32_t version, uint64_t seconds, uint64_t out[2])
-{
-	struct integrity_device list[DEVICES_MAX];
-	struct integrity in = {
-		.driver_version = (uint32_t)devices.driver_version,
-		.version = version,
-		.process = (uint32_t)getpid(),
-		.thread = (uint32_t)(uintptr_t)pthread_self(),
-		.cudart_table = export_table_address(EXPORT_TABLE_CUDART),
-		.integrity_table = export_table_address(EXPORT_TABLE_INTEGRITY),
-		.function = (uint64_t)(uintptr_t)integrity_check,
-		.seconds = seconds,
-	};
-	unsigned count = state_check() ? 0 : devices.count;
-
-	if (!out)
-		return CUDA_ERROR_INVALID_VALUE;
-	for (unsigned i = 0; i < count; i++) {
-		memcpy(list[i].uuid, devices.snapshot[i]->uuid, 16);
-		list[i].domain = device_number((int)i, ATTRIBUTE_PCI_DOMAIN_ID);
-		list[i].bus = device_number((int)i, ATTRIBUTE_PCI_BUS_ID);
-		list[i].device = device_number((int)i, ATTRIBUTE_PCI_DEVICE_ID);
-	}
-	integrity_value(&in, list, count, out);
-	return CUDA_SUCCESS;
 }

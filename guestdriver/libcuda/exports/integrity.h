@@ -29,7 +29,4 @@ struct integrity_device {
 void integrity_value(const struct integrity *in, const struct integrity_device *devices, unsigned count,
 		     uint64_t out[2]);
 
-/* The function in the table: the value for this process and its devices. */
-CUresult integrity_check(uint32_t version, uint64_t seconds, uint64_t out[2]);
-
 #endif

@@ -208,22 +208,6 @@ static bool forbids_thread(const struct capture *c, const void *thread)
 	return forbids(c, thread);
 }
 
-CUresult capture_spoil(CUstream stream, CUresult result)
-{
-	if (capture_of(stream))
-		call_cuStreamQuery(number_of(stream));
-	return result;
-}
-
-CUresult capture_question(CUstream stream)
-{
-	CUresult result = capture_usable(stream);
-
-	if (result && result != CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
-		return result;
-	return capture_of(stream) ? capture_spoil(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) : CUDA_SUCCESS;
-}
-
 CUresult capture_unsafe(void)
 {
 	return capture_active() ? refuse(forbids_thread, thread_peek()) : CUDA_SUCCESS;

@@ -97,6 +97,24 @@ CUresult capture_refuse(CUstream stream, CUresult result)
 	return before ? before : result;
 }
 
+CUresult capture_spoil(CUstream stream, CUresult result)
+{
+	if (capture_of(stream))
+		call_cuStreamQuery(number_of(stream));
+	return result;
+}
+
+CUresult capture_question(CUstream stream)
+{
+	CUresult result = capture_usable(stream);
+
+	if (result && result != CUDA_ERROR_STREAM_CAPTURE_INVALIDATED)
+		return result;
+	if (!capture_of(stream))
+		return CUDA_SUCCESS;
+	return capture_spoil(stream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+}
+
 EXPORT CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *captureStatus)
 {
 	return cuStreamGetCaptureInfo_v3(hStream, captureStatus, NULL, NULL, NULL, NULL, NULL);

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "transport/arena.h"
 #include "transport/bulk.h"
 #include "transport/transport.h"
 

@@ -3,7 +3,7 @@
 #ifndef PARACUDA_BUFFER_H
 #define PARACUDA_BUFFER_H
 
-#include "transport/channel.h"
+#include "transport/request.h"
 
 /* A buffer argument in use by a call. */
 struct buffer {

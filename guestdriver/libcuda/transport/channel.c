@@ -6,7 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/log.h"
 #include "base/pause.h"
 #include "base/ticks.h"
 #include "transport/bulk.h"
@@ -17,15 +16,11 @@
 #include "transport/transport.h"
 #include "transport/zz_generated_layouts.h"
 
-struct channel channel;
-
 /* Written atomically. */
 static struct {
 	unsigned awaiting;	/* how many want no call delayed */
-	bool said;	/* the user knows that the device is gone */
 } state;
 
-_Static_assert(sizeof(struct paracuda_arena_header) == PARACUDA_SIZEOF_ARENA_HEADER, "arena header");
 _Static_assert(sizeof(struct paracuda_slot) == PARACUDA_SLOT_BYTES, "slot");
 
 int channel_open(void)
@@ -49,97 +44,6 @@ int channel_open(void)
 void channel_await_all(bool begin)
 {
 	__atomic_fetch_add(&state.awaiting, begin ? 1 : -1u, __ATOMIC_SEQ_CST);
-}
-
-size_t channel_inline_limit(void)
-{
-	uint64_t limit = channel_policy(&channel.header->inline_limit);
-
-	return limit < bulk_limit() ? limit : bulk_limit();
-}
-
-void channel_copied(size_t bytes)
-{
-	__atomic_fetch_add(&channel.header->copied, (uint32_t)bytes, __ATOMIC_RELAXED);
-}
-
-void request_begin(struct request *r, unsigned op, uint64_t context, bool sleeps)
-{
-	r->op = (uint16_t)op;
-	r->inlined = 0;
-	r->words = 0;
-	r->pieces = 0;
-	r->maps = 0;
-	r->exact = false;
-	r->always = false;
-	r->refused = false;
-	r->sleeps = sleeps;
-	r->payload = 0;
-	r->context = context;
-}
-
-/* Notes bytes that travel behind the words; `word` gets the reference to them, if it isn't -1. */
-static void add_piece(struct request *r, const void *data, size_t bytes, int word)
-{
-	if (r->pieces < REQUEST_PIECES)
-		r->piece[r->pieces++] = (struct piece){ data, bytes, word };
-	else
-		r->refused = true;
-}
-
-void request_tail(struct request *r, const void *data, size_t bytes)
-{
-	if (bytes)
-		add_piece(r, data, bytes, -1);
-}
-
-void request_inline(struct request *r, const void *data, size_t bytes)
-{
-	add_piece(r, data, bytes, r->words);
-	r->inlined += (uint32_t)bytes;
-	request_word(r, 0);	/* filled in when the command is written */
-	request_word(r, bytes);
-}
-
-void request_buffer(struct request *r, unsigned kind, uint64_t value, uint64_t bytes)
-{
-	request_word(r, (uint64_t)kind << 56 | value);
-	request_word(r, bytes);
-}
-
-/* The worker is gone. Says so once to the user where the whole device is, which only the host can change. */
-static CUresult unavailable(void)
-{
-	int saved = errno;
-
-	if (!__atomic_exchange_n(&state.said, true, __ATOMIC_RELAXED) &&
-	    transport->kick() == ENODEV)
-		log_user(DEVICE_IS_GONE);
-	errno = saved;
-	return CUDA_ERROR_DEVICE_UNAVAILABLE;
-}
-
-CUresult channel_dead(void)
-{
-	CUresult sticky = (CUresult)__atomic_load_n(&channel.header->sticky_error, __ATOMIC_ACQUIRE);
-
-	if (sticky)
-		return sticky;
-	return __atomic_load_n(&channel.header->dead, __ATOMIC_ACQUIRE) ? unavailable() : CUDA_SUCCESS;
-}
-
-CUresult channel_error(bool take)
-{
-	CUresult error = channel_dead();
-
-	if (!error && take && __atomic_load_n(&channel.header->async_error, __ATOMIC_RELAXED))
-		error = (CUresult)__atomic_exchange_n(&channel.header->async_error, 0, __ATOMIC_ACQUIRE);
-	return error;
-}
-
-CUresult channel_synced(CUresult result)
-{
-	return result ? result : channel_error(true);
 }
 
 /* Gives back what was pinned for a command that isn't sent. */
@@ -293,7 +197,7 @@ CUresult channel_wait(struct ticket *t, uint64_t *out, unsigned outs)
 		slot_end(t->slot);
 		output_drain();
 		result = channel_dead();
-		return result ? result : unavailable();
+		return result ? result : channel_unavailable();
 	}
 	result = slot->result;
 	words = slot->words;
@@ -317,4 +221,16 @@ CUresult channel_call(const struct request *r, uint64_t *out, unsigned outs)
 		return error;
 	}
 	return channel_wait(&t, out, outs);
+}
+
+void channel_leave(struct thread *t)
+{
+	struct request r;
+
+	if (!t->slot || t->shared)
+		return;
+	request_begin(&r, PARACUDA_OP_THREAD_EXIT, 0, false);
+	words_THREAD_EXIT(&r);
+	channel_post(&r);
+	slot_leave(t);
 }

@@ -6,46 +6,8 @@
 #ifndef PARACUDA_CHANNEL_H
 #define PARACUDA_CHANNEL_H
 
-#include <stdbool.h>
-#include <string.h>
-
-#include "abi/cuda_abi.h"
-#include "paracuda_wire.h"
-
-struct channel {
-	uint8_t *arena;
-	size_t arena_bytes;
-	struct paracuda_arena_header *header;
-};
-
-extern struct channel channel;
-
-/* A policy of the VM, as the driver keeps it in the arena's header: it may change at any time. */
-static inline uint64_t channel_policy(const __u32 *word)
-{
-	return __atomic_load_n(word, __ATOMIC_RELAXED);
-}
-
-/* The largest payload of one command: as much as CUDA takes over before an asynchronous copy returns. */
-#define INLINE_MAX ((size_t)64 << 10)
-
-/* Copies of up to this size go through the arena, in both directions; larger ones by reference. */
-size_t channel_inline_limit(void);
-
-/* Notes that the library copies payload of a command that follows: the worker adds it to `bytes_copied`. */
-void channel_copied(size_t bytes);
-
-/* Whether large payloads are passed by reference, and not in the arena. */
-static inline bool channel_maps(void)
-{
-	return channel_policy(&channel.header->config_flags) & PARACUDA_CONFIG_FLAG_ADDRESS_MAPPING;
-}
-
-/* Whether nothing is to be delayed. */
-static inline bool channel_undelayed(void)
-{
-	return channel_policy(&channel.header->batch_commands) == 1;
-}
+#include "transport/arena.h"
+#include "transport/request.h"
 
 /*
  * Begins, or ends, a time in which no call is delayed, since its error belongs to it. Such times may
@@ -53,118 +15,8 @@ static inline bool channel_undelayed(void)
  */
 void channel_await_all(bool begin);
 
-/* What a user has to know when the host's device process has ended. */
-#define DEVICE_IS_GONE "the paracuda device is gone: attach it again on the host"
-
 /* Opens the channel. Returns 0 or an errno. */
 int channel_open(void);
-
-#define REQUEST_WORDS 16
-#define REQUEST_PIECES 4
-#define REQUEST_MAPS 4
-
-/* Bytes that travel behind the words of a command. */
-struct piece {
-	const void *data;
-	size_t bytes;
-	int word;	/* index of the word that gets the reference to them, -1 for none */
-};
-
-/* A command to be sent. Begin with request_begin. What has no room in it isn't sent: CUDA_ERROR_INVALID_VALUE. */
-struct request {
-	uint16_t op;
-	uint16_t words;
-	uint16_t pieces;
-	uint16_t maps;
-	bool exact;	/* its result must not be replaced by the error of an earlier delayed call */
-	bool always;	/* is sent in a dead context, too */
-	bool sleeps;	/* its thread is to sleep early while it waits, as its context asks */
-	bool refused;	/* says what may not be said, or too much: it can't be sent */
-	uint32_t inlined;	/* bytes of buffer arguments among the pieces */
-	uint64_t payload;	/* bytes that the call moves: its answer takes as long */
-	uint64_t context;
-	uint64_t word[REQUEST_WORDS];
-	struct piece piece[REQUEST_PIECES];
-	uint32_t map[REQUEST_MAPS];	/* pinned for this command alone */
-};
-
-/* An empty request in a context of the worker's, 0 for none. */
-void request_begin(struct request *r, unsigned op, uint64_t context, bool sleeps);
-
-static inline void request_word(struct request *r, uint64_t word)
-{
-	if (r->words < REQUEST_WORDS)
-		r->word[r->words++] = word;
-	else
-		r->refused = true;
-}
-
-/* Appends so many bytes as words. */
-static inline void request_bytes(struct request *r, const void *bytes, size_t n)
-{
-	for (size_t i = 0; i < n; i += 8) {
-		uint64_t word = 0;
-
-		memcpy(&word, (const uint8_t *)bytes + i, n - i < 8 ? n - i : 8);
-		request_word(r, word);
-	}
-}
-
-/* Appends bytes after the words, not referred to by any. */
-void request_tail(struct request *r, const void *data, size_t bytes);
-
-/* Appends a buffer argument (two words) whose bytes travel in the command. */
-void request_inline(struct request *r, const void *data, size_t bytes);
-
-/* Appends a buffer argument of the given kind. */
-void request_buffer(struct request *r, unsigned kind, uint64_t value, uint64_t bytes);
-
-/* A buffer argument: bytes that travel in the command, or a reference of the given kind. With neither it is left out. */
-struct argument {
-	const void *inlined;
-	unsigned kind;
-	bool pinned;	/* of kind MAP: for this command alone */
-	uint64_t value, bytes;
-};
-
-static inline struct argument argument_inline(const void *data, size_t bytes)
-{
-	return (struct argument){ .inlined = data, .bytes = bytes };
-}
-
-static inline struct argument argument_bulk(uint64_t offset, uint64_t bytes)
-{
-	return (struct argument){ .kind = PARACUDA_BUFFER_BULK, .value = offset, .bytes = bytes };
-}
-
-static inline struct argument argument_map(uint32_t id, uint64_t offset, uint64_t bytes)
-{
-	return (struct argument){ .kind = PARACUDA_BUFFER_MAP, .value = (uint64_t)id << 32 | offset, .bytes = bytes };
-}
-
-static inline bool argument_given(struct argument a)
-{
-	return a.inlined || a.kind != PARACUDA_BUFFER_NONE;
-}
-
-/* Notes memory that was pinned for this command alone: it is given back if the command isn't sent. */
-static inline void request_pinned(struct request *r, uint32_t map)
-{
-	if (r->maps < REQUEST_MAPS)
-		r->map[r->maps++] = map;
-	else
-		r->refused = true;
-}
-
-static inline void request_argument(struct request *r, struct argument a)
-{
-	if (a.pinned)
-		request_pinned(r, (uint32_t)(a.value >> 32));
-	if (a.inlined)
-		request_inline(r, a.inlined, a.bytes);
-	else
-		request_buffer(r, a.kind, a.value, a.bytes);
-}
 
 /* A call whose answer is awaited. */
 struct ticket {
@@ -192,13 +44,8 @@ CUresult channel_wait(struct ticket *t, uint64_t *out, unsigned outs);
 /* channel_send and channel_wait. */
 CUresult channel_call(const struct request *r, uint64_t *out, unsigned outs);
 
-/* The error that ends everything, or 0. */
-CUresult channel_dead(void);
-
-/* An error that is due: the sticky one, or with `take` that of an earlier delayed call. */
-CUresult channel_error(bool take);
-
-/* The result of a call that synchronises: its own error, else that of a delayed call before it. */
-CUresult channel_synced(CUresult result);
+/* A thread ends: the worker forgets it, and its slot is free. */
+struct thread;
+void channel_leave(struct thread *t);
 
 #endif

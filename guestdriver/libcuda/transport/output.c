@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "transport/channel.h"
+#include "transport/arena.h"
 
 /* Whoever takes an answer writes it, under the lock. */
 static struct {

@@ -4,7 +4,7 @@
 
 #include "base/least.h"
 #include "base/ticks.h"
-#include "transport/channel.h"
+#include "transport/arena.h"
 
 /* The rate that a copy is expected to have at least: a native copy of pageable memory occupies its thread for as long. */
 #define COPY_BYTES_PER_US 8000

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/pause.h"
+#include "transport/arena.h"
 #include "transport/transport.h"
 
 #define HEADER sizeof(struct paracuda_command)

@@ -3,7 +3,7 @@
 #ifndef PARACUDA_RING_H
 #define PARACUDA_RING_H
 
-#include "transport/channel.h"
+#include "transport/request.h"
 
 /* Bytes that the request takes in the ring, 0 if it is too large. */
 size_t ring_bytes(const struct request *r);

@@ -4,8 +4,6 @@
 
 #include <pthread.h>
 
-#include "transport/zz_generated_layouts.h"
-
 static struct {
 	pthread_mutex_t lock;	/* guards used, hint and sharers */
 	bool used[SLOTS_OWNED];
@@ -66,13 +64,6 @@ void slot_end(int slot)
 
 void slot_leave(struct thread *t)
 {
-	struct request r;
-
-	if (!t->slot || t->shared)
-		return;
-	request_begin(&r, PARACUDA_OP_THREAD_EXIT, 0, false);
-	words_THREAD_EXIT(&r);
-	channel_post(&r);
 	pthread_mutex_lock(&state.lock);
 	state.used[t->slot - 1] = false;
 	pthread_mutex_unlock(&state.lock);

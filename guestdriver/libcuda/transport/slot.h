@@ -24,7 +24,7 @@ uint32_t slot_begin(int slot);
 /* Ends it. */
 void slot_end(int slot);
 
-/* The thread ends. */
+/* The thread, which owns its slot, ends. */
 void slot_leave(struct thread *t);
 
 #endif

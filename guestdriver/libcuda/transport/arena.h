@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The memory that this process shares with its worker: its header, and what both write there. */
+#ifndef PARACUDA_ARENA_H
+#define PARACUDA_ARENA_H
+
+#include <stdbool.h>
+
+#include "abi/cuda_abi.h"
+#include "paracuda_wire.h"
+
+struct channel {
+	uint8_t *arena;
+	size_t arena_bytes;
+	struct paracuda_arena_header *header;
+};
+
+extern struct channel channel;
+
+/* A policy of the VM, as the driver keeps it in the arena's header: it may change at any time. */
+static inline uint64_t channel_policy(const __u32 *word)
+{
+	return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+/* The largest payload of one command: as much as CUDA takes over before an asynchronous copy returns. */
+#define INLINE_MAX ((size_t)64 << 10)
+
+/* Copies of up to this size go through the arena, in both directions; larger ones by reference. */
+size_t channel_inline_limit(void);
+
+/* Notes that the library copies payload of a command that follows: the worker adds it to `bytes_copied`. */
+void channel_copied(size_t bytes);
+
+/* Whether large payloads are passed by reference, and not in the arena. */
+static inline bool channel_maps(void)
+{
+	return channel_policy(&channel.header->config_flags) & PARACUDA_CONFIG_FLAG_ADDRESS_MAPPING;
+}
+
+/* Whether nothing is to be delayed. */
+static inline bool channel_undelayed(void)
+{
+	return channel_policy(&channel.header->batch_commands) == 1;
+}
+
+/* What a user has to know when the host's device process has ended. */
+#define DEVICE_IS_GONE "the paracuda device is gone: attach it again on the host"
+
+/*
+ * The error of a worker that is gone. Says so once to the user where the whole device is, which only
+ * the host can change.
+ */
+CUresult channel_unavailable(void);
+
+/* The error that ends everything, or 0. */
+CUresult channel_dead(void);
+
+/* An error that is due: the sticky one, or with `take` that of an earlier delayed call. */
+CUresult channel_error(bool take);
+
+/* The result of a call that synchronises: its own error, else that of a delayed call before it. */
+CUresult channel_synced(CUresult result);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/request.h"
+
+void request_begin(struct request *r, unsigned op, uint64_t context, bool sleeps)
+{
+	r->op = (uint16_t)op;
+	r->inlined = 0;
+	r->words = 0;
+	r->pieces = 0;
+	r->maps = 0;
+	r->exact = false;
+	r->always = false;
+	r->refused = false;
+	r->sleeps = sleeps;
+	r->payload = 0;
+	r->context = context;
+}
+
+/* Notes bytes that travel behind the words; `word` gets the reference to them, if it isn't -1. */
+static void add_piece(struct request *r, const void *data, size_t bytes, int word)
+{
+	if (r->pieces < REQUEST_PIECES)
+		r->piece[r->pieces++] = (struct piece){ data, bytes, word };
+	else
+		r->refused = true;
+}
+
+void request_tail(struct request *r, const void *data, size_t bytes)
+{
+	if (bytes)
+		add_piece(r, data, bytes, -1);
+}
+
+void request_inline(struct request *r, const void *data, size_t bytes)
+{
+	add_piece(r, data, bytes, r->words);
+	r->inlined += (uint32_t)bytes;
+	request_word(r, 0);	/* filled in when the command is written */
+	request_word(r, bytes);
+}
+
+void request_buffer(struct request *r, unsigned kind, uint64_t value, uint64_t bytes)
+{
+	request_word(r, (uint64_t)kind << 56 | value);
+	request_word(r, bytes);
+}
