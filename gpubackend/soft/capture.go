@@ -13,7 +13,6 @@ import (
 type capture struct {
 	id     uint64
 	graph  *graph
-	own    bool // the graph was made for the capture
 	origin *stream
 	joined []*stream // those that record, the origin among them
 	left   []*node   // the last nodes of streams that recorded and are gone
@@ -22,11 +21,11 @@ type capture struct {
 }
 
 // beginCapture lets a stream record into a graph, after nodes of that.
-func (d *Device) beginCapture(s *stream, g *graph, own bool, after []*node) {
+func (d *Device) beginCapture(s *stream, g *graph, after []*node) {
 	d.lastCapture++
 	d.captures++
 	g.capturing++
-	s.capture = &capture{id: d.lastCapture, graph: g, own: own, origin: s, joined: []*stream{s}}
+	s.capture = &capture{id: d.lastCapture, graph: g, origin: s, joined: []*stream{s}}
 	s.tail = after
 }
 
@@ -53,7 +52,7 @@ func (d *Device) StreamBeginCapture(h gpubackend.Stream, _ uint64) gpubackend.Re
 	}
 	g, result := d.newGraph()
 	if result == gpubackend.Success {
-		d.beginCapture(s, g, true, nil)
+		d.beginCapture(s, g, nil)
 	}
 	return result
 }
@@ -77,7 +76,7 @@ func (d *Device) StreamBeginCaptureToGraph(
 	if !plainEdges(edges) {
 		return gpubackend.NotSupported
 	}
-	d.beginCapture(s, g, false, nodes)
+	d.beginCapture(s, g, nodes)
 	return gpubackend.Success
 }
 
@@ -105,8 +104,8 @@ func (d *Device) StreamEndCapture(h gpubackend.Stream) (gpubackend.Graph, gpubac
 	return gpubackend.Graph(c.graph.handle), gpubackend.Success
 }
 
-// endCapture lets the streams of a capture run again. Unless its graph is wanted, one that was made
-// for it goes.
+// endCapture lets the streams of a capture run again. Unless its graph is wanted, it goes, also when
+// the capture only added to it.
 func (d *Device) endCapture(c *capture, wanted bool) {
 	for _, s := range c.joined {
 		s.capture, s.tail = nil, nil
@@ -114,7 +113,7 @@ func (d *Device) endCapture(c *capture, wanted bool) {
 	c.over, c.joined = true, nil
 	d.captures--
 	c.graph.capturing--
-	if c.own && !wanted {
+	if !wanted {
 		d.dropGraph(c.graph)
 	}
 }
@@ -181,6 +180,13 @@ func (s *stream) refuse() gpubackend.Result {
 	}
 	s.capture.bad = true
 	return gpubackend.StreamCaptureUnsupported
+}
+
+// spoil makes the capture of a stream invalid, because of a call that failed although it could be recorded.
+func (s *stream) spoil() {
+	if s.capture != nil {
+		s.capture.bad = true
+	}
 }
 
 // record makes a node of what would have been queued in a stream that records.

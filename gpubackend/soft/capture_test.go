@@ -79,6 +79,23 @@ func TestCaptureErrors(t *testing.T) {
 		{"wait for nothing", func(c *capturing) gpubackend.Result { return c.StreamWaitEvent(c.s, c.e, 0) }, 0, 0},
 		{"query an event", func(c *capturing) gpubackend.Result { c.fork(); return c.EventQuery(c.e) },
 			gpubackend.CapturedEvent, gpubackend.StreamCaptureInvalidated},
+		{"query an event of a capture that was spoiled", func(c *capturing) gpubackend.Result {
+			c.fork()
+			c.StreamQuery(c.s)
+			return c.EventQuery(c.e)
+		}, gpubackend.InvalidValue, gpubackend.StreamCaptureInvalidated},
+		{"wait for no event", func(c *capturing) gpubackend.Result { return c.StreamWaitEvent(c.s, 99, 0) },
+			gpubackend.InvalidHandle, gpubackend.StreamCaptureInvalidated},
+		{"wait with unknown flags", func(c *capturing) gpubackend.Result { return c.StreamWaitEvent(c.s, c.e, 2) },
+			gpubackend.InvalidValue, 0},
+		{"launch an empty grid", func(c *capturing) gpubackend.Result {
+			f := getFunction(c.t, c.Device, loadFile(c.t, c.Device, "testdata/small.ptx"), "scale")
+			return c.Launch(&gpubackend.Launch{Function: f, Stream: c.s, Block: [3]uint32{1, 1, 1}, Parameters: append(params(c.a), 4)})
+		}, gpubackend.InvalidValue, gpubackend.StreamCaptureInvalidated},
+		{"copy the attributes of a spoiled stream", func(c *capturing) gpubackend.Result {
+			c.StreamQuery(c.s)
+			return c.StreamCopyAttributes(c.u, c.s)
+		}, gpubackend.StreamCaptureInvalidated, gpubackend.StreamCaptureInvalidated},
 		{"time an event", func(c *capturing) gpubackend.Result { c.fork(); _, r := c.EventElapsed(c.f, c.e); return r },
 			gpubackend.CapturedEvent, gpubackend.StreamCaptureInvalidated},
 		{"wait in the legacy stream", func(c *capturing) gpubackend.Result {
@@ -180,6 +197,18 @@ func TestCaptureOfTwoStreams(t *testing.T) {
 	if last, _ := d.GraphNodeGetDependencies(nodes[len(nodes)-1], nil); same != g || len(nodes) != 4 || len(last) != 2 {
 		t.Errorf("graph %d, nodes %v", same, nodes)
 	}
+}
+
+// TestFailedCaptureTakesItsGraph captures to a graph and spoils that.
+func TestFailedCaptureTakesItsGraph(t *testing.T) {
+	c := newCapturing(t, newDevice(t, Options{}))
+	g, result := c.GraphCreate(0)
+	ok(t, result)
+	ok(t, c.StreamBeginCaptureToGraph(c.u, g, nil, nil, 0))
+	want(t, c.StreamQuery(c.u), gpubackend.StreamCaptureUnsupported)
+	_, result = c.StreamEndCapture(c.u)
+	want(t, result, gpubackend.StreamCaptureInvalidated)
+	want(t, c.GraphDestroy(g), gpubackend.InvalidValue)
 }
 
 func TestCapturesEndWithTheirContext(t *testing.T) {

@@ -44,10 +44,9 @@ func (d *Device) waitCaptured(s *stream, h gpubackend.Event, flags uint64) gpuba
 func (s *stream) join(e *event) gpubackend.Result {
 	c := e.capture
 	switch {
-	case c.over:
-		return gpubackend.CapturedEvent
-	case c.bad:
-		return gpubackend.StreamCaptureInvalidated
+	case c.over || c.bad:
+		s.spoil()
+		return gpubackend.InvalidValue
 	case s.isLegacy():
 		c.bad = true
 		return gpubackend.StreamCaptureUnsupported
@@ -64,9 +63,13 @@ func (s *stream) join(e *event) gpubackend.Result {
 
 // refuse is what asking for the completion of an event means that stands for a point of a capture.
 func (e *event) refuse() gpubackend.Result {
-	if e.capture == nil {
+	switch c := e.capture; {
+	case c == nil:
 		return gpubackend.Success
+	case c.over || c.bad:
+		return gpubackend.InvalidValue
+	default:
+		c.bad = true
+		return gpubackend.CapturedEvent
 	}
-	e.capture.bad = true
-	return gpubackend.CapturedEvent
 }

@@ -140,12 +140,13 @@ func (d *Device) StreamWaitEvent(sh gpubackend.Stream, h gpubackend.Event, flags
 	if result != gpubackend.Success {
 		return result
 	}
-	e, result := d.event(h)
-	if result != gpubackend.Success {
-		return result
-	}
 	if flags&^externalFlag != 0 {
 		return gpubackend.InvalidValue
+	}
+	e, result := d.event(h)
+	if result != gpubackend.Success {
+		s.spoil()
+		return result
 	}
 	if s.capture != nil || e.capture != nil {
 		return d.waitCaptured(s, h, flags)

@@ -24,6 +24,9 @@ func (d *Device) Launch(l *gpubackend.Launch) gpubackend.Result {
 	}
 	f, cooperative, result := d.prepare(l, d.multiprocessors(s.group.green).count)
 	if result != gpubackend.Success {
+		if f != nil {
+			s.spoil()
+		}
 		return result
 	}
 	if f.Module.Context != s.ctx {
@@ -42,7 +45,7 @@ func (d *Device) Launch(l *gpubackend.Launch) gpubackend.Result {
 }
 
 // prepare finds a launch's function and checks the rest against it and the multiprocessors that it
-// may use.
+// may use. It returns the function also where only that is wrong.
 func (d *Device) prepare(l *gpubackend.Launch, sms uint32) (f *code.Function, cooperative bool, result gpubackend.Result) {
 	if f, result = d.Function(l.Function); result != gpubackend.Success {
 		return nil, false, result

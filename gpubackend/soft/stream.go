@@ -189,7 +189,7 @@ func (d *Device) CtxGetStreamPriorityRange() (least, greatest uint64, result gpu
 
 // StreamCreateWithPriority implements gpubackend.Driver. Any priority will do: CUDA cuts it to its
 // range.
-func (d *Device) StreamCreateWithPriority(flags, _ uint64) (gpubackend.Stream, gpubackend.Result) {
+func (d *Device) StreamCreateWithPriority(flags, priority uint64) (gpubackend.Stream, gpubackend.Result) {
 	c, result := d.Current()
 	if result != gpubackend.Success {
 		return 0, result
@@ -197,8 +197,11 @@ func (d *Device) StreamCreateWithPriority(flags, _ uint64) (gpubackend.Stream, g
 	if flags&^cudaabi.StreamNonBlocking != 0 {
 		return 0, gpubackend.InvalidValue
 	}
-	return d.newStream(&stream{ctx: c, group: d.group(c, d.CurrentGreen()),
-		blocking: flags&cudaabi.StreamNonBlocking == 0}), gpubackend.Success
+	s := &stream{ctx: c, group: d.group(c, d.CurrentGreen()), blocking: flags&cudaabi.StreamNonBlocking == 0}
+	if priority != 0 {
+		s.attributes = streamAttributes{cudaabi.LaunchAttributePriority: priorityValue(priority)}
+	}
+	return d.newStream(s), gpubackend.Success
 }
 
 func (d *Device) newStream(s *stream) gpubackend.Stream {

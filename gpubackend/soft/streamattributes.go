@@ -18,7 +18,8 @@ func (a streamAttributes) value(attr uint64) (
 ) {
 	switch attr {
 	case cudaabi.LaunchAttributeAccessPolicyWindow, cudaabi.LaunchAttributeSynchronizationPolicy,
-		cudaabi.LaunchAttributeMemSyncDomainMap, cudaabi.LaunchAttributeMemSyncDomain:
+		cudaabi.LaunchAttributePriority, cudaabi.LaunchAttributeMemSyncDomainMap,
+		cudaabi.LaunchAttributeMemSyncDomain:
 	default:
 		return value, gpubackend.InvalidValue
 	}
@@ -56,6 +57,9 @@ func (d *Device) StreamSetAttribute(h gpubackend.Stream, attr uint64, value []by
 		return result
 	}
 	copy(kept[:], value)
+	if attr == cudaabi.LaunchAttributePriority {
+		kept = priorityValue(uint64(cudaabi.LaunchAttributeValue(kept[:]).Priority()))
+	}
 	if s.attributes == nil {
 		s.attributes = streamAttributes{}
 	}
@@ -63,13 +67,26 @@ func (d *Device) StreamSetAttribute(h gpubackend.Stream, attr uint64, value []by
 	return gpubackend.Success
 }
 
+// priorityValue is the attribute for a priority, which is cut to the range that there is.
+func priorityValue(priority uint64) (value [cudaabi.LaunchAttributeValueSize]byte) {
+	within := min(max(int64(priority), greatestPriority), leastPriority)
+	cudaabi.LaunchAttributeValue(value[:]).SetPriority(int32(within))
+	return value
+}
+
 // StreamCopyAttributes implements gpubackend.Driver.
 func (d *Device) StreamCopyAttributes(dst, src gpubackend.Stream) gpubackend.Result {
 	to, result := d.stream(dst)
+	if result == gpubackend.Success {
+		result = d.admit(to)
+	}
 	if result != gpubackend.Success {
 		return result
 	}
 	from, result := d.stream(src)
+	if result == gpubackend.Success {
+		result = d.admit(from)
+	}
 	if result == gpubackend.Success {
 		to.attributes = maps.Clone(from.attributes)
 	}

@@ -66,6 +66,33 @@ func TestGraphMemoryIsFreedInOrder(t *testing.T) {
 	}
 }
 
+// TestFailedCaptureTakesItsGraph spoils captures, one of each kind, and ends one with its stream: the guest's handles must go
+// with the driver's graphs.
+func TestFailedCaptureTakesItsGraph(t *testing.T) {
+	r := onSoft(t)
+	s := r.want(t, 0, gpubackend.OpStreamCreateWithPriority, 1, 0)
+	toGraph := func() uint64 {
+		g := r.want(t, 0, gpubackend.OpGraphCreate, 0)
+		r.want(t, 0, gpubackend.OpStreamBeginCaptureToGraph, s, g, 0, 0, 0, 0, 0)
+		return g
+	}
+	g := toGraph()
+	r.want(t, gpubackend.StreamCaptureUnsupported, gpubackend.OpStreamQuery, s)
+	r.want(t, gpubackend.StreamCaptureInvalidated, gpubackend.OpStreamEndCapture, s)
+	r.want(t, gpubackend.InvalidValue, gpubackend.OpGraphDestroy, g)
+	g = toGraph()
+	if same := r.want(t, 0, gpubackend.OpStreamEndCapture, s); same != g {
+		t.Errorf("handle %#x, was %#x", same, g)
+	}
+	r.want(t, 0, gpubackend.OpGraphDestroy, g)
+	g = toGraph()
+	r.want(t, 0, gpubackend.OpStreamDestroy, s)
+	r.want(t, gpubackend.InvalidValue, gpubackend.OpGraphDestroy, g)
+	if n := len(r.graphs.graph) + len(r.captures); n != 0 {
+		t.Errorf("%d names and captures are left", n)
+	}
+}
+
 func TestGraphHandlesAreBounded(t *testing.T) {
 	r := onSoft(t)
 	g := r.want(t, 0, gpubackend.OpGraphCreate, 0)

@@ -76,6 +76,9 @@ func (w *Worker) steps() call.Steps {
 	for _, op := range naming {
 		s[op] = w.boundGraphs
 	}
+	s[gpubackend.OpStreamBeginCapture] = w.beginCapture
+	s[gpubackend.OpStreamBeginCaptureToGraph] = w.beginCapture
+	s[gpubackend.OpStreamEndCapture] = w.endCapture
 	return s
 }
 

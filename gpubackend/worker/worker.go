@@ -76,6 +76,7 @@ type Worker struct {
 	hostFuncs      hostFuncs
 	watchdog       *watchdog
 	graphs         graphs
+	captures       captures
 	pools          *pools.Pools
 	memory         *memory.Memory
 	places         *addresses.Places
