@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -93,13 +94,13 @@ func TestRefused(t *testing.T) {
 		return c.Append(nil)
 	}
 	texture := func(kind uint8, size uint64) []byte {
-		c := TexObjectCreate{Resource: Buffer{wire.BufferInline, 24, ResourceBytes}, Texture: Buffer{kind, 0, size}}
+		c := TexObjectCreate{Resource: Buffer{wire.BufferInline, 24, cudaabi.ResourceDescSize}, Texture: Buffer{kind, 0, size}}
 		return c.Append(nil)
 	}
 	decodeBox := func(b []byte) bool { _, ok := DecodeCopyBox(wordsOf(b), b); return ok }
 	decodeTexture := func(b []byte) bool { _, ok := DecodeTexObjectCreate(wordsOf(b), b); return ok }
 	decodeOps := func(b []byte) bool { _, ok := DecodeNodeMemOps(b); return ok }
-	room := make([]byte, (MaxMemOps+1)*MemOpBytes)
+	room := make([]byte, (MaxMemOps+1)*cudaabi.StreamBatchMemOpParamsSize)
 	for _, tt := range []struct {
 		name   string
 		decode func([]byte) bool
@@ -110,14 +111,14 @@ func TestRefused(t *testing.T) {
 		{"kind", decodeBox, box(func(c *CopyBox) { c.Kind = BoxDtod + 1 }), false},
 		{"kind, high bits", decodeBox, box(func(c *CopyBox) { c.Kind |= 1 << 32 }), false},
 		{"flags", decodeBox, box(func(c *CopyBox) { c.Flags = 4 }), false},
-		{"texture", decodeTexture, texture(wire.BufferInline, TextureBytes), true},
+		{"texture", decodeTexture, texture(wire.BufferInline, cudaabi.TextureDescSize), true},
 		{"no texture", decodeTexture, texture(wire.BufferNone, 0), true},
-		{"a texture of no kind", decodeTexture, texture(wire.BufferNone, TextureBytes), true},
-		{"a short texture", decodeTexture, texture(wire.BufferInline, TextureBytes-1), false},
+		{"a texture of no kind", decodeTexture, texture(wire.BufferNone, cudaabi.TextureDescSize), true},
+		{"a short texture", decodeTexture, texture(wire.BufferInline, cudaabi.TextureDescSize-1), false},
 		{"an empty texture", decodeTexture, texture(wire.BufferInline, 0), false},
-		{"most operations", decodeOps, (&NodeMemOps{Count: MaxMemOps, Ops: room[MemOpBytes:]}).Append(nil), true},
+		{"most operations", decodeOps, (&NodeMemOps{Count: MaxMemOps, Ops: room[cudaabi.StreamBatchMemOpParamsSize:]}).Append(nil), true},
 		{"too many operations", decodeOps, (&NodeMemOps{Count: MaxMemOps + 1, Ops: room}).Append(nil), false},
-		{"more than there are", decodeOps, (&NodeMemOps{Count: 2, Ops: room[:MemOpBytes]}).Append(nil), false},
+		{"more than there are", decodeOps, (&NodeMemOps{Count: 2, Ops: room[:cudaabi.StreamBatchMemOpParamsSize]}).Append(nil), false},
 		{"so many that they overflow", decodeOps, (&NodeMemOps{Count: 1 << 60, Ops: room}).Append(nil), false},
 		{"another record", decodeOps, (&NodeMemFree{}).Append(nil), false},
 	} {
@@ -126,7 +127,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	// What is of no kind has no bytes, whatever the guest says.
-	b := texture(wire.BufferNone, TextureBytes)
+	b := texture(wire.BufferNone, cudaabi.TextureDescSize)
 	if c, _ := DecodeTexObjectCreate(wordsOf(b), b); c.Texture.Bytes != 0 {
 		t.Errorf("%d bytes of nothing", c.Texture.Bytes)
 	}

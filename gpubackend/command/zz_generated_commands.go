@@ -8,28 +8,21 @@ import (
 	"encoding/binary"
 
 	"github.com/paracuda/paracuda/gpubackend/allowed"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
 // The constants of gpubackend/api/commands.def.
 const (
-	MaxParameters        = 32764 // bytes (CUDA C programming guide, "Kernel parameters")
-	MaxLaunchAttributes  = 32
-	LaunchAttributeBytes = 72 // of CUlaunchAttribute
-	BoxHtod              = 0  // kinds
-	BoxDtoh              = 1
-	BoxDtod              = 2
-	Memcpy3dBytes        = 200  // of CUDA_MEMCPY3D
-	ResourceBytes        = 144  // of CUDA_RESOURCE_DESC
-	TextureBytes         = 104  // of CUDA_TEXTURE_DESC
-	ViewBytes            = 112  // of CUDA_RESOURCE_VIEW_DESC
-	MaxDescribed         = 16   // resources of one descriptor
-	MaxResourceRecords   = 1025 // of a split: what remains, and 1024 groups
-	MaxMemOps            = 256  // of a node
-	MemOpBytes           = 48   // of CUstreamBatchMemOpParams
-	PoolPropsBytes       = 88   // of CUmemPoolProps
-	AccessDescBytes      = 12   // of CUmemAccessDesc
-	MaxAccessDescs       = 64   // of a node
+	MaxParameters       = 32764 // bytes (CUDA C programming guide, "Kernel parameters")
+	MaxLaunchAttributes = 32
+	BoxHtod             = 0 // kinds
+	BoxDtoh             = 1
+	BoxDtod             = 2
+	MaxDescribed        = 16   // resources of one descriptor
+	MaxResourceRecords  = 1025 // of a split: what remains, and 1024 groups
+	MaxMemOps           = 256  // of a node
+	MaxAccessDescs      = 64   // of a node
 )
 
 // Hello is command HELLO of commands.def.
@@ -239,7 +232,7 @@ type LaunchKernel struct {
 	AttributeCount uint32
 	ParameterBytes uint64
 	Parameters     []byte // packed
-	Attributes     []byte // CUlaunchAttribute
+	Attributes     []byte
 }
 
 // LaunchKernelWords is how many words LaunchKernel has before its tails.
@@ -268,7 +261,7 @@ func DecodeLaunchKernel(words []uint64, body []byte) (c LaunchKernel, ok bool) {
 	if c.Parameters, rest, ok = cut(rest, uint64(c.ParameterBytes)); !ok {
 		return LaunchKernel{}, false
 	}
-	if c.Attributes, _, ok = cut(rest, uint64(c.AttributeCount)*LaunchAttributeBytes); !ok {
+	if c.Attributes, _, ok = cut(rest, uint64(c.AttributeCount)*cudaabi.LaunchAttributeSize); !ok {
 		return LaunchKernel{}, false
 	}
 	return c, true
@@ -596,7 +589,7 @@ func (c *CopyBox) Append(b []byte) []byte {
 // CopyArray is command CopyArray of commands.def.
 // Between arrays and device memory.
 type CopyArray struct {
-	Copy   Buffer // CUDA_MEMCPY3D
+	Copy   Buffer
 	Stream uint64
 }
 
@@ -610,7 +603,7 @@ func DecodeCopyArray(words []uint64, _ []byte) (c CopyArray, ok bool) {
 	}
 	c.Copy = NewBuffer(words[0], words[1])
 	c.Stream = words[2]
-	if c.Copy.Bytes != Memcpy3dBytes {
+	if c.Copy.Bytes != cudaabi.Memcpy3DSize {
 		return CopyArray{}, false
 	}
 	return c, true
@@ -1587,9 +1580,9 @@ func (a *IpcOpenEventHandleAnswer) Read(words *Words) {
 
 // TexObjectCreate is command cuTexObjectCreate of commands.def.
 type TexObjectCreate struct {
-	Resource Buffer // CUDA_RESOURCE_DESC
-	Texture  Buffer // CUDA_TEXTURE_DESC
-	View     Buffer // CUDA_RESOURCE_VIEW_DESC
+	Resource Buffer
+	Texture  Buffer
+	View     Buffer
 }
 
 // TexObjectCreateWords is how many words TexObjectCreate has before its tails.
@@ -1603,7 +1596,7 @@ func DecodeTexObjectCreate(words []uint64, _ []byte) (c TexObjectCreate, ok bool
 	c.Resource = NewBuffer(words[0], words[1])
 	c.Texture = NewBuffer(words[2], words[3])
 	c.View = NewBuffer(words[4], words[5])
-	if c.Resource.Bytes != ResourceBytes || c.Texture.Bytes != TextureBytes && c.Texture.Kind != 0 || c.View.Bytes != ViewBytes && c.View.Kind != 0 {
+	if c.Resource.Bytes != cudaabi.ResourceDescSize || c.Texture.Bytes != cudaabi.TextureDescSize && c.Texture.Kind != 0 || c.View.Bytes != cudaabi.ResourceViewDescSize && c.View.Kind != 0 {
 		return TexObjectCreate{}, false
 	}
 	return c, true
@@ -1647,7 +1640,7 @@ func DecodeSurfObjectCreate(words []uint64, _ []byte) (c SurfObjectCreate, ok bo
 		return SurfObjectCreate{}, false
 	}
 	c.Resource = NewBuffer(words[0], words[1])
-	if c.Resource.Bytes != ResourceBytes {
+	if c.Resource.Bytes != cudaabi.ResourceDescSize {
 		return SurfObjectCreate{}, false
 	}
 	return c, true
@@ -2292,8 +2285,8 @@ type NodeMemAlloc struct {
 	Bytes       uint64
 	Address     uint64 // answered
 	AccessCount uint64
-	Pool        []byte // CUmemPoolProps
-	Access      []byte // CUmemAccessDesc
+	Pool        []byte
+	Access      []byte
 }
 
 // NodeMemAllocWords is how many words NodeMemAlloc has before its tails.
@@ -2314,10 +2307,10 @@ func DecodeNodeMemAlloc(b []byte) (c NodeMemAlloc, ok bool) {
 		return NodeMemAlloc{}, false
 	}
 	rest := b[8*NodeMemAllocWords:]
-	if c.Pool, rest, ok = cut(rest, PoolPropsBytes); !ok {
+	if c.Pool, rest, ok = cut(rest, cudaabi.MemPoolPropsSize); !ok {
 		return NodeMemAlloc{}, false
 	}
-	if c.Access, _, ok = cut(rest, uint64(c.AccessCount)*AccessDescBytes); !ok {
+	if c.Access, _, ok = cut(rest, uint64(c.AccessCount)*cudaabi.MemAccessDescSize); !ok {
 		return NodeMemAlloc{}, false
 	}
 	return c, true
@@ -2366,7 +2359,7 @@ func (c *NodeMemFree) Append(b []byte) []byte {
 type NodeMemOps struct {
 	Count uint64
 	Flags uint64
-	Ops   []byte // CUstreamBatchMemOpParams
+	Ops   []byte
 }
 
 // NodeMemOpsWords is how many words NodeMemOps has before its tails.
@@ -2386,7 +2379,7 @@ func DecodeNodeMemOps(b []byte) (c NodeMemOps, ok bool) {
 		return NodeMemOps{}, false
 	}
 	rest := b[8*NodeMemOpsWords:]
-	if c.Ops, _, ok = cut(rest, uint64(c.Count)*MemOpBytes); !ok {
+	if c.Ops, _, ok = cut(rest, uint64(c.Count)*cudaabi.StreamBatchMemOpParamsSize); !ok {
 		return NodeMemOps{}, false
 	}
 	return c, true

@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/wire"
-	"github.com/paracuda/paracuda/gpubackend/worker/launcher"
 )
 
 // launchBytes is the size of a launch without parameters.
-const launchBytes = wire.CommandSize + 8*launcher.Words
+const launchBytes = wire.CommandSize + 8*command.LaunchKernelWords
 
 // pass lets the worker look at its ring n times.
 func (r *rig) pass(t testing.TB, n int) {

@@ -7,9 +7,9 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/allowed"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/known"
-	"github.com/paracuda/paracuda/gpubackend/worker/launcher"
 )
 
 // strangers are numbers that no set has, or that are out of a set of few.
@@ -56,15 +56,15 @@ func TestDumpsAreNotPassedOn(t *testing.T) {
 func TestRawCommandsRefuseUnknownNumbers(t *testing.T) {
 	r := newRig(t)
 	stream := r.objects.Add(object.Stream, 5, r.context)
-	launch := make([]uint64, launcher.Words+known.AttributeBytes/8)
+	launch := make([]uint64, command.LaunchKernelWords+known.AttributeBytes/8)
 	launch[0], launch[1], launch[5] = r.function, stream, 1<<32
 	for _, id := range []uint64{13, 15, 17, 40, 1000, 1 << 31} {
-		launch[launcher.Words] = id
+		launch[command.LaunchKernelWords] = id
 		if got := r.call(t, gpubackend.OpLaunchKernel, launch...); got != gpubackend.InvalidValue {
 			t.Errorf("launch with attribute %d: %v", id, got)
 		}
 	}
-	launch[launcher.Words] = 2
+	launch[command.LaunchKernelWords] = 2
 	if got := r.call(t, gpubackend.OpLaunchKernel, launch...); got != gpubackend.Success {
 		t.Errorf("cooperative launch: %v", got)
 	}

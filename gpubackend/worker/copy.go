@@ -4,6 +4,7 @@ package worker
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
@@ -17,29 +18,29 @@ const (
 	toHost   direction = false
 )
 
-// runCopyHtoD copies to the device: device address, buffer, bytes, stream, flags.
-func (w *Worker) runCopyHtoD(c *call.Call) gpubackend.Result {
-	return w.endPart(c, w.copyLinear(c, toDevice))
+// runCopyHtoD copies to the device.
+func (w *Worker) runCopyHtoD(c *call.Call, a command.CopyHtoD) gpubackend.Result {
+	return w.endPart(c, isPart(c, a.Flags), w.copyLinear(c, toDevice, &a))
 }
 
-// runCopyDtoH copies from the device, with the same words.
-func (w *Worker) runCopyDtoH(c *call.Call) gpubackend.Result {
-	return w.endPart(c, w.copyLinear(c, toHost))
+// runCopyDtoH copies from the device: the same the other way round.
+func (w *Worker) runCopyDtoH(c *call.Call, a command.CopyDtoH) gpubackend.Result {
+	linear := command.CopyHtoD(a)
+	return w.endPart(c, isPart(c, a.Flags), w.copyLinear(c, toHost, &linear))
 }
 
-func (w *Worker) copyLinear(c *call.Call, dir direction) gpubackend.Result {
-	r := c.Reference(1)
-	bytes := c.Word(3)
+func (w *Worker) copyLinear(c *call.Call, dir direction, a *command.CopyHtoD) gpubackend.Result {
+	r, bytes := a.Host, a.Bytes
 	if bytes > r.Bytes {
 		return gpubackend.InvalidValue
 	}
 	r.Bytes = bytes
-	s, result := w.streams.Find(c, c.Word(4))
+	s, result := w.streams.Find(c, a.Stream)
 	if result != gpubackend.Success {
 		return result
 	}
 	w.state.Count(handover.Copies, 1)
-	dev := box{address: c.Word(0), width: bytes, height: 1, depth: 1}
+	dev := box{address: a.Device, width: bytes, height: 1, depth: 1}
 	if r.Kind != wire.BufferMap {
 		return w.copyInline(c, dir, r, dev, s)
 	}
@@ -48,9 +49,9 @@ func (w *Worker) copyLinear(c *call.Call, dir direction) gpubackend.Result {
 		return result
 	}
 	if w.isAtAddress(m, r) {
-		return w.copyPinned(c, dir, m, r, dev.address, s)
+		return w.copyPinned(c, dir, m, r, a.Flags, dev.address, s)
 	}
-	return w.copyMapped(c, dir, m, linear(r.MapOffset(), bytes), dev, s)
+	return w.copyMapped(c, isPart(c, a.Flags), dir, m, linear(r.MapOffset(), bytes), dev, s)
 }
 
 // copyInline copies a payload that travels in the arena.
@@ -123,7 +124,7 @@ func (w *Worker) registerBulk() gpubackend.Result {
 
 // copyPinned copies between the device and memory that the driver reaches at the guest's address: as asynchronous as
 // CUDA's own.
-func (w *Worker) copyPinned(c *call.Call, dir direction, m *mapping, r call.Reference, dev uint64, s gpubackend.Stream) gpubackend.Result {
+func (w *Worker) copyPinned(c *call.Call, dir direction, m *mapping, r call.Reference, flags, dev uint64, s gpubackend.Stream) gpubackend.Result {
 	host := m.address + r.MapOffset()
 	dst, src := dev, host
 	if dir == toHost {
@@ -134,24 +135,24 @@ func (w *Worker) copyPinned(c *call.Call, dir direction, m *mapping, r call.Refe
 	if result := w.driver.Copy(dst, src, r.Bytes, s); result != gpubackend.Success {
 		return result
 	}
-	if c.Word(5)&wire.CopyFlagBlocking != 0 {
+	if flags&wire.CopyFlagBlocking != 0 {
 		return w.synchronize(c, waitStream, uint64(s))
 	}
 	return gpubackend.Success
 }
 
 // copyMapped starts a copy through the mover.
-func (w *Worker) copyMapped(c *call.Call, dir direction, m *mapping, host hostLayout, dev box, s gpubackend.Stream) gpubackend.Result {
+func (w *Worker) copyMapped(c *call.Call, part bool, dir direction, m *mapping, host hostLayout, dev box, s gpubackend.Stream) gpubackend.Result {
 	if w.mover == nil {
 		return gpubackend.NotSupported
 	}
-	if !c.Reply() && !isPart(c) {
+	if !c.Reply() && !part {
 		return gpubackend.InvalidValue
 	}
 	m.users++
 	w.state.Count(handover.BytesMapped, dev.bytes())
-	op := &copyOp{dir: dir, dev: dev, stream: s, mapping: m, host: host}
-	if w.straight(c, op) {
+	op := &copyOp{dir: dir, part: part, dev: dev, stream: s, mapping: m, host: host}
+	if w.straight(op) {
 		op.loan = w.lend(dev.address, dev.bytes())
 	}
 	return w.startCopy(c, op)
@@ -159,11 +160,11 @@ func (w *Worker) copyMapped(c *call.Call, dir direction, m *mapping, host hostLa
 
 // straight says whether a copy may go straight between guest pages and the memory that the guest process allocated. A lone one
 // to the device that would have to wait for earlier work may not: CUDA lets the caller go on as soon as the source has been read.
-func (w *Worker) straight(c *call.Call, op *copyOp) bool {
+func (w *Worker) straight(op *copyOp) bool {
 	if !op.dev.contiguous() || op.dev.bytes() == 0 {
 		return false
 	}
-	if op.dir == toHost || isPart(c) {
+	if op.dir == toHost || op.part {
 		return true
 	}
 	op.settled = w.driver.ContextQuery() == gpubackend.Success
@@ -179,7 +180,7 @@ func (w *Worker) startCopy(c *call.Call, op *copyOp) gpubackend.Result {
 	x := waiter{
 		kind: waitCopy, slot: c.Slot, seq: c.Seq, reply: c.Reply(), context: c.Context, copy: op,
 	}
-	if isPart(c) {
+	if op.part {
 		x.part = w.partsOf(c)
 		x.part.running++
 	}
@@ -187,12 +188,11 @@ func (w *Worker) startCopy(c *call.Call, op *copyOp) gpubackend.Result {
 	return call.Pending
 }
 
-// runCopyBox copies rows: device address, pitch, slice, host reference, length (or a second device address, 0),
-// pitch, slice, width, height, depth, kind, stream, flags.
-func (w *Worker) runCopyBox(c *call.Call) gpubackend.Result {
-	dev := box{c.Word(0), c.Word(1), c.Word(2), c.Word(7), c.Word(8), c.Word(9)}
-	host := hostLayout{pitch: c.Word(5), slice: c.Word(6)}
-	s, result := w.streams.Find(c, c.Word(11))
+// runCopyBox copies rows.
+func (w *Worker) runCopyBox(c *call.Call, a command.CopyBox) gpubackend.Result {
+	dev := box{a.Device, a.Pitch, a.Slice, a.Width, a.Height, a.Depth}
+	host := hostLayout{pitch: a.HostPitch, slice: a.HostSlice}
+	s, result := w.streams.Find(c, a.Stream)
 	if result != gpubackend.Success {
 		return result
 	}
@@ -200,28 +200,23 @@ func (w *Worker) runCopyBox(c *call.Call) gpubackend.Result {
 		return gpubackend.InvalidValue
 	}
 	w.state.Count(handover.Copies, 1)
-	kind := c.Word(10)
-	if kind == boxDtoD {
+	if a.Kind == command.BoxDtod {
+		if a.Host.Kind != wire.BufferNone {
+			return gpubackend.InvalidValue
+		}
 		return w.driver.CopyBox(&gpubackend.Box{
-			Dst: dev.address, DstPitch: dev.pitch, DstSlice: dev.slice, Src: c.Word(3), SrcPitch: host.pitch, SrcSlice: host.slice,
+			Dst: dev.address, DstPitch: dev.pitch, DstSlice: dev.slice, Src: a.Host.Value, SrcPitch: host.pitch, SrcSlice: host.slice,
 			Width: dev.width, Height: dev.height, Depth: dev.depth,
 		}, s)
 	}
-	r := c.Reference(3)
-	if kind > boxDtoH || dev.extent(host.pitch, host.slice) > r.Bytes {
+	if dev.extent(host.pitch, host.slice) > a.Host.Bytes {
 		return gpubackend.InvalidValue
 	}
-	return w.copyBoxHost(c, direction(kind == boxHtoD), r, host, dev, s)
+	return w.copyBoxHost(c, &a, host, dev, s)
 }
 
-// Kinds of CopyBox.
-const (
-	boxHtoD = iota
-	boxDtoH
-	boxDtoD
-)
-
-func (w *Worker) copyBoxHost(c *call.Call, dir direction, r call.Reference, host hostLayout, dev box, s gpubackend.Stream) gpubackend.Result {
+func (w *Worker) copyBoxHost(c *call.Call, a *command.CopyBox, host hostLayout, dev box, s gpubackend.Stream) gpubackend.Result {
+	r, dir := a.Host, direction(a.Kind == command.BoxHtod)
 	if r.Kind != wire.BufferMap {
 		return w.copyBoxInline(c, dir, r, host, dev, s)
 	}
@@ -231,7 +226,7 @@ func (w *Worker) copyBoxHost(c *call.Call, dir direction, r call.Reference, host
 	}
 	if !w.isAtAddress(m, r) {
 		host.offset = r.MapOffset()
-		return w.copyMapped(c, dir, m, host, dev, s)
+		return w.copyMapped(c, false, dir, m, host, dev, s)
 	}
 	at := m.address + r.MapOffset()
 	b := gpubackend.Box{
@@ -246,7 +241,7 @@ func (w *Worker) copyBoxHost(c *call.Call, dir direction, r call.Reference, host
 	if result := w.driver.CopyBox(&b, s); result != gpubackend.Success {
 		return result
 	}
-	if c.Word(12)&wire.CopyFlagBlocking != 0 {
+	if a.Flags&wire.CopyFlagBlocking != 0 {
 		return w.synchronize(c, waitStream, uint64(s))
 	}
 	return gpubackend.Success

@@ -17,6 +17,7 @@ import (
 // staging, the driver between staging and the rest of device memory, in stream order.
 type copyOp struct {
 	dir     direction
+	part    bool // of what a thread waits for with JOIN
 	dev     box
 	host    hostLayout
 	stream  gpubackend.Stream

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/memory"
@@ -136,10 +137,10 @@ func TestCallsThatWaitAreBounded(t *testing.T) {
 // TestInlineBoxes: rows of a box lie in its buffer, whatever that is and however few bytes a row has.
 func TestInlineBoxes(t *testing.T) {
 	r := newRig(t)
-	if got := r.call(t, gpubackend.OpCopyBox, 0, 64, 64, 0, 1<<20, 64, 64, 8, 2, 1, boxHtoD, 0, 0); got != gpubackend.InvalidValue {
+	if got := r.call(t, gpubackend.OpCopyBox, 0, 64, 64, 0, 1<<20, 64, 64, 8, 2, 1, command.BoxHtod, 0, 0); got != gpubackend.InvalidValue {
 		t.Fatalf("rows of no buffer: %d", got)
 	}
-	if got := r.call(t, gpubackend.OpCopyBox, 0, 64, 64, wire.BufferBulk<<56|wire.Bulk, 64, 1<<30, 1<<34, 0, 9, 1, boxHtoD, 0, 0); got != gpubackend.Success {
+	if got := r.call(t, gpubackend.OpCopyBox, 0, 64, 64, wire.BufferBulk<<56|wire.Bulk, 64, 1<<30, 1<<34, 0, 9, 1, command.BoxHtod, 0, 0); got != gpubackend.Success {
 		t.Fatalf("rows of no bytes: %d", got)
 	}
 	if got := r.call(t, gpubackend.OpCopyHtoD, 0, 0, 64, 64, 0, 0); got != gpubackend.InvalidValue {

@@ -8,11 +8,11 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/allowed"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/handles"
 	"github.com/paracuda/paracuda/gpubackend/worker/known"
-	"github.com/paracuda/paracuda/gpubackend/worker/launcher"
 )
 
 // A node's record is words, the first of which is its type, and bytes behind them (docs/protocol.md, "Graphs").
@@ -58,7 +58,7 @@ func (w *Worker) decodeNodeWords(c *call.Call, n *gpubackend.Node, v []uint64, t
 	switch n.Type {
 	case gpubackend.NodeKernel:
 		l := &n.Launch
-		if v[5] > uint64(len(tail)) || v[5] > launcher.MaxParameters {
+		if v[5] > uint64(len(tail)) || v[5] > command.MaxParameters {
 			return gpubackend.InvalidValue
 		}
 		l.Grid = [3]uint32{uint32(v[1]), uint32(v[1] >> 32), uint32(v[2])}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/memory"
 )
@@ -199,7 +200,7 @@ func TestMemoryThatIsNotLent(t *testing.T) {
 			m.refuses = nil
 		},
 		"rows with gaps": func(r *rig, _ *fakeMover) {
-			r.send(gpubackend.OpCopyBox, true, 1, nil, lentBase, 512, 0, wire.BufferMap<<56|1<<32, 1<<20, 256, 0, 256, 4, 1, boxDtoH, 0, 0)
+			r.send(gpubackend.OpCopyBox, true, 1, nil, lentBase, 512, 0, wire.BufferMap<<56|1<<32, 1<<20, 256, 0, 256, 4, 1, command.BoxDtoh, 0, 0)
 		},
 	}
 	for name, send := range copies {

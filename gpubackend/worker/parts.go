@@ -29,11 +29,8 @@ func (p *parts) over() gpubackend.Result {
 	return p.result
 }
 
-// isPart says whether a command is such a copy.
-func isPart(c *call.Call) bool {
-	linear := c.Op == gpubackend.OpCopyHtoD || c.Op == gpubackend.OpCopyDtoH
-	return linear && !c.Reply() && c.Word(5)&wire.CopyFlagPart != 0
-}
+// isPart says whether a copy with such flags is one of them.
+func isPart(c *call.Call, flags uint64) bool { return !c.Reply() && flags&wire.CopyFlagPart != 0 }
 
 // partsOf returns the parts of the calling thread that no JOIN has followed yet.
 func (w *Worker) partsOf(c *call.Call) *parts {
@@ -44,8 +41,8 @@ func (w *Worker) partsOf(c *call.Call) *parts {
 }
 
 // endPart notes the result of a copy that is over at once, if it is a part: JOIN gives it to the guest.
-func (w *Worker) endPart(c *call.Call, result gpubackend.Result) gpubackend.Result {
-	if result == call.Pending || !isPart(c) {
+func (w *Worker) endPart(c *call.Call, part bool, result gpubackend.Result) gpubackend.Result {
+	if result == call.Pending || !part {
 		return result
 	}
 	w.giveUnused(c, result)

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	structures "github.com/paracuda/paracuda/gpubackend/internal/gen/layout"
 )
 
 // api is the driver API as described: cuda.def joined with prototypes.tsv and versions.tsv.
@@ -258,7 +260,11 @@ func commandOutputs(a *api, w *wire) ([]output, error) {
 		return nil, err
 	}
 	defer f.Close()
-	c, err := parseCommands(path, f, a, w)
+	cuda, err := structures.Structures(".")
+	if err != nil {
+		return nil, err
+	}
+	c, err := parseCommands(path, f, a, w, cuda)
 	if err != nil {
 		return nil, err
 	}

@@ -243,22 +243,23 @@ func readsC(b *bytes.Buffer, fields []field, access string) {
 
 // cFaults are the conditions under which a field's value is refused.
 func (f field) cFaults(x string) (list []string) {
-	if f.buffer() && f.element != "" {
-		list = append(list, fmt.Sprintf("%s.bytes %% %s", x, cNumber(f.element)))
+	switch {
+	case f.buffer() && f.element.known():
+		list = append(list, fmt.Sprintf("%s.bytes %% %s", x, f.element.inC))
+		if f.max.known() {
+			list = append(list, fmt.Sprintf("%s.bytes > (size_t)%s * %s", x, f.max.inC, f.element.inC))
+		}
+	case f.max.known():
+		list = append(list, x+" > "+f.max.inC)
 	}
-	if f.buffer() && f.max != "" {
-		list = append(list, fmt.Sprintf("%s.bytes > (size_t)%s * %s", x, cNumber(f.max), cNumber(f.element)))
-	} else if f.max != "" {
-		list = append(list, x+" > "+cNumber(f.max))
-	}
-	if f.min != "" {
-		list = append(list, x+" < "+cNumber(f.min))
+	if f.min.known() {
+		list = append(list, x+" < "+f.min.inC)
 	}
 	if f.set != "" {
 		list = append(list, fmt.Sprintf("!is_%s(%s)", f.set, x))
 	}
-	if f.size != "" {
-		fault := fmt.Sprintf("%s.bytes != %s", x, cNumber(f.size))
+	if f.size.known() {
+		fault := fmt.Sprintf("%s.bytes != %s", x, f.size.inC)
 		if f.optional {
 			fault = fmt.Sprintf("(%s && argument_given(%s))", fault, x)
 		}
@@ -267,29 +268,17 @@ func (f field) cFaults(x string) (list []string) {
 	return list
 }
 
-func cNumber(s string) string {
-	if isSmall(s) {
-		return "PARACUDA_SIZEOF_" + strings.ToUpper(s)
-	}
-	if isName(s) {
-		return "PARACUDA_" + s
-	}
-	return s
-}
-
 // cBytes is the size of a tail.
 func (f field) cBytes(access string) string {
-	count := f.counted
-	if isSmall(count) {
-		count = access + count
-	} else {
-		count = cNumber(count)
+	count := f.times.inC
+	if f.counted != "" {
+		count = access + f.counted
 	}
 	switch {
-	case f.element == "1":
+	case f.element.value == 1:
 		return count
-	case count == "1":
-		return cNumber(f.element)
+	case f.times.value == 1:
+		return f.element.inC
 	}
-	return "(size_t)" + count + " * " + cNumber(f.element)
+	return "(size_t)" + count + " * " + f.element.inC
 }

@@ -83,28 +83,39 @@ func (f field) typeDoc() string {
 		return "buffer in"
 	case f.typ == "out":
 		return "buffer out"
-	case f.typ == "tail" && f.element == "1":
-		return f.counted + " bytes"
 	case f.typ == "tail":
-		return fmt.Sprintf("%s x %s bytes", f.counted, f.element)
+		return f.tailDoc()
 	case f.count > 0:
 		return fmt.Sprintf("%s[%d]", f.typ, f.count)
 	}
 	return f.typ
 }
 
-func (f field) bufferElement() string {
-	if f.buffer() {
-		return f.element
+func (f field) tailDoc() string {
+	count := f.counted
+	if count == "" {
+		count = fmt.Sprint(f.times.value)
 	}
-	return ""
+	if f.element.value == 1 {
+		return count + " bytes"
+	}
+	return fmt.Sprintf("%s of %d bytes", count, f.element.value)
 }
 
 func (f field) checksDoc() (list []string) {
-	for _, c := range []struct{ what, value string }{{"at least", f.min}, {"at most", f.max}, {"of set", f.set}, {"size", f.size}, {"elements of", f.bufferElement()}} {
-		if c.value != "" {
-			list = append(list, c.what+" "+c.value)
+	for _, c := range []struct {
+		what  string
+		value number
+	}{{"at least", f.min}, {"at most", f.max}, {"size", f.size}} {
+		if c.value.known() {
+			list = append(list, fmt.Sprintf("%s %d", c.what, c.value.value))
 		}
+	}
+	if f.buffer() && f.element.known() {
+		list = append(list, fmt.Sprintf("elements of %d bytes", f.element.value))
+	}
+	if f.set != "" {
+		list = append(list, "of set "+f.set)
 	}
 	if f.optional {
 		list = append(list, "may be left out")

@@ -28,8 +28,10 @@ func commandsGo(c *commands) []byte {
 	}
 	layoutTable(b, c)
 	imports := []string{"encoding/binary", "", "github.com/paracuda/paracuda/gpubackend/allowed"}
-	if bytes.Contains(b.Bytes(), []byte("wire.")) {
-		imports = append(imports, "github.com/paracuda/paracuda/gpubackend/wire")
+	for _, p := range []string{"cudaabi", "wire"} {
+		if bytes.Contains(b.Bytes(), []byte(" "+p+".")) || bytes.Contains(b.Bytes(), []byte("*"+p+".")) {
+			imports = append(imports, "github.com/paracuda/paracuda/gpubackend/"+p)
+		}
 	}
 	goHeader(head, "command", imports...)
 	return append(head.Bytes(), b.Bytes()...)
@@ -153,22 +155,23 @@ func decodeField(b *bytes.Buffer, f field, name string, word func(int) string) {
 
 // goFaults are the conditions under which a field's value is refused.
 func (f field) goFaults(name string) (list []string) {
-	if f.buffer() && f.element != "" {
-		list = append(list, fmt.Sprintf("%s.Bytes%%%s != 0", name, goNumber(f.element)))
+	switch {
+	case f.buffer() && f.element.known():
+		list = append(list, fmt.Sprintf("%s.Bytes%%%s != 0", name, f.element.inGo))
+		if f.max.known() {
+			list = append(list, fmt.Sprintf("%s.Bytes > %s*%s", name, f.max.inGo, f.element.inGo))
+		}
+	case f.max.known():
+		list = append(list, name+" > "+f.max.inGo)
 	}
-	if f.buffer() && f.max != "" {
-		list = append(list, fmt.Sprintf("%s.Bytes > %s*%s", name, goNumber(f.max), goNumber(f.element)))
-	} else if f.max != "" {
-		list = append(list, name+" > "+goNumber(f.max))
-	}
-	if f.min != "" {
-		list = append(list, name+" < "+goNumber(f.min))
+	if f.min.known() {
+		list = append(list, name+" < "+f.min.inGo)
 	}
 	if f.set != "" {
 		list = append(list, fmt.Sprintf("!allowed.%s.Has(%s)", camel(f.set), wide(f, name)))
 	}
-	if f.size != "" {
-		fault := fmt.Sprintf("%s.Bytes != %s", name, goNumber(f.size))
+	if f.size.known() {
+		fault := fmt.Sprintf("%s.Bytes != %s", name, f.size.inGo)
 		if f.optional {
 			fault = fmt.Sprintf("%s && %s.Kind != 0", fault, name)
 		}
@@ -182,17 +185,6 @@ func wide(f field, name string) string {
 		return "uint64(" + name + ")"
 	}
 	return name
-}
-
-// goNumber is a number of the file in Go.
-func goNumber(s string) string {
-	if isSmall(s) {
-		return "wire." + camel(s) + "Size"
-	}
-	if isName(s) {
-		return camel(s)
-	}
-	return s
 }
 
 func decodeTails(b *bytes.Buffer, l layout, of string) {
@@ -212,17 +204,17 @@ func decodeTails(b *bytes.Buffer, l layout, of string) {
 
 // goBytes is the size of a tail.
 func (f field) goBytes() string {
-	count := goNumber(f.counted)
-	if isSmall(f.counted) {
+	count := f.times.inGo
+	if f.counted != "" {
 		count = "uint64(c." + camel(f.counted) + ")"
 	}
 	switch {
-	case f.element == "1":
+	case f.element.value == 1:
 		return count
-	case count == "1":
-		return goNumber(f.element)
+	case f.times.value == 1:
+		return f.element.inGo
 	}
-	return count + "*" + goNumber(f.element)
+	return count + "*" + f.element.inGo
 }
 
 // layoutEncoder writes what appends a layout's words and tails.

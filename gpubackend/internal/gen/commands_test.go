@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	structures "github.com/paracuda/paracuda/gpubackend/internal/gen/layout"
 )
 
 var update = flag.Bool("update", false, "write what the generator makes as what is wanted")
@@ -64,7 +66,8 @@ func smallAPI() (*api, *wire) {
 
 func parseSmall(text string) (*commands, error) {
 	a, w := smallAPI()
-	return parseCommands("x.def", strings.NewReader(text), a, w)
+	cuda := map[string]structures.Structure{"CUsome": {GoName: "Some", Bytes: 24}}
+	return parseCommands("x.def", strings.NewReader(text), a, w, cuda)
 }
 
 func TestCommandsGolden(t *testing.T) {
@@ -117,7 +120,7 @@ func TestCommandErrors(t *testing.T) {
 		{"words behind a tail", thing("tail a 3", "u64 b"), "x.def:4: Thing: b comes behind a tail"},
 		{"a tail without a count", thing("tail a"), "x.def:2: a: want COUNT [of SIZE]"},
 		{"a tail without a bound", thing("u64 n", "tail a n"), "x.def:3: a: no field n that has a max"},
-		{"a tail of unknown size", thing("u64 n max 1", "tail a n of MUCH"), "x.def:3: a: there is no constant MUCH"},
+		{"a tail of unknown size", thing("u64 n max 1", "tail a n of MUCH"), "x.def:3: a: MUCH is neither a number, a constant nor a structure"},
 		{"a tail in an answer", "command Thing {\n} answer {\ntail a 1\n", "x.def:3: a: an answer has no tail"},
 		{"a buffer in an answer", "command Thing {\n} answer {\nin a\n", "x.def:3: a: only a command has buffers"},
 		{"a buffer in a record", "record r {\nin a\n", "x.def:2: a: only a command has buffers"},
@@ -126,7 +129,7 @@ func TestCommandErrors(t *testing.T) {
 		{"a check of another type", thing("in a min 3"), `x.def:2: a: unknown check "min"`},
 		{"a buffer of most nothing", thing("in a max 3"), "x.def:2: a: want of SIZE for a max"},
 		{"unknown set", thing("u64 a set missing"), "x.def:2: a: there is no set missing"},
-		{"unknown constant", thing("u64 a max MISSING"), "x.def:2: a: there is no constant MISSING"},
+		{"unknown constant", thing("u64 a max MISSING"), "x.def:2: a: MISSING is neither a number, a constant nor a structure"},
 		{"optional without a size", thing("in a optional"), "x.def:2: a: what has no size is optional anyway"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -30,12 +30,15 @@ type field struct {
 	high    bool   // a u32 in the upper half of its word
 	comment string
 
-	// Checks. A number is written as in the file, by its constant's name if it has one.
-	min, max, size, set string
-	optional            bool
+	// Checks
+	min, max, size number
+	set            string
+	optional       bool
 
-	counted string // of a tail: by that field, or a number
-	element string // bytes of an element of a tail or buffer
+	// Of a tail: how many elements there are, by that field or a number. A buffer's elements may have a size, too.
+	counted string
+	times   number
+	element number
 }
 
 // constant is a named number.
@@ -107,8 +110,11 @@ func (l layout) tails() (list []field) {
 	return list
 }
 
-// isSmall says whether a name is in small letters: a field's, or of a structure of wire.def.
-func isSmall(s string) bool { return isName(s) && strings.ToLower(s) == s }
+// number is a number and how it is written: by its constant's name if it has one.
+type number struct {
+	value uint64
+	inGo  string
+	inC   string
+}
 
-// isName says whether a number is written by a constant's name.
-func isName(s string) bool { return s != "" && (s[0] < '0' || s[0] > '9') }
+func (n number) known() bool { return n.inGo != "" }

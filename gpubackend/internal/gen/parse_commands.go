@@ -8,11 +8,18 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	structures "github.com/paracuda/paracuda/gpubackend/internal/gen/layout"
 )
 
-// parseCommands reads commands.def. What it says of functions is joined with a, of the protocol's own ops with w.
-func parseCommands(path string, r io.Reader, a *api, w *wire) (*commands, error) {
-	p := &commandParser{out: &commands{}, api: a, ops: w.ops(), sizes: w.sizes()}
+// parseCommands reads commands.def. What it says of functions is joined with a, of the protocol's own ops with w. The sizes of
+// structures are those of w and of CUDA's own, cuda.
+func parseCommands(path string, r io.Reader, a *api, w *wire, cuda map[string]structures.Structure) (*commands, error) {
+	p := &commandParser{out: &commands{}, api: a, ops: w.ops(), numbers: map[string]number{}}
+	w.sizes(p.numbers)
+	for name, s := range cuda {
+		p.numbers[name] = number{uint64(s.Bytes), "cudaabi." + s.GoName + "Size", fmt.Sprint(s.Bytes)}
+	}
 	s := bufio.NewScanner(r)
 	n := 0
 	for s.Scan() {
@@ -43,25 +50,23 @@ func (w *wire) ops() map[string]int {
 	return m
 }
 
-// sizes are those of the structures, by name.
-func (w *wire) sizes() map[string]uint64 {
-	m := map[string]uint64{}
+// sizes adds those of the structures, by name.
+func (w *wire) sizes(to map[string]number) {
 	for _, d := range w.decls {
 		if d.kind == "struct" {
-			m[d.name] = uint64(d.size())
+			to[d.name] = number{uint64(d.size()), "wire." + camel(d.name) + "Size", "PARACUDA_SIZEOF_" + strings.ToUpper(d.name)}
 		}
 	}
-	return m
 }
 
 type commandParser struct {
-	out   *commands
-	api   *api
-	ops   map[string]int
-	sizes map[string]uint64
-	doc   []string
-	open  *layout
-	in    *[]field // where fields go
+	out     *commands
+	api     *api
+	ops     map[string]int
+	numbers map[string]number // by name
+	doc     []string
+	open    *layout
+	in      *[]field // where fields go
 }
 
 func (p *commandParser) line(text string) error {
@@ -98,28 +103,25 @@ func (p *commandParser) constant(f []string, comment string) error {
 	if len(f) != 2 {
 		return fmt.Errorf("want const NAME VALUE")
 	}
-	if _, err := p.number(f[0]); err == nil {
+	if _, ok := p.numbers[f[0]]; ok {
 		return fmt.Errorf("a second constant %s", f[0])
 	}
 	v, err := strconv.ParseUint(f[1], 0, 64)
+	p.numbers[f[0]] = number{v, camel(f[0]), "PARACUDA_" + f[0]}
 	p.out.constants = append(p.out.constants, constant{f[0], v, comment})
 	return err
 }
 
-// number is the value of a number, of a constant's name or of a structure's.
-func (p *commandParser) number(s string) (uint64, error) {
-	if !isName(s) {
-		return strconv.ParseUint(s, 0, 64)
-	}
-	if n, ok := p.sizes[s]; ok {
+// number reads a number, the name of a constant or that of a structure.
+func (p *commandParser) number(s string) (number, error) {
+	if n, ok := p.numbers[s]; ok {
 		return n, nil
 	}
-	for _, c := range p.out.constants {
-		if c.name == s {
-			return c.value, nil
-		}
+	v, err := strconv.ParseUint(s, 0, 64)
+	if err != nil {
+		return number{}, fmt.Errorf("%s is neither a number, a constant nor a structure", s)
 	}
-	return 0, fmt.Errorf("there is no constant %s", s)
+	return number{v, s, s}, nil
 }
 
 func (p *commandParser) begin(record bool, name string, rest []string, doc []string) error {
@@ -141,8 +143,9 @@ func (p *commandParser) beginRecord(rest []string) (err error) {
 		return fmt.Errorf("want record NAME [VALUE] {")
 	}
 	if len(rest) == 1 {
-		p.open.tagged = true
-		p.open.tag, err = p.number(rest[0])
+		var n number
+		n, err = p.number(rest[0])
+		p.open.tagged, p.open.tag = true, n.value
 	}
 	return err
 }
@@ -239,7 +242,7 @@ func (p *commandParser) field(f []string, comment string) error {
 		if err != nil {
 			return err
 		}
-		x.name, x.count = name, int(count)
+		x.name, x.count = name, int(count.value)
 	}
 	for _, y := range *p.in {
 		if y.name == x.name {
@@ -285,28 +288,29 @@ func (p *commandParser) typed(x *field, rest []string) ([]string, error) {
 }
 
 // tail reads "COUNT [of SIZE]". How much there can be must be bounded.
-func (p *commandParser) tail(x *field, rest []string) ([]string, error) {
+func (p *commandParser) tail(x *field, rest []string) (left []string, err error) {
 	if len(rest) == 0 {
 		return nil, fmt.Errorf("want COUNT [of SIZE]")
 	}
-	x.counted, x.element = rest[0], "1"
+	counted := rest[0]
+	x.element = number{1, "1", "1"}
 	rest = rest[1:]
 	if len(rest) >= 2 && rest[0] == "of" {
-		x.element = rest[1]
-		rest = rest[2:]
-		if _, err := p.number(x.element); err != nil {
+		if x.element, err = p.number(rest[1]); err != nil {
 			return nil, err
 		}
-	}
-	if _, err := p.number(x.counted); err == nil {
-		return rest, nil
+		rest = rest[2:]
 	}
 	for _, y := range p.open.fields {
-		if y.name == x.counted && (y.typ == "u64" || y.typ == "u32") && y.max != "" {
+		if y.name == counted && (y.typ == "u64" || y.typ == "u32") && y.max.known() {
+			x.counted = counted
 			return rest, nil
 		}
 	}
-	return nil, fmt.Errorf("no field %s that has a max", x.counted)
+	if x.times, err = p.number(counted); err != nil {
+		return nil, fmt.Errorf("no field %s that has a max", counted)
+	}
+	return rest, nil
 }
 
 func (p *commandParser) checks(x *field, f []string) error {
@@ -325,16 +329,17 @@ func (p *commandParser) checks(x *field, f []string) error {
 		f = f[2:]
 	}
 	switch {
-	case x.optional && x.size == "":
+	case x.optional && !x.size.known():
 		return fmt.Errorf("what has no size is optional anyway")
-	case x.buffer() && x.max != "" && x.element == "":
+	case x.buffer() && x.max.known() && !x.element.known():
 		return fmt.Errorf("want of SIZE for a max")
 	}
 	return nil
 }
 
-func (p *commandParser) check(x *field, what, value string) error {
+func (p *commandParser) check(x *field, what, value string) (err error) {
 	scalar := x.count == 0 && (x.typ == "u64" || x.typ == "u32")
+	var to *number
 	switch {
 	case what == "set" && scalar:
 		x.set = value
@@ -343,17 +348,17 @@ func (p *commandParser) check(x *field, what, value string) error {
 		}
 		return nil
 	case what == "max" && (scalar || x.buffer()):
-		x.max = value
+		to = &x.max
 	case what == "of" && x.buffer():
-		x.element = value
+		to = &x.element
 	case what == "min" && scalar:
-		x.min = value
+		to = &x.min
 	case what == "size" && x.buffer():
-		x.size = value
+		to = &x.size
 	default:
 		return fmt.Errorf("unknown check %q", what)
 	}
-	_, err := p.number(value)
+	*to, err = p.number(value)
 	return err
 }
 

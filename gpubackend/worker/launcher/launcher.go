@@ -7,21 +7,13 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/allowed"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/launches"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/handles"
 	"github.com/paracuda/paracuda/gpubackend/worker/known"
-)
-
-// Words are the words of a launch before its parameters.
-const Words = 7
-
-const (
-	maxAttributes = 32 // of a launch
-	// MaxParameters is as much as the parameters of a launch may have.
-	MaxParameters = 32764 // bytes (CUDA C programming guide, "Kernel parameters")
 )
 
 // Driver is what a Launcher uses of gpubackend.Driver.
@@ -61,7 +53,7 @@ type Launcher struct {
 
 	flushed, flushes uint64 // not counted yet
 
-	attributes [maxAttributes * known.AttributeBytes]byte // of it: the worker's own copy
+	attributes [command.MaxLaunchAttributes * known.AttributeBytes]byte // of it: the worker's own copy
 }
 
 // group is launches in one stream of the current context.
@@ -78,14 +70,14 @@ func New(c Config) *Launcher { return &Launcher{Config: c} }
 
 // Handlers are the commands that a Launcher executes.
 func (b *Launcher) Handlers() call.Handlers {
-	return call.Handlers{gpubackend.OpLaunchKernel: {Words: Words, Run: b.launch}}
+	return call.Handlers{gpubackend.OpLaunchKernel: call.Decoded(command.DecodeLaunchKernel, b.launch)}
 }
 
 // launch takes a launch: it is executed with those that follow it, or at once if it is of a kind
 // that can't be.
-func (b *Launcher) launch(c *call.Call) gpubackend.Result {
+func (b *Launcher) launch(c *call.Call, a command.LaunchKernel) gpubackend.Result {
 	l := &b.one
-	if result := b.decode(c, l); result != gpubackend.Success {
+	if result := b.take(c, &a, l); result != gpubackend.Success {
 		return result
 	}
 	if len(l.Attributes) > 0 || c.Reply() {
@@ -97,27 +89,19 @@ func (b *Launcher) launch(c *call.Call) gpubackend.Result {
 	return gpubackend.Success
 }
 
-func (b *Launcher) decode(c *call.Call, l *gpubackend.Launch) (result gpubackend.Result) {
-	if l.Function, result = b.Kernels.Find(c, c.Word(0)); result != gpubackend.Success {
+// take looks up the handles of a launch and copies its attributes.
+func (b *Launcher) take(c *call.Call, a *command.LaunchKernel, l *gpubackend.Launch) (result gpubackend.Result) {
+	if l.Function, result = b.Kernels.Find(c, a.Function); result != gpubackend.Success {
 		return result
 	}
-	if l.Stream, result = b.Streams.Find(c, c.Word(1)); result != gpubackend.Success {
+	if l.Stream, result = b.Streams.Find(c, a.Stream); result != gpubackend.Success {
 		return result
 	}
-	parameters, attributes := c.Word(6), c.Word(5)>>32
-	body := c.Command.Body[8*Words:]
-	if parameters > MaxParameters || attributes > maxAttributes {
-		return gpubackend.InvalidValue
-	}
-	padded := (parameters + 7) &^ 7
-	if padded+attributes*known.AttributeBytes > uint64(len(body)) {
-		return gpubackend.InvalidValue
-	}
-	l.Grid = [3]uint32{uint32(c.Word(2)), uint32(c.Word(2) >> 32), uint32(c.Word(3))}
-	l.Block = [3]uint32{uint32(c.Word(3) >> 32), uint32(c.Word(4)), uint32(c.Word(4) >> 32)}
-	l.Shared = uint32(c.Word(5))
-	l.Parameters, l.Hash = body[:parameters], 0
-	l.Attributes = b.attributes[:copy(b.attributes[:], body[padded:padded+attributes*known.AttributeBytes])]
+	l.Grid = [3]uint32{a.GridX, a.GridY, a.GridZ}
+	l.Block = [3]uint32{a.BlockX, a.BlockY, a.BlockZ}
+	l.Shared = a.Shared
+	l.Parameters, l.Hash = a.Parameters, 0
+	l.Attributes = b.attributes[:copy(b.attributes[:], a.Attributes)]
 	return b.translate(l.Attributes)
 }
 

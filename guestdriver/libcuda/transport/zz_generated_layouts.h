@@ -438,20 +438,12 @@ static inline bool is_resource_source(uint64_t n)
 enum {
 	PARACUDA_MAX_PARAMETERS = 32764, /* bytes (CUDA C programming guide, "Kernel parameters") */
 	PARACUDA_MAX_LAUNCH_ATTRIBUTES = 32,
-	PARACUDA_LAUNCH_ATTRIBUTE_BYTES = 72, /* of CUlaunchAttribute */
 	PARACUDA_BOX_HTOD = 0, /* kinds */
 	PARACUDA_BOX_DTOH = 1,
 	PARACUDA_BOX_DTOD = 2,
-	PARACUDA_MEMCPY3D_BYTES = 200, /* of CUDA_MEMCPY3D */
-	PARACUDA_RESOURCE_BYTES = 144, /* of CUDA_RESOURCE_DESC */
-	PARACUDA_TEXTURE_BYTES = 104, /* of CUDA_TEXTURE_DESC */
-	PARACUDA_VIEW_BYTES = 112, /* of CUDA_RESOURCE_VIEW_DESC */
 	PARACUDA_MAX_DESCRIBED = 16, /* resources of one descriptor */
 	PARACUDA_MAX_RESOURCE_RECORDS = 1025, /* of a split: what remains, and 1024 groups */
 	PARACUDA_MAX_MEM_OPS = 256, /* of a node */
-	PARACUDA_MEM_OP_BYTES = 48, /* of CUstreamBatchMemOpParams */
-	PARACUDA_POOL_PROPS_BYTES = 88, /* of CUmemPoolProps */
-	PARACUDA_ACCESS_DESC_BYTES = 12, /* of CUmemAccessDesc */
 	PARACUDA_MAX_ACCESS_DESCS = 64, /* of a node */
 };
 
@@ -519,7 +511,7 @@ struct args_cuLaunchKernel {
 	uint32_t attribute_count;
 	uint64_t parameter_bytes;
 	const void *parameters;	/* packed */
-	const void *attributes;	/* CUlaunchAttribute */
+	const void *attributes;
 };
 
 static inline void words_cuLaunchKernel(struct request *r, const struct args_cuLaunchKernel *a)
@@ -532,7 +524,7 @@ static inline void words_cuLaunchKernel(struct request *r, const struct args_cuL
 	request_word(r, a->shared | (uint64_t)a->attribute_count << 32);
 	request_word(r, a->parameter_bytes);
 	request_tail(r, a->parameters, a->parameter_bytes);
-	request_tail(r, a->attributes, (size_t)a->attribute_count * PARACUDA_LAUNCH_ATTRIBUTE_BYTES);
+	request_tail(r, a->attributes, (size_t)a->attribute_count * 72);
 	if (a->attribute_count > PARACUDA_MAX_LAUNCH_ATTRIBUTES || a->parameter_bytes > PARACUDA_MAX_PARAMETERS)
 		r->refused = true;
 }
@@ -674,7 +666,7 @@ static inline void words_CopyArray(struct request *r, struct argument copy, uint
 {
 	request_argument(r, copy);
 	request_word(r, stream);
-	if (copy.bytes != PARACUDA_MEMCPY3D_BYTES)
+	if (copy.bytes != 200)
 		r->refused = true;
 }
 
@@ -935,14 +927,14 @@ static inline void words_cuTexObjectCreate(struct request *r, struct argument re
 	request_argument(r, resource);
 	request_argument(r, texture);
 	request_argument(r, view);
-	if (resource.bytes != PARACUDA_RESOURCE_BYTES || (texture.bytes != PARACUDA_TEXTURE_BYTES && argument_given(texture)) || (view.bytes != PARACUDA_VIEW_BYTES && argument_given(view)))
+	if (resource.bytes != 144 || (texture.bytes != 104 && argument_given(texture)) || (view.bytes != 112 && argument_given(view)))
 		r->refused = true;
 }
 
 static inline void words_cuSurfObjectCreate(struct request *r, struct argument resource)
 {
 	request_argument(r, resource);
-	if (resource.bytes != PARACUDA_RESOURCE_BYTES)
+	if (resource.bytes != 144)
 		r->refused = true;
 }
 
@@ -1344,8 +1336,8 @@ struct node_mem_alloc {
 	uint64_t bytes;
 	uint64_t address;	/* answered */
 	uint64_t access_count;
-	const void *pool;	/* CUmemPoolProps */
-	const void *access;	/* CUmemAccessDesc */
+	const void *pool;
+	const void *access;
 };
 #define NODE_MEM_ALLOC_TAG 10
 
@@ -1354,7 +1346,7 @@ static inline size_t node_mem_alloc_bytes(const struct node_mem_alloc *n)
 {
 	if (n->access_count > PARACUDA_MAX_ACCESS_DESCS)
 		return 0;
-	return 32 + (((size_t)PARACUDA_POOL_PROPS_BYTES + 7) & ~(size_t)7) + (size_t)n->access_count * PARACUDA_ACCESS_DESC_BYTES;
+	return 32 + (((size_t)88 + 7) & ~(size_t)7) + (size_t)n->access_count * 12;
 }
 
 /* Writes a record that has a size, but for tails that are NULL: these point to their places afterwards. */
@@ -1367,12 +1359,12 @@ static inline void node_mem_alloc_write(struct node_mem_alloc *n, uint64_t *word
 	word[2] = n->address;
 	word[3] = n->access_count;
 	if (n->pool)
-		memcpy(tail, n->pool, PARACUDA_POOL_PROPS_BYTES);
+		memcpy(tail, n->pool, 88);
 	else
 		n->pool = tail;
-	tail += ((size_t)PARACUDA_POOL_PROPS_BYTES + 7) & ~(size_t)7;
+	tail += ((size_t)88 + 7) & ~(size_t)7;
 	if (n->access)
-		memcpy(tail, n->access, (size_t)n->access_count * PARACUDA_ACCESS_DESC_BYTES);
+		memcpy(tail, n->access, (size_t)n->access_count * 12);
 	else
 		n->access = tail;
 }
@@ -1392,7 +1384,7 @@ static inline bool node_mem_alloc_read(struct node_mem_alloc *n, const uint64_t 
 	if (!node_mem_alloc_bytes(n) || bytes < node_mem_alloc_bytes(n))
 		return false;
 	n->pool = tail;
-	tail += ((size_t)PARACUDA_POOL_PROPS_BYTES + 7) & ~(size_t)7;
+	tail += ((size_t)88 + 7) & ~(size_t)7;
 	n->access = tail;
 	return true;
 }
@@ -1432,7 +1424,7 @@ static inline bool node_mem_free_read(struct node_mem_free *n, const uint64_t *w
 struct node_mem_ops {
 	uint64_t count;
 	uint64_t flags;
-	const void *ops;	/* CUstreamBatchMemOpParams */
+	const void *ops;
 };
 #define NODE_MEM_OPS_TAG 12
 
@@ -1441,7 +1433,7 @@ static inline size_t node_mem_ops_bytes(const struct node_mem_ops *n)
 {
 	if (n->count > PARACUDA_MAX_MEM_OPS || !is_stream_ops_flags(n->flags))
 		return 0;
-	return 24 + (size_t)n->count * PARACUDA_MEM_OP_BYTES;
+	return 24 + (size_t)n->count * 48;
 }
 
 /* Writes a record that has a size, but for tails that are NULL: these point to their places afterwards. */
@@ -1453,7 +1445,7 @@ static inline void node_mem_ops_write(struct node_mem_ops *n, uint64_t *word)
 	word[1] = n->count;
 	word[2] = n->flags;
 	if (n->ops)
-		memcpy(tail, n->ops, (size_t)n->count * PARACUDA_MEM_OP_BYTES);
+		memcpy(tail, n->ops, (size_t)n->count * 48);
 	else
 		n->ops = tail;
 }

@@ -28,6 +28,25 @@ func Outputs(root string) ([]Output, error) {
 	}, nil
 }
 
+// Structure is what others than this package may know of one.
+type Structure struct {
+	GoName string
+	Bytes  int
+}
+
+// Structures are those of a checkout, by their names in C.
+func Structures(root string) (map[string]Structure, error) {
+	d, err := open(root)
+	if err != nil {
+		return nil, err
+	}
+	m := map[string]Structure{}
+	for _, s := range d.structs {
+		m[s.name] = Structure{s.goName, s.size}
+	}
+	return m, nil
+}
+
 // open parses the files of a checkout.
 func open(root string) (*Description, error) {
 	var files [3]*os.File
