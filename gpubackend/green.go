@@ -2,36 +2,29 @@
 
 package gpubackend
 
-import "encoding/binary"
+import "github.com/paracuda/paracuda/gpubackend/cudaabi"
 
-// Resource is a CUdevResource as the driver made it. What is in it is the driver's: it never comes from a guest.
-type Resource [ResourceBytes]byte
-
-// The layout of CUdevResource, as far as CUDA documents it.
-const (
-	ResourceBytes     = 144
-	ResourceSM        = 1 // CU_DEV_RESOURCE_TYPE_SM
-	resourceCount     = 96
-	resourcePartition = 100
-	resourceAlignment = 104
-)
+// Resource is a CUdevResource as the driver made it. What is in it is the driver's: it never comes
+// from a guest.
+type Resource [cudaabi.DevResourceSize]byte
 
 // Kind is the type of the resource (CUdevResourceType).
-func (r *Resource) Kind() uint32 { return binary.LittleEndian.Uint32(r[:]) }
+func (r *Resource) Kind() uint32 { return cudaabi.DevResource(r[:]).Type() }
 
-// Multiprocessors is how many a resource of type ResourceSM has, how few can be split off and in multiples of how many. The latter
-// two are 0 where the driver doesn't say.
+// Multiprocessors is how many a resource of them has, how few can be split off and in multiples of
+// how many. The latter two are 0 where the driver doesn't say.
 func (r *Resource) Multiprocessors() (count, partition, alignment uint32) {
-	word := func(at int) uint32 { return binary.LittleEndian.Uint32(r[at:]) }
-	return word(resourceCount), word(resourcePartition), word(resourceAlignment)
+	d := cudaabi.DevResource(r[:])
+	return d.SMCount(), d.MinSMPartitionSize(), d.SMCoscheduledAlignment()
 }
 
-// SetMultiprocessors makes r a resource of type ResourceSM.
+// SetMultiprocessors makes r a resource of multiprocessors.
 func (r *Resource) SetMultiprocessors(count, partition, alignment uint32) {
-	binary.LittleEndian.PutUint32(r[:], ResourceSM)
-	binary.LittleEndian.PutUint32(r[resourceCount:], count)
-	binary.LittleEndian.PutUint32(r[resourcePartition:], partition)
-	binary.LittleEndian.PutUint32(r[resourceAlignment:], alignment)
+	d := cudaabi.DevResource(r[:])
+	d.SetType(cudaabi.DevResourceTypeSM)
+	d.SetSMCount(count)
+	d.SetMinSMPartitionSize(partition)
+	d.SetSMCoscheduledAlignment(alignment)
 }
 
 // ResourceSource says what has a resource.

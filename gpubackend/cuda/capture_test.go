@@ -11,9 +11,9 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
-	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
 	"github.com/paracuda/paracuda/gpubackend/cuda/graphs"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // TestCapturedCopies replays a copy from host memory: ordinary, registered, and registered anew, which the driver doesn't
@@ -100,7 +100,7 @@ func TestCooperativeInACapture(t *testing.T) {
 	must(t, "allocate", r)
 	s, r := d.StreamCreateWithPriority(1, 0)
 	must(t, "stream", r)
-	attribute := make([]byte, driver.LaunchAttributeBytes)
+	attribute := make([]byte, cudaabi.LaunchAttributeSize)
 	attribute[0], attribute[8] = 2, 1 // CU_LAUNCH_ATTRIBUTE_COOPERATIVE
 	for i, captured := range []bool{false, true} {
 		numbers := []float32{float32(i) + 1, 20, 0} // a, b and their sum

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 func newStream(t *testing.T, d *Device) gpubackend.Stream {
@@ -21,7 +21,7 @@ func newStream(t *testing.T, d *Device) gpubackend.Stream {
 func captureTwo(t *testing.T, d *Device, s, side gpubackend.Stream) {
 	t.Helper()
 	memory := alloc(t, d, 4096)
-	fork, r := d.EventCreate(driver.EventDisableTiming)
+	fork, r := d.EventCreate(cudaabi.EventDisableTiming)
 	must(t, "event", r)
 	must(t, "begin", d.StreamBeginCapture(s, 0))
 	must(t, "fill", d.MemsetD8Async(memory, 0, 4096, s))
@@ -70,7 +70,7 @@ func TestWorkBeforeACaptureIsWaitedFor(t *testing.T) {
 	_, r := d.StreamEndCapture(s)
 	must(t, "end", r)
 
-	fork, r := d.EventCreate(driver.EventDisableTiming)
+	fork, r := d.EventCreate(cudaabi.EventDisableTiming)
 	must(t, "event", r)
 	must(t, "begin", d.StreamBeginCapture(s, 0))
 	other := newStream(t, d)

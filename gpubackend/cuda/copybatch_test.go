@@ -8,15 +8,15 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/copies"
-	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // TestCopyBatch queues copies with one call, again and again with the same batch.
 func TestCopyBatch(t *testing.T) {
 	const n, parts = 1000, 4
 	d := newDevice(t, Options{})
-	stream, r := d.StreamCreateWithPriority(driver.StreamNonBlocking, 0)
+	stream, r := d.StreamCreateWithPriority(cudaabi.StreamNonBlocking, 0)
 	must(t, "make a stream", r)
 	from, to := alloc(t, d, n), alloc(t, d, n)
 	b := copies.NewBatch(parts)

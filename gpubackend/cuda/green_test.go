@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 func newGreen(t *testing.T, d *Device, r gpubackend.Resource) (gpubackend.GreenContext, gpubackend.Context) {
@@ -21,7 +21,7 @@ func newGreen(t *testing.T, d *Device, r gpubackend.Resource) (gpubackend.GreenC
 
 func TestResourcesPassUnchanged(t *testing.T) {
 	d := newDevice(t, Options{})
-	r, result := d.DevResource(gpubackend.OfDevice, 0, gpubackend.ResourceSM)
+	r, result := d.DevResource(gpubackend.OfDevice, 0, cudaabi.DevResourceTypeSM)
 	must(t, "device", result)
 	n, _, result := d.SplitResource(&r, nil, 0, 30)
 	must(t, "count", result)
@@ -41,7 +41,7 @@ func TestResourcesPassUnchanged(t *testing.T) {
 		source gpubackend.ResourceSource
 		which  uint64
 	}{{gpubackend.OfGreenContext, uint64(g)}, {gpubackend.OfContext, uint64(c)}} {
-		has, result := d.DevResource(of.source, of.which, gpubackend.ResourceSM)
+		has, result := d.DevResource(of.source, of.which, cudaabi.DevResourceTypeSM)
 		must(t, "resource", result)
 		if count, _, _ := has.Multiprocessors(); count != 32 {
 			t.Errorf("%v has %d", of, count)
@@ -57,12 +57,12 @@ func TestResourcesPassUnchanged(t *testing.T) {
 func TestGreenContextIsPartOfThePrimary(t *testing.T) {
 	d := newDevice(t, Options{})
 	home := d.CurrentHandle()
-	r, result := d.DevResource(gpubackend.OfDevice, 0, gpubackend.ResourceSM)
+	r, result := d.DevResource(gpubackend.OfDevice, 0, cudaabi.DevResourceTypeSM)
 	must(t, "device", result)
 	g, c := newGreen(t, d, r)
 	must(t, "set current", d.SetCurrent(c))
 	p := alloc(t, d, 4096)
-	s, result := d.GreenCtxStreamCreate(g, driver.StreamNonBlocking, 0)
+	s, result := d.GreenCtxStreamCreate(g, cudaabi.StreamNonBlocking, 0)
 	must(t, "stream", result)
 	must(t, "fill", d.MemsetD8Async(p, 1, 4096, s))
 	must(t, "set current", d.SetCurrent(home))

@@ -12,7 +12,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cuda/copies"
-	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
 	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
@@ -46,7 +45,7 @@ func touches(d *Device, device uint64) (reads, writes map[string]func(addr, n ui
 			Dst: dst, DstPitch: n / 4, DstSlice: n / 2, Src: src, SrcPitch: n / 4, SrcSlice: n / 2, Width: n / 4, Height: 2, Depth: 2,
 		}
 	}
-	stream, _ := d.StreamCreateWithPriority(driver.StreamNonBlocking, 0)
+	stream, _ := d.StreamCreateWithPriority(cudaabi.StreamNonBlocking, 0)
 	copyBatch := func(dst, src, n uint64) gpubackend.Result {
 		b := copies.NewBatch(2)
 		defer b.Close()

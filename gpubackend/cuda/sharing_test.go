@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // TestEventHandleIsPassedByValue: the fake's handle has something to tell in its first and last word.
 func TestEventHandleIsPassedByValue(t *testing.T) {
 	d := newDevice(t, Options{})
-	e, r := d.EventCreate(4 | driver.EventDisableTiming)
+	e, r := d.EventCreate(4 | cudaabi.EventDisableTiming)
 	must(t, "create", r)
 	s, fd, r := d.ShareEvent(e)
 	must(t, "share", r)

@@ -14,6 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
 	"github.com/paracuda/paracuda/gpubackend/cuda/prints"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 func emptyLaunch(f gpubackend.Function) *gpubackend.Launch {
@@ -71,7 +72,7 @@ func TestLaunchDoesNotAllocate(t *testing.T) {
 
 func TestLaunch(t *testing.T) {
 	attribute := func(id uint32) []byte {
-		b := make([]byte, driver.LaunchAttributeBytes)
+		b := make([]byte, cudaabi.LaunchAttributeSize)
 		binary.LittleEndian.PutUint32(b, id)
 		return b
 	}
@@ -83,14 +84,14 @@ func TestLaunch(t *testing.T) {
 		{"plain", func(*gpubackend.Launch) {}, 0},
 		{"more parameters", func(l *gpubackend.Launch) { l.Parameters = make([]byte, 32) }, gpubackend.LaunchOutOfResources},
 		{"no parameters", func(l *gpubackend.Launch) { l.Parameters = nil }, gpubackend.InvalidValue},
-		{"too many parameters", func(l *gpubackend.Launch) { l.Parameters = make([]byte, driver.MaxParameterBytes+1) }, gpubackend.InvalidValue},
+		{"too many parameters", func(l *gpubackend.Launch) { l.Parameters = make([]byte, cudaabi.MaxParameterBytes+1) }, gpubackend.InvalidValue},
 		{"empty grid", func(l *gpubackend.Launch) { l.Grid[0] = 0 }, gpubackend.InvalidValue},
 		{"cluster", func(l *gpubackend.Launch) { l.Attributes = attribute(4) }, 0},
 		{"no event in an attribute", func(l *gpubackend.Launch) { l.Attributes = attribute(7) }, gpubackend.InvalidValue},
 		{"node in an attribute", func(l *gpubackend.Launch) { l.Attributes = attribute(13) }, gpubackend.NotSupported},
 		{"unknown attribute", func(l *gpubackend.Launch) { l.Attributes = attribute(1 << 31) }, gpubackend.NotSupported},
 		{"half an attribute", func(l *gpubackend.Launch) { l.Attributes = attribute(4)[:40] }, gpubackend.InvalidValue},
-		{"too many attributes", func(l *gpubackend.Launch) { l.Attributes = make([]byte, 33*driver.LaunchAttributeBytes) }, gpubackend.InvalidValue},
+		{"too many attributes", func(l *gpubackend.Launch) { l.Attributes = make([]byte, 33*cudaabi.LaunchAttributeSize) }, gpubackend.InvalidValue},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d := newDevice(t, Options{})
@@ -121,7 +122,7 @@ func TestLaunchAll(t *testing.T) {
 	if n, r := d.LaunchAll(list); n != 200 || r != gpubackend.LaunchOutOfResources {
 		t.Errorf("%d queued, result %d", n, r)
 	}
-	list[200].Parameters = make([]byte, driver.MaxParameterBytes+1)
+	list[200].Parameters = make([]byte, cudaabi.MaxParameterBytes+1)
 	if n, r := d.LaunchAll(list); n != 200 || r != gpubackend.InvalidValue {
 		t.Errorf("%d queued, result %d", n, r)
 	}
@@ -129,7 +130,7 @@ func TestLaunchAll(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 	for i := range list {
-		list[i].Parameters = make([]byte, driver.MaxParameterBytes) // few fit at a time; the fake wants 28
+		list[i].Parameters = make([]byte, cudaabi.MaxParameterBytes) // few fit at a time; the fake wants 28
 	}
 	if n, r := d.LaunchAll(list); n != 0 || r != gpubackend.LaunchOutOfResources {
 		t.Errorf("%d queued, result %d", n, r)

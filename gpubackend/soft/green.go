@@ -28,11 +28,14 @@ const (
 const splitFlags = cudaabi.DevSMResourceSplitIgnoreSMCoscheduling |
 	cudaabi.DevSMResourceSplitMaxPotentialClusterSize
 
-// What is in a resource beside the documented fields.
+// What is in a resource beside the documented fields: places in its internal bytes.
 const (
-	resourceFirst = 8  // number of the first multiprocessor
-	resourceCut   = 12 // 1: made by a split, which CUDA doesn't split again
+	resourceFirst = 4 // number of the first multiprocessor
+	resourceCut   = 8 // 1: made by a split, which CUDA doesn't split again
 )
+
+// internal is what a resource has for its driver alone.
+func internal(r *gpubackend.Resource) []byte { return cudaabi.DevResource(r[:]).Internal() }
 
 // busy says whether streams of a green context have work.
 func (d *Device) busy(g *contexts.Green) bool {
@@ -57,16 +60,16 @@ func (m multiprocessors) resource(cut bool) (r gpubackend.Resource) {
 		return r // of no valid type
 	}
 	r.SetMultiprocessors(m.count, minPartition, partitionAlignment)
-	binary.LittleEndian.PutUint32(r[resourceFirst:], m.first)
+	binary.LittleEndian.PutUint32(internal(&r)[resourceFirst:], m.first)
 	if cut {
-		r[resourceCut] = 1
+		internal(&r)[resourceCut] = 1
 	}
 	return r
 }
 
 func partOf(r *gpubackend.Resource) multiprocessors {
 	count, _, _ := r.Multiprocessors()
-	return multiprocessors{binary.LittleEndian.Uint32(r[resourceFirst:]), count}
+	return multiprocessors{binary.LittleEndian.Uint32(internal(r)[resourceFirst:]), count}
 }
 
 // DevResource implements gpubackend.Driver.
@@ -82,7 +85,7 @@ func (d *Device) DevResource(of gpubackend.ResourceSource, which, kind uint64) (
 			return r, gpubackend.InvalidContext
 		}
 	}
-	if kind != gpubackend.ResourceSM {
+	if kind != cudaabi.DevResourceTypeSM {
 		return r, gpubackend.InvalidResourceType
 	}
 	return d.multiprocessors(g).resource(false), gpubackend.Success
@@ -94,11 +97,11 @@ func (d *Device) SplitResource(
 ) (n int, rest gpubackend.Resource, result gpubackend.Result) {
 	whole := partOf(r)
 	switch {
-	case r.Kind() != gpubackend.ResourceSM:
+	case r.Kind() != cudaabi.DevResourceTypeSM:
 		return 0, rest, gpubackend.InvalidResourceType
 	case flags&^splitFlags != 0 || least > uint64(whole.count):
 		return 0, rest, gpubackend.InvalidValue
-	case r[resourceCut] != 0:
+	case internal(r)[resourceCut] != 0:
 		return 0, rest, gpubackend.InvalidResourceConfiguration
 	}
 	each := uint32(max(least, minPartition))
@@ -122,7 +125,7 @@ func (d *Device) DescribeResources(rs []gpubackend.Resource) (gpubackend.Resourc
 	if len(rs) != 1 {
 		return 0, gpubackend.InvalidValue
 	}
-	if rs[0].Kind() != gpubackend.ResourceSM {
+	if rs[0].Kind() != cudaabi.DevResourceTypeSM {
 		return 0, gpubackend.InvalidResourceType
 	}
 	return gpubackend.ResourceDesc(d.handles.Add(&resourceDesc{partOf(&rs[0])})), gpubackend.Success

@@ -13,7 +13,7 @@ import (
 // whole is all multiprocessors of the device.
 func whole(t testing.TB, d *Device) *gpubackend.Resource {
 	t.Helper()
-	r, result := d.DevResource(gpubackend.OfDevice, 0, gpubackend.ResourceSM)
+	r, result := d.DevResource(gpubackend.OfDevice, 0, cudaabi.DevResourceTypeSM)
 	ok(t, result)
 	return &r
 }
@@ -61,7 +61,7 @@ func TestSplitResource(t *testing.T) {
 	_, _, result = d.SplitResource(&groups[0], make([]gpubackend.Resource, 1), 0, 2)
 	want(t, result, gpubackend.InvalidResourceConfiguration)
 	_, c := newGreen(t, d, &groups[0])
-	again, result := d.DevResource(gpubackend.OfContext, uint64(c), gpubackend.ResourceSM)
+	again, result := d.DevResource(gpubackend.OfContext, uint64(c), cudaabi.DevResourceTypeSM)
 	ok(t, result)
 	n, _, result = d.SplitResource(&again, make([]gpubackend.Resource, 4), 0, 2)
 	if ok(t, result); n != 2 {

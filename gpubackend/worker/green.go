@@ -7,6 +7,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/command"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
@@ -123,7 +124,7 @@ func (w *Worker) describeResource(h uint64, b []byte) {
 	var record wire.ResourceRecord
 	if r := w.greens.resources[h]; r != nil {
 		record.Resource, record.Type = h, r.Kind()
-		if record.Type == gpubackend.ResourceSM {
+		if record.Type == cudaabi.DevResourceTypeSM {
 			record.Count, record.MinPartition, record.Alignment = r.Multiprocessors()
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/streams"
@@ -24,9 +25,10 @@ func greenRig(t *testing.T) (*rig, wire.ResourceRecord) {
 	t.Helper()
 	r := onSoft(t)
 	r.contexts.Retained(0, r.context)
-	r.want(t, 0, gpubackend.OpDevResource, 0, 0, gpubackend.ResourceSM, bulk, wire.ResourceRecordSize)
+	r.want(t, 0, gpubackend.OpDevResource, 0, 0, cudaabi.DevResourceTypeSM, bulk,
+		wire.ResourceRecordSize)
 	whole := r.record(0)
-	if whole.Count == 0 || whole.Type != gpubackend.ResourceSM {
+	if whole.Count == 0 || whole.Type != cudaabi.DevResourceTypeSM {
 		t.Fatalf("the device has %+v", whole)
 	}
 	return r, whole
@@ -81,14 +83,16 @@ func TestResourcesAreKeptOnce(t *testing.T) {
 	}
 	var before [2]int
 	for i := range 3 {
-		r.want(t, 0, gpubackend.OpDevResource, 0, 0, gpubackend.ResourceSM, bulk, wire.ResourceRecordSize)
+		r.want(t, 0, gpubackend.OpDevResource, 0, 0, cudaabi.DevResourceTypeSM, bulk,
+			wire.ResourceRecordSize)
 		n := r.want(t, 0, gpubackend.OpResourceSplit, whole.Resource, 0, 1, bulk, 2*wire.ResourceRecordSize)
 		group := r.record(1)
 		if n != 1 || group.Count != 1 || group.Resource == whole.Resource {
 			t.Fatalf("%d groups, %+v", n, group)
 		}
 		green, _ := r.green(t, group.Resource)
-		r.want(t, 0, gpubackend.OpDevResource, 2, green, gpubackend.ResourceSM, bulk, wire.ResourceRecordSize)
+		r.want(t, 0, gpubackend.OpDevResource, 2, green, cudaabi.DevResourceTypeSM, bulk,
+			wire.ResourceRecordSize)
 		r.want(t, 0, gpubackend.OpGreenCtxDestroy, green)
 		if i == 0 {
 			before = counts()

@@ -9,6 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/cuda/launches"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 const (
@@ -31,7 +32,7 @@ func (x *Code) OccupancyMaxPotentialClusterSize(f gpubackend.Function, config []
 func (x *Code) askCluster(
 	ask func(gpubackend.Function, cmem.Block) (int32, gpubackend.Result), f gpubackend.Function, config []byte,
 ) (uint64, gpubackend.Result) {
-	if len(config) < launchShapeBytes || len(config) > launchShapeBytes+driver.MaxLaunchAttributes*driver.LaunchAttributeBytes {
+	if len(config) < launchShapeBytes || len(config) > launchShapeBytes+driver.MaxLaunchAttributes*cudaabi.LaunchAttributeSize {
 		return 0, gpubackend.InvalidValue
 	}
 	attributes := config[launchShapeBytes:]
@@ -47,14 +48,14 @@ func (x *Code) askCluster(
 	copy(c, config[:launchShapeBytes-4])
 	copy(c[launchConfigBytes:], attributes)
 	binary.LittleEndian.PutUint64(c[attributesOffset:], b.Address()+launchConfigBytes)
-	binary.LittleEndian.PutUint32(c[attributeCount:], uint32(len(attributes)/driver.LaunchAttributeBytes))
+	binary.LittleEndian.PutUint32(c[attributeCount:], uint32(len(attributes)/cudaabi.LaunchAttributeSize))
 	n, r := ask(f, b)
 	return uint64(int64(n)), x.contexts.Failed(r)
 }
 
 // hasEvent says whether a launch attribute holds an event.
 func hasEvent(attributes []byte) bool {
-	for ; len(attributes) > 0; attributes = attributes[driver.LaunchAttributeBytes:] {
+	for ; len(attributes) > 0; attributes = attributes[cudaabi.LaunchAttributeSize:] {
 		switch binary.LittleEndian.Uint32(attributes) {
 		case 7, 12: // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, _LAUNCH_COMPLETION_EVENT
 			return true

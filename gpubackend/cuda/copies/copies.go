@@ -8,7 +8,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
-	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
@@ -114,7 +113,7 @@ func (x *Copies) CopyOut(dst []byte, src uint64) gpubackend.Result {
 	s, known := x.streams[c]
 	if !known {
 		var r gpubackend.Result
-		if s, r = x.calls.StreamCreateWithPriority(driver.StreamNonBlocking, 0); r != gpubackend.Success {
+		if s, r = x.calls.StreamCreateWithPriority(cudaabi.StreamNonBlocking, 0); r != gpubackend.Success {
 			return r
 		}
 		x.streams[c] = s

@@ -31,63 +31,49 @@ int32_t pc_call(void *function, const struct pc_frame *frame, int32_t n)
 		return ((int32_t (*)(w, w, w, w, w, w, w, w, w, w, w, w, w, w, w, w))function)(
 			a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13], a[14], a[15]);
 	}
-	return 999;
+	return CUDA_ERROR_UNKNOWN;
 }
-
-// CUlaunchConfig.
-struct launch_config {
-	uint32_t grid[3];
-	uint32_t block[3];
-	uint32_t shared;
-	uint32_t pad;
-	uint64_t stream;
-	uint64_t attributes;
-	uint32_t attribute_count;
-	uint32_t pad2;
-};
 
 typedef int32_t launch_kernel_fn(w, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, w, void **,
 				 void **);
-typedef int32_t launch_kernel_ex_fn(const struct launch_config *, w, void **, void **);
+typedef int32_t launch_kernel_ex_fn(const CUlaunchConfig *, w, void **, void **);
 
 static int32_t launch_one(void *plain, void *ex, const struct pc_launch *l)
 {
 	size_t bytes = l->parameter_bytes;
-	// CU_LAUNCH_PARAM_BUFFER_POINTER, _BUFFER_SIZE, _END
-	void *extra[] = {(void *)1, (void *)(uintptr_t)l->parameters, (void *)2, &bytes, (void *)0};
+	void *extra[] = {
+		(void *)CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT, (void *)(uintptr_t)l->parameters,
+		(void *)CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT, &bytes, (void *)CU_LAUNCH_PARAM_END_AS_INT,
+	};
 	void **packed = bytes ? extra : NULL;
 
 	if (!l->attribute_count) {
 		if (!plain)
-			return 801;
+			return CUDA_ERROR_NOT_SUPPORTED;
 		return ((launch_kernel_fn *)plain)(l->function, l->grid[0], l->grid[1], l->grid[2], l->block[0],
 						   l->block[1], l->block[2], l->shared, l->stream, NULL, packed);
 	}
 	if (!ex)
-		return 801;
-	struct launch_config config = {
-		.grid = {l->grid[0], l->grid[1], l->grid[2]},
-		.block = {l->block[0], l->block[1], l->block[2]},
-		.shared = l->shared,
-		.stream = l->stream,
-		.attributes = l->attributes,
-		.attribute_count = l->attribute_count,
+		return CUDA_ERROR_NOT_SUPPORTED;
+	CUlaunchConfig config = {
+		.gridDimX = l->grid[0], .gridDimY = l->grid[1], .gridDimZ = l->grid[2],
+		.blockDimX = l->block[0], .blockDimY = l->block[1], .blockDimZ = l->block[2],
+		.sharedMemBytes = l->shared,
+		.hStream = l->stream,
+		.attrs = (CUlaunchAttribute *)(uintptr_t)l->attributes,
+		.numAttrs = l->attribute_count,
 	};
 	if (l->pointers)
 		return ((launch_kernel_ex_fn *)ex)(&config, l->function, (void **)(uintptr_t)l->pointers, NULL);
 	return ((launch_kernel_ex_fn *)ex)(&config, l->function, NULL, packed);
 }
 
-struct event_handle {
-	char bytes[64];
-};
-
 int32_t pc_open_event(void *function, uint64_t *event, const void *handle)
 {
-	struct event_handle h;
+	CUipcEventHandle h;
 
 	memcpy(&h, handle, sizeof(h));
-	return ((int32_t (*)(uint64_t *, struct event_handle))function)(event, h);
+	return ((int32_t (*)(uint64_t *, CUipcEventHandle))function)(event, h);
 }
 
 int32_t pc_call_floats(void *function, uint64_t object, float a, float b, int32_t n)

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // What package driver needs of C: calls through pointers, and launches from packed arguments. The
-// driver's own header is not used; the layouts are those of the driver API on 64-bit Linux.
+// driver's own header is not used: what it says is described in gpubackend/api.
 #ifndef PARACUDA_DRIVER_CALL_H
 #define PARACUDA_DRIVER_CALL_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "zz_generated_cuda_layout.h"
 
 enum { PC_ARGUMENTS = 16, PC_OUTPUTS = 4 };
 

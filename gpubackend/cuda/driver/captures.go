@@ -5,14 +5,12 @@ package driver
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// captureRelaxed is CU_STREAM_CAPTURE_MODE_RELAXED. The driver's rules about threads mean nothing here, where one thread
+// captureRelaxed is how all captures are made. The driver's rules about threads mean nothing here, where one thread
 // calls for all of the guest's: the guest's library applies them.
-const captureRelaxed = 2
-
-// captureActive is CU_STREAM_CAPTURE_STATUS_ACTIVE.
-const captureActive = 1
+const captureRelaxed = cudaabi.CaptureModeRelaxed
 
 // StreamBeginCaptureRelaxed begins a capture without rules about threads.
 func (d *Driver) StreamBeginCaptureRelaxed(s gpubackend.Stream) gpubackend.Result {
@@ -52,7 +50,7 @@ func (d *Driver) StreamCaptureInfo(s gpubackend.Stream, edges []byte) (
 	at := more.Address()
 	r = d.call(symStreamGetCaptureInfo, uint64(s), d.out(0), d.out(1), d.out(2), at, at+8, at+16)
 	status, id, graph = d.value(0), d.value(1), gpubackend.Graph(d.value(2))
-	if r != gpubackend.Success || status != captureActive {
+	if r != gpubackend.Success || status != cudaabi.CaptureStatusActive {
 		return status, id, 0, nil, r
 	}
 	v := more.Words()

@@ -4,48 +4,32 @@
 
 typedef uint64_t w;
 
-// CUDA_KERNEL_NODE_PARAMS_v2.
-struct kernel_node_params {
-	uint64_t function;
-	uint32_t grid[3];
-	uint32_t block[3];
-	uint32_t shared;
-	uint32_t pad;
-	void **parameters;
-	void **extra;
-	uint64_t kernel;
-	uint64_t context;
-};
-
-_Static_assert(sizeof(struct kernel_node_params) == 72, "CUDA_KERNEL_NODE_PARAMS_v2");
-
 // params fills p, whose parameters are packed in extra.
-static void params(struct kernel_node_params *p, const struct pc_launch *l, void **extra, size_t *bytes)
+static void params(CUDA_KERNEL_NODE_PARAMS *p, const struct pc_launch *l, void **extra, size_t *bytes)
 {
 	*bytes = l->parameter_bytes;
-	// CU_LAUNCH_PARAM_BUFFER_POINTER, _BUFFER_SIZE, _END
-	extra[0] = (void *)1;
+	extra[0] = (void *)CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT;
 	extra[1] = (void *)(uintptr_t)l->parameters;
-	extra[2] = (void *)2;
+	extra[2] = (void *)CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT;
 	extra[3] = bytes;
-	extra[4] = (void *)0;
-	*p = (struct kernel_node_params){
-		.function = l->function,
-		.grid = {l->grid[0], l->grid[1], l->grid[2]},
-		.block = {l->block[0], l->block[1], l->block[2]},
-		.shared = l->shared,
+	extra[4] = (void *)CU_LAUNCH_PARAM_END_AS_INT;
+	*p = (CUDA_KERNEL_NODE_PARAMS){
+		.func = l->function,
+		.gridDimX = l->grid[0], .gridDimY = l->grid[1], .gridDimZ = l->grid[2],
+		.blockDimX = l->block[0], .blockDimY = l->block[1], .blockDimZ = l->block[2],
+		.sharedMemBytes = l->shared,
 		.extra = *bytes ? extra : NULL,
 	};
 }
 
 static int32_t add(const struct pc_chain_api *api, struct pc_chain *g, const struct pc_launch *l, int32_t i)
 {
-	struct kernel_node_params p;
+	CUDA_KERNEL_NODE_PARAMS p;
 	void *extra[5];
 	size_t bytes;
 
 	params(&p, l, extra, &bytes);
-	return ((int32_t (*)(w *, w, const w *, size_t, const struct kernel_node_params *))api->add_kernel)(
+	return ((int32_t (*)(w *, w, const w *, size_t, const CUDA_KERNEL_NODE_PARAMS *))api->add_kernel)(
 		&g->node[i], g->graph, i ? &g->node[i - 1] : NULL, i ? 1 : 0, &p);
 }
 
@@ -71,7 +55,7 @@ int32_t pc_chain_replay(const struct pc_chain_api *api, const struct pc_chain *g
 			const uint8_t *changed)
 {
 	for (int32_t i = 0; i < g->n; i++) {
-		struct kernel_node_params p;
+		CUDA_KERNEL_NODE_PARAMS p;
 		void *extra[5];
 		size_t bytes;
 		int32_t result;
@@ -79,7 +63,7 @@ int32_t pc_chain_replay(const struct pc_chain_api *api, const struct pc_chain *g
 		if (!changed[i])
 			continue;
 		params(&p, &launch[i], extra, &bytes);
-		result = ((int32_t (*)(w, w, const struct kernel_node_params *))api->set_params)(g->exec, g->node[i], &p);
+		result = ((int32_t (*)(w, w, const CUDA_KERNEL_NODE_PARAMS *))api->set_params)(g->exec, g->node[i], &p);
 		if (result)
 			return result;
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 func TestMain(m *testing.M) { os.Exit(drivertest.Main(m)) }
@@ -61,7 +62,7 @@ func (w *touched) Touch(s gpubackend.Stream) { *w = append(*w, s) }
 func TestWorkIsReported(t *testing.T) {
 	d := drivertest.Open(t)
 	f := load(t, d, "empty")
-	event, r := d.EventCreate(driver.EventDisableTiming)
+	event, r := d.EventCreate(cudaabi.EventDisableTiming)
 	must(t, "event", r)
 	memory := cmem.Allocate(4096)
 	defer memory.Free()
@@ -110,8 +111,9 @@ func TestPack(t *testing.T) {
 		return list
 	}
 	for _, test := range []struct{ n, bytes, want int }{
-		{5, 28, 5}, {driver.MaxLaunches + 1, 28, driver.MaxLaunches}, {10, driver.MaxParameterBytes, 8},
-		{3, driver.MaxParameterBytes + 1, 0}, {0, 0, 0},
+		{5, 28, 5}, {driver.MaxLaunches + 1, 28, driver.MaxLaunches},
+		{10, cudaabi.MaxParameterBytes, 8},
+		{3, cudaabi.MaxParameterBytes + 1, 0}, {0, 0, 0},
 	} {
 		list := launches(test.n, test.bytes)
 		if n := d.Pack(list); n != test.want {

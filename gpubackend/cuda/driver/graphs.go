@@ -3,7 +3,6 @@
 package driver
 
 import (
-	"encoding/binary"
 	"slices"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -13,7 +12,7 @@ import (
 )
 
 // EdgeBytes is the size of CUgraphEdgeData.
-const EdgeBytes = 8
+const EdgeBytes = cudaabi.GraphEdgeDataSize
 
 // EdgesFit says whether edges, if there are any, are those of n nodes.
 func EdgesFit(edges []byte, n int) bool { return len(edges) == 0 || len(edges) == EdgeBytes*n }
@@ -29,16 +28,16 @@ func nodesOf(v []uint64) (nodes []gpubackend.GraphNode) {
 func (d *Driver) GraphInstantiateWithParams(g gpubackend.Graph, flags uint64, upload gpubackend.Stream) (
 	exec gpubackend.GraphExec, node gpubackend.GraphNode, status uint64, r gpubackend.Result,
 ) {
-	m := cmem.Allocate(32)
+	m := cmem.Allocate(cudaabi.GraphInstantiateParamsSize)
 	defer m.Free()
-	binary.NativeEndian.PutUint64(m.Bytes(), flags)
-	binary.NativeEndian.PutUint64(m.Bytes()[8:], uint64(upload))
+	p := cudaabi.GraphInstantiateParams(m.Bytes())
+	p.SetFlags(flags)
+	p.SetHUploadStream(uint64(upload))
 	r = d.call(symGraphInstantiateWithParams, d.out(0), uint64(g), m.Address())
 	if r == gpubackend.Success {
 		exec = gpubackend.GraphExec(d.value(0))
 	}
-	node = gpubackend.GraphNode(binary.NativeEndian.Uint64(m.Bytes()[16:]))
-	return exec, node, uint64(binary.NativeEndian.Uint32(m.Bytes()[24:])), r
+	return exec, gpubackend.GraphNode(p.HErrNodeOut()), uint64(p.ResultOut()), r
 }
 
 // GraphGetNodes gives all nodes.
@@ -146,6 +145,9 @@ func (d *Driver) GraphExecNodeSetParams(
 	return d.call(symGraphExecNodeSetParams, uint64(e), uint64(n), params.Address())
 }
 
+// handleBytes is the size of a handle, which is all that is told of some nodes.
+const handleBytes = 8
+
 // reader is how the parameters of a type of node are read: by which function, and of what size they are.
 type reader struct {
 	get  symbol
@@ -153,16 +155,17 @@ type reader struct {
 }
 
 var readers = map[gpubackend.NodeType]reader{
-	gpubackend.NodeKernel:      {symGraphKernelNodeGetParams, 72},
-	gpubackend.NodeMemcpy:      {symGraphMemcpyNodeGetParams, cudaabi.Memcpy3DSize},
-	gpubackend.NodeMemset:      {symGraphMemsetNodeGetParams, 40},
-	gpubackend.NodeHost:        {symGraphHostNodeGetParams, 16},
-	gpubackend.NodeGraph:       {symGraphChildGraphNodeGetGraph, 8},
-	gpubackend.NodeEventRecord: {symGraphEventRecordNodeGetEvent, 8},
-	gpubackend.NodeEventWait:   {symGraphEventWaitNodeGetEvent, 8},
-	gpubackend.NodeMemAlloc:    {symGraphMemAllocNodeGetParams, 120},
-	gpubackend.NodeMemFree:     {symGraphMemFreeNodeGetParams, 8},
-	gpubackend.NodeMemOps:      {symGraphBatchMemOpNodeGetParams, 32},
+	gpubackend.NodeKernel: {symGraphKernelNodeGetParams, cudaabi.KernelNodeParamsSize},
+	gpubackend.NodeMemcpy: {symGraphMemcpyNodeGetParams, cudaabi.Memcpy3DSize},
+	gpubackend.NodeMemset: {symGraphMemsetNodeGetParams, cudaabi.MemsetNodeParamsSize},
+	gpubackend.NodeHost:   {symGraphHostNodeGetParams, cudaabi.HostNodeParamsSize},
+	gpubackend.NodeGraph:  {symGraphChildGraphNodeGetGraph, handleBytes},
+	gpubackend.NodeEventRecord: {symGraphEventRecordNodeGetEvent,
+		cudaabi.EventRecordNodeParamsSize},
+	gpubackend.NodeEventWait: {symGraphEventWaitNodeGetEvent, cudaabi.EventWaitNodeParamsSize},
+	gpubackend.NodeMemAlloc:  {symGraphMemAllocNodeGetParams, cudaabi.MemAllocNodeParamsSize},
+	gpubackend.NodeMemFree:   {symGraphMemFreeNodeGetParams, cudaabi.MemFreeNodeParamsSize},
+	gpubackend.NodeMemOps:    {symGraphBatchMemOpNodeGetParams, cudaabi.BatchMemOpNodeParamsSize},
 }
 
 // GraphNodeGetParams reads the parameters of a node of a type, which the caller frees. They point to
@@ -184,15 +187,13 @@ func (d *Driver) GraphNodeGetParams(n gpubackend.GraphNode, t gpubackend.NodeTyp
 func (d *Driver) GraphExecUpdate(g gpubackend.Graph, exec gpubackend.GraphExec) (
 	node, from gpubackend.GraphNode, why uint64, r gpubackend.Result,
 ) {
-	m := cmem.Allocate(24)
+	m := cmem.Allocate(cudaabi.GraphExecUpdateResultInfoSize)
 	defer m.Free()
 	r = d.call(symGraphExecUpdate, uint64(exec), uint64(g), m.Address())
-	v := m.Words()
-	return gpubackend.GraphNode(v[1]), gpubackend.GraphNode(v[2]), uint64(uint32(v[0])), r
+	info := cudaabi.GraphExecUpdateResultInfo(m.Bytes())
+	return gpubackend.GraphNode(info.ErrorNode()), gpubackend.GraphNode(info.ErrorFromNode()),
+		uint64(info.Result()), r
 }
-
-// attributeValueBytes is the size of CUkernelNodeAttrValue.
-const attributeValueBytes = cudaabi.LaunchAttributeValueSize
 
 // mayBeSet says whether a node may get an attribute: kernels on the device may not change nodes.
 func mayBeSet(id uint64, value []byte) bool {
@@ -202,7 +203,7 @@ func mayBeSet(id uint64, value []byte) bool {
 
 // GraphKernelNodeSetAttribute sets a launch attribute of a node.
 func (d *Driver) GraphKernelNodeSetAttribute(n gpubackend.GraphNode, id uint64, value []byte) gpubackend.Result {
-	if len(value) != attributeValueBytes || !mayBeSet(id, value) {
+	if len(value) != cudaabi.LaunchAttributeValueSize || !mayBeSet(id, value) {
 		return gpubackend.InvalidValue
 	}
 	m := cmem.Copied(value, 0)
@@ -215,7 +216,7 @@ func (d *Driver) GraphKernelNodeGetAttribute(n gpubackend.GraphNode, id uint64, 
 	if !allowed.NodeAttribute.Has(id) {
 		return gpubackend.InvalidValue
 	}
-	m := cmem.Allocate(attributeValueBytes)
+	m := cmem.Allocate(cudaabi.LaunchAttributeValueSize)
 	defer m.Free()
 	r := d.call(symGraphKernelNodeGetAttribute, uint64(n), id, m.Address())
 	copy(value, m.Bytes())

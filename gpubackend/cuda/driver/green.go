@@ -5,10 +5,11 @@ package driver
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // resourceSpace is what the driver may write for a resource: its size and as much again, should a newer driver know of more.
-const resourceSpace = 2 * gpubackend.ResourceBytes
+const resourceSpace = 2 * cudaabi.DevResourceSize
 
 // Resource asks what a device (its handle), a context or a green context has.
 func (d *Driver) Resource(of gpubackend.ResourceSource, which, kind uint64) (r gpubackend.Resource, result gpubackend.Result) {
@@ -32,7 +33,7 @@ func (d *Driver) SplitResource(
 ) (n int, rest gpubackend.Resource, result gpubackend.Result) {
 	in := cmem.Copied(r[:], resourceSpace)
 	defer in.Free()
-	out := cmem.Allocate(resourceSpace + len(groups)*gpubackend.ResourceBytes + resourceSpace)
+	out := cmem.Allocate(resourceSpace + len(groups)*cudaabi.DevResourceSize + resourceSpace)
 	defer out.Free()
 	first, count := uint64(0), d.inOut(0, uint64(len(groups)))
 	if len(groups) > 0 {
@@ -43,17 +44,17 @@ func (d *Driver) SplitResource(
 	b := out.Bytes()
 	copy(rest[:], b)
 	for i := range groups {
-		copy(groups[i][:], b[resourceSpace+i*gpubackend.ResourceBytes:])
+		copy(groups[i][:], b[resourceSpace+i*cudaabi.DevResourceSize:])
 	}
 	return n, rest, result
 }
 
 // DescribeResources makes a descriptor, which nothing frees.
 func (d *Driver) DescribeResources(rs []gpubackend.Resource) (gpubackend.ResourceDesc, gpubackend.Result) {
-	b := cmem.Allocate(len(rs)*gpubackend.ResourceBytes + resourceSpace)
+	b := cmem.Allocate(len(rs)*cudaabi.DevResourceSize + resourceSpace)
 	defer b.Free()
 	for i := range rs {
-		copy(b.Bytes()[i*gpubackend.ResourceBytes:], rs[i][:])
+		copy(b.Bytes()[i*cudaabi.DevResourceSize:], rs[i][:])
 	}
 	result := d.call(symDevResourceGenerateDesc, d.out(0), b.Address(), uint64(len(rs)))
 	return gpubackend.ResourceDesc(d.value(0)), result

@@ -3,20 +3,9 @@
 package driver
 
 import (
-	"encoding/binary"
-
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
-)
-
-// Values of CUmemAllocationProp and CUmemAccessDesc.
-const (
-	allocationPinned   = 1
-	locationDevice     = 1
-	handlePosixFile    = 1
-	allocationPropSize = 32
-	compressionAt      = 24 // in it
-	accessDescSize     = 12
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // MemAddressReserve reserves addresses, at one if the driver can.
@@ -32,14 +21,15 @@ func (d *Driver) MemAddressFree(addr, bytes uint64) gpubackend.Result {
 
 // MemCreate makes memory of a GPU that can be exported as a file.
 func (d *Driver) MemCreate(bytes, device, compression uint64) (handle uint64, r gpubackend.Result) {
-	prop := cmem.Allocate(allocationPropSize)
+	prop := cmem.Allocate(cudaabi.MemAllocationPropSize)
 	defer prop.Free()
-	p := prop.Bytes()
-	binary.LittleEndian.PutUint32(p[0:], allocationPinned)
-	binary.LittleEndian.PutUint32(p[4:], handlePosixFile) // another process of the guest may be given it
-	binary.LittleEndian.PutUint32(p[8:], locationDevice)
-	binary.LittleEndian.PutUint32(p[12:], uint32(device))
-	p[compressionAt] = byte(compression)
+	p := cudaabi.MemAllocationProp(prop.Bytes())
+	p.SetType(cudaabi.MemAllocationPinned)
+	// Another process of the guest may be given it.
+	p.SetRequestedHandleTypes(cudaabi.MemHandlePosixFileDescriptor)
+	p.Location().SetType(cudaabi.MemLocationDevice)
+	p.Location().SetID(int32(device))
+	p.SetCompressionType(byte(compression))
 	r = d.call(symMemCreate, d.out(0), bytes, prop.Address(), 0)
 	return d.value(0), r
 }
@@ -55,7 +45,8 @@ func (d *Driver) MemRetain(addr uint64) (handle uint64, r gpubackend.Result) {
 
 // MemExport gives a file for memory, which the caller closes.
 func (d *Driver) MemExport(handle uint64) (fd int, r gpubackend.Result) {
-	if r = d.call(symMemExport, d.out(0), handle, handlePosixFile, 0); r != gpubackend.Success {
+	if r = d.call(symMemExport, d.out(0), handle, cudaabi.MemHandlePosixFileDescriptor,
+		0); r != gpubackend.Success {
 		return -1, r
 	}
 	return int(int32(uint32(d.value(0)))), r
@@ -63,7 +54,7 @@ func (d *Driver) MemExport(handle uint64) (fd int, r gpubackend.Result) {
 
 // MemImport opens the memory of such a file, which the caller keeps.
 func (d *Driver) MemImport(fd int) (handle uint64, r gpubackend.Result) {
-	r = d.call(symMemImport, d.out(0), uint64(fd), handlePosixFile)
+	r = d.call(symMemImport, d.out(0), uint64(fd), cudaabi.MemHandlePosixFileDescriptor)
 	return d.value(0), r
 }
 
@@ -79,12 +70,12 @@ func (d *Driver) MemUnmap(addr, bytes uint64) gpubackend.Result {
 
 // MemSetAccess sets a GPU's access to memory that is mapped.
 func (d *Driver) MemSetAccess(addr, bytes, device, access uint64) gpubackend.Result {
-	desc := cmem.Allocate(accessDescSize)
+	desc := cmem.Allocate(cudaabi.MemAccessDescSize)
 	defer desc.Free()
-	p := desc.Bytes()
-	binary.LittleEndian.PutUint32(p[0:], locationDevice)
-	binary.LittleEndian.PutUint32(p[4:], uint32(device))
-	binary.LittleEndian.PutUint32(p[8:], uint32(access))
+	p := cudaabi.MemAccessDesc(desc.Bytes())
+	p.Location().SetType(cudaabi.MemLocationDevice)
+	p.Location().SetID(int32(device))
+	p.SetFlags(uint32(access))
 	return d.call(symMemSetAccess, addr, bytes, desc.Address(), 1)
 }
 
@@ -93,16 +84,10 @@ func (d *Driver) MemFreeAsync(addr uint64, s gpubackend.Stream) gpubackend.Resul
 	return d.call(symMemFreeAsync, addr, uint64(s))
 }
 
-// Flags of cuMemHostAlloc and cuMemHostRegister.
-const (
-	hostPortable  = 1
-	hostDeviceMap = 2
-	hostReadOnly  = 8
-)
-
 // MemHostAlloc allocates host memory that kernels reach.
 func (d *Driver) MemHostAlloc(bytes uint64) (addr uint64, r gpubackend.Result) {
-	r = d.call(symMemHostAlloc, d.out(0), bytes, hostPortable|hostDeviceMap)
+	r = d.call(symMemHostAlloc, d.out(0), bytes,
+		cudaabi.MemHostAllocPortable|cudaabi.MemHostAllocDevicemap)
 	return d.value(0), r
 }
 
@@ -111,9 +96,9 @@ func (d *Driver) MemFreeHost(addr uint64) gpubackend.Result { return d.call(symM
 
 // MemHostRegister makes memory of this process reachable for kernels.
 func (d *Driver) MemHostRegister(addr, bytes uint64, writable bool) gpubackend.Result {
-	flags := uint64(hostPortable | hostDeviceMap)
+	flags := uint64(cudaabi.MemHostRegisterPortable | cudaabi.MemHostRegisterDevicemap)
 	if !writable {
-		flags |= hostReadOnly
+		flags |= cudaabi.MemHostRegisterReadOnly
 	}
 	return d.call(symMemHostRegister, addr, bytes, flags)
 }

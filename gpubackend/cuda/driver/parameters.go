@@ -6,10 +6,11 @@ import (
 	"encoding/binary"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // maxParameters bounds the parameters of a kernel: one byte each.
-const maxParameters = MaxParameterBytes
+const maxParameters = cudaabi.MaxParameterBytes
 
 // FuncParameters says where a function's parameters lie among the packed ones: pairs of offset and
 // size, and the end of the last.

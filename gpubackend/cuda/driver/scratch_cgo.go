@@ -13,16 +13,15 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/launches"
 )
 
 // Sizes of launches.
 const (
-	MaxParameterBytes    = 32764
-	LaunchAttributeBytes = 72
-	MaxLaunchAttributes  = 32
-	MaxLaunches          = launches.MaxBatch // in one call of C
-	parameterSpace       = 256 << 10         // for the parameters of all of them
+	MaxLaunchAttributes = 32
+	MaxLaunches         = launches.MaxBatch // in one call of C
+	parameterSpace      = 256 << 10         // for the parameters of all of them
 )
 
 // scratch is the C memory in which launches are put together: the structures, their parameters and
@@ -41,7 +40,7 @@ func (s *scratch) init() {
 		structures = MaxLaunches * int(C.sizeof_struct_pc_launch)
 		attributes = structures + 16 + parameterSpace
 	)
-	s.memory = cmem.Allocate(attributes + MaxLaunchAttributes*LaunchAttributeBytes)
+	s.memory = cmem.Allocate(attributes + MaxLaunchAttributes*cudaabi.LaunchAttributeSize)
 	b := s.memory.Bytes()
 	// SAFETY: the memory begins with room for MaxLaunches structures and is aligned for them.
 	s.launch = unsafe.Slice((*C.struct_pc_launch)(s.memory.Pointer()), MaxLaunches)
@@ -98,20 +97,20 @@ func PutPointers(to []byte, packed uint64, offsets []uint32) {
 }
 
 // Attributes copies launch attributes to where LaunchKernel has them, for the caller to check there.
-// There are at most MaxLaunchAttributes, of LaunchAttributeBytes each.
+// There are at most MaxLaunchAttributes, of cudaabi.LaunchAttributeSize each.
 func (d *Driver) Attributes(from []byte) []byte {
 	return d.scratch.attributes[:copy(d.scratch.attributes, from)]
 }
 
 // LaunchKernel queues a kernel in one call of C, without allocating. Its attributes are those that
-// Attributes returned last. The parameters are at most MaxParameterBytes; with offsets the driver is
+// Attributes returned last. The parameters are at most cudaabi.MaxParameterBytes; with offsets the driver is
 // given a pointer to each.
 func (d *Driver) LaunchKernel(l *gpubackend.Launch, attributes []byte, offsets []uint32) gpubackend.Result {
 	s := &d.scratch
 	s.used = 0
 	s.put(0, l)
 	s.launch[0].attributes = C.uint64_t(cmem.AddressOf(s.attributes))
-	s.launch[0].attribute_count = C.uint32_t(len(attributes) / LaunchAttributeBytes)
+	s.launch[0].attribute_count = C.uint32_t(len(attributes) / cudaabi.LaunchAttributeSize)
 	if len(offsets) > 0 {
 		s.launch[0].pointers = C.uint64_t(s.point(offsets))
 	}
@@ -127,7 +126,7 @@ func (d *Driver) Pack(ls []gpubackend.Launch) (n int) {
 	s.used = 0
 	for n < MaxLaunches && n < len(ls) {
 		l := &ls[n]
-		if len(l.Parameters) > MaxParameterBytes || !s.put(n, l) {
+		if len(l.Parameters) > cudaabi.MaxParameterBytes || !s.put(n, l) {
 			break
 		}
 		n++

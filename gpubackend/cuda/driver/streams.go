@@ -7,16 +7,8 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
-
-// Flags of streams and events.
-const (
-	StreamNonBlocking  = 1 // the default stream doesn't wait for it
-	EventDisableTiming = 2
-)
-
-// memOpBytes is the size of CUstreamBatchMemOpParams.
-const memOpBytes = 48
 
 // StreamSynchronize waits for the work of a stream.
 func (d *Driver) StreamSynchronize(s gpubackend.Stream) gpubackend.Result {
@@ -36,7 +28,8 @@ func (d *Driver) CanAnnounce() bool { return d.function[symAnnounce] != nil }
 func (d *Driver) StreamBatchMemOp(s gpubackend.Stream, ops []byte, flags uint64) gpubackend.Result {
 	b := cmem.Optional(ops)
 	defer b.Free()
-	return d.call(symStreamBatchMemOp, uint64(s), uint64(len(ops)/memOpBytes), b.Address(), flags)
+	return d.call(symStreamBatchMemOp, uint64(s),
+		uint64(len(ops)/cudaabi.StreamBatchMemOpParamsSize), b.Address(), flags)
 }
 
 // EventCreate makes an event of the current context.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // Kinds of TensorMapEncode.
@@ -35,7 +36,6 @@ const (
 	tensorFill           = 33
 	tensorMode           = 34
 	tensorWords          = 35
-	tensorMapBytes       = 128
 	tensorMaxRank        = 5
 	tensorReplaceMapWord = 1 // after the address
 )
@@ -49,11 +49,11 @@ type tensorArrays struct {
 }
 
 func newTensorArrays(word func(int) uint64) tensorArrays {
-	const size = tensorMapBytes + 8*2*tensorMaxRank + 4*3*tensorMaxRank
+	const size = cudaabi.TensorMapSize + 8*2*tensorMaxRank + 4*3*tensorMaxRank
 	t := tensorArrays{block: cmem.Allocate(size + 64)}
 	t.base = (t.block.Address() + 63) &^ 63
 	bytes := t.bytes()
-	at := tensorMapBytes
+	at := cudaabi.TensorMapSize
 	place := func(first, width int) uint64 {
 		begin := t.base + uint64(at)
 		for i := range tensorMaxRank {
@@ -76,7 +76,7 @@ func (t *tensorArrays) bytes() []byte { return t.block.Bytes()[t.base-t.block.Ad
 
 // TensorMapEncode has the driver encode a tensor map, which needs neither device nor context.
 func (d *Driver) TensorMapEncode(kind uint64, parameters, out []byte) gpubackend.Result {
-	if len(parameters) != 8*tensorWords || len(out) != tensorMapBytes {
+	if len(parameters) != 8*tensorWords || len(out) != cudaabi.TensorMapSize {
 		return gpubackend.InvalidValue
 	}
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(parameters[8*i:]) }
@@ -86,11 +86,11 @@ func (d *Driver) TensorMapEncode(kind uint64, parameters, out []byte) gpubackend
 	t := newTensorArrays(word)
 	defer t.block.Free()
 	if kind == tensorReplaceAddress {
-		copy(t.bytes()[:tensorMapBytes], parameters[8*tensorReplaceMapWord:])
+		copy(t.bytes()[:cudaabi.TensorMapSize], parameters[8*tensorReplaceMapWord:])
 	}
 	r := d.encodeTensorMap(kind, word, &t)
 	if r == gpubackend.Success {
-		copy(out, t.bytes()[:tensorMapBytes])
+		copy(out, t.bytes()[:cudaabi.TensorMapSize])
 	}
 	return r
 }

@@ -7,9 +7,9 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
-	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/cuda/hostfunc"
 	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // GraphNodeGet reads what a node does.
@@ -107,7 +107,7 @@ func packedAt(extra uint64) []byte {
 		case 2:
 			size = cmem.WordsAt(pair[1], 1)[0]
 		default:
-			if data == 0 || size > driver.MaxParameterBytes {
+			if data == 0 || size > cudaabi.MaxParameterBytes {
 				return nil
 			}
 			return cmem.BytesAt(data, size)

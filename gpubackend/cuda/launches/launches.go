@@ -9,6 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/launches"
 )
 
@@ -45,8 +46,8 @@ func New(calls Calls, x *contexts.Contexts, capturing func() bool, replay bool) 
 
 // Launch queues a kernel in one call of C, without allocating.
 func (x *Launches) Launch(l *gpubackend.Launch) gpubackend.Result {
-	if len(l.Parameters) > driver.MaxParameterBytes ||
-		len(l.Attributes) > driver.MaxLaunchAttributes*driver.LaunchAttributeBytes {
+	if len(l.Parameters) > cudaabi.MaxParameterBytes ||
+		len(l.Attributes) > driver.MaxLaunchAttributes*cudaabi.LaunchAttributeSize {
 		return gpubackend.InvalidValue
 	}
 	attributes := x.calls.Attributes(l.Attributes)
@@ -79,10 +80,10 @@ func (x *Launches) launchPlain(ls []gpubackend.Launch) (queued int, r gpubackend
 
 // CheckAttributes says whether the driver may be given launch attributes.
 func CheckAttributes(attributes []byte) gpubackend.Result {
-	if len(attributes)%driver.LaunchAttributeBytes != 0 {
+	if len(attributes)%cudaabi.LaunchAttributeSize != 0 {
 		return gpubackend.InvalidValue
 	}
-	for ; len(attributes) > 0; attributes = attributes[driver.LaunchAttributeBytes:] {
+	for ; len(attributes) > 0; attributes = attributes[cudaabi.LaunchAttributeSize:] {
 		if !allowed.LaunchAttribute.Has(uint64(binary.LittleEndian.Uint32(attributes))) {
 			return gpubackend.NotSupported
 		}
@@ -95,7 +96,7 @@ const attributeCooperative = 2
 
 // wantsPointers says whether a launch with these attributes must be given pointers if it is captured.
 func wantsPointers(attributes []byte) bool {
-	for ; len(attributes) >= driver.LaunchAttributeBytes; attributes = attributes[driver.LaunchAttributeBytes:] {
+	for ; len(attributes) >= cudaabi.LaunchAttributeSize; attributes = attributes[cudaabi.LaunchAttributeSize:] {
 		if binary.LittleEndian.Uint32(attributes) == attributeCooperative {
 			return true
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/activity"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // Capturing says whether any stream was told to capture: events carry captures from stream to stream.
@@ -83,7 +84,7 @@ func (x *Streams) mark(work *activity.Activity, s gpubackend.Stream) {
 	e, known := work.MarkOf(s)
 	if !known {
 		var r gpubackend.Result
-		if e, r = x.calls.EventCreate(driver.EventDisableTiming); r != gpubackend.Success {
+		if e, r = x.calls.EventCreate(cudaabi.EventDisableTiming); r != gpubackend.Success {
 			return
 		}
 		work.AddMark(activity.Mark{Event: e, Stream: s})

@@ -10,6 +10,7 @@ import "fmt"
 // Description is cuda_layout.def, cuda_values.def and errors.tsv.
 type Description struct {
 	handles map[string]bool
+	order   []string     // of the handles
 	structs []*structure // in the files' order: each after those that it contains
 	byName  map[string]*structure
 	groups  []*group
@@ -20,7 +21,8 @@ type Description struct {
 type structure struct {
 	name, goName string
 	size         int
-	since        int // CUDA_VERSION; 0: every header that is supported has it
+	since        int  // CUDA_VERSION; 0: every header that is supported has it
+	host         bool // the host's C has it too
 	fields       []*field
 	halves       []halves
 }
@@ -50,6 +52,7 @@ type fieldType struct {
 // group is numbers whose names begin alike.
 type group struct {
 	prefix, goPrefix string // both "" for limits
+	host             bool   // the host's C has them too
 	values           []value
 }
 

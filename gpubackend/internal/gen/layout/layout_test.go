@@ -18,7 +18,7 @@ func parse(structs, values, results string) (*Description, error) {
 func TestGolden(t *testing.T) {
 	d, err := parse(`
 handle CUevent
-struct CUinner 8
+struct CUinner 8 host
   0 enum type
   4 i32 id                    # a comment
 struct CUDA_OUTER3D_v2 72 as Outer
@@ -46,7 +46,8 @@ values CU_KIND_ Kind
 	}
 	for name, got := range map[string][]byte{
 		"structs.go.golden": d.GoStructs(), "values.go.golden": d.GoValues(), "results.go.golden": d.GoResults(),
-		"layout.h.golden": d.CHeader(), "check.c.golden": d.CheckProgram(),
+		"layout.h.golden": d.CHeader(), "host.h.golden": d.CHostHeader(),
+		"check.c.golden": d.CheckProgram(),
 	} {
 		want, err := os.ReadFile(filepath.Join("testdata", name))
 		if err != nil || string(want) != string(got) {

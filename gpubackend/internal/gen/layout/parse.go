@@ -90,6 +90,7 @@ func (d *Description) structLine(text string, indented bool) error {
 		for _, name := range w[1:] {
 			d.handles[name] = true
 		}
+		d.order = append(d.order, w[1:]...)
 		return nil
 	case w[0] == "struct":
 		return d.newStruct(w)
@@ -97,12 +98,21 @@ func (d *Description) structLine(text string, indented bool) error {
 	return fmt.Errorf("neither handle nor struct: %q", text)
 }
 
+// cutHost cuts the word "host" off the end.
+func cutHost(w []string) ([]string, bool) {
+	if last := len(w) - 1; w[last] == "host" {
+		return w[:last], true
+	}
+	return w, false
+}
+
 func (d *Description) newStruct(w []string) error {
+	w, host := cutHost(w)
 	as, since, err := options(w, 3)
 	if err != nil {
 		return err
 	}
-	s := &structure{name: w[1], goName: as, since: since}
+	s := &structure{name: w[1], goName: as, since: since, host: host}
 	if s.size, err = strconv.Atoi(w[2]); err != nil {
 		return err
 	}
@@ -181,11 +191,12 @@ func (d *Description) fieldType(name string) (fieldType, error) {
 func (d *Description) valueLine(text string, indented bool) error {
 	w := strings.Fields(text)
 	if !indented {
+		w, host := cutHost(w)
 		switch {
 		case len(w) == 1 && w[0] == "limits":
 			d.groups = append(d.groups, &group{})
 		case len(w) == 3 && w[0] == "values":
-			d.groups = append(d.groups, &group{prefix: w[1], goPrefix: w[2]})
+			d.groups = append(d.groups, &group{prefix: w[1], goPrefix: w[2], host: host})
 		default:
 			return fmt.Errorf("neither limits nor values: %q", text)
 		}

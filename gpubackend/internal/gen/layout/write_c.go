@@ -19,11 +19,37 @@ type member struct {
 
 // CHeader declares the structures, numbers and results. The handles are declared before it.
 func (d *Description) CHeader() []byte {
+	b := cHeader("CUDA's structures and numbers. What includes this has declared the handles before.")
+	d.writeC(b, func(bool) bool { return true })
+	return b.Bytes()
+}
+
+// CHostHeader declares what the host's own C needs of that, where handles are numbers.
+func (d *Description) CHostHeader() []byte {
+	b := cHeader("What the host's C needs of CUDA's structures and numbers.")
+	b.WriteString("\ntypedef uint64_t CUdeviceptr;\n")
+	for _, name := range d.order {
+		fmt.Fprintf(b, "typedef uint64_t %s;\n", name)
+	}
+	d.writeC(b, func(host bool) bool { return host })
+	return b.Bytes()
+}
+
+func cHeader(doc string) *bytes.Buffer {
 	b := &bytes.Buffer{}
-	fmt.Fprintf(b, "/* SPDX-License-Identifier: Apache-2.0 */\n/* %s */\n", generated)
-	b.WriteString("/* CUDA's structures and numbers. What includes this has declared the handles before. */\n")
-	b.WriteString("#ifndef PARACUDA_CUDA_LAYOUT_H\n#define PARACUDA_CUDA_LAYOUT_H\n\n#include <stddef.h>\n#include <stdint.h>\n")
+	fmt.Fprintf(b, "/* SPDX-License-Identifier: Apache-2.0 */\n/* %s */\n/* %s */\n", generated,
+		doc)
+	b.WriteString("#ifndef PARACUDA_CUDA_LAYOUT_H\n#define PARACUDA_CUDA_LAYOUT_H\n\n")
+	b.WriteString("#include <stddef.h>\n#include <stdint.h>\n")
+	return b
+}
+
+// writeC declares the structures and numbers that are wanted, and all results.
+func (d *Description) writeC(b *bytes.Buffer, wanted func(host bool) bool) {
 	for _, s := range d.structs {
+		if !wanted(s.host) {
+			continue
+		}
 		b.WriteString("\ntypedef struct {\n")
 		writeMembers(b, "\t", tree(s.fields, 0, ""), 0, s.size, s.align())
 		fmt.Fprintf(b, "} %s;\n_Static_assert(sizeof(%[1]s) == %d, \"%[1]s\");\n", s.name, s.size)
@@ -32,6 +58,9 @@ func (d *Description) CHeader() []byte {
 		}
 	}
 	for _, g := range d.groups {
+		if !wanted(g.host) {
+			continue
+		}
 		b.WriteString("\nenum {\n")
 		for _, v := range g.values {
 			fmt.Fprintf(b, "\t%s = %s,\n", g.c(v), v.number)
@@ -43,7 +72,6 @@ func (d *Description) CHeader() []byte {
 		fmt.Fprintf(b, "\t%s = %d,\n", r.name, r.number)
 	}
 	b.WriteString("};\n\n#endif\n")
-	return b.Bytes()
 }
 
 // c is the name of a number in C.
