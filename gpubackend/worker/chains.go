@@ -8,9 +8,13 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+
 	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/maps"
 	"github.com/paracuda/paracuda/virtqueue"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
@@ -20,20 +24,36 @@ import (
 // The queue is the loop's, and so is this, with one exception: while the loop is in a driver call, hostFuncs may have to
 // wake the guest. Therefore mu.
 type chains struct {
-	mu     sync.Mutex // guards Worker.queue and all of this; memory and queue change only while hostFuncs are held
+	log    *logrus.Entry
+	state  *handover.State
+	attach func(*arena.Arena) // is told of the arena
+
+	mu     sync.Mutex // guards all of this; memory and queue change only while hostFuncs are held
+	queue  *virtqueue.Queue
+	mem    *guestmem.Memory
+	call   int // eventfd that interrupts the guest, -1 for none
+	arena  *arena.Arena
 	config handover.Queue
 	events []event // EVENT chains
-	signal bool    // an EVENT is due
-	maps   map[uint32]*mapping
+	due    bool    // an EVENT is
+	maps   map[uint32]*maps.Map
 	raw    []byte       // a run list as it arrives
 	spare  [][]wire.Run // lists of mappings that were returned
 }
 
-func (c *chains) scratch(bytes int) []byte {
-	if cap(c.raw) < bytes {
-		c.raw = make([]byte, bytes)
+// prepare is called before all others.
+func (q *chains) prepare(log *logrus.Entry, state *handover.State, attach func(*arena.Arena)) {
+	q.log, q.state, q.attach = log, state, attach
+	if q.maps == nil {
+		q.maps = map[uint32]*maps.Map{}
 	}
-	return c.raw[:bytes]
+}
+
+func (q *chains) scratch(bytes int) []byte {
+	if cap(q.raw) < bytes {
+		q.raw = make([]byte, bytes)
+	}
+	return q.raw[:bytes]
 }
 
 // maxSpare bounds the run lists that are kept, and maxSpareRuns their length: that of a part of a large copy.
@@ -43,10 +63,10 @@ const (
 )
 
 // list returns a list of n runs to be filled.
-func (c *chains) list(n int) []wire.Run {
-	if last := len(c.spare) - 1; last >= 0 && n <= maxSpareRuns {
-		runs := c.spare[last]
-		c.spare = c.spare[:last]
+func (q *chains) list(n int) []wire.Run {
+	if last := len(q.spare) - 1; last >= 0 && n <= maxSpareRuns {
+		runs := q.spare[last]
+		q.spare = q.spare[:last]
 		if n <= cap(runs) {
 			return runs[:n]
 		}
@@ -55,9 +75,9 @@ func (c *chains) list(n int) []wire.Run {
 }
 
 // unlist takes a list back.
-func (c *chains) unlist(runs []wire.Run) {
-	if cap(runs) <= maxSpareRuns && len(c.spare) < maxSpare {
-		c.spare = append(c.spare, runs)
+func (q *chains) unlist(runs []wire.Run) {
+	if cap(runs) <= maxSpareRuns && len(q.spare) < maxSpare {
+		q.spare = append(q.spare, runs)
 	}
 }
 
@@ -67,36 +87,21 @@ type event struct {
 	record uint64
 }
 
-// mapping is a MAP chain: pinned pages of the guest process.
-type mapping struct {
-	id      uint32
-	head    uint16
-	bytes   uint64
-	address uint64 // guest-virtual
-	offset  uint64 // of the first byte in the runs
-	flags   uint32
-	runs    []wire.Run
-	shown   uint64 // bytes that lie at the guest's own addresses (pageable)
-	places  int    // that these take
-	users   int    // copies in progress, and one while any are shown
-	unmap   bool   // to be returned when users is 0
-}
-
 // takeChains takes what the driver made available.
-func (w *Worker) takeChains() (took bool, err error) {
-	w.chains.mu.Lock()
-	defer w.chains.mu.Unlock()
-	return w.takeChainsLocked()
+func (q *chains) takeChains() (took bool, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.takeChainsLocked()
 }
 
-func (w *Worker) takeChainsLocked() (took bool, err error) {
+func (q *chains) takeChainsLocked() (took bool, err error) {
 	for {
-		c, ok, err := w.queue.Pop()
+		c, ok, err := q.queue.Pop()
 		var bad *virtqueue.ChainError
 		if errors.As(err, &bad) {
-			w.complain(err, "guest driver made a malformed chain available")
-			w.state.Take(bad.Head, w.queue.Base())
-			w.giveLocked(bad.Head, 0)
+			q.complain(err, "guest driver made a malformed chain available")
+			q.state.Take(bad.Head, q.queue.Base())
+			q.giveLocked(bad.Head, 0)
 			continue
 		}
 		if err != nil {
@@ -106,19 +111,19 @@ func (w *Worker) takeChainsLocked() (took bool, err error) {
 			return took, nil
 		}
 		took = true
-		w.state.Take(c.Head(), w.queue.Base())
-		w.state.Count(handover.Chains, 1)
-		if err := w.takeChain(c); err != nil {
-			w.complain(err, "guest driver sent a bad chain")
-			w.giveLocked(c.Head(), 0)
+		q.state.Take(c.Head(), q.queue.Base())
+		q.state.Count(handover.Chains, 1)
+		if err := q.takeChain(c); err != nil {
+			q.complain(err, "guest driver sent a bad chain")
+			q.giveLocked(c.Head(), 0)
 		}
 	}
 }
 
 // complain logs what a guest did wrong.
-func (w *Worker) complain(err error, what string) { w.log.WithError(err).Warn(what) }
+func (q *chains) complain(err error, what string) { q.log.WithError(err).Warn(what) }
 
-func (w *Worker) takeChain(c *virtqueue.Chain) error {
+func (q *chains) takeChain(c *virtqueue.Chain) error {
 	var raw [wire.ChainHeaderSize]byte
 	if _, err := c.ReadAt(raw[:], 0); err != nil {
 		return fmt.Errorf("chain header: %w", err)
@@ -127,35 +132,35 @@ func (w *Worker) takeChain(c *virtqueue.Chain) error {
 	h.Decode(raw[:])
 	switch h.Type {
 	case wire.ChainArena:
-		return w.takeArena(c, &h)
+		return q.takeArena(c, &h)
 	case wire.ChainEvent:
 		if c.WriteLen() < wire.EventRecordSize || c.Writable()[0].Len < wire.EventRecordSize {
 			return errors.New("event chain without a record")
 		}
-		w.chains.events = append(w.chains.events, event{c.Head(), c.Writable()[0].Addr})
+		q.events = append(q.events, event{c.Head(), c.Writable()[0].Addr})
 		return nil
 	case wire.ChainMap:
-		return w.takeMap(c, &h)
+		return q.takeMap(c, &h)
 	}
 	return fmt.Errorf("chain of unknown type %d", h.Type)
 }
 
 // readRuns copies and checks the run list behind a header.
-func (w *Worker) readRuns(c *virtqueue.Chain, h *wire.ChainHeader) ([]wire.Run, error) {
+func (q *chains) readRuns(c *virtqueue.Chain, h *wire.ChainHeader) ([]wire.Run, error) {
 	if h.Runs == 0 || h.Runs > wire.RunsPerMap {
 		return nil, fmt.Errorf("%d runs", h.Runs)
 	}
-	raw := w.chains.scratch(int(h.Runs) * wire.RunSize)
+	raw := q.scratch(int(h.Runs) * wire.RunSize)
 	if _, err := c.ReadAt(raw, wire.ChainHeaderSize); err != nil {
 		return nil, fmt.Errorf("run list: %w", err)
 	}
-	runs := w.chains.list(int(h.Runs))
+	runs := q.list(int(h.Runs))
 	total := uint64(0)
 	for i := range runs {
 		r := &runs[i]
 		r.Address = binary.LittleEndian.Uint64(raw[i*wire.RunSize:])
 		r.Bytes = binary.LittleEndian.Uint64(raw[i*wire.RunSize+8:])
-		if err := w.mem.Check(r.Address, r.Bytes); err != nil || r.Bytes == 0 {
+		if err := q.mem.Check(r.Address, r.Bytes); err != nil || r.Bytes == 0 {
 			return nil, fmt.Errorf("run %d of %d bytes: %w", i, r.Bytes, errors.Join(guestmem.ErrRange, err))
 		}
 		total += r.Bytes // each is within guest memory, and there are few: no overflow
@@ -166,15 +171,15 @@ func (w *Worker) readRuns(c *virtqueue.Chain, h *wire.ChainHeader) ([]wire.Run, 
 	return runs, nil
 }
 
-func (w *Worker) takeArena(c *virtqueue.Chain, h *wire.ChainHeader) error {
-	if w.arena != nil {
+func (q *chains) takeArena(c *virtqueue.Chain, h *wire.ChainHeader) error {
+	if q.arena != nil {
 		return errors.New("second arena")
 	}
-	runs, err := w.readRuns(c, h)
+	runs, err := q.readRuns(c, h)
 	if err != nil {
 		return err
 	}
-	pieces, err := w.pieces(runs)
+	pieces, err := q.pieces(runs)
 	if err != nil {
 		return err
 	}
@@ -182,17 +187,27 @@ func (w *Worker) takeArena(c *virtqueue.Chain, h *wire.ChainHeader) error {
 	if err != nil {
 		return err
 	}
-	w.arena, err = arena.New(mem)
-	return err
+	a, err := arena.New(mem)
+	if err != nil {
+		return err
+	}
+	q.use(a)
+	return nil
+}
+
+// use makes a the arena.
+func (q *chains) use(a *arena.Arena) {
+	q.arena = a
+	q.attach(a)
 }
 
 // pieces gives the files behind whole pages of guest memory.
-func (w *Worker) pieces(runs []wire.Run) (pieces []guestmem.Run, err error) {
+func (q *chains) pieces(runs []wire.Run) (pieces []guestmem.Run, err error) {
 	for _, r := range runs {
 		if r.Address%pageSize != 0 || r.Bytes%pageSize != 0 {
 			return nil, errors.New("run that is not whole pages")
 		}
-		if pieces, err = w.mem.AppendRuns(pieces, r.Address, r.Bytes); err != nil {
+		if pieces, err = q.mem.AppendRuns(pieces, r.Address, r.Bytes); err != nil {
 			return nil, err
 		}
 	}
@@ -201,106 +216,123 @@ func (w *Worker) pieces(runs []wire.Run) (pieces []guestmem.Run, err error) {
 
 const pageSize = 4096
 
-func (w *Worker) takeMap(c *virtqueue.Chain, h *wire.ChainHeader) error {
-	if w.chains.maps[h.Id] != nil {
+func (q *chains) takeMap(c *virtqueue.Chain, h *wire.ChainHeader) error {
+	if q.maps[h.Id] != nil {
 		return fmt.Errorf("map %d is in flight already", h.Id)
 	}
-	runs, err := w.readRuns(c, h)
+	runs, err := q.readRuns(c, h)
 	if err != nil {
 		return err
 	}
-	w.chains.maps[h.Id] = &mapping{
-		id: h.Id, head: c.Head(), bytes: h.Bytes, address: h.Address, offset: uint64(h.Offset), flags: h.Flags, runs: runs,
+	q.maps[h.Id] = &maps.Map{
+		ID: h.Id, Head: c.Head(), Bytes: h.Bytes, Address: h.Address, Offset: uint64(h.Offset), Flags: h.Flags, Runs: runs,
 	}
 	return nil
 }
 
-// findMap returns a mapping that a command names, taking new chains if it has not arrived yet.
-func (w *Worker) findMap(id uint32) *mapping {
-	w.chains.mu.Lock()
-	defer w.chains.mu.Unlock()
-	if m := w.chains.maps[id]; m != nil {
+// Find returns a map that a command names, taking new chains if it has not arrived yet.
+func (q *chains) Find(id uint32) *maps.Map {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if m := q.maps[id]; m != nil {
 		return m
 	}
-	if _, err := w.takeChainsLocked(); err != nil {
-		w.complain(err, "queue broke")
+	if _, err := q.takeChainsLocked(); err != nil {
+		q.complain(err, "queue broke")
 	}
-	return w.chains.maps[id]
+	return q.maps[id]
 }
 
 // giveLocked returns a chain to the driver. The device process knows what to do about it wherever in here the worker ends.
-func (w *Worker) giveLocked(head uint16, written uint32) {
-	w.state.Giving(head, w.queue.NextUsed())
-	if err := w.queue.Push(head, written); err != nil {
-		w.complain(err, "return a chain")
+func (q *chains) giveLocked(head uint16, written uint32) {
+	q.state.Giving(head, q.queue.NextUsed())
+	if err := q.queue.Push(head, written); err != nil {
+		q.complain(err, "return a chain")
 	}
-	w.state.Give(head)
-	if w.queue.NeedsNotify() && w.call >= 0 {
-		notify(w.call)
-		w.state.Count(handover.Interrupts, 1)
-	}
-}
-
-// giveMap returns a mapping as soon as no copy uses it.
-func (w *Worker) giveMap(m *mapping) {
-	m.unmap = true
-	w.chains.mu.Lock()
-	defer w.chains.mu.Unlock()
-	if m.users == 0 && w.chains.maps[m.id] == m {
-		delete(w.chains.maps, m.id)
-		w.chains.unlist(m.runs)
-		m.runs = nil
-		w.giveLocked(m.head, 0)
+	q.state.Give(head)
+	if q.queue.NeedsNotify() && q.call >= 0 {
+		notify(q.call)
+		q.state.Count(handover.Interrupts, 1)
 	}
 }
 
-// release ends a copy's use of a mapping.
-func (w *Worker) release(m *mapping) {
-	m.users--
-	if m.unmap || m.flags&wire.MapFlagOneshot != 0 {
-		w.giveMap(m)
+// Return gives a map's chain back.
+func (q *chains) Return(m *maps.Map) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.maps[m.ID] == m {
+		delete(q.maps, m.ID)
+		q.unlist(m.Runs)
+		m.Runs = nil
+		q.giveLocked(m.Head, 0)
 	}
 }
+
+// Read copies from guest memory, and Write to it.
+func (q *chains) Read(b []byte, address uint64) error { return q.mem.Read(b, address) }
+
+// Write copies to guest memory.
+func (q *chains) Write(b []byte, address uint64) error { return q.mem.Write(b, address) }
 
 // signal wakes the guest's sleeping threads if that is due and the driver has left a chain to do it with.
-func (w *Worker) signal() {
-	w.chains.mu.Lock()
-	defer w.chains.mu.Unlock()
-	if w.chains.signal {
-		w.signalLocked()
+func (q *chains) signal() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.due {
+		q.signalLocked()
 	}
 }
 
 // wakeSleepers wakes the guest's threads that sleep, after an answer was written. Any goroutine may call it.
-func (w *Worker) wakeSleepers() {
-	if !w.arena.Sleepers() {
+func (q *chains) wakeSleepers() {
+	if !q.arena.Sleepers() {
 		return
 	}
-	w.chains.mu.Lock()
-	defer w.chains.mu.Unlock()
-	w.chains.signal = true
-	if len(w.chains.events) == 0 {
-		if _, err := w.takeChainsLocked(); err != nil {
-			w.complain(err, "queue broke")
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.due = true
+	if len(q.events) == 0 {
+		if _, err := q.takeChainsLocked(); err != nil {
+			q.complain(err, "queue broke")
 		}
 	}
-	w.signalLocked()
+	q.signalLocked()
 }
 
-func (w *Worker) signalLocked() {
-	if len(w.chains.events) == 0 {
+func (q *chains) signalLocked() {
+	if len(q.events) == 0 {
 		return
 	}
-	last := len(w.chains.events) - 1
-	e := w.chains.events[last]
-	w.chains.events = w.chains.events[:last]
-	w.chains.signal = false
+	last := len(q.events) - 1
+	e := q.events[last]
+	q.events = q.events[:last]
+	q.due = false
 	var raw [wire.EventRecordSize]byte
 	r := wire.EventRecord{Events: wire.EventCompletion}
 	r.Encode(raw[:])
 	written := uint32(wire.EventRecordSize)
-	if err := w.mem.Write(raw[:], e.record); err != nil {
+	if err := q.mem.Write(raw[:], e.record); err != nil {
 		written = 0
 	}
-	w.giveLocked(e.head, written)
+	q.giveLocked(e.head, written)
+}
+
+func (q *chains) enableKick() (more bool, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.queue.EnableKick()
+}
+
+func (q *chains) disableKick() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.queue.DisableKick()
+}
+
+// setCall changes how the guest is interrupted.
+func (q *chains) setCall(fd int) {
+	if q.call >= 0 {
+		unix.Close(q.call)
+	}
+	q.call = fd
 }

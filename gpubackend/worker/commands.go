@@ -66,7 +66,7 @@ func (w *Worker) execute(c *call.Call) {
 	result := w.dispatch(c)
 	w.buffers.Release()
 	if result != call.Pending {
-		w.giveUnused(c, result)
+		w.maps.GiveUnused(c, result)
 		w.finish(c.Slot, c.Seq, c.Reply(), result, c.Answers())
 	}
 }
@@ -115,7 +115,7 @@ func (w *Worker) finish(slot uint16, seq uint32, reply bool, result gpubackend.R
 	}
 	w.print()
 	w.arena.Answer(slot, seq, int32(result), words)
-	w.wakeSleepers()
+	w.chains.wakeSleepers()
 }
 
 // failed counts a result that is an error, and remembers one that the context doesn't survive.

@@ -89,7 +89,7 @@ func (w *Worker) obey(r received) error {
 	case handover.KindPause:
 		return w.pauseUntilResume()
 	case handover.KindCall:
-		w.setCall(n.Call)
+		w.chains.setCall(n.Call)
 		return nil
 	case handover.KindPolicy:
 		if r.message.Policy != nil {
@@ -107,27 +107,20 @@ func (w *Worker) obey(r received) error {
 	return fmt.Errorf("device process: unexpected message %q", r.message.Kind)
 }
 
-func (w *Worker) setCall(fd int) {
-	if w.call >= 0 {
-		unix.Close(w.call)
-	}
-	w.call = fd
-}
-
 func (w *Worker) resume(r received) error {
 	n := r.message.Name(r.fds)
 	if r.message.Queue == nil || n.Kick < 0 {
 		return errors.New("device process: resume without a queue")
 	}
-	queue, err := virtqueue.New(w.mem, queueConfig(r.message.Queue, r.message.Queue.Base, r.message.Queue.InFlight))
+	queue, err := virtqueue.New(w.chains.mem, queueConfig(r.message.Queue, r.message.Queue.Base, r.message.Queue.InFlight))
 	if err != nil {
 		return fmt.Errorf("take the queue back: %w", err)
 	}
-	w.queue.Close()
-	w.queue, w.chains.config = queue, *r.message.Queue
+	w.chains.queue.Close()
+	w.chains.queue, w.chains.config = queue, *r.message.Queue
 	_ = w.kick.Close()
 	w.kick = os.NewFile(uintptr(n.Kick), "kick")
-	w.setCall(n.Call)
+	w.chains.setCall(n.Call)
 	return nil
 }
 
@@ -138,15 +131,15 @@ func (w *Worker) replaceMemory(m *handover.Message, files []int) error {
 	if err != nil {
 		return fmt.Errorf("map guest memory: %w", err)
 	}
-	inFlight := w.queue.AppendInFlight(nil)
-	queue, err := virtqueue.New(mem, queueConfig(&w.chains.config, w.queue.Base(), inFlight))
+	inFlight := w.chains.queue.AppendInFlight(nil)
+	queue, err := virtqueue.New(mem, queueConfig(&w.chains.config, w.chains.queue.Base(), inFlight))
 	if err != nil {
 		mem.Close()
 		return fmt.Errorf("move the queue: %w", err)
 	}
-	w.queue.Close()
-	w.mem.Close()
-	w.queue, w.mem = queue, mem
+	w.chains.queue.Close()
+	w.chains.mem.Close()
+	w.chains.queue, w.chains.mem = queue, mem
 	return nil
 }
 

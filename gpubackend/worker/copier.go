@@ -124,7 +124,7 @@ func (c *copier) arrived(w *Worker, m Moved) {
 	s := &c.slots[m.ID]
 	switch {
 	case m.Err != nil:
-		w.complain(m.Err, "copy guest memory")
+		w.chains.complain(m.Err, "copy guest memory")
 		w.endChunk(s, gpubackend.InvalidValue)
 	case s.op.dir == toDevice && s.op.loan == nil:
 		w.carry(s)

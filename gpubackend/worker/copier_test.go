@@ -75,7 +75,7 @@ func TestStagingMemoryIsShortForOneCopy(t *testing.T) {
 			if got := r.copyAt(t, m, op, 3, lentBase); got != gpubackend.Success {
 				t.Errorf("straight: %d", got)
 			}
-			if users := r.chains.maps[1].users; users != 0 || d.staged != 1 {
+			if users := r.chains.maps[1].Users(); users != 0 || d.staged != 1 {
 				t.Errorf("%d users of the mapping, %d staging memories", users, d.staged)
 			}
 		})
@@ -112,7 +112,7 @@ func TestPoolsGiveMemoryForStaging(t *testing.T) {
 	if d.blocks != 1 {
 		t.Fatalf("%d blocks are kept", d.blocks)
 	}
-	r.queue = emptyQueue(t)
+	r.chains.queue = emptyQueue(t)
 	if got := r.copyAt(t, m, gpubackend.OpCopyHtoD, 9, unlent); got != gpubackend.Success || d.blocks != 0 {
 		t.Fatalf("%d, %d blocks are kept", got, d.blocks)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/maps"
 )
 
 // direction of a copy between guest memory and the device.
@@ -44,11 +45,11 @@ func (w *Worker) copyLinear(c *call.Call, dir direction, a *command.CopyHtoD) gp
 	if r.Kind != wire.BufferMap {
 		return w.copyInline(c, dir, r, dev, s)
 	}
-	m, result := w.mapped(r, dir == toHost)
+	m, result := w.maps.Named(r, dir == toHost)
 	if result != gpubackend.Success {
 		return result
 	}
-	if w.isAtAddress(m, r) {
+	if w.hostMemory.AtAddress(m, r) {
 		return w.copyPinned(c, dir, m, r, a.Flags, dev.address, s)
 	}
 	return w.copyMapped(c, isPart(c, a.Flags), dir, m, linear(r.MapOffset(), bytes), dev, s)
@@ -124,8 +125,8 @@ func (w *Worker) registerBulk() gpubackend.Result {
 
 // copyPinned copies between the device and memory that the driver reaches at the guest's address: as asynchronous as
 // CUDA's own.
-func (w *Worker) copyPinned(c *call.Call, dir direction, m *mapping, r call.Reference, flags, dev uint64, s gpubackend.Stream) gpubackend.Result {
-	host := m.address + r.MapOffset()
+func (w *Worker) copyPinned(c *call.Call, dir direction, m *maps.Map, r call.Reference, flags, dev uint64, s gpubackend.Stream) gpubackend.Result {
+	host := m.Address + r.MapOffset()
 	dst, src := dev, host
 	if dir == toHost {
 		dst, src = host, dev
@@ -142,14 +143,14 @@ func (w *Worker) copyPinned(c *call.Call, dir direction, m *mapping, r call.Refe
 }
 
 // copyMapped starts a copy through the mover.
-func (w *Worker) copyMapped(c *call.Call, part bool, dir direction, m *mapping, host hostLayout, dev box, s gpubackend.Stream) gpubackend.Result {
+func (w *Worker) copyMapped(c *call.Call, part bool, dir direction, m *maps.Map, host hostLayout, dev box, s gpubackend.Stream) gpubackend.Result {
 	if w.mover == nil {
 		return gpubackend.NotSupported
 	}
 	if !c.Reply() && !part {
 		return gpubackend.InvalidValue
 	}
-	m.users++
+	w.maps.Use(m)
 	w.state.Count(handover.BytesMapped, dev.bytes())
 	op := &copyOp{dir: dir, part: part, dev: dev, stream: s, mapping: m, host: host}
 	if w.straight(op) {
@@ -220,15 +221,15 @@ func (w *Worker) copyBoxHost(c *call.Call, a *command.CopyBox, host hostLayout, 
 	if r.Kind != wire.BufferMap {
 		return w.copyBoxInline(c, dir, r, host, dev, s)
 	}
-	m, result := w.mapped(r, dir == toHost)
+	m, result := w.maps.Named(r, dir == toHost)
 	if result != gpubackend.Success {
 		return result
 	}
-	if !w.isAtAddress(m, r) {
+	if !w.hostMemory.AtAddress(m, r) {
 		host.offset = r.MapOffset()
 		return w.copyMapped(c, false, dir, m, host, dev, s)
 	}
-	at := m.address + r.MapOffset()
+	at := m.Address + r.MapOffset()
 	b := gpubackend.Box{
 		Dst: dev.address, DstPitch: dev.pitch, DstSlice: dev.slice, Src: at, SrcPitch: host.pitch, SrcSlice: host.slice,
 		Width: dev.width, Height: dev.height, Depth: dev.depth,

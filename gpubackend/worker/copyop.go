@@ -9,6 +9,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/worker/maps"
 )
 
 // copyOp is a copy between a mapping and device memory, while it goes on, in chunks of whole rows, or
@@ -23,7 +24,7 @@ type copyOp struct {
 	stream  gpubackend.Stream
 	context uint64
 
-	mapping *mapping
+	mapping *maps.Map
 	loan    *loan // where the mover reaches the device memory
 	settled bool  // the earlier work of the stream is done
 
@@ -53,7 +54,7 @@ func (w *Worker) advance(op *copyOp) gpubackend.Result {
 	if op.chunks > 0 || op.result == gpubackend.Success && !op.started() {
 		return gpubackend.NotReady
 	}
-	w.release(op.mapping)
+	w.maps.Release(op.mapping)
 	return op.result
 }
 
@@ -159,7 +160,7 @@ func (w *Worker) move(s *slot) {
 	s.state = slotMoving
 	runs := w.copies.runs[:0]
 	s.eachRow(func(p position, _, n uint64) gpubackend.Result {
-		runs = op.mapping.slice(runs, op.host.offset+p.row.offset(op.host.pitch, op.host.slice)+p.x, n)
+		runs = op.mapping.Slice(runs, op.host.offset+p.row.offset(op.host.pitch, op.host.slice)+p.x, n)
 		return gpubackend.Success
 	})
 	w.copies.runs = runs
@@ -174,7 +175,7 @@ func (w *Worker) move(s *slot) {
 	}
 	err := w.mover.Start(&m)
 	if err != nil {
-		w.complain(err, "start a copy")
+		w.chains.complain(err, "start a copy")
 		w.endChunk(s, gpubackend.Unknown)
 	}
 }
@@ -232,7 +233,7 @@ func (w *Worker) openStaging(bytes uint64) (address uint64, staging uint32, resu
 		address, fd, result = w.driver.Staging(bytes)
 	}
 	if result != gpubackend.Success {
-		w.complain(result.Err(), "get staging memory")
+		w.chains.complain(result.Err(), "get staging memory")
 		return 0, 0, result
 	}
 	defer unix.Close(fd)
@@ -242,7 +243,7 @@ func (w *Worker) openStaging(bytes uint64) (address uint64, staging uint32, resu
 	}
 	w.driver.Unstage(address)
 	if errors.Is(err, ErrRefused) {
-		w.complain(err, "lend staging memory to the mover")
+		w.chains.complain(err, "lend staging memory to the mover")
 		return 0, 0, gpubackend.OutOfMemory
 	}
 	w.copies.fail(w, err)

@@ -25,12 +25,12 @@ func (r *rig) withQueue(t testing.TB) *virtqueuetest.Driver {
 	g.Alloc(4096, 4096)
 	d := virtqueuetest.NewDriver(g, 16, false)
 	var err error
-	r.Worker.mem = g.Mem
-	r.queue, err = virtqueue.New(g.Mem, queueConfig(&handover.Queue{Size: 16, Desc: d.Desc, Avail: d.Avail, Used: d.Used}, 0, nil))
+	r.chains.mem = g.Mem
+	r.chains.queue, err = virtqueue.New(g.Mem, queueConfig(&handover.Queue{Size: 16, Desc: d.Desc, Avail: d.Avail, Used: d.Used}, 0, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(r.queue.Close)
+	t.Cleanup(r.chains.queue.Close)
 	return d
 }
 
@@ -89,7 +89,7 @@ func FuzzChains(f *testing.F) {
 		at := min(int(split), len(header))
 		for i := range uint64(3) {
 			addr := 0x100000 + i*8192
-			if err := r.Worker.mem.Write(header, addr); err != nil {
+			if err := r.chains.mem.Write(header, addr); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := d.Add(
@@ -99,7 +99,7 @@ func FuzzChains(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := r.takeChains(); err != nil {
+		if _, err := r.chains.takeChains(); err != nil {
 			t.Fatal(err)
 		}
 		kept := len(r.chains.events) + len(r.chains.maps)

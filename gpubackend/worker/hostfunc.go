@@ -238,7 +238,7 @@ func (h *hostFuncs) next(w *Worker) bool {
 func (h *hostFuncs) tell(w *Worker, result gpubackend.Result, token uint64) {
 	h.seq++
 	w.arena.Answer(wire.HostSlot, h.seq, int32(result), []uint64{token})
-	w.wakeSleepers()
+	w.chains.wakeSleepers()
 }
 
 // fail tells the guest, after all that is due, that no more functions will be: the context is dead.

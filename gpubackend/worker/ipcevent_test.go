@@ -30,7 +30,7 @@ func sharingRig(t *testing.T) (*rig, *sharingDriver) {
 	t.Helper()
 	r, d := newRig(t), &sharingDriver{}
 	r.use(d)
-	r.queue = emptyQueue(t) // looked at for mappings that random names may look like
+	r.chains.queue = emptyQueue(t) // looked at for mappings that random names may look like
 	return r, d
 }
 

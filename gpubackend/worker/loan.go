@@ -155,7 +155,7 @@ func (w *Worker) endLoans(address, bytes uint64) {
 			continue
 		}
 		if err := w.mover.Detach(l.number); err != nil {
-			w.complain(err, "take device memory back from the mover")
+			w.chains.complain(err, "take device memory back from the mover")
 		}
 		w.log.WithField("took", time.Since(begin)).Debug("memory is taken back from the mover")
 	}

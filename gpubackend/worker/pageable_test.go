@@ -5,7 +5,6 @@ package worker
 import (
 	"bytes"
 	"io"
-	"math/rand/v2"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -19,69 +18,10 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/soft"
 	"github.com/paracuda/paracuda/gpubackend/wire"
-	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/virtqueue"
 	"github.com/paracuda/paracuda/virtqueue/virtqueuetest"
 )
-
-// TestPageablesAgainstOracle puts random mappings over one another and compares with one entry for each page.
-func TestPageablesAgainstOracle(t *testing.T) {
-	const pages = 64
-	r := rand.New(rand.NewPCG(7, 8))
-	var list pageables
-	var slow [pages]*mapping
-	used := [pages]bool{}
-	for step := range 5000 {
-		base := r.Uint64N(pages)
-		m, bytes := &mapping{id: uint32(step)}, 1+r.Uint64N(pages-base)
-		gaps := list.gaps(addresses.Of(base, bytes))
-		for _, g := range gaps {
-			for p := g.Base; p < g.End(); p++ {
-				if used[p] || p < base || p >= base+bytes {
-					t.Fatalf("step %d: page %d is no gap", step, p)
-				}
-				used[p] = true
-			}
-		}
-		before := map[*mapping]bool{}
-		for p := base; p < base+bytes; p++ {
-			if !used[p] {
-				t.Fatalf("step %d: the gap at page %d was not found", step, p)
-			}
-			before[slow[p]] = true
-			slow[p] = m
-		}
-		delete(before, nil)
-		m.shown = bytes
-		for _, old := range list.place(span{addresses.Of(base, bytes), m}) {
-			if !before[old] {
-				t.Fatalf("step %d: mapping %d is gone, which it wasn't", step, old.id)
-			}
-			delete(before, old)
-		}
-		count := map[*mapping]uint64{}
-		for _, of := range slow {
-			count[of]++
-		}
-		for old := range before {
-			if count[old] == 0 {
-				t.Fatalf("step %d: nothing is left of mapping %d", step, old.id)
-			}
-		}
-		at := uint64(0)
-		for _, s := range list {
-			for p := s.Base; p < s.End(); p++ {
-				if p < at || slow[p] != s.mapping {
-					t.Fatalf("step %d: page %d is in the wrong span", step, p)
-				}
-			}
-			if at = s.End(); s.Bytes == 0 || s.mapping.shown != count[s.mapping] {
-				t.Fatalf("step %d: %d bytes of mapping %d are shown, want %d", step, s.mapping.shown, s.mapping.id, count[s.mapping])
-			}
-		}
-	}
-}
 
 // fakeCUDA is the CUDA back end over the driver library that package cuda is tested with.
 func fakeCUDA(t *testing.T) gpubackend.Driver {
@@ -116,11 +56,11 @@ func newPageableRig(t *testing.T, d gpubackend.Driver) *pageableRig {
 	r.queue = virtqueuetest.NewDriver(r.guest, 16, false)
 	var err error
 	q := handover.Queue{Size: 16, Desc: r.queue.Desc, Avail: r.queue.Avail, Used: r.queue.Used}
-	if r.Worker.queue, err = virtqueue.New(r.guest.Mem, queueConfig(&q, 0, nil)); err != nil {
+	if r.chains.queue, err = virtqueue.New(r.guest.Mem, queueConfig(&q, 0, nil)); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(r.Worker.queue.Close)
-	r.Worker.mem = r.guest.Mem
+	t.Cleanup(r.chains.queue.Close)
+	r.chains.mem = r.guest.Mem
 	r.use(d)
 	if _, result := d.Open(nil); result != gpubackend.Success {
 		t.Fatalf("open: %d", result)

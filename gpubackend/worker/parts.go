@@ -45,7 +45,7 @@ func (w *Worker) endPart(c *call.Call, part bool, result gpubackend.Result) gpub
 	if result == call.Pending || !part {
 		return result
 	}
-	w.giveUnused(c, result)
+	w.maps.GiveUnused(c, result)
 	w.failed(result)
 	w.partsOf(c).note(result)
 	return call.Pending

@@ -12,6 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/maps"
 )
 
 // stagingDriver is a fake device that has staging memory.
@@ -66,8 +67,8 @@ func newPartsRig(t *testing.T) (*rig, *fakeMover) {
 	r.Worker.mover = m
 	r.use(stagingDriver{r.driver})
 	r.policy.StagingBytes = 8 << 20
-	r.chains.maps[1] = &mapping{
-		id: 1, bytes: 1 << 20, flags: wire.MapFlagWrite, runs: []wire.Run{{Address: 0, Bytes: 1 << 20}},
+	r.chains.maps[1] = &maps.Map{
+		ID: 1, Bytes: 1 << 20, Flags: wire.MapFlagWrite, Runs: []wire.Run{{Address: 0, Bytes: 1 << 20}},
 	}
 	return r, m
 }
@@ -115,7 +116,7 @@ func TestJoinWaitsForAllParts(t *testing.T) {
 			if s := r.slot(); s.Done != 1 || s.Result != 0 || len(r.waiters) != 0 {
 				t.Fatalf("then: %+v", s)
 			}
-			if users := r.chains.maps[1].users; users != 0 {
+			if users := r.chains.maps[1].Users(); users != 0 {
 				t.Fatalf("%d users of the mapping are left", users)
 			}
 		})

@@ -19,7 +19,9 @@ func (w *Worker) buildTable() {
 	w.table.Add(w.raw())
 	w.table.Add(w.launcher.Handlers())
 	w.table.Wrap(w.kernels.Steps())
-	for _, part := range []interface{ Handlers() call.Handlers }{w.pools, w.memory, w.sharing} {
+	for _, part := range []interface{ Handlers() call.Handlers }{
+		w.pools, w.memory, w.sharing, w.hostMemory,
+	} {
 		w.table.Add(part.Handlers())
 	}
 	w.table.Wrap(w.steps())
@@ -38,10 +40,6 @@ func (w *Worker) raw() call.Handlers {
 		gpubackend.OpCtxSynchronize:          call.Decoded(command.DecodeCtxSynchronize, w.runCtxSynchronize),
 		gpubackend.OpStreamSynchronize:       call.Decoded(command.DecodeStreamSynchronize, w.runStreamSynchronize),
 		gpubackend.OpEventSynchronize:        call.Decoded(command.DecodeEventSynchronize, w.runEventSynchronize),
-		gpubackend.OpHostRegister:            call.Decoded(command.DecodeHostRegister, w.runHostRegister),
-		gpubackend.OpHostUnregister:          call.Decoded(command.DecodeHostUnregister, w.runHostUnregister),
-		gpubackend.OpHostKeep:                call.Decoded(command.DecodeHostKeep, w.runHostKeep),
-		gpubackend.OpHostPageable:            call.Decoded(command.DecodeHostPageable, w.runHostPageable),
 		gpubackend.OpCopyHtoD:                call.Decoded(command.DecodeCopyHtoD, w.runCopyHtoD),
 		gpubackend.OpCopyDtoH:                call.Decoded(command.DecodeCopyDtoH, w.runCopyDtoH),
 		gpubackend.OpCopyBox:                 call.Decoded(command.DecodeCopyBox, w.runCopyBox),
@@ -120,14 +118,14 @@ func (w *Worker) runHello(c *call.Call, a command.Hello) gpubackend.Result {
 }
 
 func (w *Worker) runUnmap(c *call.Call, a command.Unmap) gpubackend.Result {
-	m := w.findMap(uint32(a.Map))
+	m := w.maps.Find(uint32(a.Map))
 	if m == nil {
 		return gpubackend.InvalidValue
 	}
-	if w.hosts[m.id] != nil || m.shown > 0 {
+	if w.hostMemory.Holds(m) {
 		return gpubackend.NotPermitted
 	}
-	w.giveMap(m)
+	w.maps.Give(m)
 	return gpubackend.Success
 }
 

@@ -33,7 +33,7 @@ func emptyQueue(tb testing.TB) *virtqueue.Queue {
 // thread of its own. It needs two free cores.
 func BenchmarkRoundTrip(b *testing.B) {
 	r := newRig(b)
-	r.queue, r.messages = emptyQueue(b), make(chan received, 1)
+	r.chains.queue, r.messages = emptyQueue(b), make(chan received, 1)
 	r.policy.SpinHostUs = 1e6
 	ended := make(chan error)
 	go func() {

@@ -64,11 +64,11 @@ func (w *Worker) sleep(idle time.Duration) error {
 			return nil
 		}
 	}
-	more, err := w.enableKick()
+	more, err := w.chains.enableKick()
 	if err != nil {
 		return fmt.Errorf("queue: %w", err)
 	}
-	defer w.disableKick()
+	defer w.chains.disableKick()
 	if more {
 		return nil
 	}
@@ -76,18 +76,6 @@ func (w *Worker) sleep(idle time.Duration) error {
 	w.watchdog.asleep.Store(true)
 	defer w.watchdog.asleep.Store(false)
 	return w.poll(w.pause(idle))
-}
-
-func (w *Worker) enableKick() (more bool, err error) {
-	w.chains.mu.Lock()
-	defer w.chains.mu.Unlock()
-	return w.queue.EnableKick()
-}
-
-func (w *Worker) disableKick() {
-	w.chains.mu.Lock()
-	defer w.chains.mu.Unlock()
-	w.queue.DisableKick()
 }
 
 // pause is how long to sleep at most: for ever unless calls wait for the GPU or a batch grows.

@@ -163,7 +163,7 @@ func (w *Worker) pollWaiters() (answered bool) {
 		}
 		if announced {
 			// Nothing is written: the thread may have been answered its next call by now.
-			w.wakeSleepers()
+			w.chains.wakeSleepers()
 			continue
 		}
 		var words []uint64

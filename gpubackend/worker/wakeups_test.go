@@ -107,13 +107,14 @@ func newRaceRig(t *testing.T) *raceRig {
 	r.guest.Alloc(4096, 4096)
 	d := virtqueuetest.NewDriver(r.guest, 64, true)
 	r.queueSide = d
-	r.Worker.mem, r.messages, r.arena = r.guest.Mem, make(chan received, 1), nil
+	r.chains.mem, r.messages = r.guest.Mem, make(chan received, 1)
+	r.arena, r.chains.arena = nil, nil
 	q := handover.Queue{Size: 64, Desc: d.Desc, Avail: d.Avail, Used: d.Used, EventIdx: true, Indirect: true}
 	var err error
-	if r.queue, err = virtqueue.New(r.guest.Mem, queueConfig(&q, 0, nil)); err != nil {
+	if r.chains.queue, err = virtqueue.New(r.guest.Mem, queueConfig(&q, 0, nil)); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(r.queue.Close)
+	t.Cleanup(r.chains.queue.Close)
 	if r.wake, err = newWake(); err != nil {
 		t.Fatal(err)
 	}
@@ -124,10 +125,10 @@ func newRaceRig(t *testing.T) *raceRig {
 	}
 	r.Worker.kick = os.NewFile(uintptr(kick), "kick")
 	t.Cleanup(func() { _ = r.Worker.kick.Close() })
-	if r.Worker.call, err = newWake(); err != nil {
+	if r.chains.call, err = newWake(); err != nil {
 		t.Fatal(err)
 	}
-	r.callFile = os.NewFile(uintptr(r.Worker.call), "call")
+	r.callFile = os.NewFile(uintptr(r.chains.call), "call")
 	r.controlFD = virtqueuetest.MemFD(t, 4096)
 	if r.control, err = unix.Mmap(r.controlFD, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
 		t.Fatal(err)
@@ -151,7 +152,7 @@ func (r *raceRig) offer(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.offerEvent()
-	if took, err := r.takeChains(); !took || err != nil || r.arena == nil {
+	if took, err := r.chains.takeChains(); !took || err != nil || r.arena == nil {
 		t.Fatalf("the arena was not taken: %v", err)
 	}
 	r.rig.mem = nil // the arena is elsewhere

@@ -20,14 +20,15 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/contexts"
 	"github.com/paracuda/paracuda/gpubackend/worker/exports"
 	"github.com/paracuda/paracuda/gpubackend/worker/fences"
+	"github.com/paracuda/paracuda/gpubackend/worker/hostmemory"
 	"github.com/paracuda/paracuda/gpubackend/worker/kernels"
 	"github.com/paracuda/paracuda/gpubackend/worker/launcher"
+	"github.com/paracuda/paracuda/gpubackend/worker/maps"
 	"github.com/paracuda/paracuda/gpubackend/worker/memory"
 	"github.com/paracuda/paracuda/gpubackend/worker/pools"
 	"github.com/paracuda/paracuda/gpubackend/worker/sharing"
 	"github.com/paracuda/paracuda/gpubackend/worker/streams"
 	"github.com/paracuda/paracuda/virtqueue"
-	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
 // Worker serves one channel.
@@ -40,10 +41,7 @@ type Worker struct {
 	policy handover.Policy
 	state  *handover.State
 
-	mem      *guestmem.Memory
-	queue    *virtqueue.Queue
 	kick     *os.File
-	call     int
 	control  *handover.Conn
 	messages chan received
 	wake     int // eventfd: a message is in messages
@@ -74,6 +72,8 @@ type Worker struct {
 	kernels        *kernels.Kernels
 	launcher       *launcher.Launcher
 	hostFuncs      hostFuncs
+	maps           *maps.Maps
+	hostMemory     *hostmemory.HostMemory
 	watchdog       *watchdog
 	graphs         graphs
 	captures       captures
@@ -82,10 +82,7 @@ type Worker struct {
 	places         *addresses.Places
 	sharing        *sharing.Sharing
 	exports        *exports.Exports
-	pageables      pageables
 	greens         greens
-	hosts          map[uint32]*hostRange
-	growing        map[uint64]*hostWhole // that have more to come, by where they end
 	unknown        map[gpubackend.Op]bool
 }
 
@@ -153,12 +150,12 @@ func newWorker(c Config, m *handover.Message, fds []int, driver gpubackend.Drive
 		gpu: m.GPU, host: host,
 		driver: driver, warm: driver != nil, watchdog: dog,
 		log:    c.Log.WithFields(logrus.Fields{"channel": m.Channel, "guest_pid": m.PID, "program": m.Comm}),
-		policy: *m.Policy, control: c.Control, messages: make(chan received, 1), call: n.Call,
-		kick: os.NewFile(uintptr(n.Kick), "kick"), hosts: map[uint32]*hostRange{}, growing: map[uint64]*hostWhole{}, unknown: map[gpubackend.Op]bool{},
+		policy: *m.Policy, control: c.Control, messages: make(chan received, 1),
+		kick: os.NewFile(uintptr(n.Kick), "kick"), unknown: map[gpubackend.Op]bool{},
 	}
 	dog.log.Store(w.log)
 	w.objects.Memory = host
-	w.chains.maps, w.places = map[uint32]*mapping{}, addresses.NewPlaces()
+	w.places = addresses.NewPlaces()
 	var err error
 	if w.wake, err = newWake(); err != nil {
 		return nil, err
@@ -166,13 +163,13 @@ func newWorker(c Config, m *handover.Message, fds []int, driver gpubackend.Drive
 	if w.state, err = handover.OpenState(n.State); err != nil {
 		return nil, err
 	}
-	if w.mem, err = m.Map(n.Memory); err != nil {
+	if w.chains.mem, err = m.Map(n.Memory); err != nil {
 		return nil, fmt.Errorf("map guest memory: %w", err)
 	}
-	if w.queue, err = virtqueue.New(w.mem, queueConfig(m.Queue, m.Queue.Base, m.Queue.InFlight)); err != nil {
+	if w.chains.queue, err = virtqueue.New(w.chains.mem, queueConfig(m.Queue, m.Queue.Base, m.Queue.InFlight)); err != nil {
 		return nil, fmt.Errorf("take over the queue: %w", err)
 	}
-	w.chains.config = *m.Queue
+	w.chains.config, w.chains.call = *m.Queue, n.Call
 	if !w.warm {
 		if w.driver, err = c.NewDriver(m.GPU, *m.Policy, host); err != nil {
 			return nil, err
@@ -189,9 +186,11 @@ func newWorker(c Config, m *handover.Message, fds []int, driver gpubackend.Drive
 
 // assemble makes what needs the driver.
 func (w *Worker) assemble() {
+	w.chains.prepare(w.log, w.state, func(a *arena.Arena) { w.arena = a })
+	w.maps = maps.New(&w.chains, w.log)
 	w.buffers = call.Buffers{
 		Bulk:   func(offset, bytes uint64) ([]byte, error) { return w.arena.Bulk(offset, bytes) },
-		Pages:  w.pages,
+		Pages:  w.maps.Pages,
 		Host:   w.host,
 		Copied: func(bytes uint64) { w.state.Count(handover.BytesCopied, bytes) },
 	}
@@ -204,6 +203,10 @@ func (w *Worker) assemble() {
 		Driver: w.driver, Objects: &w.objects, Streams: w.streams, Kernels: w.kernels,
 		Fail:  func(result gpubackend.Result) { w.finish(0, 0, false, result, nil) },
 		Count: func(n handover.Counter, by uint64) { w.state.Count(n, by) },
+	})
+	w.hostMemory = hostmemory.New(hostmemory.Config{
+		Driver: w.driver, Maps: w.maps, Places: w.places, Pieces: w.chains.pieces, WhenIdle: w.whenIdle,
+		Mapped: func(bytes uint64) { w.state.Count(handover.BytesMapped, bytes) }, Log: w.log,
 	})
 	w.exports = exports.New(w.control, w.log)
 	w.sharing = sharing.New(sharing.Config{
@@ -263,11 +266,11 @@ func (w *Worker) loop() error {
 // lookAround does what there is to do besides commands and waiting calls, and says whether there was anything.
 func (w *Worker) lookAround() (busy bool, err error) {
 	w.watchdog.turn()
-	took, err := w.takeChains()
+	took, err := w.chains.takeChains()
 	if err != nil {
 		return took, err
 	}
-	w.signal()
+	w.chains.signal()
 	select {
 	case r := <-w.messages:
 		return true, w.handle(r)
@@ -281,7 +284,7 @@ func (w *Worker) close() {
 	if w.driver != nil {
 		w.driver.Close()
 	}
-	if w.queue != nil {
-		w.queue.Close()
+	if w.chains.queue != nil {
+		w.chains.queue.Close()
 	}
 }

@@ -130,12 +130,13 @@ func newRig(t testing.TB) *rig {
 	}
 	r.Worker = &Worker{
 		watchdog: &watchdog{},
-		log:      logrus.NewEntry(log), driver: r.driver, state: state, arena: a, opened: true, call: -1,
-		hosts: map[uint32]*hostRange{}, growing: map[uint64]*hostWhole{}, unknown: map[gpubackend.Op]bool{},
-		policy: handover.Policy{BatchCommands: 512, BatchBytes: 64 << 10},
+		log:      logrus.NewEntry(log), driver: r.driver, state: state, opened: true,
+		unknown: map[gpubackend.Op]bool{},
+		policy:  handover.Policy{BatchCommands: 512, BatchBytes: 64 << 10},
 	}
-	r.chains.maps, r.places = map[uint32]*mapping{}, addresses.NewPlaces()
+	r.places, r.chains.call = addresses.NewPlaces(), -1
 	r.use(r.driver)
+	r.chains.use(a)
 	r.context = r.objects.Add(object.Context, 1, 0)
 	r.function = r.objects.Add(object.Function, 2, r.context)
 	return r
@@ -238,7 +239,7 @@ func TestHostileCommands(t *testing.T) {
 		{"keep without a map", gpubackend.OpHostKeep, []uint64{1, 4096, 4096, 0, 0}, gpubackend.HostMemoryNotRegistered},
 		{"unregister without a map", gpubackend.OpHostUnregister, []uint64{1}, gpubackend.HostMemoryNotRegistered},
 	}
-	r.queue = emptyQueue(t) // looked at for mappings that are named
+	r.chains.queue = emptyQueue(t) // looked at for mappings that are named
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := r.call(t, tt.op, tt.words...); got != tt.want {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package worker
+package hostmemory
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
@@ -10,9 +10,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-// runHostKeep makes the driver forget a whole but for pages that other registrations of the guest's have, too.
+// keepWhenIdle makes the driver forget a whole but for pages that other registrations of the guest's have, too.
 // Nothing is to find them missing meanwhile: it is done when the context is idle.
-func (w *Worker) runHostKeep(c *call.Call, a command.HostKeep) gpubackend.Result {
+func (s *HostMemory) keepWhenIdle(c *call.Call, a command.HostKeep) gpubackend.Result {
 	id := uint32(a.Map)
 	var kept []addresses.Range
 	for _, r := range []addresses.Range{addresses.Of(a.First, a.FirstBytes), addresses.Of(a.Second, a.SecondBytes)} {
@@ -20,11 +20,11 @@ func (w *Worker) runHostKeep(c *call.Call, a command.HostKeep) gpubackend.Result
 			kept = append(kept, r)
 		}
 	}
-	return w.whenIdle(c, func() (uint64, gpubackend.Result) { return 0, w.keepHost(id, kept) })
+	return s.WhenIdle(c, func() (uint64, gpubackend.Result) { return 0, s.keep(id, kept) })
 }
 
-func (w *Worker) keepHost(id uint32, kept []addresses.Range) gpubackend.Result {
-	h := w.hosts[id]
+func (s *HostMemory) keep(id uint32, kept []addresses.Range) gpubackend.Result {
+	h := s.ranges[id]
 	if h == nil {
 		return gpubackend.HostMemoryNotRegistered
 	}
@@ -33,16 +33,16 @@ func (w *Worker) keepHost(id uint32, kept []addresses.Range) gpubackend.Result {
 			return gpubackend.InvalidValue
 		}
 	}
-	if result := w.forgetWhole(h.whole); result != gpubackend.Success {
+	if result := s.forget(h.whole); result != gpubackend.Success {
 		return result
 	}
-	for _, x := range w.hosts {
+	for _, x := range s.ranges {
 		if x.whole == h.whole {
 			x.keep(kept)
 		}
 	}
 	for _, r := range kept {
-		if result := w.announceHost(h.whole, r); result != gpubackend.Success {
+		if result := s.register(h.whole, r); result != gpubackend.Success {
 			return result
 		}
 	}
@@ -50,7 +50,7 @@ func (w *Worker) keepHost(id uint32, kept []addresses.Range) gpubackend.Result {
 }
 
 // keep unmaps all but parts of a range, sorted.
-func (h *hostRange) keep(parts []addresses.Range) {
+func (h *pinned) keep(parts []addresses.Range) {
 	var left []addresses.Range
 	for _, m := range h.mapped {
 		at := m.Base

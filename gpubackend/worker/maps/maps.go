@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package maps
+
+import (
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
+)
+
+// Map is pinned pages of the guest process.
+type Map struct {
+	ID      uint32
+	Head    uint16 // of the chain
+	Bytes   uint64
+	Address uint64 // guest-virtual
+	Offset  uint64 // of the first byte in the runs
+	Flags   uint32
+	Runs    []wire.Run
+
+	users   int
+	leaving bool // to be returned when users is 0
+}
+
+// Writable says whether the device may write the pages.
+func (m *Map) Writable() bool { return m.Flags&wire.MapFlagWrite != 0 }
+
+// Oneshot says whether the map is for one command alone.
+func (m *Map) Oneshot() bool { return m.Flags&wire.MapFlagOneshot != 0 }
+
+// Leaving says whether the map goes back when no use is left.
+func (m *Map) Leaving() bool { return m.leaving }
+
+// Users is how many uses there are.
+func (m *Map) Users() int { return m.users }
+
+// Slice appends the runs that hold n bytes at an offset from the map's first byte. The caller has
+// checked that they are there.
+func (m *Map) Slice(dst []wire.Run, offset, n uint64) []wire.Run {
+	offset += m.Offset
+	for _, r := range m.Runs {
+		if n == 0 {
+			break
+		}
+		if offset >= r.Bytes {
+			offset -= r.Bytes
+			continue
+		}
+		part := min(r.Bytes-offset, n)
+		dst = append(dst, wire.Run{Address: r.Address + offset, Bytes: part})
+		offset, n = 0, n-part
+	}
+	return dst
+}
+
+// Source is where maps come from, and the guest memory that they are in.
+type Source interface {
+	// Find returns a map that is available, nil if there is none such.
+	Find(id uint32) *Map
+	// Return gives a map's chain back. A map that isn't available is left alone.
+	Return(m *Map)
+	// Read and Write copy from and to guest memory.
+	Read(b []byte, address uint64) error
+	Write(b []byte, address uint64) error
+}
+
+// Maps counts the uses of maps.
+type Maps struct {
+	source Source
+	log    *logrus.Entry
+}
+
+// New returns a Maps.
+func New(s Source, log *logrus.Entry) *Maps { return &Maps{s, log} }
+
+// Find returns a map that is available, nil if there is none such.
+func (s *Maps) Find(id uint32) *Map { return s.source.Find(id) }
+
+// Named finds the map that a reference names and checks the range.
+func (s *Maps) Named(r call.Reference, write bool) (*Map, gpubackend.Result) {
+	m := s.source.Find(r.MapID())
+	if m == nil || r.MapOffset() > m.Bytes || r.Bytes > m.Bytes-r.MapOffset() {
+		return nil, gpubackend.InvalidValue
+	}
+	if write && !m.Writable() {
+		return nil, gpubackend.InvalidValue
+	}
+	return m, gpubackend.Success
+}
+
+// Use begins a use of a map.
+func (s *Maps) Use(m *Map) { m.users++ }
+
+// Release ends a use of a map, and with the last one of a map for one command the map.
+func (s *Maps) Release(m *Map) {
+	m.users--
+	if m.leaving || m.Oneshot() {
+		s.Give(m)
+	}
+}
+
+// Drop ends a use of a map, which goes back.
+func (s *Maps) Drop(m *Map) {
+	m.users--
+	s.Give(m)
+}
+
+// Give returns a map as soon as nothing uses it.
+func (s *Maps) Give(m *Map) {
+	m.leaving = true
+	if m.users == 0 {
+		s.source.Return(m)
+	}
+}
+
+// GiveUnused returns the maps for one command that an erroneous command names, and nothing uses:
+// what refused it may have been ahead of them. Any word that looks like a reference is taken for
+// one, as no map is another process's.
+func (s *Maps) GiveUnused(c *call.Call, result gpubackend.Result) {
+	if result == gpubackend.Success || result == gpubackend.NotReady {
+		return
+	}
+	for _, word := range c.Command.Words[:c.Command.N] {
+		r := call.ReferenceOf(word, 0)
+		if r.Kind != wire.BufferMap {
+			continue
+		}
+		if m := s.source.Find(r.MapID()); m != nil && m.users == 0 && m.Oneshot() {
+			s.Give(m)
+		}
+	}
+}
+
+// named is what a reference names.
+type named struct {
+	s *Maps
+	m *Map
+	r call.Reference
+}
+
+// Pages finds what a reference of a call names.
+func (s *Maps) Pages(r call.Reference, write bool) (call.Pages, gpubackend.Result) {
+	m, result := s.Named(r, write)
+	if result != gpubackend.Success {
+		return nil, result
+	}
+	return named{s, m, r}, gpubackend.Success
+}
+
+// Read copies all of it: for arguments, not for payloads.
+func (p named) Read(b []byte) gpubackend.Result {
+	if err := p.each(b, p.s.source.Read); err != nil {
+		return gpubackend.InvalidValue
+	}
+	return gpubackend.Success
+}
+
+// Write copies an answer there.
+func (p named) Write(b []byte) {
+	if err := p.each(b, p.s.source.Write); err != nil {
+		p.s.log.WithError(err).Warn("write an answer")
+	}
+}
+
+func (p named) each(b []byte, f func(b []byte, address uint64) error) error {
+	p.s.Use(p.m)
+	defer p.s.Release(p.m)
+	at := uint64(0)
+	for _, run := range p.m.Slice(nil, p.r.MapOffset(), p.r.Bytes) {
+		if err := f(b[at:at+run.Bytes], run.Address); err != nil {
+			return err
+		}
+		at += run.Bytes
+	}
+	return nil
+}
