@@ -54,8 +54,13 @@ struct thread *thread_self(void);
 /* Sets what a thread does when it ends while the library may be used. Once, before any is registered. */
 void thread_at_exit(void (*hook)(struct thread *t));
 
+extern _Thread_local struct thread thread_own __attribute__((visibility("hidden")));
+
 /* The calling thread without registering it. */
-struct thread *thread_peek(void);
+static inline struct thread *thread_peek(void)
+{
+	return &thread_own;
+}
 
 /* The stream that a NULL stands for. */
 static inline CUstream thread_stream(CUstream stream)

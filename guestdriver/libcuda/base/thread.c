@@ -8,7 +8,8 @@
 
 int library_state;
 
-static _Thread_local struct thread self;
+_Thread_local struct thread thread_own;
+
 /* Written once: by the first thread, and by the start. */
 static struct {
 	pthread_once_t once;
@@ -43,17 +44,12 @@ static void make_key(void)
 	pthread_atfork(NULL, NULL, forked);
 }
 
-struct thread *thread_peek(void)
-{
-	return &self;
-}
-
 struct thread *thread_self(void)
 {
-	if (!self.registered) {
+	if (!thread_own.registered) {
 		pthread_once(&state.once, make_key);
-		pthread_setspecific(state.key, &self);
-		self.registered = true;
+		pthread_setspecific(state.key, &thread_own);
+		thread_own.registered = true;
 	}
-	return &self;
+	return &thread_own;
 }

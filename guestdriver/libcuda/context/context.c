@@ -18,13 +18,6 @@ static struct {
 	const struct context_hooks *hooks;	/* written by the start alone */
 } state = { .making = PTHREAD_MUTEX_INITIALIZER };
 
-struct context *context_current(void)
-{
-	struct thread *t = thread_peek();
-
-	return t->depth ? t->stack[t->depth - 1] : NULL;
-}
-
 bool context_alive(const struct context *c)
 {
 	return __atomic_load_n(&c->handle, __ATOMIC_ACQUIRE) != 0;

@@ -39,7 +39,12 @@ extern pthread_mutex_t context_lock;
 void request_init(struct request *r, unsigned op);
 
 /* The calling thread's current context, or NULL. */
-struct context *context_current(void);
+static inline struct context *context_current(void)
+{
+	const struct thread *t = thread_peek();
+
+	return t->depth ? t->stack[t->depth - 1] : NULL;
+}
 
 /* The context that owns what is made in c: of a green context the primary one. Only streams are a green context's own. */
 static inline struct context *context_home(struct context *c)

@@ -1,21 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/request.h"
 
-void request_begin(struct request *r, unsigned op, uint64_t context, bool sleeps)
-{
-	r->op = (uint16_t)op;
-	r->inlined = 0;
-	r->words = 0;
-	r->pieces = 0;
-	r->maps = 0;
-	r->exact = false;
-	r->always = false;
-	r->refused = false;
-	r->sleeps = sleeps;
-	r->payload = 0;
-	r->context = context;
-}
-
 /* Notes bytes that travel behind the words; `word` gets the reference to them, if it isn't -1. */
 static void add_piece(struct request *r, const void *data, size_t bytes, int word)
 {

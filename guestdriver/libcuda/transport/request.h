@@ -39,7 +39,20 @@ struct request {
 };
 
 /* An empty request in a context of the worker's, 0 for none. */
-void request_begin(struct request *r, unsigned op, uint64_t context, bool sleeps);
+static inline void request_begin(struct request *r, unsigned op, uint64_t context, bool sleeps)
+{
+	r->op = (uint16_t)op;
+	r->inlined = 0;
+	r->words = 0;
+	r->pieces = 0;
+	r->maps = 0;
+	r->exact = false;
+	r->always = false;
+	r->refused = false;
+	r->sleeps = sleeps;
+	r->payload = 0;
+	r->context = context;
+}
 
 static inline void request_word(struct request *r, uint64_t word)
 {
