@@ -12,7 +12,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
-	"github.com/paracuda/paracuda/gpubackend/cuda/graphs"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
@@ -82,7 +81,7 @@ func TestConditionalNode(t *testing.T) {
 	for _, test := range []struct {
 		bodies uint64
 		want   gpubackend.Result
-	}{{3, gpubackend.Success}, {graphs.MaxBodies + 1, gpubackend.InvalidValue}} {
+	}{{3, gpubackend.Success}, {cudaabi.MaxConditionalBodies + 1, gpubackend.InvalidValue}} {
 		n := &gpubackend.Node{Type: gpubackend.NodeConditional, Handle: handle, Kind: 2, Bodies: test.bodies}
 		node, _, bodies, r := d.GraphAddNode(g, nil, nil, n)
 		want(t, "add", r, test.want)

@@ -26,6 +26,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/sharing"
 	"github.com/paracuda/paracuda/gpubackend/cuda/streams"
 	"github.com/paracuda/paracuda/gpubackend/cuda/textures"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // DefaultLibrary is the name under which the driver's library is installed.
@@ -196,7 +197,8 @@ func (d *Device) greenEnded(c *contexts.Context) {
 // hasMajor says whether a device has that major compute capability.
 func (d *Device) hasMajor(major int) bool {
 	for i := range d.gpus.Len() {
-		has, r := d.DeviceGetAttribute(attributeMajor, d.gpus.At(i).Native)
+		has, r := d.DeviceGetAttribute(cudaabi.DeviceAttributeComputeCapabilityMajor,
+			d.gpus.At(i).Native)
 		if r == gpubackend.Success && int(has) == major {
 			return true
 		}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/cuda/limits"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // TestLimitsCount: heap, stacks and the buffer of printf are device memory as all other.
@@ -20,17 +20,23 @@ func TestLimitsCount(t *testing.T) {
 		want         gpubackend.Result
 		used         uint64 // MiB
 	}{
-		{"heap", limits.Heap, 68 << 20, gpubackend.Success, 60},
-		{"heap beyond all", limits.Heap, math.MaxUint64, gpubackend.OutOfMemory, 60},
-		{"heap beyond the limit", limits.Heap, 109 << 20, gpubackend.OutOfMemory, 60},
-		{"smaller heap", limits.Heap, 48 << 20, gpubackend.Success, 40},
-		{"heap that the driver refuses", limits.Heap, 13, gpubackend.InvalidValue, 40},
-		{"stack", limits.Stack, 11 << 10, gpubackend.Success, 60}, // 10 KiB more for each of 2048 threads
-		{"as much stack as there is", limits.Stack, math.MaxUint64, gpubackend.OutOfMemory, 60},
-		{"printf", limits.Printf, 21 << 20, gpubackend.Success, 80},
-		{"printf beyond the limit", limits.Printf, 42 << 20, gpubackend.OutOfMemory, 80},
+		{"heap", cudaabi.LimitMallocHeapSize, 68 << 20, gpubackend.Success, 60},
+		{"heap beyond all", cudaabi.LimitMallocHeapSize, math.MaxUint64, gpubackend.OutOfMemory,
+			60},
+		{"heap beyond the limit", cudaabi.LimitMallocHeapSize, 109 << 20, gpubackend.OutOfMemory,
+			60},
+		{"smaller heap", cudaabi.LimitMallocHeapSize, 48 << 20, gpubackend.Success, 40},
+		{"heap that the driver refuses", cudaabi.LimitMallocHeapSize, 13, gpubackend.InvalidValue,
+			40},
+		{"stack", cudaabi.LimitStackSize, 11 << 10, gpubackend.Success, 60},
+		// 10 KiB more for each of 2048 threads
+		{"as much stack as there is", cudaabi.LimitStackSize, math.MaxUint64,
+			gpubackend.OutOfMemory, 60},
+		{"printf", cudaabi.LimitPrintfFIFOSize, 21 << 20, gpubackend.Success, 80},
+		{"printf beyond the limit", cudaabi.LimitPrintfFIFOSize, 42 << 20, gpubackend.OutOfMemory,
+			80},
 		{"one that takes nothing", 5, 42 << 20, gpubackend.InvalidValue, 80},
-		{"smaller stack", limits.Stack, 16, gpubackend.Success, 60},
+		{"smaller stack", cudaabi.LimitStackSize, 16, gpubackend.Success, 60},
 	} {
 		want(t, c.name, d.CtxSetLimit(c.limit, c.value), c.want)
 		if got := d.Used(0) >> 20; got != c.used {
@@ -40,8 +46,9 @@ func TestLimitsCount(t *testing.T) {
 	other, r := d.CtxCreate(0, 0)
 	must(t, "create", r)
 	must(t, "set current", d.SetCurrent(other))
-	must(t, "heap of another context", d.CtxSetLimit(limits.Heap, 28<<20))
-	want(t, "stacks of another context", d.CtxSetLimit(limits.Stack, 12<<10), gpubackend.OutOfMemory)
+	must(t, "heap of another context", d.CtxSetLimit(cudaabi.LimitMallocHeapSize, 28<<20))
+	want(t, "stacks of another context", d.CtxSetLimit(cudaabi.LimitStackSize, 12<<10),
+		gpubackend.OutOfMemory)
 	if d.Used(0) != 80<<20 {
 		t.Errorf("%d MiB count for two contexts", d.Used(0)>>20)
 	}
@@ -56,7 +63,7 @@ func TestLimitsCount(t *testing.T) {
 // TestLimitsWithoutABound are the driver's business.
 func TestLimitsWithoutABound(t *testing.T) {
 	d := newDevice(t, Options{})
-	must(t, "heap", d.CtxSetLimit(limits.Heap, 1<<40))
+	must(t, "heap", d.CtxSetLimit(cudaabi.LimitMallocHeapSize, 1<<40))
 	if d.Used(0) != 0 {
 		t.Errorf("%d bytes count", d.Used(0))
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/environment"
 	"github.com/paracuda/paracuda/gpubackend/cuda/gpus"
 	"github.com/paracuda/paracuda/gpubackend/cuda/memory"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/pcie"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
@@ -79,12 +80,13 @@ func (d *Device) describe(i int, g *gpus.GPU, s *wire.SnapshotDevice) gpubackend
 	}
 	*g = gpus.GPU{
 		Native: dev, Total: s.TotalMemory,
-		Threads: uint64(s.Attribute[attributeMultiprocessors]) *
-			uint64(s.Attribute[attributeThreadsOfMultiprocessor]),
-		ReadOnlyRegister: s.Attribute[attributeReadOnlyHostRegister] == 1,
+		Threads: uint64(s.Attribute[cudaabi.DeviceAttributeMultiprocessorCount]) *
+			uint64(s.Attribute[cudaabi.DeviceAttributeMaxThreadsPerMultiprocessor]),
+		ReadOnlyRegister: s.Attribute[cudaabi.DeviceAttributeReadOnlyHostRegisterSupported] == 1,
 		Place: pcie.Address{
-			Domain: uint32(s.Attribute[attributePCIDomain]), Bus: uint32(s.Attribute[attributePCIBus]),
-			Device: uint32(s.Attribute[attributePCIDevice]),
+			Domain: uint32(s.Attribute[cudaabi.DeviceAttributePCIDomainID]),
+			Bus:    uint32(s.Attribute[cudaabi.DeviceAttributePCIBusID]),
+			Device: uint32(s.Attribute[cudaabi.DeviceAttributePCIDeviceID]),
 		},
 	}
 	d.describeLink(g, s)
@@ -117,13 +119,13 @@ func (d *Device) identify(dev uint64, s *wire.SnapshotDevice) {
 
 // admit refuses a GPU whose kernels would reach this process's own memory.
 func (d *Device) admit(i int, s *wire.SnapshotDevice) gpubackend.Result {
-	if s.Attribute[attributePageableMemoryAccess] == 1 && !d.options.AllowPageable {
+	if s.Attribute[cudaabi.DeviceAttributePageableMemoryAccess] == 1 && !d.options.AllowPageable {
 		d.log.WithField("device", i).Error("GPU refused: its kernels reach all memory of the process that launches them, so a guest could read " +
 			"and write the worker itself. Turn HMM off with `options nvidia_uvm uvm_disable_hmm=1` in /etc/modprobe.d " +
 			"and load nvidia_uvm again, or allow pageable access")
 		return gpubackend.NotPermitted
 	}
-	if s.Attribute[attributeHostPointerForRegistered] == 0 {
+	if s.Attribute[cudaabi.DeviceAttributeCanUseHostPointerForRegisteredMem] == 0 {
 		d.log.WithField("device", i).Warn("GPU maps registered host memory at other addresses: pinned host memory of guests will not work")
 	}
 	return gpubackend.Success

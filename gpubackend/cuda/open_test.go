@@ -14,6 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/cuda/memory"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 )
 
@@ -96,7 +97,7 @@ func TestOpenRefusesPageableAccess(t *testing.T) {
 	d = loadDevice(t, Options{AllowPageable: true})
 	s, r := d.Open(nil)
 	must(t, "open when allowed", r)
-	if s.Device[0].Attribute[attributePageableMemoryAccess] != 0 {
+	if s.Device[0].Attribute[cudaabi.DeviceAttributePageableMemoryAccess] != 0 {
 		t.Error("the guest is told of pageable access")
 	}
 }

@@ -4,7 +4,6 @@ package cuda
 
 import (
 	"bytes"
-	"encoding/binary"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -62,11 +61,11 @@ func touches(d *Device, device uint64) (reads, writes map[string]func(addr, n ui
 	copyNode := func(b gpubackend.Box) gpubackend.Result {
 		return node(gpubackend.Node{Type: gpubackend.NodeMemcpy, Copy: b})
 	}
-	array := func(at int, addr uint64) gpubackend.Result {
-		b := make([]byte, cudaabi.Memcpy3DSize)
-		binary.LittleEndian.PutUint32(b[at+32:], reach.MemoryDevice)
-		binary.LittleEndian.PutUint64(b[at+48:], addr)
-		return d.CopyArray(b, 0)
+	array := func(side func(cudaabi.Memcpy3D) cudaabi.Memcpy3DSide, addr uint64) gpubackend.Result {
+		m := make(cudaabi.Memcpy3D, cudaabi.Memcpy3DSize)
+		side(m).SetMemoryType(cudaabi.MemoryTypeDevice)
+		side(m).SetDevice(addr)
+		return d.CopyArray(m, 0)
 	}
 	reads = map[string]func(addr, n uint64) gpubackend.Result{
 		"Copy":            func(a, n uint64) gpubackend.Result { return d.Copy(device, a, n, 0) },
@@ -76,17 +75,23 @@ func touches(d *Device, device uint64) (reads, writes map[string]func(addr, n ui
 		"CopyBox":         func(a, n uint64) gpubackend.Result { return copyBox(box(device, a, n)) },
 		"CopyBox, 3D":     func(a, n uint64) gpubackend.Result { return copyBox(cube(device, a, n)) },
 		"memcpy node":     func(a, n uint64) gpubackend.Result { return copyNode(cube(device, a, n)) },
-		"CopyArray":       func(a, _ uint64) gpubackend.Result { return array(0, a) },
+		"CopyArray": func(a, _ uint64) gpubackend.Result {
+			return array(cudaabi.Memcpy3D.Src,
+				a)
+		},
 	}
 	writes = map[string]func(addr, n uint64) gpubackend.Result{
-		"Copy":             func(a, n uint64) gpubackend.Result { return d.Copy(a, device, n, 0) },
-		"CopyBatch":        func(a, n uint64) gpubackend.Result { return copyBatch(a, device, n) },
-		"MemcpyDtoDAsync":  func(a, n uint64) gpubackend.Result { return d.MemcpyDtoDAsync(a, device, n, 0) },
-		"CopyIn":           func(a, n uint64) gpubackend.Result { return d.CopyIn(a, make([]byte, n), 0) },
-		"CopyBox":          func(a, n uint64) gpubackend.Result { return copyBox(box(a, device, n)) },
-		"CopyBox, 3D":      func(a, n uint64) gpubackend.Result { return copyBox(cube(a, device, n)) },
-		"memcpy node":      func(a, n uint64) gpubackend.Result { return copyNode(cube(a, device, n)) },
-		"CopyArray":        func(a, _ uint64) gpubackend.Result { return array(88, a) },
+		"Copy":            func(a, n uint64) gpubackend.Result { return d.Copy(a, device, n, 0) },
+		"CopyBatch":       func(a, n uint64) gpubackend.Result { return copyBatch(a, device, n) },
+		"MemcpyDtoDAsync": func(a, n uint64) gpubackend.Result { return d.MemcpyDtoDAsync(a, device, n, 0) },
+		"CopyIn":          func(a, n uint64) gpubackend.Result { return d.CopyIn(a, make([]byte, n), 0) },
+		"CopyBox":         func(a, n uint64) gpubackend.Result { return copyBox(box(a, device, n)) },
+		"CopyBox, 3D":     func(a, n uint64) gpubackend.Result { return copyBox(cube(a, device, n)) },
+		"memcpy node":     func(a, n uint64) gpubackend.Result { return copyNode(cube(a, device, n)) },
+		"CopyArray": func(a, _ uint64) gpubackend.Result {
+			return array(cudaabi.Memcpy3D.Dst,
+				a)
+		},
 		"MemsetD8Async":    func(a, n uint64) gpubackend.Result { return d.MemsetD8Async(a, 0, n, 0) },
 		"MemsetD16Async":   func(a, n uint64) gpubackend.Result { return d.MemsetD16Async(a, 0, n/2, 0) },
 		"MemsetD32Async":   func(a, n uint64) gpubackend.Result { return d.MemsetD32Async(a, 0, n/4, 0) },

@@ -3,8 +3,6 @@
 package code
 
 import (
-	"encoding/binary"
-
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
@@ -12,12 +10,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-const (
-	launchShapeBytes  = 32 // grid, block, shared memory, padding
-	launchConfigBytes = 56 // CUlaunchConfig
-	attributesOffset  = 40 // in it
-	attributeCount    = 48
-)
+// launchShapeBytes is the size of grid, block, shared memory and padding, with which a CUlaunchConfig
+// begins, too.
+const launchShapeBytes = 32
 
 // OccupancyMaxActiveClusters asks the driver how many clusters of a launch are resident at a time.
 func (x *Code) OccupancyMaxActiveClusters(f gpubackend.Function, config []byte) (uint64, gpubackend.Result) {
@@ -42,13 +37,13 @@ func (x *Code) askCluster(
 	if hasEvent(attributes) {
 		return 0, gpubackend.InvalidValue // the guest's own handle: nobody has translated it
 	}
-	b := cmem.Allocate(launchConfigBytes + len(attributes))
+	b := cmem.Allocate(cudaabi.LaunchConfigSize + len(attributes))
 	defer b.Free()
-	c := b.Bytes()
+	c := cudaabi.LaunchConfig(b.Bytes())
 	copy(c, config[:launchShapeBytes-4])
-	copy(c[launchConfigBytes:], attributes)
-	binary.LittleEndian.PutUint64(c[attributesOffset:], b.Address()+launchConfigBytes)
-	binary.LittleEndian.PutUint32(c[attributeCount:], uint32(len(attributes)/cudaabi.LaunchAttributeSize))
+	copy(c[cudaabi.LaunchConfigSize:], attributes)
+	c.SetAttrs(b.Address() + cudaabi.LaunchConfigSize)
+	c.SetNumAttrs(uint32(len(attributes) / cudaabi.LaunchAttributeSize))
 	n, r := ask(f, b)
 	return uint64(int64(n)), x.contexts.Failed(r)
 }
@@ -56,8 +51,8 @@ func (x *Code) askCluster(
 // hasEvent says whether a launch attribute holds an event.
 func hasEvent(attributes []byte) bool {
 	for ; len(attributes) > 0; attributes = attributes[cudaabi.LaunchAttributeSize:] {
-		switch binary.LittleEndian.Uint32(attributes) {
-		case 7, 12: // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, _LAUNCH_COMPLETION_EVENT
+		switch cudaabi.LaunchAttribute(attributes).ID() {
+		case cudaabi.LaunchAttributeProgrammaticEvent, cudaabi.LaunchAttributeLaunchCompletionEvent:
 			return true
 		}
 	}

@@ -8,23 +8,22 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// Options of the JIT compiler (CUjit_option) that are handled here.
 const (
-	jitWallTime      = 2
-	jitInfoLog       = 3
-	jitInfoLogBytes  = 4
-	jitErrorLog      = 5
-	jitErrorLogBytes = 6
-	maxJITOptions    = 64
-	maxLog           = 1 << 20
+	maxJITOptions = 64
+	maxLog        = 1 << 20
 )
 
-// plainJITOptions are those whose value is a number. The others are pointers, of which logs alone are offered.
-var plainJITOptions = func() (plain [34]bool) {
-	for _, o := range []int{0, 1, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 20, 21, 22, 23, 24, 29, 30, 31, 32, 33} {
-		plain[o] = true
+// plainJITOptions are those whose value is a number. The others are pointers, of which logs alone
+// are offered.
+var plainJITOptions = func() (plain [cudaabi.JITOverrideDirectiveValues + 1]bool) {
+	for o := range plain {
+		logs := o >= cudaabi.JITWallTime && o <= cudaabi.JITErrorLogBufferSizeBytes
+		symbols := o >= cudaabi.JITGlobalSymbolNames && o <= cudaabi.JITGlobalSymbolCount
+		names := o >= cudaabi.JITReferencedKernelNames && o <= cudaabi.JITReferencedVariableCount
+		plain[o] = !logs && !symbols && !names
 	}
 	return
 }()
@@ -66,14 +65,14 @@ func newOptions(options []byte, infoBytes, errorBytes int) (*loading, gpubackend
 			return nil, r
 		}
 	}
-	l.infoLog, l.infoAt = l.log(infoBytes, jitInfoLog)
-	l.errorLog, l.errorAt = l.log(errorBytes, jitErrorLog)
+	l.infoLog, l.infoAt = l.log(infoBytes, cudaabi.JITInfoLogBuffer)
+	l.errorLog, l.errorAt = l.log(errorBytes, cudaabi.JITErrorLogBuffer)
 	return l, gpubackend.Success
 }
 
 func (l *loading) option(id, value uint64) gpubackend.Result {
 	switch {
-	case id >= jitWallTime && id <= jitErrorLogBytes:
+	case id >= cudaabi.JITWallTime && id <= cudaabi.JITErrorLogBufferSizeBytes:
 		return gpubackend.Success // buffers are parameters of their own; the time is left as it was
 	case id >= uint64(len(plainJITOptions)):
 		return gpubackend.InvalidValue

@@ -7,6 +7,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
 	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/managed"
 )
 
@@ -140,15 +141,13 @@ func (x *Code) forgetPlaced(p *placed, c *contexts.Context) {
 	}
 }
 
-// pointerIsManaged is CU_POINTER_ATTRIBUTE_IS_MANAGED.
-const pointerIsManaged = 8
-
 // plainGlobal returns a variable unless it is managed: the guest can't touch one that was overlooked.
 func (x *Code) plainGlobal(addr, bytes uint64, r gpubackend.Result, name string) (uint64, uint64, gpubackend.Result) {
 	if r != gpubackend.Success {
 		return 0, 0, r
 	}
-	if managed, r := x.calls.PointerAttribute(pointerIsManaged, addr); r == gpubackend.Success && managed != 0 {
+	managed, r := x.calls.PointerAttribute(cudaabi.PointerAttributeIsManaged, addr)
+	if r == gpubackend.Success && managed != 0 {
 		return 0, 0, x.overlooked(name)
 	}
 	x.ranges.OfGPUs.Put(reach.Span{Base: addr, Bytes: bytes, Writable: true})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // Batch is copies that need no order among themselves. Queued together, the copy engines don't wait for one to end before
@@ -17,21 +18,15 @@ type Batch struct {
 	single  bool // the driver knows no batches
 }
 
-// CUmemcpyAttributes: srcAccessOrder at 0, flags at 20.
-const (
-	attributesBytes     = 24
-	attributesFlags     = 20
-	accessInStreamOrder = 1
-	overlapWithCompute  = 1
-	batchArrays         = attributesBytes + 8
-)
+// batchArrays is where the arrays begin: behind the attributes and the position.
+const batchArrays = cudaabi.MemcpyAttributesSize + 8
 
 // NewBatch makes a batch with room for that many copies.
 func NewBatch(room int) *Batch {
 	b := &Batch{memory: cmem.Allocate(batchArrays + 3*8*room), room: room}
-	put := binary.LittleEndian.PutUint32
-	put(b.memory.Bytes(), accessInStreamOrder)
-	put(b.memory.Bytes()[attributesFlags:], overlapWithCompute)
+	a := cudaabi.MemcpyAttributes(b.memory.Bytes())
+	a.SetSrcAccessOrder(cudaabi.MemcpySrcAccessOrderStream)
+	a.SetFlags(cudaabi.MemcpyFlagPreferOverlapWithCompute)
 	return b
 }
 
@@ -72,7 +67,8 @@ func (x *Copies) CopyBatch(b *Batch, s gpubackend.Stream) gpubackend.Result {
 		}
 		base := b.memory.Address()
 		array := func(i int) uint64 { return base + uint64(b.at(i)) }
-		r := x.calls.MemcpyBatchAsync(array(0), array(1), array(2), b.n, base, base+attributesBytes, s)
+		r := x.calls.MemcpyBatchAsync(array(0), array(1), array(2), b.n, base,
+			base+cudaabi.MemcpyAttributesSize, s)
 		if r != gpubackend.NotSupported {
 			return r
 		}

@@ -3,8 +3,6 @@
 package copies
 
 import (
-	"encoding/binary"
-
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
@@ -124,12 +122,6 @@ func (x *Copies) CopyOut(dst []byte, src uint64) gpubackend.Result {
 // Ended forgets the stream of a context that has ended.
 func (x *Copies) Ended(c *contexts.Context) { delete(x.streams, c) }
 
-// CUDA_MEMCPY2D and CUDA_MEMCPY3D.
-const (
-	memcpy2DSize = 128
-	memcpy3DSize = cudaabi.Memcpy3DSize
-)
-
 // CopyBox queues a copy of rows. The driver counts a slice in rows; where it isn't a whole number of them,
 // planes are copied one by one.
 func (x *Copies) CopyBox(b *gpubackend.Box, s gpubackend.Stream) gpubackend.Result {
@@ -157,42 +149,43 @@ func (x *Copies) CopyBox(b *gpubackend.Box, s gpubackend.Stream) gpubackend.Resu
 	return gpubackend.Success
 }
 
-func (x *Copies) copy2D(b *gpubackend.Box, z uint64, to, from reach.Side, s gpubackend.Stream) gpubackend.Result {
-	m := cmem.Allocate(memcpy2DSize)
-	defer m.Free()
-	p := m.Bytes()
-	put32 := binary.LittleEndian.PutUint32
-	put := binary.LittleEndian.PutUint64
-	put32(p[16:], from.MemoryType())
-	put(p[32:], b.Src+z*b.SrcSlice)
-	put(p[48:], b.SrcPitch)
-	put32(p[72:], to.MemoryType())
-	put(p[88:], b.Dst+z*b.DstSlice)
-	put(p[104:], b.DstPitch)
-	put(p[112:], b.Width)
-	put(p[120:], b.Height)
-	return x.calls.Memcpy2DAsync(m, s)
+func (x *Copies) copy2D(
+	b *gpubackend.Box, z uint64, to, from reach.Side, s gpubackend.Stream,
+) gpubackend.Result {
+	block := cmem.Allocate(cudaabi.Memcpy2DSize)
+	defer block.Free()
+	m := cudaabi.Memcpy2D(block.Bytes())
+	src, dst := m.Src(), m.Dst()
+	src.SetMemoryType(from.MemoryType())
+	src.SetDevice(b.Src + z*b.SrcSlice)
+	src.SetPitch(b.SrcPitch)
+	dst.SetMemoryType(to.MemoryType())
+	dst.SetDevice(b.Dst + z*b.DstSlice)
+	dst.SetPitch(b.DstPitch)
+	m.SetWidthInBytes(b.Width)
+	m.SetHeight(b.Height)
+	return x.calls.Memcpy2DAsync(block, s)
 }
 
 func (x *Copies) copy3D(b *gpubackend.Box, to, from reach.Side, s gpubackend.Stream) gpubackend.Result {
-	m := cmem.Allocate(memcpy3DSize)
+	m := cmem.Allocate(cudaabi.Memcpy3DSize)
 	defer m.Free()
 	Put3D(m.Bytes(), b, to, from)
 	return x.calls.Memcpy3DAsync(m, s)
 }
 
 // Put3D writes a CUDA_MEMCPY3D. Slices are whole numbers of rows.
-func Put3D(p []byte, b *gpubackend.Box, to, from reach.Side) {
-	put, put32 := binary.LittleEndian.PutUint64, binary.LittleEndian.PutUint32
-	put32(p[32:], from.MemoryType())
-	put(p[48:], b.Src)
-	put(p[72:], b.SrcPitch)
-	put(p[80:], b.SrcSlice/b.SrcPitch)
-	put32(p[120:], to.MemoryType())
-	put(p[136:], b.Dst)
-	put(p[160:], b.DstPitch)
-	put(p[168:], b.DstSlice/b.DstPitch)
-	put(p[176:], b.Width)
-	put(p[184:], b.Height)
-	put(p[192:], b.Depth)
+func Put3D(m cudaabi.Memcpy3D, b *gpubackend.Box, to, from reach.Side) {
+	src, dst := m.Src(), m.Dst()
+	src.SetMemoryType(from.MemoryType())
+	src.SetDevice(b.Src)
+	src.SetPitch(b.SrcPitch)
+	src.SetHeight(b.SrcSlice / b.SrcPitch)
+	dst.SetMemoryType(to.MemoryType())
+	dst.SetDevice(b.Dst)
+	dst.SetPitch(b.DstPitch)
+	dst.SetHeight(b.DstSlice / b.DstPitch)
+	m.SetWidthInBytes(b.Width)
+	m.SetHeight(b.Height)
+	m.SetDepth(b.Depth)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
 	"github.com/paracuda/paracuda/gpubackend/cuda/gpus"
 	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // Calls is what is used of the driver.
@@ -90,7 +91,7 @@ func (x *Graphs) Allocating() int { return len(x.execs) }
 func (x *Graphs) GraphInstantiate(g gpubackend.Graph, flags uint64, upload gpubackend.Stream) (
 	exec gpubackend.GraphExec, node gpubackend.GraphNode, status uint64, r gpubackend.Result,
 ) {
-	uploads := flags&instantiateUpload != 0
+	uploads := flags&cudaabi.GraphInstantiateFlagUpload != 0
 	if uploads {
 		x.calls.Touch(upload)
 	}
@@ -100,8 +101,6 @@ func (x *Graphs) GraphInstantiate(g gpubackend.Graph, flags uint64, upload gpuba
 	})
 	return exec, node, status, r
 }
-
-const instantiateUpload = 2
 
 // GraphConditionalHandle makes a handle, which kernels use under its own value.
 func (x *Graphs) GraphConditionalHandle(g gpubackend.Graph, value, flags uint64) (uint64, gpubackend.Result) {

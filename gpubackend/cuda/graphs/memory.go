@@ -3,10 +3,9 @@
 package graphs
 
 import (
-	"encoding/binary"
-
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/gpus"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // Memory that allocation nodes have counts where a limit is set. The driver takes it when a graph is launched
@@ -21,17 +20,8 @@ import (
 // allocations is what a graph allocates of each GPU.
 type allocations [gpus.Max]uint64
 
-// CUgraphMem_attribute.
-const (
-	graphMemoryUsed     = 0
-	graphMemoryReserved = 2
-)
-
 // maxGraphDepth bounds graphs in graphs, if there are allocations.
 const maxGraphDepth = 256
-
-// poolLocation is where CUmemPoolProps has the number of the GPU.
-const poolLocation = 12
 
 // noteAllocation admits an allocation node, unless no launch ever could do it.
 func (x *Graphs) noteAllocation(n *gpubackend.Node) gpubackend.Result {
@@ -74,7 +64,7 @@ func (x *Graphs) allocationsOf(g gpubackend.Graph, sum *allocations, depth int) 
 }
 
 func (x *Graphs) addAllocation(sum *allocations, n *gpubackend.Node) gpubackend.Result {
-	i, ok := x.gpus.Find(uint64(binary.NativeEndian.Uint32(n.Pool[poolLocation:])))
+	i, ok := x.gpus.Find(uint64(uint32(cudaabi.MemPoolProps(n.Pool).Location().ID())))
 	if !ok {
 		return gpubackend.InvalidDevice
 	}
@@ -113,9 +103,10 @@ func (x *Graphs) instantiated(
 
 // GraphInstantiateWithFlags notes what the graph allocates.
 func (x *Graphs) GraphInstantiateWithFlags(g gpubackend.Graph, flags uint64) (gpubackend.GraphExec, gpubackend.Result) {
-	return x.instantiated(g, flags&instantiateUpload != 0, func() (gpubackend.GraphExec, gpubackend.Result) {
-		return x.calls.GraphInstantiateWithFlags(g, flags)
-	})
+	return x.instantiated(g, flags&cudaabi.GraphInstantiateFlagUpload != 0,
+		func() (gpubackend.GraphExec, gpubackend.Result) {
+			return x.calls.GraphInstantiateWithFlags(g, flags)
+		})
 }
 
 // GraphExecDestroy forgets what the graph allocates. What is allocated stays.
@@ -189,7 +180,7 @@ func (x *Graphs) room(sum *allocations) gpubackend.Result {
 
 // fits says whether graphs may have so much more in use. What they have that is unused serves first.
 func (x *Graphs) fits(gpu int, bytes uint64) bool {
-	need := x.bytes(gpu, graphMemoryUsed) + bytes
+	need := x.bytes(gpu, cudaabi.GraphMemAttrUsedMemCurrent) + bytes
 	return need <= x.counted[gpu] || x.memory.HasRoomNow(gpu, need-x.counted[gpu]) // counted when it is there
 }
 
@@ -220,7 +211,7 @@ func (x *Graphs) measureAll() {
 }
 
 func (x *Graphs) measure(gpu int) {
-	now := x.bytes(gpu, graphMemoryReserved)
+	now := x.bytes(gpu, cudaabi.GraphMemAttrReservedMemCurrent)
 	x.memory.Recharge(gpu, x.counted[gpu], now)
 	x.counted[gpu] = now
 }

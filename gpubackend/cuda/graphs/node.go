@@ -10,17 +10,11 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/copies"
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// Layout of CUgraphNodeParams: the type, then the parameters of that type.
-const (
-	nodeParams  = 256
-	nodeUnion   = 16
-	memOpBytes  = 48
-	poolBytes   = 88
-	accessBytes = 12
-	MaxBodies   = 64
-)
+// nodeParams is where encode puts what CUgraphNodeParams points to: behind it.
+const nodeParams = cudaabi.GraphNodeParamsSize
 
 // GraphAddNode adds a node of any type.
 func (x *Graphs) GraphAddNode(g gpubackend.Graph, after []gpubackend.GraphNode, edges []byte, n *gpubackend.Node) (
@@ -42,10 +36,11 @@ func (x *Graphs) GraphAddNode(g gpubackend.Graph, after []gpubackend.GraphNode, 
 	}
 	switch n.Type {
 	case gpubackend.NodeMemAlloc:
-		address = binary.NativeEndian.Uint64(m.Bytes()[nodeUnion+112:])
+		address = cudaabi.GraphNodeParams(m.Bytes()).Alloc().Dptr()
 		x.ranges.OfGPUs.Put(reach.Span{Base: address, Bytes: n.Bytes, Writable: true})
 	case gpubackend.NodeConditional:
-		for _, b := range cmem.WordsAt(binary.NativeEndian.Uint64(m.Bytes()[nodeUnion+16:]), n.Bodies) {
+		at := cudaabi.GraphNodeParams(m.Bytes()).Conditional().PhGraphOut()
+		for _, b := range cmem.WordsAt(at, n.Bodies) {
 			bodies = append(bodies, gpubackend.Graph(b))
 		}
 	}
@@ -81,61 +76,34 @@ func (x *Graphs) encode(n *gpubackend.Node) (cmem.Block, gpubackend.Result) {
 		offsets = x.calls.FuncOffsets(n.Launch.Function, n.Launch.Parameters)
 		tail += 8 * len(offsets)
 	}
-	m := cmem.Allocate(nodeParams + 64 + tail)
-	put := func(offset int, v uint64) { binary.NativeEndian.PutUint64(m.Bytes()[nodeUnion+offset:], v) }
-	put32 := func(offset int, v uint64) { binary.NativeEndian.PutUint32(m.Bytes()[nodeUnion+offset:], uint32(v)) }
-	binary.NativeEndian.PutUint32(m.Bytes(), uint32(n.Type))
+	m := cmem.Allocate(nodeParams + extraBytes + tail)
+	p := cudaabi.GraphNodeParams(m.Bytes())
+	p.SetType(uint32(n.Type))
 	r := gpubackend.Success
 	switch n.Type {
 	case gpubackend.NodeKernel:
 		encodeKernel(m, &n.Launch, offsets)
 	case gpubackend.NodeMemcpy:
-		put(8, uint64(x.contexts.CurrentHandle()))
-		r = x.encodeCopy(m.Bytes()[nodeUnion+16:], &n.Copy)
+		p.Memcpy().SetCopyCtx(uint64(x.contexts.CurrentHandle()))
+		r = x.encodeCopy(p.Memcpy().CopyParams(), &n.Copy)
 	case gpubackend.NodeMemset:
-		f := &n.Fill
-		r = x.ranges.Fill(f.Dst, f.Pitch, f.Element, f.Width, f.Height)
-		put(0, f.Dst)
-		put(8, f.Pitch)
-		put32(16, f.Value)
-		put32(20, f.Element)
-		put(24, f.Width)
-		put(32, f.Height)
-		put(40, uint64(x.contexts.CurrentHandle()))
+		r = x.encodeFill(p.Memset(), &n.Fill)
 	case gpubackend.NodeHost:
 		var function, data uint64
 		function, data, r = x.needs.HostNode(n.Token, n.Call)
-		put(0, function)
-		put(8, data)
+		p.Host().SetFn(function)
+		p.Host().SetUserData(data)
 	case gpubackend.NodeGraph:
-		put(0, uint64(n.Child))
+		p.Graph().SetGraph(uint64(n.Child))
 		if n.Moved {
-			put32(8, 1)
+			p.Graph().SetOwnership(cudaabi.ChildGraphOwnershipMove)
 		}
 	case gpubackend.NodeEventWait, gpubackend.NodeEventRecord:
-		put(0, uint64(n.Event))
-	case gpubackend.NodeMemAlloc:
-		copy(m.Bytes()[nodeUnion:], n.Pool)
-		put(88, m.Address()+nodeParams)
-		put(96, uint64(len(n.Access)/accessBytes))
-		put(104, n.Bytes)
-		copy(m.Bytes()[nodeParams:], n.Access)
-	case gpubackend.NodeMemFree:
-		put(0, n.Address)
-	case gpubackend.NodeMemOps:
-		put(0, uint64(x.contexts.CurrentHandle()))
-		put32(8, uint64(len(n.Ops)/memOpBytes))
-		put(16, m.Address()+nodeParams)
-		put32(24, n.Flags)
-		copy(m.Bytes()[nodeParams:], n.Ops)
+		p.EventWait().SetEvent(uint64(n.Event)) // one that is recorded lies at the same place
 	case gpubackend.NodeConditional:
-		if n.Bodies > MaxBodies {
-			r = gpubackend.InvalidValue
-		}
-		put(0, n.Handle)
-		put32(8, n.Kind)
-		put32(12, n.Bodies)
-		put(24, uint64(x.contexts.CurrentHandle()))
+		r = x.encodeConditional(p.Conditional(), n)
+	default:
+		x.encodeMemory(m, n)
 	}
 	if r != gpubackend.Success {
 		m.Free()
@@ -143,39 +111,98 @@ func (x *Graphs) encode(n *gpubackend.Node) (cmem.Block, gpubackend.Result) {
 	return m, r
 }
 
-// encodeKernel writes CUDA_KERNEL_NODE_PARAMS_v3, with pointers to the parameters where their offsets are known.
-func encodeKernel(m cmem.Block, l *gpubackend.Launch, offsets []uint32) {
-	b := m.Bytes()[nodeUnion:]
-	put, put32 := binary.NativeEndian.PutUint64, binary.NativeEndian.PutUint32
-	put(b, uint64(l.Function))
-	for i := range 3 {
-		put32(b[8+4*i:], l.Grid[i])
-		put32(b[20+4*i:], l.Block[i])
+// encodeMemory writes nodes that allocate, free or look at memory.
+func (x *Graphs) encodeMemory(m cmem.Block, n *gpubackend.Node) {
+	p, behind := cudaabi.GraphNodeParams(m.Bytes()), m.Address()+nodeParams
+	switch n.Type {
+	case gpubackend.NodeMemAlloc:
+		a := p.Alloc()
+		copy(a.PoolProps(), n.Pool)
+		a.SetAccessDescs(behind)
+		a.SetAccessDescCount(uint64(len(n.Access) / cudaabi.MemAccessDescSize))
+		a.SetBytesize(n.Bytes)
+		copy(m.Bytes()[nodeParams:], n.Access)
+	case gpubackend.NodeMemFree:
+		p.Free().SetDptr(n.Address)
+	case gpubackend.NodeMemOps:
+		o := p.MemOp()
+		o.SetCtx(uint64(x.contexts.CurrentHandle()))
+		o.SetCount(uint32(len(n.Ops) / cudaabi.StreamBatchMemOpParamsSize))
+		o.SetParamArray(behind)
+		o.SetFlags(uint32(n.Flags))
+		copy(m.Bytes()[nodeParams:], n.Ops)
 	}
-	put32(b[32:], l.Shared)
+}
+
+func (x *Graphs) encodeFill(p cudaabi.MemsetNodeParamsV2, f *gpubackend.Fill) gpubackend.Result {
+	p.SetDst(f.Dst)
+	p.SetPitch(f.Pitch)
+	p.SetValue(uint32(f.Value))
+	p.SetElementSize(uint32(f.Element))
+	p.SetWidth(f.Width)
+	p.SetHeight(f.Height)
+	p.SetCtx(uint64(x.contexts.CurrentHandle()))
+	return x.ranges.Fill(f.Dst, f.Pitch, f.Element, f.Width, f.Height)
+}
+
+func (x *Graphs) encodeConditional(
+	p cudaabi.ConditionalNodeParams, n *gpubackend.Node,
+) gpubackend.Result {
+	if n.Bodies > cudaabi.MaxConditionalBodies {
+		return gpubackend.InvalidValue
+	}
+	p.SetHandle(n.Handle)
+	p.SetType(uint32(n.Kind))
+	p.SetSize(uint32(n.Bodies))
+	p.SetCtx(uint64(x.contexts.CurrentHandle()))
+	return gpubackend.Success
+}
+
+// What a kernel's packed parameters need in front of them: the list of what follows, which ends with a
+// word, and the number of their bytes.
+const (
+	extraSizeAt = 48
+	extraBytes  = 64
+)
+
+// encodeKernel writes CUDA_KERNEL_NODE_PARAMS, with pointers to the parameters where their offsets
+// are known.
+func encodeKernel(m cmem.Block, l *gpubackend.Launch, offsets []uint32) {
+	p := cudaabi.GraphNodeParams(m.Bytes()).Kernel()
+	p.SetFunc(uint64(l.Function))
+	p.SetGridDimX(l.Grid[0])
+	p.SetGridDimY(l.Grid[1])
+	p.SetGridDimZ(l.Grid[2])
+	p.SetBlockDimX(l.Block[0])
+	p.SetBlockDimY(l.Block[1])
+	p.SetBlockDimZ(l.Block[2])
+	p.SetSharedMemBytes(l.Shared)
 	if len(l.Parameters) == 0 {
 		return
 	}
 	at := m.Address() + nodeParams
 	if len(offsets) > 0 {
-		put(b[40:], at)
+		p.SetKernelParams(at)
 		pointers := 8 * len(offsets)
 		driver.PutPointers(m.Bytes()[nodeParams:], at+uint64(pointers), offsets)
 		copy(m.Bytes()[nodeParams+pointers:], l.Parameters)
 		return
 	}
-	put(b[48:], at)
+	p.SetExtra(at)
 	extra := m.Bytes()[nodeParams:]
-	put(extra, 1) // CU_LAUNCH_PARAM_BUFFER_POINTER
-	put(extra[8:], at+64)
-	put(extra[16:], 2) // CU_LAUNCH_PARAM_BUFFER_SIZE
-	put(extra[24:], at+48)
-	put(extra[48:], uint64(len(l.Parameters)))
-	copy(extra[64:], l.Parameters)
+	for i, word := range []uint64{
+		cudaabi.LaunchParamBufferPointer, at + extraBytes,
+		cudaabi.LaunchParamBufferSize, at + extraSizeAt,
+		cudaabi.LaunchParamEnd,
+	} {
+		binary.NativeEndian.PutUint64(extra[8*i:], word)
+	}
+	binary.NativeEndian.PutUint64(extra[extraSizeAt:], uint64(len(l.Parameters)))
+	copy(extra[extraBytes:], l.Parameters)
 }
 
 // encodeCopy writes CUDA_MEMCPY3D.
-func (x *Graphs) encodeCopy(p []byte, b *gpubackend.Box) gpubackend.Result {
+func (x *Graphs) encodeCopy(p cudaabi.Memcpy3D, b *gpubackend.Box) gpubackend.Result {
 	rows := *b
 	rows.DstPitch, rows.SrcPitch = max(b.DstPitch, b.Width), max(b.SrcPitch, b.Width)
 	if b.Width == 0 || b.Height > reach.Addresses || b.DstSlice%rows.DstPitch != 0 || b.SrcSlice%rows.SrcPitch != 0 {

@@ -3,12 +3,12 @@
 package graphs
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cuda/hostfunc"
-	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
@@ -31,54 +31,58 @@ func (x *Graphs) GraphNodeGet(node gpubackend.GraphNode) (*gpubackend.Node, gpub
 }
 
 func (x *Graphs) decode(n *gpubackend.Node, b []byte) gpubackend.Result {
-	at := func(offset int) uint64 { return binary.NativeEndian.Uint64(b[offset:]) }
-	at32 := func(offset int) uint64 { return uint64(binary.NativeEndian.Uint32(b[offset:])) }
 	switch n.Type {
 	case gpubackend.NodeKernel:
 		return x.decodeKernel(&n.Launch, b)
 	case gpubackend.NodeMemcpy:
 		return decodeCopy(&n.Copy, b)
 	case gpubackend.NodeMemset:
+		p := cudaabi.MemsetNodeParams(b)
 		n.Fill = gpubackend.Fill{
-			Dst: at(0), Pitch: at(8), Value: at32(16), Element: at32(20), Width: at(24), Height: at(32),
+			Dst: p.Dst(), Pitch: p.Pitch(), Value: uint64(p.Value()),
+			Element: uint64(p.ElementSize()),
+			Width:   p.Width(), Height: p.Height(),
 		}
 	case gpubackend.NodeHost:
-		n.Token = hostfunc.Token(at(0), at(8))
+		p := cudaabi.HostNodeParams(b)
+		n.Token = hostfunc.Token(p.Fn(), p.UserData())
 	case gpubackend.NodeGraph:
-		n.Child = gpubackend.Graph(at(0))
-	case gpubackend.NodeEventRecord, gpubackend.NodeEventWait:
-		n.Event = gpubackend.Event(at(0))
+		n.Child = gpubackend.Graph(cudaabi.ChildGraphNodeParams(b).Graph())
+	case gpubackend.NodeEventRecord:
+		n.Event = gpubackend.Event(cudaabi.EventRecordNodeParams(b).Event())
+	case gpubackend.NodeEventWait:
+		n.Event = gpubackend.Event(cudaabi.EventWaitNodeParams(b).Event())
 	case gpubackend.NodeMemAlloc:
-		n.Pool, n.Bytes, n.Address = append([]byte(nil), b[:poolBytes]...), at(104), at(112)
-		if at(88) != 0 {
-			n.Access = cmem.BytesAt(at(88), accessBytes*at(96))
+		p := cudaabi.MemAllocNodeParams(b)
+		n.Pool, n.Bytes, n.Address = bytes.Clone(p.PoolProps()), p.Bytesize(), p.Dptr()
+		if p.AccessDescs() != 0 {
+			n.Access = cmem.BytesAt(p.AccessDescs(), cudaabi.MemAccessDescSize*p.AccessDescCount())
 		}
 	case gpubackend.NodeMemFree:
-		n.Address = at(0)
+		n.Address = cudaabi.MemFreeNodeParams(b).Dptr()
 	case gpubackend.NodeMemOps:
-		n.Flags, n.Ops = at32(24), cmem.BytesAt(at(16), memOpBytes*at32(8))
+		p := cudaabi.BatchMemOpNodeParams(b)
+		n.Flags = uint64(p.Flags())
+		n.Ops = cmem.BytesAt(p.ParamArray(), cudaabi.StreamBatchMemOpParamsSize*uint64(p.Count()))
 	}
 	return gpubackend.Success
 }
 
 // decodeKernel packs a kernel's parameters, which the driver keeps apart or packed.
-func (x *Graphs) decodeKernel(l *gpubackend.Launch, b []byte) gpubackend.Result {
-	at := func(offset int) uint64 { return binary.NativeEndian.Uint64(b[offset:]) }
-	l.Function = gpubackend.Function(at(0))
+func (x *Graphs) decodeKernel(l *gpubackend.Launch, p cudaabi.KernelNodeParams) gpubackend.Result {
+	l.Function = gpubackend.Function(p.Func())
 	if l.Function == 0 {
-		f, r := x.needs.FunctionOf(gpubackend.Kernel(at(56)))
+		f, r := x.needs.FunctionOf(gpubackend.Kernel(p.Kern()))
 		if r != gpubackend.Success {
 			return r
 		}
 		l.Function = f
 	}
-	for i := range 3 {
-		l.Grid[i] = binary.NativeEndian.Uint32(b[8+4*i:])
-		l.Block[i] = binary.NativeEndian.Uint32(b[20+4*i:])
-	}
-	l.Shared = binary.NativeEndian.Uint32(b[32:])
-	if at(40) == 0 {
-		l.Parameters = packedAt(at(48))
+	l.Grid = [3]uint32{p.GridDimX(), p.GridDimY(), p.GridDimZ()}
+	l.Block = [3]uint32{p.BlockDimX(), p.BlockDimY(), p.BlockDimZ()}
+	l.Shared = p.SharedMemBytes()
+	if p.KernelParams() == 0 {
+		l.Parameters = packedAt(p.Extra())
 		return gpubackend.Success
 	}
 	layout, end, r := x.calls.FuncParameters(l.Function)
@@ -86,9 +90,9 @@ func (x *Graphs) decodeKernel(l *gpubackend.Launch, b []byte) gpubackend.Result 
 		return r
 	}
 	l.Parameters = make([]byte, end)
-	for i, p := range cmem.WordsAt(at(40), uint64(len(layout)/8)) {
+	for i, at := range cmem.WordsAt(p.KernelParams(), uint64(len(layout)/8)) {
 		offset, size := binary.LittleEndian.Uint32(layout[8*i:]), binary.LittleEndian.Uint32(layout[8*i+4:])
-		copy(l.Parameters[offset:], cmem.BytesAt(p, uint64(size)))
+		copy(l.Parameters[offset:], cmem.BytesAt(at, uint64(size)))
 	}
 	return gpubackend.Success
 }
@@ -102,9 +106,9 @@ func packedAt(extra uint64) []byte {
 	for {
 		pair := cmem.WordsAt(extra, 2)
 		switch pair[0] {
-		case 1:
+		case cudaabi.LaunchParamBufferPointer:
 			data = pair[1]
-		case 2:
+		case cudaabi.LaunchParamBufferSize:
 			size = cmem.WordsAt(pair[1], 1)[0]
 		default:
 			if data == 0 || size > cudaabi.MaxParameterBytes {
@@ -117,25 +121,24 @@ func packedAt(extra uint64) []byte {
 }
 
 // decodeCopy reads CUDA_MEMCPY3D. Copies of arrays are not known here.
-func decodeCopy(b *gpubackend.Box, p []byte) gpubackend.Result {
-	at := func(offset int) uint64 { return binary.NativeEndian.Uint64(p[offset:]) }
-	side := func(base int) (address, pitch, slice uint64, ok bool) {
-		pitch = at(base + 72)
-		slice = pitch * at(base+80)
-		switch binary.NativeEndian.Uint32(p[base+32:]) {
-		case reach.MemoryHost:
-			address = at(base + 40)
-		case reach.MemoryDevice, reach.MemoryUnified:
-			address = at(base + 48)
+func decodeCopy(b *gpubackend.Box, m cudaabi.Memcpy3D) gpubackend.Result {
+	side := func(s cudaabi.Memcpy3DSide) (address, pitch, slice uint64, ok bool) {
+		pitch = s.Pitch()
+		slice = pitch * s.Height()
+		switch s.MemoryType() {
+		case cudaabi.MemoryTypeHost:
+			address = s.Host()
+		case cudaabi.MemoryTypeDevice, cudaabi.MemoryTypeUnified:
+			address = s.Device()
 		default:
 			return 0, 0, 0, false
 		}
-		return address + at(base+16)*slice + at(base+8)*pitch + at(base), pitch, slice, true
+		return address + s.Z()*slice + s.Y()*pitch + s.XInBytes(), pitch, slice, true
 	}
 	var ok, ok2 bool
-	b.Src, b.SrcPitch, b.SrcSlice, ok = side(0)
-	b.Dst, b.DstPitch, b.DstSlice, ok2 = side(88)
-	b.Width, b.Height, b.Depth = at(176), at(184), at(192)
+	b.Src, b.SrcPitch, b.SrcSlice, ok = side(m.Src())
+	b.Dst, b.DstPitch, b.DstSlice, ok2 = side(m.Dst())
+	b.Width, b.Height, b.Depth = m.WidthInBytes(), m.Height(), m.Depth()
 	if !ok || !ok2 {
 		return gpubackend.NotSupported
 	}

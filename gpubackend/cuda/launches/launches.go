@@ -3,8 +3,6 @@
 package launches
 
 import (
-	"encoding/binary"
-
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
@@ -84,20 +82,17 @@ func CheckAttributes(attributes []byte) gpubackend.Result {
 		return gpubackend.InvalidValue
 	}
 	for ; len(attributes) > 0; attributes = attributes[cudaabi.LaunchAttributeSize:] {
-		if !allowed.LaunchAttribute.Has(uint64(binary.LittleEndian.Uint32(attributes))) {
+		if !allowed.LaunchAttribute.Has(uint64(cudaabi.LaunchAttribute(attributes).ID())) {
 			return gpubackend.NotSupported
 		}
 	}
 	return gpubackend.Success
 }
 
-// attributeCooperative is CU_LAUNCH_ATTRIBUTE_COOPERATIVE.
-const attributeCooperative = 2
-
 // wantsPointers says whether a launch with these attributes must be given pointers if it is captured.
 func wantsPointers(attributes []byte) bool {
 	for ; len(attributes) >= cudaabi.LaunchAttributeSize; attributes = attributes[cudaabi.LaunchAttributeSize:] {
-		if binary.LittleEndian.Uint32(attributes) == attributeCooperative {
+		if cudaabi.LaunchAttribute(attributes).ID() == cudaabi.LaunchAttributeCooperative {
 			return true
 		}
 	}

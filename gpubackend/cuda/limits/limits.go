@@ -11,13 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
 	"github.com/paracuda/paracuda/gpubackend/cuda/gpus"
-)
-
-// Limits of a context by which the driver takes device memory (CUlimit).
-const (
-	Stack  = 0 // of each thread that the GPU can have at a time
-	Printf = 1
-	Heap   = 2 // taken when a kernel first uses it, and counted when it is set
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // maxStack is what the driver cuts a thread's stack to.
@@ -73,12 +67,12 @@ func (x *Limits) Counted() int { return len(x.charges) }
 // rest of a context does. What is counted is what the driver has made of the value.
 func (x *Limits) CtxSetLimit(limit, value uint64) gpubackend.Result {
 	c := x.contexts.Current()
-	if x.memory.Limit() == 0 || c == nil || limit > Heap {
+	if x.memory.Limit() == 0 || c == nil || limit > cudaabi.LimitMallocHeapSize {
 		return x.calls.CtxSetLimit(limit, value)
 	}
 	key := contextLimit{c, limit}
 	before := x.charges[key]
-	if limit == Stack {
+	if limit == cudaabi.LimitStackSize {
 		value = min(value, maxStack)
 	}
 	if !x.charge(key, value) && !(x.memory.Reclaim() && x.charge(key, value)) {
@@ -101,11 +95,11 @@ func (x *Limits) CtxSetLimit(limit, value uint64) gpubackend.Result {
 func (x *Limits) bytesOf(key contextLimit, value uint64) (uint64, bool) {
 	first, each := uint64(0), uint64(1)
 	switch key.limit {
-	case Stack:
+	case cudaabi.LimitStackSize: // of each thread that the GPU can have at a time
 		first, each = 1<<10, x.gpus.At(key.context.GPU).Threads
-	case Printf:
+	case cudaabi.LimitPrintfFIFOSize:
 		first = 1 << 20
-	case Heap:
+	case cudaabi.LimitMallocHeapSize: // taken when a kernel first uses it, and counted when it is set
 		first = 8 << 20
 	}
 	over, bytes := bits.Mul64(value-min(value, first), each)

@@ -5,14 +5,7 @@ package reach
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
-)
-
-// CUmemorytype, and the attribute of a pointer that says which.
-const (
-	MemoryHost        = 1
-	MemoryDevice      = 2
-	MemoryUnified     = 4 // the address says where memory is
-	pointerMemoryType = 2
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // Side is where one side of a copy is.
@@ -27,9 +20,9 @@ const (
 // MemoryType is what the driver is told of a side.
 func (s Side) MemoryType() uint32 {
 	if s == Host {
-		return MemoryUnified
+		return cudaabi.MemoryTypeUnified // the address says where memory is
 	}
-	return MemoryDevice
+	return cudaabi.MemoryTypeDevice
 }
 
 // Calls is what is used of the driver.
@@ -88,9 +81,9 @@ func (g *Ranges) ask(addr uint64) (Side, gpubackend.Result) {
 	if dead := c.Dead(); dead != gpubackend.Success {
 		return 0, dead
 	}
-	kind, r := g.calls.PointerAttribute(pointerMemoryType, addr)
+	kind, r := g.calls.PointerAttribute(cudaabi.PointerAttributeMemoryType, addr)
 	switch {
-	case r == gpubackend.Success && uint32(kind) == MemoryDevice:
+	case r == gpubackend.Success && uint32(kind) == cudaabi.MemoryTypeDevice:
 		return Device, r
 	case r == gpubackend.Success:
 		return 0, gpubackend.InvalidValue

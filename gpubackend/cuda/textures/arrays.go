@@ -3,18 +3,21 @@
 package textures
 
 import (
-	"encoding/binary"
-
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
-	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // arrayUnit is what an array's memory is taken to be a multiple of.
 const arrayUnit = 64 << 10
 
-// formatBytes is the size of an element's channel (CUarray_format), 4 for those not listed.
-var formatBytes = map[uint32]uint64{1: 1, 2: 2, 3: 4, 8: 1, 9: 2, 10: 4, 0x10: 2, 0x20: 4}
+// formatBytes is the size of an element's channel, 4 for those not listed.
+var formatBytes = map[uint32]uint64{
+	cudaabi.ArrayFormatUnsignedInt8: 1, cudaabi.ArrayFormatUnsignedInt16: 2,
+	cudaabi.ArrayFormatUnsignedInt32: 4, cudaabi.ArrayFormatSignedInt8: 1,
+	cudaabi.ArrayFormatSignedInt16: 2, cudaabi.ArrayFormatSignedInt32: 4,
+	cudaabi.ArrayFormatHalf: 2, cudaabi.ArrayFormatFloat: 4,
+}
 
 // arrayBytes estimates an array's memory; bounds keep the product from overflowing.
 func arrayBytes(width, height, depth uint64, format, channels uint32, levels uint64) (uint64, bool) {
@@ -39,8 +42,8 @@ func arrayBytes(width, height, depth uint64, format, channels uint32, levels uin
 
 // ArrayCreate makes a one- or two-dimensional array.
 func (x *Textures) ArrayCreate(desc []byte) (gpubackend.Array, gpubackend.Result) {
-	le := binary.LittleEndian
-	bytes, ok := arrayBytes(le.Uint64(desc), le.Uint64(desc[8:]), 0, le.Uint32(desc[16:]), le.Uint32(desc[20:]), 1)
+	a := cudaabi.ArrayDescriptor(desc)
+	bytes, ok := arrayBytes(a.Width(), a.Height(), 0, a.Format(), a.NumChannels(), 1)
 	h, r := x.charges.Make(bytes, ok, func() (uint64, gpubackend.Result) {
 		h, r := x.calls.ArrayCreate(desc)
 		return uint64(h), r
@@ -69,8 +72,8 @@ func (x *Textures) MipmappedArrayCreate(desc []byte, levels uint64) (gpubackend.
 }
 
 func array3DBytes(desc []byte, levels uint64) (uint64, bool) {
-	le := binary.LittleEndian
-	return arrayBytes(le.Uint64(desc), le.Uint64(desc[8:]), le.Uint64(desc[16:]), le.Uint32(desc[24:]), le.Uint32(desc[28:]), levels)
+	a := cudaabi.Array3DDescriptor(desc)
+	return arrayBytes(a.Width(), a.Height(), a.Depth(), a.Format(), a.NumChannels(), levels)
 }
 
 // ArrayDestroy gives back what the array counted for.
@@ -93,12 +96,12 @@ func (x *Textures) MipmappedArrayDestroy(a gpubackend.MipmappedArray) gpubackend
 
 // CopyArray queues a copy between arrays and device memory.
 func (x *Textures) CopyArray(memcpy3D []byte, s gpubackend.Stream) gpubackend.Result {
-	const source, target = 0, 88
-	for _, at := range []int{source, target} {
-		if binary.LittleEndian.Uint32(memcpy3D[at+32:]) != reach.MemoryDevice {
+	m := cudaabi.Memcpy3D(memcpy3D)
+	for i, side := range [...]cudaabi.Memcpy3DSide{m.Src(), m.Dst()} {
+		if side.MemoryType() != cudaabi.MemoryTypeDevice {
 			continue
 		}
-		if _, r := x.ranges.At(binary.LittleEndian.Uint64(memcpy3D[at+48:]), 1, at == target); r != gpubackend.Success {
+		if _, r := x.ranges.At(side.Device(), 1, i == 1); r != gpubackend.Success {
 			return r
 		}
 	}
