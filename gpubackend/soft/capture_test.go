@@ -7,6 +7,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/soft/streams"
 )
 
 // capturing is a device with streams and events, of which the first stream records one fill.
@@ -117,9 +118,9 @@ func TestCaptureErrors(t *testing.T) {
 		}, 0, 0},
 		{"destroy the stream", func(c *capturing) gpubackend.Result { c.fork(); return c.StreamDestroy(c.s) },
 			0, gpubackend.InvalidHandle},
-		{"external record outside", func(c *capturing) gpubackend.Result { return c.EventRecordWithFlags(c.e, c.u, externalFlag) },
+		{"external record outside", func(c *capturing) gpubackend.Result { return c.EventRecordWithFlags(c.e, c.u, streams.ExternalFlag) },
 			gpubackend.InvalidValue, 0},
-		{"external record", func(c *capturing) gpubackend.Result { return c.EventRecordWithFlags(c.e, c.s, externalFlag) }, 0, 0},
+		{"external record", func(c *capturing) gpubackend.Result { return c.EventRecordWithFlags(c.e, c.s, streams.ExternalFlag) }, 0, 0},
 		{"launch a graph", func(c *capturing) gpubackend.Result {
 			g, r := c.GraphCreate(0)
 			ok(c.t, r)
@@ -144,8 +145,8 @@ func TestCaptureErrors(t *testing.T) {
 				t.Errorf("graph %d", g)
 			}
 			d.StreamEndCapture(c.u)
-			if d.captures != 0 {
-				t.Errorf("%d captures go on", d.captures)
+			if d.Captures() != 0 {
+				t.Errorf("%d captures go on", d.Captures())
 			}
 			ok(t, d.EventRecordWithFlags(c.e, c.plain, 0))
 			ok(t, d.StreamWaitEvent(0, c.e, 0))
@@ -215,7 +216,7 @@ func TestCapturesEndWithTheirContext(t *testing.T) {
 	d := newDevice(t, Options{})
 	newCapturing(t, d)
 	ok(t, d.DevicePrimaryCtxReset(0))
-	if d.captures != 0 || d.charged != 0 || d.handles.Len() != 1 {
-		t.Errorf("%d captures, %d bytes, %d handles are left", d.captures, d.charged, d.handles.Len())
+	if d.Captures() != 0 || d.Graphs.Held().Bytes != 0 || d.handles.Len() != 1 {
+		t.Errorf("%d captures, %d bytes, %d handles are left", d.Captures(), d.Graphs.Held().Bytes, d.handles.Len())
 	}
 }

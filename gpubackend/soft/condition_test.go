@@ -69,8 +69,8 @@ func (c *conditional) run(e gpubackend.GraphExec, at ...uint32) []byte {
 func (c *conditional) end() {
 	c.t.Helper()
 	ok(c.t, c.GraphDestroy(c.g))
-	if len(c.conditions.all) != 0 || c.charged != 0 {
-		c.t.Errorf("%d conditions and %d bytes are left", len(c.conditions.all), c.charged)
+	if c.Graphs.Held().Conditions != 0 || c.Graphs.Held().Bytes != 0 {
+		c.t.Errorf("%d conditions and %d bytes are left", c.Graphs.Held().Conditions, c.Graphs.Held().Bytes)
 	}
 }
 
@@ -133,8 +133,8 @@ func TestConditionalLoops(t *testing.T) {
 	if got := read(t, c.Device, c.p+16, 4); !bytes.Equal(got, words(700)) {
 		t.Errorf("a launch that outlives its graph counted %v", got)
 	}
-	if len(c.conditions.all) != 0 || c.charged != 0 {
-		t.Errorf("%d conditions and %d bytes are left", len(c.conditions.all), c.charged)
+	if c.Graphs.Held().Conditions != 0 || c.Graphs.Held().Bytes != 0 {
+		t.Errorf("%d conditions and %d bytes are left", c.Graphs.Held().Conditions, c.Graphs.Held().Bytes)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestConditionalChecks(t *testing.T) {
 	other := newGraph(t, c.Device)
 	_, result := c.GraphConditionalHandle(c.g, 0, 2)
 	want(t, result, gpubackend.InvalidValue)
-	if _, status, result := c.instantiate(c.g,
+	if _, status, result := c.Instantiate(c.g,
 		0); status != cudaabi.GraphInstantiateConditionalHandleUnused ||
 		result != gpubackend.InvalidValue {
 		t.Errorf("unused handle: status %d, result %d", status, result)
@@ -184,12 +184,12 @@ func TestConditionalChecks(t *testing.T) {
 		{c.g, h, cudaabi.GraphCondSwitch, cudaabi.MaxConditionalBodies + 1}, {c.g, h, 3, 1},
 		{other, h, cudaabi.GraphCondIf, 1},
 	} {
-		charged := c.charged
+		charged := c.Graphs.Held().Bytes
 		_, _, _, result := c.GraphAddNode(x.g, nil, nil, &gpubackend.Node{
 			Type: gpubackend.NodeConditional, Handle: x.h, Kind: x.kind, Bodies: x.bodies,
 		})
-		if result != gpubackend.InvalidValue || c.charged != charged {
-			t.Errorf("%+v: result %d, %d bytes accounted for", x, result, c.charged-charged)
+		if result != gpubackend.InvalidValue || c.Graphs.Held().Bytes != charged {
+			t.Errorf("%+v: result %d, %d bytes accounted for", x, result, c.Graphs.Held().Bytes-charged)
 		}
 	}
 	node, bodies := c.node(c.g, h, cudaabi.GraphCondIf, 1)
@@ -201,7 +201,7 @@ func TestConditionalChecks(t *testing.T) {
 	want(t, result, gpubackend.NotSupported)
 	want(t, c.GraphDestroy(bodies[0]), gpubackend.InvalidValue)
 	addNode(t, c.Device, bodies[0], &gpubackend.Node{Type: gpubackend.NodeEventRecord, Event: newEvent(t, c.Device)})
-	if _, status, result := c.instantiate(c.g,
+	if _, status, result := c.Instantiate(c.g,
 		0); status != cudaabi.GraphInstantiateInvalidStructure ||
 		result != gpubackend.InvalidValue {
 		t.Errorf("event in a body: status %d, result %d", status, result)
@@ -240,7 +240,7 @@ func TestConditionalUpdate(t *testing.T) {
 	}
 	ok(t, c.GraphExecDestroy(e))
 	ok(t, c.GraphDestroy(first))
-	if len(c.conditions.all) != 0 {
-		t.Errorf("%d conditions are left", len(c.conditions.all))
+	if c.Graphs.Held().Conditions != 0 {
+		t.Errorf("%d conditions are left", c.Graphs.Held().Conditions)
 	}
 }

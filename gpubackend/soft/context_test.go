@@ -258,7 +258,7 @@ func TestDestroyedStreamGoesOn(t *testing.T) {
 			t.Errorf("got %v", got)
 		}
 		newStream(t, d, 0)
-		if n := len(d.set(d.Primary()).list); n != 1 {
+		if n := d.Kept(d.Primary()); n != 1 {
 			t.Errorf("%d streams are kept", n)
 		}
 	})

@@ -4,7 +4,6 @@ package soft
 
 import (
 	"runtime"
-	"sync/atomic"
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -14,10 +13,18 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 	"github.com/paracuda/paracuda/gpubackend/soft/code"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
+	"github.com/paracuda/paracuda/gpubackend/soft/copies"
+	"github.com/paracuda/paracuda/gpubackend/soft/graphs"
+	"github.com/paracuda/paracuda/gpubackend/soft/graphs/exec"
+	"github.com/paracuda/paracuda/gpubackend/soft/green"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
+	"github.com/paracuda/paracuda/gpubackend/soft/hostmemory"
+	"github.com/paracuda/paracuda/gpubackend/soft/launches"
 	"github.com/paracuda/paracuda/gpubackend/soft/memory"
 	"github.com/paracuda/paracuda/gpubackend/soft/output"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
+	"github.com/paracuda/paracuda/gpubackend/soft/sharing"
+	"github.com/paracuda/paracuda/gpubackend/soft/streams"
 	"github.com/paracuda/paracuda/gpubackend/soft/textures"
 )
 
@@ -68,36 +75,27 @@ func (o Options) withDefaults() Options {
 // unsupported answers what no room does.
 type unsupported struct{ gpubackend.Unsupported }
 
-// Device is a software GPU.
+// Device is a software GPU: its rooms, each of which answers its part of gpubackend.Driver.
 type Device struct {
 	unsupported
 	*output.Buffer
 	*contexts.Contexts
 	*memory.Memory
+	*hostmemory.HostMemory
 	*code.Code
 	*textures.Textures
+	*graphs.Graphs
+	*streams.Streams
+	*copies.Copies
+	*launches.Launches
+	*exec.Exec
+	*green.Green
+	*sharing.Sharing
 
 	options   Options
 	scheduler *scheduler.Scheduler
+	handles   *handles.Table
 	warm      bool // opened ahead of Open
-
-	handles *handles.Table
-	grids   atomic.Uint64 // kernels launched
-
-	registered map[uint64]uint64 // host memory: address, size
-
-	sets map[*contexts.Context]*streamSet
-
-	captures    int    // how many go on
-	lastCapture uint64 // number of the latest
-	charged     int    // bytes that graphs count for
-
-	conditions conditions
-
-	graphMemory    map[uint64]*graphMemory // by address
-	graphMemoryUse graphMemoryUse
-
-	held *scheduler.Allowance // bytes kept for copies that wait
 }
 
 var _ gpubackend.Driver = (*Device)(nil)
@@ -105,28 +103,84 @@ var _ gpubackend.Driver = (*Device)(nil)
 // New returns a device. It takes memory and addresses when it is opened.
 func New(o Options) *Device {
 	o = o.withDefaults()
-	d := &Device{
-		options: o, scheduler: scheduler.New(o.HostMemory), handles: handles.New(), Buffer: output.NewBuffer(o.HostMemory),
-		registered:  make(map[uint64]uint64),
-		graphMemory: make(map[uint64]*graphMemory),
-	}
-	d.held = d.scheduler.NewAllowance(maxHeld)
-	d.sets = make(map[*contexts.Context]*streamSet)
+	d := &Device{options: o, scheduler: scheduler.New(o.HostMemory), handles: handles.New()}
+	d.Buffer = output.NewBuffer(o.HostMemory)
 	d.Contexts = contexts.New(contexts.Options{
-		Handles: d.handles, Scheduler: d.scheduler, Output: d.Buffer, Memory: d.options.Memory,
-		Hooks: contexts.Hooks{Usable: func(c *contexts.Context) { d.Code.FillLibraries(c) }, Ending: d.emptyGraphs, Ended: d.drop, Busy: d.busy},
+		Handles: d.handles, Scheduler: d.scheduler, Output: d.Buffer, Memory: o.Memory,
+		Hooks: contexts.Hooks{
+			Usable: func(c *contexts.Context) { d.FillLibraries(c) },
+			Ending: d.ending, Ended: d.ended,
+			Busy: func(g *contexts.Green) bool { return d.Streams.Busy(g) },
+		},
 	})
 	d.Memory = memory.New(memory.Options{
 		Base: o.Base, Window: o.Window, Bytes: o.Memory, Files: o.Files, Host: o.HostMemory,
-		Handles: d.handles, Contexts: d.Contexts, Scheduler: d.scheduler, Lasts: d.lasts,
+		Handles: d.handles, Contexts: d.Contexts, Scheduler: d.scheduler,
+		Lasts: func() []*scheduler.Task { return d.Streams.Lasts() },
 	})
+	d.HostMemory = hostmemory.New(hostmemory.Options{Contexts: d.Contexts, Memory: d.Memory, Scheduler: d.scheduler})
+	d.newCodeRooms()
+	d.newWorkRooms()
+	return d
+}
+
+// newCodeRooms makes the rooms of what kernels consist of and look at.
+func (d *Device) newCodeRooms() {
+	host := d.options.HostMemory
 	d.Code = code.New(code.Options{
-		Host: o.HostMemory, Handles: d.handles, Contexts: d.Contexts, Memory: d.Memory, Unloaded: func(m *code.Module) { d.Textures.Unloaded(m) },
+		Host: host, Handles: d.handles, Contexts: d.Contexts, Memory: d.Memory,
+		Unloaded: func(m *code.Module) { d.Textures.Unloaded(m) },
 	})
 	d.Textures = textures.New(textures.Options{
-		Host: o.HostMemory, Handles: d.handles, Contexts: d.Contexts, Memory: d.Memory, Code: d.Code,
+		Host: host, Handles: d.handles, Contexts: d.Contexts, Memory: d.Memory, Code: d.Code,
 	})
-	return d
+}
+
+// newWorkRooms makes the rooms of what is queued.
+func (d *Device) newWorkRooms() {
+	host, sms := d.options.HostMemory, d.options.Multiprocessors
+	d.Graphs = graphs.New(graphs.Options{
+		Host: host, Handles: d.handles, Contexts: d.Contexts, Memory: d.Memory, Check: d.checkNode,
+	})
+	d.Streams = streams.New(streams.Options{
+		Handles: d.handles, Scheduler: d.scheduler, Contexts: d.Contexts, Graphs: d.Graphs,
+	})
+	d.Copies = copies.New(copies.Options{
+		Contexts: d.Contexts, Scheduler: d.scheduler, Memory: d.Memory, Streams: d.Streams, Textures: d.Textures,
+	})
+	d.Launches = launches.New(launches.Options{
+		Host: host, Scheduler: d.scheduler, Memory: d.Memory, Code: d.Code, Textures: d.Textures,
+		Streams: d.Streams, Output: d.Buffer, SetCondition: d.Graphs.SetCondition, Multiprocessors: sms,
+	})
+	d.Exec = exec.New(exec.Options{
+		Handles: d.handles, Contexts: d.Contexts, Scheduler: d.scheduler, Graphs: d.Graphs, Streams: d.Streams,
+		Prepare: map[gpubackend.NodeType]exec.Prepare{
+			gpubackend.NodeKernel: d.Launches.PrepareNode, gpubackend.NodeMemcpy: d.Copies.PrepareCopy,
+			gpubackend.NodeMemset: d.Copies.PrepareFill, gpubackend.NodeHost: d.Streams.PrepareHost,
+			gpubackend.NodeEventRecord: d.Streams.PrepareEvent, gpubackend.NodeEventWait: d.Streams.PrepareEvent,
+		},
+	})
+	d.Green = green.New(green.Options{
+		Handles: d.handles, Contexts: d.Contexts, Streams: d.Streams, Multiprocessors: sms,
+	})
+	d.Sharing = sharing.New(sharing.Options{Contexts: d.Contexts, Memory: d.Memory, Streams: d.Streams})
+}
+
+// checkNode asks the room that does the work of a node of a graph.
+func (d *Device) checkNode(n *gpubackend.Node) gpubackend.Result {
+	switch n.Type {
+	case gpubackend.NodeKernel:
+		return d.Launches.Check(n)
+	case gpubackend.NodeMemcpy:
+		return d.CheckCopy(n)
+	case gpubackend.NodeMemset:
+		return d.CheckFill(n)
+	case gpubackend.NodeEventWait, gpubackend.NodeEventRecord:
+		return d.CheckEvent(n.Event)
+	case gpubackend.NodeHost:
+		return gpubackend.Success
+	}
+	return gpubackend.NotSupported
 }
 
 // Open implements gpubackend.Driver.
@@ -166,24 +220,30 @@ func (d *Device) Warm() gpubackend.Result {
 // Suits implements gpubackend.Driver: the only variable that means something here chooses among devices.
 func (d *Device) Suits(env []string) bool { return !d.warm || chip.Visible(env, d.options.UUID) }
 
-// drop has the rooms give back what was in a context whose work has ended.
-func (d *Device) drop(c *contexts.Context) {
+// ending has the rooms leave a context whose work is going to end.
+func (d *Device) ending(c *contexts.Context) {
+	d.Streams.Leave(c)
+	d.Graphs.Drop(c)
+}
+
+// ended has the rooms give back what was in a context whose work has ended.
+func (d *Device) ended(c *contexts.Context) {
 	d.Memory.Drop(c)
 	d.Textures.Drop(c)
 	d.Code.Drop(c)
-	d.dropStreams(c)
+	d.Streams.Drop(c)
 	d.Reclaim()
 }
 
 // MemFree implements gpubackend.Driver. What a graph allocated is the graph's to free.
 func (d *Device) MemFree(addr uint64) gpubackend.Result {
-	if m := d.graphMemory[addr]; m != nil {
-		if _, result := d.Current(); result != gpubackend.Success {
-			return result
-		}
-		return d.freeGraphMemory(m)
+	if !d.HasAllocated(addr) {
+		return d.Memory.MemFree(addr)
 	}
-	return d.Memory.MemFree(addr)
+	if _, result := d.Current(); result != gpubackend.Success {
+		return result
+	}
+	return d.Graphs.Free(addr)
 }
 
 // Close implements gpubackend.Driver. Kernels are stopped. Should one not notice in time, its memory stays mapped.
@@ -192,7 +252,7 @@ func (d *Device) Close() {
 	if d.Space() == nil {
 		return
 	}
-	d.finishShared()
+	d.FinishShared()
 	d.scheduler.DropHosts(nil)
 	if d.scheduler.Wait(closeTimeout) {
 		d.Memory.Close()

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/soft/graphs"
 )
 
 // fuzzer calls a device as a hostile guest might: any call with handles and addresses that are
@@ -174,12 +174,12 @@ func (f *fuzzer) finish() {
 	for _, g := range f.graphs {
 		f.d.GraphDestroy(gpubackend.Graph(g))
 	}
-	if f.d.charged != 0 || f.d.captures != 0 || len(f.d.graphMemory) != 0 ||
-		f.d.graphMemoryUse[cudaabi.GraphMemAttrReservedMemCurrent] != 0 {
+	held := f.d.Graphs.Held()
+	if held != (graphs.Held{}) || f.d.Captures() != 0 {
 		f.t.Fatalf("%d bytes of graphs, %d captures, %d pieces of memory are left",
-			f.d.charged, f.d.captures, len(f.d.graphMemory))
+			held.Bytes, f.d.Captures(), held.Pieces)
 	}
-	if n := len(f.d.conditions.all); n != 0 {
+	if n := f.d.Graphs.Held().Conditions; n != 0 {
 		f.t.Fatalf("%d conditions are left", n)
 	}
 	if n := f.d.Textures.Count(); n != 0 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/soft/graphs"
 )
 
 func newGraph(t testing.TB, d *Device) gpubackend.Graph {
@@ -147,8 +148,8 @@ func TestGraphEdges(t *testing.T) {
 	ok(t, d.GraphDestroy(g))
 	ok(t, d.GraphDestroy(other))
 	want(t, d.GraphDestroy(g), gpubackend.InvalidValue)
-	if d.charged != 0 {
-		t.Errorf("%d bytes are still accounted for", d.charged)
+	if d.Graphs.Held().Bytes != 0 {
+		t.Errorf("%d bytes are still accounted for", d.Graphs.Held().Bytes)
 	}
 }
 
@@ -191,12 +192,12 @@ func TestGraphNodeChecks(t *testing.T) {
 		{"condition without a handle", &gpubackend.Node{Type: gpubackend.NodeConditional, Bodies: 1}, gpubackend.InvalidValue},
 		{"unknown", &gpubackend.Node{Type: 99}, gpubackend.NotSupported},
 	} {
-		before := d.charged
+		before := d.Graphs.Held().Bytes
 		if _, _, _, result := d.GraphAddNode(g, nil, nil, x.node); result != x.want {
 			t.Errorf("%s: result %d, want %d", x.name, result, x.want)
 		}
-		if x.want != gpubackend.Success && d.charged != before {
-			t.Errorf("%s: %d bytes are accounted for", x.name, d.charged-before)
+		if x.want != gpubackend.Success && d.Graphs.Held().Bytes != before {
+			t.Errorf("%s: %d bytes are accounted for", x.name, d.Graphs.Held().Bytes-before)
 		}
 	}
 }
@@ -289,8 +290,8 @@ func TestGraphMemory(t *testing.T) {
 	if free, total, _ := d.MemGetInfo(); free != total {
 		t.Errorf("%d of %d bytes free", free, total)
 	}
-	for i, v := range d.graphMemoryUse {
-		if v != uint64(i%2)<<20 {
+	for i := range 4 {
+		if v, _ := d.GraphMemory(0, uint64(i)); v != uint64(i%2)<<20 {
 			t.Errorf("attribute %d: %d", i, v)
 		}
 	}
@@ -324,9 +325,22 @@ func TestGraphMemoryIsFreedByLaunches(t *testing.T) {
 	}
 	ok(t, d.DevicePrimaryCtxReset(0))
 	want(t, d.GraphLaunch(e, 0), gpubackend.InvalidValue)
-	if len(d.graphMemory) != 0 || d.graphMemoryUse[cudaabi.GraphMemAttrReservedMemCurrent] != 0 {
-		t.Errorf("%d pieces are left", len(d.graphMemory))
+	if held := d.Graphs.Held(); held.Pieces != 0 || held.Reserved != 0 {
+		t.Errorf("%d pieces are left", held.Pieces)
 	}
+}
+
+// fill makes a graph that takes all that graphs may.
+func fill(t *testing.T, d *Device) gpubackend.Graph {
+	t.Helper()
+	g := newGraph(t, d)
+	bytes := make([]byte, 64<<20) // counted whatever the node is
+	for left := graphs.MaxBytes - d.Graphs.Held().Bytes; left > 0; left = graphs.MaxBytes - d.Graphs.Held().Bytes {
+		n := empty()
+		n.Access = bytes[:min(len(bytes), max(left-graphs.NodeBytes, 0))]
+		addNode(t, d, g, n)
+	}
+	return g
 }
 
 func TestGraphsAreBounded(t *testing.T) {
@@ -334,21 +348,21 @@ func TestGraphsAreBounded(t *testing.T) {
 	g := newGraph(t, d)
 	a := addNode(t, d, g, empty())
 	b := addNode(t, d, g, empty())
+	s := newStream(t, d, 0)
 	e := instantiate(t, d, g, 0)
-	left := d.charged
-	d.charged = maxGraphBytes
+	full := fill(t, d)
 	_, _, _, added := d.GraphAddNode(g, nil, nil, empty())
 	_, created := d.GraphCreate(0)
 	_, cloned := d.GraphClone(g)
 	_, instantiated := d.GraphInstantiateWithFlags(g, 0)
-	captured := d.StreamBeginCapture(newStream(t, d, 0), 0)
+	captured := d.StreamBeginCapture(s, 0)
 	joined := d.GraphAddDependencies(g, []gpubackend.GraphNode{a}, []gpubackend.GraphNode{b}, nil)
 	for i, result := range []gpubackend.Result{added, created, cloned, instantiated, captured, joined} {
 		if result != gpubackend.OutOfMemory {
 			t.Errorf("call %d: result %d", i, result)
 		}
 	}
-	d.charged = left
+	ok(t, d.GraphDestroy(full))
 	ok(t, d.GraphLaunch(e, 0))
 	// A graph that contains itself twice, again and again, doesn't get far.
 	result := gpubackend.Success
@@ -367,8 +381,8 @@ func TestGraphsAreBounded(t *testing.T) {
 	want(t, result, gpubackend.OutOfMemory)
 	ok(t, d.GraphExecDestroy(e))
 	ok(t, d.GraphDestroy(g))
-	if d.charged != 0 || d.handles.Len() != 2 {
-		t.Errorf("%d bytes are accounted for, %d handles", d.charged, d.handles.Len())
+	if d.Graphs.Held().Bytes != 0 || d.handles.Len() != 2 {
+		t.Errorf("%d bytes are accounted for, %d handles", d.Graphs.Held().Bytes, d.handles.Len())
 	}
 }
 

@@ -201,8 +201,8 @@ func TestGraphsAgreeWithSlowGraphs(t *testing.T) {
 			for _, e := range execs {
 				ok(t, d.GraphExecDestroy(e))
 			}
-			if d.charged != 0 {
-				t.Errorf("%d bytes are still accounted for", d.charged)
+			if d.Graphs.Held().Bytes != 0 {
+				t.Errorf("%d bytes are still accounted for", d.Graphs.Held().Bytes)
 			}
 		})
 	}

@@ -18,57 +18,13 @@ func whole(t testing.TB, d *Device) *gpubackend.Resource {
 	return &r
 }
 
-func newGreen(t testing.TB, d *Device, r *gpubackend.Resource) (gpubackend.GreenContext, gpubackend.Context) {
+func makeGreen(t testing.TB, d *Device, r *gpubackend.Resource) (gpubackend.GreenContext, gpubackend.Context) {
 	t.Helper()
 	desc, result := d.DescribeResources([]gpubackend.Resource{*r})
 	ok(t, result)
 	g, c, result := d.GreenCtxCreate(desc, 0, cudaabi.GreenCtxDefaultStream)
 	ok(t, result)
 	return g, c
-}
-
-func TestSplitResource(t *testing.T) {
-	d := newDevice(t, Options{Multiprocessors: 11})
-	for _, tt := range []struct {
-		least           uint64
-		groups          int
-		made, each, rem uint32
-	}{{0, 20, 11, 1, 0}, {1, 3, 3, 1, 8}, {4, 5, 2, 4, 3}, {4, 1, 1, 4, 7}, {11, 1, 1, 11, 0}} {
-		groups := make([]gpubackend.Resource, tt.groups)
-		n, rest, result := d.SplitResource(whole(t, d), groups, 0, tt.least)
-		ok(t, result)
-		left, _, _ := rest.Multiprocessors()
-		if uint32(n) != tt.made || left != tt.rem {
-			t.Errorf("%+v: %d groups, %d remain", tt, n, left)
-		}
-		next := uint32(0)
-		for i := range groups[:n] {
-			if p := partOf(&groups[i]); p != (multiprocessors{next, tt.each}) {
-				t.Errorf("%+v: group %d is %+v", tt, i, p)
-			}
-			next += tt.each
-		}
-	}
-	n, _, result := d.SplitResource(whole(t, d), nil, 0, 2)
-	if ok(t, result); n != 5 {
-		t.Errorf("%d groups of two", n)
-	}
-	groups := make([]gpubackend.Resource, 1)
-	_, _, result = d.SplitResource(whole(t, d), groups, 0, 12)
-	want(t, result, gpubackend.InvalidValue)
-	_, _, result = d.SplitResource(whole(t, d), groups, 0, 4)
-	ok(t, result)
-	_, _, result = d.SplitResource(&groups[0], make([]gpubackend.Resource, 1), 0, 2)
-	want(t, result, gpubackend.InvalidResourceConfiguration)
-	_, c := newGreen(t, d, &groups[0])
-	again, result := d.DevResource(gpubackend.OfContext, uint64(c), cudaabi.DevResourceTypeSM)
-	ok(t, result)
-	n, _, result = d.SplitResource(&again, make([]gpubackend.Resource, 4), 0, 2)
-	if ok(t, result); n != 2 {
-		t.Errorf("%d groups of a green context's", n)
-	}
-	_, _, result = d.SplitResource(new(gpubackend.Resource), groups, 0, 1)
-	want(t, result, gpubackend.InvalidResourceType)
 }
 
 const whereKernel = `.version 8.0
@@ -100,7 +56,7 @@ func TestGreenContextKeepsToItsPart(t *testing.T) {
 	groups := make([]gpubackend.Resource, 2)
 	_, _, result = d.SplitResource(whole(t, d), groups, 0, 3)
 	ok(t, result)
-	g, c := newGreen(t, d, &groups[1])
+	g, c := makeGreen(t, d, &groups[1])
 	own, result := d.GreenCtxStreamCreate(g, cudaabi.StreamNonBlocking, 0)
 	ok(t, result)
 	check := func(s gpubackend.Stream, first, last uint32) {
@@ -135,7 +91,7 @@ func TestGreenContextKeepsToItsPart(t *testing.T) {
 func TestGreenContextsOrder(t *testing.T) {
 	d := newDevice(t, Options{Multiprocessors: 4})
 	home := primary(t, d)
-	g, c := newGreen(t, d, whole(t, d))
+	g, c := makeGreen(t, d, whole(t, d))
 	s, result := d.GreenCtxStreamCreate(g, cudaabi.StreamNonBlocking, 0)
 	ok(t, result)
 	open := gate(t, d, newStream(t, d, cudaabi.StreamNonBlocking))

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/copies"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
@@ -34,14 +35,14 @@ func TestCopiesThatWaitAreBounded(t *testing.T) {
 	const size = 48 << 20
 	a, src := alloc(t, d, size), make([]byte, size)
 	open := gate(t, d, 0)
-	for range maxHeld / size {
+	for range copies.MaxHeld / size {
 		ok(t, d.CopyIn(a, src, 0))
 	}
 	want(t, d.CopyIn(a, src, 0), gpubackend.OutOfMemory)
 	open()
 	ok(t, d.CopyIn(a, src, 0)) // waits for room
 	synchronize(t, d)
-	if d.held.Held() != 0 {
-		t.Errorf("%d bytes are kept", d.held.Held())
+	if d.Copies.Held() != 0 {
+		t.Errorf("%d bytes are kept", d.Copies.Held())
 	}
 }

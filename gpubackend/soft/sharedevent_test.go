@@ -11,6 +11,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/memfd"
+	"github.com/paracuda/paracuda/gpubackend/soft/sharedevent"
 )
 
 // twoEvents is an interprocess event in two devices, as two processes have it.
@@ -30,7 +31,7 @@ func twoEvents(t *testing.T) (one, other *Device, event, same gpubackend.Event) 
 // TestEventPagesAreBounded: each is a file and a mapping, until nothing uses it.
 func TestEventPagesAreBounded(t *testing.T) {
 	d := newDevice(t, Options{})
-	most := int(maxEventPages())
+	most := int(sharedevent.MaxEventPages())
 	var events []gpubackend.Event
 	for {
 		e, result := d.EventCreate(cudaabi.EventInterprocess | cudaabi.EventDisableTiming)

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package copies
+
+import (
+	"bytes"
+	"math/bits"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
+	"github.com/paracuda/paracuda/gpubackend/soft/memory"
+	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
+	"github.com/paracuda/paracuda/gpubackend/soft/space"
+	"github.com/paracuda/paracuda/gpubackend/soft/streams"
+	"github.com/paracuda/paracuda/gpubackend/soft/textures"
+)
+
+const (
+	// quickBytes is the size up to which a copy or fill that needs not wait is done at once.
+	quickBytes = 64 << 10
+	// MaxHeld bounds the sources of copies that wait for their stream.
+	MaxHeld = 256 << 20
+)
+
+// Options are what copies are given.
+type Options struct {
+	Contexts  *contexts.Contexts
+	Scheduler *scheduler.Scheduler
+	Memory    *memory.Memory
+	Streams   *streams.Streams
+	Textures  *textures.Textures
+}
+
+// Copies are the copies and fills of a device.
+type Copies struct {
+	options Options
+	held    *scheduler.Allowance // bytes kept for copies that wait
+}
+
+// New returns the copies of a device: none waits.
+func New(o Options) *Copies {
+	return &Copies{options: o, held: o.Scheduler.NewAllowance(MaxHeld)}
+}
+
+// Held is how many bytes are kept for copies that wait.
+func (c *Copies) Held() uint64 { return c.held.Held() }
+
+// CheckCopy and checkFill refuse nodes of graphs that couldn't be run.
+func (c *Copies) CheckCopy(n *gpubackend.Node) gpubackend.Result {
+	m, result := copyMovement(&n.Copy)
+	if result != gpubackend.Success {
+		return result
+	}
+	return c.checkMovement(&m)
+}
+
+func (c *Copies) CheckFill(n *gpubackend.Node) gpubackend.Result {
+	m, result := fillMovement(&n.Fill)
+	if result != gpubackend.Success {
+		return result
+	}
+	return c.checkMovement(&m)
+}
+
+// PrepareCopy and prepareFill prepare nodes of graphs.
+func (c *Copies) PrepareCopy(n *gpubackend.Node, ctx *contexts.Context) (func() *scheduler.Task, gpubackend.Result) {
+	m, result := copyMovement(&n.Copy)
+	return func() *scheduler.Task { return c.moveTask(ctx, m) }, result
+}
+
+func (c *Copies) PrepareFill(n *gpubackend.Node, ctx *contexts.Context) (func() *scheduler.Task, gpubackend.Result) {
+	m, result := fillMovement(&n.Fill)
+	return func() *scheduler.Task { return c.moveTask(ctx, m) }, result
+}
+
+// span is a range of addresses that a task reads or writes.
+type span struct {
+	addr, bytes uint64
+	write       bool
+}
+
+// movement is a copy or a fill: what it touches, and how it is done.
+type movement struct {
+	spans []span
+	run   func()
+}
+
+// checkMovement checks it against what there is now.
+func (c *Copies) checkMovement(m *movement) gpubackend.Result {
+	for _, p := range m.spans {
+		if !c.options.Memory.Reaches(p.addr, p.bytes, p.write) {
+			return gpubackend.InvalidValue
+		}
+	}
+	return gpubackend.Success
+}
+
+// moveTask makes the task of a movement, which checks again when it begins, since registered memory may be gone by
+// then.
+func (c *Copies) moveTask(ctx *contexts.Context, m movement) *scheduler.Task {
+	total := uint64(0)
+	for _, p := range m.spans {
+		total += p.bytes
+	}
+	t := &scheduler.Task{Class: scheduler.Memory, Domain: ctx.Domain, Quick: total <= quickBytes}
+	t.Run = func() {
+		for _, p := range m.spans {
+			if !c.options.Memory.Space().Covers(p.addr, p.bytes, p.write) {
+				ctx.Fail(gpubackend.IllegalAddress)
+				return
+			}
+		}
+		m.run()
+	}
+	return t
+}
+
+// transfer queues a movement in a stream.
+func (c *Copies) transfer(s *streams.Stream, m movement) gpubackend.Result {
+	if result := c.checkMovement(&m); result != gpubackend.Success {
+		return result
+	}
+	c.options.Streams.Enqueue(s, c.moveTask(s.Context(), m))
+	return gpubackend.Success
+}
+
+// Copy implements gpubackend.Driver.
+func (c *Copies) Copy(dst, src, n uint64, h gpubackend.Stream) gpubackend.Result {
+	s, result := c.options.Streams.Target(h)
+	if result != gpubackend.Success || n == 0 {
+		return result
+	}
+	if s.Recording() {
+		return c.options.Streams.Record(s, &gpubackend.Node{
+			Type: gpubackend.NodeMemcpy,
+			Copy: gpubackend.Box{
+				Dst: dst, DstPitch: n, DstSlice: n, Src: src, SrcPitch: n, SrcSlice: n, Width: n, Height: 1, Depth: 1,
+			},
+		})
+	}
+	return c.transfer(s, movement{
+		[]span{{dst, n, true}, {src, n, false}}, func() { copy(space.Bytes(dst, n), space.Bytes(src, n)) },
+	})
+}
+
+// MemcpyDtoDAsync implements gpubackend.Driver.
+func (c *Copies) MemcpyDtoDAsync(dst, src, n uint64, s gpubackend.Stream) gpubackend.Result {
+	return c.Copy(dst, src, n, s)
+}
+
+// CopyIn implements gpubackend.Driver. A source whose stream is busy is kept as a copy; it waits only when
+// very much is kept already.
+func (c *Copies) CopyIn(dst uint64, src []byte, handle gpubackend.Stream) gpubackend.Result {
+	s, result := c.options.Streams.Target(handle)
+	n := uint64(len(src))
+	if result != gpubackend.Success || n == 0 {
+		return result
+	}
+	if result := s.Refuse(); result != gpubackend.Success {
+		return result
+	}
+	if !c.options.Memory.Reaches(dst, n, true) {
+		return gpubackend.InvalidValue
+	}
+	if c.options.Scheduler.AllDone(c.options.Streams.Dependencies(s)) {
+		copy(space.Bytes(dst, n), src)
+		return gpubackend.Success
+	}
+	if !c.held.Take(n) {
+		return gpubackend.OutOfMemory
+	}
+	kept := bytes.Clone(src)
+	t := &scheduler.Task{Class: scheduler.Memory, Domain: s.Context().Domain, Then: c.held.Return(n), Payload: n}
+	t.Run = func() {
+		if !c.options.Memory.Space().Covers(dst, n, true) {
+			s.Context().Fail(gpubackend.IllegalAddress)
+			return
+		}
+		copy(space.Bytes(dst, n), kept)
+	}
+	c.options.Streams.Enqueue(s, t)
+	return gpubackend.Success
+}
+
+// CopyOut implements gpubackend.Driver.
+func (c *Copies) CopyOut(dst []byte, src uint64) gpubackend.Result {
+	if _, result := c.options.Contexts.Current(); result != gpubackend.Success {
+		return result
+	}
+	n := uint64(len(dst))
+	if n > 0 && !c.options.Memory.Reaches(src, n, false) {
+		return gpubackend.InvalidValue
+	}
+	copy(dst, space.Bytes(src, n))
+	return gpubackend.Success
+}
+
+// CopyBox implements gpubackend.Driver.
+func (c *Copies) CopyBox(b *gpubackend.Box, h gpubackend.Stream) gpubackend.Result {
+	s, result := c.options.Streams.Target(h)
+	if result != gpubackend.Success || b.Width == 0 || b.Height == 0 || b.Depth == 0 {
+		return result
+	}
+	if s.Recording() {
+		return c.options.Streams.Record(s, &gpubackend.Node{Type: gpubackend.NodeMemcpy, Copy: *b})
+	}
+	m, result := copyMovement(b)
+	if result != gpubackend.Success {
+		return result
+	}
+	return c.transfer(s, m)
+}
+
+// copyMovement is a copy of rows.
+func copyMovement(b *gpubackend.Box) (movement, gpubackend.Result) {
+	if b.Width == 0 || b.Height == 0 || b.Depth == 0 {
+		return movement{}, gpubackend.InvalidValue
+	}
+	dst, ok := extent(b.Width, b.Height, b.Depth, b.DstPitch, b.DstSlice)
+	src, ok2 := extent(b.Width, b.Height, b.Depth, b.SrcPitch, b.SrcSlice)
+	if !ok || !ok2 {
+		return movement{}, gpubackend.InvalidValue
+	}
+	box := *b
+	return movement{[]span{{b.Dst, dst, true}, {b.Src, src, false}}, func() { copyBox(&box) }}, gpubackend.Success
+}
+
+func copyBox(b *gpubackend.Box) {
+	for z := range b.Depth {
+		for y := range b.Height {
+			dst, src := b.Dst+z*b.DstSlice+y*b.DstPitch, b.Src+z*b.SrcSlice+y*b.SrcPitch
+			copy(space.Bytes(dst, b.Width), space.Bytes(src, b.Width))
+		}
+	}
+}
+
+// extent is the size of the range that holds all rows of a box. Rows and planes must not overlap.
+func extent(width, height, depth, pitch, slice uint64) (uint64, bool) {
+	high, planes := bits.Mul64(depth-1, slice)
+	high2, rows := bits.Mul64(height-1, pitch)
+	plane, carry := bits.Add64(rows, width, 0)
+	total, carry2 := bits.Add64(planes, plane, 0)
+	if high|high2|carry|carry2 != 0 || height > 1 && pitch < width || depth > 1 && slice < plane {
+		return 0, false
+	}
+	return total, true
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sharing
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
+	"github.com/paracuda/paracuda/gpubackend/soft/memfd"
+	"github.com/paracuda/paracuda/gpubackend/soft/memory"
+	"github.com/paracuda/paracuda/gpubackend/soft/sharedevent"
+	"github.com/paracuda/paracuda/gpubackend/soft/streams"
+)
+
+// Options are what sharing is given.
+type Options struct {
+	Contexts *contexts.Contexts
+	Memory   *memory.Memory
+	Streams  *streams.Streams
+}
+
+// Sharing is memory and events that several processes of a guest use.
+type Sharing struct{ options Options }
+
+// New returns what lets others have a device's memory and events.
+func New(o Options) *Sharing { return &Sharing{o} }
+
+// Share implements gpubackend.Driver: the file is the whole window's.
+func (x *Sharing) Share(addr uint64) (s gpubackend.Shared, fd int, result gpubackend.Result) {
+	if _, result = x.options.Contexts.Current(); result != gpubackend.Success {
+		return s, -1, result
+	}
+	base, bytes, ok := x.options.Memory.Space().Heap.Piece(addr)
+	if !ok || !x.options.Memory.Space().Owns(base) {
+		return s, -1, gpubackend.InvalidValue
+	}
+	fd, err := x.options.Memory.Space().Duplicate()
+	if err != nil {
+		return s, -1, gpubackend.OutOfMemory
+	}
+	s = gpubackend.Shared{Start: base - x.options.Memory.Space().Base(), Bytes: bytes, Offset: addr - base, Allocated: x.options.Memory.Space().Heap.Begins(addr)}
+	return s, fd, gpubackend.Success
+}
+
+// Watch implements gpubackend.Driver.
+func (x *Sharing) Watch(gone func(addr, bytes uint64)) { x.options.Memory.Space().Heap.Watch(gone) }
+
+// MapShared implements gpubackend.Driver.
+func (x *Sharing) MapShared(s gpubackend.Shared, fd int) (uint64, gpubackend.Result) {
+	if _, result := x.options.Contexts.Current(); result != gpubackend.Success {
+		return 0, result
+	}
+	if s.Bytes == 0 || s.Bytes%gpubackend.Granularity != 0 || s.Start%gpubackend.Granularity != 0 ||
+		s.Bytes > x.options.Memory.Space().Size() || s.Start > x.options.Memory.Space().Size()-s.Bytes || !memfd.Sealed(fd, s.Start+s.Bytes) {
+		return 0, gpubackend.InvalidValue
+	}
+	return x.options.Memory.AllocPiece(fd, int64(s.Start), s.Bytes)
+}
+
+// UnmapShared implements gpubackend.Driver.
+func (x *Sharing) UnmapShared(addr uint64) gpubackend.Result {
+	if x.options.Memory.Space().Heap.Free(addr) != nil {
+		return gpubackend.InvalidValue
+	}
+	return gpubackend.Success
+}
+
+// ShareEvent implements gpubackend.Driver: the file is the event's page.
+func (x *Sharing) ShareEvent(h gpubackend.Event) (s gpubackend.SharedEvent, fd int, result gpubackend.Result) {
+	e, result := x.options.Streams.Shareable(h)
+	if result != gpubackend.Success {
+		return s, -1, result
+	}
+	fd, err := e.Duplicate()
+	if err != nil {
+		return s, -1, gpubackend.OutOfMemory
+	}
+	return s, fd, gpubackend.Success
+}
+
+// OpenEvent implements gpubackend.Driver.
+func (x *Sharing) OpenEvent(_ gpubackend.SharedEvent, fd int) (gpubackend.Event, gpubackend.Result) {
+	c, result := x.options.Contexts.Current()
+	if result != gpubackend.Success {
+		return 0, result
+	}
+	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return 0, gpubackend.InvalidHandle
+	}
+	shared, err := sharedevent.Map(own)
+	if err != nil {
+		return 0, gpubackend.InvalidHandle
+	}
+	return x.options.Streams.OpenShared(c, shared), gpubackend.Success
+}
