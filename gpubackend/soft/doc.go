@@ -1,49 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package soft is a GPU in software: a gpubackend.Driver that executes the PTX of CUDA programs on the CPU and
-// answers as the CUDA driver does, error codes included. Package simt is its processor, this package everything
-// around it: contexts, modules, memory, streams, events.
+// Package soft is a GPU in software: a gpubackend.Driver that executes the PTX of CUDA programs on the CPU
+// and answers as the CUDA driver does, error codes included.
 //
-// # Memory
+// # Rooms
 //
-// Device memory is a file in memory, mapped at the addresses by which guests know it, so that a device pointer,
-// once checked, is a pointer. What kernels may reach (pieces of device memory, registered host memory) is an
-// immutable table that is swapped as a whole. The whole window of addresses stays mapped for the life of the
-// device: a kernel that still uses what it looked up before a piece was given back reads zeros at worst. Pages are
-// the host's and come on first use: a host that has none left ends the process with SIGBUS.
+// The device is its rooms, packages below this one. Each owns its state and answers its part of the driver's
+// functions; Device only puts them together, and promotes their functions. A room is given the rooms below
+// it that it needs, or a function where one above has to be told. None gets the device. The names are those
+// of the worker's parts and of package cuda's.
 //
-// MemFree takes effect at once for the caller; the memory is used again when the work that was queued before is
-// done. An allocation that fails waits for such memory.
+//	contexts     the contexts, which one is current, their limits
+//	memory       device memory; virtual memory management; memory that the mover maps
+//	hostmemory   memory of this process that kernels may reach
+//	code         modules, libraries, functions, links, managed variables
+//	textures     arrays, texture and surface objects, references of modules
+//	graphs       graphs, nodes, conditions, memory of graphs
+//	streams      streams, events, host functions, captures
+//	copies       copies and fills
+//	launches     kernels
+//	graphs/exec  executable graphs, their launches and updates
+//	green        green contexts
+//	sharing      memory and events of several processes
 //
-// # Work
+// A room imports only those above it in this list. There is no room for pools: the worker makes them of
+// MemAlloc's memory.
 //
-// Everything asynchronous is a task that starts when the tasks that it depends on are done (type scheduler). A
-// stream is a chain of tasks, the legacy default stream has edges to and from the blocking streams, an event is a
-// task that does nothing but note the time. Tasks run on goroutines.
+// What rooms stand on has one idea each:
 //
-// # Arrays, textures and surfaces
+//	chip         what the device says that it is, and is checked against
+//	handles      objects by number
+//	scheduler    tasks in the order of their dependencies, and domains that fail as one
+//	space        addresses that may be reached, and the bytes behind them
+//	memfd        files in memory of a sealed size
+//	output       what kernels print
+//	sharedevent  a page that processes share of an event
+//	ptx, simt    the parser, and the processor
 //
-// An array is device memory without gaps between rows. What kernels use of a texture or surface never changes: objects
-// are found by number when an instruction runs, references of modules are what they were bound to when the launch was
-// queued. Destroyed objects and arrays stay for the work that was queued before.
+// Here are device.go (New, Open, Close, and what several rooms have a part in), and the tests of whole devices.
+// A function of CUDA's is found by its name in the room of its subject.
 //
-// # Graphs
+// # Unsafe
 //
-// An executable graph is a copy of a graph and a list of steps, each of which is a task when it is launched. A stream
-// that is captured adds nodes to a graph instead of tasks to the scheduler. Memory that a graph allocates has its place
-// for as long as the graph lives; a launch only notes that it is allocated. A conditional node submits the tasks of its
-// bodies when its turn comes, from the goroutine that it runs on. What graphs take of the host's memory is
-// counted and bounded.
+// Memory is touched by address in space/window_unsafe.go and sharedevent/sharedevent_unsafe.go, and in
+// package simt. Nowhere else.
 //
 // # Waiting
 //
 // These calls may wait for work on the device, since their meaning is that nothing uses the thing any more:
 // CtxDestroy, the last DevicePrimaryCtxRelease, DevicePrimaryCtxReset, HostUnregister, Close; MemAlloc and
-// ModuleLoadData when memory is short and MemFree has promised some; and any call that queues work when very much
-// is queued already. None waits for a host function, which only the caller could complete.
+// ModuleLoadData when memory is short and MemFree has promised some; and any call that queues work when very
+// much is queued already. None waits for a host function, which only the caller could complete.
 //
 // # Trust and concurrency
 //
-// Handles are looked up again here, and every address is checked against the table. A Device belongs to one
-// goroutine; what its tasks share with it is guarded by the scheduler's lock, taken before that of the output.
+// Everything that a call is given may be a lie of the guest's: handles are looked up again here, and every
+// address is checked against the table of space. Pages are the host's and come on first use: a host that has
+// none left ends the process with SIGBUS. A Device belongs to one goroutine. What its tasks share with it is
+// guarded by the scheduler's lock, which is taken before that of the output; conditions of graphs and numbers
+// of textures, which kernels look up, have locks of their own, under which nothing else is taken.
 package soft

@@ -166,14 +166,6 @@ func (x *Contexts) DropGreen(h uint64, g *Green) {
 	}
 }
 
-// Initialized says whether the device is open.
-func (x *Contexts) Initialized() gpubackend.Result {
-	if !x.open {
-		return gpubackend.NotInitialized
-	}
-	return gpubackend.Success
-}
-
 // CheckDevice checks a device number.
 func (x *Contexts) CheckDevice(dev uint64) gpubackend.Result {
 	if !x.open {

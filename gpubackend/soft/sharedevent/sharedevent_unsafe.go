@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package sharedevent is the events that several processes wait for: a page that they share.
 package sharedevent
 
 import (
@@ -19,7 +20,7 @@ import (
 
 // Event is what the processes that have an interprocess event share of it: a page with the number of the latest
 // record and that of the latest one that is done. Another process may write anything there: it can only make tasks of
-// this process start too early or never. The page goes with the last use of the sharedEvent.
+// this process start too early or never. The page goes with the last use of the Event.
 type Event struct {
 	file     int
 	memory   []byte
@@ -68,7 +69,7 @@ func Map(fd int) (*Event, error) {
 		unix.Close(fd)
 		return nil, fmt.Errorf("map an event: %w", err)
 	}
-	// SAFETY: a page is aligned for both words, and mapped for as long as the sharedEvent is reachable.
+	// SAFETY: a page is aligned for both words, and mapped for as long as the Event is reachable.
 	words := (*[2]atomic.Uint64)(unsafe.Pointer(unsafe.SliceData(memory)))
 	s := &Event{file: fd, memory: memory, recorded: &words[0], done: &words[1]}
 	eventPages.Add(1)

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package copies
+
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
+	"github.com/paracuda/paracuda/gpubackend/soft/memory"
+	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
+	"github.com/paracuda/paracuda/gpubackend/soft/streams"
+	"github.com/paracuda/paracuda/gpubackend/soft/textures"
+)
+
+const (
+	// quickBytes is the size up to which a copy or fill that needs not wait is done at once.
+	quickBytes = 64 << 10
+	// MaxHeld bounds the sources of copies that wait for their stream.
+	MaxHeld = 256 << 20
+)
+
+// Options are what copies are given.
+type Options struct {
+	Contexts  *contexts.Contexts
+	Scheduler *scheduler.Scheduler
+	Memory    *memory.Memory
+	Streams   *streams.Streams
+	Textures  *textures.Textures
+}
+
+// Copies are the copies and fills of a device.
+type Copies struct {
+	options Options
+	held    *scheduler.Allowance // bytes kept for copies that wait
+}
+
+// New returns the copies of a device: none waits.
+func New(o Options) *Copies {
+	return &Copies{options: o, held: o.Scheduler.NewAllowance(MaxHeld)}
+}
+
+// Held is how many bytes are kept for copies that wait.
+func (c *Copies) Held() uint64 { return c.held.Held() }
+
+// CheckCopy and checkFill refuse nodes of graphs that couldn't be run.
+func (c *Copies) CheckCopy(n *gpubackend.Node) gpubackend.Result {
+	m, result := copyMovement(&n.Copy)
+	if result != gpubackend.Success {
+		return result
+	}
+	return c.checkMovement(&m)
+}
+
+func (c *Copies) CheckFill(n *gpubackend.Node) gpubackend.Result {
+	m, result := fillMovement(&n.Fill)
+	if result != gpubackend.Success {
+		return result
+	}
+	return c.checkMovement(&m)
+}
+
+// PrepareCopy and prepareFill prepare nodes of graphs.
+func (c *Copies) PrepareCopy(n *gpubackend.Node, ctx *contexts.Context) (func() *scheduler.Task, gpubackend.Result) {
+	m, result := copyMovement(&n.Copy)
+	return func() *scheduler.Task { return c.moveTask(ctx, m) }, result
+}
+
+func (c *Copies) PrepareFill(n *gpubackend.Node, ctx *contexts.Context) (func() *scheduler.Task, gpubackend.Result) {
+	m, result := fillMovement(&n.Fill)
+	return func() *scheduler.Task { return c.moveTask(ctx, m) }, result
+}
+
+// span is a range of addresses that a task reads or writes.
+type span struct {
+	addr, bytes uint64
+	write       bool
+}
+
+// movement is a copy or a fill: what it touches, and how it is done.
+type movement struct {
+	spans []span
+	run   func()
+}
+
+// checkMovement checks it against what there is now.
+func (c *Copies) checkMovement(m *movement) gpubackend.Result {
+	for _, p := range m.spans {
+		if !c.options.Memory.Reaches(p.addr, p.bytes, p.write) {
+			return gpubackend.InvalidValue
+		}
+	}
+	return gpubackend.Success
+}
+
+// moveTask makes the task of a movement, which checks again when it begins, since registered memory may be gone by
+// then.
+func (c *Copies) moveTask(ctx *contexts.Context, m movement) *scheduler.Task {
+	total := uint64(0)
+	for _, p := range m.spans {
+		total += p.bytes
+	}
+	t := &scheduler.Task{Class: scheduler.Memory, Domain: ctx.Domain, Quick: total <= quickBytes}
+	t.Run = func() {
+		for _, p := range m.spans {
+			if !c.options.Memory.Space().Covers(p.addr, p.bytes, p.write) {
+				ctx.Fail(gpubackend.IllegalAddress)
+				return
+			}
+		}
+		m.run()
+	}
+	return t
+}
+
+// transfer queues a movement in a stream.
+func (c *Copies) transfer(s *streams.Stream, m movement) gpubackend.Result {
+	if result := c.checkMovement(&m); result != gpubackend.Success {
+		return result
+	}
+	c.options.Streams.Enqueue(s, c.moveTask(s.Context(), m))
+	return gpubackend.Success
+}
