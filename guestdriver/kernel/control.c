@@ -82,9 +82,9 @@ void paracuda_control_done(struct virtqueue *vq)
 }
 
 /*
- * An interrupt may get lost in User Mode Linux up to 7.2: one that comes as a processor goes idle is
- * handled when it next wakes up (scripts/uml-idle.patch). The program would not have gone on before
- * its request was given up.
+ * An interrupt may get lost in User Mode Linux up to 7.2: one that comes as a processor goes idle
+ * is handled when it next wakes up (scripts/uml-idle.patch). The program would not have gone on
+ * before its request was given up.
  */
 void paracuda_control_poll(struct work_struct *work)
 {

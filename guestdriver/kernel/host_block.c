@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Memory for cuMemHostAlloc in User Mode Linux, where to count each page in and out of a mapping
- * costs several system calls of the host. Here nothing is counted: a mapping shows pages that belong
- * to a block, which ends with the last piece of the mapping. What needs the pages behind addresses
- * (direct I/O, for one) finds none; this driver does (hold.c).
+ * costs several system calls of the host. Here nothing is counted: a mapping shows pages that
+ * belong to a block, which ends with the last piece of the mapping. What needs the pages behind
+ * addresses (direct I/O, for one) finds none; this driver does (hold.c).
  */
 
 #include <linux/mm.h>

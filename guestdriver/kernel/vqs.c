@@ -50,7 +50,7 @@ static int paracuda_find_vqs(struct paracuda_device *dev, unsigned int n)
 }
 #endif
 
-/* How many channels the transport has queues for: virtio_uml has so many, and one is for control. */
+/* How many channels the transport has queues for: virtio_uml has so many, one is for control. */
 static unsigned int paracuda_most_channels(struct paracuda_device *dev, unsigned int channels)
 {
 	unsigned int most = IS_ENABLED(CONFIG_UML) ? PARACUDA_UML_QUEUES - 1 : channels;
