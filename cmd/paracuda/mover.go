@@ -8,7 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
 	"github.com/paracuda/paracuda/gpubackend/mover"
-	"github.com/paracuda/paracuda/gpubackend/worker"
+	"github.com/paracuda/paracuda/gpubackend/moves"
 )
 
 func runMover(args []string) error {
@@ -32,4 +32,4 @@ func runMover(args []string) error {
 	return nil
 }
 
-func connectMover(fd int) (worker.Mover, error) { return mover.NewClient(fd) }
+func connectMover(fd int) (moves.Mover, error) { return mover.NewClient(fd) }

@@ -22,6 +22,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/pace"
 	"github.com/paracuda/paracuda/gpubackend/soft"
 	"github.com/paracuda/paracuda/gpubackend/wire"
@@ -55,7 +56,7 @@ func workerMain() error {
 		NewDriver: func(string, handover.Policy, *budget.Budget) (gpubackend.Driver, error) {
 			return &picky{Device: soft.New(soft.Options{Memory: 64 << 20})}, nil
 		},
-		NewMover: func(fd int) (worker.Mover, error) { unix.Close(fd); return nil, nil },
+		NewMover: func(fd int) (moves.Mover, error) { unix.Close(fd); return nil, nil },
 	})
 }
 

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/wire"
-	"github.com/paracuda/paracuda/gpubackend/worker"
 )
 
 // helloTimeout is how long a mover may take to start: it initialises CUDA first.
@@ -37,7 +37,7 @@ type Client struct {
 	err      error // why nothing works any more
 }
 
-var _ worker.Mover = (*Client)(nil)
+var _ moves.Mover = (*Client)(nil)
 
 // copying is a copy whose records have not all been answered.
 type copying struct {
@@ -91,7 +91,7 @@ func (c *Client) Attach(fd int, start, bytes uint64) (uint32, error) {
 		return 0, fmt.Errorf("attach: %w", err)
 	}
 	if m.value != 0 {
-		return 0, fmt.Errorf("attach: %w", worker.ErrRefused)
+		return 0, fmt.Errorf("attach: %w", moves.ErrRefused)
 	}
 	return m.number, nil
 }
@@ -121,7 +121,7 @@ func (c *Client) ask(m message, fds ...int) (message, error) {
 }
 
 // Start queues a copy. It doesn't wait, and keeps nothing of m.
-func (c *Client) Start(m *worker.Move) error {
+func (c *Client) Start(m *moves.Move) error {
 	if c.err != nil {
 		return c.err
 	}
@@ -189,7 +189,7 @@ func (c *Client) publish() {
 }
 
 // Poll appends the copies that have ended to dst. Without any it costs two loads. The error says that the mover is gone.
-func (c *Client) Poll(dst []worker.Moved) ([]worker.Moved, error) {
+func (c *Client) Poll(dst []moves.Moved) ([]moves.Moved, error) {
 	if c.err != nil {
 		return dst, c.err
 	}
@@ -232,7 +232,7 @@ func (c *Client) missing() bool {
 	return false
 }
 
-func (c *Client) ended(dst []worker.Moved, sequence uint64, s status) []worker.Moved {
+func (c *Client) ended(dst []moves.Moved, sequence uint64, s status) []moves.Moved {
 	op := c.parts[sequence]
 	if op == nil {
 		return dst
@@ -244,7 +244,7 @@ func (c *Client) ended(dst []worker.Moved, sequence uint64, s status) []worker.M
 	if op.left--; op.left > 0 {
 		return dst
 	}
-	return append(dst, worker.Moved{ID: op.id, Err: op.err})
+	return append(dst, moves.Moved{ID: op.id, Err: op.err})
 }
 
 // retry writes waiting records while there is room.

@@ -15,9 +15,9 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/soft"
 	"github.com/paracuda/paracuda/gpubackend/wire"
-	"github.com/paracuda/paracuda/gpubackend/worker"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
@@ -75,7 +75,7 @@ func tryCUDAEngine(t *testing.T, config Config) {
 			at += length + r.Uint64N(n/200)
 		}
 		offset := r.Uint64N(n - total)
-		if err := move(t, c, &worker.Move{Staging: id, Offset: offset, ToDevice: true, Runs: runs}); err != nil {
+		if err := move(t, c, &moves.Move{Staging: id, Offset: offset, ToDevice: true, Runs: runs}); err != nil {
 			t.Fatalf("runs up to %d: %v", most, err)
 		}
 		at := offset
@@ -85,7 +85,7 @@ func tryCUDAEngine(t *testing.T, config Config) {
 			}
 			at += run.Bytes
 		}
-		if err := move(t, c, &worker.Move{Staging: id, Offset: offset, Runs: runs}); err != nil {
+		if err := move(t, c, &moves.Move{Staging: id, Offset: offset, Runs: runs}); err != nil {
 			t.Fatalf("runs up to %d, back: %v", most, err)
 		}
 		if !bytes.Equal(mem, original) {
@@ -94,7 +94,7 @@ func tryCUDAEngine(t *testing.T, config Config) {
 	}
 	h.sendMemory(handover.KindMemory, regions[:1])
 	h.expect(handover.KindDone)
-	err := move(t, c, &worker.Move{Staging: id, Runs: []wire.Run{{Address: regions[1].GuestAddr, Bytes: 1}}})
+	err := move(t, c, &moves.Move{Staging: id, Runs: []wire.Run{{Address: regions[1].GuestAddr, Bytes: 1}}})
 	if !errors.Is(err, ErrRange) {
 		t.Errorf("memory that was removed: error %v", err)
 	}
@@ -111,7 +111,7 @@ func TestCUDAEngineManyRuns(t *testing.T) {
 	}
 	const copies = 60
 	for i := range uint64(copies) {
-		if err := c.Start(&worker.Move{ID: i, Staging: id, ToDevice: i%3 != 0, Runs: runs}); err != nil {
+		if err := c.Start(&moves.Move{ID: i, Staging: id, ToDevice: i%3 != 0, Runs: runs}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -132,13 +132,13 @@ func TestCUDAEngineTruncation(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, toDevice := range []bool{true, false} {
-		m := &worker.Move{Staging: id, ToDevice: toDevice, Runs: []wire.Run{{Address: 2 * guestBase, Bytes: 8192}}}
+		m := &moves.Move{Staging: id, ToDevice: toDevice, Runs: []wire.Run{{Address: 2 * guestBase, Bytes: 8192}}}
 		if err := move(t, c, m); !errors.Is(err, ErrFault) {
 			t.Errorf("to device %t: error %v", toDevice, err)
 		}
 	}
 	fill(mem[:4096], 4)
-	if err := move(t, c, &worker.Move{Staging: id, ToDevice: true, Runs: []wire.Run{{Address: guestBase, Bytes: 4096}}}); err != nil {
+	if err := move(t, c, &moves.Move{Staging: id, ToDevice: true, Runs: []wire.Run{{Address: guestBase, Bytes: 4096}}}); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(staging[:4096], mem[:4096]) {

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/wire"
-	"github.com/paracuda/paracuda/gpubackend/worker"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
@@ -40,7 +40,7 @@ func (b *bystander) check(t *testing.T) {
 	t.Helper()
 	fill(b.guest[:8192], uint64(time.Now().UnixNano()))
 	run := []wire.Run{{Address: guestBase, Bytes: 8192}}
-	if err := move(t, b.c, &worker.Move{ID: 1, Staging: b.id, ToDevice: true, Runs: run}); err != nil {
+	if err := move(t, b.c, &moves.Move{ID: 1, Staging: b.id, ToDevice: true, Runs: run}); err != nil {
 		t.Fatalf("bystander: %v", err)
 	}
 	if !bytes.Equal(b.mem, b.guest[:8192]) {
@@ -67,7 +67,7 @@ func TestTruncation(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, toDevice := range []bool{true, false} {
-			m := &worker.Move{Staging: id, ToDevice: toDevice, Runs: []wire.Run{{Address: 2 * guestBase, Bytes: bytes}}}
+			m := &moves.Move{Staging: id, ToDevice: toDevice, Runs: []wire.Run{{Address: 2 * guestBase, Bytes: bytes}}}
 			if err := move(t, c, m); !errors.Is(err, ErrFault) {
 				t.Errorf("%d bytes of a guest cut short, to device %t: error %v", bytes, toDevice, err)
 			}
@@ -86,7 +86,7 @@ func TestWorkerDiesInTheMiddle(t *testing.T) {
 		c := h.client()
 		id, _, _ := attach(t, c, n)
 		for i := range uint64(10) {
-			if err := c.Start(&worker.Move{ID: i, Staging: id, ToDevice: i%2 == 0, Runs: []wire.Run{{Address: guestBase, Bytes: n}}}); err != nil {
+			if err := c.Start(&moves.Move{ID: i, Staging: id, ToDevice: i%2 == 0, Runs: []wire.Run{{Address: guestBase, Bytes: n}}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -110,7 +110,7 @@ func TestDetach(t *testing.T) {
 	for range 10 {
 		id, staging, _ := attach(t, c, n)
 		for i := range uint64(4) {
-			if err := c.Start(&worker.Move{ID: i, Staging: id, ToDevice: true, Runs: whole}); err != nil {
+			if err := c.Start(&moves.Move{ID: i, Staging: id, ToDevice: true, Runs: whole}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -127,11 +127,11 @@ func TestDetach(t *testing.T) {
 		if i := slices.IndexFunc(staging, func(b byte) bool { return b != 0 }); i >= 0 {
 			t.Fatalf("byte %d was written after the memory had come back", i)
 		}
-		if err := move(t, c, &worker.Move{Staging: id, Runs: whole}); !errors.Is(err, ErrRange) {
+		if err := move(t, c, &moves.Move{Staging: id, Runs: whole}); !errors.Is(err, ErrRange) {
 			t.Errorf("a copy from memory that was taken back: error %v", err)
 		}
 	}
-	if err := move(t, c, &worker.Move{Staging: kept, ToDevice: true, Runs: []wire.Run{{Address: guestBase, Bytes: 8192}}}); err != nil {
+	if err := move(t, c, &moves.Move{Staging: kept, ToDevice: true, Runs: []wire.Run{{Address: guestBase, Bytes: 8192}}}); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(keptMem, mem[:8192]) {
@@ -154,7 +154,7 @@ func TestAttachInTheMiddle(t *testing.T) {
 		t.Fatal(err)
 	}
 	fill(mem, 6)
-	if err := move(t, c, &worker.Move{Staging: id, Offset: 5, ToDevice: true, Runs: []wire.Run{{Address: guestBase, Bytes: 1 << 20}}}); err != nil {
+	if err := move(t, c, &moves.Move{Staging: id, Offset: 5, ToDevice: true, Runs: []wire.Run{{Address: guestBase, Bytes: 1 << 20}}}); err != nil {
 		t.Fatal(err)
 	}
 	want := make([]byte, 3*startUnit)
@@ -173,7 +173,7 @@ func TestMoverDies(t *testing.T) {
 	c := h.client()
 	id, _, _ := attach(t, c, 4096)
 	h.stop()
-	_ = c.Start(&worker.Move{Staging: id, Runs: []wire.Run{{Address: guestBase, Bytes: 1}}})
+	_ = c.Start(&moves.Move{Staging: id, Runs: []wire.Run{{Address: guestBase, Bytes: 1}}})
 	deadline := time.Now().Add(patience)
 	for {
 		_, err := c.Poll(nil)
@@ -207,7 +207,7 @@ func TestMemoryRemovedUnderLoad(t *testing.T) {
 			default:
 			}
 			for i := range uint64(4) {
-				_ = c.Start(&worker.Move{ID: i, Staging: id, Runs: []wire.Run{{Address: 2 * guestBase, Bytes: n}, {Address: guestBase, Bytes: 0}}})
+				_ = c.Start(&moves.Move{ID: i, Staging: id, Runs: []wire.Run{{Address: 2 * guestBase, Bytes: n}, {Address: guestBase, Bytes: 0}}})
 			}
 			for _, m := range finish(t, c, 4) {
 				if m.Err != nil && !errors.Is(m.Err, ErrRange) {

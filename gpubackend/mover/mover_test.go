@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/wire"
-	"github.com/paracuda/paracuda/gpubackend/worker"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
@@ -163,9 +163,9 @@ func attach(tb testing.TB, c *Client, n int) (uint32, []byte, int) {
 }
 
 // finish polls, sleeping in between, until n copies have ended.
-func finish(tb testing.TB, c *Client, n int) []worker.Moved {
+func finish(tb testing.TB, c *Client, n int) []moves.Moved {
 	tb.Helper()
-	var moved []worker.Moved
+	var moved []moves.Moved
 	deadline := time.Now().Add(patience)
 	for len(moved) < n {
 		var err error
@@ -185,7 +185,7 @@ func finish(tb testing.TB, c *Client, n int) []worker.Moved {
 }
 
 // move makes one copy and waits for it.
-func move(tb testing.TB, c *Client, m *worker.Move) error {
+func move(tb testing.TB, c *Client, m *moves.Move) error {
 	tb.Helper()
 	if err := c.Start(m); err != nil {
 		tb.Fatal(err)
@@ -251,7 +251,7 @@ func TestRandomRuns(t *testing.T) {
 		for _, run := range runs {
 			at += uint64(copy(expected[at:], view(mem, run.Address, run.Bytes)))
 		}
-		if err := move(t, c, &worker.Move{ID: most, Staging: id, Offset: offset, ToDevice: true, Runs: runs}); err != nil {
+		if err := move(t, c, &moves.Move{ID: most, Staging: id, Offset: offset, ToDevice: true, Runs: runs}); err != nil {
 			t.Fatalf("runs up to %d: %v", most, err)
 		}
 		if !bytes.Equal(staging, expected) {
@@ -271,7 +271,7 @@ func TestSharedOut(t *testing.T) {
 			fill(mem, uint64(i))
 			clear(staging)
 			run := []wire.Run{{Address: guestBase + 5, Bytes: size}}
-			if err := move(t, c, &worker.Move{Staging: id, Offset: 3, ToDevice: true, Runs: run}); err != nil {
+			if err := move(t, c, &moves.Move{Staging: id, Offset: 3, ToDevice: true, Runs: run}); err != nil {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(staging[3:3+size], view(mem, guestBase+5, size)) || staging[3+size] != 0 {
@@ -295,7 +295,7 @@ func TestFromDeviceTouchesNothingElse(t *testing.T) {
 		runs = append(runs, wire.Run{Address: guestBase + n/2 + address, Bytes: 8900}) // the file's first half
 		at += uint64(copy(expected[address:], staging[at:at+8900]))
 	}
-	if err := move(t, c, &worker.Move{Staging: id, Offset: 100, Runs: runs}); err != nil {
+	if err := move(t, c, &moves.Move{Staging: id, Offset: 100, Runs: runs}); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(mem, expected) {
@@ -315,7 +315,7 @@ func TestManyRunsAndManyRequests(t *testing.T) {
 	}
 	const copies = 40 // more than the ring holds
 	for i := range uint64(copies) {
-		if err := c.Start(&worker.Move{ID: i, Staging: id, ToDevice: true, Runs: runs}); err != nil {
+		if err := c.Start(&moves.Move{ID: i, Staging: id, ToDevice: true, Runs: runs}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -348,21 +348,21 @@ func TestBadRequests(t *testing.T) {
 	_ = other
 	for _, test := range []struct {
 		name string
-		move worker.Move
+		move moves.Move
 		want error
 	}{
-		{"nothing", worker.Move{Staging: id}, nil},
-		{"good", worker.Move{Staging: id, Runs: []wire.Run{{Address: guestBase, Bytes: 4096}}}, nil},
-		{"at the end", worker.Move{Staging: id, Offset: 4096}, nil},
-		{"no such staging", worker.Move{Staging: id + 1, Runs: []wire.Run{{Address: guestBase, Bytes: 1}}}, ErrRange},
-		{"staging 0", worker.Move{Runs: []wire.Run{{Address: guestBase, Bytes: 1}}}, ErrRange},
-		{"offset past staging", worker.Move{Staging: id, Offset: 4097}, ErrRange},
-		{"staging too short", worker.Move{Staging: id, Offset: 1, Runs: []wire.Run{{Address: guestBase, Bytes: 4096}}}, ErrRange},
-		{"offset wraps", worker.Move{Staging: id, Offset: ^uint64(0), Runs: []wire.Run{{Address: guestBase, Bytes: 4096}}}, ErrRange},
-		{"bytes wrap", worker.Move{Staging: id, Runs: []wire.Run{{Address: guestBase, Bytes: 4096}, {Address: guestBase, Bytes: ^uint64(0)}}}, ErrRange},
-		{"before memory", worker.Move{Staging: id, Runs: []wire.Run{{Address: guestBase - 1, Bytes: 2}}}, ErrRange},
-		{"past memory", worker.Move{Staging: id, Runs: []wire.Run{{Address: guestBase + n - 1, Bytes: 2}}}, ErrRange},
-		{"address wraps", worker.Move{Staging: id, Runs: []wire.Run{{Address: ^uint64(0), Bytes: 2}}}, ErrRange},
+		{"nothing", moves.Move{Staging: id}, nil},
+		{"good", moves.Move{Staging: id, Runs: []wire.Run{{Address: guestBase, Bytes: 4096}}}, nil},
+		{"at the end", moves.Move{Staging: id, Offset: 4096}, nil},
+		{"no such staging", moves.Move{Staging: id + 1, Runs: []wire.Run{{Address: guestBase, Bytes: 1}}}, ErrRange},
+		{"staging 0", moves.Move{Runs: []wire.Run{{Address: guestBase, Bytes: 1}}}, ErrRange},
+		{"offset past staging", moves.Move{Staging: id, Offset: 4097}, ErrRange},
+		{"staging too short", moves.Move{Staging: id, Offset: 1, Runs: []wire.Run{{Address: guestBase, Bytes: 4096}}}, ErrRange},
+		{"offset wraps", moves.Move{Staging: id, Offset: ^uint64(0), Runs: []wire.Run{{Address: guestBase, Bytes: 4096}}}, ErrRange},
+		{"bytes wrap", moves.Move{Staging: id, Runs: []wire.Run{{Address: guestBase, Bytes: 4096}, {Address: guestBase, Bytes: ^uint64(0)}}}, ErrRange},
+		{"before memory", moves.Move{Staging: id, Runs: []wire.Run{{Address: guestBase - 1, Bytes: 2}}}, ErrRange},
+		{"past memory", moves.Move{Staging: id, Runs: []wire.Run{{Address: guestBase + n - 1, Bytes: 2}}}, ErrRange},
+		{"address wraps", moves.Move{Staging: id, Runs: []wire.Run{{Address: ^uint64(0), Bytes: 2}}}, ErrRange},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if err := move(t, c, &test.move); !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/wire"
-	"github.com/paracuda/paracuda/gpubackend/worker"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
@@ -23,7 +23,7 @@ func lendAll(t *testing.T, c *Client, fd, most int) (last uint32, n int) {
 	t.Helper()
 	for ; n < most; n++ {
 		id, err := c.Attach(fd, 0, 4096)
-		if errors.Is(err, worker.ErrRefused) {
+		if errors.Is(err, moves.ErrRefused) {
 			break
 		}
 		if err != nil {
@@ -90,7 +90,7 @@ func TestLentBytesAreBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Attach(fd, 0, 4096); !errors.Is(err, worker.ErrRefused) {
+		if _, err := c.Attach(fd, 0, 4096); !errors.Is(err, moves.ErrRefused) {
 			t.Errorf("beyond the bound: %v", err)
 		}
 		if err := c.Detach(whole); err != nil {
@@ -155,14 +155,14 @@ func TestOnlySealedMemoryIsTaken(t *testing.T) {
 		"memory that can't be written": sparse(t, 4096, unix.F_SEAL_SHRINK|unix.F_SEAL_WRITE),
 		"memory that is too large":     sparse(t, maxStaging+4096, unix.F_SEAL_SHRINK),
 	} {
-		if _, err := c.Attach(fd, 0, 4096); !errors.Is(err, worker.ErrRefused) {
+		if _, err := c.Attach(fd, 0, 4096); !errors.Is(err, moves.ErrRefused) {
 			t.Errorf("%s: error %v", what, err)
 		}
 	}
 	good, staging, _ := attach(t, c, 4096)
 	fill(mem, 1)
 	page := []wire.Run{{Address: guestBase, Bytes: 4096}}
-	if err := move(t, c, &worker.Move{Staging: good, ToDevice: true, Runs: page}); err != nil {
+	if err := move(t, c, &moves.Move{Staging: good, ToDevice: true, Runs: page}); err != nil {
 		t.Error(err)
 	}
 	if !bytes.Equal(staging, mem[:4096]) {

@@ -61,8 +61,8 @@ const failurePolls = 64
 
 // look is query for any call that waits: its answer may be announced.
 func (w *Worker) look(x *waiter) gpubackend.Result {
-	if x.parts != nil {
-		return x.parts.over()
+	if x.work != nil {
+		return x.work.Advance()
 	}
 	if !x.announced {
 		return w.query(x)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
@@ -121,7 +122,7 @@ func TestPoolsGiveMemoryForStaging(t *testing.T) {
 // TestMoverRefusesStaging: the memory goes back, and the next copy tries again. A mover that is gone fails them all.
 func TestMoverRefusesStaging(t *testing.T) {
 	r, d, m := newFullRig(t, 0)
-	m.refuses = ErrRefused
+	m.refuses = moves.ErrRefused
 	if got := r.copyAt(t, m, gpubackend.OpCopyHtoD, 1, unlent); got != gpubackend.OutOfMemory || d.staged != 0 {
 		t.Fatalf("refused: %d, %d staging memories", got, d.staged)
 	}

@@ -10,9 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/maps"
+	"github.com/paracuda/paracuda/gpubackend/worker/transfers"
 )
 
 // stagingDriver is a fake device that has staging memory.
@@ -29,8 +31,8 @@ func (stagingDriver) Staging(uint64) (uint64, int, gpubackend.Result) {
 // fakeMover ends copies when the test says so.
 type fakeMover struct {
 	started  []uint64
-	moves    []Move
-	ended    []Moved
+	moves    []moves.Move
+	ended    []moves.Moved
 	attached []uint64 // bytes
 	detached []uint32
 	refuses  error
@@ -44,11 +46,11 @@ func (m *fakeMover) Detach(number uint32) error {
 	m.detached = append(m.detached, number)
 	return nil
 }
-func (m *fakeMover) Start(x *Move) error {
+func (m *fakeMover) Start(x *moves.Move) error {
 	m.started, m.moves = append(m.started, x.ID), append(m.moves, *x)
 	return nil
 }
-func (m *fakeMover) Poll(dst []Moved) ([]Moved, error) {
+func (m *fakeMover) Poll(dst []moves.Moved) ([]moves.Moved, error) {
 	dst = append(dst, m.ended...)
 	m.ended = nil
 	return dst, nil
@@ -58,7 +60,7 @@ func (m *fakeMover) Close() error { return nil }
 
 // end ends the oldest copy that goes on.
 func (m *fakeMover) end(err error) {
-	m.ended = append(m.ended, Moved{m.started[0], err})
+	m.ended = append(m.ended, moves.Moved{ID: m.started[0], Err: err})
 	m.started = m.started[1:]
 }
 
@@ -106,7 +108,7 @@ func TestJoinWaitsForAllParts(t *testing.T) {
 				if r.slot().Done != 0 {
 					t.Fatalf("answered with %d of %d parts over", i, parts)
 				}
-				if len(m.started) > slotCount || len(m.started) == 0 {
+				if len(m.started) > transfers.StagedChunks || len(m.started) == 0 {
 					t.Fatalf("%d parts on their way", len(m.started))
 				}
 				m.started[0], m.started[len(m.started)-1] = m.started[len(m.started)-1], m.started[0]

@@ -20,7 +20,7 @@ func (w *Worker) buildTable() {
 	w.table.Add(w.launcher.Handlers())
 	w.table.Wrap(w.kernels.Steps())
 	for _, part := range []interface{ Handlers() call.Handlers }{
-		w.pools, w.memory, w.sharing, w.hostMemory,
+		w.pools, w.memory, w.sharing, w.hostMemory, w.transfers,
 	} {
 		w.table.Add(part.Handlers())
 	}
@@ -36,13 +36,9 @@ func (w *Worker) raw() call.Handlers {
 		gpubackend.Op(wire.OpUnmap):          call.Decoded(command.DecodeUnmap, w.runUnmap),
 		gpubackend.Op(wire.OpReport):         call.Decoded(command.DecodeReport, w.runReport),
 		gpubackend.Op(wire.OpThreadExit):     call.Decoded(command.DecodeThreadExit, w.runThreadExit),
-		gpubackend.Op(wire.OpJoin):           call.Decoded(command.DecodeJoin, w.runJoin),
 		gpubackend.OpCtxSynchronize:          call.Decoded(command.DecodeCtxSynchronize, w.runCtxSynchronize),
 		gpubackend.OpStreamSynchronize:       call.Decoded(command.DecodeStreamSynchronize, w.runStreamSynchronize),
 		gpubackend.OpEventSynchronize:        call.Decoded(command.DecodeEventSynchronize, w.runEventSynchronize),
-		gpubackend.OpCopyHtoD:                call.Decoded(command.DecodeCopyHtoD, w.runCopyHtoD),
-		gpubackend.OpCopyDtoH:                call.Decoded(command.DecodeCopyDtoH, w.runCopyDtoH),
-		gpubackend.OpCopyBox:                 call.Decoded(command.DecodeCopyBox, w.runCopyBox),
 		gpubackend.OpHostFunc:                call.Decoded(command.DecodeHostFunc, w.runHostFunc),
 		gpubackend.OpTexObjectCreate:         call.Decoded(command.DecodeTexObjectCreate, w.runTexObjectCreate),
 		gpubackend.OpSurfObjectCreate:        call.Decoded(command.DecodeSurfObjectCreate, w.runSurfObjectCreate),

@@ -44,7 +44,7 @@ func (w *Worker) rest(busy bool) error {
 		w.settle()
 	}
 	switch {
-	case idle < spin, w.queued.goOn(now) && idle < wire.CopySpins*spin, w.quiet.due(spin):
+	case idle < spin, w.transfers.GoOn(now) && idle < wire.CopySpins*spin, w.quiet.due(spin):
 		return nil
 	case spin > 0 && w.waits() && idle < napUntil:
 		return w.poll(min(w.pause(idle), maxNap))
@@ -53,7 +53,7 @@ func (w *Worker) rest(busy bool) error {
 }
 
 // waits says whether calls wait for the GPU, which has no descriptor to sleep on.
-func (w *Worker) waits() bool { return len(w.waiters) > 0 || w.copies.active() }
+func (w *Worker) waits() bool { return len(w.waiters) > 0 || w.transfers.Active() }
 
 // sleep waits for the guest, the mover or the device process, after announcing it and looking once more.
 func (w *Worker) sleep(idle time.Duration) error {
@@ -97,7 +97,7 @@ func (w *Worker) poll(pause time.Duration) error {
 		{Fd: int32(w.kick.Fd()), Events: unix.POLLIN},
 		{Fd: int32(w.wake), Events: unix.POLLIN},
 	}
-	if w.mover != nil && w.copies.active() {
+	if w.mover != nil && w.transfers.Active() {
 		fds = append(fds, unix.PollFd{Fd: int32(w.mover.FD()), Events: unix.POLLIN})
 	}
 	var timeout *unix.Timespec

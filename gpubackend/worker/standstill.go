@@ -57,8 +57,8 @@ func (w *Worker) awaitStandstill() error {
 // standsStill says whether nothing that was begun for the guest goes on: no chunk of a copy is on its way, and every context is
 // idle. Of a copy in several chunks the rest is begun after the pause.
 func (w *Worker) standsStill() bool {
-	w.copies.poll(w)
-	if w.copies.active() {
+	w.transfers.Poll()
+	if w.transfers.Active() {
 		return false
 	}
 	for context := range w.objects.All(object.Context) {

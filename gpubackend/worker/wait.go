@@ -19,9 +19,7 @@ type waiter struct {
 	context uint64
 	native  uint64 // stream or event
 	fence   fences.Fence
-	copy    *copyOp
-	part    *parts // what the copy is a part of
-	parts   *parts // what JOIN waits for
+	work    call.Work // for waitWork
 	// announced: the device writes the answer itself
 	announced bool
 	done      uint64                                         // to this address
@@ -35,8 +33,7 @@ const (
 	waitStream
 	waitEvent
 	waitFence
-	waitCopy
-	waitParts
+	waitWork
 )
 
 func newWaiter(c *call.Call, kind waitKind, native uint64) waiter {
@@ -65,6 +62,14 @@ func (w *Worker) whenDone(c *call.Call, s gpubackend.Stream) (result gpubackend.
 			return result
 		}
 	}
+	w.waiters = append(w.waiters, x)
+	return call.Pending
+}
+
+// await makes a call wait for work of a part's.
+func (w *Worker) await(c *call.Call, work call.Work) gpubackend.Result {
+	x := newWaiter(c, waitWork, 0)
+	x.work = work
 	w.waiters = append(w.waiters, x)
 	return call.Pending
 }
@@ -127,9 +132,8 @@ func (w *Worker) query(x *waiter) gpubackend.Result {
 		return w.driver.EventQuery(gpubackend.Event(x.native))
 	case waitFence:
 		return w.fences.Passed(x.fence)
-	default:
-		return w.advance(x.copy)
 	}
+	return x.work.Advance()
 }
 
 // pollWaiters answers the calls whose wait is over and says whether there were any.
@@ -137,7 +141,7 @@ func (w *Worker) pollWaiters() (answered bool) {
 	if !w.waits() && !w.hostFuncs.busy.Load() {
 		return false
 	}
-	w.copies.poll(w)
+	w.transfers.Poll()
 	if w.hostFuncs.busy.Load() && w.hostFuncs.advance(w) {
 		answered = true
 	}
@@ -148,17 +152,14 @@ func (w *Worker) pollWaiters() (answered bool) {
 			i++
 			continue
 		}
-		slot, seq, reply, then, part := x.slot, x.seq, x.reply, x.then, x.part
+		slot, seq, reply, then, work := x.slot, x.seq, x.reply, x.then, x.work
 		announced := x.announced && w.arena.Answered(slot, seq)
 		last := len(w.waiters) - 1
 		w.waiters[i] = w.waiters[last]
 		w.waiters[last] = waiter{}
 		w.waiters = w.waiters[:last]
 		answered = true
-		if part != nil {
-			part.running--
-			part.note(result)
-			w.failed(result)
+		if work != nil && !work.Over(result) {
 			continue
 		}
 		if announced {

@@ -13,8 +13,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/object"
-	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/contexts"
@@ -28,6 +28,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/pools"
 	"github.com/paracuda/paracuda/gpubackend/worker/sharing"
 	"github.com/paracuda/paracuda/gpubackend/worker/streams"
+	"github.com/paracuda/paracuda/gpubackend/worker/transfers"
 	"github.com/paracuda/paracuda/virtqueue"
 )
 
@@ -37,7 +38,7 @@ type Worker struct {
 	driver gpubackend.Driver
 	gpu    string
 	host   *budget.Budget // of the host's memory
-	mover  Mover
+	mover  moves.Mover
 	policy handover.Policy
 	state  *handover.State
 
@@ -50,40 +51,36 @@ type Worker struct {
 	arena   *arena.Arena
 	objects object.Table
 
-	contexts       *contexts.Contexts
-	opened         bool
-	warm           bool // driver was initialised before there was a guest process
-	cold           bool // which doesn't suit this one
-	command        arena.Command
-	table          call.Table
-	current        call.Call
-	buffers        call.Buffers
-	batch          batch
-	waiters        []waiter
-	parts          [wire.SlotCount]*parts // by slot: not joined yet
-	copies         copier
-	loans          loans
-	queued         queuedCopies
-	quiet          quiet
-	fences         *fences.Fences
-	bulkRegistered bool
-	announcer      announcer
-	streams        *streams.Streams
-	kernels        *kernels.Kernels
-	launcher       *launcher.Launcher
-	hostFuncs      hostFuncs
-	maps           *maps.Maps
-	hostMemory     *hostmemory.HostMemory
-	watchdog       *watchdog
-	graphs         graphs
-	captures       captures
-	pools          *pools.Pools
-	memory         *memory.Memory
-	places         *addresses.Places
-	sharing        *sharing.Sharing
-	exports        *exports.Exports
-	greens         greens
-	unknown        map[gpubackend.Op]bool
+	contexts   *contexts.Contexts
+	opened     bool
+	warm       bool // driver was initialised before there was a guest process
+	cold       bool // which doesn't suit this one
+	command    arena.Command
+	table      call.Table
+	current    call.Call
+	buffers    call.Buffers
+	batch      batch
+	waiters    []waiter
+	transfers  *transfers.Transfers
+	quiet      quiet
+	fences     *fences.Fences
+	announcer  announcer
+	streams    *streams.Streams
+	kernels    *kernels.Kernels
+	launcher   *launcher.Launcher
+	hostFuncs  hostFuncs
+	maps       *maps.Maps
+	hostMemory *hostmemory.HostMemory
+	watchdog   *watchdog
+	graphs     graphs
+	captures   captures
+	pools      *pools.Pools
+	memory     *memory.Memory
+	places     *addresses.Places
+	sharing    *sharing.Sharing
+	exports    *exports.Exports
+	greens     greens
+	unknown    map[gpubackend.Op]bool
 }
 
 // errStopped ends the loop in an orderly way.
@@ -95,7 +92,7 @@ type Config struct {
 	// NewDriver makes the device that the start message names. What the guest makes it take of the host's memory counts for host.
 	NewDriver func(gpu string, p handover.Policy, host *budget.Budget) (gpubackend.Driver, error)
 	// NewMover takes over the connection to the mover.
-	NewMover func(fd int) (Mover, error)
+	NewMover func(fd int) (moves.Mover, error)
 	Log      *logrus.Entry
 }
 
@@ -210,7 +207,7 @@ func (w *Worker) assemble() {
 	})
 	w.exports = exports.New(w.control, w.log)
 	w.sharing = sharing.New(sharing.Config{
-		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, WhenIdle: w.whenIdle, Watch: w.watchMemory, Log: w.log,
+		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, WhenIdle: w.whenIdle, Watch: func() { w.transfers.Watch() }, Log: w.log,
 	})
 	w.pools = pools.New(pools.Config{
 		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, Fences: w.fences, Streams: w.streams, Exports: w.exports,
@@ -218,7 +215,19 @@ func (w *Worker) assemble() {
 	})
 	w.memory = memory.New(memory.Config{
 		Driver: w.driver, Objects: &w.objects, Places: w.places, Exports: w.exports,
-		WhenIdle: w.whenIdle, MakeRoom: w.pools.Empty, Ending: w.endLoans,
+		WhenIdle: w.whenIdle, MakeRoom: w.pools.Empty,
+		Ending: func(address, bytes uint64) { w.transfers.EndLoans(address, bytes) },
+	})
+	w.transfers = transfers.New(transfers.Config{
+		Driver: w.driver, Mover: w.mover, Contexts: w.contexts, Fences: w.fences, Streams: w.streams, Maps: w.maps,
+		Arena: func() transfers.Arena { return w.arena },
+		Synchronize: func(c *call.Call, s gpubackend.Stream) gpubackend.Result {
+			return w.synchronize(c, waitStream, uint64(s))
+		},
+		WhenDone: w.whenDone, Await: w.await, AtAddress: w.hostMemory.AtAddress, MappedAt: w.memory.At,
+		MakeRoom: w.pools.Empty, Gone: w.sharing.WithdrawIn,
+		StagingBytes: func() uint64 { return w.policy.StagingBytes }, Failed: w.failed,
+		Count: func(n handover.Counter, by uint64) { w.state.Count(n, by) }, Log: w.log,
 	})
 	w.buildTable()
 }

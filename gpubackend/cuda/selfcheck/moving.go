@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/mover"
+	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/wire"
-	"github.com/paracuda/paracuda/gpubackend/worker"
 )
 
 // randomRuns are runs of the guest's memory that don't overlap, of lengths up to most, in random order.
@@ -43,7 +43,7 @@ func (c *checker) moverCorrect() (string, error) {
 			return "", fmt.Errorf("runs up to %d bytes: %w", most, err)
 		}
 	}
-	err = s.move(&worker.Move{ID: 9, ToDevice: true, Runs: []wire.Run{{Address: guestBase + n - 8, Bytes: 16}}})
+	err = s.move(&moves.Move{ID: 9, ToDevice: true, Runs: []wire.Run{{Address: guestBase + n - 8, Bytes: 16}}})
 	if !errors.Is(err, mover.ErrRange) {
 		return "", fmt.Errorf("run past the guest's memory: error %v", err)
 	}
@@ -56,7 +56,7 @@ func (c *checker) roundTrip(s *session, r *rand.Rand, most uint64) error {
 	copy(s.guest, pattern(len(s.guest), most))
 	runs, total := randomRuns(r, guest/4, most)
 	offset := r.Uint64N(guest - total)
-	if err := s.move(&worker.Move{ID: 1, Offset: offset, ToDevice: true, Runs: runs}); err != nil {
+	if err := s.move(&moves.Move{ID: 1, Offset: offset, ToDevice: true, Runs: runs}); err != nil {
 		return fmt.Errorf("to the device: %w", err)
 	}
 	device := make([]byte, total)
@@ -75,7 +75,7 @@ func (c *checker) roundTrip(s *session, r *rand.Rand, most uint64) error {
 	for _, run := range runs {
 		clear(s.guest[run.Address-guestBase:][:run.Bytes])
 	}
-	if err := s.move(&worker.Move{ID: 2, Offset: offset, Runs: runs}); err != nil {
+	if err := s.move(&moves.Move{ID: 2, Offset: offset, Runs: runs}); err != nil {
 		return fmt.Errorf("from the device: %w", err)
 	}
 	if !bytes.Equal(s.guest, before) {
@@ -119,7 +119,7 @@ func (c *checker) moverRates() (string, error) {
 	const times = 200
 	start := time.Now()
 	for range times {
-		if err := s.move(&worker.Move{ToDevice: true, Runs: small}); err != nil {
+		if err := s.move(&moves.Move{ToDevice: true, Runs: small}); err != nil {
 			return "", err
 		}
 	}
@@ -130,7 +130,7 @@ func (c *checker) moverRates() (string, error) {
 func (s *session) timed(runs []wire.Run, toDevice bool) (took time.Duration, err error) {
 	for range 2 {
 		start := time.Now()
-		if err := s.move(&worker.Move{ToDevice: toDevice, Runs: runs}); err != nil {
+		if err := s.move(&moves.Move{ToDevice: toDevice, Runs: runs}); err != nil {
 			return 0, err
 		}
 		took = time.Since(start)

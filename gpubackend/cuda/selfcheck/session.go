@@ -11,7 +11,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/mover"
-	"github.com/paracuda/paracuda/gpubackend/worker"
+	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
@@ -144,12 +144,12 @@ func (c *checker) lend(s *session, n uint64) error {
 }
 
 // move has the mover copy and polls for the end.
-func (s *session) move(m *worker.Move) error {
+func (s *session) move(m *moves.Move) error {
 	m.Staging = s.staging
 	if err := s.client.Start(m); err != nil {
 		return err
 	}
-	var moved []worker.Moved
+	var moved []moves.Moved
 	for deadline := time.Now().Add(30 * time.Second); ; {
 		var err error
 		if moved, err = s.client.Poll(moved[:0]); err != nil {

@@ -72,3 +72,11 @@ func (c *Call) Answers() []uint64 { return c.outs[:c.n] }
 
 // Unanswer takes the answer back: it will be another.
 func (c *Call) Unanswer() { c.n = 0 }
+
+// Work is what a call waits for that is neither a stream nor an event.
+type Work interface {
+	// Advance does what can be done of it now. NotReady says that there is more.
+	Advance() gpubackend.Result
+	// Over is told the result, and says whether the caller is answered with it.
+	Over(result gpubackend.Result) (answered bool)
+}

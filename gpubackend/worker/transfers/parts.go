@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package worker
+package transfers
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
@@ -21,50 +21,52 @@ func (p *parts) note(result gpubackend.Result) {
 	}
 }
 
-// over is the result of all, or NotReady.
-func (p *parts) over() gpubackend.Result {
+// Advance is the result of all, or NotReady.
+func (p *parts) Advance() gpubackend.Result {
 	if p.running > 0 {
 		return gpubackend.NotReady
 	}
 	return p.result
 }
 
+// Over says that JOIN is answered.
+func (p *parts) Over(gpubackend.Result) (answered bool) { return true }
+
 // isPart says whether a copy with such flags is one of them.
 func isPart(c *call.Call, flags uint64) bool { return !c.Reply() && flags&wire.CopyFlagPart != 0 }
 
 // partsOf returns the parts of the calling thread that no JOIN has followed yet.
-func (w *Worker) partsOf(c *call.Call) *parts {
-	if w.parts[c.Slot] == nil {
-		w.parts[c.Slot] = &parts{}
+func (t *Transfers) partsOf(c *call.Call) *parts {
+	if t.threads[c.Slot] == nil {
+		t.threads[c.Slot] = &parts{}
 	}
-	return w.parts[c.Slot]
+	return t.threads[c.Slot]
 }
 
 // endPart notes the result of a copy that is over at once, if it is a part: JOIN gives it to the guest.
-func (w *Worker) endPart(c *call.Call, part bool, result gpubackend.Result) gpubackend.Result {
+func (t *Transfers) endPart(c *call.Call, part bool, result gpubackend.Result) gpubackend.Result {
 	if result == call.Pending || !part {
 		return result
 	}
-	w.maps.GiveUnused(c, result)
-	w.failed(result)
-	w.partsOf(c).note(result)
+	t.Maps.GiveUnused(c, result)
+	t.Failed(result)
+	t.partsOf(c).note(result)
 	return call.Pending
 }
 
-// runJoin waits for the parts that the thread has sent since its last JOIN.
-func (w *Worker) runJoin(c *call.Call, _ command.Join) gpubackend.Result {
+// join waits for the parts that the thread has sent since its last JOIN.
+func (t *Transfers) join(c *call.Call, _ command.Join) gpubackend.Result {
 	if !c.Reply() {
 		return gpubackend.InvalidValue
 	}
-	p := w.parts[c.Slot]
+	p := t.threads[c.Slot]
 	if p == nil {
 		return gpubackend.Success
 	}
-	w.parts[c.Slot] = nil
-	result := p.over()
+	t.threads[c.Slot] = nil
+	result := p.Advance()
 	if result != gpubackend.NotReady {
 		return result
 	}
-	w.waiters = append(w.waiters, waiter{kind: waitParts, slot: c.Slot, seq: c.Seq, reply: true, parts: p})
-	return call.Pending
+	return t.Await(c, p)
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package worker
+package transfers
 
 import (
 	"slices"
@@ -76,10 +76,10 @@ func (s *loans) take(address, bytes uint64) []*loan {
 
 // lend has the mover map the memory around an address of the current context's, unless it has. Nil: it can't, for lack of
 // room or because the memory isn't of a kind that other processes map.
-func (w *Worker) lend(address, bytes uint64) *loan {
-	l := w.loans.find(address)
+func (t *Transfers) lend(address, bytes uint64) *loan {
+	l := t.loans.find(address)
 	if l == nil {
-		if l = w.newLoan(address); l == nil {
+		if l = t.newLoan(address); l == nil {
 			return nil
 		}
 	}
@@ -89,74 +89,74 @@ func (w *Worker) lend(address, bytes uint64) *loan {
 	return l
 }
 
-func (w *Worker) newLoan(address uint64) *loan {
-	if len(w.loans.list) == maxLoans {
+func (t *Transfers) newLoan(address uint64) *loan {
+	if len(t.loans.list) == maxLoans {
 		return nil
 	}
-	l, start, fd := w.lendable(address)
+	l, start, fd := t.lendable(address)
 	if l == nil {
 		return nil
 	}
 	defer unix.Close(fd)
-	if !w.loans.insert(l) {
+	if !t.loans.insert(l) {
 		return nil
 	}
 	begin := time.Now()
 	var err error
-	if l.number, err = w.mover.Attach(fd, start, l.bytes); err != nil {
+	if l.number, err = t.Mover.Attach(fd, start, l.bytes); err != nil {
 		l.refused = true
-		w.log.WithError(err).Debug("memory is not lent to the mover")
+		t.Log.WithError(err).Debug("memory is not lent to the mover")
 		return l
 	}
-	w.log.WithFields(logrus.Fields{"bytes": l.bytes, "took": time.Since(begin)}).Debug("memory is lent to the mover")
+	t.Log.WithFields(logrus.Fields{"bytes": l.bytes, "took": time.Since(begin)}).Debug("memory is lent to the mover")
 	return l
 }
 
 // lendable is a loan of the memory around an address: a piece of what the device allocates from, or a mapping of the
 // guest's own making. Nil: there is none. The caller closes the file.
-func (w *Worker) lendable(address uint64) (l *loan, start uint64, fd int) {
-	if m, ok := w.memory.At(address); ok {
+func (t *Transfers) lendable(address uint64) (l *loan, start uint64, fd int) {
+	if m, ok := t.MappedAt(address); ok {
 		if m.Access != gpubackend.AccessReadWrite {
 			return nil, 0, -1
 		}
-		fd, result := w.driver.ExportMemory(m.Native)
+		fd, result := t.Driver.ExportMemory(m.Native)
 		if result != gpubackend.Success {
 			return nil, 0, -1
 		}
 		return &loan{base: m.Base, bytes: m.Bytes}, 0, fd
 	}
-	shared, fd, result := w.driver.Share(address)
+	shared, fd, result := t.Driver.Share(address)
 	if result != gpubackend.Success {
 		return nil, 0, -1
 	}
-	w.watchMemory()
+	t.Watch()
 	return &loan{base: address - shared.Offset, bytes: shared.Bytes}, shared.Start, fd
 }
 
-// watchMemory has what others have of device memory end with it.
-func (w *Worker) watchMemory() {
-	if w.loans.watched {
+// Watch has what others have of device memory end with it.
+func (t *Transfers) Watch() {
+	if t.loans.watched {
 		return
 	}
-	w.loans.watched = true
-	w.driver.Watch(func(address, bytes uint64) {
-		w.endLoans(address, bytes)
-		w.sharing.WithdrawIn(address, bytes)
+	t.loans.watched = true
+	t.Driver.Watch(func(address, bytes uint64) {
+		t.EndLoans(address, bytes)
+		t.Gone(address, bytes)
 	})
 }
 
-// endLoans asks back what the device is about to give up, or the guest may access no longer. Else the memory would stay in use for as long as this process
+// EndLoans asks back what the device is about to give up, or the guest may access no longer. Else the memory would stay in use for as long as this process
 // lives.
-func (w *Worker) endLoans(address, bytes uint64) {
+func (t *Transfers) EndLoans(address, bytes uint64) {
 	begin := time.Now()
-	for _, l := range w.loans.take(address, bytes) {
+	for _, l := range t.loans.take(address, bytes) {
 		l.ended = true
 		if l.refused {
 			continue
 		}
-		if err := w.mover.Detach(l.number); err != nil {
-			w.chains.complain(err, "take device memory back from the mover")
+		if err := t.Mover.Detach(l.number); err != nil {
+			t.Log.WithError(err).Warn("take device memory back from the mover")
 		}
-		w.log.WithField("took", time.Since(begin)).Debug("memory is taken back from the mover")
+		t.Log.WithField("took", time.Since(begin)).Debug("memory is taken back from the mover")
 	}
 }

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package worker
+// Package moves is what a worker asks of its VM's mover: copies between guest pages and device
+// memory that it lends it. Package mover has the process and the connection to it.
+//
+// A Mover belongs to the worker's loop. The mover process is believed; it knows nothing of the
+// guest process, and checks what the worker, which executes a guest's commands, asks for.
+package moves
 
 import (
 	"errors"

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package transfers
+
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/moves"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/fences"
+)
+
+// chunk is a part of a copy on its way, with a part of the staging memory if it has to pass through
+// that. doc.go has a picture of its states.
+type chunk struct {
+	index   int
+	offset  uint64 // in the staging memory
+	size    uint64 // as much as it can hold
+	state   chunkState
+	op      *operation
+	counted bool // op waits for it
+	from    position
+	bytes   uint64
+	fence   fences.Fence // that it waits for: settling or carrying
+}
+
+type chunkState uint8
+
+const (
+	chunkFree     chunkState = iota // no copy's
+	chunkSettling                   // waits for earlier work of the stream
+	chunkMoving                     // the mover copies between it and guest pages
+	chunkCarrying                   // the driver copies between it and the rest of device memory
+)
+
+// How many chunks can be on their way: those with a part of the staging memory, and those that go
+// straight, which are longer.
+const (
+	StagedChunks   = 8
+	straightChunks = 16
+	straightBytes  = 64 << 20
+)
+
+// chunks are all that there can be.
+type chunks struct {
+	all    [StagedChunks + straightChunks]chunk
+	flying int        // that aren't free
+	runs   []wire.Run // of the chunk that is started
+	moved  []moves.Moved
+}
+
+// take returns a free chunk, or nil if none is free.
+func (s *chunks) take(straight bool) *chunk {
+	if straight {
+		return s.free(StagedChunks, len(s.all))
+	}
+	return s.free(0, StagedChunks)
+}
+
+// free returns a free chunk of those from one index to another.
+func (s *chunks) free(from, to int) *chunk {
+	for i := from; i < to; i++ {
+		c := &s.all[i]
+		if c.state != chunkFree {
+			continue
+		}
+		if c.index = i; i >= StagedChunks {
+			c.size = straightBytes
+		}
+		return c
+	}
+	return nil
+}
+
+// start begins a chunk of what no chunk has been made of: free to settling, moving or carrying.
+func (t *Transfers) start(c *chunk, op *operation) {
+	c.op, c.from = op, op.next
+	c.bytes = op.take(c.size)
+	c.counted = true
+	op.chunks++
+	t.chunks.flying++
+	switch {
+	case op.loan != nil:
+		t.settle(c)
+	case op.dir == toDevice:
+		t.move(c)
+	default:
+		t.carry(c)
+	}
+}
+
+// settle has the mover carry a chunk straight to or from the guest's memory on the device when the
+// earlier work of the stream is done.
+func (t *Transfers) settle(c *chunk) {
+	op := c.op
+	result := t.Contexts.Set(op.context, true)
+	if result == gpubackend.Success && !op.settled {
+		result = t.Driver.ContextQuery()
+	}
+	switch result {
+	case gpubackend.Success:
+		op.settled = true
+		t.move(c)
+		return
+	case gpubackend.NotReady:
+		if c.fence, result = t.Fences.Mark(op.stream); result == gpubackend.Success {
+			c.state = chunkSettling
+			return
+		}
+	}
+	t.end(c, result)
+}
+
+// move has the mover copy a chunk to or from the guest's pages.
+func (t *Transfers) move(c *chunk) {
+	op := c.op
+	c.state = chunkMoving
+	runs := t.chunks.runs[:0]
+	c.eachRow(func(p position, _, n uint64) gpubackend.Result {
+		at := op.host.offset + p.row.offset(op.host.pitch, op.host.slice) + p.x
+		runs = op.mapping.Slice(runs, at, n)
+		return gpubackend.Success
+	})
+	t.chunks.runs = runs
+	m := moves.Move{
+		ID: uint64(c.index), Staging: t.staging.number, Offset: c.offset, ToDevice: op.dir == toDevice, Runs: runs,
+	}
+	if op.loan != nil {
+		if op.loan.ended {
+			t.end(c, gpubackend.InvalidValue)
+			return
+		}
+		t.Count(handover.BytesStraight, c.bytes)
+		m.Staging, m.Offset = op.loan.number, op.dev.address+op.dev.offset(c.from)-op.loan.base
+	}
+	if err := t.Mover.Start(&m); err != nil {
+		t.Log.WithError(err).Warn("start a copy")
+		t.end(c, gpubackend.Unknown)
+	}
+}
+
+// carry queues the copy between a chunk's staging memory and the rows of device memory, and fences
+// it.
+func (t *Transfers) carry(c *chunk) {
+	op := c.op
+	c.state = chunkCarrying
+	if result := t.Contexts.Set(op.context, true); result != gpubackend.Success {
+		t.end(c, result)
+		return
+	}
+	result := c.eachRow(func(p position, at, n uint64) gpubackend.Result {
+		dst, src := op.dev.address+op.dev.offset(p), t.staging.address+c.offset+at
+		if op.dir == toHost {
+			dst, src = src, dst
+		}
+		return t.Driver.Copy(dst, src, n, op.stream)
+	})
+	if result == gpubackend.Success {
+		c.fence, result = t.Fences.Mark(op.stream)
+	}
+	if result != gpubackend.Success {
+		t.end(c, result)
+		return
+	}
+	if op.dir == toDevice {
+		// The source is captured: the call needs to wait for no more than that.
+		c.uncount()
+	}
+}
+
+// Poll moves chunks on whose step has ended.
+func (t *Transfers) Poll() {
+	if !t.Active() {
+		return
+	}
+	s := &t.chunks
+	var err error
+	if s.moved, err = t.Mover.Poll(s.moved[:0]); err != nil {
+		t.lose(err)
+		return
+	}
+	for _, m := range s.moved {
+		t.moved(m)
+	}
+	for i := range s.all {
+		switch c := &s.all[i]; c.state {
+		case chunkCarrying:
+			t.carried(c)
+		case chunkSettling:
+			t.settled(c)
+		}
+	}
+}
+
+// moved handles the end of the mover's step.
+func (t *Transfers) moved(m moves.Moved) {
+	all := &t.chunks.all
+	if m.ID >= uint64(len(all)) || all[m.ID].state != chunkMoving {
+		return
+	}
+	c := &all[m.ID]
+	switch {
+	case m.Err != nil:
+		t.Log.WithError(m.Err).Warn("copy guest memory")
+		t.end(c, gpubackend.InvalidValue)
+	case c.op.dir == toDevice && c.op.loan == nil:
+		t.carry(c)
+	default:
+		t.end(c, gpubackend.Success)
+	}
+}
+
+// settled looks whether a chunk's turn has come.
+func (t *Transfers) settled(c *chunk) {
+	switch result := t.Fences.Passed(c.fence); result {
+	case gpubackend.NotReady:
+	case gpubackend.Success:
+		t.move(c)
+	default:
+		t.end(c, result)
+	}
+}
+
+// carried looks whether the driver's step has ended.
+func (t *Transfers) carried(c *chunk) {
+	result := t.Fences.Passed(c.fence)
+	if result == gpubackend.NotReady {
+		return
+	}
+	if c.op.dir == toHost && result == gpubackend.Success {
+		t.move(c)
+		return
+	}
+	t.end(c, result)
+}
+
+// lose ends every chunk that the mover has: it is gone.
+func (t *Transfers) lose(err error) {
+	t.Log.WithError(err).Error("the mover is gone")
+	t.broken = gpubackend.DeviceUnavailable
+	for i := range t.chunks.all {
+		if c := &t.chunks.all[i]; c.state == chunkMoving {
+			t.end(c, gpubackend.DeviceUnavailable)
+		}
+	}
+}
+
+// end ends a chunk's part in its copy and frees it.
+func (t *Transfers) end(c *chunk, result gpubackend.Result) {
+	if result != gpubackend.Success && c.op.result == gpubackend.Success {
+		c.op.result = result
+	}
+	c.uncount()
+	c.op, c.state = nil, chunkFree
+	t.chunks.flying--
+}
+
+// uncount takes the chunk off those that its call waits for.
+func (c *chunk) uncount() {
+	if c.counted {
+		c.counted = false
+		c.op.chunks--
+	}
+}
+
+// eachRow calls f for every row, or piece of one, of a chunk, with where it is in the chunk.
+func (c *chunk) eachRow(f func(p position, at, n uint64) gpubackend.Result) gpubackend.Result {
+	p, dev := c.from, &c.op.dev
+	for at := uint64(0); at < c.bytes; {
+		n := min(dev.width-p.x, c.bytes-at)
+		if result := f(p, at, n); result != gpubackend.Success {
+			return result
+		}
+		at += n
+		p.x = 0
+		if p.row.y++; p.row.y == dev.height {
+			p.row.y = 0
+			p.row.z++
+		}
+	}
+	return gpubackend.Success
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package transfers
+
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/worker/maps"
+)
+
+// operation is a copy between a map and device memory, while it goes on, in chunks of whole rows, or
+// of pieces of one row (chunk.go). It is the work that its call waits for.
+type operation struct {
+	t       *Transfers
+	dir     direction
+	dev     box
+	host    hostLayout
+	stream  gpubackend.Stream
+	context uint64
+
+	mapping *maps.Map
+	loan    *loan  // where the mover reaches the device memory
+	settled bool   // the earlier work of the stream is done
+	parts   *parts // that the copy is one of, for a JOIN
+
+	next   position // what no chunk has been made of
+	chunks int      // chunks on their way
+	result gpubackend.Result
+}
+
+// position is a place in the payload: a row, and a byte in it.
+type position struct {
+	row row
+	x   uint64
+}
+
+// Advance does what can be done of a copy now. NotReady says that there is more.
+func (op *operation) Advance() gpubackend.Result {
+	if result := op.t.Contexts.Set(op.context, true); result != gpubackend.Success {
+		return result
+	}
+	for op.result == gpubackend.Success && !op.started() {
+		if op.result = op.t.copyable(op); op.result != gpubackend.Success {
+			break
+		}
+		c := op.t.chunks.take(op.loan != nil)
+		if c == nil {
+			break
+		}
+		op.t.start(c, op)
+	}
+	if op.chunks > 0 || op.result == gpubackend.Success && !op.started() {
+		return gpubackend.NotReady
+	}
+	op.t.Maps.Release(op.mapping)
+	return op.result
+}
+
+// Over says whether the caller is answered: JOIN is, for what is one of several parts.
+func (op *operation) Over(result gpubackend.Result) (answered bool) {
+	if op.parts == nil {
+		return true
+	}
+	op.parts.running--
+	op.parts.note(result)
+	op.t.Failed(result)
+	return false
+}
+
+// copyable says whether there is what a copy passes through. One for which there is no staging
+// memory goes straight if the mover can map where it goes, although its caller may have to wait for
+// earlier work then: CUDA needs no memory for it.
+func (t *Transfers) copyable(op *operation) gpubackend.Result {
+	if t.broken != gpubackend.Success || op.loan != nil {
+		return t.broken
+	}
+	result := t.open()
+	if result == gpubackend.OutOfMemory && op.dev.contiguous() {
+		if op.loan = t.lend(op.dev.address, op.dev.bytes()); op.loan != nil {
+			return gpubackend.Success
+		}
+	}
+	return result
+}
+
+// started says whether every byte belongs to a chunk.
+func (op *operation) started() bool { return op.dev.bytes() == 0 || op.next.row.z == op.dev.depth }
+
+// take advances next by what fits in size bytes: whole rows where the row fits, else a piece of one.
+func (op *operation) take(size uint64) (taken uint64) {
+	for taken < size && !op.started() {
+		n := min(op.dev.width-op.next.x, size-taken)
+		if taken > 0 && n < op.dev.width-op.next.x {
+			break
+		}
+		taken += n
+		op.next.x += n
+		if op.next.x == op.dev.width {
+			op.next.x = 0
+			op.next.row.y++
+		}
+		if op.next.row.y == op.dev.height {
+			op.next.row.y = 0
+			op.next.row.z++
+		}
+	}
+	return taken
+}
