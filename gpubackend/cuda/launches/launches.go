@@ -44,8 +44,13 @@ func New(calls Calls, x *contexts.Contexts, capturing func() bool, replay bool) 
 
 // Launch queues a kernel in one call of C, without allocating.
 func (x *Launches) Launch(l *gpubackend.Launch) gpubackend.Result {
-	if len(l.Parameters) > cudaabi.MaxParameterBytes ||
-		len(l.Attributes) > driver.MaxLaunchAttributes*cudaabi.LaunchAttributeSize {
+	if len(l.Parameters) > cudaabi.MaxParameterBytes {
+		return gpubackend.InvalidValue
+	}
+	if len(l.Attributes) == 0 {
+		return x.contexts.Failed(x.calls.LaunchKernel(l, nil, nil))
+	}
+	if len(l.Attributes) > driver.MaxLaunchAttributes*cudaabi.LaunchAttributeSize {
 		return gpubackend.InvalidValue
 	}
 	attributes := x.calls.Attributes(l.Attributes)
