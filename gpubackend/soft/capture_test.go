@@ -119,7 +119,11 @@ func TestCaptureErrors(t *testing.T) {
 		{"destroy the stream", func(c *capturing) gpubackend.Result { c.fork(); return c.StreamDestroy(c.s) },
 			0, gpubackend.InvalidHandle},
 		{"external record outside", func(c *capturing) gpubackend.Result { return c.EventRecordWithFlags(c.e, c.u, streams.ExternalFlag) },
-			gpubackend.InvalidValue, 0},
+			gpubackend.IllegalState, 0},
+		{"external wait outside", func(c *capturing) gpubackend.Result { return c.StreamWaitEvent(c.u, c.e, streams.ExternalFlag) },
+			gpubackend.IllegalState, 0},
+		{"query twice", func(c *capturing) gpubackend.Result { c.StreamQuery(c.s); return c.StreamQuery(c.s) },
+			gpubackend.StreamCaptureUnsupported, gpubackend.StreamCaptureInvalidated},
 		{"external record", func(c *capturing) gpubackend.Result { return c.EventRecordWithFlags(c.e, c.s, streams.ExternalFlag) }, 0, 0},
 		{"launch a graph", func(c *capturing) gpubackend.Result {
 			g, r := c.GraphCreate(0)

@@ -21,7 +21,7 @@ func fillCheck(symbol string) string {
 	if m[1] == "D2D" {
 		extent = "Width, Height, dstPitch"
 	}
-	return fmt.Sprintf("\tresult = fill_check(dstDevice, %s, %s / 8);\n\tif (result)\n\t\treturn result;\n", extent, m[2])
+	return fmt.Sprintf("\tresult = fill_check(dstDevice, %s, %s / 8);\n\tif (result)\n\t\treturn capture_refuse(hStream, result);\n", extent, m[2])
 }
 
 // fillWatched is a call that fills memory, for those who watch.
@@ -43,7 +43,7 @@ func fillWatched(symbol, call string) string {
 func exportsC(a *api) []byte {
 	b := cFile("The functions that are no more than their call.", "addresses/fill.h",
 		"base/zz_generated_prototypes.h", "context/zz_generated_calls.h", "devices/device.h",
-		"streams/activity.h", "streams/stream.h")
+		"streams/activity.h", "streams/capture.h", "streams/stream.h")
 	for _, f := range a.functions {
 		if f.native(a) && !f.custom {
 			export(b, f, cParams(a.prototypes[f.symbol]))

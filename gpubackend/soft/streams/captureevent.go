@@ -29,8 +29,10 @@ func (x *Streams) waitCaptured(s *Stream, h gpubackend.Event, flags uint64) gpub
 		return result
 	case flags == ExternalFlag && s.capture != nil:
 		return x.Record(s, &gpubackend.Node{Type: gpubackend.NodeEventWait, Event: h})
-	case flags != 0:
+	case flags != 0 && (e.capture.over || e.capture.bad):
 		return gpubackend.InvalidValue
+	case flags != 0:
+		return gpubackend.IllegalState
 	case e.capture != nil:
 		return s.join(e)
 	case e.record == nil:

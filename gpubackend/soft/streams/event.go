@@ -92,7 +92,7 @@ func (x *Streams) EventRecordWithFlags(h gpubackend.Event, sh gpubackend.Stream,
 		return x.recordCaptured(s, h, flags)
 	}
 	if flags != 0 {
-		return gpubackend.InvalidValue // outside of captures
+		return gpubackend.IllegalState // outside of captures
 	}
 	e.capture, e.nodes = nil, nil
 	x.Enqueue(s, e.newRecord())
@@ -210,7 +210,7 @@ func (x *Streams) StreamWaitEvent(sh gpubackend.Stream, h gpubackend.Event, flag
 		return x.waitCaptured(s, h, flags)
 	}
 	if flags != 0 {
-		return gpubackend.InvalidValue
+		return gpubackend.IllegalState
 	}
 	if t, after := e.newWait(); t != nil {
 		x.Enqueue(s, t, after)

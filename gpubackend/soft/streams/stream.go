@@ -285,10 +285,10 @@ func (x *Streams) StreamQuery(h gpubackend.Stream) gpubackend.Result {
 	if result != gpubackend.Success {
 		return result
 	}
-	if result := x.admit(s); result != gpubackend.Success {
+	if result := s.Refuse(); result != gpubackend.Success {
 		return result
 	}
-	if result := s.Refuse(); result != gpubackend.Success {
+	if result := x.admit(s); result != gpubackend.Success {
 		return result
 	}
 	if !x.options.Scheduler.AllDone(x.ownWork(s)) {

@@ -319,12 +319,12 @@ CUresult copy_bytes(uint64_t dst, int dst_hint, uint64_t src, int src_hint, size
 	if (!bytes)
 		return channel_error(true);
 	if (!dst || !src || dst + bytes < dst || src + bytes < src)
-		return CUDA_ERROR_INVALID_VALUE;
+		return capture_refuse(stream, CUDA_ERROR_INVALID_VALUE);
 	result = side_find(dst, bytes, dst_hint, &to);
 	if (!result)
 		result = side_find(src, bytes, src_hint, &from);
 	if (result)
-		return result;
+		return capture_refuse(stream, result);
 	return WATCH(copy_settled(copy_sides(&to, &from, bytes, stream, async), to.managed || from.managed, stream, async),
 		     .kind = PARACUDA_COPY, .stream = stream, .bytes = bytes, .from = side_memory(&from),
 		     .to = side_memory(&to));

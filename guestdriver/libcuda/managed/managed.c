@@ -87,7 +87,7 @@ EXPORT CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!managed_find(dptr, 1, &m) || (length && (dptr != m.base || length != m.bytes)))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (flags == ATTACH_SINGLE && number_of(hStream) <= STREAM_LEGACY)
+	if (flags == ATTACH_SINGLE && !hStream)	/* by its other name, the legacy stream will do */
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }

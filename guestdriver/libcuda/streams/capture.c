@@ -124,8 +124,10 @@ EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, co
 
 	ENTER_CONTEXT();
 	result = check_begin(hStream, mode);
-	if (!result && numDependencies && !dependencies)
+	if (!result && (!hGraph || (numDependencies && !dependencies)))
 		result = CUDA_ERROR_INVALID_VALUE;
+	if (!result && capture_of(hStream))
+		result = CUDA_ERROR_ILLEGAL_STATE;
 	if (!result)
 		result = call_cuStreamBeginCaptureToGraph(number_of(hStream), number_of(hGraph),
 							  bytes ? dependencies : NULL, bytes,

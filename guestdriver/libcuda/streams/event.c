@@ -35,38 +35,41 @@ EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
  * Another process may be told of what is done with its event as soon as the call returns: then it must have been done. Other
  * events can wait for their turn.
  */
-static CUresult send(const struct request *r, CUevent hEvent, CUstream hStream, unsigned int flags)
+static CUresult send(const struct request *r, const struct handle *event, unsigned int flags)
 {
-	struct handle *event = handle_find(HANDLE_EVENT, hEvent);
-
-	if (flags & ~EVENT_EXTERNAL)
-		return capture_refuse(hStream, CUDA_ERROR_INVALID_VALUE);
-	if (!event || !stream_known(hStream)) {
-		CUresult result = capture_refuse(hStream, CUDA_ERROR_INVALID_HANDLE);
-
-		return capture_spoil(hStream, result);
-	}
-	if (flags && !capture_of(hStream))
-		return capture_refuse(hStream, CUDA_ERROR_ILLEGAL_STATE);
-	return event->flags & EVENT_INTERPROCESS ? channel_call(r, NULL, 0) : channel_post(r);
+	/* Whether flags may be used here is the driver's to say. */
+	return flags || event->flags & EVENT_INTERPROCESS ? channel_call(r, NULL, 0) : channel_post(r);
 }
 
 EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
+	struct handle *event;
 	struct request r;
 
 	ENTER_CONTEXT();
+	event = handle_find(HANDLE_EVENT, hEvent);
+	if (!event || !stream_known(hStream))
+		return capture_refuse(hStream, CUDA_ERROR_INVALID_HANDLE);
+	if (flags & ~EVENT_EXTERNAL)
+		return capture_refuse(hStream, CUDA_ERROR_INVALID_VALUE);
 	request_cuEventRecordWithFlags(&r, number_of(hEvent), number_of(hStream), flags);
-	return send(&r, hEvent, hStream, flags);
+	return send(&r, event, flags);
 }
 
+/* Waiting for no event spoils a capture, which recording none does not. */
 EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
+	struct handle *event;
 	struct request r;
 
 	ENTER_CONTEXT();
+	if (Flags & ~EVENT_EXTERNAL)
+		return capture_refuse(hStream, CUDA_ERROR_INVALID_VALUE);
+	event = handle_find(HANDLE_EVENT, hEvent);
+	if (!event || !stream_known(hStream))
+		return capture_spoil(hStream, capture_refuse(hStream, CUDA_ERROR_INVALID_HANDLE));
 	request_cuStreamWaitEvent(&r, number_of(hStream), number_of(hEvent), Flags);
-	return send(&r, hEvent, hStream, Flags);
+	return send(&r, event, Flags);
 }
 
 EXPORT CUresult cuEventRecord(CUevent hEvent, CUstream hStream)
@@ -95,11 +98,9 @@ EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUev
 	CUresult result;
 
 	ENTER_CONTEXT();
-	if (!pMilliseconds)
-		return CUDA_ERROR_INVALID_VALUE;
 	start = handle_find(HANDLE_EVENT, hStart);
 	end = handle_find(HANDLE_EVENT, hEnd);
-	if (!start || !end || (start->flags | end->flags) & EVENT_DISABLE_TIMING)
+	if (!pMilliseconds || !start || !end || (start->flags | end->flags) & EVENT_DISABLE_TIMING)
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = call_EventElapsed(&nanoseconds, number_of(hStart), number_of(hEnd));
 	if (!result)
