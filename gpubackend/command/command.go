@@ -54,6 +54,17 @@ func (r Buffer) append(b []byte) []byte {
 	return binary.LittleEndian.AppendUint64(b, r.Bytes)
 }
 
+// Tag is the first word of a record, which says what it is.
+func Tag(b []byte) (tag uint64, ok bool) {
+	if len(b) < 8 {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint64(b), true
+}
+
+// AppendTag writes such a word.
+func AppendTag(b []byte, tag uint64) []byte { return binary.LittleEndian.AppendUint64(b, tag) }
+
 // cut takes a tail of n bytes. What is behind it begins at a multiple of 8.
 func cut(b []byte, n uint64) (tail, rest []byte, ok bool) {
 	if n > uint64(len(b)) {

@@ -2172,7 +2172,7 @@ func (c *NodeHost) Append(b []byte) []byte {
 // NodeGraph is record node_graph of commands.def.
 type NodeGraph struct {
 	Graph uint64
-	Moved uint64 // instead of copied
+	Moved uint64 // 1: it is moved instead of copied
 }
 
 // NodeGraphWords is how many words NodeGraph has before its tails.
@@ -2188,9 +2188,6 @@ func DecodeNodeGraph(b []byte) (c NodeGraph, ok bool) {
 	}
 	c.Graph = binary.LittleEndian.Uint64(b[8:])
 	c.Moved = binary.LittleEndian.Uint64(b[16:])
-	if c.Moved > 1 {
-		return NodeGraph{}, false
-	}
 	return c, true
 }
 

@@ -3,119 +3,135 @@
 package worker
 
 import (
-	"bytes"
-	"encoding/binary"
-
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/command"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/handles"
 	"github.com/paracuda/paracuda/gpubackend/worker/known"
 )
 
-// A node's record is words, the first of which is its type, and bytes behind them (docs/protocol.md, "Graphs").
+// keptToken tells the tokens of host functions of graphs.
+const keptToken = 1 << 63
 
-const (
-	accessBytes = 12 // of CUmemAccessDesc
-	maxMemOps   = 256
-	keptToken   = 1 << 63 // host functions of graphs
-)
-
-// nodeWords is how many words each type has behind the type.
-var nodeWords = map[gpubackend.NodeType]int{
-	gpubackend.NodeKernel: 6, gpubackend.NodeMemcpy: 9, gpubackend.NodeMemset: 6, gpubackend.NodeHost: 1,
-	gpubackend.NodeGraph: 2, gpubackend.NodeEmpty: 0, gpubackend.NodeEventWait: 1, gpubackend.NodeEventRecord: 1,
-	gpubackend.NodeMemAlloc: 3, gpubackend.NodeMemFree: 1, gpubackend.NodeMemOps: 2, gpubackend.NodeConditional: 3,
-}
-
-// decodeNode reads a record and looks up the handles in it.
+// decodeNode reads a record (docs/commands.md, "Records") and looks up the handles in it.
 func (w *Worker) decodeNode(c *call.Call, i int) (*gpubackend.Node, gpubackend.Result) {
 	b, result := c.Input(i)
 	if result != gpubackend.Success {
 		return nil, result
 	}
-	if len(b) < 8 {
+	kind, ok := command.Tag(b)
+	if !ok {
 		return nil, gpubackend.InvalidValue
 	}
-	n := &gpubackend.Node{Type: gpubackend.NodeType(binary.LittleEndian.Uint64(b))}
-	words, ok := nodeWords[n.Type]
-	if !ok {
+	decode := nodeDecoders[kind]
+	if decode == nil {
 		return nil, gpubackend.NotSupported
 	}
-	if len(b) < 8+8*words {
-		return nil, gpubackend.InvalidValue
-	}
-	v := make([]uint64, words)
-	for k := range v {
-		v[k] = binary.LittleEndian.Uint64(b[8+8*k:])
-	}
-	return n, w.decodeNodeWords(c, n, v, b[8+8*words:])
+	n := &gpubackend.Node{Type: gpubackend.NodeType(kind)}
+	return n, decode(w, c, n, b)
 }
 
-func (w *Worker) decodeNodeWords(c *call.Call, n *gpubackend.Node, v []uint64, tail []byte) (result gpubackend.Result) {
-	switch n.Type {
-	case gpubackend.NodeKernel:
-		l := &n.Launch
-		if v[5] > uint64(len(tail)) || v[5] > command.MaxParameters {
+// nodeDecoders read the record of each type.
+var nodeDecoders = map[uint64]func(w *Worker, c *call.Call, n *gpubackend.Node, b []byte) gpubackend.Result{
+	command.NodeKernelTag:      decoded(command.DecodeNodeKernel, (*Worker).kernelNode),
+	command.NodeMemcpyTag:      decoded(command.DecodeNodeMemcpy, (*Worker).memcpyNode),
+	command.NodeMemsetTag:      decoded(command.DecodeNodeMemset, (*Worker).memsetNode),
+	command.NodeHostTag:        decoded(command.DecodeNodeHost, (*Worker).hostNode),
+	command.NodeGraphTag:       decoded(command.DecodeNodeGraph, (*Worker).graphNode),
+	command.NodeEmptyTag:       decoded(command.DecodeNodeEmpty, (*Worker).emptyNode),
+	command.NodeEventWaitTag:   decoded(command.DecodeNodeEventWait, (*Worker).eventWaitNode),
+	command.NodeEventRecordTag: decoded(command.DecodeNodeEventRecord, (*Worker).eventRecordNode),
+	command.NodeMemAllocTag:    decoded(command.DecodeNodeMemAlloc, (*Worker).memAllocNode),
+	command.NodeMemFreeTag:     decoded(command.DecodeNodeMemFree, (*Worker).memFreeNode),
+	command.NodeMemOpsTag:      decoded(command.DecodeNodeMemOps, (*Worker).memOpsNode),
+	command.NodeConditionalTag: decoded(command.DecodeNodeConditional, (*Worker).conditionalNode),
+}
+
+// decoded is what reads a record that package command decodes.
+func decoded[R any](
+	decode func([]byte) (R, bool), node func(*Worker, *call.Call, *gpubackend.Node, R) gpubackend.Result,
+) func(*Worker, *call.Call, *gpubackend.Node, []byte) gpubackend.Result {
+	return func(w *Worker, c *call.Call, n *gpubackend.Node, b []byte) gpubackend.Result {
+		r, ok := decode(b)
+		if !ok {
 			return gpubackend.InvalidValue
 		}
-		l.Grid = [3]uint32{uint32(v[1]), uint32(v[1] >> 32), uint32(v[2])}
-		l.Block = [3]uint32{uint32(v[2] >> 32), uint32(v[3]), uint32(v[3] >> 32)}
-		l.Shared, l.Parameters = uint32(v[4]), tail[:v[5]]
-		l.Function, result = w.kernels.Find(c, v[0])
-	case gpubackend.NodeMemcpy:
-		n.Copy = gpubackend.Box{
-			Dst: v[0], DstPitch: v[1], DstSlice: v[2], Src: v[3], SrcPitch: v[4], SrcSlice: v[5],
-			Width: v[6], Height: v[7], Depth: v[8],
-		}
-	case gpubackend.NodeMemset:
-		n.Fill = gpubackend.Fill{Dst: v[0], Pitch: v[1], Value: v[2], Element: v[3], Width: v[4], Height: v[5]}
-	case gpubackend.NodeHost:
-		if v[0]&keptToken == 0 {
-			return gpubackend.InvalidValue
-		}
-		n.Token = v[0]
-		n.Call, result = w.keepHostFunc(v[0])
-	case gpubackend.NodeGraph:
-		n.Moved = v[1] == 1
-		n.Child, result = handles.Graph(&w.objects, v[0])
-	case gpubackend.NodeEventWait, gpubackend.NodeEventRecord:
-		n.Event, result = handles.Event(&w.objects, v[0])
-	case gpubackend.NodeConditional:
-		if !allowed.ConditionalKind.Has(v[1]) {
-			return gpubackend.InvalidValue
-		}
-		n.Handle, n.Kind, n.Bodies = v[0], v[1], v[2]
-	default:
-		result = w.decodeNodeMemory(n, v, tail)
+		return node(w, c, n, r)
 	}
+}
+
+func (w *Worker) kernelNode(c *call.Call, n *gpubackend.Node, r command.NodeKernel) (result gpubackend.Result) {
+	n.Launch.Grid = [3]uint32{r.GridX, r.GridY, r.GridZ}
+	n.Launch.Block = [3]uint32{r.BlockX, r.BlockY, r.BlockZ}
+	n.Launch.Shared, n.Launch.Parameters = uint32(r.Shared), r.Parameters
+	n.Launch.Function, result = w.kernels.Find(c, r.Function)
 	return result
 }
 
-func (w *Worker) decodeNodeMemory(n *gpubackend.Node, v []uint64, tail []byte) gpubackend.Result {
-	switch n.Type {
-	case gpubackend.NodeMemAlloc:
-		if len(tail) < known.PoolBytes || v[2] > uint64(len(tail)-known.PoolBytes)/accessBytes {
-			return gpubackend.InvalidValue
-		}
-		n.Bytes, n.Address, n.Pool = v[0], v[1], tail[:known.PoolBytes]
-		n.Access = tail[known.PoolBytes : known.PoolBytes+v[2]*accessBytes]
-		if !known.PlainPool(n.Pool) {
-			return gpubackend.InvalidValue
-		}
-	case gpubackend.NodeMemFree:
-		n.Address = v[0]
-	case gpubackend.NodeMemOps:
-		if v[0] > maxMemOps || v[0]*known.OpBytes > uint64(len(tail)) {
-			return gpubackend.InvalidValue
-		}
-		n.Flags, n.Ops = v[1], tail[:v[0]*known.OpBytes]
-		if !allowed.StreamOpsFlags.Has(n.Flags) || !known.Ops(n.Ops) {
-			return gpubackend.InvalidValue
-		}
+func (w *Worker) memcpyNode(_ *call.Call, n *gpubackend.Node, r command.NodeMemcpy) gpubackend.Result {
+	n.Copy = gpubackend.Box(r)
+	return gpubackend.Success
+}
+
+func (w *Worker) memsetNode(_ *call.Call, n *gpubackend.Node, r command.NodeMemset) gpubackend.Result {
+	n.Fill = gpubackend.Fill(r)
+	return gpubackend.Success
+}
+
+func (w *Worker) hostNode(_ *call.Call, n *gpubackend.Node, r command.NodeHost) (result gpubackend.Result) {
+	if r.Token&keptToken == 0 {
+		return gpubackend.InvalidValue
 	}
+	n.Token = r.Token
+	n.Call, result = w.keepHostFunc(r.Token)
+	return result
+}
+
+func (w *Worker) graphNode(_ *call.Call, n *gpubackend.Node, r command.NodeGraph) (result gpubackend.Result) {
+	n.Moved = r.Moved == 1
+	n.Child, result = handles.Graph(&w.objects, r.Graph)
+	return result
+}
+
+func (w *Worker) emptyNode(*call.Call, *gpubackend.Node, command.NodeEmpty) gpubackend.Result {
+	return gpubackend.Success
+}
+
+func (w *Worker) eventWaitNode(_ *call.Call, n *gpubackend.Node, r command.NodeEventWait) (result gpubackend.Result) {
+	n.Event, result = handles.Event(&w.objects, r.Event)
+	return result
+}
+
+func (w *Worker) eventRecordNode(_ *call.Call, n *gpubackend.Node, r command.NodeEventRecord) (result gpubackend.Result) {
+	n.Event, result = handles.Event(&w.objects, r.Event)
+	return result
+}
+
+func (w *Worker) memAllocNode(_ *call.Call, n *gpubackend.Node, r command.NodeMemAlloc) gpubackend.Result {
+	if !known.PlainPool(r.Pool) {
+		return gpubackend.InvalidValue
+	}
+	n.Bytes, n.Address, n.Pool, n.Access = r.Bytes, r.Address, r.Pool, r.Access
+	return gpubackend.Success
+}
+
+func (w *Worker) memFreeNode(_ *call.Call, n *gpubackend.Node, r command.NodeMemFree) gpubackend.Result {
+	n.Address = r.Address
+	return gpubackend.Success
+}
+
+func (w *Worker) memOpsNode(_ *call.Call, n *gpubackend.Node, r command.NodeMemOps) gpubackend.Result {
+	if !known.Ops(r.Ops) {
+		return gpubackend.InvalidValue
+	}
+	n.Flags, n.Ops = r.Flags, r.Ops
+	return gpubackend.Success
+}
+
+func (w *Worker) conditionalNode(_ *call.Call, n *gpubackend.Node, r command.NodeConditional) gpubackend.Result {
+	n.Handle, n.Kind, n.Bodies = r.Handle, r.Kind, r.Bodies
 	return gpubackend.Success
 }
 
@@ -124,43 +140,53 @@ func (w *Worker) encodeNode(to []byte, n *gpubackend.Node) uint64 {
 	if n == nil {
 		return 0
 	}
-	v, tail := w.encodeNodeWords(n)
-	var b bytes.Buffer
-	b.Write(binary.LittleEndian.AppendUint64(nil, uint64(n.Type)))
-	for _, x := range v {
-		b.Write(binary.LittleEndian.AppendUint64(nil, x))
-	}
-	b.Write(tail)
-	copy(to, b.Bytes())
-	return uint64(b.Len())
+	b := w.nodeRecord(n).Append(nil)
+	copy(to, b)
+	return uint64(len(b))
 }
 
-func (w *Worker) encodeNodeWords(n *gpubackend.Node) (v []uint64, tail []byte) {
+// nodeRecord is the record of a node, with the guest's handles.
+func (w *Worker) nodeRecord(n *gpubackend.Node) interface{ Append([]byte) []byte } {
 	switch n.Type {
 	case gpubackend.NodeKernel:
 		l := &n.Launch
-		return []uint64{
-			w.kernels.Name(l.Function), uint64(l.Grid[0]) | uint64(l.Grid[1])<<32, uint64(l.Grid[2]) | uint64(l.Block[0])<<32,
-			uint64(l.Block[1]) | uint64(l.Block[2])<<32, uint64(l.Shared), uint64(len(l.Parameters)),
-		}, l.Parameters
+		return &command.NodeKernel{
+			Function: w.kernels.Name(l.Function), GridX: l.Grid[0], GridY: l.Grid[1], GridZ: l.Grid[2],
+			BlockX: l.Block[0], BlockY: l.Block[1], BlockZ: l.Block[2], Shared: uint64(l.Shared),
+			ParameterBytes: uint64(len(l.Parameters)), Parameters: l.Parameters,
+		}
 	case gpubackend.NodeMemcpy:
-		b := &n.Copy
-		return []uint64{b.Dst, b.DstPitch, b.DstSlice, b.Src, b.SrcPitch, b.SrcSlice, b.Width, b.Height, b.Depth}, nil
+		r := command.NodeMemcpy(n.Copy)
+		return &r
 	case gpubackend.NodeMemset:
-		f := &n.Fill
-		return []uint64{f.Dst, f.Pitch, f.Value, f.Element, f.Width, f.Height}, nil
+		r := command.NodeMemset(n.Fill)
+		return &r
 	case gpubackend.NodeHost:
-		return []uint64{n.Token}, nil
+		return &command.NodeHost{Token: n.Token}
 	case gpubackend.NodeGraph:
-		return []uint64{w.nameGraph(n.Child, 0), 0}, nil
-	case gpubackend.NodeEventWait, gpubackend.NodeEventRecord:
-		return []uint64{w.objects.Existing(object.Event, uint64(n.Event))}, nil
+		return &command.NodeGraph{Graph: w.nameGraph(n.Child, 0)}
+	case gpubackend.NodeEventWait:
+		return &command.NodeEventWait{Event: w.objects.Existing(object.Event, uint64(n.Event))}
+	case gpubackend.NodeEventRecord:
+		return &command.NodeEventRecord{Event: w.objects.Existing(object.Event, uint64(n.Event))}
 	case gpubackend.NodeMemAlloc:
-		return []uint64{n.Bytes, n.Address, uint64(len(n.Access) / accessBytes)}, append(bytes.Clone(n.Pool), n.Access...)
+		r := &command.NodeMemAlloc{
+			Bytes: n.Bytes, Address: n.Address, AccessCount: uint64(len(n.Access) / cudaabi.MemAccessDescSize), Pool: n.Pool,
+			Access: n.Access,
+		}
+		if len(r.Pool) != cudaabi.MemPoolPropsSize {
+			r.Pool = make([]byte, cudaabi.MemPoolPropsSize) // the device tells nothing of it
+		}
+		return r
 	case gpubackend.NodeMemFree:
-		return []uint64{n.Address}, nil
+		return &command.NodeMemFree{Address: n.Address}
 	case gpubackend.NodeMemOps:
-		return []uint64{uint64(len(n.Ops) / known.OpBytes), n.Flags}, n.Ops
+		return &command.NodeMemOps{Count: uint64(len(n.Ops) / cudaabi.StreamBatchMemOpParamsSize), Flags: n.Flags, Ops: n.Ops}
 	}
-	return nil, nil
+	return otherNode(n.Type)
 }
+
+// otherNode is the record of a node of a type that has none: only that.
+type otherNode gpubackend.NodeType
+
+func (o otherNode) Append(b []byte) []byte { return command.AppendTag(b, uint64(o)) }
