@@ -9,7 +9,6 @@
 #include "context/zz_generated_calls.h"
 #include "devices/device.h"
 
-#define PARAMETER_BYTES_MAX 32764
 #define RECORD_MAX (1u << 20)
 
 _Static_assert(sizeof(struct paracuda_function_record) == PARACUDA_SIZEOF_FUNCTION_RECORD, "function record");
@@ -100,7 +99,7 @@ CUresult description_parse(const void *record, size_t bytes, struct description 
 		return CUDA_ERROR_UNKNOWN;
 	memcpy(&r, record, sizeof(r));
 	bytes -= sizeof(r);
-	if (r.parameter_bytes > PARAMETER_BYTES_MAX || r.parameters > bytes / 8 ||
+	if (r.parameter_bytes > PARACUDA_MAX_PARAMETERS || r.parameters > bytes / 8 ||
 	    r.name_bytes > bytes - (size_t)r.parameters * 8)
 		return CUDA_ERROR_UNKNOWN;
 	d = malloc(sizeof(*d) + r.parameters * sizeof(struct parameter) + r.name_bytes + 1);

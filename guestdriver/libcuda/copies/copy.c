@@ -59,20 +59,6 @@ enum paracuda_memory side_memory(const struct side *s)
 	return s->device ? PARACUDA_DEVICE : s->pinned || s->several ? PARACUDA_PINNED : PARACUDA_PAGEABLE;
 }
 
-static void copy_request(struct request *r, unsigned op, uint64_t device)
-{
-	request_init(r, op);
-	request_word(r, device);
-}
-
-static void copy_finish(struct request *r, size_t bytes, CUstream stream, unsigned flags)
-{
-	request_word(r, bytes);
-	request_word(r, number_of(stream));
-	request_word(r, flags);
-	r->payload = bytes;
-}
-
 CUresult copy_send(const struct request *r, bool unknown)
 {
 	return unknown ? channel_call(r, NULL, 0) : channel_post(r);
@@ -84,9 +70,8 @@ static CUresult copy_pinned(unsigned op, const struct side *device, const struct
 {
 	struct request r;
 
-	copy_request(&r, op, device->address);
-	request_buffer(&r, PARACUDA_BUFFER_MAP, (uint64_t)host->map << 32 | host->offset, bytes);
-	copy_finish(&r, bytes, stream, async ? 0 : PARACUDA_COPY_FLAG_BLOCKING);
+	copy_request(&r, op, device->address, argument_map(host->map, host->offset, bytes), bytes, number_of(stream),
+		     async ? 0 : PARACUDA_COPY_FLAG_BLOCKING);
 	if (async)
 		return copy_send(&r, device->unknown);
 	return channel_synced(channel_call(&r, NULL, 0));
@@ -124,9 +109,7 @@ static CUresult copy_inline(const struct side *device, const uint8_t *host, size
 		size_t part = bytes - at < INLINE_MAX ? bytes - at : INLINE_MAX;
 		struct request r;
 
-		copy_request(&r, OP_CopyHtoD, device->address + at);
-		request_inline(&r, host + at, part);
-		copy_finish(&r, part, stream, 0);
+		copy_request(&r, OP_CopyHtoD, device->address + at, argument_inline(host + at, part), part, number_of(stream), 0);
 		result = copy_send(&r, device->unknown);
 	}
 	return result;
@@ -153,9 +136,7 @@ static CUresult send_bulk(uint64_t device, const uint8_t *host, size_t bytes, si
 		struct request r;
 
 		memcpy(channel.arena + bulk + at, host + at, part);
-		copy_request(&r, OP_CopyHtoD, device + at);
-		request_buffer(&r, PARACUDA_BUFFER_BULK, bulk + at, part);
-		copy_finish(&r, part, stream, 0);
+		copy_request(&r, OP_CopyHtoD, device + at, argument_bulk(bulk + at, part), part, number_of(stream), 0);
 		r.exact = true;	/* an earlier call's error must not end this before the last answer */
 		result = last ? channel_call(&r, NULL, 0) : channel_post(&r);
 	}
@@ -175,9 +156,8 @@ static CUresult copy_bulk(uint64_t device, void *host, size_t bytes, CUstream st
 	if (!bulk)
 		return CUDA_ERROR_NOT_READY;
 	channel_copied(bytes);
-	copy_request(&r, OP_CopyDtoH, device);
-	request_buffer(&r, PARACUDA_BUFFER_BULK, bulk, bytes);
-	copy_finish(&r, bytes, stream, PARACUDA_COPY_FLAG_BLOCKING);
+	copy_request(&r, OP_CopyDtoH, device, argument_bulk(bulk, bytes), bytes, number_of(stream),
+		     PARACUDA_COPY_FLAG_BLOCKING);
 	result = channel_synced(channel_call(&r, NULL, 0));
 	if (!result)
 		memcpy(host, channel.arena + bulk, bytes);
@@ -256,11 +236,7 @@ static CUresult copy_on_device(const struct side *to, const struct side *from, s
 {
 	struct request r;
 
-	request_init(&r, OP_cuMemcpyDtoDAsync_v2);
-	request_word(&r, to->address);
-	request_word(&r, from->address);
-	request_word(&r, bytes);
-	request_word(&r, number_of(stream));
+	request_cuMemcpyDtoDAsync_v2(&r, to->address, from->address, bytes, number_of(stream));
 	return copy_send(&r, to->unknown || from->unknown);
 }
 

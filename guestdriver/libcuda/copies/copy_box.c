@@ -5,14 +5,12 @@
 
 #include "base/zz_generated_prototypes.h"
 #include "context/handle.h"
-#include "context/zz_generated_calls.h"
+#include "context/zz_generated_commands.h"
 #include "copies/copy.h"
 #include "streams/activity.h"
 #include "streams/capture.h"
 #include "streams/stream.h"
 #include "transport/bulk.h"
-
-enum { BOX_IN, BOX_OUT, BOX_DEVICE };
 
 /* The host side of a box is pinned whole up to this size, and cut into layers and rows beyond. */
 #define SPAN_MAX ((uint64_t)32 << 20)
@@ -29,32 +27,21 @@ static uint64_t span(uint64_t pitch, uint64_t slice, const struct box *b)
 	return sum;
 }
 
+/* The host's side, or the second one on the device. */
 struct host_side {
-	unsigned kind;		/* of buffer */
-	uint64_t value, bytes;
-	const void *inlined;
+	struct argument memory;
 	uint64_t pitch, slice;
 };
 
 static void box_request(struct request *r, const struct box *b, const struct side *device, uint64_t pitch,
 			uint64_t slice, const struct host_side *h, unsigned kind, CUstream stream, unsigned flags)
 {
-	request_init(r, OP_CopyBox);
-	request_word(r, device->address);
-	request_word(r, pitch);
-	request_word(r, slice);
-	if (h->inlined)
-		request_inline(r, h->inlined, h->bytes);
-	else
-		request_buffer(r, h->kind, h->value, h->bytes);
-	request_word(r, h->pitch);
-	request_word(r, h->slice);
-	request_word(r, b->width);
-	request_word(r, b->height);
-	request_word(r, b->depth);
-	request_word(r, kind);
-	request_word(r, number_of(stream));
-	request_word(r, flags);
+	request_CopyBox(r, &(struct args_CopyBox){
+		.device = device->address, .pitch = pitch, .slice = slice,
+		.host = h->memory, .host_pitch = h->pitch, .host_slice = h->slice,
+		.width = b->width, .height = b->height, .depth = b->depth,
+		.kind = kind, .stream = number_of(stream), .flags = flags,
+	});
 	r->payload = b->width * b->height * b->depth;
 }
 
@@ -79,23 +66,24 @@ static CUresult box_tight(struct box *b, bool in, CUstream stream)
 {
 	uint64_t bytes = b->width * b->height * b->depth;
 	const struct side *device = in ? &b->dst : &b->src;
-	struct host_side h = { PARACUDA_BUFFER_BULK, bulk_take(bytes), bytes, NULL, b->width, b->width * b->height };
+	uint64_t bulk = bulk_take(bytes);
+	struct host_side h = { argument_bulk(bulk, bytes), b->width, b->width * b->height };
 	struct request r;
 	CUresult result;
 
-	if (!h.value)
+	if (!bulk)
 		return CUDA_ERROR_NOT_READY;
 	channel_copied(bytes);
 	if (in) {
-		move_rows(b, channel.arena + h.value, b->src.address, b->src_pitch, b->src_slice, true);
-		box_request(&r, b, device, b->dst_pitch, b->dst_slice, &h, BOX_IN, stream, 0);
+		move_rows(b, channel.arena + bulk, b->src.address, b->src_pitch, b->src_slice, true);
+		box_request(&r, b, device, b->dst_pitch, b->dst_slice, &h, PARACUDA_BOX_HTOD, stream, 0);
 	} else {
-		box_request(&r, b, device, b->src_pitch, b->src_slice, &h, BOX_OUT, stream, PARACUDA_COPY_FLAG_BLOCKING);
+		box_request(&r, b, device, b->src_pitch, b->src_slice, &h, PARACUDA_BOX_DTOH, stream, PARACUDA_COPY_FLAG_BLOCKING);
 	}
 	result = channel_synced(channel_call(&r, NULL, 0));
 	if (!result && !in)
-		move_rows(b, channel.arena + h.value, b->dst.address, b->dst_pitch, b->dst_slice, false);
-	bulk_give(h.value);
+		move_rows(b, channel.arena + bulk, b->dst.address, b->dst_pitch, b->dst_slice, false);
+	bulk_give(bulk);
 	return result;
 }
 
@@ -104,26 +92,26 @@ static CUresult box_pinned(struct box *b, bool in, CUstream stream, bool async)
 {
 	const struct side *device = in ? &b->dst : &b->src, *host = in ? &b->src : &b->dst;
 	uint64_t pitch = in ? b->src_pitch : b->dst_pitch, slice = in ? b->src_slice : b->dst_slice;
-	struct host_side h = { PARACUDA_BUFFER_MAP, 0, span(pitch, slice, b), NULL, pitch, slice };
+	struct host_side h = { .pitch = pitch, .slice = slice };
 	unsigned flags = in ? 0 : PARACUDA_COPY_FLAG_BLOCKING;
+	uint64_t bytes = span(pitch, slice, b);
 	struct request r;
-	uint32_t map;
 
 	if (host->pinned) {
-		h.value = (uint64_t)host->map << 32 | host->offset;
+		h.memory = argument_map(host->map, host->offset, bytes);
 		flags = async ? 0 : PARACUDA_COPY_FLAG_BLOCKING;
 	} else {
-		CUresult result = map_memory((void *)(uintptr_t)host->address, h.bytes,
+		uint32_t map;
+		CUresult result = map_memory((void *)(uintptr_t)host->address, bytes,
 					     PARACUDA_MAP_FLAG_ONESHOT | (in ? 0 : PARACUDA_MAP_FLAG_WRITE), &map);
 
 		if (result)
 			return result;
-		h.value = (uint64_t)map << 32;
+		h.memory = argument_map(map, 0, bytes);
+		h.memory.pinned = true;
 	}
 	box_request(&r, b, device, in ? b->dst_pitch : b->src_pitch, in ? b->dst_slice : b->src_slice, &h,
-		    in ? BOX_IN : BOX_OUT, stream, flags);
-	if (!host->pinned)
-		request_pinned(&r, map);
+		    in ? PARACUDA_BOX_HTOD : PARACUDA_BOX_DTOH, stream, flags);
 	if (host->pinned && async)
 		return copy_send(&r, device->unknown);
 	return channel_synced(channel_call(&r, NULL, 0));
@@ -192,9 +180,9 @@ static CUresult copy_sides(struct box *b, CUstream stream, bool async)
 	CUresult result;
 
 	if (b->dst.device && b->src.device) {
-		struct host_side second = { 0, b->src.address, 0, NULL, b->src_pitch, b->src_slice };
+		struct host_side second = { { .value = b->src.address }, b->src_pitch, b->src_slice };
 
-		box_request(&r, b, &b->dst, b->dst_pitch, b->dst_slice, &second, BOX_DEVICE, stream, 0);
+		box_request(&r, b, &b->dst, b->dst_pitch, b->dst_slice, &second, PARACUDA_BOX_DTOD, stream, 0);
 		return copy_send(&r, b->dst.unknown || b->src.unknown);
 	}
 	if (b->dst.device)

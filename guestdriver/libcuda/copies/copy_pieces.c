@@ -50,13 +50,7 @@ static CUresult pin_piece(const struct job *j, size_t at, size_t bytes, uint32_t
 
 static void piece_request(struct request *r, const struct job *j, uint32_t map, size_t at, size_t bytes, unsigned flags)
 {
-	request_init(r, j->op);
-	request_word(r, j->device + at);
-	request_buffer(r, PARACUDA_BUFFER_MAP, (uint64_t)map << 32, bytes);
-	request_word(r, bytes);
-	request_word(r, j->stream);
-	request_word(r, flags);
-	r->payload = bytes;
+	copy_request(r, j->op, j->device + at, argument_map(map, 0, bytes), bytes, j->stream, flags);
 }
 
 /* Copies one piece, answered by itself. */
@@ -94,7 +88,7 @@ static CUresult ask(struct job *j)
 
 	if (!j->loose)
 		return result;
-	request_init(&r, PARACUDA_OP_JOIN);
+	request_JOIN(&r);
 	r.context = 0;
 	r.always = true;
 	r.payload = j->loose;

@@ -2,11 +2,21 @@
 #ifndef PARACUDA_COPY_PIECES_H
 #define PARACUDA_COPY_PIECES_H
 
-#include "transport/channel.h"
+#include "context/zz_generated_commands.h"
+
+/* A request for a copy between device memory and a buffer. op: OP_CopyHtoD or OP_CopyDtoH. */
+static inline void copy_request(struct request *r, unsigned op, uint64_t device, struct argument host, size_t bytes,
+				uint64_t stream, unsigned flags)
+{
+	if (op == OP_CopyHtoD)
+		request_CopyHtoD(r, &(struct args_CopyHtoD){ device, host, bytes, stream, flags });
+	else
+		request_CopyDtoH(r, &(struct args_CopyDtoH){ device, host, bytes, stream, flags });
+	r->payload = bytes;
+}
 
 /*
- * Copies between the device and ordinary memory of the process, by pinning it piece by piece. op: OP_CopyHtoD or
- * OP_CopyDtoH. Returns when the source may be changed, or all has arrived.
+ * Copies between the device and ordinary memory of the process, by pinning it piece by piece. Returns when the source may be changed, or all has arrived.
  */
 CUresult copy_pieces(unsigned op, uint64_t device, uint8_t *host, size_t bytes, CUstream stream);
 

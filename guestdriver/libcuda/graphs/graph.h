@@ -59,6 +59,7 @@ struct reference *user_objects_take(uint64_t owner);
 void user_objects_release(struct reference *taken);
 
 /* Makes a copy's descriptor into addresses: dst, pitch, slice, src, pitch, slice, width, height, depth. */
-CUresult graph_copy_words(const CUDA_MEMCPY3D *c, uint64_t word[9]);
+struct node_memcpy;
+CUresult graph_copy(const CUDA_MEMCPY3D *c, struct node_memcpy *n);
 
 #endif

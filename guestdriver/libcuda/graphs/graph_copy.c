@@ -4,6 +4,7 @@
 #include "copies/capture_pin.h"
 #include "copies/copy.h"
 #include "graphs/graph.h"
+#include "transport/zz_generated_layouts.h"
 
 /* Where a side of a copy begins, and what it needs to be reached when the graph runs. */
 static CUresult side(unsigned type, const void *host, CUdeviceptr device, uint64_t offset, uint64_t span, uint64_t *out)
@@ -18,7 +19,7 @@ static CUresult side(unsigned type, const void *host, CUdeviceptr device, uint64
 	return result || s.device || s.pinned || s.several ? result : capture_pin_all(*out, span);
 }
 
-CUresult graph_copy_words(const CUDA_MEMCPY3D *c, uint64_t word[9])
+CUresult graph_copy(const CUDA_MEMCPY3D *c, struct node_memcpy *n)
 {
 	uint64_t src_pitch = c->srcPitch ? c->srcPitch : c->srcXInBytes + c->WidthInBytes;
 	uint64_t dst_pitch = c->dstPitch ? c->dstPitch : c->dstXInBytes + c->WidthInBytes;
@@ -35,16 +36,16 @@ CUresult graph_copy_words(const CUDA_MEMCPY3D *c, uint64_t word[9])
 	src_span = src_slice * (c->Depth - 1) + src_pitch * (c->Height - 1) + c->WidthInBytes;
 	dst_span = dst_slice * (c->Depth - 1) + dst_pitch * (c->Height - 1) + c->WidthInBytes;
 	result = side(c->srcMemoryType, c->srcHost, c->srcDevice,
-		      c->srcZ * src_slice + c->srcY * src_pitch + c->srcXInBytes, src_span, &word[3]);
+		      c->srcZ * src_slice + c->srcY * src_pitch + c->srcXInBytes, src_span, &n->src);
 	if (!result)
 		result = side(c->dstMemoryType, c->dstHost, c->dstDevice,
-			      c->dstZ * dst_slice + c->dstY * dst_pitch + c->dstXInBytes, dst_span, &word[0]);
-	word[1] = dst_pitch;
-	word[2] = dst_slice;
-	word[4] = src_pitch;
-	word[5] = src_slice;
-	word[6] = c->WidthInBytes;
-	word[7] = c->Height;
-	word[8] = c->Depth;
+			      c->dstZ * dst_slice + c->dstY * dst_pitch + c->dstXInBytes, dst_span, &n->dst);
+	n->dst_pitch = dst_pitch;
+	n->dst_slice = dst_slice;
+	n->src_pitch = src_pitch;
+	n->src_slice = src_slice;
+	n->width = c->WidthInBytes;
+	n->height = c->Height;
+	n->depth = c->Depth;
 	return result;
 }

@@ -11,7 +11,7 @@
 
 #include "addresses/graph_memory.h"
 #include "base/zz_generated_prototypes.h"
-#include "context/zz_generated_calls.h"
+#include "context/zz_generated_commands.h"
 #include "graphs/graph.h"
 #include "streams/activity.h"
 #include "streams/stream.h"
@@ -65,13 +65,11 @@ static struct exec *find(CUgraphExec exec)
 	return (struct exec *)handle_find(HANDLE_GEXEC, exec);
 }
 
-/* A command about a mark, in the mark's own context. Its errors are nobody's. */
-static void mark_request(struct request *r, unsigned op, const struct mark *m, uint64_t word)
+/* Makes a command be about a mark: in the mark's own context. Its errors are nobody's. */
+static void about_mark(struct request *r, const struct mark *m)
 {
-	request_init(r, op);
 	r->exact = true;
 	r->context = m->context;
-	request_word(r, word);
 }
 
 /* The mark of a context, made if need be; NULL with the error when there can't be one. */
@@ -90,7 +88,8 @@ static struct mark *mark_of(struct exec *e, uint64_t context, CUresult *result)
 	if (!m)
 		return NULL;
 	*m = (struct mark){ e->marks, context, 0 };
-	mark_request(&r, OP_EventCreate, m, EVENT_BLOCKING_SYNC | EVENT_DISABLE_TIMING);
+	request_EventCreate(&r, EVENT_BLOCKING_SYNC | EVENT_DISABLE_TIMING);
+	about_mark(&r, m);
 	*result = channel_call(&r, &m->event, 1);
 	if (*result) {
 		free(m);
@@ -107,9 +106,7 @@ static CUresult launch(const struct exec *e, CUgraphExec exec, CUstream stream)
 
 	if (!e->memory)
 		return post_cuGraphLaunch(number_of(exec), number_of(stream));
-	request_init(&r, OP_cuGraphLaunch);
-	request_word(&r, number_of(exec));
-	request_word(&r, number_of(stream));
+	request_cuGraphLaunch(&r, number_of(exec), number_of(stream));
 	return channel_call(&r, NULL, 0);
 }
 
@@ -127,9 +124,8 @@ static CUresult launch_marked(struct exec *e, CUgraphExec exec, CUstream stream)
 	if (m)
 		result = launch(e, exec, stream);
 	if (!result) {
-		mark_request(&r, OP_cuEventRecordWithFlags, m, m->event);
-		request_word(&r, number_of(stream));
-		request_word(&r, 0);
+		request_cuEventRecordWithFlags(&r, m->event, number_of(stream), 0);
+		about_mark(&r, m);
 		channel_post(&r);
 	}
 	pthread_mutex_unlock(&state.lock);
@@ -161,26 +157,31 @@ EXPORT CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream)
 }
 
 /* Asks whether launches are over, or waits until they are. What the worker doesn't know went with its context. */
-static bool is_over(const struct mark *m, unsigned op)
+static bool is_over(const struct mark *m, bool wait)
 {
 	struct request r;
 
-	mark_request(&r, op, m, m->event);
+	if (wait)
+		request_cuEventSynchronize(&r, m->event);
+	else
+		request_cuEventQuery(&r, m->event);
+	about_mark(&r, m);
 	return channel_call(&r, NULL, 0) != CUDA_ERROR_NOT_READY;
 }
 
 /* Drops the marks whose launches are over, all of them if it is to wait. */
-static void settle(struct mark **at, unsigned op)
+static void settle(struct mark **at, bool wait)
 {
 	while (*at) {
 		struct mark *m = *at;
 		struct request r;
 
-		if (!is_over(m, op)) {
+		if (!is_over(m, wait)) {
 			at = &m->next;
 			continue;
 		}
-		mark_request(&r, OP_cuEventDestroy_v2, m, m->event);
+		request_cuEventDestroy_v2(&r, m->event);
+		about_mark(&r, m);
 		channel_call(&r, NULL, 0);	/* delayed, an error would fall on the program's next call */
 		*at = m->next;
 		free(m);
@@ -191,7 +192,7 @@ static void *wait_for_rest(void *arg)
 {
 	struct rest *rest = arg;
 
-	settle(&rest->marks, OP_cuEventSynchronize);
+	settle(&rest->marks, true);
 	user_objects_release(rest->objects);
 	free(rest);
 	return NULL;
@@ -231,7 +232,7 @@ EXPORT CUresult cuGraphExecDestroy(CUgraphExec hGraphExec)
 	marks = e->marks;
 	handle_forget(HANDLE_GEXEC, hGraphExec);
 	objects = user_objects_take(number_of(hGraphExec));
-	settle(&marks, OP_cuEventQuery);
+	settle(&marks, false);
 	if (marks)
 		release_later(objects, marks);
 	else

@@ -53,25 +53,28 @@ static CUresult name_kernel(CUDA_KERNEL_NODE_PARAMS *k, const struct function *f
 static CUresult kernel(CUDA_KERNEL_NODE_PARAMS *k, uint64_t **word, uint64_t bytes)
 {
 	CUDA_KERNEL_NODE_PARAMS_v1 *p = &k->v1;
-	const uint64_t *w = *word;
-	struct function *f = function_find((void *)(uintptr_t)w[1]);
+	struct node_kernel n;
 	struct description *d;
+	struct function *f;
 	void **pointers;
 	uint8_t *data;
 
-	if (bytes < 7 * 8 || w[6] > bytes - 7 * 8 || !f || function_describe(f, &d) || d->parameter_bytes > w[6])
+	if (!node_kernel_read(&n, *word, bytes))
 		return CUDA_ERROR_NOT_SUPPORTED;
-	pointers = malloc(d->parameters * sizeof(*pointers) + w[6] + 1);
+	f = function_find((void *)(uintptr_t)n.function);
+	if (!f || function_describe(f, &d) || d->parameter_bytes > n.parameter_bytes)
+		return CUDA_ERROR_NOT_SUPPORTED;
+	pointers = malloc(d->parameters * sizeof(*pointers) + n.parameter_bytes + 1);
 	if (!pointers)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	data = (uint8_t *)&pointers[d->parameters];
-	memcpy(data, &w[7], w[6]);
+	memcpy(data, n.parameters, n.parameter_bytes);
 	for (unsigned i = 0; i < d->parameters; i++)
 		pointers[i] = data + d->parameter[i].offset;
 	*p = (CUDA_KERNEL_NODE_PARAMS_v1){
-		.gridDimX = (uint32_t)w[2], .gridDimY = (uint32_t)(w[2] >> 32), .gridDimZ = (uint32_t)w[3],
-		.blockDimX = (uint32_t)(w[3] >> 32), .blockDimY = (uint32_t)w[4], .blockDimZ = (uint32_t)(w[4] >> 32),
-		.sharedMemBytes = (uint32_t)w[5],
+		.gridDimX = n.grid_x, .gridDimY = n.grid_y, .gridDimZ = n.grid_z,
+		.blockDimX = n.block_x, .blockDimY = n.block_y, .blockDimZ = n.block_z,
+		.sharedMemBytes = (uint32_t)n.shared,
 		.kernelParams = d->parameters ? pointers : NULL,
 	};
 	k->ctx = context_current();
@@ -80,70 +83,120 @@ static CUresult kernel(CUDA_KERNEL_NODE_PARAMS *k, uint64_t **word, uint64_t byt
 	return name_kernel(k, f);
 }
 
-static void copy(CUDA_MEMCPY3D *c, const uint64_t *w)
+static void copy(CUDA_MEMCPY3D *c, const struct node_memcpy *n)
 {
 	*c = (CUDA_MEMCPY3D){
-		.srcMemoryType = MEMORYTYPE_UNIFIED, .srcDevice = w[4], .srcPitch = w[5],
-		.srcHeight = w[5] ? w[6] / w[5] : 0,
-		.dstMemoryType = MEMORYTYPE_UNIFIED, .dstDevice = w[1], .dstPitch = w[2],
-		.dstHeight = w[2] ? w[3] / w[2] : 0,
-		.WidthInBytes = w[7], .Height = w[8], .Depth = w[9],
+		.srcMemoryType = MEMORYTYPE_UNIFIED, .srcDevice = n->src, .srcPitch = n->src_pitch,
+		.srcHeight = n->src_pitch ? n->src_slice / n->src_pitch : 0,
+		.dstMemoryType = MEMORYTYPE_UNIFIED, .dstDevice = n->dst, .dstPitch = n->dst_pitch,
+		.dstHeight = n->dst_pitch ? n->dst_slice / n->dst_pitch : 0,
+		.WidthInBytes = n->width, .Height = n->height, .Depth = n->depth,
 	};
 }
 
-static CUresult host(CUDA_HOST_NODE_PARAMS *p, uint64_t token)
+static void fill(CUDA_MEMSET_NODE_PARAMS *p, const struct node_memset *n)
 {
-	return host_function_find(token, &p->fn, &p->userData) ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+	*p = (CUDA_MEMSET_NODE_PARAMS){
+		.dst = n->dst, .pitch = n->pitch, .value = (uint32_t)n->value,
+		.elementSize = (uint32_t)n->element, .width = n->width, .height = n->height,
+	};
 }
 
-/* Words that a record of each type has at least, its type among them. */
-static const unsigned least[] = { 7, 10, 7, 2, 3, 1, 2, 2, 99, 99, 4, 2, 3, 99 };
+/* What the parameters point to stays in the record. */
+static void alloc(CUDA_MEM_ALLOC_NODE_PARAMS *p, const struct node_mem_alloc *n)
+{
+	p->bytesize = n->bytes;
+	p->dptr = n->address;
+	memcpy(&p->poolProps, n->pool, sizeof(p->poolProps));
+	p->accessDescCount = n->access_count;
+	p->accessDescs = n->access_count ? n->access : NULL;
+}
+
+static void ops(CUDA_BATCH_MEM_OP_NODE_PARAMS *p, const struct node_mem_ops *n)
+{
+	*p = (CUDA_BATCH_MEM_OP_NODE_PARAMS){
+		.ctx = context_current(), .count = (uint32_t)n->count,
+		.paramArray = (CUstreamBatchMemOpParams *)(uintptr_t)n->ops, .flags = (uint32_t)n->flags,
+	};
+}
+
+/* A record of another kind than a kernel's; false when it isn't one. */
+static bool read_plain(CUgraphNodeParams *p, const uint64_t *word, uint64_t bytes)
+{
+	union {
+		struct node_memcpy copy;
+		struct node_memset fill;
+		struct node_host host;
+		struct node_graph graph;
+		struct node_empty empty;
+		struct node_event_wait wait;
+		struct node_event_record record;
+		struct node_mem_alloc alloc;
+		struct node_mem_free freed;
+		struct node_mem_ops ops;
+	} n;
+	bool ok = false;
+
+	switch (p->type) {
+	case NODE_MEMCPY:
+		ok = node_memcpy_read(&n.copy, word, bytes);
+		if (ok)
+			copy(&p->u.copy.copyParams, &n.copy);
+		break;
+	case NODE_MEMSET:
+		ok = node_memset_read(&n.fill, word, bytes);
+		if (ok)
+			fill(&p->u.fill, &n.fill);
+		break;
+	case NODE_HOST:
+		ok = node_host_read(&n.host, word, bytes) &&
+		     host_function_find(n.host.token, &p->u.host.fn, &p->u.host.userData);
+		break;
+	case NODE_GRAPH:
+		ok = node_graph_read(&n.graph, word, bytes);
+		if (ok)
+			p->u.graph.graph = (CUgraph)(uintptr_t)n.graph.graph;
+		break;
+	case NODE_EMPTY:
+		ok = node_empty_read(&n.empty, word, bytes);
+		break;
+	case NODE_EVENT_WAIT:
+		ok = node_event_wait_read(&n.wait, word, bytes);
+		if (ok)
+			p->u.event = (CUevent)(uintptr_t)n.wait.event;
+		break;
+	case NODE_EVENT_RECORD:
+		ok = node_event_record_read(&n.record, word, bytes);
+		if (ok)
+			p->u.event = (CUevent)(uintptr_t)n.record.event;
+		break;
+	case NODE_MEM_ALLOC:
+		ok = node_mem_alloc_read(&n.alloc, word, bytes);
+		if (ok)
+			alloc(&p->u.alloc, &n.alloc);
+		break;
+	case NODE_MEM_FREE:
+		ok = node_mem_free_read(&n.freed, word, bytes);
+		if (ok)
+			p->u.freed = n.freed.address;
+		break;
+	case NODE_MEM_OPS:
+		ok = node_mem_ops_read(&n.ops, word, bytes);
+		if (ok)
+			ops(&p->u.ops, &n.ops);
+		break;
+	default:
+		break;
+	}
+	return ok;
+}
 
 static CUresult read_record(CUgraphNodeParams *p, uint64_t **word, uint64_t bytes)
 {
-	const uint64_t *w = *word;
-
-	p->type = (CUgraphNodeType)w[0];
-	if (w[0] >= sizeof(least) / sizeof(least[0]) || bytes < least[w[0]] * 8)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	switch (p->type) {
-	case NODE_KERNEL:
+	p->type = (CUgraphNodeType)**word;
+	if (p->type == NODE_KERNEL)
 		return kernel(&p->u.kernel, word, bytes);
-	case NODE_MEMCPY:
-		copy(&p->u.copy.copyParams, w);
-		break;
-	case NODE_MEMSET:
-		p->u.fill = (CUDA_MEMSET_NODE_PARAMS){ w[1], w[2], (uint32_t)w[3], (uint32_t)w[4], w[5], w[6] };
-		break;
-	case NODE_HOST:
-		return host(&p->u.host, w[1]);
-	case NODE_GRAPH:
-		p->u.graph.graph = (CUgraph)(uintptr_t)w[1];
-		break;
-	case NODE_EVENT_WAIT:
-	case NODE_EVENT_RECORD:
-		p->u.event = (CUevent)(uintptr_t)w[1];
-		break;
-	case NODE_MEM_ALLOC:
-		p->u.alloc.bytesize = w[1];
-		p->u.alloc.dptr = w[2];
-		if (bytes >= 32 + sizeof(p->u.alloc.poolProps) && w[3] <= (bytes - 120) / 12) {
-			memcpy(p->u.alloc.poolProps, &w[4], sizeof(p->u.alloc.poolProps));
-			p->u.alloc.accessDescCount = w[3];
-			p->u.alloc.accessDescs = w[3] ? (const uint8_t *)&w[4] + sizeof(p->u.alloc.poolProps) : NULL;
-		}
-		break;
-	case NODE_MEM_FREE:
-		p->u.freed = w[1];
-		break;
-	case NODE_MEM_OPS:
-		if (w[1] > (bytes - 24) / sizeof(CUstreamBatchMemOpParams))
-			return CUDA_ERROR_UNKNOWN;
-		p->u.ops = (CUDA_BATCH_MEM_OP_NODE_PARAMS){
-			context_current(), (uint32_t)w[1], (CUstreamBatchMemOpParams *)(void *)(*word + 3), (uint32_t)w[2],
-		};
-	}
-	return CUDA_SUCCESS;
+	return read_plain(p, *word, bytes) ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 CUresult node_params(CUgraphNode node, CUgraphNodeType type, CUgraphNodeParams *p)

@@ -10,20 +10,30 @@
 #include "graphs/graph.h"
 #include "launches/launch.h"
 #include "streams/host_function.h"
+#include "transport/zz_generated_layouts.h"
 
-#define MEM_OPS_MAX 256
-
-/* Room for a record of so many words and bytes behind them. */
-static CUresult room(struct record *r, unsigned type, size_t words, size_t bytes)
+/* Room for a record; one of no bytes says what may not be said. */
+static CUresult room(struct record *r, size_t bytes)
 {
-	r->bytes = (1 + words) * 8 + bytes;
-	r->word = r->bytes <= sizeof(r->small) ? r->small : malloc(r->bytes);
+	if (!bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	r->bytes = bytes;
+	r->word = bytes <= sizeof(r->small) ? r->small : malloc(bytes);
 	if (!r->word)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	memset(r->word, 0, r->bytes);
-	r->word[0] = type;
+	memset(r->word, 0, bytes);
 	return CUDA_SUCCESS;
 }
+
+/* Writes a described record of some kind. */
+#define PUT(r, kind, n)                                         \
+	({                                                      \
+		CUresult result_ = room(r, kind##_bytes(n));    \
+								\
+		if (!result_)                                   \
+			kind##_write(n, (r)->word);             \
+		result_;                                        \
+	})
 
 void record_free(struct record *r)
 {
@@ -37,6 +47,7 @@ static CUresult kernel(struct record *r, const CUDA_KERNEL_NODE_PARAMS *k)
 	struct function *f = function_find(p->func ? (void *)p->func : (void *)k->kern);
 	struct description *d;
 	const void *data = NULL;
+	struct node_kernel n;
 	size_t bytes;
 	CUresult result;
 
@@ -50,94 +61,107 @@ static CUresult kernel(struct record *r, const CUDA_KERNEL_NODE_PARAMS *k)
 		result = launch_extra(p->extra, &data, &bytes);
 	else if (d->parameters && !p->kernelParams)
 		result = CUDA_ERROR_INVALID_VALUE;
-	if (!result)
-		result = room(r, NODE_KERNEL, 6, bytes);
 	if (result)
 		return result;
-	r->word[1] = f->number;
-	r->word[2] = p->gridDimX | (uint64_t)p->gridDimY << 32;
-	r->word[3] = p->gridDimZ | (uint64_t)p->blockDimX << 32;
-	r->word[4] = p->blockDimY | (uint64_t)p->blockDimZ << 32;
-	r->word[5] = p->sharedMemBytes;
-	r->word[6] = bytes;
-	if (data)
-		memcpy(&r->word[7], data, bytes);
-	else if (p->kernelParams)
-		launch_pack((uint8_t *)&r->word[7], d, p->kernelParams);
-	return CUDA_SUCCESS;
+	n = (struct node_kernel){
+		.function = f->number,
+		.grid_x = p->gridDimX, .grid_y = p->gridDimY, .grid_z = p->gridDimZ,
+		.block_x = p->blockDimX, .block_y = p->blockDimY, .block_z = p->blockDimZ,
+		.shared = p->sharedMemBytes,
+		.parameter_bytes = bytes,
+		.parameters = data,
+	};
+	result = PUT(r, node_kernel, &n);
+	if (!result && !data && p->kernelParams)
+		launch_pack((uint8_t *)(uintptr_t)n.parameters, d, p->kernelParams);
+	return result;
 }
 
 static CUresult copy(struct record *r, const CUDA_MEMCPY3D *c)
 {
-	CUresult result = room(r, NODE_MEMCPY, 9, 0);
+	struct node_memcpy n;
+	CUresult result = graph_copy(c, &n);
 
-	return result ? result : graph_copy_words(c, &r->word[1]);
+	return result ? result : PUT(r, node_memcpy, &n);
 }
 
 static CUresult fill(struct record *r, const CUDA_MEMSET_NODE_PARAMS *p)
 {
-	CUresult result = CUDA_SUCCESS;
+	struct node_memset n = {
+		.dst = p->dst, .pitch = p->pitch, .value = p->value,
+		.element = p->elementSize, .width = p->width, .height = p->height,
+	};
+	CUresult result;
 
 	if (p->elementSize != 1 && p->elementSize != 2 && p->elementSize != 4)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = fill_check(p->dst, p->width, p->height, p->pitch, p->elementSize);
-	if (!result)
-		result = room(r, NODE_MEMSET, 6, 0);
-	if (result)
-		return result;
-	memcpy(&r->word[1], (uint64_t[]){ p->dst, p->pitch, p->value, p->elementSize, p->width, p->height }, 48);
-	return CUDA_SUCCESS;
-}
-
-static CUresult words(struct record *r, unsigned type, uint64_t a, uint64_t b, uint64_t c, size_t n)
-{
-	CUresult result = room(r, type, n, 0);
-
-	if (result)
-		return result;
-	for (size_t i = 0; i < n; i++)
-		r->word[1 + i] = (uint64_t[]){ a, b, c }[i];
-	return CUDA_SUCCESS;
+	return result ? result : PUT(r, node_memset, &n);
 }
 
 static CUresult host(struct record *r, const CUDA_HOST_NODE_PARAMS *p)
 {
-	uint64_t token;
-	CUresult result = p->fn ? host_function_keep(p->fn, p->userData, &token) : CUDA_ERROR_INVALID_VALUE;
+	struct node_host n;
+	CUresult result = p->fn ? host_function_keep(p->fn, p->userData, &n.token) : CUDA_ERROR_INVALID_VALUE;
 
-	return result ? result : words(r, NODE_HOST, token, 0, 0, 1);
+	return result ? result : PUT(r, node_host, &n);
+}
+
+static CUresult child(struct record *r, CUgraph graph, unsigned ownership)
+{
+	struct node_graph n = { .graph = number_of(graph), .moved = ownership };
+
+	return PUT(r, node_graph, &n);
+}
+
+static CUresult empty(struct record *r)
+{
+	struct node_empty n;
+
+	return PUT(r, node_empty, &n);
+}
+
+static CUresult event(struct record *r, CUgraphNodeType type, CUevent e)
+{
+	struct node_event_wait wait = { number_of(e) };
+	struct node_event_record record = { number_of(e) };
+
+	if (!handle_known(HANDLE_EVENT, e))
+		return CUDA_ERROR_INVALID_VALUE;
+	return type == NODE_EVENT_WAIT ? PUT(r, node_event_wait, &wait) : PUT(r, node_event_record, &record);
 }
 
 static CUresult alloc(struct record *r, const CUDA_MEM_ALLOC_NODE_PARAMS *p)
 {
-	size_t access = p->accessDescs ? p->accessDescCount * 12 : 0;
-	CUresult result = p->accessDescCount > 64 ? CUDA_ERROR_INVALID_VALUE :
-						     room(r, NODE_MEM_ALLOC, 3, sizeof(p->poolProps) + access);
+	struct node_mem_alloc n = {
+		.bytes = p->bytesize,
+		.access_count = p->accessDescs ? p->accessDescCount : 0,
+		.pool = &p->poolProps,
+		.access = p->accessDescs,
+	};
 
-	if (result)
-		return result;
-	r->word[1] = p->bytesize;
-	r->word[3] = access / 12;
-	memcpy(&r->word[4], p->poolProps, sizeof(p->poolProps));
-	if (access)
-		memcpy((uint8_t *)&r->word[4] + sizeof(p->poolProps), p->accessDescs, access);
-	return CUDA_SUCCESS;
+	return p->accessDescCount > PARACUDA_MAX_ACCESS_DESCS ? CUDA_ERROR_INVALID_VALUE : PUT(r, node_mem_alloc, &n);
+}
+
+static CUresult freed(struct record *r, CUdeviceptr address)
+{
+	struct node_mem_free n = { address };
+
+	return PUT(r, node_mem_free, &n);
 }
 
 static CUresult ops(struct record *r, const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
 {
-	size_t bytes = p->count * sizeof(*p->paramArray);
-	CUresult result = CUDA_ERROR_INVALID_VALUE;
+	struct node_mem_ops n = { .count = p->count, .flags = p->flags, .ops = p->paramArray };
 
-	if (p->count < MEM_OPS_MAX && (p->paramArray || !p->count) && p->ctx)
-		result = room(r, NODE_MEM_OPS, 2, bytes);
-	if (result)
-		return result;
-	r->word[1] = p->count;
-	r->word[2] = p->flags;
-	if (bytes)
-		memcpy(&r->word[3], p->paramArray, bytes);
-	return CUDA_SUCCESS;
+	return (p->paramArray || !p->count) && p->ctx ? PUT(r, node_mem_ops, &n) : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult conditional(struct record *r, const CUDA_CONDITIONAL_NODE_PARAMS *p)
+{
+	struct node_conditional n = { p->handle, (unsigned)p->type, p->size };
+
+	return PUT(r, node_conditional, &n);
 }
 
 CUresult record_make(struct record *r, const CUgraphNodeParams *p)
@@ -155,23 +179,20 @@ CUresult record_make(struct record *r, const CUgraphNodeParams *p)
 	case NODE_HOST:
 		return host(r, &p->u.host);
 	case NODE_GRAPH:
-		return words(r, NODE_GRAPH, number_of(p->u.graph.graph), (unsigned)p->u.graph.ownership, 0, 2);
+		return child(r, p->u.graph.graph, (unsigned)p->u.graph.ownership);
 	case NODE_EMPTY:
-		return words(r, NODE_EMPTY, 0, 0, 0, 0);
+		return empty(r);
 	case NODE_EVENT_WAIT:
 	case NODE_EVENT_RECORD:
-		if (!handle_known(HANDLE_EVENT, p->u.event))
-			return CUDA_ERROR_INVALID_VALUE;
-		return words(r, (unsigned)p->type, number_of(p->u.event), 0, 0, 1);
+		return event(r, p->type, p->u.event);
 	case NODE_MEM_ALLOC:
 		return alloc(r, &p->u.alloc);
 	case NODE_MEM_FREE:
-		return words(r, NODE_MEM_FREE, p->u.freed, 0, 0, 1);
+		return freed(r, p->u.freed);
 	case NODE_MEM_OPS:
 		return ops(r, &p->u.ops);
 	case NODE_CONDITIONAL:
-		return words(r, NODE_CONDITIONAL, p->u.conditional.handle, (unsigned)p->u.conditional.type,
-			     p->u.conditional.size, 3);
+		return conditional(r, &p->u.conditional);
 	case NODE_SEMAPHORE_SIGNAL:
 	case NODE_SEMAPHORE_WAIT:
 		return CUDA_ERROR_NOT_SUPPORTED;

@@ -10,13 +10,12 @@
 #include "streams/capture.h"
 
 #define SHAPE_BYTES 32
-#define ATTRIBUTES_MAX 32
 
 typedef CUresult question(uint64_t *answer, uint64_t func, const void *config, size_t config_bytes);
 
 static CUresult ask(question *q, int *answer, CUfunction func, const CUlaunchConfig *config)
 {
-	uint8_t bytes[SHAPE_BYTES + ATTRIBUTES_MAX * sizeof(CUlaunchAttribute)] = { 0 };
+	uint8_t bytes[SHAPE_BYTES + PARACUDA_MAX_LAUNCH_ATTRIBUTES * sizeof(CUlaunchAttribute)] = { 0 };
 	struct function *f;
 	uint64_t value;
 	CUresult result;
@@ -28,7 +27,7 @@ static CUresult ask(question *q, int *answer, CUfunction func, const CUlaunchCon
 		if (result)
 			return result;
 	}
-	if ((config->numAttrs && !config->attrs) || config->numAttrs > ATTRIBUTES_MAX)
+	if ((config->numAttrs && !config->attrs) || config->numAttrs > PARACUDA_MAX_LAUNCH_ATTRIBUTES)
 		return CUDA_ERROR_INVALID_VALUE;
 	f = function_find(func);
 	if (!f)

@@ -8,7 +8,7 @@
 
 #include "base/zz_generated_prototypes.h"
 #include "code/function.h"
-#include "context/zz_generated_calls.h"
+#include "context/zz_generated_commands.h"
 #include "devices/device.h"
 #include "streams/activity.h"
 #include "streams/capture.h"
@@ -16,8 +16,6 @@
 
 enum { EXTRA_END, EXTRA_BUFFER, EXTRA_SIZE };
 
-#define ATTRIBUTES_MAX 32
-#define PARAMETER_BYTES_MAX 32764
 #define PACKED_ON_STACK 1024
 
 /* Written by the start alone. */
@@ -44,7 +42,7 @@ CUresult launch_extra(void **extra, const void **data, size_t *bytes)
 		else
 			return CUDA_ERROR_INVALID_VALUE;
 	}
-	if ((*bytes && !*data) || *bytes > PARAMETER_BYTES_MAX)
+	if ((*bytes && !*data) || *bytes > PARACUDA_MAX_PARAMETERS)
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }
@@ -100,16 +98,14 @@ static CUresult send(const struct function *f, const struct shape *s, CUstream s
 	struct request r;
 	CUresult result;
 
-	request_init(&r, OP_cuLaunchKernel);
-	request_word(&r, f->number);
-	request_word(&r, number_of(stream));
-	request_word(&r, s->grid[0] | (uint64_t)s->grid[1] << 32);
-	request_word(&r, s->grid[2] | (uint64_t)s->block[0] << 32);
-	request_word(&r, s->block[1] | (uint64_t)s->block[2] << 32);
-	request_word(&r, s->shared | (uint64_t)count << 32);
-	request_word(&r, bytes);
-	request_tail(&r, data, bytes);
-	request_tail(&r, attributes, count * sizeof(*attributes));
+	request_cuLaunchKernel(&r, &(struct args_cuLaunchKernel){
+		.function = f->number, .stream = number_of(stream),
+		.grid_x = s->grid[0], .grid_y = s->grid[1], .grid_z = s->grid[2],
+		.block_x = s->block[0], .block_y = s->block[1], .block_z = s->block[2],
+		.shared = s->shared,
+		.parameter_bytes = bytes, .parameters = data,
+		.attribute_count = count, .attributes = attributes,
+	});
 	result = doubtful ? channel_call(&r, NULL, 0) : channel_post(&r);
 	return result ? result : wait_if_blocking(stream);
 }
@@ -221,7 +217,7 @@ static CUresult collect(const CUlaunchConfig *config, CUlaunchAttribute *attribu
 				return CUDA_ERROR_INVALID_HANDLE;
 			/* fall through */
 		default:
-			if (*count == ATTRIBUTES_MAX)
+			if (*count == PARACUDA_MAX_LAUNCH_ATTRIBUTES)
 				return CUDA_ERROR_INVALID_VALUE;
 			attributes[(*count)++] = *a;
 		}
@@ -231,7 +227,7 @@ static CUresult collect(const CUlaunchConfig *config, CUlaunchAttribute *attribu
 
 EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
 {
-	CUlaunchAttribute attributes[ATTRIBUTES_MAX];
+	CUlaunchAttribute attributes[PARACUDA_MAX_LAUNCH_ATTRIBUTES];
 	unsigned count = 0;
 	CUstream stream;
 	CUresult result;

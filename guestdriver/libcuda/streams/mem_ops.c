@@ -9,8 +9,6 @@
 
 enum { WAIT_32 = 1, WRITE_32 = 2, WAIT_64 = 4, WRITE_64 = 5 };
 
-#define MEM_OPS_MAX 256
-
 EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
 				      unsigned int flags)
 {
@@ -22,7 +20,7 @@ EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstr
 	result = capture_usable(stream);
 	if (result)
 		return result;
-	if (count > MEM_OPS_MAX || !paramArray || flags)
+	if (count > PARACUDA_MAX_MEM_OPS || !paramArray || flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!count)
 		return CUDA_SUCCESS;

@@ -20,7 +20,7 @@
 
 #include "base/pause.h"
 #include "check.h"
-#include "context/zz_generated_calls.h"
+#include "context/zz_generated_commands.h"
 #include "transport/channel.h"
 #include "transport/transport.h"
 
@@ -141,15 +141,11 @@ static void post(struct racer *r)
 	struct request q;
 
 	doing(r, DOING_POST);
-	request_init(&q, OP_cuLaunchKernel);
+	request_cuLaunchKernel(&q, &(struct args_cuLaunchKernel){
+		.function = function,
+		.grid_x = 1, .grid_y = 1, .grid_z = 1, .block_x = 1, .block_y = 1, .block_z = 1,
+	});
 	q.context = context;
-	request_word(&q, function);
-	request_word(&q, 0);
-	request_word(&q, 1 | 1ull << 32);
-	request_word(&q, 1 | 1ull << 32);
-	request_word(&q, 1 | 1ull << 32);
-	request_word(&q, 0);
-	request_word(&q, 0);
 	CHECK_IS(0, channel_post(&q));
 }
 
@@ -158,7 +154,7 @@ static void call(struct racer *r)
 	struct request q;
 
 	doing(r, DOING_CALL);
-	request_init(&q, OP_cuCtxSynchronize);
+	request_cuCtxSynchronize(&q);
 	q.context = context;
 	CHECK_IS(0, channel_call(&q, NULL, 0));
 }
