@@ -169,8 +169,8 @@ func TestConditionalChecks(t *testing.T) {
 	other := newGraph(t, c.Device)
 	_, result := c.GraphConditionalHandle(c.g, 0, 2)
 	want(t, result, gpubackend.InvalidValue)
-	if _, status, result := c.Instantiate(c.g,
-		0); status != cudaabi.GraphInstantiateConditionalHandleUnused ||
+	if _, _, status, result := c.GraphInstantiate(c.g,
+		0, 0); status != cudaabi.GraphInstantiateConditionalHandleUnused ||
 		result != gpubackend.InvalidValue {
 		t.Errorf("unused handle: status %d, result %d", status, result)
 	}
@@ -201,8 +201,8 @@ func TestConditionalChecks(t *testing.T) {
 	want(t, result, gpubackend.NotSupported)
 	want(t, c.GraphDestroy(bodies[0]), gpubackend.InvalidValue)
 	addNode(t, c.Device, bodies[0], &gpubackend.Node{Type: gpubackend.NodeEventRecord, Event: newEvent(t, c.Device)})
-	if _, status, result := c.Instantiate(c.g,
-		0); status != cudaabi.GraphInstantiateInvalidStructure ||
+	if _, _, status, result := c.GraphInstantiate(c.g,
+		0, 0); status != cudaabi.GraphInstantiateInvalidStructure ||
 		result != gpubackend.InvalidValue {
 		t.Errorf("event in a body: status %d, result %d", status, result)
 	}

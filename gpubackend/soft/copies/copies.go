@@ -41,7 +41,7 @@ func New(o Options) *Copies {
 // Held is how many bytes are kept for copies that wait.
 func (c *Copies) Held() uint64 { return c.held.Held() }
 
-// CheckCopy and checkFill refuse nodes of graphs that couldn't be run.
+// CheckCopy refuses a copy of a graph that couldn't be run.
 func (c *Copies) CheckCopy(n *gpubackend.Node) gpubackend.Result {
 	m, result := copyMovement(&n.Copy)
 	if result != gpubackend.Success {
@@ -50,6 +50,7 @@ func (c *Copies) CheckCopy(n *gpubackend.Node) gpubackend.Result {
 	return c.checkMovement(&m)
 }
 
+// CheckFill refuses a fill of a graph that couldn't be run.
 func (c *Copies) CheckFill(n *gpubackend.Node) gpubackend.Result {
 	m, result := fillMovement(&n.Fill)
 	if result != gpubackend.Success {
@@ -58,12 +59,13 @@ func (c *Copies) CheckFill(n *gpubackend.Node) gpubackend.Result {
 	return c.checkMovement(&m)
 }
 
-// PrepareCopy and prepareFill prepare nodes of graphs.
+// PrepareCopy prepares a copy of a graph.
 func (c *Copies) PrepareCopy(n *gpubackend.Node, ctx *contexts.Context) (func() *scheduler.Task, gpubackend.Result) {
 	m, result := copyMovement(&n.Copy)
 	return func() *scheduler.Task { return c.moveTask(ctx, m) }, result
 }
 
+// PrepareFill prepares a fill of a graph.
 func (c *Copies) PrepareFill(n *gpubackend.Node, ctx *contexts.Context) (func() *scheduler.Task, gpubackend.Result) {
 	m, result := fillMovement(&n.Fill)
 	return func() *scheduler.Task { return c.moveTask(ctx, m) }, result

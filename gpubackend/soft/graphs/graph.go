@@ -192,9 +192,11 @@ func (x *Graphs) GraphDestroy(h gpubackend.Graph) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// BeginCapture notes that a capture adds to the graph, endCapture that it does so no longer.
+// BeginCapture notes that a capture adds to the graph.
 func (g *Graph) BeginCapture() { g.capturing++ }
-func (g *Graph) EndCapture()   { g.capturing-- }
+
+// EndCapture notes that one does so no longer.
+func (g *Graph) EndCapture() { g.capturing-- }
 
 // busy says whether a capture adds to the graph or to a graph in it.
 func (g *Graph) busy() bool {

@@ -68,7 +68,7 @@ func (x *Exec) GraphInstantiateWithFlags(h gpubackend.Graph, flags uint64) (gpub
 	if flags&cudaabi.GraphInstantiateFlagUpload != 0 {
 		return 0, gpubackend.InvalidValue
 	}
-	e, _, result := x.Instantiate(h, flags)
+	e, _, result := x.instantiate(h, flags)
 	return e, result
 }
 
@@ -81,11 +81,11 @@ func (x *Exec) GraphInstantiate(h gpubackend.Graph, flags uint64, upload gpuback
 			return 0, 0, cudaabi.GraphInstantiateError, result
 		}
 	}
-	e, status, result := x.Instantiate(h, flags)
+	e, status, result := x.instantiate(h, flags)
 	return e, 0, status, result
 }
 
-func (x *Exec) Instantiate(h gpubackend.Graph, flags uint64) (gpubackend.GraphExec, uint64, gpubackend.Result) {
+func (x *Exec) instantiate(h gpubackend.Graph, flags uint64) (gpubackend.GraphExec, uint64, gpubackend.Result) {
 	g, result := x.options.Graphs.Find(h)
 	switch {
 	case result != gpubackend.Success:
