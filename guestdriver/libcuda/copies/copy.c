@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "copies/capture_pin.h"
 #include "copies/copy.h"
 
 #include <sched.h>
@@ -9,6 +8,7 @@
 #include "base/zz_generated_prototypes.h"
 #include "context/handle.h"
 #include "context/zz_generated_calls.h"
+#include "copies/capture_pin.h"
 #include "copies/copy_pieces.h"
 #include "streams/activity.h"
 #include "streams/capture.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
-#include "addresses/graph_memory.h"
 #include "graphs/graph.h"
 
+#include "addresses/graph_memory.h"
 #include "base/zz_generated_prototypes.h"
 #include "context/zz_generated_calls.h"
 #include "streams/stream.h"

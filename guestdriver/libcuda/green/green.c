@@ -4,11 +4,12 @@
  * owns what is made in it, streams aside.
  */
 #define _GNU_SOURCE
+#include "green/green.h"
+
 #include "base/zz_generated_prototypes.h"
 #include "context/handle.h"
 #include "context/zz_generated_commands.h"
 #include "devices/device.h"
-#include "green/green.h"
 #include "streams/stream.h"
 
 #define STREAM_NON_BLOCKING 1u

@@ -3,13 +3,14 @@
 #define _GNU_SOURCE
 #include <string.h>
 
+#include "pools/pool.h"
+
 #include "addresses/graph_memory.h"
 #include "addresses/memory_map.h"
 #include "base/zz_generated_prototypes.h"
 #include "context/handle.h"
 #include "context/zz_generated_commands.h"
 #include "devices/device.h"
-#include "pools/pool.h"
 #include "sharing/share.h"
 #include "streams/capture.h"
 #include "streams/stream.h"

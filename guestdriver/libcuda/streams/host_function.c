@@ -9,12 +9,13 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "streams/host_function.h"
+
 #include "base/log.h"
 #include "base/table.h"
 #include "base/zz_generated_prototypes.h"
 #include "context/zz_generated_commands.h"
 #include "streams/capture.h"
-#include "streams/host_function.h"
 #include "streams/stream.h"
 #include "transport/ring.h"
 #include "transport/slot.h"

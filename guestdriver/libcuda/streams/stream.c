@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _GNU_SOURCE
+#include "streams/stream.h"
+
 #include "base/zz_generated_prototypes.h"
 #include "context/handle.h"
 #include "context/zz_generated_commands.h"
 #include "streams/capture.h"
-#include "streams/stream.h"
 
 #define STREAM_NON_BLOCKING 1u
 
