@@ -36,7 +36,7 @@ func readable(t testing.TB, fd int) bool {
 
 func TestStates(t *testing.T) {
 	p := newPage(t)
-	if s := p.State(); s != unshared {
+	if s := p.State(); s != Unshared {
 		t.Errorf("a new gate is %+v, want open and free", s)
 	}
 	for _, s := range []State{
@@ -108,7 +108,7 @@ func TestBell(t *testing.T) {
 	}{
 		{"waiting at a closed gate", State{}, func(w *Worker) { w.Wait(true) }, true},
 		{"waiting at an open one", State{Open: true}, func(w *Worker) { w.Wait(true) }, false},
-		{"waiting at a free one", unshared, func(w *Worker) { w.Wait(true) }, false},
+		{"waiting at a free one", Unshared, func(w *Worker) { w.Wait(true) }, false},
 		{"waiting no more, attended", State{Open: true, Attend: true},
 			func(w *Worker) { w.Wait(true); w.Wait(false) }, true},
 		{"waiting twice", State{}, func(w *Worker) { w.Wait(true); drain(w.bell); w.Wait(true) }, false},

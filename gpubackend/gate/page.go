@@ -5,6 +5,7 @@ package gate
 import (
 	"errors"
 	"fmt"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -52,7 +53,7 @@ func New() (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Set(unshared)
+	p.Set(Unshared)
 	return p, nil
 }
 
@@ -81,6 +82,10 @@ func Open(memory, bell, opened int) (*Page, error) {
 		return nil, err
 	}
 	for _, fd := range fds[1:] { // a write or read of ours must never block
+		if err := checkEvent(fd); err != nil {
+			closeAll(fds)
+			return nil, err
+		}
 		if err := unix.SetNonblock(fd, true); err != nil {
 			closeAll(fds)
 			return nil, fmt.Errorf("open gate: %w", err)
@@ -108,6 +113,15 @@ func check(fd int) error {
 	return nil
 }
 
+// checkEvent says whether a descriptor is an event's: others could be readable for ever.
+func checkEvent(fd int) error {
+	name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+	if err != nil || name != "anon_inode:[eventfd]" {
+		return fmt.Errorf("open gate: %w: %q is no event", ErrPage, name)
+	}
+	return nil
+}
+
 func closeAll(fds []int) {
 	for _, fd := range fds {
 		if fd >= 0 {
@@ -118,6 +132,9 @@ func closeAll(fds []int) {
 
 // FDs are the descriptors to pass on.
 func (p *Page) FDs() (memory, bell, opened int) { return p.memory, p.bell, p.opened }
+
+// BellFD can be read when a worker has rung.
+func (p *Page) BellFD() int { return p.bell }
 
 // Close unmaps the page. No Worker of it may be used any more.
 func (p *Page) Close() {

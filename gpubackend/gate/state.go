@@ -26,8 +26,8 @@ const (
 	maxFlight = (1<<(32-flightBit) - 1) * time.Microsecond
 )
 
-// unshared is the state of a gate without an arbiter.
-var unshared = State{Open: true, Free: true}
+// Unshared is the state of a gate without an arbiter.
+var Unshared = State{Open: true, Free: true}
 
 func (s State) word() uint32 {
 	w := uint32(min(max(0, s.InFlight), maxFlight)/time.Microsecond) << flightBit

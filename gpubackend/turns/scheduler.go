@@ -131,7 +131,8 @@ func (s *Scheduler) Set(now Time, id ID, p Policy) error {
 	return nil
 }
 
-// Report tells what a VM has to do from now on. One that isn't there is no error.
+// Report tells what a VM has to do from now on. It must be called after a gate was closed, and
+// whenever it changes. A VM that isn't there is no error.
 func (s *Scheduler) Report(now Time, id ID, d Demand) {
 	v, ok := s.vms[id]
 	if !ok {

@@ -79,15 +79,18 @@ func (h *host) leave(x *tenant) {
 }
 
 func (h *host) gates() {
-	h.deadline = h.s.Deadline()
-	h.check()
-	for _, g := range h.s.Changes() {
-		for _, x := range h.tenants {
-			if x.id == g.VM {
-				x.gate = g
+	for changes := h.s.Changes(); len(changes) > 0; changes = h.s.Changes() {
+		h.check()
+		for _, g := range changes {
+			for _, x := range h.tenants {
+				if x.id == g.VM {
+					x.gate = g
+					h.s.Report(h.now, x.id, x.told)
+				}
 			}
 		}
 	}
+	h.deadline = h.s.Deadline()
 }
 
 // submit puts as many kernels on the GPU as the gate and the tenant allow.

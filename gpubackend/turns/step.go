@@ -46,16 +46,15 @@ func (s *Scheduler) wants() (w wants) {
 // ended moves a VM on whose work has begun or ended.
 func (s *Scheduler) ended(v *vm) {
 	switch v.phase {
-	case idle:
-		if v.demand.InFlight { // it went through the gate while that was being closed
+	case idle, waiting:
+		switch {
+		case v.demand.InFlight && s.held()&v.gpus != 0: // from when it was alone
+			v.enter(overrun, s.now)
+		case v.demand.InFlight:
 			v.enter(draining, s.now)
-		} else if v.demand.Waiting {
+		case v.demand.Waiting && v.phase == idle:
 			v.enter(waiting, s.now)
-		}
-	case waiting:
-		if v.demand.InFlight {
-			v.enter(draining, s.now)
-		} else if !v.demand.Waiting {
+		case !v.demand.Waiting && v.phase == waiting:
 			v.enter(idle, s.now)
 		}
 	case parked:
@@ -78,13 +77,17 @@ func (s *Scheduler) closing(v *vm, w wants) {
 	switch {
 	case v.phase == parked:
 		if w.any&v.gpus != 0 {
-			v.enter(idle, s.now)
+			s.end(v)
 		}
 		return
 	case v.phase != running:
 		return
 	case !v.allowed():
 	case v.demand.none() && s.now >= v.empty+s.config.Idle:
+		if w.any&v.gpus == 0 {
+			v.enter(parked, s.now)
+			return
+		}
 	case w.any&v.gpus == 0:
 		return
 	case s.now >= v.until:
@@ -92,8 +95,24 @@ func (s *Scheduler) closing(v *vm, w wants) {
 	default:
 		return
 	}
-	v.enter(idle, s.now)
-	s.ended(v)
+	s.end(v)
+}
+
+// end closes a VM's gate. What came through until it was closed is only known when the owner has
+// closed it: until it reports again, work counts as in flight.
+func (s *Scheduler) end(v *vm) {
+	v.demand.InFlight = true
+	v.enter(draining, s.now)
+}
+
+// held are the GPUs of VMs whose turn it is.
+func (s *Scheduler) held() (gpus GPUs) {
+	for _, v := range s.all {
+		if v.phase.holds() {
+			gpus |= v.gpus
+		}
+	}
+	return gpus
 }
 
 // urgent says whether a VM is of the latency class and not too far ahead of its share.
@@ -104,8 +123,8 @@ func (s *Scheduler) urgent(v *vm) bool {
 
 // next gives turns to those who wait, in their order, as far as there are GPUs.
 func (s *Scheduler) next() {
-	var busy, kept, asked GPUs
-	keptUntil := s.now // when the GPUs that are kept for a VM with several are all free
+	var busy, kept, urgent, asked GPUs // urgent: kept for VMs that mustn't wait
+	keptUntil := s.now                 // when the GPUs that are kept for a VM with several are all free
 	s.queue = s.queue[:0]
 	for _, v := range s.all {
 		if v.phase.holds() {
@@ -124,10 +143,13 @@ func (s *Scheduler) next() {
 	for _, v := range s.queue {
 		switch {
 		case v.gpus&busy != 0:
-			kept |= v.gpus
+			if kept |= v.gpus; s.urgent(v) {
+				urgent |= v.gpus
+			}
 		case v.gpus&kept == 0:
 			s.begin(v, never)
 			busy |= v.gpus
+		case v.gpus&urgent != 0:
 		case keptUntil-s.now >= MinTurn: // meanwhile
 			s.begin(v, keptUntil)
 			busy |= v.gpus

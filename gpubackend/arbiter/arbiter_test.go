@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"io"
+	"math"
+	"net"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
+	"github.com/paracuda/paracuda/gpubackend/gate"
+	"github.com/paracuda/paracuda/gpubackend/turns"
+)
+
+// rig is an arbiter with a socket.
+type rig struct {
+	*testing.T
+	path string
+	a    *Arbiter
+}
+
+func newRig(t *testing.T, policies map[string]turns.Policy) *rig {
+	t.Helper()
+	l := logrus.New()
+	l.SetOutput(io.Discard)
+	a, err := New(Config{Policies: policies, Log: logrus.NewEntry(l)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "socket")
+	socket, err := net.ListenUnix(link.Network, &net.UnixAddr{Name: path, Net: link.Network})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var served sync.WaitGroup
+	served.Add(1)
+	go func() {
+		defer served.Done()
+		if err := a.Serve(socket); err != nil {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() { socket.Close(); served.Wait(); a.Close() })
+	return &rig{t, path, a}
+}
+
+// ask sends a request and returns the answer. The connection stays open until the test ends.
+func (r *rig) ask(q link.Request, fds ...int) (*link.Conn, *link.Answer) {
+	r.Helper()
+	c, err := link.Dial(r.path, time.Second)
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.Cleanup(c.Close)
+	if q.Version == 0 {
+		q.Version = link.Version
+	}
+	if err := c.Send(&q, fds...); err != nil {
+		r.Fatal(err)
+	}
+	var a link.Answer
+	if _, err := c.Receive(&a, 0); err != nil {
+		r.Fatal(err)
+	}
+	return c, &a
+}
+
+// join makes a VM.
+func (r *rig) join(name string, policy map[string]string) (*gate.Page, *link.Conn) {
+	r.Helper()
+	p, err := gate.New()
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.Cleanup(p.Close)
+	memory, bell, opened := p.FDs()
+	c, a := r.ask(link.Request{Kind: link.Join, Name: name, GPUs: []string{"gpu"}, Policy: policy},
+		memory, bell, opened)
+	if a.Error != "" {
+		r.Fatal(a.Error)
+	}
+	return p, c
+}
+
+// vm returns what the arbiter tells of a VM.
+func (r *rig) vm(name string) link.VM {
+	r.Helper()
+	_, a := r.ask(link.Request{Kind: link.List})
+	for _, v := range a.VMs {
+		if v.Name == name {
+			return v
+		}
+	}
+	r.Fatalf("no VM %s among %+v", name, a.VMs)
+	return link.VM{}
+}
+
+// await waits for something that happens soon.
+func (r *rig) await(what string, happened func() bool) {
+	r.Helper()
+	for end := time.Now().Add(20 * time.Second); !happened(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			r.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+// gpu is a GPU that one goroutine at a time uses, and counts those that come together.
+type gpu struct{ users, clashes atomic.Int32 }
+
+// work is a worker with kernels of a given length, one at a time, without end.
+func (g *gpu) work(w *gate.Worker, kernel time.Duration, stop *atomic.Bool) {
+	for !stop.Load() {
+		w.Wait(true)
+		if !w.Enter() {
+			time.Sleep(20 * time.Microsecond)
+			continue
+		}
+		if g.users.Add(1) > 1 {
+			g.clashes.Add(1)
+		}
+		time.Sleep(kernel)
+		g.users.Add(-1)
+		w.Leave()
+	}
+	w.Wait(false)
+}
+
+func TestTurnsByWeight(t *testing.T) {
+	r := newRig(t, nil)
+	var g gpu
+	var stop atomic.Bool
+	var workers sync.WaitGroup
+	r.join("idle", nil) // so that no gate is free
+	for name, weight := range map[string]string{"one": "100", "three": "300"} {
+		p, _ := r.join(name, map[string]string{"weight": weight})
+		workers.Add(1)
+		go func() {
+			defer workers.Done()
+			g.work(p.Worker(0), 500*time.Microsecond, &stop)
+		}()
+	}
+	time.Sleep(2 * time.Second)
+	one, three := r.vm("one"), r.vm("three")
+	stop.Store(true)
+	workers.Wait()
+	// By what was charged: what the machine does beside it doesn't count.
+	if ratio := float64(three.HeldNS) / float64(one.HeldNS); math.Abs(ratio-3) > 0.5 {
+		t.Errorf("held %d and %d ns: a ratio of %.2f, want 3", one.HeldNS, three.HeldNS, ratio)
+	}
+	if one.Turns < 10 || three.Turns < 10 {
+		t.Errorf("%d and %d turns", one.Turns, three.Turns)
+	}
+	if n := g.clashes.Load(); n > 0 && one.Overruns+three.Overruns == 0 {
+		t.Errorf("both were on the GPU %d times", n)
+	}
+}
+
+func TestAloneAndNotAlone(t *testing.T) {
+	r := newRig(t, nil)
+	p, _ := r.join("a", nil)
+	if s := p.State(); !s.Open || !s.Free {
+		t.Errorf("alone: %+v", s)
+	}
+	q, c := r.join("b", nil)
+	if s := p.State(); s.Free || !s.Open || q.State().Open {
+		t.Errorf("two: %+v and %+v, want the first one's open", s, q.State())
+	}
+	w := q.Worker(9)
+	w.Wait(true)
+	r.await("the second one's gate opens", func() bool { return q.State().Open })
+	if p.State().Open {
+		t.Error("both gates are open")
+	}
+	c.Close()
+	r.await("the first is alone again", func() bool { s := p.State(); return s.Open && s.Free })
+}
+
+func TestWhatOthersWriteIsPutRight(t *testing.T) {
+	r := newRig(t, nil)
+	r.join("a", nil)
+	q, _ := r.join("b", nil)
+	q.Set(gate.Unshared)
+	r.await("the gate closes", func() bool { return !q.State().Open })
+}
+
+func TestBellThatRingsWithoutEnd(t *testing.T) {
+	r := newRig(t, nil)
+	p, _ := r.join("noisy", nil)
+	q, _ := r.join("b", nil)
+	var stop atomic.Bool
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for w := p.Worker(0); !stop.Load(); {
+			w.Wait(true)
+			w.Wait(false)
+		}
+	}()
+	q.Worker(0).Wait(true)
+	for range 20 {
+		r.await("the other has its turn", func() bool { return q.State().Open })
+		q.Worker(0).Wait(false)
+		q.Worker(0).Wait(true)
+	}
+	stop.Store(true)
+	<-done
+}
+
+func TestPolicies(t *testing.T) {
+	r := newRig(t, map[string]turns.Policy{"fixed": {Weight: 7}})
+	_, own := r.join("own", map[string]string{"weight": "5", "class": "latency"})
+	r.join("fixed", map[string]string{"weight": "9000"})
+	if v := r.vm("own"); v.Policy["weight"] != "5" || v.Policy["class"] != "latency" {
+		t.Errorf("policy %v", v.Policy)
+	}
+	if v := r.vm("fixed"); v.Policy["weight"] != "7" {
+		t.Errorf("policy %v: want the operator's", v.Policy)
+	}
+	change := link.Request{Kind: link.Set, Policy: map[string]string{"weight": "6"}}
+	if err := own.Send(&change); err != nil {
+		t.Fatal(err)
+	}
+	r.await("the policy changes", func() bool { return r.vm("own").Policy["weight"] == "6" })
+	q := link.Request{Kind: link.Set, Name: "fixed"}
+	q.Policy = map[string]string{"weight": "8", "turn": "1ms"}
+	if _, a := r.ask(q); a.Error != "" || r.vm("fixed").Policy["weight"] != "8" {
+		t.Errorf("set: %q, %v", a.Error, r.vm("fixed").Policy)
+	}
+	q.Policy = map[string]string{"weight": "9", "turn": "1h"}
+	if _, a := r.ask(q); a.Error == "" || r.vm("fixed").Policy["weight"] != "8" {
+		t.Errorf("a bad policy: %q, %v: want an error and no change", a.Error, r.vm("fixed").Policy)
+	}
+}
+
+func TestFigures(t *testing.T) {
+	r := newRig(t, nil)
+	_, c := r.join("a", nil)
+	f := link.Figure{Memory: map[string]uint64{"window": 5}}
+	if err := c.Send(&link.Request{Kind: link.Figures, Figures: &f}); err != nil {
+		t.Fatal(err)
+	}
+	r.await("the figures are there", func() bool {
+		v := r.vm("a")
+		return v.Figures != nil && v.Figures.Memory["window"] == 5
+	})
+}
+
+func TestBadRequests(t *testing.T) {
+	r := newRig(t, nil)
+	r.join("taken", nil)
+	p, err := gate.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	memory, bell, opened := p.FDs()
+	for name, q := range map[string]link.Request{
+		"another version": {Version: link.Version + 1, Kind: link.Join, Name: "x", GPUs: []string{"g"}},
+		"no name":         {Kind: link.Join, GPUs: []string{"g"}},
+		"a bad name":      {Kind: link.Join, Name: "../x", GPUs: []string{"g"}},
+		"a name twice":    {Kind: link.Join, Name: "taken", GPUs: []string{"g"}},
+		"no GPU":          {Kind: link.Join, Name: "x"},
+		"a bad policy": {
+			Kind: link.Join, Name: "x", GPUs: []string{"g"}, Policy: map[string]string{"weight": "-1"},
+		},
+		"nothing known": {Kind: "dance"},
+		"set of nobody": {Kind: link.Set, Name: "nobody"},
+	} {
+		if _, a := r.ask(q, memory, bell, opened); a.Error == "" {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	for name, fds := range map[string][]int{
+		"no files": nil, "too few": {memory}, "no events": {memory, memory, memory},
+		"no memory": {bell, bell, bell},
+	} {
+		q := link.Request{Kind: link.Join, Name: "x", GPUs: []string{"g"}}
+		if _, a := r.ask(q, fds...); a.Error == "" {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if _, a := r.ask(link.Request{Kind: link.List}); len(a.VMs) != 1 {
+		t.Errorf("there are %d VMs, want 1", len(a.VMs))
+	}
+}
+
+// TestComeAndGo has VMs that vanish in a loop beside one that works.
+func TestComeAndGo(t *testing.T) {
+	r := newRig(t, nil)
+	p, _ := r.join("steady", nil)
+	var g gpu
+	var stop atomic.Bool
+	done := make(chan struct{})
+	go func() { defer close(done); g.work(p.Worker(0), 100*time.Microsecond, &stop) }()
+	for range 200 {
+		q, c := r.join("ghost", nil)
+		w := q.Worker(0)
+		w.Wait(true)
+		w.Enter()
+		c.Close()
+		r.await("it has left", func() bool {
+			_, a := r.ask(link.Request{Kind: link.List})
+			return len(a.VMs) == 1
+		})
+	}
+	before := r.vm("steady").Turns
+	r.await("the other goes on", func() bool {
+		return p.State().Open || r.vm("steady").Turns > before
+	})
+	stop.Store(true)
+	<-done
+}

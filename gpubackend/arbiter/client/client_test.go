@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"errors"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend/arbiter"
+	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
+	"github.com/paracuda/paracuda/gpubackend/gate"
+)
+
+func quiet() *logrus.Entry {
+	l := logrus.New()
+	l.SetOutput(io.Discard)
+	return logrus.NewEntry(l)
+}
+
+// start serves an arbiter at a path.
+func start(t *testing.T, path string) (stop func()) {
+	t.Helper()
+	a, err := arbiter.New(arbiter.Config{Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.ListenUnix(link.Network, &net.UnixAddr{Name: path, Net: link.Network})
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = a.Serve(l)
+	}()
+	return func() { l.Close(); <-served; a.Close() }
+}
+
+func config(t *testing.T, path, name string) Config {
+	t.Helper()
+	p, err := gate.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return Config{Path: path, Name: name, GPUs: []string{"soft"}, Page: p, Log: quiet()}
+}
+
+// await waits for something that happens soon.
+func await(t *testing.T, what string, happened func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !happened(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+func TestRunsWithoutAndFindsAnArbiter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "arbiter")
+	a, b := config(t, path, "a"), config(t, path, "b")
+	x, err := New(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	if x.Joined() || a.Page.State() != gate.Unshared {
+		t.Errorf("without an arbiter the gate is %+v", a.Page.State())
+	}
+	stop := start(t, path)
+	y, err := New(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer y.Close()
+	await(t, "both share", func() bool { return !a.Page.State().Free && !b.Page.State().Free })
+	stop()
+	await(t, "both run without", func() bool {
+		return a.Page.State().Free && b.Page.State().Free
+	})
+	defer start(t, path)()
+	await(t, "both share again", func() bool { return !a.Page.State().Free && !b.Page.State().Free })
+}
+
+func TestRequiredArbiter(t *testing.T) {
+	c := config(t, filepath.Join(t.TempDir(), "arbiter"), "a")
+	c.Required = true
+	if _, err := New(c); err == nil || !strings.Contains(err.Error(), "start paracuda arbiter") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestRefusal(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "arbiter")
+	defer start(t, path)()
+	x, err := New(config(t, path, "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	for want, c := range map[string]Config{
+		"own --name": config(t, path, "a"), "VM name": config(t, path, "a/b"),
+	} {
+		if _, err := New(c); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one with %q", err, want)
+		}
+	}
+	c := config(t, path, "c")
+	c.Policy = map[string]string{"weight": "0"}
+	if _, err := New(c); !errors.Is(err, ErrRefused) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestArbiterThatStops stands for one that was stopped by a signal: the connection lives, the beat
+// doesn't.
+func TestArbiterThatStops(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "arbiter")
+	l, err := net.ListenUnix(link.Network, &net.UnixAddr{Name: path, Net: link.Network})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c := config(t, path, "a")
+	go func() {
+		u, err := l.AcceptUnix()
+		if err != nil {
+			return
+		}
+		conn := link.New(u)
+		var r link.Request
+		_, _ = conn.Receive(&r, 3)
+		c.Page.Set(gate.State{}) // closed, and nothing more
+		_ = conn.Send(&link.Answer{Version: link.Version})
+	}()
+	x, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	await(t, "the gate opens", func() bool { return c.Page.State() == gate.Unshared })
+}
+
+func TestNobodyAnswers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "arbiter")
+	l, err := net.ListenUnix(link.Network, &net.UnixAddr{Name: path, Net: link.Network})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	x, err := New(config(t, path, "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Close()
+}

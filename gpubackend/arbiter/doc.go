@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package arbiter shares a host's GPUs among its VMs. Device processes join with the page through
+// which their workers are told whether they may give a GPU work (package gate); the policy is that
+// of package turns; what is said on the socket is in package link.
+//
+// No command of paracuda starts one yet: workers don't look at their gates.
+//
+// # Who owns what
+//
+// One goroutine, locked to its thread, owns the Scheduler, the members and their pages. It sleeps
+// until a worker rings a bell, a turn is over, or another goroutine has something for it. A
+// goroutine for each connection reads what is asked and has it done there.
+//
+// An arbiter that ends leaves the pages as they are. Device processes open their gates when the
+// connection ends or the beat stops, and join again when there is an arbiter again.
+//
+// # Who may lie
+//
+// Workers, about what they have to do: their VM is charged for it. Bells that ring without end are
+// not listened to for a moment. Who may connect may join; only the arbiter's own user and root may
+// change policies. A VM's policy in the arbiter's own configuration is stronger than the one that
+// its device process asks for.
+package arbiter

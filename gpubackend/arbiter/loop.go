@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/gate"
+	"github.com/paracuda/paracuda/gpubackend/turns"
+)
+
+// loop is the goroutine that owns the scheduler and the members, and what others need to reach it.
+type loop struct {
+	scheduler *turns.Scheduler
+	members   map[turns.ID]*member
+	names     gpuNames
+	beat      turns.Time // when the next is due
+
+	wake int // event descriptor: something is in asked
+
+	mu    sync.Mutex
+	asked []func()
+	ended bool
+
+	polled []unix.PollFd // scratch of sleep
+	order  []*member     // in the order of polled
+}
+
+func newLoop() (*loop, error) {
+	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return nil, fmt.Errorf("make an event: %w", err)
+	}
+	return &loop{
+		scheduler: turns.New(turns.Config{}), members: map[turns.ID]*member{}, names: gpuNames{},
+		wake: wake,
+	}, nil
+}
+
+// do has the loop do something and waits for that. It says whether it was done.
+func (l *loop) do(f func()) bool {
+	done := make(chan struct{})
+	l.mu.Lock()
+	if l.ended {
+		l.mu.Unlock()
+		return false
+	}
+	l.asked = append(l.asked, func() { f(); close(done) })
+	l.mu.Unlock()
+	_, _ = unix.Write(l.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	<-done
+	return true
+}
+
+// end makes run return.
+func (l *loop) end() {
+	l.do(func() {
+		l.mu.Lock()
+		l.ended = true
+		l.mu.Unlock()
+	})
+}
+
+// run is the loop.
+func (l *loop) run() {
+	runtime.LockOSThread()
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // or turns end 50 us late
+	for {
+		l.answer()
+		l.mu.Lock()
+		ended := l.ended && len(l.asked) == 0
+		l.mu.Unlock()
+		if ended {
+			break
+		}
+		now := monotonic()
+		if now >= l.beat {
+			l.heartbeat(now)
+		}
+		if now >= l.scheduler.Deadline() {
+			l.scheduler.Tick(now)
+			l.apply()
+		}
+		l.sleep()
+		l.listen()
+	}
+	for _, m := range l.members {
+		m.page.Set(gate.Unshared)
+		m.page.Close()
+	}
+	unix.Close(l.wake)
+}
+
+// answer does what others asked for.
+func (l *loop) answer() {
+	l.mu.Lock()
+	asked := l.asked
+	l.asked = nil
+	l.mu.Unlock()
+	for _, f := range asked {
+		f()
+	}
+}
+
+// heartbeat shows that the arbiter lives, looks at everybody, and puts right what others wrote.
+func (l *loop) heartbeat(now turns.Time) {
+	l.beat = now + beatEvery
+	for id, m := range l.members {
+		m.page.Beat(now)
+		if m.page.State() != m.state() {
+			m.page.Set(m.state())
+		}
+		if !m.gate.Free {
+			l.scheduler.Report(now, id, m.demand())
+		}
+	}
+	l.apply()
+}
+
+// sleep waits for a bell, for what others ask, or for the time.
+func (l *loop) sleep() {
+	now := monotonic()
+	until := min(l.beat, l.scheduler.Deadline())
+	l.polled = append(l.polled[:0], unix.PollFd{Fd: int32(l.wake), Events: unix.POLLIN})
+	l.order = l.order[:0]
+	for _, m := range l.members {
+		if again, deaf := m.deaf(now); deaf {
+			until = min(until, again)
+			continue
+		}
+		l.polled = append(l.polled, unix.PollFd{Fd: int32(m.page.BellFD()), Events: unix.POLLIN})
+		l.order = append(l.order, m)
+	}
+	t := unix.NsecToTimespec(max(0, until-now).Nanoseconds())
+	if _, err := unix.Ppoll(l.polled, &t, nil); err != nil && err != unix.EINTR {
+		time.Sleep(time.Millisecond) // without memory, say: not at full speed
+	}
+	if l.polled[0].Revents != 0 {
+		var b [8]byte
+		_, _ = unix.Read(l.wake, b[:])
+	}
+}
+
+// listen reports for the members whose bells rang.
+func (l *loop) listen() {
+	now := monotonic()
+	for i, m := range l.order {
+		if l.polled[i+1].Revents == 0 || l.members[m.id] != m {
+			continue
+		}
+		m.heard(now)
+		m.page.Listen()
+		l.scheduler.Report(now, m.id, m.demand())
+	}
+	l.apply()
+}
+
+// apply opens and closes gates until nothing changes any more: who closes one looks at what came
+// through before.
+func (l *loop) apply() {
+	for range 4 {
+		changes := l.scheduler.Changes()
+		if len(changes) == 0 {
+			return
+		}
+		now := monotonic()
+		for _, g := range changes {
+			m := l.members[g.VM]
+			if m == nil {
+				continue
+			}
+			m.gate = g
+			m.page.Set(m.state())
+			if !g.Free {
+				l.scheduler.Report(now, g.VM, m.demand())
+			}
+		}
+	}
+}
