@@ -20,8 +20,6 @@ struct capture {
 	int mode;
 };
 
-unsigned capture_count;
-
 static struct {
 	pthread_mutex_t lock;	/* guards the list, and changes of capture_count */
 	struct capture *captures;

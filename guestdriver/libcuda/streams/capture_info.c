@@ -11,6 +11,8 @@
 
 enum { CAPTURE_NONE, CAPTURE_ACTIVE, CAPTURE_INVALIDATED };
 
+unsigned capture_count;	/* capture.c counts */
+
 #define NODES_FIRST 16
 
 /* The arrays that were given out last: they stay until the thread asks again. */
