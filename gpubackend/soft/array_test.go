@@ -114,7 +114,9 @@ func TestLevelsOfArray(t *testing.T) {
 }
 
 // arrayCopy makes a CUDA_MEMCPY3D between an array, at x, y and z, and memory without gaps.
-func arrayCopy(a gpubackend.Array, x, y, z uint64, memory uint64, in bool, width, height, depth uint64) []byte {
+func arrayCopy(
+	a gpubackend.Array, x, y, z uint64, memory uint64, in bool, width, height, depth uint64,
+) []byte {
 	m := make(cudaabi.Memcpy3D, cudaabi.Memcpy3DSize)
 	array, other := m.Dst(), m.Src()
 	if !in {

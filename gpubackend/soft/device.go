@@ -217,7 +217,8 @@ func (d *Device) Warm() gpubackend.Result {
 	return result
 }
 
-// Suits implements gpubackend.Driver: the only variable that means something here chooses among devices.
+// Suits implements gpubackend.Driver: the only variable that means something here chooses among
+// devices.
 func (d *Device) Suits(env []string) bool { return !d.warm || chip.Visible(env, d.options.UUID) }
 
 // ending has the rooms leave a context whose work is going to end.
@@ -246,7 +247,8 @@ func (d *Device) MemFree(addr uint64) gpubackend.Result {
 	return d.Graphs.Free(addr)
 }
 
-// Close implements gpubackend.Driver. Kernels are stopped. Should one not notice in time, its memory stays mapped.
+// Close implements gpubackend.Driver. Kernels are stopped. Should one not notice in time, its
+// memory stays mapped.
 func (d *Device) Close() {
 	d.Contexts.Stop()
 	if d.Space() == nil {

@@ -386,7 +386,8 @@ func TestGraphsAreBounded(t *testing.T) {
 	}
 }
 
-// checkValuesOfAttributes sets attributes of a node as driver 580 takes them, and reads them where they are unset.
+// checkValuesOfAttributes sets attributes of a node as driver 580 takes them, and reads them where
+// they are unset.
 func checkValuesOfAttributes(t *testing.T, d *Device, n gpubackend.GraphNode) {
 	const (
 		good = gpubackend.Success

@@ -12,8 +12,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// slowGraph says what may run when: nodes in the order in which they were added, each with those it comes after and,
-// perhaps, a child graph. All others are host functions, which the test completes when it likes.
+// slowGraph says what may run when: nodes in the order in which they were added, each with those it
+// comes after and, perhaps, a child graph. All others are host functions, which the test completes
+// when it likes.
 type slowGraph struct {
 	handle gpubackend.Graph
 	nodes  []gpubackend.GraphNode
@@ -22,7 +23,9 @@ type slowGraph struct {
 }
 
 // randomGraph builds a graph and its model.
-func randomGraph(t testing.TB, d *Device, random *rand.Rand, call gpubackend.HostCall, depth int) *slowGraph {
+func randomGraph(
+	t testing.TB, d *Device, random *rand.Rand, call gpubackend.HostCall, depth int,
+) *slowGraph {
 	t.Helper()
 	h, result := d.GraphCreate(0)
 	ok(t, result)
@@ -51,8 +54,8 @@ func randomGraph(t testing.TB, d *Device, random *rand.Rand, call gpubackend.Hos
 	return g
 }
 
-// run adds the operations of a launch that comes after others and returns all of them. The token of a host function
-// tells which it is.
+// run adds the operations of a launch that comes after others and returns all of them. The token of
+// a host function tells which it is.
 func (g *slowGraph) run(m *graphModel, before map[int]bool) map[int]bool {
 	all := map[int]bool{}
 	done := make([]map[int]bool, len(g.nodes)) // of each node: its operations and all before

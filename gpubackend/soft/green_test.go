@@ -18,7 +18,9 @@ func whole(t testing.TB, d *Device) *gpubackend.Resource {
 	return &r
 }
 
-func makeGreen(t testing.TB, d *Device, r *gpubackend.Resource) (gpubackend.GreenContext, gpubackend.Context) {
+func makeGreen(
+	t testing.TB, d *Device, r *gpubackend.Resource,
+) (gpubackend.GreenContext, gpubackend.Context) {
 	t.Helper()
 	desc, result := d.DescribeResources([]gpubackend.Resource{*r})
 	ok(t, result)

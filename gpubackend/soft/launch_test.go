@@ -48,7 +48,9 @@ func params(values ...uint64) []byte {
 }
 
 // start launches one block.
-func start(t testing.TB, d *Device, f gpubackend.Function, threads uint32, s gpubackend.Stream, p []byte) {
+func start(
+	t testing.TB, d *Device, f gpubackend.Function, threads uint32, s gpubackend.Stream, p []byte,
+) {
 	t.Helper()
 	ok(t, d.Launch(&gpubackend.Launch{
 		Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{threads, 1, 1}, Stream: s, Parameters: p,

@@ -9,7 +9,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// managedPTX has two managed variables, the second of which points to the first, and a kernel that adds 1 to counter.
+// managedPTX has two managed variables, the second of which points to the first, and a kernel that
+// adds 1 to counter.
 const managedPTX = `.version 8.0
 .target sm_75
 .address_size 64
@@ -129,8 +130,8 @@ func TestManagedVariablesOfLibrary(t *testing.T) {
 	want(t, result, gpubackend.InvalidHandle)
 }
 
-// TestLibraryFilledInTime: what the program may touch has its content as soon as there is any context, which need not be
-// current.
+// TestLibraryFilledInTime: what the program may touch has its content as soon as there is any
+// context, which need not be current.
 func TestLibraryFilledInTime(t *testing.T) {
 	for name, begin := range map[string]func(*Device) gpubackend.Result{
 		"primary": func(d *Device) gpubackend.Result { _, r := d.DevicePrimaryCtxRetain(0); return r },

@@ -12,8 +12,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// slowStreams says what may run when, by the rules as CUDA's manual puts them: each operation keeps the set of all
-// operations that it must come after. Every operation is a host function, which the test completes when it likes.
+// slowStreams says what may run when, by the rules as CUDA's manual puts them: each operation keeps
+// the set of all operations that it must come after. Every operation is a host function, which the
+// test completes when it likes.
 type slowStreams struct {
 	before  []map[int]bool // of each operation
 	blocked map[int]bool   // blocking streams; the legacy stream is number 0

@@ -14,8 +14,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/space"
 )
 
-// TestRewrittenVariables executes code of nvcc's after package managed has put addresses in place of managed
-// variables, as a real GPU's driver gets it, and the same code as it was.
+// TestRewrittenVariables executes code of nvcc's after package managed has put addresses in place
+// of managed variables, as a real GPU's driver gets it, and the same code as it was.
 func TestRewrittenVariables(t *testing.T) {
 	image, err := os.ReadFile("../managed/testdata/golden/vars.fatbin")
 	if err != nil {

@@ -67,7 +67,8 @@ func imports(t *testing.T, dir string) (list []string) {
 	return list
 }
 
-// TestRoomsKeepTheirOrder: a room knows those above it in the list alone, and what rooms stand on knows no room.
+// TestRoomsKeepTheirOrder: a room knows those above it in the list alone, and what rooms stand on
+// knows no room.
 func TestRoomsKeepTheirOrder(t *testing.T) {
 	rooms, ground := rooms(t)
 	if len(rooms) < 10 || len(ground) < 5 {

@@ -7,8 +7,9 @@ import "github.com/paracuda/paracuda/gpubackend/wire"
 // lastAttribute is the last CUdevice_attribute of CUDA 13.0. Others are answered with InvalidValue.
 const lastAttribute = 143
 
-// deviceAttributes are the CUdevice_attribute values that are not 0 and don't depend on Options, by number. What is
-// 0 is not there: pageable memory, peers, handles of fabrics, clusters, tensor maps, stream memory operations.
+// deviceAttributes are the CUdevice_attribute values that are not 0 and don't depend on Options, by
+// number. What is 0 is not there: pageable memory, peers, handles of fabrics, clusters, tensor
+// maps, stream memory operations.
 var deviceAttributes = map[int]int32{
 	1:   MaxThreadsPerBlock,
 	2:   MaxBlockXY,

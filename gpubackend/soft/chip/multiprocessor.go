@@ -82,7 +82,8 @@ func MaxThreads(k *simt.Kernel) int {
 // Volume is the number of threads in a block of that size.
 func Volume(size [3]int) int { return size[0] * size[1] * size[2] }
 
-// AvailableShared is how much dynamic shared memory each block may have if a multiprocessor is to hold so many.
+// AvailableShared is how much dynamic shared memory each block may have if a multiprocessor is to
+// hold so many.
 func AvailableShared(k *simt.Kernel, blocks int) uint64 {
 	each := int64(sharedPerMultiproc/blocks/SharedUnit*SharedUnit - sharedReserved)
 	return uint64(max(0, min(each, SharedPerBlockOptIn)-int64(k.StaticShared)))

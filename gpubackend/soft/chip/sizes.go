@@ -13,7 +13,8 @@ const (
 // LastCacheConfig is the last CUfunc_cache.
 const LastCacheConfig = 3
 
-// Bounds on the sizes of arrays and textures, in texels and layers, and how the memory of textures is aligned.
+// Bounds on the sizes of arrays and textures, in texels and layers, and how the memory of textures
+// is aligned.
 const (
 	MaxImageWidth   = 131072
 	MaxImageHeight  = 65536

@@ -43,8 +43,8 @@ func (d *Identity) Snapshot() *gpubackend.Snapshot {
 	}
 }
 
-// Visible tells whether a process with that environment sees the device: CUDA_VISIBLE_DEVICES is a list of numbers
-// and UUIDs that ends at the first which names nothing.
+// Visible tells whether a process with that environment sees the device: CUDA_VISIBLE_DEVICES is a
+// list of numbers and UUIDs that ends at the first which names nothing.
 func Visible(env []string, uuid [16]byte) bool {
 	list, found := "", false
 	for _, v := range env {

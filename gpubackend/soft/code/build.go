@@ -56,7 +56,9 @@ func (l *buildLog) errorf(format string, args ...any) {
 
 // build makes a program of an image. The module goes with it, to make another program of, and what
 // both take of the host's memory, for the caller to give back.
-func (x *Code) build(image, options []byte, log *buildLog) (*ptx.Module, *simt.Program, *budget.Account, gpubackend.Result) {
+func (x *Code) build(
+	image, options []byte, log *buildLog,
+) (*ptx.Module, *simt.Program, *budget.Account, gpubackend.Result) {
 	mem := x.options.Host.Open()
 	module, program, result := build(image, options, log, mem)
 	if result == gpubackend.OutOfMemory {
@@ -69,7 +71,9 @@ func (x *Code) build(image, options []byte, log *buildLog) (*ptx.Module, *simt.P
 	return module, program, mem, gpubackend.Success
 }
 
-func build(image, options []byte, log *buildLog, mem *budget.Account) (*ptx.Module, *simt.Program, gpubackend.Result) {
+func build(
+	image, options []byte, log *buildLog, mem *budget.Account,
+) (*ptx.Module, *simt.Program, gpubackend.Result) {
 	if !knownOptions(options) {
 		return nil, nil, gpubackend.InvalidValue
 	}
@@ -118,7 +122,9 @@ func parse(image []byte, log *buildLog, mem *budget.Account) (*ptx.Module, gpuba
 // entryBytes is what a kernel's objects count for: its function, and the library's.
 var entryBytes = uint64(reflect.TypeFor[Function]().Size()+reflect.TypeFor[kernelObject]().Size()) + 400
 
-func load(module *ptx.Module, log *buildLog, mem *budget.Account) (*simt.Program, gpubackend.Result) {
+func load(
+	module *ptx.Module, log *buildLog, mem *budget.Account,
+) (*simt.Program, gpubackend.Result) {
 	program, err := simt.Load(module, mem)
 	if err == nil {
 		err = mem.Take(uint64(len(program.Kernels())) * entryBytes)

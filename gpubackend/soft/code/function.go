@@ -177,7 +177,9 @@ func (x *Code) FuncSetAttribute(h gpubackend.Function, attribute, value uint64) 
 }
 
 // KernelSetAttribute implements gpubackend.Driver.
-func (x *Code) KernelSetAttribute(attribute, value uint64, h gpubackend.Kernel, dev uint64) gpubackend.Result {
+func (x *Code) KernelSetAttribute(
+	attribute, value uint64, h gpubackend.Kernel, dev uint64,
+) gpubackend.Result {
 	k, result := x.kernelObject(h)
 	if result == gpubackend.Success {
 		result = x.options.Contexts.CheckDevice(dev)

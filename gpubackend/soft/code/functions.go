@@ -14,7 +14,9 @@ func (x *Code) ModuleGetFunctionCount(h gpubackend.Module) (uint64, gpubackend.R
 }
 
 // ModuleEnumerateFunctions implements gpubackend.Driver.
-func (x *Code) ModuleEnumerateFunctions(index uint64, h gpubackend.Module) (gpubackend.Function, gpubackend.Result) {
+func (x *Code) ModuleEnumerateFunctions(
+	index uint64, h gpubackend.Module,
+) (gpubackend.Function, gpubackend.Result) {
 	m, result := x.Module(h)
 	if result != gpubackend.Success {
 		return 0, result

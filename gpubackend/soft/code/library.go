@@ -30,7 +30,8 @@ type kernelObject struct {
 	attributes
 }
 
-// LibraryLoadData implements gpubackend.Driver. NotReady says that the library has managed variables.
+// LibraryLoadData implements gpubackend.Driver. NotReady says that the library has managed
+// variables.
 func (x *Code) LibraryLoadData(
 	image, options, infoLog, errorLog []byte,
 ) (h gpubackend.Library, infoUsed, errorUsed uint64, result gpubackend.Result) {
@@ -91,7 +92,9 @@ func (x *Code) LibraryUnload(h gpubackend.Library) gpubackend.Result {
 }
 
 // LibraryGetKernel implements gpubackend.Driver.
-func (x *Code) LibraryGetKernel(h gpubackend.Library, name string) (gpubackend.Kernel, gpubackend.Result) {
+func (x *Code) LibraryGetKernel(
+	h gpubackend.Library, name string,
+) (gpubackend.Kernel, gpubackend.Result) {
 	l, result := x.library(h)
 	if result != gpubackend.Success {
 		return 0, result
@@ -117,7 +120,9 @@ func (x *Code) LibraryGetKernelCount(h gpubackend.Library) (uint64, gpubackend.R
 }
 
 // LibraryEnumerateKernels implements gpubackend.Driver. Kernels are in the order of their names.
-func (x *Code) LibraryEnumerateKernels(index uint64, h gpubackend.Library) (gpubackend.Kernel, gpubackend.Result) {
+func (x *Code) LibraryEnumerateKernels(
+	index uint64, h gpubackend.Library,
+) (gpubackend.Kernel, gpubackend.Result) {
 	l, result := x.library(h)
 	if result != gpubackend.Success {
 		return 0, result
@@ -176,7 +181,9 @@ func (x *Code) LibraryGetModule(h gpubackend.Library) (gpubackend.Module, gpubac
 }
 
 // LibraryGetGlobal implements gpubackend.Driver.
-func (x *Code) LibraryGetGlobal(h gpubackend.Library, name string) (addr, bytes uint64, result gpubackend.Result) {
+func (x *Code) LibraryGetGlobal(
+	h gpubackend.Library, name string,
+) (addr, bytes uint64, result gpubackend.Result) {
 	m, result := x.libraryModule(h)
 	if result != gpubackend.Success {
 		return 0, 0, result

@@ -39,7 +39,9 @@ const (
 )
 
 // LinkCreate implements gpubackend.Driver.
-func (x *Code) LinkCreate(options []byte, infoBytes, errorBytes uint64) (gpubackend.Link, gpubackend.Result) {
+func (x *Code) LinkCreate(
+	options []byte, infoBytes, errorBytes uint64,
+) (gpubackend.Link, gpubackend.Result) {
 	c, result := x.options.Contexts.Current()
 	if result != gpubackend.Success {
 		return 0, result
@@ -53,11 +55,14 @@ func (x *Code) LinkCreate(options []byte, infoBytes, errorBytes uint64) (gpuback
 		return 0, gpubackend.OutOfMemory
 	}
 	log := buildLog{info: make([]byte, infoBytes), errors: make([]byte, errorBytes)}
-	return gpubackend.Link(x.options.Handles.Add(&link{Context: c, log: log, memory: memory, whole: memory.Part()})), gpubackend.Success
+	l := &link{Context: c, log: log, memory: memory, whole: memory.Part()}
+	return gpubackend.Link(x.options.Handles.Add(l)), gpubackend.Success
 }
 
 // LinkAddData implements gpubackend.Driver.
-func (x *Code) LinkAddData(h gpubackend.Link, kind uint64, data []byte, _ string, options []byte) gpubackend.Result {
+func (x *Code) LinkAddData(
+	h gpubackend.Link, kind uint64, data []byte, _ string, options []byte,
+) gpubackend.Result {
 	l, ok := handles.Find[*link](x.options.Handles, uint64(h))
 	if !ok {
 		return gpubackend.InvalidHandle
@@ -154,7 +159,9 @@ func (x *Code) LinkImage(h gpubackend.Link, image []byte) gpubackend.Result {
 }
 
 // LinkLogs implements gpubackend.Driver.
-func (x *Code) LinkLogs(h gpubackend.Link, infoLog, errorLog []byte) (infoUsed, errorUsed uint64, result gpubackend.Result) {
+func (x *Code) LinkLogs(
+	h gpubackend.Link, infoLog, errorLog []byte,
+) (infoUsed, errorUsed uint64, result gpubackend.Result) {
 	l, ok := handles.Find[*link](x.options.Handles, uint64(h))
 	if !ok {
 		return 0, 0, gpubackend.InvalidHandle

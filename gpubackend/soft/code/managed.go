@@ -9,8 +9,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
-// Managed variables lie in one block of registered host memory, which the guest gives before the program is linked:
-// ManagedBytes says how large it must be.
+// Managed variables lie in one block of registered host memory, which the guest gives before the
+// program is linked: ManagedBytes says how large it must be.
 
 // managedBlock is such a block.
 type managedBlock struct {
@@ -34,15 +34,16 @@ func managedSize(program *simt.Program) (uint64, gpubackend.Result) {
 	return size, result
 }
 
-// managedVariables returns a program's managed variables, with their offsets, and the size of them all.
+// managedVariables returns a program's managed variables, with their offsets, and the size of them
+// all.
 func managedVariables(program *simt.Program) (map[string]global, uint64, gpubackend.Result) {
 	m := &Module{Program: program, globals: make(map[string]global)}
 	size, result := m.layOut(true)
 	return m.globals, size, result
 }
 
-// checkManaged tells whether a program's managed variables can be at an address, 0 for none. NotReady says that it
-// has some and needs one.
+// checkManaged tells whether a program's managed variables can be at an address, 0 for none.
+// NotReady says that it has some and needs one.
 func (x *Code) checkManaged(program *simt.Program, managed uint64) gpubackend.Result {
 	size, result := managedSize(program)
 	switch {
@@ -67,8 +68,8 @@ func (x *Code) ModuleLoadManaged(
 	return x.loadModule(image, options, managed, infoLog, errorLog)
 }
 
-// LibraryLoadManaged implements gpubackend.Driver. The memory is written at once where there is a context, or with the
-// first one.
+// LibraryLoadManaged implements gpubackend.Driver. The memory is written at once where there is a
+// context, or with the first one.
 func (x *Code) LibraryLoadManaged(
 	image, options []byte, managed uint64, infoLog, errorLog []byte,
 ) (h gpubackend.Library, infoUsed, errorUsed uint64, result gpubackend.Result) {
@@ -84,8 +85,9 @@ func (x *Code) LibraryLoadManaged(
 	return h, infoUsed, errorUsed, result
 }
 
-// FillLibraries gives the managed variables of libraries their initial content, in a context that works, unless they
-// had it: the program may touch them from now on. What fails is reported when a context needs the library.
+// FillLibraries gives the managed variables of libraries their initial content, in a context that
+// works, unless they had it: the program may touch them from now on. What fails is reported when a
+// context needs the library.
 func (x *Code) FillLibraries(c *contexts.Context) {
 	if c.State() != gpubackend.Success {
 		return
@@ -97,8 +99,11 @@ func (x *Code) FillLibraries(c *contexts.Context) {
 	}
 }
 
-// LibraryGetManaged implements gpubackend.Driver. The variables are those of all contexts, and known before there is one.
-func (x *Code) LibraryGetManaged(h gpubackend.Library, name string) (addr, bytes uint64, result gpubackend.Result) {
+// LibraryGetManaged implements gpubackend.Driver. The variables are those of all contexts, and
+// known before there is one.
+func (x *Code) LibraryGetManaged(
+	h gpubackend.Library, name string,
+) (addr, bytes uint64, result gpubackend.Result) {
 	l, result := x.library(h)
 	if result != gpubackend.Success {
 		return 0, 0, result

@@ -36,17 +36,23 @@ type Module struct {
 
 func (m *Module) Owner() *contexts.Context { return m.Context }
 
-// KernelHeap is the heap of malloc for the module's kernels, nil if no module of the context wants one.
+// KernelHeap is the heap of malloc for the module's kernels, nil if no module of the context wants
+// one.
 func (m *Module) KernelHeap() *simt.Heap { return m.set.heap }
 
 // maxGlobals bounds the globals of a module, to keep sums from wrapping.
 const maxGlobals = 1 << 40
 
-// place loads a program into a context: it gives its globals memory and links them. memory is the module's from then on.
+// place loads a program into a context: it gives its globals memory and links them. memory is the
+// module's from then on.
 func (x *Code) place(
-	c *contexts.Context, parsed *ptx.Module, program *simt.Program, memory *budget.Account, managed managedBlock, log *buildLog,
+	c *contexts.Context, parsed *ptx.Module, program *simt.Program, memory *budget.Account,
+	managed managedBlock, log *buildLog,
 ) (*Module, gpubackend.Result) {
-	m := &Module{Context: c, set: x.set(c), Program: program, arch: parsed.Arch, functions: make(map[string]*Function), memory: memory}
+	m := &Module{
+		Context: c, set: x.set(c), Program: program, arch: parsed.Arch,
+		functions: make(map[string]*Function), memory: memory,
+	}
 	result := x.giveMemory(m, managed.addr)
 	if result != gpubackend.Success {
 		memory.Close()
@@ -109,8 +115,8 @@ func (m *Module) layOut(managed bool) (uint64, gpubackend.Result) {
 	return size, gpubackend.Success
 }
 
-// link tells the program its addresses and fills the globals with their initial content, unless the managed ones
-// have theirs already.
+// link tells the program its addresses and fills the globals with their initial content, unless the
+// managed ones have theirs already.
 func (m *Module) link(filled bool, log *buildLog) gpubackend.Result {
 	err := m.Program.Link(func(name string) (uint64, bool) {
 		g, ok := m.globals[name]
@@ -148,7 +154,8 @@ func (x *Code) addHeap(c *contexts.Context) gpubackend.Result {
 	return result
 }
 
-// unload gives back what a module has. Kernels that run keep the program; the memory waits for them.
+// unload gives back what a module has. Kernels that run keep the program; the memory waits for
+// them.
 func (x *Code) unload(m *Module) {
 	if m.block != 0 {
 		x.options.Memory.DeferFree(m.block)
@@ -220,7 +227,9 @@ func (x *Code) ModuleUnload(h gpubackend.Module) gpubackend.Result {
 }
 
 // ModuleGetFunction implements gpubackend.Driver.
-func (x *Code) ModuleGetFunction(h gpubackend.Module, name string) (gpubackend.Function, gpubackend.Result) {
+func (x *Code) ModuleGetFunction(
+	h gpubackend.Module, name string,
+) (gpubackend.Function, gpubackend.Result) {
 	m, result := x.Module(h)
 	if result != gpubackend.Success {
 		return 0, result
@@ -233,7 +242,9 @@ func (x *Code) ModuleGetFunction(h gpubackend.Module, name string) (gpubackend.F
 }
 
 // ModuleGetGlobal implements gpubackend.Driver.
-func (x *Code) ModuleGetGlobal(h gpubackend.Module, name string) (addr, bytes uint64, result gpubackend.Result) {
+func (x *Code) ModuleGetGlobal(
+	h gpubackend.Module, name string,
+) (addr, bytes uint64, result gpubackend.Result) {
 	m, result := x.Module(h)
 	if result != gpubackend.Success {
 		return 0, 0, result

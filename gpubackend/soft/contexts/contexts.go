@@ -38,8 +38,8 @@ func (c *Context) State() gpubackend.Result {
 // Active says whether the context may be used, as far as its users go.
 func (c *Context) Active() bool { return c.active }
 
-// Green is a CUgreenCtx, and the CUcontext of it: the primary context with a default stream and multiprocessors of its own,
-// Count of them from First on.
+// Green is a CUgreenCtx, and the CUcontext of it: the primary context with a default stream and
+// multiprocessors of its own, Count of them from First on.
 type Green struct {
 	Context      *Context
 	First, Count uint32
@@ -48,10 +48,12 @@ type Green struct {
 // Owner says with which context it dies.
 func (g *Green) Owner() *Context { return g.Context }
 
-// Owned is an object that dies with its context. Its handle is taken away; what else it has is its room's to give back.
+// Owned is an object that dies with its context. Its handle is taken away; what else it has is its
+// room's to give back.
 type Owned interface{ Owner() *Context }
 
-// Hooks are what the other rooms do when something becomes of a context. All are called on the device's goroutine.
+// Hooks are what the other rooms do when something becomes of a context. All are called on the
+// device's goroutine.
 type Hooks struct {
 	// Usable is called when a context can be used from now on.
 	Usable func(*Context)

@@ -40,7 +40,8 @@ func (c *Copies) placeOf(
 	return place{m.Base + z*m.Slice + y*m.Pitch + x, m.Pitch, m.Slice}, gpubackend.Success
 }
 
-// CopyArray implements gpubackend.Driver. Captured, it becomes a copy of the memory that the array has.
+// CopyArray implements gpubackend.Driver. Captured, it becomes a copy of the memory that the array
+// has.
 func (c *Copies) CopyArray(b []byte, s gpubackend.Stream) gpubackend.Result {
 	if _, result := c.options.Contexts.Current(); result != gpubackend.Success {
 		return result

@@ -60,13 +60,17 @@ func (c *Copies) CheckFill(n *gpubackend.Node) gpubackend.Result {
 }
 
 // PrepareCopy prepares a copy of a graph.
-func (c *Copies) PrepareCopy(n *gpubackend.Node, ctx *contexts.Context) (func() *scheduler.Task, gpubackend.Result) {
+func (c *Copies) PrepareCopy(
+	n *gpubackend.Node, ctx *contexts.Context,
+) (func() *scheduler.Task, gpubackend.Result) {
 	m, result := copyMovement(&n.Copy)
 	return func() *scheduler.Task { return c.moveTask(ctx, m) }, result
 }
 
 // PrepareFill prepares a fill of a graph.
-func (c *Copies) PrepareFill(n *gpubackend.Node, ctx *contexts.Context) (func() *scheduler.Task, gpubackend.Result) {
+func (c *Copies) PrepareFill(
+	n *gpubackend.Node, ctx *contexts.Context,
+) (func() *scheduler.Task, gpubackend.Result) {
 	m, result := fillMovement(&n.Fill)
 	return func() *scheduler.Task { return c.moveTask(ctx, m) }, result
 }
@@ -93,8 +97,8 @@ func (c *Copies) checkMovement(m *movement) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// moveTask makes the task of a movement, which checks again when it begins, since registered memory may be gone by
-// then.
+// moveTask makes the task of a movement, which checks again when it begins, since registered memory
+// may be gone by then.
 func (c *Copies) moveTask(ctx *contexts.Context, m movement) *scheduler.Task {
 	total := uint64(0)
 	for _, p := range m.spans {

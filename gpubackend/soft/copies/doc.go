@@ -2,10 +2,10 @@
 
 // Package copies does the copies and fills of a software GPU.
 //
-// Addresses come from the guest. They are checked when a call is made, and again when its task begins,
-// since registered memory may be gone by then. A source that waits for its stream is kept as a copy; what
-// all of these take is bounded.
+// Addresses come from the guest. They are checked when a call is made, and again when its task
+// begins, since registered memory may be gone by then. A source that waits for its stream is kept
+// as a copy; what all of these take is bounded.
 //
-// Files: copies.go (the room, movements and what they touch), copy.go, fill.go, array.go (copies whose
-// sides are arrays).
+// Files: copies.go (the room, movements and what they touch), copy.go, fill.go, array.go (copies
+// whose sides are arrays).
 package copies

@@ -10,7 +10,9 @@ import (
 )
 
 // fill queues a memset of height rows of width elements of the given size in bytes.
-func (c *Copies) fill(dst, pitch, value, size, width, height uint64, h gpubackend.Stream) gpubackend.Result {
+func (c *Copies) fill(
+	dst, pitch, value, size, width, height uint64, h gpubackend.Stream,
+) gpubackend.Result {
 	s, result := c.options.Streams.Target(h)
 	if result != gpubackend.Success || width == 0 || height == 0 {
 		return result
@@ -73,16 +75,22 @@ func (c *Copies) MemsetD32Async(dst, value, n uint64, s gpubackend.Stream) gpuba
 }
 
 // MemsetD2D8Async implements gpubackend.Driver.
-func (c *Copies) MemsetD2D8Async(dst, pitch, value, width, height uint64, s gpubackend.Stream) gpubackend.Result {
+func (c *Copies) MemsetD2D8Async(
+	dst, pitch, value, width, height uint64, s gpubackend.Stream,
+) gpubackend.Result {
 	return c.fill(dst, pitch, value, 1, width, height, s)
 }
 
 // MemsetD2D16Async implements gpubackend.Driver.
-func (c *Copies) MemsetD2D16Async(dst, pitch, value, width, height uint64, s gpubackend.Stream) gpubackend.Result {
+func (c *Copies) MemsetD2D16Async(
+	dst, pitch, value, width, height uint64, s gpubackend.Stream,
+) gpubackend.Result {
 	return c.fill(dst, pitch, value, 2, width, height, s)
 }
 
 // MemsetD2D32Async implements gpubackend.Driver.
-func (c *Copies) MemsetD2D32Async(dst, pitch, value, width, height uint64, s gpubackend.Stream) gpubackend.Result {
+func (c *Copies) MemsetD2D32Async(
+	dst, pitch, value, width, height uint64, s gpubackend.Stream,
+) gpubackend.Result {
 	return c.fill(dst, pitch, value, 4, width, height, s)
 }

@@ -84,7 +84,9 @@ func (x *Graphs) HoldCondition(c *Condition) { x.conditions.hold(c) }
 func (x *Graphs) ReleaseCondition(c *Condition) { x.conditions.release(c) }
 
 // GraphConditionalHandle implements gpubackend.Driver.
-func (x *Graphs) GraphConditionalHandle(h gpubackend.Graph, value, flags uint64) (uint64, gpubackend.Result) {
+func (x *Graphs) GraphConditionalHandle(
+	h gpubackend.Graph, value, flags uint64,
+) (uint64, gpubackend.Result) {
 	g, result := x.Find(h)
 	if result != gpubackend.Success {
 		return 0, result
@@ -170,7 +172,8 @@ func (g *Graph) CheckConditions() (status uint64, result gpubackend.Result) {
 func (g *Graph) isBody() bool {
 	return !slices.ContainsFunc(g.Nodes, func(n *Node) bool {
 		switch n.What.Type {
-		case gpubackend.NodeKernel, gpubackend.NodeMemcpy, gpubackend.NodeMemset, gpubackend.NodeEmpty, gpubackend.NodeConditional:
+		case gpubackend.NodeKernel, gpubackend.NodeMemcpy, gpubackend.NodeMemset, gpubackend.NodeEmpty,
+			gpubackend.NodeConditional:
 			return false
 		case gpubackend.NodeGraph:
 			return !n.Inner[0].isBody()

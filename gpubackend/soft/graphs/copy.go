@@ -17,8 +17,9 @@ func (x *Graphs) GraphClone(h gpubackend.Graph) (gpubackend.Graph, gpubackend.Re
 	return gpubackend.Graph(clone.Handle), gpubackend.Success
 }
 
-// CopyGraph copies a graph with the graphs in it. Named copies have handles and may not allocate memory or have
-// conditional nodes (CUDA driver API, cuGraphClone); the others are parts of executable graphs.
+// CopyGraph copies a graph with the graphs in it. Named copies have handles and may not allocate
+// memory or have conditional nodes (CUDA driver API, cuGraphClone); the others are parts of
+// executable graphs.
 func (x *Graphs) CopyGraph(g *Graph, named bool) (*Graph, gpubackend.Result) {
 	if named && (g.HasMemory() || g.hasConditional()) {
 		return nil, gpubackend.NotSupported
@@ -67,7 +68,9 @@ func (x *Graphs) copyCharged(g *Graph, named bool) *Graph {
 }
 
 // GraphNodeFindInClone implements gpubackend.Driver.
-func (x *Graphs) GraphNodeFindInClone(h gpubackend.GraphNode, clone gpubackend.Graph) (gpubackend.GraphNode, gpubackend.Result) {
+func (x *Graphs) GraphNodeFindInClone(
+	h gpubackend.GraphNode, clone gpubackend.Graph,
+) (gpubackend.GraphNode, gpubackend.Result) {
 	n, result := x.FindNode(h)
 	if result != gpubackend.Success {
 		return 0, result

@@ -66,8 +66,8 @@ type Graph struct {
 	conditions []*Condition // handles that were made for it
 }
 
-// Node is a CUgraphNode. What it does is replaced as a whole, never changed in place: work that is queued keeps what
-// it was made of.
+// Node is a CUgraphNode. What it does is replaced as a whole, never changed in place: work that is
+// queued keeps what it was made of.
 type Node struct {
 	Handle  uint64
 	graph   *Graph
@@ -151,7 +151,8 @@ func (x *Graphs) Remove(g *Graph) {
 	x.options.Handles.Remove(g.Handle)
 }
 
-// dropNode forgets a node. What it refers to goes with it, even where copies remember that they are its copies.
+// dropNode forgets a node. What it refers to goes with it, even where copies remember that they are
+// its copies.
 func (x *Graphs) dropNode(n *Node) {
 	for _, g := range n.Inner {
 		x.Remove(g)
@@ -240,7 +241,9 @@ func (x *Graphs) GraphAddNode(
 }
 
 // AddNode adds a node of a context after others of its graph.
-func (x *Graphs) AddNode(c *contexts.Context, g *Graph, after []*Node, what *gpubackend.Node) (*Node, gpubackend.Result) {
+func (x *Graphs) AddNode(
+	c *contexts.Context, g *Graph, after []*Node, what *gpubackend.Node,
+) (*Node, gpubackend.Result) {
 	if result := x.checkNode(what); result != gpubackend.Success {
 		return nil, result
 	}
@@ -276,7 +279,8 @@ func detached(what *gpubackend.Node) gpubackend.Node {
 	return kept
 }
 
-// checkChild refuses graphs that can't be another's child: those with conditions, and children that are to be copied.
+// checkChild refuses graphs that can't be another's child: those with conditions, and children that
+// are to be copied.
 func (x *Graphs) checkChild(what *gpubackend.Node) gpubackend.Result {
 	child, result := x.Find(what.Child)
 	if result == gpubackend.Success && (child.hasConditional() || (child.Owner != nil && !what.Moved)) {
@@ -311,8 +315,8 @@ func (g *Graph) root() *Graph {
 	return g
 }
 
-// GraphDestroyNode implements gpubackend.Driver. A graph keeps its nodes while a capture adds to it, and where it
-// allocates memory.
+// GraphDestroyNode implements gpubackend.Driver. A graph keeps its nodes while a capture adds to
+// it, and where it allocates memory.
 func (x *Graphs) GraphDestroyNode(h gpubackend.GraphNode) gpubackend.Result {
 	n, result := x.FindNode(h)
 	if result != gpubackend.Success {

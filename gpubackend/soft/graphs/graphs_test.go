@@ -36,7 +36,9 @@ func (r *rig) graph(t *testing.T) gpubackend.Graph {
 	return g
 }
 
-func (r *rig) node(t *testing.T, g gpubackend.Graph, after []gpubackend.GraphNode, n gpubackend.Node) gpubackend.GraphNode {
+func (r *rig) node(
+	t *testing.T, g gpubackend.Graph, after []gpubackend.GraphNode, n gpubackend.Node,
+) gpubackend.GraphNode {
 	t.Helper()
 	h, _, _, result := r.GraphAddNode(g, after, nil, &n)
 	roomtest.OK(t, result)

@@ -4,7 +4,8 @@ package graphs
 
 import "github.com/paracuda/paracuda/gpubackend"
 
-// Host memory of graphs, in bytes: what a graph, a node, an edge and a step of an executable graph count for.
+// Host memory of graphs, in bytes: what a graph, a node, an edge and a step of an executable graph
+// count for.
 const (
 	graphBytes = 1024
 	NodeBytes  = 1024

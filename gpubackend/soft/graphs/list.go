@@ -18,7 +18,9 @@ func (x *Graphs) GraphGetNodes(h gpubackend.Graph) ([]gpubackend.GraphNode, gpub
 }
 
 // GraphGetRootNodes implements gpubackend.Driver.
-func (x *Graphs) GraphGetRootNodes(h gpubackend.Graph) (list []gpubackend.GraphNode, result gpubackend.Result) {
+func (x *Graphs) GraphGetRootNodes(
+	h gpubackend.Graph,
+) (list []gpubackend.GraphNode, result gpubackend.Result) {
 	g, result := x.Find(h)
 	if result != gpubackend.Success {
 		return nil, result
@@ -32,7 +34,9 @@ func (x *Graphs) GraphGetRootNodes(h gpubackend.Graph) (list []gpubackend.GraphN
 }
 
 // GraphGetEdges implements gpubackend.Driver. All edges are ordinary ones.
-func (x *Graphs) GraphGetEdges(h gpubackend.Graph, edges []byte) (from, to []gpubackend.GraphNode, result gpubackend.Result) {
+func (x *Graphs) GraphGetEdges(
+	h gpubackend.Graph, edges []byte,
+) (from, to []gpubackend.GraphNode, result gpubackend.Result) {
 	clear(edges)
 	g, result := x.Find(h)
 	if result != gpubackend.Success {
@@ -48,7 +52,9 @@ func (x *Graphs) GraphGetEdges(h gpubackend.Graph, edges []byte) (from, to []gpu
 }
 
 // GraphNodeGetDependencies implements gpubackend.Driver.
-func (x *Graphs) GraphNodeGetDependencies(h gpubackend.GraphNode, edges []byte) ([]gpubackend.GraphNode, gpubackend.Result) {
+func (x *Graphs) GraphNodeGetDependencies(
+	h gpubackend.GraphNode, edges []byte,
+) ([]gpubackend.GraphNode, gpubackend.Result) {
 	clear(edges)
 	n, result := x.FindNode(h)
 	if result != gpubackend.Success {
@@ -74,8 +80,11 @@ func (x *Graphs) GraphNodeGetDependentNodes(
 	return list, gpubackend.Success
 }
 
-// GraphAddDependencies implements gpubackend.Driver. A cycle is found when the graph is instantiated.
-func (x *Graphs) GraphAddDependencies(h gpubackend.Graph, from, to []gpubackend.GraphNode, edges []byte) gpubackend.Result {
+// GraphAddDependencies implements gpubackend.Driver. A cycle is found when the graph is
+// instantiated.
+func (x *Graphs) GraphAddDependencies(
+	h gpubackend.Graph, from, to []gpubackend.GraphNode, edges []byte,
+) gpubackend.Result {
 	if !PlainEdges(edges) {
 		return gpubackend.NotSupported
 	}
@@ -93,7 +102,9 @@ func (x *Graphs) GraphAddDependencies(h gpubackend.Graph, from, to []gpubackend.
 }
 
 // GraphRemoveDependencies implements gpubackend.Driver.
-func (x *Graphs) GraphRemoveDependencies(h gpubackend.Graph, from, to []gpubackend.GraphNode, edges []byte) gpubackend.Result {
+func (x *Graphs) GraphRemoveDependencies(
+	h gpubackend.Graph, from, to []gpubackend.GraphNode, edges []byte,
+) gpubackend.Result {
 	if !PlainEdges(edges) {
 		return gpubackend.InvalidValue // there are none with data
 	}
@@ -114,8 +125,11 @@ func (x *Graphs) GraphRemoveDependencies(h gpubackend.Graph, from, to []gpubacke
 // edge is one node after another.
 type edge struct{ from, to *Node }
 
-// edges finds edges between nodes of a graph, each one once, all of which are there already, or none.
-func (x *Graphs) edges(h gpubackend.Graph, from, to []gpubackend.GraphNode, there bool) ([]edge, gpubackend.Result) {
+// edges finds edges between nodes of a graph, each one once, all of which are there already, or
+// none.
+func (x *Graphs) edges(
+	h gpubackend.Graph, from, to []gpubackend.GraphNode, there bool,
+) ([]edge, gpubackend.Result) {
 	g, result := x.Find(h)
 	if result != gpubackend.Success || len(from) != len(to) {
 		return nil, gpubackend.InvalidValue

@@ -144,8 +144,8 @@ func (x *Graphs) Free(address uint64) gpubackend.Result {
 	return x.freeGraphMemory(m)
 }
 
-// Drop takes away what graphs allocated in a context that ends. Graphs stay, but nodes of the context
-// can't run any more.
+// Drop takes away what graphs allocated in a context that ends. Graphs stay, but nodes of the
+// context can't run any more.
 func (x *Graphs) Drop(c *contexts.Context) {
 	for _, m := range x.memory {
 		if m.Context == c {

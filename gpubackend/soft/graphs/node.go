@@ -56,7 +56,8 @@ func (x *Graphs) GraphNodeSet(h gpubackend.GraphNode, what *gpubackend.Node) gpu
 
 // settable says whether the parameters of a type of node can be changed.
 func settable(t gpubackend.NodeType) bool {
-	return t != gpubackend.NodeGraph && t != gpubackend.NodeMemAlloc && t != gpubackend.NodeMemFree && t != gpubackend.NodeConditional
+	return t != gpubackend.NodeGraph && t != gpubackend.NodeMemAlloc && t != gpubackend.NodeMemFree &&
+		t != gpubackend.NodeConditional
 }
 
 // SetNode changes what a node does. Attributes of a launch are set for themselves.
@@ -128,7 +129,9 @@ func (x *Graphs) kernelNode(h gpubackend.GraphNode) (*Node, gpubackend.Result) {
 }
 
 // GraphKernelNodeSetAttribute implements gpubackend.Driver.
-func (x *Graphs) GraphKernelNodeSetAttribute(h gpubackend.GraphNode, id uint64, value []byte) gpubackend.Result {
+func (x *Graphs) GraphKernelNodeSetAttribute(
+	h gpubackend.GraphNode, id uint64, value []byte,
+) gpubackend.Result {
 	n, result := x.kernelNode(h)
 	if result != gpubackend.Success {
 		return result
@@ -169,7 +172,9 @@ func findAttribute(list []byte, id uint64) []byte {
 }
 
 // GraphKernelNodeGetAttribute implements gpubackend.Driver.
-func (x *Graphs) GraphKernelNodeGetAttribute(h gpubackend.GraphNode, id uint64, value []byte) gpubackend.Result {
+func (x *Graphs) GraphKernelNodeGetAttribute(
+	h gpubackend.GraphNode, id uint64, value []byte,
+) gpubackend.Result {
 	n, result := x.kernelNode(h)
 	if result != gpubackend.Success {
 		return result

@@ -62,7 +62,9 @@ func partOf(r *gpubackend.Resource) multiprocessors {
 }
 
 // DevResource implements gpubackend.Driver.
-func (x *Green) DevResource(of gpubackend.ResourceSource, which, kind uint64) (r gpubackend.Resource, result gpubackend.Result) {
+func (x *Green) DevResource(
+	of gpubackend.ResourceSource, which, kind uint64,
+) (r gpubackend.Resource, result gpubackend.Result) {
 	var g *contexts.Green
 	switch of {
 	case gpubackend.OfDevice:
@@ -70,7 +72,8 @@ func (x *Green) DevResource(of gpubackend.ResourceSource, which, kind uint64) (r
 			return r, result
 		}
 	default:
-		if _, g, result = x.options.Contexts.Find(which); result != gpubackend.Success || g == nil && of != gpubackend.OfContext {
+		_, g, result = x.options.Contexts.Find(which)
+		if result != gpubackend.Success || g == nil && of != gpubackend.OfContext {
 			return r, gpubackend.InvalidContext
 		}
 	}
@@ -114,7 +117,8 @@ type Options struct {
 	Multiprocessors int
 }
 
-// Green is the green contexts of a device: parts of its multiprocessors, which are no more than numbers here.
+// Green is the green contexts of a device: parts of its multiprocessors, which are no more than
+// numbers here.
 type Green struct{ options Options }
 
 // New returns the green contexts of a device: there are none.
@@ -124,7 +128,9 @@ func New(o Options) *Green { return &Green{o} }
 type resourceDesc struct{ part multiprocessors }
 
 // DescribeResources implements gpubackend.Driver.
-func (x *Green) DescribeResources(rs []gpubackend.Resource) (gpubackend.ResourceDesc, gpubackend.Result) {
+func (x *Green) DescribeResources(
+	rs []gpubackend.Resource,
+) (gpubackend.ResourceDesc, gpubackend.Result) {
 	if len(rs) != 1 {
 		return 0, gpubackend.InvalidValue
 	}
@@ -166,7 +172,9 @@ func (x *Green) GreenCtxDestroy(h gpubackend.GreenContext) gpubackend.Result {
 }
 
 // GreenCtxStreamCreate implements gpubackend.Driver. Any priority will do.
-func (x *Green) GreenCtxStreamCreate(h gpubackend.GreenContext, flags, _ uint64) (gpubackend.Stream, gpubackend.Result) {
+func (x *Green) GreenCtxStreamCreate(
+	h gpubackend.GreenContext, flags, _ uint64,
+) (gpubackend.Stream, gpubackend.Result) {
 	g, ok := handles.Find[*contexts.Green](x.options.Handles, uint64(h))
 	switch {
 	case !ok:
@@ -178,7 +186,9 @@ func (x *Green) GreenCtxStreamCreate(h gpubackend.GreenContext, flags, _ uint64)
 }
 
 // GreenCtxRecordEvent implements gpubackend.Driver.
-func (x *Green) GreenCtxRecordEvent(h gpubackend.GreenContext, e gpubackend.Event) gpubackend.Result {
+func (x *Green) GreenCtxRecordEvent(
+	h gpubackend.GreenContext, e gpubackend.Event,
+) gpubackend.Result {
 	g, ok := handles.Find[*contexts.Green](x.options.Handles, uint64(h))
 	if !ok {
 		return gpubackend.InvalidContext

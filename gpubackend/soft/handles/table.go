@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package handles numbers the objects of a device: contexts, streams, modules and all others that its caller names.
-// A number says nothing of what it names; whoever looks one up says what he expects. A Table belongs to one goroutine.
+// Package handles numbers the objects of a device: contexts, streams, modules and all others that
+// its caller names. A number says nothing of what it names; whoever looks one up says what he
+// expects. A Table belongs to one goroutine.
 package handles
 
 import "iter"
@@ -34,7 +35,8 @@ func (t *Table) Add(object any) uint64 {
 // Remove forgets a handle. One that names nothing does no harm.
 func (t *Table) Remove(handle uint64) { delete(t.objects, handle) }
 
-// All yields all handles and objects, in any order. Those that were yielded may be removed meanwhile.
+// All yields all handles and objects, in any order. Those that were yielded may be removed
+// meanwhile.
 func (t *Table) All() iter.Seq2[uint64, any] {
 	return func(yield func(uint64, any) bool) {
 		for handle, object := range t.objects {

@@ -27,10 +27,11 @@ func New(o Options) *HostMemory {
 	return &HostMemory{options: o, registered: make(map[uint64]uint64)}
 }
 
-// HostRegister implements gpubackend.Driver. It needs no current context: libraries, whose managed variables lie in
-// such memory, don't either.
+// HostRegister implements gpubackend.Driver. It needs no current context: libraries, whose managed
+// variables lie in such memory, don't either.
 func (x *HostMemory) HostRegister(addr, bytes uint64, writable bool) gpubackend.Result {
-	if _, result := x.options.Contexts.Current(); result != gpubackend.Success && result != gpubackend.InvalidContext {
+	_, result := x.options.Contexts.Current()
+	if result != gpubackend.Success && result != gpubackend.InvalidContext {
 		return result
 	}
 	end, w := addr+bytes, x.options.Memory.Space()
@@ -44,8 +45,9 @@ func (x *HostMemory) HostRegister(addr, bytes uint64, writable bool) gpubackend.
 	return gpubackend.Success
 }
 
-// HostUnregister implements gpubackend.Driver. Work that has begun is waited for; work that uses the range later
-// ends with IllegalAddress. A dead context is no hindrance: the guest must get its pages back.
+// HostUnregister implements gpubackend.Driver. Work that has begun is waited for; work that uses
+// the range later ends with IllegalAddress. A dead context is no hindrance: the guest must get its
+// pages back.
 func (x *HostMemory) HostUnregister(addr, bytes uint64) gpubackend.Result {
 	if x.options.Memory.Space() == nil {
 		return gpubackend.NotInitialized

@@ -62,7 +62,9 @@ func (x *Launches) Check(n *gpubackend.Node) gpubackend.Result {
 }
 
 // PrepareNode prepares a node of a graph: the context is the function's.
-func (x *Launches) PrepareNode(n *gpubackend.Node, _ *contexts.Context) (func() *scheduler.Task, gpubackend.Result) {
+func (x *Launches) PrepareNode(
+	n *gpubackend.Node, _ *contexts.Context,
+) (func() *scheduler.Task, gpubackend.Result) {
 	l := &n.Launch
 	f, cooperative, result := x.prepare(l, uint32(x.options.Multiprocessors))
 	return func() *scheduler.Task { return x.kernelTask(f, l, l.Parameters, cooperative, nil) }, result
@@ -98,7 +100,9 @@ func (x *Launches) Launch(l *gpubackend.Launch) gpubackend.Result {
 
 // prepare finds a launch's function and checks the rest against it and the multiprocessors that it
 // may use. It returns the function also where only that is wrong.
-func (x *Launches) prepare(l *gpubackend.Launch, sms uint32) (f *code.Function, cooperative bool, result gpubackend.Result) {
+func (x *Launches) prepare(
+	l *gpubackend.Launch, sms uint32,
+) (f *code.Function, cooperative bool, result gpubackend.Result) {
 	if f, result = x.options.Code.Function(l.Function); result != gpubackend.Success {
 		return nil, false, result
 	}
@@ -122,13 +126,15 @@ func (x *Launches) kernelTask(
 		Params: parameters, Memory: x.options.Memory.Space(), Heap: f.Module.KernelHeap(),
 		Stdout: x.options.Output.Writer(1), Assert: x.options.Output.Writer(2),
 		Cooperative: cooperative, GridID: x.grids.Add(1), SMs: uint32(x.options.Multiprocessors),
-		HostMemory: x.options.Host, SetConditional: x.options.SetCondition, Objects: x.options.Textures.KernelObjects(), Bindings: x.options.Textures.Bindings(f.Module),
+		HostMemory: x.options.Host, SetConditional: x.options.SetCondition,
+		Objects: x.options.Textures.KernelObjects(), Bindings: x.options.Textures.Bindings(f.Module),
 	}
 	if g != nil {
 		run.FirstSM, run.PartSMs = part.first, part.count
 	}
 	return &scheduler.Task{
-		Class: scheduler.Kernel, Domain: c.Domain, Run: func() { x.execute(c, run) }, Payload: waitingBytes(len(parameters)),
+		Class: scheduler.Kernel, Domain: c.Domain, Run: func() { x.execute(c, run) },
+		Payload: waitingBytes(len(parameters)),
 	}
 }
 
@@ -156,7 +162,9 @@ func (x *Launches) execute(c *contexts.Context, run *simt.Launch) {
 }
 
 // checkLaunch checks the sizes of a launch against those of the device and the function.
-func (x *Launches) checkLaunch(f *code.Function, l *gpubackend.Launch, cooperative bool, sms uint32) gpubackend.Result {
+func (x *Launches) checkLaunch(
+	f *code.Function, l *gpubackend.Launch, cooperative bool, sms uint32,
+) gpubackend.Result {
 	g, b := l.Grid, l.Block
 	if g[0]-1 >= chip.MaxGridX || g[1]-1 >= chip.MaxGridYZ || g[2]-1 >= chip.MaxGridYZ ||
 		b[0]-1 >= chip.MaxBlockXY || b[1]-1 >= chip.MaxBlockXY || b[2]-1 >= chip.MaxBlockZ {

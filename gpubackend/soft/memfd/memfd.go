@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memfd makes files in memory that other processes may be given, and knows those of others: their size is sealed, so
-// that nobody takes away what another one has mapped.
+// Package memfd makes files in memory that other processes may be given, and knows those of others:
+// their size is sealed, so that nobody takes away what another one has mapped.
 package memfd
 
 import (

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memory owns the device memory of a software GPU: who has which part of it, when it may be used again, and how much
-// there is left. The bytes and what may reach them are package space's.
+// Package memory owns the device memory of a software GPU: who has which part of it, when it may be
+// used again, and how much there is left. The bytes and what may reach them are package space's.
 //
-// MemFree takes effect at once for the caller; the memory is used again when the work that was queued before is done (DeferFree).
-// An allocation that fails waits for such memory (Alloc), unless only the caller could make the work go on.
+// MemFree takes effect at once for the caller; the memory is used again when the work that was
+// queued before is done (DeferFree). An allocation that fails waits for such memory (Alloc), unless
+// only the caller could make the work go on.
 //
-// Files: memory.go (allocations), mapping.go (virtual memory management: addresses and memory apart), staging.go (memory that
-// the mover maps).
+// Files: memory.go (allocations), mapping.go (virtual memory management: addresses and memory
+// apart), staging.go (memory that the mover maps).
 //
-// Addresses and sizes come from the guest, and are checked. Files come from other processes: they must be sealed. A Memory belongs to
-// one goroutine, but for its Space.
+// Addresses and sizes come from the guest, and are checked. Files come from other processes: they
+// must be sealed. A Memory belongs to one goroutine, but for its Space.
 package memory

@@ -18,7 +18,9 @@ type memoryPiece struct {
 }
 
 // newPiece makes memory of a file, which make gives, if there is room for both.
-func (m *Memory) newPiece(bytes uint64, make func() (int, error)) (gpubackend.Memory, gpubackend.Result) {
+func (m *Memory) newPiece(
+	bytes uint64, make func() (int, error),
+) (gpubackend.Memory, gpubackend.Result) {
 	m.Reclaim()
 	if m.pieces >= m.options.Files || m.space.Heap.Charge(bytes) != nil {
 		return 0, gpubackend.OutOfMemory
@@ -83,8 +85,8 @@ func (m *Memory) ExportMemory(h gpubackend.Memory) (int, gpubackend.Result) {
 	return fd, gpubackend.Success
 }
 
-// ImportMemory implements gpubackend.Driver. The process that made the file may have been taken over: the file must be one
-// that stays as long as it is.
+// ImportMemory implements gpubackend.Driver. The process that made the file may have been taken
+// over: the file must be one that stays as long as it is.
 func (m *Memory) ImportMemory(fd int, bytes, device uint64) (gpubackend.Memory, gpubackend.Result) {
 	if result := m.options.Contexts.CheckDevice(device); result != gpubackend.Success {
 		return 0, result

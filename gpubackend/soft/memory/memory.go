@@ -66,7 +66,8 @@ func (m *Memory) Close() {
 // Space is the addresses that kernels see; nil before the device is open.
 func (m *Memory) Space() *space.Space { return m.space }
 
-// Reaches tells whether a copy or fill may touch the range: it must lie in one allocation or in registered memory.
+// Reaches tells whether a copy or fill may touch the range: it must lie in one allocation or in
+// registered memory.
 func (m *Memory) Reaches(addr, n uint64, write bool) bool {
 	if !m.space.InWindow(addr) {
 		return m.space.Covers(addr, n, write)
@@ -108,7 +109,9 @@ func (m *Memory) MemAlloc(bytes uint64) (uint64, gpubackend.Result) {
 }
 
 // allocate takes device memory, waiting for memory that is being freed when there is no other.
-func (m *Memory) allocate(bytes uint64, alloc func(uint64) (uint64, error)) (uint64, gpubackend.Result) {
+func (m *Memory) allocate(
+	bytes uint64, alloc func(uint64) (uint64, error),
+) (uint64, gpubackend.Result) {
 	for {
 		m.Reclaim()
 		addr, err := alloc(bytes)
@@ -136,7 +139,8 @@ func (m *Memory) awaitFreed() bool {
 	return len(m.freeing) > 0 && m.freed.Wait()
 }
 
-// MemFree implements gpubackend.Driver. The memory is used again when the device has done all work queued so far.
+// MemFree implements gpubackend.Driver. The memory is used again when the device has done all work
+// queued so far.
 func (m *Memory) MemFree(addr uint64) gpubackend.Result {
 	_, result := m.options.Contexts.Current()
 	if result != gpubackend.Success || addr == 0 {
@@ -169,7 +173,9 @@ func (m *Memory) Alloc(bytes uint64) (uint64, gpubackend.Result) {
 }
 
 // AllocPiece takes a piece of its own, mapped from a file, from start on.
-func (m *Memory) AllocPiece(file int, start int64, bytes uint64) (addr uint64, result gpubackend.Result) {
+func (m *Memory) AllocPiece(
+	file int, start int64, bytes uint64,
+) (addr uint64, result gpubackend.Result) {
 	m.space.WithFile(file, start, func() { addr, result = m.allocate(bytes, m.space.Heap.AllocPiece) })
 	return addr, result
 }

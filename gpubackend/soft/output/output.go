@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package output keeps what kernels print (printf, failed asserts) until the worker asks for it. It is the last lock that a
-// task takes.
+// Package output keeps what kernels print (printf, failed asserts) until the worker asks for it. It
+// is the last lock that a task takes.
 package output
 
 import (
@@ -16,8 +16,8 @@ import (
 // DefaultBytes is how much is kept unless told otherwise (CU_LIMIT_PRINTF_FIFO_SIZE).
 const DefaultBytes = 1 << 20
 
-// Buffer keeps what kernels print until the worker asks. When more is printed than fits, the oldest goes, as in
-// CUDA's buffer for printf. It is safe for concurrent use.
+// Buffer keeps what kernels print until the worker asks. When more is printed than fits, the oldest
+// goes, as in CUDA's buffer for printf. It is safe for concurrent use.
 type Buffer struct {
 	mu       sync.Mutex
 	messages []gpubackend.Output
@@ -45,7 +45,8 @@ func (o *Buffer) trimLocked() {
 	}
 }
 
-// Resize sets how much is kept, if there is memory for it: messages take up to four times what they say.
+// Resize sets how much is kept, if there is memory for it: messages take up to four times what they
+// say.
 func (o *Buffer) Resize(bytes int) gpubackend.Result {
 	o.mu.Lock()
 	defer o.mu.Unlock()

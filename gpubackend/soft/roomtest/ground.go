@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package roomtest is what the rooms of a software GPU stand on, for tests of one room alone: contexts, of which
-// the primary one is current, memory at addresses of its own, and a scheduler.
+// Package roomtest is what the rooms of a software GPU stand on, for tests of one room alone:
+// contexts, of which the primary one is current, memory at addresses of its own, and a scheduler.
 package roomtest
 
 import (

@@ -8,8 +8,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// Domain is a fault domain: tasks that share an end. When it fails, those that run are told, and none of the others is run
-// any more; they count as done when their turn comes.
+// Domain is a fault domain: tasks that share an end. When it fails, those that run are told, and
+// none of the others is run any more; they count as done when their turn comes.
 type Domain struct {
 	scheduler *Scheduler
 	alive     context.Context // of what runs

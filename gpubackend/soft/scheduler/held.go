@@ -2,7 +2,8 @@
 
 package scheduler
 
-// Returned collects numbers that tasks give back when their time has come, for one goroutine that takes them.
+// Returned collects numbers that tasks give back when their time has come, for one goroutine that
+// takes them.
 type Returned struct {
 	scheduler *Scheduler
 	numbers   []uint64 // guarded by the scheduler's lock
@@ -26,14 +27,16 @@ func (r *Returned) Take() []uint64 {
 	return numbers
 }
 
-// Wait waits until there is something to take. It returns false if that won't come without the caller.
+// Wait waits until there is something to take. It returns false if that won't come without the
+// caller.
 func (r *Returned) Wait() bool {
 	r.scheduler.mu.Lock()
 	defer r.scheduler.mu.Unlock()
 	return r.scheduler.waitLocked(func() bool { return len(r.numbers) > 0 })
 }
 
-// Allowance bounds what tasks that are not done hold together. One that holds nothing may begin with any amount.
+// Allowance bounds what tasks that are not done hold together. One that holds nothing may begin
+// with any amount.
 type Allowance struct {
 	scheduler *Scheduler
 	most      uint64

@@ -17,10 +17,12 @@ const (
 	MaxPending = 1 << 14
 	// MaxPendingHard is where adding fails because only the caller could make room.
 	MaxPendingHard = 1 << 18
-	// taskBytes is what a task counts for of the host's memory, until it is done; edgeBytes, each task that it waits for.
+	// taskBytes is what a task counts for of the host's memory, until it is done; edgeBytes, each
+	// task that it waits for.
 	taskBytes = 512
 	edgeBytes = 16
-	// LaunchBytes is what a launch that waits counts for beside that and its parameters. Throttle sees that there is as much.
+	// LaunchBytes is what a launch that waits counts for beside that and its parameters. Throttle
+	// sees that there is as much.
 	LaunchBytes = 1 << 10
 )
 
@@ -79,7 +81,8 @@ func (s *Scheduler) Submit(t *Task, deps []*Task) {
 	s.mu.Unlock()
 }
 
-// readyLocked appends what may start now that t has no blockers: t, or what follows it when there is nothing to do.
+// readyLocked appends what may start now that t has no blockers: t, or what follows it when there
+// is nothing to do.
 func (s *Scheduler) readyLocked(ready []*Task, t *Task) []*Task {
 	if t.Class == Marker || t.Domain != nil && t.Domain.failure != 0 {
 		return s.completeLocked(ready, t)

@@ -16,7 +16,8 @@ const (
 	Outside              // waits for another process
 )
 
-// A Task is a piece of work. Its submitter fills the exported fields, which belong to the Scheduler from then on.
+// A Task is a piece of work. Its submitter fills the exported fields, which belong to the Scheduler
+// from then on.
 type Task struct {
 	Class   Class
 	Domain  *Domain // whose error keeps the task from running; nil for fences

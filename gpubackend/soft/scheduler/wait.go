@@ -21,7 +21,8 @@ func (s *Scheduler) waitLocked(done func() bool) bool {
 	return true
 }
 
-// AwaitKernel waits until a kernel has ended, for one that can't begin before. It returns false if none runs.
+// AwaitKernel waits until a kernel has ended, for one that can't begin before. It returns false if
+// none runs.
 func (s *Scheduler) AwaitKernel() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,7 +52,8 @@ func (s *Scheduler) WaitUsers() {
 	})
 }
 
-// Throttle keeps the queue short. It returns false when there is no room and only the caller could make some.
+// Throttle keeps the queue short. It returns false when there is no room and only the caller could
+// make some.
 func (s *Scheduler) Throttle() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +85,8 @@ func (s *Scheduler) AllDone(tasks []*Task) bool {
 	return true
 }
 
-// DropHosts answers the tasks that wait for the host in its stead: those of a domain, or all for nil.
+// DropHosts answers the tasks that wait for the host in its stead: those of a domain, or all for
+// nil.
 func (s *Scheduler) DropHosts(of *Domain) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +104,8 @@ func (s *Scheduler) GivenUp(t *Task) bool {
 	return t.done || t.Domain.failure != gpubackend.Success
 }
 
-// Elapsed is the time between the ends of two tasks, negative if the second came first; false if one is not done yet.
+// Elapsed is the time between the ends of two tasks, negative if the second came first; false if
+// one is not done yet.
 func (s *Scheduler) Elapsed(from, to *Task) (time.Duration, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +122,8 @@ func (s *Scheduler) Pending() int {
 	return s.pending
 }
 
-// Wait waits until nothing runs any more, but not longer than that, and tells whether it has come to that.
+// Wait waits until nothing runs any more, but not longer than that, and tells whether it has come
+// to that.
 func (s *Scheduler) Wait(longest time.Duration) bool {
 	ended := make(chan struct{})
 	go func() {

@@ -18,9 +18,10 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/memfd"
 )
 
-// Event is what the processes that have an interprocess event share of it: a page with the number of the latest
-// record and that of the latest one that is done. Another process may write anything there: it can only make tasks of
-// this process start too early or never. The page goes with the last use of the Event.
+// Event is what the processes that have an interprocess event share of it: a page with the number
+// of the latest record and that of the latest one that is done. Another process may write anything
+// there: it can only make tasks of this process start too early or never. The page goes with the
+// last use of the Event.
 type Event struct {
 	file     int
 	memory   []byte

@@ -39,7 +39,10 @@ func (x *Sharing) Share(addr uint64) (s gpubackend.Shared, fd int, result gpubac
 	if err != nil {
 		return s, -1, gpubackend.OutOfMemory
 	}
-	s = gpubackend.Shared{Start: base - x.options.Memory.Space().Base(), Bytes: bytes, Offset: addr - base, Allocated: x.options.Memory.Space().Heap.Begins(addr)}
+	s = gpubackend.Shared{
+		Start: base - x.options.Memory.Space().Base(), Bytes: bytes,
+		Offset: addr - base, Allocated: x.options.Memory.Space().Heap.Begins(addr),
+	}
 	return s, fd, gpubackend.Success
 }
 
@@ -52,7 +55,8 @@ func (x *Sharing) MapShared(s gpubackend.Shared, fd int) (uint64, gpubackend.Res
 		return 0, result
 	}
 	if s.Bytes == 0 || s.Bytes%gpubackend.Granularity != 0 || s.Start%gpubackend.Granularity != 0 ||
-		s.Bytes > x.options.Memory.Space().Size() || s.Start > x.options.Memory.Space().Size()-s.Bytes || !memfd.Sealed(fd, s.Start+s.Bytes) {
+		s.Bytes > x.options.Memory.Space().Size() || s.Start > x.options.Memory.Space().Size()-s.Bytes ||
+		!memfd.Sealed(fd, s.Start+s.Bytes) {
 		return 0, gpubackend.InvalidValue
 	}
 	return x.options.Memory.AllocPiece(fd, int64(s.Start), s.Bytes)
@@ -67,7 +71,9 @@ func (x *Sharing) UnmapShared(addr uint64) gpubackend.Result {
 }
 
 // ShareEvent implements gpubackend.Driver: the file is the event's page.
-func (x *Sharing) ShareEvent(h gpubackend.Event) (s gpubackend.SharedEvent, fd int, result gpubackend.Result) {
+func (x *Sharing) ShareEvent(
+	h gpubackend.Event,
+) (s gpubackend.SharedEvent, fd int, result gpubackend.Result) {
 	e, result := x.options.Streams.Shareable(h)
 	if result != gpubackend.Success {
 		return s, -1, result
@@ -80,7 +86,9 @@ func (x *Sharing) ShareEvent(h gpubackend.Event) (s gpubackend.SharedEvent, fd i
 }
 
 // OpenEvent implements gpubackend.Driver.
-func (x *Sharing) OpenEvent(_ gpubackend.SharedEvent, fd int) (gpubackend.Event, gpubackend.Result) {
+func (x *Sharing) OpenEvent(
+	_ gpubackend.SharedEvent, fd int,
+) (gpubackend.Event, gpubackend.Result) {
 	c, result := x.options.Contexts.Current()
 	if result != gpubackend.Success {
 		return 0, result

@@ -96,7 +96,8 @@ func (s *Space) Replace(addr, bytes uint64, writable bool) {
 // Withdraw takes away the range at addr. Work that comes too late finds no region.
 func (s *Space) Withdraw(addr uint64) { s.table.Store(s.table.Load().without(addr)) }
 
-// WithFile calls alloc, which takes a piece of the heap: it is mapped from a file, from start on, instead of the window's own.
+// WithFile calls alloc, which takes a piece of the heap: it is mapped from a file, from start on,
+// instead of the window's own.
 func (s *Space) WithFile(file int, start int64, alloc func()) {
 	s.file, s.start = file, start
 	alloc()

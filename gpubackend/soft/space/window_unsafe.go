@@ -11,7 +11,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/memfd"
 )
 
-// window is the range of addresses where device memory lives: one sparse file in memory, mapped as a whole.
+// window is the range of addresses where device memory lives: one sparse file in memory, mapped as
+// a whole.
 type window struct {
 	base, size uint64
 	file       int
@@ -44,18 +45,20 @@ func (w *window) restore(addr, size uint64) error {
 }
 
 func (w *window) mmap(fd int, offset int64, addr, size uint64, flags int) error {
-	// SAFETY: with MAP_FIXED the range lies in the window, which is this type's alone; with MAP_FIXED_NOREPLACE
-	// nothing was there. Memory of the Go runtime is never replaced.
+	// SAFETY: with MAP_FIXED the range lies in the window, which is this type's alone; with
+	// MAP_FIXED_NOREPLACE nothing was there. Memory of the Go runtime is never replaced.
 	got, err := unix.MmapPtr(fd, offset, Pointer(addr), uintptr(size), unix.PROT_READ|unix.PROT_WRITE, flags)
 	if err == nil && got != Pointer(addr) {
-		// SAFETY: a kernel without MAP_FIXED_NOREPLACE chose another place, which nothing refers to.
+		// SAFETY: a kernel without MAP_FIXED_NOREPLACE chose another place, which nothing refers
+		// to.
 		_ = unix.MunmapPtr(got, uintptr(size))
 		err = unix.EEXIST
 	}
 	return err
 }
 
-// discard gives the memory of a range back to the system; the range stays mapped and reads as zeros.
+// discard gives the memory of a range back to the system; the range stays mapped and reads as
+// zeros.
 func (w *window) discard(addr, size uint64) error {
 	return unix.Fallocate(w.file, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(addr-w.base), int64(size))
 }
@@ -72,7 +75,8 @@ func Bytes(addr, n uint64) []byte {
 	if n == 0 {
 		return nil
 	}
-	// SAFETY: the range is device memory or registered host memory (see table.covers), never the Go heap.
+	// SAFETY: the range is device memory or registered host memory (see table.covers), never the Go
+	// heap.
 	return unsafe.Slice((*byte)(Pointer(addr)), n)
 }
 
@@ -95,10 +99,12 @@ func ReserveAgain(addr, size uint64) error { return reserveAt(addr, size, unix.M
 
 func reserveAt(addr, size uint64, flags int) error {
 	flags |= unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_NORESERVE
-	// SAFETY: with MAP_FIXED the range is one that was reserved before; with MAP_FIXED_NOREPLACE nothing was there.
+	// SAFETY: with MAP_FIXED the range is one that was reserved before; with MAP_FIXED_NOREPLACE
+	// nothing was there.
 	got, err := unix.MmapPtr(-1, 0, Pointer(addr), uintptr(size), unix.PROT_NONE, flags)
 	if err == nil && got != Pointer(addr) {
-		// SAFETY: a kernel without MAP_FIXED_NOREPLACE chose another place, which nothing refers to.
+		// SAFETY: a kernel without MAP_FIXED_NOREPLACE chose another place, which nothing refers
+		// to.
 		_ = unix.MunmapPtr(got, uintptr(size))
 		err = unix.EEXIST
 	}

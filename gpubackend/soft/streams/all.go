@@ -40,7 +40,9 @@ func (x *Streams) Busy(g *contexts.Green) bool {
 }
 
 // chosen returns the streams of a context, or of the green context, after checking the event.
-func (x *Streams) chosen(h gpubackend.Event, c *contexts.Context, g *contexts.Green) (*event, []*Stream, gpubackend.Result) {
+func (x *Streams) chosen(
+	h gpubackend.Event, c *contexts.Context, g *contexts.Green,
+) (*event, []*Stream, gpubackend.Result) {
 	e, result := x.event(h)
 	switch {
 	case result != gpubackend.Success:
@@ -65,7 +67,9 @@ func (x *Streams) chosen(h gpubackend.Event, c *contexts.Context, g *contexts.Gr
 }
 
 // RecordAll records an event behind all work in some streams.
-func (x *Streams) RecordAll(h gpubackend.Event, c *contexts.Context, g *contexts.Green) gpubackend.Result {
+func (x *Streams) RecordAll(
+	h gpubackend.Event, c *contexts.Context, g *contexts.Green,
+) gpubackend.Result {
 	e, streams, result := x.chosen(h, c, g)
 	if result != gpubackend.Success {
 		return result
@@ -82,7 +86,9 @@ func (x *Streams) RecordAll(h gpubackend.Event, c *contexts.Context, g *contexts
 }
 
 // WaitAll makes some streams wait for an event.
-func (x *Streams) WaitAll(h gpubackend.Event, c *contexts.Context, g *contexts.Green) gpubackend.Result {
+func (x *Streams) WaitAll(
+	h gpubackend.Event, c *contexts.Context, g *contexts.Green,
+) gpubackend.Result {
 	e, streams, result := x.chosen(h, c, g)
 	if result != gpubackend.Success {
 		return result

@@ -34,7 +34,9 @@ func (a streamAttributes) value(attr uint64) (
 }
 
 // StreamGetAttribute implements gpubackend.Driver.
-func (x *Streams) StreamGetAttribute(h gpubackend.Stream, attr uint64, out []byte) gpubackend.Result {
+func (x *Streams) StreamGetAttribute(
+	h gpubackend.Stream, attr uint64, out []byte,
+) gpubackend.Result {
 	s, result := x.Find(h)
 	if result != gpubackend.Success {
 		return result
@@ -47,7 +49,9 @@ func (x *Streams) StreamGetAttribute(h gpubackend.Stream, attr uint64, out []byt
 }
 
 // StreamSetAttribute implements gpubackend.Driver.
-func (x *Streams) StreamSetAttribute(h gpubackend.Stream, attr uint64, value []byte) gpubackend.Result {
+func (x *Streams) StreamSetAttribute(
+	h gpubackend.Stream, attr uint64, value []byte,
+) gpubackend.Result {
 	s, result := x.Find(h)
 	if result != gpubackend.Success {
 		return result

@@ -105,8 +105,8 @@ func (x *Streams) StreamEndCapture(h gpubackend.Stream) (gpubackend.Graph, gpuba
 	return gpubackend.Graph(c.graph.Handle), gpubackend.Success
 }
 
-// endCapture lets the streams of a capture run again. Unless its graph is wanted, it goes, also when
-// the capture only added to it.
+// endCapture lets the streams of a capture run again. Unless its graph is wanted, it goes, also
+// when the capture only added to it.
 func (x *Streams) endCapture(c *capture, wanted bool) {
 	for _, s := range c.joined {
 		s.capture, s.tail = nil, nil
@@ -183,7 +183,8 @@ func (s *Stream) Refuse() gpubackend.Result {
 	return gpubackend.StreamCaptureUnsupported
 }
 
-// Spoil makes the capture of a stream invalid, because of a call that failed although it could be recorded.
+// Spoil makes the capture of a stream invalid, because of a call that failed although it could be
+// recorded.
 func (s *Stream) Spoil() {
 	if s.capture != nil {
 		s.capture.bad = true

@@ -8,8 +8,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// recordCaptured records an event in a stream that records: as a node, or as a point of the capture, at which other
-// streams can join it.
+// recordCaptured records an event in a stream that records: as a node, or as a point of the
+// capture, at which other streams can join it.
 func (x *Streams) recordCaptured(s *Stream, h gpubackend.Event, flags uint64) gpubackend.Result {
 	if flags == ExternalFlag {
 		return x.Record(s, &gpubackend.Node{Type: gpubackend.NodeEventRecord, Event: h})

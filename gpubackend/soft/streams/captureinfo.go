@@ -35,7 +35,9 @@ func (x *Streams) StreamCaptureInfo(h gpubackend.Stream, edges []byte) (
 
 // recordsBlocking says whether a stream records that the legacy stream would wait for.
 func (g *streamGroup) recordsBlocking() bool {
-	return slices.ContainsFunc(g.set.list, func(s *Stream) bool { return s.capture != nil && s.blocking && s.group == g })
+	return slices.ContainsFunc(g.set.list, func(s *Stream) bool {
+		return s.capture != nil && s.blocking && s.group == g
+	})
 }
 
 // StreamUpdateCaptureDependencies implements gpubackend.Driver.

@@ -3,13 +3,13 @@
 // Package streams owns the streams and events of a software GPU, the order of what is in them, host
 // functions, and captures.
 //
-// A stream is a chain of tasks, the legacy default stream has edges to and from the blocking streams, an
-// event is a task that does nothing but note the time. Who puts work into a stream asks for it (Target),
-// and whether it is being captured (Recording): then the work becomes a node of a graph (Record), else a
-// task (Enqueue).
+// A stream is a chain of tasks, the legacy default stream has edges to and from the blocking
+// streams, an event is a task that does nothing but note the time. Who puts work into a stream asks
+// for it (Target), and whether it is being captured (Recording): then the work becomes a node of a
+// graph (Record), else a task (Enqueue).
 //
-// Files: stream.go (the room, streams and their order), attributes.go, event.go, hostfunc.go, all.go
-// (events of whole contexts), capture.go, captureevent.go, captureinfo.go, announce.go.
+// Files: stream.go (the room, streams and their order), attributes.go, event.go, hostfunc.go,
+// all.go (events of whole contexts), capture.go, captureevent.go, captureinfo.go, announce.go.
 //
 // Handles come from the guest and are looked up. A Streams belongs to one goroutine; tasks are the
 // scheduler's once they are in a stream.

@@ -73,7 +73,9 @@ func (x *Streams) EventDestroy(h gpubackend.Event) gpubackend.Result {
 }
 
 // EventRecordWithFlags implements gpubackend.Driver.
-func (x *Streams) EventRecordWithFlags(h gpubackend.Event, sh gpubackend.Stream, flags uint64) gpubackend.Result {
+func (x *Streams) EventRecordWithFlags(
+	h gpubackend.Event, sh gpubackend.Stream, flags uint64,
+) gpubackend.Result {
 	e, result := x.event(h)
 	if result != gpubackend.Success {
 		return result
@@ -152,7 +154,9 @@ func (x *Streams) CheckEvent(h gpubackend.Event) gpubackend.Result {
 }
 
 // PrepareEvent prepares a node that records an event or waits for one: a mark in the graph.
-func (x *Streams) PrepareEvent(n *gpubackend.Node, c *contexts.Context) (func() *scheduler.Task, gpubackend.Result) {
+func (x *Streams) PrepareEvent(
+	n *gpubackend.Node, c *contexts.Context,
+) (func() *scheduler.Task, gpubackend.Result) {
 	_, result := x.event(n.Event)
 	return func() *scheduler.Task { return &scheduler.Task{Domain: c.Domain} }, result
 }
@@ -193,7 +197,9 @@ func (e *event) isDone(s *scheduler.Scheduler) bool {
 }
 
 // StreamWaitEvent implements gpubackend.Driver. What counts is the latest record so far.
-func (x *Streams) StreamWaitEvent(sh gpubackend.Stream, h gpubackend.Event, flags uint64) gpubackend.Result {
+func (x *Streams) StreamWaitEvent(
+	sh gpubackend.Stream, h gpubackend.Event, flags uint64,
+) gpubackend.Result {
 	s, result := x.Target(sh)
 	if result != gpubackend.Success {
 		return result

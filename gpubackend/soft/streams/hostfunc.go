@@ -8,8 +8,11 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
-// HostFunc implements gpubackend.Driver. In a context that failed, f is not called and release does nothing.
-func (x *Streams) HostFunc(h gpubackend.Stream, token uint64, f func(uint64)) (func(), gpubackend.Result) {
+// HostFunc implements gpubackend.Driver. In a context that failed, f is not called and release does
+// nothing.
+func (x *Streams) HostFunc(
+	h gpubackend.Stream, token uint64, f func(uint64),
+) (func(), gpubackend.Result) {
 	s, result := x.Target(h)
 	if result != gpubackend.Success {
 		return nil, result
@@ -23,7 +26,9 @@ func (x *Streams) HostFunc(h gpubackend.Stream, token uint64, f func(uint64)) (f
 }
 
 // HostFuncKept implements gpubackend.Capturing.
-func (x *Streams) HostFuncKept(h gpubackend.Stream, token uint64, f gpubackend.HostCall) gpubackend.Result {
+func (x *Streams) HostFuncKept(
+	h gpubackend.Stream, token uint64, f gpubackend.HostCall,
+) gpubackend.Result {
 	s, result := x.Target(h)
 	if result != gpubackend.Success {
 		return result
@@ -37,7 +42,9 @@ func (x *Streams) HostFuncKept(h gpubackend.Stream, token uint64, f gpubackend.H
 }
 
 // PrepareHost prepares a node of a graph that calls the host.
-func (x *Streams) PrepareHost(n *gpubackend.Node, c *contexts.Context) (func() *scheduler.Task, gpubackend.Result) {
+func (x *Streams) PrepareHost(
+	n *gpubackend.Node, c *contexts.Context,
+) (func() *scheduler.Task, gpubackend.Result) {
 	return func() *scheduler.Task { return x.hostTask(n, c) }, gpubackend.Success
 }
 

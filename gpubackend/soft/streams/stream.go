@@ -241,7 +241,9 @@ func (x *Streams) CtxGetStreamPriorityRange() (least, greatest uint64, result gp
 
 // StreamCreateWithPriority implements gpubackend.Driver. Any priority will do: CUDA cuts it to its
 // range.
-func (x *Streams) StreamCreateWithPriority(flags, priority uint64) (gpubackend.Stream, gpubackend.Result) {
+func (x *Streams) StreamCreateWithPriority(
+	flags, priority uint64,
+) (gpubackend.Stream, gpubackend.Result) {
 	c, result := x.options.Contexts.Current()
 	if result != gpubackend.Success {
 		return 0, result
@@ -249,7 +251,8 @@ func (x *Streams) StreamCreateWithPriority(flags, priority uint64) (gpubackend.S
 	if flags&^cudaabi.StreamNonBlocking != 0 {
 		return 0, gpubackend.InvalidValue
 	}
-	s := &Stream{ctx: c, group: x.group(c, x.options.Contexts.CurrentGreen()), blocking: flags&cudaabi.StreamNonBlocking == 0}
+	group := x.group(c, x.options.Contexts.CurrentGreen())
+	s := &Stream{ctx: c, group: group, blocking: flags&cudaabi.StreamNonBlocking == 0}
 	if priority != 0 {
 		s.attributes = streamAttributes{cudaabi.LaunchAttributePriority: priorityValue(priority)}
 	}

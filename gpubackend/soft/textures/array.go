@@ -117,7 +117,9 @@ func (a *arrayDesc) level(n uint) arrayDesc {
 }
 
 // newArray enters an array whose memory there is.
-func (x *Textures) newArray(c *contexts.Context, desc arrayDesc, base uint64, levels *mipmappedArray) *array {
+func (x *Textures) newArray(
+	c *contexts.Context, desc arrayDesc, base uint64, levels *mipmappedArray,
+) *array {
 	a := &array{Context: c, desc: desc, levels: levels}
 	a.Image, _ = desc.image(base)
 	a.handle = x.options.Handles.Add(a)
@@ -236,8 +238,11 @@ func (a *arrayDesc) levelCount() uint64 {
 	return min(uint64(bits.Len64(size)), maxTexelLevels)
 }
 
-// MipmappedArrayCreate implements gpubackend.Driver. There are at most as many levels as the sizes have.
-func (x *Textures) MipmappedArrayCreate(b []byte, levels uint64) (gpubackend.MipmappedArray, gpubackend.Result) {
+// MipmappedArrayCreate implements gpubackend.Driver. There are at most as many levels as the sizes
+// have.
+func (x *Textures) MipmappedArrayCreate(
+	b []byte, levels uint64,
+) (gpubackend.MipmappedArray, gpubackend.Result) {
 	c, result := x.options.Contexts.Current()
 	desc := decodeArrayDesc(b)
 	if result == gpubackend.Success {
@@ -293,7 +298,9 @@ func (x *Textures) MipmappedArrayDestroy(h gpubackend.MipmappedArray) gpubackend
 }
 
 // MipmappedArrayGetLevel implements gpubackend.Driver. A level is the same array each time.
-func (x *Textures) MipmappedArrayGetLevel(h gpubackend.MipmappedArray, level uint64) (gpubackend.Array, gpubackend.Result) {
+func (x *Textures) MipmappedArrayGetLevel(
+	h gpubackend.MipmappedArray, level uint64,
+) (gpubackend.Array, gpubackend.Result) {
 	m, result := x.mipmapped(h)
 	if result != gpubackend.Success {
 		return 0, result
@@ -305,7 +312,9 @@ func (x *Textures) MipmappedArrayGetLevel(h gpubackend.MipmappedArray, level uin
 }
 
 // DeviceGetTexture1DLinearMaxWidth implements gpubackend.Driver.
-func (x *Textures) DeviceGetTexture1DLinearMaxWidth(format, channels, dev uint64) (uint64, gpubackend.Result) {
+func (x *Textures) DeviceGetTexture1DLinearMaxWidth(
+	format, channels, dev uint64,
+) (uint64, gpubackend.Result) {
 	if result := x.options.Contexts.CheckDevice(dev); result != gpubackend.Success {
 		return 0, result
 	}

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package textures owns the arrays, mipmapped arrays, texture and surface objects of a software GPU, and the texture and surface
-// references of its modules.
+// Package textures owns the arrays, mipmapped arrays, texture and surface objects of a software
+// GPU, and the texture and surface references of its modules.
 //
-// An array is device memory without gaps between rows. What kernels use of a texture or surface never changes: objects are
-// found by number when an instruction runs, references are what they were bound to when the launch was queued (Bindings).
-// Destroyed objects and arrays stay for the work that was queued before.
+// An array is device memory without gaps between rows. What kernels use of a texture or surface
+// never changes: objects are found by number when an instruction runs, references are what they
+// were bound to when the launch was queued (Bindings). Destroyed objects and arrays stay for the
+// work that was queued before.
 //
-// Files: textures.go (the room), array.go, texture.go (objects), textureview.go, reference.go, referencestate.go.
+// Files: textures.go (the room), array.go, texture.go (objects), textureview.go, reference.go,
+// referencestate.go.
 //
-// Descriptions come from the guest, and are read once and checked. A Textures belongs to one goroutine, but for what kernels find
-// objects by (KernelObjects).
+// Descriptions come from the guest, and are read once and checked. A Textures belongs to one
+// goroutine, but for what kernels find objects by (KernelObjects).
 package textures

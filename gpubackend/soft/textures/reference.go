@@ -14,7 +14,8 @@ import (
 // MaxReferences bounds the texture references that a context has made by TexRefCreate.
 const MaxReferences = 1 << 16
 
-// textureReference is a CUtexref: of a module, or made by TexRefCreate. Launches get what it is when they are queued.
+// textureReference is a CUtexref: of a module, or made by TexRefCreate. Launches get what it is
+// when they are queued.
 type textureReference struct {
 	Context *contexts.Context
 	module  *code.Module // nil for one made by TexRefCreate
@@ -49,7 +50,8 @@ type surfaceReference struct {
 func (r *textureReference) Owner() *contexts.Context { return r.Context }
 func (r *surfaceReference) Owner() *contexts.Context { return r.module.Context }
 
-// newTextureReference is one in its first state: a float a texel, read by number, clamped at the edges.
+// newTextureReference is one in its first state: a float a texel, read by number, clamped at the
+// edges.
 func newTextureReference(c *contexts.Context) *textureReference {
 	r := &textureReference{Context: c, format: simt.FormatFloat, channels: 1}
 	for i := range r.sampling.address {
@@ -58,7 +60,8 @@ func newTextureReference(c *contexts.Context) *textureReference {
 	return r
 }
 
-// references are those of a module that somebody has asked for, by number, and what they are bound to.
+// references are those of a module that somebody has asked for, by number, and what they are bound
+// to.
 type references struct {
 	textures map[int]*textureReference
 	surfaces map[int]*surfaceReference
@@ -89,7 +92,9 @@ func indexOf(m *code.Module, name string, surface bool) (int, gpubackend.Result)
 }
 
 // ModuleGetTexRef implements gpubackend.Driver. It is the same one each time.
-func (x *Textures) ModuleGetTexRef(h gpubackend.Module, name string) (gpubackend.TextureReference, gpubackend.Result) {
+func (x *Textures) ModuleGetTexRef(
+	h gpubackend.Module, name string,
+) (gpubackend.TextureReference, gpubackend.Result) {
 	m, result := x.options.Code.Module(h)
 	if result != gpubackend.Success {
 		return 0, result
@@ -111,7 +116,9 @@ func (x *Textures) ModuleGetTexRef(h gpubackend.Module, name string) (gpubackend
 }
 
 // ModuleGetSurfRef implements gpubackend.Driver. It is the same one each time.
-func (x *Textures) ModuleGetSurfRef(h gpubackend.Module, name string) (gpubackend.SurfaceReference, gpubackend.Result) {
+func (x *Textures) ModuleGetSurfRef(
+	h gpubackend.Module, name string,
+) (gpubackend.SurfaceReference, gpubackend.Result) {
 	m, result := x.options.Code.Module(h)
 	if result != gpubackend.Success {
 		return 0, result
@@ -219,7 +226,9 @@ func (x *Textures) TexRefDestroy(h gpubackend.TextureReference) gpubackend.Resul
 }
 
 // textureReference finds a texture reference.
-func (x *Textures) textureReference(h gpubackend.TextureReference) (*textureReference, gpubackend.Result) {
+func (x *Textures) textureReference(
+	h gpubackend.TextureReference,
+) (*textureReference, gpubackend.Result) {
 	if _, result := x.options.Contexts.Current(); result != gpubackend.Success {
 		return nil, result
 	}
@@ -240,7 +249,9 @@ func (x *Textures) changing(h gpubackend.TextureReference) (*textureReference, g
 }
 
 // surfaceReference finds a surface reference.
-func (x *Textures) surfaceReference(h gpubackend.SurfaceReference) (*surfaceReference, gpubackend.Result) {
+func (x *Textures) surfaceReference(
+	h gpubackend.SurfaceReference,
+) (*surfaceReference, gpubackend.Result) {
 	if _, result := x.options.Contexts.Current(); result != gpubackend.Success {
 		return nil, result
 	}
@@ -252,7 +263,9 @@ func (x *Textures) surfaceReference(h gpubackend.SurfaceReference) (*surfaceRefe
 }
 
 // SurfRefSetArray implements gpubackend.Driver. There are no flags.
-func (x *Textures) SurfRefSetArray(h gpubackend.SurfaceReference, a gpubackend.Array, flags uint64) gpubackend.Result {
+func (x *Textures) SurfRefSetArray(
+	h gpubackend.SurfaceReference, a gpubackend.Array, flags uint64,
+) gpubackend.Result {
 	r, result := x.surfaceReference(h)
 	if result != gpubackend.Success {
 		return result
@@ -272,7 +285,9 @@ func (x *Textures) SurfRefSetArray(h gpubackend.SurfaceReference, a gpubackend.A
 }
 
 // SurfRefGetArray implements gpubackend.Driver.
-func (x *Textures) SurfRefGetArray(h gpubackend.SurfaceReference) (gpubackend.Array, gpubackend.Result) {
+func (x *Textures) SurfRefGetArray(
+	h gpubackend.SurfaceReference,
+) (gpubackend.Array, gpubackend.Result) {
 	r, result := x.surfaceReference(h)
 	if result != gpubackend.Success {
 		return 0, result
@@ -283,9 +298,11 @@ func (x *Textures) SurfRefGetArray(h gpubackend.SurfaceReference) (gpubackend.Ar
 	return gpubackend.Array(r.array.handle), gpubackend.Success
 }
 
-// ParamSetTexRef implements gpubackend.Driver. All functions of a module see its references, as this call would make
-// them: there is nothing to change.
-func (x *Textures) ParamSetTexRef(f gpubackend.Function, unit uint64, h gpubackend.TextureReference) gpubackend.Result {
+// ParamSetTexRef implements gpubackend.Driver. All functions of a module see its references, as
+// this call would make them: there is nothing to change.
+func (x *Textures) ParamSetTexRef(
+	f gpubackend.Function, unit uint64, h gpubackend.TextureReference,
+) gpubackend.Result {
 	function, result := x.options.Code.Function(f)
 	if result != gpubackend.Success {
 		return result

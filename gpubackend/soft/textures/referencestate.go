@@ -32,7 +32,9 @@ func (r *textureReference) adopt(desc *arrayDesc, flags uint64) {
 }
 
 // TexRefSetArray implements gpubackend.Driver.
-func (x *Textures) TexRefSetArray(h gpubackend.TextureReference, a gpubackend.Array, flags uint64) gpubackend.Result {
+func (x *Textures) TexRefSetArray(
+	h gpubackend.TextureReference, a gpubackend.Array, flags uint64,
+) gpubackend.Result {
 	r, result := x.changing(h)
 	if result != gpubackend.Success {
 		return result
@@ -71,9 +73,11 @@ func (x *Textures) TexRefSetMipmappedArray(
 	return gpubackend.Success
 }
 
-// TexRefSetAddress implements gpubackend.Driver. Textures begin at aligned addresses; offset says how far behind that
-// the memory begins.
-func (x *Textures) TexRefSetAddress(h gpubackend.TextureReference, addr, bytes uint64) (offset uint64, result gpubackend.Result) {
+// TexRefSetAddress implements gpubackend.Driver. Textures begin at aligned addresses; offset says
+// how far behind that the memory begins.
+func (x *Textures) TexRefSetAddress(
+	h gpubackend.TextureReference, addr, bytes uint64,
+) (offset uint64, result gpubackend.Result) {
 	r, result := x.changing(h)
 	if result != gpubackend.Success {
 		return 0, result
@@ -91,8 +95,11 @@ func (x *Textures) TexRefSetAddress(h gpubackend.TextureReference, addr, bytes u
 	return offset, gpubackend.Success
 }
 
-// TexRefSetAddress2D implements gpubackend.Driver. The format is the description's: a CUDA_ARRAY_DESCRIPTOR.
-func (x *Textures) TexRefSetAddress2D(h gpubackend.TextureReference, desc []byte, addr, pitch uint64) gpubackend.Result {
+// TexRefSetAddress2D implements gpubackend.Driver. The format is the description's: a
+// CUDA_ARRAY_DESCRIPTOR.
+func (x *Textures) TexRefSetAddress2D(
+	h gpubackend.TextureReference, desc []byte, addr, pitch uint64,
+) gpubackend.Result {
 	r, result := x.changing(h)
 	if result != gpubackend.Success {
 		return result
@@ -100,7 +107,8 @@ func (x *Textures) TexRefSetAddress2D(h gpubackend.TextureReference, desc []byte
 	a := cudaabi.ArrayDescriptor(desc)
 	rows := memoryRows{addr, a.Width(), a.Height(), pitch}
 	format, channels := simt.Format(a.Format()), a.NumChannels()
-	if _, result := x.pitchSource(addr, rows.width, rows.height, pitch, format, channels); result != gpubackend.Success {
+	_, result = x.pitchSource(addr, rows.width, rows.height, pitch, format, channels)
+	if result != gpubackend.Success {
 		return result
 	}
 	r.unbind()
@@ -108,8 +116,11 @@ func (x *Textures) TexRefSetAddress2D(h gpubackend.TextureReference, desc []byte
 	return gpubackend.Success
 }
 
-// TexRefSetFormat implements gpubackend.Driver. With an array or rows bound, texels keep their size.
-func (x *Textures) TexRefSetFormat(h gpubackend.TextureReference, format, channels uint64) gpubackend.Result {
+// TexRefSetFormat implements gpubackend.Driver. With an array or rows bound, texels keep their
+// size.
+func (x *Textures) TexRefSetFormat(
+	h gpubackend.TextureReference, format, channels uint64,
+) gpubackend.Result {
 	r, result := x.changing(h)
 	if result != gpubackend.Success {
 		return result
@@ -126,7 +137,9 @@ func (x *Textures) TexRefSetFormat(h gpubackend.TextureReference, format, channe
 }
 
 // TexRefSetAddressMode implements gpubackend.Driver.
-func (x *Textures) TexRefSetAddressMode(h gpubackend.TextureReference, dim, mode uint64) gpubackend.Result {
+func (x *Textures) TexRefSetAddressMode(
+	h gpubackend.TextureReference, dim, mode uint64,
+) gpubackend.Result {
 	r, result := x.changing(h)
 	if result != gpubackend.Success {
 		return result
@@ -139,16 +152,22 @@ func (x *Textures) TexRefSetAddressMode(h gpubackend.TextureReference, dim, mode
 }
 
 // TexRefSetFilterMode implements gpubackend.Driver.
-func (x *Textures) TexRefSetFilterMode(h gpubackend.TextureReference, mode uint64) gpubackend.Result {
+func (x *Textures) TexRefSetFilterMode(
+	h gpubackend.TextureReference, mode uint64,
+) gpubackend.Result {
 	return x.setFilter(h, mode, func(s *sampling) *uint32 { return &s.filter })
 }
 
 // TexRefSetMipmapFilterMode implements gpubackend.Driver.
-func (x *Textures) TexRefSetMipmapFilterMode(h gpubackend.TextureReference, mode uint64) gpubackend.Result {
+func (x *Textures) TexRefSetMipmapFilterMode(
+	h gpubackend.TextureReference, mode uint64,
+) gpubackend.Result {
 	return x.setFilter(h, mode, func(s *sampling) *uint32 { return &s.levelFilter })
 }
 
-func (x *Textures) setFilter(h gpubackend.TextureReference, mode uint64, field func(*sampling) *uint32) gpubackend.Result {
+func (x *Textures) setFilter(
+	h gpubackend.TextureReference, mode uint64, field func(*sampling) *uint32,
+) gpubackend.Result {
 	r, result := x.changing(h)
 	if result != gpubackend.Success {
 		return result
@@ -161,7 +180,9 @@ func (x *Textures) setFilter(h gpubackend.TextureReference, mode uint64, field f
 }
 
 // TexRefSetMipmapLevelBias implements gpubackend.Driver.
-func (x *Textures) TexRefSetMipmapLevelBias(h gpubackend.TextureReference, bias uint64) gpubackend.Result {
+func (x *Textures) TexRefSetMipmapLevelBias(
+	h gpubackend.TextureReference, bias uint64,
+) gpubackend.Result {
 	r, result := x.changing(h)
 	if result == gpubackend.Success {
 		r.sampling.levelBias = math.Float32frombits(uint32(bias))
@@ -170,7 +191,9 @@ func (x *Textures) TexRefSetMipmapLevelBias(h gpubackend.TextureReference, bias 
 }
 
 // TexRefSetMipmapLevelClamp implements gpubackend.Driver.
-func (x *Textures) TexRefSetMipmapLevelClamp(h gpubackend.TextureReference, least, most uint64) gpubackend.Result {
+func (x *Textures) TexRefSetMipmapLevelClamp(
+	h gpubackend.TextureReference, least, most uint64,
+) gpubackend.Result {
 	r, result := x.changing(h)
 	if result == gpubackend.Success {
 		r.sampling.minLevel = math.Float32frombits(uint32(least))
@@ -180,7 +203,9 @@ func (x *Textures) TexRefSetMipmapLevelClamp(h gpubackend.TextureReference, leas
 }
 
 // TexRefSetMaxAnisotropy implements gpubackend.Driver.
-func (x *Textures) TexRefSetMaxAnisotropy(h gpubackend.TextureReference, most uint64) gpubackend.Result {
+func (x *Textures) TexRefSetMaxAnisotropy(
+	h gpubackend.TextureReference, most uint64,
+) gpubackend.Result {
 	r, result := x.changing(h)
 	if result == gpubackend.Success {
 		r.sampling.anisotropy = uint32(most)
@@ -189,7 +214,9 @@ func (x *Textures) TexRefSetMaxAnisotropy(h gpubackend.TextureReference, most ui
 }
 
 // TexRefSetBorderColor implements gpubackend.Driver.
-func (x *Textures) TexRefSetBorderColor(h gpubackend.TextureReference, color []byte) gpubackend.Result {
+func (x *Textures) TexRefSetBorderColor(
+	h gpubackend.TextureReference, color []byte,
+) gpubackend.Result {
 	r, result := x.changing(h)
 	if result != gpubackend.Success {
 		return result
@@ -226,7 +253,9 @@ func (x *Textures) TexRefGetAddress(h gpubackend.TextureReference) (uint64, gpub
 }
 
 // TexRefGetArray implements gpubackend.Driver.
-func (x *Textures) TexRefGetArray(h gpubackend.TextureReference) (gpubackend.Array, gpubackend.Result) {
+func (x *Textures) TexRefGetArray(
+	h gpubackend.TextureReference,
+) (gpubackend.Array, gpubackend.Result) {
 	r, result := x.textureReference(h)
 	if result != gpubackend.Success {
 		return 0, result
@@ -238,7 +267,9 @@ func (x *Textures) TexRefGetArray(h gpubackend.TextureReference) (gpubackend.Arr
 }
 
 // TexRefGetMipmappedArray implements gpubackend.Driver.
-func (x *Textures) TexRefGetMipmappedArray(h gpubackend.TextureReference) (gpubackend.MipmappedArray, gpubackend.Result) {
+func (x *Textures) TexRefGetMipmappedArray(
+	h gpubackend.TextureReference,
+) (gpubackend.MipmappedArray, gpubackend.Result) {
 	r, result := x.textureReference(h)
 	if result != gpubackend.Success {
 		return 0, result
@@ -250,7 +281,9 @@ func (x *Textures) TexRefGetMipmappedArray(h gpubackend.TextureReference) (gpuba
 }
 
 // TexRefGetAddressMode implements gpubackend.Driver.
-func (x *Textures) TexRefGetAddressMode(h gpubackend.TextureReference, dim uint64) (uint64, gpubackend.Result) {
+func (x *Textures) TexRefGetAddressMode(
+	h gpubackend.TextureReference, dim uint64,
+) (uint64, gpubackend.Result) {
 	r, result := x.textureReference(h)
 	if result != gpubackend.Success {
 		return 0, result
@@ -267,17 +300,23 @@ func (x *Textures) TexRefGetFilterMode(h gpubackend.TextureReference) (uint64, g
 }
 
 // TexRefGetMipmapFilterMode implements gpubackend.Driver.
-func (x *Textures) TexRefGetMipmapFilterMode(h gpubackend.TextureReference) (uint64, gpubackend.Result) {
+func (x *Textures) TexRefGetMipmapFilterMode(
+	h gpubackend.TextureReference,
+) (uint64, gpubackend.Result) {
 	return x.told(h, func(s *sampling) uint32 { return s.levelFilter })
 }
 
 // TexRefGetMipmapLevelBias implements gpubackend.Driver.
-func (x *Textures) TexRefGetMipmapLevelBias(h gpubackend.TextureReference) (uint64, gpubackend.Result) {
+func (x *Textures) TexRefGetMipmapLevelBias(
+	h gpubackend.TextureReference,
+) (uint64, gpubackend.Result) {
 	return x.told(h, func(s *sampling) uint32 { return math.Float32bits(s.levelBias) })
 }
 
 // TexRefGetMipmapLevelClamp implements gpubackend.Driver.
-func (x *Textures) TexRefGetMipmapLevelClamp(h gpubackend.TextureReference) (least, most uint64, result gpubackend.Result) {
+func (x *Textures) TexRefGetMipmapLevelClamp(
+	h gpubackend.TextureReference,
+) (least, most uint64, result gpubackend.Result) {
 	r, result := x.textureReference(h)
 	if result != gpubackend.Success {
 		return 0, 0, result
@@ -286,7 +325,9 @@ func (x *Textures) TexRefGetMipmapLevelClamp(h gpubackend.TextureReference) (lea
 }
 
 // TexRefGetMaxAnisotropy implements gpubackend.Driver.
-func (x *Textures) TexRefGetMaxAnisotropy(h gpubackend.TextureReference) (uint64, gpubackend.Result) {
+func (x *Textures) TexRefGetMaxAnisotropy(
+	h gpubackend.TextureReference,
+) (uint64, gpubackend.Result) {
 	return x.told(h, func(s *sampling) uint32 { return s.anisotropy })
 }
 
@@ -296,7 +337,9 @@ func (x *Textures) TexRefGetFlags(h gpubackend.TextureReference) (uint64, gpubac
 }
 
 // told returns a number of a reference's state.
-func (x *Textures) told(h gpubackend.TextureReference, field func(*sampling) uint32) (uint64, gpubackend.Result) {
+func (x *Textures) told(
+	h gpubackend.TextureReference, field func(*sampling) uint32,
+) (uint64, gpubackend.Result) {
 	r, result := x.textureReference(h)
 	if result != gpubackend.Success {
 		return 0, result
@@ -305,7 +348,9 @@ func (x *Textures) told(h gpubackend.TextureReference, field func(*sampling) uin
 }
 
 // TexRefGetBorderColor implements gpubackend.Driver.
-func (x *Textures) TexRefGetBorderColor(color []byte, h gpubackend.TextureReference) gpubackend.Result {
+func (x *Textures) TexRefGetBorderColor(
+	color []byte, h gpubackend.TextureReference,
+) gpubackend.Result {
 	r, result := x.textureReference(h)
 	if result != gpubackend.Success {
 		return result
@@ -317,7 +362,9 @@ func (x *Textures) TexRefGetBorderColor(color []byte, h gpubackend.TextureRefere
 }
 
 // TexRefGetFormat implements gpubackend.Driver.
-func (x *Textures) TexRefGetFormat(h gpubackend.TextureReference) (format, channels uint64, result gpubackend.Result) {
+func (x *Textures) TexRefGetFormat(
+	h gpubackend.TextureReference,
+) (format, channels uint64, result gpubackend.Result) {
 	r, result := x.textureReference(h)
 	if result != gpubackend.Success {
 		return 0, 0, result

@@ -12,7 +12,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
-// Flags of textures. Filtering doesn't cross the edges of a cube's faces here, whatever the flag says.
+// Flags of textures. Filtering doesn't cross the edges of a cube's faces here, whatever the flag
+// says.
 const textureFlags = cudaabi.TextureFlagReadAsInteger | cudaabi.TextureFlagNormalizedCoordinates |
 	cudaabi.TextureFlagSRGB | cudaabi.TextureFlagDisableTrilinearOptimization |
 	cudaabi.TextureFlagSeamlessCubemap
@@ -136,13 +137,16 @@ func (s *source) channelsKnown() gpubackend.Result {
 }
 
 // linearSource is device memory without rows. addr is aligned.
-func (x *Textures) linearSource(addr, bytes uint64, format simt.Format, channels uint32) (source, gpubackend.Result) {
+func (x *Textures) linearSource(
+	addr, bytes uint64, format simt.Format, channels uint32,
+) (source, gpubackend.Result) {
 	s := source{format: format, channels: channels}
 	if result := s.channelsKnown(); result != gpubackend.Success {
 		return s, result
 	}
 	width := bytes / s.texel()
-	if addr%chip.TextureAlignment != 0 || width == 0 || width > chip.MaxLinearTexels || !x.options.Memory.Reaches(addr, bytes, false) {
+	if addr%chip.TextureAlignment != 0 || width == 0 || width > chip.MaxLinearTexels ||
+		!x.options.Memory.Reaches(addr, bytes, false) {
 		return s, gpubackend.InvalidValue
 	}
 	s.levels = []simt.Image{{Base: addr, Width: uint32(width), Height: 1, Depth: 1, Pitch: bytes, Slice: bytes}}
@@ -150,7 +154,9 @@ func (x *Textures) linearSource(addr, bytes uint64, format simt.Format, channels
 }
 
 // pitchSource is device memory with rows.
-func (x *Textures) pitchSource(addr, width, height, pitch uint64, format simt.Format, channels uint32) (source, gpubackend.Result) {
+func (x *Textures) pitchSource(
+	addr, width, height, pitch uint64, format simt.Format, channels uint32,
+) (source, gpubackend.Result) {
 	s := source{format: format, channels: channels, filtered: true}
 	if result := s.channelsKnown(); result != gpubackend.Success {
 		return s, result
@@ -277,7 +283,8 @@ func surfaceOf(a *array) (*simt.Surface, gpubackend.Result) {
 	if a.desc.flags&cudaabi.Array3DSurfaceLdst == 0 {
 		return nil, gpubackend.InvalidValue
 	}
-	return &simt.Surface{Image: a.Image, Layered: a.desc.flags&cudaabi.Array3DLayered != 0, Texel: a.desc.texel()}, gpubackend.Success
+	layered := a.desc.flags&cudaabi.Array3DLayered != 0
+	return &simt.Surface{Image: a.Image, Layered: layered, Texel: a.desc.texel()}, gpubackend.Success
 }
 
 // SurfObjectCreate implements gpubackend.Driver.

@@ -10,19 +10,22 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
-// viewFormats are those of CUresourceViewFormat that aren't compressed, from 1 on, each with 1, 2 and 4 channels.
+// viewFormats are those of CUresourceViewFormat that aren't compressed, from 1 on, each with 1, 2
+// and 4 channels.
 var viewFormats = []simt.Format{
 	simt.FormatUint8, simt.FormatInt8, simt.FormatUint16, simt.FormatInt16, simt.FormatUint32, simt.FormatInt32,
 	simt.FormatHalf, simt.FormatFloat,
 }
 
-// view applies a CUDA_RESOURCE_VIEW_DESC: another format of the same size, some of the levels, some of the layers.
+// view applies a CUDA_RESOURCE_VIEW_DESC: another format of the same size, some of the levels, some
+// of the layers.
 func (s *source) view(b []byte) gpubackend.Result {
 	v := cudaabi.ResourceViewDesc(b)
 	format := v.Format()
 	first, last := v.FirstMipmapLevel(), v.LastMipmapLevel()
 	firstLayer, lastLayer := v.FirstLayer(), v.LastLayer()
-	if !s.filtered || first > last || int(last) >= len(s.levels) || firstLayer > lastLayer || lastLayer >= max(s.levels[0].Depth, 1) {
+	if !s.filtered || first > last || int(last) >= len(s.levels) || firstLayer > lastLayer ||
+		lastLayer >= max(s.levels[0].Depth, 1) {
 		return gpubackend.InvalidValue
 	}
 	if format > 0 {

@@ -12,7 +12,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/streams"
 )
 
-// instantiateFlags are those of cuGraphInstantiate. Priorities of nodes are accepted: nodes run side by side here.
+// instantiateFlags are those of cuGraphInstantiate. Priorities of nodes are accepted: nodes run
+// side by side here.
 const instantiateFlags = cudaabi.GraphInstantiateFlagAutoFreeOnLaunch |
 	cudaabi.GraphInstantiateFlagUpload |
 	cudaabi.GraphInstantiateFlagDeviceLaunch | cudaabi.GraphInstantiateFlagUseNodePriority
@@ -64,7 +65,9 @@ func (x *Exec) executable(h gpubackend.GraphExec) (*executable, gpubackend.Resul
 }
 
 // GraphInstantiateWithFlags implements gpubackend.Driver. It has no stream to upload in.
-func (x *Exec) GraphInstantiateWithFlags(h gpubackend.Graph, flags uint64) (gpubackend.GraphExec, gpubackend.Result) {
+func (x *Exec) GraphInstantiateWithFlags(
+	h gpubackend.Graph, flags uint64,
+) (gpubackend.GraphExec, gpubackend.Result) {
 	if flags&cudaabi.GraphInstantiateFlagUpload != 0 {
 		return 0, gpubackend.InvalidValue
 	}
@@ -85,7 +88,9 @@ func (x *Exec) GraphInstantiate(h gpubackend.Graph, flags uint64, upload gpuback
 	return e, 0, status, result
 }
 
-func (x *Exec) instantiate(h gpubackend.Graph, flags uint64) (gpubackend.GraphExec, uint64, gpubackend.Result) {
+func (x *Exec) instantiate(
+	h gpubackend.Graph, flags uint64,
+) (gpubackend.GraphExec, uint64, gpubackend.Result) {
 	g, result := x.options.Graphs.Find(h)
 	switch {
 	case result != gpubackend.Success:
@@ -104,7 +109,9 @@ func (x *Exec) instantiate(h gpubackend.Graph, flags uint64) (gpubackend.GraphEx
 	if result != gpubackend.Success {
 		return 0, status, result
 	}
-	e := &executable{source: g, flags: flags, own: map[*graphs.Node]*graphs.Node{}, disabled: map[*graphs.Node]bool{}}
+	e := &executable{
+		source: g, flags: flags, own: map[*graphs.Node]*graphs.Node{}, disabled: map[*graphs.Node]bool{},
+	}
 	if e.graph, result = x.options.Graphs.CopyGraph(g, false); result != gpubackend.Success {
 		return 0, cudaabi.GraphInstantiateError, result
 	}
@@ -112,7 +119,7 @@ func (x *Exec) instantiate(h gpubackend.Graph, flags uint64) (gpubackend.GraphEx
 		status, result = cudaabi.GraphInstantiateInvalidStructure, gpubackend.InvalidValue
 	} else if countSteps(e.steps) > graphs.MaxSteps {
 		status, result = cudaabi.GraphInstantiateError, gpubackend.OutOfMemory
-	} else if result = x.options.Graphs.Charge(graphs.StepBytes * countSteps(e.steps)); result != gpubackend.Success {
+	} else if result = x.chargeSteps(e); result != gpubackend.Success {
 		status = cudaabi.GraphInstantiateError
 	}
 	if result != gpubackend.Success {
@@ -122,6 +129,11 @@ func (x *Exec) instantiate(h gpubackend.Graph, flags uint64) (gpubackend.GraphEx
 	g.Instances++
 	e.conditions = e.graph.AllConditions(nil)
 	return gpubackend.GraphExec(x.options.Handles.Add(e)), status, result
+}
+
+// chargeSteps accounts for the steps of an executable graph.
+func (x *Exec) chargeSteps(e *executable) gpubackend.Result {
+	return x.options.Graphs.Charge(graphs.StepBytes * countSteps(e.steps))
 }
 
 // GraphExecDestroy implements gpubackend.Driver. A launch goes on.

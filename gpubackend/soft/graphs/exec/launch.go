@@ -30,7 +30,8 @@ func (x *Exec) GraphLaunch(h gpubackend.GraphExec, sh gpubackend.Stream) gpuback
 	if result != gpubackend.Success {
 		return result
 	}
-	if !x.options.Graphs.CanAllocate(e.nodes(), e.flags&cudaabi.GraphInstantiateFlagAutoFreeOnLaunch != 0) {
+	autoFree := e.flags&cudaabi.GraphInstantiateFlagAutoFreeOnLaunch != 0
+	if !x.options.Graphs.CanAllocate(e.nodes(), autoFree) {
 		return gpubackend.InvalidValue
 	}
 	start, end := &scheduler.Task{}, &scheduler.Task{}

@@ -7,7 +7,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/graphs"
 )
 
-// step is a task of an executable graph: a node's, or none at the begin and the end of a child graph.
+// step is a task of an executable graph: a node's, or none at the begin and the end of a child
+// graph.
 type step struct {
 	node   *graphs.Node
 	after  []int    // steps that come before it; none: it comes first
@@ -25,8 +26,8 @@ func countSteps(steps []step) int {
 	return n
 }
 
-// plan appends the steps of a graph and of its child graphs, all of which come after the given steps, and returns the
-// last ones. It is false if the graph has a cycle.
+// plan appends the steps of a graph and of its child graphs, all of which come after the given
+// steps, and returns the last ones. It is false if the graph has a cycle.
 func (e *executable) plan(g *graphs.Graph, after []int) (ends []int, acyclic bool) {
 	list, acyclic := ordered(g)
 	if !acyclic {

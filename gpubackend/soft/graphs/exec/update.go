@@ -11,7 +11,9 @@ import (
 )
 
 // execNode finds an executable graph's own node for one of the graph that it was made of.
-func (x *Exec) execNode(h gpubackend.GraphExec, nh gpubackend.GraphNode) (*executable, *graphs.Node, gpubackend.Result) {
+func (x *Exec) execNode(
+	h gpubackend.GraphExec, nh gpubackend.GraphNode,
+) (*executable, *graphs.Node, gpubackend.Result) {
 	e, result := x.executable(h)
 	if result != gpubackend.Success {
 		return nil, nil, result
@@ -28,7 +30,9 @@ func (x *Exec) execNode(h gpubackend.GraphExec, nh gpubackend.GraphNode) (*execu
 }
 
 // GraphExecNodeSet implements gpubackend.Driver.
-func (x *Exec) GraphExecNodeSet(h gpubackend.GraphExec, nh gpubackend.GraphNode, what *gpubackend.Node) gpubackend.Result {
+func (x *Exec) GraphExecNodeSet(
+	h gpubackend.GraphExec, nh gpubackend.GraphNode, what *gpubackend.Node,
+) gpubackend.Result {
 	_, n, result := x.execNode(h, nh)
 	if result != gpubackend.Success {
 		return result
@@ -173,7 +177,9 @@ func (x *Exec) GraphExecUpdate(h gpubackend.Graph, eh gpubackend.GraphExec) (
 }
 
 // GraphNodeSetEnabled implements gpubackend.Driver.
-func (x *Exec) GraphNodeSetEnabled(h gpubackend.GraphExec, nh gpubackend.GraphNode, enabled uint64) gpubackend.Result {
+func (x *Exec) GraphNodeSetEnabled(
+	h gpubackend.GraphExec, nh gpubackend.GraphNode, enabled uint64,
+) gpubackend.Result {
 	e, n, result := x.execNode(h, nh)
 	if result != gpubackend.Success {
 		return result
@@ -198,7 +204,9 @@ func canBeDisabled(n *graphs.Node) bool {
 }
 
 // GraphNodeGetEnabled implements gpubackend.Driver.
-func (x *Exec) GraphNodeGetEnabled(h gpubackend.GraphExec, nh gpubackend.GraphNode) (uint64, gpubackend.Result) {
+func (x *Exec) GraphNodeGetEnabled(
+	h gpubackend.GraphExec, nh gpubackend.GraphNode,
+) (uint64, gpubackend.Result) {
 	e, n, result := x.execNode(h, nh)
 	if result != gpubackend.Success {
 		return 0, result
