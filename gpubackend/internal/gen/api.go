@@ -7,17 +7,16 @@ import (
 	"fmt"
 	"os"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
-
-	structures "github.com/paracuda/paracuda/gpubackend/internal/gen/layout"
 )
 
 // api is the driver API as described: cuda.def joined with prototypes.tsv and versions.tsv.
 type api struct {
 	functions  []function        // cuda.def, in file order
 	sets       []set             // cuda.def, in file order
+	kinds      []*kind           // cuda.def, in file order
+	old        map[string]string // older symbols to the newer ones
 	prototypes map[string]string // symbol to C parameter list
 	symbols    []string          // prototypes.tsv, in file order
 	versions   []baseName        // versions.tsv, in file order
@@ -25,15 +24,19 @@ type api struct {
 
 // function is a line of cuda.def.
 type function struct {
-	number int    // 0 for class local
-	class  string // call, post, raw, local
-	custom bool   // the exported symbol is written by hand
-	noctx  bool   // needs no current context
-	final  bool   // ends something, although no parameter says so
-	exact  bool   // its result is never an earlier call's error
-	op     bool   // not a function of the API
-	symbol string // exported symbol, or the name of the op
-	params []param
+	number   int    // 0 for class local
+	class    string // call, post, raw, local
+	custom   bool   // the exported symbol is written by hand
+	noctx    bool   // needs no current context
+	final    bool   // ends something, although no parameter says so
+	exact    bool   // its result is never an earlier call's error
+	orphan   bool   // what it makes belongs to nothing
+	own      bool   // what it makes belongs to the current context even if that is a green one
+	optional bool   // its answers may be left out
+	fill     string // bits of the elements that it fills memory with
+	op       bool   // not a function of the API
+	symbol   string // exported symbol, or the name of the op
+	params   []param
 }
 
 // param is a parameter of a function.
@@ -41,6 +44,7 @@ type param struct {
 	name string
 	code string // u, ou, h, d, o, ih, oh, ib, ob, is, in, on
 	kind string // of a handle; of a scalar its set, if it has one
+	of   *kind  // of a handle
 	test string // of a buffer: the function of package known that says whether it may be passed on, "" for none
 }
 
@@ -132,7 +136,7 @@ func (f function) native(a *api) bool {
 }
 
 func parseAPI(dir string) (*api, error) {
-	a := &api{prototypes: map[string]string{}}
+	a := &api{prototypes: map[string]string{}, old: map[string]string{}}
 	for _, f := range []struct {
 		name string
 		line func(string) error
@@ -190,113 +194,4 @@ func (a *api) version(line string) error {
 	}
 	a.versions = append(a.versions, b)
 	return nil
-}
-
-func (a *api) function(line string) error {
-	line, _, _ = strings.Cut(line, "#")
-	f := strings.Fields(line)
-	if len(f) > 0 && f[0] == "set" {
-		return a.set(f[1:])
-	}
-	if len(f) < 3 {
-		return fmt.Errorf("want number, class and name: %q", line)
-	}
-	fn := function{symbol: f[2]}
-	if f[0] != "-" {
-		n, err := strconv.Atoi(f[0])
-		if err != nil {
-			return err
-		}
-		fn.number = n
-	}
-	flags := strings.Split(f[1], ",")
-	fn.class = flags[0]
-	for _, flag := range flags[1:] {
-		switch flag {
-		case "custom":
-			fn.custom = true
-		case "noctx":
-			fn.noctx = true
-		case "op":
-			fn.op = true
-		case "final":
-			fn.final = true
-		case "exact":
-			fn.exact = true
-		default:
-			return fmt.Errorf("unknown flag %q", flag)
-		}
-	}
-	for _, w := range f[3:] {
-		name, code, ok := strings.Cut(w, ":")
-		if !ok {
-			return fmt.Errorf("parameter %q has no code", w)
-		}
-		code, kind, _ := strings.Cut(code, ".")
-		if code == "u" && kind != "" && !a.hasSet(kind) {
-			return fmt.Errorf("%s: there is no set %s", fn.symbol, kind)
-		}
-		p := param{name: name, code: code, kind: kind}
-		switch code {
-		case "ib":
-			p.kind, p.test = "", kind
-		case "si":
-			p.kind, p.test, _ = strings.Cut(kind, ".")
-		}
-		fn.params = append(fn.params, p)
-	}
-	if !fn.op && a.prototypes[fn.symbol] == "" {
-		return fmt.Errorf("%s has no prototype", fn.symbol)
-	}
-	a.functions = append(a.functions, fn)
-	return nil
-}
-
-// commandOutputs is what is made from commands.def.
-func commandOutputs(a *api, w *wire) ([]output, error) {
-	const path = "gpubackend/api/commands.def"
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	cuda, err := structures.Structures(".")
-	if err != nil {
-		return nil, err
-	}
-	c, err := parseCommands(path, f, a, w, cuda)
-	if err != nil {
-		return nil, err
-	}
-	return []output{
-		{"gpubackend/command/zz_generated_commands.go", commandsGo(c)},
-		{"gpubackend/command/zz_generated_commands_test.go", roundTripsGo(c)},
-		{libcuda + "transport/zz_generated_layouts.h", layoutsC(a, c)},
-		{libcuda + "context/zz_generated_commands.h", commandsC(c)},
-		{"docs/commands.md", commandsDoc(c)},
-	}, nil
-}
-
-// apiOutputs parses the description of the driver API and returns what is made from it.
-func apiOutputs(w *wire) ([]output, error) {
-	a, err := parseAPI("gpubackend/api")
-	if err != nil {
-		return nil, err
-	}
-	layouts, err := commandOutputs(a, w)
-	if err != nil {
-		return nil, err
-	}
-	goFiles := []output{
-		{"gpubackend/zz_generated_driver.go", driverGo(a)},
-		{"gpubackend/worker/zz_generated_dispatch.go", dispatchGo(a)},
-		{"gpubackend/cuda/driver/zz_generated_calls.go", callsGo(a)},
-		{"gpubackend/allowed/zz_generated_sets.go", setsGo(a)},
-		{"docs/coverage.md", coverageDoc(a)},
-	}
-	attributes, err := attributeOutputs()
-	if err != nil {
-		return nil, err
-	}
-	return slices.Concat(goFiles, layouts, attributes, cOutputs(a)), nil
 }

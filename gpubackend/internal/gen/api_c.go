@@ -13,16 +13,6 @@ import (
 // libcuda is where the guest library's sources are, in a folder for each room.
 const libcuda = "guestdriver/libcuda/"
 
-// sameABI lists old symbols whose parameters are those of a newer one.
-var sameABI = map[string]string{
-	"cuCtxDestroy":      "cuCtxDestroy_v2",
-	"cuCtxPopCurrent":   "cuCtxPopCurrent_v2",
-	"cuCtxPushCurrent":  "cuCtxPushCurrent_v2",
-	"cuEventDestroy":    "cuEventDestroy_v2",
-	"cuStreamDestroy":   "cuStreamDestroy_v2",
-	"cuMemHostRegister": "cuMemHostRegister_v2",
-}
-
 // cOutputs is what the guest library is made from.
 func cOutputs(a *api) []output {
 	return []output{
@@ -302,13 +292,13 @@ func variantsC(a *api) []byte {
 			fmt.Fprintf(b, "\tCUresult result;\n\n\tthread_peek()->stream = STREAM_PER_THREAD;\n\tresult = %s;\n\tthread_peek()->stream = 0;\n\treturn result;\n}\n\n", call)
 		}
 	}
-	for _, old := range sortedKeys(sameABI) {
-		params := described[sameABI[old]]
+	for _, old := range sortedKeys(a.old) {
+		params := described[a.old[old]]
 		var args []string
 		for _, p := range params {
 			args = append(args, p.name)
 		}
-		fmt.Fprintf(b, "EXPORT CUresult %s(%s);\nEXPORT CUresult %s(%s)\n{\n\treturn %s(%s);\n}\n\n", old, paramList(params), old, paramList(params), sameABI[old], strings.Join(args, ", "))
+		fmt.Fprintf(b, "EXPORT CUresult %s(%s);\nEXPORT CUresult %s(%s)\n{\n\treturn %s(%s);\n}\n\n", old, paramList(params), old, paramList(params), a.old[old], strings.Join(args, ", "))
 	}
 	return b.Bytes()
 }

@@ -5,39 +5,8 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"strings"
 )
-
-var fill = regexp.MustCompile(`^cuMemset(D2D|D)(8|16|32)Async$`)
-
-// fillCheck is how a fill finds out at once whether its memory is allocated.
-func fillCheck(symbol string) string {
-	m := fill.FindStringSubmatch(symbol)
-	if m == nil {
-		return ""
-	}
-	extent := "N, 1, 0"
-	if m[1] == "D2D" {
-		extent = "Width, Height, dstPitch"
-	}
-	return fmt.Sprintf("\tresult = fill_check(dstDevice, %s, %s / 8);\n\tif (result)\n\t\treturn capture_refuse(hStream, result);\n", extent, m[2])
-}
-
-// fillWatched is a call that fills memory, for those who watch.
-func fillWatched(symbol, call string) string {
-	m := fill.FindStringSubmatch(symbol)
-	if m == nil {
-		return call
-	}
-	bytes := "N * "
-	if m[1] == "D2D" {
-		bytes = "Width * Height * "
-	}
-	value := map[string]string{"8": "uc", "16": "us", "32": "ui"}[m[2]]
-	return fmt.Sprintf("WATCH(%s, .kind = PARACUDA_FILL, .stream = hStream,\n\t\t     .bytes = %s(%s / 8), .value = %s, .to = fill_target(dstDevice))",
-		call, bytes, m[2], value)
-}
 
 // exportsC writes the functions that are no more than their call.
 func exportsC(a *api) []byte {
@@ -57,12 +26,11 @@ func export(b *bytes.Buffer, f function, params []cParam) {
 	var checks, args, stores []string
 	var forget string
 	outs := 0
-	optional := f.symbol == "cuCtxGetStreamPriorityRange"
 	for i, p := range f.params {
 		name := params[i].name
 		switch {
 		case p.code == "ou", p.code == "o":
-			if !optional {
+			if !f.optional {
 				checks = append(checks, fmt.Sprintf("\tif (!%s)\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n", name))
 			}
 			args = append(args, fmt.Sprintf("&out[%d]", outs))
@@ -70,7 +38,7 @@ func export(b *bytes.Buffer, f function, params []cParam) {
 			if p.code == "o" {
 				store = strings.Replace(store, ")out", ")(uintptr_t)out", 1)
 			}
-			if optional {
+			if f.optional {
 				store = fmt.Sprintf("if (%s)\n\t\t%s", name, store)
 			}
 			stores = append(stores, "\t"+store+"\n")
@@ -83,15 +51,14 @@ func export(b *bytes.Buffer, f function, params []cParam) {
 		case p.structure():
 			checks = append(checks, fmt.Sprintf("\tif (!%s)\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n", name))
 			args = append(args, name, p.kind)
-		case p.kind == "array", p.kind == "mipmap", p.kind == "link", p.kind == "graph", p.kind == "gnode", p.kind == "texref", p.kind == "surfref":
-			// These have no records here: the worker knows them.
+		case p.of.unlisted:
 			args = append(args, "(uint64_t)(uintptr_t)"+name)
-		case p.kind == "stream":
+		case p.of.known != "":
 			args = append(args, "(uint64_t)(uintptr_t)"+name)
-			checks = append(checks, fmt.Sprintf("\tif (!stream_known(%s))\n\t\treturn CUDA_ERROR_INVALID_HANDLE;\n", name))
+			checks = append(checks, fmt.Sprintf("\tif (!%s(%s))\n\t\treturn %s;\n", p.of.known, name, p.of.unknown()))
 		default:
 			args = append(args, "(uint64_t)(uintptr_t)"+name)
-			checks = append(checks, fmt.Sprintf("\tif (!handle_known(HANDLE_%s, %s))\n\t\treturn %s;\n", strings.ToUpper(p.kind), name, unknownHandle(p.kind)))
+			checks = append(checks, fmt.Sprintf("\tif (!handle_known(HANDLE_%s, %s))\n\t\treturn %s;\n", strings.ToUpper(p.kind), name, p.of.unknown()))
 			if p.code == "d" {
 				forget = fmt.Sprintf("\thandle_forget(HANDLE_%s, %s);\n", strings.ToUpper(p.kind), name)
 			}
@@ -100,7 +67,7 @@ func export(b *bytes.Buffer, f function, params []cParam) {
 	if outs > 0 {
 		fmt.Fprintf(b, "\tuint64_t out[%d];\n", outs)
 	}
-	if outs > 0 || fillCheck(f.symbol) != "" {
+	if outs > 0 || f.fillCheck() != "" {
 		b.WriteString("\tCUresult result;\n\n")
 	}
 	if f.noctx {
@@ -108,22 +75,21 @@ func export(b *bytes.Buffer, f function, params []cParam) {
 	} else {
 		b.WriteString("\tENTER_CONTEXT();\n")
 	}
-	b.WriteString(strings.Join(checks, "") + fillCheck(f.symbol) + forget)
+	b.WriteString(strings.Join(checks, "") + f.fillCheck() + forget)
 	call := fmt.Sprintf("%s_%s(%s)", f.class, f.symbol, strings.Join(args, ", "))
 	if outs == 0 {
 		if f.ends() && !f.exact {
 			call = "channel_synced(" + call + ")"
 		}
-		fmt.Fprintf(b, "\treturn %s;\n}\n\n", fillWatched(f.symbol, call))
+		fmt.Fprintf(b, "\treturn %s;\n}\n\n", f.fillWatched(call))
 		return
 	}
 	fmt.Fprintf(b, "\tresult = %s;\n\tif (result)\n\t\treturn result;\n%s\treturn CUDA_SUCCESS;\n}\n\n", call, strings.Join(stores, ""))
 }
 
-// unknownHandle is what functions return for a handle that isn't one.
-func unknownHandle(kind string) string {
-	switch kind {
-	case "graph", "gexec", "gnode":
+// unknown is what functions return for a handle that isn't one.
+func (k *kind) unknown() string {
+	if k.value {
 		return "CUDA_ERROR_INVALID_VALUE"
 	}
 	return "CUDA_ERROR_INVALID_HANDLE"

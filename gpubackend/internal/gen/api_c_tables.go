@@ -42,7 +42,7 @@ func stubsC(a *api) []byte {
 		if !ok && variant {
 			_, ok = described[base]
 		}
-		if _, old := sameABI[s]; !ok && !old {
+		if !ok && a.old[s] == "" {
 			fmt.Fprintf(b, "STUB(%s)\n", s)
 		}
 	}

@@ -65,7 +65,7 @@ func callFunc(b *bytes.Buffer, f function) {
 			args = append(args, fmt.Sprintf("d.out(%d)", out))
 			typ := ""
 			if p.code == "o" {
-				typ = "gpubackend." + kindName[p.kind]
+				typ = "gpubackend." + p.of.goName
 			}
 			reads = append(reads, fmt.Sprintf("%s = %s(d.value(%d))\n", name, typ, out))
 			out++

@@ -9,13 +9,6 @@ import (
 	"strings"
 )
 
-// kindName gives the Go name of each kind of handle.
-var kindName = map[string]string{
-	"ctx": "Context", "stream": "Stream", "event": "Event", "module": "Module", "func": "Function",
-	"lib": "Library", "kernel": "Kernel", "link": "Link", "array": "Array", "mipmap": "MipmappedArray", "graph": "Graph", "gexec": "GraphExec", "gnode": "GraphNode", "green": "GreenContext",
-	"texref": "TextureReference", "surfref": "SurfaceReference",
-}
-
 // goHeader writes the beginning of a file. An empty import is an empty line.
 func goHeader(b *bytes.Buffer, pkg string, imports ...string) {
 	fmt.Fprintf(b, "// SPDX-License-Identifier: Apache-2.0\n\n// %s\n\npackage %s\n", generated, pkg)
@@ -49,21 +42,21 @@ func signature(f function, q string) string {
 		case "u":
 			in = append(in, goName(p.name)+" uint64")
 		case "h", "d":
-			in = append(in, goName(p.name)+" "+q+kindName[p.kind])
+			in = append(in, goName(p.name)+" "+q+p.of.goName)
 		case "ib", "ob", "si", "so":
 			in = append(in, goName(p.name)+" []byte")
 		case "is":
 			in = append(in, goName(p.name)+" string")
 		case "ih":
-			in = append(in, goName(p.name)+" []"+q+kindName[p.kind])
+			in = append(in, goName(p.name)+" []"+q+p.of.goName)
 		case "oh":
-			out = append(out, goName(p.name)+" []"+q+kindName[p.kind])
+			out = append(out, goName(p.name)+" []"+q+p.of.goName)
 		case "in":
 			in = append(in, goName(p.name)+" *"+q+"Node")
 		case "on":
 			out = append(out, goName(p.name)+" *"+q+"Node")
 		case "o":
-			out = append(out, goName(p.name)+" "+q+kindName[p.kind])
+			out = append(out, goName(p.name)+" "+q+p.of.goName)
 		case "ou":
 			out = append(out, goName(p.name)+" uint64")
 		}
@@ -87,8 +80,8 @@ func driverGo(a *api) []byte {
 	fmt.Fprintf(&b, "// SPDX-License-Identifier: Apache-2.0\n\n// %s\n\npackage gpubackend\n\n", generated)
 	b.WriteString("// Handles as the device knows them. The guest's own are looked up before they get here.\ntype (\n")
 	var kinds []string
-	for _, name := range kindName {
-		kinds = append(kinds, name)
+	for _, k := range a.kinds {
+		kinds = append(kinds, k.goName)
 	}
 	sort.Strings(kinds)
 	for _, k := range kinds {
@@ -148,7 +141,7 @@ func dispatchFunc(b *bytes.Buffer, f function) {
 			args = append(args, fmt.Sprintf("c.Word(%d)", word))
 			word++
 		case "h", "d":
-			fmt.Fprintf(b, "%s, bad := %s\nif bad != 0 {\nreturn bad\n}\n", v, lookup(p.kind, word))
+			fmt.Fprintf(b, "%s, bad := %s\nif bad != 0 {\nreturn bad\n}\n", v, p.of.lookup(word))
 			args = append(args, v)
 			word++
 		case "ib", "ob", "is", "si", "so":
@@ -171,7 +164,7 @@ func dispatchFunc(b *bytes.Buffer, f function) {
 			args = append(args, v)
 			word += 2
 		case "ih":
-			fmt.Fprintf(b, "%s, bad := w.find%ss(c, %d)\nif bad != 0 {\nreturn bad\n}\n", v, kindName[p.kind], word)
+			fmt.Fprintf(b, "%s, bad := w.find%ss(c, %d)\nif bad != 0 {\nreturn bad\n}\n", v, p.of.goName, word)
 			args = append(args, v)
 			word += 2
 		case "in":
@@ -192,21 +185,18 @@ func dispatchFunc(b *bytes.Buffer, f function) {
 }
 
 // lookup finds the object whose handle is in a word.
-func lookup(kind string, word int) string {
-	switch kind {
-	case "stream":
-		return fmt.Sprintf("w.streams.Find(c, c.Word(%d))", word)
-	case "func":
-		return fmt.Sprintf("w.kernels.Find(c, c.Word(%d))", word)
+func (k *kind) lookup(word int) string {
+	if k.part != "" {
+		return fmt.Sprintf("w.%s.Find(c, c.Word(%d))", k.part, word)
 	}
-	return fmt.Sprintf("handles.%s(&w.objects, c.Word(%d))", kindName[kind], word)
+	return fmt.Sprintf("handles.%s(&w.objects, c.Word(%d))", k.goName, word)
 }
 
 // dispatchRoom refuses what makes an object that there is no memory for. Graphs and their nodes are counted where they are named.
 func dispatchRoom(b *bytes.Buffer, f function) {
 	for _, p := range f.params {
-		if p.code == "o" && p.kind != "graph" && p.kind != "gnode" {
-			fmt.Fprintf(b, "if !w.objects.Room(object.%s) {\nreturn gpubackend.OutOfMemory\n}\n", kindName[p.kind])
+		if p.code == "o" && !p.of.graph {
+			fmt.Fprintf(b, "if !w.objects.Room(object.%s) {\nreturn gpubackend.OutOfMemory\n}\n", p.of.goName)
 		}
 	}
 }
@@ -216,16 +206,16 @@ func dispatchAnswer(b *bytes.Buffer, f function) {
 	for i, p := range f.params {
 		switch p.code {
 		case "oh":
-			fmt.Fprintf(b, "c.Answer(w.name%ss(b%d.Bytes, p%d, %s))\n", kindName[p.kind], i, i, parent(f))
+			fmt.Fprintf(b, "c.Answer(w.name%ss(b%d.Bytes, p%d, %s))\n", p.of.goName, i, i, parent(f))
 		case "on":
 			fmt.Fprintf(b, "c.Answer(w.encodeNode(b%d.Bytes, p%d))\n", i, i)
 		case "o":
-			if p.kind == "graph" || p.kind == "gnode" {
-				fmt.Fprintf(b, "c.Answer(w.name%s(p%d, %s))\n", kindName[p.kind], i, parent(f))
+			if p.of.graph {
+				fmt.Fprintf(b, "c.Answer(w.name%s(p%d, %s))\n", p.of.goName, i, parent(f))
 				continue
 			}
 			fmt.Fprintf(b, "if result == gpubackend.Success {\n")
-			fmt.Fprintf(b, "c.Answer(w.objects.%s(object.%s, uint64(p%d), %s))\n", adder(p.kind), kindName[p.kind], i, parent(f))
+			fmt.Fprintf(b, "c.Answer(w.objects.%s(object.%s, uint64(p%d), %s))\n", p.of.adder(), p.of.goName, i, parent(f))
 			b.WriteString("} else {\nc.Answer(0)\n}\n")
 		case "ou":
 			fmt.Fprintf(b, "c.Answer(p%d)\n", i)
@@ -235,8 +225,8 @@ func dispatchAnswer(b *bytes.Buffer, f function) {
 		switch p.code {
 		case "d":
 			remove := "objects.Remove"
-			if p.kind == "graph" || p.kind == "gnode" {
-				remove = "forget" + kindName[p.kind]
+			if p.of.graph {
+				remove = "forget" + p.of.goName
 			}
 			fmt.Fprintf(b, "if result == gpubackend.Success {\nw.%s(c.Word(%d))\n}\n", remove, word)
 			word++
@@ -251,9 +241,8 @@ func dispatchAnswer(b *bytes.Buffer, f function) {
 }
 
 // adder is how a new handle enters the table: what the driver may give twice keeps the handle it has.
-func adder(kind string) string {
-	switch kind {
-	case "ctx", "module", "func", "kernel", "array", "texref", "surfref":
+func (k *kind) adder() string {
+	if k.intern {
 		return "Intern"
 	}
 	return "Add"
@@ -262,29 +251,22 @@ func adder(kind string) string {
 // parent is the guest handle of the object that a new one lives and dies with: its first handle parameter,
 // else the current context.
 func parent(f function) string {
-	if k := f.params[0]; k.code == "o" && k.kind == "gexec" {
-		return "0" // it outlives its graph
-	}
-	if f.noctx && (f.params[0].code == "o" && f.params[0].kind == "graph" || f.params[0].kind == "ctx" || f.params[0].kind == "lib") {
+	if f.orphan {
 		return "0"
 	}
 	word := 0
 	for _, p := range f.params {
-		switch p.code {
-		case "h":
+		switch {
+		case p.code == "h":
 			return fmt.Sprintf("c.Word(%d)", word)
-		case "u", "d":
+		case p.word():
 			word++
-		default:
-			if p.buffer() {
-				word += 2
-			}
+		case p.buffer():
+			word += 2
 		}
 	}
-	for _, p := range f.params {
-		if p.code == "o" && p.kind == "stream" {
-			return "uint64(c.Context)" // a green context's streams are its own
-		}
+	if f.own {
+		return "uint64(c.Context)"
 	}
 	return "w.contexts.Home(c.Context)"
 }

@@ -31,9 +31,23 @@ func main() {
 }
 
 func run() error {
-	w, err := parseWire("gpubackend/api/wire.def")
+	outputs, err := allOutputs()
 	if err != nil {
 		return err
+	}
+	for _, o := range outputs {
+		if err := write(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// allOutputs is everything that is generated here.
+func allOutputs() ([]output, error) {
+	w, err := parseWire("gpubackend/api/wire.def")
+	if err != nil {
+		return nil, err
 	}
 	outputs := []output{
 		{"guestdriver/include/paracuda_wire.h", wireHeader(w)},
@@ -42,36 +56,40 @@ func run() error {
 	}
 	more, err := apiOutputs(w)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	cuda, err := structures.Outputs(".")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, o := range cuda {
 		more = append(more, output{o.Path, o.Text})
 	}
-	for _, o := range append(outputs, more...) {
-		if err := write(o); err != nil {
-			return err
-		}
+	return append(outputs, more...), nil
+}
+
+// final is the text as it is written: Go is formatted.
+func (o output) final() ([]byte, error) {
+	if filepath.Ext(o.path) != ".go" {
+		return o.text, nil
 	}
-	return nil
+	text, err := format.Source(o.text)
+	if err != nil {
+		return nil, fmt.Errorf("format %s: %w\n%s", o.path, err, o.text)
+	}
+	return text, nil
 }
 
 func write(o output) error {
-	if filepath.Ext(o.path) == ".go" {
-		text, err := format.Source(o.text)
-		if err != nil {
-			return fmt.Errorf("format %s: %w\n%s", o.path, err, o.text)
-		}
-		o.text = text
+	text, err := o.final()
+	if err != nil {
+		return err
 	}
-	if old, err := os.ReadFile(o.path); err == nil && bytes.Equal(old, o.text) {
+	if old, err := os.ReadFile(o.path); err == nil && bytes.Equal(old, text) {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(o.path), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(o.path, o.text, 0o644)
+	return os.WriteFile(o.path, text, 0o644)
 }

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// function reads a line of cuda.def: a function, or something that functions name.
+func (a *api) function(line string) error {
+	line, _, _ = strings.Cut(line, "#")
+	f := strings.Fields(line)
+	switch {
+	case len(f) == 0:
+		return nil
+	case f[0] == "set":
+		return a.set(f[1:])
+	case f[0] == "kind":
+		return a.kind(f[1:])
+	case f[0] == "old":
+		return a.older(f[1:])
+	case len(f) < 3:
+		return fmt.Errorf("want number, class and name: %q", line)
+	}
+	fn := function{symbol: f[2]}
+	if err := fn.begin(f[0], f[1]); err != nil {
+		return err
+	}
+	for _, w := range f[3:] {
+		p, err := a.param(w)
+		if err != nil {
+			return fmt.Errorf("%s: %w", fn.symbol, err)
+		}
+		fn.params = append(fn.params, p)
+	}
+	return a.add(fn)
+}
+
+// add takes a function that no other has the name or number of.
+func (a *api) add(fn function) error {
+	for _, g := range a.functions {
+		if g.symbol == fn.symbol || g.number == fn.number && fn.number != 0 {
+			return fmt.Errorf("%s: a second %s, or %d", fn.symbol, g.symbol, g.number)
+		}
+	}
+	if !fn.op && a.prototypes[fn.symbol] == "" {
+		return fmt.Errorf("%s has no prototype", fn.symbol)
+	}
+	for _, p := range fn.params {
+		if p.code == "is" && fn.native(a) && !fn.custom {
+			return fmt.Errorf("%s has a string: its symbol is custom", fn.symbol)
+		}
+	}
+	a.functions = append(a.functions, fn)
+	return nil
+}
+
+// begin reads the number, class and flags.
+func (fn *function) begin(number, class string) error {
+	if number != "-" {
+		n, err := strconv.Atoi(number)
+		if err != nil {
+			return err
+		}
+		fn.number = n
+	}
+	class, flags, _ := strings.Cut(class, ",")
+	switch class {
+	case "call", "post", "raw", "local":
+		fn.class = class
+	default:
+		return fmt.Errorf("unknown class %q", class)
+	}
+	for flags != "" {
+		var flag string
+		flag, flags, _ = strings.Cut(flags, ",")
+		if err := fn.flag(flag); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (fn *function) flag(flag string) error {
+	flag, value, has := strings.Cut(flag, "=")
+	flags := map[string]*bool{
+		"custom": &fn.custom, "noctx": &fn.noctx, "op": &fn.op, "final": &fn.final, "exact": &fn.exact,
+		"orphan": &fn.orphan, "own": &fn.own, "optional": &fn.optional,
+	}
+	switch {
+	case flag == "fill" && (value == "8" || value == "16" || value == "32"):
+		fn.fill = value
+	case flags[flag] != nil && !has:
+		*flags[flag] = true
+	default:
+		return fmt.Errorf("unknown flag %q", flag)
+	}
+	return nil
+}
+
+// param reads "name:code[.kind]".
+func (a *api) param(text string) (param, error) {
+	name, code, ok := strings.Cut(text, ":")
+	if !ok {
+		return param{}, fmt.Errorf("parameter %q has no code", text)
+	}
+	code, kind, _ := strings.Cut(code, ".")
+	p := param{name: name, code: code, kind: kind}
+	switch code {
+	case "u":
+		if kind != "" && !a.hasSet(kind) {
+			return p, fmt.Errorf("there is no set %s", kind)
+		}
+	case "ib":
+		p.kind, p.test = "", kind
+	case "si":
+		p.kind, p.test, _ = strings.Cut(kind, ".")
+	case "h", "d", "o", "ih", "oh":
+		if p.of = a.kindOf(kind); p.of == nil {
+			return p, fmt.Errorf("there is no kind %q", kind)
+		}
+	case "ou", "is", "ob", "so", "in", "on":
+	default:
+		return p, fmt.Errorf("unknown code %q", code)
+	}
+	return p, nil
+}
