@@ -126,7 +126,7 @@ func (w *Worker) failed(result gpubackend.Result) {
 	w.state.Count(handover.Errors, 1)
 	if result.Sticky() {
 		w.arena.StickyError(int32(result))
-		w.hostFuncs.fail(result)
+		w.hostFuncs.Fail(result)
 	}
 }
 

@@ -71,8 +71,8 @@ func (w *Worker) atOnce(m *handover.Message, fds []int) *handover.Message {
 
 // handle obeys a message of the device process, while nothing else uses queue and memory.
 func (w *Worker) handle(r received) error {
-	w.hostFuncs.hold()
-	defer w.hostFuncs.letGo()
+	w.hostFuncs.Hold()
+	defer w.hostFuncs.LetGo()
 	return w.obey(r)
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/worker/hostfuncs"
 )
 
 // launchDriver lets a graph be launched only when the host functions of its last launch have returned, as the real driver
@@ -51,9 +52,9 @@ func TestLaunchThatWaitsForAHostNode(t *testing.T) {
 	const n = 20
 	r := onSoft(t)
 	r.use(&launchDriver{Driver: r.Worker.driver, released: make(chan struct{}, n)})
-	defer r.hostFuncs.close()
+	defer r.hostFuncs.Close()
 	g := r.want(t, 0, gpubackend.OpGraphCreate, 0)
-	if got := r.addHostNode(t, g, keptToken|7); got != gpubackend.Success {
+	if got := r.addHostNode(t, g, hostfuncs.KeptToken|7); got != gpubackend.Success {
 		t.Fatalf("add a node: %d", got)
 	}
 	e := r.want(t, 0, gpubackend.OpGraphInstantiateWithFlags, g, 0)
@@ -66,7 +67,7 @@ func TestLaunchThatWaitsForAHostNode(t *testing.T) {
 		r.want(t, 0, gpubackend.OpGraphLaunch, e, 0)
 	}
 	for _, token := range <-tokens {
-		if token != keptToken|7 {
+		if token != hostfuncs.KeptToken|7 {
 			t.Fatalf("function %#x was announced", token)
 		}
 	}
@@ -75,12 +76,12 @@ func TestLaunchThatWaitsForAHostNode(t *testing.T) {
 // TestHostNodesAreBounded: a guest can't have the host keep functions without end; one that is known already costs nothing.
 func TestHostNodesAreBounded(t *testing.T) {
 	r := onSoft(t)
-	defer r.hostFuncs.close()
+	defer r.hostFuncs.Close()
 	g := r.want(t, 0, gpubackend.OpGraphCreate, 0)
-	for i := range uint64(maxHostFuncs) {
-		r.hostFuncs.keep(keptToken | i)
+	for i := range uint64(hostfuncs.MaxFuncs) {
+		r.hostFuncs.Keep(hostfuncs.KeptToken | i)
 	}
-	for token, want := range map[uint64]gpubackend.Result{keptToken | 5: 0, keptToken | maxHostFuncs: gpubackend.OutOfMemory} {
+	for token, want := range map[uint64]gpubackend.Result{hostfuncs.KeptToken | 5: 0, hostfuncs.KeptToken | hostfuncs.MaxFuncs: gpubackend.OutOfMemory} {
 		if got := r.addHostNode(t, g, token); got != want {
 			t.Errorf("function %#x: %d, want %d", token, got, want)
 		}

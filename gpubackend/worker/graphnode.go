@@ -9,11 +9,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/handles"
+	"github.com/paracuda/paracuda/gpubackend/worker/hostfuncs"
 	"github.com/paracuda/paracuda/gpubackend/worker/known"
 )
-
-// keptToken tells the tokens of host functions of graphs.
-const keptToken = 1 << 63
 
 // decodeNode reads a record (docs/commands.md, "Records") and looks up the handles in it.
 func (w *Worker) decodeNode(c *call.Call, i int) (*gpubackend.Node, gpubackend.Result) {
@@ -81,11 +79,11 @@ func (w *Worker) memsetNode(_ *call.Call, n *gpubackend.Node, r command.NodeMems
 }
 
 func (w *Worker) hostNode(_ *call.Call, n *gpubackend.Node, r command.NodeHost) (result gpubackend.Result) {
-	if r.Token&keptToken == 0 {
+	if r.Token&hostfuncs.KeptToken == 0 {
 		return gpubackend.InvalidValue
 	}
 	n.Token = r.Token
-	n.Call, result = w.keepHostFunc(r.Token)
+	n.Call, result = w.hostFuncs.Keep(r.Token)
 	return result
 }
 

@@ -148,12 +148,3 @@ func TestHostileResources(t *testing.T) {
 	}
 	r.want(t, 0, gpubackend.OpGreenCtxDestroy, green)
 }
-
-func TestResourcesAreBounded(t *testing.T) {
-	r, whole := greenRig(t)
-	for h := range uint64(maxResources) {
-		r.greens.resources[h] = &resource{}
-	}
-	r.want(t, gpubackend.OutOfMemory, gpubackend.OpResourceSplit, whole.Resource, 0, 1, bulk, 2*wire.ResourceRecordSize)
-	r.want(t, gpubackend.OutOfMemory, gpubackend.OpDevResource, 1, r.context, 1, bulk, wire.ResourceRecordSize)
-}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/gpubackend/worker/hostfuncs"
 )
 
 // streamDriver has one stream of host functions, each due when the one before was released, and a call that waits for them
@@ -80,7 +81,7 @@ func TestCallThatWaitsForHostFunctions(t *testing.T) {
 	d := newStreamDriver(t, r.driver)
 	d.want = n
 	r.use(d)
-	defer r.hostFuncs.close()
+	defer r.hostFuncs.Close()
 	for i := range uint64(n) {
 		if got := r.call(t, gpubackend.OpHostFunc, 0, i+1); got != gpubackend.Success {
 			t.Fatalf("function %d: %d", i, got)
@@ -109,19 +110,19 @@ func TestHostFunctionsHeld(t *testing.T) {
 	r := newRig(t)
 	d := newStreamDriver(t, r.driver)
 	r.use(d)
-	defer r.hostFuncs.close()
-	r.hostFuncs.hold()
+	defer r.hostFuncs.Close()
+	r.hostFuncs.Hold()
 	r.call(t, gpubackend.OpHostFunc, 0, 7)
-	for !r.hostFuncs.busy.Load() {
+	for !r.hostFuncs.Busy() {
 		time.Sleep(time.Millisecond)
 	}
 	for range 1000 {
-		r.hostFuncs.advance(r.Worker)
+		r.hostFuncs.Advance()
 	}
 	if n := atomic.LoadUint32(word(r.mem[wire.Slots+wire.HostSlot*wire.SlotBytes:])); n != 0 {
 		t.Fatalf("function announced as number %d", n)
 	}
-	r.hostFuncs.letGo()
+	r.hostFuncs.LetGo()
 	if tokens, _ := r.guestThread(1, func(uint64) {}); tokens[0] != 7 {
 		t.Fatalf("function %d", tokens[0])
 	}
@@ -133,9 +134,9 @@ func TestHostFunctionsOfADeadContext(t *testing.T) {
 	d := newStreamDriver(t, r.driver)
 	d.fail = gpubackend.IllegalAddress
 	r.use(d)
-	defer r.hostFuncs.close()
+	defer r.hostFuncs.Close()
 	r.call(t, gpubackend.OpHostFunc, 0, 7)
-	for !r.hostFuncs.busy.Load() {
+	for !r.hostFuncs.Busy() {
 		time.Sleep(time.Millisecond)
 	}
 	for range 3 {
@@ -147,7 +148,7 @@ func TestHostFunctionsOfADeadContext(t *testing.T) {
 	if len(tokens) != 1 || tokens[0] != 7 || result != gpubackend.IllegalAddress {
 		t.Fatalf("ran %v, then %d", tokens, result)
 	}
-	for r.hostFuncs.busy.Load() {
+	for r.hostFuncs.Busy() {
 		time.Sleep(time.Millisecond)
 	}
 	if n := atomic.LoadUint32(word(r.mem[wire.Slots+wire.HostSlot*wire.SlotBytes:])); n != 2 {
@@ -158,13 +159,13 @@ func TestHostFunctionsOfADeadContext(t *testing.T) {
 // TestHostFunctionsAreBounded: a guest can't queue them without end.
 func TestHostFunctionsAreBounded(t *testing.T) {
 	r := newRig(t)
-	defer r.hostFuncs.close()
-	for i := range uint64(maxHostFuncs) {
+	defer r.hostFuncs.Close()
+	for i := range uint64(hostfuncs.MaxFuncs) {
 		if got := r.call(t, gpubackend.OpHostFunc, 0, i+1); got != gpubackend.Success {
 			t.Fatalf("function %d: %d", i, got)
 		}
 	}
-	if got := r.call(t, gpubackend.OpHostFunc, 0, maxHostFuncs+1); got != gpubackend.InvalidValue {
+	if got := r.call(t, gpubackend.OpHostFunc, 0, hostfuncs.MaxFuncs+1); got != gpubackend.InvalidValue {
 		t.Fatalf("one more: %d", got)
 	}
 }

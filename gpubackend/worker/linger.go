@@ -11,7 +11,7 @@ const (
 // linger waits for a short time in a loop that touches next to nothing: what the driver has in the caches for the next launch
 // stays there. It says whether the time passed with nothing to do; false: there is something, or others need turns of the loop.
 func (w *Worker) linger() (idle bool) {
-	if len(w.waiters) > 1 || !w.batch.until.IsZero() || w.hostFuncs.busy.Load() || w.transfers.Active() {
+	if len(w.waiters) > 1 || !w.batch.until.IsZero() || w.hostFuncs.Busy() || w.transfers.Active() {
 		return false
 	}
 	if len(w.waiters) == 0 {

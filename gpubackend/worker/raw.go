@@ -20,37 +20,26 @@ func (w *Worker) buildTable() {
 	w.table.Add(w.launcher.Handlers())
 	w.table.Wrap(w.kernels.Steps())
 	for _, part := range []interface{ Handlers() call.Handlers }{
-		w.pools, w.memory, w.sharing, w.hostMemory, w.transfers,
+		w.pools, w.memory, w.sharing, w.hostMemory, w.transfers, w.hostFuncs, w.greens, w.textures,
 	} {
 		w.table.Add(part.Handlers())
 	}
 	w.table.Wrap(w.steps())
 	w.table.Wrap(w.pools.Steps())
 	w.table.Wrap(w.sharing.Steps())
+	w.table.Wrap(w.textures.Steps())
 }
 
 // raw are the commands that are decoded by hand.
 func (w *Worker) raw() call.Handlers {
 	return call.Handlers{
-		gpubackend.Op(wire.OpHello):          call.Decoded(command.DecodeHello, w.runHello),
-		gpubackend.Op(wire.OpUnmap):          call.Decoded(command.DecodeUnmap, w.runUnmap),
-		gpubackend.Op(wire.OpReport):         call.Decoded(command.DecodeReport, w.runReport),
-		gpubackend.Op(wire.OpThreadExit):     call.Decoded(command.DecodeThreadExit, w.runThreadExit),
-		gpubackend.OpCtxSynchronize:          call.Decoded(command.DecodeCtxSynchronize, w.runCtxSynchronize),
-		gpubackend.OpStreamSynchronize:       call.Decoded(command.DecodeStreamSynchronize, w.runStreamSynchronize),
-		gpubackend.OpEventSynchronize:        call.Decoded(command.DecodeEventSynchronize, w.runEventSynchronize),
-		gpubackend.OpHostFunc:                call.Decoded(command.DecodeHostFunc, w.runHostFunc),
-		gpubackend.OpTexObjectCreate:         call.Decoded(command.DecodeTexObjectCreate, w.runTexObjectCreate),
-		gpubackend.OpSurfObjectCreate:        call.Decoded(command.DecodeSurfObjectCreate, w.runSurfObjectCreate),
-		gpubackend.OpCopyArray:               call.Decoded(command.DecodeCopyArray, w.runCopyArray),
-		gpubackend.OpTexRefGetArray:          call.Decoded(command.DecodeTexRefGetArray, w.runTexRefGetArray),
-		gpubackend.OpSurfRefGetArray:         call.Decoded(command.DecodeSurfRefGetArray, w.runSurfRefGetArray),
-		gpubackend.OpTexRefGetMipmappedArray: call.Decoded(command.DecodeTexRefGetMipmappedArray, w.runTexRefGetMipmappedArray),
-		gpubackend.OpDevResource:             call.Decoded(command.DecodeDevResource, w.runDevResource),
-		gpubackend.OpResourceSplit:           call.Decoded(command.DecodeResourceSplit, w.runResourceSplit),
-		gpubackend.OpResourceDesc:            call.Decoded(command.DecodeResourceDesc, w.runResourceDesc),
-		gpubackend.OpGreenCtxCreate:          call.Decoded(command.DecodeGreenCtxCreate, w.runGreenCtxCreate),
-		gpubackend.OpGreenCtxDestroy:         call.Decoded(command.DecodeGreenCtxDestroy, w.runGreenCtxDestroy),
+		gpubackend.Op(wire.OpHello):      call.Decoded(command.DecodeHello, w.runHello),
+		gpubackend.Op(wire.OpUnmap):      call.Decoded(command.DecodeUnmap, w.runUnmap),
+		gpubackend.Op(wire.OpReport):     call.Decoded(command.DecodeReport, w.runReport),
+		gpubackend.Op(wire.OpThreadExit): call.Decoded(command.DecodeThreadExit, w.runThreadExit),
+		gpubackend.OpCtxSynchronize:      call.Decoded(command.DecodeCtxSynchronize, w.runCtxSynchronize),
+		gpubackend.OpStreamSynchronize:   call.Decoded(command.DecodeStreamSynchronize, w.runStreamSynchronize),
+		gpubackend.OpEventSynchronize:    call.Decoded(command.DecodeEventSynchronize, w.runEventSynchronize),
 	}
 }
 
@@ -65,7 +54,6 @@ func (w *Worker) steps() call.Steps {
 		gpubackend.OpStreamQuery:             w.queryStream,
 		gpubackend.OpStreamDestroy:           w.endStream,
 		gpubackend.OpEventDestroy:            w.endEvent,
-		gpubackend.OpTexRefDestroy:           w.endReference,
 	}
 	for _, op := range naming {
 		s[op] = w.boundGraphs
@@ -158,7 +146,7 @@ func (w *Worker) endContext(c *call.Call, run func(*call.Call) gpubackend.Result
 		w.pools.Forget(handle)
 		w.sharing.Forget(handle)
 		w.fences.Forget(handle)
-		w.greens.settle(w)
+		w.greens.Settle()
 	}
 	w.contexts.Ended(handle)
 	return result

@@ -60,7 +60,7 @@ func (w *Worker) sleep(idle time.Duration) error {
 	if w.arena != nil {
 		w.arena.SetSleeping(true)
 		defer w.arena.SetSleeping(false)
-		if w.arena.Pending() || w.hostFuncs.advance(w) {
+		if w.arena.Pending() || w.hostFuncs.Advance() {
 			return nil
 		}
 	}

@@ -138,11 +138,11 @@ func (w *Worker) query(x *waiter) gpubackend.Result {
 
 // pollWaiters answers the calls whose wait is over and says whether there were any.
 func (w *Worker) pollWaiters() (answered bool) {
-	if !w.waits() && !w.hostFuncs.busy.Load() {
+	if !w.waits() && !w.hostFuncs.Busy() {
 		return false
 	}
 	w.transfers.Poll()
-	if w.hostFuncs.busy.Load() && w.hostFuncs.advance(w) {
+	if w.hostFuncs.Busy() && w.hostFuncs.Advance() {
 		answered = true
 	}
 	for i := 0; i < len(w.waiters); {

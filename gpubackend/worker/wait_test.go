@@ -20,7 +20,7 @@ func TestWaitForWhatIsGone(t *testing.T) {
 	} {
 		t.Run(test.end.Name(), func(t *testing.T) {
 			r := onSoft(t)
-			defer r.hostFuncs.close()
+			defer r.hostFuncs.Close()
 			s := r.want(t, 0, gpubackend.OpStreamCreateWithPriority, 1, 0)
 			e := r.want(t, 0, gpubackend.OpEventCreate, 0)
 			r.want(t, 0, gpubackend.OpHostFunc, s, 7)

@@ -20,6 +20,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/contexts"
 	"github.com/paracuda/paracuda/gpubackend/worker/exports"
 	"github.com/paracuda/paracuda/gpubackend/worker/fences"
+	"github.com/paracuda/paracuda/gpubackend/worker/green"
+	"github.com/paracuda/paracuda/gpubackend/worker/hostfuncs"
 	"github.com/paracuda/paracuda/gpubackend/worker/hostmemory"
 	"github.com/paracuda/paracuda/gpubackend/worker/kernels"
 	"github.com/paracuda/paracuda/gpubackend/worker/launcher"
@@ -28,6 +30,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/pools"
 	"github.com/paracuda/paracuda/gpubackend/worker/sharing"
 	"github.com/paracuda/paracuda/gpubackend/worker/streams"
+	"github.com/paracuda/paracuda/gpubackend/worker/textures"
 	"github.com/paracuda/paracuda/gpubackend/worker/transfers"
 	"github.com/paracuda/paracuda/virtqueue"
 )
@@ -68,7 +71,7 @@ type Worker struct {
 	streams    *streams.Streams
 	kernels    *kernels.Kernels
 	launcher   *launcher.Launcher
-	hostFuncs  hostFuncs
+	hostFuncs  *hostfuncs.HostFuncs
 	maps       *maps.Maps
 	hostMemory *hostmemory.HostMemory
 	watchdog   *watchdog
@@ -79,7 +82,8 @@ type Worker struct {
 	places     *addresses.Places
 	sharing    *sharing.Sharing
 	exports    *exports.Exports
-	greens     greens
+	greens     *green.Greens
+	textures   *textures.Textures
 	unknown    map[gpubackend.Op]bool
 }
 
@@ -218,6 +222,14 @@ func (w *Worker) assemble() {
 		WhenIdle: w.whenIdle, MakeRoom: w.pools.Empty,
 		Ending: func(address, bytes uint64) { w.transfers.EndLoans(address, bytes) },
 	})
+	w.hostFuncs = hostfuncs.New(hostfuncs.Config{
+		Driver: w.driver, Streams: w.streams, Arena: func() hostfuncs.Arena { return w.arena },
+		WakeGuest: w.chains.wakeSleepers, WakeLoop: func() { notify(w.wake) },
+	})
+	w.greens = green.New(green.Config{
+		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, Streams: w.streams,
+	})
+	w.textures = textures.New(textures.Config{Driver: w.driver, Objects: &w.objects, Streams: w.streams})
 	w.transfers = transfers.New(transfers.Config{
 		Driver: w.driver, Mover: w.mover, Contexts: w.contexts, Fences: w.fences, Streams: w.streams, Maps: w.maps,
 		Arena: func() transfers.Arena { return w.arena },
@@ -289,7 +301,7 @@ func (w *Worker) lookAround() (busy bool, err error) {
 }
 
 func (w *Worker) close() {
-	w.hostFuncs.close()
+	w.hostFuncs.Close()
 	if w.driver != nil {
 		w.driver.Close()
 	}

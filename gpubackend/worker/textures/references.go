@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package worker
+package textures
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
@@ -11,27 +11,27 @@ import (
 )
 
 // endReference keeps modules' references from being destroyed: they go with their modules.
-func (w *Worker) endReference(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
-	if _, ok := w.objects.Lookup(object.Module, w.objects.Parent(c.Word(0))); ok {
+func (t *Textures) endReference(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
+	if _, ok := t.Objects.Lookup(object.Module, t.Objects.Parent(c.Word(0))); ok {
 		return gpubackend.InvalidValue
 	}
 	return run(c)
 }
 
-func (w *Worker) runTexRefGetArray(c *call.Call, a command.TexRefGetArray) gpubackend.Result {
-	h, result := boundTo(w, a.Reference, handles.TextureReference, w.driver.TexRefGetArray, object.Array)
+func (t *Textures) textureArray(c *call.Call, a command.TexRefGetArray) gpubackend.Result {
+	h, result := boundTo(t.Objects, a.Reference, handles.TextureReference, t.Driver.TexRefGetArray, object.Array)
 	c.Put(command.TexRefGetArrayAnswer{Array: h})
 	return result
 }
 
-func (w *Worker) runTexRefGetMipmappedArray(c *call.Call, a command.TexRefGetMipmappedArray) gpubackend.Result {
-	h, result := boundTo(w, a.Reference, handles.TextureReference, w.driver.TexRefGetMipmappedArray, object.MipmappedArray)
+func (t *Textures) textureMipmappedArray(c *call.Call, a command.TexRefGetMipmappedArray) gpubackend.Result {
+	h, result := boundTo(t.Objects, a.Reference, handles.TextureReference, t.Driver.TexRefGetMipmappedArray, object.MipmappedArray)
 	c.Put(command.TexRefGetMipmappedArrayAnswer{Array: h})
 	return result
 }
 
-func (w *Worker) runSurfRefGetArray(c *call.Call, a command.SurfRefGetArray) gpubackend.Result {
-	h, result := boundTo(w, a.Reference, handles.SurfaceReference, w.driver.SurfRefGetArray, object.Array)
+func (t *Textures) surfaceArray(c *call.Call, a command.SurfRefGetArray) gpubackend.Result {
+	h, result := boundTo(t.Objects, a.Reference, handles.SurfaceReference, t.Driver.SurfRefGetArray, object.Array)
 	c.Put(command.SurfRefGetArrayAnswer{Array: h})
 	return result
 }
@@ -39,10 +39,10 @@ func (w *Worker) runSurfRefGetArray(c *call.Call, a command.SurfRefGetArray) gpu
 // boundTo is the guest's handle of what a reference is bound to. The driver may still name an array that was destroyed; the
 // guest has no handle of it any more, and gets none.
 func boundTo[Reference, Bound ~uint64](
-	w *Worker, reference uint64, find func(*object.Table, uint64) (Reference, gpubackend.Result),
+	objects *object.Table, reference uint64, find func(*object.Table, uint64) (Reference, gpubackend.Result),
 	get func(Reference) (Bound, gpubackend.Result), kind object.Kind,
 ) (uint64, gpubackend.Result) {
-	r, result := find(&w.objects, reference)
+	r, result := find(objects, reference)
 	if result != gpubackend.Success {
 		return 0, result
 	}
@@ -50,7 +50,7 @@ func boundTo[Reference, Bound ~uint64](
 	if result != gpubackend.Success {
 		return 0, result
 	}
-	handle := w.objects.Existing(kind, uint64(bound))
+	handle := objects.Existing(kind, uint64(bound))
 	if handle == 0 {
 		return 0, gpubackend.InvalidValue
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package worker
+package hostfuncs
 
 import (
 	"sync"
@@ -13,13 +13,40 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-// hostFuncs are host functions of the guest: a stream waits until a thread of the guest's library has run one.
-//
-// Which is due stands in a slot that is kept for that (wire.HostSlot), one at a time; the guest says in
-// arena_header.host_done that it has returned. No command is involved, and the loop isn't needed: it may be inside a
-// driver call that waits, directly or not, for the very stream that waits for the function. A goroutine looks after
-// both words then; otherwise the loop does, which is quicker.
-type hostFuncs struct {
+// KeptToken marks the tokens of functions that graphs have.
+const KeptToken = 1 << 63
+
+// Driver is what HostFuncs use of gpubackend.Driver.
+type Driver interface {
+	HostFunc(s gpubackend.Stream, token uint64, f func(token uint64)) (release func(), result gpubackend.Result)
+	HostFuncKept(s gpubackend.Stream, token uint64, f gpubackend.HostCall) gpubackend.Result
+}
+
+// Streams finds a stream that the guest names.
+type Streams interface {
+	Find(c *call.Call, handle uint64) (gpubackend.Stream, gpubackend.Result)
+}
+
+// Arena is the part of the arena that host functions use.
+type Arena interface {
+	HostDone() uint32
+	Answer(slot uint16, seq uint32, result int32, words []uint64)
+}
+
+// Config is what HostFuncs need. The functions in it may be called on any goroutine.
+type Config struct {
+	Driver  Driver
+	Streams Streams
+	Arena   func() Arena
+	// WakeGuest wakes the guest's threads that sleep, after an answer was written.
+	WakeGuest func()
+	// WakeLoop wakes the worker's loop.
+	WakeLoop func()
+}
+
+// HostFuncs are host functions of the guest.
+type HostFuncs struct {
+	Config
 	busy atomic.Bool // a function is due or runs
 
 	mu      sync.Mutex // guards what follows
@@ -44,49 +71,58 @@ type dueFunc struct {
 	release func()
 }
 
-// maxHostFuncs bounds the functions that a guest may have queued, and those that its graphs may have.
-const maxHostFuncs = 1 << 16
+// New returns HostFuncs of which none is queued.
+func New(c Config) *HostFuncs { return &HostFuncs{Config: c} }
 
-// runHostFunc queues a host function.
-func (w *Worker) runHostFunc(c *call.Call, a command.HostFunc) gpubackend.Result {
-	s, result := w.streams.Find(c, a.Stream)
+// Handlers are the commands that HostFuncs execute.
+func (h *HostFuncs) Handlers() call.Handlers {
+	return call.Handlers{gpubackend.OpHostFunc: call.Decoded(command.DecodeHostFunc, h.queue)}
+}
+
+// Busy says whether a function is due or runs.
+func (h *HostFuncs) Busy() bool { return h.busy.Load() }
+
+// MaxFuncs bounds the functions that a guest may have queued, and those that its graphs may have.
+const MaxFuncs = 1 << 16
+
+// queue queues a host function.
+func (h *HostFuncs) queue(c *call.Call, a command.HostFunc) gpubackend.Result {
+	s, result := h.Streams.Find(c, a.Stream)
 	if result != gpubackend.Success {
 		return result
 	}
 	token := a.Token
-	if token&keptToken != 0 {
-		call, result := w.keepHostFunc(token)
+	if token&KeptToken != 0 {
+		kept, result := h.Keep(token)
 		if result != gpubackend.Success {
 			return result
 		}
-		return w.driver.HostFuncKept(s, token, call)
+		return h.Driver.HostFuncKept(s, token, kept)
 	}
-	h := &w.hostFuncs
-	h.start(w)
+	h.start()
 	if !h.add(token) {
 		return gpubackend.InvalidValue
 	}
-	release, result := w.driver.HostFunc(s, token, w.hostFuncDue)
+	release, result := h.Driver.HostFunc(s, token, h.isDue)
 	h.added(token, release, result)
 	return result
 }
 
-// keepHostFunc gives what is called when a function of a graph is due. The function is kept as long as the worker lives:
+// Keep gives what is called when a function of a graph is due. The function is kept as long as the worker lives:
 // nobody says when the last graph with it is gone.
-func (w *Worker) keepHostFunc(token uint64) (gpubackend.HostCall, gpubackend.Result) {
-	h := &w.hostFuncs
-	h.start(w)
+func (h *HostFuncs) Keep(token uint64) (gpubackend.HostCall, gpubackend.Result) {
+	h.start()
 	if !h.keep(token) {
 		return nil, gpubackend.OutOfMemory
 	}
-	return w.hostNodeDue, gpubackend.Success
+	return h.nodeIsDue, gpubackend.Success
 }
 
 // keep counts a function of a graph, once.
-func (h *hostFuncs) keep(token uint64) bool {
+func (h *HostFuncs) keep(token uint64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if _, known := h.kept[token]; !known && len(h.kept) >= maxHostFuncs {
+	if _, known := h.kept[token]; !known && len(h.kept) >= MaxFuncs {
 		return false
 	}
 	if h.kept == nil {
@@ -97,10 +133,10 @@ func (h *hostFuncs) keep(token uint64) bool {
 }
 
 // add makes a place for a function.
-func (h *hostFuncs) add(token uint64) bool {
+func (h *HostFuncs) add(token uint64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if _, used := h.release[token]; token == 0 || used || len(h.release) >= maxHostFuncs {
+	if _, used := h.release[token]; token == 0 || used || len(h.release) >= MaxFuncs {
 		return false
 	}
 	if h.release == nil {
@@ -111,7 +147,7 @@ func (h *hostFuncs) add(token uint64) bool {
 }
 
 // added fills the place: the function may be due already, but isn't given to the guest before.
-func (h *hostFuncs) added(token uint64, release func(), result gpubackend.Result) {
+func (h *HostFuncs) added(token uint64, release func(), result gpubackend.Result) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if result != gpubackend.Success {
@@ -121,22 +157,21 @@ func (h *hostFuncs) added(token uint64, release func(), result gpubackend.Result
 	h.release[token] = release
 }
 
-// hostFuncDue is called by the driver, on a thread of its own, when a function's turn has come.
-func (w *Worker) hostFuncDue(token uint64) { w.hostNodeDue(token, nil) }
+// isDue is called by the driver, on a thread of its own, when a function's turn has come.
+func (h *HostFuncs) isDue(token uint64) { h.nodeIsDue(token, nil) }
 
-// hostNodeDue is the same for a function of a graph, which comes with its release since it is due as often as the graph
+// nodeIsDue is the same for a function of a graph, which comes with its release since it is due as often as the graph
 // runs.
-func (w *Worker) hostNodeDue(token uint64, release func()) {
-	h := &w.hostFuncs
+func (h *HostFuncs) nodeIsDue(token uint64, release func()) {
 	h.mu.Lock()
 	h.due = append(h.due, dueFunc{token, release})
 	h.mu.Unlock()
 	h.stir()
-	notify(w.wake)
+	h.WakeLoop()
 }
 
 // stir says that there is something to look after.
-func (h *hostFuncs) stir() {
+func (h *HostFuncs) stir() {
 	h.busy.Store(true)
 	select {
 	case h.work <- struct{}{}:
@@ -145,10 +180,10 @@ func (h *hostFuncs) stir() {
 }
 
 // start starts the goroutine. No function may get to the driver before.
-func (h *hostFuncs) start(w *Worker) {
+func (h *HostFuncs) start() {
 	if h.work == nil {
 		h.work, h.quit = make(chan struct{}, 1), make(chan struct{})
-		go h.serve(w, h.quit)
+		go h.serve(h.quit)
 	}
 }
 
@@ -159,7 +194,7 @@ const (
 )
 
 // serve looks after the functions until quit is closed.
-func (h *hostFuncs) serve(w *Worker, quit <-chan struct{}) {
+func (h *HostFuncs) serve(quit <-chan struct{}) {
 	timer := time.NewTimer(maxHostPause)
 	defer timer.Stop()
 	for pause := minHostPause; ; {
@@ -176,15 +211,15 @@ func (h *hostFuncs) serve(w *Worker, quit <-chan struct{}) {
 		case <-quit:
 			return
 		}
-		if h.advance(w) {
+		if h.Advance() {
 			pause = minHostPause
 		}
 	}
 }
 
-// advance lets the stream of a function that has returned go on, and gives the guest the next. It says whether there was
+// Advance lets the stream of a function that has returned go on, and gives the guest the next. It says whether there was
 // anything to do. Any goroutine may call it.
-func (h *hostFuncs) advance(w *Worker) (moved bool) {
+func (h *HostFuncs) Advance() (moved bool) {
 	if !h.busy.Load() {
 		return false
 	}
@@ -194,10 +229,10 @@ func (h *hostFuncs) advance(w *Worker) (moved bool) {
 		return false
 	}
 	var release func()
-	if h.runs && w.arena.HostDone() == h.seq {
+	if h.runs && h.Arena().HostDone() == h.seq {
 		h.runs, release, moved = false, h.running.release, true
 	}
-	if !h.runs && h.next(w) {
+	if !h.runs && h.next() {
 		moved = true
 	}
 	h.mu.Unlock()
@@ -208,7 +243,7 @@ func (h *hostFuncs) advance(w *Worker) (moved bool) {
 }
 
 // next gives the guest the function whose turn it is, if any.
-func (h *hostFuncs) next(w *Worker) bool {
+func (h *HostFuncs) next() bool {
 	switch {
 	case len(h.due) > 0:
 		f := h.due[0]
@@ -222,10 +257,10 @@ func (h *hostFuncs) next(w *Worker) bool {
 		}
 		h.due = h.due[1:]
 		h.running, h.runs = f, true
-		h.tell(w, gpubackend.Success, f.token)
+		h.tell(gpubackend.Success, f.token)
 	case h.failed != gpubackend.Success && !h.told:
 		h.told = true
-		h.tell(w, h.failed, 0)
+		h.tell(h.failed, 0)
 	default:
 		h.due = nil
 		h.busy.Store(false)
@@ -235,14 +270,14 @@ func (h *hostFuncs) next(w *Worker) bool {
 }
 
 // tell writes the slot.
-func (h *hostFuncs) tell(w *Worker, result gpubackend.Result, token uint64) {
+func (h *HostFuncs) tell(result gpubackend.Result, token uint64) {
 	h.seq++
-	w.arena.Answer(wire.HostSlot, h.seq, int32(result), []uint64{token})
-	w.chains.wakeSleepers()
+	h.Arena().Answer(wire.HostSlot, h.seq, int32(result), []uint64{token})
+	h.WakeGuest()
 }
 
-// fail tells the guest, after all that is due, that no more functions will be: the context is dead.
-func (h *hostFuncs) fail(result gpubackend.Result) {
+// Fail tells the guest, after all that is due, that no more functions will be: the context is dead.
+func (h *HostFuncs) Fail(result gpubackend.Result) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.work != nil && !h.told {
@@ -251,20 +286,21 @@ func (h *hostFuncs) fail(result gpubackend.Result) {
 	}
 }
 
-// hold keeps everything but the caller from the guest's memory and the queue, until letGo.
-func (h *hostFuncs) hold() { h.setHeld(true) }
+// Hold keeps everything but the caller from the guest's memory and the queue, until LetGo.
+func (h *HostFuncs) Hold() { h.setHeld(true) }
 
-func (h *hostFuncs) letGo() { h.setHeld(false) }
+// LetGo undoes it.
+func (h *HostFuncs) LetGo() { h.setHeld(false) }
 
-func (h *hostFuncs) setHeld(held bool) {
+func (h *HostFuncs) setHeld(held bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.held = held
 }
 
-// close ends the goroutine.
-func (h *hostFuncs) close() {
-	h.hold()
+// Close ends the goroutine.
+func (h *HostFuncs) Close() {
+	h.Hold()
 	if h.quit != nil {
 		close(h.quit)
 		h.quit = nil
