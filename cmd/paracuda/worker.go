@@ -14,7 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/cuda"
-	"github.com/paracuda/paracuda/gpubackend/cuda/prints"
+	"github.com/paracuda/paracuda/gpubackend/cuda/output"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
 	"github.com/paracuda/paracuda/gpubackend/soft"
@@ -42,7 +42,7 @@ func runWorker(args []string) error {
 	}
 	// The queue's goroutine and CUDA's current context stay on one thread.
 	runtime.LockOSThread()
-	capture, err := prints.CaptureOutput()
+	capture, err := output.NewCapture()
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func softMemory(p handover.Policy) uint64 {
 	return p.SoftMemory
 }
 
-func newDriver(gpu string, p handover.Policy, host *budget.Budget, capture *prints.Capture, log *logrus.Entry) (gpubackend.Driver, error) {
+func newDriver(gpu string, p handover.Policy, host *budget.Budget, capture *output.Capture, log *logrus.Entry) (gpubackend.Driver, error) {
 	switch gpu {
 	case gpuSoft:
 		return soft.New(soft.Options{Memory: softMemory(p), HostMemory: host}), nil
@@ -93,7 +93,7 @@ func newDriver(gpu string, p handover.Policy, host *budget.Budget, capture *prin
 }
 
 // cudaOptions has the driver log where the worker does: standard error is its kernels', which the guest reads.
-func cudaOptions(p handover.Policy, host *budget.Budget, capture *prints.Capture, log *logrus.Entry) cuda.Options {
+func cudaOptions(p handover.Policy, host *budget.Budget, capture *output.Capture, log *logrus.Entry) cuda.Options {
 	return cuda.Options{
 		AllowPageable: p.AllowPageable, MemoryLimit: p.MemoryLimit, HostMemory: host, GraphReplay: p.GraphReplay, Capture: capture,
 		Log: log,

@@ -54,8 +54,7 @@ func TestStreamsThatEndInACapture(t *testing.T) {
 // TestWorkBeforeACaptureIsWaitedFor, in each stream that captures, with one event for each.
 func TestWorkBeforeACaptureIsWaitedFor(t *testing.T) {
 	d := newDevice(t, Options{})
-	l := emptyLaunch(load(t, d, "empty"))
-	d.prints.Forget()
+	l := emptyLaunch(loadSilent(t, d, "empty"))
 	s, side := newStream(t, d), newStream(t, d)
 	for _, l.Stream = range []gpubackend.Stream{s, side} {
 		must(t, "launch", d.Launch(l))
@@ -93,8 +92,7 @@ func TestWorkBeforeACaptureIsWaitedFor(t *testing.T) {
 func TestStreamsThatEndInAnotherContext(t *testing.T) {
 	d := newDevice(t, Options{})
 	first := d.CurrentHandle()
-	l := emptyLaunch(load(t, d, "empty"))
-	d.prints.Forget()
+	l := emptyLaunch(loadSilent(t, d, "empty"))
 	l.Stream = newStream(t, d)
 	must(t, "launch", d.Launch(l))
 	second, r := d.CtxCreate(0, 0)

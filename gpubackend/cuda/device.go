@@ -21,7 +21,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/launches"
 	"github.com/paracuda/paracuda/gpubackend/cuda/limits"
 	"github.com/paracuda/paracuda/gpubackend/cuda/memory"
-	"github.com/paracuda/paracuda/gpubackend/cuda/prints"
+	"github.com/paracuda/paracuda/gpubackend/cuda/output"
 	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
 	"github.com/paracuda/paracuda/gpubackend/cuda/sharing"
 	"github.com/paracuda/paracuda/gpubackend/cuda/streams"
@@ -47,7 +47,7 @@ type Options struct {
 	// HostMemory is what the guest process may make this one take of the host's memory; nil: any.
 	HostMemory *budget.Budget
 	// Capture is where kernels' output goes; nil leaves it on this process's standard output.
-	Capture *prints.Capture
+	Capture *output.Capture
 	// Log receives what a Result can't say; nil is the standard logger.
 	Log *logrus.Entry
 }
@@ -93,7 +93,7 @@ type Device struct {
 	log      *logrus.Entry
 	gpus     *gpus.List
 	ranges   *reach.Ranges
-	prints   *prints.Prints
+	output   *output.Output
 	snapshot *gpubackend.Snapshot // of Warm, until Open takes it
 }
 
@@ -142,17 +142,17 @@ func furnish(calls *driver.Driver, o Options) *Device {
 	x := contexts.New(calls, d.gpus)
 	d.contextRoom = x
 	d.ranges = reach.New(calls, x)
-	d.prints = prints.New(o.Capture, d.hasMajor, o.HostMemory, driver.FlushOutput)
+	d.output = output.New(o.Capture, d.hasMajor, o.HostMemory, driver.FlushOutput)
 	d.memoryRoom = memory.New(calls, x, d.gpus, d.ranges, memory.Options{
 		Limit: o.MemoryLimit, Host: o.HostMemory, Log: o.Log,
 	})
-	d.streamRoom = streams.New(calls, x, d.prints, d.memoryRoom.Settled, o.Log)
+	d.streamRoom = streams.New(calls, x, d.output, d.memoryRoom.Settled, o.Log)
 	d.copyRoom = copies.New(calls, x, d.ranges)
 	d.launchRoom = launches.New(calls, x, d.streamRoom.Capturing, o.GraphReplay)
 	d.hostMemoryRoom = hostmemory.New(calls, x, d.gpus, d.ranges, d.streamRoom.Capturing, o.Log)
 	d.codeRoom = code.New(calls, code.Rooms{
 		Contexts: x, GPUs: d.gpus, Ranges: d.ranges, Memory: d.memoryRoom,
-		Charges: memory.NewCharges(d.memoryRoom, x), Host: d.hostMemoryRoom, Prints: d.prints,
+		Charges: memory.NewCharges(d.memoryRoom, x), Host: d.hostMemoryRoom, Prints: d.output,
 		CopyOut: d.copyRoom.CopyOut, Ending: d.launchRoom.Forget,
 	}, code.Options{Host: o.HostMemory, Log: o.Log})
 	d.graphRoom = graphs.New(calls, x, d.gpus, d.ranges, d.memoryRoom, graphs.Needs{
@@ -209,7 +209,7 @@ func (d *Device) hasMajor(major int) bool {
 // Output takes what kernels printed. The driver writes it when a stream or event is seen idle.
 func (d *Device) Output() []gpubackend.Output {
 	c := d.Current()
-	return d.prints.Take(c != nil && c.Dead() != gpubackend.Success)
+	return d.output.Take(c != nil && c.Dead() != gpubackend.Success)
 }
 
 // Close lets streams that wait for host functions go on, frees the memory and unloads the library. Contexts end

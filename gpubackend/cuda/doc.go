@@ -17,7 +17,7 @@
 //	activity    which streams of a context may have work in flight
 //	contexts    the contexts, which is current, and who is told when they come and go
 //	reach       which addresses the guest may have copied and filled
-//	prints      whether kernels print, and what
+//	output      whether kernels print, and what
 //	environment the variables that the driver reads
 //
 //	memory      device memory, what counts for its limit, and what the guest maps by itself

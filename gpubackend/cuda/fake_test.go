@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/sirupsen/logrus"
@@ -70,7 +71,18 @@ const twoKernels = ".version 6.5\n.target sm_75\n.visible .entry vector_add() {}
 // load loads twoKernels and returns one of its functions.
 func load(tb testing.TB, d *Device, name string) gpubackend.Function {
 	tb.Helper()
-	m, _, _, r := d.ModuleLoadData([]byte(twoKernels), nil, nil, nil)
+	return loadText(tb, d, twoKernels, name)
+}
+
+// loadSilent is load of code that doesn't print, so that nobody synchronizes to see it.
+func loadSilent(tb testing.TB, d *Device, name string) gpubackend.Function {
+	tb.Helper()
+	return loadText(tb, d, strings.Replace(twoKernels, "vprintf", "", 1), name)
+}
+
+func loadText(tb testing.TB, d *Device, text, name string) gpubackend.Function {
+	tb.Helper()
+	m, _, _, r := d.ModuleLoadData([]byte(text), nil, nil, nil)
 	must(tb, "load", r)
 	f, r := d.ModuleGetFunction(m, name)
 	must(tb, "function", r)

@@ -13,7 +13,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
-	"github.com/paracuda/paracuda/gpubackend/cuda/prints"
+	"github.com/paracuda/paracuda/gpubackend/cuda/output"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
@@ -29,8 +29,7 @@ func TestContextQueryAsksBusyStreamsOnly(t *testing.T) {
 		must(t, "create", r)
 		streams = append(streams, s)
 	}
-	l := emptyLaunch(load(t, d, "empty"))
-	d.prints.Forget()
+	l := emptyLaunch(loadSilent(t, d, "empty"))
 	for range 5 {
 		for _, s := range []gpubackend.Stream{streams[3], streams[7], gpubackend.LegacyStream, gpubackend.DefaultStream} {
 			l.Stream = s
@@ -154,8 +153,7 @@ func TestStickyError(t *testing.T) {
 // TestAnnounce: only the end of work that is known of is announced, and its arrival makes the stream idle unless there is more.
 func TestAnnounce(t *testing.T) {
 	d := newDevice(t, Options{})
-	empty := load(t, d, "empty")
-	d.prints.Forget()
+	empty := loadSilent(t, d, "empty")
 	launch := func(s gpubackend.Stream) {
 		t.Helper()
 		l := emptyLaunch(empty)
@@ -193,8 +191,7 @@ func TestAnnounce(t *testing.T) {
 // TestQuietStream: after its end was announced a stream is ready, whatever the driver says for a moment, until it has work.
 func TestQuietStream(t *testing.T) {
 	d := newDevice(t, Options{})
-	l := emptyLaunch(load(t, d, "empty"))
-	d.prints.Forget()
+	l := emptyLaunch(loadSilent(t, d, "empty"))
 	at := alloc(t, d, 4096)
 	var streams []gpubackend.Stream
 	for range 2 {
@@ -283,7 +280,7 @@ func TestOutput(t *testing.T) {
 		}
 		return
 	}
-	capture, err := prints.CaptureOutput()
+	capture, err := output.NewCapture()
 	if err != nil {
 		t.Fatal(err)
 	}

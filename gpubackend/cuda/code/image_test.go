@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/cuda/prints"
+	"github.com/paracuda/paracuda/gpubackend/cuda/output"
 )
 
 func TestCheckImage(t *testing.T) {
@@ -65,7 +65,7 @@ func FuzzImage(f *testing.F) {
 	f.Add([]byte("\x50\xed\x55\xba\x01\x00\x10\x00\x40\x00\x00\x00\x00\x00\x00\x00"))
 	f.Fuzz(func(_ *testing.T, image []byte) {
 		if checkImage(image) == gpubackend.Success {
-			prints.Find(image, func(int) bool { return true }, nil)
+			output.Find(image, func(int) bool { return true }, nil)
 		}
 	})
 }

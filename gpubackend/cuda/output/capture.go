@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package prints
+package output
 
 import (
 	"fmt"
@@ -25,8 +25,8 @@ const captureKept = 1 << 20
 // maxOutput bounds what one call of Take returns; the rest comes with the next.
 const maxOutput = 1 << 20
 
-// CaptureOutput redirects the process's output for good. Call it once, before anything else writes.
-func CaptureOutput() (*Capture, error) {
+// NewCapture redirects the process's output for good. Call it once, before anything else writes.
+func NewCapture() (*Capture, error) {
 	log, err := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
 		return nil, fmt.Errorf("capture output: %w", err)
