@@ -52,7 +52,16 @@ CUresult capture_unsafe(void);
 /* The same for one that waits for everything in the context. */
 CUresult capture_everything(void);
 
-/* A stream, or a context, ends; its captures with it. */
+/* CUstreamCaptureMode */
+enum { CAPTURE_MODE_GLOBAL, CAPTURE_MODE_THREAD_LOCAL, CAPTURE_MODE_RELAXED };
+
+/* The calling thread has begun a capture. */
+CUresult capture_enter(CUstream stream, int mode);
+
+/* Only the thread that began a capture may end it, unless that was relaxed: whether it is another's. */
+bool capture_is_others(CUstream stream);
+
+/* A capture, a stream, or a context ends; its captures with it. */
 void capture_forget_stream(CUstream stream);
 void capture_forget_context(const struct context *c);
 
