@@ -43,7 +43,7 @@ const (
 	Interrupts
 	BytesCopied
 	BytesMapped
-	BytesStraight
+	BytesDirect
 	Sleeps
 	Chains
 	Launches
@@ -67,7 +67,7 @@ const (
 
 // Names are the names of the counters in JSON.
 var Names = [counters]string{
-	"commands", "batches", "kicks", "interrupts", "bytes_copied", "bytes_mapped", "bytes_straight", "sleeps", "chains", "launches",
+	"commands", "batches", "kicks", "interrupts", "bytes_copied", "bytes_mapped", "bytes_direct", "sleeps", "chains", "launches",
 	"copies", "errors", "output_dropped", "launch_flushes", "ring_releases", "batches_drained", "batches_answered",
 	"batches_full", "batches_full_bytes", "batches_delayed", "batches_stalled",
 	"starts", "warm_starts",

@@ -74,7 +74,7 @@ func TestStagingMemoryIsShortForOneCopy(t *testing.T) {
 				t.Errorf("with memory: %d", got)
 			}
 			if got := r.copyAt(t, m, op, 3, lentBase); got != gpubackend.Success {
-				t.Errorf("straight: %d", got)
+				t.Errorf("direct: %d", got)
 			}
 			if users := r.chains.maps[1].Users(); users != 0 || d.staged != 1 {
 				t.Errorf("%d users of the mapping, %d staging memories", users, d.staged)
@@ -128,13 +128,13 @@ func TestMoverRefusesStaging(t *testing.T) {
 	}
 	m.refuses = nil
 	if got := r.copyAt(t, m, gpubackend.OpCopyHtoD, 2, lentBase); got != gpubackend.Success {
-		t.Fatalf("straight: %d", got)
+		t.Fatalf("direct: %d", got)
 	}
 	m.refuses = errors.New("broken pipe")
 	if got := r.copyAt(t, m, gpubackend.OpCopyHtoD, 3, unlent); got != gpubackend.DeviceUnavailable || d.staged != 0 {
 		t.Fatalf("gone: %d, %d staging memories", got, d.staged)
 	}
 	if got := r.copyAt(t, m, gpubackend.OpCopyHtoD, 4, lentBase); got != gpubackend.DeviceUnavailable {
-		t.Fatalf("straight without a mover: %d", got)
+		t.Fatalf("direct without a mover: %d", got)
 	}
 }

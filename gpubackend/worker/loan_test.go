@@ -163,7 +163,7 @@ func TestMemoryThatIsNotLent(t *testing.T) {
 			r.work(t)
 			for _, x := range m.moves {
 				if m.attached[x.Staging-1] == lentBytes {
-					t.Errorf("%+v went straight, lent %v", x, m.attached)
+					t.Errorf("%+v went directly, lent %v", x, m.attached)
 				}
 			}
 			if name != "refused" && len(m.moves) == 0 {
@@ -229,15 +229,15 @@ func TestMappedMemoryIsLent(t *testing.T) {
 				r.want(t, 0, gpubackend.OpMemSetAccess, x.base, x.bytes, 0, x.access)
 			}
 			copies := []struct {
-				address  uint64
-				straight bool
+				address uint64
+				direct  bool
 			}{{memory.ReserveBase, false}, {memory.ReserveBase + page, true}, {memory.ReserveBase + 3*page - 4096, true}, {memory.ReserveBase + 3*page - 4095, false}}
 			for i, c := range copies {
 				r.sendCopy(gpubackend.OpCopyDtoH, uint32(i+1), c.address, 4096)
 				r.work(t)
 				last := m.moves[len(m.moves)-1]
-				straight := m.attached[last.Staging-1] == 2*page
-				if straight != c.straight || straight && last.Offset != c.address-memory.ReserveBase-page {
+				direct := m.attached[last.Staging-1] == 2*page
+				if direct != c.direct || direct && last.Offset != c.address-memory.ReserveBase-page {
 					t.Errorf("copy %d: %+v, lent %v", i, last, m.attached)
 				}
 				m.end(nil)

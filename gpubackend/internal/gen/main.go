@@ -2,7 +2,8 @@
 
 // Command gen turns the descriptions in gpubackend/api into code and documentation: the wire
 // format (wire.def), the driver API (cuda.def, prototypes.tsv, versions.tsv) and CUDA's own
-// structures and numbers (cuda_layout.def, cuda_values.def, errors.tsv). Every fact is described once there; what gen writes is committed, and `make generate` must leave no difference.
+// structures and numbers (cuda_layout.def, cuda_values.def, errors.tsv). Every fact is described once
+// there; what gen writes is committed, and `make generate` must leave no difference.
 //
 // Run it from the module's root.
 package main
@@ -68,9 +69,13 @@ func allOutputs() ([]output, error) {
 	return append(outputs, more...), nil
 }
 
-// final is the text as it is written: Go is formatted.
+// final is the text as it is written: Go is formatted, the lines of documents are narrow.
 func (o output) final() ([]byte, error) {
-	if filepath.Ext(o.path) != ".go" {
+	switch filepath.Ext(o.path) {
+	case ".go":
+	case ".md":
+		return []byte(narrow(string(o.text))), nil
+	default:
 		return o.text, nil
 	}
 	text, err := format.Source(o.text)

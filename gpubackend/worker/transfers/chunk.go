@@ -33,25 +33,25 @@ const (
 	chunkCarrying                   // the driver copies between it and the rest of device memory
 )
 
-// How many chunks can be on their way: those with a part of the staging memory, and those that go
-// straight, which are longer.
+// How many chunks can be on their way: those with a part of the staging memory, and those that are
+// direct, which are longer.
 const (
-	StagedChunks   = 8
-	straightChunks = 16
-	straightBytes  = 64 << 20
+	StagedChunks = 8
+	directChunks = 16
+	directBytes  = 64 << 20
 )
 
 // chunks are all that there can be.
 type chunks struct {
-	all    [StagedChunks + straightChunks]chunk
+	all    [StagedChunks + directChunks]chunk
 	flying int        // that aren't free
 	runs   []wire.Run // of the chunk that is started
 	moved  []moves.Moved
 }
 
 // take returns a free chunk, or nil if none is free.
-func (s *chunks) take(straight bool) *chunk {
-	if straight {
+func (s *chunks) take(direct bool) *chunk {
+	if direct {
 		return s.free(StagedChunks, len(s.all))
 	}
 	return s.free(0, StagedChunks)
@@ -65,7 +65,7 @@ func (s *chunks) free(from, to int) *chunk {
 			continue
 		}
 		if c.index = i; i >= StagedChunks {
-			c.size = straightBytes
+			c.size = directBytes
 		}
 		return c
 	}
@@ -89,7 +89,7 @@ func (t *Transfers) start(c *chunk, op *operation) {
 	}
 }
 
-// settle has the mover carry a chunk straight to or from the guest's memory on the device when the
+// settle has the mover carry a chunk directly to or from the guest's memory on the device when the
 // earlier work of the stream is done.
 func (t *Transfers) settle(c *chunk) {
 	op := c.op
@@ -130,7 +130,7 @@ func (t *Transfers) move(c *chunk) {
 			t.end(c, gpubackend.InvalidValue)
 			return
 		}
-		t.Count(handover.BytesStraight, c.bytes)
+		t.Count(handover.BytesDirect, c.bytes)
 		m.Staging, m.Offset = op.loan.number, op.dev.address+op.dev.offset(c.from)-op.loan.base
 	}
 	if err := t.Mover.Start(&m); err != nil {

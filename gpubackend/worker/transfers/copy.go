@@ -153,7 +153,7 @@ func (t *Transfers) copyMapped(c *call.Call, part bool, dir direction, m *maps.M
 	t.Maps.Use(m)
 	t.Count(handover.BytesMapped, dev.bytes())
 	op := &operation{t: t, dir: dir, dev: dev, stream: s, context: c.Context, mapping: m, host: host}
-	if t.straight(op, part) {
+	if t.direct(op, part) {
 		op.loan = t.lend(dev.address, dev.bytes())
 	}
 	if result := op.Advance(); result != gpubackend.NotReady {
@@ -166,9 +166,9 @@ func (t *Transfers) copyMapped(c *call.Call, part bool, dir direction, m *maps.M
 	return t.Await(c, op)
 }
 
-// straight says whether a copy may go straight between guest pages and the memory that the guest process allocated. A lone one
+// direct says whether a copy may go directly between guest pages and the memory that the guest process allocated. A lone one
 // to the device that would have to wait for earlier work may not: CUDA lets the caller go on as soon as the source has been read.
-func (t *Transfers) straight(op *operation, part bool) bool {
+func (t *Transfers) direct(op *operation, part bool) bool {
 	if !op.dev.contiguous() || op.dev.bytes() == 0 {
 		return false
 	}

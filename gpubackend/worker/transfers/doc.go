@@ -7,7 +7,7 @@
 //	small             the payload is in the command or in the arena's bulk area     copy.go
 //	pinned            the driver reaches the pages at the guest's own address       copy.go
 //	pageable          the mover copies, in chunks                                   chunk.go
-//	  straight        between guest pages and memory that was lent to it            loan.go
+//	  direct          between guest pages and memory that was lent to it            loan.go
 //	  staged          through staging memory, from where the driver copies on       staging.go
 //
 // A pageable copy is an operation (operation.go): rows of a box (box.go), cut into chunks. Its call
@@ -21,7 +21,7 @@
 //
 //	               ┌──────────────────────── free ◄───────────────────────────┐
 //	               │           │                        │                     │
-//	        straight     staged, to the device   staged, to the host          │
+//	        direct       staged, to the device   staged, to the host          │
 //	               │           │                        │                     │
 //	               ▼           │                        ▼                     │
 //	┌────────► settling        │                    carrying                  │

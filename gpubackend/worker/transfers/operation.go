@@ -67,7 +67,7 @@ func (op *operation) Over(result gpubackend.Result) (answered bool) {
 }
 
 // copyable says whether there is what a copy passes through. One for which there is no staging
-// memory goes straight if the mover can map where it goes, although its caller may have to wait for
+// memory goes directly if the mover can map where it goes, although its caller may have to wait for
 // earlier work then: CUDA needs no memory for it.
 func (t *Transfers) copyable(op *operation) gpubackend.Result {
 	if t.broken != gpubackend.Success || op.loan != nil {
