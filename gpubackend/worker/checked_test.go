@@ -22,7 +22,7 @@ func TestUnknownNumbersAreRefused(t *testing.T) {
 	if len(allowed.Parameters) < 30 {
 		t.Fatalf("only %d functions have words with sets", len(allowed.Parameters))
 	}
-	for op, h := range r.described() {
+	for op, h := range r.functions.Handlers() {
 		for word, set := range allowed.Parameters[op.Name()] {
 			n := 0
 			for _, number := range strangers {

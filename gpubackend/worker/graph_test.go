@@ -8,6 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/soft"
+	"github.com/paracuda/paracuda/gpubackend/worker/graphs"
 )
 
 // onSoft gives a worker without processes around it the software GPU.
@@ -61,7 +62,7 @@ func TestGraphMemoryIsFreedInOrder(t *testing.T) {
 	}
 	r.want(t, 0, gpubackend.OpGraphExecDestroy, e)
 	r.want(t, 0, gpubackend.OpGraphDestroy, g)
-	if n := len(r.graphs.graph) + len(r.graphs.node); n != 0 {
+	if n := r.graphs.Names(); n != 0 {
 		t.Errorf("%d names are left", n)
 	}
 }
@@ -88,7 +89,7 @@ func TestFailedCaptureTakesItsGraph(t *testing.T) {
 	g = toGraph()
 	r.want(t, 0, gpubackend.OpStreamDestroy, s)
 	r.want(t, gpubackend.InvalidValue, gpubackend.OpGraphDestroy, g)
-	if n := len(r.graphs.graph) + len(r.captures); n != 0 {
+	if n := r.graphs.Names() + r.graphs.Captures(); n != 0 {
 		t.Errorf("%d names and captures are left", n)
 	}
 }
@@ -96,7 +97,7 @@ func TestFailedCaptureTakesItsGraph(t *testing.T) {
 func TestGraphHandlesAreBounded(t *testing.T) {
 	r := onSoft(t)
 	g := r.want(t, 0, gpubackend.OpGraphCreate, 0)
-	for range maxGraphObjects - 2 {
+	for range graphs.MaxObjects - 2 {
 		r.objects.Add(object.GraphNode, 1, 0)
 	}
 	last := r.want(t, 0, gpubackend.OpGraphCreate, 0)

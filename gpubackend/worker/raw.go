@@ -15,10 +15,11 @@ import (
 // functions of class raw.
 func (w *Worker) buildTable() {
 	w.table = call.Table{}
-	w.table.Add(w.described())
+	w.table.Add(w.functions.Handlers())
 	w.table.Add(w.raw())
 	w.table.Add(w.launcher.Handlers())
 	w.table.Wrap(w.kernels.Steps())
+	w.table.Wrap(w.graphs.Steps())
 	for _, part := range []interface{ Handlers() call.Handlers }{
 		w.pools, w.memory, w.sharing, w.hostMemory, w.transfers, w.hostFuncs, w.greens, w.textures,
 	} {
@@ -55,12 +56,6 @@ func (w *Worker) steps() call.Steps {
 		gpubackend.OpStreamDestroy:           w.endStream,
 		gpubackend.OpEventDestroy:            w.endEvent,
 	}
-	for _, op := range naming {
-		s[op] = w.boundGraphs
-	}
-	s[gpubackend.OpStreamBeginCapture] = w.beginCapture
-	s[gpubackend.OpStreamBeginCaptureToGraph] = w.beginCapture
-	s[gpubackend.OpStreamEndCapture] = w.endCapture
 	return s
 }
 

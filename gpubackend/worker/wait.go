@@ -94,7 +94,7 @@ func (w *Worker) endStream(c *call.Call, run func(*call.Call) gpubackend.Result)
 	s, _ := w.streams.Find(c, c.Word(0))
 	result := run(c)
 	if result == gpubackend.Success {
-		w.loseCapture(s)
+		w.graphs.LoseCapture(s)
 		w.widen(waitStream, uint64(s))
 	}
 	return result

@@ -20,6 +20,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/contexts"
 	"github.com/paracuda/paracuda/gpubackend/worker/exports"
 	"github.com/paracuda/paracuda/gpubackend/worker/fences"
+	"github.com/paracuda/paracuda/gpubackend/worker/functions"
+	"github.com/paracuda/paracuda/gpubackend/worker/graphs"
 	"github.com/paracuda/paracuda/gpubackend/worker/green"
 	"github.com/paracuda/paracuda/gpubackend/worker/hostfuncs"
 	"github.com/paracuda/paracuda/gpubackend/worker/hostmemory"
@@ -75,8 +77,8 @@ type Worker struct {
 	maps       *maps.Maps
 	hostMemory *hostmemory.HostMemory
 	watchdog   *watchdog
-	graphs     graphs
-	captures   captures
+	graphs     *graphs.Graphs
+	functions  *functions.Functions
 	pools      *pools.Pools
 	memory     *memory.Memory
 	places     *addresses.Places
@@ -230,6 +232,12 @@ func (w *Worker) assemble() {
 		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, Streams: w.streams,
 	})
 	w.textures = textures.New(textures.Config{Driver: w.driver, Objects: &w.objects, Streams: w.streams})
+	w.graphs = graphs.New(graphs.Config{
+		Driver: w.driver, Objects: &w.objects, Streams: w.streams, Kernels: w.kernels, Keep: w.hostFuncs.Keep,
+	})
+	w.functions = functions.New(functions.Config{
+		Driver: w.driver, Objects: &w.objects, Streams: w.streams, Kernels: w.kernels, Graphs: w.graphs, Home: w.contexts.Home,
+	})
 	w.transfers = transfers.New(transfers.Config{
 		Driver: w.driver, Mover: w.mover, Contexts: w.contexts, Fences: w.fences, Streams: w.streams, Maps: w.maps,
 		Arena: func() transfers.Arena { return w.arena },

@@ -112,11 +112,11 @@ func driverGo(a *api) []byte {
 
 func dispatchGo(a *api) []byte {
 	var b bytes.Buffer
-	goHeader(&b, "worker", "github.com/paracuda/paracuda/gpubackend", "github.com/paracuda/paracuda/gpubackend/allowed",
+	goHeader(&b, "functions", "github.com/paracuda/paracuda/gpubackend", "github.com/paracuda/paracuda/gpubackend/allowed",
 		"github.com/paracuda/paracuda/gpubackend/object", "github.com/paracuda/paracuda/gpubackend/worker/call", "github.com/paracuda/paracuda/gpubackend/worker/handles", "github.com/paracuda/paracuda/gpubackend/worker/known")
-	b.WriteString("\n// described decodes and executes each function of class call or post.\nfunc (w *Worker) described() call.Handlers {\nreturn call.Handlers{\n")
+	b.WriteString("\n// Handlers decode and executes each function of class call or post.\nfunc (f *Functions) Handlers() call.Handlers {\nreturn call.Handlers{\n")
 	for _, f := range a.remote() {
-		fmt.Fprintf(&b, "gpubackend.Op%s: {Words: %d, NoContext: %v, Run: w.run%s},\n", f.method(), f.words(), f.noctx, f.method())
+		fmt.Fprintf(&b, "gpubackend.Op%s: {Words: %d, NoContext: %v, Run: f.run%s},\n", f.method(), f.words(), f.noctx, f.method())
 	}
 	b.WriteString("}\n}\n")
 	for _, f := range a.remote() {
@@ -127,7 +127,7 @@ func dispatchGo(a *api) []byte {
 
 // dispatchFunc writes the handler of one function: decode, look up, call, answer.
 func dispatchFunc(b *bytes.Buffer, f function) {
-	fmt.Fprintf(b, "\nfunc (w *Worker) run%s(c *call.Call) gpubackend.Result {\n", f.method())
+	fmt.Fprintf(b, "\nfunc (f *Functions) run%s(c *call.Call) gpubackend.Result {\n", f.method())
 	for _, s := range f.setWords() {
 		fmt.Fprintf(b, "if !allowed.%s.Has(c.Word(%d)) {\nreturn gpubackend.InvalidValue\n}\n", s.set, s.word)
 	}
@@ -164,11 +164,11 @@ func dispatchFunc(b *bytes.Buffer, f function) {
 			args = append(args, v)
 			word += 2
 		case "ih":
-			fmt.Fprintf(b, "%s, bad := w.find%ss(c, %d)\nif bad != 0 {\nreturn bad\n}\n", v, p.of.goName, word)
+			fmt.Fprintf(b, "%s, bad := f.Graphs.Find%ss(c, %d)\nif bad != 0 {\nreturn bad\n}\n", v, p.of.goName, word)
 			args = append(args, v)
 			word += 2
 		case "in":
-			fmt.Fprintf(b, "%s, bad := w.decodeNode(c, %d)\nif bad != 0 {\nreturn bad\n}\n", v, word)
+			fmt.Fprintf(b, "%s, bad := f.Graphs.DecodeNode(c, %d)\nif bad != 0 {\nreturn bad\n}\n", v, word)
 			args = append(args, v)
 			word += 2
 		case "oh", "on":
@@ -179,7 +179,7 @@ func dispatchFunc(b *bytes.Buffer, f function) {
 			outs = append(outs, v)
 		}
 	}
-	fmt.Fprintf(b, "%s := w.driver.%s(%s)\n", strings.Join(append(outs, "result"), ", "), f.method(), strings.Join(args, ", "))
+	fmt.Fprintf(b, "%s := f.Driver.%s(%s)\n", strings.Join(append(outs, "result"), ", "), f.method(), strings.Join(args, ", "))
 	dispatchAnswer(b, f)
 	b.WriteString("return result\n}\n")
 }
@@ -187,16 +187,16 @@ func dispatchFunc(b *bytes.Buffer, f function) {
 // lookup finds the object whose handle is in a word.
 func (k *kind) lookup(word int) string {
 	if k.part != "" {
-		return fmt.Sprintf("w.%s.Find(c, c.Word(%d))", k.part, word)
+		return fmt.Sprintf("f.%s.Find(c, c.Word(%d))", camel(k.part), word)
 	}
-	return fmt.Sprintf("handles.%s(&w.objects, c.Word(%d))", k.goName, word)
+	return fmt.Sprintf("handles.%s(f.Objects, c.Word(%d))", k.goName, word)
 }
 
 // dispatchRoom refuses what makes an object that there is no memory for. Graphs and their nodes are counted where they are named.
 func dispatchRoom(b *bytes.Buffer, f function) {
 	for _, p := range f.params {
 		if p.code == "o" && !p.of.graph {
-			fmt.Fprintf(b, "if !w.objects.Room(object.%s) {\nreturn gpubackend.OutOfMemory\n}\n", p.of.goName)
+			fmt.Fprintf(b, "if !f.Objects.Room(object.%s) {\nreturn gpubackend.OutOfMemory\n}\n", p.of.goName)
 		}
 	}
 }
@@ -206,16 +206,16 @@ func dispatchAnswer(b *bytes.Buffer, f function) {
 	for i, p := range f.params {
 		switch p.code {
 		case "oh":
-			fmt.Fprintf(b, "c.Answer(w.name%ss(b%d.Bytes, p%d, %s))\n", p.of.goName, i, i, parent(f))
+			fmt.Fprintf(b, "c.Answer(f.Graphs.Name%ss(b%d.Bytes, p%d, %s))\n", p.of.goName, i, i, parent(f))
 		case "on":
-			fmt.Fprintf(b, "c.Answer(w.encodeNode(b%d.Bytes, p%d))\n", i, i)
+			fmt.Fprintf(b, "c.Answer(f.Graphs.EncodeNode(b%d.Bytes, p%d))\n", i, i)
 		case "o":
 			if p.of.graph {
-				fmt.Fprintf(b, "c.Answer(w.name%s(p%d, %s))\n", p.of.goName, i, parent(f))
+				fmt.Fprintf(b, "c.Answer(f.Graphs.Name%s(p%d, %s))\n", p.of.goName, i, parent(f))
 				continue
 			}
 			fmt.Fprintf(b, "if result == gpubackend.Success {\n")
-			fmt.Fprintf(b, "c.Answer(w.objects.%s(object.%s, uint64(p%d), %s))\n", p.of.adder(), p.of.goName, i, parent(f))
+			fmt.Fprintf(b, "c.Answer(f.Objects.%s(object.%s, uint64(p%d), %s))\n", p.of.adder(), p.of.goName, i, parent(f))
 			b.WriteString("} else {\nc.Answer(0)\n}\n")
 		case "ou":
 			fmt.Fprintf(b, "c.Answer(p%d)\n", i)
@@ -224,11 +224,11 @@ func dispatchAnswer(b *bytes.Buffer, f function) {
 	for _, p := range f.params {
 		switch p.code {
 		case "d":
-			remove := "objects.Remove"
+			remove := "Objects.Remove"
 			if p.of.graph {
-				remove = "forget" + p.of.goName
+				remove = "Graphs.Forget" + p.of.goName
 			}
-			fmt.Fprintf(b, "if result == gpubackend.Success {\nw.%s(c.Word(%d))\n}\n", remove, word)
+			fmt.Fprintf(b, "if result == gpubackend.Success {\nf.%s(c.Word(%d))\n}\n", remove, word)
 			word++
 		case "u", "h":
 			word++
@@ -268,5 +268,5 @@ func parent(f function) string {
 	if f.own {
 		return "uint64(c.Context)"
 	}
-	return "w.contexts.Home(c.Context)"
+	return "f.Home(c.Context)"
 }

@@ -46,7 +46,7 @@ func apiOutputs(w *wire) ([]output, error) {
 	}
 	goFiles := []output{
 		{"gpubackend/zz_generated_driver.go", driverGo(a)},
-		{"gpubackend/worker/zz_generated_dispatch.go", dispatchGo(a)},
+		{"gpubackend/worker/functions/zz_generated_functions.go", dispatchGo(a)},
 		{"gpubackend/cuda/driver/zz_generated_calls.go", callsGo(a)},
 		{"gpubackend/allowed/zz_generated_sets.go", setsGo(a)},
 		{"docs/coverage.md", coverageDoc(a)},

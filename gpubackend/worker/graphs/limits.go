@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package worker
+package graphs
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
@@ -8,8 +8,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-// maxGraphObjects bounds the graphs, executable graphs and nodes that a guest has handles of.
-const maxGraphObjects = 1 << 19
+// MaxObjects bounds the graphs, executable graphs and nodes that a guest has handles of.
+const MaxObjects = 1 << 19
 
 // naming are the functions that give handles to graphs, executable graphs or nodes, as many as they like.
 var naming = []gpubackend.Op{
@@ -19,19 +19,19 @@ var naming = []gpubackend.Op{
 	gpubackend.OpGraphNodeGetDependencies, gpubackend.OpGraphNodeGetDependentNodes, gpubackend.OpGraphNodeFindInClone,
 }
 
-func (w *Worker) roomForGraphs() bool {
-	t := &w.objects
-	return t.Count(object.Graph)+t.Count(object.GraphExec)+t.Count(object.GraphNode) < maxGraphObjects && t.Room(object.Graph)
+func (s *Graphs) room() bool {
+	t := s.Objects
+	return t.Count(object.Graph)+t.Count(object.GraphExec)+t.Count(object.GraphNode) < MaxObjects && t.Room(object.Graph)
 }
 
-// boundGraphs runs one of them unless there is no room, also for only a part of what it names.
-func (w *Worker) boundGraphs(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
-	if !w.roomForGraphs() {
+// bound runs one of them unless there is no room, also for only a part of what it names.
+func (s *Graphs) bound(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
+	if !s.room() {
 		return gpubackend.OutOfMemory
 	}
-	w.graphs.full = false
+	s.full = false
 	result := run(c)
-	if result == gpubackend.Success && w.graphs.full {
+	if result == gpubackend.Success && s.full {
 		return gpubackend.OutOfMemory
 	}
 	return result

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package worker
+package graphs
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
@@ -12,43 +12,40 @@ import (
 type captures map[gpubackend.Stream]gpubackend.Graph
 
 // beginCapture begins a capture and notes its graph.
-func (w *Worker) beginCapture(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
-	result := w.boundGraphs(c, run)
+func (s *Graphs) beginCapture(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
+	result := s.bound(c, run)
 	if result != gpubackend.Success {
 		return result
 	}
-	s, _ := w.streams.Find(c, c.Word(0))
-	if _, _, g, _, r := w.driver.StreamCaptureInfo(s, nil); r == gpubackend.Success && g != 0 {
-		if w.captures == nil {
-			w.captures = captures{}
-		}
-		w.captures[s] = g
+	stream, _ := s.Streams.Find(c, c.Word(0))
+	if _, _, g, _, r := s.Driver.StreamCaptureInfo(stream, nil); r == gpubackend.Success && g != 0 {
+		s.captures[stream] = g
 	}
 	return result
 }
 
 // endCapture ends one, unless there is none that may be ended here.
-func (w *Worker) endCapture(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
-	s, _ := w.streams.Find(c, c.Word(0))
+func (s *Graphs) endCapture(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
+	stream, _ := s.Streams.Find(c, c.Word(0))
 	result := run(c)
 	switch result {
 	case gpubackend.IllegalState, gpubackend.StreamCaptureUnmatched, gpubackend.StreamCaptureImplicit, gpubackend.InvalidHandle:
 	case gpubackend.Success:
-		delete(w.captures, s)
+		delete(s.captures, stream)
 	default:
-		w.loseCapture(s)
+		s.LoseCapture(stream)
 	}
 	return result
 }
 
-// loseCapture forgets the graph of the capture that began in a stream, if there is one, and the capture.
-func (w *Worker) loseCapture(s gpubackend.Stream) {
-	g, ok := w.captures[s]
+// LoseCapture forgets the graph of the capture that began in a stream, if there is one, and the capture.
+func (s *Graphs) LoseCapture(stream gpubackend.Stream) {
+	g, ok := s.captures[stream]
 	if !ok {
 		return
 	}
-	delete(w.captures, s)
-	if h := w.graphs.graph[g]; h != 0 {
-		w.forgetGraph(h)
+	delete(s.captures, stream)
+	if h := s.graph[g]; h != 0 {
+		s.ForgetGraph(h)
 	}
 }

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package graphs is the guest's handles of graphs and their nodes, which the driver gives again and
+// again, and the records that nodes travel as (docs/commands.md, "Records").
+//
+// # Who owns what
+//
+// The worker's loop owns Graphs. Objects are in the object table; a node dies with its graph, and
+// names of what is gone are swept, since the driver may give its own handles to others then. The
+// driver destroys the graph of a capture that fails: the guest's handle goes with it (captures.go).
+//
+// # Who may lie
+//
+// Records, and handles in them, are the guest's: each is copied, decoded by its description, and its
+// handles are looked up. How many graphs, executable graphs and nodes there are is bounded (limits.go).
+package graphs

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package graphs
+
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/object"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
+)
+
+// Driver is what Graphs use of gpubackend.Driver.
+type Driver interface {
+	StreamCaptureInfo(s gpubackend.Stream, edges []byte) (
+		status, id uint64, graph gpubackend.Graph, after []gpubackend.GraphNode, result gpubackend.Result,
+	)
+}
+
+// Streams finds a stream that the guest names.
+type Streams interface {
+	Find(c *call.Call, handle uint64) (gpubackend.Stream, gpubackend.Result)
+}
+
+// Kernels finds functions, and their handles.
+type Kernels interface {
+	Find(c *call.Call, handle uint64) (gpubackend.Function, gpubackend.Result)
+	Name(f gpubackend.Function) uint64
+}
+
+// Config is what Graphs need.
+type Config struct {
+	Driver  Driver
+	Objects *object.Table
+	Streams Streams
+	Kernels Kernels
+	// Keep gives what is called when a host function of a graph is due.
+	Keep func(token uint64) (gpubackend.HostCall, gpubackend.Result)
+}
+
+// Graphs are the guest's names of graphs and nodes.
+type Graphs struct {
+	Config
+	graph    map[gpubackend.Graph]uint64
+	node     map[gpubackend.GraphNode]uint64
+	recent   uint64 // the last graph that was named: that of the nodes that are named next
+	full     bool   // the call at hand found no room for a name
+	captures captures
+}
+
+// New returns Graphs without a name.
+func New(c Config) *Graphs {
+	return &Graphs{
+		Config: c, graph: map[gpubackend.Graph]uint64{}, node: map[gpubackend.GraphNode]uint64{}, captures: captures{},
+	}
+}
+
+// Steps are what is done around the handlers of others.
+func (s *Graphs) Steps() call.Steps {
+	steps := call.Steps{}
+	for _, op := range naming {
+		steps[op] = s.bound
+	}
+	steps[gpubackend.OpStreamBeginCapture] = s.beginCapture
+	steps[gpubackend.OpStreamBeginCaptureToGraph] = s.beginCapture
+	steps[gpubackend.OpStreamEndCapture] = s.endCapture
+	return steps
+}
+
+// Names is how many graphs and nodes have names.
+func (s *Graphs) Names() int { return len(s.graph) + len(s.node) }
+
+// Captures is how many captures go on, as far as is known.
+func (s *Graphs) Captures() int { return len(s.captures) }
