@@ -399,6 +399,11 @@ const (
 	MemCompressionGeneric = 1
 )
 
+// CU_MEM_CREATE_USAGE_...
+const (
+	MemCreateUsageTilePool = 1
+)
+
 // CU_MEM_HANDLE_TYPE_...
 const (
 	MemHandleNone                = 0

@@ -2138,6 +2138,11 @@ static void check_values(void)
 #else
 	missing("CU_MEM_ALLOCATION_COMP_GENERIC", 12040);
 #endif
+#ifdef HAVE_CU_MEM_CREATE_USAGE_TILE_POOL
+	value("CU_MEM_CREATE_USAGE_TILE_POOL", (long long)CU_MEM_CREATE_USAGE_TILE_POOL, 1);
+#else
+	missing("CU_MEM_CREATE_USAGE_TILE_POOL", 12040);
+#endif
 #ifdef HAVE_CU_MEM_HANDLE_TYPE_NONE
 	value("CU_MEM_HANDLE_TYPE_NONE", (long long)CU_MEM_HANDLE_TYPE_NONE, 0);
 #else

@@ -280,7 +280,7 @@ func variantsC(a *api) []byte {
 		for _, p := range params {
 			if p.typ == "CUstream" {
 				stream = true
-				args = append(args, fmt.Sprintf("%s ? %s : (CUstream)STREAM_PER_THREAD", p.name, p.name))
+				args = append(args, fmt.Sprintf("%s ? %s : (CUstream)CU_STREAM_PER_THREAD", p.name, p.name))
 			} else {
 				args = append(args, p.name)
 			}
@@ -289,7 +289,7 @@ func variantsC(a *api) []byte {
 		if stream {
 			fmt.Fprintf(b, "\treturn %s;\n}\n\n", call)
 		} else {
-			fmt.Fprintf(b, "\tCUresult result;\n\n\tthread_peek()->stream = STREAM_PER_THREAD;\n\tresult = %s;\n\tthread_peek()->stream = 0;\n\treturn result;\n}\n\n", call)
+			fmt.Fprintf(b, "\tCUresult result;\n\n\tthread_peek()->stream = CU_STREAM_PER_THREAD;\n\tresult = %s;\n\tthread_peek()->stream = 0;\n\treturn result;\n}\n\n", call)
 		}
 	}
 	for _, old := range sortedKeys(a.old) {

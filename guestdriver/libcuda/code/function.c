@@ -81,7 +81,7 @@ static void note_launches(struct description *d)
 {
 	bool clusters = false;
 
-	for (int a = FUNCTION_CLUSTER_SIZE_MUST_BE_SET; a < FUNCTION_REQUIRED_CLUSTER_WIDTH + 3; a++)
+	for (int a = CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET; a < CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH + 3; a++)
 		clusters |= __atomic_load_n(&d->attribute[a], __ATOMIC_RELAXED) != 0;
 	__atomic_store_n(&d->clusters, clusters, __ATOMIC_RELAXED);
 	for (unsigned i = 0; i < PROVEN; i++)
@@ -180,7 +180,7 @@ static CUresult attribute(int *pi, int attrib, struct function *f)
 	struct description *d;
 	CUresult result;
 
-	if (!pi || attrib < 0 || attrib >= FUNCTION_ATTRIBUTES)
+	if (!pi || attrib < 0 || attrib >= CU_FUNC_ATTRIBUTE_MAX)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!f)
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -194,7 +194,7 @@ static void note_attribute(struct function *f, int attrib, int value)
 {
 	struct description *d = __atomic_load_n(&f->description, __ATOMIC_ACQUIRE);
 
-	if (!d || attrib < 0 || attrib >= FUNCTION_ATTRIBUTES)
+	if (!d || attrib < 0 || attrib >= CU_FUNC_ATTRIBUTE_MAX)
 		return;
 	__atomic_store_n(&d->attribute[attrib], value, __ATOMIC_RELAXED);
 	note_launches(d);

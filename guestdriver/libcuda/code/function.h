@@ -18,7 +18,7 @@ struct description {
 	uint32_t parameter_bytes;
 	bool dense;	/* no byte of them lies between two parameters */
 	unsigned alike;	/* bytes of each where all have as many and they are dense; else 0 */
-	int attribute[FUNCTION_ATTRIBUTES];
+	int attribute[CU_FUNC_ATTRIBUTE_MAX];
 	bool clusters;	/* it is launched in clusters, as an attribute says */
 	unsigned proofs;	/* how often one was remembered */
 	uint64_t proven[PROVEN];	/* see launch_doubtful; 0 for none */

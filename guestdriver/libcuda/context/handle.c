@@ -9,7 +9,7 @@
 static struct {
 	struct table tables[HANDLE_KINDS];
 	uint64_t last_id;
-} state = { { [0 ... HANDLE_KINDS - 1] = TABLE_INIT }, STREAM_PER_THREAD };
+} state = { { [0 ... HANDLE_KINDS - 1] = TABLE_INIT }, CU_STREAM_PER_THREAD };
 
 struct handle *handle_new(size_t bytes, uint64_t parent)
 {
@@ -38,7 +38,7 @@ static void release(void *record)
 CUresult handle_enter(enum handle_kind kind, uint64_t number, struct handle *h)
 {
 	/* The numbers of the default streams, and 0, are no handles: such an answer is nonsense. */
-	if (!h || number <= STREAM_PER_THREAD) {
+	if (!h || number <= CU_STREAM_PER_THREAD) {
 		release(h);
 		return h ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_OUT_OF_MEMORY;
 	}

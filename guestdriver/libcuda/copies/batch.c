@@ -41,7 +41,7 @@ EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size
 	if (!dsts || !srcs || !sizes || !count || !attrs || !attrsIdxs || !numAttrs || numAttrs > count ||
 	    !attributes_valid(attrs, attrsIdxs, numAttrs, count))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!hStream || number_of(hStream) == STREAM_LEGACY)
+	if (!hStream || number_of(hStream) == CU_STREAM_LEGACY)
 		return CUDA_ERROR_INVALID_HANDLE;
 	for (size_t i = 0; !result && i < count; i++) {
 		if (a + 1 < numAttrs && attrsIdxs[a + 1] == i)
@@ -78,9 +78,9 @@ static CUresult element(const CUmemcpy3DOperand *o, size_t *bytes)
 	CUresult result;
 
 	*bytes = 0;
-	if (o->type == OPERAND_POINTER)
+	if (o->type == CU_MEMCPY_OPERAND_TYPE_POINTER)
 		return CUDA_SUCCESS;
-	if (o->type != OPERAND_ARRAY)
+	if (o->type != CU_MEMCPY_OPERAND_TYPE_ARRAY)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = cuArray3DGetDescriptor_v2(&d, o->op.array.array);
 	if (result)
@@ -100,15 +100,15 @@ struct place {
 static CUresult settle(const CUmemcpy3DOperand *o, const CUextent3D *extent, size_t bytes, struct place *s)
 {
 	*s = (struct place){ 0 };
-	if (o->type == OPERAND_ARRAY) {
-		s->type = MEMORYTYPE_ARRAY;
+	if (o->type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
+		s->type = CU_MEMORYTYPE_ARRAY;
 		s->array = o->op.array.array;
 		s->x = o->op.array.offset.x * bytes;
 		s->y = o->op.array.offset.y;
 		s->z = o->op.array.offset.z;
 		return CUDA_SUCCESS;
 	}
-	s->type = MEMORYTYPE_UNIFIED;
+	s->type = CU_MEMORYTYPE_UNIFIED;
 	s->device = o->op.ptr.ptr;
 	s->pitch = (o->op.ptr.rowLength ? o->op.ptr.rowLength : extent->width) * bytes;
 	s->height = o->op.ptr.layerHeight ? o->op.ptr.layerHeight : extent->height;
@@ -158,7 +158,7 @@ EXPORT CUresult cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *o
 	ENTER_CONTEXT();
 	if (!numOps || !opList || flags)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!hStream || number_of(hStream) == STREAM_LEGACY || !stream_known(hStream))
+	if (!hStream || number_of(hStream) == CU_STREAM_LEGACY || !stream_known(hStream))
 		return CUDA_ERROR_INVALID_HANDLE;
 	for (size_t i = 0; !result && i < numOps; i++)
 		result = describe(&opList[i], &c);

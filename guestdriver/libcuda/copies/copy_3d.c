@@ -7,7 +7,7 @@
 
 CUresult copy_3d(const CUDA_MEMCPY3D *c, int source, CUstream stream, bool async)
 {
-	if (c->srcMemoryType == MEMORYTYPE_ARRAY || c->dstMemoryType == MEMORYTYPE_ARRAY)
+	if (c->srcMemoryType == CU_MEMORYTYPE_ARRAY || c->dstMemoryType == CU_MEMORYTYPE_ARRAY)
 		return copy_with_array(c, source, stream, async);
 	return copy_memory(c, source, stream, async);
 }

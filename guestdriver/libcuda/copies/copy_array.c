@@ -29,14 +29,14 @@ static bool on_device(uint64_t address, int hint)
 /* Makes one side of a copy device memory by its address, if that is what it is. */
 static CUresult settle_src(CUDA_MEMCPY3D *c, int source)
 {
-	if (c->srcMemoryType == MEMORYTYPE_ARRAY)
+	if (c->srcMemoryType == CU_MEMORYTYPE_ARRAY)
 		return CUDA_SUCCESS;
-	if (c->srcMemoryType == MEMORYTYPE_HOST)
+	if (c->srcMemoryType == CU_MEMORYTYPE_HOST)
 		c->srcDevice = number_of(c->srcHost);
 	c->srcHost = (void *)(uintptr_t)c->srcDevice;
-	if (!c->srcDevice || c->srcMemoryType < MEMORYTYPE_HOST || c->srcMemoryType > MEMORYTYPE_UNIFIED)
+	if (!c->srcDevice || c->srcMemoryType < CU_MEMORYTYPE_HOST || c->srcMemoryType > CU_MEMORYTYPE_UNIFIED)
 		return CUDA_ERROR_INVALID_VALUE;
-	c->srcMemoryType = on_device(c->srcDevice, source) ? MEMORYTYPE_DEVICE : MEMORYTYPE_HOST;
+	c->srcMemoryType = on_device(c->srcDevice, source) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 	if (!c->srcPitch)
 		c->srcPitch = c->srcXInBytes + c->WidthInBytes;
 	if (!c->srcHeight)
@@ -46,14 +46,14 @@ static CUresult settle_src(CUDA_MEMCPY3D *c, int source)
 
 static CUresult settle_dst(CUDA_MEMCPY3D *c)
 {
-	if (c->dstMemoryType == MEMORYTYPE_ARRAY)
+	if (c->dstMemoryType == CU_MEMORYTYPE_ARRAY)
 		return CUDA_SUCCESS;
-	if (c->dstMemoryType == MEMORYTYPE_HOST)
+	if (c->dstMemoryType == CU_MEMORYTYPE_HOST)
 		c->dstDevice = number_of(c->dstHost);
 	c->dstHost = (void *)(uintptr_t)c->dstDevice;
-	if (!c->dstDevice || c->dstMemoryType < MEMORYTYPE_HOST || c->dstMemoryType > MEMORYTYPE_UNIFIED)
+	if (!c->dstDevice || c->dstMemoryType < CU_MEMORYTYPE_HOST || c->dstMemoryType > CU_MEMORYTYPE_UNIFIED)
 		return CUDA_ERROR_INVALID_VALUE;
-	c->dstMemoryType = on_device(c->dstDevice, SIDE_ANY) ? MEMORYTYPE_DEVICE : MEMORYTYPE_HOST;
+	c->dstMemoryType = on_device(c->dstDevice, SIDE_ANY) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 	if (!c->dstPitch)
 		c->dstPitch = c->dstXInBytes + c->WidthInBytes;
 	if (!c->dstHeight)
@@ -63,7 +63,7 @@ static CUresult settle_dst(CUDA_MEMCPY3D *c)
 
 static void tight_src(CUDA_MEMCPY3D *c, CUdeviceptr memory)
 {
-	c->srcMemoryType = MEMORYTYPE_DEVICE;
+	c->srcMemoryType = CU_MEMORYTYPE_DEVICE;
 	c->srcXInBytes = c->srcY = c->srcZ = 0;
 	c->srcDevice = memory;
 	c->srcPitch = c->WidthInBytes;
@@ -72,7 +72,7 @@ static void tight_src(CUDA_MEMCPY3D *c, CUdeviceptr memory)
 
 static void tight_dst(CUDA_MEMCPY3D *c, CUdeviceptr memory)
 {
-	c->dstMemoryType = MEMORYTYPE_DEVICE;
+	c->dstMemoryType = CU_MEMORYTYPE_DEVICE;
 	c->dstXInBytes = c->dstY = c->dstZ = 0;
 	c->dstDevice = memory;
 	c->dstPitch = c->WidthInBytes;
@@ -127,9 +127,9 @@ CUresult copy_with_array(const CUDA_MEMCPY3D *copy, int source, CUstream stream,
 		result = settle_dst(&c);
 	if (result)
 		return result;
-	if (c.srcMemoryType == MEMORYTYPE_HOST)
+	if (c.srcMemoryType == CU_MEMORYTYPE_HOST)
 		return staged(&c, true, source, stream, async);
-	if (c.dstMemoryType == MEMORYTYPE_HOST)
+	if (c.dstMemoryType == CU_MEMORYTYPE_HOST)
 		return staged(&c, false, source, stream, async);
 	result = post(&c, stream);
 	return result || async ? result : cuStreamSynchronize(stream);
@@ -145,8 +145,8 @@ static CUresult row(CUDA_MEMCPY3D *c, size_t bytes, CUstream stream, bool async)
 EXPORT CUresult cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
 	CUDA_MEMCPY3D c = {
-		.srcMemoryType = MEMORYTYPE_ARRAY, .srcArray = srcArray, .srcXInBytes = srcOffset,
-		.dstMemoryType = MEMORYTYPE_ARRAY, .dstArray = dstArray, .dstXInBytes = dstOffset,
+		.srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = srcArray, .srcXInBytes = srcOffset,
+		.dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = dstArray, .dstXInBytes = dstOffset,
 	};
 
 	ENTER_CONTEXT();
@@ -156,8 +156,8 @@ EXPORT CUresult cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcA
 EXPORT CUresult cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
 {
 	CUDA_MEMCPY3D c = {
-		.srcMemoryType = MEMORYTYPE_ARRAY, .srcArray = srcArray, .srcXInBytes = srcOffset,
-		.dstMemoryType = MEMORYTYPE_UNIFIED, .dstDevice = dstDevice,
+		.srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = srcArray, .srcXInBytes = srcOffset,
+		.dstMemoryType = CU_MEMORYTYPE_UNIFIED, .dstDevice = dstDevice,
 	};
 
 	ENTER_CONTEXT();
@@ -167,8 +167,8 @@ EXPORT CUresult cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t 
 EXPORT CUresult cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
 {
 	CUDA_MEMCPY3D c = {
-		.srcMemoryType = MEMORYTYPE_UNIFIED, .srcDevice = srcDevice,
-		.dstMemoryType = MEMORYTYPE_ARRAY, .dstArray = dstArray, .dstXInBytes = dstOffset,
+		.srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = srcDevice,
+		.dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = dstArray, .dstXInBytes = dstOffset,
 	};
 
 	ENTER_CONTEXT();
@@ -178,8 +178,8 @@ EXPORT CUresult cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr 
 static CUresult from_array(void *host, CUarray array, size_t offset, size_t bytes, CUstream stream, bool async)
 {
 	CUDA_MEMCPY3D c = {
-		.srcMemoryType = MEMORYTYPE_ARRAY, .srcArray = array, .srcXInBytes = offset,
-		.dstMemoryType = MEMORYTYPE_HOST, .dstHost = host,
+		.srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = array, .srcXInBytes = offset,
+		.dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = host,
 	};
 
 	return row(&c, bytes, stream, async);
@@ -188,8 +188,8 @@ static CUresult from_array(void *host, CUarray array, size_t offset, size_t byte
 static CUresult to_array(CUarray array, size_t offset, const void *host, size_t bytes, CUstream stream, bool async)
 {
 	CUDA_MEMCPY3D c = {
-		.srcMemoryType = MEMORYTYPE_HOST, .srcHost = host,
-		.dstMemoryType = MEMORYTYPE_ARRAY, .dstArray = array, .dstXInBytes = offset,
+		.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host,
+		.dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = array, .dstXInBytes = offset,
 	};
 
 	return row(&c, bytes, stream, async);

@@ -207,15 +207,15 @@ static CUresult resolve(unsigned type, const void *host, CUdeviceptr device, uin
 			struct side *s)
 {
 	switch (type) {
-	case MEMORYTYPE_HOST:
+	case CU_MEMORYTYPE_HOST:
 		if (!host)
 			return CUDA_ERROR_INVALID_VALUE;
 		return side_find((uint64_t)(uintptr_t)host + offset, bytes, hint, s);
-	case MEMORYTYPE_DEVICE:
+	case CU_MEMORYTYPE_DEVICE:
 		return device ? side_find(device + offset, bytes, SIDE_DEVICE, s) : CUDA_ERROR_INVALID_VALUE;
-	case MEMORYTYPE_UNIFIED:
+	case CU_MEMORYTYPE_UNIFIED:
 		return device ? side_find(device + offset, bytes, hint, s) : CUDA_ERROR_INVALID_VALUE;
-	case MEMORYTYPE_ARRAY:
+	case CU_MEMORYTYPE_ARRAY:
 		return CUDA_ERROR_NOT_SUPPORTED;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;

@@ -67,7 +67,7 @@ CUresult device_attribute(CUdevice dev, int attribute, int *value)
 {
 	const struct paracuda_snapshot_device *d = devices.snapshot[dev];
 
-	if (attribute <= 0 || attribute > ATTRIBUTE_LAST || attribute >= PARACUDA_ATTRIBUTES)
+	if (attribute <= 0 || attribute > CUDA_LAST_DEVICE_ATTRIBUTE || attribute >= PARACUDA_ATTRIBUTES)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (d->attribute_result[attribute])
 		return d->attribute_result[attribute];
@@ -160,26 +160,26 @@ EXPORT CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevic
 EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice dev)
 {
 	ENTER_DEVICE(major && minor, dev);
-	*major = device_number(dev, ATTRIBUTE_COMPUTE_MAJOR);
-	*minor = device_number(dev, ATTRIBUTE_COMPUTE_MINOR);
+	*major = device_number(dev, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+	*minor = device_number(dev, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 	return CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuDeviceGetProperties(CUdevprop *prop, CUdevice dev)
 {
 	ENTER_DEVICE(prop, dev);
-	prop->maxThreadsPerBlock = device_number(dev, ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+	prop->maxThreadsPerBlock = device_number(dev, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
 	for (int i = 0; i < 3; i++) {
-		prop->maxThreadsDim[i] = device_number(dev, ATTRIBUTE_MAX_BLOCK_DIM_X + i);
-		prop->maxGridSize[i] = device_number(dev, ATTRIBUTE_MAX_GRID_DIM_X + i);
+		prop->maxThreadsDim[i] = device_number(dev, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i);
+		prop->maxGridSize[i] = device_number(dev, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i);
 	}
-	prop->sharedMemPerBlock = device_number(dev, ATTRIBUTE_SHARED_MEMORY_PER_BLOCK);
-	prop->totalConstantMemory = device_number(dev, ATTRIBUTE_TOTAL_CONSTANT_MEMORY);
-	prop->SIMDWidth = device_number(dev, ATTRIBUTE_WARP_SIZE);
-	prop->memPitch = device_number(dev, ATTRIBUTE_MAX_PITCH);
-	prop->regsPerBlock = device_number(dev, ATTRIBUTE_REGISTERS_PER_BLOCK);
-	prop->clockRate = device_number(dev, ATTRIBUTE_CLOCK_RATE);
-	prop->textureAlign = device_number(dev, ATTRIBUTE_TEXTURE_ALIGNMENT);
+	prop->sharedMemPerBlock = device_number(dev, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+	prop->totalConstantMemory = device_number(dev, CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY);
+	prop->SIMDWidth = device_number(dev, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
+	prop->memPitch = device_number(dev, CU_DEVICE_ATTRIBUTE_MAX_PITCH);
+	prop->regsPerBlock = device_number(dev, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK);
+	prop->clockRate = device_number(dev, CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
+	prop->textureAlign = device_number(dev, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT);
 	return CUDA_SUCCESS;
 }
 
@@ -199,8 +199,8 @@ CUresult device_link(struct paracuda_link *link, CUdevice dev)
 
 static void bus_id(CUdevice dev, char *text, size_t size)
 {
-	snprintf(text, size, "%04X:%02X:%02X.0", (unsigned)device_number(dev, ATTRIBUTE_PCI_DOMAIN_ID),
-		 (unsigned)device_number(dev, ATTRIBUTE_PCI_BUS_ID), (unsigned)device_number(dev, ATTRIBUTE_PCI_DEVICE_ID));
+	snprintf(text, size, "%04X:%02X:%02X.0", (unsigned)device_number(dev, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID),
+		 (unsigned)device_number(dev, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID), (unsigned)device_number(dev, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID));
 }
 
 EXPORT CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
@@ -225,9 +225,9 @@ EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId)
 			return CUDA_ERROR_INVALID_VALUE;
 	}
 	for (int i = 0; i < (int)devices.count; i++) {
-		if ((unsigned)device_number(i, ATTRIBUTE_PCI_DOMAIN_ID) == domain &&
-		    (unsigned)device_number(i, ATTRIBUTE_PCI_BUS_ID) == bus &&
-		    (unsigned)device_number(i, ATTRIBUTE_PCI_DEVICE_ID) == device) {
+		if ((unsigned)device_number(i, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID) == domain &&
+		    (unsigned)device_number(i, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) == bus &&
+		    (unsigned)device_number(i, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID) == device) {
 			*dev = i;
 			return CUDA_SUCCESS;
 		}

@@ -46,9 +46,9 @@ static void set(struct paracuda_snapshot_device *d, int attribute, unsigned valu
 
 static void give(struct paracuda_snapshot_device *d, const struct place *p)
 {
-	set(d, ATTRIBUTE_PCI_DOMAIN_ID, p->domain);
-	set(d, ATTRIBUTE_PCI_BUS_ID, p->bus);
-	set(d, ATTRIBUTE_PCI_DEVICE_ID, p->device);
+	set(d, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, p->domain);
+	set(d, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, p->bus);
+	set(d, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, p->device);
 }
 
 void place_devices(struct paracuda_snapshot_device *d, unsigned n)

@@ -47,7 +47,7 @@ static CUresult identity_stream(CUcontext ctx, CUstream stream, CUstream *out)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!stream_known(stream))
 		return CUDA_ERROR_INVALID_HANDLE;
-	*out = stream ? stream : (CUstream)(uintptr_t)STREAM_LEGACY;
+	*out = stream ? stream : (CUstream)(uintptr_t)CU_STREAM_LEGACY;
 	return CUDA_SUCCESS;
 }
 

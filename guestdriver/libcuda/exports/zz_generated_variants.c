@@ -7,13 +7,13 @@
 EXPORT CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream, unsigned int flags);
 EXPORT CUresult cuEventRecordWithFlags_ptsz(CUevent hEvent, CUstream hStream, unsigned int flags)
 {
-	return cuEventRecordWithFlags(hEvent, hStream ? hStream : (CUstream)STREAM_PER_THREAD, flags);
+	return cuEventRecordWithFlags(hEvent, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD, flags);
 }
 
 EXPORT CUresult cuEventRecord_ptsz(CUevent hEvent, CUstream hStream);
 EXPORT CUresult cuEventRecord_ptsz(CUevent hEvent, CUstream hStream)
 {
-	return cuEventRecord(hEvent, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuEventRecord(hEvent, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CUgraph hGraph, CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams);
@@ -21,7 +21,7 @@ EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CUgr
 {
 	CUresult result;
 
-	thread_peek()->stream = STREAM_PER_THREAD;
+	thread_peek()->stream = CU_STREAM_PER_THREAD;
 	result = cuGraphInstantiateWithParams(phGraphExec, hGraph, instantiateParams);
 	thread_peek()->stream = 0;
 	return result;
@@ -30,25 +30,25 @@ EXPORT CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *phGraphExec, CUgr
 EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream);
 EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec hGraphExec, CUstream hStream)
 {
-	return cuGraphLaunch(hGraphExec, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuGraphLaunch(hGraphExec, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuGraphUpload_ptsz(CUgraphExec hGraphExec, CUstream hStream);
 EXPORT CUresult cuGraphUpload_ptsz(CUgraphExec hGraphExec, CUstream hStream)
 {
-	return cuGraphUpload(hGraphExec, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuGraphUpload(hGraphExec, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams);
 EXPORT CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams)
 {
-	return cuLaunchCooperativeKernel(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream ? hStream : (CUstream)STREAM_PER_THREAD, kernelParams);
+	return cuLaunchCooperativeKernel(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD, kernelParams);
 }
 
 EXPORT CUresult cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void *userData);
 EXPORT CUresult cuLaunchHostFunc_ptsz(CUstream hStream, CUhostFn fn, void *userData)
 {
-	return cuLaunchHostFunc(hStream ? hStream : (CUstream)STREAM_PER_THREAD, fn, userData);
+	return cuLaunchHostFunc(hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD, fn, userData);
 }
 
 EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra);
@@ -56,7 +56,7 @@ EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f
 {
 	CUresult result;
 
-	thread_peek()->stream = STREAM_PER_THREAD;
+	thread_peek()->stream = CU_STREAM_PER_THREAD;
 	result = cuLaunchKernelEx(config, f, kernelParams, extra);
 	thread_peek()->stream = 0;
 	return result;
@@ -65,61 +65,61 @@ EXPORT CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f
 EXPORT CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra);
 EXPORT CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
 {
-	return cuLaunchKernel(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream ? hStream : (CUstream)STREAM_PER_THREAD, kernelParams, extra);
+	return cuLaunchKernel(f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD, kernelParams, extra);
 }
 
 EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream);
 EXPORT CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStream)
 {
-	return cuMemAllocAsync(dptr, bytesize, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuMemAllocAsync(dptr, bytesize, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream);
 EXPORT CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
 {
-	return cuMemAllocFromPoolAsync(dptr, bytesize, pool, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuMemAllocFromPoolAsync(dptr, bytesize, pool, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream);
 EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
 {
-	return cuMemDiscardAndPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuMemDiscardAndPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuMemDiscardBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream);
 EXPORT CUresult cuMemDiscardBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags, CUstream hStream)
 {
-	return cuMemDiscardBatchAsync(dptrs, sizes, count, flags, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuMemDiscardBatchAsync(dptrs, sizes, count, flags, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream);
 EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr dptr, CUstream hStream)
 {
-	return cuMemFreeAsync(dptr, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuMemFreeAsync(dptr, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream);
 EXPORT CUresult cuMemPrefetchAsync_ptsz(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
 {
-	return cuMemPrefetchAsync(devPtr, count, dstDevice, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuMemPrefetchAsync(devPtr, count, dstDevice, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream);
 EXPORT CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags, CUstream hStream)
 {
-	return cuMemPrefetchAsync_v2(devPtr, count, location, flags, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuMemPrefetchAsync_v2(devPtr, count, location, flags, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream);
 EXPORT CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
 {
-	return cuMemPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuMemPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstream hStream);
 EXPORT CUresult cuMemcpy2DAsync_v2_ptsz(const CUDA_MEMCPY2D *pCopy, CUstream hStream)
 {
-	return cuMemcpy2DAsync_v2(pCopy, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuMemcpy2DAsync_v2(pCopy, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy);
@@ -127,7 +127,7 @@ EXPORT CUresult cuMemcpy2DUnaligned_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 {
 	CUresult result;
 
-	thread_peek()->stream = STREAM_PER_THREAD;
+	thread_peek()->stream = CU_STREAM_PER_THREAD;
 	result = cuMemcpy2DUnaligned_v2(pCopy);
 	thread_peek()->stream = 0;
 	return result;
@@ -138,7 +138,7 @@ EXPORT CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 {
 	CUresult result;
 
-	thread_peek()->stream = STREAM_PER_THREAD;
+	thread_peek()->stream = CU_STREAM_PER_THREAD;
 	result = cuMemcpy2D_v2(pCopy);
 	thread_peek()->stream = 0;
 	return result;
@@ -147,19 +147,19 @@ EXPORT CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *pCopy)
 EXPORT CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstream hStream);
 EXPORT CUresult cuMemcpy3DAsync_v2_ptsz(const CUDA_MEMCPY3D *pCopy, CUstream hStream)
 {
-	return cuMemcpy3DAsync_v2(pCopy, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuMemcpy3DAsync_v2(pCopy, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream);
 EXPORT CUresult cuMemcpy3DBatchAsync_v2_ptsz(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags, CUstream hStream)
 {
-	return cuMemcpy3DBatchAsync_v2(numOps, opList, flags, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuMemcpy3DBatchAsync_v2(numOps, opList, flags, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream);
 EXPORT CUresult cuMemcpy3DPeerAsync_ptsz(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream)
 {
-	return cuMemcpy3DPeerAsync(pCopy, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuMemcpy3DPeerAsync(pCopy, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy);
@@ -167,7 +167,7 @@ EXPORT CUresult cuMemcpy3DPeer_ptds(const CUDA_MEMCPY3D_PEER *pCopy)
 {
 	CUresult result;
 
-	thread_peek()->stream = STREAM_PER_THREAD;
+	thread_peek()->stream = CU_STREAM_PER_THREAD;
 	result = cuMemcpy3DPeer(pCopy);
 	thread_peek()->stream = 0;
 	return result;
@@ -178,7 +178,7 @@ EXPORT CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
 {
 	CUresult result;
 
-	thread_peek()->stream = STREAM_PER_THREAD;
+	thread_peek()->stream = CU_STREAM_PER_THREAD;
 	result = cuMemcpy3D_v2(pCopy);
 	thread_peek()->stream = 0;
 	return result;
@@ -187,7 +187,7 @@ EXPORT CUresult cuMemcpy3D_v2_ptds(const CUDA_MEMCPY3D *pCopy)
 EXPORT CUresult cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream);
 EXPORT CUresult cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount, CUstream hStream)
 {
-	return cuMemcpyAsync(dst, src, ByteCount, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuMemcpyAsync(dst, src, ByteCount, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount);
@@ -195,7 +195,7 @@ EXPORT CUresult cuMemcpyAtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUarray
 {
 	CUresult result;
 
-	thread_peek()->stream = STREAM_PER_THREAD;
+	thread_peek()->stream = CU_STREAM_PER_THREAD;
 	result = cuMemcpyAtoA_v2(dstArray, dstOffset, srcArray, srcOffset, ByteCount);
 	thread_peek()->stream = 0;
 	return result;
@@ -206,7 +206,7 @@ EXPORT CUresult cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArray, si
 {
 	CUresult result;
 
-	thread_peek()->stream = STREAM_PER_THREAD;
+	thread_peek()->stream = CU_STREAM_PER_THREAD;
 	result = cuMemcpyAtoD_v2(dstDevice, srcArray, srcOffset, ByteCount);
 	thread_peek()->stream = 0;
 	return result;
@@ -215,7 +215,7 @@ EXPORT CUresult cuMemcpyAtoD_v2_ptds(CUdeviceptr dstDevice, CUarray srcArray, si
 EXPORT CUresult cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream);
 EXPORT CUresult cuMemcpyAtoHAsync_v2_ptsz(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream)
 {
-	return cuMemcpyAtoHAsync_v2(dstHost, srcArray, srcOffset, ByteCount, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuMemcpyAtoHAsync_v2(dstHost, srcArray, srcOffset, ByteCount, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount);
@@ -223,7 +223,7 @@ EXPORT CUresult cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size_t src
 {
 	CUresult result;
 
-	thread_peek()->stream = STREAM_PER_THREAD;
+	thread_peek()->stream = CU_STREAM_PER_THREAD;
 	result = cuMemcpyAtoH_v2(dstHost, srcArray, srcOffset, ByteCount);
 	thread_peek()->stream = 0;
 	return result;
@@ -232,7 +232,7 @@ EXPORT CUresult cuMemcpyAtoH_v2_ptds(void *dstHost, CUarray srcArray, size_t src
 EXPORT CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream);
 EXPORT CUresult cuMemcpyBatchAsync_v2_ptsz(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
 {
-	return cuMemcpyBatchAsync_v2(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuMemcpyBatchAsync_v2(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount);
@@ -240,7 +240,7 @@ EXPORT CUresult cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUdevic
 {
 	CUresult result;
 
-	thread_peek()->stream = STREAM_PER_THREAD;
+	thread_peek()->stream = CU_STREAM_PER_THREAD;
 	result = cuMemcpyDtoA_v2(dstArray, dstOffset, srcDevice, ByteCount);
 	thread_peek()->stream = 0;
 	return result;
@@ -249,7 +249,7 @@ EXPORT CUresult cuMemcpyDtoA_v2_ptds(CUarray dstArray, size_t dstOffset, CUdevic
 EXPORT CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
 EXPORT CUresult cuMemcpyDtoDAsync_v2_ptsz(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
-	return cuMemcpyDtoDAsync_v2(dstDevice, srcDevice, ByteCount, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuMemcpyDtoDAsync_v2(dstDevice, srcDevice, ByteCount, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount);
@@ -257,7 +257,7 @@ EXPORT CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDevic
 {
 	CUresult result;
 
-	thread_peek()->stream = STREAM_PER_THREAD;
+	thread_peek()->stream = CU_STREAM_PER_THREAD;
 	result = cuMemcpyDtoD_v2(dstDevice, srcDevice, ByteCount);
 	thread_peek()->stream = 0;
 	return result;
@@ -266,7 +266,7 @@ EXPORT CUresult cuMemcpyDtoD_v2_ptds(CUdeviceptr dstDevice, CUdeviceptr srcDevic
 EXPORT CUresult cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream);
 EXPORT CUresult cuMemcpyDtoHAsync_v2_ptsz(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
 {
-	return cuMemcpyDtoHAsync_v2(dstHost, srcDevice, ByteCount, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuMemcpyDtoHAsync_v2(dstHost, srcDevice, ByteCount, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount);
@@ -274,7 +274,7 @@ EXPORT CUresult cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice, size_
 {
 	CUresult result;
 
-	thread_peek()->stream = STREAM_PER_THREAD;
+	thread_peek()->stream = CU_STREAM_PER_THREAD;
 	result = cuMemcpyDtoH_v2(dstHost, srcDevice, ByteCount);
 	thread_peek()->stream = 0;
 	return result;
@@ -283,7 +283,7 @@ EXPORT CUresult cuMemcpyDtoH_v2_ptds(void *dstHost, CUdeviceptr srcDevice, size_
 EXPORT CUresult cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream);
 EXPORT CUresult cuMemcpyHtoAAsync_v2_ptsz(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount, CUstream hStream)
 {
-	return cuMemcpyHtoAAsync_v2(dstArray, dstOffset, srcHost, ByteCount, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuMemcpyHtoAAsync_v2(dstArray, dstOffset, srcHost, ByteCount, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount);
@@ -291,7 +291,7 @@ EXPORT CUresult cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset, const v
 {
 	CUresult result;
 
-	thread_peek()->stream = STREAM_PER_THREAD;
+	thread_peek()->stream = CU_STREAM_PER_THREAD;
 	result = cuMemcpyHtoA_v2(dstArray, dstOffset, srcHost, ByteCount);
 	thread_peek()->stream = 0;
 	return result;
@@ -300,7 +300,7 @@ EXPORT CUresult cuMemcpyHtoA_v2_ptds(CUarray dstArray, size_t dstOffset, const v
 EXPORT CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream);
 EXPORT CUresult cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
 {
-	return cuMemcpyHtoDAsync_v2(dstDevice, srcHost, ByteCount, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuMemcpyHtoDAsync_v2(dstDevice, srcHost, ByteCount, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount);
@@ -308,7 +308,7 @@ EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHost,
 {
 	CUresult result;
 
-	thread_peek()->stream = STREAM_PER_THREAD;
+	thread_peek()->stream = CU_STREAM_PER_THREAD;
 	result = cuMemcpyHtoD_v2(dstDevice, srcHost, ByteCount);
 	thread_peek()->stream = 0;
 	return result;
@@ -317,7 +317,7 @@ EXPORT CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr dstDevice, const void *srcHost,
 EXPORT CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream);
 EXPORT CUresult cuMemcpyPeerAsync_ptsz(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount, CUstream hStream)
 {
-	return cuMemcpyPeerAsync(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuMemcpyPeerAsync(dstDevice, dstContext, srcDevice, srcContext, ByteCount, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount);
@@ -325,7 +325,7 @@ EXPORT CUresult cuMemcpyPeer_ptds(CUdeviceptr dstDevice, CUcontext dstContext, C
 {
 	CUresult result;
 
-	thread_peek()->stream = STREAM_PER_THREAD;
+	thread_peek()->stream = CU_STREAM_PER_THREAD;
 	result = cuMemcpyPeer(dstDevice, dstContext, srcDevice, srcContext, ByteCount);
 	thread_peek()->stream = 0;
 	return result;
@@ -336,7 +336,7 @@ EXPORT CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount
 {
 	CUresult result;
 
-	thread_peek()->stream = STREAM_PER_THREAD;
+	thread_peek()->stream = CU_STREAM_PER_THREAD;
 	result = cuMemcpy(dst, src, ByteCount);
 	thread_peek()->stream = 0;
 	return result;
@@ -345,7 +345,7 @@ EXPORT CUresult cuMemcpy_ptds(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount
 EXPORT CUresult cuMemsetD16Async_ptsz(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream);
 EXPORT CUresult cuMemsetD16Async_ptsz(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream)
 {
-	return cuMemsetD16Async(dstDevice, us, N, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuMemsetD16Async(dstDevice, us, N, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short us, size_t N);
@@ -353,7 +353,7 @@ EXPORT CUresult cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short us, si
 {
 	CUresult result;
 
-	thread_peek()->stream = STREAM_PER_THREAD;
+	thread_peek()->stream = CU_STREAM_PER_THREAD;
 	result = cuMemsetD16_v2(dstDevice, us, N);
 	thread_peek()->stream = 0;
 	return result;
@@ -362,7 +362,7 @@ EXPORT CUresult cuMemsetD16_v2_ptds(CUdeviceptr dstDevice, unsigned short us, si
 EXPORT CUresult cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream);
 EXPORT CUresult cuMemsetD2D16Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height, CUstream hStream)
 {
-	return cuMemsetD2D16Async(dstDevice, dstPitch, us, Width, Height, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuMemsetD2D16Async(dstDevice, dstPitch, us, Width, Height, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height);
@@ -370,7 +370,7 @@ EXPORT CUresult cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, un
 {
 	CUresult result;
 
-	thread_peek()->stream = STREAM_PER_THREAD;
+	thread_peek()->stream = CU_STREAM_PER_THREAD;
 	result = cuMemsetD2D16_v2(dstDevice, dstPitch, us, Width, Height);
 	thread_peek()->stream = 0;
 	return result;
@@ -379,7 +379,7 @@ EXPORT CUresult cuMemsetD2D16_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, un
 EXPORT CUresult cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream);
 EXPORT CUresult cuMemsetD2D32Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height, CUstream hStream)
 {
-	return cuMemsetD2D32Async(dstDevice, dstPitch, ui, Width, Height, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuMemsetD2D32Async(dstDevice, dstPitch, ui, Width, Height, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height);
@@ -387,7 +387,7 @@ EXPORT CUresult cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, un
 {
 	CUresult result;
 
-	thread_peek()->stream = STREAM_PER_THREAD;
+	thread_peek()->stream = CU_STREAM_PER_THREAD;
 	result = cuMemsetD2D32_v2(dstDevice, dstPitch, ui, Width, Height);
 	thread_peek()->stream = 0;
 	return result;
@@ -396,7 +396,7 @@ EXPORT CUresult cuMemsetD2D32_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, un
 EXPORT CUresult cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream);
 EXPORT CUresult cuMemsetD2D8Async_ptsz(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height, CUstream hStream)
 {
-	return cuMemsetD2D8Async(dstDevice, dstPitch, uc, Width, Height, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuMemsetD2D8Async(dstDevice, dstPitch, uc, Width, Height, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height);
@@ -404,7 +404,7 @@ EXPORT CUresult cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, uns
 {
 	CUresult result;
 
-	thread_peek()->stream = STREAM_PER_THREAD;
+	thread_peek()->stream = CU_STREAM_PER_THREAD;
 	result = cuMemsetD2D8_v2(dstDevice, dstPitch, uc, Width, Height);
 	thread_peek()->stream = 0;
 	return result;
@@ -413,7 +413,7 @@ EXPORT CUresult cuMemsetD2D8_v2_ptds(CUdeviceptr dstDevice, size_t dstPitch, uns
 EXPORT CUresult cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream);
 EXPORT CUresult cuMemsetD32Async_ptsz(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream)
 {
-	return cuMemsetD32Async(dstDevice, ui, N, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuMemsetD32Async(dstDevice, ui, N, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui, size_t N);
@@ -421,7 +421,7 @@ EXPORT CUresult cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui, size
 {
 	CUresult result;
 
-	thread_peek()->stream = STREAM_PER_THREAD;
+	thread_peek()->stream = CU_STREAM_PER_THREAD;
 	result = cuMemsetD32_v2(dstDevice, ui, N);
 	thread_peek()->stream = 0;
 	return result;
@@ -430,7 +430,7 @@ EXPORT CUresult cuMemsetD32_v2_ptds(CUdeviceptr dstDevice, unsigned int ui, size
 EXPORT CUresult cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream);
 EXPORT CUresult cuMemsetD8Async_ptsz(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream)
 {
-	return cuMemsetD8Async(dstDevice, uc, N, hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuMemsetD8Async(dstDevice, uc, N, hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc, size_t N);
@@ -438,7 +438,7 @@ EXPORT CUresult cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc, size
 {
 	CUresult result;
 
-	thread_peek()->stream = STREAM_PER_THREAD;
+	thread_peek()->stream = CU_STREAM_PER_THREAD;
 	result = cuMemsetD8_v2(dstDevice, uc, N);
 	thread_peek()->stream = 0;
 	return result;
@@ -447,175 +447,175 @@ EXPORT CUresult cuMemsetD8_v2_ptds(CUdeviceptr dstDevice, unsigned char uc, size
 EXPORT CUresult cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags);
 EXPORT CUresult cuStreamAddCallback_ptsz(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
 {
-	return cuStreamAddCallback(hStream ? hStream : (CUstream)STREAM_PER_THREAD, callback, userData, flags);
+	return cuStreamAddCallback(hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD, callback, userData, flags);
 }
 
 EXPORT CUresult cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags);
 EXPORT CUresult cuStreamAttachMemAsync_ptsz(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
 {
-	return cuStreamAttachMemAsync(hStream ? hStream : (CUstream)STREAM_PER_THREAD, dptr, length, flags);
+	return cuStreamAttachMemAsync(hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD, dptr, length, flags);
 }
 
 EXPORT CUresult cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags);
 EXPORT CUresult cuStreamBatchMemOp_v2_ptsz(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
-	return cuStreamBatchMemOp_v2(stream ? stream : (CUstream)STREAM_PER_THREAD, count, paramArray, flags);
+	return cuStreamBatchMemOp_v2(stream ? stream : (CUstream)CU_STREAM_PER_THREAD, count, paramArray, flags);
 }
 
 EXPORT CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode);
 EXPORT CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, CUstreamCaptureMode mode)
 {
-	return cuStreamBeginCaptureToGraph(hStream ? hStream : (CUstream)STREAM_PER_THREAD, hGraph, dependencies, dependencyData, numDependencies, mode);
+	return cuStreamBeginCaptureToGraph(hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD, hGraph, dependencies, dependencyData, numDependencies, mode);
 }
 
 EXPORT CUresult cuStreamBeginCapture_ptsz(CUstream hStream);
 EXPORT CUresult cuStreamBeginCapture_ptsz(CUstream hStream)
 {
-	return cuStreamBeginCapture(hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuStreamBeginCapture(hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode);
 EXPORT CUresult cuStreamBeginCapture_v2_ptsz(CUstream hStream, CUstreamCaptureMode mode)
 {
-	return cuStreamBeginCapture_v2(hStream ? hStream : (CUstream)STREAM_PER_THREAD, mode);
+	return cuStreamBeginCapture_v2(hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD, mode);
 }
 
 EXPORT CUresult cuStreamCopyAttributes_ptsz(CUstream dst, CUstream src);
 EXPORT CUresult cuStreamCopyAttributes_ptsz(CUstream dst, CUstream src)
 {
-	return cuStreamCopyAttributes(dst ? dst : (CUstream)STREAM_PER_THREAD, src ? src : (CUstream)STREAM_PER_THREAD);
+	return cuStreamCopyAttributes(dst ? dst : (CUstream)CU_STREAM_PER_THREAD, src ? src : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph);
 EXPORT CUresult cuStreamEndCapture_ptsz(CUstream hStream, CUgraph *phGraph)
 {
-	return cuStreamEndCapture(hStream ? hStream : (CUstream)STREAM_PER_THREAD, phGraph);
+	return cuStreamEndCapture(hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD, phGraph);
 }
 
 EXPORT CUresult cuStreamGetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value_out);
 EXPORT CUresult cuStreamGetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value_out)
 {
-	return cuStreamGetAttribute(hStream ? hStream : (CUstream)STREAM_PER_THREAD, attr, value_out);
+	return cuStreamGetAttribute(hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD, attr, value_out);
 }
 
 EXPORT CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out);
 EXPORT CUresult cuStreamGetCaptureInfo_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
 {
-	return cuStreamGetCaptureInfo(hStream ? hStream : (CUstream)STREAM_PER_THREAD, captureStatus_out, id_out);
+	return cuStreamGetCaptureInfo(hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD, captureStatus_out, id_out);
 }
 
 EXPORT CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out, const CUgraphNode **dependencies_out, size_t *numDependencies_out);
 EXPORT CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out, const CUgraphNode **dependencies_out, size_t *numDependencies_out)
 {
-	return cuStreamGetCaptureInfo_v2(hStream ? hStream : (CUstream)STREAM_PER_THREAD, captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out);
+	return cuStreamGetCaptureInfo_v2(hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD, captureStatus_out, id_out, graph_out, dependencies_out, numDependencies_out);
 }
 
 EXPORT CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out, const CUgraphNode **dependencies_out, const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out);
 EXPORT CUresult cuStreamGetCaptureInfo_v3_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out, CUgraph *graph_out, const CUgraphNode **dependencies_out, const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out)
 {
-	return cuStreamGetCaptureInfo_v3(hStream ? hStream : (CUstream)STREAM_PER_THREAD, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out);
+	return cuStreamGetCaptureInfo_v3(hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD, captureStatus_out, id_out, graph_out, dependencies_out, edgeData_out, numDependencies_out);
 }
 
 EXPORT CUresult cuStreamGetCtx_ptsz(CUstream hStream, CUcontext *pctx);
 EXPORT CUresult cuStreamGetCtx_ptsz(CUstream hStream, CUcontext *pctx)
 {
-	return cuStreamGetCtx(hStream ? hStream : (CUstream)STREAM_PER_THREAD, pctx);
+	return cuStreamGetCtx(hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD, pctx);
 }
 
 EXPORT CUresult cuStreamGetCtx_v2_ptsz(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx);
 EXPORT CUresult cuStreamGetCtx_v2_ptsz(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx)
 {
-	return cuStreamGetCtx_v2(hStream ? hStream : (CUstream)STREAM_PER_THREAD, pCtx, pGreenCtx);
+	return cuStreamGetCtx_v2(hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD, pCtx, pGreenCtx);
 }
 
 EXPORT CUresult cuStreamGetDevice_ptsz(CUstream hStream, CUdevice *device);
 EXPORT CUresult cuStreamGetDevice_ptsz(CUstream hStream, CUdevice *device)
 {
-	return cuStreamGetDevice(hStream ? hStream : (CUstream)STREAM_PER_THREAD, device);
+	return cuStreamGetDevice(hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD, device);
 }
 
 EXPORT CUresult cuStreamGetFlags_ptsz(CUstream hStream, unsigned int *flags);
 EXPORT CUresult cuStreamGetFlags_ptsz(CUstream hStream, unsigned int *flags)
 {
-	return cuStreamGetFlags(hStream ? hStream : (CUstream)STREAM_PER_THREAD, flags);
+	return cuStreamGetFlags(hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD, flags);
 }
 
 EXPORT CUresult cuStreamGetId_ptsz(CUstream hStream, unsigned long long *streamId);
 EXPORT CUresult cuStreamGetId_ptsz(CUstream hStream, unsigned long long *streamId)
 {
-	return cuStreamGetId(hStream ? hStream : (CUstream)STREAM_PER_THREAD, streamId);
+	return cuStreamGetId(hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD, streamId);
 }
 
 EXPORT CUresult cuStreamGetPriority_ptsz(CUstream hStream, int *priority);
 EXPORT CUresult cuStreamGetPriority_ptsz(CUstream hStream, int *priority)
 {
-	return cuStreamGetPriority(hStream ? hStream : (CUstream)STREAM_PER_THREAD, priority);
+	return cuStreamGetPriority(hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD, priority);
 }
 
 EXPORT CUresult cuStreamIsCapturing_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus);
 EXPORT CUresult cuStreamIsCapturing_ptsz(CUstream hStream, CUstreamCaptureStatus *captureStatus)
 {
-	return cuStreamIsCapturing(hStream ? hStream : (CUstream)STREAM_PER_THREAD, captureStatus);
+	return cuStreamIsCapturing(hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD, captureStatus);
 }
 
 EXPORT CUresult cuStreamQuery_ptsz(CUstream hStream);
 EXPORT CUresult cuStreamQuery_ptsz(CUstream hStream)
 {
-	return cuStreamQuery(hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuStreamQuery(hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuStreamSetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value);
 EXPORT CUresult cuStreamSetAttribute_ptsz(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value)
 {
-	return cuStreamSetAttribute(hStream ? hStream : (CUstream)STREAM_PER_THREAD, attr, value);
+	return cuStreamSetAttribute(hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD, attr, value);
 }
 
 EXPORT CUresult cuStreamSynchronize_ptsz(CUstream hStream);
 EXPORT CUresult cuStreamSynchronize_ptsz(CUstream hStream)
 {
-	return cuStreamSynchronize(hStream ? hStream : (CUstream)STREAM_PER_THREAD);
+	return cuStreamSynchronize(hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD);
 }
 
 EXPORT CUresult cuStreamUpdateCaptureDependencies_ptsz(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags);
 EXPORT CUresult cuStreamUpdateCaptureDependencies_ptsz(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies, unsigned int flags)
 {
-	return cuStreamUpdateCaptureDependencies(hStream ? hStream : (CUstream)STREAM_PER_THREAD, dependencies, numDependencies, flags);
+	return cuStreamUpdateCaptureDependencies(hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD, dependencies, numDependencies, flags);
 }
 
 EXPORT CUresult cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags);
 EXPORT CUresult cuStreamUpdateCaptureDependencies_v2_ptsz(CUstream hStream, CUgraphNode *dependencies, const CUgraphEdgeData *dependencyData, size_t numDependencies, unsigned int flags)
 {
-	return cuStreamUpdateCaptureDependencies_v2(hStream ? hStream : (CUstream)STREAM_PER_THREAD, dependencies, dependencyData, numDependencies, flags);
+	return cuStreamUpdateCaptureDependencies_v2(hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD, dependencies, dependencyData, numDependencies, flags);
 }
 
 EXPORT CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned int Flags);
 EXPORT CUresult cuStreamWaitEvent_ptsz(CUstream hStream, CUevent hEvent, unsigned int Flags)
 {
-	return cuStreamWaitEvent(hStream ? hStream : (CUstream)STREAM_PER_THREAD, hEvent, Flags);
+	return cuStreamWaitEvent(hStream ? hStream : (CUstream)CU_STREAM_PER_THREAD, hEvent, Flags);
 }
 
 EXPORT CUresult cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 EXPORT CUresult cuStreamWaitValue32_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-	return cuStreamWaitValue32_v2(stream ? stream : (CUstream)STREAM_PER_THREAD, addr, value, flags);
+	return cuStreamWaitValue32_v2(stream ? stream : (CUstream)CU_STREAM_PER_THREAD, addr, value, flags);
 }
 
 EXPORT CUresult cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 EXPORT CUresult cuStreamWaitValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-	return cuStreamWaitValue64_v2(stream ? stream : (CUstream)STREAM_PER_THREAD, addr, value, flags);
+	return cuStreamWaitValue64_v2(stream ? stream : (CUstream)CU_STREAM_PER_THREAD, addr, value, flags);
 }
 
 EXPORT CUresult cuStreamWriteValue32_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags);
 EXPORT CUresult cuStreamWriteValue32_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-	return cuStreamWriteValue32_v2(stream ? stream : (CUstream)STREAM_PER_THREAD, addr, value, flags);
+	return cuStreamWriteValue32_v2(stream ? stream : (CUstream)CU_STREAM_PER_THREAD, addr, value, flags);
 }
 
 EXPORT CUresult cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags);
 EXPORT CUresult cuStreamWriteValue64_v2_ptsz(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-	return cuStreamWriteValue64_v2(stream ? stream : (CUstream)STREAM_PER_THREAD, addr, value, flags);
+	return cuStreamWriteValue64_v2(stream ? stream : (CUstream)CU_STREAM_PER_THREAD, addr, value, flags);
 }
 
 EXPORT CUresult cuCtxDestroy(CUcontext ctx);

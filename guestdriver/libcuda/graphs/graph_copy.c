@@ -12,10 +12,10 @@ static CUresult side(unsigned type, const void *host, CUdeviceptr device, uint64
 	struct side s;
 	CUresult result;
 
-	if (type != MEMORYTYPE_HOST && type != MEMORYTYPE_DEVICE && type != MEMORYTYPE_UNIFIED)
-		return type == MEMORYTYPE_ARRAY ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
-	*out = (type == MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)host : device) + offset;
-	result = side_find(*out, span, type == MEMORYTYPE_DEVICE ? SIDE_DEVICE : SIDE_ANY, &s);
+	if (type != CU_MEMORYTYPE_HOST && type != CU_MEMORYTYPE_DEVICE && type != CU_MEMORYTYPE_UNIFIED)
+		return type == CU_MEMORYTYPE_ARRAY ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+	*out = (type == CU_MEMORYTYPE_HOST ? (uint64_t)(uintptr_t)host : device) + offset;
+	result = side_find(*out, span, type == CU_MEMORYTYPE_DEVICE ? SIDE_DEVICE : SIDE_ANY, &s);
 	return result || s.device || s.pinned || s.several ? result : capture_pin_all(*out, span);
 }
 

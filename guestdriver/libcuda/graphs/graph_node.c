@@ -16,10 +16,10 @@ static void remember(CUgraphNode node, CUgraph graph, const CUgraphNodeParams *p
 {
 	CUgraph child;
 
-	if (p->type == NODE_MEMCPY)
-		node_keep_copy(node, graph, &p->u.copy.copyParams);
-	else if (p->type == NODE_GRAPH && graph && node_copies() && !cuGraphChildGraphNodeGetGraph(node, &child))
-		node_keep_child(node, graph, p->u.graph.graph, child);
+	if (p->type == CU_GRAPH_NODE_TYPE_MEMCPY)
+		node_keep_copy(node, graph, &p->memcpy.copyParams);
+	else if (p->type == CU_GRAPH_NODE_TYPE_GRAPH && graph && node_copies() && !cuGraphChildGraphNodeGetGraph(node, &child))
+		node_keep_child(node, graph, p->graph.graph, child);
 }
 
 /* The graphs of a conditional node, which the program reads from an array of the library's. */
@@ -40,8 +40,8 @@ static CUresult give_bodies(CUgraphNode node, CUgraph graph, CUDA_CONDITIONAL_NO
 
 static bool allocates(const CUgraphNodeParams *p)
 {
-	return p->type == NODE_MEM_ALLOC || p->type == NODE_MEM_FREE ||
-	       (p->type == NODE_GRAPH && graph_has_memory(number_of(p->u.graph.graph)));
+	return p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || p->type == CU_GRAPH_NODE_TYPE_MEM_FREE ||
+	       (p->type == CU_GRAPH_NODE_TYPE_GRAPH && graph_has_memory(number_of(p->graph.graph)));
 }
 
 /* The driver looks at a child before it looks at the graph that it is to be in, and at what it comes after. */
@@ -52,13 +52,13 @@ static CUresult check_child(CUgraph graph, const CUgraphNode *after, size_t n, c
 	CUgraphNode node;
 	CUresult result;
 
-	if (p->type != NODE_GRAPH)
+	if (p->type != CU_GRAPH_NODE_TYPE_GRAPH)
 		return CUDA_SUCCESS;
 	for (size_t i = 0; i < n; i++)
 		null |= !after[i];
 	if (!null || cuGraphCreate(&other, 0))
 		return CUDA_SUCCESS;
-	result = cuGraphAddChildGraphNode(&node, other, NULL, 0, p->u.graph.graph);
+	result = cuGraphAddChildGraphNode(&node, other, NULL, 0, p->graph.graph);
 	cuGraphDestroy(other);
 	return result;
 }
@@ -72,7 +72,7 @@ static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *after, c
 	CUresult result;
 
 	ENTER_CONTEXT();
-	if (!out || (n && !after) || (p->type == NODE_CONDITIONAL && p->u.conditional.size > BODIES_MAX))
+	if (!out || (n && !after) || (p->type == CU_GRAPH_NODE_TYPE_CONDITIONAL && p->conditional.size > BODIES_MAX))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = check_child(graph, after, n, p);
 	if (result)
@@ -83,7 +83,7 @@ static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *after, c
 	if (!result)
 		result = call_GraphAddNode(number_of(graph), n ? after : NULL, bytes, n ? edges : NULL, bytes, r.word,
 					   r.bytes, &number, &address, bodies,
-					   p->type == NODE_CONDITIONAL ? sizeof(bodies) : 0, &bodies_count);
+					   p->type == CU_GRAPH_NODE_TYPE_CONDITIONAL ? sizeof(bodies) : 0, &bodies_count);
 	record_free(&r);
 	if (result)
 		return result;
@@ -91,12 +91,12 @@ static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *after, c
 	remember(*out, graph, p);
 	if (allocates(p))
 		graph_memory_note(number_of(graph));
-	if (p->type == NODE_CONDITIONAL)
-		return give_bodies(*out, graph, &p->u.conditional, bodies);
-	if (p->type != NODE_MEM_ALLOC)
+	if (p->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+		return give_bodies(*out, graph, &p->conditional, bodies);
+	if (p->type != CU_GRAPH_NODE_TYPE_MEM_ALLOC)
 		return CUDA_SUCCESS;
-	p->u.alloc.dptr = address;
-	return graph_memory_enter(address, p->u.alloc.bytesize);
+	p->alloc.dptr = address;
+	return graph_memory_enter(address, p->alloc.bytesize);
 }
 
 static CUresult set(CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams *p)
@@ -108,7 +108,7 @@ static CUresult set(CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams 
 	ENTER_CONTEXT();
 	result = record_make(&r, p);
 	if (result == CUDA_ERROR_INVALID_HANDLE)	/* of the function */
-		result = exec || cuGraphNodeGetType(node, &type) || type != NODE_KERNEL ? CUDA_ERROR_INVALID_VALUE : result;
+		result = exec || cuGraphNodeGetType(node, &type) || type != CU_GRAPH_NODE_TYPE_KERNEL ? CUDA_ERROR_INVALID_VALUE : result;
 	if (!result)
 		result = exec ? call_GraphExecNodeSet(number_of(exec), number_of(node), r.word, r.bytes) :
 				call_GraphNodeSet(number_of(node), r.word, r.bytes);
@@ -154,10 +154,10 @@ static CUgraphNodeParams params_of(CUgraphNodeType type, const void *params, siz
 {
 	CUgraphNodeParams p = { .type = type };
 
-	if (type == NODE_MEMCPY)
-		memcpy(&p.u.copy.copyParams, params, bytes);
+	if (type == CU_GRAPH_NODE_TYPE_MEMCPY)
+		memcpy(&p.memcpy.copyParams, params, bytes);
 	else
-		memcpy(&p.u, params, bytes);
+		memcpy(&p.reserved1, params, bytes);
 	return p;
 }
 
@@ -212,38 +212,38 @@ static CUgraphNodeParams params_of(CUgraphNodeType type, const void *params, siz
 		return hGraphExec ? set(hGraphExec, hNode, &p) : CUDA_ERROR_INVALID_VALUE;                        \
 	}
 
-ADD_NODE(cuGraphAddKernelNode_v2, NODE_KERNEL, CUDA_KERNEL_NODE_PARAMS)
-ADD_NODE(cuGraphAddKernelNode, NODE_KERNEL, CUDA_KERNEL_NODE_PARAMS_v1)
-ADD_NODE(cuGraphAddHostNode, NODE_HOST, CUDA_HOST_NODE_PARAMS)
-ADD_NODE(cuGraphAddBatchMemOpNode, NODE_MEM_OPS, CUDA_BATCH_MEM_OP_NODE_PARAMS)
-ADD_VALUE(cuGraphAddChildGraphNode, NODE_GRAPH, CUgraph)
-ADD_VALUE(cuGraphAddEventRecordNode, NODE_EVENT_RECORD, CUevent)
-ADD_VALUE(cuGraphAddEventWaitNode, NODE_EVENT_WAIT, CUevent)
-ADD_VALUE(cuGraphAddMemFreeNode, NODE_MEM_FREE, CUdeviceptr)
-SET_NODE(cuGraphKernelNodeSetParams_v2, NODE_KERNEL, CUDA_KERNEL_NODE_PARAMS)
-SET_NODE(cuGraphKernelNodeSetParams, NODE_KERNEL, CUDA_KERNEL_NODE_PARAMS_v1)
-SET_NODE(cuGraphMemcpyNodeSetParams, NODE_MEMCPY, CUDA_MEMCPY3D)
-SET_NODE(cuGraphMemsetNodeSetParams, NODE_MEMSET, CUDA_MEMSET_NODE_PARAMS)
-SET_NODE(cuGraphHostNodeSetParams, NODE_HOST, CUDA_HOST_NODE_PARAMS)
-SET_NODE(cuGraphBatchMemOpNodeSetParams, NODE_MEM_OPS, CUDA_BATCH_MEM_OP_NODE_PARAMS)
-SET_EXEC(cuGraphExecKernelNodeSetParams_v2, NODE_KERNEL, CUDA_KERNEL_NODE_PARAMS)
-SET_EXEC(cuGraphExecKernelNodeSetParams, NODE_KERNEL, CUDA_KERNEL_NODE_PARAMS_v1)
-SET_EXEC(cuGraphExecHostNodeSetParams, NODE_HOST, CUDA_HOST_NODE_PARAMS)
-SET_EXEC(cuGraphExecBatchMemOpNodeSetParams, NODE_MEM_OPS, CUDA_BATCH_MEM_OP_NODE_PARAMS)
-SET_EXEC_VALUE(cuGraphExecChildGraphNodeSetParams, NODE_GRAPH, CUgraph)
-SET_EXEC_VALUE(cuGraphExecEventRecordNodeSetEvent, NODE_EVENT_RECORD, CUevent)
-SET_EXEC_VALUE(cuGraphExecEventWaitNodeSetEvent, NODE_EVENT_WAIT, CUevent)
+ADD_NODE(cuGraphAddKernelNode_v2, CU_GRAPH_NODE_TYPE_KERNEL, CUDA_KERNEL_NODE_PARAMS)
+ADD_NODE(cuGraphAddKernelNode, CU_GRAPH_NODE_TYPE_KERNEL, CUDA_KERNEL_NODE_PARAMS_v1)
+ADD_NODE(cuGraphAddHostNode, CU_GRAPH_NODE_TYPE_HOST, CUDA_HOST_NODE_PARAMS)
+ADD_NODE(cuGraphAddBatchMemOpNode, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, CUDA_BATCH_MEM_OP_NODE_PARAMS)
+ADD_VALUE(cuGraphAddChildGraphNode, CU_GRAPH_NODE_TYPE_GRAPH, CUgraph)
+ADD_VALUE(cuGraphAddEventRecordNode, CU_GRAPH_NODE_TYPE_EVENT_RECORD, CUevent)
+ADD_VALUE(cuGraphAddEventWaitNode, CU_GRAPH_NODE_TYPE_WAIT_EVENT, CUevent)
+ADD_VALUE(cuGraphAddMemFreeNode, CU_GRAPH_NODE_TYPE_MEM_FREE, CUdeviceptr)
+SET_NODE(cuGraphKernelNodeSetParams_v2, CU_GRAPH_NODE_TYPE_KERNEL, CUDA_KERNEL_NODE_PARAMS)
+SET_NODE(cuGraphKernelNodeSetParams, CU_GRAPH_NODE_TYPE_KERNEL, CUDA_KERNEL_NODE_PARAMS_v1)
+SET_NODE(cuGraphMemcpyNodeSetParams, CU_GRAPH_NODE_TYPE_MEMCPY, CUDA_MEMCPY3D)
+SET_NODE(cuGraphMemsetNodeSetParams, CU_GRAPH_NODE_TYPE_MEMSET, CUDA_MEMSET_NODE_PARAMS)
+SET_NODE(cuGraphHostNodeSetParams, CU_GRAPH_NODE_TYPE_HOST, CUDA_HOST_NODE_PARAMS)
+SET_NODE(cuGraphBatchMemOpNodeSetParams, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, CUDA_BATCH_MEM_OP_NODE_PARAMS)
+SET_EXEC(cuGraphExecKernelNodeSetParams_v2, CU_GRAPH_NODE_TYPE_KERNEL, CUDA_KERNEL_NODE_PARAMS)
+SET_EXEC(cuGraphExecKernelNodeSetParams, CU_GRAPH_NODE_TYPE_KERNEL, CUDA_KERNEL_NODE_PARAMS_v1)
+SET_EXEC(cuGraphExecHostNodeSetParams, CU_GRAPH_NODE_TYPE_HOST, CUDA_HOST_NODE_PARAMS)
+SET_EXEC(cuGraphExecBatchMemOpNodeSetParams, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, CUDA_BATCH_MEM_OP_NODE_PARAMS)
+SET_EXEC_VALUE(cuGraphExecChildGraphNodeSetParams, CU_GRAPH_NODE_TYPE_GRAPH, CUgraph)
+SET_EXEC_VALUE(cuGraphExecEventRecordNodeSetEvent, CU_GRAPH_NODE_TYPE_EVENT_RECORD, CUevent)
+SET_EXEC_VALUE(cuGraphExecEventWaitNodeSetEvent, CU_GRAPH_NODE_TYPE_WAIT_EVENT, CUevent)
 
 EXPORT CUresult cuGraphEventRecordNodeSetEvent(CUgraphNode hNode, CUevent event)
 {
-	CUgraphNodeParams p = params_of(NODE_EVENT_RECORD, &event, sizeof(event));
+	CUgraphNodeParams p = params_of(CU_GRAPH_NODE_TYPE_EVENT_RECORD, &event, sizeof(event));
 
 	return set(NULL, hNode, &p);
 }
 
 EXPORT CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event)
 {
-	CUgraphNodeParams p = params_of(NODE_EVENT_WAIT, &event, sizeof(event));
+	CUgraphNodeParams p = params_of(CU_GRAPH_NODE_TYPE_WAIT_EVENT, &event, sizeof(event));
 
 	return set(NULL, hNode, &p);
 }
@@ -251,7 +251,7 @@ EXPORT CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event)
 EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
 				    size_t numDependencies)
 {
-	CUgraphNodeParams p = { .type = NODE_EMPTY };
+	CUgraphNodeParams p = { .type = CU_GRAPH_NODE_TYPE_EMPTY };
 
 	return add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p);
 }
@@ -265,7 +265,7 @@ EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, c
 	(void)ctx;
 	if (!copyParams)
 		return CUDA_ERROR_INVALID_VALUE;
-	p = params_of(NODE_MEMCPY, copyParams, sizeof(*copyParams));
+	p = params_of(CU_GRAPH_NODE_TYPE_MEMCPY, copyParams, sizeof(*copyParams));
 	return add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p);
 }
 
@@ -277,7 +277,7 @@ EXPORT CUresult cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, c
 	(void)ctx;
 	if (!memsetParams)
 		return CUDA_ERROR_INVALID_VALUE;
-	p = params_of(NODE_MEMSET, memsetParams, sizeof(*memsetParams));
+	p = params_of(CU_GRAPH_NODE_TYPE_MEMSET, memsetParams, sizeof(*memsetParams));
 	return add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p);
 }
 
@@ -289,7 +289,7 @@ EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNo
 	(void)ctx;
 	if (!copyParams || !hGraphExec)
 		return CUDA_ERROR_INVALID_VALUE;
-	p = params_of(NODE_MEMCPY, copyParams, sizeof(*copyParams));
+	p = params_of(CU_GRAPH_NODE_TYPE_MEMCPY, copyParams, sizeof(*copyParams));
 	return set(hGraphExec, hNode, &p);
 }
 
@@ -301,7 +301,7 @@ EXPORT CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNo
 	(void)ctx;
 	if (!memsetParams || !hGraphExec)
 		return CUDA_ERROR_INVALID_VALUE;
-	p = params_of(NODE_MEMSET, memsetParams, sizeof(*memsetParams));
+	p = params_of(CU_GRAPH_NODE_TYPE_MEMSET, memsetParams, sizeof(*memsetParams));
 	return set(hGraphExec, hNode, &p);
 }
 
@@ -313,8 +313,8 @@ EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph,
 
 	if (!nodeParams)
 		return CUDA_ERROR_INVALID_VALUE;
-	p = params_of(NODE_MEM_ALLOC, nodeParams, sizeof(*nodeParams));
+	p = params_of(CU_GRAPH_NODE_TYPE_MEM_ALLOC, nodeParams, sizeof(*nodeParams));
 	result = add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p);
-	nodeParams->dptr = p.u.alloc.dptr;
+	nodeParams->dptr = p.alloc.dptr;
 	return result;
 }

@@ -44,15 +44,14 @@ static CUresult name_kernel(CUDA_KERNEL_NODE_PARAMS *k, const struct function *f
 
 	k->kern = (CUkernel)(uintptr_t)(f->kernel ? f->number : of);
 	if (f->kernel)
-		return cuKernelGetFunction(&k->v1.func, k->kern);
-	k->v1.func = (CUfunction)(uintptr_t)f->number;
+		return cuKernelGetFunction(&k->func, k->kern);
+	k->func = (CUfunction)(uintptr_t)f->number;
 	return CUDA_SUCCESS;
 }
 
 /* Pointers to each parameter in the record, in an array that takes the record's place. */
 static CUresult kernel(CUDA_KERNEL_NODE_PARAMS *k, uint64_t **word, uint64_t bytes)
 {
-	CUDA_KERNEL_NODE_PARAMS_v1 *p = &k->v1;
 	struct node_kernel n;
 	struct description *d;
 	struct function *f;
@@ -71,7 +70,7 @@ static CUresult kernel(CUDA_KERNEL_NODE_PARAMS *k, uint64_t **word, uint64_t byt
 	memcpy(data, n.parameters, n.parameter_bytes);
 	for (unsigned i = 0; i < d->parameters; i++)
 		pointers[i] = data + d->parameter[i].offset;
-	*p = (CUDA_KERNEL_NODE_PARAMS_v1){
+	*k = (CUDA_KERNEL_NODE_PARAMS){
 		.gridDimX = n.grid_x, .gridDimY = n.grid_y, .gridDimZ = n.grid_z,
 		.blockDimX = n.block_x, .blockDimY = n.block_y, .blockDimZ = n.block_z,
 		.sharedMemBytes = (uint32_t)n.shared,
@@ -86,17 +85,17 @@ static CUresult kernel(CUDA_KERNEL_NODE_PARAMS *k, uint64_t **word, uint64_t byt
 static void copy(CUDA_MEMCPY3D *c, const struct node_memcpy *n)
 {
 	*c = (CUDA_MEMCPY3D){
-		.srcMemoryType = MEMORYTYPE_UNIFIED, .srcDevice = n->src, .srcPitch = n->src_pitch,
+		.srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = n->src, .srcPitch = n->src_pitch,
 		.srcHeight = n->src_pitch ? n->src_slice / n->src_pitch : 0,
-		.dstMemoryType = MEMORYTYPE_UNIFIED, .dstDevice = n->dst, .dstPitch = n->dst_pitch,
+		.dstMemoryType = CU_MEMORYTYPE_UNIFIED, .dstDevice = n->dst, .dstPitch = n->dst_pitch,
 		.dstHeight = n->dst_pitch ? n->dst_slice / n->dst_pitch : 0,
 		.WidthInBytes = n->width, .Height = n->height, .Depth = n->depth,
 	};
 }
 
-static void fill(CUDA_MEMSET_NODE_PARAMS *p, const struct node_memset *n)
+static void fill(CUDA_MEMSET_NODE_PARAMS_v2 *p, const struct node_memset *n)
 {
-	*p = (CUDA_MEMSET_NODE_PARAMS){
+	*p = (CUDA_MEMSET_NODE_PARAMS_v2){
 		.dst = n->dst, .pitch = n->pitch, .value = (uint32_t)n->value,
 		.elementSize = (uint32_t)n->element, .width = n->width, .height = n->height,
 	};
@@ -138,52 +137,52 @@ static bool read_plain(CUgraphNodeParams *p, const uint64_t *word, uint64_t byte
 	bool ok = false;
 
 	switch (p->type) {
-	case NODE_MEMCPY:
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
 		ok = node_memcpy_read(&n.copy, word, bytes);
 		if (ok)
-			copy(&p->u.copy.copyParams, &n.copy);
+			copy(&p->memcpy.copyParams, &n.copy);
 		break;
-	case NODE_MEMSET:
+	case CU_GRAPH_NODE_TYPE_MEMSET:
 		ok = node_memset_read(&n.fill, word, bytes);
 		if (ok)
-			fill(&p->u.fill, &n.fill);
+			fill(&p->memset, &n.fill);
 		break;
-	case NODE_HOST:
+	case CU_GRAPH_NODE_TYPE_HOST:
 		ok = node_host_read(&n.host, word, bytes) &&
-		     host_function_find(n.host.token, &p->u.host.fn, &p->u.host.userData);
+		     host_function_find(n.host.token, &p->host.fn, &p->host.userData);
 		break;
-	case NODE_GRAPH:
+	case CU_GRAPH_NODE_TYPE_GRAPH:
 		ok = node_graph_read(&n.graph, word, bytes);
 		if (ok)
-			p->u.graph.graph = (CUgraph)(uintptr_t)n.graph.graph;
+			p->graph.graph = (CUgraph)(uintptr_t)n.graph.graph;
 		break;
-	case NODE_EMPTY:
+	case CU_GRAPH_NODE_TYPE_EMPTY:
 		ok = node_empty_read(&n.empty, word, bytes);
 		break;
-	case NODE_EVENT_WAIT:
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
 		ok = node_event_wait_read(&n.wait, word, bytes);
 		if (ok)
-			p->u.event = (CUevent)(uintptr_t)n.wait.event;
+			p->eventWait.event = (CUevent)(uintptr_t)n.wait.event;
 		break;
-	case NODE_EVENT_RECORD:
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
 		ok = node_event_record_read(&n.record, word, bytes);
 		if (ok)
-			p->u.event = (CUevent)(uintptr_t)n.record.event;
+			p->eventWait.event = (CUevent)(uintptr_t)n.record.event;
 		break;
-	case NODE_MEM_ALLOC:
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
 		ok = node_mem_alloc_read(&n.alloc, word, bytes);
 		if (ok)
-			alloc(&p->u.alloc, &n.alloc);
+			alloc(&p->alloc, &n.alloc);
 		break;
-	case NODE_MEM_FREE:
+	case CU_GRAPH_NODE_TYPE_MEM_FREE:
 		ok = node_mem_free_read(&n.freed, word, bytes);
 		if (ok)
-			p->u.freed = n.freed.address;
+			p->free.dptr = n.freed.address;
 		break;
-	case NODE_MEM_OPS:
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
 		ok = node_mem_ops_read(&n.ops, word, bytes);
 		if (ok)
-			ops(&p->u.ops, &n.ops);
+			ops(&p->memOp, &n.ops);
 		break;
 	default:
 		break;
@@ -194,8 +193,8 @@ static bool read_plain(CUgraphNodeParams *p, const uint64_t *word, uint64_t byte
 static CUresult read_record(CUgraphNodeParams *p, uint64_t **word, uint64_t bytes)
 {
 	p->type = (CUgraphNodeType)**word;
-	if (p->type == NODE_KERNEL)
-		return kernel(&p->u.kernel, word, bytes);
+	if (p->type == CU_GRAPH_NODE_TYPE_KERNEL)
+		return kernel(&p->kernel, word, bytes);
 	return read_plain(p, *word, bytes) ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
@@ -218,8 +217,8 @@ CUresult node_params(CUgraphNode node, CUgraphNodeType type, CUgraphNodeParams *
 	}
 	free(n->kept);
 	n->kept = word;
-	if (type == NODE_MEMCPY && n->has_copy)
-		p->u.copy.copyParams = n->copy;
+	if (type == CU_GRAPH_NODE_TYPE_MEMCPY && n->has_copy)
+		p->memcpy.copyParams = n->copy;
 	return CUDA_SUCCESS;
 }
 
@@ -230,20 +229,20 @@ CUresult node_params(CUgraphNode node, CUgraphNodeType type, CUgraphNodeParams *
 		CUresult result = params_out ? node_params(hNode, kind, &p) : CUDA_ERROR_INVALID_VALUE;           \
 										                                  \
 		if (!result)                                                                                      \
-			memcpy(params_out, &p.u.field, sizeof(*params_out));                                      \
+			memcpy(params_out, &p.field, sizeof(*params_out));                                      \
 		return result;                                                                                    \
 	}
 
-GET_NODE(cuGraphMemcpyNodeGetParams, NODE_MEMCPY, CUDA_MEMCPY3D, copy.copyParams)
-GET_NODE(cuGraphMemsetNodeGetParams, NODE_MEMSET, CUDA_MEMSET_NODE_PARAMS, fill)
-GET_NODE(cuGraphHostNodeGetParams, NODE_HOST, CUDA_HOST_NODE_PARAMS, host)
-GET_NODE(cuGraphChildGraphNodeGetGraph, NODE_GRAPH, CUgraph, graph.graph)
-GET_NODE(cuGraphEventRecordNodeGetEvent, NODE_EVENT_RECORD, CUevent, event)
-GET_NODE(cuGraphEventWaitNodeGetEvent, NODE_EVENT_WAIT, CUevent, event)
-GET_NODE(cuGraphMemAllocNodeGetParams, NODE_MEM_ALLOC, CUDA_MEM_ALLOC_NODE_PARAMS, alloc)
-GET_NODE(cuGraphMemFreeNodeGetParams, NODE_MEM_FREE, CUdeviceptr, freed)
-GET_NODE(cuGraphBatchMemOpNodeGetParams, NODE_MEM_OPS, CUDA_BATCH_MEM_OP_NODE_PARAMS, ops)
-GET_NODE(cuGraphKernelNodeGetParams_v2, NODE_KERNEL, CUDA_KERNEL_NODE_PARAMS, kernel)
+GET_NODE(cuGraphMemcpyNodeGetParams, CU_GRAPH_NODE_TYPE_MEMCPY, CUDA_MEMCPY3D, memcpy.copyParams)
+GET_NODE(cuGraphMemsetNodeGetParams, CU_GRAPH_NODE_TYPE_MEMSET, CUDA_MEMSET_NODE_PARAMS, memset)
+GET_NODE(cuGraphHostNodeGetParams, CU_GRAPH_NODE_TYPE_HOST, CUDA_HOST_NODE_PARAMS, host)
+GET_NODE(cuGraphChildGraphNodeGetGraph, CU_GRAPH_NODE_TYPE_GRAPH, CUgraph, graph.graph)
+GET_NODE(cuGraphEventRecordNodeGetEvent, CU_GRAPH_NODE_TYPE_EVENT_RECORD, CUevent, eventWait.event)
+GET_NODE(cuGraphEventWaitNodeGetEvent, CU_GRAPH_NODE_TYPE_WAIT_EVENT, CUevent, eventWait.event)
+GET_NODE(cuGraphMemAllocNodeGetParams, CU_GRAPH_NODE_TYPE_MEM_ALLOC, CUDA_MEM_ALLOC_NODE_PARAMS, alloc)
+GET_NODE(cuGraphMemFreeNodeGetParams, CU_GRAPH_NODE_TYPE_MEM_FREE, CUdeviceptr, free.dptr)
+GET_NODE(cuGraphBatchMemOpNodeGetParams, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, CUDA_BATCH_MEM_OP_NODE_PARAMS, memOp)
+GET_NODE(cuGraphKernelNodeGetParams_v2, CU_GRAPH_NODE_TYPE_KERNEL, CUDA_KERNEL_NODE_PARAMS, kernel)
 
 EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
@@ -252,6 +251,6 @@ EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_P
 
 	if (result)
 		return result;
-	*nodeParams = p.v1;
+	memcpy(nodeParams, &p, sizeof(*nodeParams));	/* the first fields of the newer one */
 	return CUDA_SUCCESS;
 }

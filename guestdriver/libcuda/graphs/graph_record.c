@@ -41,10 +41,9 @@ void record_free(struct record *r)
 		free(r->word);
 }
 
-static CUresult kernel(struct record *r, const CUDA_KERNEL_NODE_PARAMS *k)
+static CUresult kernel(struct record *r, const CUDA_KERNEL_NODE_PARAMS *p)
 {
-	const CUDA_KERNEL_NODE_PARAMS_v1 *p = &k->v1;
-	struct function *f = function_find(p->func ? (void *)p->func : (void *)k->kern);
+	struct function *f = function_find(p->func ? (void *)p->func : (void *)p->kern);
 	struct description *d;
 	const void *data = NULL;
 	struct node_kernel n;
@@ -85,7 +84,7 @@ static CUresult copy(struct record *r, const CUDA_MEMCPY3D *c)
 	return result ? result : PUT(r, node_memcpy, &n);
 }
 
-static CUresult fill(struct record *r, const CUDA_MEMSET_NODE_PARAMS *p)
+static CUresult fill(struct record *r, const CUDA_MEMSET_NODE_PARAMS_v2 *p)
 {
 	struct node_memset n = {
 		.dst = p->dst, .pitch = p->pitch, .value = p->value,
@@ -128,7 +127,7 @@ static CUresult event(struct record *r, CUgraphNodeType type, CUevent e)
 
 	if (!handle_known(HANDLE_EVENT, e))
 		return CUDA_ERROR_INVALID_VALUE;
-	return type == NODE_EVENT_WAIT ? PUT(r, node_event_wait, &wait) : PUT(r, node_event_record, &record);
+	return type == CU_GRAPH_NODE_TYPE_WAIT_EVENT ? PUT(r, node_event_wait, &wait) : PUT(r, node_event_record, &record);
 }
 
 static CUresult alloc(struct record *r, const CUDA_MEM_ALLOC_NODE_PARAMS *p)
@@ -168,33 +167,33 @@ CUresult record_make(struct record *r, const CUgraphNodeParams *p)
 {
 	r->word = r->small;
 	switch (p->type) {
-	case NODE_KERNEL:
-		return kernel(r, &p->u.kernel);
-	case NODE_MEMCPY:
-		if (p->u.copy.flags | p->u.copy.reserved)
+	case CU_GRAPH_NODE_TYPE_KERNEL:
+		return kernel(r, &p->kernel);
+	case CU_GRAPH_NODE_TYPE_MEMCPY:
+		if (p->memcpy.flags | p->memcpy.reserved)
 			return CUDA_ERROR_INVALID_VALUE;
-		return copy(r, &p->u.copy.copyParams);
-	case NODE_MEMSET:
-		return fill(r, &p->u.fill);
-	case NODE_HOST:
-		return host(r, &p->u.host);
-	case NODE_GRAPH:
-		return child(r, p->u.graph.graph, (unsigned)p->u.graph.ownership);
-	case NODE_EMPTY:
+		return copy(r, &p->memcpy.copyParams);
+	case CU_GRAPH_NODE_TYPE_MEMSET:
+		return fill(r, &p->memset);
+	case CU_GRAPH_NODE_TYPE_HOST:
+		return host(r, &p->host);
+	case CU_GRAPH_NODE_TYPE_GRAPH:
+		return child(r, p->graph.graph, (unsigned)p->graph.ownership);
+	case CU_GRAPH_NODE_TYPE_EMPTY:
 		return empty(r);
-	case NODE_EVENT_WAIT:
-	case NODE_EVENT_RECORD:
-		return event(r, p->type, p->u.event);
-	case NODE_MEM_ALLOC:
-		return alloc(r, &p->u.alloc);
-	case NODE_MEM_FREE:
-		return freed(r, p->u.freed);
-	case NODE_MEM_OPS:
-		return ops(r, &p->u.ops);
-	case NODE_CONDITIONAL:
-		return conditional(r, &p->u.conditional);
-	case NODE_SEMAPHORE_SIGNAL:
-	case NODE_SEMAPHORE_WAIT:
+	case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+	case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+		return event(r, p->type, p->eventWait.event);
+	case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+		return alloc(r, &p->alloc);
+	case CU_GRAPH_NODE_TYPE_MEM_FREE:
+		return freed(r, p->free.dptr);
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+		return ops(r, &p->memOp);
+	case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+		return conditional(r, &p->conditional);
+	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
+	case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
 		return CUDA_ERROR_NOT_SUPPORTED;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;

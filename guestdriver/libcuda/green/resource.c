@@ -15,15 +15,34 @@
 
 enum { OF_DEVICE, OF_CONTEXT, OF_GREEN };
 
+/* What this library has in a resource for itself, where CUDA documents nothing. */
+struct mark {
+	uint32_t magic;
+	uint64_t number;	/* the worker's handle */
+} __attribute__((packed));
+
+_Static_assert(sizeof(struct mark) <= sizeof(((CUdevResource *)0)->_internal_padding), "a mark's place");
+
+/* The worker's handle of a resource, if this library made it. */
+static bool marked(const CUdevResource *r, uint64_t *number)
+{
+	struct mark mark;
+
+	memcpy(&mark, r->_internal_padding, sizeof(mark));
+	*number = mark.number;
+	return mark.magic == MAGIC;
+}
+
 static void fill(CUdevResource *out, const struct paracuda_resource_record *r)
 {
+	const struct mark mark = { MAGIC, r->resource };
+
 	memset(out, 0, sizeof(*out));
 	out->type = (CUdevResourceType)r->type;
-	out->magic = MAGIC;
-	out->number = r->resource;
-	out->count = r->count;
-	out->min_partition = r->min_partition;
-	out->alignment = r->alignment;
+	out->sm.smCount = r->count;
+	out->sm.minSmPartitionSize = r->min_partition;
+	out->sm.smCoscheduledAlignment = r->alignment;
+	memcpy(out->_internal_padding, &mark, sizeof(mark));
 }
 
 static CUresult get(int of, uint64_t which, CUdevResource *resource, CUdevResourceType type)
@@ -72,7 +91,7 @@ EXPORT CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resourc
 }
 
 /* Splits into `groups` groups at most; records[0] is what remains. Without records it only counts. */
-static CUresult split(const CUdevResource *input, unsigned flags, unsigned least,
+static CUresult split(uint64_t input, unsigned flags, unsigned least,
 		      struct paracuda_resource_record *records, unsigned groups, unsigned *made)
 {
 	struct argument to;
@@ -81,7 +100,7 @@ static CUresult split(const CUdevResource *input, unsigned flags, unsigned least
 	CUresult result = buffer_out(&to, &b, records, records ? (1 + groups) * sizeof(*records) : 0);
 
 	if (!result)
-		result = call_ResourceSplit(input->number, flags, least, to, &count);
+		result = call_ResourceSplit(input, flags, least, to, &count);
 	buffer_done(&b);
 	if (!result && records && count > groups)
 		return CUDA_ERROR_UNKNOWN;
@@ -94,22 +113,23 @@ EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int 
 {
 	struct paracuda_resource_record *records;
 	unsigned groups, made;
+	uint64_t number;
 	CUresult error;
 
 	ENTER();
 	if (!nbGroups || !input || (result && !*nbGroups))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (input->type != RESOURCE_SM)
+	if (input->type != CU_DEV_RESOURCE_TYPE_SM)
 		return CUDA_ERROR_INVALID_RESOURCE_TYPE;
-	if (input->magic != MAGIC)
+	if (!marked(input, &number))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!result)
-		return split(input, useFlags, minCount, NULL, 0, nbGroups);
+		return split(number, useFlags, minCount, NULL, 0, nbGroups);
 	groups = *nbGroups < GROUPS_MAX ? *nbGroups : GROUPS_MAX;
 	records = calloc(1 + groups, sizeof(*records));
 	if (!records)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	error = split(input, useFlags, minCount, records, groups, &made);
+	error = split(number, useFlags, minCount, records, groups, &made);
 	if (!error) {
 		for (unsigned i = 0; i < made; i++)
 			fill(&result[i], &records[1 + i]);
@@ -132,11 +152,10 @@ EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResour
 	if (!phDesc || !resources || !nbResources || nbResources > PARACUDA_MAX_DESCRIBED)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < nbResources; i++) {
-		if (resources[i].type != RESOURCE_SM)
+		if (resources[i].type != CU_DEV_RESOURCE_TYPE_SM)
 			return CUDA_ERROR_INVALID_RESOURCE_TYPE;
-		if (resources[i].magic != MAGIC)
+		if (!marked(&resources[i], &numbers[i]))
 			return CUDA_ERROR_INVALID_VALUE;
-		numbers[i] = resources[i].number;
 	}
 	result = buffer_in(&list, &b, numbers, nbResources * sizeof(numbers[0]));
 	if (!result)

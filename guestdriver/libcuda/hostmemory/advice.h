@@ -9,7 +9,7 @@
 
 struct memory;
 
-/* What was asked for. A location of type LOCATION_NONE is none. */
+/* What was asked for. A location of type CU_MEM_LOCATION_TYPE_INVALID is none. */
 struct advice {
 	CUmemLocation preferred, prefetched;
 	uint64_t accessed_by;	/* devices */

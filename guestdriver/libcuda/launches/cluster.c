@@ -22,7 +22,7 @@ static CUresult ask(question *q, int *answer, CUfunction func, const CUlaunchCon
 
 	if (!answer || !config)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (number_of(config->hStream) > STREAM_LEGACY) {
+	if (number_of(config->hStream) > CU_STREAM_LEGACY) {
 		result = capture_refuse(config->hStream, CUDA_SUCCESS);
 		if (result)
 			return result;

@@ -186,7 +186,7 @@ EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, u
 					  unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
 					  void **kernelParams)
 {
-	CUlaunchAttribute cooperative = { .id = LAUNCH_COOPERATIVE, .value = { 1 } };
+	CUlaunchAttribute cooperative = { .id = LAUNCH_COOPERATIVE, .value.cooperative = 1 };
 	struct shape s = {
 		{ gridDimX, gridDimY, gridDimZ }, { blockDimX, blockDimY, blockDimZ }, sharedMemBytes,
 	};
@@ -213,7 +213,7 @@ static CUresult collect(const CUlaunchConfig *config, CUlaunchAttribute *attribu
 		case LAUNCH_PROGRAMMATIC_EVENT:
 		case LAUNCH_COMPLETION_EVENT:
 			/* The value begins with an event, which the worker replaces by the driver's. */
-			if (!handle_known(HANDLE_EVENT, *(void *const *)(const void *)a->value))
+			if (!handle_known(HANDLE_EVENT, a->value.programmaticEvent.event))
 				return CUDA_ERROR_INVALID_HANDLE;
 			/* fall through */
 		default:

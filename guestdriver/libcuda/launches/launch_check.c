@@ -23,8 +23,8 @@ CUresult launch_check(const struct shape *s, CUdevice dev)
 	const int32_t *most = devices.snapshot[dev]->attribute;
 	uint64_t threads = (uint64_t)s->block[0] * s->block[1] * s->block[2];
 
-	return within(s->grid, most + ATTRIBUTE_MAX_GRID_DIM_X) && within(s->block, most + ATTRIBUTE_MAX_BLOCK_DIM_X) &&
-			       threads <= (uint32_t)most[ATTRIBUTE_MAX_THREADS_PER_BLOCK] ?
+	return within(s->grid, most + CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) && within(s->block, most + CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X) &&
+			       threads <= (uint32_t)most[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK] ?
 		       CUDA_SUCCESS :
 		       CUDA_ERROR_INVALID_VALUE;
 }
@@ -33,7 +33,7 @@ bool launch_attribute(const CUlaunchAttribute *a)
 {
 	int value;
 
-	memcpy(&value, a->value, sizeof(value));
+	memcpy(&value, &a->value, sizeof(value));
 	switch (a->id) {
 	case LAUNCH_CLUSTER_POLICY:
 		return value >= 0 && value <= 2;
@@ -56,10 +56,10 @@ static int attribute(const struct description *d, int id)
 static void find_cluster(const struct description *d, const CUlaunchAttribute *attributes, unsigned count, uint32_t *cluster)
 {
 	for (unsigned i = 0; i < 3; i++)
-		cluster[i] = (uint32_t)attribute(d, FUNCTION_REQUIRED_CLUSTER_WIDTH + (int)i);
+		cluster[i] = (uint32_t)attribute(d, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH + (int)i);
 	for (unsigned i = 0; i < count; i++)
 		if (attributes[i].id == LAUNCH_CLUSTER)
-			memcpy(cluster, attributes[i].value, 3 * sizeof(cluster[0]));
+			memcpy(cluster, &attributes[i].value.clusterDim, 3 * sizeof(cluster[0]));
 }
 
 /* Whether the blocks of a grid make up whole clusters. */
@@ -123,7 +123,7 @@ static bool is_unproven(const struct shape *s, const struct description *d, cons
 bool launch_doubtful(const struct shape *s, const struct description *d, CUdevice dev, size_t bytes,
 		     const CUlaunchAttribute *attributes, unsigned count, uint64_t *proof)
 {
-	int threads = attribute(d, FUNCTION_MAX_THREADS_PER_BLOCK), most = device_number(dev, ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+	int threads = attribute(d, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK), most = device_number(dev, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
 	bool clusters = __atomic_load_n(&d->clusters, __ATOMIC_RELAXED);
 
 	*proof = 0;
@@ -133,7 +133,7 @@ bool launch_doubtful(const struct shape *s, const struct description *d, CUdevic
 		clusters |= attributes[i].id == LAUNCH_CLUSTER;
 	}
 	if (s->block[0] * s->block[1] * s->block[2] > (unsigned)threads ||
-	    s->shared > (unsigned)attribute(d, FUNCTION_MAX_DYNAMIC_SHARED_SIZE_BYTES) || bytes != d->parameter_bytes)
+	    s->shared > (unsigned)attribute(d, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) || bytes != d->parameter_bytes)
 		return true;
 	return (clusters || threads < most) && is_unproven(s, d, attributes, count, proof);
 }

@@ -64,12 +64,12 @@ EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int 
 	ENTER_CONTEXT();
 	if (!minGridSize || !blockSize || flags > 1)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = cuFuncGetAttribute(&function_limit, FUNCTION_MAX_THREADS_PER_BLOCK, func);
+	result = cuFuncGetAttribute(&function_limit, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, func);
 	if (result)
 		return result;
 	dev = context_current()->device;
-	warp = device_number(dev, ATTRIBUTE_WARP_SIZE);
-	limit = device_number(dev, ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+	warp = device_number(dev, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
+	limit = device_number(dev, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
 	if (limit > function_limit)
 		limit = function_limit;
 	if (blockSizeLimit > 0 && limit > blockSizeLimit)
@@ -90,7 +90,7 @@ EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int 
 		}
 	}
 	*blockSize = best;
-	*minGridSize = best_blocks * device_number(dev, ATTRIBUTE_MULTIPROCESSOR_COUNT);
+	*minGridSize = best_blocks * device_number(dev, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 	return CUDA_SUCCESS;
 }
 

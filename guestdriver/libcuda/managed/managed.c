@@ -16,11 +16,11 @@ EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned i
 
 	ENTER_CONTEXT();
 	ENTER_SAFE();
-	if (!dptr || !bytesize || (flags != ATTACH_GLOBAL && flags != ATTACH_HOST))
+	if (!dptr || !bytesize || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
 		return CUDA_ERROR_INVALID_VALUE;
 	m.context = context_owner();
 	m.device = m.context->device;
-	if (!device_number(m.device, ATTRIBUTE_MANAGED_MEMORY))
+	if (!device_number(m.device, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	result = host_memory_make(&m);
 	if (!result)
@@ -53,7 +53,7 @@ CUresult managed_free(CUdeviceptr dptr)
 
 CUresult managed_block_make(uint64_t bytes, struct context *c, uint64_t *base)
 {
-	struct memory m = { .bytes = bytes, .kind = MEMORY_MANAGED, .flags = ATTACH_GLOBAL, .variables = true, .context = c };
+	struct memory m = { .bytes = bytes, .kind = MEMORY_MANAGED, .flags = CU_MEM_ATTACH_GLOBAL, .variables = true, .context = c };
 	CUresult result;
 
 	m.device = c ? c->device : 0;
@@ -83,11 +83,11 @@ EXPORT CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_
 	if (result)
 		return result;
 	ENTER_SAFE();
-	if (flags != ATTACH_GLOBAL && flags != ATTACH_HOST && flags != ATTACH_SINGLE)
+	if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!managed_find(dptr, 1, &m) || (length && (dptr != m.base || length != m.bytes)))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (flags == ATTACH_SINGLE && !hStream)	/* by its other name, the legacy stream will do */
+	if (flags == CU_MEM_ATTACH_SINGLE && !hStream)	/* by its other name, the legacy stream will do */
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }

@@ -56,16 +56,16 @@ static CUresult settle_location(CUmemLocation *l)
 	unsigned cpu, node;
 
 	switch (l->type) {
-	case LOCATION_DEVICE:
+	case CU_MEM_LOCATION_TYPE_DEVICE:
 		return device_valid(l->id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-	case LOCATION_HOST:
+	case CU_MEM_LOCATION_TYPE_HOST:
 		l->id = 0;
 		return CUDA_SUCCESS;
-	case LOCATION_HOST_NUMA_CURRENT:
-		l->type = LOCATION_HOST_NUMA;
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
+		l->type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
 		l->id = getcpu(&cpu, &node) ? 0 : (int)node;
 		return CUDA_SUCCESS;
-	case LOCATION_HOST_NUMA:
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
 		return node_known(l->id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	default:
 		return CUDA_ERROR_INVALID_VALUE;
@@ -75,7 +75,7 @@ static CUresult settle_location(CUmemLocation *l)
 /* How functions of before CUDA 12.2 name a location. */
 static CUmemLocation location_of(CUdevice device)
 {
-	return device == DEVICE_CPU ? (CUmemLocation){ LOCATION_HOST, 0 } : (CUmemLocation){ LOCATION_DEVICE, device };
+	return device == CU_DEVICE_CPU ? (CUmemLocation){ CU_MEM_LOCATION_TYPE_HOST, 0 } : (CUmemLocation){ CU_MEM_LOCATION_TYPE_DEVICE, device };
 }
 
 static void set_read_mostly(struct advice *a, CUmemLocation l)
@@ -98,12 +98,12 @@ static void set_preferred(struct advice *a, CUmemLocation l)
 static void unset_preferred(struct advice *a, CUmemLocation l)
 {
 	(void)l;
-	a->preferred = (CUmemLocation){ LOCATION_NONE, 0 };
+	a->preferred = (CUmemLocation){ CU_MEM_LOCATION_TYPE_INVALID, 0 };
 }
 
 static void set_accessed_by(struct advice *a, CUmemLocation l)
 {
-	if (l.type == LOCATION_DEVICE)
+	if (l.type == CU_MEM_LOCATION_TYPE_DEVICE)
 		a->accessed_by |= 1ull << l.id;
 	else
 		a->accessed_by_host = true;
@@ -111,7 +111,7 @@ static void set_accessed_by(struct advice *a, CUmemLocation l)
 
 static void unset_accessed_by(struct advice *a, CUmemLocation l)
 {
-	if (l.type == LOCATION_DEVICE)
+	if (l.type == CU_MEM_LOCATION_TYPE_DEVICE)
 		a->accessed_by &= ~(1ull << l.id);
 	else
 		a->accessed_by_host = false;
@@ -129,21 +129,21 @@ EXPORT CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise ad
 		bool located;	/* the location says something */
 		bool numa;	/* it may be a node of the host's */
 	} known[] = {
-		[ADVISE_SET_READ_MOSTLY] = { set_read_mostly, false, false },
-		[ADVISE_UNSET_READ_MOSTLY] = { unset_read_mostly, false, false },
-		[ADVISE_SET_PREFERRED_LOCATION] = { set_preferred, true, true },
-		[ADVISE_UNSET_PREFERRED_LOCATION] = { unset_preferred, false, false },
-		[ADVISE_SET_ACCESSED_BY] = { set_accessed_by, true, false },
-		[ADVISE_UNSET_ACCESSED_BY] = { unset_accessed_by, true, false },
+		[CU_MEM_ADVISE_SET_READ_MOSTLY] = { set_read_mostly, false, false },
+		[CU_MEM_ADVISE_UNSET_READ_MOSTLY] = { unset_read_mostly, false, false },
+		[CU_MEM_ADVISE_SET_PREFERRED_LOCATION] = { set_preferred, true, true },
+		[CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION] = { unset_preferred, false, false },
+		[CU_MEM_ADVISE_SET_ACCESSED_BY] = { set_accessed_by, true, false },
+		[CU_MEM_ADVISE_UNSET_ACCESSED_BY] = { unset_accessed_by, true, false },
 	};
 	CUresult result = CUDA_SUCCESS;
 
 	ENTER_CONTEXT();
-	if (!count || advice < ADVISE_SET_READ_MOSTLY || advice > ADVISE_UNSET_ACCESSED_BY)
+	if (!count || advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (known[advice].located)
 		result = settle_location(&location);
-	if (!result && known[advice].located && !known[advice].numa && location.type == LOCATION_HOST_NUMA)
+	if (!result && known[advice].located && !known[advice].numa && location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA)
 		result = CUDA_ERROR_INVALID_VALUE;
 	return result ? result : change_pages(devPtr, count, known[advice].change, location);
 }
@@ -248,12 +248,12 @@ EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *si
 /* A location as one number. */
 static int device_of(const CUmemLocation *l)
 {
-	return l->type == LOCATION_NONE ? DEVICE_INVALID : l->type == LOCATION_DEVICE ? l->id : DEVICE_CPU;
+	return l->type == CU_MEM_LOCATION_TYPE_INVALID ? CU_DEVICE_INVALID : l->type == CU_MEM_LOCATION_TYPE_DEVICE ? l->id : CU_DEVICE_CPU;
 }
 
 static int id_of(const CUmemLocation *l)
 {
-	return l->type == LOCATION_NONE ? DEVICE_INVALID : l->id;
+	return l->type == CU_MEM_LOCATION_TYPE_INVALID ? CU_DEVICE_INVALID : l->id;
 }
 
 static CUresult accessors(int *data, size_t room, const struct advice *a)
@@ -264,38 +264,38 @@ static CUresult accessors(int *data, size_t room, const struct advice *a)
 		if (a->accessed_by >> device & 1)
 			data[n++] = device;
 	if (a->accessed_by_host && n < room)
-		data[n++] = DEVICE_CPU;
+		data[n++] = CU_DEVICE_CPU;
 	while (n < room)
-		data[n++] = DEVICE_INVALID;
+		data[n++] = CU_DEVICE_INVALID;
 	return CUDA_SUCCESS;
 }
 
 static CUresult value_of(int *data, size_t bytes, CUmem_range_attribute attribute, const struct advice *a)
 {
-	if (!data || !bytes || bytes % sizeof(*data) || (bytes != sizeof(*data) && attribute != RANGE_ACCESSED_BY))
+	if (!data || !bytes || bytes % sizeof(*data) || (bytes != sizeof(*data) && attribute != CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY))
 		return CUDA_ERROR_INVALID_VALUE;
 	switch (attribute) {
-	case RANGE_READ_MOSTLY:
+	case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY:
 		*data = a->read_mostly;
 		return CUDA_SUCCESS;
-	case RANGE_PREFERRED_LOCATION:
+	case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION:
 		*data = device_of(&a->preferred);
 		return CUDA_SUCCESS;
-	case RANGE_ACCESSED_BY:
+	case CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY:
 		return accessors(data, bytes / sizeof(*data), a);
-	case RANGE_LAST_PREFETCH_LOCATION:
+	case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION:
 		*data = device_of(&a->prefetched);
 		return CUDA_SUCCESS;
-	case RANGE_PREFERRED_LOCATION_TYPE:
+	case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE:
 		*data = a->preferred.type;
 		return CUDA_SUCCESS;
-	case RANGE_PREFERRED_LOCATION_ID:
+	case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID:
 		*data = id_of(&a->preferred);
 		return CUDA_SUCCESS;
-	case RANGE_LAST_PREFETCH_LOCATION_TYPE:
+	case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE:
 		*data = a->prefetched.type;
 		return CUDA_SUCCESS;
-	case RANGE_LAST_PREFETCH_LOCATION_ID:
+	case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID:
 		*data = id_of(&a->prefetched);
 		return CUDA_SUCCESS;
 	default:

@@ -146,7 +146,7 @@ EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDe
 	if (!desc || !count || !is_whole(ptr, size))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < count; i++) {
-		if (desc[i].location.type != LOCATION_DEVICE)
+		if (desc[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 			return CUDA_ERROR_NOT_SUPPORTED;
 		if (!device_valid(desc[i].location.id))
 			return CUDA_ERROR_INVALID_DEVICE;
@@ -212,16 +212,16 @@ EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *l
 	ENTER();
 	if (!flags || !location)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (location->type != LOCATION_DEVICE && location->type != LOCATION_HOST)
+	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE && location->type != CU_MEM_LOCATION_TYPE_HOST)
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (!ptr)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (location->type == LOCATION_DEVICE && !device_valid(location->id))
+	if (location->type == CU_MEM_LOCATION_TYPE_DEVICE && !device_valid(location->id))
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (!memory_find(ptr, &m))
 		return CUDA_ERROR_INVALID_VALUE;
 	*flags = m.kind != MEMORY_MAPPED ?
-			 ACCESS_NONE :
-			 (unsigned long long)vmm_access(ptr, location->type == LOCATION_DEVICE ? location->id : m.device);
+			 CU_MEM_ACCESS_FLAGS_PROT_NONE :
+			 (unsigned long long)vmm_access(ptr, location->type == CU_MEM_LOCATION_TYPE_DEVICE ? location->id : m.device);
 	return CUDA_SUCCESS;
 }

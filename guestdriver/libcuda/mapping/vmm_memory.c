@@ -18,14 +18,14 @@ struct vmm_memory *vmm_memory(CUmemGenericAllocationHandle handle)
 /* What memory can be asked for: a device's own, to be exported as a descriptor or not. */
 static CUresult check(const CUmemAllocationProp *prop)
 {
-	if (!prop || prop->type != ALLOCATION_PINNED || prop->location.type <= LOCATION_NONE ||
-	    prop->location.type > LOCATION_LAST)
+	if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED || prop->location.type <= CU_MEM_LOCATION_TYPE_INVALID ||
+	    prop->location.type > CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (prop->location.type != LOCATION_DEVICE)
+	if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!device_valid(prop->location.id))
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (prop->compressionType > COMPRESSION_GENERIC ||
+	if (prop->allocFlags.compressionType > CU_MEM_ALLOCATION_COMP_GENERIC ||
 	    prop->requestedHandleTypes & (HANDLE_TYPE_WIN32 | HANDLE_TYPE_WIN32_KMT))
 		return CUDA_ERROR_INVALID_VALUE;
 	return prop->requestedHandleTypes & HANDLE_TYPE_FABRIC ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
@@ -56,9 +56,9 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, c
 	if (result)
 		return result;
 	/* As with driver 580: what other devices may reach isn't compressed. */
-	compression = prop->gpuDirectRDMACapable || !device_number(prop->location.id, ATTRIBUTE_COMPRESSION) ?
+	compression = prop->allocFlags.gpuDirectRDMACapable || !device_number(prop->location.id, CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED) ?
 			      0 :
-			      prop->compressionType;
+			      prop->allocFlags.compressionType;
 	result = call_cuMemCreate(size, device_host(prop->location.id), compression, &number);
 	if (result)
 		return result;
@@ -69,9 +69,9 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, c
 		m->prop = *prop;
 		m->prop.win32HandleMetaData = NULL;
 		m->prop.requestedHandleTypes &= HANDLE_TYPES_KNOWN;
-		m->prop.compressionType = compression;
-		m->prop.usage = 0;	/* as driver 580 tells it */
-		m->tiles = prop->usage & USAGE_TILE_POOL;
+		m->prop.allocFlags.compressionType = compression;
+		m->prop.allocFlags.usage = 0;	/* as driver 580 tells it */
+		m->tiles = prop->allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL;
 		m->references = 1;
 	}
 	result = handle_enter(HANDLE_MEMORY, number, (struct handle *)m);

@@ -60,9 +60,9 @@ static CUresult enter(const struct answer_cuMemImportFromShareableHandle *import
 	if (m) {
 		m->number = imported->memory;
 		m->bytes = imported->bytes;
-		m->prop.type = ALLOCATION_PINNED;
+		m->prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
 		m->prop.requestedHandleTypes = 0;	/* it can't be exported again: so with driver 580 */
-		m->prop.location.type = LOCATION_DEVICE;
+		m->prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
 		m->prop.location.id = device;
 		m->references = 1;
 	}

@@ -65,7 +65,7 @@ static size_t size_of(int attribute)
 /* Whether a device may use the address. */
 static bool is_accessible(const struct memory *m, uint64_t pointer)
 {
-	return m->kind != MEMORY_MAPPED || vmm_access(pointer, m->device) > ACCESS_NONE;
+	return m->kind != MEMORY_MAPPED || vmm_access(pointer, m->device) > CU_MEM_ACCESS_FLAGS_PROT_NONE;
 }
 
 /* The value for a known range; 0 for everything that it hasn't. */
@@ -77,7 +77,7 @@ static uint64_t value_of(int attribute, uint64_t pointer, const struct memory *m
 	case POINTER_CONTEXT:
 		return m->pool ? 0 : (uint64_t)(uintptr_t)m->context;
 	case POINTER_MEMORY_TYPE:
-		return memory_by_address(m) ? MEMORYTYPE_DEVICE : MEMORYTYPE_HOST;
+		return memory_by_address(m) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 	case POINTER_DEVICE_POINTER:
 		return is_accessible(m, pointer) ? pointer : 0;
 	case POINTER_SYNC_MEMOPS:
@@ -106,7 +106,7 @@ static uint64_t value_of(int attribute, uint64_t pointer, const struct memory *m
 	case POINTER_MAPPED:
 		return 1;
 	case POINTER_ACCESS_FLAGS:
-		return m->kind == MEMORY_MAPPED ? (uint64_t)vmm_access(pointer, m->device) : ACCESS_READ_WRITE;
+		return m->kind == MEMORY_MAPPED ? (uint64_t)vmm_access(pointer, m->device) : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 	case POINTER_POOL:
 		return m->pool;
 	case POINTER_HANDLE_TYPES:

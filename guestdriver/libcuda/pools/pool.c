@@ -107,7 +107,7 @@ static CUresult check_location(const CUmemLocation *location, CUmemAllocationTyp
 {
 	if (!location)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (location->type != LOCATION_DEVICE || type != ALLOCATION_PINNED)
+	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || type != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return device_valid(location->id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
@@ -147,10 +147,10 @@ EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolPr
 	ENTER();
 	if (!pool || !poolProps)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (poolProps->allocType != ALLOCATION_PINNED || poolProps->location.type <= LOCATION_NONE ||
-	    poolProps->location.type > LOCATION_LAST || poolProps->handleTypes & ~(HANDLE_TYPE_POSIX_FD | HANDLE_TYPE_FABRIC))
+	if (poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED || poolProps->location.type <= CU_MEM_LOCATION_TYPE_INVALID ||
+	    poolProps->location.type > CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT || poolProps->handleTypes & ~(HANDLE_TYPE_POSIX_FD | HANDLE_TYPE_FABRIC))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (poolProps->location.type != LOCATION_DEVICE)
+	if (poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (!device_valid(poolProps->location.id))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -227,15 +227,15 @@ EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map
 	if (!p || !map)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < count; i++) {
-		if (map[i].location.type != LOCATION_DEVICE || map[i].flags == ACCESS_READ)
+		if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
 			return CUDA_ERROR_NOT_SUPPORTED;
 		if (!device_valid(map[i].location.id))
 			return CUDA_ERROR_INVALID_DEVICE;
 		if (map[i].location.id != p->device)
 			return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-		if (map[i].flags == ACCESS_NONE)	/* its own device can't lose it */
+		if (map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)	/* its own device can't lose it */
 			return CUDA_ERROR_INVALID_DEVICE;
-		if (map[i].flags != ACCESS_READ_WRITE)
+		if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 			return CUDA_ERROR_INVALID_VALUE;
 	}
 	return CUDA_SUCCESS;
@@ -247,11 +247,11 @@ EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPoo
 
 	ENTER();
 	p = pool_find(memPool);
-	if (!p || !flags || !location || (location->type != LOCATION_DEVICE && location->type != LOCATION_HOST))
+	if (!p || !flags || !location || (location->type != CU_MEM_LOCATION_TYPE_DEVICE && location->type != CU_MEM_LOCATION_TYPE_HOST))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (location->type == LOCATION_DEVICE && !device_valid(location->id))
+	if (location->type == CU_MEM_LOCATION_TYPE_DEVICE && !device_valid(location->id))
 		return CUDA_ERROR_INVALID_VALUE;
-	*flags = location->type == LOCATION_DEVICE && location->id == p->device ? ACCESS_READ_WRITE : ACCESS_NONE;
+	*flags = location->type == CU_MEM_LOCATION_TYPE_DEVICE && location->id == p->device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	return CUDA_SUCCESS;
 }
 

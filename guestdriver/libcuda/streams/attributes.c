@@ -22,7 +22,7 @@ static void follow_priority(CUstream stream)
 	if (h)
 		h->priority = priority;
 	else
-		context_current()->priority[number_of(stream) == STREAM_PER_THREAD] = priority;
+		context_current()->priority[number_of(stream) == CU_STREAM_PER_THREAD] = priority;
 }
 
 #define ENTER_ATTRIBUTE(stream, value)                        \

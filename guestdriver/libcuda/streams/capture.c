@@ -23,7 +23,7 @@ static struct {
 
 static bool is_of(const struct capture *c, CUstream stream)
 {
-	return c->stream == stream && (number_of(stream) != STREAM_PER_THREAD ||
+	return c->stream == stream && (number_of(stream) != CU_STREAM_PER_THREAD ||
 				       (c->thread == thread_peek() && c->context == context_current()));
 }
 

@@ -13,7 +13,7 @@ static CUresult check_begin(CUstream stream, int mode)
 	if (!stream_known(stream))
 		return CUDA_ERROR_INVALID_HANDLE;
 	/* The legacy stream can't be captured. */
-	return number_of(stream) <= STREAM_LEGACY ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+	return number_of(stream) <= CU_STREAM_LEGACY ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)

@@ -7,8 +7,6 @@
 #include "streams/capture.h"
 #include "streams/stream.h"
 
-enum { WAIT_32 = 1, WRITE_32 = 2, WAIT_64 = 4, WRITE_64 = 5 };
-
 EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
 				      unsigned int flags)
 {
@@ -29,27 +27,29 @@ EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstr
 
 static CUresult one(CUstream stream, uint32_t operation, CUdeviceptr address, uint64_t value, unsigned flags)
 {
-	CUstreamBatchMemOpParams p = { .operation = operation, .address = address, .value = value, .flags = flags };
+	CUstreamBatchMemOpParams p = {
+		.writeValue = { .operation = (int)operation, .address = address, .value64 = value, .flags = flags },
+	};
 
 	return cuStreamBatchMemOp_v2(stream, 1, &p, 0);
 }
 
 EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-	return one(stream, WRITE_32, addr, value, flags);
+	return one(stream, CU_STREAM_MEM_OP_WRITE_VALUE_32, addr, value, flags);
 }
 
 EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-	return one(stream, WRITE_64, addr, value, flags);
+	return one(stream, CU_STREAM_MEM_OP_WRITE_VALUE_64, addr, value, flags);
 }
 
 EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
 {
-	return one(stream, WAIT_32, addr, value, flags);
+	return one(stream, CU_STREAM_MEM_OP_WAIT_VALUE_32, addr, value, flags);
 }
 
 EXPORT CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
 {
-	return one(stream, WAIT_64, addr, value, flags);
+	return one(stream, CU_STREAM_MEM_OP_WAIT_VALUE_64, addr, value, flags);
 }

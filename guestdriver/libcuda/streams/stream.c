@@ -114,7 +114,7 @@ EXPORT CUresult cuStreamGetPriority(CUstream hStream, int *priority)
 	h = handle_find(HANDLE_STREAM, hStream);
 	result = capture_usable(hStream);
 	if (!result)
-		*priority = h ? h->priority : context_current()->priority[number_of(hStream) == STREAM_PER_THREAD];
+		*priority = h ? h->priority : context_current()->priority[number_of(hStream) == CU_STREAM_PER_THREAD];
 	return result;
 }
 
@@ -129,7 +129,7 @@ EXPORT CUresult cuStreamGetId(CUstream hStream, unsigned long long *streamId)
 	result = capture_question(hStream);
 	if (result)
 		return result;
-	*streamId = h ? h->id : hStream ? number_of(hStream) : STREAM_LEGACY;
+	*streamId = h ? h->id : hStream ? number_of(hStream) : CU_STREAM_LEGACY;
 	return CUDA_SUCCESS;
 }
 

@@ -10,7 +10,7 @@ CUresult stream_add(uint64_t number, struct context *c, unsigned flags, int prio
 /* The default streams are always known. */
 static inline bool stream_known(CUstream s)
 {
-	return (uintptr_t)s <= STREAM_PER_THREAD || handle_known(HANDLE_STREAM, s);
+	return (uintptr_t)s <= CU_STREAM_PER_THREAD || handle_known(HANDLE_STREAM, s);
 }
 
 #endif

@@ -252,7 +252,7 @@ static uint8_t batch_of(uint8_t *from, size_t bytes, int order, bool box)
 	CHECK_IS(0, cuMemAlloc_v2(&to, bytes));
 	memset(from, 0x11, bytes);
 	CHECK_IS(0, cuCtxSynchronize());
-	op.src.type = op.dst.type = OPERAND_POINTER;
+	op.src.type = op.dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
 	op.src.op.ptr.ptr = source;
 	op.dst.op.ptr.ptr = to;
 	__atomic_store_n(&fake.stall_us, 50000, __ATOMIC_RELAXED);

@@ -42,7 +42,7 @@ static void ends_with_its_context(void)
 	CHECK_IS(0, cuMemHostRegister_v2(p, PAGE, 0));
 	CHECK_IS(0, cuMemHostRegister_v2(p + 2 * PAGE, PAGE, 1));
 	CHECK_IS(0, cuMemHostAlloc(&host, 3 * PAGE, 0));
-	CHECK_IS(0, cuMemAllocManaged(&managed, PAGE, ATTACH_GLOBAL));
+	CHECK_IS(0, cuMemAllocManaged(&managed, PAGE, CU_MEM_ATTACH_GLOBAL));
 	CHECK_IS(5, fake.maps_out);
 	CHECK_IS(0, cuCtxDestroy_v2(own));
 	CHECK_IS(0, cuCtxSetCurrent(context));
@@ -275,7 +275,7 @@ static uint8_t *make_piece(unsigned i, uint8_t fill)
 	if (i % 3) {
 		CHECK_IS(0, cuMemHostAlloc(&p, piece_size(i), 0));
 	} else {
-		CHECK_IS(0, cuMemAllocManaged(&managed, piece_size(i), ATTACH_GLOBAL));
+		CHECK_IS(0, cuMemAllocManaged(&managed, piece_size(i), CU_MEM_ATTACH_GLOBAL));
 		p = (void *)(uintptr_t)managed;
 	}
 	CHECK((uintptr_t)p % PAGE == 0);

@@ -31,7 +31,7 @@ static CUresult launch(CUfunction f, unsigned blocks, unsigned threads, unsigned
 	CUlaunchAttribute a = { .id = id };
 	CUlaunchConfig c = { .gridDimX = blocks, .gridDimY = 1, .gridDimZ = 1, .blockDimX = threads, .blockDimY = 1,
 			     .blockDimZ = 1, .attrs = &a, .numAttrs = cluster ? 1 : 0 };
-	uint32_t *dim = (uint32_t *)(void *)a.value;
+	uint32_t *dim = &a.value.clusterDim.x;
 
 	dim[0] = cluster;
 	dim[1] = dim[2] = 1;
@@ -80,7 +80,7 @@ static void clusters(void)
 	expect(f, 8, 64, 2, LAUNCH_CLUSTER, true);
 	expect(f, 8, 64, 2, LAUNCH_PREFERRED_CLUSTER, true);
 	expect(f, 8, 32, 0, 0, false);
-	CHECK_IS(0, cuFuncSetAttribute(f, FUNCTION_REQUIRED_CLUSTER_WIDTH, 2));
+	CHECK_IS(0, cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, 2));
 	expect(f, 8, 32, 0, 0, true);
 	CHECK_IS(0, launch(f, 8, 32, 0, 0));
 	expect(f, 8, 32, 0, 0, false);

@@ -58,9 +58,9 @@ static void tells(CUdevice device, int want)
 	char text[32], expected[32];
 	CUdevice found = -1;
 
-	CHECK_IS(0x10000, number(device, ATTRIBUTE_PCI_DOMAIN_ID));
-	CHECK_IS(0xfe, number(device, ATTRIBUTE_PCI_BUS_ID));
-	CHECK_IS(want, number(device, ATTRIBUTE_PCI_DEVICE_ID));
+	CHECK_IS(0x10000, number(device, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID));
+	CHECK_IS(0xfe, number(device, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID));
+	CHECK_IS(want, number(device, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID));
 	CHECK_IS(CUDA_SUCCESS, cuDeviceGetPCIBusId(text, sizeof(text), device));
 	snprintf(expected, sizeof(expected), "10000:FE:%02X.0", want);
 	CHECK_IS(0, strcmp(text, expected));
@@ -80,11 +80,11 @@ int main(void)
 
 	/* Where the device isn't on a bus the host's place stays. */
 	memset(&d, 0, sizeof(d));
-	d.attribute[ATTRIBUTE_PCI_BUS_ID] = 7;
+	d.attribute[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID] = 7;
 	place_devices(&d, 1);
 	mine.path = nowhere;
 	place_devices(&d, 1);
-	CHECK_IS(7, d.attribute[ATTRIBUTE_PCI_BUS_ID]);
+	CHECK_IS(7, d.attribute[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID]);
 
 	mine.path = on_a_bus;
 	fake.devices = 3;

@@ -20,8 +20,8 @@
 #define SANITIZED_THREADS 0
 #endif
 
-static CUmemAllocationProp prop = { .type = ALLOCATION_PINNED, .location = { LOCATION_DEVICE, 0 } };
-static CUmemAccessDesc all_access = { { LOCATION_DEVICE, 0 }, ACCESS_READ_WRITE };
+static CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
+static CUmemAccessDesc all_access = { { CU_MEM_LOCATION_TYPE_DEVICE, 0 }, CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
 
 static void put(CUdeviceptr at, size_t bytes)
 {
@@ -87,7 +87,7 @@ static void mappings(void)
 	mapping(base, base + PAGE + 100, 1, 2);
 	mapping(base, base + 5 * PAGE, 3, 6);
 	CHECK_IS(0, cuMemGetAccess(&flags, &prop.location, base + 4 * PAGE));
-	CHECK_IS(ACCESS_READ_WRITE, flags);
+	CHECK_IS(CU_MEM_ACCESS_FLAGS_PROT_READWRITE, flags);
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(base));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemUnmap(base + 3 * PAGE, PAGE));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemUnmap(base + 5 * PAGE, 2 * PAGE));
@@ -175,7 +175,7 @@ static void shares(void)
 
 static void pools(void)
 {
-	CUmemPoolProps props = { .allocType = ALLOCATION_PINNED, .location = { LOCATION_DEVICE, 0 } };
+	CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
 	CUmemoryPool first, second, now;
 	CUdeviceptr p;
 
@@ -202,7 +202,7 @@ static void pools(void)
 /* A pool and memory of it for another process, which here is this one. */
 static void shared_pools(void)
 {
-	CUmemPoolProps props = { .allocType = ALLOCATION_PINNED, .handleTypes = 1, .location = { LOCATION_DEVICE, 0 } };
+	CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .handleTypes = 1, .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
 	CUmemPoolPtrExportData data, none = { { 0 } };
 	CUmemoryPool pool, plain, imported;
 	CUdeviceptr p, q, alone, same;

@@ -12,7 +12,7 @@
 #include "devices/device.h"
 
 /* CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT */
-#define ATTRIBUTE_TEXTURE_ALIGNMENT 14
+#define CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT 14
 
 /* CU_TRSF_*, and how many there are of CUaddress_mode, CUfilter_mode and dimensions. */
 #define FLAGS 0x73u
@@ -177,7 +177,7 @@ EXPORT CUresult cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef, CUde
 			*ByteOffset = 0;
 		return result;
 	}
-	alignment = (uint64_t)device_number(context_owner()->device, ATTRIBUTE_TEXTURE_ALIGNMENT);
+	alignment = (uint64_t)device_number(context_owner()->device, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT);
 	if (!ByteOffset && alignment && dptr % alignment)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = call_cuTexRefSetAddress_v2(&offset, number_of(hTexRef), dptr, bytes);
