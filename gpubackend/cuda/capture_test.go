@@ -15,8 +15,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// TestCapturedCopies replays a copy from host memory: ordinary, registered, and registered anew, which the driver doesn't
-// forgive. The worker therefore leaves ordinary memory as it is (HostPageable).
+// TestCapturedCopies replays a copy from host memory: ordinary, registered, and registered anew,
+// which the driver doesn't forgive. The worker therefore leaves ordinary memory as it is
+// (HostPageable).
 func TestCapturedCopies(t *testing.T) {
 	for _, test := range []struct {
 		name              string

@@ -30,7 +30,8 @@ func captureTwo(t *testing.T, d *Device, s, side gpubackend.Stream) {
 	must(t, "fill", d.MemsetD8Async(memory, 0, 4096, side))
 }
 
-// TestStreamsThatEndInACapture: neither the one that joined it nor the one in which it began is asked any more.
+// TestStreamsThatEndInACapture: neither the one that joined it nor the one in which it began is
+// asked any more.
 func TestStreamsThatEndInACapture(t *testing.T) {
 	d := newDevice(t, Options{})
 	s, side := newStream(t, d), newStream(t, d)
@@ -87,8 +88,8 @@ func TestWorkBeforeACaptureIsWaitedFor(t *testing.T) {
 	must(t, "query", d.ContextQuery())
 }
 
-// TestStreamsThatEndInAnotherContext than their own aren't asked when that is current again, but what they were given is
-// waited for.
+// TestStreamsThatEndInAnotherContext than their own aren't asked when that is current again, but
+// what they were given is waited for.
 func TestStreamsThatEndInAnotherContext(t *testing.T) {
 	d := newDevice(t, Options{})
 	first := d.CurrentHandle()
@@ -109,7 +110,8 @@ func TestStreamsThatEndInAnotherContext(t *testing.T) {
 	must(t, "query", d.ContextQuery())
 }
 
-// TestStreamsThatEndWithTheirContext aren't asked, though they were given work while another context was current.
+// TestStreamsThatEndWithTheirContext aren't asked, though they were given work while another context
+// was current.
 func TestStreamsThatEndWithTheirContext(t *testing.T) {
 	d := newDevice(t, Options{})
 	first, memory := d.CurrentHandle(), alloc(t, d, 4096)

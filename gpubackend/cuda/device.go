@@ -212,8 +212,8 @@ func (d *Device) Output() []gpubackend.Output {
 	return d.output.Take(c != nil && c.Dead() != gpubackend.Success)
 }
 
-// Close lets streams that wait for host functions go on, frees the memory and unloads the library. Contexts end
-// with the process: destroying them would wait for a kernel that never ends.
+// Close lets streams that wait for host functions go on, frees the memory and unloads the library.
+// Contexts end with the process: destroying them would wait for a kernel that never ends.
 func (d *Device) Close() {
 	if !d.IsOpen() {
 		return

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cuda is the GPU of the host behind the gpubackend.Driver interface: the CUDA driver API, reached
-// through cgo and dlopen, so that one binary runs with and without it.
+// Package cuda is the GPU of the host behind the gpubackend.Driver interface: the CUDA driver API,
+// reached through cgo and dlopen, so that one binary runs with and without it.
 //
 // # Rooms
 //
@@ -38,13 +38,14 @@
 //
 // # Threads
 //
-// A Device belongs to one goroutine, which must be locked to its thread: the driver's current context belongs to
-// the thread. No method calls back into Go on a thread of the driver.
+// A Device belongs to one goroutine, which must be locked to its thread: the driver's current
+// context belongs to the thread. No method calls back into Go on a thread of the driver.
 //
 // # Trust
 //
-// Handles have been looked up by the caller. Device addresses and modules come from a guest process as they are: the process
-// that holds a Device serves one guest process only, and is lost alone. Pointers that a guest could hide in options, attributes
-// or images (a fatbin wrapper holds one) are refused here. A slice given to CopyIn is read by C: if it lies in
-// memory that another party can truncate, truncation ends this process.
+// Handles have been looked up by the caller. Device addresses and modules come from a guest process
+// as they are: the process that holds a Device serves one guest process only, and is lost alone.
+// Pointers that a guest could hide in options, attributes or images (a fatbin wrapper holds one) are
+// refused here. A slice given to CopyIn is read by C: if it lies in memory that another party can
+// truncate, truncation ends this process.
 package cuda

@@ -39,7 +39,8 @@ func limited(t *testing.T, limit uint64) *Device {
 	return d
 }
 
-// TestGraphsCountForTheLimit: what the driver says they have counts, and no launch takes what there isn't.
+// TestGraphsCountForTheLimit: what the driver says they have counts, and no launch takes what there
+// isn't.
 func TestGraphsCountForTheLimit(t *testing.T) {
 	d := limited(t, 100<<20)
 	small, large := allocatingGraph(t, d, 20<<20, 20<<20), allocatingGraph(t, d, 60<<20)
@@ -83,7 +84,8 @@ func TestGraphMemoryThatIsInUse(t *testing.T) {
 	alloc(t, d, 50<<20)
 }
 
-// TestFreeOfGraphMemory: the driver frees what a graph allocated, at once or in a stream, and nothing else.
+// TestFreeOfGraphMemory: the driver frees what a graph allocated, at once or in a stream, and
+// nothing else.
 func TestFreeOfGraphMemory(t *testing.T) {
 	const address = 0x7000
 	d := limited(t, 100<<20)

@@ -10,7 +10,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-func newGreen(t *testing.T, d *Device, r gpubackend.Resource) (gpubackend.GreenContext, gpubackend.Context) {
+func newGreen(
+	t *testing.T, d *Device, r gpubackend.Resource,
+) (gpubackend.GreenContext, gpubackend.Context) {
 	t.Helper()
 	desc, result := d.DescribeResources([]gpubackend.Resource{r})
 	must(t, "describe", result)
@@ -53,7 +55,8 @@ func TestResourcesPassUnchanged(t *testing.T) {
 	want(t, "device", result, gpubackend.InvalidDevice)
 }
 
-// TestGreenContextIsPartOfThePrimary: memory is the primary context's, which isn't idle before its green contexts are.
+// TestGreenContextIsPartOfThePrimary: memory is the primary context's, which isn't idle before its
+// green contexts are.
 func TestGreenContextIsPartOfThePrimary(t *testing.T) {
 	d := newDevice(t, Options{})
 	home := d.CurrentHandle()

@@ -301,8 +301,8 @@ func TestManagedLibrary(t *testing.T) {
 	}
 }
 
-// TestManagedFilledInTime: what the program may touch has its content as soon as there is any context, which need not
-// be current.
+// TestManagedFilledInTime: what the program may touch has its content as soon as there is any
+// context, which need not be current.
 func TestManagedFilledInTime(t *testing.T) {
 	type step func(*Device) gpubackend.Result
 	retain := func(d *Device) gpubackend.Result { _, r := d.DevicePrimaryCtxRetain(0); return r }
@@ -365,7 +365,8 @@ func checkUntouched(t *testing.T, mem []byte) {
 	}
 }
 
-// TestManagedMemoryWentAway has a guest take the memory back before there is a context, and contexts that end.
+// TestManagedMemoryWentAway has a guest take the memory back before there is a context, and contexts
+// that end.
 func TestManagedMemoryWentAway(t *testing.T) {
 	d := newDevice(t, Options{})
 	current := d.CurrentHandle()
@@ -400,7 +401,8 @@ func TestManagedMemoryWentAway(t *testing.T) {
 	must(t, "context", d.SetCurrent(current))
 }
 
-// TestOverlookedVariables has the driver know a managed variable that the image didn't show: it isn't given out.
+// TestOverlookedVariables has the driver know a managed variable that the image didn't show: it
+// isn't given out.
 func TestOverlookedVariables(t *testing.T) {
 	d, out := logged(t)
 	m, _, _, r := d.ModuleLoadData([]byte(twoKernels), nil, nil, nil)

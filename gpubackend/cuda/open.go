@@ -13,7 +13,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// Open initialises the driver with the guest's CUDA variables and describes its devices, unless Warm has done it.
+// Open initialises the driver with the guest's CUDA variables and describes its devices, unless Warm
+// has done it.
 func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 	if s := d.snapshot; s != nil {
 		d.snapshot = nil
@@ -94,7 +95,8 @@ func (d *Device) describe(i int, g *gpus.GPU, s *wire.SnapshotDevice) gpubackend
 	return gpubackend.Success
 }
 
-// describeLink fills in how a device is connected to the host, which CUDA doesn't tell and NVML does.
+// describeLink fills in how a device is connected to the host, which CUDA doesn't tell and NVML
+// does.
 func (d *Device) describeLink(g *gpus.GPU, s *wire.SnapshotDevice) {
 	folder := d.options.PCI
 	if folder == "" {

@@ -35,7 +35,9 @@ func register(tb testing.TB, d *Device, b []byte, writable bool) {
 }
 
 // touches is every way to have a range read, and every way to have one written.
-func touches(d *Device, device uint64) (reads, writes map[string]func(addr, n uint64) gpubackend.Result) {
+func touches(
+	d *Device, device uint64,
+) (reads, writes map[string]func(addr, n uint64) gpubackend.Result) {
 	box := func(dst, src, n uint64) gpubackend.Box {
 		return gpubackend.Box{Dst: dst, DstPitch: n / 4, Src: src, SrcPitch: n / 4, Width: n / 4, Height: 4, Depth: 1}
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// TestEventHandleIsPassedByValue: the fake's handle has something to tell in its first and last word.
+// TestEventHandleIsPassedByValue: the fake's handle has something to tell in its first and last
+// word.
 func TestEventHandleIsPassedByValue(t *testing.T) {
 	d := newDevice(t, Options{})
 	e, r := d.EventCreate(4 | cudaabi.EventDisableTiming)

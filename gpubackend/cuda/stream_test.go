@@ -150,7 +150,8 @@ func TestStickyError(t *testing.T) {
 	want(t, "query again", d.ContextQuery(), gpubackend.IllegalAddress)
 }
 
-// TestAnnounce: only the end of work that is known of is announced, and its arrival makes the stream idle unless there is more.
+// TestAnnounce: only the end of work that is known of is announced, and its arrival makes the stream
+// idle unless there is more.
 func TestAnnounce(t *testing.T) {
 	d := newDevice(t, Options{})
 	empty := loadSilent(t, d, "empty")
@@ -188,7 +189,8 @@ func TestAnnounce(t *testing.T) {
 	}
 }
 
-// TestQuietStream: after its end was announced a stream is ready, whatever the driver says for a moment, until it has work.
+// TestQuietStream: after its end was announced a stream is ready, whatever the driver says for a
+// moment, until it has work.
 func TestQuietStream(t *testing.T) {
 	d := newDevice(t, Options{})
 	l := emptyLaunch(loadSilent(t, d, "empty"))

@@ -7,8 +7,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/environment"
 )
 
-// Warm implements gpubackend.Driver. Nearly all time goes into cuInit and the first GPU's primary context, which is
-// retained ahead of use. An idle one takes several hundred MiB of device memory.
+// Warm implements gpubackend.Driver. Nearly all time goes into cuInit and the first GPU's primary
+// context, which is retained ahead of use. An idle one takes several hundred MiB of device memory.
 func (d *Device) Warm() gpubackend.Result {
 	s, r := d.Open(nil)
 	if r != gpubackend.Success {

@@ -16,7 +16,8 @@ type Announcement struct {
 	behind bool // the stream was given more work since
 }
 
-// Announce notes an announcement, in place of an earlier one at the same address that nobody told of yet.
+// Announce notes an announcement, in place of an earlier one at the same address that nobody told of
+// yet.
 func (a *Activity) Announce(n Announcement) {
 	a.announced = slices.DeleteFunc(a.announced, func(o Announcement) bool { return o.Addr == n.Addr })
 	n.Stream = Unified(n.Stream)
@@ -24,8 +25,9 @@ func (a *Activity) Announce(n Announcement) {
 	a.recent = false // the next touch looks at it
 }
 
-// Arrive takes the announcement of value at addr. It says whether its stream had no more work and is idle now. A thread may
-// have been answered, and have asked for the next announcement, before this one is told of.
+// Arrive takes the announcement of value at addr. It says whether its stream had no more work and is
+// idle now. A thread may have been answered, and have asked for the next announcement, before this
+// one is told of.
 func (a *Activity) Arrive(addr uint64, value uint32) bool {
 	i := slices.IndexFunc(a.announced, func(n Announcement) bool { return n.Addr == addr && n.Value == value })
 	if i < 0 {
@@ -43,8 +45,8 @@ func (a *Activity) Arrive(addr uint64, value uint32) bool {
 	return true
 }
 
-// quiet is a stream whose end was announced. The driver may say for a moment that it is not ready: the announcement is
-// followed by the driver's own mark.
+// quiet is a stream whose end was announced. The driver may say for a moment that it is not ready:
+// the announcement is followed by the driver's own mark.
 type quiet struct {
 	stream gpubackend.Stream
 	valid  bool

@@ -10,17 +10,21 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// launchShapeBytes is the size of grid, block, shared memory and padding, with which a CUlaunchConfig
-// begins, too.
+// launchShapeBytes is the size of grid, block, shared memory and padding, with which a
+// CUlaunchConfig begins, too.
 const launchShapeBytes = 32
 
 // OccupancyMaxActiveClusters asks the driver how many clusters of a launch are resident at a time.
-func (x *Code) OccupancyMaxActiveClusters(f gpubackend.Function, config []byte) (uint64, gpubackend.Result) {
+func (x *Code) OccupancyMaxActiveClusters(
+	f gpubackend.Function, config []byte,
+) (uint64, gpubackend.Result) {
 	return x.askCluster(x.calls.MaxActiveClusters, f, config)
 }
 
 // OccupancyMaxPotentialClusterSize asks the driver for the largest cluster that a launch may have.
-func (x *Code) OccupancyMaxPotentialClusterSize(f gpubackend.Function, config []byte) (uint64, gpubackend.Result) {
+func (x *Code) OccupancyMaxPotentialClusterSize(
+	f gpubackend.Function, config []byte,
+) (uint64, gpubackend.Result) {
 	return x.askCluster(x.calls.MaxPotentialClusterSize, f, config)
 }
 

@@ -57,11 +57,15 @@ func (f *fake) load(image []byte, o *driver.Options) (uint64, gpubackend.Result)
 	return f.last, gpubackend.Success
 }
 
-func (f *fake) ModuleLoad(image cmem.Block, o *driver.Options) (gpubackend.Module, gpubackend.Result) {
+func (f *fake) ModuleLoad(
+	image cmem.Block, o *driver.Options,
+) (gpubackend.Module, gpubackend.Result) {
 	h, r := f.load(image.Bytes(), o)
 	return gpubackend.Module(h), r
 }
-func (f *fake) LibraryLoad(image cmem.Block, o *driver.Options) (gpubackend.Library, gpubackend.Result) {
+func (f *fake) LibraryLoad(
+	image cmem.Block, o *driver.Options,
+) (gpubackend.Library, gpubackend.Result) {
 	h, r := f.load(image.Bytes(), o)
 	return gpubackend.Library(h), r
 }

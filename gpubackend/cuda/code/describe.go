@@ -24,7 +24,8 @@ func (x *Code) FuncDescribe(f gpubackend.Function, record []byte) (uint64, gpuba
 	}, record)
 }
 
-// KernelDescribe writes the kernel's record. Attributes are those on the current context's device, or the first.
+// KernelDescribe writes the kernel's record. Attributes are those on the current context's device,
+// or the first.
 func (x *Code) KernelDescribe(k gpubackend.Kernel, record []byte) (uint64, gpubackend.Result) {
 	var device uint64
 	if g := x.gpu(); g != nil {

@@ -4,8 +4,8 @@ package code
 
 import "github.com/paracuda/paracuda/gpubackend"
 
-// enumeration is what was in the module or library that was enumerated last: the driver gives all at once, the interface
-// one by one.
+// enumeration is what was in the module or library that was enumerated last: the driver gives all at
+// once, the interface one by one.
 type enumeration[Whole, Part ~uint64] struct {
 	whole Whole
 	parts []Part
@@ -14,7 +14,8 @@ type enumeration[Whole, Part ~uint64] struct {
 // maxParts bounds what can be enumerated of one module or library.
 const maxParts = 1 << 20
 
-// at returns part number index of a whole, which has as many as count says. enumerate is the driver's function for them.
+// at returns part number index of a whole, which has as many as count says. enumerate is the
+// driver's function for them.
 func (e *enumeration[Whole, Part]) at(
 	index uint64, whole Whole, count func(Whole) (uint64, gpubackend.Result),
 	enumerate func(whole Whole, n int) ([]uint64, gpubackend.Result),
@@ -43,11 +44,15 @@ func (e *enumeration[Whole, Part]) at(
 func (e *enumeration[Whole, Part]) forget() { *e = enumeration[Whole, Part]{} }
 
 // LibraryEnumerateKernels returns kernel number index of a library.
-func (x *Code) LibraryEnumerateKernels(index uint64, lib gpubackend.Library) (gpubackend.Kernel, gpubackend.Result) {
+func (x *Code) LibraryEnumerateKernels(
+	index uint64, lib gpubackend.Library,
+) (gpubackend.Kernel, gpubackend.Result) {
 	return x.kernels.at(index, lib, x.calls.LibraryGetKernelCount, x.calls.LibraryKernels)
 }
 
 // ModuleEnumerateFunctions returns function number index of a module.
-func (x *Code) ModuleEnumerateFunctions(index uint64, m gpubackend.Module) (gpubackend.Function, gpubackend.Result) {
+func (x *Code) ModuleEnumerateFunctions(
+	index uint64, m gpubackend.Module,
+) (gpubackend.Function, gpubackend.Result) {
 	return x.functions.at(index, m, x.calls.ModuleGetFunctionCount, x.calls.ModuleFunctions)
 }

@@ -18,8 +18,8 @@ const (
 // maxImage bounds an image.
 const maxImage = 2 << 30
 
-// checkImage looks at the outermost lengths of an image, since the driver is told none and would read on. What is
-// inside is the driver's to check, in a process that serves one guest process.
+// checkImage looks at the outermost lengths of an image, since the driver is told none and would
+// read on. What is inside is the driver's to check, in a process that serves one guest process.
 func checkImage(image []byte) gpubackend.Result {
 	if len(image) < 4 || len(image) > maxImage {
 		return gpubackend.InvalidImage
@@ -43,7 +43,8 @@ func checkImage(image []byte) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// fatbinFits checks the container's header: magic, version, u16 header size, u64 size of what follows.
+// fatbinFits checks the container's header: magic, version, u16 header size, u64 size of what
+// follows.
 func fatbinFits(image []byte) bool {
 	if len(image) < 16 {
 		return false

@@ -22,7 +22,9 @@ type linking struct {
 const maxLinkInput = 1 << 30
 
 // LinkCreate begins a link.
-func (x *Code) LinkCreate(options []byte, infoBytes, errorBytes uint64) (gpubackend.Link, gpubackend.Result) {
+func (x *Code) LinkCreate(
+	options []byte, infoBytes, errorBytes uint64,
+) (gpubackend.Link, gpubackend.Result) {
 	memory := x.options.Host.Open()
 	if memory.Take(min(infoBytes, maxLog)+min(errorBytes, maxLog)) != nil {
 		return 0, gpubackend.OutOfMemory
@@ -43,7 +45,9 @@ func (x *Code) LinkCreate(options []byte, infoBytes, errorBytes uint64) (gpuback
 }
 
 // LinkAddData adds an input.
-func (x *Code) LinkAddData(link gpubackend.Link, kind uint64, data []byte, name string, options []byte) gpubackend.Result {
+func (x *Code) LinkAddData(
+	link gpubackend.Link, kind uint64, data []byte, name string, options []byte,
+) gpubackend.Result {
 	if len(data) == 0 || len(data) > maxLinkInput {
 		return gpubackend.InvalidValue
 	}
@@ -91,7 +95,9 @@ func (x *Code) LinkImage(link gpubackend.Link, image []byte) gpubackend.Result {
 }
 
 // LinkLogs copies the logs.
-func (x *Code) LinkLogs(link gpubackend.Link, infoLog, errorLog []byte) (infoUsed, errorUsed uint64, r gpubackend.Result) {
+func (x *Code) LinkLogs(
+	link gpubackend.Link, infoLog, errorLog []byte,
+) (infoUsed, errorUsed uint64, r gpubackend.Result) {
 	l := x.links[link]
 	if l == nil {
 		return 0, 0, gpubackend.InvalidHandle

@@ -36,7 +36,8 @@ type loading struct {
 	infoAt, errorAt   int // option that holds a log's length; -1 for none
 }
 
-// newLoading copies what the driver is to read: the image with zeros after it, for PTX ends with a NUL.
+// newLoading copies what the driver is to read: the image with zeros after it, for PTX ends with a
+// NUL.
 func newLoading(image, options, infoLog, errorLog []byte) (*loading, gpubackend.Result) {
 	if r := checkImage(image); r != gpubackend.Success {
 		return nil, r
@@ -117,15 +118,20 @@ func (l *loading) Free() {
 	}
 }
 
-// ModuleLoadData loads an image into the current context. NotReady says that it has managed variables.
-func (x *Code) ModuleLoadData(image, options, infoLog, errorLog []byte) (m gpubackend.Module, infoUsed, errorUsed uint64, r gpubackend.Result) {
+// ModuleLoadData loads an image into the current context. NotReady says that it has managed
+// variables.
+func (x *Code) ModuleLoadData(
+	image, options, infoLog, errorLog []byte,
+) (m gpubackend.Module, infoUsed, errorUsed uint64, r gpubackend.Result) {
 	if r = x.checkImageIsPlain(image); r != gpubackend.Success {
 		return
 	}
 	return x.loadModule(image, options, infoLog, errorLog)
 }
 
-func (x *Code) loadModule(image, options, infoLog, errorLog []byte) (m gpubackend.Module, infoUsed, errorUsed uint64, r gpubackend.Result) {
+func (x *Code) loadModule(
+	image, options, infoLog, errorLog []byte,
+) (m gpubackend.Module, infoUsed, errorUsed uint64, r gpubackend.Result) {
 	l, r := newLoading(image, options, infoLog, errorLog)
 	if r != gpubackend.Success {
 		return
@@ -143,14 +149,18 @@ func (x *Code) loadModule(image, options, infoLog, errorLog []byte) (m gpubacken
 }
 
 // LibraryLoadData loads an image for all contexts. NotReady says that it has managed variables.
-func (x *Code) LibraryLoadData(image, options, infoLog, errorLog []byte) (lib gpubackend.Library, infoUsed, errorUsed uint64, r gpubackend.Result) {
+func (x *Code) LibraryLoadData(
+	image, options, infoLog, errorLog []byte,
+) (lib gpubackend.Library, infoUsed, errorUsed uint64, r gpubackend.Result) {
 	if r = x.checkImageIsPlain(image); r != gpubackend.Success {
 		return
 	}
 	return x.loadLibrary(image, options, infoLog, errorLog)
 }
 
-func (x *Code) loadLibrary(image, options, infoLog, errorLog []byte) (lib gpubackend.Library, infoUsed, errorUsed uint64, r gpubackend.Result) {
+func (x *Code) loadLibrary(
+	image, options, infoLog, errorLog []byte,
+) (lib gpubackend.Library, infoUsed, errorUsed uint64, r gpubackend.Result) {
 	l, r := newLoading(image, options, infoLog, errorLog)
 	if r != gpubackend.Success {
 		return
@@ -203,7 +213,9 @@ func (x *Code) FuncSetAttribute(f gpubackend.Function, attribute, value uint64) 
 }
 
 // KernelSetAttribute is FuncSetAttribute for a kernel.
-func (x *Code) KernelSetAttribute(attribute, value uint64, k gpubackend.Kernel, dev uint64) gpubackend.Result {
+func (x *Code) KernelSetAttribute(
+	attribute, value uint64, k gpubackend.Kernel, dev uint64,
+) gpubackend.Result {
 	x.ending()
 	return x.calls.KernelSetAttribute(attribute, value, k, dev)
 }

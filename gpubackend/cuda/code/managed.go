@@ -11,9 +11,10 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/managed"
 )
 
-// The driver would make memory for managed variables itself, in this process, where the guest can't touch it. So an image
-// with some is loaded in steps (docs/protocol.md): the guest gives a block of its memory, which is registered here, and
-// the driver gets the image without managed variables, but with addresses in that block (package managed).
+// The driver would make memory for managed variables itself, in this process, where the guest can't
+// touch it. So an image with some is loaded in steps (docs/protocol.md): the guest gives a block of
+// its memory, which is registered here, and the driver gets the image without managed variables, but
+// with addresses in that block (package managed).
 
 // checkImageIsPlain answers NotReady to an image with managed variables.
 func (x *Code) checkImageIsPlain(image []byte) gpubackend.Result {
@@ -34,9 +35,11 @@ func (x *Code) checkImageIsPlain(image []byte) gpubackend.Result {
 	return r
 }
 
-// managedCode returns the code of an image whose managed variables can be placed, the best first. What it takes of the host's
-// memory is the caller's to give back.
-func (x *Code) managedCode(image []byte, memory *budget.Account) ([]*managed.Code, gpubackend.Result) {
+// managedCode returns the code of an image whose managed variables can be placed, the best first.
+// What it takes of the host's memory is the caller's to give back.
+func (x *Code) managedCode(
+	image []byte, memory *budget.Account,
+) ([]*managed.Code, gpubackend.Result) {
 	if r := checkImage(image); r != gpubackend.Success {
 		return nil, r
 	}
@@ -83,8 +86,11 @@ func (x *Code) architecture() int {
 	return 10*int(high) + int(low)
 }
 
-// loadPlaced loads the first code of an image that the driver takes, with its managed variables at an address.
-func (x *Code) loadPlaced(image []byte, at uint64, load func(code []byte, p *placed) gpubackend.Result) gpubackend.Result {
+// loadPlaced loads the first code of an image that the driver takes, with its managed variables at
+// an address.
+func (x *Code) loadPlaced(
+	image []byte, at uint64, load func(code []byte, p *placed) gpubackend.Result,
+) gpubackend.Result {
 	memory := x.options.Host.Open()
 	defer memory.Close()
 	codes, r := x.managedCode(image, memory)
@@ -126,7 +132,8 @@ func (x *Code) ModuleLoadManaged(
 	return m, infoUsed, errorUsed, r
 }
 
-// LibraryLoadManaged is ModuleLoadManaged for a library, whose variables get their initial content when there is a context.
+// LibraryLoadManaged is ModuleLoadManaged for a library, whose variables get their initial content
+// when there is a context.
 func (x *Code) LibraryLoadManaged(
 	image, options []byte, at uint64, infoLog, errorLog []byte,
 ) (l gpubackend.Library, infoUsed, errorUsed uint64, r gpubackend.Result) {

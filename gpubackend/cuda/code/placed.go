@@ -44,9 +44,11 @@ func (p *placed) find(name string) (addr, bytes uint64, found bool) {
 	return 0, 0, false
 }
 
-// fill writes initial content where the guest has the variables, once: what the driver has made of that of plain
-// variables, and zeros. The guest's memory must be registered still.
-func (x *Code) fill(p *placed, global func(name string) (addr, bytes uint64, r gpubackend.Result)) gpubackend.Result {
+// fill writes initial content where the guest has the variables, once: what the driver has made of
+// that of plain variables, and zeros. The guest's memory must be registered still.
+func (x *Code) fill(
+	p *placed, global func(name string) (addr, bytes uint64, r gpubackend.Result),
+) gpubackend.Result {
 	if p.filled {
 		return gpubackend.Success
 	}
@@ -99,8 +101,8 @@ func (x *Code) fillAnywhere(l gpubackend.Library, p *placed) gpubackend.Result {
 	return x.contexts.In(c, func() gpubackend.Result { return x.fillLibrary(l, p) })
 }
 
-// Serve does for libraries what waited for a context: the program may touch their variables from now on.
-// What fails is logged, tried again, and reported, when a library is needed.
+// Serve does for libraries what waited for a context: the program may touch their variables from now
+// on. What fails is logged, tried again, and reported, when a library is needed.
 func (x *Code) Serve() {
 	if x.host.Lends() && x.contexts.Usable() && x.host.RegisterLent() == gpubackend.Success {
 		x.fillLibraries()
@@ -141,8 +143,11 @@ func (x *Code) forgetPlaced(p *placed, c *contexts.Context) {
 	}
 }
 
-// plainGlobal returns a variable unless it is managed: the guest can't touch one that was overlooked.
-func (x *Code) plainGlobal(addr, bytes uint64, r gpubackend.Result, name string) (uint64, uint64, gpubackend.Result) {
+// plainGlobal returns a variable unless it is managed: the guest can't touch one that was
+// overlooked.
+func (x *Code) plainGlobal(
+	addr, bytes uint64, r gpubackend.Result, name string,
+) (uint64, uint64, gpubackend.Result) {
 	if r != gpubackend.Success {
 		return 0, 0, r
 	}
@@ -160,7 +165,9 @@ func (x *Code) overlooked(name string) gpubackend.Result {
 }
 
 // ModuleGetGlobal returns a variable of the driver's, or a managed one in the guest's memory.
-func (x *Code) ModuleGetGlobal(m gpubackend.Module, name string) (uint64, uint64, gpubackend.Result) {
+func (x *Code) ModuleGetGlobal(
+	m gpubackend.Module, name string,
+) (uint64, uint64, gpubackend.Result) {
 	if p := x.placed.modules[m].placed; p != nil {
 		if addr, bytes, found := p.find(name); found {
 			return addr, bytes, gpubackend.Success
@@ -171,7 +178,9 @@ func (x *Code) ModuleGetGlobal(m gpubackend.Module, name string) (uint64, uint64
 }
 
 // LibraryGetGlobal is ModuleGetGlobal for a library.
-func (x *Code) LibraryGetGlobal(l gpubackend.Library, name string) (uint64, uint64, gpubackend.Result) {
+func (x *Code) LibraryGetGlobal(
+	l gpubackend.Library, name string,
+) (uint64, uint64, gpubackend.Result) {
 	if p := x.placed.libraries[l]; p != nil {
 		if r := x.fillLibrary(l, p); r != gpubackend.Success {
 			return 0, 0, r
@@ -184,10 +193,12 @@ func (x *Code) LibraryGetGlobal(l gpubackend.Library, name string) (uint64, uint
 	return x.plainGlobal(addr, bytes, r, name)
 }
 
-// LibraryGetManaged returns a managed variable, which is that of all contexts. Its address is known before there is one:
-// the runtime of CUDA 13 asks as soon as the library is loaded, and only then. Initial content comes with the first
-// context.
-func (x *Code) LibraryGetManaged(l gpubackend.Library, name string) (uint64, uint64, gpubackend.Result) {
+// LibraryGetManaged returns a managed variable, which is that of all contexts. Its address is known
+// before there is one: the runtime of CUDA 13 asks as soon as the library is loaded, and only then.
+// Initial content comes with the first context.
+func (x *Code) LibraryGetManaged(
+	l gpubackend.Library, name string,
+) (uint64, uint64, gpubackend.Result) {
 	p := x.placed.libraries[l]
 	if p == nil {
 		_, _, r := x.calls.LibraryGetManaged(l, name)

@@ -8,8 +8,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/managed"
 )
 
-// Where a limit is set, the variables of modules and libraries count for it as soon as these are loaded, as many as the
-// image says: the driver may take the memory later. Those of a library count once for each context, since each has its own.
+// Where a limit is set, the variables of modules and libraries count for it as soon as these are
+// loaded, as many as the image says: the driver may take the memory later. Those of a library count
+// once for each context, since each has its own.
 
 // footprint is what the variables of an image count for. An image that can't be read isn't loaded.
 func (x *Code) footprint(image []byte) (uint64, gpubackend.Result) {
@@ -30,7 +31,9 @@ func (x *Code) footprint(image []byte) (uint64, gpubackend.Result) {
 }
 
 // chargedModule loads a module by load, if there is memory for its variables.
-func (x *Code) chargedModule(image []byte, load func() (gpubackend.Module, gpubackend.Result)) (gpubackend.Module, gpubackend.Result) {
+func (x *Code) chargedModule(
+	image []byte, load func() (gpubackend.Module, gpubackend.Result),
+) (gpubackend.Module, gpubackend.Result) {
 	bytes, r := x.footprint(image)
 	if r != gpubackend.Success {
 		return 0, r
@@ -45,8 +48,11 @@ func (x *Code) chargedModule(image []byte, load func() (gpubackend.Module, gpuba
 	return gpubackend.Module(m), r
 }
 
-// chargedLibrary does so for a library, in all contexts that there are. Without any it must fit into one.
-func (x *Code) chargedLibrary(image []byte, load func() (gpubackend.Library, gpubackend.Result)) (gpubackend.Library, gpubackend.Result) {
+// chargedLibrary does so for a library, in all contexts that there are. Without any it must fit into
+// one.
+func (x *Code) chargedLibrary(
+	image []byte, load func() (gpubackend.Library, gpubackend.Result),
+) (gpubackend.Library, gpubackend.Result) {
 	bytes, r := x.footprint(image)
 	if r != gpubackend.Success {
 		return 0, r

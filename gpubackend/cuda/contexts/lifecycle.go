@@ -84,7 +84,8 @@ func (x *Contexts) DevicePrimaryCtxReset(dev uint64) gpubackend.Result {
 	return r
 }
 
-// CtxCreate keeps a record of the context. Creating one makes it the thread's current one, which is undone.
+// CtxCreate keeps a record of the context. Creating one makes it the thread's current one, which is
+// undone.
 func (x *Contexts) CtxCreate(flags, dev uint64) (gpubackend.Context, gpubackend.Result) {
 	i, ok := x.gpus.Find(dev)
 	if !ok {

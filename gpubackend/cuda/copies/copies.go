@@ -64,7 +64,9 @@ func (x *Copies) Copy(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Re
 }
 
 // typedCopy is the function that says of both sides what they are.
-func (x *Copies) typedCopy(to, from reach.Side) func(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Result {
+func (x *Copies) typedCopy(
+	to, from reach.Side,
+) func(dst, src, bytes uint64, s gpubackend.Stream) gpubackend.Result {
 	switch {
 	case from == reach.Host:
 		return x.calls.MemcpyHtoDAsync
@@ -122,8 +124,8 @@ func (x *Copies) CopyOut(dst []byte, src uint64) gpubackend.Result {
 // Ended forgets the stream of a context that has ended.
 func (x *Copies) Ended(c *contexts.Context) { delete(x.streams, c) }
 
-// CopyBox queues a copy of rows. The driver counts a slice in rows; where it isn't a whole number of them,
-// planes are copied one by one.
+// CopyBox queues a copy of rows. The driver counts a slice in rows; where it isn't a whole number of
+// them, planes are copied one by one.
 func (x *Copies) CopyBox(b *gpubackend.Box, s gpubackend.Stream) gpubackend.Result {
 	if b.Width == 0 || b.Height == 0 || b.Depth == 0 {
 		return gpubackend.Success
@@ -167,7 +169,9 @@ func (x *Copies) copy2D(
 	return x.calls.Memcpy2DAsync(block, s)
 }
 
-func (x *Copies) copy3D(b *gpubackend.Box, to, from reach.Side, s gpubackend.Stream) gpubackend.Result {
+func (x *Copies) copy3D(
+	b *gpubackend.Box, to, from reach.Side, s gpubackend.Stream,
+) gpubackend.Result {
 	m := cmem.Allocate(cudaabi.Memcpy3DSize)
 	defer m.Free()
 	Put3D(m.Bytes(), b, to, from)

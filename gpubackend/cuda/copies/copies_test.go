@@ -50,7 +50,9 @@ func (f *fake) CopyTo(dst []byte, _ uint64, s gpubackend.Stream) gpubackend.Resu
 }
 func (f *fake) Memcpy2DAsync(cmem.Block, gpubackend.Stream) gpubackend.Result { return f.call("2D") }
 func (f *fake) Memcpy3DAsync(cmem.Block, gpubackend.Stream) gpubackend.Result { return f.call("3D") }
-func (f *fake) MemcpyBatchAsync(_, _, _ uint64, n int, _, _ uint64, _ gpubackend.Stream) gpubackend.Result {
+func (f *fake) MemcpyBatchAsync(
+	_, _, _ uint64, n int, _, _ uint64, _ gpubackend.Stream,
+) gpubackend.Result {
 	if f.noBatch {
 		return gpubackend.NotSupported
 	}

@@ -29,7 +29,9 @@ func (x *Copies) MemsetD32Async(dst, value, n uint64, s gpubackend.Stream) gpuba
 }
 
 // MemsetD2D8Async passes on what may be filled.
-func (x *Copies) MemsetD2D8Async(dst, pitch, value, width, height uint64, s gpubackend.Stream) gpubackend.Result {
+func (x *Copies) MemsetD2D8Async(
+	dst, pitch, value, width, height uint64, s gpubackend.Stream,
+) gpubackend.Result {
 	if r := x.ranges.Fill(dst, pitch, 1, width, height); r != gpubackend.Success {
 		return r
 	}
@@ -37,7 +39,9 @@ func (x *Copies) MemsetD2D8Async(dst, pitch, value, width, height uint64, s gpub
 }
 
 // MemsetD2D16Async passes on what may be filled.
-func (x *Copies) MemsetD2D16Async(dst, pitch, value, width, height uint64, s gpubackend.Stream) gpubackend.Result {
+func (x *Copies) MemsetD2D16Async(
+	dst, pitch, value, width, height uint64, s gpubackend.Stream,
+) gpubackend.Result {
 	if r := x.ranges.Fill(dst, pitch, 2, width, height); r != gpubackend.Success {
 		return r
 	}
@@ -45,7 +49,9 @@ func (x *Copies) MemsetD2D16Async(dst, pitch, value, width, height uint64, s gpu
 }
 
 // MemsetD2D32Async passes on what may be filled.
-func (x *Copies) MemsetD2D32Async(dst, pitch, value, width, height uint64, s gpubackend.Stream) gpubackend.Result {
+func (x *Copies) MemsetD2D32Async(
+	dst, pitch, value, width, height uint64, s gpubackend.Stream,
+) gpubackend.Result {
 	if r := x.ranges.Fill(dst, pitch, 4, width, height); r != gpubackend.Success {
 		return r
 	}

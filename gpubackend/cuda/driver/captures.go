@@ -8,8 +8,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// captureRelaxed is how all captures are made. The driver's rules about threads mean nothing here, where one thread
-// calls for all of the guest's: the guest's library applies them.
+// captureRelaxed is how all captures are made. The driver's rules about threads mean nothing here,
+// where one thread calls for all of the guest's: the guest's library applies them.
 const captureRelaxed = cudaabi.CaptureModeRelaxed
 
 // StreamBeginCaptureRelaxed begins a capture without rules about threads.

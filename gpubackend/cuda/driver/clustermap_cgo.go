@@ -23,7 +23,8 @@ const (
 	clusterFree       = 13 // (first, second)
 )
 
-// ClusterMap passes on the driver's two arrays, of which nothing else is known than that they are allocated.
+// ClusterMap passes on the driver's two arrays, of which nothing else is known than that they are
+// allocated.
 func (d *Driver) ClusterMap(first, second []byte) (uint64, gpubackend.Result) {
 	words, r := d.exportTable(clusterTable, clusterTableWords)
 	if r != gpubackend.Success {
@@ -38,7 +39,8 @@ func (d *Driver) ClusterMap(first, second []byte) (uint64, gpubackend.Result) {
 	return uint64(n), gpubackend.Success
 }
 
-// exportTable returns the words of a table of the driver's, whose first is its size. It must have as many as n.
+// exportTable returns the words of a table of the driver's, whose first is its size. It must have as
+// many as n.
 func (d *Driver) exportTable(id []byte, n int) ([]uint64, gpubackend.Result) {
 	b := cmem.Copied(id, 0)
 	defer b.Free()

@@ -71,7 +71,9 @@ func (d *Driver) FuncAttribute(attribute int, f gpubackend.Function) (int32, gpu
 }
 
 // KernelAttribute reads an attribute of a kernel on a GPU.
-func (d *Driver) KernelAttribute(attribute int, k gpubackend.Kernel, device uint64) (int32, gpubackend.Result) {
+func (d *Driver) KernelAttribute(
+	attribute int, k gpubackend.Kernel, device uint64,
+) (int32, gpubackend.Result) {
 	r := d.call(symKernelGetAttribute, d.out(0), uint64(attribute), uint64(k), device)
 	return int32(uint32(d.value(0))), r
 }
@@ -90,16 +92,22 @@ func (d *Driver) nameOf(s symbol, of uint64) string {
 }
 
 // MaxActiveClusters asks how many clusters of a launch are resident at a time.
-func (d *Driver) MaxActiveClusters(f gpubackend.Function, config cmem.Block) (int32, gpubackend.Result) {
+func (d *Driver) MaxActiveClusters(
+	f gpubackend.Function, config cmem.Block,
+) (int32, gpubackend.Result) {
 	return d.askCluster(symOccupancyMaxActiveClusters, f, config)
 }
 
 // MaxPotentialClusterSize asks for the largest cluster that a launch may have.
-func (d *Driver) MaxPotentialClusterSize(f gpubackend.Function, config cmem.Block) (int32, gpubackend.Result) {
+func (d *Driver) MaxPotentialClusterSize(
+	f gpubackend.Function, config cmem.Block,
+) (int32, gpubackend.Result) {
 	return d.askCluster(symOccupancyMaxPotentialClusterSize, f, config)
 }
 
-func (d *Driver) askCluster(s symbol, f gpubackend.Function, config cmem.Block) (int32, gpubackend.Result) {
+func (d *Driver) askCluster(
+	s symbol, f gpubackend.Function, config cmem.Block,
+) (int32, gpubackend.Result) {
 	r := d.call(s, d.out(0), uint64(f), config.Address())
 	return int32(uint32(d.value(0))), r
 }

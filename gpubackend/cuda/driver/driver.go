@@ -41,9 +41,10 @@ func Open(path string) (*Driver, error) {
 	return d, nil
 }
 
-// resolve finds the functions by their exported names, each of which has one ABI for ever. A name that
-// isn't exported is asked of cuGetProcAddress, if it has no suffix: by a base name the driver gives the newest ABI
-// of the version asked for, which for a name with a suffix would be another one.
+// resolve finds the functions by their exported names, each of which has one ABI for ever. A name
+// that isn't exported is asked of cuGetProcAddress, if it has no suffix: by a base name the driver
+// gives the newest ABI of the version asked for, which for a name with a suffix would be another
+// one.
 func (d *Driver) resolve() {
 	for s := range symbols {
 		d.function[s] = d.lookup(symbolName(s))

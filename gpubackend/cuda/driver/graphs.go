@@ -50,7 +50,9 @@ func (d *Driver) GraphGetRootNodes(g gpubackend.Graph) ([]gpubackend.GraphNode, 
 	return d.nodeList(symGraphGetRootNodes, g)
 }
 
-func (d *Driver) nodeList(s symbol, g gpubackend.Graph) ([]gpubackend.GraphNode, gpubackend.Result) {
+func (d *Driver) nodeList(
+	s symbol, g gpubackend.Graph,
+) ([]gpubackend.GraphNode, gpubackend.Result) {
 	r := d.call(s, uint64(g), 0, d.out(0))
 	n := d.value(0)
 	if r != gpubackend.Success || n == 0 {
@@ -63,7 +65,9 @@ func (d *Driver) nodeList(s symbol, g gpubackend.Graph) ([]gpubackend.GraphNode,
 }
 
 // GraphGetEdges gives the edges of a graph.
-func (d *Driver) GraphGetEdges(g gpubackend.Graph, edges []byte) (from, to []gpubackend.GraphNode, r gpubackend.Result) {
+func (d *Driver) GraphGetEdges(
+	g gpubackend.Graph, edges []byte,
+) (from, to []gpubackend.GraphNode, r gpubackend.Result) {
 	r = d.call(symGraphGetEdges, uint64(g), 0, 0, 0, d.out(0))
 	n := d.value(0)
 	if r != gpubackend.Success || n == 0 {
@@ -79,16 +83,22 @@ func (d *Driver) GraphGetEdges(g gpubackend.Graph, edges []byte) (from, to []gpu
 }
 
 // GraphNodeGetDependencies gives the nodes that a node comes after.
-func (d *Driver) GraphNodeGetDependencies(n gpubackend.GraphNode, edges []byte) ([]gpubackend.GraphNode, gpubackend.Result) {
+func (d *Driver) GraphNodeGetDependencies(
+	n gpubackend.GraphNode, edges []byte,
+) ([]gpubackend.GraphNode, gpubackend.Result) {
 	return d.neighbours(symGraphNodeGetDependencies, n, edges)
 }
 
 // GraphNodeGetDependentNodes gives the nodes that come after a node.
-func (d *Driver) GraphNodeGetDependentNodes(n gpubackend.GraphNode, edges []byte) ([]gpubackend.GraphNode, gpubackend.Result) {
+func (d *Driver) GraphNodeGetDependentNodes(
+	n gpubackend.GraphNode, edges []byte,
+) ([]gpubackend.GraphNode, gpubackend.Result) {
 	return d.neighbours(symGraphNodeGetDependentNodes, n, edges)
 }
 
-func (d *Driver) neighbours(s symbol, node gpubackend.GraphNode, edges []byte) ([]gpubackend.GraphNode, gpubackend.Result) {
+func (d *Driver) neighbours(
+	s symbol, node gpubackend.GraphNode, edges []byte,
+) ([]gpubackend.GraphNode, gpubackend.Result) {
 	r := d.call(s, uint64(node), 0, 0, d.out(0))
 	n := d.value(0)
 	if r != gpubackend.Success || n == 0 {
@@ -102,16 +112,22 @@ func (d *Driver) neighbours(s symbol, node gpubackend.GraphNode, edges []byte) (
 }
 
 // GraphAddDependencies adds edges.
-func (d *Driver) GraphAddDependencies(g gpubackend.Graph, from, to []gpubackend.GraphNode, edges []byte) gpubackend.Result {
+func (d *Driver) GraphAddDependencies(
+	g gpubackend.Graph, from, to []gpubackend.GraphNode, edges []byte,
+) gpubackend.Result {
 	return d.dependencies(symGraphAddDependencies, g, from, to, edges)
 }
 
 // GraphRemoveDependencies removes edges.
-func (d *Driver) GraphRemoveDependencies(g gpubackend.Graph, from, to []gpubackend.GraphNode, edges []byte) gpubackend.Result {
+func (d *Driver) GraphRemoveDependencies(
+	g gpubackend.Graph, from, to []gpubackend.GraphNode, edges []byte,
+) gpubackend.Result {
 	return d.dependencies(symGraphRemoveDependencies, g, from, to, edges)
 }
 
-func (d *Driver) dependencies(s symbol, g gpubackend.Graph, from, to []gpubackend.GraphNode, edges []byte) gpubackend.Result {
+func (d *Driver) dependencies(
+	s symbol, g gpubackend.Graph, from, to []gpubackend.GraphNode, edges []byte,
+) gpubackend.Result {
 	if len(from) != len(to) || !EdgesFit(edges, len(from)) {
 		return gpubackend.InvalidValue
 	}
@@ -148,7 +164,8 @@ func (d *Driver) GraphExecNodeSetParams(
 // handleBytes is the size of a handle, which is all that is told of some nodes.
 const handleBytes = 8
 
-// reader is how the parameters of a type of node are read: by which function, and of what size they are.
+// reader is how the parameters of a type of node are read: by which function, and of what size they
+// are.
 type reader struct {
 	get  symbol
 	size int
@@ -170,7 +187,9 @@ var readers = map[gpubackend.NodeType]reader{
 
 // GraphNodeGetParams reads the parameters of a node of a type, which the caller frees. They point to
 // memory of the driver's.
-func (d *Driver) GraphNodeGetParams(n gpubackend.GraphNode, t gpubackend.NodeType) (cmem.Block, gpubackend.Result) {
+func (d *Driver) GraphNodeGetParams(
+	n gpubackend.GraphNode, t gpubackend.NodeType,
+) (cmem.Block, gpubackend.Result) {
 	how, ok := readers[t]
 	if !ok {
 		return cmem.Block{}, gpubackend.NotSupported
@@ -183,7 +202,8 @@ func (d *Driver) GraphNodeGetParams(n gpubackend.GraphNode, t gpubackend.NodeTyp
 	return m, gpubackend.Success
 }
 
-// GraphExecUpdate changes an executable graph to another of the same form. Where it can't: why, and the nodes.
+// GraphExecUpdate changes an executable graph to another of the same form. Where it can't: why, and
+// the nodes.
 func (d *Driver) GraphExecUpdate(g gpubackend.Graph, exec gpubackend.GraphExec) (
 	node, from gpubackend.GraphNode, why uint64, r gpubackend.Result,
 ) {
@@ -202,7 +222,9 @@ func mayBeSet(id uint64, value []byte) bool {
 }
 
 // GraphKernelNodeSetAttribute sets a launch attribute of a node.
-func (d *Driver) GraphKernelNodeSetAttribute(n gpubackend.GraphNode, id uint64, value []byte) gpubackend.Result {
+func (d *Driver) GraphKernelNodeSetAttribute(
+	n gpubackend.GraphNode, id uint64, value []byte,
+) gpubackend.Result {
 	if len(value) != cudaabi.LaunchAttributeValueSize || !mayBeSet(id, value) {
 		return gpubackend.InvalidValue
 	}
@@ -212,7 +234,9 @@ func (d *Driver) GraphKernelNodeSetAttribute(n gpubackend.GraphNode, id uint64, 
 }
 
 // GraphKernelNodeGetAttribute reads one.
-func (d *Driver) GraphKernelNodeGetAttribute(n gpubackend.GraphNode, id uint64, value []byte) gpubackend.Result {
+func (d *Driver) GraphKernelNodeGetAttribute(
+	n gpubackend.GraphNode, id uint64, value []byte,
+) gpubackend.Result {
 	if !allowed.NodeAttribute.Has(id) {
 		return gpubackend.InvalidValue
 	}

@@ -8,11 +8,14 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// resourceSpace is what the driver may write for a resource: its size and as much again, should a newer driver know of more.
+// resourceSpace is what the driver may write for a resource: its size and as much again, should a
+// newer driver know of more.
 const resourceSpace = 2 * cudaabi.DevResourceSize
 
 // Resource asks what a device (its handle), a context or a green context has.
-func (d *Driver) Resource(of gpubackend.ResourceSource, which, kind uint64) (r gpubackend.Resource, result gpubackend.Result) {
+func (d *Driver) Resource(
+	of gpubackend.ResourceSource, which, kind uint64,
+) (r gpubackend.Resource, result gpubackend.Result) {
 	function := symDeviceGetDevResource
 	switch of {
 	case gpubackend.OfContext:
@@ -50,7 +53,9 @@ func (d *Driver) SplitResource(
 }
 
 // DescribeResources makes a descriptor, which nothing frees.
-func (d *Driver) DescribeResources(rs []gpubackend.Resource) (gpubackend.ResourceDesc, gpubackend.Result) {
+func (d *Driver) DescribeResources(
+	rs []gpubackend.Resource,
+) (gpubackend.ResourceDesc, gpubackend.Result) {
 	b := cmem.Allocate(len(rs)*cudaabi.DevResourceSize + resourceSpace)
 	defer b.Free()
 	for i := range rs {
@@ -74,7 +79,9 @@ func (d *Driver) GreenCtxEnd(g gpubackend.GreenContext) gpubackend.Result {
 }
 
 // CtxFromGreenCtx returns the context by which a green one is made current.
-func (d *Driver) CtxFromGreenCtx(g gpubackend.GreenContext) (gpubackend.Context, gpubackend.Result) {
+func (d *Driver) CtxFromGreenCtx(
+	g gpubackend.GreenContext,
+) (gpubackend.Context, gpubackend.Result) {
 	r := d.call(symCtxFromGreenCtx, d.out(0), uint64(g))
 	return gpubackend.Context(d.value(0)), r
 }

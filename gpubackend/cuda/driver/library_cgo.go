@@ -101,7 +101,8 @@ func (l *library) callAt(function unsafe.Pointer, args ...uint64) gpubackend.Res
 // Function is the address of a function of the library.
 type Function = unsafe.Pointer
 
-// LaunchHostFunc is cuLaunchHostFunc for those who call it with functions of C; nil if there is none.
+// LaunchHostFunc is cuLaunchHostFunc for those who call it with functions of C; nil if there is
+// none.
 func (l *library) LaunchHostFunc() Function { return l.function[symLaunchHostFunc] }
 
 // openEvent opens an event by a handle of 64 bytes, which the function takes by value. The event is
@@ -115,7 +116,8 @@ func (l *library) openEvent(handle cmem.Block) gpubackend.Result {
 	return gpubackend.Result(C.pc_open_event(function, &l.frame.output[0], handle.Pointer()))
 }
 
-// callFloats calls a function of an object and one or two floating-point numbers, given by their bits.
+// callFloats calls a function of an object and one or two floating-point numbers, given by their
+// bits.
 func (l *library) callFloats(s symbol, object uint64, numbers ...uint64) gpubackend.Result {
 	function := l.function[s]
 	if function == nil {
@@ -128,8 +130,8 @@ func (l *library) callFloats(s symbol, object uint64, numbers ...uint64) gpuback
 	return gpubackend.Result(C.pc_call_floats(function, C.uint64_t(object), v[0], v[1], C.int32_t(len(numbers))))
 }
 
-// out clears output word i and returns its address, for a parameter that the driver writes. A narrower output
-// leaves the upper bits 0.
+// out clears output word i and returns its address, for a parameter that the driver writes. A
+// narrower output leaves the upper bits 0.
 func (l *library) out(i int) uint64 { return l.inOut(i, 0) }
 
 // inOut is out for a parameter that the driver reads, too.
@@ -142,7 +144,8 @@ func (l *library) inOut(i int, value uint64) uint64 {
 // value is output word i of the last call.
 func (l *library) value(i int) uint64 { return uint64(l.frame.output[i]) }
 
-// text puts a NUL after s in scratch memory and returns its address, good until the next call of text.
+// text puts a NUL after s in scratch memory and returns its address, good until the next call of
+// text.
 func (l *library) text(s string) uint64 {
 	if len(s) >= l.name.Len() {
 		l.name.Free()

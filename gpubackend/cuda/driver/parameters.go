@@ -14,12 +14,16 @@ const maxParameters = cudaabi.MaxParameterBytes
 
 // FuncParameters says where a function's parameters lie among the packed ones: pairs of offset and
 // size, and the end of the last.
-func (d *Driver) FuncParameters(f gpubackend.Function) (layout []byte, end uint32, r gpubackend.Result) {
+func (d *Driver) FuncParameters(
+	f gpubackend.Function,
+) (layout []byte, end uint32, r gpubackend.Result) {
 	return d.parameters(symFuncGetParamInfo, uint64(f))
 }
 
 // KernelParameters does so for a kernel.
-func (d *Driver) KernelParameters(k gpubackend.Kernel) (layout []byte, end uint32, r gpubackend.Result) {
+func (d *Driver) KernelParameters(
+	k gpubackend.Kernel,
+) (layout []byte, end uint32, r gpubackend.Result) {
 	return d.parameters(symKernelGetParamInfo, uint64(k))
 }
 
@@ -41,11 +45,12 @@ func (d *Driver) parameters(s symbol, of uint64) (layout []byte, end uint32, r g
 	return layout, end, gpubackend.Success
 }
 
-// Parameters travel packed, and are given to the driver so (`extra`). For some launches it takes nothing but pointers to each
-// (`kernelParams`): cooperative ones in graphs, measured with driver 580 (CUDA_ERROR_INVALID_VALUE otherwise).
+// Parameters travel packed, and are given to the driver so (`extra`). For some launches it takes
+// nothing but pointers to each (`kernelParams`): cooperative ones in graphs, measured with driver
+// 580 (CUDA_ERROR_INVALID_VALUE otherwise).
 
-// FuncOffsets is where each parameter of a function lies among the packed ones. Nil: there are none, or these aren't as long as
-// the function's, which the driver is to say.
+// FuncOffsets is where each parameter of a function lies among the packed ones. Nil: there are none,
+// or these aren't as long as the function's, which the driver is to say.
 func (d *Driver) FuncOffsets(f gpubackend.Function, packed []byte) []uint32 {
 	if len(packed) == 0 {
 		return nil

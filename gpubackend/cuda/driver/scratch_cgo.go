@@ -79,7 +79,8 @@ func (s *scratch) put(i int, l *gpubackend.Launch) bool {
 // Padded is what parameters of n bytes take among those of other launches.
 func Padded(n int) int { return (n + 15) &^ 15 }
 
-// point puts pointers to the parameters of the first launch behind them, and returns where; 0 for none.
+// point puts pointers to the parameters of the first launch behind them, and returns where; 0 for
+// none.
 func (s *scratch) point(offsets []uint32) uint64 {
 	to := s.parameters[s.used:]
 	if 8*len(offsets) > len(to) {
@@ -103,9 +104,11 @@ func (d *Driver) Attributes(from []byte) []byte {
 }
 
 // LaunchKernel queues a kernel in one call of C, without allocating. Its attributes are those that
-// Attributes returned last. The parameters are at most cudaabi.MaxParameterBytes; with offsets the driver is
-// given a pointer to each.
-func (d *Driver) LaunchKernel(l *gpubackend.Launch, attributes []byte, offsets []uint32) gpubackend.Result {
+// Attributes returned last. The parameters are at most cudaabi.MaxParameterBytes; with offsets the
+// driver is given a pointer to each.
+func (d *Driver) LaunchKernel(
+	l *gpubackend.Launch, attributes []byte, offsets []uint32,
+) gpubackend.Result {
 	s := &d.scratch
 	s.used = 0
 	s.put(0, l)

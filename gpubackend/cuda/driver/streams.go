@@ -17,7 +17,9 @@ func (d *Driver) StreamSynchronize(s gpubackend.Stream) gpubackend.Result {
 
 // StreamWriteValue32 has a stream write a number behind its work, and behind what that wrote. It
 // counts as no work of the stream's.
-func (d *Driver) StreamWriteValue32(s gpubackend.Stream, addr uint64, value uint32) gpubackend.Result {
+func (d *Driver) StreamWriteValue32(
+	s gpubackend.Stream, addr uint64, value uint32,
+) gpubackend.Result {
 	return d.call(symAnnounce, uint64(s), addr, uint64(value), 0)
 }
 
@@ -43,7 +45,8 @@ func (d *Driver) EventSynchronize(e gpubackend.Event) gpubackend.Result {
 	return d.call(symEventSynchronize, uint64(e))
 }
 
-// EventElapsed gives the driver's milliseconds, a float of about half a microsecond's resolution, as nanoseconds.
+// EventElapsed gives the driver's milliseconds, a float of about half a microsecond's resolution, as
+// nanoseconds.
 func (d *Driver) EventElapsed(start, end gpubackend.Event) (uint64, gpubackend.Result) {
 	r := d.call(symEventElapsedTime, d.out(0), uint64(start), uint64(end))
 	ms := math.Float32frombits(uint32(d.value(0)))
@@ -51,7 +54,9 @@ func (d *Driver) EventElapsed(start, end gpubackend.Event) (uint64, gpubackend.R
 }
 
 // ShareEvent gives the driver's own handle.
-func (d *Driver) ShareEvent(e gpubackend.Event) (s gpubackend.SharedEvent, fd int, r gpubackend.Result) {
+func (d *Driver) ShareEvent(
+	e gpubackend.Event,
+) (s gpubackend.SharedEvent, fd int, r gpubackend.Result) {
 	b := cmem.Allocate(len(s))
 	defer b.Free()
 	r = d.call(symIpcGetEventHandle, b.Address(), uint64(e))
@@ -60,7 +65,9 @@ func (d *Driver) ShareEvent(e gpubackend.Event) (s gpubackend.SharedEvent, fd in
 }
 
 // IpcOpenEventHandle opens an event of another process by such a handle.
-func (d *Driver) IpcOpenEventHandle(s gpubackend.SharedEvent) (gpubackend.Event, gpubackend.Result) {
+func (d *Driver) IpcOpenEventHandle(
+	s gpubackend.SharedEvent,
+) (gpubackend.Event, gpubackend.Result) {
 	b := cmem.Copied(s[:], 0)
 	defer b.Free()
 	r := d.openEvent(b)

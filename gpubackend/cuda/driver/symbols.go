@@ -253,7 +253,8 @@ var handNames = [symbols - generatedSymbols]string{
 	symSurfRefGetArray - generatedSymbols:           "cuSurfRefGetArray",
 }
 
-// required are the functions without which nothing works; the others answer NotSupported where they are missing.
+// required are the functions without which nothing works; the others answer NotSupported where they
+// are missing.
 var required = []symbol{
 	symInit, symDriverGetVersion, symDeviceGetCount, symDeviceGet, symDeviceGetAttribute, symDeviceTotalMem,
 	symCtxSetCurrent, symCtxSynchronize, symDevicePrimaryCtxRetain, symModuleLoadDataEx, symLaunchKernel,

@@ -40,8 +40,8 @@ const (
 	tensorReplaceMapWord = 1 // after the address
 )
 
-// tensorArrays is where TensorMapEncode's arrays are in C memory, after the map itself: the driver wants it aligned
-// to 64 bytes.
+// tensorArrays is where TensorMapEncode's arrays are in C memory, after the map itself: the driver
+// wants it aligned to 64 bytes.
 type tensorArrays struct {
 	block                               cmem.Block
 	base                                uint64 // of the map
@@ -95,7 +95,9 @@ func (d *Driver) TensorMapEncode(kind uint64, parameters, out []byte) gpubackend
 	return r
 }
 
-func (d *Driver) encodeTensorMap(kind uint64, word func(int) uint64, t *tensorArrays) gpubackend.Result {
+func (d *Driver) encodeTensorMap(
+	kind uint64, word func(int) uint64, t *tensorArrays,
+) gpubackend.Result {
 	typ, rank, address := word(tensorType), word(tensorRank), word(tensorAddress)
 	interleave, swizzle, promotion, fill := word(tensorInterleave), word(tensorSwizzle), word(tensorPromotion), word(tensorFill)
 	switch kind {

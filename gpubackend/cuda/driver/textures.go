@@ -26,29 +26,39 @@ func (d *Driver) NewSurface(resource []byte) (uint64, gpubackend.Result) {
 }
 
 // TexRefSetMipmapLevelBias passes a floating-point number on.
-func (d *Driver) TexRefSetMipmapLevelBias(t gpubackend.TextureReference, bias uint64) gpubackend.Result {
+func (d *Driver) TexRefSetMipmapLevelBias(
+	t gpubackend.TextureReference, bias uint64,
+) gpubackend.Result {
 	return d.callFloats(symTexRefSetMipmapLevelBias, uint64(t), bias)
 }
 
 // TexRefSetMipmapLevelClamp passes floating-point numbers on.
-func (d *Driver) TexRefSetMipmapLevelClamp(t gpubackend.TextureReference, least, most uint64) gpubackend.Result {
+func (d *Driver) TexRefSetMipmapLevelClamp(
+	t gpubackend.TextureReference, least, most uint64,
+) gpubackend.Result {
 	return d.callFloats(symTexRefSetMipmapLevelClamp, uint64(t), least, most)
 }
 
 // TexRefGetArray asks the driver.
-func (d *Driver) TexRefGetArray(t gpubackend.TextureReference) (gpubackend.Array, gpubackend.Result) {
+func (d *Driver) TexRefGetArray(
+	t gpubackend.TextureReference,
+) (gpubackend.Array, gpubackend.Result) {
 	r := d.call(symTexRefGetArray, d.out(0), uint64(t))
 	return gpubackend.Array(d.value(0)), r
 }
 
 // TexRefGetMipmappedArray asks the driver.
-func (d *Driver) TexRefGetMipmappedArray(t gpubackend.TextureReference) (gpubackend.MipmappedArray, gpubackend.Result) {
+func (d *Driver) TexRefGetMipmappedArray(
+	t gpubackend.TextureReference,
+) (gpubackend.MipmappedArray, gpubackend.Result) {
 	r := d.call(symTexRefGetMipmappedArray, d.out(0), uint64(t))
 	return gpubackend.MipmappedArray(d.value(0)), r
 }
 
 // SurfRefGetArray asks the driver.
-func (d *Driver) SurfRefGetArray(s gpubackend.SurfaceReference) (gpubackend.Array, gpubackend.Result) {
+func (d *Driver) SurfRefGetArray(
+	s gpubackend.SurfaceReference,
+) (gpubackend.Array, gpubackend.Result) {
 	r := d.call(symSurfRefGetArray, d.out(0), uint64(s))
 	return gpubackend.Array(d.value(0)), r
 }

@@ -12,11 +12,12 @@ import (
 // visibleDevices chooses GPUs. The host's choice binds the guest, whose own chooses among those.
 const visibleDevices = "CUDA_VISIBLE_DEVICES"
 
-// passed are the variables of a guest process that its worker takes over, with what each may be: the values of NVIDIA's
-// programming guide. What is none of those is left out, as is CUDA_MODULE_LOADING=DEFAULT, which means the same. Not in the list are
-// variables that name files, libraries or sockets of the host (CUDA_CACHE_PATH, CUDA_INJECTION64_PATH, core dumps, MPS), that set what VMs
-// share (CUDA_CACHE_MAXSIZE, CUDA_AUTO_BOOST), that make a process wait for a debugger, and those that the guest's library applies.
-// docs/operation.md lists them all.
+// passed are the variables of a guest process that its worker takes over, with what each may be: the
+// values of NVIDIA's programming guide. What is none of those is left out, as is
+// CUDA_MODULE_LOADING=DEFAULT, which means the same. Not in the list are variables that name files,
+// libraries or sockets of the host (CUDA_CACHE_PATH, CUDA_INJECTION64_PATH, core dumps, MPS), that
+// set what VMs share (CUDA_CACHE_MAXSIZE, CUDA_AUTO_BOOST), that make a process wait for a debugger,
+// and those that the guest's library applies. docs/operation.md lists them all.
 var passed = map[string]func(value string) bool{
 	"CUDA_BINARY_LOADER_THREAD_COUNT":  between(0, 64),
 	"CUDA_CACHE_DISABLE":               oneOf("0", "1"),
@@ -45,8 +46,9 @@ func between(least, most int) func(string) bool {
 	}
 }
 
-// moduleLoading is set in any case: where nobody says otherwise modules load when they are used, which older drivers
-// do only when told, and which the guest's library reports (cuModuleGetLoadingMode).
+// moduleLoading is set in any case: where nobody says otherwise modules load when they are used,
+// which older drivers do only when told, and which the guest's library reports
+// (cuModuleGetLoadingMode).
 const (
 	moduleLoading        = "CUDA_MODULE_LOADING"
 	moduleLoadingDefault = "LAZY"
@@ -92,7 +94,8 @@ func Has(env []string) bool {
 	return true
 }
 
-// chooseDevices applies a guest's choice to the host's. As in CUDA, a list ends at its first bad entry.
+// chooseDevices applies a guest's choice to the host's. As in CUDA, a list ends at its first bad
+// entry.
 func chooseDevices(host string, hostSet bool, guest string) string {
 	if !hostSet {
 		return guest

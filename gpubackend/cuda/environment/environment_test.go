@@ -75,7 +75,8 @@ func TestAdmitted(t *testing.T) {
 	}
 }
 
-// TestVariablesAreExplained looks for each variable in the manual, in the list that says what becomes of it.
+// TestVariablesAreExplained looks for each variable in the manual, in the list that says what
+// becomes of it.
 func TestVariablesAreExplained(t *testing.T) {
 	manual, err := os.ReadFile("../../../docs/operation.md")
 	if err != nil {

@@ -103,7 +103,9 @@ func (x *Graphs) GraphInstantiate(g gpubackend.Graph, flags uint64, upload gpuba
 }
 
 // GraphConditionalHandle makes a handle, which kernels use under its own value.
-func (x *Graphs) GraphConditionalHandle(g gpubackend.Graph, value, flags uint64) (uint64, gpubackend.Result) {
+func (x *Graphs) GraphConditionalHandle(
+	g gpubackend.Graph, value, flags uint64,
+) (uint64, gpubackend.Result) {
 	return x.calls.GraphConditionalHandleCreate(g, x.contexts.CurrentHandle(), value, flags)
 }
 

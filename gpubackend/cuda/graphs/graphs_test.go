@@ -15,8 +15,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// fake is a driver that reads each node as soon as it is added: what the node points to is gone then.
-// Its graphs have the nodes that a test gives them.
+// fake is a driver that reads each node as soon as it is added: what the node points to is gone
+// then. Its graphs have the nodes that a test gives them.
 type fake struct {
 	Calls // what a test doesn't need
 	room  *Graphs
@@ -33,7 +33,9 @@ type fake struct {
 }
 
 func (f *fake) FuncOffsets(gpubackend.Function, []byte) []uint32 { return f.offsets }
-func (f *fake) FuncParameters(gpubackend.Function) (layout []byte, end uint32, r gpubackend.Result) {
+func (f *fake) FuncParameters(
+	gpubackend.Function,
+) (layout []byte, end uint32, r gpubackend.Result) {
 	return f.layout, 12, gpubackend.Success
 }
 
@@ -56,7 +58,9 @@ func (f *fake) GraphAdd(
 	return 9, f.room.decode(f.read, part)
 }
 
-func (f *fake) GraphGetNodes(g gpubackend.Graph) (list []gpubackend.GraphNode, r gpubackend.Result) {
+func (f *fake) GraphGetNodes(
+	g gpubackend.Graph,
+) (list []gpubackend.GraphNode, r gpubackend.Result) {
 	for i := range f.nodes[g] {
 		list = append(list, gpubackend.GraphNode(uint64(g)<<8|uint64(i)))
 	}
@@ -71,7 +75,9 @@ func (f *fake) GraphNodeGetType(n gpubackend.GraphNode) (uint64, gpubackend.Resu
 	return uint64(f.node(n).Type), gpubackend.Success
 }
 
-func (f *fake) GraphNodeGetParams(n gpubackend.GraphNode, t gpubackend.NodeType) (cmem.Block, gpubackend.Result) {
+func (f *fake) GraphNodeGetParams(
+	n gpubackend.GraphNode, t gpubackend.NodeType,
+) (cmem.Block, gpubackend.Result) {
 	m := cmem.Allocate(cudaabi.GraphNodeParamsSize)
 	switch t {
 	case gpubackend.NodeMemAlloc:
@@ -82,7 +88,9 @@ func (f *fake) GraphNodeGetParams(n gpubackend.GraphNode, t gpubackend.NodeType)
 	return m, gpubackend.Success
 }
 
-func (f *fake) GraphInstantiateWithFlags(g gpubackend.Graph, _ uint64) (gpubackend.GraphExec, gpubackend.Result) {
+func (f *fake) GraphInstantiateWithFlags(
+	g gpubackend.Graph, _ uint64,
+) (gpubackend.GraphExec, gpubackend.Result) {
 	return gpubackend.GraphExec(g), gpubackend.Success
 }
 func (f *fake) GraphExecDestroy(gpubackend.GraphExec) gpubackend.Result { return gpubackend.Success }

@@ -8,12 +8,14 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// Memory that allocation nodes have counts where a limit is set. The driver takes it when a graph is launched
-// or uploaded, lets graphs that don't run at the same time share it, and keeps it until it is trimmed. So it isn't the
-// nodes that count, whose sum may be many times what is there, but what the driver says that graphs have: it is asked
-// after each call that may change it, and can't drift. A launch must have room for what the graph allocates, beside what
-// is allocated from graphs now. The driver may still take more than that, where free memory is in pieces that don't fit: it
-// then has at most what it had and what the graph allocates, gives up what is unused, and the next launch is refused.
+// Memory that allocation nodes have counts where a limit is set. The driver takes it when a graph is
+// launched or uploaded, lets graphs that don't run at the same time share it, and keeps it until it
+// is trimmed. So it isn't the nodes that count, whose sum may be many times what is there, but what
+// the driver says that graphs have: it is asked after each call that may change it, and can't drift.
+// A launch must have room for what the graph allocates, beside what is allocated from graphs now.
+// The driver may still take more than that, where free memory is in pieces that don't fit: it then
+// has at most what it had and what the graph allocates, gives up what is unused, and the next launch
+// is refused.
 //
 // Bodies of conditional nodes can't allocate, so they aren't looked into.
 
@@ -76,8 +78,8 @@ func (x *Graphs) addAllocation(sum *allocations, n *gpubackend.Node) gpubackend.
 	return gpubackend.Success
 }
 
-// instantiated makes an executable graph by create and remembers what it allocates. One that allocates at once, as it is
-// uploaded, must have room.
+// instantiated makes an executable graph by create and remembers what it allocates. One that
+// allocates at once, as it is uploaded, must have room.
 func (x *Graphs) instantiated(
 	g gpubackend.Graph, upload bool, create func() (gpubackend.GraphExec, gpubackend.Result),
 ) (gpubackend.GraphExec, gpubackend.Result) {
@@ -102,7 +104,9 @@ func (x *Graphs) instantiated(
 }
 
 // GraphInstantiateWithFlags notes what the graph allocates.
-func (x *Graphs) GraphInstantiateWithFlags(g gpubackend.Graph, flags uint64) (gpubackend.GraphExec, gpubackend.Result) {
+func (x *Graphs) GraphInstantiateWithFlags(
+	g gpubackend.Graph, flags uint64,
+) (gpubackend.GraphExec, gpubackend.Result) {
 	return x.instantiated(g, flags&cudaabi.GraphInstantiateFlagUpload != 0,
 		func() (gpubackend.GraphExec, gpubackend.Result) {
 			return x.calls.GraphInstantiateWithFlags(g, flags)
@@ -131,8 +135,8 @@ func (x *Graphs) GraphFree(addr uint64, s gpubackend.Stream) gpubackend.Result {
 	return x.contexts.Failed(x.calls.MemFreeAsync(addr, s))
 }
 
-// FreeNow is MemFree of what a graph allocated. The driver doesn't wait for work, nor does it have to: whoever frees
-// so has seen to it that nothing uses the memory.
+// FreeNow is MemFree of what a graph allocated. The driver doesn't wait for work, nor does it have
+// to: whoever frees so has seen to it that nothing uses the memory.
 func (x *Graphs) FreeNow(addr uint64) gpubackend.Result {
 	if !x.mayHave(addr) {
 		return gpubackend.InvalidValue
@@ -140,7 +144,8 @@ func (x *Graphs) FreeNow(addr uint64) gpubackend.Result {
 	return x.contexts.Failed(x.calls.MemFree(addr))
 }
 
-// mayHave says whether the driver is to judge an address: nothing else that it would free is known by one.
+// mayHave says whether the driver is to judge an address: nothing else that it would free is known
+// by one.
 func (x *Graphs) mayHave(addr uint64) bool {
 	return !x.ranges.InWindow(addr) && x.ranges.OfGPUs.Cover(addr, 1, true)
 }
@@ -150,7 +155,9 @@ func (x *Graphs) GraphUpload(e gpubackend.GraphExec, s gpubackend.Stream) gpubac
 	return x.allocating(e, func() gpubackend.Result { return x.calls.GraphUpload(e, s) })
 }
 
-func (x *Graphs) allocating(e gpubackend.GraphExec, run func() gpubackend.Result) gpubackend.Result {
+func (x *Graphs) allocating(
+	e gpubackend.GraphExec, run func() gpubackend.Result,
+) gpubackend.Result {
 	sum, ok := x.execs[e]
 	if !ok {
 		return run()
@@ -200,7 +207,8 @@ func (x *Graphs) Measure() {
 	}
 }
 
-// measureAll counts what graphs have now, and has the driver give up what is unused where that is above the limit.
+// measureAll counts what graphs have now, and has the driver give up what is unused where that is
+// above the limit.
 func (x *Graphs) measureAll() {
 	for gpu := range x.gpus.Len() {
 		x.measure(gpu)

@@ -58,7 +58,9 @@ func (x *Graphs) GraphNodeSet(node gpubackend.GraphNode, n *gpubackend.Node) gpu
 }
 
 // GraphExecNodeSet changes a node of an executable graph.
-func (x *Graphs) GraphExecNodeSet(exec gpubackend.GraphExec, node gpubackend.GraphNode, n *gpubackend.Node) gpubackend.Result {
+func (x *Graphs) GraphExecNodeSet(
+	exec gpubackend.GraphExec, node gpubackend.GraphNode, n *gpubackend.Node,
+) gpubackend.Result {
 	m, r := x.encode(n)
 	if r != gpubackend.Success {
 		return r
@@ -158,8 +160,8 @@ func (x *Graphs) encodeConditional(
 	return gpubackend.Success
 }
 
-// What a kernel's packed parameters need in front of them: the list of what follows, which ends with a
-// word, and the number of their bytes.
+// What a kernel's packed parameters need in front of them: the list of what follows, which ends with
+// a word, and the number of their bytes.
 const (
 	extraSizeAt = 48
 	extraBytes  = 64

@@ -51,7 +51,9 @@ func New(calls Calls, x *contexts.Contexts, list *gpus.List, hooks Hooks) *Green
 func (x *Green) Greens() int { return len(x.known) }
 
 // DevResource asks the driver.
-func (x *Green) DevResource(of gpubackend.ResourceSource, which, kind uint64) (r gpubackend.Resource, result gpubackend.Result) {
+func (x *Green) DevResource(
+	of gpubackend.ResourceSource, which, kind uint64,
+) (r gpubackend.Resource, result gpubackend.Result) {
 	if of != gpubackend.OfContext && of != gpubackend.OfGreenContext {
 		i, ok := x.gpus.Find(which)
 		if !ok {
@@ -116,7 +118,9 @@ func (x *Green) forget(g gpubackend.GreenContext, c *contexts.Context) {
 }
 
 // GreenCtxStreamCreate makes a stream in a green context, whichever context is current.
-func (x *Green) GreenCtxStreamCreate(g gpubackend.GreenContext, flags, priority uint64) (gpubackend.Stream, gpubackend.Result) {
+func (x *Green) GreenCtxStreamCreate(
+	g gpubackend.GreenContext, flags, priority uint64,
+) (gpubackend.Stream, gpubackend.Result) {
 	c, ok := x.known[g]
 	if !ok {
 		return 0, gpubackend.InvalidContext

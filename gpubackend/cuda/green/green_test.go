@@ -32,11 +32,15 @@ func (f *fake) take() string {
 }
 
 func (f *fake) CtxSynchronize() gpubackend.Result { return f.call("wait") }
-func (f *fake) Resource(of gpubackend.ResourceSource, which, _ uint64) (gpubackend.Resource, gpubackend.Result) {
+func (f *fake) Resource(
+	of gpubackend.ResourceSource, which, _ uint64,
+) (gpubackend.Resource, gpubackend.Result) {
 	f.asked = fmt.Sprintf("%d %d", of, which)
 	return gpubackend.Resource{}, gpubackend.Success
 }
-func (f *fake) GreenCtxMake(_ gpubackend.ResourceDesc, device, _ uint64) (gpubackend.GreenContext, gpubackend.Result) {
+func (f *fake) GreenCtxMake(
+	_ gpubackend.ResourceDesc, device, _ uint64,
+) (gpubackend.GreenContext, gpubackend.Result) {
 	f.last++
 	return f.last, f.call("make %d on %d", f.last, device)
 }
@@ -47,7 +51,9 @@ func (f *fake) CtxFromGreenCtx(g gpubackend.GreenContext) (gpubackend.Context, g
 	}
 	return 300 + gpubackend.Context(g), gpubackend.Success
 }
-func (f *fake) GreenCtxStreamCreate(gpubackend.GreenContext, uint64, uint64) (gpubackend.Stream, gpubackend.Result) {
+func (f *fake) GreenCtxStreamCreate(
+	gpubackend.GreenContext, uint64, uint64,
+) (gpubackend.Stream, gpubackend.Result) {
 	return 5, gpubackend.Success
 }
 

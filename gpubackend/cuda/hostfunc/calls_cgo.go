@@ -78,7 +78,8 @@ func (v *Calls) add(token uint64, run func(uint64)) (uint64, *wait) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.next++
-	// The descriptor is read once: Fd would make the file blocking, which a pipe's writer may as well be.
+	// The descriptor is read once: Fd would make the file blocking, which a pipe's writer may as
+	// well be.
 	w := &wait{token: token, run: run, c: C.pc_wait_new(C.int32_t(v.writer.Fd()), C.uint64_t(v.next))}
 	if w.c == nil {
 		return 0, nil

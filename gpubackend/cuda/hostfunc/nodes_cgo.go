@@ -57,8 +57,8 @@ func (v *Calls) endNodes() {
 	}
 }
 
-// keep remembers a graph's host function and returns what the driver is given for it. That memory stays: the
-// driver doesn't say when the last graph with the node is gone. A function has it once.
+// keep remembers a graph's host function and returns what the driver is given for it. That memory
+// stays: the driver doesn't say when the last graph with the node is gone. A function has it once.
 func (v *Calls) keep(token uint64, f gpubackend.HostCall) *C.struct_pc_node {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -54,14 +54,14 @@ func (h *HostMemory) Registered() int { return len(h.registered) }
 type registration struct {
 	bytes    uint64
 	writable bool
-	// lent is set where there was no context: the memory is of a library's managed variables. The driver gets to know
-	// it when there is one, and again when that has ended and there is another.
+	// lent is set where there was no context: the memory is of a library's managed variables. The
+	// driver gets to know it when there is one, and again when that has ended and there is another.
 	lent    bool
 	context *contexts.Context // in which the driver knows it; nil for none
 }
 
-// HostRegister makes memory of this process, mapped where the guest has it, reachable for kernels. Without a context
-// there are none: then the driver is told when the memory is needed.
+// HostRegister makes memory of this process, mapped where the guest has it, reachable for kernels.
+// Without a context there are none: then the driver is told when the memory is needed.
 func (h *HostMemory) HostRegister(addr, bytes uint64, writable bool) gpubackend.Result {
 	m := registration{bytes: bytes, writable: writable, lent: h.contexts.Current() == nil}
 	if !m.lent {
@@ -75,8 +75,8 @@ func (h *HostMemory) HostRegister(addr, bytes uint64, writable bool) gpubackend.
 	return gpubackend.Success
 }
 
-// register tells the driver of memory, in the current context. Where it can't be told that memory is only to be read,
-// kernels could write it.
+// register tells the driver of memory, in the current context. Where it can't be told that memory is
+// only to be read, kernels could write it.
 func (h *HostMemory) register(addr uint64, m *registration) gpubackend.Result {
 	c := h.contexts.Current()
 	if !m.writable && !h.gpus.At(c.GPU).ReadOnlyRegister {
@@ -147,9 +147,10 @@ func (h *HostMemory) unregister(addr uint64) gpubackend.Result {
 	return h.calls.MemHostUnregister(addr)
 }
 
-// HostPageable notes that copies may name it: to the driver it is ordinary memory of this process. To register it
-// instead would not do: where ranges of graphs have pages in common, one registration would have to give way to another,
-// and a graph that was made with the first faults when it is launched (CUDA_ERROR_LAUNCH_FAILED on an H100).
+// HostPageable notes that copies may name it: to the driver it is ordinary memory of this process.
+// To register it instead would not do: where ranges of graphs have pages in common, one registration
+// would have to give way to another, and a graph that was made with the first faults when it is
+// launched (CUDA_ERROR_LAUNCH_FAILED on an H100).
 func (h *HostMemory) HostPageable(addr, bytes uint64) gpubackend.Result {
 	h.ranges.Host.Put(reach.Span{Base: addr, Bytes: bytes, Writable: true})
 	return gpubackend.Success

@@ -64,7 +64,8 @@ func (x *Launches) Launch(l *gpubackend.Launch) gpubackend.Result {
 	return x.contexts.Failed(x.calls.LaunchKernel(l, attributes, offsets))
 }
 
-// launchPlain queues kernels without attributes, as many as there is room for in one call of C, without allocating.
+// launchPlain queues kernels without attributes, as many as there is room for in one call of C,
+// without allocating.
 func (x *Launches) launchPlain(ls []gpubackend.Launch) (queued int, r gpubackend.Result) {
 	for queued < len(ls) {
 		n := x.calls.Pack(ls[queued:])
@@ -94,7 +95,8 @@ func CheckAttributes(attributes []byte) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// wantsPointers says whether a launch with these attributes must be given pointers if it is captured.
+// wantsPointers says whether a launch with these attributes must be given pointers if it is
+// captured.
 func wantsPointers(attributes []byte) bool {
 	for ; len(attributes) >= cudaabi.LaunchAttributeSize; attributes = attributes[cudaabi.LaunchAttributeSize:] {
 		if cudaabi.LaunchAttribute(attributes).ID() == cudaabi.LaunchAttributeCooperative {

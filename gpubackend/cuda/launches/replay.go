@@ -94,7 +94,8 @@ func (r *replays) launch(ls []gpubackend.Launch) bool {
 	return true
 }
 
-// patch says of which launches the parameters differ from those of the graph's nodes, which get them.
+// patch says of which launches the parameters differ from those of the graph's nodes, which get
+// them.
 func (r *replays) patch(s *launches.Sequence[*driver.Chain], ls []gpubackend.Launch) []byte {
 	changed, packed := r.changed[:len(ls)], r.chains.Packed()
 	at := 0

@@ -34,7 +34,9 @@ func NewCharges(counter Counter, x *contexts.Contexts) *Charges {
 
 // Make makes an object of the current context by create, if there is memory for it. ok says that
 // bytes could be told.
-func (x *Charges) Make(bytes uint64, ok bool, create func() (uint64, gpubackend.Result)) (uint64, gpubackend.Result) {
+func (x *Charges) Make(
+	bytes uint64, ok bool, create func() (uint64, gpubackend.Result),
+) (uint64, gpubackend.Result) {
 	if !x.contexts.Usable() {
 		return 0, gpubackend.InvalidContext
 	}

@@ -30,7 +30,9 @@ func (m *Memory) Unreserve(addr, bytes uint64) gpubackend.Result {
 }
 
 // CreateMemory makes memory that counts like that of the heap.
-func (m *Memory) CreateMemory(bytes, device, compression uint64) (gpubackend.Memory, gpubackend.Result) {
+func (m *Memory) CreateMemory(
+	bytes, device, compression uint64,
+) (gpubackend.Memory, gpubackend.Result) {
 	i, ok := m.gpus.Find(device)
 	if !ok {
 		return 0, gpubackend.InvalidDevice
@@ -59,7 +61,8 @@ func (m *Memory) ExportMemory(handle gpubackend.Memory) (int, gpubackend.Result)
 	return m.calls.MemExport(uint64(handle))
 }
 
-// ImportMemory opens it in another process. A file that isn't the driver's is one of a worker that was taken over.
+// ImportMemory opens it in another process. A file that isn't the driver's is one of a worker that
+// was taken over.
 func (m *Memory) ImportMemory(fd int, bytes, device uint64) (gpubackend.Memory, gpubackend.Result) {
 	i, ok := m.gpus.Find(device)
 	if !ok {

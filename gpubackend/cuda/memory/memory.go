@@ -70,7 +70,9 @@ type Memory struct {
 }
 
 // New returns memory that has none before Open.
-func New(calls Calls, x *contexts.Contexts, list *gpus.List, ranges *reach.Ranges, o Options) *Memory {
+func New(
+	calls Calls, x *contexts.Contexts, list *gpus.List, ranges *reach.Ranges, o Options,
+) *Memory {
 	return &Memory{
 		calls: calls, contexts: x, gpus: list, ranges: ranges, options: o,
 		owners:   make(map[uint64]*contexts.Context),
@@ -113,7 +115,8 @@ func (m *Memory) MemAlloc(bytes uint64) (uint64, gpubackend.Result) {
 	return addr, gpubackend.Success
 }
 
-// MemFree gives memory back: at once when the context is known to be idle, otherwise when it is next seen idle.
+// MemFree gives memory back: at once when the context is known to be idle, otherwise when it is next
+// seen idle.
 func (m *Memory) MemFree(addr uint64) gpubackend.Result {
 	if !m.contexts.Usable() {
 		return gpubackend.InvalidContext

@@ -10,8 +10,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
 )
 
-// Import maps memory that another process exported (Staging) and returns its address here. bytes is what that
-// process asked for; the driver refuses a size that isn't the memory's. The caller keeps the file and may close it.
+// Import maps memory that another process exported (Staging) and returns its address here. bytes is
+// what that process asked for; the driver refuses a size that isn't the memory's. The caller keeps
+// the file and may close it.
 func (m *Memory) Import(fd int, bytes uint64) (uint64, error) {
 	c := m.contexts.Current()
 	if c == nil {
@@ -39,8 +40,8 @@ func (m *Memory) Unimport(addr uint64) error {
 	return nil
 }
 
-// HostMemory allocates host memory that kernels and copies reach at the returned address, which is that of the
-// slice. It belongs to the current context.
+// HostMemory allocates host memory that kernels and copies reach at the returned address, which is
+// that of the slice. It belongs to the current context.
 func (m *Memory) HostMemory(bytes int) ([]byte, uint64, error) {
 	addr, r := m.calls.MemHostAlloc(uint64(bytes))
 	if r != gpubackend.Success {

@@ -31,8 +31,8 @@ func (m *Memory) reclaim() {
 	}
 }
 
-// Reclaim takes back what was freed in the current context after waiting for the work, and takes from graphs what they
-// don't use. It says whether there was anything to take back.
+// Reclaim takes back what was freed in the current context after waiting for the work, and takes
+// from graphs what they don't use. It says whether there was anything to take back.
 func (m *Memory) Reclaim() bool {
 	trimmed := m.graphs.Trim()
 	return m.awaitFreed() || trimmed

@@ -9,8 +9,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/fatbin"
 )
 
-// Kinds is what kernels write to this process's output, as the driver does it for them: when it is synchronized with, which
-// costs 2 us each time. Most programs never print, so it is worth a look into their code.
+// Kinds is what kernels write to this process's output, as the driver does it for them: when it is
+// synchronized with, which costs 2 us each time. Most programs never print, so it is worth a look
+// into their code.
 type Kinds struct {
 	Working bool // printf
 	Failing bool // assert, after which the context is dead
@@ -27,8 +28,8 @@ func (k *Kinds) add(other Kinds) {
 	k.Failing = k.Failing || other.Failing
 }
 
-// Find looks for the functions by which device code prints, in what of an image a device may run: cubins for its
-// architecture or, if there are none, whatever the driver makes one of.
+// Find looks for the functions by which device code prints, in what of an image a device may run:
+// cubins for its architecture or, if there are none, whatever the driver makes one of.
 func Find(image []byte, runs func(major int) bool, memory *budget.Budget) (found Kinds) {
 	im, err := fatbin.Open(image)
 	if err != nil {

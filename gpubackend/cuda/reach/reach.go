@@ -54,8 +54,8 @@ func (g *Ranges) SetWindow(base, bytes uint64) { g.window, g.windowLength = base
 // InWindow says whether an address is one that device memory is allocated at.
 func (g *Ranges) InWindow(addr uint64) bool { return addr-g.window < g.windowLength }
 
-// At says where a range is: InvalidValue if it isn't the guest's. How far device memory goes is the driver's to check,
-// which has the device copy it.
+// At says where a range is: InvalidValue if it isn't the guest's. How far device memory goes is the
+// driver's to check, which has the device copy it.
 func (g *Ranges) At(addr, bytes uint64, write bool) (Side, gpubackend.Result) {
 	last := addr + max(bytes, 1) - 1
 	switch {
@@ -134,7 +134,8 @@ func (g *Ranges) Fill(dst, pitch, element, width, height uint64) gpubackend.Resu
 // Addresses is how many there are, and more than any two are apart.
 const Addresses = 1 << 47
 
-// extent is how many bytes lie between the first and the last byte of one side of a box; false where that is no number.
+// extent is how many bytes lie between the first and the last byte of one side of a box; false where
+// that is no number.
 func extent(b *gpubackend.Box, pitch, slice uint64) (bytes uint64, ok bool) {
 	if b.Width == 0 || b.Height == 0 || b.Depth == 0 {
 		return 0, true

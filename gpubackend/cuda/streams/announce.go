@@ -7,11 +7,15 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/activity"
 )
 
-// Announce implements gpubackend.Driver by a memory operation at the end of the stream. Its order includes the memory
-// that earlier work wrote (cuStreamWriteValue32, without CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER).
+// Announce implements gpubackend.Driver by a memory operation at the end of the stream. Its order
+// includes the memory that earlier work wrote (cuStreamWriteValue32, without
+// CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER).
 //
-// A stream without work that is known of is not worth the operation: asking whether it is idle is cheaper.
-func (x *Streams) Announce(s gpubackend.Stream, all bool, addr uint64, value uint32) gpubackend.Result {
+// A stream without work that is known of is not worth the operation: asking whether it is idle is
+// cheaper.
+func (x *Streams) Announce(
+	s gpubackend.Stream, all bool, addr uint64, value uint32,
+) gpubackend.Result {
 	c := x.contexts.Current()
 	if c == nil || c.Dead() != gpubackend.Success || x.prints.Working() || x.Capturing() || !x.calls.CanAnnounce() {
 		return gpubackend.NotSupported

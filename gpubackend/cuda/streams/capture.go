@@ -10,7 +10,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// Capturing says whether any stream was told to capture: events carry captures from stream to stream.
+// Capturing says whether any stream was told to capture: events carry captures from stream to
+// stream.
 func (x *Streams) Capturing() bool { return len(x.capturing) > 0 }
 
 // isCapturing asks the driver, if any stream is capturing.

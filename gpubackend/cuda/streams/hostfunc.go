@@ -8,7 +8,9 @@ import (
 )
 
 // HostFunc has f called by a goroutine when the stream gets there; the stream waits for release.
-func (x *Streams) HostFunc(s gpubackend.Stream, token uint64, f func(token uint64)) (func(), gpubackend.Result) {
+func (x *Streams) HostFunc(
+	s gpubackend.Stream, token uint64, f func(token uint64),
+) (func(), gpubackend.Result) {
 	v, r := x.hostCalls()
 	if r != gpubackend.Success {
 		return nil, r
@@ -19,7 +21,9 @@ func (x *Streams) HostFunc(s gpubackend.Stream, token uint64, f func(token uint6
 }
 
 // HostFuncKept implements gpubackend.Capturing.
-func (x *Streams) HostFuncKept(s gpubackend.Stream, token uint64, f gpubackend.HostCall) gpubackend.Result {
+func (x *Streams) HostFuncKept(
+	s gpubackend.Stream, token uint64, f gpubackend.HostCall,
+) gpubackend.Result {
 	v, r := x.hostCalls()
 	if r != gpubackend.Success {
 		return r
@@ -29,7 +33,9 @@ func (x *Streams) HostFuncKept(s gpubackend.Stream, token uint64, f gpubackend.H
 }
 
 // HostNode gives the function and its data for a host node of a graph.
-func (x *Streams) HostNode(token uint64, f gpubackend.HostCall) (function, data uint64, r gpubackend.Result) {
+func (x *Streams) HostNode(
+	token uint64, f gpubackend.HostCall,
+) (function, data uint64, r gpubackend.Result) {
 	v, r := x.hostCalls()
 	if r == gpubackend.Success {
 		function, data = v.Node(token, f)

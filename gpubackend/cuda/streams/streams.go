@@ -60,7 +60,9 @@ type Streams struct {
 
 // New returns streams of which none was made. settled is called when the current context is seen to
 // have no work in flight.
-func New(calls Calls, x *contexts.Contexts, prints Prints, settled func(), log *logrus.Entry) *Streams {
+func New(
+	calls Calls, x *contexts.Contexts, prints Prints, settled func(), log *logrus.Entry,
+) *Streams {
 	return &Streams{
 		calls: calls, contexts: x, prints: prints, settled: settled, log: log,
 		owners:    make(map[gpubackend.Stream]*contexts.Context),
@@ -89,7 +91,8 @@ func (x *Streams) ContextQuery() gpubackend.Result {
 	return r
 }
 
-// Query asks the current context's busy streams, and those of the green contexts that are part of it.
+// Query asks the current context's busy streams, and those of the green contexts that are part of
+// it.
 func (x *Streams) Query() gpubackend.Result {
 	if r := x.queryOwn(); r != gpubackend.Success || !x.greenBusy() {
 		return r
@@ -97,7 +100,8 @@ func (x *Streams) Query() gpubackend.Result {
 	return x.queryGreen()
 }
 
-// queryOwn asks the current context's busy streams, starting with the latest, until one is not ready.
+// queryOwn asks the current context's busy streams, starting with the latest, until one is not
+// ready.
 func (x *Streams) queryOwn() gpubackend.Result {
 	work := &x.contexts.Current().Work
 	for s, ok := work.Latest(); ok; s, ok = work.Latest() {
@@ -150,7 +154,8 @@ func (x *Streams) queryGreen() (r gpubackend.Result) {
 	return r
 }
 
-// StreamQuery has what the stream's kernels printed written out when it is idle, as cuStreamSynchronize does.
+// StreamQuery has what the stream's kernels printed written out when it is idle, as
+// cuStreamSynchronize does.
 func (x *Streams) StreamQuery(s gpubackend.Stream) gpubackend.Result {
 	r := x.calls.StreamQuery(s)
 	c := x.contexts.Current()
@@ -163,7 +168,8 @@ func (x *Streams) StreamQuery(s gpubackend.Stream) gpubackend.Result {
 	if c == nil || !c.Work.Done(s) || !x.prints.Working() {
 		return r
 	}
-	// Synchronizing the default stream could wait for others: what it printed comes when they are idle too.
+	// Synchronizing the default stream could wait for others: what it printed comes when they are
+	// idle too.
 	if s > gpubackend.LegacyStream || !c.Work.Busy() {
 		x.calls.StreamSynchronize(s)
 	}
@@ -171,7 +177,9 @@ func (x *Streams) StreamQuery(s gpubackend.Stream) gpubackend.Result {
 }
 
 // StreamCreateWithPriority makes a stream of the current context.
-func (x *Streams) StreamCreateWithPriority(flags, priority uint64) (gpubackend.Stream, gpubackend.Result) {
+func (x *Streams) StreamCreateWithPriority(
+	flags, priority uint64,
+) (gpubackend.Stream, gpubackend.Result) {
 	s, r := x.calls.StreamCreateWithPriority(flags, priority)
 	if r == gpubackend.Success {
 		x.Add(s, x.contexts.Current())
@@ -182,8 +190,8 @@ func (x *Streams) StreamCreateWithPriority(flags, priority uint64) (gpubackend.S
 // Add enters a stream of a context.
 func (x *Streams) Add(s gpubackend.Stream, c *contexts.Context) { x.owners[s] = c }
 
-// Ended forgets the streams of a context that has ended, and with it their work. Other contexts may have been
-// current when they were given it.
+// Ended forgets the streams of a context that has ended, and with it their work. Other contexts may
+// have been current when they were given it.
 func (x *Streams) Ended(of *contexts.Context) {
 	for s, c := range x.owners {
 		if c == of {
@@ -201,8 +209,8 @@ func (x *Streams) forget(s gpubackend.Stream) {
 	delete(x.owners, s)
 }
 
-// StreamDestroy returns at once, also when work is in flight: an event stands for that work from then on. The stream may
-// be of another context than the current one, and may have joined a capture.
+// StreamDestroy returns at once, also when work is in flight: an event stands for that work from
+// then on. The stream may be of another context than the current one, and may have joined a capture.
 func (x *Streams) StreamDestroy(s gpubackend.Stream) gpubackend.Result {
 	if activity.Unified(s) == gpubackend.DefaultStream {
 		return gpubackend.InvalidHandle
@@ -215,7 +223,9 @@ func (x *Streams) StreamDestroy(s gpubackend.Stream) gpubackend.Result {
 }
 
 // StreamWaitEvent may have the stream join a capture.
-func (x *Streams) StreamWaitEvent(s gpubackend.Stream, e gpubackend.Event, flags uint64) gpubackend.Result {
+func (x *Streams) StreamWaitEvent(
+	s gpubackend.Stream, e gpubackend.Event, flags uint64,
+) gpubackend.Result {
 	if x.Capturing() {
 		x.beforeCapture(s)
 	}

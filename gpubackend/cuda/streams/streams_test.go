@@ -72,7 +72,9 @@ func (f *fake) EventDestroy(e gpubackend.Event) gpubackend.Result {
 	delete(f.events, e)
 	return gpubackend.Success
 }
-func (f *fake) EventRecordWithFlags(e gpubackend.Event, s gpubackend.Stream, _ uint64) gpubackend.Result {
+func (f *fake) EventRecordWithFlags(
+	e gpubackend.Event, s gpubackend.Stream, _ uint64,
+) gpubackend.Result {
 	f.events[e] = s
 	return gpubackend.Success
 }

@@ -20,7 +20,9 @@ var formatBytes = map[uint32]uint64{
 }
 
 // arrayBytes estimates an array's memory; bounds keep the product from overflowing.
-func arrayBytes(width, height, depth uint64, format, channels uint32, levels uint64) (uint64, bool) {
+func arrayBytes(
+	width, height, depth uint64, format, channels uint32, levels uint64,
+) (uint64, bool) {
 	element, ok := formatBytes[format]
 	if !ok {
 		element = 4
@@ -62,7 +64,9 @@ func (x *Textures) Array3DCreate(desc []byte) (gpubackend.Array, gpubackend.Resu
 }
 
 // MipmappedArrayCreate makes an array of levels.
-func (x *Textures) MipmappedArrayCreate(desc []byte, levels uint64) (gpubackend.MipmappedArray, gpubackend.Result) {
+func (x *Textures) MipmappedArrayCreate(
+	desc []byte, levels uint64,
+) (gpubackend.MipmappedArray, gpubackend.Result) {
 	bytes, ok := array3DBytes(desc, levels)
 	h, r := x.charges.Make(bytes, ok, func() (uint64, gpubackend.Result) {
 		h, r := x.calls.MipmappedArrayCreate(desc, levels)

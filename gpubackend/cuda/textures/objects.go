@@ -18,7 +18,9 @@ const ObjectBytes = 4 << 10
 func (x *Textures) Objects() int { return len(x.textures) + len(x.surfaces) }
 
 // remember notes what the driver has just made.
-func (x *Textures) remember(set objects, h uint64, r gpubackend.Result) (uint64, gpubackend.Result) {
+func (x *Textures) remember(
+	set objects, h uint64, r gpubackend.Result,
+) (uint64, gpubackend.Result) {
 	if r != gpubackend.Success {
 		return 0, r
 	}

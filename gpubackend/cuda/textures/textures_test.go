@@ -54,13 +54,17 @@ func (f *fake) NewTexture(_, _, _ []byte) (uint64, gpubackend.Result) { return f
 func (f *fake) NewSurface([]byte) (uint64, gpubackend.Result)         { return f.next() }
 func (f *fake) TexObjectDestroy(uint64) gpubackend.Result             { return gpubackend.Success }
 func (f *fake) SurfObjectDestroy(uint64) gpubackend.Result            { return gpubackend.Success }
-func (f *fake) ModuleGetTexRef(_ gpubackend.Module, name string) (gpubackend.TextureReference, gpubackend.Result) {
+func (f *fake) ModuleGetTexRef(
+	_ gpubackend.Module, name string,
+) (gpubackend.TextureReference, gpubackend.Result) {
 	if name == "" {
 		return 0, gpubackend.NotFound
 	}
 	return 5, gpubackend.Success
 }
-func (f *fake) ModuleGetSurfRef(_ gpubackend.Module, name string) (gpubackend.SurfaceReference, gpubackend.Result) {
+func (f *fake) ModuleGetSurfRef(
+	_ gpubackend.Module, name string,
+) (gpubackend.SurfaceReference, gpubackend.Result) {
 	t, r := f.ModuleGetTexRef(0, name)
 	return gpubackend.SurfaceReference(t), r
 }
