@@ -4,12 +4,45 @@
 // process's CUDA context, serves its virtqueue and reads its command ring (docs/protocol.md), so that no command
 // crosses a second process and a fault in it is that guest process's alone.
 //
+// # A core and parts
+//
+// This package is the core: it starts, serves the queue, takes commands from the ring, waits and sleeps. What commands
+// do is in parts, packages below this one. A part registers its handlers in a table, never has the worker, and is
+// tested alone.
+//
+//	start              worker.go warm.go assemble.go (makes the parts and the table)
+//	ring               commands.go batch.go protocol.go (the core's own commands)
+//	queue              chains.go control.go standstill.go
+//	waiting            wait.go announce.go
+//	sleeping           sleep.go quiet.go linger.go
+//	looking after      watchdog.go ownmemory.go hostmemory.go
+//
+//	call               a command while it is executed, and the table of handlers
+//	contexts           which context is current; primary and green ones
+//	streams, kernels   find what the guest names; handles: everything else that it names
+//	fences             points in streams
+//	maps               pinned pages that commands name, and their uses
+//	addresses          mappings of the address space, counted
+//	known              what structures of the guest's may hold
+//
+//	functions          generated: functions that need nothing of the worker's own
+//	launcher           launches, collected (policy: gpubackend/launches)
+//	transfers          copies, by the driver and by the mover (gpubackend/moves)
+//	hostmemory         memory of the guest at its own addresses
+//	hostfuncs          host functions
+//	memory             virtual memory management
+//	pools              memory pools
+//	sharing            memory and events among processes; offers: how they are given; exports: by the device process
+//	graphs             names of graphs, records of nodes
+//	green              green contexts and resources
+//	textures           textures, surfaces, arrays
+//
 // # Who owns what
 //
-// One goroutine, locked to its thread, owns the queue, the arena, the objects and the Driver, and runs loop. A
-// second one reads the control connection to the device process and hands over whole messages; the loop
-// answers them between commands. Two more come into play when the loop is held up inside a call of the driver's, which may
-// wait for a stream that waits for the guest: one looks after host functions (hostFuncs says what it shares with the loop),
+// One goroutine, locked to its thread, owns the queue, the arena, the objects, the parts and the Driver, and runs loop.
+// A second one reads the control connection to the device process and hands over whole messages; the loop answers them
+// between commands. Two more come into play when the loop is held up inside a call of the driver's, which may wait for a
+// stream that waits for the guest: one looks after host functions (package hostfuncs says what it shares with the loop),
 // the other reports a call that never ends (watchdog). Nothing else is shared.
 //
 // # Who may lie

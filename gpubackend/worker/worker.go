@@ -17,23 +17,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
-	"github.com/paracuda/paracuda/gpubackend/worker/contexts"
-	"github.com/paracuda/paracuda/gpubackend/worker/exports"
-	"github.com/paracuda/paracuda/gpubackend/worker/fences"
-	"github.com/paracuda/paracuda/gpubackend/worker/functions"
-	"github.com/paracuda/paracuda/gpubackend/worker/graphs"
-	"github.com/paracuda/paracuda/gpubackend/worker/green"
-	"github.com/paracuda/paracuda/gpubackend/worker/hostfuncs"
-	"github.com/paracuda/paracuda/gpubackend/worker/hostmemory"
-	"github.com/paracuda/paracuda/gpubackend/worker/kernels"
-	"github.com/paracuda/paracuda/gpubackend/worker/launcher"
-	"github.com/paracuda/paracuda/gpubackend/worker/maps"
-	"github.com/paracuda/paracuda/gpubackend/worker/memory"
-	"github.com/paracuda/paracuda/gpubackend/worker/pools"
-	"github.com/paracuda/paracuda/gpubackend/worker/sharing"
-	"github.com/paracuda/paracuda/gpubackend/worker/streams"
-	"github.com/paracuda/paracuda/gpubackend/worker/textures"
-	"github.com/paracuda/paracuda/gpubackend/worker/transfers"
 	"github.com/paracuda/paracuda/virtqueue"
 )
 
@@ -56,37 +39,21 @@ type Worker struct {
 	arena   *arena.Arena
 	objects object.Table
 
-	contexts   *contexts.Contexts
-	opened     bool
-	warm       bool // driver was initialised before there was a guest process
-	cold       bool // which doesn't suit this one
-	command    arena.Command
-	table      call.Table
-	current    call.Call
-	buffers    call.Buffers
-	batch      batch
-	waiters    []waiter
-	transfers  *transfers.Transfers
-	quiet      quiet
-	fences     *fences.Fences
-	announcer  announcer
-	streams    *streams.Streams
-	kernels    *kernels.Kernels
-	launcher   *launcher.Launcher
-	hostFuncs  *hostfuncs.HostFuncs
-	maps       *maps.Maps
-	hostMemory *hostmemory.HostMemory
-	watchdog   *watchdog
-	graphs     *graphs.Graphs
-	functions  *functions.Functions
-	pools      *pools.Pools
-	memory     *memory.Memory
-	places     *addresses.Places
-	sharing    *sharing.Sharing
-	exports    *exports.Exports
-	greens     *green.Greens
-	textures   *textures.Textures
-	unknown    map[gpubackend.Op]bool
+	opened    bool
+	warm      bool // driver was initialised before there was a guest process
+	cold      bool // which doesn't suit this one
+	command   arena.Command
+	table     call.Table
+	current   call.Call
+	buffers   call.Buffers
+	batch     batch
+	waiters   []waiter
+	quiet     quiet
+	announcer announcer
+	watchdog  *watchdog
+	unknown   map[gpubackend.Op]bool
+
+	parts
 }
 
 // errStopped ends the loop in an orderly way.
@@ -185,71 +152,6 @@ func newWorker(c Config, m *handover.Message, fds []int, driver gpubackend.Drive
 	}
 	w.assemble()
 	return w, nil
-}
-
-// assemble makes what needs the driver.
-func (w *Worker) assemble() {
-	w.chains.prepare(w.log, w.state, func(a *arena.Arena) { w.arena = a })
-	w.maps = maps.New(&w.chains, w.log)
-	w.buffers = call.Buffers{
-		Bulk:   func(offset, bytes uint64) ([]byte, error) { return w.arena.Bulk(offset, bytes) },
-		Pages:  w.maps.Pages,
-		Host:   w.host,
-		Copied: func(bytes uint64) { w.state.Count(handover.BytesCopied, bytes) },
-	}
-	w.current = call.New(&w.buffers)
-	w.contexts = contexts.New(w.driver, &w.objects, func() { w.launcher.Flush() })
-	w.fences = fences.New(w.driver, w.contexts)
-	w.streams = streams.New(w.driver, w.contexts, &w.objects)
-	w.kernels = kernels.New(w.driver, &w.objects)
-	w.launcher = launcher.New(launcher.Config{
-		Driver: w.driver, Objects: &w.objects, Streams: w.streams, Kernels: w.kernels,
-		Fail:  func(result gpubackend.Result) { w.finish(0, 0, false, result, nil) },
-		Count: func(n handover.Counter, by uint64) { w.state.Count(n, by) },
-	})
-	w.hostMemory = hostmemory.New(hostmemory.Config{
-		Driver: w.driver, Maps: w.maps, Places: w.places, Pieces: w.chains.pieces, WhenIdle: w.whenIdle,
-		Mapped: func(bytes uint64) { w.state.Count(handover.BytesMapped, bytes) }, Log: w.log,
-	})
-	w.exports = exports.New(w.control, w.log)
-	w.sharing = sharing.New(sharing.Config{
-		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, WhenIdle: w.whenIdle, Watch: func() { w.transfers.Watch() }, Log: w.log,
-	})
-	w.pools = pools.New(pools.Config{
-		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, Fences: w.fences, Streams: w.streams, Exports: w.exports,
-		WhenIdle: w.whenIdle, Withdraw: w.sharing.Withdraw, Log: w.log,
-	})
-	w.memory = memory.New(memory.Config{
-		Driver: w.driver, Objects: &w.objects, Places: w.places, Exports: w.exports,
-		WhenIdle: w.whenIdle, MakeRoom: w.pools.Empty,
-		Ending: func(address, bytes uint64) { w.transfers.EndLoans(address, bytes) },
-	})
-	w.hostFuncs = hostfuncs.New(hostfuncs.Config{
-		Driver: w.driver, Streams: w.streams, Arena: func() hostfuncs.Arena { return w.arena },
-		WakeGuest: w.chains.wakeSleepers, WakeLoop: func() { notify(w.wake) },
-	})
-	w.greens = green.New(green.Config{
-		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, Streams: w.streams,
-	})
-	w.textures = textures.New(textures.Config{Driver: w.driver, Objects: &w.objects, Streams: w.streams})
-	w.graphs = graphs.New(graphs.Config{
-		Driver: w.driver, Objects: &w.objects, Streams: w.streams, Kernels: w.kernels, Keep: w.hostFuncs.Keep,
-	})
-	w.functions = functions.New(functions.Config{
-		Driver: w.driver, Objects: &w.objects, Streams: w.streams, Kernels: w.kernels, Graphs: w.graphs, Home: w.contexts.Home,
-	})
-	w.transfers = transfers.New(transfers.Config{
-		Driver: w.driver, Mover: w.mover, Contexts: w.contexts, Fences: w.fences, Streams: w.streams, Maps: w.maps,
-		Arena: func() transfers.Arena { return w.arena },
-		Synchronize: func(c *call.Call, s gpubackend.Stream) gpubackend.Result {
-			return w.synchronize(c, waitStream, uint64(s))
-		},
-		WhenDone: w.whenDone, Await: w.await, AtAddress: w.hostMemory.AtAddress, MappedAt: w.memory.At,
-		MakeRoom: w.pools.Empty, Gone: w.sharing.WithdrawIn,
-		StagingBytes: func() uint64 { return w.policy.StagingBytes }, Failed: w.failed,
-		Count: func(n handover.Counter, by uint64) { w.state.Count(n, by) }, Log: w.log,
-	})
-	w.buildTable()
 }
 
 // maxChain bounds the descriptors of a chain: a MAP of RunsPerMap runs of 16 bytes in single pages, and its header.

@@ -11,28 +11,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-// buildTable makes the table of handlers: the generated ones, the steps of the protocol, and the
-// functions of class raw.
-func (w *Worker) buildTable() {
-	w.table = call.Table{}
-	w.table.Add(w.functions.Handlers())
-	w.table.Add(w.raw())
-	w.table.Add(w.launcher.Handlers())
-	w.table.Wrap(w.kernels.Steps())
-	w.table.Wrap(w.graphs.Steps())
-	for _, part := range []interface{ Handlers() call.Handlers }{
-		w.pools, w.memory, w.sharing, w.hostMemory, w.transfers, w.hostFuncs, w.greens, w.textures,
-	} {
-		w.table.Add(part.Handlers())
-	}
-	w.table.Wrap(w.steps())
-	w.table.Wrap(w.pools.Steps())
-	w.table.Wrap(w.sharing.Steps())
-	w.table.Wrap(w.textures.Steps())
-}
-
-// raw are the commands that are decoded by hand.
-func (w *Worker) raw() call.Handlers {
+// core are the commands that are the core's own: the steps of the protocol, and calls that wait.
+func (w *Worker) core() call.Handlers {
 	return call.Handlers{
 		gpubackend.Op(wire.OpHello):      call.Decoded(command.DecodeHello, w.runHello),
 		gpubackend.Op(wire.OpUnmap):      call.Decoded(command.DecodeUnmap, w.runUnmap),
@@ -44,9 +24,9 @@ func (w *Worker) raw() call.Handlers {
 	}
 }
 
-// steps are the worker's own around generated handlers.
+// steps are the core's own around generated handlers.
 func (w *Worker) steps() call.Steps {
-	s := call.Steps{
+	return call.Steps{
 		// A context that goes takes its threads' default streams along.
 		gpubackend.OpCtxDestroy:              w.endContext,
 		gpubackend.OpDevicePrimaryCtxReset:   w.endContext,
@@ -56,7 +36,6 @@ func (w *Worker) steps() call.Steps {
 		gpubackend.OpStreamDestroy:           w.endStream,
 		gpubackend.OpEventDestroy:            w.endEvent,
 	}
-	return s
 }
 
 // runHello opens the device with the guest process's CUDA environment and answers with the device snapshot.

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
+	"github.com/paracuda/paracuda/gpubackend/worker/call"
+	"github.com/paracuda/paracuda/gpubackend/worker/contexts"
+	"github.com/paracuda/paracuda/gpubackend/worker/exports"
+	"github.com/paracuda/paracuda/gpubackend/worker/fences"
+	"github.com/paracuda/paracuda/gpubackend/worker/functions"
+	"github.com/paracuda/paracuda/gpubackend/worker/graphs"
+	"github.com/paracuda/paracuda/gpubackend/worker/green"
+	"github.com/paracuda/paracuda/gpubackend/worker/hostfuncs"
+	"github.com/paracuda/paracuda/gpubackend/worker/hostmemory"
+	"github.com/paracuda/paracuda/gpubackend/worker/kernels"
+	"github.com/paracuda/paracuda/gpubackend/worker/launcher"
+	"github.com/paracuda/paracuda/gpubackend/worker/maps"
+	"github.com/paracuda/paracuda/gpubackend/worker/memory"
+	"github.com/paracuda/paracuda/gpubackend/worker/pools"
+	"github.com/paracuda/paracuda/gpubackend/worker/sharing"
+	"github.com/paracuda/paracuda/gpubackend/worker/streams"
+	"github.com/paracuda/paracuda/gpubackend/worker/textures"
+	"github.com/paracuda/paracuda/gpubackend/worker/transfers"
+)
+
+// parts are those of a worker, and what they have in common. No part has the worker: each is given
+// the few things that it uses, some of them as functions.
+type parts struct {
+	contexts *contexts.Contexts
+	fences   *fences.Fences
+	streams  *streams.Streams
+	kernels  *kernels.Kernels
+	maps     *maps.Maps
+	places   *addresses.Places
+	exports  *exports.Exports
+
+	functions  *functions.Functions
+	launcher   *launcher.Launcher
+	transfers  *transfers.Transfers
+	hostMemory *hostmemory.HostMemory
+	hostFuncs  *hostfuncs.HostFuncs
+	memory     *memory.Memory
+	pools      *pools.Pools
+	sharing    *sharing.Sharing
+	graphs     *graphs.Graphs
+	greens     *green.Greens
+	textures   *textures.Textures
+}
+
+// assemble makes the parts, which need the driver.
+func (w *Worker) assemble() {
+	w.chains.prepare(w.log, w.state, func(a *arena.Arena) { w.arena = a })
+	w.maps = maps.New(&w.chains, w.log)
+	w.buffers = call.Buffers{
+		Bulk:   func(offset, bytes uint64) ([]byte, error) { return w.arena.Bulk(offset, bytes) },
+		Pages:  w.maps.Pages,
+		Host:   w.host,
+		Copied: func(bytes uint64) { w.state.Count(handover.BytesCopied, bytes) },
+	}
+	w.current = call.New(&w.buffers)
+	w.makeCommon()
+	w.makeMemory()
+	w.makeWork()
+	w.makeTransfers()
+	w.buildTable()
+}
+
+// makeCommon makes what parts have in common, and the launcher, which another context flushes.
+func (w *Worker) makeCommon() {
+	w.contexts = contexts.New(w.driver, &w.objects, func() { w.launcher.Flush() })
+	w.fences = fences.New(w.driver, w.contexts)
+	w.streams = streams.New(w.driver, w.contexts, &w.objects)
+	w.kernels = kernels.New(w.driver, &w.objects)
+	w.launcher = launcher.New(launcher.Config{
+		Driver: w.driver, Objects: &w.objects, Streams: w.streams, Kernels: w.kernels,
+		Fail:  func(result gpubackend.Result) { w.finish(0, 0, false, result, nil) },
+		Count: func(n handover.Counter, by uint64) { w.state.Count(n, by) },
+	})
+	w.exports = exports.New(w.control, w.log)
+}
+
+// makeMemory makes the parts that have memory.
+func (w *Worker) makeMemory() {
+	w.hostMemory = hostmemory.New(hostmemory.Config{
+		Driver: w.driver, Maps: w.maps, Places: w.places, Pieces: w.chains.pieces, WhenIdle: w.whenIdle,
+		Mapped: func(bytes uint64) { w.state.Count(handover.BytesMapped, bytes) }, Log: w.log,
+	})
+	w.sharing = sharing.New(sharing.Config{
+		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, WhenIdle: w.whenIdle, Watch: func() { w.transfers.Watch() }, Log: w.log,
+	})
+	w.pools = pools.New(pools.Config{
+		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, Fences: w.fences, Streams: w.streams, Exports: w.exports,
+		WhenIdle: w.whenIdle, Withdraw: w.sharing.Withdraw, Log: w.log,
+	})
+	w.memory = memory.New(memory.Config{
+		Driver: w.driver, Objects: &w.objects, Places: w.places, Exports: w.exports,
+		WhenIdle: w.whenIdle, MakeRoom: w.pools.Empty,
+		Ending: func(address, bytes uint64) { w.transfers.EndLoans(address, bytes) },
+	})
+}
+
+// makeWork makes the parts that have work for the device.
+func (w *Worker) makeWork() {
+	w.hostFuncs = hostfuncs.New(hostfuncs.Config{
+		Driver: w.driver, Streams: w.streams, Arena: func() hostfuncs.Arena { return w.arena },
+		WakeGuest: w.chains.wakeSleepers, WakeLoop: func() { notify(w.wake) },
+	})
+	w.greens = green.New(green.Config{
+		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, Streams: w.streams,
+	})
+	w.textures = textures.New(textures.Config{Driver: w.driver, Objects: &w.objects, Streams: w.streams})
+	w.graphs = graphs.New(graphs.Config{
+		Driver: w.driver, Objects: &w.objects, Streams: w.streams, Kernels: w.kernels, Keep: w.hostFuncs.Keep,
+	})
+	w.functions = functions.New(functions.Config{
+		Driver: w.driver, Objects: &w.objects, Streams: w.streams, Kernels: w.kernels, Graphs: w.graphs, Home: w.contexts.Home,
+	})
+}
+
+// makeTransfers makes the copies, which use most of the others.
+func (w *Worker) makeTransfers() {
+	w.transfers = transfers.New(transfers.Config{
+		Driver: w.driver, Mover: w.mover, Contexts: w.contexts, Fences: w.fences, Streams: w.streams, Maps: w.maps,
+		Arena: func() transfers.Arena { return w.arena },
+		Synchronize: func(c *call.Call, s gpubackend.Stream) gpubackend.Result {
+			return w.synchronize(c, waitStream, uint64(s))
+		},
+		WhenDone: w.whenDone, Await: w.await, AtAddress: w.hostMemory.AtAddress, MappedAt: w.memory.At,
+		MakeRoom: w.pools.Empty, Gone: w.sharing.WithdrawIn,
+		StagingBytes: func() uint64 { return w.policy.StagingBytes }, Failed: w.failed,
+		Count: func(n handover.Counter, by uint64) { w.state.Count(n, by) }, Log: w.log,
+	})
+}
+
+// buildTable makes the table of handlers of what the core and the parts register. Of several steps
+// around one handler the one that is added last comes first.
+func (w *Worker) buildTable() {
+	w.table = call.Table{}
+	w.table.Add(w.core())
+	for _, part := range []interface{ Handlers() call.Handlers }{
+		w.functions, w.launcher, w.transfers, w.hostMemory, w.hostFuncs, w.memory, w.pools, w.sharing, w.greens, w.textures,
+	} {
+		w.table.Add(part.Handlers())
+	}
+	w.table.Wrap(w.steps())
+	for _, part := range []interface{ Steps() call.Steps }{w.kernels, w.graphs, w.pools, w.sharing, w.textures} {
+		w.table.Wrap(part.Steps())
+	}
+}
