@@ -10,6 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda"
 	"github.com/paracuda/paracuda/gpubackend/cuda/copies"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
@@ -107,12 +108,12 @@ func (e *cudaEngine) open(device int) error {
 }
 
 func (e *cudaEngine) openSlot(s *slot) (err error) {
-	const nonBlocking, disableTiming = 1, 2
 	var r gpubackend.Result
-	if s.stream, r = e.device.StreamCreateWithPriority(nonBlocking, 0); r != gpubackend.Success {
+	if s.stream, r = e.device.StreamCreateWithPriority(cudaabi.StreamNonBlocking,
+		0); r != gpubackend.Success {
 		return fmt.Errorf("make a stream: %w", r.Err())
 	}
-	if s.event, r = e.device.EventCreate(disableTiming); r != gpubackend.Success {
+	if s.event, r = e.device.EventCreate(cudaabi.EventDisableTiming); r != gpubackend.Success {
 		return fmt.Errorf("make an event: %w", r.Err())
 	}
 	s.list, s.listAt, err = e.device.HostMemory(listRuns * listEntry)

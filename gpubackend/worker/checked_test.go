@@ -8,8 +8,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/command"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/object"
-	"github.com/paracuda/paracuda/gpubackend/worker/known"
 )
 
 // strangers are numbers that no set has, or that are out of a set of few.
@@ -56,7 +56,7 @@ func TestDumpsAreNotPassedOn(t *testing.T) {
 func TestRawCommandsRefuseUnknownNumbers(t *testing.T) {
 	r := newRig(t)
 	stream := r.objects.Add(object.Stream, 5, r.context)
-	launch := make([]uint64, command.LaunchKernelWords+known.AttributeBytes/8)
+	launch := make([]uint64, command.LaunchKernelWords+cudaabi.LaunchAttributeSize/8)
 	launch[0], launch[1], launch[5] = r.function, stream, 1<<32
 	for _, id := range []uint64{13, 15, 17, 40, 1000, 1 << 31} {
 		launch[command.LaunchKernelWords] = id

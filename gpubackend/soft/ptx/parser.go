@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/ptxlex"
 )
 
@@ -16,7 +17,7 @@ const (
 	maxText     = 256 << 20
 	maxVarSize  = 1 << 32
 	maxInitSize = 64 << 20
-	maxParam    = 32764
+	maxParam    = cudaabi.MaxParameterBytes
 	maxScopes   = 256
 	maxAlign    = 1 << 16
 	maxMods     = 64

@@ -7,7 +7,10 @@
 // but NotReady, or Drop ends it. The guest sees neither.
 package fences
 
-import "github.com/paracuda/paracuda/gpubackend"
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+)
 
 // Driver is what Fences uses of gpubackend.Driver.
 type Driver interface {
@@ -27,9 +30,6 @@ type Fence struct {
 	context uint64
 	event   gpubackend.Event
 }
-
-// eventNoTiming is CU_EVENT_DISABLE_TIMING.
-const eventNoTiming = 2
 
 // Fences has the events that nobody uses at the moment, by context.
 type Fences struct {
@@ -51,7 +51,7 @@ func (s *Fences) Mark(stream gpubackend.Stream) (Fence, gpubackend.Result) {
 		f.event = free[n-1]
 		s.free[f.context] = free[:n-1]
 	} else {
-		e, result := s.driver.EventCreate(eventNoTiming)
+		e, result := s.driver.EventCreate(cudaabi.EventDisableTiming)
 		if result != gpubackend.Success {
 			return f, result
 		}

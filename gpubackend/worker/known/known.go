@@ -6,82 +6,64 @@
 package known
 
 import (
-	"encoding/binary"
-
 	"github.com/paracuda/paracuda/gpubackend/allowed"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// Sizes of structures.
-const (
-	OpBytes        = 48 // of CUstreamBatchMemOpParams
-	PoolBytes      = 88 // of CUmemPoolProps
-	AttributeBytes = 72 // of CUlaunchAttribute
-	ShapeBytes     = 32 // of a launch's shape, which attributes follow
-)
-
-// CUstreamBatchMemOpType, and where the flags of an operation are.
-const (
-	memOpWait32       = 1
-	memOpWrite32      = 2
-	memOpWait64       = 4
-	memOpWrite64      = 5
-	memOpFlush        = 3
-	memOpBarrier      = 6
-	memOpFlagsAt      = 24
-	memOpShortFlagsAt = 4 // of those two
-	deviceLocation    = 1
-	pinnedAllocation  = 1
-	poolHandleTypesAt = 4
-	poolLocationAt    = 8
-	poolSecurityAt    = 16
-	poolLargestAt     = 24
-	arrayFlagsAt      = 32
-)
+// ShapeBytes is the size of a launch's shape, which its attributes follow.
+const ShapeBytes = 32
 
 // Ops says whether operations on memory and their flags are all known.
 func Ops(ops []byte) bool {
-	le := binary.LittleEndian
-	for ; len(ops) >= OpBytes; ops = ops[OpBytes:] {
-		op, flags := uint64(le.Uint32(ops)), uint64(le.Uint32(ops[memOpFlagsAt:]))
-		known := allowed.StreamOp.Has(op)
-		switch op {
-		case memOpWait32, memOpWait64:
-			known = allowed.StreamWaitFlags.Has(flags)
-		case memOpWrite32, memOpWrite64:
-			known = allowed.StreamWriteFlags.Has(flags)
-		case memOpFlush, memOpBarrier:
-			known = allowed.StreamBarrierFlags.Has(uint64(le.Uint32(ops[memOpShortFlagsAt:])))
-		}
-		if !known {
+	const size = cudaabi.StreamBatchMemOpParamsSize
+	for ; len(ops) >= size; ops = ops[size:] {
+		if !knownOp(cudaabi.StreamBatchMemOpParams(ops)) {
 			return false
 		}
 	}
 	return true
 }
 
-// PlainPool says whether a CUmemPoolProps is of a device's memory that nobody exports, as graphs take it.
+func knownOp(p cudaabi.StreamBatchMemOpParams) bool {
+	switch p.Operation() {
+	case cudaabi.MemOpWaitValue32, cudaabi.MemOpWaitValue64:
+		return allowed.StreamWaitFlags.Has(uint64(p.WaitValueFlags()))
+	case cudaabi.MemOpWriteValue32, cudaabi.MemOpWriteValue64:
+		return allowed.StreamWriteFlags.Has(uint64(p.WriteValueFlags()))
+	case cudaabi.MemOpFlushRemoteWrites:
+		return allowed.StreamBarrierFlags.Has(uint64(p.FlushRemoteWritesFlags()))
+	case cudaabi.MemOpBarrier:
+		return allowed.StreamBarrierFlags.Has(uint64(p.MemoryBarrierFlags()))
+	}
+	return allowed.StreamOp.Has(uint64(p.Operation()))
+}
+
+// PlainPool says whether a CUmemPoolProps is of a device's memory that nobody exports, as graphs
+// take it.
 func PlainPool(b []byte) bool {
-	le := binary.LittleEndian
-	if le.Uint32(b) != pinnedAllocation || le.Uint32(b[poolHandleTypesAt:]) != 0 || le.Uint32(b[poolLocationAt:]) != deviceLocation {
+	p := cudaabi.MemPoolProps(b)
+	if p.AllocType() != cudaabi.MemAllocationPinned || p.HandleTypes() != cudaabi.MemHandleNone ||
+		p.Location().Type() != cudaabi.MemLocationDevice {
 		return false
 	}
-	for _, x := range b[poolLargestAt+8:] {
+	for _, x := range p.Reserved() {
 		if x != 0 {
 			return false
 		}
 	}
-	return le.Uint64(b[poolSecurityAt:]) == 0
+	return p.Usage() == 0 && p.Win32SecurityAttributes() == 0
 }
 
 // Array says whether the flags of an array to be made are known.
 func Array(desc []byte) bool {
-	return allowed.ArrayFlags.Has(uint64(binary.LittleEndian.Uint32(desc[arrayFlagsAt:])))
+	return allowed.ArrayFlags.Has(uint64(cudaabi.Array3DDescriptor(desc).Flags()))
 }
 
 // Attributes says whether the attributes of a launch are known, which follow its shape.
 func Attributes(config []byte) bool {
-	for b := config[min(len(config), ShapeBytes):]; len(b) >= AttributeBytes; b = b[AttributeBytes:] {
-		if !allowed.LaunchAttribute.Has(uint64(binary.LittleEndian.Uint32(b))) {
+	const size = cudaabi.LaunchAttributeSize
+	for b := config[min(len(config), ShapeBytes):]; len(b) >= size; b = b[size:] {
+		if !allowed.LaunchAttribute.Has(uint64(cudaabi.LaunchAttribute(b).ID())) {
 			return false
 		}
 	}

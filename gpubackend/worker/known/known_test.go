@@ -5,9 +5,12 @@ package known
 import (
 	"encoding/binary"
 	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// structures are what travels as a whole, and what must not be in it.
+// structures are what travels as a whole, and what must not be in it: by position, so that the names
+// that the code uses are checked, too.
 var structures = []struct {
 	name  string
 	bytes int
@@ -15,16 +18,19 @@ var structures = []struct {
 	good  map[int]uint32
 	bad   []map[int]uint32
 }{
-	{"operations", 2 * OpBytes, Ops, map[int]uint32{0: 1, 24: 1 << 30, 48: 5, 72: 1}, []map[int]uint32{
-		{0: 0}, {0: 6, 4: 2}, {0: 3, 4: 1 << 31}, {0: 8}, {48: 77}, {24: 4}, {24: 1 << 31}, {72: 2}, {72: 1 << 30},
-	}},
-	{"pool", PoolBytes, PlainPool, map[int]uint32{0: 1, 8: 1}, []map[int]uint32{
+	{"operations", 2 * cudaabi.StreamBatchMemOpParamsSize, Ops,
+		map[int]uint32{0: 1, 24: 1 << 30, 48: 5, 72: 1}, []map[int]uint32{
+			{0: 0}, {0: 6, 4: 2}, {0: 3, 4: 1 << 31}, {0: 8}, {48: 77}, {24: 4}, {24: 1 << 31}, {72: 2}, {72: 1 << 30},
+		}},
+	{"pool", cudaabi.MemPoolPropsSize, PlainPool, map[int]uint32{0: 1, 8: 1}, []map[int]uint32{
 		{0: 0}, {0: 2}, {4: 1}, {4: 8}, {8: 0}, {8: 2}, {16: 1}, {20: 1}, {32: 1}, {84: 1},
 	}},
-	{"array", 40, Array, map[int]uint32{32: 0x1ff}, []map[int]uint32{{32: 0x200}, {32: 1 << 31}}},
-	{"attributes", ShapeBytes + 2*AttributeBytes, Attributes, map[int]uint32{32: 4, 104: 14}, []map[int]uint32{
-		{32: 13}, {32: 15}, {104: 40}, {104: 1 << 31},
-	}},
+	{"array", cudaabi.Array3DDescriptorSize, Array, map[int]uint32{32: 0x1ff},
+		[]map[int]uint32{{32: 0x200}, {32: 1 << 31}}},
+	{"attributes", ShapeBytes + 2*cudaabi.LaunchAttributeSize, Attributes,
+		map[int]uint32{32: 4, 104: 14}, []map[int]uint32{
+			{32: 13}, {32: 15}, {104: 40}, {104: 1 << 31},
+		}},
 }
 
 func TestUnknownContentsAreRefused(t *testing.T) {

@@ -3,17 +3,15 @@
 package launcher
 
 import (
-	"encoding/binary"
-
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/command"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/launches"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/handles"
-	"github.com/paracuda/paracuda/gpubackend/worker/known"
 )
 
 // Driver is what a Launcher uses of gpubackend.Driver.
@@ -53,7 +51,7 @@ type Launcher struct {
 
 	flushed, flushes uint64 // not counted yet
 
-	attributes [command.MaxLaunchAttributes * known.AttributeBytes]byte // of it: the worker's own copy
+	attributes [command.MaxLaunchAttributes * cudaabi.LaunchAttributeSize]byte // of it: the worker's own copy
 }
 
 // group is launches in one stream of the current context.
@@ -105,28 +103,22 @@ func (b *Launcher) take(c *call.Call, a *command.LaunchKernel, l *gpubackend.Lau
 	return b.translate(l.Attributes)
 }
 
-// Launch attributes (CUlaunchAttributeID) whose value begins with an event.
-const (
-	attributeProgrammaticEvent = 7
-	attributeCompletionEvent   = 12
-	attributeValue             = 8 // offset of the value
-)
-
 // translate replaces the guest's handles in launch attributes by the driver's. What isn't known is refused.
 func (b *Launcher) translate(attributes []byte) gpubackend.Result {
-	for ; len(attributes) > 0; attributes = attributes[known.AttributeBytes:] {
-		id := binary.LittleEndian.Uint32(attributes)
+	for ; len(attributes) > 0; attributes = attributes[cudaabi.LaunchAttributeSize:] {
+		a := cudaabi.LaunchAttribute(attributes)
+		id := a.ID()
 		if !allowed.LaunchAttribute.Has(uint64(id)) {
 			return gpubackend.InvalidValue
 		}
 		switch id {
-		case attributeProgrammaticEvent, attributeCompletionEvent:
-			value := attributes[attributeValue:]
-			event, result := handles.Event(b.Objects, binary.LittleEndian.Uint64(value))
+		case cudaabi.LaunchAttributeProgrammaticEvent, cudaabi.LaunchAttributeLaunchCompletionEvent:
+			// Both values begin with the event.
+			event, result := handles.Event(b.Objects, a.Value().ProgrammaticEventEvent())
 			if result != gpubackend.Success {
 				return result
 			}
-			binary.LittleEndian.PutUint64(value, uint64(event))
+			a.Value().SetProgrammaticEventEvent(uint64(event))
 		}
 	}
 	return gpubackend.Success

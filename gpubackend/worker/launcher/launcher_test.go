@@ -3,16 +3,15 @@
 package launcher
 
 import (
-	"encoding/binary"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
-	"github.com/paracuda/paracuda/gpubackend/worker/known"
 )
 
 // fakeDriver remembers what was launched. A launch without blocks fails.
@@ -117,9 +116,9 @@ func TestLaunchIsDecoded(t *testing.T) {
 func TestLaunchesThatAreNotCollected(t *testing.T) {
 	r := newRig()
 	event := r.objects.Add(object.Event, 77, 0)
-	attribute := make([]byte, known.AttributeBytes)
-	binary.LittleEndian.PutUint32(attribute, attributeCompletionEvent)
-	binary.LittleEndian.PutUint64(attribute[attributeValue:], event)
+	attribute := make([]byte, cudaabi.LaunchAttributeSize)
+	cudaabi.LaunchAttribute(attribute).SetID(cudaabi.LaunchAttributeLaunchCompletionEvent)
+	cudaabi.LaunchAttribute(attribute).Value().SetLaunchCompletionEventEvent(event)
 	r.send(false, nil, words(9, 1, 0, 0)...)
 	if got := r.send(false, append(make([]byte, 8), attribute...), words(9, 2, 3, 1)...); got != gpubackend.Success {
 		t.Fatal(got)
@@ -137,7 +136,7 @@ func TestLaunchesThatAreNotCollected(t *testing.T) {
 	if n := len(r.driver.launched); n != 4 || len(r.failed) != 0 {
 		t.Fatalf("%d launches, failed %v", n, r.failed)
 	}
-	if got := binary.LittleEndian.Uint64(r.driver.launched[1].Attributes[attributeValue:]); got != 77 {
+	if got := cudaabi.LaunchAttribute(r.driver.launched[1].Attributes).Value().LaunchCompletionEventEvent(); got != 77 {
 		t.Errorf("event %d", got)
 	}
 }
@@ -149,14 +148,17 @@ func TestHostileLaunches(t *testing.T) {
 		tail  int
 		want  gpubackend.Result
 	}{
-		"function":                  {[]uint64{1, 100, 1, 1, 1, 0, 0}, 0, gpubackend.InvalidHandle},
-		"stream":                    {[]uint64{105, 1, 1, 1, 1, 0, 0}, 0, gpubackend.InvalidHandle},
-		"parameters":                {words(9, 1, 9, 0), 8, gpubackend.InvalidValue},
-		"parameters without end":    {words(9, 1, ^uint64(0), 0), 8, gpubackend.InvalidValue},
-		"attributes":                {words(9, 1, 0, 1), known.AttributeBytes - 1, gpubackend.InvalidValue},
-		"attributes behind":         {words(9, 1, 8, 1), known.AttributeBytes, gpubackend.InvalidValue},
-		"attributes without end":    {words(9, 1, 0, 1<<32-1), 8, gpubackend.InvalidValue},
-		"attribute that is unknown": {words(9, 1, 0, 1), known.AttributeBytes, gpubackend.Success},
+		"function":               {[]uint64{1, 100, 1, 1, 1, 0, 0}, 0, gpubackend.InvalidHandle},
+		"stream":                 {[]uint64{105, 1, 1, 1, 1, 0, 0}, 0, gpubackend.InvalidHandle},
+		"parameters":             {words(9, 1, 9, 0), 8, gpubackend.InvalidValue},
+		"parameters without end": {words(9, 1, ^uint64(0), 0), 8, gpubackend.InvalidValue},
+		"attributes": {words(9, 1, 0, 1), cudaabi.LaunchAttributeSize - 1,
+			gpubackend.InvalidValue},
+		"attributes behind": {words(9, 1, 8, 1), cudaabi.LaunchAttributeSize,
+			gpubackend.InvalidValue},
+		"attributes without end": {words(9, 1, 0, 1<<32-1), 8, gpubackend.InvalidValue},
+		"attribute that is unknown": {words(9, 1, 0, 1), cudaabi.LaunchAttributeSize,
+			gpubackend.Success},
 	} {
 		tail := make([]byte, tt.tail)
 		if name == "attribute that is unknown" {

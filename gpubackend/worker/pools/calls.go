@@ -5,9 +5,9 @@ package pools
 import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/command"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
-	"github.com/paracuda/paracuda/gpubackend/worker/known"
 	"github.com/paracuda/paracuda/gpubackend/worker/streams"
 )
 
@@ -100,9 +100,11 @@ func (s *Pools) setAttribute(c *call.Call, a command.MemPoolSetAttribute) gpubac
 		return result
 	}
 	switch i := a.Attribute; {
-	case i >= poolReuseEvents && i <= poolThreshold:
+	case i >= cudaabi.MemPoolAttrReuseFollowEventDependencies &&
+		i <= cudaabi.MemPoolAttrReleaseThreshold:
 		p.attribute[i] = a.Value
-	case (i == poolReservedHigh || i == poolUsedHigh) && a.Value == 0:
+	case (i == cudaabi.MemPoolAttrReservedMemHigh || i == cudaabi.MemPoolAttrUsedMemHigh) &&
+		a.Value == 0:
 		p.attribute[i] = p.attribute[i-1]
 	default:
 		return gpubackend.InvalidValue
@@ -204,7 +206,7 @@ func (s *Pools) free(c *call.Call, a command.MemFreeAsync) gpubackend.Result {
 
 func (s *Pools) giveBack(b *block) {
 	delete(s.live, b.address)
-	b.pool.attribute[poolUsed] -= b.bytes
+	b.pool.attribute[cudaabi.MemPoolAttrUsedMemCurrent] -= b.bytes
 	b.pool.free = append(b.pool.free, b)
 }
 
@@ -237,17 +239,16 @@ func (s *Pools) allocatePlain(c *call.Call, run func(*call.Call) gpubackend.Resu
 	})
 }
 
-// setDependencies is CU_STREAM_SET_CAPTURE_DEPENDENCIES.
-const setDependencies = 1
-
 func (s *Pools) captureAlloc(
 	c *call.Call, bytes uint64, stream gpubackend.Stream, graph gpubackend.Graph, after []gpubackend.GraphNode,
 ) gpubackend.Result {
-	n := &gpubackend.Node{Type: gpubackend.NodeMemAlloc, Bytes: bytes, Pool: make([]byte, known.PoolBytes)}
+	n := &gpubackend.Node{Type: gpubackend.NodeMemAlloc, Bytes: bytes,
+		Pool: make([]byte, cudaabi.MemPoolPropsSize)}
 	n.Pool[0], n.Pool[8] = 1, 1 // pinned, of a device: number 0
 	node, address, _, result := s.Driver.GraphAddNode(graph, after, nil, n)
 	if result == gpubackend.Success {
-		result = s.Driver.StreamUpdateCaptureDependencies(stream, []gpubackend.GraphNode{node}, nil, setDependencies)
+		result = s.Driver.StreamUpdateCaptureDependencies(stream, []gpubackend.GraphNode{node}, nil,
+			cudaabi.StreamSetCaptureDependencies)
 	}
 	c.Put(command.MemAllocAsyncAnswer{Address: address})
 	return result
@@ -260,5 +261,6 @@ func (s *Pools) captureFree(
 	if result != gpubackend.Success {
 		return result
 	}
-	return s.Driver.StreamUpdateCaptureDependencies(stream, []gpubackend.GraphNode{node}, nil, setDependencies)
+	return s.Driver.StreamUpdateCaptureDependencies(stream, []gpubackend.GraphNode{node}, nil,
+		cudaabi.StreamSetCaptureDependencies)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
@@ -93,25 +94,13 @@ func New(c Config) *Pools {
 type pool struct {
 	device    uint64
 	largest   uint64 // what it may hold, 0 for no bound
-	attribute [poolAttributes]uint64
+	attribute [cudaabi.MemPoolAttrUsedMemHigh + 1]uint64
 	free      []*block // oldest first
 	destroyed bool
 	token     uint64 // by which processes know it, 0 if it can't be shared
 	number    uint32 // by which it is exported, 0 if it isn't
 	imported  bool   // it is another process's
 }
-
-// CUmemPool_attribute.
-const (
-	poolReuseEvents   = 1
-	poolReuseInternal = 3
-	poolThreshold     = 4
-	poolReserved      = 5
-	poolReservedHigh  = 6
-	poolUsed          = 7
-	poolUsedHigh      = 8
-	poolAttributes    = 9
-)
 
 // block is memory of a pool.
 type block struct {
@@ -141,7 +130,7 @@ func (s *Pools) newPool(device, largest uint64) uint64 {
 		return 0
 	}
 	p := &pool{device: device, largest: largest}
-	for a := poolReuseEvents; a <= poolReuseInternal; a++ {
+	for a := cudaabi.MemPoolAttrReuseFollowEventDependencies; a <= cudaabi.MemPoolAttrReuseAllowInternalDependencies; a++ {
 		p.attribute[a] = 1
 	}
 	if i == len(s.pool) {
@@ -154,7 +143,7 @@ func (s *Pools) newPool(device, largest uint64) uint64 {
 // place is where a new pool goes: where one was that is gone, or at the end.
 func (s *Pools) place() int {
 	for i, p := range s.pool {
-		if p == nil || p.destroyed && p.attribute[poolReserved] == 0 {
+		if p == nil || p.destroyed && p.attribute[cudaabi.MemPoolAttrReservedMemCurrent] == 0 {
 			return i
 		}
 	}
@@ -182,18 +171,18 @@ func (s *Pools) findPool(handle uint64) (*pool, gpubackend.Result) {
 // take gives out memory for a stream: a free block, or new memory.
 func (s *Pools) take(p *pool, bytes, stream uint64) (*block, gpubackend.Result) {
 	if b := s.reuse(p, bytes, stream); b != nil {
-		p.count(poolUsed, poolUsedHigh, b.bytes)
+		p.count(cudaabi.MemPoolAttrUsedMemCurrent, cudaabi.MemPoolAttrUsedMemHigh, b.bytes)
 		return b, gpubackend.Success
 	}
-	if p.largest != 0 && p.attribute[poolReserved]+bytes > p.largest {
+	if p.largest != 0 && p.attribute[cudaabi.MemPoolAttrReservedMemCurrent]+bytes > p.largest {
 		return nil, gpubackend.OutOfMemory
 	}
 	address, result := s.Driver.MemAlloc(bytes)
 	if result != gpubackend.Success {
 		return nil, result
 	}
-	p.count(poolReserved, poolReservedHigh, bytes)
-	p.count(poolUsed, poolUsedHigh, bytes)
+	p.count(cudaabi.MemPoolAttrReservedMemCurrent, cudaabi.MemPoolAttrReservedMemHigh, bytes)
+	p.count(cudaabi.MemPoolAttrUsedMemCurrent, cudaabi.MemPoolAttrUsedMemHigh, bytes)
 	return &block{pool: p, address: address, bytes: bytes, context: s.Contexts.HomeOfCurrent()}, gpubackend.Success
 }
 
@@ -245,9 +234,9 @@ func (s *Pools) unfence(b *block) {
 func (s *Pools) trim(p *pool, keep uint64) (gave bool) {
 	kept := p.free[:0]
 	for _, b := range p.free {
-		if p.attribute[poolReserved] > keep && s.idle(b) {
+		if p.attribute[cudaabi.MemPoolAttrReservedMemCurrent] > keep && s.idle(b) {
 			s.freeBlock(b)
-			p.attribute[poolReserved] -= b.bytes
+			p.attribute[cudaabi.MemPoolAttrReservedMemCurrent] -= b.bytes
 			gave = true
 			continue
 		}
@@ -290,7 +279,7 @@ func (p *pool) threshold() uint64 {
 	if p.destroyed {
 		return 0
 	}
-	return p.attribute[poolThreshold]
+	return p.attribute[cudaabi.MemPoolAttrReleaseThreshold]
 }
 
 func (s *Pools) settleLoose() {
@@ -336,8 +325,8 @@ func (s *Pools) Forget(context uint64) {
 		if b.context == context {
 			s.shares.withdraw(b)
 			delete(s.live, address)
-			b.pool.attribute[poolUsed] -= b.bytes
-			b.pool.attribute[poolReserved] -= b.bytes
+			b.pool.attribute[cudaabi.MemPoolAttrUsedMemCurrent] -= b.bytes
+			b.pool.attribute[cudaabi.MemPoolAttrReservedMemCurrent] -= b.bytes
 		}
 	}
 	for _, p := range s.pool {
@@ -348,7 +337,7 @@ func (s *Pools) Forget(context uint64) {
 		for _, b := range p.free {
 			if b.context == context {
 				s.shares.withdraw(b)
-				p.attribute[poolReserved] -= b.bytes
+				p.attribute[cudaabi.MemPoolAttrReservedMemCurrent] -= b.bytes
 				continue
 			}
 			kept = append(kept, b)

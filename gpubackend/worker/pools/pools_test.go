@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/contexts"
 	"github.com/paracuda/paracuda/gpubackend/worker/fences"
@@ -139,14 +140,16 @@ func TestPoolReuse(t *testing.T) {
 	if c := r.take(t, p, 4096, 9); c.address != a.address {
 		t.Error("idle memory isn't used again")
 	}
-	if p.attribute[poolUsed] != 2*4096 || p.attribute[poolReserved] != 2*4096 {
-		t.Errorf("used %d, reserved %d", p.attribute[poolUsed], p.attribute[poolReserved])
+	if p.attribute[cudaabi.MemPoolAttrUsedMemCurrent] != 2*4096 ||
+		p.attribute[cudaabi.MemPoolAttrReservedMemCurrent] != 2*4096 {
+		t.Errorf("used %d, reserved %d", p.attribute[cudaabi.MemPoolAttrUsedMemCurrent],
+			p.attribute[cudaabi.MemPoolAttrReservedMemCurrent])
 	}
 }
 
 func TestPoolThreshold(t *testing.T) {
 	r, p := newRig(t, 1<<30)
-	p.attribute[poolThreshold] = 8192
+	p.attribute[cudaabi.MemPoolAttrReleaseThreshold] = 8192
 	var blocks []*block
 	for range 4 {
 		blocks = append(blocks, r.take(t, p, 4096, 7))
@@ -161,14 +164,17 @@ func TestPoolThreshold(t *testing.T) {
 	}
 	r.driver.ready = gpubackend.Success
 	r.Settle()
-	if len(r.driver.live) != 2 || p.attribute[poolReserved] != 8192 {
-		t.Errorf("%d blocks, %d bytes reserved", len(r.driver.live), p.attribute[poolReserved])
+	if len(r.driver.live) != 2 || p.attribute[cudaabi.MemPoolAttrReservedMemCurrent] != 8192 {
+		t.Errorf("%d blocks, %d bytes reserved", len(r.driver.live),
+			p.attribute[cudaabi.MemPoolAttrReservedMemCurrent])
 	}
 	if !r.Empty() || len(r.driver.live) != 0 {
 		t.Errorf("%d blocks after emptying", len(r.driver.live))
 	}
-	if p.attribute[poolReservedHigh] != 4*4096 || p.attribute[poolUsed] != 0 {
-		t.Errorf("high %d, used %d", p.attribute[poolReservedHigh], p.attribute[poolUsed])
+	if p.attribute[cudaabi.MemPoolAttrReservedMemHigh] != 4*4096 ||
+		p.attribute[cudaabi.MemPoolAttrUsedMemCurrent] != 0 {
+		t.Errorf("high %d, used %d", p.attribute[cudaabi.MemPoolAttrReservedMemHigh],
+			p.attribute[cudaabi.MemPoolAttrUsedMemCurrent])
 	}
 }
 
@@ -178,7 +184,9 @@ func TestPoolForgetsContext(t *testing.T) {
 	r.take(t, p, 512, 7)
 	r.free(t, a, 7)
 	r.Forget(r.context)
-	if len(r.live) != 0 || len(p.free) != 0 || p.attribute[poolReserved] != 0 || p.attribute[poolUsed] != 0 {
+	if len(r.live) != 0 || len(p.free) != 0 ||
+		p.attribute[cudaabi.MemPoolAttrReservedMemCurrent] != 0 ||
+		p.attribute[cudaabi.MemPoolAttrUsedMemCurrent] != 0 {
 		t.Errorf("left: %d live, %d free, %v", len(r.live), len(p.free), p.attribute)
 	}
 }

@@ -3,11 +3,10 @@
 package textures
 
 import (
-	"encoding/binary"
-
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/command"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/gpubackend/worker/handles"
@@ -58,36 +57,27 @@ func (t *Textures) Steps() call.Steps {
 	return call.Steps{gpubackend.OpTexRefDestroy: t.endReference}
 }
 
-// CUresourcetype, and where the handle is in a CUDA_RESOURCE_DESC.
-const (
-	resourceArray     = 0
-	resourceMipmapped = 1
-	resourcePitch2D   = 3
-	resourceHandle    = 8
-	resourceFlagsAt   = 136
-	textureFlagsAt    = 16 // of a CUDA_TEXTURE_DESC
-)
-
 // resource returns a resource description with the driver's handle in it.
 func (t *Textures) resource(c *call.Call, r command.Buffer) ([]byte, gpubackend.Result) {
 	b, result := c.InputOf(r)
 	if result != gpubackend.Success {
 		return nil, result
 	}
-	at := b[resourceHandle:]
-	handle := binary.LittleEndian.Uint64(at)
-	switch kind := binary.LittleEndian.Uint32(b); {
-	case kind == resourceArray:
+	// A mipmapped array's handle and the address of memory lie where an array's handle does.
+	d := cudaabi.ResourceDesc(b)
+	handle := d.Array()
+	switch kind := d.ResType(); {
+	case kind == cudaabi.ResourceArray:
 		handle, result = handles.Find[uint64](t.Objects, object.Array, handle, gpubackend.InvalidHandle)
-	case kind == resourceMipmapped:
+	case kind == cudaabi.ResourceMipmappedArray:
 		handle, result = handles.Find[uint64](t.Objects, object.MipmappedArray, handle, gpubackend.InvalidHandle)
-	case kind > resourcePitch2D:
+	case kind > cudaabi.ResourcePitch2D:
 		result = gpubackend.InvalidValue
 	}
-	if binary.LittleEndian.Uint32(b[resourceFlagsAt:]) != 0 {
+	if d.Flags() != 0 {
 		return nil, gpubackend.InvalidValue
 	}
-	binary.LittleEndian.PutUint64(at, handle)
+	d.SetArray(handle)
 	return b, result
 }
 
@@ -101,7 +91,7 @@ func (t *Textures) createTexture(c *call.Call, a command.TexObjectCreate) gpubac
 	if result != gpubackend.Success {
 		return result
 	}
-	if len(texture) > 0 && !allowed.TextureFlags.Has(uint64(binary.LittleEndian.Uint32(texture[textureFlagsAt:]))) {
+	if len(texture) > 0 && !allowed.TextureFlags.Has(uint64(cudaabi.TextureDesc(texture).Flags())) {
 		return gpubackend.InvalidValue
 	}
 	view, result := c.InputOf(a.View)
@@ -124,17 +114,6 @@ func (t *Textures) createSurface(c *call.Call, a command.SurfObjectCreate) gpuba
 	return result
 }
 
-// One side of a CUDA_MEMCPY3D: where its memory type, device address and array are.
-type copySide struct{ kind, host, device, array, reserved int }
-
-var copySides = []copySide{{32, 40, 48, 56, 64}, {120, 128, 136, 144, 152}}
-
-// CUmemorytype.
-const (
-	memoryDevice = 2
-	memoryArray  = 3
-)
-
 // copyArray copies between arrays and device memory.
 func (t *Textures) copyArray(c *call.Call, a command.CopyArray) gpubackend.Result {
 	b, result := c.InputOf(a.Copy)
@@ -145,18 +124,20 @@ func (t *Textures) copyArray(c *call.Call, a command.CopyArray) gpubackend.Resul
 	if result != gpubackend.Success {
 		return result
 	}
-	for _, side := range copySides {
-		binary.LittleEndian.PutUint64(b[side.host:], 0)
-		binary.LittleEndian.PutUint64(b[side.reserved:], 0)
-		switch binary.LittleEndian.Uint32(b[side.kind:]) {
-		case memoryArray:
-			native, result := handles.Find[uint64](t.Objects, object.Array, binary.LittleEndian.Uint64(b[side.array:]), gpubackend.InvalidHandle)
+	m := cudaabi.Memcpy3D(b)
+	for _, side := range [...]cudaabi.Memcpy3DSide{m.Src(), m.Dst()} {
+		side.SetHost(0)
+		side.SetReserved(0)
+		switch side.MemoryType() {
+		case cudaabi.MemoryTypeArray:
+			native, result := handles.Find[uint64](t.Objects, object.Array, side.Array(),
+				gpubackend.InvalidHandle)
 			if result != gpubackend.Success {
 				return result
 			}
-			binary.LittleEndian.PutUint64(b[side.array:], native)
-		case memoryDevice:
-			binary.LittleEndian.PutUint64(b[side.array:], 0)
+			side.SetArray(native)
+		case cudaabi.MemoryTypeDevice:
+			side.SetArray(0)
 		default:
 			return gpubackend.InvalidValue
 		}

@@ -110,23 +110,24 @@ func TestHandlesInResources(t *testing.T) {
 func TestCopiesOfArraysNameNoHostMemory(t *testing.T) {
 	r := newRig()
 	array := r.objects.Add(object.Array, 70, 0)
-	le := binary.LittleEndian
 	for i := range r.bulk {
 		r.bulk[i] = 0xff
 	}
-	for i, side := range copySides {
-		le.PutUint32(r.bulk[side.kind:], []uint32{memoryArray, memoryDevice}[i])
-		le.PutUint64(r.bulk[side.array:], array)
+	sides := func(b []byte) []cudaabi.Memcpy3DSide {
+		return []cudaabi.Memcpy3DSide{cudaabi.Memcpy3D(b).Src(), cudaabi.Memcpy3D(b).Dst()}
+	}
+	for i, side := range sides(r.bulk[:]) {
+		side.SetMemoryType([]uint32{cudaabi.MemoryTypeArray, cudaabi.MemoryTypeDevice}[i])
+		side.SetArray(array)
 	}
 	r.do(t, 0, gpubackend.OpCopyArray, bulk, cudaabi.Memcpy3DSize, 0)
-	for i, side := range copySides {
-		b := r.driver.copied
-		if le.Uint64(b[side.host:]) != 0 || le.Uint64(b[side.reserved:]) != 0 || le.Uint64(b[side.array:]) != []uint64{70, 0}[i] {
-			t.Errorf("side %d: the driver got %x", i, b)
+	for i, side := range sides(r.driver.copied) {
+		if side.Host() != 0 || side.Reserved() != 0 || side.Array() != []uint64{70, 0}[i] {
+			t.Errorf("side %d: the driver got %x", i, r.driver.copied)
 		}
 	}
 	for _, kind := range []uint32{0, 1, 4, 1 << 31} {
-		le.PutUint32(r.bulk[copySides[0].kind:], kind)
+		sides(r.bulk[:])[0].SetMemoryType(kind)
 		r.do(t, gpubackend.InvalidValue, gpubackend.OpCopyArray, bulk, cudaabi.Memcpy3DSize, 0)
 	}
 }
