@@ -193,3 +193,16 @@ func BenchmarkDecodeLaunch(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkLaunchInPlace decodes to where the launch before was.
+func BenchmarkLaunchInPlace(b *testing.B) {
+	launch := LaunchKernel{ParameterBytes: 32, Parameters: make([]byte, 32)}
+	body := launch.Append(nil)
+	words := wordsOf(body)
+	b.ReportAllocs()
+	for b.Loop() {
+		if !launch.Decode(words, body) {
+			b.Fatal("refused")
+		}
+	}
+}

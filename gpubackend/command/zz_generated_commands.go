@@ -35,13 +35,21 @@ type Hello struct {
 // HelloWords is how many words Hello has before its tails.
 const HelloWords = 4
 
-// DecodeHello reads and checks HELLO. words is a copy of the words, body all behind the header.
-func DecodeHello(words []uint64, _ []byte) (c Hello, ok bool) {
+// Decode reads and checks HELLO. words is a copy of the words, body all behind the header.
+func (c *Hello) Decode(words []uint64, _ []byte) bool {
 	if len(words) < HelloWords {
-		return Hello{}, false
+		return false
 	}
 	c.Environment = NewBuffer(words[0], words[1])
 	c.Snapshot = NewBuffer(words[2], words[3])
+	return true
+}
+
+// DecodeHello returns what Decode reads.
+func DecodeHello(words []uint64, body []byte) (c Hello, ok bool) {
+	if !c.Decode(words, body) {
+		return Hello{}, false
+	}
 	return c, true
 }
 
@@ -77,13 +85,21 @@ type Unmap struct {
 // UnmapWords is how many words Unmap has before its tails.
 const UnmapWords = 1
 
-// DecodeUnmap reads and checks UNMAP. words is a copy of the words, body all behind the header.
-func DecodeUnmap(words []uint64, _ []byte) (c Unmap, ok bool) {
+// Decode reads and checks UNMAP. words is a copy of the words, body all behind the header.
+func (c *Unmap) Decode(words []uint64, _ []byte) bool {
 	if len(words) < UnmapWords {
-		return Unmap{}, false
+		return false
 	}
 	c.Map = words[0]
 	if c.Map > 0xffffffff {
+		return false
+	}
+	return true
+}
+
+// DecodeUnmap returns what Decode reads.
+func DecodeUnmap(words []uint64, body []byte) (c Unmap, ok bool) {
+	if !c.Decode(words, body) {
 		return Unmap{}, false
 	}
 	return c, true
@@ -103,8 +119,16 @@ type ThreadExit struct {
 // ThreadExitWords is how many words ThreadExit has before its tails.
 const ThreadExitWords = 0
 
-// DecodeThreadExit reads and checks THREAD_EXIT. words is a copy of the words, body all behind the header.
-func DecodeThreadExit(_ []uint64, _ []byte) (c ThreadExit, ok bool) {
+// Decode reads and checks THREAD_EXIT. words is a copy of the words, body all behind the header.
+func (c *ThreadExit) Decode(_ []uint64, _ []byte) bool {
+	return true
+}
+
+// DecodeThreadExit returns what Decode reads.
+func DecodeThreadExit(words []uint64, body []byte) (c ThreadExit, ok bool) {
+	if !c.Decode(words, body) {
+		return ThreadExit{}, false
+	}
 	return c, true
 }
 
@@ -122,12 +146,20 @@ type Report struct {
 // ReportWords is how many words Report has before its tails.
 const ReportWords = 2
 
-// DecodeReport reads and checks REPORT. words is a copy of the words, body all behind the header.
-func DecodeReport(words []uint64, _ []byte) (c Report, ok bool) {
+// Decode reads and checks REPORT. words is a copy of the words, body all behind the header.
+func (c *Report) Decode(words []uint64, _ []byte) bool {
 	if len(words) < ReportWords {
-		return Report{}, false
+		return false
 	}
 	c.Name = NewBuffer(words[0], words[1])
+	return true
+}
+
+// DecodeReport returns what Decode reads.
+func DecodeReport(words []uint64, body []byte) (c Report, ok bool) {
+	if !c.Decode(words, body) {
+		return Report{}, false
+	}
 	return c, true
 }
 
@@ -145,8 +177,16 @@ type Join struct {
 // JoinWords is how many words Join has before its tails.
 const JoinWords = 0
 
-// DecodeJoin reads and checks JOIN. words is a copy of the words, body all behind the header.
-func DecodeJoin(_ []uint64, _ []byte) (c Join, ok bool) {
+// Decode reads and checks JOIN. words is a copy of the words, body all behind the header.
+func (c *Join) Decode(_ []uint64, _ []byte) bool {
+	return true
+}
+
+// DecodeJoin returns what Decode reads.
+func DecodeJoin(words []uint64, body []byte) (c Join, ok bool) {
+	if !c.Decode(words, body) {
+		return Join{}, false
+	}
 	return c, true
 }
 
@@ -162,8 +202,16 @@ type CtxSynchronize struct {
 // CtxSynchronizeWords is how many words CtxSynchronize has before its tails.
 const CtxSynchronizeWords = 0
 
-// DecodeCtxSynchronize reads and checks cuCtxSynchronize. words is a copy of the words, body all behind the header.
-func DecodeCtxSynchronize(_ []uint64, _ []byte) (c CtxSynchronize, ok bool) {
+// Decode reads and checks cuCtxSynchronize. words is a copy of the words, body all behind the header.
+func (c *CtxSynchronize) Decode(_ []uint64, _ []byte) bool {
+	return true
+}
+
+// DecodeCtxSynchronize returns what Decode reads.
+func DecodeCtxSynchronize(words []uint64, body []byte) (c CtxSynchronize, ok bool) {
+	if !c.Decode(words, body) {
+		return CtxSynchronize{}, false
+	}
 	return c, true
 }
 
@@ -180,12 +228,20 @@ type StreamSynchronize struct {
 // StreamSynchronizeWords is how many words StreamSynchronize has before its tails.
 const StreamSynchronizeWords = 1
 
-// DecodeStreamSynchronize reads and checks cuStreamSynchronize. words is a copy of the words, body all behind the header.
-func DecodeStreamSynchronize(words []uint64, _ []byte) (c StreamSynchronize, ok bool) {
+// Decode reads and checks cuStreamSynchronize. words is a copy of the words, body all behind the header.
+func (c *StreamSynchronize) Decode(words []uint64, _ []byte) bool {
 	if len(words) < StreamSynchronizeWords {
-		return StreamSynchronize{}, false
+		return false
 	}
 	c.Stream = words[0]
+	return true
+}
+
+// DecodeStreamSynchronize returns what Decode reads.
+func DecodeStreamSynchronize(words []uint64, body []byte) (c StreamSynchronize, ok bool) {
+	if !c.Decode(words, body) {
+		return StreamSynchronize{}, false
+	}
 	return c, true
 }
 
@@ -203,12 +259,20 @@ type EventSynchronize struct {
 // EventSynchronizeWords is how many words EventSynchronize has before its tails.
 const EventSynchronizeWords = 1
 
-// DecodeEventSynchronize reads and checks cuEventSynchronize. words is a copy of the words, body all behind the header.
-func DecodeEventSynchronize(words []uint64, _ []byte) (c EventSynchronize, ok bool) {
+// Decode reads and checks cuEventSynchronize. words is a copy of the words, body all behind the header.
+func (c *EventSynchronize) Decode(words []uint64, _ []byte) bool {
 	if len(words) < EventSynchronizeWords {
-		return EventSynchronize{}, false
+		return false
 	}
 	c.Event = words[0]
+	return true
+}
+
+// DecodeEventSynchronize returns what Decode reads.
+func DecodeEventSynchronize(words []uint64, body []byte) (c EventSynchronize, ok bool) {
+	if !c.Decode(words, body) {
+		return EventSynchronize{}, false
+	}
 	return c, true
 }
 
@@ -238,10 +302,10 @@ type LaunchKernel struct {
 // LaunchKernelWords is how many words LaunchKernel has before its tails.
 const LaunchKernelWords = 7
 
-// DecodeLaunchKernel reads and checks cuLaunchKernel. words is a copy of the words, body all behind the header.
-func DecodeLaunchKernel(words []uint64, body []byte) (c LaunchKernel, ok bool) {
+// Decode reads and checks cuLaunchKernel. words is a copy of the words, body all behind the header.
+func (c *LaunchKernel) Decode(words []uint64, body []byte) bool {
 	if len(words) < LaunchKernelWords || len(body) < 8*LaunchKernelWords {
-		return LaunchKernel{}, false
+		return false
 	}
 	c.Function = words[0]
 	c.Stream = words[1]
@@ -255,13 +319,21 @@ func DecodeLaunchKernel(words []uint64, body []byte) (c LaunchKernel, ok bool) {
 	c.AttributeCount = uint32(words[5] >> 32)
 	c.ParameterBytes = words[6]
 	if c.AttributeCount > MaxLaunchAttributes || c.ParameterBytes > MaxParameters {
-		return LaunchKernel{}, false
+		return false
 	}
-	rest := body[8*LaunchKernelWords:]
+	rest, ok := body[8*LaunchKernelWords:], false
 	if c.Parameters, rest, ok = cut(rest, uint64(c.ParameterBytes)); !ok {
-		return LaunchKernel{}, false
+		return false
 	}
 	if c.Attributes, _, ok = cut(rest, uint64(c.AttributeCount)*cudaabi.LaunchAttributeSize); !ok {
+		return false
+	}
+	return true
+}
+
+// DecodeLaunchKernel returns what Decode reads.
+func DecodeLaunchKernel(words []uint64, body []byte) (c LaunchKernel, ok bool) {
+	if !c.Decode(words, body) {
 		return LaunchKernel{}, false
 	}
 	return c, true
@@ -296,13 +368,21 @@ type HostFunc struct {
 // HostFuncWords is how many words HostFunc has before its tails.
 const HostFuncWords = 2
 
-// DecodeHostFunc reads and checks HostFunc. words is a copy of the words, body all behind the header.
-func DecodeHostFunc(words []uint64, _ []byte) (c HostFunc, ok bool) {
+// Decode reads and checks HostFunc. words is a copy of the words, body all behind the header.
+func (c *HostFunc) Decode(words []uint64, _ []byte) bool {
 	if len(words) < HostFuncWords {
-		return HostFunc{}, false
+		return false
 	}
 	c.Stream = words[0]
 	c.Token = words[1]
+	return true
+}
+
+// DecodeHostFunc returns what Decode reads.
+func DecodeHostFunc(words []uint64, body []byte) (c HostFunc, ok bool) {
+	if !c.Decode(words, body) {
+		return HostFunc{}, false
+	}
 	return c, true
 }
 
@@ -325,16 +405,24 @@ type HostRegister struct {
 // HostRegisterWords is how many words HostRegister has before its tails.
 const HostRegisterWords = 4
 
-// DecodeHostRegister reads and checks HostRegister. words is a copy of the words, body all behind the header.
-func DecodeHostRegister(words []uint64, _ []byte) (c HostRegister, ok bool) {
+// Decode reads and checks HostRegister. words is a copy of the words, body all behind the header.
+func (c *HostRegister) Decode(words []uint64, _ []byte) bool {
 	if len(words) < HostRegisterWords {
-		return HostRegister{}, false
+		return false
 	}
 	c.Map = words[0]
 	c.Address = words[1]
 	c.Bytes = words[2]
 	c.More = words[3]
 	if c.Map > 0xffffffff || c.More > 1 {
+		return false
+	}
+	return true
+}
+
+// DecodeHostRegister returns what Decode reads.
+func DecodeHostRegister(words []uint64, body []byte) (c HostRegister, ok bool) {
+	if !c.Decode(words, body) {
 		return HostRegister{}, false
 	}
 	return c, true
@@ -357,13 +445,21 @@ type HostUnregister struct {
 // HostUnregisterWords is how many words HostUnregister has before its tails.
 const HostUnregisterWords = 1
 
-// DecodeHostUnregister reads and checks HostUnregister. words is a copy of the words, body all behind the header.
-func DecodeHostUnregister(words []uint64, _ []byte) (c HostUnregister, ok bool) {
+// Decode reads and checks HostUnregister. words is a copy of the words, body all behind the header.
+func (c *HostUnregister) Decode(words []uint64, _ []byte) bool {
 	if len(words) < HostUnregisterWords {
-		return HostUnregister{}, false
+		return false
 	}
 	c.Map = words[0]
 	if c.Map > 0xffffffff {
+		return false
+	}
+	return true
+}
+
+// DecodeHostUnregister returns what Decode reads.
+func DecodeHostUnregister(words []uint64, body []byte) (c HostUnregister, ok bool) {
+	if !c.Decode(words, body) {
 		return HostUnregister{}, false
 	}
 	return c, true
@@ -389,10 +485,10 @@ type HostKeep struct {
 // HostKeepWords is how many words HostKeep has before its tails.
 const HostKeepWords = 5
 
-// DecodeHostKeep reads and checks HostKeep. words is a copy of the words, body all behind the header.
-func DecodeHostKeep(words []uint64, _ []byte) (c HostKeep, ok bool) {
+// Decode reads and checks HostKeep. words is a copy of the words, body all behind the header.
+func (c *HostKeep) Decode(words []uint64, _ []byte) bool {
 	if len(words) < HostKeepWords {
-		return HostKeep{}, false
+		return false
 	}
 	c.Map = words[0]
 	c.First = words[1]
@@ -400,6 +496,14 @@ func DecodeHostKeep(words []uint64, _ []byte) (c HostKeep, ok bool) {
 	c.Second = words[3]
 	c.SecondBytes = words[4]
 	if c.Map > 0xffffffff {
+		return false
+	}
+	return true
+}
+
+// DecodeHostKeep returns what Decode reads.
+func DecodeHostKeep(words []uint64, body []byte) (c HostKeep, ok bool) {
+	if !c.Decode(words, body) {
 		return HostKeep{}, false
 	}
 	return c, true
@@ -427,15 +531,23 @@ type HostPageable struct {
 // HostPageableWords is how many words HostPageable has before its tails.
 const HostPageableWords = 3
 
-// DecodeHostPageable reads and checks HostPageable. words is a copy of the words, body all behind the header.
-func DecodeHostPageable(words []uint64, _ []byte) (c HostPageable, ok bool) {
+// Decode reads and checks HostPageable. words is a copy of the words, body all behind the header.
+func (c *HostPageable) Decode(words []uint64, _ []byte) bool {
 	if len(words) < HostPageableWords {
-		return HostPageable{}, false
+		return false
 	}
 	c.Map = words[0]
 	c.Address = words[1]
 	c.Bytes = words[2]
 	if c.Map > 0xffffffff {
+		return false
+	}
+	return true
+}
+
+// DecodeHostPageable returns what Decode reads.
+func DecodeHostPageable(words []uint64, body []byte) (c HostPageable, ok bool) {
+	if !c.Decode(words, body) {
 		return HostPageable{}, false
 	}
 	return c, true
@@ -462,10 +574,10 @@ type CopyHtoD struct {
 // CopyHtoDWords is how many words CopyHtoD has before its tails.
 const CopyHtoDWords = 6
 
-// DecodeCopyHtoD reads and checks CopyHtoD. words is a copy of the words, body all behind the header.
-func DecodeCopyHtoD(words []uint64, _ []byte) (c CopyHtoD, ok bool) {
+// Decode reads and checks CopyHtoD. words is a copy of the words, body all behind the header.
+func (c *CopyHtoD) Decode(words []uint64, _ []byte) bool {
 	if len(words) < CopyHtoDWords {
-		return CopyHtoD{}, false
+		return false
 	}
 	c.Device = words[0]
 	c.Host = NewBuffer(words[1], words[2])
@@ -473,6 +585,14 @@ func DecodeCopyHtoD(words []uint64, _ []byte) (c CopyHtoD, ok bool) {
 	c.Stream = words[4]
 	c.Flags = words[5]
 	if !allowed.CopyFlags.Has(c.Flags) {
+		return false
+	}
+	return true
+}
+
+// DecodeCopyHtoD returns what Decode reads.
+func DecodeCopyHtoD(words []uint64, body []byte) (c CopyHtoD, ok bool) {
+	if !c.Decode(words, body) {
 		return CopyHtoD{}, false
 	}
 	return c, true
@@ -500,10 +620,10 @@ type CopyDtoH struct {
 // CopyDtoHWords is how many words CopyDtoH has before its tails.
 const CopyDtoHWords = 6
 
-// DecodeCopyDtoH reads and checks CopyDtoH. words is a copy of the words, body all behind the header.
-func DecodeCopyDtoH(words []uint64, _ []byte) (c CopyDtoH, ok bool) {
+// Decode reads and checks CopyDtoH. words is a copy of the words, body all behind the header.
+func (c *CopyDtoH) Decode(words []uint64, _ []byte) bool {
 	if len(words) < CopyDtoHWords {
-		return CopyDtoH{}, false
+		return false
 	}
 	c.Device = words[0]
 	c.Host = NewBuffer(words[1], words[2])
@@ -511,6 +631,14 @@ func DecodeCopyDtoH(words []uint64, _ []byte) (c CopyDtoH, ok bool) {
 	c.Stream = words[4]
 	c.Flags = words[5]
 	if !allowed.CopyFlags.Has(c.Flags) {
+		return false
+	}
+	return true
+}
+
+// DecodeCopyDtoH returns what Decode reads.
+func DecodeCopyDtoH(words []uint64, body []byte) (c CopyDtoH, ok bool) {
+	if !c.Decode(words, body) {
 		return CopyDtoH{}, false
 	}
 	return c, true
@@ -546,10 +674,10 @@ type CopyBox struct {
 // CopyBoxWords is how many words CopyBox has before its tails.
 const CopyBoxWords = 13
 
-// DecodeCopyBox reads and checks CopyBox. words is a copy of the words, body all behind the header.
-func DecodeCopyBox(words []uint64, _ []byte) (c CopyBox, ok bool) {
+// Decode reads and checks CopyBox. words is a copy of the words, body all behind the header.
+func (c *CopyBox) Decode(words []uint64, _ []byte) bool {
 	if len(words) < CopyBoxWords {
-		return CopyBox{}, false
+		return false
 	}
 	c.Device = words[0]
 	c.Pitch = words[1]
@@ -564,6 +692,14 @@ func DecodeCopyBox(words []uint64, _ []byte) (c CopyBox, ok bool) {
 	c.Stream = words[11]
 	c.Flags = words[12]
 	if !allowed.BoxKind.Has(c.Kind) || !allowed.CopyFlags.Has(c.Flags) {
+		return false
+	}
+	return true
+}
+
+// DecodeCopyBox returns what Decode reads.
+func DecodeCopyBox(words []uint64, body []byte) (c CopyBox, ok bool) {
+	if !c.Decode(words, body) {
 		return CopyBox{}, false
 	}
 	return c, true
@@ -596,14 +732,22 @@ type CopyArray struct {
 // CopyArrayWords is how many words CopyArray has before its tails.
 const CopyArrayWords = 3
 
-// DecodeCopyArray reads and checks CopyArray. words is a copy of the words, body all behind the header.
-func DecodeCopyArray(words []uint64, _ []byte) (c CopyArray, ok bool) {
+// Decode reads and checks CopyArray. words is a copy of the words, body all behind the header.
+func (c *CopyArray) Decode(words []uint64, _ []byte) bool {
 	if len(words) < CopyArrayWords {
-		return CopyArray{}, false
+		return false
 	}
 	c.Copy = NewBuffer(words[0], words[1])
 	c.Stream = words[2]
 	if c.Copy.Bytes != cudaabi.Memcpy3DSize {
+		return false
+	}
+	return true
+}
+
+// DecodeCopyArray returns what Decode reads.
+func DecodeCopyArray(words []uint64, body []byte) (c CopyArray, ok bool) {
+	if !c.Decode(words, body) {
 		return CopyArray{}, false
 	}
 	return c, true
@@ -626,14 +770,22 @@ type MemPoolCreate struct {
 // MemPoolCreateWords is how many words MemPoolCreate has before its tails.
 const MemPoolCreateWords = 3
 
-// DecodeMemPoolCreate reads and checks cuMemPoolCreate. words is a copy of the words, body all behind the header.
-func DecodeMemPoolCreate(words []uint64, _ []byte) (c MemPoolCreate, ok bool) {
+// Decode reads and checks cuMemPoolCreate. words is a copy of the words, body all behind the header.
+func (c *MemPoolCreate) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemPoolCreateWords {
-		return MemPoolCreate{}, false
+		return false
 	}
 	c.Device = words[0]
 	c.Largest = words[1]
 	c.HandleTypes = words[2]
+	return true
+}
+
+// DecodeMemPoolCreate returns what Decode reads.
+func DecodeMemPoolCreate(words []uint64, body []byte) (c MemPoolCreate, ok bool) {
+	if !c.Decode(words, body) {
+		return MemPoolCreate{}, false
+	}
 	return c, true
 }
 
@@ -669,12 +821,20 @@ type MemPoolDestroy struct {
 // MemPoolDestroyWords is how many words MemPoolDestroy has before its tails.
 const MemPoolDestroyWords = 1
 
-// DecodeMemPoolDestroy reads and checks cuMemPoolDestroy. words is a copy of the words, body all behind the header.
-func DecodeMemPoolDestroy(words []uint64, _ []byte) (c MemPoolDestroy, ok bool) {
+// Decode reads and checks cuMemPoolDestroy. words is a copy of the words, body all behind the header.
+func (c *MemPoolDestroy) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemPoolDestroyWords {
-		return MemPoolDestroy{}, false
+		return false
 	}
 	c.Pool = words[0]
+	return true
+}
+
+// DecodeMemPoolDestroy returns what Decode reads.
+func DecodeMemPoolDestroy(words []uint64, body []byte) (c MemPoolDestroy, ok bool) {
+	if !c.Decode(words, body) {
+		return MemPoolDestroy{}, false
+	}
 	return c, true
 }
 
@@ -693,12 +853,20 @@ type PoolDefault struct {
 // PoolDefaultWords is how many words PoolDefault has before its tails.
 const PoolDefaultWords = 1
 
-// DecodePoolDefault reads and checks PoolDefault. words is a copy of the words, body all behind the header.
-func DecodePoolDefault(words []uint64, _ []byte) (c PoolDefault, ok bool) {
+// Decode reads and checks PoolDefault. words is a copy of the words, body all behind the header.
+func (c *PoolDefault) Decode(words []uint64, _ []byte) bool {
 	if len(words) < PoolDefaultWords {
-		return PoolDefault{}, false
+		return false
 	}
 	c.Device = words[0]
+	return true
+}
+
+// DecodePoolDefault returns what Decode reads.
+func DecodePoolDefault(words []uint64, body []byte) (c PoolDefault, ok bool) {
+	if !c.Decode(words, body) {
+		return PoolDefault{}, false
+	}
 	return c, true
 }
 
@@ -733,14 +901,22 @@ type MemPoolGetAttribute struct {
 // MemPoolGetAttributeWords is how many words MemPoolGetAttribute has before its tails.
 const MemPoolGetAttributeWords = 2
 
-// DecodeMemPoolGetAttribute reads and checks cuMemPoolGetAttribute. words is a copy of the words, body all behind the header.
-func DecodeMemPoolGetAttribute(words []uint64, _ []byte) (c MemPoolGetAttribute, ok bool) {
+// Decode reads and checks cuMemPoolGetAttribute. words is a copy of the words, body all behind the header.
+func (c *MemPoolGetAttribute) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemPoolGetAttributeWords {
-		return MemPoolGetAttribute{}, false
+		return false
 	}
 	c.Pool = words[0]
 	c.Attribute = words[1]
 	if !allowed.PoolAttribute.Has(c.Attribute) {
+		return false
+	}
+	return true
+}
+
+// DecodeMemPoolGetAttribute returns what Decode reads.
+func DecodeMemPoolGetAttribute(words []uint64, body []byte) (c MemPoolGetAttribute, ok bool) {
+	if !c.Decode(words, body) {
 		return MemPoolGetAttribute{}, false
 	}
 	return c, true
@@ -779,15 +955,23 @@ type MemPoolSetAttribute struct {
 // MemPoolSetAttributeWords is how many words MemPoolSetAttribute has before its tails.
 const MemPoolSetAttributeWords = 3
 
-// DecodeMemPoolSetAttribute reads and checks cuMemPoolSetAttribute. words is a copy of the words, body all behind the header.
-func DecodeMemPoolSetAttribute(words []uint64, _ []byte) (c MemPoolSetAttribute, ok bool) {
+// Decode reads and checks cuMemPoolSetAttribute. words is a copy of the words, body all behind the header.
+func (c *MemPoolSetAttribute) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemPoolSetAttributeWords {
-		return MemPoolSetAttribute{}, false
+		return false
 	}
 	c.Pool = words[0]
 	c.Attribute = words[1]
 	c.Value = words[2]
 	if !allowed.PoolAttribute.Has(c.Attribute) {
+		return false
+	}
+	return true
+}
+
+// DecodeMemPoolSetAttribute returns what Decode reads.
+func DecodeMemPoolSetAttribute(words []uint64, body []byte) (c MemPoolSetAttribute, ok bool) {
+	if !c.Decode(words, body) {
 		return MemPoolSetAttribute{}, false
 	}
 	return c, true
@@ -810,13 +994,21 @@ type MemPoolTrimTo struct {
 // MemPoolTrimToWords is how many words MemPoolTrimTo has before its tails.
 const MemPoolTrimToWords = 2
 
-// DecodeMemPoolTrimTo reads and checks cuMemPoolTrimTo. words is a copy of the words, body all behind the header.
-func DecodeMemPoolTrimTo(words []uint64, _ []byte) (c MemPoolTrimTo, ok bool) {
+// Decode reads and checks cuMemPoolTrimTo. words is a copy of the words, body all behind the header.
+func (c *MemPoolTrimTo) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemPoolTrimToWords {
-		return MemPoolTrimTo{}, false
+		return false
 	}
 	c.Pool = words[0]
 	c.Keep = words[1]
+	return true
+}
+
+// DecodeMemPoolTrimTo returns what Decode reads.
+func DecodeMemPoolTrimTo(words []uint64, body []byte) (c MemPoolTrimTo, ok bool) {
+	if !c.Decode(words, body) {
+		return MemPoolTrimTo{}, false
+	}
 	return c, true
 }
 
@@ -837,14 +1029,22 @@ type MemAllocAsync struct {
 // MemAllocAsyncWords is how many words MemAllocAsync has before its tails.
 const MemAllocAsyncWords = 3
 
-// DecodeMemAllocAsync reads and checks cuMemAllocAsync. words is a copy of the words, body all behind the header.
-func DecodeMemAllocAsync(words []uint64, _ []byte) (c MemAllocAsync, ok bool) {
+// Decode reads and checks cuMemAllocAsync. words is a copy of the words, body all behind the header.
+func (c *MemAllocAsync) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemAllocAsyncWords {
-		return MemAllocAsync{}, false
+		return false
 	}
 	c.Bytes = words[0]
 	c.Pool = words[1]
 	c.Stream = words[2]
+	return true
+}
+
+// DecodeMemAllocAsync returns what Decode reads.
+func DecodeMemAllocAsync(words []uint64, body []byte) (c MemAllocAsync, ok bool) {
+	if !c.Decode(words, body) {
+		return MemAllocAsync{}, false
+	}
 	return c, true
 }
 
@@ -881,13 +1081,21 @@ type MemFreeAsync struct {
 // MemFreeAsyncWords is how many words MemFreeAsync has before its tails.
 const MemFreeAsyncWords = 2
 
-// DecodeMemFreeAsync reads and checks cuMemFreeAsync. words is a copy of the words, body all behind the header.
-func DecodeMemFreeAsync(words []uint64, _ []byte) (c MemFreeAsync, ok bool) {
+// Decode reads and checks cuMemFreeAsync. words is a copy of the words, body all behind the header.
+func (c *MemFreeAsync) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemFreeAsyncWords {
-		return MemFreeAsync{}, false
+		return false
 	}
 	c.Address = words[0]
 	c.Stream = words[1]
+	return true
+}
+
+// DecodeMemFreeAsync returns what Decode reads.
+func DecodeMemFreeAsync(words []uint64, body []byte) (c MemFreeAsync, ok bool) {
+	if !c.Decode(words, body) {
+		return MemFreeAsync{}, false
+	}
 	return c, true
 }
 
@@ -906,12 +1114,20 @@ type MemPoolExportToShareableHandle struct {
 // MemPoolExportToShareableHandleWords is how many words MemPoolExportToShareableHandle has before its tails.
 const MemPoolExportToShareableHandleWords = 1
 
-// DecodeMemPoolExportToShareableHandle reads and checks cuMemPoolExportToShareableHandle. words is a copy of the words, body all behind the header.
-func DecodeMemPoolExportToShareableHandle(words []uint64, _ []byte) (c MemPoolExportToShareableHandle, ok bool) {
+// Decode reads and checks cuMemPoolExportToShareableHandle. words is a copy of the words, body all behind the header.
+func (c *MemPoolExportToShareableHandle) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemPoolExportToShareableHandleWords {
-		return MemPoolExportToShareableHandle{}, false
+		return false
 	}
 	c.Pool = words[0]
+	return true
+}
+
+// DecodeMemPoolExportToShareableHandle returns what Decode reads.
+func DecodeMemPoolExportToShareableHandle(words []uint64, body []byte) (c MemPoolExportToShareableHandle, ok bool) {
+	if !c.Decode(words, body) {
+		return MemPoolExportToShareableHandle{}, false
+	}
 	return c, true
 }
 
@@ -945,12 +1161,20 @@ type MemPoolImportFromShareableHandle struct {
 // MemPoolImportFromShareableHandleWords is how many words MemPoolImportFromShareableHandle has before its tails.
 const MemPoolImportFromShareableHandleWords = 1
 
-// DecodeMemPoolImportFromShareableHandle reads and checks cuMemPoolImportFromShareableHandle. words is a copy of the words, body all behind the header.
-func DecodeMemPoolImportFromShareableHandle(words []uint64, _ []byte) (c MemPoolImportFromShareableHandle, ok bool) {
+// Decode reads and checks cuMemPoolImportFromShareableHandle. words is a copy of the words, body all behind the header.
+func (c *MemPoolImportFromShareableHandle) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemPoolImportFromShareableHandleWords {
-		return MemPoolImportFromShareableHandle{}, false
+		return false
 	}
 	c.Number = words[0]
+	return true
+}
+
+// DecodeMemPoolImportFromShareableHandle returns what Decode reads.
+func DecodeMemPoolImportFromShareableHandle(words []uint64, body []byte) (c MemPoolImportFromShareableHandle, ok bool) {
+	if !c.Decode(words, body) {
+		return MemPoolImportFromShareableHandle{}, false
+	}
 	return c, true
 }
 
@@ -987,12 +1211,20 @@ type MemPoolExportPointer struct {
 // MemPoolExportPointerWords is how many words MemPoolExportPointer has before its tails.
 const MemPoolExportPointerWords = 1
 
-// DecodeMemPoolExportPointer reads and checks cuMemPoolExportPointer. words is a copy of the words, body all behind the header.
-func DecodeMemPoolExportPointer(words []uint64, _ []byte) (c MemPoolExportPointer, ok bool) {
+// Decode reads and checks cuMemPoolExportPointer. words is a copy of the words, body all behind the header.
+func (c *MemPoolExportPointer) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemPoolExportPointerWords {
-		return MemPoolExportPointer{}, false
+		return false
 	}
 	c.Address = words[0]
+	return true
+}
+
+// DecodeMemPoolExportPointer returns what Decode reads.
+func DecodeMemPoolExportPointer(words []uint64, body []byte) (c MemPoolExportPointer, ok bool) {
+	if !c.Decode(words, body) {
+		return MemPoolExportPointer{}, false
+	}
 	return c, true
 }
 
@@ -1037,16 +1269,24 @@ type MemPoolImportPointer struct {
 // MemPoolImportPointerWords is how many words MemPoolImportPointer has before its tails.
 const MemPoolImportPointerWords = 5
 
-// DecodeMemPoolImportPointer reads and checks cuMemPoolImportPointer. words is a copy of the words, body all behind the header.
-func DecodeMemPoolImportPointer(words []uint64, _ []byte) (c MemPoolImportPointer, ok bool) {
+// Decode reads and checks cuMemPoolImportPointer. words is a copy of the words, body all behind the header.
+func (c *MemPoolImportPointer) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemPoolImportPointerWords {
-		return MemPoolImportPointer{}, false
+		return false
 	}
 	c.Pool = words[0]
 	c.Token = words[1]
 	binary.LittleEndian.PutUint64(c.Name[0:], words[2])
 	binary.LittleEndian.PutUint64(c.Name[8:], words[3])
 	c.Offset = words[4]
+	return true
+}
+
+// DecodeMemPoolImportPointer returns what Decode reads.
+func DecodeMemPoolImportPointer(words []uint64, body []byte) (c MemPoolImportPointer, ok bool) {
+	if !c.Decode(words, body) {
+		return MemPoolImportPointer{}, false
+	}
 	return c, true
 }
 
@@ -1084,13 +1324,21 @@ type MemAddressReserve struct {
 // MemAddressReserveWords is how many words MemAddressReserve has before its tails.
 const MemAddressReserveWords = 2
 
-// DecodeMemAddressReserve reads and checks cuMemAddressReserve. words is a copy of the words, body all behind the header.
-func DecodeMemAddressReserve(words []uint64, _ []byte) (c MemAddressReserve, ok bool) {
+// Decode reads and checks cuMemAddressReserve. words is a copy of the words, body all behind the header.
+func (c *MemAddressReserve) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemAddressReserveWords {
-		return MemAddressReserve{}, false
+		return false
 	}
 	c.Address = words[0]
 	c.Bytes = words[1]
+	return true
+}
+
+// DecodeMemAddressReserve returns what Decode reads.
+func DecodeMemAddressReserve(words []uint64, body []byte) (c MemAddressReserve, ok bool) {
+	if !c.Decode(words, body) {
+		return MemAddressReserve{}, false
+	}
 	return c, true
 }
 
@@ -1110,13 +1358,21 @@ type MemAddressFree struct {
 // MemAddressFreeWords is how many words MemAddressFree has before its tails.
 const MemAddressFreeWords = 2
 
-// DecodeMemAddressFree reads and checks cuMemAddressFree. words is a copy of the words, body all behind the header.
-func DecodeMemAddressFree(words []uint64, _ []byte) (c MemAddressFree, ok bool) {
+// Decode reads and checks cuMemAddressFree. words is a copy of the words, body all behind the header.
+func (c *MemAddressFree) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemAddressFreeWords {
-		return MemAddressFree{}, false
+		return false
 	}
 	c.Address = words[0]
 	c.Bytes = words[1]
+	return true
+}
+
+// DecodeMemAddressFree returns what Decode reads.
+func DecodeMemAddressFree(words []uint64, body []byte) (c MemAddressFree, ok bool) {
+	if !c.Decode(words, body) {
+		return MemAddressFree{}, false
+	}
 	return c, true
 }
 
@@ -1137,15 +1393,23 @@ type MemCreate struct {
 // MemCreateWords is how many words MemCreate has before its tails.
 const MemCreateWords = 3
 
-// DecodeMemCreate reads and checks cuMemCreate. words is a copy of the words, body all behind the header.
-func DecodeMemCreate(words []uint64, _ []byte) (c MemCreate, ok bool) {
+// Decode reads and checks cuMemCreate. words is a copy of the words, body all behind the header.
+func (c *MemCreate) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemCreateWords {
-		return MemCreate{}, false
+		return false
 	}
 	c.Bytes = words[0]
 	c.Device = words[1]
 	c.Compression = words[2]
 	if !allowed.Compression.Has(c.Compression) {
+		return false
+	}
+	return true
+}
+
+// DecodeMemCreate returns what Decode reads.
+func DecodeMemCreate(words []uint64, body []byte) (c MemCreate, ok bool) {
+	if !c.Decode(words, body) {
 		return MemCreate{}, false
 	}
 	return c, true
@@ -1183,12 +1447,20 @@ type MemRelease struct {
 // MemReleaseWords is how many words MemRelease has before its tails.
 const MemReleaseWords = 1
 
-// DecodeMemRelease reads and checks cuMemRelease. words is a copy of the words, body all behind the header.
-func DecodeMemRelease(words []uint64, _ []byte) (c MemRelease, ok bool) {
+// Decode reads and checks cuMemRelease. words is a copy of the words, body all behind the header.
+func (c *MemRelease) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemReleaseWords {
-		return MemRelease{}, false
+		return false
 	}
 	c.Memory = words[0]
+	return true
+}
+
+// DecodeMemRelease returns what Decode reads.
+func DecodeMemRelease(words []uint64, body []byte) (c MemRelease, ok bool) {
+	if !c.Decode(words, body) {
+		return MemRelease{}, false
+	}
 	return c, true
 }
 
@@ -1208,14 +1480,22 @@ type MemMap struct {
 // MemMapWords is how many words MemMap has before its tails.
 const MemMapWords = 3
 
-// DecodeMemMap reads and checks cuMemMap. words is a copy of the words, body all behind the header.
-func DecodeMemMap(words []uint64, _ []byte) (c MemMap, ok bool) {
+// Decode reads and checks cuMemMap. words is a copy of the words, body all behind the header.
+func (c *MemMap) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemMapWords {
-		return MemMap{}, false
+		return false
 	}
 	c.Address = words[0]
 	c.Bytes = words[1]
 	c.Memory = words[2]
+	return true
+}
+
+// DecodeMemMap returns what Decode reads.
+func DecodeMemMap(words []uint64, body []byte) (c MemMap, ok bool) {
+	if !c.Decode(words, body) {
+		return MemMap{}, false
+	}
 	return c, true
 }
 
@@ -1236,13 +1516,21 @@ type MemUnmap struct {
 // MemUnmapWords is how many words MemUnmap has before its tails.
 const MemUnmapWords = 2
 
-// DecodeMemUnmap reads and checks cuMemUnmap. words is a copy of the words, body all behind the header.
-func DecodeMemUnmap(words []uint64, _ []byte) (c MemUnmap, ok bool) {
+// Decode reads and checks cuMemUnmap. words is a copy of the words, body all behind the header.
+func (c *MemUnmap) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemUnmapWords {
-		return MemUnmap{}, false
+		return false
 	}
 	c.Address = words[0]
 	c.Bytes = words[1]
+	return true
+}
+
+// DecodeMemUnmap returns what Decode reads.
+func DecodeMemUnmap(words []uint64, body []byte) (c MemUnmap, ok bool) {
+	if !c.Decode(words, body) {
+		return MemUnmap{}, false
+	}
 	return c, true
 }
 
@@ -1264,16 +1552,24 @@ type MemSetAccess struct {
 // MemSetAccessWords is how many words MemSetAccess has before its tails.
 const MemSetAccessWords = 4
 
-// DecodeMemSetAccess reads and checks cuMemSetAccess. words is a copy of the words, body all behind the header.
-func DecodeMemSetAccess(words []uint64, _ []byte) (c MemSetAccess, ok bool) {
+// Decode reads and checks cuMemSetAccess. words is a copy of the words, body all behind the header.
+func (c *MemSetAccess) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemSetAccessWords {
-		return MemSetAccess{}, false
+		return false
 	}
 	c.Address = words[0]
 	c.Bytes = words[1]
 	c.Device = words[2]
 	c.Access = words[3]
 	if !allowed.Access.Has(c.Access) {
+		return false
+	}
+	return true
+}
+
+// DecodeMemSetAccess returns what Decode reads.
+func DecodeMemSetAccess(words []uint64, body []byte) (c MemSetAccess, ok bool) {
+	if !c.Decode(words, body) {
 		return MemSetAccess{}, false
 	}
 	return c, true
@@ -1296,12 +1592,20 @@ type MemExportToShareableHandle struct {
 // MemExportToShareableHandleWords is how many words MemExportToShareableHandle has before its tails.
 const MemExportToShareableHandleWords = 1
 
-// DecodeMemExportToShareableHandle reads and checks cuMemExportToShareableHandle. words is a copy of the words, body all behind the header.
-func DecodeMemExportToShareableHandle(words []uint64, _ []byte) (c MemExportToShareableHandle, ok bool) {
+// Decode reads and checks cuMemExportToShareableHandle. words is a copy of the words, body all behind the header.
+func (c *MemExportToShareableHandle) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemExportToShareableHandleWords {
-		return MemExportToShareableHandle{}, false
+		return false
 	}
 	c.Memory = words[0]
+	return true
+}
+
+// DecodeMemExportToShareableHandle returns what Decode reads.
+func DecodeMemExportToShareableHandle(words []uint64, body []byte) (c MemExportToShareableHandle, ok bool) {
+	if !c.Decode(words, body) {
+		return MemExportToShareableHandle{}, false
+	}
 	return c, true
 }
 
@@ -1335,12 +1639,20 @@ type MemImportFromShareableHandle struct {
 // MemImportFromShareableHandleWords is how many words MemImportFromShareableHandle has before its tails.
 const MemImportFromShareableHandleWords = 1
 
-// DecodeMemImportFromShareableHandle reads and checks cuMemImportFromShareableHandle. words is a copy of the words, body all behind the header.
-func DecodeMemImportFromShareableHandle(words []uint64, _ []byte) (c MemImportFromShareableHandle, ok bool) {
+// Decode reads and checks cuMemImportFromShareableHandle. words is a copy of the words, body all behind the header.
+func (c *MemImportFromShareableHandle) Decode(words []uint64, _ []byte) bool {
 	if len(words) < MemImportFromShareableHandleWords {
-		return MemImportFromShareableHandle{}, false
+		return false
 	}
 	c.Number = words[0]
+	return true
+}
+
+// DecodeMemImportFromShareableHandle returns what Decode reads.
+func DecodeMemImportFromShareableHandle(words []uint64, body []byte) (c MemImportFromShareableHandle, ok bool) {
+	if !c.Decode(words, body) {
+		return MemImportFromShareableHandle{}, false
+	}
 	return c, true
 }
 
@@ -1380,12 +1692,20 @@ type IpcGetMemHandle struct {
 // IpcGetMemHandleWords is how many words IpcGetMemHandle has before its tails.
 const IpcGetMemHandleWords = 1
 
-// DecodeIpcGetMemHandle reads and checks cuIpcGetMemHandle. words is a copy of the words, body all behind the header.
-func DecodeIpcGetMemHandle(words []uint64, _ []byte) (c IpcGetMemHandle, ok bool) {
+// Decode reads and checks cuIpcGetMemHandle. words is a copy of the words, body all behind the header.
+func (c *IpcGetMemHandle) Decode(words []uint64, _ []byte) bool {
 	if len(words) < IpcGetMemHandleWords {
-		return IpcGetMemHandle{}, false
+		return false
 	}
 	c.Address = words[0]
+	return true
+}
+
+// DecodeIpcGetMemHandle returns what Decode reads.
+func DecodeIpcGetMemHandle(words []uint64, body []byte) (c IpcGetMemHandle, ok bool) {
+	if !c.Decode(words, body) {
+		return IpcGetMemHandle{}, false
+	}
 	return c, true
 }
 
@@ -1433,16 +1753,24 @@ type IpcOpenMemHandle struct {
 // IpcOpenMemHandleWords is how many words IpcOpenMemHandle has before its tails.
 const IpcOpenMemHandleWords = 5
 
-// DecodeIpcOpenMemHandle reads and checks cuIpcOpenMemHandle_v2. words is a copy of the words, body all behind the header.
-func DecodeIpcOpenMemHandle(words []uint64, _ []byte) (c IpcOpenMemHandle, ok bool) {
+// Decode reads and checks cuIpcOpenMemHandle_v2. words is a copy of the words, body all behind the header.
+func (c *IpcOpenMemHandle) Decode(words []uint64, _ []byte) bool {
 	if len(words) < IpcOpenMemHandleWords {
-		return IpcOpenMemHandle{}, false
+		return false
 	}
 	binary.LittleEndian.PutUint64(c.Name[0:], words[0])
 	binary.LittleEndian.PutUint64(c.Name[8:], words[1])
 	c.Start = words[2]
 	c.Bytes = words[3]
 	c.Offset = words[4]
+	return true
+}
+
+// DecodeIpcOpenMemHandle returns what Decode reads.
+func DecodeIpcOpenMemHandle(words []uint64, body []byte) (c IpcOpenMemHandle, ok bool) {
+	if !c.Decode(words, body) {
+		return IpcOpenMemHandle{}, false
+	}
 	return c, true
 }
 
@@ -1482,12 +1810,20 @@ type IpcCloseMemHandle struct {
 // IpcCloseMemHandleWords is how many words IpcCloseMemHandle has before its tails.
 const IpcCloseMemHandleWords = 1
 
-// DecodeIpcCloseMemHandle reads and checks cuIpcCloseMemHandle. words is a copy of the words, body all behind the header.
-func DecodeIpcCloseMemHandle(words []uint64, _ []byte) (c IpcCloseMemHandle, ok bool) {
+// Decode reads and checks cuIpcCloseMemHandle. words is a copy of the words, body all behind the header.
+func (c *IpcCloseMemHandle) Decode(words []uint64, _ []byte) bool {
 	if len(words) < IpcCloseMemHandleWords {
-		return IpcCloseMemHandle{}, false
+		return false
 	}
 	c.Whole = words[0]
+	return true
+}
+
+// DecodeIpcCloseMemHandle returns what Decode reads.
+func DecodeIpcCloseMemHandle(words []uint64, body []byte) (c IpcCloseMemHandle, ok bool) {
+	if !c.Decode(words, body) {
+		return IpcCloseMemHandle{}, false
+	}
 	return c, true
 }
 
@@ -1505,12 +1841,20 @@ type IpcGetEventHandle struct {
 // IpcGetEventHandleWords is how many words IpcGetEventHandle has before its tails.
 const IpcGetEventHandleWords = 1
 
-// DecodeIpcGetEventHandle reads and checks cuIpcGetEventHandle. words is a copy of the words, body all behind the header.
-func DecodeIpcGetEventHandle(words []uint64, _ []byte) (c IpcGetEventHandle, ok bool) {
+// Decode reads and checks cuIpcGetEventHandle. words is a copy of the words, body all behind the header.
+func (c *IpcGetEventHandle) Decode(words []uint64, _ []byte) bool {
 	if len(words) < IpcGetEventHandleWords {
-		return IpcGetEventHandle{}, false
+		return false
 	}
 	c.Event = words[0]
+	return true
+}
+
+// DecodeIpcGetEventHandle returns what Decode reads.
+func DecodeIpcGetEventHandle(words []uint64, body []byte) (c IpcGetEventHandle, ok bool) {
+	if !c.Decode(words, body) {
+		return IpcGetEventHandle{}, false
+	}
 	return c, true
 }
 
@@ -1546,13 +1890,21 @@ type IpcOpenEventHandle struct {
 // IpcOpenEventHandleWords is how many words IpcOpenEventHandle has before its tails.
 const IpcOpenEventHandleWords = 2
 
-// DecodeIpcOpenEventHandle reads and checks cuIpcOpenEventHandle. words is a copy of the words, body all behind the header.
-func DecodeIpcOpenEventHandle(words []uint64, _ []byte) (c IpcOpenEventHandle, ok bool) {
+// Decode reads and checks cuIpcOpenEventHandle. words is a copy of the words, body all behind the header.
+func (c *IpcOpenEventHandle) Decode(words []uint64, _ []byte) bool {
 	if len(words) < IpcOpenEventHandleWords {
-		return IpcOpenEventHandle{}, false
+		return false
 	}
 	binary.LittleEndian.PutUint64(c.Name[0:], words[0])
 	binary.LittleEndian.PutUint64(c.Name[8:], words[1])
+	return true
+}
+
+// DecodeIpcOpenEventHandle returns what Decode reads.
+func DecodeIpcOpenEventHandle(words []uint64, body []byte) (c IpcOpenEventHandle, ok bool) {
+	if !c.Decode(words, body) {
+		return IpcOpenEventHandle{}, false
+	}
 	return c, true
 }
 
@@ -1588,15 +1940,23 @@ type TexObjectCreate struct {
 // TexObjectCreateWords is how many words TexObjectCreate has before its tails.
 const TexObjectCreateWords = 6
 
-// DecodeTexObjectCreate reads and checks cuTexObjectCreate. words is a copy of the words, body all behind the header.
-func DecodeTexObjectCreate(words []uint64, _ []byte) (c TexObjectCreate, ok bool) {
+// Decode reads and checks cuTexObjectCreate. words is a copy of the words, body all behind the header.
+func (c *TexObjectCreate) Decode(words []uint64, _ []byte) bool {
 	if len(words) < TexObjectCreateWords {
-		return TexObjectCreate{}, false
+		return false
 	}
 	c.Resource = NewBuffer(words[0], words[1])
 	c.Texture = NewBuffer(words[2], words[3])
 	c.View = NewBuffer(words[4], words[5])
 	if c.Resource.Bytes != cudaabi.ResourceDescSize || c.Texture.Bytes != cudaabi.TextureDescSize && c.Texture.Kind != 0 || c.View.Bytes != cudaabi.ResourceViewDescSize && c.View.Kind != 0 {
+		return false
+	}
+	return true
+}
+
+// DecodeTexObjectCreate returns what Decode reads.
+func DecodeTexObjectCreate(words []uint64, body []byte) (c TexObjectCreate, ok bool) {
+	if !c.Decode(words, body) {
 		return TexObjectCreate{}, false
 	}
 	return c, true
@@ -1634,13 +1994,21 @@ type SurfObjectCreate struct {
 // SurfObjectCreateWords is how many words SurfObjectCreate has before its tails.
 const SurfObjectCreateWords = 2
 
-// DecodeSurfObjectCreate reads and checks cuSurfObjectCreate. words is a copy of the words, body all behind the header.
-func DecodeSurfObjectCreate(words []uint64, _ []byte) (c SurfObjectCreate, ok bool) {
+// Decode reads and checks cuSurfObjectCreate. words is a copy of the words, body all behind the header.
+func (c *SurfObjectCreate) Decode(words []uint64, _ []byte) bool {
 	if len(words) < SurfObjectCreateWords {
-		return SurfObjectCreate{}, false
+		return false
 	}
 	c.Resource = NewBuffer(words[0], words[1])
 	if c.Resource.Bytes != cudaabi.ResourceDescSize {
+		return false
+	}
+	return true
+}
+
+// DecodeSurfObjectCreate returns what Decode reads.
+func DecodeSurfObjectCreate(words []uint64, body []byte) (c SurfObjectCreate, ok bool) {
+	if !c.Decode(words, body) {
 		return SurfObjectCreate{}, false
 	}
 	return c, true
@@ -1676,12 +2044,20 @@ type TexRefGetArray struct {
 // TexRefGetArrayWords is how many words TexRefGetArray has before its tails.
 const TexRefGetArrayWords = 1
 
-// DecodeTexRefGetArray reads and checks cuTexRefGetArray. words is a copy of the words, body all behind the header.
-func DecodeTexRefGetArray(words []uint64, _ []byte) (c TexRefGetArray, ok bool) {
+// Decode reads and checks cuTexRefGetArray. words is a copy of the words, body all behind the header.
+func (c *TexRefGetArray) Decode(words []uint64, _ []byte) bool {
 	if len(words) < TexRefGetArrayWords {
-		return TexRefGetArray{}, false
+		return false
 	}
 	c.Reference = words[0]
+	return true
+}
+
+// DecodeTexRefGetArray returns what Decode reads.
+func DecodeTexRefGetArray(words []uint64, body []byte) (c TexRefGetArray, ok bool) {
+	if !c.Decode(words, body) {
+		return TexRefGetArray{}, false
+	}
 	return c, true
 }
 
@@ -1715,12 +2091,20 @@ type TexRefGetMipmappedArray struct {
 // TexRefGetMipmappedArrayWords is how many words TexRefGetMipmappedArray has before its tails.
 const TexRefGetMipmappedArrayWords = 1
 
-// DecodeTexRefGetMipmappedArray reads and checks cuTexRefGetMipmappedArray. words is a copy of the words, body all behind the header.
-func DecodeTexRefGetMipmappedArray(words []uint64, _ []byte) (c TexRefGetMipmappedArray, ok bool) {
+// Decode reads and checks cuTexRefGetMipmappedArray. words is a copy of the words, body all behind the header.
+func (c *TexRefGetMipmappedArray) Decode(words []uint64, _ []byte) bool {
 	if len(words) < TexRefGetMipmappedArrayWords {
-		return TexRefGetMipmappedArray{}, false
+		return false
 	}
 	c.Reference = words[0]
+	return true
+}
+
+// DecodeTexRefGetMipmappedArray returns what Decode reads.
+func DecodeTexRefGetMipmappedArray(words []uint64, body []byte) (c TexRefGetMipmappedArray, ok bool) {
+	if !c.Decode(words, body) {
+		return TexRefGetMipmappedArray{}, false
+	}
 	return c, true
 }
 
@@ -1754,12 +2138,20 @@ type SurfRefGetArray struct {
 // SurfRefGetArrayWords is how many words SurfRefGetArray has before its tails.
 const SurfRefGetArrayWords = 1
 
-// DecodeSurfRefGetArray reads and checks cuSurfRefGetArray. words is a copy of the words, body all behind the header.
-func DecodeSurfRefGetArray(words []uint64, _ []byte) (c SurfRefGetArray, ok bool) {
+// Decode reads and checks cuSurfRefGetArray. words is a copy of the words, body all behind the header.
+func (c *SurfRefGetArray) Decode(words []uint64, _ []byte) bool {
 	if len(words) < SurfRefGetArrayWords {
-		return SurfRefGetArray{}, false
+		return false
 	}
 	c.Reference = words[0]
+	return true
+}
+
+// DecodeSurfRefGetArray returns what Decode reads.
+func DecodeSurfRefGetArray(words []uint64, body []byte) (c SurfRefGetArray, ok bool) {
+	if !c.Decode(words, body) {
+		return SurfRefGetArray{}, false
+	}
 	return c, true
 }
 
@@ -1797,16 +2189,24 @@ type DevResource struct {
 // DevResourceWords is how many words DevResource has before its tails.
 const DevResourceWords = 5
 
-// DecodeDevResource reads and checks DevResource. words is a copy of the words, body all behind the header.
-func DecodeDevResource(words []uint64, _ []byte) (c DevResource, ok bool) {
+// Decode reads and checks DevResource. words is a copy of the words, body all behind the header.
+func (c *DevResource) Decode(words []uint64, _ []byte) bool {
 	if len(words) < DevResourceWords {
-		return DevResource{}, false
+		return false
 	}
 	c.Source = words[0]
 	c.Which = words[1]
 	c.Type = words[2]
 	c.Record = NewBuffer(words[3], words[4])
 	if !allowed.ResourceSource.Has(c.Source) || c.Record.Bytes != wire.ResourceRecordSize {
+		return false
+	}
+	return true
+}
+
+// DecodeDevResource returns what Decode reads.
+func DecodeDevResource(words []uint64, body []byte) (c DevResource, ok bool) {
+	if !c.Decode(words, body) {
 		return DevResource{}, false
 	}
 	return c, true
@@ -1833,16 +2233,24 @@ type ResourceSplit struct {
 // ResourceSplitWords is how many words ResourceSplit has before its tails.
 const ResourceSplitWords = 5
 
-// DecodeResourceSplit reads and checks ResourceSplit. words is a copy of the words, body all behind the header.
-func DecodeResourceSplit(words []uint64, _ []byte) (c ResourceSplit, ok bool) {
+// Decode reads and checks ResourceSplit. words is a copy of the words, body all behind the header.
+func (c *ResourceSplit) Decode(words []uint64, _ []byte) bool {
 	if len(words) < ResourceSplitWords {
-		return ResourceSplit{}, false
+		return false
 	}
 	c.Resource = words[0]
 	c.Flags = words[1]
 	c.Least = words[2]
 	c.Records = NewBuffer(words[3], words[4])
 	if !allowed.SplitFlags.Has(c.Flags) || c.Records.Bytes%wire.ResourceRecordSize != 0 || c.Records.Bytes > MaxResourceRecords*wire.ResourceRecordSize {
+		return false
+	}
+	return true
+}
+
+// DecodeResourceSplit returns what Decode reads.
+func DecodeResourceSplit(words []uint64, body []byte) (c ResourceSplit, ok bool) {
+	if !c.Decode(words, body) {
 		return ResourceSplit{}, false
 	}
 	return c, true
@@ -1881,13 +2289,21 @@ type ResourceDesc struct {
 // ResourceDescWords is how many words ResourceDesc has before its tails.
 const ResourceDescWords = 2
 
-// DecodeResourceDesc reads and checks ResourceDesc. words is a copy of the words, body all behind the header.
-func DecodeResourceDesc(words []uint64, _ []byte) (c ResourceDesc, ok bool) {
+// Decode reads and checks ResourceDesc. words is a copy of the words, body all behind the header.
+func (c *ResourceDesc) Decode(words []uint64, _ []byte) bool {
 	if len(words) < ResourceDescWords {
-		return ResourceDesc{}, false
+		return false
 	}
 	c.Resources = NewBuffer(words[0], words[1])
 	if c.Resources.Bytes%8 != 0 || c.Resources.Bytes > MaxDescribed*8 {
+		return false
+	}
+	return true
+}
+
+// DecodeResourceDesc returns what Decode reads.
+func DecodeResourceDesc(words []uint64, body []byte) (c ResourceDesc, ok bool) {
+	if !c.Decode(words, body) {
 		return ResourceDesc{}, false
 	}
 	return c, true
@@ -1925,15 +2341,23 @@ type GreenCtxCreate struct {
 // GreenCtxCreateWords is how many words GreenCtxCreate has before its tails.
 const GreenCtxCreateWords = 3
 
-// DecodeGreenCtxCreate reads and checks cuGreenCtxCreate. words is a copy of the words, body all behind the header.
-func DecodeGreenCtxCreate(words []uint64, _ []byte) (c GreenCtxCreate, ok bool) {
+// Decode reads and checks cuGreenCtxCreate. words is a copy of the words, body all behind the header.
+func (c *GreenCtxCreate) Decode(words []uint64, _ []byte) bool {
 	if len(words) < GreenCtxCreateWords {
-		return GreenCtxCreate{}, false
+		return false
 	}
 	c.Desc = words[0]
 	c.Device = words[1]
 	c.Flags = words[2]
 	if !allowed.GreenFlags.Has(c.Flags) {
+		return false
+	}
+	return true
+}
+
+// DecodeGreenCtxCreate returns what Decode reads.
+func DecodeGreenCtxCreate(words []uint64, body []byte) (c GreenCtxCreate, ok bool) {
+	if !c.Decode(words, body) {
 		return GreenCtxCreate{}, false
 	}
 	return c, true
@@ -1974,12 +2398,20 @@ type GreenCtxDestroy struct {
 // GreenCtxDestroyWords is how many words GreenCtxDestroy has before its tails.
 const GreenCtxDestroyWords = 1
 
-// DecodeGreenCtxDestroy reads and checks cuGreenCtxDestroy. words is a copy of the words, body all behind the header.
-func DecodeGreenCtxDestroy(words []uint64, _ []byte) (c GreenCtxDestroy, ok bool) {
+// Decode reads and checks cuGreenCtxDestroy. words is a copy of the words, body all behind the header.
+func (c *GreenCtxDestroy) Decode(words []uint64, _ []byte) bool {
 	if len(words) < GreenCtxDestroyWords {
-		return GreenCtxDestroy{}, false
+		return false
 	}
 	c.Green = words[0]
+	return true
+}
+
+// DecodeGreenCtxDestroy returns what Decode reads.
+func DecodeGreenCtxDestroy(words []uint64, body []byte) (c GreenCtxDestroy, ok bool) {
+	if !c.Decode(words, body) {
+		return GreenCtxDestroy{}, false
+	}
 	return c, true
 }
 
@@ -2009,10 +2441,10 @@ const NodeKernelWords = 7
 // NodeKernelTag is the first word of a node_kernel.
 const NodeKernelTag = 0
 
-// DecodeNodeKernel reads and checks a node_kernel. What is behind it is not looked at.
-func DecodeNodeKernel(b []byte) (c NodeKernel, ok bool) {
+// Decode reads and checks a node_kernel. What is behind it is not looked at.
+func (c *NodeKernel) Decode(b []byte) bool {
 	if len(b) < 8*NodeKernelWords || binary.LittleEndian.Uint64(b[0:]) != NodeKernelTag {
-		return NodeKernel{}, false
+		return false
 	}
 	c.Function = binary.LittleEndian.Uint64(b[8:])
 	c.GridX = uint32(binary.LittleEndian.Uint64(b[16:]))
@@ -2024,10 +2456,18 @@ func DecodeNodeKernel(b []byte) (c NodeKernel, ok bool) {
 	c.Shared = binary.LittleEndian.Uint64(b[40:])
 	c.ParameterBytes = binary.LittleEndian.Uint64(b[48:])
 	if c.ParameterBytes > MaxParameters {
-		return NodeKernel{}, false
+		return false
 	}
-	rest := b[8*NodeKernelWords:]
+	rest, ok := b[8*NodeKernelWords:], false
 	if c.Parameters, _, ok = cut(rest, uint64(c.ParameterBytes)); !ok {
+		return false
+	}
+	return true
+}
+
+// DecodeNodeKernel returns what Decode reads.
+func DecodeNodeKernel(b []byte) (c NodeKernel, ok bool) {
+	if !c.Decode(b) {
 		return NodeKernel{}, false
 	}
 	return c, true
@@ -2068,10 +2508,10 @@ const NodeMemcpyWords = 10
 // NodeMemcpyTag is the first word of a node_memcpy.
 const NodeMemcpyTag = 1
 
-// DecodeNodeMemcpy reads and checks a node_memcpy. What is behind it is not looked at.
-func DecodeNodeMemcpy(b []byte) (c NodeMemcpy, ok bool) {
+// Decode reads and checks a node_memcpy. What is behind it is not looked at.
+func (c *NodeMemcpy) Decode(b []byte) bool {
 	if len(b) < 8*NodeMemcpyWords || binary.LittleEndian.Uint64(b[0:]) != NodeMemcpyTag {
-		return NodeMemcpy{}, false
+		return false
 	}
 	c.Dst = binary.LittleEndian.Uint64(b[8:])
 	c.DstPitch = binary.LittleEndian.Uint64(b[16:])
@@ -2082,6 +2522,14 @@ func DecodeNodeMemcpy(b []byte) (c NodeMemcpy, ok bool) {
 	c.Width = binary.LittleEndian.Uint64(b[56:])
 	c.Height = binary.LittleEndian.Uint64(b[64:])
 	c.Depth = binary.LittleEndian.Uint64(b[72:])
+	return true
+}
+
+// DecodeNodeMemcpy returns what Decode reads.
+func DecodeNodeMemcpy(b []byte) (c NodeMemcpy, ok bool) {
+	if !c.Decode(b) {
+		return NodeMemcpy{}, false
+	}
 	return c, true
 }
 
@@ -2116,10 +2564,10 @@ const NodeMemsetWords = 7
 // NodeMemsetTag is the first word of a node_memset.
 const NodeMemsetTag = 2
 
-// DecodeNodeMemset reads and checks a node_memset. What is behind it is not looked at.
-func DecodeNodeMemset(b []byte) (c NodeMemset, ok bool) {
+// Decode reads and checks a node_memset. What is behind it is not looked at.
+func (c *NodeMemset) Decode(b []byte) bool {
 	if len(b) < 8*NodeMemsetWords || binary.LittleEndian.Uint64(b[0:]) != NodeMemsetTag {
-		return NodeMemset{}, false
+		return false
 	}
 	c.Dst = binary.LittleEndian.Uint64(b[8:])
 	c.Pitch = binary.LittleEndian.Uint64(b[16:])
@@ -2127,6 +2575,14 @@ func DecodeNodeMemset(b []byte) (c NodeMemset, ok bool) {
 	c.Element = binary.LittleEndian.Uint64(b[32:])
 	c.Width = binary.LittleEndian.Uint64(b[40:])
 	c.Height = binary.LittleEndian.Uint64(b[48:])
+	return true
+}
+
+// DecodeNodeMemset returns what Decode reads.
+func DecodeNodeMemset(b []byte) (c NodeMemset, ok bool) {
+	if !c.Decode(b) {
+		return NodeMemset{}, false
+	}
 	return c, true
 }
 
@@ -2153,12 +2609,20 @@ const NodeHostWords = 2
 // NodeHostTag is the first word of a node_host.
 const NodeHostTag = 3
 
-// DecodeNodeHost reads and checks a node_host. What is behind it is not looked at.
-func DecodeNodeHost(b []byte) (c NodeHost, ok bool) {
+// Decode reads and checks a node_host. What is behind it is not looked at.
+func (c *NodeHost) Decode(b []byte) bool {
 	if len(b) < 8*NodeHostWords || binary.LittleEndian.Uint64(b[0:]) != NodeHostTag {
-		return NodeHost{}, false
+		return false
 	}
 	c.Token = binary.LittleEndian.Uint64(b[8:])
+	return true
+}
+
+// DecodeNodeHost returns what Decode reads.
+func DecodeNodeHost(b []byte) (c NodeHost, ok bool) {
+	if !c.Decode(b) {
+		return NodeHost{}, false
+	}
 	return c, true
 }
 
@@ -2181,13 +2645,21 @@ const NodeGraphWords = 3
 // NodeGraphTag is the first word of a node_graph.
 const NodeGraphTag = 4
 
-// DecodeNodeGraph reads and checks a node_graph. What is behind it is not looked at.
-func DecodeNodeGraph(b []byte) (c NodeGraph, ok bool) {
+// Decode reads and checks a node_graph. What is behind it is not looked at.
+func (c *NodeGraph) Decode(b []byte) bool {
 	if len(b) < 8*NodeGraphWords || binary.LittleEndian.Uint64(b[0:]) != NodeGraphTag {
-		return NodeGraph{}, false
+		return false
 	}
 	c.Graph = binary.LittleEndian.Uint64(b[8:])
 	c.Moved = binary.LittleEndian.Uint64(b[16:])
+	return true
+}
+
+// DecodeNodeGraph returns what Decode reads.
+func DecodeNodeGraph(b []byte) (c NodeGraph, ok bool) {
+	if !c.Decode(b) {
+		return NodeGraph{}, false
+	}
 	return c, true
 }
 
@@ -2209,9 +2681,17 @@ const NodeEmptyWords = 1
 // NodeEmptyTag is the first word of a node_empty.
 const NodeEmptyTag = 5
 
-// DecodeNodeEmpty reads and checks a node_empty. What is behind it is not looked at.
-func DecodeNodeEmpty(b []byte) (c NodeEmpty, ok bool) {
+// Decode reads and checks a node_empty. What is behind it is not looked at.
+func (c *NodeEmpty) Decode(b []byte) bool {
 	if len(b) < 8*NodeEmptyWords || binary.LittleEndian.Uint64(b[0:]) != NodeEmptyTag {
+		return false
+	}
+	return true
+}
+
+// DecodeNodeEmpty returns what Decode reads.
+func DecodeNodeEmpty(b []byte) (c NodeEmpty, ok bool) {
+	if !c.Decode(b) {
 		return NodeEmpty{}, false
 	}
 	return c, true
@@ -2234,12 +2714,20 @@ const NodeEventWaitWords = 2
 // NodeEventWaitTag is the first word of a node_event_wait.
 const NodeEventWaitTag = 6
 
-// DecodeNodeEventWait reads and checks a node_event_wait. What is behind it is not looked at.
-func DecodeNodeEventWait(b []byte) (c NodeEventWait, ok bool) {
+// Decode reads and checks a node_event_wait. What is behind it is not looked at.
+func (c *NodeEventWait) Decode(b []byte) bool {
 	if len(b) < 8*NodeEventWaitWords || binary.LittleEndian.Uint64(b[0:]) != NodeEventWaitTag {
-		return NodeEventWait{}, false
+		return false
 	}
 	c.Event = binary.LittleEndian.Uint64(b[8:])
+	return true
+}
+
+// DecodeNodeEventWait returns what Decode reads.
+func DecodeNodeEventWait(b []byte) (c NodeEventWait, ok bool) {
+	if !c.Decode(b) {
+		return NodeEventWait{}, false
+	}
 	return c, true
 }
 
@@ -2261,12 +2749,20 @@ const NodeEventRecordWords = 2
 // NodeEventRecordTag is the first word of a node_event_record.
 const NodeEventRecordTag = 7
 
-// DecodeNodeEventRecord reads and checks a node_event_record. What is behind it is not looked at.
-func DecodeNodeEventRecord(b []byte) (c NodeEventRecord, ok bool) {
+// Decode reads and checks a node_event_record. What is behind it is not looked at.
+func (c *NodeEventRecord) Decode(b []byte) bool {
 	if len(b) < 8*NodeEventRecordWords || binary.LittleEndian.Uint64(b[0:]) != NodeEventRecordTag {
-		return NodeEventRecord{}, false
+		return false
 	}
 	c.Event = binary.LittleEndian.Uint64(b[8:])
+	return true
+}
+
+// DecodeNodeEventRecord returns what Decode reads.
+func DecodeNodeEventRecord(b []byte) (c NodeEventRecord, ok bool) {
+	if !c.Decode(b) {
+		return NodeEventRecord{}, false
+	}
 	return c, true
 }
 
@@ -2292,22 +2788,30 @@ const NodeMemAllocWords = 4
 // NodeMemAllocTag is the first word of a node_mem_alloc.
 const NodeMemAllocTag = 10
 
-// DecodeNodeMemAlloc reads and checks a node_mem_alloc. What is behind it is not looked at.
-func DecodeNodeMemAlloc(b []byte) (c NodeMemAlloc, ok bool) {
+// Decode reads and checks a node_mem_alloc. What is behind it is not looked at.
+func (c *NodeMemAlloc) Decode(b []byte) bool {
 	if len(b) < 8*NodeMemAllocWords || binary.LittleEndian.Uint64(b[0:]) != NodeMemAllocTag {
-		return NodeMemAlloc{}, false
+		return false
 	}
 	c.Bytes = binary.LittleEndian.Uint64(b[8:])
 	c.Address = binary.LittleEndian.Uint64(b[16:])
 	c.AccessCount = binary.LittleEndian.Uint64(b[24:])
 	if c.AccessCount > MaxAccessDescs {
-		return NodeMemAlloc{}, false
+		return false
 	}
-	rest := b[8*NodeMemAllocWords:]
+	rest, ok := b[8*NodeMemAllocWords:], false
 	if c.Pool, rest, ok = cut(rest, cudaabi.MemPoolPropsSize); !ok {
-		return NodeMemAlloc{}, false
+		return false
 	}
 	if c.Access, _, ok = cut(rest, uint64(c.AccessCount)*cudaabi.MemAccessDescSize); !ok {
+		return false
+	}
+	return true
+}
+
+// DecodeNodeMemAlloc returns what Decode reads.
+func DecodeNodeMemAlloc(b []byte) (c NodeMemAlloc, ok bool) {
+	if !c.Decode(b) {
 		return NodeMemAlloc{}, false
 	}
 	return c, true
@@ -2336,12 +2840,20 @@ const NodeMemFreeWords = 2
 // NodeMemFreeTag is the first word of a node_mem_free.
 const NodeMemFreeTag = 11
 
-// DecodeNodeMemFree reads and checks a node_mem_free. What is behind it is not looked at.
-func DecodeNodeMemFree(b []byte) (c NodeMemFree, ok bool) {
+// Decode reads and checks a node_mem_free. What is behind it is not looked at.
+func (c *NodeMemFree) Decode(b []byte) bool {
 	if len(b) < 8*NodeMemFreeWords || binary.LittleEndian.Uint64(b[0:]) != NodeMemFreeTag {
-		return NodeMemFree{}, false
+		return false
 	}
 	c.Address = binary.LittleEndian.Uint64(b[8:])
+	return true
+}
+
+// DecodeNodeMemFree returns what Decode reads.
+func DecodeNodeMemFree(b []byte) (c NodeMemFree, ok bool) {
+	if !c.Decode(b) {
+		return NodeMemFree{}, false
+	}
 	return c, true
 }
 
@@ -2365,18 +2877,26 @@ const NodeMemOpsWords = 3
 // NodeMemOpsTag is the first word of a node_mem_ops.
 const NodeMemOpsTag = 12
 
-// DecodeNodeMemOps reads and checks a node_mem_ops. What is behind it is not looked at.
-func DecodeNodeMemOps(b []byte) (c NodeMemOps, ok bool) {
+// Decode reads and checks a node_mem_ops. What is behind it is not looked at.
+func (c *NodeMemOps) Decode(b []byte) bool {
 	if len(b) < 8*NodeMemOpsWords || binary.LittleEndian.Uint64(b[0:]) != NodeMemOpsTag {
-		return NodeMemOps{}, false
+		return false
 	}
 	c.Count = binary.LittleEndian.Uint64(b[8:])
 	c.Flags = binary.LittleEndian.Uint64(b[16:])
 	if c.Count > MaxMemOps || !allowed.StreamOpsFlags.Has(c.Flags) {
-		return NodeMemOps{}, false
+		return false
 	}
-	rest := b[8*NodeMemOpsWords:]
+	rest, ok := b[8*NodeMemOpsWords:], false
 	if c.Ops, _, ok = cut(rest, uint64(c.Count)*cudaabi.StreamBatchMemOpParamsSize); !ok {
+		return false
+	}
+	return true
+}
+
+// DecodeNodeMemOps returns what Decode reads.
+func DecodeNodeMemOps(b []byte) (c NodeMemOps, ok bool) {
+	if !c.Decode(b) {
 		return NodeMemOps{}, false
 	}
 	return c, true
@@ -2404,15 +2924,23 @@ const NodeConditionalWords = 4
 // NodeConditionalTag is the first word of a node_conditional.
 const NodeConditionalTag = 13
 
-// DecodeNodeConditional reads and checks a node_conditional. What is behind it is not looked at.
-func DecodeNodeConditional(b []byte) (c NodeConditional, ok bool) {
+// Decode reads and checks a node_conditional. What is behind it is not looked at.
+func (c *NodeConditional) Decode(b []byte) bool {
 	if len(b) < 8*NodeConditionalWords || binary.LittleEndian.Uint64(b[0:]) != NodeConditionalTag {
-		return NodeConditional{}, false
+		return false
 	}
 	c.Handle = binary.LittleEndian.Uint64(b[8:])
 	c.Kind = binary.LittleEndian.Uint64(b[16:])
 	c.Bodies = binary.LittleEndian.Uint64(b[24:])
 	if !allowed.ConditionalKind.Has(c.Kind) {
+		return false
+	}
+	return true
+}
+
+// DecodeNodeConditional returns what Decode reads.
+func DecodeNodeConditional(b []byte) (c NodeConditional, ok bool) {
+	if !c.Decode(b) {
 		return NodeConditional{}, false
 	}
 	return c, true

@@ -73,7 +73,7 @@ func (f field) goFieldType() string {
 	return array + "uint64"
 }
 
-// commandDecoder writes the decoder of a command.
+// commandDecoder writes the decoder of a command: a method, and a function that returns what it got.
 func commandDecoder(b *bytes.Buffer, l layout) {
 	name := l.goType()
 	words, body := "words", "body"
@@ -83,8 +83,8 @@ func commandDecoder(b *bytes.Buffer, l layout) {
 	if len(l.tails()) == 0 {
 		body = "_"
 	}
-	fmt.Fprintf(b, "\n// Decode%s reads and checks %s. words is a copy of the words, body all behind the header.\n", name, l.name)
-	fmt.Fprintf(b, "func Decode%s(%s []uint64, %s []byte) (c %s, ok bool) {\n", name, words, body, name)
+	fmt.Fprintf(b, "\n// Decode reads and checks %s. words is a copy of the words, body all behind the header.\n", l.name)
+	fmt.Fprintf(b, "func (c *%s) Decode(%s []uint64, %s []byte) bool {\n", name, words, body)
 	var short []string
 	if words != "_" {
 		short = append(short, fmt.Sprintf("len(words) < %sWords", name))
@@ -92,32 +92,36 @@ func commandDecoder(b *bytes.Buffer, l layout) {
 	if body != "_" {
 		short = append(short, fmt.Sprintf("len(body) < 8*%sWords", name))
 	}
-	refuse(b, name, short)
+	refuse(b, short)
 	decodeFields(b, l, func(i int) string { return fmt.Sprintf("words[%d]", i) })
 	decodeTails(b, l, "body")
-	b.WriteString("return c, true\n}\n")
+	b.WriteString("return true\n}\n")
+	fmt.Fprintf(b, "\n// Decode%s returns what Decode reads.\nfunc Decode%s(words []uint64, body []byte) (c %s, ok bool) {\n", name, name, name)
+	fmt.Fprintf(b, "if !c.Decode(words, body) {\nreturn %s{}, false\n}\nreturn c, true\n}\n", name)
 }
 
 // recordDecoder writes the decoder of a record.
 func recordDecoder(b *bytes.Buffer, l layout) {
 	name := l.goType()
-	fmt.Fprintf(b, "\n// Decode%s reads and checks a %s. What is behind it is not looked at.\n", name, l.name)
-	fmt.Fprintf(b, "func Decode%s(b []byte) (c %s, ok bool) {\n", name, name)
+	fmt.Fprintf(b, "\n// Decode reads and checks a %s. What is behind it is not looked at.\n", l.name)
+	fmt.Fprintf(b, "func (c *%s) Decode(b []byte) bool {\n", name)
 	word := func(i int) string { return fmt.Sprintf("binary.LittleEndian.Uint64(b[%d:])", 8*i) }
 	short := []string{fmt.Sprintf("len(b) < 8*%sWords", name)}
 	if l.tagged {
 		short = append(short, fmt.Sprintf("%s != %sTag", word(0), name))
 	}
-	refuse(b, name, short)
+	refuse(b, short)
 	decodeFields(b, l, word)
 	decodeTails(b, l, "b")
-	b.WriteString("return c, true\n}\n")
+	b.WriteString("return true\n}\n")
+	fmt.Fprintf(b, "\n// Decode%s returns what Decode reads.\nfunc Decode%s(b []byte) (c %s, ok bool) {\n", name, name, name)
+	fmt.Fprintf(b, "if !c.Decode(b) {\nreturn %s{}, false\n}\nreturn c, true\n}\n", name)
 }
 
 // refuse writes the end of a decoder that finds one of some faults.
-func refuse(b *bytes.Buffer, name string, faults []string) {
+func refuse(b *bytes.Buffer, faults []string) {
 	if len(faults) > 0 {
-		fmt.Fprintf(b, "if %s {\nreturn %s{}, false\n}\n", strings.Join(faults, " || "), name)
+		fmt.Fprintf(b, "if %s {\nreturn false\n}\n", strings.Join(faults, " || "))
 	}
 }
 
@@ -128,7 +132,7 @@ func decodeFields(b *bytes.Buffer, l layout, word func(int) string) {
 		decodeField(b, f, name, word)
 		faults = append(faults, f.goFaults(name)...)
 	}
-	refuse(b, l.goType(), faults)
+	refuse(b, faults)
 }
 
 func decodeField(b *bytes.Buffer, f field, name string, word func(int) string) {
@@ -192,13 +196,13 @@ func decodeTails(b *bytes.Buffer, l layout, of string) {
 	if len(tails) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "rest := %s[8*%sWords:]\n", of, l.goType())
+	fmt.Fprintf(b, "rest, ok := %s[8*%sWords:], false\n", of, l.goType())
 	for i, f := range tails {
 		rest := "rest"
 		if i == len(tails)-1 {
 			rest = "_"
 		}
-		fmt.Fprintf(b, "if c.%s, %s, ok = cut(rest, %s); !ok {\nreturn %s{}, false\n}\n", camel(f.name), rest, f.goBytes(), l.goType())
+		fmt.Fprintf(b, "if c.%s, %s, ok = cut(rest, %s); !ok {\nreturn false\n}\n", camel(f.name), rest, f.goBytes())
 	}
 }
 

@@ -44,6 +44,9 @@ func (c *Call) Start(command *arena.Command) {
 // Reply says whether the caller waits for an answer.
 func (c *Call) Reply() bool { return c.Flags&wire.CommandFlagReply != 0 }
 
+// Words are the arguments that the guest sent.
+func (c *Call) Words() []uint64 { return c.Command.Words[:c.Command.N] }
+
 // Word returns an argument. The dispatcher has checked that there are as many as the handler says;
 // one that the guest didn't send is 0, and not what the command before it had there.
 func (c *Call) Word(i int) uint64 {

@@ -20,7 +20,7 @@ type Handler struct {
 // and whether it needs a context, the table knows.
 func Decoded[A any](decode func(words []uint64, body []byte) (A, bool), run func(*Call, A) gpubackend.Result) Handler {
 	return Handler{Run: func(c *Call) gpubackend.Result {
-		a, ok := decode(c.Command.Words[:c.Command.N], c.Command.Body)
+		a, ok := decode(c.Words(), c.Command.Body)
 		if !ok {
 			return gpubackend.InvalidValue
 		}

@@ -47,7 +47,7 @@ type Launcher struct {
 	Config
 	groups [maxGroups]group
 	used   int
-	one    gpubackend.Launch // the launch at hand
+	one    gpubackend.Launch // the same for the driver
 
 	flushed, flushes uint64 // not counted yet
 
@@ -68,12 +68,16 @@ func New(c Config) *Launcher { return &Launcher{Config: c} }
 
 // Handlers are the commands that a Launcher executes.
 func (b *Launcher) Handlers() call.Handlers {
-	return call.Handlers{gpubackend.OpLaunchKernel: call.Decoded(command.DecodeLaunchKernel, b.launch)}
+	return call.Handlers{gpubackend.OpLaunchKernel: {Run: b.launch}}
 }
 
 // launch takes a launch: it is executed with those that follow it, or at once if it is of a kind
 // that can't be.
-func (b *Launcher) launch(c *call.Call, a command.LaunchKernel) gpubackend.Result {
+func (b *Launcher) launch(c *call.Call) gpubackend.Result {
+	var a command.LaunchKernel
+	if !a.Decode(c.Words(), c.Command.Body) {
+		return gpubackend.InvalidValue
+	}
 	l := &b.one
 	if result := b.take(c, &a, l); result != gpubackend.Success {
 		return result
