@@ -20,6 +20,7 @@ const (
 	LaunchAttributeValueSize      = 64
 	LaunchAttributeSize           = 72
 	LaunchConfigSize              = 56
+	LaunchParamsSize              = 56
 	TensorMapSize                 = 128
 	Memcpy2DSize                  = 128
 	Memcpy3DSize                  = 200
@@ -440,6 +441,69 @@ func (s LaunchConfig) NumAttrs() uint32 { return binary.LittleEndian.Uint32(s[48
 
 // SetNumAttrs writes it.
 func (s LaunchConfig) SetNumAttrs(v uint32) { binary.LittleEndian.PutUint32(s[48:], v) }
+
+// LaunchParams is a CUDA_LAUNCH_PARAMS.
+type LaunchParams []byte
+
+// Function is function.
+func (s LaunchParams) Function() uint64 { return binary.LittleEndian.Uint64(s[0:]) }
+
+// SetFunction writes it.
+func (s LaunchParams) SetFunction(v uint64) { binary.LittleEndian.PutUint64(s[0:], v) }
+
+// GridDimX is gridDimX.
+func (s LaunchParams) GridDimX() uint32 { return binary.LittleEndian.Uint32(s[8:]) }
+
+// SetGridDimX writes it.
+func (s LaunchParams) SetGridDimX(v uint32) { binary.LittleEndian.PutUint32(s[8:], v) }
+
+// GridDimY is gridDimY.
+func (s LaunchParams) GridDimY() uint32 { return binary.LittleEndian.Uint32(s[12:]) }
+
+// SetGridDimY writes it.
+func (s LaunchParams) SetGridDimY(v uint32) { binary.LittleEndian.PutUint32(s[12:], v) }
+
+// GridDimZ is gridDimZ.
+func (s LaunchParams) GridDimZ() uint32 { return binary.LittleEndian.Uint32(s[16:]) }
+
+// SetGridDimZ writes it.
+func (s LaunchParams) SetGridDimZ(v uint32) { binary.LittleEndian.PutUint32(s[16:], v) }
+
+// BlockDimX is blockDimX.
+func (s LaunchParams) BlockDimX() uint32 { return binary.LittleEndian.Uint32(s[20:]) }
+
+// SetBlockDimX writes it.
+func (s LaunchParams) SetBlockDimX(v uint32) { binary.LittleEndian.PutUint32(s[20:], v) }
+
+// BlockDimY is blockDimY.
+func (s LaunchParams) BlockDimY() uint32 { return binary.LittleEndian.Uint32(s[24:]) }
+
+// SetBlockDimY writes it.
+func (s LaunchParams) SetBlockDimY(v uint32) { binary.LittleEndian.PutUint32(s[24:], v) }
+
+// BlockDimZ is blockDimZ.
+func (s LaunchParams) BlockDimZ() uint32 { return binary.LittleEndian.Uint32(s[28:]) }
+
+// SetBlockDimZ writes it.
+func (s LaunchParams) SetBlockDimZ(v uint32) { binary.LittleEndian.PutUint32(s[28:], v) }
+
+// SharedMemBytes is sharedMemBytes.
+func (s LaunchParams) SharedMemBytes() uint32 { return binary.LittleEndian.Uint32(s[32:]) }
+
+// SetSharedMemBytes writes it.
+func (s LaunchParams) SetSharedMemBytes(v uint32) { binary.LittleEndian.PutUint32(s[32:], v) }
+
+// HStream is hStream.
+func (s LaunchParams) HStream() uint64 { return binary.LittleEndian.Uint64(s[40:]) }
+
+// SetHStream writes it.
+func (s LaunchParams) SetHStream(v uint64) { binary.LittleEndian.PutUint64(s[40:], v) }
+
+// KernelParams is kernelParams.
+func (s LaunchParams) KernelParams() uint64 { return binary.LittleEndian.Uint64(s[48:]) }
+
+// SetKernelParams writes it.
+func (s LaunchParams) SetKernelParams(v uint64) { binary.LittleEndian.PutUint64(s[48:], v) }
 
 // TensorMap is a CUtensorMap.
 type TensorMap []byte

@@ -170,6 +170,30 @@ _Static_assert(offsetof(CUlaunchConfig, attrs) == 40, "CUlaunchConfig.attrs");
 _Static_assert(offsetof(CUlaunchConfig, numAttrs) == 48, "CUlaunchConfig.numAttrs");
 
 typedef struct {
+	CUfunction function;
+	uint32_t gridDimX;
+	uint32_t gridDimY;
+	uint32_t gridDimZ;
+	uint32_t blockDimX;
+	uint32_t blockDimY;
+	uint32_t blockDimZ;
+	uint32_t sharedMemBytes;
+	CUstream hStream;
+	void **kernelParams;
+} CUDA_LAUNCH_PARAMS;
+_Static_assert(sizeof(CUDA_LAUNCH_PARAMS) == 56, "CUDA_LAUNCH_PARAMS");
+_Static_assert(offsetof(CUDA_LAUNCH_PARAMS, function) == 0, "CUDA_LAUNCH_PARAMS.function");
+_Static_assert(offsetof(CUDA_LAUNCH_PARAMS, gridDimX) == 8, "CUDA_LAUNCH_PARAMS.gridDimX");
+_Static_assert(offsetof(CUDA_LAUNCH_PARAMS, gridDimY) == 12, "CUDA_LAUNCH_PARAMS.gridDimY");
+_Static_assert(offsetof(CUDA_LAUNCH_PARAMS, gridDimZ) == 16, "CUDA_LAUNCH_PARAMS.gridDimZ");
+_Static_assert(offsetof(CUDA_LAUNCH_PARAMS, blockDimX) == 20, "CUDA_LAUNCH_PARAMS.blockDimX");
+_Static_assert(offsetof(CUDA_LAUNCH_PARAMS, blockDimY) == 24, "CUDA_LAUNCH_PARAMS.blockDimY");
+_Static_assert(offsetof(CUDA_LAUNCH_PARAMS, blockDimZ) == 28, "CUDA_LAUNCH_PARAMS.blockDimZ");
+_Static_assert(offsetof(CUDA_LAUNCH_PARAMS, sharedMemBytes) == 32, "CUDA_LAUNCH_PARAMS.sharedMemBytes");
+_Static_assert(offsetof(CUDA_LAUNCH_PARAMS, hStream) == 40, "CUDA_LAUNCH_PARAMS.hStream");
+_Static_assert(offsetof(CUDA_LAUNCH_PARAMS, kernelParams) == 48, "CUDA_LAUNCH_PARAMS.kernelParams");
+
+typedef struct {
 	uint64_t opaque[16];
 } CUtensorMap;
 _Static_assert(sizeof(CUtensorMap) == 128, "CUtensorMap");

@@ -151,6 +151,25 @@ static void check_CUlaunchConfig(void)
 #endif
 }
 
+static void check_CUDA_LAUNCH_PARAMS(void)
+{
+#if defined(HAVE_CUDA_LAUNCH_PARAMS) && CUDA_VERSION >= 12040
+	size("CUDA_LAUNCH_PARAMS", sizeof(CUDA_LAUNCH_PARAMS), 56);
+	FIELD(CUDA_LAUNCH_PARAMS, function, 0, 8);
+	FIELD(CUDA_LAUNCH_PARAMS, gridDimX, 8, 4);
+	FIELD(CUDA_LAUNCH_PARAMS, gridDimY, 12, 4);
+	FIELD(CUDA_LAUNCH_PARAMS, gridDimZ, 16, 4);
+	FIELD(CUDA_LAUNCH_PARAMS, blockDimX, 20, 4);
+	FIELD(CUDA_LAUNCH_PARAMS, blockDimY, 24, 4);
+	FIELD(CUDA_LAUNCH_PARAMS, blockDimZ, 28, 4);
+	FIELD(CUDA_LAUNCH_PARAMS, sharedMemBytes, 32, 4);
+	FIELD(CUDA_LAUNCH_PARAMS, hStream, 40, 8);
+	FIELD(CUDA_LAUNCH_PARAMS, kernelParams, 48, 8);
+#else
+	missing("CUDA_LAUNCH_PARAMS", 12040);
+#endif
+}
+
 static void check_CUtensorMap(void)
 {
 #if defined(HAVE_CUtensorMap) && CUDA_VERSION >= 12040
@@ -3411,6 +3430,7 @@ int main(void)
 	check_CUlaunchAttributeValue();
 	check_CUlaunchAttribute();
 	check_CUlaunchConfig();
+	check_CUDA_LAUNCH_PARAMS();
 	check_CUtensorMap();
 	check_CUDA_MEMCPY2D();
 	check_CUDA_MEMCPY3D();

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A cooperative kernel on several devices: here on the one that a VM has. */
+#include "base/zz_generated_prototypes.h"
+#include "context/handle.h"
+#include "streams/capture.h"
+
+/* CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_{PRE,POST}_LAUNCH_SYNC: on one device they change nothing. */
+#define MULTI_DEVICE_FLAGS 3u
+
+/* The stream says which device and context; default streams can't. */
+static CUresult launch_on(const CUDA_LAUNCH_PARAMS *p)
+{
+	const struct handle *stream = handle_find(HANDLE_STREAM, p->hStream);
+	CUresult result;
+	CUcontext popped;
+
+	if (!stream || !p->function)
+		return CUDA_ERROR_INVALID_HANDLE;
+	result = cuCtxPushCurrent_v2(stream->context);
+	if (result)
+		return result;
+	result = capture_question(p->hStream);
+	if (!result)
+		result = cuLaunchCooperativeKernel(p->function, p->gridDimX, p->gridDimY, p->gridDimZ,
+						   p->blockDimX, p->blockDimY, p->blockDimZ,
+						   p->sharedMemBytes, p->hStream, p->kernelParams);
+	cuCtxPopCurrent_v2(&popped);
+	return result;
+}
+
+EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList, unsigned int numDevices,
+						     unsigned int flags)
+{
+	ENTER();
+	/* Each entry must be on another device. */
+	if (!launchParamsList || numDevices != 1 || (flags & ~MULTI_DEVICE_FLAGS))
+		return CUDA_ERROR_INVALID_VALUE;
+	return launch_on(launchParamsList);
+}
