@@ -10,6 +10,7 @@ typedef int CUsharedconfig;
 typedef int CUexecAffinityType;
 typedef int CUmem_advise;
 typedef int CUmem_range_attribute;
+typedef int CUprocessState;
 
 typedef CUlaunchAttributeValue CUstreamAttrValue;
 

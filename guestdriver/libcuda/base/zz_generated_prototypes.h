@@ -31,6 +31,7 @@ EXPORT CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode);
 EXPORT CUresult cuProfilerStart(void);
 EXPORT CUresult cuProfilerStop(void);
 EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode);
+EXPORT CUresult cuCheckpointProcessGetState(int pid, CUprocessState *state);
 EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active);
 EXPORT CUresult cuDevicePrimaryCtxSetFlags(CUdevice dev, unsigned int flags);
 EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags);
