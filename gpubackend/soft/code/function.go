@@ -65,6 +65,7 @@ type Function struct {
 	attributes
 }
 
+// Owner implements contexts.Owned.
 func (f *Function) Owner() *contexts.Context { return f.Module.Context }
 
 // functionNamed returns a module's function; it is the same each time.

@@ -24,6 +24,7 @@ type link struct {
 	memory, whole *budget.Account
 }
 
+// Owner implements contexts.Owned.
 func (l *link) Owner() *contexts.Context { return l.Context }
 
 func (l *link) close() {

@@ -34,6 +34,7 @@ type Module struct {
 	memory *budget.Account // of the host's
 }
 
+// Owner implements contexts.Owned.
 func (m *Module) Owner() *contexts.Context { return m.Context }
 
 // KernelHeap is the heap of malloc for the module's kernels, nil if no module of the context wants

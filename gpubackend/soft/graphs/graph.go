@@ -84,6 +84,7 @@ type Node struct {
 // anyInner says whether something holds for a graph in the node.
 func (n *Node) anyInner(holds func(*Graph) bool) bool { return slices.ContainsFunc(n.Inner, holds) }
 
+// Find returns the graph of a handle.
 func (x *Graphs) Find(h gpubackend.Graph) (*Graph, gpubackend.Result) {
 	g, ok := handles.Find[*Graph](x.options.Handles, uint64(h))
 	if !ok {
@@ -92,6 +93,7 @@ func (x *Graphs) Find(h gpubackend.Graph) (*Graph, gpubackend.Result) {
 	return g, gpubackend.Success
 }
 
+// FindNode returns the node of a handle.
 func (x *Graphs) FindNode(h gpubackend.GraphNode) (*Node, gpubackend.Result) {
 	n, ok := handles.Find[*Node](x.options.Handles, uint64(h))
 	if !ok {
@@ -115,6 +117,7 @@ func (x *Graphs) FindNodes(g *Graph, list []gpubackend.GraphNode) ([]*Node, gpub
 	return nodes, gpubackend.Success
 }
 
+// HandlesOf returns the handles of nodes.
 func HandlesOf(nodes []*Node) []gpubackend.GraphNode {
 	list := make([]gpubackend.GraphNode, 0, len(nodes))
 	for _, n := range nodes {

@@ -85,6 +85,7 @@ type writer struct {
 	fd     uint32
 }
 
+// Write implements io.Writer.
 func (w writer) Write(text []byte) (int, error) {
 	w.buffer.add(w.fd, text)
 	return len(text), nil

@@ -86,6 +86,7 @@ func AddressOf(b []byte) uint64 {
 	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
 }
 
+// Pointer returns a pointer to an address outside the Go heap.
 func Pointer(addr uint64) unsafe.Pointer {
 	// SAFETY: addr is no address of the Go heap, so the garbage collector has no part in it.
 	return *(*unsafe.Pointer)(unsafe.Pointer(&addr))

@@ -29,6 +29,7 @@ type event struct {
 	nodes   []*graphs.Node
 }
 
+// Owner implements contexts.Owned.
 func (e *event) Owner() *contexts.Context { return e.ctx }
 
 func (x *Streams) event(h gpubackend.Event) (*event, gpubackend.Result) {

@@ -53,6 +53,7 @@ type Stream struct {
 	attributes streamAttributes
 }
 
+// Owner implements contexts.Owned.
 func (s *Stream) Owner() *contexts.Context { return s.ctx }
 
 // Context is the one that the stream is in.

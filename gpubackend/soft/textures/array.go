@@ -49,6 +49,7 @@ type array struct {
 	levels  *mipmappedArray // that it is a level of, nil if none
 }
 
+// Owner implements contexts.Owned.
 func (a *array) Owner() *contexts.Context { return a.Context }
 
 // mipmappedArray is a CUmipmappedArray.
@@ -59,6 +60,7 @@ type mipmappedArray struct {
 	levels  []*array
 }
 
+// Owner implements contexts.Owned.
 func (m *mipmappedArray) Owner() *contexts.Context { return m.Context }
 
 // check says why an array of that description can't be, or Success.

@@ -47,7 +47,10 @@ type surfaceReference struct {
 	array  *array
 }
 
+// Owner implements contexts.Owned.
 func (r *textureReference) Owner() *contexts.Context { return r.Context }
+
+// Owner implements contexts.Owned.
 func (r *surfaceReference) Owner() *contexts.Context { return r.module.Context }
 
 // newTextureReference is one in its first state: a float a texel, read by number, clamped at the
