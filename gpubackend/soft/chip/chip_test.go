@@ -5,6 +5,7 @@ package chip
 import (
 	"testing"
 
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
 
@@ -33,8 +34,9 @@ func TestSnapshot(t *testing.T) {
 		t.Fatalf("snapshot %+v", s.Snapshot)
 	}
 	dev := &s.Device[0]
-	if dev.TotalMemory != id.Memory || dev.Attribute[attributeMultiprocessors] != 3 {
-		t.Errorf("%d bytes, %d multiprocessors", dev.TotalMemory, dev.Attribute[attributeMultiprocessors])
+	if dev.TotalMemory != id.Memory || dev.Attribute[cudaabi.DeviceAttributeMultiprocessorCount] != 3 {
+		t.Errorf("%d bytes, %d multiprocessors", dev.TotalMemory,
+			dev.Attribute[cudaabi.DeviceAttributeMultiprocessorCount])
 	}
 }
 

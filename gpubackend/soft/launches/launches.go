@@ -155,7 +155,8 @@ func (x *Launches) execute(c *contexts.Context, run *simt.Launch) {
 		return
 	}
 	result := gpubackend.LaunchFailed
-	if errors.As(err, &fault) && (gpubackend.Result(fault.Code).Sticky() || fault.Code == simt.CodeOutOfMemory) {
+	if errors.As(err, &fault) && (gpubackend.Result(fault.Code).Sticky() ||
+		fault.Code == cudaabi.ErrorOutOfMemory) {
 		result = gpubackend.Result(fault.Code)
 	}
 	c.Fail(result)

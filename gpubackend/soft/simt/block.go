@@ -4,6 +4,8 @@ package simt
 
 import (
 	"math/bits"
+
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // block is a thread block at work. It belongs to one goroutine.
@@ -129,11 +131,12 @@ func (b *block) deadlock() *Fault {
 	for _, w := range b.warps {
 		if len(w.splits) > 0 {
 			w.pc = w.splits[0].pc
-			w.failAt(firstLane(w.splits[0].mask), CodeLaunchFailed, "all threads of the block wait at barriers")
+			w.failAt(firstLane(w.splits[0].mask), cudaabi.ErrorLaunchFailed,
+				"all threads of the block wait at barriers")
 			return w.fault
 		}
 	}
-	return &Fault{Code: CodeLaunchFailed, Detail: "block without threads"}
+	return &Fault{Code: cudaabi.ErrorLaunchFailed, Detail: "block without threads"}
 }
 
 // ended counts the lanes of m out, which may complete barriers.
@@ -153,7 +156,7 @@ func (b *block) arrive(w *warp, in *inst, m uint32) bool {
 	first := firstLane(m)
 	id := w.lane(op.id, op.idWidth, first)
 	if id >= barriers {
-		w.failAt(first, CodeIllegalInst, "barrier %d", id)
+		w.failAt(first, cudaabi.ErrorIllegalInstruction, "barrier %d", id)
 		return false
 	}
 	bar := &b.barriers[id]

@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"fmt"
 	"math/bits"
+
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // builtinFunc executes a call of a function that the driver provides.
@@ -80,7 +82,7 @@ func builtinFree(w *warp, site *callSite, m uint32) {
 			continue
 		}
 		if heap := w.block.run.Heap; heap == nil || !heap.Free(addr) {
-			w.failAt(lane, CodeLaunchFailed, "free of %#x, which malloc didn't give", addr)
+			w.failAt(lane, cudaabi.ErrorLaunchFailed, "free of %#x, which malloc didn't give", addr)
 			return
 		}
 	}
@@ -92,7 +94,7 @@ func builtinSetConditional(w *warp, site *callSite, m uint32) {
 		lane := firstLane(s)
 		handle, value := w.argument(site.args[0], lane), uint32(w.argument(site.args[1], lane))
 		if set := w.block.run.SetConditional; set == nil || !set(handle, value) {
-			w.failAt(lane, CodeLaunchFailed, "%#x is no conditional handle", handle)
+			w.failAt(lane, cudaabi.ErrorLaunchFailed, "%#x is no conditional handle", handle)
 			return
 		}
 	}
@@ -132,7 +134,7 @@ func builtinAssert(w *warp, site *callSite, m uint32) {
 			w.argument(site.args[2], lane), function, w.block.id, w.tid(uint32(lane)), expr)
 		w.block.run.write(w.block.run.Assert, []byte(message))
 	}
-	w.failAt(firstLane(m), CodeAssert, "assertion failed")
+	w.failAt(firstLane(m), cudaabi.ErrorAssert, "assertion failed")
 }
 
 // builtinPrintf prints for each lane.

@@ -5,6 +5,7 @@ package simt
 import (
 	"math/bits"
 
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 )
 
@@ -173,7 +174,7 @@ func (w *warp) call(in *inst, m uint32) bool {
 		first := firstLane(m)
 		pointer := w.lane(site.pointer, width64, first)
 		if target = w.prog.functionAt(pointer, site); target == nil {
-			w.failAt(first, CodeInvalidPC, "call of address %#x", pointer)
+			w.failAt(first, cudaabi.ErrorInvalidPC, "call of address %#x", pointer)
 			return false
 		}
 		var others uint32
@@ -195,7 +196,8 @@ func (w *warp) enterFunction(fn *function, site *callSite, m uint32) bool {
 	caller := w.frame
 	local := caller.local + caller.fn.localSize
 	if caller.depth >= maxDepth || local+fn.localSize > w.block.run.StackBytes {
-		w.failAt(firstLane(m), CodeLaunchFailed, "stack overflow at depth %d", caller.depth)
+		w.failAt(firstLane(m), cudaabi.ErrorLaunchFailed, "stack overflow at depth %d",
+			caller.depth)
 		return false
 	}
 	var f *frame
@@ -203,7 +205,7 @@ func (w *warp) enterFunction(fn *function, site *callSite, m uint32) bool {
 		f = w.block.worker.callFrame(fn)
 	}
 	if f == nil {
-		w.failAt(firstLane(m), CodeOutOfMemory, "no host memory at depth %d", caller.depth)
+		w.failAt(firstLane(m), cudaabi.ErrorOutOfMemory, "no host memory at depth %d", caller.depth)
 		return false
 	}
 	f.parent, f.site, f.back, f.depth, f.live, f.local = caller, site, w.pc+1, caller.depth+1, m, local

@@ -5,6 +5,8 @@ package simt
 import (
 	"context"
 	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 func TestGridSync(t *testing.T) {
@@ -14,7 +16,7 @@ func TestGridSync(t *testing.T) {
 	a := put(d, make([]int32, 6*n))
 	l := d.launch("gridSync", linear(16), linear(32), a, int32(n))
 	// Outside a cooperative launch there is nothing to synchronise by.
-	wantFault(t, l, CodeLaunchFailed)
+	wantFault(t, l, cudaabi.ErrorLaunchFailed)
 	l.Cooperative = true
 	if err := l.Run(context.Background()); err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 )
 
@@ -50,7 +51,7 @@ func decodeExit(d *decoder, in *ptx.Inst, m *modifiers) error {
 // decodeTrap decodes trap and brkpt.
 func decodeTrap(d *decoder, in *ptx.Inst, m *modifiers) error {
 	d.emit(inst{kind: kindMemory, exec: func(w *warp, in *inst, m uint32) {
-		w.failAt(firstLane(m), CodeLaunchFailed, "trap")
+		w.failAt(firstLane(m), cudaabi.ErrorLaunchFailed, "trap")
 	}})
 	return nil
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 func TestCollatz(t *testing.T) {
@@ -197,7 +199,7 @@ func TestAssert(t *testing.T) {
 	t.Parallel()
 	d := newTest(t, "flow")
 	d.run("failing", 1, 30, int32(30))
-	wantFault(t, d.launch("failing", linear(1), linear(32), int32(31)), CodeAssert)
+	wantFault(t, d.launch("failing", linear(1), linear(32), int32(31)), cudaabi.ErrorAssert)
 	want := "flow.cu:" + "LINE: void failing(int): block: [0,0,0], thread: [31,0,0] Assertion `(int)threadIdx.x < limit && \"too many\"` failed.\n"
 	got := d.assert.String()
 	if i, j := strings.Index(got, ":"), strings.Index(got, ": "); i > 0 && j > i {
@@ -212,14 +214,19 @@ func TestFaults(t *testing.T) {
 	t.Parallel()
 	d := newTest(t, "flow")
 	p := put(d, make([]int32, 64))
-	wantFault(t, d.launch("badAddress", linear(1), linear(32), uint64(0), int32(0)), CodeIllegalAddress)
-	wantFault(t, d.launch("badAddress", linear(1), linear(32), p, int32(1<<28)), CodeIllegalAddress)
-	wantFault(t, d.launch("badAddress", linear(1), linear(32), p+2, int32(0)), CodeMisaligned)
-	wantFault(t, d.launch("badAddress", linear(1), linear(2048), p, int32(0)), CodeInvalidValue)
-	wantFault(t, d.launch("badAddress", linear(0), linear(32), p, int32(0)), CodeInvalidValue)
+	wantFault(t, d.launch("badAddress", linear(1), linear(32), uint64(0), int32(0)),
+		cudaabi.ErrorIllegalAddress)
+	wantFault(t, d.launch("badAddress", linear(1), linear(32), p, int32(1<<28)),
+		cudaabi.ErrorIllegalAddress)
+	wantFault(t, d.launch("badAddress", linear(1), linear(32), p+2, int32(0)),
+		cudaabi.ErrorMisalignedAddress)
+	wantFault(t, d.launch("badAddress", linear(1), linear(2048), p, int32(0)),
+		cudaabi.ErrorInvalidValue)
+	wantFault(t, d.launch("badAddress", linear(0), linear(32), p, int32(0)),
+		cudaabi.ErrorInvalidValue)
 	l := d.launch("badAddress", linear(1), linear(32), p, int32(0))
 	l.Params = l.Params[:8]
-	wantFault(t, l, CodeInvalidValue)
+	wantFault(t, l, cudaabi.ErrorInvalidValue)
 }
 
 func TestLocalArray(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // deep is a kernel that calls itself so often, with 400 registers, or ends its threads in the
@@ -53,7 +54,7 @@ func TestRecursionCounts(t *testing.T) {
 	err := dive(t, host, 1, 16000, 0)
 	runtime.ReadMemStats(&after)
 	var fault *Fault
-	if !errors.As(err, &fault) || fault.Code != CodeOutOfMemory {
+	if !errors.As(err, &fault) || fault.Code != cudaabi.ErrorOutOfMemory {
 		t.Errorf("16,000 calls deep: %v", err)
 	}
 	if grown := after.TotalAlloc - before.TotalAlloc; grown > 2*limit {
@@ -97,7 +98,8 @@ func TestFewerBlocksAtATime(t *testing.T) {
 	}
 	l.HostMemory, l.Cooperative = budget.New(one-1), false
 	var fault *Fault
-	if err := l.Run(context.Background()); !errors.As(err, &fault) || fault.Code != CodeOutOfMemory {
+	if err := l.Run(context.Background()); !errors.As(err, &fault) ||
+		fault.Code != cudaabi.ErrorOutOfMemory {
 		t.Errorf("with memory for none: %v", err)
 	}
 }

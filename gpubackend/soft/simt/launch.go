@@ -65,7 +65,7 @@ type Launch struct {
 	// StackBytes bounds a thread's local memory; 0 means DefaultStack.
 	StackBytes uint64
 	// HostMemory is what registers, shared and local memory are taken from while the launch runs; nil: any. Where it is short,
-	// fewer blocks run at a time; a launch or call that it has nothing for fails with CodeOutOfMemory.
+	// fewer blocks run at a time; a launch or call that it has nothing for fails with cudaabi.ErrorOutOfMemory.
 	HostMemory *budget.Budget
 	// Stats, when not nil, is filled in by Run.
 	Stats *Stats
@@ -80,22 +80,6 @@ type Stats struct {
 	// Instructions counts per warp, ThreadInstructions per active lane.
 	Instructions, ThreadInstructions uint64
 }
-
-// Codes of faults: CUDA's error codes.
-const (
-	CodeInvalidValue     = 1
-	CodeOutOfMemory      = 2
-	CodeIllegalAddress   = 700
-	CodeOutOfResources   = 701
-	CodeTimeout          = 702
-	CodeAssert           = 710
-	CodeHardwareStack    = 714
-	CodeIllegalInst      = 715
-	CodeMisaligned       = 716
-	CodeInvalidAddrSpace = 717
-	CodeInvalidPC        = 718
-	CodeLaunchFailed     = 719
-)
 
 // A Fault is what went wrong in a kernel or with its launch.
 type Fault struct {

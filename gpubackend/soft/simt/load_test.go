@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 )
 
@@ -71,7 +72,7 @@ func TestVanishedMemory(t *testing.T) {
 	d := newTest(t, "basic")
 	l := d.launch("vectorAdd", linear(4), linear(64), uint64(0x200000000000), uint64(0x200000000000), uint64(0x200000000000), int32(256))
 	l.Memory = vanished{}
-	wantFault(t, l, CodeIllegalAddress)
+	wantFault(t, l, cudaabi.ErrorIllegalAddress)
 }
 
 func TestKernelInfo(t *testing.T) {

@@ -2,6 +2,8 @@
 
 package simt
 
+import "github.com/paracuda/paracuda/gpubackend/cudaabi"
+
 // execute runs the current split until it ends, waits, or meets another one. It
 // reports true when the turn of the warp is over.
 func (w *warp) execute() bool {
@@ -123,7 +125,7 @@ func (w *warp) control(in *inst, m uint32) bool {
 		w.fair = true
 		return false
 	}
-	w.failAt(firstLane(m), CodeIllegalInst, "instruction of unknown kind")
+	w.failAt(firstLane(m), cudaabi.ErrorIllegalInstruction, "instruction of unknown kind")
 	return false
 }
 
@@ -140,7 +142,7 @@ func (w *warp) branchIndex(in *inst, m uint32) bool {
 			}
 		}
 		if index >= uint64(len(targets)) {
-			w.failAt(lane, CodeInvalidPC, "branch index %d of %d", index, len(targets))
+			w.failAt(lane, cudaabi.ErrorInvalidPC, "branch index %d of %d", index, len(targets))
 			return false
 		}
 		w.push(split{pc: targets[index], mask: same, frame: w.frame})

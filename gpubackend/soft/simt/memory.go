@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 )
 
@@ -105,7 +106,7 @@ func (w *warp) locateAt(a uint32, aw width, off uint64, space ptx.Space, m uint3
 // resolve turns a generic address into one of this process; 0 after a fault.
 func (w *warp) resolve(at uint64, lane int, n uint64, write bool) uintptr {
 	if at&(n-1) != 0 {
-		w.failAt(lane, CodeMisaligned, "misaligned address %#x for %d bytes", at, n)
+		w.failAt(lane, cudaabi.ErrorMisalignedAddress, "misaligned address %#x for %d bytes", at, n)
 		return 0
 	}
 	off := at & (1<<windowShift - 1)
@@ -134,7 +135,8 @@ func (w *warp) resolve(at uint64, lane int, n uint64, write bool) uintptr {
 			return w.block.run.paramBase + uintptr(off)
 		}
 	}
-	w.failAt(lane, CodeIllegalAddress, "illegal address %#x for %s of %d bytes", at, accessName(write), n)
+	w.failAt(lane, cudaabi.ErrorIllegalAddress, "illegal address %#x for %s of %d bytes", at,
+		accessName(write), n)
 	return 0
 }
 

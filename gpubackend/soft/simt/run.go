@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 )
 
@@ -80,7 +81,8 @@ func (l *Launch) run(ctx context.Context) error {
 	defer stopped()
 	workers := r.admit()
 	if workers == 0 {
-		return &Fault{Code: CodeOutOfMemory, Starved: true, Detail: fmt.Sprintf("no host memory for kernel %s", l.Kernel.Name)}
+		return &Fault{Code: cudaabi.ErrorOutOfMemory, Starved: true,
+			Detail: fmt.Sprintf("no host memory for kernel %s", l.Kernel.Name)}
 	}
 	var wg sync.WaitGroup
 	for range workers {
@@ -101,7 +103,7 @@ func (l *Launch) run(ctx context.Context) error {
 }
 
 func invalid(format string, args ...any) error {
-	return &Fault{Code: CodeInvalidValue, Detail: fmt.Sprintf(format, args...)}
+	return &Fault{Code: cudaabi.ErrorInvalidValue, Detail: fmt.Sprintf(format, args...)}
 }
 
 // prepare checks the launch and fills in what it leaves out.
@@ -147,7 +149,8 @@ func (l *Launch) prepare() (*launchRun, error) {
 		r.StackBytes = DefaultStack
 	}
 	if r.fn.localSize > r.StackBytes {
-		return nil, &Fault{Code: CodeOutOfResources, Detail: fmt.Sprintf("%d bytes of local memory", r.fn.localSize)}
+		return nil, &Fault{Code: cudaabi.ErrorLaunchOutOfResources,
+			Detail: fmt.Sprintf("%d bytes of local memory", r.fn.localSize)}
 	}
 	return r, nil
 }
@@ -203,7 +206,8 @@ func (r *launchRun) work() {
 			if !ok {
 				panic(p)
 			}
-			r.fail(&Fault{Code: CodeIllegalAddress, Detail: fmt.Sprintf("memory at %#x vanished", err.Addr())})
+			r.fail(&Fault{Code: cudaabi.ErrorIllegalAddress,
+				Detail: fmt.Sprintf("memory at %#x vanished", err.Addr())})
 		}
 	}()
 	k.cache.memory = r.Memory

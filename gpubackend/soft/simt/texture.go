@@ -5,6 +5,7 @@ package simt
 import (
 	"math"
 
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 )
 
@@ -142,12 +143,13 @@ func (w *warp) texture(number uint64, lane int) *Texture {
 		t = run.Objects.Texture(number)
 	}
 	if t == nil {
-		w.failAt(lane, CodeIllegalAddress, "unknown texture %#x", number)
+		w.failAt(lane, cudaabi.ErrorIllegalAddress, "unknown texture %#x", number)
 		return nil
 	}
 	for i := range t.Levels {
 		if m := &t.Levels[i]; !w.cache.covers(m.Base, m.extent(t.texelBytes()), false) {
-			w.failAt(lane, CodeIllegalAddress, "texture %#x of memory that isn't there", number)
+			w.failAt(lane, cudaabi.ErrorIllegalAddress, "texture %#x of memory that isn't there",
+				number)
 			return nil
 		}
 	}
@@ -169,11 +171,12 @@ func (w *warp) surface(number uint64, lane int) *Surface {
 		s = run.Objects.Surface(number)
 	}
 	if s == nil {
-		w.failAt(lane, CodeIllegalAddress, "unknown surface %#x", number)
+		w.failAt(lane, cudaabi.ErrorIllegalAddress, "unknown surface %#x", number)
 		return nil
 	}
 	if !w.cache.covers(s.Base, s.extent(s.Texel), true) {
-		w.failAt(lane, CodeIllegalAddress, "surface %#x of memory that isn't there", number)
+		w.failAt(lane, cudaabi.ErrorIllegalAddress, "surface %#x of memory that isn't there",
+			number)
 		return nil
 	}
 	return s

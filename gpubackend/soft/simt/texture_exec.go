@@ -5,6 +5,8 @@ package simt
 import (
 	"math"
 	"math/bits"
+
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
 // results are the lanes of the registers that an instruction writes.
@@ -205,12 +207,13 @@ func (w *warp) locateSurface(in *inst, n int64, m uint32, p *addresses) bool {
 		off, inside, aligned := op.locate(s, &c, i, n)
 		switch {
 		case inside && !aligned:
-			w.failAt(i, CodeMisaligned, "surface access of %d bytes at an address that isn't a multiple", n)
+			w.failAt(i, cudaabi.ErrorMisalignedAddress,
+				"surface access of %d bytes at an address that isn't a multiple", n)
 			return false
 		case inside:
 			p[i] = uintptr(s.Base + off)
 		case op.edge == edgeTrap:
-			w.failAt(i, CodeLaunchFailed, "surface access beyond the edges")
+			w.failAt(i, cudaabi.ErrorLaunchFailed, "surface access beyond the edges")
 			return false
 		}
 	}

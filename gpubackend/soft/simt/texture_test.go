@@ -8,6 +8,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
 )
 
@@ -243,9 +244,10 @@ func TestTextureOfKernel(t *testing.T) {
 		{"reference", 0, []Binding{{Texture: texture}}, []float32{1, 2, 3, 4}, 0},
 		{"reference that isn't bound", 0, nil, make([]float32, 4), 0},
 		{"reference as a number", ReferenceWindow, []Binding{{Texture: texture}}, []float32{1, 2, 3, 4}, 0},
-		{"number of no reference", ReferenceWindow + 2, nil, nil, CodeIllegalAddress},
-		{"surface as a texture", 8, nil, nil, CodeIllegalAddress},
-		{"memory that isn't there", 0, []Binding{{Texture: &gone}}, nil, CodeIllegalAddress},
+		{"number of no reference", ReferenceWindow + 2, nil, nil, cudaabi.ErrorIllegalAddress},
+		{"surface as a texture", 8, nil, nil, cudaabi.ErrorIllegalAddress},
+		{"memory that isn't there", 0, []Binding{{Texture: &gone}}, nil,
+			cudaabi.ErrorIllegalAddress},
 	} {
 		out := put(d, make([]float32, 4))
 		l := d.launch("sample", linear(1), linear(4), test.number, out)
@@ -277,10 +279,10 @@ func TestSurfaceOfKernel(t *testing.T) {
 	}{
 		{"first", 0, board, []uint32{11, 20, 30, 40}, 0},
 		{"last", 12, board, []uint32{11, 20, 30, 41}, 0},
-		{"misaligned", 6, board, nil, CodeMisaligned},
-		{"beyond", 16, board, nil, CodeLaunchFailed},
-		{"before", -4, board, nil, CodeLaunchFailed},
-		{"not bound", 0, nil, nil, CodeIllegalAddress},
+		{"misaligned", 6, board, nil, cudaabi.ErrorMisalignedAddress},
+		{"beyond", 16, board, nil, cudaabi.ErrorLaunchFailed},
+		{"before", -4, board, nil, cudaabi.ErrorLaunchFailed},
+		{"not bound", 0, nil, nil, cudaabi.ErrorIllegalAddress},
 	} {
 		l := d.launch("store", linear(1), linear(1), test.x)
 		l.Bindings = []Binding{{}, {Surface: test.surface}}

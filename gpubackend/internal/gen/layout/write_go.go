@@ -133,6 +133,11 @@ func (d *Description) GoValues() []byte {
 		}
 		b.WriteString(")\n")
 	}
+	b.WriteString("\n// The results of the driver API, which package gpubackend has as a type of their own.\nconst (\n")
+	for _, r := range d.results {
+		fmt.Fprintf(b, "Error%s = %d\n", r.goResult(), r.number)
+	}
+	b.WriteString(")\n")
 	return b.Bytes()
 }
 
