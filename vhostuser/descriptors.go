@@ -114,6 +114,7 @@ func (s *Session) setChannel(fd *FD) {
 
 // ConfigChanged tells the driver that the config space has changed. It never waits: no reply is
 // asked for, since UML's channel can't carry one, and a channel that is full has told it already.
+// It is for devices whose config space changes while they run; no device of this repository's does.
 func (s *Session) ConfigChanged() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/qemu"
 )
 
@@ -25,8 +26,8 @@ const (
 // Virtio ids under which the device is attached when Config names none. Stock
 // QEMU has no name for the first, which is Paracuda's own, and aborts on it.
 const (
-	VirtioID     = 63
-	VirtioIDQEMU = 37
+	VirtioID     = wire.VirtioId
+	VirtioIDQEMU = wire.VirtioIdStock
 )
 
 const defaultKernel = "6.1"

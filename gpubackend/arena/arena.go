@@ -48,7 +48,7 @@ func New(mem []byte) (*Arena, error) {
 	return &Arena{mem: mem}, nil
 }
 
-// Command is a command in the ring: header and words are a copy, Tail is the guest's own memory behind them.
+// Command is a command in the ring: the header and Words are a copy, Body is the guest's own memory.
 type Command struct {
 	wire.Command
 	Words [(commandBuffer - wire.CommandSize) / 8]uint64

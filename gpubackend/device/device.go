@@ -176,7 +176,7 @@ func (d *Device) StartQueue(index int, q vhostuser.QueueConfig) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.mapped == nil {
-		return errors.New("no memory")
+		return fmt.Errorf("start queue %d: the front end has sent no memory table", index)
 	}
 	if index == wire.ControlQueue {
 		return d.startControl(q)

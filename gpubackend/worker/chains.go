@@ -148,7 +148,7 @@ func (q *chains) takeChain(c *virtqueue.Chain) error {
 // readRuns copies and checks the run list behind a header.
 func (q *chains) readRuns(c *virtqueue.Chain, h *wire.ChainHeader) ([]wire.Run, error) {
 	if h.Runs == 0 || h.Runs > wire.RunsPerMap {
-		return nil, fmt.Errorf("%d runs", h.Runs)
+		return nil, fmt.Errorf("run list of %d runs: want 1 to %d", h.Runs, wire.RunsPerMap)
 	}
 	raw := q.scratch(int(h.Runs) * wire.RunSize)
 	if _, err := c.ReadAt(raw, wire.ChainHeaderSize); err != nil {

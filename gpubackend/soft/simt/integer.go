@@ -36,7 +36,7 @@ func integerBounds(t ptx.Type) (least int64, greatest uint64) {
 	return 0, ^uint64(0) >> (64 - n)
 }
 
-// saturate clamps the exact value x to signed 32 bits.
+// saturate32 clamps the exact value x to signed 32 bits.
 func saturate32(x int64) uint64 { return uint64(max(min(x, 1<<31-1), -1<<31)) }
 
 // integerBinary makes the scalar function of a two-operand integer operation.

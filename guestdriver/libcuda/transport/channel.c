@@ -21,6 +21,8 @@ static struct {
 	unsigned awaiting;	/* how many want no call delayed */
 } state;
 
+enum { SLOT_WORDS = sizeof(((struct paracuda_slot *)0)->word) / sizeof(uint64_t) };
+
 _Static_assert(sizeof(struct paracuda_slot) == PARACUDA_SLOT_BYTES, "slot");
 
 int channel_open(void)
@@ -202,7 +204,7 @@ CUresult channel_wait(struct ticket *t, uint64_t *out, unsigned outs)
 	result = slot->result;
 	words = slot->words;
 	for (unsigned i = 0; i < outs; i++)
-		out[i] = i < words && i < 30 ? slot->word[i] : 0;
+		out[i] = i < words && i < SLOT_WORDS ? slot->word[i] : 0;
 	slot_end(t->slot);
 	output_drain();
 	if (result < 0)
