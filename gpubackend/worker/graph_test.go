@@ -3,11 +3,14 @@
 package worker
 
 import (
+	"encoding/binary"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/soft"
+	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/graphs"
 )
 
@@ -106,4 +109,69 @@ func TestGraphHandlesAreBounded(t *testing.T) {
 	}
 	r.want(t, 0, gpubackend.OpGraphDestroy, last)
 	r.want(t, 0, gpubackend.OpGraphClone, g)
+}
+
+// addChild adds a copy of a graph as a node of another one.
+func (r *rig) addChild(t *testing.T, graph, child uint64) uint64 {
+	t.Helper()
+	ref, bytes := r.given((&command.NodeGraph{Graph: child}).Append(nil))
+	return r.want(t, 0, gpubackend.OpGraphAddNode, graph, 0, 0, 0, 0, ref, bytes, 0, 0)
+}
+
+// childOf reads a node's child graph.
+func (r *rig) childOf(t *testing.T, node uint64) uint64 {
+	t.Helper()
+	r.want(t, 0, gpubackend.OpGraphNodeGet, node, bulk, 8*command.NodeGraphWords)
+	n, ok := command.DecodeNodeGraph(r.mem[wire.Bulk:])
+	if !ok {
+		t.Fatal("the node has no child graph")
+	}
+	return n.Graph
+}
+
+// TestChildGraphsDieWithTheirNode: the driver may give the address of a child graph that is gone to another graph, which must not be
+// taken for the child.
+func TestChildGraphsDieWithTheirNode(t *testing.T) {
+	r := onSoft(t)
+	inner, outer := r.want(t, 0, gpubackend.OpGraphCreate, 0), r.want(t, 0, gpubackend.OpGraphCreate, 0)
+	ref, bytes := r.given((&command.NodeEmpty{}).Append(nil))
+	r.want(t, 0, gpubackend.OpGraphAddNode, inner, 0, 0, 0, 0, ref, bytes, 0, 0)
+	middle := r.want(t, 0, gpubackend.OpGraphCreate, 0)
+	r.addChild(t, middle, inner)
+	var children []uint64
+	add := func() uint64 {
+		node := r.addChild(t, outer, middle)
+		child := r.childOf(t, node)
+		if r.want(t, 0, gpubackend.OpGraphGetNodes, child, bulk, 8) != 1 {
+			t.Fatal("the child has another number of nodes")
+		}
+		grandchild := r.childOf(t, binary.LittleEndian.Uint64(r.mem[wire.Bulk:]))
+		children = append(children, child, grandchild)
+		return node
+	}
+	r.want(t, 0, gpubackend.OpGraphDestroyNode, add())
+	add()
+	r.want(t, 0, gpubackend.OpGraphDestroy, outer)
+	for i, child := range children {
+		if _, ok := r.objects.Lookup(object.Graph, child); ok {
+			t.Errorf("child %d is known still", i)
+		}
+	}
+	r.want(t, 0, gpubackend.OpGraphDestroy, middle)
+	r.want(t, 0, gpubackend.OpGraphDestroy, inner)
+	if n := r.graphs.Names(); n != 0 {
+		t.Errorf("%d names are left", n)
+	}
+}
+
+// TestNodeFoundInACloneIsTheClones: it outlives the graph that it was copied from.
+func TestNodeFoundInACloneIsTheClones(t *testing.T) {
+	r := onSoft(t)
+	g := r.want(t, 0, gpubackend.OpGraphCreate, 0)
+	ref, bytes := r.given((&command.NodeEmpty{}).Append(nil))
+	node := r.want(t, 0, gpubackend.OpGraphAddNode, g, 0, 0, 0, 0, ref, bytes, 0, 0)
+	clone := r.want(t, 0, gpubackend.OpGraphClone, g)
+	found := r.want(t, 0, gpubackend.OpGraphNodeFindInClone, node, clone)
+	r.want(t, 0, gpubackend.OpGraphDestroy, g)
+	r.want(t, 0, gpubackend.OpGraphNodeGetType, found)
 }

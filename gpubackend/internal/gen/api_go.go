@@ -208,7 +208,7 @@ func dispatchAnswer(b *bytes.Buffer, f function) {
 		case "oh":
 			fmt.Fprintf(b, "c.Answer(f.Graphs.Name%ss(b%d.Bytes, p%d, %s))\n", p.of.goName, i, i, parent(f))
 		case "on":
-			fmt.Fprintf(b, "c.Answer(f.Graphs.EncodeNode(b%d.Bytes, p%d))\n", i, i)
+			fmt.Fprintf(b, "c.Answer(f.Graphs.EncodeNode(b%d.Bytes, p%d, c.Word(0)))\n", i, i)
 		case "o":
 			if p.of.graph {
 				fmt.Fprintf(b, "c.Answer(f.Graphs.Name%s(p%d, %s))\n", p.of.goName, i, parent(f))
@@ -248,22 +248,26 @@ func (k *kind) adder() string {
 	return "Add"
 }
 
-// parent is the guest handle of the object that a new one lives and dies with: its first handle parameter,
-// else the current context.
+// parent is the guest handle of the object that a new one lives and dies with: a graph, if one is given, or else its first
+// handle parameter, else the current context.
 func parent(f function) string {
 	if f.orphan {
 		return "0"
 	}
-	word := 0
+	word, first := 0, -1
 	for _, p := range f.params {
+		if p.code == "h" && (first < 0 || p.of.goName == "Graph") {
+			first = word
+		}
 		switch {
-		case p.code == "h":
-			return fmt.Sprintf("c.Word(%d)", word)
-		case p.word():
+		case p.code == "h" || p.word():
 			word++
 		case p.buffer():
 			word += 2
 		}
+	}
+	if first >= 0 {
+		return fmt.Sprintf("c.Word(%d)", first)
 	}
 	if f.own {
 		return "uint64(c.Context)"

@@ -28,7 +28,7 @@ type Kernels interface {
 type Graphs interface {
 	FindGraphNodes(c *call.Call, i int) ([]gpubackend.GraphNode, gpubackend.Result)
 	DecodeNode(c *call.Call, i int) (*gpubackend.Node, gpubackend.Result)
-	EncodeNode(to []byte, n *gpubackend.Node) uint64
+	EncodeNode(to []byte, n *gpubackend.Node, handle uint64) uint64
 	NameGraph(g gpubackend.Graph, parent uint64) uint64
 	NameGraphs(to []byte, graphs []gpubackend.Graph, of uint64) uint64
 	NameGraphNode(n gpubackend.GraphNode, of uint64) uint64

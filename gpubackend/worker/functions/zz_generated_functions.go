@@ -1406,7 +1406,7 @@ func (f *Functions) runGraphNodeGet(c *call.Call) gpubackend.Result {
 	}
 	defer b1.Done()
 	p1, result := f.Driver.GraphNodeGet(p0)
-	c.Answer(f.Graphs.EncodeNode(b1.Bytes, p1))
+	c.Answer(f.Graphs.EncodeNode(b1.Bytes, p1, c.Word(0)))
 	return result
 }
 
@@ -1432,7 +1432,7 @@ func (f *Functions) runGraphNodeFindInClone(c *call.Call) gpubackend.Result {
 		return bad
 	}
 	p0, result := f.Driver.GraphNodeFindInClone(p1, p2)
-	c.Answer(f.Graphs.NameGraphNode(p0, c.Word(0)))
+	c.Answer(f.Graphs.NameGraphNode(p0, c.Word(1)))
 	return result
 }
 

@@ -41,15 +41,17 @@ type Graphs struct {
 	Config
 	graph    map[gpubackend.Graph]uint64
 	node     map[gpubackend.GraphNode]uint64
-	recent   uint64 // the last graph that was named: that of the nodes that are named next
-	full     bool   // the call at hand found no room for a name
+	child    map[uint64]uint64 // the child graph of a node, which dies with it: both by handle
+	recent   uint64            // the last graph that was named: that of the nodes that are named next
+	full     bool              // the call at hand found no room for a name
 	captures captures
 }
 
 // New returns Graphs without a name.
 func New(c Config) *Graphs {
 	return &Graphs{
-		Config: c, graph: map[gpubackend.Graph]uint64{}, node: map[gpubackend.GraphNode]uint64{}, captures: captures{},
+		Config: c, graph: map[gpubackend.Graph]uint64{}, node: map[gpubackend.GraphNode]uint64{}, child: map[uint64]uint64{},
+		captures: captures{},
 	}
 }
 

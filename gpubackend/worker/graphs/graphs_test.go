@@ -101,7 +101,7 @@ func TestNodesComeBackAsTheyWent(t *testing.T) {
 			continue
 		}
 		got := make([]byte, len(want)+16)
-		if size := r.EncodeNode(got, n); size != uint64(len(want)) || !bytes.Equal(got[:size], want) {
+		if size := r.EncodeNode(got, n, 0); size != uint64(len(want)) || !bytes.Equal(got[:size], want) {
 			t.Errorf("%s: %d bytes, %x, want %x", name, size, got, want)
 		}
 	}

@@ -47,6 +47,16 @@ func (s *Graphs) NameGraph(g gpubackend.Graph, parent uint64) uint64 {
 	return h
 }
 
+// nameChild gives the child graph of a node its handle. The driver ends it with the node or the node's graph, and gives its address to
+// others then.
+func (s *Graphs) nameChild(g gpubackend.Graph, node uint64) uint64 {
+	h := s.NameGraph(g, s.Objects.Parent(node))
+	if _, ok := s.Objects.Lookup(object.GraphNode, node); ok && h != 0 {
+		s.child[node] = h
+	}
+	return h
+}
+
 // NameGraphNode gives a node its handle. of is its graph, another node of that, or else the graph was named just before.
 func (s *Graphs) NameGraphNode(n gpubackend.GraphNode, of uint64) uint64 {
 	if n == 0 {
@@ -99,10 +109,28 @@ func (s *Graphs) ForgetGraphNode(handle uint64) {
 	native, _ := s.Objects.Lookup(object.GraphNode, handle)
 	delete(s.node, gpubackend.GraphNode(native))
 	s.Objects.Remove(handle)
+	if s.child[handle] != 0 {
+		s.sweepGraphs()
+	}
+}
+
+// sweepChildren removes the child graphs of nodes that are gone, which may have such nodes, too.
+func (s *Graphs) sweepChildren() {
+	for again := true; again; {
+		again = false
+		for n, child := range s.child {
+			if _, ok := s.Objects.Lookup(object.GraphNode, n); !ok {
+				delete(s.child, n)
+				s.Objects.Remove(child)
+				again = true
+			}
+		}
+	}
 }
 
 // sweepGraphs drops the names of graphs and nodes that are gone.
 func (s *Graphs) sweepGraphs() {
+	s.sweepChildren()
 	for g, h := range s.graph {
 		if _, ok := s.Objects.Lookup(object.Graph, h); !ok {
 			delete(s.graph, g)

@@ -133,18 +133,18 @@ func (s *Graphs) conditionalNode(_ *call.Call, n *gpubackend.Node, r command.Nod
 	return gpubackend.Success
 }
 
-// EncodeNode puts a node's record into the guest's buffer, as much as it takes, and returns its size.
-func (s *Graphs) EncodeNode(to []byte, n *gpubackend.Node) uint64 {
+// EncodeNode puts the record of the node that has a handle into the guest's buffer, as much as it takes, and returns its size.
+func (s *Graphs) EncodeNode(to []byte, n *gpubackend.Node, handle uint64) uint64 {
 	if n == nil {
 		return 0
 	}
-	b := s.nodeRecord(n).Append(nil)
+	b := s.nodeRecord(n, handle).Append(nil)
 	copy(to, b)
 	return uint64(len(b))
 }
 
 // nodeRecord is the record of a node, with the guest's handles.
-func (s *Graphs) nodeRecord(n *gpubackend.Node) interface{ Append([]byte) []byte } {
+func (s *Graphs) nodeRecord(n *gpubackend.Node, handle uint64) interface{ Append([]byte) []byte } {
 	switch n.Type {
 	case gpubackend.NodeKernel:
 		l := &n.Launch
@@ -162,7 +162,7 @@ func (s *Graphs) nodeRecord(n *gpubackend.Node) interface{ Append([]byte) []byte
 	case gpubackend.NodeHost:
 		return &command.NodeHost{Token: n.Token}
 	case gpubackend.NodeGraph:
-		return &command.NodeGraph{Graph: s.NameGraph(n.Child, 0)}
+		return &command.NodeGraph{Graph: s.nameChild(n.Child, handle)}
 	case gpubackend.NodeEventWait:
 		return &command.NodeEventWait{Event: s.Objects.Existing(object.Event, uint64(n.Event))}
 	case gpubackend.NodeEventRecord:
