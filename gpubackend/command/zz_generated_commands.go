@@ -399,7 +399,7 @@ type HostRegister struct {
 	Map     uint64 // id of the chain
 	Address uint64 // the guest's own
 	Bytes   uint64
-	More    uint64 // the range that begins where this one ends is to follow: the driver gets to know them as one, with the last
+	More    uint64 // the next range, which begins where this one ends, follows: all become one registration
 }
 
 // HostRegisterWords is how many words HostRegister has before its tails.

@@ -124,7 +124,7 @@ const (
 	ControlClose    = 3 // stop it; when this completes every chain of the channel has been returned
 	ControlExport   = 4 // an object that the channel's worker offers becomes a handle of the driver's, which outlives the channel
 	ControlImport   = 5 // the channel's worker is given the object of a handle
-	ControlRelease  = 6 // a handle is of no use any more
+	ControlRelease  = 6 // nothing in the guest refers to a handle any more
 	ControlSettings = 7 // answered once the settings' sequence is not that of the request
 	ControlPing     = 8 // answered at once: a sign of life
 )

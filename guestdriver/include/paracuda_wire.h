@@ -48,7 +48,7 @@ enum paracuda_control {
 	PARACUDA_CONTROL_CLOSE = 3, /* stop it; when this completes every chain of the channel has been returned */
 	PARACUDA_CONTROL_EXPORT = 4, /* an object that the channel's worker offers becomes a handle of the driver's, which outlives the channel */
 	PARACUDA_CONTROL_IMPORT = 5, /* the channel's worker is given the object of a handle */
-	PARACUDA_CONTROL_RELEASE = 6, /* a handle is of no use any more */
+	PARACUDA_CONTROL_RELEASE = 6, /* nothing in the guest refers to a handle any more */
 	PARACUDA_CONTROL_SETTINGS = 7, /* answered once the settings' sequence is not that of the request */
 	PARACUDA_CONTROL_PING = 8, /* answered at once: a sign of life */
 };

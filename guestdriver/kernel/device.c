@@ -21,7 +21,7 @@ void paracuda_device_put(struct paracuda_device *dev)
 	kref_put(&dev->ref, paracuda_device_release);
 }
 
-/* The device is of no use any more: resets it, from any context. */
+/* Resets the device, which can't be used after that. From any context. */
 void paracuda_fail(struct paracuda_device *dev)
 {
 	unsigned long flags;

@@ -18,8 +18,9 @@
 #define PARACUDA_AGAIN		4	/* more was returned than fits in one go, or no memory */
 
 /*
- * Descriptors that are kept free, of which a chain takes one, as it is indirect: for EVENT should
- * memory for an indirect one lack, and for copies, which need some to go on, from maps that stay.
+ * Descriptors that are kept free. A chain is indirect and takes one, but an EVENT chain takes more
+ * when there is no memory for an indirect table. Copies need some to go on, so maps that stay don't
+ * take the last ones.
  */
 #define PARACUDA_KEEP_EVENT	2
 #define PARACUDA_KEEP_COPIES	16U

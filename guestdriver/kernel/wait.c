@@ -127,9 +127,9 @@ int paracuda_wait(struct paracuda_channel *ch, struct paracuda_ioctl_wait __user
 }
 
 /*
- * Whether something else is to run on this processor, or has since this thread had been switched
- * away from so often: a preemptible kernel doesn't wait to be asked. Until the next tick a lazy one
- * says apart that something is to run.
+ * Whether another thread wants this processor, or has had it: `switches` is how often this thread
+ * had been switched away from before, since a preemptible kernel switches without asking. A kernel
+ * with lazy preemption has a flag of its own for a thread that can wait until the next tick.
  */
 static bool paracuda_contended(unsigned long switches)
 {
@@ -156,8 +156,8 @@ static u64 paracuda_spin_time(u64 asked)
 }
 
 /*
- * Polls in the kernel, which knows whether something else is to run. In User Mode Linux, where a
- * process runs one thread at a time, the others can go on meanwhile.
+ * Polls in the kernel, which knows whether another thread wants the processor. In User Mode Linux,
+ * where a process runs one thread at a time, the others can go on meanwhile.
  */
 int paracuda_spin(struct paracuda_channel *ch, struct paracuda_ioctl_wait __user *user)
 {

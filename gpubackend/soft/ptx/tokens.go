@@ -10,8 +10,8 @@ import (
 )
 
 // tokens are those of a text, read one after the other: the current one and the next are known.
-// After an error, whether of the text or because there is no memory for what it describes, there
-// are none any more.
+// After an error there are no more tokens, whether the text is wrong or there is no memory for what
+// it describes.
 type tokens struct {
 	lexer *ptxlex.Lexer
 	at    [2]ptxlex.Token

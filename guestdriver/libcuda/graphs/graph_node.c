@@ -44,7 +44,7 @@ static bool allocates(const CUgraphNodeParams *p)
 	       (p->type == CU_GRAPH_NODE_TYPE_GRAPH && graph_has_memory(number_of(p->graph.graph)));
 }
 
-/* The driver looks at a child before it looks at the graph that it is to be in, and at what it comes after. */
+/* The driver checks a child graph first, then the graph that gets it, and what it depends on. */
 static CUresult check_child(CUgraph graph, const CUgraphNode *after, size_t n, const CUgraphNodeParams *p)
 {
 	bool null = !graph;

@@ -23,7 +23,7 @@ struct pins {
 	unsigned registrations_count;
 	unsigned users;
 	bool owned;		/* the memory that they were made for is there: all pages are in use */
-	unsigned kept;		/* FIRST, LAST: otherwise these are. To the worker the others are none any more */
+	unsigned kept;		/* FIRST, LAST: all that is left pinned, once the worker let go of the rest */
 	bool writable;
 	struct context *context;
 };
@@ -40,7 +40,7 @@ static bool add_registration(struct registration **list, unsigned *count, const 
 	return true;
 }
 
-/* Registers a piece; with `more`, the worker waits for the next before its driver gets to know them, as one. */
+/* Registers a piece. With `more` the next piece follows: the worker registers them as one range. */
 static CUresult register_piece(struct pins *p, uint64_t base, uint64_t bytes, bool more)
 {
 	struct registration g = { .base = base, .bytes = bytes };

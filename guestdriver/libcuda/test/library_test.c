@@ -349,7 +349,7 @@ static void printed(void)
 	close(saved);
 }
 
-/* How long is polled for an answer: as the policy has it, but no longer than a context wants that is to block. */
+/* How long a thread polls for an answer: as the policy says, but less in a context that blocks. */
 static void polling(void)
 {
 	static const struct {
