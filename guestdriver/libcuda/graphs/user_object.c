@@ -58,7 +58,8 @@ EXPORT CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn
 	struct user_object *o;
 
 	ENTER();
-	if (!object_out || !destroy_function || !initialRefcount || initialRefcount > INT_MAX || flags != NO_DESTRUCTOR_SYNC)
+	/* Any count but 0 will do here, as with driver 580. */
+	if (!object_out || !destroy_function || !initialRefcount || flags != NO_DESTRUCTOR_SYNC)
 		return CUDA_ERROR_INVALID_VALUE;
 	o = calloc(1, sizeof(*o));
 	if (!o)

@@ -146,11 +146,10 @@ EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flag
 
 	ENTER_CONTEXT();
 	ENTER_SAFE();
-	if (!p || !bytesize || Flags & ~(PORTABLE | DEVICEMAP | WRITECOMBINED | HOST_REGISTER_READ_ONLY) ||
+	/* Memory of a device (4, CU_MEMHOSTREGISTER_IOMEMORY) is nowhere in the guest. */
+	if (!p || !bytesize || Flags & ~(PORTABLE | DEVICEMAP | HOST_REGISTER_READ_ONLY) ||
 	    __builtin_add_overflow(base, bytesize + page - 1, &end))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (Flags & WRITECOMBINED)	/* here it means memory of a device */
-		return CUDA_ERROR_NOT_SUPPORTED;
 	c = context_owner();
 	m = (struct memory){
 		.base = base,

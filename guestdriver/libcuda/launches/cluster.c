@@ -32,9 +32,11 @@ static CUresult ask(question *q, int *answer, CUfunction func, const CUlaunchCon
 	f = function_find(func);
 	if (!f)
 		return CUDA_ERROR_INVALID_HANDLE;
-	for (unsigned i = 0; i < config->numAttrs; i++)
-		if (!launch_attribute(&config->attrs[i]))
-			return CUDA_ERROR_INVALID_VALUE;
+	for (unsigned i = 0; i < config->numAttrs; i++) {
+		result = launch_attribute(&config->attrs[i], context_current()->device);
+		if (result)
+			return result;
+	}
 	/* The structure begins with the seven words of the shape. */
 	memcpy(bytes, config, offsetof(CUlaunchConfig, sharedMemBytes) + sizeof(config->sharedMemBytes));
 	if (config->numAttrs)

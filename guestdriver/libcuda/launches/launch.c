@@ -198,13 +198,16 @@ EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, u
 /* The attributes of a launch that are sent. */
 static CUresult collect(const CUlaunchConfig *config, CUlaunchAttribute *attributes, unsigned *count)
 {
+	CUresult result;
+
 	if (config->numAttrs && !config->attrs)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < config->numAttrs; i++) {
 		const CUlaunchAttribute *a = &config->attrs[i];
 
-		if (a->id != LAUNCH_UPDATABLE_NODE && !launch_attribute(a))
-			return CUDA_ERROR_INVALID_VALUE;
+		result = a->id == LAUNCH_UPDATABLE_NODE ? CUDA_SUCCESS : launch_attribute(a, context_current()->device);
+		if (result)
+			return result;
 		switch (a->id) {
 		case LAUNCH_IGNORE:
 			break;

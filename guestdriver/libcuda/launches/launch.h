@@ -15,6 +15,7 @@ enum {
 	LAUNCH_CLUSTER = 4,
 	LAUNCH_CLUSTER_POLICY = 5,
 	LAUNCH_PROGRAMMATIC_EVENT = 7,
+	LAUNCH_MEMORY_DOMAIN_MAP = 9,
 	LAUNCH_MEMORY_DOMAIN = 10,
 	LAUNCH_PREFERRED_CLUSTER = 11,
 	LAUNCH_COMPLETION_EVENT = 12,
@@ -45,8 +46,8 @@ void launch_proven(struct description *d, uint64_t proof);
 /* Reads CUDA_LAUNCH_BLOCKING. */
 void launch_init(void);
 
-/* Whether an attribute is one that the driver takes: its error is due at the launch, not later. */
-bool launch_attribute(const CUlaunchAttribute *a);
+/* What the driver finds wrong with an attribute itself: its error is due at the launch, not later. */
+CUresult launch_attribute(const CUlaunchAttribute *a, CUdevice dev);
 
 /* The packed parameters of the `extra` form. */
 CUresult launch_extra(void **extra, const void **data, size_t *bytes);

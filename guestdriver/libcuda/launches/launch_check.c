@@ -29,12 +29,20 @@ CUresult launch_check(const struct shape *s, CUdevice dev)
 		       CUDA_ERROR_INVALID_VALUE;
 }
 
-bool launch_attribute(const CUlaunchAttribute *a)
+static bool is_cluster(const CUlaunchAttribute *a)
 {
-	int value;
+	return a->value.clusterDim.x && a->value.clusterDim.y && a->value.clusterDim.z;
+}
+
+static bool is_known(const CUlaunchAttribute *a, CUdevice dev)
+{
+	int value, domains = device_number(dev, CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT);
+	const uint8_t *byte = (const uint8_t *)&a->value;
 
 	memcpy(&value, &a->value, sizeof(value));
 	switch (a->id) {
+	case LAUNCH_MEMORY_DOMAIN_MAP:	/* two bytes: the domain of the device's own memory, and of others' */
+		return byte[0] < domains && byte[1] < domains;
 	case LAUNCH_CLUSTER_POLICY:
 		return value >= 0 && value <= 2;
 	case LAUNCH_MEMORY_DOMAIN:
@@ -45,6 +53,13 @@ bool launch_attribute(const CUlaunchAttribute *a)
 	default:
 		return is_launch_attribute((uint64_t)(int64_t)a->id);
 	}
+}
+
+CUresult launch_attribute(const CUlaunchAttribute *a, CUdevice dev)
+{
+	if (a->id == LAUNCH_CLUSTER && !is_cluster(a))
+		return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+	return is_known(a, dev) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static int attribute(const struct description *d, int id)

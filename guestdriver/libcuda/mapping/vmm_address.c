@@ -152,7 +152,7 @@ EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 	for (p = &state.first; *p && (*p)->base != ptr;)
 		p = &(*p)->next;
 	r = *p;
-	if (r && size && size <= r->bytes && rounded(size) == r->bytes && !r->mappings)
+	if (r && size == r->bytes && !r->mappings)
 		result = call_cuMemAddressFree(r->base, r->bytes);
 	if (!result) {
 		munmap((void *)(uintptr_t)r->base, r->bytes);

@@ -58,7 +58,7 @@ EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGener
 	CUresult result = CUDA_ERROR_INVALID_VALUE;
 
 	ENTER();
-	if (!size || offset || flags)
+	if (!size || flags)
 		return CUDA_ERROR_INVALID_VALUE;
 	m = calloc(1, sizeof(*m));
 	if (!m)
@@ -70,7 +70,7 @@ EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGener
 	r = vmm_reserved(ptr, size);
 	if (r && m->memory && m->memory->references && !m->memory->tiles) {
 		result = CUDA_ERROR_NOT_SUPPORTED;	/* as with driver 580: a part of memory can't be mapped */
-		if (m->memory->bytes == size)
+		if (!offset && m->memory->bytes == size)
 			result = ptr % VMM_PAGE ? CUDA_ERROR_INVALID_VALUE : map(r, m);
 	}
 	pthread_mutex_unlock(&vmm_lock);

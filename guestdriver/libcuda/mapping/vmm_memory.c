@@ -28,6 +28,9 @@ static CUresult check(const CUmemAllocationProp *prop)
 	if (prop->allocFlags.compressionType > CU_MEM_ALLOCATION_COMP_GENERIC ||
 	    prop->requestedHandleTypes & (HANDLE_TYPE_WIN32 | HANDLE_TYPE_WIN32_KMT))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (prop->allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL &&
+	    (prop->allocFlags.compressionType || prop->requestedHandleTypes))
+		return CUDA_ERROR_INVALID_VALUE;	/* tiles are a process's own, as they are */
 	return prop->requestedHandleTypes & HANDLE_TYPE_FABRIC ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
 }
 

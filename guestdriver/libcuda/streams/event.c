@@ -11,6 +11,7 @@
 #define EVENT_DISABLE_TIMING 2u
 #define EVENT_INTERPROCESS 4u
 #define EVENT_FLAGS 7u
+#define EVENT_CAPTURED (1u << 31)	/* it was recorded while something was captured: it may stand for a point of that */
 #define EVENT_EXTERNAL 1u	/* of a record or a wait: a node of its own in a capture */
 
 EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
@@ -31,14 +32,28 @@ EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
 	return result;
 }
 
+static unsigned flags_of(const struct handle *event)
+{
+	return __atomic_load_n(&event->flags, __ATOMIC_RELAXED);
+}
+
+/* Notes whether an event that is recorded now may stand for a point of a capture. */
+static void note_record(struct handle *event)
+{
+	if (capture_active())
+		__atomic_fetch_or(&event->flags, EVENT_CAPTURED, __ATOMIC_RELAXED);
+	else if (flags_of(event) & EVENT_CAPTURED)
+		__atomic_fetch_and(&event->flags, ~EVENT_CAPTURED, __ATOMIC_RELAXED);
+}
+
 /*
- * Another process may be told of what is done with its event as soon as the call returns: then it must have been done. Other
- * events can wait for their turn.
+ * Another process may be told of what is done with its event as soon as the call returns: then it must have been done. What
+ * stands for a point of a capture is of no use after that, which the driver must say. Other events can wait for their turn.
  */
 static CUresult send(const struct request *r, const struct handle *event, unsigned int flags)
 {
 	/* Whether flags may be used here is the driver's to say. */
-	return flags || event->flags & EVENT_INTERPROCESS ? channel_call(r, NULL, 0) : channel_post(r);
+	return flags || flags_of(event) & (EVENT_INTERPROCESS | EVENT_CAPTURED) ? channel_call(r, NULL, 0) : channel_post(r);
 }
 
 EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
@@ -52,6 +67,7 @@ EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigne
 		return capture_refuse(hStream, CUDA_ERROR_INVALID_HANDLE);
 	if (flags & ~EVENT_EXTERNAL)
 		return capture_refuse(hStream, CUDA_ERROR_INVALID_VALUE);
+	note_record(event);
 	request_cuEventRecordWithFlags(&r, number_of(hEvent), number_of(hStream), flags);
 	return send(&r, event, flags);
 }
@@ -95,12 +111,16 @@ EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUev
 {
 	struct handle *start, *end;
 	uint64_t nanoseconds;
+	unsigned flags;
 	CUresult result;
 
 	ENTER_CONTEXT();
 	start = handle_find(HANDLE_EVENT, hStart);
 	end = handle_find(HANDLE_EVENT, hEnd);
-	if (!pMilliseconds || !start || !end || (start->flags | end->flags) & EVENT_DISABLE_TIMING)
+	if (!pMilliseconds || !start || !end)
+		return CUDA_ERROR_INVALID_HANDLE;
+	flags = flags_of(start) | flags_of(end);
+	if (flags & EVENT_DISABLE_TIMING && !(flags & EVENT_CAPTURED))
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = call_EventElapsed(&nanoseconds, number_of(hStart), number_of(hEnd));
 	if (!result)

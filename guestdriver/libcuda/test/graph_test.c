@@ -47,6 +47,7 @@ static CUgraphExec make(bool with_object)
 
 	CHECK_IS(0, cuGraphCreate(&graph, 0));
 	if (with_object) {
+		CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuUserObjectCreate(&object, NULL, destroy, 0, 1));
 		CHECK_IS(0, cuUserObjectCreate(&object, NULL, destroy, 1, 1));
 		CHECK_IS(0, cuGraphRetainUserObject(graph, object, 1, 1));
 	}

@@ -37,6 +37,7 @@ static void ends_with_its_context(void)
 	CUcontext own;
 	void *host;
 
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemHostRegister_v2(kept, PAGE, 4));
 	CHECK_IS(0, cuMemHostRegister_v2(kept, PAGE, 0));
 	CHECK_IS(0, cuCtxCreate_v2(&own, 0, 0));
 	CHECK_IS(0, cuMemHostRegister_v2(p, PAGE, 0));

@@ -68,6 +68,22 @@ static void few_threads(void)
 	expect(f, 1, 64, 0, 0, true);
 }
 
+/* Attributes are looked at one after another, as the driver does. */
+static void wrong_attributes(void)
+{
+	CUfunction f = function(1024);
+	CUlaunchAttribute a[2] = { { .id = LAUNCH_CLUSTER }, { .id = LAUNCH_CARVEOUT, .value.clusterDim.x = 101 } }, other;
+	CUlaunchConfig c = { .gridDimX = 4, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 32, .blockDimY = 1,
+			     .blockDimZ = 1, .attrs = a, .numAttrs = 2 };
+
+	CHECK_IS(CUDA_ERROR_INVALID_CLUSTER_SIZE, cuLaunchKernelEx(&c, f, none, NULL));
+	other = a[0], a[0] = a[1], a[1] = other;
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernelEx(&c, f, none, NULL));
+	a[0] = (CUlaunchAttribute){ .id = LAUNCH_MEMORY_DOMAIN_MAP, .value.clusterDim.x = 255 << 8 };
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernelEx(&c, f, none, NULL));
+	CHECK_IS(0, cuCtxSynchronize());
+}
+
 static void clusters(void)
 {
 	CUfunction f = function(1024);
@@ -98,5 +114,6 @@ int main(void)
 	ordinary();
 	few_threads();
 	clusters();
+	wrong_attributes();
 	return 0;
 }

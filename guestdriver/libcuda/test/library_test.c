@@ -237,6 +237,7 @@ static void streams_and_events(void)
 	unsigned flags;
 	unsigned long long id, other;
 	int captured;
+	CUgraph graph;
 	float ms;
 
 	CHECK_IS(0, cuStreamCreate(&s, 1));
@@ -254,6 +255,13 @@ static void streams_and_events(void)
 	CHECK_IS(0, cuEventQuery(e));
 	CHECK_IS(0, cuEventElapsedTime(&ms, e, e));
 	CHECK(ms == 1.5f);
+	CHECK_IS(CUDA_ERROR_INVALID_HANDLE, cuEventElapsedTime(&ms, e, f));
+	/* Of what stands for a point of a capture the driver has more to say. */
+	CHECK_IS(0, cuStreamBeginCapture_v2(s, 0));
+	CHECK_IS(0, cuEventRecord(f, s));
+	CHECK_IS(0, cuStreamEndCapture(s, &graph));
+	CHECK_IS(0, cuEventElapsedTime(&ms, e, f));
+	CHECK_IS(0, cuEventRecord(f, s));
 	CHECK_IS(CUDA_ERROR_INVALID_HANDLE, cuEventElapsedTime(&ms, e, f));
 	CHECK_IS(0, cuEventDestroy_v2(e));
 	CHECK_IS(CUDA_ERROR_INVALID_HANDLE, cuEventDestroy_v2(e));

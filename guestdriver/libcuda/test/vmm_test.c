@@ -97,6 +97,7 @@ static void mappings(void)
 	CHECK_IS(handle, again);
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemMap(base + 15 * PAGE, 3 * PAGE, 0, handle, 0));
 	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, cuMemMap(base + 8 * PAGE, PAGE, 0, handle, 0));
+	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, cuMemMap(base + 8 * PAGE, 3 * PAGE, PAGE, handle, 0));
 	CHECK_IS(0, cuMemRelease(handle));
 	CHECK_IS(0, cuMemRelease(handle));
 
@@ -108,6 +109,7 @@ static void mappings(void)
 	CHECK_IS(0, cuMemUnmap(base, PAGE));
 	CHECK_IS(0, cuMemUnmap(base + 3 * PAGE, 3 * PAGE));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemAddressFree(base, 15 * PAGE));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemAddressFree(base, 15 * PAGE + PAGE / 2));
 	CHECK_IS(0, cuMemAddressFree(base, 16 * PAGE));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemAddressFree(base, 16 * PAGE));
 	CHECK_IS(0, cuMemAddressFree(other, PAGE));
@@ -131,6 +133,9 @@ static void shares(void)
 
 	CHECK_IS(0, cuMemCreate(&plain, PAGE, &prop, 0));
 	prop.requestedHandleTypes = 1;
+	prop.allocFlags.usage = 1;	/* tiles are a process's own */
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemCreate(&handle, PAGE, &prop, 0));
+	prop.allocFlags.usage = 0;
 	CHECK_IS(0, cuMemCreate(&handle, PAGE, &prop, 0));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemExportToShareableHandle(&fd, plain, 1, 0));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemExportToShareableHandle(&fd, handle + 7, 1, 0));
