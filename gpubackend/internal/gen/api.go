@@ -16,6 +16,7 @@ type api struct {
 	functions  []function        // cuda.def, in file order
 	sets       []set             // cuda.def, in file order
 	kinds      []*kind           // cuda.def, in file order
+	handles    []string          // cuda.def: kinds that only commands.def has
 	old        map[string]string // older symbols to the newer ones
 	prototypes map[string]string // symbol to C parameter list
 	symbols    []string          // prototypes.tsv, in file order

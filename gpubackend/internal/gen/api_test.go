@@ -40,6 +40,7 @@ func TestFunctionErrors(t *testing.T) {
 		{"unknown kind", thing + "256 call cuThingCreate thing:h.other\n", `:2: cuThingCreate: there is no kind "other"`},
 		{"unknown set", thing + "256 call cuThingCreate flags:u.other\n", ":2: cuThingCreate: there is no set other"},
 		{"a kind twice", thing + thing, `:2: want a new name, a name in Go, and flags: ["thing" "Thing"]`},
+		{"a handle of a kind", thing + "handle thing\n", `:2: want a new name: ["thing"]`},
 		{"a kind's flag", "kind thing Thing loud\n", `:1: thing: unknown flag "loud"`},
 		{"a set twice", "set s bits 1\nset s bits 2\n", `:2: want a new name, bits or of, and numbers: ["s" "bits" "2"]`},
 		{"a set of something", "set s about 1\n", `:1: "about" is neither bits nor of`},

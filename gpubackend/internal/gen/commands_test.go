@@ -57,7 +57,9 @@ func smallAPI() (*api, *wire) {
 			{number: 301, class: "raw", symbol: "cuFew", noctx: true, exact: true},
 			{number: 302, class: "call", symbol: "cuCalled"},
 		},
-		sets: []set{{name: "choice", kind: "of", mask: 6}},
+		sets:    []set{{name: "choice", kind: "of", mask: 6}},
+		kinds:   []*kind{{name: "stream", goName: "Stream"}},
+		handles: []string{"thing"},
 	}
 	w := &wire{decls: []decl{{kind: "enum", name: "op", members: []member{{name: "HELLO", value: 1}}},
 		{kind: "struct", name: "some_struct", members: []member{{typ: "u64"}, {typ: "u64"}}}}}
@@ -112,6 +114,7 @@ func TestCommandErrors(t *testing.T) {
 		{"no name", thing("u64"), "x.def:2: want TYPE NAME"},
 		{"a second field", thing("u64 a", "u64 a"), "x.def:3: a second field a"},
 		{"a handle of nothing", thing("h a"), "x.def:2: a: want h.KIND for a handle"},
+		{"a handle of an unknown kind", thing("h.widget a"), `x.def:2: a: there is no kind "widget"`},
 		{"a number of a kind", thing("u64.stream a"), "x.def:2: a: want h.KIND for a handle"},
 		{"bytes that are no words", thing("u8 a[12]"), "x.def:2: a: bytes come in whole words"},
 		{"an array of halves", thing("u32 a[2]"), "x.def:2: a: no array of u32"},

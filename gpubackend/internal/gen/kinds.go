@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -18,9 +19,23 @@ type kind struct {
 	known        string // function of the library that knows them, "" for its list
 }
 
+// handle reads "NAME": a kind of handle that only commands.def has, and code written by hand.
+func (a *api) handle(f []string) error {
+	if len(f) != 1 || a.names(f[0]) {
+		return fmt.Errorf("want a new name: %q", f)
+	}
+	a.handles = append(a.handles, f[0])
+	return nil
+}
+
+// names says whether there is such a kind of handle.
+func (a *api) names(kind string) bool {
+	return a.kindOf(kind) != nil || slices.Contains(a.handles, kind)
+}
+
 // kind reads "NAME GO-NAME [FLAG...]".
 func (a *api) kind(f []string) error {
-	if len(f) < 2 || a.kindOf(f[0]) != nil {
+	if len(f) < 2 || a.names(f[0]) {
 		return fmt.Errorf("want a new name, a name in Go, and flags: %q", f)
 	}
 	k := &kind{name: f[0], goName: f[1]}

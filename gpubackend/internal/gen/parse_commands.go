@@ -265,6 +265,8 @@ func (p *commandParser) typed(x *field, rest []string) ([]string, error) {
 	switch {
 	case x.typ == "h" && x.kind == "", x.typ != "h" && x.kind != "":
 		return nil, fmt.Errorf("want h.KIND for a handle")
+	case x.typ == "h" && !p.api.names(x.kind):
+		return nil, fmt.Errorf("there is no kind %q", x.kind)
 	case x.typ == "u8" && (x.count == 0 || x.count%8 != 0):
 		return nil, fmt.Errorf("bytes come in whole words")
 	case x.count > 0 && x.typ != "u8" && x.typ != "u64":

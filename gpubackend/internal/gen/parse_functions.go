@@ -19,6 +19,8 @@ func (a *api) function(line string) error {
 		return a.set(f[1:])
 	case f[0] == "kind":
 		return a.kind(f[1:])
+	case f[0] == "handle":
+		return a.handle(f[1:])
 	case f[0] == "old":
 		return a.older(f[1:])
 	case len(f) < 3:
