@@ -28,13 +28,16 @@ func (w *Worker) core() call.Handlers {
 func (w *Worker) steps() call.Steps {
 	return call.Steps{
 		// A context that goes takes its threads' default streams along.
-		gpubackend.OpCtxDestroy:              w.endContext,
-		gpubackend.OpDevicePrimaryCtxReset:   w.endContext,
-		gpubackend.OpDevicePrimaryCtxRelease: w.endContext,
-		gpubackend.OpDevicePrimaryCtxRetain:  w.retainPrimary,
-		gpubackend.OpStreamQuery:             w.queryStream,
-		gpubackend.OpStreamDestroy:           w.endStream,
-		gpubackend.OpEventDestroy:            w.endEvent,
+		gpubackend.OpCtxDestroy: call.Around(command.DecodeCtxDestroy, w.destroyContext),
+		gpubackend.OpDevicePrimaryCtxReset: call.Around(
+			command.DecodeDevicePrimaryCtxReset, w.resetPrimary),
+		gpubackend.OpDevicePrimaryCtxRelease: call.Around(
+			command.DecodeDevicePrimaryCtxRelease, w.releasePrimary),
+		gpubackend.OpDevicePrimaryCtxRetain: call.Around(
+			command.DecodeDevicePrimaryCtxRetain, w.retainPrimary),
+		gpubackend.OpStreamQuery:   w.queryStream,
+		gpubackend.OpStreamDestroy: call.Around(command.DecodeStreamDestroy, w.endStream),
+		gpubackend.OpEventDestroy:  call.Around(command.DecodeEventDestroy, w.endEvent),
 	}
 }
 
@@ -105,12 +108,31 @@ func (w *Worker) runThreadExit(c *call.Call, _ command.ThreadExit) gpubackend.Re
 	return gpubackend.Success
 }
 
-// endContext runs the end of a context and forgets what was in it. A primary context keeps its handle.
-func (w *Worker) endContext(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
-	handle := c.Word(0)
-	if c.Op != gpubackend.OpCtxDestroy {
-		handle, _ = w.contexts.Primary(handle)
-	}
+func (w *Worker) destroyContext(
+	c *call.Call, a command.CtxDestroy, run func(*call.Call) gpubackend.Result,
+) gpubackend.Result {
+	return w.endContext(c, a.Ctx, run)
+}
+
+// releasePrimary and resetPrimary end a device's primary context, which keeps its handle.
+func (w *Worker) releasePrimary(
+	c *call.Call, a command.DevicePrimaryCtxRelease, run func(*call.Call) gpubackend.Result,
+) gpubackend.Result {
+	handle, _ := w.contexts.Primary(a.Dev)
+	return w.endContext(c, handle, run)
+}
+
+func (w *Worker) resetPrimary(
+	c *call.Call, a command.DevicePrimaryCtxReset, run func(*call.Call) gpubackend.Result,
+) gpubackend.Result {
+	handle, _ := w.contexts.Primary(a.Dev)
+	return w.endContext(c, handle, run)
+}
+
+// endContext runs the end of a context and forgets what was in it.
+func (w *Worker) endContext(
+	c *call.Call, handle uint64, run func(*call.Call) gpubackend.Result,
+) gpubackend.Result {
 	w.streams.Forget(handle)
 	w.contexts.LeaveGreen()
 	result := run(c)
@@ -127,10 +149,12 @@ func (w *Worker) endContext(c *call.Call, run func(*call.Call) gpubackend.Result
 }
 
 // retainPrimary remembers which context is whose device's primary one.
-func (w *Worker) retainPrimary(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
+func (w *Worker) retainPrimary(
+	c *call.Call, a command.DevicePrimaryCtxRetain, run func(*call.Call) gpubackend.Result,
+) gpubackend.Result {
 	result := run(c)
 	if result == gpubackend.Success {
-		w.contexts.Retained(c.Word(0), c.Answers()[0])
+		w.contexts.Retained(a.Dev, c.Answers()[0])
 	}
 	return result
 }

@@ -90,8 +90,10 @@ func (w *Worker) whenIdle(c *call.Call, then func() (uint64, gpubackend.Result))
 }
 
 // endStream ends a stream, and endEvent an event and its offer. Other threads may wait for them still.
-func (w *Worker) endStream(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
-	s, _ := w.streams.Find(c, c.Word(0))
+func (w *Worker) endStream(
+	c *call.Call, a command.StreamDestroy, run func(*call.Call) gpubackend.Result,
+) gpubackend.Result {
+	s, _ := w.streams.Find(c, a.HStream)
 	result := run(c)
 	if result == gpubackend.Success {
 		w.graphs.LoseCapture(s)
@@ -100,8 +102,10 @@ func (w *Worker) endStream(c *call.Call, run func(*call.Call) gpubackend.Result)
 	return result
 }
 
-func (w *Worker) endEvent(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
-	e, _ := handles.Event(&w.objects, c.Word(0))
+func (w *Worker) endEvent(
+	c *call.Call, a command.EventDestroy, run func(*call.Call) gpubackend.Result,
+) gpubackend.Result {
+	e, _ := handles.Event(&w.objects, a.HEvent)
 	result := run(c)
 	if result == gpubackend.Success {
 		w.widen(waitEvent, uint64(e))

@@ -15,7 +15,8 @@ func TestFunctionsGolden(t *testing.T) {
 	}
 	for name, got := range map[string][]byte{
 		"driver.go": driverGo(a), "dispatch.go": dispatchGo(a), "driver_calls.go": callsGo(a), "sets.go": setsGo(a),
-		"calls.h": callsC(a), "exports.c": exportsC(a), "variants.c": variantsC(a), "stubs.c": stubsC(a), "procs.c": procsC(a),
+		"steps.go": stepsGo(a),
+		"calls.h":  callsC(a), "exports.c": exportsC(a), "variants.c": variantsC(a), "stubs.c": stubsC(a), "procs.c": procsC(a),
 		"prototypes.h": prototypesC(a), "coverage.md": coverageDoc(a),
 	} {
 		golden(t, "api/"+name, got)

@@ -48,6 +48,7 @@ func apiOutputs(w *wire) ([]output, error) {
 		{"gpubackend/zz_generated_driver.go", driverGo(a)},
 		{"gpubackend/worker/functions/zz_generated_functions.go", dispatchGo(a)},
 		{"gpubackend/cuda/driver/zz_generated_calls.go", callsGo(a)},
+		{"gpubackend/command/zz_generated_steps.go", stepsGo(a)},
 		{"gpubackend/allowed/zz_generated_sets.go", setsGo(a)},
 		{"docs/coverage.md", coverageDoc(a)},
 	}

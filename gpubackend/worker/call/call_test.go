@@ -218,3 +218,34 @@ func TestDecoded(t *testing.T) {
 		t.Errorf("a word too few: %v, %v", result, got)
 	}
 }
+
+// TestAround has a step run for what the decoder takes, and neither it nor the handler for anything
+// else; nothing allocates.
+func TestAround(t *testing.T) {
+	var got command.StreamBeginCapture
+	ran := 0
+	run := func(*Call) gpubackend.Result { ran++; return gpubackend.NotReady }
+	step := Around(command.DecodeStreamBeginCapture, func(
+		c *Call, a command.StreamBeginCapture, run func(*Call) gpubackend.Result,
+	) gpubackend.Result {
+		got = a
+		return run(c)
+	})
+	cmd := arena.Command{N: 2}
+	cmd.Words[0], cmd.Words[1] = 7, 1
+	c := New(nil)
+	c.Start(&cmd)
+	n := testing.AllocsPerRun(10, func() {
+		if r := step(&c, run); r != gpubackend.NotReady {
+			t.Fatalf("result %v", r)
+		}
+	})
+	if n != 0 || got.HStream != 7 || got.Mode != 1 {
+		t.Errorf("%v allocations, got %+v", n, got)
+	}
+	before := ran
+	cmd.N = 1
+	if r := step(&c, run); r != gpubackend.InvalidValue || ran != before {
+		t.Errorf("too few words: result %v, ran %d times more", r, ran-before)
+	}
+}

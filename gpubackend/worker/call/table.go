@@ -34,6 +34,20 @@ type Handlers map[gpubackend.Op]Handler
 // Step is what a part does around another part's handler: run executes that.
 type Step func(c *Call, run func(*Call) gpubackend.Result) gpubackend.Result
 
+// Around is a step that gets the arguments decoded. A command that decode refuses goes no further.
+func Around[A any](
+	decode func(words []uint64, body []byte) (A, bool),
+	step func(c *Call, a A, run func(*Call) gpubackend.Result) gpubackend.Result,
+) Step {
+	return func(c *Call, run func(*Call) gpubackend.Result) gpubackend.Result {
+		a, ok := decode(c.Words(), c.Command.Body)
+		if !ok {
+			return gpubackend.InvalidValue
+		}
+		return step(c, a, run)
+	}
+}
+
 // Steps are those of a part.
 type Steps map[gpubackend.Op]Step
 

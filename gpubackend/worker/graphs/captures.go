@@ -4,6 +4,7 @@ package graphs
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
@@ -11,13 +12,27 @@ import (
 // a capture that fails, be it its own or the guest's: the guest's handle must go with it.
 type captures map[gpubackend.Stream]gpubackend.Graph
 
-// beginCapture begins a capture and notes its graph.
-func (s *Graphs) beginCapture(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
+func (s *Graphs) beginCapture(
+	c *call.Call, a command.StreamBeginCapture, run func(*call.Call) gpubackend.Result,
+) gpubackend.Result {
+	return s.begin(c, a.HStream, run)
+}
+
+func (s *Graphs) beginCaptureToGraph(
+	c *call.Call, a command.StreamBeginCaptureToGraph, run func(*call.Call) gpubackend.Result,
+) gpubackend.Result {
+	return s.begin(c, a.HStream, run)
+}
+
+// begin begins a capture and notes its graph.
+func (s *Graphs) begin(
+	c *call.Call, handle uint64, run func(*call.Call) gpubackend.Result,
+) gpubackend.Result {
 	result := s.bound(c, run)
 	if result != gpubackend.Success {
 		return result
 	}
-	stream, _ := s.Streams.Find(c, c.Word(0))
+	stream, _ := s.Streams.Find(c, handle)
 	if _, _, g, _, r := s.Driver.StreamCaptureInfo(stream, nil); r == gpubackend.Success && g != 0 {
 		s.captures[stream] = g
 	}
@@ -25,8 +40,10 @@ func (s *Graphs) beginCapture(c *call.Call, run func(*call.Call) gpubackend.Resu
 }
 
 // endCapture ends one, unless there is none that may be ended here.
-func (s *Graphs) endCapture(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
-	stream, _ := s.Streams.Find(c, c.Word(0))
+func (s *Graphs) endCapture(
+	c *call.Call, a command.StreamEndCapture, run func(*call.Call) gpubackend.Result,
+) gpubackend.Result {
+	stream, _ := s.Streams.Find(c, a.HStream)
 	result := run(c)
 	switch result {
 	case gpubackend.IllegalState, gpubackend.StreamCaptureUnmatched, gpubackend.StreamCaptureImplicit, gpubackend.InvalidHandle:

@@ -4,6 +4,7 @@ package graphs
 
 import (
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/command"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
@@ -61,9 +62,11 @@ func (s *Graphs) Steps() call.Steps {
 	for _, op := range naming {
 		steps[op] = s.bound
 	}
-	steps[gpubackend.OpStreamBeginCapture] = s.beginCapture
-	steps[gpubackend.OpStreamBeginCaptureToGraph] = s.beginCapture
-	steps[gpubackend.OpStreamEndCapture] = s.endCapture
+	steps[gpubackend.OpStreamBeginCapture] = call.Around(
+		command.DecodeStreamBeginCapture, s.beginCapture)
+	steps[gpubackend.OpStreamBeginCaptureToGraph] = call.Around(
+		command.DecodeStreamBeginCaptureToGraph, s.beginCaptureToGraph)
+	steps[gpubackend.OpStreamEndCapture] = call.Around(command.DecodeStreamEndCapture, s.endCapture)
 	return steps
 }
 

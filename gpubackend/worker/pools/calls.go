@@ -46,7 +46,10 @@ func (s *Pools) Handlers() call.Handlers {
 // Steps are what is done around the handlers of others: memory that pools keep must not be what
 // others lack.
 func (s *Pools) Steps() call.Steps {
-	return call.Steps{gpubackend.OpMemAlloc: s.allocatePlain, gpubackend.OpMemFree: s.freeAny}
+	return call.Steps{
+		gpubackend.OpMemAlloc: call.Around(command.DecodeMemAlloc, s.allocatePlain),
+		gpubackend.OpMemFree:  call.Around(command.DecodeMemFree, s.freeAny),
+	}
 }
 
 func (s *Pools) create(c *call.Call, a command.MemPoolCreate) gpubackend.Result {
@@ -211,10 +214,12 @@ func (s *Pools) giveBack(b *block) {
 }
 
 // freeAny is MemFree of what may be a pool's: the caller has seen to it that nothing uses it.
-func (s *Pools) freeAny(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
-	s.Withdraw(c.Word(0))
-	b := s.live[c.Word(0)]
-	if x := s.shares.takePointer(c.Word(0)); x != nil {
+func (s *Pools) freeAny(
+	c *call.Call, a command.MemFree, run func(*call.Call) gpubackend.Result,
+) gpubackend.Result {
+	s.Withdraw(a.Dptr)
+	b := s.live[a.Dptr]
+	if x := s.shares.takePointer(a.Dptr); x != nil {
 		return s.WhenIdle(c, func() (uint64, gpubackend.Result) { return 0, s.dropPointer(x) })
 	}
 	if b == nil {
@@ -226,16 +231,17 @@ func (s *Pools) freeAny(c *call.Call, run func(*call.Call) gpubackend.Result) gp
 }
 
 // allocatePlain is MemAlloc, which takes from the pools what they don't need when there is no other memory.
-func (s *Pools) allocatePlain(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
+func (s *Pools) allocatePlain(
+	c *call.Call, a command.MemAlloc, run func(*call.Call) gpubackend.Result,
+) gpubackend.Result {
 	result := run(c)
 	if result != gpubackend.OutOfMemory || !s.waiting() {
 		return result
 	}
-	bytes := c.Word(0)
 	c.Unanswer()
 	return s.WhenIdle(c, func() (uint64, gpubackend.Result) {
 		s.Empty()
-		return s.Driver.MemAlloc(bytes)
+		return s.Driver.MemAlloc(a.Bytesize)
 	})
 }
 

@@ -85,11 +85,13 @@ func (s *Sharing) withdrawEvent(handle uint64) {
 
 // Steps are what is done around the handlers of others.
 func (s *Sharing) Steps() call.Steps {
-	return call.Steps{gpubackend.OpEventDestroy: s.endEvent}
+	return call.Steps{gpubackend.OpEventDestroy: call.Around(command.DecodeEventDestroy, s.endEvent)}
 }
 
 // endEvent ends the offer of an event that is destroyed.
-func (s *Sharing) endEvent(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
-	s.withdrawEvent(c.Word(0))
+func (s *Sharing) endEvent(
+	c *call.Call, a command.EventDestroy, run func(*call.Call) gpubackend.Result,
+) gpubackend.Result {
+	s.withdrawEvent(a.HEvent)
 	return run(c)
 }

@@ -11,8 +11,10 @@ import (
 )
 
 // endReference keeps modules' references from being destroyed: they go with their modules.
-func (t *Textures) endReference(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
-	if _, ok := t.Objects.Lookup(object.Module, t.Objects.Parent(c.Word(0))); ok {
+func (t *Textures) endReference(
+	c *call.Call, a command.TexRefDestroy, run func(*call.Call) gpubackend.Result,
+) gpubackend.Result {
+	if _, ok := t.Objects.Lookup(object.Module, t.Objects.Parent(a.HTexRef)); ok {
 		return gpubackend.InvalidValue
 	}
 	return run(c)

@@ -54,7 +54,9 @@ func (t *Textures) Handlers() call.Handlers {
 
 // Steps are what is done around the handlers of others.
 func (t *Textures) Steps() call.Steps {
-	return call.Steps{gpubackend.OpTexRefDestroy: t.endReference}
+	return call.Steps{
+		gpubackend.OpTexRefDestroy: call.Around(command.DecodeTexRefDestroy, t.endReference),
+	}
 }
 
 // resource returns a resource description with the driver's handle in it.

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// stepsGo writes the words of the functions that the worker has steps around, and their decoders.
+func stepsGo(a *api) []byte {
+	b := &bytes.Buffer{}
+	goHeader(b, "command")
+	for _, f := range a.remote() {
+		if f.step {
+			stepDecoder(b, f)
+		}
+	}
+	return b.Bytes()
+}
+
+// stepDecoder writes one of them. Parameters that only the answer has are left out.
+func stepDecoder(b *bytes.Buffer, f function) {
+	fields, reads, word := &bytes.Buffer{}, &bytes.Buffer{}, 0
+	for _, p := range f.params {
+		name := strings.ToUpper(p.name[:1]) + p.name[1:]
+		switch {
+		case p.word():
+			fmt.Fprintf(fields, "%s uint64\n", name)
+			fmt.Fprintf(reads, "c.%s = words[%d]\n", name, word)
+			word++
+		case p.buffer():
+			fmt.Fprintf(fields, "%s Buffer\n", name)
+			fmt.Fprintf(reads, "c.%s = NewBuffer(words[%d], words[%d])\n", name, word, word+1)
+			word += 2
+		}
+	}
+	name := f.method()
+	fmt.Fprintf(b, "\n// %s is what %s is called with.\ntype %s struct {\n%s}\n", name, f.symbol, name, fields)
+	fmt.Fprintf(b, "\n// Decode%s reads its words. The handler checks what they mean.\n", name)
+	fmt.Fprintf(b, "func Decode%s(words []uint64, _ []byte) (c %s, ok bool) {\n", name, name)
+	fmt.Fprintf(b, "if len(words) < %d {\nreturn c, false\n}\n%sreturn c, true\n}\n", word, reads)
+}
