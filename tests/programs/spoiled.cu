@@ -83,7 +83,6 @@ static const Call calls[] = {
      [](CUstream t) { return cuStreamBatchMemOp(t, 0, &operation, 0); }},
     {"attach with unknown flags",
      [](CUstream t) { return cuStreamAttachMemAsync(t, (CUdeviceptr)managed, 0, 8); }},
-    {"fill nothing", [](CUstream t) { return cuMemsetD32Async(0, 1, 1, t); }},
     {"copy to nowhere", [](CUstream t) { return cuMemcpyDtoDAsync(0, data, 4, t); }},
     {"launch", [](CUstream t) { return launched(t, 1, -1); }},
     {"launch with an unknown attribute", [](CUstream t) { return launched(t, 1, 1000); }},

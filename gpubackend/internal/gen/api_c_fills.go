@@ -7,14 +7,16 @@ import (
 	"strings"
 )
 
-// fillCheck is how a fill finds out at once whether its memory is allocated.
+// fillCheck is how a fill finds out at once whether its memory is allocated. Of one that is captured
+// the driver only asks that when it runs.
 func (f function) fillCheck() string {
 	if f.fill == "" {
 		return ""
 	}
 	to, extent := f.filled()
 	stream := f.params[len(f.params)-1].name
-	return fmt.Sprintf("\tresult = fill_check(%s, %s, %s / 8);\n\tif (result)\n\t\treturn capture_refuse(%s, result);\n",
+	return fmt.Sprintf("\tresult = fill_check(%s, %s, %s / 8);\n"+
+		"\tif (result && !capture_of(%s))\n\t\treturn capture_refuse(%[4]s, result);\n",
 		to, strings.Join(extent, ", "), f.fill, stream)
 }
 

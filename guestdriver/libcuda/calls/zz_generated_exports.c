@@ -151,7 +151,7 @@ EXPORT CUresult cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t 
 	if (!stream_known(hStream))
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = fill_check(dstDevice, N, 1, 0, 8 / 8);
-	if (result)
+	if (result && !capture_of(hStream))
 		return capture_refuse(hStream, result);
 	return WATCH(post_cuMemsetD8Async((uint64_t)dstDevice, (uint64_t)uc, (uint64_t)N, (uint64_t)(uintptr_t)hStream), .kind = PARACUDA_FILL, .stream = hStream,
 		     .bytes = N * (8 / 8), .value = uc, .to = fill_target(dstDevice));
@@ -165,7 +165,7 @@ EXPORT CUresult cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_
 	if (!stream_known(hStream))
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = fill_check(dstDevice, N, 1, 0, 16 / 8);
-	if (result)
+	if (result && !capture_of(hStream))
 		return capture_refuse(hStream, result);
 	return WATCH(post_cuMemsetD16Async((uint64_t)dstDevice, (uint64_t)us, (uint64_t)N, (uint64_t)(uintptr_t)hStream), .kind = PARACUDA_FILL, .stream = hStream,
 		     .bytes = N * (16 / 8), .value = us, .to = fill_target(dstDevice));
@@ -179,7 +179,7 @@ EXPORT CUresult cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t 
 	if (!stream_known(hStream))
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = fill_check(dstDevice, N, 1, 0, 32 / 8);
-	if (result)
+	if (result && !capture_of(hStream))
 		return capture_refuse(hStream, result);
 	return WATCH(post_cuMemsetD32Async((uint64_t)dstDevice, (uint64_t)ui, (uint64_t)N, (uint64_t)(uintptr_t)hStream), .kind = PARACUDA_FILL, .stream = hStream,
 		     .bytes = N * (32 / 8), .value = ui, .to = fill_target(dstDevice));
@@ -193,7 +193,7 @@ EXPORT CUresult cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsign
 	if (!stream_known(hStream))
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = fill_check(dstDevice, Width, Height, dstPitch, 8 / 8);
-	if (result)
+	if (result && !capture_of(hStream))
 		return capture_refuse(hStream, result);
 	return WATCH(post_cuMemsetD2D8Async((uint64_t)dstDevice, (uint64_t)dstPitch, (uint64_t)uc, (uint64_t)Width, (uint64_t)Height, (uint64_t)(uintptr_t)hStream), .kind = PARACUDA_FILL, .stream = hStream,
 		     .bytes = Width * Height * (8 / 8), .value = uc, .to = fill_target(dstDevice));
@@ -207,7 +207,7 @@ EXPORT CUresult cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsig
 	if (!stream_known(hStream))
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = fill_check(dstDevice, Width, Height, dstPitch, 16 / 8);
-	if (result)
+	if (result && !capture_of(hStream))
 		return capture_refuse(hStream, result);
 	return WATCH(post_cuMemsetD2D16Async((uint64_t)dstDevice, (uint64_t)dstPitch, (uint64_t)us, (uint64_t)Width, (uint64_t)Height, (uint64_t)(uintptr_t)hStream), .kind = PARACUDA_FILL, .stream = hStream,
 		     .bytes = Width * Height * (16 / 8), .value = us, .to = fill_target(dstDevice));
@@ -221,7 +221,7 @@ EXPORT CUresult cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsig
 	if (!stream_known(hStream))
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = fill_check(dstDevice, Width, Height, dstPitch, 32 / 8);
-	if (result)
+	if (result && !capture_of(hStream))
 		return capture_refuse(hStream, result);
 	return WATCH(post_cuMemsetD2D32Async((uint64_t)dstDevice, (uint64_t)dstPitch, (uint64_t)ui, (uint64_t)Width, (uint64_t)Height, (uint64_t)(uintptr_t)hStream), .kind = PARACUDA_FILL, .stream = hStream,
 		     .bytes = Width * Height * (32 / 8), .value = ui, .to = fill_target(dstDevice));
