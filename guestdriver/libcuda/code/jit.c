@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "code/jit.h"
 
+#include <stdbool.h>
 #include <string.h>
 #include <time.h>
 
@@ -14,9 +15,34 @@ enum {
 	JIT_SYMBOL_NAMES = 17,
 	JIT_SYMBOL_COUNT = 19,
 	JIT_KERNEL_NAMES = 25,
+	JIT_VARIABLE_NAMES = 27,
 	JIT_VARIABLE_COUNT = 28,
-	JIT_LAST = 33,
+	JIT_LOADER_THREADS = 34,
+	JIT_LAST = JIT_LOADER_THREADS,
 };
+
+#define BIT(option) (UINT64_C(1) << (option))
+#define SYMBOLS (BIT(JIT_SYMBOL_NAMES) | BIT(JIT_SYMBOL_NAMES + 1) | BIT(JIT_SYMBOL_COUNT))
+/* What is of no use without a value. */
+#define WITH_VALUE (SYMBOLS | BIT(JIT_KERNEL_NAMES) | BIT(JIT_VARIABLE_NAMES))
+/* What means nothing to another process: arrays of names and addresses, and how many of its threads load. */
+#define OWN \
+	(SYMBOLS | BIT(JIT_KERNEL_NAMES) | BIT(JIT_KERNEL_NAMES + 1) | BIT(JIT_VARIABLE_NAMES) | BIT(JIT_VARIABLE_COUNT) | \
+	 BIT(JIT_LOADER_THREADS))
+
+/* Whether a log's size comes with its buffer, and none with its size. */
+static bool is_log(uint64_t given, int buffer, int size, const void *log)
+{
+	return given & BIT(buffer) ? given & BIT(size) || log : !(given & BIT(size));
+}
+
+/* As with driver 580; of symbols there must be all. */
+static bool is_complete(uint64_t given, const struct jit *j)
+{
+	return is_log(given, JIT_INFO_BUFFER, JIT_INFO_SIZE, j->info) &&
+	       is_log(given, JIT_ERROR_BUFFER, JIT_ERROR_SIZE, j->error) &&
+	       (!(given & SYMBOLS) || (given & SYMBOLS) == SYMBOLS);
+}
 
 static uint64_t nanoseconds(void)
 {
@@ -34,14 +60,17 @@ void jit_begin(struct jit *j)
 
 CUresult jit_parse(struct jit *j, unsigned count, const int *options, void **values)
 {
+	uint64_t given = 0;
+
 	memset(j, 0, sizeof(*j));
 	if (count > JIT_OPTIONS || (count && !options))
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < count; i++) {
 		uintptr_t value = values ? (uintptr_t)values[i] : 0;
 
-		if (options[i] < 0 || options[i] > JIT_LAST)
+		if (options[i] < 0 || options[i] > JIT_LAST || (!value && BIT(options[i]) & WITH_VALUE))
 			return CUDA_ERROR_INVALID_VALUE;
+		given |= BIT(options[i]);
 		switch (options[i]) {
 		case JIT_WALL_TIME:
 			/* The value is the float itself, in the array of pointers. */
@@ -62,15 +91,15 @@ CUresult jit_parse(struct jit *j, unsigned count, const int *options, void **val
 			j->error_used = values ? &values[i] : NULL;
 			break;
 		default:
-			/* Arrays of names and addresses mean nothing to another process. */
-			if ((options[i] >= JIT_SYMBOL_NAMES && options[i] <= JIT_SYMBOL_COUNT) ||
-			    (options[i] >= JIT_KERNEL_NAMES && options[i] <= JIT_VARIABLE_COUNT))
+			if (BIT(options[i]) & OWN)
 				break;
 			j->pair[2 * j->pairs] = (uint64_t)options[i];
 			j->pair[2 * j->pairs + 1] = (uint32_t)value;
 			j->pairs++;
 		}
 	}
+	if (!is_complete(given, j))
+		return CUDA_ERROR_INVALID_VALUE;
 	if (!j->info)
 		j->info_bytes = 0;
 	if (!j->error)

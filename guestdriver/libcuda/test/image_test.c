@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "code/image.h"
+#include "code/jit.h"
 
 static struct image got;
 
@@ -120,11 +121,33 @@ static void files(void)
 	CHECK_IS(CUDA_ERROR_INVALID_IMAGE, image_read("/", &got));
 }
 
+/* What is of no use alone, or without a value, is refused as driver 580 does. */
+static void options(void)
+{
+	static const struct { int option[3]; unsigned count; CUresult null, some; } cases[] = {
+		{ { 0 }, 1, 0, 0 },			/* registers */
+		{ { 3 }, 1, 1, 0 }, { { 5 }, 1, 1, 0 },	/* buffers, sizes, and both */
+		{ { 4 }, 1, 1, 1 }, { { 6 }, 1, 1, 1 }, { { 3, 4 }, 2, 0, 0 }, { { 6, 5 }, 2, 0, 0 },
+		{ { 17 }, 1, 1, 1 }, { { 19 }, 1, 1, 1 }, { { 17, 18, 19 }, 3, 1, 0 },
+		{ { 25 }, 1, 1, 0 }, { { 26 }, 1, 0, 0 }, { { 27 }, 1, 1, 0 }, { { 28 }, 1, 0, 0 },
+		{ { 34 }, 1, 0, 0 }, { { 35 }, 1, 1, 1 }, { { -1 }, 1, 1, 1 },
+	};
+	char some[64] = "";
+	void *null[3] = { NULL }, *values[3] = { some, some, some };
+	struct jit j;
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		CHECK_IS(cases[i].null, jit_parse(&j, cases[i].count, cases[i].option, null));
+		CHECK_IS(cases[i].some, jit_parse(&j, cases[i].count, cases[i].option, values));
+	}
+}
+
 int main(void)
 {
 	fatbins();
 	elfs();
 	texts();
+	options();
 	files();
 	return 0;
 }
