@@ -714,6 +714,165 @@ func (x *ResourceRecord) Encode(b []byte) {
 	binary.LittleEndian.PutUint32(b[20:], uint32(x.Alignment))
 }
 
+// LaunchShape is struct launch_shape of wire.def.
+// What the questions about clusters are asked of: a launch's shape, as a CUlaunchConfig begins, and
+// its attributes behind that.
+type LaunchShape struct {
+	GridX  uint32
+	GridY  uint32
+	GridZ  uint32
+	BlockX uint32
+	BlockY uint32
+	BlockZ uint32
+	Shared uint32 // bytes of shared memory
+	Pad    uint32
+}
+
+// LaunchShapeSize is the size of LaunchShape on the wire.
+const LaunchShapeSize = 32
+
+// Offsets of the fields of LaunchShape.
+const (
+	LaunchShapeGridXOffset  = 0
+	LaunchShapeGridYOffset  = 4
+	LaunchShapeGridZOffset  = 8
+	LaunchShapeBlockXOffset = 12
+	LaunchShapeBlockYOffset = 16
+	LaunchShapeBlockZOffset = 20
+	LaunchShapeSharedOffset = 24
+	LaunchShapePadOffset    = 28
+)
+
+// Decode reads LaunchShape from b, which must hold LaunchShapeSize bytes.
+func (x *LaunchShape) Decode(b []byte) {
+	_ = b[31]
+	x.GridX = uint32(binary.LittleEndian.Uint32(b[0:]))
+	x.GridY = uint32(binary.LittleEndian.Uint32(b[4:]))
+	x.GridZ = uint32(binary.LittleEndian.Uint32(b[8:]))
+	x.BlockX = uint32(binary.LittleEndian.Uint32(b[12:]))
+	x.BlockY = uint32(binary.LittleEndian.Uint32(b[16:]))
+	x.BlockZ = uint32(binary.LittleEndian.Uint32(b[20:]))
+	x.Shared = uint32(binary.LittleEndian.Uint32(b[24:]))
+	x.Pad = uint32(binary.LittleEndian.Uint32(b[28:]))
+}
+
+// Encode writes LaunchShape to b, which must hold LaunchShapeSize bytes.
+func (x *LaunchShape) Encode(b []byte) {
+	_ = b[31]
+	binary.LittleEndian.PutUint32(b[0:], uint32(x.GridX))
+	binary.LittleEndian.PutUint32(b[4:], uint32(x.GridY))
+	binary.LittleEndian.PutUint32(b[8:], uint32(x.GridZ))
+	binary.LittleEndian.PutUint32(b[12:], uint32(x.BlockX))
+	binary.LittleEndian.PutUint32(b[16:], uint32(x.BlockY))
+	binary.LittleEndian.PutUint32(b[20:], uint32(x.BlockZ))
+	binary.LittleEndian.PutUint32(b[24:], uint32(x.Shared))
+	binary.LittleEndian.PutUint32(b[28:], uint32(x.Pad))
+}
+
+// What TensorMapEncode encodes; to replace an address it gets that, and the map behind it.
+const TensorRankMax = 5
+
+// TensorParameters is struct tensor_parameters of wire.def.
+type TensorParameters struct {
+	Type       uint64 // CUtensorMapDataType
+	Rank       uint64
+	Address    uint64
+	Dim        [5]uint64
+	Stride     [5]uint64
+	Box        [5]uint64 // or the lower corner; one word in the wide form
+	Upper      [5]uint64 // corner, likewise
+	Element    [5]uint64 // strides
+	Channels   uint64
+	Pixels     uint64
+	Interleave uint64
+	Swizzle    uint64
+	Promotion  uint64
+	Fill       uint64
+	Mode       uint64 // of the wide form
+}
+
+// TensorParametersSize is the size of TensorParameters on the wire.
+const TensorParametersSize = 280
+
+// Offsets of the fields of TensorParameters.
+const (
+	TensorParametersTypeOffset       = 0
+	TensorParametersRankOffset       = 8
+	TensorParametersAddressOffset    = 16
+	TensorParametersDimOffset        = 24
+	TensorParametersStrideOffset     = 64
+	TensorParametersBoxOffset        = 104
+	TensorParametersUpperOffset      = 144
+	TensorParametersElementOffset    = 184
+	TensorParametersChannelsOffset   = 224
+	TensorParametersPixelsOffset     = 232
+	TensorParametersInterleaveOffset = 240
+	TensorParametersSwizzleOffset    = 248
+	TensorParametersPromotionOffset  = 256
+	TensorParametersFillOffset       = 264
+	TensorParametersModeOffset       = 272
+)
+
+// Decode reads TensorParameters from b, which must hold TensorParametersSize bytes.
+func (x *TensorParameters) Decode(b []byte) {
+	_ = b[279]
+	x.Type = uint64(binary.LittleEndian.Uint64(b[0:]))
+	x.Rank = uint64(binary.LittleEndian.Uint64(b[8:]))
+	x.Address = uint64(binary.LittleEndian.Uint64(b[16:]))
+	for i := range x.Dim {
+		x.Dim[i] = uint64(binary.LittleEndian.Uint64(b[24+8*i:]))
+	}
+	for i := range x.Stride {
+		x.Stride[i] = uint64(binary.LittleEndian.Uint64(b[64+8*i:]))
+	}
+	for i := range x.Box {
+		x.Box[i] = uint64(binary.LittleEndian.Uint64(b[104+8*i:]))
+	}
+	for i := range x.Upper {
+		x.Upper[i] = uint64(binary.LittleEndian.Uint64(b[144+8*i:]))
+	}
+	for i := range x.Element {
+		x.Element[i] = uint64(binary.LittleEndian.Uint64(b[184+8*i:]))
+	}
+	x.Channels = uint64(binary.LittleEndian.Uint64(b[224:]))
+	x.Pixels = uint64(binary.LittleEndian.Uint64(b[232:]))
+	x.Interleave = uint64(binary.LittleEndian.Uint64(b[240:]))
+	x.Swizzle = uint64(binary.LittleEndian.Uint64(b[248:]))
+	x.Promotion = uint64(binary.LittleEndian.Uint64(b[256:]))
+	x.Fill = uint64(binary.LittleEndian.Uint64(b[264:]))
+	x.Mode = uint64(binary.LittleEndian.Uint64(b[272:]))
+}
+
+// Encode writes TensorParameters to b, which must hold TensorParametersSize bytes.
+func (x *TensorParameters) Encode(b []byte) {
+	_ = b[279]
+	binary.LittleEndian.PutUint64(b[0:], uint64(x.Type))
+	binary.LittleEndian.PutUint64(b[8:], uint64(x.Rank))
+	binary.LittleEndian.PutUint64(b[16:], uint64(x.Address))
+	for i := range x.Dim {
+		binary.LittleEndian.PutUint64(b[24+8*i:], uint64(x.Dim[i]))
+	}
+	for i := range x.Stride {
+		binary.LittleEndian.PutUint64(b[64+8*i:], uint64(x.Stride[i]))
+	}
+	for i := range x.Box {
+		binary.LittleEndian.PutUint64(b[104+8*i:], uint64(x.Box[i]))
+	}
+	for i := range x.Upper {
+		binary.LittleEndian.PutUint64(b[144+8*i:], uint64(x.Upper[i]))
+	}
+	for i := range x.Element {
+		binary.LittleEndian.PutUint64(b[184+8*i:], uint64(x.Element[i]))
+	}
+	binary.LittleEndian.PutUint64(b[224:], uint64(x.Channels))
+	binary.LittleEndian.PutUint64(b[232:], uint64(x.Pixels))
+	binary.LittleEndian.PutUint64(b[240:], uint64(x.Interleave))
+	binary.LittleEndian.PutUint64(b[248:], uint64(x.Swizzle))
+	binary.LittleEndian.PutUint64(b[256:], uint64(x.Promotion))
+	binary.LittleEndian.PutUint64(b[264:], uint64(x.Fill))
+	binary.LittleEndian.PutUint64(b[272:], uint64(x.Mode))
+}
+
 // Flags of CopyHtoD and CopyDtoH
 const (
 	CopyFlagBlocking = 1 // answered when the copy is complete, else when the source may be changed or the copy is queued

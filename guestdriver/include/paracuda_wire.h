@@ -233,6 +233,42 @@ struct paracuda_resource_record {
 };
 #define PARACUDA_SIZEOF_RESOURCE_RECORD 24
 
+/* What the questions about clusters are asked of: a launch's shape, as a CUlaunchConfig begins, and
+ * its attributes behind that. */
+struct paracuda_launch_shape {
+	__u32 grid_x;
+	__u32 grid_y;
+	__u32 grid_z;
+	__u32 block_x;
+	__u32 block_y;
+	__u32 block_z;
+	__u32 shared; /* bytes of shared memory */
+	__u32 pad;
+};
+#define PARACUDA_SIZEOF_LAUNCH_SHAPE 32
+
+/* What TensorMapEncode encodes; to replace an address it gets that, and the map behind it. */
+#define PARACUDA_TENSOR_RANK_MAX 5
+
+struct paracuda_tensor_parameters {
+	__u64 type; /* CUtensorMapDataType */
+	__u64 rank;
+	__u64 address;
+	__u64 dim[5];
+	__u64 stride[5];
+	__u64 box[5]; /* or the lower corner; one word in the wide form */
+	__u64 upper[5]; /* corner, likewise */
+	__u64 element[5]; /* strides */
+	__u64 channels;
+	__u64 pixels;
+	__u64 interleave;
+	__u64 swizzle;
+	__u64 promotion;
+	__u64 fill;
+	__u64 mode; /* of the wide form */
+};
+#define PARACUDA_SIZEOF_TENSOR_PARAMETERS 280
+
 /* Flags of CopyHtoD and CopyDtoH */
 enum paracuda_copy_flag {
 	PARACUDA_COPY_FLAG_BLOCKING = 1, /* answered when the copy is complete, else when the source may be changed or the copy is queued */

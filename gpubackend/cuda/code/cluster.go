@@ -8,11 +8,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/cuda/launches"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/wire"
 )
-
-// launchShapeBytes is the size of grid, block, shared memory and padding, with which a
-// CUlaunchConfig begins, too.
-const launchShapeBytes = 32
 
 // OccupancyMaxActiveClusters asks the driver how many clusters of a launch are resident at a time.
 func (x *Code) OccupancyMaxActiveClusters(
@@ -31,10 +28,11 @@ func (x *Code) OccupancyMaxPotentialClusterSize(
 func (x *Code) askCluster(
 	ask func(gpubackend.Function, cmem.Block) (int32, gpubackend.Result), f gpubackend.Function, config []byte,
 ) (uint64, gpubackend.Result) {
-	if len(config) < launchShapeBytes || len(config) > launchShapeBytes+driver.MaxLaunchAttributes*cudaabi.LaunchAttributeSize {
+	const most = wire.LaunchShapeSize + driver.MaxLaunchAttributes*cudaabi.LaunchAttributeSize
+	if len(config) < wire.LaunchShapeSize || len(config) > most {
 		return 0, gpubackend.InvalidValue
 	}
-	attributes := config[launchShapeBytes:]
+	attributes := config[wire.LaunchShapeSize:]
 	if r := launches.CheckAttributes(attributes); r != gpubackend.Success {
 		return 0, r
 	}
@@ -44,7 +42,7 @@ func (x *Code) askCluster(
 	b := cmem.Allocate(cudaabi.LaunchConfigSize + len(attributes))
 	defer b.Free()
 	c := cudaabi.LaunchConfig(b.Bytes())
-	copy(c, config[:launchShapeBytes-4])
+	copy(c, config[:wire.LaunchShapePadOffset])
 	copy(c[cudaabi.LaunchConfigSize:], attributes)
 	c.SetAttrs(b.Address() + cudaabi.LaunchConfigSize)
 	c.SetNumAttrs(uint32(len(attributes) / cudaabi.LaunchAttributeSize))

@@ -8,6 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
 // Kinds of TensorMapEncode.
@@ -18,27 +19,8 @@ const (
 	tensorReplaceAddress
 )
 
-// The words of TensorMapEncode's parameters. Corners are one word each in the wide form.
-const (
-	tensorType           = 0
-	tensorRank           = 1
-	tensorAddress        = 2
-	tensorDim            = 3
-	tensorStride         = 8
-	tensorBox            = 13 // box of the tiled form, lower corner of the others
-	tensorUpper          = 18
-	tensorElement        = 23
-	tensorChannels       = 28
-	tensorPixels         = 29
-	tensorInterleave     = 30
-	tensorSwizzle        = 31
-	tensorPromotion      = 32
-	tensorFill           = 33
-	tensorMode           = 34
-	tensorWords          = 35
-	tensorMaxRank        = 5
-	tensorReplaceMapWord = 1 // after the address
-)
+// tensorReplaceMap is where the map is in what an address is replaced by: after the address.
+const tensorReplaceMap = 8
 
 // tensorArrays is where TensorMapEncode's arrays are in C memory, after the map itself: the driver
 // wants it aligned to 64 bytes.
@@ -48,26 +30,30 @@ type tensorArrays struct {
 	dim, stride, box, upper, elementary uint64
 }
 
+// newTensorArrays takes the arrays from the parameters, of which word returns the one at an offset.
 func newTensorArrays(word func(int) uint64) tensorArrays {
-	const size = cudaabi.TensorMapSize + 8*2*tensorMaxRank + 4*3*tensorMaxRank
+	const size = cudaabi.TensorMapSize + 8*2*wire.TensorRankMax + 4*3*wire.TensorRankMax
 	t := tensorArrays{block: cmem.Allocate(size + 64)}
 	t.base = (t.block.Address() + 63) &^ 63
 	bytes := t.bytes()
 	at := cudaabi.TensorMapSize
 	place := func(first, width int) uint64 {
 		begin := t.base + uint64(at)
-		for i := range tensorMaxRank {
+		for i := range wire.TensorRankMax {
 			if width == 8 {
-				binary.LittleEndian.PutUint64(bytes[at:], word(first+i))
+				binary.LittleEndian.PutUint64(bytes[at:], word(first+8*i))
 			} else {
-				binary.LittleEndian.PutUint32(bytes[at:], uint32(word(first+i)))
+				binary.LittleEndian.PutUint32(bytes[at:], uint32(word(first+8*i)))
 			}
 			at += width
 		}
 		return begin
 	}
-	t.dim, t.stride = place(tensorDim, 8), place(tensorStride, 8)
-	t.box, t.upper, t.elementary = place(tensorBox, 4), place(tensorUpper, 4), place(tensorElement, 4)
+	t.dim = place(wire.TensorParametersDimOffset, 8)
+	t.stride = place(wire.TensorParametersStrideOffset, 8)
+	t.box = place(wire.TensorParametersBoxOffset, 4)
+	t.upper = place(wire.TensorParametersUpperOffset, 4)
+	t.elementary = place(wire.TensorParametersElementOffset, 4)
 	return t
 }
 
@@ -76,17 +62,18 @@ func (t *tensorArrays) bytes() []byte { return t.block.Bytes()[t.base-t.block.Ad
 
 // TensorMapEncode has the driver encode a tensor map, which needs neither device nor context.
 func (d *Driver) TensorMapEncode(kind uint64, parameters, out []byte) gpubackend.Result {
-	if len(parameters) != 8*tensorWords || len(out) != cudaabi.TensorMapSize {
+	if len(parameters) != wire.TensorParametersSize || len(out) != cudaabi.TensorMapSize {
 		return gpubackend.InvalidValue
 	}
-	word := func(i int) uint64 { return binary.LittleEndian.Uint64(parameters[8*i:]) }
-	if kind != tensorReplaceAddress && (word(tensorRank) == 0 || word(tensorRank) > tensorMaxRank) {
+	word := func(i int) uint64 { return binary.LittleEndian.Uint64(parameters[i:]) }
+	rank := word(wire.TensorParametersRankOffset)
+	if kind != tensorReplaceAddress && (rank == 0 || rank > wire.TensorRankMax) {
 		return gpubackend.InvalidValue
 	}
 	t := newTensorArrays(word)
 	defer t.block.Free()
 	if kind == tensorReplaceAddress {
-		copy(t.bytes()[:cudaabi.TensorMapSize], parameters[8*tensorReplaceMapWord:])
+		copy(t.bytes()[:cudaabi.TensorMapSize], parameters[tensorReplaceMap:])
 	}
 	r := d.encodeTensorMap(kind, word, &t)
 	if r == gpubackend.Success {
@@ -98,19 +85,27 @@ func (d *Driver) TensorMapEncode(kind uint64, parameters, out []byte) gpubackend
 func (d *Driver) encodeTensorMap(
 	kind uint64, word func(int) uint64, t *tensorArrays,
 ) gpubackend.Result {
-	typ, rank, address := word(tensorType), word(tensorRank), word(tensorAddress)
-	interleave, swizzle, promotion, fill := word(tensorInterleave), word(tensorSwizzle), word(tensorPromotion), word(tensorFill)
+	typ := word(wire.TensorParametersTypeOffset)
+	rank := word(wire.TensorParametersRankOffset)
+	address := word(wire.TensorParametersAddressOffset)
+	channels := word(wire.TensorParametersChannelsOffset)
+	pixels := word(wire.TensorParametersPixelsOffset)
+	interleave := word(wire.TensorParametersInterleaveOffset)
+	swizzle := word(wire.TensorParametersSwizzleOffset)
+	promotion := word(wire.TensorParametersPromotionOffset)
+	fill := word(wire.TensorParametersFillOffset)
 	switch kind {
 	case tensorTiled:
 		return d.call(symTensorMapEncodeTiled, t.base, typ, rank, address, t.dim, t.stride, t.box, t.elementary,
 			interleave, swizzle, promotion, fill)
 	case tensorIm2col:
-		return d.call(symTensorMapEncodeIm2col, t.base, typ, rank, address, t.dim, t.stride, t.box, t.upper,
-			word(tensorChannels), word(tensorPixels), t.elementary, interleave, swizzle, promotion, fill)
+		return d.call(symTensorMapEncodeIm2col, t.base, typ, rank, address, t.dim, t.stride,
+			t.box, t.upper, channels, pixels, t.elementary, interleave, swizzle, promotion, fill)
 	case tensorIm2colWide:
-		return d.call(symTensorMapEncodeIm2colWide, t.base, typ, rank, address, t.dim, t.stride, word(tensorBox),
-			word(tensorUpper), word(tensorChannels), word(tensorPixels), t.elementary, interleave, word(tensorMode),
-			swizzle, promotion, fill)
+		lower, upper := word(wire.TensorParametersBoxOffset), word(wire.TensorParametersUpperOffset)
+		return d.call(symTensorMapEncodeIm2colWide, t.base, typ, rank, address, t.dim, t.stride,
+			lower, upper, channels, pixels, t.elementary, interleave,
+			word(wire.TensorParametersModeOffset), swizzle, promotion, fill)
 	case tensorReplaceAddress:
 		return d.call(symTensorMapReplaceAddress, t.base, word(0))
 	}

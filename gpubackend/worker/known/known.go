@@ -8,10 +8,11 @@ package known
 import (
 	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
 // ShapeBytes is the size of a launch's shape, which its attributes follow.
-const ShapeBytes = 32
+const ShapeBytes = wire.LaunchShapeSize
 
 // Ops says whether operations on memory and their flags are all known.
 func Ops(ops []byte) bool {

@@ -9,7 +9,10 @@
 #include "launches/launch.h"
 #include "streams/capture.h"
 
-#define SHAPE_BYTES 32
+#define SHAPE_BYTES PARACUDA_SIZEOF_LAUNCH_SHAPE
+
+_Static_assert(offsetof(struct paracuda_launch_shape, shared) ==
+	       offsetof(CUlaunchConfig, sharedMemBytes), "a launch's shape");
 
 typedef CUresult question(uint64_t *answer, uint64_t func, const void *config, size_t config_bytes);
 
@@ -37,7 +40,7 @@ static CUresult ask(question *q, int *answer, CUfunction func, const CUlaunchCon
 		if (result)
 			return result;
 	}
-	/* The structure begins with the seven words of the shape. */
+	/* The structure begins with the shape. */
 	memcpy(bytes, config, offsetof(CUlaunchConfig, sharedMemBytes) + sizeof(config->sharedMemBytes));
 	if (config->numAttrs)
 		memcpy(bytes + SHAPE_BYTES, config->attrs, config->numAttrs * sizeof(CUlaunchAttribute));

@@ -8,22 +8,13 @@
 
 enum { KIND_TILED, KIND_IM2COL, KIND_IM2COL_WIDE, KIND_REPLACE_ADDRESS };
 
-#define RANK_MAX 5
 #define RANK_SPACE 2	/* dimensions of a tensor that are no pixels' */
 
-/* The words that travel; gpubackend/cuda/driver/tensormap.go has their numbers. */
-struct parameters {
-	uint64_t type, rank, address;
-	uint64_t dim[RANK_MAX], stride[RANK_MAX], box[RANK_MAX], upper[RANK_MAX], element[RANK_MAX];
-	uint64_t channels, pixels, interleave, swizzle, promotion, fill, mode;
-};
-_Static_assert(sizeof(struct parameters) == 35 * 8, "parameters");
-
-static CUresult begin(struct parameters *p, int type, uint32_t rank, const void *address, const uint64_t *dim,
-		      const uint64_t *stride, const uint32_t *element)
+static CUresult begin(struct paracuda_tensor_parameters *p, int type, uint32_t rank,
+		      const void *address, const uint64_t *dim, const uint64_t *stride, const uint32_t *element)
 {
 	memset(p, 0, sizeof(*p));
-	if (!rank || rank > RANK_MAX || !dim || (rank > 1 && !stride) || !element)
+	if (!rank || rank > PARACUDA_TENSOR_RANK_MAX || !dim || (rank > 1 && !stride) || !element)
 		return CUDA_ERROR_INVALID_VALUE;
 	p->type = (uint32_t)type;
 	p->rank = rank;
@@ -36,7 +27,8 @@ static CUresult begin(struct parameters *p, int type, uint32_t rank, const void 
 	return CUDA_SUCCESS;
 }
 
-static void modes(struct parameters *p, int interleave, int swizzle, int promotion, int fill)
+static void modes(struct paracuda_tensor_parameters *p, int interleave, int swizzle,
+		  int promotion, int fill)
 {
 	p->interleave = (uint32_t)interleave;
 	p->swizzle = (uint32_t)swizzle;
@@ -44,7 +36,7 @@ static void modes(struct parameters *p, int interleave, int swizzle, int promoti
 	p->fill = (uint32_t)fill;
 }
 
-static CUresult encode(int kind, CUtensorMap *map, const struct parameters *p)
+static CUresult encode(int kind, CUtensorMap *map, const struct paracuda_tensor_parameters *p)
 {
 	CUtensorMap made;
 	CUresult result;
@@ -63,7 +55,7 @@ EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *tensorMap, CUtensorMapDataTy
 				       CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
 				       CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill)
 {
-	struct parameters p;
+	struct paracuda_tensor_parameters p;
 	CUresult result;
 
 	ENTER();
@@ -84,7 +76,7 @@ EXPORT CUresult cuTensorMapEncodeIm2col(CUtensorMap *tensorMap, CUtensorMapDataT
 					CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion,
 					CUtensorMapFloatOOBfill oobFill)
 {
-	struct parameters p;
+	struct paracuda_tensor_parameters p;
 	CUresult result;
 
 	ENTER();
@@ -110,7 +102,7 @@ EXPORT CUresult cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap, CUtensorMapD
 					    CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion,
 					    CUtensorMapFloatOOBfill oobFill)
 {
-	struct parameters p;
+	struct paracuda_tensor_parameters p;
 	CUresult result;
 
 	ENTER();
@@ -128,8 +120,8 @@ EXPORT CUresult cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap, CUtensorMapD
 
 EXPORT CUresult cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalAddress)
 {
-	uint64_t words[sizeof(struct parameters) / 8] = { (uintptr_t)globalAddress };
-	struct parameters p;
+	uint64_t words[sizeof(struct paracuda_tensor_parameters) / 8] = { (uintptr_t)globalAddress };
+	struct paracuda_tensor_parameters p;
 
 	ENTER();
 	if (!tensorMap || (uintptr_t)tensorMap % 64)
