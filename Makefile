@@ -4,6 +4,10 @@ GO ?= $(shell scripts/find-go)
 MAKEFLAGS += --no-print-directory
 JOBS ?= $(shell nproc)
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+EDITORCONFIG = github.com/editorconfig-checker/editorconfig-checker/v3/cmd/editorconfig-checker@v3.0.3
+# Indentation is gofmt's and clang-format's matter, the length of lines tests/columns_test.go's.
+EDITORCONFIG_FLAGS = -no-color -disable-indentation -disable-indent-size -disable-max-line-length \
+	-exclude 'zz_generated|testdata|\.tsv$$|docs/(wire|coverage|commands|attributes)\.md|\.svg$$|go\.sum|tests/programs/want'
 # Says at the end what was skipped and why, which go test keeps to itself.
 GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 
@@ -46,6 +50,8 @@ lint: ## check formatting and correctness
 	@! "$$($(GO) env GOROOT)/bin/gofmt" -d cmd gpubackend guestdriver qemu tests vhostuser virtqueue vm | grep .
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...
+	scripts/lint-c
+	$(GO) run $(EDITORCONFIG) $(EDITORCONFIG_FLAGS)
 
 unit: unit-go unit-driver unit-library ## run the unit tests
 
