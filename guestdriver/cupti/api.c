@@ -33,15 +33,33 @@ EXPORT enum cupti cuptiGetResultString(enum cupti result, const char **text)
 	if (!text)
 		return CUPTI_INVALID_PARAMETER;
 	switch (result) {
-	case CUPTI_SUCCESS: *text = "CUPTI_SUCCESS"; break;
-	case CUPTI_INVALID_PARAMETER: *text = "CUPTI_ERROR_INVALID_PARAMETER"; break;
-	case CUPTI_MAX_LIMIT_REACHED: *text = "CUPTI_ERROR_MAX_LIMIT_REACHED"; break;
-	case CUPTI_NOT_INITIALIZED: *text = "CUPTI_ERROR_NOT_INITIALIZED"; break;
-	case CUPTI_QUEUE_EMPTY: *text = "CUPTI_ERROR_QUEUE_EMPTY"; break;
-	case CUPTI_INVALID_KIND: *text = "CUPTI_ERROR_INVALID_KIND"; break;
-	case CUPTI_NOT_SUPPORTED: *text = "CUPTI_ERROR_NOT_SUPPORTED"; break;
-	case CUPTI_MULTIPLE_SUBSCRIBERS: *text = "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"; break;
-	default: *text = "CUPTI_ERROR_UNKNOWN"; break;
+	case CUPTI_SUCCESS:
+		*text = "CUPTI_SUCCESS";
+		break;
+	case CUPTI_INVALID_PARAMETER:
+		*text = "CUPTI_ERROR_INVALID_PARAMETER";
+		break;
+	case CUPTI_MAX_LIMIT_REACHED:
+		*text = "CUPTI_ERROR_MAX_LIMIT_REACHED";
+		break;
+	case CUPTI_NOT_INITIALIZED:
+		*text = "CUPTI_ERROR_NOT_INITIALIZED";
+		break;
+	case CUPTI_QUEUE_EMPTY:
+		*text = "CUPTI_ERROR_QUEUE_EMPTY";
+		break;
+	case CUPTI_INVALID_KIND:
+		*text = "CUPTI_ERROR_INVALID_KIND";
+		break;
+	case CUPTI_NOT_SUPPORTED:
+		*text = "CUPTI_ERROR_NOT_SUPPORTED";
+		break;
+	case CUPTI_MULTIPLE_SUBSCRIBERS:
+		*text = "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED";
+		break;
+	default:
+		*text = "CUPTI_ERROR_UNKNOWN";
+		break;
 	}
 	return CUPTI_SUCCESS;
 }
@@ -117,8 +135,8 @@ EXPORT enum cupti cuptiGetTimestamp(uint64_t *time)
 	return CUPTI_SUCCESS;
 }
 
-#define KINDS                                                                                     \
-	(1ull << KIND_COPY | 1ull << KIND_FILL | KINDS_OF_KERNELS | 1ull << KIND_DRIVER |          \
+#define KINDS                                                                             \
+	(1ull << KIND_COPY | 1ull << KIND_FILL | KINDS_OF_KERNELS | 1ull << KIND_DRIVER | \
 	 1ull << KIND_EXTERNAL)
 
 static enum cupti enable(unsigned kind, uint64_t on)
@@ -135,8 +153,14 @@ static enum cupti enable(unsigned kind, uint64_t on)
 	return CUPTI_SUCCESS;
 }
 
-EXPORT enum cupti cuptiActivityEnable(unsigned kind) { return enable(kind, 1); }
-EXPORT enum cupti cuptiActivityDisable(unsigned kind) { return enable(kind, 0); }
+EXPORT enum cupti cuptiActivityEnable(unsigned kind)
+{
+	return enable(kind, 1);
+}
+EXPORT enum cupti cuptiActivityDisable(unsigned kind)
+{
+	return enable(kind, 0);
+}
 
 /* Single functions of the runtime can be left out, as all of them are; of the driver's there is but cuLaunchKernel. */
 EXPORT enum cupti cuptiActivityEnableRuntimeApi(uint32_t id, uint8_t on)

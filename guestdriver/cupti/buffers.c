@@ -59,13 +59,19 @@ void buffers_write(const void *record, size_t bytes)
 static size_t size_of(uint32_t kind)
 {
 	switch (kind) {
-	case KIND_COPY: return sizeof(struct copy_record);
-	case KIND_FILL: return sizeof(struct fill_record);
+	case KIND_COPY:
+		return sizeof(struct copy_record);
+	case KIND_FILL:
+		return sizeof(struct fill_record);
 	case KIND_KERNEL:
-	case KIND_KERNEL_ALONE: return sizeof(struct kernel_record);
-	case KIND_DRIVER: return sizeof(struct call_record);
-	case KIND_EXTERNAL: return sizeof(struct external_record);
-	default: return 0;
+	case KIND_KERNEL_ALONE:
+		return sizeof(struct kernel_record);
+	case KIND_DRIVER:
+		return sizeof(struct call_record);
+	case KIND_EXTERNAL:
+		return sizeof(struct external_record);
+	default:
+		return 0;
 	}
 }
 

@@ -7,7 +7,8 @@
 #include <stdint.h>
 
 typedef void buffer_request(uint8_t **buffer, size_t *bytes, size_t *records);
-typedef void buffer_complete(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid);
+typedef void buffer_complete(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
+			     size_t valid);
 
 void buffers_use(buffer_request *request, buffer_complete *complete);
 

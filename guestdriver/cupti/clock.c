@@ -74,5 +74,6 @@ uint64_t clock_client(uint64_t ns)
 {
 	__int128 since = (__int128)ns - first.ns;
 
-	return first.client + (uint64_t)(since * (last.client - first.client) / (last.ns - first.ns));
+	return first.client +
+	       (uint64_t)(since * (last.client - first.client) / (last.ns - first.ns));
 }

@@ -32,7 +32,8 @@ struct place *place_current(void)
 	for (unsigned i = 0; i < count; i++)
 		if (places[i].context == context)
 			return &places[i];
-	if (count == PLACES || d->device(&p->device) || d->stream_create(&p->stream, STREAM_NON_BLOCKING))
+	if (count == PLACES || d->device(&p->device) ||
+	    d->stream_create(&p->stream, STREAM_NON_BLOCKING))
 		return NULL;
 	p->context = context;
 	p->number = ++count;

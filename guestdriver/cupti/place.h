@@ -19,9 +19,9 @@ struct place {
 	void *context;
 	int device;
 	uint32_t number;
-	void *stream;		/* of its own, on which its moments are recorded */
-	struct anchor *anchor;	/* the last one */
-	struct spare *spare;	/* events that nobody uses */
+	void *stream; /* of its own, on which its moments are recorded */
+	struct anchor *anchor; /* the last one */
+	struct spare *spare; /* events that nobody uses */
 };
 
 /* The calling thread's context, or NULL where there is none or no room for it. */

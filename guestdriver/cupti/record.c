@@ -24,10 +24,18 @@ static void kernel(const struct work *w)
 {
 	struct kernel_record r = {
 		.kind = w->kinds & 1ull << KIND_KERNEL ? KIND_KERNEL : KIND_KERNEL_ALONE,
-		.registers = (uint16_t)w->registers, .start = clock_client(w->began), .end = clock_client(w->ended),
-		.device = (uint32_t)w->place->device, .context = w->place->number, .stream = w->stream,
-		.shared_static = w->shared, .shared_dynamic = (int32_t)w->given.shared, .local = (uint32_t)w->local,
-		.correlation = w->correlation, .number = w->correlation, .name = w->name,
+		.registers = (uint16_t)w->registers,
+		.start = clock_client(w->began),
+		.end = clock_client(w->ended),
+		.device = (uint32_t)w->place->device,
+		.context = w->place->number,
+		.stream = w->stream,
+		.shared_static = w->shared,
+		.shared_dynamic = (int32_t)w->given.shared,
+		.local = (uint32_t)w->local,
+		.correlation = w->correlation,
+		.number = w->correlation,
+		.name = w->name,
 	};
 
 	for (int i = 0; i < 3; i++) {
@@ -41,10 +49,17 @@ static void kernel(const struct work *w)
 static void copy(const struct work *w)
 {
 	struct copy_record r = {
-		.kind = KIND_COPY, .way = (uint8_t)way_of(&w->given), .from = (uint8_t)w->given.from,
-		.to = (uint8_t)w->given.to, .bytes = w->given.bytes, .start = clock_client(w->began),
-		.end = clock_client(w->ended), .device = (uint32_t)w->place->device, .context = w->place->number,
-		.stream = w->stream, .correlation = w->correlation,
+		.kind = KIND_COPY,
+		.way = (uint8_t)way_of(&w->given),
+		.from = (uint8_t)w->given.from,
+		.to = (uint8_t)w->given.to,
+		.bytes = w->given.bytes,
+		.start = clock_client(w->began),
+		.end = clock_client(w->ended),
+		.device = (uint32_t)w->place->device,
+		.context = w->place->number,
+		.stream = w->stream,
+		.correlation = w->correlation,
 	};
 
 	buffers_write(&r, sizeof(r));
@@ -53,9 +68,16 @@ static void copy(const struct work *w)
 static void fill(const struct work *w)
 {
 	struct fill_record r = {
-		.kind = KIND_FILL, .value = w->given.value, .bytes = w->given.bytes, .start = clock_client(w->began),
-		.end = clock_client(w->ended), .device = (uint32_t)w->place->device, .context = w->place->number,
-		.stream = w->stream, .correlation = w->correlation, .memory = (uint16_t)w->given.to,
+		.kind = KIND_FILL,
+		.value = w->given.value,
+		.bytes = w->given.bytes,
+		.start = clock_client(w->began),
+		.end = clock_client(w->ended),
+		.device = (uint32_t)w->place->device,
+		.context = w->place->number,
+		.stream = w->stream,
+		.correlation = w->correlation,
+		.memory = (uint16_t)w->given.to,
 	};
 
 	buffers_write(&r, sizeof(r));
@@ -64,8 +86,12 @@ static void fill(const struct work *w)
 static void call(const struct work *w)
 {
 	struct call_record r = {
-		.kind = KIND_DRIVER, .function = LAUNCH_KERNEL, .start = clock_client(w->called),
-		.end = clock_client(w->returned), .process = (uint32_t)getpid(), .thread = w->thread,
+		.kind = KIND_DRIVER,
+		.function = LAUNCH_KERNEL,
+		.start = clock_client(w->called),
+		.end = clock_client(w->returned),
+		.process = (uint32_t)getpid(),
+		.thread = w->thread,
 		.correlation = w->correlation,
 	};
 
@@ -77,7 +103,10 @@ static void externals(const struct work *w)
 {
 	for (uint32_t kind = 0; kind < EXTERNAL_KINDS; kind++) {
 		struct external_record r = {
-			.kind = KIND_EXTERNAL, .external = kind, .number = w->external[kind], .correlation = w->correlation,
+			.kind = KIND_EXTERNAL,
+			.external = kind,
+			.number = w->external[kind],
+			.correlation = w->correlation,
 		};
 
 		if (w->externals & 1u << kind)

@@ -46,10 +46,14 @@ void work_unlock(void)
 static bool wanted(const struct paracuda_work *w, uint64_t kinds)
 {
 	switch (w->kind) {
-	case PARACUDA_KERNEL: return kinds & (KINDS_OF_KERNELS | 1ull << KIND_DRIVER);
-	case PARACUDA_GRAPH: return kinds & KINDS_OF_KERNELS;
-	case PARACUDA_COPY: return kinds & 1ull << KIND_COPY;
-	case PARACUDA_FILL: return kinds & 1ull << KIND_FILL;
+	case PARACUDA_KERNEL:
+		return kinds & (KINDS_OF_KERNELS | 1ull << KIND_DRIVER);
+	case PARACUDA_GRAPH:
+		return kinds & KINDS_OF_KERNELS;
+	case PARACUDA_COPY:
+		return kinds & 1ull << KIND_COPY;
+	case PARACUDA_FILL:
+		return kinds & 1ull << KIND_FILL;
 	}
 	return false;
 }

@@ -15,15 +15,15 @@ struct work {
 	struct paracuda_work given;
 	struct place *place;
 	struct anchor *anchor;
-	void *start, *end;		/* events */
-	uint64_t called, returned;	/* the call's times */
-	uint64_t began, ended;		/* the work's, once it is over */
+	void *start, *end; /* events */
+	uint64_t called, returned; /* the call's times */
+	uint64_t began, ended; /* the work's, once it is over */
 	uint32_t correlation, stream, thread;
 	const char *name;
 	int registers, shared, local;
 	uint64_t external[EXTERNAL_KINDS];
-	uint8_t externals;		/* bits of the kinds that have a number */
-	uint64_t kinds;			/* of records that were wanted when it was given */
+	uint8_t externals; /* bits of the kinds that have a number */
+	uint64_t kinds; /* of records that were wanted when it was given */
 };
 
 /* Which kinds of records are wanted: bits of enum kind. */

@@ -21,10 +21,10 @@
 /* A place, and what came of it. */
 struct layer {
 	const struct place *place;
-	int lower;	    /* the host's directory, opened before anything lies over it */
-	struct stat stat;   /* its own */
-	int over;	    /* a layer of ours lies over it */
-	int kept;	    /* what is written there: for syncfs */
+	int lower; /* the host's directory, opened before anything lies over it */
+	struct stat stat; /* its own */
+	int over; /* a layer of ours lies over it */
+	int kept; /* what is written there: for syncfs */
 	char upper[64];
 };
 
@@ -75,9 +75,11 @@ static void hide_mounts(const struct layer *l)
 	for (const struct layer *b = l + 1; b < layers + count; b++) {
 		size_t at = strlen(l->upper), skip = strlen(l->place->dir);
 
-		if (b->lower < 0 || b->stat.st_dev == l->stat.st_dev || !holds(l->place->dir, b->place->dir))
+		if (b->lower < 0 || b->stat.st_dev == l->stat.st_dev ||
+		    !holds(l->place->dir, b->place->dir))
 			continue;
-		if ((size_t)snprintf(path, sizeof(path), "%s%s", l->upper, b->place->dir + skip) >= sizeof(path))
+		if ((size_t)snprintf(path, sizeof(path), "%s%s", l->upper, b->place->dir + skip) >=
+		    sizeof(path))
 			continue;
 		for (char *s = strchr(path + at + 1, '/'); s; s = strchr(s + 1, '/')) {
 			*s = 0;
@@ -191,9 +193,11 @@ void layers_library(const struct job *job)
 		int ours = open(job->library, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		int theirs = open(job->overs[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-		snprintf(options, sizeof(options), "lowerdir=/proc/self/fd/%d:/proc/self/fd/%d", ours, theirs);
+		snprintf(options, sizeof(options), "lowerdir=/proc/self/fd/%d:/proc/self/fd/%d",
+			 ours, theirs);
 		if (ours >= 0 && theirs >= 0)
-			mount("library", job->overs[i], "overlay", MS_NOSUID | MS_NODEV | MS_RDONLY, options);
+			mount("library", job->overs[i], "overlay", MS_NOSUID | MS_NODEV | MS_RDONLY,
+			      options);
 		close(ours);
 		close(theirs);
 	}

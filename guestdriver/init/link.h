@@ -14,16 +14,17 @@
 #include <stdint.h>
 
 enum frame_type {
-	FRAME_JOB = 1,     /* host: what to run, see job.h; empty at its end */
-	FRAME_STDIN = 2,   /* host: standard input; empty at its end */
-	FRAME_CLOSE = 3,   /* host: nobody reads this output any more (u32: 1 or 2) */
-	FRAME_HELLO = 16,  /* guest: LINK_VERSION (u32), the kernel's release */
+	FRAME_JOB = 1, /* host: what to run, see job.h; empty at its end */
+	FRAME_STDIN = 2, /* host: standard input; empty at its end */
+	FRAME_CLOSE = 3, /* host: nobody reads this output any more (u32: 1 or 2) */
+	FRAME_HELLO = 16, /* guest: LINK_VERSION (u32), the kernel's release */
 	FRAME_STDOUT = 17, /* guest: standard output */
 	FRAME_STDERR = 18, /* guest: standard error */
-	FRAME_EXIT = 19,   /* guest: the program's exit code (u32) */
-	FRAME_ERROR = 20,  /* guest: why the program could not be run (text) */
-	FRAME_ACK = 21,    /* guest: took a frame of a job or of input */
-	FRAME_LOST = 22,   /* guest: files (u32) that end with the VM, and the directory that holds them */
+	FRAME_EXIT = 19, /* guest: the program's exit code (u32) */
+	FRAME_ERROR = 20, /* guest: why the program could not be run (text) */
+	FRAME_ACK = 21, /* guest: took a frame of a job or of input */
+	FRAME_LOST =
+		22, /* guest: files (u32) that end with the VM, and the directory that holds them */
 };
 
 #define LINK_VERSION 2

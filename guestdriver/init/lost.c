@@ -17,7 +17,8 @@ struct lost {
 
 static int is_cache(const FTSENT *e)
 {
-	return e->fts_level > 0 && (e->fts_name[0] == '.' || strcmp(e->fts_name, "__pycache__") == 0);
+	return e->fts_level > 0 &&
+	       (e->fts_name[0] == '.' || strcmp(e->fts_name, "__pycache__") == 0);
 }
 
 /* add counts a file, whose path in the layer is given. */

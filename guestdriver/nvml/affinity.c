@@ -48,14 +48,16 @@ EXPORT enum nvml nvmlDeviceGetCpuAffinity(const void *handle, unsigned words, un
 	return fill(PROCESSORS, (unsigned)get_nprocs(), words, set);
 }
 
-EXPORT enum nvml nvmlDeviceGetCpuAffinityWithinScope(const void *handle, unsigned words, unsigned long *set, unsigned scope)
+EXPORT enum nvml nvmlDeviceGetCpuAffinityWithinScope(const void *handle, unsigned words,
+						     unsigned long *set, unsigned scope)
 {
 	if (scope > 1)
 		return gpu_of(handle) ? NVML_INVALID_ARGUMENT : gpu_error();
 	return nvmlDeviceGetCpuAffinity(handle, words, set);
 }
 
-EXPORT enum nvml nvmlDeviceGetMemoryAffinity(const void *handle, unsigned words, unsigned long *set, unsigned scope)
+EXPORT enum nvml nvmlDeviceGetMemoryAffinity(const void *handle, unsigned words, unsigned long *set,
+					     unsigned scope)
 {
 	FIND(g, handle, set && words && scope <= 1);
 	(void)g;

@@ -17,7 +17,10 @@ EXPORT enum nvml nvmlDeviceGetCount_v2(unsigned *out)
 	return *out ? NVML_SUCCESS : NVML_UNINITIALIZED;
 }
 
-EXPORT enum nvml nvmlDeviceGetCount(unsigned *out) { return nvmlDeviceGetCount_v2(out); }
+EXPORT enum nvml nvmlDeviceGetCount(unsigned *out)
+{
+	return nvmlDeviceGetCount_v2(out);
+}
 
 EXPORT enum nvml nvmlDeviceGetHandleByIndex_v2(unsigned index, void **handle)
 {
@@ -38,13 +41,15 @@ static void uuid_text(const struct gpu *g, char *to)
 {
 	const uint8_t *u = g->uuid;
 
-	sprintf(to, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1], u[2], u[3], u[4],
-		u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+	sprintf(to, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+		u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12],
+		u[13], u[14], u[15]);
 }
 
 void gpu_bus_text(const struct gpu *g, char *to)
 {
-	sprintf(to, "%08X:%02X:%02X.0", (unsigned)g->domain, (unsigned)g->bus & 255, (unsigned)g->device & 255);
+	sprintf(to, "%08X:%02X:%02X.0", (unsigned)g->domain, (unsigned)g->bus & 255,
+		(unsigned)g->device & 255);
 }
 
 EXPORT enum nvml nvmlDeviceGetHandleByUUID(const char *uuid, void **handle)
@@ -79,7 +84,8 @@ EXPORT enum nvml nvmlDeviceGetHandleByPciBusId_v2(const char *id, void **handle)
 	for (unsigned i = 0; i < gpu_count(); i++) {
 		const struct gpu *g = gpu_at(i);
 
-		if (domain == (unsigned)g->domain && bus == (unsigned)g->bus && device == (unsigned)g->device)
+		if (domain == (unsigned)g->domain && bus == (unsigned)g->bus &&
+		    device == (unsigned)g->device)
 			return nvmlDeviceGetHandleByIndex_v2(i, handle);
 	}
 	return NVML_NOT_FOUND;
@@ -207,13 +213,13 @@ EXPORT enum nvml nvmlDeviceGetMemoryInfo_v2(const void *handle, struct memory_v2
 }
 
 /* Answers that are the same for every GPU. */
-#define CONSTANT(name, value)                                     \
-	EXPORT enum nvml name(const void *handle, unsigned *out)  \
-	{                                                         \
-		FIND(g, handle, out);                             \
-		(void)g;                                          \
-		*out = (value);                                   \
-		return NVML_SUCCESS;                              \
+#define CONSTANT(name, value)                                    \
+	EXPORT enum nvml name(const void *handle, unsigned *out) \
+	{                                                        \
+		FIND(g, handle, out);                            \
+		(void)g;                                         \
+		*out = (value);                                  \
+		return NVML_SUCCESS;                             \
 	}
 
 CONSTANT(nvmlDeviceGetBrand, 0)

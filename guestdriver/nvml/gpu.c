@@ -37,7 +37,9 @@ static const char *loader(void)
 	unsigned long base = getauxval(AT_BASE);
 	Dl_info info;
 
-	return base && dladdr((void *)base, &info) && info.dli_fname && info.dli_fname[0] == '/' ? info.dli_fname : LOADER;
+	return base && dladdr((void *)base, &info) && info.dli_fname && info.dli_fname[0] == '/' ?
+		       info.dli_fname :
+		       LOADER;
 }
 
 /* Starts this library as a program, with its standard output in a pipe, whose other end is returned. */

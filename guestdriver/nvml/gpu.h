@@ -17,13 +17,14 @@
 struct gpu {
 	char name[96];
 	uint8_t uuid[16];
-	uint64_t total, free;	/* memory; free is known only where it was asked for */
-	uint32_t cuda;		/* version of the driver's CUDA */
+	uint64_t total, free; /* memory; free is known only where it was asked for */
+	uint32_t cuda; /* version of the driver's CUDA */
 	int domain, bus, device;
 	int major, minor;
 	int processors;
 	int bus_width; /* of memory, in bits; 0 where unknown */
-	uint32_t pci_device, pci_subsystem; /* with the vendor's number in the low half; 0 where unknown */
+	uint32_t pci_device,
+		pci_subsystem; /* with the vendor's number in the low half; 0 where unknown */
 	struct paracuda_link link;
 };
 

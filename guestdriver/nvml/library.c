@@ -9,7 +9,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gpu gpus[GPUS_MAX];
-static int known;	/* gpus are filled in: they never change while a process lives */
+static int known; /* gpus are filled in: they never change while a process lives */
 static unsigned count, users;
 
 static enum nvml look(void)
@@ -36,8 +36,14 @@ EXPORT enum nvml nvmlInitWithFlags(unsigned flags)
 	return result;
 }
 
-EXPORT enum nvml nvmlInit_v2(void) { return nvmlInitWithFlags(0); }
-EXPORT enum nvml nvmlInit(void) { return nvmlInitWithFlags(0); }
+EXPORT enum nvml nvmlInit_v2(void)
+{
+	return nvmlInitWithFlags(0);
+}
+EXPORT enum nvml nvmlInit(void)
+{
+	return nvmlInitWithFlags(0);
+}
 
 EXPORT enum nvml nvmlShutdown(void)
 {
@@ -134,18 +140,31 @@ EXPORT enum nvml nvmlSystemGetProcessName(unsigned pid, char *name, unsigned len
 EXPORT const char *nvmlErrorString(enum nvml result)
 {
 	switch (result) {
-	case NVML_SUCCESS: return "The operation was successful";
-	case NVML_UNINITIALIZED: return "Uninitialized";
-	case NVML_INVALID_ARGUMENT: return "Invalid Argument";
-	case NVML_NOT_SUPPORTED: return "Not Supported";
-	case NVML_NO_PERMISSION: return "Insufficient Permissions";
-	case NVML_NOT_FOUND: return "Not Found";
-	case NVML_INSUFFICIENT_SIZE: return "Insufficient Size";
-	case NVML_DRIVER_NOT_LOADED: return "Driver Not Loaded";
-	case NVML_TIMEOUT: return "Timeout";
-	case NVML_FUNCTION_NOT_FOUND: return "Function Not Found";
-	case NVML_MEMORY: return "Insufficient Memory";
-	case NVML_VERSION_MISMATCH: return "Argument Version Mismatch";
-	default: return "Unknown Error";
+	case NVML_SUCCESS:
+		return "The operation was successful";
+	case NVML_UNINITIALIZED:
+		return "Uninitialized";
+	case NVML_INVALID_ARGUMENT:
+		return "Invalid Argument";
+	case NVML_NOT_SUPPORTED:
+		return "Not Supported";
+	case NVML_NO_PERMISSION:
+		return "Insufficient Permissions";
+	case NVML_NOT_FOUND:
+		return "Not Found";
+	case NVML_INSUFFICIENT_SIZE:
+		return "Insufficient Size";
+	case NVML_DRIVER_NOT_LOADED:
+		return "Driver Not Loaded";
+	case NVML_TIMEOUT:
+		return "Timeout";
+	case NVML_FUNCTION_NOT_FOUND:
+		return "Function Not Found";
+	case NVML_MEMORY:
+		return "Insufficient Memory";
+	case NVML_VERSION_MISMATCH:
+		return "Argument Version Mismatch";
+	default:
+		return "Unknown Error";
 	}
 }

@@ -13,11 +13,11 @@ static enum nvml tell(unsigned value, unsigned *out)
 	return NVML_SUCCESS;
 }
 
-#define LINK(name, value)                                         \
-	EXPORT enum nvml name(const void *handle, unsigned *out)  \
-	{                                                         \
-		FIND(g, handle, out);                             \
-		return tell(value, out);                          \
+#define LINK(name, value)                                        \
+	EXPORT enum nvml name(const void *handle, unsigned *out) \
+	{                                                        \
+		FIND(g, handle, out);                            \
+		return tell(value, out);                         \
 	}
 
 LINK(nvmlDeviceGetCurrPcieLinkGeneration, g->link.generation)

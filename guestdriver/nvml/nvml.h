@@ -98,11 +98,11 @@ enum nvml gpu_error(void);
 void gpu_bus_text(const struct gpu *g, char *to);
 
 /* Finds the GPU of a handle and checks that there is room for the answer. */
-#define FIND(g, handle, out)                      \
-	struct gpu *g = gpu_of(handle);           \
-	if (!g)                                   \
-		return gpu_error();               \
-	if (!(out))                               \
-		return NVML_INVALID_ARGUMENT
+#define FIND(g, handle, out)            \
+	struct gpu *g = gpu_of(handle); \
+	if (!g)                         \
+		return gpu_error();     \
+	if (!(out))                     \
+	return NVML_INVALID_ARGUMENT
 
 #endif

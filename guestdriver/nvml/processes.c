@@ -60,7 +60,8 @@ static unsigned list(uint32_t *pids, unsigned room)
 	struct dirent *e;
 
 	while (all && (e = readdir(all))) {
-		if (e->d_name[0] < '1' || e->d_name[0] > '9' || !opened(e->d_name) || !mapped(e->d_name))
+		if (e->d_name[0] < '1' || e->d_name[0] > '9' || !opened(e->d_name) ||
+		    !mapped(e->d_name))
 			continue;
 		if (count < room)
 			pids[count] = (uint32_t)strtoul(e->d_name, NULL, 10);
@@ -92,30 +93,33 @@ enum nvml gpu_processes(const void *handle, unsigned *count, void *infos, size_t
 	return found > room ? NVML_INSUFFICIENT_SIZE : NVML_SUCCESS;
 }
 
-EXPORT enum nvml nvmlDeviceGetComputeRunningProcesses(const void *handle, unsigned *count, struct process_v1 *infos)
+EXPORT enum nvml nvmlDeviceGetComputeRunningProcesses(const void *handle, unsigned *count,
+						      struct process_v1 *infos)
 {
 	return gpu_processes(handle, count, infos, sizeof(*infos));
 }
 
-EXPORT enum nvml nvmlDeviceGetComputeRunningProcesses_v2(const void *handle, unsigned *count, struct process *infos)
+EXPORT enum nvml nvmlDeviceGetComputeRunningProcesses_v2(const void *handle, unsigned *count,
+							 struct process *infos)
 {
 	return gpu_processes(handle, count, infos, sizeof(*infos));
 }
 
-EXPORT enum nvml nvmlDeviceGetComputeRunningProcesses_v3(const void *handle, unsigned *count, struct process *infos)
+EXPORT enum nvml nvmlDeviceGetComputeRunningProcesses_v3(const void *handle, unsigned *count,
+							 struct process *infos)
 {
 	return gpu_processes(handle, count, infos, sizeof(*infos));
 }
 
 /* Processes that draw, or go through MPS: there are none. */
-#define NONE(name)                                                               \
-	EXPORT enum nvml name(const void *handle, unsigned *count, void *infos)  \
-	{                                                                        \
-		FIND(g, handle, count);                                          \
-		(void)g;                                                         \
-		(void)infos;                                                     \
-		*count = 0;                                                      \
-		return NVML_SUCCESS;                                             \
+#define NONE(name)                                                              \
+	EXPORT enum nvml name(const void *handle, unsigned *count, void *infos) \
+	{                                                                       \
+		FIND(g, handle, count);                                         \
+		(void)g;                                                        \
+		(void)infos;                                                    \
+		*count = 0;                                                     \
+		return NVML_SUCCESS;                                            \
 	}
 
 NONE(nvmlDeviceGetGraphicsRunningProcesses)

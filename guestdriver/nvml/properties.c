@@ -11,8 +11,9 @@ static const struct generation {
 	int major, minor_from;
 	unsigned architecture, cores;
 } generations[] = {
-	{ 12, 0, 10, 128 }, { 10, 0, 10, 128 }, { 9, 0, 9, 128 }, { 8, 9, 8, 128 }, { 8, 6, 7, 128 },
-	{ 8, 0, 7, 64 },    { 7, 5, 6, 64 },	 { 7, 0, 5, 64 },  { 6, 1, 4, 128 }, { 6, 0, 4, 64 },
+	{ 12, 0, 10, 128 }, { 10, 0, 10, 128 }, { 9, 0, 9, 128 }, { 8, 9, 8, 128 },
+	{ 8, 6, 7, 128 },   { 8, 0, 7, 64 },	{ 7, 5, 6, 64 },  { 7, 0, 5, 64 },
+	{ 6, 1, 4, 128 },   { 6, 0, 4, 64 },
 };
 
 static const struct generation *generation_of(const struct gpu *g)
@@ -92,6 +93,15 @@ static enum nvml none(unsigned *out)
 	return NVML_SUCCESS;
 }
 
-EXPORT enum nvml nvmlUnitGetCount(unsigned *out) { return none(out); }
-EXPORT enum nvml nvmlGetExcludedDeviceCount(unsigned *out) { return none(out); }
-EXPORT enum nvml nvmlGetBlacklistDeviceCount(unsigned *out) { return none(out); }
+EXPORT enum nvml nvmlUnitGetCount(unsigned *out)
+{
+	return none(out);
+}
+EXPORT enum nvml nvmlGetExcludedDeviceCount(unsigned *out)
+{
+	return none(out);
+}
+EXPORT enum nvml nvmlGetBlacklistDeviceCount(unsigned *out)
+{
+	return none(out);
+}

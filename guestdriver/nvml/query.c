@@ -22,7 +22,7 @@ __asm__(".pushsection .text\n"
 	".type query_start, @function\n"
 	"query_start:\n"
 	"	xorl %ebp, %ebp\n"
-	"	movq %rdx, %r9\n"	/* what the loader has to be told at the end */
+	"	movq %rdx, %r9\n" /* what the loader has to be told at the end */
 	"	popq %rsi\n"
 	"	movq %rsp, %rdx\n"
 	"	andq $-16, %rsp\n"
@@ -39,18 +39,17 @@ __asm__(".pushsection .text\n"
 typedef int CUresult;
 
 /* The functions of CUDA that it needs. */
-#define FUNCTIONS(f)                                             \
-	f(cuInit, (unsigned flags))                              \
-	f(cuDriverGetVersion, (int *version))                    \
-	f(cuDeviceGetCount, (int *count))                        \
-	f(cuDeviceGetName, (char *name, int room, int device))   \
-	f(cuDeviceGetUuid_v2, (void *uuid, int device))          \
-	f(cuDeviceTotalMem_v2, (size_t *bytes, int device))      \
-	f(cuDeviceGetAttribute, (int *value, int attribute, int device)) \
-	f(cuDevicePrimaryCtxRetain, (void **context, int device)) \
-	f(cuCtxSetCurrent, (void *context))                      \
-	f(cuMemGetInfo_v2, (size_t *free, size_t *total))        \
-	f(cuGetExportTable, (const void **table, const void *id))
+#define FUNCTIONS(f)                                                                              \
+	f(cuInit, (unsigned flags)) f(cuDriverGetVersion, (int *version)) f(                      \
+		cuDeviceGetCount, (int *count)) f(cuDeviceGetName,                                \
+						  (char *name, int room, int device))             \
+		f(cuDeviceGetUuid_v2, (void *uuid, int device)) f(cuDeviceTotalMem_v2,            \
+								  (size_t * bytes, int device))   \
+			f(cuDeviceGetAttribute, (int *value, int attribute, int device)) f(       \
+				cuDevicePrimaryCtxRetain,                                         \
+				(void **context, int device)) f(cuCtxSetCurrent, (void *context)) \
+				f(cuMemGetInfo_v2, (size_t * free, size_t * total))               \
+					f(cuGetExportTable, (const void **table, const void *id))
 
 #define DECLARE(name, parameters) static CUresult(*name) parameters;
 FUNCTIONS(DECLARE)
@@ -75,8 +74,8 @@ static int load_cuda(void)
 		library = dlopen("libcuda.so.1", RTLD_NOW);
 	if (!library)
 		return -1;
-#define FIND(name, parameters)                 \
-	if (find(library, &name, #name))       \
+#define FIND(name, parameters)           \
+	if (find(library, &name, #name)) \
 		return -1;
 	FUNCTIONS(FIND)
 	return 0;
@@ -84,8 +83,15 @@ static int load_cuda(void)
 
 /* Device attributes of the driver API. */
 enum {
-	PROCESSORS = 16, PCI_BUS = 33, PCI_DEVICE = 34, BUS_WIDTH = 37, PCI_DOMAIN = 50, MAJOR = 75, MINOR = 76,
-	PCI_DEVICE_NUMBER = 139, PCI_SUBSYSTEM_NUMBER = 140,
+	PROCESSORS = 16,
+	PCI_BUS = 33,
+	PCI_DEVICE = 34,
+	BUS_WIDTH = 37,
+	PCI_DOMAIN = 50,
+	MAJOR = 75,
+	MINOR = 76,
+	PCI_DEVICE_NUMBER = 139,
+	PCI_SUBSYSTEM_NUMBER = 140,
 };
 
 static void ask_memory(struct gpu *g, int device)
@@ -93,7 +99,8 @@ static void ask_memory(struct gpu *g, int device)
 	size_t free, total;
 	void *context;
 
-	if (cuDevicePrimaryCtxRetain(&context, device) || cuCtxSetCurrent(context) || cuMemGetInfo_v2(&free, &total))
+	if (cuDevicePrimaryCtxRetain(&context, device) || cuCtxSetCurrent(context) ||
+	    cuMemGetInfo_v2(&free, &total))
 		return;
 	g->free = free;
 	g->total = total;

@@ -34,7 +34,8 @@ static enum nvml processes(const void *handle, unsigned *count, struct smi_proce
 
 	for (unsigned i = 0; infos && !result && i < *count && i < room; i++) {
 		infos[i].protected_memory = NOT_AVAILABLE;
-		if (nvmlSystemGetProcessName(infos[i].process.pid, infos[i].name, sizeof(infos[i].name)))
+		if (nvmlSystemGetProcessName(infos[i].process.pid, infos[i].name,
+					     sizeof(infos[i].name)))
 			infos[i].name[0] = 0;
 	}
 	return result;

@@ -7,10 +7,11 @@
 
 #include "nvml.h"
 
-#define P2P_KINDS 5	     /* nvmlGpuP2PCapsIndex_t: reads, writes, NVLink, atomics, PCI */
+#define P2P_KINDS 5 /* nvmlGpuP2PCapsIndex_t: reads, writes, NVLink, atomics, PCI */
 #define P2P_NOT_SUPPORTED 5 /* nvmlGpuP2PStatus_t */
 
-EXPORT enum nvml nvmlDeviceGetP2PStatus(const void *first, const void *second, unsigned what, int *status)
+EXPORT enum nvml nvmlDeviceGetP2PStatus(const void *first, const void *second, unsigned what,
+					int *status)
 {
 	FIND(g, first, status && gpu_of(second) && what < P2P_KINDS);
 	(void)g;
@@ -26,7 +27,8 @@ EXPORT enum nvml nvmlDeviceOnSameBoard(const void *first, const void *second, in
 }
 
 /* GPUs near another: none. */
-EXPORT enum nvml nvmlDeviceGetTopologyNearestGpus(const void *handle, unsigned level, unsigned *count, void **handles)
+EXPORT enum nvml nvmlDeviceGetTopologyNearestGpus(const void *handle, unsigned level,
+						  unsigned *count, void **handles)
 {
 	FIND(g, handle, count);
 	(void)g;

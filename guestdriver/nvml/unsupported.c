@@ -6,18 +6,18 @@
 #include "nvml.h"
 
 /* Of a GPU, which is the first parameter. */
-#define UNSUPPORTED(name)                                               \
-	EXPORT enum nvml name(const void *handle);                      \
-	EXPORT enum nvml name(const void *handle)                       \
-	{                                                               \
+#define UNSUPPORTED(name)                                                 \
+	EXPORT enum nvml name(const void *handle);                        \
+	EXPORT enum nvml name(const void *handle)                         \
+	{                                                                 \
 		return gpu_of(handle) ? NVML_NOT_SUPPORTED : gpu_error(); \
 	}
 
 /* Of anything else. */
-#define ABSENT(name)                                                    \
-	EXPORT enum nvml name(void);                                    \
-	EXPORT enum nvml name(void)                                     \
-	{                                                               \
+#define ABSENT(name)                                                          \
+	EXPORT enum nvml name(void);                                          \
+	EXPORT enum nvml name(void)                                           \
+	{                                                                     \
 		return gpu_count() ? NVML_NOT_SUPPORTED : NVML_UNINITIALIZED; \
 	}
 

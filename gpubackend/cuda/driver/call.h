@@ -43,6 +43,7 @@ struct pc_launch {
 };
 
 // pc_launches queues n launches in order and stops at the first that fails; *done is the number that did not.
-int32_t pc_launches(void *launch_kernel, void *launch_kernel_ex, const struct pc_launch *launch, int32_t n, int32_t *done);
+int32_t pc_launches(void *launch_kernel, void *launch_kernel_ex, const struct pc_launch *launch,
+		    int32_t n, int32_t *done);
 
 #endif

@@ -5,7 +5,8 @@
 typedef uint64_t w;
 
 // params fills p, whose parameters are packed in extra.
-static void params(CUDA_KERNEL_NODE_PARAMS *p, const struct pc_launch *l, void **extra, size_t *bytes)
+static void params(CUDA_KERNEL_NODE_PARAMS *p, const struct pc_launch *l, void **extra,
+		   size_t *bytes)
 {
 	*bytes = l->parameter_bytes;
 	extra[0] = (void *)CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT;
@@ -15,44 +16,52 @@ static void params(CUDA_KERNEL_NODE_PARAMS *p, const struct pc_launch *l, void *
 	extra[4] = (void *)CU_LAUNCH_PARAM_END_AS_INT;
 	*p = (CUDA_KERNEL_NODE_PARAMS){
 		.func = l->function,
-		.gridDimX = l->grid[0], .gridDimY = l->grid[1], .gridDimZ = l->grid[2],
-		.blockDimX = l->block[0], .blockDimY = l->block[1], .blockDimZ = l->block[2],
+		.gridDimX = l->grid[0],
+		.gridDimY = l->grid[1],
+		.gridDimZ = l->grid[2],
+		.blockDimX = l->block[0],
+		.blockDimY = l->block[1],
+		.blockDimZ = l->block[2],
 		.sharedMemBytes = l->shared,
 		.extra = *bytes ? extra : NULL,
 	};
 }
 
-static int32_t add(const struct pc_chain_api *api, struct pc_chain *g, const struct pc_launch *l, int32_t i)
+static int32_t add(const struct pc_chain_api *api, struct pc_chain *g, const struct pc_launch *l,
+		   int32_t i)
 {
 	CUDA_KERNEL_NODE_PARAMS p;
 	void *extra[5];
 	size_t bytes;
 
 	params(&p, l, extra, &bytes);
-	return ((int32_t (*)(w *, w, const w *, size_t, const CUDA_KERNEL_NODE_PARAMS *))api->add_kernel)(
+	return ((int32_t(*)(w *, w, const w *, size_t,
+			    const CUDA_KERNEL_NODE_PARAMS *))api->add_kernel)(
 		&g->node[i], g->graph, i ? &g->node[i - 1] : NULL, i ? 1 : 0, &p);
 }
 
-int32_t pc_chain_build(const struct pc_chain_api *api, struct pc_chain *g, const struct pc_launch *launch, int32_t n)
+int32_t pc_chain_build(const struct pc_chain_api *api, struct pc_chain *g,
+		       const struct pc_launch *launch, int32_t n)
 {
-	int32_t result = ((int32_t (*)(w *, uint32_t))api->create)(&g->graph, 0);
+	int32_t result = ((int32_t(*)(w *, uint32_t))api->create)(&g->graph, 0);
 
 	if (result)
 		return result;
 	for (int32_t i = 0; !result && i < n; i++)
 		result = add(api, g, &launch[i], i);
 	if (!result)
-		result = ((int32_t (*)(w *, w, unsigned long long))api->instantiate)(&g->exec, g->graph, 0);
+		result = ((int32_t(*)(w *, w, unsigned long long))api->instantiate)(&g->exec,
+										    g->graph, 0);
 	if (result) {
-		((int32_t (*)(w))api->destroy)(g->graph);
+		((int32_t(*)(w))api->destroy)(g->graph);
 		return result;
 	}
 	g->n = n;
 	return 0;
 }
 
-int32_t pc_chain_replay(const struct pc_chain_api *api, const struct pc_chain *g, const struct pc_launch *launch,
-			const uint8_t *changed)
+int32_t pc_chain_replay(const struct pc_chain_api *api, const struct pc_chain *g,
+			const struct pc_launch *launch, const uint8_t *changed)
 {
 	for (int32_t i = 0; i < g->n; i++) {
 		CUDA_KERNEL_NODE_PARAMS p;
@@ -63,15 +72,16 @@ int32_t pc_chain_replay(const struct pc_chain_api *api, const struct pc_chain *g
 		if (!changed[i])
 			continue;
 		params(&p, &launch[i], extra, &bytes);
-		result = ((int32_t (*)(w, w, const CUDA_KERNEL_NODE_PARAMS *))api->set_params)(g->exec, g->node[i], &p);
+		result = ((int32_t(*)(w, w, const CUDA_KERNEL_NODE_PARAMS *))api->set_params)(
+			g->exec, g->node[i], &p);
 		if (result)
 			return result;
 	}
-	return ((int32_t (*)(w, w))api->launch)(g->exec, launch[0].stream);
+	return ((int32_t(*)(w, w))api->launch)(g->exec, launch[0].stream);
 }
 
 void pc_chain_free(const struct pc_chain_api *api, struct pc_chain *g)
 {
-	((int32_t (*)(w))api->exec_destroy)(g->exec);
-	((int32_t (*)(w))api->destroy)(g->graph);
+	((int32_t(*)(w))api->exec_destroy)(g->exec);
+	((int32_t(*)(w))api->destroy)(g->graph);
 }

@@ -67,5 +67,6 @@ void pc_due_release(struct pc_due *due)
 
 int32_t pc_node_launch(void *launch_host_func, uint64_t stream, struct pc_node *node)
 {
-	return ((int32_t (*)(uint64_t, void (*)(void *), void *))launch_host_func)(stream, pc_node_run, node);
+	return ((int32_t(*)(uint64_t, void (*)(void *), void *))launch_host_func)(
+		stream, pc_node_run, node);
 }

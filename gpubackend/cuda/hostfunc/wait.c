@@ -63,7 +63,8 @@ int32_t pc_wait_launch(void *launch_host_func, uint64_t stream, struct pc_wait *
 	int32_t result;
 
 	wait->users = 2;
-	result = ((int32_t (*)(uint64_t, void (*)(void *), void *))launch_host_func)(stream, wait_run, wait);
+	result = ((int32_t(*)(uint64_t, void (*)(void *), void *))launch_host_func)(stream,
+										    wait_run, wait);
 	if (result)
 		wait->users = 1;
 	return result;

@@ -10,7 +10,8 @@
  * Whether rows of `width` elements can be filled: an error of the call itself, which is delayed. Nothing to fill
  * is no error, and left to the worker.
  */
-CUresult fill_check(uint64_t address, uint64_t width, uint64_t rows, uint64_t pitch, unsigned element);
+CUresult fill_check(uint64_t address, uint64_t width, uint64_t rows, uint64_t pitch,
+		    unsigned element);
 
 /* Where a fill's memory lies, for those who watch. */
 enum paracuda_memory fill_target(uint64_t address);

@@ -8,7 +8,12 @@ CUresult graph_memory_enter(uint64_t base, uint64_t bytes)
 {
 	struct context *c = context_owner();
 	struct memory m = {
-		.base = base, .bytes = bytes, .kind = MEMORY_DEVICE, .device = c->device, .context = c, .graph = true,
+		.base = base,
+		.bytes = bytes,
+		.kind = MEMORY_DEVICE,
+		.device = c->device,
+		.context = c,
+		.graph = true,
 	};
 
 	if (!base || base + bytes < base)

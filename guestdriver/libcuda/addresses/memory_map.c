@@ -16,7 +16,7 @@ struct node {
 static struct {
 	pthread_rwlock_t lock;
 	struct node *root;
-	uint32_t seed;	/* of the nodes' priorities */
+	uint32_t seed; /* of the nodes' priorities */
 	uint64_t last_id;
 } state = { .lock = PTHREAD_RWLOCK_INITIALIZER, .seed = 2463534242u };
 

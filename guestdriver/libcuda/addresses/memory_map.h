@@ -8,14 +8,14 @@
 #include "context/context.h"
 
 enum memory_kind {
-	MEMORY_NONE,	/* ordinary memory of the process */
-	MEMORY_DEVICE,	/* cuMemAlloc and its like */
-	MEMORY_GLOBAL,	/* a variable of a module */
-	MEMORY_HOST,	/* cuMemHostAlloc */
-	MEMORY_REGISTERED,	/* cuMemHostRegister */
-	MEMORY_MAPPED,	/* cuMemMap */
-	MEMORY_SHARED,	/* cuIpcOpenMemHandle */
-	MEMORY_MANAGED,	/* cuMemAllocManaged, and the managed variables of a module */
+	MEMORY_NONE, /* ordinary memory of the process */
+	MEMORY_DEVICE, /* cuMemAlloc and its like */
+	MEMORY_GLOBAL, /* a variable of a module */
+	MEMORY_HOST, /* cuMemHostAlloc */
+	MEMORY_REGISTERED, /* cuMemHostRegister */
+	MEMORY_MAPPED, /* cuMemMap */
+	MEMORY_SHARED, /* cuIpcOpenMemHandle */
+	MEMORY_MANAGED, /* cuMemAllocManaged, and the managed variables of a module */
 };
 
 /* A piece of host memory that the worker has pinned: where it begins in the map. */
@@ -37,17 +37,17 @@ struct memory {
 	enum memory_kind kind;
 	int device;
 	unsigned flags;
-	uint64_t id;	/* unique in this process */
-	struct context *context;	/* NULL for the variables of a library */
-	bool variables;	/* of a module or library: it goes with that */
-	uint64_t pool;	/* that it is of, 0 for none */
-	bool unsynced;	/* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS isn't what it is at first */
-	bool graph;	/* allocated by the launches of a graph, at the same address each time */
-	uint64_t pinned_base, pinned_bytes;	/* of host memory: whole pages */
+	uint64_t id; /* unique in this process */
+	struct context *context; /* NULL for the variables of a library */
+	bool variables; /* of a module or library: it goes with that */
+	uint64_t pool; /* that it is of, 0 for none */
+	bool unsynced; /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS isn't what it is at first */
+	bool graph; /* allocated by the launches of a graph, at the same address each time */
+	uint64_t pinned_base, pinned_bytes; /* of host memory: whole pages */
 	struct registration *registrations;
 	unsigned registrations_count;
 	struct pins *pins[MEMORY_PINS];
-	struct slab *slab;	/* that has its pages and pins, or NULL */
+	struct slab *slab; /* that has its pages and pins, or NULL */
 };
 
 /* Copies the range that contains the address. */

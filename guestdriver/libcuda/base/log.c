@@ -16,7 +16,7 @@
 /* Written once, by the first message. */
 static struct {
 	pthread_once_t opened;
-	int fd;	/* what PARACUDA_LOG names, -1 for nothing */
+	int fd; /* what PARACUDA_LOG names, -1 for nothing */
 } state = { PTHREAD_ONCE_INIT, -1 };
 
 static void log_open(void)

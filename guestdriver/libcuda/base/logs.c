@@ -33,7 +33,7 @@ struct callback {
 static struct {
 	pthread_mutex_t lock;
 	char lines[LINES][LINE_BYTES];
-	unsigned count;	/* of all messages; the last LINES of them are there */
+	unsigned count; /* of all messages; the last LINES of them are there */
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* The program's. The lock is recursive: a callback may log, or unregister itself. */
@@ -45,7 +45,7 @@ static struct {
 /* Written once, by the first message. */
 static struct {
 	pthread_once_t opened;
-	int fd;	/* what CUDA_LOG_FILE names, -1 for nothing */
+	int fd; /* what CUDA_LOG_FILE names, -1 for nothing */
 } file = { PTHREAD_ONCE_INIT, -1 };
 
 static void open_file(void)
@@ -83,8 +83,9 @@ void logs_add(const char *message)
 	gmtime_r(&now.tv_sec, &utc);
 	pthread_mutex_lock(&state.lock);
 	line = state.lines[state.count++ % LINES];
-	snprintf(line, LINE_BYTES - 1, "[%02d:%02d:%02d.%03d][%d][CUDA][W] %s", utc.tm_hour, utc.tm_min, utc.tm_sec,
-		 (int)(now.tv_nsec / 1000000), (int)syscall(SYS_gettid), message);
+	snprintf(line, LINE_BYTES - 1, "[%02d:%02d:%02d.%03d][%d][CUDA][W] %s", utc.tm_hour,
+		 utc.tm_min, utc.tm_sec, (int)(now.tv_nsec / 1000000), (int)syscall(SYS_gettid),
+		 message);
 	strcat(line, "\n");
 	write_file(line);
 	pthread_mutex_unlock(&state.lock);
@@ -99,7 +100,8 @@ void logs_add(const char *message)
 	pthread_mutex_unlock(&callbacks.lock);
 }
 
-EXPORT CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData, CUlogsCallbackHandle *callback_out)
+EXPORT CUresult cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData,
+				       CUlogsCallbackHandle *callback_out)
 {
 	struct callback *c;
 
@@ -172,7 +174,8 @@ static size_t dump(unsigned *from, char *buffer, size_t room)
 	return used;
 }
 
-EXPORT CUresult cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size, unsigned int flags)
+EXPORT CUresult cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *size,
+				   unsigned int flags)
 {
 	CUresult result = CUDA_SUCCESS;
 	unsigned from;
@@ -190,7 +193,8 @@ EXPORT CUresult cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t
 	return result;
 }
 
-EXPORT CUresult cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile, unsigned int flags)
+EXPORT CUresult cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile,
+				 unsigned int flags)
 {
 	char *buffer;
 	size_t bytes = LINES * LINE_BYTES + 1;

@@ -10,10 +10,10 @@
 #define EXPORT __attribute__((visibility("default")))
 
 enum library_state {
-	STATE_NONE,	/* before cuInit */
+	STATE_NONE, /* before cuInit */
 	STATE_READY,
-	STATE_FORKED,	/* a child of a process that had called cuInit: CUDA can't be used in it */
-	STATE_ENDED,	/* the process is exiting */
+	STATE_FORKED, /* a child of a process that had called cuInit: CUDA can't be used in it */
+	STATE_ENDED, /* the process is exiting */
 };
 
 extern int library_state;
@@ -33,19 +33,20 @@ static inline CUresult state_check(void)
 
 /* One per thread that used the library. What a room keeps in it is for that room alone. */
 struct thread {
-	bool registered;	/* thread_exit will run */
-	uint64_t stream;	/* what the NULL stream stands for in this call: 0, or 2 in per-thread variants */
+	bool registered; /* thread_exit will run */
+	uint64_t
+		stream; /* what the NULL stream stands for in this call: 0, or 2 in per-thread variants */
 
 	/* transport/slot.c */
-	int slot;		/* completion slot + 1, 0 for none yet */
-	bool shared;		/* the slot is used by other threads too */
+	int slot; /* completion slot + 1, 0 for none yet */
+	bool shared; /* the slot is used by other threads too */
 
 	/* context/context.c */
-	struct context **stack;	/* current contexts, the last on top */
+	struct context **stack; /* current contexts, the last on top */
 	unsigned depth, room;
 
 	/* streams/capture.c */
-	int capture_mode;	/* of cuThreadExchangeStreamCaptureMode */
+	int capture_mode; /* of cuThreadExchangeStreamCaptureMode */
 };
 
 /* The calling thread, registered for thread_exit. */
@@ -69,11 +70,11 @@ static inline CUstream thread_stream(CUstream stream)
 }
 
 /* Returns the state's error unless the library is ready. */
-#define ENTER()                                     \
-	do {                                        \
-		CUresult state_ = state_check();    \
-		if (state_)                         \
-			return state_;              \
+#define ENTER()                                  \
+	do {                                     \
+		CUresult state_ = state_check(); \
+		if (state_)                      \
+			return state_;           \
 	} while (0)
 
 #endif

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 struct row {
-	uint64_t key;	/* set once */
-	void *value;	/* NULL: removed */
+	uint64_t key; /* set once */
+	void *value; /* NULL: removed */
 };
 
 /* Open addressing. A full one is replaced by a larger, and kept for readers that may still be in it. */
@@ -43,7 +43,9 @@ void *table_find(struct table *t, uint64_t key)
 	if (!rows || !key)
 		return NULL;
 	r = row_of(rows, key);
-	return __atomic_load_n(&r->key, __ATOMIC_RELAXED) == key ? __atomic_load_n(&r->value, __ATOMIC_ACQUIRE) : NULL;
+	return __atomic_load_n(&r->key, __ATOMIC_RELAXED) == key ?
+		       __atomic_load_n(&r->value, __ATOMIC_ACQUIRE) :
+		       NULL;
 }
 
 static void set(struct table_rows *rows, uint64_t key, void *value)
@@ -112,7 +114,8 @@ void *table_take(struct table *t, uint64_t key)
 	return value;
 }
 
-void table_purge(struct table *t, bool (*match)(void *value, void *arg), void *arg, void (*release)(void *value))
+void table_purge(struct table *t, bool (*match)(void *value, void *arg), void *arg,
+		 void (*release)(void *value))
 {
 	pthread_mutex_lock(&t->lock);
 	for (uint64_t i = 0; t->rows && i <= t->rows->mask; i++) {

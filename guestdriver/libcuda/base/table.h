@@ -17,7 +17,10 @@ struct table {
 	struct table_rows *rows;
 };
 
-#define TABLE_INIT { PTHREAD_MUTEX_INITIALIZER, 0 }
+#define TABLE_INIT                           \
+	{                                    \
+		PTHREAD_MUTEX_INITIALIZER, 0 \
+	}
 
 /* The value of key, or NULL. */
 void *table_find(struct table *t, uint64_t key);
@@ -29,6 +32,7 @@ bool table_put(struct table *t, uint64_t key, void *value);
 void *table_take(struct table *t, uint64_t key);
 
 /* Removes the values for which `match` says so and hands each to `release`. */
-void table_purge(struct table *t, bool (*match)(void *value, void *arg), void *arg, void (*release)(void *value));
+void table_purge(struct table *t, bool (*match)(void *value, void *arg), void *arg,
+		 void (*release)(void *value));
 
 #endif

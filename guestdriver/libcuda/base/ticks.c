@@ -6,7 +6,7 @@
 
 /* Written by the start alone. */
 static struct {
-	uint64_t rate;	/* ticks per us; until it is measured, as if they were ns */
+	uint64_t rate; /* ticks per us; until it is measured, as if they were ns */
 } state = { 1000 };
 
 static uint64_t nanoseconds(void)

@@ -11,7 +11,8 @@
 
 #define RECORD_MAX (1u << 20)
 
-_Static_assert(sizeof(struct paracuda_function_record) == PARACUDA_SIZEOF_FUNCTION_RECORD, "function record");
+_Static_assert(sizeof(struct paracuda_function_record) == PARACUDA_SIZEOF_FUNCTION_RECORD,
+	       "function record");
 
 static void release(struct handle *h)
 {
@@ -81,7 +82,8 @@ static void note_launches(struct description *d)
 {
 	bool clusters = false;
 
-	for (int a = CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET; a < CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH + 3; a++)
+	for (int a = CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET;
+	     a < CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH + 3; a++)
 		clusters |= __atomic_load_n(&d->attribute[a], __ATOMIC_RELAXED) != 0;
 	__atomic_store_n(&d->clusters, clusters, __ATOMIC_RELAXED);
 	for (unsigned i = 0; i < PROVEN; i++)
@@ -166,7 +168,8 @@ CUresult function_describe(struct function *f, struct description **d)
 	result = fetch(f, &fresh);
 	if (result)
 		return result;
-	if (__atomic_compare_exchange_n(&f->description, &none, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+	if (__atomic_compare_exchange_n(&f->description, &none, fresh, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE)) {
 		*d = fresh;
 	} else {
 		*d = none;
@@ -206,7 +209,8 @@ EXPORT CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunct
 	return attribute(pi, attrib, function_find(hfunc));
 }
 
-EXPORT CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel, CUdevice dev)
+EXPORT CUresult cuKernelGetAttribute(int *pi, CUfunction_attribute attrib, CUkernel kernel,
+				     CUdevice dev)
 {
 	ENTER();
 	if (!device_valid(dev))
@@ -224,14 +228,16 @@ EXPORT CUresult cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib
 	if (!f)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (f->kernel)
-		return cuKernelSetAttribute(attrib, value, (CUkernel)hfunc, context_current()->device);
+		return cuKernelSetAttribute(attrib, value, (CUkernel)hfunc,
+					    context_current()->device);
 	result = call_cuFuncSetAttribute(f->number, (uint64_t)attrib, (uint64_t)value);
 	if (!result)
 		note_attribute(f, attrib, value);
 	return result;
 }
 
-EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel, CUdevice dev)
+EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUkernel kernel,
+				     CUdevice dev)
 {
 	struct function *f;
 	CUresult result;
@@ -242,7 +248,8 @@ EXPORT CUresult cuKernelSetAttribute(CUfunction_attribute attrib, int val, CUker
 	f = kernel_find(kernel);
 	if (!f)
 		return CUDA_ERROR_INVALID_HANDLE;
-	result = call_cuKernelSetAttribute((uint64_t)attrib, (uint64_t)val, f->number, device_host(dev));
+	result = call_cuKernelSetAttribute((uint64_t)attrib, (uint64_t)val, f->number,
+					   device_host(dev));
 	if (!result)
 		note_attribute(f, attrib, val);
 	return result;
@@ -268,13 +275,15 @@ static CUresult param_info(struct function *f, size_t index, size_t *offset, siz
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *paramOffset, size_t *paramSize)
+EXPORT CUresult cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *paramOffset,
+				   size_t *paramSize)
 {
 	ENTER();
 	return param_info(function_find(func), paramIndex, paramOffset, paramSize);
 }
 
-EXPORT CUresult cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t *paramOffset, size_t *paramSize)
+EXPORT CUresult cuKernelGetParamInfo(CUkernel kernel, size_t paramIndex, size_t *paramOffset,
+				     size_t *paramSize)
 {
 	ENTER();
 	return param_info(kernel_find(kernel), paramIndex, paramOffset, paramSize);

@@ -16,23 +16,23 @@ struct parameter {
 struct description {
 	unsigned parameters;
 	uint32_t parameter_bytes;
-	bool dense;	/* no byte of them lies between two parameters */
-	unsigned alike;	/* bytes of each where all have as many and they are dense; else 0 */
+	bool dense; /* no byte of them lies between two parameters */
+	unsigned alike; /* bytes of each where all have as many and they are dense; else 0 */
 	int attribute[CU_FUNC_ATTRIBUTE_MAX];
-	bool clusters;	/* it is launched in clusters, as an attribute says */
-	unsigned proofs;	/* how often one was remembered */
-	uint64_t proven[PROVEN];	/* see launch_doubtful; 0 for none */
+	bool clusters; /* it is launched in clusters, as an attribute says */
+	unsigned proofs; /* how often one was remembered */
+	uint64_t proven[PROVEN]; /* see launch_doubtful; 0 for none */
 	const char *name;
-	struct parameter parameter[];	/* the name follows */
+	struct parameter parameter[]; /* the name follows */
 };
 
 struct function {
 	struct handle handle;
 	bool kernel;
 	uint64_t number;
-	uint64_t of;	/* the kernel that a function was asked for of; 0 for none */
-	struct description *description;	/* NULL until it is needed */
-	struct old_launch *old_launch;	/* of old_launch.c; NULL until it is needed */
+	uint64_t of; /* the kernel that a function was asked for of; 0 for none */
+	struct description *description; /* NULL until it is needed */
+	struct old_launch *old_launch; /* of old_launch.c; NULL until it is needed */
 };
 
 /* Enters a function or kernel; one that is known stays as it is. */

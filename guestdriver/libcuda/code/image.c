@@ -19,7 +19,7 @@ struct wrapper {
 	uint32_t magic;
 	uint32_t version;
 	const void *data;
-	const void *more;	/* version 2: NULL-terminated array of containers to link */
+	const void *more; /* version 2: NULL-terminated array of containers to link */
 };
 
 struct fatbin {
@@ -64,10 +64,12 @@ static size_t elf_bytes(const uint8_t *at, size_t limit)
 	memcpy(&e, at, sizeof(e));
 	if (e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_ident[EI_DATA] != ELFDATA2LSB)
 		return 0;
-	if ((e.e_phnum && e.e_phentsize < sizeof(Elf64_Phdr)) || (e.e_shnum && e.e_shentsize < sizeof(Elf64_Shdr)))
+	if ((e.e_phnum && e.e_phentsize < sizeof(Elf64_Phdr)) ||
+	    (e.e_shnum && e.e_shentsize < sizeof(Elf64_Shdr)))
 		return 0;
 	if (!reach(&end, e.e_phnum ? e.e_phoff : 0, (uint64_t)e.e_phnum * e.e_phentsize) ||
-	    !reach(&end, e.e_shnum ? e.e_shoff : 0, (uint64_t)e.e_shnum * e.e_shentsize) || end > limit)
+	    !reach(&end, e.e_shnum ? e.e_shoff : 0, (uint64_t)e.e_shnum * e.e_shentsize) ||
+	    end > limit)
 		return 0;
 	for (unsigned i = 0; i < e.e_phnum; i++) {
 		Elf64_Phdr p;
@@ -80,7 +82,8 @@ static size_t elf_bytes(const uint8_t *at, size_t limit)
 		Elf64_Shdr s;
 
 		memcpy(&s, at + e.e_shoff + (size_t)i * e.e_shentsize, sizeof(s));
-		if (s.sh_type != SHT_NOBITS && s.sh_type != SHT_NULL && !reach(&end, s.sh_offset, s.sh_size))
+		if (s.sh_type != SHT_NOBITS && s.sh_type != SHT_NULL &&
+		    !reach(&end, s.sh_offset, s.sh_size))
 			return 0;
 	}
 	return end <= limit ? end : 0;
@@ -112,7 +115,8 @@ static bool is_text(const uint8_t *at, size_t limit)
 
 		if (!c)
 			return i > 0;
-		if (c != '\t' && c != '\n' && c != '\r' && c != '\f' && (c < ' ' || c == 0x7f || (!i && c > 0x7f)))
+		if (c != '\t' && c != '\n' && c != '\r' && c != '\f' &&
+		    (c < ' ' || c == 0x7f || (!i && c > 0x7f)))
 			return false;
 	}
 	return limit > 0;
@@ -182,13 +186,15 @@ CUresult image_measure(const void *at, size_t limit, struct image *image)
 	memset(image, 0, sizeof(*image));
 	if (!at)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (limit == SIZE_MAX && *(const uint8_t *)at == (WRAPPER_MAGIC & 0xff) && !((uintptr_t)at & 7)) {
+	if (limit == SIZE_MAX && *(const uint8_t *)at == (WRAPPER_MAGIC & 0xff) &&
+	    !((uintptr_t)at & 7)) {
 		memcpy(&magic, at, sizeof(magic));
 		if (magic == WRAPPER_MAGIC) {
 			memcpy(&w, at, sizeof(w));
 			if (w.version == 2)
 				return measure_linked(&w, image);
-			if (w.version != 1 || !w.data || *(const uint8_t *)w.data == (WRAPPER_MAGIC & 0xff))
+			if (w.version != 1 || !w.data ||
+			    *(const uint8_t *)w.data == (WRAPPER_MAGIC & 0xff))
 				return CUDA_ERROR_INVALID_IMAGE;
 			at = w.data;
 		}
@@ -203,7 +209,8 @@ static CUresult read_all(int fd, struct image *image)
 	struct stat st;
 	size_t bytes = 0;
 
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size <= 0 || (uint64_t)st.st_size > IMAGE_MAX)
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size <= 0 ||
+	    (uint64_t)st.st_size > IMAGE_MAX)
 		return CUDA_ERROR_INVALID_IMAGE;
 	/* A NUL behind it, for text. */
 	image->owned = calloc(1, (size_t)st.st_size + 1);

@@ -11,7 +11,7 @@
 struct image {
 	const void *data;
 	size_t bytes;
-	void *owned;	/* to be freed, or NULL */
+	void *owned; /* to be freed, or NULL */
 };
 
 /* Measures the image at an address. `limit` is the number of bytes known to be there, SIZE_MAX when none is known. */

@@ -26,9 +26,9 @@ enum {
 /* What is of no use without a value. */
 #define WITH_VALUE (SYMBOLS | BIT(JIT_KERNEL_NAMES) | BIT(JIT_VARIABLE_NAMES))
 /* What means nothing to another process: arrays of names and addresses, and how many of its threads load. */
-#define OWN \
-	(SYMBOLS | BIT(JIT_KERNEL_NAMES) | BIT(JIT_KERNEL_NAMES + 1) | BIT(JIT_VARIABLE_NAMES) | BIT(JIT_VARIABLE_COUNT) | \
-	 BIT(JIT_LOADER_THREADS))
+#define OWN                                                                                      \
+	(SYMBOLS | BIT(JIT_KERNEL_NAMES) | BIT(JIT_KERNEL_NAMES + 1) | BIT(JIT_VARIABLE_NAMES) | \
+	 BIT(JIT_VARIABLE_COUNT) | BIT(JIT_LOADER_THREADS))
 
 /* Whether a log's size comes with its buffer, and none with its size. */
 static bool is_log(uint64_t given, int buffer, int size, const void *log)
@@ -68,7 +68,8 @@ CUresult jit_parse(struct jit *j, unsigned count, const int *options, void **val
 	for (unsigned i = 0; i < count; i++) {
 		uintptr_t value = values ? (uintptr_t)values[i] : 0;
 
-		if (options[i] < 0 || options[i] > JIT_LAST || (!value && BIT(options[i]) & WITH_VALUE))
+		if (options[i] < 0 || options[i] > JIT_LAST ||
+		    (!value && BIT(options[i]) & WITH_VALUE))
 			return CUDA_ERROR_INVALID_VALUE;
 		given |= BIT(options[i]);
 		switch (options[i]) {

@@ -8,13 +8,13 @@
 #define JIT_OPTIONS 64
 
 struct jit {
-	uint64_t pair[2 * JIT_OPTIONS];	/* id and value of those that the worker gets */
+	uint64_t pair[2 * JIT_OPTIONS]; /* id and value of those that the worker gets */
 	unsigned pairs;
-	void *info, *error;	/* log buffers, NULL for none */
+	void *info, *error; /* log buffers, NULL for none */
 	size_t info_bytes, error_bytes;
-	void **info_used, **error_used;	/* where their used sizes are written back */
-	float *wall_time;	/* where the milliseconds spent are written back */
-	uint64_t begun, spent;	/* ns */
+	void **info_used, **error_used; /* where their used sizes are written back */
+	float *wall_time; /* where the milliseconds spent are written back */
+	uint64_t begun, spent; /* ns */
 };
 
 CUresult jit_parse(struct jit *j, unsigned count, const int *options, void **values);

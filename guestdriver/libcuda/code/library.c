@@ -28,8 +28,9 @@ static CUresult check_options(CUlibraryOption *options, unsigned count)
 }
 
 EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jitOptions,
-				  void **jitOptionsValues, unsigned int numJitOptions, CUlibraryOption *libraryOptions,
-				  void **libraryOptionValues, unsigned int numLibraryOptions)
+				  void **jitOptionsValues, unsigned int numJitOptions,
+				  CUlibraryOption *libraryOptions, void **libraryOptionValues,
+				  unsigned int numLibraryOptions)
 {
 	struct image i;
 	struct jit j;
@@ -47,10 +48,10 @@ EXPORT CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_op
 	return result ? result : load(library, &i, &j);
 }
 
-EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, CUjit_option *jitOptions,
-				      void **jitOptionsValues, unsigned int numJitOptions,
-				      CUlibraryOption *libraryOptions, void **libraryOptionValues,
-				      unsigned int numLibraryOptions)
+EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName,
+				      CUjit_option *jitOptions, void **jitOptionsValues,
+				      unsigned int numJitOptions, CUlibraryOption *libraryOptions,
+				      void **libraryOptionValues, unsigned int numLibraryOptions)
 {
 	struct image i;
 	struct jit j;
@@ -70,7 +71,8 @@ EXPORT CUresult cuLibraryLoadFromFile(CUlibrary *library, const char *fileName, 
 
 EXPORT CUresult cuLibraryUnload(CUlibrary library)
 {
-	static const enum handle_kind children[] = { HANDLE_KERNEL, HANDLE_FUNC, HANDLE_TEXREF, HANDLE_MODULE };
+	static const enum handle_kind children[] = { HANDLE_KERNEL, HANDLE_FUNC, HANDLE_TEXREF,
+						     HANDLE_MODULE };
 	uint64_t managed;
 	CUresult result;
 
@@ -82,7 +84,7 @@ EXPORT CUresult cuLibraryUnload(CUlibrary library)
 	managed = loaded_managed(HANDLE_LIB, library);
 	handle_forget(HANDLE_LIB, library);
 	result = call_cuLibraryUnload(number_of(library));
-	if (!result)	/* else it may use its variables still */
+	if (!result) /* else it may use its variables still */
 		managed_block_end(managed);
 	return result;
 }
@@ -168,7 +170,8 @@ EXPORT CUresult cuKernelGetFunction(CUfunction *pFunc, CUkernel kernel)
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
+EXPORT CUresult cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
+				    const char *name)
 {
 	uint64_t base, size;
 	struct memory m;

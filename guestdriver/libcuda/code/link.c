@@ -35,7 +35,8 @@ static void tell(CUlinkState state, struct link *l)
 	uint64_t info = 0, error = 0;
 
 	if (l->jit.info_bytes || l->jit.error_bytes)
-		call_LinkLogs(number_of(state), l->jit.info, l->jit.info_bytes, l->jit.error, l->jit.error_bytes, &info, &error);
+		call_LinkLogs(number_of(state), l->jit.info, l->jit.info_bytes, l->jit.error,
+			      l->jit.error_bytes, &info, &error);
 	jit_finish(&l->jit, info, error);
 }
 
@@ -59,8 +60,8 @@ EXPORT CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, 
 	if (l->jit.error_bytes > LOG_MAX)
 		l->jit.error_bytes = LOG_MAX;
 	if (!result)
-		result = call_LinkCreate(&number, l->jit.pairs ? l->jit.pair : NULL, l->jit.pairs * 16,
-					 l->jit.info_bytes, l->jit.error_bytes);
+		result = call_LinkCreate(&number, l->jit.pairs ? l->jit.pair : NULL,
+					 l->jit.pairs * 16, l->jit.info_bytes, l->jit.error_bytes);
 	if (result) {
 		free(l);
 		return result;
@@ -71,8 +72,9 @@ EXPORT CUresult cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, 
 	return result;
 }
 
-EXPORT CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size, const char *name,
-				 unsigned int numOptions, CUjit_option *options, void **optionValues)
+EXPORT CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size,
+				 const char *name, unsigned int numOptions, CUjit_option *options,
+				 void **optionValues)
 {
 	struct link *l;
 	struct jit j;
@@ -106,7 +108,7 @@ static CUresult read_file(const char *path, void **data, size_t *size)
 	if (!fseek(f, 0, SEEK_END) && (end = ftell(f)) > 0 && !fseek(f, 0, SEEK_SET)) {
 		*size = (size_t)end;
 		*data = malloc(*size);
-		result = !*data				     ? CUDA_ERROR_OUT_OF_MEMORY :
+		result = !*data				    ? CUDA_ERROR_OUT_OF_MEMORY :
 			 fread(*data, 1, *size, f) == *size ? CUDA_SUCCESS :
 							      CUDA_ERROR_OPERATING_SYSTEM;
 	}
@@ -114,8 +116,9 @@ static CUresult read_file(const char *path, void **data, size_t *size)
 	return result;
 }
 
-EXPORT CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path, unsigned int numOptions,
-				 CUjit_option *options, void **optionValues)
+EXPORT CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char *path,
+				 unsigned int numOptions, CUjit_option *options,
+				 void **optionValues)
 {
 	void *data;
 	size_t size = 0;
@@ -126,7 +129,8 @@ EXPORT CUresult cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const c
 		return CUDA_ERROR_INVALID_VALUE;
 	result = read_file(path, &data, &size);
 	if (!result)
-		result = cuLinkAddData_v2(state, type, data, size, path, numOptions, options, optionValues);
+		result = cuLinkAddData_v2(state, type, data, size, path, numOptions, options,
+					  optionValues);
 	free(data);
 	return result;
 }

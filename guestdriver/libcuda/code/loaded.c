@@ -6,42 +6,48 @@
 #include "managed/managed.h"
 
 struct used {
-	uint64_t info, error;	/* bytes of the logs */
+	uint64_t info, error; /* bytes of the logs */
 };
 
-static CUresult load(enum handle_kind kind, const struct image *i, struct jit *j, uint64_t *number, struct used *used)
+static CUresult load(enum handle_kind kind, const struct image *i, struct jit *j, uint64_t *number,
+		     struct used *used)
 {
 	const void *pairs = j->pairs ? j->pair : NULL;
 
 	if (kind == HANDLE_MODULE)
-		return call_cuModuleLoadData(number, i->data, i->bytes, pairs, j->pairs * 16, j->info, j->info_bytes,
-					     j->error, j->error_bytes, &used->info, &used->error);
-	return call_cuLibraryLoadData(number, i->data, i->bytes, pairs, j->pairs * 16, j->info, j->info_bytes, j->error,
-				      j->error_bytes, &used->info, &used->error);
+		return call_cuModuleLoadData(number, i->data, i->bytes, pairs, j->pairs * 16,
+					     j->info, j->info_bytes, j->error, j->error_bytes,
+					     &used->info, &used->error);
+	return call_cuLibraryLoadData(number, i->data, i->bytes, pairs, j->pairs * 16, j->info,
+				      j->info_bytes, j->error, j->error_bytes, &used->info,
+				      &used->error);
 }
 
-static CUresult load_managed(enum handle_kind kind, const struct image *i, struct jit *j, uint64_t managed,
-			     uint64_t *number, struct used *used)
+static CUresult load_managed(enum handle_kind kind, const struct image *i, struct jit *j,
+			     uint64_t managed, uint64_t *number, struct used *used)
 {
 	const void *pairs = j->pairs ? j->pair : NULL;
 
 	if (kind == HANDLE_MODULE)
-		return call_ModuleLoadManaged(number, i->data, i->bytes, pairs, j->pairs * 16, managed, j->info,
-					      j->info_bytes, j->error, j->error_bytes, &used->info, &used->error);
-	return call_LibraryLoadManaged(number, i->data, i->bytes, pairs, j->pairs * 16, managed, j->info, j->info_bytes,
-				       j->error, j->error_bytes, &used->info, &used->error);
+		return call_ModuleLoadManaged(number, i->data, i->bytes, pairs, j->pairs * 16,
+					      managed, j->info, j->info_bytes, j->error,
+					      j->error_bytes, &used->info, &used->error);
+	return call_LibraryLoadManaged(number, i->data, i->bytes, pairs, j->pairs * 16, managed,
+				       j->info, j->info_bytes, j->error, j->error_bytes,
+				       &used->info, &used->error);
 }
 
 /* An image with managed variables: they get memory of this process first, at whose address the image is linked. */
-static CUresult load_with_memory(enum handle_kind kind, const struct image *i, struct jit *j, uint64_t *managed,
-				 uint64_t *number, struct used *used)
+static CUresult load_with_memory(enum handle_kind kind, const struct image *i, struct jit *j,
+				 uint64_t *managed, uint64_t *number, struct used *used)
 {
 	uint64_t bytes;
 	CUresult result = call_ManagedBytes(i->data, i->bytes, &bytes);
 
 	/* A library is of no context. */
 	if (!result)
-		result = managed_block_make(bytes, kind == HANDLE_MODULE ? context_owner() : NULL, managed);
+		result = managed_block_make(bytes, kind == HANDLE_MODULE ? context_owner() : NULL,
+					    managed);
 	if (result)
 		return result;
 	result = load_managed(kind, i, j, *managed, number, used);

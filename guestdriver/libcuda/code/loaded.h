@@ -9,7 +9,7 @@
 
 struct loaded {
 	struct handle handle;
-	uint64_t managed;	/* memory of its managed variables, 0 for none */
+	uint64_t managed; /* memory of its managed variables, 0 for none */
 };
 
 /* Sends an image to be loaded: HANDLE_MODULE or HANDLE_LIB. Frees the image, and finishes with the options. */

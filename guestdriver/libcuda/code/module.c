@@ -70,7 +70,7 @@ EXPORT CUresult cuModuleUnload(CUmodule hmod)
 	managed = loaded_managed(HANDLE_MODULE, hmod);
 	handle_forget(HANDLE_MODULE, hmod);
 	result = call_cuModuleUnload(number_of(hmod));
-	if (result)	/* it may use its variables still */
+	if (result) /* it may use its variables still */
 		return result;
 	result = channel_error(true);
 	managed_block_end(managed);
@@ -116,7 +116,8 @@ static CUresult enter_global(uint64_t base, uint64_t bytes)
 	return memory_enter(&m) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static CUresult give_global(CUresult result, uint64_t base, uint64_t size, CUdeviceptr *dptr, size_t *bytes)
+static CUresult give_global(CUresult result, uint64_t base, uint64_t size, CUdeviceptr *dptr,
+			    size_t *bytes)
 {
 	if (!result)
 		result = enter_global(base, size);
@@ -129,7 +130,8 @@ static CUresult give_global(CUresult result, uint64_t base, uint64_t size, CUdev
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod, const char *name)
+EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod,
+				     const char *name)
 {
 	uint64_t base, size;
 	CUresult result;
@@ -143,7 +145,8 @@ EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule 
 	return give_global(result, base, size, dptr, bytes);
 }
 
-EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library, const char *name)
+EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
+				   const char *name)
 {
 	uint64_t base, size;
 	CUresult result;

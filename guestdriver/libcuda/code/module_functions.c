@@ -25,7 +25,8 @@ CUfunction module_function(CUmodule module, unsigned index)
 	return get(&f, module, index) ? NULL : f;
 }
 
-EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunctions, CUmodule mod)
+EXPORT CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunctions,
+					   CUmodule mod)
 {
 	unsigned int there = 0;
 	CUresult result;

@@ -13,9 +13,9 @@ pthread_mutex_t context_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
 	struct context *all;
 	uint64_t last_id;
-	pthread_mutex_t making;	/* guards `primaries`; context_lock is taken under it */
+	pthread_mutex_t making; /* guards `primaries`; context_lock is taken under it */
 	struct context *primaries[DEVICES_MAX];
-	const struct context_hooks *hooks;	/* written by the start alone */
+	const struct context_hooks *hooks; /* written by the start alone */
 } state = { .making = PTHREAD_MUTEX_INITIALIZER };
 
 bool context_alive(const struct context *c)
@@ -26,14 +26,16 @@ bool context_alive(const struct context *c)
 /* Whether threads that wait in a context are to sleep rather than poll. */
 static bool context_sleeps(const struct context *c)
 {
-	return (__atomic_load_n(&c->flags, __ATOMIC_RELAXED) & CTX_SCHED_MASK) == CTX_SCHED_BLOCKING_SYNC;
+	return (__atomic_load_n(&c->flags, __ATOMIC_RELAXED) & CTX_SCHED_MASK) ==
+	       CTX_SCHED_BLOCKING_SYNC;
 }
 
 void request_init(struct request *r, unsigned op)
 {
 	const struct context *c = context_current();
 
-	request_begin(r, op, c ? __atomic_load_n(&c->handle, __ATOMIC_ACQUIRE) : 0, c && context_sleeps(c));
+	request_begin(r, op, c ? __atomic_load_n(&c->handle, __ATOMIC_ACQUIRE) : 0,
+		      c && context_sleeps(c));
 }
 
 CUresult context_check(void)

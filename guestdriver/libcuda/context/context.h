@@ -20,15 +20,15 @@ struct request;
 
 struct context {
 	struct context *next;
-	uint64_t handle;	/* the worker's, 0 when the context doesn't exist there */
+	uint64_t handle; /* the worker's, 0 when the context doesn't exist there */
 	uint64_t id;
-	int device;		/* guest's ordinal */
-	struct context *base;	/* of a green context: the primary one that it is part of */
+	int device; /* guest's ordinal */
+	struct context *base; /* of a green context: the primary one that it is part of */
 	CUgreenCtx green;
 	bool primary;
 	unsigned flags;
-	unsigned references;	/* of a primary context; of another one those of cuCtxAttach */
-	int priority[2];	/* of the legacy stream and the per-thread one */
+	unsigned references; /* of a primary context; of another one those of cuCtxAttach */
+	int priority[2]; /* of the legacy stream and the per-thread one */
 	struct cls_entry *storage;
 };
 
@@ -59,13 +59,13 @@ static inline struct context *context_owner(void)
 }
 
 /* ENTER, and the caller must have a current context that lives and is not in error. */
-#define ENTER_CONTEXT()                             \
-	do {                                        \
-		CUresult state_ = state_check();    \
-		if (!state_)                        \
-			state_ = context_check();   \
-		if (state_)                         \
-			return state_;              \
+#define ENTER_CONTEXT()                           \
+	do {                                      \
+		CUresult state_ = state_check();  \
+		if (!state_)                      \
+			state_ = context_check(); \
+		if (state_)                       \
+			return state_;            \
 	} while (0)
 
 CUresult context_check(void);
@@ -96,7 +96,8 @@ CUresult context_set(struct context *c);
 
 /* What else a context's end takes with it (exports/hooks.c). */
 struct context_hooks {
-	void (*ending)(struct context *c);	/* it still exists, unless it is a primary one that didn't */
+	void (*ending)(
+		struct context *c); /* it still exists, unless it is a primary one that didn't */
 	void (*ended)(struct context *c);
 };
 
@@ -107,7 +108,8 @@ void context_set_hooks(const struct context_hooks *h);
 uint64_t context_retire(struct context *c);
 
 /* Context-local storage: values that runtime libraries keep with a context (export table c693336e). */
-CUresult storage_put(CUcontext ctx, void *key, void *value, void (*destroy)(CUcontext, void *, void *));
+CUresult storage_put(CUcontext ctx, void *key, void *value,
+		     void (*destroy)(CUcontext, void *, void *));
 CUresult storage_delete(CUcontext ctx, void *key);
 CUresult storage_get(void **value, CUcontext ctx, void *key);
 void storage_destroy(struct context *c);

@@ -6,8 +6,8 @@
 #include "devices/device.h"
 
 #define CONTEXT_FLAGS_KNOWN 0xffu
-#define CONTEXT_DUMP 0x20u	/* dumps of the GPU's memory */
-#define CONTEXT_DUMPS 0x60u	/* and such that a user triggers */
+#define CONTEXT_DUMP 0x20u /* dumps of the GPU's memory */
+#define CONTEXT_DUMPS 0x60u /* and such that a user triggers */
 #define AFFINITY_TYPES 1
 
 enum { FLUSH_CURRENT = 0, FLUSH_TO_OWNER = 100, FLUSH_TO_ALL = 200 };
@@ -48,8 +48,8 @@ EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams, unsigned int flags,
-			       CUdevice dev)
+EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
+			       unsigned int flags, CUdevice dev)
 {
 	ENTER();
 	if (numParams && paramsArray)
@@ -57,10 +57,12 @@ EXPORT CUresult cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray
 	return cuCtxCreate_v2(pctx, flags, dev);
 }
 
-EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags, CUdevice dev)
+EXPORT CUresult cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams,
+			       unsigned int flags, CUdevice dev)
 {
 	ENTER();
-	if (ctxCreateParams && (ctxCreateParams->numExecAffinityParams || ctxCreateParams->cigParams))
+	if (ctxCreateParams &&
+	    (ctxCreateParams->numExecAffinityParams || ctxCreateParams->cigParams))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return cuCtxCreate_v2(pctx, flags, dev);
 }
@@ -79,7 +81,8 @@ EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx)
 	handle = context_retire(ctx);
 	if (context_current() == ctx)
 		context_set(NULL);
-	return handle ? channel_synced(call_cuCtxDestroy_v2(handle)) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+	return handle ? channel_synced(call_cuCtxDestroy_v2(handle)) :
+			CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 EXPORT CUresult cuCtxAttach(CUcontext *pctx, unsigned int flags)
@@ -108,8 +111,8 @@ EXPORT CUresult cuCtxDetach(CUcontext ctx)
 	do {
 		if (!references)
 			return cuCtxDestroy_v2(ctx);
-	} while (!__atomic_compare_exchange_n(&ctx->references, &references, references - 1, false, __ATOMIC_RELAXED,
-					      __ATOMIC_RELAXED));
+	} while (!__atomic_compare_exchange_n(&ctx->references, &references, references - 1, false,
+					      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 	return CUDA_SUCCESS;
 }
 
@@ -251,7 +254,8 @@ EXPORT CUresult cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecA
 }
 
 /* No other device writes to the memory of these, as the attribute about flushing says. */
-EXPORT CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target, CUflushGPUDirectRDMAWritesScope scope)
+EXPORT CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
+					   CUflushGPUDirectRDMAWritesScope scope)
 {
 	ENTER_CONTEXT();
 	if (target != FLUSH_CURRENT || (scope != FLUSH_TO_OWNER && scope != FLUSH_TO_ALL))

@@ -28,7 +28,8 @@ static struct cls_entry **find(struct context *c, void *key)
 	return e;
 }
 
-CUresult storage_put(CUcontext ctx, void *key, void *value, void (*destroy)(CUcontext, void *, void *))
+CUresult storage_put(CUcontext ctx, void *key, void *value,
+		     void (*destroy)(CUcontext, void *, void *))
 {
 	struct context *c = resolve(ctx);
 	struct cls_entry *fresh, **e;

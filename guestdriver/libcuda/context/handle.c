@@ -86,7 +86,8 @@ static bool in_context(void *record, void *context)
 
 void handle_forget_context(struct context *c)
 {
-	static const enum handle_kind kinds[] = { HANDLE_STREAM, HANDLE_EVENT, HANDLE_MODULE, HANDLE_FUNC, HANDLE_TEXREF };
+	static const enum handle_kind kinds[] = { HANDLE_STREAM, HANDLE_EVENT, HANDLE_MODULE,
+						  HANDLE_FUNC, HANDLE_TEXREF };
 
 	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		table_purge(&state.tables[kinds[i]], in_context, c, release);

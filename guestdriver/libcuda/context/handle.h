@@ -27,12 +27,12 @@ enum handle_kind {
 };
 
 struct handle {
-	struct context *context;	/* it dies with this one; NULL for libraries and kernels */
-	uint64_t parent;		/* module or library, which is also a module's; 0 for none */
-	uint64_t id;			/* unique in this process */
+	struct context *context; /* it dies with this one; NULL for libraries and kernels */
+	uint64_t parent; /* module or library, which is also a module's; 0 for none */
+	uint64_t id; /* unique in this process */
 	unsigned flags;
 	int priority;
-	void (*release)(struct handle *h);	/* frees the record; NULL: free() */
+	void (*release)(struct handle *h); /* frees the record; NULL: free() */
 };
 
 /* Makes a record of `bytes` (at least sizeof(struct handle)), zeroed. */

@@ -41,8 +41,9 @@ EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
 
 static CUresult release_worker(struct context *c)
 {
-	return context_retire(c) ? channel_synced(call_cuDevicePrimaryCtxRelease_v2(device_host(c->device))) :
-				   CUDA_SUCCESS;
+	return context_retire(c) ?
+		       channel_synced(call_cuDevicePrimaryCtxRelease_v2(device_host(c->device))) :
+		       CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)

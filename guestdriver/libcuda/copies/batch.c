@@ -23,30 +23,34 @@ static int source_of(int order)
 }
 
 /* Whether each attribute is one, and is of copies behind those of the one before. */
-static bool attributes_valid(const CUmemcpyAttributes *attrs, const size_t *first, size_t n, size_t count)
+static bool attributes_valid(const CUmemcpyAttributes *attrs, const size_t *first, size_t n,
+			     size_t count)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!order_valid(attrs[i].srcAccessOrder) || first[i] >= count || (i ? first[i] <= first[i - 1] : first[i] != 0))
+		if (!order_valid(attrs[i].srcAccessOrder) || first[i] >= count ||
+		    (i ? first[i] <= first[i - 1] : first[i] != 0))
 			return false;
 	return true;
 }
 
-EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
-				      CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs, CUstream hStream)
+EXPORT CUresult cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes,
+				      size_t count, CUmemcpyAttributes *attrs, size_t *attrsIdxs,
+				      size_t numAttrs, CUstream hStream)
 {
 	CUresult result = CUDA_SUCCESS;
 	size_t a = 0;
 
 	ENTER_CONTEXT();
-	if (!dsts || !srcs || !sizes || !count || !attrs || !attrsIdxs || !numAttrs || numAttrs > count ||
-	    !attributes_valid(attrs, attrsIdxs, numAttrs, count))
+	if (!dsts || !srcs || !sizes || !count || !attrs || !attrsIdxs || !numAttrs ||
+	    numAttrs > count || !attributes_valid(attrs, attrsIdxs, numAttrs, count))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!hStream || number_of(hStream) == CU_STREAM_LEGACY)
 		return CUDA_ERROR_INVALID_HANDLE;
 	for (size_t i = 0; !result && i < count; i++) {
 		if (a + 1 < numAttrs && attrsIdxs[a + 1] == i)
 			a++;
-		result = copy_bytes(dsts[i], SIDE_ANY, srcs[i], source_of(attrs[a].srcAccessOrder), sizes[i], hStream, true);
+		result = copy_bytes(dsts[i], SIDE_ANY, srcs[i], source_of(attrs[a].srcAccessOrder),
+				    sizes[i], hStream, true);
 	}
 	return result;
 }
@@ -97,7 +101,8 @@ struct place {
 	size_t x, y, z, pitch, height;
 };
 
-static CUresult settle(const CUmemcpy3DOperand *o, const CUextent3D *extent, size_t bytes, struct place *s)
+static CUresult settle(const CUmemcpy3DOperand *o, const CUextent3D *extent, size_t bytes,
+		       struct place *s)
 {
 	*s = (struct place){ 0 };
 	if (o->type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
@@ -140,17 +145,31 @@ static CUresult describe(const CUDA_MEMCPY3D_BATCH_OP *op, CUDA_MEMCPY3D *c)
 	if (!result)
 		result = settle(&op->dst, &op->extent, bytes, &dst);
 	*c = (CUDA_MEMCPY3D){
-		.srcMemoryType = src.type, .srcDevice = src.device, .srcArray = src.array, .srcXInBytes = src.x,
-		.srcY = src.y, .srcZ = src.z, .srcPitch = src.pitch, .srcHeight = src.height,
-		.dstMemoryType = dst.type, .dstDevice = dst.device, .dstArray = dst.array, .dstXInBytes = dst.x,
-		.dstY = dst.y, .dstZ = dst.z, .dstPitch = dst.pitch, .dstHeight = dst.height,
-		.WidthInBytes = op->extent.width * bytes, .Height = op->extent.height, .Depth = op->extent.depth,
+		.srcMemoryType = src.type,
+		.srcDevice = src.device,
+		.srcArray = src.array,
+		.srcXInBytes = src.x,
+		.srcY = src.y,
+		.srcZ = src.z,
+		.srcPitch = src.pitch,
+		.srcHeight = src.height,
+		.dstMemoryType = dst.type,
+		.dstDevice = dst.device,
+		.dstArray = dst.array,
+		.dstXInBytes = dst.x,
+		.dstY = dst.y,
+		.dstZ = dst.z,
+		.dstPitch = dst.pitch,
+		.dstHeight = dst.height,
+		.WidthInBytes = op->extent.width * bytes,
+		.Height = op->extent.height,
+		.Depth = op->extent.depth,
 	};
 	return result;
 }
 
-EXPORT CUresult cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, unsigned long long flags,
-					CUstream hStream)
+EXPORT CUresult cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
+					unsigned long long flags, CUstream hStream)
 {
 	CUresult result = CUDA_SUCCESS;
 	CUDA_MEMCPY3D c;

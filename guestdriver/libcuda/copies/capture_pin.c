@@ -10,7 +10,7 @@
 #define PIECE ((uint64_t)PARACUDA_RUNS_PER_MAP * 4096)
 
 static struct {
-	pthread_mutex_t lock;	/* held while pages that were pinned must stay */
+	pthread_mutex_t lock; /* held while pages that were pinned must stay */
 } state = { PTHREAD_MUTEX_INITIALIZER };
 
 void capture_pins_begin(void)
@@ -32,7 +32,7 @@ static CUresult show(uint64_t base, uint64_t bytes, uint32_t *map)
 	CUresult result = map_memory((void *)(uintptr_t)base, bytes, PARACUDA_MAP_FLAG_WRITE, map);
 	struct request r;
 
-	if (result == CUDA_ERROR_INVALID_VALUE)	/* not to be written */
+	if (result == CUDA_ERROR_INVALID_VALUE) /* not to be written */
 		result = map_memory((void *)(uintptr_t)base, bytes, 0, map);
 	if (result)
 		return result == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : result;

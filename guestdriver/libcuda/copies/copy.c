@@ -45,7 +45,8 @@ CUresult side_find(uint64_t address, uint64_t bytes, int hint, struct side *s)
 	if (memory_by_address(&m)) {
 		s->managed = m.kind == MEMORY_MANAGED && !s->at_once;
 		s->device = s->managed || memory_on_device(&m);
-		return bytes <= m.bytes - (address - m.base) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+		return bytes <= m.bytes - (address - m.base) ? CUDA_SUCCESS :
+							       CUDA_ERROR_INVALID_VALUE;
 	}
 	if (s->at_once)
 		return CUDA_SUCCESS;
@@ -56,7 +57,9 @@ CUresult side_find(uint64_t address, uint64_t bytes, int hint, struct side *s)
 
 enum paracuda_memory side_memory(const struct side *s)
 {
-	return s->device ? PARACUDA_DEVICE : s->pinned || s->several ? PARACUDA_PINNED : PARACUDA_PAGEABLE;
+	return s->device	       ? PARACUDA_DEVICE :
+	       s->pinned || s->several ? PARACUDA_PINNED :
+					 PARACUDA_PAGEABLE;
 }
 
 CUresult copy_send(const struct request *r, bool unknown)
@@ -65,20 +68,21 @@ CUresult copy_send(const struct request *r, bool unknown)
 }
 
 /* Between the device and pinned memory: the worker's copy engine reaches both, nothing is waited for. */
-static CUresult copy_pinned(unsigned op, const struct side *device, const struct side *host, size_t bytes, CUstream stream,
-			    bool async)
+static CUresult copy_pinned(unsigned op, const struct side *device, const struct side *host,
+			    size_t bytes, CUstream stream, bool async)
 {
 	struct request r;
 
-	copy_request(&r, op, device->address, argument_map(host->map, host->offset, bytes), bytes, number_of(stream),
-		     async ? 0 : PARACUDA_COPY_FLAG_BLOCKING);
+	copy_request(&r, op, device->address, argument_map(host->map, host->offset, bytes), bytes,
+		     number_of(stream), async ? 0 : PARACUDA_COPY_FLAG_BLOCKING);
 	if (async)
 		return copy_send(&r, device->unknown);
 	return channel_synced(channel_call(&r, NULL, 0));
 }
 
 /* The same where the memory has several registrations: part by part, the last of which is waited for. */
-static CUresult copy_several(unsigned op, const struct side *device, uint64_t host, size_t bytes, CUstream stream, bool async)
+static CUresult copy_several(unsigned op, const struct side *device, uint64_t host, size_t bytes,
+			     CUstream stream, bool async)
 {
 	CUresult result = CUDA_SUCCESS;
 	struct side there = *device;
@@ -88,7 +92,7 @@ static CUresult copy_several(unsigned op, const struct side *device, uint64_t ho
 		struct memory m;
 		uint64_t part = memory_find(host, &m) ? find_registration(&m, host, &s) : 0;
 
-		if (!part)	/* freed meanwhile */
+		if (!part) /* freed meanwhile */
 			return CUDA_ERROR_INVALID_VALUE;
 		if (part > bytes)
 			part = bytes;
@@ -101,7 +105,8 @@ static CUresult copy_several(unsigned op, const struct side *device, uint64_t ho
 }
 
 /* Host to device, small: the bytes travel in commands, so the source is free at once and nothing is waited for. */
-static CUresult copy_inline(const struct side *device, const uint8_t *host, size_t bytes, CUstream stream)
+static CUresult copy_inline(const struct side *device, const uint8_t *host, size_t bytes,
+			    CUstream stream)
 {
 	CUresult result = CUDA_SUCCESS;
 
@@ -109,7 +114,8 @@ static CUresult copy_inline(const struct side *device, const uint8_t *host, size
 		size_t part = bytes - at < INLINE_MAX ? bytes - at : INLINE_MAX;
 		struct request r;
 
-		copy_request(&r, OP_CopyHtoD, device->address + at, argument_inline(host + at, part), part, number_of(stream), 0);
+		copy_request(&r, OP_CopyHtoD, device->address + at,
+			     argument_inline(host + at, part), part, number_of(stream), 0);
 		result = copy_send(&r, device->unknown);
 	}
 	return result;
@@ -122,7 +128,8 @@ static CUresult copy_inline(const struct side *device, const uint8_t *host, size
  * Host to device by way of the bulk area, in pieces. It is free again when the last one is answered: the stream takes
  * them in order. NOT_READY: no room.
  */
-static CUresult send_bulk(uint64_t device, const uint8_t *host, size_t bytes, size_t piece, CUstream stream)
+static CUresult send_bulk(uint64_t device, const uint8_t *host, size_t bytes, size_t piece,
+			  CUstream stream)
 {
 	uint64_t bulk = bulk_take(bytes);
 	CUresult result = CUDA_SUCCESS;
@@ -136,11 +143,13 @@ static CUresult send_bulk(uint64_t device, const uint8_t *host, size_t bytes, si
 		struct request r;
 
 		memcpy(channel.arena + bulk + at, host + at, part);
-		copy_request(&r, OP_CopyHtoD, device + at, argument_bulk(bulk + at, part), part, number_of(stream), 0);
-		r.exact = true;	/* an earlier call's error must not end this before the last answer */
+		copy_request(&r, OP_CopyHtoD, device + at, argument_bulk(bulk + at, part), part,
+			     number_of(stream), 0);
+		r.exact =
+			true; /* an earlier call's error must not end this before the last answer */
 		result = last ? channel_call(&r, NULL, 0) : channel_post(&r);
 	}
-	if (result && bytes > piece)	/* what precedes a piece that was refused may still be read */
+	if (result && bytes > piece) /* what precedes a piece that was refused may still be read */
 		cuStreamSynchronize(stream);
 	bulk_give(bulk);
 	return channel_synced(result);
@@ -169,7 +178,8 @@ static CUresult copy_bulk(uint64_t device, void *host, size_t bytes, CUstream st
  * Pageable memory where nothing is passed by reference: by way of the bulk area. It is what address mapping is compared
  * with, so that one thing is done after another.
  */
-static CUresult copy_through_arena(unsigned op, uint64_t device, uint8_t *host, size_t bytes, CUstream stream)
+static CUresult copy_through_arena(unsigned op, uint64_t device, uint8_t *host, size_t bytes,
+				   CUstream stream)
 {
 	CUresult result = CUDA_SUCCESS;
 
@@ -178,7 +188,7 @@ static CUresult copy_through_arena(unsigned op, uint64_t device, uint8_t *host, 
 
 		result = op == OP_CopyHtoD ? send_bulk(device, host, part, part, stream) :
 					     copy_bulk(device, host, part, stream);
-		if (result == CUDA_ERROR_NOT_READY) {	/* other threads have it all */
+		if (result == CUDA_ERROR_NOT_READY) { /* other threads have it all */
 			sched_yield();
 			result = CUDA_SUCCESS;
 			continue;
@@ -190,13 +200,15 @@ static CUresult copy_through_arena(unsigned op, uint64_t device, uint8_t *host, 
 	return result;
 }
 
-static CUresult copy_large(unsigned op, uint64_t device, uint8_t *host, size_t bytes, CUstream stream)
+static CUresult copy_large(unsigned op, uint64_t device, uint8_t *host, size_t bytes,
+			   CUstream stream)
 {
 	return channel_maps() ? copy_pieces(op, device, host, bytes, stream) :
 				copy_through_arena(op, device, host, bytes, stream);
 }
 
-static CUresult host_to_device(const struct side *dst, const struct side *src, size_t bytes, CUstream stream, bool async)
+static CUresult host_to_device(const struct side *dst, const struct side *src, size_t bytes,
+			       CUstream stream, bool async)
 {
 	uint8_t *host = (uint8_t *)(uintptr_t)src->address;
 	CUresult result = CUDA_ERROR_NOT_READY;
@@ -216,7 +228,8 @@ static CUresult host_to_device(const struct side *dst, const struct side *src, s
 	return result;
 }
 
-static CUresult device_to_host(const struct side *dst, const struct side *src, size_t bytes, CUstream stream, bool async)
+static CUresult device_to_host(const struct side *dst, const struct side *src, size_t bytes,
+			       CUstream stream, bool async)
 {
 	uint8_t *host = (uint8_t *)(uintptr_t)dst->address;
 	CUresult result = CUDA_ERROR_NOT_READY;
@@ -232,7 +245,8 @@ static CUresult device_to_host(const struct side *dst, const struct side *src, s
 	return result;
 }
 
-static CUresult copy_on_device(const struct side *to, const struct side *from, size_t bytes, CUstream stream)
+static CUresult copy_on_device(const struct side *to, const struct side *from, size_t bytes,
+			       CUstream stream)
 {
 	struct request r;
 
@@ -241,7 +255,8 @@ static CUresult copy_on_device(const struct side *to, const struct side *from, s
 }
 
 /* Between device and host memory, captured: each run of the graph reads or writes the host's memory anew. */
-static CUresult copy_captured(unsigned op, uint64_t device, uint64_t host, uint64_t bytes, CUstream stream)
+static CUresult copy_captured(unsigned op, uint64_t device, uint64_t host, uint64_t bytes,
+			      CUstream stream)
 {
 	CUresult result = CUDA_SUCCESS;
 
@@ -264,7 +279,8 @@ CUresult copy_settled(CUresult result, bool managed, CUstream stream, bool async
 	return !result && managed && !async ? cuStreamSynchronize(stream) : result;
 }
 
-static CUresult copy_sides(const struct side *to, const struct side *from, size_t bytes, CUstream stream, bool async)
+static CUresult copy_sides(const struct side *to, const struct side *from, size_t bytes,
+			   CUstream stream, bool async)
 {
 	uint64_t dst = to->address, src = from->address;
 	CUresult result;
@@ -272,8 +288,8 @@ static CUresult copy_sides(const struct side *to, const struct side *from, size_
 	if (to->device && from->device)
 		return copy_on_device(to, from, bytes, stream);
 	if (to->device != from->device && async && capture_of(stream))
-		return copy_captured(to->device ? OP_CopyHtoD : OP_CopyDtoH, to->device ? dst : src, to->device ? src : dst,
-				     bytes, stream);
+		return copy_captured(to->device ? OP_CopyHtoD : OP_CopyDtoH, to->device ? dst : src,
+				     to->device ? src : dst, bytes, stream);
 	if (to->device)
 		return host_to_device(to, from, bytes, stream, async);
 	if (from->device)
@@ -285,7 +301,8 @@ static CUresult copy_sides(const struct side *to, const struct side *from, size_
 	return result;
 }
 
-CUresult copy_bytes(uint64_t dst, int dst_hint, uint64_t src, int src_hint, size_t bytes, CUstream stream, bool async)
+CUresult copy_bytes(uint64_t dst, int dst_hint, uint64_t src, int src_hint, size_t bytes,
+		    CUstream stream, bool async)
 {
 	struct side to, from;
 	CUresult result;
@@ -301,7 +318,8 @@ CUresult copy_bytes(uint64_t dst, int dst_hint, uint64_t src, int src_hint, size
 		result = side_find(src, bytes, src_hint, &from);
 	if (result)
 		return capture_refuse(stream, result);
-	return WATCH(copy_settled(copy_sides(&to, &from, bytes, stream, async), to.managed || from.managed, stream, async),
-		     .kind = PARACUDA_COPY, .stream = stream, .bytes = bytes, .from = side_memory(&from),
-		     .to = side_memory(&to));
+	return WATCH(copy_settled(copy_sides(&to, &from, bytes, stream, async),
+				  to.managed || from.managed, stream, async),
+		     .kind = PARACUDA_COPY, .stream = stream, .bytes = bytes,
+		     .from = side_memory(&from), .to = side_memory(&to));
 }

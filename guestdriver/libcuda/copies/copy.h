@@ -10,12 +10,12 @@
 /* One side of a copy. */
 struct side {
 	uint64_t address;
-	bool device;		/* memory that commands name by its address: the device's, or managed */
+	bool device; /* memory that commands name by its address: the device's, or managed */
 	bool managed;
-	bool unknown;		/* the device's only as the call says: nothing is known to be there */
-	bool pinned;		/* host memory of one registration, at `offset` of map `map` */
-	bool at_once;		/* is to be read before the call returns: host memory counts as pageable, managed memory as the host's */
-	bool several;		/* host memory of several registrations */
+	bool unknown; /* the device's only as the call says: nothing is known to be there */
+	bool pinned; /* host memory of one registration, at `offset` of map `map` */
+	bool at_once; /* is to be read before the call returns: host memory counts as pageable, managed memory as the host's */
+	bool several; /* host memory of several registrations */
 	uint32_t map;
 	uint64_t offset;
 };
@@ -41,7 +41,8 @@ CUresult copy_send(const struct request *r, bool unknown);
 enum paracuda_memory side_memory(const struct side *s);
 
 /* Copies bytes; with `async` the call returns as soon as CUDA allows. */
-CUresult copy_bytes(uint64_t dst, int dst_hint, uint64_t src, int src_hint, size_t bytes, CUstream stream, bool async);
+CUresult copy_bytes(uint64_t dst, int dst_hint, uint64_t src, int src_hint, size_t bytes,
+		    CUstream stream, bool async);
 
 /* The end of a copy: one that isn't asynchronous is done when it returns, if the host can see managed memory change. */
 CUresult copy_settled(CUresult result, bool managed, CUstream stream, bool async);

@@ -23,7 +23,8 @@ static bool on_device(uint64_t address, int hint)
 {
 	struct memory m;
 
-	return memory_find(address, &m) && (hint == SIDE_AT_ONCE ? memory_on_device(&m) : memory_by_address(&m));
+	return memory_find(address, &m) &&
+	       (hint == SIDE_AT_ONCE ? memory_on_device(&m) : memory_by_address(&m));
 }
 
 /* Makes one side of a copy device memory by its address, if that is what it is. */
@@ -34,9 +35,11 @@ static CUresult settle_src(CUDA_MEMCPY3D *c, int source)
 	if (c->srcMemoryType == CU_MEMORYTYPE_HOST)
 		c->srcDevice = number_of(c->srcHost);
 	c->srcHost = (void *)(uintptr_t)c->srcDevice;
-	if (!c->srcDevice || c->srcMemoryType < CU_MEMORYTYPE_HOST || c->srcMemoryType > CU_MEMORYTYPE_UNIFIED)
+	if (!c->srcDevice || c->srcMemoryType < CU_MEMORYTYPE_HOST ||
+	    c->srcMemoryType > CU_MEMORYTYPE_UNIFIED)
 		return CUDA_ERROR_INVALID_VALUE;
-	c->srcMemoryType = on_device(c->srcDevice, source) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+	c->srcMemoryType =
+		on_device(c->srcDevice, source) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 	if (!c->srcPitch)
 		c->srcPitch = c->srcXInBytes + c->WidthInBytes;
 	if (!c->srcHeight)
@@ -51,9 +54,11 @@ static CUresult settle_dst(CUDA_MEMCPY3D *c)
 	if (c->dstMemoryType == CU_MEMORYTYPE_HOST)
 		c->dstDevice = number_of(c->dstHost);
 	c->dstHost = (void *)(uintptr_t)c->dstDevice;
-	if (!c->dstDevice || c->dstMemoryType < CU_MEMORYTYPE_HOST || c->dstMemoryType > CU_MEMORYTYPE_UNIFIED)
+	if (!c->dstDevice || c->dstMemoryType < CU_MEMORYTYPE_HOST ||
+	    c->dstMemoryType > CU_MEMORYTYPE_UNIFIED)
 		return CUDA_ERROR_INVALID_VALUE;
-	c->dstMemoryType = on_device(c->dstDevice, SIDE_ANY) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+	c->dstMemoryType =
+		on_device(c->dstDevice, SIDE_ANY) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 	if (!c->dstPitch)
 		c->dstPitch = c->dstXInBytes + c->WidthInBytes;
 	if (!c->dstHeight)
@@ -87,7 +92,8 @@ static CUresult staged(const CUDA_MEMCPY3D *c, bool in, int source, CUstream str
 	CUresult result, freed;
 	size_t bytes;
 
-	if (__builtin_mul_overflow(c->WidthInBytes, c->Height, &bytes) || __builtin_mul_overflow(bytes, c->Depth, &bytes))
+	if (__builtin_mul_overflow(c->WidthInBytes, c->Height, &bytes) ||
+	    __builtin_mul_overflow(bytes, c->Depth, &bytes))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = cuMemAllocAsync(&memory, bytes, stream);
 	if (result)
@@ -142,54 +148,75 @@ static CUresult row(CUDA_MEMCPY3D *c, size_t bytes, CUstream stream, bool async)
 	return copy_with_array(c, SIDE_ANY, stream, async);
 }
 
-EXPORT CUresult cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+EXPORT CUresult cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray,
+				size_t srcOffset, size_t ByteCount)
 {
 	CUDA_MEMCPY3D c = {
-		.srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = srcArray, .srcXInBytes = srcOffset,
-		.dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = dstArray, .dstXInBytes = dstOffset,
+		.srcMemoryType = CU_MEMORYTYPE_ARRAY,
+		.srcArray = srcArray,
+		.srcXInBytes = srcOffset,
+		.dstMemoryType = CU_MEMORYTYPE_ARRAY,
+		.dstArray = dstArray,
+		.dstXInBytes = dstOffset,
 	};
 
 	ENTER_CONTEXT();
 	return row(&c, ByteCount, thread_stream(NULL), false);
 }
 
-EXPORT CUresult cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset, size_t ByteCount)
+EXPORT CUresult cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset,
+				size_t ByteCount)
 {
 	CUDA_MEMCPY3D c = {
-		.srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = srcArray, .srcXInBytes = srcOffset,
-		.dstMemoryType = CU_MEMORYTYPE_UNIFIED, .dstDevice = dstDevice,
+		.srcMemoryType = CU_MEMORYTYPE_ARRAY,
+		.srcArray = srcArray,
+		.srcXInBytes = srcOffset,
+		.dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+		.dstDevice = dstDevice,
 	};
 
 	ENTER_CONTEXT();
 	return row(&c, ByteCount, thread_stream(NULL), false);
 }
 
-EXPORT CUresult cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice, size_t ByteCount)
+EXPORT CUresult cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice,
+				size_t ByteCount)
 {
 	CUDA_MEMCPY3D c = {
-		.srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = srcDevice,
-		.dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = dstArray, .dstXInBytes = dstOffset,
+		.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+		.srcDevice = srcDevice,
+		.dstMemoryType = CU_MEMORYTYPE_ARRAY,
+		.dstArray = dstArray,
+		.dstXInBytes = dstOffset,
 	};
 
 	ENTER_CONTEXT();
 	return row(&c, ByteCount, thread_stream(NULL), false);
 }
 
-static CUresult from_array(void *host, CUarray array, size_t offset, size_t bytes, CUstream stream, bool async)
+static CUresult from_array(void *host, CUarray array, size_t offset, size_t bytes, CUstream stream,
+			   bool async)
 {
 	CUDA_MEMCPY3D c = {
-		.srcMemoryType = CU_MEMORYTYPE_ARRAY, .srcArray = array, .srcXInBytes = offset,
-		.dstMemoryType = CU_MEMORYTYPE_HOST, .dstHost = host,
+		.srcMemoryType = CU_MEMORYTYPE_ARRAY,
+		.srcArray = array,
+		.srcXInBytes = offset,
+		.dstMemoryType = CU_MEMORYTYPE_HOST,
+		.dstHost = host,
 	};
 
 	return row(&c, bytes, stream, async);
 }
 
-static CUresult to_array(CUarray array, size_t offset, const void *host, size_t bytes, CUstream stream, bool async)
+static CUresult to_array(CUarray array, size_t offset, const void *host, size_t bytes,
+			 CUstream stream, bool async)
 {
 	CUDA_MEMCPY3D c = {
-		.srcMemoryType = CU_MEMORYTYPE_HOST, .srcHost = host,
-		.dstMemoryType = CU_MEMORYTYPE_ARRAY, .dstArray = array, .dstXInBytes = offset,
+		.srcMemoryType = CU_MEMORYTYPE_HOST,
+		.srcHost = host,
+		.dstMemoryType = CU_MEMORYTYPE_ARRAY,
+		.dstArray = array,
+		.dstXInBytes = offset,
 	};
 
 	return row(&c, bytes, stream, async);
@@ -201,20 +228,22 @@ EXPORT CUresult cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOffse
 	return from_array(dstHost, srcArray, srcOffset, ByteCount, thread_stream(NULL), false);
 }
 
-EXPORT CUresult cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount, CUstream hStream)
+EXPORT CUresult cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset,
+				     size_t ByteCount, CUstream hStream)
 {
 	ENTER_CONTEXT();
 	return from_array(dstHost, srcArray, srcOffset, ByteCount, hStream, true);
 }
 
-EXPORT CUresult cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount)
+EXPORT CUresult cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost,
+				size_t ByteCount)
 {
 	ENTER_CONTEXT();
 	return to_array(dstArray, dstOffset, srcHost, ByteCount, thread_stream(NULL), false);
 }
 
-EXPORT CUresult cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const void *srcHost, size_t ByteCount,
-				     CUstream hStream)
+EXPORT CUresult cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const void *srcHost,
+				     size_t ByteCount, CUstream hStream)
 {
 	ENTER_CONTEXT();
 	return to_array(dstArray, dstOffset, srcHost, ByteCount, hStream, true);

@@ -26,10 +26,12 @@ EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t ByteCount
 EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount)
 {
 	ENTER_CONTEXT();
-	return copy_bytes(dstDevice, SIDE_DEVICE, at(srcHost), SIDE_ANY, ByteCount, thread_stream(NULL), false);
+	return copy_bytes(dstDevice, SIDE_DEVICE, at(srcHost), SIDE_ANY, ByteCount,
+			  thread_stream(NULL), false);
 }
 
-EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount, CUstream hStream)
+EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost, size_t ByteCount,
+				     CUstream hStream)
 {
 	ENTER_CONTEXT();
 	return copy_bytes(dstDevice, SIDE_DEVICE, at(srcHost), SIDE_ANY, ByteCount, hStream, true);
@@ -38,10 +40,12 @@ EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dstDevice, const void *srcHost,
 EXPORT CUresult cuMemcpyDtoH_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount)
 {
 	ENTER_CONTEXT();
-	return copy_bytes(at(dstHost), SIDE_ANY, srcDevice, SIDE_DEVICE, ByteCount, thread_stream(NULL), false);
+	return copy_bytes(at(dstHost), SIDE_ANY, srcDevice, SIDE_DEVICE, ByteCount,
+			  thread_stream(NULL), false);
 }
 
-EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
+EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_t ByteCount,
+				     CUstream hStream)
 {
 	ENTER_CONTEXT();
 	return copy_bytes(at(dstHost), SIDE_ANY, srcDevice, SIDE_DEVICE, ByteCount, hStream, true);
@@ -50,10 +54,12 @@ EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dstHost, CUdeviceptr srcDevice, size_
 EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount)
 {
 	ENTER_CONTEXT();
-	return copy_bytes(dstDevice, SIDE_DEVICE, srcDevice, SIDE_DEVICE, ByteCount, thread_stream(NULL), false);
+	return copy_bytes(dstDevice, SIDE_DEVICE, srcDevice, SIDE_DEVICE, ByteCount,
+			  thread_stream(NULL), false);
 }
 
-EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount, CUstream hStream)
+EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, size_t ByteCount,
+				     CUstream hStream)
 {
 	ENTER_CONTEXT();
 	return copy_bytes(dstDevice, SIDE_DEVICE, srcDevice, SIDE_DEVICE, ByteCount, hStream, true);
@@ -69,8 +75,8 @@ static CUresult check_peers(CUcontext dst, CUcontext src)
 	return dst->device == src->device ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-EXPORT CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice, CUcontext srcContext,
-			     size_t ByteCount)
+EXPORT CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
+			     CUcontext srcContext, size_t ByteCount)
 {
 	CUresult result;
 
@@ -79,8 +85,9 @@ EXPORT CUresult cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdevi
 	return result ? result : cuMemcpyDtoD_v2(dstDevice, srcDevice, ByteCount);
 }
 
-EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
-				  CUcontext srcContext, size_t ByteCount, CUstream hStream)
+EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext,
+				  CUdeviceptr srcDevice, CUcontext srcContext, size_t ByteCount,
+				  CUstream hStream)
 {
 	CUresult result;
 

@@ -25,7 +25,8 @@
 /* An answer is asked for after so many bytes, and two are outstanding at most: no more than twice as much is pinned. */
 #define GROUP ((size_t)32 << 20)
 
-_Static_assert(PIECE / 4096 < PARACUDA_RUNS_PER_MAP, "a piece fits in a MAP, however scattered its pages are");
+_Static_assert(PIECE / 4096 < PARACUDA_RUNS_PER_MAP,
+	       "a piece fits in a MAP, however scattered its pages are");
 
 /* A copy. */
 struct job {
@@ -35,22 +36,25 @@ struct job {
 	uint8_t *host;
 	size_t bytes;
 
-	size_t loose;		/* bytes of pieces that were sent, and no answer asked for */
-	bool asked;		/* an answer is outstanding */
+	size_t loose; /* bytes of pieces that were sent, and no answer asked for */
+	bool asked; /* an answer is outstanding */
 	struct ticket ticket;
 };
 
 static CUresult pin_piece(const struct job *j, size_t at, size_t bytes, uint32_t *map)
 {
-	unsigned flags = (j->op == OP_CopyHtoD ? 0 : PARACUDA_MAP_FLAG_WRITE) | PARACUDA_MAP_FLAG_ONESHOT;
+	unsigned flags =
+		(j->op == OP_CopyHtoD ? 0 : PARACUDA_MAP_FLAG_WRITE) | PARACUDA_MAP_FLAG_ONESHOT;
 	CUresult result = map_memory(j->host + at, bytes, flags, map);
 
 	return result == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : result;
 }
 
-static void piece_request(struct request *r, const struct job *j, uint32_t map, size_t at, size_t bytes, unsigned flags)
+static void piece_request(struct request *r, const struct job *j, uint32_t map, size_t at,
+			  size_t bytes, unsigned flags)
 {
-	copy_request(r, j->op, j->device + at, argument_map(map, 0, bytes), bytes, j->stream, flags);
+	copy_request(r, j->op, j->device + at, argument_map(map, 0, bytes), bytes, j->stream,
+		     flags);
 }
 
 /* Copies one piece, answered by itself. */
@@ -63,7 +67,8 @@ static CUresult copy_one(const struct job *j, size_t at, size_t bytes)
 	if (result)
 		return result;
 	/* To the device the source must only have been read; to the host all must have arrived. */
-	piece_request(&r, j, map, at, bytes, j->op == OP_CopyHtoD ? 0 : PARACUDA_COPY_FLAG_BLOCKING);
+	piece_request(&r, j, map, at, bytes,
+		      j->op == OP_CopyHtoD ? 0 : PARACUDA_COPY_FLAG_BLOCKING);
 	request_pinned(&r, map);
 	return channel_call(&r, NULL, 0);
 }
@@ -130,10 +135,11 @@ static CUresult send_piece(struct job *j, size_t at, size_t bytes)
 
 static CUresult copy_job(struct job *j)
 {
-	bool alone = j->bytes <= PIECE_FIRST || slot_shared();	/* pieces are told apart by their slot */
+	bool alone =
+		j->bytes <= PIECE_FIRST || slot_shared(); /* pieces are told apart by their slot */
 	CUresult result = channel_error(true), rest;
 	size_t piece = PIECE_FIRST, most = PIECE;
-	bool second = true;	/* of the first size there is one */
+	bool second = true; /* of the first size there is one */
 
 	for (size_t at = 0; !result && at < j->bytes;) {
 		size_t bytes = least(piece, j->bytes - at);
@@ -157,7 +163,11 @@ static CUresult copy_job(struct job *j)
 
 CUresult copy_pieces(unsigned op, uint64_t device, uint8_t *host, size_t bytes, CUstream stream)
 {
-	struct job j = { .op = op, .stream = number_of(stream), .device = device, .host = host, .bytes = bytes };
+	struct job j = { .op = op,
+			 .stream = number_of(stream),
+			 .device = device,
+			 .host = host,
+			 .bytes = bytes };
 
 	return channel_synced(copy_job(&j));
 }

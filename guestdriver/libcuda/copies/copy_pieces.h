@@ -5,8 +5,8 @@
 #include "context/zz_generated_commands.h"
 
 /* A request for a copy between device memory and a buffer. op: OP_CopyHtoD or OP_CopyDtoH. */
-static inline void copy_request(struct request *r, unsigned op, uint64_t device, struct argument host, size_t bytes,
-				uint64_t stream, unsigned flags)
+static inline void copy_request(struct request *r, unsigned op, uint64_t device,
+				struct argument host, size_t bytes, uint64_t stream, unsigned flags)
 {
 	if (op == OP_CopyHtoD)
 		request_CopyHtoD(r, &(struct args_CopyHtoD){ device, host, bytes, stream, flags });

@@ -28,17 +28,26 @@ EXPORT CUresult cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N)
 	return settled(cuMemsetD32Async(dstDevice, ui, N, thread_stream(NULL)), dstDevice);
 }
 
-EXPORT CUresult cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width, size_t Height)
+EXPORT CUresult cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc,
+				size_t Width, size_t Height)
 {
-	return settled(cuMemsetD2D8Async(dstDevice, dstPitch, uc, Width, Height, thread_stream(NULL)), dstDevice);
+	return settled(
+		cuMemsetD2D8Async(dstDevice, dstPitch, uc, Width, Height, thread_stream(NULL)),
+		dstDevice);
 }
 
-EXPORT CUresult cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us, size_t Width, size_t Height)
+EXPORT CUresult cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us,
+				 size_t Width, size_t Height)
 {
-	return settled(cuMemsetD2D16Async(dstDevice, dstPitch, us, Width, Height, thread_stream(NULL)), dstDevice);
+	return settled(
+		cuMemsetD2D16Async(dstDevice, dstPitch, us, Width, Height, thread_stream(NULL)),
+		dstDevice);
 }
 
-EXPORT CUresult cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width, size_t Height)
+EXPORT CUresult cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui,
+				 size_t Width, size_t Height)
 {
-	return settled(cuMemsetD2D32Async(dstDevice, dstPitch, ui, Width, Height, thread_stream(NULL)), dstDevice);
+	return settled(
+		cuMemsetD2D32Async(dstDevice, dstPitch, ui, Width, Height, thread_stream(NULL)),
+		dstDevice);
 }

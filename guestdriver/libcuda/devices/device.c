@@ -13,7 +13,8 @@
 #include "paracuda_table.h"
 
 _Static_assert(sizeof(struct paracuda_snapshot) == PARACUDA_SIZEOF_SNAPSHOT, "snapshot");
-_Static_assert(sizeof(struct paracuda_snapshot_device) == PARACUDA_SIZEOF_SNAPSHOT_DEVICE, "snapshot device");
+_Static_assert(sizeof(struct paracuda_snapshot_device) == PARACUDA_SIZEOF_SNAPSHOT_DEVICE,
+	       "snapshot device");
 
 struct devices devices;
 
@@ -38,7 +39,9 @@ CUresult devices_load(const void *snapshot, size_t bytes)
 		return CUDA_ERROR_UNKNOWN;
 	memcpy(&s, snapshot, sizeof(s));
 	if (s.devices > DEVICES_MAX || (bytes - sizeof(s)) / sizeof(*described) < s.devices) {
-		log_user("the host's description of its devices makes no sense: %u devices in %zu bytes", s.devices, bytes);
+		log_user(
+			"the host's description of its devices makes no sense: %u devices in %zu bytes",
+			s.devices, bytes);
 		return CUDA_ERROR_UNKNOWN;
 	}
 	free(described);
@@ -52,12 +55,15 @@ CUresult devices_load(const void *snapshot, size_t bytes)
 	}
 	place_devices(described, s.devices);
 	if (!devices.driver_version)
-		devices.driver_version = (int)s.driver_version < DRIVER_VERSION ? (int)s.driver_version : DRIVER_VERSION;
+		devices.driver_version = (int)s.driver_version < DRIVER_VERSION ?
+						 (int)s.driver_version :
+						 DRIVER_VERSION;
 	devices.window_base = s.window_base;
 	devices.window_bytes = s.window_bytes;
 	result = device_order(getenv("CUDA_DEVICE_ORDER"));
 	if (!result)
-		result = devices_visible(getenv("CUDA_VISIBLE_DEVICES"), all, s.devices, devices.host, &devices.count);
+		result = devices_visible(getenv("CUDA_VISIBLE_DEVICES"), all, s.devices,
+					 devices.host, &devices.count);
 	for (unsigned i = 0; i < devices.count; i++)
 		devices.snapshot[i] = all[devices.host[i]];
 	return result;
@@ -67,7 +73,8 @@ CUresult device_attribute(CUdevice dev, int attribute, int *value)
 {
 	const struct paracuda_snapshot_device *d = devices.snapshot[dev];
 
-	if (attribute <= 0 || attribute > CUDA_LAST_DEVICE_ATTRIBUTE || attribute >= PARACUDA_ATTRIBUTES)
+	if (attribute <= 0 || attribute > CUDA_LAST_DEVICE_ATTRIBUTE ||
+	    attribute >= PARACUDA_ATTRIBUTES)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (d->attribute_result[attribute])
 		return d->attribute_result[attribute];
@@ -102,7 +109,7 @@ EXPORT CUresult cuDeviceGetCount(int *count)
 	return CUDA_SUCCESS;
 }
 
-#define ATOMIC_LAST 12	/* of CUatomicOperation */
+#define ATOMIC_LAST 12 /* of CUatomicOperation */
 
 #define ENTER_DEVICE(out, dev)                            \
 	do {                                              \
@@ -170,10 +177,12 @@ EXPORT CUresult cuDeviceGetProperties(CUdevprop *prop, CUdevice dev)
 	ENTER_DEVICE(prop, dev);
 	prop->maxThreadsPerBlock = device_number(dev, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
 	for (int i = 0; i < 3; i++) {
-		prop->maxThreadsDim[i] = device_number(dev, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i);
+		prop->maxThreadsDim[i] =
+			device_number(dev, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X + i);
 		prop->maxGridSize[i] = device_number(dev, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X + i);
 	}
-	prop->sharedMemPerBlock = device_number(dev, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+	prop->sharedMemPerBlock =
+		device_number(dev, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
 	prop->totalConstantMemory = device_number(dev, CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY);
 	prop->SIMDWidth = device_number(dev, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
 	prop->memPitch = device_number(dev, CU_DEVICE_ATTRIBUTE_MAX_PITCH);
@@ -199,8 +208,10 @@ CUresult device_link(struct paracuda_link *link, CUdevice dev)
 
 static void bus_id(CUdevice dev, char *text, size_t size)
 {
-	snprintf(text, size, "%04X:%02X:%02X.0", (unsigned)device_number(dev, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID),
-		 (unsigned)device_number(dev, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID), (unsigned)device_number(dev, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID));
+	snprintf(text, size, "%04X:%02X:%02X.0",
+		 (unsigned)device_number(dev, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID),
+		 (unsigned)device_number(dev, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID),
+		 (unsigned)device_number(dev, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID));
 }
 
 EXPORT CUresult cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
@@ -244,8 +255,8 @@ EXPORT CUresult cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice,
-					CUdevice dstDevice)
+EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib,
+					CUdevice srcDevice, CUdevice dstDevice)
 {
 	ENTER_DEVICE(value, srcDevice);
 	if (!device_valid(dstDevice) || srcDevice == dstDevice)
@@ -270,7 +281,8 @@ EXPORT CUresult cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type,
 }
 
 /* Which atomic operations a link has: none is promised. */
-static CUresult no_atomics(unsigned int *capabilities, const CUatomicOperation *operations, unsigned int count)
+static CUresult no_atomics(unsigned int *capabilities, const CUatomicOperation *operations,
+			   unsigned int count)
 {
 	if (!capabilities || !operations || !count)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -282,7 +294,8 @@ static CUresult no_atomics(unsigned int *capabilities, const CUatomicOperation *
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations,
+EXPORT CUresult cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
+						  const CUatomicOperation *operations,
 						  unsigned int count, CUdevice dev)
 {
 	ENTER();
@@ -291,8 +304,10 @@ EXPORT CUresult cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities, co
 	return no_atomics(capabilities, operations, count);
 }
 
-EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations,
-						 unsigned int count, CUdevice srcDevice, CUdevice dstDevice)
+EXPORT CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
+						 const CUatomicOperation *operations,
+						 unsigned int count, CUdevice srcDevice,
+						 CUdevice dstDevice)
 {
 	ENTER();
 	if (!device_valid(srcDevice) || !device_valid(dstDevice) || srcDevice == dstDevice)

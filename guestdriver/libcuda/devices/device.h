@@ -19,7 +19,7 @@ struct devices {
 	int driver_version;
 	unsigned count;
 	uint64_t window_base, window_bytes;
-	unsigned host[DEVICES_MAX];	/* the worker's ordinal of each */
+	unsigned host[DEVICES_MAX]; /* the worker's ordinal of each */
 	const struct paracuda_snapshot_device *snapshot[DEVICES_MAX];
 };
 
@@ -32,8 +32,8 @@ CUresult devices_load(const void *snapshot, size_t bytes);
  * Applies a CUDA_VISIBLE_DEVICES list (NULL for none) to n devices: fills `visible` and says how many there are. An entry that
  * names no device hides those after it, one that names a device again is an error, as measured with driver 580.
  */
-CUresult devices_visible(const char *list, const struct paracuda_snapshot_device *const *all, unsigned n,
-			 unsigned *visible, unsigned *number);
+CUresult devices_visible(const char *list, const struct paracuda_snapshot_device *const *all,
+			 unsigned n, unsigned *visible, unsigned *number);
 
 /* Whether CUDA_DEVICE_ORDER is one that CUDA knows: the order itself is the host's. */
 CUresult device_order(const char *order);

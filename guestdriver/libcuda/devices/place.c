@@ -22,7 +22,8 @@ bool place_parse(const char *path, struct place *place)
 		int end = 0;
 
 		s += *s == '/';
-		if (sscanf(s, "%8x:%2x:%2x.%*1x%n", &p.domain, &p.bus, &p.device, &end) == 3 && s[end] == '/') {
+		if (sscanf(s, "%8x:%2x:%2x.%*1x%n", &p.domain, &p.bus, &p.device, &end) == 3 &&
+		    s[end] == '/') {
 			*place = p;
 			found = true;
 		}
@@ -34,7 +35,8 @@ static bool taken(const struct place *p)
 {
 	char path[64];
 
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%04x:%02x:%02x.0", p->domain, p->bus, p->device);
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%04x:%02x:%02x.0", p->domain, p->bus,
+		 p->device);
 	return access(path, F_OK) == 0;
 }
 
@@ -56,7 +58,8 @@ void place_devices(struct paracuda_snapshot_device *d, unsigned n)
 	char path[PATH_MAX];
 	struct place p;
 
-	if (n == 0 || !transport->path || transport->path(path, sizeof(path)) || !place_parse(path, &p))
+	if (n == 0 || !transport->path || transport->path(path, sizeof(path)) ||
+	    !place_parse(path, &p))
 		return;
 	give(&d[0], &p);
 	for (unsigned i = 1; i < n; i++) {

@@ -11,15 +11,18 @@
 /* A UUID as CUDA_VISIBLE_DEVICES has it: GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx. */
 static void uuid_text(const uint8_t *u, char *text, size_t size)
 {
-	snprintf(text, size, "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1], u[2],
-		 u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+	snprintf(text, size,
+		 "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0],
+		 u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13],
+		 u[14], u[15]);
 }
 
 /*
  * The device that one entry names, or -1. A UUID may be cut short as long as it names one device only, and what follows a
  * whole one counts for nothing.
  */
-static int find(const char *entry, size_t length, const struct paracuda_snapshot_device *const *all, unsigned n)
+static int find(const char *entry, size_t length, const struct paracuda_snapshot_device *const *all,
+		unsigned n)
 {
 	char text[64];
 	int found = -1;
@@ -48,8 +51,8 @@ static int find(const char *entry, size_t length, const struct paracuda_snapshot
 	return -1;
 }
 
-CUresult devices_visible(const char *list, const struct paracuda_snapshot_device *const *all, unsigned n,
-			 unsigned *visible, unsigned *number)
+CUresult devices_visible(const char *list, const struct paracuda_snapshot_device *const *all,
+			 unsigned n, unsigned *visible, unsigned *number)
 {
 	unsigned count = 0;
 
@@ -83,7 +86,8 @@ CUresult devices_visible(const char *list, const struct paracuda_snapshot_device
 
 CUresult device_order(const char *order)
 {
-	bool known = !order || !*order || !strcmp(order, "FASTEST_FIRST") || !strcmp(order, "PCI_BUS_ID");
+	bool known = !order || !*order || !strcmp(order, "FASTEST_FIRST") ||
+		     !strcmp(order, "PCI_BUS_ID");
 
 	return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }

@@ -13,7 +13,7 @@
 
 #define DEVICE_NODE "/dev/paracuda"
 
-enum { PROCESS_RUNNING };	/* CUprocessState */
+enum { PROCESS_RUNNING }; /* CUprocessState */
 
 /* Whether an entry of a folder of descriptors is a device of ours. */
 static bool is_device(int folder, const char *name)

@@ -32,9 +32,22 @@ EXPORT uint32_t cudbgGetAPIVersion(uint32_t *major, uint32_t *minor, uint32_t *r
 }
 
 /* The others are places for breakpoints: the library would pass them to tell a debugger of something. */
-EXPORT void cudbgMain(void) {}
-EXPORT void cudbgApiInit(uint32_t arg) { (void)arg; }
-EXPORT void cudbgApiAttach(void) {}
-EXPORT void cudbgApiDetach(void) {}
-EXPORT void cudbgReportDriverApiError(void) {}
-EXPORT void cudbgReportDriverInternalError(void) {}
+EXPORT void cudbgMain(void)
+{
+}
+EXPORT void cudbgApiInit(uint32_t arg)
+{
+	(void)arg;
+}
+EXPORT void cudbgApiAttach(void)
+{
+}
+EXPORT void cudbgApiDetach(void)
+{
+}
+EXPORT void cudbgReportDriverApiError(void)
+{
+}
+EXPORT void cudbgReportDriverInternalError(void)
+{
+}

@@ -8,7 +8,7 @@ struct error_text {
 	const char *text;
 };
 
-extern const struct error_text error_texts[];	/* ascending */
+extern const struct error_text error_texts[]; /* ascending */
 extern const unsigned error_texts_count;
 
 #endif

@@ -58,16 +58,11 @@ static CUresult identity_stream_id(CUcontext ctx, CUstream stream, unsigned long
 }
 
 const export_word export_identity[95] = {
-	95 * sizeof(export_word),
-	FUNCTION(identity_unknown),
-	FUNCTION(identity_unknown),
-	FUNCTION(identity_device),
-	FUNCTION(identity_id),
-	[5 ... 38] = FUNCTION(identity_unknown),
-	FUNCTION(identity_stream_id),
-	[40 ... 50] = FUNCTION(identity_unknown),
-	FUNCTION(identity_stream),
-	[52 ... 94] = FUNCTION(identity_unknown),
+	95 * sizeof(export_word),     FUNCTION(identity_unknown),
+	FUNCTION(identity_unknown),   FUNCTION(identity_device),
+	FUNCTION(identity_id),	      [5 ... 38] = FUNCTION(identity_unknown),
+	FUNCTION(identity_stream_id), [40 ... 50] = FUNCTION(identity_unknown),
+	FUNCTION(identity_stream),    [52 ... 94] = FUNCTION(identity_unknown),
 };
 
 /* 6e163fbe: the functions of a module. */
@@ -79,7 +74,8 @@ static CUresult functions_unknown(void)
 }
 
 /* Calls `each` with every function of a module and returns their number: cuFFT takes what it has linked from there. */
-static unsigned functions_of_module(CUcontext ctx, CUmodule module, void (*each)(void *opaque, CUfunction f), void *opaque)
+static unsigned functions_of_module(CUcontext ctx, CUmodule module,
+				    void (*each)(void *opaque, CUfunction f), void *opaque)
 {
 	unsigned count = 0, done = 0;
 
@@ -131,7 +127,8 @@ static CUresult clusters_get(void **first, void **second)
 		return CUDA_ERROR_INVALID_VALUE;
 	*first = calloc(1, ROOM);
 	*second = calloc(1, ROOM);
-	result = *first && *second ? call_ClusterMap(*first, ROOM, *second, ROOM, &bytes) : CUDA_ERROR_OUT_OF_MEMORY;
+	result = *first && *second ? call_ClusterMap(*first, ROOM, *second, ROOM, &bytes) :
+				     CUDA_ERROR_OUT_OF_MEMORY;
 	if (result) {
 		clusters_free(*first, *second);
 		*first = *second = NULL;
@@ -140,10 +137,7 @@ static CUresult clusters_get(void **first, void **second)
 }
 
 const export_word export_clusters[17] = {
-	17 * sizeof(export_word),
-	[1 ... 3] = FUNCTION(clusters_unknown),
-	FUNCTION(clusters_get),
-	[5 ... 12] = FUNCTION(clusters_unknown),
-	FUNCTION(clusters_free),
-	[14 ... 16] = FUNCTION(clusters_unknown),
+	17 * sizeof(export_word), [1 ... 3] = FUNCTION(clusters_unknown),
+	FUNCTION(clusters_get),	  [5 ... 12] = FUNCTION(clusters_unknown),
+	FUNCTION(clusters_free),  [14 ... 16] = FUNCTION(clusters_unknown),
 };

@@ -25,9 +25,9 @@ extern char **environ;
 /* cuInit alone writes it, under the lock. */
 static struct {
 	pthread_mutex_t lock;
-	bool greeted;	/* there is a channel, and the worker was asked; that is done once */
-	CUresult greeting;	/* what came of it */
-	int explained;	/* the error that was told last */
+	bool greeted; /* there is a channel, and the worker was asked; that is done once */
+	CUresult greeting; /* what came of it */
+	int explained; /* the error that was told last */
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* What to tell the user (once: programs try again), and the program, when there is no channel. */
@@ -49,7 +49,7 @@ static CUresult explain(int error)
 		return CUDA_ERROR_NO_DEVICE;
 	case EPROTO:
 		say("libcuda.so.1 and the paracuda kernel module are of different versions: "
-			 "install both from one package, then reload the module");
+		    "install both from one package, then reload the module");
 		return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
 	case ENODEV:
 		say(DEVICE_IS_GONE);
@@ -59,11 +59,11 @@ static CUresult explain(int error)
 		return CUDA_ERROR_SYSTEM_NOT_READY;
 	case EBUSY:
 		say("all channels of the paracuda device are in use: end another CUDA program, "
-			 "or give the device more channels");
+		    "or give the device more channels");
 		return CUDA_ERROR_SYSTEM_NOT_READY;
 	case EDQUOT:
 		say("this user has as many channels of the paracuda device as one user may: end another of his CUDA programs, "
-			 "or raise user_share of the paracuda kernel module");
+		    "or raise user_share of the paracuda kernel module");
 		return CUDA_ERROR_SYSTEM_NOT_READY;
 	default:
 		say("opening " PARACUDA_DEVICE ": %s", strerror(error));
@@ -84,7 +84,8 @@ static char *environment(size_t *bytes)
 	for (char **e = environ; text && e && *e; e++) {
 		size_t length = strlen(*e) + 1;
 
-		if (strncmp(*e, "CUDA_", 5) || !strncmp(*e, visible, sizeof(visible) - 1) || length > ENVIRONMENT_MAX - *bytes)
+		if (strncmp(*e, "CUDA_", 5) || !strncmp(*e, visible, sizeof(visible) - 1) ||
+		    length > ENVIRONMENT_MAX - *bytes)
 			continue;
 		memcpy(text + *bytes, *e, length);
 		*bytes += length;
@@ -175,8 +176,8 @@ EXPORT CUresult cuDriverGetVersion(int *driverVersion)
 
 	if (!driverVersion)
 		return CUDA_ERROR_INVALID_VALUE;
-	__atomic_compare_exchange_n(&devices.driver_version, &unknown, DRIVER_VERSION, false, __ATOMIC_ACQ_REL,
-				    __ATOMIC_ACQUIRE);
+	__atomic_compare_exchange_n(&devices.driver_version, &unknown, DRIVER_VERSION, false,
+				    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 	*driverVersion = devices.driver_version;
 	return CUDA_SUCCESS;
 }

@@ -11,10 +11,12 @@ _Static_assert(sizeof(struct integrity) == 48, "the message is these bytes");
 _Static_assert(sizeof(struct integrity_device) == 28, "the message is these bytes");
 
 static const uint8_t key[MD2_BYTES] = {
-	0x14, 0x6a, 0xdd, 0xae, 0x53, 0xa9, 0xa7, 0x52, 0xaa, 0x08, 0x41, 0x36, 0x0b, 0xf5, 0x5a, 0x9f,
+	0x14, 0x6a, 0xdd, 0xae, 0x53, 0xa9, 0xa7, 0x52,
+	0xaa, 0x08, 0x41, 0x36, 0x0b, 0xf5, 0x5a, 0x9f,
 };
 
-void integrity_value(const struct integrity *in, const struct integrity_device *list, unsigned count, uint64_t out[2])
+void integrity_value(const struct integrity *in, const struct integrity_device *list,
+		     unsigned count, uint64_t out[2])
 {
 	uint8_t message[sizeof(*in) + DEVICES_MAX * sizeof(*list)];
 	uint8_t digest[MD2_BYTES];

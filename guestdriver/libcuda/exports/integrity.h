@@ -26,7 +26,7 @@ struct integrity_device {
 	int32_t device;
 };
 
-void integrity_value(const struct integrity *in, const struct integrity_device *devices, unsigned count,
-		     uint64_t out[2]);
+void integrity_value(const struct integrity *in, const struct integrity_device *devices,
+		     unsigned count, uint64_t out[2]);
 
 #endif

@@ -19,6 +19,7 @@ void md2_init(struct md2 *m);
 void md2_add(struct md2 *m, const void *data, size_t bytes);
 void md2_end(struct md2 *m, uint8_t digest[MD2_BYTES]);
 
-void hmac_md2(const uint8_t key[MD2_BYTES], const void *message, size_t bytes, uint8_t digest[MD2_BYTES]);
+void hmac_md2(const uint8_t key[MD2_BYTES], const void *message, size_t bytes,
+	      uint8_t digest[MD2_BYTES]);
 
 #endif

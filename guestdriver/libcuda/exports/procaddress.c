@@ -66,8 +66,8 @@ EXPORT CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
-				    CUdriverProcAddressQueryResult *symbolStatus)
+EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion,
+				    cuuint64_t flags, CUdriverProcAddressQueryResult *symbolStatus)
 {
 	void (*found)(void);
 	CUresult result = check(symbol, pfn, cudaVersion, flags);

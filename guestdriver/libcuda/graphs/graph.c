@@ -7,8 +7,8 @@
 #include "context/zz_generated_calls.h"
 #include "streams/stream.h"
 
-#define INSTANTIATE_ERROR 1	/* of CUgraphInstantiateResult: of no kind that has a name */
-#define CONDITION_FLAGS 1u	/* CU_GRAPH_COND_ASSIGN_DEFAULT */
+#define INSTANTIATE_ERROR 1 /* of CUgraphInstantiateResult: of no kind that has a name */
+#define CONDITION_FLAGS 1u /* CU_GRAPH_COND_ASSIGN_DEFAULT */
 
 EXPORT CUresult cuGraphDestroy(CUgraph hGraph)
 {
@@ -41,7 +41,8 @@ EXPORT CUresult cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph)
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph, unsigned long long flags)
+EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph,
+					    unsigned long long flags)
 {
 	uint64_t exec = 0;
 	CUresult result;
@@ -72,8 +73,8 @@ EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph h
 }
 
 /* The form of CUDA 11, with a node and a log, in which driver 580 tells nothing. */
-EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode,
-				      char *logBuffer, size_t bufferSize)
+EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,
+				      CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
 	CUDA_GRAPH_INSTANTIATE_PARAMS p = { 0 };
 	CUresult result = cuGraphInstantiateWithParams(phGraphExec, hGraph, &p);
@@ -85,13 +86,14 @@ EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph, 
 	return result;
 }
 
-EXPORT CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode, char *logBuffer,
-				   size_t bufferSize)
+EXPORT CUresult cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph,
+				   CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize)
 {
 	return cuGraphInstantiate_v2(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
 }
 
-EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphExecUpdateResultInfo *resultInfo)
+EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
+				     CUgraphExecUpdateResultInfo *resultInfo)
 {
 	uint64_t node = 0, from = 0, why = 0;
 	CUresult result;
@@ -106,7 +108,8 @@ EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph, CUg
 	return result;
 }
 
-EXPORT CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out,
+EXPORT CUresult cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph,
+				  CUgraphNode *hErrorNode_out,
 				  CUgraphExecUpdateResult *updateResult_out)
 {
 	CUgraphExecUpdateResultInfo info = { 0 };
@@ -137,10 +140,12 @@ EXPORT CUresult cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAtt
 	ENTER_CONTEXT();
 	if (!value_out)
 		return CUDA_ERROR_INVALID_VALUE;
-	return call_cuGraphKernelNodeGetAttribute(number_of(hNode), (unsigned)attr, value_out, sizeof(*value_out));
+	return call_cuGraphKernelNodeGetAttribute(number_of(hNode), (unsigned)attr, value_out,
+						  sizeof(*value_out));
 }
 
-EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, CUgraph hGraph, CUcontext ctx,
+EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out,
+					       CUgraph hGraph, CUcontext ctx,
 					       unsigned int defaultLaunchValue, unsigned int flags)
 {
 	uint64_t handle;
@@ -149,7 +154,7 @@ EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle
 	ENTER_CONTEXT();
 	if (!pHandle_out || !number_of(hGraph) || flags & ~CONDITION_FLAGS)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!ctx)	/* otherwise the current one: the worker's call is in it */
+	if (!ctx) /* otherwise the current one: the worker's call is in it */
 		return CUDA_ERROR_INVALID_CONTEXT;
 	result = call_GraphConditionalHandle(&handle, number_of(hGraph), defaultLaunchValue, flags);
 	if (!result)

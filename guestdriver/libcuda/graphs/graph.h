@@ -23,12 +23,12 @@ CUresult node_params(CUgraphNode node, CUgraphNodeType type, CUgraphNodeParams *
 
 /* What this library keeps of a node. */
 struct node {
-	uint64_t graph;		/* 0: not known */
-	uint64_t child;		/* its child graph's, 0: not known */
+	uint64_t graph; /* 0: not known */
+	uint64_t child; /* its child graph's, 0: not known */
 	bool has_copy;
-	CUDA_MEMCPY3D copy;	/* as the program gave it */
-	void *kept;		/* what parameters that were asked for point to */
-	struct node *next;	/* of those that are forgotten */
+	CUDA_MEMCPY3D copy; /* as the program gave it */
+	void *kept; /* what parameters that were asked for point to */
+	struct node *next; /* of those that are forgotten */
 };
 
 /* The node's, made if need be; NULL when there is no memory. */

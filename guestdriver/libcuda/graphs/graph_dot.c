@@ -8,8 +8,11 @@
 #include "graphs/graph.h"
 
 static const char *const names[] = {
-	"KERNEL", "MEMCPY", "MEMSET", "HOST", "GRAPH", "EMPTY", "WAIT_EVENT", "EVENT_RECORD", "EXT_SEMAS_SIGNAL",
-	"EXT_SEMAS_WAIT", "MEM_ALLOC", "MEM_FREE", "BATCH_MEM_OP", "CONDITIONAL",
+	"KERNEL",	  "MEMCPY",	  "MEMSET",
+	"HOST",		  "GRAPH",	  "EMPTY",
+	"WAIT_EVENT",	  "EVENT_RECORD", "EXT_SEMAS_SIGNAL",
+	"EXT_SEMAS_WAIT", "MEM_ALLOC",	  "MEM_FREE",
+	"BATCH_MEM_OP",	  "CONDITIONAL",
 };
 
 static CUresult print_nodes(FILE *f, CUgraph graph)
@@ -26,7 +29,8 @@ static CUresult print_nodes(FILE *f, CUgraph graph)
 
 		result = cuGraphNodeGetType(list[i], &type);
 		if (!result)
-			fprintf(f, "\tnode_%llx [label=\"%s\"];\n", (unsigned long long)number_of(list[i]),
+			fprintf(f, "\tnode_%llx [label=\"%s\"];\n",
+				(unsigned long long)number_of(list[i]),
 				type < 14 ? names[type] : "?");
 	}
 	free(list);

@@ -17,7 +17,8 @@ static void inherit_node(CUgraphNode from, CUgraphNode to, CUgraph graph)
 
 	if (n && n->has_copy)
 		node_keep_copy(to, graph, &n->copy);
-	else if (n && n->child && !cuGraphChildGraphNodeGetGraph(from, &a) && !cuGraphChildGraphNodeGetGraph(to, &b))
+	else if (n && n->child && !cuGraphChildGraphNodeGetGraph(from, &a) &&
+		 !cuGraphChildGraphNodeGetGraph(to, &b))
 		node_keep_child(to, graph, a, b);
 }
 
@@ -31,7 +32,8 @@ void node_inherit(CUgraph from, CUgraph to)
 		return;
 	list = calloc(2 * count, sizeof(*list));
 	same = count;
-	if (list && !cuGraphGetNodes(from, list, &count) && !cuGraphGetNodes(to, list + count, &same) && same == count)
+	if (list && !cuGraphGetNodes(from, list, &count) &&
+	    !cuGraphGetNodes(to, list + count, &same) && same == count)
 		for (size_t i = 0; i < count; i++)
 			inherit_node(list[i], list[count + i], to);
 	free(list);

@@ -12,8 +12,8 @@
 /* The table has a lock of its own; the others are written atomically. */
 static struct {
 	struct table nodes;
-	struct node *gone;	/* nodes that are forgotten, whose child graphs are to be, too */
-	bool any;		/* a node's copy was ever kept: if not, copies of graphs needn't be looked at */
+	struct node *gone; /* nodes that are forgotten, whose child graphs are to be, too */
+	bool any; /* a node's copy was ever kept: if not, copies of graphs needn't be looked at */
 } state = { TABLE_INIT, NULL, false };
 
 bool node_copies(void)
@@ -50,7 +50,8 @@ static void release(void *value)
 	struct node *n = value;
 
 	n->next = __atomic_load_n(&state.gone, __ATOMIC_RELAXED);
-	while (!__atomic_compare_exchange_n(&state.gone, &n->next, n, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+	while (!__atomic_compare_exchange_n(&state.gone, &n->next, n, true, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED))
 		;
 }
 

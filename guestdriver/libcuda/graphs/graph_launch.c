@@ -22,13 +22,13 @@
 /* An event behind the last launch in a context: a graph's launches come one after another, whatever their streams. */
 struct mark {
 	struct mark *next;
-	uint64_t context, event;	/* the worker's handles */
+	uint64_t context, event; /* the worker's handles */
 };
 
 struct exec {
 	struct handle handle;
-	bool objects;	/* it refers to user objects */
-	bool memory;	/* it allocates or frees memory: a launch may be refused */
+	bool objects; /* it refers to user objects */
+	bool memory; /* it allocates or frees memory: a launch may be refused */
 	struct mark *marks;
 };
 
@@ -142,7 +142,8 @@ EXPORT CUresult cuGraphLaunch(CUgraphExec hGraphExec, CUstream hStream)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!stream_known(hStream))
 		return CUDA_ERROR_INVALID_HANDLE;
-	return WATCH(e->objects ? launch_marked(e, hGraphExec, hStream) : launch(e, hGraphExec, hStream),
+	return WATCH(e->objects ? launch_marked(e, hGraphExec, hStream) :
+				  launch(e, hGraphExec, hStream),
 		     .kind = PARACUDA_GRAPH, .stream = hStream);
 }
 
@@ -182,7 +183,8 @@ static void settle(struct mark **at, bool wait)
 		}
 		request_cuEventDestroy_v2(&r, m->event);
 		about_mark(&r, m);
-		channel_call(&r, NULL, 0);	/* delayed, an error would fall on the program's next call */
+		channel_call(&r, NULL,
+			     0); /* delayed, an error would fall on the program's next call */
 		*at = m->next;
 		free(m);
 	}

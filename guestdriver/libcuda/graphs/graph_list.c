@@ -25,7 +25,8 @@ EXPORT CUresult cuGraphGetNodes(CUgraph hGraph, CUgraphNode *nodes, size_t *numN
 	ENTER();
 	if (!numNodes)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = call_cuGraphGetNodes(number_of(hGraph), nodes, nodes ? *numNodes * sizeof(*nodes) : 0, &count);
+	result = call_cuGraphGetNodes(number_of(hGraph), nodes,
+				      nodes ? *numNodes * sizeof(*nodes) : 0, &count);
 	if (!result)
 		finish(nodes, sizeof(*nodes), numNodes, count);
 	return result;
@@ -40,7 +41,8 @@ EXPORT CUresult cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes, size
 	if (!numRootNodes)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = call_cuGraphGetRootNodes(number_of(hGraph), rootNodes,
-					  rootNodes ? *numRootNodes * sizeof(*rootNodes) : 0, &count);
+					  rootNodes ? *numRootNodes * sizeof(*rootNodes) : 0,
+					  &count);
 	if (!result)
 		finish(rootNodes, sizeof(*rootNodes), numRootNodes, count);
 	return result;
@@ -57,8 +59,8 @@ static bool is_lossy(const CUgraphEdgeData *edges, size_t count)
 	return false;
 }
 
-EXPORT CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *edgeData,
-				   size_t *numEdges)
+EXPORT CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to,
+				   CUgraphEdgeData *edgeData, size_t *numEdges)
 {
 	CUgraphEdgeData *edges = edgeData;
 	uint64_t count, second;
@@ -74,8 +76,8 @@ EXPORT CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNod
 		edges = calloc(room, sizeof(*edges));
 	if (room && !edges)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = call_cuGraphGetEdges_v2(number_of(hGraph), from, bytes, &count, to, bytes, &second, edges,
-					 bytes);
+	result = call_cuGraphGetEdges_v2(number_of(hGraph), from, bytes, &count, to, bytes, &second,
+					 edges, bytes);
 	if (!result && !edgeData && is_lossy(edges, room < count ? room : count))
 		result = CUDA_ERROR_LOSSY_QUERY;
 	if (edges != edgeData)
@@ -85,16 +87,17 @@ EXPORT CUresult cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNod
 	return result;
 }
 
-EXPORT CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, size_t *numEdges)
+EXPORT CUresult cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to,
+				size_t *numEdges)
 {
 	return cuGraphGetEdges_v2(hGraph, from, to, NULL, numEdges);
 }
 
-typedef CUresult neighbours_call(uint64_t node, void *nodes, size_t nodes_bytes, uint64_t *count, void *edges,
-				 size_t edges_bytes);
+typedef CUresult neighbours_call(uint64_t node, void *nodes, size_t nodes_bytes, uint64_t *count,
+				 void *edges, size_t edges_bytes);
 
-static CUresult neighbours(neighbours_call *call, CUgraphNode node, CUgraphNode *nodes, CUgraphEdgeData *edgeData,
-			   size_t *n)
+static CUresult neighbours(neighbours_call *call, CUgraphNode node, CUgraphNode *nodes,
+			   CUgraphEdgeData *edgeData, size_t *n)
 {
 	CUgraphEdgeData *edges = edgeData;
 	uint64_t count;
@@ -109,7 +112,8 @@ static CUresult neighbours(neighbours_call *call, CUgraphNode node, CUgraphNode 
 		edges = calloc(room, sizeof(*edges));
 	if (room && !edges)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = call(number_of(node), nodes, room * sizeof(*nodes), &count, edges, room * sizeof(*edges));
+	result = call(number_of(node), nodes, room * sizeof(*nodes), &count, edges,
+		      room * sizeof(*edges));
 	if (!result && !edgeData && is_lossy(edges, room < count ? room : count))
 		result = CUDA_ERROR_LOSSY_QUERY;
 	if (edges != edgeData)
@@ -119,34 +123,39 @@ static CUresult neighbours(neighbours_call *call, CUgraphNode node, CUgraphNode 
 	return result;
 }
 
-EXPORT CUresult cuGraphNodeGetDependencies_v2(CUgraphNode hNode, CUgraphNode *dependencies, CUgraphEdgeData *edgeData,
-					      size_t *numDependencies)
+EXPORT CUresult cuGraphNodeGetDependencies_v2(CUgraphNode hNode, CUgraphNode *dependencies,
+					      CUgraphEdgeData *edgeData, size_t *numDependencies)
 {
-	return neighbours(call_cuGraphNodeGetDependencies_v2, hNode, dependencies, edgeData, numDependencies);
+	return neighbours(call_cuGraphNodeGetDependencies_v2, hNode, dependencies, edgeData,
+			  numDependencies);
 }
 
-EXPORT CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode *dependencies, size_t *numDependencies)
+EXPORT CUresult cuGraphNodeGetDependencies(CUgraphNode hNode, CUgraphNode *dependencies,
+					   size_t *numDependencies)
 {
 	return cuGraphNodeGetDependencies_v2(hNode, dependencies, NULL, numDependencies);
 }
 
 EXPORT CUresult cuGraphNodeGetDependentNodes_v2(CUgraphNode hNode, CUgraphNode *dependentNodes,
-						CUgraphEdgeData *edgeData, size_t *numDependentNodes)
+						CUgraphEdgeData *edgeData,
+						size_t *numDependentNodes)
 {
-	return neighbours(call_cuGraphNodeGetDependentNodes_v2, hNode, dependentNodes, edgeData, numDependentNodes);
+	return neighbours(call_cuGraphNodeGetDependentNodes_v2, hNode, dependentNodes, edgeData,
+			  numDependentNodes);
 }
 
-EXPORT CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode, CUgraphNode *dependentNodes, size_t *numDependentNodes)
+EXPORT CUresult cuGraphNodeGetDependentNodes(CUgraphNode hNode, CUgraphNode *dependentNodes,
+					     size_t *numDependentNodes)
 {
 	return cuGraphNodeGetDependentNodes_v2(hNode, dependentNodes, NULL, numDependentNodes);
 }
 
-typedef CUresult edges_call(uint64_t graph, const void *from, size_t from_bytes, const void *to, size_t to_bytes,
-			    const void *data, size_t data_bytes);
+typedef CUresult edges_call(uint64_t graph, const void *from, size_t from_bytes, const void *to,
+			    size_t to_bytes, const void *data, size_t data_bytes);
 
 /* Adds edges, or removes them. */
-static CUresult change_edges(edges_call *call, CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
-			     const CUgraphEdgeData *data, size_t edges)
+static CUresult change_edges(edges_call *call, CUgraph graph, const CUgraphNode *from,
+			     const CUgraphNode *to, const CUgraphEdgeData *data, size_t edges)
 {
 	size_t bytes = edges * sizeof(*from);
 
@@ -158,26 +167,30 @@ static CUresult change_edges(edges_call *call, CUgraph graph, const CUgraphNode 
 	return call(number_of(graph), from, bytes, to, bytes, data, bytes);
 }
 
-EXPORT CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
-					  const CUgraphEdgeData *edgeData, size_t numDependencies)
+EXPORT CUresult cuGraphAddDependencies_v2(CUgraph hGraph, const CUgraphNode *from,
+					  const CUgraphNode *to, const CUgraphEdgeData *edgeData,
+					  size_t numDependencies)
 {
-	return change_edges(call_cuGraphAddDependencies_v2, hGraph, from, to, edgeData, numDependencies);
+	return change_edges(call_cuGraphAddDependencies_v2, hGraph, from, to, edgeData,
+			    numDependencies);
 }
 
-EXPORT CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
-				       size_t numDependencies)
+EXPORT CUresult cuGraphAddDependencies(CUgraph hGraph, const CUgraphNode *from,
+				       const CUgraphNode *to, size_t numDependencies)
 {
 	return cuGraphAddDependencies_v2(hGraph, from, to, NULL, numDependencies);
 }
 
-EXPORT CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
-					     const CUgraphEdgeData *edgeData, size_t numDependencies)
+EXPORT CUresult cuGraphRemoveDependencies_v2(CUgraph hGraph, const CUgraphNode *from,
+					     const CUgraphNode *to, const CUgraphEdgeData *edgeData,
+					     size_t numDependencies)
 {
-	return change_edges(call_cuGraphRemoveDependencies_v2, hGraph, from, to, edgeData, numDependencies);
+	return change_edges(call_cuGraphRemoveDependencies_v2, hGraph, from, to, edgeData,
+			    numDependencies);
 }
 
-EXPORT CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from, const CUgraphNode *to,
-					  size_t numDependencies)
+EXPORT CUresult cuGraphRemoveDependencies(CUgraph hGraph, const CUgraphNode *from,
+					  const CUgraphNode *to, size_t numDependencies)
 {
 	return cuGraphRemoveDependencies_v2(hGraph, from, to, NULL, numDependencies);
 }

@@ -4,7 +4,8 @@
 #include "context/zz_generated_calls.h"
 #include "devices/device.h"
 
-EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value)
+EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr,
+					     void *value)
 {
 	uint64_t out;
 	CUresult result;
@@ -20,7 +21,8 @@ EXPORT CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribu
 	return result;
 }
 
-EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr, void *value)
+EXPORT CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attr,
+					     void *value)
 {
 	ENTER();
 	if (!device_valid(device))

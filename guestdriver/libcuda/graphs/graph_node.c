@@ -18,12 +18,14 @@ static void remember(CUgraphNode node, CUgraph graph, const CUgraphNodeParams *p
 
 	if (p->type == CU_GRAPH_NODE_TYPE_MEMCPY)
 		node_keep_copy(node, graph, &p->memcpy.copyParams);
-	else if (p->type == CU_GRAPH_NODE_TYPE_GRAPH && graph && node_copies() && !cuGraphChildGraphNodeGetGraph(node, &child))
+	else if (p->type == CU_GRAPH_NODE_TYPE_GRAPH && graph && node_copies() &&
+		 !cuGraphChildGraphNodeGetGraph(node, &child))
 		node_keep_child(node, graph, p->graph.graph, child);
 }
 
 /* The graphs of a conditional node, which the program reads from an array of the library's. */
-static CUresult give_bodies(CUgraphNode node, CUgraph graph, CUDA_CONDITIONAL_NODE_PARAMS *p, const uint64_t *bodies)
+static CUresult give_bodies(CUgraphNode node, CUgraph graph, CUDA_CONDITIONAL_NODE_PARAMS *p,
+			    const uint64_t *bodies)
 {
 	struct node *n = node_keep(node);
 	CUgraph *list = n ? calloc(p->size, sizeof(*list)) : NULL;
@@ -45,7 +47,8 @@ static bool allocates(const CUgraphNodeParams *p)
 }
 
 /* The driver checks a child graph first, then the graph that gets it, and what it depends on. */
-static CUresult check_child(CUgraph graph, const CUgraphNode *after, size_t n, const CUgraphNodeParams *p)
+static CUresult check_child(CUgraph graph, const CUgraphNode *after, size_t n,
+			    const CUgraphNodeParams *p)
 {
 	bool null = !graph;
 	CUgraph other;
@@ -63,8 +66,8 @@ static CUresult check_child(CUgraph graph, const CUgraphNode *after, size_t n, c
 	return result;
 }
 
-static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *after, const CUgraphEdgeData *edges, size_t n,
-		    CUgraphNodeParams *p)
+static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *after,
+		    const CUgraphEdgeData *edges, size_t n, CUgraphNodeParams *p)
 {
 	uint64_t bodies[BODIES_MAX] = { 0 }, number, address, bodies_count;
 	size_t bytes = n * sizeof(*after), count = 0;
@@ -72,18 +75,22 @@ static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *after, c
 	CUresult result;
 
 	ENTER_CONTEXT();
-	if (!out || (n && !after) || (p->type == CU_GRAPH_NODE_TYPE_CONDITIONAL && p->conditional.size > BODIES_MAX))
+	if (!out || (n && !after) ||
+	    (p->type == CU_GRAPH_NODE_TYPE_CONDITIONAL && p->conditional.size > BODIES_MAX))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = check_child(graph, after, n, p);
 	if (result)
 		return result;
 	result = record_make(&r, p);
-	if (result == CUDA_ERROR_INVALID_HANDLE && cuGraphGetNodes(graph, NULL, &count))	/* of the function */
+	if (result == CUDA_ERROR_INVALID_HANDLE &&
+	    cuGraphGetNodes(graph, NULL, &count)) /* of the function */
 		result = CUDA_ERROR_INVALID_VALUE;
 	if (!result)
-		result = call_GraphAddNode(number_of(graph), n ? after : NULL, bytes, n ? edges : NULL, bytes, r.word,
-					   r.bytes, &number, &address, bodies,
-					   p->type == CU_GRAPH_NODE_TYPE_CONDITIONAL ? sizeof(bodies) : 0, &bodies_count);
+		result = call_GraphAddNode(
+			number_of(graph), n ? after : NULL, bytes, n ? edges : NULL, bytes, r.word,
+			r.bytes, &number, &address, bodies,
+			p->type == CU_GRAPH_NODE_TYPE_CONDITIONAL ? sizeof(bodies) : 0,
+			&bodies_count);
 	record_free(&r);
 	if (result)
 		return result;
@@ -107,10 +114,14 @@ static CUresult set(CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams 
 
 	ENTER_CONTEXT();
 	result = record_make(&r, p);
-	if (result == CUDA_ERROR_INVALID_HANDLE)	/* of the function */
-		result = exec || cuGraphNodeGetType(node, &type) || type != CU_GRAPH_NODE_TYPE_KERNEL ? CUDA_ERROR_INVALID_VALUE : result;
+	if (result == CUDA_ERROR_INVALID_HANDLE) /* of the function */
+		result = exec || cuGraphNodeGetType(node, &type) ||
+					 type != CU_GRAPH_NODE_TYPE_KERNEL ?
+				 CUDA_ERROR_INVALID_VALUE :
+				 result;
 	if (!result)
-		result = exec ? call_GraphExecNodeSet(number_of(exec), number_of(node), r.word, r.bytes) :
+		result = exec ? call_GraphExecNodeSet(number_of(exec), number_of(node), r.word,
+						      r.bytes) :
 				call_GraphNodeSet(number_of(node), r.word, r.bytes);
 	record_free(&r);
 	if (!result && !exec)
@@ -124,7 +135,8 @@ static bool is_plain(const CUgraphNodeParams *p)
 	return !(p->reserved0[0] | p->reserved0[1] | p->reserved0[2]) && !p->reserved2;
 }
 
-EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
+EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph,
+				  const CUgraphNode *dependencies,
 				  const CUgraphEdgeData *dependencyData, size_t numDependencies,
 				  CUgraphNodeParams *nodeParams)
 {
@@ -133,20 +145,26 @@ EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *phGraphNode, CUgraph hGraph, cons
 	return add(phGraphNode, hGraph, dependencies, dependencyData, numDependencies, nodeParams);
 }
 
-EXPORT CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-			       size_t numDependencies, CUgraphNodeParams *nodeParams)
+EXPORT CUresult cuGraphAddNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+			       const CUgraphNode *dependencies, size_t numDependencies,
+			       CUgraphNodeParams *nodeParams)
 {
-	return cuGraphAddNode_v2(phGraphNode, hGraph, dependencies, NULL, numDependencies, nodeParams);
+	return cuGraphAddNode_v2(phGraphNode, hGraph, dependencies, NULL, numDependencies,
+				 nodeParams);
 }
 
 EXPORT CUresult cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParams)
 {
-	return nodeParams && is_plain(nodeParams) ? set(NULL, hNode, nodeParams) : CUDA_ERROR_INVALID_VALUE;
+	return nodeParams && is_plain(nodeParams) ? set(NULL, hNode, nodeParams) :
+						    CUDA_ERROR_INVALID_VALUE;
 }
 
-EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode, CUgraphNodeParams *nodeParams)
+EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
+					 CUgraphNodeParams *nodeParams)
 {
-	return nodeParams && is_plain(nodeParams) && hGraphExec ? set(hGraphExec, hNode, nodeParams) : CUDA_ERROR_INVALID_VALUE;
+	return nodeParams && is_plain(nodeParams) && hGraphExec ?
+		       set(hGraphExec, hNode, nodeParams) :
+		       CUDA_ERROR_INVALID_VALUE;
 }
 
 /* The parameters of one type, from a pointer to them. */
@@ -161,55 +179,58 @@ static CUgraphNodeParams params_of(CUgraphNodeType type, const void *params, siz
 	return p;
 }
 
-#define ADD_NODE(name, kind, params_type)                                                                         \
-	EXPORT CUresult name(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,           \
-			     size_t numDependencies, const params_type *nodeParams)                               \
-	{                                                                                                         \
-		CUgraphNodeParams p;                                                                              \
-										                                  \
-		if (!nodeParams)                                                                                  \
-			return CUDA_ERROR_INVALID_VALUE;                                                          \
-		p = params_of(kind, nodeParams, sizeof(*nodeParams));                                             \
-		return add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p);                         \
+#define ADD_NODE(name, kind, params_type)                                                 \
+	EXPORT CUresult name(CUgraphNode *phGraphNode, CUgraph hGraph,                    \
+			     const CUgraphNode *dependencies, size_t numDependencies,     \
+			     const params_type *nodeParams)                               \
+	{                                                                                 \
+		CUgraphNodeParams p;                                                      \
+                                                                                          \
+		if (!nodeParams)                                                          \
+			return CUDA_ERROR_INVALID_VALUE;                                  \
+		p = params_of(kind, nodeParams, sizeof(*nodeParams));                     \
+		return add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p); \
 	}
 
-#define ADD_VALUE(name, kind, value_type)                                                                         \
-	EXPORT CUresult name(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,           \
-			     size_t numDependencies, value_type value)                                            \
-	{                                                                                                         \
-		CUgraphNodeParams p = params_of(kind, &value, sizeof(value));                                     \
-										                                  \
-		return add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p);                         \
+#define ADD_VALUE(name, kind, value_type)                                                 \
+	EXPORT CUresult name(CUgraphNode *phGraphNode, CUgraph hGraph,                    \
+			     const CUgraphNode *dependencies, size_t numDependencies,     \
+			     value_type value)                                            \
+	{                                                                                 \
+		CUgraphNodeParams p = params_of(kind, &value, sizeof(value));             \
+                                                                                          \
+		return add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p); \
 	}
 
-#define SET_NODE(name, kind, params_type)                                                                         \
-	EXPORT CUresult name(CUgraphNode hNode, const params_type *nodeParams)                                    \
-	{                                                                                                         \
-		CUgraphNodeParams p;                                                                              \
-										                                  \
-		if (!nodeParams)                                                                                  \
-			return CUDA_ERROR_INVALID_VALUE;                                                          \
-		p = params_of(kind, nodeParams, sizeof(*nodeParams));                                             \
-		return set(NULL, hNode, &p);                                                                      \
+#define SET_NODE(name, kind, params_type)                                      \
+	EXPORT CUresult name(CUgraphNode hNode, const params_type *nodeParams) \
+	{                                                                      \
+		CUgraphNodeParams p;                                           \
+                                                                               \
+		if (!nodeParams)                                               \
+			return CUDA_ERROR_INVALID_VALUE;                       \
+		p = params_of(kind, nodeParams, sizeof(*nodeParams));          \
+		return set(NULL, hNode, &p);                                   \
 	}
 
-#define SET_EXEC(name, kind, params_type)                                                                         \
-	EXPORT CUresult name(CUgraphExec hGraphExec, CUgraphNode hNode, const params_type *nodeParams)            \
-	{                                                                                                         \
-		CUgraphNodeParams p;                                                                              \
-										                                  \
-		if (!nodeParams || !hGraphExec)                                                                   \
-			return CUDA_ERROR_INVALID_VALUE;                                                          \
-		p = params_of(kind, nodeParams, sizeof(*nodeParams));                                             \
-		return set(hGraphExec, hNode, &p);                                                                \
+#define SET_EXEC(name, kind, params_type)                               \
+	EXPORT CUresult name(CUgraphExec hGraphExec, CUgraphNode hNode, \
+			     const params_type *nodeParams)             \
+	{                                                               \
+		CUgraphNodeParams p;                                    \
+                                                                        \
+		if (!nodeParams || !hGraphExec)                         \
+			return CUDA_ERROR_INVALID_VALUE;                \
+		p = params_of(kind, nodeParams, sizeof(*nodeParams));   \
+		return set(hGraphExec, hNode, &p);                      \
 	}
 
-#define SET_EXEC_VALUE(name, kind, value_type)                                                                    \
-	EXPORT CUresult name(CUgraphExec hGraphExec, CUgraphNode hNode, value_type value)                         \
-	{                                                                                                         \
-		CUgraphNodeParams p = params_of(kind, &value, sizeof(value));                                     \
-										                                  \
-		return hGraphExec ? set(hGraphExec, hNode, &p) : CUDA_ERROR_INVALID_VALUE;                        \
+#define SET_EXEC_VALUE(name, kind, value_type)                                             \
+	EXPORT CUresult name(CUgraphExec hGraphExec, CUgraphNode hNode, value_type value)  \
+	{                                                                                  \
+		CUgraphNodeParams p = params_of(kind, &value, sizeof(value));              \
+                                                                                           \
+		return hGraphExec ? set(hGraphExec, hNode, &p) : CUDA_ERROR_INVALID_VALUE; \
 	}
 
 ADD_NODE(cuGraphAddKernelNode_v2, CU_GRAPH_NODE_TYPE_KERNEL, CUDA_KERNEL_NODE_PARAMS)
@@ -225,11 +246,13 @@ SET_NODE(cuGraphKernelNodeSetParams, CU_GRAPH_NODE_TYPE_KERNEL, CUDA_KERNEL_NODE
 SET_NODE(cuGraphMemcpyNodeSetParams, CU_GRAPH_NODE_TYPE_MEMCPY, CUDA_MEMCPY3D)
 SET_NODE(cuGraphMemsetNodeSetParams, CU_GRAPH_NODE_TYPE_MEMSET, CUDA_MEMSET_NODE_PARAMS)
 SET_NODE(cuGraphHostNodeSetParams, CU_GRAPH_NODE_TYPE_HOST, CUDA_HOST_NODE_PARAMS)
-SET_NODE(cuGraphBatchMemOpNodeSetParams, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, CUDA_BATCH_MEM_OP_NODE_PARAMS)
+SET_NODE(cuGraphBatchMemOpNodeSetParams, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
+	 CUDA_BATCH_MEM_OP_NODE_PARAMS)
 SET_EXEC(cuGraphExecKernelNodeSetParams_v2, CU_GRAPH_NODE_TYPE_KERNEL, CUDA_KERNEL_NODE_PARAMS)
 SET_EXEC(cuGraphExecKernelNodeSetParams, CU_GRAPH_NODE_TYPE_KERNEL, CUDA_KERNEL_NODE_PARAMS_v1)
 SET_EXEC(cuGraphExecHostNodeSetParams, CU_GRAPH_NODE_TYPE_HOST, CUDA_HOST_NODE_PARAMS)
-SET_EXEC(cuGraphExecBatchMemOpNodeSetParams, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, CUDA_BATCH_MEM_OP_NODE_PARAMS)
+SET_EXEC(cuGraphExecBatchMemOpNodeSetParams, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
+	 CUDA_BATCH_MEM_OP_NODE_PARAMS)
 SET_EXEC_VALUE(cuGraphExecChildGraphNodeSetParams, CU_GRAPH_NODE_TYPE_GRAPH, CUgraph)
 SET_EXEC_VALUE(cuGraphExecEventRecordNodeSetEvent, CU_GRAPH_NODE_TYPE_EVENT_RECORD, CUevent)
 SET_EXEC_VALUE(cuGraphExecEventWaitNodeSetEvent, CU_GRAPH_NODE_TYPE_WAIT_EVENT, CUevent)
@@ -248,8 +271,8 @@ EXPORT CUresult cuGraphEventWaitNodeSetEvent(CUgraphNode hNode, CUevent event)
 	return set(NULL, hNode, &p);
 }
 
-EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-				    size_t numDependencies)
+EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+				    const CUgraphNode *dependencies, size_t numDependencies)
 {
 	CUgraphNodeParams p = { .type = CU_GRAPH_NODE_TYPE_EMPTY };
 
@@ -257,8 +280,9 @@ EXPORT CUresult cuGraphAddEmptyNode(CUgraphNode *phGraphNode, CUgraph hGraph, co
 }
 
 /* The context of copies and fills is the current one. */
-EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-				     size_t numDependencies, const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
+EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+				     const CUgraphNode *dependencies, size_t numDependencies,
+				     const CUDA_MEMCPY3D *copyParams, CUcontext ctx)
 {
 	CUgraphNodeParams p;
 
@@ -269,8 +293,9 @@ EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode *phGraphNode, CUgraph hGraph, c
 	return add(phGraphNode, hGraph, dependencies, NULL, numDependencies, &p);
 }
 
-EXPORT CUresult cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-				     size_t numDependencies, const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
+EXPORT CUresult cuGraphAddMemsetNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+				     const CUgraphNode *dependencies, size_t numDependencies,
+				     const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
 {
 	CUgraphNodeParams p;
 
@@ -294,7 +319,8 @@ EXPORT CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec hGraphExec, CUgraphNo
 }
 
 EXPORT CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNode hNode,
-					       const CUDA_MEMSET_NODE_PARAMS *memsetParams, CUcontext ctx)
+					       const CUDA_MEMSET_NODE_PARAMS *memsetParams,
+					       CUcontext ctx)
 {
 	CUgraphNodeParams p;
 
@@ -305,8 +331,9 @@ EXPORT CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec hGraphExec, CUgraphNo
 	return set(hGraphExec, hNode, &p);
 }
 
-EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgraphNode *dependencies,
-				       size_t numDependencies, CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
+EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *phGraphNode, CUgraph hGraph,
+				       const CUgraphNode *dependencies, size_t numDependencies,
+				       CUDA_MEM_ALLOC_NODE_PARAMS *nodeParams)
 {
 	CUgraphNodeParams p;
 	CUresult result;

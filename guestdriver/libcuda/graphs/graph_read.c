@@ -71,8 +71,12 @@ static CUresult kernel(CUDA_KERNEL_NODE_PARAMS *k, uint64_t **word, uint64_t byt
 	for (unsigned i = 0; i < d->parameters; i++)
 		pointers[i] = data + d->parameter[i].offset;
 	*k = (CUDA_KERNEL_NODE_PARAMS){
-		.gridDimX = n.grid_x, .gridDimY = n.grid_y, .gridDimZ = n.grid_z,
-		.blockDimX = n.block_x, .blockDimY = n.block_y, .blockDimZ = n.block_z,
+		.gridDimX = n.grid_x,
+		.gridDimY = n.grid_y,
+		.gridDimZ = n.grid_z,
+		.blockDimX = n.block_x,
+		.blockDimY = n.block_y,
+		.blockDimZ = n.block_z,
 		.sharedMemBytes = (uint32_t)n.shared,
 		.kernelParams = d->parameters ? pointers : NULL,
 	};
@@ -85,19 +89,29 @@ static CUresult kernel(CUDA_KERNEL_NODE_PARAMS *k, uint64_t **word, uint64_t byt
 static void copy(CUDA_MEMCPY3D *c, const struct node_memcpy *n)
 {
 	*c = (CUDA_MEMCPY3D){
-		.srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = n->src, .srcPitch = n->src_pitch,
+		.srcMemoryType = CU_MEMORYTYPE_UNIFIED,
+		.srcDevice = n->src,
+		.srcPitch = n->src_pitch,
 		.srcHeight = n->src_pitch ? n->src_slice / n->src_pitch : 0,
-		.dstMemoryType = CU_MEMORYTYPE_UNIFIED, .dstDevice = n->dst, .dstPitch = n->dst_pitch,
+		.dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+		.dstDevice = n->dst,
+		.dstPitch = n->dst_pitch,
 		.dstHeight = n->dst_pitch ? n->dst_slice / n->dst_pitch : 0,
-		.WidthInBytes = n->width, .Height = n->height, .Depth = n->depth,
+		.WidthInBytes = n->width,
+		.Height = n->height,
+		.Depth = n->depth,
 	};
 }
 
 static void fill(CUDA_MEMSET_NODE_PARAMS_v2 *p, const struct node_memset *n)
 {
 	*p = (CUDA_MEMSET_NODE_PARAMS_v2){
-		.dst = n->dst, .pitch = n->pitch, .value = (uint32_t)n->value,
-		.elementSize = (uint32_t)n->element, .width = n->width, .height = n->height,
+		.dst = n->dst,
+		.pitch = n->pitch,
+		.value = (uint32_t)n->value,
+		.elementSize = (uint32_t)n->element,
+		.width = n->width,
+		.height = n->height,
 	};
 }
 
@@ -114,8 +128,10 @@ static void alloc(CUDA_MEM_ALLOC_NODE_PARAMS *p, const struct node_mem_alloc *n)
 static void ops(CUDA_BATCH_MEM_OP_NODE_PARAMS *p, const struct node_mem_ops *n)
 {
 	*p = (CUDA_BATCH_MEM_OP_NODE_PARAMS){
-		.ctx = context_current(), .count = (uint32_t)n->count,
-		.paramArray = (CUstreamBatchMemOpParams *)(uintptr_t)n->ops, .flags = (uint32_t)n->flags,
+		.ctx = context_current(),
+		.count = (uint32_t)n->count,
+		.paramArray = (CUstreamBatchMemOpParams *)(uintptr_t)n->ops,
+		.flags = (uint32_t)n->flags,
 	};
 }
 
@@ -192,7 +208,7 @@ static bool read_plain(CUgraphNodeParams *p, const uint64_t *word, uint64_t byte
 
 static CUresult read_record(CUgraphNodeParams *p, uint64_t **word, uint64_t bytes)
 {
-	p->type = (CUgraphNodeType)**word;
+	p->type = (CUgraphNodeType) * *word;
 	if (p->type == CU_GRAPH_NODE_TYPE_KERNEL)
 		return kernel(&p->kernel, word, bytes);
 	return read_plain(p, *word, bytes) ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
@@ -209,7 +225,8 @@ CUresult node_params(CUgraphNode node, CUgraphNodeType type, CUgraphNodeParams *
 	result = fetch(node, &word, &bytes);
 	if (result)
 		return result;
-	result = word[0] == (uint64_t)type ? read_record(p, &word, bytes) : CUDA_ERROR_INVALID_VALUE;
+	result =
+		word[0] == (uint64_t)type ? read_record(p, &word, bytes) : CUDA_ERROR_INVALID_VALUE;
 	n = result ? NULL : node_keep(node);
 	if (!n) {
 		free(word);
@@ -222,15 +239,16 @@ CUresult node_params(CUgraphNode node, CUgraphNodeType type, CUgraphNodeParams *
 	return CUDA_SUCCESS;
 }
 
-#define GET_NODE(name, kind, params_type, field)                                                                  \
-	EXPORT CUresult name(CUgraphNode hNode, params_type *params_out)                                          \
-	{                                                                                                         \
-		CUgraphNodeParams p;                                                                              \
-		CUresult result = params_out ? node_params(hNode, kind, &p) : CUDA_ERROR_INVALID_VALUE;           \
-										                                  \
-		if (!result)                                                                                      \
-			memcpy(params_out, &p.field, sizeof(*params_out));                                      \
-		return result;                                                                                    \
+#define GET_NODE(name, kind, params_type, field)                                              \
+	EXPORT CUresult name(CUgraphNode hNode, params_type *params_out)                      \
+	{                                                                                     \
+		CUgraphNodeParams p;                                                          \
+		CUresult result =                                                             \
+			params_out ? node_params(hNode, kind, &p) : CUDA_ERROR_INVALID_VALUE; \
+                                                                                              \
+		if (!result)                                                                  \
+			memcpy(params_out, &p.field, sizeof(*params_out));                    \
+		return result;                                                                \
 	}
 
 GET_NODE(cuGraphMemcpyNodeGetParams, CU_GRAPH_NODE_TYPE_MEMCPY, CUDA_MEMCPY3D, memcpy.copyParams)
@@ -239,18 +257,22 @@ GET_NODE(cuGraphHostNodeGetParams, CU_GRAPH_NODE_TYPE_HOST, CUDA_HOST_NODE_PARAM
 GET_NODE(cuGraphChildGraphNodeGetGraph, CU_GRAPH_NODE_TYPE_GRAPH, CUgraph, graph.graph)
 GET_NODE(cuGraphEventRecordNodeGetEvent, CU_GRAPH_NODE_TYPE_EVENT_RECORD, CUevent, eventWait.event)
 GET_NODE(cuGraphEventWaitNodeGetEvent, CU_GRAPH_NODE_TYPE_WAIT_EVENT, CUevent, eventWait.event)
-GET_NODE(cuGraphMemAllocNodeGetParams, CU_GRAPH_NODE_TYPE_MEM_ALLOC, CUDA_MEM_ALLOC_NODE_PARAMS, alloc)
+GET_NODE(cuGraphMemAllocNodeGetParams, CU_GRAPH_NODE_TYPE_MEM_ALLOC, CUDA_MEM_ALLOC_NODE_PARAMS,
+	 alloc)
 GET_NODE(cuGraphMemFreeNodeGetParams, CU_GRAPH_NODE_TYPE_MEM_FREE, CUdeviceptr, free.dptr)
-GET_NODE(cuGraphBatchMemOpNodeGetParams, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, CUDA_BATCH_MEM_OP_NODE_PARAMS, memOp)
+GET_NODE(cuGraphBatchMemOpNodeGetParams, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
+	 CUDA_BATCH_MEM_OP_NODE_PARAMS, memOp)
 GET_NODE(cuGraphKernelNodeGetParams_v2, CU_GRAPH_NODE_TYPE_KERNEL, CUDA_KERNEL_NODE_PARAMS, kernel)
 
-EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
+EXPORT CUresult cuGraphKernelNodeGetParams(CUgraphNode hNode,
+					   CUDA_KERNEL_NODE_PARAMS_v1 *nodeParams)
 {
 	CUDA_KERNEL_NODE_PARAMS p;
-	CUresult result = nodeParams ? cuGraphKernelNodeGetParams_v2(hNode, &p) : CUDA_ERROR_INVALID_VALUE;
+	CUresult result =
+		nodeParams ? cuGraphKernelNodeGetParams_v2(hNode, &p) : CUDA_ERROR_INVALID_VALUE;
 
 	if (result)
 		return result;
-	memcpy(nodeParams, &p, sizeof(*nodeParams));	/* the first fields of the newer one */
+	memcpy(nodeParams, &p, sizeof(*nodeParams)); /* the first fields of the newer one */
 	return CUDA_SUCCESS;
 }

@@ -26,13 +26,13 @@ static CUresult room(struct record *r, size_t bytes)
 }
 
 /* Writes a described record of some kind. */
-#define PUT(r, kind, n)                                         \
-	({                                                      \
-		CUresult result_ = room(r, kind##_bytes(n));    \
-								\
-		if (!result_)                                   \
-			kind##_write(n, (r)->word);             \
-		result_;                                        \
+#define PUT(r, kind, n)                                      \
+	({                                                   \
+		CUresult result_ = room(r, kind##_bytes(n)); \
+                                                             \
+		if (!result_)                                \
+			kind##_write(n, (r)->word);          \
+		result_;                                     \
 	})
 
 void record_free(struct record *r)
@@ -64,8 +64,12 @@ static CUresult kernel(struct record *r, const CUDA_KERNEL_NODE_PARAMS *p)
 		return result;
 	n = (struct node_kernel){
 		.function = f->number,
-		.grid_x = p->gridDimX, .grid_y = p->gridDimY, .grid_z = p->gridDimZ,
-		.block_x = p->blockDimX, .block_y = p->blockDimY, .block_z = p->blockDimZ,
+		.grid_x = p->gridDimX,
+		.grid_y = p->gridDimY,
+		.grid_z = p->gridDimZ,
+		.block_x = p->blockDimX,
+		.block_y = p->blockDimY,
+		.block_z = p->blockDimZ,
 		.shared = p->sharedMemBytes,
 		.parameter_bytes = bytes,
 		.parameters = data,
@@ -87,8 +91,12 @@ static CUresult copy(struct record *r, const CUDA_MEMCPY3D *c)
 static CUresult fill(struct record *r, const CUDA_MEMSET_NODE_PARAMS_v2 *p)
 {
 	struct node_memset n = {
-		.dst = p->dst, .pitch = p->pitch, .value = p->value,
-		.element = p->elementSize, .width = p->width, .height = p->height,
+		.dst = p->dst,
+		.pitch = p->pitch,
+		.value = p->value,
+		.element = p->elementSize,
+		.width = p->width,
+		.height = p->height,
 	};
 	CUresult result;
 
@@ -101,7 +109,8 @@ static CUresult fill(struct record *r, const CUDA_MEMSET_NODE_PARAMS_v2 *p)
 static CUresult host(struct record *r, const CUDA_HOST_NODE_PARAMS *p)
 {
 	struct node_host n;
-	CUresult result = p->fn ? host_function_keep(p->fn, p->userData, &n.token) : CUDA_ERROR_INVALID_VALUE;
+	CUresult result =
+		p->fn ? host_function_keep(p->fn, p->userData, &n.token) : CUDA_ERROR_INVALID_VALUE;
 
 	return result ? result : PUT(r, node_host, &n);
 }
@@ -127,7 +136,8 @@ static CUresult event(struct record *r, CUgraphNodeType type, CUevent e)
 
 	if (!handle_known(HANDLE_EVENT, e))
 		return CUDA_ERROR_INVALID_VALUE;
-	return type == CU_GRAPH_NODE_TYPE_WAIT_EVENT ? PUT(r, node_event_wait, &wait) : PUT(r, node_event_record, &record);
+	return type == CU_GRAPH_NODE_TYPE_WAIT_EVENT ? PUT(r, node_event_wait, &wait) :
+						       PUT(r, node_event_record, &record);
 }
 
 static CUresult alloc(struct record *r, const CUDA_MEM_ALLOC_NODE_PARAMS *p)
@@ -139,7 +149,8 @@ static CUresult alloc(struct record *r, const CUDA_MEM_ALLOC_NODE_PARAMS *p)
 		.access = p->accessDescs,
 	};
 
-	return p->accessDescCount > PARACUDA_MAX_ACCESS_DESCS ? CUDA_ERROR_INVALID_VALUE : PUT(r, node_mem_alloc, &n);
+	return p->accessDescCount > PARACUDA_MAX_ACCESS_DESCS ? CUDA_ERROR_INVALID_VALUE :
+								PUT(r, node_mem_alloc, &n);
 }
 
 static CUresult freed(struct record *r, CUdeviceptr address)
@@ -153,7 +164,8 @@ static CUresult ops(struct record *r, const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
 {
 	struct node_mem_ops n = { .count = p->count, .flags = p->flags, .ops = p->paramArray };
 
-	return (p->paramArray || !p->count) && p->ctx ? PUT(r, node_mem_ops, &n) : CUDA_ERROR_INVALID_VALUE;
+	return (p->paramArray || !p->count) && p->ctx ? PUT(r, node_mem_ops, &n) :
+							CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult conditional(struct record *r, const CUDA_CONDITIONAL_NODE_PARAMS *p)

@@ -120,7 +120,8 @@ static bool refer(uint64_t owner, struct user_object *object, uint64_t count)
 	return true;
 }
 
-EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags)
+EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count,
+					unsigned int flags)
 {
 	bool known;
 

@@ -13,10 +13,10 @@
 #include "streams/stream.h"
 
 #define STREAM_NON_BLOCKING 1u
-#define CONTEXT_DUMPS 0x60u	/* as of cuCtxCreate: accepted, and not passed on */
+#define CONTEXT_DUMPS 0x60u /* as of cuCtxCreate: accepted, and not passed on */
 
 struct green {
-	struct handle handle;	/* its context is the primary one */
+	struct handle handle; /* its context is the primary one */
 	struct context *context;
 };
 
@@ -51,7 +51,8 @@ static CUresult enter(uint64_t green, uint64_t context, struct context *base, CU
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags)
+EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUdevice dev,
+				 unsigned int flags)
 {
 	struct context *base;
 	uint64_t green, context;
@@ -65,7 +66,8 @@ EXPORT CUresult cuGreenCtxCreate(CUgreenCtx *phCtx, CUdevResourceDesc desc, CUde
 	result = cuDevicePrimaryCtxRetain(&base, dev);
 	if (result)
 		return result;
-	result = call_cuGreenCtxCreate(number_of(desc), device_host(dev), flags & ~CONTEXT_DUMPS, &green, &context);
+	result = call_cuGreenCtxCreate(number_of(desc), device_host(dev), flags & ~CONTEXT_DUMPS,
+				       &green, &context);
 	if (!result) {
 		result = enter(green, context, base, phCtx);
 		if (result)
@@ -133,7 +135,8 @@ EXPORT CUresult cuGreenCtxGetId(CUgreenCtx greenCtx, unsigned long long *greenCt
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags, int priority)
+EXPORT CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsigned int flags,
+				       int priority)
 {
 	struct green *g;
 	uint64_t number;
@@ -145,7 +148,8 @@ EXPORT CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, 
 	g = find(greenCtx);
 	if (!g)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	result = call_cuGreenCtxStreamCreate(&number, number_of(greenCtx), flags, (uint64_t)priority);
+	result = call_cuGreenCtxStreamCreate(&number, number_of(greenCtx), flags,
+					     (uint64_t)priority);
 	if (!result)
 		result = stream_add(number, g->context, flags, priority);
 	if (!result)

@@ -11,17 +11,18 @@
 #include "paracuda_wire.h"
 
 #define MAGIC 0x53455250u
-#define GROUPS_MAX (PARACUDA_MAX_RESOURCE_RECORDS - 1u)	/* one is of what remains */
+#define GROUPS_MAX (PARACUDA_MAX_RESOURCE_RECORDS - 1u) /* one is of what remains */
 
 enum { OF_DEVICE, OF_CONTEXT, OF_GREEN };
 
 /* What this library has in a resource for itself, where CUDA documents nothing. */
 struct mark {
 	uint32_t magic;
-	uint64_t number;	/* the worker's handle */
+	uint64_t number; /* the worker's handle */
 } __attribute__((packed));
 
-_Static_assert(sizeof(struct mark) <= sizeof(((CUdevResource *)0)->_internal_padding), "a mark's place");
+_Static_assert(sizeof(struct mark) <= sizeof(((CUdevResource *)0)->_internal_padding),
+	       "a mark's place");
 
 /* The worker's handle of a resource, if this library made it. */
 static bool marked(const CUdevResource *r, uint64_t *number)
@@ -60,7 +61,8 @@ static CUresult get(int of, uint64_t which, CUdevResource *resource, CUdevResour
 	return result;
 }
 
-EXPORT CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, CUdevResourceType type)
+EXPORT CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource,
+				       CUdevResourceType type)
 {
 	ENTER();
 	if (!resource)
@@ -80,7 +82,8 @@ EXPORT CUresult cuCtxGetDevResource(CUcontext hCtx, CUdevResource *resource, CUd
 	return get(OF_CONTEXT, hCtx->handle, resource, type);
 }
 
-EXPORT CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource, CUdevResourceType type)
+EXPORT CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resource,
+					 CUdevResourceType type)
 {
 	ENTER();
 	if (!resource)
@@ -97,7 +100,8 @@ static CUresult split(uint64_t input, unsigned flags, unsigned least,
 	struct argument to;
 	struct buffer b;
 	uint64_t count = 0;
-	CUresult result = buffer_out(&to, &b, records, records ? (1 + groups) * sizeof(*records) : 0);
+	CUresult result =
+		buffer_out(&to, &b, records, records ? (1 + groups) * sizeof(*records) : 0);
 
 	if (!result)
 		result = call_ResourceSplit(input, flags, least, to, &count);
@@ -108,8 +112,9 @@ static CUresult split(uint64_t input, unsigned flags, unsigned least,
 	return result;
 }
 
-EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbGroups, const CUdevResource *input,
-					    CUdevResource *remaining, unsigned int useFlags, unsigned int minCount)
+EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *nbGroups,
+					    const CUdevResource *input, CUdevResource *remaining,
+					    unsigned int useFlags, unsigned int minCount)
 {
 	struct paracuda_resource_record *records;
 	unsigned groups, made;
@@ -141,7 +146,8 @@ EXPORT CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int 
 	return error;
 }
 
-EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources, unsigned int nbResources)
+EXPORT CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *resources,
+					  unsigned int nbResources)
 {
 	uint64_t numbers[PARACUDA_MAX_DESCRIBED], desc = 0;
 	struct argument list;

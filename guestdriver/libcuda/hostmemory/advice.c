@@ -16,7 +16,7 @@ struct span {
 
 static struct {
 	pthread_mutex_t lock;
-	struct span *spans;	/* by address; what isn't there has no advice */
+	struct span *spans; /* by address; what isn't there has no advice */
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static bool same_place(const CUmemLocation *a, const CUmemLocation *b)
@@ -26,12 +26,13 @@ static bool same_place(const CUmemLocation *a, const CUmemLocation *b)
 
 static bool same_advice(const struct advice *a, const struct advice *b)
 {
-	return same_place(&a->preferred, &b->preferred) && same_place(&a->prefetched, &b->prefetched) &&
-	       a->accessed_by == b->accessed_by && a->accessed_by_host == b->accessed_by_host &&
-	       a->read_mostly == b->read_mostly;
+	return same_place(&a->preferred, &b->preferred) &&
+	       same_place(&a->prefetched, &b->prefetched) && a->accessed_by == b->accessed_by &&
+	       a->accessed_by_host == b->accessed_by_host && a->read_mostly == b->read_mostly;
 }
 
-static struct span *insert(struct span **at, uint64_t base, uint64_t end, const struct advice *advice)
+static struct span *insert(struct span **at, uint64_t base, uint64_t end,
+			   const struct advice *advice)
 {
 	struct span *s = calloc(1, sizeof(*s));
 

@@ -12,7 +12,7 @@ struct memory;
 /* What was asked for. A location of type CU_MEM_LOCATION_TYPE_INVALID is none. */
 struct advice {
 	CUmemLocation preferred, prefetched;
-	uint64_t accessed_by;	/* devices */
+	uint64_t accessed_by; /* devices */
 	bool accessed_by_host, read_mostly;
 };
 

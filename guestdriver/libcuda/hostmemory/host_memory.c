@@ -82,7 +82,11 @@ EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 		return CUDA_SUCCESS;
 	}
 	c = context_owner();
-	m = (struct memory){ .bytes = bytesize, .kind = MEMORY_HOST, .device = c->device, .flags = Flags, .context = c };
+	m = (struct memory){ .bytes = bytesize,
+			     .kind = MEMORY_HOST,
+			     .device = c->device,
+			     .flags = Flags,
+			     .context = c };
 	result = host_memory_make(&m);
 	if (!result)
 		*pp = (void *)(uintptr_t)m.base;
@@ -111,7 +115,7 @@ static CUresult give_back(uint64_t base, enum memory_kind kind, CUresult unknown
 		second = host_memory_end(&m, waited);
 	if (kind == MEMORY_REGISTERED)
 		pthread_mutex_unlock(&state.registering);
-	if (!taken)	/* another thread was first */
+	if (!taken) /* another thread was first */
 		return unknown;
 	return channel_synced(result ? result : second);
 }
@@ -120,7 +124,8 @@ EXPORT CUresult cuMemFreeHost(void *p)
 {
 	ENTER_CONTEXT();
 	ENTER_SAFE();
-	return p ? give_back((uint64_t)(uintptr_t)p, MEMORY_HOST, CUDA_ERROR_INVALID_VALUE) : CUDA_SUCCESS;
+	return p ? give_back((uint64_t)(uintptr_t)p, MEMORY_HOST, CUDA_ERROR_INVALID_VALUE) :
+		   CUDA_SUCCESS;
 }
 
 static CUresult enter_registered(struct memory *m)
@@ -174,7 +179,8 @@ EXPORT CUresult cuMemHostUnregister(void *p)
 	if (!p)
 		return CUDA_ERROR_INVALID_VALUE;
 	return give_back(base, MEMORY_REGISTERED,
-			 memory_find(base, &m) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+			 memory_find(base, &m) ? CUDA_ERROR_INVALID_VALUE :
+						 CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
 
 /* Pinned pages are mapped for the device at their own address. */

@@ -28,11 +28,13 @@ static void *reserve(uint64_t bytes)
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS;
 	uint64_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : 65536;
 	uint64_t room = (bytes + align - 1) & ~(align - 1);
-	uint64_t at = __atomic_fetch_add(&host_memory_next, (room + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1), __ATOMIC_RELAXED);
+	uint64_t at = __atomic_fetch_add(
+		&host_memory_next, (room + HUGE_PAGE - 1) & ~(HUGE_PAGE - 1), __ATOMIC_RELAXED);
 	void *p = MAP_FAILED;
 
 	if (at + room < REGION_END)
-		p = mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED_NOREPLACE, -1, 0);
+		p = mmap((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE,
+			 flags | MAP_FIXED_NOREPLACE, -1, 0);
 	if (p != MAP_FAILED && p != (void *)(uintptr_t)at) {
 		munmap(p, bytes);
 		p = MAP_FAILED;
@@ -66,7 +68,8 @@ CUresult host_memory_make_alone(struct memory *m)
 	m->base = m->pinned_base = (uint64_t)(uintptr_t)reserve(m->pinned_bytes);
 	if (!m->base)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	result = fill((void *)(uintptr_t)m->base, m->pinned_bytes) ? pins_make(m) : CUDA_ERROR_OUT_OF_MEMORY;
+	result = fill((void *)(uintptr_t)m->base, m->pinned_bytes) ? pins_make(m) :
+								     CUDA_ERROR_OUT_OF_MEMORY;
 	if (result)
 		munmap((void *)(uintptr_t)m->base, m->pinned_bytes);
 	return result;

@@ -18,18 +18,20 @@
 #define LAST 2u
 
 struct pins {
-	uint64_t base, bytes;	/* whole pages */
+	uint64_t base, bytes; /* whole pages */
 	struct registration *registrations;
 	unsigned registrations_count;
 	unsigned users;
-	bool owned;		/* the memory that they were made for is there: all pages are in use */
-	unsigned kept;		/* FIRST, LAST: all that is left pinned, once the worker let go of the rest */
+	bool owned; /* the memory that they were made for is there: all pages are in use */
+	unsigned
+		kept; /* FIRST, LAST: all that is left pinned, once the worker let go of the rest */
 	bool writable;
 	struct context *context;
 };
 
 /* Appends to a list. */
-static bool add_registration(struct registration **list, unsigned *count, const struct registration *g)
+static bool add_registration(struct registration **list, unsigned *count,
+			     const struct registration *g)
 {
 	struct registration *grown = realloc(*list, (*count + 1) * sizeof(*grown));
 
@@ -44,7 +46,8 @@ static bool add_registration(struct registration **list, unsigned *count, const 
 static CUresult register_piece(struct pins *p, uint64_t base, uint64_t bytes, bool more)
 {
 	struct registration g = { .base = base, .bytes = bytes };
-	CUresult result = map_memory((void *)(uintptr_t)base, bytes, p->writable ? PARACUDA_MAP_FLAG_WRITE : 0, &g.map);
+	CUresult result = map_memory((void *)(uintptr_t)base, bytes,
+				     p->writable ? PARACUDA_MAP_FLAG_WRITE : 0, &g.map);
 
 	if (result)
 		return result;
@@ -158,12 +161,15 @@ static CUresult make_own(struct memory *m, uint64_t base, uint64_t end)
 
 	if (!p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*p = (struct pins){ .base = base, .bytes = end - base, .users = 1, .owned = true, .context = m->context };
+	*p = (struct pins){
+		.base = base, .bytes = end - base, .users = 1, .owned = true, .context = m->context
+	};
 	p->writable = !registered || !(m->flags & HOST_REGISTER_READ_ONLY);
 	m->pins[0] = p;
 	result = pin(p, registered ? PIECE : PIECE_IN_RUNS);
 	for (unsigned i = 0; !result && i < p->registrations_count; i++)
-		if (!add_registration(&m->registrations, &m->registrations_count, &p->registrations[i]))
+		if (!add_registration(&m->registrations, &m->registrations_count,
+				      &p->registrations[i]))
 			result = CUDA_ERROR_OUT_OF_MEMORY;
 	return result;
 }
@@ -218,7 +224,8 @@ static CUresult keep(struct pins *p)
 	const struct context *before = p->context;
 	uint64_t page = page_bytes();
 	unsigned kept = still_used(p);
-	bool same = p->owned ? p->bytes == (kept == (FIRST | LAST) ? 2 * page : page) : kept == p->kept;
+	bool same =
+		p->owned ? p->bytes == (kept == (FIRST | LAST) ? 2 * page : page) : kept == p->kept;
 	struct request r;
 
 	p->owned = false;
@@ -226,12 +233,12 @@ static CUresult keep(struct pins *p)
 	if (same && p->context == before)
 		return CUDA_SUCCESS;
 	request_HostKeep(&r, &(struct args_HostKeep){
-		.map = p->registrations[0].map,
-		.first = p->base,
-		.first_bytes = kept & FIRST ? page : 0,
-		.second = last_page(p),
-		.second_bytes = kept & LAST ? page : 0,
-	});
+				     .map = p->registrations[0].map,
+				     .first = p->base,
+				     .first_bytes = kept & FIRST ? page : 0,
+				     .second = last_page(p),
+				     .second_bytes = kept & LAST ? page : 0,
+			     });
 	return send_about(&r, p);
 }
 

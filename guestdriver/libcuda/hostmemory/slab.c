@@ -18,16 +18,16 @@
 /* Which pages are taken, in units of the page size, and which of these only because work may be under way that uses them. */
 struct slab {
 	struct slab *next;
-	struct memory memory;	/* as if it were one piece; the memory map doesn't have it */
+	struct memory memory; /* as if it were one piece; the memory map doesn't have it */
 	uint64_t taken[WORDS], resting[WORDS];
 	bool rests, closed;
 	unsigned pieces;
 };
 
 static struct {
-	pthread_mutex_t lock;	/* guards the slabs and what is in them */
+	pthread_mutex_t lock; /* guards the slabs and what is in them */
 	struct slab *slabs;
-	unsigned small;	/* pieces that there are, written atomically */
+	unsigned small; /* pieces that there are, written atomically */
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* The variables of libraries are of no context, and pinned in whichever is current. */
@@ -161,7 +161,8 @@ static CUresult register_part(struct memory *m, const struct memory *whole)
 
 		if (from < to)
 			m->registrations[m->registrations_count++] =
-				(struct registration){ from, to - from, g->offset + (from - g->base), g->map };
+				(struct registration){ from, to - from,
+						       g->offset + (from - g->base), g->map };
 	}
 	return CUDA_SUCCESS;
 }
@@ -210,7 +211,8 @@ static void rest(struct slab *s, unsigned page, unsigned pages)
 CUresult slab_give(struct memory *m, bool waited)
 {
 	struct slab *s = m->slab;
-	unsigned page = (m->base - s->memory.base) / page_bytes(), pages = m->pinned_bytes / page_bytes();
+	unsigned page = (m->base - s->memory.base) / page_bytes(),
+		 pages = m->pinned_bytes / page_bytes();
 	CUresult result = CUDA_SUCCESS;
 
 	free(m->registrations);

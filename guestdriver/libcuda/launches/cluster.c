@@ -12,13 +12,16 @@
 #define SHAPE_BYTES PARACUDA_SIZEOF_LAUNCH_SHAPE
 
 _Static_assert(offsetof(struct paracuda_launch_shape, shared) ==
-	       offsetof(CUlaunchConfig, sharedMemBytes), "a launch's shape");
+		       offsetof(CUlaunchConfig, sharedMemBytes),
+	       "a launch's shape");
 
 typedef CUresult question(uint64_t *answer, uint64_t func, const void *config, size_t config_bytes);
 
 static CUresult ask(question *q, int *answer, CUfunction func, const CUlaunchConfig *config)
 {
-	uint8_t bytes[SHAPE_BYTES + PARACUDA_MAX_LAUNCH_ATTRIBUTES * sizeof(CUlaunchAttribute)] = { 0 };
+	uint8_t bytes[SHAPE_BYTES + PARACUDA_MAX_LAUNCH_ATTRIBUTES * sizeof(CUlaunchAttribute)] = {
+		0
+	};
 	struct function *f;
 	uint64_t value;
 	CUresult result;
@@ -30,7 +33,8 @@ static CUresult ask(question *q, int *answer, CUfunction func, const CUlaunchCon
 		if (result)
 			return result;
 	}
-	if ((config->numAttrs && !config->attrs) || config->numAttrs > PARACUDA_MAX_LAUNCH_ATTRIBUTES)
+	if ((config->numAttrs && !config->attrs) ||
+	    config->numAttrs > PARACUDA_MAX_LAUNCH_ATTRIBUTES)
 		return CUDA_ERROR_INVALID_VALUE;
 	f = function_find(func);
 	if (!f)
@@ -41,22 +45,27 @@ static CUresult ask(question *q, int *answer, CUfunction func, const CUlaunchCon
 			return result;
 	}
 	/* The structure begins with the shape. */
-	memcpy(bytes, config, offsetof(CUlaunchConfig, sharedMemBytes) + sizeof(config->sharedMemBytes));
+	memcpy(bytes, config,
+	       offsetof(CUlaunchConfig, sharedMemBytes) + sizeof(config->sharedMemBytes));
 	if (config->numAttrs)
-		memcpy(bytes + SHAPE_BYTES, config->attrs, config->numAttrs * sizeof(CUlaunchAttribute));
-	result = q(&value, f->number, bytes, SHAPE_BYTES + config->numAttrs * sizeof(CUlaunchAttribute));
+		memcpy(bytes + SHAPE_BYTES, config->attrs,
+		       config->numAttrs * sizeof(CUlaunchAttribute));
+	result = q(&value, f->number, bytes,
+		   SHAPE_BYTES + config->numAttrs * sizeof(CUlaunchAttribute));
 	if (!result)
 		*answer = (int)value;
 	return result;
 }
 
-EXPORT CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func, const CUlaunchConfig *config)
+EXPORT CUresult cuOccupancyMaxActiveClusters(int *numClusters, CUfunction func,
+					     const CUlaunchConfig *config)
 {
 	ENTER_CONTEXT();
 	return ask(call_cuOccupancyMaxActiveClusters, numClusters, func, config);
 }
 
-EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func, const CUlaunchConfig *config)
+EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int *clusterSize, CUfunction func,
+						   const CUlaunchConfig *config)
 {
 	ENTER_CONTEXT();
 	return ask(call_cuOccupancyMaxPotentialClusterSize, clusterSize, func, config);

@@ -20,7 +20,7 @@ enum { EXTRA_END, EXTRA_BUFFER, EXTRA_SIZE };
 
 /* Written by the start alone. */
 static struct {
-	bool blocking;	/* CUDA_LAUNCH_BLOCKING */
+	bool blocking; /* CUDA_LAUNCH_BLOCKING */
 } state;
 
 void launch_init(void)
@@ -92,20 +92,28 @@ static CUresult wait_if_blocking(CUstream stream)
 	return state.blocking && !capture_of(stream) ? cuStreamSynchronize(stream) : CUDA_SUCCESS;
 }
 
-static CUresult send(const struct function *f, const struct shape *s, CUstream stream, const void *data, size_t bytes,
-		     const CUlaunchAttribute *attributes, unsigned count, bool doubtful)
+static CUresult send(const struct function *f, const struct shape *s, CUstream stream,
+		     const void *data, size_t bytes, const CUlaunchAttribute *attributes,
+		     unsigned count, bool doubtful)
 {
 	struct request r;
 	CUresult result;
 
 	request_cuLaunchKernel(&r, &(struct args_cuLaunchKernel){
-		.function = f->number, .stream = number_of(stream),
-		.grid_x = s->grid[0], .grid_y = s->grid[1], .grid_z = s->grid[2],
-		.block_x = s->block[0], .block_y = s->block[1], .block_z = s->block[2],
-		.shared = s->shared,
-		.parameter_bytes = bytes, .parameters = data,
-		.attribute_count = count, .attributes = attributes,
-	});
+					   .function = f->number,
+					   .stream = number_of(stream),
+					   .grid_x = s->grid[0],
+					   .grid_y = s->grid[1],
+					   .grid_z = s->grid[2],
+					   .block_x = s->block[0],
+					   .block_y = s->block[1],
+					   .block_z = s->block[2],
+					   .shared = s->shared,
+					   .parameter_bytes = bytes,
+					   .parameters = data,
+					   .attribute_count = count,
+					   .attributes = attributes,
+				   });
 	result = doubtful ? channel_call(&r, NULL, 0) : channel_post(&r);
 	return result ? result : wait_if_blocking(stream);
 }
@@ -114,8 +122,8 @@ static CUresult send(const struct function *f, const struct shape *s, CUstream s
  * What is wrong with a launch before the driver is asked, and its parameters if they are packed already. The driver has
  * an order of its own for what is wrong with a shape, so it is asked where more than the shape may be wrong.
  */
-static CUresult check(struct function *f, const struct shape *s, bool ask, void **parameters, void **extra,
-		      struct description **d, const void **data, size_t *bytes)
+static CUresult check(struct function *f, const struct shape *s, bool ask, void **parameters,
+		      void **extra, struct description **d, const void **data, size_t *bytes)
 {
 	CUresult result;
 
@@ -133,8 +141,8 @@ static CUresult check(struct function *f, const struct shape *s, bool ask, void 
 	return result;
 }
 
-static CUresult launch(CUfunction handle, const struct shape *s, CUstream stream, void **parameters, void **extra,
-		       const CUlaunchAttribute *attributes, unsigned count)
+static CUresult launch(CUfunction handle, const struct shape *s, CUstream stream, void **parameters,
+		       void **extra, const CUlaunchAttribute *attributes, unsigned count)
 {
 	struct function *f = function_find(handle);
 	uint8_t small[PACKED_ON_STACK], *large = NULL;
@@ -158,10 +166,12 @@ static CUresult launch(CUfunction handle, const struct shape *s, CUstream stream
 		launch_pack(large ? large : small, d, parameters);
 		data = large ? large : small;
 	}
-	doubtful = launch_doubtful(s, d, context_current()->device, bytes, attributes, count, &proof) ||
+	doubtful = launch_doubtful(s, d, context_current()->device, bytes, attributes, count,
+				   &proof) ||
 		   (ask && launch_check(s, context_current()->device));
-	result = WATCH(send(f, s, stream, data, bytes, attributes, count, doubtful), .kind = PARACUDA_KERNEL, .stream = stream,
-		       .function = handle, .grid = { s->grid[0], s->grid[1], s->grid[2] },
+	result = WATCH(send(f, s, stream, data, bytes, attributes, count, doubtful),
+		       .kind = PARACUDA_KERNEL, .stream = stream, .function = handle,
+		       .grid = { s->grid[0], s->grid[1], s->grid[2] },
 		       .block = { s->block[0], s->block[1], s->block[2] }, .shared = s->shared);
 	if (proof && doubtful && !result && !capture_of(stream))
 		launch_proven(d, proof);
@@ -169,26 +179,33 @@ static CUresult launch(CUfunction handle, const struct shape *s, CUstream stream
 	return result;
 }
 
-EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
-			       unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
-			       unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra)
+EXPORT CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+			       unsigned int gridDimZ, unsigned int blockDimX,
+			       unsigned int blockDimY, unsigned int blockDimZ,
+			       unsigned int sharedMemBytes, CUstream hStream, void **kernelParams,
+			       void **extra)
 {
 	struct shape s = {
-		{ gridDimX, gridDimY, gridDimZ }, { blockDimX, blockDimY, blockDimZ }, sharedMemBytes,
+		{ gridDimX, gridDimY, gridDimZ },
+		{ blockDimX, blockDimY, blockDimZ },
+		sharedMemBytes,
 	};
 
 	ENTER_CONTEXT();
 	return launch(f, &s, hStream, kernelParams, extra, NULL, 0);
 }
 
-EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
-					  unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
-					  unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
-					  void **kernelParams)
+EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
+					  unsigned int gridDimY, unsigned int gridDimZ,
+					  unsigned int blockDimX, unsigned int blockDimY,
+					  unsigned int blockDimZ, unsigned int sharedMemBytes,
+					  CUstream hStream, void **kernelParams)
 {
 	CUlaunchAttribute cooperative = { .id = LAUNCH_COOPERATIVE, .value.cooperative = 1 };
 	struct shape s = {
-		{ gridDimX, gridDimY, gridDimZ }, { blockDimX, blockDimY, blockDimZ }, sharedMemBytes,
+		{ gridDimX, gridDimY, gridDimZ },
+		{ blockDimX, blockDimY, blockDimZ },
+		sharedMemBytes,
 	};
 
 	ENTER_CONTEXT();
@@ -196,7 +213,8 @@ EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, u
 }
 
 /* The attributes of a launch that are sent. */
-static CUresult collect(const CUlaunchConfig *config, CUlaunchAttribute *attributes, unsigned *count)
+static CUresult collect(const CUlaunchConfig *config, CUlaunchAttribute *attributes,
+			unsigned *count)
 {
 	CUresult result;
 
@@ -205,7 +223,9 @@ static CUresult collect(const CUlaunchConfig *config, CUlaunchAttribute *attribu
 	for (unsigned i = 0; i < config->numAttrs; i++) {
 		const CUlaunchAttribute *a = &config->attrs[i];
 
-		result = a->id == LAUNCH_UPDATABLE_NODE ? CUDA_SUCCESS : launch_attribute(a, context_current()->device);
+		result = a->id == LAUNCH_UPDATABLE_NODE ?
+				 CUDA_SUCCESS :
+				 launch_attribute(a, context_current()->device);
 		if (result)
 			return result;
 		switch (a->id) {
@@ -228,7 +248,8 @@ static CUresult collect(const CUlaunchConfig *config, CUlaunchAttribute *attribu
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra)
+EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams,
+				 void **extra)
 {
 	CUlaunchAttribute attributes[PARACUDA_MAX_LAUNCH_ATTRIBUTES];
 	unsigned count = 0;

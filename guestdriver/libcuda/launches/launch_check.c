@@ -15,7 +15,8 @@
 /* Whether each of three dimensions is at least 1 and at most what the device can. */
 static bool within(const uint32_t *n, const int32_t *most)
 {
-	return n[0] - 1 < (uint32_t)most[0] && n[1] - 1 < (uint32_t)most[1] && n[2] - 1 < (uint32_t)most[2];
+	return n[0] - 1 < (uint32_t)most[0] && n[1] - 1 < (uint32_t)most[1] &&
+	       n[2] - 1 < (uint32_t)most[2];
 }
 
 CUresult launch_check(const struct shape *s, CUdevice dev)
@@ -23,8 +24,10 @@ CUresult launch_check(const struct shape *s, CUdevice dev)
 	const int32_t *most = devices.snapshot[dev]->attribute;
 	uint64_t threads = (uint64_t)s->block[0] * s->block[1] * s->block[2];
 
-	return within(s->grid, most + CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) && within(s->block, most + CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X) &&
-			       threads <= (uint32_t)most[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK] ?
+	return within(s->grid, most + CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) &&
+			       within(s->block, most + CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X) &&
+			       threads <=
+				       (uint32_t)most[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK] ?
 		       CUDA_SUCCESS :
 		       CUDA_ERROR_INVALID_VALUE;
 }
@@ -41,7 +44,7 @@ static bool is_known(const CUlaunchAttribute *a, CUdevice dev)
 
 	memcpy(&value, &a->value, sizeof(value));
 	switch (a->id) {
-	case LAUNCH_MEMORY_DOMAIN_MAP:	/* two bytes: the domain of the device's own memory, and of others' */
+	case LAUNCH_MEMORY_DOMAIN_MAP: /* two bytes: the domain of the device's own memory, and of others' */
 		return byte[0] < domains && byte[1] < domains;
 	case LAUNCH_CLUSTER_POLICY:
 		return value >= 0 && value <= 2;
@@ -68,10 +71,12 @@ static int attribute(const struct description *d, int id)
 }
 
 /* The cluster of a launch: that of its attribute, else that which the function requires; zeros for none. */
-static void find_cluster(const struct description *d, const CUlaunchAttribute *attributes, unsigned count, uint32_t *cluster)
+static void find_cluster(const struct description *d, const CUlaunchAttribute *attributes,
+			 unsigned count, uint32_t *cluster)
 {
 	for (unsigned i = 0; i < 3; i++)
-		cluster[i] = (uint32_t)attribute(d, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH + (int)i);
+		cluster[i] =
+			(uint32_t)attribute(d, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH + (int)i);
 	for (unsigned i = 0; i < count; i++)
 		if (attributes[i].id == LAUNCH_CLUSTER)
 			memcpy(cluster, &attributes[i].value.clusterDim, 3 * sizeof(cluster[0]));
@@ -123,8 +128,8 @@ void launch_proven(struct description *d, uint64_t configuration)
  * A function that takes fewer threads than others may want a certain block, which no attribute tells, and clusters have rules
  * of their own: one launch of each configuration is waited for.
  */
-static bool is_unproven(const struct shape *s, const struct description *d, const CUlaunchAttribute *attributes,
-			unsigned count, uint64_t *proof)
+static bool is_unproven(const struct shape *s, const struct description *d,
+			const CUlaunchAttribute *attributes, unsigned count, uint64_t *proof)
 {
 	uint32_t cluster[3];
 
@@ -138,17 +143,20 @@ static bool is_unproven(const struct shape *s, const struct description *d, cons
 bool launch_doubtful(const struct shape *s, const struct description *d, CUdevice dev, size_t bytes,
 		     const CUlaunchAttribute *attributes, unsigned count, uint64_t *proof)
 {
-	int threads = attribute(d, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK), most = device_number(dev, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+	int threads = attribute(d, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK),
+	    most = device_number(dev, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
 	bool clusters = __atomic_load_n(&d->clusters, __ATOMIC_RELAXED);
 
 	*proof = 0;
 	for (unsigned i = 0; i < count; i++) {
-		if (attributes[i].id == LAUNCH_COOPERATIVE || attributes[i].id == LAUNCH_PREFERRED_CLUSTER)
+		if (attributes[i].id == LAUNCH_COOPERATIVE ||
+		    attributes[i].id == LAUNCH_PREFERRED_CLUSTER)
 			return true;
 		clusters |= attributes[i].id == LAUNCH_CLUSTER;
 	}
 	if (s->block[0] * s->block[1] * s->block[2] > (unsigned)threads ||
-	    s->shared > (unsigned)attribute(d, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) || bytes != d->parameter_bytes)
+	    s->shared > (unsigned)attribute(d, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) ||
+	    bytes != d->parameter_bytes)
 		return true;
 	return (clusters || threads < most) && is_unproven(s, d, attributes, count, proof);
 }

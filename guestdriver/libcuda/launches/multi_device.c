@@ -21,15 +21,15 @@ static CUresult launch_on(const CUDA_LAUNCH_PARAMS *p)
 		return result;
 	result = capture_question(p->hStream);
 	if (!result)
-		result = cuLaunchCooperativeKernel(p->function, p->gridDimX, p->gridDimY, p->gridDimZ,
-						   p->blockDimX, p->blockDimY, p->blockDimZ,
-						   p->sharedMemBytes, p->hStream, p->kernelParams);
+		result = cuLaunchCooperativeKernel(
+			p->function, p->gridDimX, p->gridDimY, p->gridDimZ, p->blockDimX,
+			p->blockDimY, p->blockDimZ, p->sharedMemBytes, p->hStream, p->kernelParams);
 	cuCtxPopCurrent_v2(&popped);
 	return result;
 }
 
-EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList, unsigned int numDevices,
-						     unsigned int flags)
+EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList,
+						     unsigned int numDevices, unsigned int flags)
 {
 	ENTER();
 	/* Each entry must be on another device. */

@@ -5,8 +5,10 @@
 #include "context/zz_generated_calls.h"
 #include "devices/device.h"
 
-EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks, CUfunction func, int blockSize,
-								     size_t dynamicSMemSize, unsigned int flags)
+EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlocks,
+								     CUfunction func, int blockSize,
+								     size_t dynamicSMemSize,
+								     unsigned int flags)
 {
 	struct function *f;
 	uint64_t blocks;
@@ -18,21 +20,22 @@ EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *numBlo
 	f = function_find(func);
 	if (!f)
 		return CUDA_ERROR_INVALID_HANDLE;
-	result = call_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, f->number, (uint64_t)blockSize,
-									   dynamicSMemSize, flags);
+	result = call_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+		&blocks, f->number, (uint64_t)blockSize, dynamicSMemSize, flags);
 	if (!result)
 		*numBlocks = (int)blocks;
 	return result;
 }
 
-EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction func, int blockSize,
-							    size_t dynamicSMemSize)
+EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *numBlocks, CUfunction func,
+							    int blockSize, size_t dynamicSMemSize)
 {
-	return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize, dynamicSMemSize, 0);
+	return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(numBlocks, func, blockSize,
+								    dynamicSMemSize, 0);
 }
 
-EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunction func, int numBlocks,
-							int blockSize)
+EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize, CUfunction func,
+							int numBlocks, int blockSize)
 {
 	struct function *f;
 	uint64_t bytes;
@@ -44,18 +47,18 @@ EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *dynamicSmemSize,
 	f = function_find(func);
 	if (!f)
 		return CUDA_ERROR_INVALID_HANDLE;
-	result = call_cuOccupancyAvailableDynamicSMemPerBlock(&bytes, f->number, (uint64_t)numBlocks,
-							      (uint64_t)blockSize);
+	result = call_cuOccupancyAvailableDynamicSMemPerBlock(
+		&bytes, f->number, (uint64_t)numBlocks, (uint64_t)blockSize);
 	if (!result)
 		*dynamicSmemSize = bytes;
 	return result;
 }
 
 /* The block size that keeps most threads resident; the larger of equals. */
-EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int *blockSize, CUfunction func,
-							  CUoccupancyB2DSize blockSizeToDynamicSMemSize,
-							  size_t dynamicSMemSize, int blockSizeLimit,
-							  unsigned int flags)
+EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(
+	int *minGridSize, int *blockSize, CUfunction func,
+	CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize, int blockSizeLimit,
+	unsigned int flags)
 {
 	int warp, limit, best = 0, best_blocks = 0, function_limit;
 	CUdevice dev;
@@ -79,9 +82,11 @@ EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int 
 	/* Whole warps, from the largest down; the first try is the limit itself. */
 	for (int up = (limit + warp - 1) / warp * warp; up > 0; up -= warp) {
 		int size = up < limit ? up : limit, blocks = 0;
-		size_t shared = blockSizeToDynamicSMemSize ? blockSizeToDynamicSMemSize(size) : dynamicSMemSize;
+		size_t shared = blockSizeToDynamicSMemSize ? blockSizeToDynamicSMemSize(size) :
+							     dynamicSMemSize;
 
-		result = cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, func, size, shared, flags);
+		result = cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, func, size,
+									      shared, flags);
 		if (result)
 			return result;
 		if (blocks * size > best_blocks * best) {
@@ -95,9 +100,10 @@ EXPORT CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *minGridSize, int 
 }
 
 EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int *minGridSize, int *blockSize, CUfunction func,
-						 CUoccupancyB2DSize blockSizeToDynamicSMemSize, size_t dynamicSMemSize,
-						 int blockSizeLimit)
+						 CUoccupancyB2DSize blockSizeToDynamicSMemSize,
+						 size_t dynamicSMemSize, int blockSizeLimit)
 {
-	return cuOccupancyMaxPotentialBlockSizeWithFlags(minGridSize, blockSize, func, blockSizeToDynamicSMemSize,
+	return cuOccupancyMaxPotentialBlockSizeWithFlags(minGridSize, blockSize, func,
+							 blockSizeToDynamicSMemSize,
 							 dynamicSMemSize, blockSizeLimit, 0);
 }

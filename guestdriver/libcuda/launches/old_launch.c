@@ -23,7 +23,7 @@ struct old_launch {
 };
 
 static struct {
-	pthread_mutex_t lock;	/* guards what is kept with every function */
+	pthread_mutex_t lock; /* guards what is kept with every function */
 } state = { PTHREAD_MUTEX_INITIALIZER };
 
 /* What is kept with a function, made on first use; the lock is held. NULL when there is no memory. */
@@ -97,7 +97,8 @@ EXPORT CUresult cuParamSetv(CUfunction hfunc, int offset, void *ptr, unsigned in
 	struct function *f;
 
 	ENTER_FUNCTION(f, hfunc);
-	if (!ptr || offset < 0 || (unsigned)offset > PARAMETERS_MAX || numbytes > PARAMETERS_MAX - (unsigned)offset)
+	if (!ptr || offset < 0 || (unsigned)offset > PARAMETERS_MAX ||
+	    numbytes > PARAMETERS_MAX - (unsigned)offset)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&state.lock);
 	o = of(f);
@@ -134,8 +135,9 @@ EXPORT CUresult cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height,
 	if (!o.block[0])
 		return CUDA_ERROR_INVALID_VALUE;
 	bytes = o.bytes;
-	return cuLaunchKernel(f, (unsigned)grid_width, (unsigned)grid_height, 1, (unsigned)o.block[0],
-			      (unsigned)o.block[1], (unsigned)o.block[2], o.shared, hStream, NULL, bytes ? extra : NULL);
+	return cuLaunchKernel(f, (unsigned)grid_width, (unsigned)grid_height, 1,
+			      (unsigned)o.block[0], (unsigned)o.block[1], (unsigned)o.block[2],
+			      o.shared, hStream, NULL, bytes ? extra : NULL);
 }
 
 EXPORT CUresult cuLaunchGrid(CUfunction f, int grid_width, int grid_height)

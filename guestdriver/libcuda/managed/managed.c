@@ -30,7 +30,8 @@ EXPORT CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned i
 
 bool managed_find(uint64_t address, uint64_t bytes, struct memory *m)
 {
-	return bytes && memory_find(address, m) && m->kind == MEMORY_MANAGED && bytes <= m->bytes - (address - m->base);
+	return bytes && memory_find(address, m) && m->kind == MEMORY_MANAGED &&
+	       bytes <= m->bytes - (address - m->base);
 }
 
 /* Frees memory that was taken out of the memory map. */
@@ -53,7 +54,11 @@ CUresult managed_free(CUdeviceptr dptr)
 
 CUresult managed_block_make(uint64_t bytes, struct context *c, uint64_t *base)
 {
-	struct memory m = { .bytes = bytes, .kind = MEMORY_MANAGED, .flags = CU_MEM_ATTACH_GLOBAL, .variables = true, .context = c };
+	struct memory m = { .bytes = bytes,
+			    .kind = MEMORY_MANAGED,
+			    .flags = CU_MEM_ATTACH_GLOBAL,
+			    .variables = true,
+			    .context = c };
 	CUresult result;
 
 	m.device = c ? c->device : 0;
@@ -71,7 +76,8 @@ void managed_block_end(uint64_t base)
 }
 
 /* Which streams use memory concerns devices that can't share it with the host at a time: here all can. */
-EXPORT CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length, unsigned int flags)
+EXPORT CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length,
+				       unsigned int flags)
 {
 	struct memory m;
 	CUresult result;
@@ -83,11 +89,13 @@ EXPORT CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_
 	if (result)
 		return result;
 	ENTER_SAFE();
-	if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST && flags != CU_MEM_ATTACH_SINGLE)
+	if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST &&
+	    flags != CU_MEM_ATTACH_SINGLE)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!managed_find(dptr, 1, &m) || (length && (dptr != m.base || length != m.bytes)))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (flags == CU_MEM_ATTACH_SINGLE && !hStream)	/* by its other name, the legacy stream will do */
+	if (flags == CU_MEM_ATTACH_SINGLE &&
+	    !hStream) /* by its other name, the legacy stream will do */
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
 }

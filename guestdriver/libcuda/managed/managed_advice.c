@@ -22,7 +22,8 @@
 _Static_assert(DEVICES_MAX <= 64, "accessed_by has a bit for each device");
 
 /* The whole pages of a range of managed memory, and whose they are. */
-static CUresult pages_of(uint64_t address, uint64_t count, uint64_t *base, uint64_t *end, struct memory *m)
+static CUresult pages_of(uint64_t address, uint64_t count, uint64_t *base, uint64_t *end,
+			 struct memory *m)
 {
 	if (!managed_find(address, count, m))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -32,7 +33,8 @@ static CUresult pages_of(uint64_t address, uint64_t count, uint64_t *base, uint6
 }
 
 /* Calls `change` with the advice of each page in a range. */
-static CUresult change_pages(uint64_t address, uint64_t count, void (*change)(struct advice *a, CUmemLocation l),
+static CUresult change_pages(uint64_t address, uint64_t count,
+			     void (*change)(struct advice *a, CUmemLocation l),
 			     CUmemLocation location)
 {
 	uint64_t base, end;
@@ -75,7 +77,8 @@ static CUresult settle_location(CUmemLocation *l)
 /* How functions of before CUDA 12.2 name a location. */
 static CUmemLocation location_of(CUdevice device)
 {
-	return device == CU_DEVICE_CPU ? (CUmemLocation){ CU_MEM_LOCATION_TYPE_HOST, 0 } : (CUmemLocation){ CU_MEM_LOCATION_TYPE_DEVICE, device };
+	return device == CU_DEVICE_CPU ? (CUmemLocation){ CU_MEM_LOCATION_TYPE_HOST, 0 } :
+					 (CUmemLocation){ CU_MEM_LOCATION_TYPE_DEVICE, device };
 }
 
 static void set_read_mostly(struct advice *a, CUmemLocation l)
@@ -122,12 +125,13 @@ static void set_prefetched(struct advice *a, CUmemLocation l)
 	a->prefetched = l;
 }
 
-EXPORT CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUmemLocation location)
+EXPORT CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
+			       CUmemLocation location)
 {
 	static const struct {
 		void (*change)(struct advice *a, CUmemLocation l);
-		bool located;	/* the location says something */
-		bool numa;	/* it may be a node of the host's */
+		bool located; /* the location says something */
+		bool numa; /* it may be a node of the host's */
 	} known[] = {
 		[CU_MEM_ADVISE_SET_READ_MOSTLY] = { set_read_mostly, false, false },
 		[CU_MEM_ADVISE_UNSET_READ_MOSTLY] = { unset_read_mostly, false, false },
@@ -139,11 +143,13 @@ EXPORT CUresult cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise ad
 	CUresult result = CUDA_SUCCESS;
 
 	ENTER_CONTEXT();
-	if (!count || advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY)
+	if (!count || advice < CU_MEM_ADVISE_SET_READ_MOSTLY ||
+	    advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (known[advice].located)
 		result = settle_location(&location);
-	if (!result && known[advice].located && !known[advice].numa && location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA)
+	if (!result && known[advice].located && !known[advice].numa &&
+	    location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA)
 		result = CUDA_ERROR_INVALID_VALUE;
 	return result ? result : change_pages(devPtr, count, known[advice].change, location);
 }
@@ -167,8 +173,8 @@ static CUresult prefetch(CUdeviceptr address, size_t count, CUmemLocation locati
 	return result ? result : change_pages(address, count, set_prefetched, location);
 }
 
-EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location, unsigned int flags,
-				      CUstream hStream)
+EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocation location,
+				      unsigned int flags, CUstream hStream)
 {
 	CUresult result;
 
@@ -179,14 +185,15 @@ EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLoc
 	return result ? result : prefetch(devPtr, count, location);
 }
 
-EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice, CUstream hStream)
+EXPORT CUresult cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDevice,
+				   CUstream hStream)
 {
 	return cuMemPrefetchAsync_v2(devPtr, count, location_of(dstDevice), 0, hStream);
 }
 
 /* Each location is for the ranges from its index to the next one's. */
-static CUresult check_batch(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *locations,
-			    const size_t *indices, size_t n)
+static CUresult check_batch(CUdeviceptr *dptrs, size_t *sizes, size_t count,
+			    CUmemLocation *locations, const size_t *indices, size_t n)
 {
 	if (!dptrs || !sizes || !count || !locations || !indices || !n || n > count || indices[0])
 		return CUDA_ERROR_INVALID_VALUE;
@@ -202,8 +209,9 @@ static CUresult check_batch(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUm
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, CUmemLocation *prefetchLocs,
-					size_t *prefetchLocIdxs, size_t numPrefetchLocs, unsigned long long flags,
+EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
+					CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
+					size_t numPrefetchLocs, unsigned long long flags,
 					CUstream hStream)
 {
 	size_t k = 0;
@@ -214,7 +222,8 @@ EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_
 		return CUDA_ERROR_INVALID_VALUE;
 	result = check_stream(hStream);
 	if (!result)
-		result = check_batch(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs);
+		result = check_batch(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs,
+				     numPrefetchLocs);
 	for (size_t i = 0; !result && i < count; i++) {
 		if (k + 1 < numPrefetchLocs && prefetchLocIdxs[k + 1] == i)
 			k++;
@@ -224,8 +233,8 @@ EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_
 }
 
 /* What was discarded has indeterminate contents until it is written again: those that it has are as good as others. */
-EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count, unsigned long long flags,
-				       CUstream hStream)
+EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
+				       unsigned long long flags, CUstream hStream)
 {
 	CUmemLocation anywhere = { 0 };
 	size_t first = 0;
@@ -239,16 +248,20 @@ EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t
 }
 
 EXPORT CUresult cuMemDiscardAndPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
-						  CUmemLocation *prefetchLocs, size_t *prefetchLocIdxs,
-						  size_t numPrefetchLocs, unsigned long long flags, CUstream hStream)
+						  CUmemLocation *prefetchLocs,
+						  size_t *prefetchLocIdxs, size_t numPrefetchLocs,
+						  unsigned long long flags, CUstream hStream)
 {
-	return cuMemPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs, numPrefetchLocs, flags, hStream);
+	return cuMemPrefetchBatchAsync(dptrs, sizes, count, prefetchLocs, prefetchLocIdxs,
+				       numPrefetchLocs, flags, hStream);
 }
 
 /* A location as one number. */
 static int device_of(const CUmemLocation *l)
 {
-	return l->type == CU_MEM_LOCATION_TYPE_INVALID ? CU_DEVICE_INVALID : l->type == CU_MEM_LOCATION_TYPE_DEVICE ? l->id : CU_DEVICE_CPU;
+	return l->type == CU_MEM_LOCATION_TYPE_INVALID ? CU_DEVICE_INVALID :
+	       l->type == CU_MEM_LOCATION_TYPE_DEVICE  ? l->id :
+							 CU_DEVICE_CPU;
 }
 
 static int id_of(const CUmemLocation *l)
@@ -270,9 +283,11 @@ static CUresult accessors(int *data, size_t room, const struct advice *a)
 	return CUDA_SUCCESS;
 }
 
-static CUresult value_of(int *data, size_t bytes, CUmem_range_attribute attribute, const struct advice *a)
+static CUresult value_of(int *data, size_t bytes, CUmem_range_attribute attribute,
+			 const struct advice *a)
 {
-	if (!data || !bytes || bytes % sizeof(*data) || (bytes != sizeof(*data) && attribute != CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY))
+	if (!data || !bytes || bytes % sizeof(*data) ||
+	    (bytes != sizeof(*data) && attribute != CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY))
 		return CUDA_ERROR_INVALID_VALUE;
 	switch (attribute) {
 	case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY:
@@ -303,8 +318,9 @@ static CUresult value_of(int *data, size_t bytes, CUmem_range_attribute attribut
 	}
 }
 
-EXPORT CUresult cuMemRangeGetAttributes(void **data, size_t *dataSizes, CUmem_range_attribute *attributes,
-					size_t numAttributes, CUdeviceptr devPtr, size_t count)
+EXPORT CUresult cuMemRangeGetAttributes(void **data, size_t *dataSizes,
+					CUmem_range_attribute *attributes, size_t numAttributes,
+					CUdeviceptr devPtr, size_t count)
 {
 	uint64_t base, end;
 	struct advice a;
@@ -323,8 +339,8 @@ EXPORT CUresult cuMemRangeGetAttributes(void **data, size_t *dataSizes, CUmem_ra
 	return result;
 }
 
-EXPORT CUresult cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_attribute attribute, CUdeviceptr devPtr,
-				       size_t count)
+EXPORT CUresult cuMemRangeGetAttribute(void *data, size_t dataSize, CUmem_range_attribute attribute,
+				       CUdeviceptr devPtr, size_t count)
 {
 	return cuMemRangeGetAttributes(&data, &dataSize, &attribute, 1, devPtr, count);
 }

@@ -20,8 +20,8 @@ struct vmm_memory {
 	struct handle handle;
 	uint64_t number, bytes;
 	CUmemAllocationProp prop;
-	bool tiles;		/* for sparse arrays: it has no addresses */
-	unsigned references;	/* of the program */
+	bool tiles; /* for sparse arrays: it has no addresses */
+	unsigned references; /* of the program */
 	unsigned mappings;
 };
 
@@ -33,10 +33,10 @@ struct vmm_mapping {
 };
 
 struct vmm_reservation {
-	struct vmm_reservation *next;	/* by address */
+	struct vmm_reservation *next; /* by address */
 	uint64_t base, bytes;
 	unsigned mappings;
-	struct vmm_mapping *page[];	/* by page, NULL for what isn't mapped */
+	struct vmm_mapping *page[]; /* by page, NULL for what isn't mapped */
 };
 
 extern pthread_mutex_t vmm_lock;

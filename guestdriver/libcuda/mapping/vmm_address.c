@@ -58,7 +58,8 @@ bool vmm_whole(uint64_t base, uint64_t bytes)
 }
 
 /* The first address from `from` on, a multiple of `alignment`, with room for bytes; 0 for none. */
-static uint64_t gap(uint64_t from, uint64_t bytes, uint64_t alignment, struct vmm_reservation ***place)
+static uint64_t gap(uint64_t from, uint64_t bytes, uint64_t alignment,
+		    struct vmm_reservation ***place)
 {
 	struct vmm_reservation **p = &state.first;
 	uint64_t base = (from + alignment - 1) & ~(alignment - 1);
@@ -78,7 +79,8 @@ static bool take(uint64_t base, uint64_t bytes, CUresult *result)
 {
 	void *at = (void *)(uintptr_t)base, *got;
 
-	got = mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	got = mmap(at, bytes, PROT_NONE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 	if (got != MAP_FAILED && got != at)
 		munmap(got, bytes);
 	if (got != at)
@@ -91,7 +93,8 @@ static bool take(uint64_t base, uint64_t bytes, CUresult *result)
 
 static CUresult reserve(struct vmm_reservation *r, uint64_t hint, uint64_t wanted)
 {
-	uint64_t least = r->bytes < ALIGN_LARGE ? ALIGN : ALIGN_LARGE, alignment = wanted > least ? wanted : least;
+	uint64_t least = r->bytes < ALIGN_LARGE ? ALIGN : ALIGN_LARGE,
+		 alignment = wanted > least ? wanted : least;
 	uint64_t from = hint >= VMM_BASE && hint < VMM_END ? hint : VMM_BASE;
 	struct vmm_reservation **place;
 	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -117,8 +120,8 @@ static uint64_t rounded(uint64_t bytes)
 	return (bytes + VMM_PAGE - 1) & ~(VMM_PAGE - 1);
 }
 
-EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
-				    unsigned long long flags)
+EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,
+				    CUdeviceptr addr, unsigned long long flags)
 {
 	struct vmm_reservation *r;
 	CUresult result;

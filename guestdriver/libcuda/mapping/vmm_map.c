@@ -9,7 +9,8 @@
 #include "context/zz_generated_commands.h"
 #include "mapping/vmm.h"
 
-static void set_pages(struct vmm_reservation *r, uint64_t base, uint64_t bytes, struct vmm_mapping *m)
+static void set_pages(struct vmm_reservation *r, uint64_t base, uint64_t bytes,
+		      struct vmm_mapping *m)
 {
 	for (uint64_t i = (base - r->base) / VMM_PAGE; bytes; bytes -= VMM_PAGE)
 		r->page[i++] = m;
@@ -19,7 +20,8 @@ static void set_pages(struct vmm_reservation *r, uint64_t base, uint64_t bytes, 
 static bool enter(const struct vmm_reservation *r, const struct vmm_mapping *mapping)
 {
 	uint64_t base = mapping->base, end = base + mapping->bytes;
-	struct memory side, m = { .kind = MEMORY_MAPPED, .device = mapping->memory->prop.location.id };
+	struct memory side,
+		m = { .kind = MEMORY_MAPPED, .device = mapping->memory->prop.location.id };
 
 	if (base > r->base && memory_find(base - 1, &side) && side.kind == MEMORY_MAPPED)
 		base = side.base;
@@ -50,8 +52,8 @@ static CUresult map(struct vmm_reservation *r, struct vmm_mapping *m)
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
-			 unsigned long long flags)
+EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
+			 CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
 	struct vmm_mapping *m;
 	struct vmm_reservation *r;
@@ -69,7 +71,8 @@ EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGener
 	m->memory = (struct vmm_memory *)handle_find(HANDLE_MEMORY, (void *)(uintptr_t)handle);
 	r = vmm_reserved(ptr, size);
 	if (r && m->memory && m->memory->references && !m->memory->tiles) {
-		result = CUDA_ERROR_NOT_SUPPORTED;	/* as with driver 580: a part of memory can't be mapped */
+		result =
+			CUDA_ERROR_NOT_SUPPORTED; /* as with driver 580: a part of memory can't be mapped */
 		if (!offset && m->memory->bytes == size)
 			result = ptr % VMM_PAGE ? CUDA_ERROR_INVALID_VALUE : map(r, m);
 	}
@@ -117,7 +120,8 @@ EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 
 static CUresult set_access(uint64_t base, uint64_t bytes, const CUmemAccessDesc *desc)
 {
-	CUresult result = call_cuMemSetAccess(base, bytes, device_host(desc->location.id), (uint64_t)desc->flags);
+	CUresult result = call_cuMemSetAccess(base, bytes, device_host(desc->location.id),
+					      (uint64_t)desc->flags);
 
 	for (uint64_t at = base; !result && at < base + bytes;) {
 		struct vmm_mapping *m = vmm_mapped(at);
@@ -138,7 +142,8 @@ static bool is_whole(uint64_t base, uint64_t bytes)
 	return whole;
 }
 
-EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc, size_t count)
+EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc,
+			       size_t count)
 {
 	CUresult result = CUDA_SUCCESS;
 
@@ -205,14 +210,16 @@ int vmm_access(uint64_t address, int device)
 }
 
 /* Of memory that isn't mapped the answer is that nothing was set. */
-EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
+EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
+			       CUdeviceptr ptr)
 {
 	struct memory m;
 
 	ENTER();
 	if (!flags || !location)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE && location->type != CU_MEM_LOCATION_TYPE_HOST)
+	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE &&
+	    location->type != CU_MEM_LOCATION_TYPE_HOST)
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (!ptr)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -222,6 +229,8 @@ EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *l
 		return CUDA_ERROR_INVALID_VALUE;
 	*flags = m.kind != MEMORY_MAPPED ?
 			 CU_MEM_ACCESS_FLAGS_PROT_NONE :
-			 (unsigned long long)vmm_access(ptr, location->type == CU_MEM_LOCATION_TYPE_DEVICE ? location->id : m.device);
+			 (unsigned long long)vmm_access(
+				 ptr, location->type == CU_MEM_LOCATION_TYPE_DEVICE ? location->id :
+										      m.device);
 	return CUDA_SUCCESS;
 }

@@ -10,7 +10,8 @@
 
 struct vmm_memory *vmm_memory(CUmemGenericAllocationHandle handle)
 {
-	struct vmm_memory *m = (struct vmm_memory *)handle_find(HANDLE_MEMORY, (void *)(uintptr_t)handle);
+	struct vmm_memory *m =
+		(struct vmm_memory *)handle_find(HANDLE_MEMORY, (void *)(uintptr_t)handle);
 
 	return m && m->references ? m : NULL;
 }
@@ -18,7 +19,8 @@ struct vmm_memory *vmm_memory(CUmemGenericAllocationHandle handle)
 /* What memory can be asked for: a device's own, to be exported as a descriptor or not. */
 static CUresult check(const CUmemAllocationProp *prop)
 {
-	if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED || prop->location.type <= CU_MEM_LOCATION_TYPE_INVALID ||
+	if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
+	    prop->location.type <= CU_MEM_LOCATION_TYPE_INVALID ||
 	    prop->location.type > CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
@@ -30,8 +32,9 @@ static CUresult check(const CUmemAllocationProp *prop)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (prop->allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL &&
 	    (prop->allocFlags.compressionType || prop->requestedHandleTypes))
-		return CUDA_ERROR_INVALID_VALUE;	/* tiles are a process's own, as they are */
-	return prop->requestedHandleTypes & HANDLE_TYPE_FABRIC ? CUDA_ERROR_NOT_PERMITTED : CUDA_SUCCESS;
+		return CUDA_ERROR_INVALID_VALUE; /* tiles are a process's own, as they are */
+	return prop->requestedHandleTypes & HANDLE_TYPE_FABRIC ? CUDA_ERROR_NOT_PERMITTED :
+								 CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
@@ -44,8 +47,8 @@ EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAl
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *prop,
-			    unsigned long long flags)
+EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
+			    const CUmemAllocationProp *prop, unsigned long long flags)
 {
 	struct vmm_memory *m;
 	uint8_t compression;
@@ -59,9 +62,12 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, c
 	if (result)
 		return result;
 	/* As with driver 580: what other devices may reach isn't compressed. */
-	compression = prop->allocFlags.gpuDirectRDMACapable || !device_number(prop->location.id, CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED) ?
-			      0 :
-			      prop->allocFlags.compressionType;
+	compression =
+		prop->allocFlags.gpuDirectRDMACapable ||
+				!device_number(prop->location.id,
+					       CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED) ?
+			0 :
+			prop->allocFlags.compressionType;
 	result = call_cuMemCreate(size, device_host(prop->location.id), compression, &number);
 	if (result)
 		return result;
@@ -73,7 +79,7 @@ EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, c
 		m->prop.win32HandleMetaData = NULL;
 		m->prop.requestedHandleTypes &= HANDLE_TYPES_KNOWN;
 		m->prop.allocFlags.compressionType = compression;
-		m->prop.allocFlags.usage = 0;	/* as driver 580 tells it */
+		m->prop.allocFlags.usage = 0; /* as driver 580 tells it */
 		m->tiles = prop->allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL;
 		m->references = 1;
 	}
@@ -126,7 +132,8 @@ EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle
 	return mapping ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle)
+EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
+						       CUmemGenericAllocationHandle handle)
 {
 	struct vmm_memory *m;
 

@@ -30,8 +30,10 @@ uint64_t vmm_handle_types(uint64_t address)
 	return types;
 }
 
-EXPORT CUresult cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
-					     CUmemAllocationHandleType handleType, unsigned long long flags)
+EXPORT CUresult cuMemExportToShareableHandle(void *shareableHandle,
+					     CUmemGenericAllocationHandle handle,
+					     CUmemAllocationHandleType handleType,
+					     unsigned long long flags)
 {
 	uint64_t object;
 	CUresult result;
@@ -61,7 +63,8 @@ static CUresult enter(const struct answer_cuMemImportFromShareableHandle *import
 		m->number = imported->memory;
 		m->bytes = imported->bytes;
 		m->prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-		m->prop.requestedHandleTypes = 0;	/* it can't be exported again: so with driver 580 */
+		m->prop.requestedHandleTypes =
+			0; /* it can't be exported again: so with driver 580 */
 		m->prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
 		m->prop.location.id = device;
 		m->references = 1;

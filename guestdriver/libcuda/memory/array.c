@@ -11,7 +11,8 @@ EXPORT CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor,
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!pArrayDescriptor)
 		return CUDA_ERROR_INVALID_VALUE;
-	return call_cuArrayGetDescriptor_v2(pArrayDescriptor, sizeof(*pArrayDescriptor), number_of(hArray));
+	return call_cuArrayGetDescriptor_v2(pArrayDescriptor, sizeof(*pArrayDescriptor),
+					    number_of(hArray));
 }
 
 EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray)
@@ -21,5 +22,6 @@ EXPORT CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescrip
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!pArrayDescriptor)
 		return CUDA_ERROR_INVALID_VALUE;
-	return call_cuArray3DGetDescriptor_v2(pArrayDescriptor, sizeof(*pArrayDescriptor), number_of(hArray));
+	return call_cuArray3DGetDescriptor_v2(pArrayDescriptor, sizeof(*pArrayDescriptor),
+					      number_of(hArray));
 }

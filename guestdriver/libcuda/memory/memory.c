@@ -47,8 +47,8 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize)
 	return result;
 }
 
-EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
-				   unsigned int ElementSizeBytes)
+EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes,
+				   size_t Height, unsigned int ElementSizeBytes)
 {
 	size_t pitch, bytes;
 	CUresult result;
@@ -95,7 +95,8 @@ EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdev
 	ENTER_CONTEXT();
 	if (!pbase && !psize)
 		return CUDA_SUCCESS;
-	if (!memory_find(dptr, &m) || (m.kind == MEMORY_MAPPED && vmm_access(dptr, m.device) <= CU_MEM_ACCESS_FLAGS_PROT_NONE))
+	if (!memory_find(dptr, &m) || (m.kind == MEMORY_MAPPED &&
+				       vmm_access(dptr, m.device) <= CU_MEM_ACCESS_FLAGS_PROT_NONE))
 		return CUDA_ERROR_NOT_FOUND;
 	vmm_narrow(&m, dptr);
 	if (pbase)

@@ -56,7 +56,7 @@ static size_t size_of(int attribute)
 	case POINTER_MAPPED:
 	case POINTER_RDMA_CAPABLE:
 	case POINTER_DECOMPRESS:
-		return 4;	/* these are booleans */
+		return 4; /* these are booleans */
 	default:
 		return 0;
 	}
@@ -65,7 +65,8 @@ static size_t size_of(int attribute)
 /* Whether a device may use the address. */
 static bool is_accessible(const struct memory *m, uint64_t pointer)
 {
-	return m->kind != MEMORY_MAPPED || vmm_access(pointer, m->device) > CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	return m->kind != MEMORY_MAPPED ||
+	       vmm_access(pointer, m->device) > CU_MEM_ACCESS_FLAGS_PROT_NONE;
 }
 
 /* The value for a known range; 0 for everything that it hasn't. */
@@ -106,7 +107,8 @@ static uint64_t value_of(int attribute, uint64_t pointer, const struct memory *m
 	case POINTER_MAPPED:
 		return 1;
 	case POINTER_ACCESS_FLAGS:
-		return m->kind == MEMORY_MAPPED ? (uint64_t)vmm_access(pointer, m->device) : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+		return m->kind == MEMORY_MAPPED ? (uint64_t)vmm_access(pointer, m->device) :
+						  CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 	case POINTER_POOL:
 		return m->pool;
 	case POINTER_HANDLE_TYPES:
@@ -165,8 +167,8 @@ static bool value_of_unknown(int attribute, uint64_t pointer, uint64_t *value)
 	}
 }
 
-EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data,
-				       CUdeviceptr ptr)
+EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes,
+				       void **data, CUdeviceptr ptr)
 {
 	struct memory m;
 	bool known;
@@ -190,7 +192,8 @@ EXPORT CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_att
 }
 
 /* Copies here never return before they should: it is remembered for those who ask. */
-EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
+EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
+				      CUdeviceptr ptr)
 {
 	unsigned int synced;
 	struct memory m;

@@ -112,7 +112,8 @@ static CUresult check_location(const CUmemLocation *location, CUmemAllocationTyp
 	return device_valid(location->id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location, CUmemAllocationType type)
+EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location,
+				       CUmemAllocationType type)
 {
 	CUresult result;
 
@@ -121,7 +122,8 @@ EXPORT CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *lo
 	return result ? result : cuDeviceGetDefaultMemPool(pool_out, location->id);
 }
 
-EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
+EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location,
+				CUmemAllocationType type)
 {
 	CUresult result;
 
@@ -130,7 +132,8 @@ EXPORT CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUm
 	return result ? result : cuDeviceGetMemPool(pool, location->id);
 }
 
-EXPORT CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type, CUmemoryPool pool)
+EXPORT CUresult cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type,
+				CUmemoryPool pool)
 {
 	CUresult result;
 
@@ -147,8 +150,10 @@ EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolPr
 	ENTER();
 	if (!pool || !poolProps)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED || poolProps->location.type <= CU_MEM_LOCATION_TYPE_INVALID ||
-	    poolProps->location.type > CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT || poolProps->handleTypes & ~(HANDLE_TYPE_POSIX_FD | HANDLE_TYPE_FABRIC))
+	if (poolProps->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+	    poolProps->location.type <= CU_MEM_LOCATION_TYPE_INVALID ||
+	    poolProps->location.type > CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT ||
+	    poolProps->handleTypes & ~(HANDLE_TYPE_POSIX_FD | HANDLE_TYPE_FABRIC))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (poolProps->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -227,13 +232,15 @@ EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map
 	if (!p || !map)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = 0; i < count; i++) {
-		if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
+		if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+		    map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
 			return CUDA_ERROR_NOT_SUPPORTED;
 		if (!device_valid(map[i].location.id))
 			return CUDA_ERROR_INVALID_DEVICE;
 		if (map[i].location.id != p->device)
 			return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-		if (map[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)	/* its own device can't lose it */
+		if (map[i].flags ==
+		    CU_MEM_ACCESS_FLAGS_PROT_NONE) /* its own device can't lose it */
 			return CUDA_ERROR_INVALID_DEVICE;
 		if (map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 			return CUDA_ERROR_INVALID_VALUE;
@@ -241,17 +248,22 @@ EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool, CUmemLocation *location)
+EXPORT CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool memPool,
+				   CUmemLocation *location)
 {
 	const struct pool *p;
 
 	ENTER();
 	p = pool_find(memPool);
-	if (!p || !flags || !location || (location->type != CU_MEM_LOCATION_TYPE_DEVICE && location->type != CU_MEM_LOCATION_TYPE_HOST))
+	if (!p || !flags || !location ||
+	    (location->type != CU_MEM_LOCATION_TYPE_DEVICE &&
+	     location->type != CU_MEM_LOCATION_TYPE_HOST))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (location->type == CU_MEM_LOCATION_TYPE_DEVICE && !device_valid(location->id))
 		return CUDA_ERROR_INVALID_VALUE;
-	*flags = location->type == CU_MEM_LOCATION_TYPE_DEVICE && location->id == p->device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	*flags = location->type == CU_MEM_LOCATION_TYPE_DEVICE && location->id == p->device ?
+			 CU_MEM_ACCESS_FLAGS_PROT_READWRITE :
+			 CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	return CUDA_SUCCESS;
 }
 
@@ -271,14 +283,16 @@ CUresult pool_enter_memory(uint64_t base, uint64_t bytes, int device, uint64_t p
 	return memory_enter(&m) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static CUresult allocate(CUdeviceptr *dptr, size_t bytes, uint64_t pool, int device, CUstream stream)
+static CUresult allocate(CUdeviceptr *dptr, size_t bytes, uint64_t pool, int device,
+			 CUstream stream)
 {
 	bool captured = capture_of(stream);
 	uint64_t base;
 	CUresult result = call_cuMemAllocAsync(bytes, pool, number_of(stream), &base);
 
 	if (!result)
-		result = captured ? graph_memory_enter(base, bytes) : pool_enter_memory(base, bytes, device, pool);
+		result = captured ? graph_memory_enter(base, bytes) :
+				    pool_enter_memory(base, bytes, device, pool);
 	if (!result && captured)
 		graph_memory_note(capture_graph(stream));
 	if (!result)
@@ -309,7 +323,8 @@ EXPORT CUresult cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hSt
 	return result ? result : allocate(dptr, bytesize, pool, context_current()->device, hStream);
 }
 
-EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream)
+EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool,
+					CUstream hStream)
 {
 	const struct pool *p;
 
@@ -337,8 +352,9 @@ EXPORT CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream)
 	if (!dptr)
 		return CUDA_SUCCESS;
 	if (!memory_take(dptr, MEMORY_DEVICE, &m))
-		return memory_find(dptr, &m) && m.base == dptr && m.kind == MEMORY_MANAGED ? CUDA_ERROR_NOT_SUPPORTED :
-											     CUDA_ERROR_INVALID_VALUE;
+		return memory_find(dptr, &m) && m.base == dptr && m.kind == MEMORY_MANAGED ?
+			       CUDA_ERROR_NOT_SUPPORTED :
+			       CUDA_ERROR_INVALID_VALUE;
 	if (m.graph)
 		graph_memory_note(capture_graph(hStream));
 	request_cuMemFreeAsync(&r, dptr, number_of(hStream));

@@ -8,8 +8,8 @@
 struct pool {
 	struct handle handle;
 	int device;
-	int types;	/* of handles that it can be exported as */
-	bool imported;	/* it is another process's: nothing is allocated from it */
+	int types; /* of handles that it can be exported as */
+	bool imported; /* it is another process's: nothing is allocated from it */
 };
 
 static inline struct pool *pool_find(CUmemoryPool pool)

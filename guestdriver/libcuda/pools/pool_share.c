@@ -20,7 +20,8 @@ struct content {
 _Static_assert(sizeof(struct content) == sizeof(CUmemPoolPtrExportData), "CUmemPoolPtrExportData");
 
 EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool pool,
-						 CUmemAllocationHandleType handleType, unsigned long long flags)
+						 CUmemAllocationHandleType handleType,
+						 unsigned long long flags)
 {
 	const struct pool *p;
 	uint64_t object;
@@ -40,7 +41,8 @@ EXPORT CUresult cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool 
 }
 
 EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
-						   CUmemAllocationHandleType handleType, unsigned long long flags)
+						   CUmemAllocationHandleType handleType,
+						   unsigned long long flags)
 {
 	uint64_t object, number, host_device;
 	CUdevice device;
@@ -58,7 +60,8 @@ EXPORT CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void 
 	if (result)
 		return result;
 	device = share_device(host_device);
-	result = device < 0 ? CUDA_ERROR_INVALID_DEVICE : pool_enter(number, device, handleType, true);
+	result = device < 0 ? CUDA_ERROR_INVALID_DEVICE :
+			      pool_enter(number, device, handleType, true);
 	if (result)
 		call_cuMemPoolDestroy(number);
 	else
@@ -91,7 +94,8 @@ static void drop(uint64_t address)
 	call_cuMemFree_v2(address);
 }
 
-EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPoolPtrExportData *shareData)
+EXPORT CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool,
+				       CUmemPoolPtrExportData *shareData)
 {
 	const struct pool *p;
 	struct args_cuMemPoolImportPointer args = { .pool = number_of(pool) };

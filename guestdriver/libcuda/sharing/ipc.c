@@ -18,7 +18,7 @@
 struct content {
 	uint64_t magic;
 	struct answer_cuIpcGetMemHandle memory;
-	uint64_t bytes;		/* of the allocation */
+	uint64_t bytes; /* of the allocation */
 	uint64_t reserved;
 };
 _Static_assert(sizeof(struct content) == sizeof(CUipcMemHandle), "CUipcMemHandle");
@@ -33,7 +33,7 @@ struct opened {
 };
 
 static struct {
-	pthread_mutex_t lock;	/* guards the list, and is held while memory is opened and closed */
+	pthread_mutex_t lock; /* guards the list, and is held while memory is opened and closed */
 	struct opened *list;
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 

@@ -38,7 +38,7 @@ static CUresult explain(const char *what, int error)
 	case ENOSPC:
 	case ENOMEM:
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	case ENOTTY:	/* a driver of before */
+	case ENOTTY: /* a driver of before */
 		return CUDA_ERROR_NOT_SUPPORTED;
 	case EIO:
 	case ENODEV:

@@ -25,16 +25,16 @@ struct activity activity_begin(const struct paracuda_work *work);
 void activity_end(struct activity a, int result);
 
 /* Evaluates `give`, a call that gives work to the GPU, and watches it. */
-#define WATCH(give, ...)                                                                             \
-	({                                                                                           \
-		struct activity activity_ = { 0 };                                                   \
-		CUresult watched_;                                                                   \
-		if (activity_watched())                                                              \
-			activity_ = activity_begin(&(const struct paracuda_work){ __VA_ARGS__ });    \
-		watched_ = (give);                                                                   \
-		if (__builtin_expect(activity_.watcher != NULL, 0))                                  \
-			activity_end(activity_, watched_);                                           \
-		watched_;                                                                            \
+#define WATCH(give, ...)                                                                          \
+	({                                                                                        \
+		struct activity activity_ = { 0 };                                                \
+		CUresult watched_;                                                                \
+		if (activity_watched())                                                           \
+			activity_ = activity_begin(&(const struct paracuda_work){ __VA_ARGS__ }); \
+		watched_ = (give);                                                                \
+		if (__builtin_expect(activity_.watcher != NULL, 0))                               \
+			activity_end(activity_, watched_);                                        \
+		watched_;                                                                         \
 	})
 
 void activity_watch(const struct paracuda_watcher *watcher);

@@ -25,31 +25,35 @@ static void follow_priority(CUstream stream)
 		context_current()->priority[number_of(stream) == CU_STREAM_PER_THREAD] = priority;
 }
 
-#define ENTER_ATTRIBUTE(stream, value)                        \
-	do {                                                  \
-		CUresult captured_;                           \
-		ENTER_CONTEXT();                              \
-		if (!stream_known(stream))                    \
-			return CUDA_ERROR_INVALID_HANDLE;     \
-		captured_ = capture_usable(stream);           \
-		if (captured_)                                \
-			return captured_;                     \
-		if (!(value))                                 \
-			return CUDA_ERROR_INVALID_VALUE;      \
+#define ENTER_ATTRIBUTE(stream, value)                    \
+	do {                                              \
+		CUresult captured_;                       \
+		ENTER_CONTEXT();                          \
+		if (!stream_known(stream))                \
+			return CUDA_ERROR_INVALID_HANDLE; \
+		captured_ = capture_usable(stream);       \
+		if (captured_)                            \
+			return captured_;                 \
+		if (!(value))                             \
+			return CUDA_ERROR_INVALID_VALUE;  \
 	} while (0)
 
-EXPORT CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value_out)
+EXPORT CUresult cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr,
+				     CUstreamAttrValue *value_out)
 {
 	ENTER_ATTRIBUTE(hStream, value_out);
-	return call_cuStreamGetAttribute(number_of(hStream), (uint64_t)attr, value_out, sizeof(*value_out));
+	return call_cuStreamGetAttribute(number_of(hStream), (uint64_t)attr, value_out,
+					 sizeof(*value_out));
 }
 
-EXPORT CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr, const CUstreamAttrValue *value)
+EXPORT CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
+				     const CUstreamAttrValue *value)
 {
 	CUresult result;
 
 	ENTER_ATTRIBUTE(hStream, value);
-	result = call_cuStreamSetAttribute(number_of(hStream), (uint64_t)attr, value, sizeof(*value));
+	result = call_cuStreamSetAttribute(number_of(hStream), (uint64_t)attr, value,
+					   sizeof(*value));
 	if (!result && attr == ATTRIBUTE_PRIORITY)
 		follow_priority(hStream);
 	return result;

@@ -17,14 +17,15 @@ struct capture {
 };
 
 static struct {
-	pthread_mutex_t lock;	/* guards the list, and changes of capture_count */
+	pthread_mutex_t lock; /* guards the list, and changes of capture_count */
 	struct capture *captures;
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static bool is_of(const struct capture *c, CUstream stream)
 {
-	return c->stream == stream && (number_of(stream) != CU_STREAM_PER_THREAD ||
-				       (c->thread == thread_peek() && c->context == context_current()));
+	return c->stream == stream &&
+	       (number_of(stream) != CU_STREAM_PER_THREAD ||
+		(c->thread == thread_peek() && c->context == context_current()));
 }
 
 CUresult capture_enter(CUstream stream, int mode)
@@ -89,7 +90,8 @@ bool capture_is_others(CUstream stream)
 
 	pthread_mutex_lock(&state.lock);
 	for (struct capture *c = state.captures; c; c = c->next)
-		if (is_of(c, stream) && c->mode != CAPTURE_MODE_RELAXED && c->thread != thread_peek())
+		if (is_of(c, stream) && c->mode != CAPTURE_MODE_RELAXED &&
+		    c->thread != thread_peek())
 			others = true;
 	pthread_mutex_unlock(&state.lock);
 	return others;

@@ -42,11 +42,11 @@ CUresult capture_spoil(CUstream stream, CUresult result);
 CUresult capture_unsafe(void);
 
 /* A call that is unsafe during captures begins with this. */
-#define ENTER_SAFE()                                  \
-	do {                                          \
-		CUresult unsafe_ = capture_unsafe();  \
-		if (unsafe_)                          \
-			return unsafe_;               \
+#define ENTER_SAFE()                                 \
+	do {                                         \
+		CUresult unsafe_ = capture_unsafe(); \
+		if (unsafe_)                         \
+			return unsafe_;              \
 	} while (0)
 
 /* The same for one that waits for everything in the context. */

@@ -13,7 +13,8 @@ static CUresult check_begin(CUstream stream, int mode)
 	if (!stream_known(stream))
 		return CUDA_ERROR_INVALID_HANDLE;
 	/* The legacy stream can't be captured. */
-	return number_of(stream) <= CU_STREAM_LEGACY ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+	return number_of(stream) <= CU_STREAM_LEGACY ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED :
+						       CUDA_SUCCESS;
 }
 
 EXPORT CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode)
@@ -32,9 +33,10 @@ EXPORT CUresult cuStreamBeginCapture(CUstream hStream)
 	return cuStreamBeginCapture_v2(hStream, CAPTURE_MODE_GLOBAL);
 }
 
-EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, const CUgraphNode *dependencies,
-					    const CUgraphEdgeData *dependencyData, size_t numDependencies,
-					    CUstreamCaptureMode mode)
+EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
+					    const CUgraphNode *dependencies,
+					    const CUgraphEdgeData *dependencyData,
+					    size_t numDependencies, CUstreamCaptureMode mode)
 {
 	size_t bytes = numDependencies * 8;
 	CUresult result;
@@ -46,9 +48,9 @@ EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph, co
 	if (!result && capture_of(hStream))
 		result = CUDA_ERROR_ILLEGAL_STATE;
 	if (!result)
-		result = call_cuStreamBeginCaptureToGraph(number_of(hStream), number_of(hGraph),
-							  bytes ? dependencies : NULL, bytes,
-							  bytes ? dependencyData : NULL, bytes, (uint64_t)mode);
+		result = call_cuStreamBeginCaptureToGraph(
+			number_of(hStream), number_of(hGraph), bytes ? dependencies : NULL, bytes,
+			bytes ? dependencyData : NULL, bytes, (uint64_t)mode);
 	return result ? result : capture_enter(hStream, mode);
 }
 
@@ -65,7 +67,7 @@ EXPORT CUresult cuStreamEndCapture(CUstream hStream, CUgraph *phGraph)
 	result = call_cuStreamEndCapture(number_of(hStream), &graph);
 	if (result != CUDA_ERROR_STREAM_CAPTURE_UNMATCHED && result != CUDA_ERROR_ILLEGAL_STATE)
 		capture_forget_stream(hStream);
-	if (phGraph)	/* a program may have the graph from elsewhere, or not want it */
+	if (phGraph) /* a program may have the graph from elsewhere, or not want it */
 		*phGraph = result ? NULL : (CUgraph)(uintptr_t)graph;
 	return result;
 }
@@ -76,7 +78,7 @@ EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 	int old = t->capture_mode;
 
 	ENTER();
-	if (!mode)	/* modes that aren't there are accepted, and forbid nothing beyond the thread's own captures */
+	if (!mode) /* modes that aren't there are accepted, and forbid nothing beyond the thread's own captures */
 		return CUDA_ERROR_INVALID_VALUE;
 	t->capture_mode = *mode;
 	*mode = old;

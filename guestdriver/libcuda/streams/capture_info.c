@@ -11,7 +11,7 @@
 
 enum { CAPTURE_NONE, CAPTURE_ACTIVE, CAPTURE_INVALIDATED };
 
-unsigned capture_count;	/* capture.c counts */
+unsigned capture_count; /* capture.c counts */
 
 #define NODES_FIRST 16
 
@@ -54,8 +54,8 @@ static CUresult ask(CUstream stream, bool lists, struct info *i)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	for (;;) {
 		bytes = lists ? given.room * sizeof(CUgraphNode) : 0;
-		result = call_StreamCaptureInfo(number_of(stream), &i->status, &i->id, &i->graph, given.nodes, bytes,
-						&i->count, given.edges, bytes);
+		result = call_StreamCaptureInfo(number_of(stream), &i->status, &i->id, &i->graph,
+						given.nodes, bytes, &i->count, given.edges, bytes);
 		if (result || !lists || i->count <= given.room)
 			return result;
 		if (i->count > 1u << 24 || !grow(i->count))
@@ -74,7 +74,8 @@ uint64_t capture_graph(CUstream stream)
 {
 	struct info i = { 0 };
 
-	return capture_active() && !ask(stream, false, &i) && i.status == CAPTURE_ACTIVE ? i.graph : 0;
+	return capture_active() && !ask(stream, false, &i) && i.status == CAPTURE_ACTIVE ? i.graph :
+											   0;
 }
 
 CUresult capture_usable(CUstream stream)
@@ -86,7 +87,8 @@ CUresult capture_usable(CUstream stream)
 		return CUDA_SUCCESS;
 	result = ask(stream, false, &i);
 	if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
-		call_cuStreamQuery(number_of(stream));	/* the question alone does no harm, as other calls do */
+		call_cuStreamQuery(
+			number_of(stream)); /* the question alone does no harm, as other calls do */
 	if (!result && i.status == CAPTURE_INVALIDATED)
 		result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 	return result;
@@ -122,15 +124,19 @@ EXPORT CUresult cuStreamIsCapturing(CUstream hStream, CUstreamCaptureStatus *cap
 	return cuStreamGetCaptureInfo_v3(hStream, captureStatus, NULL, NULL, NULL, NULL, NULL);
 }
 
-EXPORT CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out, cuuint64_t *id_out)
+EXPORT CUresult cuStreamGetCaptureInfo(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+				       cuuint64_t *id_out)
 {
-	return cuStreamGetCaptureInfo_v3(hStream, captureStatus_out, id_out, NULL, NULL, NULL, NULL);
+	return cuStreamGetCaptureInfo_v3(hStream, captureStatus_out, id_out, NULL, NULL, NULL,
+					 NULL);
 }
 
-EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream hStream,
+					  CUstreamCaptureStatus *captureStatus_out,
 					  cuuint64_t *id_out, CUgraph *graph_out,
 					  const CUgraphNode **dependencies_out,
-					  const CUgraphEdgeData **edgeData_out, size_t *numDependencies_out)
+					  const CUgraphEdgeData **edgeData_out,
+					  size_t *numDependencies_out)
 {
 	struct info i = { 0 };
 	CUresult result;
@@ -163,17 +169,19 @@ EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatu
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream hStream, CUstreamCaptureStatus *captureStatus_out,
+EXPORT CUresult cuStreamGetCaptureInfo_v2(CUstream hStream,
+					  CUstreamCaptureStatus *captureStatus_out,
 					  cuuint64_t *id_out, CUgraph *graph_out,
-					  const CUgraphNode **dependencies_out, size_t *numDependencies_out)
+					  const CUgraphNode **dependencies_out,
+					  size_t *numDependencies_out)
 {
-	return cuStreamGetCaptureInfo_v3(hStream, captureStatus_out, id_out, graph_out, dependencies_out, NULL,
-					 numDependencies_out);
+	return cuStreamGetCaptureInfo_v3(hStream, captureStatus_out, id_out, graph_out,
+					 dependencies_out, NULL, numDependencies_out);
 }
 
 EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *dependencies,
-						     const CUgraphEdgeData *dependencyData, size_t numDependencies,
-						     unsigned int flags)
+						     const CUgraphEdgeData *dependencyData,
+						     size_t numDependencies, unsigned int flags)
 {
 	size_t bytes = numDependencies * sizeof(CUgraphNode);
 	CUresult result;
@@ -188,12 +196,14 @@ EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNo
 		return CUDA_ERROR_ILLEGAL_STATE;
 	if (!is_capture_update(flags) || (numDependencies && !dependencies))
 		return CUDA_ERROR_INVALID_VALUE;
-	return call_cuStreamUpdateCaptureDependencies_v2(number_of(hStream), bytes ? dependencies : NULL, bytes,
-							 bytes ? dependencyData : NULL, bytes, flags);
+	return call_cuStreamUpdateCaptureDependencies_v2(
+		number_of(hStream), bytes ? dependencies : NULL, bytes,
+		bytes ? dependencyData : NULL, bytes, flags);
 }
 
-EXPORT CUresult cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode *dependencies, size_t numDependencies,
-						  unsigned int flags)
+EXPORT CUresult cuStreamUpdateCaptureDependencies(CUstream hStream, CUgraphNode *dependencies,
+						  size_t numDependencies, unsigned int flags)
 {
-	return cuStreamUpdateCaptureDependencies_v2(hStream, dependencies, NULL, numDependencies, flags);
+	return cuStreamUpdateCaptureDependencies_v2(hStream, dependencies, NULL, numDependencies,
+						    flags);
 }

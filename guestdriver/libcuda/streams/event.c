@@ -11,8 +11,10 @@
 #define EVENT_DISABLE_TIMING 2u
 #define EVENT_INTERPROCESS 4u
 #define EVENT_FLAGS 7u
-#define EVENT_CAPTURED (1u << 31)	/* it was recorded while something was captured: it may stand for a point of that */
-#define EVENT_EXTERNAL 1u	/* of a record or a wait: a node of its own in a capture */
+#define EVENT_CAPTURED \
+	(1u            \
+	 << 31) /* it was recorded while something was captured: it may stand for a point of that */
+#define EVENT_EXTERNAL 1u /* of a record or a wait: a node of its own in a capture */
 
 EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
 {
@@ -53,7 +55,9 @@ static void note_record(struct handle *event)
 static CUresult send(const struct request *r, const struct handle *event, unsigned int flags)
 {
 	/* Whether flags may be used here is the driver's to say. */
-	return flags || flags_of(event) & (EVENT_INTERPROCESS | EVENT_CAPTURED) ? channel_call(r, NULL, 0) : channel_post(r);
+	return flags || flags_of(event) & (EVENT_INTERPROCESS | EVENT_CAPTURED) ?
+		       channel_call(r, NULL, 0) :
+		       channel_post(r);
 }
 
 EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags)
@@ -102,7 +106,7 @@ EXPORT CUresult cuEventSynchronize(CUevent hEvent)
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = capture_active() ? call_cuEventQuery(number_of(hEvent)) : CUDA_SUCCESS;
 	if (result && result != CUDA_ERROR_NOT_READY)
-		return result;	/* it stands for a point of a capture */
+		return result; /* it stands for a point of a capture */
 	ENTER_SAFE();
 	return channel_synced(call_cuEventSynchronize(number_of(hEvent)));
 }
@@ -177,7 +181,8 @@ EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
 	memcpy(args.name, c.event.name, sizeof(args.name));
 	result = call_cuIpcOpenEventHandle(&args, &number);
 	if (!result)
-		result = handle_add(HANDLE_EVENT, number, EVENT_DISABLE_TIMING | EVENT_INTERPROCESS, 0);
+		result = handle_add(HANDLE_EVENT, number, EVENT_DISABLE_TIMING | EVENT_INTERPROCESS,
+				    0);
 	if (!result)
 		*phEvent = (CUevent)(uintptr_t)number;
 	return result;

@@ -27,19 +27,19 @@ struct pending {
 	struct pending *next;
 	uint64_t token;
 	CUstream stream;
-	CUhostFn function;	/* cuLaunchHostFunc */
-	CUstreamCallback callback;	/* cuStreamAddCallback */
+	CUhostFn function; /* cuLaunchHostFunc */
+	CUstreamCallback callback; /* cuStreamAddCallback */
 	void *data;
 };
 
 static struct {
-	pthread_mutex_t lock;	/* guards what follows; readers of the tables need none */
+	pthread_mutex_t lock; /* guards what follows; readers of the tables need none */
 	struct pending *waiting;
 	/* Functions of graphs, called again and again: by token, and by a hash of the call. */
 	struct table kept, known;
 	uint64_t last_token;
-	bool started;	/* the thread */
-	CUresult ended;	/* why it is gone */
+	bool started; /* the thread */
+	CUresult ended; /* why it is gone */
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER, .kept = TABLE_INIT, .known = TABLE_INIT };
 
 static struct pending *take(uint64_t token)
@@ -171,7 +171,7 @@ static struct pending *keep(CUhostFn fn, void *data)
 		free(p);
 		return NULL;
 	}
-	table_put(&state.known, key, p);	/* without memory for it, it isn't found again */
+	table_put(&state.known, key, p); /* without memory for it, it isn't found again */
 	return p;
 }
 
@@ -262,7 +262,8 @@ EXPORT CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData)
 	return enqueue(hStream, fn, NULL, userData);
 }
 
-EXPORT CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData, unsigned int flags)
+EXPORT CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *userData,
+				    unsigned int flags)
 {
 	ENTER_CONTEXT();
 	if (flags)

@@ -7,8 +7,8 @@
 #include "streams/capture.h"
 #include "streams/stream.h"
 
-EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *paramArray,
-				      unsigned int flags)
+EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
+				      CUstreamBatchMemOpParams *paramArray, unsigned int flags)
 {
 	CUresult result;
 
@@ -25,31 +25,39 @@ EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count, CUstr
 	return call_StreamMemOps(number_of(stream), paramArray, count * sizeof(*paramArray), flags);
 }
 
-static CUresult one(CUstream stream, uint32_t operation, CUdeviceptr address, uint64_t value, unsigned flags)
+static CUresult one(CUstream stream, uint32_t operation, CUdeviceptr address, uint64_t value,
+		    unsigned flags)
 {
 	CUstreamBatchMemOpParams p = {
-		.writeValue = { .operation = (int)operation, .address = address, .value64 = value, .flags = flags },
+		.writeValue = { .operation = (int)operation,
+				.address = address,
+				.value64 = value,
+				.flags = flags },
 	};
 
 	return cuStreamBatchMemOp_v2(stream, 1, &p, 0);
 }
 
-EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+EXPORT CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value,
+					unsigned int flags)
 {
 	return one(stream, CU_STREAM_MEM_OP_WRITE_VALUE_32, addr, value, flags);
 }
 
-EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+EXPORT CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value,
+					unsigned int flags)
 {
 	return one(stream, CU_STREAM_MEM_OP_WRITE_VALUE_64, addr, value, flags);
 }
 
-EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value, unsigned int flags)
+EXPORT CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr addr, cuuint32_t value,
+				       unsigned int flags)
 {
 	return one(stream, CU_STREAM_MEM_OP_WAIT_VALUE_32, addr, value, flags);
 }
 
-EXPORT CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value, unsigned int flags)
+EXPORT CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_t value,
+				       unsigned int flags)
 {
 	return one(stream, CU_STREAM_MEM_OP_WAIT_VALUE_64, addr, value, flags);
 }

@@ -61,7 +61,8 @@ EXPORT CUresult cuStreamDestroy_v2(CUstream hStream)
 {
 	ENTER_CONTEXT();
 	if (!handle_known(HANDLE_STREAM, hStream))
-		return hStream ? capture_refuse(hStream, CUDA_ERROR_INVALID_HANDLE) : CUDA_ERROR_INVALID_HANDLE;
+		return hStream ? capture_refuse(hStream, CUDA_ERROR_INVALID_HANDLE) :
+				 CUDA_ERROR_INVALID_HANDLE;
 	capture_forget_stream(hStream);
 	handle_forget(HANDLE_STREAM, hStream);
 	return channel_synced(post_cuStreamDestroy_v2(number_of(hStream)));
@@ -114,7 +115,9 @@ EXPORT CUresult cuStreamGetPriority(CUstream hStream, int *priority)
 	h = handle_find(HANDLE_STREAM, hStream);
 	result = capture_usable(hStream);
 	if (!result)
-		*priority = h ? h->priority : context_current()->priority[number_of(hStream) == CU_STREAM_PER_THREAD];
+		*priority =
+			h ? h->priority :
+			    context_current()->priority[number_of(hStream) == CU_STREAM_PER_THREAD];
 	return result;
 }
 

@@ -46,8 +46,15 @@ static void boxes(unsigned width, unsigned height, unsigned depth)
 	size_t pitch = width + 24, device_pitch, bytes = pitch * height * depth;
 	uint8_t *in = malloc(bytes), *out = calloc(1, bytes);
 	CUDA_MEMCPY3D c = {
-		.srcMemoryType = 1, .srcHost = in, .srcPitch = pitch, .srcHeight = height,
-		.dstMemoryType = 2, .dstHeight = height, .WidthInBytes = width, .Height = height, .Depth = depth,
+		.srcMemoryType = 1,
+		.srcHost = in,
+		.srcPitch = pitch,
+		.srcHeight = height,
+		.dstMemoryType = 2,
+		.dstHeight = height,
+		.WidthInBytes = width,
+		.Height = height,
+		.Depth = depth,
 	};
 	CUdeviceptr a;
 
@@ -59,9 +66,17 @@ static void boxes(unsigned width, unsigned height, unsigned depth)
 	c.dstPitch = device_pitch;
 	CHECK_IS(0, cuMemcpy3D_v2(&c));
 	c = (CUDA_MEMCPY3D){
-		.srcMemoryType = 4, .srcDevice = a, .srcPitch = device_pitch, .srcHeight = height,
-		.dstMemoryType = 4, .dstDevice = (CUdeviceptr)(uintptr_t)out, .dstPitch = pitch, .dstHeight = height,
-		.WidthInBytes = width, .Height = height, .Depth = depth,
+		.srcMemoryType = 4,
+		.srcDevice = a,
+		.srcPitch = device_pitch,
+		.srcHeight = height,
+		.dstMemoryType = 4,
+		.dstDevice = (CUdeviceptr)(uintptr_t)out,
+		.dstPitch = pitch,
+		.dstHeight = height,
+		.WidthInBytes = width,
+		.Height = height,
+		.Depth = depth,
 	};
 	CHECK_IS(0, cuMemcpy3DAsync_v2(&c, NULL));
 	for (size_t row = 0; row < (size_t)height * depth; row++) {
@@ -99,7 +114,8 @@ static void pinned(void)
 	CHECK(p[99] == 0 && p[100] == 5 && p[bytes - 1] == 5);
 	CHECK_IS(0, cuPointerGetAttribute(&type, 2, (CUdeviceptr)(uintptr_t)p + 1));
 	CHECK_IS(1, type);
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuPointerGetAttribute(&type, 2, (CUdeviceptr)(uintptr_t)&type));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
+		 cuPointerGetAttribute(&type, 2, (CUdeviceptr)(uintptr_t)&type));
 	results[0] = &type;
 	results[1] = &ordinal;
 	results[2] = &device;
@@ -131,7 +147,7 @@ static void parts(void)
 
 	CHECK_IS(0, cuMemAlloc_v2(&a, bytes));
 	fake.most_pinned = fake.parts = fake.joins = 0;
-	fake.stall_us = 2000;	/* pins ahead as far as it may */
+	fake.stall_us = 2000; /* pins ahead as far as it may */
 	CHECK_IS(0, cuMemcpyHtoD_v2(a, host, bytes));
 	fake.stall_us = 0;
 	CHECK(fake.parts > 10 && fake.joins >= 3);
@@ -143,13 +159,13 @@ static void parts(void)
 		CHECK_IS(0, fake.maps_out);
 		CHECK_IS(0, cuMemcpyDtoH_v2(host, a, bytes));
 	}
-	fake.max_pinned = 6 << 20;	/* less than the copy would take */
+	fake.max_pinned = 6 << 20; /* less than the copy would take */
 	CHECK_IS(0, cuMemcpyDtoH_v2(host, a, bytes));
 	CHECK_IS(0, fake.maps_out);
-	fake.max_pinned = 3 << 20;	/* less than the first piece */
+	fake.max_pinned = 3 << 20; /* less than the first piece */
 	CHECK_IS(0, cuMemcpyDtoH_v2(host, a, bytes));
 	CHECK_IS(0, fake.maps_out);
-	fake.max_pinned = 600000;	/* less than it needs */
+	fake.max_pinned = 600000; /* less than it needs */
 	CHECK_IS(CUDA_ERROR_OUT_OF_MEMORY, cuMemcpyDtoH_v2(host, a, bytes));
 	CHECK_IS(0, fake.maps_out);
 	fake.max_pinned = 0;
@@ -164,9 +180,16 @@ static void refused(void)
 	uint8_t *in = malloc(pitch * height);
 	CUdeviceptr a;
 	CUDA_MEMCPY3D c = {
-		.srcMemoryType = 1, .srcHost = in, .srcPitch = pitch, .srcHeight = height,
-		.dstMemoryType = 2, .dstPitch = pitch, .dstHeight = height,
-		.WidthInBytes = pitch - 8, .Height = height, .Depth = 1,
+		.srcMemoryType = 1,
+		.srcHost = in,
+		.srcPitch = pitch,
+		.srcHeight = height,
+		.dstMemoryType = 2,
+		.dstPitch = pitch,
+		.dstHeight = height,
+		.WidthInBytes = pitch - 8,
+		.Height = height,
+		.Depth = 1,
 	};
 
 	memset(in, 1, pitch * height);
@@ -228,7 +251,8 @@ static void unknown_address(void)
 	fake.fail_copy = 1;
 	CHECK_IS(CUDA_ERROR_ILLEGAL_STATE, cuMemcpyHtoD_v2(number_of(nothing), from, sizeof(from)));
 	fake.fail_copy = 1;
-	CHECK_IS(CUDA_ERROR_ILLEGAL_STATE, cuMemcpyHtoDAsync_v2(number_of(nothing), from, sizeof(from), NULL));
+	CHECK_IS(CUDA_ERROR_ILLEGAL_STATE,
+		 cuMemcpyHtoDAsync_v2(number_of(nothing), from, sizeof(from), NULL));
 	CHECK_IS(0, cuCtxSynchronize());
 	fake.fail_copy = 1;
 	CHECK_IS(0, cuMemcpyHtoDAsync_v2(known, from, sizeof(from), NULL));
@@ -260,7 +284,8 @@ static uint8_t batch_of(uint8_t *from, size_t bytes, int order, bool box)
 	if (box)
 		CHECK_IS(0, cuMemcpy3DBatchAsync_v2(1, &op, 0, (CUstream)2));
 	else
-		CHECK_IS(0, cuMemcpyBatchAsync_v2(&to, &source, &bytes, 1, &attributes, &first, 1, (CUstream)2));
+		CHECK_IS(0, cuMemcpyBatchAsync_v2(&to, &source, &bytes, 1, &attributes, &first, 1,
+						  (CUstream)2));
 	memset(from, 0x22, bytes);
 	__atomic_store_n(&fake.shut, false, __ATOMIC_RELEASE);
 	CHECK_IS(0, cuCtxSynchronize());
@@ -291,14 +316,18 @@ static void batches(void)
 		from[i] = number_of(pinned), to[i] = managed;
 	CHECK_IS(0, cuMemcpyBatchAsync_v2(to, from, bytes, 2, attributes, first, 2, (CUstream)2));
 	first[1] = 2;
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemcpyBatchAsync_v2(to, from, bytes, 2, attributes, first, 2, (CUstream)2));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
+		 cuMemcpyBatchAsync_v2(to, from, bytes, 2, attributes, first, 2, (CUstream)2));
 	first[1] = 0;
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemcpyBatchAsync_v2(to, from, bytes, 2, attributes, first, 2, (CUstream)2));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
+		 cuMemcpyBatchAsync_v2(to, from, bytes, 2, attributes, first, 2, (CUstream)2));
 	first[1] = 1;
 	attributes[1].srcAccessOrder = 4;
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemcpyBatchAsync_v2(to, from, bytes, 2, attributes, first, 2, (CUstream)2));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
+		 cuMemcpyBatchAsync_v2(to, from, bytes, 2, attributes, first, 2, (CUstream)2));
 	attributes[1].srcAccessOrder = 0;
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemcpyBatchAsync_v2(to, from, bytes, 2, attributes, first, 2, (CUstream)2));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
+		 cuMemcpyBatchAsync_v2(to, from, bytes, 2, attributes, first, 2, (CUstream)2));
 	CHECK_IS(0, cuMemFree_v2(managed));
 	CHECK_IS(0, cuMemFreeHost(pinned));
 }
@@ -308,7 +337,7 @@ int main(void)
 	CUcontext context;
 
 #ifdef __SANITIZE_THREAD__
-	host_memory_next = UINT64_MAX / 2;	/* its shadow memory lies there */
+	host_memory_next = UINT64_MAX / 2; /* its shadow memory lies there */
 #endif
 	fake_install();
 	CHECK_IS(0, cuInit(0));

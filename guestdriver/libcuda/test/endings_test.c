@@ -143,11 +143,11 @@ static uint64_t mapping(void)
 	return at;
 }
 
-#define END(name, type, call)                    \
-	static CUresult name(uint64_t number)    \
-	{                                        \
-		type h = (type)number;           \
-		return call;                     \
+#define END(name, type, call)                 \
+	static CUresult name(uint64_t number) \
+	{                                     \
+		type h = (type)number;        \
+		return call;                  \
 	}
 
 END(free_now, CUdeviceptr, cuMemFree_v2(h))

@@ -36,7 +36,8 @@ static bool running;
 
 void fake_device_init(void)
 {
-	window = mmap(NULL, WINDOW_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	window = mmap(NULL, WINDOW_BYTES, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
 int fake_map(struct paracuda_ioctl_map *map)
@@ -95,7 +96,8 @@ static void *buffer(const uint8_t *at, uint64_t reference, uint64_t bytes, uint3
 	case PARACUDA_BUFFER_MAP:
 		map = (uint32_t)(value >> 32);
 		pthread_mutex_lock(&maps_lock);
-		if (map < MAPS && maps[map].used && (value & 0xffffffff) + bytes <= maps[map].bytes) {
+		if (map < MAPS && maps[map].used &&
+		    (value & 0xffffffff) + bytes <= maps[map].bytes) {
 			p = (void *)(uintptr_t)(maps[map].address + (value & 0xffffffff));
 			*id = maps[map].flags & PARACUDA_MAP_FLAG_ONESHOT ? map : 0;
 		}
@@ -114,11 +116,16 @@ static uint64_t hello(const uint8_t *at, const uint64_t *w)
 		.window_base = (uint64_t)(uintptr_t)window,
 		.window_bytes = WINDOW_BYTES,
 	};
-	static const struct { int attribute, value; } set[] = {
-		{ 1, 1024 }, { 2, 1024 }, { 3, 1024 }, { 4, 64 }, { 5, 2147483647 }, { 6, 65535 }, { 7, 65535 },
-		{ 8, 49152 }, { 9, 65536 }, { 10, 32 }, { 11, 2147483647 }, { 12, 65536 }, { 13, 1980000 }, { 14, 512 },
-		{ 15, 1 }, { 16, 132 }, { 19, 1 }, { 31, 1 }, { 33, 4 }, { 34, 1 }, { 39, 2048 }, { 41, 1 }, { 50, 0 },
-		{ 75, 9 }, { 76, 0 }, { 81, 233472 }, { 82, 65536 }, { 83, 1 }, { 88, 1 }, { 91, 1 }, { 97, 232448 }, { 106, 32 },
+	static const struct {
+		int attribute, value;
+	} set[] = {
+		{ 1, 1024 },	    { 2, 1024 },   { 3, 1024 },	    { 4, 64 },	  { 5, 2147483647 },
+		{ 6, 65535 },	    { 7, 65535 },  { 8, 49152 },    { 9, 65536 }, { 10, 32 },
+		{ 11, 2147483647 }, { 12, 65536 }, { 13, 1980000 }, { 14, 512 },  { 15, 1 },
+		{ 16, 132 },	    { 19, 1 },	   { 31, 1 },	    { 33, 4 },	  { 34, 1 },
+		{ 39, 2048 },	    { 41, 1 },	   { 50, 0 },	    { 75, 9 },	  { 76, 0 },
+		{ 81, 233472 },	    { 82, 65536 }, { 83, 1 },	    { 88, 1 },	  { 91, 1 },
+		{ 97, 232448 },	    { 106, 32 },
 	};
 	uint32_t id;
 
@@ -141,7 +148,8 @@ static uint64_t hello(const uint8_t *at, const uint64_t *w)
 		device.attribute[33] += (int)d;
 		memcpy(to + sizeof(s) + d * sizeof(device), &device, sizeof(device));
 	}
-	return fake.lie_length ? 1ull << 40 : sizeof(s) + fake.devices * sizeof(struct paracuda_snapshot_device);
+	return fake.lie_length ? 1ull << 40 :
+				 sizeof(s) + fake.devices * sizeof(struct paracuda_snapshot_device);
 }
 
 static uint64_t describe(uint64_t reference, uint64_t room)
@@ -151,7 +159,10 @@ static uint64_t describe(uint64_t reference, uint64_t room)
 		uint32_t parameter[8];
 		char name[8];
 	} r = {
-		.record = { .parameters = 4, .parameter_bytes = 28, .attribute = { fake.function_threads, [8] = 49152 }, .name_bytes = 3 },
+		.record = { .parameters = 4,
+			    .parameter_bytes = 28,
+			    .attribute = { fake.function_threads, [8] = 49152 },
+			    .name_bytes = 3 },
 		.parameter = { 0, 8, 8, 8, 16, 8, 24, 4 },
 		.name = "add",
 	};
@@ -165,7 +176,10 @@ static uint64_t describe(uint64_t reference, uint64_t room)
 
 static int launch(const uint8_t *at, const uint64_t *w)
 {
-	struct { float *a, *b, *c; int n; } p;
+	struct {
+		float *a, *b, *c;
+		int n;
+	} p;
 	uint64_t threads = (w[2] & 0xffffffff) * (w[3] >> 32);
 
 	fake_count(&fake.launches);
@@ -283,7 +297,8 @@ static bool mapped(uint64_t address, uint64_t bytes)
 
 	pthread_mutex_lock(&maps_lock);
 	for (uint32_t i = 1; i < MAPS && !found; i++)
-		found = maps[i].used && address >= maps[i].address && address + bytes <= maps[i].address + maps[i].bytes;
+		found = maps[i].used && address >= maps[i].address &&
+			address + bytes <= maps[i].address + maps[i].bytes;
 	pthread_mutex_unlock(&maps_lock);
 	return found;
 }
@@ -310,7 +325,10 @@ static int get_managed(uint64_t *out, unsigned *outs)
 /* Events while the device is busy: the thread that waits for one is answered when it is idle. */
 static pthread_mutex_t busy_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool busy;
-static struct { unsigned slot; uint32_t seq; } waiting[8];
+static struct {
+	unsigned slot;
+	uint32_t seq;
+} waiting[8];
 static unsigned waiters;
 
 void fake_busy(void)
@@ -408,7 +426,7 @@ int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *
 	case OP_cuArrayCreate_v2:
 		out[(*outs)++] = fake.lie_handle ? 2 : ++last_handle;
 		return 0;
-	case OP_cuLibraryGetModule:	/* the same whenever it is asked for */
+	case OP_cuLibraryGetModule: /* the same whenever it is asked for */
 		out[(*outs)++] = w[0] | 1ull << 40;
 		return 0;
 	case OP_cuMemExportToShareableHandle:

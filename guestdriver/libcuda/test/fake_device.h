@@ -9,13 +9,14 @@
 #include "paracuda_ioctl.h"
 #include "paracuda_wire.h"
 
-#define FAKE_LATER (-1)	/* the answer comes later */
+#define FAKE_LATER (-1) /* the answer comes later */
 
 void fake_device_init(void);
 int fake_map(struct paracuda_ioctl_map *map);
 
 /* Executes the command at `at`: its result, and the words of its answer. */
-int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *out, unsigned *outs);
+int fake_execute(const struct paracuda_command *c, const uint8_t *at, uint64_t *out,
+		 unsigned *outs);
 
 void fake_count(unsigned *counter);
 uint8_t *fake_arena(void);

@@ -44,7 +44,8 @@ uint8_t *fake_arena(void)
 
 void fake_answer(unsigned slot, uint32_t seq, int result, const uint64_t *word, unsigned words)
 {
-	struct paracuda_slot *s = (struct paracuda_slot *)(arena + PARACUDA_SLOTS + slot * PARACUDA_SLOT_BYTES);
+	struct paracuda_slot *s =
+		(struct paracuda_slot *)(arena + PARACUDA_SLOTS + slot * PARACUDA_SLOT_BYTES);
 
 	s->result = result;
 	s->words = words;
@@ -70,7 +71,8 @@ static bool take(uint32_t position)
 	int result;
 
 	memcpy(&c, at, sizeof(c));
-	if (c.size < sizeof(c) || c.size % 8 || c.size > PARACUDA_RING_BYTES - position % PARACUDA_RING_BYTES) {
+	if (c.size < sizeof(c) || c.size % 8 ||
+	    c.size > PARACUDA_RING_BYTES - position % PARACUDA_RING_BYTES) {
 		fprintf(stderr, "fake worker: a command of %u bytes at %u\n", c.size, position);
 		abort();
 	}
@@ -102,7 +104,8 @@ static void sleep_until_kicked(void)
 {
 	__atomic_store_n(&header->worker_sleeping, 1, __ATOMIC_SEQ_CST);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (load(&header->appended) != header->consumed || fake_host_functions(load(&header->host_done))) {
+	if (load(&header->appended) != header->consumed ||
+	    fake_host_functions(load(&header->host_done))) {
 		__atomic_store_n(&header->worker_sleeping, 0, __ATOMIC_SEQ_CST);
 		return;
 	}
@@ -273,5 +276,6 @@ void fake_print(int fd, const char *text)
 		ring[(head + i) % PARACUDA_OUTPUT_BYTES] = ((uint8_t *)&record)[i];
 	for (uint32_t i = 0; i < record.bytes; i++)
 		ring[(head + sizeof(record) + i) % PARACUDA_OUTPUT_BYTES] = (uint8_t)text[i];
-	__atomic_store_n(&header->output_head, head + (uint32_t)sizeof(record) + padded, __ATOMIC_RELEASE);
+	__atomic_store_n(&header->output_head, head + (uint32_t)sizeof(record) + padded,
+			 __ATOMIC_RELEASE);
 }

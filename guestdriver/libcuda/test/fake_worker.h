@@ -13,34 +13,34 @@
 struct fake {
 	/* Read by the worker, set by tests. */
 	int open_error;
-	int export_error;	/* errno of the driver's EXPORT */
-	uint32_t import_device;	/* of what is imported */
-	int post_error;		/* atomic: reported through async_error for the next command without REPLY */
+	int export_error; /* errno of the driver's EXPORT */
+	uint32_t import_device; /* of what is imported */
+	int post_error; /* atomic: reported through async_error for the next command without REPLY */
 	uint32_t devices;
 	uint32_t driver_version;
-	uint32_t stall_us;	/* pause before each batch */
-	bool shut;		/* takes nothing meanwhile */
-	bool lie_length;	/* answers with lengths beyond the buffers */
-	bool lie_handle;	/* answers with handles that are default streams */
-	bool lie_record;	/* answers function records that reach outside */
-	bool lie_managed;	/* answers with managed variables that are elsewhere */
-	bool lie_consumed;	/* claims to have consumed what was never there */
-	bool hang;		/* answers nothing */
-	unsigned max_map;	/* maps beyond this many bytes are refused, 0: none */
-	unsigned fail_part;	/* this PART from now fails, 0: none */
-	int function_threads;	/* that functions can be launched with */
-	unsigned fail_op;	/* atomic: the next command of this op fails, 0: none */
-	unsigned fail_copy;	/* this copy to the device from now fails, 0: none */
-	size_t max_pinned;	/* no more bytes than this can be pinned, 0: no limit */
+	uint32_t stall_us; /* pause before each batch */
+	bool shut; /* takes nothing meanwhile */
+	bool lie_length; /* answers with lengths beyond the buffers */
+	bool lie_handle; /* answers with handles that are default streams */
+	bool lie_record; /* answers function records that reach outside */
+	bool lie_managed; /* answers with managed variables that are elsewhere */
+	bool lie_consumed; /* claims to have consumed what was never there */
+	bool hang; /* answers nothing */
+	unsigned max_map; /* maps beyond this many bytes are refused, 0: none */
+	unsigned fail_part; /* this PART from now fails, 0: none */
+	int function_threads; /* that functions can be launched with */
+	unsigned fail_op; /* atomic: the next command of this op fails, 0: none */
+	unsigned fail_copy; /* this copy to the device from now fails, 0: none */
+	size_t max_pinned; /* no more bytes than this can be pinned, 0: no limit */
 
 	/* Written by the worker. */
 	unsigned commands, replies, launches, kicks, waits, polls, maps, unmaps, nops, thread_exits;
-	unsigned maps_out;	/* in flight */
-	size_t pinned, most_pinned;	/* bytes */
+	unsigned maps_out; /* in flight */
+	size_t pinned, most_pinned; /* bytes */
 	unsigned parts, joins, syncs;
-	unsigned keeps;		/* HostKeep */
-	unsigned opens;		/* of memory of other processes */
-	unsigned ops[1024];	/* commands by op */
+	unsigned keeps; /* HostKeep */
+	unsigned opens; /* of memory of other processes */
+	unsigned ops[1024]; /* commands by op */
 	char environment[4096];
 	unsigned environment_bytes;
 };

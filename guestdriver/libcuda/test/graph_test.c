@@ -47,7 +47,8 @@ static CUgraphExec make(bool with_object)
 
 	CHECK_IS(0, cuGraphCreate(&graph, 0));
 	if (with_object) {
-		CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuUserObjectCreate(&object, NULL, destroy, 0, 1));
+		CHECK_IS(CUDA_ERROR_INVALID_VALUE,
+			 cuUserObjectCreate(&object, NULL, destroy, 0, 1));
 		CHECK_IS(0, cuUserObjectCreate(&object, NULL, destroy, 1, 1));
 		CHECK_IS(0, cuGraphRetainUserObject(graph, object, 1, 1));
 	}
@@ -181,7 +182,8 @@ static void host_functions(void)
 
 	for (unsigned round = 0; round < 2; round++)
 		for (unsigned i = 0; i < PAIRS; i++)
-			CHECK_IS(0, host_function_keep(i % 2 ? nothing : other, &data[i / 2], &number[round][i]));
+			CHECK_IS(0, host_function_keep(i % 2 ? nothing : other, &data[i / 2],
+						       &number[round][i]));
 	CHECK_IS(0, memcmp(number[0], number[1], sizeof(number[0])));
 	for (unsigned i = 0; i < PAIRS; i++) {
 		CUhostFn fn = NULL;
@@ -191,7 +193,8 @@ static void host_functions(void)
 		CHECK_IS(1, fn == (i % 2 ? nothing : other) && with == &data[i / 2]);
 		CHECK_IS(0, i && number[0][i] == number[0][i - 1]);
 	}
-	CHECK_IS(0, host_function_find(number[0][PAIRS - 1] + 1, &(CUhostFn){ NULL }, &(void *){ NULL }));
+	CHECK_IS(0, host_function_find(number[0][PAIRS - 1] + 1, &(CUhostFn){ NULL },
+				       &(void *){ NULL }));
 }
 
 int main(void)

@@ -16,7 +16,8 @@ static CUcontext context;
 
 static uint8_t *pages(unsigned n)
 {
-	uint8_t *p = mmap(NULL, n * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *p =
+		mmap(NULL, n * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	CHECK(p != MAP_FAILED);
 	return p;
@@ -49,7 +50,7 @@ static void ends_with_its_context(void)
 	CHECK_IS(0, cuCtxSetCurrent(context));
 	CHECK_IS(1, fake.maps_out);
 	CHECK(!known(p) && !known(p + 2 * PAGE) && !known(host) && known(kept));
-	p[0] = 1;	/* it is the program's */
+	p[0] = 1; /* it is the program's */
 	CHECK_IS(0, cuMemHostRegister_v2(p, 4 * PAGE, 0));
 	CHECK_IS(0, cuMemHostUnregister(p));
 	CHECK_IS(0, cuMemHostUnregister(kept));
@@ -265,7 +266,9 @@ static void ends_after_a_fault(void)
 /* A size for each piece: bytes, pages, and now and then one that is too large to share. */
 static size_t piece_size(unsigned i)
 {
-	return i % 100 == 99 ? 300 * 1024 : i % 10 == 9 ? 40 * PAGE + i : 1 + i * 7919ul % (2 * PAGE);
+	return i % 100 == 99 ? 300 * 1024 :
+	       i % 10 == 9   ? 40 * PAGE + i :
+			       1 + i * 7919ul % (2 * PAGE);
 }
 
 static uint8_t *make_piece(unsigned i, uint8_t fill)
@@ -351,7 +354,7 @@ static void pieces_and_a_capture(void)
 	memset(p[ALONE], 1, PAGE);
 	CHECK_IS(0, cuStreamBeginCapture_v2(s, 2));
 	CHECK_IS(0, cuMemFreeHost(p[ALONE]));
-	CHECK(*(uint8_t *)p[ALONE] == 1);	/* work may be under way that reads it */
+	CHECK(*(uint8_t *)p[ALONE] == 1); /* work may be under way that reads it */
 	CHECK_IS(0, cuMemHostAlloc(&other, PAGE, 0));
 	CHECK(other != p[ALONE]);
 	CHECK_IS(0, cuStreamEndCapture(s, &g));
@@ -370,7 +373,7 @@ static void pieces_and_a_capture(void)
 int main(void)
 {
 #ifdef __SANITIZE_THREAD__
-	host_memory_next = UINT64_MAX / 2;	/* its shadow memory lies there */
+	host_memory_next = UINT64_MAX / 2; /* its shadow memory lies there */
 #endif
 	fake_install();
 	CHECK_IS(0, cuInit(0));

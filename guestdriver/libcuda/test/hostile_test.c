@@ -73,7 +73,8 @@ static void describes_functions_wrongly(void)
 	fake.lie_record = true;
 	CHECK_IS(CUDA_ERROR_UNKNOWN, cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, args, NULL));
 	fake.lie_record = false;
-	CHECK_IS(0, cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){ &a, &a, &a, &(int){ 1 } }, NULL));
+	CHECK_IS(0, cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL,
+				   (void *[]){ &a, &a, &a, &(int){ 1 } }, NULL));
 	CHECK_IS(0, cuCtxSynchronize());
 }
 
@@ -184,10 +185,17 @@ int main(void)
 		void (*run)(void);
 	} cases[] = {
 #define CASE(f) { #f, f }
-		CASE(lies_about_the_snapshot), CASE(describes_too_many_devices), CASE(has_no_devices),
-		CASE(gives_default_streams_as_handles), CASE(describes_functions_wrongly), CASE(parses_records),
-		CASE(dies_while_a_call_waits), CASE(dies_while_the_ring_is_full), CASE(fails_for_good),
-		CASE(prints_nonsense), CASE(claims_to_have_consumed_too_much),
+		CASE(lies_about_the_snapshot),
+		CASE(describes_too_many_devices),
+		CASE(has_no_devices),
+		CASE(gives_default_streams_as_handles),
+		CASE(describes_functions_wrongly),
+		CASE(parses_records),
+		CASE(dies_while_a_call_waits),
+		CASE(dies_while_the_ring_is_full),
+		CASE(fails_for_good),
+		CASE(prints_nonsense),
+		CASE(claims_to_have_consumed_too_much),
 	};
 
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

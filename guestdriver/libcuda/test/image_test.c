@@ -24,7 +24,11 @@ static size_t length(const void *data, size_t limit)
 static void fatbins(void)
 {
 	uint8_t f[64] = { 0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0, 24 };
-	struct { uint32_t magic, version; const void *data; void *more; } w = { 0x466243b1, 1, f, NULL };
+	struct {
+		uint32_t magic, version;
+		const void *data;
+		void *more;
+	} w = { 0x466243b1, 1, f, NULL };
 	const void *parts[3] = { f, f, NULL };
 
 	CHECK_IS(40, length(f, 64));
@@ -124,13 +128,18 @@ static void files(void)
 /* What is of no use alone, or without a value, is refused as driver 580 does. */
 static void options(void)
 {
-	static const struct { int option[3]; unsigned count; CUresult null, some; } cases[] = {
-		{ { 0 }, 1, 0, 0 },			/* registers */
-		{ { 3 }, 1, 1, 0 }, { { 5 }, 1, 1, 0 },	/* buffers, sizes, and both */
-		{ { 4 }, 1, 1, 1 }, { { 6 }, 1, 1, 1 }, { { 3, 4 }, 2, 0, 0 }, { { 6, 5 }, 2, 0, 0 },
-		{ { 17 }, 1, 1, 1 }, { { 19 }, 1, 1, 1 }, { { 17, 18, 19 }, 3, 1, 0 },
-		{ { 25 }, 1, 1, 0 }, { { 26 }, 1, 0, 0 }, { { 27 }, 1, 1, 0 }, { { 28 }, 1, 0, 0 },
-		{ { 34 }, 1, 0, 0 }, { { 35 }, 1, 1, 1 }, { { -1 }, 1, 1, 1 },
+	static const struct {
+		int option[3];
+		unsigned count;
+		CUresult null, some;
+	} cases[] = {
+		{ { 0 }, 1, 0, 0 }, /* registers */
+		{ { 3 }, 1, 1, 0 },	     { { 5 }, 1, 1, 0 }, /* buffers, sizes, and both */
+		{ { 4 }, 1, 1, 1 },	     { { 6 }, 1, 1, 1 },  { { 3, 4 }, 2, 0, 0 },
+		{ { 6, 5 }, 2, 0, 0 },	     { { 17 }, 1, 1, 1 }, { { 19 }, 1, 1, 1 },
+		{ { 17, 18, 19 }, 3, 1, 0 }, { { 25 }, 1, 1, 0 }, { { 26 }, 1, 0, 0 },
+		{ { 27 }, 1, 1, 0 },	     { { 28 }, 1, 0, 0 }, { { 34 }, 1, 0, 0 },
+		{ { 35 }, 1, 1, 1 },	     { { -1 }, 1, 1, 1 },
 	};
 	char some[64] = "";
 	void *null[3] = { NULL }, *values[3] = { some, some, some };

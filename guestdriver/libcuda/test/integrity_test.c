@@ -38,7 +38,8 @@ static void check_value(unsigned devices, uint32_t version, const char *want)
 		.seconds = 0x682b9cee,
 	};
 	struct integrity_device device = {
-		.uuid = { 0x9a, 0xfe, 0x2b, 0x8a, 0xac, 0x25, 0x2d, 0x38, 0xea, 0x37, 0xae, 0xc5, 0x6d, 0x71, 0x32, 0x5f },
+		.uuid = { 0x9a, 0xfe, 0x2b, 0x8a, 0xac, 0x25, 0x2d, 0x38, 0xea, 0x37, 0xae, 0xc5,
+			  0x6d, 0x71, 0x32, 0x5f },
 		.bus = 2,
 	};
 	uint64_t out[2];
@@ -55,8 +56,9 @@ int main(void)
 	check_md2("a", "32ec01ec4a6dac72c0ab96fb34c0b5d1");
 	check_md2("abc", "da853b0d3f88d99b30283a69e6ded6bb");
 	check_md2("message digest", "ab4f496bfb2a530b219ff33031fe06b0");
-	check_md2("12345678901234567890123456789012345678901234567890123456789012345678901234567890",
-		  "d5976f79d83d3a0dc9806c3c66f3efd8");
+	check_md2(
+		"12345678901234567890123456789012345678901234567890123456789012345678901234567890",
+		"d5976f79d83d3a0dc9806c3c66f3efd8");
 	check_value(0, 12082, "0779ef5e4ffa2dd207527503d1907bfa");
 	check_value(1, 12082, "4448a171b026cef76c8c3e39051b02dd");
 	check_value(1, 12080, "5c67cb031c184133e8d14c1faa83d38e");

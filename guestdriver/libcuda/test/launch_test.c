@@ -26,11 +26,18 @@ static CUfunction function(int threads)
 	return f;
 }
 
-static CUresult launch(CUfunction f, unsigned blocks, unsigned threads, unsigned cluster, unsigned id)
+static CUresult launch(CUfunction f, unsigned blocks, unsigned threads, unsigned cluster,
+		       unsigned id)
 {
 	CUlaunchAttribute a = { .id = id };
-	CUlaunchConfig c = { .gridDimX = blocks, .gridDimY = 1, .gridDimZ = 1, .blockDimX = threads, .blockDimY = 1,
-			     .blockDimZ = 1, .attrs = &a, .numAttrs = cluster ? 1 : 0 };
+	CUlaunchConfig c = { .gridDimX = blocks,
+			     .gridDimY = 1,
+			     .gridDimZ = 1,
+			     .blockDimX = threads,
+			     .blockDimY = 1,
+			     .blockDimZ = 1,
+			     .attrs = &a,
+			     .numAttrs = cluster ? 1 : 0 };
 	uint32_t *dim = &a.value.clusterDim.x;
 
 	dim[0] = cluster;
@@ -38,7 +45,8 @@ static CUresult launch(CUfunction f, unsigned blocks, unsigned threads, unsigned
 	return cuLaunchKernelEx(&c, f, none, NULL);
 }
 
-static void expect(CUfunction f, unsigned blocks, unsigned threads, unsigned cluster, unsigned id, bool answered)
+static void expect(CUfunction f, unsigned blocks, unsigned threads, unsigned cluster, unsigned id,
+		   bool answered)
 {
 	__atomic_store_n(&fake.fail_op, OP_cuLaunchKernel, __ATOMIC_RELAXED);
 	CHECK_IS(answered ? FAILS : 0, launch(f, blocks, threads, cluster, id));
@@ -72,14 +80,23 @@ static void few_threads(void)
 static void wrong_attributes(void)
 {
 	CUfunction f = function(1024);
-	CUlaunchAttribute a[2] = { { .id = LAUNCH_CLUSTER }, { .id = LAUNCH_CARVEOUT, .value.clusterDim.x = 101 } }, other;
-	CUlaunchConfig c = { .gridDimX = 4, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 32, .blockDimY = 1,
-			     .blockDimZ = 1, .attrs = a, .numAttrs = 2 };
+	CUlaunchAttribute a[2] = { { .id = LAUNCH_CLUSTER },
+				   { .id = LAUNCH_CARVEOUT, .value.clusterDim.x = 101 } },
+			  other;
+	CUlaunchConfig c = { .gridDimX = 4,
+			     .gridDimY = 1,
+			     .gridDimZ = 1,
+			     .blockDimX = 32,
+			     .blockDimY = 1,
+			     .blockDimZ = 1,
+			     .attrs = a,
+			     .numAttrs = 2 };
 
 	CHECK_IS(CUDA_ERROR_INVALID_CLUSTER_SIZE, cuLaunchKernelEx(&c, f, none, NULL));
 	other = a[0], a[0] = a[1], a[1] = other;
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernelEx(&c, f, none, NULL));
-	a[0] = (CUlaunchAttribute){ .id = LAUNCH_MEMORY_DOMAIN_MAP, .value.clusterDim.x = 255 << 8 };
+	a[0] = (CUlaunchAttribute){ .id = LAUNCH_MEMORY_DOMAIN_MAP,
+				    .value.clusterDim.x = 255 << 8 };
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernelEx(&c, f, none, NULL));
 	CHECK_IS(0, cuCtxSynchronize());
 }

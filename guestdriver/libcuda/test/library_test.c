@@ -45,7 +45,7 @@ static void refusals(void)
 	static const struct {
 		int error;
 		CUresult result;
-		const char *mend;	/* NULL: nothing is said, as where there is no GPU */
+		const char *mend; /* NULL: nothing is said, as where there is no GPU */
 	} cases[] = {
 		{ ENOENT, CUDA_ERROR_NO_DEVICE, NULL },
 		{ ENXIO, CUDA_ERROR_NO_DEVICE, "the host has no GPU" },
@@ -169,18 +169,26 @@ static void launches(void)
 	CHECK_IS(0, cuLaunchKernel(f, 4, 1, 1, 256, 1, 1, 0, NULL, NULL, extra));
 	CHECK_IS(0, cuMemcpyDtoH_v2(y, c, sizeof(y)));
 	CHECK(y[999] == 3 * x[999]);
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernel(f, 0, 1, 1, 256, 1, 1, 0, NULL, args, NULL));
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernel(f, 1, 1, 1, 2048, 1, 1, 0, NULL, args, NULL));
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernel(f, 1, 70000, 1, 1, 1, 1, 0, NULL, args, NULL));
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 49153, NULL, args, NULL));
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, args, extra));
-	CHECK_IS(CUDA_ERROR_INVALID_HANDLE, cuLaunchKernel((CUfunction)args, 1, 1, 1, 1, 1, 1, 0, NULL, args, NULL));
-	CHECK_IS(CUDA_ERROR_INVALID_HANDLE, cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, (CUstream)99, args, NULL));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
+		 cuLaunchKernel(f, 0, 1, 1, 256, 1, 1, 0, NULL, args, NULL));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
+		 cuLaunchKernel(f, 1, 1, 1, 2048, 1, 1, 0, NULL, args, NULL));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
+		 cuLaunchKernel(f, 1, 70000, 1, 1, 1, 1, 0, NULL, args, NULL));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
+		 cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 49153, NULL, args, NULL));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
+		 cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, args, extra));
+	CHECK_IS(CUDA_ERROR_INVALID_HANDLE,
+		 cuLaunchKernel((CUfunction)args, 1, 1, 1, 1, 1, 1, 0, NULL, args, NULL));
+	CHECK_IS(CUDA_ERROR_INVALID_HANDLE,
+		 cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, (CUstream)99, args, NULL));
 	CHECK_IS(0, cuLibraryLoadData(&library, ptx, NULL, NULL, 0, NULL, NULL, 0));
 	CHECK_IS(0, cuLibraryGetKernel(&kernel, library, "add"));
 	CHECK_IS(0, cuLaunchKernel((CUfunction)kernel, 4, 1, 1, 256, 1, 1, 0, NULL, args, NULL));
 	CHECK_IS(0, cuLibraryUnload(library));
-	CHECK_IS(CUDA_ERROR_INVALID_HANDLE, cuLaunchKernel((CUfunction)kernel, 4, 1, 1, 256, 1, 1, 0, NULL, args, NULL));
+	CHECK_IS(CUDA_ERROR_INVALID_HANDLE,
+		 cuLaunchKernel((CUfunction)kernel, 4, 1, 1, 256, 1, 1, 0, NULL, args, NULL));
 	CHECK_IS(0, cuModuleUnload(module));
 	CHECK_IS(CUDA_ERROR_INVALID_HANDLE, cuModuleUnload(module));
 	CHECK_IS(0, cuMemFree_v2(a));
@@ -292,7 +300,10 @@ static void forked(void)
 	if (!child) {
 		CUdeviceptr a;
 
-		_exit(cuMemAlloc_v2(&a, 64) == CUDA_ERROR_NOT_INITIALIZED && cuInit(0) == CUDA_ERROR_NOT_INITIALIZED ? 0 : 1);
+		_exit(cuMemAlloc_v2(&a, 64) == CUDA_ERROR_NOT_INITIALIZED &&
+				      cuInit(0) == CUDA_ERROR_NOT_INITIALIZED ?
+			      0 :
+			      1);
 	}
 	CHECK(waitpid(child, &status, 0) == child);
 	CHECK_IS(0, status);
@@ -309,8 +320,8 @@ static void destroy(CUcontext c, void *key, void *value)
 
 static void storage(void)
 {
-	static const CUuuid id = { { 0xc6, 0x93, 0x33, 0x6e, 0x11, 0x21, 0xdf, 0x11, 0xa8, 0xc3, 0x68, 0xf3, 0x55, 0xd8,
-				     0x95, 0x93 } };
+	static const CUuuid id = { { 0xc6, 0x93, 0x33, 0x6e, 0x11, 0x21, 0xdf, 0x11, 0xa8, 0xc3,
+				     0x68, 0xf3, 0x55, 0xd8, 0x95, 0x93 } };
 	struct {
 		CUresult (*put)(CUcontext, void *, void *, void (*)(CUcontext, void *, void *));
 		CUresult (*delete)(CUcontext, void *);
@@ -326,7 +337,7 @@ static void storage(void)
 	CHECK_IS(0, table->put(NULL, &destroyed, &context, destroy));
 	CHECK_IS(0, table->get(&value, context, &destroyed));
 	CHECK(value == &context);
-	CHECK_IS(0, table->delete(NULL, &destroyed));
+	CHECK_IS(0, table->delete (NULL, &destroyed));
 	CHECK_IS(0, destroyed);
 	CHECK_IS(0, table->put(NULL, &destroyed, &context, destroy));
 	CHECK_IS(0, cuDevicePrimaryCtxReset_v2(0));
@@ -385,7 +396,8 @@ static void polling(void)
 		channel.header->spin_guest_us = cases[i].spin;
 		CHECK_IS(0, cuCtxSetFlags(cases[i].flags));
 		request_init(&r, PARACUDA_OP_NOP);
-		CHECK_IS((int)cases[i].us, (int)(polling_ticks(cases[i].payload, ticks()) / ticks_per_us()));
+		CHECK_IS((int)cases[i].us,
+			 (int)(polling_ticks(cases[i].payload, ticks()) / ticks_per_us()));
 		CHECK_IS((int)cases[i].driver, (int)(polling_in_driver(r.sleeps) / 1000));
 	}
 	CHECK_IS(0, cuCtxSetFlags(flags));
@@ -406,7 +418,8 @@ static void polled_by_driver(void)
 
 		channel.header->spin_guest_us = slept ? 1000 : 60000000;
 		CHECK_IS(0, cuCtxSynchronize());
-		CHECK(fake.polls >= polls + 8 - 6 * slept);	/* 800 us at most if it sleeps after that */
+		CHECK(fake.polls >=
+		      polls + 8 - 6 * slept); /* 800 us at most if it sleeps after that */
 		CHECK_IS(waits + slept, fake.waits);
 	}
 	__atomic_store_n(&fake.stall_us, 0, __ATOMIC_RELAXED);

@@ -63,7 +63,8 @@ static void check_file(const char *path, unsigned n)
 	CHECK(f);
 	for (unsigned i = 0; i < n; i++) {
 		CHECK(fgets(line, sizeof(line), f));
-		CHECK(line[0] == '[' && strstr(line, "][CUDA][W] ") && line[strlen(line) - 1] == '\n');
+		CHECK(line[0] == '[' && strstr(line, "][CUDA][W] ") &&
+		      line[strlen(line) - 1] == '\n');
 	}
 	CHECK(!fgets(line, sizeof(line), f));
 	fclose(f);
@@ -103,7 +104,8 @@ int main(void)
 	for (int i = 0; i < 250; i++) {
 		char line[400];
 
-		snprintf(line, sizeof(line), "number %d %0*d", i, i, 0); /* in the end longer than a line may be */
+		snprintf(line, sizeof(line), "number %d %0*d", i, i,
+			 0); /* in the end longer than a line may be */
 		logs_add(line);
 	}
 	dump(NULL, 32 << 10, CUDA_SUCCESS);

@@ -12,7 +12,7 @@
 #include "transport/transport.h"
 
 static const struct transport *real;
-static int refusal;	/* errno of MAP */
+static int refusal; /* errno of MAP */
 static unsigned refusals, asked;
 
 static int refuse(struct paracuda_ioctl_map *map)
@@ -52,7 +52,7 @@ int main(void)
 	CUcontext context;
 
 #ifdef __SANITIZE_THREAD__
-	host_memory_next = UINT64_MAX / 2;	/* its shadow memory lies there */
+	host_memory_next = UINT64_MAX / 2; /* its shadow memory lies there */
 #endif
 	fake_install();
 	real = transport;

@@ -17,8 +17,12 @@
 static void parses(void)
 {
 	static const char *const without[] = {
-		"", "/", "../../devices/platform/virtio_uml/virtio0/misc/paracuda",
-		"../../devices/virtual/misc/paracuda", "../../devices/pci0000:00/0000:00:1c", "0000:00:1c.1",
+		"",
+		"/",
+		"../../devices/platform/virtio_uml/virtio0/misc/paracuda",
+		"../../devices/virtual/misc/paracuda",
+		"../../devices/pci0000:00/0000:00:1c",
+		"0000:00:1c.1",
 	};
 	struct place p = { 1, 2, 3 };
 

@@ -25,8 +25,10 @@ static void end(bool fits)
 	uint8_t untouched[64];
 
 	memset(untouched, 0xa5, sizeof(untouched));
-	CHECK(!memcmp(q.before, untouched, sizeof(untouched)) && !memcmp(q.after, untouched, sizeof(untouched)));
-	CHECK(q.r.words <= REQUEST_WORDS && q.r.pieces <= REQUEST_PIECES && q.r.maps <= REQUEST_MAPS);
+	CHECK(!memcmp(q.before, untouched, sizeof(untouched)) &&
+	      !memcmp(q.after, untouched, sizeof(untouched)));
+	CHECK(q.r.words <= REQUEST_WORDS && q.r.pieces <= REQUEST_PIECES &&
+	      q.r.maps <= REQUEST_MAPS);
 	CHECK_IS(fits, !q.r.refused);
 	if (!fits) {
 		CHECK_IS(CUDA_ERROR_INVALID_VALUE, channel_call(&q.r, NULL, 0));
@@ -60,7 +62,7 @@ static void maps(unsigned n)
 	for (unsigned i = 0; i < n; i++)
 		request_pinned(&q.r, i);
 	CHECK_IS(n <= REQUEST_MAPS, !q.r.refused);
-	q.r.maps = 0;	/* there are none to be given back */
+	q.r.maps = 0; /* there are none to be given back */
 	end(n <= REQUEST_MAPS);
 }
 

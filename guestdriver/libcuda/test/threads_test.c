@@ -87,7 +87,8 @@ static void alone(void)
 		before = __atomic_load_n(&fake.commands, __ATOMIC_RELAXED);
 		CHECK_IS(0, cuMemsetD8_v2(a, 0, 64));
 		CHECK_IS(0, cuMemsetD8_v2(a, 0, 64));
-		for (int i = 0; __atomic_load_n(&fake.commands, __ATOMIC_RELAXED) < before + 2; i++) {
+		for (int i = 0; __atomic_load_n(&fake.commands, __ATOMIC_RELAXED) < before + 2;
+		     i++) {
 			CHECK(i < 10000);
 			usleep(1000);
 		}
@@ -136,9 +137,12 @@ static void *table_user(void *arg)
 
 	for (uint64_t i = 0; i < 2000; i++) {
 		CHECK(table_put(&shared, base + i, (void *)(uintptr_t)(base + i)));
-		CHECK(table_find(&shared, base + i / 2 * 2) == (void *)(uintptr_t)(base + i / 2 * 2) || i / 2 * 2 < i - 1);
+		CHECK(table_find(&shared, base + i / 2 * 2) ==
+			      (void *)(uintptr_t)(base + i / 2 * 2) ||
+		      i / 2 * 2 < i - 1);
 		if (i % 3 == 2)
-			CHECK(table_take(&shared, base + i - 2) == (void *)(uintptr_t)(base + i - 2));
+			CHECK(table_take(&shared, base + i - 2) ==
+			      (void *)(uintptr_t)(base + i - 2));
 	}
 	return NULL;
 }

@@ -20,8 +20,10 @@
 #define SANITIZED_THREADS 0
 #endif
 
-static CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
-static CUmemAccessDesc all_access = { { CU_MEM_LOCATION_TYPE_DEVICE, 0 }, CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+static CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				    .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
+static CUmemAccessDesc all_access = { { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+				      CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
 
 static void put(CUdeviceptr at, size_t bytes)
 {
@@ -41,8 +43,9 @@ static void range(CUdeviceptr base, CUdeviceptr at, unsigned from, unsigned to)
 	struct memory m;
 
 	CHECK_IS(to != 0, memory_find(at, &m));
-	CHECK_IS(to ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND, cuMemGetAddressRange_v2(&start, NULL, at));
-	CHECK_IS(CUDA_SUCCESS, cuMemGetAddressRange_v2(NULL, NULL, at));	/* nothing is asked */
+	CHECK_IS(to ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND,
+		 cuMemGetAddressRange_v2(&start, NULL, at));
+	CHECK_IS(CUDA_SUCCESS, cuMemGetAddressRange_v2(NULL, NULL, at)); /* nothing is asked */
 	if (!to)
 		return;
 	CHECK_IS(base + from * PAGE, m.base);
@@ -123,9 +126,13 @@ static void *os(int fd)
 /* Export and import, and how the refusals of driver and worker reach the program. */
 static void shares(void)
 {
-	static const struct { int error; CUresult result; } refusals[] = {
-		{ ENOSPC, CUDA_ERROR_OUT_OF_MEMORY }, { ENOTTY, CUDA_ERROR_NOT_SUPPORTED }, { ENOENT, CUDA_ERROR_INVALID_VALUE },
-		{ EMFILE, CUDA_ERROR_OPERATING_SYSTEM }, { ENODEV, CUDA_ERROR_DEVICE_UNAVAILABLE },
+	static const struct {
+		int error;
+		CUresult result;
+	} refusals[] = {
+		{ ENOSPC, CUDA_ERROR_OUT_OF_MEMORY },	   { ENOTTY, CUDA_ERROR_NOT_SUPPORTED },
+		{ ENOENT, CUDA_ERROR_INVALID_VALUE },	   { EMFILE, CUDA_ERROR_OPERATING_SYSTEM },
+		{ ENODEV, CUDA_ERROR_DEVICE_UNAVAILABLE },
 	};
 	CUmemGenericAllocationHandle handle, same, plain;
 	CUmemAllocationProp told = { 0 };
@@ -133,7 +140,7 @@ static void shares(void)
 
 	CHECK_IS(0, cuMemCreate(&plain, PAGE, &prop, 0));
 	prop.requestedHandleTypes = 1;
-	prop.allocFlags.usage = 1;	/* tiles are a process's own */
+	prop.allocFlags.usage = 1; /* tiles are a process's own */
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemCreate(&handle, PAGE, &prop, 0));
 	prop.allocFlags.usage = 0;
 	CHECK_IS(0, cuMemCreate(&handle, PAGE, &prop, 0));
@@ -143,7 +150,8 @@ static void shares(void)
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemExportToShareableHandle(&fd, handle, 0, 0));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemExportToShareableHandle(NULL, handle, 1, 0));
 	for (int type = 2; type <= 8; type *= 2)
-		CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemExportToShareableHandle(&fd, handle, type, 0));
+		CHECK_IS(CUDA_ERROR_INVALID_VALUE,
+			 cuMemExportToShareableHandle(&fd, handle, type, 0));
 	for (unsigned i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
 		fake.export_error = refusals[i].error;
 		CHECK_IS(refusals[i].result, cuMemExportToShareableHandle(&fd, handle, 1, 0));
@@ -169,7 +177,7 @@ static void shares(void)
 	close(fd);
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemImportFromShareableHandle(&plain, os(fd), 1));
 	CHECK_IS(0, cuMemGetAllocationPropertiesFromHandle(&told, same));
-	prop.requestedHandleTypes = 0;	/* what was imported can't be exported */
+	prop.requestedHandleTypes = 0; /* what was imported can't be exported */
 	CHECK(!memcmp(&told, &prop, sizeof(prop)));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemExportToShareableHandle(&fd, same, 1, 0));
 	CHECK_IS(0, cuMemRelease(same));
@@ -180,7 +188,8 @@ static void shares(void)
 
 static void pools(void)
 {
-	CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
+	CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+				 .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
 	CUmemoryPool first, second, now;
 	CUdeviceptr p;
 
@@ -207,7 +216,9 @@ static void pools(void)
 /* A pool and memory of it for another process, which here is this one. */
 static void shared_pools(void)
 {
-	CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .handleTypes = 1, .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
+	CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+				 .handleTypes = 1,
+				 .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
 	CUmemPoolPtrExportData data, none = { { 0 } };
 	CUmemoryPool pool, plain, imported;
 	CUdeviceptr p, q, alone, same;
@@ -232,10 +243,13 @@ static void shared_pools(void)
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolExportPointer(&data, alone));
 	CHECK_IS(0, cuMemPoolExportPointer(&data, p));
 
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolImportFromShareableHandle(&imported, os(null), 1, 0));
-	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPoolImportFromShareableHandle(&imported, os(fd), 1, 1));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
+		 cuMemPoolImportFromShareableHandle(&imported, os(null), 1, 0));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
+		 cuMemPoolImportFromShareableHandle(&imported, os(fd), 1, 1));
 	fake.import_device = 9;
-	CHECK_IS(CUDA_ERROR_INVALID_DEVICE, cuMemPoolImportFromShareableHandle(&imported, os(fd), 1, 0));
+	CHECK_IS(CUDA_ERROR_INVALID_DEVICE,
+		 cuMemPoolImportFromShareableHandle(&imported, os(fd), 1, 0));
 	fake.import_device = 0;
 	CHECK_IS(0, cuMemPoolImportFromShareableHandle(&imported, os(fd), 1, 0));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemAllocFromPoolAsync(&same, 100, imported, NULL));

@@ -29,7 +29,7 @@
 
 /* Shared with the one that watches; what a thread does is for the dump. */
 struct control {
-	uint32_t wakes;		/* counts the interrupts; a futex */
+	uint32_t wakes; /* counts the interrupts; a futex */
 	uint32_t rounds[THREADS];
 	uint32_t doing[THREADS];
 };
@@ -119,7 +119,7 @@ struct racer {
 	pthread_t thread;
 	unsigned index;
 	unsigned rounds;
-	bool alone;	/* nobody else's commands could wake the worker */
+	bool alone; /* nobody else's commands could wake the worker */
 	uint64_t random;
 };
 
@@ -142,9 +142,14 @@ static void post(struct racer *r)
 
 	doing(r, DOING_POST);
 	request_cuLaunchKernel(&q, &(struct args_cuLaunchKernel){
-		.function = function,
-		.grid_x = 1, .grid_y = 1, .grid_z = 1, .block_x = 1, .block_y = 1, .block_z = 1,
-	});
+					   .function = function,
+					   .grid_x = 1,
+					   .grid_y = 1,
+					   .grid_z = 1,
+					   .block_x = 1,
+					   .block_y = 1,
+					   .block_z = 1,
+				   });
 	q.context = context;
 	CHECK_IS(0, channel_post(&q));
 }
@@ -165,7 +170,9 @@ static void until_taken(struct racer *r)
 	uint32_t end = channel.header->appended;
 
 	doing(r, DOING_UNTIL_TAKEN);
-	for (unsigned turns = 0; (int32_t)(__atomic_load_n(&channel.header->consumed, __ATOMIC_ACQUIRE) - end) < 0; turns++) {
+	for (unsigned turns = 0;
+	     (int32_t)(__atomic_load_n(&channel.header->consumed, __ATOMIC_ACQUIRE) - end) < 0;
+	     turns++) {
 		if (turns % 64 == 63)
 			sched_yield();
 		else
@@ -189,7 +196,8 @@ static void pause_randomly(struct racer *r)
 /* What the driver would do on a change of the configuration. */
 static void change_policy(struct racer *r)
 {
-	static const uint32_t spin[] = { 0, 0, 0, 1, 5, 1000 }, commands[] = { 1, 32, 32, 32, 32, 32, 32, 32 };
+	static const uint32_t spin[] = { 0, 0, 0, 1, 5, 1000 },
+			      commands[] = { 1, 32, 32, 32, 32, 32, 32, 32 };
 
 	__atomic_store_n(&channel.header->spin_guest_us, spin[below(r, 6)], __ATOMIC_RELAXED);
 	__atomic_store_n(&channel.header->batch_commands, commands[below(r, 8)], __ATOMIC_RELAXED);
@@ -211,7 +219,8 @@ static void *race(void *arg)
 			until_taken(r);
 		else
 			call(r);
-		__atomic_store_n(&control->rounds[r->index], control->rounds[r->index] + 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&control->rounds[r->index], control->rounds[r->index] + 1,
+				 __ATOMIC_RELAXED);
 	}
 	doing(r, DOING_NOTHING);
 	return NULL;
@@ -222,8 +231,11 @@ static void run(unsigned threads, unsigned rounds)
 	struct racer racer[THREADS];
 
 	for (unsigned i = 0; i < threads; i++) {
-		racer[i] = (struct racer){ .index = i, .rounds = rounds / threads, .alone = threads == 1,
-					   .random = 0x9e3779b97f4a7c15 * (i + 1) ^ (uint64_t)time(NULL) << 20 };
+		racer[i] = (struct racer){ .index = i,
+					   .rounds = rounds / threads,
+					   .alone = threads == 1,
+					   .random = 0x9e3779b97f4a7c15 * (i + 1) ^
+						     (uint64_t)time(NULL) << 20 };
 		CHECK(!pthread_create(&racer[i].thread, NULL, race, &racer[i]));
 	}
 	for (unsigned i = 0; i < threads; i++)

@@ -8,10 +8,11 @@
 
 enum { KIND_TILED, KIND_IM2COL, KIND_IM2COL_WIDE, KIND_REPLACE_ADDRESS };
 
-#define RANK_SPACE 2	/* dimensions of a tensor that are no pixels' */
+#define RANK_SPACE 2 /* dimensions of a tensor that are no pixels' */
 
 static CUresult begin(struct paracuda_tensor_parameters *p, int type, uint32_t rank,
-		      const void *address, const uint64_t *dim, const uint64_t *stride, const uint32_t *element)
+		      const void *address, const uint64_t *dim, const uint64_t *stride,
+		      const uint32_t *element)
 {
 	memset(p, 0, sizeof(*p));
 	if (!rank || rank > PARACUDA_TENSOR_RANK_MAX || !dim || (rank > 1 && !stride) || !element)
@@ -27,8 +28,8 @@ static CUresult begin(struct paracuda_tensor_parameters *p, int type, uint32_t r
 	return CUDA_SUCCESS;
 }
 
-static void modes(struct paracuda_tensor_parameters *p, int interleave, int swizzle,
-		  int promotion, int fill)
+static void modes(struct paracuda_tensor_parameters *p, int interleave, int swizzle, int promotion,
+		  int fill)
 {
 	p->interleave = (uint32_t)interleave;
 	p->swizzle = (uint32_t)swizzle;
@@ -49,17 +50,20 @@ static CUresult encode(int kind, CUtensorMap *map, const struct paracuda_tensor_
 	return result;
 }
 
-EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank,
-				       void *globalAddress, const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
+EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType,
+				       cuuint32_t tensorRank, void *globalAddress,
+				       const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
 				       const cuuint32_t *boxDim, const cuuint32_t *elementStrides,
 				       CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
-				       CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill)
+				       CUtensorMapL2promotion l2Promotion,
+				       CUtensorMapFloatOOBfill oobFill)
 {
 	struct paracuda_tensor_parameters p;
 	CUresult result;
 
 	ENTER();
-	result = begin(&p, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, elementStrides);
+	result = begin(&p, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides,
+		       elementStrides);
 	if (result || !boxDim)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (uint32_t i = 0; i < tensorRank; i++)
@@ -68,19 +72,20 @@ EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *tensorMap, CUtensorMapDataTy
 	return encode(KIND_TILED, tensorMap, &p);
 }
 
-EXPORT CUresult cuTensorMapEncodeIm2col(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank,
-					void *globalAddress, const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
-					const int *pixelBoxLowerCorner, const int *pixelBoxUpperCorner,
-					cuuint32_t channelsPerPixel, cuuint32_t pixelsPerColumn,
-					const cuuint32_t *elementStrides, CUtensorMapInterleave interleave,
-					CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion,
-					CUtensorMapFloatOOBfill oobFill)
+EXPORT CUresult cuTensorMapEncodeIm2col(
+	CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank,
+	void *globalAddress, const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
+	const int *pixelBoxLowerCorner, const int *pixelBoxUpperCorner, cuuint32_t channelsPerPixel,
+	cuuint32_t pixelsPerColumn, const cuuint32_t *elementStrides,
+	CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+	CUtensorMapL2promotion l2Promotion, CUtensorMapFloatOOBfill oobFill)
 {
 	struct paracuda_tensor_parameters p;
 	CUresult result;
 
 	ENTER();
-	result = begin(&p, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, elementStrides);
+	result = begin(&p, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides,
+		       elementStrides);
 	if (result || tensorRank <= RANK_SPACE || !pixelBoxLowerCorner || !pixelBoxUpperCorner)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (uint32_t i = 0; i < tensorRank - RANK_SPACE; i++) {
@@ -93,20 +98,21 @@ EXPORT CUresult cuTensorMapEncodeIm2col(CUtensorMap *tensorMap, CUtensorMapDataT
 	return encode(KIND_IM2COL, tensorMap, &p);
 }
 
-EXPORT CUresult cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType,
-					    cuuint32_t tensorRank, void *globalAddress, const cuuint64_t *globalDim,
-					    const cuuint64_t *globalStrides, int pixelBoxLowerCornerWidth,
-					    int pixelBoxUpperCornerWidth, cuuint32_t channelsPerPixel,
-					    cuuint32_t pixelsPerColumn, const cuuint32_t *elementStrides,
-					    CUtensorMapInterleave interleave, CUtensorMapIm2ColWideMode mode,
-					    CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion,
-					    CUtensorMapFloatOOBfill oobFill)
+EXPORT CUresult cuTensorMapEncodeIm2colWide(
+	CUtensorMap *tensorMap, CUtensorMapDataType tensorDataType, cuuint32_t tensorRank,
+	void *globalAddress, const cuuint64_t *globalDim, const cuuint64_t *globalStrides,
+	int pixelBoxLowerCornerWidth, int pixelBoxUpperCornerWidth, cuuint32_t channelsPerPixel,
+	cuuint32_t pixelsPerColumn, const cuuint32_t *elementStrides,
+	CUtensorMapInterleave interleave, CUtensorMapIm2ColWideMode mode,
+	CUtensorMapSwizzle swizzle, CUtensorMapL2promotion l2Promotion,
+	CUtensorMapFloatOOBfill oobFill)
 {
 	struct paracuda_tensor_parameters p;
 	CUresult result;
 
 	ENTER();
-	result = begin(&p, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides, elementStrides);
+	result = begin(&p, tensorDataType, tensorRank, globalAddress, globalDim, globalStrides,
+		       elementStrides);
 	if (result)
 		return result;
 	p.box[0] = (uint32_t)pixelBoxLowerCornerWidth;
@@ -120,7 +126,8 @@ EXPORT CUresult cuTensorMapEncodeIm2colWide(CUtensorMap *tensorMap, CUtensorMapD
 
 EXPORT CUresult cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalAddress)
 {
-	uint64_t words[sizeof(struct paracuda_tensor_parameters) / 8] = { (uintptr_t)globalAddress };
+	uint64_t words[sizeof(struct paracuda_tensor_parameters) / 8] = { (
+		uintptr_t)globalAddress };
 	struct paracuda_tensor_parameters p;
 
 	ENTER();

@@ -42,7 +42,8 @@ static CUresult enter(enum handle_kind kind, uint64_t number, const CUDA_RESOURC
 }
 
 EXPORT CUresult cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc,
-				  const CUDA_TEXTURE_DESC *pTexDesc, const CUDA_RESOURCE_VIEW_DESC *pResViewDesc)
+				  const CUDA_TEXTURE_DESC *pTexDesc,
+				  const CUDA_RESOURCE_VIEW_DESC *pResViewDesc)
 {
 	uint64_t number;
 	CUresult result;
@@ -50,9 +51,10 @@ EXPORT CUresult cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_D
 	ENTER_CONTEXT();
 	if (!pTexObject || !pResDesc)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = call_cuTexObjectCreate(argument_inline(pResDesc, sizeof(*pResDesc)),
-					argument_inline(pTexDesc, pTexDesc ? sizeof(*pTexDesc) : 0),
-					argument_inline(pResViewDesc, pResViewDesc ? sizeof(*pResViewDesc) : 0), &number);
+	result = call_cuTexObjectCreate(
+		argument_inline(pResDesc, sizeof(*pResDesc)),
+		argument_inline(pTexDesc, pTexDesc ? sizeof(*pTexDesc) : 0),
+		argument_inline(pResViewDesc, pResViewDesc ? sizeof(*pResViewDesc) : 0), &number);
 	if (!result)
 		result = enter(HANDLE_TEXTURE, number, pResDesc, pTexDesc, pResViewDesc);
 	if (!result)
@@ -93,7 +95,8 @@ EXPORT CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc, CUtexObje
 	return CUDA_SUCCESS;
 }
 
-EXPORT CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc, CUtexObject texObject)
+EXPORT CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc,
+					       CUtexObject texObject)
 {
 	const struct texture *t;
 
@@ -101,7 +104,7 @@ EXPORT CUresult cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResView
 	t = find(HANDLE_TEXTURE, texObject);
 	if (!t || !pResViewDesc)
 		return CUDA_ERROR_INVALID_VALUE;
-	*pResViewDesc = t->view;	/* zeros where there was none */
+	*pResViewDesc = t->view; /* zeros where there was none */
 	return CUDA_SUCCESS;
 }
 

@@ -48,7 +48,8 @@ EXPORT CUresult cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = call_cuModuleGetTexRef(&handle, number_of(hmod), name);
 	if (!result && !handle_known(HANDLE_TEXREF, (void *)(uintptr_t)handle))
-		result = handle_enter(HANDLE_TEXREF, handle, handle_new(sizeof(struct handle), loaded_root(hmod)));
+		result = handle_enter(HANDLE_TEXREF, handle,
+				      handle_new(sizeof(struct handle), loaded_root(hmod)));
 	if (!result)
 		*pTexRef = (CUtexref)(uintptr_t)handle;
 	return result;
@@ -161,7 +162,8 @@ EXPORT CUresult cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int maxAniso
  * Nothing is bound by (NULL, 0), which is how the runtime ends a binding. Without a place for the offset, the address
  * must be one that needs none.
  */
-EXPORT CUresult cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef, CUdeviceptr dptr, size_t bytes)
+EXPORT CUresult cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef, CUdeviceptr dptr,
+				      size_t bytes)
 {
 	uint64_t offset, alignment;
 	struct request r;
@@ -177,7 +179,8 @@ EXPORT CUresult cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef, CUde
 			*ByteOffset = 0;
 		return result;
 	}
-	alignment = (uint64_t)device_number(context_owner()->device, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT);
+	alignment = (uint64_t)device_number(context_owner()->device,
+					    CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT);
 	if (!ByteOffset && alignment && dptr % alignment)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = call_cuTexRefSetAddress_v2(&offset, number_of(hTexRef), dptr, bytes);
@@ -195,12 +198,14 @@ EXPORT CUresult cuTexRefSetMipmapLevelBias(CUtexref hTexRef, float bias)
 	return change(&r, true);
 }
 
-EXPORT CUresult cuTexRefSetMipmapLevelClamp(CUtexref hTexRef, float minMipmapLevelClamp, float maxMipmapLevelClamp)
+EXPORT CUresult cuTexRefSetMipmapLevelClamp(CUtexref hTexRef, float minMipmapLevelClamp,
+					    float maxMipmapLevelClamp)
 {
 	struct request r;
 
 	ENTER_REFERENCE(hTexRef);
-	request_cuTexRefSetMipmapLevelClamp(&r, number_of(hTexRef), bits_of(minMipmapLevelClamp), bits_of(maxMipmapLevelClamp));
+	request_cuTexRefSetMipmapLevelClamp(&r, number_of(hTexRef), bits_of(minMipmapLevelClamp),
+					    bits_of(maxMipmapLevelClamp));
 	return change(&r, true);
 }
 
@@ -218,7 +223,8 @@ EXPORT CUresult cuTexRefGetMipmapLevelBias(float *pbias, CUtexref hTexRef)
 	return result;
 }
 
-EXPORT CUresult cuTexRefGetMipmapLevelClamp(float *pminMipmapLevelClamp, float *pmaxMipmapLevelClamp, CUtexref hTexRef)
+EXPORT CUresult cuTexRefGetMipmapLevelClamp(float *pminMipmapLevelClamp,
+					    float *pmaxMipmapLevelClamp, CUtexref hTexRef)
 {
 	uint64_t min, max;
 	CUresult result;

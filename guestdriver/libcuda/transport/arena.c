@@ -7,13 +7,14 @@
 #include "transport/bulk.h"
 #include "transport/transport.h"
 
-_Static_assert(sizeof(struct paracuda_arena_header) == PARACUDA_SIZEOF_ARENA_HEADER, "arena header");
+_Static_assert(sizeof(struct paracuda_arena_header) == PARACUDA_SIZEOF_ARENA_HEADER,
+	       "arena header");
 
 struct channel channel;
 
 /* Written atomically. */
 static struct {
-	bool said;	/* the user knows that the device is gone */
+	bool said; /* the user knows that the device is gone */
 } state;
 
 size_t channel_inline_limit(void)
@@ -41,11 +42,13 @@ CUresult channel_unavailable(void)
 
 CUresult channel_dead(void)
 {
-	CUresult sticky = (CUresult)__atomic_load_n(&channel.header->sticky_error, __ATOMIC_ACQUIRE);
+	CUresult sticky =
+		(CUresult)__atomic_load_n(&channel.header->sticky_error, __ATOMIC_ACQUIRE);
 
 	if (sticky)
 		return sticky;
-	return __atomic_load_n(&channel.header->dead, __ATOMIC_ACQUIRE) ? channel_unavailable() : CUDA_SUCCESS;
+	return __atomic_load_n(&channel.header->dead, __ATOMIC_ACQUIRE) ? channel_unavailable() :
+									  CUDA_SUCCESS;
 }
 
 CUresult channel_error(bool take)
@@ -53,7 +56,8 @@ CUresult channel_error(bool take)
 	CUresult error = channel_dead();
 
 	if (!error && take && __atomic_load_n(&channel.header->async_error, __ATOMIC_RELAXED))
-		error = (CUresult)__atomic_exchange_n(&channel.header->async_error, 0, __ATOMIC_ACQUIRE);
+		error = (CUresult)__atomic_exchange_n(&channel.header->async_error, 0,
+						      __ATOMIC_ACQUIRE);
 	return error;
 }
 

@@ -22,7 +22,7 @@ uint64_t map_patience_ns = 10000000000;
 #define PAUSE_MOST_NS 1000000
 
 struct patience {
-	uint64_t pause, waited;	/* ns */
+	uint64_t pause, waited; /* ns */
 };
 
 /* Waits, longer each time. Returns whether there is any use in trying again. */
@@ -67,12 +67,16 @@ CUresult map_memory(const void *data, size_t bytes, unsigned flags, uint32_t *id
 	case EFAULT:
 		return CUDA_ERROR_INVALID_VALUE;
 	case ENOSPC:
-		log_line("pinning %zu bytes: this process has pinned memory in as many pieces as the device's queues hold", bytes);
+		log_line(
+			"pinning %zu bytes: this process has pinned memory in as many pieces as the device's queues hold",
+			bytes);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	case EBUSY:
 	case ENOMEM:
-		log_line("pinning %zu bytes: as much is pinned as may be (max_pinned_mb, user_share and heed_memlock of the "
-			 "paracuda kernel module)", bytes);
+		log_line(
+			"pinning %zu bytes: as much is pinned as may be (max_pinned_mb, user_share and heed_memlock of the "
+			"paracuda kernel module)",
+			bytes);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	case EIO:
 	case ENODEV:

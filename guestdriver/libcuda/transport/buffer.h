@@ -7,8 +7,8 @@
 
 /* A buffer argument in use by a call. */
 struct buffer {
-	uint64_t bulk;	/* offset of the bulk memory, 0 for none */
-	void *out;	/* where its content goes after the call */
+	uint64_t bulk; /* offset of the bulk memory, 0 for none */
+	void *out; /* where its content goes after the call */
 	size_t bytes;
 };
 

@@ -19,10 +19,10 @@ struct block {
 };
 
 static struct {
-	pthread_mutex_t lock;	/* guards the blocks */
+	pthread_mutex_t lock; /* guards the blocks */
 	struct block block[BLOCKS];
 	unsigned blocks;
-	size_t limit;	/* written by the start alone */
+	size_t limit; /* written by the start alone */
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 void bulk_init(uint64_t offset, size_t bytes)

@@ -18,7 +18,7 @@
 
 /* Written atomically. */
 static struct {
-	unsigned awaiting;	/* how many want no call delayed */
+	unsigned awaiting; /* how many want no call delayed */
 } state;
 
 enum { SLOT_WORDS = sizeof(((struct paracuda_slot *)0)->word) / sizeof(uint64_t) };
@@ -110,7 +110,8 @@ CUresult channel_send(const struct request *r, struct ticket *t)
 
 static struct paracuda_slot *slot_at(int slot)
 {
-	return (struct paracuda_slot *)(channel.arena + PARACUDA_SLOTS + (size_t)slot * PARACUDA_SLOT_BYTES);
+	return (struct paracuda_slot *)(channel.arena + PARACUDA_SLOTS +
+					(size_t)slot * PARACUDA_SLOT_BYTES);
 }
 
 /* Polls for the answer; false when it didn't come within the time for polling. */
@@ -175,7 +176,8 @@ static void sleep_slot(const struct ticket *t)
 		struct paracuda_ioctl_wait wait = wait_for(t->slot);
 		int error;
 
-		if (wait.value == t->seq || __atomic_load_n(&channel.header->dead, __ATOMIC_ACQUIRE))
+		if (wait.value == t->seq ||
+		    __atomic_load_n(&channel.header->dead, __ATOMIC_ACQUIRE))
 			break;
 		error = transport->wait(&wait);
 		if (error == EIO || error == ENODEV || error == ENOTCONN)

@@ -52,7 +52,7 @@ static bool take_record(uint32_t head)
 	}
 	fflush(stream);
 	state.tail += (uint32_t)sizeof(record) + ((record.bytes + 7) & ~7u);
-	if (head - state.tail > there)	/* the padding goes past the head */
+	if (head - state.tail > there) /* the padding goes past the head */
 		state.tail = head;
 	return true;
 }

@@ -22,7 +22,8 @@ void polling_queued(uint64_t bytes)
 
 	if ((int64_t)(until - now) < 0)
 		until = now;
-	__atomic_store_n(&busy_until, until + bytes * ticks_per_us() / PARACUDA_QUEUED_BYTES_PER_US, __ATOMIC_RELAXED);
+	__atomic_store_n(&busy_until, until + bytes * ticks_per_us() / PARACUDA_QUEUED_BYTES_PER_US,
+			 __ATOMIC_RELAXED);
 }
 
 /*
@@ -34,7 +35,8 @@ void polling_queued(uint64_t bytes)
 /* Copies are polled for as long as they should take, but not at all where spin-guest is 0. */
 uint64_t polling_ticks(uint64_t payload, uint64_t now)
 {
-	uint64_t spin = least(channel_policy(&channel.header->spin_guest_us), OWN_US) * ticks_per_us();
+	uint64_t spin =
+		least(channel_policy(&channel.header->spin_guest_us), OWN_US) * ticks_per_us();
 	uint64_t copy = payload * ticks_per_us() / COPY_BYTES_PER_US;
 	int64_t queued = (int64_t)(__atomic_load_n(&busy_until, __ATOMIC_RELAXED) - now);
 

@@ -20,7 +20,7 @@ void request_inline(struct request *r, const void *data, size_t bytes)
 {
 	add_piece(r, data, bytes, r->words);
 	r->inlined += (uint32_t)bytes;
-	request_word(r, 0);	/* filled in when the command is written */
+	request_word(r, 0); /* filled in when the command is written */
 	request_word(r, bytes);
 }
 

@@ -17,7 +17,7 @@
 struct piece {
 	const void *data;
 	size_t bytes;
-	int word;	/* index of the word that gets the reference to them, -1 for none */
+	int word; /* index of the word that gets the reference to them, -1 for none */
 };
 
 /* A command to be sent. Begin with request_begin. What has no room in it isn't sent: CUDA_ERROR_INVALID_VALUE. */
@@ -26,16 +26,16 @@ struct request {
 	uint16_t words;
 	uint16_t pieces;
 	uint16_t maps;
-	bool exact;	/* its result must not be replaced by the error of an earlier delayed call */
-	bool always;	/* is sent in a dead context, too */
-	bool sleeps;	/* its thread is to sleep early while it waits, as its context asks */
-	bool refused;	/* says what may not be said, or too much: it can't be sent */
-	uint32_t inlined;	/* bytes of buffer arguments among the pieces */
-	uint64_t payload;	/* bytes that the call moves: its answer takes as long */
+	bool exact; /* its result must not be replaced by the error of an earlier delayed call */
+	bool always; /* is sent in a dead context, too */
+	bool sleeps; /* its thread is to sleep early while it waits, as its context asks */
+	bool refused; /* says what may not be said, or too much: it can't be sent */
+	uint32_t inlined; /* bytes of buffer arguments among the pieces */
+	uint64_t payload; /* bytes that the call moves: its answer takes as long */
 	uint64_t context;
 	uint64_t word[REQUEST_WORDS];
 	struct piece piece[REQUEST_PIECES];
-	uint32_t map[REQUEST_MAPS];	/* pinned for this command alone */
+	uint32_t map[REQUEST_MAPS]; /* pinned for this command alone */
 };
 
 /* An empty request in a context of the worker's, 0 for none. */
@@ -86,7 +86,7 @@ void request_buffer(struct request *r, unsigned kind, uint64_t value, uint64_t b
 struct argument {
 	const void *inlined;
 	unsigned kind;
-	bool pinned;	/* of kind MAP: for this command alone */
+	bool pinned; /* of kind MAP: for this command alone */
 	uint64_t value, bytes;
 };
 
@@ -102,7 +102,9 @@ static inline struct argument argument_bulk(uint64_t offset, uint64_t bytes)
 
 static inline struct argument argument_map(uint32_t id, uint64_t offset, uint64_t bytes)
 {
-	return (struct argument){ .kind = PARACUDA_BUFFER_MAP, .value = (uint64_t)id << 32 | offset, .bytes = bytes };
+	return (struct argument){ .kind = PARACUDA_BUFFER_MAP,
+				  .value = (uint64_t)id << 32 | offset,
+				  .bytes = bytes };
 }
 
 static inline bool argument_given(struct argument a)

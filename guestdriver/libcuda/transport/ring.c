@@ -18,7 +18,7 @@ _Static_assert((PARACUDA_RING_BYTES & (PARACUDA_RING_BYTES - 1)) == 0, "position
 
 /* Whoever sends a command writes it, under `locked`. */
 static struct {
-	int locked;	/* held while a command is written; no system call is made under it */
+	int locked; /* held while a command is written; no system call is made under it */
 	uint32_t appended;
 	/* As it was when last looked at: that is done when the ring seems full. */
 	uint32_t consumed;
@@ -60,7 +60,8 @@ size_t ring_bytes(const struct request *r)
 	return bytes <= PARACUDA_COMMAND_MAX ? bytes : 0;
 }
 
-static void write_command(uint8_t *at, const struct request *r, size_t bytes, int slot, bool reply, uint32_t seq)
+static void write_command(uint8_t *at, const struct request *r, size_t bytes, int slot, bool reply,
+			  uint32_t seq)
 {
 	struct paracuda_command command = {
 		.op = r->op,
@@ -168,7 +169,8 @@ static void hand_over(uint32_t end)
 	unsigned turns = 0;
 
 	kick();
-	while ((int32_t)(__atomic_load_n(&channel.header->consumed, __ATOMIC_ACQUIRE) - end) < 0 && !channel_dead())
+	while ((int32_t)(__atomic_load_n(&channel.header->consumed, __ATOMIC_ACQUIRE) - end) < 0 &&
+	       !channel_dead())
 		wait_for_room(&turns);
 }
 

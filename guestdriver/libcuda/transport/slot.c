@@ -5,11 +5,11 @@
 #include <pthread.h>
 
 static struct {
-	pthread_mutex_t lock;	/* guards used, hint and sharers */
+	pthread_mutex_t lock; /* guards used, hint and sharers */
 	bool used[SLOTS_OWNED];
 	unsigned hint, sharers;
-	pthread_mutex_t turn[SLOTS_SHARED];	/* held from a call's begin to its end */
-	uint32_t sequence[PARACUDA_SLOT_COUNT];	/* written by the owner, or who has the turn */
+	pthread_mutex_t turn[SLOTS_SHARED]; /* held from a call's begin to its end */
+	uint32_t sequence[PARACUDA_SLOT_COUNT]; /* written by the owner, or who has the turn */
 } state = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
 	.turn = { [0 ... SLOTS_SHARED - 1] = PTHREAD_MUTEX_INITIALIZER },

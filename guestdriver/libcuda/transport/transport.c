@@ -25,8 +25,8 @@ static int open_node(const char *path, struct paracuda_ioctl_open *open_args, vo
 		return errno;
 	if (ioctl(state.fd, PARACUDA_IOC_OPEN, open_args))
 		goto fail;
-	*arena = mmap(NULL, open_args->arena_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, state.fd,
-		      0);
+	*arena =
+		mmap(NULL, open_args->arena_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, state.fd, 0);
 	if (*arena == MAP_FAILED)
 		goto fail;
 	/* A forked child has no use for it, and must not disturb it. */

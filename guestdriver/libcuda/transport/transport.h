@@ -26,7 +26,7 @@ struct transport {
 	int (*import_object)(struct paracuda_ioctl_import *args);
 };
 
-extern const struct transport device_transport;	/* /dev/paracuda */
-extern const struct transport *transport;	/* the one in use */
+extern const struct transport device_transport; /* /dev/paracuda */
+extern const struct transport *transport; /* the one in use */
 
 #endif

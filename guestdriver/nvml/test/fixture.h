@@ -7,11 +7,30 @@
 
 static const struct gpu fixture[] = {
 	{
-		.name = "First", .uuid = { 1 }, .total = 1 << 30, .free = 1 << 29, .cuda = 13000, .bus = 6, .major = 9,
-		.processors = 132, .bus_width = 6144, .pci_device = 0x233510de, .pci_subsystem = 0x18bf10de,
-		.link = { .generation = 4, .width = 8, .max_generation = 5, .max_width = 16, .own_generation = 6 },
+		.name = "First",
+		.uuid = { 1 },
+		.total = 1 << 30,
+		.free = 1 << 29,
+		.cuda = 13000,
+		.bus = 6,
+		.major = 9,
+		.processors = 132,
+		.bus_width = 6144,
+		.pci_device = 0x233510de,
+		.pci_subsystem = 0x18bf10de,
+		.link = { .generation = 4,
+			  .width = 8,
+			  .max_generation = 5,
+			  .max_width = 16,
+			  .own_generation = 6 },
 	},
-	{ .name = "Second", .uuid = { 2 }, .total = 1 << 20, .cuda = 13000, .bus = 7, .major = 8, .minor = 9 },
+	{ .name = "Second",
+	  .uuid = { 2 },
+	  .total = 1 << 20,
+	  .cuda = 13000,
+	  .bus = 7,
+	  .major = 8,
+	  .minor = 9 },
 };
 
 #endif

@@ -7,7 +7,13 @@
 #include "check.h"
 #include "fixture.h"
 
-enum { SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, VERSION_MISMATCH = 25 };
+enum {
+	SUCCESS = 0,
+	UNINITIALIZED = 1,
+	INVALID_ARGUMENT = 2,
+	NOT_SUPPORTED = 3,
+	VERSION_MISMATCH = 25
+};
 
 typedef void *device;
 
@@ -32,7 +38,8 @@ int nvmlDeviceGetGpuFabricInfoV(device d, uint32_t *out);
 int nvmlSystemGetConfComputeState(uint32_t *out);
 int nvmlSystemGetConfComputeSettings(uint32_t *out);
 int nvmlDeviceGetCpuAffinity(device d, unsigned words, unsigned long *set);
-int nvmlDeviceGetCpuAffinityWithinScope(device d, unsigned words, unsigned long *set, unsigned scope);
+int nvmlDeviceGetCpuAffinityWithinScope(device d, unsigned words, unsigned long *set,
+					unsigned scope);
 int nvmlDeviceGetMemoryAffinity(device d, unsigned words, unsigned long *set, unsigned scope);
 
 static device first, second;
