@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"sync"
 	"time"
 
@@ -123,7 +122,7 @@ func (a *Arbiter) serve(c *link.Conn) {
 		return
 	}
 	if r.Kind != link.Join {
-		closeFiles(fds)
+		link.CloseFiles(fds)
 	}
 	answer, m := a.handle(c, &r, fds)
 	answer.Version = link.Version
@@ -144,7 +143,7 @@ func (a *Arbiter) handle(c *link.Conn, r *link.Request, fds []int) (*link.Answer
 	switch {
 	case r.Version != link.Version:
 		if r.Kind == link.Join {
-			closeFiles(fds)
+			link.CloseFiles(fds)
 		}
 		err = fmt.Errorf("this arbiter speaks version %d, you %d: install the same paracuda for both",
 			link.Version, r.Version)
@@ -182,7 +181,7 @@ func (a *Arbiter) follow(c *link.Conn, m *member) {
 // VMs tells about all that have joined, in no order.
 func (a *Arbiter) VMs() (list []link.VM) {
 	a.loop.do(func() {
-		now := monotonic()
+		now := Now()
 		for id, m := range a.loop.members {
 			s, _ := a.loop.scheduler.Stats(now, id)
 			list = append(list, m.tell(s))
@@ -194,16 +193,10 @@ func (a *Arbiter) VMs() (list []link.VM) {
 // gateFiles are those that come with Join: memory, bell, opened.
 const gateFiles = 3
 
-func closeFiles(fds []int) {
-	for _, fd := range fds {
-		_ = os.NewFile(uintptr(fd), "unused").Close()
-	}
-}
-
 // openGate maps the page of a VM that joins.
 func openGate(fds []int) (*gate.Page, error) {
 	if len(fds) != gateFiles {
-		closeFiles(fds)
+		link.CloseFiles(fds)
 		return nil, errors.New("join: the gate's files are missing")
 	}
 	return gate.Open(fds[0], fds[1], fds[2])

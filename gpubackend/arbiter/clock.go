@@ -10,8 +10,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/turns"
 )
 
-// monotonic is the host's monotonic clock, which all processes see alike.
-func monotonic() turns.Time {
+// Now is the host's monotonic clock, which all processes see alike.
+func Now() turns.Time {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
 		return 0

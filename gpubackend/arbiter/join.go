@@ -81,7 +81,7 @@ func (l *loop) add(m *member) error {
 	if err != nil {
 		return err
 	}
-	now := monotonic()
+	now := Now()
 	if m.id, err = l.scheduler.Join(now, m.name, gpus, m.policy); err != nil {
 		return fmt.Errorf("%w: give each VM its own --name", err)
 	}
@@ -100,7 +100,7 @@ func (a *Arbiter) leave(m *member) {
 	}
 	a.loop.do(func() {
 		delete(a.loop.members, m.id)
-		a.loop.scheduler.Leave(monotonic(), m.id)
+		a.loop.scheduler.Leave(Now(), m.id)
 		m.page.Set(gate.Unshared) // the last that this arbiter writes there
 		m.page.Close()
 		a.loop.apply()
@@ -125,7 +125,7 @@ func (l *loop) change(m *member, settings map[string]string) error {
 	if err := setAll(&p, settings); err != nil {
 		return err
 	}
-	if err := l.scheduler.Set(monotonic(), m.id, p); err != nil {
+	if err := l.scheduler.Set(Now(), m.id, p); err != nil {
 		return err
 	}
 	m.policy = p

@@ -78,7 +78,7 @@ func (l *loop) run() {
 		if ended {
 			break
 		}
-		now := monotonic()
+		now := Now()
 		if now >= l.beat {
 			l.heartbeat(now)
 		}
@@ -124,7 +124,7 @@ func (l *loop) heartbeat(now turns.Time) {
 
 // sleep waits for a bell, for what others ask, or for the time.
 func (l *loop) sleep() {
-	now := monotonic()
+	now := Now()
 	until := min(l.beat, l.scheduler.Deadline())
 	l.polled = append(l.polled[:0], unix.PollFd{Fd: int32(l.wake), Events: unix.POLLIN})
 	l.order = l.order[:0]
@@ -148,7 +148,7 @@ func (l *loop) sleep() {
 
 // listen reports for the members whose bells rang.
 func (l *loop) listen() {
-	now := monotonic()
+	now := Now()
 	for i, m := range l.order {
 		if l.polled[i+1].Revents == 0 || l.members[m.id] != m {
 			continue
@@ -168,7 +168,7 @@ func (l *loop) apply() {
 		if len(changes) == 0 {
 			return
 		}
-		now := monotonic()
+		now := Now()
 		for _, g := range changes {
 			m := l.members[g.VM]
 			if m == nil {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
-	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
@@ -216,7 +215,7 @@ func (x *Client) watch(gone <-chan struct{}) {
 		case <-x.stop:
 			return
 		case <-t.C:
-			if monotonic()-x.config.Page.Beaten() > arbiter.BeatTimeout {
+			if arbiter.Now()-x.config.Page.Beaten() > arbiter.BeatTimeout {
 				x.say("the arbiter doesn't answer: the GPU is not shared until it does")
 				x.config.Page.Set(gate.Unshared)
 			} else {
@@ -224,12 +223,4 @@ func (x *Client) watch(gone <-chan struct{}) {
 			}
 		}
 	}
-}
-
-func monotonic() time.Duration {
-	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
-		return 0
-	}
-	return time.Duration(t.Nano())
 }

@@ -96,15 +96,15 @@ func (c *Conn) Receive(message any, wanted int) ([]int, error) {
 	}
 	fds := files(oob[:m])
 	if n > maxBytes || flags&(unix.MSG_TRUNC|unix.MSG_CTRUNC) != 0 {
-		closeAll(fds)
+		CloseFiles(fds)
 		return nil, fmt.Errorf("%w: it is too long", ErrMessage)
 	}
 	if err := json.Unmarshal(b[:n], message); err != nil {
-		closeAll(fds)
+		CloseFiles(fds)
 		return nil, fmt.Errorf("%w: %w", ErrMessage, err)
 	}
 	if len(fds) != wanted {
-		closeAll(fds)
+		CloseFiles(fds)
 		fds = nil
 	}
 	return fds, nil
@@ -127,7 +127,8 @@ func files(oob []byte) (fds []int) {
 	return fds
 }
 
-func closeAll(fds []int) {
+// CloseFiles closes descriptors that are of no use.
+func CloseFiles(fds []int) {
 	for _, fd := range fds {
 		unix.Close(fd)
 	}

@@ -53,7 +53,7 @@ func TestMessagesArrive(t *testing.T) {
 	if err != nil || len(fds) != 1 || got.Name != "a" || got.Kind != Join {
 		t.Fatalf("got %+v, %v, %v", got, fds, err)
 	}
-	closeAll(fds)
+	CloseFiles(fds)
 	if uid, err := server.User(); err != nil || int(uid) != os.Getuid() {
 		t.Errorf("user %d, %v", uid, err)
 	}
