@@ -107,7 +107,11 @@ func TestFunctionsRunOneAtATime(t *testing.T) {
 		token &^= KeptToken
 	}
 	for i := range n {
-		until(t, "the next function isn't told", func() bool { said, _, _ := g.state(); return len(said) == i+1 })
+		// The guest is told of the next before the last one's stream goes on: wait for both.
+		until(t, "the next function isn't told", func() bool {
+			said, _, released := g.state()
+			return len(said) == i+1 && len(released) >= i
+		})
 		said, results, released := g.state()
 		if said[i]&^KeptToken != uint64(i+1) || results[i] != 0 || len(released) != i {
 			t.Fatalf("told %#x, released %x", said, released)
