@@ -11,6 +11,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/pace"
 	"github.com/paracuda/paracuda/gpubackend/proclimit"
@@ -29,7 +30,10 @@ type Config struct {
 	Spawn      Spawner
 	Timeouts   Timeouts
 	Clock      pace.Clock // for the pace of starts; nil: the real one
-	Log        *logrus.Entry
+	// Gate is through which an arbiter tells the VM's workers whether they may give the GPU work;
+	// nil: nobody does. It stays the caller's, and must be open for as long as there are workers.
+	Gate *gate.Page
+	Log  *logrus.Entry
 }
 
 // Timeouts are how long a worker may take. What is 0 is as in DefaultTimeouts.
@@ -85,6 +89,7 @@ type Device struct {
 	refilling bool              // refill will be called
 	warming   bool              // there is a driver, for whose programs workers are kept warm
 	warm      []*workerProcess  // without a channel, oldest first
+	slots     slots             // of the workers that have had a channel
 	ended     handover.Counters // of workers that are gone
 }
 

@@ -137,6 +137,11 @@ func (d *Device) handOver(c *channel, warm *workerProcess, p program, may func()
 		return nil, nil, err
 	}
 	defer mover.Close()
+	slot, err := d.slots.take()
+	if err != nil {
+		d.putBack(warm)
+		return nil, nil, err
+	}
 	if w = warm; w != nil && (w.ended || w.policy != d.policy) {
 		w.kill()
 		w = nil
@@ -144,9 +149,11 @@ func (d *Device) handOver(c *channel, warm *workerProcess, p program, may func()
 	}
 	if w == nil {
 		if w, err = d.spawn(); err != nil {
+			d.slots.free(slot)
 			return nil, nil, err
 		}
 	}
+	w.slot = slot // until its process has ended
 	w.state.SetBase(c.base)
 	w.base, w.program, w.start = c.base, p, make(chan struct{})
 	m, fds := d.startMessage(c, w, mover)
@@ -165,6 +172,11 @@ func (d *Device) startMessage(c *channel, w *workerProcess, mover *os.File) (*ha
 	m.GPU, m.Channel, m.PID, m.Comm, m.Policy = d.config.GPU, c.index, w.pid, w.comm, &policy
 	m.Files.State, m.Files.Conn = true, true
 	fds = append(fds, w.state.FD(), int(mover.Fd()))
+	m.Slot = w.slot
+	if g := d.config.Gate; g != nil {
+		memory, bell, opened := g.FDs()
+		m.Files.Gate, fds = true, append(fds, memory, bell, opened)
+	}
 	regions, files := handover.Describe(d.mapped.Regions())
 	m.Memory, m.Files.Memory = regions, len(files)
 	return m, append(fds, files...)
@@ -188,7 +200,10 @@ func (d *Device) spawn() (*workerProcess, error) {
 		conn.Close()
 		return nil, err
 	}
-	w := &workerProcess{state: state, proc: proc, policy: d.policy, exited: make(chan struct{}), gone: make(chan struct{})}
+	w := &workerProcess{
+		state: state, proc: proc, policy: d.policy, exited: make(chan struct{}), gone: make(chan struct{}),
+		slot: noSlot,
+	}
 	w.conn = d.newRequester(conn, func(m *handover.Message, fds []int) { d.exports.receive(w, m, fds) })
 	d.running.add(1)
 	go d.guard("a worker's end", func() { d.await(w) })
@@ -200,6 +215,7 @@ func (d *Device) await(w *workerProcess) {
 	defer d.running.done()
 	defer close(w.gone)
 	err := w.proc.Wait()
+	d.endSlot(w)
 	close(w.exited)
 	w.conn.close()
 	d.exports.ended(w)

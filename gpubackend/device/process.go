@@ -154,6 +154,7 @@ type workerProcess struct {
 	program
 	failure error    // why it could not be warmed
 	channel *channel // that it serves; nil until it is to
+	slot    int      // on pages that all workers share; noSlot until it is to serve a channel
 	serves  bool     // it does
 	base    uint16   // where its queue began
 	closing bool     // nobody wants another in its place

@@ -245,8 +245,15 @@ func newVM(t testing.TB, spawn Spawner, limits Timeouts, settings ...string) *vm
 // newTimedVM is one with a clock for the pace of starts.
 func newTimedVM(t testing.TB, spawn Spawner, limits Timeouts, clock pace.Clock, settings ...string) *vm {
 	t.Helper()
+	return newVMOf(t, Config{Spawn: spawn, Timeouts: limits, Clock: clock}, settings...)
+}
+
+// newVMOf is one with a device that is set up so, on the software GPU.
+func newVMOf(t testing.TB, c Config, settings ...string) *vm {
+	t.Helper()
 	v := &vm{t: t, guest: virtqueuetest.NewGuest(t, virtqueuetest.Span{Addr: 0, Size: guestBytes}), ended: make(chan error, 1)}
-	v.dev = New(Config{GPU: "soft", Settings: settingsOf(t, settings...), Generation: 7, Spawn: spawn, Timeouts: limits, Clock: clock, Log: quiet()})
+	c.GPU, c.Settings, c.Generation, c.Log = "soft", settingsOf(t, settings...), 7, quiet()
+	v.dev = New(c)
 	near, far := vhostusertest.Pair(t)
 	session, err := vhostuser.New(far, v.dev, vhostuser.Options{})
 	if err != nil {

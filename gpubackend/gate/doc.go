@@ -7,11 +7,12 @@
 // # Who owns what
 //
 // A device process makes the Page of its VM. It passes it on to the VM's workers, each of which
-// has a slot of it, and to the arbiter. The gate's word is written by the arbiter; by the device
-// process while there is no arbiter, or when that doesn't beat any more. A slot is written by its
-// worker, and by the device process when the worker has ended. Two event descriptors belong to a
-// page: workers ring the bell when the arbiter has to look at their slots; the one called opened
-// can be read for as long as the gate is open, so that a worker can sleep on it.
+// has a slot of it until its process has ended, and to the arbiter. The gate's word is written by
+// the arbiter; by the device process while there is no arbiter, or when that doesn't beat any more.
+// A slot is written by its worker, and by the device process when the worker has ended. Two event
+// descriptors belong to a page: workers ring the bell when the arbiter has to look at their slots;
+// the one called opened can be read for as long as the gate is open, so that a worker can sleep on
+// it.
 //
 // # The order of things
 //

@@ -76,6 +76,39 @@ func TestMessageWithFiles(t *testing.T) {
 	}
 }
 
+// TestFilesHaveTheirNames: each of a message's files comes out under the name it went in with.
+func TestFilesHaveTheirNames(t *testing.T) {
+	a, b := pair(t)
+	var sent []int
+	for range 5 + GateFiles + 2 {
+		fd, err := unix.Eventfd(uint(len(sent)), unix.EFD_CLOEXEC)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent = append(sent, fd)
+	}
+	defer CloseFiles(sent)
+	m := &Message{Kind: KindStart, Slot: 63, Files: Files{
+		Kick: true, Call: true, State: true, Conn: true, Object: true, Gate: true, Memory: 2,
+	}}
+	if err := a.Send(m, sent); err != nil {
+		t.Fatal(err)
+	}
+	got, fds, err := b.Receive()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer CloseFiles(fds)
+	n := got.Name(fds)
+	named := append([]int{n.Kick, n.Call, n.State, n.Conn, n.Object}, n.Gate...)
+	if named = append(named, n.Memory...); got.Slot != 63 || !slices.Equal(named, fds) {
+		t.Errorf("slot %d, files %v named %+v", got.Slot, fds, n)
+	}
+	if len(n.Gate) != GateFiles || len(n.Memory) != 2 {
+		t.Errorf("gate %v, memory %v", n.Gate, n.Memory)
+	}
+}
+
 func TestWrongNumberOfFilesLeaksNone(t *testing.T) {
 	a, b := pair(t)
 	before := openFiles(t)

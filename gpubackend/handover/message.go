@@ -51,8 +51,8 @@ const (
 // Unasked says whether a message answers nothing.
 func (k Kind) Unasked() bool { return k == KindOffer || k == KindWithdraw }
 
-// Message is one message. Its files travel with it: kick, call, state, conn and object, as Files
-// has them, then those of memory.
+// Message is one message. Its files travel with it: kick, call, state, conn, object and the gate's,
+// as Files has them, then those of memory.
 type Message struct {
 	Kind    Kind     `json:"kind"`
 	Error   string   `json:"error,omitempty"`
@@ -64,14 +64,19 @@ type Message struct {
 	Memory  []Region `json:"memory,omitempty"`
 	Policy  *Policy  `json:"policy,omitempty"`
 	Object  *Object  `json:"object,omitempty"`
+	Slot    int      `json:"slot,omitempty"` // the worker's on pages that all workers of the VM share
 	Files   Files    `json:"files"`
 }
 
 // Files says which files a message carries.
 type Files struct {
 	Kick, Call, State, Conn, Object bool
-	Memory                          int // number of files that Region.File indexes
+	Gate                            bool // GateFiles files: a gate.Page's, in the order of its FDs
+	Memory                          int  // number of files that Region.File indexes
 }
+
+// GateFiles is how many files a gate has.
+const GateFiles = 3
 
 // ObjectKind is what an object is.
 type ObjectKind string
@@ -279,25 +284,35 @@ func (f Files) count() int {
 			n++
 		}
 	}
+	if f.Gate {
+		n += GateFiles
+	}
 	return n
 }
 
 // Named is a message's files by name; -1 where there is none.
 type Named struct {
 	Kick, Call, State, Conn, Object int
+	Gate                            []int // none, or GateFiles
 	Memory                          []int
 }
 
 // Name sorts the files of a received message.
 func (m *Message) Name(fds []int) Named {
-	n := Named{-1, -1, -1, -1, -1, nil}
+	n := Named{Kick: -1, Call: -1, State: -1, Conn: -1, Object: -1}
 	for _, f := range []struct {
 		has bool
 		to  *int
-	}{{m.Files.Kick, &n.Kick}, {m.Files.Call, &n.Call}, {m.Files.State, &n.State}, {m.Files.Conn, &n.Conn}, {m.Files.Object, &n.Object}} {
+	}{
+		{m.Files.Kick, &n.Kick}, {m.Files.Call, &n.Call}, {m.Files.State, &n.State},
+		{m.Files.Conn, &n.Conn}, {m.Files.Object, &n.Object},
+	} {
 		if f.has {
 			*f.to, fds = fds[0], fds[1:]
 		}
+	}
+	if m.Files.Gate {
+		n.Gate, fds = fds[:GateFiles], fds[GateFiles:]
 	}
 	n.Memory = fds
 	return n

@@ -12,6 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/arena"
 	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/object"
@@ -29,6 +30,8 @@ type Worker struct {
 	mover  moves.Mover
 	policy handover.Policy
 	state  *handover.State
+
+	gate *gate.Page // nil: nobody says when the GPU may be given work
 
 	kick     *os.File
 	control  *handover.Conn
@@ -145,6 +148,9 @@ func newWorker(c Config, m *handover.Message, fds []int, driver gpubackend.Drive
 			return nil, err
 		}
 	}
+	if w.gate, err = openGate(m.Slot, n.Gate); err != nil {
+		return nil, err
+	}
 	if n.Conn >= 0 {
 		if w.mover, err = c.NewMover(n.Conn); err != nil {
 			return nil, fmt.Errorf("connect to the mover: %w", err)
@@ -217,5 +223,8 @@ func (w *Worker) close() {
 	}
 	if w.chains.queue != nil {
 		w.chains.queue.Close()
+	}
+	if w.gate != nil {
+		w.gate.Close()
 	}
 }

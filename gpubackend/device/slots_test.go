@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/gate"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+)
+
+func TestSlots(t *testing.T) {
+	var s slots
+	for want := range gate.Slots {
+		if got, err := s.take(); err != nil || got != want {
+			t.Fatalf("slot %d, error %v, want %d", got, err, want)
+		}
+	}
+	if got, err := s.take(); err == nil {
+		t.Fatalf("slot %d, of which there are %d", got, gate.Slots)
+	}
+	s.free(gate.Slots - 1)
+	s.free(7)
+	for _, want := range []int{7, gate.Slots - 1} {
+		if got, err := s.take(); err != nil || got != want {
+			t.Errorf("slot %d, error %v, want %d", got, err, want)
+		}
+	}
+}
+
+// gated are workers that have work in flight from their start on, and that end when the test says
+// so.
+type gated struct {
+	stubs
+	mu    sync.Mutex
+	slots []int
+	end   chan struct{}
+}
+
+func (g *gated) Worker(control *os.File) (Process, error) {
+	return g.start(control, func(s *stub) {
+		m, fds, err := s.conn.Receive()
+		if err != nil {
+			return
+		}
+		n := m.Name(fds)
+		p, err := gate.Open(n.Gate[0], n.Gate[1], n.Gate[2])
+		handover.CloseFiles(append(n.Memory, n.Kick, n.Call, n.State, n.Conn))
+		if err != nil {
+			return
+		}
+		defer p.Close()
+		p.Worker(m.Slot).Hold()
+		g.mu.Lock()
+		g.slots = append(g.slots, m.Slot)
+		g.mu.Unlock()
+		_ = s.conn.Send(&handover.Message{Kind: handover.KindReady}, nil)
+		polite(s)
+		<-g.end
+	})
+}
+
+// TestSlotIsTheProcess: a worker gets the gate and a slot of it with its channel. The slot is
+// cleared when its process has ended, and not while it only was killed.
+func TestSlotIsTheProcess(t *testing.T) {
+	page, err := gate.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(page.Close)
+	g := &gated{end: make(chan struct{})}
+	v := newVMOf(t, Config{Spawn: g, Timeouts: short, Gate: page})
+	v.hello()
+	v.open(0)
+	v.open(1)
+	v.dev.Abandon()
+	time.Sleep(5 * time.Millisecond)
+	if _, inFlight := page.Demand(); !inFlight {
+		t.Error("the slots of processes that live were cleared")
+	}
+	close(g.end)
+	for end := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
+		if _, inFlight := page.Demand(); !inFlight {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the slots of processes that have ended were not cleared")
+		}
+	}
+	v.dev.mu.Lock()
+	taken := v.dev.slots
+	v.dev.mu.Unlock()
+	if len(g.slots) != 2 || g.slots[0] == g.slots[1] {
+		t.Errorf("slots %v, want two that differ", g.slots)
+	}
+	if taken != 0 {
+		t.Errorf("slots %b are taken by nobody", taken)
+	}
+}
