@@ -19,11 +19,13 @@ type deviceOptions struct {
 	socket, gpu, stats, level, trace, control string
 	fd                                        int
 	capabilities                              bool
+	sandbox                                   sandboxFlag
+	passEnv                                   []string
 	settings                                  device.Settings
 }
 
 func runDevice(args []string) error {
-	o := deviceOptions{settings: device.DefaultSettings()}
+	o := deviceOptions{settings: device.DefaultSettings(), sandbox: true}
 	f := newFlags("device", "--socket-path PATH | --fd N [options]",
 		"Serves the GPU to one VM. QEMU connects with\n"+
 			"  -device pcie-root-port,id=paracuda-port,chassis=9 -chardev socket,id=paracuda0-socket,path=PATH\n"+
@@ -38,6 +40,11 @@ func runDevice(args []string) error {
 	f.StringVar(&o.stats, "stats", "", "write counters to `FILE`, as JSON, at the end")
 	f.StringVar(&o.level, "log-level", "info", "`LEVEL`: debug, info, warning or error")
 	f.StringVar(&o.trace, "trace", "", "write the vhost-user messages to `FILE`, as lines of hex")
+	f.Var(&o.sandbox, "sandbox", sandboxHelp)
+	f.Func("pass-env", passEnvHelp, func(name string) error {
+		o.passEnv = append(o.passEnv, name)
+		return nil
+	})
 	f.Func("set", "`KEY=VALUE`: set a policy of the VM (see below; may be repeated)", o.settings.Set)
 	f.Func("warm-workers", "keep `N` workers ready for the programs to come: as --set warm-workers=N", func(n string) error {
 		return o.settings.Set("warm-workers=" + n)

@@ -15,9 +15,9 @@ const (
 	currentPersonality = 0xffffffff
 )
 
-// startApart starts a worker with its libraries and mappings in the lower half of its address space, in which no program
-// has any by default. Memory that a guest's program pins is mapped at the program's own addresses, near the top most often,
-// where the worker's own would lie as well.
+// startApart starts a worker with its libraries and mappings in the lower half of its address
+// space, in which no program has any by default. Memory that a guest's program pins is mapped at
+// the program's own addresses, near the top most often, where the worker's own would lie as well.
 func startApart(c *exec.Cmd) error {
 	// A child has the personality of the thread that starts it.
 	runtime.LockOSThread()
@@ -26,13 +26,23 @@ func startApart(c *exec.Cmd) error {
 	if err != nil {
 		return err
 	}
-	if _, err := personality(before | addrCompatLayout); err != nil {
+	if err := compatLayout(); err != nil {
 		return err
 	}
 	err = c.Start()
 	if _, back := personality(before); err == nil && back != nil {
 		return back
 	}
+	return err
+}
+
+// compatLayout gives children of the calling thread that layout.
+func compatLayout() error {
+	before, err := personality(currentPersonality)
+	if err != nil {
+		return err
+	}
+	_, err = personality(before | addrCompatLayout)
 	return err
 }
 

@@ -32,11 +32,12 @@ type runOptions struct {
 	carrier                                              qemu.Carrier
 	set, write                                           []string
 	report, verbose                                      bool
+	sandbox                                              sandboxFlag
 	program                                              []string
 }
 
 func runRun(args []string) error {
-	o := runOptions{}
+	o := runOptions{sandbox: true}
 	settings := device.DefaultSettings()
 	f := newFlags("run", "[options] -- PROGRAM ARGS...",
 		"Boots a throw-away VM that sees the host's files, with the GPU attached, and runs the program\n"+
@@ -52,6 +53,7 @@ func runRun(args []string) error {
 		o.carrier, err = qemu.ParseCarrier(name)
 		return err
 	})
+	f.Var(&o.sandbox, "sandbox", sandboxHelp)
 	f.StringVar(&o.stats, "stats", "", "write counters to `FILE`, as JSON, at the end")
 	f.StringVar(&o.level, "log-level", "warning", "`LEVEL`: debug, info, warning or error")
 	f.StringVar(&o.trace, "trace", "", "write the vhost-user messages to `FILE`, as lines of hex")
@@ -216,7 +218,8 @@ type deviceProcess struct {
 
 // startDevice starts `paracuda device` and waits until its socket is there.
 func (o *runOptions) startDevice(gpu, socket string) (*deviceProcess, error) {
-	args := []string{"device", "--socket-path", socket, "--gpu", gpu, "--log-level", o.level}
+	args := []string{"device", "--socket-path", socket, "--gpu", gpu, "--log-level", o.level,
+		"--sandbox", o.sandbox.String()}
 	for _, s := range o.set {
 		args = append(args, "--set", s)
 	}

@@ -18,8 +18,12 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/frontend"
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
+	"github.com/paracuda/paracuda/gpubackend/sandbox"
 	"github.com/paracuda/paracuda/vhostuser"
 )
+
+// firstInherited is the first descriptor that a program inherits by accident, or as --fd says.
+const firstInherited = 3
 
 func (o *deviceOptions) serve() error {
 	log, endLog, err := newLog(os.Stderr, o.level, "device")
@@ -27,6 +31,9 @@ func (o *deviceOptions) serve() error {
 		return err
 	}
 	defer endLog()
+	if err := sandbox.CloseInherited(firstInherited); err != nil {
+		return err
+	}
 	gpu, err := chooseGPU(o.gpu)
 	if err != nil {
 		return err
@@ -44,13 +51,17 @@ func (o *deviceOptions) serve() error {
 		return errors.Join(err, out.close())
 	}
 	defer endChildren()
+	start, err := o.confine(log)
+	if err != nil {
+		return errors.Join(err, out.close())
+	}
 	s := &server{gpu: gpu, log: log, endLog: func() { endChildren(); endLog() }, options: vhostuser.Options{Log: log}}
 	if out.trace != nil {
 		s.options.Trace = &out.traced
 	}
 	s.dev = device.New(device.Config{
 		GPU: gpu, Settings: o.settings, Generation: uint32(time.Now().UnixNano()) | 1, Log: log,
-		Spawn: spawner{level: o.level, log: log, stderr: children}, Greeted: s.greeted,
+		Spawn: spawner{level: o.level, log: log, stderr: children, start: start}, Greeted: s.greeted,
 	})
 	if out.control != nil {
 		go s.dev.ServeAdmin(out.control)

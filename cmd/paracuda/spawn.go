@@ -19,6 +19,7 @@ type spawner struct {
 	level  string
 	log    *logrus.Entry
 	stderr *os.File // of the children
+	start  start
 }
 
 // unranked says once that the kernel doesn't know in which order to kill: a guest can start as many workers as it likes.
@@ -27,16 +28,22 @@ var unranked sync.Once
 // controlFD is the descriptor under which a child finds its control connection.
 const controlFD = 3
 
-func (s spawner) Worker(control *os.File) (device.Process, error) { return s.start("worker", control) }
-func (s spawner) Mover(control *os.File) (device.Process, error)  { return s.start("mover", control) }
+func (s spawner) Worker(control *os.File) (device.Process, error) {
+	return s.spawn("worker", control)
+}
 
-// start starts a role. Both lay out their address spaces alike, though only workers need it.
-func (s spawner) start(role string, control *os.File) (device.Process, error) {
+func (s spawner) Mover(control *os.File) (device.Process, error) {
+	return s.spawn("mover", control)
+}
+
+// spawn starts a role. Both lay out their address spaces alike, though only workers need it.
+func (s spawner) spawn(role string, control *os.File) (device.Process, error) {
 	c := exec.Command(self(), role, "--log-level", s.level)
 	c.ExtraFiles = []*os.File{control}
 	c.Stderr = s.stderr
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	if err := startApart(c); err != nil {
+	c.Env = s.start.environment
+	if err := s.start.run(c); err != nil {
 		return nil, fmt.Errorf("start a %s: %w", role, err)
 	}
 	if err := goFirst(c.Process.Pid, role); err != nil {

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sandbox takes from the processes of a VM what they don't need, so that one that was taken
+// over has little to work with.
+//
+// A Starter starts children without privileges. Environment says which variables they get, and
+// CloseInherited keeps descriptors that this process inherited by accident from them.
+//
+// # Who owns what
+//
+// A Starter has an operating-system thread of its own, which loses its privileges for good and
+// starts the children: they inherit what the thread has left. The rest of the process keeps its
+// own.
+//
+// # Who may lie
+//
+// Nobody is asked here. The package is for what happens when the checks elsewhere have failed.
+package sandbox

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// Starter starts children that have no capabilities and can't get any.
+type Starter struct {
+	requests chan request
+}
+
+type request struct {
+	command *exec.Cmd
+	started chan<- error
+}
+
+// NewStarter makes a Starter. Prepare runs on its thread first: children inherit what it changes of
+// a thread. Missing names what the process isn't allowed to take away; children are started all
+// the same.
+func NewStarter(prepare func() error) (s *Starter, missing, err error) {
+	s = &Starter{requests: make(chan request)}
+	type ready struct{ missing, err error }
+	is := make(chan ready)
+	go func() {
+		// Never unlocked: no other goroutine may run here. The thread lives for as long as the
+		// process, and so children whose end is tied to its don't end before.
+		runtime.LockOSThread()
+		missing, err := dropPrivileges()
+		if err == nil {
+			err = prepare()
+		}
+		is <- ready{missing, err}
+		if err != nil {
+			return
+		}
+		for r := range s.requests {
+			r.started <- r.command.Start()
+		}
+		select {}
+	}()
+	r := <-is
+	if r.err != nil {
+		return nil, nil, fmt.Errorf("prepare to start children: %w", r.err)
+	}
+	return s, r.missing, nil
+}
+
+// Start starts a command, as its method of that name does.
+func (s *Starter) Start(c *exec.Cmd) error {
+	started := make(chan error)
+	s.requests <- request{c, started}
+	return <-started
+}
+
+// dropPrivileges takes from the calling thread what its children would inherit. A child of root's
+// has the capabilities of the bounding set, one of another user's those of files that it executes,
+// unless new privileges are ruled out (capabilities(7)).
+func dropPrivileges() (missing, err error) {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("rule out new privileges: %w", err)
+	}
+	if err := unix.Prctl(
+		unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0,
+	); err != nil {
+		return nil, fmt.Errorf("clear ambient capabilities: %w", err)
+	}
+	for number := uintptr(0); ; number++ {
+		has, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, number, 0, 0, 0)
+		if err != nil { // there are no more
+			break
+		}
+		if has == 0 {
+			continue
+		}
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, number, 0, 0, 0); err != nil {
+			missing = fmt.Errorf("drop capabilities: %w", err)
+			break
+		}
+	}
+	return errors.Join(missing, dropInheritable()), nil
+}
+
+// dropInheritable empties the thread's inheritable set.
+func dropInheritable() error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var sets [2]unix.CapUserData
+	if err := unix.Capget(&header, &sets[0]); err != nil {
+		return fmt.Errorf("read capabilities: %w", err)
+	}
+	sets[0].Inheritable, sets[1].Inheritable = 0, 0
+	if err := unix.Capset(&header, &sets[0]); err != nil {
+		return fmt.Errorf("clear inheritable capabilities: %w", err)
+	}
+	return nil
+}
