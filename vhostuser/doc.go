@@ -32,6 +32,16 @@
 //	   +-----------------------------------------------------+
 //	            disabled, memory removed: comes back by itself
 //
+// # Migration
+//
+// A VM can be migrated while it runs if its Device can say which pages it writes to, a DirtyLogger.
+// The front-end gives a bitmap by SET_LOG_BASE, turns it on and off by VHOST_F_LOG_ALL, also while
+// rings run, and reads and clears it at any time. The session checks that it has a bit for each
+// page of the memory. While VHOST_F_LOG_ALL is accepted, used rings are logged whether or not the
+// front-end asks for it, ring by ring, by VHOST_VRING_F_LOG: a bit too many costs a page's
+// transfer, one too few the guest. Front-ends can't be told that a log is unusable, as QEMU doesn't
+// look at the answer to SET_LOG_BASE: the session notes it.
+//
 // # Concurrency
 //
 // Run owns the session, and calls the Device from its goroutine only, one call at a time.

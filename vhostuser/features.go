@@ -5,6 +5,7 @@ package vhostuser
 // Virtio features that the session offers beside those of the device.
 const (
 	FeatureProtocol = 1 << 30 // VHOST_USER_F_PROTOCOL_FEATURES, between front-end and back-end only
+	FeatureLogAll   = 1 << 26 // VHOST_F_LOG_ALL: offered if the device is a DirtyLogger
 	FeatureIndirect = 1 << 28 // VIRTIO_F_INDIRECT_DESC
 	FeatureEventIdx = 1 << 29 // VIRTIO_F_EVENT_IDX
 	FeatureVersion1 = 1 << 32 // VIRTIO_F_VERSION_1
@@ -14,18 +15,34 @@ const (
 // accepts whatever is.
 const (
 	ProtocolMQ          = 1 << 0
+	ProtocolLogShmFD    = 1 << 1 // offered if the device is a DirtyLogger
 	ProtocolReplyAck    = 1 << 3
 	ProtocolBackendReq  = 1 << 5
 	ProtocolConfig      = 1 << 9
 	ProtocolResetDevice = 1 << 13
 	ProtocolMemSlots    = 1 << 15
 
-	// ProtocolFeatures is all of them.
+	// ProtocolFeatures is all of them that every device has.
 	ProtocolFeatures = ProtocolMQ | ProtocolReplyAck | ProtocolBackendReq | ProtocolConfig |
 		ProtocolResetDevice | ProtocolMemSlots
 )
 
 // reservedFeatures are virtio features that a Device may not offer: they concern the rings or the
-// transport, which aren't the device's, and packed rings and dirty logging aren't implemented.
-const reservedFeatures = 1<<26 | 1<<27 | FeatureIndirect | FeatureEventIdx | FeatureProtocol |
-	1<<31 | FeatureVersion1 | 1<<33 | 1<<34 | 1<<35 | 1<<40
+// transport, which aren't the device's, and packed rings aren't implemented.
+const reservedFeatures = FeatureLogAll | 1<<27 | FeatureIndirect | FeatureEventIdx |
+	FeatureProtocol | 1<<31 | FeatureVersion1 | 1<<33 | 1<<34 | 1<<35 | 1<<40
+
+// transportFeatures are those that a Device doesn't hear of.
+const transportFeatures = FeatureProtocol | FeatureLogAll
+
+// VringLog in the flags of SET_VRING_ADDR has the used ring logged.
+const VringLog = 1 << 0
+
+// protocolOf returns the protocol features that are offered for a device.
+func protocolOf(dev Device) uint64 {
+	features := uint64(ProtocolFeatures)
+	if _, ok := dev.(DirtyLogger); ok {
+		features |= ProtocolLogShmFD
+	}
+	return features
+}

@@ -108,11 +108,15 @@ func FuzzSession(f *testing.F) {
 	f.Add([]byte{0, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7, 0, 8, 0, 9, 0, 10, 0})
 	f.Add([]byte{4, 1, 7, 1, 8, 1, 4, 0, 3, 1, 5, 0, 6, 0, 4, 1, 11, 0, 12, 0, 13, 0, 14, 0})
 	f.Add([]byte{15, 0, 15, 255, 16, 9, 17, 3, 18, 2, 19, 1})
+	f.Add([]byte{
+		3, 2, 0, 1, 7, 0, 8, 0, 5, 0, 4, 2, 21, 0, 20, 1,
+		22, 0, 23, 2, 21, 1, 3, 1, 10, 0, 20, 0, 11, 0,
+	})
 	f.Fuzz(func(t *testing.T, script []byte) {
 		if len(script) > 400 {
 			t.Skip("long scripts find nothing that short ones don't")
 		}
-		dev := NewDevice(t, 2)
+		dev := &Migrating{Device: NewDevice(t, 2)}
 		front, back := Pair(t)
 		s, err := vhostuser.New(back, dev, vhostuser.Options{Timeout: time.Minute})
 		if err != nil {
@@ -121,7 +125,7 @@ func FuzzSession(f *testing.F) {
 		done := make(chan error, 1)
 		go func() { done <- s.Run(context.Background()) }()
 		fe := NewFrontend(t, front)
-		fe.MustSend(vhostuser.SetProtocolFeatures, Word(vhostuser.ProtocolFeatures))
+		fe.MustSend(vhostuser.SetProtocolFeatures, Word(allProtocol))
 		fe.NeedReply = true
 		g := vt.NewGuest(t, vt.Span{Addr: 0, Size: 1 << 16}, vt.Span{Addr: 1 << 20, Size: 1 << 16})
 		qs := []*Queue{NewQueue(t, g, 0, 4), NewQueue(t, g, 1, 4)}
@@ -148,7 +152,7 @@ func play(t *testing.T, f *Frontend, g *vt.Guest, qs []*Queue, op, arg byte) {
 	region := Regions(g)[arg>>1&1]
 	fd := g.FDs[arg>>1&1]
 	event := Word(uint64(i))
-	switch op % 20 {
+	switch op % 24 {
 	case 0:
 		_ = f.Send(vhostuser.SetFeatures, Word([]uint64{feats, feats | vhostuser.FeatureProtocol, 0, 1 << 40}[arg&3]))
 	case 1:
@@ -197,15 +201,34 @@ func play(t *testing.T, f *Frontend, g *vt.Guest, qs []*Queue, op, arg byte) {
 			t.Fatal(err)
 		}
 	case 19:
-		_ = f.Send(vhostuser.SetProtocolFeatures, Word(vhostuser.ProtocolFeatures))
+		_ = f.Send(vhostuser.SetProtocolFeatures, Word(allProtocol))
+	case 20:
+		features := feats | vhostuser.FeatureProtocol | uint64(arg&1)*logAll
+		_ = f.Send(vhostuser.SetFeatures, Word(features))
+	case 21:
+		size := []uint64{4096, 64, 0, 1 << 60}[arg&3]
+		_ = f.Write(&vhostuser.Message{
+			Request: vhostuser.SetLogBase, Flags: vhostuser.FlagVersion,
+			Payload: vhostuser.AppendLog(nil, size, uint64(arg>>3)*2048),
+		}, fd)
+		_, _ = f.Reply(vhostuser.SetLogBase)
+	case 22:
+		_ = f.Send(vhostuser.SetLogFD, nil, []int{q.Call, fd}[arg>>2&1])
+	case 23:
+		a := q.Addr()
+		a.Flags, a.Log = uint32(arg>>1&3), q.Driver.Used+uint64(arg>>3)
+		_ = f.Send(vhostuser.SetVringAddr, a.AppendTo(nil))
 	}
 }
+
+// allProtocol is what a device that can be migrated is offered with.
+const allProtocol = vhostuser.ProtocolFeatures | vhostuser.ProtocolLogShmFD
 
 // answered reports whether a request has an answer of its own.
 func answered(r vhostuser.Request) bool {
 	switch r {
 	case vhostuser.GetFeatures, vhostuser.GetProtocolFeatures, vhostuser.GetQueueNum,
-		vhostuser.GetVringBase, vhostuser.GetConfig, vhostuser.GetMaxMemSlots:
+		vhostuser.GetVringBase, vhostuser.GetConfig, vhostuser.GetMaxMemSlots, vhostuser.SetLogBase:
 		return true
 	case vhostuser.SetProtocolFeatures: // it would take the acknowledgements away
 		return true

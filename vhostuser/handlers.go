@@ -3,6 +3,7 @@
 package vhostuser
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/paracuda/paracuda/virtqueue"
@@ -16,6 +17,8 @@ var handlers = map[Request]func(*Session, *Message) ([]byte, error){
 	SetOwner:            (*Session).setOwner,
 	ResetOwner:          (*Session).resetOwner,
 	SetMemTable:         (*Session).setMemTable,
+	SetLogBase:          (*Session).setLogBase,
+	SetLogFD:            (*Session).setLogFD,
 	SetVringNum:         (*Session).setVringNum,
 	SetVringAddr:        (*Session).setVringAddr,
 	SetVringBase:        (*Session).setVringBase,
@@ -37,7 +40,7 @@ var handlers = map[Request]func(*Session, *Message) ([]byte, error){
 }
 
 func (s *Session) getFeatures(*Message) ([]byte, error)         { return word(s.offered), nil }
-func (s *Session) getProtocolFeatures(*Message) ([]byte, error) { return word(ProtocolFeatures), nil }
+func (s *Session) getProtocolFeatures(*Message) ([]byte, error) { return word(s.protocols), nil }
 func (s *Session) getQueueNum(*Message) ([]byte, error)         { return word(uint64(len(s.rings))), nil }
 func (s *Session) getMaxMemSlots(*Message) ([]byte, error)      { return word(MaxMemSlots), nil }
 func (s *Session) setOwner(*Message) ([]byte, error)            { return nil, nil }
@@ -53,18 +56,19 @@ func (s *Session) setFeatures(m *Message) ([]byte, error) {
 	for i := range s.rings {
 		switch {
 		case !s.rings[i].running:
-		case features == s.features:
-			return nil, nil
+		case (features^s.features)&^FeatureLogAll == 0:
+			return nil, s.setLogAll(features)
 		default:
 			return nil, fmt.Errorf("change features: queue %d: %w", i, ErrRunning)
 		}
 	}
-	if err := s.dev.SetFeatures(features &^ FeatureProtocol); err != nil {
+	if err := s.dev.SetFeatures(features &^ transportFeatures); err != nil {
 		return nil, fmt.Errorf("set features: %w", err)
 	}
-	s.features = features
+	s.features = features&^FeatureLogAll | s.features&FeatureLogAll
+	err = s.setLogAll(features)
 	s.settleAll()
-	return nil, nil
+	return nil, err
 }
 
 func (s *Session) setProtocolFeatures(m *Message) ([]byte, error) {
@@ -72,7 +76,7 @@ func (s *Session) setProtocolFeatures(m *Message) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if extra := features &^ ProtocolFeatures; extra != 0 {
+	if extra := features &^ s.protocols; extra != 0 {
 		return nil, fmt.Errorf("%w: protocol features %#x weren't offered", ErrProtocol, extra)
 	}
 	s.protocol = features
@@ -103,6 +107,7 @@ func (s *Session) resetDevice(*Message) ([]byte, error) {
 		*r = ring{call: r.call, err: r.err}
 	}
 	s.features = 0
+	err = errors.Join(err, s.setLogAll(0))
 	s.dev.Reset()
 	return nil, err
 }
@@ -187,14 +192,21 @@ func (s *Session) setVringAddr(m *Message) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The only flag asks for a log of dirty pages, which isn't offered. Without it, the log
-	// address means nothing: UML sends all ones.
-	if a.Flags != 0 {
+	// The only flag asks for a log of dirty pages. Without it, the log address means nothing: UML
+	// sends all ones.
+	if a.Flags&^VringLog != 0 || a.Flags != 0 && s.offered&FeatureLogAll == 0 {
 		return nil, fmt.Errorf("%w: ring flags %#x", ErrProtocol, a.Flags)
 	}
-	a.Log = 0
-	if r.running && r.addr != a {
-		return nil, fmt.Errorf("change addresses: queue %d: %w", a.Index, ErrRunning)
+	if a.Flags == 0 {
+		a.Log = 0
+	}
+	if r.running {
+		if !r.addr.sameRings(a) {
+			return nil, fmt.Errorf("change addresses: queue %d: %w", a.Index, ErrRunning)
+		}
+		if err := checkUsedLog(a, r.used); err != nil {
+			return nil, err
+		}
 	}
 	r.addr, r.hasAddr = a, true
 	return nil, s.settle(int(a.Index))

@@ -14,6 +14,8 @@ const (
 	SetOwner            Request = 3
 	ResetOwner          Request = 4
 	SetMemTable         Request = 5
+	SetLogBase          Request = 6
+	SetLogFD            Request = 7
 	SetVringNum         Request = 8
 	SetVringAddr        Request = 9
 	SetVringBase        Request = 10
@@ -108,6 +110,8 @@ var rules = map[Request]rule{
 	SetOwner:            {"SET_OWNER", 0, 0, 0, false, 0},
 	ResetOwner:          {"RESET_OWNER", 0, 0, 0, false, 0},
 	SetMemTable:         {"SET_MEM_TABLE", 8, 8 + MaxFDs*regionSize, MaxFDs, false, 0},
+	SetLogBase:          {"SET_LOG_BASE", 16, 16, 1, true, ProtocolLogShmFD},
+	SetLogFD:            {"SET_LOG_FD", 0, 8, 1, false, ProtocolLogShmFD},
 	SetVringNum:         {"SET_VRING_NUM", 8, 8, 0, false, 0},
 	SetVringAddr:        {"SET_VRING_ADDR", 40, 40, 0, false, 0},
 	SetVringBase:        {"SET_VRING_BASE", 8, 8, 0, false, 0},

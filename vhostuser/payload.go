@@ -43,6 +43,11 @@ func (v VringAddr) AppendTo(b []byte) []byte {
 	return b
 }
 
+// sameRings reports whether two say the same, but for the log.
+func (v VringAddr) sameRings(o VringAddr) bool {
+	return v.Index == o.Index && v.Desc == o.Desc && v.Used == o.Used && v.Avail == o.Avail
+}
+
 func decodeAddr(b []byte) (VringAddr, error) {
 	if len(b) != 40 {
 		return VringAddr{}, fmt.Errorf("%w: vring address of %d bytes", ErrProtocol, len(b))

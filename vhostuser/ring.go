@@ -22,6 +22,7 @@ type ring struct {
 	kick, call, err *FD
 
 	running bool
+	used    uint64 // guest-physical address of the used ring, while it runs
 }
 
 // close closes the descriptors.
@@ -58,7 +59,7 @@ func (s *Session) start(i int) error {
 		return fmt.Errorf("%w: the driver didn't accept VIRTIO_F_VERSION_1", ErrProtocol)
 	}
 	q := QueueConfig{
-		Size: r.size, Base: r.base, Features: s.features &^ FeatureProtocol,
+		Size: r.size, Base: r.base, Features: s.features &^ transportFeatures,
 		Kick: r.kick, Call: r.call, Err: r.err,
 	}
 	eventIdx := q.EventIdx()
@@ -81,11 +82,15 @@ func (s *Session) start(i int) error {
 		}
 		*part.gpa = gpa
 	}
+	if err := checkUsedLog(r.addr, q.Used); err != nil {
+		return err
+	}
 	s.warnUnshared()
 	if err := s.protect(func() error { return s.dev.StartQueue(i, q) }); err != nil {
 		return fmt.Errorf("start queue %d: %w", i, err)
 	}
-	r.running = true
+	r.running, r.used = true, q.Used
+	s.noteMissed()
 	return nil
 }
 
@@ -157,6 +162,7 @@ func (s *Session) setMemory(mem *Memory, unlike bool, commit func()) error {
 			s.log.WithError(err).Error("stop queues for a memory change")
 		}
 	}
+	s.leaveLog(mem)
 	err := s.protect(func() error { return s.dev.SetMemory(mem) })
 	if err == nil {
 		s.memory, s.warnedMem = mem, false

@@ -37,12 +37,13 @@ type Options struct {
 
 // Session serves one front-end.
 type Session struct {
-	conn    *Conn
-	dev     Device
-	log     logrus.FieldLogger
-	trace   tracer
-	offered uint64 // virtio features
-	panics  atomic.Int64
+	conn      *Conn
+	dev       Device
+	log       logrus.FieldLogger
+	trace     tracer
+	offered   uint64 // virtio features
+	protocols uint64 // protocol features that are offered
+	panics    atomic.Int64
 
 	progress func(Shown)
 
@@ -51,6 +52,7 @@ type Session struct {
 	protocol  uint64 // protocol features that were accepted
 	memory    *Memory
 	rings     []ring
+	dirty     dirtyLog
 	warnedMem bool // this memory was reported as not shared
 	refused   int  // messages
 	shown     Shown
@@ -76,6 +78,9 @@ func New(sock *net.UnixConn, dev Device, opts Options) (*Session, error) {
 	if !opts.NoEventIdx {
 		features |= FeatureEventIdx
 	}
+	if _, ok := dev.(DirtyLogger); ok {
+		features |= FeatureLogAll
+	}
 	if opts.Timeout == 0 {
 		opts.Timeout = DefaultTimeout
 	}
@@ -89,7 +94,7 @@ func New(sock *net.UnixConn, dev Device, opts Options) (*Session, error) {
 		dev:     dev,
 		log:     opts.Log,
 		trace:   tracer{w: opts.Trace},
-		offered: features, progress: opts.Progress,
+		offered: features, protocols: protocolOf(dev), progress: opts.Progress,
 		memory: &Memory{},
 		rings:  make([]ring, n),
 	}, nil
@@ -220,6 +225,7 @@ func (s *Session) shutdown() {
 	}{
 		{"abandon queues", s.abandon},
 		{"stop queues", s.stopAll},
+		{"end the log", func() error { return s.setLogAll(0) }},
 		{"reset", func() error { s.dev.Reset(); return nil }},
 		{"take memory back", func() error { return s.dev.SetMemory(&Memory{}) }},
 	} {
@@ -230,6 +236,7 @@ func (s *Session) shutdown() {
 	for i := range s.rings {
 		s.rings[i].close()
 	}
+	s.closeLog()
 	_ = s.memory.Close()
 	s.setChannel(nil)
 }

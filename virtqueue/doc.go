@@ -39,5 +39,11 @@
 //
 // After one or more Push, NeedsNotify tells whether the driver wants an interrupt for them.
 //
+// # Dirty pages
+//
+// While the memory has a log of dirty pages (guestmem.Memory.Dirty), the queue marks each word of
+// the used ring that it writes, and WriteAt the buffers. A fault in the middle leaves what was
+// written before it unmarked: the queue is broken then, and the driver's side of it useless.
+//
 // Only little-endian hosts are supported, as guest and host share the words of the rings.
 package virtqueue

@@ -24,6 +24,7 @@ const (
 	descSize     = 16 // le64 addr, le32 len, le16 flags, le16 next
 	ringHeader   = 4  // le16 flags, le16 idx
 	usedElemSize = 8  // le32 id, le32 len
+	eventSize    = 2  // le16 used_event or avail_event
 )
 
 // DescBytes returns the length of the descriptor table of a queue.
@@ -41,7 +42,7 @@ func UsedBytes(size uint16, eventIdx bool) uint64 {
 
 func eventBytes(eventIdx bool) uint64 {
 	if eventIdx {
-		return 2
+		return eventSize
 	}
 	return 0
 }

@@ -39,6 +39,10 @@ func (q *Queue) publish(head uint16, written uint32) (err error) {
 	next := q.nextUsed + 1
 	store32(q.used, 0, uint32(next)<<16|uint32(q.usedFlags))
 	q.nextUsed = next
+	if q.mem.Dirty().Log() != nil {
+		q.dirty(slot, usedElemSize)
+		q.dirty(0, ringHeader)
+	}
 	return nil
 }
 
@@ -128,6 +132,7 @@ func (q *Queue) setKick() error {
 			q.usedFlags = usedNoNotify
 		}
 		store32(q.used, 0, uint32(q.nextUsed)<<16|uint32(q.usedFlags))
+		q.dirty(0, ringHeader)
 		return nil
 	})
 	if err != nil {
@@ -143,7 +148,9 @@ func (q *Queue) writeEvent() {
 		event += parkDistance
 		q.eventAt = q.nextAvail
 	}
-	store16(q.used, ringHeader+usedElemSize*int(q.cfg.Size), event)
+	at := ringHeader + usedElemSize*int(q.cfg.Size)
+	store16(q.used, at, event)
+	q.dirty(at, eventSize)
 }
 
 // park moves avail_event on before the driver can reach it.

@@ -182,6 +182,10 @@ func (q *Queue) fail(op string, reason error) error {
 	return q.broken
 }
 
+// dirty marks bytes of the used ring, after they were written. Its address in the log is the ring's
+// own: there is no IOMMU that could make it another.
+func (q *Queue) dirty(off, n int) { q.mem.Dirty().Mark(q.cfg.Used+uint64(off), uint64(n)) }
+
 // barrier orders all accesses before it against all accesses after it, loads after stores too.
 func (q *Queue) barrier() { atomic.AddUint32(&q.fence, 1) }
 

@@ -137,12 +137,19 @@ func (m *Memory) Read(p []byte, gpa uint64) (err error) {
 	return nil
 }
 
-// Write copies p to guest memory.
+// Write copies p to guest memory, and marks the pages if there is a log of dirty ones.
 func (m *Memory) Write(p []byte, gpa uint64) (err error) {
-	defer m.Recover(debug.SetPanicOnFault(true), &err)
 	if err := m.Check(gpa, uint64(len(p))); err != nil {
 		return err
 	}
+	err = m.write(p, gpa)
+	m.dirty.Mark(gpa, uint64(len(p)))
+	return err
+}
+
+// write copies p to a range that Check has passed. After a fault some of it may be there.
+func (m *Memory) write(p []byte, gpa uint64) (err error) {
+	defer m.Recover(debug.SetPanicOnFault(true), &err)
 	for len(p) > 0 {
 		mp := &m.maps[m.find(gpa)]
 		k := copy(mp.host[gpa-mp.start:], p)

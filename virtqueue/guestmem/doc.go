@@ -16,6 +16,11 @@
 // touches a slice of guest memory by itself uses Guard or Recover to have the same. C code can not
 // be guarded in this way: it may be given an address only if the region is ShrinkSealed.
 //
+// # Dirty pages
+//
+// Write marks the pages that it changes, for a front-end that migrates the guest (package
+// dirtylog). A Slice or a Run gives the bytes themselves: who writes to them marks them, by Dirty.
+//
 // # Concurrency
 //
 // A Memory doesn't change after New; all methods may be called from many goroutines. Close unmaps,

@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/virtqueue/dirtylog"
 )
 
 var (
@@ -49,7 +51,8 @@ type mapping struct {
 
 // Memory is a set of mapped regions, sorted by guest-physical address.
 type Memory struct {
-	maps []mapping
+	maps  []mapping
+	dirty *dirtylog.Switch
 
 	mu     sync.Mutex
 	holds  int  // guarded by mu
@@ -61,7 +64,7 @@ func New(regions []Region) (*Memory, error) {
 	if err := checkRegions(regions); err != nil {
 		return nil, fmt.Errorf("map guest memory: %w", err)
 	}
-	m := &Memory{}
+	m := &Memory{dirty: &dirtylog.Switch{}}
 	for i, r := range regions {
 		mp, err := mapRegion(r)
 		if err != nil {
@@ -150,6 +153,13 @@ func fileAlign(r Region) (uint64, error) {
 	}
 	return uint64(unix.Getpagesize()), nil
 }
+
+// Log has writes marked in what s has, rather than in a switch of the memory's own. It is called
+// before the memory is used.
+func (m *Memory) Log(s *dirtylog.Switch) { m.dirty = s }
+
+// Dirty is where writes are marked. Who writes through a Slice or a Run marks by itself.
+func (m *Memory) Dirty() *dirtylog.Switch { return m.dirty }
 
 // Hold keeps the memory mapped until Release.
 func (m *Memory) Hold() error {
