@@ -27,6 +27,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/streams"
 	"github.com/paracuda/paracuda/gpubackend/cuda/textures"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
 // DefaultLibrary is the name under which the driver's library is installed.
@@ -42,6 +43,8 @@ type Options struct {
 	GraphReplay bool
 	// MemoryLimit bounds device memory and is the total that the guest sees; 0 is no limit.
 	MemoryLimit uint64
+	// Accounts are what device memory counts for, contexts too; nil: nobody shares it.
+	Accounts *ledger.Process
 	// PCI is the folder in which PCI devices are looked up; pcie.Devices if empty.
 	PCI string
 	// HostMemory is what the guest process may make this one take of the host's memory; nil: any.
@@ -144,30 +147,30 @@ func furnish(calls *driver.Driver, o Options) *Device {
 	d.ranges = reach.New(calls, x)
 	d.output = output.New(o.Capture, d.hasMajor, o.HostMemory, driver.FlushOutput)
 	d.memoryRoom = memory.New(calls, x, d.gpus, d.ranges, memory.Options{
-		Limit: o.MemoryLimit, Host: o.HostMemory, Log: o.Log,
+		Limit: o.MemoryLimit, Accounts: o.Accounts, Host: o.HostMemory, Log: o.Log,
 	})
 	d.streamRoom = streams.New(calls, x, d.output, d.memoryRoom.Settled, o.Log)
 	d.copyRoom = copies.New(calls, x, d.ranges)
 	d.launchRoom = launches.New(calls, x, d.streamRoom.Capturing, o.GraphReplay)
 	d.hostMemoryRoom = hostmemory.New(calls, x, d.gpus, d.ranges, d.streamRoom.Capturing, o.Log)
 	d.codeRoom = code.New(calls, code.Rooms{
-		Contexts: x, GPUs: d.gpus, Ranges: d.ranges, Memory: d.memoryRoom,
-		Charges: memory.NewCharges(d.memoryRoom, x), Host: d.hostMemoryRoom, Prints: d.output,
+		Contexts: x, GPUs: d.gpus, Ranges: d.ranges, Memory: d.As(ledger.Code),
+		Charges: memory.NewCharges(d.As(ledger.Code), x), Host: d.hostMemoryRoom, Prints: d.output,
 		CopyOut: d.copyRoom.CopyOut, Ending: d.launchRoom.Forget,
 	}, code.Options{Host: o.HostMemory, Log: o.Log})
-	d.graphRoom = graphs.New(calls, x, d.gpus, d.ranges, d.memoryRoom, graphs.Needs{
+	d.graphRoom = graphs.New(calls, x, d.gpus, d.ranges, d.As(ledger.Graphs), graphs.Needs{
 		HostNode: d.streamRoom.HostNode, FunctionOf: d.codeRoom.KernelGetFunction,
 	})
-	d.textureRoom = textures.New(calls, x, d.ranges, memory.NewCharges(d.memoryRoom, x), o.HostMemory,
+	d.textureRoom = textures.New(calls, x, d.ranges, memory.NewCharges(d.As(ledger.Arrays), x), o.HostMemory,
 		d.launchRoom.EndReplays)
-	d.limitRoom = limits.New(calls, x, d.gpus, d.memoryRoom)
+	d.limitRoom = limits.New(calls, x, d.gpus, d.As(ledger.Limits))
 	d.greenRoom = green.New(calls, x, d.gpus, green.Hooks{
 		Ending: d.launchRoom.Forget, Ended: d.greenEnded, Stream: d.streamRoom.Add,
 	})
 	d.sharingRoom = sharing.New(calls, x, d.memoryRoom, o.Log)
 	d.memoryRoom.Connect(d.streamRoom, d.graphRoom)
 	x.SetHooks(contexts.Hooks{
-		Ending: d.launchRoom.Forget, Room: d.codeRoom.Room, Began: d.codeRoom.Began, Ready: d.codeRoom.ServeIn,
+		Ending: d.launchRoom.Forget, Room: d.codeRoom.Room, Take: d.TakeContext, Give: d.GiveContext, Began: d.codeRoom.Began, Ready: d.codeRoom.ServeIn,
 		Current: d.codeRoom.Serve, Holds: d.memoryRoom.Holds, Ended: d.contextEnded,
 	})
 	return d

@@ -9,6 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/gpus"
 	"github.com/paracuda/paracuda/gpubackend/cuda/memory"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/pcie"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
@@ -20,6 +21,7 @@ func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 		d.snapshot = nil
 		for i := range s.Device {
 			d.describeLink(d.gpus.At(i), &s.Device[i])
+			d.describeShare(d.gpus.At(i), &s.Device[i])
 		}
 		return s, gpubackend.Success
 	}
@@ -80,7 +82,7 @@ func (d *Device) describe(i int, g *gpus.GPU, s *wire.SnapshotDevice) gpubackend
 		return r
 	}
 	*g = gpus.GPU{
-		Native: dev, Total: s.TotalMemory,
+		Native: dev, Total: s.TotalMemory, ID: ledger.ID(s.Uuid),
 		Threads: uint64(s.Attribute[cudaabi.DeviceAttributeMultiprocessorCount]) *
 			uint64(s.Attribute[cudaabi.DeviceAttributeMaxThreadsPerMultiprocessor]),
 		ReadOnlyRegister: s.Attribute[cudaabi.DeviceAttributeReadOnlyHostRegisterSupported] == 1,
@@ -91,8 +93,16 @@ func (d *Device) describe(i int, g *gpus.GPU, s *wire.SnapshotDevice) gpubackend
 		},
 	}
 	d.describeLink(g, s)
+	d.describeShare(g, s)
 	mask(s)
 	return gpubackend.Success
+}
+
+// describeShare has the memory in all be what the VM may have of it.
+func (d *Device) describeShare(g *gpus.GPU, s *wire.SnapshotDevice) {
+	if bound := d.options.Accounts.Account(g.ID).Bound(); bound != 0 {
+		s.TotalMemory = min(s.TotalMemory, bound)
+	}
 }
 
 // describeLink fills in how a device is connected to the host, which CUDA doesn't tell and NVML

@@ -2,26 +2,45 @@
 
 package devmem
 
-// Charge counts memory that is not the heap's against its limit, giving up the spare piece if need be.
-func (h *Heap) Charge(bytes uint64) error {
-	if bytes > h.limit || h.mapped > h.limit-bytes {
-		h.Trim()
-		if bytes > h.limit || h.mapped > h.limit-bytes {
-			return ErrOutOfMemory
-		}
+import "github.com/paracuda/paracuda/gpubackend/ledger"
+
+// Charge counts memory that is not the heap's against its limit and its account, giving up the spare
+// piece if need be.
+func (h *Heap) Charge(k ledger.Kind, bytes uint64) error {
+	if h.take(k, bytes) || h.Trim() && h.take(k, bytes) {
+		return nil
 	}
-	h.mapped += bytes
-	return nil
+	return ErrOutOfMemory
 }
 
-// Recharge counts other memory as so much more or less than before. It is there already: the limit isn't asked.
-func (h *Heap) Recharge(from, to uint64) { h.mapped += to - from }
+// take counts memory if there is room.
+func (h *Heap) take(k ledger.Kind, bytes uint64) bool {
+	if bytes > h.limit || h.mapped > h.limit-bytes || !h.account.Take(k, bytes) {
+		return false
+	}
+	h.mapped += bytes
+	return true
+}
 
-// Over says whether more is counted than the limit allows.
-func (h *Heap) Over() bool { return h.mapped > h.limit }
+// Recharge counts other memory as so much more or less than before. It is there already: the limit
+// isn't asked.
+func (h *Heap) Recharge(k ledger.Kind, from, to uint64) {
+	h.mapped += to - from
+	if to > from {
+		h.account.Force(k, to-from)
+	} else {
+		h.account.Give(k, from-to)
+	}
+}
+
+// Over says whether more is counted than the limit or the account allows.
+func (h *Heap) Over() bool { return h.mapped > h.limit || h.account.Over() }
 
 // Uncharge takes back what Charge counted.
-func (h *Heap) Uncharge(bytes uint64) { h.mapped -= bytes }
+func (h *Heap) Uncharge(k ledger.Kind, bytes uint64) {
+	h.mapped -= bytes
+	h.account.Give(k, bytes)
+}
 
 // Piece returns the mapped piece that holds addr.
 func (h *Heap) Piece(addr uint64) (base, size uint64, ok bool) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
 // Errors of a Heap.
@@ -45,12 +46,14 @@ type Backing interface {
 type allocation struct {
 	size  uint64
 	owner uint64 // address of its piece
+	kind  ledger.Kind
 }
 
 // piece is a mapped part of the window.
 type piece struct {
 	size   uint64
 	shared bool
+	kind   ledger.Kind
 }
 
 // Heap hands out the memory of a window of addresses.
@@ -66,6 +69,7 @@ type Heap struct {
 	spareSize uint64
 	gone      func(addr, bytes uint64)
 	host      *budget.Budget
+	account   *ledger.Account
 }
 
 // New returns a heap over [base, base+window) that maps at most limit bytes.
@@ -79,12 +83,15 @@ func New(base, window, limit uint64, backing Backing) (*Heap, error) {
 }
 
 // Alloc returns the address of new memory, whose content is undefined. Sizes of 0 are ErrInvalid.
-func (h *Heap) Alloc(bytes uint64) (uint64, error) {
+func (h *Heap) Alloc(bytes uint64) (uint64, error) { return h.AllocAs(ledger.Window, bytes) }
+
+// AllocAs is Alloc of memory that counts as it is said.
+func (h *Heap) AllocAs(k ledger.Kind, bytes uint64) (uint64, error) {
 	if bytes == 0 {
 		return 0, ErrInvalid
 	}
 	if bytes > LargestShared {
-		return h.AllocPiece(bytes)
+		return h.AllocPiece(k, bytes)
 	}
 	if h.host.Take(hostBytes) != nil {
 		return 0, ErrOutOfMemory
@@ -102,12 +109,16 @@ func (h *Heap) Alloc(bytes uint64) (uint64, error) {
 	if owner == h.spare {
 		h.spare, h.spareSize = 0, 0
 	}
-	h.live.insert(key{hi: addr}, allocation{bytes, owner})
+	h.live.insert(key{hi: addr}, allocation{bytes, owner, k})
+	if k != ledger.Window {
+		h.account.Move(ledger.Window, k, rounded)
+	}
 	return addr, nil
 }
 
-// AllocPiece is Alloc with a piece that nothing else shares: for memory that the backing gives to another process.
-func (h *Heap) AllocPiece(bytes uint64) (uint64, error) {
+// AllocPiece is Alloc with a piece that nothing else shares, and that counts as it is said: for
+// memory that the backing gives to another process.
+func (h *Heap) AllocPiece(k ledger.Kind, bytes uint64) (uint64, error) {
 	if bytes == 0 {
 		return 0, ErrInvalid
 	}
@@ -118,12 +129,12 @@ func (h *Heap) AllocPiece(bytes uint64) (uint64, error) {
 	if h.host.Take(hostBytes) != nil {
 		return 0, ErrOutOfMemory
 	}
-	addr, err := h.addPiece(size, false)
+	addr, err := h.addPiece(piece{size, false, k})
 	if err != nil {
 		h.host.Give(hostBytes)
 		return 0, err
 	}
-	h.live.insert(key{hi: addr}, allocation{bytes, addr})
+	h.live.insert(key{hi: addr}, allocation{bytes, addr, k})
 	return addr, nil
 }
 
@@ -132,7 +143,7 @@ func (h *Heap) addShared(bytes uint64) error {
 	size := uint64(SharedPiece)
 	least := roundUp(bytes, Granularity)
 	for {
-		addr, err := h.addPiece(size, true)
+		addr, err := h.addPiece(piece{size, true, ledger.Window})
 		if err == nil {
 			h.space.insert(addr, size)
 			return nil
@@ -144,28 +155,27 @@ func (h *Heap) addShared(bytes uint64) error {
 	}
 }
 
-// addPiece maps a piece, giving up the spare one if need be.
-func (h *Heap) addPiece(size uint64, shared bool) (uint64, error) {
-	if size > h.limit || h.mapped > h.limit-size {
-		h.Trim()
-		if size > h.limit || h.mapped > h.limit-size {
-			return 0, ErrOutOfMemory
-		}
+// addPiece maps a piece, giving up the spare one if need be. What it is to count for is taken before
+// it is there, and given back after it is gone.
+func (h *Heap) addPiece(p piece) (uint64, error) {
+	if err := h.Charge(p.kind, p.size); err != nil {
+		return 0, err
 	}
-	addr, ok := h.addresses.take(size)
+	addr, ok := h.addresses.take(p.size)
 	if !ok {
+		h.Uncharge(p.kind, p.size)
 		return 0, ErrOutOfMemory
 	}
-	err := h.backing.Map(addr, size)
+	err := h.backing.Map(addr, p.size)
 	if err != nil && h.Trim() {
-		err = h.backing.Map(addr, size)
+		err = h.backing.Map(addr, p.size)
 	}
 	if err != nil {
-		h.addresses.give(addr, size, 0, ^uint64(0))
-		return 0, fmt.Errorf("map %d bytes: %w: %w", size, ErrOutOfMemory, err)
+		h.addresses.give(addr, p.size, 0, ^uint64(0))
+		h.Uncharge(p.kind, p.size)
+		return 0, fmt.Errorf("map %d bytes: %w: %w", p.size, ErrOutOfMemory, err)
 	}
-	h.mapped += size
-	h.pieces.insert(key{hi: addr}, piece{size, shared})
+	h.pieces.insert(key{hi: addr}, p)
 	return addr, nil
 }
 
@@ -180,8 +190,11 @@ func (h *Heap) Free(addr uint64) error {
 	h.host.Give(hostBytes)
 	p := h.pieces.floor(key{hi: a.owner}).value
 	if !p.shared {
-		h.dropPiece(a.owner, p.size)
+		h.dropPiece(a.owner, p)
 		return nil
+	}
+	if a.kind != ledger.Window {
+		h.account.Move(a.kind, ledger.Window, roundUp(a.size, Alignment))
 	}
 	low, size := h.space.give(addr, roundUp(a.size, Alignment), a.owner, a.owner+p.size)
 	if low == a.owner && size == p.size {
@@ -194,7 +207,7 @@ func (h *Heap) Free(addr uint64) error {
 func (h *Heap) retire(addr, size uint64) {
 	if h.spare != 0 && size < h.spareSize {
 		h.space.remove(addr, size)
-		h.dropPiece(addr, size)
+		h.dropPiece(addr, piece{size, true, ledger.Window})
 		return
 	}
 	h.Trim()
@@ -207,7 +220,7 @@ func (h *Heap) Trim() bool {
 		return false
 	}
 	h.space.remove(h.spare, h.spareSize)
-	h.dropPiece(h.spare, h.spareSize)
+	h.dropPiece(h.spare, piece{h.spareSize, true, ledger.Window})
 	h.spare, h.spareSize = 0, 0
 	return true
 }
@@ -218,17 +231,23 @@ const hostBytes = 512
 // Meter counts the host's memory that allocations take: all that come.
 func (h *Heap) Meter(host *budget.Budget) { h.host = host }
 
+// Count has what the heap maps, and what else is charged, count for an account: all that comes.
+func (h *Heap) Count(a *ledger.Account) { h.account = a }
+
+// Account is what the heap counts for.
+func (h *Heap) Account() *ledger.Account { return h.account }
+
 // Watch has f called before a piece is unmapped, but by Close.
 func (h *Heap) Watch(f func(addr, bytes uint64)) { h.gone = f }
 
-func (h *Heap) dropPiece(addr, size uint64) {
+func (h *Heap) dropPiece(addr uint64, p piece) {
 	if h.gone != nil {
-		h.gone(addr, size)
+		h.gone(addr, p.size)
 	}
-	h.backing.Unmap(addr, size)
+	h.backing.Unmap(addr, p.size)
 	h.pieces.remove(key{hi: addr})
-	h.addresses.give(addr, size, 0, ^uint64(0))
-	h.mapped -= size
+	h.addresses.give(addr, p.size, 0, ^uint64(0))
+	h.Uncharge(p.kind, p.size)
 }
 
 // Find returns the allocation that holds addr.
@@ -249,6 +268,9 @@ func (h *Heap) Begins(addr uint64) bool {
 // Used is the memory in use: the pieces that hold allocations.
 func (h *Heap) Used() uint64 { return h.mapped - h.spareSize }
 
+// Spare is the memory of the empty piece that is kept.
+func (h *Heap) Spare() uint64 { return h.spareSize }
+
 // Limit is the bound on what is mapped.
 func (h *Heap) Limit() uint64 { return h.limit }
 
@@ -265,9 +287,17 @@ func (h *Heap) Len() int { return h.live.size }
 
 // Close unmaps everything. The heap must not be used after it.
 func (h *Heap) Close() {
-	h.pieces.root.each(func(n *node[piece]) { h.backing.Unmap(n.key.hi, n.value.size) })
+	h.live.root.each(func(n *node[allocation]) {
+		if p := h.pieces.floor(key{hi: n.value.owner}).value; p.shared {
+			h.account.Move(n.value.kind, ledger.Window, roundUp(n.value.size, Alignment))
+		}
+	})
+	h.pieces.root.each(func(n *node[piece]) {
+		h.backing.Unmap(n.key.hi, n.value.size)
+		h.account.Give(n.value.kind, n.value.size)
+	})
 	h.host.Give(uint64(h.live.size) * hostBytes)
-	*h = Heap{backing: h.backing}
+	*h = Heap{backing: h.backing, account: h.account}
 }
 
 func roundUp(n, to uint64) uint64 { return (n + to - 1) / to * to }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
 // fakeBacking keeps what is mapped and fails the test on calls that don't fit.
@@ -112,7 +113,7 @@ func TestLargeAllocationsHaveTheirOwnPiece(t *testing.T) {
 
 func TestAllocPieceSharesNothing(t *testing.T) {
 	h, b := newTestHeap(t, Window, Window)
-	addr, err := h.AllocPiece(1)
+	addr, err := h.AllocPiece(ledger.Window, 1)
 	if err != nil || b.pieces[addr] != Granularity {
 		t.Fatalf("piece of %d bytes, %v", b.pieces[addr], err)
 	}
@@ -194,7 +195,7 @@ func TestBackingFails(t *testing.T) {
 
 func TestWindowFull(t *testing.T) {
 	h, _ := newTestHeap(t, 4*Granularity, Window)
-	addr, err := h.AllocPiece(4 * Granularity)
+	addr, err := h.AllocPiece(ledger.Window, 4*Granularity)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,10 +290,10 @@ func TestAllocationsCount(t *testing.T) {
 		}
 		addrs = append(addrs, addr)
 	}
-	if _, err := h.AllocPiece(1 << 30); !errors.Is(err, ErrOutOfMemory) || host.Used() != 9*hostBytes {
+	if _, err := h.AllocPiece(ledger.Window, 1<<30); !errors.Is(err, ErrOutOfMemory) || host.Used() != 9*hostBytes {
 		t.Errorf("a piece that is too large: %v, %d bytes are counted", err, host.Used())
 	}
-	if _, err := h.AllocPiece(512); err != nil {
+	if _, err := h.AllocPiece(ledger.Window, 512); err != nil {
 		t.Error(err)
 	}
 	if _, err := h.Alloc(512); !errors.Is(err, ErrOutOfMemory) {
@@ -304,5 +305,45 @@ func TestAllocationsCount(t *testing.T) {
 	h.Close()
 	if host.Used() != 0 {
 		t.Errorf("%d bytes are counted in the end", host.Used())
+	}
+}
+
+// TestAccount: what the account refuses isn't mapped, and an empty piece makes room for it.
+func TestAccount(t *testing.T) {
+	page, err := ledger.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer page.Close()
+	page.SetBound(40 << 20)
+	process := ledger.NewProcess()
+	process.Join(page, 0)
+	h, b := newTestHeap(t, 1<<30, 1<<30)
+	h.Count(process.Account(1))
+	taken := page.GPU(1).Taken
+	small := mustAlloc(t, h, 512)
+	if taken() != SharedPiece {
+		t.Errorf("%d bytes are taken for a small allocation", taken())
+	}
+	if _, err := h.Alloc(10 << 20); !errors.Is(err, ErrOutOfMemory) || b.mapped() != SharedPiece {
+		t.Errorf("beyond the bound: %v, %d bytes are mapped", err, b.mapped())
+	}
+	if err := h.Free(small); err != nil || taken() != SharedPiece {
+		t.Errorf("free: %v, %d bytes are taken", err, taken())
+	}
+	mustAlloc(t, h, 40<<20)
+	if err := h.Charge(ledger.Arrays, 1); !errors.Is(err, ErrOutOfMemory) || taken() != 40<<20 {
+		t.Errorf("charge beyond the bound: %v, %d bytes are taken", err, taken())
+	}
+	b.refuse = 1
+	page.SetBound(0)
+	if _, err := h.Alloc(20 << 20); !errors.Is(err, ErrOutOfMemory) || taken() != 40<<20 {
+		t.Errorf("what the backing refuses: %v, %d bytes are taken", err, taken())
+	}
+	h.Recharge(ledger.Graphs, 0, 5<<20)
+	h.Recharge(ledger.Graphs, 5<<20, 2<<20)
+	h.Uncharge(ledger.Graphs, 2<<20)
+	if h.Close(); taken() != 0 {
+		t.Errorf("%d bytes are taken in the end", taken())
 	}
 }

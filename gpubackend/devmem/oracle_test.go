@@ -5,6 +5,8 @@ package devmem
 import (
 	"math/rand/v2"
 	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
 // slowHeap is what a heap must agree with: the live allocations in a map that every question walks.
@@ -13,12 +15,19 @@ type slowHeap struct {
 	heap  *Heap
 	back  *fakeBacking
 	live  map[uint64]uint64
+	kinds map[uint64]ledger.Kind
 	order []uint64
+	held  *ledger.Account
 }
 
 func newSlowHeap(t testing.TB, limit uint64) *slowHeap {
 	h, b := newTestHeap(t, 4*limit, limit)
-	return &slowHeap{t: t, heap: h, back: b, live: make(map[uint64]uint64)}
+	s := &slowHeap{
+		t: t, heap: h, back: b, live: make(map[uint64]uint64), kinds: make(map[uint64]ledger.Kind),
+		held: ledger.NewProcess().Account(1),
+	}
+	h.Count(s.held)
+	return s
 }
 
 func (s *slowHeap) find(addr uint64) (base, size uint64, ok bool) {
@@ -41,11 +50,11 @@ func (s *slowHeap) inside(addr, bytes uint64) bool {
 }
 
 func (s *slowHeap) alloc(bytes uint64, own bool) {
-	alloc := s.heap.Alloc
+	alloc, kind := s.heap.AllocAs, ledger.Kind(bytes%3)
 	if own {
 		alloc = s.heap.AllocPiece
 	}
-	addr, err := alloc(bytes)
+	addr, err := alloc(kind, bytes)
 	if err != nil {
 		if s.heap.Used() == 0 && bytes != 0 && roundUp(bytes, Granularity) <= s.heap.Limit() {
 			s.t.Fatalf("Alloc(%d) with nothing in use: %v", bytes, err)
@@ -60,7 +69,7 @@ func (s *slowHeap) alloc(bytes uint64, own bool) {
 			s.t.Fatalf("Alloc(%d) = %#x overlaps %#x, %d bytes", bytes, addr, a, n)
 		}
 	}
-	s.live[addr] = bytes
+	s.live[addr], s.kinds[addr] = bytes, kind
 	s.order = append(s.order, addr)
 }
 
@@ -96,6 +105,31 @@ func (s *slowHeap) check() {
 	}
 	if s.heap.Used() != used {
 		s.t.Fatalf("Used() = %d, want %d", s.heap.Used(), used)
+	}
+	s.checkKinds()
+}
+
+// checkKinds: a piece of one allocation counts for what that is for, of the others what is allocated,
+// and the rest is the window's.
+func (s *slowHeap) checkKinds() {
+	var want [ledger.Kinds]uint64
+	rest := s.back.mapped()
+	for addr, bytes := range s.live {
+		if s.kinds[addr] == ledger.Window {
+			continue
+		}
+		counts := roundUp(bytes, Alignment)
+		if !s.heap.pieces.floor(key{hi: addr}).value.shared {
+			counts = roundUp(bytes, Granularity)
+		}
+		want[s.kinds[addr]] += counts
+		rest -= counts
+	}
+	want[ledger.Window] = rest
+	for k, n := range want {
+		if got := s.held.Held(ledger.Kind(k)); got != n {
+			s.t.Fatalf("%d bytes count as %s, want %d", got, ledger.Names[k], n)
+		}
 	}
 }
 

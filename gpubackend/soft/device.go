@@ -9,6 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/proclimit"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 	"github.com/paracuda/paracuda/gpubackend/soft/code"
@@ -40,6 +41,8 @@ type Options struct {
 	Files int
 	// HostMemory is what the guest process may make this one take of the host's memory; nil: any.
 	HostMemory *budget.Budget
+	// Accounts are what device memory counts for, contexts too; nil: nobody shares the GPU.
+	Accounts *ledger.Process
 	// UUID names the device; zero is a fixed one.
 	UUID [16]byte
 }
@@ -108,6 +111,8 @@ func New(o Options) *Device {
 	d.Contexts = contexts.New(contexts.Options{
 		Handles: d.handles, Scheduler: d.scheduler, Output: d.Buffer, Memory: o.Memory,
 		Hooks: contexts.Hooks{
+			Take:   func() bool { return d.TakeContext() },
+			Give:   func() { d.GiveContext() },
 			Usable: func(c *contexts.Context) { d.FillLibraries(c) },
 			Ending: d.ending, Ended: d.ended,
 			Busy: func(g *contexts.Green) bool { return d.Streams.Busy(g) },
@@ -115,7 +120,7 @@ func New(o Options) *Device {
 	})
 	d.Memory = memory.New(memory.Options{
 		Base: o.Base, Window: o.Window, Bytes: o.Memory, Files: o.Files, Host: o.HostMemory,
-		Handles: d.handles, Contexts: d.Contexts, Scheduler: d.scheduler,
+		Account: o.Accounts.Account(ledger.ID(o.UUID)), Handles: d.handles, Contexts: d.Contexts, Scheduler: d.scheduler,
 		Lasts: func() []*scheduler.Task { return d.Streams.Lasts() },
 	})
 	d.HostMemory = hostmemory.New(hostmemory.Options{Contexts: d.Contexts, Memory: d.Memory, Scheduler: d.scheduler})
@@ -202,11 +207,19 @@ func (d *Device) Open(env []string) (*gpubackend.Snapshot, gpubackend.Result) {
 	return d.identity().Snapshot(), gpubackend.Success
 }
 
+// total is the memory that the guest may have.
+func (d *Device) total() uint64 {
+	if bound := d.options.Accounts.Account(ledger.ID(d.options.UUID)).Bound(); bound != 0 {
+		return min(d.options.Memory, bound)
+	}
+	return d.options.Memory
+}
+
 // identity is what the device says of itself.
 func (d *Device) identity() *chip.Identity {
 	o := &d.options
 	return &chip.Identity{
-		UUID: o.UUID, Memory: o.Memory, Base: o.Base, Window: o.Window, Multiprocessors: o.Multiprocessors,
+		UUID: o.UUID, Memory: d.total(), Base: o.Base, Window: o.Window, Multiprocessors: o.Multiprocessors,
 	}
 }
 

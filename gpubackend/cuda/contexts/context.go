@@ -17,6 +17,7 @@ type Context struct {
 	primary  bool              // its record stays: the driver makes it again under the same handle
 	retained int               // references to a primary context
 	dead     gpubackend.Result // the error that ended it
+	counts   uint64            // as so much memory
 }
 
 // Home is the context that owns what is made in c.

@@ -28,8 +28,12 @@ type Calls interface {
 type Hooks struct {
 	// Ending is called before a context may end, or what is in it.
 	Ending func()
-	// Room says whether a GPU may have another context.
+	// Room says whether a GPU has room for what another context has from the start.
 	Room func(gpu int) bool
+	// Take counts another context of a GPU, as so much memory, if there is room for it.
+	Take func(gpu int) (bytes uint64, ok bool)
+	// Give counts one no more.
+	Give func(gpu int, bytes uint64)
 	// Began is told of a context that has begun, or begun anew.
 	Began func(c *Context)
 	// Ready is told when a context that has begun can be used. It need not be current.
@@ -50,15 +54,21 @@ type Contexts struct {
 	table   map[gpubackend.Context]*Context
 	green   int // of the table
 	current gpubackend.Context
-	state   *Context                   // of current; nil for none
-	ahead   map[int]gpubackend.Context // primary contexts that are retained and nobody asked for yet
+	state   *Context      // of current; nil for none
+	ahead   map[int]ahead // primary contexts that are retained and nobody asked for yet, by GPU
+}
+
+// ahead is a context of WarmUp, and what it counts for.
+type ahead struct {
+	handle gpubackend.Context
+	counts uint64
 }
 
 // New returns contexts of which there are none.
 func New(calls Calls, list *gpus.List) *Contexts {
 	return &Contexts{
 		calls: calls, gpus: list,
-		table: make(map[gpubackend.Context]*Context), ahead: make(map[int]gpubackend.Context),
+		table: make(map[gpubackend.Context]*Context), ahead: make(map[int]ahead),
 	}
 }
 

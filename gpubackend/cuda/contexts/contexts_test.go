@@ -19,6 +19,9 @@ type fake struct {
 	current gpubackend.Context
 	log     []string
 	work    driver.Work
+	counts  uint64 // bytes that contexts count for: 5 each
+	most    uint64 // ... at most; 0: any
+	refuse  gpubackend.Result
 }
 
 func (f *fake) call(format string, args ...any) gpubackend.Result {
@@ -27,6 +30,9 @@ func (f *fake) call(format string, args ...any) gpubackend.Result {
 }
 
 func (f *fake) DevicePrimaryCtxRetain(device uint64) (gpubackend.Context, gpubackend.Result) {
+	if f.refuse != 0 {
+		return 0, f.refuse
+	}
 	return gpubackend.Context(100 + device), f.call("retain %d", device)
 }
 func (f *fake) DevicePrimaryCtxRelease(device uint64) gpubackend.Result {
@@ -36,6 +42,9 @@ func (f *fake) DevicePrimaryCtxReset(device uint64) gpubackend.Result {
 	return f.call("reset %d", device)
 }
 func (f *fake) CtxCreate(_, _ uint64) (gpubackend.Context, gpubackend.Result) {
+	if f.refuse != 0 {
+		return 0, f.refuse
+	}
 	f.next++
 	return 200 + f.next, f.call("create")
 }
@@ -57,6 +66,8 @@ func newContexts() (*Contexts, *fake, *bool) {
 	x.SetHooks(Hooks{
 		Ending:  func() {},
 		Room:    func(int) bool { return !*full },
+		Take:    f.takeContext,
+		Give:    func(_ int, bytes uint64) { f.counts -= bytes },
 		Began:   func(c *Context) { f.call("began %d", c.Handle) },
 		Ready:   func(c *Context) { f.call("ready %d", c.Handle) },
 		Current: func() {},
@@ -64,6 +75,15 @@ func newContexts() (*Contexts, *fake, *bool) {
 		Ended:   func(c *Context) { f.call("ended %d", c.Handle) },
 	})
 	return x, f, full
+}
+
+func (f *fake) takeContext(int) (uint64, bool) {
+	const bytes = 5
+	if f.most != 0 && f.counts+bytes > f.most {
+		return 0, false
+	}
+	f.counts += bytes
+	return bytes, true
 }
 
 // take returns what happened since the last call.
@@ -206,5 +226,52 @@ func TestInPutsBack(t *testing.T) {
 	}
 	if r := x.In(&Context{Handle: 999}, func() gpubackend.Result { t.Error("called"); return 0 }); r != gpubackend.InvalidContext {
 		t.Errorf("in no context: %d", r)
+	}
+}
+
+// TestContextsCount: each once from before it begins until it has ended, however often it is retained
+// or reset.
+func TestContextsCount(t *testing.T) {
+	x, f, _ := newContexts()
+	f.most = 10
+	var made gpubackend.Context
+	create := func() (r gpubackend.Result) {
+		var h gpubackend.Context
+		if h, r = x.CtxCreate(0, 1); r == gpubackend.Success {
+			made = h
+		}
+		return r
+	}
+	retain := func() gpubackend.Result { _, r := x.DevicePrimaryCtxRetain(0); return r }
+	release := func() gpubackend.Result { return x.DevicePrimaryCtxRelease(0) }
+	reset := func() gpubackend.Result { return x.DevicePrimaryCtxReset(0) }
+	for i, test := range []struct {
+		name   string
+		do     func() gpubackend.Result
+		want   gpubackend.Result
+		counts uint64
+	}{
+		{"warm", func() gpubackend.Result { return x.WarmUp(0) }, 0, 5},
+		{"the warm one", retain, 0, 5},
+		{"again", retain, 0, 5},
+		{"another", create, 0, 10},
+		{"too many", create, gpubackend.OutOfMemory, 10},
+		{"reset", reset, 0, 10},
+		{"released once", release, 0, 10},
+		{"released", release, 0, 5},
+		{"reset without a reference", reset, 0, 5},
+		{"begins anew", retain, 0, 10},
+		{"destroyed", func() gpubackend.Result { return x.CtxDestroy(made) }, 0, 5},
+		{"the driver refuses", func() gpubackend.Result { f.refuse = 3; return create() }, 3, 5},
+		{"released again", func() gpubackend.Result { f.refuse = 0; return release() }, 0, 0},
+		{"the driver refuses the primary one", func() gpubackend.Result { f.refuse = 4; return retain() }, 4, 0},
+		{"it refuses a warm one", func() gpubackend.Result { return x.WarmUp(1) }, 4, 0},
+		{"warm", func() gpubackend.Result { f.refuse = 0; return x.WarmUp(1) }, 0, 5},
+		{"one that nobody asked for makes room", create, 0, 5},
+		{"full", func() gpubackend.Result { f.most = 1; return x.WarmUp(0) }, gpubackend.OutOfMemory, 5},
+	} {
+		if got := test.do(); got != test.want || f.counts != test.counts {
+			t.Fatalf("%d, %s: result %d, %d bytes count; want %d, %d", i, test.name, got, f.counts, test.want, test.counts)
+		}
 	}
 }

@@ -13,15 +13,20 @@ func (x *Contexts) DevicePrimaryCtxRetain(dev uint64) (gpubackend.Context, gpuba
 	if !ok {
 		return 0, gpubackend.InvalidDevice
 	}
-	if c := x.Primary(i); (c == nil || c.retained == 0) && !x.hooks.Room(i) {
-		return 0, gpubackend.OutOfMemory
+	var counts uint64
+	if c := x.Primary(i); c == nil || c.retained == 0 {
+		if counts, ok = x.take(i); !ok {
+			return 0, gpubackend.OutOfMemory
+		}
 	}
 	h, r := x.retain(i)
 	if r != gpubackend.Success {
+		x.hooks.Give(i, counts)
 		return 0, r
 	}
 	c := x.record(h, i)
 	c.primary = true
+	c.counts += counts
 	if c.retained++; c.retained > 1 {
 		return h, r
 	}
@@ -92,14 +97,17 @@ func (x *Contexts) CtxCreate(flags, dev uint64) (gpubackend.Context, gpubackend.
 		return 0, gpubackend.InvalidDevice
 	}
 	x.cool()
-	if !x.hooks.Room(i) {
+	counts, ok := x.take(i)
+	if !ok {
 		return 0, gpubackend.OutOfMemory
 	}
 	h, r := x.calls.CtxCreate(flags, x.gpus.At(i).Native)
 	if r != gpubackend.Success {
+		x.hooks.Give(i, counts)
 		return 0, r
 	}
 	c := x.record(h, i)
+	c.counts = counts
 	x.hooks.Began(c)
 	if r = x.calls.CtxPopCurrent(); r == gpubackend.Success {
 		x.hooks.Ready(c)
@@ -155,6 +163,10 @@ func (x *Contexts) leave(c *Context) {
 // forget tells of a context that has ended.
 func (x *Contexts) forget(c *Context) {
 	x.hooks.Ended(c)
+	if !c.primary || c.retained == 0 {
+		x.hooks.Give(c.GPU, c.counts)
+		c.counts = 0
+	}
 	if !c.primary {
 		delete(x.table, c.Handle)
 		return
@@ -162,28 +174,47 @@ func (x *Contexts) forget(c *Context) {
 	c.Work, c.dead = activity.Activity{}, gpubackend.Success
 }
 
+// take counts a context that is about to begin, and what will be in it from the start. That of
+// WarmUp, if there is one, counts already.
+func (x *Contexts) take(gpu int) (counts uint64, ok bool) {
+	if !x.hooks.Room(gpu) {
+		return 0, false
+	}
+	if a, ok := x.ahead[gpu]; ok {
+		return a.counts, true
+	}
+	return x.hooks.Take(gpu)
+}
+
 // WarmUp takes a reference to a GPU's primary context ahead of use, which takes long the first time.
 func (x *Contexts) WarmUp(gpu int) gpubackend.Result {
-	h, r := x.calls.DevicePrimaryCtxRetain(x.gpus.At(gpu).Native)
-	if r == gpubackend.Success {
-		x.ahead[gpu] = h
+	counts, ok := x.hooks.Take(gpu)
+	if !ok {
+		return gpubackend.OutOfMemory
 	}
+	h, r := x.calls.DevicePrimaryCtxRetain(x.gpus.At(gpu).Native)
+	if r != gpubackend.Success {
+		x.hooks.Give(gpu, counts)
+		return r
+	}
+	x.ahead[gpu] = ahead{h, counts}
 	return r
 }
 
 // retain takes a reference to a GPU's primary context: that of WarmUp, if there is one.
 func (x *Contexts) retain(gpu int) (gpubackend.Context, gpubackend.Result) {
-	if h := x.ahead[gpu]; h != 0 {
+	if a, ok := x.ahead[gpu]; ok {
 		delete(x.ahead, gpu)
-		return h, gpubackend.Success
+		return a.handle, gpubackend.Success
 	}
 	return x.calls.DevicePrimaryCtxRetain(x.gpus.At(gpu).Native)
 }
 
 // cool gives up the contexts of WarmUp, which a process that makes its own doesn't use.
 func (x *Contexts) cool() {
-	for gpu := range x.ahead {
+	for gpu, a := range x.ahead {
 		x.calls.DevicePrimaryCtxRelease(x.gpus.At(gpu).Native)
+		x.hooks.Give(gpu, a.counts)
 	}
 	clear(x.ahead)
 }

@@ -13,6 +13,7 @@ const Max = 16
 // GPU is one of them.
 type GPU struct {
 	Native           uint64       // CUdevice
+	ID               uint64       // in a ledger
 	Place            pcie.Address // on the host's bus
 	Total            uint64       // memory that a guest may have
 	Threads          uint64       // that it can have at a time

@@ -2,42 +2,72 @@
 
 package memory
 
+import "github.com/paracuda/paracuda/gpubackend/ledger"
+
+// Share is memory as others count what they take of it, of one kind.
+type Share struct {
+	*Memory
+	kind ledger.Kind
+}
+
+// As is memory for what is of a kind.
+func (m *Memory) As(k ledger.Kind) Share { return Share{m, k} }
+
 // Charge counts memory of a GPU that others take, if there is room, waiting for what was freed.
-func (m *Memory) Charge(gpu int, bytes uint64) bool {
-	return m.ChargeNow(gpu, bytes) || m.contexts.Usable() && m.Reclaim() && m.ChargeNow(gpu, bytes)
+func (s Share) Charge(gpu int, bytes uint64) bool {
+	return s.ChargeNow(gpu, bytes) || s.contexts.Usable() && s.Reclaim() && s.ChargeNow(gpu, bytes)
 }
 
 // ChargeNow counts memory if there is room.
-func (m *Memory) ChargeNow(gpu int, bytes uint64) bool { return m.heaps[gpu].Charge(bytes) == nil }
+func (s Share) ChargeNow(gpu int, bytes uint64) bool {
+	return s.heaps[gpu].Charge(s.kind, bytes) == nil
+}
 
 // HasRoom says whether Charge would.
-func (m *Memory) HasRoom(gpu int, bytes uint64) bool {
-	if !m.Charge(gpu, bytes) {
+func (s Share) HasRoom(gpu int, bytes uint64) bool {
+	if !s.Charge(gpu, bytes) {
 		return false
 	}
-	m.Uncharge(gpu, bytes)
+	s.Uncharge(gpu, bytes)
 	return true
 }
 
 // HasRoomNow says whether ChargeNow would.
-func (m *Memory) HasRoomNow(gpu int, bytes uint64) bool {
-	if !m.ChargeNow(gpu, bytes) {
+func (s Share) HasRoomNow(gpu int, bytes uint64) bool {
+	if !s.ChargeNow(gpu, bytes) {
 		return false
 	}
-	m.Uncharge(gpu, bytes)
+	s.Uncharge(gpu, bytes)
 	return true
 }
 
 // Uncharge gives back what was counted.
-func (m *Memory) Uncharge(gpu int, bytes uint64) { m.heaps[gpu].Uncharge(bytes) }
+func (s Share) Uncharge(gpu int, bytes uint64) { s.heaps[gpu].Uncharge(s.kind, bytes) }
 
 // Recharge counts now instead of had, whether or not there is room.
-func (m *Memory) Recharge(gpu int, had, now uint64) { m.heaps[gpu].Recharge(had, now) }
+func (s Share) Recharge(gpu int, had, now uint64) { s.heaps[gpu].Recharge(s.kind, had, now) }
+
+// contextBytes is what a context counts for until one has been measured: an H100's takes 526 MiB.
+const contextBytes = 526 << 20
+
+// TakeContext counts a context that is about to begin, if there is room for it. Where nobody shares
+// the GPU it counts for nothing.
+func (m *Memory) TakeContext(gpu int) (bytes uint64, ok bool) {
+	a := m.heaps[gpu].Account()
+	if a == nil {
+		return 0, true
+	}
+	bytes = a.Context(contextBytes)
+	return bytes, m.As(ledger.Contexts).ChargeNow(gpu, bytes)
+}
+
+// GiveContext counts a context no more.
+func (m *Memory) GiveContext(gpu int, bytes uint64) { m.As(ledger.Contexts).Uncharge(gpu, bytes) }
 
 // Over says whether more counts than there may be.
 func (m *Memory) Over(gpu int) bool { return m.heaps[gpu].Over() }
 
-// Used is what counts.
+// Used is what counts of this process.
 func (m *Memory) Used(gpu int) uint64 { return m.heaps[gpu].Used() }
 
 // Allocations is how many there are of the heap.

@@ -2,7 +2,10 @@
 
 package memory
 
-import "github.com/paracuda/paracuda/gpubackend"
+import (
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
+)
 
 // guestMemory is what CreateMemory made or ImportMemory opened: its GPU and its size.
 type guestMemory struct {
@@ -40,7 +43,8 @@ func (m *Memory) CreateMemory(
 	if m.contexts.Current() != nil {
 		m.reclaim()
 	}
-	if !m.ChargeNow(i, bytes) && !(m.graphs.Trim() && m.ChargeNow(i, bytes)) {
+	counts := m.As(ledger.Mapped)
+	if !counts.ChargeNow(i, bytes) && !(m.graphs.Trim() && counts.ChargeNow(i, bytes)) {
 		return 0, gpubackend.OutOfMemory
 	}
 	g := &m.heaps[i]
@@ -49,7 +53,7 @@ func (m *Memory) CreateMemory(
 		h, r = g.backing.create(bytes, compression)
 	}
 	if r != gpubackend.Success {
-		m.Uncharge(i, bytes)
+		counts.Uncharge(i, bytes)
 		return 0, r
 	}
 	m.memories[gpubackend.Memory(h)] = guestMemory{gpu: i, bytes: bytes}
@@ -68,17 +72,18 @@ func (m *Memory) ImportMemory(fd int, bytes, device uint64) (gpubackend.Memory, 
 	if !ok {
 		return 0, gpubackend.InvalidDevice
 	}
-	if !m.ChargeNow(i, bytes) {
+	counts := m.As(ledger.Mapped)
+	if !counts.ChargeNow(i, bytes) {
 		return 0, gpubackend.OutOfMemory
 	}
 	h, r := m.calls.MemImport(fd)
 	if r != gpubackend.Success {
-		m.Uncharge(i, bytes)
+		counts.Uncharge(i, bytes)
 		return 0, r
 	}
 	handle := gpubackend.Memory(h)
 	if x, known := m.memories[handle]; known { // memory counts once
-		m.Uncharge(i, bytes)
+		counts.Uncharge(i, bytes)
 		x.again++
 		m.memories[handle] = x
 		return handle, r
@@ -101,7 +106,7 @@ func (m *Memory) ReleaseMemory(handle gpubackend.Memory) gpubackend.Result {
 	}
 	if r == gpubackend.Success {
 		delete(m.memories, handle)
-		m.Uncharge(x.gpu, x.bytes)
+		m.As(ledger.Mapped).Uncharge(x.gpu, x.bytes)
 	}
 	return r
 }

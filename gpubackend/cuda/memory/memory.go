@@ -13,6 +13,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/gpus"
 	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
 // Calls is what is used of the driver.
@@ -48,9 +49,10 @@ type Graphs interface {
 
 // Options are those of memory.
 type Options struct {
-	Limit uint64         // of device memory; 0 is none
-	Host  *budget.Budget // what records of memory count for
-	Log   *logrus.Entry
+	Limit    uint64          // of device memory; 0 is none
+	Accounts *ledger.Process // what device memory counts for; nil: nobody else shares it
+	Host     *budget.Budget  // what records of memory count for
+	Log      *logrus.Entry
 }
 
 // Memory is the device memory of one guest process.
@@ -84,8 +86,16 @@ func New(
 // Connect says whom to ask. It is called once, before the first allocation.
 func (m *Memory) Connect(s Streams, g Graphs) { m.streams, m.graphs = s, g }
 
-// Limit bounds device memory; 0 is no limit.
-func (m *Memory) Limit() uint64 { return m.options.Limit }
+// Limit bounds device memory; 0 is no limit. It may change.
+func (m *Memory) Limit() uint64 {
+	limit := m.options.Limit
+	if len(m.heaps) > 0 {
+		if bound := m.heaps[0].Account().Bound(); bound != 0 && (limit == 0 || bound < limit) {
+			return bound
+		}
+	}
+	return limit
+}
 
 // MemAlloc serves from the window.
 func (m *Memory) MemAlloc(bytes uint64) (uint64, gpubackend.Result) {
@@ -134,16 +144,21 @@ func (m *Memory) MemFree(addr uint64) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// MemGetInfo tells of the device, or of the part of it that the limit leaves.
+// MemGetInfo tells of the device, or of the part of it that this process or its VM may have.
 func (m *Memory) MemGetInfo() (free, total uint64, r gpubackend.Result) {
 	free, total, r = m.calls.MemGetInfo()
 	c := m.contexts.Current()
 	if r != gpubackend.Success || c == nil {
 		return
 	}
+	h := &m.heaps[c.GPU]
 	if limit := m.options.Limit; limit != 0 {
 		total = min(total, limit)
-		free = min(free, total-min(total, m.heaps[c.GPU].Used()))
+		free = min(free, total-min(total, h.Used()))
+	}
+	if bound, taken, ok := h.Account().Share(); ok {
+		total = min(total, bound)
+		free = min(free, total-min(total, taken-min(taken, h.Spare())))
 	}
 	return
 }
@@ -157,9 +172,9 @@ func (m *Memory) Staging(bytes uint64) (addr uint64, fd int, r gpubackend.Result
 	m.reclaim()
 	h := &m.heaps[c.GPU]
 	h.backing.export = true
-	addr, err := h.AllocPiece(bytes)
+	addr, err := h.AllocPiece(ledger.Staging, bytes)
 	if err != nil && m.Reclaim() {
-		addr, err = h.AllocPiece(bytes)
+		addr, err = h.AllocPiece(ledger.Staging, bytes)
 	}
 	h.backing.export = false
 	if err != nil {

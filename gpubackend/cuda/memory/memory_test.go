@@ -14,6 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/contexts/contextstest"
 	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
 // fake is a driver with memory that nothing is in, streams, and graphs.
@@ -285,7 +286,7 @@ func TestChargesCount(t *testing.T) {
 	create := func(h uint64, result gpubackend.Result) func() (uint64, gpubackend.Result) {
 		return func() (uint64, gpubackend.Result) { return h, result }
 	}
-	c := NewCharges(r.Memory, r.x)
+	c := NewCharges(r.As(ledger.Arrays), r.x)
 	for _, test := range []struct {
 		name   string
 		bytes  uint64

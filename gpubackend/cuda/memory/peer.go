@@ -8,6 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
 	"github.com/paracuda/paracuda/gpubackend/cuda/reach"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
 // Import maps memory that another process exported (Staging) and returns its address here. bytes is
@@ -20,7 +21,7 @@ func (m *Memory) Import(fd int, bytes uint64) (uint64, error) {
 	}
 	h := &m.heaps[c.GPU]
 	h.backing.imported = fd
-	addr, err := h.AllocPiece(bytes)
+	addr, err := h.AllocPiece(ledger.Mapped, bytes)
 	h.backing.imported = -1
 	if err != nil {
 		return 0, fmt.Errorf("import memory: %w", err)

@@ -42,6 +42,7 @@ func (m *Memory) Open() (uint64, gpubackend.Result) {
 			return 0, gpubackend.OutOfMemory
 		}
 		h.Meter(m.options.Host)
+		h.Count(m.options.Accounts.Account(m.gpus.At(i).ID))
 		m.heaps = append(m.heaps, h)
 	}
 	m.ranges.SetWindow(base, uint64(n)*WindowBytes)

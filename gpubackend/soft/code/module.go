@@ -6,6 +6,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/ptx"
@@ -83,7 +84,7 @@ func (x *Code) giveMemory(m *Module, managed uint64) gpubackend.Result {
 		return result
 	}
 	if size > 0 {
-		if m.block, result = x.options.Memory.Alloc(size); result != gpubackend.Success {
+		if m.block, result = x.options.Memory.Alloc(ledger.Code, size); result != gpubackend.Success {
 			return result
 		}
 	}
@@ -147,7 +148,7 @@ func (x *Code) addHeap(c *contexts.Context) gpubackend.Result {
 	if code.heap != nil || size == 0 {
 		return gpubackend.Success
 	}
-	addr, result := x.options.Memory.Alloc(size)
+	addr, result := x.options.Memory.Alloc(ledger.Limits, size)
 	if result == gpubackend.Success {
 		code.heapAddress, code.heap = addr, simt.NewHeap(addr, size, x.options.Host)
 		c.FixHeap()

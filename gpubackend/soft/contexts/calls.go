@@ -55,7 +55,11 @@ func (x *Contexts) CtxCreate(flags, dev uint64) (gpubackend.Context, gpubackend.
 	if flags&^contextFlags != 0 {
 		return 0, gpubackend.InvalidValue
 	}
+	if !x.take() {
+		return 0, gpubackend.OutOfMemory
+	}
 	c := x.newContext()
+	c.counts = true
 	c.active, c.flags = true, flags
 	x.options.Hooks.Usable(c)
 	return c.Handle(), gpubackend.Success
@@ -68,6 +72,7 @@ func (x *Contexts) CtxDestroy(h gpubackend.Context) gpubackend.Result {
 		return gpubackend.InvalidContext
 	}
 	x.empty(c)
+	x.give(c)
 	c.active = false
 	x.options.Handles.Remove(c.handle)
 	for i, other := range x.all {
@@ -99,6 +104,12 @@ func (x *Contexts) empty(c *Context) {
 func (x *Contexts) DevicePrimaryCtxRetain(dev uint64) (gpubackend.Context, gpubackend.Result) {
 	if result := x.CheckDevice(dev); result != gpubackend.Success {
 		return 0, result
+	}
+	if !x.primary.counts {
+		if !x.take() {
+			return 0, gpubackend.OutOfMemory
+		}
+		x.primary.counts = true
 	}
 	x.primary.active = true
 	if x.primary.users++; x.primary.users == 1 {
@@ -132,7 +143,20 @@ func (x *Contexts) DevicePrimaryCtxReset(dev uint64) gpubackend.Result {
 	x.empty(c)
 	c.limits, c.cacheConfig, c.heapFixed = defaultLimits, 0, false
 	x.options.Output.Resize(output.DefaultBytes)
-	c.active = c.users > 0
+	if c.active = c.users > 0; !c.active {
+		x.give(c)
+	}
 	c.Restart(x.alive)
 	return gpubackend.Success
+}
+
+// take counts a context that is about to begin, if there is room for it.
+func (x *Contexts) take() bool { return x.options.Hooks.Take == nil || x.options.Hooks.Take() }
+
+// give counts a context no more.
+func (x *Contexts) give(c *Context) {
+	if c.counts && x.options.Hooks.Give != nil {
+		x.options.Hooks.Give()
+	}
+	c.counts = false
 }

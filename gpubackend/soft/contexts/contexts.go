@@ -16,6 +16,7 @@ type Context struct {
 	*scheduler.Domain
 	handle uint64
 	active bool // primary: retained
+	counts bool // as memory
 	users  int  // primary: retained so often
 	flags  uint64
 
@@ -55,6 +56,10 @@ type Owned interface{ Owner() *Context }
 // Hooks are what the other rooms do when something becomes of a context. All are called on the
 // device's goroutine.
 type Hooks struct {
+	// Take counts a context that is about to begin, if there is room for it; Give counts it no more.
+	// Both may be nil.
+	Take func() bool
+	Give func()
 	// Usable is called when a context can be used from now on.
 	Usable func(*Context)
 	// Ending is called before the work of a context is waited for.

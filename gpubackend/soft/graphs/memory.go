@@ -8,6 +8,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 )
 
@@ -46,7 +47,7 @@ func (x *Graphs) allocateForNode(n *Node) gpubackend.Result {
 		p.Location().Type() != cudaabi.MemLocationDevice || p.Location().ID() != 0 {
 		return gpubackend.InvalidValue
 	}
-	address, result := x.options.Memory.Alloc(n.What.Bytes)
+	address, result := x.options.Memory.Alloc(ledger.Graphs, n.What.Bytes)
 	if result != gpubackend.Success {
 		return result
 	}

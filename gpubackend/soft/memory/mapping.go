@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/memfd"
 	"github.com/paracuda/paracuda/gpubackend/soft/space"
@@ -22,12 +23,12 @@ func (m *Memory) newPiece(
 	bytes uint64, make func() (int, error),
 ) (gpubackend.Memory, gpubackend.Result) {
 	m.Reclaim()
-	if m.pieces >= m.options.Files || m.space.Heap.Charge(bytes) != nil {
+	if m.pieces >= m.options.Files || m.space.Heap.Charge(ledger.Mapped, bytes) != nil {
 		return 0, gpubackend.OutOfMemory
 	}
 	fd, err := make()
 	if err != nil {
-		m.space.Heap.Uncharge(bytes)
+		m.space.Heap.Uncharge(ledger.Mapped, bytes)
 		return 0, gpubackend.OutOfMemory
 	}
 	m.pieces++
@@ -67,7 +68,7 @@ func (m *Memory) ReleaseMemory(h gpubackend.Memory) gpubackend.Result {
 	}
 	unix.Close(p.file)
 	m.pieces--
-	m.space.Heap.Uncharge(p.bytes)
+	m.space.Heap.Uncharge(ledger.Mapped, p.bytes)
 	m.options.Handles.Remove(uint64(h))
 	return gpubackend.Success
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
@@ -16,9 +17,10 @@ import (
 
 // Options are what a device's memory is given.
 type Options struct {
-	Base, Window uint64 // addresses
-	Bytes        uint64 // of device memory
-	Files        int    // pieces of memory without an address
+	Base, Window uint64          // addresses
+	Bytes        uint64          // of device memory
+	Files        int             // pieces of memory without an address
+	Account      *ledger.Account // what it counts for; nil: nobody shares the GPU
 	Host         *budget.Budget
 	Handles      *handles.Table
 	Contexts     *contexts.Contexts
@@ -53,6 +55,7 @@ func (m *Memory) Open() error {
 	var err error
 	if m.space, err = space.Open(o.Base, o.Window, o.Bytes); err == nil {
 		m.space.Heap.Meter(o.Host)
+		m.space.Heap.Count(o.Account)
 	}
 	return err
 }
@@ -168,16 +171,34 @@ func (m *Memory) After(then func()) {
 }
 
 // Alloc takes device memory of the heap, for what isn't the guest's own allocation.
-func (m *Memory) Alloc(bytes uint64) (uint64, gpubackend.Result) {
-	return m.allocate(bytes, m.space.Heap.Alloc)
+func (m *Memory) Alloc(k ledger.Kind, bytes uint64) (uint64, gpubackend.Result) {
+	return m.allocate(bytes, func(bytes uint64) (uint64, error) { return m.space.Heap.AllocAs(k, bytes) })
 }
 
 // AllocPiece takes a piece of its own, mapped from a file, from start on.
 func (m *Memory) AllocPiece(
-	file int, start int64, bytes uint64,
+	k ledger.Kind, file int, start int64, bytes uint64,
 ) (addr uint64, result gpubackend.Result) {
-	m.space.WithFile(file, start, func() { addr, result = m.allocate(bytes, m.space.Heap.AllocPiece) })
+	alloc := func(bytes uint64) (uint64, error) { return m.space.Heap.AllocPiece(k, bytes) }
+	m.space.WithFile(file, start, func() { addr, result = m.allocate(bytes, alloc) })
 	return addr, result
+}
+
+// contextBytes is what a context counts for. It takes next to nothing here; on a GPU it takes
+// hundreds of MiB.
+const contextBytes = 8 << 20
+
+// TakeContext counts a context that is about to begin, if there is room for it. Where nobody shares
+// the GPU it counts for nothing.
+func (m *Memory) TakeContext() bool {
+	return m.options.Account == nil || m.space.Heap.Charge(ledger.Contexts, contextBytes) == nil
+}
+
+// GiveContext counts a context no more.
+func (m *Memory) GiveContext() {
+	if m.options.Account != nil && m.space != nil {
+		m.space.Heap.Uncharge(ledger.Contexts, contextBytes)
+	}
 }
 
 // MemGetInfo implements gpubackend.Driver.
@@ -191,5 +212,19 @@ func (m *Memory) MemGetInfo() (free, total uint64, result gpubackend.Result) {
 	for _, size := range m.freeing {
 		used -= min(used, size)
 	}
-	return total - used, total, gpubackend.Success
+	free = total - used
+	if bound, taken, ok := m.options.Account.Share(); ok {
+		total = min(total, bound)
+		free = min(free, total-min(total, taken-min(taken, m.spare())))
+	}
+	return free, total, gpubackend.Success
+}
+
+// spare is what is taken and is there for the next allocation.
+func (m *Memory) spare() uint64 {
+	spare := m.space.Heap.Spare()
+	for _, size := range m.freeing {
+		spare += size
+	}
+	return spare
 }

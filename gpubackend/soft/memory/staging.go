@@ -7,6 +7,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/soft/memfd"
 )
 
@@ -25,7 +26,7 @@ func (m *Memory) Staging(bytes uint64) (addr uint64, fd int, result gpubackend.R
 	}
 	heap := m.space.Heap
 	heap.SetLimit(heap.Limit() + size) // the guest has not asked for it
-	addr, result = m.AllocPiece(fd, 0, bytes)
+	addr, result = m.AllocPiece(ledger.Staging, fd, 0, bytes)
 	if result != gpubackend.Success {
 		heap.SetLimit(heap.Limit() - size)
 		unix.Close(fd)

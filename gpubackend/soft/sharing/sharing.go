@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/memfd"
 	"github.com/paracuda/paracuda/gpubackend/soft/memory"
@@ -59,7 +60,7 @@ func (x *Sharing) MapShared(s gpubackend.Shared, fd int) (uint64, gpubackend.Res
 		!memfd.Sealed(fd, s.Start+s.Bytes) {
 		return 0, gpubackend.InvalidValue
 	}
-	return x.options.Memory.AllocPiece(fd, int64(s.Start), s.Bytes)
+	return x.options.Memory.AllocPiece(ledger.Mapped, fd, int64(s.Start), s.Bytes)
 }
 
 // UnmapShared implements gpubackend.Driver.

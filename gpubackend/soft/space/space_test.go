@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/devmem"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/soft/memfd"
 )
 
@@ -27,7 +28,7 @@ func open(t *testing.T) *Space {
 func TestPieceIsReachedAsLongAsItIsThere(t *testing.T) {
 	s := open(t)
 	for range 2 {
-		addr, err := s.Heap.AllocPiece(4 << 20)
+		addr, err := s.Heap.AllocPiece(ledger.Window, 4 << 20)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +64,7 @@ func TestPieceOfAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	var addr uint64
-	s.WithFile(fd, devmem.Granularity, func() { addr, err = s.Heap.AllocPiece(devmem.Granularity) })
+	s.WithFile(fd, devmem.Granularity, func() { addr, err = s.Heap.AllocPiece(ledger.Window, devmem.Granularity) })
 	if err != nil || s.Owns(addr) {
 		t.Fatalf("allocated %v, own %v", err, s.Owns(addr))
 	}
@@ -73,7 +74,7 @@ func TestPieceOfAFile(t *testing.T) {
 	if err := s.Heap.Free(addr); err != nil {
 		t.Fatal(err)
 	}
-	again, err := s.Heap.AllocPiece(devmem.Granularity)
+	again, err := s.Heap.AllocPiece(ledger.Window, devmem.Granularity)
 	if err != nil || again != addr || Bytes(again, 1)[0] != 0 {
 		t.Errorf("at %#x again (%v), with %d", again, err, Bytes(again, 1)[0])
 	}

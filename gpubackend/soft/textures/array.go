@@ -7,6 +7,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
@@ -162,7 +163,7 @@ func (x *Textures) arrayMemory(c *contexts.Context, bytes uint64) (uint64, gpuba
 	if len(x.arrays[c]) >= maxArrays {
 		return 0, gpubackend.OutOfMemory
 	}
-	base, result := x.options.Memory.Alloc(bytes)
+	base, result := x.options.Memory.Alloc(ledger.Arrays, bytes)
 	if result == gpubackend.Success {
 		if x.arrays[c] == nil {
 			x.arrays[c] = make(map[uint64]bool)

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+// Process is the accounts of one process. A process that is started ahead of use has them before it
+// has a slot; what it took until then counts as soon as it joins. One goroutine uses it. A nil
+// Process has no accounts.
+type Process struct {
+	page     *Page
+	slot     int
+	accounts map[uint64]*Account
+}
+
+// NewProcess returns a process without a page: nothing bounds what it takes.
+func NewProcess() *Process { return &Process{accounts: make(map[uint64]*Account)} }
+
+// Account returns the process's account of a GPU.
+func (p *Process) Account(id uint64) *Account {
+	if p == nil {
+		return nil
+	}
+	a := p.accounts[id]
+	if a == nil {
+		a = &Account{}
+		p.accounts[id] = a
+		p.join(id, a)
+	}
+	return a
+}
+
+// Join gives the process its slot of a page. What it held in another slot of that page moves.
+func (p *Process) Join(page *Page, slot int) {
+	p.page, p.slot = page, slot
+	for id, a := range p.accounts {
+		p.join(id, a)
+	}
+}
+
+// Page is the page that the process has joined; nil for none.
+func (p *Process) Page() *Page { return p.page }
+
+func (p *Process) join(id uint64, a *Account) {
+	if p.page == nil {
+		return
+	}
+	if g := p.page.GPU(id); g != nil {
+		a.join(g, p.slot)
+	} else {
+		a.refused = true
+	}
+}
+
+// Account is what a process holds of one GPU. One goroutine uses it. A nil Account has no bound and
+// counts nothing.
+type Account struct {
+	held    [Kinds]uint64
+	gpu     *GPU // nil: counted when there is one
+	slot    slot
+	refused bool // somebody has filled the page with other GPUs
+}
+
+// join counts what is held in a slot. What another slot had of it leaves that, and the sum stays.
+func (a *Account) join(g *GPU, i int) {
+	before := a.slot
+	a.gpu, a.slot = g, g.slot(i)
+	for k, held := range a.held {
+		a.slot.kind(Kind(k)).Add(held)
+		if before != nil {
+			give(before.kind(Kind(k)), held)
+		} else {
+			g.taken.Add(held)
+		}
+	}
+}
+
+// count adds to sum and slot, whatever the bound is.
+func (a *Account) count(k Kind, bytes uint64) {
+	a.gpu.taken.Add(bytes)
+	a.slot.kind(k).Add(bytes)
+}
+
+func (a *Account) uncount(k Kind, bytes uint64) {
+	give(a.slot.kind(k), bytes)
+	give(a.gpu.taken, bytes)
+}
+
+// Take takes memory if the VM may have it.
+func (a *Account) Take(k Kind, bytes uint64) bool {
+	if a == nil {
+		return true
+	}
+	if a.refused {
+		return false
+	}
+	if a.gpu != nil {
+		if !a.gpu.take(bytes) {
+			return false
+		}
+		a.slot.kind(k).Add(bytes)
+	}
+	a.held[k] += bytes
+	return true
+}
+
+// Force takes memory that is there already: nobody is asked.
+func (a *Account) Force(k Kind, bytes uint64) {
+	if a == nil {
+		return
+	}
+	if a.gpu != nil {
+		a.count(k, bytes)
+	}
+	a.held[k] += bytes
+}
+
+// Give gives back what was taken.
+func (a *Account) Give(k Kind, bytes uint64) {
+	if a == nil {
+		return
+	}
+	bytes = min(bytes, a.held[k])
+	if a.gpu != nil {
+		a.uncount(k, bytes)
+	}
+	a.held[k] -= bytes
+}
+
+// Set makes what is held of a kind so much, whether or not the VM may have it.
+func (a *Account) Set(k Kind, bytes uint64) {
+	switch had := a.Held(k); {
+	case bytes > had:
+		a.Force(k, bytes-had)
+	default:
+		a.Give(k, had-bytes)
+	}
+}
+
+// Move says that memory is for something else than what it was taken for. The sum stays.
+func (a *Account) Move(from, to Kind, bytes uint64) {
+	if a == nil || from == to {
+		return
+	}
+	bytes = min(bytes, a.held[from])
+	if a.gpu != nil {
+		a.slot.kind(to).Add(bytes)
+		give(a.slot.kind(from), bytes)
+	}
+	a.held[from] -= bytes
+	a.held[to] += bytes
+}
+
+// Held is what the process holds of a kind.
+func (a *Account) Held(k Kind) uint64 {
+	if a == nil {
+		return 0
+	}
+	return a.held[k]
+}
+
+// Bound is what the VM may have; 0 is no bound.
+func (a *Account) Bound() uint64 {
+	if a == nil || a.gpu == nil {
+		return 0
+	}
+	return a.gpu.Bound()
+}
+
+// Over says whether the VM has more than it may have.
+func (a *Account) Over() bool {
+	bound := a.Bound()
+	return bound != 0 && a.gpu.Taken() > bound
+}
+
+// Share tells the VM's share of a GPU: its bound, and what of that is taken. ok says that there is a
+// bound.
+func (a *Account) Share() (total, taken uint64, ok bool) {
+	if total = a.Bound(); total == 0 {
+		return 0, 0, false
+	}
+	return total, min(total, a.gpu.Taken()), true
+}
+
+// Context is what a context is to count for; otherwise where that isn't known.
+func (a *Account) Context(otherwise uint64) uint64 {
+	if a != nil && a.gpu != nil {
+		if bytes := a.gpu.Context(); bytes != 0 {
+			return bytes
+		}
+	}
+	return otherwise
+}

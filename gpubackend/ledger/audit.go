@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import "math"
+
+// Usage is what the driver says of the host's GPUs and processes.
+type Usage interface {
+	// GPUs are the ids of the host's GPUs.
+	GPUs() []uint64
+	// Used is what a process has of a GPU. ok is false where the driver doesn't say.
+	Used(gpu uint64, pid int) (bytes uint64, ok bool)
+}
+
+// Running is a process that may hold memory.
+type Running struct {
+	Slot int
+	PID  int // on the host
+}
+
+// Audit is the device process's side of a page. What it decides by is its own, or the driver's. One
+// goroutine uses it.
+type Audit struct {
+	page      *Page
+	bound     uint64
+	tolerance uint64
+	seen      map[uint64]*seen // by the GPU's id
+}
+
+// seen is a GPU, and what the last look at it found.
+type seen struct {
+	id         uint64
+	gpu        *GPU
+	taken, sum uint64 // of the page
+	allowed    uint64 // what the VM may have: the bound, or what it had when that became lower
+	over       bool   // the driver had more than is tolerated
+}
+
+// NewAudit returns the audit of a page without a bound. tolerance is how much more than the bound the
+// driver may have for the VM: what it takes by itself, without being asked.
+func NewAudit(page *Page, tolerance uint64) *Audit {
+	return &Audit{page: page, tolerance: tolerance, seen: make(map[uint64]*seen)}
+}
+
+// SetBound bounds what the VM may have of each GPU; 0 is no bound. What it has stays.
+func (a *Audit) SetBound(bytes uint64) {
+	for _, s := range a.seen {
+		if a.bound == 0 {
+			s.allowed = math.MaxUint64
+		}
+		s.allowed = max(s.allowed, a.bound)
+	}
+	a.bound = bytes
+	a.page.SetBound(bytes)
+}
+
+// Begin says whose slot it is from now on: a guest process's, or 0.
+func (a *Audit) Begin(slot int, guestPID int32) {
+	for _, g := range a.page.sections {
+		g.slot(slot).pid().Store(uint64(uint32(guestPID)))
+	}
+}
+
+// End gives back what the process of a slot held, which has ended.
+func (a *Audit) End(slot int) {
+	for _, g := range a.page.sections {
+		s := g.slot(slot)
+		s.pid().Store(0)
+		freed := s.other().Swap(0)
+		for k := range kinds {
+			freed += s.kind(k).Swap(0)
+		}
+		give(g.taken, freed)
+	}
+}
+
+// Look compares the page with the driver, and returns the processes to end, as the driver has more
+// for the VM than it may have. usage is nil where the driver says nothing.
+func (a *Audit) Look(running []Running, usage Usage) (end []Running) {
+	a.page.SetBound(a.bound)
+	if usage != nil {
+		for _, id := range usage.GPUs() {
+			s := a.of(id)
+			if r, over := a.compare(s, running, usage); over {
+				end = append(end, r)
+			}
+		}
+	}
+	for _, g := range a.page.Known() {
+		if id := g.ID(); a.seen[id] != nil || len(a.seen) < GPUs { // others somebody wrote to the page
+			a.of(id).settle()
+		}
+	}
+	return end
+}
+
+// of returns what is known of a GPU, whose section stays the same whatever anybody writes there.
+func (a *Audit) of(id uint64) *seen {
+	s := a.seen[id]
+	if s == nil {
+		s = &seen{id: id, allowed: a.bound}
+		if s.gpu = a.page.GPU(id); s.gpu == nil {
+			s.gpu = a.page.sections[GPUs-1]
+		}
+		a.seen[id] = s
+	}
+	s.gpu.id.Store(id)
+	return s
+}
+
+// compare counts what the driver has beyond the slots, and says which process is to end, if any: of
+// the workers that serve a guest process the one that has most beyond what it took, or where all have
+// taken what they have the one that has most. What is too much at two looks counts, not at one: a
+// process may give memory back between the driver's answer and the look at its slot.
+func (a *Audit) compare(s *seen, running []Running, usage Usage) (worst Running, end bool) {
+	var all, most, mostUsed uint64
+	for _, r := range running {
+		before := s.gpu.Holding(r.Slot)
+		used, ok := usage.Used(s.id, r.PID)
+		if !ok {
+			continue
+		}
+		now := s.gpu.Holding(r.Slot)
+		beyond := used - min(used, max(before.Took(), now.Took()))
+		s.gpu.setOther(r.Slot, beyond)
+		all += used
+		switch {
+		case r.Slot >= Warm && used != 0 && now.onlyContexts() && now.Kinds == before.Kinds:
+			s.gpu.SetContext(used)
+		case r.Slot < Workers && (beyond > most || beyond == most && used > mostUsed):
+			worst, most, mostUsed = r, beyond, used
+		}
+	}
+	s.allowed = max(a.bound, min(s.allowed, all))
+	was := s.over
+	s.over = a.bound != 0 && all > s.allowed && all-s.allowed > a.tolerance
+	return worst, s.over && was && mostUsed != 0
+}
+
+// onlyContexts says whether nothing but contexts is held.
+func (h *Holding) onlyContexts() bool {
+	return h.Kinds[Contexts] != 0 && h.Took() == h.Kinds[Contexts]
+}
+
+// setOther sets what a process has beyond what it took.
+func (g *GPU) setOther(slot int, bytes uint64) {
+	had := g.slot(slot).other().Swap(bytes)
+	if bytes >= had {
+		g.taken.Add(bytes - had)
+		return
+	}
+	give(g.taken, had-bytes)
+}
+
+// settle makes the sum that of the slots, where neither has changed since the last look: a process
+// that was killed between two writes leaves them different, and so does one that lies.
+func (s *seen) settle() {
+	taken, sum := s.gpu.Taken(), uint64(0)
+	for i := range Slots {
+		h := s.gpu.Holding(i)
+		sum += h.Sum()
+	}
+	if taken != sum && taken == s.taken && sum == s.sum && s.gpu.taken.CompareAndSwap(taken, sum) {
+		taken = sum
+	}
+	s.taken, s.sum = taken, sum
+}

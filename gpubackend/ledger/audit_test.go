@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// driver is what a GPU's driver would say, by the processes' ids.
+type driver map[int]uint64
+
+func (d driver) GPUs() []uint64 { return []uint64{testGPU} }
+
+func (d driver) Used(gpu uint64, pid int) (uint64, bool) {
+	used, ok := d[pid]
+	return used, ok && gpu == testGPU
+}
+
+const (
+	tolerance = 100
+	contexts  = 50
+)
+
+// audited is a page with a bound of 1000 and two workers, each with a context.
+type audited struct {
+	*Audit
+	page    *Page
+	gpu     *GPU
+	a, b    *Account
+	running []Running
+	driver  driver
+}
+
+func newAudited(t *testing.T) *audited {
+	t.Helper()
+	x := &audited{page: newPage(t, 0), running: []Running{{0, 10}, {1, 11}}, driver: driver{}}
+	x.Audit = NewAudit(x.page, tolerance)
+	x.SetBound(1000)
+	x.gpu, x.a, x.b = x.page.GPU(testGPU), account(x.page, 0), account(x.page, 1)
+	x.a.Take(Contexts, contexts)
+	x.b.Take(Contexts, contexts)
+	x.driver[10], x.driver[11] = contexts, contexts
+	return x
+}
+
+// looks are what two looks say.
+func (x *audited) looks() []Running {
+	first := x.Look(x.running, x.driver)
+	return append(first, x.Look(x.running, x.driver)...)
+}
+
+func TestHonestProcessesLive(t *testing.T) {
+	x := newAudited(t)
+	x.a.Take(Window, 600)
+	x.driver[10] += 600
+	x.a.Take(Limits, 100) // which the driver may take later
+	if end := x.looks(); end != nil {
+		t.Errorf("%v are to end", end)
+	}
+	if x.gpu.Taken() != 800 {
+		t.Errorf("%d taken", x.gpu.Taken())
+	}
+}
+
+// TestWhatTheDriverTakesByItself counts, and ends nobody while it is within the bound and a little.
+func TestWhatTheDriverTakesByItself(t *testing.T) {
+	x := newAudited(t)
+	x.driver[10] += 400
+	if end := x.looks(); end != nil || x.gpu.Taken() != 500 || x.gpu.Holding(0).Other != 400 {
+		t.Errorf("%v are to end, %d taken", end, x.gpu.Taken())
+	}
+	if x.b.Take(Window, 501) || !x.b.Take(Window, 500) {
+		t.Error("it doesn't count")
+	}
+	x.driver[11] += 500 + tolerance
+	if end := x.looks(); end != nil {
+		t.Errorf("%v are to end within the tolerance", end)
+	}
+	x.driver[10], x.driver[11] = contexts, contexts
+	if x.looks(); x.gpu.Taken() != 600 || x.gpu.Holding(0).Other != 0 {
+		t.Errorf("%d taken when the driver has given it back", x.gpu.Taken())
+	}
+}
+
+// TestLiars take memory past the page, and write to it what they like.
+func TestLiars(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		lie  func(x *audited)
+	}{
+		{"says nothing", func(*audited) {}},
+		{"has its slot say that it may", func(x *audited) { x.gpu.slot(0).kind(Window).Store(1 << 40) }},
+		{"raises the bound", func(x *audited) { x.page.SetBound(1 << 50); x.a.Take(Window, 5000) }},
+		{"lowers the sum", func(x *audited) { x.gpu.taken.Store(0); x.a.Take(Window, 990) }},
+		{"empties the page", func(x *audited) { clear(x.page.mem) }},
+		{"fills the page", func(x *audited) {
+			for i := range x.page.mem {
+				x.page.mem[i] = 0xff
+			}
+		}},
+		{"changes the GPU's id", func(x *audited) { x.gpu.id.Store(99) }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			x := newAudited(t)
+			x.looks()
+			test.lie(x)
+			x.driver[10] += 5000
+			if end := x.Look(x.running, x.driver); end != nil {
+				t.Errorf("%v are to end at the first look", end)
+			}
+			test.lie(x)
+			if end := x.Look(x.running, x.driver); !slices.Equal(end, x.running[:1]) {
+				t.Errorf("%v are to end, not the one that has too much", end)
+			}
+			x.End(0)
+			delete(x.driver, 10)
+			x.running = x.running[1:]
+			for range 3 {
+				if end := x.looks(); end != nil {
+					t.Errorf("%v are to end afterwards", end)
+				}
+			}
+			if x.page.Bound() != 1000 {
+				t.Errorf("the bound is %d afterwards", x.page.Bound())
+			}
+		})
+	}
+}
+
+// TestMomentsDont: what is too much at one look, and isn't at the next, ends nobody.
+func TestMomentsDont(t *testing.T) {
+	x := newAudited(t)
+	for range 5 {
+		x.driver[10] = 5000
+		if end := x.Look(x.running, x.driver); end != nil {
+			t.Errorf("%v are to end", end)
+		}
+		x.driver[10] = contexts
+		if end := x.Look(x.running, x.driver); end != nil {
+			t.Errorf("%v are to end", end)
+		}
+	}
+}
+
+// TestLowerBound ends nobody for what he has, but for more.
+func TestLowerBound(t *testing.T) {
+	for _, before := range []uint64{0, 1000} {
+		x := newAudited(t)
+		x.SetBound(before)
+		x.a.Take(Window, 800)
+		x.driver[10] += 800
+		x.looks()
+		x.SetBound(200)
+		if end := x.looks(); end != nil || x.b.Take(Window, 1) {
+			t.Errorf("from %d: %v are to end", before, end)
+		}
+		x.driver[11] += 150
+		if end := x.looks(); !slices.Equal(end, x.running[1:]) {
+			t.Errorf("from %d: %v are to end of those that took more", before, end)
+		}
+	}
+}
+
+func TestOnlyWorkersOfGuestsEnd(t *testing.T) {
+	x := newAudited(t)
+	x.running = []Running{{Mover, 12}, {Warm, 13}}
+	x.driver[12], x.driver[13] = 5000, 5000
+	if end := x.looks(); end != nil {
+		t.Errorf("%v are to end", end)
+	}
+}
+
+// TestContextsAreMeasured where a process has nothing else.
+func TestContextsAreMeasured(t *testing.T) {
+	x := newAudited(t)
+	warm := account(x.page, Warm+2)
+	warm.Take(Contexts, contexts)
+	x.running = append(x.running, Running{Warm + 2, 12})
+	x.driver[12] = 30
+	if x.looks(); x.a.Context(contexts) != 30 {
+		t.Errorf("a context takes %d", x.a.Context(contexts))
+	}
+	warm.Take(Window, 10)
+	x.driver[12] = 40
+	if x.looks(); x.a.Context(contexts) != 30 {
+		t.Errorf("a context takes %d with other memory", x.a.Context(contexts))
+	}
+}
+
+// TestKilledBetweenTwoWrites: the sum is right again after two looks, with or without a driver that
+// says anything.
+func TestKilledBetweenTwoWrites(t *testing.T) {
+	for _, usage := range []Usage{nil, driver{}} {
+		x := newAudited(t)
+		x.gpu.take(300)
+		x.Look(x.running, usage)
+		if x.Look(x.running, usage); x.gpu.Taken() != 100 {
+			t.Errorf("%d taken", x.gpu.Taken())
+		}
+	}
+}
+
+// TestSettlingIsPatient: a sum that changes isn't touched.
+func TestSettlingIsPatient(t *testing.T) {
+	x := newAudited(t)
+	for n := range uint64(5) {
+		x.gpu.take(1) // to be in a slot soon
+		if x.Look(x.running, nil); x.gpu.Taken() != 2*contexts+n+1 {
+			t.Fatalf("%d taken", x.gpu.Taken())
+		}
+	}
+}
+
+// TestHostilePages looks at pages of noise: nothing breaks, and the bound holds afterwards.
+func TestHostilePages(t *testing.T) {
+	for seed := range uint64(200) {
+		x := newAudited(t)
+		random := rand.New(rand.NewPCG(seed, 3))
+		for range 4 {
+			for range 200 {
+				at := random.IntN(pageBytes/8) * 8
+				wordAt(x.page.mem, at).Store([]uint64{random.Uint64(), 0, math.MaxUint64}[random.IntN(3)])
+			}
+			x.a.Take(Kind(random.IntN(Kinds)), random.Uint64())
+			x.a.Give(Kind(random.IntN(Kinds)), random.Uint64())
+			x.a.Share()
+			for _, g := range x.page.Known() {
+				for slot := range Slots {
+					h := g.Holding(slot)
+					h.Map()
+				}
+			}
+			x.Look(x.running, x.driver)
+		}
+		for slot := range Slots {
+			x.End(slot)
+		}
+		if x.looks(); x.page.Bound() != 1000 || x.gpu.ID() != testGPU || x.gpu.Taken() > 2*contexts {
+			t.Fatalf("seed %d: bound %d, id %d, %d taken", seed, x.page.Bound(), x.gpu.ID(), x.gpu.Taken())
+		}
+	}
+}

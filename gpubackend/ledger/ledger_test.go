@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+const testGPU = 7
+
+func newPage(t testing.TB, bound uint64) *Page {
+	t.Helper()
+	p, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.SetBound(bound)
+	t.Cleanup(p.Close)
+	return p
+}
+
+// account is that of a new process with a slot.
+func account(p *Page, slot int) *Account {
+	process := NewProcess()
+	process.Join(p, slot)
+	return process.Account(testGPU)
+}
+
+func TestBound(t *testing.T) {
+	p := newPage(t, 100)
+	g, a, b := p.GPU(testGPU), account(p, 0), account(p, Workers-1)
+	for _, test := range []struct {
+		name  string
+		of    *Account
+		bytes uint64
+		ok    bool
+		taken uint64
+	}{
+		{"first", a, 60, true, 60},
+		{"too much for the VM", b, 41, false, 60},
+		{"the rest", b, 40, true, 100},
+		{"one more", a, 1, false, 100},
+		{"nothing", a, 0, true, 100},
+		{"more than there is", a, math.MaxUint64, false, 100},
+		{"wraps around", b, math.MaxUint64 - 50, false, 100},
+	} {
+		if ok := test.of.Take(Window, test.bytes); ok != test.ok || g.Taken() != test.taken {
+			t.Errorf("%s: %t, %d taken", test.name, ok, g.Taken())
+		}
+	}
+	p.SetBound(50)
+	if !a.Over() {
+		t.Error("a bound that became lower isn't exceeded")
+	}
+	a.Give(Window, 60)
+	if a.Over() || b.Take(Arrays, 11) || !b.Take(Arrays, 10) {
+		t.Errorf("%d taken of 50", g.Taken())
+	}
+	p.SetBound(0)
+	if !a.Take(Code, 1<<40) || a.Over() {
+		t.Error("no bound bounds")
+	}
+	if total, _, ok := a.Share(); ok {
+		t.Errorf("share %d without a bound", total)
+	}
+}
+
+func TestShare(t *testing.T) {
+	p := newPage(t, 100)
+	a, b := account(p, 1), account(p, 2)
+	a.Take(Window, 30)
+	b.Force(Graphs, 90)
+	if total, taken, ok := a.Share(); total != 100 || taken != 100 || !ok {
+		t.Errorf("%d of %d, %t", taken, total, ok)
+	}
+	b.Set(Graphs, 20)
+	if _, taken, _ := a.Share(); taken != 50 || b.Held(Graphs) != 20 {
+		t.Errorf("%d taken", taken)
+	}
+}
+
+func TestNoAccount(t *testing.T) {
+	var p *Process
+	a := p.Account(testGPU)
+	if !a.Take(Window, math.MaxUint64) || a.Held(Window) != 0 || a.Bound() != 0 || a.Context(5) != 5 {
+		t.Error("no account counts")
+	}
+	a.Force(Code, 1)
+	a.Give(Code, 1)
+}
+
+// TestJoin counts what a process took before it had a slot, and moves what it had in another one.
+func TestJoin(t *testing.T) {
+	p := newPage(t, 100)
+	g := p.GPU(testGPU)
+	process := NewProcess()
+	a := process.Account(testGPU)
+	if !a.Take(Contexts, 150) {
+		t.Fatal("bounded without a page")
+	}
+	process.Join(p, Warm+3)
+	if h := g.Holding(Warm + 3); g.Taken() != 150 || h.Kinds[Contexts] != 150 {
+		t.Errorf("%d taken, %+v", g.Taken(), h)
+	}
+	process.Join(p, 4)
+	before, now := g.Holding(Warm+3), g.Holding(4)
+	if g.Taken() != 150 || before.Sum() != 0 || now.Kinds[Contexts] != 150 {
+		t.Errorf("%d taken, %+v, %+v", g.Taken(), before, now)
+	}
+	if other := process.Account(testGPU + 1); !other.Take(Window, 90) || p.GPU(testGPU+1).Taken() != 90 {
+		t.Error("the other GPU")
+	}
+}
+
+func TestEnd(t *testing.T) {
+	p := newPage(t, 100)
+	audit := NewAudit(p, 0)
+	audit.SetBound(100)
+	audit.Begin(5, 1234)
+	a, b := account(p, 5), account(p, 6)
+	a.Take(Window, 50)
+	a.Take(Contexts, 20)
+	b.Take(Window, 30)
+	g := p.GPU(testGPU)
+	if h := g.Holding(5); h.PID != 1234 || h.Sum() != 70 {
+		t.Errorf("%+v", h)
+	}
+	audit.End(5)
+	if h := g.Holding(5); h.PID != 0 || h.Sum() != 0 || g.Taken() != 30 || !b.Take(Window, 70) {
+		t.Errorf("%+v, %d taken", h, g.Taken())
+	}
+}
+
+// oracle is a ledger that adds everything up again each time.
+type oracle struct {
+	bound uint64
+	held  map[int]*[Kinds]uint64
+}
+
+func (o *oracle) sum() (sum uint64) {
+	for _, h := range o.held {
+		for _, n := range h {
+			sum += n
+		}
+	}
+	return sum
+}
+
+// TestLikeAnOracle does the same at random on both.
+func TestLikeAnOracle(t *testing.T) {
+	for seed := range uint64(50) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		o := oracle{bound: 1000, held: map[int]*[Kinds]uint64{}}
+		p := newPage(t, o.bound)
+		audit := NewAudit(p, 0)
+		audit.SetBound(o.bound)
+		accounts := map[int]*Account{}
+		for range 500 {
+			slot, k := random.IntN(4), Kind(random.IntN(Kinds))
+			if accounts[slot] == nil {
+				accounts[slot], o.held[slot] = account(p, slot), new([Kinds]uint64)
+			}
+			a, h, bytes := accounts[slot], o.held[slot], random.Uint64N(400)
+			switch random.IntN(6) {
+			case 0, 1, 2:
+				want := o.bound == 0 || o.sum()+bytes <= o.bound
+				if got := a.Take(k, bytes); got != want {
+					t.Fatalf("seed %d: take %d: %t, want %t", seed, bytes, got, want)
+				} else if got {
+					h[k] += bytes
+				}
+			case 3:
+				bytes = min(bytes, h[k])
+				a.Give(k, bytes)
+				h[k] -= bytes
+			case 4:
+				a.Set(k, bytes)
+				h[k] = bytes
+			case 5:
+				if random.IntN(4) == 0 {
+					audit.End(slot)
+					delete(accounts, slot)
+					delete(o.held, slot)
+				} else {
+					o.bound = []uint64{0, 500, 1000, 2000}[random.IntN(4)]
+					audit.SetBound(o.bound)
+				}
+			}
+			if g := p.GPU(testGPU); g.Taken() != o.sum() {
+				t.Fatalf("seed %d: %d taken, want %d", seed, g.Taken(), o.sum())
+			}
+			for slot, h := range o.held {
+				if got := p.GPU(testGPU).Holding(slot); got.Kinds != *h {
+					t.Fatalf("seed %d: slot %d holds %v, want %v", seed, slot, got.Kinds, *h)
+				}
+			}
+		}
+	}
+}
+
+// TestNeverOverTheBound has processes take and give at once: the sum never passes the bound, and is 0
+// in the end.
+func TestNeverOverTheBound(t *testing.T) {
+	p := newPage(t, 1000)
+	g := p.GPU(testGPU)
+	var running sync.WaitGroup
+	for slot := range 4 {
+		running.Add(1)
+		go func() {
+			defer running.Done()
+			a, random := account(p, slot), rand.New(rand.NewPCG(uint64(slot), 2))
+			for range 20000 {
+				bytes := random.Uint64N(600)
+				if !a.Take(Window, bytes) {
+					continue
+				}
+				if taken := g.Taken(); taken > 1000 {
+					t.Errorf("%d taken of 1000", taken)
+					return
+				}
+				a.Give(Window, bytes)
+			}
+		}()
+	}
+	running.Wait()
+	if g.Taken() != 0 {
+		t.Errorf("%d taken in the end", g.Taken())
+	}
+}
+
+func TestHostileFiles(t *testing.T) {
+	memory := func(size int64, seals int) int {
+		fd, err := unix.MemfdCreate("test", unix.MFD_ALLOW_SEALING)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Ftruncate(fd, size); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
+			t.Fatal(err)
+		}
+		return fd
+	}
+	plain, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	file, err := unix.Dup(int(plain.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, fd := range map[string]int{
+		"not sealed": memory(pageBytes, 0), "may shrink": memory(pageBytes, unix.F_SEAL_GROW),
+		"short": memory(8, seals), "long": memory(2*pageBytes, seals), "a file": file,
+	} {
+		if _, err := Open(fd); !errors.Is(err, ErrPage) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil {
+			t.Errorf("%s: the descriptor is left open", name)
+		}
+	}
+}
+
+func BenchmarkTakeGive(b *testing.B) {
+	a := account(newPage(b, 1<<40), 0)
+	b.ReportAllocs()
+	for b.Loop() {
+		a.Take(Window, 2<<20)
+		a.Give(Window, 2<<20)
+	}
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ledger
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"gvisor.dev/gvisor/pkg/memutil"
+)
+
+// Slots of a page. A worker has one of the first while it serves a guest process, and one of those
+// from Warm on while it is kept warm.
+const (
+	Workers = 64
+	Mover   = Workers
+	Warm    = Workers + 1
+	Slots   = Warm + Workers
+)
+
+// GPUs is how many a page has room for.
+const GPUs = 16
+
+// Layout: the bound, which is the same for each GPU, then a section for each GPU. That begins with a
+// line of its own numbers, and has a line for each slot.
+const (
+	boundAt      = 0
+	sectionsAt   = 4096
+	lineBytes    = 128
+	idAt         = 0
+	takenAt      = 64 // apart from what is only read
+	contextAt    = 8
+	pidAt        = 0 // within a slot
+	otherAt      = 8
+	kindsAt      = 16
+	sectionBytes = (1 + Slots) * lineBytes
+	pageBytes    = sectionsAt + (GPUs*sectionBytes+4095)/4096*4096
+)
+
+// ErrPage says that a file isn't a page.
+var ErrPage = errors.New("not a ledger's page")
+
+const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW
+
+// Page is the memory.
+type Page struct {
+	mem      []byte
+	fd       int
+	sections [GPUs]*GPU
+}
+
+// New makes an empty page without a bound.
+func New() (*Page, error) {
+	fd, err := memutil.CreateMemFD("paracuda-ledger", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, fmt.Errorf("create ledger: %w", err)
+	}
+	if err := unix.Ftruncate(fd, pageBytes); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("size ledger: %w", err)
+	}
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals|unix.F_SEAL_SEAL); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("seal ledger: %w", err)
+	}
+	return Open(fd)
+}
+
+// Open maps a page that another process made, and takes over its file, which it closes if that is of
+// no use.
+func Open(fd int) (*Page, error) {
+	if err := check(fd); err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	mem, err := memutil.MapSlice(
+		0, pageBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED, uintptr(fd), 0)
+	if err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("map ledger: %w", err)
+	}
+	p := &Page{mem: mem, fd: fd}
+	for i := range p.sections {
+		p.sections[i] = newGPU(mem, sectionsAt+i*sectionBytes)
+	}
+	return p, nil
+}
+
+// check says whether a file is memory of the right size that can't become shorter.
+func check(fd int) error {
+	s, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+	if err != nil || s&seals != seals {
+		return fmt.Errorf("open ledger: %w: its memory isn't sealed", ErrPage)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Size != pageBytes {
+		return fmt.Errorf("open ledger: %w: it has %d bytes, want %d", ErrPage, st.Size, pageBytes)
+	}
+	return nil
+}
+
+// FD is the file to pass on.
+func (p *Page) FD() int { return p.fd }
+
+// Close unmaps the page. No GPU or Account of it may be used any more.
+func (p *Page) Close() {
+	_ = memutil.UnmapSlice(p.mem)
+	unix.Close(p.fd)
+}
+
+// SetBound bounds what the VM may have of each GPU; 0 is no bound. What it has stays, even above it.
+func (p *Page) SetBound(bytes uint64) { wordAt(p.mem, boundAt).Store(bytes) }
+
+// Bound is what the page says that the VM may have; 0 is no bound.
+func (p *Page) Bound() uint64 { return wordAt(p.mem, boundAt).Load() }
+
+// GPU returns the section of a GPU, by its id: the first free one if there is none yet. It is nil if
+// all are taken, which only a process that lies can bring about.
+func (p *Page) GPU(id uint64) *GPU {
+	for _, g := range p.sections {
+		if g.id.Load() == id || g.id.CompareAndSwap(0, id) || g.id.Load() == id {
+			return g
+		}
+	}
+	return nil
+}
+
+// Known are the GPUs of which somebody has asked for the section.
+func (p *Page) Known() []*GPU {
+	var list []*GPU
+	for _, g := range p.sections {
+		if g.id.Load() != 0 {
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+// ID is the id of a GPU with that UUID. It is never 0.
+func ID(uuid [16]byte) uint64 {
+	id := binary.LittleEndian.Uint64(uuid[:8]) ^ binary.LittleEndian.Uint64(uuid[8:])
+	return max(id, 1)
+}
