@@ -28,7 +28,7 @@ func open(t *testing.T) *Space {
 func TestPieceIsReachedAsLongAsItIsThere(t *testing.T) {
 	s := open(t)
 	for range 2 {
-		addr, err := s.Heap.AllocPiece(ledger.Window, 4 << 20)
+		addr, err := s.Heap.AllocPiece(ledger.Window, 4<<20)
 		if err != nil {
 			t.Fatal(err)
 		}
