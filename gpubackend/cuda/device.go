@@ -161,7 +161,8 @@ func furnish(calls *driver.Driver, o Options) *Device {
 	d.graphRoom = graphs.New(calls, x, d.gpus, d.ranges, d.As(ledger.Graphs), graphs.Needs{
 		HostNode: d.streamRoom.HostNode, FunctionOf: d.codeRoom.KernelGetFunction,
 	})
-	d.textureRoom = textures.New(calls, x, d.ranges, memory.NewCharges(d.As(ledger.Arrays), x), o.HostMemory,
+	arrays := memory.NewCharges(d.As(ledger.Arrays), x)
+	d.textureRoom = textures.New(calls, x, d.ranges, arrays, o.HostMemory,
 		d.launchRoom.EndReplays)
 	d.limitRoom = limits.New(calls, x, d.gpus, d.As(ledger.Limits))
 	d.greenRoom = green.New(calls, x, d.gpus, green.Hooks{
@@ -170,7 +171,8 @@ func furnish(calls *driver.Driver, o Options) *Device {
 	d.sharingRoom = sharing.New(calls, x, d.memoryRoom, o.Log)
 	d.memoryRoom.Connect(d.streamRoom, d.graphRoom)
 	x.SetHooks(contexts.Hooks{
-		Ending: d.launchRoom.Forget, Room: d.codeRoom.Room, Take: d.TakeContext, Give: d.GiveContext, Began: d.codeRoom.Began, Ready: d.codeRoom.ServeIn,
+		Ending: d.launchRoom.Forget, Room: d.codeRoom.Room, Take: d.TakeContext,
+		Give: d.GiveContext, Began: d.codeRoom.Began, Ready: d.codeRoom.ServeIn,
 		Current: d.codeRoom.Serve, Holds: d.memoryRoom.Holds, Ended: d.contextEnded,
 	})
 	return d

@@ -4,8 +4,8 @@ package devmem
 
 import "github.com/paracuda/paracuda/gpubackend/ledger"
 
-// Charge counts memory that is not the heap's against its limit and its account, giving up the spare
-// piece if need be.
+// Charge counts memory that is not the heap's against its limit and its account, giving up the
+// spare piece if need be.
 func (h *Heap) Charge(k ledger.Kind, bytes uint64) error {
 	if h.take(k, bytes) || h.Trim() && h.take(k, bytes) {
 		return nil

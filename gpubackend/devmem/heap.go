@@ -155,8 +155,8 @@ func (h *Heap) addShared(bytes uint64) error {
 	}
 }
 
-// addPiece maps a piece, giving up the spare one if need be. What it is to count for is taken before
-// it is there, and given back after it is gone.
+// addPiece maps a piece, giving up the spare one if need be. What it is to count for is taken
+// before it is there, and given back after it is gone.
 func (h *Heap) addPiece(p piece) (uint64, error) {
 	if err := h.Charge(p.kind, p.size); err != nil {
 		return 0, err

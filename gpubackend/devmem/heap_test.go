@@ -290,7 +290,8 @@ func TestAllocationsCount(t *testing.T) {
 		}
 		addrs = append(addrs, addr)
 	}
-	if _, err := h.AllocPiece(ledger.Window, 1<<30); !errors.Is(err, ErrOutOfMemory) || host.Used() != 9*hostBytes {
+	_, err := h.AllocPiece(ledger.Window, 1<<30)
+	if !errors.Is(err, ErrOutOfMemory) || host.Used() != 9*hostBytes {
 		t.Errorf("a piece that is too large: %v, %d bytes are counted", err, host.Used())
 	}
 	if _, err := h.AllocPiece(ledger.Window, 512); err != nil {

@@ -109,8 +109,8 @@ func (s *slowHeap) check() {
 	s.checkKinds()
 }
 
-// checkKinds: a piece of one allocation counts for what that is for, of the others what is allocated,
-// and the rest is the window's.
+// checkKinds: a piece of one allocation counts for what that is for, of the others what is
+// allocated, and the rest is the window's.
 func (s *slowHeap) checkKinds() {
 	var want [ledger.Kinds]uint64
 	rest := s.back.mapped()

@@ -64,7 +64,7 @@ func (a *Account) join(g *GPU, i int) {
 	before := a.slot
 	a.gpu, a.slot = g, g.slot(i)
 	for k, held := range a.held {
-		a.slot.kind(Kind(k)).Add(held)
+		a.add(Kind(k), held)
 		if before != nil {
 			give(before.kind(Kind(k)), held)
 		} else {
@@ -76,7 +76,19 @@ func (a *Account) join(g *GPU, i int) {
 // count adds to sum and slot, whatever the bound is.
 func (a *Account) count(k Kind, bytes uint64) {
 	a.gpu.taken.Add(bytes)
+	a.add(k, bytes)
+}
+
+// add adds to the slot, and notes the most that there was.
+func (a *Account) add(k Kind, bytes uint64) {
 	a.slot.kind(k).Add(bytes)
+	var sum uint64
+	for k := range kinds {
+		sum += a.slot.kind(k).Load()
+	}
+	if sum > a.slot.peak().Load() {
+		a.slot.peak().Store(sum)
+	}
 }
 
 func (a *Account) uncount(k Kind, bytes uint64) {
@@ -96,7 +108,7 @@ func (a *Account) Take(k Kind, bytes uint64) bool {
 		if !a.gpu.take(bytes) {
 			return false
 		}
-		a.slot.kind(k).Add(bytes)
+		a.add(k, bytes)
 	}
 	a.held[k] += bytes
 	return true
@@ -171,8 +183,8 @@ func (a *Account) Over() bool {
 	return bound != 0 && a.gpu.Taken() > bound
 }
 
-// Share tells the VM's share of a GPU: its bound, and what of that is taken. ok says that there is a
-// bound.
+// Share tells the VM's share of a GPU: its bound, and what of that is taken. ok says that there is
+// a bound.
 func (a *Account) Share() (total, taken uint64, ok bool) {
 	if total = a.Bound(); total == 0 {
 		return 0, 0, false

@@ -2,9 +2,13 @@
 
 package ledger
 
-import "math"
+import (
+	"cmp"
+	"math"
+	"slices"
+)
 
-// Usage is what the driver says of the host's GPUs and processes.
+// Usage is what the driver says of the host's GPUs and processes, at one moment.
 type Usage interface {
 	// GPUs are the ids of the host's GPUs.
 	GPUs() []uint64
@@ -25,19 +29,21 @@ type Audit struct {
 	bound     uint64
 	tolerance uint64
 	seen      map[uint64]*seen // by the GPU's id
+	marked    [Slots]bool      // at the last Mark
 }
 
 // seen is a GPU, and what the last look at it found.
 type seen struct {
 	id         uint64
 	gpu        *GPU
-	taken, sum uint64 // of the page
-	allowed    uint64 // what the VM may have: the bound, or what it had when that became lower
-	over       bool   // the driver had more than is tolerated
+	taken, sum uint64        // of the page
+	took       [Slots]uint64 // at the last Mark
+	allowed    uint64        // what the VM may have: the bound, or what it had when that became lower
+	over       bool          // the driver had more than is tolerated
 }
 
-// NewAudit returns the audit of a page without a bound. tolerance is how much more than the bound the
-// driver may have for the VM: what it takes by itself, without being asked.
+// NewAudit returns the audit of a page without a bound. tolerance is how much more than the bound
+// the driver may have for the VM: what it takes by itself, without being asked.
 func NewAudit(page *Page, tolerance uint64) *Audit {
 	return &Audit{page: page, tolerance: tolerance, seen: make(map[uint64]*seen)}
 }
@@ -74,6 +80,22 @@ func (a *Audit) End(slot int) {
 	}
 }
 
+// Mark comes before the driver is asked: what a process holds from now on is the most that the
+// driver can say it has. A process that begins later isn't looked at.
+func (a *Audit) Mark(running []Running) {
+	clear(a.marked[:])
+	for _, s := range a.seen {
+		for _, r := range running {
+			s.gpu.slot(r.Slot).peak().Store(0)
+			h := s.gpu.Holding(r.Slot)
+			s.took[r.Slot] = h.Took()
+		}
+	}
+	for _, r := range running {
+		a.marked[r.Slot] = true
+	}
+}
+
 // Look compares the page with the driver, and returns the processes to end, as the driver has more
 // for the VM than it may have. usage is nil where the driver says nothing.
 func (a *Audit) Look(running []Running, usage Usage) (end []Running) {
@@ -86,12 +108,32 @@ func (a *Audit) Look(running []Running, usage Usage) (end []Running) {
 			}
 		}
 	}
-	for _, g := range a.page.Known() {
-		if id := g.ID(); a.seen[id] != nil || len(a.seen) < GPUs { // others somebody wrote to the page
-			a.of(id).settle()
-		}
+	a.find()
+	for _, s := range a.seen {
+		s.settle()
 	}
 	return end
+}
+
+// find gets to know the GPUs that processes have named. There are as many as a page has room for,
+// whatever somebody writes there.
+func (a *Audit) find() {
+	for _, g := range a.page.Known() {
+		if len(a.seen) < GPUs {
+			a.of(g.ID())
+		}
+	}
+}
+
+// Known are the GPUs that somebody uses or the driver has named, with what their slots say.
+func (a *Audit) Known() []*GPU {
+	a.find()
+	var list []*GPU
+	for _, s := range a.seen {
+		list = append(list, s.gpu)
+	}
+	slices.SortFunc(list, func(x, y *GPU) int { return cmp.Compare(x.at, y.at) })
+	return list
 }
 
 // of returns what is known of a GPU, whose section stays the same whatever anybody writes there.
@@ -109,23 +151,23 @@ func (a *Audit) of(id uint64) *seen {
 }
 
 // compare counts what the driver has beyond the slots, and says which process is to end, if any: of
-// the workers that serve a guest process the one that has most beyond what it took, or where all have
-// taken what they have the one that has most. What is too much at two looks counts, not at one: a
-// process may give memory back between the driver's answer and the look at its slot.
+// the workers that serve a guest process the one that has most beyond what it took, or where all
+// have taken what they have the one that has most. What is too much at two looks counts, not at
+// one.
 func (a *Audit) compare(s *seen, running []Running, usage Usage) (worst Running, end bool) {
 	var all, most, mostUsed uint64
 	for _, r := range running {
-		before := s.gpu.Holding(r.Slot)
 		used, ok := usage.Used(s.id, r.PID)
-		if !ok {
+		if !ok || !a.marked[r.Slot] {
 			continue
 		}
-		now := s.gpu.Holding(r.Slot)
-		beyond := used - min(used, max(before.Took(), now.Took()))
+		h := s.gpu.Holding(r.Slot)
+		took := max(s.took[r.Slot], h.Took(), s.gpu.slot(r.Slot).peak().Load())
+		beyond := used - min(used, took)
 		s.gpu.setOther(r.Slot, beyond)
 		all += used
 		switch {
-		case r.Slot >= Warm && used != 0 && now.onlyContexts() && now.Kinds == before.Kinds:
+		case r.Slot >= Warm && used != 0 && h.onlyContexts() && h.Took() == took:
 			s.gpu.SetContext(used)
 		case r.Slot < Workers && (beyond > most || beyond == most && used > mostUsed):
 			worst, most, mostUsed = r, beyond, used

@@ -46,11 +46,16 @@ func newAudited(t *testing.T) *audited {
 	return x
 }
 
-// looks are what two looks say.
-func (x *audited) looks() []Running {
-	first := x.Look(x.running, x.driver)
-	return append(first, x.Look(x.running, x.driver)...)
+// look marks and looks.
+func (x *audited) look() []Running { return x.lookAt(x.driver) }
+
+func (x *audited) lookAt(usage Usage) []Running {
+	x.Mark(x.running)
+	return x.Look(x.running, usage)
 }
+
+// looks are what two looks say.
+func (x *audited) looks() []Running { return append(x.look(), x.look()...) }
 
 func TestHonestProcessesLive(t *testing.T) {
 	x := newAudited(t)
@@ -92,7 +97,10 @@ func TestLiars(t *testing.T) {
 		lie  func(x *audited)
 	}{
 		{"says nothing", func(*audited) {}},
-		{"has its slot say that it may", func(x *audited) { x.gpu.slot(0).kind(Window).Store(1 << 40) }},
+		{"has its slot say that it may", func(x *audited) {
+			x.gpu.slot(0).kind(Window).Store(1 << 40)
+			x.gpu.slot(0).peak().Store(1 << 40)
+		}},
 		{"raises the bound", func(x *audited) { x.page.SetBound(1 << 50); x.a.Take(Window, 5000) }},
 		{"lowers the sum", func(x *audited) { x.gpu.taken.Store(0); x.a.Take(Window, 990) }},
 		{"empties the page", func(x *audited) { clear(x.page.mem) }},
@@ -108,11 +116,11 @@ func TestLiars(t *testing.T) {
 			x.looks()
 			test.lie(x)
 			x.driver[10] += 5000
-			if end := x.Look(x.running, x.driver); end != nil {
+			if end := x.look(); end != nil {
 				t.Errorf("%v are to end at the first look", end)
 			}
 			test.lie(x)
-			if end := x.Look(x.running, x.driver); !slices.Equal(end, x.running[:1]) {
+			if end := x.look(); !slices.Equal(end, x.running[:1]) {
 				t.Errorf("%v are to end, not the one that has too much", end)
 			}
 			x.End(0)
@@ -135,13 +143,50 @@ func TestMomentsDont(t *testing.T) {
 	x := newAudited(t)
 	for range 5 {
 		x.driver[10] = 5000
-		if end := x.Look(x.running, x.driver); end != nil {
+		if end := x.look(); end != nil {
 			t.Errorf("%v are to end", end)
 		}
 		x.driver[10] = contexts
-		if end := x.Look(x.running, x.driver); end != nil {
+		if end := x.look(); end != nil {
 			t.Errorf("%v are to end", end)
 		}
+	}
+}
+
+// TestGivenBackMeanwhile: what the driver said a moment ago isn't held against a process that has
+// given it back since, or takes and gives all the time.
+func TestGivenBackMeanwhile(t *testing.T) {
+	x := newAudited(t)
+	x.looks()
+	for range 5 {
+		x.a.Take(Window, 400)
+		x.Mark(x.running)
+		x.a.Give(Window, 400)
+		x.a.Take(Arrays, 700)
+		x.a.Give(Arrays, 700)
+		x.driver[10] = contexts + 700
+		if x.Look(x.running, x.driver); x.gpu.Taken() != 2*contexts {
+			t.Fatalf("%d taken", x.gpu.Taken())
+		}
+	}
+	x.driver[10] = contexts + 701
+	if x.look(); x.gpu.Taken() != 2*contexts+701 {
+		t.Errorf("%d taken where nothing was", x.gpu.Taken())
+	}
+}
+
+// TestNewProcesses aren't looked at before their first mark.
+func TestNewProcesses(t *testing.T) {
+	x := newAudited(t)
+	x.looks()
+	x.Mark(x.running)
+	x.driver[12] = 500
+	x.running = append(x.running, Running{2, 12})
+	if x.Look(x.running, x.driver); x.gpu.Taken() != 2*contexts {
+		t.Errorf("%d taken", x.gpu.Taken())
+	}
+	if x.look(); x.gpu.Taken() != 2*contexts+500 {
+		t.Errorf("%d taken after the mark", x.gpu.Taken())
 	}
 }
 
@@ -196,8 +241,8 @@ func TestKilledBetweenTwoWrites(t *testing.T) {
 	for _, usage := range []Usage{nil, driver{}} {
 		x := newAudited(t)
 		x.gpu.take(300)
-		x.Look(x.running, usage)
-		if x.Look(x.running, usage); x.gpu.Taken() != 100 {
+		x.lookAt(usage)
+		if x.lookAt(usage); x.gpu.Taken() != 100 {
 			t.Errorf("%d taken", x.gpu.Taken())
 		}
 	}
@@ -208,7 +253,7 @@ func TestSettlingIsPatient(t *testing.T) {
 	x := newAudited(t)
 	for n := range uint64(5) {
 		x.gpu.take(1) // to be in a slot soon
-		if x.Look(x.running, nil); x.gpu.Taken() != 2*contexts+n+1 {
+		if x.lookAt(nil); x.gpu.Taken() != 2*contexts+n+1 {
 			t.Fatalf("%d taken", x.gpu.Taken())
 		}
 	}
@@ -222,7 +267,8 @@ func TestHostilePages(t *testing.T) {
 		for range 4 {
 			for range 200 {
 				at := random.IntN(pageBytes/8) * 8
-				wordAt(x.page.mem, at).Store([]uint64{random.Uint64(), 0, math.MaxUint64}[random.IntN(3)])
+				noise := []uint64{random.Uint64(), 0, math.MaxUint64}
+				wordAt(x.page.mem, at).Store(noise[random.IntN(len(noise))])
 			}
 			x.a.Take(Kind(random.IntN(Kinds)), random.Uint64())
 			x.a.Give(Kind(random.IntN(Kinds)), random.Uint64())
@@ -233,13 +279,15 @@ func TestHostilePages(t *testing.T) {
 					h.Map()
 				}
 			}
-			x.Look(x.running, x.driver)
+			x.look()
 		}
 		for slot := range Slots {
 			x.End(slot)
 		}
-		if x.looks(); x.page.Bound() != 1000 || x.gpu.ID() != testGPU || x.gpu.Taken() > 2*contexts {
-			t.Fatalf("seed %d: bound %d, id %d, %d taken", seed, x.page.Bound(), x.gpu.ID(), x.gpu.Taken())
+		x.looks()
+		bound, id, taken := x.page.Bound(), x.gpu.ID(), x.gpu.Taken()
+		if bound != 1000 || id != testGPU || taken > 2*contexts {
+			t.Fatalf("seed %d: bound %d, id %d, %d taken", seed, bound, id, taken)
 		}
 	}
 }

@@ -33,6 +33,7 @@ const OtherName = "other"
 type GPU struct {
 	id, bound, taken, context *word
 	lines                     []byte // of the slots
+	at                        int    // in the page
 }
 
 // slot is what one process holds.
@@ -40,13 +41,14 @@ type slot []byte
 
 func (s slot) pid() *word        { return wordAt(s, pidAt) }
 func (s slot) other() *word      { return wordAt(s, otherAt) }
+func (s slot) peak() *word       { return wordAt(s, peakAt) }
 func (s slot) kind(k Kind) *word { return wordAt(s, kindsAt+8*int(k)) }
 
 // newGPU returns the section at an offset of a page.
 func newGPU(mem []byte, at int) *GPU {
 	return &GPU{
 		id: wordAt(mem, at+idAt), bound: wordAt(mem, boundAt), taken: wordAt(mem, at+takenAt),
-		context: wordAt(mem, at+contextAt), lines: mem[at+lineBytes : at+sectionBytes],
+		context: wordAt(mem, at+contextAt), lines: mem[at+lineBytes : at+sectionBytes], at: at,
 	}
 }
 
@@ -80,7 +82,8 @@ func (g *GPU) take(bytes uint64) bool {
 	}
 }
 
-// give takes away from a sum or from what a slot holds, which a lie may have made smaller than that.
+// give takes away from a sum or from what a slot holds, which a lie may have made smaller than
+// that.
 func give(from *word, bytes uint64) {
 	for {
 		had := from.Load()

@@ -24,8 +24,8 @@ const (
 // GPUs is how many a page has room for.
 const GPUs = 16
 
-// Layout: the bound, which is the same for each GPU, then a section for each GPU. That begins with a
-// line of its own numbers, and has a line for each slot.
+// Layout: the bound, which is the same for each GPU, then a section for each GPU. That begins with
+// a line of its own numbers, and has a line for each slot.
 const (
 	boundAt      = 0
 	sectionsAt   = 4096
@@ -35,7 +35,8 @@ const (
 	contextAt    = 8
 	pidAt        = 0 // within a slot
 	otherAt      = 8
-	kindsAt      = 16
+	peakAt       = 16
+	kindsAt      = 24
 	sectionBytes = (1 + Slots) * lineBytes
 	pageBytes    = sectionsAt + (GPUs*sectionBytes+4095)/4096*4096
 )
@@ -69,8 +70,8 @@ func New() (*Page, error) {
 	return Open(fd)
 }
 
-// Open maps a page that another process made, and takes over its file, which it closes if that is of
-// no use.
+// Open maps a page that another process made, and takes over its file, which it closes if that is
+// of no use.
 func Open(fd int) (*Page, error) {
 	if err := check(fd); err != nil {
 		unix.Close(fd)
@@ -111,14 +112,15 @@ func (p *Page) Close() {
 	unix.Close(p.fd)
 }
 
-// SetBound bounds what the VM may have of each GPU; 0 is no bound. What it has stays, even above it.
+// SetBound bounds what the VM may have of each GPU; 0 is no bound. What it has stays, even above
+// it.
 func (p *Page) SetBound(bytes uint64) { wordAt(p.mem, boundAt).Store(bytes) }
 
 // Bound is what the page says that the VM may have; 0 is no bound.
 func (p *Page) Bound() uint64 { return wordAt(p.mem, boundAt).Load() }
 
-// GPU returns the section of a GPU, by its id: the first free one if there is none yet. It is nil if
-// all are taken, which only a process that lies can bring about.
+// GPU returns the section of a GPU, by its id: the first free one if there is none yet. It is nil
+// if all are taken, which only a process that lies can bring about.
 func (p *Page) GPU(id uint64) *GPU {
 	for _, g := range p.sections {
 		if g.id.Load() == id || g.id.CompareAndSwap(0, id) || g.id.Load() == id {

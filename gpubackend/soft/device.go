@@ -120,7 +120,8 @@ func New(o Options) *Device {
 	})
 	d.Memory = memory.New(memory.Options{
 		Base: o.Base, Window: o.Window, Bytes: o.Memory, Files: o.Files, Host: o.HostMemory,
-		Account: o.Accounts.Account(ledger.ID(o.UUID)), Handles: d.handles, Contexts: d.Contexts, Scheduler: d.scheduler,
+		Account: o.Accounts.Account(ledger.ID(o.UUID)),
+		Handles: d.handles, Contexts: d.Contexts, Scheduler: d.scheduler,
 		Lasts: func() []*scheduler.Task { return d.Streams.Lasts() },
 	})
 	d.HostMemory = hostmemory.New(hostmemory.Options{Contexts: d.Contexts, Memory: d.Memory, Scheduler: d.scheduler})
@@ -219,7 +220,8 @@ func (d *Device) total() uint64 {
 func (d *Device) identity() *chip.Identity {
 	o := &d.options
 	return &chip.Identity{
-		UUID: o.UUID, Memory: d.total(), Base: o.Base, Window: o.Window, Multiprocessors: o.Multiprocessors,
+		UUID: o.UUID, Memory: d.total(), Base: o.Base, Window: o.Window,
+		Multiprocessors: o.Multiprocessors,
 	}
 }
 

@@ -229,8 +229,8 @@ func TestInPutsBack(t *testing.T) {
 	}
 }
 
-// TestContextsCount: each once from before it begins until it has ended, however often it is retained
-// or reset.
+// TestContextsCount: each once from before it begins until it has ended, however often it is
+// retained or reset.
 func TestContextsCount(t *testing.T) {
 	x, f, _ := newContexts()
 	f.most = 10
@@ -245,6 +245,10 @@ func TestContextsCount(t *testing.T) {
 	retain := func() gpubackend.Result { _, r := x.DevicePrimaryCtxRetain(0); return r }
 	release := func() gpubackend.Result { return x.DevicePrimaryCtxRelease(0) }
 	reset := func() gpubackend.Result { return x.DevicePrimaryCtxReset(0) }
+	warm := func() gpubackend.Result { return x.WarmUp(1) }
+	set := func(refuse gpubackend.Result, do func() gpubackend.Result) func() gpubackend.Result {
+		return func() gpubackend.Result { f.refuse = refuse; return do() }
+	}
 	for i, test := range []struct {
 		name   string
 		do     func() gpubackend.Result
@@ -262,16 +266,20 @@ func TestContextsCount(t *testing.T) {
 		{"reset without a reference", reset, 0, 5},
 		{"begins anew", retain, 0, 10},
 		{"destroyed", func() gpubackend.Result { return x.CtxDestroy(made) }, 0, 5},
-		{"the driver refuses", func() gpubackend.Result { f.refuse = 3; return create() }, 3, 5},
-		{"released again", func() gpubackend.Result { f.refuse = 0; return release() }, 0, 0},
-		{"the driver refuses the primary one", func() gpubackend.Result { f.refuse = 4; return retain() }, 4, 0},
-		{"it refuses a warm one", func() gpubackend.Result { return x.WarmUp(1) }, 4, 0},
-		{"warm", func() gpubackend.Result { f.refuse = 0; return x.WarmUp(1) }, 0, 5},
+		{"the driver refuses", set(3, create), 3, 5},
+		{"released again", set(0, release), 0, 0},
+		{"the driver refuses the primary one", set(4, retain), 4, 0},
+		{"it refuses a warm one", warm, 4, 0},
+		{"warm", set(0, warm), 0, 5},
 		{"one that nobody asked for makes room", create, 0, 5},
-		{"full", func() gpubackend.Result { f.most = 1; return x.WarmUp(0) }, gpubackend.OutOfMemory, 5},
+		{"full", func() gpubackend.Result {
+			f.most = 1
+			return warm()
+		}, gpubackend.OutOfMemory, 5},
 	} {
 		if got := test.do(); got != test.want || f.counts != test.counts {
-			t.Fatalf("%d, %s: result %d, %d bytes count; want %d, %d", i, test.name, got, f.counts, test.want, test.counts)
+			t.Fatalf("%d, %s: result %d, %d bytes count; want %d, %d",
+				i, test.name, got, f.counts, test.want, test.counts)
 		}
 	}
 }

@@ -84,7 +84,8 @@ func (x *Code) giveMemory(m *Module, managed uint64) gpubackend.Result {
 		return result
 	}
 	if size > 0 {
-		if m.block, result = x.options.Memory.Alloc(ledger.Code, size); result != gpubackend.Success {
+		m.block, result = x.options.Memory.Alloc(ledger.Code, size)
+		if result != gpubackend.Success {
 			return result
 		}
 	}

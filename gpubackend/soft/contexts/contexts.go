@@ -56,8 +56,8 @@ type Owned interface{ Owner() *Context }
 // Hooks are what the other rooms do when something becomes of a context. All are called on the
 // device's goroutine.
 type Hooks struct {
-	// Take counts a context that is about to begin, if there is room for it; Give counts it no more.
-	// Both may be nil.
+	// Take counts a context that is about to begin, if there is room for it; Give counts it no
+	// more. Both may be nil.
 	Take func() bool
 	Give func()
 	// Usable is called when a context can be used from now on.

@@ -172,7 +172,9 @@ func (m *Memory) After(then func()) {
 
 // Alloc takes device memory of the heap, for what isn't the guest's own allocation.
 func (m *Memory) Alloc(k ledger.Kind, bytes uint64) (uint64, gpubackend.Result) {
-	return m.allocate(bytes, func(bytes uint64) (uint64, error) { return m.space.Heap.AllocAs(k, bytes) })
+	return m.allocate(bytes, func(bytes uint64) (uint64, error) {
+		return m.space.Heap.AllocAs(k, bytes)
+	})
 }
 
 // AllocPiece takes a piece of its own, mapped from a file, from start on.

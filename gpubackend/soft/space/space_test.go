@@ -64,7 +64,9 @@ func TestPieceOfAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	var addr uint64
-	s.WithFile(fd, devmem.Granularity, func() { addr, err = s.Heap.AllocPiece(ledger.Window, devmem.Granularity) })
+	s.WithFile(fd, devmem.Granularity, func() {
+		addr, err = s.Heap.AllocPiece(ledger.Window, devmem.Granularity)
+	})
 	if err != nil || s.Owns(addr) {
 		t.Fatalf("allocated %v, own %v", err, s.Owns(addr))
 	}

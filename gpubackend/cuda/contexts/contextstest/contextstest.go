@@ -45,7 +45,8 @@ func New(ended func(*contexts.Context)) (*contexts.Contexts, *gpus.List) {
 	x := contexts.New(&calls{}, list)
 	x.SetHooks(contexts.Hooks{
 		Ending: func() {}, Room: func(int) bool { return true },
-		Take: func(int) (uint64, bool) { return 0, true }, Give: func(int, uint64) {}, Began: func(*contexts.Context) {},
+		Take: func(int) (uint64, bool) { return 0, true }, Give: func(int, uint64) {},
+		Began: func(*contexts.Context) {},
 		Ready: func(*contexts.Context) {}, Current: func() {},
 		Holds: func(*contexts.Context) bool { return false },
 		Ended: func(c *contexts.Context) {
