@@ -38,7 +38,7 @@ type seen struct {
 	gpu        *GPU
 	taken, sum uint64        // of the page
 	took       [Slots]uint64 // at the last Mark
-	allowed    uint64        // what the VM may have: the bound, or what it had when that became lower
+	allowed    uint64        // the bound, or what the VM had when that became lower
 	over       bool          // the driver had more than is tolerated
 }
 
