@@ -20,6 +20,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/size"
 	"github.com/paracuda/paracuda/qemu"
 	"github.com/paracuda/paracuda/vm"
 	"github.com/paracuda/paracuda/vm/scratch"
@@ -157,14 +158,14 @@ var leastMemory = map[vm.Kind]uint64{vm.QEMU: 96 << 20, vm.UML: 32 << 20}
 
 // memory reads --mem.
 func (o *runOptions) memory(kind vm.Kind) (int64, error) {
-	size, err := device.ParseSize(o.mem)
+	bytes, err := size.Parse(o.mem)
 	if err != nil {
 		return 0, fmt.Errorf("--mem: %w", err)
 	}
-	if least := leastMemory[kind]; size < least {
+	if least := leastMemory[kind]; bytes < least {
 		return 0, fmt.Errorf("--mem %s: want %dM or more (without a K, M, G or T behind it, SIZE is in bytes)", o.mem, least>>20)
 	}
-	return int64(min(size, math.MaxInt64)), nil
+	return int64(min(bytes, math.MaxInt64)), nil
 }
 
 // config says what VM to boot.

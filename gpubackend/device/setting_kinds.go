@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	sizes "github.com/paracuda/paracuda/gpubackend/size"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -30,28 +31,28 @@ func number(least, most uint64, field func(*Settings) *uint32) access {
 func size(least, most uint64, field func(*Settings) *uint32) access {
 	return access{
 		set: func(s *Settings, v string) error {
-			n, err := ParseSize(v)
+			n, err := sizes.Parse(v)
 			if err != nil || n < least || n > most {
 				return fmt.Errorf("want a size from %d to %d bytes, like 64K or 8M", least, most)
 			}
 			*field(s) = uint32(n)
 			return nil
 		},
-		get: func(s *Settings) string { return formatSize(uint64(*field(s))) },
+		get: func(s *Settings) string { return sizes.Format(uint64(*field(s))) },
 	}
 }
 
 func size64(least, most uint64, field func(*Settings) *uint64) access {
 	return access{
 		set: func(s *Settings, v string) error {
-			n, err := ParseSize(v)
+			n, err := sizes.Parse(v)
 			if err != nil || n < least || n > most {
 				return fmt.Errorf("want a size from %d bytes on, like 512M or 8G", least)
 			}
 			*field(s) = n
 			return nil
 		},
-		get: func(s *Settings) string { return formatSize(*field(s)) },
+		get: func(s *Settings) string { return sizes.Format(*field(s)) },
 	}
 }
 
@@ -106,7 +107,7 @@ func getWarm(s *Settings) string {
 const minHostMemory = 64 << 20
 
 func setHostMemory(s *Settings, v string) error {
-	n, err := ParseSize(v)
+	n, err := sizes.Parse(v)
 	if err != nil || n != 0 && n < minHostMemory {
 		return fmt.Errorf("want 0 or a size from %d bytes on, like 512M or 8G", minHostMemory)
 	}
@@ -114,7 +115,7 @@ func setHostMemory(s *Settings, v string) error {
 	return nil
 }
 
-func getHostMemory(s *Settings) string { return formatSize(s.Policy.HostMemory) }
+func getHostMemory(s *Settings) string { return sizes.Format(s.Policy.HostMemory) }
 
 func setGrace(s *Settings, v string) error {
 	d, err := time.ParseDuration(v)
@@ -139,16 +140,4 @@ func sayOnOff(on bool) string {
 		return "on"
 	}
 	return "off"
-}
-
-// formatSize writes a size as ParseSize reads it.
-func formatSize(n uint64) string {
-	unit := ""
-	for _, next := range []string{"K", "M", "G", "T"} {
-		if n == 0 || n%1024 != 0 {
-			break
-		}
-		n, unit = n/1024, next
-	}
-	return fmt.Sprint(n) + unit
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"runtime"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -165,28 +164,4 @@ func onOff(v string) (bool, error) {
 		return false, nil
 	}
 	return false, errors.New("want on or off")
-}
-
-// ParseSize reads a number of bytes: digits and perhaps K, M, G or T.
-func ParseSize(v string) (uint64, error) {
-	text, shift := v, 0
-	if i := strings.IndexByte("KMGT", lastByte(v)); i >= 0 {
-		shift = 10 * (i + 1)
-		v = v[:len(v)-1]
-	}
-	n, err := strconv.ParseUint(v, 10, 64)
-	if errors.Is(err, strconv.ErrSyntax) {
-		return 0, fmt.Errorf("size %q: want a number, perhaps with K, M, G or T behind it", text)
-	}
-	if err != nil || n > math.MaxUint64>>shift {
-		return 0, fmt.Errorf("size %q is too large", text)
-	}
-	return n << shift, nil
-}
-
-func lastByte(v string) byte {
-	if v == "" {
-		return 0
-	}
-	return v[len(v)-1] &^ 0x20
 }

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package policy is what an operator sets for a VM: its share of the GPUs' time, which the arbiter
+// gives it (package turns), and bounds that its device process keeps. It knows the settings by
+// their keys, and reads the arbiter's configuration file.
+//
+// Who may lie: the operator makes mistakes. What is wrong changes nothing and is told with its
+// place.
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/paracuda/paracuda/gpubackend/size"
+	"github.com/paracuda/paracuda/gpubackend/turns"
+)
+
+// The keys of what device processes keep.
+const (
+	Memory    = "memory"
+	Guarantee = "memory-guarantee"
+	Processes = "processes"
+)
+
+// MaxProcesses is how many processes of a VM can use the GPU at most.
+const MaxProcesses = 64
+
+// Policy is what is set for a VM. The zero value of a field is its default.
+type Policy struct {
+	Time      turns.Policy
+	Memory    uint64 // of the GPU, at most; 0: as the device process has it
+	Guarantee uint64 // of the GPU, kept for the VM; 0: as the device process has it
+	Processes int    // of the guest that use the GPU, at most; 0: as the device process has it
+}
+
+// Keys are all settings, as Set takes them.
+var Keys = slices.Concat(turns.Keys, []turns.Key{
+	{Name: Memory, Value: "SIZE", Help: "memory of the GPU that the VM may have"},
+	{Name: Guarantee, Value: "SIZE", Help: "memory of the GPU that is kept for it"},
+	{Name: Processes, Value: "N", Help: fmt.Sprintf(
+		"processes of the guest that may use the GPU at a time, 1 to %d", MaxProcesses)},
+})
+
+// IsTime says whether a key is of a VM's share of time.
+func IsTime(key string) bool {
+	return slices.ContainsFunc(turns.Keys, func(k turns.Key) bool { return k.Name == key })
+}
+
+// ErrKey is returned for a setting that doesn't exist.
+var ErrKey = errors.New("unknown key: want weight, time-limit, class, turn, memory, " +
+	"memory-guarantee or processes")
+
+// Set changes one setting. After an error the policy is as it was.
+func (p *Policy) Set(key, value string) error {
+	return p.SetAll(map[string]string{key: value})
+}
+
+// SetAll changes several settings, or none.
+func (p *Policy) SetAll(settings map[string]string) error {
+	q := *p
+	for _, key := range slices.Sorted(maps.Keys(settings)) {
+		if err := q.set(key, settings[key]); err != nil {
+			return err
+		}
+	}
+	if err := q.Check(); err != nil {
+		return err
+	}
+	*p = q
+	return nil
+}
+
+// set changes one setting, whatever the others are.
+func (p *Policy) set(key, value string) (err error) {
+	switch {
+	case IsTime(key):
+		return p.Time.Set(key, value)
+	case key == Memory:
+		p.Memory, err = amount(value)
+	case key == Guarantee:
+		p.Guarantee, err = amount(value)
+	case key == Processes:
+		p.Processes, err = processCount(value)
+	default:
+		return fmt.Errorf("%.40q: %w", key, ErrKey)
+	}
+	if err != nil {
+		return fmt.Errorf("%s=%.40s: %w", key, value, err)
+	}
+	return nil
+}
+
+// amount reads a size that isn't 0, which would be the default.
+func amount(value string) (uint64, error) {
+	n, err := size.Parse(value)
+	if err == nil && n == 0 {
+		err = errors.New("want a size above 0, like 8G")
+	}
+	return n, err
+}
+
+func processCount(value string) (int, error) {
+	n, err := strconv.Atoi(value)
+	if err != nil || n < 1 || n > MaxProcesses {
+		return 0, fmt.Errorf("want a number from 1 to %d", MaxProcesses)
+	}
+	return n, nil
+}
+
+// Check says what is wrong with a policy.
+func (p Policy) Check() error {
+	if p.Memory != 0 && p.Guarantee > p.Memory {
+		return fmt.Errorf("memory-guarantee %s is more than memory %s",
+			size.Format(p.Guarantee), size.Format(p.Memory))
+	}
+	return p.Time.Check()
+}
+
+// Bounds are the settings that the device process is to keep, by their keys.
+func (p Policy) Bounds() map[string]string {
+	b := map[string]string{}
+	if p.Memory != 0 {
+		b[Memory] = size.Format(p.Memory)
+	}
+	if p.Guarantee != 0 {
+		b[Guarantee] = size.Format(p.Guarantee)
+	}
+	if p.Processes != 0 {
+		b[Processes] = strconv.Itoa(p.Processes)
+	}
+	return b
+}
+
+// Values are all settings, by their keys, without those of device processes that aren't set.
+func (p Policy) Values() map[string]string {
+	all := p.Time.Values()
+	maps.Copy(all, p.Bounds())
+	return all
+}
