@@ -19,7 +19,6 @@ var wideLines = map[string]int{
 	"cmd/paracuda":            115,
 	"gpubackend":              48,
 	"gpubackend/allowed":      2,
-	"gpubackend/arbiter":      6,
 	"gpubackend/arena":        26,
 	"gpubackend/budget":       1,
 	"gpubackend/command":      28,

@@ -29,9 +29,10 @@ func init() {
 	commands = []command{
 		{name: "run", synopsis: "run a program in a throw-away VM with the GPU attached", run: runRun},
 		{name: "device", synopsis: "serve the GPU to one VM over a vhost-user socket", run: runDevice},
+		{name: "arbiter", synopsis: "share the host's GPUs among its VMs", run: runArbiter},
 		{name: "attach", synopsis: "plug a served GPU into a running QEMU", run: runAttach},
 		{name: "detach", synopsis: "take it out again", run: runDetach},
-		{name: "set", synopsis: "change a policy of a running VM", run: runSet},
+		{name: "set", synopsis: "change policies of a running VM", run: runSet},
 		{name: "stats", synopsis: "print the counters of a running VM", run: runStats},
 		{name: "probe", synopsis: "say which GPUs the host has for guests", run: runProbe},
 		{name: "version", synopsis: "print the version", run: runVersion},

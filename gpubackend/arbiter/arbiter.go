@@ -6,42 +6,50 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
+	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
 	"github.com/paracuda/paracuda/gpubackend/gate"
-	"github.com/paracuda/paracuda/gpubackend/turns"
+	"github.com/paracuda/paracuda/gpubackend/pace"
 )
 
 // Bounds.
 const (
 	maxConnections = 2048
-	maxVMs         = 1024
-	maxName        = 64
+	// maxOfUser bounds those of one user, but not root's and the arbiter's own.
+	maxOfUser = 1024
+	maxVMs    = 1024
 	// firstTimeout is how long a connection may take to say what it wants.
 	firstTimeout = 5 * time.Second
 	// acceptPause is how long no connection is taken after one could not be.
 	acceptPause = time.Second
+	// Requests are taken at this rate in the long run: what is asked keeps turns from nobody.
+	requestRate, requestBurst = 4000, 400
 )
 
 // Config is what an arbiter needs.
 type Config struct {
-	// Policies are the operator's, by VM name: stronger than what device processes ask for.
-	Policies map[string]turns.Policy
-	Log      *logrus.Entry
+	// Table has the operator's policies: stronger than what device processes ask for. nil: none.
+	Table *policy.Table
+	Log   *logrus.Entry
 }
 
 // Arbiter is a running one.
 type Arbiter struct {
-	config Config
-	loop   *loop
-	done   chan struct{} // the loop has ended
+	log      *logrus.Entry
+	loop     *loop
+	done     chan struct{} // the loop has ended
+	requests *pace.Pace
+	list     list
 
 	mu          sync.Mutex
-	connections map[*link.Conn]struct{}
+	connections map[*link.Conn]uint32 // with their users
+	users       map[uint32]int        // how many connections each has
 	closed      bool
 }
 
@@ -51,8 +59,14 @@ func New(c Config) (*Arbiter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the arbiter: %w", err)
 	}
-	a := &Arbiter{config: c, loop: l, done: make(chan struct{})}
-	a.connections = map[*link.Conn]struct{}{}
+	if c.Table != nil {
+		l.table = c.Table
+	}
+	a := &Arbiter{
+		log: c.Log, loop: l, done: make(chan struct{}),
+		requests:    pace.New(requestRate, requestBurst, pace.Real),
+		connections: map[*link.Conn]uint32{}, users: map[uint32]int{},
+	}
 	go func() {
 		defer close(a.done)
 		l.run()
@@ -80,7 +94,7 @@ func (a *Arbiter) Serve(l *net.UnixListener) error {
 		case errors.Is(err, net.ErrClosed):
 			return nil
 		case err != nil: // no descriptors left, say, which passes
-			a.config.Log.WithError(err).Warn("take a connection")
+			a.log.WithError(err).Warn("take a connection")
 			time.Sleep(acceptPause)
 			continue
 		}
@@ -97,98 +111,34 @@ func (a *Arbiter) Serve(l *net.UnixListener) error {
 }
 
 func (a *Arbiter) admit(c *link.Conn) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.closed || len(a.connections) >= maxConnections {
+	user, err := c.User()
+	if err != nil {
 		return false
 	}
-	a.connections[c] = struct{}{}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed || len(a.connections) >= maxConnections ||
+		!trusted(user) && a.users[user] >= maxOfUser {
+		return false
+	}
+	a.connections[c] = user
+	a.users[user]++
 	return true
 }
 
 func (a *Arbiter) dismiss(c *link.Conn) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	user := a.connections[c]
+	if a.users[user]--; a.users[user] == 0 {
+		delete(a.users, user)
+	}
 	delete(a.connections, c)
 	c.Close()
 }
 
-// serve does what one connection asks for: one thing, or to take part for as long as it lasts.
-func (a *Arbiter) serve(c *link.Conn) {
-	c.Deadline(time.Now().Add(firstTimeout))
-	var r link.Request
-	fds, err := c.Receive(&r, gateFiles)
-	if err != nil {
-		return
-	}
-	if r.Kind != link.Join {
-		link.CloseFiles(fds)
-	}
-	answer, m := a.handle(c, &r, fds)
-	answer.Version = link.Version
-	if err := c.Send(answer); err != nil || m == nil {
-		a.leave(m)
-		return
-	}
-	c.Deadline(time.Time{})
-	a.follow(c, m)
-	a.leave(m)
-}
-
-// handle answers a first request. The member is one that joined.
-func (a *Arbiter) handle(c *link.Conn, r *link.Request, fds []int) (*link.Answer, *member) {
-	var answer link.Answer
-	var m *member
-	var err error
-	switch {
-	case r.Version != link.Version:
-		if r.Kind == link.Join {
-			link.CloseFiles(fds)
-		}
-		err = fmt.Errorf("this arbiter speaks version %d, you %d: install the same paracuda for both",
-			link.Version, r.Version)
-	case r.Kind == link.Join:
-		m, err = a.join(r, fds)
-	case r.Kind == link.List:
-		answer.VMs = a.VMs()
-	case r.Kind == link.Set:
-		err = a.set(c, r)
-	default:
-		err = fmt.Errorf("unknown request %.20q", r.Kind)
-	}
-	if err != nil {
-		answer.Error = err.Error()
-	}
-	return &answer, m
-}
-
-// follow takes what a device process tells of its VM.
-func (a *Arbiter) follow(c *link.Conn, m *member) {
-	for {
-		var r link.Request
-		if _, err := c.Receive(&r, 0); err != nil {
-			return
-		}
-		switch r.Kind {
-		case link.Figures:
-			a.loop.do(func() { m.figures = r.Figures })
-		case link.Set:
-			a.change(m, r.Policy)
-		}
-	}
-}
-
-// VMs tells about all that have joined, in no order.
-func (a *Arbiter) VMs() (list []link.VM) {
-	a.loop.do(func() {
-		now := Now()
-		for id, m := range a.loop.members {
-			s, _ := a.loop.scheduler.Stats(now, id)
-			list = append(list, m.tell(s))
-		}
-	})
-	return list
-}
+// trusted says whether a user may do what an operator may.
+func trusted(user uint32) bool { return user == 0 || int(user) == os.Getuid() }
 
 // gateFiles are those that come with Join: memory, bell, opened.
 const gateFiles = 3

@@ -15,6 +15,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
+	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
 	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/turns"
 )
@@ -26,11 +27,11 @@ type rig struct {
 	a    *Arbiter
 }
 
-func newRig(t *testing.T, policies map[string]turns.Policy) *rig {
+func newRig(t *testing.T, policies map[string]policy.Policy) *rig {
 	t.Helper()
 	l := logrus.New()
 	l.SetOutput(io.Discard)
-	a, err := New(Config{Policies: policies, Log: logrus.NewEntry(l)})
+	a, err := New(Config{Table: &policy.Table{VMs: policies}, Log: logrus.NewEntry(l)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,25 +82,42 @@ func (r *rig) join(name string, policy map[string]string) (*gate.Page, *link.Con
 	}
 	r.Cleanup(p.Close)
 	memory, bell, opened := p.FDs()
-	c, a := r.ask(link.Request{Kind: link.Join, Name: name, GPUs: []string{"gpu"}, Policy: policy},
-		memory, bell, opened)
+	q := link.Request{Kind: link.Join, Name: name, GPUs: gpus("gpu"), Policy: policy}
+	c, a := r.ask(q, memory, bell, opened)
 	if a.Error != "" {
 		r.Fatal(a.Error)
 	}
 	return p, c
 }
 
+// gpus is one GPU.
+func gpus(name string) []link.GPU { return []link.GPU{{Name: name}} }
+
 // vm returns what the arbiter tells of a VM.
 func (r *rig) vm(name string) link.VM {
 	r.Helper()
-	_, a := r.ask(link.Request{Kind: link.List})
-	for _, v := range a.VMs {
+	for _, v := range r.list() {
 		if v.Name == name {
 			return v
 		}
 	}
-	r.Fatalf("no VM %s among %+v", name, a.VMs)
+	r.Fatalf("no VM %s", name)
 	return link.VM{}
+}
+
+// list returns what the arbiter tells of all VMs.
+func (r *rig) list() (vms []link.VM) {
+	r.Helper()
+	time.Sleep(listAge)
+	c, a := r.ask(link.Request{Kind: link.List})
+	for a.More {
+		vms = append(vms, a.VMs...)
+		a = &link.Answer{}
+		if _, err := c.Receive(a, 0); err != nil {
+			r.Fatal(err)
+		}
+	}
+	return vms
 }
 
 // await waits for something that happens soon.
@@ -215,7 +233,7 @@ func TestBellThatRingsWithoutEnd(t *testing.T) {
 }
 
 func TestPolicies(t *testing.T) {
-	r := newRig(t, map[string]turns.Policy{"fixed": {Weight: 7}})
+	r := newRig(t, map[string]policy.Policy{"fixed": {Time: turns.Policy{Weight: 7}}})
 	_, own := r.join("own", map[string]string{"weight": "5", "class": "latency"})
 	r.join("fixed", map[string]string{"weight": "9000"})
 	if v := r.vm("own"); v.Policy["weight"] != "5" || v.Policy["class"] != "latency" {
@@ -243,8 +261,8 @@ func TestPolicies(t *testing.T) {
 func TestFigures(t *testing.T) {
 	r := newRig(t, nil)
 	_, c := r.join("a", nil)
-	f := link.Figure{Memory: map[string]uint64{"window": 5}}
-	if err := c.Send(&link.Request{Kind: link.Figures, Figures: &f}); err != nil {
+	f := link.Figures{Memory: map[string]uint64{"window": 5}}
+	if err := c.Send(&link.Request{Kind: link.Tell, Figures: &f}); err != nil {
 		t.Fatal(err)
 	}
 	r.await("the figures are there", func() bool {
@@ -263,13 +281,15 @@ func TestBadRequests(t *testing.T) {
 	defer p.Close()
 	memory, bell, opened := p.FDs()
 	for name, q := range map[string]link.Request{
-		"another version": {Version: link.Version + 1, Kind: link.Join, Name: "x", GPUs: []string{"g"}},
-		"no name":         {Kind: link.Join, GPUs: []string{"g"}},
-		"a bad name":      {Kind: link.Join, Name: "../x", GPUs: []string{"g"}},
-		"a name twice":    {Kind: link.Join, Name: "taken", GPUs: []string{"g"}},
-		"no GPU":          {Kind: link.Join, Name: "x"},
+		"another version": {
+			Version: link.Version + 1, Kind: link.Join, Name: "x", GPUs: gpus("g"),
+		},
+		"no name":      {Kind: link.Join, GPUs: gpus("g")},
+		"a bad name":   {Kind: link.Join, Name: "../x", GPUs: gpus("g")},
+		"a name twice": {Kind: link.Join, Name: "taken", GPUs: gpus("g")},
+		"no GPU":       {Kind: link.Join, Name: "x"},
 		"a bad policy": {
-			Kind: link.Join, Name: "x", GPUs: []string{"g"}, Policy: map[string]string{"weight": "-1"},
+			Kind: link.Join, Name: "x", GPUs: gpus("g"), Policy: map[string]string{"weight": "-1"},
 		},
 		"nothing known": {Kind: "dance"},
 		"set of nobody": {Kind: link.Set, Name: "nobody"},
@@ -282,13 +302,13 @@ func TestBadRequests(t *testing.T) {
 		"no files": nil, "too few": {memory}, "no events": {memory, memory, memory},
 		"no memory": {bell, bell, bell},
 	} {
-		q := link.Request{Kind: link.Join, Name: "x", GPUs: []string{"g"}}
+		q := link.Request{Kind: link.Join, Name: "x", GPUs: gpus("g")}
 		if _, a := r.ask(q, fds...); a.Error == "" {
 			t.Errorf("%s: no error", name)
 		}
 	}
-	if _, a := r.ask(link.Request{Kind: link.List}); len(a.VMs) != 1 {
-		t.Errorf("there are %d VMs, want 1", len(a.VMs))
+	if vms := r.list(); len(vms) != 1 {
+		t.Errorf("there are %d VMs, want 1", len(vms))
 	}
 }
 
@@ -307,8 +327,9 @@ func TestComeAndGo(t *testing.T) {
 		w.Enter()
 		c.Close()
 		r.await("it has left", func() bool {
-			_, a := r.ask(link.Request{Kind: link.List})
-			return len(a.VMs) == 1
+			n := 0
+			r.a.loop.do(func() { n = len(r.a.loop.members) })
+			return n == 1
 		})
 	}
 	before := r.vm("steady").Turns

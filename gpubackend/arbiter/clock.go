@@ -23,4 +23,4 @@ func Now() turns.Time {
 const beatEvery = 100 * time.Millisecond
 
 // BeatTimeout is after how long without a beat an arbiter counts as gone.
-const BeatTimeout = 600 * time.Millisecond
+const BeatTimeout = 400 * time.Millisecond

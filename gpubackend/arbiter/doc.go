@@ -4,8 +4,6 @@
 // which their workers are told whether they may give a GPU work (package gate); the policy is that
 // of package turns; what is said on the socket is in package link.
 //
-// No command of paracuda starts one yet: workers don't look at their gates.
-//
 // # Who owns what
 //
 // One goroutine, locked to its thread, owns the Scheduler, the members and their pages. It sleeps
@@ -18,7 +16,8 @@
 // # Who may lie
 //
 // Workers, about what they have to do: their VM is charged for it. Bells that ring without end are
-// not listened to for a moment. Who may connect may join; only the arbiter's own user and root may
-// change policies. A VM's policy in the arbiter's own configuration is stronger than the one that
-// its device process asks for.
+// not listened to for a moment. Who may connect may join and ask for any policy; only the
+// arbiter's own user and root may change those of others. A policy in the arbiter's own
+// configuration is stronger than what a device process asks for. Requests have a pace, and users a
+// number of connections, so that who asks without end keeps turns from nobody.
 package arbiter

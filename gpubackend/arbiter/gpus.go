@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
+	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
 	"github.com/paracuda/paracuda/gpubackend/turns"
 )
 
@@ -17,21 +19,46 @@ var errGPUs = errors.New("too many GPUs")
 // gpuNames are the bits of GPUs in a set, by their names.
 type gpuNames map[string]int
 
-// set is the set of the GPUs of these names.
-func (n gpuNames) set(names []string) (s turns.GPUs, err error) {
-	for _, name := range names {
-		bit, ok := n[name]
+// set is the set of GPUs, of which some may be new.
+func (n gpuNames) set(gpus []link.GPU) (s turns.GPUs, err error) {
+	if len(gpus) > maxGPUs {
+		return 0, fmt.Errorf("%w: %d, at most %d", errGPUs, len(gpus), maxGPUs)
+	}
+	for _, g := range gpus {
+		if policy.CheckName(g.Name) != nil {
+			return 0, fmt.Errorf("GPU %.70q: want a name as VMs have them", g.Name)
+		}
+		bit, ok := n[g.Name]
 		if !ok {
-			if len(n) == maxGPUs {
+			if bit, ok = n.free(); !ok {
 				return 0, fmt.Errorf("%w: this arbiter knows %d already", errGPUs, maxGPUs)
 			}
-			if len(name) == 0 || len(name) > maxName {
-				return 0, fmt.Errorf("the name of a GPU must have 1 to %d characters", maxName)
-			}
-			bit = len(n)
-			n[name] = bit
+			n[g.Name] = bit
 		}
 		s |= 1 << bit
 	}
 	return s, nil
+}
+
+// free is a bit that no GPU has.
+func (n gpuNames) free() (bit int, ok bool) {
+	var taken turns.GPUs
+	for _, bit := range n {
+		taken |= 1 << bit
+	}
+	for bit := range maxGPUs {
+		if taken>>bit&1 == 0 {
+			return bit, true
+		}
+	}
+	return 0, false
+}
+
+// keep forgets the GPUs that no VM has.
+func (n gpuNames) keep(used turns.GPUs) {
+	for name, bit := range n {
+		if used>>bit&1 == 0 {
+			delete(n, name)
+		}
+	}
 }

@@ -5,12 +5,10 @@ package arbiter
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"os"
-	"slices"
-	"strings"
+	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
+	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
 	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/turns"
 )
@@ -18,38 +16,12 @@ import (
 // errEnded is the answer of an arbiter that is ending.
 var errEnded = errors.New("the arbiter is ending")
 
-// CheckName says what is wrong with the name of a VM.
-func CheckName(name string) error {
-	ok := name != "" && len(name) <= maxName
-	for _, r := range name {
-		ok = ok && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
-			strings.ContainsRune("._-", r))
-	}
-	if !ok {
-		return fmt.Errorf("VM name %.70q: want 1 to %d of a-z, A-Z, 0-9, '.', '_' and '-'", name, maxName)
-	}
-	return nil
-}
-
-// policy is that of a VM that asks for one.
-func (a *Arbiter) policy(name string, asked map[string]string) (p turns.Policy, err error) {
-	if own, ok := a.config.Policies[name]; ok {
-		return own, nil
-	}
-	return p, setAll(&p, asked)
-}
-
-// setAll changes several settings, or none.
-func setAll(p *turns.Policy, settings map[string]string) error {
-	q := *p
-	for _, key := range slices.Sorted(maps.Keys(settings)) {
-		if err := q.Set(key, settings[key]); err != nil {
-			return err
-		}
-	}
-	*p = q
-	return nil
-}
+// A device process that is started again comes before the arbiter has seen the end of the one
+// before it: a name that is taken is tried again for a moment.
+const (
+	nameTries = 20
+	namePause = 20 * time.Millisecond
+)
 
 // join lets a VM take part.
 func (a *Arbiter) join(r *link.Request, fds []int) (*member, error) {
@@ -57,19 +29,30 @@ func (a *Arbiter) join(r *link.Request, fds []int) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &member{name: r.Name, gpus: r.GPUs, page: page}
-	if err = CheckName(r.Name); err == nil {
-		m.policy, err = a.policy(r.Name, r.Policy)
+	m := &member{name: r.Name, gpus: r.GPUs, page: page, news: make(chan struct{}, 1)}
+	if err = policy.CheckName(r.Name); err == nil {
+		err = m.wishes.asked.SetAll(r.Policy)
 	}
-	if err == nil && !a.loop.do(func() { err = a.loop.add(m) }) {
-		err = errEnded
+	if err == nil {
+		err = a.add(m)
 	}
 	if err != nil {
 		page.Close()
 		return nil, err
 	}
-	a.config.Log.WithField("vm", m.name).Info("VM joined")
+	a.log.WithField("vm", m.name).Info("VM joined")
 	return m, nil
+}
+
+func (a *Arbiter) add(m *member) error {
+	err := errEnded
+	for range nameTries {
+		if !a.loop.do(func() { err = a.loop.add(m) }) || !errors.Is(err, turns.ErrName) {
+			return err
+		}
+		time.Sleep(namePause)
+	}
+	return fmt.Errorf("%w: give each VM its own --name", err)
 }
 
 // add makes a member.
@@ -77,14 +60,23 @@ func (l *loop) add(m *member) error {
 	if len(l.members) >= maxVMs {
 		return fmt.Errorf("%d VMs have joined already", maxVMs)
 	}
+	l.names.keep(l.used())
 	gpus, err := l.names.set(m.gpus)
 	if err != nil {
 		return err
 	}
-	now := Now()
-	if m.id, err = l.scheduler.Join(now, m.name, gpus, m.policy); err != nil {
-		return fmt.Errorf("%w: give each VM its own --name", err)
+	m.wishes.table = of(l.table, m.name)
+	if m.policy, err = m.wishes.policy(); err != nil {
+		return err
 	}
+	if err := l.checkGuarantees(map[*member]policy.Policy{m: m.policy}); err != nil {
+		return err
+	}
+	now := Now()
+	if m.id, err = l.scheduler.Join(now, m.name, gpus, m.policy.Time); err != nil {
+		return err
+	}
+	m.set = gpus
 	l.members[m.id] = m
 	m.page.Beat(now)
 	l.apply()
@@ -93,11 +85,16 @@ func (l *loop) add(m *member) error {
 	return nil
 }
 
-// leave ends a member's part. nil is none.
-func (a *Arbiter) leave(m *member) {
-	if m == nil {
-		return
+// used are the GPUs of members.
+func (l *loop) used() (gpus turns.GPUs) {
+	for _, m := range l.members {
+		gpus |= m.set
 	}
+	return gpus
+}
+
+// leave ends a member's part.
+func (a *Arbiter) leave(m *member) {
 	a.loop.do(func() {
 		delete(a.loop.members, m.id)
 		a.loop.scheduler.Leave(Now(), m.id)
@@ -105,50 +102,5 @@ func (a *Arbiter) leave(m *member) {
 		m.page.Close()
 		a.loop.apply()
 	})
-	a.config.Log.WithField("vm", m.name).Info("VM left")
-}
-
-// change changes a member's policy, unless the operator has set it.
-func (a *Arbiter) change(m *member, settings map[string]string) {
-	if _, own := a.config.Policies[m.name]; own {
-		return
-	}
-	var err error
-	a.loop.do(func() { err = a.loop.change(m, settings) })
-	if err != nil {
-		a.config.Log.WithField("vm", m.name).WithError(err).Warn("policy not changed")
-	}
-}
-
-func (l *loop) change(m *member, settings map[string]string) error {
-	p := m.policy
-	if err := setAll(&p, settings); err != nil {
-		return err
-	}
-	if err := l.scheduler.Set(Now(), m.id, p); err != nil {
-		return err
-	}
-	m.policy = p
-	l.apply()
-	return nil
-}
-
-// set changes a VM's policy for an operator.
-func (a *Arbiter) set(c *link.Conn, r *link.Request) error {
-	uid, err := c.User()
-	if err != nil {
-		return err
-	}
-	if uid != 0 && int(uid) != os.Getuid() {
-		return fmt.Errorf("only root and user %d may change policies", os.Getuid())
-	}
-	err = fmt.Errorf("no VM %.70q has joined: paracuda top lists them", r.Name)
-	a.loop.do(func() {
-		for _, m := range a.loop.members {
-			if m.name == r.Name {
-				err = a.loop.change(m, r.Policy)
-			}
-		}
-	})
-	return err
+	a.log.WithField("vm", m.name).Info("VM left")
 }

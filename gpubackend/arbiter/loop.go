@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
 	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/turns"
 )
@@ -19,6 +20,7 @@ type loop struct {
 	scheduler *turns.Scheduler
 	members   map[turns.ID]*member
 	names     gpuNames
+	table     *policy.Table
 	beat      turns.Time // when the next is due
 
 	wake int // event descriptor: something is in asked
@@ -38,7 +40,7 @@ func newLoop() (*loop, error) {
 	}
 	return &loop{
 		scheduler: turns.New(turns.Config{}), members: map[turns.ID]*member{}, names: gpuNames{},
-		wake: wake,
+		table: &policy.Table{}, wake: wake,
 	}, nil
 }
 
@@ -110,6 +112,9 @@ func (l *loop) answer() {
 // heartbeat shows that the arbiter lives, looks at everybody, and puts right what others wrote.
 func (l *loop) heartbeat(now turns.Time) {
 	l.beat = now + beatEvery
+	l.scheduler.EachStats(now, func(id turns.ID, s turns.Stats) {
+		l.members[id].share.look(now, s.Held)
+	})
 	for id, m := range l.members {
 		m.page.Beat(now)
 		if m.page.State() != m.state() {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
+	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
 	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/turns"
 )
@@ -21,11 +22,15 @@ const (
 type member struct {
 	id      turns.ID
 	name    string
-	gpus    []string
-	policy  turns.Policy
+	gpus    []link.GPU
+	set     turns.GPUs // the same
+	wishes  wishes
+	policy  policy.Policy // that they make
 	page    *gate.Page
 	gate    turns.Gate
-	figures *link.Figure
+	figures *link.Figures
+	news    chan struct{} // has something when the terms have changed
+	share   share
 
 	window turns.Time // of the bell
 	rings  int
@@ -57,11 +62,42 @@ func (m *member) heard(now turns.Time) {
 	m.rings++
 }
 
+// tellLater has the device process told of the terms.
+func (m *member) tellLater() {
+	select {
+	case m.news <- struct{}{}:
+	default:
+	}
+}
+
 // tell describes the VM.
 func (m *member) tell(s turns.Stats) link.VM {
 	return link.VM{
-		Name: m.name, GPUs: m.gpus, Policy: m.policy.Values(), Open: m.gate.Open, Alone: m.gate.Free,
+		Name: m.name, GPUs: m.gpus, Policy: m.policy.Values(), Fixed: m.wishes.fixed(),
+		Open: m.gate.Open, Alone: m.gate.Free, Share: m.share.is,
 		HeldNS: uint64(s.Held), WaitedNS: uint64(s.Waited), Turns: s.Turns, Overruns: s.Overruns,
 		DebtNS: uint64(s.Debt), Figures: m.figures,
 	}
+}
+
+// shareWindow is the time over which a share is counted.
+const shareWindow = time.Second
+
+// share is the part of the last window for which a VM had its GPUs.
+type share struct {
+	is   float64
+	at   turns.Time
+	held time.Duration // until then
+}
+
+// look counts if the window is over.
+func (s *share) look(now turns.Time, held time.Duration) {
+	gone := now - s.at
+	if gone < shareWindow {
+		return
+	}
+	if s.at != 0 {
+		s.is = float64(held-s.held) / float64(gone)
+	}
+	s.at, s.held = now, held
 }

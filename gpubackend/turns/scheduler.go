@@ -222,7 +222,19 @@ func (s *Scheduler) Stats(now Time, id ID) (Stats, bool) {
 		return Stats{}, false
 	}
 	s.settle(now)
+	return s.statsOf(v), true
+}
+
+// EachStats calls f with those of all VMs, in no order.
+func (s *Scheduler) EachStats(now Time, f func(ID, Stats)) {
+	s.settle(now)
+	for _, v := range s.all {
+		f(v.id, s.statsOf(v))
+	}
+}
+
+func (s *Scheduler) statsOf(v *vm) Stats {
 	st := v.stats
 	st.Debt = time.Duration(max(0, v.charged-s.time(v.gpus)) * virtual(v.policy.Weight))
-	return st, true
+	return st
 }

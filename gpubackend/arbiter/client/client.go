@@ -5,8 +5,6 @@ package client
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -21,32 +19,23 @@ import (
 const (
 	answerTimeout = 2 * time.Second
 	retryEvery    = time.Second
-	watchEvery    = 200 * time.Millisecond
+	watchEvery    = 100 * time.Millisecond
 )
 
-// ErrRefused says that there is an arbiter and that it doesn't take the VM.
-var ErrRefused = errors.New("the arbiter refuses the VM")
+// ErrRefused says that there is an arbiter, which doesn't take the VM or what is asked for it.
+var ErrRefused = errors.New("the arbiter refuses")
 
 // Config is what a Client needs.
 type Config struct {
-	Path     string // of the arbiter's socket
+	Path     string // of the arbiter's socket; "": the usual ones
 	Required bool   // it is an error that nobody answers there
 	Name     string // of the VM
-	GPUs     []string
+	GPUs     []link.GPU
 	Policy   map[string]string // asked for
 	Page     *gate.Page        // stays the caller's
-	Log      *logrus.Entry
-}
-
-// DefaultPath is where an arbiter is looked for: root's, else the user's own.
-func DefaultPath() string {
-	if os.Getuid() == 0 {
-		return "/run/paracuda/arbiter.sock"
-	}
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
-		return filepath.Join(dir, "paracuda", "arbiter.sock")
-	}
-	return fmt.Sprintf("/tmp/paracuda-%d/arbiter.sock", os.Getuid())
+	// Terms is told what holds for the VM, one after the other; nil: nobody is.
+	Terms func(*link.Terms)
+	Log   *logrus.Entry
 }
 
 // Client takes part for a VM.
@@ -55,23 +44,29 @@ type Client struct {
 	stop   chan struct{}
 	ended  sync.WaitGroup
 
+	asking  sync.Mutex        // one question at a time
+	answers chan *link.Answer // to it
+
 	mu     sync.Mutex
 	conn   *link.Conn // nil while there is no arbiter
 	policy map[string]string
-	said   string // what was logged last
+	terms  *link.Terms // that were told last
+	said   string      // what was logged last
 }
 
 // New joins. Where nobody answers the VM runs unshared, and joins when somebody does, unless the
 // arbiter is required. An arbiter that refuses is an error.
 func New(c Config) (*Client, error) {
-	x := &Client{config: c, stop: make(chan struct{}), policy: c.Policy}
+	x := &Client{
+		config: c, stop: make(chan struct{}), answers: make(chan *link.Answer, 1), policy: c.Policy,
+	}
 	conn, err := x.join()
 	switch {
 	case err == nil:
-	case errors.Is(err, ErrRefused):
+	case errors.Is(err, ErrRefused), c.Required:
 		return nil, err
-	case c.Required:
-		return nil, fmt.Errorf("no arbiter answers at %s: start paracuda arbiter: %w", c.Path, err)
+	case !errors.Is(err, ErrNone):
+		x.say(fmt.Sprintf("the GPU is not shared: %v", err))
 	}
 	x.ended.Add(1)
 	go func() {
@@ -94,16 +89,33 @@ func (x *Client) Close() {
 }
 
 // Tell sends figures of the VM.
-func (x *Client) Tell(f *link.Figure) {
-	x.send(&link.Request{Version: link.Version, Kind: link.Figures, Figures: f})
+func (x *Client) Tell(f *link.Figures) {
+	x.send(&link.Request{Version: link.Version, Kind: link.Tell, Figures: f})
 }
 
-// Set asks for another policy, from now on.
-func (x *Client) Set(policy map[string]string) {
+// Set asks for another policy, from now on. An arbiter that refuses is an error: then the policy is
+// as it was. Without an arbiter it is asked for when there is one.
+func (x *Client) Set(policy map[string]string) error {
+	x.asking.Lock()
+	defer x.asking.Unlock()
+	select {
+	case <-x.answers: // too late
+	default:
+	}
+	if x.send(&link.Request{Version: link.Version, Kind: link.Set, Policy: policy}) {
+		select {
+		case a := <-x.answers:
+			if a.Error != "" {
+				return fmt.Errorf("%w: %s", ErrRefused, a.Error)
+			}
+		case <-time.After(answerTimeout):
+			return errors.New("the arbiter doesn't answer: is it stopped?")
+		}
+	}
 	x.mu.Lock()
 	x.policy = policy
 	x.mu.Unlock()
-	x.send(&link.Request{Version: link.Version, Kind: link.Set, Policy: policy})
+	return nil
 }
 
 // Joined says whether there is an arbiter.
@@ -113,20 +125,44 @@ func (x *Client) Joined() bool {
 	return x.conn != nil
 }
 
-func (x *Client) send(r *link.Request) {
+// Terms are what holds for the VM; nil: no arbiter has said that yet. Bounds hold without one too.
+func (x *Client) Terms() *link.Terms {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.conn != nil {
-		_ = x.conn.Send(r) // that the arbiter has gone shows elsewhere
-	}
+	return x.terms
 }
 
-// join connects and has the VM taken.
+// send sends a request if there is an arbiter, and says whether there is.
+func (x *Client) send(r *link.Request) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.conn == nil {
+		return false
+	}
+	x.conn.SendDeadline(time.Now().Add(answerTimeout))
+	return x.conn.Send(r) == nil // that the arbiter has gone shows elsewhere
+}
+
+// join connects and has the VM taken. If it isn't, the gate is open and free.
 func (x *Client) join() (*link.Conn, error) {
-	conn, err := link.Dial(x.config.Path, answerTimeout)
+	conn, err := Dial(x.config.Path)
 	if err != nil {
 		return nil, err
 	}
+	stop := x.watch(func(bool) {}) // an arbiter that stops here may have closed the gate
+	terms, err := x.introduce(conn)
+	stop()
+	if err != nil {
+		conn.Close()
+		x.config.Page.Set(gate.Unshared)
+		return nil, fmt.Errorf("join the arbiter: %w", err)
+	}
+	x.told(terms)
+	return conn, nil
+}
+
+// introduce says what VM this is.
+func (x *Client) introduce(conn *link.Conn) (*link.Terms, error) {
 	conn.Deadline(time.Now().Add(answerTimeout))
 	x.mu.Lock()
 	r := link.Request{
@@ -135,20 +171,40 @@ func (x *Client) join() (*link.Conn, error) {
 	}
 	x.mu.Unlock()
 	memory, bell, opened := x.config.Page.FDs()
+	if err := conn.Send(&r, memory, bell, opened); err != nil {
+		return nil, err
+	}
 	var a link.Answer
-	if err = conn.Send(&r, memory, bell, opened); err == nil {
-		_, err = conn.Receive(&a, 0)
-	}
-	if err != nil {
-		conn.Close()
-		return nil, fmt.Errorf("join the arbiter: %w", err)
-	}
-	if a.Error != "" {
-		conn.Close()
-		return nil, fmt.Errorf("%w: %s", ErrRefused, a.Error)
+	if _, err := conn.Receive(&a, 0); err != nil {
+		return nil, err
 	}
 	conn.Deadline(time.Time{})
-	return conn, nil
+	return a.Terms, check(&a)
+}
+
+// check says what is wrong with an answer.
+func check(a *link.Answer) error {
+	if a.Error != "" {
+		return fmt.Errorf("%w: %s", ErrRefused, a.Error)
+	}
+	if a.Version != link.Version {
+		return fmt.Errorf("%w: it speaks version %d, and this is of %d: "+
+			"install the same paracuda for both", ErrRefused, a.Version, link.Version)
+	}
+	return nil
+}
+
+// told takes terms. nil are none.
+func (x *Client) told(t *link.Terms) {
+	if t == nil {
+		return
+	}
+	x.mu.Lock()
+	x.terms = t
+	x.mu.Unlock()
+	if x.config.Terms != nil {
+		x.config.Terms(t)
+	}
 }
 
 // run takes part until the client is closed.
@@ -173,6 +229,8 @@ func (x *Client) run(conn *link.Conn) {
 
 // say logs what has changed.
 func (x *Client) say(text string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	if text != x.said {
 		x.said = text
 		x.config.Log.Info(text)
@@ -182,45 +240,82 @@ func (x *Client) say(text string) {
 // take takes part until the connection ends.
 func (x *Client) take(conn *link.Conn) {
 	x.mu.Lock()
-	x.conn = conn
+	if x.conn = conn; x.closed() {
+		conn.Close()
+	}
 	x.mu.Unlock()
-	gone := make(chan struct{})
-	go func() { // nothing is sent: it returns when the connection ends
-		defer close(gone)
-		for {
-			var a link.Answer
-			if _, err := conn.Receive(&a, 0); err != nil {
-				return
-			}
+	stop := x.watch(func(beats bool) {
+		if beats {
+			x.say("the GPU is shared by the arbiter")
+		} else {
+			x.say("the arbiter doesn't answer: the GPU is not shared until it does")
 		}
-	}()
-	x.watch(gone)
+	})
+	x.listen(conn)
+	stop()
 	x.mu.Lock()
 	x.conn = nil
 	x.mu.Unlock()
 	conn.Close()
-	<-gone
+	if !x.closed() {
+		x.say("the arbiter has ended: the GPU is not shared until there is one again")
+	}
 }
 
-// watch opens the gate whenever the arbiter doesn't beat, until it is gone. One that beats again
-// sets the gate itself.
-func (x *Client) watch(gone <-chan struct{}) {
-	t := time.NewTicker(watchEvery)
-	defer t.Stop()
+// closed says whether Close was called.
+func (x *Client) closed() bool {
+	select {
+	case <-x.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// listen takes what the arbiter says until the connection ends.
+func (x *Client) listen(conn *link.Conn) {
 	for {
-		select {
-		case <-gone:
-			x.say("the arbiter has ended: the GPU is not shared until there is one again")
+		var a link.Answer
+		_, err := conn.Receive(&a, 0)
+		switch {
+		case errors.Is(err, link.ErrMessage):
+			continue
+		case err != nil:
 			return
-		case <-x.stop:
-			return
-		case <-t.C:
-			if arbiter.Now()-x.config.Page.Beaten() > arbiter.BeatTimeout {
-				x.say("the arbiter doesn't answer: the GPU is not shared until it does")
-				x.config.Page.Set(gate.Unshared)
-			} else {
-				x.say("the GPU is shared by the arbiter")
+		}
+		x.told(a.Terms)
+		if a.Asked {
+			select {
+			case x.answers <- &a:
+			default:
 			}
 		}
+	}
+}
+
+// watch opens the gate whenever the arbiter doesn't beat, until it is stopped. One that beats again
+// sets the gate itself.
+func (x *Client) watch(look func(beats bool)) (stop func()) {
+	quit, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		t := time.NewTicker(watchEvery)
+		defer t.Stop()
+		for {
+			select {
+			case <-quit:
+				return
+			case <-t.C:
+			}
+			beats := arbiter.Now()-x.config.Page.Beaten() <= arbiter.BeatTimeout
+			if !beats {
+				x.config.Page.Set(gate.Unshared)
+			}
+			look(beats)
+		}
+	}()
+	return func() {
+		close(quit)
+		<-ended
 	}
 }

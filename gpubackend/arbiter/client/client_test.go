@@ -50,7 +50,7 @@ func config(t *testing.T, path, name string) Config {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Close)
-	return Config{Path: path, Name: name, GPUs: []string{"soft"}, Page: p, Log: quiet()}
+	return Config{Path: path, Name: name, GPUs: []link.GPU{{Name: "soft"}}, Page: p, Log: quiet()}
 }
 
 // await waits for something that happens soon.
@@ -86,13 +86,15 @@ func TestRunsWithoutAndFindsAnArbiter(t *testing.T) {
 		return a.Page.State().Free && b.Page.State().Free
 	})
 	defer start(t, path)()
-	await(t, "both share again", func() bool { return !a.Page.State().Free && !b.Page.State().Free })
+	await(t, "both share again", func() bool {
+		return !a.Page.State().Free && !b.Page.State().Free
+	})
 }
 
 func TestRequiredArbiter(t *testing.T) {
 	c := config(t, filepath.Join(t.TempDir(), "arbiter"), "a")
 	c.Required = true
-	if _, err := New(c); err == nil || !strings.Contains(err.Error(), "start paracuda arbiter") {
+	if _, err := New(c); err == nil || !strings.Contains(err.Error(), "paracuda arbiter") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -17,7 +17,7 @@ const Network = "unixpacket"
 
 // Bounds of a message.
 const (
-	maxBytes = 1 << 16
+	maxBytes = 1 << 17
 	maxFiles = 3
 )
 
@@ -44,6 +44,9 @@ func (c *Conn) Close() { c.c.Close() }
 
 // Deadline bounds what is sent and received from now on.
 func (c *Conn) Deadline(t time.Time) { _ = c.c.SetDeadline(t) }
+
+// SendDeadline bounds what is sent from now on.
+func (c *Conn) SendDeadline(t time.Time) { _ = c.c.SetWriteDeadline(t) }
 
 // User is the user at the other end.
 func (c *Conn) User() (uid uint32, err error) {

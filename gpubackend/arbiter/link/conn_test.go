@@ -44,7 +44,7 @@ func TestMessagesArrive(t *testing.T) {
 	}
 	defer r.Close()
 	defer w.Close()
-	sent := Request{Version: Version, Kind: Join, Name: "a", GPUs: []string{"soft"}}
+	sent := Request{Version: Version, Kind: Join, Name: "a", GPUs: []GPU{{Name: "soft"}}}
 	if err := client.Send(&sent, int(r.Fd())); err != nil {
 		t.Fatal(err)
 	}

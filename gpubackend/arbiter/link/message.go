@@ -18,54 +18,61 @@ type Kind string
 
 // The kinds of requests.
 const (
-	Join    Kind = "join"    // a VM takes part while the connection lasts; with the gate's files
-	Figures Kind = "figures" // of a VM that takes part; not answered
-	Set     Kind = "set"     // change a policy
-	List    Kind = "list"    // tell about all VMs
+	Join Kind = "join"    // a VM takes part while the connection lasts; with the gate's files
+	Tell Kind = "figures" // of a VM that takes part; not answered
+	Set  Kind = "set"     // change a policy
+	List Kind = "list"    // tell about all VMs
 )
+
+// GPU is one that a VM uses.
+type GPU struct {
+	Name   string `json:"name"`
+	Memory uint64 `json:"memory,omitempty"` // bytes; 0: not known
+}
 
 // Request is what is asked of an arbiter.
 type Request struct {
 	Version int               `json:"version"`
 	Kind    Kind              `json:"kind"`
 	Name    string            `json:"name,omitempty"` // of the VM
-	GPUs    []string          `json:"gpus,omitempty"` // of a VM that joins
+	GPUs    []GPU             `json:"gpus,omitempty"` // of a VM that joins
 	Policy  map[string]string `json:"policy,omitempty"`
-	Figures *Figure           `json:"figures,omitempty"`
+	Figures *Figures          `json:"figures,omitempty"`
 }
 
-// Figure is what a device process tells of its VM.
-type Figure struct {
-	Memory    map[string]uint64 `json:"memory,omitempty"`   // bytes by kind
-	Counters  map[string]uint64 `json:"counters,omitempty"` // since the VM began
-	Processes []Process         `json:"processes,omitempty"`
-}
-
-// Process is a guest process that uses the GPU.
-type Process struct {
-	PID    int32  `json:"pid"`
-	Name   string `json:"name"`
-	Memory uint64 `json:"memory"`
-}
-
-// Answer is an arbiter's.
+// Answer is an arbiter's. A device process is also sent one when its VM's terms have changed.
 type Answer struct {
 	Version int    `json:"version"`
 	Error   string `json:"error,omitempty"`
+	Terms   *Terms `json:"terms,omitempty"` // to device processes
+	Asked   bool   `json:"asked,omitempty"` // it answers a device process's Set
 	VMs     []VM   `json:"vms,omitempty"`
+	More    bool   `json:"more,omitempty"` // another message with VMs follows
+}
+
+// Terms are what holds for a VM.
+type Terms struct {
+	Policy map[string]string `json:"policy"`
+	// Bounds are those of the policy that the operator has the device process keep.
+	Bounds map[string]string `json:"bounds,omitempty"`
+	// Fixed says that the arbiter's configuration has set the VM's share of time: what the device
+	// process asks for doesn't count.
+	Fixed bool `json:"fixed,omitempty"`
 }
 
 // VM is what an arbiter tells of one.
 type VM struct {
 	Name     string            `json:"name"`
-	GPUs     []string          `json:"gpus"`
+	GPUs     []GPU             `json:"gpus"`
 	Policy   map[string]string `json:"policy"`
-	Open     bool              `json:"open"`  // its gate
-	Alone    bool              `json:"alone"` // nothing is counted
+	Fixed    bool              `json:"fixed,omitempty"` // by the arbiter's configuration
+	Open     bool              `json:"open"`            // its gate
+	Alone    bool              `json:"alone"`           // nothing is counted
+	Share    float64           `json:"share"`           // of the last second, that it had the GPUs
 	HeldNS   uint64            `json:"held_ns"`
 	WaitedNS uint64            `json:"waited_ns"`
 	Turns    uint64            `json:"turns"`
 	Overruns uint64            `json:"overruns"`
 	DebtNS   uint64            `json:"debt_ns"`
-	Figures  *Figure           `json:"figures,omitempty"`
+	Figures  *Figures          `json:"figures,omitempty"`
 }

@@ -45,7 +45,8 @@ func CheckName(name string) error {
 			strings.ContainsRune("._-", r))
 	}
 	if !ok {
-		return fmt.Errorf("VM name %.70q: want 1 to %d of a-z, A-Z, 0-9, '.', '_' and '-'", name, MaxName)
+		return fmt.Errorf("VM name %.70q: want 1 to %d of a-z, A-Z, 0-9, '.', '_' and '-'",
+			name, MaxName)
 	}
 	return nil
 }
@@ -178,7 +179,7 @@ func (s *setting) UnmarshalTOML(value any) error {
 	case string, int64:
 		return s.policy.set(s.key, fmt.Sprint(value))
 	}
-	if s.key == "" || !slices.ContainsFunc(Keys, func(k turns.Key) bool { return k.Name == s.key }) {
+	if !slices.ContainsFunc(Keys, func(k turns.Key) bool { return k.Name == s.key }) {
 		return fmt.Errorf("%.40q: %w", s.key, ErrKey)
 	}
 	return fmt.Errorf("%s: want a number or a string", s.key)

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"os/user"
+	"syscall"
+	"text/tabwriter"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend/arbiter"
+	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
+	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
+	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
+	"github.com/paracuda/paracuda/gpubackend/loglimit"
+)
+
+// arbiterOptions are the flags of `paracuda arbiter`.
+type arbiterOptions struct {
+	socket, group, config, metrics, level string
+}
+
+func runArbiter(args []string) error {
+	var o arbiterOptions
+	f := newFlags("arbiter", "[options]",
+		"Shares the host's GPUs among its VMs: device processes register with it, and it gives\n"+
+			"them turns. One runs on each host. It may be started, ended and restarted while VMs\n"+
+			"run; without it they run unshared. It ends on SIGTERM, and reads its configuration\n"+
+			"again on SIGHUP.")
+	f.StringVar(&o.socket, "socket", client.DefaultPath(), "listen on the UNIX socket `PATH`")
+	f.StringVar(&o.group, "group", defaultGroup(), "let the members of `GROUP` register VMs, too")
+	f.StringVar(&o.config, "config", "", "read the policies of VMs from `FILE`")
+	f.StringVar(&o.level, "log-level", "info", "`LEVEL`: debug, info, warning or error")
+	usage := f.Usage
+	f.Usage = func() {
+		usage()
+		fmt.Fprint(stdout, "\nFILE is TOML: [default] for VMs that it doesn't name, "+
+			"[vm.NAME] for others, with the keys\n")
+		printPolicyKeys()
+	}
+	if err := parse(f, args); err != nil {
+		return err
+	}
+	return o.run()
+}
+
+// defaultGroup is that of those who may run VMs.
+func defaultGroup() string {
+	if os.Getuid() == 0 {
+		if g, err := user.LookupGroup("kvm"); err == nil {
+			return g.Name
+		}
+	}
+	return ""
+}
+
+func printPolicyKeys() {
+	t := tabwriter.NewWriter(stdout, 2, 0, 2, ' ', 0)
+	for _, k := range policy.Keys {
+		fmt.Fprintf(t, "  %s=%s\t%s\n", k.Name, k.Value, k.Help)
+	}
+	_ = t.Flush()
+}
+
+// table reads the configuration; without one it says nothing.
+func (o *arbiterOptions) table() (*policy.Table, error) {
+	if o.config == "" {
+		return &policy.Table{}, nil
+	}
+	return policy.ReadFile(o.config)
+}
+
+func (o *arbiterOptions) run() error {
+	if err := checkSocket("--socket", o.socket); err != nil {
+		return err
+	}
+	log, endLog, err := newLog(os.Stderr, o.level, "arbiter")
+	if err != nil {
+		return err
+	}
+	defer endLog()
+	table, err := o.table()
+	if err != nil {
+		return err
+	}
+	signal.Ignore(syscall.SIGPIPE)
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	l, err := link.Listen(o.socket, o.group)
+	if err != nil {
+		return fmt.Errorf("arbiter: %w", err)
+	}
+	defer l.Close()
+	a, err := arbiter.New(arbiter.Config{Table: table, Log: log})
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	loglimit.Keep(log).WithField("socket", o.socket).Info("waits for VMs")
+	return o.serve(ctx, a, l, hangup, log)
+}
+
+// serve serves until ctx is done.
+func (o *arbiterOptions) serve(
+	ctx context.Context, a *arbiter.Arbiter, l *net.UnixListener, hangup <-chan os.Signal,
+	log *logrus.Entry,
+) error {
+	served := make(chan error, 1)
+	go func() { served <- a.Serve(l) }()
+	for {
+		select {
+		case <-hangup:
+			o.readAgain(a, log)
+		case err := <-served:
+			return err
+		case <-ctx.Done():
+			l.Close()
+			return <-served
+		}
+	}
+}
+
+// readAgain takes over the configuration as it is now. A mistake in it changes nothing.
+func (o *arbiterOptions) readAgain(a *arbiter.Arbiter, log *logrus.Entry) {
+	table, err := o.table()
+	if err == nil {
+		err = a.SetTable(table)
+	}
+	if err != nil {
+		loglimit.Keep(log).WithError(err).Error("the configuration stays as it was")
+		return
+	}
+	loglimit.Keep(log).Info("the configuration was read again")
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
+)
+
+// arbiterProcess is a `paracuda arbiter` that a test has started.
+type arbiterProcess struct {
+	t    *testing.T
+	path string
+	cmd  *exec.Cmd
+	log  *lines
+	done chan error
+}
+
+// lines are what a process has written.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// within waits for something that happens soon.
+func within(t *testing.T, what string, happened func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !happened(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+// startArbiter starts one and waits until it answers.
+func startArbiter(t *testing.T, path string, options ...string) *arbiterProcess {
+	t.Helper()
+	p := &arbiterProcess{t: t, path: path, log: &lines{}, done: make(chan error, 1)}
+	p.cmd = exec.Command(os.Args[0], append([]string{"arbiter", "--socket", path}, options...)...)
+	p.cmd.Stderr = p.log
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { p.done <- p.cmd.Wait() }()
+	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
+	within(t, "the arbiter answers", func() bool {
+		_, err := client.List(path)
+		return err == nil
+	})
+	return p
+}
+
+func (p *arbiterProcess) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// says waits for a line of the log.
+func (p *arbiterProcess) says(text string) {
+	p.t.Helper()
+	within(p.t, text, func() bool { return strings.Contains(p.log.String(), text) })
+}
+
+func TestArbiterProcess(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "paracuda", "arbiter.sock")
+	p := startArbiter(t, path)
+	out, err := exec.Command(os.Args[0], "arbiter", "--socket", path).CombinedOutput()
+	want := "an arbiter runs at " + path + " already: end it"
+	if err == nil || !strings.Contains(string(out), want) || bytes.Count(out, []byte("\n")) != 1 {
+		t.Errorf("a second one: %v, %q", err, out)
+	}
+	p.signal(syscall.SIGKILL)
+	<-p.done
+	p = startArbiter(t, path)
+	p.signal(syscall.SIGTERM)
+	if err := <-p.done; err != nil {
+		t.Errorf("SIGTERM: %v, %s", err, p.log)
+	}
+	if _, err := os.Lstat(path); err == nil {
+		t.Error("its socket is left")
+	}
+}
+
+func TestArbiterReadsItsConfigurationAgain(t *testing.T) {
+	dir := t.TempDir()
+	config := filepath.Join(dir, "arbiter.toml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("[vm.a]\nweight = 7\n")
+	p := startArbiter(t, filepath.Join(dir, "socket"), "--config", config)
+	newMember(t, p.path, "a")
+	weight := func() string {
+		vms, err := client.List(p.path)
+		if err != nil || len(vms) != 1 {
+			return ""
+		}
+		return vms[0].Policy["weight"]
+	}
+	within(t, "the weight of the file", func() bool { return weight() == "7" })
+	write("[vm.a]\n\nweight = 70000\n")
+	p.signal(syscall.SIGHUP)
+	p.says("line 3: at vm.a.weight: weight=70000")
+	if w := weight(); w != "7" {
+		t.Errorf("after a mistake the weight is %s", w)
+	}
+	write("[vm.a]\nweight = 8\n")
+	p.signal(syscall.SIGHUP)
+	p.says("was read again")
+	within(t, "another weight", func() bool { return weight() == "8" })
+	if err := os.Remove(config); err != nil {
+		t.Fatal(err)
+	}
+	p.signal(syscall.SIGHUP)
+	p.says("no such file")
+	if w := weight(); w != "8" {
+		t.Errorf("without a file the weight is %s", w)
+	}
+}
+
+func TestArbiterMistakes(t *testing.T) {
+	dir := t.TempDir()
+	config := filepath.Join(dir, "arbiter.toml")
+	if err := os.WriteFile(config, []byte("[vm.a]\nweigth = 7\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(dir, "socket")
+	start := "arbiter --socket " + socket
+	for line, want := range map[string]string{
+		start + " --config " + config:        config + ", line 2: at vm.a.weigth",
+		start + " --config " + dir + "/none": "no such file",
+		"arbiter --socket " + config:         "exists and is no socket",
+		start + " --group no-such-group":     "the host has none of that name",
+		start + " extra":                     `arbiter: unexpected argument "extra"`,
+		start + " --log-level loud":          "--log-level loud",
+	} {
+		err := dispatch(strings.Fields(line))
+		if err == nil || !oneLineWith(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", line, err, want)
+		}
+	}
+}
+
+// oneLineWith says whether a message has one line, with what is wanted in it.
+func oneLineWith(message, want string) bool {
+	return strings.Contains(message, want) && !strings.Contains(message, "\n")
+}

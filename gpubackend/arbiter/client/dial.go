@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
+)
+
+// HostPath is where the host's arbiter listens, which root has started.
+const HostPath = "/run/paracuda/arbiter.sock"
+
+// ErrNone says that there is no arbiter.
+var ErrNone = errors.New("start one with paracuda arbiter")
+
+// DefaultPath is where an arbiter listens: the host's, or one that a user has for himself.
+func DefaultPath() string {
+	if os.Getuid() == 0 {
+		return HostPath
+	}
+	return ownPath()
+}
+
+func ownPath() string {
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
+		return filepath.Join(dir, "paracuda", "arbiter.sock")
+	}
+	return fmt.Sprintf("/tmp/paracuda-%d/arbiter.sock", os.Getuid())
+}
+
+// Dial connects to the arbiter at a path; "" is the host's, or else the user's own. There, one that
+// is another user's is not believed.
+func Dial(path string) (*link.Conn, error) {
+	if path != "" {
+		return dial(path)
+	}
+	c, err := dialTrusted(HostPath)
+	if errors.Is(err, ErrNone) && os.Getuid() != 0 {
+		c, err = dialTrusted(ownPath())
+	}
+	return c, err
+}
+
+func dialTrusted(path string) (*link.Conn, error) {
+	c, err := dial(path)
+	if err != nil {
+		return nil, err
+	}
+	user, err := c.User()
+	if err == nil && user != 0 && int(user) != os.Getuid() {
+		err = fmt.Errorf("the arbiter at %s is of user %d, neither root's nor yours: "+
+			"name it with --arbiter if you trust it", path, user)
+	}
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func dial(path string) (*link.Conn, error) {
+	c, err := link.Dial(path, answerTimeout)
+	switch {
+	case err == nil:
+		return c, nil
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ECONNREFUSED):
+		return nil, fmt.Errorf("no arbiter answers at %s: %w", path, ErrNone)
+	case errors.Is(err, unix.EACCES):
+		return nil, fmt.Errorf("no permission for the arbiter's socket %s: run this as root, "+
+			"or as a member of the socket's group", path)
+	case errors.Is(err, unix.EPROTOTYPE):
+		return nil, fmt.Errorf("the socket %s is another program's: "+
+			"give that of paracuda arbiter", path)
+	}
+	return nil, fmt.Errorf("connect to the arbiter at %s: %w", path, err)
+}
+
+// List asks the arbiter at a path for its VMs.
+func List(path string) (vms []link.VM, err error) {
+	c, err := ask(path, &link.Request{Version: link.Version, Kind: link.List})
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	for {
+		a, err := receive(c)
+		if err != nil {
+			return nil, err
+		}
+		if vms = append(vms, a.VMs...); !a.More {
+			return vms, nil
+		}
+	}
+}
+
+// SetPolicy changes the policy of a VM at the arbiter at a path.
+func SetPolicy(path, name string, settings map[string]string) error {
+	r := &link.Request{Version: link.Version, Kind: link.Set, Name: name, Policy: settings}
+	c, err := ask(path, r)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	_, err = receive(c)
+	return err
+}
+
+// ask sends a command's request.
+func ask(path string, r *link.Request) (*link.Conn, error) {
+	c, err := Dial(path)
+	if err != nil {
+		return nil, err
+	}
+	c.Deadline(time.Now().Add(answerTimeout))
+	if err := c.Send(r); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// receive takes an answer to a command.
+func receive(c *link.Conn) (*link.Answer, error) {
+	var a link.Answer
+	if _, err := c.Receive(&a, 0); err != nil {
+		return nil, fmt.Errorf("the arbiter doesn't answer: is it stopped? %w", err)
+	}
+	if a.Error != "" {
+		return nil, errors.New(a.Error)
+	}
+	return &a, check(&a)
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Figures are what a device process tells of its VM.
+type Figures struct {
+	Memory    map[string]uint64 `json:"memory,omitempty"`   // bytes of the GPU, by kind
+	Counters  map[string]uint64 `json:"counters,omitempty"` // since the VM began
+	Processes []Process         `json:"processes,omitempty"`
+}
+
+// Process is a guest process that uses the GPU.
+type Process struct {
+	PID      int32             `json:"pid"` // in the guest
+	Name     string            `json:"name"`
+	Memory   map[string]uint64 `json:"memory,omitempty"`   // bytes of the GPU, by kind
+	Counters map[string]uint64 `json:"counters,omitempty"` // since it began
+}
+
+// Bounds of figures: what an arbiter keeps of a VM, and tells of it in one message.
+const (
+	maxKinds           = 16
+	maxCounters        = 48 // of a VM
+	maxProcessCounters = 12
+	maxProcesses       = 64
+	maxName            = 32 // of a process
+	maxKey             = 32
+)
+
+// Clean drops what isn't bounded, or might command a terminal: names come from guests.
+func (f *Figures) Clean() {
+	f.Memory, f.Counters = clean(f.Memory, maxKinds), clean(f.Counters, maxCounters)
+	f.Processes = f.Processes[:min(len(f.Processes), maxProcesses)]
+	for i := range f.Processes {
+		p := &f.Processes[i]
+		p.Name = Plain(p.Name)
+		p.Memory, p.Counters = clean(p.Memory, maxKinds), clean(p.Counters, maxProcessCounters)
+	}
+}
+
+// clean drops keys that aren't made of small letters, digits and _, and those beyond so many.
+func clean(m map[string]uint64, most int) map[string]uint64 {
+	maps.DeleteFunc(m, func(key string, _ uint64) bool { return !plainKey(key) })
+	if len(m) > most {
+		for _, key := range slices.Sorted(maps.Keys(m))[most:] {
+			delete(m, key)
+		}
+	}
+	return m
+}
+
+func plainKey(key string) bool {
+	if key == "" || len(key) > maxKey {
+		return false
+	}
+	for _, r := range key {
+		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_' {
+			return false
+		}
+	}
+	return true
+}
+
+// Plain is a guest's text for a terminal or a label: printable, and not long.
+func Plain(text string) string {
+	n := 0
+	return strings.Map(func(r rune) rune {
+		switch n++; {
+		case n > maxName:
+			return -1
+		case !unicode.IsPrint(r) || r == unicode.ReplacementChar:
+			return '?'
+		}
+		return r
+	}, text)
+}

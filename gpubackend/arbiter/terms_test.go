@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package arbiter
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
+	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
+	"github.com/paracuda/paracuda/gpubackend/gate"
+	"github.com/paracuda/paracuda/gpubackend/turns"
+)
+
+// next takes the next message that a device process gets.
+func (r *rig) next(c *link.Conn) *link.Answer {
+	r.Helper()
+	var a link.Answer
+	if _, err := c.Receive(&a, 0); err != nil {
+		r.Fatal(err)
+	}
+	return &a
+}
+
+// set changes a policy as an operator.
+func (r *rig) set(vm string, settings map[string]string) string {
+	r.Helper()
+	_, a := r.ask(link.Request{Kind: link.Set, Name: vm, Policy: settings})
+	return a.Error
+}
+
+func TestTermsAreTold(t *testing.T) {
+	r := newRig(t, map[string]policy.Policy{
+		"fixed": {Time: turns.Policy{Weight: 7}, Memory: 8 << 30},
+	})
+	_, c := r.join("fixed", map[string]string{"weight": "9", "processes": "3"})
+	if v := r.vm("fixed"); v.Policy["weight"] != "7" || v.Policy["processes"] != "3" || !v.Fixed {
+		t.Errorf("%+v", v)
+	}
+	own := map[string]string{"weight": "10"}
+	if err := c.Send(&link.Request{Kind: link.Set, Policy: own}); err != nil {
+		t.Fatal(err)
+	}
+	if a := r.next(c); !a.Asked || !strings.Contains(a.Error, "paracuda set --vm fixed") {
+		t.Errorf("a wish against the configuration: %+v", a)
+	}
+	if e := r.set("fixed", map[string]string{"memory": "4G", "weight": "8"}); e != "" {
+		t.Error(e)
+	}
+	a := r.next(c)
+	if a.Terms == nil || a.Terms.Policy["weight"] != "8" || !a.Terms.Fixed ||
+		!maps.Equal(a.Terms.Bounds, map[string]string{"memory": "4G"}) {
+		t.Errorf("after a change: %+v", a.Terms)
+	}
+	if err := r.a.SetTable(&policy.Table{}); err != nil {
+		t.Fatal(err)
+	}
+	a = r.next(c)
+	if a.Terms == nil || a.Terms.Policy["weight"] != "9" || a.Terms.Fixed ||
+		len(a.Terms.Bounds) != 0 {
+		t.Errorf("without a configuration: %+v", a.Terms)
+	}
+	if err := c.Send(&link.Request{Kind: link.Set, Policy: own}); err != nil {
+		t.Fatal(err)
+	}
+	for a = r.next(c); !a.Asked; a = r.next(c) {
+	}
+	if a.Error != "" || a.Terms.Policy["weight"] != "10" {
+		t.Errorf("a wish: %+v", a)
+	}
+}
+
+func TestDefaultPolicy(t *testing.T) {
+	r := newRig(t, nil)
+	greedy := map[string]string{"weight": "10000", "class": "latency"}
+	r.join("a", greedy)
+	table := policy.Table{Default: &policy.Policy{Time: turns.Policy{Weight: 5}}}
+	if err := r.a.SetTable(&table); err != nil {
+		t.Fatal(err)
+	}
+	r.join("b", greedy)
+	for _, v := range r.list() {
+		if v.Policy["weight"] != "5" || v.Policy["class"] != "batch" {
+			t.Errorf("VM %s has %v", v.Name, v.Policy)
+		}
+	}
+}
+
+func TestGuaranteesFit(t *testing.T) {
+	r := newRig(t, nil)
+	join := func(name, guarantee string) string {
+		t.Helper()
+		p, err := gate.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		memory, bell, opened := p.FDs()
+		_, a := r.ask(link.Request{
+			Kind: link.Join, Name: name, GPUs: []link.GPU{{Name: "gpu", Memory: 10 << 30}},
+			Policy: map[string]string{"memory-guarantee": guarantee},
+		}, memory, bell, opened)
+		return a.Error
+	}
+	if e := join("a", "6G"); e != "" {
+		t.Fatal(e)
+	}
+	const want = "add up to 11G, and it has 10G"
+	if e := join("b", "5G"); !strings.Contains(e, want) {
+		t.Errorf("a VM too many: %q", e)
+	}
+	if e := join("b", "4G"); e != "" {
+		t.Fatal(e)
+	}
+	e := r.set("b", map[string]string{"memory-guarantee": "5G", "weight": "7"})
+	if !strings.Contains(e, want) {
+		t.Errorf("a change: %q", e)
+	}
+	guarantee := func(bytes uint64) *policy.Table {
+		return &policy.Table{VMs: map[string]policy.Policy{"a": {Guarantee: bytes}}}
+	}
+	err := r.a.SetTable(guarantee(7 << 30))
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("a configuration: %v", err)
+	}
+	if v := r.vm("b"); v.Policy["weight"] != "100" || v.Policy["memory-guarantee"] != "4G" {
+		t.Errorf("what was refused changed %v", v.Policy)
+	}
+	if err := r.a.SetTable(guarantee(5 << 30)); err != nil {
+		t.Error(err)
+	}
+	if e := r.set("b", map[string]string{"memory-guarantee": "5G"}); e != "" {
+		t.Error(e)
+	}
+}
+
+// TestNamesOfGPUsAreForgotten: who makes up GPUs keeps no other VM out for longer than he stays.
+func TestNamesOfGPUsAreForgotten(t *testing.T) {
+	r := newRig(t, nil)
+	for range 2 {
+		p, err := gate.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		q := link.Request{Kind: link.Join, Name: "liar"}
+		for i := range maxGPUs {
+			q.GPUs = append(q.GPUs, link.GPU{Name: strings.Repeat("x", 1+i)})
+		}
+		memory, bell, opened := p.FDs()
+		c, a := r.ask(q, memory, bell, opened)
+		if a.Error != "" {
+			t.Fatal(a.Error)
+		}
+		c.Close()
+		r.await("it has left", func() bool { return len(r.list()) == 0 })
+	}
+	r.join("honest", nil)
+}
