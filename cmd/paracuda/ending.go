@@ -22,11 +22,18 @@ const (
 	endLook  = 2 * time.Second  // how often it looks whether the front end is still there
 )
 
-// ensureEnd calls exit when ctx is done, or the front end gone, for longer than limit, unless the session is over before and
-// the process goes on. It returns at once.
-func ensureEnd(ctx context.Context, conn *net.UnixConn, over <-chan struct{}, limit, look time.Duration, exit func()) {
+// ending is how a process is ended that does not end by itself.
+type ending struct {
+	limit, look time.Duration
+	exit        func()
+	done        <-chan struct{} // closed once nothing is left but to return from main
+}
+
+// ensure calls exit when ctx is done, or the front end gone, for longer than the limit, unless the session is over
+// before and the process goes on. It returns at once.
+func (e ending) ensure(ctx context.Context, conn *net.UnixConn, over <-chan struct{}) {
 	go func() {
-		ticker := time.NewTicker(look)
+		ticker := time.NewTicker(e.look)
 		defer ticker.Stop()
 		for !frontend.HungUp(conn) {
 			select {
@@ -38,8 +45,9 @@ func ensureEnd(ctx context.Context, conn *net.UnixConn, over <-chan struct{}, li
 		}
 		select {
 		case <-over:
-		case <-time.After(limit):
-			exit()
+		case <-e.done:
+		case <-time.After(e.limit):
+			e.exit()
 		}
 	}()
 }

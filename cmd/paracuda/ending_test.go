@@ -22,7 +22,8 @@ func TestEnsureEnd(t *testing.T) {
 			ctx, stop := context.WithCancel(context.Background())
 			defer stop()
 			ended := make(chan struct{})
-			ensureEnd(ctx, far, nil, time.Millisecond, time.Millisecond, func() { close(ended) })
+			e := ending{limit: time.Millisecond, look: time.Millisecond, exit: func() { close(ended) }}
+			e.ensure(ctx, far, nil)
 			select {
 			case <-ended:
 				t.Fatal("ended with a front end")
@@ -34,6 +35,23 @@ func TestEnsureEnd(t *testing.T) {
 			case <-time.After(20 * time.Second):
 				t.Fatal("not ended")
 			}
+		})
+	}
+}
+
+// TestEndedByItself: who has ended in time, or goes on without this session, isn't ended.
+func TestEndedByItself(t *testing.T) {
+	for _, name := range []string{"process", "session"} {
+		t.Run(name, func(t *testing.T) {
+			_, far := vhostusertest.Pair(t)
+			ctx, stop := context.WithCancel(context.Background())
+			over := map[string]chan struct{}{"process": make(chan struct{}), "session": make(chan struct{})}
+			close(over[name])
+			e := ending{limit: 50 * time.Millisecond, look: time.Millisecond, done: over["process"],
+				exit: func() { t.Error("ended") }}
+			e.ensure(ctx, far, over["session"])
+			stop()
+			time.Sleep(100 * time.Millisecond)
 		})
 	}
 }

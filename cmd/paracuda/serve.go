@@ -30,6 +30,8 @@ func (o *deviceOptions) serve() error {
 	if err != nil {
 		return err
 	}
+	done := make(chan struct{})
+	defer close(done)
 	defer endLog()
 	if err := sandbox.CloseInherited(firstInherited); err != nil {
 		return err
@@ -55,7 +57,10 @@ func (o *deviceOptions) serve() error {
 	if err != nil {
 		return errors.Join(err, out.close())
 	}
-	s := &server{gpu: gpu, log: log, endLog: func() { endChildren(); endLog() }, options: vhostuser.Options{Log: log}}
+	s := &server{
+		gpu: gpu, log: log, options: vhostuser.Options{Log: log},
+		ending: ending{endLimit, endLook, giveUp(log, func() { endChildren(); endLog() }), done},
+	}
 	if out.trace != nil {
 		s.options.Trace = &out.traced
 	}
@@ -78,7 +83,7 @@ type server struct {
 	dev     *device.Device
 	options vhostuser.Options
 	log     *logrus.Entry
-	endLog  func()
+	ending  ending
 	watch   atomic.Pointer[frontend.Watch] // of the front end that is there; nil: none has been
 }
 
@@ -144,7 +149,7 @@ func (s *server) say(text string) { loglimit.Keep(s.log).WithField("gpu", s.gpu)
 // serve serves one front end until it is gone, and says whether a driver of its guest's had taken the device.
 func (s *server) serve(ctx context.Context, conn *net.UnixConn) (used bool, err error) {
 	over := make(chan struct{})
-	ensureEnd(ctx, conn, over, endLimit, endLook, giveUp(s.log, s.endLog))
+	s.ending.ensure(ctx, conn, over)
 	watch := frontend.New(s.log, s.dev.NumQueues(), frontend.Times{})
 	defer watch.Stop()
 	s.watch.Store(watch)

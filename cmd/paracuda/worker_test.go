@@ -22,6 +22,7 @@ func TestSoftMemoryIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(d.Close)
 	if _, r := d.Open(nil); r != gpubackend.Success {
 		t.Fatal(r)
 	}

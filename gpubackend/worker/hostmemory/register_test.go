@@ -218,6 +218,7 @@ func TestPagesGoBack(t *testing.T) {
 	const address = 0x5b0000000000
 	d := &registrar{}
 	r, f := newRig(d)
+	t.Cleanup(func() { arena.Unmap(address+1<<20, pageSize) }) // which a worker has for as long as it lives
 	memory, err := unix.MemfdCreate("guest", unix.MFD_CLOEXEC)
 	if err != nil {
 		t.Fatal(err)
