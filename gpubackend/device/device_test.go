@@ -216,8 +216,8 @@ func TestSetCallAndPolicyWhileRunning(t *testing.T) {
 	}
 }
 
-// limits make the device lose patience soon.
-var limits = Timeouts{Start: 200 * time.Millisecond, Answer: 200 * time.Millisecond, Stop: 100 * time.Millisecond}
+// limits make the device lose patience soon, but not with workers that only have to wait for a processor.
+var limits = Timeouts{Start: 2 * time.Second, Answer: 2 * time.Second, Stop: time.Second}
 
 // TestBadWorkers starts workers that misbehave. The device stays good, and the channel opens again.
 func TestBadWorkers(t *testing.T) {
@@ -253,8 +253,9 @@ func TestBadWorkers(t *testing.T) {
 		}), wire.StatusOk},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			spawn := &stubs{script: tt.script}
-			v := greetedVM(t, spawn, limits, "stop-grace=200ms")
+			v := greetedVM(t, spawn, limits, "stop-grace=2s")
 			for range 2 {
 				if a := v.ask(wire.ControlRequest{Type: wire.ControlOpen}); a.Status != tt.status {
 					t.Fatalf("OPEN: %d, want %d", a.Status, tt.status)
@@ -275,6 +276,7 @@ func TestBadWorkers(t *testing.T) {
 
 // TestGrandchildHoldsTheConnection: what a worker leaves behind doesn't keep its channel.
 func TestGrandchildHoldsTheConnection(t *testing.T) {
+	t.Parallel()
 	spawn := &stubs{}
 	var left []int
 	spawn.script = starts(func(s *stub) {})
@@ -384,7 +386,7 @@ func TestResetAndStart(t *testing.T) {
 // TestEndWithOpenChannels ends the session in the middle of everything.
 func TestEndWithOpenChannels(t *testing.T) {
 	for _, spawn := range []Spawner{&processes{}, &stubs{}} {
-		v := greetedVM(t, spawn, limits)
+		v := greetedVM(t, spawn, Timeouts{})
 		v.open(0)
 		v.furnish(0)
 		v.post(0, wire.ControlRequest{Type: wire.ControlOpen, Channel: 1})

@@ -44,16 +44,17 @@ func (u *undead) Worker(control *os.File) (Process, error) {
 	}))
 }
 
-// short are limits that a test can wait for.
+// short are limits that a test can wait for, and that workers keep which only have to wait for a processor.
 var short = Timeouts{
-	Answer: 50 * time.Millisecond, Stop: 50 * time.Millisecond, Exit: 100 * time.Millisecond,
+	Answer: 500 * time.Millisecond, Stop: 500 * time.Millisecond, Exit: 300 * time.Millisecond,
 }
 
 // undeadVM has a program on channel 0 whose worker won't end, and one on channel 1.
 func undeadVM(t *testing.T) (*vm, *undead, *logLines) {
 	t.Helper()
+	t.Parallel()
 	u := newUndead()
-	v := greetedVM(t, u, short, "stop-grace=100ms")
+	v := greetedVM(t, u, short, "stop-grace=1s")
 	t.Cleanup(func() {
 		if !isClosed(u.end) {
 			close(u.end)
@@ -191,6 +192,7 @@ func TestResetWhileAWorkerDoesNotEnd(t *testing.T) {
 
 // TestWorkerThatDoesNotStartNorEnd keeps its channel, and nobody else.
 func TestWorkerThatDoesNotStartNorEnd(t *testing.T) {
+	t.Parallel()
 	end := make(chan struct{})
 	var n atomic.Int32
 	s := &stubs{script: func(s *stub) {
@@ -201,7 +203,7 @@ func TestWorkerThatDoesNotStartNorEnd(t *testing.T) {
 		<-end
 	}}
 	limits := short
-	limits.Start = 100 * time.Millisecond
+	limits.Start = 2 * time.Second
 	v := greetedVM(t, s, limits)
 	if a := v.ask(wire.ControlRequest{Type: wire.ControlOpen}); a.Status != wire.StatusNoWorker {
 		t.Errorf("OPEN: status %d, want no worker", a.Status)

@@ -56,12 +56,13 @@ func (v *vm) endWorker(channel int) {
 	v.dev.channels[channel].worker.kill()
 }
 
-const little = 300 * time.Millisecond
+const little = time.Second
 
 // TestPagesStayUntilAKilledMoverHasEnded: that it is killed isn't enough, the GPU may still write for it.
 func TestPagesStayUntilAKilledMoverHasEnded(t *testing.T) {
+	t.Parallel()
 	s := newSlowMovers()
-	v := greetedVM(t, s, Timeouts{Answer: 50 * time.Millisecond})
+	v := greetedVM(t, s, Timeouts{Answer: 500 * time.Millisecond})
 	v.open(0)
 	v.furnish(0)
 	v.endWorker(0)
@@ -76,8 +77,9 @@ func TestPagesStayUntilAKilledMoverHasEnded(t *testing.T) {
 
 // TestAMoverThatDoesNotEnd keeps the pages of those it worked for, and nobody else.
 func TestAMoverThatDoesNotEnd(t *testing.T) {
+	t.Parallel()
 	s := newSlowMovers()
-	v := greetedVM(t, s, Timeouts{Answer: 50 * time.Millisecond, Exit: 50 * time.Millisecond})
+	v := greetedVM(t, s, Timeouts{Answer: 500 * time.Millisecond, Exit: 300 * time.Millisecond})
 	v.open(0)
 	v.furnish(0)
 	v.endWorker(0)

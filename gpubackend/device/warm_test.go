@@ -288,6 +288,7 @@ func TestBadWarmWorkers(t *testing.T) {
 		})},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			scripts := []func(*stub){tt.script, polite, tt.script, polite}
 			v := greetedVM(t, &mixed{scripts: scripts}, limits, "warm-workers=1")
 			for range 2 {
