@@ -12,4 +12,8 @@ require (
 	gvisor.dev/gvisor v0.0.0-20260905035102-160fafc42237
 )
 
-require github.com/digitalocean/go-libvirt v0.0.0-20220804181439-8648fbde413e // indirect
+require (
+	github.com/digitalocean/go-libvirt v0.0.0-20220804181439-8648fbde413e // indirect
+	golang.org/x/exp v0.0.0-20250711185948-6ae5c78190dc // indirect
+	golang.org/x/time v0.15.0 // indirect
+)

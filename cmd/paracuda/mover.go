@@ -9,14 +9,15 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
 	"github.com/paracuda/paracuda/gpubackend/mover"
 	"github.com/paracuda/paracuda/gpubackend/moves"
+	"github.com/paracuda/paracuda/gpubackend/sandbox"
 )
 
 func runMover(args []string) error {
-	level, err := startChild("mover", args)
+	o, err := startChild("mover", args)
 	if err != nil {
 		return err
 	}
-	log, endLog, err := newLog(os.Stderr, level, "mover")
+	log, endLog, err := newLog(os.Stderr, o.level, "mover")
 	if err != nil {
 		return err
 	}
@@ -25,7 +26,9 @@ func runMover(args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := mover.Run(mover.Config{Control: control, Log: log}); err != nil {
+	if err := mover.Run(mover.Config{
+		Control: control, Log: log, Confine: o.confine(sandbox.SoftMover),
+	}); err != nil {
 		loglimit.Keep(log).WithError(err).Error("mover ends")
 		return exitCode(1)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -41,6 +42,7 @@ const (
 
 // start is how children are started, and with which environment.
 type start struct {
+	sandbox     sandboxFlag
 	run         func(*exec.Cmd) error
 	environment []string // nil: this process's
 }
@@ -62,5 +64,18 @@ func (o *deviceOptions) confine(log *logrus.Entry) (start, error) {
 	if environment == nil {
 		environment = []string{}
 	}
-	return start{run: starter.Start, environment: environment}, nil
+	return start{sandbox: true, run: starter.Start, environment: environment}, nil
+}
+
+// confine returns what a child of this role calls when it is ready, before it serves a guest.
+// There is a list of system calls for the software GPU; what NVIDIA's driver needs isn't listed
+// yet.
+func (o *childOptions) confine(soft sandbox.Role) func(gpu string) error {
+	return func(gpu string) error {
+		if !o.sandbox || gpu != gpuSoft {
+			return nil
+		}
+		time.Now().Zone() // reads the time zone's file, for the log, while files can be opened
+		return sandbox.Filter(soft)
+	}
 }

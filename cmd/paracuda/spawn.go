@@ -38,7 +38,7 @@ func (s spawner) Mover(control *os.File) (device.Process, error) {
 
 // spawn starts a role. Both lay out their address spaces alike, though only workers need it.
 func (s spawner) spawn(role string, control *os.File) (device.Process, error) {
-	c := exec.Command(self(), role, "--log-level", s.level)
+	c := exec.Command(self(), role, "--log-level", s.level, "--sandbox", s.start.sandbox.String())
 	c.ExtraFiles = []*os.File{control}
 	c.Stderr = s.stderr
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}

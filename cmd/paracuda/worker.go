@@ -17,26 +17,35 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/output"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
+	"github.com/paracuda/paracuda/gpubackend/sandbox"
 	"github.com/paracuda/paracuda/gpubackend/soft"
 	"github.com/paracuda/paracuda/gpubackend/worker"
 )
 
+// childOptions are the flags of worker and mover.
+type childOptions struct {
+	level   string
+	sandbox sandboxFlag
+}
+
 // startChild reads the flags of worker and mover, and sets what holds for both.
-func startChild(role string, args []string) (level string, err error) {
+func startChild(role string, args []string) (o childOptions, err error) {
+	o.sandbox = true
 	f := newFlags(role, "", "Started by paracuda device.")
-	f.StringVar(&level, "log-level", "info", "debug, info, warning or error")
+	f.StringVar(&o.level, "log-level", "info", "debug, info, warning or error")
+	f.Var(&o.sandbox, "sandbox", sandboxHelp)
 	if err := parse(f, args); err != nil {
-		return "", err
+		return o, err
 	}
 	if _, err := unix.GetsockoptInt(controlFD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
-		return "", fmt.Errorf("%s: no control connection: paracuda device starts %[1]ss by itself", role)
+		return o, fmt.Errorf("%s: no control connection: paracuda device starts %[1]ss by itself", role)
 	}
 	outliveTerminal()
-	return level, leaveNoCore()
+	return o, leaveNoCore()
 }
 
 func runWorker(args []string) error {
-	level, err := startChild("worker", args)
+	o, err := startChild("worker", args)
 	if err != nil {
 		return err
 	}
@@ -50,7 +59,7 @@ func runWorker(args []string) error {
 	if err := debug.SetCrashOutput(capture.Log(), debug.CrashOptions{}); err != nil {
 		return err
 	}
-	log, endLog, err := newLog(capture.Log(), level, "worker")
+	log, endLog, err := newLog(capture.Log(), o.level, "worker")
 	if err != nil {
 		return err
 	}
@@ -65,6 +74,7 @@ func runWorker(args []string) error {
 			return newDriver(gpu, p, host, capture, log)
 		},
 		NewMover: connectMover,
+		Confine:  o.confine(sandbox.SoftWorker),
 		Log:      log,
 	})
 	if err != nil {

@@ -89,10 +89,11 @@ func (c *conn) await(events int16, patience time.Duration) (int16, error) {
 	}
 	fds := []unix.PollFd{{Events: events}}
 	var failed error
+	timeout := unix.NsecToTimespec(patience.Nanoseconds())
 	err = raw.Control(func(fd uintptr) {
 		fds[0].Fd = int32(fd)
 		for again := true; again; again = failed == unix.EINTR {
-			_, failed = unix.Poll(fds, int(patience.Milliseconds()))
+			_, failed = unix.Ppoll(fds, &timeout, nil)
 		}
 	})
 	return fds[0].Revents, errors.Join(err, failed)

@@ -33,6 +33,8 @@ type Config struct {
 	Registered uint64
 	// Mappings is how many mappings this process may have; 0 is what the host says.
 	Mappings int
+	// Confine is called before any worker is served, when all is open and loaded. May be nil.
+	Confine func(gpu string) error
 }
 
 // Defaults, from measurements on an H100: where copy engines overtake the kernel, and parts small enough that the first
@@ -74,6 +76,9 @@ func Run(c Config) error {
 		return fmt.Errorf("receive the guest: %w", err)
 	}
 	s, err := newServer(c, m, fds)
+	if err == nil && c.Confine != nil {
+		err = c.Confine(m.GPU)
+	}
 	answer := &handover.Message{Kind: handover.KindReady}
 	if err != nil {
 		answer.Error = err.Error()

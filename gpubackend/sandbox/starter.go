@@ -28,10 +28,7 @@ func NewStarter(prepare func() error) (s *Starter, missing, err error) {
 	s = &Starter{requests: make(chan request)}
 	type ready struct{ missing, err error }
 	is := make(chan ready)
-	go func() {
-		// Never unlocked: no other goroutine may run here. The thread lives for as long as the
-		// process, and so children whose end is tied to its don't end before.
-		runtime.LockOSThread()
+	go onOwnThread(func() {
 		missing, err := dropPrivileges()
 		if err == nil {
 			err = prepare()
@@ -43,13 +40,27 @@ func NewStarter(prepare func() error) (s *Starter, missing, err error) {
 		for r := range s.requests {
 			r.started <- r.command.Start()
 		}
-		select {}
-	}()
+	})
 	r := <-is
 	if r.err != nil {
 		return nil, nil, fmt.Errorf("prepare to start children: %w", r.err)
 	}
 	return s, r.missing, nil
+}
+
+// onOwnThread runs f on a thread on which no other goroutine runs, before or after. It isn't the
+// process's first, whose rights are shown as those of the process. The thread lives for as long
+// as the process, and so children whose end is tied to that of the thread don't end before.
+func onOwnThread(f func()) {
+	runtime.LockOSThread()
+	if unix.Gettid() != unix.Getpid() {
+		f()
+		return
+	}
+	has := make(chan struct{})
+	go onOwnThread(func() { close(has); f() })
+	<-has
+	runtime.UnlockOSThread()
 }
 
 // Start starts a command, as its method of that name does.

@@ -39,24 +39,29 @@ func watchMemory(
 	}
 }
 
-// ownMemory is the memory of this process that it shares with no other, in bytes; 0 where that
-// can't be known.
-func ownMemory() uint64 {
-	var size, resident, shared uint64
-	text, err := os.ReadFile("/proc/self/statm")
+// ownMemory returns what reads the memory of this process that it shares with no other, in bytes; 0
+// where that can't be known. The file is opened once: later the process may not open any.
+func ownMemory() (read func() uint64, end func()) {
+	file, err := os.Open("/proc/self/statm")
 	if err != nil {
-		return 0
+		return func() uint64 { return 0 }, func() {}
 	}
-	if _, err := fmt.Sscan(string(text), &size, &resident, &shared); err != nil {
-		return 0
-	}
-	return (resident - min(shared, resident)) * uint64(os.Getpagesize())
+	return func() uint64 {
+		var text [128]byte
+		var size, resident, shared uint64
+		n, _ := file.ReadAt(text[:], 0) // it ends before the buffer does
+		if _, err := fmt.Sscan(string(text[:n]), &size, &resident, &shared); err != nil {
+			return 0
+		}
+		return (resident - min(shared, resident)) * uint64(os.Getpagesize())
+	}, func() { file.Close() }
 }
 
 // guardMemory ends the process when it has too much. What it returns ends the guard.
 func (d *watchdog) guardMemory(limit func() uint64) (stop func()) {
 	ticker, quit := time.NewTicker(memoryPeriod), make(chan struct{})
-	go watchMemory(limit, ownMemory, ticker.C, quit, func(has, most uint64) {
+	read, end := ownMemory()
+	go watchMemory(limit, read, ticker.C, quit, func(has, most uint64) {
 		d.log.Load().Errorf("the worker has %d MiB of the host's memory, more than %d: it ends "+
 			"(--set host-memory)", has>>20, most>>20)
 		os.Exit(1)
@@ -64,5 +69,6 @@ func (d *watchdog) guardMemory(limit func() uint64) (stop func()) {
 	return func() {
 		ticker.Stop()
 		close(quit)
+		end()
 	}
 }

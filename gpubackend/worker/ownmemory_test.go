@@ -31,6 +31,8 @@ func TestAWorkerThatHasTooMuchEnds(t *testing.T) {
 // TestOwnMemory: what a process writes to is its own, unless it is shared with others.
 func TestOwnMemory(t *testing.T) {
 	const size = 64 << 20
+	ownMemory, end := ownMemory()
+	defer end()
 	for flags, least := range map[int]uint64{unix.MAP_PRIVATE: size / 2, unix.MAP_SHARED: 0} {
 		before := ownMemory()
 		b, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, flags|unix.MAP_ANONYMOUS)

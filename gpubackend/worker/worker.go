@@ -69,6 +69,8 @@ type Config struct {
 	NewDriver func(gpu string, p handover.Policy, host *budget.Budget) (gpubackend.Driver, error)
 	// NewMover takes over the connection to the mover.
 	NewMover func(fd int) (moves.Mover, error)
+	// Confine is called before the guest process is served, when all is open and loaded. May be nil.
+	Confine func(gpu string) error
 	Log      *logrus.Entry
 }
 
@@ -157,6 +159,11 @@ func newWorker(c Config, m *handover.Message, fds []int, driver gpubackend.Drive
 		}
 	}
 	w.assemble()
+	if c.Confine != nil {
+		if err := c.Confine(m.GPU); err != nil {
+			return nil, err
+		}
+	}
 	return w, nil
 }
 

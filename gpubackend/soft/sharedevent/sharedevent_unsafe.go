@@ -32,8 +32,11 @@ type Event struct {
 // eventPages are the pages of events in this process, each a file and a mapping.
 var eventPages atomic.Int64
 
+// maxEventPages is known from the start: later the process may not ask for its limits.
+var maxEventPages = int64(min(1<<14, proclimit.Files()/4))
+
 // MaxEventPages bounds them.
-func MaxEventPages() int64 { return int64(min(1<<14, proclimit.Files()/4)) }
+func MaxEventPages() int64 { return maxEventPages }
 
 // errEventPages is that there are too many.
 var errEventPages = errors.New("too many interprocess events")

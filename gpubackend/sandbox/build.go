@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"golang.org/x/sys/unix"
+	"gvisor.dev/gvisor/pkg/bpf"
+	"gvisor.dev/gvisor/pkg/seccomp"
+)
+
+//go:generate go test -run TestPrograms -update
+
+// anyPID stands for the number of the process in a program. No process has it.
+const anyPID = 0x7ffffffe
+
+// build makes the program of a role's filter, which takes milliseconds: programs has them all.
+func build(role Role) ([]bpf.Instruction, error) {
+	program := seccomp.Program{
+		RuleSets: []seccomp.RuleSet{
+			{
+				Rules:  rulesOf(role, func(c *call) bool { return c.answer == unix.EACCES }),
+				Action: seccomp.ReturnError.Code(uint16(unix.EACCES)),
+			},
+			{
+				Rules:  rulesOf(role, func(c *call) bool { return c.answer == unix.ENOSYS }),
+				Action: seccomp.ReturnError.Code(uint16(unix.ENOSYS)),
+			},
+			{
+				Rules:  rulesOf(role, func(c *call) bool { return c.answer == 0 }),
+				Action: seccomp.Allow,
+			},
+		},
+		Options: seccomp.ProgramOptions{
+			DefaultAction: seccomp.KillProcess, BadArchAction: seccomp.KillProcess,
+			HotSyscalls: []uintptr{unix.SYS_FUTEX, unix.SYS_PPOLL},
+		},
+	}
+	instructions, _, err := program.Build()
+	return instructions, err
+}
+
+// rulesOf returns the rules for those calls of a role that are so.
+func rulesOf(role Role, is func(*call) bool) seccomp.SyscallRules {
+	rules := seccomp.NewSyscallRules()
+	for i := range calls {
+		c := &calls[i]
+		if c.roles&role == 0 || !is(c) {
+			continue
+		}
+		rule := c.rule
+		switch {
+		case c.own:
+			rule = seccomp.PerArg{seccomp.EqualTo(anyPID)}
+		case rule == nil:
+			rule = seccomp.MatchAll{}
+		}
+		rules.Add(c.number, rule)
+	}
+	return rules
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"golang.org/x/sys/unix"
+	"gvisor.dev/gvisor/pkg/seccomp"
+)
+
+// call is a system call that a role may make.
+type call struct {
+	number uintptr
+	name   string
+	roles  Role
+	why    string
+	rule   seccomp.SyscallRule // of its arguments; nil: any
+	own    bool                // the first argument is this process
+	answer unix.Errno          // if not 0, the call isn't made and gets this answer
+}
+
+// threadFlags are those with which the Go runtime and glibc make threads, and nothing else.
+const threadFlags = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND |
+	unix.CLONE_THREAD
+
+var (
+	// noCode is for the protection of memory: none is executable.
+	noCode = seccomp.PerArg{
+		seccomp.AnyValue{}, seccomp.AnyValue{},
+		seccomp.BitsAllowlist(unix.PROT_READ | unix.PROT_WRITE),
+	}
+	threads = seccomp.PerArg{seccomp.MaskedEqual(threadFlags, threadFlags)}
+	local   = seccomp.PerArg{seccomp.EqualTo(unix.AF_UNIX)}
+	sockets = seccomp.PerArg{seccomp.AnyValue{}, seccomp.EqualTo(unix.SOL_SOCKET)}
+)
+
+// calls is the one description of what roles may ask the kernel for.
+var calls = []call{
+	// Threads and their waiting.
+	{number: unix.SYS_FUTEX, name: "futex", roles: anyRole, why: "threads wait for one another"},
+	{number: unix.SYS_CLONE, name: "clone", roles: anyRole, why: "threads are made", rule: threads},
+	{
+		number: unix.SYS_CLONE3, name: "clone3", roles: anyRole, answer: unix.ENOSYS,
+		why: "its flags can't be seen: glibc uses clone instead",
+	},
+	{number: unix.SYS_SET_ROBUST_LIST, name: "set_robust_list", roles: anyRole,
+		why: "glibc's threads"},
+	{number: unix.SYS_RSEQ, name: "rseq", roles: anyRole, why: "glibc's threads"},
+	{number: unix.SYS_EXIT, name: "exit", roles: anyRole, why: "threads end"},
+	{number: unix.SYS_EXIT_GROUP, name: "exit_group", roles: anyRole, why: "the process ends"},
+	{number: unix.SYS_SCHED_YIELD, name: "sched_yield", roles: anyRole, why: "the Go runtime"},
+	{
+		number: unix.SYS_SCHED_GETAFFINITY, name: "sched_getaffinity", roles: anyRole,
+		why: "the Go runtime counts processors",
+	},
+	{number: unix.SYS_GETPID, name: "getpid", roles: anyRole, why: "signals to its own threads"},
+	{number: unix.SYS_GETTID, name: "gettid", roles: anyRole, why: "signals to its own threads"},
+
+	// Time.
+	{number: unix.SYS_NANOSLEEP, name: "nanosleep", roles: anyRole, why: "the Go runtime"},
+	{
+		number: unix.SYS_CLOCK_GETTIME, name: "clock_gettime", roles: anyRole,
+		why: "where the time isn't in memory",
+	},
+	{
+		number: unix.SYS_RESTART_SYSCALL, name: "restart_syscall", roles: anyRole,
+		why: "waits go on after a stop",
+	},
+
+	// Signals: the Go runtime interrupts its threads with them, and the guard of memory that may
+	// be cut short is one.
+	{number: unix.SYS_RT_SIGACTION, name: "rt_sigaction", roles: anyRole, why: "the Go runtime"},
+	{number: unix.SYS_RT_SIGPROCMASK, name: "rt_sigprocmask", roles: anyRole,
+		why: "the Go runtime"},
+	{number: unix.SYS_RT_SIGRETURN, name: "rt_sigreturn", roles: anyRole,
+		why: "signal handlers end"},
+	{number: unix.SYS_SIGALTSTACK, name: "sigaltstack", roles: anyRole, why: "the Go runtime"},
+	{
+		number: unix.SYS_TGKILL, name: "tgkill", roles: anyRole,
+		why: "the Go runtime interrupts its threads", own: true,
+	},
+
+	// Memory.
+	{number: unix.SYS_MMAP, name: "mmap", roles: anyRole, why: "memory", rule: noCode},
+	{number: unix.SYS_MPROTECT, name: "mprotect", roles: anyRole, why: "memory", rule: noCode},
+	{number: unix.SYS_MUNMAP, name: "munmap", roles: anyRole, why: "memory"},
+	{number: unix.SYS_MADVISE, name: "madvise", roles: anyRole, why: "memory is given back"},
+	{number: unix.SYS_BRK, name: "brk", roles: anyRole, why: "glibc's malloc"},
+	{
+		number: unix.SYS_PRCTL, name: "prctl", roles: anyRole,
+		why: "names of memory and threads, and how sharply a thread's pauses end",
+		rule: seccomp.Or{
+			seccomp.PerArg{seccomp.EqualTo(unix.PR_SET_VMA)},
+			seccomp.PerArg{seccomp.EqualTo(unix.PR_SET_NAME)},
+			seccomp.PerArg{seccomp.EqualTo(unix.PR_SET_TIMERSLACK)},
+		},
+	},
+	{number: unix.SYS_MEMFD_CREATE, name: "memfd_create", roles: anyRole, why: "shared memory"},
+	{number: unix.SYS_FTRUNCATE, name: "ftruncate", roles: anyRole, why: "shared memory"},
+	{number: unix.SYS_FALLOCATE, name: "fallocate", roles: SoftWorker, why: "the GPU's memory"},
+	{number: unix.SYS_GETRANDOM, name: "getrandom", roles: SoftWorker, why: "the Go runtime, names"},
+
+	// Files that it has.
+	{number: unix.SYS_READ, name: "read", roles: anyRole, why: "events, sockets"},
+	{number: unix.SYS_WRITE, name: "write", roles: anyRole, why: "events, sockets, the log"},
+	{number: unix.SYS_PREAD64, name: "pread64", roles: anyRole, why: "how much memory it has"},
+	{number: unix.SYS_CLOSE, name: "close", roles: anyRole, why: "files"},
+	{number: unix.SYS_FSTAT, name: "fstat", roles: anyRole, why: "sizes of memory that comes"},
+	{number: unix.SYS_FSTATFS, name: "fstatfs", roles: anyRole, why: "whether memory is sealed"},
+	{
+		number: unix.SYS_FCNTL, name: "fcntl", roles: anyRole,
+		why: "seals, copies of descriptors, their flags",
+	},
+	{
+		number: unix.SYS_OPENAT, name: "openat", roles: anyRole, answer: unix.EACCES,
+		why: "the Go runtime tries, and goes on",
+	},
+
+	// Messages and waiting for them.
+	{number: unix.SYS_RECVMSG, name: "recvmsg", roles: anyRole,
+		why: "the device process's messages"},
+	{number: unix.SYS_SENDMSG, name: "sendmsg", roles: anyRole, why: "answers, files"},
+	{number: unix.SYS_RECVFROM, name: "recvfrom", roles: anyRole, why: "wake-ups"},
+	{number: unix.SYS_SENDTO, name: "sendto", roles: anyRole, why: "wake-ups"},
+	{number: unix.SYS_SOCKETPAIR, name: "socketpair", roles: anyRole, why: "wake-ups", rule: local},
+	{
+		number: unix.SYS_GETSOCKNAME, name: "getsockname", roles: anyRole,
+		why: "the Go runtime takes sockets over",
+	},
+	{
+		number: unix.SYS_GETPEERNAME, name: "getpeername", roles: anyRole,
+		why: "the Go runtime takes sockets over",
+	},
+	{number: unix.SYS_SHUTDOWN, name: "shutdown", roles: anyRole, why: "connections end"},
+	{
+		number: unix.SYS_GETSOCKOPT, name: "getsockopt", roles: anyRole,
+		why:  "who is at the other end",
+		rule: sockets,
+	},
+	{
+		number: unix.SYS_SETSOCKOPT, name: "setsockopt", roles: SoftWorker, why: "time limits",
+		rule: sockets,
+	},
+	{number: unix.SYS_SOCKET, name: "socket", roles: SoftWorker, why: "offers", rule: local},
+	{number: unix.SYS_BIND, name: "bind", roles: SoftWorker, why: "offers of memory and events"},
+	{number: unix.SYS_LISTEN, name: "listen", roles: SoftWorker, why: "offers"},
+	{number: unix.SYS_ACCEPT4, name: "accept4", roles: SoftWorker, why: "offers"},
+	{number: unix.SYS_CONNECT, name: "connect", roles: SoftWorker, why: "offers of other workers"},
+	{number: unix.SYS_GETEUID, name: "geteuid", roles: SoftWorker, why: "whose offers it takes"},
+	{number: unix.SYS_EVENTFD2, name: "eventfd2", roles: SoftWorker, why: "wake-ups"},
+	{number: unix.SYS_PPOLL, name: "ppoll", roles: anyRole, why: "waiting for several things"},
+	{number: unix.SYS_EPOLL_CTL, name: "epoll_ctl", roles: anyRole, why: "the Go runtime"},
+	{number: unix.SYS_EPOLL_PWAIT, name: "epoll_pwait", roles: anyRole, why: "the Go runtime"},
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"gvisor.dev/gvisor/pkg/bpf"
+	"gvisor.dev/gvisor/pkg/seccomp"
+)
+
+// Role is what a process does, and so which system calls it needs.
+type Role uint8
+
+// The roles that have a filter.
+const (
+	SoftWorker Role = 1 << iota // a worker on the software GPU
+	SoftMover                   // a mover on the software GPU
+
+	anyRole = SoftWorker | SoftMover
+)
+
+// ErrRole says that there is no list of calls for a role.
+var ErrRole = errors.New("no list of system calls for this role")
+
+// Filter has the kernel kill this process when a thread of it, now or later, makes a system call
+// that its role doesn't need. It can't be undone.
+func Filter(role Role) error {
+	program, ok := programs[role]
+	if !ok {
+		return fmt.Errorf("filter system calls: %w", ErrRole)
+	}
+	if err := prime(); err != nil {
+		return err
+	}
+	if err := seccomp.SetFilter(forThis(program, os.Getpid())); err != nil {
+		return fmt.Errorf("filter system calls: %w", err)
+	}
+	return nil
+}
+
+// prime has the Go runtime do now what it does once, and can't later: make what it polls files
+// with.
+func prime() error {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("filter system calls: %w", err)
+	}
+	return errors.Join(r.Close(), w.Close())
+}
+
+// forThis returns a program of the lists for this process.
+func forThis(program []bpf.Instruction, pid int) []bpf.Instruction {
+	program = slices.Clone(program)
+	for i := range program {
+		if program[i].K == anyPID {
+			program[i].K = uint32(pid)
+		}
+	}
+	return program
+}

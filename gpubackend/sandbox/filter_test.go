@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// deedVariable has the name of what a test's child does once it is filtered.
+const deedVariable = "PARACUDA_SANDBOX_DEED"
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(deedVariable); name != "" {
+		os.Exit(runDeed(name))
+	}
+	os.Exit(m.Run())
+}
+
+// runDeed does one thing under a role's filter. A child that gets to the end says so.
+func runDeed(name string) int {
+	role, deed, _ := strings.Cut(name, "/")
+	f := forbidden[deed]
+	if f == nil {
+		f = allowed[deed]
+	}
+	time.Now().Zone()
+	if err := Filter(testRoles[role]); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	f()
+	fmt.Print("done")
+	return 0
+}
+
+var testRoles = map[string]Role{"worker": SoftWorker, "mover": SoftMover}
+
+// raw makes a system call with up to three arguments.
+func raw(number uintptr, args ...uintptr) func() {
+	return func() {
+		var a [3]uintptr
+		copy(a[:], args)
+		_, _, _ = unix.RawSyscall(number, a[0], a[1], a[2])
+	}
+}
+
+// forbidden has one thing of each class that whoever took a process over might try.
+var forbidden = map[string]func(){
+	"execute a program": func() {
+		_ = unix.Exec("/bin/true", []string{"true"}, nil)
+	},
+	"fork":  raw(unix.SYS_CLONE, uintptr(unix.SIGCHLD)),
+	"vfork": raw(unix.SYS_VFORK),
+	"memory with code": func() {
+		_, _ = unix.Mmap(-1, 0, 4096, unix.PROT_EXEC, unix.MAP_ANON|unix.MAP_PRIVATE)
+	},
+	"code in memory":          raw(unix.SYS_MPROTECT, 0, 4096, unix.PROT_READ|unix.PROT_EXEC),
+	"a network socket":        raw(unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM),
+	"a netlink socket":        raw(unix.SYS_SOCKET, unix.AF_NETLINK, unix.SOCK_RAW),
+	"a pair that isn't local": raw(unix.SYS_SOCKETPAIR, unix.AF_INET, unix.SOCK_STREAM),
+	"trace a process":         raw(unix.SYS_PTRACE, unix.PTRACE_ATTACH, 1),
+	"read a process's memory": raw(unix.SYS_PROCESS_VM_READV, 1),
+	"take a descriptor":       raw(unix.SYS_PIDFD_OPEN, 1),
+	"kill a process":          raw(unix.SYS_KILL, 1, 0),
+	"kill a thread":           raw(unix.SYS_TGKILL, 1, 1, 0),
+	"mount":                   raw(unix.SYS_MOUNT),
+	"another namespace":       raw(unix.SYS_UNSHARE, unix.CLONE_NEWUSER),
+	"change the root":         raw(unix.SYS_CHROOT),
+	"change the directory":    raw(unix.SYS_CHDIR),
+	"load a module":           raw(unix.SYS_FINIT_MODULE),
+	"BPF":                     raw(unix.SYS_BPF),
+	"io_uring":                raw(unix.SYS_IO_URING_SETUP, 1),
+	"perf":                    raw(unix.SYS_PERF_EVENT_OPEN),
+	"userfaultfd":             raw(unix.SYS_USERFAULTFD),
+	"keys":                    raw(unix.SYS_KEYCTL),
+	"ioctl":                   raw(unix.SYS_IOCTL, 0),
+	"another user":            raw(unix.SYS_SETUID, 1),
+	"open by handle":          raw(unix.SYS_OPEN_BY_HANDLE_AT),
+	"openat2":                 raw(unix.SYS_OPENAT2),
+	"delete a file":           raw(unix.SYS_UNLINKAT),
+	"rename a file":           raw(unix.SYS_RENAMEAT2),
+	"make a directory":        raw(unix.SYS_MKDIRAT),
+	"list a directory":        raw(unix.SYS_GETDENTS64),
+	"limits of a process":     raw(unix.SYS_PRLIMIT64),
+	"be traced":               raw(unix.SYS_PRCTL, unix.PR_SET_PTRACER, ^uintptr(0)),
+	"the clock":               raw(unix.SYS_SETTIMEOFDAY),
+	"restart the host":        raw(unix.SYS_REBOOT),
+}
+
+// allowed must go on.
+var allowed = map[string]func(){
+	"nothing": func() {},
+	"threads, garbage and timers": func() {
+		var all sync.WaitGroup
+		for range 8 {
+			all.Add(1)
+			go func() {
+				defer all.Done()
+				runtime.LockOSThread() // a thread of its own, which ends with it
+				b := make([]byte, 1<<20)
+				b[len(b)-1] = 1
+				runtime.GC()
+				time.Sleep(time.Millisecond)
+			}()
+		}
+		all.Wait()
+	},
+	"a fault that is caught": func() {
+		defer func() {
+			if recover() == nil {
+				panic("no fault")
+			}
+		}()
+		var p *int
+		*p = 1
+	},
+	"opening a file fails": func() {
+		if _, err := os.Open("/proc/self/status"); !errors.Is(err, os.ErrPermission) {
+			panic(fmt.Sprint("error ", err))
+		}
+	},
+	"clone3 isn't there": func() {
+		if _, _, err := unix.RawSyscall(unix.SYS_CLONE3, 0, 0, 0); err != unix.ENOSYS {
+			panic(fmt.Sprint("error ", err))
+		}
+	},
+}
+
+// runFiltered runs a deed in a child.
+func runFiltered(t *testing.T, role, deed string) (output string, state syscall.WaitStatus) {
+	t.Helper()
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), deedVariable+"="+role+"/"+deed)
+	out, err := c.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return string(out), c.ProcessState.Sys().(syscall.WaitStatus)
+}
+
+// TestForbiddenCallsKill: one call of each class ends a process of either role.
+func TestForbiddenCallsKill(t *testing.T) {
+	for role := range testRoles {
+		for deed := range forbidden {
+			t.Run(role+"/"+deed, func(t *testing.T) {
+				t.Parallel()
+				out, state := runFiltered(t, role, deed)
+				if !state.Signaled() || state.Signal() != unix.SIGSYS {
+					t.Errorf("status %#x, output %q", state, out)
+				}
+			})
+		}
+	}
+}
+
+func TestAllowedCallsGoOn(t *testing.T) {
+	for role := range testRoles {
+		for deed := range allowed {
+			t.Run(role+"/"+deed, func(t *testing.T) {
+				t.Parallel()
+				if out, state := runFiltered(t, role, deed); state != 0 || out != "done" {
+					t.Errorf("status %#x, output %q", state, out)
+				}
+			})
+		}
+	}
+}
+
+// TestListsAreShort: whoever adds a call takes it from somewhere else, or says here why not.
+func TestListsAreShort(t *testing.T) {
+	for role, most := range map[Role]int{SoftWorker: 55, SoftMover: 45} {
+		seen := map[uintptr]bool{}
+		for _, c := range calls {
+			if c.roles&role == 0 || c.answer != 0 {
+				continue
+			}
+			if seen[c.number] || c.name == "" || c.why == "" {
+				t.Errorf("%s (%d): twice, or without a name or a reason", c.name, c.number)
+			}
+			seen[c.number] = true
+		}
+		if len(seen) > most {
+			t.Errorf("role %d may make %d calls, more than %d", role, len(seen), most)
+		}
+	}
+}
+
+func TestUnknownRole(t *testing.T) {
+	if err := Filter(anyRole); !errors.Is(err, ErrRole) {
+		t.Errorf("error %v", err)
+	}
+}
