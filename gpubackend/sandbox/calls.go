@@ -97,7 +97,8 @@ var calls = []call{
 	{number: unix.SYS_MEMFD_CREATE, name: "memfd_create", roles: anyRole, why: "shared memory"},
 	{number: unix.SYS_FTRUNCATE, name: "ftruncate", roles: anyRole, why: "shared memory"},
 	{number: unix.SYS_FALLOCATE, name: "fallocate", roles: SoftWorker, why: "the GPU's memory"},
-	{number: unix.SYS_GETRANDOM, name: "getrandom", roles: SoftWorker, why: "the Go runtime, names"},
+	{number: unix.SYS_GETRANDOM, name: "getrandom", roles: SoftWorker,
+		why: "the Go runtime, names"},
 
 	// Files that it has.
 	{number: unix.SYS_READ, name: "read", roles: anyRole, why: "events, sockets"},

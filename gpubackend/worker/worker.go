@@ -65,17 +65,19 @@ var errStopped = errors.New("stopped")
 // Config is what a worker needs besides the messages of the device process.
 type Config struct {
 	Control *handover.Conn
-	// NewDriver makes the device that the start message names. What the guest makes it take of the host's memory counts for host.
+	// NewDriver makes the device that the start message names. What the guest makes it take of the
+	// host's memory counts for host.
 	NewDriver func(gpu string, p handover.Policy, host *budget.Budget) (gpubackend.Driver, error)
 	// NewMover takes over the connection to the mover.
 	NewMover func(fd int) (moves.Mover, error)
-	// Confine is called before the guest process is served, when all is open and loaded. May be nil.
+	// Confine is called before the guest process is served, when all is open and loaded. May be
+	// nil.
 	Confine func(gpu string) error
-	Log      *logrus.Entry
+	Log     *logrus.Entry
 }
 
-// Run serves the channel that the device process hands over, until it is told to stop or the guest breaks the
-// rules of the queue. The calling goroutine must be locked to its thread.
+// Run serves the channel that the device process hands over, until it is told to stop or the guest
+// breaks the rules of the queue. The calling goroutine must be locked to its thread.
 func Run(c Config) error {
 	m, fds, err := c.Control.Receive()
 	if err != nil {
@@ -167,7 +169,8 @@ func newWorker(c Config, m *handover.Message, fds []int, driver gpubackend.Drive
 	return w, nil
 }
 
-// maxChain bounds the descriptors of a chain: a MAP of RunsPerMap runs of 16 bytes in single pages, and its header.
+// maxChain bounds the descriptors of a chain: a MAP of RunsPerMap runs of 16 bytes in single pages,
+// and its header.
 const maxChain = 256
 
 func queueConfig(q *handover.Queue, base uint16, inFlight []uint16) virtqueue.Config {
@@ -177,8 +180,8 @@ func queueConfig(q *handover.Queue, base uint16, inFlight []uint16) virtqueue.Co
 	}
 }
 
-// rareTurns is how many turns of the loop go by between looks at what changes rarely: chains, messages, the clock.
-// They would cost each turn more than the look at the ring does.
+// rareTurns is how many turns of the loop go by between looks at what changes rarely: chains,
+// messages, the clock. They would cost each turn more than the look at the ring does.
 const rareTurns = 32
 
 // loop runs until the channel ends.
@@ -207,7 +210,8 @@ func (w *Worker) loop() error {
 	}
 }
 
-// lookAround does what there is to do besides commands and waiting calls, and says whether there was anything.
+// lookAround does what there is to do besides commands and waiting calls, and says whether there
+// was anything.
 func (w *Worker) lookAround() (busy bool, err error) {
 	w.watchdog.turn()
 	took, err := w.chains.takeChains()
