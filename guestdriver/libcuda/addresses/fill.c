@@ -11,7 +11,7 @@ CUresult fill_check(uint64_t address, uint64_t width, uint64_t rows, uint64_t pi
 
 	if (!width || !rows)
 		return CUDA_SUCCESS;
-	if (address % element || __builtin_mul_overflow(width, element, &row) ||
+	if (address % element || pitch % element || __builtin_mul_overflow(width, element, &row) ||
 	    (rows > 1 && pitch < row) || __builtin_mul_overflow(pitch, rows - 1, &bytes) ||
 	    __builtin_add_overflow(bytes, row, &bytes))
 		return CUDA_ERROR_INVALID_VALUE;

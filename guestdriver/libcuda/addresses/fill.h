@@ -7,8 +7,9 @@
 #include "paracuda_table.h"
 
 /*
- * Whether rows of `width` elements can be filled: an error of the call itself, which is delayed. Nothing to fill
- * is no error, and left to the worker.
+ * Whether rows of `width` elements can be filled: an error of the call itself, which is delayed.
+ * Address and pitch are multiples of an element's size. Nothing to fill is no error, and left to
+ * the worker.
  */
 CUresult fill_check(uint64_t address, uint64_t width, uint64_t rows, uint64_t pitch,
 		    unsigned element);

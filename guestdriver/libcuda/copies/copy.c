@@ -42,16 +42,18 @@ CUresult side_find(uint64_t address, uint64_t bytes, int hint, struct side *s)
 		s->device = s->unknown = hint == SIDE_DEVICE;
 		return CUDA_SUCCESS;
 	}
+	/* The driver refuses what begins in memory that it knows and ends beyond it, the host's too. */
+	if (bytes > m.bytes - (address - m.base))
+		return CUDA_ERROR_INVALID_VALUE;
 	if (memory_by_address(&m)) {
 		s->managed = m.kind == MEMORY_MANAGED && !s->at_once;
 		s->device = s->managed || memory_on_device(&m);
-		return bytes <= m.bytes - (address - m.base) ? CUDA_SUCCESS :
-							       CUDA_ERROR_INVALID_VALUE;
+		return CUDA_SUCCESS;
 	}
 	if (s->at_once)
 		return CUDA_SUCCESS;
 	s->pinned = find_registration(&m, address, s) >= bytes;
-	s->several = !s->pinned && m.registrations_count && bytes <= m.bytes - (address - m.base);
+	s->several = !s->pinned && m.registrations_count;
 	return CUDA_SUCCESS;
 }
 

@@ -26,8 +26,9 @@ struct side {
 #define SIDE_AT_ONCE 2
 
 /*
- * Looks up what [address, address + bytes) is. INVALID_VALUE when it goes beyond its allocation, or isn't
- * allocated where device memory is.
+ * Looks up what [address, address + bytes) is. INVALID_VALUE when it begins in memory that was
+ * allocated or registered and goes beyond it, or isn't allocated where device memory is. Ordinary
+ * memory may go on in registered memory.
  */
 CUresult side_find(uint64_t address, uint64_t bytes, int hint, struct side *s);
 

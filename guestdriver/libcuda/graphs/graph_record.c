@@ -102,7 +102,9 @@ static CUresult fill(struct record *r, const CUDA_MEMSET_NODE_PARAMS_v2 *p)
 
 	if (p->elementSize != 1 && p->elementSize != 2 && p->elementSize != 4)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = fill_check(p->dst, p->width, p->height, p->pitch, p->elementSize);
+	/* Unlike the calls, a node of one row may have any pitch. */
+	result = fill_check(p->dst, p->width, p->height, p->height > 1 ? p->pitch : 0,
+			    p->elementSize);
 	return result ? result : PUT(r, node_memset, &n);
 }
 

@@ -179,7 +179,7 @@ EXPORT CUresult cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLoc
 	CUresult result;
 
 	ENTER_CONTEXT();
-	if (flags)
+	if (!count || flags) /* before the location, as for advice */
 		return CUDA_ERROR_INVALID_VALUE;
 	result = check_stream(hStream);
 	return result ? result : prefetch(devPtr, count, location);

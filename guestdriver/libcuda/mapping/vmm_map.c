@@ -216,13 +216,11 @@ EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *l
 	struct memory m;
 
 	ENTER();
-	if (!flags || !location)
+	if (!flags || !location || !ptr)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE &&
 	    location->type != CU_MEM_LOCATION_TYPE_HOST)
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (!ptr)
-		return CUDA_ERROR_INVALID_VALUE;
 	if (location->type == CU_MEM_LOCATION_TYPE_DEVICE && !device_valid(location->id))
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (!memory_find(ptr, &m))

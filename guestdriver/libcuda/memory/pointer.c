@@ -199,9 +199,9 @@ EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute att
 	struct memory m;
 
 	ENTER_CONTEXT();
-	if (!value || attribute <= 0 || attribute > POINTER_DECOMPRESS || !memory_find(ptr, &m))
+	if (!value || attribute <= 0 || !memory_find(ptr, &m))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (m.kind == MEMORY_MAPPED)
+	if (m.kind == MEMORY_MAPPED) /* whatever the attribute, known or not */
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (attribute != POINTER_SYNC_MEMOPS)
 		return CUDA_ERROR_INVALID_VALUE;

@@ -138,6 +138,68 @@ static void pinned(void)
 	free(q);
 }
 
+/*
+ * A copy that begins in memory that was registered or allocated for the host and ends beyond it is
+ * refused, in either direction; one that runs from ordinary memory into such memory isn't.
+ */
+static void beyond(void)
+{
+	enum { BYTES = 5000, BASE = 100, END = 3000 };
+	char *p = malloc(BYTES), *allocated;
+	CUdeviceptr a;
+	CUDA_MEMCPY2D rows = {
+		.srcMemoryType = 1,
+		.srcHost = p + BASE,
+		.srcPitch = 1000,
+		.dstMemoryType = 2,
+		.dstPitch = 1000,
+		.WidthInBytes = 900,
+		.Height = 3,
+	};
+
+	memset(p, 3, BYTES);
+	CHECK_IS(0, cuMemAlloc_v2(&a, BYTES));
+	CHECK_IS(0, cuMemHostRegister_v2(p + BASE, END - BASE, 0));
+	CHECK_IS(0, cuMemcpyHtoD_v2(a, p + BASE, END - BASE));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoD_v2(a, p + BASE, END - BASE + 1));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoDAsync_v2(a, p + END - 1, 2, NULL));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoH_v2(p + END - 1, a, 2));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoHAsync_v2(p + END - 1, a, BYTES - END, NULL));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemcpy(a, number_of(p + END - 4), 8));
+	CHECK_IS(0, cuMemcpyHtoD_v2(a, p, END));
+	CHECK_IS(0, cuMemcpyDtoH_v2(p + BASE - 1, a, BYTES - BASE));
+	CHECK_IS(0, cuMemcpyHtoD_v2(a, p + END, BYTES - END));
+	rows.dstDevice = a;
+	CHECK_IS(0, cuMemcpy2D_v2(&rows));
+	rows.WidthInBytes = 901;
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemcpy2D_v2(&rows));
+	CHECK_IS(0, cuMemHostUnregister(p + BASE));
+	CHECK_IS(0, cuMemcpy2D_v2(&rows));
+	CHECK_IS(0, cuMemHostAlloc((void **)&allocated, END, 0));
+	CHECK_IS(0, cuMemcpyHtoDAsync_v2(a, allocated, END, NULL));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemcpyHtoDAsync_v2(a, allocated + 1, END, NULL));
+	CHECK_IS(0, cuMemFreeHost(allocated));
+	CHECK_IS(0, cuMemFree_v2(a));
+	free(p);
+}
+
+/* Fills whose rows aren't a multiple of an element's size apart. */
+static void pitches(void)
+{
+	CUdeviceptr a;
+
+	CHECK_IS(0, cuMemAlloc_v2(&a, 1024));
+	CHECK_IS(0, cuMemsetD2D8_v2(a, 65, 7, 20, 3));
+	CHECK_IS(0, cuMemsetD2D16_v2(a, 66, 7, 20, 3));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemsetD2D16_v2(a, 65, 7, 20, 3));
+	CHECK_IS(0, cuMemsetD2D32_v2(a, 68, 7, 7, 3));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemsetD2D32_v2(a, 66, 7, 7, 3));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemsetD2D32_v2(a, 66, 7, 16, 1));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemsetD2D32Async(a, 66, 7, 7, 3, NULL));
+	CHECK_IS(0, cuMemsetD2D32_v2(a, 0, 7, 16, 1));
+	CHECK_IS(0, cuMemFree_v2(a));
+}
+
 /* Large copies go in parts, of which no more than two groups are pinned; their errors are the call's. */
 static void parts(void)
 {
@@ -348,6 +410,8 @@ int main(void)
 	copies(4096);
 	copies(4097);
 	copies((size_t)40 << 20);
+	beyond();
+	pitches();
 	parts();
 	pieces();
 	refused();

@@ -116,6 +116,26 @@ static void refused(void)
 	await(before + 1);
 }
 
+/* A fill of one row may have any pitch, of several rows only one that is a multiple of an element. */
+static void pitches(void)
+{
+	CUDA_MEMSET_NODE_PARAMS p = { .pitch = 3, .elementSize = 2, .width = 3, .height = 1 };
+	CUgraphNode node;
+	CUgraph graph;
+
+	CHECK_IS(0, cuMemAlloc_v2(&p.dst, 64));
+	CHECK_IS(0, cuGraphCreate(&graph, 0));
+	CHECK_IS(0, cuGraphAddMemsetNode(&node, graph, NULL, 0, &p, context_current()));
+	p.pitch = 9;
+	p.height = 2;
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
+		 cuGraphAddMemsetNode(&node, graph, NULL, 0, &p, context_current()));
+	p.pitch = 8;
+	CHECK_IS(0, cuGraphAddMemsetNode(&node, graph, NULL, 0, &p, context_current()));
+	CHECK_IS(0, cuGraphDestroy(graph));
+	CHECK_IS(0, cuMemFree_v2(p.dst));
+}
+
 static void without_objects(void)
 {
 	unsigned made = sent(OP_EventCreate), records = sent(OP_cuEventRecordWithFlags);
@@ -210,6 +230,7 @@ int main(void)
 	after_launches(false);
 	refused();
 	without_objects();
+	pitches();
 	memory_of_graphs();
 	host_functions();
 	return 0;

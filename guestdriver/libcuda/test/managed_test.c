@@ -215,6 +215,7 @@ static void prefetches(void)
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE,
 		 cuMemPrefetchBatchAsync(at, sizes, 3, where, first, 1, 1, s));
 	CHECK_IS(CUDA_ERROR_INVALID_DEVICE, cuMemPrefetchAsync(a, PAGE, 2, s));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPrefetchAsync(a, 0, CU_DEVICE_INVALID, s));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPrefetchAsync(a, 5 * PAGE, 0, s));
 	CHECK_IS(CUDA_ERROR_INVALID_HANDLE, cuMemPrefetchAsync(a, PAGE, 0, (CUstream)&a));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemPrefetchAsync_v2(a, PAGE, where[0], 1, s));

@@ -70,6 +70,7 @@ static void mapping(CUdeviceptr base, CUdeviceptr at, unsigned from, unsigned to
 static void mappings(void)
 {
 	CUmemGenericAllocationHandle handle, again;
+	const CUmemLocation unknown = { 9, 0 };
 	CUdeviceptr base, other;
 	unsigned long long flags;
 
@@ -91,6 +92,11 @@ static void mappings(void)
 	mapping(base, base + 5 * PAGE, 3, 6);
 	CHECK_IS(0, cuMemGetAccess(&flags, &prop.location, base + 4 * PAGE));
 	CHECK_IS(CU_MEM_ACCESS_FLAGS_PROT_READWRITE, flags);
+	CHECK_IS(CUDA_ERROR_INVALID_DEVICE, cuMemGetAccess(&flags, &unknown, base));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemGetAccess(&flags, &unknown, 0));
+	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, cuPointerSetAttribute(&flags, 6, base));
+	CHECK_IS(CUDA_ERROR_NOT_SUPPORTED, cuPointerSetAttribute(&flags, 22, base));
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuPointerSetAttribute(&flags, 0, base));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(base));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemUnmap(base + 3 * PAGE, PAGE));
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemUnmap(base + 5 * PAGE, 2 * PAGE));
