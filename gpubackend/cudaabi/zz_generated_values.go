@@ -361,6 +361,21 @@ const (
 	StreamSetCaptureDependencies = 1
 )
 
+// CU_STREAM_WAIT_VALUE_...
+const (
+	StreamWaitValueGeq   = 0
+	StreamWaitValueEQ    = 1
+	StreamWaitValueAnd   = 2
+	StreamWaitValueNor   = 3
+	StreamWaitValueFlush = 0x40000000
+)
+
+// CU_STREAM_WRITE_VALUE_...
+const (
+	StreamWriteValueDefault         = 0
+	StreamWriteValueNoMemoryBarrier = 1
+)
+
 // CU_STREAM_MEM_OP_...
 const (
 	MemOpWaitValue32       = 1

@@ -149,7 +149,7 @@ func (d *Device) newWorkRooms() {
 		Host: host, Handles: d.handles, Contexts: d.Contexts, Memory: d.Memory, Check: d.checkNode,
 	})
 	d.Streams = streams.New(streams.Options{
-		Handles: d.handles, Scheduler: d.scheduler, Contexts: d.Contexts, Graphs: d.Graphs,
+		Handles: d.handles, Scheduler: d.scheduler, Contexts: d.Contexts, Memory: d.Memory, Graphs: d.Graphs,
 	})
 	d.Copies = copies.New(copies.Options{
 		Contexts: d.Contexts, Scheduler: d.scheduler, Memory: d.Memory, Streams: d.Streams, Textures: d.Textures,
@@ -164,6 +164,7 @@ func (d *Device) newWorkRooms() {
 			gpubackend.NodeKernel: d.Launches.PrepareNode, gpubackend.NodeMemcpy: d.Copies.PrepareCopy,
 			gpubackend.NodeMemset: d.Copies.PrepareFill, gpubackend.NodeHost: d.Streams.PrepareHost,
 			gpubackend.NodeEventRecord: d.Streams.PrepareEvent, gpubackend.NodeEventWait: d.Streams.PrepareEvent,
+			gpubackend.NodeMemOps: d.Streams.PrepareMemOps,
 		},
 	})
 	d.Green = green.New(green.Options{
@@ -183,6 +184,8 @@ func (d *Device) checkNode(n *gpubackend.Node) gpubackend.Result {
 		return d.CheckFill(n)
 	case gpubackend.NodeEventWait, gpubackend.NodeEventRecord:
 		return d.CheckEvent(n.Event)
+	case gpubackend.NodeMemOps:
+		return d.CheckMemOps(n)
 	case gpubackend.NodeHost:
 		return gpubackend.Success
 	}

@@ -97,6 +97,8 @@ var deviceAttributes = map[int]int32{
 	cudaabi.DeviceAttributeCooperativeLaunch:                      1,
 	cudaabi.DeviceAttributeMaxSharedMemoryPerBlockOptin:           SharedPerBlockOptIn,
 	cudaabi.DeviceAttributeHostRegisterSupported:                  1,
+	cudaabi.DeviceAttributeCanUse64BitStreamMemOps:                1,
+	cudaabi.DeviceAttributeCanUseStreamWaitValueNor:               1,
 	cudaabi.DeviceAttributeVirtualMemoryManagementSupported:       1,
 	cudaabi.DeviceAttributeHandleTypePosixFileDescriptorSupported: 1,
 	cudaabi.DeviceAttributeMaxBlocksPerMultiprocessor:             blocksPerMultiproc,

@@ -278,7 +278,8 @@ func detached(what *gpubackend.Node) gpubackend.Node {
 	kept.Launch.Stream = 0
 	kept.Launch.Parameters = slices.Clone(what.Launch.Parameters)
 	kept.Launch.Attributes = slices.Clone(what.Launch.Attributes)
-	kept.Pool, kept.Access, kept.Ops = slices.Clone(what.Pool), slices.Clone(what.Access), nil
+	kept.Pool, kept.Access = slices.Clone(what.Pool), slices.Clone(what.Access)
+	kept.Ops = slices.Clone(what.Ops)
 	return kept
 }
 

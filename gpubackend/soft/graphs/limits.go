@@ -42,7 +42,8 @@ func (n *Node) bytes() int { return NodeBytes + edgeBytes*len(n.After) + held(&n
 
 // held is how many bytes a node's description points to.
 func held(what *gpubackend.Node) int {
-	return len(what.Launch.Parameters) + len(what.Launch.Attributes) + len(what.Pool) + len(what.Access)
+	return len(what.Launch.Parameters) + len(what.Launch.Attributes) + len(what.Pool) +
+		len(what.Access) + len(what.Ops)
 }
 
 // Bytes is what a graph counts for, with all that is in it.

@@ -9,8 +9,8 @@
 // is done (Returned), and what work that waits may hold (Allowance), is guarded by the scheduler's
 // lock, as all that tasks change when they are done.
 //
-// Files: task.go (what a task is), scheduler.go (the order), wait.go (waiting and asking),
-// domain.go, held.go.
+// Files: task.go (what a task is), scheduler.go (the order), wait.go (waiting and asking), poll.go
+// (tasks that wait for what is in memory), domain.go, held.go.
 //
 // All methods may be called on any goroutine, except that tasks are submitted by whoever knows that
 // their dependencies come before them. Run is called without the lock, Then with it: it must not

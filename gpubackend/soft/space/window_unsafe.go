@@ -4,6 +4,7 @@ package space
 
 import (
 	"fmt"
+	"sync/atomic"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -78,6 +79,25 @@ func Bytes(addr, n uint64) []byte {
 	// SAFETY: the range is device memory or registered host memory (see table.covers), never the Go
 	// heap.
 	return unsafe.Slice((*byte)(Pointer(addr)), n)
+}
+
+// LoadWord reads a word of 4 or 8 bytes at once. It is aligned, and mapped as Bytes says.
+func LoadWord(addr, size uint64) uint64 {
+	// SAFETY: as Bytes, and an aligned word is read as a whole.
+	if size == 4 {
+		return uint64(atomic.LoadUint32((*uint32)(Pointer(addr))))
+	}
+	return atomic.LoadUint64((*uint64)(Pointer(addr)))
+}
+
+// StoreWord writes one.
+func StoreWord(addr, size, value uint64) {
+	// SAFETY: as LoadWord.
+	if size == 4 {
+		atomic.StoreUint32((*uint32)(Pointer(addr)), uint32(value))
+		return
+	}
+	atomic.StoreUint64((*uint64)(Pointer(addr)), value)
 }
 
 // AddressOf returns the address of a non-empty slice of memory outside the Go heap.

@@ -8,6 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/graphs"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
+	"github.com/paracuda/paracuda/gpubackend/soft/memory"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
@@ -22,6 +23,7 @@ type Options struct {
 	Handles   *handles.Table
 	Scheduler *scheduler.Scheduler
 	Contexts  *contexts.Contexts
+	Memory    *memory.Memory
 	Graphs    *graphs.Graphs
 }
 
