@@ -155,7 +155,7 @@ func dispatchFunc(b *bytes.Buffer, f function) {
 				fmt.Fprintf(b, "if len(%s) != %s {\nreturn gpubackend.InvalidValue\n}\n", size, p.kind)
 			}
 			if p.test != "" {
-				fmt.Fprintf(b, "if !known.%s(%s) {\nreturn gpubackend.InvalidValue\n}\n", p.test, v)
+				fmt.Fprintf(b, "if bad := known.%s(%s); bad != 0 {\nreturn bad\n}\n", p.test, v)
 			}
 			if p.code == "ob" || p.code == "so" {
 				fmt.Fprintf(b, "defer %s.Done()\n", v)

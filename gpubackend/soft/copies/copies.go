@@ -50,10 +50,11 @@ func (c *Copies) CheckCopy(n *gpubackend.Node) gpubackend.Result {
 	return c.checkMovement(&m)
 }
 
-// CheckFill refuses a fill of a graph that couldn't be run.
+// CheckFill refuses a fill of a graph that couldn't be run. Of one at address 0 it is seen when the
+// graph runs, as the driver takes it in a capture.
 func (c *Copies) CheckFill(n *gpubackend.Node) gpubackend.Result {
 	m, result := fillMovement(&n.Fill)
-	if result != gpubackend.Success {
+	if result != gpubackend.Success || n.Fill.Dst == 0 {
 		return result
 	}
 	return c.checkMovement(&m)

@@ -698,8 +698,8 @@ func (f *Functions) runOccupancyMaxActiveClusters(c *call.Call) gpubackend.Resul
 	if bad != 0 {
 		return bad
 	}
-	if !known.Attributes(p2) {
-		return gpubackend.InvalidValue
+	if bad := known.Attributes(p2); bad != 0 {
+		return bad
 	}
 	p0, result := f.Driver.OccupancyMaxActiveClusters(p1, p2)
 	c.Answer(p0)
@@ -715,8 +715,8 @@ func (f *Functions) runOccupancyMaxPotentialClusterSize(c *call.Call) gpubackend
 	if bad != 0 {
 		return bad
 	}
-	if !known.Attributes(p2) {
-		return gpubackend.InvalidValue
+	if bad := known.Attributes(p2); bad != 0 {
+		return bad
 	}
 	p0, result := f.Driver.OccupancyMaxPotentialClusterSize(p1, p2)
 	c.Answer(p0)
@@ -1560,8 +1560,8 @@ func (f *Functions) runStreamMemOps(c *call.Call) gpubackend.Result {
 	if bad != 0 {
 		return bad
 	}
-	if !known.Ops(p1) {
-		return gpubackend.InvalidValue
+	if bad := known.Ops(p1); bad != 0 {
+		return bad
 	}
 	result := f.Driver.StreamMemOps(p0, p1, c.Word(3))
 	return result
@@ -1718,8 +1718,8 @@ func (f *Functions) runArray3DCreate(c *call.Call) gpubackend.Result {
 	if len(p1) != 40 {
 		return gpubackend.InvalidValue
 	}
-	if !known.Array(p1) {
-		return gpubackend.InvalidValue
+	if bad := known.Array(p1); bad != 0 {
+		return bad
 	}
 	p0, result := f.Driver.Array3DCreate(p1)
 	if result == gpubackend.Success {
@@ -1838,8 +1838,8 @@ func (f *Functions) runMipmappedArrayCreate(c *call.Call) gpubackend.Result {
 	if len(p1) != 40 {
 		return gpubackend.InvalidValue
 	}
-	if !known.Array(p1) {
-		return gpubackend.InvalidValue
+	if bad := known.Array(p1); bad != 0 {
+		return bad
 	}
 	p0, result := f.Driver.MipmappedArrayCreate(p1, c.Word(2))
 	if result == gpubackend.Success {

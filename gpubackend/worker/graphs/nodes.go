@@ -108,8 +108,8 @@ func (s *Graphs) eventRecordNode(_ *call.Call, n *gpubackend.Node, r command.Nod
 }
 
 func (s *Graphs) memAllocNode(_ *call.Call, n *gpubackend.Node, r command.NodeMemAlloc) gpubackend.Result {
-	if !known.PlainPool(r.Pool) {
-		return gpubackend.InvalidValue
+	if result := known.PlainPool(r.Pool); result != gpubackend.Success {
+		return result
 	}
 	n.Bytes, n.Address, n.Pool, n.Access = r.Bytes, r.Address, r.Pool, r.Access
 	return gpubackend.Success
@@ -121,8 +121,8 @@ func (s *Graphs) memFreeNode(_ *call.Call, n *gpubackend.Node, r command.NodeMem
 }
 
 func (s *Graphs) memOpsNode(_ *call.Call, n *gpubackend.Node, r command.NodeMemOps) gpubackend.Result {
-	if !known.Ops(r.Ops) {
-		return gpubackend.InvalidValue
+	if result := known.Ops(r.Ops); result != gpubackend.Success {
+		return result
 	}
 	n.Flags, n.Ops = r.Flags, r.Ops
 	return gpubackend.Success

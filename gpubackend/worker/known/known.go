@@ -6,6 +6,7 @@
 package known
 
 import (
+	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/allowed"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/wire"
@@ -14,15 +15,31 @@ import (
 // ShapeBytes is the size of a launch's shape, which its attributes follow.
 const ShapeBytes = wire.LaunchShapeSize
 
-// Ops says whether operations on memory and their flags are all known.
-func Ops(ops []byte) bool {
+// Ops refuses operations on memory that aren't known, or have unknown flags. As the driver does, it
+// goes from one to the next, and so may find first that a wait is to flush other devices' writes,
+// which guests are told their GPU can't do (CAN_FLUSH_REMOTE_WRITES).
+func Ops(ops []byte) gpubackend.Result {
 	const size = cudaabi.StreamBatchMemOpParamsSize
+	refused := gpubackend.InvalidValue
 	for ; len(ops) >= size; ops = ops[size:] {
-		if !knownOp(cudaabi.StreamBatchMemOpParams(ops)) {
-			return false
+		p := cudaabi.StreamBatchMemOpParams(ops)
+		if !knownOp(p) {
+			return refused
+		}
+		if flushes(p) {
+			refused = gpubackend.NotSupported
 		}
 	}
-	return true
+	return gpubackend.Success
+}
+
+// flushes says whether a known operation makes other devices' writes visible.
+func flushes(p cudaabi.StreamBatchMemOpParams) bool {
+	switch p.Operation() {
+	case cudaabi.MemOpWaitValue32, cudaabi.MemOpWaitValue64:
+		return p.WaitValueFlags()&cudaabi.StreamWaitValueFlush != 0
+	}
+	return p.Operation() == cudaabi.MemOpFlushRemoteWrites
 }
 
 func knownOp(p cudaabi.StreamBatchMemOpParams) bool {
@@ -39,34 +56,41 @@ func knownOp(p cudaabi.StreamBatchMemOpParams) bool {
 	return allowed.StreamOp.Has(uint64(p.Operation()))
 }
 
-// PlainPool says whether a CUmemPoolProps is of a device's memory that nobody exports, as graphs
+// PlainPool refuses a CUmemPoolProps that isn't of a device's memory that nobody exports, as graphs
 // take it.
-func PlainPool(b []byte) bool {
+func PlainPool(b []byte) gpubackend.Result {
 	p := cudaabi.MemPoolProps(b)
 	if p.AllocType() != cudaabi.MemAllocationPinned || p.HandleTypes() != cudaabi.MemHandleNone ||
 		p.Location().Type() != cudaabi.MemLocationDevice {
-		return false
+		return gpubackend.InvalidValue
 	}
 	for _, x := range p.Reserved() {
 		if x != 0 {
-			return false
+			return gpubackend.InvalidValue
 		}
 	}
-	return p.Usage() == 0 && p.Win32SecurityAttributes() == 0
+	return orInvalid(p.Usage() == 0 && p.Win32SecurityAttributes() == 0)
 }
 
-// Array says whether the flags of an array to be made are known.
-func Array(desc []byte) bool {
-	return allowed.ArrayFlags.Has(uint64(cudaabi.Array3DDescriptor(desc).Flags()))
+// Array refuses an array to be made whose flags aren't known.
+func Array(desc []byte) gpubackend.Result {
+	return orInvalid(allowed.ArrayFlags.Has(uint64(cudaabi.Array3DDescriptor(desc).Flags())))
 }
 
-// Attributes says whether the attributes of a launch are known, which follow its shape.
-func Attributes(config []byte) bool {
+// Attributes refuses attributes of a launch that aren't known; they follow its shape.
+func Attributes(config []byte) gpubackend.Result {
 	const size = cudaabi.LaunchAttributeSize
 	for b := config[min(len(config), ShapeBytes):]; len(b) >= size; b = b[size:] {
 		if !allowed.LaunchAttribute.Has(uint64(cudaabi.LaunchAttribute(b).ID())) {
-			return false
+			return gpubackend.InvalidValue
 		}
 	}
-	return true
+	return gpubackend.Success
+}
+
+func orInvalid(known bool) gpubackend.Result {
+	if !known {
+		return gpubackend.InvalidValue
+	}
+	return gpubackend.Success
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
@@ -14,7 +15,7 @@ import (
 var structures = []struct {
 	name  string
 	bytes int
-	known func([]byte) bool
+	known func([]byte) gpubackend.Result
 	good  map[int]uint32
 	bad   []map[int]uint32
 }{
@@ -42,16 +43,48 @@ func TestUnknownContentsAreRefused(t *testing.T) {
 	for _, s := range structures {
 		b := make([]byte, s.bytes)
 		fill(b, s.good)
-		if !s.known(b) {
+		if s.known(b) != gpubackend.Success {
 			t.Errorf("%s: what is right is refused", s.name)
 		}
 		for _, bad := range s.bad {
 			b := make([]byte, s.bytes)
 			fill(b, s.good)
 			fill(b, bad)
-			if s.known(b) {
+			if s.known(b) == gpubackend.Success {
 				t.Errorf("%s: %v isn't refused", s.name, bad)
 			}
+		}
+	}
+}
+
+// TestOpsAreReadInTheirOrder: a wait that is to flush is refused before what comes behind it, as the
+// driver does on a GPU that can't.
+func TestOpsAreReadInTheirOrder(t *testing.T) {
+	const wait, write, remote, unknown = 1, 2, cudaabi.MemOpFlushRemoteWrites, 77
+	for _, x := range []struct {
+		name  string
+		ops   [][2]uint32 // kind and flags
+		first gpubackend.Result
+	}{
+		{"an unknown one", [][2]uint32{{write, 0}, {unknown, 0}}, gpubackend.InvalidValue},
+		{"a wait that flushes", [][2]uint32{{wait, 1 << 30}}, gpubackend.Success},
+		{"an unknown one behind a wait that flushes", [][2]uint32{{wait, 1 << 30}, {unknown, 0}}, gpubackend.NotSupported},
+		{"unknown flags behind it", [][2]uint32{{wait, 1<<30 | 3}, {write, 0}, {wait, 8}}, gpubackend.NotSupported},
+		{"an unknown one behind a flush", [][2]uint32{{remote, 0}, {unknown, 0}}, gpubackend.NotSupported},
+		{"an unknown one before it", [][2]uint32{{unknown, 0}, {wait, 1 << 30}}, gpubackend.InvalidValue},
+		{"a write with the same flag", [][2]uint32{{write, 1 << 30}, {unknown, 0}}, gpubackend.InvalidValue},
+	} {
+		var b []byte
+		for _, op := range x.ops {
+			p := make(cudaabi.StreamBatchMemOpParams, cudaabi.StreamBatchMemOpParamsSize)
+			p.SetOperation(op[0])
+			if op[0] != remote { // whose flags are elsewhere
+				p.SetWaitValueFlags(op[1])
+			}
+			b = append(b, p...)
+		}
+		if got := Ops(b); got != x.first {
+			t.Errorf("%s: %d, want %d", x.name, got, x.first)
 		}
 	}
 }

@@ -6,6 +6,7 @@
 
 #include "addresses/graph_memory.h"
 #include "base/zz_generated_prototypes.h"
+#include "code/function.h"
 #include "context/zz_generated_calls.h"
 #include "graphs/graph.h"
 
@@ -66,6 +67,13 @@ static CUresult check_child(CUgraph graph, const CUgraphNode *after, size_t n,
 	return result;
 }
 
+/* Whether a kernel node names no function. The driver looks for that before most else. */
+static bool lacks_function(const CUgraphNodeParams *p)
+{
+	return p->type == CU_GRAPH_NODE_TYPE_KERNEL &&
+	       !function_find(p->kernel.func ? (void *)p->kernel.func : (void *)p->kernel.kern);
+}
+
 static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *after,
 		    const CUgraphEdgeData *edges, size_t n, CUgraphNodeParams *p)
 {
@@ -75,6 +83,9 @@ static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *after,
 	CUresult result;
 
 	ENTER_CONTEXT();
+	if (lacks_function(p))
+		return cuGraphGetNodes(graph, NULL, &count) ? CUDA_ERROR_INVALID_VALUE :
+							      CUDA_ERROR_INVALID_HANDLE;
 	if (!out || (n && !after) ||
 	    (p->type == CU_GRAPH_NODE_TYPE_CONDITIONAL && p->conditional.size > BODIES_MAX))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -82,9 +93,6 @@ static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *after,
 	if (result)
 		return result;
 	result = record_make(&r, p);
-	if (result == CUDA_ERROR_INVALID_HANDLE &&
-	    cuGraphGetNodes(graph, NULL, &count)) /* of the function */
-		result = CUDA_ERROR_INVALID_VALUE;
 	if (!result)
 		result = call_GraphAddNode(
 			number_of(graph), n ? after : NULL, bytes, n ? edges : NULL, bytes, r.word,
@@ -106,19 +114,25 @@ static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *after,
 	return graph_memory_enter(address, p->alloc.bytesize);
 }
 
-static CUresult set(CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams *p)
+/* Whether it is a kernel node, one of the executable graph if there is one. */
+static bool is_kernel(CUgraphExec exec, CUgraphNode node)
 {
 	CUgraphNodeType type;
+	unsigned enabled;
+
+	return !cuGraphNodeGetType(node, &type) && type == CU_GRAPH_NODE_TYPE_KERNEL &&
+	       (!exec || !cuGraphNodeGetEnabled(exec, node, &enabled));
+}
+
+static CUresult set(CUgraphExec exec, CUgraphNode node, const CUgraphNodeParams *p)
+{
 	struct record r;
 	CUresult result;
 
 	ENTER_CONTEXT();
+	if (lacks_function(p))
+		return is_kernel(exec, node) ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
 	result = record_make(&r, p);
-	if (result == CUDA_ERROR_INVALID_HANDLE) /* of the function */
-		result = exec || cuGraphNodeGetType(node, &type) ||
-					 type != CU_GRAPH_NODE_TYPE_KERNEL ?
-				 CUDA_ERROR_INVALID_VALUE :
-				 result;
 	if (!result)
 		result = exec ? call_GraphExecNodeSet(number_of(exec), number_of(node), r.word,
 						      r.bytes) :

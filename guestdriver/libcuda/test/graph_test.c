@@ -136,6 +136,27 @@ static void pitches(void)
 	CHECK_IS(0, cuMemFree_v2(p.dst));
 }
 
+/* That a kernel node names no function is said before that there is nowhere to put the node. */
+static void no_function(void)
+{
+	CUDA_KERNEL_NODE_PARAMS p = { .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1 };
+	CUgraphExec exec;
+	CUgraphNode node;
+	CUgraph graph;
+
+	CHECK_IS(0, cuGraphCreate(&graph, 0));
+	CHECK_IS(CUDA_ERROR_INVALID_HANDLE, cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &p));
+	CHECK_IS(CUDA_ERROR_INVALID_HANDLE, cuGraphAddKernelNode_v2(NULL, graph, NULL, 0, &p));
+	CHECK_IS(0, cuGraphDestroy(graph));
+	exec = make(false);
+	CHECK_IS(CUDA_ERROR_INVALID_HANDLE,
+		 cuGraphExecKernelNodeSetParams_v2(exec, (CUgraphNode)8, &p));
+	__atomic_store_n(&fake.fail_op, OP_cuGraphNodeGetEnabled, __ATOMIC_RELAXED);
+	CHECK_IS(CUDA_ERROR_INVALID_VALUE, /* the node is none of the executable graph's */
+		 cuGraphExecKernelNodeSetParams_v2(exec, (CUgraphNode)8, &p));
+	end(exec);
+}
+
 static void without_objects(void)
 {
 	unsigned made = sent(OP_EventCreate), records = sent(OP_cuEventRecordWithFlags);
@@ -231,6 +252,7 @@ int main(void)
 	refused();
 	without_objects();
 	pitches();
+	no_function();
 	memory_of_graphs();
 	host_functions();
 	return 0;
