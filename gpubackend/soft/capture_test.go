@@ -47,7 +47,9 @@ func TestCaptureErrors(t *testing.T) {
 		{"begin again", func(c *capturing) gpubackend.Result { return c.StreamBeginCapture(c.s, 0) }, gpubackend.IllegalState, 0},
 		{"query", func(c *capturing) gpubackend.Result { return c.StreamQuery(c.s) },
 			gpubackend.StreamCaptureUnsupported, gpubackend.StreamCaptureInvalidated},
-		{"fill at address 0", func(c *capturing) gpubackend.Result { return c.MemsetD32Async(0, 1, 1, c.s) }, 0, 0},
+		{"fill at address 0", func(c *capturing) gpubackend.Result {
+			return c.MemsetD32Async(0, 1, 1, c.s)
+		}, 0, 0},
 		{"copy from the host", func(c *capturing) gpubackend.Result { return c.CopyIn(c.a, []byte{1}, c.s) },
 			gpubackend.StreamCaptureUnsupported, gpubackend.StreamCaptureInvalidated},
 		{"callback", func(c *capturing) gpubackend.Result { _, r := c.HostFunc(c.s, 1, nil); return r },

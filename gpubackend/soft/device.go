@@ -149,7 +149,8 @@ func (d *Device) newWorkRooms() {
 		Host: host, Handles: d.handles, Contexts: d.Contexts, Memory: d.Memory, Check: d.checkNode,
 	})
 	d.Streams = streams.New(streams.Options{
-		Handles: d.handles, Scheduler: d.scheduler, Contexts: d.Contexts, Memory: d.Memory, Graphs: d.Graphs,
+		Handles: d.handles, Scheduler: d.scheduler, Contexts: d.Contexts, Memory: d.Memory,
+		Graphs: d.Graphs,
 	})
 	d.Copies = copies.New(copies.Options{
 		Contexts: d.Contexts, Scheduler: d.scheduler, Memory: d.Memory, Streams: d.Streams, Textures: d.Textures,

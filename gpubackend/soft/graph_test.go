@@ -189,7 +189,8 @@ func TestGraphNodeChecks(t *testing.T) {
 		{"free of no graph's memory", &gpubackend.Node{Type: gpubackend.NodeMemFree, Address: a}, gpubackend.InvalidValue},
 		{"allocation of no pool", &gpubackend.Node{Type: gpubackend.NodeMemAlloc, Bytes: 4}, gpubackend.InvalidValue},
 		{"operations on memory", &gpubackend.Node{Type: gpubackend.NodeMemOps}, gpubackend.Success},
-		{"operations on memory with flags", &gpubackend.Node{Type: gpubackend.NodeMemOps, Flags: 1}, gpubackend.InvalidValue},
+		{"operations with flags", &gpubackend.Node{Type: gpubackend.NodeMemOps, Flags: 1},
+			gpubackend.InvalidValue},
 		{"condition without a handle", &gpubackend.Node{Type: gpubackend.NodeConditional, Bodies: 1}, gpubackend.InvalidValue},
 		{"unknown", &gpubackend.Node{Type: 99}, gpubackend.NotSupported},
 	} {

@@ -150,7 +150,8 @@ func TestFills(t *testing.T) {
 	roomtest.Want(t, r.MemsetD32Async(a+2, 0, 1, 0), gpubackend.InvalidValue)
 	roomtest.Want(t, r.MemsetD2D32Async(a, 6, 0, 1, 2, 0), gpubackend.InvalidValue)
 	roomtest.Want(t, r.MemsetD32Async(0, 0, 1, 0), gpubackend.InvalidValue)
-	null := &gpubackend.Node{Type: gpubackend.NodeMemset, Fill: gpubackend.Fill{Element: 4, Width: 1, Height: 1}}
+	null := &gpubackend.Node{Type: gpubackend.NodeMemset}
+	null.Fill = gpubackend.Fill{Element: 4, Width: 1, Height: 1}
 	roomtest.OK(t, r.CheckFill(null))
 	c, _ := r.Contexts.Current()
 	run, result := r.PrepareFill(null, c)

@@ -122,7 +122,8 @@ func decodeMemOp(p cudaabi.StreamBatchMemOpParams) (memOp, gpubackend.Result) {
 // waits for the host: what it waits for may be the caller's to write.
 func (x *Streams) memOpsTask(list []memOp, c *contexts.Context) *scheduler.Task {
 	t := &scheduler.Task{
-		Class: scheduler.Host, Domain: c.Domain, Quick: true, Payload: uint64(len(list)) * memOpBytes,
+		Class: scheduler.Host, Domain: c.Domain, Quick: true,
+		Payload: uint64(len(list)) * memOpBytes,
 	}
 	t.Run = func() {
 		left := list

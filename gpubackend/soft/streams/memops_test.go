@@ -28,8 +28,9 @@ func memOps(words ...uint64) []byte {
 const (
 	wait32, write32  = cudaabi.MemOpWaitValue32, cudaabi.MemOpWriteValue32
 	wait64, write64  = cudaabi.MemOpWaitValue64, cudaabi.MemOpWriteValue64
-	geq, eq, and     = cudaabi.StreamWaitValueGeq, cudaabi.StreamWaitValueEQ, cudaabi.StreamWaitValueAnd
-	nor, flush       = cudaabi.StreamWaitValueNor, cudaabi.StreamWaitValueFlush
+	geq, eq          = cudaabi.StreamWaitValueGeq, cudaabi.StreamWaitValueEQ
+	and, nor         = cudaabi.StreamWaitValueAnd, cudaabi.StreamWaitValueNor
+	flush            = cudaabi.StreamWaitValueFlush
 	remote, barrier  = cudaabi.MemOpFlushRemoteWrites, cudaabi.MemOpBarrier
 	none, unknownOps = 0, 77
 )
@@ -73,8 +74,9 @@ func TestMemOpsAreChecked(t *testing.T) {
 		flags uint64
 		want  gpubackend.Result
 	}{
-		{"one of each", memOps(write32, a, 1, 1, wait32, a, 1, geq, write64, a+8, 2, 0, wait64, a+8, 2, eq, barrier, 0, 0, 0),
-			0, gpubackend.Success},
+		{"one of each", append(
+			memOps(write32, a, 1, 1, wait32, a, 1, geq, write64, a+8, 2, 0),
+			memOps(wait64, a+8, 2, eq, barrier, 0, 0, 0)...), 0, gpubackend.Success},
 		{"none", nil, 0, gpubackend.Success},
 		{"flags of the batch", memOps(write32, a, 1, 0), 1, gpubackend.InvalidValue},
 		{"an odd address", memOps(write32, a+2, 1, 0), 0, gpubackend.InvalidValue},
@@ -83,9 +85,11 @@ func TestMemOpsAreChecked(t *testing.T) {
 		{"beyond the end", memOps(write32, a+64, 1, 0), 0, gpubackend.InvalidValue},
 		{"unknown flags of a write", memOps(write32, a, 1, 2), 0, gpubackend.InvalidValue},
 		{"unknown flags of a wait", memOps(wait32, a, 0, 8), 0, gpubackend.InvalidValue},
-		{"a wait that flushes", memOps(wait32, a, 0, flush, unknownOps, 0, 0, 0), 0, gpubackend.NotSupported},
+		{"a wait that flushes", memOps(wait32, a, 0, flush, unknownOps, 0, 0, 0), 0,
+			gpubackend.NotSupported},
 		{"a flush", memOps(remote, 0, 0, 0), 0, gpubackend.NotSupported},
-		{"an unknown operation", memOps(unknownOps, a, 0, 0, wait32, a, 0, flush), 0, gpubackend.InvalidValue},
+		{"an unknown operation", memOps(unknownOps, a, 0, 0, wait32, a, 0, flush), 0,
+			gpubackend.InvalidValue},
 		{"no operation", memOps(none, a, 0, 0), 0, gpubackend.InvalidValue},
 	} {
 		if result := r.StreamMemOps(gpubackend.DefaultStream, x.ops, x.flags); result != x.want {
@@ -101,7 +105,8 @@ func TestWaitForAWord(t *testing.T) {
 	r := newRig(t)
 	a := r.Alloc(t, 64)
 	first, second := r.stream(t, cudaabi.StreamNonBlocking), r.stream(t, cudaabi.StreamNonBlocking)
-	roomtest.OK(t, r.StreamMemOps(first, memOps(write32, a, 0, 0, wait32, a, 3, eq, write64, a+8, 9, 0), 0))
+	ops := memOps(write32, a, 0, 0, wait32, a, 3, eq, write64, a+8, 9, 0)
+	roomtest.OK(t, r.StreamMemOps(first, ops, 0))
 	r.Scheduler.WaitUsers()
 	roomtest.Want(t, r.StreamQuery(first), gpubackend.NotReady)
 	roomtest.OK(t, r.StreamMemOps(second, memOps(write32, a, 2, 0), 0))

@@ -28,7 +28,9 @@ func newRig(t *testing.T) *rig {
 		Handles: r.Handles, Contexts: r.Contexts, Memory: r.Memory,
 		Check: func(*gpubackend.Node) gpubackend.Result { return gpubackend.Success },
 	})
-	r.Streams = New(Options{Handles: r.Handles, Scheduler: r.Scheduler, Contexts: r.Contexts, Memory: r.Memory, Graphs: r.graphs})
+	r.Streams = New(Options{
+		Handles: r.Handles, Scheduler: r.Scheduler, Contexts: r.Contexts, Memory: r.Memory, Graphs: r.graphs,
+	})
 	r.Ground.Lasts = r.Streams.Lasts
 	r.Ended = r.Drop
 	return r

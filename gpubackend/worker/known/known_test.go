@@ -57,22 +57,26 @@ func TestUnknownContentsAreRefused(t *testing.T) {
 	}
 }
 
-// TestOpsAreReadInTheirOrder: a wait that is to flush is refused before what comes behind it, as the
-// driver does on a GPU that can't.
+// TestOpsAreReadInTheirOrder: a wait that is to flush is refused before what comes behind it, as
+// the driver does on a GPU that can't.
 func TestOpsAreReadInTheirOrder(t *testing.T) {
-	const wait, write, remote, unknown = 1, 2, cudaabi.MemOpFlushRemoteWrites, 77
+	const (
+		wait, write, remote, unknown = 1, 2, cudaabi.MemOpFlushRemoteWrites, 77
+		flush                        = cudaabi.StreamWaitValueFlush
+		bad, not                     = gpubackend.InvalidValue, gpubackend.NotSupported
+	)
 	for _, x := range []struct {
 		name  string
 		ops   [][2]uint32 // kind and flags
 		first gpubackend.Result
 	}{
-		{"an unknown one", [][2]uint32{{write, 0}, {unknown, 0}}, gpubackend.InvalidValue},
-		{"a wait that flushes", [][2]uint32{{wait, 1 << 30}}, gpubackend.Success},
-		{"an unknown one behind a wait that flushes", [][2]uint32{{wait, 1 << 30}, {unknown, 0}}, gpubackend.NotSupported},
-		{"unknown flags behind it", [][2]uint32{{wait, 1<<30 | 3}, {write, 0}, {wait, 8}}, gpubackend.NotSupported},
-		{"an unknown one behind a flush", [][2]uint32{{remote, 0}, {unknown, 0}}, gpubackend.NotSupported},
-		{"an unknown one before it", [][2]uint32{{unknown, 0}, {wait, 1 << 30}}, gpubackend.InvalidValue},
-		{"a write with the same flag", [][2]uint32{{write, 1 << 30}, {unknown, 0}}, gpubackend.InvalidValue},
+		{"an unknown one", [][2]uint32{{write, 0}, {unknown, 0}}, bad},
+		{"a wait that flushes", [][2]uint32{{wait, flush}}, gpubackend.Success},
+		{"an unknown one behind such a wait", [][2]uint32{{wait, flush}, {unknown, 0}}, not},
+		{"unknown flags behind it", [][2]uint32{{wait, flush | 3}, {write, 0}, {wait, 8}}, not},
+		{"an unknown one behind a flush", [][2]uint32{{remote, 0}, {unknown, 0}}, not},
+		{"an unknown one before it", [][2]uint32{{unknown, 0}, {wait, flush}}, bad},
+		{"a write with the same flag", [][2]uint32{{write, flush}, {unknown, 0}}, bad},
 	} {
 		var b []byte
 		for _, op := range x.ops {
