@@ -121,3 +121,17 @@ func (o Op) Name() string {
 	}
 	return fmt.Sprintf("op %d", uint16(o))
 }
+
+// workNowhere stands for the word of the stream where a command names none.
+const workNowhere = ^uint8(0)
+
+// Works says whether the function gives the GPU work, or may.
+func (o Op) Works() bool { return int(o) < len(workStream) && workStream[o] != 0 }
+
+// WorkStream is the word in which a function that gives the GPU work names the stream for it.
+func (o Op) WorkStream() (word int, ok bool) {
+	if !o.Works() || workStream[o] == workNowhere {
+		return 0, false
+	}
+	return int(workStream[o]) - 1, true
+}

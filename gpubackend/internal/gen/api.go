@@ -35,6 +35,7 @@ type function struct {
 	own      bool   // what it makes belongs to the current context even if that is a green one
 	optional bool   // its answers may be left out
 	step     bool   // the worker has a step around it
+	work     bool   // it gives the GPU work, or may
 	fill     string // bits of the elements that it fills memory with
 	op       bool   // not a function of the API
 	symbol   string // exported symbol, or the name of the op

@@ -21,6 +21,10 @@ func TestFunctionsGolden(t *testing.T) {
 	} {
 		golden(t, "api/"+name, got)
 	}
+	golden(t, "api/work.go", workGo(a, &commands{layouts: []layout{{name: "cuRaw", fields: []field{
+		{name: "thing", typ: "h", kind: "thing"},
+		{name: "stream", typ: "h", kind: "stream", word: 1},
+	}}}}))
 }
 
 // TestFunctionErrors has descriptions with one fault, which is told with its file and line.

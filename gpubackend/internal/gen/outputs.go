@@ -26,6 +26,7 @@ func commandOutputs(a *api, w *wire) ([]output, error) {
 		return nil, err
 	}
 	return []output{
+		{"gpubackend/zz_generated_work.go", workGo(a, c)},
 		{"gpubackend/command/zz_generated_commands.go", commandsGo(c)},
 		{"gpubackend/command/zz_generated_commands_test.go", roundTripsGo(c)},
 		{libcuda + "transport/zz_generated_layouts.h", layoutsC(a, c)},

@@ -90,6 +90,7 @@ func (fn *function) flag(flag string) error {
 	flags := map[string]*bool{
 		"custom": &fn.custom, "noctx": &fn.noctx, "op": &fn.op, "final": &fn.final, "exact": &fn.exact,
 		"orphan": &fn.orphan, "own": &fn.own, "optional": &fn.optional, "step": &fn.step,
+		"work": &fn.work,
 	}
 	switch {
 	case flag == "fill" && (value == "8" || value == "16" || value == "32"):
