@@ -4,6 +4,9 @@
 // which their workers are told whether they may give a GPU work (package gate); the policy is that
 // of package turns; what is said on the socket is in package link.
 //
+// Workers keep to what their page says (package worker/admission). They ring its bell when they
+// wait at a closed gate, when their work has ended, and where they are told to, when it begins.
+//
 // # Who owns what
 //
 // One goroutine, locked to its thread, owns the Scheduler, the members and their pages. It sleeps

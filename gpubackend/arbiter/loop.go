@@ -85,6 +85,7 @@ func (l *loop) run() {
 			l.heartbeat(now)
 		}
 		if now >= l.scheduler.Deadline() {
+			l.look(now)
 			l.scheduler.Tick(now)
 			l.apply()
 		}
@@ -125,6 +126,15 @@ func (l *loop) heartbeat(now turns.Time) {
 		}
 	}
 	l.apply()
+}
+
+// look reports for those whose gate is open: they don't say when they begin again in their turn.
+func (l *loop) look(now turns.Time) {
+	for id, m := range l.members {
+		if m.gate.Open && !m.gate.Free {
+			l.scheduler.Report(now, id, m.demand())
+		}
+	}
 }
 
 // sleep waits for a bell, for what others ask, or for the time.

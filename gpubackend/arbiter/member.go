@@ -39,7 +39,8 @@ type member struct {
 // state is what the gate's word is to say.
 func (m *member) state() gate.State {
 	return gate.State{
-		Open: m.gate.Open, Free: m.gate.Free, Attend: !m.gate.Free, InFlight: m.gate.InFlight,
+		Open: m.gate.Open, Free: m.gate.Free, Attend: !m.gate.Free, Knock: m.gate.Parked,
+		InFlight: m.gate.InFlight,
 	}
 }
 

@@ -20,6 +20,9 @@
 // writes the word and looks at the slots after that. So either the worker sees the closed gate, or
 // the arbiter sees the work that came through.
 //
+// Who begins work at an open gate rings no bell, unless the word asks for it (Knock): the arbiter
+// looks at the slots of those whose turn it is before it takes the turn away.
+//
 // # Who may lie
 //
 // Workers may: they can write anything to the page, and so can only harm their own VM, which is

@@ -42,6 +42,7 @@ func TestStates(t *testing.T) {
 	for _, s := range []State{
 		{}, {Open: true}, {Open: true, Attend: true, InFlight: 2 * time.Millisecond},
 		{Attend: true, InFlight: 500 * time.Microsecond}, {Open: true, Free: true, InFlight: maxFlight},
+		{Open: true, Attend: true, Knock: true, InFlight: time.Microsecond},
 	} {
 		p.Set(s)
 		if got := p.State(); got != s {
@@ -115,6 +116,14 @@ func TestBell(t *testing.T) {
 		{"ended, not attended", State{Open: true}, func(w *Worker) { w.Enter(); w.Leave() }, false},
 		{"ended, attended", State{Open: true, Attend: true},
 			func(w *Worker) { w.Enter(); w.Leave() }, true},
+		{"began", State{Open: true, Attend: true}, func(w *Worker) { w.Enter() }, false},
+		{"began, to knock", State{Open: true, Knock: true}, func(w *Worker) { w.Enter() }, true},
+		{"began again, to knock", State{Open: true, Knock: true},
+			func(w *Worker) { w.Enter(); drain(w.bell); w.Enter() }, false},
+		{"rests", State{Open: true, Attend: true}, func(w *Worker) { w.Enter(); w.Rest() }, true},
+		{"rests, not attended", State{Open: true}, func(w *Worker) { w.Enter(); w.Rest() }, false},
+		{"rests again", State{Open: true, Attend: true},
+			func(w *Worker) { w.Enter(); w.Rest(); drain(w.bell); w.Rest() }, false},
 		{"nothing ended", State{Attend: true}, func(w *Worker) { w.Leave() }, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -125,6 +134,18 @@ func TestBell(t *testing.T) {
 				t.Errorf("the bell rang: %v, want %v", r, test.rings)
 			}
 		})
+	}
+}
+
+func TestRestEndsBoth(t *testing.T) {
+	p := newPage(t)
+	p.Set(State{Open: true})
+	w := p.Worker(5)
+	w.Wait(true)
+	w.Enter()
+	w.Rest()
+	if waiting, inFlight := p.Demand(); waiting || inFlight {
+		t.Errorf("a worker that rests waits: %v, has work in flight: %v", waiting, inFlight)
 	}
 }
 

@@ -11,6 +11,8 @@ type State struct {
 	Free bool
 	// Attend asks the workers to ring the bell when their work has ended.
 	Attend bool
+	// Knock asks the workers to ring the bell when their work begins.
+	Knock bool
 	// InFlight is how much predicted work each stream may have on the GPU. It is kept in whole
 	// microseconds.
 	InFlight time.Duration
@@ -21,7 +23,8 @@ const (
 	openBit   = 1 << 0
 	freeBit   = 1 << 1
 	attendBit = 1 << 2
-	flightBit = 3 // and up: microseconds
+	knockBit  = 1 << 3
+	flightBit = 4 // and up: microseconds
 
 	maxFlight = (1<<(32-flightBit) - 1) * time.Microsecond
 )
@@ -40,12 +43,15 @@ func (s State) word() uint32 {
 	if s.Attend {
 		w |= attendBit
 	}
+	if s.Knock {
+		w |= knockBit
+	}
 	return w
 }
 
 func stateOf(w uint32) State {
 	return State{
 		Open: w&openBit != 0, Free: w&freeBit != 0, Attend: w&attendBit != 0,
-		InFlight: time.Duration(w>>flightBit) * time.Microsecond,
+		Knock: w&knockBit != 0, InFlight: time.Duration(w>>flightBit) * time.Microsecond,
 	}
 }

@@ -34,7 +34,10 @@ func (w *Worker) Enter() bool {
 		return true
 	}
 	before := atomic.SwapUint32(w.flight, 1)
-	if atomic.LoadUint32(w.word)&openBit != 0 {
+	if word := atomic.LoadUint32(w.word); word&openBit != 0 {
+		if before == 0 && word&knockBit != 0 {
+			ring(w.bell)
+		}
 		return true
 	}
 	if before == 0 {
@@ -52,6 +55,18 @@ func (w *Worker) InFlight() bool { return atomic.LoadUint32(w.flight) != 0 }
 // Leave says that no work is in flight.
 func (w *Worker) Leave() {
 	if atomic.SwapUint32(w.flight, 0) != 0 && atomic.LoadUint32(w.word)&attendBit != 0 {
+		ring(w.bell)
+	}
+}
+
+// Rest says that no work is in flight, and that there are no commands that are to go to the GPU.
+func (w *Worker) Rest() {
+	if atomic.LoadUint32(w.waiting) == 0 && atomic.LoadUint32(w.flight) == 0 {
+		return
+	}
+	atomic.StoreUint32(w.waiting, 0)
+	atomic.SwapUint32(w.flight, 0) // and only then the look at the word
+	if atomic.LoadUint32(w.word)&attendBit != 0 {
 		ring(w.bell)
 	}
 }

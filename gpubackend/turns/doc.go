@@ -18,6 +18,7 @@
 //     or when a VM of the latency class has work and is not ahead of its share.
 //   - A VM whose turn is over has its gate closed. The next turn begins when its work has ended.
 //     Work that doesn't end in time loses the GPU: others get their turns beside it, and it pays.
+//     If more of it waits, the VM gets turns like the others: what is on the GPU may wait for that.
 //   - Nothing is held back for nobody: while a VM waits and its GPUs are free, it gets them.
 //
 // # Who owns what

@@ -34,6 +34,9 @@ type Gate struct {
 	Open bool
 	// Free says that the VM is alone: its workers need not report what they do.
 	Free bool
+	// Parked says that the gate is open, although it isn't the VM's turn, since nobody else wants
+	// the GPUs: its workers are to say when they begin.
+	Parked bool
 	// InFlight is how much predicted work they may have on the GPU.
 	InFlight time.Duration
 }

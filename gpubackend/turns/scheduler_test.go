@@ -272,6 +272,56 @@ func TestIdleTurnPassesOn(t *testing.T) {
 	}
 }
 
+// TestWorkThatWaitsForMoreWork: what doesn't end may wait for what is behind the gate. So its VM
+// gets turns, and the others don't wait for its end each time.
+func TestWorkThatWaitsForMoreWork(t *testing.T) {
+	a, b := hog("a", ms, Policy{}), hog("b", ms, Policy{})
+	h := newHost(t, Config{}, a)
+	h.run(ms)
+	a.flight = []time.Duration{time.Hour}
+	h.join(b)
+	opened, last := 0, a.gate.Open
+	for range 20000 {
+		if h.run(tick); a.gate.Open && !last {
+			opened++
+		}
+		last = a.gate.Open
+	}
+	if opened < 5 {
+		t.Errorf("the gate of work that waits opened %d times", opened)
+	}
+	if b.used < 80*ms {
+		t.Errorf("the other VM had %v in 200ms", b.used)
+	}
+}
+
+// TestParkedVMsKnock: the gate of a VM that nobody keeps from the GPU is open, and its workers say
+// when they begin.
+func TestParkedVMsKnock(t *testing.T) {
+	s := New(Config{})
+	a, _ := s.Join(0, "a", 1, Policy{})
+	b, _ := s.Join(0, "b", 1, Policy{})
+	gates := func() map[ID]Gate {
+		m := map[ID]Gate{}
+		for _, g := range s.Changes() {
+			m[g.VM] = g
+		}
+		return m
+	}
+	if g := gates(); !g[a].Open || !g[a].Parked || g[b].Open {
+		t.Errorf("gates %+v, want the first parked", g)
+	}
+	s.Report(10, a, Demand{InFlight: true})
+	if g := gates(); !g[a].Open || g[a].Parked {
+		t.Errorf("gates %+v, want the first running", g)
+	}
+	s.Report(20, a, Demand{})
+	s.Tick(s.Deadline())
+	if g := gates(); !g[a].Open || !g[a].Parked {
+		t.Errorf("gates %+v, want the first parked again", g)
+	}
+}
+
 func TestBadInput(t *testing.T) {
 	s := New(Config{})
 	for _, p := range []Policy{

@@ -8,8 +8,12 @@ import (
 	"time"
 )
 
-// overrunTurns is how many turns a VM's work may take to end before it loses the GPU.
-const overrunTurns = 2
+// overrunTurns is how many turns a VM's work may take to end before it loses the GPU, and
+// overdueTurns how many it then waits at most for a turn, whatever it was charged.
+const (
+	overrunTurns = 2
+	overdueTurns = 4
+)
 
 // step brings the phases up to date. Everything must be settled.
 func (s *Scheduler) step() {
@@ -32,7 +36,7 @@ type wants struct {
 
 func (s *Scheduler) wants() (w wants) {
 	for _, v := range s.all {
-		if v.phase != waiting || !v.allowed() {
+		if !v.asks() {
 			continue
 		}
 		w.any |= v.gpus
@@ -45,6 +49,9 @@ func (s *Scheduler) wants() (w wants) {
 
 // ended moves a VM on whose work has begun or ended.
 func (s *Scheduler) ended(v *vm) {
+	if !v.demand.InFlight {
+		v.late = false
+	}
 	switch v.phase {
 	case idle, waiting:
 		switch {
@@ -66,6 +73,7 @@ func (s *Scheduler) ended(v *vm) {
 			v.enter(idle, s.now)
 			s.ended(v)
 		} else if v.phase == draining && s.now >= v.since+overrunTurns*v.policy.Turn {
+			v.late = true
 			v.enter(overrun, s.now)
 			v.stats.Overruns++
 		}
@@ -99,9 +107,14 @@ func (s *Scheduler) closing(v *vm, w wants) {
 }
 
 // end closes a VM's gate. What came through until it was closed is only known when the owner has
-// closed it: until it reports again, work counts as in flight.
+// closed it: until it reports again, work counts as in flight. Nobody waits once more for what has
+// not ended in time before.
 func (s *Scheduler) end(v *vm) {
 	v.demand.InFlight = true
+	if v.late {
+		v.enter(overrun, s.now)
+		return
+	}
 	v.enter(draining, s.now)
 }
 
@@ -131,7 +144,7 @@ func (s *Scheduler) next() {
 			busy |= v.gpus
 			keptUntil = max(keptUntil, v.until)
 		}
-		if v.phase == waiting && v.allowed() {
+		if v.asks() {
 			s.queue = append(s.queue, v)
 			asked |= v.gpus
 		}
@@ -147,7 +160,11 @@ func (s *Scheduler) next() {
 				urgent |= v.gpus
 			}
 		case v.gpus&kept == 0:
-			s.begin(v, never)
+			until := never
+			if s.overdue(v) {
+				until = s.now + MinTurn // to get more to the GPU, which the others have beside it
+			}
+			s.begin(v, until)
 			busy |= v.gpus
 		case v.gpus&urgent != 0:
 		case keptUntil-s.now >= MinTurn: // meanwhile
@@ -157,9 +174,21 @@ func (s *Scheduler) next() {
 	}
 }
 
+// overdue says whether a VM has overrun its turn for so long that it gets another one, so that what
+// its work may wait for gets to the GPU.
+func (s *Scheduler) overdue(v *vm) bool {
+	return v.phase == overrun && s.now >= v.since+overdueTurns*v.policy.Turn
+}
+
 // order is who comes first.
 func (s *Scheduler) order(a, b *vm) int {
 	if x, y := s.urgent(a), s.urgent(b); x != y {
+		if x {
+			return -1
+		}
+		return 1
+	}
+	if x, y := s.overdue(a), s.overdue(b); x != y {
 		if x {
 			return -1
 		}
@@ -239,6 +268,7 @@ func (s *Scheduler) Changes() []Gate {
 	for _, v := range s.all {
 		g := Gate{VM: v.id, Open: v.phase.open(), InFlight: bound}
 		g.Free = g.Open && !v.limited() && v.gpus&several == 0
+		g.Parked = v.phase == parked && !g.Free
 		if g != v.told {
 			v.told = g
 			changes = append(changes, g)

@@ -42,11 +42,18 @@ type vm struct {
 	settled Time // charged up to here
 	until   Time // end of the turn
 	empty   Time // since when it has had nothing to do; meaningful while it runs
+	late    bool // it has overrun a turn with what is on the GPU
 	tokens  time.Duration
 	filled  Time // tokens were counted up to here
 
 	told  Gate // what its owner was told last
 	stats Stats
+}
+
+// asks says whether a VM wants a turn. One whose work doesn't end may want it, too: what it waits
+// for may be work that is still behind its gate.
+func (v *vm) asks() bool {
+	return (v.phase == waiting || v.phase == overrun && v.demand.Waiting) && v.allowed()
 }
 
 // weighted is a time in the VM's virtual time.
