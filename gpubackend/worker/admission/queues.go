@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/worker/fences"
+)
+
+// Bounds of what a stream has on the GPU.
+const (
+	minPieces = 2  // it always may have
+	maxUnits  = 16 // between fences
+	// ripePart is which part of what a stream may have is between two fences: so that the stream
+	// gets more before it is empty.
+	ripePart = 4
+	// maxQueues is how many streams are kept in mind that have nothing to do.
+	maxQueues = 1024
+)
+
+// When nothing has ended for so many times what was predicted, and for so long, one more batch
+// passes.
+const (
+	lateTimes = 4
+	lateAfter = 20 * time.Millisecond
+)
+
+// Stream is a stream of the driver's. Its context tells apart the default streams.
+type Stream struct {
+	Context uint64
+	Native  gpubackend.Stream
+}
+
+// queues is what is on the GPU, by stream.
+type queues struct {
+	estimates estimates
+	all       map[Stream]*queue
+	opened    []*queue // with admitted work that the device doesn't have yet
+	active    []*queue // with units
+	flying    int      // units
+	extra     bool     // a batch passes although streams are full
+	progress  time.Time
+	spare     [][]part // of units that have ended
+}
+
+func newQueues() queues { return queues{all: map[Stream]*queue{}} }
+
+// queue is what one stream has to do.
+type queue struct {
+	stream    Stream
+	open      unit // admitted, and not marked by a fence yet
+	units     []unit
+	pieces    int           // of all these
+	predicted time.Duration // for them
+	passed    time.Time     // when a unit was last seen to have ended
+}
+
+// unit is work between two fences.
+type unit struct {
+	fence     fences.Fence
+	begun     time.Time
+	parts     []part
+	pieces    int
+	predicted time.Duration
+}
+
+// part is pieces of one kind in a unit.
+type part struct {
+	*estimate
+	predicted time.Duration // for each of them
+}
+
+// of returns the queue of a stream.
+func (s *queues) of(stream Stream) *queue {
+	q := s.all[stream]
+	if q == nil {
+		if len(s.all) >= maxQueues {
+			s.sweep()
+		}
+		q = &queue{stream: stream}
+		s.all[stream] = q
+	}
+	return q
+}
+
+// sweep forgets the streams that have nothing to do.
+func (s *queues) sweep() {
+	for stream, q := range s.all {
+		if q.pieces == 0 {
+			delete(s.all, stream)
+		}
+	}
+}
+
+// full says whether a queue has enough, so that it gets no piece like e now.
+func (q *queue) full(bound time.Duration, e *estimate) bool {
+	return q.pieces >= minPieces && (q.predicted+e.took > bound || len(q.units) >= maxUnits)
+}
+
+// late says whether nothing has ended for so long that work behind the stop may be waited for.
+func (s *queues) late(q *queue, now time.Time) bool {
+	s.extra = now.Sub(s.progress) > max(lateTimes*q.predicted, lateAfter)
+	if s.extra {
+		s.progress = now
+	}
+	return s.extra
+}
+
+// add predicts a piece of work that was admitted.
+func (s *queues) add(q *queue, e *estimate) {
+	u := &q.open
+	if u.pieces == 0 {
+		s.opened = append(s.opened, q)
+		if n := len(s.spare); n > 0 {
+			u.parts, s.spare = s.spare[n-1], s.spare[:n-1]
+		}
+	}
+	if p := (part{e, e.took}); len(u.parts) == 0 || u.parts[len(u.parts)-1] != p {
+		u.parts = append(u.parts, p)
+	}
+	u.pieces++
+	u.predicted += e.took
+	q.pieces++
+	q.predicted += e.took
+}
+
+// ripe says whether a fence is due.
+func (s *queues) ripe(bound time.Duration) bool {
+	for _, q := range s.opened {
+		if q.open.predicted >= bound/ripePart {
+			return true
+		}
+	}
+	return false
+}
+
+// close marks the ends of what the device has got. What can't be marked isn't counted.
+func (s *queues) close(c *Config) {
+	capturing, now := c.Capturing(), c.Now()
+	for _, q := range s.opened {
+		u := q.open
+		q.open = unit{}
+		result := gpubackend.NotReady
+		if !capturing {
+			if result = c.Contexts.Set(q.stream.Context, true); result == gpubackend.Success {
+				u.fence, result = c.Fences.Mark(q.stream.Native)
+			}
+		}
+		if result != gpubackend.Success {
+			q.drop(&u)
+			continue
+		}
+		if len(q.units) == 0 {
+			s.active = append(s.active, q)
+		}
+		if s.flying == 0 {
+			s.progress = now
+		}
+		u.begun = now
+		q.units = append(q.units, u)
+		s.flying++
+	}
+	s.opened = s.opened[:0]
+}
+
+// drop forgets a unit of a queue's.
+func (q *queue) drop(u *unit) {
+	q.pieces -= u.pieces
+	q.predicted -= u.predicted
+}
+
+// poll looks which units have ended.
+func (s *queues) poll(f Fences, now time.Time) {
+	kept := s.active[:0]
+	for _, q := range s.active {
+		n := 0
+		for n < len(q.units) && f.Passed(q.units[n].fence) != gpubackend.NotReady {
+			n++
+		}
+		if n > 0 {
+			s.progress = now
+			s.flying -= n
+			s.end(q, n, now)
+		}
+		if len(q.units) > 0 {
+			kept = append(kept, q)
+		}
+	}
+	clear(s.active[len(kept):])
+	s.active = kept
+}
+
+// end takes off a queue's first n units, which have ended by now, and learns how long they took.
+func (s *queues) end(q *queue, n int, now time.Time) {
+	begun := q.units[0].begun
+	if q.passed.After(begun) {
+		begun = q.passed
+	}
+	q.passed = now
+	var predicted time.Duration
+	for i := range q.units[:n] {
+		predicted += q.units[i].predicted
+	}
+	wrong := float64(now.Sub(begun)) / float64(predicted)
+	for i := range q.units[:n] {
+		u := &q.units[i]
+		for _, p := range u.parts {
+			p.learn(time.Duration(float64(p.predicted) * wrong))
+		}
+		q.drop(u)
+		if len(s.spare) < maxUnits {
+			s.spare = append(s.spare, u.parts[:0])
+		}
+	}
+	left := copy(q.units, q.units[n:])
+	clear(q.units[left:])
+	q.units = q.units[:left]
+}
+
+// forget forgets all that is on the GPU: nobody counts it any more.
+func (s *queues) forget(f Fences) {
+	for _, q := range s.active {
+		for i := range q.units {
+			f.Drop(q.units[i].fence)
+		}
+	}
+	clear(s.all)
+	clear(s.opened)
+	clear(s.active)
+	s.opened, s.active, s.flying = s.opened[:0], s.active[:0], 0
+}
