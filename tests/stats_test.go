@@ -42,7 +42,10 @@ func checkStats(t *testing.T, file string, programs int) {
 }
 
 // batchEnds are the counters of why batches ended.
-var batchEnds = []string{"batches_drained", "batches_answered", "batches_full", "batches_full_bytes", "batches_delayed", "batches_stalled"}
+var batchEnds = []string{
+	"batches_drained", "batches_answered", "batches_full", "batches_full_bytes", "batches_delayed",
+	"batches_stalled", "batches_held",
+}
 
 // readStats reads the counters that `paracuda run --stats` left.
 func readStats(t *testing.T, file string) map[string]float64 {

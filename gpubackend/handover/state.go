@@ -59,6 +59,9 @@ const (
 	BatchesFullBytes
 	BatchesDelayed
 	BatchesStalled
+	BatchesHeld
+	// GPUTime is in nanoseconds.
+	GPUTime
 	// Counted by the device process.
 	Starts
 	WarmStarts
@@ -70,6 +73,7 @@ var Names = [counters]string{
 	"commands", "batches", "kicks", "interrupts", "bytes_copied", "bytes_mapped", "bytes_direct", "sleeps", "chains", "launches",
 	"copies", "errors", "output_dropped", "launch_flushes", "ring_releases", "batches_drained", "batches_answered",
 	"batches_full", "batches_full_bytes", "batches_delayed", "batches_stalled",
+	"batches_held", "gpu_time_ns",
 	"starts", "warm_starts",
 }
 

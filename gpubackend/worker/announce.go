@@ -30,7 +30,7 @@ func (w *Worker) synchronize(c *call.Call, kind waitKind, native uint64) gpuback
 }
 
 func (w *Worker) announce(x *waiter) bool {
-	if !x.reply || !w.registerSlots() {
+	if !x.reply || !w.registerSlots() || w.admission != nil && !w.admission.MayAnnounce() {
 		return false
 	}
 	done, ok := w.arena.Prepare(x.slot)

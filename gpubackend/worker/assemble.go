@@ -66,6 +66,7 @@ func (w *Worker) assemble() {
 	w.makeMemory()
 	w.makeWork()
 	w.makeTransfers()
+	w.makeAdmission()
 	w.buildTable()
 }
 
@@ -129,6 +130,7 @@ func (w *Worker) makeTransfers() {
 		Synchronize: func(c *call.Call, s gpubackend.Stream) gpubackend.Result {
 			return w.synchronize(c, waitStream, uint64(s))
 		},
+		May:      w.mayGoOn,
 		WhenDone: w.whenDone, Await: w.await, AtAddress: w.hostMemory.AtAddress, MappedAt: w.memory.At,
 		MakeRoom: w.pools.Empty, Gone: w.sharing.WithdrawIn,
 		StagingBytes: func() uint64 { return w.policy.StagingBytes }, Failed: w.failed,

@@ -82,6 +82,10 @@ func (w *Worker) grows() bool {
 // endBatch executes what was collected, gives the ring's bytes back and counts why.
 func (w *Worker) endBatch(why handover.Counter) {
 	w.launcher.Flush()
+	if w.admission != nil {
+		w.admission.Submitted()
+		w.admission.Executed()
+	}
 	w.arena.Release()
 	w.launcher.Report()
 	w.state.Count(handover.Batches, 1)

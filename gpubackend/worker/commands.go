@@ -18,6 +18,7 @@ const maxWaiters = 16 * wire.SlotCount
 
 // runCommands executes what the guest has appended, up to the end of a batch. A batch that may grow stays open.
 func (w *Worker) runCommands() (ran bool, err error) {
+	gated := w.beginBatch()
 	if w.arena == nil || len(w.waiters) >= maxWaiters {
 		return false, nil
 	}
@@ -40,6 +41,9 @@ func (w *Worker) runCommands() (ran bool, err error) {
 				return true, nil
 			}
 			c.Start(&w.command)
+			if gated && !w.admits(c) {
+				return w.held() || ran, nil
+			}
 			w.execute(c)
 			if w.cold {
 				return ran, errCold // the command is left to the next worker
@@ -48,6 +52,9 @@ func (w *Worker) runCommands() (ran bool, err error) {
 		w.arena.Consume(&w.command)
 		w.batch.add(c, bytes)
 		ran = true
+		if gated {
+			w.submitRipe()
+		}
 		switch {
 		case len(w.waiters) >= maxWaiters:
 			w.endBatch(handover.BatchesStalled)

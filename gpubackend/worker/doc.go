@@ -13,6 +13,7 @@
 //	start              worker.go warm.go assemble.go (makes the parts and the table)
 //	ring               commands.go batch.go protocol.go (the core's own commands)
 //	queue              chains.go control.go standstill.go
+//	the gate           gate.go (admission has the rules)
 //	waiting            wait.go announce.go
 //	sleeping           sleep.go quiet.go linger.go
 //	looking after      watchdog.go ownmemory.go hostmemory.go
@@ -26,6 +27,7 @@
 //	known              what structures of the guest's may hold
 //
 //	functions          generated: functions that need nothing of the worker's own
+//	admission          when the GPU is given work
 //	launcher           launches, collected (policy: gpubackend/launches)
 //	transfers          copies, by the driver and by the mover (gpubackend/moves)
 //	hostmemory         memory of the guest at its own addresses
@@ -57,4 +59,13 @@
 // polled between commands, so that it delays no other thread of the guest process. With nothing to do the loop polls
 // for Policy.SpinHostUs. After that it naps for as long as a call waits for the GPU, which has no descriptor to sleep on:
 // the guest need not wake it for the next command. Else, and when that has gone on for long, it sleeps on its descriptors.
+//
+// # The gate
+//
+// Where the VM has a gate, a command that gives the GPU work is executed only when it is admitted:
+// it stays in the ring otherwise, with all that is behind it. Nothing else stops: what was taken
+// from the ring goes on, waiting calls are answered, the queue and the device process are served.
+// The commands that give the GPU work are those that the description of the API calls so. Launches
+// that were collected were admitted: they get to the driver although the gate may have closed
+// since, and are in flight until they have ended.
 package worker

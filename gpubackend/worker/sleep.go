@@ -43,9 +43,12 @@ func (w *Worker) rest(busy bool) error {
 	if idle >= min(spin, settleAfter) {
 		w.settle()
 	}
+	w.watchGate(now, idle, spin)
 	switch {
 	case idle < spin, w.transfers.GoOn(now) && idle < wire.CopySpins*spin, w.quiet.due(spin):
 		return nil
+	case w.admission != nil && w.admission.InFlight() && idle < napUntil:
+		return w.poll(gatePause)
 	case spin > 0 && w.waits() && idle < napUntil:
 		return w.poll(min(w.pause(idle), maxNap))
 	}
@@ -57,10 +60,10 @@ func (w *Worker) waits() bool { return len(w.waiters) > 0 || w.transfers.Active(
 
 // sleep waits for the guest, the mover or the device process, after announcing it and looking once more.
 func (w *Worker) sleep(idle time.Duration) error {
-	if w.arena != nil {
+	if held := w.heldBack(); w.arena != nil && (!held || w.hostFuncs.Busy()) {
 		w.arena.SetSleeping(true)
 		defer w.arena.SetSleeping(false)
-		if w.arena.Pending() || w.hostFuncs.Advance() {
+		if !held && w.arena.Pending() || w.hostFuncs.Advance() {
 			return nil
 		}
 	}
@@ -78,10 +81,11 @@ func (w *Worker) sleep(idle time.Duration) error {
 	return w.poll(w.pause(idle))
 }
 
-// pause is how long to sleep at most: for ever unless calls wait for the GPU or a batch grows.
+// pause is how long to sleep at most: for ever unless calls wait for the GPU or a batch grows, or
+// there is a gate at which work is in flight, or would be if it were not free any more.
 func (w *Worker) pause(idle time.Duration) time.Duration {
 	pause := time.Duration(-1)
-	if w.waits() {
+	if w.waits() || w.admission != nil && w.admission.Unfinished() {
 		pause = min(max(idle/pausePart, minPause), maxPause)
 	}
 	if until := w.batch.until; !until.IsZero() {
@@ -99,6 +103,9 @@ func (w *Worker) poll(pause time.Duration) error {
 	}
 	if w.mover != nil && w.transfers.Active() {
 		fds = append(fds, unix.PollFd{Fd: int32(w.mover.FD()), Events: unix.POLLIN})
+	}
+	if w.closed() {
+		fds = append(fds, unix.PollFd{Fd: int32(w.admission.Gate.FD()), Events: unix.POLLIN})
 	}
 	var timeout *unix.Timespec
 	if pause >= 0 {

@@ -18,6 +18,9 @@ func (w *Worker) pauseUntilResume() error {
 	if err := w.awaitStandstill(); err != nil {
 		return err
 	}
+	if w.admission != nil {
+		w.admission.Standstill()
+	}
 	if err := w.control.Send(&handover.Message{Kind: handover.KindPaused}, nil); err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"runtime/pprof"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/virtqueue"
@@ -39,7 +41,31 @@ const (
 
 // TestNoWakeupIsLost races the library, in a process of its own, with the worker's loop: both sleep at random moments.
 // Between them is the kernel driver's part of waking, in this process.
-func TestNoWakeupIsLost(t *testing.T) {
+func TestNoWakeupIsLost(t *testing.T) { raceWakeups(t, func(*raceRig) {}) }
+
+// TestNoWakeupIsLostAtAGate does so while somebody opens and closes the gate.
+func TestNoWakeupIsLostAtAGate(t *testing.T) {
+	raceWakeups(t, func(r *raceRig) {
+		r.gate, r.gateSlot = newGate(t), 3
+		r.use(r.Worker.driver)
+		var stopped sync.WaitGroup
+		stopped.Add(1)
+		go func() {
+			defer stopped.Done()
+			for !r.over.Load() {
+				r.gate.Set(gate.State{
+					Open: rand.IntN(2) > 0, Free: rand.IntN(4) == 0, Attend: rand.IntN(2) > 0,
+					InFlight: time.Duration(rand.IntN(3)) * time.Millisecond,
+				})
+				time.Sleep(time.Duration(rand.IntN(300)) * time.Microsecond)
+			}
+		}()
+		t.Cleanup(stopped.Wait)
+	})
+}
+
+func raceWakeups(t *testing.T, prepare func(*raceRig)) {
+	t.Helper()
 	rounds := raceRounds
 	if testing.Short() {
 		rounds = raceRoundsShort
@@ -51,6 +77,7 @@ func TestNoWakeupIsLost(t *testing.T) {
 		}
 	}
 	r := newRaceRig(t)
+	prepare(r)
 	ended := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()

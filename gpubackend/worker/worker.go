@@ -17,6 +17,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
+	"github.com/paracuda/paracuda/gpubackend/worker/admission"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 	"github.com/paracuda/paracuda/virtqueue"
 )
@@ -31,7 +32,9 @@ type Worker struct {
 	policy handover.Policy
 	state  *handover.State
 
-	gate *gate.Page // nil: nobody says when the GPU may be given work
+	gate      *gate.Page           // nil: nobody says when the GPU may be given work
+	gateSlot  int                  // the worker's
+	admission *admission.Admission // at the gate; nil without one
 
 	kick     *os.File
 	control  *handover.Conn
@@ -152,6 +155,7 @@ func newWorker(c Config, m *handover.Message, fds []int, driver gpubackend.Drive
 			return nil, err
 		}
 	}
+	w.gateSlot = m.Slot
 	if w.gate, err = openGate(m.Slot, n.Gate); err != nil {
 		return nil, err
 	}

@@ -61,6 +61,26 @@ func (t *Streams) Find(c *call.Call, handle uint64) (gpubackend.Stream, gpubacke
 	return handles.Find[gpubackend.Stream](t.objects, object.Stream, handle, gpubackend.InvalidHandle)
 }
 
+// Known finds a stream without making one: LegacyStream stands for what isn't there.
+func (t *Streams) Known(c *call.Call, handle uint64) gpubackend.Stream {
+	var s gpubackend.Stream
+	ok := false
+	switch handle {
+	case Default, Legacy:
+	case PerThread:
+		s, ok = t.threads[threadStream{c.Context, c.Slot}]
+	default:
+		var result gpubackend.Result
+		s, result = handles.Find[gpubackend.Stream](
+			t.objects, object.Stream, handle, gpubackend.InvalidHandle)
+		ok = result == gpubackend.Success
+	}
+	if !ok {
+		return gpubackend.LegacyStream
+	}
+	return s
+}
+
 // ofThread returns a thread's default stream in a context. It is an ordinary blocking stream (CUDA
 // driver API, "Stream synchronization behavior": it synchronises with the legacy stream as those
 // do).

@@ -43,7 +43,7 @@ func (op *operation) Advance() gpubackend.Result {
 			break
 		}
 		c := op.t.chunks.take(op.loan != nil)
-		if c == nil {
+		if c == nil || !op.t.May() {
 			break
 		}
 		op.t.start(c, op)

@@ -74,6 +74,8 @@ type Config struct {
 
 	// Synchronize has a call answered when all work of a stream is done.
 	Synchronize func(c *call.Call, s gpubackend.Stream) gpubackend.Result
+	// May says whether another chunk may be begun. nil: always.
+	May func() bool
 	// WhenDone has a call answered when what is in a stream now is done.
 	WhenDone func(c *call.Call, s gpubackend.Stream) gpubackend.Result
 	// Await has a call answered when work is over.
@@ -107,7 +109,12 @@ type Transfers struct {
 }
 
 // New returns Transfers of which none is on its way.
-func New(c Config) *Transfers { return &Transfers{Config: c} }
+func New(c Config) *Transfers {
+	if c.May == nil {
+		c.May = func() bool { return true }
+	}
+	return &Transfers{Config: c}
+}
 
 // Handlers are the commands that Transfers execute.
 func (t *Transfers) Handlers() call.Handlers {

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/gate"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/object"
+)
+
+func newGate(t testing.TB) *gate.Page {
+	t.Helper()
+	p, err := gate.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// newGatedRig is a rig whose worker stands at a gate.
+func newGatedRig(t testing.TB, s gate.State) *rig {
+	t.Helper()
+	r := newRig(t)
+	r.driver.keep = true
+	r.gate = newGate(t)
+	r.gate.Set(s)
+	r.use(r.driver)
+	return r
+}
+
+var (
+	shut   = gate.State{Attend: true, InFlight: 2 * time.Millisecond}
+	ajar   = gate.State{Open: true, Attend: true, InFlight: 2 * time.Millisecond}
+	launch = []byte{1, 2, 3, 4}
+)
+
+// turn runs the ring's commands once.
+func (r *rig) turn(t testing.TB) {
+	t.Helper()
+	if _, err := r.runCommands(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestClosedGateHoldsTheRing: work waits there, with what is behind it; what needs no GPU and is
+// before it is answered.
+func TestClosedGateHoldsTheRing(t *testing.T) {
+	r := newGatedRig(t, shut)
+	if got := r.call(t, gpubackend.OpCtxGetLimit, 0); got == -1 {
+		t.Fatalf("a command that needs no GPU waits: %v", got)
+	}
+	r.launch(launch)
+	seq := r.slot().Done + 1
+	r.send(gpubackend.OpCtxGetLimit, true, seq, nil, 0)
+	for range 10 {
+		r.turn(t)
+	}
+	if n := len(r.driver.launches); n != 0 || r.slot().Done == seq || !r.closed() {
+		t.Fatalf("%d launches at a closed gate, closed %v", n, r.closed())
+	}
+	if waiting, inFlight := r.gate.Demand(); !waiting || inFlight {
+		t.Errorf("waiting %v, in flight %v", waiting, inFlight)
+	}
+	r.gate.Set(ajar)
+	r.turn(t)
+	if n := len(r.driver.launches); n != 1 || r.slot().Done != seq {
+		t.Fatalf("%d launches at an open gate, answered %d", n, r.slot().Done)
+	}
+	if c := r.state.Counters(); c[handover.BatchesHeld] != 0 {
+		t.Errorf("%d batches held: nothing was before the launch", c[handover.BatchesHeld])
+	}
+}
+
+// TestBatchBeforeTheStop gets to the device, and its room in the ring to the guest.
+func TestBatchBeforeTheStop(t *testing.T) {
+	r := newGatedRig(t, ajar)
+	r.driver.ready = gpubackend.NotReady
+	for range 50 {
+		r.launch(launch)
+	}
+	r.turn(t)
+	n := len(r.driver.launches)
+	if n < 2 || n > 20 || r.launcher.Collected() || r.arena.Unreleased() != 0 {
+		t.Fatalf("%d of 50 unknown kernels were launched, collected %v, unreleased %d",
+			n, r.launcher.Collected(), r.arena.Unreleased())
+	}
+	r.turn(t)
+	if len(r.driver.launches) != n || !r.heldBack() || r.closed() {
+		t.Fatalf("a full stream gets %d more", len(r.driver.launches)-n)
+	}
+	r.driver.ready = gpubackend.Success
+	for range 50 {
+		r.turn(t)
+	}
+	if n := len(r.driver.launches); n != 50 {
+		t.Errorf("%d of 50 launches", n)
+	}
+	if c := r.state.Counters(); c[handover.BatchesHeld] == 0 {
+		t.Error("no batch was held")
+	}
+}
+
+// TestWorkEndsAtTheGate: the arbiter hears of it when the device is idle, in all contexts.
+func TestWorkEndsAtTheGate(t *testing.T) {
+	r := newGatedRig(t, ajar)
+	r.driver.ready = gpubackend.NotReady
+	r.launch(launch)
+	r.turn(t)
+	now := time.Now()
+	for range 3 {
+		now = now.Add(time.Millisecond)
+		r.turn(t)
+		r.quiet.goOn(now, 0, false)
+		r.watchGate(now, 0, time.Millisecond)
+	}
+	if _, inFlight := r.gate.Demand(); !inFlight {
+		t.Fatal("work that goes on isn't in flight")
+	}
+	r.driver.ready = gpubackend.Success
+	r.watchGate(now, 0, time.Millisecond)
+	if waiting, inFlight := r.gate.Demand(); waiting || inFlight {
+		t.Errorf("waiting %v, in flight %v when all is done", waiting, inFlight)
+	}
+	if ns := r.state.Counters()[handover.GPUTime]; ns < 1e6 || ns > 1e9 {
+		t.Errorf("%d ns of GPU time", ns)
+	}
+}
+
+// TestSleepAtTheGate: a worker that is held back sleeps although there are commands, and wakes when
+// the gate opens. One that may have work on the GPU doesn't sleep for ever where there is a gate.
+func TestSleepAtTheGate(t *testing.T) {
+	r := newGatedRig(t, shut)
+	r.chains.queue = emptyQueue(t)
+	r.wake = -1
+	kick, err := newWake()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Worker.kick = os.NewFile(uintptr(kick), "kick")
+	defer r.Worker.kick.Close()
+	r.launch(launch)
+	r.turn(t)
+	open := time.AfterFunc(50*time.Millisecond, func() { r.gate.Set(ajar) })
+	defer open.Stop()
+	begin := time.Now()
+	if err := r.sleep(0); err != nil {
+		t.Fatal(err)
+	}
+	if slept := time.Since(begin); slept < 20*time.Millisecond || slept > 10*time.Second {
+		t.Errorf("slept for %v, until the gate opens after 50ms", slept)
+	}
+	r.turn(t)
+	if n := len(r.driver.launches); n != 1 {
+		t.Fatalf("%d launches", n)
+	}
+	if p := r.pause(time.Second); p <= 0 || p > maxPause {
+		t.Errorf("a pause of %v with work on the GPU", p)
+	}
+	r.gate.Set(gate.Unshared)
+	r.turn(t)
+	r.watchGate(time.Now(), time.Second, 0)
+	if p := r.pause(time.Second); p >= 0 {
+		t.Errorf("a pause of %v with nothing to do", p)
+	}
+}
+
+// TestOtherContextKeepsTheTurn: the current context isn't the only one with work.
+func TestOtherContextKeepsTheTurn(t *testing.T) {
+	r := newGatedRig(t, ajar)
+	r.objects.Add(object.Context, 7, 0)
+	r.use(busyContext{r.driver, 7})
+	r.launch(launch)
+	r.turn(t)
+	r.quiet.goOn(time.Now(), 0, false)
+	r.watchGate(time.Now(), 0, 0)
+	if _, inFlight := r.gate.Demand(); !inFlight {
+		t.Error("work in another context isn't in flight")
+	}
+}
+
+// TestNoFilesNoGate, and a slot that is none.
+func TestOpenGate(t *testing.T) {
+	if p, err := openGate(0, nil); p != nil || err != nil {
+		t.Errorf("no files: %v, %v", p, err)
+	}
+	for _, slot := range []int{-1, gate.Slots} {
+		var files []int
+		for range handover.GateFiles {
+			fd, err := newWake()
+			if err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, fd)
+		}
+		if _, err := openGate(slot, files); err == nil {
+			t.Errorf("slot %d: no error", slot)
+		}
+		if _, err := unix.FcntlInt(uintptr(files[0]), unix.F_GETFD, 0); err == nil {
+			t.Errorf("slot %d: a file is left open", slot)
+		}
+	}
+}
+
+// BenchmarkLaunchAtAFreeGate is BenchmarkLaunch where there is a gate.
+func BenchmarkLaunchAtAFreeGate(b *testing.B) {
+	r := newGatedRig(b, gate.Unshared)
+	r.driver.keep = false
+	benchmarkLaunches(b, r)
+}
+
+// BenchmarkLaunchInATurn counts each launch, and fences what gets to the device.
+func BenchmarkLaunchInATurn(b *testing.B) {
+	r := newGatedRig(b, ajar)
+	r.driver.keep = false
+	benchmarkLaunches(b, r)
+}
