@@ -13,16 +13,26 @@ import (
 	"text/tabwriter"
 	"unicode"
 
+	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
+	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
 	"github.com/paracuda/paracuda/gpubackend/device"
 )
 
 // runSet changes a policy of a running VM.
 func runSet(args []string) error {
-	f := newFlags("set", "SOCKET KEY=VALUE...",
-		"Changes policies of a running VM. SOCKET is the device's control socket (paracuda device --control).\n"+
-			"It says which programs follow: all, or those that start later. paracuda device --help lists the keys.")
+	f := newFlags("set", "SOCKET KEY=VALUE... | --vm NAME KEY=VALUE...",
+		"Changes policies of a running VM. SOCKET is the device's control socket (paracuda device\n"+
+			"--control); it says which programs follow: all, or those that start later. paracuda\n"+
+			"device --help lists the keys. With --vm the arbiter is asked, whose keys paracuda arbiter\n"+
+			"--help lists: what it sets is stronger, and holds until the VM ends or the arbiter reads\n"+
+			"its configuration again.")
+	vm := f.String("vm", "", "the VM that has registered as `NAME`")
+	path := f.String("arbiter", "", arbiterHelp)
 	if err := parseFlags(f, args); err != nil {
 		return err
+	}
+	if *vm != "" {
+		return setAtArbiter(*path, *vm, f.Args())
 	}
 	if f.NArg() < 2 {
 		return errors.New("set: want SOCKET and KEY=VALUE")
@@ -37,6 +47,36 @@ func runSet(args []string) error {
 		}
 		fmt.Fprintf(stdout, "%s holds %s\n", text, a.Holds)
 	}
+	return nil
+}
+
+// setAtArbiter changes policies of a VM, all or none.
+func setAtArbiter(path, vm string, settings []string) error {
+	if len(settings) == 0 {
+		return errors.New("set: want --vm NAME and KEY=VALUE")
+	}
+	if err := policy.CheckName(vm); err != nil {
+		return fmt.Errorf("set: %w", err)
+	}
+	if err := checkSocket("--arbiter", path); err != nil {
+		return err
+	}
+	all := map[string]string{}
+	for _, text := range settings {
+		key, value, ok := strings.Cut(text, "=")
+		if !ok {
+			return fmt.Errorf("set: %q: want KEY=VALUE", text)
+		}
+		all[key] = value
+	}
+	var p policy.Policy
+	if err := p.SetAll(all); err != nil {
+		return fmt.Errorf("set: %w", err)
+	}
+	if err := client.SetPolicy(path, vm, all); err != nil {
+		return fmt.Errorf("set: %w", err)
+	}
+	fmt.Fprintf(stdout, "%s holds for VM %s\n", strings.Join(settings, " "), vm)
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 // deviceOptions are the flags of `paracuda device`.
 type deviceOptions struct {
 	socket, gpu, stats, level, trace, control string
+	arbiter, name                             string
 	fd                                        int
 	capabilities                              bool
 	sandbox                                   sandboxFlag
@@ -37,6 +38,7 @@ func runDevice(args []string) error {
 	f.BoolVar(&o.capabilities, "print-capabilities", false, "print what the back end can do, as JSON, and exit")
 	f.StringVar(&o.gpu, "gpu", gpuAuto, gpuHelp)
 	f.StringVar(&o.control, "control", "", "answer paracuda set and paracuda stats on the UNIX socket `PATH`")
+	sharingFlags(f, &o.arbiter, &o.name, "the socket's name")
 	f.StringVar(&o.stats, "stats", "", "write counters to `FILE`, as JSON, at the end")
 	f.StringVar(&o.level, "log-level", "info", "`LEVEL`: debug, info, warning or error")
 	f.StringVar(&o.trace, "trace", "", "write the vhost-user messages to `FILE`, as lines of hex")

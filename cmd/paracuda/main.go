@@ -34,6 +34,7 @@ func init() {
 		{name: "detach", synopsis: "take it out again", run: runDetach},
 		{name: "set", synopsis: "change policies of a running VM", run: runSet},
 		{name: "stats", synopsis: "print the counters of a running VM", run: runStats},
+		{name: "top", synopsis: "show what VMs have of the GPUs", run: runTop},
 		{name: "probe", synopsis: "say which GPUs the host has for guests", run: runProbe},
 		{name: "version", synopsis: "print the version", run: runVersion},
 		{name: "worker", hidden: true, run: runWorker},

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ import (
 // runOptions are the flags of `paracuda run`.
 type runOptions struct {
 	kind, gpu, mem, stats, level, kernel, trace, control string
+	arbiter, name                                        string
 	cpus                                                 int
 	carrier                                              qemu.Carrier
 	set, write                                           []string
@@ -59,6 +61,7 @@ func runRun(args []string) error {
 	f.StringVar(&o.level, "log-level", "warning", "`LEVEL`: debug, info, warning or error")
 	f.StringVar(&o.trace, "trace", "", "write the vhost-user messages to `FILE`, as lines of hex")
 	f.StringVar(&o.control, "control", "", "answer paracuda set and paracuda stats on the UNIX socket `PATH`")
+	sharingFlags(f, &o.arbiter, &o.name, "run- and the process's number")
 	f.BoolVar(&o.report, "report", false, "say at the end, on standard error, what was used: front end, guest kernel, device")
 	f.BoolVar(&o.verbose, "console", false, "show the guest kernel's messages on standard error")
 	f.Func("write", "keep on the host what the program writes below `DIR`, which is made if need be (may be repeated)", func(v string) error {
@@ -220,7 +223,8 @@ type deviceProcess struct {
 // startDevice starts `paracuda device` and waits until its socket is there.
 func (o *runOptions) startDevice(gpu, socket string) (*deviceProcess, error) {
 	args := []string{"device", "--socket-path", socket, "--gpu", gpu, "--log-level", o.level,
-		"--sandbox", o.sandbox.String()}
+		"--sandbox", o.sandbox.String(), "--arbiter", o.arbiter,
+		"--name", cmp.Or(o.name, fmt.Sprint("run-", os.Getpid()))}
 	for _, s := range o.set {
 		args = append(args, "--set", s)
 	}

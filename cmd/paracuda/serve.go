@@ -64,10 +64,19 @@ func (o *deviceOptions) serve() error {
 	if out.trace != nil {
 		s.options.Trace = &out.traced
 	}
+	shared, err := o.newSharing(log)
+	if err != nil {
+		return errors.Join(err, out.close())
+	}
+	defer shared.close()
 	s.dev = device.New(device.Config{
 		GPU: gpu, Settings: o.settings, Generation: uint32(time.Now().UnixNano()) | 1, Log: log,
+		Gate: shared.page, Sharer: shared.sharer(),
 		Spawn: spawner{level: o.level, log: log, stderr: children, start: start}, Greeted: s.greeted,
 	})
+	if err := shared.join(s.dev, gpu); err != nil {
+		return errors.Join(err, out.close())
+	}
 	if out.control != nil {
 		go s.dev.ServeAdmin(out.control)
 	}

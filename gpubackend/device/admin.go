@@ -79,7 +79,7 @@ func (d *Device) admin(c net.Conn) {
 		if err := d.Set(r.Set); err != nil {
 			a.Error = err.Error()
 		} else {
-			a.Holds = holdsSince(r.Set)
+			a.Holds = d.holds(r.Set)
 		}
 	case r.Stats:
 		a.GPU, a.Policies = d.config.GPU, d.policies()
@@ -88,8 +88,8 @@ func (d *Device) admin(c net.Conn) {
 	_ = json.NewEncoder(c).Encode(&a)
 }
 
-// Set changes a setting of the running VM. What only holds from the start can't be changed.
-func (d *Device) Set(text string) error {
+// set changes a setting, whatever an arbiter says of it.
+func (d *Device) set(text string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.settings

@@ -33,7 +33,9 @@ type Config struct {
 	// Gate is through which an arbiter tells the VM's workers whether they may give the GPU work;
 	// nil: nobody does. It stays the caller's, and must be open for as long as there are workers.
 	Gate *gate.Page
-	Log  *logrus.Entry
+	// Sharer is told what the VM's owner wants of the arbiter; nil: nobody is.
+	Sharer Sharer
+	Log    *logrus.Entry
 }
 
 // Timeouts are how long a worker may take. What is 0 is as in DefaultTimeouts.
@@ -67,6 +69,9 @@ type Device struct {
 	exports *exports
 	starts  *pace.Pace
 	told    atomic.Pointer[wire.Settings] // a copy of space, which the guest is told while mu may be held for long
+
+	sharing sync.Mutex        // while settings change that an arbiter has a say in; taken before mu
+	owned   map[string]string // of those, the owner's where an arbiter has set others
 
 	telling sync.Mutex   // while the mover is told of the memory; taken before mu
 	running crowd        // processes, and what waits for them
@@ -103,6 +108,7 @@ func New(c Config) *Device {
 		c.Version = wire.Version
 	}
 	d := &Device{config: c, log: c.Log, settings: c.Settings, exports: newExports(proclimit.Files())}
+	d.owned = map[string]string{}
 	d.starts = pace.New(float64(c.Settings.Starts), startsBurst, c.Clock)
 	d.space, d.policy = d.settings.Build()
 	d.tell()

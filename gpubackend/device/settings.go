@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/turns"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
@@ -26,6 +27,8 @@ type Settings struct {
 	Starts uint32
 	// StopGrace is how long work may go on when a queue is stopped (standstill.go).
 	StopGrace time.Duration
+	// Time is the VM's share of the GPU, where there is an arbiter (shares.go).
+	Time turns.Policy
 }
 
 const warmDefault = -1
@@ -42,6 +45,9 @@ func DefaultSettings() Settings {
 		WarmWorkers: warmDefault,
 		Starts:      20,
 		StopGrace:   5 * time.Second,
+		Time: turns.Policy{
+			Weight: turns.DefaultWeight, Limit: turns.MaxLimit, Turn: turns.DefaultTurn,
+		},
 	}
 }
 
@@ -84,7 +90,7 @@ type access struct {
 	get func(*Settings) string
 }
 
-var settings = []setting{
+var settings = append([]setting{
 	{"batch-commands", "N", "execute at most N commands at a time (1: delay nothing, the baseline)", number(1, 65536, func(s *Settings) *uint32 { return &s.Space.BatchCommands })},
 	{"batch-bytes", "SIZE", "... or so many bytes of commands; one that is larger goes alone", size(64, wire.RingBytes/2, func(s *Settings) *uint32 { return &s.Space.BatchBytes })},
 	{"batch-delay", "TIME", "how long launches wait for more of them while a program goes on launching (0: not at all)", duration(func(s *Settings) *uint32 { return &s.Space.BatchDelayUs })},
@@ -103,7 +109,7 @@ var settings = []setting{
 	{"host-memory", "SIZE", "the host's memory that a guest process's images, code, kernels on the software GPU and handles take at most (0: 8G, on the software GPU 1G)", access{setHostMemory, getHostMemory}},
 	{"soft-memory", "SIZE", "device memory of the software GPU", size64(64<<20, 1<<40, func(s *Settings) *uint64 { return &s.Policy.SoftMemory })},
 	{"allow-pageable-access", "on|off", "run on GPUs that reach ordinary memory (HMM, ATS), although a guest's kernels then reach the worker's own", access{setPageable, getPageable}},
-}
+}, timeSettings()...)
 
 // Bounds of StopGrace: a worker with nothing to do takes a moment to say so, and the front end does nothing else while it
 // waits.

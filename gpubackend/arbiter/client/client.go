@@ -33,7 +33,8 @@ type Config struct {
 	GPUs     []link.GPU
 	Policy   map[string]string // asked for
 	Page     *gate.Page        // stays the caller's
-	// Terms is told what holds for the VM, one after the other; nil: nobody is.
+	// Terms is told what holds for the VM, from a goroutine that nobody waits for, but for what
+	// holds when New returns; nil: nobody is.
 	Terms func(*link.Terms)
 	Log   *logrus.Entry
 }
@@ -44,6 +45,7 @@ type Client struct {
 	stop   chan struct{}
 	ended  sync.WaitGroup
 
+	news    chan struct{}     // has something when there are other terms
 	asking  sync.Mutex        // one question at a time
 	answers chan *link.Answer // to it
 
@@ -59,6 +61,7 @@ type Client struct {
 func New(c Config) (*Client, error) {
 	x := &Client{
 		config: c, stop: make(chan struct{}), answers: make(chan *link.Answer, 1), policy: c.Policy,
+		news: make(chan struct{}, 1),
 	}
 	conn, err := x.join()
 	switch {
@@ -68,11 +71,18 @@ func New(c Config) (*Client, error) {
 	case !errors.Is(err, ErrNone):
 		x.say(fmt.Sprintf("the GPU is not shared: %v", err))
 	}
-	x.ended.Add(1)
-	go func() {
-		defer x.ended.Done()
-		x.run(conn)
-	}()
+	x.pass()
+	x.ended.Go(func() { x.run(conn) })
+	x.ended.Go(func() {
+		for {
+			select {
+			case <-x.news:
+				x.pass()
+			case <-x.stop:
+				return
+			}
+		}
+	})
 	return x, nil
 }
 
@@ -202,7 +212,15 @@ func (x *Client) told(t *link.Terms) {
 	x.mu.Lock()
 	x.terms = t
 	x.mu.Unlock()
-	if x.config.Terms != nil {
+	select {
+	case x.news <- struct{}{}:
+	default:
+	}
+}
+
+// pass passes on the terms that hold.
+func (x *Client) pass() {
+	if t := x.Terms(); t != nil && x.config.Terms != nil {
 		x.config.Terms(t)
 	}
 }

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
+	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
+	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
+	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/gate"
+)
+
+// noArbiter is the --arbiter of a VM that takes part in no sharing.
+const noArbiter = "none"
+
+// tellEvery is how often a device process tells the arbiter its VM's figures.
+const tellEvery = time.Second
+
+// sharingFlags are those of commands that serve a VM. Without a name it has a default.
+func sharingFlags(f *flag.FlagSet, path, name *string, named string) {
+	f.StringVar(path, "arbiter", "", "share the GPU by the arbiter at `PATH`, which must be "+
+		"there; none: by none (default: by the host's, or the user's own, whenever there is one)")
+	f.StringVar(name, "name", "", "`VM`: its name for the arbiter (default: "+named+")")
+}
+
+// vmName is the VM's name for an arbiter: the one that is given, or what its socket is called.
+func (o *deviceOptions) vmName() (string, error) {
+	if o.name != "" {
+		return o.name, policy.CheckName(o.name)
+	}
+	if o.socket == "" {
+		return fmt.Sprint("device-", os.Getpid()), nil
+	}
+	base := filepath.Base(o.socket)
+	base = cmp.Or(strings.TrimSuffix(base, filepath.Ext(base)), base)
+	name := strings.Map(func(r rune) rune {
+		if policy.CheckName(string(r)) != nil {
+			return '-'
+		}
+		return r
+	}, base)
+	return name[:min(len(name), policy.MaxName)], nil
+}
+
+// sharing is a VM's part in the sharing of the GPU. The zero value takes no part.
+type sharing struct {
+	options *deviceOptions
+	name    string
+	page    *gate.Page
+	log     *logrus.Entry
+	client  *client.Client
+	quit    chan struct{}
+	ended   sync.WaitGroup
+}
+
+// newSharing makes what the device's workers need. It takes part once it has joined.
+func (o *deviceOptions) newSharing(log *logrus.Entry) (*sharing, error) {
+	if o.arbiter == noArbiter {
+		if o.settings.Time != device.DefaultSettings().Time {
+			return nil, errors.New("--arbiter none: weight, time-limit, class and turn need one")
+		}
+		return &sharing{}, nil
+	}
+	name, err := o.vmName()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkSocket("--arbiter", o.arbiter); err != nil {
+		return nil, err
+	}
+	page, err := gate.New()
+	if err != nil {
+		return nil, err
+	}
+	return &sharing{options: o, name: name, page: page, log: log, quit: make(chan struct{})}, nil
+}
+
+// sharer is what the device asks for other policies; nil: there is none.
+func (s *sharing) sharer() device.Sharer {
+	if s.page == nil {
+		return nil
+	}
+	return s
+}
+
+// Set asks for another policy.
+func (s *sharing) Set(policy map[string]string) error { return s.client.Set(policy) }
+
+// Joined says whether there is an arbiter now.
+func (s *sharing) Joined() bool { return s.client.Joined() }
+
+// join takes part for a device, before anybody can ask it for anything.
+func (s *sharing) join(dev *device.Device, gpu string) (err error) {
+	if s.page == nil {
+		return nil
+	}
+	s.client, err = client.New(client.Config{
+		Path: s.options.arbiter, Required: s.options.arbiter != "", Name: s.name,
+		GPUs: s.options.gpus(gpu), Policy: s.options.settings.Wishes(), Page: s.page, Log: s.log,
+		Terms: func(t *link.Terms) {
+			if err := dev.Bound(t.Bounds); err != nil {
+				s.log.WithError(err).Warn("a bound of the arbiter's can't be kept")
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("VM %s: %w", s.name, err)
+	}
+	s.ended.Go(func() { s.tell(dev) })
+	return nil
+}
+
+// gpus are those that the VM uses.
+func (o *deviceOptions) gpus(gpu string) []link.GPU {
+	g := link.GPU{Name: gpu}
+	if gpu == gpuSoft {
+		g.Memory = o.settings.Policy.SoftMemory
+	}
+	return []link.GPU{g}
+}
+
+// tell tells figures now and then.
+func (s *sharing) tell(dev *device.Device) {
+	t := time.NewTicker(tellEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-s.quit:
+			return
+		case <-t.C:
+			if s.client.Joined() {
+				s.client.Tell(dev.Figures())
+			}
+		}
+	}
+}
+
+// close ends the part. The page stays for as long as the process: workers may be ending yet.
+func (s *sharing) close() {
+	if s.client != nil {
+		close(s.quit)
+		s.ended.Wait()
+		s.client.Close()
+	}
+}

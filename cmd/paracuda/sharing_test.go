@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
+	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
+)
+
+// startDevice starts a `paracuda device` without a VM, and waits until it answers.
+func startDevice(t *testing.T, dir string, options ...string) (control string, log *lines) {
+	t.Helper()
+	control, log = filepath.Join(dir, "control"), &lines{}
+	c := exec.Command(os.Args[0], append([]string{"device", "--gpu", "soft", "--sandbox", "off",
+		"--socket-path", filepath.Join(dir, "vm-1.sock"), "--control", control}, options...)...)
+	c.Stderr = log
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = c.Wait() }()
+	t.Cleanup(func() {
+		_ = c.Process.Signal(syscall.SIGTERM)
+		<-ended
+	})
+	within(t, "the device answers: "+log.String(), func() bool {
+		return dispatch([]string{"set", control, "batch-commands=512"}) == nil
+	})
+	return control, log
+}
+
+// policyOf is what an arbiter says of a VM's settings; nil: there is no such VM.
+func policyOf(t *testing.T, path, name string) map[string]string {
+	t.Helper()
+	vms, err := client.List(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range vms {
+		if v.Name == name {
+			return v.Policy
+		}
+	}
+	return nil
+}
+
+func TestDeviceTakesPart(t *testing.T) {
+	dir := t.TempDir()
+	p := startArbiter(t, filepath.Join(dir, "arbiter"))
+	control, _ := startDevice(t, dir, "--arbiter", p.path, "--set", "weight=300")
+	is := func(key, want string) func() bool {
+		return func() bool { return policyOf(t, p.path, "vm-1")[key] == want }
+	}
+	within(t, "the VM has joined", is("weight", "300"))
+	for _, args := range [][]string{
+		{"set", control, "class=latency"},
+		{"set", "--vm", "vm-1", "--arbiter", p.path, "time-limit=30", "memory=1G"},
+	} {
+		if err := dispatch(args); err != nil {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+	within(t, "the class", is("class", "latency"))
+	within(t, "the limit", is("time-limit", "30"))
+	within(t, "the device keeps the operator's bound", func() bool {
+		err := dispatch([]string{"set", control, "memory=2G"})
+		return err != nil && strings.Contains(err.Error(), "the arbiter has set it for this VM")
+	})
+	within(t, "figures", func() bool {
+		vms, err := client.List(p.path)
+		return err == nil && len(vms) == 1 && vms[0].Figures != nil
+	})
+	p.signal(syscall.SIGKILL)
+	<-p.done
+	p = startArbiter(t, p.path)
+	within(t, "the VM has joined another arbiter as it was", is("class", "latency"))
+}
+
+func TestPolicyMistakes(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "arbiter")
+	p := startArbiter(t, path)
+	control, _ := startDevice(t, dir, "--arbiter", path)
+	serve := "device --gpu soft --socket-path " + dir
+	at := "set --arbiter " + path + " --vm "
+	for line, want := range map[string]string{
+		"set " + control + " weight=0":                      "want a number above 0",
+		"set " + control + " weight=10001":                  "must be from 1 to 10000",
+		"set " + control + " turn=1h":                       "must be from 500µs to 1s",
+		at + "vm-1 weight=10001":                            "must be from 1 to 10000",
+		at + "vm-1 time-limit=0":                            "want a number above 0",
+		at + "vm-1 memory=8GB":                              "want a number, perhaps with K",
+		at + "vm-1 weight=5 colour=red":                     "unknown key: want weight",
+		at + "vm-1 weight":                                  "want KEY=VALUE",
+		at + "vm-1":                                         "want --vm NAME and KEY=VALUE",
+		at + "nobody weight=5":                              `no VM "nobody" has joined: paracuda`,
+		at + "a/b weight=5":                                 "want 1 to 64 of a-z",
+		"set --arbiter " + dir + "/none --vm vm-1 weight=5": "start one with paracuda arbiter",
+		"set --arbiter " + control + " --vm vm-1 weight=5":  "is another program's",
+		"top --once --arbiter " + dir + "/none":             "start one with paracuda arbiter",
+		"top --every 1ms":                                   "want 100ms or more",
+		serve + "/b --arbiter none --set weight=5":          "need one",
+		serve + "/b --arbiter " + dir + "/none":             "start one with",
+		serve + "/vm-1.s --arbiter " + path:                 "give each VM",
+		serve + "/b --arbiter " + path + " --name a/b":      "VM name",
+	} {
+		c := exec.Command(os.Args[0], strings.Fields(line)...)
+		out, err := c.CombinedOutput()
+		text := strings.TrimSuffix(string(out), "\n")
+		last := text[strings.LastIndexByte(text, '\n')+1:]
+		if err == nil || !strings.Contains(last, want) {
+			t.Errorf("%s: %v, %q, want %q", line, err, text, want)
+		}
+	}
+	if w := policyOf(t, path, "vm-1")["weight"]; w != "100" {
+		t.Errorf("what was refused made the weight %s", w)
+	}
+	p.signal(syscall.SIGTERM)
+}
+
+// TestStoppedArbiter has one that is stopped by a signal: gates open soon, and close again.
+func TestStoppedArbiter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "arbiter")
+	p := startArbiter(t, path)
+	a, b := newMember(t, path, "a"), newMember(t, path, "b")
+	shared := func() bool { return !a.page.State().Free && !b.page.State().Free }
+	within(t, "both share", shared)
+	unshared := func() bool { return a.page.State().Free && b.page.State().Free }
+	p.signal(syscall.SIGSTOP)
+	begin := time.Now()
+	within(t, "both gates are open", unshared)
+	t.Logf("the gates opened after %v", time.Since(begin))
+	if err := client.SetPolicy(path, "a", map[string]string{"weight": "5"}); err == nil ||
+		!strings.Contains(err.Error(), "is it stopped?") {
+		t.Errorf("a command: %v", err)
+	}
+	p.signal(syscall.SIGCONT)
+	within(t, "both share again", shared)
+	p.signal(syscall.SIGKILL)
+	within(t, "both gates are open", unshared)
+	startArbiter(t, path)
+	within(t, "both share with another one", shared)
+}
+
+// TestFloodedArbiter has many that ask, connect and vanish, and talk nonsense, without end.
+func TestFloodedArbiter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "arbiter")
+	p := startArbiter(t, path)
+	a, b := newMember(t, path, "a"), newMember(t, path, "b")
+	stop := make(chan struct{})
+	flood := func(f func(c *link.Conn)) {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if c, err := link.Dial(path, time.Second); err == nil {
+				f(c)
+				c.Close()
+			}
+		}
+	}
+	for range 2 {
+		go flood(func(*link.Conn) {})
+		go flood(func(c *link.Conn) { _ = c.Send("nonsense") })
+		go flood(func(c *link.Conn) {
+			_ = c.Send(&link.Request{Version: link.Version, Kind: link.Join, Name: "ghost"})
+		})
+		go func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					_ = a.Set(map[string]string{"weight": "7"})
+					a.Tell(&link.Figures{Counters: map[string]uint64{"x": 1}})
+				}
+			}
+		}()
+	}
+	w := b.page.Worker(0)
+	for range 20 {
+		w.Wait(true)
+		within(t, "the other has its turn", func() bool { return b.page.State().Open })
+		w.Wait(false)
+		a.page.Worker(0).Wait(true)
+		within(t, "the first has its turn", func() bool { return a.page.State().Open })
+		a.page.Worker(0).Wait(false)
+	}
+	close(stop)
+	within(t, "the arbiter answers", func() bool { _, err := client.List(path); return err == nil })
+	p.signal(syscall.SIGTERM)
+	if err := <-p.done; err != nil {
+		t.Errorf("it ended with %v, %s", err, p.log)
+	}
+}

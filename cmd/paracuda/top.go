@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
+	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
+)
+
+// What a terminal is told: to clear the screen, and to leave the cursor out while it is drawn.
+const (
+	clearScreen = "\x1b[H\x1b[2J"
+	hideCursor  = "\x1b[?25l"
+	showCursor  = "\x1b[?25h"
+)
+
+const arbiterHelp = "the arbiter's `SOCKET` (default: the host's, or the user's own)"
+
+// runTop shows the arbiter's VMs.
+func runTop(args []string) error {
+	f := newFlags("top", "[options]",
+		"Shows the VMs that share the GPUs, the busiest first, and what their processes use,\n"+
+			"until it is interrupted. GPU is the part of the last moment for which a VM had it;\n"+
+			"TURN says who has it now (*), and who needs no turns, being alone (-).")
+	path := f.String("arbiter", "", arbiterHelp)
+	once := f.Bool("once", false, "print it once and exit")
+	raw := f.Bool("json", false, "print what the arbiter tells as JSON, once, and exit")
+	every := f.Duration("every", 2*time.Second, "look again after `TIME`, 100ms or more")
+	if err := parse(f, args); err != nil {
+		return err
+	}
+	if *every < 100*time.Millisecond {
+		return fmt.Errorf("top: --every %v: want 100ms or more", *every)
+	}
+	if err := checkSocket("--arbiter", *path); err != nil {
+		return err
+	}
+	list := func() ([]link.VM, error) { return client.List(*path) }
+	switch {
+	case *raw:
+		return topJSON(stdout, list)
+	case *once:
+		return topOnce(stdout, list, *every)
+	}
+	return topLive(stdout, list, *every)
+}
+
+func topJSON(w io.Writer, list func() ([]link.VM, error)) error {
+	vms, err := list()
+	if err != nil {
+		return err
+	}
+	if vms == nil {
+		vms = []link.VM{}
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(map[string]any{"vms": vms})
+}
+
+// topOnce looks twice, and prints what happened in between.
+func topOnce(w io.Writer, list func() ([]link.VM, error), every time.Duration) error {
+	var t topTable
+	for i := range 2 {
+		if i > 0 && len(t.now) > 0 {
+			time.Sleep(every)
+		}
+		vms, err := list()
+		if err != nil {
+			return err
+		}
+		t.look(vms, time.Now())
+	}
+	_, err := io.WriteString(w, t.String())
+	return err
+}
+
+// topLive draws until it is interrupted.
+func topLive(w io.Writer, list func() ([]link.VM, error), every time.Duration) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	var t topTable
+	fmt.Fprint(w, hideCursor)
+	defer fmt.Fprint(w, showCursor)
+	for {
+		vms, err := list()
+		if err != nil {
+			return err
+		}
+		t.look(vms, time.Now())
+		if _, err := io.WriteString(w, clearScreen+fit(t.String())); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(every):
+		}
+	}
+}
+
+// fit leaves out the lines for which the terminal has no room, and the ends of longer ones.
+func fit(text string) string {
+	size, err := unix.IoctlGetWinsize(int(os.Stdout.Fd()), unix.TIOCGWINSZ)
+	if err != nil || size.Row < 2 || size.Col == 0 {
+		return text
+	}
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	lines = lines[:min(len(lines), int(size.Row)-1)]
+	for i, line := range lines {
+		if r := []rune(line); len(r) > int(size.Col) {
+			lines[i] = string(r[:size.Col])
+		}
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// topTable is what is shown: the difference of two looks at the VMs.
+type topTable struct {
+	now, before []link.VM
+	at          time.Time
+	gone        time.Duration
+}
+
+// look takes what the arbiter tells now.
+func (t *topTable) look(vms []link.VM, now time.Time) {
+	t.before, t.now = t.now, vms
+	t.gone, t.at = now.Sub(t.at), now
+	slices.SortFunc(t.now, func(a, b link.VM) int { return t.order(&a, &b) })
+}
+
+// vmBefore is a VM as it was; nil: it wasn't there.
+func (t *topTable) vmBefore(name string) *link.VM {
+	for i := range t.before {
+		if t.before[i].Name == name {
+			return &t.before[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
+	"github.com/paracuda/paracuda/gpubackend/size"
+)
+
+// gpuTime is the counter of the time for which work was on the GPU.
+const gpuTime = "gpu_time_ns"
+
+// order is the busiest first, and those with work before those without.
+func (t *topTable) order(a, b *link.VM) int {
+	return cmp.Or(-cmp.Compare(t.busy(a), t.busy(b)), -cmp.Compare(a.HeldNS, b.HeldNS),
+		strings.Compare(a.Name, b.Name))
+}
+
+// busy is the part of the time for which a VM had the GPU: what its turns held, or, where it needs
+// no turns, what its workers measured.
+func (t *topTable) busy(v *link.VM) float64 {
+	old := t.vmBefore(v.Name)
+	if old == nil || t.gone <= 0 {
+		return v.Share
+	}
+	part := func(now, before uint64) float64 {
+		if now < before {
+			return 0
+		}
+		return min(1, float64(now-before)/float64(t.gone))
+	}
+	held := part(v.HeldNS, old.HeldNS)
+	if v.Alone {
+		held = max(held, part(counter(v, gpuTime), counter(old, gpuTime)))
+	}
+	return held
+}
+
+// counter is one of a VM's; 0 where it isn't told.
+func counter(v *link.VM, name string) uint64 {
+	if v.Figures == nil {
+		return 0
+	}
+	return v.Figures.Counters[name]
+}
+
+// String is the table.
+func (t *topTable) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %d VMs\n\n", t.at.Format(time.TimeOnly), len(t.now))
+	w := tabwriter.NewWriter(&b, 2, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "VM\tTURN\tGPU\tWEIGHT\tLIMIT\tCLASS\t"+
+		"TURNS\tWAITED\tDEBT\tOVERRUNS\tMEMORY\tERRORS")
+	for i := range t.now {
+		v := &t.now[i]
+		fmt.Fprintf(w, "%s\t%s\t%.0f%%\t%s\t%s%%\t%s\t%d\t%s\t%s\t%d\t%s\t%d\n",
+			plain(v.Name), turnOf(v), 100*t.busy(v), plain(v.Policy["weight"]),
+			plain(v.Policy["time-limit"]), plain(v.Policy["class"]), v.Turns,
+			nanoseconds(v.WaitedNS), nanoseconds(v.DebtNS), v.Overruns, memoryOf(v),
+			counter(v, "errors"))
+	}
+	_ = w.Flush()
+	t.processes(&b)
+	return b.String()
+}
+
+// processes adds the guests' processes.
+func (t *topTable) processes(b *strings.Builder) {
+	w := tabwriter.NewWriter(b, 2, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "\nVM\tPID\tPROCESS\tGPU TIME\tMEMORY\tLAUNCHES\tCOPIED\tERRORS")
+	n := 0
+	for i := range t.now {
+		f := t.now[i].Figures
+		if f == nil {
+			continue
+		}
+		slices.SortFunc(f.Processes, func(p, q link.Process) int {
+			return -cmp.Compare(p.Counters[gpuTime], q.Counters[gpuTime])
+		})
+		for _, p := range f.Processes {
+			n++
+			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%d\t%s\t%d\n",
+				plain(t.now[i].Name), p.PID, plain(p.Name), nanoseconds(p.Counters[gpuTime]),
+				bytesOf(p.Memory), p.Counters["launches"],
+				roughly(copied(p.Counters)), p.Counters["errors"])
+		}
+	}
+	if n > 0 {
+		_ = w.Flush()
+	}
+}
+
+// turnOf says whether a VM has its turn now.
+func turnOf(v *link.VM) string {
+	switch {
+	case v.Alone:
+		return "-"
+	case v.Open:
+		return "*"
+	}
+	return ""
+}
+
+// copied is how many bytes were copied in all ways.
+func copied(c map[string]uint64) uint64 {
+	return c["bytes_copied"] + c["bytes_mapped"] + c["bytes_direct"]
+}
+
+// memoryOf is what a VM has, and may have.
+func memoryOf(v *link.VM) string {
+	has := "-"
+	if v.Figures != nil {
+		has = bytesOf(v.Figures.Memory)
+	}
+	if most := v.Policy["memory"]; most != "" {
+		has += " / " + plain(most)
+	}
+	return has
+}
+
+// bytesOf is the sum of memory of all kinds.
+func bytesOf(kinds map[string]uint64) string {
+	if len(kinds) == 0 {
+		return "-"
+	}
+	var sum uint64
+	for _, n := range kinds {
+		sum += n
+	}
+	return roughly(sum)
+}
+
+// roughly is a size that people read: in whole units above which there are at least 10.
+func roughly(n uint64) string {
+	shift := 0
+	for n>>shift >= 10<<10 && shift < 40 {
+		shift += 10
+	}
+	return size.Format(n >> shift << shift)
+}
+
+// nanoseconds is a time that people read.
+func nanoseconds(n uint64) string {
+	d := time.Duration(min(n, 1<<62))
+	switch {
+	case d >= time.Minute:
+		return d.Round(time.Second).String()
+	case d >= time.Second:
+		return d.Round(10 * time.Millisecond).String()
+	}
+	return d.Round(10 * time.Microsecond).String()
+}
