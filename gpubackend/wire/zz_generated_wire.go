@@ -213,17 +213,17 @@ const (
 
 // Channel queues: chains that the guest kernel makes available to the worker.
 // A chain begins with a chain_header (device-readable); ARENA and MAP append `runs` run entries,
-// EVENT ends with an event_record (device-writable).
+// EVENT ends with an event_record (device-writable), a MAP whose pages stay with a map_record.
 const (
 	ChainArena = 1 // the channel's shared memory; in flight as long as the channel is open
-	ChainEvent = 2 // returned by the worker to wake the driver
-	ChainMap   = 3 // pinned pages of the guest process; in flight as long as the worker may touch them
+	ChainEvent = 2 // returned to wake the driver, or to give maps back
+	ChainMap   = 3 // pinned pages of the process; returned when the worker lets go
 )
 
 // ChainHeader is struct chain_header of wire.def.
 type ChainHeader struct {
 	Type    uint32 // chain
-	Id      uint32 // MAP: chosen by the driver, unique among those in flight
+	Id      uint32 // MAP: chosen by the driver, unique among those that the worker has
 	Bytes   uint64 // length of the memory
 	Address uint64 // MAP: guest-virtual address of the first byte
 	Runs    uint32 // number of run entries that follow
@@ -308,40 +308,79 @@ func (x *Run) Encode(b []byte) {
 	binary.LittleEndian.PutUint64(b[8:], uint64(x.Bytes))
 }
 
+// MapRecord is struct map_record of wire.def.
+type MapRecord struct {
+	Kept uint32 // 1: the chain comes back, the pages when an EVENT names the map
+	Pad  uint32
+}
+
+// MapRecordSize is the size of MapRecord on the wire.
+const MapRecordSize = 8
+
+// Offsets of the fields of MapRecord.
+const (
+	MapRecordKeptOffset = 0
+	MapRecordPadOffset  = 4
+)
+
+// Decode reads MapRecord from b, which must hold MapRecordSize bytes.
+func (x *MapRecord) Decode(b []byte) {
+	_ = b[7]
+	x.Kept = uint32(binary.LittleEndian.Uint32(b[0:]))
+	x.Pad = uint32(binary.LittleEndian.Uint32(b[4:]))
+}
+
+// Encode writes MapRecord to b, which must hold MapRecordSize bytes.
+func (x *MapRecord) Encode(b []byte) {
+	_ = b[7]
+	binary.LittleEndian.PutUint32(b[0:], uint32(x.Kept))
+	binary.LittleEndian.PutUint32(b[4:], uint32(x.Pad))
+}
+
 // EventRecord is struct event_record of wire.def.
 type EventRecord struct {
-	Events uint32 // event
-	Pad    uint32
+	Events uint32     // event
+	Count  uint32     // RETURNED: of maps
+	Maps   [62]uint32 // their ids; as many are written as there are
 }
 
 // EventRecordSize is the size of EventRecord on the wire.
-const EventRecordSize = 8
+const EventRecordSize = 256
 
 // Offsets of the fields of EventRecord.
 const (
 	EventRecordEventsOffset = 0
-	EventRecordPadOffset    = 4
+	EventRecordCountOffset  = 4
+	EventRecordMapsOffset   = 8
 )
 
 // Decode reads EventRecord from b, which must hold EventRecordSize bytes.
 func (x *EventRecord) Decode(b []byte) {
-	_ = b[7]
+	_ = b[255]
 	x.Events = uint32(binary.LittleEndian.Uint32(b[0:]))
-	x.Pad = uint32(binary.LittleEndian.Uint32(b[4:]))
+	x.Count = uint32(binary.LittleEndian.Uint32(b[4:]))
+	for i := range x.Maps {
+		x.Maps[i] = uint32(binary.LittleEndian.Uint32(b[8+4*i:]))
+	}
 }
 
 // Encode writes EventRecord to b, which must hold EventRecordSize bytes.
 func (x *EventRecord) Encode(b []byte) {
-	_ = b[7]
+	_ = b[255]
 	binary.LittleEndian.PutUint32(b[0:], uint32(x.Events))
-	binary.LittleEndian.PutUint32(b[4:], uint32(x.Pad))
+	binary.LittleEndian.PutUint32(b[4:], uint32(x.Count))
+	for i := range x.Maps {
+		binary.LittleEndian.PutUint32(b[8+4*i:], uint32(x.Maps[i]))
+	}
 }
 
 // Values of event.
 const (
 	EventCompletion = 1 // a completion slot was written while guest threads slept
 	EventDead       = 2 // the worker is gone
+	EventReturned   = 4 // the worker has let go of maps that it had kept
 )
+const KeptMaps = 65536   // maps that a worker keeps at most
 const RunsPerMap = 16384 // run entries of a MAP at most (64 MiB of scattered 4 KiB pages)
 
 // The arena: memory of the guest kernel, mapped by one guest process and its worker.

@@ -53,7 +53,7 @@ type parts struct {
 
 // assemble makes the parts, which need the driver.
 func (w *Worker) assemble() {
-	w.chains.prepare(w.log, w.state, func(a *arena.Arena) { w.arena = a })
+	w.chains.prepare(w.log, w.state, w.host, func(a *arena.Arena) { w.arena = a })
 	w.maps = maps.New(&w.chains, w.log)
 	w.buffers = call.Buffers{
 		Bulk:   func(offset, bytes uint64) ([]byte, error) { return w.arena.Bulk(offset, bytes) },

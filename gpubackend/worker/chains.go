@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/arena"
+	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/gpubackend/worker/maps"
@@ -37,13 +38,16 @@ type chains struct {
 	events []event // EVENT chains
 	due    bool    // an EVENT is
 	maps   map[uint32]*maps.Map
+	kept   kept
 	raw    []byte       // a run list as it arrives
 	spare  [][]wire.Run // lists of mappings that were returned
 }
 
 // prepare is called before all others.
-func (q *chains) prepare(log *logrus.Entry, state *handover.State, attach func(*arena.Arena)) {
-	q.log, q.state, q.attach = log, state, attach
+func (q *chains) prepare(
+	log *logrus.Entry, state *handover.State, host *budget.Budget, attach func(*arena.Arena),
+) {
+	q.log, q.state, q.attach, q.kept.host = log, state, attach, host
 	if q.maps == nil {
 		q.maps = map[uint32]*maps.Map{}
 	}
@@ -224,9 +228,13 @@ func (q *chains) takeMap(c *virtqueue.Chain, h *wire.ChainHeader) error {
 	if err != nil {
 		return err
 	}
-	q.maps[h.Id] = &maps.Map{
+	m := &maps.Map{
 		ID: h.Id, Head: c.Head(), Bytes: h.Bytes, Address: h.Address, Offset: uint64(h.Offset), Flags: h.Flags, Runs: runs,
 	}
+	if c.WriteLen() > 0 && !m.Oneshot() {
+		return q.keep(c, m)
+	}
+	q.maps[h.Id] = m
 	return nil
 }
 
@@ -256,16 +264,21 @@ func (q *chains) giveLocked(head uint16, written uint32) {
 	}
 }
 
-// Return gives a map's chain back.
+// Return gives a map back: its chain, or if that went back long ago its id.
 func (q *chains) Return(m *maps.Map) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.maps[m.ID] == m {
-		delete(q.maps, m.ID)
-		q.unlist(m.Runs)
-		m.Runs = nil
-		q.giveLocked(m.Head, 0)
+	if q.maps[m.ID] != m {
+		return
 	}
+	delete(q.maps, m.ID)
+	q.unlist(m.Runs)
+	m.Runs = nil
+	if m.Kept {
+		q.kept.letGo(m)
+		return
+	}
+	q.giveLocked(m.Head, 0)
 }
 
 // Read copies from guest memory, and Write to it.
@@ -274,11 +287,12 @@ func (q *chains) Read(b []byte, address uint64) error { return q.mem.Read(b, add
 // Write copies to guest memory.
 func (q *chains) Write(b []byte, address uint64) error { return q.mem.Write(b, address) }
 
-// signal wakes the guest's sleeping threads if that is due and the driver has left a chain to do it with.
+// signal wakes the guest's sleeping threads and names the maps that go back, if that is due and
+// the driver has left a chain to do it with.
 func (q *chains) signal() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.due {
+	if q.due || len(q.kept.gone) > 0 {
 		q.signalLocked()
 	}
 }
@@ -306,15 +320,15 @@ func (q *chains) signalLocked() {
 	last := len(q.events) - 1
 	e := q.events[last]
 	q.events = q.events[:last]
-	q.due = false
 	var raw [wire.EventRecordSize]byte
-	r := wire.EventRecord{Events: wire.EventCompletion}
-	r.Encode(raw[:])
-	written := uint32(wire.EventRecordSize)
-	if err := q.mem.Write(raw[:], e.record); err != nil {
-		written = 0
+	record, maps := q.kept.record(&raw, q.due)
+	q.due = false
+	if err := q.mem.Write(record, e.record); err != nil {
+		record = nil
+	} else {
+		q.kept.told(maps)
 	}
-	q.giveLocked(e.head, written)
+	q.giveLocked(e.head, uint32(len(record)))
 }
 
 func (q *chains) enableKick() (more bool, err error) {

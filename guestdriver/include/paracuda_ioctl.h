@@ -39,8 +39,9 @@ struct paracuda_ioctl_wait {
  * counted among the arena's sleepers and gets no EVENT. */
 
 /* Pins [address, address + bytes) of the caller and hands the pages to the worker as a MAP chain.
- * flags: PARACUDA_MAP_FLAG_*. EFAULT, EINVAL (too many runs: split it), EAGAIN (queue full: complete some), ENOSPC (queue full of maps that
- * stay: unmap some), EBUSY (as much is pinned as may be, some of it for copies under way: try again), ENOMEM (the same, but not for copies). */
+ * flags: PARACUDA_MAP_FLAG_*. EFAULT, EINVAL (too many runs: split it), EAGAIN (queue full: complete
+ * some), ENOSPC (as many maps stay as the worker keeps: unmap some), EBUSY (as much is pinned as may
+ * be, some of it for copies under way: try again), ENOMEM (the same, but not for copies). */
 struct paracuda_ioctl_map {
 	__u64 address;
 	__u64 bytes;

@@ -81,16 +81,16 @@ enum paracuda_status {
 
 /* Channel queues: chains that the guest kernel makes available to the worker.
  * A chain begins with a chain_header (device-readable); ARENA and MAP append `runs` run entries,
- * EVENT ends with an event_record (device-writable). */
+ * EVENT ends with an event_record (device-writable), a MAP whose pages stay with a map_record. */
 enum paracuda_chain {
 	PARACUDA_CHAIN_ARENA = 1, /* the channel's shared memory; in flight as long as the channel is open */
-	PARACUDA_CHAIN_EVENT = 2, /* returned by the worker to wake the driver */
-	PARACUDA_CHAIN_MAP = 3, /* pinned pages of the guest process; in flight as long as the worker may touch them */
+	PARACUDA_CHAIN_EVENT = 2, /* returned to wake the driver, or to give maps back */
+	PARACUDA_CHAIN_MAP = 3, /* pinned pages of the process; returned when the worker lets go */
 };
 
 struct paracuda_chain_header {
 	__u32 type; /* chain */
-	__u32 id; /* MAP: chosen by the driver, unique among those in flight */
+	__u32 id; /* MAP: chosen by the driver, unique among those that the worker has */
 	__u64 bytes; /* length of the memory */
 	__u64 address; /* MAP: guest-virtual address of the first byte */
 	__u32 runs; /* number of run entries that follow */
@@ -111,16 +111,25 @@ struct paracuda_run {
 };
 #define PARACUDA_SIZEOF_RUN 16
 
-struct paracuda_event_record {
-	__u32 events; /* event */
+struct paracuda_map_record {
+	__u32 kept; /* 1: the chain comes back, the pages when an EVENT names the map */
 	__u32 pad;
 };
-#define PARACUDA_SIZEOF_EVENT_RECORD 8
+#define PARACUDA_SIZEOF_MAP_RECORD 8
+
+struct paracuda_event_record {
+	__u32 events; /* event */
+	__u32 count; /* RETURNED: of maps */
+	__u32 maps[62]; /* their ids; as many are written as there are */
+};
+#define PARACUDA_SIZEOF_EVENT_RECORD 256
 
 enum paracuda_event {
 	PARACUDA_EVENT_COMPLETION = 1, /* a completion slot was written while guest threads slept */
 	PARACUDA_EVENT_DEAD = 2, /* the worker is gone */
+	PARACUDA_EVENT_RETURNED = 4, /* the worker has let go of maps that it had kept */
 };
+#define PARACUDA_KEPT_MAPS 65536 /* maps that a worker keeps at most */
 #define PARACUDA_RUNS_PER_MAP 16384 /* run entries of a MAP at most (64 MiB of scattered 4 KiB pages) */
 
 /* The arena: memory of the guest kernel, mapped by one guest process and its worker. */

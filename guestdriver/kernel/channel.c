@@ -270,6 +270,7 @@ static struct paracuda_channel *paracuda_channel_alloc(struct paracuda_device *d
 	INIT_DELAYED_WORK(&ch->poll, paracuda_channel_poll);
 	xa_init_flags(&ch->maps, XA_FLAGS_ALLOC1);
 	init_waitqueue_head(&ch->wait);
+	INIT_LIST_HEAD(&ch->kept);
 	INIT_LIST_HEAD(&ch->returned);
 
 	if (paracuda_arena_alloc(&ch->arena, arena_bytes) ||

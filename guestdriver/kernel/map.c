@@ -109,12 +109,13 @@ static unsigned long paracuda_map_pages(const struct paracuda_ioctl_map *arg)
 	return (offset_in_page(arg->address) + arg->bytes + PAGE_SIZE - 1) >> PAGE_SHIFT;
 }
 
-/* Gives the map an id. */
+/* Gives the map an id, by which it is found if it stays. */
 static int paracuda_map_number(struct paracuda_channel *ch, struct paracuda_token *map)
 {
+	void *entry = paracuda_stays(map) ? map : xa_mk_value(0);
 	int err;
 
-	err = xa_alloc_cyclic(&ch->maps, &map->id, map, XA_LIMIT(1, PARACUDA_MAP_ID_MAX),
+	err = xa_alloc_cyclic(&ch->maps, &map->id, entry, XA_LIMIT(1, PARACUDA_MAP_ID_MAX),
 			      &ch->next_id, GFP_KERNEL);
 	if (err < 0) {
 		map->id = 0;	/* it may be set, and be another's */

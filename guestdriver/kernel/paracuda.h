@@ -7,6 +7,7 @@
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
 #include <linux/mutex.h>
+#include <linux/rcupdate.h>
 #include <linux/refcount.h>
 #include <linux/scatterlist.h>
 #include <linux/spinlock.h>
@@ -53,6 +54,8 @@
 
 #define PARACUDA_RUNS_PER_LIST	(PAGE_SIZE / sizeof(struct paracuda_run))
 #define PARACUDA_LISTS		DIV_ROUND_UP(PARACUDA_RUNS_PER_MAP, PARACUDA_RUNS_PER_LIST)
+/* So many pages need no list of their own: what most programs register is small. */
+#define PARACUDA_FEW		16
 
 /* A request on the control queue. It lives until it is answered or the device is stopped. */
 struct paracuda_request {
@@ -67,17 +70,20 @@ struct paracuda_request {
 
 /* A chain on a channel queue: the virtqueue's token for it. */
 struct paracuda_token {
-	struct list_head node;			/* in channel->returned */
+	struct list_head node;			/* in channel->returned or channel->kept */
+	struct rcu_head rcu;
 	u32 type;
 	u32 flags;				/* MAP: enum paracuda_map_flag */
 	u32 id;					/* MAP */
 	unsigned long pinned;			/* MAP: pages */
 	bool held;				/* MAP: by references (hold.c) */
+	bool kept;				/* MAP: in channel->kept; under queue->lock */
 	unsigned int runs;
 	unsigned int lists;
 	struct paracuda_chain_header header;	/* device-readable */
-	struct paracuda_event_record record;	/* EVENT: device-writable */
+	struct paracuda_map_record record;	/* MAP that stays: device-writable */
 	struct paracuda_run *list[PARACUDA_LISTS];
+	struct paracuda_run few[PARACUDA_FEW];	/* list[0], of a map that is small */
 };
 
 /* What the channels of one user have. All but uid is under dev->bounds_lock. */
@@ -191,20 +197,24 @@ struct paracuda_channel {
 
 	struct paracuda_arena arena;
 	struct paracuda_arena_header *header;
-	struct xarray maps;		/* ids in use */
+	struct xarray maps;		/* ids in use: maps that stay, by RCU, and 0 for others */
 	u32 next_id;
 	wait_queue_head_t wait;		/* struct paracuda_waiter */
 
 	/* Under queue->lock. */
 	bool dead;			/* read without it too */
 	bool event_posted;
+	bool over;			/* ARENA is back: the worker has nothing any more */
 	unsigned int inflight;		/* chains */
-	unsigned int oneshots;		/* ONESHOT maps among them */
-	unsigned long flying;		/* their pages */
+	unsigned int passing;		/* MAP chains among them */
+	unsigned long flying;		/* pages of ONESHOT maps among these */
+	unsigned int staying;		/* maps of other kinds, in flight or kept */
 	unsigned int sleepers;
+	struct list_head kept;		/* maps whose chains are back, but not their pages */
 	struct list_head returned;	/* maps to be released */
 	struct paracuda_token arena_chain;
 	struct paracuda_token event;
+	struct paracuda_event_record event_record;	/* device-writable */
 };
 
 /* An open file. */
@@ -223,12 +233,19 @@ extern struct workqueue_struct *paracuda_wq;
 void paracuda_device_put(struct paracuda_device *dev);
 void paracuda_fail(struct paracuda_device *dev);
 
+/* Whether it is a map that the worker keeps when its chain is back. */
+static inline bool paracuda_stays(const struct paracuda_token *chain)
+{
+	return chain->type == PARACUDA_CHAIN_MAP && !(chain->flags & PARACUDA_MAP_FLAG_ONESHOT);
+}
+
 /* token.c */
 void paracuda_token_init(struct paracuda_token *chain, u32 type);
 int paracuda_token_append(struct paracuda_token *chain, struct page *page);
 struct paracuda_run *paracuda_token_run(struct paracuda_token *chain, unsigned int i);
 void paracuda_token_free_lists(struct paracuda_token *chain);
-struct scatterlist *paracuda_token_sg(struct paracuda_token *chain, unsigned int *entries);
+struct scatterlist *paracuda_token_sg(struct paracuda_token *chain, unsigned int *out,
+				      unsigned int *in);
 
 /* users.c */
 unsigned long paracuda_share(unsigned long all);

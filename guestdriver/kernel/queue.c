@@ -2,9 +2,12 @@
 /*
  * Channel queues: making chains available and taking them back.
  *
- * Interrupts are off while ONESHOT maps come and go and nobody sleeps: then the next system call
- * finds what was returned, or poll does. Otherwise they are on and cost nothing, since a worker
- * returns a chain only to wake somebody, to give up pages, or because it dies.
+ * Interrupts are off while maps come and go and nobody sleeps: then the next system call finds what
+ * was returned, or poll does. Otherwise they are on and cost nothing, since a worker returns chains
+ * only to wake somebody, to give up pages, or because it dies.
+ *
+ * The chain of a map that stays comes back as soon as the worker has taken it; its pages stay with
+ * the worker, until it names the map in an EVENT, or returns the ARENA as the last it has.
  */
 
 #include <linux/sizes.h>
@@ -19,11 +22,9 @@
 
 /*
  * Descriptors that are kept free. A chain is indirect and takes one, but an EVENT chain takes more
- * when there is no memory for an indirect table. Copies need some to go on, so maps that stay don't
- * take the last ones.
+ * when there is no memory for an indirect table.
  */
 #define PARACUDA_KEEP_EVENT	2
-#define PARACUDA_KEEP_COPIES	16U
 
 /* How many pages are released for each that is pinned, and how many at least. */
 #define PARACUDA_COLLECT_RATIO	2UL
@@ -38,7 +39,7 @@ int paracuda_channel_error(struct paracuda_channel *ch)
 /* Under queue->lock. */
 static bool paracuda_wants_callbacks(const struct paracuda_channel *ch)
 {
-	return ch->sleepers || !ch->oneshots;
+	return ch->sleepers || !ch->passing;
 }
 
 /* The worker is gone: says so in the arena. Under queue->lock, before a wake-up. */
@@ -56,9 +57,10 @@ static int paracuda_post_event(struct paracuda_channel *ch, struct virtqueue *vq
 
 	if (ch->event_posted || ch->dead)
 		return 0;
-	ch->event.record.events = 0;
+	ch->event_record.events = 0;
+	ch->event_record.count = 0;
 	sg_init_one(&out, &ch->event.header, sizeof(ch->event.header));
-	sg_init_one(&in, &ch->event.record, sizeof(ch->event.record));
+	sg_init_one(&in, &ch->event_record, sizeof(ch->event_record));
 	err = virtqueue_add_sgs(vq, sgs, 1, 1, &ch->event, GFP_ATOMIC);
 	if (err)
 		return err;
@@ -67,7 +69,70 @@ static int paracuda_post_event(struct paracuda_channel *ch, struct virtqueue *vq
 	return 1;
 }
 
-/* One chain is back: a map goes to a list. Under queue->lock. Returns whether to wake waiters. */
+/* The worker has let go of a map that it had kept, or says so. Under queue->lock. */
+static void paracuda_take_kept(struct paracuda_channel *ch, u32 id, struct list_head *maps)
+{
+	struct paracuda_token *map;
+	void *entry;
+
+	rcu_read_lock();
+	entry = xa_load(&ch->maps, id);
+	map = xa_is_value(entry) ? NULL : entry;
+	if (map && map->kept) {
+		map->kept = false;
+		ch->staying--;
+		list_move_tail(&map->node, maps);
+	}
+	rcu_read_unlock();
+}
+
+/* The worker has let go of everything. Under queue->lock. */
+static void paracuda_take_all(struct paracuda_channel *ch, struct list_head *maps)
+{
+	struct paracuda_token *map;
+
+	ch->over = true;
+	list_for_each_entry(map, &ch->kept, node) {
+		map->kept = false;
+		ch->staying--;
+	}
+	list_splice_tail_init(&ch->kept, maps);
+}
+
+/* What an EVENT says, of which len bytes were written: the host may lie. Under queue->lock. */
+static void paracuda_take_event(struct paracuda_channel *ch, unsigned int len,
+				struct list_head *maps)
+{
+	const struct paracuda_event_record *record = &ch->event_record;
+	unsigned int i, count = READ_ONCE(record->count);
+
+	if (len < offsetof(struct paracuda_event_record, maps))
+		return;
+	if (READ_ONCE(record->events) & PARACUDA_EVENT_DEAD)
+		paracuda_set_dead(ch);
+	len = min_t(unsigned int, len, sizeof(*record));
+	len -= offsetof(struct paracuda_event_record, maps);
+	for (i = 0; i < min_t(unsigned int, count, len / sizeof(record->maps[0])); i++)
+		paracuda_take_kept(ch, READ_ONCE(record->maps[i]), maps);
+}
+
+/* The chain of a map is back, and the map, too, unless the worker keeps it. Under queue->lock. */
+static void paracuda_take_map(struct paracuda_channel *ch, struct paracuda_token *map,
+			      unsigned int len, struct list_head *maps)
+{
+	ch->passing--;
+	if (!paracuda_stays(map)) {
+		ch->flying -= map->pinned;
+	} else if (len >= sizeof(map->record) && READ_ONCE(map->record.kept) && !ch->over) {
+		map->kept = true;
+		maps = &ch->kept;
+	} else {
+		ch->staying--;
+	}
+	list_add_tail(&map->node, maps);
+}
+
+/* One chain is back: maps go to a list. Under queue->lock. Returns whether to wake waiters. */
 static bool paracuda_take_back(struct paracuda_channel *ch, struct paracuda_token *chain,
 			       unsigned int len, struct list_head *maps)
 {
@@ -75,19 +140,14 @@ static bool paracuda_take_back(struct paracuda_channel *ch, struct paracuda_toke
 	switch (chain->type) {
 	case PARACUDA_CHAIN_EVENT:
 		ch->event_posted = false;
-		if (len >= sizeof(chain->record) &&
-		    READ_ONCE(chain->record.events) & PARACUDA_EVENT_DEAD)
-			paracuda_set_dead(ch);
+		paracuda_take_event(ch, len, maps);
 		return true;
 	case PARACUDA_CHAIN_ARENA:
 		paracuda_set_dead(ch);
+		paracuda_take_all(ch, maps);
 		return true;
 	default:
-		if (paracuda_oneshot(chain->flags)) {
-			ch->oneshots--;
-			ch->flying -= chain->pinned;
-		}
-		list_add_tail(&chain->node, maps);
+		paracuda_take_map(ch, chain, len, maps);
 		return false;
 	}
 }
@@ -166,18 +226,14 @@ void paracuda_queue_done(struct virtqueue *vq)
 }
 
 /*
- * Whether the queue has room for a map. -EAGAIN: when the copies under way are done; -ENOSPC: not
+ * Whether there is room for a map. -EAGAIN: when maps under way are taken, or copied; -ENOSPC: not
  * before one of the maps that stay is given back. Under queue->lock.
  */
 static int paracuda_room(struct paracuda_channel *ch, struct virtqueue *vq, u32 flags)
 {
-	unsigned int keep = PARACUDA_KEEP_EVENT;
-
-	if (!paracuda_oneshot(flags))
-		keep += min(PARACUDA_KEEP_COPIES, virtqueue_get_vring_size(vq) / 4);
-	if (vq->num_free > keep)
-		return 0;
-	return vq->num_free + ch->oneshots > keep ? -EAGAIN : -ENOSPC;
+	if (!paracuda_oneshot(flags) && ch->staying >= PARACUDA_KEPT_MAPS)
+		return -ENOSPC;
+	return vq->num_free > PARACUDA_KEEP_EVENT ? 0 : -EAGAIN;
 }
 
 /* The same for a system call. *room becomes what paracuda_room() says for a map of such flags. */
@@ -234,7 +290,7 @@ void paracuda_channel_poll(struct work_struct *work)
 	paracuda_map_collect(ch, ULONG_MAX);
 
 	spin_lock_irq(&q->lock);
-	if (ch->oneshots && !ch->dead)
+	if (ch->passing && !ch->dead)
 		paracuda_poll_later(ch);
 	spin_unlock_irq(&q->lock);
 }
@@ -250,42 +306,57 @@ void paracuda_channel_die(struct paracuda_channel *ch)
 	wake_up_all(&ch->wait);
 }
 
+/* Makes a chain of so many readable and writable entries available. Under queue->lock. */
+static int paracuda_add(struct virtqueue *vq, struct paracuda_token *chain, struct scatterlist *sg,
+			unsigned int out, unsigned int in)
+{
+	struct scatterlist *sgs[] = { sg, sg + out };
+	int err;
+
+	if (in)
+		sg_mark_end(&sg[out - 1]);
+	err = virtqueue_add_sgs(vq, sgs, 1, in, chain, GFP_ATOMIC);
+	return err == -ENOSPC ? -EAGAIN : err;
+}
+
 static int paracuda_post_locked(struct paracuda_channel *ch, struct virtqueue *vq,
 				struct paracuda_token *chain, struct scatterlist *sg,
-				unsigned int entries)
+				unsigned int out, unsigned int in)
 {
 	int err;
 
 	if (ch->dead)
 		return -EIO;
 	err = chain->type == PARACUDA_CHAIN_MAP ? paracuda_room(ch, vq, chain->flags) : 0;
+	if (!err)
+		err = paracuda_add(vq, chain, sg, out, in);
 	if (err)
 		return err;
-	err = virtqueue_add_outbuf(vq, sg, entries, chain, GFP_ATOMIC);
-	if (err)
-		return err == -ENOSPC ? -EAGAIN : err;
 	ch->inflight++;
-	if (!paracuda_oneshot(chain->flags))
+	if (chain->type != PARACUDA_CHAIN_MAP)
 		return 0;
-	ch->flying += chain->pinned;
-	if (!ch->oneshots++)
+	if (in)
+		ch->staying++;
+	else
+		ch->flying += chain->pinned;
+	if (!ch->passing++)
 		queue_delayed_work(paracuda_wq, &ch->poll, msecs_to_jiffies(PARACUDA_POLL_MS));
 	return 0;
 }
 
-/* Makes an ARENA or MAP chain available. -EAGAIN, -ENOSPC: the queue is full. */
+/* Makes an ARENA or MAP chain available. -EAGAIN, -ENOSPC: as paracuda_room(). */
 int paracuda_channel_post(struct paracuda_channel *ch, struct paracuda_token *chain)
 {
 	struct paracuda_queue *q = ch->queue;
 	struct paracuda_device *dev = ch->dev;
 	unsigned long pinned = chain->pinned;	/* once posted the chain isn't the caller's */
-	unsigned int entries, todo = 0;
+	unsigned int out, in, todo = 0;
 	unsigned long busy = 0;
 	struct scatterlist *sg;
 	struct virtqueue *vq;
 	int idx, err = -ENODEV;
 
-	sg = paracuda_token_sg(chain, &entries);
+	sg = paracuda_token_sg(chain, &out, &in);
 	if (!sg)
 		return -ENOMEM;
 
@@ -294,7 +365,7 @@ int paracuda_channel_post(struct paracuda_channel *ch, struct paracuda_token *ch
 	vq = q->vq;
 	if (vq) {
 		busy = ch->flying;
-		err = paracuda_post_locked(ch, vq, chain, sg, entries);
+		err = paracuda_post_locked(ch, vq, chain, sg, out, in);
 		todo = paracuda_reap(q, vq);	/* kicks, and sets interrupts on or off */
 		busy = min3(busy, ch->flying, PARACUDA_COLLECT_RATIO * pinned);
 		if (todo & PARACUDA_AGAIN)
@@ -337,7 +408,7 @@ int paracuda_channel_kick(struct paracuda_channel *ch)
 		virtqueue_notify(vq);
 	srcu_read_unlock(&dev->srcu, idx);
 
-	if (READ_ONCE(ch->oneshots) || !list_empty_careful(&ch->returned))
+	if (READ_ONCE(ch->passing) || !list_empty_careful(&ch->returned))
 		paracuda_channel_reap(ch, ULONG_MAX);
 	return READ_ONCE(ch->dead) ? paracuda_channel_error(ch) : 0;
 }

@@ -42,7 +42,10 @@ void paracuda_map_free(struct paracuda_channel *ch, struct paracuda_token *map)
 	if (map->id)
 		xa_erase(&ch->maps, map->id);
 	paracuda_token_free_lists(map);
-	kfree(map);
+	if (paracuda_stays(map))
+		kfree_rcu(map, rcu);	/* paracuda_take_kept() may look at it */
+	else
+		kfree(map);
 }
 
 /* Has returned maps looked for later. Under queue->lock. */

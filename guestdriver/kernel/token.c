@@ -10,6 +10,7 @@ void paracuda_token_init(struct paracuda_token *chain, u32 type)
 {
 	BUILD_BUG_ON(sizeof(struct paracuda_chain_header) != PARACUDA_SIZEOF_CHAIN_HEADER);
 	BUILD_BUG_ON(sizeof(struct paracuda_event_record) != PARACUDA_SIZEOF_EVENT_RECORD);
+	BUILD_BUG_ON(sizeof(struct paracuda_map_record) != PARACUDA_SIZEOF_MAP_RECORD);
 
 	memset(chain, 0, sizeof(*chain));
 	INIT_LIST_HEAD(&chain->node);
@@ -20,6 +21,14 @@ void paracuda_token_init(struct paracuda_token *chain, u32 type)
 struct paracuda_run *paracuda_token_run(struct paracuda_token *chain, unsigned int i)
 {
 	return &chain->list[i / PARACUDA_RUNS_PER_LIST][i % PARACUDA_RUNS_PER_LIST];
+}
+
+/* A list for more runs. The first is the chain's own if there are no more pages than fit there. */
+static struct paracuda_run *paracuda_token_list(struct paracuda_token *chain)
+{
+	if (!chain->lists && chain->pinned && chain->pinned <= PARACUDA_FEW)
+		return chain->few;
+	return (struct paracuda_run *)__get_free_page(GFP_KERNEL_ACCOUNT);
 }
 
 /* Appends a page, to the last run where it follows that. -EINVAL: too many runs. */
@@ -38,7 +47,7 @@ int paracuda_token_append(struct paracuda_token *chain, struct page *page)
 	if (chain->runs == PARACUDA_RUNS_PER_MAP)
 		return -EINVAL;
 	if (chain->runs == chain->lists * PARACUDA_RUNS_PER_LIST) {
-		run = (struct paracuda_run *)__get_free_page(GFP_KERNEL_ACCOUNT);
+		run = paracuda_token_list(chain);
 		if (!run)
 			return -ENOMEM;
 		chain->list[chain->lists++] = run;
@@ -52,25 +61,29 @@ int paracuda_token_append(struct paracuda_token *chain, struct page *page)
 void paracuda_token_free_lists(struct paracuda_token *chain)
 {
 	while (chain->lists)
-		free_page((unsigned long)chain->list[--chain->lists]);
+		if (chain->list[--chain->lists] != chain->few)
+			free_page((unsigned long)chain->list[chain->lists]);
 	chain->runs = 0;
 }
 
 /*
- * The scatterlist of the header and the runs, to be freed by the caller. The pages of lists stay
- * the chain's.
+ * The scatterlist of the header and the runs, *out entries, and if its pages stay of a record, *in
+ * more; to be freed by the caller. The pages of lists stay the chain's.
  */
-struct scatterlist *paracuda_token_sg(struct paracuda_token *chain, unsigned int *entries)
+struct scatterlist *paracuda_token_sg(struct paracuda_token *chain, unsigned int *out,
+				      unsigned int *in)
 {
 	struct scatterlist *sg;
 	unsigned int i, left = chain->runs;
 
-	sg = kmalloc_array(1 + chain->lists, sizeof(*sg), GFP_KERNEL);
+	*out = 1 + chain->lists;
+	*in = paracuda_stays(chain);
+	sg = kmalloc_array(*out + *in, sizeof(*sg), GFP_KERNEL);
 	if (!sg)
 		return NULL;
 
 	chain->header.runs = chain->runs;
-	sg_init_table(sg, 1 + chain->lists);
+	sg_init_table(sg, *out + *in);
 	sg_set_buf(&sg[0], &chain->header, sizeof(chain->header));
 	for (i = 0; i < chain->lists; i++) {
 		unsigned int n = min_t(unsigned int, left, PARACUDA_RUNS_PER_LIST);
@@ -78,6 +91,7 @@ struct scatterlist *paracuda_token_sg(struct paracuda_token *chain, unsigned int
 		sg_set_buf(&sg[1 + i], chain->list[i], n * sizeof(struct paracuda_run));
 		left -= n;
 	}
-	*entries = 1 + chain->lists;
+	if (*in)
+		sg_set_buf(&sg[*out], &chain->record, sizeof(chain->record));
 	return sg;
 }

@@ -69,6 +69,7 @@ func mappingAttacks() []attack {
 		{"map: written, though it is for reading", 21, readOnlyMap},
 		{"map: used after it was given back", 23, returnedMap},
 		{"map: named by commands that are refused", 24, refusedMaps},
+		{"map: kept, and given back twice", 23, keptMap},
 		{"map: written after its chain came back", 23, writesAfterReturn},
 		{"map: written after CLOSE", 24, writesAfterClose},
 		{"map: 5,000 parts of a copy that nobody joins", 26, endlessParts},
@@ -159,6 +160,63 @@ func returnedMap(g *guest, c *channel) error {
 		}
 	}
 	return nil
+}
+
+// keptMap is a map whose chain comes back at once: its page is the worker's until it gives it back,
+// and not any longer.
+func keptMap(g *guest, c *channel) error {
+	page := c.pages + 256<<10
+	address, err := c.device(0xee)
+	if err != nil {
+		return err
+	}
+	c.reap()
+	h := wire.ChainHeader{
+		Type: wire.ChainMap, Id: 31, Bytes: 4096, Runs: 1, Flags: wire.MapFlagWrite,
+	}
+	b := make([]byte, wire.ChainHeaderSize+wire.RunSize+wire.MapRecordSize)
+	h.Encode(b)
+	r := wire.Run{Address: page, Bytes: 4096}
+	r.Encode(b[wire.ChainHeaderSize:])
+	at, record := c.chains+20*4096, uint64(len(b)-wire.MapRecordSize)
+	// The second has the id of the first, which is in use.
+	for i, want := range []byte{1, 0} {
+		c.g.memory.Write(at, b)
+		c.raw(virtqueuetest.Desc{Addr: at, Len: uint32(record)},
+			virtqueuetest.Desc{
+				Addr: at + record, Len: wire.MapRecordSize, Flags: virtqueuetest.Write,
+			})
+		for end := time.Now().Add(patience); ; time.Sleep(50 * time.Microsecond) {
+			if _, _, ok := c.queue().Driver.Reap(); ok {
+				break
+			}
+			if time.Now().After(end) {
+				return fmt.Errorf("map number %d that is to be kept: %w", i, errSilent)
+			}
+		}
+		if got := c.g.memory.Read(at+record, 1)[0]; got != want {
+			return fmt.Errorf("map number %d that is to be kept: kept is %d", i, got)
+		}
+	}
+	for range 2 {
+		_, err := c.must(gpubackend.OpCopyDtoH, address, onMap(31, 0), 4096, 4096, 0, 0)
+		if err != nil {
+			return err
+		}
+	}
+	if _, err := c.must(gpubackend.Op(wire.OpUnmap), 31); err != nil {
+		return err
+	}
+	g.memory.Write(page, bytes.Repeat([]byte{0x77}, 4096))
+	err = c.refuse(map[gpubackend.Op][]uint64{
+		gpubackend.OpCopyDtoH:       {address, onMap(31, 0), 4096, 4096, 0, 0},
+		gpubackend.OpHostRegister:   {31, 0, 4096, 0},
+		gpubackend.Op(wire.OpUnmap): {31},
+	})
+	if err != nil {
+		return err
+	}
+	return c.holds("a page that was given back", page, 4096, 0x77)
 }
 
 // refusedMaps are for one command each: whatever refuses it, they come back.

@@ -77,6 +77,9 @@ func (s *HostMemory) pin(c *call.Call, a command.HostRegister) gpubackend.Result
 // find finds a mapping of which a command says id, address and bytes, and which is at no address yet.
 func (s *HostMemory) find(id, address, bytes uint64) (*maps.Map, []guestmem.Run, gpubackend.Result) {
 	m := s.Maps.Find(uint32(id))
+	if m != nil && m.Missing() {
+		return nil, nil, gpubackend.OutOfMemory
+	}
 	if m == nil || s.ranges[m.ID] != nil || s.shown[m] != nil || m.Leaving() || m.Oneshot() {
 		return nil, nil, gpubackend.InvalidValue
 	}

@@ -5,10 +5,11 @@
 //
 // # Who owns what
 //
-// The guest's kernel lends pages as a chain of the queue; the worker's loop has them until it gives
-// the chain back, and nothing may use them afterwards. So each use is counted: Use and Release, or
-// Drop. A map for one command alone goes back when its last use ends, others when they are given
-// back (Give) and no use is left. Source is the queue's owner.
+// The guest's kernel lends pages as a chain of the queue; the worker's loop has them until it
+// gives that back, or if it keeps the pages their id, and nothing may use them afterwards. So each
+// use is counted: Use and Release, or Drop. A map for one command alone goes back when its last
+// use ends, others when they are given back (Give) and no use is left. Source is the queue's
+// owner.
 //
 // # Who may lie
 //

@@ -19,6 +19,8 @@ type Map struct {
 	Offset  uint64 // of the first byte in the runs
 	Flags   uint32
 	Runs    []wire.Run
+	Kept    bool   // its chain went back when it was taken
+	Counted uint64 // bytes of the host's memory that count for it
 
 	users   int
 	leaving bool // to be returned when users is 0
@@ -29,6 +31,10 @@ func (m *Map) Writable() bool { return m.Flags&wire.MapFlagWrite != 0 }
 
 // Oneshot says whether the map is for one command alone.
 func (m *Map) Oneshot() bool { return m.Flags&wire.MapFlagOneshot != 0 }
+
+// Missing says whether there was no memory of the host's for the list of its pages: such a map can
+// only be given back.
+func (m *Map) Missing() bool { return m.Kept && len(m.Runs) == 0 }
 
 // Leaving says whether the map goes back when no use is left.
 func (m *Map) Leaving() bool { return m.leaving }
@@ -59,7 +65,7 @@ func (m *Map) Slice(dst []wire.Run, offset, n uint64) []wire.Run {
 type Source interface {
 	// Find returns a map that is available, nil if there is none such.
 	Find(id uint32) *Map
-	// Return gives a map's chain back. A map that isn't available is left alone.
+	// Return gives a map back. One that isn't available is left alone.
 	Return(m *Map)
 	// Read and Write copy from and to guest memory.
 	Read(b []byte, address uint64) error
@@ -81,6 +87,9 @@ func (s *Maps) Find(id uint32) *Map { return s.source.Find(id) }
 // Named finds the map that a reference names and checks the range.
 func (s *Maps) Named(r call.Reference, write bool) (*Map, gpubackend.Result) {
 	m := s.source.Find(r.MapID())
+	if m != nil && m.Missing() {
+		return nil, gpubackend.OutOfMemory
+	}
 	if m == nil || r.MapOffset() > m.Bytes || r.Bytes > m.Bytes-r.MapOffset() {
 		return nil, gpubackend.InvalidValue
 	}

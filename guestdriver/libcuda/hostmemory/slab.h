@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Small pieces of host memory that share pages which are pinned once. What is pinned for long takes a descriptor of the
- * channel's queue, of which there are some 230: programs with many small pieces need fewer this way.
+ * Small pieces of host memory that share pages which are pinned once: to pin and map pages takes
+ * calls of the guest's kernel, of the worker and of the host's, and a worker can have so many
+ * mappings only.
  */
 #ifndef PARACUDA_SLAB_H
 #define PARACUDA_SLAB_H

@@ -68,8 +68,8 @@ CUresult map_memory(const void *data, size_t bytes, unsigned flags, uint32_t *id
 		return CUDA_ERROR_INVALID_VALUE;
 	case ENOSPC:
 		log_line(
-			"pinning %zu bytes: this process has pinned memory in as many pieces as the device's queues hold",
-			bytes);
+			"pinning %zu bytes: this process has memory pinned in %u pieces, no more may be",
+			bytes, PARACUDA_KEPT_MAPS);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	case EBUSY:
 	case ENOMEM:
