@@ -132,7 +132,7 @@ func TestEveryFunctionIsCalled(t *testing.T) {
 	if testing.Short() || !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "uml") {
 		skip(t, "no User Mode Linux is booted: PARACUDA_VM or -short says so")
 	}
-	progress(t)
+	boots(t)
 	vm, dir := frontEnds[0], filepath.Join(root, "build/guest/calls")
 	buildCounted(t, dir)
 	run := func(id string, args ...string) job {

@@ -4,8 +4,11 @@ package tests
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -21,6 +24,7 @@ $`)
 
 // TestHostMemory has a program ask for much of the host's memory, and looks at what its worker has.
 func TestHostMemory(t *testing.T) {
+	t.Parallel()
 	const limit, beside = 128 << 20, 300 << 20
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		if setting("PARACUDA_GPU", "soft") != "soft" {
@@ -28,8 +32,10 @@ func TestHostMemory(t *testing.T) {
 		}
 		program := build(t, "tests/guests/hog.c", "-ldl")
 		done, most := make(chan struct{}), make(chan int)
-		go func() { most <- watchWorkers(done) }()
-		r := vm.run(t, 4*vm.limit, "--set", "host-memory="+strconv.Itoa(limit), "--", program)
+		stats := filepath.Join(logDir(t), "stats.json")
+		go func() { most <- watchWorkers(stats, done) }()
+		r := vm.run(t, 4*vm.limit, "--stats", stats, "--set", "host-memory="+strconv.Itoa(limit),
+			"--", program)
 		close(done)
 		had := <-most
 		if r.exit != 0 || !hogged.MatchString(r.stdout) {
@@ -42,18 +48,39 @@ func TestHostMemory(t *testing.T) {
 	})
 }
 
-// watchWorkers is the most memory of its own, in KiB, that a worker below this process has until
-// done is closed.
-func watchWorkers(done <-chan struct{}) (most int) {
+// watchWorkers is the most memory of its own, in KiB, that a worker has until done is closed. The
+// worker is below the process that has the given argument, as none but this test's has.
+func watchWorkers(argument string, done <-chan struct{}) (most int) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
+	vm := 0
 	for {
 		select {
 		case <-done:
 			return most
 		case <-tick.C:
-			kib, _ := workerResident(os.Getpid())
+			if vm == 0 {
+				vm = processWith(argument)
+				continue
+			}
+			kib, _ := workerResident(vm)
 			most = max(most, kib)
 		}
 	}
+}
+
+// processWith is the oldest process that has an argument; 0: none has.
+func processWith(argument string) (oldest int) {
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range lines {
+		text, err := os.ReadFile(file)
+		if err != nil || !slices.Contains(strings.Split(string(text), "\x00"), argument) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err == nil && (oldest == 0 || pid < oldest) {
+			oldest = pid
+		}
+	}
+	return oldest
 }

@@ -60,12 +60,19 @@ func prepare() error {
 		return nil
 	}
 	cmd := exec.Command(filepath.Join(root, "tests/programs/build"), programs)
-	cmd.Env = append(os.Environ(), "NVCC="+compiler())
+	cmd.Env = builderOf(compiler())
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("build the programs: %w", err)
 	}
 	return nil
+}
+
+// builderOf is the environment in which programs/build builds with a compiler: what it built is
+// kept with the downloads, for other checkouts.
+func builderOf(nvcc string) []string {
+	kept := setting("KEPT", filepath.Join(vm.FindAssets().Cache, "programs"))
+	return append(os.Environ(), "NVCC="+nvcc, "KEPT="+kept)
 }
 
 // compiler is nvcc: the one named, that of the cache, or any.

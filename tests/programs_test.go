@@ -21,8 +21,9 @@ func wellFormed(t testing.TB) program {
 }
 
 // TestPrograms runs every program of the list in one VM, each failure followed
-// by a well-formed program. It takes longest, and both front ends are busy with it: no other test runs beside it.
+// by a well-formed program. It takes longest.
 func TestPrograms(t *testing.T) {
+	t.Parallel()
 	all := slices.DeleteFunc(readPrograms(t), func(p program) bool { return p.has("gpu") || p.has("older") })
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		var jobs []job

@@ -27,7 +27,7 @@ var buildOlderPrograms = sync.OnceValue(func() error {
 		return fmt.Errorf("no nvcc 11.8: run scripts/fetch-nvcc 11.8: %w", err)
 	}
 	build := exec.Command(filepath.Join(root, "tests/programs/build"), append([]string{olderDir}, olderPrograms...)...)
-	build.Env = append(os.Environ(), "NVCC="+nvcc)
+	build.Env = builderOf(nvcc)
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build with nvcc 11.8: %w\n%s", err, out)
 	}
