@@ -23,7 +23,8 @@ import (
 
 // arbiterOptions are the flags of `paracuda arbiter`.
 type arbiterOptions struct {
-	socket, group, config, metrics, level string
+	socket, group, config, metrics string
+	logs                           logFlags
 }
 
 func runArbiter(args []string) error {
@@ -36,7 +37,7 @@ func runArbiter(args []string) error {
 	f.StringVar(&o.socket, "socket", client.DefaultPath(), "listen on the UNIX socket `PATH`")
 	f.StringVar(&o.group, "group", defaultGroup(), "let the members of `GROUP` register VMs, too")
 	f.StringVar(&o.config, "config", "", "read the policies of VMs from `FILE`")
-	f.StringVar(&o.level, "log-level", "info", "`LEVEL`: debug, info, warning or error")
+	o.logs.add(f, "info")
 	usage := f.Usage
 	f.Usage = func() {
 		usage()
@@ -80,7 +81,7 @@ func (o *arbiterOptions) run() error {
 	if err := checkSocket("--socket", o.socket); err != nil {
 		return err
 	}
-	log, endLog, err := newLog(os.Stderr, o.level, "arbiter")
+	log, endLog, err := newLog(os.Stderr, &o.logs, "arbiter")
 	if err != nil {
 		return err
 	}
@@ -105,6 +106,9 @@ func (o *arbiterOptions) run() error {
 		return err
 	}
 	defer a.Close()
+	if err := sayReady(); err != nil {
+		return err
+	}
 	loglimit.Keep(log).WithField("socket", o.socket).Info("waits for VMs")
 	return o.serve(ctx, a, l, hangup, log)
 }

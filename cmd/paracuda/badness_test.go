@@ -17,7 +17,7 @@ import (
 // TestChildrenGoFirst starts a worker and a mover, and reads what the kernel has of them.
 func TestChildrenGoFirst(t *testing.T) {
 	s := spawner{
-		level: "error", log: logrus.NewEntry(logrus.New()), stderr: os.Stderr,
+		logs: logFlags{level: "error"}, log: logrus.NewEntry(logrus.New()), stderr: os.Stderr,
 		start: start{run: startApart},
 	}
 	before := readBadness(t, os.Getpid())

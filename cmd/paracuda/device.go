@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
+	"slices"
 
 	"github.com/sirupsen/logrus"
 
@@ -16,16 +18,21 @@ import (
 
 // deviceOptions are the flags of `paracuda device`.
 type deviceOptions struct {
-	socket, gpu, stats, level, trace, control string
-	arbiter, name                             string
-	fd                                        int
-	capabilities                              bool
-	sandbox                                   sandboxFlag
-	passEnv                                   []string
-	settings                                  device.Settings
+	socket, gpu, stats, trace, control string
+	arbiter, name                      string
+	logs                               logFlags
+	fd                                 int
+	access                             access            // to socket
+	controlSocket                      *net.UnixListener // inherited, instead of control
+	sandbox                            sandboxFlag
+	passEnv                            []string
+	settings                           device.Settings
 }
 
 func runDevice(args []string) error {
+	if slices.ContainsFunc(args, asksForCapabilities) {
+		return printCapabilities(stdout)
+	}
 	o := deviceOptions{settings: device.DefaultSettings(), sandbox: true}
 	f := newFlags("device", "--socket-path PATH | --fd N [options]",
 		"Serves the GPU to one VM. QEMU connects with\n"+
@@ -35,13 +42,17 @@ func runDevice(args []string) error {
 			"It ends when the VM does, or on SIGTERM.")
 	f.StringVar(&o.socket, "socket-path", "", "listen on the UNIX socket `PATH`")
 	f.IntVar(&o.fd, "fd", -1, "use the connected or listening socket inherited as descriptor `N`")
-	f.BoolVar(&o.capabilities, "print-capabilities", false, "print what the back end can do, as JSON, and exit")
+	f.Bool("print-capabilities", false,
+		"print what the back end can do, as JSON, and exit, whatever else is asked for")
 	f.StringVar(&o.gpu, "gpu", gpuAuto, gpuHelp)
 	f.StringVar(&o.control, "control", "", "answer paracuda set and paracuda stats on the UNIX socket `PATH`")
 	sharingFlags(f, &o.arbiter, &o.name, "the socket's name")
 	f.StringVar(&o.stats, "stats", "", "write counters to `FILE`, as JSON, at the end")
-	f.StringVar(&o.level, "log-level", "info", "`LEVEL`: debug, info, warning or error")
+	o.logs.add(f, "info")
 	f.StringVar(&o.trace, "trace", "", "write the vhost-user messages to `FILE`, as lines of hex")
+	f.StringVar(&o.access.group, "socket-group", "",
+		"let the members of `GROUP` connect to --socket-path, with --socket-mode 0660")
+	f.Func("socket-mode", "give --socket-path the octal `MODE`", o.access.setMode)
 	f.Var(&o.sandbox, "sandbox", sandboxHelp)
 	f.Func("pass-env", passEnvHelp, func(name string) error {
 		o.passEnv = append(o.passEnv, name)
@@ -60,8 +71,8 @@ func runDevice(args []string) error {
 	if err := parse(f, args); err != nil {
 		return err
 	}
-	if o.capabilities {
-		return printCapabilities(stdout)
+	if err := o.takeActivated(); err != nil {
+		return fmt.Errorf("device: %w", err)
 	}
 	if (o.socket == "") == (o.fd < 0) {
 		return errors.New("device: want --socket-path PATH or --fd N")
@@ -69,7 +80,13 @@ func runDevice(args []string) error {
 	return o.serve()
 }
 
-// printCapabilities follows the conventions for vhost-user back ends ("Backend program conventions").
+// asksForCapabilities says whether an argument is the option that rules out all others (QEMU,
+// "Backend program conventions").
+func asksForCapabilities(arg string) bool {
+	return arg == "--print-capabilities" || arg == "-print-capabilities"
+}
+
+// printCapabilities follows the same conventions.
 func printCapabilities(w io.Writer) error {
 	return json.NewEncoder(w).Encode(map[string]any{"type": "gpu", "features": []string{}})
 }

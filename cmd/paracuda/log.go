@@ -18,11 +18,16 @@ const debugTimes = 50
 
 // newLog makes a process's log: lines on w, those of a role's own name, as many as loglimit allows. end says what was held
 // back.
-func newLog(w io.Writer, level, role string) (log *logrus.Entry, end func(), err error) {
+func newLog(
+	w io.Writer, o *logFlags, role string,
+) (log *logrus.Entry, end func(), err error) {
+	if err := o.settle(); err != nil {
+		return nil, nil, err
+	}
 	l := logrus.New()
 	l.SetOutput(w)
-	l.SetFormatter(&logrus.TextFormatter{DisableColors: true, FullTimestamp: true})
-	parsed, err := parseLevel(level)
+	l.SetFormatter(formatter(o.format))
+	parsed, err := parseLevel(o.level)
 	if err != nil {
 		return nil, nil, err
 	}

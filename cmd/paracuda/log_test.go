@@ -18,7 +18,7 @@ func TestLogIsBounded(t *testing.T) {
 	const flood = 10000
 	for level, most := range map[string]int{"info": 20, "debug": 20 * debugTimes} {
 		var out strings.Builder
-		log, end, err := newLog(&out, level, "worker")
+		log, end, err := newLog(&out, &logFlags{level: level}, "worker")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestNamesOfProgramsAreTextOnly(t *testing.T) {
 // TestChildrensLogIsBounded, however much they write, and passed on to the end.
 func TestChildrensLogIsBounded(t *testing.T) {
 	var said, passed strings.Builder
-	log, endLog, err := newLog(&said, "info", "device")
+	log, endLog, err := newLog(&said, &logFlags{level: "info"}, "device")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ func runMover(args []string) error {
 	if err != nil {
 		return err
 	}
-	log, endLog, err := newLog(os.Stderr, o.level, "mover")
+	log, endLog, err := newLog(os.Stderr, &o.logs, "mover")
 	if err != nil {
 		return err
 	}

@@ -30,9 +30,7 @@ func (o *deviceOptions) open() (out *outputs, err error) {
 		}
 		out.traced.w = out.trace
 	}
-	if o.control != "" {
-		out.control, err = listen("--control", o.control)
-	}
+	out.control, err = o.openControl()
 	return out, err
 }
 

@@ -29,14 +29,15 @@ import (
 
 // runOptions are the flags of `paracuda run`.
 type runOptions struct {
-	kind, gpu, mem, stats, level, kernel, trace, control string
-	arbiter, name                                        string
-	cpus                                                 int
-	carrier                                              qemu.Carrier
-	set, write                                           []string
-	report, verbose                                      bool
-	sandbox                                              sandboxFlag
-	program                                              []string
+	kind, gpu, mem, stats, kernel, trace, control string
+	arbiter, name                                 string
+	logs                                          logFlags
+	cpus                                          int
+	carrier                                       qemu.Carrier
+	set, write                                    []string
+	report, verbose                               bool
+	sandbox                                       sandboxFlag
+	program                                       []string
 }
 
 func runRun(args []string) error {
@@ -58,7 +59,7 @@ func runRun(args []string) error {
 	})
 	f.Var(&o.sandbox, "sandbox", sandboxHelp)
 	f.StringVar(&o.stats, "stats", "", "write counters to `FILE`, as JSON, at the end")
-	f.StringVar(&o.level, "log-level", "warning", "`LEVEL`: debug, info, warning or error")
+	o.logs.add(f, "warning")
 	f.StringVar(&o.trace, "trace", "", "write the vhost-user messages to `FILE`, as lines of hex")
 	f.StringVar(&o.control, "control", "", "answer paracuda set and paracuda stats on the UNIX socket `PATH`")
 	sharingFlags(f, &o.arbiter, &o.name, "run- and the process's number")
@@ -188,7 +189,10 @@ func (o *runOptions) config(channels int) (vm.Config, error) {
 	case o.cpus < 0 || o.cpus > runtime.NumCPU():
 		return vm.Config{}, fmt.Errorf("--cpus %d: want 1 to %d, as many as the host has", o.cpus, runtime.NumCPU())
 	}
-	level, err := parseLevel(o.level)
+	level, err := parseLevel(o.logs.level)
+	if err == nil {
+		err = o.logs.settle()
+	}
 	if err != nil {
 		return vm.Config{}, err
 	}
@@ -222,9 +226,10 @@ type deviceProcess struct {
 
 // startDevice starts `paracuda device` and waits until its socket is there.
 func (o *runOptions) startDevice(gpu, socket string) (*deviceProcess, error) {
-	args := []string{"device", "--socket-path", socket, "--gpu", gpu, "--log-level", o.level,
+	args := []string{"device", "--socket-path", socket, "--gpu", gpu,
 		"--sandbox", o.sandbox.String(), "--arbiter", o.arbiter,
 		"--name", cmp.Or(o.name, fmt.Sprint("run-", os.Getpid()))}
+	args = append(args, o.logs.args()...)
 	for _, s := range o.set {
 		args = append(args, "--set", s)
 	}

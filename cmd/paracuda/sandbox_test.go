@@ -58,7 +58,7 @@ func testSpawner(t *testing.T, o *deviceOptions) (spawner, *bytes.Buffer) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return spawner{level: "error", log: log, stderr: os.Stderr, start: start}, &said
+	return spawner{logs: logFlags{level: "error"}, log: log, stderr: os.Stderr, start: start}, &said
 }
 
 // TestChildrenAreConfined looks at the children that a device process starts.
@@ -66,7 +66,9 @@ func TestChildrenAreConfined(t *testing.T) {
 	t.Setenv("PARACUDA_TEST_SECRET", "x")
 	t.Setenv("PARACUDA_TEST_WANTED", "y")
 	t.Setenv("CUDA_TEST_VARIABLE", "z")
-	s, said := testSpawner(t, &deviceOptions{sandbox: true, passEnv: []string{"PARACUDA_TEST_WANTED"}})
+	s, said := testSpawner(t, &deviceOptions{
+		sandbox: true, passEnv: []string{"PARACUDA_TEST_WANTED", mainVariable},
+	})
 	childStatus(t, s, func(role string, status, environ []string) {
 		want := []string{"NoNewPrivs:\t1", "CapEff:\t0000000000000000", "CapPrm:\t0000000000000000"}
 		if os.Getuid() == 0 {

@@ -26,7 +26,7 @@ import (
 const firstInherited = 3
 
 func (o *deviceOptions) serve() error {
-	log, endLog, err := newLog(os.Stderr, o.level, "device")
+	log, endLog, err := newLog(os.Stderr, &o.logs, "device")
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (o *deviceOptions) serve() error {
 	s.dev = device.New(device.Config{
 		GPU: gpu, Settings: o.settings, Generation: uint32(time.Now().UnixNano()) | 1, Log: log,
 		Gate: shared.page, Sharer: shared.sharer(),
-		Spawn: spawner{level: o.level, log: log, stderr: children, start: start}, Greeted: s.greeted,
+		Spawn: spawner{logs: o.logs, log: log, stderr: children, start: start}, Greeted: s.greeted,
 	})
 	if err := shared.join(s.dev, gpu); err != nil {
 		return errors.Join(err, out.close())
@@ -108,6 +108,9 @@ func (o *deviceOptions) serveVM(ctx context.Context, s *server) error {
 		return err
 	}
 	defer door.Close()
+	if err := sayReady(); err != nil {
+		return err
+	}
 	for {
 		s.say("waits for a front end")
 		conn, err := door.Next(ctx)
@@ -135,7 +138,7 @@ func (o *deviceOptions) entrance(s *server) (*frontend.Door, *net.UnixConn, erro
 		if listener, conn, err = vhostuser.Inherit(o.fd); err != nil || conn != nil {
 			return nil, conn, err
 		}
-	} else if listener, err = listen("--socket-path", o.socket); err != nil {
+	} else if listener, err = listen("--socket-path", o.socket, o.access); err != nil {
 		return nil, nil, err
 	}
 	return frontend.NewDoor(listener, s.log, s.hasDriver), nil, nil

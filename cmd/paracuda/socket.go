@@ -5,7 +5,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"os"
+	"os/user"
+	"strconv"
 	"syscall"
 
 	"github.com/paracuda/paracuda/vhostuser"
@@ -22,8 +26,52 @@ func checkSocket(option, path string) error {
 	return nil
 }
 
+// access says who may connect to a socket besides its owner.
+type access struct {
+	group string
+	mode  fs.FileMode // 0: as the umask has it
+}
+
+// setMode reads --socket-mode.
+func (a *access) setMode(text string) error {
+	mode, err := strconv.ParseUint(text, 8, 32)
+	if err != nil || mode == 0 || mode > 0o777 {
+		return fmt.Errorf("want an octal mode such as 0660, not %q", text)
+	}
+	a.mode = fs.FileMode(mode)
+	return nil
+}
+
+// give gives a socket to those.
+func (a *access) give(path string) error {
+	if a.group != "" {
+		g, err := user.LookupGroup(a.group)
+		if err != nil {
+			return fmt.Errorf("--socket-group %s: the host has no group of that name", a.group)
+		}
+		gid, err := strconv.Atoi(g.Gid)
+		if err != nil {
+			return fmt.Errorf("--socket-group %s: %w", a.group, err)
+		}
+		if err := os.Chown(path, -1, gid); err != nil {
+			return fmt.Errorf("--socket-group %s: %w", a.group, err)
+		}
+	}
+	mode := a.mode
+	switch {
+	case mode == 0 && a.group == "":
+		return nil
+	case mode == 0:
+		mode = 0o660
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		return fmt.Errorf("--socket-mode: %w", err)
+	}
+	return nil
+}
+
 // listen makes the socket that an option names.
-func listen(option, path string) (*net.UnixListener, error) {
+func listen(option, path string, a access) (*net.UnixListener, error) {
 	if err := checkSocket(option, path); err != nil {
 		return nil, err
 	}
@@ -33,6 +81,10 @@ func listen(option, path string) (*net.UnixListener, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", option, err)
+	}
+	if err := a.give(path); err != nil {
+		l.Close()
+		return nil, err
 	}
 	return l, nil
 }

@@ -16,7 +16,7 @@ import (
 
 // spawner starts this program in the roles of worker and mover.
 type spawner struct {
-	level  string
+	logs   logFlags
 	log    *logrus.Entry
 	stderr *os.File // of the children
 	start  start
@@ -38,7 +38,8 @@ func (s spawner) Mover(control *os.File) (device.Process, error) {
 
 // spawn starts a role. Both lay out their address spaces alike, though only workers need it.
 func (s spawner) spawn(role string, control *os.File) (device.Process, error) {
-	c := exec.Command(self(), role, "--log-level", s.level, "--sandbox", s.start.sandbox.String())
+	args := append([]string{role, "--sandbox", s.start.sandbox.String()}, s.logs.args()...)
+	c := exec.Command(self(), args...)
 	c.ExtraFiles = []*os.File{control}
 	c.Stderr = s.stderr
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}

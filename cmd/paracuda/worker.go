@@ -24,7 +24,7 @@ import (
 
 // childOptions are the flags of worker and mover.
 type childOptions struct {
-	level   string
+	logs    logFlags
 	sandbox sandboxFlag
 }
 
@@ -32,7 +32,7 @@ type childOptions struct {
 func startChild(role string, args []string) (o childOptions, err error) {
 	o.sandbox = true
 	f := newFlags(role, "", "Started by paracuda device.")
-	f.StringVar(&o.level, "log-level", "info", "debug, info, warning or error")
+	o.logs.add(f, "info")
 	f.Var(&o.sandbox, "sandbox", sandboxHelp)
 	if err := parse(f, args); err != nil {
 		return o, err
@@ -59,7 +59,7 @@ func runWorker(args []string) error {
 	if err := debug.SetCrashOutput(capture.Log(), debug.CrashOptions{}); err != nil {
 		return err
 	}
-	log, endLog, err := newLog(capture.Log(), o.level, "worker")
+	log, endLog, err := newLog(capture.Log(), &o.logs, "worker")
 	if err != nil {
 		return err
 	}

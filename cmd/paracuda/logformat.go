@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/sirupsen/logrus"
+)
+
+// Forms of the log's lines.
+const (
+	formatAuto    = "auto"
+	formatText    = "text"
+	formatJournal = "journal"
+	formatJSON    = "json"
+)
+
+var formats = []string{formatAuto, formatText, formatJournal, formatJSON}
+
+// logFlags say what is logged and how.
+type logFlags struct {
+	level, format string
+}
+
+// add adds the flags to those of a command, with a level unless another is chosen.
+func (o *logFlags) add(f *flag.FlagSet, level string) {
+	f.StringVar(&o.level, "log-level", level, "`LEVEL`: debug, info, warning or error")
+	f.StringVar(&o.format, "log-format", formatAuto,
+		"`FORMAT`: text, journal (systemd's: priorities instead of times), json, or auto: journal\n"+
+			"where standard error is the journal, text elsewhere")
+}
+
+// settle replaces auto by what it stands for.
+func (o *logFlags) settle() error {
+	if o.format == "" {
+		o.format = formatAuto
+	}
+	if !slices.Contains(formats, o.format) {
+		return fmt.Errorf("--log-format %s: want one of %s", o.format, strings.Join(formats, ", "))
+	}
+	if o.format == formatAuto {
+		o.format = formatText
+		if isJournal(os.Stderr, os.Getenv("JOURNAL_STREAM")) {
+			o.format = formatJournal
+		}
+	}
+	return nil
+}
+
+// args are the flags as a child gets them.
+func (o *logFlags) args() []string {
+	return []string{"--log-level", o.level, "--log-format", o.format}
+}
+
+// isJournal says whether a file is the stream that systemd says is the journal's (systemd.exec(5),
+// JOURNAL_STREAM).
+func isJournal(file *os.File, stream string) bool {
+	info, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && stream == fmt.Sprintf("%d:%d", st.Dev, st.Ino)
+}
+
+// formatter writes the lines of a format.
+func formatter(format string) logrus.Formatter {
+	switch format {
+	case formatJSON:
+		return &logrus.JSONFormatter{}
+	case formatJournal:
+		return journalFormatter{
+			&logrus.TextFormatter{DisableColors: true, DisableTimestamp: true},
+		}
+	}
+	return &logrus.TextFormatter{DisableColors: true, FullTimestamp: true}
+}
+
+// journalFormatter begins each line with its priority (sd-daemon(3)). The journal has the time.
+type journalFormatter struct{ text logrus.Formatter }
+
+func (j journalFormatter) Format(e *logrus.Entry) ([]byte, error) {
+	line, err := j.text.Format(e)
+	if err != nil {
+		return nil, err
+	}
+	return append(fmt.Appendf(nil, "<%d>", priority(e.Level)), line...), nil
+}
+
+// priority is syslog's number of a level.
+func priority(l logrus.Level) int {
+	switch {
+	case l <= logrus.FatalLevel:
+		return 2
+	case l == logrus.ErrorLevel:
+		return 3
+	case l == logrus.WarnLevel:
+		return 4
+	case l == logrus.InfoLevel:
+		return 6
+	}
+	return 7
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// logLine is how a warning is written.
+func logLine(t *testing.T, format string) string {
+	t.Helper()
+	var out strings.Builder
+	log, end, err := newLog(&out, &logFlags{level: "debug", format: format}, "device")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.WithField("vm", "two\nlines").Warn("a text")
+	end()
+	return out.String()
+}
+
+func TestLogFormats(t *testing.T) {
+	if line := logLine(t, formatText); !strings.HasPrefix(line, "time=") ||
+		!strings.Contains(line, "level=warning") {
+		t.Errorf("text: %q", line)
+	}
+	line := logLine(t, formatJournal)
+	if !strings.HasPrefix(line, "<4>") || strings.Contains(line, "time=") ||
+		strings.Count(line, "\n") != 1 {
+		t.Errorf("journal: %q", line)
+	}
+	var fields map[string]string
+	line = logLine(t, formatJSON)
+	if err := json.Unmarshal([]byte(line), &fields); err != nil || fields["msg"] != "a text" ||
+		fields["vm"] != "two\nlines" || fields["level"] != "warning" || fields["time"] == "" {
+		t.Errorf("json: %q, %v", line, err)
+	}
+	o := logFlags{level: "info", format: "xml"}
+	if err := o.settle(); err == nil || !strings.Contains(err.Error(), "--log-format xml") {
+		t.Errorf("xml: error %v", err)
+	}
+}
+
+func TestPriorities(t *testing.T) {
+	for level, want := range map[string]int{"error": 3, "warning": 4, "info": 6, "debug": 7} {
+		l, err := parseLevel(level)
+		if err != nil || priority(l) != want {
+			t.Errorf("%s: %d, %v", level, priority(l), err)
+		}
+	}
+}
+
+func TestIsJournal(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := info.Sys().(*syscall.Stat_t)
+	stream := fmt.Sprintf("%d:%d", st.Dev, st.Ino)
+	if !isJournal(file, stream) || isJournal(file, "") || isJournal(file, "1:"+stream) {
+		t.Errorf("stream %s", stream)
+	}
+}
