@@ -33,7 +33,8 @@ func wait(t *testing.T, ended <-chan error) error {
 	}
 }
 
-// TestBadOutputs names files and sockets that can't be made. Nothing connects to the device: it must see by itself.
+// TestBadOutputs names files and sockets that can't be made. Nothing connects to the device: it
+// must see by itself.
 func TestBadOutputs(t *testing.T) {
 	dir := t.TempDir()
 	gpu, control, file := filepath.Join(dir, "gpu"), filepath.Join(dir, "control"), filepath.Join(dir, "file")
@@ -66,7 +67,8 @@ func TestBadOutputs(t *testing.T) {
 	}
 }
 
-// TestControlBeforeTheVM sets and asks a device that no VM has connected to, and then ends its only connection.
+// TestControlBeforeTheVM sets and asks a device that no VM has connected to, and then ends its only
+// connection.
 func TestControlBeforeTheVM(t *testing.T) {
 	dir := t.TempDir()
 	gpu, control, stats := filepath.Join(dir, "gpu"), filepath.Join(dir, "control"), filepath.Join(dir, "stats")

@@ -16,7 +16,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
 )
 
-// A device process whose VM is gone must not stay, whatever holds it up: its workers hold the GPU, and end with it.
+// A device process whose VM is gone must not stay, whatever holds it up: its workers hold the GPU,
+// and end with it.
 const (
 	endLimit = 25 * time.Second // in which it ends by itself, or is ended
 	endLook  = 2 * time.Second  // how often it looks whether the front end is still there
@@ -29,8 +30,8 @@ type ending struct {
 	done        <-chan struct{} // closed once nothing is left but to return from main
 }
 
-// ensure calls exit when ctx is done, or the front end gone, for longer than the limit, unless the session is over
-// before and the process goes on. It returns at once.
+// ensure calls exit when ctx is done, or the front end gone, for longer than the limit, unless the
+// session is over before and the process goes on. It returns at once.
 func (e ending) ensure(ctx context.Context, conn *net.UnixConn, over <-chan struct{}) {
 	go func() {
 		ticker := time.NewTicker(e.look)
@@ -61,6 +62,6 @@ func giveUp(log *logrus.Entry, endLog func()) func() {
 	}
 }
 
-// outliveTerminal keeps this process, and its children, from ending when the terminal that it was started from is closed, or
-// who reads its log is gone: its VM would lose the device.
+// outliveTerminal keeps this process, and its children, from ending when the terminal that it was
+// started from is closed, or who reads its log is gone: its VM would lose the device.
 func outliveTerminal() { signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE) }

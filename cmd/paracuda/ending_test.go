@@ -10,7 +10,8 @@ import (
 	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
 )
 
-// TestEnsureEnd: the process is ended when it is told to end or its front end is gone, and not before.
+// TestEnsureEnd: the process is ended when it is told to end or its front end is gone, and not
+// before.
 func TestEnsureEnd(t *testing.T) {
 	for name, end := range map[string]func(stop func(), near, far interface{ Close() error }){
 		"signal":            func(stop func(), _, _ interface{ Close() error }) { stop() },

@@ -21,8 +21,8 @@ const (
 
 const gpuHelp = "`GPU` to execute on: cuda (the host's NVIDIA GPU), soft (the software GPU), or auto"
 
-// runProbe says whether the host's CUDA driver can be used. The device process runs it as a child, since it
-// must not load the driver itself.
+// runProbe says whether the host's CUDA driver can be used. The device process runs it as a child,
+// since it must not load the driver itself.
 func runProbe(args []string) error {
 	f := newFlags("probe", "", "Says which GPUs the host has for guests.")
 	if err := parse(f, args); err != nil {

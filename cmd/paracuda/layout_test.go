@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// TestStartApart looks where a child's C library lies, and that this process's own personality stays as it is.
+// TestStartApart looks where a child's C library lies, and that this process's own personality
+// stays as it is.
 func TestStartApart(t *testing.T) {
 	before, err := personality(currentPersonality)
 	if err != nil {

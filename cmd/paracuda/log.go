@@ -16,8 +16,8 @@ import (
 // debugTimes is how much more may be written by who asks for all messages.
 const debugTimes = 50
 
-// newLog makes a process's log: lines on w, those of a role's own name, as many as loglimit allows. end says what was held
-// back.
+// newLog makes a process's log: lines on w, those of a role's own name, as many as loglimit allows.
+// end says what was held back.
 func newLog(
 	w io.Writer, o *logFlags, role string,
 ) (log *logrus.Entry, end func(), err error) {
@@ -40,7 +40,8 @@ func newLog(
 	return log, loglimit.Install(log, limits, nil).Close, nil
 }
 
-// newChildLog makes a file for children to log to, whose lines go on to w. end says what was held back.
+// newChildLog makes a file for children to log to, whose lines go on to w. end says what was held
+// back.
 func newChildLog(w io.Writer, log *logrus.Entry) (file *os.File, end func(), err error) {
 	from, file, err := os.Pipe()
 	if err != nil {

@@ -49,7 +49,8 @@ func TestCUDALogsWhereItsWorkerDoes(t *testing.T) {
 	}
 }
 
-// TestNamesOfProgramsAreTextOnly: a guest's program chooses its name, and the owner's terminal shows it.
+// TestNamesOfProgramsAreTextOnly: a guest's program chooses its name, and the owner's terminal
+// shows it.
 func TestNamesOfProgramsAreTextOnly(t *testing.T) {
 	if got := plain("a\x1b[2J\tb\nc\xffé d"); got != "a?[2J?b?c\ufffdé d" {
 		t.Errorf("%q", got)

@@ -125,8 +125,8 @@ func newFlags(name, arguments, text string) *flag.FlagSet {
 	return f
 }
 
-// parse reads the flags of a command that takes nothing else. What is left over is refused: the flags behind it would
-// be ignored.
+// parse reads the flags of a command that takes nothing else. What is left over is refused: the
+// flags behind it would be ignored.
 func parse(f *flag.FlagSet, args []string) error {
 	if err := parseFlags(f, args); err != nil || f.NArg() == 0 {
 		return err
@@ -138,7 +138,8 @@ func parse(f *flag.FlagSet, args []string) error {
 	return fmt.Errorf("%s: unexpected argument %q%s", f.Name(), f.Arg(0), hint)
 }
 
-// parseFlags reads the flags that stand before other arguments. The usage is for those who ask for it: an error is one line.
+// parseFlags reads the flags that stand before other arguments. The usage is for those who ask for
+// it: an error is one line.
 func parseFlags(f *flag.FlagSet, args []string) error {
 	usage := f.Usage
 	f.Usage = func() {}

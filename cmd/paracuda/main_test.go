@@ -32,7 +32,8 @@ func TestChildrenAreNotForUsers(t *testing.T) {
 	}
 }
 
-// TestSocketPathsAreShort gives each command that connects to a socket a path that the kernel refuses.
+// TestSocketPathsAreShort gives each command that connects to a socket a path that the kernel
+// refuses.
 func TestSocketPathsAreShort(t *testing.T) {
 	long := "/" + strings.Repeat("x", maxSocketPath)
 	for _, line := range []string{

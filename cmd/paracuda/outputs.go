@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// outputs are what a device process writes to or answers on besides its VM. They are opened before a VM can connect:
-// a bad path ends the command then, and not the VM's device.
+// outputs are what a device process writes to or answers on besides its VM. They are opened before
+// a VM can connect: a bad path ends the command then, and not the VM's device.
 type outputs struct {
 	trace   *os.File // or nil
 	traced  noted
@@ -74,7 +74,8 @@ func (n *noted) failed() error {
 // stdout is what commands print on. main says if that failed.
 var stdout = &noted{w: os.Stdout}
 
-// tryFile makes a file, if one is named, that is to be written at the end: whether it can be is known at once.
+// tryFile makes a file, if one is named, that is to be written at the end: whether it can be is
+// known at once.
 func tryFile(option, name string) error {
 	if name == "" {
 		return nil

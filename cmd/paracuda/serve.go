@@ -96,8 +96,9 @@ type server struct {
 	watch   atomic.Pointer[frontend.Watch] // of the front end that is there; nil: none has been
 }
 
-// serveVM serves the VM whose driver takes the device. A front end can't come back, so there is no second; but one whose
-// VM fails to start, as for a mistake on its command line, is not the VM's end.
+// serveVM serves the VM whose driver takes the device. A front end can't come back, so there is no
+// second; but one whose VM fails to start, as for a mistake on its command line, is not the VM's
+// end.
 func (o *deviceOptions) serveVM(ctx context.Context, s *server) error {
 	door, conn, err := o.entrance(s)
 	if err != nil {
@@ -158,7 +159,8 @@ func (s *server) hasDriver() bool {
 
 func (s *server) say(text string) { loglimit.Keep(s.log).WithField("gpu", s.gpu).Info(text) }
 
-// serve serves one front end until it is gone, and says whether a driver of its guest's had taken the device.
+// serve serves one front end until it is gone, and says whether a driver of its guest's had taken
+// the device.
 func (s *server) serve(ctx context.Context, conn *net.UnixConn) (used bool, err error) {
 	over := make(chan struct{})
 	s.ending.ensure(ctx, conn, over)

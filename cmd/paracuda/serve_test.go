@@ -48,8 +48,9 @@ func mustBeRefused(t *testing.T, socket string) {
 	}
 }
 
-// TestDeviceOutlivesFailedStarts: front ends that go before a driver took the device leave it for the next one, a second one is
-// refused while one is served, and the device ends with the VM whose driver took it, and takes its socket along.
+// TestDeviceOutlivesFailedStarts: front ends that go before a driver took the device leave it for
+// the next one, a second one is refused while one is served, and the device ends with the VM whose
+// driver took it, and takes its socket along.
 func TestDeviceOutlivesFailedStarts(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "gpu")
 	ended := startDeviceCommand("--socket-path", socket)

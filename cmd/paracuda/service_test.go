@@ -55,7 +55,8 @@ func TestSocketsAccessIsWrong(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "s")
 	_, err := listen("--socket-path", path, access{group: "no-such-group"})
-	if err == nil || !strings.Contains(err.Error(), "--socket-group no-such-group: the host has no") {
+	if err == nil ||
+		!strings.Contains(err.Error(), "--socket-group no-such-group: the host has no") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -79,7 +80,8 @@ func TestSystemdsSockets(t *testing.T) {
 		defer f.Close()
 		files = append(files, f)
 	}
-	notified, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: in("notify"), Net: "unixgram"})
+	notified, err := net.ListenUnixgram("unixgram",
+		&net.UnixAddr{Name: in("notify"), Net: "unixgram"})
 	if err != nil {
 		t.Fatal(err)
 	}

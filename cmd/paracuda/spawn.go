@@ -22,7 +22,8 @@ type spawner struct {
 	start  start
 }
 
-// unranked says once that the kernel doesn't know in which order to kill: a guest can start as many workers as it likes.
+// unranked says once that the kernel doesn't know in which order to kill: a guest can start as many
+// workers as it likes.
 var unranked sync.Once
 
 // controlFD is the descriptor under which a child finds its control connection.

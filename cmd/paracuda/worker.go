@@ -102,7 +102,8 @@ func newDriver(gpu string, p handover.Policy, host *budget.Budget, capture *outp
 	return nil, fmt.Errorf("unknown GPU %q", gpu)
 }
 
-// cudaOptions has the driver log where the worker does: standard error is its kernels', which the guest reads.
+// cudaOptions has the driver log where the worker does: standard error is its kernels', which the
+// guest reads.
 func cudaOptions(p handover.Policy, host *budget.Budget, capture *output.Capture, log *logrus.Entry) cuda.Options {
 	return cuda.Options{
 		AllowPageable: p.AllowPageable, MemoryLimit: p.MemoryLimit, HostMemory: host, GraphReplay: p.GraphReplay, Capture: capture,
