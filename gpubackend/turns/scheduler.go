@@ -192,7 +192,7 @@ func (s *Scheduler) advance() {
 	var least [maxGPUs]virtual
 	var wanted GPUs
 	for _, v := range s.all {
-		if v.phase == idle || v.phase == parked || (v.phase == waiting && !v.allowed()) {
+		if v.phase == idle || v.phase == parked || (v.phase == waiting && !v.mayBegin()) {
 			continue
 		}
 		for g := v.gpus; g != 0; g &= g - 1 {

@@ -214,7 +214,7 @@ func (s *Scheduler) park() {
 		}
 	}
 	for _, v := range s.all {
-		if v.phase == idle && v.allowed() && v.gpus&used == 0 {
+		if v.phase == idle && v.mayBegin() && v.gpus&used == 0 {
 			v.enter(parked, s.now)
 			used |= v.gpus
 		}
@@ -254,8 +254,8 @@ func (s *Scheduler) deadline(v *vm, w wants) Time {
 	case draining:
 		return v.since + overrunTurns*v.policy.Turn
 	case waiting:
-		if !v.allowed() {
-			return v.allowedAt(s.now)
+		if !v.mayBegin() {
+			return v.beginsAt(s.now)
 		}
 	}
 	return never

@@ -53,7 +53,7 @@ type vm struct {
 // asks says whether a VM wants a turn. One whose work doesn't end may want it, too: what it waits
 // for may be work that is still behind its gate.
 func (v *vm) asks() bool {
-	return (v.phase == waiting || v.phase == overrun && v.demand.Waiting) && v.allowed()
+	return (v.phase == waiting || v.phase == overrun && v.demand.Waiting) && v.mayBegin()
 }
 
 // weighted is a time in the VM's virtual time.
@@ -94,12 +94,16 @@ func (v *vm) fill(now Time, c *Config) {
 	v.filled = now
 }
 
-// allowed says whether the VM's limit lets it have a turn.
+// allowed says whether the VM's limit lets its turn go on.
 func (v *vm) allowed() bool { return !v.limited() || v.tokens > 0 }
 
-// allowedAt is when a VM that isn't allowed a turn will be.
-func (v *vm) allowedAt(now Time) Time {
-	return now + (-v.tokens)*MaxLimit/time.Duration(v.policy.Limit) + 1
+// mayBegin says whether the VM's limit lets it have a turn: one that is over before its workers have
+// woken up would be of no use.
+func (v *vm) mayBegin() bool { return !v.limited() || v.tokens >= MinTurn }
+
+// beginsAt is when a VM that may not have a turn may.
+func (v *vm) beginsAt(now Time) Time {
+	return now + (MinTurn-v.tokens)*MaxLimit/time.Duration(v.policy.Limit) + 1
 }
 
 // spentAt is when the tokens of a VM that runs will be spent.
