@@ -134,18 +134,60 @@ func TestWorkEndsAtTheGate(t *testing.T) {
 	}
 }
 
-// TestSleepAtTheGate: a worker that is held back sleeps although there are commands, and wakes when
-// the gate opens. One that may have work on the GPU doesn't sleep for ever where there is a gate.
-func TestSleepAtTheGate(t *testing.T) {
-	r := newGatedRig(t, shut)
-	r.chains.queue = emptyQueue(t)
-	r.wake = -1
+// TestFullStreamWakesTheRing: when work has ended the worker goes on at once, also one that doesn't
+// poll, and although nothing is in flight any more.
+func TestFullStreamWakesTheRing(t *testing.T) {
+	r := newSleepingRig(t, ajar)
+	r.driver.ready = gpubackend.NotReady
+	for range 50 {
+		r.launch(launch)
+	}
+	ended := make(chan error)
+	go func() {
+		for range 200 {
+			if _, err := r.runCommands(); err != nil {
+				ended <- err
+			}
+			if r.heldBack() {
+				r.driver.ready = gpubackend.Success
+			}
+			if !r.arena.Pending() {
+				break
+			}
+			if err := r.rest(false); err != nil {
+				ended <- err
+			}
+		}
+		ended <- nil
+	}()
+	select {
+	case err := <-ended:
+		if n := len(r.driver.launches); n != 50 || err != nil {
+			t.Errorf("%d of 50 launches, error %v", n, err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the worker sleeps although there is work, and room for it")
+	}
+}
+
+// newSleepingRig is a gated rig that can sleep.
+func newSleepingRig(t *testing.T, s gate.State) *rig {
+	t.Helper()
+	r := newGatedRig(t, s)
+	r.chains.queue, r.wake = emptyQueue(t), -1
 	kick, err := newWake()
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.Worker.kick = os.NewFile(uintptr(kick), "kick")
-	defer r.Worker.kick.Close()
+	t.Cleanup(func() { _ = r.Worker.kick.Close() })
+	return r
+}
+
+// TestSleepAtTheGate: a worker that is held back sleeps although there are commands, and wakes when
+// the gate opens. One that may have work on the GPU doesn't sleep for ever where there is a gate.
+func TestSleepAtTheGate(t *testing.T) {
+	r := newSleepingRig(t, shut)
 	r.launch(launch)
 	r.turn(t)
 	open := time.AfterFunc(50*time.Millisecond, func() { r.gate.Set(ajar) })

@@ -48,7 +48,10 @@ func (w *Worker) rest(busy bool) error {
 	case idle < spin, w.transfers.GoOn(now) && idle < wire.CopySpins*spin, w.quiet.due(spin):
 		return nil
 	case w.admission != nil && w.admission.InFlight() && idle < napUntil:
-		return w.poll(gatePause)
+		if w.heldBack() || !w.arena.Pending() {
+			return w.poll(gatePause)
+		}
+		return nil
 	case spin > 0 && w.waits() && idle < napUntil:
 		return w.poll(min(w.pause(idle), maxNap))
 	}

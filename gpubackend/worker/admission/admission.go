@@ -78,7 +78,6 @@ func (a *Admission) Begin() (gated bool) {
 			a.Gate.Hold()
 		}
 	}
-	a.extra = false
 	return true
 }
 
@@ -123,7 +122,7 @@ func (a *Admission) takes(s Stream, k Kind) bool {
 	}
 	bound, e := a.Gate.State().InFlight, a.estimates.of(k)
 	q := a.of(s)
-	if q.full(bound, e) && !a.extra {
+	if q.full(bound, e) && a.extra == 0 {
 		a.poll()
 		if q.full(bound, e) && !a.late(q, a.Now()) {
 			a.stopped = Full
@@ -131,6 +130,7 @@ func (a *Admission) takes(s Stream, k Kind) bool {
 		}
 	}
 	a.add(q, e)
+	a.extra = max(0, a.extra-1)
 	return true
 }
 
@@ -174,8 +174,13 @@ func (a *Admission) Busy(now time.Time) {
 // Look is called while nothing has happened since a time: it asks whether all work is done, and
 // tells the arbiter.
 func (a *Admission) Look(now, since time.Time) {
-	if a.flying > 0 {
+	if before := a.flying; before > 0 {
 		a.poll()
+		if a.stopped == Full && a.flying < before { // the ring goes on
+			a.stopped = Pass
+			a.Busy(now)
+			return
+		}
 	}
 	if a.unfinished {
 		if a.flying > 0 || !a.Idle() {

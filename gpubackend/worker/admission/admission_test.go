@@ -280,8 +280,15 @@ func TestCollectives(t *testing.T) {
 	if waited := r.gpu.now.Sub(begin); waited < lateAfter {
 		t.Errorf("more passed after %v, want %v at least", waited, lateAfter)
 	}
-	if r.launch(1, 7, time.Hour) != Full {
-		t.Error("more than a batch passed")
+	if n := r.flood(1, 7, time.Hour); n >= maxUnits {
+		t.Errorf("%d more passed at once, want %d", n, maxUnits-1)
+	}
+	begin = r.gpu.now
+	for r.launch(1, 7, time.Hour) != Pass {
+		r.pass(100 * time.Microsecond)
+	}
+	if waited := r.gpu.now.Sub(begin); waited < 2*lateAfter {
+		t.Errorf("more passed after %v for a second time, want %v", waited, 2*lateAfter)
 	}
 }
 

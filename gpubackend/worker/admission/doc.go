@@ -12,7 +12,7 @@
 //     it. The prediction is what a kernel of that size, or that graph, took before: fences in the
 //     streams tell. A stream that has enough stops the ring, too.
 //   - That is not for ever: kernels of two streams may wait for each other, and the second one may
-//     be behind the stop. When nothing has ended for long, one more batch passes.
+//     be behind the stop. When nothing has ended for long, a few more pieces pass.
 //   - Work is in flight until all fences have passed and the driver says that all is done. Only
 //     then the worker leaves the gate. What came through while the gate was free is in flight, too,
 //     as soon as the gate isn't.

@@ -20,11 +20,12 @@ const (
 	maxQueues = 1024
 )
 
-// When nothing has ended for so many times what was predicted, and for so long, one more batch
-// passes.
+// When nothing has ended for so many times what was predicted, and for so long, as many pieces pass
+// as a stream may have. If that is of no use, it takes twice as long until more do.
 const (
-	lateTimes = 4
-	lateAfter = 20 * time.Millisecond
+	lateTimes   = 4
+	lateAfter   = 20 * time.Millisecond
+	lateDoubles = 6 // at most
 )
 
 // Stream is a stream of the driver's. Its context tells apart the default streams.
@@ -40,7 +41,8 @@ type queues struct {
 	opened    []*queue // with admitted work that the device doesn't have yet
 	active    []*queue // with units
 	flying    int      // units
-	extra     bool     // a batch passes although streams are full
+	extra     int      // so many pieces pass although streams are full
+	lates     int      // how often in a row that was so
 	progress  time.Time
 	spare     [][]part // of units that have ended
 }
@@ -101,11 +103,11 @@ func (q *queue) full(bound time.Duration, e *estimate) bool {
 
 // late says whether nothing has ended for so long that work behind the stop may be waited for.
 func (s *queues) late(q *queue, now time.Time) bool {
-	s.extra = now.Sub(s.progress) > max(lateTimes*q.predicted, lateAfter)
-	if s.extra {
-		s.progress = now
+	if now.Sub(s.progress) <= max(lateTimes*q.predicted, lateAfter<<s.lates) {
+		return false
 	}
-	return s.extra
+	s.progress, s.lates, s.extra = now, min(s.lates+1, lateDoubles), maxUnits
+	return true
 }
 
 // add predicts a piece of work that was admitted.
@@ -180,7 +182,7 @@ func (s *queues) poll(f Fences, now time.Time) {
 			n++
 		}
 		if n > 0 {
-			s.progress = now
+			s.progress, s.lates, s.extra = now, 0, 0
 			s.flying -= n
 			s.end(q, n, now)
 		}
@@ -229,5 +231,6 @@ func (s *queues) forget(f Fences) {
 	clear(s.all)
 	clear(s.opened)
 	clear(s.active)
-	s.opened, s.active, s.flying = s.opened[:0], s.active[:0], 0
+	s.opened, s.active = s.opened[:0], s.active[:0]
+	s.flying, s.extra, s.lates = 0, 0, 0
 }
