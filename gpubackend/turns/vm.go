@@ -97,8 +97,8 @@ func (v *vm) fill(now Time, c *Config) {
 // allowed says whether the VM's limit lets its turn go on.
 func (v *vm) allowed() bool { return !v.limited() || v.tokens > 0 }
 
-// mayBegin says whether the VM's limit lets it have a turn: one that is over before its workers have
-// woken up would be of no use.
+// mayBegin says whether the VM's limit lets it have a turn: one that is over before its workers
+// have woken up would be of no use.
 func (v *vm) mayBegin() bool { return !v.limited() || v.tokens >= MinTurn }
 
 // beginsAt is when a VM that may not have a turn may.
