@@ -21,6 +21,7 @@ const (
 	ProtocolConfig      = 1 << 9
 	ProtocolResetDevice = 1 << 13
 	ProtocolMemSlots    = 1 << 15
+	ProtocolDeviceState = 1 << 19 // offered if the device is a StateSaver
 
 	// ProtocolFeatures is all of them that every device has.
 	ProtocolFeatures = ProtocolMQ | ProtocolReplyAck | ProtocolBackendReq | ProtocolConfig |
@@ -43,6 +44,9 @@ func protocolOf(dev Device) uint64 {
 	features := uint64(ProtocolFeatures)
 	if _, ok := dev.(DirtyLogger); ok {
 		features |= ProtocolLogShmFD
+	}
+	if _, ok := dev.(StateSaver); ok {
+		features |= ProtocolDeviceState
 	}
 	return features
 }

@@ -108,6 +108,7 @@ func FuzzSession(f *testing.F) {
 	f.Add([]byte{0, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0, 6, 0, 7, 0, 8, 0, 9, 0, 10, 0})
 	f.Add([]byte{4, 1, 7, 1, 8, 1, 4, 0, 3, 1, 5, 0, 6, 0, 4, 1, 11, 0, 12, 0, 13, 0, 14, 0})
 	f.Add([]byte{15, 0, 15, 255, 16, 9, 17, 3, 18, 2, 19, 1})
+	f.Add([]byte{24, 0, 25, 0, 24, 1, 0, 1, 25, 0, 24, 9, 11, 0, 24, 2, 24, 4, 25, 1})
 	f.Add([]byte{
 		3, 2, 0, 1, 7, 0, 8, 0, 5, 0, 4, 2, 21, 0, 20, 1,
 		22, 0, 23, 2, 21, 1, 3, 1, 10, 0, 20, 0, 11, 0,
@@ -152,7 +153,7 @@ func play(t *testing.T, f *Frontend, g *vt.Guest, qs []*Queue, op, arg byte) {
 	region := Regions(g)[arg>>1&1]
 	fd := g.FDs[arg>>1&1]
 	event := Word(uint64(i))
-	switch op % 24 {
+	switch op % 26 {
 	case 0:
 		_ = f.Send(vhostuser.SetFeatures, Word([]uint64{feats, feats | vhostuser.FeatureProtocol, 0, 1 << 40}[arg&3]))
 	case 1:
@@ -218,17 +219,29 @@ func play(t *testing.T, f *Frontend, g *vt.Guest, qs []*Queue, op, arg byte) {
 		a := q.Addr()
 		a.Flags, a.Log = uint32(arg>>1&3), q.Driver.Used+uint64(arg>>3)
 		_ = f.Send(vhostuser.SetVringAddr, a.AppendTo(nil))
+	case 24:
+		_ = f.Write(&vhostuser.Message{
+			Request: vhostuser.SetDeviceStateFD, Flags: vhostuser.FlagVersion,
+			Payload: State(uint32(arg&3), uint32(arg>>2&1)),
+		}, []int{fd, q.Kick}[arg>>3&1])
+		_, _ = f.Reply(vhostuser.SetDeviceStateFD)
+	case 25:
+		m := &vhostuser.Message{Request: vhostuser.CheckDeviceState, Flags: vhostuser.FlagVersion}
+		_ = f.Write(m)
+		_, _ = f.Reply(vhostuser.CheckDeviceState)
 	}
 }
 
 // allProtocol is what a device that can be migrated is offered with.
-const allProtocol = vhostuser.ProtocolFeatures | vhostuser.ProtocolLogShmFD
+const allProtocol = vhostuser.ProtocolFeatures | vhostuser.ProtocolLogShmFD |
+	vhostuser.ProtocolDeviceState
 
 // answered reports whether a request has an answer of its own.
 func answered(r vhostuser.Request) bool {
 	switch r {
 	case vhostuser.GetFeatures, vhostuser.GetProtocolFeatures, vhostuser.GetQueueNum,
-		vhostuser.GetVringBase, vhostuser.GetConfig, vhostuser.GetMaxMemSlots, vhostuser.SetLogBase:
+		vhostuser.GetVringBase, vhostuser.GetConfig, vhostuser.GetMaxMemSlots, vhostuser.SetLogBase,
+		vhostuser.SetDeviceStateFD, vhostuser.CheckDeviceState:
 		return true
 	case vhostuser.SetProtocolFeatures: // it would take the acknowledgements away
 		return true

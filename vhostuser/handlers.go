@@ -37,6 +37,8 @@ var handlers = map[Request]func(*Session, *Message) ([]byte, error){
 	GetMaxMemSlots:      (*Session).getMaxMemSlots,
 	AddMemReg:           (*Session).addMemReg,
 	RemMemReg:           (*Session).remMemReg,
+	SetDeviceStateFD:    (*Session).setDeviceStateFD,
+	CheckDeviceState:    (*Session).checkDeviceState,
 }
 
 func (s *Session) getFeatures(*Message) ([]byte, error)         { return word(s.offered), nil }

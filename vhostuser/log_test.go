@@ -58,7 +58,7 @@ func (m *migrating) logBase(fd int, size, offset uint64) error {
 		return err
 	}
 	b, err := m.Reply(vhostuser.SetLogBase)
-	if err == nil && len(b) != 8 {
+	if err == nil && !bytes.Equal(b, Word(0)) {
 		err = errors.New("refused")
 	}
 	return err
@@ -164,7 +164,7 @@ func TestLogIsChecked(t *testing.T) {
 		}
 	}
 	b, err := m.Query(vhostuser.SetLogBase, vhostuser.AppendLog(nil, 4096, 0))
-	if err != nil || len(b) != 0 {
+	if err != nil || !bytes.Equal(b, Word(1)) {
 		t.Errorf("a log without a file: % x, %v", b, err)
 	}
 	if err := m.Send(vhostuser.SetLogFD, nil); err == nil {

@@ -34,6 +34,8 @@ const (
 	GetMaxMemSlots      Request = 36
 	AddMemReg           Request = 37
 	RemMemReg           Request = 38
+	SetDeviceStateFD    Request = 42
+	CheckDeviceState    Request = 43
 )
 
 // BackendConfigChange is the one request that the back-end sends ("Back-end message types").
@@ -130,6 +132,16 @@ var rules = map[Request]rule{
 	GetMaxMemSlots:      {"GET_MAX_MEM_SLOTS", 0, 8, 0, true, ProtocolMemSlots},
 	AddMemReg:           {"ADD_MEM_REG", 40, 40, 1, false, ProtocolMemSlots},
 	RemMemReg:           {"REM_MEM_REG", 40, 40, 1, false, ProtocolMemSlots},
+	SetDeviceStateFD:    {"SET_DEVICE_STATE_FD", 8, 8, 1, true, ProtocolDeviceState},
+	CheckDeviceState:    {"CHECK_DEVICE_STATE", 0, 8, 0, true, ProtocolDeviceState},
+}
+
+// refusals are the answers to messages that were refused, where the answer's own form says so. All
+// others that have an answer get an empty one.
+var refusals = map[Request]uint64{
+	SetLogBase:       1,
+	SetDeviceStateFD: noFD | 1,
+	CheckDeviceState: 1,
 }
 
 // String returns the name that the specification has for the request.

@@ -53,8 +53,9 @@ type Session struct {
 	memory    *Memory
 	rings     []ring
 	dirty     dirtyLog
-	warnedMem bool // this memory was reported as not shared
-	refused   int  // messages
+	transfer  *transfer // of the device's state; nil: there was none
+	warnedMem bool      // this memory was reported as not shared
+	refused   int       // messages
 	shown     Shown
 
 	mu      sync.Mutex
@@ -151,6 +152,9 @@ func (s *Session) serve(m *Message, refused error) error {
 	case !known:
 		err = fmt.Errorf("%w: unknown request", ErrProtocol)
 	default:
+		if m.Request != CheckDeviceState {
+			s.endTransfer()
+		}
 		if err = rule.check(m, s.protocol); err == nil {
 			answer, err = s.call(m)
 		}
@@ -169,6 +173,9 @@ func (s *Session) answer(m *Message, own bool, payload []byte, err error) error 
 		return nil
 	case own && err != nil:
 		payload = nil
+		if v, ok := refusals[m.Request]; ok {
+			payload = word(v)
+		}
 	case own:
 	case m.Flags&FlagNeedReply == 0 || s.protocol&ProtocolReplyAck == 0:
 		return nil
@@ -219,6 +226,7 @@ func (s *Session) refuse(r Request, err error) {
 // shutdown takes everything back from the device.
 func (s *Session) shutdown() {
 	_ = s.conn.Close()
+	s.endTransfer()
 	for _, step := range []struct {
 		name string
 		do   func() error

@@ -39,6 +39,9 @@ func NewDevice(tb testing.TB, queues int) *Device {
 	}
 }
 
+// TB is the test that it belongs to.
+func (d *Device) TB() testing.TB { return d.tb }
+
 var _ vhostuser.Device = (*Device)(nil)
 
 // note takes down a call, and asks fail.
