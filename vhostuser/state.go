@@ -26,8 +26,8 @@ type StateSaver interface {
 	LoadState(r io.Reader) error
 }
 
-// Both run on a goroutine of their own, so that the front-end can read what is written. No method of
-// the device is called meanwhile.
+// Both run on a goroutine of their own, so that the front-end can read what is written. No method
+// of the device is called meanwhile.
 
 // The payload of SET_DEVICE_STATE_FD.
 const (
@@ -90,8 +90,8 @@ func (s *Session) setDeviceStateFD(m *Message) ([]byte, error) {
 	return word(noFD), nil
 }
 
-// checkDeviceState waits for the end of the transfer and says how it went. It may wait for as long as
-// the front-end moves bytes.
+// checkDeviceState waits for the end of the transfer and says how it went. It may wait for as long
+// as the front-end moves bytes.
 func (s *Session) checkDeviceState(*Message) ([]byte, error) {
 	t := s.transfer
 	if t == nil {
@@ -177,7 +177,8 @@ func again(err error) bool { return errors.Is(err, unix.EAGAIN) || errors.Is(err
 func (f *stateFile) await(events int16) error {
 	for begin := time.Now(); ; {
 		fds := []unix.PollFd{{Fd: int32(f.fd.Int()), Events: events}}
-		if n, err := unix.Poll(fds, int(stateLook/time.Millisecond)); n == 1 || err != nil && !again(err) {
+		n, err := unix.Poll(fds, int(stateLook/time.Millisecond))
+		if n == 1 || err != nil && !again(err) {
 			return err
 		}
 		select {

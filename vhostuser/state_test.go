@@ -32,7 +32,8 @@ func answer(tb testing.TB, f *Frontend, r vhostuser.Request) uint64 {
 
 func (m *migrating) transfer(direction, phase uint32, fds ...int) uint64 {
 	msg := &vhostuser.Message{
-		Request: vhostuser.SetDeviceStateFD, Flags: vhostuser.FlagVersion, Payload: State(direction, phase),
+		Request: vhostuser.SetDeviceStateFD, Flags: vhostuser.FlagVersion,
+		Payload: State(direction, phase),
 	}
 	if err := m.Write(msg, fds...); err != nil {
 		return ^uint64(0)

@@ -17,6 +17,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/proclimit"
 	"github.com/paracuda/paracuda/gpubackend/wire"
 	"github.com/paracuda/paracuda/vhostuser"
+	"github.com/paracuda/paracuda/virtqueue/dirtylog"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
@@ -73,9 +74,10 @@ type Device struct {
 	sharing sync.Mutex        // while settings change that an arbiter has a say in; taken before mu
 	owned   map[string]string // of those, the owner's where an arbiter has set others
 
-	telling sync.Mutex   // while the mover is told of the memory; taken before mu
-	running crowd        // processes, and what waits for them
-	parked  atomic.Int32 // requests that wait for processes which don't end
+	telling sync.Mutex      // while the mover is told of the memory; taken before mu
+	running crowd           // processes, and what waits for them
+	dirty   dirtylog.Switch // where writes to the guest's memory are marked
+	parked  atomic.Int32    // requests that wait for processes which don't end
 
 	// Nobody waits for a process while he has mu: each message of the front end needs it.
 	mu        sync.Mutex
@@ -155,6 +157,7 @@ func (d *Device) SetMemory(m *vhostuser.Memory) error {
 	if err != nil {
 		return err
 	}
+	mapped.Log(&d.dirty)
 	d.mu.Lock()
 	before, old := d.mem, d.mapped
 	d.mem, d.mapped = m, mapped

@@ -85,7 +85,7 @@ func (d *Device) startMover() error {
 	start := &handover.Message{
 		Kind: handover.KindStart, GPU: d.config.GPU, Policy: &policy, Memory: regions, Files: handover.Files{Memory: len(files)},
 	}
-	started, err := m.conn.ask(start, files)
+	started, err := m.conn.ask(start, append(start.GiveLog(d.dirty.Log(), nil), files...))
 	if err != nil {
 		proc.Kill()
 		_ = proc.Wait()
@@ -109,6 +109,7 @@ func (d *Device) startMover() error {
 func (d *Device) awaitMover(m *moverProcess) {
 	defer d.running.done()
 	err := m.proc.Wait()
+	d.markAll()
 	close(m.exited)
 	m.conn.close()
 	d.mu.Lock()

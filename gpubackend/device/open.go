@@ -172,6 +172,7 @@ func (d *Device) startMessage(c *channel, w *workerProcess, mover *os.File) (*ha
 	m.GPU, m.Channel, m.PID, m.Comm, m.Policy = d.config.GPU, c.index, w.pid, w.comm, &policy
 	m.Files.State, m.Files.Conn = true, true
 	fds = append(fds, w.state.FD(), int(mover.Fd()))
+	fds = m.GiveLog(d.dirty.Log(), fds)
 	m.Slot = w.slot
 	if g := d.config.Gate; g != nil {
 		memory, bell, opened := g.FDs()
@@ -220,6 +221,9 @@ func (d *Device) await(w *workerProcess) {
 	w.conn.close()
 	d.exports.ended(w)
 	if d.noteEnd(w) {
+		if !w.quiet.Load() {
+			d.markAll()
+		}
 		d.tellMover() // copies that the worker started end before its pages go back to the guest
 	}
 	d.mu.Lock()
@@ -276,6 +280,8 @@ func (d *Device) closeChannel(index int) uint32 {
 	if w != nil {
 		if err := w.conn.request(&handover.Message{Kind: handover.KindStop}, nil, handover.KindStopped, d.config.Timeouts.Stop); err != nil && !w.killed.Load() {
 			d.log.WithField("channel", index).WithError(err).Warn("worker did not stop: it is killed")
+		} else if err == nil {
+			w.quiet.Store(true)
 		}
 		w.kill()
 		if !d.awaitEnd(w) {

@@ -150,6 +150,7 @@ type workerProcess struct {
 	ready  chan struct{}   // closed when it is warm, or can't be; nil: it was started for its program
 	start  chan struct{}   // closed when it serves its channel, or can't
 	killed atomic.Bool
+	quiet  atomic.Bool // it has paused or stopped, and marked what it has written
 
 	program
 	failure error    // why it could not be warmed

@@ -163,6 +163,7 @@ func (s *stubs) Mover(control *os.File) (Process, error) { return s.start(contro
 var answers = map[handover.Kind]handover.Kind{
 	handover.KindWarm: handover.KindReady, handover.KindStart: handover.KindReady, handover.KindMemory: handover.KindDone,
 	handover.KindStop: handover.KindStopped, handover.KindPause: handover.KindPaused,
+	handover.KindLog:  handover.KindLogged,
 	handover.KindSync: handover.KindSynced, handover.KindImport: handover.KindTaken,
 }
 
@@ -261,7 +262,7 @@ func newVMOf(t testing.TB, c Config, settings ...string) *vm {
 	}
 	go func() { v.ended <- session.Run(context.Background()) }()
 	v.front = vhostusertest.NewFrontend(t, near)
-	v.features = v.front.Realize(v.dev.NumQueues())
+	v.features = v.front.Realize(v.dev.NumQueues()) &^ vhostuser.FeatureLogAll
 	v.front.MustSend(vhostuser.SetFeatures, vhostusertest.Word(v.features))
 	v.front.SetMemory(v.guest)
 	v.guest.Alloc(4096, 4096)

@@ -40,6 +40,8 @@ const (
 	KindTaken   Kind = "taken"   // the worker has the object
 	KindSync    Kind = "sync"    // to a worker: give a sign
 	KindSynced  Kind = "synced"  // what the worker said before has arrived
+	KindLog     Kind = "log"     // mark in this log, or in none, what is written from now on
+	KindLogged  Kind = "logged"  // all writes that end from now on are
 )
 
 // Messages of a worker that answer nothing.
@@ -51,8 +53,8 @@ const (
 // Unasked says whether a message answers nothing.
 func (k Kind) Unasked() bool { return k == KindOffer || k == KindWithdraw }
 
-// Message is one message. Its files travel with it: kick, call, state, conn, object and the gate's,
-// as Files has them, then those of memory.
+// Message is one message. Its files travel with it: kick, call, state, conn, object, log and the
+// gate's, as Files has them, then those of memory.
 type Message struct {
 	Kind    Kind     `json:"kind"`
 	Error   string   `json:"error,omitempty"`
@@ -64,6 +66,7 @@ type Message struct {
 	Memory  []Region `json:"memory,omitempty"`
 	Policy  *Policy  `json:"policy,omitempty"`
 	Object  *Object  `json:"object,omitempty"`
+	Log     *Log     `json:"log,omitempty"`
 	Slot    int      `json:"slot,omitempty"` // the worker's on pages that all workers of the VM share
 	Files   Files    `json:"files"`
 }
@@ -71,6 +74,7 @@ type Message struct {
 // Files says which files a message carries.
 type Files struct {
 	Kick, Call, State, Conn, Object bool
+	Log                             bool
 	Gate                            bool // GateFiles files: a gate.Page's, in the order of its FDs
 	Memory                          int  // number of files that Region.File indexes
 }
@@ -279,7 +283,7 @@ func (f Files) count() int {
 		return -1
 	}
 	n := f.Memory
-	for _, b := range []bool{f.Kick, f.Call, f.State, f.Conn, f.Object} {
+	for _, b := range []bool{f.Kick, f.Call, f.State, f.Conn, f.Object, f.Log} {
 		if b {
 			n++
 		}
@@ -292,20 +296,20 @@ func (f Files) count() int {
 
 // Named is a message's files by name; -1 where there is none.
 type Named struct {
-	Kick, Call, State, Conn, Object int
-	Gate                            []int // none, or GateFiles
-	Memory                          []int
+	Kick, Call, State, Conn, Object, Log int
+	Gate                                 []int // none, or GateFiles
+	Memory                               []int
 }
 
 // Name sorts the files of a received message.
 func (m *Message) Name(fds []int) Named {
-	n := Named{Kick: -1, Call: -1, State: -1, Conn: -1, Object: -1}
+	n := Named{Kick: -1, Call: -1, State: -1, Conn: -1, Object: -1, Log: -1}
 	for _, f := range []struct {
 		has bool
 		to  *int
 	}{
 		{m.Files.Kick, &n.Kick}, {m.Files.Call, &n.Call}, {m.Files.State, &n.State},
-		{m.Files.Conn, &n.Conn}, {m.Files.Object, &n.Object},
+		{m.Files.Conn, &n.Conn}, {m.Files.Object, &n.Object}, {m.Files.Log, &n.Log},
 	} {
 		if f.has {
 			*f.to, fds = fds[0], fds[1:]

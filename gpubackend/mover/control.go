@@ -38,13 +38,20 @@ func (s *server) handle(m *handover.Message, fds []int) {
 			answer.Error = err.Error()
 		}
 		s.send(answer)
+	case handover.KindLog:
+		answer := &handover.Message{Kind: handover.KindLogged}
+		if err := m.TakeLog(n.Log, &s.dirty); err != nil {
+			answer.Error = err.Error()
+		}
+		s.send(answer)
+		n.Log = -1
 	case handover.KindStop:
 		s.close()
 		s.send(&handover.Message{Kind: handover.KindStopped})
 		s.done = true
 	}
 	handover.CloseFiles(n.Memory)
-	for _, fd := range []int{n.Kick, n.Call, n.State, n.Conn} {
+	for _, fd := range []int{n.Kick, n.Call, n.State, n.Conn, n.Log} {
 		if fd >= 0 {
 			unix.Close(fd)
 		}

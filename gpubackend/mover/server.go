@@ -13,6 +13,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/proclimit"
+	"github.com/paracuda/paracuda/virtqueue/dirtylog"
 )
 
 // Config is what a mover needs besides the messages of the device process.
@@ -63,6 +64,7 @@ type server struct {
 	fds    []unix.PollFd
 	ended  func(j *job) // what the engine calls for a job that has ended
 	worked bool         // ended was called in this round
+	dirty  dirtylog.Switch
 	result error
 	done   bool
 }
@@ -124,6 +126,9 @@ func newServer(c Config, m *handover.Message, fds []int) (*server, error) {
 	p := m.Policy
 	if p == nil {
 		p = &handover.Policy{}
+	}
+	if err := m.TakeLog(m.Name(fds).Log, &s.dirty); err != nil {
+		return nil, err
 	}
 	if s.memory, _, err = s.memory.replaced(m.Memory, m.Name(fds).Memory); err != nil {
 		handover.CloseFiles([]int{s.wake, s.waker})
@@ -198,6 +203,7 @@ func (s *server) work() bool {
 // end answers a job.
 func (s *server) end(j *job) {
 	s.worked = true
+	s.mark(j)
 	j.conn.end(s.engine, j, j.status)
 }
 

@@ -39,6 +39,7 @@ type chains struct {
 	due    bool    // an EVENT is
 	maps   map[uint32]*maps.Map
 	kept   kept
+	dirty  writes
 	raw    []byte       // a run list as it arrives
 	spare  [][]wire.Run // lists of mappings that were returned
 }
@@ -191,6 +192,7 @@ func (q *chains) takeArena(c *virtqueue.Chain, h *wire.ChainHeader) error {
 	if err != nil {
 		return err
 	}
+	q.dirty.hold(runs)
 	a, err := arena.New(mem)
 	if err != nil {
 		return err
@@ -234,8 +236,16 @@ func (q *chains) takeMap(c *virtqueue.Chain, h *wire.ChainHeader) error {
 	if c.WriteLen() > 0 && !m.Oneshot() {
 		return q.keep(c, m)
 	}
-	q.maps[h.Id] = m
+	q.know(m)
 	return nil
+}
+
+// know makes a map one that commands can name.
+func (q *chains) know(m *maps.Map) {
+	q.maps[m.ID] = m
+	if m.Writable() && !m.Oneshot() && len(m.Runs) > 0 {
+		m.Dirty = q.dirty.hold(m.Runs)
+	}
 }
 
 // Find returns a map that a command names, taking new chains if it has not arrived yet.
@@ -272,6 +282,7 @@ func (q *chains) Return(m *maps.Map) {
 		return
 	}
 	delete(q.maps, m.ID)
+	q.dirty.letGo(m.Dirty)
 	q.unlist(m.Runs)
 	m.Runs = nil
 	if m.Kept {

@@ -63,6 +63,8 @@ func (w *Worker) atOnce(m *handover.Message, fds []int) *handover.Message {
 	switch m.Kind {
 	case handover.KindImport:
 		return w.exports.Accept(m, fds)
+	case handover.KindLog:
+		return w.chains.dirty.turn(m, m.Name(fds).Log)
 	case handover.KindSync:
 		return &handover.Message{Kind: handover.KindSynced}
 	}
@@ -84,6 +86,7 @@ func (w *Worker) obey(r received) error {
 	switch r.message.Kind {
 	case handover.KindStop:
 		w.quiesce()
+		w.chains.dirty.markHeld()
 		_ = w.control.Send(&handover.Message{Kind: handover.KindStopped}, nil)
 		return errStopped
 	case handover.KindPause:
@@ -137,6 +140,7 @@ func (w *Worker) replaceMemory(m *handover.Message, files []int) error {
 		mem.Close()
 		return fmt.Errorf("move the queue: %w", err)
 	}
+	mem.Log(&w.chains.dirty.log)
 	w.chains.queue.Close()
 	w.chains.mem.Close()
 	w.chains.queue, w.chains.mem = queue, mem

@@ -41,7 +41,7 @@ func (q *chains) keep(c *virtqueue.Chain, m *maps.Map) error {
 		return fmt.Errorf("map record: %w", err)
 	}
 	q.kept.take(m)
-	q.maps[m.ID] = m
+	q.know(m)
 	q.giveLocked(m.Head, wire.MapRecordSize)
 	return nil
 }

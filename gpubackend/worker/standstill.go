@@ -21,6 +21,7 @@ func (w *Worker) pauseUntilResume() error {
 	if w.admission != nil {
 		w.admission.Standstill()
 	}
+	w.chains.dirty.markHeld()
 	if err := w.control.Send(&handover.Message{Kind: handover.KindPaused}, nil); err != nil {
 		return err
 	}

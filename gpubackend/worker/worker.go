@@ -105,6 +105,7 @@ func Run(c Config) error {
 		return err
 	}
 	defer w.close()
+	defer w.chains.dirty.close()
 	if err := c.Control.Send(&handover.Message{Kind: handover.KindReady}, nil); err != nil {
 		return err
 	}
@@ -145,6 +146,10 @@ func newWorker(c Config, m *handover.Message, fds []int, driver gpubackend.Drive
 	}
 	if w.chains.mem, err = m.Map(n.Memory); err != nil {
 		return nil, fmt.Errorf("map guest memory: %w", err)
+	}
+	w.chains.mem.Log(&w.chains.dirty.log)
+	if err := w.chains.dirty.take(m, n.Log); err != nil {
+		return nil, err
 	}
 	if w.chains.queue, err = virtqueue.New(w.chains.mem, queueConfig(m.Queue, m.Queue.Base, m.Queue.InFlight)); err != nil {
 		return nil, fmt.Errorf("take over the queue: %w", err)

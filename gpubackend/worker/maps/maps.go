@@ -21,6 +21,7 @@ type Map struct {
 	Runs    []wire.Run
 	Kept    bool   // its chain went back when it was taken
 	Counted uint64 // bytes of the host's memory that count for it
+	Dirty   uint64 // its source's name for what the GPU may write to at any time; 0: nothing
 
 	users   int
 	leaving bool // to be returned when users is 0

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/virtqueue/dirtylog"
+)
+
+// A front end that migrates the VM is told which pages are written to: by this process through
+// Device.dirty, by the workers and the mover through logs of their own on the same bitmap.
+//
+// Workers mark what they hold for the GPU before they say that they have paused or stopped. One
+// that ends without having said so, and a mover, may have written to any page that it had: then all
+// of the guest's memory is marked, which costs the migration time, and the guest nothing.
+
+// SetLog implements vhostuser.DirtyLogger.
+func (d *Device) SetLog(log *dirtylog.Log) error {
+	d.mu.Lock()
+	d.dirty.Set(log)
+	var workers []*workerProcess
+	for _, c := range d.channels {
+		if c.worker != nil {
+			workers = append(workers, c.worker)
+		}
+	}
+	mover := d.mover
+	d.mu.Unlock()
+	tell := func(conn *requester) error {
+		m := &handover.Message{Kind: handover.KindLog}
+		err := conn.request(m, m.GiveLog(log, nil), handover.KindLogged, d.config.Timeouts.Answer)
+		if err != nil {
+			d.log.WithError(err).Warn("a process did not take the log of dirty pages")
+		}
+		return err
+	}
+	d.tellWorkers(workers, tell)
+	if mover != nil && !mover.killed.Load() && tell(mover.conn) != nil {
+		mover.kill()
+		if !within(d.config.Timeouts.Exit, mover.exited) {
+			d.log.Error("a mover that was killed does not end: see the kernel's log")
+		}
+	}
+	return nil
+}
+
+// markAll marks the guest's memory as written to, after the end of a process that can't say what it
+// has written.
+func (d *Device) markAll() {
+	log := d.dirty.Log()
+	if log == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.mapped == nil {
+		return
+	}
+	d.log.Info("a process has ended while the VM is migrated: all of the VM's memory is sent again")
+	for _, r := range d.mapped.Regions() {
+		log.Mark(r.GuestAddr, r.Size)
+	}
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"bytes"
+	"errors"
+	"hash/crc32"
+	"strings"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend/wire"
+	"github.com/paracuda/paracuda/vhostuser"
+)
+
+var _ interface {
+	vhostuser.DirtyLogger
+	vhostuser.StateSaver
+} = (*Device)(nil)
+
+// TestIdleVMMoves: the driver goes on with another device, and hears of its settings.
+func TestIdleVMMoves(t *testing.T) {
+	v := greetedVM(t, &processes{}, Timeouts{})
+	v.program(0)
+	v.closeChannel(0)
+	v.reap(1, 3)
+	v.front.Stop(v.queues...)
+	var b bytes.Buffer
+	if err := v.dev.SaveState(&b); err != nil {
+		t.Fatal(err)
+	}
+	known := v.dev.space.Sequence
+	settings := settingsOf(t, "spin-guest=77us")
+	other := New(Config{GPU: "soft", Settings: settings, Generation: 8, Log: quiet()})
+	if err := other.LoadState(bytes.NewReader(b.Bytes())); err != nil {
+		t.Fatal(err)
+	}
+	if other.config.Generation != 7 || !other.greeted {
+		t.Errorf("generation %d, greeted %v", other.config.Generation, other.greeted)
+	}
+	if s := other.told.Load(); s.Sequence == known || s.SpinGuestUs != 77 {
+		t.Errorf("settings %+v", s)
+	}
+	v.front.Start(v.queues...) // here again
+	v.must(wire.ControlRequest{Type: wire.ControlPing})
+	if err := v.dev.LoadState(bytes.NewReader(b.Bytes())); !errors.Is(err, errState) {
+		t.Errorf("load into a device that serves a VM: %v", err)
+	}
+}
+
+// TestBusyVMStays, and says why.
+func TestBusyVMStays(t *testing.T) {
+	v := greetedVM(t, &processes{}, Timeouts{})
+	v.program(0)
+	v.front.Stop(v.queues...)
+	var b bytes.Buffer
+	err := v.dev.SaveState(&b)
+	if !errors.Is(err, errBusyVM) || !strings.Contains(err.Error(), "(pid 9)") || b.Len() != 0 {
+		t.Errorf("saved %d bytes, %v", b.Len(), err)
+	}
+	v.front.Start(v.queues...)
+	if _, err := v.call(0, 999, 10); err != nil {
+		t.Errorf("the program doesn't go on: %v", err)
+	}
+}
+
+func TestStatesAreChecked(t *testing.T) {
+	t.Parallel()
+	from := New(Config{GPU: "soft", Settings: settingsOf(t), Generation: 7, Log: quiet()})
+	from.greeted = true
+	good := from.state()
+	for _, tt := range []struct {
+		name   string
+		change func(s *state)
+		says   string // "" for a state that is taken
+	}{
+		{"good", func(*state) {}, ""},
+		{"magic", func(s *state) { s.Magic[0]++ }, "not one of Paracuda's"},
+		{"format", func(s *state) { s.Format++ }, "format"},
+		{"version", func(s *state) { s.Version++ }, "protocol version"},
+		{"channels", func(s *state) { s.Channels++ }, "channels"},
+		{"arena", func(s *state) { s.ArenaBytes *= 2 }, "arena"},
+		{"no driver", func(s *state) { s.Greeted, s.Channels, s.Version = 0, 1, 1 }, ""},
+	} {
+		s := *good
+		tt.change(&s)
+		d := New(Config{GPU: "soft", Settings: settingsOf(t), Log: quiet()})
+		err := d.LoadState(bytes.NewReader(s.encode()))
+		as := err != nil && strings.Contains(err.Error(), tt.says)
+		if (err == nil) != (tt.says == "") || err != nil && !as {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.says)
+		}
+		if err != nil && d.config.Generation != 0 {
+			t.Errorf("%s: it was taken all the same", tt.name)
+		}
+	}
+	for n := range stateBytes {
+		if _, err := readState(bytes.NewReader(good.encode()[:n])); !errors.Is(err, errState) {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+	if _, err := readState(bytes.NewReader(append(good.encode(), 0))); !errors.Is(err, errState) {
+		t.Error("a byte too many was taken")
+	}
+}
+
+// FuzzState: only what was saved is read, and reads as it was saved.
+func FuzzState(f *testing.F) {
+	d := New(Config{GPU: "soft", Settings: DefaultSettings(), Generation: 7, Log: quiet()})
+	f.Add(d.state().encode())
+	f.Add([]byte("paracuda"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := readState(bytes.NewReader(b))
+		if err != nil {
+			if s != nil || !errors.Is(err, errState) {
+				t.Errorf("%+v, %v", s, err)
+			}
+			return
+		}
+		sum := s.Sum
+		if !bytes.Equal(s.encode(), b) || sum != crc32.ChecksumIEEE(b[:stateBytes-4]) {
+			t.Errorf("% x reads as %+v", b, s)
+		}
+	})
+}
