@@ -42,9 +42,15 @@
 // transfer, one too few the guest. Front-ends can't be told that a log is unusable, as QEMU doesn't
 // look at the answer to SET_LOG_BASE: the session notes it.
 //
+// What comes of such a log is that the device's state isn't saved. A StateSaver's own state goes
+// through a descriptor of the front-end's (DEVICE_STATE), while no ring runs. A front-end that
+// neither moves it nor goes on is given up on; one that goes on with another message has ended the
+// transfer.
+//
 // # Concurrency
 //
-// Run owns the session, and calls the Device from its goroutine only, one call at a time.
+// Run owns the session, and calls the Device from its goroutine only, one call at a time; SaveState
+// and LoadState from another one, with no other call meanwhile.
 // ConfigChanged, Panics and Close may be called from anywhere.
 //
 // # Ownership

@@ -72,6 +72,18 @@ func goldenFDs(tb testing.TB, g goldenLine) []int {
 			}
 			tb.Cleanup(func() { _, _ = unix.Close(pair[0]), unix.Close(pair[1]) })
 			fds = append(fds, pair[0])
+		case vhostuser.SetLogBase:
+			log := g.bytes[12:]
+			size := binary.NativeEndian.Uint64(log) + binary.NativeEndian.Uint64(log[8:])
+			fds = append(fds, vt.MemFD(tb, size))
+		case vhostuser.SetDeviceStateFD:
+			r, w := pipe(tb)
+			if binary.NativeEndian.Uint32(g.bytes[12:]) == vhostuser.StateSave {
+				fds = append(fds, int(w.Fd()))
+			} else { // the state is empty
+				fds = append(fds, int(r.Fd()))
+				_ = w.Close()
+			}
 		default:
 			fds = append(fds, Eventfd(tb))
 		}
@@ -118,7 +130,7 @@ func replay(t *testing.T, text string) {
 	}
 	dev := NewDevice(t, queues)
 	dev.Bits = features
-	r := newRigWith(t, dev, dev, vhostuser.Options{})
+	r := newRigWith(t, served(dev, lines), dev, vhostuser.Options{})
 	for i, g := range lines {
 		switch g.dir {
 		case '<':
@@ -143,6 +155,20 @@ func replay(t *testing.T, text string) {
 	if r.s.Panics() != 0 {
 		t.Errorf("the device panicked %d times", r.s.Panics())
 	}
+}
+
+// served is a device that offers what the one in a log did.
+func served(dev *Device, lines []goldenLine) vhostuser.Device {
+	for _, g := range lines {
+		request := vhostuser.Request(binary.NativeEndian.Uint32(g.bytes))
+		if g.dir != '>' || request != vhostuser.GetFeatures || len(g.bytes) < 20 {
+			continue
+		}
+		if binary.NativeEndian.Uint64(g.bytes[12:])&logAll != 0 {
+			return &Migrating{Device: dev}
+		}
+	}
+	return dev
 }
 
 // A trace can be replayed, so a log that is captured from a real front-end becomes a golden file

@@ -28,6 +28,13 @@ type exports struct {
 	bounds  exportBounds
 }
 
+// held says whether anything has a handle.
+func (e *exports) held() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.handles) > 0
+}
+
 // offer is whose object, and its number.
 type offer struct {
 	worker *workerProcess

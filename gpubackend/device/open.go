@@ -221,7 +221,7 @@ func (d *Device) await(w *workerProcess) {
 	w.conn.close()
 	d.exports.ended(w)
 	if d.noteEnd(w) {
-		if !w.quiet.Load() {
+		if !w.conn.quiet.Load() {
 			d.markAll()
 		}
 		d.tellMover() // copies that the worker started end before its pages go back to the guest
@@ -280,8 +280,6 @@ func (d *Device) closeChannel(index int) uint32 {
 	if w != nil {
 		if err := w.conn.request(&handover.Message{Kind: handover.KindStop}, nil, handover.KindStopped, d.config.Timeouts.Stop); err != nil && !w.killed.Load() {
 			d.log.WithField("channel", index).WithError(err).Warn("worker did not stop: it is killed")
-		} else if err == nil {
-			w.quiet.Store(true)
 		}
 		w.kill()
 		if !d.awaitEnd(w) {

@@ -36,6 +36,7 @@ type requester struct {
 	offered func(m *handover.Message, fds []int) // takes the files; must not wait
 	ended   chan struct{}                        // closed when the child's end is closed and all it said is in answers
 	mu      sync.Mutex                           // one request at a time
+	quiet   atomic.Bool                          // it has paused or stopped, and marked its writes
 }
 
 func (d *Device) newRequester(c *handover.Conn, offered func(*handover.Message, []int)) *requester {
@@ -58,6 +59,9 @@ func (r *requester) read() {
 		closeFiles(fds)
 		if err != nil {
 			return
+		}
+		if m.Kind == handover.KindPaused || m.Kind == handover.KindStopped {
+			r.quiet.Store(true)
 		}
 		select {
 		case r.answers <- m:
@@ -150,7 +154,6 @@ type workerProcess struct {
 	ready  chan struct{}   // closed when it is warm, or can't be; nil: it was started for its program
 	start  chan struct{}   // closed when it serves its channel, or can't
 	killed atomic.Bool
-	quiet  atomic.Bool // it has paused or stopped, and marked what it has written
 
 	program
 	failure error    // why it could not be warmed

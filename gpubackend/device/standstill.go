@@ -69,7 +69,6 @@ func (d *Device) pause(c *channel, w *workerProcess, grace time.Duration) bool {
 	case err != nil:
 		log.WithError(err).Info("a worker did not pause: it is killed")
 	}
-	w.quiet.Store(err == nil)
 	return err == nil && !w.killed.Load()
 }
 
@@ -137,6 +136,6 @@ func (d *Device) resume(c *channel) {
 		return
 	}
 	m, fds := c.lease.message(handover.KindResume, c.base, inFlight)
-	c.worker.quiet.Store(false)
+	c.worker.conn.quiet.Store(false)
 	c.worker.tell(d.log, m, fds)
 }

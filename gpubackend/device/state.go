@@ -73,6 +73,9 @@ func (d *Device) unsaved() error {
 	case len(programs) > 0:
 		return fmt.Errorf("%w: programs in it use the GPU: %s: end them first",
 			errBusyVM, strings.Join(programs, ", "))
+	case d.exports.held():
+		return fmt.Errorf("%w: programs in it hold descriptors of GPU memory: end them first",
+			errBusyVM)
 	case d.late != nil && d.late.open > 0:
 		return fmt.Errorf("%w: a request of its driver's isn't answered yet", errBusyVM)
 	}
