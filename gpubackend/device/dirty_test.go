@@ -97,6 +97,10 @@ func TestWritesAreLogged(t *testing.T) {
 	}
 	v.reap(1, 3)
 	v.program(0) // whose worker is started with the log
+	pinned := v.guest.Alloc(8192, 4096)
+	v.add(0, 3, wire.ChainHeader{
+		Type: wire.ChainMap, Id: 6, Flags: wire.MapFlagWrite, Bytes: 8192,
+	}, wire.Run{Address: pinned, Bytes: 8192})
 	for end := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
 		if count(log.fetch(), v.arena, arenaBytes) == arenaBytes/4096 {
 			break // and will be again and again
@@ -107,8 +111,12 @@ func TestWritesAreLogged(t *testing.T) {
 	}
 	log.fetch()
 	v.front.Stop(v.queues...)
-	if n := count(log.fetch(), v.arena, arenaBytes); n != arenaBytes/4096 {
+	bits = log.fetch()
+	if n := count(bits, v.arena, arenaBytes); n != arenaBytes/4096 {
 		t.Errorf("%d pages of the arena are marked when the VM has stopped", n)
+	}
+	if n := count(bits, pinned, 8192); n != 2 {
+		t.Errorf("%d pages of 2 that the GPU may write to are marked", n)
 	}
 	v.front.MustSend(vhostuser.SetFeatures, vhostusertest.Word(v.features))
 	log.fetch()
