@@ -126,7 +126,7 @@ static CUresult settle(const CUmemcpy3DOperand *o, const CUextent3D *extent, siz
 static CUresult describe(const CUDA_MEMCPY3D_BATCH_OP *op, CUDA_MEMCPY3D *c)
 {
 	size_t src_bytes, dst_bytes, bytes;
-	struct place src, dst;
+	struct place src = { 0 }, dst = { 0 };
 	CUresult result;
 
 	if (!order_valid(op->srcAccessOrder))
