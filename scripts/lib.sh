@@ -36,16 +36,18 @@ finish() {
 	say "made $PART ($(du -sh "$PART" | cut -f1), ${SECONDS} s)"
 }
 
-# mirror prints the archive that this machine's own apt uses.
+# mirror prints the archive that this machine's own apt uses for its release of Debian, whichever
+# that is, since all suites are there. It may have read no lists yet.
 mirror() {
 	if [ -n "${PARACUDA_MIRROR:-}" ]; then
 		echo "$PARACUDA_MIRROR"
 		return
 	fi
 	local uri
-	uri="$(env -u APT_CONFIG apt-get indextargets --format '$(REPO_URI)' \
-		'Created-By: Packages' 'Codename: bookworm' | sed -n 1p)"
-	[ -n "$uri" ] || die "apt has no source for bookworm: set PARACUDA_MIRROR to a Debian mirror"
+	local suites='bookworm\|trixie\|forky\|sid\|\(old\|un\|\)stable\|testing'
+	uri="$(env -u APT_CONFIG apt-get update --print-uris |
+		sed -n "s,^'\(.*\)/dists/\($suites\)/InRelease'.*,\1,p" | sed -n 1p)"
+	[ -n "$uri" ] || die "apt has no source of Debian's: set PARACUDA_MIRROR to a Debian mirror"
 	echo "$uri"
 }
 
@@ -104,8 +106,28 @@ unpack() {
 	mkdir -p "$to"
 	for deb in "$from"/*.deb; do
 		say "unpacking ${deb##*/}"
-		dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$to" "${@/#/--exclude=}"
+		if [ "$(stat -c %s "$deb")" -gt 200000000 ]; then
+			"$SCRIPTS/unpack-large" "$deb" "$to" "$@"
+		else
+			dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$to" "${@/#/--exclude=}"
+		fi
 		rm "$deb"
 	done
 	rm -rf "$from"
+}
+
+# wrap FILE PROGRAM [OPTION...] writes a script that runs a program of the tree
+# with the tree's own loader and libraries.
+wrap() {
+	local file="$1" program="$2"
+	shift 2
+	cat >"$file" <<-WRAPPER
+		#!/bin/sh
+		root="\$(dirname "\$(readlink -f "\$0")")/root"
+		lib="\$root/usr/lib/x86_64-linux-gnu"
+		export QEMU_MODULE_DIR="\$lib/qemu"
+		exec "\$(ls "\$root"/*/ld-linux-x86-64.so.2 "\$lib"/ld-linux-x86-64.so.2 2>/dev/null | head -n 1)" \\
+			--argv0 "\$0" --library-path "\$lib:\$root/lib/x86_64-linux-gnu" "\$root/usr/$program" $* "\$@"
+	WRAPPER
+	chmod +x "$file"
 }
