@@ -14,6 +14,7 @@ GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 .DEFAULT_GOAL := build
 .PHONY: help build deps deps-demo generate lint unit system stress test demo install guest-package gpu-bundle gpu-bundle-qemu clean \
 	bench-copy bench-launch bench-memory bench-start \
+	demo-packages demo-go demo-nvcc demo-kernel demo-virtiofsd demo-parts demo-binary demo-guest demo-module demo-program \
 	binary guest modules unit-go unit-driver unit-library system-programs system-wakeups system-vm FORCE
 
 help: ## say what can be made
@@ -39,8 +40,40 @@ modules: ## build the guest driver for each guest kernel
 deps: ## fetch and build what the tests need
 	scripts/deps
 
-deps-demo: ## fetch what the demo needs
-	scripts/deps demo
+deps-demo: demo-packages demo-go demo-nvcc demo-kernel demo-virtiofsd ## fetch what the demo needs
+
+# The demo's parts, each fetched and built as soon as it can be: some wait for the network, some
+# for a processor.
+demo-packages:
+	scripts/apt-deps demo
+
+# Go fetches its release and the modules while apt still installs a C compiler.
+demo-go:
+	scripts/fetch-go
+	$(GO) list -deps ./cmd/paracuda >/dev/null
+
+demo-nvcc:
+	scripts/fetch-nvcc 12.4
+
+demo-kernel:
+	scripts/fetch-kernel 6.1
+
+demo-virtiofsd:
+	scripts/fetch-virtiofsd
+
+demo-parts: demo-virtiofsd demo-binary demo-guest demo-module demo-program
+
+demo-binary: demo-packages demo-go
+	$(MAKE) binary
+
+demo-guest: demo-packages
+	$(MAKE) -s guest
+
+demo-module: demo-packages demo-kernel
+	+scripts/build-modules linux-6.1
+
+demo-program: demo-packages demo-nvcc
+	scripts/demo build
 
 generate: ## write generated sources anew
 	$(GO) run ./gpubackend/internal/gen
@@ -92,9 +125,8 @@ test: ## run all tests, after fetching and building what they need
 	$(MAKE) -j$(JOBS) system
 
 demo: ## show an unmodified CUDA program running in a QEMU VM
-	$(MAKE) deps-demo
-	$(MAKE) build
-	scripts/demo
+	$(MAKE) -j8 demo-parts
+	scripts/demo run
 
 install: binary ## install the host's program and its description for managers of VMs
 	PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/install

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -104,17 +105,26 @@ func (a Assets) UML() (string, error) {
 	return need("User Mode Linux", filepath.Join(a.Cache, "uml-7.2/linux"), runDeps)
 }
 
-// QEMU is QEMU's program: $PARACUDA_QEMU or that of the cache.
+// QEMU is QEMU's program: $PARACUDA_QEMU, that of the cache, which tests use, or the host's own.
 func (a Assets) QEMU() (string, error) {
 	if file := os.Getenv("PARACUDA_QEMU"); file != "" {
 		return need("QEMU", file, "set PARACUDA_QEMU to a QEMU of 7.2 or later, or unset it")
 	}
-	return need("QEMU", filepath.Join(a.Cache, "qemu-11/qemu-system-x86_64"), runDeps)
+	file := filepath.Join(a.Cache, "qemu-11/qemu-system-x86_64")
+	if own, err := exec.LookPath("qemu-system-x86_64"); err == nil && !exists(file) {
+		return own, nil
+	}
+	return need("QEMU", file, "install QEMU (qemu-system-x86), or "+runDeps)
 }
 
-// Virtiofsd is the program that shares the host's files with QEMU's guests.
+// Virtiofsd is the program that shares the host's files with QEMU's guests: that of the tests'
+// QEMU, or that of the demo.
 func (a Assets) Virtiofsd() (string, error) {
-	return need("virtiofsd", filepath.Join(a.Cache, "qemu-11/virtiofsd"), runDeps)
+	file := filepath.Join(a.Cache, "qemu-11/virtiofsd")
+	if demo := filepath.Join(a.Cache, "virtiofsd/virtiofsd"); !exists(file) && exists(demo) {
+		return demo, nil
+	}
+	return need("virtiofsd", file, runDeps)
 }
 
 // kernels are QEMU's guest kernels, as scripts/deps fetches them.

@@ -78,11 +78,12 @@ func TestQEMUMachine(t *testing.T) {
 func TestMissingPartsNameTheMend(t *testing.T) {
 	a := Assets{Cache: "/nowhere", Build: "/nowhere"}
 	t.Setenv("PARACUDA_QEMU", "")
+	t.Setenv("PATH", "/nowhere")
 	for want, find := range map[string]func() (string, error){
 		"guest/init: run make build":                    a.Init,
 		"uml-7.2/linux: run make deps":                  a.UML,
 		"virtiofsd: run make deps":                      a.Virtiofsd,
-		"qemu-system-x86_64: run make deps":             a.QEMU,
+		"qemu-system-x86_64: install QEMU":              a.QEMU,
 		"linux-6.12: run make deps":                     func() (string, error) { return a.KernelDir("6.12") },
 		"no such file or directory: run mak":            func() (string, error) { return a.Release(UML, "") },
 		"release: no such file or directory: run":       func() (string, error) { return a.Release(QEMU, "") },
@@ -91,6 +92,24 @@ func TestMissingPartsNameTheMend(t *testing.T) {
 	} {
 		if _, err := find(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, not %q", err, want)
+		}
+	}
+}
+
+// TestWhichQEMU puts QEMUs where they are looked for, the last choice first.
+func TestWhichQEMU(t *testing.T) {
+	a, own := Assets{Cache: t.TempDir()}, t.TempDir()
+	t.Setenv("PATH", own)
+	t.Setenv("PARACUDA_QEMU", "")
+	named := filepath.Join(t.TempDir(), "named")
+	for _, file := range []string{filepath.Join(own, "qemu-system-x86_64"),
+		filepath.Join(a.Cache, "qemu-11/qemu-system-x86_64"), named} {
+		program(t, file, "")
+		if file == named {
+			t.Setenv("PARACUDA_QEMU", named)
+		}
+		if found, err := a.QEMU(); found != file || err != nil {
+			t.Errorf("found %s, %v, not %s", found, err, file)
 		}
 	}
 }
