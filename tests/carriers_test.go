@@ -3,10 +3,6 @@
 package tests
 
 import (
-	"bufio"
-	"fmt"
-	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/paracuda/paracuda/qemu"
+	"github.com/paracuda/paracuda/gpubackend/frontend"
 	"github.com/paracuda/paracuda/vm"
 )
 
@@ -54,113 +50,70 @@ func TestCarriers(t *testing.T) {
 	}
 }
 
-// TestDeadBackEnd resets a VM whose device process was killed: QEMU and VM live on, and attach brings the GPU back.
-func TestDeadBackEnd(t *testing.T) {
+// TestQueuesThatDisagree starts each QEMU with a number of queues that isn't the device's: a line on
+// the host names the option. No guest boots, since QEMU names its queues before.
+func TestQueuesThatDisagree(t *testing.T) {
 	needsQEMU(t)
 	for _, version := range qemus {
-		t.Run(version, func(t *testing.T) {
-			dir := t.TempDir()
-			first := serve(t, filepath.Join(dir, "first-"+version))
-			g := startStaying(t, qemuProgram(t, version), filepath.Join(dir, "first-"+version))
-			g.expect("guest: device", 1)
-			first.kill()
-			g.qmp("system_reset")
-			g.expect("guest: up", 2)
-			if status := g.qmp("query-status"); !strings.Contains(status, `"running": true`) {
-				t.Errorf("the VM's status is %s", status)
-			}
-			serve(t, filepath.Join(dir, "second-"+version))
-			r := command(t, 2*time.Minute, root, paracuda, "attach", "--qmp", g.socket, "--device", filepath.Join(dir, "second-"+version))
-			if r.exit != 0 {
-				t.Fatalf("attach: %s", r.stderr)
-			}
-			g.expect("guest: device", 2)
-		})
+		for _, tt := range []struct{ name, queues, want string }{
+			{"left-out", "", "fewer queues than the device, which leaves 1 of 16"},
+			{"too-few", ",num-request-queues=3", "fewer queues than the device, which leaves 3 of 16"},
+			{"too-many", ",num-request-queues=20", "more queues than the device"},
+			{"as-many", ",num-request-queues=16", ""},
+		} {
+			t.Run(version+"-"+tt.name, func(t *testing.T) {
+				t.Parallel()
+				socket := filepath.Join(t.TempDir(), "device")
+				served := serve(t, socket)
+				startQEMU(t, qemuProgram(t, version), "-nodefaults", "-display", "none", "-S",
+					"-accel", "tcg", "-machine", "q35,memory-backend=m", "-m", "64M",
+					"-object", "memory-backend-memfd,id=m,size=64M,share=on",
+					"-chardev", "socket,id=gpu,path="+socket,
+					"-device", "vhost-user-fs-pci,chardev=gpu,tag=paracuda"+tt.queues)
+				if tt.want != "" {
+					served.expect(t, tt.want, "give the device num-request-queues=16,")
+					return
+				}
+				time.Sleep(frontend.DefaultTimes.Settle + 3*time.Second)
+				if log := served.said(t); strings.Contains(log, "num-request-queues") {
+					t.Errorf("the device says:\n%s", log)
+				}
+			})
+		}
 	}
 }
 
-// staying is a VM that does nothing but tell of its device.
-type staying struct {
-	t               *testing.T
-	console, socket string
-	gone            chan error
+// expect waits for a line of the device's log that has all the words.
+func (d *served) expect(t *testing.T, words ...string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		for line := range strings.Lines(d.said(t)) {
+			lacks := func(word string) bool { return !strings.Contains(line, word) }
+			if !slices.ContainsFunc(words, lacks) {
+				return
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Errorf("the device doesn't say %q:\n%s", words, d.said(t))
 }
 
-// startStaying boots one with a device.
-func startStaying(t *testing.T, program, device string) *staying {
+// said is the device's log.
+func (d *served) said(t *testing.T) string {
 	t.Helper()
-	assets, dir := vm.FindAssets(), t.TempDir()
-	kernel, err := assets.KernelDir("6.1")
+	log, err := os.ReadFile(d.log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &staying{t: t, console: filepath.Join(logDir(t), "console"), socket: filepath.Join(dir, "qmp"), gone: make(chan error, 1)}
-	m := qemu.Machine{Accel: "tcg", Memory: 512 << 20, CPUs: 1, Kernel: filepath.Join(kernel, "vmlinuz"),
-		Initrd: stayingRoot(t, assets, kernel), Append: "console=ttyS0 mitigations=off", QMP: g.socket,
-		Serial: "file,id=serial,path=" + g.console, Devices: []qemu.Device{{Socket: device}}}
-	args := slices.DeleteFunc(m.Args(), func(arg string) bool { return arg == "-no-reboot" })
-	if err := os.RemoveAll(g.console); err != nil { // of an earlier run
-		t.Fatal(err)
-	}
+	return string(log)
+}
+
+// startQEMU starts a QEMU that ends with the test.
+func startQEMU(t *testing.T, program string, args ...string) {
+	t.Helper()
 	cmd := exec.Command(program, args...)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go func() { g.gone <- cmd.Wait() }()
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	return g
-}
-
-// stayingRoot makes the VM's initramfs.
-func stayingRoot(t *testing.T, assets vm.Assets, kernel string) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "stay")
-	r := command(t, time.Minute, root, "gcc", "-static", "-O1", "-Wall", "-Wextra", "-Werror", "-o", program, "tests/guests/stay.c")
-	if r.exit != 0 {
-		t.Fatalf("build the guest: %s", r.stderr)
-	}
-	return driverOnly(t, assets, kernel, program)
-}
-
-// expect waits until a line was on the console so many times.
-func (g *staying) expect(line string, times int) {
-	g.t.Helper()
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		text, _ := os.ReadFile(g.console)
-		switch {
-		case strings.Count(string(text), line) >= times:
-			return
-		case len(g.gone) > 0:
-			g.t.Fatalf("QEMU has ended: %v", <-g.gone)
-		case time.Now().After(end):
-			g.t.Fatalf("the guest didn't say %q %d times:\n%s", line, times, tail(string(text)))
-		}
-	}
-}
-
-// qmp gives QEMU a command and returns its answer.
-func (g *staying) qmp(command string) string {
-	g.t.Helper()
-	conn, err := net.Dial("unix", g.socket)
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(time.Minute))
-	lines := bufio.NewReader(conn)
-	var answer string
-	for _, c := range []string{"", "qmp_capabilities", command} {
-		if c != "" {
-			fmt.Fprintf(conn, "{\"execute\":%q}\n", c)
-		}
-		for {
-			if answer, err = lines.ReadString('\n'); err != nil && err != io.EOF {
-				g.t.Fatalf("QMP, %s: %v", c, err)
-			}
-			if err != nil || !strings.Contains(answer, `"event"`) {
-				break
-			}
-		}
-	}
-	return answer
+	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
 }

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// domain is a VM's description for libvirt in a document.
+var domain = regexp.MustCompile("(?s)```xml\n(.*?)```")
+
+// TestLibvirtDomain holds the description of a VM in the docs against libvirt's own schema, and one
+// with a mistake in it.
+func TestLibvirtDomain(t *testing.T) {
+	if _, err := exec.LookPath("virt-xml-validate"); err != nil {
+		skip(t, "there is no virt-xml-validate: install libvirt-clients and libxml2-utils")
+	}
+	found := domain.FindSubmatch(read(t, "docs/front-ends.md"))
+	if found == nil {
+		t.Fatal("docs/front-ends.md has no description of a VM")
+	}
+	text := string(found[1])
+	for _, tt := range []struct {
+		name, text string
+		exit       int
+	}{
+		{"as documented", text, 0},
+		{"a mistake", strings.ReplaceAll(text, "queue=", "queues="), 3},
+	} {
+		file := filepath.Join(t.TempDir(), "domain.xml")
+		if err := os.WriteFile(file, []byte(tt.text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		r := command(t, time.Minute, root, "virt-xml-validate", file, "domain")
+		if r.exit != tt.exit {
+			t.Errorf("%s: exit code %d, not %d: %s", tt.name, r.exit, tt.exit, r.stdout+r.stderr)
+		}
+	}
+}

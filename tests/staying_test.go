@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/paracuda/paracuda/qemu"
+	"github.com/paracuda/paracuda/vm"
+)
+
+// staying is a VM that does nothing but tell of its device, and reboot or power off when it is told
+// to.
+type staying struct {
+	t                     *testing.T
+	console, line, socket string // what it said, its serial line, QMP
+	gone                  chan error
+}
+
+// startStaying boots one with a device.
+func startStaying(t *testing.T, program, device string) *staying {
+	t.Helper()
+	assets, dir := vm.FindAssets(), t.TempDir()
+	kernel, err := assets.KernelDir("6.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &staying{t: t, console: filepath.Join(logDir(t), "console"), line: filepath.Join(dir, "line"),
+		socket: filepath.Join(dir, "qmp"), gone: make(chan error, 1)}
+	m := qemu.Machine{Accel: "tcg", Memory: 512 << 20, CPUs: 1, Kernel: filepath.Join(kernel, "vmlinuz"),
+		Initrd: stayingRoot(t, assets, kernel), Append: "console=ttyS0 mitigations=off", QMP: g.socket,
+		Serial:  "socket,id=serial,server=on,wait=off,path=" + g.line + ",logfile=" + g.console,
+		Devices: []qemu.Device{{Socket: device}}}
+	args := slices.DeleteFunc(m.Args(), func(arg string) bool { return arg == "-no-reboot" })
+	if err := os.RemoveAll(g.console); err != nil { // of an earlier run
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, args...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { g.gone <- cmd.Wait() }()
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return g
+}
+
+// stayingRoot makes the VM's initramfs.
+func stayingRoot(t *testing.T, assets vm.Assets, kernel string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "stay")
+	r := command(t, time.Minute, root, "gcc", "-static", "-O1", "-Wall", "-Wextra", "-Werror", "-o", program, "tests/guests/stay.c")
+	if r.exit != 0 {
+		t.Fatalf("build the guest: %s", r.stderr)
+	}
+	return driverOnly(t, assets, kernel, program)
+}
+
+// expect waits until a line was on the console so many times.
+func (g *staying) expect(line string, times int) {
+	g.t.Helper()
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		text, _ := os.ReadFile(g.console)
+		switch {
+		case strings.Count(string(text), line) >= times:
+			return
+		case len(g.gone) > 0:
+			g.t.Fatalf("QEMU has ended: %v", <-g.gone)
+		case time.Now().After(end):
+			g.t.Fatalf("the guest didn't say %q %d times:\n%s", line, times, tail(string(text)))
+		}
+	}
+}
+
+// tell writes a word to the VM's console.
+func (g *staying) tell(word string) {
+	g.t.Helper()
+	conn, err := net.Dial("unix", g.line)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprintln(conn, word)
+	time.Sleep(200 * time.Millisecond) // QEMU drops what it hasn't read when the connection ends
+}
+
+// qmp gives QEMU a command and returns its answer.
+func (g *staying) qmp(command string) string {
+	g.t.Helper()
+	conn, err := net.Dial("unix", g.socket)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	lines := bufio.NewReader(conn)
+	var answer string
+	for _, c := range []string{"", "qmp_capabilities", command} {
+		if c != "" {
+			fmt.Fprintf(conn, "{\"execute\":%q}\n", c)
+		}
+		for {
+			if answer, err = lines.ReadString('\n'); err != nil && err != io.EOF {
+				g.t.Fatalf("QMP, %s: %v", c, err)
+			}
+			if err != nil || !strings.Contains(answer, `"event"`) {
+				break
+			}
+		}
+	}
+	return answer
+}
