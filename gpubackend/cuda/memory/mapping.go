@@ -72,21 +72,19 @@ func (m *Memory) ImportMemory(fd int, bytes, device uint64) (gpubackend.Memory, 
 	if !ok {
 		return 0, gpubackend.InvalidDevice
 	}
-	counts := m.As(ledger.Mapped)
-	if !counts.ChargeNow(i, bytes) {
-		return 0, gpubackend.OutOfMemory
-	}
 	h, r := m.calls.MemImport(fd)
 	if r != gpubackend.Success {
-		counts.Uncharge(i, bytes)
 		return 0, r
 	}
 	handle := gpubackend.Memory(h)
 	if x, known := m.memories[handle]; known { // memory counts once
-		counts.Uncharge(i, bytes)
 		x.again++
 		m.memories[handle] = x
 		return handle, r
+	}
+	if !m.As(ledger.Mapped).ChargeNow(i, bytes) {
+		m.calls.MemRelease(h)
+		return 0, gpubackend.OutOfMemory
 	}
 	m.memories[handle] = guestMemory{gpu: i, bytes: bytes}
 	return handle, r

@@ -334,6 +334,16 @@ func TestMemoryOfTheGuestsOwn(t *testing.T) {
 			t.Errorf("import: %d, %d bytes", result, r.Used(0))
 		}
 	}
+	r.fake.refuse = ""
+	rest, result := r.CreateMemory(20<<20, 0, 0)
+	if result != gpubackend.Success {
+		t.Fatalf("the rest: %d", result)
+	}
+	if _, result := r.ImportMemory(3, 20<<20, 0); result != gpubackend.Success {
+		t.Errorf("import of what counts already, where nothing more may: %d", result)
+	}
+	r.ReleaseMemory(1000)
+	r.ReleaseMemory(rest)
 	for _, want := range []uint64{40 << 20, 20 << 20} {
 		if result := r.ReleaseMemory(1000); result != gpubackend.Success || r.Used(0) != want {
 			t.Errorf("release: %d, %d bytes", result, r.Used(0))

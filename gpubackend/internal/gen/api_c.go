@@ -177,7 +177,11 @@ func senderBuffers(b *bytes.Buffer, f function, c cCall) {
 		case p.word():
 			fmt.Fprintf(b, "\trequest_word(&r, %s);\n", p.name)
 		case p.buffer():
-			fmt.Fprintf(b, "\tresult = %s;\n\tif (result)\n\t\tgoto done;\n\trequest_argument(&r, a[%d]);\n", c.buffers[n], n)
+			failed := "\tif (result)\n\t\tgoto done;\n"
+			if n > 0 { // those before it may be pinned
+				failed = "\tif (result) {\n\t\tchannel_drop(&r);\n\t\tgoto done;\n\t}\n"
+			}
+			fmt.Fprintf(b, "\tresult = %s;\n%s\trequest_argument(&r, a[%d]);\n", c.buffers[n], failed, n)
 			n++
 		}
 	}

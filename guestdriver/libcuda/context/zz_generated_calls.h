@@ -208,16 +208,22 @@ static inline CUresult call_cuModuleLoadData(uint64_t *module, const void *image
 		goto done;
 	request_argument(&r, a[0]);
 	result = buffer_in(&a[1], &b[1], options, options_bytes);
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[1]);
 	result = buffer_out(&a[2], &b[2], infoLog, infoLog_bytes);
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[2]);
 	result = buffer_out(&a[3], &b[3], errorLog, errorLog_bytes);
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[3]);
 	result = channel_call(&r, out, 3);
 done:
@@ -304,16 +310,22 @@ static inline CUresult call_cuLibraryLoadData(uint64_t *library, const void *ima
 		goto done;
 	request_argument(&r, a[0]);
 	result = buffer_in(&a[1], &b[1], options, options_bytes);
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[1]);
 	result = buffer_out(&a[2], &b[2], infoLog, infoLog_bytes);
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[2]);
 	result = buffer_out(&a[3], &b[3], errorLog, errorLog_bytes);
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[3]);
 	result = channel_call(&r, out, 3);
 done:
@@ -616,17 +628,23 @@ static inline CUresult call_ModuleLoadManaged(uint64_t *module, const void *imag
 		goto done;
 	request_argument(&r, a[0]);
 	result = buffer_in(&a[1], &b[1], options, options_bytes);
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[1]);
 	request_word(&r, managed);
 	result = buffer_out(&a[2], &b[2], infoLog, infoLog_bytes);
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[2]);
 	result = buffer_out(&a[3], &b[3], errorLog, errorLog_bytes);
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[3]);
 	result = channel_call(&r, out, 3);
 done:
@@ -654,17 +672,23 @@ static inline CUresult call_LibraryLoadManaged(uint64_t *library, const void *im
 		goto done;
 	request_argument(&r, a[0]);
 	result = buffer_in(&a[1], &b[1], options, options_bytes);
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[1]);
 	request_word(&r, managed);
 	result = buffer_out(&a[2], &b[2], infoLog, infoLog_bytes);
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[2]);
 	result = buffer_out(&a[3], &b[3], errorLog, errorLog_bytes);
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[3]);
 	result = channel_call(&r, out, 3);
 done:
@@ -802,8 +826,10 @@ static inline CUresult call_TensorMapEncode(uint64_t kind, const void *parameter
 		goto done;
 	request_argument(&r, a[0]);
 	result = buffer_out(&a[1], &b[1], map, map_bytes);
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[1]);
 	result = channel_call(&r, NULL, 0);
 done:
@@ -863,8 +889,10 @@ static inline CUresult call_ClusterMap(void *first, size_t first_bytes, void *se
 		goto done;
 	request_argument(&r, a[0]);
 	result = buffer_out(&a[1], &b[1], second, second_bytes);
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[1]);
 	result = channel_call(&r, out, 1);
 done:
@@ -1238,8 +1266,10 @@ static inline CUresult call_cuStreamBeginCaptureToGraph(uint64_t hStream, uint64
 		goto done;
 	request_argument(&r, a[0]);
 	result = buffer_in(&a[1], &b[1], edges, edges_bytes);
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[1]);
 	request_word(&r, mode);
 	result = channel_call(&r, NULL, 0);
@@ -1283,8 +1313,10 @@ static inline CUresult call_StreamCaptureInfo(uint64_t hStream, uint64_t *status
 		goto done;
 	request_argument(&r, a[0]);
 	result = buffer_out(&a[1], &b[1], edges, edges_bytes);
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[1]);
 	result = channel_call(&r, out, 4);
 done:
@@ -1313,8 +1345,10 @@ static inline CUresult call_cuStreamUpdateCaptureDependencies_v2(uint64_t hStrea
 		goto done;
 	request_argument(&r, a[0]);
 	result = buffer_in(&a[1], &b[1], edges, edges_bytes);
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[1]);
 	request_word(&r, flags);
 	result = channel_call(&r, NULL, 0);
@@ -1524,12 +1558,16 @@ static inline CUresult call_cuGraphGetEdges_v2(uint64_t hGraph, void *from, size
 		goto done;
 	request_argument(&r, a[0]);
 	result = buffer_out(&a[1], &b[1], to, to_bytes);
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[1]);
 	result = buffer_out(&a[2], &b[2], edges, edges_bytes);
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[2]);
 	result = channel_call(&r, out, 2);
 done:
@@ -1556,8 +1594,10 @@ static inline CUresult call_cuGraphNodeGetDependencies_v2(uint64_t hNode, void *
 		goto done;
 	request_argument(&r, a[0]);
 	result = buffer_out(&a[1], &b[1], edges, edges_bytes);
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[1]);
 	result = channel_call(&r, out, 1);
 done:
@@ -1582,8 +1622,10 @@ static inline CUresult call_cuGraphNodeGetDependentNodes_v2(uint64_t hNode, void
 		goto done;
 	request_argument(&r, a[0]);
 	result = buffer_out(&a[1], &b[1], edges, edges_bytes);
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[1]);
 	result = channel_call(&r, out, 1);
 done:
@@ -1607,12 +1649,16 @@ static inline CUresult call_cuGraphAddDependencies_v2(uint64_t hGraph, const voi
 		goto done;
 	request_argument(&r, a[0]);
 	result = buffer_in(&a[1], &b[1], to, to_bytes);
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[1]);
 	result = buffer_in(&a[2], &b[2], edges, edges_bytes);
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[2]);
 	result = channel_call(&r, NULL, 0);
 done:
@@ -1636,12 +1682,16 @@ static inline CUresult call_cuGraphRemoveDependencies_v2(uint64_t hGraph, const 
 		goto done;
 	request_argument(&r, a[0]);
 	result = buffer_in(&a[1], &b[1], to, to_bytes);
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[1]);
 	result = buffer_in(&a[2], &b[2], edges, edges_bytes);
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[2]);
 	result = channel_call(&r, NULL, 0);
 done:
@@ -1684,16 +1734,22 @@ static inline CUresult call_GraphAddNode(uint64_t graph, const void *dependencie
 		goto done;
 	request_argument(&r, a[0]);
 	result = buffer_in(&a[1], &b[1], edges, edges_bytes);
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[1]);
 	result = buffer_in(&a[2], &b[2], params, params_bytes);
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[2]);
 	result = buffer_out(&a[3], &b[3], bodies, bodies_bytes);
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[3]);
 	result = channel_call(&r, out, 3);
 done:
@@ -2070,12 +2126,16 @@ static inline CUresult call_LinkAddData(uint64_t link, uint64_t type, const void
 		goto done;
 	request_argument(&r, a[0]);
 	result = buffer_in(&a[1], &b[1], name, __builtin_strlen(name));
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[1]);
 	result = buffer_in(&a[2], &b[2], options, options_bytes);
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[2]);
 	result = channel_call(&r, NULL, 0);
 done:
@@ -2137,8 +2197,10 @@ static inline CUresult call_LinkLogs(uint64_t link, void *infoLog, size_t infoLo
 		goto done;
 	request_argument(&r, a[0]);
 	result = buffer_out(&a[1], &b[1], errorLog, errorLog_bytes);
-	if (result)
+	if (result) {
+		channel_drop(&r);
 		goto done;
+	}
 	request_argument(&r, a[1]);
 	result = channel_call(&r, out, 2);
 done:

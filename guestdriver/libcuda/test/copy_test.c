@@ -7,6 +7,7 @@
 #include "base/zz_generated_prototypes.h"
 #include "check.h"
 #include "context/handle.h"
+#include "context/zz_generated_calls.h"
 #include "fake_worker.h"
 #include "transport/channel.h"
 
@@ -198,6 +199,22 @@ static void pitches(void)
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemsetD2D32Async(a, 66, 7, 7, 3, NULL));
 	CHECK_IS(0, cuMemsetD2D32_v2(a, 0, 7, 16, 1));
 	CHECK_IS(0, cuMemFree_v2(a));
+}
+
+/* A call of which only the first buffer can be pinned gives that back. */
+static void second_buffer(void)
+{
+	enum { BYTES = 20 << 20 };
+	uint8_t *data = calloc(1, BYTES);
+	uint64_t module, used[2];
+
+	fake.max_pinned = BYTES + BYTES / 2;
+	CHECK_IS(CUDA_ERROR_OUT_OF_MEMORY,
+		 call_cuModuleLoadData(&module, data, BYTES, data, BYTES, NULL, 0, NULL, 0,
+				       &used[0], &used[1]));
+	fake.max_pinned = 0;
+	CHECK_IS(0, fake.maps_out);
+	free(data);
 }
 
 /* Large copies go in parts, of which no more than two groups are pinned; their errors are the call's. */
@@ -412,6 +429,7 @@ int main(void)
 	copies((size_t)40 << 20);
 	beyond();
 	pitches();
+	second_buffer();
 	parts();
 	pieces();
 	refused();

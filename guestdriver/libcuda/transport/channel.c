@@ -48,8 +48,7 @@ void channel_await_all(bool begin)
 	__atomic_fetch_add(&state.awaiting, begin ? 1 : -1u, __ATOMIC_SEQ_CST);
 }
 
-/* Gives back what was pinned for a command that isn't sent. */
-static void request_drop(const struct request *r)
+void channel_drop(const struct request *r)
 {
 	for (unsigned i = 0; i < r->maps; i++) {
 		struct request unmap;
@@ -72,7 +71,7 @@ CUresult channel_post(const struct request *r)
 	if (!error && !bytes)
 		error = CUDA_ERROR_INVALID_VALUE;
 	if (error) {
-		request_drop(r);
+		channel_drop(r);
 		return error;
 	}
 	if (r->payload)
@@ -95,7 +94,7 @@ CUresult channel_send(const struct request *r, struct ticket *t)
 	if (!error && !bytes)
 		error = CUDA_ERROR_INVALID_VALUE;
 	if (error) {
-		request_drop(r);
+		channel_drop(r);
 		return error;
 	}
 	t->slot = slot_of_thread();

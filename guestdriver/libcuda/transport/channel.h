@@ -26,6 +26,9 @@ struct ticket {
 	bool sleeps;
 };
 
+/* Gives back what was pinned for a command that isn't sent. */
+void channel_drop(const struct request *r);
+
 /* Sends a command that nobody waits for. Its errors appear later. */
 CUresult channel_post(const struct request *r);
 
