@@ -301,6 +301,7 @@ const (
 	LaunchAttributeLaunchCompletionEvent             = 12
 	LaunchAttributeDeviceUpdatableKernelNode         = 13
 	LaunchAttributePreferredSharedMemoryCarveout     = 14
+	LaunchAttributeNvlinkUtilCentricScheduling       = 16
 )
 
 // CU_SYNC_POLICY_...

@@ -73,9 +73,6 @@ func (x *Graphs) SetNode(n *Node, what *gpubackend.Node) gpubackend.Result {
 	return x.replace(n, next)
 }
 
-// attributeNVLink is the attribute to schedule with regard to NVLink, which CUDA 12.4 doesn't know.
-const attributeNVLink = 16
-
 // maxCarveout is the largest share of shared memory, in percent.
 const maxCarveout = 100
 
@@ -94,7 +91,7 @@ func checkNodeAttribute(id uint64, value []byte) gpubackend.Result {
 		}
 	case cudaabi.LaunchAttributePreferredClusterDimension:
 		bad = min(x, y, z) == 0
-	case cudaabi.LaunchAttributeMemSyncDomain, attributeNVLink:
+	case cudaabi.LaunchAttributeMemSyncDomain, cudaabi.LaunchAttributeNvlinkUtilCentricScheduling:
 		bad = x > 1
 	case cudaabi.LaunchAttributePreferredSharedMemoryCarveout:
 		bad = x > maxCarveout
@@ -111,7 +108,7 @@ func checkNodeAttribute(id uint64, value []byte) gpubackend.Result {
 func unsetAttribute(id uint64, value []byte) gpubackend.Result {
 	clear(value)
 	switch {
-	case id == cudaabi.LaunchAttributePreferredClusterDimension, id == attributeNVLink:
+	case id == cudaabi.LaunchAttributePreferredClusterDimension, id == cudaabi.LaunchAttributeNvlinkUtilCentricScheduling:
 		return gpubackend.InvalidValue
 	case id == cudaabi.LaunchAttributeMemSyncDomainMap && len(value) > 1:
 		value[1] = 1 // the default domain is 0, the remote one 1

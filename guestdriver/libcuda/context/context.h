@@ -114,8 +114,6 @@ CUresult storage_delete(CUcontext ctx, void *key);
 CUresult storage_get(void **value, CUcontext ctx, void *key);
 void storage_destroy(struct context *c);
 
-#define CONTEXT_MAP_HOST 8u
-
 /* Whether flags are known, with one way to wait at most. */
 bool context_flags_valid(unsigned flags);
 

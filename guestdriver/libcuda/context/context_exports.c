@@ -5,18 +5,17 @@
 #include "context/zz_generated_calls.h"
 #include "devices/device.h"
 
-#define CONTEXT_FLAGS_KNOWN 0xffu
-#define CONTEXT_DUMP 0x20u /* dumps of the GPU's memory */
-#define CONTEXT_DUMPS 0x60u /* and such that a user triggers */
+/* Dumps of the GPU's memory: by itself, or when a user triggers them. */
+#define CONTEXT_DUMPS (CU_CTX_COREDUMP_ENABLE | CU_CTX_USER_COREDUMP_ENABLE)
 #define AFFINITY_TYPES 1
 
 enum { FLUSH_CURRENT = 0, FLUSH_TO_OWNER = 100, FLUSH_TO_ALL = 200 };
 
 bool context_flags_valid(unsigned flags)
 {
-	unsigned schedule = flags & 7;
+	unsigned schedule = flags & CU_CTX_SCHED_MASK;
 
-	return !(flags & ~CONTEXT_FLAGS_KNOWN) && !(schedule & (schedule - 1));
+	return !(flags & ~CU_CTX_FLAGS_MASK) && !(schedule & (schedule - 1));
 }
 
 EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev)
@@ -30,7 +29,7 @@ EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev
 		return CUDA_ERROR_INVALID_VALUE;
 	/* Dumps would be files of the host's: what asks for them is told, as natively, and not passed on. */
 	if (flags & CONTEXT_DUMPS)
-		flags = (flags & ~CONTEXT_DUMPS) | CONTEXT_DUMP;
+		flags = (flags & ~CONTEXT_DUMPS) | CU_CTX_COREDUMP_ENABLE;
 	if (!device_valid(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
 	c = context_new(dev, false);
@@ -193,7 +192,7 @@ EXPORT CUresult cuCtxSetFlags(unsigned int flags)
 	ENTER_CONTEXT();
 	if (!context_flags_valid(flags))
 		return CUDA_ERROR_INVALID_VALUE;
-	flags = (flags & ~CONTEXT_DUMPS) | CONTEXT_MAP_HOST;
+	flags = (flags & ~CONTEXT_DUMPS) | CU_CTX_MAP_HOST;
 	__atomic_store_n(&context_current()->flags, flags, __ATOMIC_RELAXED);
 	return CUDA_SUCCESS;
 }

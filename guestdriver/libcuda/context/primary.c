@@ -121,7 +121,7 @@ EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 	ENTER();
 	if (!device_valid(dev))
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (!context_flags_valid(flags) || flags & CONTEXT_MAP_HOST)
+	if (!context_flags_valid(flags) || flags & CU_CTX_MAP_HOST)
 		return CUDA_ERROR_INVALID_VALUE;
 	c = context_primary(dev);
 	if (!c)

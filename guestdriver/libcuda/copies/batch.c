@@ -9,17 +9,17 @@
 #include "streams/stream.h"
 
 /* When a copy reads its source (CUmemcpySrcAccessOrder). */
-enum { ORDER_STREAM = 1, ORDER_DURING_CALL, ORDER_ANY };
 
 static bool order_valid(int order)
 {
-	return order >= ORDER_STREAM && order <= ORDER_ANY;
+	return order >= CU_MEMCPY_SRC_ACCESS_ORDER_STREAM &&
+	       order <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
 }
 
 /* In stream order is right where any order is. What only the device has is read in stream order, too. */
 static int source_of(int order)
 {
-	return order == ORDER_DURING_CALL ? SIDE_AT_ONCE : SIDE_ANY;
+	return order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL ? SIDE_AT_ONCE : SIDE_ANY;
 }
 
 /* Whether each attribute is one, and is of copies behind those of the one before. */

@@ -7,9 +7,6 @@
 #include "context/zz_generated_calls.h"
 #include "streams/stream.h"
 
-#define INSTANTIATE_ERROR 1 /* of CUgraphInstantiateResult: of no kind that has a name */
-#define CONDITION_FLAGS 1u /* CU_GRAPH_COND_ASSIGN_DEFAULT */
-
 EXPORT CUresult cuGraphDestroy(CUgraph hGraph)
 {
 	CUresult result;
@@ -68,7 +65,8 @@ EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph h
 	result = call_GraphInstantiate(&exec, number_of(hGraph), instantiateParams->flags,
 				       number_of(instantiateParams->hUploadStream), &node, &status);
 	instantiateParams->hErrNode_out = (CUgraphNode)(uintptr_t)node;
-	instantiateParams->result_out = result && !status ? INSTANTIATE_ERROR : (int)status;
+	instantiateParams->result_out =
+		result && !status ? CUDA_GRAPH_INSTANTIATE_ERROR : (int)status;
 	return result ? result : exec_enter(phGraphExec, exec, hGraph);
 }
 
@@ -152,7 +150,7 @@ EXPORT CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle
 	CUresult result;
 
 	ENTER_CONTEXT();
-	if (!pHandle_out || !number_of(hGraph) || flags & ~CONDITION_FLAGS)
+	if (!pHandle_out || !number_of(hGraph) || flags & ~CU_GRAPH_COND_ASSIGN_DEFAULT)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!ctx) /* otherwise the current one: the worker's call is in it */
 		return CUDA_ERROR_INVALID_CONTEXT;

@@ -16,9 +16,6 @@
 #include "streams/activity.h"
 #include "streams/stream.h"
 
-#define EVENT_BLOCKING_SYNC 1u
-#define EVENT_DISABLE_TIMING 2u
-
 /* An event behind the last launch in a context: a graph's launches come one after another, whatever their streams. */
 struct mark {
 	struct mark *next;
@@ -88,7 +85,7 @@ static struct mark *mark_of(struct exec *e, uint64_t context, CUresult *result)
 	if (!m)
 		return NULL;
 	*m = (struct mark){ e->marks, context, 0 };
-	request_EventCreate(&r, EVENT_BLOCKING_SYNC | EVENT_DISABLE_TIMING);
+	request_EventCreate(&r, CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING);
 	about_mark(&r, m);
 	*result = channel_call(&r, &m->event, 1);
 	if (*result) {

@@ -8,9 +8,6 @@
 #include "base/zz_generated_prototypes.h"
 #include "graphs/graph.h"
 
-#define NO_DESTRUCTOR_SYNC 1u
-#define GRAPH_MOVE 1u
-
 struct user_object {
 	uint64_t references;
 	CUhostFn destroy;
@@ -59,7 +56,8 @@ EXPORT CUresult cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn
 
 	ENTER();
 	/* Any count but 0 will do here, as with driver 580. */
-	if (!object_out || !destroy_function || !initialRefcount || flags != NO_DESTRUCTOR_SYNC)
+	if (!object_out || !destroy_function || !initialRefcount ||
+	    flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
 		return CUDA_ERROR_INVALID_VALUE;
 	o = calloc(1, sizeof(*o));
 	if (!o)
@@ -126,11 +124,11 @@ EXPORT CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsi
 	bool known;
 
 	ENTER();
-	if (!graph || !object || !count || count > INT_MAX || flags & ~GRAPH_MOVE)
+	if (!graph || !object || !count || count > INT_MAX || flags & ~CU_GRAPH_USER_OBJECT_MOVE)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&state.lock);
 	known = refer(number_of(graph), object, count);
-	if (known && !(flags & GRAPH_MOVE))
+	if (known && !(flags & CU_GRAPH_USER_OBJECT_MOVE))
 		object->references += count;
 	pthread_mutex_unlock(&state.lock);
 	return known ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;

@@ -12,8 +12,8 @@
 #include "devices/device.h"
 #include "streams/stream.h"
 
-#define STREAM_NON_BLOCKING 1u
-#define CONTEXT_DUMPS 0x60u /* as of cuCtxCreate: accepted, and not passed on */
+/* As of cuCtxCreate: accepted, and not passed on. */
+#define CONTEXT_DUMPS (CU_CTX_COREDUMP_ENABLE | CU_CTX_USER_COREDUMP_ENABLE)
 
 struct green {
 	struct handle handle; /* its context is the primary one */
@@ -143,7 +143,7 @@ EXPORT CUresult cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, 
 	CUresult result;
 
 	ENTER();
-	if (!phStream || flags != STREAM_NON_BLOCKING)
+	if (!phStream || flags != CU_STREAM_NON_BLOCKING)
 		return CUDA_ERROR_INVALID_VALUE;
 	g = find(greenCtx);
 	if (!g)

@@ -12,10 +12,6 @@
 #include "streams/capture.h"
 #include "transport/channel.h"
 
-#define PORTABLE 1u
-#define DEVICEMAP 2u
-#define WRITECOMBINED 4u
-
 static struct {
 	/* Held where memory is registered and unregistered: neighbours may have pages in common. */
 	pthread_mutex_t registering;
@@ -75,7 +71,8 @@ EXPORT CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags)
 
 	ENTER_CONTEXT();
 	ENTER_SAFE();
-	if (!pp || Flags & ~(PORTABLE | DEVICEMAP | WRITECOMBINED))
+	if (!pp || Flags & ~(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP |
+			     CU_MEMHOSTALLOC_WRITECOMBINED))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!bytesize) {
 		*pp = NULL;
@@ -151,8 +148,10 @@ EXPORT CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flag
 
 	ENTER_CONTEXT();
 	ENTER_SAFE();
-	/* Memory of a device (4, CU_MEMHOSTREGISTER_IOMEMORY) is nowhere in the guest. */
-	if (!p || !bytesize || Flags & ~(PORTABLE | DEVICEMAP | HOST_REGISTER_READ_ONLY) ||
+	/* Memory of a device (CU_MEMHOSTREGISTER_IOMEMORY) is nowhere in the guest. */
+	if (!p || !bytesize ||
+	    Flags & ~(CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+		      CU_MEMHOSTREGISTER_READ_ONLY) ||
 	    __builtin_add_overflow(base, bytesize + page - 1, &end))
 		return CUDA_ERROR_INVALID_VALUE;
 	c = context_owner();
@@ -204,6 +203,6 @@ EXPORT CUresult cuMemHostGetFlags(unsigned int *pFlags, void *p)
 	ENTER_CONTEXT();
 	if (!pFlags || !memory_find((uint64_t)(uintptr_t)p, &m) || !memory_pinned(&m))
 		return CUDA_ERROR_INVALID_VALUE;
-	*pFlags = m.kind == MEMORY_MANAGED ? DEVICEMAP : m.flags | DEVICEMAP;
+	*pFlags = CU_MEMHOSTALLOC_DEVICEMAP | (m.kind == MEMORY_MANAGED ? 0 : m.flags);
 	return CUDA_SUCCESS;
 }

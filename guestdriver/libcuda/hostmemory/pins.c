@@ -136,7 +136,7 @@ static struct pins *holder(uint64_t page)
 /* Lets memory use a page that others have pinned. */
 static CUresult share(struct memory *m, struct pins **slot, struct pins *p, uint64_t page)
 {
-	if (!p->writable && !(m->flags & HOST_REGISTER_READ_ONLY))
+	if (!p->writable && !(m->flags & CU_MEMHOSTREGISTER_READ_ONLY))
 		return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 	for (unsigned i = 0; i < p->registrations_count; i++) {
 		const struct registration *g = &p->registrations[i];
@@ -164,7 +164,7 @@ static CUresult make_own(struct memory *m, uint64_t base, uint64_t end)
 	*p = (struct pins){
 		.base = base, .bytes = end - base, .users = 1, .owned = true, .context = m->context
 	};
-	p->writable = !registered || !(m->flags & HOST_REGISTER_READ_ONLY);
+	p->writable = !registered || !(m->flags & CU_MEMHOSTREGISTER_READ_ONLY);
 	m->pins[0] = p;
 	result = pin(p, registered ? PIECE : PIECE_IN_RUNS);
 	for (unsigned i = 0; !result && i < p->registrations_count; i++)

@@ -8,9 +8,6 @@
 
 #include "addresses/memory_map.h"
 
-/* The flag of cuMemHostRegister for pages that are pinned to be read. */
-#define HOST_REGISTER_READ_ONLY 8u
-
 /* Pins the pages of memory that no other has pinned. Of registered memory under a lock, together with memory_enter. */
 CUresult pins_make(struct memory *m);
 

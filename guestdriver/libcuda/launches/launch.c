@@ -14,8 +14,6 @@
 #include "streams/capture.h"
 #include "streams/stream.h"
 
-enum { EXTRA_END, EXTRA_BUFFER, EXTRA_SIZE };
-
 #define PACKED_ON_STACK 1024
 
 /* Written by the start alone. */
@@ -34,10 +32,10 @@ CUresult launch_extra(void **extra, const void **data, size_t *bytes)
 {
 	*data = NULL;
 	*bytes = 0;
-	for (; (uintptr_t)extra[0] != EXTRA_END; extra += 2) {
-		if ((uintptr_t)extra[0] == EXTRA_BUFFER)
+	for (; (uintptr_t)extra[0] != CU_LAUNCH_PARAM_END_AS_INT; extra += 2) {
+		if ((uintptr_t)extra[0] == CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT)
 			*data = extra[1];
-		else if ((uintptr_t)extra[0] == EXTRA_SIZE && extra[1])
+		else if ((uintptr_t)extra[0] == CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT && extra[1])
 			*bytes = *(const size_t *)extra[1];
 		else
 			return CUDA_ERROR_INVALID_VALUE;
@@ -201,7 +199,8 @@ EXPORT CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX,
 					  unsigned int blockDimZ, unsigned int sharedMemBytes,
 					  CUstream hStream, void **kernelParams)
 {
-	CUlaunchAttribute cooperative = { .id = LAUNCH_COOPERATIVE, .value.cooperative = 1 };
+	CUlaunchAttribute cooperative = { .id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+					  .value.cooperative = 1 };
 	struct shape s = {
 		{ gridDimX, gridDimY, gridDimZ },
 		{ blockDimX, blockDimY, blockDimZ },
@@ -223,18 +222,18 @@ static CUresult collect(const CUlaunchConfig *config, CUlaunchAttribute *attribu
 	for (unsigned i = 0; i < config->numAttrs; i++) {
 		const CUlaunchAttribute *a = &config->attrs[i];
 
-		result = a->id == LAUNCH_UPDATABLE_NODE ?
+		result = a->id == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE ?
 				 CUDA_SUCCESS :
 				 launch_attribute(a, context_current()->device);
 		if (result)
 			return result;
 		switch (a->id) {
-		case LAUNCH_IGNORE:
+		case CU_LAUNCH_ATTRIBUTE_IGNORE:
 			break;
-		case LAUNCH_UPDATABLE_NODE:
+		case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
 			return CUDA_ERROR_NOT_SUPPORTED;
-		case LAUNCH_PROGRAMMATIC_EVENT:
-		case LAUNCH_COMPLETION_EVENT:
+		case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+		case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
 			/* The value begins with an event, which the worker replaces by the driver's. */
 			if (!handle_known(HANDLE_EVENT, a->value.programmaticEvent.event))
 				return CUDA_ERROR_INVALID_HANDLE;

@@ -8,22 +8,6 @@
 
 struct description;
 
-/* What launch attributes mean to this library. */
-enum {
-	LAUNCH_IGNORE = 0,
-	LAUNCH_COOPERATIVE = 2,
-	LAUNCH_CLUSTER = 4,
-	LAUNCH_CLUSTER_POLICY = 5,
-	LAUNCH_PROGRAMMATIC_EVENT = 7,
-	LAUNCH_MEMORY_DOMAIN_MAP = 9,
-	LAUNCH_MEMORY_DOMAIN = 10,
-	LAUNCH_PREFERRED_CLUSTER = 11,
-	LAUNCH_COMPLETION_EVENT = 12,
-	LAUNCH_UPDATABLE_NODE = 13,
-	LAUNCH_CARVEOUT = 14,
-	LAUNCH_NVLINK_SCHEDULING = 16,
-};
-
 /* The dimensions of the grid and of a block, and the shared memory. */
 struct shape {
 	uint32_t grid[3];

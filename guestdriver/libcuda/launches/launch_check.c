@@ -44,14 +44,15 @@ static bool is_known(const CUlaunchAttribute *a, CUdevice dev)
 
 	memcpy(&value, &a->value, sizeof(value));
 	switch (a->id) {
-	case LAUNCH_MEMORY_DOMAIN_MAP: /* two bytes: the domain of the device's own memory, and of others' */
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+		/* two bytes: the domain of the device's own memory, and of others' */
 		return byte[0] < domains && byte[1] < domains;
-	case LAUNCH_CLUSTER_POLICY:
+	case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
 		return value >= 0 && value <= 2;
-	case LAUNCH_MEMORY_DOMAIN:
-	case LAUNCH_NVLINK_SCHEDULING:
+	case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+	case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING:
 		return value >= 0 && value <= 1;
-	case LAUNCH_CARVEOUT:
+	case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
 		return value >= 0 && value <= 100;
 	default:
 		return is_launch_attribute((uint64_t)(int64_t)a->id);
@@ -60,7 +61,7 @@ static bool is_known(const CUlaunchAttribute *a, CUdevice dev)
 
 CUresult launch_attribute(const CUlaunchAttribute *a, CUdevice dev)
 {
-	if (a->id == LAUNCH_CLUSTER && !is_cluster(a))
+	if (a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION && !is_cluster(a))
 		return CUDA_ERROR_INVALID_CLUSTER_SIZE;
 	return is_known(a, dev) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -78,7 +79,7 @@ static void find_cluster(const struct description *d, const CUlaunchAttribute *a
 		cluster[i] =
 			(uint32_t)attribute(d, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH + (int)i);
 	for (unsigned i = 0; i < count; i++)
-		if (attributes[i].id == LAUNCH_CLUSTER)
+		if (attributes[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
 			memcpy(cluster, &attributes[i].value.clusterDim, 3 * sizeof(cluster[0]));
 }
 
@@ -149,10 +150,10 @@ bool launch_doubtful(const struct shape *s, const struct description *d, CUdevic
 
 	*proof = 0;
 	for (unsigned i = 0; i < count; i++) {
-		if (attributes[i].id == LAUNCH_COOPERATIVE ||
-		    attributes[i].id == LAUNCH_PREFERRED_CLUSTER)
+		if (attributes[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE ||
+		    attributes[i].id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION)
 			return true;
-		clusters |= attributes[i].id == LAUNCH_CLUSTER;
+		clusters |= attributes[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
 	}
 	if (s->block[0] * s->block[1] * s->block[2] > (unsigned)threads ||
 	    s->shared > (unsigned)attribute(d, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) ||

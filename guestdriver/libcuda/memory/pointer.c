@@ -7,55 +7,31 @@
 #include "base/zz_generated_prototypes.h"
 #include "mapping/vmm.h"
 
-enum {
-	POINTER_CONTEXT = 1,
-	POINTER_MEMORY_TYPE,
-	POINTER_DEVICE_POINTER,
-	POINTER_HOST_POINTER,
-	POINTER_P2P_TOKENS,
-	POINTER_SYNC_MEMOPS,
-	POINTER_BUFFER_ID,
-	POINTER_IS_MANAGED,
-	POINTER_DEVICE_ORDINAL,
-	POINTER_IPC_CAPABLE,
-	POINTER_RANGE_START,
-	POINTER_RANGE_SIZE,
-	POINTER_MAPPED,
-	POINTER_HANDLE_TYPES,
-	POINTER_RDMA_CAPABLE,
-	POINTER_ACCESS_FLAGS,
-	POINTER_POOL,
-	POINTER_MAPPING_SIZE,
-	POINTER_MAPPING_BASE,
-	POINTER_BLOCK_ID,
-	POINTER_DECOMPRESS,
-};
-
 /* The size of an attribute's value, 0 if there is none such. */
 static size_t size_of(int attribute)
 {
 	switch (attribute) {
-	case POINTER_CONTEXT:
-	case POINTER_DEVICE_POINTER:
-	case POINTER_HOST_POINTER:
-	case POINTER_BUFFER_ID:
-	case POINTER_RANGE_START:
-	case POINTER_RANGE_SIZE:
-	case POINTER_HANDLE_TYPES:
-	case POINTER_POOL:
-	case POINTER_MAPPING_SIZE:
-	case POINTER_MAPPING_BASE:
-	case POINTER_BLOCK_ID:
+	case CU_POINTER_ATTRIBUTE_CONTEXT:
+	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
 		return 8;
-	case POINTER_MEMORY_TYPE:
-	case POINTER_DEVICE_ORDINAL:
-	case POINTER_ACCESS_FLAGS:
-	case POINTER_IS_MANAGED:
-	case POINTER_SYNC_MEMOPS:
-	case POINTER_IPC_CAPABLE:
-	case POINTER_MAPPED:
-	case POINTER_RDMA_CAPABLE:
-	case POINTER_DECOMPRESS:
+	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+	case CU_POINTER_ATTRIBUTE_MAPPED:
+	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+	case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
 		return 4; /* these are booleans */
 	default:
 		return 0;
@@ -75,45 +51,45 @@ static uint64_t value_of(int attribute, uint64_t pointer, const struct memory *m
 	struct memory one = *m;
 
 	switch (attribute) {
-	case POINTER_CONTEXT:
+	case CU_POINTER_ATTRIBUTE_CONTEXT:
 		return m->pool ? 0 : (uint64_t)(uintptr_t)m->context;
-	case POINTER_MEMORY_TYPE:
+	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
 		return memory_by_address(m) ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
-	case POINTER_DEVICE_POINTER:
+	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
 		return is_accessible(m, pointer) ? pointer : 0;
-	case POINTER_SYNC_MEMOPS:
+	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
 		return memory_synced(m);
-	case POINTER_HOST_POINTER:
+	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
 		return memory_on_device(m) ? 0 : pointer;
-	case POINTER_IS_MANAGED:
+	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
 		return m->kind == MEMORY_MANAGED;
-	case POINTER_BUFFER_ID:
-	case POINTER_BLOCK_ID:
+	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
 		return m->id;
-	case POINTER_DEVICE_ORDINAL:
+	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
 		return (uint64_t)m->device;
-	case POINTER_RANGE_START:
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
 		vmm_range(pointer, &one.base, &one.bytes);
 		return one.base;
-	case POINTER_RANGE_SIZE:
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
 		vmm_range(pointer, &one.base, &one.bytes);
 		return one.bytes;
-	case POINTER_MAPPING_BASE:
+	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
 		vmm_narrow(&one, pointer);
 		return memory_pinned(m) ? m->pinned_base : one.base;
-	case POINTER_MAPPING_SIZE:
+	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
 		vmm_narrow(&one, pointer);
 		return memory_pinned(m) ? m->pinned_bytes : one.bytes;
-	case POINTER_MAPPED:
+	case CU_POINTER_ATTRIBUTE_MAPPED:
 		return 1;
-	case POINTER_ACCESS_FLAGS:
+	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
 		return m->kind == MEMORY_MAPPED ? (uint64_t)vmm_access(pointer, m->device) :
 						  CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-	case POINTER_POOL:
+	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
 		return m->pool;
-	case POINTER_HANDLE_TYPES:
+	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
 		return m->kind == MEMORY_MAPPED ? vmm_handle_types(pointer) : 0;
-	case POINTER_IPC_CAPABLE:
+	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
 		return m->kind == MEMORY_DEVICE && !m->pool;
 	default:
 		return 0;
@@ -126,7 +102,7 @@ EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
 	uint64_t value;
 
 	ENTER();
-	if (!data || attribute == POINTER_P2P_TOKENS)
+	if (!data || attribute == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!size_of(attribute))
 		return CUDA_ERROR_INVALID_VALUE;
@@ -134,9 +110,9 @@ EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!memory_find(ptr, &m))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (attribute == POINTER_HOST_POINTER && memory_on_device(&m))
+	if (attribute == CU_POINTER_ATTRIBUTE_HOST_POINTER && memory_on_device(&m))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (attribute == POINTER_DEVICE_POINTER && !is_accessible(&m, ptr))
+	if (attribute == CU_POINTER_ATTRIBUTE_DEVICE_POINTER && !is_accessible(&m, ptr))
 		return CUDA_ERROR_INVALID_VALUE;
 	value = value_of(attribute, ptr, &m);
 	memcpy(data, &value, size_of(attribute));
@@ -150,17 +126,17 @@ static bool value_of_unknown(int attribute, uint64_t pointer, uint64_t *value)
 
 	*value = 0;
 	switch (attribute) {
-	case POINTER_DEVICE_ORDINAL:
+	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
 		*value = (uint64_t)-2;
 		return true;
-	case POINTER_HOST_POINTER:
+	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
 		*value = pointer;
 		return true;
-	case POINTER_RANGE_START:
-	case POINTER_RANGE_SIZE:
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
 		if (!vmm_range(pointer, &base, &bytes))
 			return false;
-		*value = attribute == POINTER_RANGE_START ? base : bytes;
+		*value = attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR ? base : bytes;
 		return true;
 	default:
 		return true;
@@ -203,7 +179,7 @@ EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute att
 		return CUDA_ERROR_INVALID_VALUE;
 	if (m.kind == MEMORY_MAPPED) /* whatever the attribute, known or not */
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (attribute != POINTER_SYNC_MEMOPS)
+	if (attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
 		return CUDA_ERROR_INVALID_VALUE;
 	memcpy(&synced, value, sizeof(synced));
 	memory_sync(ptr, synced);

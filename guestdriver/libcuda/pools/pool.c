@@ -16,7 +16,6 @@
 #include "streams/stream.h"
 
 /* CUmemPool_attribute: those up to here are ints. */
-#define POOL_REUSE_LAST 3
 
 /* By device, written atomically. */
 static struct {
@@ -199,7 +198,8 @@ EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute att
 		return CUDA_ERROR_INVALID_VALUE;
 	result = call_cuMemPoolGetAttribute(number_of(pool), (uint64_t)attr, &word);
 	if (!result)
-		memcpy(value, &word, attr <= POOL_REUSE_LAST ? 4 : 8);
+		memcpy(value, &word,
+		       attr <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES ? 4 : 8);
 	return result;
 }
 
@@ -210,7 +210,7 @@ EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute att
 	ENTER();
 	if (!value || !pool_find(pool) || !is_pool_attribute((uint64_t)attr))
 		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(&word, value, attr <= POOL_REUSE_LAST ? 4 : 8);
+	memcpy(&word, value, attr <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES ? 4 : 8);
 	return call_cuMemPoolSetAttribute(number_of(pool), (uint64_t)attr, word);
 }
 

@@ -12,7 +12,6 @@
 #include "context/zz_generated_commands.h"
 
 #define MAGIC 0x314350495643u
-#define LAZY_PEER_ACCESS 1u
 
 /* What is in a CUipcMemHandle. */
 struct content {
@@ -126,7 +125,7 @@ EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle,
 
 	ENTER_CONTEXT();
 	memcpy(&c, &handle, sizeof(c));
-	if (!pdptr || Flags != LAZY_PEER_ACCESS || c.magic != MAGIC)
+	if (!pdptr || Flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS || c.magic != MAGIC)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&state.lock);
 	result = open_handle(pdptr, &c);

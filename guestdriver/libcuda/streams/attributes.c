@@ -8,15 +8,14 @@
 #include "streams/capture.h"
 #include "streams/stream.h"
 
-#define ATTRIBUTE_PRIORITY 8
-
 static void follow_priority(CUstream stream)
 {
 	struct handle *h = handle_find(HANDLE_STREAM, stream);
 	CUstreamAttrValue value;
 	int priority;
 
-	if (call_cuStreamGetAttribute(number_of(stream), ATTRIBUTE_PRIORITY, &value, sizeof(value)))
+	if (call_cuStreamGetAttribute(number_of(stream), CU_LAUNCH_ATTRIBUTE_PRIORITY, &value,
+				      sizeof(value)))
 		return;
 	memcpy(&priority, &value, sizeof(priority));
 	if (h)
@@ -54,7 +53,7 @@ EXPORT CUresult cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
 	ENTER_ATTRIBUTE(hStream, value);
 	result = call_cuStreamSetAttribute(number_of(hStream), (uint64_t)attr, value,
 					   sizeof(*value));
-	if (!result && attr == ATTRIBUTE_PRIORITY)
+	if (!result && attr == CU_LAUNCH_ATTRIBUTE_PRIORITY)
 		follow_priority(hStream);
 	return result;
 }

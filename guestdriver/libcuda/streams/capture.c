@@ -90,7 +90,7 @@ bool capture_is_others(CUstream stream)
 
 	pthread_mutex_lock(&state.lock);
 	for (struct capture *c = state.captures; c; c = c->next)
-		if (is_of(c, stream) && c->mode != CAPTURE_MODE_RELAXED &&
+		if (is_of(c, stream) && c->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
 		    c->thread != thread_peek())
 			others = true;
 	pthread_mutex_unlock(&state.lock);
@@ -100,11 +100,12 @@ bool capture_is_others(CUstream stream)
 /* Whether a capture forbids unsafe calls to a thread (see cuThreadExchangeStreamCaptureMode). */
 static bool forbids(const struct capture *c, const struct thread *t)
 {
-	if (t->capture_mode == CAPTURE_MODE_RELAXED)
+	if (t->capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
 		return false;
 	if (c->thread == t)
-		return c->mode != CAPTURE_MODE_RELAXED;
-	return t->capture_mode == CAPTURE_MODE_GLOBAL && c->mode == CAPTURE_MODE_GLOBAL;
+		return c->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+	return t->capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
+	       c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
 }
 
 /* Asking whether a stream is idle is what invalidates its capture. */

@@ -53,7 +53,6 @@ CUresult capture_unsafe(void);
 CUresult capture_everything(void);
 
 /* CUstreamCaptureMode */
-enum { CAPTURE_MODE_GLOBAL, CAPTURE_MODE_THREAD_LOCAL, CAPTURE_MODE_RELAXED };
 
 /* The calling thread has begun a capture. */
 CUresult capture_enter(CUstream stream, int mode);

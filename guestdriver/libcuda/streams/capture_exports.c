@@ -8,7 +8,7 @@
 
 static CUresult check_begin(CUstream stream, int mode)
 {
-	if (mode < CAPTURE_MODE_GLOBAL || mode > CAPTURE_MODE_RELAXED)
+	if (mode < CU_STREAM_CAPTURE_MODE_GLOBAL || mode > CU_STREAM_CAPTURE_MODE_RELAXED)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!stream_known(stream))
 		return CUDA_ERROR_INVALID_HANDLE;
@@ -30,7 +30,7 @@ EXPORT CUresult cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mo
 
 EXPORT CUresult cuStreamBeginCapture(CUstream hStream)
 {
-	return cuStreamBeginCapture_v2(hStream, CAPTURE_MODE_GLOBAL);
+	return cuStreamBeginCapture_v2(hStream, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
 EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,

@@ -9,8 +9,6 @@
 #include "streams/capture.h"
 #include "streams/stream.h"
 
-enum { CAPTURE_NONE, CAPTURE_ACTIVE, CAPTURE_INVALIDATED };
-
 unsigned capture_count; /* capture.c counts */
 
 #define NODES_FIRST 16
@@ -67,15 +65,18 @@ bool capture_of(CUstream stream)
 {
 	struct info i = { 0 };
 
-	return capture_active() && !ask(stream, false, &i) && i.status != CAPTURE_NONE;
+	return capture_active() && !ask(stream, false, &i) &&
+	       i.status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 uint64_t capture_graph(CUstream stream)
 {
 	struct info i = { 0 };
 
-	return capture_active() && !ask(stream, false, &i) && i.status == CAPTURE_ACTIVE ? i.graph :
-											   0;
+	return capture_active() && !ask(stream, false, &i) &&
+			       i.status == CU_STREAM_CAPTURE_STATUS_ACTIVE ?
+		       i.graph :
+		       0;
 }
 
 CUresult capture_usable(CUstream stream)
@@ -89,7 +90,7 @@ CUresult capture_usable(CUstream stream)
 	if (result == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
 		call_cuStreamQuery(
 			number_of(stream)); /* the question alone does no harm, as other calls do */
-	if (!result && i.status == CAPTURE_INVALIDATED)
+	if (!result && i.status == CU_STREAM_CAPTURE_STATUS_INVALIDATED)
 		result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 	return result;
 }
@@ -147,14 +148,14 @@ EXPORT CUresult cuStreamGetCaptureInfo_v3(CUstream hStream,
 	if (!stream_known(hStream))
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!capture_active()) {
-		*captureStatus_out = CAPTURE_NONE;
+		*captureStatus_out = CU_STREAM_CAPTURE_STATUS_NONE;
 		return CUDA_SUCCESS;
 	}
 	result = ask(hStream, dependencies_out || edgeData_out || numDependencies_out, &i);
 	if (result)
 		return result;
 	*captureStatus_out = (CUstreamCaptureStatus)i.status;
-	if (i.status != CAPTURE_ACTIVE)
+	if (i.status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
 		return CUDA_SUCCESS;
 	if (id_out)
 		*id_out = i.id;

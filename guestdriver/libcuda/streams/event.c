@@ -8,13 +8,8 @@
 #include "streams/capture.h"
 #include "streams/stream.h"
 
-#define EVENT_DISABLE_TIMING 2u
-#define EVENT_INTERPROCESS 4u
-#define EVENT_FLAGS 7u
-#define EVENT_CAPTURED \
-	(1u            \
-	 << 31) /* it was recorded while something was captured: it may stand for a point of that */
-#define EVENT_EXTERNAL 1u /* of a record or a wait: a node of its own in a capture */
+/* Of our own: it was recorded while something was captured, and may stand for a point of that. */
+#define EVENT_CAPTURED (1u << 31)
 
 EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
 {
@@ -22,9 +17,10 @@ EXPORT CUresult cuEventCreate(CUevent *phEvent, unsigned int Flags)
 	CUresult result;
 
 	ENTER_CONTEXT();
-	if (!phEvent || Flags & ~EVENT_FLAGS)
+	if (!phEvent ||
+	    Flags & ~(CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (Flags & EVENT_INTERPROCESS && !(Flags & EVENT_DISABLE_TIMING))
+	if (Flags & CU_EVENT_INTERPROCESS && !(Flags & CU_EVENT_DISABLE_TIMING))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = call_EventCreate(&handle, Flags);
 	if (!result)
@@ -55,7 +51,7 @@ static void note_record(struct handle *event)
 static CUresult send(const struct request *r, const struct handle *event, unsigned int flags)
 {
 	/* Whether flags may be used here is the driver's to say. */
-	return flags || flags_of(event) & (EVENT_INTERPROCESS | EVENT_CAPTURED) ?
+	return flags || flags_of(event) & (CU_EVENT_INTERPROCESS | EVENT_CAPTURED) ?
 		       channel_call(r, NULL, 0) :
 		       channel_post(r);
 }
@@ -69,7 +65,7 @@ EXPORT CUresult cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigne
 	event = handle_find(HANDLE_EVENT, hEvent);
 	if (!event || !stream_known(hStream))
 		return capture_refuse(hStream, CUDA_ERROR_INVALID_HANDLE);
-	if (flags & ~EVENT_EXTERNAL)
+	if (flags & ~CU_EVENT_RECORD_EXTERNAL)
 		return capture_refuse(hStream, CUDA_ERROR_INVALID_VALUE);
 	note_record(event);
 	request_cuEventRecordWithFlags(&r, number_of(hEvent), number_of(hStream), flags);
@@ -83,7 +79,7 @@ EXPORT CUresult cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int
 	struct request r;
 
 	ENTER_CONTEXT();
-	if (Flags & ~EVENT_EXTERNAL)
+	if (Flags & ~CU_EVENT_WAIT_EXTERNAL)
 		return capture_refuse(hStream, CUDA_ERROR_INVALID_VALUE);
 	event = handle_find(HANDLE_EVENT, hEvent);
 	if (!event || !stream_known(hStream))
@@ -124,7 +120,7 @@ EXPORT CUresult cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUev
 	if (!pMilliseconds || !start || !end)
 		return CUDA_ERROR_INVALID_HANDLE;
 	flags = flags_of(start) | flags_of(end);
-	if (flags & EVENT_DISABLE_TIMING && !(flags & EVENT_CAPTURED))
+	if (flags & CU_EVENT_DISABLE_TIMING && !(flags & EVENT_CAPTURED))
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = call_EventElapsed(&nanoseconds, number_of(hStart), number_of(hEnd));
 	if (!result)
@@ -157,7 +153,7 @@ EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event)
 	if (!pHandle)
 		return CUDA_ERROR_INVALID_VALUE;
 	h = handle_find(HANDLE_EVENT, event);
-	if (!h || !(h->flags & EVENT_INTERPROCESS))
+	if (!h || !(h->flags & CU_EVENT_INTERPROCESS))
 		return CUDA_ERROR_INVALID_HANDLE;
 	result = call_cuIpcGetEventHandle(number_of(event), &c.event);
 	if (!result)
@@ -181,8 +177,8 @@ EXPORT CUresult cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle)
 	memcpy(args.name, c.event.name, sizeof(args.name));
 	result = call_cuIpcOpenEventHandle(&args, &number);
 	if (!result)
-		result = handle_add(HANDLE_EVENT, number, EVENT_DISABLE_TIMING | EVENT_INTERPROCESS,
-				    0);
+		result = handle_add(HANDLE_EVENT, number,
+				    CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS, 0);
 	if (!result)
 		*phEvent = (CUevent)(uintptr_t)number;
 	return result;

@@ -7,8 +7,6 @@
 #include "context/zz_generated_commands.h"
 #include "streams/capture.h"
 
-#define STREAM_NON_BLOCKING 1u
-
 CUresult stream_add(uint64_t number, struct context *c, unsigned flags, int priority)
 {
 	struct handle *h = handle_new(sizeof(*h), 0);
@@ -40,7 +38,7 @@ EXPORT CUresult cuStreamCreateWithPriority(CUstream *phStream, unsigned int flag
 	CUresult result;
 
 	ENTER_CONTEXT();
-	if (!phStream || flags & ~STREAM_NON_BLOCKING)
+	if (!phStream || flags & ~CU_STREAM_NON_BLOCKING)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = priority ? clamp(&priority) : CUDA_SUCCESS;
 	if (!result)

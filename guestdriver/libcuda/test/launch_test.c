@@ -80,8 +80,9 @@ static void few_threads(void)
 static void wrong_attributes(void)
 {
 	CUfunction f = function(1024);
-	CUlaunchAttribute a[2] = { { .id = LAUNCH_CLUSTER },
-				   { .id = LAUNCH_CARVEOUT, .value.clusterDim.x = 101 } },
+	CUlaunchAttribute a[2] = { { .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION },
+				   { .id = CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+				     .value.clusterDim.x = 101 } },
 			  other;
 	CUlaunchConfig c = { .gridDimX = 4,
 			     .gridDimY = 1,
@@ -95,7 +96,7 @@ static void wrong_attributes(void)
 	CHECK_IS(CUDA_ERROR_INVALID_CLUSTER_SIZE, cuLaunchKernelEx(&c, f, none, NULL));
 	other = a[0], a[0] = a[1], a[1] = other;
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernelEx(&c, f, none, NULL));
-	a[0] = (CUlaunchAttribute){ .id = LAUNCH_MEMORY_DOMAIN_MAP,
+	a[0] = (CUlaunchAttribute){ .id = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP,
 				    .value.clusterDim.x = 255 << 8 };
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuLaunchKernelEx(&c, f, none, NULL));
 	CHECK_IS(0, cuCtxSynchronize());
@@ -105,13 +106,13 @@ static void clusters(void)
 {
 	CUfunction f = function(1024);
 
-	expect(f, 4, 32, 2, LAUNCH_CLUSTER, true);
-	CHECK_IS(0, launch(f, 4, 32, 2, LAUNCH_CLUSTER));
-	expect(f, 8, 32, 2, LAUNCH_CLUSTER, false);
-	expect(f, 9, 32, 2, LAUNCH_CLUSTER, true);
-	expect(f, 8, 32, 4, LAUNCH_CLUSTER, true);
-	expect(f, 8, 64, 2, LAUNCH_CLUSTER, true);
-	expect(f, 8, 64, 2, LAUNCH_PREFERRED_CLUSTER, true);
+	expect(f, 4, 32, 2, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, true);
+	CHECK_IS(0, launch(f, 4, 32, 2, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION));
+	expect(f, 8, 32, 2, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, false);
+	expect(f, 9, 32, 2, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, true);
+	expect(f, 8, 32, 4, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, true);
+	expect(f, 8, 64, 2, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, true);
+	expect(f, 8, 64, 2, CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION, true);
 	expect(f, 8, 32, 0, 0, false);
 	CHECK_IS(0, cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, 2));
 	expect(f, 8, 32, 0, 0, true);
