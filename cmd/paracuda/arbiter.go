@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/arbiter"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
+	"github.com/paracuda/paracuda/gpubackend/arbiter/metrics"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
 )
@@ -24,6 +26,7 @@ import (
 // arbiterOptions are the flags of `paracuda arbiter`.
 type arbiterOptions struct {
 	socket, group, config, metrics string
+	processMetrics                 bool
 	logs                           logFlags
 }
 
@@ -37,6 +40,9 @@ func runArbiter(args []string) error {
 	f.StringVar(&o.socket, "socket", client.DefaultPath(), "listen on the UNIX socket `PATH`")
 	f.StringVar(&o.group, "group", defaultGroup(), "let the members of `GROUP` register VMs, too")
 	f.StringVar(&o.config, "config", "", "read the policies of VMs from `FILE`")
+	f.StringVar(&o.metrics, "metrics", "", "answer Prometheus at http://`ADDRESS`/metrics")
+	f.BoolVar(&o.processMetrics, "process-metrics", false,
+		"tell it what each process of a guest has, too: each makes new series")
 	o.logs.add(f, "info")
 	usage := f.Usage
 	f.Usage = func() {
@@ -106,11 +112,37 @@ func (o *arbiterOptions) run() error {
 		return err
 	}
 	defer a.Close()
+	endMetrics, err := o.serveMetrics(a, log)
+	if err != nil {
+		return err
+	}
+	defer endMetrics()
 	if err := sayReady(); err != nil {
 		return err
 	}
 	loglimit.Keep(log).WithField("socket", o.socket).Info("waits for VMs")
 	return o.serve(ctx, a, l, hangup, log)
+}
+
+// serveMetrics answers scrapes, if an address is given.
+func (o *arbiterOptions) serveMetrics(
+	a *arbiter.Arbiter, log *logrus.Entry,
+) (end func(), err error) {
+	if o.metrics == "" {
+		return func() {}, nil
+	}
+	l, err := net.Listen("tcp", o.metrics)
+	if err != nil {
+		return nil, fmt.Errorf("--metrics %s: want a free address like localhost:9836: %w",
+			o.metrics, err)
+	}
+	go func() {
+		err := metrics.Serve(l, a.VMs, o.processMetrics)
+		if !errors.Is(err, net.ErrClosed) {
+			log.WithError(err).Error("scrapes are not answered any more")
+		}
+	}()
+	return func() { l.Close() }, nil
 }
 
 // serve serves until ctx is done.

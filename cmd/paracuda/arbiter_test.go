@@ -157,6 +157,7 @@ func TestArbiterMistakes(t *testing.T) {
 		start + " --config " + dir + "/none": "no such file",
 		"arbiter --socket " + config:         "exists and is no socket",
 		start + " --group no-such-group":     "the host has none of that name",
+		start + " --metrics nowhere:x":       "want a free address like localhost:9836",
 		start + " extra":                     `arbiter: unexpected argument "extra"`,
 		start + " --log-level loud":          "--log-level loud",
 	} {

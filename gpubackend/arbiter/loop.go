@@ -114,7 +114,7 @@ func (l *loop) answer() {
 func (l *loop) heartbeat(now turns.Time) {
 	l.beat = now + beatEvery
 	l.scheduler.EachStats(now, func(id turns.ID, s turns.Stats) {
-		l.members[id].share.look(now, s.Held)
+		l.members[id].held.look(now, s.Held)
 	})
 	for id, m := range l.members {
 		m.page.Beat(now)

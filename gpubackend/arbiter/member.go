@@ -3,6 +3,7 @@
 package arbiter
 
 import (
+	"math"
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
@@ -30,7 +31,8 @@ type member struct {
 	gate    turns.Gate
 	figures *link.Figures
 	news    chan struct{} // has something when the terms have changed
-	share   share
+	held    share         // by what was charged
+	busy    share         // by what the workers measured
 
 	window turns.Time // of the bell
 	rings  int
@@ -75,14 +77,29 @@ func (m *member) tellLater() {
 func (m *member) tell(s turns.Stats) link.VM {
 	return link.VM{
 		Name: m.name, GPUs: m.gpus, Policy: m.policy.Values(), Fixed: m.wishes.fixed(),
-		Open: m.gate.Open, Alone: m.gate.Free, Share: m.share.is,
+		Open: m.gate.Open, Alone: m.gate.Free, Share: m.part(),
 		HeldNS: uint64(s.Held), WaitedNS: uint64(s.Waited), Turns: s.Turns, Overruns: s.Overruns,
 		DebtNS: uint64(s.Debt), Figures: m.figures,
 	}
 }
 
+// told takes figures.
+func (m *member) told(now turns.Time, f *link.Figures) {
+	m.figures = f
+	m.busy.look(now, time.Duration(min(f.Counters["gpu_time_ns"], math.MaxInt64)))
+}
+
+// part is the part of the last second for which the VM had its GPUs. One that is alone isn't
+// charged: there its workers are believed.
+func (m *member) part() float64 {
+	if m.gate.Free {
+		return max(m.held.is, m.busy.is)
+	}
+	return m.held.is
+}
+
 // shareWindow is the time over which a share is counted.
-const shareWindow = time.Second
+const shareWindow = 900 * time.Millisecond // figures come each second, more or less
 
 // share is the part of the last window for which a VM had its GPUs.
 type share struct {
@@ -98,7 +115,7 @@ func (s *share) look(now turns.Time, held time.Duration) {
 		return
 	}
 	if s.at != 0 {
-		s.is = float64(held-s.held) / float64(gone)
+		s.is = min(1, max(0, float64(held-s.held)/float64(gone)))
 	}
 	s.at, s.held = now, held
 }

@@ -82,7 +82,7 @@ func (a *Arbiter) follow(c *link.Conn, m *member) {
 		switch {
 		case r.Kind == link.Tell && r.Figures != nil:
 			r.Figures.Clean()
-			a.loop.do(func() { m.figures = r.Figures })
+			a.loop.do(func() { m.told(Now(), r.Figures) })
 		case r.Kind == link.Set:
 			answers <- a.change(m, r.Policy)
 		}

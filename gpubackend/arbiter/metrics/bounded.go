@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package metrics
+
+import (
+	"net"
+	"sync"
+)
+
+// bounded is a listener that takes so many connections at a time. Those that come too many are
+// closed: they don't wait for those that do nothing.
+type bounded struct {
+	net.Listener
+	room chan struct{}
+}
+
+func newBounded(l net.Listener, most int) *bounded {
+	return &bounded{l, make(chan struct{}, most)}
+}
+
+// Accept implements net.Listener.
+func (b *bounded) Accept() (net.Conn, error) {
+	for {
+		c, err := b.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case b.room <- struct{}{}:
+			return &counted{Conn: c, leave: func() { <-b.room }}, nil
+		default:
+			c.Close()
+		}
+	}
+}
+
+// counted is a connection that leaves its room when it is closed.
+type counted struct {
+	net.Conn
+	once  sync.Once
+	leave func()
+}
+
+// Close implements net.Conn.
+func (c *counted) Close() error {
+	c.once.Do(c.leave)
+	return c.Conn.Close()
+}
