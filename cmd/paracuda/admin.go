@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
+	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
 	"github.com/paracuda/paracuda/gpubackend/device"
 )
@@ -21,11 +22,11 @@ import (
 // runSet changes a policy of a running VM.
 func runSet(args []string) error {
 	f := newFlags("set", "SOCKET KEY=VALUE... | --vm NAME KEY=VALUE...",
-		"Changes policies of a running VM. SOCKET is the device's control socket (paracuda device\n"+
-			"--control); it says which programs follow: all, or those that start later. paracuda\n"+
-			"device --help lists the keys. With --vm the arbiter is asked, whose keys paracuda arbiter\n"+
-			"--help lists: what it sets is stronger, and holds until the VM ends or the arbiter reads\n"+
-			"its configuration again.")
+		"Changes policies of a running VM. SOCKET is the device's control socket (paracuda\n"+
+			"device --control); it says which programs follow: all, or those that start later.\n"+
+			"paracuda device --help lists the keys. With --vm the arbiter is asked, whose keys\n"+
+			"paracuda arbiter --help lists: what it sets is stronger, and holds until the VM ends\n"+
+			"or the arbiter reads its configuration again.")
 	vm := f.String("vm", "", "the VM that has registered as `NAME`")
 	path := f.String("arbiter", "", arbiterHelp)
 	if err := parseFlags(f, args); err != nil {
@@ -119,6 +120,7 @@ func printStats(a *device.Answer) {
 	for _, key := range slices.Sorted(maps.Keys(a.Policies)) {
 		fmt.Fprintf(stdout, "  %s=%s\n", key, a.Policies[key])
 	}
+	printTurns(a.Turns)
 	names := make([]string, 0, len(a.Stats))
 	for name := range a.Stats {
 		names = append(names, name)
@@ -143,6 +145,17 @@ func printStats(a *device.Answer) {
 	}
 	fmt.Fprintln(t)
 	_ = t.Flush()
+}
+
+// printTurns prints what the arbiter told of the VM; nil: there is none.
+func printTurns(v *link.VM) {
+	if v == nil {
+		fmt.Fprintln(stdout, "turns: no arbiter")
+		return
+	}
+	fmt.Fprintf(stdout, "turns: %d, held %s, waited %s, overruns %d, debt %s, now %.0f%%\n",
+		v.Turns, nanoseconds(v.HeldNS), nanoseconds(v.WaitedNS), v.Overruns,
+		nanoseconds(v.DebtNS), 100*v.Share)
 }
 
 // plain is a guest's text for a terminal, which it might command otherwise.

@@ -101,6 +101,9 @@ func (s *sharing) Set(policy map[string]string) error { return s.client.Set(poli
 // Joined says whether there is an arbiter now.
 func (s *sharing) Joined() bool { return s.client.Joined() }
 
+// VM is the VM as the arbiter had it a moment ago.
+func (s *sharing) VM() *link.VM { return s.client.VM() }
+
 // join takes part for a device, before anybody can ask it for anything.
 func (s *sharing) join(dev *device.Device, gpu string) (err error) {
 	if s.page == nil {

@@ -82,11 +82,24 @@ func (a *Arbiter) follow(c *link.Conn, m *member) {
 		switch {
 		case r.Kind == link.Tell && r.Figures != nil:
 			r.Figures.Clean()
-			a.loop.do(func() { m.told(Now(), r.Figures) })
+			answers <- a.took(m, r.Figures)
 		case r.Kind == link.Set:
 			answers <- a.change(m, r.Policy)
 		}
 	}
+}
+
+// took takes a device process's figures, and says what its VM has had.
+func (a *Arbiter) took(m *member, f *link.Figures) *link.Answer {
+	var answer link.Answer
+	a.loop.do(func() {
+		m.told(Now(), f)
+		s, _ := a.loop.scheduler.Stats(Now(), m.id)
+		v := m.tell(s)
+		v.Figures = nil
+		answer.VMs = []link.VM{v}
+	})
+	return &answer
 }
 
 // tell sends the device process answers, and terms when they have changed, until there are no more.

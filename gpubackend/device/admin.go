@@ -11,6 +11,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
@@ -28,6 +29,7 @@ type Answer struct {
 	Policies map[string]string `json:"policies,omitempty"` // by their keys
 	Stats    map[string]uint64 `json:"stats,omitempty"`    // of the VM since it started
 	Programs []Program         `json:"programs,omitempty"` // that run now
+	Turns    *link.VM          `json:"turns,omitempty"`    // by the arbiter, if there is one
 }
 
 // Program is a guest process that has a channel.
@@ -83,7 +85,7 @@ func (d *Device) admin(c net.Conn) {
 		}
 	case r.Stats:
 		a.GPU, a.Policies = d.config.GPU, d.policies()
-		a.Stats, a.Programs = d.Counters().Map(), d.programs()
+		a.Stats, a.Programs, a.Turns = d.Counters().Map(), d.programs(), d.turns()
 	}
 	_ = json.NewEncoder(c).Encode(&a)
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
 	"github.com/paracuda/paracuda/gpubackend/turns"
 )
@@ -18,6 +19,8 @@ type Sharer interface {
 	Set(policy map[string]string) error
 	// Joined says whether there is an arbiter now.
 	Joined() bool
+	// VM is the VM as the arbiter had it a moment ago; nil: nobody has said.
+	VM() *link.VM
 }
 
 // timeSettings are the VM's share of the GPU's time, which an arbiter gives it.
@@ -111,6 +114,14 @@ func (d *Device) holds(text string) string {
 		return "when there is an arbiter"
 	}
 	return "at once"
+}
+
+// turns are what the arbiter tells of the VM; nil: nothing.
+func (d *Device) turns() *link.VM {
+	if d.config.Sharer == nil {
+		return nil
+	}
+	return d.config.Sharer.VM()
 }
 
 // Set changes a setting of the running VM. What only holds from the start can't be changed.

@@ -53,6 +53,7 @@ type Client struct {
 	conn   *link.Conn // nil while there is no arbiter
 	policy map[string]string
 	terms  *link.Terms // that were told last
+	own    *link.VM    // as the arbiter has it
 	said   string      // what was logged last
 }
 
@@ -140,6 +141,16 @@ func (x *Client) Terms() *link.Terms {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.terms
+}
+
+// VM is the VM as the arbiter had it a moment ago; nil: there is no arbiter, or it hasn't said yet.
+func (x *Client) VM() *link.VM {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.conn == nil {
+		return nil
+	}
+	return x.own
 }
 
 // send sends a request if there is an arbiter, and says whether there is.
@@ -258,6 +269,7 @@ func (x *Client) say(text string) {
 // take takes part until the connection ends.
 func (x *Client) take(conn *link.Conn) {
 	x.mu.Lock()
+	x.own = nil
 	if x.conn = conn; x.closed() {
 		conn.Close()
 	}
@@ -302,6 +314,11 @@ func (x *Client) listen(conn *link.Conn) {
 			return
 		}
 		x.told(a.Terms)
+		if len(a.VMs) == 1 {
+			x.mu.Lock()
+			x.own = &a.VMs[0]
+			x.mu.Unlock()
+		}
 		if a.Asked {
 			select {
 			case x.answers <- &a:

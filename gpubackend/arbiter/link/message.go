@@ -19,7 +19,7 @@ type Kind string
 // The kinds of requests.
 const (
 	Join Kind = "join"    // a VM takes part while the connection lasts; with the gate's files
-	Tell Kind = "figures" // of a VM that takes part; not answered
+	Tell Kind = "figures" // of a VM that takes part
 	Set  Kind = "set"     // change a policy
 	List Kind = "list"    // tell about all VMs
 )
@@ -46,8 +46,8 @@ type Answer struct {
 	Error   string `json:"error,omitempty"`
 	Terms   *Terms `json:"terms,omitempty"` // to device processes
 	Asked   bool   `json:"asked,omitempty"` // it answers a device process's Set
-	VMs     []VM   `json:"vms,omitempty"`
-	More    bool   `json:"more,omitempty"` // another message with VMs follows
+	VMs     []VM   `json:"vms,omitempty"`   // to device processes that tell figures: their own
+	More    bool   `json:"more,omitempty"`  // another message with VMs follows
 }
 
 // Terms are what holds for a VM.
