@@ -67,6 +67,7 @@ static void paracuda_stop(struct paracuda_device *dev)
 	if (!dev->stopped) {
 		paracuda_set_queues(dev, false);
 		synchronize_srcu(&dev->srcu);
+		paracuda_unplace(dev);
 		virtio_reset_device(dev->vdev);
 		paracuda_detach(dev);
 		dev->vdev->config->del_vqs(dev->vdev);

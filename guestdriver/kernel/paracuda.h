@@ -41,6 +41,8 @@
 /* How long an answer or an EVENT may be there before it is looked for without an interrupt. */
 #define PARACUDA_CONTROL_POLL	(HZ / 10)
 #define PARACUDA_WAIT_POLL	NSEC_PER_SEC
+/* How often a queue's interrupts may go to another processor. */
+#define PARACUDA_PLACE_EVERY	HZ
 /* How long a thread polls at most. */
 #define PARACUDA_SPIN_MAX	((u64)NSEC_PER_SEC)
 #define PARACUDA_SPIN_ALONE	(150ULL * NSEC_PER_USEC)
@@ -117,6 +119,9 @@ struct paracuda_queue {
 	struct paracuda_channel *channel;
 	struct list_head detached;	/* under lock: maps, until the host is stopped */
 	bool retired;			/* under dev->lock: no longer usable */
+	bool placed;			/* place.c, as what follows: interrupts go to cpu */
+	int cpu;
+	unsigned long moved;		/* when, in jiffies */
 };
 
 struct paracuda_device {
@@ -336,6 +341,10 @@ int paracuda_channel_kick(struct paracuda_channel *ch);
 void paracuda_sleepers_add(struct paracuda_channel *ch, int n);
 void paracuda_queue_detach(struct paracuda_queue *q, struct virtqueue *vq);
 void paracuda_queue_release(struct paracuda_queue *q);
+
+/* place.c */
+void paracuda_place(struct paracuda_channel *ch);
+void paracuda_unplace(struct paracuda_device *dev);
 
 /* channel.c */
 struct paracuda_channel *paracuda_channel_open(struct paracuda_device *dev,

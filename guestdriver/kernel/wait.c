@@ -119,6 +119,7 @@ int paracuda_wait(struct paracuda_channel *ch, struct paracuda_ioctl_wait __user
 	init_waitqueue_func_entry(&w.entry, paracuda_wake);
 	w.entry.private = current;
 
+	paracuda_place(ch);
 	/* From here on whatever the worker returns is noticed at once. */
 	paracuda_sleepers_add(ch, 1);
 	err = paracuda_wait_sleep(&w, timeout ? &expires : NULL);

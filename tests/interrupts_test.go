@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// round is what the vectors of channels did while two processes made 1,200 calls, each on a
+// processor of its own: how often each that was raised was so on either processor.
+type round struct {
+	vectors [][2]int
+	all     int
+}
+
+// interruptRounds runs the processes, which change places after the first round.
+func interruptRounds(t *testing.T, vm frontEnd, spin string) (rounds []round) {
+	t.Helper()
+	program := build(t, "tests/guests/interrupts.c", "-ldl")
+	r := vm.run(t, vm.limit, "--cpus", "2", "--set", "spin-guest="+spin, "--", program)
+	now := round{}
+	for line := range strings.Lines(r.stdout) {
+		var v [2]int
+		if _, err := fmt.Sscanf(line, "vector: %d, %d", &v[0], &v[1]); err == nil {
+			now.vectors = append(now.vectors, v)
+			now.all += v[0] + v[1]
+		} else if strings.HasSuffix(line, " in 1200 calls\n") {
+			rounds = append(rounds, now)
+			now = round{}
+		}
+	}
+	if r.exit != 0 || len(rounds) != 2 {
+		t.Fatalf("exit code %d:%s%s", r.exit, tail(r.stdout), tail(r.stderr))
+	}
+	t.Logf("spin-guest=%s: %+v", spin, rounds)
+	return rounds
+}
+
+// TestNoInterruptsWhilePolling: threads that poll need none. Where something else wants the
+// processor a thread sleeps after all, so a few there may be.
+func TestNoInterruptsWhilePolling(t *testing.T) {
+	t.Parallel()
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		for _, r := range interruptRounds(t, vm, "1s") {
+			if r.all > 1200/20 {
+				t.Errorf("%d interrupts in 1200 calls", r.all)
+			}
+		}
+	})
+}
+
+// TestInterruptsOfChannels: a thread that sleeps is woken by its own channel's vector alone, on the
+// processor on which it sleeps. User Mode Linux has one interrupt for a device.
+func TestInterruptsOfChannels(t *testing.T) {
+	t.Parallel()
+	inEach(t, func(t *testing.T, vm frontEnd) {
+		want := 2
+		if vm.name != "qemu" {
+			want = 1
+		}
+		rounds := interruptRounds(t, vm, "0")
+		for _, r := range rounds {
+			if r.all == 0 || r.all > 1200*11/10 {
+				t.Errorf("%d interrupts in 1200 calls", r.all)
+			}
+			if len(r.vectors) != want {
+				t.Errorf("%d vectors were raised, want %d", len(r.vectors), want)
+			} else if want > 1 {
+				r.apart(t)
+			}
+		}
+		if want > 1 && !t.Failed() && rounds[0].first() == rounds[1].first() {
+			t.Errorf("vectors stay when threads change places: %+v", rounds)
+		}
+	})
+}
+
+// apart checks that each vector was raised on one processor alone, another than the other vector's.
+func (r round) apart(t *testing.T) {
+	t.Helper()
+	a, b := r.vectors[0], r.vectors[1]
+	if a[1] > a[0] {
+		a, b = b, a
+	}
+	if a[1] != 0 || b[0] != 0 || b[1] == 0 {
+		t.Errorf("vectors were raised %v: not on the processor of the thread that sleeps", r.vectors)
+	}
+}
+
+// first is the processor on which the first vector was raised.
+func (r round) first() int {
+	if r.vectors[0][1] > 0 {
+		return 1
+	}
+	return 0
+}
