@@ -85,7 +85,7 @@ func (r round) apart(t *testing.T) {
 		a, b = b, a
 	}
 	if a[1] != 0 || b[0] != 0 || b[1] == 0 {
-		t.Errorf("vectors were raised %v: not on the processor of the thread that sleeps", r.vectors)
+		t.Errorf("vectors were raised %v: not where the threads sleep", r.vectors)
 	}
 }
 
