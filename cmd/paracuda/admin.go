@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"sort"
@@ -144,7 +145,9 @@ func printStats(a *device.Answer) {
 		fmt.Fprintf(t, "%s\t", mean(p.Stats))
 	}
 	fmt.Fprintln(t)
+	printKinds(t, a)
 	_ = t.Flush()
+	printMemory(a)
 }
 
 // printTurns prints what the arbiter told of the VM; nil: there is none.
@@ -157,6 +160,49 @@ func printTurns(v *link.VM) {
 		v.Turns, nanoseconds(v.HeldNS), nanoseconds(v.WaitedNS), v.Overruns,
 		nanoseconds(v.DebtNS), 100*v.Share)
 }
+
+// printKinds prints device memory by kind, in MiB.
+func printKinds(t io.Writer, a *device.Answer) {
+	all := map[string]uint64{}
+	for _, m := range a.Memory {
+		for kind, bytes := range m.Kinds {
+			all[kind] += bytes
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(all)) {
+		fmt.Fprintf(t, "MiB of %s\t%s\t", kind, mib(all[kind]))
+		for _, p := range a.Programs {
+			fmt.Fprintf(t, "%s\t", mib(p.Memory[kind]))
+		}
+		fmt.Fprintln(t)
+	}
+}
+
+// printMemory prints what the VM has of each GPU that it uses.
+func printMemory(a *device.Answer) {
+	for _, m := range a.Memory {
+		fmt.Fprintf(stdout, "device memory: %s MiB", mib(m.Used))
+		if m.Bound != 0 {
+			fmt.Fprintf(stdout, " of %s", mib(m.Bound))
+		}
+		for _, part := range []struct {
+			name string
+			has  map[string]uint64
+		}{{"the mover", m.Mover}, {"warm workers", m.Warm}} {
+			sum := uint64(0)
+			for _, bytes := range part.has {
+				sum += bytes
+			}
+			if sum != 0 {
+				fmt.Fprintf(stdout, ", %s of that of %s", mib(sum), part.name)
+			}
+		}
+		fmt.Fprintln(stdout)
+	}
+}
+
+// mib is bytes in MiB, rounded up.
+func mib(bytes uint64) string { return fmt.Sprint(bytes>>20 + min(1, bytes&(1<<20-1))) }
 
 // plain is a guest's text for a terminal, which it might command otherwise.
 func plain(s string) string {

@@ -44,7 +44,7 @@ func TestLogIsBounded(t *testing.T) {
 // TestCUDALogsWhereItsWorkerDoes, and not on standard error.
 func TestCUDALogsWhereItsWorkerDoes(t *testing.T) {
 	log := logrus.NewEntry(logrus.New())
-	if got := cudaOptions(handover.Policy{}, nil, nil, log).Log; got != log {
+	if got := cudaOptions(handover.Policy{}, nil, log).Log; got != log {
 		t.Errorf("the log is %v", got)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/frontend"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
 	"github.com/paracuda/paracuda/vhostuser"
@@ -39,6 +40,9 @@ func (o *deviceOptions) serve() error {
 	gpu, err := chooseGPU(o.gpu)
 	if err != nil {
 		return err
+	}
+	if err := o.settings.Check(gpu); err != nil {
+		return fmt.Errorf("device: --set: %w", err)
 	}
 	outliveTerminal()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
@@ -69,7 +73,12 @@ func (o *deviceOptions) serve() error {
 		return errors.Join(err, out.close())
 	}
 	defer shared.close()
+	page, err := ledger.New() // it stays mapped: goroutines look at it until the process ends
+	if err != nil {
+		return errors.Join(err, out.close())
+	}
 	s.dev = device.New(device.Config{
+		Ledger: page, Usage: usageOf(gpu),
 		GPU: gpu, Settings: o.settings, Generation: uint32(time.Now().UnixNano()) | 1, Log: log,
 		Gate: shared.page, Sharer: shared.sharer(),
 		Spawn: spawner{logs: o.logs, log: log, stderr: children, start: start}, Greeted: s.greeted,

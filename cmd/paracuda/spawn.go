@@ -61,3 +61,6 @@ type child struct{ c *exec.Cmd }
 
 func (c child) Kill()       { _ = c.c.Process.Kill() }
 func (c child) Wait() error { return c.c.Wait() }
+
+// PID is the process's, by which the GPU's driver knows it.
+func (c child) PID() int { return c.c.Process.Pid }

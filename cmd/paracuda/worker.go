@@ -16,6 +16,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda"
 	"github.com/paracuda/paracuda/gpubackend/cuda/output"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
 	"github.com/paracuda/paracuda/gpubackend/soft"
@@ -70,8 +71,10 @@ func runWorker(args []string) error {
 	}
 	err = worker.Run(worker.Config{
 		Control: control,
-		NewDriver: func(gpu string, p handover.Policy, host *budget.Budget) (gpubackend.Driver, error) {
-			return newDriver(gpu, p, host, capture, log)
+		NewDriver: func(
+			gpu string, p handover.Policy, host *budget.Budget, accounts *ledger.Process,
+		) (gpubackend.Driver, error) {
+			return newDriver(gpu, p, host, accounts, capture, log)
 		},
 		NewMover: connectMover,
 		Confine:  o.confine(sandbox.SoftWorker),
@@ -84,29 +87,26 @@ func runWorker(args []string) error {
 	return nil
 }
 
-// softMemory is how much memory the software GPU of one process has: each has a GPU of its own.
-func softMemory(p handover.Policy) uint64 {
-	if p.MemoryLimit != 0 {
-		return min(p.SoftMemory, p.MemoryLimit)
-	}
-	return p.SoftMemory
-}
-
-func newDriver(gpu string, p handover.Policy, host *budget.Budget, capture *output.Capture, log *logrus.Entry) (gpubackend.Driver, error) {
+func newDriver(
+	gpu string, p handover.Policy, host *budget.Budget, accounts *ledger.Process,
+	capture *output.Capture, log *logrus.Entry,
+) (gpubackend.Driver, error) {
 	switch gpu {
 	case gpuSoft:
-		return soft.New(soft.Options{Memory: softMemory(p), HostMemory: host}), nil
+		o := soft.Options{Memory: p.SoftMemory, HostMemory: host, Accounts: accounts}
+		return soft.New(o), nil
 	case gpuCUDA:
-		return cuda.New(cudaOptions(p, host, capture, log))
+		o := cudaOptions(p, capture, log)
+		o.HostMemory, o.Accounts = host, accounts
+		return cuda.New(o)
 	}
 	return nil, fmt.Errorf("unknown GPU %q", gpu)
 }
 
 // cudaOptions has the driver log where the worker does: standard error is its kernels', which the
 // guest reads.
-func cudaOptions(p handover.Policy, host *budget.Budget, capture *output.Capture, log *logrus.Entry) cuda.Options {
+func cudaOptions(p handover.Policy, capture *output.Capture, log *logrus.Entry) cuda.Options {
 	return cuda.Options{
-		AllowPageable: p.AllowPageable, MemoryLimit: p.MemoryLimit, HostMemory: host, GraphReplay: p.GraphReplay, Capture: capture,
-		Log: log,
+		AllowPageable: p.AllowPageable, GraphReplay: p.GraphReplay, Capture: capture, Log: log,
 	}
 }

@@ -7,30 +7,45 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
-// TestSoftMemoryIsBounded: memory=SIZE bounds a program's memory on the software GPU, too.
+// TestSoftMemoryIsBounded: the bound of the VM's ledger bounds a program's memory on the software
+// GPU, too, and programs see it.
 func TestSoftMemoryIsBounded(t *testing.T) {
-	for _, x := range []struct{ soft, limit, want uint64 }{
-		{2 << 30, 0, 2 << 30}, {2 << 30, 1 << 30, 1 << 30}, {1 << 30, 3 << 30, 1 << 30},
-	} {
-		if n := softMemory(handover.Policy{SoftMemory: x.soft, MemoryLimit: x.limit}); n != x.want {
-			t.Errorf("soft-memory=%d, memory=%d: %d, not %d", x.soft, x.limit, n, x.want)
-		}
+	page, err := ledger.New()
+	if err != nil {
+		t.Fatal(err)
 	}
-	d, err := newDriver(gpuSoft, handover.Policy{SoftMemory: 64 << 20, MemoryLimit: 32 << 20}, nil, nil, nil)
+	defer page.Close()
+	page.SetBound(32 << 20)
+	accounts := ledger.NewProcess()
+	accounts.Join(page, 0)
+	d, err := newDriver(gpuSoft, handover.Policy{SoftMemory: 64 << 20}, nil, accounts, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(d.Close)
-	if _, r := d.Open(nil); r != gpubackend.Success {
-		t.Fatal(r)
+	s, r := d.Open(nil)
+	if r != gpubackend.Success || s.Device[0].TotalMemory != 32<<20 {
+		t.Fatalf("%v, %+v", r, s)
 	}
 	c, r := d.DevicePrimaryCtxRetain(0)
 	if r != gpubackend.Success || d.SetCurrent(c) != gpubackend.Success {
 		t.Fatal(r)
 	}
-	if _, total, r := d.MemGetInfo(); r != gpubackend.Success || total != 32<<20 {
-		t.Errorf("there are %d bytes, %v", total, r)
+	free, total, r := d.MemGetInfo()
+	if r != gpubackend.Success || total != 32<<20 || free == 0 || free >= total {
+		t.Errorf("there are %d of %d bytes, %v", free, total, r)
+	}
+	if _, r := d.MemAlloc(free + 1); r != gpubackend.OutOfMemory {
+		t.Errorf("more than is free: %v", r)
+	}
+	if _, r := d.MemAlloc(free); r != gpubackend.Success {
+		t.Errorf("what is free: %v", r)
+	}
+	page.SetBound(16 << 20)
+	if free, total, _ := d.MemGetInfo(); total != 16<<20 || free != 0 {
+		t.Errorf("there are %d of %d bytes when the bound is lower", free, total)
 	}
 }

@@ -55,6 +55,9 @@ type Options struct {
 	Log *logrus.Entry
 }
 
+// ContextBytes is what a context counts for until one has been measured.
+const ContextBytes = memory.ContextBytes
+
 // passed is what goes to the driver as it is: the methods that no room has.
 type passed struct{ *driver.Driver }
 

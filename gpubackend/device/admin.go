@@ -28,6 +28,7 @@ type Answer struct {
 	GPU      string            `json:"gpu,omitempty"`      // "soft" or "cuda"
 	Policies map[string]string `json:"policies,omitempty"` // by their keys
 	Stats    map[string]uint64 `json:"stats,omitempty"`    // of the VM since it started
+	Memory   []Memory          `json:"memory,omitempty"`   // of each GPU that the VM uses
 	Programs []Program         `json:"programs,omitempty"` // that run now
 	Turns    *link.VM          `json:"turns,omitempty"`    // by the arbiter, if there is one
 }
@@ -38,6 +39,7 @@ type Program struct {
 	PID     int32             `json:"pid"`
 	Name    string            `json:"name"`
 	Stats   map[string]uint64 `json:"stats"`
+	Memory  map[string]uint64 `json:"memory,omitempty"` // of all GPUs together, by kind
 }
 
 // adminTimeout bounds what one connection may take.
@@ -85,7 +87,8 @@ func (d *Device) admin(c net.Conn) {
 		}
 	case r.Stats:
 		a.GPU, a.Policies = d.config.GPU, d.policies()
-		a.Stats, a.Programs, a.Turns = d.Counters().Map(), d.programs(), d.turns()
+		a.Stats, a.Turns = d.Counters().Map(), d.turns()
+		a.Memory, a.Programs = d.programs()
 	}
 	_ = json.NewEncoder(c).Encode(&a)
 }
@@ -101,6 +104,9 @@ func (d *Device) set(text string) error {
 	if err := suits(d.config.GPU, text); err != nil {
 		return err
 	}
+	if err := s.Check(d.config.GPU); err != nil {
+		return fmt.Errorf("%w %s: %w", ErrSetting, text, err)
+	}
 	space, policy := s.Build()
 	if space.Channels != d.space.Channels || space.ArenaBytes != d.space.ArenaBytes {
 		return fmt.Errorf("%w %s: it holds from the VM's start: give it to paracuda device", ErrSetting, text)
@@ -110,6 +116,7 @@ func (d *Device) set(text string) error {
 		d.retireWarm(0) // they were started with the old one
 	}
 	d.settings, d.space, d.policy = s, space, policy
+	d.setBound()
 	d.starts.SetRate(float64(s.Starts))
 	d.tell()
 	d.refill()
@@ -130,16 +137,17 @@ func (d *Device) policies() map[string]string {
 	return all
 }
 
-func (d *Device) programs() []Program {
+// programs are the guest processes, and what the VM has of device memory.
+func (d *Device) programs() (memory []Memory, list []Program) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var list []Program
 	for _, c := range d.channels {
 		if w := c.worker; w != nil {
-			list = append(list, Program{c.index, w.pid, w.comm, w.state.Counters().Map()})
+			stats := w.state.Counters().Map()
+			list = append(list, Program{c.index, w.pid, w.comm, stats, d.memoryOf(w)})
 		}
 	}
-	return list
+	return d.memory(), list
 }
 
 // Ask sends a request to the device process behind a control socket.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/pace"
 	"github.com/paracuda/paracuda/gpubackend/proclimit"
 	"github.com/paracuda/paracuda/gpubackend/wire"
@@ -34,6 +35,13 @@ type Config struct {
 	// Gate is through which an arbiter tells the VM's workers whether they may give the GPU work;
 	// nil: nobody does. It stays the caller's, and must be open for as long as there are workers.
 	Gate *gate.Page
+	// Ledger is where the VM's processes count device memory; nil: they don't. It stays the
+	// caller's, as the gate does.
+	Ledger *ledger.Page
+	// Usage asks the GPU's driver what these processes of the host have; nil: it can't be asked. It
+	// may take a while.
+	Usage      func(pids []int) (ledger.Usage, error)
+	AuditPause time.Duration // between two of these questions; 0: a second
 	// Sharer is told what the VM's owner wants of the arbiter; nil: nobody is.
 	Sharer Sharer
 	Log    *logrus.Entry
@@ -79,6 +87,8 @@ type Device struct {
 	dirty   dirtylog.Switch // where writes to the guest's memory are marked
 	parked  atomic.Int32    // requests that wait for processes which don't end
 
+	unaudited sync.Once // Usage has failed
+
 	// Nobody waits for a process while he has mu: each message of the front end needs it.
 	mu        sync.Mutex
 	settings  Settings // guarded by mu, as is what follows
@@ -90,13 +100,17 @@ type Device struct {
 	control   *control
 	late      *lateAnswers // of the control queue that was stopped last
 	mover     *moverProcess
-	rest      *time.Timer       // runs resumeRest; nil: no queue was stopped yet
-	linger    []*moverProcess   // killed movers that don't end
-	greeted   bool              // the driver is ours
-	refilling bool              // refill will be called
-	warming   bool              // there is a driver, for whose programs workers are kept warm
-	warm      []*workerProcess  // without a channel, oldest first
-	slots     slots             // of the workers that have had a channel
+	rest      *time.Timer      // runs resumeRest; nil: no queue was stopped yet
+	linger    []*moverProcess  // killed movers that don't end
+	greeted   bool             // the driver is ours
+	refilling bool             // refill will be called
+	warming   bool             // there is a driver, for whose programs workers are kept warm
+	warm      []*workerProcess // without a channel, oldest first
+	slots     slots            // of the workers that have had a channel
+	warmSlots slots            // of those that were started ahead of use, in the ledger
+	workers   map[*workerProcess]bool
+	audit     *ledger.Audit     // of the ledger; nil without one
+	auditing  bool              // auditMemory runs
 	ended     handover.Counters // of workers that are gone
 }
 
@@ -111,6 +125,8 @@ func New(c Config) *Device {
 	}
 	d := &Device{config: c, log: c.Log, settings: c.Settings, exports: newExports(proclimit.Files())}
 	d.owned = map[string]string{}
+	d.workers, d.audit = make(map[*workerProcess]bool), newAudit(&c)
+	d.setBound()
 	d.starts = pace.New(float64(c.Settings.Starts), startsBurst, c.Clock)
 	d.space, d.policy = d.settings.Build()
 	d.tell()

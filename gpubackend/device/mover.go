@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
 // prepareMover has the mover started that a channel's worker will need, and waits for it without the lock, as it initialises
@@ -85,7 +86,8 @@ func (d *Device) startMover() error {
 	start := &handover.Message{
 		Kind: handover.KindStart, GPU: d.config.GPU, Policy: &policy, Memory: regions, Files: handover.Files{Memory: len(files)},
 	}
-	started, err := m.conn.ask(start, append(start.GiveLog(d.dirty.Log(), nil), files...))
+	fds := d.passLedger(start, start.GiveLog(d.dirty.Log(), nil), ledger.Mover)
+	started, err := m.conn.ask(start, append(fds, files...))
 	if err != nil {
 		proc.Kill()
 		_ = proc.Wait()
@@ -117,6 +119,9 @@ func (d *Device) awaitMover(m *moverProcess) {
 	sayEnded(d.log, "mover", err, m.killed.Load())
 	if d.mover == m {
 		d.mover = nil
+	}
+	if d.audit != nil && d.mover == nil { // another one's memory isn't told from this one's
+		d.audit.End(ledger.Mover)
 	}
 	d.endLinger(m)
 }

@@ -28,7 +28,7 @@ func (d *Device) open(index int, p program, a asking) uint32 {
 		switch {
 		case isClosed(a.dropped), c.lease == nil:
 			return errNotRunning
-		case c.worker != nil || c.cold != nil:
+		case c.worker != nil || c.cold != nil || d.full():
 			return errBusy
 		}
 		return nil
@@ -50,6 +50,17 @@ func (d *Device) open(index int, p program, a asking) uint32 {
 	}
 	log.WithField("took", time.Since(begin)).Debug("channel is open")
 	return wire.StatusOk
+}
+
+// full says whether the VM has as many guest processes as it may have (Settings.Processes).
+func (d *Device) full() bool {
+	n := uint32(0)
+	for _, c := range d.channels {
+		if c.worker != nil || c.cold != nil {
+			n++
+		}
+	}
+	return d.settings.Processes != 0 && n >= d.settings.Processes
 }
 
 var (
@@ -154,6 +165,9 @@ func (d *Device) handOver(c *channel, warm *workerProcess, p program, may func()
 		}
 	}
 	w.slot = slot // until its process has ended
+	if d.audit != nil {
+		d.audit.Begin(slot, p.pid)
+	}
 	w.state.SetBase(c.base)
 	w.base, w.program, w.start = c.base, p, make(chan struct{})
 	m, fds := d.startMessage(c, w, mover)
@@ -178,6 +192,7 @@ func (d *Device) startMessage(c *channel, w *workerProcess, mover *os.File) (*ha
 		memory, bell, opened := g.FDs()
 		m.Files.Gate, fds = true, append(fds, memory, bell, opened)
 	}
+	fds = d.passLedger(m, fds, w.slot)
 	regions, files := handover.Describe(d.mapped.Regions())
 	m.Memory, m.Files.Memory = regions, len(files)
 	return m, append(fds, files...)
@@ -203,8 +218,10 @@ func (d *Device) spawn() (*workerProcess, error) {
 	}
 	w := &workerProcess{
 		state: state, proc: proc, policy: d.policy, exited: make(chan struct{}), gone: make(chan struct{}),
-		slot: noSlot,
+		slot: noSlot, warmSlot: noSlot,
 	}
+	d.workers[w] = true
+	d.beginAudit()
 	w.conn = d.newRequester(conn, func(m *handover.Message, fds []int) { d.exports.receive(w, m, fds) })
 	d.running.add(1)
 	go d.guard("a worker's end", func() { d.await(w) })

@@ -22,6 +22,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/pace"
 	"github.com/paracuda/paracuda/gpubackend/soft"
@@ -53,8 +54,10 @@ func workerMain() error {
 	}
 	return worker.Run(worker.Config{
 		Control: control, Log: quiet(),
-		NewDriver: func(string, handover.Policy, *budget.Budget) (gpubackend.Driver, error) {
-			return &picky{Device: soft.New(soft.Options{Memory: 64 << 20})}, nil
+		NewDriver: func(
+			_ string, _ handover.Policy, _ *budget.Budget, accounts *ledger.Process,
+		) (gpubackend.Driver, error) {
+			return &picky{Device: soft.New(soft.Options{Memory: 64 << 20, Accounts: accounts})}, nil
 		},
 		NewMover: func(fd int) (moves.Mover, error) { unix.Close(fd); return nil, nil },
 	})
@@ -100,6 +103,7 @@ type child struct{ *exec.Cmd }
 
 func (c child) Kill()       { _ = c.Process.Kill() }
 func (c child) Wait() error { return c.Cmd.Wait() }
+func (c child) PID() int    { return c.Process.Pid }
 
 // stubs starts children that only talk, each as its script says.
 type stubs struct {

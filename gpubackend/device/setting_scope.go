@@ -9,12 +9,12 @@ import (
 
 // lateKeys are of what a program's worker does once, as it starts.
 var lateKeys = map[string]bool{
-	"staging": true, "memory": true, "soft-memory": true, "graph-replay": true, "allow-pageable-access": true,
+	"staging": true, "soft-memory": true, "graph-replay": true, "allow-pageable-access": true,
 }
 
 // gpuKeys are of one GPU only.
 var gpuKeys = map[string]struct{ gpu, why string }{
-	"soft-memory":           {"soft", "a real GPU has its own, of which memory=SIZE gives a process less"},
+	"soft-memory":           {"soft", "a real GPU has its own: memory=SIZE gives the VM less"},
 	"allow-pageable-access": {"cuda", "the software GPU reaches what the worker maps, and nothing else"},
 }
 

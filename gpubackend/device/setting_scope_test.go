@@ -33,7 +33,8 @@ func TestAdminSaysWhatHolds(t *testing.T) {
 	_, path := newAdmin(t)
 	for _, x := range []struct{ set, holds, refused string }{
 		{set: "batch-commands=7", holds: "at once"},
-		{set: "memory=1G", holds: "for programs that start from now on"},
+		{set: "memory=1G", holds: "at once"},
+		{set: "processes=3", holds: "at once"},
 		{set: "soft-memory=128M", holds: "for programs that start from now on"},
 		{set: "allow-pageable-access=on", refused: "does nothing here: the software GPU"},
 	} {

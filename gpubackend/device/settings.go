@@ -25,6 +25,12 @@ type Settings struct {
 	WarmWorkers int
 	// Starts is how many workers may be started in a second, in the long run; 0: as many as asked for (starts.go).
 	Starts uint32
+	// Memory is the device memory that the VM may have of each GPU; 0: all (memory.go).
+	Memory uint64
+	// Guarantee is the device memory that no other VM may take from it.
+	Guarantee uint64
+	// Processes is how many guest processes may use the GPU at a time; 0: one for each channel.
+	Processes uint32
 	// StopGrace is how long work may go on when a queue is stopped (standstill.go).
 	StopGrace time.Duration
 	// Time is the VM's share of the GPU, where there is an arbiter (shares.go).
@@ -105,7 +111,14 @@ var settings = append([]setting{
 	{"address-mapping", "on|off", "pass payloads by reference", flag(wire.ConfigFlagAddressMapping)},
 	{"graph-replay", "on|off", "replay repeated batches as CUDA graphs", flag(wire.ConfigFlagGraphReplay)},
 	{"staging", "SIZE", "device memory that a guest process's copies pass through", size64(1<<20, 1<<30, func(s *Settings) *uint64 { return &s.Policy.StagingBytes })},
-	{"memory", "SIZE", "device memory of a guest process at most (0: all)", size64(0, math.MaxInt64, func(s *Settings) *uint64 { return &s.Policy.MemoryLimit })},
+	{"memory", "SIZE",
+		"device memory of the VM at most, all its processes and contexts together (0: all)",
+		size64(0, math.MaxInt64, func(s *Settings) *uint64 { return &s.Memory })},
+	{"memory-guarantee", "SIZE", "device memory that the host's other VMs leave to this one",
+		size64(0, math.MaxInt64, func(s *Settings) *uint64 { return &s.Guarantee })},
+	{"processes", "N",
+		"guest processes at a time, changeable while the VM runs (0: one for each channel)",
+		number(0, wire.MaxChannels, func(s *Settings) *uint32 { return &s.Processes })},
 	{"host-memory", "SIZE", "the host's memory that a guest process's images, code, kernels on the software GPU and handles take at most (0: 8G, on the software GPU 1G)", access{setHostMemory, getHostMemory}},
 	{"soft-memory", "SIZE", "device memory of the software GPU", size64(64<<20, 1<<40, func(s *Settings) *uint64 { return &s.Policy.SoftMemory })},
 	{"allow-pageable-access", "on|off", "run on GPUs that reach ordinary memory (HMM, ATS), although a guest's kernels then reach the worker's own", access{setPageable, getPageable}},

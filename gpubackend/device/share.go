@@ -5,7 +5,6 @@ package device
 import (
 	"errors"
 	"math"
-	"math/bits"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/wire"
@@ -28,18 +27,16 @@ func (d *Device) export(channel int, number uint32) (handle, status uint32) {
 	return d.exports.claim(w, number, limit)
 }
 
-// sharer is a channel's worker, and how much memory all handles may hold: as much as all processes together may have.
+// sharer is a channel's worker, and how much memory all handles may hold: as much as the VM may
+// have.
 func (d *Device) sharer(channel int) (*workerProcess, uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	limit := d.policy.MemoryLimit
-	if d.config.GPU == "soft" {
-		limit = d.policy.SoftMemory
+	limit := d.settings.memoryBound(d.config.GPU)
+	if limit == 0 {
+		limit = math.MaxUint64
 	}
-	if over, all := bits.Mul64(limit, uint64(len(d.channels))); over == 0 {
-		return d.channels[channel].worker, all
-	}
-	return d.channels[channel].worker, math.MaxUint64
+	return d.channels[channel].worker, limit
 }
 
 // importObject hands the object of a handle to a channel's worker and returns the number by which that knows it.

@@ -34,6 +34,8 @@ func (s *slots) free(slot int) { *s &^= 1 << slot }
 func (d *Device) endSlot(w *workerProcess) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	delete(d.workers, w)
+	d.endLedger(w)
 	if w.slot == noSlot {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
 // Warm workers are processes without a channel that have initialised the GPU already: an OPEN gets the oldest, and
@@ -55,6 +56,11 @@ func (d *Device) refill() {
 			d.log.WithError(err).Warn("start a worker ahead of use")
 			return
 		}
+		if err := d.warmSlot(w); err != nil {
+			w.kill()
+			d.log.WithError(err).Warn("start a worker ahead of use")
+			return
+		}
 		w.ready = make(chan struct{})
 		d.warm = append(d.warm, w)
 		d.running.add(1)
@@ -77,7 +83,8 @@ func (d *Device) warmUp(w *workerProcess) {
 	defer close(w.ready)
 	policy := w.policy
 	m := &handover.Message{Kind: handover.KindWarm, GPU: d.config.GPU, Policy: &policy}
-	err := w.conn.request(m, nil, handover.KindReady, d.config.Timeouts.Start)
+	fds := d.passLedger(m, nil, ledger.Warm+w.warmSlot)
+	err := w.conn.request(m, fds, handover.KindReady, d.config.Timeouts.Start)
 	if err == nil {
 		return
 	}

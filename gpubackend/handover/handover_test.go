@@ -80,7 +80,7 @@ func TestMessageWithFiles(t *testing.T) {
 func TestFilesHaveTheirNames(t *testing.T) {
 	a, b := pair(t)
 	var sent []int
-	for range 5 + GateFiles + 2 {
+	for range 5 + GateFiles + 1 + 2 {
 		fd, err := unix.Eventfd(uint(len(sent)), unix.EFD_CLOEXEC)
 		if err != nil {
 			t.Fatal(err)
@@ -89,7 +89,8 @@ func TestFilesHaveTheirNames(t *testing.T) {
 	}
 	defer CloseFiles(sent)
 	m := &Message{Kind: KindStart, Slot: 63, Files: Files{
-		Kick: true, Call: true, State: true, Conn: true, Object: true, Gate: true, Memory: 2,
+		Kick: true, Call: true, State: true, Conn: true, Object: true, Gate: true, Ledger: true,
+		Memory: 2,
 	}}
 	if err := a.Send(m, sent); err != nil {
 		t.Fatal(err)
@@ -101,7 +102,8 @@ func TestFilesHaveTheirNames(t *testing.T) {
 	defer CloseFiles(fds)
 	n := got.Name(fds)
 	named := append([]int{n.Kick, n.Call, n.State, n.Conn, n.Object}, n.Gate...)
-	if named = append(named, n.Memory...); got.Slot != 63 || !slices.Equal(named, fds) {
+	named = append(append(named, n.Ledger), n.Memory...)
+	if got.Slot != 63 || !slices.Equal(named, fds) {
 		t.Errorf("slot %d, files %v named %+v", got.Slot, fds, n)
 	}
 	if len(n.Gate) != GateFiles || len(n.Memory) != 2 {

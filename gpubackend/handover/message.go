@@ -53,8 +53,8 @@ const (
 // Unasked says whether a message answers nothing.
 func (k Kind) Unasked() bool { return k == KindOffer || k == KindWithdraw }
 
-// Message is one message. Its files travel with it: kick, call, state, conn, object, log and the
-// gate's, as Files has them, then those of memory.
+// Message is one message. Its files travel with it: kick, call, state, conn, object, log, the gate's
+// and the ledger's, as Files has them, then those of memory.
 type Message struct {
 	Kind    Kind     `json:"kind"`
 	Error   string   `json:"error,omitempty"`
@@ -76,6 +76,7 @@ type Files struct {
 	Kick, Call, State, Conn, Object bool
 	Log                             bool
 	Gate                            bool // GateFiles files: a gate.Page's, in the order of its FDs
+	Ledger                          bool // a ledger.Page's
 	Memory                          int  // number of files that Region.File indexes
 }
 
@@ -129,7 +130,6 @@ type Policy struct {
 	SpinHostUs    uint32
 	GraphReplay   bool
 	Mapping       bool
-	MemoryLimit   uint64 // device memory of the process, 0 for all
 	StagingBytes  uint64
 	HostMemory    uint64 // the host's memory that the process may make its worker take, 0 for the default
 	SoftWorkers   int
@@ -291,6 +291,9 @@ func (f Files) count() int {
 	if f.Gate {
 		n += GateFiles
 	}
+	if f.Ledger {
+		n++
+	}
 	return n
 }
 
@@ -298,12 +301,13 @@ func (f Files) count() int {
 type Named struct {
 	Kick, Call, State, Conn, Object, Log int
 	Gate                                 []int // none, or GateFiles
+	Ledger                               int
 	Memory                               []int
 }
 
 // Name sorts the files of a received message.
 func (m *Message) Name(fds []int) Named {
-	n := Named{Kick: -1, Call: -1, State: -1, Conn: -1, Object: -1, Log: -1}
+	n := Named{Kick: -1, Call: -1, State: -1, Conn: -1, Object: -1, Log: -1, Ledger: -1}
 	for _, f := range []struct {
 		has bool
 		to  *int
@@ -317,6 +321,9 @@ func (m *Message) Name(fds []int) Named {
 	}
 	if m.Files.Gate {
 		n.Gate, fds = fds[:GateFiles], fds[GateFiles:]
+	}
+	if m.Files.Ledger {
+		n.Ledger, fds = fds[0], fds[1:]
 	}
 	n.Memory = fds
 	return n

@@ -12,6 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cuda/copies"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
 //go:embed copy_runs.ptx
@@ -64,7 +65,9 @@ type cudaStaging struct{ address, bytes uint64 }
 
 func (s cudaStaging) size() uint64 { return s.bytes }
 
-func newCUDAEngine(c *Config, p *handover.Policy) (*cudaEngine, error) {
+func newCUDAEngine(
+	c *Config, p *handover.Policy, accounts *ledger.Process,
+) (*cudaEngine, error) {
 	d, err := cuda.NewDevice(cuda.Options{Library: c.Library, AllowPageable: p.AllowPageable, Log: c.Log})
 	if err != nil {
 		return nil, err
@@ -72,16 +75,20 @@ func newCUDAEngine(c *Config, p *handover.Policy) (*cudaEngine, error) {
 	e := &cudaEngine{device: d, threshold: c.Threshold, batch: copies.NewBatch(batched)}
 	e.setRegistered(c.Registered)
 	e.warn = func(what string, err error) { c.Log.WithError(err).Warn(what) }
-	if err := e.open(c.Device); err != nil {
+	if err := e.open(c.Device, accounts); err != nil {
 		e.close()
 		return nil, err
 	}
 	return e, nil
 }
 
-func (e *cudaEngine) open(device int) error {
-	if _, r := e.device.Open(nil); r != gpubackend.Success {
+func (e *cudaEngine) open(device int, accounts *ledger.Process) error {
+	s, r := e.device.Open(nil)
+	if r != gpubackend.Success {
 		return fmt.Errorf("open the GPU: %w", r.Err())
+	}
+	if device < len(s.Device) {
+		countContext(accounts, ledger.ID(s.Device[device].Uuid))
 	}
 	ctx, r := e.device.DevicePrimaryCtxRetain(uint64(device))
 	if r == gpubackend.Success {
@@ -105,6 +112,13 @@ func (e *cudaEngine) open(device int) error {
 	var err error
 	e.bounce, e.bounceAt, err = e.device.HostMemory(bounceSize)
 	return err
+}
+
+// countContext counts the mover's own context. It isn't refused: a VM without a mover can't copy.
+// What the mover imports is the workers', who count it.
+func countContext(accounts *ledger.Process, gpu uint64) {
+	a := accounts.Account(gpu)
+	a.Force(ledger.Contexts, a.Context(cuda.ContextBytes))
 }
 
 func (e *cudaEngine) openSlot(s *slot) (err error) {

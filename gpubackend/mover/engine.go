@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
@@ -64,13 +65,16 @@ func (p *piece) host() []byte { return p.region.host[p.offset : p.offset+p.bytes
 // address is where it is mapped, for the GPU.
 func (p *piece) address() uint64 { return hostAddress(p.region.host) + p.offset }
 
-// newEngine makes the engine for a kind of GPU. wake is what it notifies if it doesn't spin.
-func newEngine(c *Config, gpu string, p *handover.Policy, wake int) (engine, error) {
+// newEngine makes the engine for a kind of GPU. wake is what it notifies if it doesn't spin; what
+// it takes of the GPU counts for accounts.
+func newEngine(
+	c *Config, gpu string, p *handover.Policy, accounts *ledger.Process, wake int,
+) (engine, error) {
 	switch gpu {
 	case "soft":
 		return newSoftEngine(c.Threads, wake), nil
 	case "cuda":
-		return newCUDAEngine(c, p)
+		return newCUDAEngine(c, p, accounts)
 	}
 	return nil, fmt.Errorf("no GPU of kind %q", gpu)
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/proclimit"
 	"github.com/paracuda/paracuda/virtqueue/dirtylog"
 )
@@ -134,12 +135,38 @@ func newServer(c Config, m *handover.Message, fds []int) (*server, error) {
 		handover.CloseFiles([]int{s.wake, s.waker})
 		return nil, err
 	}
-	if s.engine, err = newEngine(&s.config, m.GPU, p, s.waker); err != nil {
+	accounts, err := joinLedger(m.Slot, m.Name(fds).Ledger)
+	if err == nil {
+		s.engine, err = newEngine(&s.config, m.GPU, p, accounts, s.waker)
+	}
+	if err != nil {
 		closeRegions(s.memory.regions)
 		handover.CloseFiles([]int{s.wake, s.waker})
 		return nil, err
 	}
 	return s, nil
+}
+
+// joinLedger has the mover count in the VM's ledger, of which the start message brought a file. It
+// stays the caller's.
+func joinLedger(slot, file int) (*ledger.Process, error) {
+	if file < 0 {
+		return nil, nil
+	}
+	if slot != ledger.Mover {
+		return nil, fmt.Errorf("join the ledger: slot %d isn't the mover's", slot)
+	}
+	own, err := unix.FcntlInt(uintptr(file), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("join the ledger: %w", err)
+	}
+	page, err := ledger.Open(own)
+	if err != nil {
+		return nil, fmt.Errorf("join the ledger: %w", err)
+	}
+	accounts := ledger.NewProcess()
+	accounts.Join(page, slot)
+	return accounts, nil
 }
 
 // close lets go of everything. Nothing of the guest is in use after it.

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/paracuda/paracuda/gpubackend"
-	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
@@ -16,8 +15,10 @@ import (
 var errCold = errors.New("the guest process's CUDA variables need a worker that begins cold")
 
 // warmUp initialises the GPU as m says, and waits for a guest process to serve: it returns the message that names it.
-func warmUp(c Config, m *handover.Message, host *budget.Budget, dog *watchdog) (gpubackend.Driver, *handover.Message, []int, error) {
-	driver, err := newWarm(c, m, host)
+func warmUp(
+	c Config, m *handover.Message, fds []int, counts counted, dog *watchdog,
+) (gpubackend.Driver, *handover.Message, []int, error) {
+	driver, err := newWarm(c, m, fds, counts)
 	answer := &handover.Message{Kind: handover.KindReady}
 	if err != nil {
 		answer.Error = err.Error()
@@ -34,12 +35,17 @@ func warmUp(c Config, m *handover.Message, host *budget.Budget, dog *watchdog) (
 	return driver, next, fds, nil
 }
 
-func newWarm(c Config, m *handover.Message, host *budget.Budget) (gpubackend.Driver, error) {
+func newWarm(
+	c Config, m *handover.Message, fds []int, counts counted,
+) (gpubackend.Driver, error) {
 	if m.Policy == nil {
 		return nil, errors.New("warm up: no policy")
 	}
-	limitHost(host, m.Policy.HostBytes(m.GPU))
-	driver, err := c.NewDriver(m.GPU, *m.Policy, host)
+	limitHost(counts.host, m.Policy.HostBytes(m.GPU))
+	if err := counts.join(m.Slot, m.Name(fds).Ledger); err != nil {
+		return nil, err
+	}
+	driver, err := c.NewDriver(m.GPU, *m.Policy, counts.host, counts.device)
 	if err != nil {
 		return nil, err
 	}

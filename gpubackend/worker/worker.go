@@ -14,6 +14,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/gate"
 	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
 	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/worker/addresses"
@@ -69,8 +70,10 @@ var errStopped = errors.New("stopped")
 type Config struct {
 	Control *handover.Conn
 	// NewDriver makes the device that the start message names. What the guest makes it take of the
-	// host's memory counts for host.
-	NewDriver func(gpu string, p handover.Policy, host *budget.Budget) (gpubackend.Driver, error)
+	// host's memory counts for host, device memory for accounts.
+	NewDriver func(
+		gpu string, p handover.Policy, host *budget.Budget, accounts *ledger.Process,
+	) (gpubackend.Driver, error)
 	// NewMover takes over the connection to the mover.
 	NewMover func(fd int) (moves.Mover, error)
 	// Confine is called before the guest process is served, when all is open and loaded. May be
@@ -89,17 +92,17 @@ func Run(c Config) error {
 	dog := &watchdog{}
 	defer dog.start(c.Log)()
 	var driver gpubackend.Driver
-	host := budget.New(0)
-	defer dog.guardMemory(host.Limit)()
+	counts := newCounted()
+	defer dog.guardMemory(counts.host.Limit)()
 	if m.Kind == handover.KindWarm {
-		if driver, m, fds, err = warmUp(c, m, host, dog); err != nil {
+		if driver, m, fds, err = warmUp(c, m, fds, counts, dog); err != nil {
 			return err
 		}
 	}
 	if m.Kind != handover.KindStart || m.Queue == nil || m.Policy == nil {
 		return fmt.Errorf("receive the channel: unexpected message %q", m.Kind)
 	}
-	w, err := newWorker(c, m, fds, driver, host, dog)
+	w, err := newWorker(c, m, fds, driver, counts, dog)
 	if err != nil {
 		_ = c.Control.Send(&handover.Message{Kind: handover.KindReady, Error: err.Error()}, nil)
 		return err
@@ -124,18 +127,21 @@ func Run(c Config) error {
 }
 
 // newWorker takes a channel over. driver is nil unless it is warm.
-func newWorker(c Config, m *handover.Message, fds []int, driver gpubackend.Driver, host *budget.Budget, dog *watchdog) (*Worker, error) {
+func newWorker(
+	c Config, m *handover.Message, fds []int, driver gpubackend.Driver, counts counted,
+	dog *watchdog,
+) (*Worker, error) {
 	n := m.Name(fds)
-	limitHost(host, m.Policy.HostBytes(m.GPU))
+	limitHost(counts.host, m.Policy.HostBytes(m.GPU))
 	w := &Worker{
-		gpu: m.GPU, host: host,
+		gpu: m.GPU, host: counts.host,
 		driver: driver, warm: driver != nil, watchdog: dog,
 		log:    c.Log.WithFields(logrus.Fields{"channel": m.Channel, "guest_pid": m.PID, "program": m.Comm}),
 		policy: *m.Policy, control: c.Control, messages: make(chan received, 1),
 		kick: os.NewFile(uintptr(n.Kick), "kick"), unknown: map[gpubackend.Op]bool{},
 	}
 	dog.log.Store(w.log)
-	w.objects.Memory = host
+	w.objects.Memory = counts.host
 	w.places = addresses.NewPlaces()
 	var err error
 	if w.wake, err = newWake(); err != nil {
@@ -155,8 +161,11 @@ func newWorker(c Config, m *handover.Message, fds []int, driver gpubackend.Drive
 		return nil, fmt.Errorf("take over the queue: %w", err)
 	}
 	w.chains.config, w.chains.call = *m.Queue, n.Call
+	if err = counts.join(m.Slot, n.Ledger); err != nil {
+		return nil, err
+	}
 	if !w.warm {
-		if w.driver, err = c.NewDriver(m.GPU, *m.Policy, host); err != nil {
+		if w.driver, err = c.NewDriver(m.GPU, *m.Policy, counts.host, counts.device); err != nil {
 			return nil, err
 		}
 	}

@@ -47,8 +47,8 @@ func (s Share) Uncharge(gpu int, bytes uint64) { s.heaps[gpu].Uncharge(s.kind, b
 // Recharge counts now instead of had, whether or not there is room.
 func (s Share) Recharge(gpu int, had, now uint64) { s.heaps[gpu].Recharge(s.kind, had, now) }
 
-// contextBytes is what a context counts for until one has been measured: an H100's takes 526 MiB.
-const contextBytes = 526 << 20
+// ContextBytes is what a context counts for until one has been measured: an H100's takes 526 MiB.
+const ContextBytes = 526 << 20
 
 // TakeContext counts a context that is about to begin, if there is room for it. Where nobody shares
 // the GPU it counts for nothing.
@@ -57,7 +57,7 @@ func (m *Memory) TakeContext(gpu int) (bytes uint64, ok bool) {
 	if a == nil {
 		return 0, true
 	}
-	bytes = a.Context(contextBytes)
+	bytes = a.Context(ContextBytes)
 	return bytes, m.As(ledger.Contexts).ChargeNow(gpu, bytes)
 }
 

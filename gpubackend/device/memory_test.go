@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package device
+
+import (
+	"errors"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
+	"github.com/paracuda/paracuda/gpubackend/wire"
+)
+
+const testGPU = 5
+
+func newLedger(t testing.TB) *ledger.Page {
+	t.Helper()
+	page, err := ledger.New() // stays mapped: the device's goroutines may look at it
+	if err != nil {
+		t.Fatal(err)
+	}
+	return page
+}
+
+func TestMemoryBound(t *testing.T) {
+	for _, test := range []struct {
+		gpu               string
+		soft, bound, want uint64
+	}{
+		{"soft", 2 << 30, 0, 2 << 30},
+		{"soft", 2 << 30, 1 << 30, 1 << 30},
+		{"soft", 1 << 30, 3 << 30, 1 << 30},
+		{"cuda", 2 << 30, 0, 0},
+		{"cuda", 1 << 30, 3 << 30, 3 << 30},
+	} {
+		s := DefaultSettings()
+		s.Policy.SoftMemory, s.Memory = test.soft, test.bound
+		if got := s.memoryBound(test.gpu); got != test.want {
+			t.Errorf("%+v: %d", test, got)
+		}
+	}
+}
+
+// TestBoundIsLive: it holds for all processes as soon as it is set, and no guarantee is above it.
+func TestBoundIsLive(t *testing.T) {
+	page := newLedger(t)
+	d := New(Config{GPU: "cuda", Settings: DefaultSettings(), Ledger: page, Log: quiet()})
+	for _, test := range []struct {
+		set   string
+		ok    bool
+		bound uint64
+	}{
+		{"memory-guarantee=9G", true, 0}, {"memory=8G", false, 0}, {"memory=10G", true, 10 << 30},
+		{"memory-guarantee=11G", false, 10 << 30}, {"memory=0", true, 0},
+	} {
+		if err := d.Set(test.set); (err == nil) != test.ok || page.Bound() != test.bound {
+			t.Errorf("%s: %v, bound %d", test.set, err, page.Bound())
+		}
+	}
+}
+
+// inLedger is what the ledger has in sum.
+func inLedger(page *ledger.Page) (sum uint64) {
+	for _, g := range page.Known() {
+		sum += g.Taken()
+	}
+	return sum
+}
+
+// awaitTaken waits until the ledger has so much.
+func (v *vm) awaitTaken(page *ledger.Page, want uint64) {
+	v.t.Helper()
+	for end := time.Now().Add(soon); inLedger(page) != want; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			v.t.Fatalf("%d bytes are taken, want %d", inLedger(page), want)
+		}
+	}
+}
+
+// retain has a channel's program make the primary context.
+func (v *vm) retain(channel int, seq uint32) gpubackend.Result {
+	v.t.Helper()
+	r, err := v.call(channel, gpubackend.OpDevicePrimaryCtxRetain, seq, 0)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	v.context = v.word(0)
+	return r
+}
+
+// aContext is what one counts for on the software GPU.
+const aContext = 8 << 20
+
+// TestProcessesShareTheBound: the contexts of some exhaust what others may have, in this VM alone,
+// and a worker that is killed gives back what its program had.
+func TestProcessesShareTheBound(t *testing.T) {
+	page, other := newLedger(t), newLedger(t)
+	neighbour := newVMOf(t, Config{Spawn: &processes{}, Ledger: other}, "memory=40M")
+	neighbour.hello()
+	v := newVMOf(t, Config{Spawn: &processes{}, Ledger: page}, "memory=20M")
+	v.hello()
+	for channel := range 2 {
+		v.program(channel)
+		if r := v.retain(channel, 2); r != gpubackend.Success {
+			t.Fatalf("context %d: %v", channel, r)
+		}
+	}
+	v.program(2)
+	if r := v.retain(2, 2); r != gpubackend.OutOfMemory || inLedger(page) != 2*aContext {
+		t.Errorf("one context too many: %v, %d bytes are taken", r, inLedger(page))
+	}
+	neighbour.program(0)
+	if r := neighbour.retain(0, 2); r != gpubackend.Success {
+		t.Errorf("the other VM's context: %v", r)
+	}
+	neighbour.mustCall(0, gpubackend.OpMemAlloc, 3, 20<<20)
+	if inLedger(other) != aContext+20<<20 {
+		t.Errorf("the other VM has %d bytes", inLedger(other))
+	}
+	h := page.Known()[0].Holding(v.worker(1).slot)
+	if h.PID != 9 || h.Kinds[ledger.Contexts] != aContext {
+		t.Errorf("the second program has %+v", h)
+	}
+	v.endWorker(1)
+	v.awaitTaken(page, aContext)
+	if err := v.dev.Set("memory=40M"); err != nil {
+		t.Fatal(err)
+	}
+	if r := v.retain(2, 3); r != gpubackend.Success {
+		t.Errorf("a context when another is gone: %v", r)
+	}
+	v.mustCall(2, gpubackend.OpMemAlloc, 4, 20<<20)
+	v.closeChannel(2)
+	v.awaitTaken(page, aContext)
+}
+
+// TestWarmWorkersJoin: what they have before they serve a program moves to where that counts.
+func TestWarmWorkersJoin(t *testing.T) {
+	page := newLedger(t)
+	v := newVMOf(t, Config{Spawn: &processes{}, Ledger: page}, "warm-workers=1", "memory=40M")
+	v.hello()
+	v.warmWorkers(1)
+	v.program(0)
+	if r := v.retain(0, 2); r != gpubackend.Success || inLedger(page) != aContext {
+		t.Errorf("%v, %d bytes are taken", r, inLedger(page))
+	}
+	v.starts(1, 1)
+	v.endWorker(0)
+	v.awaitTaken(page, 0)
+}
+
+// TestLiarEnds: the driver has more for a program than its VM may have, and than it took.
+func TestLiarEnds(t *testing.T) {
+	page := newLedger(t)
+	driver := &fakeDriver{}
+	v := newVMOf(t, Config{
+		Spawn: &processes{}, Ledger: page, Usage: driver.ask, AuditPause: time.Millisecond,
+	}, "memory=40M")
+	v.hello()
+	v.program(0)
+	v.program(1)
+	liar, honest := v.worker(1), v.worker(0)
+	driver.has(pidOf(liar), 40<<20+toleranceSoft)
+	driver.has(pidOf(honest), 0)
+	driver.wait(5)
+	if isClosed(liar.gone) || inLedger(page) < 40<<20 {
+		t.Fatalf("within the tolerance: gone %t, %d bytes are taken",
+			isClosed(liar.gone), inLedger(page))
+	}
+	driver.has(pidOf(liar), 40<<20+toleranceSoft+1)
+	if !within(soon, liar.gone) {
+		t.Fatal("it lives")
+	}
+	driver.wait(5)
+	if isClosed(honest.gone) {
+		t.Error("another one ended, too")
+	}
+	v.awaitTaken(page, 0)
+}
+
+// TestDriverThatSaysNothing is told of once.
+func TestDriverThatSaysNothing(t *testing.T) {
+	driver := &fakeDriver{fails: errors.New("no library")}
+	v := newVMOf(t, Config{
+		Spawn: &processes{}, Ledger: newLedger(t), Usage: driver.ask, AuditPause: time.Millisecond,
+	})
+	log := v.listen()
+	v.hello()
+	v.program(0)
+	driver.wait(5)
+	if n := strings.Count(log.String(), "say how much memory"); n != 1 {
+		t.Errorf("it is told %d times", n)
+	}
+}
+
+// TestHostilePage: a worker writes to the ledger what it likes. The device goes on, and the bound
+// holds.
+func TestHostilePage(t *testing.T) {
+	page := newLedger(t)
+	v := newVMOf(t, Config{
+		Spawn: &processes{}, Ledger: page, Usage: (&fakeDriver{}).ask, AuditPause: time.Millisecond,
+	}, "memory=20M")
+	v.hello()
+	v.program(0)
+	if r := v.retain(0, 2); r != gpubackend.Success {
+		t.Fatal(r)
+	}
+	mine, err := unix.Mmap(page.FD(), 0, 4096*20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Munmap(mine) }()
+	for _, fill := range []byte{0xff, 0, 0x5a} {
+		for i := range mine {
+			mine[i] = fill
+		}
+		if _, list := v.dev.programs(); len(list) != 1 {
+			t.Errorf("%d programs", len(list))
+		}
+	}
+	v.endWorker(0)
+	for end := time.Now().Add(soon); page.Bound() != 20<<20; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the bound is %d", page.Bound())
+		}
+		v.dev.mu.Lock()
+		v.dev.beginAudit()
+		v.dev.mu.Unlock()
+	}
+}
+
+// TestMemoryOfStats tells of the VM and of its programs, by kind.
+func TestMemoryOfStats(t *testing.T) {
+	page := newLedger(t)
+	v := newVMOf(t, Config{Spawn: &processes{}, Ledger: page}, "memory=60M")
+	v.hello()
+	v.program(0)
+	v.retain(0, 2)
+	v.mustCall(0, gpubackend.OpMemAlloc, 3, 10<<20)
+	memory, programs := v.dev.programs()
+	want := map[string]uint64{"contexts": aContext, "window": 10 << 20}
+	if len(memory) != 1 || memory[0].Bound != 60<<20 || memory[0].Used != aContext+10<<20 ||
+		!maps.Equal(memory[0].Kinds, want) {
+		t.Errorf("%+v", memory)
+	}
+	if len(programs) != 1 || !maps.Equal(programs[0].Memory, want) {
+		t.Errorf("%+v", programs)
+	}
+}
+
+// TestProcessesAreBounded: no more than the owner allows, from when he says so.
+func TestProcessesAreBounded(t *testing.T) {
+	v := greetedVM(t, &processes{}, Timeouts{})
+	v.open(0)
+	open := wire.ControlRequest{Type: wire.ControlOpen, Channel: 1, Pid: 9}
+	for _, test := range []struct {
+		set  string
+		want uint32
+	}{{"processes=1", wire.StatusBusy}, {"processes=2", wire.StatusOk}} {
+		if err := v.dev.Set(test.set); err != nil {
+			t.Fatal(err)
+		}
+		v.status(test.want, open)
+	}
+}
+
+// fakeDriver is a GPU's driver that says what it is told.
+type fakeDriver struct {
+	mu    sync.Mutex
+	bytes map[int]uint64
+	asked int
+	fails error
+}
+
+func (f *fakeDriver) GPUs() []uint64 { return []uint64{testGPU} }
+
+func (f *fakeDriver) Used(gpu uint64, pid int) (uint64, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	bytes, ok := f.bytes[pid]
+	return bytes, ok && gpu == testGPU
+}
+
+func (f *fakeDriver) ask([]int) (ledger.Usage, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked++
+	return f, f.fails
+}
+
+func (f *fakeDriver) has(pid int, bytes uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.bytes == nil {
+		f.bytes = map[int]uint64{}
+	}
+	f.bytes[pid] = bytes
+}
+
+// wait waits until it was asked so often again.
+func (f *fakeDriver) wait(times int) {
+	asked := func() int {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.asked
+	}
+	for until := asked() + times; asked() < until; {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func pidOf(w *workerProcess) int { return w.proc.(child).PID() }

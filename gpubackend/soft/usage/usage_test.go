@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package usage
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft"
+)
+
+// TestWhatADeviceTakes asks about this process, with a device of the software GPU: what is written
+// to counts, and what is freed doesn't any more.
+func TestWhatADeviceTakes(t *testing.T) {
+	d := soft.New(soft.Options{Memory: 256 << 20})
+	defer d.Close()
+	if _, r := d.Open(nil); r != gpubackend.Success {
+		t.Fatal(r)
+	}
+	c, r := d.DevicePrimaryCtxRetain(0)
+	if r != gpubackend.Success || d.SetCurrent(c) != gpubackend.Success {
+		t.Fatal(r)
+	}
+	const bytes = 64 << 20
+	before := ask(t)
+	addr, r := d.MemAlloc(bytes)
+	if r != gpubackend.Success {
+		t.Fatal(r)
+	}
+	if r := d.MemsetD8Async(addr, 1, bytes, 0); r != gpubackend.Success {
+		t.Fatal(r)
+	}
+	for d.ContextQuery() == gpubackend.NotReady {
+		time.Sleep(time.Millisecond)
+	}
+	if now := ask(t); now-before < bytes || now-before > bytes+1<<20 {
+		t.Errorf("%d bytes more for %d", now-before, bytes)
+	}
+	if r := d.MemFree(addr); r != gpubackend.Success {
+		t.Fatal(r)
+	}
+	if now := ask(t); now > before+1<<20 {
+		t.Errorf("%d bytes more afterwards", now-before)
+	}
+}
+
+func ask(t *testing.T) uint64 {
+	t.Helper()
+	u, err := Ask([]int{os.Getpid()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bytes, ok := u.Used(u.GPUs()[0], os.Getpid())
+	if !ok {
+		t.Fatal("nothing is known of this process")
+	}
+	return bytes
+}
+
+func TestOtherFilesDont(t *testing.T) {
+	before := ask(t)
+	fd, err := unix.MemfdCreate("paracuda-else", unix.MFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := unix.Fallocate(fd, 0, 0, 8<<20); err != nil {
+		t.Fatal(err)
+	}
+	if now := ask(t); now != before {
+		t.Errorf("%d bytes more", now-before)
+	}
+}
+
+func TestProcessesThatAreGone(t *testing.T) {
+	const none = 1 << 30
+	u, err := Ask([]int{none, os.Getpid()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := u.Used(u.GPUs()[0], none); ok {
+		t.Error("a process that isn't there has memory")
+	}
+	if _, ok := u.Used(u.GPUs()[0]+1, os.Getpid()); ok {
+		t.Error("a GPU that isn't there is used")
+	}
+}

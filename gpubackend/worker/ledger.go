@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package worker
+
+import (
+	"fmt"
+
+	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/handover"
+	"github.com/paracuda/paracuda/gpubackend/ledger"
+)
+
+// counted is what the guest process makes this one take: of the host's memory, and of the GPUs'.
+type counted struct {
+	host   *budget.Budget
+	device *ledger.Process
+}
+
+func newCounted() counted { return counted{budget.New(0), ledger.NewProcess()} }
+
+// join has device memory count in the VM's ledger, of which a message brought the file. Without one
+// nothing bounds it. What the process had in another slot moves.
+func (c counted) join(slot, file int) error {
+	if file < 0 {
+		return nil
+	}
+	if slot < 0 || slot >= ledger.Slots {
+		handover.CloseFiles([]int{file})
+		return fmt.Errorf("join the ledger: no slot %d", slot)
+	}
+	page := c.device.Page()
+	if page != nil {
+		handover.CloseFiles([]int{file})
+	} else {
+		var err error
+		if page, err = ledger.Open(file); err != nil {
+			return fmt.Errorf("join the ledger: %w", err)
+		}
+	}
+	c.device.Join(page, slot)
+	return nil
+}
