@@ -8,6 +8,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
+	sizes "github.com/paracuda/paracuda/gpubackend/size"
 )
 
 // The VM's device memory is counted in a ledger, by its workers and its mover themselves. They may
@@ -52,7 +53,7 @@ func (s *Settings) Check(gpu string) error {
 		return nil
 	}
 	return fmt.Errorf("memory-guarantee=%s is more than the VM may have: set memory=%[1]s or more",
-		formatSize(s.Guarantee))
+		sizes.Format(s.Guarantee))
 }
 
 // setBound has the bound hold. Device.mu is held.
