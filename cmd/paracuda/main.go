@@ -39,6 +39,7 @@ func init() {
 		{name: "version", synopsis: "print the version", run: runVersion},
 		{name: "worker", hidden: true, run: runWorker},
 		{name: "mover", hidden: true, run: runMover},
+		{name: "usage", hidden: true, run: runUsage},
 	}
 }
 

@@ -78,7 +78,7 @@ func (o *deviceOptions) serve() error {
 		return errors.Join(err, out.close())
 	}
 	s.dev = device.New(device.Config{
-		Ledger: page, Usage: usageOf(gpu),
+		Ledger: page, Usage: usageOf(gpu, start),
 		GPU: gpu, Settings: o.settings, Generation: uint32(time.Now().UnixNano()) | 1, Log: log,
 		Gate: shared.page, Sharer: shared.sharer(),
 		Spawn: spawner{logs: o.logs, log: log, stderr: children, start: start}, Greeted: s.greeted,

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package processes asks NVIDIA's driver what memory of which GPU each process of the host has, over
+// NVML, which is opened at run time. The driver is believed; it may hang with its GPU, or crash, so
+// that this belongs in a process of its own.
+//
+// Files: processes.go (what is asked, and how it is passed on), nvml_cgo.go (the calls).
+package processes
+
+import (
+	"encoding/hex"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/paracuda/paracuda/gpubackend/ledger"
+)
+
+// DefaultLibrary is the name under which NVML is installed.
+const DefaultLibrary = "libnvidia-ml.so.1"
+
+// notAvailable is what the driver says where it doesn't know.
+const notAvailable = math.MaxUint64
+
+// GPU is what processes have of one.
+type GPU struct {
+	ID   uint64         `json:"id"` // in a ledger
+	Used map[int]uint64 `json:"used"`
+}
+
+// Usage is what they have of all. It implements ledger.Usage.
+type Usage []GPU
+
+// GPUs implements ledger.Usage.
+func (u Usage) GPUs() []uint64 {
+	ids := make([]uint64, len(u))
+	for i := range u {
+		ids[i] = u[i].ID
+	}
+	return ids
+}
+
+// Used implements ledger.Usage.
+func (u Usage) Used(id uint64, pid int) (uint64, bool) {
+	for i := range u {
+		if u[i].ID == id {
+			bytes, ok := u[i].Used[pid]
+			return bytes, ok
+		}
+	}
+	return 0, false
+}
+
+// Read asks about all GPUs.
+func (l *Library) Read() (Usage, error) {
+	n, err := l.count()
+	if err != nil {
+		return nil, err
+	}
+	u := make(Usage, 0, n)
+	for i := range min(n, ledger.GPUs) {
+		text, used, err := l.read(i)
+		if err != nil {
+			return nil, err
+		}
+		id, err := idOf(text)
+		if err != nil {
+			return nil, err
+		}
+		u = append(u, GPU{id, used})
+	}
+	return u, nil
+}
+
+// idOf is the id of a GPU whose name is like GPU-8-4-4-4-12 digits.
+func idOf(text string) (uint64, error) {
+	_, digits, _ := strings.Cut(text, "-")
+	b, err := hex.DecodeString(strings.ReplaceAll(digits, "-", ""))
+	if err != nil || len(b) != 16 {
+		return 0, fmt.Errorf("a GPU's UUID is %q", text)
+	}
+	return ledger.ID([16]byte(b)), nil
+}

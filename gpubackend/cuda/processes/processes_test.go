@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package processes
+
+import (
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/paracuda/paracuda/gpubackend/ledger"
+)
+
+func TestRead(t *testing.T) {
+	fake := filepath.Join(t.TempDir(), "libnvidia-ml.so.1")
+	out, err := exec.Command("cc", "-shared", "-fPIC", "-o", fake, "testdata/fakenvml.c").CombinedOutput()
+	if err != nil {
+		t.Fatalf("cc: %v: %s", err, out)
+	}
+	l, err := Open(fake)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := l.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := ledger.ID([16]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16})
+	second := ledger.ID([16]byte{0: 255, 1: 255, 2: 255, 3: 255, 15: 1})
+	if got := u.GPUs(); !slices.Equal(got, []uint64{first, second}) {
+		t.Errorf("GPUs %x", got)
+	}
+	for _, test := range []struct {
+		gpu  uint64
+		pid  int
+		want uint64
+		ok   bool
+	}{
+		{first, 10, 526 << 20, true}, {first, 12, 5 << 30, true},
+		{first, 11, 0, false}, {first, 13, 0, false}, {second, 10, 0, false}, {7, 10, 0, false},
+	} {
+		if got, ok := u.Used(test.gpu, test.pid); got != test.want || ok != test.ok {
+			t.Errorf("%x, %d: %d, %t", test.gpu, test.pid, got, ok)
+		}
+	}
+}
+
+func TestNoLibrary(t *testing.T) {
+	for _, path := range []string{"/nowhere/libnvidia-ml.so.1", "libc.so.6"} {
+		if _, err := Open(path); err == nil {
+			t.Errorf("%s is NVML", path)
+		}
+	}
+}
+
+func TestBadUUIDs(t *testing.T) {
+	for _, text := range []string{
+		"", "GPU-", "GPU-0102", "GPU-x1020304-0506-0708-090a-0b0c0d0e0f10",
+		"GPU-01020304-0506-0708-090a-0b0c0d0e0f1011",
+	} {
+		if id, err := idOf(text); err == nil {
+			t.Errorf("%q has the id %x", text, id)
+		}
+	}
+}
