@@ -17,15 +17,16 @@ func TestCrowdOfContexts(t *testing.T) {
 		go func() {
 			neighbour <- vm.run(t, 4*vm.limit, "--set", "memory=64M", "--", program, "1", "40")
 		}()
-		r := vm.run(t, 4*vm.limit, "--set", "memory=100M", "--set", "channels=48", "--set", "starts=0",
-			"--", program, "48", "0")
+		r := vm.run(t, 4*vm.limit, "--set", "memory=100M", "--set", "channels=48",
+			"--set", "starts=0", "--", program, "48", "0")
 		// 8 MiB a context.
 		want := "12 got it, 36 had no memory, 0 something else\none more: 0\n"
 		if r.exit != 0 || r.stdout != want {
 			t.Errorf("exit code %d:%s%s", r.exit, tail(r.stdout), tail(r.stderr))
 		}
 		n := <-neighbour
-		if n.exit != 0 || n.stdout != "1 got it, 0 had no memory, 0 something else\none more: 0\n" {
+		want = "1 got it, 0 had no memory, 0 something else\none more: 0\n"
+		if n.exit != 0 || n.stdout != want {
 			t.Errorf("the other VM: exit code %d:%s%s", n.exit, tail(n.stdout), tail(n.stderr))
 		}
 	})
