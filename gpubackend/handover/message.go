@@ -53,8 +53,8 @@ const (
 // Unasked says whether a message answers nothing.
 func (k Kind) Unasked() bool { return k == KindOffer || k == KindWithdraw }
 
-// Message is one message. Its files travel with it: kick, call, state, conn, object, log, the gate's
-// and the ledger's, as Files has them, then those of memory.
+// Message is one message. Its files travel with it: kick, call, state, conn, object, log, the
+// gate's and the ledger's, as Files has them, then those of memory.
 type Message struct {
 	Kind    Kind     `json:"kind"`
 	Error   string   `json:"error,omitempty"`
