@@ -18,6 +18,20 @@ func DecodeDevicePrimaryCtxRetain(words []uint64, _ []byte) (c DevicePrimaryCtxR
 	return c, true
 }
 
+// DevicePrimaryCtxRetainAnswer is what cuDevicePrimaryCtxRetain answers.
+type DevicePrimaryCtxRetainAnswer struct {
+	Pctx uint64
+}
+
+// DecodeDevicePrimaryCtxRetainAnswer reads its words: ok says that all are there.
+func DecodeDevicePrimaryCtxRetainAnswer(words []uint64) (a DevicePrimaryCtxRetainAnswer, ok bool) {
+	if len(words) < 1 {
+		return a, false
+	}
+	a.Pctx = words[0]
+	return a, true
+}
+
 // DevicePrimaryCtxRelease is what cuDevicePrimaryCtxRelease_v2 is called with.
 type DevicePrimaryCtxRelease struct {
 	Dev uint64
@@ -72,6 +86,20 @@ func DecodeMemAlloc(words []uint64, _ []byte) (c MemAlloc, ok bool) {
 	}
 	c.Bytesize = words[0]
 	return c, true
+}
+
+// MemAllocAnswer is what cuMemAlloc_v2 answers.
+type MemAllocAnswer struct {
+	Dptr uint64
+}
+
+// DecodeMemAllocAnswer reads its words: ok says that all are there.
+func DecodeMemAllocAnswer(words []uint64) (a MemAllocAnswer, ok bool) {
+	if len(words) < 1 {
+		return a, false
+	}
+	a.Dptr = words[0]
+	return a, true
 }
 
 // MemFree is what cuMemFree_v2 is called with.
@@ -166,6 +194,20 @@ func DecodeStreamEndCapture(words []uint64, _ []byte) (c StreamEndCapture, ok bo
 	}
 	c.HStream = words[0]
 	return c, true
+}
+
+// StreamEndCaptureAnswer is what cuStreamEndCapture answers.
+type StreamEndCaptureAnswer struct {
+	PhGraph uint64
+}
+
+// DecodeStreamEndCaptureAnswer reads its words: ok says that all are there.
+func DecodeStreamEndCaptureAnswer(words []uint64) (a StreamEndCaptureAnswer, ok bool) {
+	if len(words) < 1 {
+		return a, false
+	}
+	a.PhGraph = words[0]
+	return a, true
 }
 
 // TexRefDestroy is what cuTexRefDestroy is called with.

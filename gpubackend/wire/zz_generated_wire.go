@@ -808,7 +808,15 @@ func (x *LaunchShape) Encode(b []byte) {
 	binary.LittleEndian.PutUint32(b[28:], uint32(x.Pad))
 }
 
-// What TensorMapEncode encodes; to replace an address it gets that, and the map behind it.
+// Kinds of TensorMapEncode
+const (
+	TensorMapKindTiled          = 0
+	TensorMapKindIm2col         = 1
+	TensorMapKindIm2colWide     = 2
+	TensorMapKindReplaceAddress = 3 // its parameters are a tensor_replacement
+)
+
+// What TensorMapEncode encodes.
 const TensorRankMax = 5
 
 // TensorParameters is struct tensor_parameters of wire.def.
@@ -910,6 +918,44 @@ func (x *TensorParameters) Encode(b []byte) {
 	binary.LittleEndian.PutUint64(b[256:], uint64(x.Promotion))
 	binary.LittleEndian.PutUint64(b[264:], uint64(x.Fill))
 	binary.LittleEndian.PutUint64(b[272:], uint64(x.Mode))
+}
+
+// TensorReplacement is struct tensor_replacement of wire.def.
+// The parameters that replace an address. They come in as many bytes as the others.
+type TensorReplacement struct {
+	Address uint64     // the new one
+	Map     [128]uint8 // CUtensorMap
+	Pad     [18]uint64
+}
+
+// TensorReplacementSize is the size of TensorReplacement on the wire.
+const TensorReplacementSize = 280
+
+// Offsets of the fields of TensorReplacement.
+const (
+	TensorReplacementAddressOffset = 0
+	TensorReplacementMapOffset     = 8
+	TensorReplacementPadOffset     = 136
+)
+
+// Decode reads TensorReplacement from b, which must hold TensorReplacementSize bytes.
+func (x *TensorReplacement) Decode(b []byte) {
+	_ = b[279]
+	x.Address = uint64(binary.LittleEndian.Uint64(b[0:]))
+	copy(x.Map[:], b[8:136])
+	for i := range x.Pad {
+		x.Pad[i] = uint64(binary.LittleEndian.Uint64(b[136+8*i:]))
+	}
+}
+
+// Encode writes TensorReplacement to b, which must hold TensorReplacementSize bytes.
+func (x *TensorReplacement) Encode(b []byte) {
+	_ = b[279]
+	binary.LittleEndian.PutUint64(b[0:], uint64(x.Address))
+	copy(b[8:136], x.Map[:])
+	for i := range x.Pad {
+		binary.LittleEndian.PutUint64(b[136+8*i:], uint64(x.Pad[i]))
+	}
 }
 
 // Flags of CopyHtoD and CopyDtoH

@@ -153,8 +153,8 @@ func (w *Worker) retainPrimary(
 	c *call.Call, a command.DevicePrimaryCtxRetain, run func(*call.Call) gpubackend.Result,
 ) gpubackend.Result {
 	result := run(c)
-	if result == gpubackend.Success {
-		w.contexts.Retained(a.Dev, c.Answers()[0])
+	if answer, ok := command.DecodeDevicePrimaryCtxRetainAnswer(c.Answers()); ok && result == gpubackend.Success {
+		w.contexts.Retained(a.Dev, answer.Pctx)
 	}
 	return result
 }

@@ -256,7 +256,15 @@ struct paracuda_launch_shape {
 };
 #define PARACUDA_SIZEOF_LAUNCH_SHAPE 32
 
-/* What TensorMapEncode encodes; to replace an address it gets that, and the map behind it. */
+/* Kinds of TensorMapEncode */
+enum paracuda_tensor_map_kind {
+	PARACUDA_TENSOR_MAP_KIND_TILED = 0,
+	PARACUDA_TENSOR_MAP_KIND_IM2COL = 1,
+	PARACUDA_TENSOR_MAP_KIND_IM2COL_WIDE = 2,
+	PARACUDA_TENSOR_MAP_KIND_REPLACE_ADDRESS = 3, /* its parameters are a tensor_replacement */
+};
+
+/* What TensorMapEncode encodes. */
 #define PARACUDA_TENSOR_RANK_MAX 5
 
 struct paracuda_tensor_parameters {
@@ -277,6 +285,14 @@ struct paracuda_tensor_parameters {
 	__u64 mode; /* of the wide form */
 };
 #define PARACUDA_SIZEOF_TENSOR_PARAMETERS 280
+
+/* The parameters that replace an address. They come in as many bytes as the others. */
+struct paracuda_tensor_replacement {
+	__u64 address; /* the new one */
+	__u8 map[128]; /* CUtensorMap */
+	__u64 pad[18];
+};
+#define PARACUDA_SIZEOF_TENSOR_REPLACEMENT 280
 
 /* Flags of CopyHtoD and CopyDtoH */
 enum paracuda_copy_flag {

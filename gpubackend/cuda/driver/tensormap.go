@@ -11,17 +11,6 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// Kinds of TensorMapEncode.
-const (
-	tensorTiled = iota
-	tensorIm2col
-	tensorIm2colWide
-	tensorReplaceAddress
-)
-
-// tensorReplaceMap is where the map is in what an address is replaced by: after the address.
-const tensorReplaceMap = 8
-
 // tensorArrays is where TensorMapEncode's arrays are in C memory, after the map itself: the driver
 // wants it aligned to 64 bytes.
 type tensorArrays struct {
@@ -67,13 +56,13 @@ func (d *Driver) TensorMapEncode(kind uint64, parameters, out []byte) gpubackend
 	}
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(parameters[i:]) }
 	rank := word(wire.TensorParametersRankOffset)
-	if kind != tensorReplaceAddress && (rank == 0 || rank > wire.TensorRankMax) {
+	if kind != wire.TensorMapKindReplaceAddress && (rank == 0 || rank > wire.TensorRankMax) {
 		return gpubackend.InvalidValue
 	}
 	t := newTensorArrays(word)
 	defer t.block.Free()
-	if kind == tensorReplaceAddress {
-		copy(t.bytes()[:cudaabi.TensorMapSize], parameters[tensorReplaceMap:])
+	if kind == wire.TensorMapKindReplaceAddress {
+		copy(t.bytes()[:cudaabi.TensorMapSize], parameters[wire.TensorReplacementMapOffset:])
 	}
 	r := d.encodeTensorMap(kind, word, &t)
 	if r == gpubackend.Success {
@@ -95,19 +84,19 @@ func (d *Driver) encodeTensorMap(
 	promotion := word(wire.TensorParametersPromotionOffset)
 	fill := word(wire.TensorParametersFillOffset)
 	switch kind {
-	case tensorTiled:
+	case wire.TensorMapKindTiled:
 		return d.call(symTensorMapEncodeTiled, t.base, typ, rank, address, t.dim, t.stride, t.box, t.elementary,
 			interleave, swizzle, promotion, fill)
-	case tensorIm2col:
+	case wire.TensorMapKindIm2col:
 		return d.call(symTensorMapEncodeIm2col, t.base, typ, rank, address, t.dim, t.stride,
 			t.box, t.upper, channels, pixels, t.elementary, interleave, swizzle, promotion, fill)
-	case tensorIm2colWide:
+	case wire.TensorMapKindIm2colWide:
 		lower, upper := word(wire.TensorParametersBoxOffset), word(wire.TensorParametersUpperOffset)
 		return d.call(symTensorMapEncodeIm2colWide, t.base, typ, rank, address, t.dim, t.stride,
 			lower, upper, channels, pixels, t.elementary, interleave,
 			word(wire.TensorParametersModeOffset), swizzle, promotion, fill)
-	case tensorReplaceAddress:
-		return d.call(symTensorMapReplaceAddress, t.base, word(0))
+	case wire.TensorMapKindReplaceAddress:
+		return d.call(symTensorMapReplaceAddress, t.base, word(wire.TensorReplacementAddressOffset))
 	}
 	return gpubackend.InvalidValue
 }

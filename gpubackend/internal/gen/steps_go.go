@@ -8,13 +8,15 @@ import (
 	"strings"
 )
 
-// stepsGo writes the words of the functions that the worker has steps around, and their decoders.
+// stepsGo writes the words of the functions that the worker has steps around, and of their answers,
+// and what decodes them.
 func stepsGo(a *api) []byte {
 	b := &bytes.Buffer{}
 	goHeader(b, "command")
 	for _, f := range a.remote() {
 		if f.step {
 			stepDecoder(b, f)
+			answerDecoder(b, f)
 		}
 	}
 	return b.Bytes()
@@ -41,4 +43,23 @@ func stepDecoder(b *bytes.Buffer, f function) {
 	fmt.Fprintf(b, "\n// Decode%s reads its words. The handler checks what they mean.\n", name)
 	fmt.Fprintf(b, "func Decode%s(words []uint64, _ []byte) (c %s, ok bool) {\n", name, name)
 	fmt.Fprintf(b, "if len(words) < %d {\nreturn c, false\n}\n%sreturn c, true\n}\n", word, reads)
+}
+
+// answerDecoder writes that of an answer with words: what a step reads after the handler has run.
+func answerDecoder(b *bytes.Buffer, f function) {
+	answers := f.cCall().outs
+	if len(answers) == 0 {
+		return
+	}
+	fields, reads := &bytes.Buffer{}, &bytes.Buffer{}
+	for i, name := range answers {
+		name = strings.ToUpper(name[:1]) + strings.ReplaceAll(name[1:], "_count", "Count")
+		fmt.Fprintf(fields, "%s uint64\n", name)
+		fmt.Fprintf(reads, "a.%s = words[%d]\n", name, i)
+	}
+	name := f.method() + "Answer"
+	fmt.Fprintf(b, "\n// %s is what %s answers.\ntype %s struct {\n%s}\n", name, f.symbol, name, fields)
+	fmt.Fprintf(b, "\n// Decode%s reads its words: ok says that all are there.\n", name)
+	fmt.Fprintf(b, "func Decode%s(words []uint64) (a %s, ok bool) {\n", name, name)
+	fmt.Fprintf(b, "if len(words) < %d {\nreturn a, false\n}\n%sreturn a, true\n}\n", len(answers), reads)
 }

@@ -6,8 +6,6 @@
 #include "base/zz_generated_prototypes.h"
 #include "context/zz_generated_calls.h"
 
-enum { KIND_TILED, KIND_IM2COL, KIND_IM2COL_WIDE, KIND_REPLACE_ADDRESS };
-
 #define RANK_SPACE 2 /* dimensions of a tensor that are no pixels' */
 
 static CUresult begin(struct paracuda_tensor_parameters *p, int type, uint32_t rank,
@@ -69,7 +67,7 @@ EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap *tensorMap, CUtensorMapDataTy
 	for (uint32_t i = 0; i < tensorRank; i++)
 		p.box[i] = boxDim[i];
 	modes(&p, interleave, swizzle, l2Promotion, oobFill);
-	return encode(KIND_TILED, tensorMap, &p);
+	return encode(PARACUDA_TENSOR_MAP_KIND_TILED, tensorMap, &p);
 }
 
 EXPORT CUresult cuTensorMapEncodeIm2col(
@@ -95,7 +93,7 @@ EXPORT CUresult cuTensorMapEncodeIm2col(
 	p.channels = channelsPerPixel;
 	p.pixels = pixelsPerColumn;
 	modes(&p, interleave, swizzle, l2Promotion, oobFill);
-	return encode(KIND_IM2COL, tensorMap, &p);
+	return encode(PARACUDA_TENSOR_MAP_KIND_IM2COL, tensorMap, &p);
 }
 
 EXPORT CUresult cuTensorMapEncodeIm2colWide(
@@ -121,19 +119,19 @@ EXPORT CUresult cuTensorMapEncodeIm2colWide(
 	p.pixels = pixelsPerColumn;
 	p.mode = (uint32_t)mode;
 	modes(&p, interleave, swizzle, l2Promotion, oobFill);
-	return encode(KIND_IM2COL_WIDE, tensorMap, &p);
+	return encode(PARACUDA_TENSOR_MAP_KIND_IM2COL_WIDE, tensorMap, &p);
 }
 
 EXPORT CUresult cuTensorMapReplaceAddress(CUtensorMap *tensorMap, void *globalAddress)
 {
-	uint64_t words[sizeof(struct paracuda_tensor_parameters) / 8] = { (
-		uintptr_t)globalAddress };
+	struct paracuda_tensor_replacement r = { .address = (uintptr_t)globalAddress };
 	struct paracuda_tensor_parameters p;
 
+	_Static_assert(sizeof(r) == sizeof(p) && sizeof(r.map) == sizeof(*tensorMap), "sizes");
 	ENTER();
 	if (!tensorMap || (uintptr_t)tensorMap % 64)
 		return CUDA_ERROR_INVALID_VALUE;
-	memcpy(words + 1, tensorMap, sizeof(*tensorMap));
-	memcpy(&p, words, sizeof(p));
-	return encode(KIND_REPLACE_ADDRESS, tensorMap, &p);
+	memcpy(r.map, tensorMap, sizeof(r.map));
+	memcpy(&p, &r, sizeof(p));
+	return encode(PARACUDA_TENSOR_MAP_KIND_REPLACE_ADDRESS, tensorMap, &p);
 }
