@@ -20,7 +20,7 @@ var olderPrograms = []string{
 
 var olderDir = filepath.Join(root, "build/programs-11.8")
 
-// buildOlderPrograms is called once: two builds at a time would be in each other's way.
+// buildOlderPrograms is called once for both front ends.
 var buildOlderPrograms = sync.OnceValue(func() error {
 	nvcc := filepath.Join(filepath.Dir(filepath.Dir(compiler())), "cuda-11.8/nvcc")
 	if _, err := os.Stat(nvcc); err != nil {
