@@ -134,7 +134,9 @@ static void *serve(void *unused)
 		idle = 0;
 		if (load(&fake.stall_us))
 			usleep(load(&fake.stall_us));
-		while (__atomic_load_n(&fake.shut, __ATOMIC_ACQUIRE))
+		while (__atomic_load_n(&fake.shut, __ATOMIC_ACQUIRE) ||
+		       load(&fake.polls) < load(&fake.until_polls) ||
+		       load(&fake.waits) < load(&fake.until_waits))
 			usleep(100);
 		while (consumed != end && take(consumed))
 			consumed = header->consumed;

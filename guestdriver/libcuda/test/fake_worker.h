@@ -20,6 +20,7 @@ struct fake {
 	uint32_t driver_version;
 	uint32_t stall_us; /* pause before each batch */
 	bool shut; /* takes nothing meanwhile */
+	unsigned until_polls, until_waits; /* takes nothing before there were as many */
 	bool lie_length; /* answers with lengths beyond the buffers */
 	bool lie_handle; /* answers with handles that are default streams */
 	bool lie_record; /* answers function records that reach outside */

@@ -411,18 +411,20 @@ static void polling(void)
 static void polled_by_driver(void)
 {
 	uint32_t saved = channel.header->spin_guest_us;
+	unsigned polls = fake.polls, waits = fake.waits;
 
-	__atomic_store_n(&fake.stall_us, 20000, __ATOMIC_RELAXED);
-	for (unsigned slept = 0; slept < 2; slept++) {
-		unsigned polls = fake.polls, waits = fake.waits;
+	channel.header->spin_guest_us = 60000000; /* as good as without end */
+	__atomic_store_n(&fake.until_polls, polls + 8, __ATOMIC_RELAXED);
+	CHECK_IS(0, cuCtxSynchronize());
+	CHECK(fake.polls >= polls + 8);
+	CHECK_IS(waits, fake.waits);
 
-		channel.header->spin_guest_us = slept ? 1000 : 60000000;
-		CHECK_IS(0, cuCtxSynchronize());
-		CHECK(fake.polls >=
-		      polls + 8 - 6 * slept); /* 800 us at most if it sleeps after that */
-		CHECK_IS(waits + slept, fake.waits);
-	}
-	__atomic_store_n(&fake.stall_us, 0, __ATOMIC_RELAXED);
+	polls = fake.polls;
+	channel.header->spin_guest_us = 100000; /* 250 polls, or as many as get a processor */
+	__atomic_store_n(&fake.until_waits, waits + 1, __ATOMIC_RELAXED);
+	CHECK_IS(0, cuCtxSynchronize());
+	CHECK(fake.polls >= polls + 2);
+	CHECK_IS(waits + 1, fake.waits);
 	channel.header->spin_guest_us = saved;
 }
 
