@@ -58,8 +58,10 @@ func answerDecoder(b *bytes.Buffer, f function) {
 		fmt.Fprintf(reads, "a.%s = words[%d]\n", name, i)
 	}
 	name := f.method() + "Answer"
-	fmt.Fprintf(b, "\n// %s is what %s answers.\ntype %s struct {\n%s}\n", name, f.symbol, name, fields)
+	fmt.Fprintf(b, "\n// %s is what %s answers.\n", name, f.symbol)
+	fmt.Fprintf(b, "type %s struct {\n%s}\n", name, fields)
 	fmt.Fprintf(b, "\n// Decode%s reads its words: ok says that all are there.\n", name)
 	fmt.Fprintf(b, "func Decode%s(words []uint64) (a %s, ok bool) {\n", name, name)
-	fmt.Fprintf(b, "if len(words) < %d {\nreturn a, false\n}\n%sreturn a, true\n}\n", len(answers), reads)
+	fmt.Fprintf(b, "if len(words) < %d {\nreturn a, false\n}\n", len(answers))
+	fmt.Fprintf(b, "%sreturn a, true\n}\n", reads)
 }
