@@ -106,11 +106,13 @@ func TestProcessesShareTheBound(t *testing.T) {
 	v := newVMOf(t, Config{Spawn: &processes{}, Ledger: page}, "memory=20M")
 	v.hello()
 	for channel := range 2 {
+		v.arena = v.guest.Alloc(arenaBytes, 4096) // not one in which the others look for commands
 		v.program(channel)
 		if r := v.retain(channel, 2); r != gpubackend.Success {
 			t.Fatalf("context %d: %v", channel, r)
 		}
 	}
+	v.arena = v.guest.Alloc(arenaBytes, 4096)
 	v.program(2)
 	if r := v.retain(2, 2); r != gpubackend.OutOfMemory || inLedger(page) != 2*aContext {
 		t.Errorf("one context too many: %v, %d bytes are taken", r, inLedger(page))
