@@ -330,9 +330,11 @@ func TestArbiterThatEnds(t *testing.T) {
 	b := h.vm("b", nil, 1)
 	work(plenty/8, a, b) // without an arbiter all of that gets to the GPU at once
 	time.Sleep(settling)
-	h.stop()
-	if n := during(window/4, a.kernels, b.kernels); n[0] == 0 || n[1] == 0 {
-		t.Errorf("%g and %g kernels without an arbiter", n[0], n[1])
+	before := []float64{a.kernels(), b.kernels()}
+	h.stop() // what waits may all be launched before this returns
+	time.Sleep(window / 4)
+	if n := []float64{a.kernels(), b.kernels()}; n[0] == before[0] || n[1] == before[1] {
+		t.Errorf("kernels without an arbiter: from %g to %g", before, n)
 	}
 	h.start()
 	for end := time.Now().Add(soon); !a.client.Joined() || !b.client.Joined(); {
