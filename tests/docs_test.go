@@ -17,9 +17,9 @@ import (
 	"github.com/paracuda/paracuda/qemu"
 )
 
-// TestOperationIsComplete looks for every key of --set and every counter in the manual.
-func TestOperationIsComplete(t *testing.T) {
-	manual := string(read(t, "docs/operation.md"))
+// TestReferenceIsComplete looks for every key of --set and every counter in the manual.
+func TestReferenceIsComplete(t *testing.T) {
+	manual := string(read(t, "docs/reference.md"))
 	var help bytes.Buffer
 	device.PrintSettings(&help)
 	keys := regexp.MustCompile(`(?m)^ *([a-z-]+=\S+)`).FindAllStringSubmatch(help.String(), -1)
@@ -28,12 +28,12 @@ func TestOperationIsComplete(t *testing.T) {
 	}
 	for _, key := range keys {
 		if !strings.Contains(manual, "`"+key[1]+"`") {
-			t.Errorf("operation.md doesn't explain --set %s", key[1])
+			t.Errorf("reference.md doesn't explain --set %s", key[1])
 		}
 	}
 	for _, name := range handover.Names {
 		if !strings.Contains(manual, "`"+name+"`") {
-			t.Errorf("operation.md doesn't explain the counter %s", name)
+			t.Errorf("reference.md doesn't explain the counter %s", name)
 		}
 	}
 }
@@ -43,12 +43,12 @@ func TestOptionsAreExplained(t *testing.T) {
 	if testing.Short() {
 		skip(t, "-short: bin/paracuda may be missing")
 	}
-	manual := string(read(t, "docs/operation.md"))
+	manual := string(read(t, "docs/reference.md"))
 	for _, name := range []string{"run", "device", "attach", "detach", "set", "stats"} {
 		r := command(t, time.Minute, root, paracuda, name, "--help")
 		for _, option := range regexp.MustCompile(`(?m)^  -([a-z-]+)`).FindAllStringSubmatch(r.stdout, -1) {
 			if !strings.Contains(manual, "`--"+option[1]) {
-				t.Errorf("operation.md doesn't explain --%s of %s", option[1], name)
+				t.Errorf("reference.md doesn't explain --%s of %s", option[1], name)
 			}
 		}
 	}

@@ -35,7 +35,7 @@ const (
 // Counter is one of the figures that `paracuda run --stats` prints.
 type Counter int
 
-// The counters. docs/operation.md says what each counts.
+// The counters. docs/reference.md says what each counts.
 const (
 	Commands Counter = iota
 	Batches

@@ -5,7 +5,7 @@ package ledger
 // Kind is what memory is for.
 type Kind int
 
-// The kinds. docs/operation.md says what each counts.
+// The kinds. docs/reference.md says what each counts.
 const (
 	Window   Kind = iota // what cuMemAlloc and pools are served from
 	Mapped               // cuMemCreate, and what is imported

@@ -78,7 +78,7 @@ func TestAdmitted(t *testing.T) {
 // TestVariablesAreExplained looks for each variable in the manual, in the list that says what
 // becomes of it.
 func TestVariablesAreExplained(t *testing.T) {
-	manual, err := os.ReadFile("../../../docs/operation.md")
+	manual, err := os.ReadFile("../../../docs/guest.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,11 +91,11 @@ func TestVariablesAreExplained(t *testing.T) {
 	}
 	for name := range passed {
 		if !rows[name] {
-			t.Errorf("operation.md doesn't say that %s is passed on", name)
+			t.Errorf("guest.md doesn't say that %s is passed on", name)
 		}
 		delete(rows, name)
 	}
 	for name := range rows {
-		t.Errorf("operation.md says that %s is passed on", name)
+		t.Errorf("guest.md says that %s is passed on", name)
 	}
 }
