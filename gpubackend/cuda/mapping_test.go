@@ -66,8 +66,16 @@ func TestImportOfWrongFiles(t *testing.T) {
 	want(t, "no memory", r, gpubackend.InvalidValue)
 	_, r = d.ImportMemory(null, gpubackend.Granularity, 99)
 	want(t, "no such device", r, gpubackend.InvalidDevice)
-	_, r = d.ImportMemory(null, 5*gpubackend.Granularity, 0)
+	const large = 5 * gpubackend.Granularity
+	maker := newDevice(t, Options{})
+	m, r := maker.CreateMemory(large, 0, 0)
+	must(t, "create", r)
+	fd, r := maker.ExportMemory(m)
+	must(t, "export", r)
+	_, r = d.ImportMemory(fd, large, 0)
+	unix.Close(fd)
 	want(t, "beyond the limit", r, gpubackend.OutOfMemory)
+	must(t, "release", maker.ReleaseMemory(m))
 	if now := d.Used(0); now != used {
 		t.Errorf("%d bytes count", now-used)
 	}

@@ -4,6 +4,7 @@ package device
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"net"
 	"path/filepath"
@@ -227,14 +228,31 @@ const (
 	window   = 2 * time.Second
 )
 
+// tries is how many windows a figure may take to become what it should be: other processes on the
+// host's processors may keep a worker from them for a whole window.
+const tries = 4
+
+// inSomeWindow measures until what is measured is right.
+func inSomeWindow(t *testing.T, measure func() error) {
+	t.Helper()
+	var err error
+	for range tries {
+		if err = measure(); err == nil {
+			return
+		}
+		t.Log(err)
+	}
+	t.Error(err)
+}
+
 // wantShare says what part of both the first should be.
-func wantShare(t *testing.T, n []float64, want float64) {
-	t.Helper() // of the time held: how much a turn is good for is the processors' doing
+func wantShare(n []float64, want float64) error {
+	// of the time held: how much a turn is good for is the processors' doing
 	got := n[0] / (n[0] + n[1])
 	if math.Abs(got-want) > 0.05 || math.IsNaN(got) {
-		t.Errorf("%g and %g: a share of %.3f, want %.3f", n[0], n[1], got, want)
+		return fmt.Errorf("%g and %g: a share of %.3f, want %.3f", n[0], n[1], got, want)
 	}
-	t.Logf("%g and %g: a share of %.3f", n[0], n[1], got)
+	return nil
 }
 
 func TestTurnsByWeight(t *testing.T) {
@@ -243,14 +261,16 @@ func TestTurnsByWeight(t *testing.T) {
 	b := h.vm("b", map[string]string{"weight": "100"}, 1)
 	work(plenty, a, b)
 	time.Sleep(settling)
-	n := during(window, h.held("a"), h.held("b"), a.kernels, b.kernels)
-	wantShare(t, n, 0.75)
-	if part := n[2] / (n[2] + n[3]); part < 0.6 || part > 0.9 {
-		t.Errorf("%g and %g kernels: a share of %.3f, want 0.750", n[2], n[3], part)
-	}
-	if sum := (n[2] + n[3]) * kernel.Seconds(); sum > window.Seconds()*1.05 {
-		t.Errorf("kernels of %.2f s in %v: they were not one at a time", sum, window)
-	}
+	inSomeWindow(t, func() error {
+		n := during(window, h.held("a"), h.held("b"), a.kernels, b.kernels)
+		if part := n[2] / (n[2] + n[3]); part < 0.6 || part > 0.9 {
+			return fmt.Errorf("%g and %g kernels: a share of %.3f, want 0.750", n[2], n[3], part)
+		}
+		if sum := (n[2] + n[3]) * kernel.Seconds(); sum > window.Seconds()*1.05 {
+			return fmt.Errorf("kernels of %.2f s in %v: they were not one at a time", sum, window)
+		}
+		return wantShare(n, 0.75)
+	})
 	if a.dev.Counters()[handover.GPUTime] == 0 {
 		t.Error("no GPU time was counted")
 	}
@@ -261,7 +281,9 @@ func TestManyProgramsAreOneVM(t *testing.T) {
 	a, b := h.vm("a", nil, 1), h.vm("b", nil, 6)
 	work(plenty, a, b)
 	time.Sleep(settling)
-	wantShare(t, during(window, h.held("a"), h.held("b")), 0.5)
+	inSomeWindow(t, func() error {
+		return wantShare(during(window, h.held("a"), h.held("b")), 0.5)
+	})
 }
 
 func TestTimeLimit(t *testing.T) {
@@ -269,13 +291,16 @@ func TestTimeLimit(t *testing.T) {
 	a := h.vm("a", map[string]string{"time-limit": "30"}, 1)
 	work(plenty, a)
 	time.Sleep(settling)
-	n := during(window, a.kernels, h.held("a"))
-	if part := n[0] * kernel.Seconds() / window.Seconds(); part < 0.05 || part > 0.33 {
-		t.Errorf("%.3f of the GPU with a limit of 0.30", part)
-	}
-	if part := n[1] / window.Seconds(); part < 0.25 || part > 0.33 {
-		t.Errorf("%.3f of the time held with a limit of 0.30", part)
-	}
+	inSomeWindow(t, func() error {
+		n := during(window, a.kernels, h.held("a"))
+		if part := n[0] * kernel.Seconds() / window.Seconds(); part < 0.05 || part > 0.33 {
+			return fmt.Errorf("%.3f of the GPU with a limit of 0.30", part)
+		}
+		if part := n[1] / window.Seconds(); part < 0.25 || part > 0.33 {
+			return fmt.Errorf("%.3f of the time held with a limit of 0.30", part)
+		}
+		return nil
+	})
 }
 
 // TestEndlessKernel of one VM: the other goes on beside it, after it has been waited for.
@@ -285,10 +310,12 @@ func TestEndlessKernel(t *testing.T) {
 	a.programs[0].launch(1, 1<<62)
 	work(plenty, b)
 	time.Sleep(settling)
-	n := during(window, b.kernels)
-	if n[0] < 0.25*window.Seconds()/kernel.Seconds() {
-		t.Errorf("%g kernels beside one that doesn't end", n[0])
-	}
+	inSomeWindow(t, func() error {
+		if n := during(window, b.kernels); n[0] < 0.25*window.Seconds()/kernel.Seconds() {
+			return fmt.Errorf("%g kernels beside one that doesn't end", n[0])
+		}
+		return nil
+	})
 }
 
 // TestWorkerThatIsStopped inside its turn: the others go on, and it does when it is continued.
@@ -313,10 +340,12 @@ func TestWorkerThatIsStopped(t *testing.T) {
 	signal(unix.SIGSTOP)
 	defer signal(unix.SIGCONT)
 	time.Sleep(settling)
-	n := during(window/2, b.kernels)
-	if n[0] < 0.25*window.Seconds()/2/kernel.Seconds() {
-		t.Errorf("%g kernels beside a worker that was stopped in its turn", n[0])
-	}
+	inSomeWindow(t, func() error {
+		if n := during(window/2, b.kernels); n[0] < 0.25*window.Seconds()/2/kernel.Seconds() {
+			return fmt.Errorf("%g kernels beside a worker that was stopped in its turn", n[0])
+		}
+		return nil
+	})
 	signal(unix.SIGCONT)
 	if n := during(window/2, a.kernels); n[0] == 0 {
 		t.Error("the worker doesn't go on")
@@ -345,5 +374,7 @@ func TestArbiterThatEnds(t *testing.T) {
 	}
 	work(plenty*7/8, a, b)
 	time.Sleep(3 * settling)
-	wantShare(t, during(window, h.held("a"), h.held("b")), 0.75)
+	inSomeWindow(t, func() error {
+		return wantShare(during(window, h.held("a"), h.held("b")), 0.75)
+	})
 }
