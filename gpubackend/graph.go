@@ -2,13 +2,14 @@
 
 package gpubackend
 
-// Capturing is what a driver offers beside the described functions for streams that are being captured, and for graphs.
+// Capturing is what a driver offers beside the described functions for streams that are being
+// captured, and for graphs.
 type Capturing interface {
-	// HostFuncKept puts a host function into a stream that is being captured, or may be. Whenever it is due,
-	// f is called on any goroutine; the stream goes on when f's release is called.
+	// HostFuncKept puts a host function into a stream that is being captured, or may be. Whenever
+	// it is due, f is called on any goroutine; the stream goes on when f's release is called.
 	HostFuncKept(s Stream, token uint64, f HostCall) Result
-	// GraphFree frees, in stream order, memory that a graph allocated: only the driver knows when it may be allocated
-	// again. NotFound: no graph has it. MemFree frees such memory at once.
+	// GraphFree frees, in stream order, memory that a graph allocated: only the driver knows when
+	// it may be allocated again. NotFound: no graph has it. MemFree frees such memory at once.
 	GraphFree(address uint64, s Stream) Result
 }
 

@@ -43,17 +43,20 @@ type ResourceDesc uint64
 // MaxResourceGroups bounds the groups of a split.
 const MaxResourceGroups = 1024
 
-// Partitioning is green contexts: parts of a device that work is confined to. None of it needs a current context.
+// Partitioning is green contexts: parts of a device that work is confined to. None of it needs a
+// current context.
 type Partitioning interface {
 	// DevResource describes what a device (its number), a context or a green context has of a type.
 	DevResource(of ResourceSource, which, kind uint64) (Resource, Result)
-	// SplitResource splits multiprocessors into at most len(groups) groups, which it returns with what remains. Without
-	// groups it says how many there would be.
-	SplitResource(r *Resource, groups []Resource, flags, least uint64) (n int, rest Resource, result Result)
+	// SplitResource splits multiprocessors into at most len(groups) groups, which it returns with
+	// what remains. Without groups it says how many there would be.
+	SplitResource(r *Resource, groups []Resource, flags, least uint64) (n int, rest Resource,
+		result Result)
 	// DescribeResources makes a descriptor of resources.
 	DescribeResources(rs []Resource) (ResourceDesc, Result)
-	// GreenCtxCreate makes a green context and the context by which it is made current. That one shares all but its streams
-	// with the device's primary context, which is retained by the caller too.
+	// GreenCtxCreate makes a green context and the context by which it is made current. That one
+	// shares all but its streams with the device's primary context, which is retained by the caller
+	// too.
 	GreenCtxCreate(desc ResourceDesc, dev, flags uint64) (GreenContext, Context, Result)
 	// GreenCtxDestroy ends both. It may wait for the work in it.
 	GreenCtxDestroy(g GreenContext) Result
@@ -65,7 +68,9 @@ func (Unsupported) DevResource(ResourceSource, uint64, uint64) (r Resource, resu
 }
 
 // SplitResource returns NotSupported.
-func (Unsupported) SplitResource(*Resource, []Resource, uint64, uint64) (n int, rest Resource, result Result) {
+func (Unsupported) SplitResource(
+	*Resource, []Resource, uint64, uint64,
+) (n int, rest Resource, result Result) {
 	return 0, rest, NotSupported
 }
 

@@ -15,8 +15,9 @@ const (
 	AccessReadWrite = 3
 )
 
-// Mapping is virtual memory management: addresses and memory apart. None of it needs a current context. The caller
-// sees to it that what it unmaps is in no use, that mappings don't overlap and that memory outlives its mappings.
+// Mapping is virtual memory management: addresses and memory apart. None of it needs a current
+// context. The caller sees to it that what it unmaps is in no use, that mappings don't overlap and
+// that memory outlives its mappings.
 type Mapping interface {
 	// Reserve sets addresses of this process aside: those exactly.
 	Reserve(addr, bytes uint64) Result
@@ -26,10 +27,11 @@ type Mapping interface {
 	CreateMemory(bytes, device, compression uint64) (Memory, Result)
 	// ReleaseMemory gives it back.
 	ReleaseMemory(m Memory) Result
-	// ExportMemory gives a file by which another process imports m. It holds the memory by itself. The caller closes it.
+	// ExportMemory gives a file by which another process imports m. It holds the memory by itself.
+	// The caller closes it.
 	ExportMemory(m Memory) (fd int, result Result)
-	// ImportMemory opens what ExportMemory of another process gave: so many bytes, of a device. The caller keeps the file and
-	// may close it. The memory counts as CreateMemory's does.
+	// ImportMemory opens what ExportMemory of another process gave: so many bytes, of a device. The
+	// caller keeps the file and may close it. The memory counts as CreateMemory's does.
 	ImportMemory(fd int, bytes, device uint64) (Memory, Result)
 	// MapMemory puts all of m at reserved addresses. Nobody may access it before Protect.
 	MapMemory(addr, bytes uint64, m Memory) Result

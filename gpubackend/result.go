@@ -7,12 +7,14 @@ import "fmt"
 // Result is a CUresult. The results themselves are generated from api/errors.tsv.
 type Result int32
 
-// Sticky says whether r kills its context: every later call returns it too (CUDA driver API, "Data types used by
-// CUDA driver": "the process must be terminated and relaunched").
+// Sticky says whether r kills its context: every later call returns it too (CUDA driver API, "Data
+// types used by CUDA driver": "the process must be terminated and relaunched").
 func (r Result) Sticky() bool {
 	switch r {
-	case IllegalAddress, LaunchTimeout, Assert, HardwareStackError, IllegalInstruction, MisalignedAddress,
-		InvalidAddressSpace, InvalidPC, LaunchFailed, ECCUncorrectable, NvlinkUncorrectable, Contained,
+	case IllegalAddress, LaunchTimeout, Assert, HardwareStackError, IllegalInstruction,
+		MisalignedAddress,
+		InvalidAddressSpace, InvalidPC, LaunchFailed, ECCUncorrectable, NvlinkUncorrectable,
+		Contained,
 		TensorMemoryLeak:
 		return true
 	}

@@ -4,23 +4,27 @@ package gpubackend
 
 // Sharing is device memory and events that several processes of a guest use.
 type Sharing interface {
-	// Share gives a file for the memory around addr: its size, and where in it addr is. The caller closes the file.
+	// Share gives a file for the memory around addr: its size, and where in it addr is. The caller
+	// closes the file.
 	Share(addr uint64) (s Shared, fd int, result Result)
-	// Watch has gone called with the address and length of each piece of memory that Share gives files for, before the
-	// device gives it up.
+	// Watch has gone called with the address and length of each piece of memory that Share gives
+	// files for, before the device gives it up.
 	Watch(gone func(addr, bytes uint64))
-	// MapShared maps the memory of such a file into the current context. The caller keeps the file and may close it.
+	// MapShared maps the memory of such a file into the current context. The caller keeps the file
+	// and may close it.
 	MapShared(s Shared, fd int) (addr uint64, result Result)
 	// UnmapShared unmaps it. No work may use it any more.
 	UnmapShared(addr uint64) Result
-	// ShareEvent tells how another process opens an interprocess event: by what is returned and a file, or -1 for none. The
-	// caller closes the file.
+	// ShareEvent tells how another process opens an interprocess event: by what is returned and a
+	// file, or -1 for none. The caller closes the file.
 	ShareEvent(e Event) (s SharedEvent, fd int, result Result)
-	// OpenEvent opens such an event in the current context. The caller keeps the file and may close it.
+	// OpenEvent opens such an event in the current context. The caller keeps the file and may close
+	// it.
 	OpenEvent(s SharedEvent, fd int) (Event, Result)
 }
 
-// SharedEvent is what a driver says of an event to that of another process. It never comes from a guest.
+// SharedEvent is what a driver says of an event to that of another process. It never comes from a
+// guest.
 type SharedEvent [64]byte
 
 // Shared describes a file of shared memory.

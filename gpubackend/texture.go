@@ -2,16 +2,17 @@
 
 package gpubackend
 
-// Texturing is what a driver offers beside the described functions for arrays, textures and surfaces. The structures
-// are those of the API, with the driver's own handles in them.
+// Texturing is what a driver offers beside the described functions for arrays, textures and
+// surfaces. The structures are those of the API, with the driver's own handles in them.
 type Texturing interface {
-	// TexObjectCreate makes a texture of CUDA_RESOURCE_DESC, CUDA_TEXTURE_DESC and, unless it is empty,
-	// CUDA_RESOURCE_VIEW_DESC.
+	// TexObjectCreate makes a texture of CUDA_RESOURCE_DESC, CUDA_TEXTURE_DESC and, unless it is
+	// empty, CUDA_RESOURCE_VIEW_DESC.
 	TexObjectCreate(resource, texture, view []byte) (uint64, Result)
 	// SurfObjectCreate makes a surface of a CUDA_RESOURCE_DESC.
 	SurfObjectCreate(resource []byte) (uint64, Result)
-	// TexRefGetArray returns the array that a texture reference reads, SurfRefGetArray that of a surface reference, and
-	// TexRefGetMipmappedArray the mipmapped one. The array may have been destroyed.
+	// TexRefGetArray returns the array that a texture reference reads, SurfRefGetArray that of a
+	// surface reference, and TexRefGetMipmappedArray the mipmapped one. The array may have been
+	// destroyed.
 	TexRefGetArray(r TextureReference) (Array, Result)
 	TexRefGetMipmappedArray(r TextureReference) (MipmappedArray, Result)
 	SurfRefGetArray(r SurfaceReference) (Array, Result)

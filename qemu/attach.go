@@ -136,7 +136,8 @@ func (m *monitor) replace(d Device, chardev string) error {
 	}
 	err := m.run("device_add", d.arguments(chardev), nil)
 	if err != nil {
-		return fmt.Errorf("attach %s: %w: the VM needs a free -device pcie-root-port,id=%s", d.ID, err, d.Bus)
+		return fmt.Errorf("attach %s: %w: the VM needs a free -device pcie-root-port,id=%s", d.ID,
+			err, d.Bus)
 	}
 	return nil
 }
@@ -147,7 +148,8 @@ func (m *monitor) remove(d Device, keep string) error {
 	chardevs := d.chardevs()
 	if err == nil && there {
 		var own string // what it was given on the command line, say
-		if m.property("/machine/peripheral/"+d.ID, "chardev", &own) == nil && !slices.Contains(chardevs, own) {
+		if m.property("/machine/peripheral/"+d.ID, "chardev", &own) == nil &&
+			!slices.Contains(chardevs, own) {
 			chardevs = append(chardevs, own)
 		}
 		err = m.unplug(d.ID)

@@ -13,7 +13,8 @@ import (
 
 func TestAttach(t *testing.T) {
 	f := newFake(t)
-	if err := Attach(context.Background(), f.socket, Device{Socket: "/run/d", Queues: 4}, Options{}); err != nil {
+	if err := Attach(context.Background(), f.socket, Device{Socket: "/run/d", Queues: 4},
+		Options{}); err != nil {
 		t.Fatal(err)
 	}
 	got := f.devices["paracuda0"]
@@ -85,7 +86,8 @@ func TestAttachKeepsADeviceThatWorks(t *testing.T) {
 func TestAttachRemovesAStaleChardev(t *testing.T) {
 	f := newFake(t)
 	f.chardevs["paracuda0-socket"], f.chardevs["paracuda0-socket-2"] = true, true
-	if err := Attach(context.Background(), f.socket, Device{Socket: "/run/d"}, Options{}); err != nil {
+	if err := Attach(context.Background(), f.socket, Device{Socket: "/run/d"},
+		Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if len(f.chardevs) != 1 {
@@ -100,14 +102,16 @@ func TestBusyQMPSocket(t *testing.T) {
 	f.mu.Lock()
 	f.busy = true
 	f.mu.Unlock()
-	if err := Attach(context.Background(), f.socket, Device{}, Options{}); !errors.Is(err, ErrBusy) {
+	if err := Attach(context.Background(), f.socket, Device{}, Options{}); !errors.Is(err,
+		ErrBusy) {
 		t.Errorf("another program is connected: %v", err)
 	}
 }
 
 func TestDetach(t *testing.T) {
 	f := newFake(t)
-	if err := Attach(context.Background(), f.socket, Device{Socket: "/run/d"}, Options{}); err != nil {
+	if err := Attach(context.Background(), f.socket, Device{Socket: "/run/d"},
+		Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := Detach(context.Background(), f.socket, ""); err != nil {
@@ -125,7 +129,8 @@ func TestDetach(t *testing.T) {
 func TestAttachRefusesAVMItCannotServe(t *testing.T) {
 	f := newFake(t)
 	f.shared = false
-	if err := Attach(context.Background(), f.socket, Device{}, Options{}); !errors.Is(err, ErrNotShared) {
+	if err := Attach(context.Background(), f.socket, Device{}, Options{}); !errors.Is(err,
+		ErrNotShared) {
 		t.Errorf("memory that is not shared: %v", err)
 	}
 	f.setVersion(Version{7, 1, 0})

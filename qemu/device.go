@@ -12,9 +12,10 @@ import (
 // Carrier is a device of QEMU's that carries the virtqueues.
 type Carrier string
 
-// The carriers. FS is the front end of a file system: it passes queues through as they are, and answers for its
-// configuration space by itself, so that a back end that has died does it no harm. Every QEMU has it. Generic is meant for
-// testing by QEMU's own account, and aborts when the VM is reset after its back end has died.
+// The carriers. FS is the front end of a file system: it passes queues through as they are, and
+// answers for its configuration space by itself, so that a back end that has died does it no harm.
+// Every QEMU has it. Generic is meant for testing by QEMU's own account, and aborts when the VM is
+// reset after its back end has died.
 const (
 	FS      Carrier = "fs"
 	Generic Carrier = "generic"

@@ -34,7 +34,8 @@ type fakeQEMU struct {
 func newFake(t *testing.T) *fakeQEMU {
 	f := &fakeQEMU{
 		t: t, socket: filepath.Join(t.TempDir(), "qmp"), version: Version{11, 1, 3}, shared: true,
-		refuse: map[string]string{}, devices: map[string]map[string]any{}, chardevs: map[string]bool{}, objects: map[string]map[string]any{},
+		refuse: map[string]string{}, devices: map[string]map[string]any{},
+		chardevs: map[string]bool{}, objects: map[string]map[string]any{},
 		anon: map[string]map[string]any{}, dead: map[string]bool{},
 	}
 	l, err := net.Listen("unix", f.socket)
@@ -103,10 +104,12 @@ func (f *fakeQEMU) answer(c net.Conn, cmd fakeCommand) {
 	if cmd.Execute == "device_del" && !f.stuck {
 		id := cmd.Arguments["id"].(string)
 		delete(f.devices, id)
-		fmt.Fprintf(c, `{"event":"DEVICE_DELETED","data":{"path":"/machine/peripheral/%s/virtio-backend"},`+
-			`"timestamp":{"seconds":1,"microseconds":1}}`+"\n", id)
-		fmt.Fprintf(c, `{"event":"DEVICE_DELETED","data":{"device":%q,"path":"/machine/peripheral/%s"},`+
-			`"timestamp":{"seconds":1,"microseconds":2}}`+"\n", id, id)
+		fmt.Fprintf(c,
+			`{"event":"DEVICE_DELETED","data":{"path":"/machine/peripheral/%s/virtio-backend"},`+
+				`"timestamp":{"seconds":1,"microseconds":1}}`+"\n", id)
+		fmt.Fprintf(c,
+			`{"event":"DEVICE_DELETED","data":{"device":%q,"path":"/machine/peripheral/%s"},`+
+				`"timestamp":{"seconds":1,"microseconds":2}}`+"\n", id, id)
 	}
 }
 
@@ -141,7 +144,8 @@ func (f *fakeQEMU) do(cmd fakeCommand) any {
 	case "qom-list":
 		list := []map[string]string{{"name": "type", "type": "string"}}
 		for id, d := range f.in(cmd.Arguments["path"].(string)) {
-			list = append(list, map[string]string{"name": id, "type": fmt.Sprintf("child<%s>", d["driver"])})
+			list = append(list,
+				map[string]string{"name": id, "type": fmt.Sprintf("child<%s>", d["driver"])})
 		}
 		return list
 	case "qom-get":

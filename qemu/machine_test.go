@@ -9,7 +9,8 @@ import (
 )
 
 func TestMachineSharesItsMemory(t *testing.T) {
-	m := Machine{Accel: "tcg", Memory: 512 << 20, CPUs: 2, Kernel: "k", Initrd: "i", Append: "quiet"}
+	m := Machine{Accel: "tcg", Memory: 512 << 20, CPUs: 2, Kernel: "k", Initrd: "i",
+		Append: "quiet"}
 	line := strings.Join(m.Args(), " ")
 	for _, want := range []string{
 		"-machine q35,sata=off,smbus=off,usb=off,memory-backend=memory",
@@ -76,7 +77,8 @@ func TestDevice(t *testing.T) {
 }
 
 func TestDeviceKeepsWhatIsGiven(t *testing.T) {
-	d := Device{ID: "g", Bus: "b", Carrier: Generic, VirtioID: 63, Queues: 2, QueueSize: 64, ConfigSize: 32}
+	d := Device{ID: "g", Bus: "b", Carrier: Generic, VirtioID: 63, Queues: 2, QueueSize: 64,
+		ConfigSize: 32}
 	if got := d.complete(); got != d {
 		t.Errorf("%+v became %+v", d, got)
 	}
@@ -84,7 +86,8 @@ func TestDeviceKeepsWhatIsGiven(t *testing.T) {
 
 func TestMachineLeavesRoomForMemory(t *testing.T) {
 	m := Machine{Memory: 512 << 20, Most: 1 << 30}
-	if line := strings.Join(m.Args(), " "); !strings.Contains(line, "-m 512M,slots=4,maxmem=1024M") {
+	if line := strings.Join(m.Args(), " "); !strings.Contains(line,
+		"-m 512M,slots=4,maxmem=1024M") {
 		t.Errorf("the command line has no room: %s", line)
 	}
 }

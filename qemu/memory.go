@@ -8,15 +8,17 @@ import (
 	"fmt"
 )
 
-// PlugMemory puts a DIMM of that many bytes, shared with back ends, into the VM whose QMP socket that is. Machine's MaxMemory
-// must leave room for it, and the guest must have ACPI. The guest may take it into use only later.
+// PlugMemory puts a DIMM of that many bytes, shared with back ends, into the VM whose QMP socket
+// that is. Machine's MaxMemory must leave room for it, and the guest must have ACPI. The guest may
+// take it into use only later.
 func PlugMemory(ctx context.Context, qmpSocket, id string, bytes int64) error {
 	m, err := connect(ctx, qmpSocket)
 	if err != nil {
 		return err
 	}
 	defer m.close()
-	backend := arguments{"qom-type": "memory-backend-memfd", "id": dimmMemory(id), "size": bytes, "share": true}
+	backend := arguments{"qom-type": "memory-backend-memfd", "id": dimmMemory(id), "size": bytes,
+		"share": true}
 	if err := m.run("object-add", backend, nil); err != nil {
 		return fmt.Errorf("plug memory %s: %w", id, err)
 	}

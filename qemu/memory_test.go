@@ -14,7 +14,8 @@ func TestPlugMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	o, d := f.objects["dimm0-memory"], f.devices["dimm0"]
-	if o["qom-type"] != "memory-backend-memfd" || o["size"] != float64(1<<28) || o["share"] != true {
+	if o["qom-type"] != "memory-backend-memfd" || o["size"] != float64(1<<28) ||
+		o["share"] != true {
 		t.Errorf("its backend is %v", o)
 	}
 	if d["driver"] != "pc-dimm" || d["memdev"] != "dimm0-memory" {

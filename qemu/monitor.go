@@ -43,8 +43,9 @@ func connect(ctx context.Context, socket string) (*monitor, error) {
 		return nil, fmt.Errorf("connect to QEMU: %w", ErrBusy)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("connect to QEMU: %w: start QEMU with -qmp unix:%s,server=on,wait=off",
-			err, socket)
+		return nil,
+			fmt.Errorf("connect to QEMU: %w: start QEMU with -qmp unix:%s,server=on,wait=off",
+				err, socket)
 	}
 	m := &monitor{ctx: ctx, qmp: q, deleted: make(chan string, 64)}
 	m.stop = context.AfterFunc(ctx, func() { q.Disconnect() })

@@ -39,10 +39,12 @@ func TestBefore(t *testing.T) {
 
 func TestCheckVersionNamesTheMend(t *testing.T) {
 	for carrier, c := range map[Carrier]struct{ version, want string }{
-		FS:      {"6.2.0", "QEMU 6.2.0 is too old for vhost-user-fs-pci: install 7.2 or later"},
-		Generic: {"10.0.2", "QEMU 10.0.2 is too old for vhost-user-test-device-pci: install 10.2 or later"},
+		FS: {"6.2.0", "QEMU 6.2.0 is too old for vhost-user-fs-pci: install 7.2 or later"},
+		Generic: {"10.0.2",
+			"QEMU 10.0.2 is too old for vhost-user-test-device-pci: install 10.2 or later"},
 	} {
-		_, err := CheckVersion(context.Background(), fakeProgram(t, "QEMU emulator version "+c.version), carrier)
+		_, err := CheckVersion(context.Background(),
+			fakeProgram(t, "QEMU emulator version "+c.version), carrier)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("the error is %v", err)
 		}
@@ -51,7 +53,8 @@ func TestCheckVersionNamesTheMend(t *testing.T) {
 
 func TestCheckVersion(t *testing.T) {
 	for carrier, c := range carriers {
-		v, err := CheckVersion(context.Background(), fakeProgram(t, "QEMU emulator version "+c.oldest.String()), carrier)
+		v, err := CheckVersion(context.Background(),
+			fakeProgram(t, "QEMU emulator version "+c.oldest.String()), carrier)
 		if err != nil || v != c.oldest {
 			t.Errorf("CheckVersion = %v, %v", v, err)
 		}

@@ -11,12 +11,13 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// TestMostChannels runs a program where there are as many channels as can be. User Mode Linux has a queue too few for the
-// last, and says so.
+// TestMostChannels runs a program where there are as many channels as can be. User Mode Linux has a
+// queue too few for the last, and says so.
 func TestMostChannels(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
-		r := vm.run(t, vm.limit, "--console", "--set", fmt.Sprint("channels=", wire.MaxChannels), "--", filepath.Join(programs, follower))
+		r := vm.run(t, vm.limit, "--console", "--set", fmt.Sprint("channels=", wire.MaxChannels),
+			"--", filepath.Join(programs, follower))
 		if r.exit != 0 {
 			t.Errorf("exit code %d:%s%s", r.exit, tail(r.stdout), tail(r.stderr))
 		}

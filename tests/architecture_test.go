@@ -20,7 +20,8 @@ func TestArchitecture(t *testing.T) {
 		t.Fatalf("found %d paths only", len(found))
 	}
 	for _, p := range found {
-		if !strings.HasPrefix(p[1], "build/") && !existsBelow(p[1], "", "gpubackend", "guestdriver/libcuda") {
+		if !strings.HasPrefix(p[1], "build/") &&
+			!existsBelow(p[1], "", "gpubackend", "guestdriver/libcuda") {
 			t.Errorf("architecture.md names %s, which doesn't exist", p[1])
 		}
 	}

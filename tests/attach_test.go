@@ -16,8 +16,8 @@ import (
 	"github.com/paracuda/paracuda/vm"
 )
 
-// visitor is a program that uses each device that comes, and says how that ended. One device may follow another within
-// a moment: they differ in their file's number.
+// visitor is a program that uses each device that comes, and says how that ended. One device may
+// follow another within a moment: they differ in their file's number.
 const visitor = `
 number() { stat -c %i /dev/paracuda 2>/dev/null; }
 echo up
@@ -42,7 +42,8 @@ func serve(t *testing.T, socket string, options ...string) *served {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := exec.Command(paracuda, append([]string{"device", "--gpu", "soft", "--socket-path", socket}, options...)...)
+	cmd := exec.Command(paracuda,
+		append([]string{"device", "--gpu", "soft", "--socket-path", socket}, options...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -79,7 +80,8 @@ func runningVM(t *testing.T, script, program string, memory int64) (string, *buf
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		c := vm.Config{Kind: vm.QEMU, Program: "sh", Args: []string{"-c", script, program}, Dir: root, Stdout: w, Stderr: os.Stderr,
+		c := vm.Config{Kind: vm.QEMU, Program: "sh", Args: []string{"-c", script, program},
+			Dir: root, Stdout: w, Stderr: os.Stderr,
 			QMPSocket: qmp, Modules: []vm.Module{driver}, LibDir: assets.LibDir(), Assets: assets}
 		if memory != 0 {
 			c.Memory, c.Most = 512<<20, memory
@@ -111,14 +113,16 @@ func TestAttachToRunningVM(t *testing.T) {
 	dir := t.TempDir()
 	plug := func(args ...string) {
 		t.Helper()
-		if r := command(t, 2*time.Minute, root, append([]string{paracuda}, args...)...); r.exit != 0 {
+		if r := command(t, 2*time.Minute, root,
+			append([]string{paracuda}, args...)...); r.exit != 0 {
 			t.Fatalf("%s: %s", args[0], r.stderr)
 		}
 	}
 	first := serve(t, filepath.Join(dir, "first"))
 	plug("attach", "--qmp", qmp, "--device", filepath.Join(dir, "first"))
 	expectLine(t, lines, "used 0")
-	again := command(t, 2*time.Minute, root, paracuda, "attach", "--qmp", qmp, "--device", filepath.Join(dir, "first"))
+	again := command(t, 2*time.Minute, root, paracuda, "attach", "--qmp", qmp, "--device",
+		filepath.Join(dir, "first"))
 	if again.exit != 1 || !strings.Contains(again.stderr, "serves a VM already") {
 		t.Errorf("attaching it twice: exit code %d, %s", again.exit, again.stderr)
 	}

@@ -13,15 +13,17 @@ import (
 	"time"
 )
 
-// mostResident bounds the private memory of a worker, in KiB. What backpressure queues is about twice as much.
+// mostResident bounds the private memory of a worker, in KiB. What backpressure queues is about
+// twice as much.
 const mostResident = 256 << 10
 
-// TestBackpressure runs a program that queues without waiting for anything, and looks at its worker's memory meanwhile.
-// The program looks at its own.
+// TestBackpressure runs a program that queues without waiting for anything, and looks at its
+// worker's memory meanwhile. The program looks at its own.
 func TestBackpressure(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
-		cmd := exec.Command(paracuda, "run", "--vm", vm.name, "--gpu", "soft", "--", filepath.Join(programs, "backpressure"))
+		cmd := exec.Command(paracuda, "run", "--vm", vm.name, "--gpu", "soft", "--",
+			filepath.Join(programs, "backpressure"))
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 		var out, said strings.Builder
 		cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &said, 10*time.Second
@@ -60,12 +62,14 @@ func TestBackpressure(t *testing.T) {
 	})
 }
 
-// workerResident returns the private memory, in KiB, of a worker among the descendants of a process.
+// workerResident returns the private memory, in KiB, of a worker among the descendants of a
+// process.
 func workerResident(ancestor int) (kib int, ok bool) {
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range lines {
 		text, err := os.ReadFile(file)
-		if args := strings.Split(string(text), "\x00"); err != nil || len(args) < 2 || args[1] != "worker" {
+		if args := strings.Split(string(text), "\x00"); err != nil || len(args) < 2 ||
+			args[1] != "worker" {
 			continue
 		}
 		status := readStatus(filepath.Base(filepath.Dir(file)))

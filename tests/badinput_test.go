@@ -44,11 +44,13 @@ func badInput(t *testing.T) []oneLine {
 	return append([]oneLine{
 		{name: "unknown command", args: []string{"fly"}, message: `fly`},
 		{name: "no socket", args: []string{"device"}, message: `--socket-path|--fd`},
-		{name: "socket in use", args: []string{"device", "--socket-path", socket}, message: `in use`},
+		{name: "socket in use", args: []string{"device", "--socket-path", socket},
+			message: `in use`},
 		{name: "socket nowhere", args: []string{"device", "--socket-path", gone + "/s"},
 			message: `gone/s`},
 		{name: "not a socket", args: []string{"device", "--fd", "0"}, message: `socket`},
-		{name: "no QMP", args: []string{"attach", "--qmp", gone, "--device", socket}, message: `gone`},
+		{name: "no QMP", args: []string{"attach", "--qmp", gone, "--device", socket},
+			message: `gone`},
 		{name: "attach what", args: []string{"attach"}, message: `--qmp.*--device`},
 	}, badRuns(old, gone, plain)...)
 }
@@ -56,16 +58,21 @@ func badInput(t *testing.T) []oneLine {
 // badRuns are command lines of "paracuda run" with something wrong: a QEMU that
 // is too old, a file that isn't there, one that is no program.
 func badRuns(oldQEMU, gone, plain string) []oneLine {
-	run := func(args ...string) []string { return append([]string{"run", "--gpu", "soft"}, args...) }
+	run := func(args ...string) []string {
+		return append([]string{"run", "--gpu", "soft"}, args...)
+	}
 	uml := func(args ...string) []string { return append(run("--vm", "uml"), args...) }
 	return []oneLine{
 		{name: "no program", args: uml(), message: `(?i)program`},
-		{name: "unknown VM", args: run("--vm", "bochs", "--", "true"), message: `bochs.*(qemu|uml)`},
+		{name: "unknown VM", args: run("--vm", "bochs", "--", "true"),
+			message: `bochs.*(qemu|uml)`},
 		{name: "unknown GPU", args: uml("--gpu", "voodoo", "--", "true"), message: `voodoo.*soft`},
 		{name: "memory", args: uml("--mem", "much", "--", "true"), message: `much`},
 		{name: "setting", args: uml("--set", "nonsense", "--", "true"), message: `nonsense`},
-		{name: "unknown setting", args: uml("--set", "colour=red", "--", "true"), message: `colour`},
-		{name: "statistics", args: uml("--stats", gone+"/stats", "--", "true"), message: `gone/stats`},
+		{name: "unknown setting", args: uml("--set", "colour=red", "--", "true"),
+			message: `colour`},
+		{name: "statistics", args: uml("--stats", gone+"/stats", "--", "true"),
+			message: `gone/stats`},
 		{name: "no such program", args: uml("--", gone), message: `gone`, exit: 127},
 		{name: "not executable", args: uml("--", plain), message: `no-program`, exit: 126},
 		{name: "old QEMU", args: run("--vm", "qemu", "--", "true"),
@@ -122,9 +129,11 @@ func TestCapabilities(t *testing.T) {
 		skip(t, "-short: bin/paracuda may be missing")
 	}
 	// Whatever else is said is ignored.
-	r := command(t, time.Minute, root, paracuda, "device", "--fd", "none", "--print-capabilities", "x")
+	r := command(t, time.Minute, root, paracuda, "device", "--fd", "none", "--print-capabilities",
+		"x")
 	var said struct{ Type string }
-	if err := json.Unmarshal([]byte(r.stdout), &said); err != nil || said.Type != deviceType || r.exit != 0 {
+	if err := json.Unmarshal([]byte(r.stdout), &said); err != nil || said.Type != deviceType ||
+		r.exit != 0 {
 		t.Errorf("exit code %d, %v: %q", r.exit, err, r.stdout)
 	}
 }

@@ -31,9 +31,10 @@ func implemented(t *testing.T) []string {
 // lines returns the lines of a file of ours that are no comments.
 func lines(t *testing.T, file string) []string {
 	t.Helper()
-	return slices.DeleteFunc(strings.Split(strings.TrimSpace(string(read(t, file))), "\n"), func(line string) bool {
-		return line == "" || strings.HasPrefix(line, "#")
-	})
+	return slices.DeleteFunc(strings.Split(strings.TrimSpace(string(read(t, file))), "\n"),
+		func(line string) bool {
+			return line == "" || strings.HasPrefix(line, "#")
+		})
 }
 
 var version = regexp.MustCompile(`_v\d$`)
@@ -55,7 +56,8 @@ func TestUsedFunctionsAreImplemented(t *testing.T) {
 	}
 }
 
-// TestEveryFunctionIsDescribed: all of CUDA 13.0, graphics left out, is in the description, whether implemented or not.
+// TestEveryFunctionIsDescribed: all of CUDA 13.0, graphics left out, is in the description, whether
+// implemented or not.
 func TestEveryFunctionIsDescribed(t *testing.T) {
 	coverage := string(read(t, "docs/coverage.md"))
 	graphics := regexp.MustCompile(`^cu(GL|EGL|VDPAU|Graphics(EGL|GL|VDPAU|ResourceGetMappedEgl)|ProfilerInitialize)`)
@@ -80,7 +82,8 @@ func TestEveryFunctionIsDescribed(t *testing.T) {
 // buildCounted builds a library that notes which of its functions are called from outside.
 func buildCounted(t *testing.T, dir string) {
 	t.Helper()
-	out, err := exec.Command("make", "-s", "-C", filepath.Join(root, "guestdriver/libcuda"), "LIB="+dir, "OBJ="+dir+"/obj",
+	out, err := exec.Command("make", "-s", "-C", filepath.Join(root, "guestdriver/libcuda"),
+		"LIB="+dir, "OBJ="+dir+"/obj",
 		"CFLAGS=-O2 -finstrument-functions", "EXTRA=test/calls.c").CombinedOutput()
 	if err != nil {
 		t.Fatalf("build the library: %v\n%s", err, out)
@@ -108,7 +111,8 @@ func exported(t *testing.T, file string) map[uint64]string {
 	return at
 }
 
-// namedIn finds the functions that the programs' sources name which need a real GPU, and which therefore don't run here.
+// namedIn finds the functions that the programs' sources name which need a real GPU, and which
+// therefore don't run here.
 func namedIn(t *testing.T, all []program) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
@@ -116,7 +120,8 @@ func namedIn(t *testing.T, all []program) map[string]bool {
 		if !p.has("gpu") {
 			continue
 		}
-		for _, name := range regexp.MustCompile(`\bcu[A-Z]\w*`).FindAllString(string(read(t, "tests/programs/"+p.file+".cu")), -1) {
+		for _, name := range regexp.MustCompile(`\bcu[A-Z]\w*`).FindAllString(string(read(t,
+			"tests/programs/"+p.file+".cu")), -1) {
 			found[name] = true
 		}
 	}
@@ -126,8 +131,8 @@ func namedIn(t *testing.T, all []program) map[string]bool {
 // longRunning are programs that take long and call nothing that others don't.
 var longRunning = []string{"underfire", "copyplaces", "refused", "copysizes", "processes"}
 
-// TestEveryFunctionIsCalled runs nearly all programs on a library that notes what they and the runtimes in them call: nothing that
-// is implemented may be left out.
+// TestEveryFunctionIsCalled runs nearly all programs on a library that notes what they and the
+// runtimes in them call: nothing that is implemented may be left out.
 func TestEveryFunctionIsCalled(t *testing.T) {
 	if testing.Short() || !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "uml") {
 		skip(t, "no User Mode Linux is booted: PARACUDA_VM or -short says so")
@@ -141,8 +146,10 @@ func TestEveryFunctionIsCalled(t *testing.T) {
 	all := readPrograms(t)
 	var jobs []job
 	for _, p := range all {
-		if !p.has("gpu") && !p.has("shared") && !p.has("bits") && !slices.Contains(longRunning, p.file) {
-			jobs = append(jobs, run(p.id(), append([]string{filepath.Join(programs, p.file)}, p.args...)...))
+		if !p.has("gpu") && !p.has("shared") && !p.has("bits") &&
+			!slices.Contains(longRunning, p.file) {
+			jobs = append(jobs,
+				run(p.id(), append([]string{filepath.Join(programs, p.file)}, p.args...)...))
 		}
 	}
 	got := vm.batch(t, append(jobs, job{"calls", vm.limit, []string{"cat", "/tmp/paracuda-calls"}}))

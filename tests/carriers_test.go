@@ -39,10 +39,13 @@ func needsQEMU(t *testing.T) {
 // TestCarriers runs a program behind each carrier, and in each release of QEMU.
 func TestCarriers(t *testing.T) {
 	needsQEMU(t)
-	for _, tt := range []struct{ version, carrier string }{{"7.2", "fs"}, {"10.0", "fs"}, {"11", "generic"}} {
+	for _, tt := range []struct{ version, carrier string }{{"7.2", "fs"}, {"10.0", "fs"},
+		{"11", "generic"}} {
 		t.Run(tt.version+"-"+tt.carrier, func(t *testing.T) {
-			r := execute(t, within(4*time.Minute), root, "env", "PARACUDA_QEMU="+qemuProgram(t, tt.version), paracuda, "run",
-				"--gpu", "soft", "--carrier", tt.carrier, "--report", "--", filepath.Join(programs, follower))
+			r := execute(t, within(4*time.Minute), root, "env",
+				"PARACUDA_QEMU="+qemuProgram(t, tt.version), paracuda, "run",
+				"--gpu", "soft", "--carrier", tt.carrier, "--report", "--",
+				filepath.Join(programs, follower))
 			if r.exit != 0 || !strings.Contains(r.stderr, "ran in QEMU "+tt.version) {
 				t.Errorf("exit code %d: %s%s", r.exit, r.stdout, r.stderr)
 			}
@@ -50,14 +53,15 @@ func TestCarriers(t *testing.T) {
 	}
 }
 
-// TestQueuesThatDisagree starts each QEMU with a number of queues that isn't the device's: a line on
-// the host names the option. No guest boots, since QEMU names its queues before.
+// TestQueuesThatDisagree starts each QEMU with a number of queues that isn't the device's: a line
+// on the host names the option. No guest boots, since QEMU names its queues before.
 func TestQueuesThatDisagree(t *testing.T) {
 	needsQEMU(t)
 	for _, version := range qemus {
 		for _, tt := range []struct{ name, queues, want string }{
 			{"left-out", "", "fewer queues than the device, which leaves 1 of 16"},
-			{"too-few", ",num-request-queues=3", "fewer queues than the device, which leaves 3 of 16"},
+			{"too-few", ",num-request-queues=3",
+				"fewer queues than the device, which leaves 3 of 16"},
 			{"too-many", ",num-request-queues=20", "more queues than the device"},
 			{"as-many", ",num-request-queues=16", ""},
 		} {

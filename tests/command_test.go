@@ -31,7 +31,8 @@ type limit struct {
 // within ends a command that takes too long.
 func within(d time.Duration) limit { return limit{after: d} }
 
-// untilSilent ends a command that prints nothing for too long: many programs in turn take as long as the machine lets them.
+// untilSilent ends a command that prints nothing for too long: many programs in turn take as long
+// as the machine lets them.
 func untilSilent(d time.Duration) limit { return limit{after: d, silence: true} }
 
 func (l limit) String() string {
@@ -85,7 +86,8 @@ func execute(t testing.TB, l limit, dir string, args ...string) result {
 	return result{cmd.ProcessState.ExitCode(), stdout.text.String(), stderr.String()}
 }
 
-// run runs a program in a throw-away VM, within a limit that booting doesn't count for. Options come before "--".
+// run runs a program in a throw-away VM, within a limit that booting doesn't count for. Options
+// come before "--".
 func (f frontEnd) run(t testing.TB, most time.Duration, args ...string) result {
 	t.Helper()
 	return f.start(t, within(f.boot+most), args...)
@@ -133,7 +135,8 @@ func TestCommandsAreEnded(t *testing.T) {
 		{"too long", within(100 * time.Millisecond), "echo a; exec sleep 100", true},
 		{"silent", untilSilent(100 * time.Millisecond), "exec sleep 100", true},
 		{"silent at its end", untilSilent(100 * time.Millisecond), "echo a; exec sleep 100", true},
-		{"long, but never silent", untilSilent(4 * time.Second), "for i in 1 2 3 4 5 6 7 8 9 10; do echo a; sleep 0.5; done", false},
+		{"long, but never silent", untilSilent(4 * time.Second),
+			"for i in 1 2 3 4 5 6 7 8 9 10; do echo a; sleep 0.5; done", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -5,8 +5,8 @@ package tests
 import "testing"
 
 // TestCrowdOfContexts is an attack on other VMs' memory: 48 processes, whose contexts would exhaust
-// it. The VM's own bound stops them, the other VM's program has what it may have, and what a process
-// had that was killed is there again.
+// it. The VM's own bound stops them, the other VM's program has what it may have, and what a
+// process had that was killed is there again.
 func TestCrowdOfContexts(t *testing.T) {
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		if setting("PARACUDA_GPU", "soft") != "soft" {

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestCUPTI runs a client of the part of CUPTI that the guests' libparacuda-cupti.so has: what PyTorch's profiler uses.
+// TestCUPTI runs a client of the part of CUPTI that the guests' libparacuda-cupti.so has: what
+// PyTorch's profiler uses.
 func TestCUPTI(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
@@ -23,7 +24,8 @@ func TestCUPTI(t *testing.T) {
 	})
 }
 
-// TestSanitizer: compute-sanitizer's library crashes where it doesn't find NVIDIA's driver. Before that the user is told.
+// TestSanitizer: compute-sanitizer's library crashes where it doesn't find NVIDIA's driver. Before
+// that the user is told.
 func TestSanitizer(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
@@ -32,13 +34,15 @@ func TestSanitizer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, want := range map[string]string{"libsanitizer-collection.so": sanitizerLine, "libother.so": `^$`} {
+		for name, want := range map[string]string{"libsanitizer-collection.so": sanitizerLine,
+			"libother.so": `^$`} {
 			file := filepath.Join(logDir(t), name)
 			if err := os.WriteFile(file, text, 0o755); err != nil {
 				t.Fatal(err)
 			}
 			r := vm.run(t, vm.limit, "--", "env", "LD_PRELOAD="+file, "true")
-			if r.exit != 0 || r.stdout != "1 0\n" || !regexp.MustCompile(want).MatchString(r.stderr) {
+			if r.exit != 0 || r.stdout != "1 0\n" ||
+				!regexp.MustCompile(want).MatchString(r.stderr) {
 				t.Errorf("%s: exit code %d, output %q%s", name, r.exit, r.stdout, tail(r.stderr))
 			}
 		}
@@ -47,7 +51,8 @@ func TestSanitizer(t *testing.T) {
 
 const sanitizerLine = `^paracuda\[\d+\]: compute-sanitizer can't look at programs in this VM, .* run it on the host\n$`
 
-// TestProgramsWatched: what is recorded of them changes nothing of what programs compute, also while they capture.
+// TestProgramsWatched: what is recorded of them changes nothing of what programs compute, also
+// while they capture.
 func TestProgramsWatched(t *testing.T) {
 	t.Parallel()
 	records := regexp.MustCompile(`^[1-9]\d* records\n$`)
@@ -57,12 +62,14 @@ func TestProgramsWatched(t *testing.T) {
 		names := strings.Fields("copyplaces copies2d3d memsets graphs conditional streams mallocasync defaultstream")
 		for _, name := range names {
 			preload := "LD_PRELOAD=libparacuda-cupti.so:" + library
-			jobs = append(jobs, job{name, vm.limit, []string{"env", preload, filepath.Join(programs, name)}})
+			jobs = append(jobs,
+				job{name, vm.limit, []string{"env", preload, filepath.Join(programs, name)}})
 		}
 		got := vm.batch(t, jobs)
 		for _, name := range names {
 			o := got[name]
-			if want := string(read(t, "tests/programs/want/"+name+".out")); o.exit != 0 || o.stdout != want {
+			if want := string(read(t, "tests/programs/want/"+name+".out")); o.exit != 0 ||
+				o.stdout != want {
 				t.Errorf("%s: exit code %d:%s%s", name, o.exit, tail(o.stdout), tail(o.stderr))
 			}
 			if !records.MatchString(o.stderr) {

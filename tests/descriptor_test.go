@@ -14,7 +14,8 @@ import (
 	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
 )
 
-// TestInheritedSockets serves front ends by sockets that the device inherits, one that listens and one that is connected.
+// TestInheritedSockets serves front ends by sockets that the device inherits, one that listens and
+// one that is connected.
 func TestInheritedSockets(t *testing.T) {
 	if testing.Short() {
 		skip(t, "-short: bin/paracuda may be missing")

@@ -73,7 +73,8 @@ func TestEvidence(t *testing.T) {
 			}
 		}
 		for _, to := range link.FindAllSubmatch(text, -1) {
-			if _, err := os.Stat(filepath.Join(root, filepath.Dir(file), string(to[1]))); err != nil {
+			if _, err := os.Stat(filepath.Join(root, filepath.Dir(file),
+				string(to[1]))); err != nil {
 				t.Errorf("%s links to %s: %v", file, to[1], err)
 			}
 		}
@@ -93,12 +94,14 @@ func TestDescription(t *testing.T) {
 	if err := json.Unmarshal(read(t, "qemu/90-paracuda.json.in"), &described); err != nil {
 		t.Fatal(err)
 	}
-	if described.Description == "" || described.Type != deviceType || described.Binary != "@LIBEXECDIR@/paracuda-device" {
+	if described.Description == "" || described.Type != deviceType ||
+		described.Binary != "@LIBEXECDIR@/paracuda-device" {
 		t.Errorf("it says %+v", described)
 	}
 }
 
-// TestReadmeIsRecoverable: a VM started as the README says has its device where `paracuda attach` looks for it.
+// TestReadmeIsRecoverable: a VM started as the README says has its device where `paracuda attach`
+// looks for it.
 func TestReadmeIsRecoverable(t *testing.T) {
 	// As the shell reads it, once the page's own indentation is off.
 	shell := strings.NewReplacer(" \\\n      ", " ", ",\\\n    ", ",")

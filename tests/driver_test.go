@@ -14,7 +14,8 @@ import (
 func build(t *testing.T, source string, options ...string) string {
 	t.Helper()
 	program := filepath.Join(logDir(t), strings.TrimSuffix(filepath.Base(source), ".c"))
-	args := append([]string{"cc", "-O2", "-Wall", "-Wextra", "-o", program, filepath.Join(root, source)}, options...)
+	args := append([]string{"cc", "-O2", "-Wall", "-Wextra", "-o", program,
+		filepath.Join(root, source)}, options...)
 	if r := command(t, time.Minute, root, args...); r.exit != 0 {
 		t.Fatalf("cc: %s", r.stderr)
 	}
@@ -41,8 +42,10 @@ func TestNewerKernel(t *testing.T) {
 		if vm.name != "qemu" {
 			skip(t, "User Mode Linux is a kernel of its own")
 		}
-		r := vm.run(t, vm.limit, "--kernel", "6.12", "--report", "--", filepath.Join(programs, follower))
-		if r.exit != 0 || !strings.Contains(r.stderr, "guest kernel 6.12") || strings.Contains(r.stdout, "guest kernel") {
+		r := vm.run(t, vm.limit, "--kernel", "6.12", "--report", "--",
+			filepath.Join(programs, follower))
+		if r.exit != 0 || !strings.Contains(r.stderr, "guest kernel 6.12") ||
+			strings.Contains(r.stdout, "guest kernel") {
 			t.Errorf("exit code %d:%s%s", r.exit, tail(r.stdout), tail(r.stderr))
 		}
 	})
@@ -54,7 +57,8 @@ func TestNotImplemented(t *testing.T) {
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		program := build(t, "tests/guests/call.c", "-ldl")
 		log := "PARACUDA_LOG=stderr"
-		r := vm.run(t, vm.limit, "--", "env", log, program, "cuCoredumpSetAttribute", "cuCoredumpSetAttribute")
+		r := vm.run(t, vm.limit, "--", "env", log, program, "cuCoredumpSetAttribute",
+			"cuCoredumpSetAttribute")
 		if r.exit != 0 || r.stdout != "801\n801\n" {
 			t.Errorf("exit code %d:%s%s", r.exit, tail(r.stdout), tail(r.stderr))
 		}

@@ -29,8 +29,8 @@ func defined(t *testing.T, file string) map[string]bool {
 	return names
 }
 
-// TestExports compares the names that the guests' library exports with those of the toolkits' stub libraries, which have
-// all that programs may be linked with.
+// TestExports compares the names that the guests' library exports with those of the toolkits' stub
+// libraries, which have all that programs may be linked with.
 func TestExports(t *testing.T) {
 	if testing.Short() {
 		skip(t, "-short: the toolkits may not be there")
@@ -38,7 +38,8 @@ func TestExports(t *testing.T) {
 	ours := defined(t, filepath.Join(root, "build/guest/lib/libcuda.so.1"))
 	toolkits := filepath.Dir(filepath.Dir(compiler()))
 	for _, toolkit := range []string{"cuda-11.8", "cuda-12.4"} {
-		stub := defined(t, filepath.Join(toolkits, toolkit, "root/usr/lib/x86_64-linux-gnu/stubs/libcuda.so"))
+		stub := defined(t,
+			filepath.Join(toolkits, toolkit, "root/usr/lib/x86_64-linux-gnu/stubs/libcuda.so"))
 		if len(stub) < 400 {
 			t.Errorf("%s: %d names, want some 500", toolkit, len(stub))
 		}

@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// TestFindGo puts releases of Go in PATH that can't build this, and ones that can or can fetch one that does.
+// TestFindGo puts releases of Go in PATH that can't build this, and ones that can or can fetch one
+// that does.
 func TestFindGo(t *testing.T) {
 	wanted := regexp.MustCompile(`(?m)^go (.*)$`).FindSubmatch(read(t, "go.mod"))
 	for _, tt := range []struct {

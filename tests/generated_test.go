@@ -40,7 +40,8 @@ func TestGenerated(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if there, err := os.ReadFile(filepath.Join(root, name)); err != nil || !bytes.Equal(there, now) {
+		if there, err := os.ReadFile(filepath.Join(root, name)); err != nil ||
+			!bytes.Equal(there, now) {
 			t.Errorf("%s is not what is generated from its description: run make generate", name)
 		}
 		return nil

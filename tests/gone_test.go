@@ -15,7 +15,8 @@ import (
 	"github.com/paracuda/paracuda/vm"
 )
 
-// orphan runs a program without end, which ends all the same; then another one; and then one with the device that comes.
+// orphan runs a program without end, which ends all the same; then another one; and then one with
+// the device that comes.
 const orphan = `
 cd /tmp
 "$0" 0 >/dev/null 2>first & echo up
@@ -24,8 +25,9 @@ wait $!; [ $? -gt 0 ] && grep -ho "the paracuda device is gone.*" first
 until "$0" 1000 >/dev/null 2>&1; do sleep 0.2; done
 echo /dev/paracuda*`
 
-// TestDeviceProcessIsKilled: what waits for a device process that is gone ends, and says why; so does what is started then. When
-// another one is attached, programs use that, which has the first name.
+// TestDeviceProcessIsKilled: what waits for a device process that is gone ends, and says why; so
+// does what is started then. When another one is attached, programs use that, which has the first
+// name.
 func TestDeviceProcessIsKilled(t *testing.T) {
 	boots(t)
 	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "qemu") {
@@ -37,16 +39,20 @@ func TestDeviceProcessIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	qmp, first, second := filepath.Join(dir, "qmp"), filepath.Join(dir, "first"), filepath.Join(dir, "second")
+	qmp, first, second := filepath.Join(dir, "qmp"), filepath.Join(dir, "first"),
+		filepath.Join(dir, "second")
 	device := serve(t, first)
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	r, w := io.Pipe()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, err := vm.Run(ctx, vm.Config{Kind: vm.QEMU, Program: "sh", Args: []string{"-c", orphan, filepath.Join(programs, "launches")},
-			Dir: root, DeviceSocket: first, Queues: 17, QMPSocket: qmp, Stdout: w, Stderr: w, WaitDevice: "/dev/paracuda",
-			Modules: []vm.Module{driver}, LibDir: assets.LibDir(), Assets: assets})
+		_, err := vm.Run(ctx,
+			vm.Config{Kind: vm.QEMU, Program: "sh",
+				Args: []string{"-c", orphan, filepath.Join(programs, "launches")},
+				Dir:  root, DeviceSocket: first, Queues: 17, QMPSocket: qmp, Stdout: w, Stderr: w,
+				WaitDevice: "/dev/paracuda",
+				Modules:    []vm.Module{driver}, LibDir: assets.LibDir(), Assets: assets})
 		w.CloseWithError(err)
 	}()
 	t.Cleanup(func() { cancel(); r.Close(); <-done })
@@ -58,13 +64,15 @@ func TestDeviceProcessIsKilled(t *testing.T) {
 	expectLine(t, lines, gone)
 	expectLine(t, lines, gone)
 	serve(t, second)
-	if r := command(t, 2*time.Minute, root, paracuda, "attach", "--qmp", qmp, "--device", second); r.exit != 0 {
+	if r := command(t, 2*time.Minute, root, paracuda, "attach", "--qmp", qmp, "--device",
+		second); r.exit != 0 {
 		t.Fatalf("attach: %s", r.stderr)
 	}
 	expectLine(t, lines, "/dev/paracuda")
 }
 
-// couple waits for two devices, and runs a program when one of them is left, which then has the first name.
+// couple waits for two devices, and runs a program when one of them is left, which then has the
+// first name.
 const couple = `
 echo up
 until [ -e /dev/paracuda1 ]; do sleep 0.2; done
@@ -73,7 +81,8 @@ while [ -e /dev/paracuda1 ]; do sleep 0.2; done
 "$0" >/dev/null; echo "used $?"
 while :; do sleep 1; done`
 
-// TestLiveDeviceHasTheFirstName plugs two devices into a VM, of which attach says so, and kills the process of the first.
+// TestLiveDeviceHasTheFirstName plugs two devices into a VM, of which attach says so, and kills the
+// process of the first.
 func TestLiveDeviceHasTheFirstName(t *testing.T) {
 	boots(t)
 	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "qemu") {
@@ -87,21 +96,25 @@ func TestLiveDeviceHasTheFirstName(t *testing.T) {
 	var said string
 	for _, name := range []string{"first", "second"} {
 		bus := map[string]string{"first": qemu.Port, "second": qemu.SparePort}[name]
-		r := command(t, 2*time.Minute, root, paracuda, "attach", "--qmp", qmp, "--device", filepath.Join(dir, name), "--id", name, "--bus", bus)
+		r := command(t, 2*time.Minute, root, paracuda, "attach", "--qmp", qmp, "--device",
+			filepath.Join(dir, name), "--id", name, "--bus", bus)
 		if r.exit != 0 {
 			t.Fatalf("attach the %s: %s", name, r.stderr)
 		}
 		said += r.stderr
 	}
-	if !strings.Contains(said, "the VM has another device, first, whose device process runs") || strings.Contains(said, "second") {
+	if !strings.Contains(said, "the VM has another device, first, whose device process runs") ||
+		strings.Contains(said, "second") {
 		t.Errorf("attach says %q", said)
 	}
 	expectLine(t, lines, "two")
 	first.kill()
 	expectLine(t, lines, "used 0")
 	serve(t, filepath.Join(dir, "third"))
-	r := command(t, 2*time.Minute, root, paracuda, "attach", "--qmp", qmp, "--device", filepath.Join(dir, "third"), "--id", "third", "--wait", "0")
-	if r.exit != 0 || !strings.Contains(r.stderr, "took out the device first, whose device process had ended") {
+	r := command(t, 2*time.Minute, root, paracuda, "attach", "--qmp", qmp, "--device",
+		filepath.Join(dir, "third"), "--id", "third", "--wait", "0")
+	if r.exit != 0 ||
+		!strings.Contains(r.stderr, "took out the device first, whose device process had ended") {
 		t.Errorf("attach says %q", r.stderr)
 	}
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/paracuda/paracuda/qemu"
 )
 
-// copier runs a program that copies again and again, and says after each time how that ended, how much memory the VM has
-// (in MiB), and how many pages of what was plugged in were in use meanwhile: programs get those first.
+// copier runs a program that copies again and again, and says after each time how that ended, how
+// much memory the VM has (in MiB), and how many pages of what was plugged in were in use meanwhile:
+// programs get those first.
 const copier = `
 used() {
 	awk '/^Node/ { zone = $4 } zone == "Movable" && $1 == "nr_free_pages" { free = $2 }
@@ -59,7 +60,8 @@ func unplugMemory(t *testing.T, qmp, id string) {
 	t.Fatal(err)
 }
 
-// TestMemoryIsPlugged plugs memory into a VM and out of it while a program copies: every copy is right.
+// TestMemoryIsPlugged plugs memory into a VM and out of it while a program copies: every copy is
+// right.
 func TestMemoryIsPlugged(t *testing.T) {
 	boots(t)
 	if !strings.Contains(setting("PARACUDA_VM", "uml,qemu"), "qemu") {
@@ -70,7 +72,8 @@ func TestMemoryIsPlugged(t *testing.T) {
 	expectLine(t, lines, "up")
 	socket := filepath.Join(t.TempDir(), "device")
 	serve(t, socket)
-	if r := command(t, 2*time.Minute, root, paracuda, "attach", "--qmp", qmp, "--device", socket); r.exit != 0 {
+	if r := command(t, 2*time.Minute, root, paracuda, "attach", "--qmp", qmp, "--device",
+		socket); r.exit != 0 {
 		t.Fatal(r.stderr)
 	}
 	var before, c copies

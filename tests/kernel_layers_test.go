@@ -26,7 +26,8 @@ func TestKernelLayers(t *testing.T) {
 			text[strings.TrimSuffix(name, ".c")] = string(read(t, file))
 		}
 	}
-	if there := slices.Sorted(maps.Keys(text)); !slices.Equal(there, slices.Sorted(slices.Values(order))) {
+	if there := slices.Sorted(maps.Keys(text)); !slices.Equal(there,
+		slices.Sorted(slices.Values(order))) {
 		t.Errorf("Kbuild lists %q, and there are %q", order, there)
 	}
 	wrong, uses := backward(order, text)
@@ -38,7 +39,8 @@ func TestKernelLayers(t *testing.T) {
 	}
 }
 
-// kbuildOrder returns the driver's files, without their endings, in the order in which Kbuild has them.
+// kbuildOrder returns the driver's files, without their endings, in the order in which Kbuild has
+// them.
 func kbuildOrder(kbuild string) []string {
 	_, list, _ := strings.Cut(strings.ReplaceAll(kbuild, "\\\n", " "), "\nparacuda-y := ")
 	list, _, _ = strings.Cut(list, "\n")
@@ -75,7 +77,9 @@ func backward(order []string, text map[string]string) (wrong []string, uses int)
 			}
 			uses++
 			if slices.Index(order, to) > slices.Index(order, from) {
-				wrong = append(wrong, fmt.Sprintf("%s.c uses %s of %s.c, which Kbuild lists after it", from, m[2], to))
+				wrong = append(wrong,
+					fmt.Sprintf("%s.c uses %s of %s.c, which Kbuild lists after it", from, m[2],
+						to))
 			}
 		}
 	}
@@ -89,14 +93,16 @@ func TestBackward(t *testing.T) {
 	const queue = "static int paracuda_own(void)\n{\n}\n\nint paracuda_post(struct paracuda_token *t,\n\t\t  int n)\n{\n\treturn t->n;\n}\n"
 	for _, c := range []struct{ name, token, main, want string }{
 		{"downward", "", "\tparacuda_post(t, 1);\n", ""},
-		{"upward", "\tparacuda_post(t, 1);\n", "", "token.c uses paracuda_post of queue.c, which Kbuild lists after it"},
+		{"upward", "\tparacuda_post(t, 1);\n", "",
+			"token.c uses paracuda_post of queue.c, which Kbuild lists after it"},
 		{"in a comment", "/* paracuda_post() */\n", "", ""},
 		{"another's static", "\tparacuda_own();\n", "", ""},
 		{"variable", "\tparacuda_wq = 0;\n", "struct workqueue_struct *paracuda_wq;\n",
 			"token.c uses paracuda_wq of main.c, which Kbuild lists after it"},
 		{"structure of that name", "\tstruct paracuda_post p;\n", "", ""},
 	} {
-		got, _ := backward(order, map[string]string{"token": c.token, "queue": queue, "main": c.main})
+		got, _ := backward(order,
+			map[string]string{"token": c.token, "queue": queue, "main": c.main})
 		if s := strings.Join(got, "; "); s != c.want {
 			t.Errorf("%s: %q, want %q", c.name, s, c.want)
 		}

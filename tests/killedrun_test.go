@@ -19,7 +19,8 @@ func TestKilledRunLeavesNothing(t *testing.T) {
 		}
 		defer os.RemoveAll(tmp)
 		run := func(args ...string) *exec.Cmd {
-			c := exec.CommandContext(t.Context(), paracuda, append([]string{"run", "--vm", vm.name, "--gpu", "soft", "--"}, args...)...)
+			c := exec.CommandContext(t.Context(), paracuda,
+				append([]string{"run", "--vm", vm.name, "--gpu", "soft", "--"}, args...)...)
 			c.Env = append(os.Environ(), "TMPDIR="+tmp)
 			return c
 		}

@@ -41,7 +41,8 @@ func TestLayers(t *testing.T) {
 		folders = append(folders, path.Dir(file))
 	}
 	slices.Sort(folders)
-	if folders = slices.Compact(folders); !slices.Equal(folders, slices.Sorted(slices.Values(order))) {
+	if folders = slices.Compact(folders); !slices.Equal(folders,
+		slices.Sorted(slices.Values(order))) {
 		t.Errorf("layers.txt names %q, and there are %q", order, folders)
 	}
 }
@@ -87,7 +88,8 @@ func includes(t *testing.T, files []string) []use {
 		for _, m := range included.FindAllSubmatch(read(t, filepath.Join(libcuda, from)), -1) {
 			if to := string(m[1]); strings.Contains(to, "/") {
 				uses = append(uses, use{from, to, "includes"})
-			} else if _, err := os.Stat(filepath.Join(root, "guestdriver/include", to)); err != nil {
+			} else if _,
+				err := os.Stat(filepath.Join(root, "guestdriver/include", to)); err != nil {
 				t.Errorf("%s includes %q without its folder", from, to)
 			}
 		}
@@ -122,7 +124,8 @@ func libraryCalls(t *testing.T) []use {
 // for those that are defined elsewhere.
 func eachSymbol(t *testing.T, f func(source string, s elf.Symbol, section *elf.Section)) {
 	t.Helper()
-	if out, err := exec.Command("make", "-s", "-C", filepath.Join(root, libcuda)).CombinedOutput(); err != nil {
+	if out, err := exec.Command("make", "-s", "-C",
+		filepath.Join(root, libcuda)).CombinedOutput(); err != nil {
 		t.Fatalf("build the library: %v\n%s", err, out)
 	}
 	for _, source := range libraryFiles(t) {
@@ -193,7 +196,8 @@ func upward(order []string, uses []use) []string {
 		case from < 0:
 			wrong = append(wrong, u.from+": its folder is not in layers.txt")
 		case to < 0:
-			wrong = append(wrong, fmt.Sprintf("%s %s %s, whose folder is not in layers.txt", u.from, u.what, u.to))
+			wrong = append(wrong,
+				fmt.Sprintf("%s %s %s, whose folder is not in layers.txt", u.from, u.what, u.to))
 		case to > from:
 			wrong = append(wrong, fmt.Sprintf("%s %s %s, which is above it", u.from, u.what, u.to))
 		}
@@ -243,7 +247,8 @@ func circles(uses []use) [][]string {
 	return found
 }
 
-// everyFunction has the addresses of all exported functions, that of the one which uses it among them.
+// everyFunction has the addresses of all exported functions, that of the one which uses it among
+// them.
 const everyFunction = "exports/zz_generated_procs.c"
 
 // TestCircles says whether circles are found, each once.
@@ -278,7 +283,8 @@ func TestUpward(t *testing.T) {
 		{use{"base/log.c", "transport/ring.c", "uses ring_wake of"},
 			"base/log.c uses ring_wake of transport/ring.c, which is above it"},
 		{use{"new/new.c", "base/log.h", "includes"}, "new/new.c: its folder is not in layers.txt"},
-		{use{"copies/copy.c", "new/new.h", "includes"}, "copies/copy.c includes new/new.h, whose folder is not in layers.txt"},
+		{use{"copies/copy.c", "new/new.h", "includes"},
+			"copies/copy.c includes new/new.h, whose folder is not in layers.txt"},
 	} {
 		if got := strings.Join(upward(order, []use{c.use}), "; "); got != c.want {
 			t.Errorf("%s %s %s: %q, want %q", c.use.from, c.use.what, c.use.to, got, c.want)

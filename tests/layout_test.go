@@ -19,7 +19,8 @@ func toolkitHeaders(t *testing.T) string {
 	return dir
 }
 
-// TestLayout compares CUDA's structures and numbers, as they are described, with a toolkit's header.
+// TestLayout compares CUDA's structures and numbers, as they are described, with a toolkit's
+// header.
 func TestLayout(t *testing.T) {
 	r := command(t, time.Minute, root, "tests/layout/check", toolkitHeaders(t))
 	if r.exit == 77 {
@@ -43,12 +44,16 @@ func TestLayoutDiffers(t *testing.T) {
 	}
 	text := string(header)
 	for _, c := range []struct{ name, old, new, want string }{
-		{"a wider field", "unsigned int numAttrs;", "unsigned long long numAttrs;", "CUlaunchConfig.numAttrs size: 8"},
-		{"another place", "unsigned int sharedMemBytes;", "char before[4]; unsigned int sharedMemBytes;",
+		{"a wider field", "unsigned int numAttrs;", "unsigned long long numAttrs;",
+			"CUlaunchConfig.numAttrs size: 8"},
+		{"another place", "unsigned int sharedMemBytes;",
+			"char before[4]; unsigned int sharedMemBytes;",
 			"CUlaunchConfig.sharedMemBytes offset: 28"},
-		{"another number", "CU_MEMORYTYPE_UNIFIED = 0x04", "CU_MEMORYTYPE_UNIFIED = 0x05", "CU_MEMORYTYPE_UNIFIED value: 5"},
+		{"another number", "CU_MEMORYTYPE_UNIFIED = 0x04", "CU_MEMORYTYPE_UNIFIED = 0x05",
+			"CU_MEMORYTYPE_UNIFIED value: 5"},
 		{"no such name", "CU_TRSF_SRGB ", "CU_TRSF_NOTHING ", "CU_TRSF_SRGB: not in the header"},
-		{"another error", "CUDA_ERROR_NOT_FOUND ", "CUDA_ERROR_NOT_FOUND = 501, CUDA_ERROR_ELSE ", "CUDA_ERROR_NOT_FOUND value: 501"},
+		{"another error", "CUDA_ERROR_NOT_FOUND ", "CUDA_ERROR_NOT_FOUND = 501, CUDA_ERROR_ELSE ",
+			"CUDA_ERROR_NOT_FOUND value: 501"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if !strings.Contains(text, c.old) {
@@ -56,7 +61,8 @@ func TestLayoutDiffers(t *testing.T) {
 			}
 			dir := t.TempDir()
 			changed := strings.ReplaceAll(text, c.old, c.new)
-			if err := os.WriteFile(filepath.Join(dir, "cuda.h"), []byte(changed), 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, "cuda.h"), []byte(changed),
+				0o644); err != nil {
 				t.Fatal(err)
 			}
 			r := command(t, time.Minute, root, "tests/layout/check", dir)

@@ -51,7 +51,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// prepare builds the programs that have changed since they were last built, unless they come from elsewhere.
+// prepare builds the programs that have changed since they were last built, unless they come from
+// elsewhere.
 func prepare() error {
 	if _, err := os.Stat(paracuda); err != nil {
 		return fmt.Errorf("find the program under test: %w: run make", err)

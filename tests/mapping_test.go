@@ -10,7 +10,8 @@ import (
 
 // What the program copysizes copies: each size both ways, at once and queued.
 const (
-	copySizesExtra = 2 * 4096 // beyond the largest, that it pins: once registered and once allocated
+	// beyond the largest, that it pins: once registered and once allocated
+	copySizesExtra = 2 * 4096
 	copySizesWays  = 4
 	pageableKinds  = 4 // of memory
 	pinnedKinds    = 4
@@ -31,7 +32,8 @@ func TestBytesCopied(t *testing.T) {
 	tests := []struct {
 		name, set         string
 		smallest, largest int
-		copied, mapped    float64 // kinds of memory whose copies count as such. copied: at the least; 0 is exact
+		// kinds of memory whose copies count as such. copied: at the least; 0 is exact
+		copied, mapped float64
 	}{
 		{"all by reference", "inline-limit=0", 4096, 128 << 20, 0, pageableKinds + pinnedKinds},
 		{"above the default limit", "", 2 << 20, 16 << 20, 0, pageableKinds + pinnedKinds},
@@ -52,19 +54,23 @@ func TestBytesCopied(t *testing.T) {
 				if err := p.expect("programs/want"); err != nil {
 					t.Fatal(err)
 				}
-				r := vm.run(t, 4*vm.limit, append(options, "--", filepath.Join(programs, p.file), strconv.Itoa(tt.smallest), strconv.Itoa(tt.largest))...)
+				r := vm.run(t, 4*vm.limit,
+					append(options, "--", filepath.Join(programs, p.file),
+						strconv.Itoa(tt.smallest), strconv.Itoa(tt.largest))...)
 				if r.exit != 0 || r.stdout != p.stdout {
 					t.Fatalf("exit code %d:%s%s", r.exit, tail(r.stdout), tail(r.stderr))
 				}
 				n := readStats(t, stats)
 				each := copySizes(tt.smallest, tt.largest) * copySizesWays
-				if want := tt.mapped*each + 2*float64(tt.largest+copySizesExtra); n["bytes_mapped"] != want {
+				if want := tt.mapped*each +
+					2*float64(tt.largest+copySizesExtra); n["bytes_mapped"] != want {
 					t.Errorf("%.0f bytes mapped, want %.0f", n["bytes_mapped"], want)
 				}
 				if want := (tt.mapped - pinnedKinds) * each; n["bytes_direct"] != want {
 					t.Errorf("%.0f bytes between guest pages and the program's device memory, want %.0f", n["bytes_direct"], want)
 				}
-				if want := tt.copied * each; n["bytes_copied"] < want || want == 0 && n["bytes_copied"] != 0 {
+				if want := tt.copied * each; n["bytes_copied"] < want ||
+					want == 0 && n["bytes_copied"] != 0 {
 					t.Errorf("%.0f bytes copied by a CPU, want %.0f", n["bytes_copied"], want)
 				}
 			})

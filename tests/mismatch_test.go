@@ -35,14 +35,16 @@ func TestOtherVersion(t *testing.T) {
 		defer cancel()
 		var console bytes.Buffer
 		result, err := vm.Run(ctx, vm.Config{Kind: vm.Kind(front.name), Program: "sh",
-			Args: []string{"-c", "! test -e /dev/paracuda"}, Dir: root, DeviceSocket: laterDevice(t, ctx), Queues: 17,
+			Args: []string{"-c", "! test -e /dev/paracuda"}, Dir: root,
+			DeviceSocket: laterDevice(t, ctx), Queues: 17,
 			Modules: []vm.Module{driver}, Console: &console, Verbose: true, Assets: assets})
 		if err != nil || result.ExitCode != 0 {
 			t.Errorf("exit code %d, %v", result.ExitCode, err)
 		}
 		said := fmt.Sprintf("device speaks protocol version 99, this driver %d: install the guest package", wire.Version)
 		if front.name == string(vm.QEMU) { // a file system's device says nothing itself
-			said = fmt.Sprintf("device refuses protocol version %d: install the guest package", wire.Version)
+			said = fmt.Sprintf("device refuses protocol version %d: install the guest package",
+				wire.Version)
 		}
 		if !strings.Contains(console.String(), said) {
 			t.Errorf("the guest's kernel says nothing of the version:%s", tail(console.String()))
@@ -69,7 +71,8 @@ func laterDevice(t *testing.T, ctx context.Context) string {
 			return
 		}
 		log := logrus.NewEntry(quiet)
-		d := device.New(device.Config{GPU: "soft", Settings: device.DefaultSettings(), Version: 99, Log: log})
+		d := device.New(device.Config{GPU: "soft", Settings: device.DefaultSettings(), Version: 99,
+			Log: log})
 		if s, err := vhostuser.New(conn, d, vhostuser.Options{Log: log}); err == nil {
 			s.Run(ctx)
 		}
@@ -101,11 +104,14 @@ func TestMemoryIsNotShared(t *testing.T) {
 	served := serve(t, socket)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	guest := exec.CommandContext(ctx, program, "-nodefaults", "-display", "none", "-no-reboot", "-machine", "q35",
+	guest := exec.CommandContext(ctx, program, "-nodefaults", "-display", "none", "-no-reboot",
+		"-machine", "q35",
 		"-accel", "tcg", "-cpu", "max", "-m", "512M", "-kernel", filepath.Join(kernel, "vmlinuz"),
-		"-initrd", driverOnly(t, assets, kernel, initFile), "-append", "panic=-1 mitigations=off -- link=/dev/vport0p1 files=host",
+		"-initrd", driverOnly(t, assets, kernel, initFile), "-append",
+		"panic=-1 mitigations=off -- link=/dev/vport0p1 files=host",
 		"-chardev", "socket,id=gpu,path="+socket,
-		"-device", "vhost-user-fs-pci,chardev=gpu,tag=paracuda,num-request-queues=16,queue-size=1024")
+		"-device",
+		"vhost-user-fs-pci,chardev=gpu,tag=paracuda,num-request-queues=16,queue-size=1024")
 	if err := guest.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +145,8 @@ func driverOnly(t *testing.T, assets vm.Assets, kernel, initFile string) string 
 			cp "$3/modules/kernel/drivers/virtio/$m.ko" $d/modules/; echo /modules/$m.ko; done >$d/modules/list
 		echo /modules/paracuda.ko >>$d/modules/list
 		cd $d; find . | cpio -o -H newc --quiet >"$4"; rm -r $d`
-	if r := command(t, time.Minute, root, "sh", "-c", script, "sh", initFile, driver.File, kernel, image); r.exit != 0 {
+	if r := command(t, time.Minute, root, "sh", "-c", script, "sh", initFile, driver.File, kernel,
+		image); r.exit != 0 {
 		t.Fatalf("make an initramfs: %s", r.stderr)
 	}
 	return image

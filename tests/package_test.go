@@ -37,7 +37,8 @@ func TestLintian(t *testing.T) {
 	if _, err := exec.LookPath("lintian"); err != nil {
 		skip(t, "no lintian here: run scripts/apt-deps")
 	}
-	r := command(t, 2*time.Minute, root, "lintian", "--fail-on", "error,warning", "--allow-root", guestPackage(t))
+	r := command(t, 2*time.Minute, root, "lintian", "--fail-on", "error,warning", "--allow-root",
+		guestPackage(t))
 	if r.exit != 0 || r.stdout != "" {
 		t.Errorf("exit code %d:%s%s", r.exit, tail(r.stdout), tail(r.stderr))
 	}
@@ -109,7 +110,8 @@ func (s *aSystem) has(name string) bool {
 // run runs one of the package's scripts.
 func (s *aSystem) run(script, argument string) result {
 	s.t.Helper()
-	return command(s.t, time.Minute, root, "env", "DPKG_ROOT="+s.root, "PATH="+s.programs+":/usr/bin:/bin",
+	return command(s.t, time.Minute, root, "env", "DPKG_ROOT="+s.root,
+		"PATH="+s.programs+":/usr/bin:/bin",
 		filepath.Join(s.scripts, script), argument)
 }
 
@@ -148,46 +150,60 @@ func TestPackageIsConfigured(t *testing.T) {
 		built  string // the kernels, if any
 		loaded bool
 	}{
-		"headers of another kernel": {system: []string{kernelDir + "/kernel/", otherDir + "/build/"}, exit: 1, says: headersFix},
-		"other kernels, too": {system: []string{kernelDir + "/kernel/", otherDir + "/kernel/", otherDir + "/build/"},
+		"headers of another kernel": {system: []string{kernelDir + "/kernel/",
+			otherDir + "/build/"}, exit: 1, says: headersFix},
+		"other kernels, too": {system: []string{kernelDir + "/kernel/", otherDir + "/kernel/",
+			otherDir + "/build/"},
 			exit: 1, says: headersFix, built: "6.1.0-50-amd64"},
-		"headers": {system: []string{kernelDir + "/kernel/", kernelDir + "/build/"}, built: runningKernel, loaded: true},
-		"does not build": {system: []string{kernelDir + "/kernel/", kernelDir + "/build/", "broken/" + runningKernel},
+		"headers": {system: []string{kernelDir + "/kernel/", kernelDir + "/build/"},
+			built: runningKernel, loaded: true},
+		"does not build": {system: []string{kernelDir + "/kernel/", kernelDir + "/build/",
+			"broken/" + runningKernel},
 			exit: 1, says: "does not build for kernel " + runningKernel + ": see make.log"},
-		"does not build for another": {system: []string{kernelDir + "/kernel/", kernelDir + "/build/", otherDir + "/kernel/",
-			otherDir + "/build/", "broken/6.1.0-50-amd64"}, built: runningKernel, loaded: true, says: "for kernel 6.1.0-50-amd64: see make.log"},
-		"old driver, unused": {system: []string{kernelDir + "/kernel/", kernelDir + "/build/", inUse}, built: runningKernel, loaded: true},
-		"old driver, in use": {system: []string{kernelDir + "/kernel/", kernelDir + "/build/", inUse, "busy"}, built: runningKernel, loaded: true,
+		"does not build for another": {system: []string{kernelDir + "/kernel/",
+			kernelDir + "/build/", otherDir + "/kernel/",
+			otherDir + "/build/", "broken/6.1.0-50-amd64"}, built: runningKernel, loaded: true,
+			says: "for kernel 6.1.0-50-amd64: see make.log"},
+		"old driver, unused": {system: []string{kernelDir + "/kernel/", kernelDir + "/build/",
+			inUse}, built: runningKernel, loaded: true},
+		"old driver, in use": {system: []string{kernelDir + "/kernel/", kernelDir + "/build/",
+			inUse, "busy"}, built: runningKernel, loaded: true,
 			says: "paracuda-guest:     modprobe -r paracuda && modprobe paracuda\n"},
-		"same driver, in use": {system: []string{kernelDir + "/kernel/", kernelDir + "/build/", "sys/module/paracuda/srcversion=NEW", "busy"},
+		"same driver, in use": {system: []string{kernelDir + "/kernel/", kernelDir + "/build/",
+			"sys/module/paracuda/srcversion=NEW", "busy"},
 			built: runningKernel, loaded: true},
 		"container": {system: []string{"lib/"}, says: "will be loaded when this system boots"},
-		"chroot": {system: []string{kernelDir + "/kernel/", kernelDir + "/build/", "chroot"}, built: runningKernel,
-			says: "will be loaded when this system boots"},
+		"chroot": {system: []string{kernelDir + "/kernel/", kernelDir + "/build/", "chroot"},
+			built: runningKernel,
+			says:  "will be loaded when this system boots"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSystem(t, scripts)
 			s.put(c.system...)
 			r := s.run("postinst", "configure")
-			if r.exit != c.exit || !strings.Contains(r.stderr, c.says) || c.says == "" && r.stderr != "" {
+			if r.exit != c.exit || !strings.Contains(r.stderr, c.says) ||
+				c.says == "" && r.stderr != "" {
 				t.Errorf("exit code %d, and it says %q", r.exit, r.stderr)
 			}
 			built, _ := os.ReadDir(filepath.Join(s.root, "dkms"))
-			if len(built) > 1 || (len(built) == 1) != (c.built != "") || c.built != "" && built[0].Name() != c.built {
+			if len(built) > 1 || (len(built) == 1) != (c.built != "") ||
+				c.built != "" && built[0].Name() != c.built {
 				t.Errorf("built for %v, want %q:\n%s", built, c.built, s.calls("dkms"))
 			}
 			if s.has("sys/module/paracuda") != c.loaded {
 				t.Errorf("loaded: %v:\n%s", !c.loaded, s.calls("mod"))
 			}
 			version, _ := os.ReadFile(filepath.Join(s.root, "sys/module/paracuda/srcversion"))
-			if old := strings.Contains(name, "old driver, in use"); c.loaded && (string(version) == "OLD") != old {
+			if old := strings.Contains(name, "old driver, in use"); c.loaded &&
+				(string(version) == "OLD") != old {
 				t.Errorf("the driver that is loaded is %q", version)
 			}
 		})
 	}
 }
 
-// TestPackageIsRemoved takes it away, upgrades it, and takes it away while a program uses the driver.
+// TestPackageIsRemoved takes it away, upgrades it, and takes it away while a program uses the
+// driver.
 func TestPackageIsRemoved(t *testing.T) {
 	if os.Getuid() != 0 {
 		skip(t, "only root can make device nodes")
@@ -201,23 +217,29 @@ func TestPackageIsRemoved(t *testing.T) {
 	}{
 		"removed":  {argument: "remove"},
 		"upgraded": {argument: "upgrade", nodes: true},
-		"in use":   {argument: "remove", system: []string{"busy"}, nodes: true, says: "stays loaded until the next boot"},
-		"nvidia":   {argument: "remove", system: []string{"proc/driver/nvidia/"}, nodes: true},
+		"in use": {argument: "remove", system: []string{"busy"}, nodes: true,
+			says: "stays loaded until the next boot"},
+		"nvidia": {argument: "remove", system: []string{"proc/driver/nvidia/"}, nodes: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSystem(t, scripts)
 			s.put(append(c.system, inUse, "dkms/"+runningKernel+"/")...)
-			for node, major := range map[string]int{"dev/nvidia0": 195, "dev/nvidiactl": 195, "dev/nvidia1": 195} {
-				if err := syscall.Mknod(filepath.Join(s.root, node), syscall.S_IFCHR|0o666, major<<8); err != nil {
+			for node, major := range map[string]int{"dev/nvidia0": 195, "dev/nvidiactl": 195,
+				"dev/nvidia1": 195} {
+				if err := syscall.Mknod(filepath.Join(s.root, node), syscall.S_IFCHR|0o666,
+					major<<8); err != nil {
 					skip(t, "no device nodes can be made here: %v", err)
 				}
 			}
 			r := s.run("prerm", c.argument)
-			if r.exit != 0 || !strings.Contains(r.stderr, c.says) || c.says == "" && r.stderr != "" {
+			if r.exit != 0 || !strings.Contains(r.stderr, c.says) ||
+				c.says == "" && r.stderr != "" {
 				t.Errorf("exit code %d, and it says %q", r.exit, r.stderr)
 			}
-			if s.has("dev/nvidia0") != c.nodes || s.has("dev/nvidiactl") != c.nodes || !s.has("dev/nvidia1") {
-				t.Errorf("nodes that are left: %v, %v, %v", s.has("dev/nvidia0"), s.has("dev/nvidiactl"), s.has("dev/nvidia1"))
+			if s.has("dev/nvidia0") != c.nodes || s.has("dev/nvidiactl") != c.nodes ||
+				!s.has("dev/nvidia1") {
+				t.Errorf("nodes that are left: %v, %v, %v", s.has("dev/nvidia0"),
+					s.has("dev/nvidiactl"), s.has("dev/nvidia1"))
 			}
 			if s.has("dkms") || s.has("sys/module/paracuda") != s.has("busy") {
 				t.Errorf("the driver is left:\n%s", s.calls(""))

@@ -27,7 +27,8 @@ device = os.path.dirname(os.path.realpath("/sys/class/misc/paracuda/device"))
 print(os.path.basename(device) if os.path.exists("/sys/bus/pci/devices/" + os.path.basename(device)) else "none")
 `
 
-// TestPlaceOnTheBus asks everybody where the GPU is. Where the VM has a bus, it is where lspci sees the device.
+// TestPlaceOnTheBus asks everybody where the GPU is. Where the VM has a bus, it is where lspci sees
+// the device.
 func TestPlaceOnTheBus(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {

@@ -15,9 +15,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device"
 )
 
-// policyChanges are policies, what they were before, and the counter that grows while they hold and else doesn't.
-// inline-limit is heeded by the guest's library alone: it has learnt of it by the interrupt that tells the driver of
-// a change of the configuration space.
+// policyChanges are policies, what they were before, and the counter that grows while they hold and
+// else doesn't. inline-limit is heeded by the guest's library alone: it has learnt of it by the
+// interrupt that tells the driver of a change of the configuration space.
 var policyChanges = []struct{ set, unset, counter string }{
 	{"batch-commands=1", "batch-commands=512", "batches_full"},
 	{"batch-bytes=64", "batch-bytes=64K", "batches_full_bytes"},
@@ -25,7 +25,8 @@ var policyChanges = []struct{ set, unset, counter string }{
 	{"inline-limit=0", "inline-limit=64K", "bytes_mapped"},
 }
 
-// TestPolicyChangesUnderLoad changes policies of a VM in which a program works, and sees that it follows.
+// TestPolicyChangesUnderLoad changes policies of a VM in which a program works, and sees that it
+// follows.
 func TestPolicyChangesUnderLoad(t *testing.T) {
 	t.Parallel()
 	inEach(t, func(t *testing.T, vm frontEnd) {
@@ -40,12 +41,15 @@ func TestPolicyChangesUnderLoad(t *testing.T) {
 			p.set(t, change.unset)
 			p.eventually(t, change.counter, false)
 		}
-		for _, fixed := range []string{"channels=3", "arena=16M", "batch-bytes=8", "batch-delay=1h"} {
-			if r := command(t, time.Minute, root, paracuda, "set", p.socket, fixed); r.exit == 0 || !strings.Contains(r.stderr, fixed) {
+		for _, fixed := range []string{"channels=3", "arena=16M", "batch-bytes=8",
+			"batch-delay=1h"} {
+			if r := command(t, time.Minute, root, paracuda, "set", p.socket, fixed); r.exit == 0 ||
+				!strings.Contains(r.stderr, fixed) {
 				t.Errorf("set %s: exit code %d, %s", fixed, r.exit, tail(r.stderr))
 			}
 		}
-		if r := command(t, time.Minute, root, paracuda, "stats", p.socket); !strings.Contains(r.stdout, "launches (") ||
+		if r := command(t, time.Minute, root, paracuda, "stats",
+			p.socket); !strings.Contains(r.stdout, "launches (") ||
 			!strings.Contains(r.stdout, "commands a batch") {
 			t.Errorf("stats:%s", tail(r.stdout+r.stderr))
 		}
@@ -61,8 +65,10 @@ type policyRig struct {
 
 func startPolicyRig(t *testing.T, vm frontEnd) *policyRig {
 	t.Helper()
-	p := &policyRig{socket: filepath.Join(t.TempDir(), "control"), limit: vm.boot + vm.limit, ended: make(chan struct{})}
-	cmd := exec.Command(paracuda, "run", "--vm", vm.name, "--gpu", "soft", "--control", p.socket, "--", filepath.Join(programs, "launches"), "0")
+	p := &policyRig{socket: filepath.Join(t.TempDir(), "control"), limit: vm.boot + vm.limit,
+		ended: make(chan struct{})}
+	cmd := exec.Command(paracuda, "run", "--vm", vm.name, "--gpu", "soft", "--control", p.socket,
+		"--", filepath.Join(programs, "launches"), "0")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	var log strings.Builder
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &log, &log, 10*time.Second
@@ -142,12 +148,14 @@ func (p *policyRig) eventually(t *testing.T, counter string, grows bool) {
 	t.Fatalf("%s: growing is not %t", counter, grows)
 }
 
-// TestProgramsUnderPolicies runs programs that delay much of what they ask for under policies of every kind: they see
-// no difference.
+// TestProgramsUnderPolicies runs programs that delay much of what they ask for under policies of
+// every kind: they see no difference.
 func TestProgramsUnderPolicies(t *testing.T) {
 	t.Parallel()
-	wanted := []string{"delayed", "defaultstream", "defaultstream-ptds", "lateerror", "blockedthread", "hostvisible", "order", "streams", "threads4"}
-	all := slices.DeleteFunc(readPrograms(t), func(p program) bool { return !slices.Contains(wanted, p.id()) })
+	wanted := []string{"delayed", "defaultstream", "defaultstream-ptds", "lateerror",
+		"blockedthread", "hostvisible", "order", "streams", "threads4"}
+	all := slices.DeleteFunc(readPrograms(t),
+		func(p program) bool { return !slices.Contains(wanted, p.id()) })
 	if len(all) != len(wanted) {
 		t.Fatalf("programs.txt has %d of %d programs", len(all), len(wanted))
 	}
@@ -167,7 +175,9 @@ func TestProgramsUnderPolicies(t *testing.T) {
 				}
 				var jobs []job
 				for _, p := range all {
-					jobs = append(jobs, job{p.id(), vm.limit, append([]string{filepath.Join(programs, p.file)}, p.args...)})
+					jobs = append(jobs,
+						job{p.id(), vm.limit,
+							append([]string{filepath.Join(programs, p.file)}, p.args...)})
 				}
 				got := vm.batch(t, jobs, options...)
 				for _, p := range all {

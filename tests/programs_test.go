@@ -24,7 +24,8 @@ func wellFormed(t testing.TB) program {
 // by a well-formed program. It takes longest.
 func TestPrograms(t *testing.T) {
 	t.Parallel()
-	all := slices.DeleteFunc(readPrograms(t), func(p program) bool { return p.has("gpu") || p.has("older") })
+	all := slices.DeleteFunc(readPrograms(t),
+		func(p program) bool { return p.has("gpu") || p.has("older") })
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		var jobs []job
 		for _, p := range all {
@@ -40,7 +41,8 @@ func TestPrograms(t *testing.T) {
 		for _, p := range all {
 			t.Run(p.id(), func(t *testing.T) { p.check(t, got, p.id()) })
 			if p.has("failure") {
-				t.Run("after-"+p.id(), func(t *testing.T) { wellFormed(t).check(t, got, "after-"+p.id()) })
+				t.Run("after-"+p.id(),
+					func(t *testing.T) { wellFormed(t).check(t, got, "after-"+p.id()) })
 			}
 		}
 		t.Run("stats", func(t *testing.T) { checkStats(t, stats, len(jobs)) })

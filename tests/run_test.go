@@ -61,7 +61,8 @@ func TestRunOne(t *testing.T) {
 	}
 }
 
-// TestTmpIsAMount runs a program where the host's /tmp is a mount, as on many. This tree may lie in it.
+// TestTmpIsAMount runs a program where the host's /tmp is a mount, as on many. This tree may lie in
+// it.
 func TestTmpIsAMount(t *testing.T) {
 	t.Parallel()
 	if r := command(t, time.Minute, root, "unshare", "-m", "true"); r.exit != 0 {
@@ -69,7 +70,8 @@ func TestTmpIsAMount(t *testing.T) {
 	}
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		script := "mount --bind /tmp /tmp && exec \"$@\""
-		r := command(t, vm.boot+vm.limit, root, "unshare", "-m", "sh", "-c", script, "sh", paracuda, "run", "--vm", vm.name, "--gpu", "soft",
+		r := command(t, vm.boot+vm.limit, root, "unshare", "-m", "sh", "-c", script, "sh", paracuda,
+			"run", "--vm", vm.name, "--gpu", "soft",
 			"--", "sh", "-c", "echo written >/tmp/file && cat /tmp/file")
 		if r.exit != 0 || r.stdout != "written\n" {
 			t.Errorf("exit code %d, output %q, errors %q", r.exit, r.stdout, r.stderr)

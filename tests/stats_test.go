@@ -59,7 +59,8 @@ func readStats(t *testing.T, file string) map[string]float64 {
 		t.Fatalf("%v: %s", err, text)
 	}
 	n := map[string]float64{}
-	for _, name := range append([]string{"commands", "batches", "kicks", "interrupts", "bytes_copied", "bytes_mapped", "bytes_direct",
+	for _, name := range append([]string{"commands", "batches", "kicks", "interrupts",
+		"bytes_copied", "bytes_mapped", "bytes_direct",
 		"commands_per_batch"}, batchEnds...) {
 		value, ok := all[name].(float64)
 		if !ok || value < 0 {

@@ -35,10 +35,13 @@ func startStaying(t *testing.T, program, device string) *staying {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &staying{t: t, console: filepath.Join(logDir(t), "console"), line: filepath.Join(dir, "line"),
+	g := &staying{t: t, console: filepath.Join(logDir(t), "console"),
+		line:   filepath.Join(dir, "line"),
 		socket: filepath.Join(dir, "qmp"), gone: make(chan error, 1)}
-	m := qemu.Machine{Accel: "tcg", Memory: 512 << 20, CPUs: 1, Kernel: filepath.Join(kernel, "vmlinuz"),
-		Initrd: stayingRoot(t, assets, kernel), Append: "console=ttyS0 mitigations=off", QMP: g.socket,
+	m := qemu.Machine{Accel: "tcg", Memory: 512 << 20, CPUs: 1,
+		Kernel: filepath.Join(kernel, "vmlinuz"),
+		Initrd: stayingRoot(t, assets, kernel), Append: "console=ttyS0 mitigations=off",
+		QMP:     g.socket,
 		Serial:  "socket,id=serial,server=on,wait=off,path=" + g.line + ",logfile=" + g.console,
 		Devices: []qemu.Device{{Socket: device}}}
 	args := slices.DeleteFunc(m.Args(), func(arg string) bool { return arg == "-no-reboot" })
@@ -58,7 +61,8 @@ func startStaying(t *testing.T, program, device string) *staying {
 func stayingRoot(t *testing.T, assets vm.Assets, kernel string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "stay")
-	r := command(t, time.Minute, root, "gcc", "-static", "-O1", "-Wall", "-Wextra", "-Werror", "-o", program, "tests/guests/stay.c")
+	r := command(t, time.Minute, root, "gcc", "-static", "-O1", "-Wall", "-Wextra", "-Werror", "-o",
+		program, "tests/guests/stay.c")
 	if r.exit != 0 {
 		t.Fatalf("build the guest: %s", r.stderr)
 	}

@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// TestDeviceOutlivesItsTerminal closes what a device process was started from: nobody reads its log any more, and it is sent
-// what a shell sends when its terminal is closed. It goes on logging and serving, until it is told to end.
+// TestDeviceOutlivesItsTerminal closes what a device process was started from: nobody reads its log
+// any more, and it is sent what a shell sends when its terminal is closed. It goes on logging and
+// serving, until it is told to end.
 func TestDeviceOutlivesItsTerminal(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "device")
 	r, w, err := os.Pipe()

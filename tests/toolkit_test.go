@@ -11,11 +11,13 @@ import (
 	"testing"
 )
 
-// olderPrograms are built by the older toolkit: with the static and the shared runtime of CUDA 11, whose way of
-// registering code is another, and with PTX of its compiler.
+// olderPrograms are built by the older toolkit: with the static and the shared runtime of CUDA 11,
+// whose way of registering code is another, and with PTX of its compiler.
 var olderPrograms = []string{
-	"vectoradd", "reduction", "histogram", "stencil", "streams", "copies2d3d", "deviceprintf", "threads4", "driverptx",
-	"calls", "half", "montecarlo", "managed", "managedvars", "texref", "texturerefs", "output", "processes",
+	"vectoradd", "reduction", "histogram", "stencil", "streams", "copies2d3d", "deviceprintf",
+	"threads4", "driverptx",
+	"calls", "half", "montecarlo", "managed", "managedvars", "texref", "texturerefs", "output",
+	"processes",
 }
 
 var olderDir = filepath.Join(root, "build/programs-11.8")
@@ -26,7 +28,8 @@ var buildOlderPrograms = sync.OnceValue(func() error {
 	if _, err := os.Stat(nvcc); err != nil {
 		return fmt.Errorf("no nvcc 11.8: run scripts/fetch-nvcc 11.8: %w", err)
 	}
-	build := exec.Command(filepath.Join(root, "tests/programs/build"), append([]string{olderDir}, olderPrograms...)...)
+	build := exec.Command(filepath.Join(root, "tests/programs/build"),
+		append([]string{olderDir}, olderPrograms...)...)
 	build.Env = builderOf(nvcc)
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build with nvcc 11.8: %w\n%s", err, out)

@@ -19,17 +19,21 @@ import (
 // longest is how many lines a file may have that people write.
 const longest = 600
 
-// sources lists the files of the tree, less what git ignores, that a pattern matches, generated ones aside.
+// sources lists the files of the tree, less what git ignores, that a pattern matches, generated
+// ones aside.
 func sources(t *testing.T, patterns ...string) []string {
 	t.Helper()
-	out, err := exec.Command("git", append([]string{"-C", root, "ls-files", "-z", "-co", "--exclude-standard", "--"}, patterns...)...).Output()
+	out, err := exec.Command("git",
+		append([]string{"-C", root, "ls-files", "-z", "-co", "--exclude-standard", "--"},
+			patterns...)...).Output()
 	if err != nil {
 		t.Fatalf("list the files: %v", err)
 	}
 	files := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 	return slices.DeleteFunc(files, func(f string) bool {
 		_, err := os.Stat(filepath.Join(root, f))
-		return err != nil || strings.Contains(f, "zz_generated") || strings.Contains(f, "/testdata/")
+		return err != nil || strings.Contains(f, "zz_generated") ||
+			strings.Contains(f, "/testdata/")
 	})
 }
 
@@ -44,9 +48,11 @@ func read(t *testing.T, file string) []byte {
 
 // TestSources says whether every source names its licence and is short enough to read.
 func TestSources(t *testing.T) {
-	for _, file := range sources(t, "*.go", "*.c", "*.h", "*.cu", "*.sh", "*.s", "*Makefile", "scripts/*") {
+	for _, file := range sources(t, "*.go", "*.c", "*.h", "*.cu", "*.sh", "*.s", "*Makefile",
+		"scripts/*") {
 		text := read(t, file)
-		head := bytes.Join(bytes.SplitN(text, []byte("\n"), 4)[:min(3, bytes.Count(text, []byte("\n")))], []byte("\n"))
+		head := bytes.Join(bytes.SplitN(text, []byte("\n"),
+			4)[:min(3, bytes.Count(text, []byte("\n")))], []byte("\n"))
 		if !bytes.Contains(head, []byte("SPDX-License-Identifier: ")) {
 			t.Errorf("%s: no SPDX-License-Identifier in the first three lines", file)
 		}
@@ -64,7 +70,8 @@ var mayBeUnsafe = regexp.MustCompile(`_(unsafe|cgo)(_test)?\.go$`)
 func TestGo(t *testing.T) {
 	documented := map[string]bool{}
 	for _, file := range sources(t, "*.go") {
-		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, parser.ParseComments)
+		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil,
+			parser.ParseComments)
 		if err != nil {
 			t.Error(err)
 			continue
@@ -78,7 +85,8 @@ func TestGo(t *testing.T) {
 			}
 		}
 		ast.Inspect(parsed, func(n ast.Node) bool {
-			if f, ok := n.(*ast.FuncDecl); ok && f.Body != nil && skipsAlways(f.Body) && file != "tests/skip_test.go" {
+			if f, ok := n.(*ast.FuncDecl); ok && f.Body != nil && skipsAlways(f.Body) &&
+				file != "tests/skip_test.go" {
 				t.Errorf("%s: %s skips under no condition", file, f.Name.Name)
 			}
 			return true

@@ -22,10 +22,12 @@ func python(t *testing.T) string {
 	return path
 }
 
-// TestUnsupported calls what isn't implemented: 801 each time; the guest and the host name each function once.
+// TestUnsupported calls what isn't implemented: 801 each time; the guest and the host name each
+// function once.
 func TestUnsupported(t *testing.T) {
 	t.Parallel()
-	names := []string{"cuCheckpointProcessLock", "cuCoredumpGetAttributeGlobal", "cuMulticastCreate"}
+	names := []string{"cuCheckpointProcessLock", "cuCoredumpGetAttributeGlobal",
+		"cuMulticastCreate"}
 	want := strings.Repeat(strings.Join(names, " 801\n")+" 801\n", 3)
 	inEach(t, func(t *testing.T, vm frontEnd) {
 		script := filepath.Join(root, "tests/scripts/unsupported.py")
@@ -50,19 +52,22 @@ func TestNVRTC(t *testing.T) {
 		if _, err := os.Stat(library); err != nil {
 			skip(t, "no NVRTC here: %v", err)
 		}
-		r := vm.run(t, vm.limit, "--", python(t), filepath.Join(root, "tests/scripts/nvrtc.py"), library)
+		r := vm.run(t, vm.limit, "--", python(t), filepath.Join(root, "tests/scripts/nvrtc.py"),
+			library)
 		if r.exit != 0 || r.stdout != "compiled and run\n" || r.stderr != "" {
 			t.Errorf("exit code %d, output %q:%s", r.exit, r.stdout, tail(r.stderr))
 		}
 	})
 }
 
-// TestNewerRuntime runs a program of CUDA 12 on the library as it would be if it offered CUDA 11.8 only, which runs one of CUDA 11.
+// TestNewerRuntime runs a program of CUDA 12 on the library as it would be if it offered CUDA 11.8
+// only, which runs one of CUDA 11.
 func TestNewerRuntime(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(root, "build/guest/older")
 	build := sync.OnceValue(func() error {
-		out, err := exec.Command("make", "-s", "-C", filepath.Join(root, "guestdriver/libcuda"), "LIB="+dir, "OBJ="+dir+"/obj",
+		out, err := exec.Command("make", "-s", "-C", filepath.Join(root, "guestdriver/libcuda"),
+			"LIB="+dir, "OBJ="+dir+"/obj",
 			"CFLAGS=-O2 -DDRIVER_VERSION=11080").CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("build the library: %w\n%s", err, out)

@@ -76,7 +76,8 @@ func (f frontEnd) batch(t *testing.T, jobs []job, options ...string) map[string]
 	got := map[string]outcome{}
 	for boot := 0; boot < mostBoots && len(jobs) > 0; boot++ {
 		list := writeJobs(t, jobs)
-		r := f.start(t, untilSilent(f.boot+f.limit), slices.Concat(options, []string{"--", runner, list})...)
+		r := f.start(t, untilSilent(f.boot+f.limit),
+			slices.Concat(options, []string{"--", runner, list})...)
 		frames, err := parseFrames(strings.NewReader(r.stdout))
 		if err != nil {
 			t.Error(err)

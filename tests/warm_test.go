@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestWarmWorkers runs programs one after another: warm workers serve them, and only if there are to be any.
+// TestWarmWorkers runs programs one after another: warm workers serve them, and only if there are
+// to be any.
 func TestWarmWorkers(t *testing.T) {
 	t.Parallel()
 	const number = 3
@@ -19,10 +20,12 @@ func TestWarmWorkers(t *testing.T) {
 			t.Run(strconv.Itoa(warm), func(t *testing.T) {
 				var jobs []job
 				for i := range number {
-					jobs = append(jobs, job{strconv.Itoa(i), vm.limit, []string{filepath.Join(programs, follower)}})
+					jobs = append(jobs,
+						job{strconv.Itoa(i), vm.limit, []string{filepath.Join(programs, follower)}})
 				}
 				stats := filepath.Join(logDir(t), "stats.json")
-				got := vm.batch(t, jobs, "--set", "warm-workers="+strconv.Itoa(warm), "--stats", stats)
+				got := vm.batch(t, jobs, "--set", "warm-workers="+strconv.Itoa(warm), "--stats",
+					stats)
 				for _, j := range jobs {
 					wellFormed(t).check(t, got, j.id)
 				}
@@ -38,7 +41,8 @@ func TestWarmWorkers(t *testing.T) {
 					t.Fatalf("%v: %s", err, text)
 				}
 				if counted.Starts != number || (counted.WarmStarts > 0) != (warm > 0) {
-					t.Errorf("%d warm workers: %d starts, %d of them warm", warm, counted.Starts, counted.WarmStarts)
+					t.Errorf("%d warm workers: %d starts, %d of them warm", warm, counted.Starts,
+						counted.WarmStarts)
 				}
 			})
 		}

@@ -204,7 +204,8 @@ func TestWriteOnAFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := command(t, vm.boot+vm.limit, dir, "unshare", "-m", "sh", "-c",
-			"mount -t tmpfs -o size=1M full full && exec \"$@\"", "sh", paracuda, "run", "--vm", vm.name,
+			"mount -t tmpfs -o size=1M full full && exec \"$@\"", "sh", paracuda, "run", "--vm",
+			vm.name,
 			"--gpu", "soft", "--write", "full", "--", "python3", "-c", fillScript)
 		want := "keep what was written below " + dir + "/full: No space left on device\n"
 		if r.exit != 1 || r.stdout != "written\n" || !strings.HasSuffix(r.stderr, want) {

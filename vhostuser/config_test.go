@@ -18,11 +18,13 @@ func TestConfig(t *testing.T) {
 	if b, err := r.Config(uint32(len(want))); err != nil || string(b) != want {
 		t.Errorf("GET_CONFIG = %q, %v", b, err)
 	}
-	r.MustSend(vhostuser.SetConfig, vhostuser.ConfigAccess{Offset: 4, Data: []byte("CONFIG")}.AppendTo(nil))
+	r.MustSend(vhostuser.SetConfig,
+		vhostuser.ConfigAccess{Offset: 4, Data: []byte("CONFIG")}.AppendTo(nil))
 	if got := r.dev.Config()[4:10]; got != "CONFIG" {
 		t.Errorf("config %q after SET_CONFIG", got)
 	}
-	for _, c := range []vhostuser.ConfigAccess{{Offset: 1000}, {Offset: ^uint32(0), Data: []byte{1}}} {
+	for _, c := range []vhostuser.ConfigAccess{{Offset: 1000},
+		{Offset: ^uint32(0), Data: []byte{1}}} {
 		if b, err := r.Query(vhostuser.GetConfig, c.AppendTo(nil)); err != nil || len(b) != 0 {
 			t.Errorf("GET_CONFIG at %d = % x, %v, want an empty reply", c.Offset, b, err)
 		}
@@ -88,7 +90,8 @@ func TestOffer(t *testing.T) {
 			t.Errorf("protocol features %#x, want 0xa229", got)
 		}
 		r.MustSend(vhostuser.SetProtocolFeatures, Word(0xa229))
-		if n, slots := r.MustQuery(vhostuser.GetQueueNum), r.MustQuery(vhostuser.GetMaxMemSlots); n != 3 || slots != 509 {
+		if n, slots := r.MustQuery(vhostuser.GetQueueNum),
+			r.MustQuery(vhostuser.GetMaxMemSlots); n != 3 || slots != 509 {
 			t.Errorf("%d queues and %d slots, want 3 and 509", n, slots)
 		}
 	}

@@ -11,8 +11,8 @@
 // reconnect a device. Only a stream whose messages can't be told apart any more ends the session.
 // A panic of the Device is caught, refused in the same way, and counted.
 //
-// One thing can't be seen: a front-end that gives its own end of the socket away, to a child or back
-// to the session, doesn't close it by dying. Such a session ends by Close or by its context.
+// One thing can't be seen: a front-end that gives its own end of the socket away, to a child or
+// back to the session, doesn't close it by dying. Such a session ends by Close or by its context.
 //
 // How a refusal looks depends on the message. One that has an answer of its own is answered with a
 // header and no payload. Others are answered with a non-zero word, if the front-end asked for a

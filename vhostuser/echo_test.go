@@ -67,7 +67,8 @@ func (d *echoDevice) StartQueue(i int, cfg vhostuser.QueueConfig) error {
 	if err != nil {
 		return err
 	}
-	e := &echoQueue{q: q, cfg: cfg, stop: vhostuser.NewFD(stop), done: make(chan struct{}), call: cfg.Call}
+	e := &echoQueue{q: q, cfg: cfg, stop: vhostuser.NewFD(stop), done: make(chan struct{}),
+		call: cfg.Call}
 	d.queues[i] = e
 	go e.run(d.tb)
 	return nil
@@ -149,7 +150,8 @@ func TestEchoThroughSession(t *testing.T) {
 		text := []byte{'r', 'e', 'q', byte(i), byte(i >> 8)}
 		g.Write(in, text)
 		q.Driver.SetUsedEvent(q.Driver.UsedIdx())
-		if _, err := q.Driver.Add(vt.Desc{Addr: in, Len: 5}, vt.Desc{Addr: out, Len: 5, Flags: vt.Write}); err != nil {
+		if _, err := q.Driver.Add(vt.Desc{Addr: in, Len: 5},
+			vt.Desc{Addr: out, Len: 5, Flags: vt.Write}); err != nil {
 			t.Fatal(err)
 		}
 	}

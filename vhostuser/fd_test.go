@@ -65,7 +65,8 @@ func TestSignalAndDrain(t *testing.T) {
 	})
 	// A counter at its end must not harm the one who signals.
 	full := []byte{0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
-	if _, err := unix.Write(n, full); err != nil && err != unix.EAGAIN { // the other signal came later
+	// the other signal came later
+	if _, err := unix.Write(n, full); err != nil && err != unix.EAGAIN {
 		t.Fatal(err)
 	}
 	if err := f.Signal(); err != nil {

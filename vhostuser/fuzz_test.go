@@ -95,7 +95,8 @@ func FuzzMemoryTable(f *testing.F) {
 		if (err == nil) != inside {
 			t.Fatalf("Translate of pages %d to %d: %v, want success %v", first, last, err, inside)
 		}
-		if r := regions[max(uva[first]-1, 0)%max(len(regions), 1):]; inside && got != uint64(first)*page+1-r[0].UserAddr+r[0].GuestAddr {
+		if r := regions[max(uva[first]-1, 0)%max(len(regions), 1):]; inside &&
+			got != uint64(first)*page+1-r[0].UserAddr+r[0].GuestAddr {
 			t.Fatalf("Translate = %#x", got)
 		}
 	})
@@ -155,14 +156,16 @@ func play(t *testing.T, f *Frontend, g *vt.Guest, qs []*Queue, op, arg byte) {
 	event := Word(uint64(i))
 	switch op % 26 {
 	case 0:
-		_ = f.Send(vhostuser.SetFeatures, Word([]uint64{feats, feats | vhostuser.FeatureProtocol, 0, 1 << 40}[arg&3]))
+		_ = f.Send(vhostuser.SetFeatures,
+			Word([]uint64{feats, feats | vhostuser.FeatureProtocol, 0, 1 << 40}[arg&3]))
 	case 1:
 		_ = f.Send(vhostuser.AddMemReg, vhostuser.AppendRegion(Word(0), region), fd)
 	case 2:
 		_ = f.Send(vhostuser.RemMemReg, vhostuser.AppendRegion(Word(0), region))
 	case 3:
 		n := int(arg % 3)
-		_ = f.Send(vhostuser.SetMemTable, vhostuser.AppendMemTable(nil, Regions(g)[:n]), g.FDs[:n]...)
+		_ = f.Send(vhostuser.SetMemTable, vhostuser.AppendMemTable(nil, Regions(g)[:n]),
+			g.FDs[:n]...)
 	case 4:
 		_ = f.Send(vhostuser.SetVringEnable, State(i, uint32(arg>>1&1)))
 	case 5:
@@ -184,7 +187,8 @@ func play(t *testing.T, f *Frontend, g *vt.Guest, qs []*Queue, op, arg byte) {
 	case 13:
 		_, _ = f.Config(uint32(arg))
 	case 14:
-		_ = f.Send(vhostuser.SetConfig, vhostuser.ConfigAccess{Offset: uint32(arg), Data: event}.AppendTo(nil))
+		_ = f.Send(vhostuser.SetConfig,
+			vhostuser.ConfigAccess{Offset: uint32(arg), Data: event}.AppendTo(nil))
 	case 15:
 		_ = f.Send(vhostuser.SetVringErr, event, q.Call)
 	case 16:

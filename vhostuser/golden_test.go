@@ -33,7 +33,8 @@ func parseGolden(text string) (queues int, features uint64, lines []goldenLine, 
 			continue
 		}
 		if strings.HasPrefix(line, "device ") {
-			if _, err := fmt.Sscanf(line, "device queues=%d features=%v", &queues, &features); err != nil {
+			if _, err := fmt.Sscanf(line, "device queues=%d features=%v", &queues,
+				&features); err != nil {
 				return 0, 0, nil, fmt.Errorf("line %d: %w", n+1, err)
 			}
 			continue
@@ -47,7 +48,8 @@ func parseGolden(text string) (queues int, features uint64, lines []goldenLine, 
 			}
 			fields = fields[1:]
 		}
-		if g.bytes, err = hex.DecodeString(strings.Join(fields, "")); err != nil || len(g.bytes) < 12 {
+		if g.bytes, err = hex.DecodeString(strings.Join(fields, "")); err != nil ||
+			len(g.bytes) < 12 {
 			return 0, 0, nil, fmt.Errorf("line %d: no message: %w", n+1, err)
 		}
 		lines = append(lines, g)
@@ -146,7 +148,8 @@ func replay(t *testing.T, text string) {
 			if err != nil {
 				t.Fatalf("message %d: %v", i, err)
 			}
-			if got := m.AppendTo(nil); !bytes.Equal(compared(got), compared(g.bytes)) || len(got) != len(g.bytes) {
+			if got := m.AppendTo(nil); !bytes.Equal(compared(got), compared(g.bytes)) ||
+				len(got) != len(g.bytes) {
 				t.Errorf("message %d: reply\n% x, want\n% x", i, got, g.bytes)
 			}
 		}

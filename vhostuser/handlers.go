@@ -43,9 +43,11 @@ var handlers = map[Request]func(*Session, *Message) ([]byte, error){
 
 func (s *Session) getFeatures(*Message) ([]byte, error)         { return word(s.offered), nil }
 func (s *Session) getProtocolFeatures(*Message) ([]byte, error) { return word(s.protocols), nil }
-func (s *Session) getQueueNum(*Message) ([]byte, error)         { return word(uint64(len(s.rings))), nil }
-func (s *Session) getMaxMemSlots(*Message) ([]byte, error)      { return word(MaxMemSlots), nil }
-func (s *Session) setOwner(*Message) ([]byte, error)            { return nil, nil }
+func (s *Session) getQueueNum(*Message) ([]byte, error) {
+	return word(uint64(len(s.rings))), nil
+}
+func (s *Session) getMaxMemSlots(*Message) ([]byte, error) { return word(MaxMemSlots), nil }
+func (s *Session) setOwner(*Message) ([]byte, error)       { return nil, nil }
 
 func (s *Session) setFeatures(m *Message) ([]byte, error) {
 	features, err := decodeWord(m.Payload)

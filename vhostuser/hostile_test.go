@@ -27,7 +27,8 @@ var oneWay = map[vhostuser.Request]int{
 	vhostuser.SetMemTable: 8, vhostuser.SetVringNum: 8, vhostuser.SetVringAddr: 40,
 	vhostuser.SetVringBase: 8, vhostuser.SetVringKick: 8, vhostuser.SetVringCall: 8,
 	vhostuser.SetVringErr: 8, vhostuser.SetProtocolFeatures: 8, vhostuser.SetVringEnable: 8,
-	vhostuser.SetConfig: 12, vhostuser.ResetDevice: 0, vhostuser.AddMemReg: 40, vhostuser.RemMemReg: 40,
+	vhostuser.SetConfig: 12, vhostuser.ResetDevice: 0, vhostuser.AddMemReg: 40,
+	vhostuser.RemMemReg: 40,
 }
 
 // Wrong lengths are refused, and the session goes on.
@@ -92,7 +93,8 @@ func TestQueueIndexAtFullWidth(t *testing.T) {
 				t.Errorf("%v of queue %d was accepted", req, i)
 			}
 		}
-		if err := r.Send(vhostuser.SetVringAddr, vhostuser.VringAddr{Index: i}.AppendTo(nil)); err == nil {
+		if err := r.Send(vhostuser.SetVringAddr,
+			vhostuser.VringAddr{Index: i}.AppendTo(nil)); err == nil {
 			t.Errorf("SET_VRING_ADDR of queue %d was accepted", i)
 		}
 		if b, err := r.Query(vhostuser.GetVringBase, State(i, 0)); err != nil || len(b) != 0 {
@@ -132,7 +134,8 @@ func TestWrongValues(t *testing.T) {
 		{"no kick with a descriptor", vhostuser.SetVringKick, Word(NoFD), []int{fd}},
 		{"features not offered", vhostuser.SetFeatures, Word(1 << 34), nil},
 		{"protocol features not offered", vhostuser.SetProtocolFeatures, Word(1 << 14), nil},
-		{"config size too large", vhostuser.SetConfig, append(make([]byte, 4), 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 1), nil},
+		{"config size too large", vhostuser.SetConfig,
+			append(make([]byte, 4), 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 1), nil},
 		{"channel without descriptor", vhostuser.SetBackendReqFD, nil, nil},
 		{"channel is an eventfd", vhostuser.SetBackendReqFD, nil, []int{fd}},
 		{"log base", 6, make([]byte, 16), []int{fd}},
@@ -157,12 +160,14 @@ func TestNotNegotiated(t *testing.T) {
 	pipe := newPipe(t)
 	g := vt.NewGuest(t, vt.Span{Size: mib})
 	if r.Send(vhostuser.SetBackendReqFD, nil, pipe[1]) == nil ||
-		r.Send(vhostuser.AddMemReg, vhostuser.AppendRegion(Word(0), Regions(g)[0]), g.FDs[0]) == nil ||
+		r.Send(vhostuser.AddMemReg, vhostuser.AppendRegion(Word(0), Regions(g)[0]),
+			g.FDs[0]) == nil ||
 		r.Send(vhostuser.SetConfig, make([]byte, 12)) == nil ||
 		r.Send(vhostuser.ResetDevice, nil) == nil {
 		t.Error("a message that wasn't negotiated was accepted")
 	}
-	for _, req := range []vhostuser.Request{vhostuser.GetQueueNum, vhostuser.GetMaxMemSlots, vhostuser.GetConfig} {
+	for _, req := range []vhostuser.Request{vhostuser.GetQueueNum, vhostuser.GetMaxMemSlots,
+		vhostuser.GetConfig} {
 		if b, err := r.Query(req, make([]byte, 12)); err != nil || len(b) != 0 {
 			t.Errorf("%v = % x, %v, want an empty reply", req, b, err)
 		}
@@ -176,10 +181,11 @@ func TestChangesWhileRunning(t *testing.T) {
 	other := qs[0].Addr()
 	other.Used += 64
 	for name, err := range map[string]error{
-		"size":     r.Send(vhostuser.SetVringNum, State(0, 16)),
-		"base":     r.Send(vhostuser.SetVringBase, State(0, 3)),
-		"address":  r.Send(vhostuser.SetVringAddr, other.AppendTo(nil)),
-		"features": r.Send(vhostuser.SetFeatures, Word(vhostuser.FeatureVersion1|vhostuser.FeatureProtocol)),
+		"size":    r.Send(vhostuser.SetVringNum, State(0, 16)),
+		"base":    r.Send(vhostuser.SetVringBase, State(0, 3)),
+		"address": r.Send(vhostuser.SetVringAddr, other.AppendTo(nil)),
+		"features": r.Send(vhostuser.SetFeatures,
+			Word(vhostuser.FeatureVersion1|vhostuser.FeatureProtocol)),
 		"error fd": r.Send(vhostuser.SetVringErr, Word(0), qs[0].Call),
 	} {
 		if err == nil {
@@ -276,24 +282,30 @@ func TestWrongKindsOfDescriptors(t *testing.T) {
 		"pipe": pipe[0], "directory": int(dir.Fd()), "/dev/zero": int(zero.Fd()), "epoll": epoll,
 		"own socket": int(sock.Fd()), "memfd": memfd, "eventfd": Eventfd(t),
 	} {
-		if got := r.Send(vhostuser.AddMemReg, append(Word(0), region...), fd) == nil; got != (name == "memfd") {
+		if got := r.Send(vhostuser.AddMemReg, append(Word(0), region...),
+			fd) == nil; got != (name == "memfd") {
 			t.Errorf("ADD_MEM_REG with a %s accepted: %v", name, got)
 		}
-		if got := r.Send(vhostuser.SetMemTable, append(Word(1), region...), fd) == nil; got != (name == "memfd") {
+		if got := r.Send(vhostuser.SetMemTable, append(Word(1), region...),
+			fd) == nil; got != (name == "memfd") {
 			t.Errorf("SET_MEM_TABLE with a %s accepted: %v", name, got)
 		}
 		event := name == "pipe" || name == "eventfd" || name == "epoll" || name == "own socket"
-		for _, req := range []vhostuser.Request{vhostuser.SetVringKick, vhostuser.SetVringCall, vhostuser.SetVringErr} {
+		for _, req := range []vhostuser.Request{vhostuser.SetVringKick, vhostuser.SetVringCall,
+			vhostuser.SetVringErr} {
 			if got := r.Send(req, Word(0), fd) == nil; got != event {
 				t.Errorf("%v with a %s accepted: %v", req, name, got)
 			}
 		}
-		if got := r.Send(vhostuser.SetBackendReqFD, nil, fd) == nil; got != (name == "pipe" || name == "own socket") {
+		if got := r.Send(vhostuser.SetBackendReqFD, nil, fd) == nil; got != (name == "pipe" ||
+			name == "own socket") {
 			t.Errorf("SET_BACKEND_REQ_FD with a %s accepted: %v", name, got)
 		}
 	}
-	// Its own socket, held here, would keep the session alive: nobody could see the other end close.
-	for _, req := range []vhostuser.Request{vhostuser.SetVringKick, vhostuser.SetVringCall, vhostuser.SetVringErr} {
+	// Its own socket, held here, would keep the session alive: nobody could see the other end
+	// close.
+	for _, req := range []vhostuser.Request{vhostuser.SetVringKick, vhostuser.SetVringCall,
+		vhostuser.SetVringErr} {
 		r.MustSend(req, Word(NoFD))
 	}
 	r.MustSend(vhostuser.SetBackendReqFD, nil, pipe[1])
@@ -333,7 +345,8 @@ func TestMemorySlots(t *testing.T) {
 	r := realized(t, 1)
 	fd := vt.MemFD(t, 4096*600)
 	for i := range uint64(510) {
-		region := vhostuser.Region{GuestAddr: i * 8192, UserAddr: UserBase + i*8192, Size: 4096, MmapOffset: i * 4096}
+		region := vhostuser.Region{GuestAddr: i * 8192, UserAddr: UserBase + i*8192, Size: 4096,
+			MmapOffset: i * 4096}
 		err := r.Send(vhostuser.AddMemReg, vhostuser.AppendRegion(Word(0), region), fd)
 		if (err == nil) != (i < vhostuser.MaxMemSlots) {
 			t.Fatalf("region %d: %v", i, err)

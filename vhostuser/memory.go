@@ -50,10 +50,12 @@ func NewMemory(regions []Region) (*Memory, error) {
 	}
 	byUser := append([]Region(nil), regions...)
 	sort.Slice(byUser, func(i, j int) bool { return byUser[i].UserAddr < byUser[j].UserAddr })
-	sort.Slice(m.regions, func(i, j int) bool { return m.regions[i].GuestAddr < m.regions[j].GuestAddr })
+	sort.Slice(m.regions,
+		func(i, j int) bool { return m.regions[i].GuestAddr < m.regions[j].GuestAddr })
 	for i := 1; i < len(m.regions); i++ {
 		if a, b := m.regions[i-1], m.regions[i]; b.GuestAddr-a.GuestAddr < a.Size {
-			return nil, fmt.Errorf("%w: regions at %#x and %#x overlap", ErrProtocol, a.GuestAddr, b.GuestAddr)
+			return nil, fmt.Errorf("%w: regions at %#x and %#x overlap", ErrProtocol, a.GuestAddr,
+				b.GuestAddr)
 		}
 		if a, b := byUser[i-1], byUser[i]; b.UserAddr-a.UserAddr < a.Size {
 			return nil, fmt.Errorf("%w: regions at user addresses %#x and %#x overlap",
@@ -104,7 +106,8 @@ func (m *Memory) Translate(user, size uint64) (uint64, error) {
 	if len(m.regions) == 0 {
 		return 0, ErrNotShared
 	}
-	return 0, fmt.Errorf("%w: %d bytes at user address %#x aren't in one region", ErrProtocol, size, user)
+	return 0, fmt.Errorf("%w: %d bytes at user address %#x aren't in one region", ErrProtocol, size,
+		user)
 }
 
 // ShrinkSealed reports whether no region can be cut short by the front-end.
@@ -158,7 +161,8 @@ func (m *Memory) CheckShared() error {
 	for _, r := range m.regions {
 		step := max(total, uint64(len(buf)))
 		for off := uint64(0); off < r.Size; off += step {
-			n, err := unix.Pread(r.FD.Int(), buf[:min(uint64(len(buf)), r.Size-off)], int64(r.MmapOffset+off))
+			n, err := unix.Pread(r.FD.Int(), buf[:min(uint64(len(buf)), r.Size-off)],
+				int64(r.MmapOffset+off))
 			if err != nil {
 				return fmt.Errorf("read guest memory: %w", err)
 			}

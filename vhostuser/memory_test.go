@@ -37,8 +37,10 @@ func TestNewMemory(t *testing.T) {
 	}{
 		{"empty table", nil, true},
 		{"one", []Region{{0, 16384, 0, 0, fd}}, true},
-		{"adjacent, out of order", []Region{{8192, 8192, 0, 8192, fd}, {0, 8192, 8192, 0, fd}}, true},
-		{"at the end of the address space", []Region{{math.MaxUint64 - 4096, 4096, math.MaxUint64 - 4096, 0, fd}}, true},
+		{"adjacent, out of order", []Region{{8192, 8192, 0, 8192, fd}, {0, 8192, 8192, 0, fd}},
+			true},
+		{"at the end of the address space",
+			[]Region{{math.MaxUint64 - 4096, 4096, math.MaxUint64 - 4096, 0, fd}}, true},
 		{"empty region", []Region{{0, 0, 0, 0, fd}}, false},
 		{"guest addresses wrap", []Region{{math.MaxUint64 - 4094, 4096, 0, 0, fd}}, false},
 		{"user addresses wrap", []Region{{0, 4096, math.MaxUint64 - 4094, 0, fd}}, false},
@@ -81,7 +83,8 @@ func TestTranslate(t *testing.T) {
 	} {
 		got, err := m.Translate(tt.user, tt.size)
 		if got != tt.want || (err == nil) != tt.ok {
-			t.Errorf("Translate(%#x, %d) = %#x, %v, want %#x, %v", tt.user, tt.size, got, err, tt.want, tt.ok)
+			t.Errorf("Translate(%#x, %d) = %#x, %v, want %#x, %v", tt.user, tt.size, got, err,
+				tt.want, tt.ok)
 		}
 	}
 	if _, err := (&Memory{}).Translate(0, 1); !errors.Is(err, ErrNotShared) {
@@ -91,7 +94,8 @@ func TestTranslate(t *testing.T) {
 
 func TestCheckShared(t *testing.T) {
 	t.Parallel()
-	if err := (&Memory{}).CheckShared(); !errors.Is(err, ErrNotShared) || !strings.Contains(err.Error(), "share=on") {
+	if err := (&Memory{}).CheckShared(); !errors.Is(err, ErrNotShared) ||
+		!strings.Contains(err.Error(), "share=on") {
 		t.Errorf("CheckShared without memory = %v", err)
 	}
 	fd := newMemFD(t, 64<<20, 0)
@@ -107,7 +111,8 @@ func TestCheckShared(t *testing.T) {
 		t.Errorf("CheckShared filled %d blocks, %v", st.Blocks, err)
 	}
 	// A kernel's image: one part in thirty of the memory.
-	if _, err := unix.Pwrite(fd.Int(), []byte(strings.Repeat("kernel", 400000)), 16<<20); err != nil {
+	if _, err := unix.Pwrite(fd.Int(), []byte(strings.Repeat("kernel", 400000)),
+		16<<20); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.CheckShared(); err != nil {
@@ -118,7 +123,8 @@ func TestCheckShared(t *testing.T) {
 func TestShrinkSealed(t *testing.T) {
 	t.Parallel()
 	plain, sealed := newMemFD(t, 4096, 0), newMemFD(t, 4096, unix.MFD_ALLOW_SEALING)
-	if _, err := unix.FcntlInt(uintptr(sealed.Int()), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK); err != nil {
+	if _, err := unix.FcntlInt(uintptr(sealed.Int()), unix.F_ADD_SEALS,
+		unix.F_SEAL_SHRINK); err != nil {
 		t.Fatal(err)
 	}
 	a, b := Region{0, 4096, 0, 0, plain}, Region{8192, 4096, 8192, 0, sealed}
@@ -128,7 +134,8 @@ func TestShrinkSealed(t *testing.T) {
 	}{{nil, false}, {[]Region{a}, false}, {[]Region{b}, true}, {[]Region{a, b}, false}} {
 		m, err := NewMemory(tt.regions)
 		if err != nil || m.ShrinkSealed() != tt.want {
-			t.Errorf("%d regions: ShrinkSealed = %v, %v, want %v", len(tt.regions), m.ShrinkSealed(), err, tt.want)
+			t.Errorf("%d regions: ShrinkSealed = %v, %v, want %v", len(tt.regions),
+				m.ShrinkSealed(), err, tt.want)
 		}
 	}
 }

@@ -11,7 +11,8 @@ func (s *Session) setMemTable(m *Message) ([]byte, error) {
 		return nil, err
 	}
 	if len(regions) != len(m.FDs) {
-		return nil, fmt.Errorf("%w: %d regions with %d descriptors", ErrProtocol, len(regions), len(m.FDs))
+		return nil, fmt.Errorf("%w: %d regions with %d descriptors", ErrProtocol, len(regions),
+			len(m.FDs))
 	}
 	for i := range regions {
 		regions[i].FD = m.FDs[i]
@@ -64,7 +65,8 @@ func (s *Session) remMemReg(m *Message) ([]byte, error) {
 		}
 	}
 	if gone == nil {
-		return nil, fmt.Errorf("%w: no region of %d bytes at %#x", ErrProtocol, region.Size, region.GuestAddr)
+		return nil, fmt.Errorf("%w: no region of %d bytes at %#x", ErrProtocol, region.Size,
+			region.GuestAddr)
 	}
 	return nil, s.setMemory(&Memory{regions: keep}, true, func() { _ = gone.Close() })
 }

@@ -40,7 +40,8 @@ func TestPayloadBytes(t *testing.T) {
 		{"address", VringAddr{1, 2, 3, 4, 5, 6}.AppendTo(nil),
 			"01 00 00 00 02 00 00 00 03 00 00 00 00 00 00 00 04 00 00 00 00 00 00 00 " +
 				"05 00 00 00 00 00 00 00 06 00 00 00 00 00 00 00"},
-		{"config", ConfigAccess{1, 2, []byte{3, 4}}.AppendTo(nil), "01 00 00 00 02 00 00 00 02 00 00 00 03 04"},
+		{"config", ConfigAccess{1, 2, []byte{3, 4}}.AppendTo(nil),
+			"01 00 00 00 02 00 00 00 02 00 00 00 03 04"},
 		{"table", AppendMemTable(nil, []Region{{1, 2, 3, 4, nil}}),
 			"01 00 00 00 00 00 00 00 01 00 00 00 00 00 00 00 02 00 00 00 00 00 00 00 " +
 				"03 00 00 00 00 00 00 00 04 00 00 00 00 00 00 00"},
@@ -62,7 +63,8 @@ func TestPayloadsRoundTrip(t *testing.T) {
 		t.Errorf("address %+v, %v", got, err)
 	}
 	table := []Region{{1, 2, 3, 4, nil}, {5, 6, 7, 8, nil}}
-	if got, err := decodeMemTable(append(AppendMemTable(nil, table), 0, 0)); len(got) != 2 || got[1] != table[1] || err != nil {
+	if got, err := decodeMemTable(append(AppendMemTable(nil, table), 0, 0)); len(got) != 2 ||
+		got[1] != table[1] || err != nil {
 		t.Errorf("table %+v, %v", got, err)
 	}
 	if _, err := decodeMemTable(AppendMemTable(nil, make([]Region, MaxFDs+1))); err == nil {
@@ -72,12 +74,17 @@ func TestPayloadsRoundTrip(t *testing.T) {
 		full   []byte
 		decode func([]byte) error
 	}{
-		"state":   {state.AppendTo(nil), func(b []byte) error { _, err := decodeState(b); return err }},
-		"address": {addr.AppendTo(nil), func(b []byte) error { _, err := decodeAddr(b); return err }},
-		"table":   {AppendMemTable(nil, table), func(b []byte) error { _, err := decodeMemTable(b); return err }},
-		"word":    {word(5), func(b []byte) error { _, err := decodeWord(b); return err }},
-		"config":  {ConfigAccess{0, 0, []byte{1}}.AppendTo(nil), func(b []byte) error { _, err := decodeConfig(b); return err }},
-		"region":  {AppendRegion(word(0), table[0]), func(b []byte) error { _, err := singleRegion(b); return err }},
+		"state": {state.AppendTo(nil),
+			func(b []byte) error { _, err := decodeState(b); return err }},
+		"address": {addr.AppendTo(nil),
+			func(b []byte) error { _, err := decodeAddr(b); return err }},
+		"table": {AppendMemTable(nil, table),
+			func(b []byte) error { _, err := decodeMemTable(b); return err }},
+		"word": {word(5), func(b []byte) error { _, err := decodeWord(b); return err }},
+		"config": {ConfigAccess{0, 0, []byte{1}}.AppendTo(nil),
+			func(b []byte) error { _, err := decodeConfig(b); return err }},
+		"region": {AppendRegion(word(0), table[0]),
+			func(b []byte) error { _, err := singleRegion(b); return err }},
 	}
 	for name, d := range decoders {
 		if err := d.decode(d.full); err != nil {

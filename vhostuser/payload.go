@@ -78,7 +78,8 @@ func decodeConfig(b []byte) (ConfigAccess, error) {
 	}
 	c := ConfigAccess{wire.Uint32(b), wire.Uint32(b[8:]), b[configHeader:]}
 	if size := wire.Uint32(b[4:]); uint64(size) != uint64(len(c.Data)) {
-		return c, fmt.Errorf("%w: config access of %d bytes carries %d", ErrProtocol, size, len(c.Data))
+		return c, fmt.Errorf("%w: config access of %d bytes carries %d", ErrProtocol, size,
+			len(c.Data))
 	}
 	return c, nil
 }

@@ -78,7 +78,8 @@ func (s *Session) start(i int) error {
 			return fmt.Errorf("queue %d: %s: %w", i, part.name, err)
 		}
 		if gpa%part.align != 0 {
-			return fmt.Errorf("%w: queue %d: %s at %#x is misaligned", ErrProtocol, i, part.name, gpa)
+			return fmt.Errorf("%w: queue %d: %s at %#x is misaligned", ErrProtocol, i, part.name,
+				gpa)
 		}
 		*part.gpa = gpa
 	}

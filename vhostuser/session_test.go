@@ -109,7 +109,8 @@ func TestQEMULifecycle(t *testing.T) {
 	}
 	r.MustSend(vhostuser.SetFeatures, Word(feats|vhostuser.FeatureProtocol))
 	r.Start(qs...)
-	r.want(t, "resume", "features 0x130000000", "start 0 base 0", "start 1 base 5", "call 0 true", "call 1 true")
+	r.want(t, "resume", "features 0x130000000", "start 0 base 0", "start 1 base 5", "call 0 true",
+		"call 1 true")
 
 	// Adding memory goes by without a stop; removing it doesn't.
 	extra := vt.NewGuest(t, vt.Span{Addr: 0x200000000, Size: mib})
@@ -127,7 +128,8 @@ func TestQEMULifecycle(t *testing.T) {
 	if err := r.wait(); err != nil {
 		t.Errorf("Run = %v", err)
 	}
-	if got, want := r.dev.Calls(), []string{"stop 0", "stop 1", "reset", "memory 0"}; !slices.Equal(got, want) {
+	if got, want := r.dev.Calls(),
+		[]string{"stop 0", "stop 1", "reset", "memory 0"}; !slices.Equal(got, want) {
 		t.Errorf("end: calls %q, want %q", got, want)
 	}
 }
@@ -148,15 +150,18 @@ func TestUMLOrder(t *testing.T) {
 	r.MustSend(vhostuser.SetBackendReqFD, nil, pipe[1])
 	for n := uint32(1); n < 40; n++ {
 		b, err := r.Config(n)
-		if err != nil || len(b) != int(n) || !strings.HasPrefix(r.dev.Config()+strings.Repeat("\x00", 99), string(b)) {
+		if err != nil || len(b) != int(n) ||
+			!strings.HasPrefix(r.dev.Config()+strings.Repeat("\x00", 99), string(b)) {
 			t.Fatalf("GET_CONFIG of %d bytes: %q, %v", n, b, err)
 		}
 	}
 	r.dev.Calls()
 	r.MustSend(vhostuser.SetFeatures, Word(feats|vhostuser.FeatureProtocol))
 	g := vt.NewGuest(t, vt.Span{Addr: 0x600000, Size: mib})
-	region := vhostuser.Region{GuestAddr: 0x600000, UserAddr: 0x600000, Size: mib - 0x3000, MmapOffset: 0x3000}
-	r.MustSend(vhostuser.SetMemTable, vhostuser.AppendMemTable(nil, []vhostuser.Region{region}), g.FDs[0])
+	region := vhostuser.Region{GuestAddr: 0x600000, UserAddr: 0x600000, Size: mib - 0x3000,
+		MmapOffset: 0x3000}
+	r.MustSend(vhostuser.SetMemTable, vhostuser.AppendMemTable(nil, []vhostuser.Region{region}),
+		g.FDs[0])
 	for i := range uint32(2) {
 		q := NewQueue(t, g, int(i), 256)
 		call := newPipe(t)
@@ -164,7 +169,8 @@ func TestUMLOrder(t *testing.T) {
 		r.MustSend(vhostuser.SetVringCall, Word(uint64(i)), call[1])
 		r.MustSend(vhostuser.SetVringNum, State(i, 256))
 		r.MustSend(vhostuser.SetVringBase, State(i, 0))
-		addr := vhostuser.VringAddr{Index: i, Desc: d.Desc, Used: d.Used, Avail: d.Avail, Log: ^uint64(0)}
+		addr := vhostuser.VringAddr{Index: i, Desc: d.Desc, Used: d.Used, Avail: d.Avail,
+			Log: ^uint64(0)}
 		r.MustSend(vhostuser.SetVringAddr, addr.AppendTo(nil))
 		r.MustSend(vhostuser.SetVringKick, Word(uint64(i)), q.Kick)
 		r.MustSend(vhostuser.SetVringEnable, State(i, 1))
@@ -203,7 +209,9 @@ func TestAnyOrder(t *testing.T) {
 	steps := []func(*rig, *vt.Guest, *Queue){
 		func(r *rig, g *vt.Guest, _ *Queue) { r.SetMemory(g) },
 		func(r *rig, _ *vt.Guest, _ *Queue) { r.MustSend(vhostuser.SetVringNum, State(0, 8)) },
-		func(r *rig, _ *vt.Guest, q *Queue) { r.MustSend(vhostuser.SetVringAddr, q.Addr().AppendTo(nil)) },
+		func(r *rig, _ *vt.Guest, q *Queue) {
+			r.MustSend(vhostuser.SetVringAddr, q.Addr().AppendTo(nil))
+		},
 		func(r *rig, _ *vt.Guest, q *Queue) { r.MustSend(vhostuser.SetVringKick, Word(0), q.Kick) },
 		func(r *rig, _ *vt.Guest, _ *Queue) { r.MustSend(vhostuser.SetVringEnable, State(0, 1)) },
 		func(r *rig, _ *vt.Guest, _ *Queue) {
@@ -301,7 +309,8 @@ func TestDevicePanics(t *testing.T) {
 		do   func() error
 	}{
 		{"memory", func() error {
-			return r.Send(vhostuser.SetMemTable, vhostuser.AppendMemTable(nil, Regions(g)), g.FDs...)
+			return r.Send(vhostuser.SetMemTable, vhostuser.AppendMemTable(nil, Regions(g)),
+				g.FDs...)
 		}},
 		{"stop 0", func() error {
 			err := r.Send(vhostuser.SetVringEnable, State(0, 0))
@@ -310,7 +319,8 @@ func TestDevicePanics(t *testing.T) {
 		}},
 		{"call", func() error { return r.Send(vhostuser.SetVringCall, Word(0), qs[0].Call) }},
 		{"write config", func() error {
-			return r.Send(vhostuser.SetConfig, vhostuser.ConfigAccess{Data: []byte("x")}.AppendTo(nil))
+			return r.Send(vhostuser.SetConfig,
+				vhostuser.ConfigAccess{Data: []byte("x")}.AppendTo(nil))
 		}},
 	} {
 		before := r.s.Panics()

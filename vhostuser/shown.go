@@ -11,7 +11,8 @@ type Shown struct {
 	Driver   bool   // a driver has accepted features: its guest uses the device
 }
 
-// observe notes what a message shows, and tells who wants to know of changes. It was served or refused.
+// observe notes what a message shows, and tells who wants to know of changes. It was served or
+// refused.
 func (s *Session) observe(m *Message, refused error) {
 	before := s.shown
 	switch m.Request {

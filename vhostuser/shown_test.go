@@ -10,8 +10,8 @@ import (
 	"github.com/paracuda/paracuda/vhostuser/vhostusertest"
 )
 
-// TestProgress shows a session a front-end with more queues than the device, whose driver reads the config space and takes
-// the device.
+// TestProgress shows a session a front-end with more queues than the device, whose driver reads the
+// config space and takes the device.
 func TestProgress(t *testing.T) {
 	near, far := vhostusertest.Pair(t)
 	var steps []vhostuser.Shown
@@ -40,7 +40,8 @@ func TestProgress(t *testing.T) {
 	}
 	const p = vhostuser.ProtocolFeatures
 	want := []vhostuser.Shown{
-		{Protocol: p, Chosen: true}, {Protocol: p, Chosen: true, Queues: 1}, {Protocol: p, Chosen: true, Queues: 2},
+		{Protocol: p, Chosen: true}, {Protocol: p, Chosen: true, Queues: 1},
+		{Protocol: p, Chosen: true, Queues: 2},
 		{Protocol: p, Chosen: true, Queues: 3}, {Protocol: p, Chosen: true, Queues: 3, Read: true},
 		{Protocol: p, Chosen: true, Queues: 3, Read: true, Driver: true},
 	}

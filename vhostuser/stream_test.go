@@ -24,9 +24,12 @@ func TestBrokenStreams(t *testing.T) {
 		bytes []byte
 		want  error
 	}{
-		{"version 0", (&vhostuser.Message{Request: 1, Flags: 0}).AppendTo(nil), vhostuser.ErrStream},
-		{"version 2", (&vhostuser.Message{Request: 1, Flags: 2}).AppendTo(nil), vhostuser.ErrStream},
-		{"size of 4 GiB", []byte{1, 0, 0, 0, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff}, vhostuser.ErrStream},
+		{"version 0", (&vhostuser.Message{Request: 1, Flags: 0}).AppendTo(nil),
+			vhostuser.ErrStream},
+		{"version 2", (&vhostuser.Message{Request: 1, Flags: 2}).AppendTo(nil),
+			vhostuser.ErrStream},
+		{"size of 4 GiB", []byte{1, 0, 0, 0, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff},
+			vhostuser.ErrStream},
 		{"size above the limit", []byte{1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 1, 0}, vhostuser.ErrStream},
 		{"end in the header", []byte{1, 0, 0, 0, 1}, io.ErrUnexpectedEOF},
 		{"end in the payload", []byte{2, 0, 0, 0, 1, 0, 0, 0, 8, 0, 0, 0, 1}, io.ErrUnexpectedEOF},
@@ -45,7 +48,8 @@ func TestBrokenStreams(t *testing.T) {
 func TestReplyFlagGetsNoReply(t *testing.T) {
 	t.Parallel()
 	r := realized(t, 1)
-	m := &vhostuser.Message{Request: vhostuser.GetFeatures, Flags: vhostuser.FlagVersion | vhostuser.FlagReply | vhostuser.FlagNeedReply}
+	m := &vhostuser.Message{Request: vhostuser.GetFeatures,
+		Flags: vhostuser.FlagVersion | vhostuser.FlagReply | vhostuser.FlagNeedReply}
 	if err := r.Write(m); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +61,8 @@ func TestMessageInPieces(t *testing.T) {
 	t.Parallel()
 	r := realized(t, 1)
 	m := &vhostuser.Message{
-		Request: vhostuser.SetVringKick, Flags: vhostuser.FlagVersion | vhostuser.FlagNeedReply, Payload: Word(0),
+		Request: vhostuser.SetVringKick, Flags: vhostuser.FlagVersion | vhostuser.FlagNeedReply,
+		Payload: Word(0),
 	}
 	for at := range 12 {
 		for i, b := range m.AppendTo(nil) {
@@ -78,9 +83,11 @@ func TestMessageInPieces(t *testing.T) {
 // Half a message is borne with for the timeout only; silence between messages for ever.
 func TestHalfMessageTimesOut(t *testing.T) {
 	t.Parallel()
-	for _, half := range [][]byte{{1}, (&vhostuser.Message{Request: 2, Flags: 1, Payload: Word(0)}).AppendTo(nil)[:13]} {
+	for _, half := range [][]byte{{1},
+		(&vhostuser.Message{Request: 2, Flags: 1, Payload: Word(0)}).AppendTo(nil)[:13]} {
 		front, back := Pair(t)
-		s, err := vhostuser.New(back, NewDevice(t, 1), vhostuser.Options{Timeout: 50 * time.Millisecond})
+		s, err := vhostuser.New(back, NewDevice(t, 1),
+			vhostuser.Options{Timeout: 50 * time.Millisecond})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,13 +113,15 @@ func TestHalfMessageTimesOut(t *testing.T) {
 func TestSilentReader(t *testing.T) {
 	t.Parallel()
 	front, back := Pair(t)
-	s, err := vhostuser.New(back, NewDevice(t, 1), vhostuser.Options{Timeout: 50 * time.Millisecond})
+	s, err := vhostuser.New(back, NewDevice(t, 1),
+		vhostuser.Options{Timeout: 50 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error)
 	go func() { done <- s.Run(t.Context()) }()
-	m := (&vhostuser.Message{Request: vhostuser.GetFeatures, Flags: vhostuser.FlagVersion}).AppendTo(nil)
+	m := (&vhostuser.Message{Request: vhostuser.GetFeatures,
+		Flags: vhostuser.FlagVersion}).AppendTo(nil)
 	for {
 		if _, err := front.Write(m); err != nil {
 			break

@@ -34,27 +34,48 @@ func TestMalformedChains(t *testing.T) {
 		want     error
 	}{
 		{"self loop", []vt.Desc{{Addr: buf, Len: 1, Flags: nxt}}, nil, virtqueue.ErrTooLong},
-		{"two in a loop", []vt.Desc{{Addr: buf, Len: 1, Flags: nxt, Next: 1}, {Flags: nxt}}, nil, virtqueue.ErrTooLong},
-		{"next out of range", []vt.Desc{{Addr: buf, Len: 1, Flags: nxt, Next: 8}}, nil, virtqueue.ErrNext},
-		{"next at the far end", []vt.Desc{{Addr: buf, Len: 1, Flags: nxt, Next: 65535}}, nil, virtqueue.ErrNext},
+		{"two in a loop", []vt.Desc{{Addr: buf, Len: 1, Flags: nxt, Next: 1}, {Flags: nxt}}, nil,
+			virtqueue.ErrTooLong},
+		{"next out of range", []vt.Desc{{Addr: buf, Len: 1, Flags: nxt, Next: 8}}, nil,
+			virtqueue.ErrNext},
+		{"next at the far end", []vt.Desc{{Addr: buf, Len: 1, Flags: nxt, Next: 65535}}, nil,
+			virtqueue.ErrNext},
 		{"outside memory", []vt.Desc{{Addr: 0x100, Len: 1}}, nil, guestmem.ErrRange},
-		{"ends outside memory", []vt.Desc{{Addr: 0x10000 + mib - 1, Len: 2}}, nil, guestmem.ErrRange},
+		{"ends outside memory", []vt.Desc{{Addr: 0x10000 + mib - 1, Len: 2}}, nil,
+			guestmem.ErrRange},
 		{"wraps", []vt.Desc{{Addr: math.MaxUint64, Len: 2}}, nil, guestmem.ErrRange},
 		{"length of all ones", []vt.Desc{{Addr: buf, Len: math.MaxUint32}}, nil, guestmem.ErrRange},
-		{"readable after writable", []vt.Desc{{Addr: buf, Len: 1, Flags: wr | nxt, Next: 1}, {Addr: buf, Len: 1}}, nil, virtqueue.ErrOrder},
-		{"empty readable after empty writable", []vt.Desc{{Flags: wr | nxt, Next: 1}, {}}, nil, virtqueue.ErrOrder},
-		{"indirect of length 0", []vt.Desc{{Addr: table, Flags: ind}}, nil, virtqueue.ErrIndirectLen},
-		{"indirect of length 24", []vt.Desc{{Addr: table, Len: 24, Flags: ind}}, nil, virtqueue.ErrIndirectLen},
-		{"indirect of 9 entries", []vt.Desc{{Addr: table, Len: 9 * 16, Flags: ind}}, nil, virtqueue.ErrIndirectLen},
-		{"indirect of all ones", []vt.Desc{{Addr: table, Len: math.MaxUint32 &^ 15, Flags: ind}}, nil, virtqueue.ErrIndirectLen},
-		{"indirect and next", []vt.Desc{{Addr: table, Len: 16, Flags: ind | nxt, Next: 1}}, nil, virtqueue.ErrIndirect},
-		{"indirect outside memory", []vt.Desc{{Addr: 0, Len: 16, Flags: ind}}, nil, guestmem.ErrRange},
-		{"indirect ends outside", []vt.Desc{{Addr: 0x10000 + mib - 16, Len: 32, Flags: ind}}, nil, guestmem.ErrRange},
-		{"nested", []vt.Desc{{Addr: table, Len: 16, Flags: ind}}, []vt.Desc{{Addr: table, Len: 16, Flags: ind}}, virtqueue.ErrNested},
-		{"loop in the table", []vt.Desc{{Addr: table, Len: 16, Flags: ind}}, []vt.Desc{{Addr: buf, Len: 1, Flags: nxt}}, virtqueue.ErrTooLong},
-		{"next outside the table", []vt.Desc{{Addr: table, Len: 16, Flags: ind}}, []vt.Desc{{Addr: buf, Len: 1, Flags: nxt, Next: 1}}, virtqueue.ErrNext},
-		{"direct and indirect too long", []vt.Desc{{Flags: nxt, Next: 1}, {Addr: table, Len: 8 * 16, Flags: ind}}, long[:8], virtqueue.ErrTooLong},
-		{"direct and indirect loop", []vt.Desc{{Flags: nxt, Next: 1}, {Addr: table, Len: 8 * 16, Flags: ind}}, append(long[:7:7], vt.Desc{Flags: nxt, Next: 0}), virtqueue.ErrTooLong},
+		{"readable after writable",
+			[]vt.Desc{{Addr: buf, Len: 1, Flags: wr | nxt, Next: 1}, {Addr: buf, Len: 1}}, nil,
+			virtqueue.ErrOrder},
+		{"empty readable after empty writable", []vt.Desc{{Flags: wr | nxt, Next: 1}, {}}, nil,
+			virtqueue.ErrOrder},
+		{"indirect of length 0", []vt.Desc{{Addr: table, Flags: ind}}, nil,
+			virtqueue.ErrIndirectLen},
+		{"indirect of length 24", []vt.Desc{{Addr: table, Len: 24, Flags: ind}}, nil,
+			virtqueue.ErrIndirectLen},
+		{"indirect of 9 entries", []vt.Desc{{Addr: table, Len: 9 * 16, Flags: ind}}, nil,
+			virtqueue.ErrIndirectLen},
+		{"indirect of all ones", []vt.Desc{{Addr: table, Len: math.MaxUint32 &^ 15, Flags: ind}},
+			nil, virtqueue.ErrIndirectLen},
+		{"indirect and next", []vt.Desc{{Addr: table, Len: 16, Flags: ind | nxt, Next: 1}}, nil,
+			virtqueue.ErrIndirect},
+		{"indirect outside memory", []vt.Desc{{Addr: 0, Len: 16, Flags: ind}}, nil,
+			guestmem.ErrRange},
+		{"indirect ends outside", []vt.Desc{{Addr: 0x10000 + mib - 16, Len: 32, Flags: ind}}, nil,
+			guestmem.ErrRange},
+		{"nested", []vt.Desc{{Addr: table, Len: 16, Flags: ind}},
+			[]vt.Desc{{Addr: table, Len: 16, Flags: ind}}, virtqueue.ErrNested},
+		{"loop in the table", []vt.Desc{{Addr: table, Len: 16, Flags: ind}},
+			[]vt.Desc{{Addr: buf, Len: 1, Flags: nxt}}, virtqueue.ErrTooLong},
+		{"next outside the table", []vt.Desc{{Addr: table, Len: 16, Flags: ind}},
+			[]vt.Desc{{Addr: buf, Len: 1, Flags: nxt, Next: 1}}, virtqueue.ErrNext},
+		{"direct and indirect too long",
+			[]vt.Desc{{Flags: nxt, Next: 1}, {Addr: table, Len: 8 * 16, Flags: ind}}, long[:8],
+			virtqueue.ErrTooLong},
+		{"direct and indirect loop",
+			[]vt.Desc{{Flags: nxt, Next: 1}, {Addr: table, Len: 8 * 16, Flags: ind}},
+			append(long[:7:7], vt.Desc{Flags: nxt, Next: 0}), virtqueue.ErrTooLong},
 	} {
 		r := newRig(t, 8, nil)
 		for i, d := range tt.direct {
@@ -110,12 +131,17 @@ func TestGoodChains(t *testing.T) {
 		{"unknown flags", []vt.Desc{{Addr: buf, Len: 3, Flags: 0xfff8}}, nil, 3, 0, 1},
 		{"last byte of memory", []vt.Desc{{Addr: 0x10000 + mib - 1, Len: 1}}, nil, 1, 0, 1},
 		{"indirect", []vt.Desc{{Addr: table, Len: 32, Flags: vt.Indirect}},
-			[]vt.Desc{{Addr: buf, Len: 3, Flags: vt.Next, Next: 1}, {Addr: buf, Len: 4, Flags: vt.Write}}, 3, 4, 2},
-		{"indirect with the write flag", []vt.Desc{{Addr: table, Len: 16, Flags: vt.Indirect | vt.Write}},
+			[]vt.Desc{{Addr: buf, Len: 3, Flags: vt.Next, Next: 1},
+				{Addr: buf, Len: 4, Flags: vt.Write}}, 3, 4, 2},
+		{"indirect with the write flag",
+			[]vt.Desc{{Addr: table, Len: 16, Flags: vt.Indirect | vt.Write}},
 			[]vt.Desc{{Addr: buf, Len: 3}}, 3, 0, 1},
-		{"indirect at the end", []vt.Desc{{Addr: buf, Len: 1, Flags: vt.Next, Next: 1}, {Addr: table, Len: 16, Flags: vt.Indirect}},
+		{"indirect at the end",
+			[]vt.Desc{{Addr: buf, Len: 1, Flags: vt.Next, Next: 1},
+				{Addr: table, Len: 16, Flags: vt.Indirect}},
 			[]vt.Desc{{Addr: buf, Len: 3}}, 4, 0, 2},
-		{"buffer over the rings", []vt.Desc{{Addr: 0x10000, Len: 512, Flags: vt.Write}}, nil, 0, 512, 1},
+		{"buffer over the rings", []vt.Desc{{Addr: 0x10000, Len: 512, Flags: vt.Write}}, nil, 0,
+			512, 1},
 	} {
 		r := newRig(t, 8, nil)
 		for i, d := range tt.direct {
@@ -222,7 +248,8 @@ func TestBrokenRings(t *testing.T) {
 	}{
 		{"head out of range", func(d *vt.Driver) { d.Offer(8) }, virtqueue.ErrHead},
 		{"head of all ones", func(d *vt.Driver) { d.Offer(65535) }, virtqueue.ErrHead},
-		{"head offered twice", func(d *vt.Driver) { d.Offer(3); d.Offer(3) }, virtqueue.ErrInFlight},
+		{"head offered twice", func(d *vt.Driver) { d.Offer(3); d.Offer(3) },
+			virtqueue.ErrInFlight},
 		{"index jumps", func(d *vt.Driver) { d.SetAvailIdx(9) }, virtqueue.ErrAvailIndex},
 		{"index goes back", func(d *vt.Driver) { d.SetAvailIdx(65535) }, virtqueue.ErrAvailIndex},
 	} {
@@ -251,7 +278,8 @@ func TestBrokenRings(t *testing.T) {
 func TestErrorsNameTheirParts(t *testing.T) {
 	t.Parallel()
 	ce := &virtqueue.ChainError{Head: 3, Desc: 7, Reason: virtqueue.ErrNext}
-	if got, want := ce.Error(), "chain 3: descriptor 7: next descriptor is outside the table"; got != want {
+	if got, want := ce.Error(),
+		"chain 3: descriptor 7: next descriptor is outside the table"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	re := &virtqueue.RingError{Op: "pop", Reason: virtqueue.ErrHead}

@@ -23,8 +23,8 @@
 //
 // # Concurrency
 //
-// A Queue and its Chains belong to one goroutine at a time. To complete chains elsewhere, hand their
-// heads back to the owner. Pop and Push don't allocate once the queue has warmed up.
+// A Queue and its Chains belong to one goroutine at a time. To complete chains elsewhere, hand
+// their heads back to the owner. Pop and Push don't allocate once the queue has warmed up.
 //
 // # Waiting
 //

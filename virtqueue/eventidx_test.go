@@ -18,7 +18,8 @@ func TestNeedEventAgreesWithCounting(t *testing.T) {
 				event := base + uint16(e)
 				got := needEvent(event, base+moved, base)
 				if want := vt.Passed(event, base, base+moved); got != want {
-					t.Fatalf("needEvent(%d, %d, %d) = %v, want %v", event, base+moved, base, got, want)
+					t.Fatalf("needEvent(%d, %d, %d) = %v, want %v", event, base+moved, base, got,
+						want)
 				}
 			}
 		}
@@ -82,7 +83,8 @@ func TestNotifications(t *testing.T) {
 		for i, want := range []bool{false, false, true, false} {
 			cycle(t, d, q)
 			if got := q.NeedsNotify(); got != want {
-				t.Errorf("start %d: after completion %d: NeedsNotify = %v, want %v", start, i+1, got, want)
+				t.Errorf("start %d: after completion %d: NeedsNotify = %v, want %v", start, i+1,
+					got, want)
 			}
 		}
 		// A batch that steps over the event counts too, and is told once.

@@ -96,7 +96,8 @@ func TestEveryChainOfFour(t *testing.T) {
 			}
 			last[i] = rest % 40
 			flags, next := uint16(rest%8), uint16(rest%40/8)
-			e := vt.Desc{Addr: 0x10000 + uint64(i)*0x100, Len: uint32(i + 1), Flags: flags, Next: next}
+			e := vt.Desc{Addr: 0x10000 + uint64(i)*0x100, Len: uint32(i + 1), Flags: flags,
+				Next: next}
 			if flags&vt.Indirect != 0 {
 				e.Addr, e.Len = 0x10100, 32
 			}
@@ -121,7 +122,8 @@ func FuzzRawRings(f *testing.F) {
 		g := vt.NewGuest(t, vt.Span{Addr: 0, Size: 0x1000})
 		g.Write(0, raw[:min(len(raw), 0x1000)])
 		q, err := New(g.Mem, Config{
-			Size: 8, Desc: 0, Avail: 0x80, Used: 0xa0, EventIdx: eventIdx, Indirect: true, MaxChain: 16,
+			Size: 8, Desc: 0, Avail: 0x80, Used: 0xa0, EventIdx: eventIdx, Indirect: true,
+			MaxChain: 16,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -162,8 +164,9 @@ func FuzzRawRings(f *testing.F) {
 
 // FuzzIndirect makes a descriptor and an indirect table out of raw bytes and asks the oracle.
 func FuzzIndirect(f *testing.F) {
-	f.Add(uint64(0x10100), uint32(32), uint16(4), append(vt.Desc{Addr: 0x10000, Len: 9, Flags: 1, Next: 1}.Bytes(),
-		vt.Desc{Addr: 0x10ff0, Len: 99, Flags: 2}.Bytes()...))
+	f.Add(uint64(0x10100), uint32(32), uint16(4),
+		append(vt.Desc{Addr: 0x10000, Len: 9, Flags: 1, Next: 1}.Bytes(),
+			vt.Desc{Addr: 0x10ff0, Len: 99, Flags: 2}.Bytes()...))
 	f.Add(uint64(0x10ff8), uint32(48), uint16(4), make([]byte, 48))
 	f.Add(uint64(1<<64-8), uint32(16), uint16(6), make([]byte, 16))
 	f.Add(uint64(0x11ff0), uint32(32), uint16(4), make([]byte, 16))
@@ -218,13 +221,15 @@ func newModel(t *testing.T, start uint16) *model {
 	g, d, _, rules := oracleRig(t, true)
 	d.StartAt(start)
 	q, err := New(g.Mem, Config{
-		Size: 4, Desc: d.Desc, Avail: d.Avail, Used: d.Used, Base: start, EventIdx: true, Indirect: true,
+		Size: 4, Desc: d.Desc, Avail: d.Avail, Used: d.Used, Base: start, EventIdx: true,
+		Indirect: true,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(q.Close)
-	return &model{t: t, g: g, d: d, q: q, rules: rules, limit: map[uint16]uint32{}, used: start, told: start}
+	return &model{t: t, g: g, d: d, q: q, rules: rules, limit: map[uint16]uint32{}, used: start,
+		told: start}
 }
 
 // step plays one operation and reports whether the queue is still whole.
@@ -246,7 +251,9 @@ func (m *model) step(op, arg byte) bool {
 		}
 		m.told = m.used
 	case 4:
-		m.d.SetDesc(uint16(arg&3), vt.Desc{Addr: 0x10ff0 + uint64(arg), Len: uint32(arg), Flags: uint16(arg >> 2 & 7), Next: uint16(arg >> 4 & 7)})
+		m.d.SetDesc(uint16(arg&3),
+			vt.Desc{Addr: 0x10ff0 + uint64(arg), Len: uint32(arg), Flags: uint16(arg >> 2 & 7),
+				Next: uint16(arg >> 4 & 7)})
 	case 5:
 		m.event = m.used + uint16(int8(arg))
 		m.d.SetUsedEvent(m.event)
@@ -316,6 +323,7 @@ func (m *model) push(arg int) {
 		m.t.Fatalf("Reap = %d, %d, %v, want %d, %d", id, n, ok, head, written)
 	}
 	if m.q.Flying() != len(m.flying) || m.d.UsedIdx() != m.used {
-		m.t.Fatalf("%d in flight, used index %d, want %d, %d", m.q.Flying(), m.d.UsedIdx(), len(m.flying), m.used)
+		m.t.Fatalf("%d in flight, used index %d, want %d, %d", m.q.Flying(), m.d.UsedIdx(),
+			len(m.flying), m.used)
 	}
 }

@@ -78,7 +78,8 @@ func (r *rig) echo(tb testing.TB) {
 	}
 	c := mustPop(tb, r.q)
 	if c.Head() != head || c.ReadLen() != 16 || c.WriteLen() != 16 {
-		tb.Fatalf("chain %d of %d+%d bytes, want %d of 16+16", c.Head(), c.ReadLen(), c.WriteLen(), head)
+		tb.Fatalf("chain %d of %d+%d bytes, want %d of 16+16", c.Head(), c.ReadLen(), c.WriteLen(),
+			head)
 	}
 	p := make([]byte, 16)
 	if n, err := c.ReadAt(p, 0); n != 16 || err != nil {
@@ -316,12 +317,28 @@ func TestTruncatedMemory(t *testing.T) {
 	}{
 		{"pop", func(r *rig, _ *virtqueue.Chain) error { _, _, err := r.q.Pop(); return err }},
 		{"push", func(r *rig, c *virtqueue.Chain) error { return r.q.Push(c.Head(), 0) }},
-		{"enable", func(r *rig, _ *virtqueue.Chain) error { _, err := r.q.EnableKick(); return err }},
+		{"enable", func(r *rig,
+			_ *virtqueue.Chain) error {
+			_, err := r.q.EnableKick()
+			return err
+		}},
 		{"disable", func(r *rig, _ *virtqueue.Chain) error { return r.q.DisableKick() }},
-		{"read", func(_ *rig, c *virtqueue.Chain) error { _, err := c.ReadAt(make([]byte, 8), 0); return err }},
-		{"write", func(_ *rig, c *virtqueue.Chain) error { _, err := c.WriteAt(make([]byte, 8), 0); return err }},
+		{"read", func(_ *rig,
+			c *virtqueue.Chain) error {
+			_, err := c.ReadAt(make([]byte, 8), 0)
+			return err
+		}},
+		{"write", func(_ *rig,
+			c *virtqueue.Chain) error {
+			_, err := c.WriteAt(make([]byte, 8), 0)
+			return err
+		}},
 		{"blank", func(r *rig, _ *virtqueue.Chain) error { _, err := r.q.Blank(); return err }},
-		{"new", func(r *rig, _ *virtqueue.Chain) error { _, err := virtqueue.New(r.Mem, config(r.drv)); return err }},
+		{"new", func(r *rig,
+			_ *virtqueue.Chain) error {
+			_, err := virtqueue.New(r.Mem, config(r.drv))
+			return err
+		}},
 		{"notify", func(r *rig, _ *virtqueue.Chain) error { r.q.NeedsNotify(); return r.q.Err() }},
 	} {
 		r := newRig(t, 4, nil)
@@ -356,7 +373,8 @@ func TestChainReadWriteAt(t *testing.T) {
 	g.Write(edge-7, text[:20])
 	g.Write(0x250000, text[20:])
 	rest := uint32(len(text) - 20)
-	if _, err := d.Add(vt.Desc{Addr: edge - 7, Len: 20}, vt.Desc{}, vt.Desc{Addr: 0x250000, Len: rest},
+	if _, err := d.Add(vt.Desc{Addr: edge - 7, Len: 20}, vt.Desc{},
+		vt.Desc{Addr: 0x250000, Len: rest},
 		vt.Desc{Addr: edge - 3, Len: 6, Flags: vt.Write},
 		vt.Desc{Addr: 0x260000, Len: 100, Flags: vt.Write}); err != nil {
 		t.Fatal(err)
@@ -370,7 +388,8 @@ func TestChainReadWriteAt(t *testing.T) {
 			p := make([]byte, n)
 			got, err := c.ReadAt(p, int64(off))
 			want := copy(make([]byte, n), text[off:])
-			if got != want || !bytes.Equal(p[:got], text[off:off+want]) || (err != io.EOF) != (got == n) {
+			if got != want || !bytes.Equal(p[:got], text[off:off+want]) ||
+				(err != io.EOF) != (got == n) {
 				t.Fatalf("ReadAt(%d bytes, %d) = %d, %v", n, off, got, err)
 			}
 		}

@@ -121,7 +121,8 @@ func TestTrialThatCouldNotBeMade(t *testing.T) {
 	if found, vms := trial.choose(t); found != TCG || vms != 0 {
 		t.Errorf("found %s after %d VMs", found, vms)
 	}
-	if _, known := recall(filepath.Join(trial.assets.Cache, "accelerator.json"), trial.qemu); known {
+	if _, known := recall(filepath.Join(trial.assets.Cache, "accelerator.json"),
+		trial.qemu); known {
 		t.Error("that is remembered")
 	}
 	if len(*said) != 0 {
@@ -142,7 +143,8 @@ func TestAcceleratorIsRemembered(t *testing.T) {
 	if f, known := recall(note, "/other"); !known || f.Accel != TCG || f.Why != "w" {
 		t.Errorf("recalled %+v", f)
 	}
-	for _, text := range []string{bootID() + " tcg\n", `[{"boot":"another","qemu":"/q","accelerator":"kvm"}]`} {
+	for _, text := range []string{bootID() + " tcg\n",
+		`[{"boot":"another","qemu":"/q","accelerator":"kvm"}]`} {
 		write(t, note, text)
 		if f, known := recall(note, "/q"); known {
 			t.Errorf("recalled %+v from %s", f, text)

@@ -47,7 +47,8 @@ func findBuild() string {
 		return dir
 	}
 	if self, err := os.Executable(); err == nil {
-		if dir := filepath.Join(filepath.Dir(self), "../build"); exists(filepath.Join(dir, "guest")) {
+		if dir := filepath.Join(filepath.Dir(self),
+			"../build"); exists(filepath.Join(dir, "guest")) {
 			return dir
 		}
 	}

@@ -57,11 +57,12 @@ type Config struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
-	DeviceSocket string       // the vhost-user device's socket; no device without
-	Carrier      qemu.Carrier // how QEMU carries its queues; qemu.FS, or qemu.Generic if there is a VirtioID
-	VirtioID     int          // VirtioID or VirtioIDQEMU
-	Queues       int          // virtqueues that QEMU asks of the device; 8
-	ConfigSize   int          // bytes of its config space for QEMU; 256
+	DeviceSocket string // the vhost-user device's socket; no device without
+	// how QEMU carries its queues; qemu.FS, or qemu.Generic if there is a VirtioID
+	Carrier    qemu.Carrier
+	VirtioID   int // VirtioID or VirtioIDQEMU
+	Queues     int // virtqueues that QEMU asks of the device; 8
+	ConfigSize int // bytes of its config space for QEMU; 256
 
 	Modules    []Module // loaded in this order before the program starts
 	WaitDevice string   // file in /dev that must appear once they are loaded
@@ -78,7 +79,8 @@ type Config struct {
 	Console   io.Writer // gets the guest kernel's messages as well
 	Verbose   bool      // the kernel tells all it does
 
-	Warn func(text string) // told, in one line, that the VM is slower than it should be; nobody is if nil
+	// told, in one line, that the VM is slower than it should be; nobody is if nil
+	Warn func(text string)
 
 	Assets Assets // where the VM's parts lie; found by FindAssets
 }

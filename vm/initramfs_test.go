@@ -65,7 +65,8 @@ func TestInitramfs(t *testing.T) {
 	if got := files["modules/list"].text; got != list {
 		t.Errorf("the list is %q, not %q", got, list)
 	}
-	for name, mode := range map[string]int{"dev": 0o040755, "dev/console": 0o020600, "modules": 0o040755} {
+	for name, mode := range map[string]int{"dev": 0o040755, "dev/console": 0o020600,
+		"modules": 0o040755} {
 		if files[name].mode != mode {
 			t.Errorf("%s has mode %o, not %o", name, files[name].mode, mode)
 		}

@@ -34,7 +34,8 @@ func TestPlaces(t *testing.T) {
 		}
 		c.Write = []string{in("data/link")}
 		got, err = c.places()
-		if err != nil || !slices.Contains(got, place{dir: in("home/u/work"), keep: true, tag: tag}) {
+		if err != nil ||
+			!slices.Contains(got, place{dir: in("home/u/work"), keep: true, tag: tag}) {
 			t.Errorf("%s: a directory that is kept has a layer: %+v, %v", kind, got, err)
 		}
 	}

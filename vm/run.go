@@ -105,7 +105,8 @@ func (m *machine) serve(ctx context.Context, c Config, host net.Conn) (Result, e
 	if errors.Is(err, errNoExit) {
 		return Result{}, fmt.Errorf("%w; its last words:%s", err, m.log.last())
 	}
-	return Result{ExitCode: code, FrontEnd: m.frontEnd, GuestKernel: s.release, Output: s.failed, Lost: s.lost}, err
+	return Result{ExitCode: code, FrontEnd: m.frontEnd, GuestKernel: s.release, Output: s.failed,
+		Lost: s.lost}, err
 }
 
 // linkPair makes the two ends of a link.

@@ -110,21 +110,22 @@ func TestSessionRelaysOutput(t *testing.T) {
 func TestSessionRelaysInput(t *testing.T) {
 	input := bytes.Repeat([]byte("0123456789\x00\xff"), 5000)
 	var got []byte
-	_, err := play(t, Config{Kind: UML, Program: "p", Stdin: bytes.NewReader(input)}, func(g fakeInit) {
-		g.takeJob()
-		for {
-			kind, data, err := g.receive()
-			if err != nil || kind != frameStdin || len(data) > 2048 {
-				t.Errorf("frame %d of %d bytes, %v", kind, len(data), err)
+	_, err := play(t, Config{Kind: UML, Program: "p", Stdin: bytes.NewReader(input)},
+		func(g fakeInit) {
+			g.takeJob()
+			for {
+				kind, data, err := g.receive()
+				if err != nil || kind != frameStdin || len(data) > 2048 {
+					t.Errorf("frame %d of %d bytes, %v", kind, len(data), err)
+				}
+				g.send(frameAck, nil)
+				if len(data) == 0 {
+					break
+				}
+				got = append(got, data...)
 			}
-			g.send(frameAck, nil)
-			if len(data) == 0 {
-				break
-			}
-			got = append(got, data...)
-		}
-		g.exit(0)
-	})
+			g.exit(0)
+		})
 	if err != nil || !bytes.Equal(got, input) {
 		t.Errorf("%v; %d bytes of %d came", err, len(got), len(input))
 	}
@@ -146,7 +147,8 @@ func TestSessionHearsOfLostFiles(t *testing.T) {
 		}
 		g.exit(0)
 	}()
-	if _, err := s.run(); err != nil || len(s.lost) != mostLost || s.lost[0] != (Lost{Files: 3, Dir: "/a b"}) {
+	if _, err := s.run(); err != nil || len(s.lost) != mostLost ||
+		s.lost[0] != (Lost{Files: 3, Dir: "/a b"}) {
 		t.Errorf("%v: %d are lost, %+v", err, len(s.lost), s.lost)
 	}
 }
@@ -179,7 +181,8 @@ func TestSessionErrors(t *testing.T) {
 			g.send(frameError, []byte("load module x: No such device"))
 		},
 	} {
-		if _, err := play(t, Config{Program: "p"}, f); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := play(t, Config{Program: "p"}, f); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, not %q", err, want)
 		}
 	}

@@ -60,7 +60,8 @@ func TestQEMUMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(build, "guest/init"), "init")
-	c := Config{Kernel: "6.1", Accel: TCG, Memory: 1 << 30, CPUs: 2, DeviceSocket: "/d", Carrier: qemu.Generic, VirtioID: 37,
+	c := Config{Kernel: "6.1", Accel: TCG, Memory: 1 << 30, CPUs: 2, DeviceSocket: "/d",
+		Carrier: qemu.Generic, VirtioID: 37,
 		Queues: 5, ConfigSize: 64, QMPSocket: "/q", Assets: Assets{Cache: cache, Build: build}}
 	m, err := qemuMachine(c, dir)
 	if err != nil {
@@ -80,15 +81,30 @@ func TestMissingPartsNameTheMend(t *testing.T) {
 	t.Setenv("PARACUDA_QEMU", "")
 	t.Setenv("PATH", "/nowhere")
 	for want, find := range map[string]func() (string, error){
-		"guest/init: run make build":                    a.Init,
-		"uml-7.2/linux: run make deps":                  a.UML,
-		"virtiofsd: run make deps":                      a.Virtiofsd,
-		"qemu-system-x86_64: install QEMU":              a.QEMU,
-		"linux-6.12: run make deps":                     func() (string, error) { return a.KernelDir("6.12") },
-		"no such file or directory: run mak":            func() (string, error) { return a.Release(UML, "") },
-		"release: no such file or directory: run":       func() (string, error) { return a.Release(QEMU, "") },
-		"linux-6.5: the guest kernels are 6.1 and 6.12": func() (string, error) { return a.KernelDir("6.5") },
-		"directory: the guest kernels are 6.1 and 6.12": func() (string, error) { return a.Release(QEMU, "6.5") },
+		"guest/init: run make build":       a.Init,
+		"uml-7.2/linux: run make deps":     a.UML,
+		"virtiofsd: run make deps":         a.Virtiofsd,
+		"qemu-system-x86_64: install QEMU": a.QEMU,
+		"linux-6.12: run make deps": func() (string,
+			error) {
+			return a.KernelDir("6.12")
+		},
+		"no such file or directory: run mak": func() (string,
+			error) {
+			return a.Release(UML, "")
+		},
+		"release: no such file or directory: run": func() (string,
+			error) {
+			return a.Release(QEMU, "")
+		},
+		"linux-6.5: the guest kernels are 6.1 and 6.12": func() (string,
+			error) {
+			return a.KernelDir("6.5")
+		},
+		"directory: the guest kernels are 6.1 and 6.12": func() (string,
+			error) {
+			return a.Release(QEMU, "6.5")
+		},
 	} {
 		if _, err := find(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, not %q", err, want)
@@ -117,7 +133,8 @@ func TestWhichQEMU(t *testing.T) {
 func TestDriverOfAKernel(t *testing.T) {
 	a := Assets{Cache: t.TempDir(), Build: t.TempDir()}
 	write(t, filepath.Join(a.Cache, "linux-6.1/release"), "6.1.0-9\n")
-	if _, err := a.Driver(QEMU, ""); err == nil || !strings.Contains(err.Error(), "run make build") {
+	if _, err := a.Driver(QEMU, ""); err == nil ||
+		!strings.Contains(err.Error(), "run make build") {
 		t.Errorf("no driver: %v", err)
 	}
 	file := filepath.Join(a.Build, "modules/6.1.0-9/paracuda.ko")
@@ -138,7 +155,8 @@ func TestInstalledAlone(t *testing.T) {
 	_, driver := a.Driver(UML, "")
 	_, guestInit := a.Init()
 	for _, err := range []error{driver, guestInit} {
-		if err == nil || !strings.Contains(err.Error(), "run make deps build in one, and set PARACUDA_BUILD") {
+		if err == nil ||
+			!strings.Contains(err.Error(), "run make deps build in one, and set PARACUDA_BUILD") {
 			t.Errorf("the error is %v", err)
 		}
 	}
@@ -171,7 +189,8 @@ func TestTailKeepsTheLastLines(t *testing.T) {
 	}
 	log.Write([]byte("the end\n"))
 	got := log.last()
-	if lines := strings.Split(got, "\n\t"); len(lines) != tailLines+1 || lines[tailLines] != "the end" {
+	if lines := strings.Split(got, "\n\t"); len(lines) != tailLines+1 ||
+		lines[tailLines] != "the end" {
 		t.Errorf("the last lines are %q", got)
 	}
 	if all.Len() != 3000*14+8 || len(log.text) > tailBytes {

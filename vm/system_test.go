@@ -107,7 +107,8 @@ func sum(t *testing.T, data []byte) string {
 func TestOutputIsExact(t *testing.T) {
 	kinds(t, func(t *testing.T, c Config) {
 		got := sh(t, c, `head -c 3000000 /dev/zero | tr '\0' '\r'; printf '\n\0\377' >&2`)
-		if len(got.out) != 3_000_000 || strings.Trim(got.out, "\r") != "" || got.err != "\n\x00\xff" {
+		if len(got.out) != 3_000_000 || strings.Trim(got.out, "\r") != "" ||
+			got.err != "\n\x00\xff" {
 			t.Errorf("%d bytes came, and %q", len(got.out), got.err)
 		}
 	})
@@ -117,7 +118,8 @@ func TestExitCodes(t *testing.T) {
 	boots(t)
 	c := Config{Kind: UML}
 	for script, want := range map[string]int{
-		"exit 255": 255, "kill -9 $$": 137, "kill -SEGV $$": 139, "exec /": 126, "exec nothing-there": 127,
+		"exit 255": 255, "kill -9 $$": 137, "kill -SEGV $$": 139, "exec /": 126,
+		"exec nothing-there": 127,
 	} {
 		if got := sh(t, c, script); got.ExitCode != want {
 			t.Errorf("%s gives exit code %d, not %d", script, got.ExitCode, want)
@@ -128,7 +130,8 @@ func TestExitCodes(t *testing.T) {
 func TestProgramThatIsNotThere(t *testing.T) {
 	boots(t)
 	var errs bytes.Buffer
-	result, err := Run(context.Background(), Config{Kind: UML, Program: "nothing-there", Stderr: &errs})
+	result, err := Run(context.Background(),
+		Config{Kind: UML, Program: "nothing-there", Stderr: &errs})
 	if want := "paracuda: nothing-there: No such file or directory\n"; err != nil ||
 		result.ExitCode != 127 || errs.String() != want {
 		t.Errorf("%d, %v, %q", result.ExitCode, err, errs.String())
@@ -152,7 +155,8 @@ func TestWhatTheGuestCannotDoIsSaid(t *testing.T) {
 		"wait for /dev/nothing: the guest driver found no device": {WaitDevice: "/dev/nothing"},
 	} {
 		c.Kind, c.Program = UML, "true"
-		if _, err := Run(context.Background(), c); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Run(context.Background(), c); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, not %q", err, want)
 		}
 	}
@@ -203,7 +207,8 @@ func TestVMDiesWithItsParent(t *testing.T) {
 		}
 		cmd.Process.Kill()
 		cmd.Wait()
-		for end := time.Now().Add(10 * time.Second); len(naming(t, dir)) > 0; time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(10 * time.Second); len(naming(t,
+			dir)) > 0; time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("left: %q", naming(t, dir))
 			}

@@ -36,7 +36,8 @@ func runAttach(args []string) error {
 		d.Carrier, err = qemu.ParseCarrier(name)
 		return err
 	})
-	wait := f.Duration("wait", 30*time.Second, "wait so long for the guest's driver to start (0: not at all)")
+	wait := f.Duration("wait", 30*time.Second,
+		"wait so long for the guest's driver to start (0: not at all)")
 	if err := parse(f, args); err != nil {
 		return err
 	}
@@ -51,7 +52,8 @@ func runAttach(args []string) error {
 		return err
 	}
 	d.Socket = path
-	if err := errors.Join(checkSocket("--qmp", *qmp), checkSocket("--device", d.Socket)); err != nil {
+	if err := errors.Join(checkSocket("--qmp", *qmp),
+		checkSocket("--device", d.Socket)); err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -72,7 +74,8 @@ func runAttach(args []string) error {
 }
 
 func runDetach(args []string) error {
-	f := newFlags("detach", "--qmp SOCKET [--id ID]", "Takes the GPU out of a running QEMU, by QMP.")
+	f := newFlags("detach", "--qmp SOCKET [--id ID]",
+		"Takes the GPU out of a running QEMU, by QMP.")
 	qmp := f.String("qmp", "", "QEMU's QMP `SOCKET`")
 	id := f.String("id", "", "`ID` of the device in QEMU (default paracuda0)")
 	if err := parse(f, args); err != nil {

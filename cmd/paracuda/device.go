@@ -45,7 +45,8 @@ func runDevice(args []string) error {
 	f.Bool("print-capabilities", false,
 		"print what the back end can do, as JSON, and exit, whatever else is asked for")
 	f.StringVar(&o.gpu, "gpu", gpuAuto, gpuHelp)
-	f.StringVar(&o.control, "control", "", "answer paracuda set and paracuda stats on the UNIX socket `PATH`")
+	f.StringVar(&o.control, "control", "",
+		"answer paracuda set and paracuda stats on the UNIX socket `PATH`")
 	sharingFlags(f, &o.arbiter, &o.name, "the socket's name")
 	f.StringVar(&o.stats, "stats", "", "write counters to `FILE`, as JSON, at the end")
 	o.logs.add(f, "info")
@@ -58,10 +59,13 @@ func runDevice(args []string) error {
 		o.passEnv = append(o.passEnv, name)
 		return nil
 	})
-	f.Func("set", "`KEY=VALUE`: set a policy of the VM (see below; may be repeated)", o.settings.Set)
-	f.Func("warm-workers", "keep `N` workers ready for the programs to come: as --set warm-workers=N", func(n string) error {
-		return o.settings.Set("warm-workers=" + n)
-	})
+	f.Func("set", "`KEY=VALUE`: set a policy of the VM (see below; may be repeated)",
+		o.settings.Set)
+	f.Func("warm-workers",
+		"keep `N` workers ready for the programs to come: as --set warm-workers=N",
+		func(n string) error {
+			return o.settings.Set("warm-workers=" + n)
+		})
 	usage := f.Usage
 	f.Usage = func() {
 		usage()

@@ -17,7 +17,9 @@ import (
 // startDeviceCommand runs `paracuda device` in this process, and passes on how it ends.
 func startDeviceCommand(args ...string) <-chan error {
 	ended := make(chan error, 1)
-	go func() { ended <- runDevice(append([]string{"--gpu", "soft", "--log-level", "error"}, args...)) }()
+	go func() {
+		ended <- runDevice(append([]string{"--gpu", "soft", "--log-level", "error"}, args...))
+	}()
 	return ended
 }
 
@@ -37,7 +39,8 @@ func wait(t *testing.T, ended <-chan error) error {
 // must see by itself.
 func TestBadOutputs(t *testing.T) {
 	dir := t.TempDir()
-	gpu, control, file := filepath.Join(dir, "gpu"), filepath.Join(dir, "control"), filepath.Join(dir, "file")
+	gpu, control, file := filepath.Join(dir, "gpu"), filepath.Join(dir, "control"),
+		filepath.Join(dir, "file")
 	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -50,8 +53,11 @@ func TestBadOutputs(t *testing.T) {
 	for _, tt := range []struct{ option, value, want string }{
 		{"--trace", "/nowhere/t", "--trace: open /nowhere/t: no such file or directory"},
 		{"--stats", "/nowhere/s", "--stats: open /nowhere/s: no such file or directory"},
-		{"--control", "/nowhere/c", "--control: listen unix /nowhere/c: bind: no such file or directory"},
-		{"--control", control, "socket " + control + " is in use: stop the process that serves it, or choose another path"},
+		{"--control", "/nowhere/c",
+			"--control: listen unix /nowhere/c: bind: no such file or directory"},
+		{"--control", control,
+			"socket " + control +
+				" is in use: stop the process that serves it, or choose another path"},
 		{"--control", file, "--control: " + file + " exists and is no socket: choose another path"},
 		{"--control", long, "and that of a socket 107 at most: " + long},
 	} {
@@ -60,8 +66,10 @@ func TestBadOutputs(t *testing.T) {
 			t.Errorf("%s %s: %v, want %s", tt.option, tt.value, err, tt.want)
 		}
 	}
-	for path, want := range map[string]string{control: "is in use", file: "is no socket", long: "107 at most"} {
-		if err := wait(t, startDeviceCommand("--socket-path", path)); err == nil || !strings.Contains(err.Error(), want) {
+	for path, want := range map[string]string{control: "is in use", file: "is no socket",
+		long: "107 at most"} {
+		if err := wait(t, startDeviceCommand("--socket-path", path)); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("--socket-path %s: %v, want %s", path, err, want)
 		}
 	}
@@ -71,7 +79,8 @@ func TestBadOutputs(t *testing.T) {
 // connection.
 func TestControlBeforeTheVM(t *testing.T) {
 	dir := t.TempDir()
-	gpu, control, stats := filepath.Join(dir, "gpu"), filepath.Join(dir, "control"), filepath.Join(dir, "stats")
+	gpu, control, stats := filepath.Join(dir, "gpu"), filepath.Join(dir, "control"),
+		filepath.Join(dir, "stats")
 	ended := startDeviceCommand("--socket-path", gpu, "--control", control, "--stats", stats)
 	dial(t, gpu).Close() // no VM yet
 	if _, err := device.Ask(control, device.Request{Set: "batch-commands=1"}); err != nil {

@@ -14,16 +14,20 @@ import (
 // before.
 func TestEnsureEnd(t *testing.T) {
 	for name, end := range map[string]func(stop func(), near, far interface{ Close() error }){
-		"signal":            func(stop func(), _, _ interface{ Close() error }) { stop() },
-		"front end is gone": func(_ func(), near, _ interface{ Close() error }) { _ = near.Close() },
-		"session is over":   func(_ func(), _, far interface{ Close() error }) { _ = far.Close() },
+		"signal": func(stop func(), _, _ interface{ Close() error }) { stop() },
+		"front end is gone": func(_ func(), near,
+			_ interface{ Close() error }) {
+			_ = near.Close()
+		},
+		"session is over": func(_ func(), _, far interface{ Close() error }) { _ = far.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			near, far := vhostusertest.Pair(t)
 			ctx, stop := context.WithCancel(context.Background())
 			defer stop()
 			ended := make(chan struct{})
-			e := ending{limit: time.Millisecond, look: time.Millisecond, exit: func() { close(ended) }}
+			e := ending{limit: time.Millisecond, look: time.Millisecond,
+				exit: func() { close(ended) }}
 			e.ensure(ctx, far, nil)
 			select {
 			case <-ended:
@@ -46,7 +50,8 @@ func TestEndedByItself(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, far := vhostusertest.Pair(t)
 			ctx, stop := context.WithCancel(context.Background())
-			over := map[string]chan struct{}{"process": make(chan struct{}), "session": make(chan struct{})}
+			over := map[string]chan struct{}{"process": make(chan struct{}),
+				"session": make(chan struct{})}
 			close(over[name])
 			e := ending{limit: 50 * time.Millisecond, look: time.Millisecond, done: over["process"],
 				exit: func() { t.Error("ended") }}

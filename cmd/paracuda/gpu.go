@@ -56,7 +56,8 @@ func chooseGPU(want string) (string, error) {
 	case want == gpuAuto:
 		return gpuSoft, nil
 	}
-	return "", fmt.Errorf("no GPU for --gpu cuda: %s; install the NVIDIA driver, or use --gpu soft", why)
+	return "", fmt.Errorf("no GPU for --gpu cuda: %s; install the NVIDIA driver, or use --gpu soft",
+		why)
 }
 
 // probe returns why the CUDA driver can't be used, or "".

@@ -32,7 +32,8 @@ func TestLogIsBounded(t *testing.T) {
 		if written < 10 || written > most+most/10 {
 			t.Errorf("%s: %d lines of a flood", level, written)
 		}
-		if want := fmt.Sprintf("lines=%d ", flood-written); !strings.Contains(lines[len(lines)-1], want) {
+		if want := fmt.Sprintf("lines=%d ", flood-written); !strings.Contains(lines[len(lines)-1],
+			want) {
 			t.Errorf("%s: %q isn't in the last line %q", level, want, lines[len(lines)-1])
 		}
 		if !strings.Contains(lines[len(lines)-2], "worker ends") {
@@ -78,7 +79,8 @@ func TestChildrensLogIsBounded(t *testing.T) {
 	end()
 	endLog()
 	written := strings.Count(passed.String(), line)
-	if least := int(loglimit.Children.Bytes.Burst) / len(line); written < least || written > 2*least {
+	if least := int(loglimit.Children.Bytes.Burst) / len(line); written < least ||
+		written > 2*least {
 		t.Errorf("%d lines were passed on", written)
 	}
 	if want := fmt.Sprintf("lines=%d ", flood-written); !strings.Contains(said.String(), want) {

@@ -27,8 +27,10 @@ var commands []command
 
 func init() {
 	commands = []command{
-		{name: "run", synopsis: "run a program in a throw-away VM with the GPU attached", run: runRun},
-		{name: "device", synopsis: "serve the GPU to one VM over a vhost-user socket", run: runDevice},
+		{name: "run", synopsis: "run a program in a throw-away VM with the GPU attached",
+			run: runRun},
+		{name: "device", synopsis: "serve the GPU to one VM over a vhost-user socket",
+			run: runDevice},
 		{name: "arbiter", synopsis: "share the host's GPUs among its VMs", run: runArbiter},
 		{name: "attach", synopsis: "plug a served GPU into a running QEMU", run: runAttach},
 		{name: "detach", synopsis: "take it out again", run: runDetach},
@@ -91,7 +93,8 @@ func dispatch(args []string) error {
 }
 
 func usage(w io.Writer) {
-	fmt.Fprint(w, "paracuda gives virtual machines a paravirtual CUDA GPU.\n\nCommands (each has --help):\n")
+	fmt.Fprint(w,
+		"paracuda gives virtual machines a paravirtual CUDA GPU.\n\nCommands (each has --help):\n")
 	t := tabwriter.NewWriter(w, 2, 0, 2, ' ', 0)
 	for _, c := range commands {
 		if !c.hidden {
@@ -115,7 +118,8 @@ func newFlags(name, arguments, text string) *flag.FlagSet {
 	f.SetOutput(io.Discard)
 	f.Usage = func() {
 		f.SetOutput(stdout)
-		fmt.Fprintf(stdout, "Usage: paracuda %s\n\n%s\n", strings.TrimSpace(name+" "+arguments), text)
+		fmt.Fprintf(stdout, "Usage: paracuda %s\n\n%s\n", strings.TrimSpace(name+" "+arguments),
+			text)
 		options := 0
 		if f.VisitAll(func(*flag.Flag) { options++ }); options > 0 {
 			fmt.Fprintln(stdout, "\nOptions:")

@@ -25,7 +25,8 @@ func TestMain(m *testing.M) {
 func TestChildrenAreNotForUsers(t *testing.T) {
 	for _, role := range []string{"worker", "mover"} {
 		out, err := exec.Command(os.Args[0], role).CombinedOutput()
-		want := "paracuda: " + role + ": no control connection: paracuda device starts " + role + "s by itself\n"
+		want := "paracuda: " + role + ": no control connection: paracuda device starts " + role +
+			"s by itself\n"
 		if err == nil || string(out) != want {
 			t.Errorf("%s: %v, %q, want %q", role, err, out, want)
 		}
@@ -40,7 +41,8 @@ func TestSocketPathsAreShort(t *testing.T) {
 		"stats " + long, "set " + long + " memory=0", "detach --qmp " + long,
 		"attach --device /d --qmp " + long, "attach --qmp /q --device " + long,
 	} {
-		if err := dispatch(strings.Fields(line)); err == nil || !strings.Contains(err.Error(), "has 108 bytes, and that of a socket 107 at most") {
+		if err := dispatch(strings.Fields(line)); err == nil ||
+			!strings.Contains(err.Error(), "has 108 bytes, and that of a socket 107 at most") {
 			t.Errorf("%.20s: %v", line, err)
 		}
 	}

@@ -61,18 +61,23 @@ func runRun(args []string) error {
 	f.StringVar(&o.stats, "stats", "", "write counters to `FILE`, as JSON, at the end")
 	o.logs.add(f, "warning")
 	f.StringVar(&o.trace, "trace", "", "write the vhost-user messages to `FILE`, as lines of hex")
-	f.StringVar(&o.control, "control", "", "answer paracuda set and paracuda stats on the UNIX socket `PATH`")
+	f.StringVar(&o.control, "control", "",
+		"answer paracuda set and paracuda stats on the UNIX socket `PATH`")
 	sharingFlags(f, &o.arbiter, &o.name, "run- and the process's number")
-	f.BoolVar(&o.report, "report", false, "say at the end, on standard error, what was used: front end, guest kernel, device")
+	f.BoolVar(&o.report, "report", false,
+		"say at the end, on standard error, what was used: front end, guest kernel, device")
 	f.BoolVar(&o.verbose, "console", false, "show the guest kernel's messages on standard error")
-	f.Func("write", "keep on the host what the program writes below `DIR`, which is made if need be (may be repeated)", func(v string) error {
-		o.write = append(o.write, v)
-		return nil
-	})
-	f.Func("set", "`KEY=VALUE`: set a policy of the VM (may be repeated; paracuda device --help lists them)", func(v string) error {
-		o.set = append(o.set, v)
-		return settings.Set(v)
-	})
+	f.Func("write",
+		"keep on the host what the program writes below `DIR`, which is made if need be (may be repeated)", func(v string) error {
+			o.write = append(o.write, v)
+			return nil
+		})
+	f.Func("set",
+		"`KEY=VALUE`: set a policy of the VM (may be repeated; paracuda device --help lists them)",
+		func(v string) error {
+			o.set = append(o.set, v)
+			return settings.Set(v)
+		})
 	if err := parseFlags(f, args); err != nil {
 		return err
 	}
@@ -115,7 +120,8 @@ func (o *runOptions) run(channels int) error {
 		config.Warn(lostLine(result.Lost))
 	}
 	if o.report {
-		fmt.Fprintf(os.Stderr, "paracuda: ran in %s, guest kernel %s, device %s\n", result.FrontEnd, result.GuestKernel, gpu)
+		fmt.Fprintf(os.Stderr, "paracuda: ran in %s, guest kernel %s, device %s\n", result.FrontEnd,
+			result.GuestKernel, gpu)
 	}
 	switch {
 	case result.ExitCode != 0:
@@ -144,7 +150,8 @@ func lostLine(lost []vm.Lost) string {
 		}
 		parts[i] = fmt.Sprintf("%d %s in %s", l.Files, noun, strconv.Quote(l.Dir))
 	}
-	return "gone with the VM: " + strings.Join(parts, ", ") + " (--write DIR keeps what is written below DIR)"
+	return "gone with the VM: " + strings.Join(parts,
+		", ") + " (--write DIR keeps what is written below DIR)"
 }
 
 // makeDirs makes the directories of --write where they lack.
@@ -167,7 +174,8 @@ func (o *runOptions) memory(kind vm.Kind) (int64, error) {
 		return 0, fmt.Errorf("--mem: %w", err)
 	}
 	if least := leastMemory[kind]; bytes < least {
-		return 0, fmt.Errorf("--mem %s: want %dM or more (without a K, M, G or T behind it, SIZE is in bytes)", o.mem, least>>20)
+		return 0,
+			fmt.Errorf("--mem %s: want %dM or more (without a K, M, G or T behind it, SIZE is in bytes)", o.mem, least>>20)
 	}
 	return int64(min(bytes, math.MaxInt64)), nil
 }
@@ -183,11 +191,16 @@ func (o *runOptions) config(channels int) (vm.Config, error) {
 	case err != nil:
 		return vm.Config{}, err
 	case kind == vm.UML && o.kernel != "":
-		return vm.Config{}, fmt.Errorf("--kernel %s: it is for --vm qemu; User Mode Linux is a kernel itself", o.kernel)
+		return vm.Config{},
+			fmt.Errorf("--kernel %s: it is for --vm qemu; User Mode Linux is a kernel itself",
+				o.kernel)
 	case kind == vm.UML && o.carrier != "":
-		return vm.Config{}, fmt.Errorf("--carrier %s: it is for --vm qemu; User Mode Linux is a front end itself", o.carrier)
+		return vm.Config{},
+			fmt.Errorf("--carrier %s: it is for --vm qemu; User Mode Linux is a front end itself",
+				o.carrier)
 	case o.cpus < 0 || o.cpus > runtime.NumCPU():
-		return vm.Config{}, fmt.Errorf("--cpus %d: want 1 to %d, as many as the host has", o.cpus, runtime.NumCPU())
+		return vm.Config{},
+			fmt.Errorf("--cpus %d: want 1 to %d, as many as the host has", o.cpus, runtime.NumCPU())
 	}
 	level, err := parseLevel(o.logs.level)
 	if err == nil {
@@ -205,9 +218,12 @@ func (o *runOptions) config(channels int) (vm.Config, error) {
 		return vm.Config{}, err
 	}
 	c := vm.Config{
-		Kind: kind, Kernel: o.kernel, Memory: memory, CPUs: o.cpus, Program: o.program[0], Args: o.program[1:],
-		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Queues: channels + 1, Carrier: o.carrier,
-		Modules: []vm.Module{driver}, WaitDevice: "/dev/paracuda", LibDir: assets.LibDir(), Assets: assets, Write: o.write,
+		Kind: kind, Kernel: o.kernel, Memory: memory, CPUs: o.cpus, Program: o.program[0],
+		Args:  o.program[1:],
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Queues: channels + 1,
+		Carrier: o.carrier,
+		Modules: []vm.Module{driver}, WaitDevice: "/dev/paracuda", LibDir: assets.LibDir(),
+		Assets: assets, Write: o.write,
 	}
 	if level >= logrus.WarnLevel {
 		c.Warn = func(text string) { fmt.Fprintln(os.Stderr, "paracuda:", text) }
@@ -233,7 +249,8 @@ func (o *runOptions) startDevice(gpu, socket string) (*deviceProcess, error) {
 	for _, s := range o.set {
 		args = append(args, "--set", s)
 	}
-	for name, value := range map[string]string{"--stats": o.stats, "--trace": o.trace, "--control": o.control} {
+	for name, value := range map[string]string{"--stats": o.stats, "--trace": o.trace,
+		"--control": o.control} {
 		if value != "" {
 			args = append(args, name, value)
 		}
@@ -277,7 +294,8 @@ func (d *deviceProcess) end() error {
 	}
 	select {
 	case err := <-d.done:
-		if e := (*exec.ExitError)(nil); errors.As(err, &e) && e.Sys().(syscall.WaitStatus).Signal() == syscall.SIGTERM {
+		if e := (*exec.ExitError)(nil); errors.As(err, &e) &&
+			e.Sys().(syscall.WaitStatus).Signal() == syscall.SIGTERM {
 			return nil // it had just ended by itself
 		}
 		return err

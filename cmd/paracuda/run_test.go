@@ -23,7 +23,8 @@ func TestBadRuns(t *testing.T) {
 		"--vm bochs":            "--vm bochs: want qemu or uml",
 		"--log-level loud":      "--log-level loud: want debug, info, warning or error",
 	} {
-		if err := dispatch(append(append([]string{"run", "--gpu", "soft"}, strings.Fields(line)...), "--", "true")); err == nil || err.Error() != want {
+		if err := dispatch(append(append([]string{"run", "--gpu", "soft"}, strings.Fields(line)...),
+			"--", "true")); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", line, err, want)
 		}
 	}

@@ -18,8 +18,8 @@ import (
 	softusage "github.com/paracuda/paracuda/gpubackend/soft/usage"
 )
 
-// runUsage tells on each line that it reads what NVIDIA's driver says that the host's processes have,
-// as a line of JSON.
+// runUsage tells on each line that it reads what NVIDIA's driver says that the host's processes
+// have, as a line of JSON.
 func runUsage(args []string) error {
 	f := newFlags("usage", "", "Started by paracuda device.")
 	library := f.String("library", processes.DefaultLibrary, "NVML's `NAME`")
@@ -56,8 +56,8 @@ func usageOf(gpu string, s start) func(pids []int) (ledger.Usage, error) {
 	return (&asker{start: s, command: []string{self(), "usage"}}).ask
 }
 
-// asker asks NVIDIA's driver through a child, since a driver that crashes or hangs must not take the
-// device process with it.
+// asker asks NVIDIA's driver through a child, since a driver that crashes or hangs must not take
+// the device process with it.
 type asker struct {
 	start   start
 	command []string

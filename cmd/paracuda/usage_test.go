@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestAsker asks children of all kinds: those that are of no use are ended, and the next comes later.
+// TestAsker asks children of all kinds: those that are of no use are ended, and the next comes
+// later.
 func TestAsker(t *testing.T) {
 	for _, test := range []struct {
 		name, script string
@@ -19,7 +20,8 @@ func TestAsker(t *testing.T) {
 		{"says why not", `read x; echo '{"error":"no GPU"}'`, "no GPU"},
 		{"ends", `exit 1`, "ask the driver"},
 		{"nonsense", `read x; echo '[['`, "ask the driver"},
-		{"far too much", `read x; while echo -n xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; do :; done`, "buffer full"},
+		{"far too much", `read x; while echo -n xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; do :; done`,
+			"buffer full"},
 		{"hangs", `sleep 60`, "timeout"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -39,7 +39,8 @@ func startChild(role string, args []string) (o childOptions, err error) {
 		return o, err
 	}
 	if _, err := unix.GetsockoptInt(controlFD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
-		return o, fmt.Errorf("%s: no control connection: paracuda device starts %[1]ss by itself", role)
+		return o, fmt.Errorf("%s: no control connection: paracuda device starts %[1]ss by itself",
+			role)
 	}
 	outliveTerminal()
 	return o, leaveNoCore()

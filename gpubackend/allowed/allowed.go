@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package allowed has the flags, attributes and other numbers of a kind that a guest may pass to the host's driver. What isn't in its set
-// never gets there: a later driver may give it a meaning that reaches out of the guest, as the flags for core dumps do.
+// Package allowed has the flags, attributes and other numbers of a kind that a guest may pass to
+// the host's driver. What isn't in its set never gets there: a later driver may give it a meaning
+// that reaches out of the guest, as the flags for core dumps do.
 package allowed
 
 // Set is either any combination of some bits, or one of some numbers below 64.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package arena is the worker's side of the memory that it shares with one guest process: the command ring,
-// the completion slots, the output ring and the bulk area (docs/protocol.md, "The arena").
+// Package arena is the worker's side of the memory that it shares with one guest process: the
+// command ring, the completion slots, the output ring and the bulk area (docs/protocol.md, "The
+// arena").
 //
-// The guest process may write anything anywhere in it at any time. Positions and lengths are read once and
-// checked; what they point at is copied before it is judged, except payloads, which only the guest itself would
-// harm. An Arena belongs to the worker's goroutine.
+// The guest process may write anything anywhere in it at any time. Positions and lengths are read
+// once and checked; what they point at is copied before it is judged, except payloads, which only
+// the guest itself would harm. An Arena belongs to the worker's goroutine.
 package arena
 
 import (
@@ -16,7 +17,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// ErrRing says that the guest's positions or a command's header make no sense: the ring can't be followed any more.
+// ErrRing says that the guest's positions or a command's header make no sense: the ring can't be
+// followed any more.
 var ErrRing = errors.New("command ring is corrupt")
 
 // ErrBounds says that a buffer lies outside the bulk area.
@@ -33,8 +35,9 @@ type Arena struct {
 	copied   uint32 // the guest's count as last seen
 }
 
-// commandBuffer is how much of a command is copied for decoding: the header and every argument word of
-// every function. Longer commands have their payload or parameters behind it, which are used in place.
+// commandBuffer is how much of a command is copied for decoding: the header and every argument word
+// of every function. Longer commands have their payload or parameters behind it, which are used in
+// place.
 const commandBuffer = 256
 
 // MinBytes is the least size of an arena.
@@ -48,7 +51,8 @@ func New(mem []byte) (*Arena, error) {
 	return &Arena{mem: mem}, nil
 }
 
-// Command is a command in the ring: the header and Words are a copy, Body is the guest's own memory.
+// Command is a command in the ring: the header and Words are a copy, Body is the guest's own
+// memory.
 type Command struct {
 	wire.Command
 	Words [(commandBuffer - wire.CommandSize) / 8]uint64
@@ -98,8 +102,8 @@ func (a *Arena) Consume(c *Command) {
 	a.consumed += c.Size
 }
 
-// Release gives the bytes of all consumed commands back to the guest: once a batch, since each time costs both
-// sides a transfer of the line.
+// Release gives the bytes of all consumed commands back to the guest: once a batch, since each time
+// costs both sides a transfer of the line.
 func (a *Arena) Release() {
 	a.store(wire.ArenaHeaderExecutedOffset, a.executed)
 	a.store(wire.ArenaHeaderConsumedOffset, a.consumed)
@@ -131,14 +135,15 @@ func clear32(p *uint32) {
 	}
 }
 
-// Prepare makes a slot ready for its `done` to be written by someone else, with result 0 and no words, and returns where
-// that is.
+// Prepare makes a slot ready for its `done` to be written by someone else, with result 0 and no
+// words, and returns where that is.
 func (a *Arena) Prepare(slot uint16) (done []byte, ok bool) {
 	if int(slot) >= wire.SlotCount {
 		return nil, false
 	}
 	s := a.mem[wire.Slots+int(slot)*wire.SlotBytes:][:wire.SlotBytes]
-	// Only a change is written: the guest's thread is polling this line, most often with that answer in it.
+	// Only a change is written: the guest's thread is polling this line, most often with that
+	// answer in it.
 	clear32(word32(s[wire.SlotResultOffset:]))
 	clear32(word32(s[wire.SlotWordsOffset:]))
 	return s[wire.SlotDoneOffset : wire.SlotDoneOffset+4], true
@@ -149,8 +154,8 @@ func (a *Arena) Answered(slot uint16, seq uint32) bool {
 	return int32(a.load(wire.Slots+int(slot)*wire.SlotBytes+wire.SlotDoneOffset)-seq) >= 0
 }
 
-// HostDone is the sequence number of the last host function that the guest says it has run. Like Answer and Sleepers it
-// may be called by any goroutine.
+// HostDone is the sequence number of the last host function that the guest says it has run. Like
+// Answer and Sleepers it may be called by any goroutine.
 func (a *Arena) HostDone() uint32 { return a.load(wire.ArenaHeaderHostDoneOffset) }
 
 // SlotArea is all slots: whole pages.
@@ -161,8 +166,8 @@ func (a *Arena) SlotArea() []byte {
 // Sleepers tells whether guest threads sleep: read after Answer, which ends with a full barrier.
 func (a *Arena) Sleepers() bool { return a.load(wire.ArenaHeaderSleepersOffset) != 0 }
 
-// SetSleeping announces that the worker is about to sleep, or is awake. After SetSleeping(true) the caller looks
-// at Pending once more.
+// SetSleeping announces that the worker is about to sleep, or is awake. After SetSleeping(true) the
+// caller looks at Pending once more.
 func (a *Arena) SetSleeping(on bool) {
 	v := uint32(0)
 	if on {
@@ -191,7 +196,8 @@ func (a *Arena) Bulk(offset, n uint64) ([]byte, error) {
 	return a.mem[offset : offset+n : offset+n], nil
 }
 
-// Copied is how many payload bytes the guest says to have copied since the last call. It may lie, to its own statistics.
+// Copied is how many payload bytes the guest says to have copied since the last call. It may lie,
+// to its own statistics.
 func (a *Arena) Copied() uint64 {
 	now := a.load(wire.ArenaHeaderCopiedOffset)
 	n := now - a.copied

@@ -10,9 +10,9 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
-// Map maps runs of guest memory, in order, to one range of this process's addresses. It is undone by the
-// returned function. Runs must be whole pages. Where addr is not 0 the range is mapped there, and only if
-// nothing else is.
+// Map maps runs of guest memory, in order, to one range of this process's addresses. It is undone
+// by the returned function. Runs must be whole pages. Where addr is not 0 the range is mapped
+// there, and only if nothing else is.
 func Map(runs []guestmem.Run, addr uintptr, writable bool) (b []byte, unmap func(), err error) {
 	total := uint64(0)
 	for _, r := range runs {
@@ -30,8 +30,8 @@ func Map(runs []guestmem.Run, addr uintptr, writable bool) (b []byte, unmap func
 	return slice(base, total), unmap, nil
 }
 
-// Reserve takes a range of addresses, if nothing is there, that nothing can be read from or written to. It is undone by
-// the returned function.
+// Reserve takes a range of addresses, if nothing is there, that nothing can be read from or written
+// to. It is undone by the returned function.
 func Reserve(addr, size uintptr) (undo func(), err error) {
 	if _, err := reserve(addr, size); err != nil {
 		return nil, fmt.Errorf("reserve %d bytes at %#x: %w", size, addr, err)
@@ -46,15 +46,17 @@ func Unmap(addr, size uintptr) {
 	}
 }
 
-// Put maps runs of guest memory, in order, at addresses that the caller has reserved, in place of what is there: whoever
-// looks at them meanwhile sees the one or the other. After an error some are mapped and some are not.
+// Put maps runs of guest memory, in order, at addresses that the caller has reserved, in place of
+// what is there: whoever looks at them meanwhile sees the one or the other. After an error some are
+// mapped and some are not.
 func Put(runs []guestmem.Run, addr uintptr, writable bool) error {
 	for _, r := range runs {
 		prot := unix.PROT_READ
 		if writable {
 			prot |= unix.PROT_WRITE
 		}
-		if _, err := mmap(addr, uintptr(len(r.Bytes)), prot, unix.MAP_SHARED|unix.MAP_FIXED, r.FD, r.FileOffset); err != nil {
+		if _, err := mmap(addr, uintptr(len(r.Bytes)), prot, unix.MAP_SHARED|unix.MAP_FIXED, r.FD,
+			r.FileOffset); err != nil {
 			return fmt.Errorf("map a run of %d bytes: %w", len(r.Bytes), err)
 		}
 		addr += uintptr(len(r.Bytes))

@@ -44,7 +44,8 @@ func protection(t *testing.T, b []byte) string {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(maps)) {
-		if addresses, rest, _ := strings.Cut(line, " "); strings.HasPrefix(addresses, fmt.Sprintf("%x-", (*Arena)(nil).Address(b))) {
+		if addresses, rest, _ := strings.Cut(line, " "); strings.HasPrefix(addresses,
+			fmt.Sprintf("%x-", (*Arena)(nil).Address(b))) {
 			return rest[:4]
 		}
 	}

@@ -8,9 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mmap is the system call by itself: its result is an address outside Go's memory, so it stays a number.
+// mmap is the system call by itself: its result is an address outside Go's memory, so it stays a
+// number.
 func mmap(addr, size uintptr, prot, flags, fd int, offset uint64) (uintptr, error) {
-	p, _, errno := unix.Syscall6(unix.SYS_MMAP, addr, size, uintptr(prot), uintptr(flags), uintptr(fd), uintptr(offset))
+	p, _, errno := unix.Syscall6(unix.SYS_MMAP, addr, size, uintptr(prot), uintptr(flags),
+		uintptr(fd), uintptr(offset))
 	if errno != 0 {
 		return 0, errno
 	}
@@ -22,7 +24,8 @@ func release(addr, size uintptr) {
 }
 
 func slice(addr uintptr, n uint64) []byte {
-	// SAFETY: [addr, addr+n) is mapped, outside Go's heap, until release. The pointer is made from the number by way of
-	// its memory, since it never was a Go pointer that the collector could move.
+	// SAFETY: [addr, addr+n) is mapped, outside Go's heap, until release. The pointer is made from
+	// the number by way of its memory, since it never was a Go pointer that the collector could
+	// move.
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&addr)), n)
 }

@@ -4,7 +4,8 @@ package arena
 
 import "github.com/paracuda/paracuda/gpubackend/wire"
 
-// Print appends text for the guest's file fd to the output ring. What doesn't fit is dropped and counted.
+// Print appends text for the guest's file fd to the output ring. What doesn't fit is dropped and
+// counted.
 func (a *Arena) Print(fd uint32, text []byte) {
 	for len(text) > 0 {
 		n := min(len(text), wire.OutputBytes/4)

@@ -11,7 +11,8 @@ import (
 // word32 returns the first word of b for atomic access.
 func word32(b []byte) *uint32 {
 	b = b[:4]
-	// SAFETY: b is part of a page-aligned mapping at an offset that is a multiple of 4, and has 4 bytes.
+	// SAFETY: b is part of a page-aligned mapping at an offset that is a multiple of 4, and has 4
+	// bytes.
 	return (*uint32)(unsafe.Pointer(&b[0]))
 }
 

@@ -81,7 +81,8 @@ func TestNone(t *testing.T) {
 	a.Give(1)
 	a.Close()
 	open := b.Open()
-	if b.Take(math.MaxUint64) != nil || !b.Room(2) || b.Used() != 0 || a.Take(1) != nil || a.Bytes() != 0 || a.Part() != nil ||
+	if b.Take(math.MaxUint64) != nil || !b.Room(2) || b.Used() != 0 || a.Take(1) != nil ||
+		a.Bytes() != 0 || a.Part() != nil ||
 		open.Take(7) != nil || open.Bytes() != 7 {
 		t.Error("something is refused or counted")
 	}

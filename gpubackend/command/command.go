@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package command reads the commands of a guest that are not one word a parameter, and the records that travel in
-// buffers, as gpubackend/api/commands.def describes them (docs/commands.md).
+// Package command reads the commands of a guest that are not one word a parameter, and the records
+// that travel in buffers, as gpubackend/api/commands.def describes them (docs/commands.md).
 //
-// The guest may write anything. A decoder takes a copy of a command's words, checks every bound that the description
-// names, and refuses the whole of what fails one: what Decode has read then is of no use. It allocates nothing and knows no worker: handles are the guest's own
-// numbers, which the caller looks up. Tails and what buffers refer to lie in memory that the guest may change at any
-// time: the caller copies what it judges.
+// The guest may write anything. A decoder takes a copy of a command's words, checks every bound
+// that the description names, and refuses the whole of what fails one: what Decode has read then is
+// of no use. It allocates nothing and knows no worker: handles are the guest's own numbers, which
+// the caller looks up. Tails and what buffers refer to lie in memory that the guest may change at
+// any time: the caller copies what it judges.
 package command
 
 import (

@@ -32,7 +32,8 @@ func TestCallsDoNotAllocate(t *testing.T) {
 
 func BenchmarkLaunch(b *testing.B) {
 	d := newDevice(b, Options{})
-	l := &gpubackend.Launch{Function: load(b, d, "vector_add"), Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Parameters: make([]byte, 28)}
+	l := &gpubackend.Launch{Function: load(b, d, "vector_add"), Grid: [3]uint32{1, 1, 1},
+		Block: [3]uint32{1, 1, 1}, Parameters: make([]byte, 28)}
 	b.ReportAllocs()
 	for b.Loop() {
 		d.Launch(l)

@@ -30,7 +30,8 @@ func TestCapturedCopies(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d := newDevice(t, Options{})
-			host, err := unix.Mmap(-1, 0, 8192, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
+			host, err := unix.Mmap(-1, 0, 8192, unix.PROT_READ|unix.PROT_WRITE,
+				unix.MAP_SHARED|unix.MAP_ANONYMOUS)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,10 +84,12 @@ func TestConditionalNode(t *testing.T) {
 		bodies uint64
 		want   gpubackend.Result
 	}{{3, gpubackend.Success}, {cudaabi.MaxConditionalBodies + 1, gpubackend.InvalidValue}} {
-		n := &gpubackend.Node{Type: gpubackend.NodeConditional, Handle: handle, Kind: 2, Bodies: test.bodies}
+		n := &gpubackend.Node{Type: gpubackend.NodeConditional, Handle: handle, Kind: 2,
+			Bodies: test.bodies}
 		node, _, bodies, r := d.GraphAddNode(g, nil, nil, n)
 		want(t, "add", r, test.want)
-		if r == gpubackend.Success && (node == 0 || len(bodies) != 3 || bodies[0] == 0 || bodies[1] == bodies[2]) {
+		if r == gpubackend.Success &&
+			(node == 0 || len(bodies) != 3 || bodies[0] == 0 || bodies[1] == bodies[2]) {
 			t.Errorf("node %#x, bodies %x", node, bodies)
 		}
 	}
@@ -113,7 +116,8 @@ func TestCooperativeInACapture(t *testing.T) {
 			must(t, "begin", d.StreamBeginCapture(s, 0))
 		}
 		l := gpubackend.Launch{
-			Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Stream: s, Parameters: parameters, Attributes: attribute,
+			Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Stream: s,
+			Parameters: parameters, Attributes: attribute,
 		}
 		must(t, "launch", d.Launch(&l)) // the fake executes it at once
 		if captured {

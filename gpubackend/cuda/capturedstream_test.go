@@ -110,8 +110,8 @@ func TestStreamsThatEndInAnotherContext(t *testing.T) {
 	must(t, "query", d.ContextQuery())
 }
 
-// TestStreamsThatEndWithTheirContext aren't asked, though they were given work while another context
-// was current.
+// TestStreamsThatEndWithTheirContext aren't asked, though they were given work while another
+// context was current.
 func TestStreamsThatEndWithTheirContext(t *testing.T) {
 	d := newDevice(t, Options{})
 	first, memory := d.CurrentHandle(), alloc(t, d, 4096)

@@ -45,7 +45,7 @@
 //
 // Handles have been looked up by the caller. Device addresses and modules come from a guest process
 // as they are: the process that holds a Device serves one guest process only, and is lost alone.
-// Pointers that a guest could hide in options, attributes or images (a fatbin wrapper holds one) are
-// refused here. A slice given to CopyIn is read by C: if it lies in memory that another party can
-// truncate, truncation ends this process.
+// Pointers that a guest could hide in options, attributes or images (a fatbin wrapper holds one)
+// are refused here. A slice given to CopyIn is read by C: if it lies in memory that another party
+// can truncate, truncation ends this process.
 package cuda

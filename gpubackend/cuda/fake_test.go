@@ -18,7 +18,8 @@ import (
 // TestMain builds the fake driver library once.
 func TestMain(m *testing.M) { os.Exit(drivertest.Main(m)) }
 
-// newDevice opens a device with a context that is current. The test's goroutine stays on its thread.
+// newDevice opens a device with a context that is current. The test's goroutine stays on its
+// thread.
 func newDevice(tb testing.TB, options Options) *Device {
 	tb.Helper()
 	d := loadDevice(tb, options)

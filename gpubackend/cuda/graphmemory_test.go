@@ -66,7 +66,8 @@ func TestGraphsCountForTheLimit(t *testing.T) {
 	must(t, "destroy", d.GraphExecDestroy(large))
 	must(t, "trim", d.DeviceGraphMemTrim(0))
 	if d.Used(0) != 0 || d.graphRoom.Allocating() != 1 {
-		t.Errorf("%d bytes count in the end, %d graphs are known", d.Used(0), d.graphRoom.Allocating())
+		t.Errorf("%d bytes count in the end, %d graphs are known", d.Used(0),
+			d.graphRoom.Allocating())
 	}
 }
 
@@ -79,7 +80,8 @@ func TestGraphMemoryThatIsInUse(t *testing.T) {
 	must(t, "destroy", d.GraphExecDestroy(e))
 	_, r := d.MemAlloc(50 << 20)
 	want(t, "allocate", r, gpubackend.OutOfMemory)
-	want(t, "another graph", d.GraphLaunch(allocatingGraph(t, d, 60<<20), 0), gpubackend.OutOfMemory)
+	want(t, "another graph", d.GraphLaunch(allocatingGraph(t, d, 60<<20), 0),
+		gpubackend.OutOfMemory)
 	drivertest.Tell("fake_graph_used", 0)
 	alloc(t, d, 50<<20)
 }

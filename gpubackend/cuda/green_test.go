@@ -36,7 +36,8 @@ func TestResourcesPassUnchanged(t *testing.T) {
 	left, _, _ := rest.Multiprocessors()
 	each, partition, alignment := groups[2].Multiprocessors()
 	if n != 3 || left != 36 || each != 32 || partition != 8 || alignment != 8 {
-		t.Errorf("%d groups of %d, %d remain; in parts of %d, %d", n, each, left, partition, alignment)
+		t.Errorf("%d groups of %d, %d remain; in parts of %d, %d", n, each, left, partition,
+			alignment)
 	}
 	g, c := newGreen(t, d, groups[1])
 	for _, of := range []struct {

@@ -22,7 +22,8 @@ func TestHostNodes(t *testing.T) {
 	}
 	g, r := d.GraphCreate(0)
 	must(t, "create", r)
-	_, _, _, r = d.GraphAddNode(g, nil, nil, &gpubackend.Node{Type: gpubackend.NodeHost, Token: token, Call: called})
+	_, _, _, r = d.GraphAddNode(g, nil, nil,
+		&gpubackend.Node{Type: gpubackend.NodeHost, Token: token, Call: called})
 	must(t, "add", r)
 	e, r := d.GraphInstantiateWithFlags(g, 0)
 	must(t, "instantiate", r)

@@ -36,7 +36,8 @@ func compiled(tb testing.TB, name string) []byte {
 // guestBlock is memory that HostRegister gets; it isn't zero.
 func guestBlock(tb testing.TB) (mem []byte, base uint64) {
 	tb.Helper()
-	mem, err := unix.Mmap(-1, 0, 1<<16, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
+	mem, err := unix.Mmap(-1, 0, 1<<16, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED|unix.MAP_ANONYMOUS)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -77,8 +78,10 @@ func TestManagedVariables(t *testing.T) {
 		bytes map[string]uint64
 	}{
 		{"PTX", []byte(managedText), ".version", map[string]uint64{"counter": 4, "zeros": 100}},
-		{"fat binary", compiled(t, "vars.fatbin"), "\x7fELF", map[string]uint64{"counter": 4, "table": 56, "numbers": 2000, "toPlain": 8, "flag": 1}},
-		{"cubin", compiled(t, "linked.cubin"), "\x7fELF", map[string]uint64{"counter": 4, "table": 56, "numbers": 2000, "toPlain": 8, "flag": 1}},
+		{"fat binary", compiled(t, "vars.fatbin"), "\x7fELF",
+			map[string]uint64{"counter": 4, "table": 56, "numbers": 2000, "toPlain": 8, "flag": 1}},
+		{"cubin", compiled(t, "linked.cubin"), "\x7fELF",
+			map[string]uint64{"counter": 4, "table": 56, "numbers": 2000, "toPlain": 8, "flag": 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := newDevice(t, Options{})
@@ -92,7 +95,8 @@ func TestManagedVariables(t *testing.T) {
 			before := drivertest.Count("cuModuleLoadDataEx")
 			m, _, _, r := d.ModuleLoadManaged(c.image, nil, base, nil, nil)
 			must(t, "load", r)
-			if !strings.HasPrefix(drivertest.Image(), c.form) || drivertest.Count("cuModuleLoadDataEx") != before+1 {
+			if !strings.HasPrefix(drivertest.Image(), c.form) ||
+				drivertest.Count("cuModuleLoadDataEx") != before+1 {
 				t.Errorf("the driver got %q", drivertest.Image())
 			}
 			used := 0
@@ -122,7 +126,8 @@ func TestManagedVariables(t *testing.T) {
 // checkContent compares a variable with what the fake has for it.
 func checkContent(t *testing.T, name string, got []byte) {
 	t.Helper()
-	wanted := map[string][]uint64{"counter": {5}, "table": {1, 2, 3, 4, 5, 6, 7}, "toPlain": {0x5000}}[name]
+	wanted := map[string][]uint64{"counter": {5}, "table": {1, 2, 3, 4, 5, 6, 7},
+		"toPlain": {0x5000}}[name]
 	var b []byte
 	for _, w := range wanted {
 		b = binary.LittleEndian.AppendUint64(b, w)
@@ -142,7 +147,8 @@ func TestManagedAddresses(t *testing.T) {
 	addr, _, r := d.ModuleGetGlobal(m, "counter")
 	must(t, "counter", r)
 	load := fmt.Sprintf("mov.u64 %%managed0_0, %#x;", base+4096)
-	if text := drivertest.Image(); addr != base+4096 || !strings.Contains(text, load) || strings.Contains(text, ".managed") {
+	if text := drivertest.Image(); addr != base+4096 || !strings.Contains(text, load) ||
+		strings.Contains(text, ".managed") {
 		t.Errorf("counter is at %#x in %s", addr, text)
 	}
 }
@@ -159,7 +165,8 @@ func TestManagedFallsBack(t *testing.T) {
 	addr, n, r := d.ModuleGetGlobal(m, "table")
 	must(t, "table", r)
 	checkContent(t, "table", mem[addr-base:][:n])
-	if !strings.Contains(drivertest.Image(), ".version") || !strings.Contains(out.String(), "form=cubin") {
+	if !strings.Contains(drivertest.Image(), ".version") ||
+		!strings.Contains(out.String(), "form=cubin") {
 		t.Errorf("image %q, log %s", drivertest.Image(), out.String())
 	}
 	_, _, _, r = d.ModuleLoadManaged(compiled(t, "linked.cubin"), nil, base, nil, nil)
@@ -186,14 +193,17 @@ func TestManagedWithoutMemory(t *testing.T) {
 		{"device memory", managedText, device},
 		{"read-only", managedText, readOnly},
 		{"too little", strings.Replace(managedText, "100", "70000", 1), base},
-		{"at the end", strings.Replace(managedText, "100", "5000", 1), base + uint64(len(mem)) - 4096},
+		{"at the end", strings.Replace(managedText, "100", "5000", 1),
+			base + uint64(len(mem)) - 4096},
 		{"an address that wraps", managedText, ^uint64(0) - 4095},
 		{"for no variables", twoKernels, base},
 	} {
-		if _, _, _, r := d.ModuleLoadManaged([]byte(c.image), nil, c.at, nil, nil); r != gpubackend.InvalidValue {
+		if _, _, _, r := d.ModuleLoadManaged([]byte(c.image), nil, c.at, nil,
+			nil); r != gpubackend.InvalidValue {
 			t.Errorf("module, %s: result %d", c.name, r)
 		}
-		if _, _, _, r := d.LibraryLoadManaged([]byte(c.image), nil, c.at, nil, nil); r != gpubackend.InvalidValue {
+		if _, _, _, r := d.LibraryLoadManaged([]byte(c.image), nil, c.at, nil,
+			nil); r != gpubackend.InvalidValue {
 			t.Errorf("library, %s: result %d", c.name, r)
 		}
 	}
@@ -218,8 +228,10 @@ func TestManagedRefused(t *testing.T) {
 	}{
 		{"rubbish", "rubbish", gpubackend.InvalidImage, ""},
 		{"no version", ".rubbish", gpubackend.InvalidImage, ""},
-		{"for another GPU", strings.Replace(managedText, "sm_75", "sm_100", 1), gpubackend.NoBinaryForGPU, ""},
-		{"32 bits", strings.Replace(managedText, "64", "32", 1), gpubackend.NotSupported, "code=compute_XX"},
+		{"for another GPU", strings.Replace(managedText, "sm_75", "sm_100", 1),
+			gpubackend.NoBinaryForGPU, ""},
+		{"32 bits", strings.Replace(managedText, "64", "32", 1), gpubackend.NotSupported,
+			"code=compute_XX"},
 	} {
 		out.Reset()
 		_, r := d.ManagedBytes([]byte(c.image))
@@ -234,7 +246,8 @@ func TestManagedRefused(t *testing.T) {
 	broken := strings.Replace(managedText, "zeros", "broken", 2) + "// broken\n"
 	info := make([]byte, 64)
 	_, _, used, r := d.ModuleLoadManaged([]byte(broken), nil, base, nil, info)
-	if want(t, "refused by the assembler", r, gpubackend.InvalidPTX); !strings.Contains(string(info[:used]), "ptxas error") {
+	if want(t, "refused by the assembler", r,
+		gpubackend.InvalidPTX); !strings.Contains(string(info[:used]), "ptxas error") {
 		t.Errorf("log %q", info[:used])
 	}
 }
@@ -267,7 +280,8 @@ func TestManagedLibrary(t *testing.T) {
 	must(t, "retain", r)
 	checkContent(t, "counter", mem[:4])
 	if d.CurrentHandle() != 0 || drivertest.Count("cuMemHostRegister_v2") != before+1 {
-		t.Errorf("context %#x is current; registered %d times", d.CurrentHandle(), drivertest.Count("cuMemHostRegister_v2")-before)
+		t.Errorf("context %#x is current; registered %d times", d.CurrentHandle(),
+			drivertest.Count("cuMemHostRegister_v2")-before)
 	}
 	mem[0] = 77
 	must(t, "context", d.SetCurrent(current))
@@ -276,9 +290,18 @@ func TestManagedLibrary(t *testing.T) {
 	m, r := d.LibraryGetModule(l)
 	must(t, "module", r)
 	for what, get := range map[string]func() (uint64, uint64, gpubackend.Result){
-		"module":  func() (uint64, uint64, gpubackend.Result) { return d.ModuleGetGlobal(m, "counter") },
-		"global":  func() (uint64, uint64, gpubackend.Result) { return d.LibraryGetGlobal(l, "counter") },
-		"library": func() (uint64, uint64, gpubackend.Result) { return d.LibraryGetManaged(l, "counter") },
+		"module": func() (uint64, uint64,
+			gpubackend.Result) {
+			return d.ModuleGetGlobal(m, "counter")
+		},
+		"global": func() (uint64, uint64,
+			gpubackend.Result) {
+			return d.LibraryGetGlobal(l, "counter")
+		},
+		"library": func() (uint64, uint64,
+			gpubackend.Result) {
+			return d.LibraryGetManaged(l, "counter")
+		},
 	} {
 		if addr, n, r := get(); addr != base || n != 4 || r != gpubackend.Success {
 			t.Errorf("%s: %d bytes at %#x, result %d", what, n, addr, r)
@@ -326,7 +349,8 @@ func TestManagedFilledInTime(t *testing.T) {
 			return d.SetCurrent(h)
 		}, retain, false},
 		{"current", nothing, nothing, true},
-		{"another thread's", func(d *Device) gpubackend.Result { return d.SetCurrent(0) }, nothing, true},
+		{"another thread's", func(d *Device) gpubackend.Result { return d.SetCurrent(0) }, nothing,
+			true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := newDevice(t, Options{})
@@ -365,8 +389,8 @@ func checkUntouched(t *testing.T, mem []byte) {
 	}
 }
 
-// TestManagedMemoryWentAway has a guest take the memory back before there is a context, and contexts
-// that end.
+// TestManagedMemoryWentAway has a guest take the memory back before there is a context, and
+// contexts that end.
 func TestManagedMemoryWentAway(t *testing.T) {
 	d := newDevice(t, Options{})
 	current := d.CurrentHandle()
@@ -411,7 +435,10 @@ func TestOverlookedVariables(t *testing.T) {
 	must(t, "load", r)
 	for _, get := range []func(name string) (uint64, uint64, gpubackend.Result){
 		func(name string) (uint64, uint64, gpubackend.Result) { return d.ModuleGetGlobal(m, name) },
-		func(name string) (uint64, uint64, gpubackend.Result) { return d.LibraryGetGlobal(l, name) },
+		func(name string) (uint64, uint64,
+			gpubackend.Result) {
+			return d.LibraryGetGlobal(l, name)
+		},
 	} {
 		addr, bytes, r := get("plain")
 		if must(t, "plain variable", r); addr != 0x5000 || bytes != 4 {
@@ -438,8 +465,10 @@ func TestLentMemory(t *testing.T) {
 	mem, base := guestBlock(t)
 	count := func(what string, n, gone uint64) {
 		t.Helper()
-		if r, u := drivertest.Count("cuMemHostRegister_v2"), drivertest.Count("cuMemHostUnregister"); r != n || u != gone {
-			t.Errorf("%s: registered %d times, unregistered %d times; want %d, %d", what, r, u, n, gone)
+		if r, u := drivertest.Count("cuMemHostRegister_v2"),
+			drivertest.Count("cuMemHostUnregister"); r != n || u != gone {
+			t.Errorf("%s: registered %d times, unregistered %d times; want %d, %d", what, r, u, n,
+				gone)
 		}
 	}
 	r, u := drivertest.Count("cuMemHostRegister_v2"), drivertest.Count("cuMemHostUnregister")

@@ -157,7 +157,8 @@ func TestStagingTakesFreedMemory(t *testing.T) {
 
 func TestHostRegister(t *testing.T) {
 	d := newDevice(t, Options{})
-	mem, err := unix.Mmap(-1, 0, 1<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
+	mem, err := unix.Mmap(-1, 0, 1<<20, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED|unix.MAP_ANONYMOUS)
 	if err != nil {
 		t.Fatal(err)
 	}

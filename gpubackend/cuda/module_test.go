@@ -30,7 +30,8 @@ func TestLoadOptions(t *testing.T) {
 	}{
 		{"none", nil, 0, nil},
 		{"numbers", options(0, 32, 7, 4), 0, []uint64{0, 32, 7, 4}},
-		{"logs and time are parameters of their own", options(2, 1, 3, 0xdead, 4, 100, 5, 0xdead, 6, 100, 7, 3), 0, []uint64{7, 3}},
+		{"logs and time are parameters of their own",
+			options(2, 1, 3, 0xdead, 4, 100, 5, 0xdead, 6, 100, 7, 3), 0, []uint64{7, 3}},
 		{"pointer to names", options(17, 0xdead), gpubackend.NotSupported, nil},
 		{"pointer to kernels' names", options(25, 0xdead), gpubackend.NotSupported, nil},
 		{"unknown", options(34, 1), gpubackend.InvalidValue, nil},
@@ -55,7 +56,8 @@ func TestLoadOptions(t *testing.T) {
 func TestLoadLogs(t *testing.T) {
 	d := newDevice(t, Options{})
 	info, errors := make([]byte, 100), make([]byte, 8)
-	_, infoUsed, errorUsed, r := d.ModuleLoadData([]byte(twoKernels+"broken"), options(7, 4), info, errors)
+	_, infoUsed, errorUsed, r := d.ModuleLoadData([]byte(twoKernels+"broken"), options(7, 4), info,
+		errors)
 	want(t, "load", r, gpubackend.InvalidPTX)
 	if got := string(info[:infoUsed]); got != "ptxas info\x00" {
 		t.Errorf("info log %q", got)
@@ -78,7 +80,8 @@ func TestDescribe(t *testing.T) {
 	must(t, "describe", r)
 	var head wire.FunctionRecord
 	head.Decode(record)
-	if head.Parameters != 4 || head.ParameterBytes != 28 || head.Attribute[0] != 1024 || head.Attribute[15] != -15 {
+	if head.Parameters != 4 || head.ParameterBytes != 28 || head.Attribute[0] != 1024 ||
+		head.Attribute[15] != -15 {
 		t.Errorf("record %+v", head)
 	}
 	layout := record[wire.FunctionRecordSize:n]

@@ -37,11 +37,13 @@ func TestOpenDescribesDevices(t *testing.T) {
 		t.Errorf("uuid %x, %d bytes, LUID's result %d", v.Uuid, v.TotalMemory, v.LuidResult)
 	}
 	if v.Attribute[75] != 9 || v.AttributeResult[0] != 1 || v.AttributeResult[150] != 1 {
-		t.Errorf("attributes: %d, results %d, %d", v.Attribute[75], v.AttributeResult[0], v.AttributeResult[150])
+		t.Errorf("attributes: %d, results %d, %d", v.Attribute[75], v.AttributeResult[0],
+			v.AttributeResult[150])
 	}
 	for _, m := range masked {
 		if v.Attribute[m.attribute] != m.value {
-			t.Errorf("attribute %d is %d, want %d (%s)", m.attribute, v.Attribute[m.attribute], m.value, m.why)
+			t.Errorf("attribute %d is %d, want %d (%s)", m.attribute, v.Attribute[m.attribute],
+				m.value, m.why)
 		}
 	}
 }
@@ -69,7 +71,8 @@ func TestOpenDescribesLinks(t *testing.T) {
 	s, r := d.Open(nil)
 	must(t, "open", r)
 	v := &s.Device[0]
-	got := [...]uint32{v.LinkGeneration, v.LinkWidth, v.LinkMaxGeneration, v.LinkMaxWidth, v.LinkOwnGeneration}
+	got := [...]uint32{v.LinkGeneration, v.LinkWidth, v.LinkMaxGeneration, v.LinkMaxWidth,
+		v.LinkOwnGeneration}
 	if want := [...]uint32{4, 16, 5, 16, 5}; got != want {
 		t.Errorf("link %v, want %v", got, want)
 	}
@@ -108,7 +111,8 @@ func TestNoLibrary(t *testing.T) {
 	} else if !strings.Contains(err.Error(), "/no/such/library.so") {
 		t.Errorf("error %v", err)
 	}
-	if _, err := New(Options{Library: "libc.so.6"}); err == nil || !strings.Contains(err.Error(), "cu") {
+	if _, err := New(Options{Library: "libc.so.6"}); err == nil ||
+		!strings.Contains(err.Error(), "cu") {
 		t.Errorf("a library that is no driver: error %v", err)
 	}
 }

@@ -19,7 +19,8 @@ import (
 // page is memory of this process that the driver isn't told of.
 func page(tb testing.TB) []byte {
 	tb.Helper()
-	b, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
+	b, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED|unix.MAP_ANONYMOUS)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -39,11 +40,13 @@ func touches(
 	d *Device, device uint64,
 ) (reads, writes map[string]func(addr, n uint64) gpubackend.Result) {
 	box := func(dst, src, n uint64) gpubackend.Box {
-		return gpubackend.Box{Dst: dst, DstPitch: n / 4, Src: src, SrcPitch: n / 4, Width: n / 4, Height: 4, Depth: 1}
+		return gpubackend.Box{Dst: dst, DstPitch: n / 4, Src: src, SrcPitch: n / 4, Width: n / 4,
+			Height: 4, Depth: 1}
 	}
 	cube := func(dst, src, n uint64) gpubackend.Box {
 		return gpubackend.Box{
-			Dst: dst, DstPitch: n / 4, DstSlice: n / 2, Src: src, SrcPitch: n / 4, SrcSlice: n / 2, Width: n / 4, Height: 2, Depth: 2,
+			Dst: dst, DstPitch: n / 4, DstSlice: n / 2, Src: src, SrcPitch: n / 4, SrcSlice: n / 2,
+			Width: n / 4, Height: 2, Depth: 2,
 		}
 	}
 	stream, _ := d.StreamCreateWithPriority(cudaabi.StreamNonBlocking, 0)
@@ -70,38 +73,66 @@ func touches(
 		return d.CopyArray(m, 0)
 	}
 	reads = map[string]func(addr, n uint64) gpubackend.Result{
-		"Copy":            func(a, n uint64) gpubackend.Result { return d.Copy(device, a, n, 0) },
-		"CopyBatch":       func(a, n uint64) gpubackend.Result { return copyBatch(device, a, n) },
-		"MemcpyDtoDAsync": func(a, n uint64) gpubackend.Result { return d.MemcpyDtoDAsync(device, a, n, 0) },
-		"CopyOut":         func(a, n uint64) gpubackend.Result { return d.CopyOut(make([]byte, n), a) },
-		"CopyBox":         func(a, n uint64) gpubackend.Result { return copyBox(box(device, a, n)) },
-		"CopyBox, 3D":     func(a, n uint64) gpubackend.Result { return copyBox(cube(device, a, n)) },
-		"memcpy node":     func(a, n uint64) gpubackend.Result { return copyNode(cube(device, a, n)) },
+		"Copy":      func(a, n uint64) gpubackend.Result { return d.Copy(device, a, n, 0) },
+		"CopyBatch": func(a, n uint64) gpubackend.Result { return copyBatch(device, a, n) },
+		"MemcpyDtoDAsync": func(a,
+			n uint64) gpubackend.Result {
+			return d.MemcpyDtoDAsync(device, a, n, 0)
+		},
+		"CopyOut":     func(a, n uint64) gpubackend.Result { return d.CopyOut(make([]byte, n), a) },
+		"CopyBox":     func(a, n uint64) gpubackend.Result { return copyBox(box(device, a, n)) },
+		"CopyBox, 3D": func(a, n uint64) gpubackend.Result { return copyBox(cube(device, a, n)) },
+		"memcpy node": func(a, n uint64) gpubackend.Result { return copyNode(cube(device, a, n)) },
 		"CopyArray": func(a, _ uint64) gpubackend.Result {
 			return array(cudaabi.Memcpy3D.Src,
 				a)
 		},
 	}
 	writes = map[string]func(addr, n uint64) gpubackend.Result{
-		"Copy":            func(a, n uint64) gpubackend.Result { return d.Copy(a, device, n, 0) },
-		"CopyBatch":       func(a, n uint64) gpubackend.Result { return copyBatch(a, device, n) },
-		"MemcpyDtoDAsync": func(a, n uint64) gpubackend.Result { return d.MemcpyDtoDAsync(a, device, n, 0) },
-		"CopyIn":          func(a, n uint64) gpubackend.Result { return d.CopyIn(a, make([]byte, n), 0) },
-		"CopyBox":         func(a, n uint64) gpubackend.Result { return copyBox(box(a, device, n)) },
-		"CopyBox, 3D":     func(a, n uint64) gpubackend.Result { return copyBox(cube(a, device, n)) },
-		"memcpy node":     func(a, n uint64) gpubackend.Result { return copyNode(cube(a, device, n)) },
+		"Copy":      func(a, n uint64) gpubackend.Result { return d.Copy(a, device, n, 0) },
+		"CopyBatch": func(a, n uint64) gpubackend.Result { return copyBatch(a, device, n) },
+		"MemcpyDtoDAsync": func(a,
+			n uint64) gpubackend.Result {
+			return d.MemcpyDtoDAsync(a, device, n, 0)
+		},
+		"CopyIn": func(a,
+			n uint64) gpubackend.Result {
+			return d.CopyIn(a, make([]byte, n), 0)
+		},
+		"CopyBox":     func(a, n uint64) gpubackend.Result { return copyBox(box(a, device, n)) },
+		"CopyBox, 3D": func(a, n uint64) gpubackend.Result { return copyBox(cube(a, device, n)) },
+		"memcpy node": func(a, n uint64) gpubackend.Result { return copyNode(cube(a, device, n)) },
 		"CopyArray": func(a, _ uint64) gpubackend.Result {
 			return array(cudaabi.Memcpy3D.Dst,
 				a)
 		},
-		"MemsetD8Async":    func(a, n uint64) gpubackend.Result { return d.MemsetD8Async(a, 0, n, 0) },
-		"MemsetD16Async":   func(a, n uint64) gpubackend.Result { return d.MemsetD16Async(a, 0, n/2, 0) },
-		"MemsetD32Async":   func(a, n uint64) gpubackend.Result { return d.MemsetD32Async(a, 0, n/4, 0) },
-		"MemsetD2D8Async":  func(a, n uint64) gpubackend.Result { return d.MemsetD2D8Async(a, n/4, 0, n/4, 4, 0) },
-		"MemsetD2D16Async": func(a, n uint64) gpubackend.Result { return d.MemsetD2D16Async(a, n/4, 0, n/8, 4, 0) },
-		"MemsetD2D32Async": func(a, n uint64) gpubackend.Result { return d.MemsetD2D32Async(a, n/4, 0, n/16, 4, 0) },
+		"MemsetD8Async": func(a,
+			n uint64) gpubackend.Result {
+			return d.MemsetD8Async(a, 0, n, 0)
+		},
+		"MemsetD16Async": func(a,
+			n uint64) gpubackend.Result {
+			return d.MemsetD16Async(a, 0, n/2, 0)
+		},
+		"MemsetD32Async": func(a,
+			n uint64) gpubackend.Result {
+			return d.MemsetD32Async(a, 0, n/4, 0)
+		},
+		"MemsetD2D8Async": func(a,
+			n uint64) gpubackend.Result {
+			return d.MemsetD2D8Async(a, n/4, 0, n/4, 4, 0)
+		},
+		"MemsetD2D16Async": func(a,
+			n uint64) gpubackend.Result {
+			return d.MemsetD2D16Async(a, n/4, 0, n/8, 4, 0)
+		},
+		"MemsetD2D32Async": func(a,
+			n uint64) gpubackend.Result {
+			return d.MemsetD2D32Async(a, n/4, 0, n/16, 4, 0)
+		},
 		"memset node": func(a, n uint64) gpubackend.Result {
-			return node(gpubackend.Node{Type: gpubackend.NodeMemset, Fill: gpubackend.Fill{Dst: a, Pitch: n / 4, Element: 4, Width: n / 16, Height: 4}})
+			return node(gpubackend.Node{Type: gpubackend.NodeMemset,
+				Fill: gpubackend.Fill{Dst: a, Pitch: n / 4, Element: 4, Width: n / 16, Height: 4}})
 		},
 	}
 	return reads, writes
@@ -119,7 +150,8 @@ func TestOwnMemoryIsOutOfReach(t *testing.T) {
 	copy(own, fill)
 	reads, writes := touches(d, device)
 	wrong := func(kind, name string, do func(addr, n uint64) gpubackend.Result, addr, n uint64) {
-		t.Run(kind+" by "+name, func(t *testing.T) { want(t, name, do(addr, n), gpubackend.InvalidValue) })
+		t.Run(kind+" by "+name,
+			func(t *testing.T) { want(t, name, do(addr, n), gpubackend.InvalidValue) })
 	}
 	for name, do := range reads {
 		wrong("own memory", name, do, cmem.AddressOf(own), n)
@@ -139,7 +171,9 @@ func TestOwnMemoryIsOutOfReach(t *testing.T) {
 		}
 	}
 	const least = 1<<30 + 1 // of which so many elements seem to be 4 bytes
-	wraps := gpubackend.Node{Type: gpubackend.NodeMemset, Fill: gpubackend.Fill{Dst: device, Element: 4 + wrapping(least)<<32, Width: least, Height: 1}}
+	wraps := gpubackend.Node{Type: gpubackend.NodeMemset,
+		Fill: gpubackend.Fill{Dst: device, Element: 4 + wrapping(least)<<32, Width: least,
+			Height: 1}}
 	graph, r := d.GraphCreate(0)
 	must(t, "graph", r)
 	if _, _, _, r := d.GraphAddNode(graph, nil, nil, &wraps); r != gpubackend.InvalidValue {
@@ -174,7 +208,8 @@ func TestGuestsMemoryIsInReach(t *testing.T) {
 	variable, _, r := d.ModuleGetGlobal(m, "table")
 	must(t, "variable", r)
 	for name, addr := range map[string]uint64{
-		"device": device, "pinned": cmem.AddressOf(shown) + 4096 - n, "ordinary": cmem.AddressOf(ordinary) + 2048 - n/2, "variable": variable,
+		"device": device, "pinned": cmem.AddressOf(shown) + 4096 - n,
+		"ordinary": cmem.AddressOf(ordinary) + 2048 - n/2, "variable": variable,
 	} {
 		const few = 48 // the variable has 56
 		must(t, name+", write", d.Copy(addr, cmem.AddressOf(read), few, 0))

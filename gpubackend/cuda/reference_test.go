@@ -52,7 +52,8 @@ func TestReferenceState(t *testing.T) {
 	}
 }
 
-// TestReferenceNumbers passes floating-point numbers, which travel in other registers than integers.
+// TestReferenceNumbers passes floating-point numbers, which travel in other registers than
+// integers.
 func TestReferenceNumbers(t *testing.T) {
 	d := newDevice(t, Options{})
 	m, _ := loadReference(t, d)
@@ -64,7 +65,8 @@ func TestReferenceNumbers(t *testing.T) {
 		t.Errorf("bias %#x, result %d", v, r)
 	}
 	must(t, "clamp", d.TexRefSetMipmapLevelClamp(tex, bits(1.25), bits(7)))
-	if a, b, r := d.TexRefGetMipmapLevelClamp(tex); a != bits(1.25) || b != bits(7) || r != gpubackend.Success {
+	if a, b, r := d.TexRefGetMipmapLevelClamp(tex); a != bits(1.25) || b != bits(7) ||
+		r != gpubackend.Success {
 		t.Errorf("clamp %#x, %#x, result %d", a, b, r)
 	}
 }

@@ -31,7 +31,8 @@ func TestContextQueryAsksBusyStreamsOnly(t *testing.T) {
 	}
 	l := emptyLaunch(loadSilent(t, d, "empty"))
 	for range 5 {
-		for _, s := range []gpubackend.Stream{streams[3], streams[7], gpubackend.LegacyStream, gpubackend.DefaultStream} {
+		for _, s := range []gpubackend.Stream{streams[3], streams[7], gpubackend.LegacyStream,
+			gpubackend.DefaultStream} {
 			l.Stream = s
 			must(t, "launch", d.Launch(l))
 		}
@@ -58,7 +59,8 @@ func TestDestroyedStreamIsWaitedFor(t *testing.T) {
 	must(t, "destroy", d.StreamDestroy(s))
 	want(t, "query", d.ContextQuery(), gpubackend.NotReady)
 	must(t, "query", d.ContextQuery())
-	want(t, "destroy the default stream", d.StreamDestroy(gpubackend.DefaultStream), gpubackend.InvalidHandle)
+	want(t, "destroy the default stream", d.StreamDestroy(gpubackend.DefaultStream),
+		gpubackend.InvalidHandle)
 }
 
 func TestLaunchDoesNotAllocate(t *testing.T) {
@@ -81,16 +83,26 @@ func TestLaunch(t *testing.T) {
 		want   gpubackend.Result
 	}{
 		{"plain", func(*gpubackend.Launch) {}, 0},
-		{"more parameters", func(l *gpubackend.Launch) { l.Parameters = make([]byte, 32) }, gpubackend.LaunchOutOfResources},
-		{"no parameters", func(l *gpubackend.Launch) { l.Parameters = nil }, gpubackend.InvalidValue},
-		{"too many parameters", func(l *gpubackend.Launch) { l.Parameters = make([]byte, cudaabi.MaxParameterBytes+1) }, gpubackend.InvalidValue},
+		{"more parameters", func(l *gpubackend.Launch) { l.Parameters = make([]byte, 32) },
+			gpubackend.LaunchOutOfResources},
+		{"no parameters", func(l *gpubackend.Launch) { l.Parameters = nil },
+			gpubackend.InvalidValue},
+		{"too many parameters",
+			func(l *gpubackend.Launch) { l.Parameters = make([]byte, cudaabi.MaxParameterBytes+1) },
+			gpubackend.InvalidValue},
 		{"empty grid", func(l *gpubackend.Launch) { l.Grid[0] = 0 }, gpubackend.InvalidValue},
 		{"cluster", func(l *gpubackend.Launch) { l.Attributes = attribute(4) }, 0},
-		{"no event in an attribute", func(l *gpubackend.Launch) { l.Attributes = attribute(7) }, gpubackend.InvalidValue},
-		{"node in an attribute", func(l *gpubackend.Launch) { l.Attributes = attribute(13) }, gpubackend.NotSupported},
-		{"unknown attribute", func(l *gpubackend.Launch) { l.Attributes = attribute(1 << 31) }, gpubackend.NotSupported},
-		{"half an attribute", func(l *gpubackend.Launch) { l.Attributes = attribute(4)[:40] }, gpubackend.InvalidValue},
-		{"too many attributes", func(l *gpubackend.Launch) { l.Attributes = make([]byte, 33*cudaabi.LaunchAttributeSize) }, gpubackend.InvalidValue},
+		{"no event in an attribute", func(l *gpubackend.Launch) { l.Attributes = attribute(7) },
+			gpubackend.InvalidValue},
+		{"node in an attribute", func(l *gpubackend.Launch) { l.Attributes = attribute(13) },
+			gpubackend.NotSupported},
+		{"unknown attribute", func(l *gpubackend.Launch) { l.Attributes = attribute(1 << 31) },
+			gpubackend.NotSupported},
+		{"half an attribute", func(l *gpubackend.Launch) { l.Attributes = attribute(4)[:40] },
+			gpubackend.InvalidValue},
+		{"too many attributes", func(l *gpubackend.Launch) {
+			l.Attributes = make([]byte, 33*cudaabi.LaunchAttributeSize)
+		}, gpubackend.InvalidValue},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			d := newDevice(t, Options{})
@@ -129,7 +141,8 @@ func TestLaunchAll(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 	for i := range list {
-		list[i].Parameters = make([]byte, cudaabi.MaxParameterBytes) // few fit at a time; the fake wants 28
+		// few fit at a time; the fake wants 28
+		list[i].Parameters = make([]byte, cudaabi.MaxParameterBytes)
 	}
 	if n, r := d.LaunchAll(list); n != 0 || r != gpubackend.LaunchOutOfResources {
 		t.Errorf("%d queued, result %d", n, r)
@@ -150,8 +163,8 @@ func TestStickyError(t *testing.T) {
 	want(t, "query again", d.ContextQuery(), gpubackend.IllegalAddress)
 }
 
-// TestAnnounce: only the end of work that is known of is announced, and its arrival makes the stream
-// idle unless there is more.
+// TestAnnounce: only the end of work that is known of is announced, and its arrival makes the
+// stream idle unless there is more.
 func TestAnnounce(t *testing.T) {
 	d := newDevice(t, Options{})
 	empty := loadSilent(t, d, "empty")
@@ -183,8 +196,10 @@ func TestAnnounce(t *testing.T) {
 	must(t, "still busy", d.Announce(one, false, at, 5))
 	launch(0)
 	want(t, "all of two streams", d.Announce(0, true, at, 6), gpubackend.NotSupported)
-	must(t, "the legacy stream, by its other name", d.Announce(gpubackend.LegacyStream, false, at, 7))
-	if d.Announced(at, 7) || d.Announce(0, false, at, 8) != gpubackend.NotSupported || d.Announce(one, false, at, 9) != gpubackend.Success {
+	must(t, "the legacy stream, by its other name",
+		d.Announce(gpubackend.LegacyStream, false, at, 7))
+	if d.Announced(at, 7) || d.Announce(0, false, at, 8) != gpubackend.NotSupported ||
+		d.Announce(one, false, at, 9) != gpubackend.Success {
 		t.Error("want one stream left busy")
 	}
 }
@@ -277,7 +292,8 @@ func TestOutput(t *testing.T) {
 	if os.Getenv("CAPTURE_OUTPUT") == "" {
 		c := exec.Command(os.Args[0], "-test.run=^TestOutput$")
 		c.Env = append(os.Environ(), "CAPTURE_OUTPUT=1")
-		if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "captured") {
+		if out, err := c.CombinedOutput(); err != nil ||
+			!strings.Contains(string(out), "captured") {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		return
@@ -294,7 +310,8 @@ func TestOutput(t *testing.T) {
 	must(t, "query", d.ContextQuery())
 	_, _ = os.Stderr.WriteString("assertion")
 	out := d.Output()
-	if len(out) != 2 || out[0].FD != 1 || string(out[0].Text) != strings.Repeat("hello from a kernel\n", 3) ||
+	if len(out) != 2 || out[0].FD != 1 ||
+		string(out[0].Text) != strings.Repeat("hello from a kernel\n", 3) ||
 		out[1].FD != 2 || string(out[1].Text) != "assertion" {
 		_, _ = capture.Log().WriteString("wrong output\n")
 		t.FailNow()

@@ -12,7 +12,8 @@ import (
 
 // variables is an image with a variable of so many MiB.
 func variables(mib uint64) []byte {
-	return fmt.Appendf(nil, ".version 8.4\n.target sm_75\n.global .b8 a[%d];\n.visible .entry empty() {}\n", mib<<20)
+	return fmt.Appendf(nil,
+		".version 8.4\n.target sm_75\n.global .b8 a[%d];\n.visible .entry empty() {}\n", mib<<20)
 }
 
 func (d *Device) wantUsed(t *testing.T, what string, mib uint64) {
@@ -31,7 +32,8 @@ func TestVariablesOfModulesCount(t *testing.T) {
 	want(t, "load another", r, gpubackend.OutOfMemory)
 	_, _, _, r = d.ModuleLoadData(append(variables(1), "broken"...), nil, nil, nil)
 	want(t, "load a broken one", r, 218)
-	_, _, _, r = d.ModuleLoadData([]byte(".version 8.4\n.global .b8 a[1024*1024*1024];\n"), nil, nil, nil)
+	_, _, _, r = d.ModuleLoadData([]byte(".version 8.4\n.global .b8 a[1024*1024*1024];\n"), nil,
+		nil, nil)
 	want(t, "load what can't be counted", r, gpubackend.NotSupported)
 	d.wantUsed(t, "refused", 60)
 	must(t, "unload", d.ModuleUnload(m))

@@ -14,7 +14,8 @@ import (
 // loadWarm loads the fake in a process with no CUDA variables but host's, and warms it.
 func loadWarm(t *testing.T, host ...string) *Device {
 	t.Helper()
-	for _, name := range []string{"CUDA_MODULE_LOADING", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_MAX_CONNECTIONS"} {
+	for _, name := range []string{"CUDA_MODULE_LOADING", "CUDA_VISIBLE_DEVICES",
+		"CUDA_DEVICE_MAX_CONNECTIONS"} {
 		t.Setenv(name, "") // which puts back what was there
 		os.Unsetenv(name)
 	}
@@ -28,7 +29,8 @@ func loadWarm(t *testing.T, host ...string) *Device {
 
 // primaryCalls is how often the fake's functions were called that make and end primary contexts.
 func primaryCalls(d *Device) (init, retain, release uint64) {
-	return drivertest.Count("cuInit"), drivertest.Count("cuDevicePrimaryCtxRetain"), drivertest.Count("cuDevicePrimaryCtxRelease_v2")
+	return drivertest.Count("cuInit"), drivertest.Count("cuDevicePrimaryCtxRetain"),
+		drivertest.Count("cuDevicePrimaryCtxRelease_v2")
 }
 
 // TestWarmIsUsedOnce: the driver sees what it would have seen of a process that starts now.
@@ -100,11 +102,18 @@ func TestSuits(t *testing.T) {
 		{"default", nil, []string{"CUDA_MODULE_LOADING=LAZY"}, true},
 		{"not the default", nil, []string{"CUDA_MODULE_LOADING=EAGER"}, false},
 		{"read by the driver", nil, []string{"CUDA_DEVICE_MAX_CONNECTIONS=1"}, false},
-		{"as the host", []string{"CUDA_DEVICE_MAX_CONNECTIONS", "1"}, []string{"CUDA_DEVICE_MAX_CONNECTIONS=1"}, true},
-		{"other than the host", []string{"CUDA_MODULE_LOADING", "EAGER"}, []string{"CUDA_MODULE_LOADING=LAZY"}, false},
-		{"last one counts", nil, []string{"CUDA_MODULE_LOADING=EAGER", "CUDA_MODULE_LOADING=LAZY"}, true},
-		{"not passed on", nil, []string{"CUDA_HOME=/x", "CUDA_LAUNCH_BLOCKING=1", "CUDA_CACHE_PATH=/x", "nonsense"}, true},
-		{"none of its values", nil, []string{"CUDA_DEVICE_MAX_CONNECTIONS=33", "CUDA_MODULE_LOADING=DEFAULT", "CUDA_SCALE_LAUNCH_QUEUES=1x"}, true},
+		{"as the host", []string{"CUDA_DEVICE_MAX_CONNECTIONS", "1"},
+			[]string{"CUDA_DEVICE_MAX_CONNECTIONS=1"}, true},
+		{"other than the host", []string{"CUDA_MODULE_LOADING", "EAGER"},
+			[]string{"CUDA_MODULE_LOADING=LAZY"}, false},
+		{"last one counts", nil, []string{"CUDA_MODULE_LOADING=EAGER", "CUDA_MODULE_LOADING=LAZY"},
+			true},
+		{"not passed on", nil,
+			[]string{"CUDA_HOME=/x", "CUDA_LAUNCH_BLOCKING=1", "CUDA_CACHE_PATH=/x", "nonsense"},
+			true},
+		{"none of its values", nil,
+			[]string{"CUDA_DEVICE_MAX_CONNECTIONS=33", "CUDA_MODULE_LOADING=DEFAULT",
+				"CUDA_SCALE_LAUNCH_QUEUES=1x"}, true},
 		{"devices", nil, []string{"CUDA_VISIBLE_DEVICES=0"}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

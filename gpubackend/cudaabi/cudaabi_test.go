@@ -17,7 +17,8 @@ func TestAccess(t *testing.T) {
 	d.SetBorderColor(3, -2)
 	want := make([]byte, TextureDescSize)
 	want[8], want[30], want[31], want[55] = 3, 0x80, 0x3f, 0xc0
-	if !bytes.Equal(b, want) || d.AddressMode(2) != AddressModeBorder || d.MipmapLevelBias() != 1 || d.BorderColor(3) != -2 {
+	if !bytes.Equal(b, want) || d.AddressMode(2) != AddressModeBorder || d.MipmapLevelBias() != 1 ||
+		d.BorderColor(3) != -2 {
 		t.Errorf("got % x, want % x", b, want)
 	}
 
@@ -38,7 +39,8 @@ func TestSides(t *testing.T) {
 		side.SetReserved(uint64(30 + i))
 		side.SetHeight(uint64(40 + i))
 	}
-	got := []uint64{m.SrcXInBytes(), m.SrcArray(), m.SrcHeight(), m.DstXInBytes(), m.DstArray(), m.DstReserved(), m.DstHeight()}
+	got := []uint64{m.SrcXInBytes(), m.SrcArray(), m.SrcHeight(), m.DstXInBytes(), m.DstArray(),
+		m.DstReserved(), m.DstHeight()}
 	for i, want := range []uint64{10, 20, 40, 11, 21, 31, 41} {
 		if got[i] != want {
 			t.Errorf("field %d is %d, want %d", i, got[i], want)

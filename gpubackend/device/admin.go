@@ -15,7 +15,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
-// Request is what `paracuda set` and `paracuda stats` send to a device process, as one line of JSON.
+// Request is what `paracuda set` and `paracuda stats` send to a device process, as one line of
+// JSON.
 type Request struct {
 	Set   string `json:"set,omitempty"`   // a setting, "KEY=VALUE"
 	Stats bool   `json:"stats,omitempty"` // ask for counters
@@ -109,7 +110,8 @@ func (d *Device) set(text string) error {
 	}
 	space, policy := s.Build()
 	if space.Channels != d.space.Channels || space.ArenaBytes != d.space.ArenaBytes {
-		return fmt.Errorf("%w %s: it holds from the VM's start: give it to paracuda device", ErrSetting, text)
+		return fmt.Errorf("%w %s: it holds from the VM's start: give it to paracuda device",
+			ErrSetting, text)
 	}
 	space.Sequence = d.space.Sequence + 1
 	if policy != d.policy {
@@ -154,7 +156,9 @@ func (d *Device) programs() (memory []Memory, list []Program) {
 func Ask(socket string, r Request) (*Answer, error) {
 	c, err := net.DialTimeout("unix", socket, adminTimeout)
 	if err != nil {
-		return nil, fmt.Errorf("no device answers at %s: give the socket of paracuda device --control: %w", socket, err)
+		return nil,
+			fmt.Errorf("no device answers at %s: give the socket of paracuda device --control: %w",
+				socket, err)
 	}
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(adminTimeout))

@@ -66,8 +66,10 @@ func TestAdminOutlivesAcceptErrors(t *testing.T) {
 func TestAdminHostile(t *testing.T) {
 	_, path := newAdmin(t)
 	for _, text := range []string{
-		"", "\n", "{\n", "null\n", "[]\n", "\x00\xff\n", `{"set":"x"}` + "\n", `{"set":"memory=-1"}` + "\n", `{"set":"=\u0000"}` + "\n",
-		`{"set":"channels=3"}` + "\n", `{"set":7}` + "\n", strings.Repeat("[", 4000) + "\n", strings.Repeat("x", 1<<16),
+		"", "\n", "{\n", "null\n", "[]\n", "\x00\xff\n", `{"set":"x"}` + "\n",
+		`{"set":"memory=-1"}` + "\n", `{"set":"=\u0000"}` + "\n",
+		`{"set":"channels=3"}` + "\n", `{"set":7}` + "\n", strings.Repeat("[", 4000) + "\n",
+		strings.Repeat("x", 1<<16),
 	} {
 		c, err := net.Dial("unix", path)
 		if err != nil {
@@ -89,7 +91,8 @@ func TestAdminHostile(t *testing.T) {
 
 // FuzzAdmin sets anything. What is accepted holds, what isn't changes nothing.
 func FuzzAdmin(f *testing.F) {
-	for _, s := range []string{"batch-commands=1", "memory=8G", "arena=1T", "x", "=", "spin-host=1h", "staging=K", "address-mapping=maybe"} {
+	for _, s := range []string{"batch-commands=1", "memory=8G", "arena=1T", "x", "=",
+		"spin-host=1h", "staging=K", "address-mapping=maybe"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

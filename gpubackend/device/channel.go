@@ -12,7 +12,8 @@ import (
 	"github.com/paracuda/paracuda/virtqueue"
 )
 
-// channel is a place for one guest process: a queue, and while it is open a worker. All is guarded by Device.mu.
+// channel is a place for one guest process: a queue, and while it is open a worker. All is guarded
+// by Device.mu.
 type channel struct {
 	index  int
 	lease  *lease        // nil while the queue is stopped
@@ -25,8 +26,9 @@ type channel struct {
 	unsure bool     // a worker that is gone may have returned heads without an interrupt
 	cold   *program // a worker is to be started for it when the queue goes on at base
 
-	paused   chan struct{} // closed when the worker, which was told to pause, has or is gone; nil: it wasn't told
-	stopping bool          // the queue is about to stop
+	// closed when the worker, which was told to pause, has or is gone; nil: it wasn't told
+	paused   chan struct{}
+	stopping bool // the queue is about to stop
 }
 
 func newChannel(index int) *channel { return &channel{index: index, start: make(chan struct{})} }
@@ -55,7 +57,8 @@ func newLease(q vhostuser.QueueConfig) (*lease, error) {
 		return nil, errors.New("queue without a kick descriptor")
 	}
 	l := &lease{queue: handover.Queue{
-		Size: q.Size, Desc: q.Desc, Avail: q.Avail, Used: q.Used, EventIdx: q.EventIdx(), Indirect: q.Indirect(),
+		Size: q.Size, Desc: q.Desc, Avail: q.Avail, Used: q.Used, EventIdx: q.EventIdx(),
+		Indirect: q.Indirect(),
 	}}
 	var err error
 	if l.kick, err = q.Kick.Dup(); err != nil {
@@ -87,7 +90,9 @@ func (l *lease) close() {
 }
 
 // message is the queue's part of a message to a worker, and the files that go with it.
-func (l *lease) message(kind handover.Kind, base uint16, inFlight []uint16) (*handover.Message, []int) {
+func (l *lease) message(
+	kind handover.Kind, base uint16, inFlight []uint16,
+) (*handover.Message, []int) {
 	q := l.queue
 	q.Base, q.InFlight = base, inFlight
 	m := &handover.Message{Kind: kind, Queue: &q, Files: handover.Files{Kick: true}}
@@ -99,8 +104,8 @@ func (l *lease) message(kind handover.Kind, base uint16, inFlight []uint16) (*ha
 	return m, fds
 }
 
-// reclaim returns every chain of a channel without a worker to the driver: those that its worker held, and those
-// that it never took. Not while the GPU may write to their pages.
+// reclaim returns every chain of a channel without a worker to the driver: those that its worker
+// held, and those that it never took. Not while the GPU may write to their pages.
 func (d *Device) reclaim(c *channel) {
 	if c.lease == nil || d.mapped == nil || c.worker != nil {
 		return
@@ -110,8 +115,10 @@ func (d *Device) reclaim(c *channel) {
 	}
 	m, _ := c.lease.message("", c.base, c.held)
 	q, err := virtqueue.New(d.mapped, virtqueue.Config{
-		Size: m.Queue.Size, Desc: m.Queue.Desc, Avail: m.Queue.Avail, Used: m.Queue.Used, Base: c.base,
-		EventIdx: m.Queue.EventIdx, Indirect: m.Queue.Indirect, InFlight: c.held, MaxChain: maxChain,
+		Size: m.Queue.Size, Desc: m.Queue.Desc, Avail: m.Queue.Avail, Used: m.Queue.Used,
+		Base:     c.base,
+		EventIdx: m.Queue.EventIdx, Indirect: m.Queue.Indirect, InFlight: c.held,
+		MaxChain: maxChain,
 	})
 	if err != nil {
 		d.log.WithError(err).Warn("take back a queue")
@@ -134,8 +141,8 @@ func (d *Device) reclaim(c *channel) {
 	c.unsure = false
 }
 
-// heldBy returns the heads that a worker which is gone has left in flight. One that it was returning is the driver's
-// already if the used index has moved on, and may even be in use again.
+// heldBy returns the heads that a worker which is gone has left in flight. One that it was
+// returning is the driver's already if the used index has moved on, and may even be in use again.
 func (d *Device) heldBy(w *workerProcess, c *channel) []uint16 {
 	size := uint16(maxQueue)
 	if c.lease != nil {
@@ -147,7 +154,8 @@ func (d *Device) heldBy(w *workerProcess, c *channel) []uint16 {
 		return heads
 	}
 	var index [2]byte
-	if err := d.mapped.Read(index[:], c.lease.queue.Used+usedIndex); err == nil && binary.LittleEndian.Uint16(index[:]) != used {
+	if err := d.mapped.Read(index[:], c.lease.queue.Used+usedIndex); err == nil &&
+		binary.LittleEndian.Uint16(index[:]) != used {
 		heads = slices.DeleteFunc(heads, func(h uint16) bool { return h == head })
 	}
 	return heads

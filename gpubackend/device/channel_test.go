@@ -29,7 +29,8 @@ func (v *vm) dying() *dying {
 	c := v.dev.channels[0]
 	q := c.lease.queue
 	queue, err := virtqueue.New(v.guest.Mem, virtqueue.Config{
-		Size: q.Size, Desc: q.Desc, Avail: q.Avail, Used: q.Used, EventIdx: q.EventIdx, Indirect: q.Indirect,
+		Size: q.Size, Desc: q.Desc, Avail: q.Avail, Used: q.Used, EventIdx: q.EventIdx,
+		Indirect: q.Indirect,
 	})
 	if err != nil {
 		v.t.Fatal(err)

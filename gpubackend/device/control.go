@@ -13,7 +13,8 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
-// control serves queue 0. Its goroutine owns the queue; requests that take long are answered through done.
+// control serves queue 0. Its goroutine owns the queue; requests that take long are answered
+// through done.
 type control struct {
 	device *Device
 	config virtqueue.Config
@@ -49,15 +50,18 @@ func newControl(d *Device, q vhostuser.QueueConfig, late *lateAnswers) (*control
 		return nil, err
 	}
 	c := &control{
-		device: d, mem: d.mapped, call: l.call, kicks: make(chan struct{}, 1), done: make(chan answer, wire.MaxChannels),
+		device: d, mem: d.mapped, call: l.call, kicks: make(chan struct{}, 1),
+		done:    make(chan answer, wire.MaxChannels),
 		dropped: make(chan struct{}), change: make(chan func()), news: make(chan struct{}, 1),
 		quit: make(chan struct{}), ended: make(chan struct{}),
 		config: virtqueue.Config{
-			Size: q.Size, Desc: q.Desc, Avail: q.Avail, Used: q.Used, Base: q.Base, EventIdx: q.EventIdx(), Indirect: q.Indirect(),
+			Size: q.Size, Desc: q.Desc, Avail: q.Avail, Used: q.Used, Base: q.Base,
+			EventIdx: q.EventIdx(), Indirect: q.Indirect(),
 		},
 	}
 	if late != nil {
-		c.open, c.done, c.dropped, c.config.InFlight = late.open, late.done, late.dropped, late.heads
+		c.open, c.done, c.dropped, c.config.InFlight = late.open, late.done, late.dropped,
+			late.heads
 	}
 	if c.queue, err = virtqueue.New(d.mapped, c.config); err != nil {
 		l.close()
@@ -117,8 +121,8 @@ func (c *control) serve() {
 	}
 }
 
-// drain takes requests, as many as the queue holds, and says whether there are more. Otherwise a kick will come for
-// the next.
+// drain takes requests, as many as the queue holds, and says whether there are more. Otherwise a
+// kick will come for the next.
 func (c *control) drain() (more bool) {
 	for range c.config.Size {
 		chain, ok, err := c.queue.Pop()
@@ -172,7 +176,8 @@ func (c *control) respond(a answer) {
 func (c *control) request(chain *virtqueue.Chain) {
 	a := answer{head: chain.Head()}
 	var raw [wire.ControlRequestSize]byte
-	if _, err := chain.ReadAt(raw[:], 0); err != nil || chain.WriteLen() < wire.ControlResponseSize ||
+	if _, err := chain.ReadAt(raw[:], 0); err != nil ||
+		chain.WriteLen() < wire.ControlResponseSize ||
 		chain.Writable()[0].Len < wire.ControlResponseSize {
 		c.respond(a)
 		return
@@ -202,7 +207,9 @@ func (c *control) request(chain *virtqueue.Chain) {
 }
 
 // obey answers a request, or returns what has to be done for the answer.
-func (c *control) obey(r *wire.ControlRequest, out *wire.ControlResponse) (work func(*wire.ControlResponse)) {
+func (c *control) obey(
+	r *wire.ControlRequest, out *wire.ControlResponse,
+) (work func(*wire.ControlResponse)) {
 	d, channel := c.device, int(r.Channel)
 	switch {
 	case r.Type == wire.ControlHello && r.Number != d.config.Version:
@@ -227,13 +234,19 @@ func (c *control) obey(r *wire.ControlRequest, out *wire.ControlResponse) (work 
 	case r.Type == wire.ControlOpen:
 		ask := asking{c.quit, c.dropped}
 		comm := string(bytes.TrimRight(r.Comm[:], "\x00"))
-		return func(out *wire.ControlResponse) { out.Status = d.open(channel, program{r.Pid, comm}, ask) }
+		return func(out *wire.ControlResponse) {
+			out.Status = d.open(channel, program{r.Pid, comm}, ask)
+		}
 	case r.Type == wire.ControlClose:
 		return func(out *wire.ControlResponse) { out.Status = d.closeChannel(channel) }
 	case r.Type == wire.ControlExport:
-		return func(out *wire.ControlResponse) { out.Number, out.Status = d.export(channel, r.Number) }
+		return func(out *wire.ControlResponse) {
+			out.Number, out.Status = d.export(channel, r.Number)
+		}
 	case r.Type == wire.ControlImport:
-		return func(out *wire.ControlResponse) { out.Number, out.Status = d.importObject(channel, r.Number) }
+		return func(out *wire.ControlResponse) {
+			out.Number, out.Status = d.importObject(channel, r.Number)
+		}
 	default:
 		out.Status = wire.StatusBadRequest
 	}

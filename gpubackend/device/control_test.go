@@ -10,8 +10,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// TestFrontEndMakesItsDescriptorsBlock: the file behind a kick or call descriptor is the front end's too, which can have
-// reads and writes wait. The device serves on, and ends.
+// TestFrontEndMakesItsDescriptorsBlock: the file behind a kick or call descriptor is the front
+// end's too, which can have reads and writes wait. The device serves on, and ends.
 func TestFrontEndMakesItsDescriptorsBlock(t *testing.T) {
 	v := greetedVM(t, &stubs{}, limits)
 	for _, q := range v.queues {

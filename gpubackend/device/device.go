@@ -56,11 +56,13 @@ type Timeouts struct {
 }
 
 // DefaultTimeouts are those of Config unless it says otherwise.
-var DefaultTimeouts = Timeouts{Start: 30 * time.Second, Answer: 10 * time.Second, Stop: 2 * time.Second, Exit: 30 * time.Second}
+var DefaultTimeouts = Timeouts{Start: 30 * time.Second, Answer: 10 * time.Second,
+	Stop: 2 * time.Second, Exit: 30 * time.Second}
 
 func (t Timeouts) withDefaults() Timeouts {
 	for _, x := range []struct{ is, want *time.Duration }{
-		{&t.Start, &DefaultTimeouts.Start}, {&t.Answer, &DefaultTimeouts.Answer}, {&t.Stop, &DefaultTimeouts.Stop},
+		{&t.Start, &DefaultTimeouts.Start}, {&t.Answer, &DefaultTimeouts.Answer},
+		{&t.Stop, &DefaultTimeouts.Stop},
 		{&t.Exit, &DefaultTimeouts.Exit},
 	} {
 		if *x.is == 0 {
@@ -77,7 +79,8 @@ type Device struct {
 
 	exports *exports
 	starts  *pace.Pace
-	told    atomic.Pointer[wire.Settings] // a copy of space, which the guest is told while mu may be held for long
+	// a copy of space, which the guest is told while mu may be held for long
+	told atomic.Pointer[wire.Settings]
 
 	sharing sync.Mutex        // while settings change that an arbiter has a say in; taken before mu
 	owned   map[string]string // of those, the owner's where an arbiter has set others
@@ -123,7 +126,8 @@ func New(c Config) *Device {
 	if c.Version == 0 {
 		c.Version = wire.Version
 	}
-	d := &Device{config: c, log: c.Log, settings: c.Settings, exports: newExports(proclimit.Files())}
+	d := &Device{config: c, log: c.Log, settings: c.Settings,
+		exports: newExports(proclimit.Files())}
 	d.owned = map[string]string{}
 	d.workers, d.audit = make(map[*workerProcess]bool), newAudit(&c)
 	d.setBound()
@@ -154,17 +158,20 @@ func (d *Device) Features() uint64 { return 0 }
 // SetFeatures implements vhostuser.Device.
 func (d *Device) SetFeatures(uint64) error { return nil }
 
-// ReadConfig implements vhostuser.Device. A front end with a configuration space of its own doesn't ask.
+// ReadConfig implements vhostuser.Device. A front end with a configuration space of its own doesn't
+// ask.
 func (d *Device) ReadConfig(offset, size uint32) ([]byte, error) {
 	var b [wire.ConfigSize]byte
-	(&wire.Config{Magic: wire.Magic, Version: d.config.Version, Channels: uint32(len(d.channels))}).Encode(b[:])
+	(&wire.Config{Magic: wire.Magic, Version: d.config.Version,
+		Channels: uint32(len(d.channels))}).Encode(b[:])
 	if offset >= wire.ConfigSize {
 		return nil, nil
 	}
 	return b[offset:min(uint64(offset)+uint64(size), wire.ConfigSize)], nil
 }
 
-// WriteConfig implements vhostuser.Device. The configuration space is read-only; QEMU writes it as a whole.
+// WriteConfig implements vhostuser.Device. The configuration space is read-only; QEMU writes it as
+// a whole.
 func (d *Device) WriteConfig(uint32, []byte) error { return nil }
 
 // SetMemory implements vhostuser.Device.
@@ -303,7 +310,8 @@ func (d *Device) StopQueue(index int) (base uint16, err error) {
 
 var errNotRunning = errors.New("queue is not running")
 
-// stopControl stops the control queue. It waits without the lock, as the queue's goroutine may need it.
+// stopControl stops the control queue. It waits without the lock, as the queue's goroutine may need
+// it.
 func (d *Device) stopControl() (uint16, error) {
 	d.mu.Lock()
 	c := d.control
@@ -338,8 +346,8 @@ func (d *Device) killWorkers() {
 	}
 }
 
-// Reset implements vhostuser.Device: all workers end. The memory stays: the front end gives it when the device is made, and
-// not again. Processes that were killed and don't end are not waited for.
+// Reset implements vhostuser.Device: all workers end. The memory stays: the front end gives it when
+// the device is made, and not again. Processes that were killed and don't end are not waited for.
 func (d *Device) Reset() {
 	d.mu.Lock()
 	d.killWorkers()

@@ -26,12 +26,14 @@ func TestOpenAndClose(t *testing.T) {
 	if a := v.ask(wire.ControlRequest{Type: wire.ControlOpen}); a.Status != wire.StatusBadRequest {
 		t.Fatalf("OPEN before HELLO: %d", a.Status)
 	}
-	if a := v.ask(wire.ControlRequest{Type: wire.ControlHello, Number: wire.Version}); a.Number != 7 {
+	if a := v.ask(wire.ControlRequest{Type: wire.ControlHello,
+		Number: wire.Version}); a.Number != 7 {
 		t.Fatalf("generation %d", a.Number)
 	}
 	for range 3 {
 		v.open(1)
-		if a := v.ask(wire.ControlRequest{Type: wire.ControlOpen, Channel: 1}); a.Status != wire.StatusBusy {
+		if a := v.ask(wire.ControlRequest{Type: wire.ControlOpen,
+			Channel: 1}); a.Status != wire.StatusBusy {
 			t.Fatalf("OPEN twice: %d", a.Status)
 		}
 		v.furnish(1)
@@ -45,14 +47,16 @@ func TestOpenAndClose(t *testing.T) {
 func TestOtherVersion(t *testing.T) {
 	v := newVM(t, &stubs{}, Timeouts{})
 	for range 100 {
-		if a := v.ask(wire.ControlRequest{Type: wire.ControlHello, Number: 99}); a.Status != wire.StatusBadVersion {
+		if a := v.ask(wire.ControlRequest{Type: wire.ControlHello,
+			Number: 99}); a.Status != wire.StatusBadVersion {
 			t.Fatalf("status %d", a.Status)
 		}
 	}
 	v.hello()
 }
 
-// TestWorkerDies kills the worker at several points: all chains come back, and the channel opens again.
+// TestWorkerDies kills the worker at several points: all chains come back, and the channel opens
+// again.
 func TestWorkerDies(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{})
 	for point := range 4 {
@@ -107,7 +111,8 @@ func TestPauseBeforeTheFirstChain(t *testing.T) {
 	v.reap(1, 3)
 }
 
-// TestQueueBeginsAnew gives a driver that begins anew a queue of its own, untouched by the worker of the one before.
+// TestQueueBeginsAnew gives a driver that begins anew a queue of its own, untouched by the worker
+// of the one before.
 func TestQueueBeginsAnew(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{})
 	for range 3 {
@@ -127,7 +132,8 @@ func TestQueueBeginsAnew(t *testing.T) {
 	v.reap(1, 3)
 }
 
-// TestDriverBeginsAnewBeforeTheFirstChain: a worker that has taken nothing is the earlier driver's all the same.
+// TestDriverBeginsAnewBeforeTheFirstChain: a worker that has taken nothing is the earlier driver's
+// all the same.
 func TestDriverBeginsAnewBeforeTheFirstChain(t *testing.T) {
 	v := newVM(t, &processes{}, Timeouts{})
 	for range 3 {
@@ -216,7 +222,8 @@ func TestSetCallAndPolicyWhileRunning(t *testing.T) {
 	}
 }
 
-// limits make the device lose patience soon, but not with workers that only have to wait for a processor.
+// limits make the device lose patience soon, but not with workers that only have to wait for a
+// processor.
 var limits = Timeouts{Start: 2 * time.Second, Answer: 2 * time.Second, Stop: time.Second}
 
 // TestBadWorkers starts workers that misbehave. The device stays good, and the channel opens again.
@@ -246,8 +253,10 @@ func TestBadWorkers(t *testing.T) {
 		}), wire.StatusOk},
 		{"sends files", starts(func(s *stub) {
 			for range 1000 {
-				_ = s.conn.Send(&handover.Message{Kind: handover.KindDone, Files: handover.Files{Memory: 3}}, []int{0, 1, 2})
-				_ = s.conn.Send(&handover.Message{Kind: handover.KindDone, Files: handover.Files{Memory: -3, Kick: true}}, []int{0})
+				_ = s.conn.Send(&handover.Message{Kind: handover.KindDone,
+					Files: handover.Files{Memory: 3}}, []int{0, 1, 2})
+				_ = s.conn.Send(&handover.Message{Kind: handover.KindDone,
+					Files: handover.Files{Memory: -3, Kick: true}}, []int{0})
 			}
 			wait(s)
 		}), wire.StatusOk},
@@ -334,9 +343,11 @@ func TestCyclesLeaveNothing(t *testing.T) {
 	cycle(50)
 	files, goroutines, memory := openFiles(t), runtime.NumGoroutine(), resident(t)
 	cycle(1000)
-	for end := time.Now().Add(soon); openFiles(t) > files || runtime.NumGoroutine() > goroutines; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(soon); openFiles(t) > files ||
+		runtime.NumGoroutine() > goroutines; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%d files after %d, %d goroutines after %d", openFiles(t), files, runtime.NumGoroutine(), goroutines)
+			t.Fatalf("%d files after %d, %d goroutines after %d", openFiles(t), files,
+				runtime.NumGoroutine(), goroutines)
 		}
 	}
 	if now := resident(t); now > memory+64<<20 {
@@ -365,7 +376,8 @@ func resident(t *testing.T) uint64 {
 	return pages * uint64(syscall.Getpagesize())
 }
 
-// TestResetAndStart resets the device under a driver, and starts it for the next: the memory is there still.
+// TestResetAndStart resets the device under a driver, and starts it for the next: the memory is
+// there still.
 func TestResetAndStart(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{})
 	for range 3 {

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package device is the vhost-user device of one VM: what `paracuda device` runs. It faces the front end, answers the
-// control queue, and starts a worker process for each guest process and one mover process for the VM
-// (docs/protocol.md). It executes no command itself and links to no GPU.
+// Package device is the vhost-user device of one VM: what `paracuda device` runs. It faces the
+// front end, answers the control queue, and starts a worker process for each guest process and one
+// mover process for the VM (docs/protocol.md). It executes no command itself and links to no GPU.
 //
 // # Who owns what
 //
-// The session's goroutine calls the vhostuser.Device methods. The control queue belongs to one goroutine
-// (control.serve). Each worker has one goroutine that waits for its end. What they share, the channels, is under
-// Device.mu. A channel's queue belongs to its worker while there is one, else to this process.
+// The session's goroutine calls the vhostuser.Device methods. The control queue belongs to one
+// goroutine (control.serve). Each worker has one goroutine that waits for its end. What they share,
+// the channels, is under Device.mu. A channel's queue belongs to its worker while there is one,
+// else to this process.
 //
 // # Who may lie
 //
-// Guest, front end and workers, all of them. Stock QEMU can't reconnect and aborts when this process goes, so
-// nothing that they do may end it: a queue that makes no sense is left alone, a worker that doesn't answer is
-// killed, and whatever a worker held is returned to the guest from the record that it shares (handover.State).
+// Guest, front end and workers, all of them. Stock QEMU can't reconnect and aborts when this
+// process goes, so nothing that they do may end it: a queue that makes no sense is left alone, a
+// worker that doesn't answer is killed, and whatever a worker held is returned to the guest from
+// the record that it shares (handover.State).
 package device

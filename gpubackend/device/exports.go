@@ -11,12 +11,13 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// exports are objects that outlive the guest process that made them: the guest's driver has handles of them, one for each
-// descriptor of its programs', and this process their files. The driver learns of a handle from EXPORT alone, and each is
-// looked up; a handle of another VM is another device process's.
+// exports are objects that outlive the guest process that made them: the guest's driver has handles
+// of them, one for each descriptor of its programs', and this process their files. The driver
+// learns of a handle from EXPORT alone, and each is looked up; a handle of another VM is another
+// device process's.
 //
-// A worker offers an object, unasked, and then tells its guest, whose driver asks for a handle. The lock is taken by the
-// goroutines that read workers' messages, so nobody waits while he holds it.
+// A worker offers an object, unasked, and then tells its guest, whose driver asks for a handle. The
+// lock is taken by the goroutines that read workers' messages, so nobody waits while he holds it.
 type exports struct {
 	mu      sync.Mutex
 	offers  map[offer]*exported // of workers that live
@@ -55,7 +56,8 @@ const (
 	maxOffers  = 1 << 6
 )
 
-// exportBounds are those, or less where this process may have few files: a quarter for handles, a quarter for offers.
+// exportBounds are those, or less where this process may have few files: a quarter for handles, a
+// quarter for offers.
 type exportBounds struct {
 	handles      int
 	handlesOfOne int // of what one worker has offered
@@ -69,7 +71,8 @@ func boundsOf(files int) exportBounds {
 
 // newExports makes the exports of a process that may have so many files.
 func newExports(files int) *exports {
-	return &exports{offers: map[offer]*exported{}, handles: map[uint32]*exported{}, bounds: boundsOf(files)}
+	return &exports{offers: map[offer]*exported{}, handles: map[uint32]*exported{},
+		bounds: boundsOf(files)}
 }
 
 // receive takes what a worker says unasked. An offer that makes no sense is no offer.
@@ -114,7 +117,8 @@ func (e *exports) add(x *exported) (unused []int) {
 	return unused
 }
 
-// withdraw forgets an object that is gone in its worker, unless there are handles of it, and returns its file or -1.
+// withdraw forgets an object that is gone in its worker, unless there are handles of it, and
+// returns its file or -1.
 func (e *exports) withdraw(w *workerProcess, number uint32) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -140,7 +144,8 @@ func (e *exports) dropOldest(w *workerProcess) int {
 	return oldest.file
 }
 
-// claim gives an object that a worker offers a handle. limit bounds the memory of all objects that have handles; 0 doesn't.
+// claim gives an object that a worker offers a handle. limit bounds the memory of all objects that
+// have handles; 0 doesn't.
 func (e *exports) claim(w *workerProcess, number uint32, limit uint64) (handle, status uint32) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -170,8 +175,11 @@ func (e *exports) give(x *exported, limit uint64) (handle, status uint32) {
 	return e.last, wire.StatusOk
 }
 
-// take describes the object of a handle for a worker that imports it, and returns a file of its own; -1 for none.
-func (e *exports) take(handle uint32, by *workerProcess) (o handover.Object, file int, status uint32) {
+// take describes the object of a handle for a worker that imports it, and returns a file of its
+// own; -1 for none.
+func (e *exports) take(
+	handle uint32, by *workerProcess,
+) (o handover.Object, file int, status uint32) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	x := e.handles[handle]

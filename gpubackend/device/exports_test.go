@@ -35,11 +35,14 @@ func offered(t *testing.T, e *exports, w *workerProcess, number uint32, bytes ui
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := handover.Object{Kind: handover.ObjectMemory, Number: number, Bytes: bytes, ID: 99, Own: true}
+	o := handover.Object{Kind: handover.ObjectMemory, Number: number, Bytes: bytes, ID: 99,
+		Own: true}
 	e.receive(w, &handover.Message{Object: &o, Files: handover.Files{Object: true}}, []int{fd})
 }
 
-func claimed(t *testing.T, e *exports, w *workerProcess, number uint32, limit uint64, want uint32) uint32 {
+func claimed(
+	t *testing.T, e *exports, w *workerProcess, number uint32, limit uint64, want uint32,
+) uint32 {
 	t.Helper()
 	handle, status := e.claim(w, number, limit)
 	if status != want {
@@ -48,7 +51,9 @@ func claimed(t *testing.T, e *exports, w *workerProcess, number uint32, limit ui
 	return handle
 }
 
-func taken(t *testing.T, e *exports, handle uint32, by *workerProcess, want uint32) handover.Object {
+func taken(
+	t *testing.T, e *exports, handle uint32, by *workerProcess, want uint32,
+) handover.Object {
 	t.Helper()
 	o, fd, status := e.take(handle, by)
 	closeFiles([]int{fd})
@@ -91,8 +96,10 @@ func TestHandlesAreLookedUp(t *testing.T) {
 	taken(t, e, b, other, wire.StatusOk)
 	e.clear()
 	taken(t, e, b, other, wire.StatusNoObject)
-	if after := files(t); after != before || e.bytes != 0 || len(e.handles) != 0 || len(e.offers) != 0 {
-		t.Errorf("left: %d files, %d bytes, %d handles, %d offers", after-before, e.bytes, len(e.handles), len(e.offers))
+	if after := files(t); after != before || e.bytes != 0 || len(e.handles) != 0 ||
+		len(e.offers) != 0 {
+		t.Errorf("left: %d files, %d bytes, %d handles, %d offers", after-before, e.bytes,
+			len(e.handles), len(e.offers))
 	}
 }
 
@@ -107,7 +114,8 @@ func exportsAreBounded(t *testing.T, most int) {
 	before := files(t)
 	e := newExports(most)
 	maxOffers, maxHandlesOfOne := uint32(e.bounds.offers), e.bounds.handlesOfOne
-	if all := wire.MaxChannels*e.bounds.offers + e.bounds.handles; all > max(most/2, wire.MaxChannels+4) {
+	if all := wire.MaxChannels*e.bounds.offers + e.bounds.handles; all > max(most/2,
+		wire.MaxChannels+4) {
 		t.Errorf("%d of %d files are for exports", all, most)
 	}
 	workers := []*workerProcess{{}, {}, {}}
@@ -223,37 +231,50 @@ func (v *vm) status(want uint32, r wire.ControlRequest) uint32 {
 	return a.Number
 }
 
-// TestMemoryOutlivesItsProcess exports memory of one process and imports it in the next, with real workers.
+// TestMemoryOutlivesItsProcess exports memory of one process and imports it in the next, with real
+// workers.
 func TestMemoryOutlivesItsProcess(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{})
-	v.status(wire.StatusBadRequest, wire.ControlRequest{Type: wire.ControlExport, Channel: 0, Number: 1})
-	v.status(wire.StatusBadRequest, wire.ControlRequest{Type: wire.ControlImport, Channel: 0, Number: 1})
-	v.status(wire.StatusBadRequest, wire.ControlRequest{Type: wire.ControlImport, Channel: 77, Number: 1})
-	v.status(wire.StatusNoObject, wire.ControlRequest{Type: wire.ControlRelease, Channel: 77, Number: 1})
+	v.status(wire.StatusBadRequest,
+		wire.ControlRequest{Type: wire.ControlExport, Channel: 0, Number: 1})
+	v.status(wire.StatusBadRequest,
+		wire.ControlRequest{Type: wire.ControlImport, Channel: 0, Number: 1})
+	v.status(wire.StatusBadRequest,
+		wire.ControlRequest{Type: wire.ControlImport, Channel: 77, Number: 1})
+	v.status(wire.StatusNoObject,
+		wire.ControlRequest{Type: wire.ControlRelease, Channel: 77, Number: 1})
 	v.program(0)
 	m := v.mustCall(0, gpubackend.OpMemCreate, 2, 4<<20, 0, 0)
 	n := uint32(v.mustCall(0, gpubackend.OpMemExportToShareableHandle, 3, m))
-	v.status(wire.StatusNoObject, wire.ControlRequest{Type: wire.ControlExport, Channel: 0, Number: n + 1})
-	handle := v.status(wire.StatusOk, wire.ControlRequest{Type: wire.ControlExport, Channel: 0, Number: n})
+	v.status(wire.StatusNoObject,
+		wire.ControlRequest{Type: wire.ControlExport, Channel: 0, Number: n + 1})
+	handle := v.status(wire.StatusOk,
+		wire.ControlRequest{Type: wire.ControlExport, Channel: 0, Number: n})
 	v.closeChannel(0)
 
 	v.program(1)
-	v.status(wire.StatusNoObject, wire.ControlRequest{Type: wire.ControlExport, Channel: 1, Number: n})
-	v.status(wire.StatusNoObject, wire.ControlRequest{Type: wire.ControlImport, Channel: 1, Number: handle + 1})
-	number := v.status(wire.StatusOk, wire.ControlRequest{Type: wire.ControlImport, Channel: 1, Number: handle})
-	if r, err := v.call(1, gpubackend.OpMemImportFromShareableHandle, 2, uint64(number)+1); err != nil || r != gpubackend.InvalidValue {
+	v.status(wire.StatusNoObject,
+		wire.ControlRequest{Type: wire.ControlExport, Channel: 1, Number: n})
+	v.status(wire.StatusNoObject,
+		wire.ControlRequest{Type: wire.ControlImport, Channel: 1, Number: handle + 1})
+	number := v.status(wire.StatusOk,
+		wire.ControlRequest{Type: wire.ControlImport, Channel: 1, Number: handle})
+	if r, err := v.call(1, gpubackend.OpMemImportFromShareableHandle, 2,
+		uint64(number)+1); err != nil || r != gpubackend.InvalidValue {
 		t.Errorf("import of nothing: %d, %v", r, err)
 	}
 	same := v.mustCall(1, gpubackend.OpMemImportFromShareableHandle, 3, uint64(number))
 	if v.word(1) != 4<<20 || v.word(2) != 0 {
 		t.Errorf("memory of %d bytes on device %d", v.word(1), v.word(2))
 	}
-	if r, err := v.call(1, gpubackend.OpMemImportFromShareableHandle, 4, uint64(number)); err != nil || r != gpubackend.InvalidValue {
+	if r, err := v.call(1, gpubackend.OpMemImportFromShareableHandle, 4,
+		uint64(number)); err != nil || r != gpubackend.InvalidValue {
 		t.Errorf("import twice: %d, %v", r, err)
 	}
 	v.mustCall(1, gpubackend.OpMemRelease, 5, same)
 	v.status(wire.StatusOk, wire.ControlRequest{Type: wire.ControlRelease, Number: handle})
-	v.status(wire.StatusNoObject, wire.ControlRequest{Type: wire.ControlImport, Channel: 1, Number: handle})
+	v.status(wire.StatusNoObject,
+		wire.ControlRequest{Type: wire.ControlImport, Channel: 1, Number: handle})
 }
 
 // TestImportsThatNobodyTakes has more handed over than a process asks for.
@@ -289,7 +310,8 @@ func TestWorkerDoesNotImport(t *testing.T) {
 		}
 		defer unix.Close(fd)
 		o := handover.Object{Kind: handover.ObjectMemory, Number: 5, Bytes: 2 << 20}
-		_ = s.conn.Send(&handover.Message{Kind: handover.KindOffer, Object: &o, Files: handover.Files{Object: true}}, []int{fd})
+		_ = s.conn.Send(&handover.Message{Kind: handover.KindOffer, Object: &o,
+			Files: handover.Files{Object: true}}, []int{fd})
 	}
 	for name, rest := range map[string]func(*stub){
 		"gone":   func(s *stub) { _, _ = s.receive() },
@@ -305,15 +327,18 @@ func TestWorkerDoesNotImport(t *testing.T) {
 			}
 			v := greetedVM(t, &stubs{script: script}, Timeouts{Start: time.Second})
 			v.open(0)
-			handle := v.status(wire.StatusOk, wire.ControlRequest{Type: wire.ControlExport, Number: 5})
-			v.status(wire.StatusNoWorker, wire.ControlRequest{Type: wire.ControlImport, Number: handle})
+			handle := v.status(wire.StatusOk,
+				wire.ControlRequest{Type: wire.ControlExport, Number: 5})
+			v.status(wire.StatusNoWorker,
+				wire.ControlRequest{Type: wire.ControlImport, Number: handle})
 			v.closeChannel(0)
 			v.status(wire.StatusOk, wire.ControlRequest{Type: wire.ControlRelease, Number: handle})
 		})
 	}
 }
 
-// TestHandlesOfAnEarlierDriver: a pause keeps handles; a driver that begins anew has no part of what the one before had.
+// TestHandlesOfAnEarlierDriver: a pause keeps handles; a driver that begins anew has no part of
+// what the one before had.
 func TestHandlesOfAnEarlierDriver(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{})
 	v.program(0)
@@ -331,7 +356,8 @@ func TestHandlesOfAnEarlierDriver(t *testing.T) {
 	v.front.Start(v.queues...)
 	v.hello()
 	v.program(1)
-	v.status(wire.StatusNoObject, wire.ControlRequest{Type: wire.ControlImport, Channel: 1, Number: handle})
+	v.status(wire.StatusNoObject,
+		wire.ControlRequest{Type: wire.ControlImport, Channel: 1, Number: handle})
 	v.status(wire.StatusNoObject, wire.ControlRequest{Type: wire.ControlRelease, Number: handle})
 	v.dev.exports.mu.Lock()
 	defer v.dev.exports.mu.Unlock()
@@ -345,7 +371,9 @@ func TestWithdrawnOffers(t *testing.T) {
 	before := files(t)
 	e, w, other := newExports(manyFiles), &workerProcess{}, &workerProcess{}
 	withdraw := func(w *workerProcess, number uint32) {
-		e.receive(w, &handover.Message{Kind: handover.KindWithdraw, Object: &handover.Object{Number: number}}, nil)
+		e.receive(w,
+			&handover.Message{Kind: handover.KindWithdraw,
+				Object: &handover.Object{Number: number}}, nil)
 	}
 	for i := range uint32(10 * maxOffers) {
 		offered(t, e, w, i, 10)

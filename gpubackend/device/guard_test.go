@@ -24,13 +24,15 @@ func (f *faulty) Worker(control *os.File) (Process, error) {
 	return f.stubs.Worker(control)
 }
 
-// TestFaultCostsOneProgram: a panic while a program's request is obeyed is that program's error. The device goes on.
+// TestFaultCostsOneProgram: a panic while a program's request is obeyed is that program's error.
+// The device goes on.
 func TestFaultCostsOneProgram(t *testing.T) {
 	spawn := &faulty{}
 	v := greetedVM(t, spawn, Timeouts{})
 	said := v.listen()
 	spawn.panics.Store(true)
-	if a := v.ask(wire.ControlRequest{Type: wire.ControlOpen, Channel: 0, Pid: 9}); a.Status != wire.StatusNoWorker {
+	if a := v.ask(wire.ControlRequest{Type: wire.ControlOpen, Channel: 0,
+		Pid: 9}); a.Status != wire.StatusNoWorker {
 		t.Errorf("status %d", a.Status)
 	}
 	if text := said.String(); !strings.Contains(text, "a request panicked: no worker today") {

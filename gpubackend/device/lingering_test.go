@@ -44,7 +44,8 @@ func (u *undead) Worker(control *os.File) (Process, error) {
 	}))
 }
 
-// short are limits that a test can wait for, and that workers keep which only have to wait for a processor.
+// short are limits that a test can wait for, and that workers keep which only have to wait for a
+// processor.
 var short = Timeouts{
 	Answer: 500 * time.Millisecond, Stop: 500 * time.Millisecond, Exit: 300 * time.Millisecond,
 }

@@ -14,8 +14,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
-// prepareMover has the mover started that a channel's worker will need, and waits for it without the lock, as it initialises
-// CUDA first: the front end's messages need the lock, and its VM stands while it waits.
+// prepareMover has the mover started that a channel's worker will need, and waits for it without
+// the lock, as it initialises CUDA first: the front end's messages need the lock, and its VM stands
+// while it waits.
 func (d *Device) prepareMover(c *channel) error {
 	m, err := d.moverFor(c)
 	if m == nil || err != nil {
@@ -25,7 +26,8 @@ func (d *Device) prepareMover(c *channel) error {
 	return m.failure
 }
 
-// moverFor returns the mover, which it starts if there is none; nil for a channel that no worker is to be started for.
+// moverFor returns the mover, which it starts if there is none; nil for a channel that no worker is
+// to be started for.
 func (d *Device) moverFor(c *channel) (*moverProcess, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -43,7 +45,8 @@ func (d *Device) moverFor(c *channel) (*moverProcess, error) {
 // errNoMover is that the mover ended, or another one starts.
 var errNoMover = errors.New("the mover is not ready")
 
-// connectMover returns a worker's end of a connection to the VM's mover, for which prepareMover has waited.
+// connectMover returns a worker's end of a connection to the VM's mover, for which prepareMover has
+// waited.
 func (d *Device) connectMover() (*os.File, error) {
 	if d.mover == nil || !isClosed(d.mover.ready) || d.mover.failure != nil {
 		return nil, errNoMover
@@ -84,7 +87,8 @@ func (d *Device) startMover() error {
 	regions, files := handover.Describe(d.mapped.Regions())
 	policy := d.policy
 	start := &handover.Message{
-		Kind: handover.KindStart, GPU: d.config.GPU, Policy: &policy, Memory: regions, Files: handover.Files{Memory: len(files)},
+		Kind: handover.KindStart, GPU: d.config.GPU, Policy: &policy, Memory: regions,
+		Files: handover.Files{Memory: len(files)},
 	}
 	fds := d.passLedger(start, start.GiveLog(d.dirty.Log(), nil), ledger.Mover)
 	started, err := m.conn.ask(start, append(fds, files...))
@@ -107,7 +111,8 @@ func (d *Device) startMover() error {
 	return nil
 }
 
-// awaitMover waits for the mover's end. Copies in progress fail, and the next worker gets a new mover.
+// awaitMover waits for the mover's end. Copies in progress fail, and the next worker gets a new
+// mover.
 func (d *Device) awaitMover(m *moverProcess) {
 	defer d.running.done()
 	err := m.proc.Wait()

@@ -11,7 +11,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// slowMovers answer nothing but the start. The first to be killed takes until the test says so to end.
+// slowMovers answer nothing but the start. The first to be killed takes until the test says so to
+// end.
 type slowMovers struct {
 	stubs
 	movers atomic.Int32
@@ -58,7 +59,8 @@ func (v *vm) endWorker(channel int) {
 
 const little = time.Second
 
-// TestPagesStayUntilAKilledMoverHasEnded: that it is killed isn't enough, the GPU may still write for it.
+// TestPagesStayUntilAKilledMoverHasEnded: that it is killed isn't enough, the GPU may still write
+// for it.
 func TestPagesStayUntilAKilledMoverHasEnded(t *testing.T) {
 	t.Parallel()
 	s := newSlowMovers()

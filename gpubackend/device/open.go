@@ -16,7 +16,8 @@ import (
 
 // asking is a request of the guest's that takes long.
 type asking struct {
-	quit    <-chan struct{} // closed when the control queue stops: nothing that can be left is waited for any more
+	// closed when the control queue stops: nothing that can be left is waited for any more
+	quit    <-chan struct{}
 	dropped <-chan struct{} // closed when its driver is gone
 }
 
@@ -68,8 +69,8 @@ var (
 	errQuit = errors.New("the control queue stops")
 )
 
-// awaitQueue waits for a channel's queue. The control queue is started before it, and a driver that is quick asks for
-// a channel while the front end's messages about that are still on their way.
+// awaitQueue waits for a channel's queue. The control queue is started before it, and a driver that
+// is quick asks for a channel while the front end's messages about that are still on their way.
 func (d *Device) awaitQueue(c *channel, quit <-chan struct{}) {
 	d.mu.Lock()
 	start := c.start
@@ -83,8 +84,11 @@ func (d *Device) awaitQueue(c *channel, quit <-chan struct{}) {
 	}
 }
 
-// begin starts a channel's worker, a warm one if there is one and it may. may says why not, if it is so by now.
-func (d *Device) begin(c *channel, p program, warm bool, quit <-chan struct{}, may func() error) (err error) {
+// begin starts a channel's worker, a warm one if there is one and it may. may says why not, if it
+// is so by now.
+func (d *Device) begin(
+	c *channel, p program, warm bool, quit <-chan struct{}, may func() error,
+) (err error) {
 	for range startTries {
 		if err := d.prepareMover(c); err != nil {
 			return fmt.Errorf("start the mover: %w", err)
@@ -102,7 +106,8 @@ func (d *Device) begin(c *channel, p program, warm bool, quit <-chan struct{}, m
 		case err == nil, w == nil, errors.Is(err, errBusy), errors.Is(err, errNotRunning):
 			return err
 		default:
-			d.log.WithField("channel", c.index).WithError(err).Info("a worker that was started ahead of use does not take its channel")
+			d.log.WithField("channel",
+				c.index).WithError(err).Info("a worker that was started ahead of use does not take its channel")
 			warm = false
 		}
 	}
@@ -112,7 +117,8 @@ func (d *Device) begin(c *channel, p program, warm bool, quit <-chan struct{}, m
 // startTries is how often a worker is started: without the warm one, and with another mover.
 const startTries = 3
 
-// startWorker hands a channel's queue to a worker: to a warm one, or to one that it starts if warm is nil or of no use.
+// startWorker hands a channel's queue to a worker: to a warm one, or to one that it starts if warm
+// is nil or of no use.
 func (d *Device) startWorker(c *channel, warm *workerProcess, p program, may func() error) error {
 	w, ready, err := d.handOver(c, warm, p, may)
 	if err != nil {
@@ -133,7 +139,8 @@ func (d *Device) startWorker(c *channel, warm *workerProcess, p program, may fun
 	return err
 }
 
-// handOver sends a worker everything that it needs for a channel. What it returns waits for the answer.
+// handOver sends a worker everything that it needs for a channel. What it returns waits for the
+// answer.
 func (d *Device) handOver(c *channel, warm *workerProcess, p program, may func() error) (
 	w *workerProcess, ready func(handover.Kind, time.Duration) error, err error) {
 	d.mu.Lock()
@@ -180,7 +187,9 @@ func (d *Device) handOver(c *channel, warm *workerProcess, p program, may func()
 }
 
 // startMessage is what a worker needs, and the files of it.
-func (d *Device) startMessage(c *channel, w *workerProcess, mover *os.File) (*handover.Message, []int) {
+func (d *Device) startMessage(
+	c *channel, w *workerProcess, mover *os.File,
+) (*handover.Message, []int) {
 	m, fds := c.lease.message(handover.KindStart, c.base, nil)
 	policy := d.policy
 	m.GPU, m.Channel, m.PID, m.Comm, m.Policy = d.config.GPU, c.index, w.pid, w.comm, &policy
@@ -217,12 +226,14 @@ func (d *Device) spawn() (*workerProcess, error) {
 		return nil, err
 	}
 	w := &workerProcess{
-		state: state, proc: proc, policy: d.policy, exited: make(chan struct{}), gone: make(chan struct{}),
+		state: state, proc: proc, policy: d.policy, exited: make(chan struct{}),
+		gone: make(chan struct{}),
 		slot: noSlot, warmSlot: noSlot,
 	}
 	d.workers[w] = true
 	d.beginAudit()
-	w.conn = d.newRequester(conn, func(m *handover.Message, fds []int) { d.exports.receive(w, m, fds) })
+	w.conn = d.newRequester(conn,
+		func(m *handover.Message, fds []int) { d.exports.receive(w, m, fds) })
 	d.running.add(1)
 	go d.guard("a worker's end", func() { d.await(w) })
 	return w, nil
@@ -284,8 +295,8 @@ func (d *Device) takeBack(w *workerProcess, err error) {
 // maxQueue is the largest queue that there is.
 const maxQueue = 32768
 
-// closeChannel ends a channel's worker. When it returns, nothing touches the channel's pages and all its chains
-// are returned.
+// closeChannel ends a channel's worker. When it returns, nothing touches the channel's pages and
+// all its chains are returned.
 func (d *Device) closeChannel(index int) uint32 {
 	d.mu.Lock()
 	c := d.channels[index]
@@ -295,8 +306,10 @@ func (d *Device) closeChannel(index int) uint32 {
 	}
 	d.mu.Unlock()
 	if w != nil {
-		if err := w.conn.request(&handover.Message{Kind: handover.KindStop}, nil, handover.KindStopped, d.config.Timeouts.Stop); err != nil && !w.killed.Load() {
-			d.log.WithField("channel", index).WithError(err).Warn("worker did not stop: it is killed")
+		if err := w.conn.request(&handover.Message{Kind: handover.KindStop}, nil,
+			handover.KindStopped, d.config.Timeouts.Stop); err != nil && !w.killed.Load() {
+			d.log.WithField("channel",
+				index).WithError(err).Warn("worker did not stop: it is killed")
 		}
 		w.kill()
 		if !d.awaitEnd(w) {

@@ -22,27 +22,30 @@ type Process interface {
 	Wait() error
 }
 
-// Spawner starts the children of a device: this program in another role, with one end of a control connection.
+// Spawner starts the children of a device: this program in another role, with one end of a control
+// connection.
 type Spawner interface {
 	Worker(control *os.File) (Process, error)
 	Mover(control *os.File) (Process, error)
 }
 
-// requester is the device's end of a control connection. Messages of the child are answers, or offers of objects: one
-// goroutine reads them.
+// requester is the device's end of a control connection. Messages of the child are answers, or
+// offers of objects: one goroutine reads them.
 type requester struct {
 	conn    *handover.Conn
 	answers chan *handover.Message
 	offered func(m *handover.Message, fds []int) // takes the files; must not wait
-	ended   chan struct{}                        // closed when the child's end is closed and all it said is in answers
-	mu      sync.Mutex                           // one request at a time
-	quiet   atomic.Bool                          // it has paused or stopped, and marked its writes
+	// closed when the child's end is closed and all it said is in answers
+	ended chan struct{}
+	mu    sync.Mutex  // one request at a time
+	quiet atomic.Bool // it has paused or stopped, and marked its writes
 }
 
 func (d *Device) newRequester(c *handover.Conn, offered func(*handover.Message, []int)) *requester {
 	send := d.config.Timeouts.Answer
 	c.SetTimeout(send)
-	r := &requester{conn: c, answers: make(chan *handover.Message, 1), offered: offered, ended: make(chan struct{})}
+	r := &requester{conn: c, answers: make(chan *handover.Message, 1), offered: offered,
+		ended: make(chan struct{})}
 	go d.guard("a child's messages", r.read)
 	return r
 }
@@ -90,7 +93,9 @@ func (r *requester) close() {
 const lastWords = time.Second
 
 // request sends m and waits for the answer.
-func (r *requester) request(m *handover.Message, fds []int, want handover.Kind, timeout time.Duration) error {
+func (r *requester) request(
+	m *handover.Message, fds []int, want handover.Kind, timeout time.Duration,
+) error {
 	answer, err := r.ask(m, fds)
 	if err != nil {
 		return err
@@ -98,8 +103,11 @@ func (r *requester) request(m *handover.Message, fds []int, want handover.Kind, 
 	return answer(want, timeout)
 }
 
-// ask sends m. What it returns waits for the answer and must be called; until then there is no other request.
-func (r *requester) ask(m *handover.Message, fds []int) (answer func(handover.Kind, time.Duration) error, err error) {
+// ask sends m. What it returns waits for the answer and must be called; until then there is no
+// other request.
+func (r *requester) ask(
+	m *handover.Message, fds []int,
+) (answer func(handover.Kind, time.Duration) error, err error) {
 	r.mu.Lock()
 	select {
 	case <-r.answers: // to nothing that was asked, or to what timed out
@@ -151,8 +159,9 @@ type workerProcess struct {
 	policy handover.Policy // with which it was started
 	exited chan struct{}   // closed when the process has ended
 	gone   chan struct{}   // closed when its chains are returned, too
-	ready  chan struct{}   // closed when it is warm, or can't be; nil: it was started for its program
-	start  chan struct{}   // closed when it serves its channel, or can't
+	// closed when it is warm, or can't be; nil: it was started for its program
+	ready  chan struct{}
+	start  chan struct{} // closed when it serves its channel, or can't
 	killed atomic.Bool
 
 	program
@@ -172,14 +181,15 @@ type workerProcess struct {
 	offersEnded     bool // it is gone
 }
 
-// kill ends the worker. Whoever has a reason that its owner should know logs it: its end is no news then.
+// kill ends the worker. Whoever has a reason that its owner should know logs it: its end is no news
+// then.
 func (w *workerProcess) kill() {
 	w.killed.Store(true)
 	w.proc.Kill()
 }
 
-// tell sends a message to which there is no answer. A worker that has no room for it is killed; one that was killed doesn't
-// read any more.
+// tell sends a message to which there is no answer. A worker that has no room for it is killed; one
+// that was killed doesn't read any more.
 func (w *workerProcess) tell(log *logrus.Entry, m *handover.Message, fds []int) {
 	if w.killed.Load() {
 		return

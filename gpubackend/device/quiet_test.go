@@ -36,7 +36,8 @@ func (v *vm) listen() *logLines {
 	return l
 }
 
-// TestOrdinaryEndsAreNoNews: a program that ends well, and a VM that ends while one runs, leave no line about killed processes.
+// TestOrdinaryEndsAreNoNews: a program that ends well, and a VM that ends while one runs, leave no
+// line about killed processes.
 func TestOrdinaryEndsAreNoNews(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{}, "warm-workers=1")
 	said := v.listen()
@@ -62,7 +63,8 @@ func TestKilledWorkerIsNews(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-w.gone
-	if text := said.String(); !strings.Contains(text, "worker ended") || !strings.Contains(text, "signal: killed") {
+	if text := said.String(); !strings.Contains(text, "worker ended") ||
+		!strings.Contains(text, "signal: killed") {
 		t.Errorf("the log says %q", text)
 	}
 }

@@ -165,8 +165,9 @@ func (s *stubs) Mover(control *os.File) (Process, error) { return s.start(contro
 
 // answers are what a well-behaved child says to each message.
 var answers = map[handover.Kind]handover.Kind{
-	handover.KindWarm: handover.KindReady, handover.KindStart: handover.KindReady, handover.KindMemory: handover.KindDone,
-	handover.KindStop: handover.KindStopped, handover.KindPause: handover.KindPaused,
+	handover.KindWarm: handover.KindReady, handover.KindStart: handover.KindReady,
+	handover.KindMemory: handover.KindDone,
+	handover.KindStop:   handover.KindStopped, handover.KindPause: handover.KindPaused,
 	handover.KindLog:  handover.KindLogged,
 	handover.KindSync: handover.KindSynced, handover.KindImport: handover.KindTaken,
 }
@@ -234,7 +235,8 @@ const (
 func settingsOf(t testing.TB, text ...string) Settings {
 	t.Helper()
 	s := DefaultSettings()
-	for _, x := range append([]string{"channels=3", "arena=2M", "soft-memory=64M", "starts=0"}, text...) {
+	for _, x := range append([]string{"channels=3", "arena=2M", "soft-memory=64M", "starts=0"},
+		text...) {
 		if err := s.Set(x); err != nil {
 			t.Fatal(err)
 		}
@@ -248,7 +250,9 @@ func newVM(t testing.TB, spawn Spawner, limits Timeouts, settings ...string) *vm
 }
 
 // newTimedVM is one with a clock for the pace of starts.
-func newTimedVM(t testing.TB, spawn Spawner, limits Timeouts, clock pace.Clock, settings ...string) *vm {
+func newTimedVM(
+	t testing.TB, spawn Spawner, limits Timeouts, clock pace.Clock, settings ...string,
+) *vm {
 	t.Helper()
 	return newVMOf(t, Config{Spawn: spawn, Timeouts: limits, Clock: clock}, settings...)
 }
@@ -256,7 +260,8 @@ func newTimedVM(t testing.TB, spawn Spawner, limits Timeouts, clock pace.Clock, 
 // newVMOf is one with a device that is set up so, on the software GPU.
 func newVMOf(t testing.TB, c Config, settings ...string) *vm {
 	t.Helper()
-	v := &vm{t: t, guest: virtqueuetest.NewGuest(t, virtqueuetest.Span{Addr: 0, Size: guestBytes}), ended: make(chan error, 1)}
+	v := &vm{t: t, guest: virtqueuetest.NewGuest(t, virtqueuetest.Span{Addr: 0, Size: guestBytes}),
+		ended: make(chan error, 1)}
 	c.GPU, c.Settings, c.Generation, c.Log = "soft", settingsOf(t, settings...), 7, quiet()
 	v.dev = New(c)
 	near, far := vhostusertest.Pair(t)
@@ -317,7 +322,8 @@ func (v *vm) reap(q, n int) (heads []uint32) {
 		}
 		if time.Now().After(end) {
 			b := make([]byte, 1<<20)
-			v.t.Fatalf("queue %d: %d of %d chains came back\n%s", q, len(heads), n, b[:runtime.Stack(b, true)])
+			v.t.Fatalf("queue %d: %d of %d chains came back\n%s", q, len(heads), n,
+				b[:runtime.Stack(b, true)])
 		}
 		time.Sleep(50 * time.Microsecond)
 	}
@@ -333,7 +339,8 @@ func (v *vm) post(at uint64, r wire.ControlRequest) {
 	v.guest.Write(v.request+at+64, make([]byte, roomForSettings))
 	if _, err := v.queues[0].Driver.Add(
 		virtqueuetest.Desc{Addr: v.request + at, Len: uint32(len(b))},
-		virtqueuetest.Desc{Addr: v.request + at + 64, Len: roomForSettings, Flags: virtqueuetest.Write},
+		virtqueuetest.Desc{Addr: v.request + at + 64, Len: roomForSettings,
+			Flags: virtqueuetest.Write},
 	); err != nil {
 		v.t.Fatal(err)
 	}
@@ -380,7 +387,9 @@ func (v *vm) add(channel int, slot uint64, h wire.ChainHeader, runs ...wire.Run)
 	v.guest.Write(at, b)
 	chain := []virtqueuetest.Desc{{Addr: at, Len: uint32(len(b))}}
 	if h.Type == wire.ChainEvent {
-		chain = append(chain, virtqueuetest.Desc{Addr: at + 128, Len: wire.EventRecordSize, Flags: virtqueuetest.Write})
+		chain = append(chain,
+			virtqueuetest.Desc{Addr: at + 128, Len: wire.EventRecordSize,
+				Flags: virtqueuetest.Write})
 	}
 	if _, err := v.queues[1+channel].Driver.Add(chain...); err != nil {
 		v.t.Fatal(err)
@@ -392,16 +401,20 @@ func (v *vm) add(channel int, slot uint64, h wire.ChainHeader, runs ...wire.Run)
 func (v *vm) furnish(channel int) {
 	v.t.Helper()
 	v.guest.Write(v.arena, make([]byte, 4096))
-	v.guest.Write(v.arena+wire.Slots, make([]byte, wire.SlotBytes)) // without the answers to an earlier driver
+	// without the answers to an earlier driver
+	v.guest.Write(v.arena+wire.Slots, make([]byte, wire.SlotBytes))
 	v.appended, v.context = 0, 0
-	v.add(channel, 0, wire.ChainHeader{Type: wire.ChainArena, Bytes: arenaBytes}, wire.Run{Address: v.arena, Bytes: arenaBytes})
+	v.add(channel, 0, wire.ChainHeader{Type: wire.ChainArena, Bytes: arenaBytes},
+		wire.Run{Address: v.arena, Bytes: arenaBytes})
 	v.add(channel, 1, wire.ChainHeader{Type: wire.ChainEvent})
-	v.add(channel, 2, wire.ChainHeader{Type: wire.ChainMap, Id: 5, Bytes: 8192}, wire.Run{Address: v.arena, Bytes: 8192})
+	v.add(channel, 2, wire.ChainHeader{Type: wire.ChainMap, Id: 5, Bytes: 8192},
+		wire.Run{Address: v.arena, Bytes: 8192})
 }
 
 // send appends a command for the worker.
 func (v *vm) send(channel int, op gpubackend.Op, seq uint32, words ...uint64) {
-	c := wire.Command{Op: uint16(op), Flags: wire.CommandFlagReply, Size: uint32(wire.CommandSize + 8*len(words)), Seq: seq, Context: v.context}
+	c := wire.Command{Op: uint16(op), Flags: wire.CommandFlagReply,
+		Size: uint32(wire.CommandSize + 8*len(words)), Seq: seq, Context: v.context}
 	b := make([]byte, wire.CommandSize)
 	c.Encode(b)
 	for _, w := range words {
@@ -409,12 +422,15 @@ func (v *vm) send(channel int, op gpubackend.Op, seq uint32, words ...uint64) {
 	}
 	v.guest.Write(v.arena+wire.Ring+uint64(v.appended%wire.RingBytes), b)
 	v.appended += c.Size
-	v.guest.Write(v.arena+wire.ArenaHeaderAppendedOffset, binary.LittleEndian.AppendUint32(nil, v.appended))
+	v.guest.Write(v.arena+wire.ArenaHeaderAppendedOffset,
+		binary.LittleEndian.AppendUint32(nil, v.appended))
 	v.kick(1 + channel)
 }
 
 // call sends a command to the worker and returns the result.
-func (v *vm) call(channel int, op gpubackend.Op, seq uint32, words ...uint64) (gpubackend.Result, error) {
+func (v *vm) call(
+	channel int, op gpubackend.Op, seq uint32, words ...uint64,
+) (gpubackend.Result, error) {
 	v.send(channel, op, seq, words...)
 	for end := time.Now().Add(soon); time.Now().Before(end); time.Sleep(50 * time.Microsecond) {
 		v.kick(1 + channel)
@@ -434,7 +450,8 @@ func (v *vm) greet(channel int, env ...string) {
 	text := strings.Join(env, "\x00")
 	v.guest.Write(v.arena+wire.Bulk+snapshot, []byte(text))
 	bulk := uint64(wire.BufferBulk)<<56 | wire.Bulk
-	r, err := v.call(channel, gpubackend.Op(wire.OpHello), 1, bulk+snapshot, uint64(len(text)), bulk, snapshot)
+	r, err := v.call(channel, gpubackend.Op(wire.OpHello), 1, bulk+snapshot, uint64(len(text)),
+		bulk, snapshot)
 	if err != nil || r != 0 {
 		v.t.Fatalf("hello: %d, %v", r, err)
 	}

@@ -14,8 +14,9 @@ var lateKeys = map[string]bool{
 
 // gpuKeys are of one GPU only.
 var gpuKeys = map[string]struct{ gpu, why string }{
-	"soft-memory":           {"soft", "a real GPU has its own: memory=SIZE gives the VM less"},
-	"allow-pageable-access": {"cuda", "the software GPU reaches what the worker maps, and nothing else"},
+	"soft-memory": {"soft", "a real GPU has its own: memory=SIZE gives the VM less"},
+	"allow-pageable-access": {"cuda",
+		"the software GPU reaches what the worker maps, and nothing else"},
 }
 
 // suits refuses a setting that would do nothing on a GPU.

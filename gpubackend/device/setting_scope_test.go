@@ -11,7 +11,8 @@ import (
 // TestValuesReadBack sets what a device says that it has.
 func TestValuesReadBack(t *testing.T) {
 	s := DefaultSettings()
-	for _, x := range []string{"memory=3G", "spin-host=0", "batch-delay=5ms", "address-mapping=off", "stop-grace=90ms", "warm-workers=2",
+	for _, x := range []string{"memory=3G", "spin-host=0", "batch-delay=5ms", "address-mapping=off",
+		"stop-grace=90ms", "warm-workers=2",
 		"stop-grace=1500ms", "inline-limit=1000", "allow-pageable-access=on", "starts=7"} {
 		if err := s.Set(x); err != nil && x != "stop-grace=90ms" {
 			t.Fatal(err)
@@ -54,7 +55,8 @@ func TestAdminSaysWhatHolds(t *testing.T) {
 	if err != nil || a.GPU != "soft" || len(a.Policies) != len(settings) {
 		t.Fatalf("%+v, %v", a, err)
 	}
-	for key, want := range map[string]string{"batch-commands": "7", "memory": "1G", "soft-memory": "128M", "warm-workers": "0",
+	for key, want := range map[string]string{"batch-commands": "7", "memory": "1G",
+		"soft-memory": "128M", "warm-workers": "0",
 		"allow-pageable-access": "off", "channels": "16", "arena": "8M"} {
 		if a.Policies[key] != want {
 			t.Errorf("%s is %q, not %q", key, a.Policies[key], want)

@@ -23,7 +23,8 @@ type Settings struct {
 	Policy handover.Policy
 	// WarmWorkers is how many workers are kept warm (warm.go); warmDefault: as the GPU makes sense.
 	WarmWorkers int
-	// Starts is how many workers may be started in a second, in the long run; 0: as many as asked for (starts.go).
+	// Starts is how many workers may be started in a second, in the long run; 0: as many as asked
+	// for (starts.go).
 	Starts uint32
 	// Memory is the device memory that the VM may have of each GPU; 0: all (memory.go).
 	Memory uint64
@@ -44,8 +45,9 @@ func DefaultSettings() Settings {
 	return Settings{
 		Space: wire.Settings{
 			Channels: 16, ArenaBytes: 8 << 20, BatchCommands: 512,
-			BatchBytes: 256 << 10, SpinGuestUs: spinGuest(), SpinHostUs: spinHost(), InlineLimit: crossOver,
-			Flags: wire.ConfigFlagAddressMapping | wire.ConfigFlagGraphReplay,
+			BatchBytes: 256 << 10, SpinGuestUs: spinGuest(), SpinHostUs: spinHost(),
+			InlineLimit: crossOver,
+			Flags:       wire.ConfigFlagAddressMapping | wire.ConfigFlagGraphReplay,
 		},
 		Policy:      handover.Policy{StagingBytes: 32 << 20, SoftMemory: 2 << 30},
 		WarmWorkers: warmDefault,
@@ -57,17 +59,18 @@ func DefaultSettings() Settings {
 	}
 }
 
-// crossOver is the size from which pageable memory is copied by reference. On an H100 with a guest in User Mode Linux, where
-// pinning is dearest, 512 KiB moved at 9 GB/s through the arena and at 8 GB/s by reference, 1 MiB at 10 and at 11.5. Where kernels run
-// in between, copies by reference cost some 0.2 ms more, since the GPU changes between two processes; but the arena's way takes the
+// crossOver is the size from which pageable memory is copied by reference. On an H100 with a guest
+// in User Mode Linux, where pinning is dearest, 512 KiB moved at 9 GB/s through the arena and at 8
+// GB/s by reference, 1 MiB at 10 and at 11.5. Where kernels run in between, copies by reference
+// cost some 0.2 ms more, since the GPU changes between two processes; but the arena's way takes the
 // guest's processor for all of the time.
 const crossOver = 1 << 20
 
 // manyCores is where polling takes no core that others need.
 const manyCores = 8
 
-// spinHost is how long a worker polls: long enough to stay awake between the calls of a program that
-// computes a little in between.
+// spinHost is how long a worker polls: long enough to stay awake between the calls of a program
+// that computes a little in between.
 func spinHost() uint32 {
 	if runtime.NumCPU() >= manyCores {
 		return 500
@@ -75,8 +78,8 @@ func spinHost() uint32 {
 	return 50
 }
 
-// spinGuest is how long a guest thread polls: CUDA's own threads poll without end where there are cores. Longer than this, and
-// what waking up costs is no longer worth a processor.
+// spinGuest is how long a guest thread polls: CUDA's own threads poll without end where there are
+// cores. Longer than this, and what waking up costs is no longer worth a processor.
 func spinGuest() uint32 {
 	if runtime.NumCPU() >= manyCores {
 		return 20000
@@ -97,20 +100,39 @@ type access struct {
 }
 
 var settings = append([]setting{
-	{"batch-commands", "N", "execute at most N commands at a time (1: delay nothing, the baseline)", number(1, 65536, func(s *Settings) *uint32 { return &s.Space.BatchCommands })},
-	{"batch-bytes", "SIZE", "... or so many bytes of commands; one that is larger goes alone", size(64, wire.RingBytes/2, func(s *Settings) *uint32 { return &s.Space.BatchBytes })},
-	{"batch-delay", "TIME", "how long launches wait for more of them while a program goes on launching (0: not at all)", duration(func(s *Settings) *uint32 { return &s.Space.BatchDelayUs })},
-	{"spin-guest", "TIME", "how long a guest thread polls before it sleeps", duration(func(s *Settings) *uint32 { return &s.Space.SpinGuestUs })},
-	{"spin-host", "TIME", "how long a worker polls before it sleeps", duration(func(s *Settings) *uint32 { return &s.Space.SpinHostUs })},
-	{"inline-limit", "SIZE", "copy up to this size through the arena, larger by reference; a quarter of the arena's bulk area at most", size(0, 256<<20, func(s *Settings) *uint32 { return &s.Space.InlineLimit })},
-	{"arena", "SIZE", "memory that a guest process shares with its worker", size(2<<20, 1<<30, func(s *Settings) *uint32 { return &s.Space.ArenaBytes })},
-	{"channels", "N", "guest processes at a time", number(1, wire.MaxChannels, func(s *Settings) *uint32 { return &s.Space.Channels })},
-	{"warm-workers", "N", "workers kept ready for the programs to come, each with an idle CUDA context (default: 1, on the software GPU 0)", access{setWarm, getWarm}},
-	{"starts", "N", "programs that may begin to use the GPU in a second, in the long run; others wait (0: no bound)", number(0, 10000, func(s *Settings) *uint32 { return &s.Starts })},
-	{"stop-grace", "TIME", "how long programs' work may go on when the VM stops or is reset; a program whose work takes longer is ended", access{setGrace, getGrace}},
-	{"address-mapping", "on|off", "pass payloads by reference", flag(wire.ConfigFlagAddressMapping)},
-	{"graph-replay", "on|off", "replay repeated batches as CUDA graphs", flag(wire.ConfigFlagGraphReplay)},
-	{"staging", "SIZE", "device memory that a guest process's copies pass through", size64(1<<20, 1<<30, func(s *Settings) *uint64 { return &s.Policy.StagingBytes })},
+	{"batch-commands", "N", "execute at most N commands at a time (1: delay nothing, the baseline)",
+		number(1, 65536, func(s *Settings) *uint32 { return &s.Space.BatchCommands })},
+	{"batch-bytes", "SIZE", "... or so many bytes of commands; one that is larger goes alone",
+		size(64, wire.RingBytes/2, func(s *Settings) *uint32 { return &s.Space.BatchBytes })},
+	{"batch-delay", "TIME",
+		"how long launches wait for more of them while a program goes on launching (0: not at all)",
+		duration(func(s *Settings) *uint32 { return &s.Space.BatchDelayUs })},
+	{"spin-guest", "TIME", "how long a guest thread polls before it sleeps",
+		duration(func(s *Settings) *uint32 { return &s.Space.SpinGuestUs })},
+	{"spin-host", "TIME", "how long a worker polls before it sleeps",
+		duration(func(s *Settings) *uint32 { return &s.Space.SpinHostUs })},
+	{"inline-limit", "SIZE",
+		"copy up to this size through the arena, larger by reference; a quarter of the arena's bulk area at most", size(0, 256<<20, func(s *Settings) *uint32 {
+			return &s.Space.InlineLimit
+		})},
+	{"arena", "SIZE", "memory that a guest process shares with its worker",
+		size(2<<20, 1<<30, func(s *Settings) *uint32 { return &s.Space.ArenaBytes })},
+	{"channels", "N", "guest processes at a time",
+		number(1, wire.MaxChannels, func(s *Settings) *uint32 { return &s.Space.Channels })},
+	{"warm-workers", "N",
+		"workers kept ready for the programs to come, each with an idle CUDA context (default: 1, on the software GPU 0)", access{setWarm, getWarm}},
+	{"starts", "N",
+		"programs that may begin to use the GPU in a second, in the long run; others wait (0: no bound)", number(0, 10000, func(s *Settings) *uint32 {
+			return &s.Starts
+		})},
+	{"stop-grace", "TIME",
+		"how long programs' work may go on when the VM stops or is reset; a program whose work takes longer is ended", access{setGrace, getGrace}},
+	{"address-mapping", "on|off", "pass payloads by reference",
+		flag(wire.ConfigFlagAddressMapping)},
+	{"graph-replay", "on|off", "replay repeated batches as CUDA graphs",
+		flag(wire.ConfigFlagGraphReplay)},
+	{"staging", "SIZE", "device memory that a guest process's copies pass through",
+		size64(1<<20, 1<<30, func(s *Settings) *uint64 { return &s.Policy.StagingBytes })},
 	{"memory", "SIZE",
 		"device memory of the VM at most, all its processes and contexts together (0: all)",
 		size64(0, math.MaxInt64, func(s *Settings) *uint64 { return &s.Memory })},
@@ -119,13 +141,16 @@ var settings = append([]setting{
 	{"processes", "N",
 		"guest processes at a time, changeable while the VM runs (0: one for each channel)",
 		number(0, wire.MaxChannels, func(s *Settings) *uint32 { return &s.Processes })},
-	{"host-memory", "SIZE", "the host's memory that a guest process's images, code, kernels on the software GPU and handles take at most (0: 8G, on the software GPU 1G)", access{setHostMemory, getHostMemory}},
-	{"soft-memory", "SIZE", "device memory of the software GPU", size64(64<<20, 1<<40, func(s *Settings) *uint64 { return &s.Policy.SoftMemory })},
-	{"allow-pageable-access", "on|off", "run on GPUs that reach ordinary memory (HMM, ATS), although a guest's kernels then reach the worker's own", access{setPageable, getPageable}},
+	{"host-memory", "SIZE",
+		"the host's memory that a guest process's images, code, kernels on the software GPU and handles take at most (0: 8G, on the software GPU 1G)", access{setHostMemory, getHostMemory}},
+	{"soft-memory", "SIZE", "device memory of the software GPU",
+		size64(64<<20, 1<<40, func(s *Settings) *uint64 { return &s.Policy.SoftMemory })},
+	{"allow-pageable-access", "on|off",
+		"run on GPUs that reach ordinary memory (HMM, ATS), although a guest's kernels then reach the worker's own", access{setPageable, getPageable}},
 }, timeSettings()...)
 
-// Bounds of StopGrace: a worker with nothing to do takes a moment to say so, and the front end does nothing else while it
-// waits.
+// Bounds of StopGrace: a worker with nothing to do takes a moment to say so, and the front end does
+// nothing else while it waits.
 const (
 	minStopGrace = 100 * time.Millisecond
 	maxStopGrace = time.Minute
@@ -155,7 +180,8 @@ func (s *Settings) Set(text string) error {
 // share copies what the workers need of what the guest is told.
 func (s *Settings) share() {
 	s.Policy.BatchCommands, s.Policy.BatchBytes = s.Space.BatchCommands, s.Space.BatchBytes
-	s.Policy.InlineLimit, s.Policy.BatchDelayUs, s.Policy.SpinHostUs = s.Space.InlineLimit, s.Space.BatchDelayUs, s.Space.SpinHostUs
+	s.Policy.InlineLimit, s.Policy.BatchDelayUs, s.Policy.SpinHostUs = s.Space.InlineLimit,
+		s.Space.BatchDelayUs, s.Space.SpinHostUs
 	s.Policy.Mapping = s.Space.Flags&wire.ConfigFlagAddressMapping != 0
 	s.Policy.GraphReplay = s.Space.Flags&wire.ConfigFlagGraphReplay != 0
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// export gives what a channel's worker offers a handle. The offer may be on its way still: then the worker is asked for a
-// sign, which comes behind it.
+// export gives what a channel's worker offers a handle. The offer may be on its way still: then the
+// worker is asked for a sign, which comes behind it.
 func (d *Device) export(channel int, number uint32) (handle, status uint32) {
 	w, limit := d.sharer(channel)
 	if w == nil {
@@ -21,7 +21,8 @@ func (d *Device) export(channel int, number uint32) (handle, status uint32) {
 	if status != wire.StatusNoObject {
 		return handle, status
 	}
-	if err := w.conn.request(&handover.Message{Kind: handover.KindSync}, nil, handover.KindSynced, d.config.Timeouts.Start); err != nil {
+	if err := w.conn.request(&handover.Message{Kind: handover.KindSync}, nil, handover.KindSynced,
+		d.config.Timeouts.Start); err != nil {
 		return 0, d.shareFailed(w, channel, err)
 	}
 	return d.exports.claim(w, number, limit)
@@ -39,7 +40,8 @@ func (d *Device) sharer(channel int) (*workerProcess, uint64) {
 	return d.channels[channel].worker, limit
 }
 
-// importObject hands the object of a handle to a channel's worker and returns the number by which that knows it.
+// importObject hands the object of a handle to a channel's worker and returns the number by which
+// that knows it.
 func (d *Device) importObject(channel int, handle uint32) (number, status uint32) {
 	w, _ := d.sharer(channel)
 	if w == nil {
@@ -65,8 +67,8 @@ func (d *Device) importObject(channel int, handle uint32) (number, status uint32
 	return o.Import, wire.StatusOk
 }
 
-// shareFailed is the status for a request that a worker did not obey. One that doesn't answer is killed: what it would say
-// later nobody asked for.
+// shareFailed is the status for a request that a worker did not obey. One that doesn't answer is
+// killed: what it would say later nobody asked for.
 func (d *Device) shareFailed(w *workerProcess, channel int, err error) (status uint32) {
 	if errors.Is(err, errRefused) { // not logged: a guest can have that as often as it likes
 		return wire.StatusLimit

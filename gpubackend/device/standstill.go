@@ -10,12 +10,14 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/handover"
 )
 
-// A front end stops queues when its VM pauses, and when it is reset: it doesn't say which. After a reset the guest's
-// memory is another kernel's, so that nothing may be under way on the GPU that would write there; after a pause, programs
-// are to go on. Therefore work has some time to end (Settings.StopGrace), and a worker for whose work that is too short is killed.
+// A front end stops queues when its VM pauses, and when it is reset: it doesn't say which. After a
+// reset the guest's memory is another kernel's, so that nothing may be under way on the GPU that
+// would write there; after a pause, programs are to go on. Therefore work has some time to end
+// (Settings.StopGrace), and a worker for whose work that is too short is killed.
 //
-// The front end stops queue after queue, and its main loop waits for each. With the first one all workers are told, so that
-// all together take no longer than one. Those whose queues aren't stopped after all go on soon after.
+// The front end stops queue after queue, and its main loop waits for each. With the first one all
+// workers are told, so that all together take no longer than one. Those whose queues aren't stopped
+// after all go on soon after.
 
 // restTime is how long after the last queue was stopped workers go on whose queues were not.
 const restTime = time.Second
@@ -61,7 +63,8 @@ func (d *Device) pause(c *channel, w *workerProcess, grace time.Duration) bool {
 	<-w.start
 	// Its end ends whatever else is asked of it, too, which the request may have to wait for.
 	late := time.AfterFunc(grace, w.kill)
-	err := w.conn.request(&handover.Message{Kind: handover.KindPause}, nil, handover.KindPaused, 2*grace)
+	err := w.conn.request(&handover.Message{Kind: handover.KindPause}, nil, handover.KindPaused,
+		2*grace)
 	log := d.log.WithFields(logrus.Fields{"channel": c.index, "program": w.comm})
 	switch {
 	case !late.Stop():
@@ -124,7 +127,8 @@ func (d *Device) resumeRest() {
 	}
 }
 
-// resume gives the queue back to a paused worker, if it goes on where it stopped. One that was killed leaves it when it has ended.
+// resume gives the queue back to a paused worker, if it goes on where it stopped. One that was
+// killed leaves it when it has ended.
 func (d *Device) resume(c *channel) {
 	if c.worker.killed.Load() {
 		return

@@ -17,7 +17,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// countingImage is a kernel that counts in guest memory until the guest writes another word there: an endless kernel, unless it does.
+// countingImage is a kernel that counts in guest memory until the guest writes another word there:
+// an endless kernel, unless it does.
 const countingImage = `.version 7.0
 .target sm_75
 .address_size 64
@@ -52,7 +53,9 @@ func (v *vm) count(channel int) counter {
 	v.t.Helper()
 	v.program(channel)
 	c := counter{v, v.guest.Alloc(4096, 4096)}
-	v.add(channel, 3, wire.ChainHeader{Type: wire.ChainMap, Id: 6, Bytes: 4096, Address: counterAddress, Flags: wire.MapFlagWrite},
+	v.add(channel, 3,
+		wire.ChainHeader{Type: wire.ChainMap, Id: 6, Bytes: 4096, Address: counterAddress,
+			Flags: wire.MapFlagWrite},
 		wire.Run{Address: c.page, Bytes: 4096})
 	const none = uint64(wire.BufferNone) << 56
 	seq := uint32(1)
@@ -100,8 +103,8 @@ func (c counter) mustStand() {
 	}
 }
 
-// TestStopAwaitsWork: when the queues are stopped, nothing writes to the guest's memory any more, and the program goes on
-// when they are started again.
+// TestStopAwaitsWork: when the queues are stopped, nothing writes to the guest's memory any more,
+// and the program goes on when they are started again.
 func TestStopAwaitsWork(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{}, "stop-grace=20s")
 	c := v.count(0)
@@ -134,10 +137,12 @@ func TestStopEndsEndlessWork(t *testing.T) {
 	v.program(0)
 }
 
-// TestStopWaitsForAllAtOnce: however many workers don't pause, the front end waits as long as for one.
+// TestStopWaitsForAllAtOnce: however many workers don't pause, the front end waits as long as for
+// one.
 func TestStopWaitsForAllAtOnce(t *testing.T) {
 	const grace = time.Second
-	v := greetedVM(t, &stubs{script: starts(func(s *stub) { <-s.killed })}, Timeouts{}, fmt.Sprintf("stop-grace=%v", grace))
+	v := greetedVM(t, &stubs{script: starts(func(s *stub) { <-s.killed })}, Timeouts{},
+		fmt.Sprintf("stop-grace=%v", grace))
 	for i := range 3 {
 		v.open(uint32(i))
 	}
@@ -195,7 +200,8 @@ func TestEndWaitsForNoWork(t *testing.T) {
 
 func TestStopGraceSetting(t *testing.T) {
 	s := DefaultSettings()
-	for _, text := range []string{"stop-grace=0", "stop-grace=99ms", "stop-grace=61s", "stop-grace=5", "stop-grace=-1s"} {
+	for _, text := range []string{"stop-grace=0", "stop-grace=99ms", "stop-grace=61s",
+		"stop-grace=5", "stop-grace=-1s"} {
 		if err := s.Set(text); !errors.Is(err, ErrSetting) {
 			t.Errorf("%s: %v", text, err)
 		}

@@ -42,7 +42,8 @@ func (v *vm) wantUnanswered() {
 	}
 }
 
-// TestStartsHaveAPace: an OPEN too early waits and doesn't fail, and one that can't have a worker takes no turn.
+// TestStartsHaveAPace: an OPEN too early waits and doesn't fail, and one that can't have a worker
+// takes no turn.
 func TestStartsHaveAPace(t *testing.T) {
 	v, spawn, clock := hasty(t)
 	v.open(0)
@@ -65,7 +66,8 @@ func TestStartsHaveAPace(t *testing.T) {
 	}
 	for c := range uint64(2) {
 		var r wire.ControlResponse
-		if r.Decode(v.guest.Read(v.request+128*c+64, wire.ControlResponseSize)); r.Status != wire.StatusOk {
+		if r.Decode(v.guest.Read(v.request+128*c+64,
+			wire.ControlResponseSize)); r.Status != wire.StatusOk {
 			t.Errorf("an OPEN that waited: status %d", r.Status)
 		}
 	}

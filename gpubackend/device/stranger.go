@@ -4,8 +4,9 @@ package device
 
 import "github.com/paracuda/paracuda/vhostuser"
 
-// stranger returns what a driver that isn't ours puts into a channel's queue. Where a file system's device carries the
-// queues, the kernel's virtiofs may have the device before our driver does, and waits for its requests before it lets go.
+// stranger returns what a driver that isn't ours puts into a channel's queue. Where a file system's
+// device carries the queues, the kernel's virtiofs may have the device before our driver does, and
+// waits for its requests before it lets go.
 type stranger struct {
 	kick  *vhostuser.Waiter
 	ended chan struct{}

@@ -10,13 +10,15 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 )
 
-// Warm workers are processes without a channel that have initialised the GPU already: an OPEN gets the oldest, and
-// another is started in its place. They hold nothing of the guest's, so that a change of memory, a pause or another
-// driver in the same VM doesn't concern them. A policy does: they are started anew. One that dies or can't be warmed is
-// replaced with the next OPEN only, so that what always fails doesn't go on for ever.
+// Warm workers are processes without a channel that have initialised the GPU already: an OPEN gets
+// the oldest, and another is started in its place. They hold nothing of the guest's, so that a
+// change of memory, a pause or another driver in the same VM doesn't concern them. A policy does:
+// they are started anew. One that dies or can't be warmed is replaced with the next OPEN only, so
+// that what always fails doesn't go on for ever.
 
-// Workers that are kept warm unless the owner says otherwise. One costs several hundred MiB of device memory (526 MiB
-// on an H100), and is replaced in the time that its program takes to do anything; the software GPU starts in no time.
+// Workers that are kept warm unless the owner says otherwise. One costs several hundred MiB of
+// device memory (526 MiB on an H100), and is replaced in the time that its program takes to do
+// anything; the software GPU starts in no time.
 const (
 	warmCUDA = 1
 	warmSoft = 0
@@ -42,7 +44,8 @@ func (d *Device) warmTarget() int {
 	return min(n, len(d.channels))
 }
 
-// refill starts as many warm workers as are missing, and ends those that are too many. Device.mu is held.
+// refill starts as many warm workers as are missing, and ends those that are too many. Device.mu is
+// held.
 func (d *Device) refill() {
 	want := d.warmWanted()
 	d.retireWarm(want)
@@ -105,8 +108,8 @@ func (d *Device) dropWarm(w *workerProcess, err error) {
 	d.log.WithError(err).Info("a worker that was started ahead of use is lost")
 }
 
-// takeWarm takes the oldest warm worker, or one that soon is: it began earlier than one that would be started now. It
-// returns nil if there is none.
+// takeWarm takes the oldest warm worker, or one that soon is: it began earlier than one that would
+// be started now. It returns nil if there is none.
 func (d *Device) takeWarm(quit <-chan struct{}) *workerProcess {
 	d.mu.Lock()
 	if len(d.warm) == 0 {
@@ -150,16 +153,18 @@ func (d *Device) putBack(w *workerProcess) {
 	}
 }
 
-// wantsCold says whether a worker that has ended leaves its queue, of that size, to one that begins cold: its program has
-// CUDA variables with which it was not started (worker.AskCold). Only a warm worker is believed that, and only if it
-// has returned no chain.
+// wantsCold says whether a worker that has ended leaves its queue, of that size, to one that begins
+// cold: its program has CUDA variables with which it was not started (worker.AskCold). Only a warm
+// worker is believed that, and only if it has returned no chain.
 func (w *workerProcess) wantsCold(size uint16) bool {
 	taken := w.state.Base() - w.base
-	return w.ready != nil && !w.closing && w.state.AskedCold() && int(taken) == len(w.state.InFlight(size))
+	return w.ready != nil && !w.closing && w.state.AskedCold() &&
+		int(taken) == len(w.state.InFlight(size))
 }
 
-// beginCold starts a cold worker where a warm one ended that didn't suit its program, or says that it didn't. The
-// guest doesn't notice: the queue and the command ring are read from where they began.
+// beginCold starts a cold worker where a warm one ended that didn't suit its program, or says that
+// it didn't. The guest doesn't notice: the queue and the command ring are read from where they
+// began.
 func (d *Device) beginCold(w *workerProcess) bool {
 	c := w.channel
 	if c.lease == nil || !w.wantsCold(c.lease.queue.Size) {
@@ -174,8 +179,8 @@ func (d *Device) beginCold(w *workerProcess) bool {
 	return true
 }
 
-// startCold starts the cold worker of a program whose warm one is gone, beside what else goes on. What can't be started
-// leaves its queue.
+// startCold starts the cold worker of a program whose warm one is gone, beside what else goes on.
+// What can't be started leaves its queue.
 func (d *Device) startCold(c *channel, p program) {
 	c.cold = &p
 	may := func() error {

@@ -50,7 +50,8 @@ func (v *vm) worker(channel int) *workerProcess {
 func (v *vm) starts(all, warm uint64) {
 	v.t.Helper()
 	if c := v.dev.Counters(); c[handover.Starts] != all || c[handover.WarmStarts] != warm {
-		v.t.Fatalf("%d starts, %d of them warm; want %d and %d", c[handover.Starts], c[handover.WarmStarts], all, warm)
+		v.t.Fatalf("%d starts, %d of them warm; want %d and %d", c[handover.Starts],
+			c[handover.WarmStarts], all, warm)
 	}
 }
 
@@ -84,7 +85,8 @@ func TestWarmWorkersRunOut(t *testing.T) {
 	v.reap(0, 3)
 	v.furnish(2)
 	v.greet(2)
-	if a := v.ask(wire.ControlRequest{Type: wire.ControlOpen, Channel: 2}); a.Status != wire.StatusBusy {
+	if a := v.ask(wire.ControlRequest{Type: wire.ControlOpen,
+		Channel: 2}); a.Status != wire.StatusBusy {
 		t.Fatalf("OPEN again: %d, want busy", a.Status)
 	}
 	v.warmWorkers(2)
@@ -105,7 +107,8 @@ func TestBusyChannelTakesNoWarmWorker(t *testing.T) {
 	}
 }
 
-// TestColdProgram has variables that a warm worker was not started with: another worker takes over what it left.
+// TestColdProgram has variables that a warm worker was not started with: another worker takes over
+// what it left.
 func TestColdProgram(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{}, "warm-workers=1")
 	for i := range uint64(3) {
@@ -129,7 +132,8 @@ func TestColdProgram(t *testing.T) {
 	}
 }
 
-// TestColdProgramTooLate: a worker that has returned chains, or executed commands, can't be replaced. The program is told.
+// TestColdProgramTooLate: a worker that has returned chains, or executed commands, can't be
+// replaced. The program is told.
 func TestColdProgramTooLate(t *testing.T) {
 	v := greetedVM(t, &processes{}, Timeouts{}, "warm-workers=1")
 	v.warmWorkers(1)
@@ -151,7 +155,8 @@ func TestColdProgramTooLate(t *testing.T) {
 		t.Fatalf("call before HELLO: %d, %v", r, err)
 	}
 	v.guest.Write(v.arena+wire.Bulk, []byte(text))
-	if r, err := v.call(1, gpubackend.Op(wire.OpHello), 2, bulk, uint64(len(text)), bulk+4096, 4096); err != nil || r != gpubackend.NotPermitted {
+	if r, err := v.call(1, gpubackend.Op(wire.OpHello), 2, bulk, uint64(len(text)), bulk+4096,
+		4096); err != nil || r != gpubackend.NotPermitted {
 		t.Fatalf("late HELLO: %d, %v", r, err)
 	}
 }
@@ -174,7 +179,8 @@ func (m *mixed) Worker(control *os.File) (Process, error) {
 	return m.start(control, script)
 }
 
-// serves is a script: it becomes warm if it is told to, gets its channel, and does what rest says with the state.
+// serves is a script: it becomes warm if it is told to, gets its channel, and does what rest says
+// with the state.
 func serves(rest func(*stub, *handover.State)) func(*stub) {
 	return func(s *stub) {
 		m, fds, err := s.conn.Receive()
@@ -201,7 +207,8 @@ func serves(rest func(*stub, *handover.State)) func(*stub) {
 	}
 }
 
-// TestColdWhileStopped has the queue stopped as its warm worker leaves it: the program's worker comes with the queue.
+// TestColdWhileStopped has the queue stopped as its warm worker leaves it: the program's worker
+// comes with the queue.
 func TestColdWhileStopped(t *testing.T) {
 	leave := serves(func(s *stub, state *handover.State) {
 		_, _ = s.receive() // PAUSE
@@ -221,7 +228,8 @@ func TestColdWhileStopped(t *testing.T) {
 				v.reap(1, 3)
 				return
 			}
-			if a := v.ask(wire.ControlRequest{Type: wire.ControlClose, Channel: 1}); a.Status != wire.StatusOk {
+			if a := v.ask(wire.ControlRequest{Type: wire.ControlClose,
+				Channel: 1}); a.Status != wire.StatusOk {
 				t.Fatalf("CLOSE of another channel: %d", a.Status)
 			}
 			v.front.Start(v.queues[1])
@@ -261,7 +269,8 @@ func TestWarmWorkerDies(t *testing.T) {
 	v.starts(2, 1)
 }
 
-// TestBadWarmWorkers can't be warmed, or say so and then take no channel. Every program gets a worker.
+// TestBadWarmWorkers can't be warmed, or say so and then take no channel. Every program gets a
+// worker.
 func TestBadWarmWorkers(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -333,7 +342,8 @@ func TestSetWarmWorkers(t *testing.T) {
 	}
 }
 
-// TestWarmWorkerOutlivesChanges: memory, queues and drivers come and go, the warm worker stays and then serves.
+// TestWarmWorkerOutlivesChanges: memory, queues and drivers come and go, the warm worker stays and
+// then serves.
 func TestWarmWorkerOutlivesChanges(t *testing.T) {
 	v := newVM(t, &processes{}, Timeouts{}, "warm-workers=1")
 	warm := v.warmWorkers(1)[0]
@@ -359,7 +369,8 @@ func TestWarmWorkerOutlivesChanges(t *testing.T) {
 	v.starts(1, 1)
 }
 
-// TestNoWarmWorkerBeforeTheDriver: a VM without a driver costs no device memory, nor does one that has ended.
+// TestNoWarmWorkerBeforeTheDriver: a VM without a driver costs no device memory, nor does one that
+// has ended.
 func TestNoWarmWorkerBeforeTheDriver(t *testing.T) {
 	spawn := &counting{}
 	v := newVM(t, spawn, Timeouts{}, "warm-workers=2")
@@ -483,9 +494,11 @@ func TestWarmCyclesLeaveNothing(t *testing.T) {
 	files, goroutines := openFiles(t), runtime.NumGoroutine()
 	cycle(300)
 	const slack = 8 // workers that are ending, and those that take their place
-	for end := time.Now().Add(soon); openFiles(t) > files+slack || runtime.NumGoroutine() > goroutines+slack; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(soon); openFiles(t) > files+slack ||
+		runtime.NumGoroutine() > goroutines+slack; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%d files after %d, %d goroutines after %d", openFiles(t), files, runtime.NumGoroutine(), goroutines)
+			t.Fatalf("%d files after %d, %d goroutines after %d", openFiles(t), files,
+				runtime.NumGoroutine(), goroutines)
 		}
 	}
 }

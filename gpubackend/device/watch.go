@@ -4,8 +4,8 @@ package device
 
 import "github.com/paracuda/paracuda/gpubackend/wire"
 
-// watch is a request of the driver's to be told when the settings change. Everything of it belongs to the control
-// queue's goroutine, save settingsChanged.
+// watch is a request of the driver's to be told when the settings change. Everything of it belongs
+// to the control queue's goroutine, save settingsChanged.
 type watch struct {
 	answer answer
 	known  uint32 // sequence of the settings that the driver has
@@ -36,7 +36,8 @@ func (c *control) endWatch() {
 	c.respond(a)
 }
 
-// settingsChanged has the goroutine look at the settings. It never waits, and may be called from anywhere.
+// settingsChanged has the goroutine look at the settings. It never waits, and may be called from
+// anywhere.
 func (c *control) settingsChanged() {
 	select {
 	case c.news <- struct{}{}:

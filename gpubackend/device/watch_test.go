@@ -60,8 +60,9 @@ func TestSettingsRequestsDoNotPileUp(t *testing.T) {
 	v.reap(0, 1)
 }
 
-// TestStrangersGetTheirRequestsBack: what the kernel's virtiofs asks of a channel's queue before our driver has greeted
-// comes back, with nothing written. After that such chains wait for a worker.
+// TestStrangersGetTheirRequestsBack: what the kernel's virtiofs asks of a channel's queue before
+// our driver has greeted comes back, with nothing written. After that such chains wait for a
+// worker.
 func TestStrangersGetTheirRequestsBack(t *testing.T) {
 	v := newVM(t, &stubs{}, limits)
 	init := []virtqueuetest.Desc{

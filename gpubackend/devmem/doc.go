@@ -2,16 +2,17 @@
 
 // Package devmem hands out device memory: it is the allocator behind cuMemAlloc on both devices.
 //
-// A Heap owns a window of addresses, the same on every run, and asks its Backing to put memory under parts
-// of it: package cuda by cuMemCreate and cuMemMap, package soft by a file in memory. Such a part is a piece:
-// a multiple of Granularity, mapped and unmapped as a whole. Allocations of more than LargestShared bytes get
-// a piece of their own; smaller ones are cut from shared pieces of SharedPiece bytes, which cost one mapping
-// for many allocations. A shared piece that empties goes back to the backing, but for one, kept so that a
-// program that allocates and frees in a loop maps nothing.
+// A Heap owns a window of addresses, the same on every run, and asks its Backing to put memory
+// under parts of it: package cuda by cuMemCreate and cuMemMap, package soft by a file in memory.
+// Such a part is a piece: a multiple of Granularity, mapped and unmapped as a whole. Allocations of
+// more than LargestShared bytes get a piece of their own; smaller ones are cut from shared pieces
+// of SharedPiece bytes, which cost one mapping for many allocations. A shared piece that empties
+// goes back to the backing, but for one, kept so that a program that allocates and frees in a loop
+// maps nothing.
 //
-// The limit bounds what is mapped, thus also what rounding and fragmentation cost. Near the limit shared
-// pieces become smaller, down to Granularity.
+// The limit bounds what is mapped, thus also what rounding and fragmentation cost. Near the limit
+// shared pieces become smaller, down to Granularity.
 //
-// All operations take time logarithmic in the number of allocations, and where an allocation ends up depends
-// on the sequence of calls alone. A Heap belongs to one goroutine.
+// All operations take time logarithmic in the number of allocations, and where an allocation ends
+// up depends on the sequence of calls alone. A Heap belongs to one goroutine.
 package devmem

@@ -21,15 +21,16 @@ var (
 )
 
 const (
-	// Base and Window are the usual window of addresses: no address space layout of Linux or of the CUDA
-	// driver uses it.
+	// Base and Window are the usual window of addresses: no address space layout of Linux or of the
+	// CUDA driver uses it.
 	Base   = 0x500000000000
 	Window = 1 << 40
 	// Granularity is what pieces are multiples of, that of cuMemCreate.
 	Granularity = 2 << 20
 	// Alignment is that of every allocation.
 	Alignment = 512
-	// SharedPiece is the size of a piece that is cut up, LargestShared that of the largest allocation cut from one.
+	// SharedPiece is the size of a piece that is cut up, LargestShared that of the largest
+	// allocation cut from one.
 	SharedPiece   = 32 << 20
 	LargestShared = 8 << 20
 )
@@ -74,7 +75,8 @@ type Heap struct {
 
 // New returns a heap over [base, base+window) that maps at most limit bytes.
 func New(base, window, limit uint64, backing Backing) (*Heap, error) {
-	if base == 0 || base%Granularity != 0 || window == 0 || window%Granularity != 0 || base+window < base {
+	if base == 0 || base%Granularity != 0 || window == 0 || window%Granularity != 0 ||
+		base+window < base {
 		return nil, fmt.Errorf("device memory at %#x, %#x bytes: %w", base, window, ErrInvalid)
 	}
 	h := &Heap{backing: backing, limit: limit}
@@ -138,7 +140,8 @@ func (h *Heap) AllocPiece(k ledger.Kind, bytes uint64) (uint64, error) {
 	return addr, nil
 }
 
-// addShared maps a shared piece with room for bytes: a full one, or what the limit and the backing still allow.
+// addShared maps a shared piece with room for bytes: a full one, or what the limit and the backing
+// still allow.
 func (h *Heap) addShared(bytes uint64) error {
 	size := uint64(SharedPiece)
 	least := roundUp(bytes, Granularity)
@@ -225,7 +228,8 @@ func (h *Heap) Trim() bool {
 	return true
 }
 
-// hostBytes is what an allocation counts for of the host's memory: its nodes, and what the caller knows of it.
+// hostBytes is what an allocation counts for of the host's memory: its nodes, and what the caller
+// knows of it.
 const hostBytes = 512
 
 // Meter counts the host's memory that allocations take: all that come.

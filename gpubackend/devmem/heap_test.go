@@ -214,7 +214,8 @@ func TestFreeRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		addr uint64
-	}{{"null", 0}, {"interior", addr + 512}, {"after", addr + 4096}, {"before", addr - 1}, {"host", 0x7fff00000000}} {
+	}{{"null", 0}, {"interior", addr + 512}, {"after", addr + 4096}, {"before", addr - 1},
+		{"host", 0x7fff00000000}} {
 		if err := h.Free(c.addr); !errors.Is(err, ErrNotAllocated) {
 			t.Errorf("%s: %v", c.name, err)
 		}
@@ -239,7 +240,8 @@ func TestFind(t *testing.T) {
 		addr uint64
 		ok   bool
 	}{
-		{"first", a, true}, {"last", a + 99, true}, {"padding", a + 100, false}, {"below", a - 1, false},
+		{"first", a, true}, {"last", a + 99, true}, {"padding", a + 100, false},
+		{"below", a - 1, false},
 		{"null", 0, false},
 	} {
 		base, size, ok := h.Find(c.addr)

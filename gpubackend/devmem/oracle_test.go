@@ -92,7 +92,8 @@ func (s *slowHeap) compare(addr uint64) {
 
 func (s *slowHeap) check() {
 	if s.back.mapped() > s.heap.Limit() || s.heap.Len() != len(s.live) {
-		s.t.Fatalf("%d bytes mapped, %d allocations, want %d", s.back.mapped(), s.heap.Len(), len(s.live))
+		s.t.Fatalf("%d bytes mapped, %d allocations, want %d", s.back.mapped(), s.heap.Len(),
+			len(s.live))
 	}
 	var used uint64
 	for a, n := range s.back.pieces {

@@ -8,7 +8,8 @@ type ranges struct {
 	bySize tree[struct{}] // size, address
 }
 
-// take removes bytes from the smallest range that holds them, the lowest of several, and returns their address.
+// take removes bytes from the smallest range that holds them, the lowest of several, and returns
+// their address.
 func (r *ranges) take(bytes uint64) (addr uint64, ok bool) {
 	n := r.bySize.ceiling(key{hi: bytes})
 	if n == nil {
@@ -22,13 +23,15 @@ func (r *ranges) take(bytes uint64) (addr uint64, ok bool) {
 	return addr, true
 }
 
-// give adds a range, joins it with its neighbours as far as they lie in [low, high), and returns the result.
+// give adds a range, joins it with its neighbours as far as they lie in [low, high), and returns
+// the result.
 func (r *ranges) give(addr, bytes, low, high uint64) (joined, size uint64) {
 	if n := r.byAddr.floor(key{hi: addr}); n != nil && n.key.hi >= low && n.key.hi+n.value == addr {
 		addr, bytes = n.key.hi, n.value+bytes
 		r.remove(n.key.hi, n.value)
 	}
-	if n := r.byAddr.ceiling(key{hi: addr + bytes}); n != nil && n.key.hi < high && n.key.hi == addr+bytes {
+	if n := r.byAddr.ceiling(key{hi: addr + bytes}); n != nil && n.key.hi < high &&
+		n.key.hi == addr+bytes {
 		bytes += n.value
 		r.remove(n.key.hi, n.value)
 	}

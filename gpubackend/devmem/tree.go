@@ -15,7 +15,8 @@ func (k key) priority() uint64 {
 	return x ^ x>>31
 }
 
-// tree is an ordered map: a treap, a search tree by key and a heap by priority. The zero value is empty.
+// tree is an ordered map: a treap, a search tree by key and a heap by priority. The zero value is
+// empty.
 type tree[V any] struct {
 	root *node[V]
 	size int

@@ -20,12 +20,15 @@ const maxRatioLZ4 = 256
 
 // decompress returns stored as it was before it was compressed to it. size is
 // what the entry announces; a different outcome is an error. It is taken from mem.
-func decompress(c Compression, stored []byte, size uint64, mem *budget.Account) (data []byte, err error) {
+func decompress(
+	c Compression, stored []byte, size uint64, mem *budget.Account,
+) (data []byte, err error) {
 	if c == Stored {
 		return stored, nil
 	}
 	if size > MaxPayload {
-		return nil, fmt.Errorf("%d bytes, above the limit of %d: %w", size, MaxPayload, ErrCompression)
+		return nil, fmt.Errorf("%d bytes, above the limit of %d: %w", size, MaxPayload,
+			ErrCompression)
 	}
 	if err := mem.Take(size); err != nil {
 		return nil, err
@@ -62,7 +65,8 @@ func decompressLZ4(stored []byte, size uint64) ([]byte, error) {
 func decompressZstd(stored []byte, size uint64) ([]byte, error) {
 	// The decoder's smallest limit is a window of 1 KiB.
 	limit := max(size, 1<<10)
-	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(limit),
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1),
+		zstd.WithDecoderMaxMemory(limit),
 		zstd.WithDecoderMaxWindow(MaxPayload), zstd.WithDecodeAllCapLimit(true))
 	if err != nil {
 		return nil, fmt.Errorf("zstd: %w: %w", ErrCompression, err)

@@ -107,7 +107,8 @@ func openContainer(image []byte) (*Image, error) {
 			return nil, fmt.Errorf("open container: entry %d: %w", len(im.Entries), err)
 		}
 		if len(im.Entries) == maxEntries {
-			return nil, fmt.Errorf("open container: more than %d entries: %w", maxEntries, ErrInvalidImage)
+			return nil, fmt.Errorf("open container: more than %d entries: %w", maxEntries,
+				ErrInvalidImage)
 		}
 		im.Entries = append(im.Entries, e)
 		body = body[length:]
@@ -127,7 +128,9 @@ func parseEntry(b []byte) (Entry, uint64, error) {
 	}
 	stored := max(padded, compressed)
 	if stored > uint64(len(b))-header {
-		return Entry{}, 0, fmt.Errorf("payload of %d bytes with %d left: %w", stored, uint64(len(b))-header, ErrInvalidImage)
+		return Entry{}, 0,
+			fmt.Errorf("payload of %d bytes with %d left: %w", stored, uint64(len(b))-header,
+				ErrInvalidImage)
 	}
 	e := Entry{
 		Kind:       Kind(le.Uint16(b)),

@@ -89,7 +89,8 @@ func (im *Image) BestPTX(arch int, mem *budget.Account) ([]byte, error) {
 		}
 	}
 	if best == nil {
-		return nil, fmt.Errorf("select PTX for sm_%d among %d entries: %w", arch, len(im.Entries), ErrNoBinary)
+		return nil, fmt.Errorf("select PTX for sm_%d among %d entries: %w", arch, len(im.Entries),
+			ErrNoBinary)
 	}
 	text, err := best.Payload(mem)
 	if err != nil {

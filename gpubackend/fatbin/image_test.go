@@ -57,7 +57,8 @@ func container(parts ...part) []byte {
 }
 
 func ptxText(target string) []byte {
-	return []byte("//\n.version 8.4\n.target " + target + "\n.address_size 64\n" + strings.Repeat("// padding\n", 50))
+	return []byte("//\n.version 8.4\n.target " + target + "\n.address_size 64\n" +
+		strings.Repeat("// padding\n", 50))
 }
 
 func lz4Part(tb testing.TB, arch int, text []byte) part {
@@ -76,7 +77,8 @@ func zstdPart(tb testing.TB, arch int, text []byte) part {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return part{kind: PTX, arch: arch, flags: flagZstd, payload: enc.EncodeAll(text, nil), size: uint64(len(text))}
+	return part{kind: PTX, arch: arch, flags: flagZstd, payload: enc.EncodeAll(text, nil),
+		size: uint64(len(text))}
 }
 
 func TestBestPTX(t *testing.T) {
@@ -84,7 +86,8 @@ func TestBestPTX(t *testing.T) {
 	text := ptxText("sm_75")
 	elf := part{kind: ELF, arch: 90, payload: []byte("\x7fELF....")}
 	image := container(elf, part{kind: PTX, arch: 52, payload: append(ptxText("sm_52"), 0)},
-		lz4Part(t, 75, text), zstdPart(t, 100, ptxText("sm_100")), part{kind: NewELF, arch: 120, payload: []byte{1}, header: 112})
+		lz4Part(t, 75, text), zstdPart(t, 100, ptxText("sm_100")),
+		part{kind: NewELF, arch: 120, payload: []byte{1}, header: 112})
 	tests := []struct {
 		name  string
 		image []byte
@@ -101,11 +104,18 @@ func TestBestPTX(t *testing.T) {
 		{"text for a newer device", text, 70, nil, ErrNoBinary},
 		{"cubin", []byte("\x7fELF\x02\x01\x01"), 90, nil, ErrNoBinary},
 		{"cubins only", container(elf), 90, nil, ErrNoBinary},
-		{"old compression", container(part{kind: PTX, arch: 30, flags: flagOld, payload: []byte{1, 2}, size: 10}), 90, nil, ErrCompression},
-		{"damaged", container(part{kind: PTX, arch: 30, flags: flagLZ4, payload: []byte{0xff, 2, 3}, size: 100}), 90, nil, ErrCompression},
-		{"bomb", container(part{kind: PTX, arch: 30, flags: flagLZ4, payload: []byte{0xff}, size: 1 << 27}), 90, nil, ErrCompression},
-		{"size wrong", container(func() part { p := lz4Part(t, 75, text); p.size++; return p }()), 90, nil, ErrCompression},
-		{"zstd size wrong", container(func() part { p := zstdPart(t, 75, text); p.size--; return p }()), 90, nil, ErrCompression},
+		{"old compression",
+			container(part{kind: PTX, arch: 30, flags: flagOld, payload: []byte{1, 2}, size: 10}),
+			90, nil, ErrCompression},
+		{"damaged", container(part{kind: PTX, arch: 30, flags: flagLZ4, payload: []byte{0xff, 2, 3},
+			size: 100}), 90, nil, ErrCompression},
+		{"bomb", container(part{kind: PTX, arch: 30, flags: flagLZ4, payload: []byte{0xff},
+			size: 1 << 27}), 90, nil, ErrCompression},
+		{"size wrong", container(func() part { p := lz4Part(t, 75, text); p.size++; return p }()),
+			90, nil, ErrCompression},
+		{"zstd size wrong",
+			container(func() part { p := zstdPart(t, 75, text); p.size--; return p }()), 90, nil,
+			ErrCompression},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -163,7 +173,8 @@ func TestEntry(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := im.Entries[0]
-	if e.Kind != PTX || e.Arch != 75 || e.Major != 8 || e.Minor != 4 || e.Compressed != LZ4 || e.Size != uint64(len(ptxText("sm_75"))) {
+	if e.Kind != PTX || e.Arch != 75 || e.Major != 8 || e.Minor != 4 || e.Compressed != LZ4 ||
+		e.Size != uint64(len(ptxText("sm_75"))) {
 		t.Errorf("entry %+v", e)
 	}
 	if e.Kind.String() != "PTX" || ELF.String() != "ELF" || Kind(0x40).String() != "kind 0x40" {

@@ -14,8 +14,9 @@ import (
 	"github.com/paracuda/paracuda/vhostuser"
 )
 
-// A connection may ask whether a front end is served, and whether the guest's driver has the device: `paracuda attach` does, as
-// QEMU doesn't know. The question is a message of vhost-user's with a number that no front end uses.
+// A connection may ask whether a front end is served, and whether the guest's driver has the
+// device: `paracuda attach` does, as QEMU doesn't know. The question is a message of vhost-user's
+// with a number that no front end uses.
 const askDriver vhostuser.Request = 0x61636170
 
 // state is the answer.
@@ -36,8 +37,8 @@ var ErrNoDriver = errors.New("the guest's driver has not started")
 // ErrServes says that a device has a front end.
 var ErrServes = errors.New("the device process serves a VM already: start another one, with a socket of its own")
 
-// asked answers the question, and returns false for a connection that doesn't ask it. What such a one has sent is left to be
-// read; one that says nothing is waited for, but not long.
+// asked answers the question, and returns false for a connection that doesn't ask it. What such a
+// one has sent is left to be read; one that says nothing is waited for, but not long.
 func asked(c *net.UnixConn, now state) bool {
 	_ = c.SetDeadline(time.Now().Add(askTime))
 	defer func() { _ = c.SetDeadline(time.Time{}) }()
@@ -72,7 +73,8 @@ func question() *vhostuser.Message {
 // askPause is how often AwaitDriver asks.
 const askPause = 200 * time.Millisecond
 
-// AwaitDriver waits until the driver of the guest whose front end the device on that socket serves has it.
+// AwaitDriver waits until the driver of the guest whose front end the device on that socket serves
+// has it.
 func AwaitDriver(ctx context.Context, socket string, wait time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -92,7 +94,8 @@ func AwaitDriver(ctx context.Context, socket string, wait time.Duration) error {
 	}
 }
 
-// CheckFree returns ErrServes if the device on a socket has a front end. It says nothing of one that doesn't answer.
+// CheckFree returns ErrServes if the device on a socket has a front end. It says nothing of one
+// that doesn't answer.
 func CheckFree(socket string) error {
 	if now, err := ask(socket); err == nil && now != free {
 		return ErrServes

@@ -18,7 +18,8 @@ import (
 	"github.com/paracuda/paracuda/vhostuser"
 )
 
-// TestAskForTheDriver: who asks is told whether the driver has the device, and who wants to be served is refused, with a line.
+// TestAskForTheDriver: who asks is told whether the driver has the device, and who wants to be
+// served is refused, with a line.
 func TestAskForTheDriver(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "device")
 	l, err := vhostuser.Listen(socket)
@@ -49,7 +50,8 @@ func TestAskForTheDriver(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := AwaitDriver(context.Background(), socket, 10*time.Millisecond); !errors.Is(err, ErrNoDriver) {
+	if err := AwaitDriver(context.Background(), socket, 10*time.Millisecond); !errors.Is(err,
+		ErrNoDriver) {
 		t.Errorf("without a driver: %v", err)
 	}
 	if err := CheckFree(socket); !errors.Is(err, ErrServes) {
@@ -62,7 +64,8 @@ func TestAskForTheDriver(t *testing.T) {
 	if got := said.all(); len(got) != 1 || got[0] != "" {
 		t.Errorf("a question is logged: %q", got)
 	}
-	for _, text := range []string{"\x01\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00", "?", strings.Repeat("x", 100)} {
+	for _, text := range []string{"\x01\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00", "?",
+		strings.Repeat("x", 100)} {
 		c := dial()
 		_, _ = io.WriteString(c, text)
 		_ = c.SetDeadline(time.Now().Add(20 * time.Second))

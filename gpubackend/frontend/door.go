@@ -13,11 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// acceptPause is how long no connection is taken after one could not be: no descriptors left, say, which passes.
+// acceptPause is how long no connection is taken after one could not be: no descriptors left, say,
+// which passes.
 const acceptPause = time.Second
 
-// Door lets one front end in at a time. It takes the others' connections too, and ends them at once: a front end whose
-// connection waited would wait with it.
+// Door lets one front end in at a time. It takes the others' connections too, and ends them at
+// once: a front end whose connection waited would wait with it.
 type Door struct {
 	listener *net.UnixListener
 	log      logrus.FieldLogger
@@ -33,7 +34,8 @@ type Door struct {
 
 // NewDoor opens one; it closes the listener with itself. driver answers those who ask.
 func NewDoor(l *net.UnixListener, log logrus.FieldLogger, driver func() bool) *Door {
-	d := &Door{listener: l, log: log, driver: driver, in: make(chan *net.UnixConn), taken: make(chan struct{}), done: make(chan struct{})}
+	d := &Door{listener: l, log: log, driver: driver, in: make(chan *net.UnixConn),
+		taken: make(chan struct{}), done: make(chan struct{})}
 	go d.accept()
 	return d
 }
@@ -46,7 +48,8 @@ func (d *Door) Close() {
 	})
 }
 
-// Next waits for a front end. Until Next is called again there is no other, unless this one hangs up.
+// Next waits for a front end. Until Next is called again there is no other, unless this one hangs
+// up.
 func (d *Door) Next(ctx context.Context) (*net.UnixConn, error) {
 	d.serve(nil)
 	select {
@@ -95,7 +98,8 @@ func (d *Door) accept() {
 	}
 }
 
-// turnAway ends a connection that comes while a front end is served, after an answer if it only asks something.
+// turnAway ends a connection that comes while a front end is served, after an answer if it only
+// asks something.
 func (d *Door) turnAway(c *net.UnixConn) {
 	defer c.Close()
 	now := served

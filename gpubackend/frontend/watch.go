@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package frontend looks at what a VM's front end shows of itself, and says in the log what keeps the guest's driver
-// from the device: neither the guest's owner nor the front end can know the options of both sides.
+// Package frontend looks at what a VM's front end shows of itself, and says in the log what keeps
+// the guest's driver from the device: neither the guest's owner nor the front end can know the
+// options of both sides.
 package frontend
 
 import (
@@ -93,8 +94,8 @@ func (w *Watch) count() {
 	w.compare()
 }
 
-// generic says whether the front end is a generic device, which passes our configuration space on. One that carries the
-// queues of a file system has a configuration space of its own.
+// generic says whether the front end is a generic device, which passes our configuration space on.
+// One that carries the queues of a file system has a configuration space of its own.
 func (w *Watch) generic() bool { return w.shown.Protocol&vhostuser.ProtocolConfig != 0 }
 
 // option is that of QEMU's with which it has so many queues.
@@ -105,8 +106,8 @@ func (w *Watch) option(queues int) string {
 	return fmt.Sprintf("num-request-queues=%d", queues-1)
 }
 
-// compare says once that the front end has more or fewer queues than the device. Some front ends name none before a
-// driver uses them, and then as many as the driver wants.
+// compare says once that the front end has more or fewer queues than the device. Some front ends
+// name none before a driver uses them, and then as many as the driver wants.
 func (w *Watch) compare() {
 	n := w.shown.Queues
 	if n == 0 || n == w.queues || w.counted || w.shown.Driver {
@@ -132,9 +133,11 @@ func (w *Watch) noDriver(after time.Duration) {
 	if w.greeted {
 		return
 	}
-	options := "-device vhost-user-test-device-pci,virtio-id=37," + w.option(w.queues) + ",vq_size=256,config_size=256"
+	options := "-device vhost-user-test-device-pci,virtio-id=37," + w.option(w.queues) +
+		",vq_size=256,config_size=256"
 	if !w.generic() {
-		options = "-device vhost-user-fs-pci,tag=" + wire.FsTag + "," + w.option(w.queues) + ",queue-size=1024"
+		options = "-device vhost-user-fs-pci,tag=" + wire.FsTag + "," + w.option(w.queues) +
+			",queue-size=1024"
 	}
 	w.log.Warnf("no driver of the guest's has taken the device in %v: is the guest package installed there, "+
 		"and are these in QEMU's command line: %s? The guest kernel's log says more",

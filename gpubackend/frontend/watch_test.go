@@ -49,27 +49,37 @@ const (
 	fs  = all &^ vhostuser.ProtocolConfig
 )
 
-// TestWatch shows front ends that fit, and some that don't: of these there is one line with the option to change.
+// TestWatch shows front ends that fit, and some that don't: of these there is one line with the
+// option to change.
 func TestWatch(t *testing.T) {
 	for name, tt := range map[string]struct {
 		shown []vhostuser.Shown
 		want  string // "": nothing
 	}{
-		"QEMU that fits": {shown: []vhostuser.Shown{{Protocol: all, Chosen: true}, {Protocol: all, Chosen: true, Queues: 3},
-			{Protocol: all, Chosen: true, Queues: 17}, {Protocol: all, Chosen: true, Queues: 17, Read: true},
+		"QEMU that fits": {shown: []vhostuser.Shown{{Protocol: all, Chosen: true},
+			{Protocol: all, Chosen: true, Queues: 3},
+			{Protocol: all, Chosen: true, Queues: 17},
+			{Protocol: all, Chosen: true, Queues: 17, Read: true},
 			{Protocol: all, Chosen: true, Queues: 17, Read: true, Driver: true}}},
 		"User Mode Linux": {shown: []vhostuser.Shown{{Protocol: all, Chosen: true, Read: true},
-			{Protocol: all, Chosen: true, Read: true, Driver: true}, {Protocol: all, Chosen: true, Read: true, Driver: true, Queues: 2}}},
+			{Protocol: all, Chosen: true, Read: true, Driver: true},
+			{Protocol: all, Chosen: true, Read: true, Driver: true, Queues: 2}}},
 		"num_vqs too low": {shown: []vhostuser.Shown{{Protocol: all, Chosen: true, Queues: 9},
-			{Protocol: all, Chosen: true, Queues: 9, Read: true}}, want: "num_vqs=17, or start paracuda device with --set channels=8"},
-		"num_vqs left out": {shown: []vhostuser.Shown{{Protocol: all, Chosen: true, Queues: 1, Read: true}}, want: "num_vqs=17"},
+			{Protocol: all, Chosen: true, Queues: 9, Read: true}},
+			want: "num_vqs=17, or start paracuda device with --set channels=8"},
+		"num_vqs left out": {shown: []vhostuser.Shown{{Protocol: all, Chosen: true, Queues: 1,
+			Read: true}}, want: "num_vqs=17"},
 		"channels too low": {shown: []vhostuser.Shown{{Protocol: all, Chosen: true, Queues: 18},
 			{Protocol: all, Chosen: true, Queues: 19}}, want: "more queues than the device"},
-		"a file system's device": {shown: []vhostuser.Shown{{Protocol: fs, Chosen: true}, {Protocol: fs, Chosen: true, Queues: 17},
+		"a file system's device": {shown: []vhostuser.Shown{{Protocol: fs, Chosen: true},
+			{Protocol: fs, Chosen: true, Queues: 17},
 			{Protocol: fs, Chosen: true, Queues: 17, Driver: true}}},
-		"num-request-queues left out": {shown: []vhostuser.Shown{{Protocol: fs, Chosen: true, Queues: 2},
-			{Protocol: fs, Chosen: true, Queues: 2, Driver: true}}, want: "num-request-queues=16, or start paracuda device with --set channels=1"},
-		"num-request-queues too high": {shown: []vhostuser.Shown{{Protocol: fs, Chosen: true, Queues: 21}},
+		"num-request-queues left out": {shown: []vhostuser.Shown{{Protocol: fs, Chosen: true,
+			Queues: 2},
+			{Protocol: fs, Chosen: true, Queues: 2, Driver: true}},
+			want: "num-request-queues=16, or start paracuda device with --set channels=1"},
+		"num-request-queues too high": {shown: []vhostuser.Shown{{Protocol: fs, Chosen: true,
+			Queues: 21}},
 			want: "num-request-queues=16, or start paracuda device with --set channels=20"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,7 +88,8 @@ func TestWatch(t *testing.T) {
 				w.Saw(s)
 			}
 			got := said.all()
-			if len(got) != 1 || !strings.Contains(got[0], tt.want) || tt.want == "" && got[0] != "" {
+			if len(got) != 1 || !strings.Contains(got[0], tt.want) ||
+				tt.want == "" && got[0] != "" {
 				t.Errorf("the log says %q, not %q", got, tt.want)
 			}
 		})
@@ -92,13 +103,17 @@ func TestWatchInTime(t *testing.T) {
 		shown vhostuser.Shown
 		want  string
 	}{
-		{Times{Settle: never, Driver: time.Millisecond}, vhostuser.Shown{}, "no driver of the guest's has taken the device in 1ms"},
-		{Times{Settle: never, Driver: time.Millisecond}, vhostuser.Shown{Driver: true}, "tag=paracuda,num-request-queues=16"},
-		{Times{Settle: time.Millisecond, Driver: never}, vhostuser.Shown{Protocol: all, Queues: 4}, "num_vqs=17, or start paracuda device with --set channels=3"},
+		{Times{Settle: never, Driver: time.Millisecond}, vhostuser.Shown{},
+			"no driver of the guest's has taken the device in 1ms"},
+		{Times{Settle: never, Driver: time.Millisecond}, vhostuser.Shown{Driver: true},
+			"tag=paracuda,num-request-queues=16"},
+		{Times{Settle: time.Millisecond, Driver: never}, vhostuser.Shown{Protocol: all, Queues: 4},
+			"num_vqs=17, or start paracuda device with --set channels=3"},
 	} {
 		w, said := newWatch(t, tt.times)
 		w.Saw(tt.shown)
-		for end := time.Now().Add(20 * time.Second); !strings.Contains(said.all()[0], tt.want); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(20 * time.Second); !strings.Contains(said.all()[0],
+			tt.want); time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("the log says %q, not %q", said.all(), tt.want)
 			}

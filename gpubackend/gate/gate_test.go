@@ -41,7 +41,8 @@ func TestStates(t *testing.T) {
 	}
 	for _, s := range []State{
 		{}, {Open: true}, {Open: true, Attend: true, InFlight: 2 * time.Millisecond},
-		{Attend: true, InFlight: 500 * time.Microsecond}, {Open: true, Free: true, InFlight: maxFlight},
+		{Attend: true, InFlight: 500 * time.Microsecond},
+		{Open: true, Free: true, InFlight: maxFlight},
 		{Open: true, Attend: true, Knock: true, InFlight: time.Microsecond},
 	} {
 		p.Set(s)
@@ -112,7 +113,8 @@ func TestBell(t *testing.T) {
 		{"waiting at a free one", Unshared, func(w *Worker) { w.Wait(true) }, false},
 		{"waiting no more, attended", State{Open: true, Attend: true},
 			func(w *Worker) { w.Wait(true); w.Wait(false) }, true},
-		{"waiting twice", State{}, func(w *Worker) { w.Wait(true); drain(w.bell); w.Wait(true) }, false},
+		{"waiting twice", State{}, func(w *Worker) { w.Wait(true); drain(w.bell); w.Wait(true) },
+			false},
 		{"ended, not attended", State{Open: true}, func(w *Worker) { w.Enter(); w.Leave() }, false},
 		{"ended, attended", State{Open: true, Attend: true},
 			func(w *Worker) { w.Enter(); w.Leave() }, true},

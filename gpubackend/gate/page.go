@@ -62,7 +62,8 @@ func prepare(fds []int) (err error) {
 	if err := unix.Ftruncate(fds[0], pageBytes); err != nil {
 		return fmt.Errorf("size gate: %w", err)
 	}
-	if _, err := unix.FcntlInt(uintptr(fds[0]), unix.F_ADD_SEALS, seals|unix.F_SEAL_SEAL); err != nil {
+	if _, err := unix.FcntlInt(uintptr(fds[0]), unix.F_ADD_SEALS,
+		seals|unix.F_SEAL_SEAL); err != nil {
 		return fmt.Errorf("seal gate: %w", err)
 	}
 	for i := 1; i < len(fds); i++ {

@@ -47,8 +47,9 @@ func TestMessageWithFiles(t *testing.T) {
 	defer state.Close()
 	sent := &Message{
 		Kind: KindStart, GPU: "soft", Channel: 3, PID: 42, Comm: "program",
-		Queue: &Queue{Size: 256, Desc: 1 << 40, InFlight: []uint16{1, 9}}, Policy: &Policy{SpinHostUs: 5},
-		Files: Files{Kick: true, State: true},
+		Queue:  &Queue{Size: 256, Desc: 1 << 40, InFlight: []uint16{1, 9}},
+		Policy: &Policy{SpinHostUs: 5},
+		Files:  Files{Kick: true, State: true},
 	}
 	if err := a.Send(sent, []int{0, state.FD()}); err != nil {
 		t.Fatal(err)
@@ -71,7 +72,8 @@ func TestMessageWithFiles(t *testing.T) {
 	other.Take(255, 9)
 	other.Give(7)
 	other.Count(Kicks, 5)
-	if state.Base() != 9 || !reflect.DeepEqual(state.InFlight(256), []uint16{255}) || state.Counters()[Kicks] != 5 {
+	if state.Base() != 9 || !reflect.DeepEqual(state.InFlight(256), []uint16{255}) ||
+		state.Counters()[Kicks] != 5 {
 		t.Fatalf("state: base %d, in flight %v", state.Base(), state.InFlight(256))
 	}
 }
@@ -115,7 +117,8 @@ func TestWrongNumberOfFilesLeaksNone(t *testing.T) {
 	a, b := pair(t)
 	before := openFiles(t)
 	for range 100 {
-		if err := a.Send(&Message{Kind: KindCall, Files: Files{Call: true}}, []int{0, 0}); err != nil {
+		if err := a.Send(&Message{Kind: KindCall, Files: Files{Call: true}},
+			[]int{0, 0}); err != nil {
 			t.Fatal(err)
 		}
 		if _, _, err := b.Receive(); err == nil {
@@ -172,7 +175,8 @@ func TestStateSurvivesItsWorker(t *testing.T) {
 	s.Take(40000, 1) // a head that no queue has
 }
 
-// TestStateInTheMiddle: a worker that is killed within Take has taken the head, and its base is behind it.
+// TestStateInTheMiddle: a worker that is killed within Take has taken the head, and its base is
+// behind it.
 func TestStateInTheMiddle(t *testing.T) {
 	s, err := NewState()
 	if err != nil {
@@ -205,7 +209,8 @@ func TestMemoryIsDescribedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	regions, files := Describe([]guestmem.Region{
-		{GuestAddr: 0, Size: 1 << 15, FD: fd}, {GuestAddr: 1 << 20, Size: 1 << 15, FD: fd, FileOffset: 1 << 15},
+		{GuestAddr: 0, Size: 1 << 15, FD: fd},
+		{GuestAddr: 1 << 20, Size: 1 << 15, FD: fd, FileOffset: 1 << 15},
 	})
 	if len(files) != 1 || len(regions) != 2 {
 		t.Fatalf("%d files for one, %d regions", len(files), len(regions))

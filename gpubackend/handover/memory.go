@@ -10,7 +10,8 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
-// Describe lists the regions of a memory for a message, and the files to send along. Regions of one file share it.
+// Describe lists the regions of a memory for a message, and the files to send along. Regions of one
+// file share it.
 func Describe(regions []guestmem.Region) ([]Region, []int) {
 	var out []Region
 	var files []int
@@ -23,7 +24,8 @@ func Describe(regions []guestmem.Region) ([]Region, []int) {
 			index[key] = i
 			files = append(files, r.FD)
 		}
-		out = append(out, Region{GuestAddr: r.GuestAddr, Size: r.Size, FileOffset: r.FileOffset, File: i})
+		out = append(out,
+			Region{GuestAddr: r.GuestAddr, Size: r.Size, FileOffset: r.FileOffset, File: i})
 	}
 	return out, files
 }
@@ -37,7 +39,8 @@ func identity(fd int) [2]uint64 {
 	return [2]uint64{st.Dev, st.Ino}
 }
 
-// Map maps the memory that a message describes, and closes the files, which the mapping doesn't need.
+// Map maps the memory that a message describes, and closes the files, which the mapping doesn't
+// need.
 func (m *Message) Map(files []int) (*guestmem.Memory, error) {
 	defer CloseFiles(files)
 	var regions []guestmem.Region

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package handover is what a device process and its workers and mover say to each other: which memory and queue
-// a worker gets, when it must let go of them, and what it counted.
+// Package handover is what a device process and its workers and mover say to each other: which
+// memory and queue a worker gets, when it must let go of them, and what it counted.
 //
-// Both ends are this program, but a worker runs its guest's kernels and may be taken over through them. The device
-// process therefore believes a worker nothing but where its own queue stands, which harms only that worker's guest.
+// Both ends are this program, but a worker runs its guest's kernels and may be taken over through
+// them. The device process therefore believes a worker nothing but where its own queue stands,
+// which harms only that worker's guest.
 package handover
 
 import (
@@ -31,17 +32,18 @@ const (
 	KindStop    Kind = "stop"    // let go of the queue and end
 	KindStopped Kind = "stopped" // nothing of the guest is in use any more
 	KindPause   Kind = "pause"   // let go of the queue when what was begun has ended, and live on
-	KindPaused  Kind = "paused"  // nothing of the guest is in use, and nothing of the worker's is under way
-	KindResume  Kind = "resume"  // go on with this queue
-	KindCall    Kind = "call"    // a new call descriptor
-	KindPolicy  Kind = "policy"  // new policies
-	KindAttach  Kind = "attach"  // to the mover: one more worker, on this connection
-	KindImport  Kind = "import"  // to a worker: an object that another one has offered, or itself
-	KindTaken   Kind = "taken"   // the worker has the object
-	KindSync    Kind = "sync"    // to a worker: give a sign
-	KindSynced  Kind = "synced"  // what the worker said before has arrived
-	KindLog     Kind = "log"     // mark in this log, or in none, what is written from now on
-	KindLogged  Kind = "logged"  // all writes that end from now on are
+	// nothing of the guest is in use, and nothing of the worker's is under way
+	KindPaused Kind = "paused"
+	KindResume Kind = "resume" // go on with this queue
+	KindCall   Kind = "call"   // a new call descriptor
+	KindPolicy Kind = "policy" // new policies
+	KindAttach Kind = "attach" // to the mover: one more worker, on this connection
+	KindImport Kind = "import" // to a worker: an object that another one has offered, or itself
+	KindTaken  Kind = "taken"  // the worker has the object
+	KindSync   Kind = "sync"   // to a worker: give a sign
+	KindSynced Kind = "synced" // what the worker said before has arrived
+	KindLog    Kind = "log"    // mark in this log, or in none, what is written from now on
+	KindLogged Kind = "logged" // all writes that end from now on are
 )
 
 // Messages of a worker that answer nothing.
@@ -67,8 +69,9 @@ type Message struct {
 	Policy  *Policy  `json:"policy,omitempty"`
 	Object  *Object  `json:"object,omitempty"`
 	Log     *Log     `json:"log,omitempty"`
-	Slot    int      `json:"slot,omitempty"` // the worker's on pages that all workers of the VM share
-	Files   Files    `json:"files"`
+	// the worker's on pages that all workers of the VM share
+	Slot  int   `json:"slot,omitempty"`
+	Files Files `json:"files"`
 }
 
 // Files says which files a message carries.
@@ -92,7 +95,8 @@ const (
 	ObjectPool   ObjectKind = "pool"
 )
 
-// Object is something that workers of one VM share. What it says comes from the worker that offers it, and is as true as that is.
+// Object is something that workers of one VM share. What it says comes from the worker that offers
+// it, and is as true as that is.
 type Object struct {
 	Kind   ObjectKind
 	Number uint32 // by which the worker that offers it knows it
@@ -105,7 +109,8 @@ type Object struct {
 	Import uint32 // by which the guest's library will ask for it
 }
 
-// Queue is where a queue's rings are and how far it has got: virtqueue.Config without what is the same everywhere.
+// Queue is where a queue's rings are and how far it has got: virtqueue.Config without what is the
+// same everywhere.
 type Queue struct {
 	Size              uint16
 	Desc, Avail, Used uint64
@@ -131,13 +136,15 @@ type Policy struct {
 	GraphReplay   bool
 	Mapping       bool
 	StagingBytes  uint64
-	HostMemory    uint64 // the host's memory that the process may make its worker take, 0 for the default
+	// the host's memory that the process may make its worker take, 0 for the default
+	HostMemory    uint64
 	SoftWorkers   int
 	SoftMemory    uint64
 	AllowPageable bool
 }
 
-// Defaults of HostMemory. On a real GPU the images of libraries count, of which a framework loads gigabytes.
+// Defaults of HostMemory. On a real GPU the images of libraries count, of which a framework loads
+// gigabytes.
 const (
 	hostMemorySoft = 1 << 30
 	hostMemoryCUDA = 8 << 30
@@ -160,7 +167,8 @@ type Conn struct {
 	timeout time.Duration
 }
 
-// SetTimeout bounds how long each later Send waits for a peer that doesn't read. 0, as at first, is no bound.
+// SetTimeout bounds how long each later Send waits for a peer that doesn't read. 0, as at first, is
+// no bound.
 func (c *Conn) SetTimeout(t time.Duration) { c.timeout = t }
 
 // NewConn takes over a socket.
@@ -212,7 +220,8 @@ func (c *Conn) Send(m *Message, fds []int) error {
 	return nil
 }
 
-// SendNow sends a message if there is room for it, and doesn't wait otherwise, not even for another Send.
+// SendNow sends a message if there is room for it, and doesn't wait otherwise, not even for another
+// Send.
 func (c *Conn) SendNow(m *Message, fds []int) error {
 	b, oob, err := m.packed(fds)
 	if err != nil {
@@ -240,7 +249,8 @@ func (m *Message) packed(fds []int) (b, oob []byte, err error) {
 		return nil, nil, err
 	}
 	if len(b) > maxMessage || len(fds) > maxFiles {
-		return nil, nil, fmt.Errorf("send %s: %d bytes and %d files are too many", m.Kind, len(b), len(fds))
+		return nil, nil,
+			fmt.Errorf("send %s: %d bytes and %d files are too many", m.Kind, len(b), len(fds))
 	}
 	if len(fds) > 0 {
 		oob = unix.UnixRights(fds...)

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FilesOf takes the files out of what came beside a message (unix(7), SCM_RIGHTS). The caller owns them.
+// FilesOf takes the files out of what came beside a message (unix(7), SCM_RIGHTS). The caller owns
+// them.
 func FilesOf(oob []byte) ([]int, error) {
 	if len(oob) == 0 {
 		return nil, nil

@@ -11,18 +11,19 @@ import (
 	"gvisor.dev/gvisor/pkg/memutil"
 )
 
-// State is memory that a worker and its device process share, so that the latter can go on where a worker stopped,
-// however it ended: which chains it holds, and what it counted.
+// State is memory that a worker and its device process share, so that the latter can go on where a
+// worker stopped, however it ended: which chains it holds, and what it counted.
 type State struct {
 	fd  int
 	mem []byte
 }
 
-// Layout: the counters, the next avail index, a word that asks for a cold worker, the head that is being returned, then a
-// byte for each head in flight.
+// Layout: the counters, the next avail index, a word that asks for a cold worker, the head that is
+// being returned, then a byte for each head in flight.
 //
-// A worker can be killed between any two writes. With the avail index comes the head that was taken last, until that has
-// its byte; and before a head goes to the used ring it is noted with the used index, which tells whether it got there.
+// A worker can be killed between any two writes. With the avail index comes the head that was taken
+// last, until that has its byte; and before a head goes to the used ring it is noted with the used
+// index, which tells whether it got there.
 const (
 	baseOffset     = 8 * int(counters)
 	coldOffset     = baseOffset + 8
@@ -70,8 +71,10 @@ const (
 
 // Names are the names of the counters in JSON.
 var Names = [counters]string{
-	"commands", "batches", "kicks", "interrupts", "bytes_copied", "bytes_mapped", "bytes_direct", "sleeps", "chains", "launches",
-	"copies", "errors", "output_dropped", "launch_flushes", "ring_releases", "batches_drained", "batches_answered",
+	"commands", "batches", "kicks", "interrupts", "bytes_copied", "bytes_mapped", "bytes_direct",
+	"sleeps", "chains", "launches",
+	"copies", "errors", "output_dropped", "launch_flushes", "ring_releases", "batches_drained",
+	"batches_answered",
 	"batches_full", "batches_full_bytes", "batches_delayed", "batches_stalled",
 	"batches_held", "gpu_time_ns",
 	"starts", "warm_starts",
@@ -91,7 +94,8 @@ func NewState() (*State, error) {
 		return nil, fmt.Errorf("size state: %w", err)
 	}
 	// Sealed, so that a worker can't pull it from under the device process.
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS,
+		unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("seal state: %w", err)
 	}
@@ -100,7 +104,8 @@ func NewState() (*State, error) {
 
 // OpenState maps a state and takes over its file.
 func OpenState(fd int) (*State, error) {
-	mem, err := memutil.MapSlice(0, stateBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED, uintptr(fd), 0)
+	mem, err := memutil.MapSlice(0, stateBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED,
+		uintptr(fd), 0)
 	if err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("map state: %w", err)
@@ -128,7 +133,9 @@ func (s *State) Take(head, base uint16) {
 func noted(head, index uint16) uint64 { return 1<<32 | uint64(head)<<16 | uint64(index) }
 
 // readNoted is the reverse.
-func readNoted(v uint64) (head, index uint16, ok bool) { return uint16(v >> 16), uint16(v), v>>32 != 0 }
+func readNoted(v uint64) (head, index uint16, ok bool) {
+	return uint16(v >> 16), uint16(v), v>>32 != 0
+}
 
 // Giving records that a head is about to be returned, at that used index.
 func (s *State) Giving(head, used uint16) {
@@ -154,8 +161,8 @@ func (s *State) SetBase(base uint16) {
 // Base returns the avail index of the next chain to take.
 func (s *State) Base() uint16 { return uint16(atomic.LoadUint64(word64(s.mem[baseOffset:]))) }
 
-// AskCold records that a worker that was warm can't serve its guest process, and has done nothing for it: it ends,
-// and one that begins cold is to have the queue from its beginning.
+// AskCold records that a worker that was warm can't serve its guest process, and has done nothing
+// for it: it ends, and one that begins cold is to have the queue from its beginning.
 func (s *State) AskCold() { atomic.StoreUint32(word32(s.mem[coldOffset:]), 1) }
 
 // AskedCold tells whether AskCold was called.

@@ -112,7 +112,9 @@ func (c *Cache[Graph]) Find(ls []gpubackend.Launch) *Sequence[Graph] {
 
 // Add remembers the sequence of launches that Choose has chosen, and forgets the one that was used
 // the longest time ago if there are too many.
-func (c *Cache[Graph]) Add(ls []gpubackend.Launch, graph Graph, parameters []byte) *Sequence[Graph] {
+func (c *Cache[Graph]) Add(
+	ls []gpubackend.Launch, graph Graph, parameters []byte,
+) *Sequence[Graph] {
 	if c.known == nil {
 		c.known = map[uint64]*Sequence[Graph]{}
 	}

@@ -13,7 +13,8 @@ import (
 // launch is a launch that has no other's shape.
 func launch(i int) gpubackend.Launch {
 	return gpubackend.Launch{
-		Function: gpubackend.Function(0x7f0000000000 + 64*i), Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1},
+		Function: gpubackend.Function(0x7f0000000000 + 64*i), Grid: [3]uint32{1, 1, 1},
+		Block: [3]uint32{32, 1, 1},
 	}
 }
 
@@ -193,7 +194,8 @@ func TestCacheIsBounded(t *testing.T) {
 // TestSameHashIsNoMatch: shapes with the same hash are not taken for one another.
 func TestSameHashIsNoMatch(t *testing.T) {
 	c := Cache[int]{Free: func(int) {}}
-	one, other := slices.Repeat([]gpubackend.Launch{launch(1)}, MinReplay), slices.Repeat([]gpubackend.Launch{launch(2)}, MinReplay)
+	one, other := slices.Repeat([]gpubackend.Launch{launch(1)}, MinReplay),
+		slices.Repeat([]gpubackend.Launch{launch(2)}, MinReplay)
 	for i := range one {
 		one[i].Hash, other[i].Hash = 7, 7
 	}

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package loglimit bounds what a process writes to the host's log: a guest can cause most of its lines, as often as it
-// likes and with text of its own.
+// Package loglimit bounds what a process writes to the host's log: a guest can cause most of its
+// lines, as often as it likes and with text of its own.
 //
-// All lines of a logger are bounded, unless they are marked by Keep. Each message has a bound of its own below that of all,
-// so that a flood of one doesn't hide another; a line that is allowed may be long, and is paid for by those after it.
-// Values are cut to a length here, and quoted by logrus' formatter. How many lines were held back is said while a flood
-// lasts, after it, and by Close.
+// All lines of a logger are bounded, unless they are marked by Keep. Each message has a bound of
+// its own below that of all, so that a flood of one doesn't hide another; a line that is allowed
+// may be long, and is paid for by those after it. Values are cut to a length here, and quoted by
+// logrus' formatter. How many lines were held back is said while a flood lasts, after it, and by
+// Close.
 package loglimit
 
 import (
@@ -30,7 +31,8 @@ type Limits struct {
 
 // Default is enough for all that goes wrong by itself.
 var Default = Limits{
-	Lines: Rate{2, 100}, Same: Rate{0.1, 20}, Bytes: Rate{4 << 10, 64 << 10}, Tell: 10 * time.Second,
+	Lines: Rate{2, 100}, Same: Rate{0.1, 20}, Bytes: Rate{4 << 10, 64 << 10},
+	Tell: 10 * time.Second,
 }
 
 // Times is n times as much.
@@ -58,7 +60,8 @@ func (realClock) AfterFunc(d time.Duration, f func()) func() bool {
 // maxMessages bounds the messages that have a bound of their own. The others share one.
 const maxMessages = 64
 
-// Limiter bounds the lines of one logger. It is the logger's formatter: what it holds back it formats to nothing.
+// Limiter bounds the lines of one logger. It is the logger's formatter: what it holds back it
+// formats to nothing.
 type Limiter struct {
 	limits Limits
 	clock  Clock
@@ -84,7 +87,8 @@ func Install(log *logrus.Entry, limits Limits, clock Clock) *Limiter {
 	if clock == nil {
 		clock = realClock{}
 	}
-	l := &Limiter{limits: limits, clock: clock, inner: log.Logger.Formatter, log: Keep(log), same: map[string]*message{}}
+	l := &Limiter{limits: limits, clock: clock, inner: log.Logger.Formatter, log: Keep(log),
+		same: map[string]*message{}}
 	log.Logger.SetFormatter(l)
 	log.Logger.SetOutput(nonEmpty{log.Logger.Out})
 	return l
@@ -92,7 +96,8 @@ func Install(log *logrus.Entry, limits Limits, clock Clock) *Limiter {
 
 type keep struct{}
 
-// Keep marks lines that are never held back: those that a guest can't cause, or that an end of the process bounds.
+// Keep marks lines that are never held back: those that a guest can't cause, or that an end of the
+// process bounds.
 func Keep(log *logrus.Entry) *logrus.Entry {
 	return log.WithContext(context.WithValue(context.Background(), keep{}, true))
 }
@@ -158,11 +163,13 @@ func (l *Limiter) tell() {
 	l.held, l.stop = 0, nil
 	l.mu.Unlock()
 	if held > 0 {
-		l.log.WithFields(logrus.Fields{"lines": held, "most_often": text}).Warn("lines were held back, since there were too many")
+		l.log.WithFields(logrus.Fields{"lines": held,
+			"most_often": text}).Warn("lines were held back, since there were too many")
 	}
 }
 
-// Close says what was held back and not told yet. Lines may still come: what is held back then isn't told.
+// Close says what was held back and not told yet. Lines may still come: what is held back then
+// isn't told.
 func (l *Limiter) Close() {
 	l.mu.Lock()
 	l.closed = true

@@ -56,7 +56,8 @@ func (c *manual) advance(d time.Duration) {
 	f()
 }
 
-var limits = Limits{Lines: Rate{2, 10}, Same: Rate{1, 5}, Bytes: Rate{1000, 4000}, Tell: 10 * time.Second}
+var limits = Limits{Lines: Rate{2, 10}, Same: Rate{1, 5}, Bytes: Rate{1000, 4000},
+	Tell: 10 * time.Second}
 
 type rig struct {
 	*Limiter
@@ -202,7 +203,8 @@ func TestGuestsText(t *testing.T) {
 	if strings.ContainsAny(got[0], "\x1b\r") {
 		t.Errorf("%q", got[0])
 	}
-	if want := fmt.Sprintf("... and %d bytes", len(hostile)-maxText); strings.Count(got[0], want) != 3 {
+	if want := fmt.Sprintf("... and %d bytes", len(hostile)-maxText); strings.Count(got[0],
+		want) != 3 {
 		t.Errorf("%q isn't said 3 times: %q", want, got[0])
 	}
 	program := map[string]any{"program": hostile}

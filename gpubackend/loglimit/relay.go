@@ -11,8 +11,9 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Relay passes on what other processes log, which bound themselves: but there may be many, one after the other, and one that was
-// taken over bounds nothing. What is too much for all of them together is counted.
+// Relay passes on what other processes log, which bound themselves: but there may be many, one
+// after the other, and one that was taken over bounds nothing. What is too much for all of them
+// together is counted.
 type Relay struct {
 	limits Limits
 	clock  Clock
@@ -76,7 +77,8 @@ func (r *Relay) tell() {
 	r.held, r.stop = 0, nil
 	r.mu.Unlock()
 	if held > 0 {
-		r.log.WithField("lines", held).Warn("lines of workers and mover were held back, since there were too many")
+		r.log.WithField("lines",
+			held).Warn("lines of workers and mover were held back, since there were too many")
 	}
 }
 

@@ -12,7 +12,8 @@ import (
 // newRelay has what it passes on apart from what it says.
 func newRelay() (*rig, *Relay, *bytes.Buffer) {
 	r, to := newRig(), &bytes.Buffer{}
-	return r, NewRelay(to, r.log, Limits{Bytes: Rate{100, 1000}, Tell: 10 * time.Second}, r.clock), to
+	return r, NewRelay(to, r.log, Limits{Bytes: Rate{100, 1000}, Tell: 10 * time.Second}, r.clock),
+		to
 }
 
 func TestRelayIsBounded(t *testing.T) {

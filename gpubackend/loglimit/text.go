@@ -26,7 +26,8 @@ func maxOf(field string) int {
 // bounded is an entry with values that are cut. The one that was logged may be in use elsewhere.
 func bounded(e *logrus.Entry) *logrus.Entry {
 	b := &logrus.Entry{
-		Logger: e.Logger, Data: make(logrus.Fields, len(e.Data)), Time: e.Time, Level: e.Level, Caller: e.Caller,
+		Logger: e.Logger, Data: make(logrus.Fields, len(e.Data)), Time: e.Time, Level: e.Level,
+		Caller:  e.Caller,
 		Message: cut(e.Message, maxText), Buffer: e.Buffer, Context: e.Context,
 	}
 	for field, value := range e.Data {

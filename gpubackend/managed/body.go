@@ -55,7 +55,8 @@ func (r *rewriter) body() error {
 	}
 }
 
-// instruction takes one up to its semicolon, a label, a directive, or what is between the braces of a vector.
+// instruction takes one up to its semicolon, a label, a directive, or what is between the braces of
+// a vector.
 func (r *rewriter) instruction() error {
 	if r.next.Is(":") {
 		if err := r.stray(); err != nil {
@@ -89,12 +90,14 @@ func (r *rewriter) instruction() error {
 	return nil
 }
 
-// operand puts a register in place of an address. Between brackets the sum stays, outside of them the register has it.
+// operand puts a register in place of an address. Between brackets the sum stays, outside of them
+// the register has it.
 func (r *rewriter) operand() error {
 	i, _ := r.managed()
 	s := slot{variable: i}
 	bracket, start, end := r.before[0].Is("["), r.at.start, r.at.end
-	if r.before[0].Is("+") || r.before[0].Is("-") || r.before[0].Is("(") && r.before[1].Kind == ptxlex.Word {
+	if r.before[0].Is("+") || r.before[0].Is("-") ||
+		r.before[0].Is("(") && r.before[1].Kind == ptxlex.Word {
 		return r.stray()
 	}
 	r.step()

@@ -10,7 +10,8 @@ import (
 // ErrUnsupported means that code uses managed variables in a way that can't be rewritten.
 var ErrUnsupported = errors.New("managed variables can't be placed")
 
-// MaxAlign is the largest alignment of a variable in bytes, and what the address of a block must be a multiple of.
+// MaxAlign is the largest alignment of a variable in bytes, and what the address of a block must be
+// a multiple of.
 const MaxAlign = 4096
 
 // Bounds on what an image may ask for.

@@ -13,9 +13,10 @@ import (
 
 // Kinds of relocations that take a variable's address.
 const (
-	reloc64     = 2  // R_CUDA_64: the address, in data
-	relocG64    = 4  // R_CUDA_G64: the generic address, in data, which of global memory is the same
-	relocLow32  = 56 // R_CUDA_ABS32_LO_32: the lower half of the address, in bits 32 to 63 of an instruction
+	reloc64  = 2 // R_CUDA_64: the address, in data
+	relocG64 = 4 // R_CUDA_G64: the generic address, in data, which of global memory is the same
+	// R_CUDA_ABS32_LO_32: the lower half of the address, in bits 32 to 63 of an instruction
+	relocLow32  = 56
 	relocHigh32 = 57 // R_CUDA_ABS32_HI_32: the upper half, there too
 )
 
@@ -52,8 +53,8 @@ type cubin struct {
 	mem       *budget.Account
 }
 
-// newCubin finds the managed variables of a cubin, and all that refers to them. One that has some is copied when it is placed,
-// and taken from mem.
+// newCubin finds the managed variables of a cubin, and all that refers to them. One that has some
+// is copied when it is placed, and taken from mem.
 func newCubin(image []byte, mem *budget.Account) (*Code, error) {
 	f, err := readELF(image)
 	if err != nil {
@@ -66,7 +67,8 @@ func newCubin(image []byte, mem *budget.Account) (*Code, error) {
 		}
 	}
 	for i := range f.sections {
-		if kind := f.sections[i].kind; len(c.variables) > 0 && (kind == typeRel || kind == typeRela) {
+		if kind := f.sections[i].kind; len(c.variables) > 0 &&
+			(kind == typeRel || kind == typeRela) {
 			if err := c.addRelocations(i); err != nil {
 				return nil, err
 			}
@@ -127,7 +129,8 @@ func (c *cubin) addRelocations(i int) error {
 	if s.kind == typeRela {
 		size = relaSize
 	}
-	if s.link != c.table || s.entry != uint64(size) || len(table)%size != 0 || uint64(s.info) >= uint64(len(c.sections)) {
+	if s.link != c.table || s.entry != uint64(size) || len(table)%size != 0 ||
+		uint64(s.info) >= uint64(len(c.sections)) {
 		return fmt.Errorf("relocations in section %d: %w", i, ErrUnsupported)
 	}
 	var keep []byte
@@ -165,7 +168,8 @@ func (c *cubin) addRelocation(target *section, r []byte) (ours bool, err error) 
 	case relocLow32, relocHigh32:
 		skip, width = 4, 4
 	default:
-		return false, fmt.Errorf("of %s, of kind %d: %w", c.variables[number].Name, kind, ErrUnsupported)
+		return false,
+			fmt.Errorf("of %s, of kind %d: %w", c.variables[number].Name, kind, ErrUnsupported)
 	}
 	content, err := c.content(target)
 	switch {
@@ -177,8 +181,11 @@ func (c *cubin) addRelocation(target *section, r []byte) (ours bool, err error) 
 	p.at = target.offset + offset + skip
 	if len(r) == relaSize {
 		p.addend = le.Uint64(r[16:])
-	} else if !isZero(content[offset+skip:][:width]) { // nvcc has the addend in a rela table if there is one
-		return false, fmt.Errorf("of %s, with an addend in place: %w", c.variables[number].Name, ErrUnsupported)
+	} else if !isZero(content[offset+
+		skip:][:width]) { // nvcc has the addend in a rela table if there is one
+		return false,
+			fmt.Errorf("of %s, with an addend in place: %w", c.variables[number].Name,
+				ErrUnsupported)
 	}
 	if err := c.mem.Take(patchBytes); err != nil {
 		return false, err

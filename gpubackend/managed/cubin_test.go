@@ -12,7 +12,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/fatbin"
 )
 
-// relocation is one as Go's own reader of ELF files shows it, with the place of its entry in the file.
+// relocation is one as Go's own reader of ELF files shows it, with the place of its entry in the
+// file.
 type relocation struct {
 	entry, at uint64
 	kind      uint32
@@ -50,7 +51,8 @@ func relocations(tb testing.TB, image []byte) (list []relocation) {
 		for at := 0; at < len(table); at += size {
 			of := symbols[binary.LittleEndian.Uint32(table[at+12:])-1]
 			list = append(list, relocation{
-				s.Offset + uint64(at), f.Sections[s.Info].Offset + binary.LittleEndian.Uint64(table[at:]),
+				s.Offset + uint64(at),
+				f.Sections[s.Info].Offset + binary.LittleEndian.Uint64(table[at:]),
 				binary.LittleEndian.Uint32(table[at+8:]), of.Name, s,
 			})
 		}
@@ -94,8 +96,9 @@ func compiledCubin(tb testing.TB, file string) []byte {
 func TestPlaceCubin(t *testing.T) {
 	t.Parallel()
 	for file, kinds := range map[string][]uint32{
-		"vars.fatbin": {reloc64}, "object.cubin": {relocLow32, relocHigh32}, "object75.cubin": {relocLow32, relocHigh32},
-		"linked.cubin": {relocLow32, relocHigh32},
+		"vars.fatbin": {reloc64}, "object.cubin": {relocLow32, relocHigh32},
+		"object75.cubin": {relocLow32, relocHigh32},
+		"linked.cubin":   {relocLow32, relocHigh32},
 	} {
 		image := compiledCubin(t, file)
 		c := open(t, image, "cubin")
@@ -140,7 +143,8 @@ func TestPlaceCubin(t *testing.T) {
 	}
 }
 
-// compareSections compares what both files have in sections, tables of symbols and relocations aside.
+// compareSections compares what both files have in sections, tables of symbols and relocations
+// aside.
 func compareSections(t *testing.T, name string, want, got []byte) {
 	t.Helper()
 	a, err := elf.NewFile(readable(want))
@@ -153,13 +157,15 @@ func compareSections(t *testing.T, name string, want, got []byte) {
 	}
 	for i, s := range a.Sections {
 		o := b.Sections[i]
-		if s.Type == elf.SHT_REL || s.Type == elf.SHT_RELA || s.Type == elf.SHT_SYMTAB || s.Type == elf.SHT_NOBITS ||
+		if s.Type == elf.SHT_REL || s.Type == elf.SHT_RELA || s.Type == elf.SHT_SYMTAB ||
+			s.Type == elf.SHT_NOBITS ||
 			s.Type == typeGlobal {
 			continue
 		}
 		if s.SectionHeader != o.SectionHeader {
 			t.Errorf("%s: section %d is %+v, was %+v", name, i, o.SectionHeader, s.SectionHeader)
-		} else if !bytes.Equal(want[s.Offset:s.Offset+s.FileSize], got[o.Offset:o.Offset+o.FileSize]) {
+		} else if !bytes.Equal(want[s.Offset:s.Offset+s.FileSize],
+			got[o.Offset:o.Offset+o.FileSize]) {
 			t.Errorf("%s: section %s differs", name, s.Name)
 		}
 	}

@@ -24,7 +24,8 @@ type declaration struct {
 
 // sizes are those of the fundamental types in bytes.
 var sizes = map[string]uint64{
-	"b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2, "b32": 4, "u32": 4, "s32": 4, "f32": 4,
+	"b8": 1, "u8": 1, "s8": 1, "b16": 2, "u16": 2, "s16": 2, "f16": 2, "bf16": 2, "b32": 4,
+	"u32": 4, "s32": 4, "f32": 4,
 	"f16x2": 4, "bf16x2": 4, "b64": 8, "u64": 8, "s64": 8, "f64": 8, "b128": 16,
 }
 
@@ -77,7 +78,8 @@ func declarations(text string) ([]declaration, error) {
 }
 
 func (p piece) linkage() bool {
-	return p.Kind == ptxlex.Dot && (p.Text == "visible" || p.Text == "extern" || p.Text == "weak" || p.Text == "common")
+	return p.Kind == ptxlex.Dot &&
+		(p.Text == "visible" || p.Text == "extern" || p.Text == "weak" || p.Text == "common")
 }
 
 // nest counts brackets.

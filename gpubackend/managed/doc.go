@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package managed rewrites device code with managed variables (__managed__), so that they lie where the caller has
-// memory for them: a driver that loads the result sees plain code that uses addresses.
+// Package managed rewrites device code with managed variables (__managed__), so that they lie where
+// the caller has memory for them: a driver that loads the result sees plain code that uses
+// addresses.
 //
 // Two forms of code are rewritten.
 //   - A cubin, an ELF file: code takes a variable's address from words that relocations fill. Those are filled here and
@@ -12,9 +13,10 @@
 //     .global space. The declaration goes. Names are told apart by tokens and by where they stand; a use that was
 //     overlooked would be an unknown name to the assembler, never another variable.
 //
-// The initial content, which may hold addresses that only the driver knows, comes from the driver too: of a plain variable
-// that the rewritten code has for it, named by Variable.Content.
+// The initial content, which may hold addresses that only the driver knows, comes from the driver
+// too: of a plain variable that the rewritten code has for it, named by Variable.Content.
 //
-// The image comes from a guest and is not trusted: every length is checked before it is used, what is made of an image is
-// bounded, and no input panics. Code is immutable and safe for concurrent use.
+// The image comes from a guest and is not trusted: every length is checked before it is used, what
+// is made of an image is bounded, and no input panics. Code is immutable and safe for concurrent
+// use.
 package managed

@@ -20,7 +20,8 @@ const (
 	typeRela    = 4
 	typeNoBits  = 8
 	typeRel     = 9
-	typeGlobal  = 0x70000007 // SHT_CUDA_GLOBAL, of relocatable cubins: without content, as typeNoBits
+	// SHT_CUDA_GLOBAL, of relocatable cubins: without content, as typeNoBits
+	typeGlobal = 0x70000007
 
 	symbolObject  = 1    // STT_OBJECT
 	symbolSection = 3    // STT_SECTION
@@ -28,7 +29,8 @@ const (
 	symbolManaged = 0x04 // STO_CUDA_MANAGED
 )
 
-// knownForm tells whether a cubin is of the form that CUDA 11 and 12 write: EI_OSABI 0x33, EI_ABIVERSION 7.
+// knownForm tells whether a cubin is of the form that CUDA 11 and 12 write: EI_OSABI 0x33,
+// EI_ABIVERSION 7.
 func knownForm(image []byte) bool {
 	return len(image) >= fileHeader && image[7] == 0x33 && image[8] == 7
 }
@@ -70,8 +72,10 @@ func readELF(image []byte) (*elfFile, error) {
 	if len(image) < fileHeader || le.Uint32(image) != magicELF || image[4] != 2 || image[5] != 1 {
 		return nil, fmt.Errorf("no 64-bit ELF file: %w", ErrUnsupported)
 	}
-	at, size, count := le.Uint64(image[40:]), uint64(le.Uint16(image[58:])), uint64(le.Uint16(image[60:]))
-	if size < header || count >= maxSections || at > uint64(len(image)) || size*count > uint64(len(image))-at {
+	at, size, count := le.Uint64(image[40:]), uint64(le.Uint16(image[58:])),
+		uint64(le.Uint16(image[60:]))
+	if size < header || count >= maxSections || at > uint64(len(image)) ||
+		size*count > uint64(len(image))-at {
 		return nil, fmt.Errorf("%d section headers at %d: %w", count, at, ErrUnsupported)
 	}
 	f := &elfFile{image: image}
@@ -80,7 +84,8 @@ func readELF(image []byte) (*elfFile, error) {
 		h := image[s : s+header]
 		f.sections = append(f.sections, section{
 			at: s, kind: le.Uint32(h[4:]), offset: le.Uint64(h[24:]), size: le.Uint64(h[32:]),
-			link: le.Uint32(h[40:]), info: le.Uint32(h[44:]), align: le.Uint64(h[48:]), entry: le.Uint64(h[56:]),
+			link: le.Uint32(h[40:]), info: le.Uint32(h[44:]), align: le.Uint64(h[48:]),
+			entry: le.Uint64(h[56:]),
 		})
 	}
 	return f, f.readSymbols()
@@ -127,7 +132,8 @@ func (f *elfFile) symbol(i int) symbol {
 	le := binary.LittleEndian
 	b := f.symbols[i*symbolSize:][:symbolSize]
 	return symbol{
-		at: f.sections[f.table].offset + uint64(i*symbolSize), name: le.Uint32(b), kind: b[4] & 0xf, other: b[5],
+		at: f.sections[f.table].offset + uint64(i*symbolSize), name: le.Uint32(b), kind: b[4] & 0xf,
+		other:   b[5],
 		section: le.Uint16(b[6:]), value: le.Uint64(b[8:]), size: le.Uint64(b[16:]),
 	}
 }

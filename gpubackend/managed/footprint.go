@@ -16,10 +16,11 @@ import (
 // MaxFootprint is what more than that counts for.
 const MaxFootprint = 1 << 50
 
-// Footprint is the device memory that the variables of an image take on a GPU of an architecture, in .global and .const
-// space. Which code of a fat binary runs is the driver's choice, so it is the most that any code which can run has. An
-// error says that it can't be known: it wraps ErrUnsupported or an error of package fatbin. Entries in the compression of
-// CUDA 10 and before aren't read. What it reads is taken from mem meanwhile.
+// Footprint is the device memory that the variables of an image take on a GPU of an architecture,
+// in .global and .const space. Which code of a fat binary runs is the driver's choice, so it is the
+// most that any code which can run has. An error says that it can't be known: it wraps
+// ErrUnsupported or an error of package fatbin. Entries in the compression of CUDA 10 and before
+// aren't read. What it reads is taken from mem meanwhile.
 func Footprint(image []byte, arch int, mem *budget.Account) (uint64, error) {
 	opened, err := fatbin.Open(image)
 	if err != nil {
@@ -47,7 +48,9 @@ func Footprint(image []byte, arch int, mem *budget.Account) (uint64, error) {
 }
 
 // measured measures an entry, with what it takes from mem.
-func measured(e *fatbin.Entry, measure func([]byte, *budget.Account) (uint64, error), mem *budget.Account) (uint64, error) {
+func measured(
+	e *fatbin.Entry, measure func([]byte, *budget.Account) (uint64, error), mem *budget.Account,
+) (uint64, error) {
 	defer mem.Close()
 	code, err := e.Payload(mem)
 	if err != nil {
@@ -65,8 +68,8 @@ var (
 // maxShared is more than a block's shared memory: a section that has more is no such section.
 const maxShared = 1 << 20
 
-// variablesOfCubin adds up the sections for variables, and all others without content, of which the file's size says
-// nothing.
+// variablesOfCubin adds up the sections for variables, and all others without content, of which the
+// file's size says nothing.
 func variablesOfCubin(code []byte, _ *budget.Account) (uint64, error) {
 	f, err := readELF(code)
 	if f == nil {
@@ -154,14 +157,15 @@ func variablesOfPTX(text []byte, mem *budget.Account) (uint64, error) {
 	return sum, nil
 }
 
-// declares tells a declaration from a part of an instruction ("ld.global") and a parameter's attribute (".ptr .global").
+// declares tells a declaration from a part of an instruction ("ld.global") and a parameter's
+// attribute (".ptr .global").
 func (d *declarer) declares() bool {
 	p := d.before[0]
 	return p.Kind != ptxlex.Dot && (p.Kind != ptxlex.Word || p.end != d.at.start) || p.linkage()
 }
 
-// sizeOfList reads a declaration behind its linkage, which may be one of several variables. One without a number of
-// elements has no more than there are characters.
+// sizeOfList reads a declaration behind its linkage, which may be one of several variables. One
+// without a number of elements has no more than there are characters.
 func (d *declarer) sizeOfList(characters uint64) (sum uint64, err error) {
 	var v declaration
 	d.step()

@@ -35,14 +35,17 @@ func TestFootprintOfPTX(t *testing.T) {
 	if got, err := Footprint([]byte(unsized), 90, nil); got < 8 || err != nil {
 		t.Errorf("without a number of elements: %d, %v", got, err)
 	}
-	for _, text := range []string{".global .u8 a[1024*1024];", ".global .u8 a[N];", ".global .u8 a[4"} {
-		if got, err := Footprint([]byte(footprintHead+text), 90, nil); !errors.Is(err, ErrUnsupported) {
+	for _, text := range []string{".global .u8 a[1024*1024];", ".global .u8 a[N];",
+		".global .u8 a[4"} {
+		if got, err := Footprint([]byte(footprintHead+text), 90, nil); !errors.Is(err,
+			ErrUnsupported) {
 			t.Errorf("%s: %d, %v", text, got, err)
 		}
 	}
 }
 
-// TestFootprintOfCubin: what the compiler made of vars.cu, and sections that are larger than their file.
+// TestFootprintOfCubin: what the compiler made of vars.cu, and sections that are larger than their
+// file.
 func TestFootprintOfCubin(t *testing.T) {
 	least := uint64(0)
 	for _, n := range wantVariables {
@@ -75,8 +78,10 @@ func TestFootprintOfCubin(t *testing.T) {
 
 // TestFootprintOfFatbin is that of the largest code that the GPU can run.
 func TestFootprintOfFatbin(t *testing.T) {
-	small, large := []byte(footprintHead+".global .u8 a[16];"), []byte(footprintHead+".global .u8 a[4096];")
-	both := container(entry{fatbin.PTX, 75, small}, entry{fatbin.PTX, 80, large}, entry{fatbin.PTX, 120, []byte(footprintHead + ".global .u8 a[9999];")})
+	small, large := []byte(footprintHead+".global .u8 a[16];"),
+		[]byte(footprintHead+".global .u8 a[4096];")
+	both := container(entry{fatbin.PTX, 75, small}, entry{fatbin.PTX, 80, large},
+		entry{fatbin.PTX, 120, []byte(footprintHead + ".global .u8 a[9999];")})
 	for arch, want := range map[int]uint64{75: 16, 90: 4096, 70: 0} {
 		if got, err := Footprint(both, arch, nil); got != want || err != nil {
 			t.Errorf("sm_%d: %d bytes, want %d, %v", arch, got, want, err)

@@ -12,9 +12,10 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/fatbin"
 )
 
-// Find returns the name of a managed variable of an image, if it has any. All entries of a fat binary are made of one
-// source, so it looks at the smallest cubin, and at the smallest PTX where there is no cubin of a known form. What it reads is
-// taken from mem, for the caller to give back: where that refuses, nothing is found.
+// Find returns the name of a managed variable of an image, if it has any. All entries of a fat
+// binary are made of one source, so it looks at the smallest cubin, and at the smallest PTX where
+// there is no cubin of a known form. What it reads is taken from mem, for the caller to give back:
+// where that refuses, nothing is found.
 func Find(image []byte, mem *budget.Account) (name string, found bool) {
 	opened, err := fatbin.Open(image)
 	if err != nil {
@@ -51,10 +52,11 @@ func smallest(entries []fatbin.Entry, kind func(*fatbin.Entry) bool) *fatbin.Ent
 func isCubin(e *fatbin.Entry) bool { return e.Kind == fatbin.ELF || e.Kind == fatbin.NewELF }
 func isPTX(e *fatbin.Entry) bool   { return e.Kind == fatbin.PTX }
 
-// Open returns the code of an image that a GPU of architecture arch (90 for compute capability 9.0) can run and whose
-// managed variables can be placed, the best first: a cubin, then PTX. There is none if the image has no managed
-// variables. The error says why there is none although it has some: it wraps ErrUnsupported or an error of
-// package fatbin, or budget.ErrExceeded: what the code takes, until it has been placed, is taken from mem.
+// Open returns the code of an image that a GPU of architecture arch (90 for compute capability 9.0)
+// can run and whose managed variables can be placed, the best first: a cubin, then PTX. There is
+// none if the image has no managed variables. The error says why there is none although it has
+// some: it wraps ErrUnsupported or an error of package fatbin, or budget.ErrExceeded: what the code
+// takes, until it has been placed, is taken from mem.
 func Open(image []byte, arch int, mem *budget.Account) ([]*Code, error) {
 	opened, err := fatbin.Open(image)
 	if err != nil {
@@ -91,9 +93,11 @@ func subset(a, b *Code) bool {
 	return !slices.ContainsFunc(a.Variables, func(v Variable) bool { return !names[v.Name] })
 }
 
-// openCubin takes the cubin for the newest architecture that a GPU can run: of its major version, and not above its
-// minor one.
-func openCubin(image *fatbin.Image, arch int, mem *budget.Account) (c *Code, known bool, err error) {
+// openCubin takes the cubin for the newest architecture that a GPU can run: of its major version,
+// and not above its minor one.
+func openCubin(
+	image *fatbin.Image, arch int, mem *budget.Account,
+) (c *Code, known bool, err error) {
 	var best *fatbin.Entry
 	for i := range image.Entries {
 		e := &image.Entries[i]
@@ -121,7 +125,8 @@ func openPTX(image *fatbin.Image, arch int, mem *budget.Account) (*Code, error) 
 	return newPTX(text, mem)
 }
 
-// findInPTX returns the name of the first managed variable, or "?" where the text can't be read beyond one.
+// findInPTX returns the name of the first managed variable, or "?" where the text can't be read
+// beyond one.
 func findInPTX(text []byte, mem *budget.Account) (name string, found bool) {
 	if !bytes.Contains(text, []byte(".managed")) {
 		return "", false

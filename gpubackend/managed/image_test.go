@@ -82,12 +82,14 @@ func container(entries ...entry) []byte {
 }
 
 // wantVariables are those of vars.cu; numbers and flag have no initial content.
-var wantVariables = map[string]uint64{"counter": 4, "table": 56, "numbers": 2000, "toPlain": 8, "flag": 1}
+var wantVariables = map[string]uint64{"counter": 4, "table": 56, "numbers": 2000, "toPlain": 8,
+	"flag": 1}
 
 func TestVariables(t *testing.T) {
 	t.Parallel()
 	for file, forms := range map[string][]string{
-		"vars.fatbin": {"cubin", "PTX"}, "object.cubin": {"cubin"}, "object75.cubin": {"cubin"}, "linked.cubin": {"cubin"},
+		"vars.fatbin": {"cubin", "PTX"}, "object.cubin": {"cubin"}, "object75.cubin": {"cubin"},
+		"linked.cubin": {"cubin"},
 	} {
 		image := golden(t, file)
 		if name, found := Find(image, nil); !found || wantVariables[name] == 0 {
@@ -101,7 +103,8 @@ func TestVariables(t *testing.T) {
 			used := make([]bool, c.Bytes)
 			for _, v := range c.Variables {
 				zero := v.Name == "numbers" || v.Name == "flag"
-				if v.Size != wantVariables[v.Name] || v.Offset%min(v.Size&-v.Size, 8) != 0 || (v.Content == "") != zero {
+				if v.Size != wantVariables[v.Name] || v.Offset%min(v.Size&-v.Size, 8) != 0 ||
+					(v.Content == "") != zero {
 					t.Errorf("%s, %s: %+v", file, form, v)
 				}
 				for i := range v.Size {
@@ -154,13 +157,20 @@ func TestOpen(t *testing.T) {
 		{"older GPU", whole, 80, true, "", fatbin.ErrNoBinary},
 		{"PTX", ptx, 90, true, "PTX", nil},
 		{"cubin", cubin, 90, true, "cubin", nil},
-		{"cubin for another GPU", container(entry{fatbin.ELF, 80, cubin}), 90, true, "", fatbin.ErrNoBinary},
-		{"the better cubin", container(entry{fatbin.ELF, 80, odd}, entry{fatbin.NewELF, 86, cubin}), 89, true, "cubin", nil},
+		{"cubin for another GPU", container(entry{fatbin.ELF, 80, cubin}), 90, true, "",
+			fatbin.ErrNoBinary},
+		{"the better cubin", container(entry{fatbin.ELF, 80, odd}, entry{fatbin.NewELF, 86, cubin}),
+			89, true, "cubin", nil},
 		{"unknown form", odd, 90, true, "cubin", nil},
-		{"unknown form, with PTX", container(entry{fatbin.ELF, 90, odd}, entry{fatbin.PTX, 90, ptx}), 90, true, "cubin PTX", nil},
-		{"of other PTX", container(entry{fatbin.ELF, 90, odd}, entry{fatbin.PTX, 90, other}), 90, true, "PTX", nil},
+		{"unknown form, with PTX",
+			container(entry{fatbin.ELF, 90, odd}, entry{fatbin.PTX, 90, ptx}), 90, true,
+			"cubin PTX", nil},
+		{"of other PTX", container(entry{fatbin.ELF, 90, odd}, entry{fatbin.PTX, 90, other}), 90,
+			true, "PTX", nil},
 		{"unknown relocation", kind, 90, true, "", ErrUnsupported},
-		{"unknown relocation, with PTX", container(entry{fatbin.ELF, 90, kind}, entry{fatbin.PTX, 90, ptx}), 90, true, "PTX", nil},
+		{"unknown relocation, with PTX",
+			container(entry{fatbin.ELF, 90, kind}, entry{fatbin.PTX, 90, ptx}), 90, true, "PTX",
+			nil},
 		{"plain PTX", plain, 90, false, "", nil},
 		{"no image", []byte("rubbish"), 90, false, "", fatbin.ErrInvalidImage},
 	} {
@@ -205,11 +215,13 @@ func FuzzOpen(f *testing.F) {
 	for _, file := range []string{"vars.fatbin", "object.cubin", "object75.cubin", "linked.cubin"} {
 		f.Add(golden(f, file))
 	}
-	f.Add([]byte(ptxHead + ".global .attribute(.managed) .u32 a = 1;\n.visible .entry k() { ld.global.u32 %r1, [a+4]; }"))
+	f.Add([]byte(ptxHead +
+		".global .attribute(.managed) .u32 a = 1;\n.visible .entry k() { ld.global.u32 %r1, [a+4]; }"))
 	f.Fuzz(func(_ *testing.T, image []byte) { try(image) })
 }
 
-// TestImagesCount: what is read and rewritten is taken first, and an image that there is no memory for is refused as that.
+// TestImagesCount: what is read and rewritten is taken first, and an image that there is no memory
+// for is refused as that.
 func TestImagesCount(t *testing.T) {
 	var text strings.Builder
 	text.WriteString(".version 8.0\n.target sm_80\n.address_size 64\n.visible .global .attribute(.managed) .align 4 .u32 here;\n" +
@@ -227,7 +239,8 @@ func TestImagesCount(t *testing.T) {
 	}
 	placed := codes[0].Place(MaxAlign)
 	if least := uint64(len(image) + len(placed)); mem.Bytes() < least || mem.Bytes() > 50*least {
-		t.Errorf("%d bytes count for a text of %d and one of %d", mem.Bytes(), len(image), len(placed))
+		t.Errorf("%d bytes count for a text of %d and one of %d", mem.Bytes(), len(image),
+			len(placed))
 	}
 	mem.Close()
 	for limit := uint64(0); limit < 200<<10; limit += 10 << 10 {
@@ -237,7 +250,8 @@ func TestImagesCount(t *testing.T) {
 		_, found := Find(image, mem.Part())
 		_, short := Footprint(image, 90, mem.Part())
 		fits := limit >= uint64(len(image))
-		if !errors.Is(err, budget.ErrExceeded) || !fits && (found || !errors.Is(short, budget.ErrExceeded)) {
+		if !errors.Is(err, budget.ErrExceeded) ||
+			!fits && (found || !errors.Is(short, budget.ErrExceeded)) {
 			t.Errorf("with %d bytes: %v, found %v, %v", limit, err, found, short)
 		}
 		if mem.Close(); host.Used() != 0 {

@@ -27,7 +27,8 @@ type edit struct {
 	load       []slot // the registers of a function body, in order
 }
 
-// editBytes is what an edit counts for, with what it adds to the text: a register's declaration and load are of less than 128.
+// editBytes is what an edit counts for, with what it adds to the text: a register's declaration and
+// load are of less than 128.
 var editBytes = 2*uint64(reflect.TypeFor[edit]().Size()+reflect.TypeFor[slot]().Size()) + 2*128
 
 // listing is a text with its edits, in order.
@@ -39,8 +40,8 @@ type listing struct {
 	mem    *budget.Account
 }
 
-// newPTX finds the managed variables of a text, and all uses of them. What that takes, and the text that is placed, is taken
-// from mem.
+// newPTX finds the managed variables of a text, and all uses of them. What that takes, and the text
+// that is placed, is taken from mem.
 func newPTX(text []byte, mem *budget.Account) (*Code, error) {
 	if len(text) > maxText {
 		return nil, fmt.Errorf("text of %d bytes: %w", len(text), ErrUnsupported)

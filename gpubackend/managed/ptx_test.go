@@ -16,7 +16,8 @@ import (
 
 const ptxHead = ".version 8.0\n.target sm_75\n.address_size 64\n"
 
-// counted are the declarations that the tables below begin with: two variables, the second with initial content.
+// counted are the declarations that the tables below begin with: two variables, the second with
+// initial content.
 const counted = ".global .attribute(.managed) .align 8 .b8 a[16];\n.visible .global .attribute(.managed) .u32 ab = 5;\n"
 
 // placed are they after the rewriting.
@@ -42,46 +43,63 @@ const addressA, addressAB = "0x7f1234560000", "0x7f1234560010"
 
 var rewritten = []struct{ name, text, want string }{
 	{"no use", kernel(regs), kernel(regs)},
-	{"load", kernel(regs + "ld.global.u32 %r1, [a];"), kernel(loads(addressA) + regs + "ld.global.u32 %r1, [%managed0_0];")},
-	{"prefix of a name", kernel(regs + "st.global.u32 [ab], %r1;"), kernel(loads(addressAB) + regs + "st.global.u32 [%managed0_0], %r1;")},
+	{"load", kernel(regs + "ld.global.u32 %r1, [a];"),
+		kernel(loads(addressA) + regs + "ld.global.u32 %r1, [%managed0_0];")},
+	{"prefix of a name", kernel(regs + "st.global.u32 [ab], %r1;"),
+		kernel(loads(addressAB) + regs + "st.global.u32 [%managed0_0], %r1;")},
 	{
-		"sums between brackets", kernel(regs + "ld.global.u32 %r1, [a+4]; ld.global.u32 %r2, [ a + -8 ]; ld.global.u32 %r3, [ab];"),
+		"sums between brackets",
+		kernel(regs +
+			"ld.global.u32 %r1, [a+4]; ld.global.u32 %r2, [ a + -8 ]; ld.global.u32 %r3, [ab];"),
 		kernel(loads(addressA, addressAB) + regs +
 			"ld.global.u32 %r1, [%managed0_0+4]; ld.global.u32 %r2, [ %managed0_0 + -8 ]; ld.global.u32 %r3, [%managed0_1];"),
 	},
 	{
-		"addresses", kernel(regs + "mov.u64 %rd1, a; mov.u64 %rd2, a+12; mov.u64 %rd3, ab - 4; cvta.global.u64 %rd1, a;"),
+		"addresses",
+		kernel(regs +
+			"mov.u64 %rd1, a; mov.u64 %rd2, a+12; mov.u64 %rd3, ab - 4; cvta.global.u64 %rd1, a;"),
 		kernel(loads(addressA, "0x7f123456000c", "0x7f123456000c") + regs +
 			"mov.u64 %rd1, %managed0_0; mov.u64 %rd2, %managed0_1; mov.u64 %rd3, %managed0_2; cvta.global.u64 %rd1, %managed0_0;"),
 	},
 	{
 		"operands of all kinds",
-		kernel(regs + "setp.eq.s64 %p1, %rd1, a; @!%p1 st.global.u64 [a+8], ab; @%p1 atom.global.add.u32 %r1, [ab], 1; mov.b64 {%r1, %r2}, a;"),
-		kernel(loads(addressA, addressAB) + regs + "setp.eq.s64 %p1, %rd1, %managed0_0; @!%p1 st.global.u64 [%managed0_0+8], %managed0_1; " +
+		kernel(regs +
+			"setp.eq.s64 %p1, %rd1, a; @!%p1 st.global.u64 [a+8], ab; @%p1 atom.global.add.u32 %r1, [ab], 1; mov.b64 {%r1, %r2}, a;"),
+		kernel(loads(addressA,
+			addressAB) + regs + "setp.eq.s64 %p1, %rd1, %managed0_0; @!%p1 st.global.u64 [%managed0_0+8], %managed0_1; " +
 			"@%p1 atom.global.add.u32 %r1, [%managed0_1], 1; mov.b64 {%r1, %r2}, %managed0_0;"),
 	},
 	{
 		"comments, debug lines, labels, inner blocks",
-		kernel(regs + "\n// ld [a];\n/* a */ .loc 1 2 3\nL1: { .reg .u32 a1; ld.global.u32 a1, [a]; }\n@%p1 bra L1;"),
+		kernel(regs +
+			"\n// ld [a];\n/* a */ .loc 1 2 3\nL1: { .reg .u32 a1; ld.global.u32 a1, [a]; }\n@%p1 bra L1;"),
 		kernel(loads(addressA) + regs +
 			"\n// ld [a];\n/* a */ .loc 1 2 3\nL1: { .reg .u32 a1; ld.global.u32 a1, [%managed0_0]; }\n@%p1 bra L1;"),
 	},
 	{
-		"two functions", ".func f()\n{ .reg .b64 %rd<2>; mov.u64 %rd1, ab; ret; }\n" + kernel(regs+"call.uni f, ();\n mov.u64 %rd1, a;"),
-		".func f()\n{" + loads(addressAB) + " .reg .b64 %rd<2>; mov.u64 %rd1, %managed0_0; ret; }\n" +
+		"two functions",
+		".func f()\n{ .reg .b64 %rd<2>; mov.u64 %rd1, ab; ret; }\n" +
+			kernel(regs+"call.uni f, ();\n mov.u64 %rd1, a;"),
+		".func f()\n{" + loads(addressAB) +
+			" .reg .b64 %rd<2>; mov.u64 %rd1, %managed0_0; ret; }\n" +
 			kernel(loads(addressA)+regs+"call.uni f, ();\n mov.u64 %rd1, %managed0_0;"),
 	},
 	{
-		"initial content", ".global .u64 x[3] = {generic(a), ab, generic ( ab ) + 4};\n.global .u64 y = a-1;\n.const .u32 z = 1;\n",
-		".global .u64 x[3] = {" + addressA + ", " + addressAB + ", 0x7f1234560014};\n.global .u64 y = 0x7f123455ffff;\n.const .u32 z = 1;\n",
+		"initial content",
+		".global .u64 x[3] = {generic(a), ab, generic ( ab ) + 4};\n.global .u64 y = a-1;\n.const .u32 z = 1;\n",
+		".global .u64 x[3] = {" + addressA + ", " + addressAB +
+			", 0x7f1234560014};\n.global .u64 y = 0x7f123455ffff;\n.const .u32 z = 1;\n",
 	},
 	{
-		"initial content of one that is managed", ".weak .global .attribute(.managed) .align 8 .u64 c[2] = {generic(ab), 0};\n" + kernel(regs+"ld.global.u64 %rd1, [c];"),
+		"initial content of one that is managed",
+		".weak .global .attribute(.managed) .align 8 .u64 c[2] = {generic(ab), 0};\n" +
+			kernel(regs+"ld.global.u64 %rd1, [c];"),
 		".visible .global  .align 8 .u64 managed0_i2[2] = {" + addressAB + ", 0};\n" +
 			kernel(loads("0x7f1234560018")+regs+"ld.global.u64 %rd1, [%managed0_0];"),
 	},
 	{
-		"lines are kept", ".global\n.attribute(\n.managed)\n.u32\nd;\n" + kernel(regs+"ld.global.u32 %r1, [d];"),
+		"lines are kept",
+		".global\n.attribute(\n.managed)\n.u32\nd;\n" + kernel(regs+"ld.global.u32 %r1, [d];"),
 		"\n\n\n\n\n" + kernel(loads("0x7f1234560014")+regs+"ld.global.u32 %r1, [%managed0_0];"),
 	},
 	{
@@ -89,7 +107,8 @@ var rewritten = []struct{ name, text, want string }{
 		".section .debug_info\n{\n.b8 1\n.b64 " + addressA + "\n.b64 0x7f1234560014\n}\n",
 	},
 	{
-		"parameters in global space", ".visible .entry q(.param .u64 .ptr .global .align 4 p)\n{ ret; }\n",
+		"parameters in global space",
+		".visible .entry q(.param .u64 .ptr .global .align 4 p)\n{ ret; }\n",
 		".visible .entry q(.param .u64 .ptr .global .align 4 p)\n{ ret; }\n",
 	},
 }
@@ -129,7 +148,8 @@ func assemble(t *testing.T, text []byte) {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command(path, "-arch=sm_90", "-o", file+".cubin", file).CombinedOutput(); err != nil {
+	if out, err := exec.Command(path, "-arch=sm_90", "-o", file+".cubin",
+		file).CombinedOutput(); err != nil {
 		t.Errorf("ptxas: %v\n%s\n%s", err, out, text)
 	}
 }
@@ -154,12 +174,14 @@ func TestNames(t *testing.T) {
 	t.Parallel()
 	text := ptxHead + counted + "// managed0_\n" + kernel(regs+"ld.global.u32 %r1, [ab];")
 	c := open(t, []byte(text), "PTX")
-	if out := place(t, c, base); !bytes.Contains(out, []byte("[%managed1_0]")) || c.Variables[1].Content != "managed1_i1" {
+	if out := place(t, c, base); !bytes.Contains(out, []byte("[%managed1_0]")) ||
+		c.Variables[1].Content != "managed1_i1" {
 		t.Errorf("%s", out)
 	}
 	taken := ""
 	for i := range 100 {
-		taken += "// managed" + string(rune('0'+i/10)) + string(rune('0'+i%10)) + "_ managed" + string(rune('0'+i%10)) + "_\n"
+		taken += "// managed" + string(rune('0'+i/10)) + string(rune('0'+i%10)) + "_ managed" +
+			string(rune('0'+i%10)) + "_\n"
 	}
 	if _, err := Open([]byte(text+taken), 90, nil); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("all names taken: %v", err)
@@ -169,21 +191,25 @@ func TestNames(t *testing.T) {
 func TestRefusedPTX(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
-		"32-bit addresses":        ".version 8.0\n.target sm_75\n.address_size 32\n" + counted,
-		"no size of addresses":    ".version 8.0\n.target sm_75\n" + counted,
-		"of another module":       ptxHead + ".extern .global .attribute(.managed) .u32 x;\n",
-		"other attributes":        ptxHead + ".global .attribute(.managed, .unified(1, 2)) .u32 x;\n",
-		"no type":                 ptxHead + ".global .attribute(.managed) x;\n",
-		"no size":                 ptxHead + ".global .attribute(.managed) .u32 x[] = {1};\n",
-		"no end":                  ptxHead + ".global .attribute(.managed) .u32 x",
-		"no end of attributes":    ptxHead + ".global .attribute(.managed",
-		"two in one":              ptxHead + ".global .attribute(.managed) .u32 x, y;\n",
-		"twice":                   ptxHead + counted + counted,
-		"alignment":               ptxHead + ".global .attribute(.managed) .align 3 .u32 x;\n",
-		"large alignment":         ptxHead + ".global .attribute(.managed) .align 8192 .u32 x;\n",
-		"large":                   ptxHead + ".global .attribute(.managed) .b8 x[0x10000000000000];\n",
-		"product that wraps":      ptxHead + ".global .attribute(.managed) .b8 x[0x100000000][0x100000000];\n",
-		"sum that is large":       ptxHead + ".global .attribute(.managed) .b8 x[0x8000000000], y[1];\n",
+		"32-bit addresses":     ".version 8.0\n.target sm_75\n.address_size 32\n" + counted,
+		"no size of addresses": ".version 8.0\n.target sm_75\n" + counted,
+		"of another module":    ptxHead + ".extern .global .attribute(.managed) .u32 x;\n",
+		"other attributes": ptxHead +
+			".global .attribute(.managed, .unified(1, 2)) .u32 x;\n",
+		"no type":              ptxHead + ".global .attribute(.managed) x;\n",
+		"no size":              ptxHead + ".global .attribute(.managed) .u32 x[] = {1};\n",
+		"no end":               ptxHead + ".global .attribute(.managed) .u32 x",
+		"no end of attributes": ptxHead + ".global .attribute(.managed",
+		"two in one":           ptxHead + ".global .attribute(.managed) .u32 x, y;\n",
+		"twice":                ptxHead + counted + counted,
+		"alignment":            ptxHead + ".global .attribute(.managed) .align 3 .u32 x;\n",
+		"large alignment":      ptxHead + ".global .attribute(.managed) .align 8192 .u32 x;\n",
+		"large": ptxHead +
+			".global .attribute(.managed) .b8 x[0x10000000000000];\n",
+		"product that wraps": ptxHead +
+			".global .attribute(.managed) .b8 x[0x100000000][0x100000000];\n",
+		"sum that is large": ptxHead +
+			".global .attribute(.managed) .b8 x[0x8000000000], y[1];\n",
 		"in a function":           ptxHead + kernel(".global .attribute(.managed) .u32 x;"),
 		"out of place":            ptxHead + counted + ".managed\n",
 		"a register's name":       ptxHead + counted + kernel(".reg .u32 ab;"),
@@ -197,11 +223,14 @@ func TestRefusedPTX(t *testing.T) {
 		"sum in an operand":       ptxHead + counted + kernel("mov.u64 %rd1, a + %rd2;"),
 		"behind a sum":            ptxHead + counted + kernel("ld.global.u32 %r1, [%rd1 + a];"),
 		"function without end":    ptxHead + counted + ".entry k() { ld.global.u32 %r1, [a];",
-		"line with more":          ptxHead + counted + kernel(".loc 1 2 3; ld.global.u32 %r1, [a];"),
-		"no token":                ptxHead + counted + "/* no end",
-		"many variables":          ptxHead + strings.Repeat(".global .attribute(.managed) .u32 x;\n", maxVariables+1),
-		"much text":               ptxHead + counted + strings.Repeat(" ", maxText),
-		"many uses":               ptxHead + counted + kernel(strings.Repeat("mov.u64 a,a,a,a,a,a,a,a;", maxUses/8+1)),
+		"line with more": ptxHead + counted +
+			kernel(".loc 1 2 3; ld.global.u32 %r1, [a];"),
+		"no token": ptxHead + counted + "/* no end",
+		"many variables": ptxHead + strings.Repeat(".global .attribute(.managed) .u32 x;\n",
+			maxVariables+1),
+		"much text": ptxHead + counted + strings.Repeat(" ", maxText),
+		"many uses": ptxHead + counted +
+			kernel(strings.Repeat("mov.u64 a,a,a,a,a,a,a,a;", maxUses/8+1)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -41,7 +41,8 @@ func (l *listing) rewrite(found []declaration) error {
 	return nil
 }
 
-// edit adds an edit. Those of a function's beginning are added before those of its body. Without memory the text ends.
+// edit adds an edit. Those of a function's beginning are added before those of its body. Without
+// memory the text ends.
 func (r *rewriter) edit(e edit) {
 	if err := r.listing.mem.Take(editBytes + 2*uint64(len(e.text))); err != nil && r.err == nil {
 		r.err = err
@@ -62,7 +63,8 @@ func (r *rewriter) managed() (int, bool) {
 // stray refuses a name where no use of a variable can be.
 func (r *rewriter) stray() error {
 	if _, ok := r.managed(); ok {
-		return r.errorf("%s isn't a variable's name here, or it is used in an unknown way", r.at.Text)
+		return r.errorf("%s isn't a variable's name here, or it is used in an unknown way",
+			r.at.Text)
 	}
 	return nil
 }
@@ -107,7 +109,8 @@ func (r *rewriter) line() error {
 		if r.at.Is("{") || r.at.Is("}") || r.at.Is(";") {
 			return r.errorf("more behind a directive")
 		}
-		if _, ok := r.managed(); ok && !r.before[0].Is(",") { // "debug" may be a variable and a target's option
+		// "debug" may be a variable and a target's option
+		if _, ok := r.managed(); ok && !r.before[0].Is(",") {
 			return r.stray()
 		}
 		r.step()
@@ -115,7 +118,8 @@ func (r *rewriter) line() error {
 	return nil
 }
 
-// declaration takes that of a managed variable away. One with initial content becomes a plain variable of another name.
+// declaration takes that of a managed variable away. One with initial content becomes a plain
+// variable of another name.
 func (r *rewriter) declaration(d declaration) error {
 	v := &r.listing.code.Variables[r.variable[d.name]]
 	if v.Content == "" {
@@ -125,8 +129,10 @@ func (r *rewriter) declaration(d declaration) error {
 		}
 		return nil
 	}
-	r.edit(edit{start: d.start, end: d.global, text: newlines(r.listing.text[d.start:d.global]) + ".visible "})
-	r.edit(edit{start: d.attribute[0], end: d.attribute[1], text: newlines(r.listing.text[d.attribute[0]:d.attribute[1]])})
+	r.edit(edit{start: d.start, end: d.global,
+		text: newlines(r.listing.text[d.start:d.global]) + ".visible "})
+	r.edit(edit{start: d.attribute[0], end: d.attribute[1],
+		text: newlines(r.listing.text[d.attribute[0]:d.attribute[1]])})
 	r.edit(edit{start: d.named[0], end: d.named[1], text: v.Content})
 	for !r.ended() && r.at.start < d.named[1] {
 		r.step()
@@ -153,14 +159,16 @@ func (r *rewriter) initialised() error {
 	return nil
 }
 
-// constant takes an address out of initial content: name, generic(name), and a number of bytes beyond.
+// constant takes an address out of initial content: name, generic(name), and a number of bytes
+// beyond.
 func (r *rewriter) constant() error {
 	i, _ := r.managed()
 	s := slot{variable: i}
 	start, end := r.at.start, r.at.end
 	inner := r.before[0].Is("(")
 	if inner {
-		if r.before[1].Kind != ptxlex.Word || r.before[1].Text != "generic" || r.before[2].Is("(") || !r.next.Is(")") {
+		if r.before[1].Kind != ptxlex.Word || r.before[1].Text != "generic" ||
+			r.before[2].Is("(") || !r.next.Is(")") {
 			return r.stray()
 		}
 		start, end = r.before[1].start, r.next.end

@@ -78,7 +78,8 @@ func (s *scanner) errorf(format string, args ...any) error {
 	if s.err != nil {
 		return fmt.Errorf("%w: %w", s.err, ErrUnsupported)
 	}
-	return fmt.Errorf("ptx line %d: %s: %w", s.at.Line, fmt.Sprintf(format, args...), ErrUnsupported)
+	return fmt.Errorf("ptx line %d: %s: %w", s.at.Line, fmt.Sprintf(format, args...),
+		ErrUnsupported)
 }
 
 // offset moves over a sum's second part, such as "+8" and "-4", if there is one.

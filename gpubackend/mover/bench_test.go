@@ -14,7 +14,8 @@ func memoryOf(tb testing.TB, regions []guestmem.Region) *memory {
 	tb.Helper()
 	m := &memory{}
 	for _, r := range regions {
-		g, err := openRegion(regionKey{guest: r.GuestAddr, size: r.Size, offset: r.FileOffset}, r.FD)
+		g, err := openRegion(regionKey{guest: r.GuestAddr, size: r.Size, offset: r.FileOffset},
+			r.FD)
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -24,8 +25,8 @@ func memoryOf(tb testing.TB, regions []guestmem.Region) *memory {
 	return m
 }
 
-// BenchmarkScattered is what the mover's processor does for a request of single pages, per page, but for the ring and
-// the GPU: a page moves in 75 ns.
+// BenchmarkScattered is what the mover's processor does for a request of single pages, per page,
+// but for the ring and the GPU: a page moves in 75 ns.
 func BenchmarkScattered(b *testing.B) {
 	const pages, n = 2048, 64 << 20
 	_, regions := guest(b, n)

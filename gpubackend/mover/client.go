@@ -70,7 +70,8 @@ func greet(conn *net.UnixConn) (*Client, error) {
 	}
 	if m.kind != messageHello || m.number != version || len(fds) != helloFiles {
 		handover.CloseFiles(fds)
-		return nil, fmt.Errorf("hello: kind %d, version %d, %d files: %w", m.kind, m.number, len(fds), errProtocol)
+		return nil, fmt.Errorf("hello: kind %d, version %d, %d files: %w", m.kind, m.number,
+			len(fds), errProtocol)
 	}
 	if err := conn.SetReadDeadline(time.Time{}); err != nil {
 		handover.CloseFiles(fds)
@@ -81,12 +82,15 @@ func greet(conn *net.UnixConn) (*Client, error) {
 		handover.CloseFiles(fds[1:])
 		return nil, err
 	}
-	return &Client{conn: conn, ring: r, wake: fds[1], ready: -1, parts: make(map[uint64]*copying)}, nil
+	return &Client{conn: conn, ring: r, wake: fds[1], ready: -1, parts: make(map[uint64]*copying)},
+		nil
 }
 
-// Attach lends bytes of the memory behind fd, which stays the caller's, from start on: a multiple of 2 MiB.
+// Attach lends bytes of the memory behind fd, which stays the caller's, from start on: a multiple
+// of 2 MiB.
 func (c *Client) Attach(fd int, start, bytes uint64) (uint32, error) {
-	m, err := c.ask(message{kind: messageAttach, number: uint32(start / startUnit), value: bytes}, fd)
+	m, err := c.ask(message{kind: messageAttach, number: uint32(start / startUnit), value: bytes},
+		fd)
 	if err != nil {
 		return 0, fmt.Errorf("attach: %w", err)
 	}
@@ -188,7 +192,8 @@ func (c *Client) publish() {
 	}
 }
 
-// Poll appends the copies that have ended to dst. Without any it costs two loads. The error says that the mover is gone.
+// Poll appends the copies that have ended to dst. Without any it costs two loads. The error says
+// that the mover is gone.
 func (c *Client) Poll(dst []moves.Moved) ([]moves.Moved, error) {
 	if c.err != nil {
 		return dst, c.err
@@ -264,7 +269,8 @@ func (c *Client) retry() {
 	c.publish()
 }
 
-// FD is readable once Poll has something to tell; asking for it announces that the caller is going to sleep.
+// FD is readable once Poll has something to tell; asking for it announces that the caller is going
+// to sleep.
 func (c *Client) FD() int {
 	c.slept = true
 	c.ring.store(offWorkerSleeping, 1)

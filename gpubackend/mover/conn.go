@@ -41,7 +41,8 @@ func newConn(fd int, q *quota) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{socket: socket, wake: -1, staging: make(map[uint32]*lent), record: make([]byte, maxRecord), quota: q}
+	c := &conn{socket: socket, wake: -1, staging: make(map[uint32]*lent),
+		record: make([]byte, maxRecord), quota: q}
 	if err := c.greet(); err != nil {
 		c.release(nil)
 		return nil, err
@@ -62,10 +63,12 @@ func (c *conn) greet() (err error) {
 	return c.send(message{kind: messageHello, number: version}, c.ring.fd, its)
 }
 
-// sendPatience is how long a worker may keep the loop waiting by not reading its socket. It then loses the connection.
+// sendPatience is how long a worker may keep the loop waiting by not reading its socket. It then
+// loses the connection.
 const sendPatience = 10 * time.Millisecond
 
-// send doesn't use a deadline of the socket: it could pass before the first try, with this thread waiting for a processor.
+// send doesn't use a deadline of the socket: it could pass before the first try, with this thread
+// waiting for a processor.
 func (c *conn) send(m message, fds ...int) error {
 	if events, err := c.await(unix.POLLOUT, sendPatience); err != nil {
 		return fmt.Errorf("send: %w", err)
@@ -186,7 +189,8 @@ func (c *conn) take(e engine, m *memory) (bool, error) {
 	}
 	unread := c.tail - c.ring.load(offCompletionHead)
 	if unread > completions {
-		return false, fmt.Errorf("%w: %d completions taken that were not given", errProtocol, -unread)
+		return false,
+			fmt.Errorf("%w: %d completions taken that were not given", errProtocol, -unread)
 	}
 	if unread+c.flying >= completions {
 		return false, nil

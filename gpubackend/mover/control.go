@@ -64,9 +64,10 @@ func (s *server) send(m *handover.Message) {
 	}
 }
 
-// replaceMemory takes over a new table. When it returns, regions that are gone are neither mapped nor registered; after an
-// error none are, since the device process is going to withdraw the old ones. Nor is anything copied any more for workers that were gone
-// before the message was sent: the same table again is how the device process makes sure of that.
+// replaceMemory takes over a new table. When it returns, regions that are gone are neither mapped
+// nor registered; after an error none are, since the device process is going to withdraw the old
+// ones. Nor is anything copied any more for workers that were gone before the message was sent: the
+// same table again is how the device process makes sure of that.
 func (s *server) replaceMemory(m *handover.Message, files []int) error {
 	for _, c := range s.conns {
 		c.closed = c.closed || c.left()
@@ -101,7 +102,8 @@ func (s *server) connect(fd int) {
 func (s *server) listen(c *conn) {
 	for {
 		m, fds, err := receiveMessage(c.socket)
-		lends, asksBack := m.kind == messageAttach && len(fds) == 1, m.kind == messageDetach && len(fds) == 0
+		lends, asksBack := m.kind == messageAttach && len(fds) == 1,
+			m.kind == messageDetach && len(fds) == 0
 		if err != nil || !lends && !asksBack {
 			handover.CloseFiles(fds)
 			s.do(func() { c.closed = true })

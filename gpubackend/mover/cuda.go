@@ -20,7 +20,8 @@ var copyRuns []byte
 
 const (
 	cudaJobs = 16 // on their way at a time, a stream and a list each
-	// listRuns is how many runs a list holds: those of the largest request, with some cut in pieces.
+	// listRuns is how many runs a list holds: those of the largest request, with some cut in
+	// pieces.
 	listRuns   = 4 * maxRuns
 	listEntry  = 32
 	blocks     = 128
@@ -68,7 +69,8 @@ func (s cudaStaging) size() uint64 { return s.bytes }
 func newCUDAEngine(
 	c *Config, p *handover.Policy, accounts *ledger.Process,
 ) (*cudaEngine, error) {
-	d, err := cuda.NewDevice(cuda.Options{Library: c.Library, AllowPageable: p.AllowPageable, Log: c.Log})
+	d, err := cuda.NewDevice(cuda.Options{Library: c.Library, AllowPageable: p.AllowPageable,
+		Log: c.Log})
 	if err != nil {
 		return nil, err
 	}

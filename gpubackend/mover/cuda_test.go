@@ -25,15 +25,17 @@ import (
 func fakeDriver(tb testing.TB, options ...string) string {
 	tb.Helper()
 	library := filepath.Join(tb.TempDir(), "libcuda.so.1")
-	build := exec.Command("gcc", append(options, "-shared", "-fPIC", "-O1", "-o", library, "../cuda/testdata/fakecuda.c", "-lpthread")...)
+	build := exec.Command("gcc",
+		append(options, "-shared", "-fPIC", "-O1", "-o", library, "../cuda/testdata/fakecuda.c",
+			"-lpthread")...)
 	if out, err := build.CombinedOutput(); err != nil {
 		tb.Fatalf("build the fake driver library: %v\n%s", err, out)
 	}
 	return library
 }
 
-// TestCUDAEngine runs the CUDA engine on the fake driver: each way that a piece can go, with registrations that
-// succeed and that fail. The fake takes any file for exported memory.
+// TestCUDAEngine runs the CUDA engine on the fake driver: each way that a piece can go, with
+// registrations that succeed and that fail. The fake takes any file for exported memory.
 func TestCUDAEngine(t *testing.T) {
 	library, old := fakeDriver(t), fakeDriver(t, "-DNO_BATCHES")
 	for _, test := range []struct {
@@ -43,7 +45,8 @@ func TestCUDAEngine(t *testing.T) {
 	}{
 		{"kernel", Config{Library: library, Threshold: 1 << 30, Registered: 1 << 20}, false},
 		{"copy engines", Config{Library: library, Threshold: 1, Registered: 64 << 10}, false},
-		{"copy engines, one by one", Config{Library: old, Threshold: 1, Registered: 64 << 10}, false},
+		{"copy engines, one by one", Config{Library: old, Threshold: 1, Registered: 64 << 10},
+			false},
 		{"both", Config{Library: library, Threshold: 20 << 10, Registered: 64 << 10}, false},
 		{"bounced", Config{Library: library, Threshold: 20 << 10, Registered: 64 << 10}, true},
 	} {
@@ -75,7 +78,8 @@ func tryCUDAEngine(t *testing.T, config Config) {
 			at += length + r.Uint64N(n/200)
 		}
 		offset := r.Uint64N(n - total)
-		if err := move(t, c, &moves.Move{Staging: id, Offset: offset, ToDevice: true, Runs: runs}); err != nil {
+		if err := move(t, c,
+			&moves.Move{Staging: id, Offset: offset, ToDevice: true, Runs: runs}); err != nil {
 			t.Fatalf("runs up to %d: %v", most, err)
 		}
 		at := offset
@@ -94,7 +98,8 @@ func tryCUDAEngine(t *testing.T, config Config) {
 	}
 	h.sendMemory(handover.KindMemory, regions[:1])
 	h.expect(handover.KindDone)
-	err := move(t, c, &moves.Move{Staging: id, Runs: []wire.Run{{Address: regions[1].GuestAddr, Bytes: 1}}})
+	err := move(t, c,
+		&moves.Move{Staging: id, Runs: []wire.Run{{Address: regions[1].GuestAddr, Bytes: 1}}})
 	if !errors.Is(err, ErrRange) {
 		t.Errorf("memory that was removed: error %v", err)
 	}
@@ -111,7 +116,8 @@ func TestCUDAEngineManyRuns(t *testing.T) {
 	}
 	const copies = 60
 	for i := range uint64(copies) {
-		if err := c.Start(&moves.Move{ID: i, Staging: id, ToDevice: i%3 != 0, Runs: runs}); err != nil {
+		if err := c.Start(&moves.Move{ID: i, Staging: id, ToDevice: i%3 != 0,
+			Runs: runs}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -125,20 +131,24 @@ func TestCUDAEngineManyRuns(t *testing.T) {
 func TestCUDAEngineTruncation(t *testing.T) {
 	mem, whole := oneRegion(t, 1<<20)
 	_, fd := memfd(t, 1<<20, 0)
-	h := startMover(t, "cuda", Config{Library: fakeDriver(t)}, whole, guestmem.Region{GuestAddr: 2 * guestBase, Size: 1 << 20, FD: fd})
+	h := startMover(t, "cuda", Config{Library: fakeDriver(t)}, whole,
+		guestmem.Region{GuestAddr: 2 * guestBase, Size: 1 << 20, FD: fd})
 	c := h.client()
 	id, staging, _ := attach(t, c, 2<<20)
 	if err := unix.Ftruncate(fd, 4096); err != nil {
 		t.Fatal(err)
 	}
 	for _, toDevice := range []bool{true, false} {
-		m := &moves.Move{Staging: id, ToDevice: toDevice, Runs: []wire.Run{{Address: 2 * guestBase, Bytes: 8192}}}
+		m := &moves.Move{Staging: id, ToDevice: toDevice,
+			Runs: []wire.Run{{Address: 2 * guestBase, Bytes: 8192}}}
 		if err := move(t, c, m); !errors.Is(err, ErrFault) {
 			t.Errorf("to device %t: error %v", toDevice, err)
 		}
 	}
 	fill(mem[:4096], 4)
-	if err := move(t, c, &moves.Move{Staging: id, ToDevice: true, Runs: []wire.Run{{Address: guestBase, Bytes: 4096}}}); err != nil {
+	if err := move(t, c,
+		&moves.Move{Staging: id, ToDevice: true,
+			Runs: []wire.Run{{Address: guestBase, Bytes: 4096}}}); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(staging[:4096], mem[:4096]) {
@@ -146,7 +156,8 @@ func TestCUDAEngineTruncation(t *testing.T) {
 	}
 }
 
-// TestKernel executes the copying kernel on the software GPU, for all alignments and lengths around those of its paths.
+// TestKernel executes the copying kernel on the software GPU, for all alignments and lengths around
+// those of its paths.
 func TestKernel(t *testing.T) {
 	d := soft.New(soft.Options{Memory: 256 << 20})
 	defer d.Close()
@@ -186,7 +197,8 @@ func TestKernel(t *testing.T) {
 		at += (length + 64) &^ 15
 		count++
 	}
-	for _, length := range []uint64{0, 1, 3, 15, 16, 17, 31, 33, 100, 511, 600, 4095, 4096, 4097, 5000} {
+	for _, length := range []uint64{0, 1, 3, 15, 16, 17, 31, 33, 100, 511, 600, 4095, 4096, 4097,
+		5000} {
 		for offset := range uint64(16) {
 			add(offset, offset, length)
 			add(offset, 5, length)
@@ -203,7 +215,8 @@ func TestKernel(t *testing.T) {
 	parameters := binary.LittleEndian.AppendUint64(nil, where)
 	parameters = binary.LittleEndian.AppendUint64(parameters, count)
 	must("launch", d.Launch(&gpubackend.Launch{
-		Function: f, Grid: [3]uint32{7, 1, 1}, Block: [3]uint32{threads, 1, 1}, Parameters: parameters,
+		Function: f, Grid: [3]uint32{7, 1, 1}, Block: [3]uint32{threads, 1, 1},
+		Parameters: parameters,
 	}))
 	for r = d.ContextQuery(); r == gpubackend.NotReady; {
 		r = d.ContextQuery()

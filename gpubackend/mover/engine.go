@@ -22,7 +22,8 @@ type engine interface {
 	poll(ended func(j *job))
 	// busy says whether jobs are on their way.
 	busy() bool
-	// spins says whether only poll finds the end of a job; otherwise the wake descriptor becomes readable.
+	// spins says whether only poll finds the end of a job; otherwise the wake descriptor becomes
+	// readable.
 	spins() bool
 	// forget lets go of a region of guest memory; no job uses it.
 	forget(r *region)
@@ -31,7 +32,8 @@ type engine interface {
 	close()
 }
 
-// staging is memory that a worker has lent, as an engine knows it: staging memory proper, or where a copy goes to or comes from.
+// staging is memory that a worker has lent, as an engine knows it: staging memory proper, or where
+// a copy goes to or comes from.
 type staging interface{ size() uint64 }
 
 // lent is what a connection knows of it.
@@ -79,8 +81,8 @@ func newEngine(
 	return nil, fmt.Errorf("no GPU of kind %q", gpu)
 }
 
-// region is a range of guest memory with its mapping, which stays for as long as the device process names the same range
-// of the same file.
+// region is a range of guest memory with its mapping, which stays for as long as the device process
+// names the same range of the same file.
 type region struct {
 	key    regionKey
 	memory *guestmem.Memory

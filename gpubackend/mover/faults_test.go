@@ -40,7 +40,8 @@ func (b *bystander) check(t *testing.T) {
 	t.Helper()
 	fill(b.guest[:8192], uint64(time.Now().UnixNano()))
 	run := []wire.Run{{Address: guestBase, Bytes: 8192}}
-	if err := move(t, b.c, &moves.Move{ID: 1, Staging: b.id, ToDevice: true, Runs: run}); err != nil {
+	if err := move(t, b.c,
+		&moves.Move{ID: 1, Staging: b.id, ToDevice: true, Runs: run}); err != nil {
 		t.Fatalf("bystander: %v", err)
 	}
 	if !bytes.Equal(b.mem, b.guest[:8192]) {
@@ -67,9 +68,11 @@ func TestTruncation(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, toDevice := range []bool{true, false} {
-			m := &moves.Move{Staging: id, ToDevice: toDevice, Runs: []wire.Run{{Address: 2 * guestBase, Bytes: bytes}}}
+			m := &moves.Move{Staging: id, ToDevice: toDevice,
+				Runs: []wire.Run{{Address: 2 * guestBase, Bytes: bytes}}}
 			if err := move(t, c, m); !errors.Is(err, ErrFault) {
-				t.Errorf("%d bytes of a guest cut short, to device %t: error %v", bytes, toDevice, err)
+				t.Errorf("%d bytes of a guest cut short, to device %t: error %v", bytes, toDevice,
+					err)
 			}
 		}
 		b.check(t)
@@ -86,7 +89,8 @@ func TestWorkerDiesInTheMiddle(t *testing.T) {
 		c := h.client()
 		id, _, _ := attach(t, c, n)
 		for i := range uint64(10) {
-			if err := c.Start(&moves.Move{ID: i, Staging: id, ToDevice: i%2 == 0, Runs: []wire.Run{{Address: guestBase, Bytes: n}}}); err != nil {
+			if err := c.Start(&moves.Move{ID: i, Staging: id, ToDevice: i%2 == 0,
+				Runs: []wire.Run{{Address: guestBase, Bytes: n}}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -97,7 +101,8 @@ func TestWorkerDiesInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestDetach: memory comes back when no copy uses it any more, and copies that come later are refused.
+// TestDetach: memory comes back when no copy uses it any more, and copies that come later are
+// refused.
 func TestDetach(t *testing.T) {
 	const n = 32 << 20
 	mem, region := oneRegion(t, n)
@@ -110,7 +115,8 @@ func TestDetach(t *testing.T) {
 	for range 10 {
 		id, staging, _ := attach(t, c, n)
 		for i := range uint64(4) {
-			if err := c.Start(&moves.Move{ID: i, Staging: id, ToDevice: true, Runs: whole}); err != nil {
+			if err := c.Start(&moves.Move{ID: i, Staging: id, ToDevice: true,
+				Runs: whole}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -131,7 +137,9 @@ func TestDetach(t *testing.T) {
 			t.Errorf("a copy from memory that was taken back: error %v", err)
 		}
 	}
-	if err := move(t, c, &moves.Move{Staging: kept, ToDevice: true, Runs: []wire.Run{{Address: guestBase, Bytes: 8192}}}); err != nil {
+	if err := move(t, c,
+		&moves.Move{Staging: kept, ToDevice: true,
+			Runs: []wire.Run{{Address: guestBase, Bytes: 8192}}}); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(keptMem, mem[:8192]) {
@@ -154,7 +162,9 @@ func TestAttachInTheMiddle(t *testing.T) {
 		t.Fatal(err)
 	}
 	fill(mem, 6)
-	if err := move(t, c, &moves.Move{Staging: id, Offset: 5, ToDevice: true, Runs: []wire.Run{{Address: guestBase, Bytes: 1 << 20}}}); err != nil {
+	if err := move(t, c,
+		&moves.Move{Staging: id, Offset: 5, ToDevice: true,
+			Runs: []wire.Run{{Address: guestBase, Bytes: 1 << 20}}}); err != nil {
 		t.Fatal(err)
 	}
 	want := make([]byte, 3*startUnit)
@@ -207,7 +217,9 @@ func TestMemoryRemovedUnderLoad(t *testing.T) {
 			default:
 			}
 			for i := range uint64(4) {
-				_ = c.Start(&moves.Move{ID: i, Staging: id, Runs: []wire.Run{{Address: 2 * guestBase, Bytes: n}, {Address: guestBase, Bytes: 0}}})
+				_ = c.Start(&moves.Move{ID: i, Staging: id,
+					Runs: []wire.Run{{Address: 2 * guestBase, Bytes: n},
+						{Address: guestBase, Bytes: 0}}})
 			}
 			for _, m := range finish(t, c, 4) {
 				if m.Err != nil && !errors.Is(m.Err, ErrRange) {
@@ -243,10 +255,12 @@ func TestMemoryKeepsWhatStays(t *testing.T) {
 		t.Fatalf("first table: %v, %d dropped", err, len(dropped))
 	}
 	first := m.regions[0]
-	described, files = handover.Describe([]guestmem.Region{region, {GuestAddr: 2 * guestBase, Size: 1 << 20, FD: fd}})
+	described, files = handover.Describe([]guestmem.Region{region,
+		{GuestAddr: 2 * guestBase, Size: 1 << 20, FD: fd}})
 	m, dropped, err = m.replaced(described, files)
 	if err != nil || len(dropped) != 0 || m.region(first.key) != first {
-		t.Fatalf("second table: %v, %d dropped, kept %t", err, len(dropped), m.region(first.key) == first)
+		t.Fatalf("second table: %v, %d dropped, kept %t", err, len(dropped),
+			m.region(first.key) == first)
 	}
 	described[1].GuestAddr = guestBase + 4096
 	if _, _, err = m.replaced(described, files); err == nil {
@@ -288,11 +302,20 @@ func TestHostileRings(t *testing.T) {
 		"tail beyond the ring":       func(r *ring) { r.store(offRequestTail, requestBytes+8) },
 		"tail of less than a record": func(r *ring) { r.store(offRequestTail, 4) },
 		"empty record":               func(r *ring) { r.store(offRequestTail, 64) },
-		"record past the tail":       func(r *ring) { put(r, 0, 128, 0); r.store(offRequestTail, 64) },
-		"odd size":                   func(r *ring) { put(r, 0, 36, 0); r.store(offRequestTail, 64) },
-		"unknown flags":              func(r *ring) { put(r, 0, 32, 4); r.store(offRequestTail, 32) },
-		"too many runs":              func(r *ring) { put(r, 0, 32, 0, 0, 0, 0, 9); r.store(offRequestTail, 32) },
-		"record too large":           func(r *ring) { put(r, 0, maxRecord+16, 0, 0, 0, 0, maxRuns+1); r.store(offRequestTail, maxRecord+16) },
+		"record past the tail": func(r *ring) {
+			put(r, 0, 128, 0)
+			r.store(offRequestTail, 64)
+		},
+		"odd size":      func(r *ring) { put(r, 0, 36, 0); r.store(offRequestTail, 64) },
+		"unknown flags": func(r *ring) { put(r, 0, 32, 4); r.store(offRequestTail, 32) },
+		"too many runs": func(r *ring) {
+			put(r, 0, 32, 0, 0, 0, 0, 9)
+			r.store(offRequestTail, 32)
+		},
+		"record too large": func(r *ring) {
+			put(r, 0, maxRecord+16, 0, 0, 0, 0, maxRuns+1)
+			r.store(offRequestTail, maxRecord+16)
+		},
 		"large record of another count": func(r *ring) {
 			put(r, 0, maxRecord+16, 0, 0, 0, 0, maxRuns)
 			r.store(offRequestTail, maxRecord+16)
@@ -315,7 +338,9 @@ func TestHostileMessages(t *testing.T) {
 	h := startHost(t, region)
 	b := newBystander(t, h, mem)
 	for name, send := range map[string]func(c *net.UnixConn) error{
-		"no file": func(c *net.UnixConn) error { return sendMessage(c, message{kind: messageAttach, value: 4096}) },
+		"no file": func(c *net.UnixConn) error {
+			return sendMessage(c, message{kind: messageAttach, value: 4096})
+		},
 		"what isn't lent": func(c *net.UnixConn) error {
 			return sendMessage(c, message{kind: messageDetach, number: 1})
 		},
@@ -324,7 +349,10 @@ func TestHostileMessages(t *testing.T) {
 		},
 		"unknown kind": func(c *net.UnixConn) error { return sendMessage(c, message{kind: 77}) },
 		"short":        func(c *net.UnixConn) error { _, err := c.Write([]byte{1}); return err },
-		"long":         func(c *net.UnixConn) error { _, err := c.Write(make([]byte, 400)); return err },
+		"long": func(c *net.UnixConn) error {
+			_, err := c.Write(make([]byte, 400))
+			return err
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := h.client()
@@ -350,7 +378,9 @@ func TestRingIsSealed(t *testing.T) {
 }
 
 func FuzzDecodeRequest(f *testing.F) {
-	f.Add(appendRecord(nil, &request{sequence: 1, staging: 1, toDevice: true, runs: []wire.Run{{Address: guestBase, Bytes: 4096}}}))
+	f.Add(appendRecord(nil,
+		&request{sequence: 1, staging: 1, toDevice: true,
+			runs: []wire.Run{{Address: guestBase, Bytes: 4096}}}))
 	f.Add([]byte{8, 0, 0, 0, 2, 0, 0, 0})
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -377,7 +407,8 @@ type fullEngine struct {
 func (e *fullEngine) start(*job) bool { return false }
 func (e *fullEngine) detach(staging)  { e.detached++ }
 
-// TestWorkerDiesWhileItTakesMemoryBack: memory that was asked back goes, also when the copy that still used it had not begun.
+// TestWorkerDiesWhileItTakesMemoryBack: memory that was asked back goes, also when the copy that
+// still used it had not begun.
 func TestWorkerDiesWhileItTakesMemoryBack(t *testing.T) {
 	_, region := oneRegion(t, 1<<20)
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET, 0)
@@ -395,7 +426,8 @@ func TestWorkerDiesWhileItTakesMemoryBack(t *testing.T) {
 	if err := c.attach(e, fd, 0, 4096); err != nil {
 		t.Fatal(err)
 	}
-	c.begin(e, s.memory, &request{staging: c.next, runs: []wire.Run{{Address: guestBase, Bytes: 4096}}})
+	c.begin(e, s.memory,
+		&request{staging: c.next, runs: []wire.Run{{Address: guestBase, Bytes: 4096}}})
 	if err := c.detach(e, c.next); err != nil || c.waiting == nil || e.detached != 0 {
 		t.Fatalf("%v, waiting %v, %d detached", err, c.waiting != nil, e.detached)
 	}

@@ -10,8 +10,8 @@ type fault interface {
 	Addr() uintptr
 }
 
-// guardedCopy copies src to dst, which are of the same length and either of which may be cut short by others meanwhile. It says
-// whether all was copied.
+// guardedCopy copies src to dst, which are of the same length and either of which may be cut short
+// by others meanwhile. It says whether all was copied.
 func guardedCopy(dst, src []byte) (ok bool) {
 	old := debug.SetPanicOnFault(true)
 	defer func() {

@@ -17,9 +17,11 @@ import (
 // memory is the guest's memory: regions in order of their addresses, none overlapping.
 type memory struct{ regions []*region }
 
-// replaced returns the memory that a message describes, made of the regions of m that it names again and new ones, and the regions
-// that it doesn't name. On error m is good still.
-func (m *memory) replaced(described []handover.Region, files []int) (next *memory, dropped []*region, err error) {
+// replaced returns the memory that a message describes, made of the regions of m that it names
+// again and new ones, and the regions that it doesn't name. On error m is good still.
+func (m *memory) replaced(
+	described []handover.Region, files []int,
+) (next *memory, dropped []*region, err error) {
 	next = &memory{}
 	var added []*region
 	defer func() {
@@ -44,7 +46,9 @@ func (m *memory) replaced(described []handover.Region, files []int) (next *memor
 		}
 		next.regions = append(next.regions, r)
 	}
-	sort.Slice(next.regions, func(i, j int) bool { return next.regions[i].key.guest < next.regions[j].key.guest })
+	sort.Slice(next.regions, func(i, j int) bool {
+		return next.regions[i].key.guest < next.regions[j].key.guest
+	})
 	for i := 1; i < len(next.regions); i++ {
 		if a, b := next.regions[i-1].key, next.regions[i].key; b.guest-a.guest < a.size {
 			return nil, nil, fmt.Errorf("memory regions at %#x and %#x overlap", a.guest, b.guest)
@@ -76,7 +80,8 @@ func keyOf(d handover.Region, fd int) (regionKey, error) {
 }
 
 func openRegion(key regionKey, fd int) (*region, error) {
-	mem, err := guestmem.New([]guestmem.Region{{GuestAddr: key.guest, Size: key.size, FD: fd, FileOffset: key.offset}})
+	mem, err := guestmem.New([]guestmem.Region{{GuestAddr: key.guest, Size: key.size, FD: fd,
+		FileOffset: key.offset}})
 	if err != nil {
 		return nil, err
 	}
@@ -109,8 +114,8 @@ func (m *memory) find(guest uint64) int {
 	return i
 }
 
-// appendPieces appends the pieces that runs consist of, joining what is adjacent. It says false unless all is guest
-// memory and adds up to no more than limit bytes, and returns the sum.
+// appendPieces appends the pieces that runs consist of, joining what is adjacent. It says false
+// unless all is guest memory and adds up to no more than limit bytes, and returns the sum.
 func (m *memory) appendPieces(dst []piece, runs []wire.Run, limit uint64) ([]piece, uint64, bool) {
 	total := uint64(0)
 	i := 0 // of the region that holds the run before

@@ -15,7 +15,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// Messages on a worker's connection, a SEQPACKET socket: u32 kind, u32 number, u64 value, and files.
+// Messages on a worker's connection, a SEQPACKET socket: u32 kind, u32 number, u64 value, and
+// files.
 //
 //	mover: hello (version; ring, the worker's end of the wake pair)
 //	worker: attach (bytes; file, and where in it in units of 2 MiB)   mover: answer (its number, or value 1 for refused)
@@ -51,7 +52,8 @@ func sendMessage(c *net.UnixConn, m message, fds ...int) error {
 	return nil
 }
 
-// receiveMessage waits for a message. The caller owns the files, of which there are at most helloFiles.
+// receiveMessage waits for a message. The caller owns the files, of which there are at most
+// helloFiles.
 func receiveMessage(c *net.UnixConn) (message, []int, error) {
 	var b [messageBytes + 1]byte
 	oob := make([]byte, unix.CmsgSpace(4*helloFiles))

@@ -90,7 +90,8 @@ func startMover(tb testing.TB, gpu string, config Config, regions ...guestmem.Re
 func (h *host) sendMemory(kind handover.Kind, regions []guestmem.Region) {
 	h.tb.Helper()
 	described, files := handover.Describe(regions)
-	m := &handover.Message{Kind: kind, GPU: h.gpu, Memory: described, Files: handover.Files{Memory: len(files)}}
+	m := &handover.Message{Kind: kind, GPU: h.gpu, Memory: described,
+		Files: handover.Files{Memory: len(files)}}
 	if err := h.control.Send(m, files); err != nil {
 		h.tb.Fatal(err)
 	}
@@ -132,7 +133,8 @@ func (h *host) connect() int {
 	if err != nil {
 		h.tb.Fatal(err)
 	}
-	err = h.control.Send(&handover.Message{Kind: handover.KindAttach, Files: handover.Files{Conn: true}}, pair[1:])
+	err = h.control.Send(&handover.Message{Kind: handover.KindAttach,
+		Files: handover.Files{Conn: true}}, pair[1:])
 	unix.Close(pair[1])
 	if err != nil {
 		h.tb.Fatal(err)
@@ -204,7 +206,8 @@ func fill(b []byte, seed uint64) {
 	}
 }
 
-// guest is guest memory in two regions of one file, adjacent in the guest's addresses but not in the file.
+// guest is guest memory in two regions of one file, adjacent in the guest's addresses but not in
+// the file.
 func guest(tb testing.TB, n int) (mem []byte, regions []guestmem.Region) {
 	tb.Helper()
 	mem, fd := memfd(tb, n, unix.F_SEAL_SHRINK)
@@ -251,7 +254,9 @@ func TestRandomRuns(t *testing.T) {
 		for _, run := range runs {
 			at += uint64(copy(expected[at:], view(mem, run.Address, run.Bytes)))
 		}
-		if err := move(t, c, &moves.Move{ID: most, Staging: id, Offset: offset, ToDevice: true, Runs: runs}); err != nil {
+		if err := move(t, c,
+			&moves.Move{ID: most, Staging: id, Offset: offset, ToDevice: true,
+				Runs: runs}); err != nil {
 			t.Fatalf("runs up to %d: %v", most, err)
 		}
 		if !bytes.Equal(staging, expected) {
@@ -267,14 +272,17 @@ func TestSharedOut(t *testing.T) {
 	for _, threads := range []int{1, 2, 3, 7} {
 		c := startMover(t, "soft", Config{Threads: threads}, regions...).client()
 		id, staging, _ := attach(t, c, n)
-		for i, size := range []uint64{1<<20 + 1, 2<<20 + 1, 3<<20 + 8193, 4<<20 - 1, 4<<20 + 1, 4<<20 + 4097, 5<<20 + 3} {
+		for i, size := range []uint64{1<<20 + 1, 2<<20 + 1, 3<<20 + 8193, 4<<20 - 1, 4<<20 + 1,
+			4<<20 + 4097, 5<<20 + 3} {
 			fill(mem, uint64(i))
 			clear(staging)
 			run := []wire.Run{{Address: guestBase + 5, Bytes: size}}
-			if err := move(t, c, &moves.Move{Staging: id, Offset: 3, ToDevice: true, Runs: run}); err != nil {
+			if err := move(t, c,
+				&moves.Move{Staging: id, Offset: 3, ToDevice: true, Runs: run}); err != nil {
 				t.Fatal(err)
 			}
-			if !bytes.Equal(staging[3:3+size], view(mem, guestBase+5, size)) || staging[3+size] != 0 {
+			if !bytes.Equal(staging[3:3+size], view(mem, guestBase+5, size)) ||
+				staging[3+size] != 0 {
 				t.Errorf("%d bytes by %d goroutines differ", size, threads)
 			}
 		}
@@ -292,7 +300,8 @@ func TestFromDeviceTouchesNothingElse(t *testing.T) {
 	var runs []wire.Run
 	at := uint64(100)
 	for address := uint64(7); address+9000 < n/2; address += 9001 {
-		runs = append(runs, wire.Run{Address: guestBase + n/2 + address, Bytes: 8900}) // the file's first half
+		// the file's first half
+		runs = append(runs, wire.Run{Address: guestBase + n/2 + address, Bytes: 8900})
 		at += uint64(copy(expected[address:], staging[at:at+8900]))
 	}
 	if err := move(t, c, &moves.Move{Staging: id, Offset: 100, Runs: runs}); err != nil {
@@ -354,18 +363,33 @@ func TestBadRequests(t *testing.T) {
 		{"nothing", moves.Move{Staging: id}, nil},
 		{"good", moves.Move{Staging: id, Runs: []wire.Run{{Address: guestBase, Bytes: 4096}}}, nil},
 		{"at the end", moves.Move{Staging: id, Offset: 4096}, nil},
-		{"no such staging", moves.Move{Staging: id + 1, Runs: []wire.Run{{Address: guestBase, Bytes: 1}}}, ErrRange},
+		{"no such staging",
+			moves.Move{Staging: id + 1, Runs: []wire.Run{{Address: guestBase, Bytes: 1}}},
+			ErrRange},
 		{"staging 0", moves.Move{Runs: []wire.Run{{Address: guestBase, Bytes: 1}}}, ErrRange},
 		{"offset past staging", moves.Move{Staging: id, Offset: 4097}, ErrRange},
-		{"staging too short", moves.Move{Staging: id, Offset: 1, Runs: []wire.Run{{Address: guestBase, Bytes: 4096}}}, ErrRange},
-		{"offset wraps", moves.Move{Staging: id, Offset: ^uint64(0), Runs: []wire.Run{{Address: guestBase, Bytes: 4096}}}, ErrRange},
-		{"bytes wrap", moves.Move{Staging: id, Runs: []wire.Run{{Address: guestBase, Bytes: 4096}, {Address: guestBase, Bytes: ^uint64(0)}}}, ErrRange},
-		{"before memory", moves.Move{Staging: id, Runs: []wire.Run{{Address: guestBase - 1, Bytes: 2}}}, ErrRange},
-		{"past memory", moves.Move{Staging: id, Runs: []wire.Run{{Address: guestBase + n - 1, Bytes: 2}}}, ErrRange},
-		{"address wraps", moves.Move{Staging: id, Runs: []wire.Run{{Address: ^uint64(0), Bytes: 2}}}, ErrRange},
+		{"staging too short",
+			moves.Move{Staging: id, Offset: 1, Runs: []wire.Run{{Address: guestBase, Bytes: 4096}}},
+			ErrRange},
+		{"offset wraps",
+			moves.Move{Staging: id, Offset: ^uint64(0),
+				Runs: []wire.Run{{Address: guestBase, Bytes: 4096}}}, ErrRange},
+		{"bytes wrap",
+			moves.Move{Staging: id,
+				Runs: []wire.Run{{Address: guestBase, Bytes: 4096},
+					{Address: guestBase, Bytes: ^uint64(0)}}}, ErrRange},
+		{"before memory",
+			moves.Move{Staging: id, Runs: []wire.Run{{Address: guestBase - 1, Bytes: 2}}},
+			ErrRange},
+		{"past memory",
+			moves.Move{Staging: id, Runs: []wire.Run{{Address: guestBase + n - 1, Bytes: 2}}},
+			ErrRange},
+		{"address wraps",
+			moves.Move{Staging: id, Runs: []wire.Run{{Address: ^uint64(0), Bytes: 2}}}, ErrRange},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if err := move(t, c, &test.move); !errors.Is(err, test.want) || (err == nil) != (test.want == nil) {
+			if err := move(t, c, &test.move); !errors.Is(err, test.want) ||
+				(err == nil) != (test.want == nil) {
 				t.Errorf("error %v, want %v", err, test.want)
 			}
 		})
@@ -392,9 +416,11 @@ func TestBadAttach(t *testing.T) {
 	}
 }
 
-// TestIdleRoundsDoNotAllocate: the loop polls for a long time, and what it left behind would have to be collected.
+// TestIdleRoundsDoNotAllocate: the loop polls for a long time, and what it left behind would have
+// to be collected.
 func TestIdleRoundsDoNotAllocate(t *testing.T) {
-	s := &server{engine: newSoftEngine(1, -1), memory: &memory{}, quota: newQuota(0), tasks: make(chan func(), 1)}
+	s := &server{engine: newSoftEngine(1, -1), memory: &memory{}, quota: newQuota(0),
+		tasks: make(chan func(), 1)}
 	s.ended = s.end
 	if n := testing.AllocsPerRun(100, func() { s.work() }); n != 0 {
 		t.Errorf("%v allocations a round", n)

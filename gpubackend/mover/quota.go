@@ -36,8 +36,8 @@ type quota struct {
 	bytes  uint64 // of all
 }
 
-// newQuota leaves half of a process's mappings to other uses: guest memory and the Go runtime. The CUDA
-// driver takes neither mappings nor files for memory that it imports (580, an H200).
+// newQuota leaves half of a process's mappings to other uses: guest memory and the Go runtime. The
+// CUDA driver takes neither mappings nor files for memory that it imports (580, an H200).
 func newQuota(mappings int) *quota {
 	half := max(mappings, 0) / 2
 	q := &quota{assured: max(1, min(maxAssured, half/2/wire.MaxChannels)), most: half / 2}

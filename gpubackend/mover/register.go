@@ -21,15 +21,17 @@ func (e *cudaEngine) setRegistered(bytes uint64) {
 	e.registered = 1 << e.part
 }
 
-// reached says that a piece lies in one part that is registered, as nearly each does, which is asked for with each page.
+// reached says that a piece lies in one part that is registered, as nearly each does, which is
+// asked for with each page.
 func (e *cudaEngine) reached(p *piece) bool {
 	const mask = 63 // spares a comparison
 	first, last := p.offset>>(e.part&mask), (p.offset+p.bytes-1)>>(e.part&mask)
-	return first == last && first < uint64(len(p.region.parts)) && p.region.parts[first] == partPinned
+	return first == last && first < uint64(len(p.region.parts)) &&
+		p.region.parts[first] == partPinned
 }
 
-// register makes sure that the GPU reaches a piece of guest memory. A part whose registration fails stays without, and its
-// payload is bounced.
+// register makes sure that the GPU reaches a piece of guest memory. A part whose registration fails
+// stays without, and its payload is bounced.
 func (e *cudaEngine) register(p *piece) bool {
 	r := p.region
 	if r.parts == nil {
@@ -45,8 +47,8 @@ func (e *cudaEngine) register(p *piece) bool {
 	return ok
 }
 
-// registerPart registers one part. The file's length is looked at first: pages that aren't there can't be pinned, and
-// once pinned they survive whatever becomes of the file.
+// registerPart registers one part. The file's length is looked at first: pages that aren't there
+// can't be pinned, and once pinned they survive whatever becomes of the file.
 func (e *cudaEngine) registerPart(r *region, part uint64) partState {
 	from, to := part*e.registered, min((part+1)*e.registered, r.key.size)
 	if !r.holds(to) {
@@ -70,8 +72,8 @@ const (
 	populateLeast   = 2 << 20
 )
 
-// populate brings pages in with several threads, where CUDA would with one: that allocates and clears what the guest never
-// used. What can't be brought in CUDA refuses.
+// populate brings pages in with several threads, where CUDA would with one: that allocates and
+// clears what the guest never used. What can't be brought in CUDA refuses.
 func populate(b []byte) {
 	threads := min(populateThreads, runtime.NumCPU())
 	each := max((len(b)/threads+populateLeast-1)&^(populateLeast-1), populateLeast)
@@ -93,7 +95,8 @@ func (e *cudaEngine) forget(r *region) {
 		}
 		part := uint64(i)
 		from, to := part*e.registered, min((part+1)*e.registered, r.key.size)
-		if result := e.device.HostUnregister(hostAddress(r.host[from:to]), to-from); result != gpubackend.Success {
+		if result := e.device.HostUnregister(hostAddress(r.host[from:to]),
+			to-from); result != gpubackend.Success {
 			e.warn("unregister guest memory", result.Err())
 		}
 	}

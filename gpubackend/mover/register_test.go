@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPopulate maps more than its file has: what is there is brought in, all of it, and what isn't does no harm.
+// TestPopulate maps more than its file has: what is there is brought in, all of it, and what isn't
+// does no harm.
 func TestPopulate(t *testing.T) {
 	const have, mapped = 5<<20 + 4096, 8 << 20
 	fd, err := unix.MemfdCreate("populate", unix.MFD_CLOEXEC)

@@ -13,8 +13,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// The ring: a sealed file in memory that the mover makes for each connection. Positions count up and wrap at 2^32.
-// Requests are records in a ring of bytes, none across its end; completions are entries of a fixed size.
+// The ring: a sealed file in memory that the mover makes for each connection. Positions count up
+// and wrap at 2^32. Requests are records in a ring of bytes, none across its end; completions are
+// entries of a fixed size.
 const (
 	offRequestTail    = 0  // worker: end of the requests written
 	offCompletionHead = 4  // worker: completions taken
@@ -30,8 +31,8 @@ const (
 	ringBytes         = offRequests + requestBytes
 )
 
-// A record: u32 size, u32 flags, u64 sequence number, u32 staging, u32 runs, u64 offset, then the runs
-// (u64 guest-physical address, u64 bytes).
+// A record: u32 size, u32 flags, u64 sequence number, u32 staging, u32 runs, u64 offset, then the
+// runs (u64 guest-physical address, u64 bytes).
 const (
 	recordHead = 32
 	runBytes   = 16
@@ -70,7 +71,8 @@ func newRing() (*ring, error) {
 		unix.Close(fd)
 		return nil, fmt.Errorf("size ring: %w", err)
 	}
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS,
+		unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("seal ring: %w", err)
 	}
@@ -119,8 +121,9 @@ func (r *ring) completion(n uint32) (sequence uint64, s status) {
 	return binary.LittleEndian.Uint64(b), status(binary.LittleEndian.Uint32(b[8:]))
 }
 
-// recordSize reads the head of the record at position, of which the other side has written available bytes, and
-// says how long it is. The record is to be copied before anything else of it is read.
+// recordSize reads the head of the record at position, of which the other side has written
+// available bytes, and says how long it is. The record is to be copied before anything else of it
+// is read.
 func (r *ring) recordSize(position, available uint32) (uint32, error) {
 	b := r.recordAt(position)
 	if available < minRecord {
@@ -133,7 +136,8 @@ func (r *ring) recordSize(position, available uint32) (uint32, error) {
 	return size, nil
 }
 
-// decodeRequest reads a private copy of a record. Runs are appended to runs. A filler has no sequence number: ok is false.
+// decodeRequest reads a private copy of a record. Runs are appended to runs. A filler has no
+// sequence number: ok is false.
 func decodeRequest(b []byte, runs []wire.Run) (q request, ok bool, err error) {
 	le := binary.LittleEndian
 	if len(b) < minRecord {
@@ -148,9 +152,11 @@ func decodeRequest(b []byte, runs []wire.Run) (q request, ok bool, err error) {
 	}
 	count := le.Uint32(b[20:])
 	if count > maxRuns || len(b) != recordHead+int(count)*runBytes {
-		return q, false, fmt.Errorf("%w: %d runs in a record of %d bytes", errProtocol, count, len(b))
+		return q, false,
+			fmt.Errorf("%w: %d runs in a record of %d bytes", errProtocol, count, len(b))
 	}
-	q = request{sequence: le.Uint64(b[8:]), staging: le.Uint32(b[16:]), offset: le.Uint64(b[24:]), toDevice: flags&flagDevice != 0}
+	q = request{sequence: le.Uint64(b[8:]), staging: le.Uint32(b[16:]), offset: le.Uint64(b[24:]),
+		toDevice: flags&flagDevice != 0}
 	for b = b[recordHead:]; len(b) > 0; b = b[runBytes:] {
 		runs = append(runs, wire.Run{Address: le.Uint64(b), Bytes: le.Uint64(b[8:])})
 	}

@@ -39,9 +39,10 @@ type Config struct {
 	Confine func(gpu string) error
 }
 
-// Defaults, from measurements on an H100: where copy engines overtake the kernel, and parts small enough that the first
-// copy from one needn't wait long (25 ms; 0.45 s with 1 GiB, which has to be allocated if the guest never used it), and
-// so large that what a registration costs by itself doesn't count.
+// Defaults, from measurements on an H100: where copy engines overtake the kernel, and parts small
+// enough that the first copy from one needn't wait long (25 ms; 0.45 s with 1 GiB, which has to be
+// allocated if the guest never used it), and so large that what a registration costs by itself
+// doesn't count.
 const (
 	DefaultSpin       = 200 * time.Microsecond
 	DefaultThreshold  = 256 << 10
@@ -70,7 +71,8 @@ type server struct {
 	done   bool
 }
 
-// Run serves until the device process says stop or goes away. It locks the calling goroutine to its thread.
+// Run serves until the device process says stop or goes away. It locks the calling goroutine to its
+// thread.
 func Run(c Config) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -118,7 +120,8 @@ func newServer(c Config, m *handover.Message, fds []int) (*server, error) {
 	if c.Mappings == 0 {
 		c.Mappings = proclimit.Mappings()
 	}
-	s := &server{config: c, log: c.Log, memory: &memory{}, quota: newQuota(c.Mappings), tasks: make(chan func(), 16)}
+	s := &server{config: c, log: c.Log, memory: &memory{}, quota: newQuota(c.Mappings),
+		tasks: make(chan func(), 16)}
 	s.ended = s.end
 	var err error
 	if s.wake, s.waker, err = newWake(); err != nil {

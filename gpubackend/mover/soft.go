@@ -22,7 +22,8 @@ type softEngine struct {
 
 const (
 	maxSoftJobs = 64
-	// inlineBytes are copied faster than a goroutine is woken; part is what one goroutine copies at least.
+	// inlineBytes are copied faster than a goroutine is woken; part is what one goroutine copies at
+	// least.
 	inlineBytes = 64 << 10
 	part        = 1 << 20
 )
@@ -39,21 +40,25 @@ type softStaging []byte
 
 func (s softStaging) size() uint64 { return uint64(len(s)) }
 
-// attach takes memory only that can't be cut short any more: of any other file the worker might choose what happens when it
-// is touched.
+// attach takes memory only that can't be cut short any more: of any other file the worker might
+// choose what happens when it is touched.
 func (e *softEngine) attach(fd int, start, bytes uint64) (staging, error) {
 	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
 	if err != nil || seals&unix.F_SEAL_SHRINK == 0 {
-		return nil, fmt.Errorf("a file that is no sealed memory: seals %#x, %w", seals, errors.Join(errProtocol, err))
+		return nil, fmt.Errorf("a file that is no sealed memory: seals %#x, %w", seals,
+			errors.Join(errProtocol, err))
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return nil, fmt.Errorf("stat: %w", err)
 	}
-	if size := uint64(st.Size); st.Size < 0 || size > maxStaging || start > size || bytes == 0 || bytes > size-start {
-		return nil, fmt.Errorf("file of %d bytes for %d bytes from %#x on: %w", st.Size, bytes, start, errProtocol)
+	if size := uint64(st.Size); st.Size < 0 || size > maxStaging || start > size || bytes == 0 ||
+		bytes > size-start {
+		return nil, fmt.Errorf("file of %d bytes for %d bytes from %#x on: %w", st.Size, bytes,
+			start, errProtocol)
 	}
-	m, err := unix.Mmap(fd, int64(start), int(bytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
+	m, err := unix.Mmap(fd, int64(start), int(bytes), unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED|unix.MAP_NORESERVE)
 	if err != nil {
 		return nil, fmt.Errorf("mmap: %w", err)
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// status is how a request ended, on the ring: one of the numbers below, or deviceStatus + a CUDA result.
+// status is how a request ended, on the ring: one of the numbers below, or deviceStatus + a CUDA
+// result.
 type status uint32
 
 const (

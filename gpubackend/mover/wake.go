@@ -9,10 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newWake makes a socket pair whose ends wake each other. An eventfd would not do: its file is the same one in both
-// processes, so that a hostile one could make the other's reads and writes block.
+// newWake makes a socket pair whose ends wake each other. An eventfd would not do: its file is the
+// same one in both processes, so that a hostile one could make the other's reads and writes block.
 func newWake() (mine, its int, err error) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	pair, err := unix.Socketpair(unix.AF_UNIX,
+		unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return -1, -1, fmt.Errorf("socketpair: %w", err)
 	}

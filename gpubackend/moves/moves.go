@@ -13,11 +13,12 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// ErrRefused is Attach's error if the mover can't map the memory. Any other says that the mover is gone.
+// ErrRefused is Attach's error if the mover can't map the memory. Any other says that the mover is
+// gone.
 var ErrRefused = errors.New("refused by the mover, whose log says why")
 
-// Mover is the worker's end of its connection to the mover process, which copies between guest pages and
-// memory that the worker lends it (package mover).
+// Mover is the worker's end of its connection to the mover process, which copies between guest
+// pages and memory that the worker lends it (package mover).
 type Mover interface {
 	// Attach lends bytes of the memory behind fd, from start on.
 	Attach(fd int, start, bytes uint64) (staging uint32, err error)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package object keeps the objects of one guest process: contexts, modules, streams and so on. A guest knows an
-// object by a handle that this package gives out; the device's own handle never leaves the host, and a handle that
-// a guest makes up, keeps too long or uses for the wrong kind is not found.
+// Package object keeps the objects of one guest process: contexts, modules, streams and so on. A
+// guest knows an object by a handle that this package gives out; the device's own handle never
+// leaves the host, and a handle that a guest makes up, keeps too long or uses for the wrong kind is
+// not found.
 //
 // A table belongs to one goroutine.
 package object
@@ -43,8 +44,8 @@ const (
 	kinds
 )
 
-// A handle is tag | generation << 24 | index+1: never 0, 1 or 2, which name CUDA's default streams, and
-// no plausible address, so that a mix-up shows.
+// A handle is tag | generation << 24 | index+1: never 0, 1 or 2, which name CUDA's default streams,
+// and no plausible address, so that a mix-up shows.
 const (
 	tag             = uint64(0x5043) << 48
 	generationShift = 24
@@ -71,19 +72,23 @@ type Table struct {
 	count   [kinds]int // live ones of each kind
 }
 
-// weight is what an object counts for, in bytes: its entry, what the worker knows of it, and what the device keeps for it, which
-// of NVIDIA's driver is a guess.
+// weight is what an object counts for, in bytes: its entry, what the worker knows of it, and what
+// the device keeps for it, which of NVIDIA's driver is a guess.
 var weight = [kinds]uint64{
-	Context: 1 << 20, Stream: 16 << 10, Event: 1 << 10, Module: 16 << 10, Function: 1 << 10, Library: 16 << 10, Kernel: 1 << 10,
-	Graph: 1 << 10, GraphExec: 4 << 10, GraphNode: 512, Pool: 1 << 10, Memory: 1 << 10, Link: 4 << 10, Array: 1 << 10,
-	MipmappedArray: 2 << 10, Texture: 1 << 10, Surface: 1 << 10, GreenContext: 64 << 10, Resource: 1 << 10, ResourceDesc: 1 << 10,
+	Context: 1 << 20, Stream: 16 << 10, Event: 1 << 10, Module: 16 << 10, Function: 1 << 10,
+	Library: 16 << 10, Kernel: 1 << 10,
+	Graph: 1 << 10, GraphExec: 4 << 10, GraphNode: 512, Pool: 1 << 10, Memory: 1 << 10,
+	Link: 4 << 10, Array: 1 << 10,
+	MipmappedArray: 2 << 10, Texture: 1 << 10, Surface: 1 << 10, GreenContext: 64 << 10,
+	Resource: 1 << 10, ResourceDesc: 1 << 10,
 	TextureReference: 1 << 10, SurfaceReference: 1 << 10,
 }
 
 // Room tells whether one more object of a kind may be added. Ask before the device makes it.
 func (t *Table) Room(kind Kind) bool { return t.live < maxObjects && t.Memory.Room(weight[kind]) }
 
-// Add gives native a handle. The object dies with its parent (0 for none). It returns 0 when the table is full.
+// Add gives native a handle. The object dies with its parent (0 for none). It returns 0 when the
+// table is full.
 func (t *Table) Add(kind Kind, native, parent uint64) uint64 {
 	i := int(t.free) - 1
 	if i < 0 {

@@ -79,7 +79,8 @@ func TestAgainstOracle(t *testing.T) {
 func TestForgedHandles(t *testing.T) {
 	var table Table
 	h := table.Add(Stream, 7, 0)
-	for _, forged := range []uint64{0, 1, 2, h + 1, h - 1, h &^ (0xffff << 48), h ^ 1<<generationShift, ^uint64(0), 1 << 63, indexMask} {
+	for _, forged := range []uint64{0, 1, 2, h + 1, h - 1, h &^ (0xffff << 48),
+		h ^ 1<<generationShift, ^uint64(0), 1 << 63, indexMask} {
 		if _, ok := table.Lookup(Stream, forged); ok {
 			t.Errorf("forged handle %#x found", forged)
 		}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pace bounds how often something begins that others ask for: so often in the long run, and more often for a moment.
-// Who comes too early waits his turn.
+// Package pace bounds how often something begins that others ask for: so often in the long run, and
+// more often for a moment. Who comes too early waits his turn.
 package pace
 
 import (
@@ -59,7 +59,8 @@ func (p *Pace) fill() {
 	p.last = now
 }
 
-// Take takes a turn and returns how long it is until it comes. The caller may begin before, at the cost of those who come later.
+// Take takes a turn and returns how long it is until it comes. The caller may begin before, at the
+// cost of those who come later.
 func (p *Pace) Take() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -19,10 +19,12 @@ type Address struct {
 	Domain, Bus, Device uint32
 }
 
-func (a Address) String() string { return fmt.Sprintf("%04x:%02x:%02x.0", a.Domain, a.Bus, a.Device) }
+func (a Address) String() string {
+	return fmt.Sprintf("%04x:%02x:%02x.0", a.Domain, a.Bus, a.Device)
+}
 
-// Link is a PCI Express link. What isn't known is 0: the whole of it where the kernel hides its devices, as in many a
-// container, or where the device is no part of such a bus.
+// Link is a PCI Express link. What isn't known is 0: the whole of it where the kernel hides its
+// devices, as in many a container, or where the device is no part of such a bus.
 type Link struct {
 	Generation, Width       uint32 // at the moment; a device that rests may have less
 	MaxGeneration, MaxWidth uint32 // of the device where it is plugged in
@@ -57,7 +59,8 @@ func least(device, port uint32) uint32 {
 
 // generations are the kernel's words for the speeds of one lane.
 var generations = map[string]uint32{
-	"2.5 GT/s": 1, "5.0 GT/s": 2, "8.0 GT/s": 3, "16.0 GT/s": 4, "32.0 GT/s": 5, "64.0 GT/s": 6, "128.0 GT/s": 7,
+	"2.5 GT/s": 1, "5.0 GT/s": 2, "8.0 GT/s": 3, "16.0 GT/s": 4, "32.0 GT/s": 5, "64.0 GT/s": 6,
+	"128.0 GT/s": 7,
 }
 
 func generation(folder, name string) uint32 {

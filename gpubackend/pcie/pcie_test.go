@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// plug makes a device below a port as the kernel shows them, and returns the folder of links to devices.
+// plug makes a device below a port as the kernel shows them, and returns the folder of links to
+// devices.
 func plug(t *testing.T, a Address, device, port map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -24,7 +25,8 @@ func plug(t *testing.T, a Address, device, port map[string]string) string {
 	}
 	for dir, files := range map[string]map[string]string{real: device, filepath.Dir(real): port} {
 		for name, content := range files {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(content+"\n"), 0o644); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(content+"\n"),
+				0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -34,7 +36,8 @@ func plug(t *testing.T, a Address, device, port map[string]string) string {
 
 func files(speed, width, maxSpeed, maxWidth string) map[string]string {
 	return map[string]string{
-		"current_link_speed": speed, "current_link_width": width, "max_link_speed": maxSpeed, "max_link_width": maxWidth,
+		"current_link_speed": speed, "current_link_width": width, "max_link_speed": maxSpeed,
+		"max_link_width": maxWidth,
 	}
 }
 
@@ -46,10 +49,13 @@ func TestRead(t *testing.T) {
 		want         Link
 	}{
 		{"of one kind", h200, h200, Link{5, 16, 5, 16, 5}},
-		{"it rests", files("2.5 GT/s PCIe", "16", "16.0 GT/s PCIe", "16"), h200, Link{1, 16, 4, 16, 4}},
-		{"the port is slower and narrower", h200, files("8.0 GT/s PCIe", "8", "8.0 GT/s PCIe", "8"), Link{5, 16, 3, 8, 5}},
+		{"it rests", files("2.5 GT/s PCIe", "16", "16.0 GT/s PCIe", "16"), h200,
+			Link{1, 16, 4, 16, 4}},
+		{"the port is slower and narrower", h200, files("8.0 GT/s PCIe", "8", "8.0 GT/s PCIe", "8"),
+			Link{5, 16, 3, 8, 5}},
 		{"the port has no link", h200, nil, Link{5, 16, 5, 16, 5}},
-		{"an old kernel's words", files("8.0 GT/s", "8", "16.0 GT/s", "16"), nil, Link{3, 8, 4, 16, 4}},
+		{"an old kernel's words", files("8.0 GT/s", "8", "16.0 GT/s", "16"), nil,
+			Link{3, 8, 4, 16, 4}},
 		{"the kernel doesn't know", files("Unknown", "255", "Unknown", "255"), h200, Link{}},
 		{"nonsense", files("fast", "-1", "", "many"), h200, Link{}},
 		{"no link", nil, nil, Link{}},

@@ -84,7 +84,8 @@ func (lx *Lexer) skipSpace() error {
 		case rest[0] == '\n':
 			lx.line++
 			lx.pos++
-		case rest[0] == ' ' || rest[0] == '\t' || rest[0] == '\r' || rest[0] == '\f' || rest[0] == '\v':
+		case rest[0] == ' ' || rest[0] == '\t' || rest[0] == '\r' || rest[0] == '\f' ||
+			rest[0] == '\v':
 			lx.pos++
 		case strings.HasPrefix(rest, "//"):
 			end := strings.IndexByte(rest, '\n')
@@ -106,7 +107,8 @@ func (lx *Lexer) skipSpace() error {
 	return nil
 }
 
-// maxToken bounds a token's length, and so that of messages in which it is; names of templates have tens of thousands.
+// maxToken bounds a token's length, and so that of messages in which it is; names of templates have
+// tens of thousands.
 const maxToken = 1 << 20
 
 // Next returns the next token. The error is an *Error.
@@ -201,7 +203,8 @@ func (lx *Lexer) number() (Token, error) {
 			return lx.bits(text, Float, 16)
 		}
 	}
-	if decimal := strings.TrimLeft(text, "0123456789"); decimal == "" || decimal[0] == 'e' || decimal[0] == 'E' {
+	if decimal := strings.TrimLeft(text, "0123456789"); decimal == "" || decimal[0] == 'e' ||
+		decimal[0] == 'E' {
 		if float, ok := lx.decimalFloat(start); ok {
 			return float, nil
 		}
@@ -225,8 +228,10 @@ func (lx *Lexer) bits(text string, kind Kind, digits int) (Token, error) {
 // decimalFloat takes numbers such as 1.5 and 1e-3 that start at start.
 func (lx *Lexer) decimalFloat(start int) (Token, bool) {
 	end := start
-	for end < len(lx.text) && (isDigit(lx.text[end]) || strings.IndexByte(".eE", lx.text[end]) >= 0 ||
-		strings.IndexByte("+-", lx.text[end]) >= 0 && strings.IndexByte("eE", lx.text[end-1]) >= 0) {
+	for end < len(lx.text) &&
+		(isDigit(lx.text[end]) || strings.IndexByte(".eE", lx.text[end]) >= 0 ||
+			strings.IndexByte("+-", lx.text[end]) >= 0 &&
+				strings.IndexByte("eE", lx.text[end-1]) >= 0) {
 		end++
 	}
 	text := lx.text[start:end]

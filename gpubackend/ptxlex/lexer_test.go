@@ -26,10 +26,13 @@ func TestTokens(t *testing.T) {
 	t.Parallel()
 	text := "ld.shared::cta.v2 %r1, [x_1+0x10]; // .managed\n/* a\nb */ \"s;\\\"\" 0f3F800000 1.5e-3 -7U"
 	want := []Token{
-		{Word, "ld", 0, 1}, {Dot, "shared::cta", 0, 1}, {Dot, "v2", 0, 1}, {Word, "%r1", 0, 1}, {Punct, ",", 0, 1},
-		{Punct, "[", 0, 1}, {Word, "x_1", 0, 1}, {Punct, "+", 0, 1}, {Int, "0x10", 16, 1}, {Punct, "]", 0, 1},
+		{Word, "ld", 0, 1}, {Dot, "shared::cta", 0, 1}, {Dot, "v2", 0, 1}, {Word, "%r1", 0, 1},
+		{Punct, ",", 0, 1},
+		{Punct, "[", 0, 1}, {Word, "x_1", 0, 1}, {Punct, "+", 0, 1}, {Int, "0x10", 16, 1},
+		{Punct, "]", 0, 1},
 		{Punct, ";", 0, 1}, {String, `s;\"`, 0, 3}, {Float32, "0f3F800000", 0x3f800000, 3},
-		{Float, "1.5e-3", 0x3f589374bc6a7efa, 3}, {Punct, "-", 0, 3}, {Int, "7U", 7, 3}, {EOF, "", 0, 3},
+		{Float, "1.5e-3", 0x3f589374bc6a7efa, 3}, {Punct, "-", 0, 3}, {Int, "7U", 7, 3},
+		{EOF, "", 0, 3},
 	}
 	got, err := allTokens(text)
 	if err != nil {
@@ -42,7 +45,8 @@ func TestTokens(t *testing.T) {
 	}
 	lx := New(text)
 	for _, w := range want[:len(want)-1] {
-		if _, err := lx.Next(); err != nil || w.Kind != String && !strings.HasSuffix(text[:lx.End()], w.Text) {
+		if _, err := lx.Next(); err != nil ||
+			w.Kind != String && !strings.HasSuffix(text[:lx.End()], w.Text) {
 			t.Errorf("%v: ends at %d, error %v", w, lx.End(), err)
 		}
 	}
@@ -63,7 +67,8 @@ func TestNoTokens(t *testing.T) {
 func TestLongTokens(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("1", maxToken)
-	for _, text := range []string{"a" + long, "." + long + "1", long + "1", "\"" + long + "1\"", long + "1.5"} {
+	for _, text := range []string{"a" + long, "." + long + "1", long + "1", "\"" + long + "1\"",
+		long + "1.5"} {
 		if _, err := allTokens(text); err == nil || len(err.Error()) > 200 {
 			t.Errorf("%.10s: accepted, or a long message", text)
 		}

@@ -34,7 +34,8 @@ func (a arrayDesc) describe() []byte {
 // newArray makes an array of bytes.
 func newArray(t testing.TB, d *Device, width, height, depth uint64, flags uint32) gpubackend.Array {
 	t.Helper()
-	a, result := d.Array3DCreate(arrayDesc{width, height, depth, simt.FormatUint8, 1, flags}.describe())
+	a, result := d.Array3DCreate(arrayDesc{width, height, depth, simt.FormatUint8, 1,
+		flags}.describe())
 	ok(t, result)
 	return a
 }
@@ -48,11 +49,13 @@ func TestArrayDescriptions(t *testing.T) {
 		want gpubackend.Result
 	}{
 		{"line", arrayDesc{7, 0, 0, f, 1, 0}, gpubackend.Success},
-		{"image", arrayDesc{7, 5, 0, f, 2, cudaabi.Array3DSurfaceLdst | cudaabi.Array3DTextureGather}, gpubackend.Success},
+		{"image", arrayDesc{7, 5, 0, f, 2,
+			cudaabi.Array3DSurfaceLdst | cudaabi.Array3DTextureGather}, gpubackend.Success},
 		{"volume", arrayDesc{7, 5, 3, f, 4, 0}, gpubackend.Success},
 		{"layers of lines", arrayDesc{7, 0, 3, f, 4, cudaabi.Array3DLayered}, gpubackend.Success},
 		{"cube", arrayDesc{4, 4, 6, f, 1, cudaabi.Array3DCubemap}, gpubackend.Success},
-		{"cubes", arrayDesc{4, 4, 12, f, 1, cudaabi.Array3DCubemap | cudaabi.Array3DLayered}, gpubackend.Success},
+		{"cubes", arrayDesc{4, 4, 12, f, 1, cudaabi.Array3DCubemap | cudaabi.Array3DLayered},
+			gpubackend.Success},
 		{"no width", arrayDesc{0, 5, 0, f, 1, 0}, gpubackend.InvalidValue},
 		{"three channels", arrayDesc{7, 0, 0, f, 3, 0}, gpubackend.InvalidValue},
 		{"unknown format", arrayDesc{7, 0, 0, 77, 1, 0}, gpubackend.NotSupported},
@@ -62,10 +65,12 @@ func TestArrayDescriptions(t *testing.T) {
 		{"too high", arrayDesc{7, chip.MaxImageHeight + 1, 0, f, 1, 0}, gpubackend.InvalidValue},
 		{"too deep", arrayDesc{7, 7, chip.MaxVolume + 1, f, 1, 0}, gpubackend.InvalidValue},
 		{"depth without height", arrayDesc{7, 0, 3, f, 1, 0}, gpubackend.InvalidValue},
-		{"too many layers", arrayDesc{7, 7, chip.MaxLayers + 1, f, 1, cudaabi.Array3DLayered}, gpubackend.InvalidValue},
+		{"too many layers", arrayDesc{7, 7, chip.MaxLayers + 1, f, 1, cudaabi.Array3DLayered},
+			gpubackend.InvalidValue},
 		{"five faces", arrayDesc{4, 4, 5, f, 1, cudaabi.Array3DCubemap}, gpubackend.InvalidValue},
 		{"oblong cube", arrayDesc{4, 5, 6, f, 1, cudaabi.Array3DCubemap}, gpubackend.InvalidValue},
-		{"too large", arrayDesc{chip.MaxVolume, chip.MaxVolume, chip.MaxVolume, f, 4, 0}, gpubackend.OutOfMemory},
+		{"too large", arrayDesc{chip.MaxVolume, chip.MaxVolume, chip.MaxVolume, f, 4, 0},
+			gpubackend.OutOfMemory},
 	} {
 		a, result := d.Array3DCreate(c.desc.describe())
 		if result != c.want {
@@ -100,7 +105,8 @@ func TestLevelsOfArray(t *testing.T) {
 		desc := make([]byte, 24)
 		ok(t, d.ArrayGetDescriptor(desc, a))
 		if word(desc) != size[0] || word(desc[8:]) != size[1] || again != a {
-			t.Errorf("level %d: %d x %d, array %d and %d", level, word(desc), word(desc[8:]), a, again)
+			t.Errorf("level %d: %d x %d, array %d and %d", level, word(desc), word(desc[8:]), a,
+				again)
 		}
 		want(t, d.ArrayDestroy(a), gpubackend.InvalidHandle)
 	}
@@ -157,10 +163,12 @@ func TestCopyArray(t *testing.T) {
 		name                       string
 		x, y, z, width, high, deep uint64
 	}{
-		{"beyond the row", 6, 0, 0, 5, 1, 1}, {"beyond the rows", 0, 4, 0, 1, 3, 1}, {"beyond the planes", 0, 0, 4, 1, 1, 1},
+		{"beyond the row", 6, 0, 0, 5, 1, 1}, {"beyond the rows", 0, 4, 0, 1, 3, 1},
+		{"beyond the planes", 0, 0, 4, 1, 1, 1},
 		{"overflow", 1<<64 - 1, 0, 0, 2, 1, 1}, {"absurd", 0, 0, 0, 1 << 60, 1 << 60, 1 << 60},
 	} {
-		want(t, d.CopyArray(arrayCopy(a, c.x, c.y, c.z, q, false, c.width, c.high, c.deep), 0), gpubackend.InvalidValue)
+		want(t, d.CopyArray(arrayCopy(a, c.x, c.y, c.z, q, false, c.width, c.high, c.deep), 0),
+			gpubackend.InvalidValue)
 	}
 	ok(t, d.ArrayDestroy(a))
 	want(t, d.CopyArray(arrayCopy(a, 0, 0, 0, p, true, 10, 6, 4), 0), gpubackend.InvalidHandle)
@@ -204,7 +212,8 @@ func TestTextureObjects(t *testing.T) {
 		{"misaligned", linearResource(p+4, 4), texture, gpubackend.InvalidValue},
 		{"host memory", linearResource(4096, 4096), texture, gpubackend.InvalidValue},
 		{"no array", arrayResource(3), texture, gpubackend.InvalidHandle},
-		{"memory as an array", arrayResource(gpubackend.Array(p)), texture, gpubackend.InvalidHandle},
+		{"memory as an array", arrayResource(gpubackend.Array(p)), texture,
+			gpubackend.InvalidHandle},
 		{"no description", arrayResource(plain), nil, gpubackend.InvalidValue},
 		{"address mode", arrayResource(plain), odd, gpubackend.InvalidValue},
 	} {
@@ -240,7 +249,8 @@ func TestDestroyedTextureStaysForItsWork(t *testing.T) {
 	s := newStream(t, d, 1)
 	open := gate(t, d, s)
 	p := alloc(t, d, 4096)
-	number, result := d.TexObjectCreate(linearResource(p, 4096), make([]byte, cudaabi.TextureDescSize), nil)
+	number, result := d.TexObjectCreate(linearResource(p, 4096),
+		make([]byte, cudaabi.TextureDescSize), nil)
 	ok(t, result)
 	ok(t, d.TexObjectDestroy(number))
 	if d.KernelObjects().Texture(number) == nil {

@@ -44,32 +44,47 @@ func TestCaptureErrors(t *testing.T) {
 		want, end gpubackend.Result
 	}{
 		{"nothing", func(*capturing) gpubackend.Result { return 0 }, 0, 0},
-		{"begin again", func(c *capturing) gpubackend.Result { return c.StreamBeginCapture(c.s, 0) }, gpubackend.IllegalState, 0},
+		{"begin again",
+			func(c *capturing) gpubackend.Result { return c.StreamBeginCapture(c.s, 0) },
+			gpubackend.IllegalState, 0},
 		{"query", func(c *capturing) gpubackend.Result { return c.StreamQuery(c.s) },
 			gpubackend.StreamCaptureUnsupported, gpubackend.StreamCaptureInvalidated},
 		{"fill at address 0", func(c *capturing) gpubackend.Result {
 			return c.MemsetD32Async(0, 1, 1, c.s)
 		}, 0, 0},
-		{"copy from the host", func(c *capturing) gpubackend.Result { return c.CopyIn(c.a, []byte{1}, c.s) },
+		{"copy from the host",
+			func(c *capturing) gpubackend.Result { return c.CopyIn(c.a, []byte{1}, c.s) },
 			gpubackend.StreamCaptureUnsupported, gpubackend.StreamCaptureInvalidated},
-		{"callback", func(c *capturing) gpubackend.Result { _, r := c.HostFunc(c.s, 1, nil); return r },
+		{"callback",
+			func(c *capturing) gpubackend.Result { _, r := c.HostFunc(c.s, 1, nil); return r },
 			gpubackend.StreamCaptureUnsupported, gpubackend.StreamCaptureInvalidated},
 		{"after an error", func(c *capturing) gpubackend.Result {
 			c.StreamQuery(c.s)
 			return c.MemsetD8Async(c.a, 1, 1, c.s)
 		}, gpubackend.StreamCaptureInvalidated, gpubackend.StreamCaptureInvalidated},
-		{"legacy stream", func(c *capturing) gpubackend.Result { return c.MemsetD8Async(c.a, 1, 1, 0) }, 0, 0},
+		{"legacy stream",
+			func(c *capturing) gpubackend.Result { return c.MemsetD8Async(c.a, 1, 1, 0) }, 0, 0},
 		{"legacy stream and a blocking one", func(c *capturing) gpubackend.Result {
 			ok(c.t, c.EventRecordWithFlags(c.e, c.s, 0))
 			ok(c.t, c.StreamWaitEvent(c.plain, c.e, 0))
 			return c.MemsetD8Async(c.a, 1, 1, 0)
 		}, gpubackend.StreamCaptureImplicit, gpubackend.StreamCaptureInvalidated},
-		{"unjoined", func(c *capturing) gpubackend.Result { c.fork(); return c.MemsetD8Async(c.a, 1, 1, c.u) },
+		{"unjoined",
+			func(c *capturing) gpubackend.Result {
+				c.fork()
+				return c.MemsetD8Async(c.a, 1, 1, c.u)
+			},
 			0, gpubackend.StreamCaptureUnjoined},
 		{"fork without work", func(c *capturing) gpubackend.Result { c.fork(); return 0 }, 0, 0},
-		{"end elsewhere", func(c *capturing) gpubackend.Result { c.fork(); _, r := c.StreamEndCapture(c.u); return r },
+		{"end elsewhere",
+			func(c *capturing) gpubackend.Result {
+				c.fork()
+				_, r := c.StreamEndCapture(c.u)
+				return r
+			},
 			gpubackend.StreamCaptureUnmatched, 0},
-		{"end what didn't begin", func(c *capturing) gpubackend.Result { _, r := c.StreamEndCapture(c.u); return r },
+		{"end what didn't begin",
+			func(c *capturing) gpubackend.Result { _, r := c.StreamEndCapture(c.u); return r },
 			gpubackend.IllegalState, 0},
 		{"merge", func(c *capturing) gpubackend.Result {
 			ok(c.t, c.StreamBeginCapture(c.u, 0))
@@ -80,33 +95,44 @@ func TestCaptureErrors(t *testing.T) {
 			ok(c.t, c.EventRecordWithFlags(c.e, c.u, 0))
 			return c.StreamWaitEvent(c.s, c.e, 0)
 		}, gpubackend.StreamCaptureIsolation, gpubackend.StreamCaptureInvalidated},
-		{"wait for nothing", func(c *capturing) gpubackend.Result { return c.StreamWaitEvent(c.s, c.e, 0) }, 0, 0},
-		{"query an event", func(c *capturing) gpubackend.Result { c.fork(); return c.EventQuery(c.e) },
+		{"wait for nothing",
+			func(c *capturing) gpubackend.Result { return c.StreamWaitEvent(c.s, c.e, 0) }, 0, 0},
+		{"query an event",
+			func(c *capturing) gpubackend.Result { c.fork(); return c.EventQuery(c.e) },
 			gpubackend.CapturedEvent, gpubackend.StreamCaptureInvalidated},
 		{"query an event of a capture that was spoiled", func(c *capturing) gpubackend.Result {
 			c.fork()
 			c.StreamQuery(c.s)
 			return c.EventQuery(c.e)
 		}, gpubackend.InvalidValue, gpubackend.StreamCaptureInvalidated},
-		{"wait for no event", func(c *capturing) gpubackend.Result { return c.StreamWaitEvent(c.s, 99, 0) },
+		{"wait for no event",
+			func(c *capturing) gpubackend.Result { return c.StreamWaitEvent(c.s, 99, 0) },
 			gpubackend.InvalidHandle, gpubackend.StreamCaptureInvalidated},
-		{"wait with unknown flags", func(c *capturing) gpubackend.Result { return c.StreamWaitEvent(c.s, c.e, 2) },
+		{"wait with unknown flags",
+			func(c *capturing) gpubackend.Result { return c.StreamWaitEvent(c.s, c.e, 2) },
 			gpubackend.InvalidValue, 0},
 		{"launch an empty grid", func(c *capturing) gpubackend.Result {
 			f := getFunction(c.t, c.Device, loadFile(c.t, c.Device, "testdata/small.ptx"), "scale")
-			return c.Launch(&gpubackend.Launch{Function: f, Stream: c.s, Block: [3]uint32{1, 1, 1}, Parameters: append(params(c.a), 4)})
+			return c.Launch(&gpubackend.Launch{Function: f, Stream: c.s, Block: [3]uint32{1, 1, 1},
+				Parameters: append(params(c.a), 4)})
 		}, gpubackend.InvalidValue, gpubackend.StreamCaptureInvalidated},
 		{"copy the attributes of a spoiled stream", func(c *capturing) gpubackend.Result {
 			c.StreamQuery(c.s)
 			return c.StreamCopyAttributes(c.u, c.s)
 		}, gpubackend.StreamCaptureInvalidated, gpubackend.StreamCaptureInvalidated},
-		{"time an event", func(c *capturing) gpubackend.Result { c.fork(); _, r := c.EventElapsed(c.f, c.e); return r },
+		{"time an event",
+			func(c *capturing) gpubackend.Result {
+				c.fork()
+				_, r := c.EventElapsed(c.f, c.e)
+				return r
+			},
 			gpubackend.CapturedEvent, gpubackend.StreamCaptureInvalidated},
 		{"wait in the legacy stream", func(c *capturing) gpubackend.Result {
 			ok(c.t, c.EventRecordWithFlags(c.e, c.s, 0))
 			return c.StreamWaitEvent(0, c.e, 0)
 		}, gpubackend.StreamCaptureUnsupported, gpubackend.StreamCaptureInvalidated},
-		{"destroy a stream that joined", func(c *capturing) gpubackend.Result { c.fork(); return c.StreamDestroy(c.u) }, 0, 0},
+		{"destroy a stream that joined",
+			func(c *capturing) gpubackend.Result { c.fork(); return c.StreamDestroy(c.u) }, 0, 0},
 		{"destroy a stream with work that isn't joined", func(c *capturing) gpubackend.Result {
 			c.fork()
 			ok(c.t, c.MemsetD8Async(c.a, 1, 1, c.u))
@@ -119,15 +145,24 @@ func TestCaptureErrors(t *testing.T) {
 			ok(c.t, c.StreamDestroy(c.u))
 			return c.StreamWaitEvent(c.s, c.f, 0)
 		}, 0, 0},
-		{"destroy the stream", func(c *capturing) gpubackend.Result { c.fork(); return c.StreamDestroy(c.s) },
+		{"destroy the stream",
+			func(c *capturing) gpubackend.Result { c.fork(); return c.StreamDestroy(c.s) },
 			0, gpubackend.InvalidHandle},
-		{"external record outside", func(c *capturing) gpubackend.Result { return c.EventRecordWithFlags(c.e, c.u, streams.ExternalFlag) },
+		{"external record outside", func(c *capturing) gpubackend.Result {
+			return c.EventRecordWithFlags(c.e, c.u, streams.ExternalFlag)
+		},
 			gpubackend.IllegalState, 0},
-		{"external wait outside", func(c *capturing) gpubackend.Result { return c.StreamWaitEvent(c.u, c.e, streams.ExternalFlag) },
+		{"external wait outside",
+			func(c *capturing) gpubackend.Result {
+				return c.StreamWaitEvent(c.u, c.e, streams.ExternalFlag)
+			},
 			gpubackend.IllegalState, 0},
-		{"query twice", func(c *capturing) gpubackend.Result { c.StreamQuery(c.s); return c.StreamQuery(c.s) },
+		{"query twice",
+			func(c *capturing) gpubackend.Result { c.StreamQuery(c.s); return c.StreamQuery(c.s) },
 			gpubackend.StreamCaptureUnsupported, gpubackend.StreamCaptureInvalidated},
-		{"external record", func(c *capturing) gpubackend.Result { return c.EventRecordWithFlags(c.e, c.s, streams.ExternalFlag) }, 0, 0},
+		{"external record", func(c *capturing) gpubackend.Result {
+			return c.EventRecordWithFlags(c.e, c.s, streams.ExternalFlag)
+		}, 0, 0},
 		{"launch a graph", func(c *capturing) gpubackend.Result {
 			g, r := c.GraphCreate(0)
 			ok(c.t, r)
@@ -202,7 +237,8 @@ func TestCaptureOfTwoStreams(t *testing.T) {
 	same, result := d.StreamEndCapture(c.u)
 	ok(t, result)
 	nodes, _ := d.GraphGetNodes(same)
-	if last, _ := d.GraphNodeGetDependencies(nodes[len(nodes)-1], nil); same != g || len(nodes) != 4 || len(last) != 2 {
+	if last, _ := d.GraphNodeGetDependencies(nodes[len(nodes)-1], nil); same != g ||
+		len(nodes) != 4 || len(last) != 2 {
 		t.Errorf("graph %d, nodes %v", same, nodes)
 	}
 }
@@ -224,6 +260,7 @@ func TestCapturesEndWithTheirContext(t *testing.T) {
 	newCapturing(t, d)
 	ok(t, d.DevicePrimaryCtxReset(0))
 	if d.Captures() != 0 || d.Graphs.Held().Bytes != 0 || d.handles.Len() != 1 {
-		t.Errorf("%d captures, %d bytes, %d handles are left", d.Captures(), d.Graphs.Held().Bytes, d.handles.Len())
+		t.Errorf("%d captures, %d bytes, %d handles are left", d.Captures(), d.Graphs.Held().Bytes,
+			d.handles.Len())
 	}
 }

@@ -23,7 +23,8 @@ func newConditional(t *testing.T) *conditional {
 	t.Helper()
 	d := newDevice(t, Options{})
 	m := loadFile(t, d, "testdata/conditional.ptx")
-	c := &conditional{d, t, newGraph(t, d), getFunction(t, d, m, "choose"), getFunction(t, d, m, "count"), alloc(t, d, 64)}
+	c := &conditional{d, t, newGraph(t, d), getFunction(t, d, m, "choose"),
+		getFunction(t, d, m, "count"), alloc(t, d, 64)}
 	ok(t, d.MemsetD8Async(c.p, 0, 64, 0))
 	return c
 }
@@ -38,16 +39,20 @@ func (c *conditional) handle(value, flags uint64) uint64 {
 // kernel is a node of one of the kernels.
 func (c *conditional) kernel(f gpubackend.Function, handle, p uint64) *gpubackend.Node {
 	return &gpubackend.Node{Type: gpubackend.NodeKernel, Launch: gpubackend.Launch{
-		Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Parameters: params(handle, p),
+		Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1},
+		Parameters: params(handle, p),
 	}}
 }
 
 // node adds a conditional node.
-func (c *conditional) node(g gpubackend.Graph, handle, kind, n uint64, after ...gpubackend.GraphNode) (
+func (c *conditional) node(
+	g gpubackend.Graph, handle, kind, n uint64, after ...gpubackend.GraphNode,
+) (
 	gpubackend.GraphNode, []gpubackend.Graph,
 ) {
 	c.t.Helper()
-	what := &gpubackend.Node{Type: gpubackend.NodeConditional, Handle: handle, Kind: kind, Bodies: n}
+	what := &gpubackend.Node{Type: gpubackend.NodeConditional, Handle: handle, Kind: kind,
+		Bodies: n}
 	node, _, bodies, result := c.GraphAddNode(g, after, nil, what)
 	ok(c.t, result)
 	if len(bodies) != int(n) {
@@ -70,7 +75,8 @@ func (c *conditional) end() {
 	c.t.Helper()
 	ok(c.t, c.GraphDestroy(c.g))
 	if c.Graphs.Held().Conditions != 0 || c.Graphs.Held().Bytes != 0 {
-		c.t.Errorf("%d conditions and %d bytes are left", c.Graphs.Held().Conditions, c.Graphs.Held().Bytes)
+		c.t.Errorf("%d conditions and %d bytes are left", c.Graphs.Held().Conditions,
+			c.Graphs.Held().Bytes)
 	}
 }
 
@@ -97,7 +103,8 @@ func TestConditionalIfAndSwitch(t *testing.T) {
 			e := instantiate(t, c.Device, c.g, 0)
 			for value, chosen := range x.chosen {
 				v := uint32(chosen+1) * 0x01010101
-				if got, want := c.run(e, uint32(value), 0, 0, 0, 9), words(uint32(value), 0, v, v, v); !bytes.Equal(got, want) {
+				if got, want := c.run(e, uint32(value), 0, 0, 0, 9),
+					words(uint32(value), 0, v, v, v); !bytes.Equal(got, want) {
 					t.Errorf("value %d: got %v, want %v", value, got, want)
 				}
 			}
@@ -122,7 +129,8 @@ func TestConditionalLoops(t *testing.T) {
 	e := instantiate(t, c.Device, c.g, 0)
 	ok(t, c.GraphDestroy(c.g))
 	for range 3 {
-		if got, want := c.run(e, 0, 5, 0, 7, 0, 0), words(5, 5, 7, 7, 35, 0); !bytes.Equal(got, want) {
+		if got, want := c.run(e, 0, 5, 0, 7, 0, 0),
+			words(5, 5, 7, 7, 35, 0); !bytes.Equal(got, want) {
 			t.Errorf("got %v, want %v", got, want)
 		}
 	}
@@ -134,7 +142,8 @@ func TestConditionalLoops(t *testing.T) {
 		t.Errorf("a launch that outlives its graph counted %v", got)
 	}
 	if c.Graphs.Held().Conditions != 0 || c.Graphs.Held().Bytes != 0 {
-		t.Errorf("%d conditions and %d bytes are left", c.Graphs.Held().Conditions, c.Graphs.Held().Bytes)
+		t.Errorf("%d conditions and %d bytes are left", c.Graphs.Held().Conditions,
+			c.Graphs.Held().Bytes)
 	}
 }
 
@@ -189,18 +198,22 @@ func TestConditionalChecks(t *testing.T) {
 			Type: gpubackend.NodeConditional, Handle: x.h, Kind: x.kind, Bodies: x.bodies,
 		})
 		if result != gpubackend.InvalidValue || c.Graphs.Held().Bytes != charged {
-			t.Errorf("%+v: result %d, %d bytes accounted for", x, result, c.Graphs.Held().Bytes-charged)
+			t.Errorf("%+v: result %d, %d bytes accounted for", x, result,
+				c.Graphs.Held().Bytes-charged)
 		}
 	}
 	node, bodies := c.node(c.g, h, cudaabi.GraphCondIf, 1)
-	_, _, _, result = c.GraphAddNode(c.g, nil, nil, &gpubackend.Node{Type: gpubackend.NodeConditional, Handle: h, Bodies: 1})
+	_, _, _, result = c.GraphAddNode(c.g, nil, nil,
+		&gpubackend.Node{Type: gpubackend.NodeConditional, Handle: h, Bodies: 1})
 	want(t, result, gpubackend.InvalidValue) // a second node
 	_, result = c.GraphClone(c.g)
 	want(t, result, gpubackend.NotSupported)
-	_, _, _, result = c.GraphAddNode(other, nil, nil, &gpubackend.Node{Type: gpubackend.NodeGraph, Child: c.g})
+	_, _, _, result = c.GraphAddNode(other, nil, nil,
+		&gpubackend.Node{Type: gpubackend.NodeGraph, Child: c.g})
 	want(t, result, gpubackend.NotSupported)
 	want(t, c.GraphDestroy(bodies[0]), gpubackend.InvalidValue)
-	addNode(t, c.Device, bodies[0], &gpubackend.Node{Type: gpubackend.NodeEventRecord, Event: newEvent(t, c.Device)})
+	addNode(t, c.Device, bodies[0],
+		&gpubackend.Node{Type: gpubackend.NodeEventRecord, Event: newEvent(t, c.Device)})
 	if _, _, status, result := c.GraphInstantiate(c.g,
 		0, 0); status != cudaabi.GraphInstantiateInvalidStructure ||
 		result != gpubackend.InvalidValue {

@@ -132,10 +132,13 @@ func TestStickyErrors(t *testing.T) {
 	}{
 		{"HostFunc", result}, {"MemFree", d.MemFree(a)}, {"ContextQuery", d.ContextQuery()},
 		{"StreamQuery", d.StreamQuery(s)},
-		{"EventQuery", d.EventQuery(e)}, {"EventDestroy", d.EventDestroy(e)}, {"StreamDestroy", d.StreamDestroy(s)},
+		{"EventQuery", d.EventQuery(e)}, {"EventDestroy", d.EventDestroy(e)},
+		{"StreamDestroy", d.StreamDestroy(s)},
 		{"MemsetD8Async", d.MemsetD8Async(a, 0, 1, 0)}, {"CopyIn", d.CopyIn(a, []byte{1}, 0)},
-		{"CopyOut", d.CopyOut([]byte{1}, a)}, {"CtxSetLimit", d.CtxSetLimit(0, 1)}, {"ModuleUnload", d.ModuleUnload(1)},
-		{"CtxResetPersistingL2Cache", d.CtxResetPersistingL2Cache()}, {"Launch", d.Launch(&gpubackend.Launch{})},
+		{"CopyOut", d.CopyOut([]byte{1}, a)}, {"CtxSetLimit", d.CtxSetLimit(0, 1)},
+		{"ModuleUnload", d.ModuleUnload(1)},
+		{"CtxResetPersistingL2Cache", d.CtxResetPersistingL2Cache()},
+		{"Launch", d.Launch(&gpubackend.Launch{})},
 	} {
 		if c.result != gpubackend.MisalignedAddress {
 			t.Errorf("%s: %d", c.name, c.result)
@@ -156,18 +159,25 @@ func TestLimits(t *testing.T) {
 		limit, value, got uint64
 		want              gpubackend.Result
 	}{
-		{"stack", 0, 2000, 2000, gpubackend.Success}, {"stack rounded", 0, 2001, 2016, gpubackend.Success},
-		{"stack cut", 0, 1 << 30, 512 << 10, gpubackend.Success}, {"printf", 1, 1 << 16, 1 << 16, gpubackend.Success},
-		{"printf least", 1, 1, 4096, gpubackend.Success}, {"printf above memory", 1, 1 << 40, 0, gpubackend.OutOfMemory},
-		{"heap", 2, 1 << 20, 1 << 20, gpubackend.Success}, {"heap above memory", 2, 1 << 40, 0, gpubackend.OutOfMemory},
-		{"depth", 3, 1, 0, gpubackend.UnsupportedLimit}, {"launches", 4, 100, 100, gpubackend.Success},
+		{"stack", 0, 2000, 2000, gpubackend.Success},
+		{"stack rounded", 0, 2001, 2016, gpubackend.Success},
+		{"stack cut", 0, 1 << 30, 512 << 10, gpubackend.Success},
+		{"printf", 1, 1 << 16, 1 << 16, gpubackend.Success},
+		{"printf least", 1, 1, 4096, gpubackend.Success},
+		{"printf above memory", 1, 1 << 40, 0, gpubackend.OutOfMemory},
+		{"heap", 2, 1 << 20, 1 << 20, gpubackend.Success},
+		{"heap above memory", 2, 1 << 40, 0, gpubackend.OutOfMemory},
+		{"depth", 3, 1, 0, gpubackend.UnsupportedLimit},
+		{"launches", 4, 100, 100, gpubackend.Success},
 		{"fetch", 5, 1000, 128, gpubackend.Success}, {"persisting", 6, 1000, 0, gpubackend.Success},
-		{"shared", 7, 1, 0, gpubackend.UnsupportedLimit}, {"unknown", 10, 1, 0, gpubackend.InvalidValue},
+		{"shared", 7, 1, 0, gpubackend.UnsupportedLimit},
+		{"unknown", 10, 1, 0, gpubackend.InvalidValue},
 	} {
 		if got := d.CtxSetLimit(c.limit, c.value); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
-		if v, result := d.CtxGetLimit(c.limit); c.want == gpubackend.Success && (v != c.got || result != gpubackend.Success) {
+		if v, result := d.CtxGetLimit(c.limit); c.want == gpubackend.Success &&
+			(v != c.got || result != gpubackend.Success) {
 			t.Errorf("%s: %d, result %d", c.name, v, result)
 		}
 	}
@@ -178,7 +188,8 @@ func TestLimits(t *testing.T) {
 		t.Errorf("cache configuration %d", v)
 	}
 	want(t, d.CtxSetCacheConfig(4), gpubackend.InvalidValue)
-	if least, greatest, _ := d.CtxGetStreamPriorityRange(); int64(least) != 0 || int64(greatest) != -5 {
+	if least, greatest, _ := d.CtxGetStreamPriorityRange(); int64(least) != 0 ||
+		int64(greatest) != -5 {
 		t.Errorf("priorities %d to %d", int64(least), int64(greatest))
 	}
 }

@@ -58,9 +58,11 @@ func TestCopyBounds(t *testing.T) {
 		want        gpubackend.Result
 	}{
 		{"whole", a, b, 1000, gpubackend.Success}, {"nothing", 1, 2, 0, gpubackend.Success},
-		{"past destination", a + 1, b, 1000, gpubackend.InvalidValue}, {"past source", a, b, 1001, gpubackend.InvalidValue},
+		{"past destination", a + 1, b, 1000, gpubackend.InvalidValue},
+		{"past source", a, b, 1001, gpubackend.InvalidValue},
 		{"null", 0, b, 1, gpubackend.InvalidValue}, {"from null", a, 0, 1, gpubackend.InvalidValue},
-		{"wrapping", a, b, 1<<64 - 1, gpubackend.InvalidValue}, {"last byte", a + 999, b + 999, 1, gpubackend.Success},
+		{"wrapping", a, b, 1<<64 - 1, gpubackend.InvalidValue},
+		{"last byte", a + 999, b + 999, 1, gpubackend.Success},
 	} {
 		if got := d.MemcpyDtoDAsync(c.dst, c.src, c.n, 0); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
@@ -84,7 +86,8 @@ func TestFill(t *testing.T) {
 		at   uint64
 		want []byte
 	}{
-		{"bytes", func() result { return d.MemsetD8Async(a+3, 0x1ab, 5, 0) }, 3, bytes.Repeat([]byte{0xab}, 5)},
+		{"bytes", func() result { return d.MemsetD8Async(a+3, 0x1ab, 5, 0) }, 3,
+			bytes.Repeat([]byte{0xab}, 5)},
 		{
 			"halves", func() result { return d.MemsetD16Async(a+64, 0x51234, 2, 0) },
 			64, []byte{0x34, 0x12, 0x34, 0x12},
@@ -98,16 +101,19 @@ func TestFill(t *testing.T) {
 			256, []byte{9, 9, 0, 0, 9, 9, 0, 0, 9, 9, 0},
 		},
 		{
-			"rows of halves", func() result { return d.MemsetD2D16Async(a+512, 4, 0x0201, 1, 2, 0) },
+			"rows of halves",
+			func() result { return d.MemsetD2D16Async(a+512, 4, 0x0201, 1, 2, 0) },
 			512, []byte{1, 2, 0, 0, 1, 2, 0},
 		},
-		{"rows of words", func() result { return d.MemsetD2D32Async(a+768, 4, 1, 1, 3, 0) }, 768, words(1, 1, 1, 0)},
+		{"rows of words", func() result { return d.MemsetD2D32Async(a+768, 4, 1, 1, 3, 0) }, 768,
+			words(1, 1, 1, 0)},
 		{
 			"large", func() result { return d.MemsetD32Async(a+1024, 7, 200000, 0) },
 			1024, bytes.Repeat(words(7), 200000),
 		},
 		{"none", func() result { return d.MemsetD8Async(0, 1, 0, 0) }, 0, []byte{0}},
-		{"one row", func() result { return d.MemsetD2D8Async(a+1000, 0, 5, 3, 1, 0) }, 1000, []byte{5, 5, 5}},
+		{"one row", func() result { return d.MemsetD2D8Async(a+1000, 0, 5, 3, 1, 0) }, 1000,
+			[]byte{5, 5, 5}},
 	} {
 		ok(t, c.fill())
 		synchronize(t, d)
@@ -154,9 +160,11 @@ func TestCopyBoxAgreesWithSlowBox(t *testing.T) {
 	from := pattern(size)
 	ok(t, d.CopyIn(src, from, 0))
 	for range 200 {
-		b := gpubackend.Box{Width: random.Uint64N(20) + 1, Height: random.Uint64N(8) + 1, Depth: random.Uint64N(4) + 1}
+		b := gpubackend.Box{Width: random.Uint64N(20) + 1, Height: random.Uint64N(8) + 1,
+			Depth: random.Uint64N(4) + 1}
 		b.DstPitch, b.SrcPitch = b.Width+random.Uint64N(9), b.Width+random.Uint64N(9)
-		b.DstSlice, b.SrcSlice = b.DstPitch*b.Height+random.Uint64N(9), b.SrcPitch*b.Height+random.Uint64N(9)
+		b.DstSlice, b.SrcSlice = b.DstPitch*b.Height+random.Uint64N(9),
+			b.SrcPitch*b.Height+random.Uint64N(9)
 		b.Dst, b.Src = random.Uint64N(1000), random.Uint64N(1000)
 		expected := make([]byte, size)
 		slowBox(expected, from, b)
@@ -174,7 +182,8 @@ func TestCopyBoxRefuses(t *testing.T) {
 	d := newDevice(t, Options{})
 	a := alloc(t, d, 1000)
 	good := gpubackend.Box{
-		Dst: a, Src: a + 500, DstPitch: 10, SrcPitch: 10, DstSlice: 100, SrcSlice: 100, Width: 10, Height: 10, Depth: 5,
+		Dst: a, Src: a + 500, DstPitch: 10, SrcPitch: 10, DstSlice: 100, SrcSlice: 100, Width: 10,
+		Height: 10, Depth: 5,
 	}
 	ok(t, d.CopyBox(&good, 0))
 	for _, c := range []struct {

@@ -124,7 +124,8 @@ func New(o Options) *Device {
 		Handles: d.handles, Contexts: d.Contexts, Scheduler: d.scheduler,
 		Lasts: func() []*scheduler.Task { return d.Streams.Lasts() },
 	})
-	d.HostMemory = hostmemory.New(hostmemory.Options{Contexts: d.Contexts, Memory: d.Memory, Scheduler: d.scheduler})
+	d.HostMemory = hostmemory.New(hostmemory.Options{Contexts: d.Contexts, Memory: d.Memory,
+		Scheduler: d.scheduler})
 	d.newCodeRooms()
 	d.newWorkRooms()
 	return d
@@ -153,25 +154,31 @@ func (d *Device) newWorkRooms() {
 		Graphs: d.Graphs,
 	})
 	d.Copies = copies.New(copies.Options{
-		Contexts: d.Contexts, Scheduler: d.scheduler, Memory: d.Memory, Streams: d.Streams, Textures: d.Textures,
+		Contexts: d.Contexts, Scheduler: d.scheduler, Memory: d.Memory, Streams: d.Streams,
+		Textures: d.Textures,
 	})
 	d.Launches = launches.New(launches.Options{
 		Host: host, Scheduler: d.scheduler, Memory: d.Memory, Code: d.Code, Textures: d.Textures,
-		Streams: d.Streams, Output: d.Buffer, SetCondition: d.Graphs.SetCondition, Multiprocessors: sms,
+		Streams: d.Streams, Output: d.Buffer, SetCondition: d.Graphs.SetCondition,
+		Multiprocessors: sms,
 	})
 	d.Exec = exec.New(exec.Options{
-		Handles: d.handles, Contexts: d.Contexts, Scheduler: d.scheduler, Graphs: d.Graphs, Streams: d.Streams,
+		Handles: d.handles, Contexts: d.Contexts, Scheduler: d.scheduler, Graphs: d.Graphs,
+		Streams: d.Streams,
 		Prepare: map[gpubackend.NodeType]exec.Prepare{
-			gpubackend.NodeKernel: d.Launches.PrepareNode, gpubackend.NodeMemcpy: d.Copies.PrepareCopy,
+			gpubackend.NodeKernel: d.Launches.PrepareNode,
+			gpubackend.NodeMemcpy: d.Copies.PrepareCopy,
 			gpubackend.NodeMemset: d.Copies.PrepareFill, gpubackend.NodeHost: d.Streams.PrepareHost,
-			gpubackend.NodeEventRecord: d.Streams.PrepareEvent, gpubackend.NodeEventWait: d.Streams.PrepareEvent,
-			gpubackend.NodeMemOps: d.Streams.PrepareMemOps,
+			gpubackend.NodeEventRecord: d.Streams.PrepareEvent,
+			gpubackend.NodeEventWait:   d.Streams.PrepareEvent,
+			gpubackend.NodeMemOps:      d.Streams.PrepareMemOps,
 		},
 	})
 	d.Green = green.New(green.Options{
 		Handles: d.handles, Contexts: d.Contexts, Streams: d.Streams, Multiprocessors: sms,
 	})
-	d.Sharing = sharing.New(sharing.Options{Contexts: d.Contexts, Memory: d.Memory, Streams: d.Streams})
+	d.Sharing = sharing.New(sharing.Options{Contexts: d.Contexts, Memory: d.Memory,
+		Streams: d.Streams})
 }
 
 // checkNode asks the room that does the work of a node of a graph.

@@ -131,18 +131,23 @@ func TestOpen(t *testing.T) {
 	s, result := d.Open(nil)
 	ok(t, result)
 	defer d.Close()
-	if s.Devices != 1 || len(s.Device) != 1 || s.DriverVersion != 13000 || s.WindowBytes != testWindow {
+	if s.Devices != 1 || len(s.Device) != 1 || s.DriverVersion != 13000 ||
+		s.WindowBytes != testWindow {
 		t.Errorf("snapshot %+v", s.Snapshot)
 	}
 	dev := &s.Device[0]
-	if name, _, _ := bytes.Cut(dev.Name[:], []byte{0}); string(name) != chip.Name || dev.TotalMemory != 1<<30 {
+	if name, _, _ := bytes.Cut(dev.Name[:], []byte{0}); string(name) != chip.Name ||
+		dev.TotalMemory != 1<<30 {
 		t.Errorf("device %q with %d bytes", name, dev.TotalMemory)
 	}
 	for _, c := range []struct{ attribute, value, result int32 }{
-		{0, 0, 1}, {1, 1024, 0}, {16, 3, 0}, {41, 1, 0}, {75, 9, 0}, {76, 0, 0}, {83, 1, 0}, {88, 0, 0}, {89, 1, 0}, {91, 1, 0},
-		{101, 0, 0}, {102, 1, 0}, {103, 1, 0}, {104, 0, 0}, {115, 1, 0}, {143, 0, 0}, {144, 0, 1}, {159, 0, 1},
+		{0, 0, 1}, {1, 1024, 0}, {16, 3, 0}, {41, 1, 0}, {75, 9, 0}, {76, 0, 0}, {83, 1, 0},
+		{88, 0, 0}, {89, 1, 0}, {91, 1, 0},
+		{101, 0, 0}, {102, 1, 0}, {103, 1, 0}, {104, 0, 0}, {115, 1, 0}, {143, 0, 0}, {144, 0, 1},
+		{159, 0, 1},
 	} {
-		if v, r := dev.Attribute[c.attribute], dev.AttributeResult[c.attribute]; v != c.value || r != c.result {
+		if v, r := dev.Attribute[c.attribute], dev.AttributeResult[c.attribute]; v != c.value ||
+			r != c.result {
 			t.Errorf("attribute %d: %d, result %d", c.attribute, v, r)
 		}
 	}

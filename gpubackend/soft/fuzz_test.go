@@ -101,7 +101,8 @@ func (f *fuzzer) step() {
 		d.MemsetD2D32Async(f.pick(f.memory), f.size(), 1, f.size(), f.size(), f.stream())
 	case 13:
 		d.CopyBox(&gpubackend.Box{
-			Dst: f.pick(f.memory), DstPitch: f.size(), DstSlice: f.size(), Src: f.pick(f.memory), SrcPitch: f.size(),
+			Dst: f.pick(f.memory), DstPitch: f.size(), DstSlice: f.size(), Src: f.pick(f.memory),
+			SrcPitch: f.size(),
 			SrcSlice: f.size(), Width: f.size(), Height: f.size(), Depth: f.size(),
 		}, f.stream())
 	default:
@@ -118,11 +119,13 @@ func (f *fuzzer) moreSteps() {
 	case 1:
 		d.ModuleUnload(gpubackend.Module(f.pick(f.modules)))
 	case 2, 3:
-		names := []string{"increment", "scale", "addTotal", "shared", "store", "allocate", "bounded", "missing"}
+		names := []string{"increment", "scale", "addTotal", "shared", "store", "allocate",
+			"bounded", "missing"}
 		h, r := d.ModuleGetFunction(gpubackend.Module(f.pick(f.modules)), names[f.byte()%8])
 		keep(&f.functions, h, r)
 	case 4, 5:
-		l := &gpubackend.Launch{Function: gpubackend.Function(f.pick(f.functions)), Stream: f.stream()}
+		l := &gpubackend.Launch{Function: gpubackend.Function(f.pick(f.functions)),
+			Stream: f.stream()}
 		l.Shared = uint32(f.size())
 		l.Grid = [3]uint32{uint32(f.byte() % 8), 1 + uint32(f.byte()&1), 1}
 		l.Block = [3]uint32{uint32(f.size()), 1, 1}
@@ -196,9 +199,11 @@ func (f *fuzzer) finish() {
 
 func FuzzDevice(f *testing.F) {
 	f.Add([]byte{0, 0, 2, 0, 7, 100, 14, 0, 14, 2, 0, 0, 14, 4, 0, 0, 0, 1, 0, 1, 0, 0})
-	f.Add([]byte{7, 100, 0, 0, 15, 10, 0, 15, 10, 8, 0, 1, 0, 0, 2, 15, 10, 3, 0, 0, 15, 10, 12, 0, 0, 15, 10, 5, 0, 0})
+	f.Add([]byte{7, 100, 0, 0, 15, 10, 0, 15, 10, 8, 0, 1, 0, 0, 2, 15, 10, 3, 0, 0, 15, 10, 12, 0,
+		0, 15, 10, 5, 0, 0})
 	f.Add([]byte{7, 100, 7, 50, 14, 6, 255, 9, 0, 1, 20, 255, 8, 0, 7, 250, 27, 14, 7, 14, 8})
-	f.Add([]byte{7, 100, 14, 9, 8, 14, 9, 11, 0, 0, 100, 14, 4, 0, 0, 0, 1, 0, 1, 0, 0, 14, 9, 0, 4, 0, 4, 0, 0, 0, 1, 1, 14, 9, 9, 0, 0, 1})
+	f.Add([]byte{7, 100, 14, 9, 8, 14, 9, 11, 0, 0, 100, 14, 4, 0, 0, 0, 1, 0, 1, 0, 0, 14, 9, 0, 4,
+		0, 4, 0, 0, 0, 1, 1, 14, 9, 9, 0, 0, 1})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		z := &fuzzer{t: t, d: newDevice(t, Options{Memory: 64 << 20}), data: data}
 		for range 200 {

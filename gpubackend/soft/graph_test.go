@@ -42,13 +42,15 @@ func empty() *gpubackend.Node { return &gpubackend.Node{Type: gpubackend.NodeEmp
 // fillNode sets n bytes.
 func fillNode(dst, value, n uint64) *gpubackend.Node {
 	return &gpubackend.Node{
-		Type: gpubackend.NodeMemset, Fill: gpubackend.Fill{Dst: dst, Value: value, Element: 1, Width: n, Height: 1},
+		Type: gpubackend.NodeMemset,
+		Fill: gpubackend.Fill{Dst: dst, Value: value, Element: 1, Width: n, Height: 1},
 	}
 }
 
 func copyNode(dst, src, n uint64) *gpubackend.Node {
 	return &gpubackend.Node{
-		Type: gpubackend.NodeMemcpy, Copy: gpubackend.Box{Dst: dst, Src: src, Width: n, Height: 1, Depth: 1},
+		Type: gpubackend.NodeMemcpy,
+		Copy: gpubackend.Box{Dst: dst, Src: src, Width: n, Height: 1, Depth: 1},
 	}
 }
 
@@ -116,10 +118,13 @@ func TestGraphEdges(t *testing.T) {
 	}{
 		{"there already", d.GraphAddDependencies(g, one(a), one(b), nil), gpubackend.InvalidValue},
 		{"of itself", d.GraphAddDependencies(g, one(a), one(a), nil), gpubackend.InvalidValue},
-		{"of another graph", d.GraphAddDependencies(g, one(foreign), one(b), nil), gpubackend.InvalidValue},
+		{"of another graph", d.GraphAddDependencies(g, one(foreign), one(b), nil),
+			gpubackend.InvalidValue},
 		{"uneven", d.GraphAddDependencies(g, one(a), nil, nil), gpubackend.InvalidValue},
-		{"twice", d.GraphAddDependencies(g, slices.Repeat(one(b), 2), slices.Repeat(one(c), 2), nil), gpubackend.InvalidValue},
-		{"with data", d.GraphAddDependencies(g, one(b), one(c), []byte{0, 0, 1, 0, 0, 0, 0, 0}), gpubackend.NotSupported},
+		{"twice", d.GraphAddDependencies(g, slices.Repeat(one(b), 2), slices.Repeat(one(c), 2),
+			nil), gpubackend.InvalidValue},
+		{"with data", d.GraphAddDependencies(g, one(b), one(c), []byte{0, 0, 1, 0, 0, 0, 0, 0}),
+			gpubackend.NotSupported},
 		{"new", d.GraphAddDependencies(g, one(b), one(c), make([]byte, 8)), gpubackend.Success},
 		{"not there", d.GraphRemoveDependencies(g, one(a), one(c), nil), gpubackend.InvalidValue},
 		{"removed", d.GraphRemoveDependencies(g, one(a), one(b), nil), gpubackend.Success},
@@ -131,7 +136,8 @@ func TestGraphEdges(t *testing.T) {
 	}
 	from, to, result := d.GraphGetEdges(g, nil)
 	ok(t, result)
-	if !slices.Equal(from, []gpubackend.GraphNode{c, b}) || !slices.Equal(to, []gpubackend.GraphNode{b, c}) {
+	if !slices.Equal(from, []gpubackend.GraphNode{c, b}) ||
+		!slices.Equal(to, []gpubackend.GraphNode{b, c}) {
 		t.Errorf("edges from %v to %v", from, to)
 	}
 	_, _, status, result := d.GraphInstantiate(g, 0, 0)
@@ -161,7 +167,8 @@ func TestGraphNodeChecks(t *testing.T) {
 	scale := getFunction(t, d, m, "scale")
 	kernel := func(threads uint32, p []byte) *gpubackend.Node {
 		return &gpubackend.Node{Type: gpubackend.NodeKernel, Launch: gpubackend.Launch{
-			Function: scale, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{threads, 1, 1}, Parameters: p,
+			Function: scale, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{threads, 1, 1},
+			Parameters: p,
 		}}
 	}
 	wide := fillNode(a, 0, 4)
@@ -181,17 +188,23 @@ func TestGraphNodeChecks(t *testing.T) {
 		{"kernel", kernel(1, append(params(a), 4)), gpubackend.Success},
 		{"kernel of many threads", kernel(5000, append(params(a), 4)), gpubackend.InvalidValue},
 		{"kernel without parameters", kernel(1, nil), gpubackend.InvalidValue},
-		{"kernel of no function", &gpubackend.Node{Type: gpubackend.NodeKernel}, gpubackend.InvalidHandle},
-		{"event", &gpubackend.Node{Type: gpubackend.NodeEventRecord, Event: newEvent(t, d)}, gpubackend.Success},
+		{"kernel of no function", &gpubackend.Node{Type: gpubackend.NodeKernel},
+			gpubackend.InvalidHandle},
+		{"event", &gpubackend.Node{Type: gpubackend.NodeEventRecord, Event: newEvent(t, d)},
+			gpubackend.Success},
 		{"no event", &gpubackend.Node{Type: gpubackend.NodeEventWait}, gpubackend.InvalidHandle},
 		{"no graph", &gpubackend.Node{Type: gpubackend.NodeGraph}, gpubackend.InvalidValue},
-		{"itself moved", &gpubackend.Node{Type: gpubackend.NodeGraph, Child: g, Moved: true}, gpubackend.InvalidValue},
-		{"free of no graph's memory", &gpubackend.Node{Type: gpubackend.NodeMemFree, Address: a}, gpubackend.InvalidValue},
-		{"allocation of no pool", &gpubackend.Node{Type: gpubackend.NodeMemAlloc, Bytes: 4}, gpubackend.InvalidValue},
+		{"itself moved", &gpubackend.Node{Type: gpubackend.NodeGraph, Child: g, Moved: true},
+			gpubackend.InvalidValue},
+		{"free of no graph's memory", &gpubackend.Node{Type: gpubackend.NodeMemFree, Address: a},
+			gpubackend.InvalidValue},
+		{"allocation of no pool", &gpubackend.Node{Type: gpubackend.NodeMemAlloc, Bytes: 4},
+			gpubackend.InvalidValue},
 		{"operations on memory", &gpubackend.Node{Type: gpubackend.NodeMemOps}, gpubackend.Success},
 		{"operations with flags", &gpubackend.Node{Type: gpubackend.NodeMemOps, Flags: 1},
 			gpubackend.InvalidValue},
-		{"condition without a handle", &gpubackend.Node{Type: gpubackend.NodeConditional, Bodies: 1}, gpubackend.InvalidValue},
+		{"condition without a handle",
+			&gpubackend.Node{Type: gpubackend.NodeConditional, Bodies: 1}, gpubackend.InvalidValue},
 		{"unknown", &gpubackend.Node{Type: 99}, gpubackend.NotSupported},
 	} {
 		before := d.Graphs.Held().Bytes
@@ -236,7 +249,8 @@ func TestGraphExecUpdate(t *testing.T) {
 		{"other place", build(fillNode(a+16, 3, 16), empty()), cudaabi.GraphExecUpdateSuccess},
 	} {
 		_, _, why, result := d.GraphExecUpdate(x.graph, e)
-		if why != x.why || (result == gpubackend.Success) != (why == cudaabi.GraphExecUpdateSuccess) {
+		if why != x.why ||
+			(result == gpubackend.Success) != (why == cudaabi.GraphExecUpdateSuccess) {
 			t.Errorf("%s: %d, result %d", x.name, why, result)
 		}
 		ok(t, d.MemsetD8Async(a, 0, 64, 0))
@@ -244,7 +258,8 @@ func TestGraphExecUpdate(t *testing.T) {
 		ok(t, d.GraphDestroy(x.graph))
 	}
 	synchronize(t, d)
-	if got := read(t, d, a, 64); !bytes.Equal(got[16:32], bytes.Repeat([]byte{3}, 16)) || got[0] != 0 {
+	if got := read(t, d, a, 64); !bytes.Equal(got[16:32], bytes.Repeat([]byte{3}, 16)) ||
+		got[0] != 0 {
 		t.Errorf("got %v", got)
 	}
 }
@@ -359,7 +374,8 @@ func TestGraphsAreBounded(t *testing.T) {
 	_, instantiated := d.GraphInstantiateWithFlags(g, 0)
 	captured := d.StreamBeginCapture(s, 0)
 	joined := d.GraphAddDependencies(g, []gpubackend.GraphNode{a}, []gpubackend.GraphNode{b}, nil)
-	for i, result := range []gpubackend.Result{added, created, cloned, instantiated, captured, joined} {
+	for i, result := range []gpubackend.Result{added, created, cloned, instantiated, captured,
+		joined} {
 		if result != gpubackend.OutOfMemory {
 			t.Errorf("call %d: result %d", i, result)
 		}
@@ -374,7 +390,8 @@ func TestGraphsAreBounded(t *testing.T) {
 		}
 		for range 2 {
 			if result == gpubackend.Success {
-				_, _, _, result = d.GraphAddNode(g, nil, nil, &gpubackend.Node{Type: gpubackend.NodeGraph, Child: g})
+				_, _, _, result = d.GraphAddNode(g, nil, nil,
+					&gpubackend.Node{Type: gpubackend.NodeGraph, Child: g})
 			}
 		}
 	}
@@ -402,7 +419,8 @@ func checkValuesOfAttributes(t *testing.T, d *Device, n gpubackend.GraphNode) {
 		zero, three gpubackend.Result
 	}{
 		{3, bad, 0, bad, bad}, {6, bad, 0, bad, bad},
-		{9, good, 256, good, good}, {10, good, 0, good, bad}, {11, bad, 0, bad, bad}, {13, good, 0, good, bad},
+		{9, good, 256, good, good}, {10, good, 0, good, bad}, {11, bad, 0, bad, bad},
+		{13, good, 0, good, bad},
 		{14, good, 0, good, good}, {16, bad, 0, good, bad},
 	} {
 		value := make([]byte, cudaabi.LaunchAttributeValueSize)
@@ -422,8 +440,9 @@ func TestKernelNodeAttributes(t *testing.T) {
 	g := newGraph(t, d)
 	a := alloc(t, d, 4096)
 	kernel := &gpubackend.Node{Type: gpubackend.NodeKernel, Launch: gpubackend.Launch{
-		Function: getFunction(t, d, loadFile(t, d, "testdata/small.ptx"), "scale"), Grid: [3]uint32{1, 1, 1},
-		Block: [3]uint32{8, 1, 1}, Parameters: append(params(a), 4),
+		Function: getFunction(t, d, loadFile(t, d, "testdata/small.ptx"), "scale"),
+		Grid:     [3]uint32{1, 1, 1},
+		Block:    [3]uint32{8, 1, 1}, Parameters: append(params(a), 4),
 	}}
 	n, m, none := addNode(t, d, g, kernel), addNode(t, d, g, kernel), addNode(t, d, g, empty())
 	value, got := make([]byte, cudaabi.LaunchAttributeValueSize),

@@ -27,16 +27,20 @@ func (f *fuzzer) what() *gpubackend.Node {
 	n := &gpubackend.Node{Type: gpubackend.NodeType(f.byte() % 14)}
 	switch n.Type {
 	case gpubackend.NodeKernel:
-		n.Launch.Function, n.Launch.Shared = gpubackend.Function(f.pick(f.functions)), uint32(f.size())
-		n.Launch.Grid, n.Launch.Block = [3]uint32{1, uint32(f.byte() & 1), 1}, [3]uint32{uint32(f.size()), 1, 1}
+		n.Launch.Function, n.Launch.Shared = gpubackend.Function(f.pick(f.functions)),
+			uint32(f.size())
+		n.Launch.Grid, n.Launch.Block = [3]uint32{1, uint32(f.byte() & 1), 1},
+			[3]uint32{uint32(f.size()), 1, 1}
 		n.Launch.Parameters = params(f.pick(f.memory))
 	case gpubackend.NodeMemcpy:
 		n.Copy = gpubackend.Box{
-			Dst: f.pick(f.memory), Src: f.pick(f.memory), Width: f.size(), Height: 1 + uint64(f.byte()&1), Depth: 1,
+			Dst: f.pick(f.memory), Src: f.pick(f.memory), Width: f.size(),
+			Height: 1 + uint64(f.byte()&1), Depth: 1,
 			DstPitch: f.size(), SrcPitch: f.size(),
 		}
 	case gpubackend.NodeMemset:
-		n.Fill = gpubackend.Fill{Dst: f.pick(f.memory), Element: uint64(f.byte() & 7), Width: f.size(), Height: f.size(), Pitch: f.size()}
+		n.Fill = gpubackend.Fill{Dst: f.pick(f.memory), Element: uint64(f.byte() & 7),
+			Width: f.size(), Height: f.size(), Pitch: f.size()}
 	case gpubackend.NodeHost:
 		n.Call = func(_ uint64, release func()) { release() }
 	case gpubackend.NodeGraph:
@@ -152,7 +156,8 @@ func TestRandomGraphCalls(t *testing.T) {
 			keep(&z.memory, alloc(t, z.d, 1<<16), gpubackend.Success)
 			keep(&z.graphs, newGraph(t, z.d), gpubackend.Success)
 		}
-		keep(&z.functions, getFunction(t, z.d, loadFile(t, z.d, "testdata/small.ptx"), "increment"), gpubackend.Success)
+		keep(&z.functions, getFunction(t, z.d, loadFile(t, z.d, "testdata/small.ptx"), "increment"),
+			gpubackend.Success)
 		for i := range 250 {
 			if i%4 == 3 {
 				z.step()

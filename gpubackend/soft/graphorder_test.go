@@ -35,7 +35,8 @@ func randomGraph(
 		var child *slowGraph
 		if depth > 0 && random.IntN(4) == 0 {
 			child = randomGraph(t, d, random, call, depth-1)
-			what = &gpubackend.Node{Type: gpubackend.NodeGraph, Child: child.handle, Moved: random.IntN(2) == 0}
+			what = &gpubackend.Node{Type: gpubackend.NodeGraph, Child: child.handle,
+				Moved: random.IntN(2) == 0}
 		}
 		var after []int
 		var list []gpubackend.GraphNode
@@ -49,7 +50,8 @@ func randomGraph(
 		if child != nil && !what.Moved {
 			ok(t, d.GraphDestroy(child.handle))
 		}
-		g.nodes, g.after, g.child = append(g.nodes, n), append(g.after, after), append(g.child, child)
+		g.nodes, g.after, g.child = append(g.nodes, n), append(g.after, after),
+			append(g.child, child)
 	}
 	return g
 }
@@ -164,7 +166,8 @@ func TestGraphsAgreeWithSlowGraphs(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 3))
 			d := newDevice(t, Options{})
 			c := &calls{begun: map[uint64]int{}, open: map[uint64][]func(){}}
-			m := &graphModel{token: map[int]uint64{}, tokens: map[*slowGraph][]uint64{}, graphs: map[*slowGraph]map[int]bool{}}
+			m := &graphModel{token: map[int]uint64{}, tokens: map[*slowGraph][]uint64{},
+				graphs: map[*slowGraph]map[int]bool{}}
 			var graphs []*slowGraph
 			var execs []gpubackend.GraphExec
 			var streams []gpubackend.Stream

@@ -64,7 +64,8 @@ func TestGreenContextKeepsToItsPart(t *testing.T) {
 	check := func(s gpubackend.Stream, first, last uint32) {
 		t.Helper()
 		ok(t, d.Launch(&gpubackend.Launch{
-			Function: f, Grid: [3]uint32{64, 1, 1}, Block: [3]uint32{1, 1, 1}, Stream: s, Parameters: params(a),
+			Function: f, Grid: [3]uint32{64, 1, 1}, Block: [3]uint32{1, 1, 1}, Stream: s,
+			Parameters: params(a),
 		}))
 		synchronize(t, d)
 		b, seen := read(t, d, a, 256), map[uint32]bool{}

@@ -51,7 +51,8 @@ func TestLaunchesThatWaitCount(t *testing.T) {
 	used := host.Used()
 	release, result := d.HostFunc(0, 1, func(uint64) {})
 	ok(t, result)
-	l := &gpubackend.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Parameters: params(a)}
+	l := &gpubackend.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1},
+		Parameters: params(a)}
 	n := 0
 	for result = d.Launch(l); result == gpubackend.Success; result = d.Launch(l) {
 		n++
@@ -73,7 +74,8 @@ func TestLaunchWithoutHostMemory(t *testing.T) {
 	d, host := counting(t, 8<<20)
 	f := getFunction(t, d, loadFile(t, d, "testdata/small.ptx"), "increment")
 	host.SetLimit(host.Used() + 4096)
-	l := &gpubackend.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1024, 1, 1}, Parameters: params(0)}
+	l := &gpubackend.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1024, 1, 1},
+		Parameters: params(0)}
 	want(t, d.Launch(l), gpubackend.OutOfMemory)
 	ok(t, d.ContextQuery())
 }
@@ -85,7 +87,8 @@ func TestObjectsCount(t *testing.T) {
 		make func(d *Device, a uint64) (drop func() gpubackend.Result, result gpubackend.Result)
 	}{
 		{"textures", func(d *Device, a uint64) (func() gpubackend.Result, gpubackend.Result) {
-			n, result := d.TexObjectCreate(linearResource(a, 512), make([]byte, cudaabi.TextureDescSize), nil)
+			n, result := d.TexObjectCreate(linearResource(a, 512),
+				make([]byte, cudaabi.TextureDescSize), nil)
 			return func() gpubackend.Result { return d.TexObjectDestroy(n) }, result
 		}},
 		{"links", func(d *Device, _ uint64) (func() gpubackend.Result, gpubackend.Result) {
@@ -148,10 +151,12 @@ func TestLaunchesTakeTurns(t *testing.T) {
 	ok(t, result)
 	// Each launch and its task count until it has run; beside them there is memory for two blocks.
 	const launches = 200
-	host.SetLimit(host.Used() + launches*(4*scheduler.LaunchBytes) + 2*entry.Entry.HostBytes(1024, 0))
+	host.SetLimit(host.Used() + launches*(4*scheduler.LaunchBytes) + 2*entry.Entry.HostBytes(1024,
+		0))
 	for range launches {
-		l := &gpubackend.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1024, 1, 1}, Parameters: params(a),
-			Stream: newStream(t, d, cudaabi.StreamNonBlocking)}
+		l := &gpubackend.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1024, 1, 1},
+			Parameters: params(a),
+			Stream:     newStream(t, d, cudaabi.StreamNonBlocking)}
 		for result = d.Launch(l); result == gpubackend.OutOfMemory; result = d.Launch(l) {
 			runtime.Gosched()
 		}

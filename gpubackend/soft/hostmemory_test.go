@@ -54,9 +54,12 @@ var dense = map[string]func(n int) string{
 	"arithmetic": func(n int) string {
 		return inFunction(".reg .b32 a; mov.u32 a,0;" + strings.Repeat("add.u32 a,a,1;", n))
 	},
-	"constants": func(n int) string { return inFunction(".reg .b32 a;" + times(n, "mov.u32 a,%d;")) },
+	"constants": func(n int) string {
+		return inFunction(".reg .b32 a;" + times(n, "mov.u32 a,%d;"))
+	},
 	"vectors": func(n int) string {
-		return inFunction(".reg .b32 a,b; .reg .b64 c; mov.u64 c,0;" + strings.Repeat("ld.v2.u32 {a,b},[c+8];", n))
+		return inFunction(".reg .b32 a,b; .reg .b64 c; mov.u64 c,0;" +
+			strings.Repeat("ld.v2.u32 {a,b},[c+8];", n))
 	},
 	"labels":   func(n int) string { return inFunction(times(n, "a%d:")) },
 	"branches": func(n int) string { return inFunction("x:" + strings.Repeat("bra x;", n)) },
@@ -65,25 +68,38 @@ var dense = map[string]func(n int) string{
 	},
 	"ranges": func(n int) string { return inFunction(times(n, ".reg .b64 r%dx<9>;")) },
 	"targets": func(n int) string {
-		return inFunction(".reg .b32 a; mov.u32 a,0; l: t: .branchtargets l" + strings.Repeat(",l", n/50) + ";" +
+		return inFunction(".reg .b32 a; mov.u32 a,0; l: t: .branchtargets l" + strings.Repeat(",l",
+			n/50) + ";" +
 			strings.Repeat("brx.idx a,t;", 50))
 	},
 	"scopes":     func(n int) string { return inFunction(strings.Repeat("{}", n)) },
 	"locals":     func(n int) string { return inFunction(times(n, ".local .b8 l%d;")) },
 	"prototypes": func(n int) string { return inFunction(times(n, "p%d: .callprototype _ ();")) },
 	"functions":  func(n int) string { return ptxHead + times(n, ".func f%d(){}") },
-	"kernels":    func(n int) string { return ptxHead + times(n/4, ".entry f%d(.param .b8 a){ret;}") },
-	"parameters": func(n int) string { return ptxHead + times(n, ".func f%d(.param .b8 a,.param .b8 b);") },
-	"calls": func(n int) string {
-		return ptxHead + ".func g(.param .b32 a){ret;}\n.visible .entry f() {.param .b32 p;" + strings.Repeat("call g,(p);", n) + "ret;}"
+	"kernels": func(n int) string {
+		return ptxHead + times(n/4, ".entry f%d(.param .b8 a){ret;}")
 	},
-	"variables":  func(n int) string { return ptxHead + times(n, ".global .b8 v%d;") },
-	"content":    func(n int) string { return ptxHead + ".global .b64 v[] = {0" + strings.Repeat(",0", n) + "};" },
-	"addresses":  func(n int) string { return ptxHead + ".global .b64 v[] = {0" + strings.Repeat(",v", n) + "};" },
-	"zeros":      func(n int) string { return ptxHead + times(n/10, ".global .b8 v%d[600] = {1};") },
+	"parameters": func(n int) string {
+		return ptxHead + times(n, ".func f%d(.param .b8 a,.param .b8 b);")
+	},
+	"calls": func(n int) string {
+		return ptxHead + ".func g(.param .b32 a){ret;}\n.visible .entry f() {.param .b32 p;" +
+			strings.Repeat("call g,(p);", n) + "ret;}"
+	},
+	"variables": func(n int) string { return ptxHead + times(n, ".global .b8 v%d;") },
+	"content": func(n int) string {
+		return ptxHead + ".global .b64 v[] = {0" + strings.Repeat(",0", n) + "};"
+	},
+	"addresses": func(n int) string {
+		return ptxHead + ".global .b64 v[] = {0" + strings.Repeat(",v", n) + "};"
+	},
+	"zeros": func(n int) string {
+		return ptxHead + times(n/10, ".global .b8 v%d[600] = {1};")
+	},
 	"references": func(n int) string { return ptxHead + times(n, ".global .texref t%d;") },
 	"shared": func(n int) string {
-		return ptxHead + times(n/100, ".shared .b8 s%d;") + ".func g() {.reg .b32 a;" + times(n/100, "mov.u32 a,s%d;") + "ret;}" +
+		return ptxHead + times(n/100, ".shared .b8 s%d;") + ".func g() {.reg .b32 a;" + times(n/100,
+			"mov.u32 a,s%d;") + "ret;}" +
 			times(n/1000, ".entry f%d() {call g; ret;}")
 	},
 }
@@ -117,13 +133,15 @@ func TestCodeCounts(t *testing.T) {
 			ok(t, result)
 			held, counted := live()-before, host.Used()-used
 			if held > counted+64<<10 || counted > 8*held+1<<20 {
-				t.Errorf("a module of %d bytes of text counts for %d bytes and has %d", len(image), counted, held)
+				t.Errorf("a module of %d bytes of text counts for %d bytes and has %d", len(image),
+					counted, held)
 			}
 			ok(t, d.ModuleUnload(m))
 			l, _, _, result := d.LibraryLoadData(image, nil, nil, nil)
 			ok(t, result)
 			if held, counted = live()-before, host.Used()-used; held > counted+64<<10 {
-				t.Errorf("a library of %d bytes of text counts for %d bytes and has %d", len(image), counted, held)
+				t.Errorf("a library of %d bytes of text counts for %d bytes and has %d", len(image),
+					counted, held)
 			}
 			_, result = d.LibraryGetModule(l)
 			ok(t, result)
@@ -155,7 +173,8 @@ func TestDenseCode(t *testing.T) {
 				if grown := allocated() - before; grown > 10*limit {
 					t.Errorf("%d bytes were allocated", grown)
 				}
-				if host.Used() != used || !strings.Contains(string(log[:n]), "Memory allocation failure") {
+				if host.Used() != used ||
+					!strings.Contains(string(log[:n]), "Memory allocation failure") {
 					t.Errorf("%d bytes are counted; log %q", host.Used()-used, log[:n])
 				}
 			}

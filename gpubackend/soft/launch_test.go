@@ -53,7 +53,8 @@ func start(
 ) {
 	t.Helper()
 	ok(t, d.Launch(&gpubackend.Launch{
-		Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{threads, 1, 1}, Stream: s, Parameters: p,
+		Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{threads, 1, 1}, Stream: s,
+		Parameters: p,
 	}))
 }
 
@@ -63,7 +64,8 @@ func TestLaunch(t *testing.T) {
 	a := alloc(t, d, 4096)
 	ok(t, d.MemsetD32Async(a, 7, 1024, 0))
 	ok(t, d.Launch(&gpubackend.Launch{
-		Function: scale, Grid: [3]uint32{8, 1, 1}, Block: [3]uint32{128, 1, 1}, Parameters: append(params(a), 5),
+		Function: scale, Grid: [3]uint32{8, 1, 1}, Block: [3]uint32{128, 1, 1},
+		Parameters: append(params(a), 5),
 	}))
 	synchronize(t, d)
 	if got := read(t, d, a, 4096); !bytes.Equal(got, bytes.Repeat(words(26), 1024)) {
@@ -93,36 +95,59 @@ func TestLaunchChecks(t *testing.T) {
 		want           gpubackend.Result
 	}{
 		{"good", "store", func(l *gpubackend.Launch) {}, gpubackend.Success},
-		{"empty grid", "store", func(l *gpubackend.Launch) { l.Grid[1] = 0 }, gpubackend.InvalidValue},
-		{"empty block", "store", func(l *gpubackend.Launch) { l.Block[2] = 0 }, gpubackend.InvalidValue},
-		{"grid x", "store", func(l *gpubackend.Launch) { l.Grid[0] = 1 << 31 }, gpubackend.InvalidValue},
-		{"grid y", "store", func(l *gpubackend.Launch) { l.Grid[1] = 65536 }, gpubackend.InvalidValue},
-		{"block x", "store", func(l *gpubackend.Launch) { l.Block[0] = 1025 }, gpubackend.InvalidValue},
-		{"block z", "store", func(l *gpubackend.Launch) { l.Block[2] = 65 }, gpubackend.InvalidValue},
-		{"threads", "store", func(l *gpubackend.Launch) { l.Block = [3]uint32{32, 33, 1} }, gpubackend.InvalidValue},
-		{"above maxntid", "bounded", func(l *gpubackend.Launch) { l.Block[0] = 65 }, gpubackend.InvalidValue},
+		{"empty grid", "store", func(l *gpubackend.Launch) { l.Grid[1] = 0 },
+			gpubackend.InvalidValue},
+		{"empty block", "store", func(l *gpubackend.Launch) { l.Block[2] = 0 },
+			gpubackend.InvalidValue},
+		{"grid x", "store", func(l *gpubackend.Launch) { l.Grid[0] = 1 << 31 },
+			gpubackend.InvalidValue},
+		{"grid y", "store", func(l *gpubackend.Launch) { l.Grid[1] = 65536 },
+			gpubackend.InvalidValue},
+		{"block x", "store", func(l *gpubackend.Launch) { l.Block[0] = 1025 },
+			gpubackend.InvalidValue},
+		{"block z", "store", func(l *gpubackend.Launch) { l.Block[2] = 65 },
+			gpubackend.InvalidValue},
+		{"threads", "store", func(l *gpubackend.Launch) { l.Block = [3]uint32{32, 33, 1} },
+			gpubackend.InvalidValue},
+		{"above maxntid", "bounded", func(l *gpubackend.Launch) { l.Block[0] = 65 },
+			gpubackend.InvalidValue},
 		{"maxntid", "bounded", func(l *gpubackend.Launch) { l.Block[0] = 64 }, gpubackend.Success},
-		{"not reqntid", "exact", func(l *gpubackend.Launch) { l.Block[0] = 64 }, gpubackend.InvalidValue},
-		{"reqntid", "exact", func(l *gpubackend.Launch) { l.Block = [3]uint32{32, 2, 1} }, gpubackend.Success},
-		{"shared", "shared", func(l *gpubackend.Launch) { l.Shared = 47 << 10 }, gpubackend.Success},
-		{"too much shared", "shared", func(l *gpubackend.Launch) { l.Shared = 47<<10 + 1 }, gpubackend.InvalidValue},
-		{"no parameters", "store", func(l *gpubackend.Launch) { l.Parameters = nil }, gpubackend.InvalidValue},
+		{"not reqntid", "exact", func(l *gpubackend.Launch) { l.Block[0] = 64 },
+			gpubackend.InvalidValue},
+		{"reqntid", "exact", func(l *gpubackend.Launch) { l.Block = [3]uint32{32, 2, 1} },
+			gpubackend.Success},
+		{"shared", "shared", func(l *gpubackend.Launch) { l.Shared = 47 << 10 },
+			gpubackend.Success},
+		{"too much shared", "shared", func(l *gpubackend.Launch) { l.Shared = 47<<10 + 1 },
+			gpubackend.InvalidValue},
+		{"no parameters", "store", func(l *gpubackend.Launch) { l.Parameters = nil },
+			gpubackend.InvalidValue},
 		{"many parameters", "store", func(l *gpubackend.Launch) { l.Parameters = params(a, 0) },
 			gpubackend.LaunchOutOfResources},
 		{"padded parameters", "scale", func(l *gpubackend.Launch) { l.Parameters = params(a, 0) },
 			gpubackend.LaunchOutOfResources},
-		{"few parameters", "scale", func(l *gpubackend.Launch) { l.Parameters = params(a) }, gpubackend.Success},
-		{"stream", "store", func(l *gpubackend.Launch) { l.Stream = 12345 }, gpubackend.InvalidHandle},
-		{"function", "store", func(l *gpubackend.Launch) { l.Function = 12345 }, gpubackend.InvalidHandle},
-		{"cooperative", "bounded", func(l *gpubackend.Launch) { l.Attributes, l.Grid[0] = cooperative, 64 },
+		{"few parameters", "scale", func(l *gpubackend.Launch) { l.Parameters = params(a) },
 			gpubackend.Success},
-		{"cooperative, too large", "bounded", func(l *gpubackend.Launch) { l.Attributes, l.Grid[0] = cooperative, 65 },
+		{"stream", "store", func(l *gpubackend.Launch) { l.Stream = 12345 },
+			gpubackend.InvalidHandle},
+		{"function", "store", func(l *gpubackend.Launch) { l.Function = 12345 },
+			gpubackend.InvalidHandle},
+		{"cooperative", "bounded",
+			func(l *gpubackend.Launch) { l.Attributes, l.Grid[0] = cooperative, 64 },
+			gpubackend.Success},
+		{"cooperative, too large", "bounded",
+			func(l *gpubackend.Launch) { l.Attributes, l.Grid[0] = cooperative, 65 },
 			gpubackend.CooperativeLaunchTooLarge},
-		{"cluster", "store", func(l *gpubackend.Launch) { l.Attributes = cluster }, gpubackend.NotSupported},
-		{"event", "store", func(l *gpubackend.Launch) { l.Attributes = event }, gpubackend.NotSupported},
-		{"unknown attribute", "store", func(l *gpubackend.Launch) { l.Attributes = unknown }, gpubackend.InvalidValue},
-		{"cut attribute", "store", func(l *gpubackend.Launch) { l.Attributes = unknown[:8] }, gpubackend.InvalidValue},
-		{"priority", "store", func(l *gpubackend.Launch) { l.Attributes = priority }, gpubackend.Success},
+		{"cluster", "store", func(l *gpubackend.Launch) { l.Attributes = cluster },
+			gpubackend.NotSupported},
+		{"event", "store", func(l *gpubackend.Launch) { l.Attributes = event },
+			gpubackend.NotSupported},
+		{"unknown attribute", "store", func(l *gpubackend.Launch) { l.Attributes = unknown },
+			gpubackend.InvalidValue},
+		{"cut attribute", "store", func(l *gpubackend.Launch) { l.Attributes = unknown[:8] },
+			gpubackend.InvalidValue},
+		{"priority", "store", func(l *gpubackend.Launch) { l.Attributes = priority },
+			gpubackend.Success},
 	} {
 		l := gpubackend.Launch{Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}}
 		l.Function = getFunction(t, d, m, c.function)
@@ -142,7 +167,8 @@ func TestSharedMemory(t *testing.T) {
 	f := getFunction(t, d, loadFile(t, d, "testdata/small.ptx"), "shared")
 	a := alloc(t, d, 4)
 	const most = chip.SharedPerBlockOptIn - 1024
-	l := gpubackend.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Shared: most}
+	l := gpubackend.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1},
+		Shared: most}
 	l.Parameters = params(a)
 	want(t, d.Launch(&l), gpubackend.InvalidValue)
 	want(t, d.FuncSetAttribute(f, cudaabi.FuncAttributeMaxDynamicSharedSizeBytes, most+1),
@@ -161,7 +187,8 @@ func TestKernelsOfAStreamFollowEachOther(t *testing.T) {
 	a := alloc(t, d, 4)
 	ok(t, d.MemsetD32Async(a, 0, 1, 0))
 	// Streams take turns through the legacy stream.
-	streams := []gpubackend.Stream{newStream(t, d, 0), 0, newStream(t, d, 0), gpubackend.LegacyStream}
+	streams := []gpubackend.Stream{newStream(t, d, 0), 0, newStream(t, d, 0),
+		gpubackend.LegacyStream}
 	const rounds = 400
 	for i := range rounds {
 		start(t, d, increment, 1, streams[i%len(streams)], params(a))
@@ -255,7 +282,8 @@ func TestPrintfAndAssertText(t *testing.T) {
 	start(t, d, getFunction(t, d, m, "failing"), 32, 0, words(31))
 	want(t, wait(t, d.ContextQuery), gpubackend.Assert)
 	out = d.Output()
-	if len(out) != 1 || out[0].FD != 2 || !strings.Contains(string(out[0].Text), "thread: [31,0,0] Assertion") {
+	if len(out) != 1 || out[0].FD != 2 ||
+		!strings.Contains(string(out[0].Text), "thread: [31,0,0] Assertion") {
 		t.Errorf("got %v", out)
 	}
 }
@@ -263,7 +291,8 @@ func TestPrintfAndAssertText(t *testing.T) {
 // registeredPage returns the address of a page that kernels may reach.
 func registeredPage(t testing.TB, d *Device) uint64 {
 	t.Helper()
-	page, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	page, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		t.Fatal(err)
 	}

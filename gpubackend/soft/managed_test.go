@@ -39,15 +39,18 @@ func TestManagedVariables(t *testing.T) {
 	host := registeredPage(t, d)
 	m, _, _, result := d.ModuleLoadManaged(image, nil, host, nil, nil)
 	ok(t, result)
-	for name, at := range map[string]struct{ addr, size uint64 }{"counter": {host, 4}, "where": {host + 8, 8}} {
-		if addr, bytes, result := d.ModuleGetGlobal(m, name); addr != at.addr || bytes != at.size || result != 0 {
+	for name, at := range map[string]struct{ addr, size uint64 }{"counter": {host, 4},
+		"where": {host + 8, 8}} {
+		if addr, bytes, result := d.ModuleGetGlobal(m, name); addr != at.addr || bytes != at.size ||
+			result != 0 {
 			t.Errorf("%s: %d bytes at %#x, result %d", name, bytes, addr, result)
 		}
 	}
 	if addr, _, _ := d.ModuleGetGlobal(m, "plain"); !d.Space().InWindow(addr) {
 		t.Errorf("plain is at %#x", addr)
 	}
-	if v, p := *wordAt(host), uint64(*wordAt(host + 8))|uint64(*wordAt(host + 12))<<32; v != 5 || p != host {
+	if v, p := *wordAt(host), uint64(*wordAt(host + 8))|uint64(*wordAt(host + 12))<<32; v != 5 ||
+		p != host {
 		t.Errorf("counter %d, where %#x; want 5, %#x", v, p, host)
 	}
 	*wordAt(host) = 41
@@ -78,10 +81,12 @@ func TestManagedVariablesWithoutMemory(t *testing.T) {
 		{"too little", huge, host},
 		{"for no variables", plain, host},
 	} {
-		if _, _, _, result := d.ModuleLoadManaged([]byte(c.image), nil, c.managed, nil, nil); result != gpubackend.InvalidValue {
+		if _, _, _, result := d.ModuleLoadManaged([]byte(c.image), nil, c.managed, nil,
+			nil); result != gpubackend.InvalidValue {
 			t.Errorf("module, %s: result %d", c.name, result)
 		}
-		if _, _, _, result := d.LibraryLoadManaged([]byte(c.image), nil, c.managed, nil, nil); result != gpubackend.InvalidValue {
+		if _, _, _, result := d.LibraryLoadManaged([]byte(c.image), nil, c.managed, nil,
+			nil); result != gpubackend.InvalidValue {
 			t.Errorf("library, %s: result %d", c.name, result)
 		}
 	}
@@ -134,8 +139,11 @@ func TestManagedVariablesOfLibrary(t *testing.T) {
 // context, which need not be current.
 func TestLibraryFilledInTime(t *testing.T) {
 	for name, begin := range map[string]func(*Device) gpubackend.Result{
-		"primary": func(d *Device) gpubackend.Result { _, r := d.DevicePrimaryCtxRetain(0); return r },
-		"own":     func(d *Device) gpubackend.Result { _, r := d.CtxCreate(0, 0); return r },
+		"primary": func(d *Device) gpubackend.Result {
+			_, r := d.DevicePrimaryCtxRetain(0)
+			return r
+		},
+		"own": func(d *Device) gpubackend.Result { _, r := d.CtxCreate(0, 0); return r },
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDevice(t, Options{})

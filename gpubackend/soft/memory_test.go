@@ -33,7 +33,8 @@ func TestMemAllocAndFree(t *testing.T) {
 		bytes uint64
 		want  gpubackend.Result
 	}{
-		{"nothing", 0, gpubackend.InvalidValue}, {"more than is free", 25 << 20, gpubackend.OutOfMemory},
+		{"nothing", 0, gpubackend.InvalidValue},
+		{"more than is free", 25 << 20, gpubackend.OutOfMemory},
 		{"absurd", 1<<64 - 1, gpubackend.OutOfMemory},
 	} {
 		if _, result := d.MemAlloc(c.bytes); result != c.want {
@@ -143,14 +144,17 @@ func TestStaging(t *testing.T) {
 	}
 	d.Unstage(addr + 512) // not its beginning
 	d.Unstage(addr)
-	if free, total, _ := d.MemGetInfo(); total != 64<<20 || free > total || d.Space().Heap.Limit() != 64<<20 {
-		t.Errorf("afterwards %d of %d bytes are free, the limit is %d", free, total, d.Space().Heap.Limit())
+	if free, total, _ := d.MemGetInfo(); total != 64<<20 || free > total ||
+		d.Space().Heap.Limit() != 64<<20 {
+		t.Errorf("afterwards %d of %d bytes are free, the limit is %d", free, total,
+			d.Space().Heap.Limit())
 	}
 }
 
 func TestHostMemory(t *testing.T) {
 	d := newDevice(t, Options{})
-	page, err := unix.Mmap(-1, 0, 8192, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	page, err := unix.Mmap(-1, 0, 8192, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,9 +168,11 @@ func TestHostMemory(t *testing.T) {
 		want        gpubackend.Result
 	}{
 		{"null", 0, 16, gpubackend.InvalidValue}, {"nothing", host, 0, gpubackend.InvalidValue},
-		{"wrapping", host, 1<<64 - 1, gpubackend.InvalidValue}, {"device memory", a, 16, gpubackend.InvalidValue},
+		{"wrapping", host, 1<<64 - 1, gpubackend.InvalidValue},
+		{"device memory", a, 16, gpubackend.InvalidValue},
 		{"over device memory", d.options.Base - 4096, 8192, gpubackend.InvalidValue},
-		{"first page", host, 4096, gpubackend.Success}, {"twice", host, 4096, gpubackend.HostMemoryAlreadyRegistered},
+		{"first page", host, 4096, gpubackend.Success},
+		{"twice", host, 4096, gpubackend.HostMemoryAlreadyRegistered},
 		{"overlapping", host + 4000, 200, gpubackend.HostMemoryAlreadyRegistered},
 	} {
 		if result := d.HostRegister(c.addr, c.bytes, true); result != c.want {
@@ -193,7 +199,8 @@ func TestHostMemory(t *testing.T) {
 
 func TestWorkAfterHostUnregisterFails(t *testing.T) {
 	d := newDevice(t, Options{})
-	page, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	page, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,9 +52,11 @@ func TestModuleLoadErrors(t *testing.T) {
 		{"rubbish", []byte("not device code at all"), gpubackend.InvalidImage, "unknown"},
 		{"newer device", container(100, emptyKernel), gpubackend.NoBinaryForGPU, "sm_90"},
 		{"cubin", []byte("\x7fELF\x02\x01\x01"), gpubackend.NoBinaryForGPU, "sm_90"},
-		{"syntax", []byte(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry f() { rat %r; }\n"),
+		{"syntax",
+			[]byte(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry f() { rat %r; }\n"),
 			gpubackend.InvalidPTX, "line 4; error"},
-		{"newer PTX", []byte(strings.Replace(emptyKernel, "8.0", "9.7", 1)), gpubackend.UnsupportedPTXVersion, "9.0"},
+		{"newer PTX", []byte(strings.Replace(emptyKernel, "8.0", "9.7", 1)),
+			gpubackend.UnsupportedPTXVersion, "9.0"},
 	} {
 		log := bytes.Repeat([]byte{0xa5}, 200)
 		_, _, used, result := d.ModuleLoadData(c.image, nil, nil, log)
@@ -101,7 +103,8 @@ func TestModuleGlobals(t *testing.T) {
 		t.Errorf("constant %x", got)
 	}
 	for name, code := range map[string]gpubackend.Result{
-		"missing": gpubackend.NotFound, "addTotal": gpubackend.InvalidValue, "": gpubackend.InvalidValue,
+		"missing": gpubackend.NotFound, "addTotal": gpubackend.InvalidValue,
+		"": gpubackend.InvalidValue,
 	} {
 		if _, _, result = d.ModuleGetGlobal(first, name); result != code {
 			t.Errorf("global %q: %d, want %d", name, result, code)
@@ -178,7 +181,8 @@ func TestLibrary(t *testing.T) {
 	}
 	k, result := d.LibraryGetKernel(l, "addTotal")
 	ok(t, result)
-	if first, result := d.LibraryEnumerateKernels(0, l); first != k || result != gpubackend.Success {
+	if first, result := d.LibraryEnumerateKernels(0, l); first != k ||
+		result != gpubackend.Success {
 		t.Errorf("kernel %d, want %d; result %d", first, k, result)
 	}
 	_, result = d.LibraryEnumerateKernels(10, l)
@@ -223,7 +227,8 @@ func TestFunctionRecords(t *testing.T) {
 	ok(t, result)
 	var r wire.FunctionRecord
 	r.Decode(b)
-	if r.Parameters != 2 || r.ParameterBytes != 9 || r.NameBytes != 5 || n != wire.FunctionRecordSize+2*8+5 {
+	if r.Parameters != 2 || r.ParameterBytes != 9 || r.NameBytes != 5 ||
+		n != wire.FunctionRecordSize+2*8+5 {
 		t.Errorf("record %+v of %d bytes", r, n)
 	}
 	if got := b[wire.FunctionRecordSize:n]; string(got) != string(words(0, 8, 8, 1))+"scale" {
@@ -255,7 +260,8 @@ func TestFunctionRecords(t *testing.T) {
 		ok(t, result)
 		r.Decode(b)
 		if r.Attribute[c.index] != c.want {
-			t.Errorf("%s: attribute %d is %d, want %d", c.name, c.index, r.Attribute[c.index], c.want)
+			t.Errorf("%s: attribute %d is %d, want %d", c.name, c.index, r.Attribute[c.index],
+				c.want)
 		}
 	}
 }
@@ -337,14 +343,19 @@ func TestOccupancy(t *testing.T) {
 		blocks                  uint64
 		want                    gpubackend.Result
 	}{
-		{"by blocks", f, 32, 0, 0, 32, gpubackend.Success}, {"by threads", shared, 1024, 0, 0, 2, gpubackend.Success},
+		{"by blocks", f, 32, 0, 0, 32, gpubackend.Success},
+		{"by threads", shared, 1024, 0, 0, 2, gpubackend.Success},
 		{"by shared", shared, 32, 40 << 10, 0, 5, gpubackend.Success},
 		{"too much shared", shared, 32, 48 << 10, 0, 0, gpubackend.Success},
-		{"too many threads", f, 65, 0, 0, 0, gpubackend.Success}, {"flag", f, 64, 0, 1, 32, gpubackend.Success},
-		{"unknown flag", f, 64, 0, 2, 0, gpubackend.InvalidValue}, {"no threads", f, 0, 0, 0, 0, gpubackend.InvalidValue},
-		{"odd threads", shared, 33, 0, 0, 32, gpubackend.Success}, {"65 threads", shared, 65, 0, 0, 21, gpubackend.Success},
+		{"too many threads", f, 65, 0, 0, 0, gpubackend.Success},
+		{"flag", f, 64, 0, 1, 32, gpubackend.Success},
+		{"unknown flag", f, 64, 0, 2, 0, gpubackend.InvalidValue},
+		{"no threads", f, 0, 0, 0, 0, gpubackend.InvalidValue},
+		{"odd threads", shared, 33, 0, 0, 32, gpubackend.Success},
+		{"65 threads", shared, 65, 0, 0, 21, gpubackend.Success},
 	} {
-		n, result := d.OccupancyMaxActiveBlocksPerMultiprocessorWithFlags(c.f, c.threads, c.dynamic, c.flags)
+		n, result := d.OccupancyMaxActiveBlocksPerMultiprocessorWithFlags(c.f, c.threads, c.dynamic,
+			c.flags)
 		if n != c.blocks || result != c.want {
 			t.Errorf("%s: %d blocks, result %d", c.name, n, result)
 		}
@@ -355,8 +366,10 @@ func TestOccupancy(t *testing.T) {
 		bytes           uint64
 		want            gpubackend.Result
 	}{
-		{"one", 1, 32, 226 << 10, gpubackend.Success}, {"two", 2, 1024, 112 << 10, gpubackend.Success},
-		{"more than fit", 3, 1024, 0, gpubackend.InvalidValue}, {"none", 0, 32, 0, gpubackend.InvalidValue},
+		{"one", 1, 32, 226 << 10, gpubackend.Success},
+		{"two", 2, 1024, 112 << 10, gpubackend.Success},
+		{"more than fit", 3, 1024, 0, gpubackend.InvalidValue},
+		{"none", 0, 32, 0, gpubackend.InvalidValue},
 	} {
 		n, result := d.OccupancyAvailableDynamicSMemPerBlock(shared, c.blocks, c.threads)
 		if n != c.bytes || result != c.want {

@@ -24,7 +24,8 @@ type slowStreams struct {
 }
 
 func newSlowStreams() *slowStreams {
-	return &slowStreams{blocked: map[int]bool{}, ops: map[int][]int{}, records: map[int][]int{}, waits: map[int][]int{}}
+	return &slowStreams{blocked: map[int]bool{}, ops: map[int][]int{}, records: map[int][]int{},
+		waits: map[int][]int{}}
 }
 
 // earlier returns what an operation put into a stream now comes after.
@@ -149,7 +150,8 @@ func (o *orderingTest) compare() {
 		}
 	}
 	for i, e := range o.events {
-		if got, done := o.d.EventQuery(e) == gpubackend.Success, o.complete(o.m.records[i]); got != done {
+		if got, done := o.d.EventQuery(e) == gpubackend.Success,
+			o.complete(o.m.records[i]); got != done {
 			o.t.Fatalf("event %d complete: %v, want %v", i, got, done)
 		}
 	}

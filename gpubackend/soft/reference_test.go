@@ -59,7 +59,8 @@ func newBindable(t testing.TB) *bindable {
 func (b *bindable) launch(s gpubackend.Stream, out uint64) {
 	b.t.Helper()
 	ok(b.t, b.Launch(&gpubackend.Launch{
-		Function: b.kernel, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Stream: s, Parameters: params(out),
+		Function: b.kernel, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Stream: s,
+		Parameters: params(out),
 	}))
 }
 
@@ -71,7 +72,8 @@ func TestReferenceNames(t *testing.T) {
 		t.Errorf("reference %d, was %d", again, b.line)
 	}
 	for name, expected := range map[string]gpubackend.Result{
-		"": gpubackend.InvalidValue, "missing": gpubackend.NotFound, "board": gpubackend.NotFound, "first": gpubackend.NotFound,
+		"": gpubackend.InvalidValue, "missing": gpubackend.NotFound, "board": gpubackend.NotFound,
+		"first": gpubackend.NotFound,
 	} {
 		if _, result := b.ModuleGetTexRef(b.module, name); result != expected {
 			t.Errorf("texture reference %q: %d, want %d", name, result, expected)
@@ -117,7 +119,8 @@ func TestLaunchesKeepTheirBindings(t *testing.T) {
 
 func TestBindingErrors(t *testing.T) {
 	b := newBindable(t)
-	plain, board := newArray(t, b.Device, 8, 8, 0, 0), newArray(t, b.Device, 8, 8, 0, cudaabi.Array3DSurfaceLdst)
+	plain, board := newArray(t, b.Device, 8, 8, 0, 0),
+		newArray(t, b.Device, 8, 8, 0, cudaabi.Array3DSurfaceLdst)
 	desc := make(cudaabi.ArrayDescriptor, cudaabi.ArrayDescriptorSize)
 	desc.SetWidth(8)
 	desc.SetHeight(4)
@@ -136,15 +139,19 @@ func TestBindingErrors(t *testing.T) {
 		{"array with other flags", b.TexRefSetArray(b.line, plain, 2), gpubackend.InvalidValue},
 		{"no array", b.TexRefSetArray(b.line, 99999, 1), gpubackend.InvalidHandle},
 		{"no reference", b.TexRefSetArray(99999, plain, 1), gpubackend.InvalidHandle},
-		{"surface reference as a texture reference", b.TexRefSetFlags(gpubackend.TextureReference(b.board), 0), gpubackend.InvalidHandle},
-		{"format of another size", b.TexRefSetFormat(b.line, uint64(simt.FormatFloat), 4), gpubackend.InvalidValue},
-		{"format of that size", b.TexRefSetFormat(b.line, uint64(simt.FormatInt8), 1), gpubackend.Success},
+		{"surface reference as a texture reference",
+			b.TexRefSetFlags(gpubackend.TextureReference(b.board), 0), gpubackend.InvalidHandle},
+		{"format of another size", b.TexRefSetFormat(b.line, uint64(simt.FormatFloat), 4),
+			gpubackend.InvalidValue},
+		{"format of that size", b.TexRefSetFormat(b.line, uint64(simt.FormatInt8), 1),
+			gpubackend.Success},
 		{"memory", address(b.memory, 4096), gpubackend.Success},
 		{"memory that ends", address(b.memory, 1<<30), gpubackend.InvalidValue},
 		{"no memory", address(4096, 64), gpubackend.InvalidValue},
 		{"no bytes", address(b.memory, 0), gpubackend.InvalidValue},
 		{"rows", b.TexRefSetAddress2D(b.line, desc, b.memory, 32), gpubackend.Success},
-		{"rows out of line", b.TexRefSetAddress2D(b.line, desc, b.memory+4, 32), gpubackend.InvalidValue},
+		{"rows out of line", b.TexRefSetAddress2D(b.line, desc, b.memory+4, 32),
+			gpubackend.InvalidValue},
 		{"short rows", b.TexRefSetAddress2D(b.line, desc, b.memory, 0), gpubackend.InvalidValue},
 		{"odd rows", b.TexRefSetAddress2D(b.line, desc, b.memory, 36), gpubackend.InvalidValue},
 		{"unknown format", b.TexRefSetFormat(b.line, 5, 1), gpubackend.InvalidValue},
@@ -154,7 +161,8 @@ func TestBindingErrors(t *testing.T) {
 		{"negative dimension", b.TexRefSetAddressMode(b.line, 1<<64-1, 0), gpubackend.InvalidValue},
 		{"filter", b.TexRefSetFilterMode(b.line, 2), gpubackend.InvalidValue},
 		{"flags", b.TexRefSetFlags(b.line, 1<<20), gpubackend.InvalidValue},
-		{"surface of an array that isn't for it", b.SurfRefSetArray(b.board, plain, 0), gpubackend.InvalidValue},
+		{"surface of an array that isn't for it", b.SurfRefSetArray(b.board, plain, 0),
+			gpubackend.InvalidValue},
 		{"surface with flags", b.SurfRefSetArray(b.board, board, 1), gpubackend.InvalidValue},
 		{"surface", b.SurfRefSetArray(b.board, board, 0), gpubackend.Success},
 		{"parameter", b.ParamSetTexRef(b.kernel, 1<<64-1, b.line), gpubackend.Success},
@@ -211,7 +219,8 @@ func TestReferencesTellTheirState(t *testing.T) {
 	if string(told) != string(color) {
 		t.Errorf("border %v", told)
 	}
-	if format, channels, _ := b.TexRefGetFormat(b.line); format != uint64(simt.FormatHalf) || channels != 2 {
+	if format, channels, _ := b.TexRefGetFormat(b.line); format != uint64(simt.FormatHalf) ||
+		channels != 2 {
 		t.Errorf("format %d, %d channels", format, channels)
 	}
 	if low, high, _ := b.TexRefGetMipmapLevelClamp(b.line); low != 0 || high != bias {

@@ -68,8 +68,10 @@ func checkVariables(t *testing.T, d *Device, m gpubackend.Module, variables map[
 		return math.Float64frombits(binary.LittleEndian.Uint64(space.Bytes(addr, 8)))
 	}
 	table, numbers := variables["table"], variables["numbers"]
-	if double(table) != 1.5 || double(table+8) != 2.5 || double(table+16) != 0 || *wordAt(variables["counter"]) != 5 {
-		t.Errorf("initial content: %v, %v, %d", double(table), double(table+8), *wordAt(variables["counter"]))
+	if double(table) != 1.5 || double(table+8) != 2.5 || double(table+16) != 0 ||
+		*wordAt(variables["counter"]) != 5 {
+		t.Errorf("initial content: %v, %v, %d", double(table), double(table+8),
+			*wordAt(variables["counter"]))
 	}
 	*wordAt(variables["counter"]) = 30
 	space.Bytes(variables["flag"], 1)[0] = 4

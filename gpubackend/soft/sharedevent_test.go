@@ -96,7 +96,8 @@ func TestSharedEventIsChecked(t *testing.T) {
 	d := newDevice(t, Options{})
 	e, result := d.EventCreate(cudaabi.EventInterprocess | cudaabi.EventDisableTiming)
 	ok(t, result)
-	want(t, d.checkNode(&gpubackend.Node{Type: gpubackend.NodeEventRecord, Event: e}), gpubackend.NotSupported)
+	want(t, d.checkNode(&gpubackend.Node{Type: gpubackend.NodeEventRecord, Event: e}),
+		gpubackend.NotSupported)
 	_, _, result = d.ShareEvent(newEvent(t, d))
 	want(t, result, gpubackend.InvalidHandle)
 	unsealed := func(name string, size uint64) (int, error) {

@@ -41,7 +41,8 @@ func (f *fuzzer) textureStep() {
 	case 3:
 		d.MipmappedArrayDestroy(gpubackend.MipmappedArray(f.pick(f.arrays)))
 	case 4:
-		d.CopyArray(arrayCopy(f.array(), f.size(), 0, 0, f.pick(f.memory), f.byte()&1 == 0, f.size(), 1+f.size()%3, 1), f.stream())
+		d.CopyArray(arrayCopy(f.array(), f.size(), 0, 0, f.pick(f.memory), f.byte()&1 == 0,
+			f.size(), 1+f.size()%3, 1), f.stream())
 	case 5:
 		resource := f.blob(cudaabi.ResourceDescSize)
 		binary.LittleEndian.PutUint64(resource[8:], f.pick(append(f.arrays, f.memory...)))

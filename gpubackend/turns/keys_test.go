@@ -37,7 +37,8 @@ func TestKeys(t *testing.T) {
 func TestBadKeys(t *testing.T) {
 	p := Policy{Weight: 5}
 	for _, x := range [][2]string{
-		{"weight", "0"}, {"weight", "-1"}, {"weight", "10001"}, {"weight", "many"}, {"colour", "red"},
+		{"weight", "0"}, {"weight", "-1"}, {"weight", "10001"}, {"weight", "many"},
+		{"colour", "red"},
 		{"time-limit", "0"}, {"time-limit", "101"}, {"class", "best"},
 		{"turn", "0"}, {"turn", "1"}, {"turn", "2s"}, {"turn", "1us"},
 	} {

@@ -66,7 +66,8 @@ func (p Policy) Check() error {
 	case p.Weight < MinWeight || p.Weight > MaxWeight:
 		return fmt.Errorf("weight %d: must be from %d to %d", p.Weight, MinWeight, MaxWeight)
 	case p.Limit < MinLimit || p.Limit > MaxLimit:
-		return fmt.Errorf("time-limit %d: must be from %d to %d percent", p.Limit, MinLimit, MaxLimit)
+		return fmt.Errorf("time-limit %d: must be from %d to %d percent", p.Limit, MinLimit,
+			MaxLimit)
 	case p.Class != Batch && p.Class != Latency:
 		return fmt.Errorf("class %d: must be batch or latency", p.Class)
 	case p.Turn < MinTurn || p.Turn > MaxTurn:

@@ -64,8 +64,9 @@ type Scheduler struct {
 	names  map[string]ID
 	left   debts
 	last   ID
-	clock  [maxGPUs]virtual // of each GPU: the least charged of the VMs that want it; never goes back
-	now    Time
+	// of each GPU: the least charged of the VMs that want it; never goes back
+	clock [maxGPUs]virtual
+	now   Time
 
 	queue []*vm // scratch of next
 }
@@ -73,7 +74,8 @@ type Scheduler struct {
 // New returns a scheduler without VMs.
 func New(c Config) *Scheduler {
 	return &Scheduler{
-		config: c.withDefaults(), vms: make(map[ID]*vm), names: make(map[string]ID), left: make(debts),
+		config: c.withDefaults(), vms: make(map[ID]*vm), names: make(map[string]ID),
+		left: make(debts),
 	}
 }
 

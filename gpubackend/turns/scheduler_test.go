@@ -225,7 +225,8 @@ func TestThousandsOfVMs(t *testing.T) {
 		s.Leave(now, id)
 	}
 	if len(s.vms)+len(s.all)+len(s.names) != 0 || len(s.left) > maxDebts {
-		t.Errorf("after all have left: %d VMs, %d names, %d debts", len(s.vms), len(s.names), len(s.left))
+		t.Errorf("after all have left: %d VMs, %d names, %d debts", len(s.vms), len(s.names),
+			len(s.left))
 	}
 }
 

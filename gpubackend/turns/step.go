@@ -137,7 +137,8 @@ func (s *Scheduler) urgent(v *vm) bool {
 // next gives turns to those who wait, in their order, as far as there are GPUs.
 func (s *Scheduler) next() {
 	var busy, kept, urgent, asked GPUs // urgent: kept for VMs that mustn't wait
-	keptUntil := s.now                 // when the GPUs that are kept for a VM with several are all free
+	// when the GPUs that are kept for a VM with several are all free
+	keptUntil := s.now
 	s.queue = s.queue[:0]
 	for _, v := range s.all {
 		if v.phase.holds() {

@@ -9,8 +9,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-// announcer has the device itself write the answers of calls that synchronize: the guest sees them no later than it
-// would natively, and the worker's goroutine is free for the next command in the meantime.
+// announcer has the device itself write the answers of calls that synchronize: the guest sees them
+// no later than it would natively, and the worker's goroutine is free for the next command in the
+// meantime.
 type announcer struct {
 	registered bool // the slots are known to the driver
 	off        bool // they can't be
@@ -18,8 +19,9 @@ type announcer struct {
 	polls      uint32
 }
 
-// synchronize makes a call wait, as wait does, and has the device announce the end if it can. The work that is waited for
-// was queued just now, most often: asking whether it is done would only delay the announcement.
+// synchronize makes a call wait, as wait does, and has the device announce the end if it can. The
+// work that is waited for was queued just now, most often: asking whether it is done would only
+// delay the announcement.
 func (w *Worker) synchronize(c *call.Call, kind waitKind, native uint64) gpubackend.Result {
 	x := newWaiter(c, kind, native)
 	if x.announced = w.announce(&x); x.announced {
@@ -55,8 +57,8 @@ func (w *Worker) registerSlots() bool {
 	return a.registered
 }
 
-// failurePolls is how many turns of the loop go by between questions to the driver about an announced answer: work that
-// fails announces nothing.
+// failurePolls is how many turns of the loop go by between questions to the driver about an
+// announced answer: work that fails announces nothing.
 const failurePolls = 64
 
 // look is query for any call that waits: its answer may be announced.
@@ -87,10 +89,12 @@ func (w *Worker) settled(x *waiter) {
 	}
 }
 
-// settleAfter is how long nothing must have happened before the driver is asked about work whose end it didn't see.
+// settleAfter is how long nothing must have happened before the driver is asked about work whose
+// end it didn't see.
 const settleAfter = 20 * time.Microsecond
 
-// settle asks the driver, so that it sees the end of such work. There is time for that when the loop is idle.
+// settle asks the driver, so that it sees the end of such work. There is time for that when the
+// loop is idle.
 func (w *Worker) settle() {
 	if a := &w.announcer; a.unsettled && w.opened {
 		a.unsettled = false
@@ -99,9 +103,11 @@ func (w *Worker) settle() {
 	}
 }
 
-// queryStream is StreamQuery, after a look at the answers that the device has written: whoever got one asks no earlier, and
-// must not be told that the stream isn't ready.
-func (w *Worker) queryStream(c *call.Call, run func(*call.Call) gpubackend.Result) gpubackend.Result {
+// queryStream is StreamQuery, after a look at the answers that the device has written: whoever got
+// one asks no earlier, and must not be told that the stream isn't ready.
+func (w *Worker) queryStream(
+	c *call.Call, run func(*call.Call) gpubackend.Result,
+) gpubackend.Result {
 	w.pollWaiters()
 	if result := w.contexts.Set(c.Context, false); result != gpubackend.Success {
 		return result

@@ -87,14 +87,17 @@ func (w *Worker) makeCommon() {
 // makeMemory makes the parts that have memory.
 func (w *Worker) makeMemory() {
 	w.hostMemory = hostmemory.New(hostmemory.Config{
-		Driver: w.driver, Maps: w.maps, Places: w.places, Pieces: w.chains.pieces, WhenIdle: w.whenIdle,
-		Mapped: func(bytes uint64) { w.state.Count(handover.BytesMapped, bytes) }, Log: w.log,
+		Driver: w.driver, Maps: w.maps, Places: w.places, Pieces: w.chains.pieces,
+		WhenIdle: w.whenIdle,
+		Mapped:   func(bytes uint64) { w.state.Count(handover.BytesMapped, bytes) }, Log: w.log,
 	})
 	w.sharing = sharing.New(sharing.Config{
-		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, WhenIdle: w.whenIdle, Watch: func() { w.transfers.Watch() }, Log: w.log,
+		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, WhenIdle: w.whenIdle,
+		Watch: func() { w.transfers.Watch() }, Log: w.log,
 	})
 	w.pools = pools.New(pools.Config{
-		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, Fences: w.fences, Streams: w.streams, Exports: w.exports,
+		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, Fences: w.fences,
+		Streams: w.streams, Exports: w.exports,
 		WhenIdle: w.whenIdle, Withdraw: w.sharing.Withdraw, Log: w.log,
 	})
 	w.memory = memory.New(memory.Config{
@@ -113,25 +116,30 @@ func (w *Worker) makeWork() {
 	w.greens = green.New(green.Config{
 		Driver: w.driver, Objects: &w.objects, Contexts: w.contexts, Streams: w.streams,
 	})
-	w.textures = textures.New(textures.Config{Driver: w.driver, Objects: &w.objects, Streams: w.streams})
+	w.textures = textures.New(textures.Config{Driver: w.driver, Objects: &w.objects,
+		Streams: w.streams})
 	w.graphs = graphs.New(graphs.Config{
-		Driver: w.driver, Objects: &w.objects, Streams: w.streams, Kernels: w.kernels, Keep: w.hostFuncs.Keep,
+		Driver: w.driver, Objects: &w.objects, Streams: w.streams, Kernels: w.kernels,
+		Keep: w.hostFuncs.Keep,
 	})
 	w.functions = functions.New(functions.Config{
-		Driver: w.driver, Objects: &w.objects, Streams: w.streams, Kernels: w.kernels, Graphs: w.graphs, Home: w.contexts.Home,
+		Driver: w.driver, Objects: &w.objects, Streams: w.streams, Kernels: w.kernels,
+		Graphs: w.graphs, Home: w.contexts.Home,
 	})
 }
 
 // makeTransfers makes the copies, which use most of the others.
 func (w *Worker) makeTransfers() {
 	w.transfers = transfers.New(transfers.Config{
-		Driver: w.driver, Mover: w.mover, Contexts: w.contexts, Fences: w.fences, Streams: w.streams, Maps: w.maps,
+		Driver: w.driver, Mover: w.mover, Contexts: w.contexts, Fences: w.fences,
+		Streams: w.streams, Maps: w.maps,
 		Arena: func() transfers.Arena { return w.arena },
 		Synchronize: func(c *call.Call, s gpubackend.Stream) gpubackend.Result {
 			return w.synchronize(c, waitStream, uint64(s))
 		},
 		May:      w.mayGoOn,
-		WhenDone: w.whenDone, Await: w.await, AtAddress: w.hostMemory.AtAddress, MappedAt: w.memory.At,
+		WhenDone: w.whenDone, Await: w.await, AtAddress: w.hostMemory.AtAddress,
+		MappedAt: w.memory.At,
 		MakeRoom: w.pools.Empty, Gone: w.sharing.WithdrawIn,
 		StagingBytes: func() uint64 { return w.policy.StagingBytes }, Failed: w.failed,
 		Count: func(n handover.Counter, by uint64) { w.state.Count(n, by) }, Log: w.log,
@@ -144,12 +152,14 @@ func (w *Worker) buildTable() {
 	w.table = call.Table{}
 	w.table.Add(w.core())
 	for _, part := range []interface{ Handlers() call.Handlers }{
-		w.functions, w.launcher, w.transfers, w.hostMemory, w.hostFuncs, w.memory, w.pools, w.sharing, w.greens, w.textures,
+		w.functions, w.launcher, w.transfers, w.hostMemory, w.hostFuncs, w.memory, w.pools,
+		w.sharing, w.greens, w.textures,
 	} {
 		w.table.Add(part.Handlers())
 	}
 	w.table.Wrap(w.steps())
-	for _, part := range []interface{ Steps() call.Steps }{w.kernels, w.graphs, w.pools, w.sharing, w.textures} {
+	for _, part := range []interface{ Steps() call.Steps }{w.kernels, w.graphs, w.pools, w.sharing,
+		w.textures} {
 		w.table.Wrap(part.Steps())
 	}
 }

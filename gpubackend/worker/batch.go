@@ -9,8 +9,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-// batch is the commands that are executed at a time: their launches go to the driver together, and the bytes of all of
-// them back to the guest.
+// batch is the commands that are executed at a time: their launches go to the driver together, and
+// the bytes of all of them back to the guest.
 type batch struct {
 	commands uint32 // executed so far; 0: there is no batch
 	bytes    uint32 // of them, without fillers
@@ -34,8 +34,9 @@ func (w *Worker) hasRoom(bytes uint32) bool {
 	return b.commands == 0 || uint64(b.bytes)+uint64(bytes) <= uint64(w.policy.BatchBytes)
 }
 
-// submitEarly hands the driver what was collected before the batch is accounted for: meanwhile the thread that launched has
-// appended the call that waits, most often. It says whether there are more commands, which travel with the batch.
+// submitEarly hands the driver what was collected before the batch is accounted for: meanwhile the
+// thread that launched has appended the call that waits, most often. It says whether there are more
+// commands, which travel with the batch.
 func (w *Worker) submitEarly() (more bool) {
 	if !w.launcher.Collected() || !w.batch.until.IsZero() || w.grows() {
 		return false
@@ -62,8 +63,9 @@ func (w *Worker) drained() bool {
 	return true
 }
 
-// grows says whether launches wait for more of them: while the program goes on launching, for BatchDelayUs at most.
-// The first after a pause is executed at once, since the GPU may have nothing to do.
+// grows says whether launches wait for more of them: while the program goes on launching, for
+// BatchDelayUs at most. The first after a pause is executed at once, since the GPU may have nothing
+// to do.
 func (w *Worker) grows() bool {
 	b := &w.batch
 	if w.policy.BatchDelayUs == 0 || b.answered || !w.launcher.Collected() {

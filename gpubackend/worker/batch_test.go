@@ -58,17 +58,24 @@ func TestBatchesEnd(t *testing.T) {
 			map[handover.Counter]uint64{handover.BatchesDrained: 1}},
 		{"a call", handover.Policy{BatchCommands: 8, BatchBytes: 4096}, []func(*rig){launch, call},
 			map[handover.Counter]uint64{handover.BatchesAnswered: 1}},
-		{"too many commands", handover.Policy{BatchCommands: 2, BatchBytes: 4096}, []func(*rig){launch, launch, launch, launch, launch},
+		{"too many commands", handover.Policy{BatchCommands: 2, BatchBytes: 4096},
+			[]func(*rig){launch, launch, launch, launch, launch},
 			map[handover.Counter]uint64{handover.BatchesFull: 2, handover.BatchesDrained: 1}},
-		{"one at a time", handover.Policy{BatchCommands: 1, BatchBytes: 4096}, []func(*rig){launch, launch, call},
+		{"one at a time", handover.Policy{BatchCommands: 1, BatchBytes: 4096},
+			[]func(*rig){launch, launch, call},
 			map[handover.Counter]uint64{handover.BatchesFull: 3}},
-		{"too many bytes", handover.Policy{BatchCommands: 8, BatchBytes: 2*launchBytes + 8}, []func(*rig){launch, launch, launch, launch, call},
+		{"too many bytes", handover.Policy{BatchCommands: 8, BatchBytes: 2*launchBytes + 8},
+			[]func(*rig){launch, launch, launch, launch, call},
 			map[handover.Counter]uint64{handover.BatchesFullBytes: 2, handover.BatchesAnswered: 1}},
-		{"just as many bytes", handover.Policy{BatchCommands: 8, BatchBytes: 2 * launchBytes}, []func(*rig){launch, launch},
+		{"just as many bytes", handover.Policy{BatchCommands: 8, BatchBytes: 2 * launchBytes},
+			[]func(*rig){launch, launch},
 			map[handover.Counter]uint64{handover.BatchesDrained: 1}},
-		{"larger than a batch", handover.Policy{BatchCommands: 8, BatchBytes: 64}, []func(*rig){launch, large, launch},
+		{"larger than a batch", handover.Policy{BatchCommands: 8, BatchBytes: 64},
+			[]func(*rig){launch, large, launch},
 			map[handover.Counter]uint64{handover.BatchesFullBytes: 2, handover.BatchesDrained: 1}},
-		{"nothing grows behind a call", handover.Policy{BatchCommands: 8, BatchBytes: 4096, BatchDelayUs: 1e6}, []func(*rig){launch, call},
+		{"nothing grows behind a call",
+			handover.Policy{BatchCommands: 8, BatchBytes: 4096, BatchDelayUs: 1e6},
+			[]func(*rig){launch, call},
 			map[handover.Counter]uint64{handover.BatchesAnswered: 1}},
 	}
 	for _, tt := range tests {
@@ -95,7 +102,8 @@ func TestBatchesEnd(t *testing.T) {
 	}
 }
 
-// TestFullOfWaitersEndsBatch: calls that wait are bounded, and what is behind them waits in the ring.
+// TestFullOfWaitersEndsBatch: calls that wait are bounded, and what is behind them waits in the
+// ring.
 func TestFullOfWaitersEndsBatch(t *testing.T) {
 	r := newRig(t)
 	r.policy = handover.Policy{BatchCommands: 65536, BatchBytes: 1 << 20}
@@ -104,7 +112,8 @@ func TestFullOfWaitersEndsBatch(t *testing.T) {
 		r.send(gpubackend.OpStreamSynchronize, true, 1, nil, 0)
 	}
 	r.pass(t, 10)
-	if got := r.ends(t); got[handover.BatchesStalled] != 1 || len(r.waiters) != maxWaiters || !r.arena.Pending() {
+	if got := r.ends(t); got[handover.BatchesStalled] != 1 || len(r.waiters) != maxWaiters ||
+		!r.arena.Pending() {
 		t.Fatalf("%d calls wait, batches %v", len(r.waiters), got)
 	}
 	r.driver.ready = gpubackend.Success
@@ -144,13 +153,22 @@ func TestBatchGrows(t *testing.T) {
 		launches int
 		want     handover.Counter
 	}{
-		{"until an answer is needed", func(r *rig) { r.launch(nil); r.send(gpubackend.OpCtxSynchronize, true, 1, nil) }, 3,
+		{"until an answer is needed", func(r *rig) {
+			r.launch(nil)
+			r.send(gpubackend.OpCtxSynchronize, true, 1, nil)
+		}, 3,
 			handover.BatchesAnswered},
-		{"until something else comes", func(r *rig) { r.send(gpubackend.OpEventRecordWithFlags, false, 0, nil, 1, 0, 0) }, 2,
+		{"until something else comes", func(r *rig) {
+			r.send(gpubackend.OpEventRecordWithFlags, false, 0, nil, 1, 0, 0)
+		}, 2,
 			handover.BatchesDrained},
-		{"until it is full", func(r *rig) { r.policy.BatchCommands = 3; r.launch(nil); r.launch(nil) }, 4, handover.BatchesFull},
-		{"until the delay is over", func(r *rig) { r.batch.until = time.Now() }, 2, handover.BatchesDelayed},
-		{"until the policy changes", func(r *rig) { r.policy.BatchDelayUs = 0 }, 2, handover.BatchesDelayed},
+		{"until it is full",
+			func(r *rig) { r.policy.BatchCommands = 3; r.launch(nil); r.launch(nil) }, 4,
+			handover.BatchesFull},
+		{"until the delay is over", func(r *rig) { r.batch.until = time.Now() }, 2,
+			handover.BatchesDelayed},
+		{"until the policy changes", func(r *rig) { r.policy.BatchDelayUs = 0 }, 2,
+			handover.BatchesDelayed},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -159,13 +177,15 @@ func TestBatchGrows(t *testing.T) {
 			tt.then(r)
 			r.pass(t, 1)
 			if got := r.ends(t); len(r.driver.launches) != tt.launches || got[tt.want] != before+1 {
-				t.Fatalf("%d launches, want %d; batches ended: %v", len(r.driver.launches), tt.launches, got)
+				t.Fatalf("%d launches, want %d; batches ended: %v", len(r.driver.launches),
+					tt.launches, got)
 			}
 		})
 	}
 }
 
-// TestGrowingBatchKeepsContext: a waiting call of another context mustn't take the collected launches into its own.
+// TestGrowingBatchKeepsContext: a waiting call of another context mustn't take the collected
+// launches into its own.
 func TestGrowingBatchKeepsContext(t *testing.T) {
 	r := growing(t)
 	other := r.objects.Add(object.Context, 77, 0)
@@ -173,7 +193,8 @@ func TestGrowingBatchKeepsContext(t *testing.T) {
 	r.waiters = append(r.waiters, waiter{kind: waitContext, reply: true, context: other})
 	r.pollWaiters()
 	if len(r.driver.launches) != 2 || r.driver.context != 77 {
-		t.Fatalf("%d launches before context %d became current", len(r.driver.launches), r.driver.context)
+		t.Fatalf("%d launches before context %d became current", len(r.driver.launches),
+			r.driver.context)
 	}
 }
 
@@ -185,7 +206,8 @@ func TestRingIsReleasedEarly(t *testing.T) {
 	}
 	r.pass(t, 1)
 	all := r.state.Counters()
-	if all[handover.RingReleases] != 1 || all[handover.Batches] != 1 || all[handover.LaunchFlushes] < 2 {
+	if all[handover.RingReleases] != 1 || all[handover.Batches] != 1 ||
+		all[handover.LaunchFlushes] < 2 {
 		t.Fatalf("counters %v", all.Map())
 	}
 	if got := all.CommandsPerBatch(); got != releaseBytes/4096+1 {

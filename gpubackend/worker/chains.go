@@ -22,8 +22,8 @@ import (
 
 // chains is what the guest's kernel made available: one arena, chains to signal with, mapped pages.
 //
-// The queue is the loop's, and so is this, with one exception: while the loop is in a driver call, hostFuncs may have to
-// wake the guest. Therefore mu.
+// The queue is the loop's, and so is this, with one exception: while the loop is in a driver call,
+// hostFuncs may have to wake the guest. Therefore mu.
 type chains struct {
 	log    *logrus.Entry
 	state  *handover.State
@@ -61,7 +61,8 @@ func (q *chains) scratch(bytes int) []byte {
 	return q.raw[:bytes]
 }
 
-// maxSpare bounds the run lists that are kept, and maxSpareRuns their length: that of a part of a large copy.
+// maxSpare bounds the run lists that are kept, and maxSpareRuns their length: that of a part of a
+// large copy.
 const (
 	maxSpare     = 16
 	maxSpareRuns = 2048
@@ -166,7 +167,8 @@ func (q *chains) readRuns(c *virtqueue.Chain, h *wire.ChainHeader) ([]wire.Run, 
 		r.Address = binary.LittleEndian.Uint64(raw[i*wire.RunSize:])
 		r.Bytes = binary.LittleEndian.Uint64(raw[i*wire.RunSize+8:])
 		if err := q.mem.Check(r.Address, r.Bytes); err != nil || r.Bytes == 0 {
-			return nil, fmt.Errorf("run %d of %d bytes: %w", i, r.Bytes, errors.Join(guestmem.ErrRange, err))
+			return nil, fmt.Errorf("run %d of %d bytes: %w", i, r.Bytes,
+				errors.Join(guestmem.ErrRange, err))
 		}
 		total += r.Bytes // each is within guest memory, and there are few: no overflow
 	}
@@ -231,7 +233,8 @@ func (q *chains) takeMap(c *virtqueue.Chain, h *wire.ChainHeader) error {
 		return err
 	}
 	m := &maps.Map{
-		ID: h.Id, Head: c.Head(), Bytes: h.Bytes, Address: h.Address, Offset: uint64(h.Offset), Flags: h.Flags, Runs: runs,
+		ID: h.Id, Head: c.Head(), Bytes: h.Bytes, Address: h.Address, Offset: uint64(h.Offset),
+		Flags: h.Flags, Runs: runs,
 	}
 	if c.WriteLen() > 0 && !m.Oneshot() {
 		return q.keep(c, m)
@@ -261,7 +264,8 @@ func (q *chains) Find(id uint32) *maps.Map {
 	return q.maps[id]
 }
 
-// giveLocked returns a chain to the driver. The device process knows what to do about it wherever in here the worker ends.
+// giveLocked returns a chain to the driver. The device process knows what to do about it wherever
+// in here the worker ends.
 func (q *chains) giveLocked(head uint16, written uint32) {
 	q.state.Giving(head, q.queue.NextUsed())
 	if err := q.queue.Push(head, written); err != nil {
@@ -308,7 +312,8 @@ func (q *chains) signal() {
 	}
 }
 
-// wakeSleepers wakes the guest's threads that sleep, after an answer was written. Any goroutine may call it.
+// wakeSleepers wakes the guest's threads that sleep, after an answer was written. Any goroutine may
+// call it.
 func (q *chains) wakeSleepers() {
 	if !q.arena.Sleepers() {
 		return

@@ -15,8 +15,8 @@ import (
 // strangers are numbers that no set has, or that are out of a set of few.
 var strangers = []uint64{0x20, 0x40, 0x60, 1 << 8, 1 << 31, 1 << 32, 1 << 63, ^uint64(0), 63, 1000}
 
-// TestUnknownNumbersAreRefused sends each command whose words have a set with what isn't in it: no device may see them. The fake driver answers
-// with another error to everything.
+// TestUnknownNumbersAreRefused sends each command whose words have a set with what isn't in it: no
+// device may see them. The fake driver answers with another error to everything.
 func TestUnknownNumbersAreRefused(t *testing.T) {
 	r := newRig(t)
 	if len(allowed.Parameters) < 30 {
@@ -71,7 +71,8 @@ func TestRawCommandsRefuseUnknownNumbers(t *testing.T) {
 	desc := r.objects.Add(object.ResourceDesc, 7, 0)
 	r.contexts.Retained(0, r.context)
 	for _, flags := range []uint64{0x20, 0x40, 0x21, 2, 1 << 31} {
-		if got := r.call(t, gpubackend.OpGreenCtxCreate, desc, 0, flags); got != gpubackend.InvalidValue {
+		if got := r.call(t, gpubackend.OpGreenCtxCreate, desc, 0,
+			flags); got != gpubackend.InvalidValue {
 			t.Errorf("green context with flags %#x: %v", flags, got)
 		}
 	}

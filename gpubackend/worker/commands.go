@@ -9,14 +9,16 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-// releaseBytes is how much of the ring may be consumed before its bytes are given back within a batch.
+// releaseBytes is how much of the ring may be consumed before its bytes are given back within a
+// batch.
 const releaseBytes = wire.RingBytes / 4
 
-// maxWaiters bounds the calls that wait: each thread of the guest has one in its slot, and a few parts of a copy. A guest
-// that has more gets no further until some are over.
+// maxWaiters bounds the calls that wait: each thread of the guest has one in its slot, and a few
+// parts of a copy. A guest that has more gets no further until some are over.
 const maxWaiters = 16 * wire.SlotCount
 
-// runCommands executes what the guest has appended, up to the end of a batch. A batch that may grow stays open.
+// runCommands executes what the guest has appended, up to the end of a batch. A batch that may grow
+// stays open.
 func (w *Worker) runCommands() (ran bool, err error) {
 	gated := w.beginBatch()
 	if w.arena == nil || len(w.waiters) >= maxWaiters {
@@ -112,7 +114,9 @@ func (w *Worker) logUnknown(op gpubackend.Op) {
 }
 
 // finish gives the guest a result: in its slot if it waits, else as an asynchronous error.
-func (w *Worker) finish(slot uint16, seq uint32, reply bool, result gpubackend.Result, words []uint64) {
+func (w *Worker) finish(
+	slot uint16, seq uint32, reply bool, result gpubackend.Result, words []uint64,
+) {
 	w.failed(result)
 	if !reply {
 		if result != gpubackend.Success {
@@ -137,7 +141,8 @@ func (w *Worker) failed(result gpubackend.Result) {
 	}
 }
 
-// print passes on what kernels wrote: before a call is answered, as CUDA does at synchronising calls.
+// print passes on what kernels wrote: before a call is answered, as CUDA does at synchronising
+// calls.
 func (w *Worker) print() {
 	if !w.opened {
 		return

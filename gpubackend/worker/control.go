@@ -115,7 +115,8 @@ func (w *Worker) resume(r received) error {
 	if r.message.Queue == nil || n.Kick < 0 {
 		return errors.New("device process: resume without a queue")
 	}
-	queue, err := virtqueue.New(w.chains.mem, queueConfig(r.message.Queue, r.message.Queue.Base, r.message.Queue.InFlight))
+	queue, err := virtqueue.New(w.chains.mem,
+		queueConfig(r.message.Queue, r.message.Queue.Base, r.message.Queue.InFlight))
 	if err != nil {
 		return fmt.Errorf("take the queue back: %w", err)
 	}
@@ -127,8 +128,8 @@ func (w *Worker) resume(r received) error {
 	return nil
 }
 
-// replaceMemory moves the queue to a new memory table. What is mapped already (the arena, pinned pages) has
-// mappings of its own and stays.
+// replaceMemory moves the queue to a new memory table. What is mapped already (the arena, pinned
+// pages) has mappings of its own and stays.
 func (w *Worker) replaceMemory(m *handover.Message, files []int) error {
 	mem, err := m.Map(files)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-// fullDriver has no room for staging memory while full is positive, and counts the memory that it has given.
+// fullDriver has no room for staging memory while full is positive, and counts the memory that it
+// has given.
 type fullDriver struct {
 	lendingDriver
 	full   int // tries that fail
@@ -39,7 +40,8 @@ func (d *fullDriver) MemFree(uint64) gpubackend.Result { d.blocks--; return gpub
 
 func newFullRig(t *testing.T, full int) (*rig, *fullDriver, *fakeMover) {
 	r, m := newPartsRig(t)
-	d := &fullDriver{lendingDriver: lendingDriver{stagingDriver: stagingDriver{r.driver}}, full: full}
+	d := &fullDriver{lendingDriver: lendingDriver{stagingDriver: stagingDriver{r.driver}},
+		full: full}
 	r.use(d)
 	return r, d, m
 }
@@ -48,7 +50,9 @@ func newFullRig(t *testing.T, full int) (*rig, *fullDriver, *fakeMover) {
 const unlent = 1 << 42
 
 // copyAt sends a lone copy and says how it ended, with the mover obeying.
-func (r *rig) copyAt(t *testing.T, m *fakeMover, op gpubackend.Op, seq uint32, address uint64) gpubackend.Result {
+func (r *rig) copyAt(
+	t *testing.T, m *fakeMover, op gpubackend.Op, seq uint32, address uint64,
+) gpubackend.Result {
 	t.Helper()
 	r.sendCopy(op, seq, address, 4096)
 	r.work(t)
@@ -83,11 +87,13 @@ func TestStagingMemoryIsShortForOneCopy(t *testing.T) {
 	}
 }
 
-// TestCopyWithoutStagingMemoryGoesStraight: memory is full and the GPU busy, as it is when a program fills its memory.
+// TestCopyWithoutStagingMemoryGoesStraight: memory is full and the GPU busy, as it is when a
+// program fills its memory.
 func TestCopyWithoutStagingMemoryGoesStraight(t *testing.T) {
 	r, _, m := newFullRig(t, 1000)
 	r.driver.ready = gpubackend.NotReady
-	if got := r.copyAt(t, m, gpubackend.OpCopyHtoD, 1, lentBase); got != call.Pending || len(m.moves) != 0 {
+	if got := r.copyAt(t, m, gpubackend.OpCopyHtoD, 1, lentBase); got != call.Pending ||
+		len(m.moves) != 0 {
 		t.Fatalf("before the earlier work was done: %d, %d copies", got, len(m.moves))
 	}
 	r.driver.ready = gpubackend.Success
@@ -114,16 +120,19 @@ func TestPoolsGiveMemoryForStaging(t *testing.T) {
 		t.Fatalf("%d blocks are kept", d.blocks)
 	}
 	r.chains.queue = emptyQueue(t)
-	if got := r.copyAt(t, m, gpubackend.OpCopyHtoD, 9, unlent); got != gpubackend.Success || d.blocks != 0 {
+	if got := r.copyAt(t, m, gpubackend.OpCopyHtoD, 9, unlent); got != gpubackend.Success ||
+		d.blocks != 0 {
 		t.Fatalf("%d, %d blocks are kept", got, d.blocks)
 	}
 }
 
-// TestMoverRefusesStaging: the memory goes back, and the next copy tries again. A mover that is gone fails them all.
+// TestMoverRefusesStaging: the memory goes back, and the next copy tries again. A mover that is
+// gone fails them all.
 func TestMoverRefusesStaging(t *testing.T) {
 	r, d, m := newFullRig(t, 0)
 	m.refuses = moves.ErrRefused
-	if got := r.copyAt(t, m, gpubackend.OpCopyHtoD, 1, unlent); got != gpubackend.OutOfMemory || d.staged != 0 {
+	if got := r.copyAt(t, m, gpubackend.OpCopyHtoD, 1, unlent); got != gpubackend.OutOfMemory ||
+		d.staged != 0 {
 		t.Fatalf("refused: %d, %d staging memories", got, d.staged)
 	}
 	m.refuses = nil
@@ -131,10 +140,12 @@ func TestMoverRefusesStaging(t *testing.T) {
 		t.Fatalf("direct: %d", got)
 	}
 	m.refuses = errors.New("broken pipe")
-	if got := r.copyAt(t, m, gpubackend.OpCopyHtoD, 3, unlent); got != gpubackend.DeviceUnavailable || d.staged != 0 {
+	if got := r.copyAt(t, m, gpubackend.OpCopyHtoD, 3,
+		unlent); got != gpubackend.DeviceUnavailable || d.staged != 0 {
 		t.Fatalf("gone: %d, %d staging memories", got, d.staged)
 	}
-	if got := r.copyAt(t, m, gpubackend.OpCopyHtoD, 4, lentBase); got != gpubackend.DeviceUnavailable {
+	if got := r.copyAt(t, m, gpubackend.OpCopyHtoD, 4,
+		lentBase); got != gpubackend.DeviceUnavailable {
 		t.Fatalf("direct without a mover: %d", got)
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/command"
 )
 
-// TestDescribedCommandsAreExecuted finds a handler of every command that is described, with what the description says.
+// TestDescribedCommandsAreExecuted finds a handler of every command that is described, with what
+// the description says.
 func TestDescribedCommandsAreExecuted(t *testing.T) {
 	table := &newRig(t).table
 	for op, l := range command.Layouts {

@@ -26,7 +26,8 @@ func (r *rig) withQueue(t testing.TB) *virtqueuetest.Driver {
 	d := virtqueuetest.NewDriver(g, 16, false)
 	var err error
 	r.chains.mem = g.Mem
-	r.chains.queue, err = virtqueue.New(g.Mem, queueConfig(&handover.Queue{Size: 16, Desc: d.Desc, Avail: d.Avail, Used: d.Used}, 0, nil))
+	r.chains.queue, err = virtqueue.New(g.Mem,
+		queueConfig(&handover.Queue{Size: 16, Desc: d.Desc, Avail: d.Avail, Used: d.Used}, 0, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,8 @@ func FuzzCommands(f *testing.F) {
 	table := &newRig(f).table
 	for op := range table {
 		if table[op].Run != nil {
-			f.Add([]byte{byte(op), byte(op >> 8), 1, byte(table[op].Words), 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})
+			f.Add([]byte{byte(op), byte(op >> 8), 1, byte(table[op].Words), 3, 4, 5, 6, 7, 8, 9, 10,
+				11, 12})
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -49,8 +51,10 @@ func FuzzCommands(f *testing.F) {
 		_ = d
 		defer unix.Close(r.wake)
 		values := []uint64{
-			0, 1, 2, 8, 64, 4096, r.context, r.function, wire.BufferBulk<<56 | wire.Bulk, wire.BufferInline<<56 | wire.CommandSize,
-			wire.BufferMap<<56 | 1<<32, 1 << 31, 1<<32 - 1, 1 << 63, ^uint64(0), 0x5043<<48 | 1<<24 | 3, memory.ReserveBase, 2 << 20,
+			0, 1, 2, 8, 64, 4096, r.context, r.function, wire.BufferBulk<<56 | wire.Bulk,
+			wire.BufferInline<<56 | wire.CommandSize,
+			wire.BufferMap<<56 | 1<<32, 1 << 31, 1<<32 - 1, 1 << 63, ^uint64(0),
+			0x5043<<48 | 1<<24 | 3, memory.ReserveBase, 2 << 20,
 		}
 		for n := 0; len(data) >= 4 && n < 200; n++ {
 			op := gpubackend.Op(binary.LittleEndian.Uint16(data)) % 1100
@@ -96,7 +100,8 @@ func FuzzChains(f *testing.F) {
 			}
 			if _, err := d.Add(
 				virtqueuetest.Desc{Addr: addr, Len: uint32(at)},
-				virtqueuetest.Desc{Addr: addr + uint64(at), Len: uint32(len(header) - at), Flags: flags & virtqueuetest.Write},
+				virtqueuetest.Desc{Addr: addr + uint64(at), Len: uint32(len(header) - at),
+					Flags: flags & virtqueuetest.Write},
 			); err != nil {
 				t.Fatal(err)
 			}
@@ -136,13 +141,16 @@ func TestCallsThatWaitAreBounded(t *testing.T) {
 	}
 }
 
-// TestInlineBoxes: rows of a box lie in its buffer, whatever that is and however few bytes a row has.
+// TestInlineBoxes: rows of a box lie in its buffer, whatever that is and however few bytes a row
+// has.
 func TestInlineBoxes(t *testing.T) {
 	r := newRig(t)
-	if got := r.call(t, gpubackend.OpCopyBox, 0, 64, 64, 0, 1<<20, 64, 64, 8, 2, 1, command.BoxHtod, 0, 0); got != gpubackend.InvalidValue {
+	if got := r.call(t, gpubackend.OpCopyBox, 0, 64, 64, 0, 1<<20, 64, 64, 8, 2, 1, command.BoxHtod,
+		0, 0); got != gpubackend.InvalidValue {
 		t.Fatalf("rows of no buffer: %d", got)
 	}
-	if got := r.call(t, gpubackend.OpCopyBox, 0, 64, 64, wire.BufferBulk<<56|wire.Bulk, 64, 1<<30, 1<<34, 0, 9, 1, command.BoxHtod, 0, 0); got != gpubackend.Success {
+	if got := r.call(t, gpubackend.OpCopyBox, 0, 64, 64, wire.BufferBulk<<56|wire.Bulk, 64, 1<<30,
+		1<<34, 0, 9, 1, command.BoxHtod, 0, 0); got != gpubackend.Success {
 		t.Fatalf("rows of no bytes: %d", got)
 	}
 	if got := r.call(t, gpubackend.OpCopyHtoD, 0, 0, 64, 64, 0, 0); got != gpubackend.InvalidValue {

@@ -70,8 +70,8 @@ func TestGraphMemoryIsFreedInOrder(t *testing.T) {
 	}
 }
 
-// TestFailedCaptureTakesItsGraph spoils captures, one of each kind, and ends one with its stream: the guest's handles must go
-// with the driver's graphs.
+// TestFailedCaptureTakesItsGraph spoils captures, one of each kind, and ends one with its stream:
+// the guest's handles must go with the driver's graphs.
 func TestFailedCaptureTakesItsGraph(t *testing.T) {
 	r := onSoft(t)
 	s := r.want(t, 0, gpubackend.OpStreamCreateWithPriority, 1, 0)
@@ -104,7 +104,8 @@ func TestGraphHandlesAreBounded(t *testing.T) {
 		r.objects.Add(object.GraphNode, 1, 0)
 	}
 	last := r.want(t, 0, gpubackend.OpGraphCreate, 0)
-	for _, op := range []gpubackend.Op{gpubackend.OpGraphCreate, gpubackend.OpGraphClone, gpubackend.OpGraphInstantiateWithFlags} {
+	for _, op := range []gpubackend.Op{gpubackend.OpGraphCreate, gpubackend.OpGraphClone,
+		gpubackend.OpGraphInstantiateWithFlags} {
 		r.want(t, gpubackend.OutOfMemory, op, g, 0)
 	}
 	r.want(t, 0, gpubackend.OpGraphDestroy, last)
@@ -129,11 +130,12 @@ func (r *rig) childOf(t *testing.T, node uint64) uint64 {
 	return n.Graph
 }
 
-// TestChildGraphsDieWithTheirNode: the driver may give the address of a child graph that is gone to another graph, which must not be
-// taken for the child.
+// TestChildGraphsDieWithTheirNode: the driver may give the address of a child graph that is gone to
+// another graph, which must not be taken for the child.
 func TestChildGraphsDieWithTheirNode(t *testing.T) {
 	r := onSoft(t)
-	inner, outer := r.want(t, 0, gpubackend.OpGraphCreate, 0), r.want(t, 0, gpubackend.OpGraphCreate, 0)
+	inner, outer := r.want(t, 0, gpubackend.OpGraphCreate, 0),
+		r.want(t, 0, gpubackend.OpGraphCreate, 0)
 	ref, bytes := r.given((&command.NodeEmpty{}).Append(nil))
 	r.want(t, 0, gpubackend.OpGraphAddNode, inner, 0, 0, 0, 0, ref, bytes, 0, 0)
 	middle := r.want(t, 0, gpubackend.OpGraphCreate, 0)

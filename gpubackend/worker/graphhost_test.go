@@ -10,15 +10,17 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/hostfuncs"
 )
 
-// launchDriver lets a graph be launched only when the host functions of its last launch have returned, as the real driver
-// does inside cuGraphLaunch.
+// launchDriver lets a graph be launched only when the host functions of its last launch have
+// returned, as the real driver does inside cuGraphLaunch.
 type launchDriver struct {
 	gpubackend.Driver
 	released chan struct{}
 	running  int // functions of launches that weren't waited for
 }
 
-func (d *launchDriver) GraphAddNode(g gpubackend.Graph, after []gpubackend.GraphNode, edges []byte, n *gpubackend.Node) (
+func (d *launchDriver) GraphAddNode(
+	g gpubackend.Graph, after []gpubackend.GraphNode, edges []byte, n *gpubackend.Node,
+) (
 	gpubackend.GraphNode, uint64, []gpubackend.Graph, gpubackend.Result,
 ) {
 	if call := n.Call; call != nil {
@@ -46,8 +48,9 @@ func (r *rig) addHostNode(t *testing.T, graph, token uint64) gpubackend.Result {
 	return r.call(t, gpubackend.OpGraphAddNode, graph, 0, 0, 0, 0, ref, bytes, 0, 0)
 }
 
-// TestLaunchThatWaitsForAHostNode: the loop is inside launches of a graph made by hand, each of which ends when the guest
-// has run the function of the launch before. No other host function makes itself known first.
+// TestLaunchThatWaitsForAHostNode: the loop is inside launches of a graph made by hand, each of
+// which ends when the guest has run the function of the launch before. No other host function makes
+// itself known first.
 func TestLaunchThatWaitsForAHostNode(t *testing.T) {
 	const n = 20
 	r := onSoft(t)
@@ -73,7 +76,8 @@ func TestLaunchThatWaitsForAHostNode(t *testing.T) {
 	}
 }
 
-// TestHostNodesAreBounded: a guest can't have the host keep functions without end; one that is known already costs nothing.
+// TestHostNodesAreBounded: a guest can't have the host keep functions without end; one that is
+// known already costs nothing.
 func TestHostNodesAreBounded(t *testing.T) {
 	r := onSoft(t)
 	defer r.hostFuncs.Close()
@@ -81,7 +85,8 @@ func TestHostNodesAreBounded(t *testing.T) {
 	for i := range uint64(hostfuncs.MaxFuncs) {
 		r.hostFuncs.Keep(hostfuncs.KeptToken | i)
 	}
-	for token, want := range map[uint64]gpubackend.Result{hostfuncs.KeptToken | 5: 0, hostfuncs.KeptToken | hostfuncs.MaxFuncs: gpubackend.OutOfMemory} {
+	for token, want := range map[uint64]gpubackend.Result{hostfuncs.KeptToken | 5: 0,
+		hostfuncs.KeptToken | hostfuncs.MaxFuncs: gpubackend.OutOfMemory} {
 		if got := r.addHostNode(t, g, token); got != want {
 			t.Errorf("function %#x: %d, want %d", token, got, want)
 		}

@@ -70,12 +70,15 @@ func TestGreenContextSharesAllButStreams(t *testing.T) {
 	r.want(t, 0, gpubackend.OpCtxSynchronize)
 	r.want(t, 0, gpubackend.OpEventQuery, event)
 	r.want(t, 0, gpubackend.OpMemFree, address)
-	if n := r.objects.Count(object.Context); n != 1 || r.contexts.Greens()+r.streams.Threads() != 0 {
-		t.Errorf("%d contexts, %d green ones, %d streams of threads are left", n, r.contexts.Greens(), r.streams.Threads())
+	if n := r.objects.Count(object.Context); n != 1 ||
+		r.contexts.Greens()+r.streams.Threads() != 0 {
+		t.Errorf("%d contexts, %d green ones, %d streams of threads are left", n,
+			r.contexts.Greens(), r.streams.Threads())
 	}
 }
 
-// TestResourcesAreKeptOnce: there is no function that frees a resource or descriptor, so asking again must not take more.
+// TestResourcesAreKeptOnce: there is no function that frees a resource or descriptor, so asking
+// again must not take more.
 func TestResourcesAreKeptOnce(t *testing.T) {
 	r, whole := greenRig(t)
 	counts := func() [2]int {
@@ -85,7 +88,8 @@ func TestResourcesAreKeptOnce(t *testing.T) {
 	for i := range 3 {
 		r.want(t, 0, gpubackend.OpDevResource, 0, 0, cudaabi.DevResourceTypeSM, bulk,
 			wire.ResourceRecordSize)
-		n := r.want(t, 0, gpubackend.OpResourceSplit, whole.Resource, 0, 1, bulk, 2*wire.ResourceRecordSize)
+		n := r.want(t, 0, gpubackend.OpResourceSplit, whole.Resource, 0, 1, bulk,
+			2*wire.ResourceRecordSize)
 		group := r.record(1)
 		if n != 1 || group.Count != 1 || group.Resource == whole.Resource {
 			t.Fatalf("%d groups, %+v", n, group)
@@ -112,7 +116,8 @@ func TestPrimaryContextTakesGreenOnesAlong(t *testing.T) {
 	r.context, _ = r.contexts.Primary(0)
 	r.want(t, gpubackend.InvalidContext, gpubackend.OpGreenCtxDestroy, green)
 	r.want(t, 0, gpubackend.OpMemGetInfo)
-	if n := r.objects.Count(object.Stream) + r.objects.Count(object.GreenContext); n != 0 || r.contexts.Greens() != 0 {
+	if n := r.objects.Count(object.Stream) + r.objects.Count(object.GreenContext); n != 0 ||
+		r.contexts.Greens() != 0 {
 		t.Errorf("%d objects and %d contexts are left", n, r.contexts.Greens())
 	}
 }
@@ -127,22 +132,37 @@ func TestHostileResources(t *testing.T) {
 		words []uint64
 		want  gpubackend.Result
 	}{
-		{"resource of nothing", gpubackend.OpDevResource, []uint64{3, 0, 1, bulk, size}, gpubackend.InvalidValue},
-		{"of a forged context", gpubackend.OpDevResource, []uint64{1, 77, 1, bulk, size}, gpubackend.InvalidContext},
-		{"of a context as green", gpubackend.OpDevResource, []uint64{2, context, 1, bulk, size}, gpubackend.InvalidContext},
-		{"type", gpubackend.OpDevResource, []uint64{0, 0, 9, bulk, size}, gpubackend.InvalidResourceType},
-		{"small record", gpubackend.OpDevResource, []uint64{0, 0, 1, bulk, 8}, gpubackend.InvalidValue},
-		{"split of a forged one", gpubackend.OpResourceSplit, []uint64{77, 0, 1, bulk, 2 * size}, gpubackend.InvalidValue},
-		{"split of a context", gpubackend.OpResourceSplit, []uint64{context, 0, 1, bulk, 2 * size}, gpubackend.InvalidValue},
-		{"groups without end", gpubackend.OpResourceSplit, []uint64{whole.Resource, 0, 1, bulk, 1026 * size}, gpubackend.InvalidValue},
-		{"flags", gpubackend.OpResourceSplit, []uint64{whole.Resource, 64, 1, bulk, 2 * size}, gpubackend.InvalidValue},
-		{"more than there are", gpubackend.OpResourceSplit, []uint64{whole.Resource, 0, 1 << 40, bulk, 2 * size}, gpubackend.InvalidValue},
-		{"forged descriptor", gpubackend.OpGreenCtxCreate, []uint64{whole.Resource, 0, 1}, gpubackend.InvalidValue},
-		{"many described", gpubackend.OpResourceDesc, []uint64{bulk, 8 * 17}, gpubackend.InvalidValue},
+		{"resource of nothing", gpubackend.OpDevResource, []uint64{3, 0, 1, bulk, size},
+			gpubackend.InvalidValue},
+		{"of a forged context", gpubackend.OpDevResource, []uint64{1, 77, 1, bulk, size},
+			gpubackend.InvalidContext},
+		{"of a context as green", gpubackend.OpDevResource, []uint64{2, context, 1, bulk, size},
+			gpubackend.InvalidContext},
+		{"type", gpubackend.OpDevResource, []uint64{0, 0, 9, bulk, size},
+			gpubackend.InvalidResourceType},
+		{"small record", gpubackend.OpDevResource, []uint64{0, 0, 1, bulk, 8},
+			gpubackend.InvalidValue},
+		{"split of a forged one", gpubackend.OpResourceSplit, []uint64{77, 0, 1, bulk, 2 * size},
+			gpubackend.InvalidValue},
+		{"split of a context", gpubackend.OpResourceSplit, []uint64{context, 0, 1, bulk, 2 * size},
+			gpubackend.InvalidValue},
+		{"groups without end", gpubackend.OpResourceSplit,
+			[]uint64{whole.Resource, 0, 1, bulk, 1026 * size}, gpubackend.InvalidValue},
+		{"flags", gpubackend.OpResourceSplit, []uint64{whole.Resource, 64, 1, bulk, 2 * size},
+			gpubackend.InvalidValue},
+		{"more than there are", gpubackend.OpResourceSplit,
+			[]uint64{whole.Resource, 0, 1 << 40, bulk, 2 * size}, gpubackend.InvalidValue},
+		{"forged descriptor", gpubackend.OpGreenCtxCreate, []uint64{whole.Resource, 0, 1},
+			gpubackend.InvalidValue},
+		{"many described", gpubackend.OpResourceDesc, []uint64{bulk, 8 * 17},
+			gpubackend.InvalidValue},
 		{"half a handle", gpubackend.OpResourceDesc, []uint64{bulk, 12}, gpubackend.InvalidValue},
-		{"destroyed as a context", gpubackend.OpCtxDestroy, []uint64{context}, gpubackend.InvalidContext},
-		{"context as green", gpubackend.OpGreenCtxStreamCreate, []uint64{context, 1, 0}, gpubackend.InvalidContext},
-		{"flags of the stream", gpubackend.OpGreenCtxStreamCreate, []uint64{green, 0, 0}, gpubackend.InvalidValue},
+		{"destroyed as a context", gpubackend.OpCtxDestroy, []uint64{context},
+			gpubackend.InvalidContext},
+		{"context as green", gpubackend.OpGreenCtxStreamCreate, []uint64{context, 1, 0},
+			gpubackend.InvalidContext},
+		{"flags of the stream", gpubackend.OpGreenCtxStreamCreate, []uint64{green, 0, 0},
+			gpubackend.InvalidValue},
 	} {
 		t.Run(tt.name, func(t *testing.T) { r.want(t, tt.want, tt.op, tt.words...) })
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/hostfuncs"
 )
 
-// streamDriver has one stream of host functions, each due when the one before was released, and a call that waits for them
-// all, as a call of the real driver may.
+// streamDriver has one stream of host functions, each due when the one before was released, and a
+// call that waits for them all, as a call of the real driver may.
 type streamDriver struct {
 	*fakeDriver
 	calls    chan func()
@@ -24,7 +24,8 @@ type streamDriver struct {
 }
 
 func newStreamDriver(t *testing.T, f *fakeDriver) *streamDriver {
-	d := &streamDriver{fakeDriver: f, calls: make(chan func(), 100), released: make(chan struct{}, 100), stop: make(chan struct{})}
+	d := &streamDriver{fakeDriver: f, calls: make(chan func(), 100),
+		released: make(chan struct{}, 100), stop: make(chan struct{})}
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
@@ -36,7 +37,9 @@ func newStreamDriver(t *testing.T, f *fakeDriver) *streamDriver {
 	return d
 }
 
-func (d *streamDriver) HostFunc(_ gpubackend.Stream, token uint64, f func(uint64)) (func(), gpubackend.Result) {
+func (d *streamDriver) HostFunc(
+	_ gpubackend.Stream, token uint64, f func(uint64),
+) (func(), gpubackend.Result) {
 	done := make(chan struct{})
 	d.calls <- func() {
 		f(token)
@@ -55,8 +58,11 @@ func (d *streamDriver) EventCreate(uint64) (gpubackend.Event, gpubackend.Result)
 	return 1, d.fail
 }
 
-// guestThread is the library's thread of host functions: it runs until there was an error, or n functions.
-func (r *rig) guestThread(n int, run func(token uint64)) (tokens []uint64, result gpubackend.Result) {
+// guestThread is the library's thread of host functions: it runs until there was an error, or n
+// functions.
+func (r *rig) guestThread(
+	n int, run func(token uint64),
+) (tokens []uint64, result gpubackend.Result) {
 	slot := r.mem[wire.Slots+wire.HostSlot*wire.SlotBytes:]
 	for seq := uint32(1); seq <= uint32(n); seq++ {
 		for atomic.LoadUint32(word(slot)) != seq {
@@ -74,7 +80,8 @@ func (r *rig) guestThread(n int, run func(token uint64)) (tokens []uint64, resul
 	return tokens, 0
 }
 
-// TestCallThatWaitsForHostFunctions: the loop is inside a driver call that ends when the guest has run its functions.
+// TestCallThatWaitsForHostFunctions: the loop is inside a driver call that ends when the guest has
+// run its functions.
 func TestCallThatWaitsForHostFunctions(t *testing.T) {
 	const n = 20
 	r := newRig(t)
@@ -128,7 +135,8 @@ func TestHostFunctionsHeld(t *testing.T) {
 	}
 }
 
-// TestHostFunctionsOfADeadContext: the guest is told once what killed the context, after what was due.
+// TestHostFunctionsOfADeadContext: the guest is told once what killed the context, after what was
+// due.
 func TestHostFunctionsOfADeadContext(t *testing.T) {
 	r := newRig(t)
 	d := newStreamDriver(t, r.driver)
@@ -165,7 +173,8 @@ func TestHostFunctionsAreBounded(t *testing.T) {
 			t.Fatalf("function %d: %d", i, got)
 		}
 	}
-	if got := r.call(t, gpubackend.OpHostFunc, 0, hostfuncs.MaxFuncs+1); got != gpubackend.InvalidValue {
+	if got := r.call(t, gpubackend.OpHostFunc, 0,
+		hostfuncs.MaxFuncs+1); got != gpubackend.InvalidValue {
 		t.Fatalf("one more: %d", got)
 	}
 }

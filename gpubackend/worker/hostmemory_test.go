@@ -52,12 +52,17 @@ func TestNoHandleWithoutMemory(t *testing.T) {
 	r.contexts.Retained(0, r.context)
 	words := make([]uint64, 12)
 	for _, op := range []gpubackend.Op{
-		gpubackend.OpCtxCreate, gpubackend.OpDevicePrimaryCtxRetain, gpubackend.OpStreamCreateWithPriority, gpubackend.OpEventCreate,
-		gpubackend.OpModuleLoadData, gpubackend.OpModuleLoadManaged, gpubackend.OpModuleGetFunction, gpubackend.OpLibraryLoadData,
-		gpubackend.OpLibraryLoadManaged, gpubackend.OpLibraryGetKernel, gpubackend.OpLibraryGetModule, gpubackend.OpGraphCreate,
-		gpubackend.OpGraphClone, gpubackend.OpGraphInstantiateWithFlags, gpubackend.OpGraphAddNode, gpubackend.OpMemPoolCreate,
+		gpubackend.OpCtxCreate, gpubackend.OpDevicePrimaryCtxRetain,
+		gpubackend.OpStreamCreateWithPriority, gpubackend.OpEventCreate,
+		gpubackend.OpModuleLoadData, gpubackend.OpModuleLoadManaged, gpubackend.OpModuleGetFunction,
+		gpubackend.OpLibraryLoadData,
+		gpubackend.OpLibraryLoadManaged, gpubackend.OpLibraryGetKernel,
+		gpubackend.OpLibraryGetModule, gpubackend.OpGraphCreate,
+		gpubackend.OpGraphClone, gpubackend.OpGraphInstantiateWithFlags, gpubackend.OpGraphAddNode,
+		gpubackend.OpMemPoolCreate,
 		gpubackend.OpLinkCreate, gpubackend.OpArrayCreate, gpubackend.OpArray3DCreate,
-		gpubackend.OpMipmappedArrayCreate, gpubackend.OpTexRefCreate, gpubackend.OpIpcOpenEventHandle,
+		gpubackend.OpMipmappedArrayCreate, gpubackend.OpTexRefCreate,
+		gpubackend.OpIpcOpenEventHandle,
 	} {
 		if got := r.call(t, op, words...); got != gpubackend.OutOfMemory {
 			t.Errorf("%s: %d", op.Name(), got)

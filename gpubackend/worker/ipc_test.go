@@ -14,8 +14,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/pools"
 )
 
-// offeredSockets counts the sockets of the host under which this process, or another, offers memory. The kernel's list may
-// lack one while other sockets of the host come and go between two parts of it: it is read several times.
+// offeredSockets counts the sockets of the host under which this process, or another, offers
+// memory. The kernel's list may lack one while other sockets of the host come and go between two
+// parts of it: it is read several times.
 func offeredSockets(t *testing.T, tokens map[[16]byte]bool) int {
 	t.Helper()
 	found := map[[16]byte]bool{}
@@ -41,7 +42,8 @@ func nameIn(r *rig) [16]byte {
 	return a.Name
 }
 
-// TestAnAllocationIsOfferedOnce, whatever addresses in it a hostile guest names, and until it is freed in any way.
+// TestAnAllocationIsOfferedOnce, whatever addresses in it a hostile guest names, and until it is
+// freed in any way.
 func TestAnAllocationIsOfferedOnce(t *testing.T) {
 	for name, free := range map[string]func(r *rig, address uint64){
 		"freed":         func(r *rig, a uint64) { r.want(t, 0, gpubackend.OpMemFree, a) },
@@ -54,7 +56,8 @@ func TestAnAllocationIsOfferedOnce(t *testing.T) {
 			a, tokens := r.want(t, 0, gpubackend.OpMemAlloc, 8*piece), map[[16]byte]bool{}
 			for i := range uint64(1000) {
 				result := r.call(t, gpubackend.OpIpcGetMemHandle, a+i*4096)
-				if want := map[bool]gpubackend.Result{true: gpubackend.Success, false: gpubackend.InvalidValue}[i == 0]; result != want {
+				if want := map[bool]gpubackend.Result{true: gpubackend.Success,
+					false: gpubackend.InvalidValue}[i == 0]; result != want {
 					t.Fatalf("offset %#x: %d, want %d", i*4096, result, want)
 				}
 				if result == gpubackend.Success {
@@ -63,14 +66,17 @@ func TestAnAllocationIsOfferedOnce(t *testing.T) {
 			}
 			r.want(t, 0, gpubackend.OpIpcGetMemHandle, a)
 			tokens[nameIn(r)] = true
-			if n := offeredSockets(t, tokens); n != 1 || r.sharing.Offered() != 1 || len(tokens) != 1 {
-				t.Errorf("%d names, %d sockets, %d offers of one allocation", len(tokens), n, r.sharing.Offered())
+			if n := offeredSockets(t, tokens); n != 1 || r.sharing.Offered() != 1 ||
+				len(tokens) != 1 {
+				t.Errorf("%d names, %d sockets, %d offers of one allocation", len(tokens), n,
+					r.sharing.Offered())
 			}
 			free(r, a)
 			if n := offeredSockets(t, tokens); n != 0 || r.sharing.Offered() != 0 {
 				t.Errorf("%d sockets, %d offers are left", n, r.sharing.Offered())
 			}
-			if result := r.call(t, gpubackend.OpIpcGetMemHandle, a); name == "freed" && result != gpubackend.InvalidValue {
+			if result := r.call(t, gpubackend.OpIpcGetMemHandle, a); name == "freed" &&
+				result != gpubackend.InvalidValue {
 				t.Errorf("what was freed is offered: %d", result)
 			}
 		})
@@ -90,7 +96,8 @@ func TestMappedMemoryIsForgotten(t *testing.T) {
 	other.want(t, gpubackend.InvalidValue, gpubackend.OpIpcCloseMemHandle, whole)
 }
 
-// TestExportsEndWithTheirMemory: the device process has the file of what was offered to it, and is told.
+// TestExportsEndWithTheirMemory: the device process has the file of what was offered to it, and is
+// told.
 func TestExportsEndWithTheirMemory(t *testing.T) {
 	r, conn := exporter(t, oneBase)
 	m := r.want(t, 0, gpubackend.OpMemCreate, piece, 0, 0)
@@ -105,7 +112,8 @@ func TestExportsEndWithTheirMemory(t *testing.T) {
 		number uint64
 	}{{handover.KindWithdraw, n}, {handover.KindOffer, p}, {handover.KindWithdraw, p}} {
 		got, fds, err := conn.Receive()
-		if err != nil || len(fds) > 0 || got.Kind != want.kind || got.Object == nil || uint64(got.Object.Number) != want.number {
+		if err != nil || len(fds) > 0 || got.Kind != want.kind || got.Object == nil ||
+			uint64(got.Object.Number) != want.number {
 			t.Errorf("%+v, %v, want %s of %d", got, err, want.kind, want.number)
 		}
 	}

@@ -14,17 +14,23 @@ type sharingDriver struct {
 	opened []gpubackend.SharedEvent
 }
 
-func (d *sharingDriver) ShareEvent(e gpubackend.Event) (s gpubackend.SharedEvent, fd int, result gpubackend.Result) {
+func (d *sharingDriver) ShareEvent(
+	e gpubackend.Event,
+) (s gpubackend.SharedEvent, fd int, result gpubackend.Result) {
 	s[0], s[63] = byte(e), 99
 	return s, -1, gpubackend.Success
 }
 
-func (d *sharingDriver) OpenEvent(s gpubackend.SharedEvent, _ int) (gpubackend.Event, gpubackend.Result) {
+func (d *sharingDriver) OpenEvent(
+	s gpubackend.SharedEvent, _ int,
+) (gpubackend.Event, gpubackend.Result) {
 	d.opened = append(d.opened, s)
 	return 7, gpubackend.Success
 }
 
-func (d *sharingDriver) EventDestroy(gpubackend.Event) gpubackend.Result { return gpubackend.Success }
+func (d *sharingDriver) EventDestroy(gpubackend.Event) gpubackend.Result {
+	return gpubackend.Success
+}
 
 func sharingRig(t *testing.T) (*rig, *sharingDriver) {
 	t.Helper()

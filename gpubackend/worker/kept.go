@@ -25,8 +25,8 @@ type kept struct {
 // mapBytes is what a map takes of the host's memory beside its runs.
 const mapBytes = 256
 
-// keep makes a map known, and returns its chain. What the host has no memory for is kept without its
-// pages, so that commands which name it are told why they can't have it.
+// keep makes a map known, and returns its chain. What the host has no memory for is kept without
+// its pages, so that commands which name it are told why they can't have it.
 func (q *chains) keep(c *virtqueue.Chain, m *maps.Map) error {
 	if c.Writable()[0].Len < wire.MapRecordSize {
 		return errors.New("map without room for a record")

@@ -105,7 +105,8 @@ func (r *keptRig) listen() (ids []uint32) {
 	h.Encode(b)
 	r.write(b, eventAt)
 	_, err := r.queue.Add(virtqueuetest.Desc{Addr: eventAt, Len: wire.ChainHeaderSize},
-		virtqueuetest.Desc{Addr: eventAt + 64, Len: wire.EventRecordSize, Flags: virtqueuetest.Write})
+		virtqueuetest.Desc{Addr: eventAt + 64, Len: wire.EventRecordSize,
+			Flags: virtqueuetest.Write})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -2,14 +2,16 @@
 
 package worker
 
-// How often linger looks: 1 to 2 us without a waiting call, 4 to 8 us with one, as long as a pause takes 20 to 50 ns.
+// How often linger looks: 1 to 2 us without a waiting call, 4 to 8 us with one, as long as a pause
+// takes 20 to 50 ns.
 const (
 	lingerIdle    = 32
 	lingerWaiting = 128
 )
 
-// linger waits for a short time in a loop that touches next to nothing: what the driver has in the caches for the next launch
-// stays there. It says whether the time passed with nothing to do; false: there is something, or others need turns of the loop.
+// linger waits for a short time in a loop that touches next to nothing: what the driver has in the
+// caches for the next launch stays there. It says whether the time passed with nothing to do;
+// false: there is something, or others need turns of the loop.
 func (w *Worker) linger() (idle bool) {
 	if len(w.waiters) > 1 || !w.batch.until.IsZero() || w.hostFuncs.Busy() || w.transfers.Active() {
 		return false

@@ -49,7 +49,8 @@ func (r *rig) sendCopy(op gpubackend.Op, seq uint32, address, bytes uint64) {
 	r.send(op, true, seq, nil, address, wire.BufferMap<<56|1<<32, bytes, bytes, 0, 0)
 }
 
-// TestCopiesGoStraight: what the mover can map it copies to and from itself, and it is asked to map it once.
+// TestCopiesGoStraight: what the mover can map it copies to and from itself, and it is asked to map
+// it once.
 func TestCopiesGoStraight(t *testing.T) {
 	const bytes, offset = 1 << 20, 4096
 	for _, op := range []gpubackend.Op{gpubackend.OpCopyHtoD, gpubackend.OpCopyDtoH} {
@@ -61,7 +62,8 @@ func TestCopiesGoStraight(t *testing.T) {
 				if len(m.started) != 1 || r.slot().Done == i+1 {
 					t.Fatalf("%d copies started, %+v", len(m.started), r.slot())
 				}
-				if x := m.moves[i]; x.Staging != 1 || x.Offset != offset || x.ToDevice != (op == gpubackend.OpCopyHtoD) {
+				if x := m.moves[i]; x.Staging != 1 || x.Offset != offset ||
+					x.ToDevice != (op == gpubackend.OpCopyHtoD) {
 					t.Fatalf("%+v", x)
 				}
 				m.end(nil)
@@ -86,8 +88,9 @@ func TestCopiesGoStraight(t *testing.T) {
 	}
 }
 
-// TestStraightCopiesWaitForEarlierWork: the mover isn't asked before the stream is there. A lone copy to the device goes
-// through staging memory instead, so that its caller need not wait for the stream.
+// TestStraightCopiesWaitForEarlierWork: the mover isn't asked before the stream is there. A lone
+// copy to the device goes through staging memory instead, so that its caller need not wait for the
+// stream.
 func TestStraightCopiesWaitForEarlierWork(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -95,10 +98,13 @@ func TestStraightCopiesWaitForEarlierWork(t *testing.T) {
 		waits  bool
 		passes int // through staging memory
 	}{
-		{"from the device", func(r *rig) { r.sendCopy(gpubackend.OpCopyDtoH, 1, lentBase, 4096) }, true, 0},
-		{"parts from the device", func(r *rig) { r.sendPart(gpubackend.OpCopyDtoH, 4096) }, true, 0},
+		{"from the device", func(r *rig) { r.sendCopy(gpubackend.OpCopyDtoH, 1, lentBase, 4096) },
+			true, 0},
+		{"parts from the device", func(r *rig) { r.sendPart(gpubackend.OpCopyDtoH, 4096) }, true,
+			0},
 		{"parts to the device", func(r *rig) { r.sendPart(gpubackend.OpCopyHtoD, 4096) }, true, 0},
-		{"to the device", func(r *rig) { r.sendCopy(gpubackend.OpCopyHtoD, 1, lentBase, 4096) }, false, 1},
+		{"to the device", func(r *rig) { r.sendCopy(gpubackend.OpCopyHtoD, 1, lentBase, 4096) },
+			false, 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -133,16 +139,20 @@ func TestStraightCopyOfADeadContext(t *testing.T) {
 	r.driver.ready = gpubackend.IllegalAddress
 	r.sendCopy(gpubackend.OpCopyDtoH, 1, lentBase, 4096)
 	r.work(t)
-	if s := r.slot(); s.Done != 1 || gpubackend.Result(s.Result) != gpubackend.IllegalAddress || len(m.started) != 0 {
+	if s := r.slot(); s.Done != 1 || gpubackend.Result(s.Result) != gpubackend.IllegalAddress ||
+		len(m.started) != 0 {
 		t.Fatalf("%+v, %d started", s, len(m.started))
 	}
 }
 
-// TestMemoryThatIsNotLent goes through staging memory: what the driver can't share, what the mover refuses, what leaves the
-// piece, and rows with gaps.
+// TestMemoryThatIsNotLent goes through staging memory: what the driver can't share, what the mover
+// refuses, what leaves the piece, and rows with gaps.
 func TestMemoryThatIsNotLent(t *testing.T) {
 	copies := map[string]func(r *rig, m *fakeMover){
-		"no piece": func(r *rig, _ *fakeMover) { r.sendCopy(gpubackend.OpCopyDtoH, 1, 1<<42, 4096) },
+		"no piece": func(r *rig,
+			_ *fakeMover) {
+			r.sendCopy(gpubackend.OpCopyDtoH, 1, 1<<42, 4096)
+		},
 		"leaves the piece": func(r *rig, _ *fakeMover) {
 			r.sendCopy(gpubackend.OpCopyDtoH, 1, lentBase+lentBytes-4095, 4096)
 		},
@@ -153,7 +163,8 @@ func TestMemoryThatIsNotLent(t *testing.T) {
 			m.refuses = nil
 		},
 		"rows with gaps": func(r *rig, _ *fakeMover) {
-			r.send(gpubackend.OpCopyBox, true, 1, nil, lentBase, 512, 0, wire.BufferMap<<56|1<<32, 1<<20, 256, 0, 256, 4, 1, command.BoxDtoh, 0, 0)
+			r.send(gpubackend.OpCopyBox, true, 1, nil, lentBase, 512, 0, wire.BufferMap<<56|1<<32,
+				1<<20, 256, 0, 256, 4, 1, command.BoxDtoh, 0, 0)
 		},
 	}
 	for name, send := range copies {
@@ -182,7 +193,8 @@ func TestMemoryGoesDuringACopy(t *testing.T) {
 	d.gone(lentBase, lentBytes)
 	r.driver.ready = gpubackend.Success
 	r.work(t)
-	if s := r.slot(); s.Done != 1 || gpubackend.Result(s.Result) != gpubackend.InvalidValue || len(m.started) != 0 {
+	if s := r.slot(); s.Done != 1 || gpubackend.Result(s.Result) != gpubackend.InvalidValue ||
+		len(m.started) != 0 {
 		t.Fatalf("%+v, %d started", s, len(m.started))
 	}
 }
@@ -199,13 +211,17 @@ func (d *lendingDriver) Protect(uint64, uint64, uint64, uint64) gpubackend.Resul
 	return gpubackend.Success
 }
 func (d *lendingDriver) Reserve(uint64, uint64) gpubackend.Result { return gpubackend.Success }
-func (d *lendingDriver) CreateMemory(uint64, uint64, uint64) (gpubackend.Memory, gpubackend.Result) {
+func (d *lendingDriver) CreateMemory(
+	uint64, uint64, uint64,
+) (gpubackend.Memory, gpubackend.Result) {
 	return 1, gpubackend.Success
 }
 func (d *lendingDriver) MapMemory(uint64, uint64, gpubackend.Memory) gpubackend.Result {
 	return gpubackend.Success
 }
-func (d *lendingDriver) ReleaseMemory(gpubackend.Memory) gpubackend.Result { return gpubackend.Success }
+func (d *lendingDriver) ReleaseMemory(gpubackend.Memory) gpubackend.Result {
+	return gpubackend.Success
+}
 
 // TestMappedMemoryIsLent for as long as the guest may write it.
 func TestMappedMemoryIsLent(t *testing.T) {
@@ -231,19 +247,23 @@ func TestMappedMemoryIsLent(t *testing.T) {
 			copies := []struct {
 				address uint64
 				direct  bool
-			}{{memory.ReserveBase, false}, {memory.ReserveBase + page, true}, {memory.ReserveBase + 3*page - 4096, true}, {memory.ReserveBase + 3*page - 4095, false}}
+			}{{memory.ReserveBase, false}, {memory.ReserveBase + page, true},
+				{memory.ReserveBase + 3*page - 4096, true},
+				{memory.ReserveBase + 3*page - 4095, false}}
 			for i, c := range copies {
 				r.sendCopy(gpubackend.OpCopyDtoH, uint32(i+1), c.address, 4096)
 				r.work(t)
 				last := m.moves[len(m.moves)-1]
 				direct := m.attached[last.Staging-1] == 2*page
-				if direct != c.direct || direct && last.Offset != c.address-memory.ReserveBase-page {
+				if direct != c.direct ||
+					direct && last.Offset != c.address-memory.ReserveBase-page {
 					t.Errorf("copy %d: %+v, lent %v", i, last, m.attached)
 				}
 				m.end(nil)
 				r.work(t)
 			}
-			r.want(t, 0, end.op, append([]uint64{memory.ReserveBase + page, 2 * page}, end.more...)...)
+			r.want(t, 0, end.op,
+				append([]uint64{memory.ReserveBase + page, 2 * page}, end.more...)...)
 			if len(m.detached) != 1 {
 				t.Fatalf("%d taken back", len(m.detached))
 			}

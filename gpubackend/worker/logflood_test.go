@@ -15,7 +15,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
 )
 
-// TestWrongHandlesDontFillTheLog: each is an error of the guest's, and few of them are lines of the host's log.
+// TestWrongHandlesDontFillTheLog: each is an error of the guest's, and few of them are lines of the
+// host's log.
 func TestWrongHandlesDontFillTheLog(t *testing.T) {
 	r, _ := sharingRig(t)
 	var out bytes.Buffer

@@ -14,18 +14,23 @@ import (
 // kernelDriver has kernels, and lets libraries and contexts go.
 type kernelDriver struct{ *fakeDriver }
 
-func (kernelDriver) KernelGetFunction(k gpubackend.Kernel) (gpubackend.Function, gpubackend.Result) {
+func (kernelDriver) KernelGetFunction(
+	k gpubackend.Kernel,
+) (gpubackend.Function, gpubackend.Result) {
 	return gpubackend.Function(k), gpubackend.Success
 }
-func (kernelDriver) LibraryUnload(gpubackend.Library) gpubackend.Result { return gpubackend.Success }
-func (kernelDriver) CtxDestroy(gpubackend.Context) gpubackend.Result    { return gpubackend.Success }
+func (kernelDriver) LibraryUnload(gpubackend.Library) gpubackend.Result {
+	return gpubackend.Success
+}
+func (kernelDriver) CtxDestroy(gpubackend.Context) gpubackend.Result { return gpubackend.Success }
 
 // library makes a library with a kernel and launches that.
 func (r *rig) library(t *testing.T, native uint64) (library uint64) {
 	t.Helper()
 	library = r.objects.Add(object.Library, native, 0)
 	kernel := r.objects.Add(object.Kernel, native+1, library)
-	if got := r.call(t, gpubackend.OpLaunchKernel, kernel, 0, 1|1<<32, 1|32<<32, 1|1<<32, 0, 0); got != 0 {
+	if got := r.call(t, gpubackend.OpLaunchKernel, kernel, 0, 1|1<<32, 1|32<<32, 1|1<<32, 0,
+		0); got != 0 {
 		t.Fatalf("launch: %d", got)
 	}
 	return library

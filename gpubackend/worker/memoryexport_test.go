@@ -77,7 +77,8 @@ func TestMemoryIsExportedAndImported(t *testing.T) {
 	n := one.want(t, 0, gpubackend.OpMemExportToShareableHandle, m)
 	message, fds := offerOf(t, conn)
 	o := *message.Object
-	if uint64(o.Number) != n || o.Bytes != 2*piece || o.Kind != handover.ObjectMemory || len(fds) != 1 {
+	if uint64(o.Number) != n || o.Bytes != 2*piece || o.Kind != handover.ObjectMemory ||
+		len(fds) != 1 {
 		t.Fatalf("number %d, offer %+v, %d files", n, o, len(fds))
 	}
 	if again := one.want(t, 0, gpubackend.OpMemExportToShareableHandle, m); again != n {
@@ -120,7 +121,8 @@ func TestMemoryIsExportedAndImported(t *testing.T) {
 	}
 }
 
-// TestOwnMemoryComesBack imports what the same process has exported, while it has the memory and afterwards.
+// TestOwnMemoryComesBack imports what the same process has exported, while it has the memory and
+// afterwards.
 func TestOwnMemoryComesBack(t *testing.T) {
 	r, conn := exporter(t, oneBase)
 	m := r.want(t, 0, gpubackend.OpMemCreate, piece, 0, 0)
@@ -157,11 +159,17 @@ func TestImportsOfNonsense(t *testing.T) {
 			unix.Close(p[1])
 			return p[0], err
 		},
-		"unsealed":        func() (int, error) { return memfd(piece, 0) },
-		"short":           func() (int, error) { return memfd(piece/2, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL) },
-		"that may shrink": func() (int, error) { return memfd(piece, unix.F_SEAL_GROW|unix.F_SEAL_SEAL) },
+		"unsealed": func() (int, error) { return memfd(piece, 0) },
+		"short": func() (int, error) {
+			return memfd(piece/2, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
+		},
+		"that may shrink": func() (int,
+			error) {
+			return memfd(piece, unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
+		},
 		"read-only": func() (int, error) {
-			return memfd(piece, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL|unix.F_SEAL_WRITE)
+			return memfd(piece,
+				unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL|unix.F_SEAL_WRITE)
 		},
 	}
 	number := uint32(0)
@@ -171,8 +179,10 @@ func TestImportsOfNonsense(t *testing.T) {
 			t.Fatal(err)
 		}
 		number++
-		hand(t, r, handover.Object{Kind: handover.ObjectMemory, Bytes: piece, ID: 7, Import: number}, fd)
-		if result := r.call(t, gpubackend.OpMemImportFromShareableHandle, uint64(number)); result != gpubackend.InvalidValue {
+		hand(t, r, handover.Object{Kind: handover.ObjectMemory, Bytes: piece, ID: 7,
+			Import: number}, fd)
+		if result := r.call(t, gpubackend.OpMemImportFromShareableHandle,
+			uint64(number)); result != gpubackend.InvalidValue {
 			t.Errorf("a file that is %s: %d", name, result)
 		}
 		if fd >= 0 {
@@ -191,13 +201,15 @@ func TestImportsOfNonsense(t *testing.T) {
 		{handover.Object{Kind: handover.ObjectMemory, Bytes: piece + 1}, gpubackend.InvalidValue},
 		{handover.Object{Kind: handover.ObjectMemory, Bytes: 0}, gpubackend.InvalidValue},
 		{handover.Object{Kind: handover.ObjectMemory, Bytes: 2 * piece}, gpubackend.InvalidValue},
-		{handover.Object{Kind: handover.ObjectMemory, Bytes: piece, Device: 9}, gpubackend.InvalidDevice},
+		{handover.Object{Kind: handover.ObjectMemory, Bytes: piece, Device: 9},
+			gpubackend.InvalidDevice},
 		{handover.Object{Kind: handover.ObjectPool, Bytes: piece}, gpubackend.InvalidValue},
 		{handover.Object{Kind: handover.ObjectMemory, Bytes: piece}, gpubackend.Success},
 	} {
 		c.object.Import = 100 + uint32(i)
 		hand(t, r, c.object, good)
-		if result := r.call(t, gpubackend.OpMemImportFromShareableHandle, uint64(c.object.Import)); result != c.want {
+		if result := r.call(t, gpubackend.OpMemImportFromShareableHandle,
+			uint64(c.object.Import)); result != c.want {
 			t.Errorf("%+v: %d, want %d", c.object, result, c.want)
 		}
 	}

@@ -23,7 +23,8 @@ const memoryPeriod = 250 * time.Millisecond
 
 // watchMemory calls over when read is beyond what goes with limit, until quit is closed.
 func watchMemory(
-	limit, read func() uint64, ticks <-chan time.Time, quit <-chan struct{}, over func(has, limit uint64),
+	limit, read func() uint64, ticks <-chan time.Time, quit <-chan struct{},
+	over func(has, limit uint64),
 ) {
 	for {
 		select {

@@ -18,7 +18,8 @@ func TestAWorkerThatHasTooMuchEnds(t *testing.T) {
 		ticks <- time.Time{}
 	}
 	var ended uint64
-	watchMemory(func() uint64 { return limit }, func() uint64 { looks++; return readings[looks-1] }, ticks, nil,
+	watchMemory(func() uint64 { return limit }, func() uint64 { looks++; return readings[looks-1] },
+		ticks, nil,
 		func(has, _ uint64) { ended = has })
 	if looks != 4 || ended != readings[3] {
 		t.Errorf("ended at %d bytes, at look %d", ended, looks)
@@ -42,8 +43,10 @@ func TestOwnMemory(t *testing.T) {
 		for i := 0; i < size; i += 4096 {
 			b[i] = 1
 		}
-		if now := ownMemory(); before == 0 || now < before+least || least == 0 && now > before+size/2 {
-			t.Errorf("flags %#x: %d bytes before %d more were written, %d after", flags, before, size, now)
+		if now := ownMemory(); before == 0 || now < before+least ||
+			least == 0 && now > before+size/2 {
+			t.Errorf("flags %#x: %d bytes before %d more were written, %d after", flags, before,
+				size, now)
 		}
 		if err := unix.Munmap(b); err != nil {
 			t.Fatal(err)

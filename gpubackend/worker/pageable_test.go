@@ -27,7 +27,8 @@ import (
 func fakeCUDA(t *testing.T) gpubackend.Driver {
 	t.Helper()
 	library := filepath.Join(t.TempDir(), cuda.DefaultLibrary)
-	build := exec.Command("gcc", "-shared", "-fPIC", "-O1", "-o", library, "../cuda/testdata/fakecuda.c", "-lpthread")
+	build := exec.Command("gcc", "-shared", "-fPIC", "-O1", "-o", library,
+		"../cuda/testdata/fakecuda.c", "-lpthread")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the fake driver library: %v\n%s", err, out)
 	}
@@ -52,7 +53,8 @@ func newPageableRig(t *testing.T, d gpubackend.Driver) *pageableRig {
 	t.Helper()
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
-	r := &pageableRig{rig: newRig(t), t: t, guest: virtqueuetest.NewGuest(t, virtqueuetest.Span{Size: 1 << 20})}
+	r := &pageableRig{rig: newRig(t), t: t,
+		guest: virtqueuetest.NewGuest(t, virtqueuetest.Span{Size: 1 << 20})}
 	r.queue = virtqueuetest.NewDriver(r.guest, 16, false)
 	var err error
 	q := handover.Queue{Size: 16, Desc: r.queue.Desc, Avail: r.queue.Avail, Used: r.queue.Used}
@@ -97,7 +99,8 @@ func (r *pageableRig) offer(id uint32, address uint64, pages ...uint64) uint16 {
 	return head
 }
 
-// show offers pages of the guest as a MAP and has them shown at an address. It returns the chain's head.
+// show offers pages of the guest as a MAP and has them shown at an address. It returns the chain's
+// head.
 func (r *pageableRig) show(id uint32, address uint64, pages ...uint64) uint16 {
 	r.t.Helper()
 	head := r.offer(id, address, pages...)
@@ -116,8 +119,8 @@ func (r *pageableRig) returned() (head uint16, ok bool) {
 	}
 }
 
-// TestGraphOfPageableMemory captures copies from and to ordinary memory with a page in common, and replays them while
-// other pages take the place of those that were there.
+// TestGraphOfPageableMemory captures copies from and to ordinary memory with a page in common, and
+// replays them while other pages take the place of those that were there.
 func TestGraphOfPageableMemory(t *testing.T) {
 	for name, driver := range map[string]func(*testing.T) gpubackend.Driver{
 		"soft": func(*testing.T) gpubackend.Driver {
@@ -139,7 +142,10 @@ func replayPageable(r *pageableRig, t *testing.T, address uint64) {
 	const bytesIn = 2*4096 + 1000
 	page := func() uint64 { return r.guest.Alloc(4096, 4096) }
 	a, b, common, d, e := page(), page(), page(), page(), page()
-	onMap := func(id uint32, offset uint64) uint64 { return wire.BufferMap<<56 | uint64(id)<<32 | offset }
+	onMap := func(id uint32,
+		offset uint64) uint64 {
+		return wire.BufferMap<<56 | uint64(id)<<32 | offset
+	}
 	dev := r.want(t, 0, gpubackend.OpMemAlloc, bytesIn)
 	s := r.want(t, 0, gpubackend.OpStreamCreateWithPriority, 1, 0)
 	r.want(t, 0, gpubackend.OpStreamBeginCapture, s, 2)
@@ -163,7 +169,8 @@ func replayPageable(r *pageableRig, t *testing.T, address uint64) {
 		} else if result != gpubackend.Success {
 			t.Fatalf("replay of %d: result %d", what, result)
 		}
-		got := append(r.guest.Read(common, 4096), append(r.guest.Read(d, 4096), r.guest.Read(e, 4096)...)...)
+		got := append(r.guest.Read(common, 4096),
+			append(r.guest.Read(d, 4096), r.guest.Read(e, 4096)...)...)
 		if !bytes.Equal(got[2000:2000+bytesIn], in) || got[1999] != 0 {
 			t.Fatalf("replay of %d copied something else", what)
 		}

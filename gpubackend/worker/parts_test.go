@@ -70,7 +70,8 @@ func newPartsRig(t *testing.T) (*rig, *fakeMover) {
 	r.use(stagingDriver{r.driver})
 	r.policy.StagingBytes = 8 << 20
 	r.chains.maps[1] = &maps.Map{
-		ID: 1, Bytes: 1 << 20, Flags: wire.MapFlagWrite, Runs: []wire.Run{{Address: 0, Bytes: 1 << 20}},
+		ID: 1, Bytes: 1 << 20, Flags: wire.MapFlagWrite,
+		Runs: []wire.Run{{Address: 0, Bytes: 1 << 20}},
 	}
 	return r, m
 }
@@ -93,7 +94,8 @@ func (r *rig) asyncError() gpubackend.Result {
 	return gpubackend.Result(binary.LittleEndian.Uint32(r.mem[wire.ArenaHeaderAsyncErrorOffset:]))
 }
 
-// TestJoinWaitsForAllParts: the answer is there when the last of the parts is over, in whatever order they end.
+// TestJoinWaitsForAllParts: the answer is there when the last of the parts is over, in whatever
+// order they end.
 func TestJoinWaitsForAllParts(t *testing.T) {
 	for _, op := range []gpubackend.Op{gpubackend.OpCopyHtoD, gpubackend.OpCopyDtoH} {
 		t.Run(op.Name(), func(t *testing.T) {
@@ -111,7 +113,8 @@ func TestJoinWaitsForAllParts(t *testing.T) {
 				if len(m.started) > transfers.StagedChunks || len(m.started) == 0 {
 					t.Fatalf("%d parts on their way", len(m.started))
 				}
-				m.started[0], m.started[len(m.started)-1] = m.started[len(m.started)-1], m.started[0]
+				m.started[0], m.started[len(m.started)-1] = m.started[len(m.started)-1],
+					m.started[0]
 				m.end(nil)
 				r.work(t)
 			}

@@ -2,8 +2,9 @@
 
 package worker
 
-// pause lets the other thread of the processor's core go ahead, which may be the guest's, and spares the processor what it has read
-// ahead when the word that is polled changes (Intel SDM, volume 2B, PAUSE).
+// pause lets the other thread of the processor's core go ahead, which may be the guest's, and
+// spares the processor what it has read ahead when the word that is polled changes (Intel SDM,
+// volume 2B, PAUSE).
 //
 //go:noescape
 func pause()

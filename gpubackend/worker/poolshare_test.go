@@ -25,12 +25,14 @@ func sharedPool(t *testing.T) (one, other *rig, pool, same uint64) {
 	}
 	o.Import = 1
 	hand(t, other, o, -1)
-	other.want(t, gpubackend.InvalidValue, gpubackend.OpMemImportFromShareableHandle, 1) // a pool is no memory
+	// a pool is no memory
+	other.want(t, gpubackend.InvalidValue, gpubackend.OpMemImportFromShareableHandle, 1)
 	hand(t, other, o, -1)
 	return one, other, pool, other.want(t, 0, gpubackend.OpMemPoolImportFromShareableHandle, 1)
 }
 
-// exported allocates from a pool and returns the address, and what ImportPointer takes behind the pool.
+// exported allocates from a pool and returns the address, and what ImportPointer takes behind the
+// pool.
 func exported(t *testing.T, r *rig, pool, bytes uint64) (address uint64, words []uint64) {
 	t.Helper()
 	address = r.want(t, 0, gpubackend.OpMemAllocAsync, bytes, pool, 0)
@@ -63,8 +65,10 @@ func TestPoolsAreShared(t *testing.T) {
 	for i := range uint64(4) {
 		a, words := exported(t, one, pool, 4096)
 		one.fill(t, a, 4096, byte(i+1))
-		p := other.want(t, 0, gpubackend.OpMemPoolImportPointer, append([]uint64{same}, words...)...)
-		other.want(t, gpubackend.AlreadyMapped, gpubackend.OpMemPoolImportPointer, append([]uint64{same}, words...)...)
+		p := other.want(t, 0, gpubackend.OpMemPoolImportPointer,
+			append([]uint64{same}, words...)...)
+		other.want(t, gpubackend.AlreadyMapped, gpubackend.OpMemPoolImportPointer,
+			append([]uint64{same}, words...)...)
 		if !other.holds(t, p, 4096, byte(i+1)) {
 			t.Errorf("pointer %d: other memory", i)
 		}
@@ -121,18 +125,30 @@ func TestPoolImportsOfNonsense(t *testing.T) {
 		op    gpubackend.Op
 		words []uint64
 	}{
-		{"a pool that can't be shared", one, gpubackend.InvalidValue, gpubackend.OpMemPoolExportToShareableHandle, []uint64{plain}},
-		{"no pool", one, gpubackend.InvalidValue, gpubackend.OpMemPoolExportToShareableHandle, []uint64{plain + 99}},
-		{"an imported pool", other, gpubackend.InvalidValue, gpubackend.OpMemPoolExportToShareableHandle, []uint64{same}},
-		{"memory of a pool that can't be shared", one, gpubackend.InvalidValue, gpubackend.OpMemPoolExportPointer, []uint64{b}},
-		{"the middle of memory", one, gpubackend.InvalidValue, gpubackend.OpMemPoolExportPointer, []uint64{a + 512}},
-		{"types that there are not", one, gpubackend.NotSupported, gpubackend.OpMemPoolCreate, []uint64{0, 0, 9}},
-		{"allocation from an imported pool", other, gpubackend.InvalidValue, gpubackend.OpMemAllocAsync, []uint64{512, same, 0}},
-		{"nothing handed over", other, gpubackend.InvalidValue, gpubackend.OpMemPoolImportFromShareableHandle, []uint64{7}},
-		{"a pool that isn't imported", one, gpubackend.InvalidValue, gpubackend.OpMemPoolImportPointer, append([]uint64{pool}, good...)},
-		{"another pool's token", other, gpubackend.InvalidValue, gpubackend.OpMemPoolImportPointer, []uint64{same, good[0] + 1, good[1], good[2], good[3]}},
-		{"beyond the piece", other, gpubackend.InvalidValue, gpubackend.OpMemPoolImportPointer, []uint64{same, good[0], good[1], good[2], 1 << 40}},
-		{"far beyond the piece", other, gpubackend.InvalidValue, gpubackend.OpMemPoolImportPointer, []uint64{same, good[0], good[1], good[2], ^uint64(0)}},
+		{"a pool that can't be shared", one, gpubackend.InvalidValue,
+			gpubackend.OpMemPoolExportToShareableHandle, []uint64{plain}},
+		{"no pool", one, gpubackend.InvalidValue, gpubackend.OpMemPoolExportToShareableHandle,
+			[]uint64{plain + 99}},
+		{"an imported pool", other, gpubackend.InvalidValue,
+			gpubackend.OpMemPoolExportToShareableHandle, []uint64{same}},
+		{"memory of a pool that can't be shared", one, gpubackend.InvalidValue,
+			gpubackend.OpMemPoolExportPointer, []uint64{b}},
+		{"the middle of memory", one, gpubackend.InvalidValue, gpubackend.OpMemPoolExportPointer,
+			[]uint64{a + 512}},
+		{"types that there are not", one, gpubackend.NotSupported, gpubackend.OpMemPoolCreate,
+			[]uint64{0, 0, 9}},
+		{"allocation from an imported pool", other, gpubackend.InvalidValue,
+			gpubackend.OpMemAllocAsync, []uint64{512, same, 0}},
+		{"nothing handed over", other, gpubackend.InvalidValue,
+			gpubackend.OpMemPoolImportFromShareableHandle, []uint64{7}},
+		{"a pool that isn't imported", one, gpubackend.InvalidValue,
+			gpubackend.OpMemPoolImportPointer, append([]uint64{pool}, good...)},
+		{"another pool's token", other, gpubackend.InvalidValue, gpubackend.OpMemPoolImportPointer,
+			[]uint64{same, good[0] + 1, good[1], good[2], good[3]}},
+		{"beyond the piece", other, gpubackend.InvalidValue, gpubackend.OpMemPoolImportPointer,
+			[]uint64{same, good[0], good[1], good[2], 1 << 40}},
+		{"far beyond the piece", other, gpubackend.InvalidValue, gpubackend.OpMemPoolImportPointer,
+			[]uint64{same, good[0], good[1], good[2], ^uint64(0)}},
 	} {
 		if result := c.r.call(t, c.op, c.words...); result != c.want {
 			t.Errorf("%s: %d, want %d", c.name, result, c.want)
@@ -160,7 +176,8 @@ func TestContextTakesItsPointers(t *testing.T) {
 	}
 }
 
-// TestMemoryIsOpenedAsItIsOffered: what the importing guest says of the file, the offer must have said.
+// TestMemoryIsOpenedAsItIsOffered: what the importing guest says of the file, the offer must have
+// said.
 func TestMemoryIsOpenedAsItIsOffered(t *testing.T) {
 	one, _ := exporter(t, oneBase)
 	other, _ := exporter(t, otherBase)
@@ -173,7 +190,8 @@ func TestMemoryIsOpenedAsItIsOffered(t *testing.T) {
 	for i, wrong := range []uint64{one.slot().Word[2], good[3] * 2, good[3]} {
 		words := copyOf(good)
 		words[2+i] = wrong
-		if result := other.call(t, gpubackend.OpIpcOpenMemHandle, words...); result != gpubackend.InvalidValue {
+		if result := other.call(t, gpubackend.OpIpcOpenMemHandle,
+			words...); result != gpubackend.InvalidValue {
 			t.Errorf("word %d is %#x: %d", 2+i, wrong, result)
 		}
 	}

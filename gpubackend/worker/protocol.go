@@ -18,9 +18,12 @@ func (w *Worker) core() call.Handlers {
 		gpubackend.Op(wire.OpUnmap):      call.Decoded(command.DecodeUnmap, w.runUnmap),
 		gpubackend.Op(wire.OpReport):     call.Decoded(command.DecodeReport, w.runReport),
 		gpubackend.Op(wire.OpThreadExit): call.Decoded(command.DecodeThreadExit, w.runThreadExit),
-		gpubackend.OpCtxSynchronize:      call.Decoded(command.DecodeCtxSynchronize, w.runCtxSynchronize),
-		gpubackend.OpStreamSynchronize:   call.Decoded(command.DecodeStreamSynchronize, w.runStreamSynchronize),
-		gpubackend.OpEventSynchronize:    call.Decoded(command.DecodeEventSynchronize, w.runEventSynchronize),
+		gpubackend.OpCtxSynchronize: call.Decoded(command.DecodeCtxSynchronize,
+			w.runCtxSynchronize),
+		gpubackend.OpStreamSynchronize: call.Decoded(command.DecodeStreamSynchronize,
+			w.runStreamSynchronize),
+		gpubackend.OpEventSynchronize: call.Decoded(command.DecodeEventSynchronize,
+			w.runEventSynchronize),
 	}
 }
 
@@ -41,7 +44,8 @@ func (w *Worker) steps() call.Steps {
 	}
 }
 
-// runHello opens the device with the guest process's CUDA environment and answers with the device snapshot.
+// runHello opens the device with the guest process's CUDA environment and answers with the device
+// snapshot.
 func (w *Worker) runHello(c *call.Call, a command.Hello) gpubackend.Result {
 	if w.opened {
 		return gpubackend.NotPermitted
@@ -99,7 +103,8 @@ func (w *Worker) runReport(c *call.Call, a command.Report) gpubackend.Result {
 	if result != gpubackend.Success || len(name) > maxReportName {
 		return gpubackend.Success
 	}
-	w.log.WithField("function", name).Warn("a program called a function that is not implemented and returned CUDA_ERROR_NOT_SUPPORTED")
+	w.log.WithField("function",
+		name).Warn("a program called a function that is not implemented and returned CUDA_ERROR_NOT_SUPPORTED")
 	return gpubackend.Success
 }
 
@@ -153,7 +158,8 @@ func (w *Worker) retainPrimary(
 	c *call.Call, a command.DevicePrimaryCtxRetain, run func(*call.Call) gpubackend.Result,
 ) gpubackend.Result {
 	result := run(c)
-	if answer, ok := command.DecodeDevicePrimaryCtxRetainAnswer(c.Answers()); ok && result == gpubackend.Success {
+	if answer, ok := command.DecodeDevicePrimaryCtxRetainAnswer(c.Answers()); ok &&
+		result == gpubackend.Success {
 		w.contexts.Retained(a.Dev, answer.Pctx)
 	}
 	return result

@@ -4,8 +4,8 @@ package worker
 
 import "time"
 
-// quiet is the time in which nothing happens, and a guess when it ends: a program that waits for the GPU again and again
-// waits for about as long each time.
+// quiet is the time in which nothing happens, and a guess when it ends: a program that waits for
+// the GPU again and again waits for about as long each time.
 type quiet struct {
 	since time.Time     // zero: something happened just now
 	idle  time.Duration // how long it was when the worker last looked
@@ -41,8 +41,8 @@ func (q *quiet) end() {
 	q.since, q.waits = time.Time{}, false
 }
 
-// due says whether calls wait, and the last wait was over after about as long: to be polled for, where the policy has the
-// worker poll, for at most that long before and after.
+// due says whether calls wait, and the last wait was over after about as long: to be polled for,
+// where the policy has the worker poll, for at most that long before and after.
 func (q *quiet) due(spin time.Duration) bool {
 	off := min(q.last/guessPart+guessMore, spin)
 	return q.waits && q.idle > q.last-off && q.idle < q.last+off

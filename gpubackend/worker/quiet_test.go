@@ -25,18 +25,27 @@ func TestQuiet(t *testing.T) {
 		spin  time.Duration
 		want  bool
 	}{
-		"no wait before":        {idle: 4000 * us, calls: true, spin: spin},
-		"as long":               {waits: []time.Duration{4000 * us}, idle: 4000 * us, calls: true, spin: spin, want: true},
-		"a little less":         {waits: []time.Duration{4000 * us}, idle: 3700 * us, calls: true, spin: spin, want: true},
-		"a little more":         {waits: []time.Duration{4000 * us}, idle: 4300 * us, calls: true, spin: spin, want: true},
-		"less":                  {waits: []time.Duration{4000 * us}, idle: 3600 * us, calls: true, spin: spin},
-		"more":                  {waits: []time.Duration{4000 * us}, idle: 4400 * us, calls: true, spin: spin},
-		"a short one between":   {waits: []time.Duration{4000 * us, 40 * us}, idle: 4000 * us, calls: true, spin: spin, want: true},
-		"another since":         {waits: []time.Duration{4000 * us, 2000 * us}, idle: 4000 * us, calls: true, spin: spin},
-		"nobody waits":          {waits: []time.Duration{4000 * us}, idle: 4000 * us, spin: spin},
-		"no longer than spin":   {waits: []time.Duration{time.Minute}, idle: time.Minute - 600*us, calls: true, spin: spin},
-		"which may be nothing":  {waits: []time.Duration{4000 * us}, idle: 4000 * us, calls: true},
-		"or less than the rest": {waits: []time.Duration{4000 * us}, idle: 3940 * us, calls: true, spin: 50 * us},
+		"no wait before": {idle: 4000 * us, calls: true, spin: spin},
+		"as long": {waits: []time.Duration{4000 * us}, idle: 4000 * us, calls: true,
+			spin: spin, want: true},
+		"a little less": {waits: []time.Duration{4000 * us}, idle: 3700 * us, calls: true,
+			spin: spin, want: true},
+		"a little more": {waits: []time.Duration{4000 * us}, idle: 4300 * us, calls: true,
+			spin: spin, want: true},
+		"less": {waits: []time.Duration{4000 * us}, idle: 3600 * us, calls: true,
+			spin: spin},
+		"more": {waits: []time.Duration{4000 * us}, idle: 4400 * us, calls: true,
+			spin: spin},
+		"a short one between": {waits: []time.Duration{4000 * us, 40 * us}, idle: 4000 * us,
+			calls: true, spin: spin, want: true},
+		"another since": {waits: []time.Duration{4000 * us, 2000 * us}, idle: 4000 * us,
+			calls: true, spin: spin},
+		"nobody waits": {waits: []time.Duration{4000 * us}, idle: 4000 * us, spin: spin},
+		"no longer than spin": {waits: []time.Duration{time.Minute}, idle: time.Minute - 600*us,
+			calls: true, spin: spin},
+		"which may be nothing": {waits: []time.Duration{4000 * us}, idle: 4000 * us, calls: true},
+		"or less than the rest": {waits: []time.Duration{4000 * us}, idle: 3940 * us, calls: true,
+			spin: 50 * us},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +67,8 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// TestRest: while a call waits the worker looks again and again without sleep, for a time, and the guest need not kick.
+// TestRest: while a call waits the worker looks again and again without sleep, for a time, and the
+// guest need not kick.
 func TestRest(t *testing.T) {
 	cases := map[string]struct {
 		spin  uint32
@@ -95,12 +105,14 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// TestFetchIsAnnounced: a small copy from the device is answered by the device where that can, else when its fence is passed.
+// TestFetchIsAnnounced: a small copy from the device is answered by the device where that can, else
+// when its fence is passed.
 func TestFetchIsAnnounced(t *testing.T) {
 	for _, announces := range []bool{true, false} {
 		r := newRig(t)
 		r.driver.ready, r.driver.announces = gpubackend.NotReady, announces
-		if got := r.call(t, gpubackend.OpCopyDtoH, 0, wire.BufferBulk<<56|wire.Bulk, 64, 64, 0, wire.CopyFlagBlocking); got != call.Pending {
+		if got := r.call(t, gpubackend.OpCopyDtoH, 0, wire.BufferBulk<<56|wire.Bulk, 64, 64, 0,
+			wire.CopyFlagBlocking); got != call.Pending {
 			t.Fatalf("answered %d before it was there", got)
 		}
 		if got := len(r.driver.announced) == 1; got != announces {

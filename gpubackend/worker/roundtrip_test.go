@@ -29,8 +29,8 @@ func emptyQueue(tb testing.TB) *virtqueue.Queue {
 	return queue
 }
 
-// BenchmarkRoundTrip is a call that waits for nothing: from the library's append to its answer, with the loop on a
-// thread of its own. It needs two free cores.
+// BenchmarkRoundTrip is a call that waits for nothing: from the library's append to its answer,
+// with the loop on a thread of its own. It needs two free cores.
 func BenchmarkRoundTrip(b *testing.B) {
 	r := newRig(b)
 	r.chains.queue, r.messages = emptyQueue(b), make(chan received, 1)

@@ -12,26 +12,28 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// Waiting calls are polled even while the worker sleeps: the pause grows with the time that nothing happened, so that it
-// makes a wait at most by this part of it longer.
+// Waiting calls are polled even while the worker sleeps: the pause grows with the time that nothing
+// happened, so that it makes a wait at most by this part of it longer.
 const (
 	pausePart = 64
 	minPause  = 20 * time.Microsecond
 	maxPause  = time.Millisecond
 )
 
-// napUntil is for how long a worker whose guest waits only naps: it doesn't have to be woken by a kick, which would cost
-// the guest a system call, and by then the kick makes the wait less than a hundredth longer.
+// napUntil is for how long a worker whose guest waits only naps: it doesn't have to be woken by a
+// kick, which would cost the guest a system call, and by then the kick makes the wait less than a
+// hundredth longer.
 const napUntil = 10 * time.Millisecond
 
 // maxNap is how late a command may be seen that comes during a nap.
 const maxNap = 100 * time.Microsecond
 
-// wakeSharply has the kernel end the pauses of the calling thread when they are over, not up to 50 us later.
+// wakeSharply has the kernel end the pauses of the calling thread when they are over, not up to 50
+// us later.
 func wakeSharply() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }
 
-// rest passes the time when there is nothing to do: it returns at once for as long as the policy has the worker poll, and
-// sleeps then.
+// rest passes the time when there is nothing to do: it returns at once for as long as the policy
+// has the worker poll, and sleeps then.
 func (w *Worker) rest(busy bool) error {
 	if busy {
 		w.quiet.end()
@@ -61,7 +63,8 @@ func (w *Worker) rest(busy bool) error {
 // waits says whether calls wait for the GPU, which has no descriptor to sleep on.
 func (w *Worker) waits() bool { return len(w.waiters) > 0 || w.transfers.Active() }
 
-// sleep waits for the guest, the mover or the device process, after announcing it and looking once more.
+// sleep waits for the guest, the mover or the device process, after announcing it and looking once
+// more.
 func (w *Worker) sleep(idle time.Duration) error {
 	if held := w.heldBack(); w.arena != nil && (!held || w.hostFuncs.Busy()) {
 		w.arena.SetSleeping(true)

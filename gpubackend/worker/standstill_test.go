@@ -25,13 +25,15 @@ func TestStandstillAwaitsTheMover(t *testing.T) {
 		}
 		for i := range transfers.StagedChunks {
 			if r.standsStill() {
-				t.Fatalf("%s: stands still with %d of %d copies over", op.Name(), i, transfers.StagedChunks)
+				t.Fatalf("%s: stands still with %d of %d copies over", op.Name(), i,
+					transfers.StagedChunks)
 			}
 			m.end(nil)
 		}
 		r.standsStill() // a step on the device follows the mover's
 		if !r.standsStill() || len(m.started) != 0 || r.slot().Done != 0 {
-			t.Fatalf("%s: %d copies were begun, answered %d", op.Name(), len(m.started), r.slot().Done)
+			t.Fatalf("%s: %d copies were begun, answered %d", op.Name(), len(m.started),
+				r.slot().Done)
 		}
 		r.work(t)
 		if len(m.started) != 4 {

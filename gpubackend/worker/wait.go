@@ -22,8 +22,9 @@ type waiter struct {
 	work    call.Work // for waitWork
 	// announced: the device writes the answer itself
 	announced bool
-	done      uint64                                         // to this address
-	then      func() (word uint64, result gpubackend.Result) // what the call does after the wait, and its answer
+	done      uint64 // to this address
+	// what the call does after the wait, and its answer
+	then func() (word uint64, result gpubackend.Result)
 }
 
 type waitKind uint8
@@ -89,7 +90,8 @@ func (w *Worker) whenIdle(c *call.Call, then func() (uint64, gpubackend.Result))
 	return result
 }
 
-// endStream ends a stream, and endEvent an event and its offer. Other threads may wait for them still.
+// endStream ends a stream, and endEvent an event and its offer. Other threads may wait for them
+// still.
 func (w *Worker) endStream(
 	c *call.Call, a command.StreamDestroy, run func(*call.Call) gpubackend.Result,
 ) gpubackend.Result {
@@ -113,7 +115,8 @@ func (w *Worker) endEvent(
 	return result
 }
 
-// widen has calls that wait for what is gone wait for all of their context: the driver must not be asked for it again.
+// widen has calls that wait for what is gone wait for all of their context: the driver must not be
+// asked for it again.
 func (w *Worker) widen(kind waitKind, native uint64) {
 	for i := range w.waiters {
 		if x := &w.waiters[i]; x.kind == kind && x.native == native {

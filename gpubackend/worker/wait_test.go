@@ -9,8 +9,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-// TestWaitForWhatIsGone: a thread waits for a stream, or for an event in it, when another ends it. The work goes on, and the
-// driver isn't asked for what it doesn't know any more.
+// TestWaitForWhatIsGone: a thread waits for a stream, or for an event in it, when another ends it.
+// The work goes on, and the driver isn't asked for what it doesn't know any more.
 func TestWaitForWhatIsGone(t *testing.T) {
 	for _, test := range []struct {
 		wait, end gpubackend.Op
@@ -25,7 +25,8 @@ func TestWaitForWhatIsGone(t *testing.T) {
 			e := r.want(t, 0, gpubackend.OpEventCreate, 0)
 			r.want(t, 0, gpubackend.OpHostFunc, s, 7)
 			r.want(t, 0, gpubackend.OpEventRecordWithFlags, e, s, 0)
-			handle := map[gpubackend.Op]uint64{gpubackend.OpStreamDestroy: s, gpubackend.OpEventDestroy: e}[test.end]
+			handle := map[gpubackend.Op]uint64{gpubackend.OpStreamDestroy: s,
+				gpubackend.OpEventDestroy: e}[test.end]
 			r.want(t, call.Pending, test.wait, handle)
 			r.want(t, 0, test.end, handle)
 			for range 100 {

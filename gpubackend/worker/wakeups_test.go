@@ -34,13 +34,14 @@ const (
 	raceRounds      = 200000 // unless roundsVariable says otherwise
 	roundsVariable  = "PARACUDA_RACE_ROUNDS"
 	raceRoundsShort = 20000
-	// stillTime is how long nothing moves before a wake-up counts as lost. A round takes microseconds.
+	// stillTime is how long nothing moves before a wake-up counts as lost. A round takes
+	// microseconds.
 	stillTime    = 60 * time.Second
 	racerThreads = 3 // of wakeups.c
 )
 
-// TestNoWakeupIsLost races the library, in a process of its own, with the worker's loop: both sleep at random moments.
-// Between them is the kernel driver's part of waking, in this process.
+// TestNoWakeupIsLost races the library, in a process of its own, with the worker's loop: both sleep
+// at random moments. Between them is the kernel driver's part of waking, in this process.
 func TestNoWakeupIsLost(t *testing.T) { raceWakeups(t, func(*raceRig) {}) }
 
 // TestNoWakeupIsLostAtAGate does so while somebody opens and closes the gate.
@@ -136,7 +137,8 @@ func newRaceRig(t *testing.T) *raceRig {
 	r.queueSide = d
 	r.chains.mem, r.messages = r.guest.Mem, make(chan received, 1)
 	r.arena, r.chains.arena = nil, nil
-	q := handover.Queue{Size: 64, Desc: d.Desc, Avail: d.Avail, Used: d.Used, EventIdx: true, Indirect: true}
+	q := handover.Queue{Size: 64, Desc: d.Desc, Avail: d.Avail, Used: d.Used, EventIdx: true,
+		Indirect: true}
 	var err error
 	if r.chains.queue, err = virtqueue.New(r.guest.Mem, queueConfig(&q, 0, nil)); err != nil {
 		t.Fatal(err)
@@ -157,7 +159,8 @@ func newRaceRig(t *testing.T) *raceRig {
 	}
 	r.callFile = os.NewFile(uintptr(r.chains.call), "call")
 	r.controlFD = virtqueuetest.MemFD(t, 4096)
-	if r.control, err = unix.Mmap(r.controlFD, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+	if r.control, err = unix.Mmap(r.controlFD, 0, 4096, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_SHARED); err != nil {
 		t.Fatal(err)
 	}
 	r.offer(t)
@@ -194,21 +197,23 @@ func (r *raceRig) offerEvent() {
 	r.guest.Write(at, b)
 	_, err := r.queueSide.Add(
 		virtqueuetest.Desc{Addr: at, Len: wire.ChainHeaderSize},
-		virtqueuetest.Desc{Addr: at + wire.ChainHeaderSize, Len: wire.EventRecordSize, Flags: virtqueuetest.Write},
+		virtqueuetest.Desc{Addr: at + wire.ChainHeaderSize, Len: wire.EventRecordSize,
+			Flags: virtqueuetest.Write},
 	)
 	if err != nil {
 		panic(err)
 	}
 }
 
-// driveQueue is the driver's interrupt handler (guestdriver/kernel/queue.c): it makes the EVENT chain available again
-// and wakes those that sleep.
+// driveQueue is the driver's interrupt handler (guestdriver/kernel/queue.c): it makes the EVENT
+// chain available again and wakes those that sleep.
 func (r *raceRig) driveQueue() {
 	var b [8]byte
 	reaped := uint16(0)
 	for {
 		fds := []unix.PollFd{{Fd: int32(r.callFile.Fd()), Events: unix.POLLIN}}
-		if _, err := unix.Ppoll(fds, &unix.Timespec{Nsec: 1e8}, nil); err != nil && err != unix.EINTR || r.over.Load() {
+		if _, err := unix.Ppoll(fds, &unix.Timespec{Nsec: 1e8}, nil); err != nil &&
+			err != unix.EINTR || r.over.Load() {
 			return
 		}
 		if fds[0].Revents&unix.POLLIN == 0 {
@@ -268,8 +273,8 @@ func (r *raceRig) startLibrary(t *testing.T, rounds int) *exec.Cmd {
 	return c
 }
 
-// watch waits for the library's end, changing the worker's policy while the race goes on. Only then: a message wakes
-// the worker, and must not make good what was lost.
+// watch waits for the library's end, changing the worker's policy while the race goes on. Only
+// then: a message wakes the worker, and must not make good what was lost.
 func (r *raceRig) watch(t *testing.T, library *exec.Cmd) {
 	t.Helper()
 	ended := make(chan error, 1)
@@ -296,7 +301,8 @@ func (r *raceRig) watch(t *testing.T, library *exec.Cmd) {
 			dump := r.dump(library.Process.Pid)
 			_ = library.Process.Kill()
 			<-ended
-			t.Fatalf("nothing has moved for %v after %d rounds: a wake-up was lost\n%s", stillTime, now, dump)
+			t.Fatalf("nothing has moved for %v after %d rounds: a wake-up was lost\n%s", stillTime,
+				now, dump)
 		}
 	}
 }
@@ -311,7 +317,8 @@ func (r *raceRig) rounds() (sum uint32) {
 func (r *raceRig) changePolicy() {
 	pick := func(from ...uint32) uint32 { return from[rand.IntN(len(from))] }
 	p := handover.Policy{
-		SpinHostUs: pick(0, 0, 0, 1, 5, 50), BatchCommands: pick(1, 8, 512, 512), BatchBytes: pick(64, 512, 64<<10, 64<<10),
+		SpinHostUs: pick(0, 0, 0, 1, 5, 50), BatchCommands: pick(1, 8, 512, 512),
+		BatchBytes:   pick(64, 512, 64<<10, 64<<10),
 		BatchDelayUs: pick(0, 0, 0, 5, 100),
 	}
 	r.messages <- received{message: &handover.Message{Kind: handover.KindPolicy, Policy: &p}}
@@ -331,10 +338,12 @@ func (r *raceRig) dump(pid int) string {
 		b := make([]byte, wire.SlotBytes)
 		_ = r.guest.Mem.Read(b, r.arenaAt+wire.Slots+uint64(i)*wire.SlotBytes)
 		slot.Decode(b)
-		fmt.Fprintf(&s, "thread %d: %d rounds, doing %d, slot %d answered %d\n", i, *word(r.control[controlRounds+4*i:]),
+		fmt.Fprintf(&s, "thread %d: %d rounds, doing %d, slot %d answered %d\n", i,
+			*word(r.control[controlRounds+4*i:]),
 			*word(r.control[controlDoing+4*i:]), i, slot.Done)
 	}
-	fmt.Fprintf(&s, "queue: %d used; counters %v\n", r.queueSide.UsedIdx(), r.state.Counters().Map())
+	fmt.Fprintf(&s, "queue: %d used; counters %v\n", r.queueSide.UsedIdx(),
+		r.state.Counters().Map())
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", pid))
 	for _, task := range tasks {
 		text, _ := os.ReadFile(task)

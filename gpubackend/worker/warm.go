@@ -11,10 +11,12 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-// errCold ends a worker whose driver was initialised with another environment than the guest process has.
+// errCold ends a worker whose driver was initialised with another environment than the guest
+// process has.
 var errCold = errors.New("the guest process's CUDA variables need a worker that begins cold")
 
-// warmUp initialises the GPU as m says, and waits for a guest process to serve: it returns the message that names it.
+// warmUp initialises the GPU as m says, and waits for a guest process to serve: it returns the
+// message that names it.
 func warmUp(
 	c Config, m *handover.Message, fds []int, counts counted, dog *watchdog,
 ) (gpubackend.Driver, *handover.Message, []int, error) {
@@ -55,7 +57,8 @@ func newWarm(
 	return driver, nil
 }
 
-// askCold leaves the guest process to another worker. That is only possible while HELLO is all that it said.
+// askCold leaves the guest process to another worker. That is only possible while HELLO is all that
+// it said.
 func (w *Worker) askCold() gpubackend.Result {
 	if w.arena.Executed() > 0 {
 		return gpubackend.NotPermitted

@@ -10,9 +10,9 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// watchdog says in the log where the worker is when it has been in one place for long, from its start to its end: in a
-// call of the host's driver that doesn't return. Nothing else can be done about such a call, and without this nobody
-// would know which it is.
+// watchdog says in the log where the worker is when it has been in one place for long, from its
+// start to its end: in a call of the host's driver that doesn't return. Nothing else can be done
+// about such a call, and without this nobody would know which it is.
 type watchdog struct {
 	turns  atomic.Uint64 // counted by the loop now and then
 	asleep atomic.Bool   // the worker waits for something to do
@@ -62,5 +62,7 @@ func (d *watchdog) start(log *logrus.Entry) (stop func()) {
 func (d *watchdog) report() {
 	stacks := make([]byte, 64<<10)
 	stacks = stacks[:runtime.Stack(stacks, true)]
-	d.log.Load().WithField("stacks", string(stacks)).Warnf("the worker has been in one call of the driver for %v", watchLooks*watchPeriod)
+	d.log.Load().WithField("stacks",
+		string(stacks)).Warnf("the worker has been in one call of the driver for %v",
+		watchLooks*watchPeriod)
 }

@@ -136,7 +136,8 @@ func newWorker(
 	w := &Worker{
 		gpu: m.GPU, host: counts.host,
 		driver: driver, warm: driver != nil, watchdog: dog,
-		log:    c.Log.WithFields(logrus.Fields{"channel": m.Channel, "guest_pid": m.PID, "program": m.Comm}),
+		log: c.Log.WithFields(logrus.Fields{"channel": m.Channel, "guest_pid": m.PID,
+			"program": m.Comm}),
 		policy: *m.Policy, control: c.Control, messages: make(chan received, 1),
 		kick: os.NewFile(uintptr(n.Kick), "kick"), unknown: map[gpubackend.Op]bool{},
 	}
@@ -157,7 +158,8 @@ func newWorker(
 	if err := w.chains.dirty.take(m, n.Log); err != nil {
 		return nil, err
 	}
-	if w.chains.queue, err = virtqueue.New(w.chains.mem, queueConfig(m.Queue, m.Queue.Base, m.Queue.InFlight)); err != nil {
+	if w.chains.queue, err = virtqueue.New(w.chains.mem,
+		queueConfig(m.Queue, m.Queue.Base, m.Queue.InFlight)); err != nil {
 		return nil, fmt.Errorf("take over the queue: %w", err)
 	}
 	w.chains.config, w.chains.call = *m.Queue, n.Call

@@ -18,8 +18,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-// fakeDriver is a device that remembers what it was asked. Streams and events are done at once unless ready says
-// otherwise.
+// fakeDriver is a device that remembers what it was asked. Streams and events are done at once
+// unless ready says otherwise.
 type fakeDriver struct {
 	gpubackend.Unsupported
 	launches []gpubackend.Launch
@@ -43,7 +43,9 @@ func (f *fakeDriver) SetCurrent(c gpubackend.Context) gpubackend.Result {
 	f.context = c
 	return gpubackend.Success
 }
-func (f *fakeDriver) Announce(_ gpubackend.Stream, _ bool, _ uint64, value uint32) gpubackend.Result {
+func (f *fakeDriver) Announce(
+	_ gpubackend.Stream, _ bool, _ uint64, value uint32,
+) gpubackend.Result {
 	if !f.announces {
 		return gpubackend.NotSupported
 	}
@@ -55,7 +57,9 @@ func (f *fakeDriver) ContextQuery() gpubackend.Result { return f.ready }
 func (f *fakeDriver) EventCreate(uint64) (gpubackend.Event, gpubackend.Result) {
 	return 1, gpubackend.Success
 }
-func (f *fakeDriver) EventRecordWithFlags(gpubackend.Event, gpubackend.Stream, uint64) gpubackend.Result {
+func (f *fakeDriver) EventRecordWithFlags(
+	gpubackend.Event, gpubackend.Stream, uint64,
+) gpubackend.Result {
 	return gpubackend.Success
 }
 func (f *fakeDriver) EventQuery(gpubackend.Event) gpubackend.Result   { return f.ready }
@@ -90,10 +94,12 @@ func (f *fakeDriver) CopyBox(*gpubackend.Box, gpubackend.Stream) gpubackend.Resu
 func (f *fakeDriver) Staging(uint64) (uint64, int, gpubackend.Result) {
 	return 0, -1, gpubackend.NotSupported
 }
-func (f *fakeDriver) Unstage(uint64)                                      {}
-func (f *fakeDriver) HostRegister(uint64, uint64, bool) gpubackend.Result { return gpubackend.Success }
-func (f *fakeDriver) HostPageable(uint64, uint64) gpubackend.Result       { return gpubackend.Success }
-func (f *fakeDriver) HostUnregister(uint64, uint64) gpubackend.Result     { return gpubackend.Success }
+func (f *fakeDriver) Unstage(uint64) {}
+func (f *fakeDriver) HostRegister(uint64, uint64, bool) gpubackend.Result {
+	return gpubackend.Success
+}
+func (f *fakeDriver) HostPageable(uint64, uint64) gpubackend.Result   { return gpubackend.Success }
+func (f *fakeDriver) HostUnregister(uint64, uint64) gpubackend.Result { return gpubackend.Success }
 func (f *fakeDriver) HostFunc(gpubackend.Stream, uint64, func(uint64)) (func(), gpubackend.Result) {
 	return func() {}, gpubackend.Success
 }
@@ -191,7 +197,8 @@ func (r *rig) slot() (s wire.Slot) {
 }
 
 func (r *rig) launch(tail []byte) {
-	r.send(gpubackend.OpLaunchKernel, false, 0, tail, r.function, 0, 1|1<<32, 1|32<<32, 1|1<<32, 0, uint64(len(tail)))
+	r.send(gpubackend.OpLaunchKernel, false, 0, tail, r.function, 0, 1|1<<32, 1|32<<32, 1|1<<32, 0,
+		uint64(len(tail)))
 }
 
 func TestLaunchCarriesEverything(t *testing.T) {
@@ -205,7 +212,8 @@ func TestLaunchCarriesEverything(t *testing.T) {
 		t.Fatalf("%d launches, want 1", len(r.driver.launches))
 	}
 	l := r.driver.launches[0]
-	if l.Function != 2 || l.Grid != [3]uint32{1, 1, 1} || l.Block != [3]uint32{32, 1, 1} || len(l.Parameters) != 9 || l.Parameters[8] != 9 {
+	if l.Function != 2 || l.Grid != [3]uint32{1, 1, 1} || l.Block != [3]uint32{32, 1, 1} ||
+		len(l.Parameters) != 9 || l.Parameters[8] != 9 {
 		t.Fatalf("launched %+v", l)
 	}
 }
@@ -222,22 +230,40 @@ func TestHostileCommands(t *testing.T) {
 		{"unknown op", 999, nil, gpubackend.NotSupported},
 		{"op beyond the table", 65535, nil, gpubackend.NotSupported},
 		{"too few words", gpubackend.OpLaunchKernel, []uint64{f}, gpubackend.InvalidValue},
-		{"forged function", gpubackend.OpLaunchKernel, []uint64{12345, 0, 0, 0, 0, 0, 0}, gpubackend.InvalidHandle},
-		{"context for a function", gpubackend.OpLaunchKernel, []uint64{r.context, 0, 0, 0, 0, 0, 0}, gpubackend.InvalidHandle},
-		{"forged stream", gpubackend.OpLaunchKernel, []uint64{f, 77, 0, 0, 0, 0, 0}, gpubackend.InvalidHandle},
-		{"parameters beyond the command", gpubackend.OpLaunchKernel, []uint64{f, 0, 0, 0, 0, 0, 64}, gpubackend.InvalidValue},
-		{"parameters wrap", gpubackend.OpLaunchKernel, []uint64{f, 0, 0, 0, 0, 0, ^uint64(0)}, gpubackend.InvalidValue},
-		{"attributes beyond the command", gpubackend.OpLaunchKernel, []uint64{f, 0, 0, 0, 0, 31 << 32, 0}, gpubackend.InvalidValue},
-		{"too many attributes", gpubackend.OpLaunchKernel, []uint64{f, 0, 0, 0, 0, 0xffffffff << 32, 0}, gpubackend.InvalidValue},
-		{"bulk before the bulk area", gpubackend.OpCopyHtoD, []uint64{0, wire.BufferBulk<<56 | 64, 8, 8, 0, 0}, gpubackend.InvalidValue},
-		{"bulk past the arena", gpubackend.OpCopyHtoD, []uint64{0, wire.BufferBulk<<56 | (arena.MinBytes - 4), 8, 8, 0, 0}, gpubackend.InvalidValue},
-		{"inline before the words", gpubackend.OpCopyHtoD, []uint64{0, wire.BufferInline << 56, 8, 8, 0, 0}, gpubackend.InvalidValue},
-		{"inline past the command", gpubackend.OpCopyHtoD, []uint64{0, wire.BufferInline<<56 | 72, 8, 8, 0, 0}, gpubackend.InvalidValue},
-		{"more bytes than the buffer", gpubackend.OpCopyHtoD, []uint64{0, wire.BufferInline<<56 | 24, 8, 9, 0, 0}, gpubackend.InvalidValue},
-		{"box overflows", gpubackend.OpCopyBox, []uint64{0, 1 << 39, 1 << 39, wire.BufferBulk << 56, 8, 1, 1, 1 << 39, 1 << 23, 1 << 23, 0, 0, 0}, gpubackend.InvalidValue},
-		{"register without a map", gpubackend.OpHostRegister, []uint64{1, 2, 3, 4}, gpubackend.InvalidValue},
-		{"keep without a map", gpubackend.OpHostKeep, []uint64{1, 4096, 4096, 0, 0}, gpubackend.HostMemoryNotRegistered},
-		{"unregister without a map", gpubackend.OpHostUnregister, []uint64{1}, gpubackend.HostMemoryNotRegistered},
+		{"forged function", gpubackend.OpLaunchKernel, []uint64{12345, 0, 0, 0, 0, 0, 0},
+			gpubackend.InvalidHandle},
+		{"context for a function", gpubackend.OpLaunchKernel, []uint64{r.context, 0, 0, 0, 0, 0, 0},
+			gpubackend.InvalidHandle},
+		{"forged stream", gpubackend.OpLaunchKernel, []uint64{f, 77, 0, 0, 0, 0, 0},
+			gpubackend.InvalidHandle},
+		{"parameters beyond the command", gpubackend.OpLaunchKernel, []uint64{f, 0, 0, 0, 0, 0, 64},
+			gpubackend.InvalidValue},
+		{"parameters wrap", gpubackend.OpLaunchKernel, []uint64{f, 0, 0, 0, 0, 0, ^uint64(0)},
+			gpubackend.InvalidValue},
+		{"attributes beyond the command", gpubackend.OpLaunchKernel,
+			[]uint64{f, 0, 0, 0, 0, 31 << 32, 0}, gpubackend.InvalidValue},
+		{"too many attributes", gpubackend.OpLaunchKernel,
+			[]uint64{f, 0, 0, 0, 0, 0xffffffff << 32, 0}, gpubackend.InvalidValue},
+		{"bulk before the bulk area", gpubackend.OpCopyHtoD,
+			[]uint64{0, wire.BufferBulk<<56 | 64, 8, 8, 0, 0}, gpubackend.InvalidValue},
+		{"bulk past the arena", gpubackend.OpCopyHtoD,
+			[]uint64{0, wire.BufferBulk<<56 | (arena.MinBytes - 4), 8, 8, 0, 0},
+			gpubackend.InvalidValue},
+		{"inline before the words", gpubackend.OpCopyHtoD,
+			[]uint64{0, wire.BufferInline << 56, 8, 8, 0, 0}, gpubackend.InvalidValue},
+		{"inline past the command", gpubackend.OpCopyHtoD,
+			[]uint64{0, wire.BufferInline<<56 | 72, 8, 8, 0, 0}, gpubackend.InvalidValue},
+		{"more bytes than the buffer", gpubackend.OpCopyHtoD,
+			[]uint64{0, wire.BufferInline<<56 | 24, 8, 9, 0, 0}, gpubackend.InvalidValue},
+		{"box overflows", gpubackend.OpCopyBox,
+			[]uint64{0, 1 << 39, 1 << 39, wire.BufferBulk << 56, 8, 1, 1, 1 << 39, 1 << 23, 1 << 23,
+				0, 0, 0}, gpubackend.InvalidValue},
+		{"register without a map", gpubackend.OpHostRegister, []uint64{1, 2, 3, 4},
+			gpubackend.InvalidValue},
+		{"keep without a map", gpubackend.OpHostKeep, []uint64{1, 4096, 4096, 0, 0},
+			gpubackend.HostMemoryNotRegistered},
+		{"unregister without a map", gpubackend.OpHostUnregister, []uint64{1},
+			gpubackend.HostMemoryNotRegistered},
 	}
 	r.chains.queue = emptyQueue(t) // looked at for mappings that are named
 	for _, tt := range tests {
@@ -275,7 +301,8 @@ func TestLaunchesAreCollectedByStream(t *testing.T) {
 	r.driver.keep = true
 	a, b := r.objects.Add(object.Stream, 10, r.context), r.objects.Add(object.Stream, 11, r.context)
 	launch := func(stream uint64, x uint64) {
-		r.send(gpubackend.OpLaunchKernel, false, 0, nil, r.function, stream, x|1<<32, 1|1<<32, 1|1<<32, 0, 0)
+		r.send(gpubackend.OpLaunchKernel, false, 0, nil, r.function, stream, x|1<<32, 1|1<<32,
+			1|1<<32, 0, 0)
 	}
 	for i := range uint64(300) {
 		launch([]uint64{a, b}[i%2], i+1)
@@ -309,11 +336,13 @@ func TestLaunchesAreCollectedByStream(t *testing.T) {
 	}
 }
 
-// TestBulkIsReadInTheDevicesTime: the bulk area is registered, so that a copy from it isn't over when it is queued.
+// TestBulkIsReadInTheDevicesTime: the bulk area is registered, so that a copy from it isn't over
+// when it is queued.
 func TestBulkIsReadInTheDevicesTime(t *testing.T) {
 	r := newRig(t)
 	r.driver.ready = gpubackend.NotReady
-	if got := r.call(t, gpubackend.OpCopyHtoD, 0, wire.BufferBulk<<56|wire.Bulk, 64, 64, 0, 0); got != call.Pending {
+	if got := r.call(t, gpubackend.OpCopyHtoD, 0, wire.BufferBulk<<56|wire.Bulk, 64, 64, 0,
+		0); got != call.Pending {
 		t.Fatalf("a copy from the bulk area answered %d before the device had read it", got)
 	}
 	r.driver.ready = gpubackend.Success
@@ -325,7 +354,8 @@ func TestBulkIsReadInTheDevicesTime(t *testing.T) {
 func TestAnnouncedAnswers(t *testing.T) {
 	r := newRig(t)
 	r.driver.ready, r.driver.announces = gpubackend.NotReady, true
-	if got := r.call(t, gpubackend.OpStreamSynchronize, 0); got != call.Pending || len(r.driver.announced) != 1 {
+	if got := r.call(t, gpubackend.OpStreamSynchronize, 0); got != call.Pending ||
+		len(r.driver.announced) != 1 {
 		t.Fatalf("synchronize: %d, announced %v", got, r.driver.announced)
 	}
 	for range 3 * failurePolls {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions of CUPTI that PyTorch's profiler uses. A program that is started with LD_PRELOAD of this library calls
- * these; what isn't here is NVIDIA's, which finds no GPU of its kind and says so.
+ * The functions of CUPTI that PyTorch's profiler uses. A program that is started with LD_PRELOAD of
+ * this library calls these; what isn't here is NVIDIA's, which finds no GPU of its kind and says
+ * so.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -87,8 +88,8 @@ EXPORT enum cupti cuptiUnsubscribe(void *which)
 }
 
 /*
- * Callbacks can be asked for where a client needs them only to learn of contexts: none comes. Those of calls are what
- * this library hasn't got.
+ * Callbacks can be asked for where a client needs them only to learn of contexts: none comes. Those
+ * of calls are what this library hasn't got.
  */
 EXPORT enum cupti cuptiEnableDomain(uint32_t on, void *which, unsigned domain)
 {
@@ -162,7 +163,10 @@ EXPORT enum cupti cuptiActivityDisable(unsigned kind)
 	return enable(kind, 0);
 }
 
-/* Single functions of the runtime can be left out, as all of them are; of the driver's there is but cuLaunchKernel. */
+/*
+ * Single functions of the runtime can be left out, as all of them are; of the driver's there is but
+ * cuLaunchKernel.
+ */
 EXPORT enum cupti cuptiActivityEnableRuntimeApi(uint32_t id, uint8_t on)
 {
 	(void)id;
@@ -186,7 +190,10 @@ EXPORT enum cupti cuptiActivitySetAttribute(unsigned attribute, size_t *bytes, v
 	return bytes && value ? CUPTI_SUCCESS : CUPTI_INVALID_PARAMETER;
 }
 
-/* Work that isn't over stays, whatever the flag says: to wait for it might be to wait for the caller. */
+/*
+ * Work that isn't over stays, whatever the flag says: to wait for it might be to wait for the
+ * caller.
+ */
 EXPORT enum cupti cuptiActivityFlushAll(uint32_t flag)
 {
 	(void)flag;

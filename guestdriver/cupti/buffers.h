@@ -13,8 +13,8 @@ typedef void buffer_complete(void *context, uint32_t stream, uint8_t *buffer, si
 void buffers_use(buffer_request *request, buffer_complete *complete);
 
 /*
- * Asks the client for a buffer if there is none. That is due when there is something to record: PyTorch doesn't ask for
- * records where no buffer was wanted.
+ * Asks the client for a buffer if there is none. That is due when there is something to record:
+ * PyTorch doesn't ask for records where no buffer was wanted.
  */
 void buffers_ready(void);
 

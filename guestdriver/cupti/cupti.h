@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUPTI's activity interface as far as this library offers it: results, kinds and records, as in CUPTI 12 and 13. */
+/*
+ * CUPTI's activity interface as far as this library offers it: results, kinds and records, as in
+ * CUPTI 12 and 13.
+ */
 #ifndef PARACUDA_CUPTI_H
 #define PARACUDA_CUPTI_H
 

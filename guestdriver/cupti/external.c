@@ -7,7 +7,9 @@
 
 #define DEPTH 128
 
-/* Beyond DEPTH numbers are counted only, and the last one that was kept holds for those above it. */
+/*
+ * Beyond DEPTH numbers are counted only, and the last one that was kept holds for those above it.
+ */
 static __thread struct {
 	uint64_t number[DEPTH];
 	unsigned depth;

@@ -3,7 +3,9 @@
 #ifndef PARACUDA_CUPTI_NAMES_H
 #define PARACUDA_CUPTI_NAMES_H
 
-/* The one copy of a text; NULL without memory. The caller holds the lock of all that is recorded. */
+/*
+ * The one copy of a text; NULL without memory. The caller holds the lock of all that is recorded.
+ */
 const char *name_keep(const char *text);
 
 #endif

@@ -8,7 +8,9 @@
 
 #define PLACES 16
 
-/* A moment serves this long: the time between two events is told in fewer digits the longer it is. */
+/*
+ * A moment serves this long: the time between two events is told in fewer digits the longer it is.
+ */
 #define ANCHOR_NS 1000000000u
 
 #define TRIES 3
@@ -73,7 +75,10 @@ void place_event_give(struct place *p, void *event)
 	p->spare = s;
 }
 
-/* Records the event, and when that was. A first wait is longer than others: what it needs is set up then. */
+/*
+ * Records the event, and when that was. A first wait is longer than others: what it needs is set up
+ * then.
+ */
 static bool settle(struct place *p, struct anchor *a)
 {
 	const struct driver *d = driver();

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Contexts in which work is recorded: each has events to spare, and moments at which both its time and the host's are known. */
+/*
+ * Contexts in which work is recorded: each has events to spare, and moments at which both its time
+ * and the host's are known.
+ */
 #ifndef PARACUDA_CUPTI_PLACE_H
 #define PARACUDA_CUPTI_PLACE_H
 

@@ -7,7 +7,10 @@
 #include "cupti.h"
 #include "work.h"
 
-/* cuLaunchKernel among CUPTI's numbers of the driver's functions: all ways to launch one kernel count as this. */
+/*
+ * cuLaunchKernel among CUPTI's numbers of the driver's functions: all ways to launch one kernel
+ * count as this.
+ */
 #define LAUNCH_KERNEL 307
 
 /* CUPTI's words for copies, by where their two sides lie. */

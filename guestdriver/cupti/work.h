@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work of the program's as it is recorded: between two events, whose times are asked for when it is over. */
+/*
+ * Work of the program's as it is recorded: between two events, whose times are asked for when it is
+ * over.
+ */
 #ifndef PARACUDA_CUPTI_WORK_H
 #define PARACUDA_CUPTI_WORK_H
 
@@ -32,7 +35,10 @@ extern uint64_t work_kinds;
 /* Asks the guest's libcuda to tell of work, or no more. */
 void work_watch(bool on);
 
-/* Guards all of this library's state, the client's callbacks included, but what a thread has for itself. */
+/*
+ * Guards all of this library's state, the client's callbacks included, but what a thread has for
+ * itself.
+ */
 void work_lock(void);
 void work_unlock(void);
 

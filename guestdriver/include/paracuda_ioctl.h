@@ -14,34 +14,45 @@
 
 #define PARACUDA_DEVICE "/dev/paracuda"
 
-/* Further devices are PARACUDA_DEVICE with 1, 2, ... behind it. One that lives has the first name. */
+/*
+ * Further devices are PARACUDA_DEVICE with 1, 2, ... behind it. One that lives has the first name.
+ */
 #define PARACUDA_DEVICES_MAX 8
 
 /* version: PARACUDA_VERSION of the library, checked by the driver (EPROTO if they differ).
- * Fails with EBUSY (no free channel, or too many arenas of ended ones that are still mapped), EDQUOT (the user has his share of
- * them), EPROTO, ENODEV (no device, or gone), EHOSTDOWN (no worker), ENXIO (no GPU). */
+ * Fails with EBUSY (no free channel, or too many arenas of ended ones that are still mapped),
+ * EDQUOT (the user has his share of them), EPROTO, ENODEV (no device, or gone), EHOSTDOWN (no
+ * worker), ENXIO (no GPU).
+ */
 struct paracuda_ioctl_open {
 	__u32 version;
 	__u32 channel;		/* out */
 	__u64 arena_bytes;	/* out */
 };
 
-/* Sleeps until the arena's 32-bit word at `offset` no longer equals `value`, the worker is gone (EIO),
- * a signal comes (EINTR) or timeout_ns have passed (ETIMEDOUT; 0: no limit). */
+/*
+ * Sleeps until the arena's 32-bit word at `offset` no longer equals `value`, the worker is gone
+ * (EIO), a signal comes (EINTR) or timeout_ns have passed (ETIMEDOUT; 0: no limit).
+ */
 struct paracuda_ioctl_wait {
 	__u32 offset;
 	__u32 value;
 	__u64 timeout_ns;
 };
 
-/* POLL waits likewise, but keeps the processor, until something else is to run on it (EAGAIN), and for 1 s at most or, as the
- * driver sees fit, for less (ETIMEDOUT). It is for waits that are shorter than waking up is worth: whoever polls isn't
- * counted among the arena's sleepers and gets no EVENT. */
+/*
+ * POLL waits likewise, but keeps the processor, until something else is to run on it (EAGAIN), and
+ * for 1 s at most or, as the driver sees fit, for less (ETIMEDOUT). It is for waits that are
+ * shorter than waking up is worth: whoever polls isn't counted among the arena's sleepers and gets
+ * no EVENT.
+ */
 
 /* Pins [address, address + bytes) of the caller and hands the pages to the worker as a MAP chain.
- * flags: PARACUDA_MAP_FLAG_*. EFAULT, EINVAL (too many runs: split it), EAGAIN (queue full: complete
- * some), ENOSPC (as many maps stay as the worker keeps: unmap some), EBUSY (as much is pinned as may
- * be, some of it for copies under way: try again), ENOMEM (the same, but not for copies). */
+ * flags: PARACUDA_MAP_FLAG_*. EFAULT, EINVAL (too many runs: split it), EAGAIN (queue full:
+ * complete some), ENOSPC (as many maps stay as the worker keeps: unmap some), EBUSY (as much is
+ * pinned as may be, some of it for copies under way: try again), ENOMEM (the same, but not for
+ * copies).
+ */
 struct paracuda_ioctl_map {
 	__u64 address;
 	__u64 bytes;
@@ -49,23 +60,30 @@ struct paracuda_ioctl_map {
 	__u32 id;		/* out */
 };
 
-/* Makes a descriptor (close-on-exec) of an object that the channel's worker has offered under a number. The descriptor can be
- * passed to other processes and holds the object by itself, also when the channel has ended. ENOENT (no such object),
- * ENOSPC (the host has too many), EMFILE, ENFILE. */
+/*
+ * Makes a descriptor (close-on-exec) of an object that the channel's worker has offered under a
+ * number. The descriptor can be passed to other processes and holds the object by itself, also when
+ * the channel has ended. ENOENT (no such object), ENOSPC (the host has too many), EMFILE, ENFILE.
+ */
 struct paracuda_ioctl_export {
 	__u32 object;
 	__s32 fd;		/* out */
 };
 
-/* Hands the object of such a descriptor to the channel's worker, which knows it by a number that is good once.
- * EBADF, EINVAL (not such a descriptor, or of another device), ENOENT (the device was reset since). */
+/*
+ * Hands the object of such a descriptor to the channel's worker, which knows it by a number that is
+ * good once. EBADF, EINVAL (not such a descriptor, or of another device), ENOENT (the device was
+ * reset since).
+ */
 struct paracuda_ioctl_import {
 	__s32 fd;
 	__u32 object;		/* out */
 };
 
-/* mmap(fd, PARACUDA_HOST_MEMORY, bytes), shared: new zeroed memory of the process in long runs of neighbouring pages,
- * which MAP then passes cheaply. It isn't inherited by children. */
+/*
+ * mmap(fd, PARACUDA_HOST_MEMORY, bytes), shared: new zeroed memory of the process in long runs of
+ * neighbouring pages, which MAP then passes cheaply. It isn't inherited by children.
+ */
 #define PARACUDA_HOST_MEMORY 0x10000000000
 
 #define PARACUDA_IOC_OPEN _IOWR('P', 0, struct paracuda_ioctl_open)

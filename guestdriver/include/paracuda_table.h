@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the guest's libcuda.so.1 offers Paracuda's own programs beyond CUDA: a table of functions (cuGetExportTable). */
+/*
+ * What the guest's libcuda.so.1 offers Paracuda's own programs beyond CUDA: a table of functions
+ * (cuGetExportTable).
+ */
 #ifndef PARACUDA_OWN_TABLE_H
 #define PARACUDA_OWN_TABLE_H
 
@@ -32,8 +35,9 @@ struct paracuda_work {
 };
 
 /*
- * Who watches: `begin` is called in the thread that gives the work, before it is queued, and `end` after that with what
- * `begin` returned, if it wasn't NULL. Work is not watched while any stream is captured, nor what these functions give.
+ * Who watches: `begin` is called in the thread that gives the work, before it is queued, and `end`
+ * after that with what `begin` returned, if it wasn't NULL. Work is not watched while any stream is
+ * captured, nor what these functions give.
  */
 struct paracuda_watcher {
 	void *(*begin)(const struct paracuda_work *work);

@@ -16,7 +16,10 @@ static void mark(unsigned long *set, unsigned words, unsigned long first, unsign
 		set[i / BITS] |= 1ul << i % BITS;
 }
 
-/* Fills in what a list of the kernel's names, as "0-3,8", or the first `otherwise` where there is no list. */
+/*
+ * Fills in what a list of the kernel's names, as "0-3,8", or the first `otherwise` where there is
+ * no list.
+ */
 static enum nvml fill(const char *list, unsigned otherwise, unsigned words, unsigned long *set)
 {
 	unsigned long first, last;

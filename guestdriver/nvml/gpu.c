@@ -42,7 +42,10 @@ static const char *loader(void)
 		       LOADER;
 }
 
-/* Starts this library as a program, with its standard output in a pipe, whose other end is returned. */
+/*
+ * Starts this library as a program, with its standard output in a pipe, whose other end is
+ * returned.
+ */
 static int start(int with_memory, pid_t *pid)
 {
 	Dl_info self;

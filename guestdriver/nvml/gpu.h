@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The VM's GPUs. The library asks CUDA for them in a process of its own, so that the caller can still fork. It is the
- * program of this process itself: a container that has the library has all that it needs.
+ * The VM's GPUs. The library asks CUDA for them in a process of its own, so that the caller can
+ * still fork. It is the program of this process itself: a container that has the library has all
+ * that it needs.
  */
 #ifndef PARACUDA_NVML_GPU_H
 #define PARACUDA_NVML_GPU_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A GPU's PCI Express link: the host's, which payloads cross, and not that of the virtio device. Its generation and
- * width at the moment are those when this library was initialised.
+ * A GPU's PCI Express link: the host's, which payloads cross, and not that of the virtio device.
+ * Its generation and width at the moment are those when this library was initialised.
  */
 #include "nvml.h"
 
@@ -29,7 +29,10 @@ LINK(nvmlDeviceGetGpuMaxPcieLinkGeneration, g->link.own_generation)
 /* nvmlPcieLinkMaxSpeed numbers the speeds as generations are. */
 LINK(nvmlDeviceGetPcieLinkMaxSpeed, g->link.max_generation)
 
-/* In MT/s: twice as many with each generation from the third on, which changed the code of the line. */
+/*
+ * In MT/s: twice as many with each generation from the third on, which changed the code of the
+ * line.
+ */
 static unsigned speed(unsigned generation)
 {
 	if (generation < 3)

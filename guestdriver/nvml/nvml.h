@@ -84,8 +84,9 @@ unsigned gpu_index(const struct gpu *g);
 unsigned gpu_count(void);
 
 /*
- * The processes that use a GPU, as records of `size` bytes: struct process_v1, struct process, or what begins with the latter.
- * `count` is how many there is room for, and becomes how many there are.
+ * The processes that use a GPU, as records of `size` bytes: struct process_v1, struct process, or
+ * what begins with the latter. `count` is how many there is room for, and becomes how many there
+ * are.
  */
 enum nvml gpu_processes(const void *handle, unsigned *count, void *infos, size_t size);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The processes of the VM that use the GPU: those that have memory of /dev/paracuda mapped, among those whose files the
- * caller may look at (all, if it is root). A child that a program forked has the device open, but not mapped.
+ * The processes of the VM that use the GPU: those that have memory of /dev/paracuda mapped, among
+ * those whose files the caller may look at (all, if it is root). A child that a program forked has
+ * the device open, but not mapped.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

@@ -6,7 +6,10 @@
 
 #define ARCHITECTURE_UNKNOWN 0xffffffffu
 
-/* nvmlDeviceArchitecture_t and the FP32 cores of a multiprocessor, by compute capability (CUDA's programming guide). */
+/*
+ * nvmlDeviceArchitecture_t and the FP32 cores of a multiprocessor, by compute capability (CUDA's
+ * programming guide).
+ */
 static const struct generation {
 	int major, minor_from;
 	unsigned architecture, cores;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The library as a program of its own, which asks CUDA: the dynamic loader runs it. It writes a struct gpu for each GPU to
- * standard output. With the argument "memory" it makes contexts, to know what is free.
+ * The library as a program of its own, which asks CUDA: the dynamic loader runs it. It writes a
+ * struct gpu for each GPU to standard output. With the argument "memory" it makes contexts, to know
+ * what is free.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

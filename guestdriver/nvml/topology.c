@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a VM's GPUs are joined to one another: not at all, since libcuda.so.1 grants no peer access. A GPU isn't its own
- * peer either, as natively. Libraries ask all the same, of a GPU with itself too: NCCL doesn't start without an answer.
+ * How a VM's GPUs are joined to one another: not at all, since libcuda.so.1 grants no peer access.
+ * A GPU isn't its own peer either, as natively. Libraries ask all the same, of a GPU with itself
+ * too: NCCL doesn't start without an answer.
  */
 #include <string.h>
 
@@ -52,7 +53,10 @@ EXPORT enum nvml nvmlSystemGetTopologyGpuSet(unsigned processor, unsigned *count
 	return NVML_SUCCESS;
 }
 
-/* A fabric of NVLinks beyond this machine, as nvmlGpuFabricInfo_t; its state, 0, says that there is none. */
+/*
+ * A fabric of NVLinks beyond this machine, as nvmlGpuFabricInfo_t; its state, 0, says that there is
+ * none.
+ */
 struct fabric {
 	uint8_t cluster[16];
 	uint32_t status, clique;

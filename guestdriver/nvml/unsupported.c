@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What NVML offers and a VM does not: the state and control of the hardware, of other VMs, of parts of a GPU. */
+/*
+ * What NVML offers and a VM does not: the state and control of the hardware, of other VMs, of parts
+ * of a GPU.
+ */
 #define _GNU_SOURCE
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records what it gives to the GPU as PyTorch's profiler does, by libparacuda-cupti.so, which LD_PRELOAD must name.
- * Prints a line for each part; what isn't as it should be ends the program.
+ * Records what it gives to the GPU as PyTorch's profiler does, by libparacuda-cupti.so, which
+ * LD_PRELOAD must name. Prints a line for each part; what isn't as it should be ends the program.
  */
 #include <dlfcn.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * call FUNCTION...: calls functions of libcuda.so.1 by name, without arguments of any use, and prints their results.
- * call hold: says that it has initialised CUDA, and stays.
- * The exit code is 3 where CUDA can't be initialised.
+ * call FUNCTION...: calls functions of libcuda.so.1 by name, without arguments of any use, and
+ * prints their results. call hold: says that it has initialised CUDA, and stays. The exit code is 3
+ * where CUDA can't be initialised.
  */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hog: asks for much of the host's memory in ways that take little of the guest's, and prints what came of each.
+ * hog: asks for much of the host's memory in ways that take little of the guest's, and prints what
+ * came of each.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -44,7 +45,10 @@ static unsigned char *lengths(unsigned char *to, size_t n)
 	return to;
 }
 
-/* pack makes a fat binary of head, unit as often as it takes to have so many bytes, and tail: an LZ4 block of three parts. */
+/*
+ * pack makes a fat binary of head, unit as often as it takes to have so many bytes, and tail: an
+ * LZ4 block of three parts.
+ */
 static unsigned char *pack(const char *head, const char *unit, size_t bytes, const char *tail, size_t *size)
 {
 	size_t first = strlen(head) + strlen(unit), more = bytes / strlen(unit) * strlen(unit), last = strlen(tail);

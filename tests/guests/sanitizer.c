@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A library that asks libcuda.so.1 for a table of functions as compute-sanitizer's does, while a program is loaded. */
+/*
+ * A library that asks libcuda.so.1 for a table of functions as compute-sanitizer's does, while a
+ * program is loaded.
+ */
 #include <dlfcn.h>
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For LD_PRELOAD, after libparacuda-cupti.so: records all that a program gives to the GPU, while a thread asks for the
- * records without end. Says at the program's end how many there were.
+ * For LD_PRELOAD, after libparacuda-cupti.so: records all that a program gives to the GPU, while a
+ * thread asks for the records without end. Says at the program's end how many there were.
  */
 #include <pthread.h>
 #include <stdint.h>

@@ -15,7 +15,9 @@ import (
 )
 
 func attacks() (list []attack) {
-	for _, part := range [][]attack{controlAttacks(), chainAttacks(), ringAttacks(), bufferAttacks(), everyOp(), gpuAttacks(), mappingAttacks(), shareAttacks(), cycleAttacks()} {
+	for _, part := range [][]attack{controlAttacks(), chainAttacks(), ringAttacks(),
+		bufferAttacks(), everyOp(), gpuAttacks(), mappingAttacks(), shareAttacks(),
+		cycleAttacks()} {
 		list = append(list, part...)
 	}
 	return list
@@ -54,27 +56,42 @@ func controlAttacks() []attack {
 		refused("type 0", wire.ControlRequest{}),
 		refused("type 2^32-1", wire.ControlRequest{Type: ^uint32(0)}),
 		refused("another version", wire.ControlRequest{Type: wire.ControlHello, Number: 77}),
-		refused("OPEN of a channel that isn't there", wire.ControlRequest{Type: wire.ControlOpen, Channel: 2}),
-		refused("OPEN of channel 2^32-1", wire.ControlRequest{Type: wire.ControlOpen, Channel: ^uint32(0)}),
-		refused("OPEN of channel 2^31", wire.ControlRequest{Type: wire.ControlOpen, Channel: 1 << 31}),
-		refused("CLOSE of a channel that isn't there", wire.ControlRequest{Type: wire.ControlClose, Channel: 64}),
-		refused("OPEN of an open channel", wire.ControlRequest{Type: wire.ControlOpen, Channel: witness}),
+		refused("OPEN of a channel that isn't there",
+			wire.ControlRequest{Type: wire.ControlOpen, Channel: 2}),
+		refused("OPEN of channel 2^32-1",
+			wire.ControlRequest{Type: wire.ControlOpen, Channel: ^uint32(0)}),
+		refused("OPEN of channel 2^31",
+			wire.ControlRequest{Type: wire.ControlOpen, Channel: 1 << 31}),
+		refused("CLOSE of a channel that isn't there",
+			wire.ControlRequest{Type: wire.ControlClose, Channel: 64}),
+		refused("OPEN of an open channel",
+			wire.ControlRequest{Type: wire.ControlOpen, Channel: witness}),
 		controlChain("no response", 9, virtqueuetest.Desc{Addr: 1 << 20, Len: 32}),
 		controlChain("no request", 9, virtqueuetest.Desc{Addr: 1 << 20, Len: 8, Flags: w}),
-		controlChain("short request", 8, virtqueuetest.Desc{Addr: 1 << 20, Len: 31}, virtqueuetest.Desc{Addr: 1 << 20, Len: 8, Flags: w}),
-		controlChain("short response", 8, virtqueuetest.Desc{Addr: 1 << 20, Len: 32}, virtqueuetest.Desc{Addr: 1 << 20, Len: 7, Flags: w}),
-		controlChain("response in two", 8, virtqueuetest.Desc{Addr: 1 << 20, Len: 32}, virtqueuetest.Desc{Addr: 1 << 20, Len: 4, Flags: w}, virtqueuetest.Desc{Addr: 1 << 20, Len: 4, Flags: w}),
-		controlChain("outside memory", 4, virtqueuetest.Desc{Addr: guestBytes, Len: 32}, virtqueuetest.Desc{Addr: 1 << 20, Len: 8, Flags: w}),
-		controlChain("across the end of memory", 4, virtqueuetest.Desc{Addr: guestBytes - 16, Len: 32}, virtqueuetest.Desc{Addr: 1 << 20, Len: 8, Flags: w}),
-		controlChain("wraps", 3, virtqueuetest.Desc{Addr: ^uint64(0) - 15, Len: 32}, virtqueuetest.Desc{Addr: 1 << 20, Len: 8, Flags: w}),
+		controlChain("short request", 8, virtqueuetest.Desc{Addr: 1 << 20, Len: 31},
+			virtqueuetest.Desc{Addr: 1 << 20, Len: 8, Flags: w}),
+		controlChain("short response", 8, virtqueuetest.Desc{Addr: 1 << 20, Len: 32},
+			virtqueuetest.Desc{Addr: 1 << 20, Len: 7, Flags: w}),
+		controlChain("response in two", 8, virtqueuetest.Desc{Addr: 1 << 20, Len: 32},
+			virtqueuetest.Desc{Addr: 1 << 20, Len: 4, Flags: w},
+			virtqueuetest.Desc{Addr: 1 << 20, Len: 4, Flags: w}),
+		controlChain("outside memory", 4, virtqueuetest.Desc{Addr: guestBytes, Len: 32},
+			virtqueuetest.Desc{Addr: 1 << 20, Len: 8, Flags: w}),
+		controlChain("across the end of memory", 4,
+			virtqueuetest.Desc{Addr: guestBytes - 16, Len: 32},
+			virtqueuetest.Desc{Addr: 1 << 20, Len: 8, Flags: w}),
+		controlChain("wraps", 3, virtqueuetest.Desc{Addr: ^uint64(0) - 15, Len: 32},
+			virtqueuetest.Desc{Addr: 1 << 20, Len: 8, Flags: w}),
 		controlChain("empty", 5, virtqueuetest.Desc{}),
-		controlChain("nested indirect table", 6, virtqueuetest.Desc{Addr: 1 << 20, Len: 17, Flags: virtqueuetest.Indirect}),
+		controlChain("nested indirect table", 6,
+			virtqueuetest.Desc{Addr: 1 << 20, Len: 17, Flags: virtqueuetest.Indirect}),
 		{"control: the same channel 50 times at once", 24, func(g *guest, c *channel) error {
 			for range 25 {
 				if err := c.drop(); err != nil {
 					return err
 				}
-				if status, err := g.control(wire.ControlRequest{Type: wire.ControlOpen, Channel: victim}); err != nil || status != wire.StatusOk {
+				if status, err := g.control(wire.ControlRequest{Type: wire.ControlOpen,
+					Channel: victim}); err != nil || status != wire.StatusOk {
 					return fmt.Errorf("OPEN: %d, %w", status, err)
 				}
 			}
@@ -132,8 +149,12 @@ func chainAttacks() []attack {
 	loop := func(name string, next uint16, flags uint16) attack {
 		return attack{"chain: " + name, 1, func(_ *guest, c *channel) error {
 			d := c.queue().Driver
-			d.SetDesc(40, virtqueuetest.Desc{Addr: 1 << 20, Len: 8, Flags: virtqueuetest.Next | flags, Next: next})
-			d.SetDesc(41, virtqueuetest.Desc{Addr: 1 << 20, Len: 8, Flags: virtqueuetest.Next | flags, Next: 40})
+			d.SetDesc(40,
+				virtqueuetest.Desc{Addr: 1 << 20, Len: 8, Flags: virtqueuetest.Next | flags,
+					Next: next})
+			d.SetDesc(41,
+				virtqueuetest.Desc{Addr: 1 << 20, Len: 8, Flags: virtqueuetest.Next | flags,
+					Next: 40})
 			d.Offer(40)
 			c.kick()
 			time.Sleep(time.Millisecond)
@@ -143,34 +164,52 @@ func chainAttacks() []attack {
 	return []attack{
 		chain("type 0", 21, wire.ChainHeader{}),
 		chain("unknown type", 21, wire.ChainHeader{Type: 99}),
-		chain("second arena", 25, wire.ChainHeader{Type: wire.ChainArena, Bytes: arenaBytes}, wire.Run{Address: 1 << 20, Bytes: arenaBytes}),
+		chain("second arena", 25, wire.ChainHeader{Type: wire.ChainArena, Bytes: arenaBytes},
+			wire.Run{Address: 1 << 20, Bytes: arenaBytes}),
 		chain("MAP without runs", 5, mapHeader),
 		chain("MAP of a run of 0 bytes", 5, mapHeader, wire.Run{Address: 1 << 20}),
 		chain("MAP outside memory", 4, mapHeader, wire.Run{Address: guestBytes, Bytes: 4096}),
-		chain("MAP across the end", 4, mapHeader, wire.Run{Address: guestBytes - 4096, Bytes: 8192}),
+		chain("MAP across the end", 4, mapHeader,
+			wire.Run{Address: guestBytes - 4096, Bytes: 8192}),
 		chain("MAP wraps", 3, mapHeader, wire.Run{Address: ^uint64(0) - 4095, Bytes: 8192}),
 		chain("MAP of 2^64-1 bytes", 3, mapHeader, wire.Run{Address: 0, Bytes: ^uint64(0)}),
-		chain("MAP longer than its runs", 21, with(func(h *wire.ChainHeader) { h.Bytes = 4097 }), page),
+		chain("MAP longer than its runs", 21, with(func(h *wire.ChainHeader) { h.Bytes = 4097 }),
+			page),
 		chain("MAP of 2^63 bytes", 21, with(func(h *wire.ChainHeader) { h.Bytes = 1 << 63 }), page),
-		chain("MAP's offset beyond its runs", 21, with(func(h *wire.ChainHeader) { h.Offset = 8192 }), page),
-		chain("MAP's offset 2^32-1", 7, with(func(h *wire.ChainHeader) { h.Offset = ^uint32(0) }), page),
+		chain("MAP's offset beyond its runs", 21,
+			with(func(h *wire.ChainHeader) { h.Offset = 8192 }), page),
+		chain("MAP's offset 2^32-1", 7, with(func(h *wire.ChainHeader) { h.Offset = ^uint32(0) }),
+			page),
 		chain("MAP of an id in use", 23, with(func(h *wire.ChainHeader) { h.Id = 5 }), page),
-		chain("MAP of more runs than it has", 8, with(func(h *wire.ChainHeader) { h.Runs = 3 }), page),
+		chain("MAP of more runs than it has", 8, with(func(h *wire.ChainHeader) { h.Runs = 3 }),
+			page),
 		chain("MAP of 16385 runs", 21, with(func(h *wire.ChainHeader) { h.Runs = 16385 }), page),
-		chain("MAP of 2^32-1 runs", 7, with(func(h *wire.ChainHeader) { h.Runs = ^uint32(0) }), page),
-		chain("MAP of overlapping runs", 25, with(func(h *wire.ChainHeader) { h.Bytes = 12288 }), page, page, page),
+		chain("MAP of 2^32-1 runs", 7, with(func(h *wire.ChainHeader) { h.Runs = ^uint32(0) }),
+			page),
+		chain("MAP of overlapping runs", 25, with(func(h *wire.ChainHeader) { h.Bytes = 12288 }),
+			page, page, page),
 		chain("MAP of the control queue's page", 25, mapHeader, wire.Run{Address: 0, Bytes: 4096}),
-		chain("MAP with all flags", 21, with(func(h *wire.ChainHeader) { h.Flags = ^uint32(0) }), page),
+		chain("MAP with all flags", 21, with(func(h *wire.ChainHeader) { h.Flags = ^uint32(0) }),
+			page),
 		rawChain("empty", 5, virtqueuetest.Desc{}),
-		rawChain("header too short", 8, virtqueuetest.Desc{Addr: 1 << 20, Len: wire.ChainHeaderSize - 1}),
-		rawChain("only writable", 9, virtqueuetest.Desc{Addr: 1 << 20, Len: 64, Flags: virtqueuetest.Write}),
-		rawChain("readable after writable", 9, virtqueuetest.Desc{Addr: 1 << 20, Len: 64, Flags: virtqueuetest.Write}, virtqueuetest.Desc{Addr: 1 << 20, Len: 64}),
+		rawChain("header too short", 8,
+			virtqueuetest.Desc{Addr: 1 << 20, Len: wire.ChainHeaderSize - 1}),
+		rawChain("only writable", 9,
+			virtqueuetest.Desc{Addr: 1 << 20, Len: 64, Flags: virtqueuetest.Write}),
+		rawChain("readable after writable", 9,
+			virtqueuetest.Desc{Addr: 1 << 20, Len: 64, Flags: virtqueuetest.Write},
+			virtqueuetest.Desc{Addr: 1 << 20, Len: 64}),
 		rawChain("outside memory", 4, virtqueuetest.Desc{Addr: 1 << 50, Len: 64}),
 		rawChain("wraps", 3, virtqueuetest.Desc{Addr: ^uint64(0), Len: ^uint32(0)}),
-		rawChain("lengths that overflow", 7, virtqueuetest.Desc{Addr: 0, Len: ^uint32(0)}, virtqueuetest.Desc{Addr: 0, Len: 1}),
-		rawChain("indirect table of 0", 6, virtqueuetest.Desc{Addr: 1 << 20, Flags: virtqueuetest.Indirect}),
-		rawChain("indirect table of 4 GiB", 6, virtqueuetest.Desc{Addr: 1 << 20, Len: ^uint32(15), Flags: virtqueuetest.Indirect}),
-		rawChain("indirect and next", 6, virtqueuetest.Desc{Addr: 1 << 20, Len: 16, Flags: virtqueuetest.Indirect}, virtqueuetest.Desc{Addr: 1 << 20, Len: 16}),
+		rawChain("lengths that overflow", 7, virtqueuetest.Desc{Addr: 0, Len: ^uint32(0)},
+			virtqueuetest.Desc{Addr: 0, Len: 1}),
+		rawChain("indirect table of 0", 6,
+			virtqueuetest.Desc{Addr: 1 << 20, Flags: virtqueuetest.Indirect}),
+		rawChain("indirect table of 4 GiB", 6,
+			virtqueuetest.Desc{Addr: 1 << 20, Len: ^uint32(15), Flags: virtqueuetest.Indirect}),
+		rawChain("indirect and next", 6,
+			virtqueuetest.Desc{Addr: 1 << 20, Len: 16, Flags: virtqueuetest.Indirect},
+			virtqueuetest.Desc{Addr: 1 << 20, Len: 16}),
 		loop("points at itself", 40, 0),
 		loop("two that point at each other", 41, 0),
 		loop("next beyond the table", 60000, 0),
@@ -193,7 +232,8 @@ func chainAttacks() []attack {
 			return nil
 		}},
 		{"chain: a head that is in flight", 23, func(_ *guest, c *channel) error {
-			head, err := c.queue().Driver.Add(virtqueuetest.Desc{Addr: c.chains + 4096, Len: 40}, virtqueuetest.Desc{Addr: c.chains + 8000, Len: 8, Flags: virtqueuetest.Write})
+			head, err := c.queue().Driver.Add(virtqueuetest.Desc{Addr: c.chains + 4096, Len: 40},
+				virtqueuetest.Desc{Addr: c.chains + 8000, Len: 8, Flags: virtqueuetest.Write})
 			for range 3 {
 				c.queue().Driver.Offer(head)
 				c.kick()
@@ -202,7 +242,8 @@ func chainAttacks() []attack {
 		}},
 		{"chain: 20000 bad ones", 26, func(_ *guest, c *channel) error {
 			for range 20000 {
-				if _, err := c.queue().Driver.Add(virtqueuetest.Desc{Addr: 1 << 20, Len: 64}); err != nil {
+				if _, err := c.queue().Driver.Add(virtqueuetest.Desc{Addr: 1 << 20,
+					Len: 64}); err != nil {
 					c.kick()
 					for end := time.Now().Add(patience); c.reap() == 0; time.Sleep(10 * time.Microsecond) {
 						if time.Now().After(end) {
@@ -263,12 +304,16 @@ func ringAttacks() []attack {
 	}
 	return []attack{
 		ring("appended jumps by 2^31", 11, func(c *channel) { c.publish(c.appended + 1<<31) }),
-		ring("appended jumps by the ring", 11, func(c *channel) { c.publish(c.appended + wire.RingBytes) }),
-		ring("appended jumps by the ring and 8", 11, func(c *channel) { c.publish(c.appended + wire.RingBytes + 8) }),
+		ring("appended jumps by the ring", 11,
+			func(c *channel) { c.publish(c.appended + wire.RingBytes) }),
+		ring("appended jumps by the ring and 8", 11,
+			func(c *channel) { c.publish(c.appended + wire.RingBytes + 8) }),
 		ring("appended goes back", 11, func(c *channel) { c.publish(c.appended - 8) }),
 		ring("appended is odd", 11, func(c *channel) { c.publish(c.appended + 25) }),
-		size("0", 0), size("8", 8), size("16", 16), size("25", 25), size("2^31", 1<<31), size("2^32-8", 1<<32-8),
-		size("2^32-1", 1<<32-1), size("the ring's", wire.RingBytes), size("the ring's and 8", wire.RingBytes+8),
+		size("0", 0), size("8", 8), size("16", 16), size("25", 25), size("2^31", 1<<31),
+		size("2^32-8", 1<<32-8),
+		size("2^32-1", 1<<32-1), size("the ring's", wire.RingBytes),
+		size("the ring's and 8", wire.RingBytes+8),
 		word("appended", wire.ArenaHeaderAppendedOffset),
 		word("consumed", wire.ArenaHeaderConsumedOffset),
 		word("executed", wire.ArenaHeaderExecutedOffset),
@@ -295,7 +340,8 @@ func ringAttacks() []attack {
 		{"ring: 200,000 calls whose answers nobody reads", 27, func(g *guest, c *channel) error {
 			before, _ := g.resident()
 			for range 200000 {
-				if err := c.append(c.encode(gpubackend.OpCtxSynchronize, wire.CommandFlagReply, 1)); err != nil {
+				if err := c.append(c.encode(gpubackend.OpCtxSynchronize, wire.CommandFlagReply,
+					1)); err != nil {
 					return err
 				}
 			}
@@ -327,7 +373,8 @@ func ringAttacks() []attack {
 			defer func() { close(stop); <-ended }()
 			for i := range 20000 {
 				// 64 bytes, so that headers stay where they are.
-				op := []gpubackend.Op{gpubackend.OpMemsetD8Async, gpubackend.OpCopyHtoD, gpubackend.OpLaunchKernel, gpubackend.OpModuleGetFunction}[i%4]
+				op := []gpubackend.Op{gpubackend.OpMemsetD8Async, gpubackend.OpCopyHtoD,
+					gpubackend.OpLaunchKernel, gpubackend.OpModuleGetFunction}[i%4]
 				if err := c.append(c.encode(op, 0, 0, 1, bulk(0), 64, 64, 0)); err != nil {
 					return nil // the worker has given up: that is its right
 				}
@@ -355,15 +402,21 @@ func bufferAttacks() (list []attack) {
 		name string
 		ref  uint64
 	}{
-		{"bulk", bulk(0)}, {"bulk before the bulk area", wire.BufferBulk<<56 | (wire.Bulk - 1)}, {"bulk at the arena's end", wire.BufferBulk<<56 | arenaBytes},
+		{"bulk", bulk(0)}, {"bulk before the bulk area", wire.BufferBulk<<56 | (wire.Bulk - 1)},
+		{"bulk at the arena's end", wire.BufferBulk<<56 | arenaBytes},
 		{"bulk at 0", wire.BufferBulk << 56}, {"bulk at 2^56-1", wire.BufferBulk<<56 | (1<<56 - 1)},
-		{"inline", wire.BufferInline<<56 | wire.CommandSize}, {"inline at 0", wire.BufferInline << 56}, {"inline at 2^56-1", wire.BufferInline<<56 | (1<<56 - 1)},
-		{"map", wire.BufferMap<<56 | 5<<32}, {"map at its end", wire.BufferMap<<56 | 5<<32 | 1<<20}, {"map that isn't there", wire.BufferMap<<56 | 77<<32},
-		{"map at 2^32-1", wire.BufferMap<<56 | 5<<32 | (1<<32 - 1)}, {"unknown kind", 0xff << 56}, {"none", 0},
+		{"inline", wire.BufferInline<<56 | wire.CommandSize},
+		{"inline at 0", wire.BufferInline << 56},
+		{"inline at 2^56-1", wire.BufferInline<<56 | (1<<56 - 1)},
+		{"map", wire.BufferMap<<56 | 5<<32}, {"map at its end", wire.BufferMap<<56 | 5<<32 | 1<<20},
+		{"map that isn't there", wire.BufferMap<<56 | 77<<32},
+		{"map at 2^32-1", wire.BufferMap<<56 | 5<<32 | (1<<32 - 1)}, {"unknown kind", 0xff << 56},
+		{"none", 0},
 	}
 	for _, r := range references {
 		list = append(list, attack{"buffer: " + r.name, 21, func(_ *guest, c *channel) error {
-			for _, n := range []uint64{arenaBytes - wire.Bulk + 1, 1<<20 + 1, 1 << 31, 1<<32 - 1, 1 << 32, 1 << 40, 1 << 63, ^uint64(0)} {
+			for _, n := range []uint64{arenaBytes - wire.Bulk + 1, 1<<20 + 1, 1 << 31, 1<<32 - 1,
+				1 << 32, 1 << 40, 1 << 63, ^uint64(0)} {
 				for _, op := range []gpubackend.Op{gpubackend.OpCopyHtoD, gpubackend.OpCopyDtoH} {
 					result, _, err := c.call(op, 4096, r.ref, n, n, 0, 0)
 					if err != nil {
@@ -373,7 +426,8 @@ func bufferAttacks() (list []attack) {
 						return fmt.Errorf("%s of %#x bytes succeeded", op.Name(), n)
 					}
 				}
-				result, _, err := c.call(gpubackend.OpModuleLoadData, r.ref, n, r.ref, n, r.ref, n, r.ref, n)
+				result, _, err := c.call(gpubackend.OpModuleLoadData, r.ref, n, r.ref, n, r.ref, n,
+					r.ref, n)
 				if err != nil {
 					return err
 				}
@@ -393,40 +447,45 @@ func everyOp() (list []attack) {
 		if strings.HasPrefix(op.Name(), "op ") && op > 5 && op%64 != 0 {
 			continue
 		}
-		list = append(list, attack{fmt.Sprintf("%s (%d): wild words", op.Name(), op), 48, func(_ *guest, c *channel) error {
-			if !c.open {
-				return nil
-			}
-			c.slot = 9
-			defer func() { c.slot = 0 }()
-			forged := uint64(0x5043)<<48 | 0xabc<<24 | 7
-			for n := range 3 {
-				_ = c.append(c.encode(op, wire.CommandFlagReply, 1, make([]uint64, n)...))
-			}
-			for _, v := range []uint64{0, 1, 2, forged, c.context, 1 << 31, 1<<32 - 1, 1 << 63, ^uint64(0), bulk(0), bulk(arenaBytes), wire.BufferMap<<56 | 5<<32, wire.BufferInline<<56 | 24} {
-				words := make([]uint64, 14)
-				for i := range words {
-					words[i] = v
-				}
-				if err := c.append(c.encode(op, wire.CommandFlagReply, 1, words...)); err != nil {
+		list = append(list,
+			attack{fmt.Sprintf("%s (%d): wild words", op.Name(), op), 48,
+				func(_ *guest, c *channel) error {
+					if !c.open {
+						return nil
+					}
+					c.slot = 9
+					defer func() { c.slot = 0 }()
+					forged := uint64(0x5043)<<48 | 0xabc<<24 | 7
+					for n := range 3 {
+						_ = c.append(c.encode(op, wire.CommandFlagReply, 1, make([]uint64, n)...))
+					}
+					for _, v := range []uint64{0, 1, 2, forged, c.context, 1 << 31, 1<<32 - 1,
+						1 << 63, ^uint64(0), bulk(0), bulk(arenaBytes), wire.BufferMap<<56 | 5<<32,
+						wire.BufferInline<<56 | 24} {
+						words := make([]uint64, 14)
+						for i := range words {
+							words[i] = v
+						}
+						if err := c.append(c.encode(op, wire.CommandFlagReply, 1,
+							words...)); err != nil {
+							return nil
+						}
+						for i := range words { // references and lengths, alternately
+							words[i] = []uint64{v, 64}[i%2]
+						}
+						if err := c.append(c.encode(op, 0, 0, words...)); err != nil {
+							return nil
+						}
+					}
+					for range 20 {
+						words := make([]uint64, 14)
+						for i := range words {
+							words[i] = rand.Uint64() >> rand.UintN(64)
+						}
+						_ = c.append(c.encode(op, wire.CommandFlagReply, 1, words...))
+					}
 					return nil
-				}
-				for i := range words { // references and lengths, alternately
-					words[i] = []uint64{v, 64}[i%2]
-				}
-				if err := c.append(c.encode(op, 0, 0, words...)); err != nil {
-					return nil
-				}
-			}
-			for range 20 {
-				words := make([]uint64, 14)
-				for i := range words {
-					words[i] = rand.Uint64() >> rand.UintN(64)
-				}
-				_ = c.append(c.encode(op, wire.CommandFlagReply, 1, words...))
-			}
-			return nil
-		}})
+				}})
 	}
 	return list
 }

@@ -65,7 +65,8 @@ type channel struct {
 func build(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "paracuda")
-	if out, err := exec.Command("go", "build", "-o", path, "../../cmd/paracuda").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", path,
+		"../../cmd/paracuda").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	return path
@@ -106,7 +107,8 @@ func newGuest(t *testing.T) *guest {
 		g.queues = append(g.queues, vhostusertest.NewQueue(t, g.memory, i, queueSize))
 	}
 	for i := range g.channels {
-		g.channels[i] = &channel{g: g, index: i, arena: g.memory.Alloc(arenaBytes, 4096), chains: g.memory.Alloc(1<<20, 4096), pages: g.memory.Alloc(1<<20, 4096)}
+		g.channels[i] = &channel{g: g, index: i, arena: g.memory.Alloc(arenaBytes, 4096),
+			chains: g.memory.Alloc(1<<20, 4096), pages: g.memory.Alloc(1<<20, 4096)}
 	}
 	g.front.Start(g.queues...)
 	return g
@@ -173,7 +175,8 @@ func (g *guest) ask(r wire.ControlRequest) (status, number uint32, err error) {
 	g.memory.Write(g.request+64, []byte{0xff, 0xff, 0xff, 0xff})
 	head, err := g.queues[0].Driver.Add(
 		virtqueuetest.Desc{Addr: g.request, Len: uint32(len(b))},
-		virtqueuetest.Desc{Addr: g.request + 64, Len: wire.ControlResponseSize, Flags: virtqueuetest.Write},
+		virtqueuetest.Desc{Addr: g.request + 64, Len: wire.ControlResponseSize,
+			Flags: virtqueuetest.Write},
 	)
 	if err != nil {
 		return 0, 0, err
@@ -202,7 +205,8 @@ func (c *channel) kick()                       { c.g.kick(1 + c.index) }
 // drop closes the channel; all its chains have to come back.
 func (c *channel) drop() error {
 	c.open = false
-	status, err := c.g.control(wire.ControlRequest{Type: wire.ControlClose, Channel: uint32(c.index)})
+	status, err := c.g.control(wire.ControlRequest{Type: wire.ControlClose,
+		Channel: uint32(c.index)})
 	if err == nil && status != wire.StatusOk {
 		err = fmt.Errorf("CLOSE: status %d", status)
 	}
@@ -214,14 +218,17 @@ func (c *channel) start() error {
 	c.g.renew(1 + c.index)
 	c.appended, c.seq, c.context, c.slot = 0, 0, 0, 0
 	c.g.memory.Write(c.arena, make([]byte, wire.Ring))
-	status, err := c.g.control(wire.ControlRequest{Type: wire.ControlOpen, Channel: uint32(c.index), Pid: 1})
+	status, err := c.g.control(wire.ControlRequest{Type: wire.ControlOpen, Channel: uint32(c.index),
+		Pid: 1})
 	if err != nil || status != wire.StatusOk {
 		return fmt.Errorf("OPEN: status %d, %w", status, err)
 	}
 	c.open = true
-	c.chain(0, wire.ChainHeader{Type: wire.ChainArena, Bytes: arenaBytes}, wire.Run{Address: c.arena, Bytes: arenaBytes})
+	c.chain(0, wire.ChainHeader{Type: wire.ChainArena, Bytes: arenaBytes},
+		wire.Run{Address: c.arena, Bytes: arenaBytes})
 	c.chain(1, wire.ChainHeader{Type: wire.ChainEvent})
-	c.chain(2, wire.ChainHeader{Type: wire.ChainMap, Id: 5, Bytes: 1 << 20, Address: 0x10000000, Flags: wire.MapFlagWrite}, wire.Run{Address: c.pages, Bytes: 1 << 20})
+	c.chain(2, wire.ChainHeader{Type: wire.ChainMap, Id: 5, Bytes: 1 << 20, Address: 0x10000000,
+		Flags: wire.MapFlagWrite}, wire.Run{Address: c.pages, Bytes: 1 << 20})
 	r, _, err := c.call(gpubackend.Op(wire.OpHello), 0, 0, bulk(0), 1<<16)
 	if err != nil || r != gpubackend.Success {
 		return fmt.Errorf("hello: %d, %w", r, err)
@@ -244,7 +251,9 @@ func (c *channel) chain(at int, h wire.ChainHeader, runs ...wire.Run) {
 	c.g.memory.Write(addr, b)
 	list := []virtqueuetest.Desc{{Addr: addr, Len: uint32(len(b))}}
 	if h.Type == wire.ChainEvent {
-		list = append(list, virtqueuetest.Desc{Addr: addr + 2048, Len: wire.EventRecordSize, Flags: virtqueuetest.Write})
+		list = append(list,
+			virtqueuetest.Desc{Addr: addr + 2048, Len: wire.EventRecordSize,
+				Flags: virtqueuetest.Write})
 	}
 	c.raw(list...)
 }
@@ -280,7 +289,8 @@ func (c *channel) get(offset uint64) uint32 {
 
 // encode makes a command.
 func (c *channel) encode(op gpubackend.Op, flags uint16, seq uint32, words ...uint64) []byte {
-	h := wire.Command{Op: uint16(op), Flags: flags, Size: uint32(wire.CommandSize + 8*len(words)), Context: c.context, Slot: c.slot, Seq: seq}
+	h := wire.Command{Op: uint16(op), Flags: flags, Size: uint32(wire.CommandSize + 8*len(words)),
+		Context: c.context, Slot: c.slot, Seq: seq}
 	b := make([]byte, wire.CommandSize)
 	h.Encode(b)
 	for _, w := range words {
@@ -313,7 +323,8 @@ func (c *channel) append(b []byte) error {
 
 // room waits until n bytes are free.
 func (c *channel) room(n uint32) error {
-	for end := time.Now().Add(patience / 5); c.appended+n-c.get(wire.ArenaHeaderConsumedOffset) > wire.RingBytes; time.Sleep(50 * time.Microsecond) {
+	for end := time.Now().Add(patience / 5); c.appended+
+		n-c.get(wire.ArenaHeaderConsumedOffset) > wire.RingBytes; time.Sleep(50 * time.Microsecond) {
 		c.publish(c.appended)
 		if time.Now().After(end) {
 			return fmt.Errorf("room in the ring: %w", errSilent)
@@ -337,7 +348,9 @@ func (c *channel) call(op gpubackend.Op, words ...uint64) (gpubackend.Result, []
 	return c.callFor(patience, op, words...)
 }
 
-func (c *channel) callFor(limit time.Duration, op gpubackend.Op, words ...uint64) (gpubackend.Result, []uint64, error) {
+func (c *channel) callFor(
+	limit time.Duration, op gpubackend.Op, words ...uint64,
+) (gpubackend.Result, []uint64, error) {
 	c.seq++
 	if err := c.append(c.encode(op, wire.CommandFlagReply, c.seq, words...)); err != nil {
 		return 0, nil, err
@@ -350,7 +363,8 @@ func (c *channel) callFor(limit time.Duration, op gpubackend.Op, words ...uint64
 		if time.Now().After(end) {
 			return 0, nil, fmt.Errorf("%s: %w", op.Name(), errSilent)
 		}
-		if used := c.queue().Driver.UsedIdx(); time.Until(end) < limit-100*time.Millisecond && used == c.queue().Driver.AvailIdx() {
+		if used := c.queue().Driver.UsedIdx(); time.Until(end) < limit-100*time.Millisecond &&
+			used == c.queue().Driver.AvailIdx() {
 			return 0, nil, fmt.Errorf("%s: the worker is gone", op.Name())
 		}
 	}
@@ -388,7 +402,8 @@ func (c *channel) compute(value byte) (err error) {
 	if _, err := c.must(gpubackend.OpCopyDtoH, address, bulk(1<<16), n, n, 0, 0); err != nil {
 		return err
 	}
-	if got := c.g.memory.Read(c.arena+wire.Bulk+1<<16, n); !bytes.Equal(got, bytes.Repeat([]byte{value}, n)) {
+	if got := c.g.memory.Read(c.arena+wire.Bulk+1<<16, n); !bytes.Equal(got,
+		bytes.Repeat([]byte{value}, n)) {
 		return errors.New("wrong bytes came back")
 	}
 	_, err = c.must(gpubackend.OpMemFree, address)
@@ -421,7 +436,8 @@ func (c *channel) recover(value byte) error {
 	return c.compute(value)
 }
 
-// resident is the memory of the device process and its children, in bytes, and how many files the first has.
+// resident is the memory of the device process and its children, in bytes, and how many files the
+// first has.
 func (g *guest) resident() (bytes uint64, files int) {
 	pids := []string{strconv.Itoa(g.process.Process.Pid)}
 	tasks, _ := filepath.Glob("/proc/" + pids[0] + "/task/*/children")

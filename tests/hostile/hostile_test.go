@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// attack is one case. Its class is the row of the bug classes of rings (1-27), of the socket (28-42) and of the GPU's
-// side (43-51); threat-model.md says what bounds each.
+// attack is one case. Its class is the row of the bug classes of rings (1-27), of the socket
+// (28-42) and of the GPU's side (43-51); threat-model.md says what bounds each.
 type attack struct {
 	name  string
 	class int
@@ -22,8 +22,9 @@ type attack struct {
 type verdict string
 
 const (
-	pass   verdict = "PASS"
-	fail   verdict = "FAIL"   // something is wrong with what has nothing to do with the attack, or a promise is broken
+	pass verdict = "PASS"
+	// something is wrong with what has nothing to do with the attack, or a promise is broken
+	fail   verdict = "FAIL"
 	wedged verdict = "WEDGED" // the channel that was attacked can't be used any more
 )
 
@@ -68,7 +69,8 @@ func TestHostile(t *testing.T) {
 		took := time.Since(start).Seconds()
 		counts[v]++
 		fmt.Fprintf(&report, "%-6s %3d %7.3fs %s\n", v, a.class, took, a.name)
-		fmt.Fprintf(&junit, "  <testcase classname=\"hostile.%d\" name=%q time=\"%.3f\">", a.class, a.name, took)
+		fmt.Fprintf(&junit, "  <testcase classname=\"hostile.%d\" name=%q time=\"%.3f\">", a.class,
+			a.name, took)
 		if took > 2 {
 			t.Logf("%s takes %.1f s", a.name, took)
 		}
@@ -95,8 +97,10 @@ func TestHostile(t *testing.T) {
 	if len(list) < 100 {
 		t.Errorf("%d cases", len(list))
 	}
-	t.Logf("\n%s%d cases in %.1f s: %d PASS, %d FAIL, %d WEDGED, %d panics, %d bytes of log", &report, len(list),
-		time.Since(begin).Seconds(), counts[pass], counts[fail], counts[wedged], len(found), len(log))
+	t.Logf("\n%s%d cases in %.1f s: %d PASS, %d FAIL, %d WEDGED, %d panics, %d bytes of log",
+		&report, len(list),
+		time.Since(begin).Seconds(), counts[pass], counts[fail], counts[wedged], len(found),
+		len(log))
 	if path := os.Getenv("PARACUDA_JUNIT"); path != "" {
 		text := fmt.Sprintf("<testsuite name=\"hostile\" tests=\"%d\" failures=\"%d\">\n%s</testsuite>\n", len(list), counts[fail]+counts[wedged], &junit)
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {

@@ -94,7 +94,8 @@ func othersMap(g *guest, c *channel) error {
 		gpubackend.OpHostRegister:   {6, 0, 4096, 0},
 		gpubackend.OpHostPageable:   {6, 0, 4096},
 		gpubackend.Op(wire.OpUnmap): {6},
-		gpubackend.OpModuleLoadData: {onMap(6, 0), 4096, onMap(6, 0), 4096, onMap(6, 0), 4096, onMap(6, 0), 4096},
+		gpubackend.OpModuleLoadData: {onMap(6, 0), 4096, onMap(6, 0), 4096, onMap(6, 0), 4096,
+			onMap(6, 0), 4096},
 	})
 	if err != nil {
 		return err
@@ -115,7 +116,8 @@ func readOnlyMap(g *guest, c *channel) error {
 	if err != nil {
 		return err
 	}
-	if _, err := c.must(gpubackend.OpCopyHtoD, address+4096, onMap(20, 0), 4096, 4096, 0, 0); err != nil {
+	if _, err := c.must(gpubackend.OpCopyHtoD, address+4096, onMap(20, 0), 4096, 4096, 0,
+		0); err != nil {
 		return err
 	}
 	err = c.refuse(map[gpubackend.Op][]uint64{
@@ -134,11 +136,13 @@ func returnedMap(g *guest, c *channel) error {
 	if err != nil {
 		return err
 	}
-	for id, flags := range map[uint32]uint32{21: wire.MapFlagWrite, 22: wire.MapFlagWrite | wire.MapFlagOneshot} {
+	for id, flags := range map[uint32]uint32{21: wire.MapFlagWrite,
+		22: wire.MapFlagWrite | wire.MapFlagOneshot} {
 		if _, err := c.offer(int(id), id, flags, page); err != nil {
 			return err
 		}
-		if _, err := c.must(gpubackend.OpCopyDtoH, address, onMap(id, 0), 4096, 4096, 0, 0); err != nil {
+		if _, err := c.must(gpubackend.OpCopyDtoH, address, onMap(id, 0), 4096, 4096, 0,
+			0); err != nil {
 			return err
 		}
 		if flags&wire.MapFlagOneshot == 0 {
@@ -233,14 +237,23 @@ func refusedMaps(g *guest, c *channel) error {
 		context uint64
 		words   []uint64
 	}{
-		{gpubackend.OpCopyHtoD, wire.CommandFlagReply, good, []uint64{address, onMap(300, 0), 4096, 4096, 0xdead, 0}},
-		{gpubackend.OpCopyHtoD, wire.CommandFlagReply, good, []uint64{address, onMap(300, 0), 4096, 8192, 0, 0}},
-		{gpubackend.OpCopyHtoD, wire.CommandFlagReply, good, []uint64{address, onMap(300, 0), 4096}},
-		{gpubackend.OpCopyHtoD, wire.CommandFlagReply, 0xdead, []uint64{address, onMap(300, 0), 4096, 4096, 0, 0}},
-		{gpubackend.OpCopyHtoD, 0, good, []uint64{address, onMap(300, 0), 4096, 4096, 0xdead, wire.CopyFlagPart}},
-		{gpubackend.OpCopyHtoD, 0, 0xdead, []uint64{address, onMap(300, 0), 4096, 4096, 0, wire.CopyFlagPart}},
-		{gpubackend.OpCopyDtoH, wire.CommandFlagReply, good, []uint64{address, onMap(300, 0), 4096, 4096, 0, 0}}, // for reading only
-		{gpubackend.OpCopyBox, wire.CommandFlagReply, good, []uint64{address, 64, 64, onMap(300, 0), 4096, 64, 64, 64, 1, 1, 9, 0, 0}},
+		{gpubackend.OpCopyHtoD, wire.CommandFlagReply, good,
+			[]uint64{address, onMap(300, 0), 4096, 4096, 0xdead, 0}},
+		{gpubackend.OpCopyHtoD, wire.CommandFlagReply, good,
+			[]uint64{address, onMap(300, 0), 4096, 8192, 0, 0}},
+		{gpubackend.OpCopyHtoD, wire.CommandFlagReply, good,
+			[]uint64{address, onMap(300, 0), 4096}},
+		{gpubackend.OpCopyHtoD, wire.CommandFlagReply, 0xdead,
+			[]uint64{address, onMap(300, 0), 4096, 4096, 0, 0}},
+		{gpubackend.OpCopyHtoD, 0, good,
+			[]uint64{address, onMap(300, 0), 4096, 4096, 0xdead, wire.CopyFlagPart}},
+		{gpubackend.OpCopyHtoD, 0, 0xdead,
+			[]uint64{address, onMap(300, 0), 4096, 4096, 0, wire.CopyFlagPart}},
+		// for reading only
+		{gpubackend.OpCopyDtoH, wire.CommandFlagReply, good,
+			[]uint64{address, onMap(300, 0), 4096, 4096, 0, 0}},
+		{gpubackend.OpCopyBox, wire.CommandFlagReply, good,
+			[]uint64{address, 64, 64, onMap(300, 0), 4096, 64, 64, 64, 1, 1, 9, 0, 0}},
 		{9999, wire.CommandFlagReply, good, []uint64{onMap(300, 0), 4096}},
 	} {
 		want, err := c.offer(20, 300, wire.MapFlagOneshot, c.pages+256<<10)
@@ -267,7 +280,8 @@ func refusedMaps(g *guest, c *channel) error {
 	return err
 }
 
-// writesAfterReturn overwrites each page as soon as its chain has come back, while others are being written.
+// writesAfterReturn overwrites each page as soon as its chain has come back, while others are being
+// written.
 func writesAfterReturn(g *guest, c *channel) error {
 	const pages = 24
 	address, err := c.device(0xee)
@@ -285,7 +299,8 @@ func writesAfterReturn(g *guest, c *channel) error {
 				return err
 			}
 			page[uint32(head)] = at
-			err = c.append(c.encode(gpubackend.OpCopyDtoH, 0, 0, address, onMap(100+i, 0), 4096, 4096, 0, wire.CopyFlagPart))
+			err = c.append(c.encode(gpubackend.OpCopyDtoH, 0, 0, address, onMap(100+i, 0), 4096,
+				4096, 0, wire.CopyFlagPart))
 			if err != nil {
 				return err
 			}
@@ -304,7 +319,8 @@ func writesAfterReturn(g *guest, c *channel) error {
 			return err
 		}
 		for i := range uint64(pages) {
-			if err := c.holds("a page that was given back", c.pages+i*8192, 4096, 0x11); err != nil {
+			if err := c.holds("a page that was given back", c.pages+i*8192, 4096,
+				0x11); err != nil {
 				return err
 			}
 		}
@@ -319,7 +335,8 @@ func writesAfterClose(g *guest, c *channel) error {
 			return err
 		}
 		for range 100 {
-			err := c.append(c.encode(gpubackend.OpCopyDtoH, 0, 0, address, onMap(5, 0), 1<<20, 1<<20, 0, wire.CopyFlagPart))
+			err := c.append(c.encode(gpubackend.OpCopyDtoH, 0, 0, address, onMap(5, 0), 1<<20,
+				1<<20, 0, wire.CopyFlagPart))
 			if err != nil {
 				return err
 			}
@@ -348,7 +365,8 @@ func endlessParts(g *guest, c *channel) error {
 	for i := range 5000 {
 		// Every third is more than is mapped.
 		n := uint64(4096) << (i % 3 * 8)
-		if err := c.append(c.encode(gpubackend.OpCopyDtoH, 0, 0, address, onMap(5, 0), n, n, 0, wire.CopyFlagPart)); err != nil {
+		if err := c.append(c.encode(gpubackend.OpCopyDtoH, 0, 0, address, onMap(5, 0), n, n, 0,
+			wire.CopyFlagPart)); err != nil {
 			return err
 		}
 	}

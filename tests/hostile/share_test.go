@@ -24,7 +24,8 @@ func (c *channel) offerMemory() (memory uint64, number uint32, err error) {
 
 // request makes a control request of a channel that must be obeyed.
 func (c *channel) request(kind, number uint32) (uint32, error) {
-	status, answer, err := c.g.ask(wire.ControlRequest{Type: kind, Channel: uint32(c.index), Number: number})
+	status, answer, err := c.g.ask(wire.ControlRequest{Type: kind, Channel: uint32(c.index),
+		Number: number})
 	if err == nil && status != wire.StatusOk {
 		err = fmt.Errorf("request %d of %d: status %d", kind, number, status)
 	}
@@ -77,19 +78,27 @@ func leaves(name string, do func(*guest, *channel) error) attack {
 
 func shareAttacks() []attack {
 	return []attack{
-		refused("EXPORT of what isn't offered", wire.ControlRequest{Type: wire.ControlExport, Channel: victim, Number: 12345}),
-		refused("EXPORT of number 0", wire.ControlRequest{Type: wire.ControlExport, Channel: victim}),
-		refused("EXPORT of a channel that isn't there", wire.ControlRequest{Type: wire.ControlExport, Channel: 2, Number: 1}),
-		refused("IMPORT of handle 0", wire.ControlRequest{Type: wire.ControlImport, Channel: victim}),
-		refused("IMPORT of a made-up handle", wire.ControlRequest{Type: wire.ControlImport, Channel: victim, Number: ^uint32(0)}),
-		refused("IMPORT to a channel that isn't there", wire.ControlRequest{Type: wire.ControlImport, Channel: ^uint32(0), Number: 1}),
-		refused("RELEASE of a made-up handle", wire.ControlRequest{Type: wire.ControlRelease, Number: 77777}),
+		refused("EXPORT of what isn't offered",
+			wire.ControlRequest{Type: wire.ControlExport, Channel: victim, Number: 12345}),
+		refused("EXPORT of number 0",
+			wire.ControlRequest{Type: wire.ControlExport, Channel: victim}),
+		refused("EXPORT of a channel that isn't there",
+			wire.ControlRequest{Type: wire.ControlExport, Channel: 2, Number: 1}),
+		refused("IMPORT of handle 0",
+			wire.ControlRequest{Type: wire.ControlImport, Channel: victim}),
+		refused("IMPORT of a made-up handle",
+			wire.ControlRequest{Type: wire.ControlImport, Channel: victim, Number: ^uint32(0)}),
+		refused("IMPORT to a channel that isn't there",
+			wire.ControlRequest{Type: wire.ControlImport, Channel: ^uint32(0), Number: 1}),
+		refused("RELEASE of a made-up handle",
+			wire.ControlRequest{Type: wire.ControlRelease, Number: 77777}),
 		leaves("another channel's offer", func(g *guest, c *channel) error {
 			memory, number, err := c.offerMemory()
 			if err != nil {
 				return err
 			}
-			if status, err := g.control(wire.ControlRequest{Type: wire.ControlExport, Channel: witness, Number: number}); err != nil || status == wire.StatusOk {
+			if status, err := g.control(wire.ControlRequest{Type: wire.ControlExport,
+				Channel: witness, Number: number}); err != nil || status == wire.StatusOk {
 				return fmt.Errorf("status %d, %w", status, err)
 			}
 			_, err = c.must(gpubackend.OpMemRelease, memory)
@@ -123,7 +132,8 @@ func shareAttacks() []attack {
 					return fmt.Errorf("import %d of another channel: %d, %w", n, r, err)
 				}
 			}
-			if _, err = g.channels[witness].must(gpubackend.OpMemImportFromShareableHandle, uint64(number)); err != nil {
+			if _, err = g.channels[witness].must(gpubackend.OpMemImportFromShareableHandle,
+				uint64(number)); err != nil {
 				return err
 			}
 			_, err = c.request(wire.ControlRelease, handle)

@@ -3,7 +3,8 @@
 #pragma once
 #include "driver.h"
 
-// get returns a function as it was in a version of CUDA: headers name one version only, and none that is newer than they are.
+// get returns a function as it was in a version of CUDA: headers name one version only, and none
+// that is newer than they are.
 template <typename F> inline F *get(const char *function, int version) {
     void *f = nullptr;
     CUdriverProcAddressQueryResult found;

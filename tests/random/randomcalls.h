@@ -1,11 +1,12 @@
-// SPDX-License-Identifier: Apache-2.0
-// What the programs of random calls share: sequences of calls, each printed with its arguments, result and outputs in words that
-// are the same in every run (names for handles and addresses), so that a native run and one in a guest can be compared
-// line by line.
+// SPDX-License-Identifier: Apache-2.0 What the programs of random calls share: sequences of calls,
+// each printed with its arguments, result and outputs in words that are the same in every run
+// (names for handles and addresses), so that a native run and one in a guest can be compared line
+// by line.
 //
 //   PROGRAM [SEED [FIRST [COUNT]]]
 //
-// runs sequences FIRST, FIRST+1, ... of that seed. Each begins with nothing and gives back what it made.
+// runs sequences FIRST, FIRST+1, ... of that seed. Each begins with nothing and gives back what it
+// made.
 #pragma once
 #include "versions.h"
 #include <csignal>
@@ -19,7 +20,8 @@
 static Random rnd;
 
 inline unsigned below(unsigned n) { return n ? rnd.below(n) : 0; }
-// rarely is true one time in n. What is wrong more often than that would hide the rest: every other sequence has few such calls.
+// rarely is true one time in n. What is wrong more often than that would hide the rest: every other
+// sequence has few such calls.
 static unsigned calm;
 inline bool rarely(unsigned n) { return below(n < 8 ? n : n * calm) == 0; }
 

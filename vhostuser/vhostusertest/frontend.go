@@ -174,7 +174,8 @@ func (f *Frontend) Realize(queues int) uint64 {
 func Regions(g *virtqueuetest.Guest) []vhostuser.Region {
 	var out []vhostuser.Region
 	for _, s := range g.Spans {
-		out = append(out, vhostuser.Region{GuestAddr: s.Addr, Size: s.Size, UserAddr: UserBase + s.Addr})
+		out = append(out,
+			vhostuser.Region{GuestAddr: s.Addr, Size: s.Size, UserAddr: UserBase + s.Addr})
 	}
 	return out
 }
@@ -213,7 +214,8 @@ func NewQueue(tb testing.TB, g *virtqueuetest.Guest, index int, size uint16) *Qu
 func (q *Queue) Addr() vhostuser.VringAddr {
 	return vhostuser.VringAddr{
 		Index: uint32(q.Index),
-		Desc:  UserBase + q.Driver.Desc, Used: UserBase + q.Driver.Used, Avail: UserBase + q.Driver.Avail,
+		Desc:  UserBase + q.Driver.Desc, Used: UserBase + q.Driver.Used,
+		Avail: UserBase + q.Driver.Avail,
 	}
 }
 

@@ -87,14 +87,16 @@ func TestRangesAgainstCounting(t *testing.T) {
 	}
 	for _, edge := range []uint64{0, page, 2 * page, 3 * page, 5 * page, 6 * page} {
 		for gpa := max(edge, 2) - 2; gpa < edge+3; gpa++ {
-			for _, n := range []uint64{0, 1, 2, 3, page - 1, page, page + 1, 2 * page, 2*page + 1, math.MaxUint64} {
+			for _, n := range []uint64{0, 1, 2, 3, page - 1, page, page + 1, 2 * page, 2*page + 1,
+				math.MaxUint64} {
 				inside, one := true, true
 				for a := gpa; a-gpa < min(n, 3*page); a++ {
 					inside = inside && owner(a) >= 0
 					one = one && owner(a) == owner(gpa)
 				}
 				inside = inside && n <= 3*page
-				if err := g.Mem.Check(gpa, n); (err == nil) != inside || err != nil && !errors.Is(err, guestmem.ErrRange) {
+				if err := g.Mem.Check(gpa, n); (err == nil) != inside ||
+					err != nil && !errors.Is(err, guestmem.ErrRange) {
 					t.Fatalf("Check(%#x, %d) = %v, want inside %v", gpa, n, err, inside)
 				}
 				b, err := g.Mem.Slice(gpa, n)
@@ -166,7 +168,8 @@ func TestRegionsAreSorted(t *testing.T) {
 	t.Parallel()
 	g := spans(t)
 	r := g.Mem.Regions()
-	if len(r) != 3 || r[0].GuestAddr != page || r[1].GuestAddr != 2*page || r[2].GuestAddr != 5*page {
+	if len(r) != 3 || r[0].GuestAddr != page || r[1].GuestAddr != 2*page ||
+		r[2].GuestAddr != 5*page {
 		t.Errorf("regions %+v", r)
 	}
 }
@@ -190,7 +193,8 @@ func TestTruncation(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = g.Mem.Guard(func() error {
-		if inner := g.Mem.Guard(func() error { b[0] = 1; return nil }); !errors.Is(inner, guestmem.ErrFault) {
+		if inner := g.Mem.Guard(func() error { b[0] = 1; return nil }); !errors.Is(inner,
+			guestmem.ErrFault) {
 			t.Errorf("inner guard = %v", inner)
 		}
 		b[0] = 1 // the outer guard still holds
@@ -273,11 +277,13 @@ func TestShrinkSealed(t *testing.T) {
 	}{{nil, false}, {[]int{fd}, true}, {[]int{fd, vt.MemFD(t, page)}, false}} {
 		var regions []guestmem.Region
 		for i, fd := range tt.fds {
-			regions = append(regions, guestmem.Region{GuestAddr: uint64(i) * page, Size: page, FD: fd})
+			regions = append(regions,
+				guestmem.Region{GuestAddr: uint64(i) * page, Size: page, FD: fd})
 		}
 		m, err := guestmem.New(regions)
 		if err != nil || m.ShrinkSealed() != tt.want {
-			t.Errorf("%d regions: ShrinkSealed = %v, %v, want %v", len(regions), m.ShrinkSealed(), err, tt.want)
+			t.Errorf("%d regions: ShrinkSealed = %v, %v, want %v", len(regions), m.ShrinkSealed(),
+				err, tt.want)
 		}
 		_ = m.Close()
 	}

@@ -2,8 +2,8 @@
 
 // Package scratch makes directories that end with the process that made them.
 //
-// A process that is killed can't remove its own. So each is locked for as long as its process lives (flock(2)), and who makes
-// one removes those of the same user that nobody has locked.
+// A process that is killed can't remove its own. So each is locked for as long as its process lives
+// (flock(2)), and who makes one removes those of the same user that nobody has locked.
 package scratch
 
 import (
@@ -39,7 +39,8 @@ func New() (*Dir, error) {
 		case err == nil:
 			lock.Close() // another process was quicker to lock it, and removed it
 		case !errors.Is(err, os.ErrNotExist):
-			return nil, errors.Join(fmt.Errorf("lock a temporary directory: %w", err), os.RemoveAll(path))
+			return nil, errors.Join(fmt.Errorf("lock a temporary directory: %w", err),
+				os.RemoveAll(path))
 		}
 	}
 }

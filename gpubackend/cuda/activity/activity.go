@@ -54,8 +54,8 @@ func (a *Activity) Touch(s gpubackend.Stream) {
 // Busy says whether any work may be in flight.
 func (a *Activity) Busy() bool { return len(a.streams)+len(a.marks) > 0 }
 
-// Only returns the stream that alone may have work in flight; false if there isn't just one, or what
-// was given to streams that can't be asked.
+// Only returns the stream that alone may have work in flight; false if there isn't just one, or
+// what was given to streams that can't be asked.
 func (a *Activity) Only() (gpubackend.Stream, bool) {
 	if len(a.streams) != 1 || len(a.marks) > 0 {
 		return 0, false

@@ -66,8 +66,8 @@ func TestAgainstOracle(t *testing.T) {
 	}
 }
 
-// TestQuietUntilTouched: a stream whose end arrived is quiet until it, or for the legacy stream any,
-// has work.
+// TestQuietUntilTouched: a stream whose end arrived is quiet until it, or for the legacy stream
+// any, has work.
 func TestQuietUntilTouched(t *testing.T) {
 	for _, test := range []struct {
 		name         string

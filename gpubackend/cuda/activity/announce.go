@@ -16,20 +16,22 @@ type Announcement struct {
 	behind bool // the stream was given more work since
 }
 
-// Announce notes an announcement, in place of an earlier one at the same address that nobody told of
-// yet.
+// Announce notes an announcement, in place of an earlier one at the same address that nobody told
+// of yet.
 func (a *Activity) Announce(n Announcement) {
-	a.announced = slices.DeleteFunc(a.announced, func(o Announcement) bool { return o.Addr == n.Addr })
+	a.announced = slices.DeleteFunc(a.announced,
+		func(o Announcement) bool { return o.Addr == n.Addr })
 	n.Stream = Unified(n.Stream)
 	a.announced = append(a.announced, n)
 	a.recent = false // the next touch looks at it
 }
 
-// Arrive takes the announcement of value at addr. It says whether its stream had no more work and is
-// idle now. A thread may have been answered, and have asked for the next announcement, before this
-// one is told of.
+// Arrive takes the announcement of value at addr. It says whether its stream had no more work and
+// is idle now. A thread may have been answered, and have asked for the next announcement, before
+// this one is told of.
 func (a *Activity) Arrive(addr uint64, value uint32) bool {
-	i := slices.IndexFunc(a.announced, func(n Announcement) bool { return n.Addr == addr && n.Value == value })
+	i := slices.IndexFunc(a.announced,
+		func(n Announcement) bool { return n.Addr == addr && n.Value == value })
 	if i < 0 {
 		return false
 	}

@@ -53,7 +53,8 @@ func (b Block) Pointer() unsafe.Pointer { return b.p }
 // caller keeps the slice alive; it must not be on a goroutine's stack, which slices that came
 // through an interface are not.
 func AddressOf(s []byte) uint64 {
-	// SAFETY: the number is only used while the slice is reachable, and the heap's objects don't move.
+	// SAFETY: the number is only used while the slice is reachable, and the heap's objects don't
+	// move.
 	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(s))))
 }
 

@@ -30,7 +30,8 @@ func TestBlocks(t *testing.T) {
 
 func TestNothingHasNoAddress(t *testing.T) {
 	none, handles := Optional(nil), Handles[uint64](nil)
-	if none.Address() != 0 || handles.Address() != 0 || WordsAt(0, 5) != nil || WordsAt(8, 0) != nil {
+	if none.Address() != 0 || handles.Address() != 0 || WordsAt(0, 5) != nil ||
+		WordsAt(8, 0) != nil {
 		t.Error("nothing has an address")
 	}
 	none.Free()

@@ -26,7 +26,8 @@ func (x *Code) OccupancyMaxPotentialClusterSize(
 }
 
 func (x *Code) askCluster(
-	ask func(gpubackend.Function, cmem.Block) (int32, gpubackend.Result), f gpubackend.Function, config []byte,
+	ask func(gpubackend.Function, cmem.Block) (int32, gpubackend.Result), f gpubackend.Function,
+	config []byte,
 ) (uint64, gpubackend.Result) {
 	const most = wire.LaunchShapeSize + driver.MaxLaunchAttributes*cudaabi.LaunchAttributeSize
 	if len(config) < wire.LaunchShapeSize || len(config) > most {

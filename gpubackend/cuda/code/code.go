@@ -118,8 +118,9 @@ type Code struct {
 // New returns code of which there is none.
 func New(calls Calls, r Rooms, o Options) *Code {
 	return &Code{
-		calls: calls, contexts: r.Contexts, gpus: r.GPUs, ranges: r.Ranges, memory: r.Memory, charges: r.Charges,
-		host: r.Host, prints: r.Prints, copyOut: r.CopyOut, ending: r.Ending, options: o,
+		calls: calls, contexts: r.Contexts, gpus: r.GPUs, ranges: r.Ranges, memory: r.Memory,
+		charges: r.Charges,
+		host:    r.Host, prints: r.Prints, copyOut: r.CopyOut, ending: r.Ending, options: o,
 		held: held{},
 		placed: placements{
 			modules:   make(map[gpubackend.Module]placedModule),

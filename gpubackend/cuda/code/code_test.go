@@ -43,7 +43,8 @@ func (f *fake) load(image []byte, o *driver.Options) (uint64, gpubackend.Result)
 	for i := range o.Count {
 		id := binary.LittleEndian.Uint32(o.IDs.Bytes()[4*i:])
 		f.ids = append(f.ids, id)
-		for option, text := range map[uint32]string{cudaabi.JITInfoLogBuffer: "info", cudaabi.JITErrorLogBuffer: "an error"} {
+		for option, text := range map[uint32]string{cudaabi.JITInfoLogBuffer: "info",
+			cudaabi.JITErrorLogBuffer: "an error"} {
 			if id == option { // its length is the next option
 				n := copy(cmem.At(words[i], int(words[i+1])), text)
 				binary.LittleEndian.PutUint64(o.Values.Bytes()[8*(i+1):], uint64(n))
@@ -136,7 +137,8 @@ func newCode(host *budget.Budget) (*Code, *contexts.Contexts, *fake) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	x = New(f, Rooms{
-		Contexts: all, GPUs: list, Ranges: reach.New(f, all), Memory: f, Charges: memory.NewCharges(f, all), Host: f,
+		Contexts: all, GPUs: list, Ranges: reach.New(f, all), Memory: f,
+		Charges: memory.NewCharges(f, all), Host: f,
 		Prints: f, CopyOut: func([]byte, uint64) gpubackend.Result { return gpubackend.Unknown },
 		Ending: func() { f.ending++ },
 	}, Options{Host: host, Log: logrus.NewEntry(log)})
@@ -145,7 +147,8 @@ func newCode(host *budget.Budget) (*Code, *contexts.Contexts, *fake) {
 
 // image has a variable of so many MiB.
 func image(mib uint64) []byte {
-	return fmt.Appendf(nil, ".version 8.4\n.target sm_75\n.global .b8 a[%d];\n.visible .entry empty() {}\n", mib<<20)
+	return fmt.Appendf(nil,
+		".version 8.4\n.target sm_75\n.global .b8 a[%d];\n.visible .entry empty() {}\n", mib<<20)
 }
 
 func pairs(words ...uint64) (b []byte) {
@@ -170,14 +173,17 @@ func TestOptionsAndLogs(t *testing.T) {
 		{"logs", nil, 10, 10, 0, []uint32{3, 4, 5, 6}, "info/an error"},
 		{"an error log of four bytes", pairs(7, 3), 0, 4, 0, []uint32{7, 5, 6}, "/an e"},
 		{"buffers among the options", pairs(3, 0xdead, 4, 9), 10, 0, 0, []uint32{3, 4}, "info/"},
-		{"a pointer", pairs(cudaabi.JITGlobalSymbolNames, 0xdead), 0, 0, gpubackend.NotSupported, nil, "/"},
+		{"a pointer", pairs(cudaabi.JITGlobalSymbolNames, 0xdead), 0, 0, gpubackend.NotSupported,
+			nil, "/"},
 		{"half a pair", pairs(7), 0, 0, gpubackend.InvalidValue, nil, "/"},
 	} {
 		x, _, f := newCode(nil)
 		info, errors := make([]byte, test.info), make([]byte, test.error)
 		_, n, m, r := x.ModuleLoadData(image(0), test.options, info, errors)
-		if r != test.want || !slices.Equal(f.ids, test.ids) || string(info[:n])+"/"+string(errors[:m]) != test.logs {
-			t.Errorf("%s: result %d, options %v, logs %q and %q", test.name, r, f.ids, info[:n], errors[:m])
+		if r != test.want || !slices.Equal(f.ids, test.ids) ||
+			string(info[:n])+"/"+string(errors[:m]) != test.logs {
+			t.Errorf("%s: result %d, options %v, logs %q and %q", test.name, r, f.ids, info[:n],
+				errors[:m])
 		}
 	}
 }
@@ -197,7 +203,8 @@ func TestImagesCountWhileTheDriverHasThem(t *testing.T) {
 	x.ModuleLoadData(code, nil, nil, nil)
 	l, _, _, _ := x.LibraryLoadData(code, nil, nil, nil)
 	used("three", 3)
-	if _, _, _, r := x.ModuleLoadData(append(image(0), "broken"...), nil, nil, nil); r != gpubackend.InvalidPTX {
+	if _, _, _, r := x.ModuleLoadData(append(image(0), "broken"...), nil, nil,
+		nil); r != gpubackend.InvalidPTX {
 		t.Errorf("broken: %d", r)
 	}
 	used("and one that was refused", 3)
@@ -295,7 +302,8 @@ func TestLinks(t *testing.T) {
 	}
 	n, r := x.LinkComplete(l)
 	got := make([]byte, n)
-	if r != gpubackend.Success || x.LinkImage(l, got) != gpubackend.Success || string(got) != "a cubin" {
+	if r != gpubackend.Success || x.LinkImage(l, got) != gpubackend.Success ||
+		string(got) != "a cubin" {
 		t.Errorf("image %q, result %d", got, r)
 	}
 	if r := x.LinkImage(l, got[:3]); r != gpubackend.InvalidValue {

@@ -4,8 +4,8 @@ package code
 
 import "github.com/paracuda/paracuda/gpubackend"
 
-// enumeration is what was in the module or library that was enumerated last: the driver gives all at
-// once, the interface one by one.
+// enumeration is what was in the module or library that was enumerated last: the driver gives all
+// at once, the interface one by one.
 type enumeration[Whole, Part ~uint64] struct {
 	whole Whole
 	parts []Part

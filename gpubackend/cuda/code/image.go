@@ -61,7 +61,8 @@ func elfFits(image []byte) bool {
 	}
 	le := binary.LittleEndian
 	inside := func(offset uint64, size, count uint16) bool {
-		return offset <= uint64(len(image)) && uint64(size)*uint64(count) <= uint64(len(image))-offset
+		return offset <= uint64(len(image)) &&
+			uint64(size)*uint64(count) <= uint64(len(image))-offset
 	}
 	return inside(le.Uint64(image[32:]), le.Uint16(image[54:]), le.Uint16(image[56:])) &&
 		inside(le.Uint64(image[40:]), le.Uint16(image[58:]), le.Uint16(image[60:]))

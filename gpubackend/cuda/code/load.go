@@ -56,11 +56,13 @@ func newOptions(options []byte, infoBytes, errorBytes int) (*loading, gpubackend
 		return nil, gpubackend.InvalidValue
 	}
 	l := &loading{
-		Options: driver.Options{IDs: cmem.Allocate(4 * (count + 4)), Values: cmem.Allocate(8 * (count + 4))},
-		infoAt:  -1, errorAt: -1,
+		Options: driver.Options{IDs: cmem.Allocate(4 * (count + 4)),
+			Values: cmem.Allocate(8 * (count + 4))},
+		infoAt: -1, errorAt: -1,
 	}
 	for i := range count {
-		id, value := binary.LittleEndian.Uint64(options[16*i:]), binary.LittleEndian.Uint64(options[16*i+8:])
+		id, value := binary.LittleEndian.Uint64(options[16*i:]),
+			binary.LittleEndian.Uint64(options[16*i+8:])
 		if r := l.option(id, value); r != gpubackend.Success {
 			l.Free()
 			return nil, r
@@ -106,7 +108,8 @@ func (l *loading) results(to []byte, log cmem.Block, at int) uint64 {
 	if at < 0 {
 		return 0
 	}
-	// The driver writes a size_t or only its low half there; no log is longer than the low half tells.
+	// The driver writes a size_t or only its low half there; no log is longer than the low half
+	// tells.
 	used := min(uint64(binary.LittleEndian.Uint32(l.Values.Bytes()[8*at:])), uint64(log.Len()))
 	copy(to, log.Bytes()[:used])
 	return used
@@ -174,7 +177,8 @@ func (x *Code) loadLibrary(
 		})
 		return gpubackend.Library(h), r
 	})
-	return lib, l.results(infoLog, l.infoLog, l.infoAt), l.results(errorLog, l.errorLog, l.errorAt), r
+	return lib, l.results(infoLog, l.infoLog, l.infoAt), l.results(errorLog, l.errorLog, l.errorAt),
+		r
 }
 
 // LibraryUnload forgets the library's kernels.

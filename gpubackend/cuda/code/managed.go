@@ -13,8 +13,8 @@ import (
 
 // The driver would make memory for managed variables itself, in this process, where the guest can't
 // touch it. So an image with some is loaded in steps (docs/protocol.md): the guest gives a block of
-// its memory, which is registered here, and the driver gets the image without managed variables, but
-// with addresses in that block (package managed).
+// its memory, which is registered here, and the driver gets the image without managed variables,
+// but with addresses in that block (package managed).
 
 // checkImageIsPlain answers NotReady to an image with managed variables.
 func (x *Code) checkImageIsPlain(image []byte) gpubackend.Result {
@@ -26,7 +26,8 @@ func (x *Code) checkImageIsPlain(image []byte) gpubackend.Result {
 	r := gpubackend.NotReady
 	if _, found := managed.Find(image, memory); !found {
 		r = gpubackend.Success
-	} else if codes, err := managed.Open(image, x.architecture(), memory); err == nil && len(codes) == 0 {
+	} else if codes,
+		err := managed.Open(image, x.architecture(), memory); err == nil && len(codes) == 0 {
 		r = gpubackend.Success // only code for other GPUs has some
 	}
 	if memory.Refused() {
@@ -49,7 +50,8 @@ func (x *Code) managedCode(
 		return nil, gpubackend.OutOfMemory
 	case errors.Is(err, managed.ErrUnsupported):
 		name, _ := managed.Find(image, memory)
-		x.options.Log.WithError(err).WithField("variable", name).Error("a program's __managed__ variables are not supported: " +
+		x.options.Log.WithError(err).WithField("variable",
+			name).Error("a program's __managed__ variables are not supported: " +
 			"it needs PTX, as nvcc -gencode arch=compute_XX,code=compute_XX makes it")
 		return nil, gpubackend.NotSupported
 	case errors.Is(err, fatbin.ErrNoBinary):
@@ -71,7 +73,8 @@ func (x *Code) ManagedBytes(image []byte) (bytes uint64, r gpubackend.Result) {
 	return bytes, r
 }
 
-// architecture is that of the current context's GPU, or of the first: 90 for compute capability 9.0.
+// architecture is that of the current context's GPU, or of the first: 90 for compute capability
+// 9.0.
 func (x *Code) architecture() int {
 	const major, minor = 75, 76 // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_...
 	g := x.gpu()
@@ -106,7 +109,8 @@ func (x *Code) loadPlaced(
 		if r = load(c.Place(at), p); r == gpubackend.Success || r.Sticky() {
 			return r
 		}
-		x.options.Log.WithField("result", r).WithField("form", c.Form).Warn("code with __managed__ variables was refused")
+		x.options.Log.WithField("result", r).WithField("form",
+			c.Form).Warn("code with __managed__ variables was refused")
 	}
 	return r
 }
@@ -120,7 +124,11 @@ func (x *Code) ModuleLoadManaged(
 		if r != gpubackend.Success {
 			return r
 		}
-		r = x.fill(p, func(name string) (uint64, uint64, gpubackend.Result) { return x.calls.ModuleGetGlobal(m, name) })
+		r = x.fill(p,
+			func(name string) (uint64, uint64,
+				gpubackend.Result) {
+				return x.calls.ModuleGetGlobal(m, name)
+			})
 		if r != gpubackend.Success {
 			x.ModuleUnload(m)
 			m = 0

@@ -70,7 +70,8 @@ func (x *Code) fill(
 			r = x.copyOut(to, addr)
 		}
 		if r != gpubackend.Success {
-			x.options.Log.WithField("variable", v.Name).WithField("result", r).Warn("no initial content of a __managed__ variable")
+			x.options.Log.WithField("variable", v.Name).WithField("result",
+				r).Warn("no initial content of a __managed__ variable")
 			return r
 		}
 	}
@@ -86,7 +87,11 @@ func (x *Code) fillLibrary(l gpubackend.Library, p *placed) gpubackend.Result {
 	if r := x.host.RegisterLent(); r != gpubackend.Success {
 		return r
 	}
-	return x.fill(p, func(name string) (uint64, uint64, gpubackend.Result) { return x.calls.LibraryGetGlobal(l, name) })
+	return x.fill(p,
+		func(name string) (uint64, uint64,
+			gpubackend.Result) {
+			return x.calls.LibraryGetGlobal(l, name)
+		})
 }
 
 // fillAnywhere is fillLibrary in the current context or, without one, in any that there is.
@@ -101,8 +106,8 @@ func (x *Code) fillAnywhere(l gpubackend.Library, p *placed) gpubackend.Result {
 	return x.contexts.In(c, func() gpubackend.Result { return x.fillLibrary(l, p) })
 }
 
-// Serve does for libraries what waited for a context: the program may touch their variables from now
-// on. What fails is logged, tried again, and reported, when a library is needed.
+// Serve does for libraries what waited for a context: the program may touch their variables from
+// now on. What fails is logged, tried again, and reported, when a library is needed.
 func (x *Code) Serve() {
 	if x.host.Lends() && x.contexts.Usable() && x.host.RegisterLent() == gpubackend.Success {
 		x.fillLibraries()
@@ -160,7 +165,8 @@ func (x *Code) plainGlobal(
 }
 
 func (x *Code) overlooked(name string) gpubackend.Result {
-	x.options.Log.WithField("variable", name).Error("a program's __managed__ variable was overlooked")
+	x.options.Log.WithField("variable",
+		name).Error("a program's __managed__ variable was overlooked")
 	return gpubackend.NotSupported
 }
 

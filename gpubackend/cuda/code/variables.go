@@ -48,8 +48,8 @@ func (x *Code) chargedModule(
 	return gpubackend.Module(m), r
 }
 
-// chargedLibrary does so for a library, in all contexts that there are. Without any it must fit into
-// one.
+// chargedLibrary does so for a library, in all contexts that there are. Without any it must fit
+// into one.
 func (x *Code) chargedLibrary(
 	image []byte, load func() (gpubackend.Library, gpubackend.Result),
 ) (gpubackend.Library, gpubackend.Result) {

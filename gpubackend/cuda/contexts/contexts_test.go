@@ -109,16 +109,24 @@ func TestLives(t *testing.T) {
 		{"first reference", retain(0), 0, "retain 10, began 110, ready 110"},
 		{"second reference", retain(0), 0, "retain 10"},
 		{"make it current", func() gpubackend.Result { return x.SetCurrent(110) }, 0, ""},
-		{"drop one", func() gpubackend.Result { return x.DevicePrimaryCtxRelease(0) }, 0, "release 10"},
-		{"reset", func() gpubackend.Result { return x.DevicePrimaryCtxReset(0) }, 0, "wait in 110, reset 10, ended 110, began 110"},
-		{"drop the other", func() gpubackend.Result { return x.DevicePrimaryCtxRelease(0) }, 0, "wait in 110, release 10, ended 110"},
-		{"drop what isn't there", func() gpubackend.Result { return x.DevicePrimaryCtxRelease(0) }, gpubackend.InvalidContext, ""},
+		{"drop one", func() gpubackend.Result { return x.DevicePrimaryCtxRelease(0) }, 0,
+			"release 10"},
+		{"reset", func() gpubackend.Result { return x.DevicePrimaryCtxReset(0) }, 0,
+			"wait in 110, reset 10, ended 110, began 110"},
+		{"drop the other", func() gpubackend.Result { return x.DevicePrimaryCtxRelease(0) }, 0,
+			"wait in 110, release 10, ended 110"},
+		{"drop what isn't there", func() gpubackend.Result { return x.DevicePrimaryCtxRelease(0) },
+			gpubackend.InvalidContext, ""},
 		{"again, while it is current", retain(0), 0, "retain 10, began 110, ready 110"},
 		{"one of its own", create, 0, "create, began 201, ready 201"},
-		{"destroy a primary one", func() gpubackend.Result { return x.CtxDestroy(110) }, gpubackend.InvalidContext, ""},
-		{"destroy it", func() gpubackend.Result { return x.CtxDestroy(201) }, 0, "wait in 201, destroy 201, ended 201"},
-		{"destroy it again", func() gpubackend.Result { return x.CtxDestroy(201) }, gpubackend.InvalidContext, ""},
-		{"no room", func() gpubackend.Result { *full = true; return create() }, gpubackend.OutOfMemory, ""},
+		{"destroy a primary one", func() gpubackend.Result { return x.CtxDestroy(110) },
+			gpubackend.InvalidContext, ""},
+		{"destroy it", func() gpubackend.Result { return x.CtxDestroy(201) }, 0,
+			"wait in 201, destroy 201, ended 201"},
+		{"destroy it again", func() gpubackend.Result { return x.CtxDestroy(201) },
+			gpubackend.InvalidContext, ""},
+		{"no room", func() gpubackend.Result { *full = true; return create() },
+			gpubackend.OutOfMemory, ""},
 		{"no room for another primary one", retain(1), gpubackend.OutOfMemory, ""},
 		{"room for a reference", retain(0), 0, "retain 10"},
 	} {
@@ -130,7 +138,8 @@ func TestLives(t *testing.T) {
 		}
 	}
 	if x.CurrentHandle() != 110 || f.current != 110 || !x.Usable() || x.Known() != 1 {
-		t.Errorf("%d is current, %d in the driver; %d contexts", x.CurrentHandle(), f.current, x.Known())
+		t.Errorf("%d is current, %d in the driver; %d contexts", x.CurrentHandle(), f.current,
+			x.Known())
 	}
 }
 
@@ -141,8 +150,10 @@ func TestWarmUpIsUsedOnce(t *testing.T) {
 		log   string
 	}{
 		{func(x *Contexts) { x.DevicePrimaryCtxRetain(0) }, "began 110, ready 110, retain 10"},
-		{func(x *Contexts) { x.CtxCreate(0, 0) }, "release 10, create, began 201, ready 201, retain 10, began 110, ready 110"},
-		{func(x *Contexts) { x.DevicePrimaryCtxReset(0) }, "release 10, reset 10, retain 10, began 110, ready 110"},
+		{func(x *Contexts) { x.CtxCreate(0, 0) },
+			"release 10, create, began 201, ready 201, retain 10, began 110, ready 110"},
+		{func(x *Contexts) { x.DevicePrimaryCtxReset(0) },
+			"release 10, reset 10, retain 10, began 110, ready 110"},
 	} {
 		x, f, _ := newContexts()
 		x.WarmUp(0)
@@ -168,7 +179,8 @@ func TestErrorsEndTheContext(t *testing.T) {
 	if r := x.Failed(gpubackend.IllegalAddress); r != gpubackend.IllegalAddress {
 		t.Errorf("result %d", r)
 	}
-	if green.Dead() != gpubackend.IllegalAddress || x.Of(h).Dead() != gpubackend.IllegalAddress || x.Any() != nil {
+	if green.Dead() != gpubackend.IllegalAddress || x.Of(h).Dead() != gpubackend.IllegalAddress ||
+		x.Any() != nil {
 		t.Error("it goes on")
 	}
 	x.RemoveGreen(green)
@@ -224,7 +236,8 @@ func TestInPutsBack(t *testing.T) {
 			t.Errorf("result %d, %d is current, not %d", r, f.current, before)
 		}
 	}
-	if r := x.In(&Context{Handle: 999}, func() gpubackend.Result { t.Error("called"); return 0 }); r != gpubackend.InvalidContext {
+	if r := x.In(&Context{Handle: 999},
+		func() gpubackend.Result { t.Error("called"); return 0 }); r != gpubackend.InvalidContext {
 		t.Errorf("in no context: %d", r)
 	}
 }

@@ -186,7 +186,8 @@ func (x *Contexts) take(gpu int) (counts uint64, ok bool) {
 	return x.hooks.Take(gpu)
 }
 
-// WarmUp takes a reference to a GPU's primary context ahead of use, which takes long the first time.
+// WarmUp takes a reference to a GPU's primary context ahead of use, which takes long the first
+// time.
 func (x *Contexts) WarmUp(gpu int) gpubackend.Result {
 	counts, ok := x.hooks.Take(gpu)
 	if !ok {

@@ -11,10 +11,11 @@ import (
 )
 
 // Batch is copies that need no order among themselves. Queued together, the copy engines don't wait
-// for one to end before they begin the next: copies of 256 KiB ran at 44 GB/s on an H100, one by one
-// at 32.
+// for one to end before they begin the next: copies of 256 KiB ran at 44 GB/s on an H100, one by
+// one at 32.
 type Batch struct {
-	memory  cmem.Block // CUmemcpyAttributes, the position of the first copy that they hold for, and the three arrays
+	// CUmemcpyAttributes, the position of the first copy that they hold for, and the three arrays
+	memory  cmem.Block
 	room, n int
 	single  bool // the driver knows no batches
 }

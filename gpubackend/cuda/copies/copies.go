@@ -44,7 +44,8 @@ type Copies struct {
 // New returns copies of what ranges hold.
 func New(calls Calls, x *contexts.Contexts, ranges *reach.Ranges) *Copies {
 	return &Copies{
-		calls: calls, contexts: x, ranges: ranges, streams: make(map[*contexts.Context]gpubackend.Stream),
+		calls: calls, contexts: x, ranges: ranges,
+		streams: make(map[*contexts.Context]gpubackend.Stream),
 	}
 }
 
@@ -98,7 +99,8 @@ func (x *Copies) CopyIn(dst uint64, src []byte, s gpubackend.Stream) gpubackend.
 	return x.calls.CopyFrom(dst, src, s)
 }
 
-// CopyOut copies to ordinary memory in a stream of its own, so that it waits for nothing but itself.
+// CopyOut copies to ordinary memory in a stream of its own, so that it waits for nothing but
+// itself.
 func (x *Copies) CopyOut(dst []byte, src uint64) gpubackend.Result {
 	if len(dst) == 0 {
 		return gpubackend.Success
@@ -113,7 +115,8 @@ func (x *Copies) CopyOut(dst []byte, src uint64) gpubackend.Result {
 	s, known := x.streams[c]
 	if !known {
 		var r gpubackend.Result
-		if s, r = x.calls.StreamCreateWithPriority(cudaabi.StreamNonBlocking, 0); r != gpubackend.Success {
+		if s, r = x.calls.StreamCreateWithPriority(cudaabi.StreamNonBlocking,
+			0); r != gpubackend.Success {
 			return r
 		}
 		x.streams[c] = s
@@ -124,8 +127,8 @@ func (x *Copies) CopyOut(dst []byte, src uint64) gpubackend.Result {
 // Ended forgets the stream of a context that has ended.
 func (x *Copies) Ended(c *contexts.Context) { delete(x.streams, c) }
 
-// CopyBox queues a copy of rows. The driver counts a slice in rows; where it isn't a whole number of
-// them, planes are copied one by one.
+// CopyBox queues a copy of rows. The driver counts a slice in rows; where it isn't a whole number
+// of them, planes are copied one by one.
 func (x *Copies) CopyBox(b *gpubackend.Box, s gpubackend.Stream) gpubackend.Result {
 	if b.Width == 0 || b.Height == 0 || b.Depth == 0 {
 		return gpubackend.Success

@@ -48,8 +48,12 @@ func (f *fake) CopyFrom(_ uint64, src []byte, _ gpubackend.Stream) gpubackend.Re
 func (f *fake) CopyTo(dst []byte, _ uint64, s gpubackend.Stream) gpubackend.Result {
 	return f.call("slice out %d in %d", len(dst), s)
 }
-func (f *fake) Memcpy2DAsync(cmem.Block, gpubackend.Stream) gpubackend.Result { return f.call("2D") }
-func (f *fake) Memcpy3DAsync(cmem.Block, gpubackend.Stream) gpubackend.Result { return f.call("3D") }
+func (f *fake) Memcpy2DAsync(cmem.Block, gpubackend.Stream) gpubackend.Result {
+	return f.call("2D")
+}
+func (f *fake) Memcpy3DAsync(cmem.Block, gpubackend.Stream) gpubackend.Result {
+	return f.call("3D")
+}
 func (f *fake) MemcpyBatchAsync(
 	_, _, _ uint64, n int, _, _ uint64, _ gpubackend.Stream,
 ) gpubackend.Result {
@@ -113,16 +117,19 @@ func TestCopy(t *testing.T) {
 		{"in", device, host, 64, 0, []string{"copy 64 in 3"}, []string{"within 64"}},
 		{"to a graph's memory", ofGraph, host, 64, 0, []string{"in 64"}, []string{"within 64"}},
 		{"from a graph's memory", host, ofGraph, 64, 0, []string{"out 64"}, []string{"within 64"}},
-		{"from a graph's to a device's", device, ofGraph, 64, 0, []string{"within 64"}, []string{"within 64"}},
+		{"from a graph's to a device's", device, ofGraph, 64, 0, []string{"within 64"},
+			[]string{"within 64"}},
 		{"too much", device, host, 4097, gpubackend.InvalidValue, nil, nil},
 		{"nobody's", device, 8, 64, gpubackend.InvalidValue, nil, nil},
 		{"to nobody's", 8, device, 64, gpubackend.InvalidValue, nil, nil},
 		{"nothing", 8, 8, 0, 0, nil, []string{"within 0"}},
 	} {
-		if r := x.Copy(test.dst, test.src, test.n, 3); r != test.want || !slices.Equal(f.take(), test.what) {
+		if r := x.Copy(test.dst, test.src, test.n, 3); r != test.want ||
+			!slices.Equal(f.take(), test.what) {
 			t.Errorf("%s: result %d", test.name, r)
 		}
-		if r := x.MemcpyDtoDAsync(test.dst, test.src, test.n, 3); r != test.want || !slices.Equal(f.take(), test.dtod) {
+		if r := x.MemcpyDtoDAsync(test.dst, test.src, test.n, 3); r != test.want ||
+			!slices.Equal(f.take(), test.dtod) {
 			t.Errorf("%s, by MemcpyDtoDAsync: result %d", test.name, r)
 		}
 	}
@@ -137,14 +144,25 @@ func TestCopyBox(t *testing.T) {
 		want gpubackend.Result
 		log  []string
 	}{
-		{"rows", gpubackend.Box{Width: 8, Height: 4, Depth: 1, DstPitch: 64, SrcPitch: 8}, 0, []string{"2D"}},
-		{"planes", gpubackend.Box{Width: 8, Height: 4, Depth: 3, DstPitch: 64, SrcPitch: 8, DstSlice: 256, SrcSlice: 32}, 0, []string{"3D"}},
-		{"slices of half a row", gpubackend.Box{Width: 8, Height: 4, Depth: 3, DstPitch: 64, SrcPitch: 8, DstSlice: 260, SrcSlice: 32}, 0, []string{"2D", "2D", "2D"}},
-		{"slices that overlap", gpubackend.Box{Width: 8, Height: 4, Depth: 2, DstPitch: 64, SrcPitch: 8, DstSlice: 64, SrcSlice: 32}, 0, []string{"2D", "2D"}},
-		{"rows that overlap", gpubackend.Box{Width: 8, Height: 4, Depth: 1, DstPitch: 4, SrcPitch: 8}, gpubackend.InvalidValue, nil},
-		{"one row without a pitch", gpubackend.Box{Width: 8, Height: 1, Depth: 1}, 0, []string{"2D"}},
+		{"rows", gpubackend.Box{Width: 8, Height: 4, Depth: 1, DstPitch: 64, SrcPitch: 8}, 0,
+			[]string{"2D"}},
+		{"planes", gpubackend.Box{Width: 8, Height: 4, Depth: 3, DstPitch: 64, SrcPitch: 8,
+			DstSlice: 256, SrcSlice: 32}, 0, []string{"3D"}},
+		{"slices of half a row",
+			gpubackend.Box{Width: 8, Height: 4, Depth: 3, DstPitch: 64, SrcPitch: 8, DstSlice: 260,
+				SrcSlice: 32}, 0, []string{"2D", "2D", "2D"}},
+		{"slices that overlap",
+			gpubackend.Box{Width: 8, Height: 4, Depth: 2, DstPitch: 64, SrcPitch: 8, DstSlice: 64,
+				SrcSlice: 32}, 0, []string{"2D", "2D"}},
+		{"rows that overlap",
+			gpubackend.Box{Width: 8, Height: 4, Depth: 1, DstPitch: 4, SrcPitch: 8},
+			gpubackend.InvalidValue, nil},
+		{"one row without a pitch", gpubackend.Box{Width: 8, Height: 1, Depth: 1}, 0,
+			[]string{"2D"}},
 		{"nothing", gpubackend.Box{Width: 8, Height: 0, Depth: 1}, 0, nil},
-		{"beyond the end", gpubackend.Box{Width: 8, Height: 65, Depth: 1, DstPitch: 64, SrcPitch: 64}, gpubackend.InvalidValue, nil},
+		{"beyond the end",
+			gpubackend.Box{Width: 8, Height: 65, Depth: 1, DstPitch: 64, SrcPitch: 64},
+			gpubackend.InvalidValue, nil},
 	} {
 		test.box.Dst, test.box.Src = device, host
 		if r := x.CopyBox(&test.box, 3); r != test.want || !slices.Equal(f.take(), test.log) {
@@ -175,7 +193,8 @@ func TestBatch(t *testing.T) {
 		{"three", []uint64{host, host, host}, false, 0, []string{"batch of 3"}},
 		{"one is nobody's", []uint64{host, 8, host}, false, gpubackend.InvalidValue, nil},
 		{"no batches", []uint64{host, host}, true, 0, []string{"copy 16 in 3", "copy 16 in 3"}},
-		{"nobody's without batches", []uint64{host, 8}, true, gpubackend.InvalidValue, []string{"copy 16 in 3"}},
+		{"nobody's without batches", []uint64{host, 8}, true, gpubackend.InvalidValue,
+			[]string{"copy 16 in 3"}},
 	} {
 		f.noBatch = test.noBatch
 		add(test.srcs...)
@@ -192,14 +211,16 @@ func TestCopyOut(t *testing.T) {
 	for range 2 {
 		out()
 	}
-	if got := f.take(); !slices.Equal(got, []string{"stream", "slice out 8 in 7", "slice out 8 in 7"}) {
+	if got := f.take(); !slices.Equal(got,
+		[]string{"stream", "slice out 8 in 7", "slice out 8 in 7"}) {
 		t.Errorf("%q", got)
 	}
 	x.Ended(x.contexts.Current())
 	if out(); f.take()[0] != "stream" {
 		t.Error("the stream of a context that has ended is used")
 	}
-	if r := x.CopyOut(make([]byte, 8), 8); r != gpubackend.InvalidValue || x.CopyIn(8, make([]byte, 8), 0) != r || len(f.take()) != 0 {
+	if r := x.CopyOut(make([]byte, 8), 8); r != gpubackend.InvalidValue ||
+		x.CopyIn(8, make([]byte, 8), 0) != r || len(f.take()) != 0 {
 		t.Errorf("nobody's: %d", r)
 	}
 	x.contexts.SetCurrent(0)
@@ -212,16 +233,25 @@ func TestCopyOut(t *testing.T) {
 func TestFills(t *testing.T) {
 	x, f := newCopies()
 	for name, fill := range map[string]func(n uint64) gpubackend.Result{
-		"bytes":         func(n uint64) gpubackend.Result { return x.MemsetD8Async(host, 0, n, 0) },
-		"halves":        func(n uint64) gpubackend.Result { return x.MemsetD16Async(host, 0, n/2, 0) },
-		"words":         func(n uint64) gpubackend.Result { return x.MemsetD32Async(host, 0, n/4, 0) },
-		"rows of bytes": func(n uint64) gpubackend.Result { return x.MemsetD2D8Async(host, n/4, 0, n/4, 4, 0) },
+		"bytes": func(n uint64) gpubackend.Result { return x.MemsetD8Async(host, 0, n, 0) },
+		"halves": func(n uint64) gpubackend.Result {
+			return x.MemsetD16Async(host, 0, n/2, 0)
+		},
+		"words": func(n uint64) gpubackend.Result {
+			return x.MemsetD32Async(host, 0, n/4, 0)
+		},
+		"rows of bytes": func(n uint64) gpubackend.Result {
+			return x.MemsetD2D8Async(host, n/4, 0, n/4, 4, 0)
+		},
 		"rows of halves": func(n uint64) gpubackend.Result {
 			return x.MemsetD2D16Async(host, n/4, 0, n/8, 4, 0)
 		},
-		"rows of words": func(n uint64) gpubackend.Result { return x.MemsetD2D32Async(host, n/4, 0, n/16, 4, 0) },
+		"rows of words": func(n uint64) gpubackend.Result {
+			return x.MemsetD2D32Async(host, n/4, 0, n/16, 4, 0)
+		},
 	} {
-		if r := fill(4096); r != gpubackend.Success || !slices.Equal(f.take(), []string{"fill 4096"}) {
+		if r := fill(4096); r != gpubackend.Success ||
+			!slices.Equal(f.take(), []string{"fill 4096"}) {
 			t.Errorf("%s: %d", name, r)
 		}
 		if r := fill(4096 + 16); r != gpubackend.InvalidValue || len(f.take()) != 0 {

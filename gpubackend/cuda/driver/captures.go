@@ -27,7 +27,8 @@ func (d *Driver) StreamBeginCaptureToGraphRelaxed(
 	list, edge := cmem.Handles(nodes), cmem.Optional(edges)
 	defer list.Free()
 	defer edge.Free()
-	return d.call(symStreamBeginCaptureToGraph, uint64(s), uint64(g), list.Address(), edge.Address(),
+	return d.call(symStreamBeginCaptureToGraph, uint64(s), uint64(g), list.Address(),
+		edge.Address(),
 		uint64(len(nodes)), captureRelaxed)
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Sequences of launches as CUDA graphs: chains of kernel nodes whose parameters are patched before each replay.
+// Sequences of launches as CUDA graphs: chains of kernel nodes whose parameters are patched before
+// each replay.
 #ifndef PARACUDA_DRIVER_CHAIN_H
 #define PARACUDA_DRIVER_CHAIN_H
 
@@ -31,7 +32,8 @@ struct pc_chain {
 int32_t pc_chain_build(const struct pc_chain_api *api, struct pc_chain *g,
 		       const struct pc_launch *launch, int32_t n);
 
-// pc_chain_replay patches the nodes of the launches that have changed and launches the graph in their stream.
+// pc_chain_replay patches the nodes of the launches that have changed and launches the graph in
+// their stream.
 int32_t pc_chain_replay(const struct pc_chain_api *api, const struct pc_chain *g,
 			const struct pc_launch *launch, const uint8_t *changed);
 

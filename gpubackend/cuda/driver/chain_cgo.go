@@ -63,7 +63,8 @@ func (d *Driver) LaunchChain(c *Chain, changed []byte) gpubackend.Result {
 	d.Touch(gpubackend.Stream(d.scratch.launch[0].stream))
 	// SAFETY: C reads a byte for each node of the chain during the call.
 	at := (*C.uint8_t)(unsafe.Pointer(unsafe.SliceData(changed)))
-	return gpubackend.Result(C.pc_chain_replay(d.chains.c(&d.library), c.c(), &d.scratch.launch[0], at))
+	return gpubackend.Result(C.pc_chain_replay(d.chains.c(&d.library), c.c(), &d.scratch.launch[0],
+		at))
 }
 
 // FreeChain ends a chain.

@@ -39,8 +39,8 @@ func (d *Driver) ClusterMap(first, second []byte) (uint64, gpubackend.Result) {
 	return uint64(n), gpubackend.Success
 }
 
-// exportTable returns the words of a table of the driver's, whose first is its size. It must have as
-// many as n.
+// exportTable returns the words of a table of the driver's, whose first is its size. It must have
+// as many as n.
 func (d *Driver) exportTable(id []byte, n int) ([]uint64, gpubackend.Result) {
 	b := cmem.Copied(id, 0)
 	defer b.Free()

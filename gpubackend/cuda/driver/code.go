@@ -15,13 +15,15 @@ type Options struct {
 
 // ModuleLoad loads an image, with zeros after it, into the current context.
 func (d *Driver) ModuleLoad(image cmem.Block, o *Options) (gpubackend.Module, gpubackend.Result) {
-	r := d.call(symModuleLoadDataEx, d.out(0), image.Address(), uint64(o.Count), o.IDs.Address(), o.Values.Address())
+	r := d.call(symModuleLoadDataEx, d.out(0), image.Address(), uint64(o.Count), o.IDs.Address(),
+		o.Values.Address())
 	return gpubackend.Module(d.value(0)), r
 }
 
 // LibraryLoad loads an image, with zeros after it, for all contexts.
 func (d *Driver) LibraryLoad(image cmem.Block, o *Options) (gpubackend.Library, gpubackend.Result) {
-	r := d.call(symLibraryLoadData, d.out(0), image.Address(), o.IDs.Address(), o.Values.Address(), uint64(o.Count), 0, 0, 0)
+	r := d.call(symLibraryLoadData, d.out(0), image.Address(), o.IDs.Address(), o.Values.Address(),
+		uint64(o.Count), 0, 0, 0)
 	return gpubackend.Library(d.value(0)), r
 }
 
@@ -35,7 +37,8 @@ func (d *Driver) LinkCreate(o *Options) (gpubackend.Link, gpubackend.Result) {
 func (d *Driver) LinkAddData(
 	l gpubackend.Link, kind uint64, data cmem.Block, n int, name string, o *Options,
 ) gpubackend.Result {
-	return d.call(symLinkAddData, uint64(l), kind, data.Address(), uint64(n), d.text(name), uint64(o.Count),
+	return d.call(symLinkAddData, uint64(l), kind, data.Address(), uint64(n), d.text(name),
+		uint64(o.Count),
 		o.IDs.Address(), o.Values.Address())
 }
 
@@ -79,10 +82,14 @@ func (d *Driver) KernelAttribute(
 }
 
 // FuncName is a function's name; empty where the driver doesn't say.
-func (d *Driver) FuncName(f gpubackend.Function) string { return d.nameOf(symFuncGetName, uint64(f)) }
+func (d *Driver) FuncName(f gpubackend.Function) string {
+	return d.nameOf(symFuncGetName, uint64(f))
+}
 
 // KernelName is a kernel's name.
-func (d *Driver) KernelName(k gpubackend.Kernel) string { return d.nameOf(symKernelGetName, uint64(k)) }
+func (d *Driver) KernelName(k gpubackend.Kernel) string {
+	return d.nameOf(symKernelGetName, uint64(k))
+}
 
 func (d *Driver) nameOf(s symbol, of uint64) string {
 	if d.call(s, d.out(0), of) != gpubackend.Success {

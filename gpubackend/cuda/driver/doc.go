@@ -22,8 +22,8 @@
 //
 // # Threads and trust
 //
-// A Driver belongs to one goroutine, which must be locked to its thread: the current context belongs
-// to the thread. Nothing is checked here: handles, addresses and sizes are the caller's to judge. A
-// slice that a copy reads is read by C: if it lies in memory that another party can truncate,
-// truncation ends this process.
+// A Driver belongs to one goroutine, which must be locked to its thread: the current context
+// belongs to the thread. Nothing is checked here: handles, addresses and sizes are the caller's to
+// judge. A slice that a copy reads is read by C: if it lies in memory that another party can
+// truncate, truncation ends this process.
 package driver

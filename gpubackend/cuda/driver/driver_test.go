@@ -47,7 +47,8 @@ func TestOpenOfOtherLibraries(t *testing.T) {
 		{"/no/such/library.so", "/no/such/library.so"},
 		{"libc.so.6", "no function cu"},
 	} {
-		if _, err := driver.Open(test.path); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := driver.Open(test.path); err == nil ||
+			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v", test.path, err)
 		}
 	}
@@ -79,7 +80,8 @@ func TestWorkIsReported(t *testing.T) {
 		{"record", func() gpubackend.Result { return d.EventRecordWithFlags(event, s, 0) }, 1},
 		{"wait", func() gpubackend.Result { return d.StreamWaitEvent(s, event, 0) }, 1},
 		{"launch", func() gpubackend.Result {
-			l := gpubackend.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Stream: s}
+			l := gpubackend.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1},
+				Stream: s}
 			return d.LaunchKernel(&l, nil, nil)
 		}, 1},
 		{"query", func() gpubackend.Result { return d.StreamQuery(s) }, 0},
@@ -105,7 +107,8 @@ func TestPack(t *testing.T) {
 		list := make([]gpubackend.Launch, n)
 		for i := range list {
 			list[i] = gpubackend.Launch{
-				Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Parameters: filled(i, bytes),
+				Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1},
+				Parameters: filled(i, bytes),
 			}
 		}
 		return list
@@ -158,7 +161,8 @@ func TestChain(t *testing.T) {
 		t.Fatal("no chain")
 	}
 	defer d.FreeChain(c)
-	launches, patches := drivertest.Count("cuGraphLaunch"), drivertest.Count("cuGraphExecKernelNodeSetParams_v2")
+	launches, patches := drivertest.Count("cuGraphLaunch"),
+		drivertest.Count("cuGraphExecKernelNodeSetParams_v2")
 	must(t, "launch", d.LaunchChain(c, []byte{0, 1, 0}))
 	if n := drivertest.Count("cuGraphLaunch") - launches; n != 1 {
 		t.Errorf("%d launches", n)

@@ -25,7 +25,9 @@ func nodesOf(v []uint64) (nodes []gpubackend.GraphNode) {
 }
 
 // GraphInstantiateWithParams instantiates a graph. Its structure is flags, stream, node and result.
-func (d *Driver) GraphInstantiateWithParams(g gpubackend.Graph, flags uint64, upload gpubackend.Stream) (
+func (d *Driver) GraphInstantiateWithParams(
+	g gpubackend.Graph, flags uint64, upload gpubackend.Stream,
+) (
 	exec gpubackend.GraphExec, node gpubackend.GraphNode, status uint64, r gpubackend.Result,
 ) {
 	m := cmem.Allocate(cudaabi.GraphInstantiateParamsSize)
@@ -145,7 +147,8 @@ func (d *Driver) GraphAdd(
 	list, edge := cmem.Handles(after), cmem.Optional(edges)
 	defer list.Free()
 	defer edge.Free()
-	r := d.call(symGraphAddNode, d.out(0), uint64(g), list.Address(), edge.Address(), uint64(len(after)), params.Address())
+	r := d.call(symGraphAddNode, d.out(0), uint64(g), list.Address(), edge.Address(),
+		uint64(len(after)), params.Address())
 	return gpubackend.GraphNode(d.value(0)), r
 }
 
@@ -185,8 +188,8 @@ var readers = map[gpubackend.NodeType]reader{
 	gpubackend.NodeMemOps:    {symGraphBatchMemOpNodeGetParams, cudaabi.BatchMemOpNodeParamsSize},
 }
 
-// GraphNodeGetParams reads the parameters of a node of a type, which the caller frees. They point to
-// memory of the driver's.
+// GraphNodeGetParams reads the parameters of a node of a type, which the caller frees. They point
+// to memory of the driver's.
 func (d *Driver) GraphNodeGetParams(
 	n gpubackend.GraphNode, t gpubackend.NodeType,
 ) (cmem.Block, gpubackend.Result) {

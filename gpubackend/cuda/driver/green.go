@@ -42,7 +42,8 @@ func (d *Driver) SplitResource(
 	if len(groups) > 0 {
 		first = out.Address() + resourceSpace
 	}
-	result = d.call(symDevSmResourceSplitByCount, first, count, in.Address(), out.Address(), flags, least)
+	result = d.call(symDevSmResourceSplitByCount, first, count, in.Address(), out.Address(), flags,
+		least)
 	n = int(uint32(d.value(0)))
 	b := out.Bytes()
 	copy(rest[:], b)

@@ -127,7 +127,8 @@ func (l *library) callFloats(s symbol, object uint64, numbers ...uint64) gpuback
 	for i, bits := range numbers {
 		v[i] = C.float(math.Float32frombits(uint32(bits)))
 	}
-	return gpubackend.Result(C.pc_call_floats(function, C.uint64_t(object), v[0], v[1], C.int32_t(len(numbers))))
+	return gpubackend.Result(C.pc_call_floats(function, C.uint64_t(object), v[0], v[1],
+		C.int32_t(len(numbers))))
 }
 
 // out clears output word i and returns its address, for a parameter that the driver writes. A

@@ -35,7 +35,9 @@ func (d *Driver) MemCreate(bytes, device, compression uint64) (handle uint64, r 
 }
 
 // MemRelease gives up a handle of memory, which mappings keep.
-func (d *Driver) MemRelease(handle uint64) gpubackend.Result { return d.call(symMemRelease, handle) }
+func (d *Driver) MemRelease(handle uint64) gpubackend.Result {
+	return d.call(symMemRelease, handle)
+}
 
 // MemRetain returns a handle of the memory that is mapped at an address.
 func (d *Driver) MemRetain(addr uint64) (handle uint64, r gpubackend.Result) {

@@ -49,8 +49,8 @@ func (d *Driver) parameters(s symbol, of uint64) (layout []byte, end uint32, r g
 // nothing but pointers to each (`kernelParams`): cooperative ones in graphs, measured with driver
 // 580 (CUDA_ERROR_INVALID_VALUE otherwise).
 
-// FuncOffsets is where each parameter of a function lies among the packed ones. Nil: there are none,
-// or these aren't as long as the function's, which the driver is to say.
+// FuncOffsets is where each parameter of a function lies among the packed ones. Nil: there are
+// none, or these aren't as long as the function's, which the driver is to say.
 func (d *Driver) FuncOffsets(f gpubackend.Function, packed []byte) []uint32 {
 	if len(packed) == 0 {
 		return nil

@@ -97,8 +97,8 @@ func PutPointers(to []byte, packed uint64, offsets []uint32) {
 	}
 }
 
-// Attributes copies launch attributes to where LaunchKernel has them, for the caller to check there.
-// There are at most MaxLaunchAttributes, of cudaabi.LaunchAttributeSize each.
+// Attributes copies launch attributes to where LaunchKernel has them, for the caller to check
+// there. There are at most MaxLaunchAttributes, of cudaabi.LaunchAttributeSize each.
 func (d *Driver) Attributes(from []byte) []byte {
 	return d.scratch.attributes[:copy(d.scratch.attributes, from)]
 }
@@ -122,8 +122,8 @@ func (d *Driver) LaunchKernel(
 	return r
 }
 
-// Pack puts launches without attributes into the scratch memory, in place of what was there: as many
-// as there is room for, which is for one of any permitted size. It returns how many.
+// Pack puts launches without attributes into the scratch memory, in place of what was there: as
+// many as there is room for, which is for one of any permitted size. It returns how many.
 func (d *Driver) Pack(ls []gpubackend.Launch) (n int) {
 	s := &d.scratch
 	s.used = 0

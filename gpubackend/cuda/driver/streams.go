@@ -45,8 +45,8 @@ func (d *Driver) EventSynchronize(e gpubackend.Event) gpubackend.Result {
 	return d.call(symEventSynchronize, uint64(e))
 }
 
-// EventElapsed gives the driver's milliseconds, a float of about half a microsecond's resolution, as
-// nanoseconds.
+// EventElapsed gives the driver's milliseconds, a float of about half a microsecond's resolution,
+// as nanoseconds.
 func (d *Driver) EventElapsed(start, end gpubackend.Event) (uint64, gpubackend.Result) {
 	r := d.call(symEventElapsedTime, d.out(0), uint64(start), uint64(end))
 	ms := math.Float32frombits(uint32(d.value(0)))

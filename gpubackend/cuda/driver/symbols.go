@@ -256,9 +256,12 @@ var handNames = [symbols - generatedSymbols]string{
 // required are the functions without which nothing works; the others answer NotSupported where they
 // are missing.
 var required = []symbol{
-	symInit, symDriverGetVersion, symDeviceGetCount, symDeviceGet, symDeviceGetAttribute, symDeviceTotalMem,
-	symCtxSetCurrent, symCtxSynchronize, symDevicePrimaryCtxRetain, symModuleLoadDataEx, symLaunchKernel,
-	symMemAddressReserve, symMemCreate, symMemMap, symMemUnmap, symMemSetAccess, symMemRelease, symMemcpyAsync,
+	symInit, symDriverGetVersion, symDeviceGetCount, symDeviceGet, symDeviceGetAttribute,
+	symDeviceTotalMem,
+	symCtxSetCurrent, symCtxSynchronize, symDevicePrimaryCtxRetain, symModuleLoadDataEx,
+	symLaunchKernel,
+	symMemAddressReserve, symMemCreate, symMemMap, symMemUnmap, symMemSetAccess, symMemRelease,
+	symMemcpyAsync,
 	symStreamQuery, symStreamCreateWithPriority,
 }
 

@@ -85,7 +85,8 @@ func (d *Driver) encodeTensorMap(
 	fill := word(wire.TensorParametersFillOffset)
 	switch kind {
 	case wire.TensorMapKindTiled:
-		return d.call(symTensorMapEncodeTiled, t.base, typ, rank, address, t.dim, t.stride, t.box, t.elementary,
+		return d.call(symTensorMapEncodeTiled, t.base, typ, rank, address, t.dim, t.stride, t.box,
+			t.elementary,
 			interleave, swizzle, promotion, fill)
 	case wire.TensorMapKindIm2col:
 		return d.call(symTensorMapEncodeIm2col, t.base, typ, rank, address, t.dim, t.stride,

@@ -12,12 +12,12 @@ import (
 // visibleDevices chooses GPUs. The host's choice binds the guest, whose own chooses among those.
 const visibleDevices = "CUDA_VISIBLE_DEVICES"
 
-// passed are the variables of a guest process that its worker takes over, with what each may be: the
-// values of NVIDIA's programming guide. What is none of those is left out, as is
+// passed are the variables of a guest process that its worker takes over, with what each may be:
+// the values of NVIDIA's programming guide. What is none of those is left out, as is
 // CUDA_MODULE_LOADING=DEFAULT, which means the same. Not in the list are variables that name files,
 // libraries or sockets of the host (CUDA_CACHE_PATH, CUDA_INJECTION64_PATH, core dumps, MPS), that
-// set what VMs share (CUDA_CACHE_MAXSIZE, CUDA_AUTO_BOOST), that make a process wait for a debugger,
-// and those that the guest's library applies. docs/guest.md lists them all.
+// set what VMs share (CUDA_CACHE_MAXSIZE, CUDA_AUTO_BOOST), that make a process wait for a
+// debugger, and those that the guest's library applies. docs/guest.md lists them all.
 var passed = map[string]func(value string) bool{
 	"CUDA_BINARY_LOADER_THREAD_COUNT":  between(0, 64),
 	"CUDA_CACHE_DISABLE":               oneOf("0", "1"),

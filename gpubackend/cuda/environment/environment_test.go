@@ -69,7 +69,8 @@ func TestAdmitted(t *testing.T) {
 	} {
 		set := admitted([]string{tt.entry})
 		name, _, _ := strings.Cut(tt.entry, "=")
-		if got, ok := set[name]; got != tt.value || ok != (tt.value != "") || ok && len(set) != 1 || !ok && len(set) != 0 {
+		if got, ok := set[name]; got != tt.value || ok != (tt.value != "") || ok && len(set) != 1 ||
+			!ok && len(set) != 0 {
 			t.Errorf("%q sets %q", tt.entry, set)
 		}
 	}

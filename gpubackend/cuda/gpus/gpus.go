@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package gpus is what all rooms know of the host's GPUs: their handles in the driver, and the few
-// attributes that others decide by. The list is empty until the driver is opened, and doesn't change
-// then. Nothing here is a secret or a guest's.
+// attributes that others decide by. The list is empty until the driver is opened, and doesn't
+// change then. Nothing here is a secret or a guest's.
 package gpus
 
 import "github.com/paracuda/paracuda/gpubackend/pcie"

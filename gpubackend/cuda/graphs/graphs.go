@@ -14,7 +14,8 @@ import (
 // Calls is what is used of the driver.
 type Calls interface {
 	Touch(s gpubackend.Stream)
-	GraphInstantiateWithFlags(g gpubackend.Graph, flags uint64) (gpubackend.GraphExec, gpubackend.Result)
+	GraphInstantiateWithFlags(g gpubackend.Graph, flags uint64) (gpubackend.GraphExec,
+		gpubackend.Result)
 	GraphInstantiateWithParams(g gpubackend.Graph, flags uint64, upload gpubackend.Stream) (
 		exec gpubackend.GraphExec, node gpubackend.GraphNode, status uint64, r gpubackend.Result,
 	)
@@ -27,12 +28,14 @@ type Calls interface {
 
 	GraphGetNodes(g gpubackend.Graph) ([]gpubackend.GraphNode, gpubackend.Result)
 	GraphNodeGetType(n gpubackend.GraphNode) (uint64, gpubackend.Result)
-	GraphNodeGetParams(n gpubackend.GraphNode, t gpubackend.NodeType) (cmem.Block, gpubackend.Result)
+	GraphNodeGetParams(n gpubackend.GraphNode, t gpubackend.NodeType) (cmem.Block,
+		gpubackend.Result)
 	GraphAdd(
 		g gpubackend.Graph, after []gpubackend.GraphNode, edges []byte, params cmem.Block,
 	) (gpubackend.GraphNode, gpubackend.Result)
 	GraphNodeSetParams(n gpubackend.GraphNode, params cmem.Block) gpubackend.Result
-	GraphExecNodeSetParams(e gpubackend.GraphExec, n gpubackend.GraphNode, params cmem.Block) gpubackend.Result
+	GraphExecNodeSetParams(e gpubackend.GraphExec, n gpubackend.GraphNode,
+		params cmem.Block) gpubackend.Result
 	FuncParameters(f gpubackend.Function) (layout []byte, end uint32, r gpubackend.Result)
 	FuncOffsets(f gpubackend.Function, packed []byte) []uint32
 
@@ -76,7 +79,8 @@ type Graphs struct {
 
 // New returns graphs of which none allocates.
 func New(
-	calls Calls, x *contexts.Contexts, list *gpus.List, ranges *reach.Ranges, memory Memory, needs Needs,
+	calls Calls, x *contexts.Contexts, list *gpus.List, ranges *reach.Ranges, memory Memory,
+	needs Needs,
 ) *Graphs {
 	return &Graphs{
 		calls: calls, contexts: x, gpus: list, ranges: ranges, memory: memory, needs: needs,

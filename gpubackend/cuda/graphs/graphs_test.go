@@ -48,7 +48,8 @@ func (f *fake) GraphAdd(
 	case gpubackend.NodeMemAlloc:
 		p.Alloc().SetDptr(0x7000)
 	case gpubackend.NodeConditional:
-		f.read.Handle, f.read.Kind, f.read.Bodies = p.Conditional().Handle(), uint64(p.Conditional().Type()), uint64(p.Conditional().Size())
+		f.read.Handle, f.read.Kind, f.read.Bodies = p.Conditional().Handle(),
+			uint64(p.Conditional().Type()), uint64(p.Conditional().Size())
 		p.Conditional().SetPhGraphOut(f.memory.Address())
 	}
 	part := []byte(p.Alloc()) // all begin at the same place, and this is the longest
@@ -93,7 +94,9 @@ func (f *fake) GraphInstantiateWithFlags(
 ) (gpubackend.GraphExec, gpubackend.Result) {
 	return gpubackend.GraphExec(g), gpubackend.Success
 }
-func (f *fake) GraphExecDestroy(gpubackend.GraphExec) gpubackend.Result { return gpubackend.Success }
+func (f *fake) GraphExecDestroy(gpubackend.GraphExec) gpubackend.Result {
+	return gpubackend.Success
+}
 func (f *fake) GraphLaunch(gpubackend.GraphExec, gpubackend.Stream) gpubackend.Result {
 	f.launched++
 	f.reserved = max(f.reserved, f.takes)
@@ -139,7 +142,8 @@ func newGraphs(limit uint64) (*Graphs, *fake, *counter) {
 	ranges := reach.New(f, x)
 	ranges.SetWindow(1<<40, 1<<30)
 	f.room = New(f, x, list, ranges, c, Needs{
-		HostNode: func(token uint64, _ gpubackend.HostCall) (function, data uint64, r gpubackend.Result) {
+		HostNode: func(token uint64, _ gpubackend.HostCall) (function, data uint64,
+			r gpubackend.Result) {
 			return 0x1000, token, gpubackend.Success
 		},
 		FunctionOf: func(k gpubackend.Kernel) (gpubackend.Function, gpubackend.Result) {
@@ -160,21 +164,32 @@ func TestNodesAreReadAsTheyWereAdded(t *testing.T) {
 		read func(n *gpubackend.Node) // how what is read differs
 	}{
 		{"empty", gpubackend.Node{Type: gpubackend.NodeEmpty}, nil},
-		{"memset", gpubackend.Node{Type: gpubackend.NodeMemset, Fill: gpubackend.Fill{Dst: at, Pitch: 64, Value: 7, Element: 4, Width: 8, Height: 3}}, nil},
+		{"memset", gpubackend.Node{Type: gpubackend.NodeMemset,
+			Fill: gpubackend.Fill{Dst: at, Pitch: 64, Value: 7, Element: 4, Width: 8, Height: 3}},
+			nil},
 		{"memcpy", gpubackend.Node{Type: gpubackend.NodeMemcpy, Copy: gpubackend.Box{
-			Dst: at, DstPitch: 64, DstSlice: 128, Src: at + 4096, SrcPitch: 32, SrcSlice: 64, Width: 16, Height: 2, Depth: 3,
+			Dst: at, DstPitch: 64, DstSlice: 128, Src: at + 4096, SrcPitch: 32, SrcSlice: 64,
+			Width: 16, Height: 2, Depth: 3,
 		}}, nil},
 		{"memcpy of rows", gpubackend.Node{Type: gpubackend.NodeMemcpy, Copy: gpubackend.Box{
 			Dst: at, DstPitch: 64, Src: at + 4096, SrcPitch: 8, Width: 16, Height: 2, Depth: 1,
-		}}, func(n *gpubackend.Node) { n.Copy.DstSlice, n.Copy.SrcPitch, n.Copy.SrcSlice = 128, 16, 32 }},
-		{"host", gpubackend.Node{Type: gpubackend.NodeHost, Token: 5}, func(n *gpubackend.Node) { n.Token = 0 }}, // no function of ours
+		}}, func(n *gpubackend.Node) {
+			n.Copy.DstSlice, n.Copy.SrcPitch, n.Copy.SrcSlice = 128, 16, 32
+		}},
+		// no function of ours
+		{"host", gpubackend.Node{Type: gpubackend.NodeHost, Token: 5},
+			func(n *gpubackend.Node) { n.Token = 0 }},
 		{"graph", gpubackend.Node{Type: gpubackend.NodeGraph, Child: 3}, nil},
 		{"event", gpubackend.Node{Type: gpubackend.NodeEventWait, Event: 4}, nil},
 		{"record", gpubackend.Node{Type: gpubackend.NodeEventRecord, Event: 4}, nil},
-		{"allocation", gpubackend.Node{Type: gpubackend.NodeMemAlloc, Bytes: 4096, Pool: pool, Access: bytes.Repeat([]byte{3}, 24)},
+		{"allocation",
+			gpubackend.Node{Type: gpubackend.NodeMemAlloc, Bytes: 4096, Pool: pool,
+				Access: bytes.Repeat([]byte{3}, 24)},
 			func(n *gpubackend.Node) { n.Address = 0x7000 }},
 		{"free", gpubackend.Node{Type: gpubackend.NodeMemFree, Address: 0x7000}, nil},
-		{"memory operations", gpubackend.Node{Type: gpubackend.NodeMemOps, Flags: 2, Ops: bytes.Repeat([]byte{5}, 96)}, nil},
+		{"memory operations",
+			gpubackend.Node{Type: gpubackend.NodeMemOps, Flags: 2,
+				Ops: bytes.Repeat([]byte{5}, 96)}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			x, f, _ := newGraphs(0)
@@ -205,12 +220,14 @@ func TestKernelNodes(t *testing.T) {
 		parameters []byte
 		offsets    []uint32
 	}{
-		{"none", nil, nil}, {"packed", parameters, nil}, {"with pointers", parameters, []uint32{0, 8}},
+		{"none", nil, nil}, {"packed", parameters, nil},
+		{"with pointers", parameters, []uint32{0, 8}},
 	} {
 		x, f, _ := newGraphs(0)
 		f.offsets, f.layout = test.offsets, layout
 		n := gpubackend.Node{Type: gpubackend.NodeKernel, Launch: gpubackend.Launch{
-			Function: 7, Grid: [3]uint32{1, 2, 3}, Block: [3]uint32{4, 5, 6}, Shared: 8, Parameters: test.parameters,
+			Function: 7, Grid: [3]uint32{1, 2, 3}, Block: [3]uint32{4, 5, 6}, Shared: 8,
+			Parameters: test.parameters,
 		}}
 		if _, _, _, r := x.GraphAddNode(1, nil, nil, &n); r != gpubackend.Success {
 			t.Fatalf("%s: %d", test.name, r)
@@ -227,7 +244,8 @@ func TestConditionalNodes(t *testing.T) {
 	defer f.memory.Free()
 	n := gpubackend.Node{Type: gpubackend.NodeConditional, Handle: 77, Kind: 1, Bodies: 2}
 	_, _, bodies, r := x.GraphAddNode(1, nil, nil, &n)
-	if r != gpubackend.Success || len(bodies) != 2 || bodies[1] != 22 || !reflect.DeepEqual(*f.read, n) {
+	if r != gpubackend.Success || len(bodies) != 2 || bodies[1] != 22 ||
+		!reflect.DeepEqual(*f.read, n) {
 		t.Errorf("bodies %v of %+v, result %d", bodies, f.read, r)
 	}
 	n.Bodies = cudaabi.MaxConditionalBodies + 1
@@ -240,14 +258,19 @@ func TestConditionalNodes(t *testing.T) {
 func TestNodesOutOfReach(t *testing.T) {
 	x, f, _ := newGraphs(0)
 	for _, n := range []gpubackend.Node{
-		{Type: gpubackend.NodeMemset, Fill: gpubackend.Fill{Dst: 8, Element: 1, Width: 1, Height: 1}},
-		{Type: gpubackend.NodeMemcpy, Copy: gpubackend.Box{Dst: 1 << 40, Src: 8, Width: 1, Height: 1, Depth: 1}},
-		{Type: gpubackend.NodeMemcpy, Copy: gpubackend.Box{Dst: 1 << 40, Src: 1 << 40, Height: 1, Depth: 1}},
+		{Type: gpubackend.NodeMemset,
+			Fill: gpubackend.Fill{Dst: 8, Element: 1, Width: 1, Height: 1}},
+		{Type: gpubackend.NodeMemcpy,
+			Copy: gpubackend.Box{Dst: 1 << 40, Src: 8, Width: 1, Height: 1, Depth: 1}},
+		{Type: gpubackend.NodeMemcpy,
+			Copy: gpubackend.Box{Dst: 1 << 40, Src: 1 << 40, Height: 1, Depth: 1}},
 	} {
-		if _, _, _, r := x.GraphAddNode(1, nil, nil, &n); r != gpubackend.InvalidValue || f.read != nil {
+		if _, _, _, r := x.GraphAddNode(1, nil, nil, &n); r != gpubackend.InvalidValue ||
+			f.read != nil {
 			t.Errorf("%+v: %d", n, r)
 		}
-		if x.GraphNodeSet(1, &n) != gpubackend.InvalidValue || x.GraphExecNodeSet(1, 1, &n) != gpubackend.InvalidValue {
+		if x.GraphNodeSet(1, &n) != gpubackend.InvalidValue ||
+			x.GraphExecNodeSet(1, 1, &n) != gpubackend.InvalidValue {
 			t.Errorf("%+v: set", n)
 		}
 	}
@@ -258,11 +281,13 @@ func TestNodesOutOfReach(t *testing.T) {
 func TestAllocationsNeedRoom(t *testing.T) {
 	const mib = 1 << 20
 	x, f, c := newGraphs(100 * mib)
-	allocation := gpubackend.Node{Type: gpubackend.NodeMemAlloc, Bytes: 30 * mib, Pool: make([]byte, cudaabi.MemPoolPropsSize)}
+	allocation := gpubackend.Node{Type: gpubackend.NodeMemAlloc, Bytes: 30 * mib,
+		Pool: make([]byte, cudaabi.MemPoolPropsSize)}
 	if _, _, _, r := x.GraphAddNode(1, nil, nil, &allocation); r != gpubackend.Success {
 		t.Fatalf("add: %d", r)
 	}
-	f.nodes[1] = []gpubackend.Node{allocation, {Type: gpubackend.NodeGraph, Child: 2}, {Type: gpubackend.NodeEmpty}}
+	f.nodes[1] = []gpubackend.Node{allocation, {Type: gpubackend.NodeGraph, Child: 2},
+		{Type: gpubackend.NodeEmpty}}
 	f.nodes[2] = []gpubackend.Node{allocation}
 	f.nodes[3] = []gpubackend.Node{{Type: gpubackend.NodeGraph, Child: 3}}
 	f.nodes[4] = []gpubackend.Node{allocation, allocation, allocation, allocation}
@@ -271,7 +296,8 @@ func TestAllocationsNeedRoom(t *testing.T) {
 	if r != gpubackend.Success || x.Allocating() != 1 || c.used != 0 {
 		t.Fatalf("instantiate: %d, %d bytes count", r, c.used)
 	}
-	for g, want := range map[gpubackend.Graph]gpubackend.Result{3: gpubackend.NotSupported, 4: gpubackend.OutOfMemory} {
+	for g, want := range map[gpubackend.Graph]gpubackend.Result{3: gpubackend.NotSupported,
+		4: gpubackend.OutOfMemory} {
 		if _, r := x.GraphInstantiateWithFlags(g, 0); r != want {
 			t.Errorf("graph %d: result %d", g, r)
 		}
@@ -285,12 +311,14 @@ func TestAllocationsNeedRoom(t *testing.T) {
 		{"first", func() {}, 0, 60 * mib},
 		{"again", func() {}, 0, 60 * mib},
 		{"beside others' memory", func() { c.used += 40 * mib }, 0, 100 * mib},
-		{"while its memory is in use", func() { f.used = 60 * mib }, gpubackend.OutOfMemory, 100 * mib},
+		{"while its memory is in use", func() { f.used = 60 * mib }, gpubackend.OutOfMemory,
+			100 * mib},
 		{"when others have freed theirs", func() { f.used, c.freed = 30*mib, 40*mib }, 0, 60 * mib},
 	} {
 		step.prepare()
 		launched := f.launched
-		if r := x.GraphLaunch(e, 0); r != step.want || c.used != step.used || (r == 0) != (f.launched == launched+1) {
+		if r := x.GraphLaunch(e, 0); r != step.want || c.used != step.used ||
+			(r == 0) != (f.launched == launched+1) {
 			t.Fatalf("%s: result %d, %d MiB count", step.name, r, c.used/mib)
 		}
 	}
@@ -306,17 +334,21 @@ func TestAllocationsNeedRoom(t *testing.T) {
 // TestFreeOfWhatNoGraphHas isn't the driver's.
 func TestFreeOfWhatNoGraphHas(t *testing.T) {
 	x, _, _ := newGraphs(0)
-	n := gpubackend.Node{Type: gpubackend.NodeMemAlloc, Bytes: 4096, Pool: make([]byte, cudaabi.MemPoolPropsSize)}
-	if x.FreeNow(0x7000) != gpubackend.InvalidValue || x.GraphFree(0x7000, 0) != gpubackend.NotFound {
+	n := gpubackend.Node{Type: gpubackend.NodeMemAlloc, Bytes: 4096,
+		Pool: make([]byte, cudaabi.MemPoolPropsSize)}
+	if x.FreeNow(0x7000) != gpubackend.InvalidValue ||
+		x.GraphFree(0x7000, 0) != gpubackend.NotFound {
 		t.Error("freed before it was allocated")
 	}
 	x.GraphAddNode(1, nil, nil, &n)
-	for addr, want := range map[uint64]gpubackend.Result{0x7000: 0, 0x7001: 1} { // which the driver judges
+	// which the driver judges
+	for addr, want := range map[uint64]gpubackend.Result{0x7000: 0, 0x7001: 1} {
 		if x.FreeNow(addr) != want || x.GraphFree(addr, 0) != want {
 			t.Errorf("free at %#x", addr)
 		}
 	}
-	if x.FreeNow(1<<40) != gpubackend.InvalidValue || x.GraphFree(0x8000, 0) != gpubackend.NotFound {
+	if x.FreeNow(1<<40) != gpubackend.InvalidValue ||
+		x.GraphFree(0x8000, 0) != gpubackend.NotFound {
 		t.Error("other memory was freed")
 	}
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// Memory that allocation nodes have counts where a limit is set. The driver takes it when a graph is
-// launched or uploaded, lets graphs that don't run at the same time share it, and keeps it until it
-// is trimmed. So it isn't the nodes that count, whose sum may be many times what is there, but what
-// the driver says that graphs have: it is asked after each call that may change it, and can't drift.
-// A launch must have room for what the graph allocates, beside what is allocated from graphs now.
-// The driver may still take more than that, where free memory is in pieces that don't fit: it then
-// has at most what it had and what the graph allocates, gives up what is unused, and the next launch
-// is refused.
+// Memory that allocation nodes have counts where a limit is set. The driver takes it when a graph
+// is launched or uploaded, lets graphs that don't run at the same time share it, and keeps it until
+// it is trimmed. So it isn't the nodes that count, whose sum may be many times what is there, but
+// what the driver says that graphs have: it is asked after each call that may change it, and can't
+// drift. A launch must have room for what the graph allocates, beside what is allocated from graphs
+// now. The driver may still take more than that, where free memory is in pieces that don't fit: it
+// then has at most what it had and what the graph allocates, gives up what is unused, and the next
+// launch is refused.
 //
 // Bodies of conditional nodes can't allocate, so they aren't looked into.
 
@@ -46,7 +46,8 @@ func (x *Graphs) allocationsOf(g gpubackend.Graph, sum *allocations, depth int) 
 	for _, node := range nodes {
 		t, r := x.calls.GraphNodeGetType(node)
 		kind := gpubackend.NodeType(t)
-		if r == gpubackend.Success && kind != gpubackend.NodeMemAlloc && kind != gpubackend.NodeGraph {
+		if r == gpubackend.Success && kind != gpubackend.NodeMemAlloc &&
+			kind != gpubackend.NodeGraph {
 			continue
 		}
 		n, r := x.GraphNodeGet(node)
@@ -185,10 +186,12 @@ func (x *Graphs) room(sum *allocations) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// fits says whether graphs may have so much more in use. What they have that is unused serves first.
+// fits says whether graphs may have so much more in use. What they have that is unused serves
+// first.
 func (x *Graphs) fits(gpu int, bytes uint64) bool {
 	need := x.bytes(gpu, cudaabi.GraphMemAttrUsedMemCurrent) + bytes
-	return need <= x.counted[gpu] || x.memory.HasRoomNow(gpu, need-x.counted[gpu]) // counted when it is there
+	// counted when it is there
+	return need <= x.counted[gpu] || x.memory.HasRoomNow(gpu, need-x.counted[gpu])
 }
 
 // bytes asks the driver; 0 where it doesn't know.

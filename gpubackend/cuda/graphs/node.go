@@ -17,7 +17,9 @@ import (
 const nodeParams = cudaabi.GraphNodeParamsSize
 
 // GraphAddNode adds a node of any type.
-func (x *Graphs) GraphAddNode(g gpubackend.Graph, after []gpubackend.GraphNode, edges []byte, n *gpubackend.Node) (
+func (x *Graphs) GraphAddNode(
+	g gpubackend.Graph, after []gpubackend.GraphNode, edges []byte, n *gpubackend.Node,
+) (
 	node gpubackend.GraphNode, address uint64, bodies []gpubackend.Graph, r gpubackend.Result,
 ) {
 	if !driver.EdgesFit(edges, len(after)) {
@@ -160,8 +162,8 @@ func (x *Graphs) encodeConditional(
 	return gpubackend.Success
 }
 
-// What a kernel's packed parameters need in front of them: the list of what follows, which ends with
-// a word, and the number of their bytes.
+// What a kernel's packed parameters need in front of them: the list of what follows, which ends
+// with a word, and the number of their bytes.
 const (
 	extraSizeAt = 48
 	extraBytes  = 64
@@ -207,11 +209,13 @@ func encodeKernel(m cmem.Block, l *gpubackend.Launch, offsets []uint32) {
 func (x *Graphs) encodeCopy(p cudaabi.Memcpy3D, b *gpubackend.Box) gpubackend.Result {
 	rows := *b
 	rows.DstPitch, rows.SrcPitch = max(b.DstPitch, b.Width), max(b.SrcPitch, b.Width)
-	if b.Width == 0 || b.Height > reach.Addresses || b.DstSlice%rows.DstPitch != 0 || b.SrcSlice%rows.SrcPitch != 0 {
+	if b.Width == 0 || b.Height > reach.Addresses || b.DstSlice%rows.DstPitch != 0 ||
+		b.SrcSlice%rows.SrcPitch != 0 {
 		return gpubackend.InvalidValue
 	}
 	if b.Depth <= 1 { // no slices
-		rows.DstSlice, rows.SrcSlice = max(b.DstSlice/rows.DstPitch, b.Height)*rows.DstPitch, max(b.SrcSlice/rows.SrcPitch, b.Height)*rows.SrcPitch
+		rows.DstSlice, rows.SrcSlice = max(b.DstSlice/rows.DstPitch, b.Height)*rows.DstPitch,
+			max(b.SrcSlice/rows.SrcPitch, b.Height)*rows.SrcPitch
 	}
 	to, from, r := x.ranges.Box(&rows)
 	if r == gpubackend.Success {

@@ -91,7 +91,8 @@ func (x *Graphs) decodeKernel(l *gpubackend.Launch, p cudaabi.KernelNodeParams) 
 	}
 	l.Parameters = make([]byte, end)
 	for i, at := range cmem.WordsAt(p.KernelParams(), uint64(len(layout)/8)) {
-		offset, size := binary.LittleEndian.Uint32(layout[8*i:]), binary.LittleEndian.Uint32(layout[8*i+4:])
+		offset, size := binary.LittleEndian.Uint32(layout[8*i:]),
+			binary.LittleEndian.Uint32(layout[8*i+4:])
 		copy(l.Parameters[offset:], cmem.BytesAt(at, uint64(size)))
 	}
 	return gpubackend.Success

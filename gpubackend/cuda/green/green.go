@@ -13,11 +13,14 @@ import (
 // Calls is what is used of the driver.
 type Calls interface {
 	CtxSynchronize() gpubackend.Result
-	Resource(of gpubackend.ResourceSource, which, kind uint64) (gpubackend.Resource, gpubackend.Result)
-	GreenCtxMake(desc gpubackend.ResourceDesc, device, flags uint64) (gpubackend.GreenContext, gpubackend.Result)
+	Resource(of gpubackend.ResourceSource, which, kind uint64) (gpubackend.Resource,
+		gpubackend.Result)
+	GreenCtxMake(desc gpubackend.ResourceDesc, device, flags uint64) (gpubackend.GreenContext,
+		gpubackend.Result)
 	GreenCtxEnd(g gpubackend.GreenContext) gpubackend.Result
 	CtxFromGreenCtx(g gpubackend.GreenContext) (gpubackend.Context, gpubackend.Result)
-	GreenCtxStreamCreate(g gpubackend.GreenContext, flags, priority uint64) (gpubackend.Stream, gpubackend.Result)
+	GreenCtxStreamCreate(g gpubackend.GreenContext, flags, priority uint64) (gpubackend.Stream,
+		gpubackend.Result)
 }
 
 // Hooks are what other rooms do when green contexts come and go.

@@ -44,7 +44,9 @@ func (f *fake) GreenCtxMake(
 	f.last++
 	return f.last, f.call("make %d on %d", f.last, device)
 }
-func (f *fake) GreenCtxEnd(g gpubackend.GreenContext) gpubackend.Result { return f.call("end %d", g) }
+func (f *fake) GreenCtxEnd(g gpubackend.GreenContext) gpubackend.Result {
+	return f.call("end %d", g)
+}
 func (f *fake) CtxFromGreenCtx(g gpubackend.GreenContext) (gpubackend.Context, gpubackend.Result) {
 	if f.handle != 0 {
 		return f.handle, gpubackend.Success
@@ -64,7 +66,10 @@ func newGreen() (*Green, *contexts.Contexts, *fake) {
 	x = New(f, all, list, Hooks{
 		Ending: func() { f.call("ending") },
 		Ended:  func(c *contexts.Context) { f.call("ended %d", c.Handle) },
-		Stream: func(s gpubackend.Stream, c *contexts.Context) { f.call("stream %d of %d", s, c.Handle) },
+		Stream: func(s gpubackend.Stream,
+			c *contexts.Context) {
+			f.call("stream %d of %d", s, c.Handle)
+		},
 	})
 	return x, all, f
 }
@@ -78,15 +83,25 @@ func TestLives(t *testing.T) {
 		want gpubackend.Result
 		log  string
 	}{
-		{"no such GPU", func() gpubackend.Result { _, _, r := x.GreenCtxCreate(1, 9, 1); return r }, gpubackend.InvalidDevice, ""},
-		{"no primary context", func() gpubackend.Result { _, _, r := x.GreenCtxCreate(1, 1, 1); return r }, gpubackend.InvalidContext, ""},
+		{"no such GPU", func() gpubackend.Result { _, _, r := x.GreenCtxCreate(1, 9, 1); return r },
+			gpubackend.InvalidDevice, ""},
+		{"no primary context",
+			func() gpubackend.Result { _, _, r := x.GreenCtxCreate(1, 1, 1); return r },
+			gpubackend.InvalidContext, ""},
 		{"create", create, 0, "make 1 on 10"},
-		{"stream", func() gpubackend.Result { _, r := x.GreenCtxStreamCreate(1, 0, 0); return r }, 0, "stream 5 of 301"},
-		{"stream of none", func() gpubackend.Result { _, r := x.GreenCtxStreamCreate(2, 0, 0); return r }, gpubackend.InvalidContext, ""},
-		{"a context's handle", func() gpubackend.Result { f.handle = 301; return create() }, gpubackend.NotSupported, "make 2 on 10, end 2"},
-		{"make it current", func() gpubackend.Result { f.handle = 0; return all.SetCurrent(301) }, 0, ""},
-		{"destroy", func() gpubackend.Result { return x.GreenCtxDestroy(1) }, 0, "ending, wait, end 1, ended 301"},
-		{"destroy again", func() gpubackend.Result { return x.GreenCtxDestroy(1) }, gpubackend.InvalidContext, ""},
+		{"stream", func() gpubackend.Result { _, r := x.GreenCtxStreamCreate(1, 0, 0); return r },
+			0, "stream 5 of 301"},
+		{"stream of none",
+			func() gpubackend.Result { _, r := x.GreenCtxStreamCreate(2, 0, 0); return r },
+			gpubackend.InvalidContext, ""},
+		{"a context's handle", func() gpubackend.Result { f.handle = 301; return create() },
+			gpubackend.NotSupported, "make 2 on 10, end 2"},
+		{"make it current", func() gpubackend.Result { f.handle = 0; return all.SetCurrent(301) },
+			0, ""},
+		{"destroy", func() gpubackend.Result { return x.GreenCtxDestroy(1) }, 0,
+			"ending, wait, end 1, ended 301"},
+		{"destroy again", func() gpubackend.Result { return x.GreenCtxDestroy(1) },
+			gpubackend.InvalidContext, ""},
 		{"another", create, 0, "make 3 on 10"},
 		{"reset", func() gpubackend.Result { return all.DevicePrimaryCtxReset(0) }, 0, "ended 303"},
 	} {
@@ -98,7 +113,8 @@ func TestLives(t *testing.T) {
 		}
 	}
 	if x.Greens() != 0 || all.Known() != 1 || all.CurrentHandle() != contextstest.Primary {
-		t.Errorf("%d green of %d contexts are left, %d is current", x.Greens(), all.Known(), all.CurrentHandle())
+		t.Errorf("%d green of %d contexts are left, %d is current", x.Greens(), all.Known(),
+			all.CurrentHandle())
 	}
 }
 

@@ -80,7 +80,8 @@ func (v *Calls) add(token uint64, run func(uint64)) (uint64, *wait) {
 	v.next++
 	// The descriptor is read once: Fd would make the file blocking, which a pipe's writer may as
 	// well be.
-	w := &wait{token: token, run: run, c: C.pc_wait_new(C.int32_t(v.writer.Fd()), C.uint64_t(v.next))}
+	w := &wait{token: token, run: run,
+		c: C.pc_wait_new(C.int32_t(v.writer.Fd()), C.uint64_t(v.next))}
 	if w.c == nil {
 		return 0, nil
 	}
@@ -112,8 +113,8 @@ func (v *Calls) Close() {
 	_ = v.reader.Close()
 }
 
-// Once puts a function into a stream, with the driver's cuLaunchHostFunc: f is called by a goroutine
-// when the stream gets there, and the stream waits for release.
+// Once puts a function into a stream, with the driver's cuLaunchHostFunc: f is called by a
+// goroutine when the stream gets there, and the stream waits for release.
 func (v *Calls) Once(
 	launch unsafe.Pointer, s gpubackend.Stream, token uint64, f func(token uint64),
 ) (release func(), r gpubackend.Result) {

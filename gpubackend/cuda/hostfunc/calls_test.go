@@ -51,7 +51,8 @@ func TestOnceHoldsItsStream(t *testing.T) {
 			} else {
 				v.Close()
 			}
-			soon(t, "the stream still waits", func() bool { return d.StreamQuery(2) == gpubackend.Success })
+			soon(t, "the stream still waits",
+				func() bool { return d.StreamQuery(2) == gpubackend.Success })
 		})
 	}
 }

@@ -15,8 +15,8 @@ struct pc_node {
 // A call of such a function, while its stream waits.
 struct pc_due;
 
-// pc_node_run is what the driver calls, on a thread of its own: it writes the address of a pc_due, with the top bit
-// set, to the pipe, and holds the stream until that is released.
+// pc_node_run is what the driver calls, on a thread of its own: it writes the address of a pc_due,
+// with the top bit set, to the pipe, and holds the stream until that is released.
 void pc_node_run(void *node);
 
 uint64_t pc_due_token(const struct pc_due *due);

@@ -4,8 +4,8 @@ package hostfunc
 
 import "testing"
 
-// TestNodesOfOneFunction: what the driver keeps of a function is there once, however many nodes call
-// it.
+// TestNodesOfOneFunction: what the driver keeps of a function is there once, however many nodes
+// call it.
 func TestNodesOfOneFunction(t *testing.T) {
 	v, err := New()
 	if err != nil {

@@ -11,7 +11,8 @@ struct pc_wait;
 
 // pc_wait_new makes one that writes token to the pipe fd when the stream reaches it.
 struct pc_wait *pc_wait_new(int32_t fd, uint64_t token);
-// pc_wait_launch queues it. The memory is kept until the stream has passed it and it has been released.
+// pc_wait_launch queues it. The memory is kept until the stream has passed it and it has been
+// released.
 int32_t pc_wait_launch(void *launch_host_func, uint64_t stream, struct pc_wait *wait);
 // pc_wait_release lets the stream go on. The caller doesn't touch wait again.
 void pc_wait_release(struct pc_wait *wait);

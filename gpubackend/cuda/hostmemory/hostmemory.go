@@ -39,7 +39,8 @@ type HostMemory struct {
 // New returns host memory of which nothing is registered. capturing says whether any stream
 // captures: then nobody may wait.
 func New(
-	calls Calls, x *contexts.Contexts, list *gpus.List, ranges *reach.Ranges, capturing func() bool, log *logrus.Entry,
+	calls Calls, x *contexts.Contexts, list *gpus.List, ranges *reach.Ranges, capturing func() bool,
+	log *logrus.Entry,
 ) *HostMemory {
 	return &HostMemory{
 		calls: calls, contexts: x, gpus: list, ranges: ranges, capturing: capturing, log: log,
@@ -75,8 +76,8 @@ func (h *HostMemory) HostRegister(addr, bytes uint64, writable bool) gpubackend.
 	return gpubackend.Success
 }
 
-// register tells the driver of memory, in the current context. Where it can't be told that memory is
-// only to be read, kernels could write it.
+// register tells the driver of memory, in the current context. Where it can't be told that memory
+// is only to be read, kernels could write it.
 func (h *HostMemory) register(addr uint64, m *registration) gpubackend.Result {
 	c := h.contexts.Current()
 	if !m.writable && !h.gpus.At(c.GPU).ReadOnlyRegister {
@@ -99,7 +100,8 @@ func (h *HostMemory) RegisterLent() gpubackend.Result {
 			continue
 		}
 		if r := h.register(addr, &m); r == gpubackend.HostMemoryAlreadyRegistered {
-			m.context = h.contexts.Current() // it has outlasted the context that it was registered in
+			// it has outlasted the context that it was registered in
+			m.context = h.contexts.Current()
 		} else if r != gpubackend.Success {
 			h.log.WithField("result", r).Warn("memory of __managed__ variables can't be registered")
 			return r
@@ -148,9 +150,9 @@ func (h *HostMemory) unregister(addr uint64) gpubackend.Result {
 }
 
 // HostPageable notes that copies may name it: to the driver it is ordinary memory of this process.
-// To register it instead would not do: where ranges of graphs have pages in common, one registration
-// would have to give way to another, and a graph that was made with the first faults when it is
-// launched (CUDA_ERROR_LAUNCH_FAILED on an H100).
+// To register it instead would not do: where ranges of graphs have pages in common, one
+// registration would have to give way to another, and a graph that was made with the first faults
+// when it is launched (CUDA_ERROR_LAUNCH_FAILED on an H100).
 func (h *HostMemory) HostPageable(addr, bytes uint64) gpubackend.Result {
 	h.ranges.Host.Put(reach.Span{Base: addr, Bytes: bytes, Writable: true})
 	return gpubackend.Success

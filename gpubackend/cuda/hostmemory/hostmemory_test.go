@@ -64,7 +64,8 @@ func newRoom() *room {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	r.x = x
-	r.HostMemory = New(r.fake, x, list, reach.New(nil, x), func() bool { return r.capturing }, logrus.NewEntry(log))
+	r.HostMemory = New(r.fake, x, list, reach.New(nil, x), func() bool { return r.capturing },
+		logrus.NewEntry(log))
 	return r
 }
 
@@ -73,13 +74,15 @@ func (r *room) reaches(addr uint64, write bool) bool { return r.ranges.Host.Cove
 
 func TestRegister(t *testing.T) {
 	r := newRoom()
-	if result := r.HostRegister(100, 50, false); result != gpubackend.Success || r.fake.take() != "register 100 false" {
+	if result := r.HostRegister(100, 50, false); result != gpubackend.Success ||
+		r.fake.take() != "register 100 false" {
 		t.Errorf("register: %d", result)
 	}
 	if !r.reaches(120, false) || r.reaches(120, true) || r.reaches(145, false) {
 		t.Error("copies may name something else")
 	}
-	if result := r.HostRegister(100, 10, true); result != gpubackend.HostMemoryAlreadyRegistered || r.reaches(100, true) {
+	if result := r.HostRegister(100, 10, true); result != gpubackend.HostMemoryAlreadyRegistered ||
+		r.reaches(100, true) {
 		t.Errorf("register again: %d", result)
 	}
 	r.fake.take()
@@ -91,10 +94,12 @@ func TestRegister(t *testing.T) {
 	r.capturing = false
 	r.HostRegister(100, 50, true)
 	r.fake.take()
-	if r.HostUnregister(100, 50); r.fake.take() != "wait, unregister 100" || r.reaches(120, false) || r.Registered() != 0 {
+	if r.HostUnregister(100, 50); r.fake.take() != "wait, unregister 100" ||
+		r.reaches(120, false) || r.Registered() != 0 {
 		t.Error("didn't wait for work, or copies may name what is gone")
 	}
-	if result := r.HostPageable(500, 50); result != gpubackend.Success || !r.reaches(500, true) || r.fake.take() != "" {
+	if result := r.HostPageable(500, 50); result != gpubackend.Success || !r.reaches(500, true) ||
+		r.fake.take() != "" {
 		t.Errorf("pageable: %d", result)
 	}
 }
@@ -104,7 +109,8 @@ func TestReadOnlyOnAGPUThatCannot(t *testing.T) {
 	r := newRoom()
 	h, _ := r.x.DevicePrimaryCtxRetain(1)
 	r.x.SetCurrent(h)
-	if result := r.HostRegister(100, 50, false); result != gpubackend.NotSupported || r.reaches(100, false) {
+	if result := r.HostRegister(100, 50, false); result != gpubackend.NotSupported ||
+		r.reaches(100, false) {
 		t.Errorf("result %d", result)
 	}
 	if result := r.HostRegister(100, 50, true); result != gpubackend.Success {
@@ -133,7 +139,8 @@ func TestLent(t *testing.T) {
 		t.Error("the driver is taken to know it")
 	}
 	r.x.SetCurrent(contextstest.Primary)
-	if result := r.RegisterLent(); result != gpubackend.Success || r.Lends() { // a driver may have kept it
+	// a driver may have kept it
+	if result := r.RegisterLent(); result != gpubackend.Success || r.Lends() {
 		t.Errorf("result %d", result)
 	}
 	r.fake.take()

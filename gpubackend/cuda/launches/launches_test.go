@@ -39,9 +39,11 @@ func (f *fake) FuncOffsets(gpubackend.Function, []byte) []uint32 { return []uint
 
 func (f *fake) Pack(ls []gpubackend.Launch) (n int) {
 	f.packed = nil
-	for n < len(ls) && n < driver.MaxLaunches && len(ls[n].Parameters) <= cudaabi.MaxParameterBytes {
+	for n < len(ls) && n < driver.MaxLaunches &&
+		len(ls[n].Parameters) <= cudaabi.MaxParameterBytes {
 		f.packed = append(f.packed, ls[n].Parameters...)
-		f.packed = append(f.packed, make([]byte, driver.Padded(len(ls[n].Parameters))-len(ls[n].Parameters))...)
+		f.packed = append(f.packed,
+			make([]byte, driver.Padded(len(ls[n].Parameters))-len(ls[n].Parameters))...)
 		n++
 	}
 	return n
@@ -99,7 +101,8 @@ func batch(n int, other ...int) []gpubackend.Launch {
 	return ls
 }
 
-// TestReplays: what comes for the second time is a graph, whose nodes are patched where they differ.
+// TestReplays: what comes for the second time is a graph, whose nodes are patched where they
+// differ.
 func TestReplays(t *testing.T) {
 	for _, test := range []struct {
 		name                    string
@@ -177,7 +180,8 @@ func TestPlainLaunchesStopAtTheFirstThatFails(t *testing.T) {
 		result gpubackend.Result
 	}{
 		{"none", func(*fake, []gpubackend.Launch) {}, 300, 0},
-		{"the driver", func(f *fake, _ []gpubackend.Launch) { f.fail = 201 }, 200, gpubackend.LaunchOutOfResources},
+		{"the driver", func(f *fake, _ []gpubackend.Launch) { f.fail = 201 }, 200,
+			gpubackend.LaunchOutOfResources},
 		{"too many parameters", func(_ *fake, ls []gpubackend.Launch) {
 			ls[150].Parameters = make([]byte, cudaabi.MaxParameterBytes+1)
 		}, 150, gpubackend.InvalidValue},
@@ -215,14 +219,16 @@ func TestAttributes(t *testing.T) {
 		{"cluster, captured", attribute(4), true, 0, 0},
 		{"a node", attribute(4, 13), false, gpubackend.NotSupported, 0},
 		{"half of one", attribute(4)[:40], false, gpubackend.InvalidValue, 0},
-		{"too many", attribute(make([]uint32, driver.MaxLaunchAttributes+1)...), false, gpubackend.InvalidValue, 0},
+		{"too many", attribute(make([]uint32, driver.MaxLaunchAttributes+1)...), false,
+			gpubackend.InvalidValue, 0},
 	} {
 		f := &fake{}
 		l := batch(1)[0]
 		l.Attributes = test.attributes
 		r := newLaunches(f, &test.capturing).Launch(&l)
 		if r != test.want || f.offsets != test.offsets || (r == 0) != (f.plain == 1) {
-			t.Errorf("%s: result %d, %d launches, %d with pointers", test.name, r, f.plain, f.offsets)
+			t.Errorf("%s: result %d, %d launches, %d with pointers", test.name, r, f.plain,
+				f.offsets)
 		}
 	}
 }

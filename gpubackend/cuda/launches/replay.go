@@ -21,8 +21,8 @@ type Chains interface {
 }
 
 // replays are the graphs of the current context's launches that come again: the policy is that of
-// gpubackend/launches. The driver submits a chain of kernel nodes at once, after the parameters that
-// differ have been patched.
+// gpubackend/launches. The driver submits a chain of kernel nodes at once, after the parameters
+// that differ have been patched.
 type replays struct {
 	chains  Chains
 	never   bool // the driver can't, or nobody wants it
@@ -74,8 +74,8 @@ func (x *Launches) Forget() {
 // EndReplays has nothing replayed any more.
 func (x *Launches) EndReplays() { x.replays.never = true }
 
-// launch launches a sequence that was chosen as a graph, building it first if need be. false: it was
-// not launched, do it plainly.
+// launch launches a sequence that was chosen as a graph, building it first if need be. false: it
+// was not launched, do it plainly.
 func (r *replays) launch(ls []gpubackend.Launch) bool {
 	if r.chains.Pack(ls) < len(ls) {
 		return false
@@ -87,7 +87,8 @@ func (r *replays) launch(ls []gpubackend.Launch) bool {
 		}
 	}
 	if r.chains.LaunchChain(s.Graph, r.patch(s, ls)) != gpubackend.Success {
-		// A node that can't be patched: the graph is of no use, and the launches' own results tell why.
+		// A node that can't be patched: the graph is of no use, and the launches' own results tell
+		// why.
 		r.cache.Remove(ls)
 		return false
 	}

@@ -56,16 +56,17 @@ type Limits struct {
 // New returns limits as contexts have them at the start.
 func New(calls Calls, x *contexts.Contexts, list *gpus.List, memory Memory) *Limits {
 	return &Limits{
-		calls: calls, contexts: x, gpus: list, memory: memory, charges: make(map[contextLimit]limitCharge),
+		calls: calls, contexts: x, gpus: list, memory: memory,
+		charges: make(map[contextLimit]limitCharge),
 	}
 }
 
 // Counted is how many limits count.
 func (x *Limits) Counted() int { return len(x.charges) }
 
-// CtxSetLimit counts what the driver takes for a limit beyond what a context has at the start, which
-// counts as little as the rest of a context does. What is counted is what the driver has made of the
-// value.
+// CtxSetLimit counts what the driver takes for a limit beyond what a context has at the start,
+// which counts as little as the rest of a context does. What is counted is what the driver has made
+// of the value.
 func (x *Limits) CtxSetLimit(limit, value uint64) gpubackend.Result {
 	c := x.contexts.Current()
 	if x.memory.Limit() == 0 || c == nil || limit > cudaabi.LimitMallocHeapSize {

@@ -125,8 +125,8 @@ func (m *Memory) MemAlloc(bytes uint64) (uint64, gpubackend.Result) {
 	return addr, gpubackend.Success
 }
 
-// MemFree gives memory back: at once when the context is known to be idle, otherwise when it is next
-// seen idle.
+// MemFree gives memory back: at once when the context is known to be idle, otherwise when it is
+// next seen idle.
 func (m *Memory) MemFree(addr uint64) gpubackend.Result {
 	if !m.contexts.Usable() {
 		return gpubackend.InvalidContext

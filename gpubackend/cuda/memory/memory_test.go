@@ -87,10 +87,12 @@ func (f *fake) MemUnmap(addr, _ uint64) gpubackend.Result {
 	return gpubackend.Success
 }
 func (f *fake) MemSetAccess(_, _, _, _ uint64) gpubackend.Result { return f.result("access") }
-func (f *fake) MemHostAlloc(uint64) (uint64, gpubackend.Result)  { return 0, gpubackend.OutOfMemory }
-func (f *fake) MemFreeHost(uint64) gpubackend.Result             { return gpubackend.Success }
-func (f *fake) Capturing() bool                                  { return f.capture }
-func (f *fake) FreeNow(uint64) gpubackend.Result                 { return gpubackend.InvalidValue }
+func (f *fake) MemHostAlloc(uint64) (uint64, gpubackend.Result) {
+	return 0, gpubackend.OutOfMemory
+}
+func (f *fake) MemFreeHost(uint64) gpubackend.Result { return gpubackend.Success }
+func (f *fake) Capturing() bool                      { return f.capture }
+func (f *fake) FreeNow(uint64) gpubackend.Result     { return gpubackend.InvalidValue }
 func (f *fake) PointerAttribute(_, _ uint64) (uint64, gpubackend.Result) {
 	return 0, gpubackend.InvalidValue
 }
@@ -127,7 +129,8 @@ func newRoom(t *testing.T) *room {
 	r.Memory = New(r.fake, x, list, ranges, Options{Limit: 64 << 20, Log: logrus.NewEntry(log)})
 	r.Connect(r.fake, r.fake)
 	base, result := r.Open()
-	if result != gpubackend.Success || base != devmem.Base || !ranges.InWindow(base+2*WindowBytes-1) {
+	if result != gpubackend.Success || base != devmem.Base ||
+		!ranges.InWindow(base+2*WindowBytes-1) {
 		t.Fatalf("open: %d, window at %#x", result, base)
 	}
 	t.Cleanup(r.Close)
@@ -164,7 +167,8 @@ func TestFreedMemoryWaits(t *testing.T) {
 	}{
 		{"at once when idle", func(*room) {}, true, 0},
 		{"while busy", func(r *room) { r.work() }, false, 0},
-		{"until the driver says that it is idle", func(r *room) { r.work(); r.fake.busy = false }, true, 0},
+		{"until the driver says that it is idle", func(r *room) { r.work(); r.fake.busy = false },
+			true, 0},
 		{"until there is nothing else", func(r *room) { r.work(); r.alloc(t, 40<<20) }, true, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -301,7 +305,8 @@ func TestChargesCount(t *testing.T) {
 		{"too large", 50 << 20, true, 0, gpubackend.OutOfMemory, 20 << 20},
 		{"second", 40 << 20, true, 0, 0, 60 << 20},
 	} {
-		if _, result := c.Make(test.bytes, test.ok, create(test.bytes, test.result)); result != test.want || r.Used(0) != test.used {
+		if _, result := c.Make(test.bytes, test.ok,
+			create(test.bytes, test.result)); result != test.want || r.Used(0) != test.used {
 			t.Errorf("%s: result %d, %d bytes", test.name, result, r.Used(0))
 		}
 	}
@@ -326,11 +331,13 @@ func TestMemoryOfTheGuestsOwn(t *testing.T) {
 		t.Errorf("too much: %d", result)
 	}
 	r.fake.refuse = "create"
-	if _, result := r.CreateMemory(20<<20, 0, 0); result != gpubackend.OutOfMemory || r.Used(0) != 20<<20 {
+	if _, result := r.CreateMemory(20<<20, 0, 0); result != gpubackend.OutOfMemory ||
+		r.Used(0) != 20<<20 {
 		t.Errorf("the driver has none: %d, %d bytes", result, r.Used(0))
 	}
 	for range 2 {
-		if _, result := r.ImportMemory(3, 20<<20, 0); result != gpubackend.Success || r.Used(0) != 40<<20 {
+		if _, result := r.ImportMemory(3, 20<<20, 0); result != gpubackend.Success ||
+			r.Used(0) != 40<<20 {
 			t.Errorf("import: %d, %d bytes", result, r.Used(0))
 		}
 	}

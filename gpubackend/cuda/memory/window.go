@@ -33,11 +33,13 @@ func (m *Memory) Open() (uint64, gpubackend.Result) {
 	}
 	for i := range n {
 		h := heap{
-			base:    base + uint64(i)*WindowBytes,
-			backing: &backing{calls: m.calls, device: m.gpus.At(i).Native, exported: -1, imported: -1},
+			base: base + uint64(i)*WindowBytes,
+			backing: &backing{calls: m.calls, device: m.gpus.At(i).Native, exported: -1,
+				imported: -1},
 		}
 		var err error
-		if h.Heap, err = devmem.New(h.base, WindowBytes, m.gpus.At(i).Total, h.backing); err != nil {
+		if h.Heap, err = devmem.New(h.base, WindowBytes, m.gpus.At(i).Total,
+			h.backing); err != nil {
 			m.options.Log.WithError(err).Error("device memory")
 			return 0, gpubackend.OutOfMemory
 		}

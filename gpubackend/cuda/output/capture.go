@@ -12,8 +12,8 @@ import (
 )
 
 // Capture takes what is written to this process's file descriptors 1 and 2, which is where the
-// driver prints. They become files in memory, not pipes: the driver prints while the one thread that
-// could empty a pipe waits for it.
+// driver prints. They become files in memory, not pipes: the driver prints while the one thread
+// that could empty a pipe waits for it.
 type Capture struct {
 	file  [2]*os.File
 	taken [2]int64

@@ -36,7 +36,8 @@ func Find(image []byte, runs func(major int) bool, memory *budget.Budget) (found
 		return unknown
 	}
 	cubins := func(e *fatbin.Entry) bool {
-		return (e.Kind == fatbin.ELF || e.Kind == fatbin.NewELF) && (len(im.Entries) == 1 || runs(e.Arch/10))
+		return (e.Kind == fatbin.ELF || e.Kind == fatbin.NewELF) &&
+			(len(im.Entries) == 1 || runs(e.Arch/10))
 	}
 	wanted := func(e *fatbin.Entry) bool { return e.Kind != fatbin.ELF && e.Kind != fatbin.NewELF }
 	for i := range im.Entries {

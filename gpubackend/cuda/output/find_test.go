@@ -70,8 +70,11 @@ func lz4Of(t *testing.T, text string) string {
 func TestFind(t *testing.T) {
 	const fOld, fLZ4, fZstd = 0x1000, 0x2000, 0x8000
 	filler := strings.Repeat("// some code that repeats itself\n", 100)
-	silent, printing, asserting := ".version 8.0\n"+filler, ".version 8.0\n"+filler+"call vprintf;", ".version 8.0\n"+filler+"call __assertfail;"
-	ptx := func(text string) imagePart { return imagePart{kind: fatbin.PTX, arch: 90, payload: text} }
+	silent, printing, asserting := ".version 8.0\n"+filler, ".version 8.0\n"+filler+"call vprintf;",
+		".version 8.0\n"+filler+"call __assertfail;"
+	ptx := func(text string) imagePart {
+		return imagePart{kind: fatbin.PTX, arch: 90, payload: text}
+	}
 	cubin := func(arch uint32, text string) imagePart {
 		return imagePart{kind: fatbin.ELF, arch: arch, payload: "\x7fELF" + text}
 	}
@@ -89,21 +92,28 @@ func TestFind(t *testing.T) {
 		{"a container of PTX", containerOf(ptx(silent)), Kinds{}},
 		{"one that prints", containerOf(ptx(silent), ptx(printing)), Kinds{Working: true}},
 		{"zstd", containerOf(compressed(fZstd, zstdOf(t, silent), silent)), Kinds{}},
-		{"zstd that prints", containerOf(compressed(fZstd, zstdOf(t, printing), printing)), Kinds{Working: true}},
+		{"zstd that prints", containerOf(compressed(fZstd, zstdOf(t, printing), printing)),
+			Kinds{Working: true}},
 		{"LZ4", containerOf(compressed(fLZ4, lz4Of(t, silent), silent)), Kinds{}},
-		{"LZ4 that asserts", containerOf(compressed(fLZ4, lz4Of(t, asserting), asserting)), Kinds{Failing: true}},
+		{"LZ4 that asserts", containerOf(compressed(fLZ4, lz4Of(t, asserting), asserting)),
+			Kinds{Failing: true}},
 		{"a cubin is preferred to PTX", containerOf(ptx(printing), cubin(90, silent)), Kinds{}},
 		{"the cubin prints", containerOf(ptx(silent), cubin(90, printing)), Kinds{Working: true}},
-		{"cubins of other GPUs", containerOf(cubin(80, printing), cubin(90, asserting)), Kinds{Failing: true}},
-		{"PTX where no cubin fits", containerOf(cubin(80, silent), ptx(printing)), Kinds{Working: true}},
+		{"cubins of other GPUs", containerOf(cubin(80, printing), cubin(90, asserting)),
+			Kinds{Failing: true}},
+		{"PTX where no cubin fits", containerOf(cubin(80, silent), ptx(printing)),
+			Kinds{Working: true}},
 		{"old compression", containerOf(compressed(fOld, "vvvv", silent)), unknown},
 		{"damaged", containerOf(compressed(fZstd, "vvvv", silent)), unknown},
-		{"announced too large", containerOf(imagePart{kind: fatbin.PTX, flags: fZstd, payload: zstdOf(t, silent), size: maxSearched + 1}), unknown},
+		{"announced too large",
+			containerOf(imagePart{kind: fatbin.PTX, flags: fZstd, payload: zstdOf(t, silent),
+				size: maxSearched + 1}), unknown},
 		{"something else", containerOf(imagePart{kind: 8, arch: 90, payload: silent}), unknown},
 		{"nothing", nil, unknown},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got := Find(test.image, func(major int) bool { return major == 9 }, nil); got != test.want {
+			if got := Find(test.image, func(major int) bool { return major == 9 },
+				nil); got != test.want {
 				t.Errorf("got %+v, want %+v", got, test.want)
 			}
 		})

@@ -17,8 +17,8 @@ type Output struct {
 }
 
 // New returns the output of no code. runs says whether a GPU has a major compute capability, memory
-// bounds what is unpacked to look into code, and flush has the C library write what it has buffered.
-// Without a capture nothing is taken.
+// bounds what is unpacked to look into code, and flush has the C library write what it has
+// buffered. Without a capture nothing is taken.
 func New(capture *Capture, runs func(major int) bool, memory *budget.Budget, flush func()) *Output {
 	return &Output{capture: capture, runs: runs, memory: memory, flush: flush}
 }
@@ -34,8 +34,8 @@ func (o *Output) Note(image []byte) {
 // them, for that is when the driver writes.
 func (o *Output) Working() bool { return o.kinds.Working }
 
-// Take returns what was printed since the last call. dead says that the context has an error, behind
-// which the driver writes what a failed assertion says.
+// Take returns what was printed since the last call. dead says that the context has an error,
+// behind which the driver writes what a failed assertion says.
 func (o *Output) Take(dead bool) []gpubackend.Output {
 	if o.capture == nil || !o.kinds.Working && !(dead && o.kinds.Failing) {
 		return nil

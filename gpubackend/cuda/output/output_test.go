@@ -26,7 +26,8 @@ func captured(t *testing.T) *Capture {
 // TestTakeOnlyWhatMayBePrinted: of code that is silent nothing is looked for, of code that asserts
 // when its context is dead.
 func TestTakeOnlyWhatMayBePrinted(t *testing.T) {
-	const silent, printing, asserting = ".version 8.0\n", ".version 8.0\ncall vprintf;", ".version 8.0\ncall __assertfail;"
+	const silent, printing, asserting = ".version 8.0\n", ".version 8.0\ncall vprintf;",
+		".version 8.0\ncall __assertfail;"
 	for _, test := range []struct {
 		name   string
 		images []string
@@ -51,7 +52,8 @@ func TestTakeOnlyWhatMayBePrinted(t *testing.T) {
 			if len(out) != test.want || flushed != test.want {
 				t.Fatalf("%d texts, %d times flushed; want %d", len(out), flushed, test.want)
 			}
-			if test.want > 0 && (out[0].FD != 1 || string(out[0].Text) != "text" || len(p.Take(test.dead)) != 0) {
+			if test.want > 0 &&
+				(out[0].FD != 1 || string(out[0].Text) != "text" || len(p.Take(test.dead)) != 0) {
 				t.Errorf("text %q of %d, or again", out[0].Text, out[0].FD)
 			}
 		})

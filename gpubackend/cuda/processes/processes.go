@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package processes asks NVIDIA's driver what memory of which GPU each process of the host has, over
-// NVML, which is opened at run time. The driver is believed; it may hang with its GPU, or crash, so
-// that this belongs in a process of its own.
+// Package processes asks NVIDIA's driver what memory of which GPU each process of the host has,
+// over NVML, which is opened at run time. The driver is believed; it may hang with its GPU, or
+// crash, so that this belongs in a process of its own.
 //
 // Files: processes.go (what is asked, and how it is passed on), nvml_cgo.go (the calls).
 package processes

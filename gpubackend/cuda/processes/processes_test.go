@@ -13,7 +13,8 @@ import (
 
 func TestRead(t *testing.T) {
 	fake := filepath.Join(t.TempDir(), "libnvidia-ml.so.1")
-	out, err := exec.Command("cc", "-shared", "-fPIC", "-o", fake, "testdata/fakenvml.c").CombinedOutput()
+	out, err := exec.Command("cc", "-shared", "-fPIC", "-o", fake,
+		"testdata/fakenvml.c").CombinedOutput()
 	if err != nil {
 		t.Fatalf("cc: %v: %s", err, out)
 	}

@@ -37,7 +37,8 @@ type Current interface{ Current() *contexts.Context }
 type Ranges struct {
 	// Host is memory of this process: the guest's pages that it has shown, and this program's own.
 	Host Spans
-	// OfGPUs is variables, and what graphs allocate, of which the driver says nothing before they run.
+	// OfGPUs is variables, and what graphs allocate, of which the driver says nothing before they
+	// run.
 	OfGPUs Spans
 
 	calls                Calls
@@ -142,8 +143,8 @@ func (g *Ranges) Fill(dst, pitch, element, width, height uint64) gpubackend.Resu
 // Addresses is how many there are, and more than any two are apart.
 const Addresses = 1 << 47
 
-// extent is how many bytes lie between the first and the last byte of one side of a box; false where
-// that is no number.
+// extent is how many bytes lie between the first and the last byte of one side of a box; false
+// where that is no number.
 func extent(b *gpubackend.Box, pitch, slice uint64) (bytes uint64, ok bool) {
 	if b.Width == 0 || b.Height == 0 || b.Depth == 0 {
 		return 0, true

@@ -28,9 +28,11 @@ const (
 
 func newRanges() *Ranges {
 	x, _ := contextstest.New(nil)
-	g := New(pointers{variable: cudaabi.MemoryTypeDevice, 0x70000: cudaabi.MemoryTypeHost, shown + 4096: cudaabi.MemoryTypeHost}, x)
+	g := New(pointers{variable: cudaabi.MemoryTypeDevice, 0x70000: cudaabi.MemoryTypeHost,
+		shown + 4096: cudaabi.MemoryTypeHost}, x)
 	g.SetWindow(window, windowBytes)
-	for _, s := range []Span{{shown, 4096, true}, {read, 4096, false}, {pieces, 2048, true}, {pieces + 2048, 2048, true}} {
+	for _, s := range []Span{{shown, 4096, true}, {read, 4096, false}, {pieces, 2048, true},
+		{pieces + 2048, 2048, true}} {
 		g.Host.Put(s)
 	}
 	g.OfGPUs.Put(Span{ofGraph, 4096, true})
@@ -88,8 +90,9 @@ func TestBoxAndFill(t *testing.T) {
 	g := newRanges()
 	box := func(width, height, depth, pitch, slice uint64) gpubackend.Result {
 		_, _, r := g.Box(&gpubackend.Box{
-			Dst: window, DstPitch: pitch, DstSlice: slice, Src: shown, SrcPitch: pitch, SrcSlice: slice,
-			Width: width, Height: height, Depth: depth,
+			Dst: window, DstPitch: pitch, DstSlice: slice, Src: shown, SrcPitch: pitch,
+			SrcSlice: slice,
+			Width:    width, Height: height, Depth: depth,
 		})
 		return r
 	}
@@ -116,7 +119,8 @@ func TestBoxAndFill(t *testing.T) {
 		{"elements of 5 bytes", g.Fill(shown, 256, 5, 1, 1), false},
 		{"more elements than addresses", g.Fill(shown, 0, 4, 1<<62+1, 1), false},
 	} {
-		if (test.r == gpubackend.Success) != test.ok || !test.ok && test.r != gpubackend.InvalidValue {
+		if (test.r == gpubackend.Success) != test.ok ||
+			!test.ok && test.r != gpubackend.InvalidValue {
 			t.Errorf("%s: %d", test.name, test.r)
 		}
 	}

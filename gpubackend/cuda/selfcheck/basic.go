@@ -33,7 +33,8 @@ func (c *checker) open() (string, error) {
 		return "", must("open", r)
 	}
 	name, _, _ := bytes.Cut(s.Device[0].Name[:], []byte{0})
-	return fmt.Sprintf("%d devices, %s, %d MiB, CUDA %d, window %#x+%#x", s.Devices, name, s.Device[0].TotalMemory>>20,
+	return fmt.Sprintf("%d devices, %s, %d MiB, CUDA %d, window %#x+%#x", s.Devices, name,
+		s.Device[0].TotalMemory>>20,
 		s.DriverVersion, s.WindowBase, s.WindowBytes), nil
 }
 
@@ -81,10 +82,13 @@ func (c *checker) describe() (string, error) {
 	var head wire.FunctionRecord
 	head.Decode(record)
 	name := string(record[n-uint64(head.NameBytes) : n])
-	if head.Parameters != 4 || head.ParameterBytes != 28 || name != "vector_add" || head.Attribute[0] <= 0 {
-		return "", fmt.Errorf("%d parameters of %d bytes, name %q, %d threads", head.Parameters, head.ParameterBytes, name, head.Attribute[0])
+	if head.Parameters != 4 || head.ParameterBytes != 28 || name != "vector_add" ||
+		head.Attribute[0] <= 0 {
+		return "", fmt.Errorf("%d parameters of %d bytes, name %q, %d threads", head.Parameters,
+			head.ParameterBytes, name, head.Attribute[0])
 	}
-	return fmt.Sprintf("4 parameters of 28 bytes, %d threads a block, %d registers", head.Attribute[0], head.Attribute[4]), nil
+	return fmt.Sprintf("4 parameters of 28 bytes, %d threads a block, %d registers",
+		head.Attribute[0], head.Attribute[4]), nil
 }
 
 func (c *checker) library() (string, error) {
@@ -107,7 +111,9 @@ func (c *checker) library() (string, error) {
 		}
 	}
 	_, r = c.device.LibraryGetKernel(lib, "no such kernel")
-	return "3 kernels", firstError(want("unknown kernel", r, gpubackend.NotFound), must("unload", c.device.LibraryUnload(lib)))
+	return "3 kernels",
+		firstError(want("unknown kernel", r, gpubackend.NotFound),
+			must("unload", c.device.LibraryUnload(lib)))
 }
 
 func (c *checker) badModule() (string, error) {
@@ -172,7 +178,8 @@ func (c *checker) copyInOut() (string, error) {
 		if !bytes.Equal(in, out) {
 			return "", fmt.Errorf("%d bytes came back changed", n)
 		}
-		notes += fmt.Sprintf(" %d B %v/%v", n, into.Round(time.Microsecond), took.Round(time.Microsecond))
+		notes += fmt.Sprintf(" %d B %v/%v", n, into.Round(time.Microsecond),
+			took.Round(time.Microsecond))
 	}
 	return "in/out" + notes, nil
 }
@@ -197,12 +204,15 @@ func (c *checker) vectorAdd() (string, error) {
 	parameters = binary.LittleEndian.AppendUint64(parameters, base+8*n)
 	parameters = binary.LittleEndian.AppendUint32(parameters, n)
 	r = c.device.CopyIn(base, host, c.stream)
-	launch := &gpubackend.Launch{Function: f, Grid: [3]uint32{n / 256, 1, 1}, Block: [3]uint32{256, 1, 1}, Stream: c.stream, Parameters: parameters}
-	if err := firstError(must("copy in", r), must("launch", c.device.Launch(launch)), c.wait()); err != nil {
+	launch := &gpubackend.Launch{Function: f, Grid: [3]uint32{n / 256, 1, 1},
+		Block: [3]uint32{256, 1, 1}, Stream: c.stream, Parameters: parameters}
+	if err := firstError(must("copy in", r), must("launch", c.device.Launch(launch)),
+		c.wait()); err != nil {
 		return "", err
 	}
 	out := make([]byte, 4*n)
-	if err := firstError(must("copy out", c.device.CopyOut(out, base+8*n)), must("free", c.device.MemFree(base))); err != nil {
+	if err := firstError(must("copy out", c.device.CopyOut(out, base+8*n)),
+		must("free", c.device.MemFree(base))); err != nil {
 		return "", err
 	}
 	for i := range n {
@@ -211,12 +221,15 @@ func (c *checker) vectorAdd() (string, error) {
 		}
 	}
 	launch.Parameters = make([]byte, 32)
-	return "1,048,576 sums", want("launch with too many parameters", c.device.Launch(launch), gpubackend.LaunchOutOfResources)
+	return "1,048,576 sums",
+		want("launch with too many parameters", c.device.Launch(launch),
+			gpubackend.LaunchOutOfResources)
 }
 
 func (c *checker) emptyLaunch() (*gpubackend.Launch, error) {
 	f, err := c.function("empty")
-	return &gpubackend.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1}, Stream: c.stream}, err
+	return &gpubackend.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{32, 1, 1},
+		Stream: c.stream}, err
 }
 
 func (c *checker) launchRate() (string, error) {

@@ -14,7 +14,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// randomRuns are runs of the guest's memory that don't overlap, of lengths up to most, in random order.
+// randomRuns are runs of the guest's memory that don't overlap, of lengths up to most, in random
+// order.
 func randomRuns(r *rand.Rand, guest, most uint64) (runs []wire.Run, total uint64) {
 	for at := r.Uint64N(100); ; {
 		n := 1 + r.Uint64N(most)
@@ -29,7 +30,8 @@ func randomRuns(r *rand.Rand, guest, most uint64) (runs []wire.Run, total uint64
 	return runs, total
 }
 
-// moverCorrect compares both directions with copies made here, for runs of all alignments and lengths.
+// moverCorrect compares both directions with copies made here, for runs of all alignments and
+// lengths.
 func (c *checker) moverCorrect() (string, error) {
 	const n = 32 << 20
 	s, err := c.newSession(n)
@@ -43,14 +45,16 @@ func (c *checker) moverCorrect() (string, error) {
 			return "", fmt.Errorf("runs up to %d bytes: %w", most, err)
 		}
 	}
-	err = s.move(&moves.Move{ID: 9, ToDevice: true, Runs: []wire.Run{{Address: guestBase + n - 8, Bytes: 16}}})
+	err = s.move(&moves.Move{ID: 9, ToDevice: true,
+		Runs: []wire.Run{{Address: guestBase + n - 8, Bytes: 16}}})
 	if !errors.Is(err, mover.ErrRange) {
 		return "", fmt.Errorf("run past the guest's memory: error %v", err)
 	}
 	return "runs of 1 B to 3 MiB", nil
 }
 
-// roundTrip copies runs to the device, looks, and copies them back over cleared memory, looking at the bytes between too.
+// roundTrip copies runs to the device, looks, and copies them back over cleared memory, looking at
+// the bytes between too.
 func (c *checker) roundTrip(s *session, r *rand.Rand, most uint64) error {
 	guest := uint64(len(s.guest))
 	copy(s.guest, pattern(len(s.guest), most))
@@ -97,14 +101,17 @@ func (c *checker) moverRates() (string, error) {
 		name     string
 		run, odd uint64
 	}{
-		{"4 KiB", 4 << 10, 0}, {"4 KiB at odd addresses", 4 << 10, 1}, {"64 KiB", 64 << 10, 0}, {"256 KiB", 256 << 10, 0},
+		{"4 KiB", 4 << 10, 0}, {"4 KiB at odd addresses", 4 << 10, 1}, {"64 KiB", 64 << 10, 0},
+		{"256 KiB", 256 << 10, 0},
 		{"1 MiB", 1 << 20, 0}, {"2 MiB", 2 << 20, 0}, {"one run", n, 0},
 	} {
 		runs := make([]wire.Run, 0, n/k.run)
 		for i := range n / k.run {
-			runs = append(runs, wire.Run{Address: guestBase + i*k.run + k.odd, Bytes: k.run - k.odd})
+			runs = append(runs,
+				wire.Run{Address: guestBase + i*k.run + k.odd, Bytes: k.run - k.odd})
 		}
-		rand.New(rand.NewPCG(3, 4)).Shuffle(len(runs), func(i, j int) { runs[i], runs[j] = runs[j], runs[i] })
+		rand.New(rand.NewPCG(3, 4)).Shuffle(len(runs),
+			func(i, j int) { runs[i], runs[j] = runs[j], runs[i] })
 		in, err := s.timed(runs, true)
 		if err != nil {
 			return "", err

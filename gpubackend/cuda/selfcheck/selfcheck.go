@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package selfcheck tries packages cuda and mover on the GPU of the host, one line a check, with times and rates:
-// the first thing to run on a new machine or driver. It makes its own data and kernels, and compares every result.
+// Package selfcheck tries packages cuda and mover on the GPU of the host, one line a check, with
+// times and rates: the first thing to run on a new machine or driver. It makes its own data and
+// kernels, and compares every result.
 //
-// The last check has a kernel fault, after which the process can't use the GPU any more: run it in a process of its own.
+// The last check has a kernel fault, after which the process can't use the GPU any more: run it in
+// a process of its own.
 package selfcheck
 
 import (
@@ -21,7 +23,8 @@ import (
 // Config says what to check.
 type Config struct {
 	cuda.Options
-	// StartMover starts a mover process and returns its control connection. Without it one runs in this process.
+	// StartMover starts a mover process and returns its control connection. Without it one runs in
+	// this process.
 	StartMover func() (*handover.Conn, error)
 	// Bytes is the size of the larger transfers; 0 is 256 MiB.
 	Bytes uint64

@@ -60,7 +60,8 @@ func startMover(library string) (*handover.Conn, error) {
 func fakeDriver(t *testing.T) string {
 	t.Helper()
 	library := filepath.Join(t.TempDir(), cuda.DefaultLibrary)
-	build := exec.Command("gcc", "-shared", "-fPIC", "-O1", "-o", library, "../testdata/fakecuda.c", "-lpthread")
+	build := exec.Command("gcc", "-shared", "-fPIC", "-O1", "-o", library, "../testdata/fakecuda.c",
+		"-lpthread")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the fake driver library: %v\n%s", err, out)
 	}
@@ -89,7 +90,10 @@ func TestRunOnGPU(t *testing.T) {
 	if err := cuda.Available(); err != nil {
 		t.Skip(err)
 	}
-	run(t, Config{StartMover: func() (*handover.Conn, error) { return startMover(cuda.DefaultLibrary) }})
+	run(t, Config{StartMover: func() (*handover.Conn,
+		error) {
+		return startMover(cuda.DefaultLibrary)
+	}})
 }
 
 func run(t *testing.T, c Config) {

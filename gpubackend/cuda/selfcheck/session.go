@@ -20,7 +20,8 @@ const guestBase = 0x1_0000_0000
 
 func address(b []byte) uint64 { return uint64(guestmem.Addr(b)) }
 
-// sharedMemory makes n bytes as a VM has them: a file in memory, sealed against shrinking, its pages touched.
+// sharedMemory makes n bytes as a VM has them: a file in memory, sealed against shrinking, its
+// pages touched.
 func sharedMemory(n uint64) ([]byte, int, error) {
 	fd, err := unix.MemfdCreate("guest", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -31,7 +32,8 @@ func sharedMemory(n uint64) ([]byte, int, error) {
 	}
 	var mem []byte
 	if err == nil {
-		mem, err = unix.Mmap(fd, 0, int(n), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
+		mem, err = unix.Mmap(fd, 0, int(n), unix.PROT_READ|unix.PROT_WRITE,
+			unix.MAP_SHARED|unix.MAP_POPULATE)
 	}
 	if err != nil {
 		unix.Close(fd)
@@ -40,7 +42,8 @@ func sharedMemory(n uint64) ([]byte, int, error) {
 	return mem, fd, nil
 }
 
-// session is a mover with one guest and one worker, whose staging memory is on the device of the check.
+// session is a mover with one guest and one worker, whose staging memory is on the device of the
+// check.
 type session struct {
 	control *handover.Conn
 	client  *mover.Client
@@ -68,7 +71,8 @@ func (c *checker) startMover(s *session) error {
 	}
 	s.control, s.ended = mine, make(chan error, 1)
 	go func() {
-		s.ended <- mover.Run(mover.Config{Control: control, Log: c.config.Log, Library: c.config.Library})
+		s.ended <- mover.Run(mover.Config{Control: control, Log: c.config.Log,
+			Library: c.config.Library})
 		control.Close()
 	}()
 	return nil
@@ -96,8 +100,10 @@ func (c *checker) newSession(n uint64) (*session, error) {
 
 // begin does what a device process does: the guest's memory, then a worker.
 func (s *session) begin() error {
-	regions, files := handover.Describe([]guestmem.Region{{GuestAddr: guestBase, Size: uint64(len(s.guest)), FD: s.fd}})
-	start := &handover.Message{Kind: handover.KindStart, GPU: "cuda", Memory: regions, Files: handover.Files{Memory: len(files)}}
+	regions, files := handover.Describe([]guestmem.Region{{GuestAddr: guestBase,
+		Size: uint64(len(s.guest)), FD: s.fd}})
+	start := &handover.Message{Kind: handover.KindStart, GPU: "cuda", Memory: regions,
+		Files: handover.Files{Memory: len(files)}}
 	if err := s.control.Send(start, files); err != nil {
 		return err
 	}
@@ -108,7 +114,8 @@ func (s *session) begin() error {
 	if err != nil {
 		return fmt.Errorf("socketpair: %w", err)
 	}
-	err = s.control.Send(&handover.Message{Kind: handover.KindAttach, Files: handover.Files{Conn: true}}, pair[1:])
+	err = s.control.Send(&handover.Message{Kind: handover.KindAttach,
+		Files: handover.Files{Conn: true}}, pair[1:])
 	unix.Close(pair[1])
 	if err != nil {
 		unix.Close(pair[0])

@@ -37,9 +37,12 @@ func (c *checker) boxes() (string, error) {
 	src, dst := p, p+slice*depth
 	in := pattern(slice*depth, 7)
 	for _, b := range []gpubackend.Box{
-		{Dst: dst + 5, Src: src + 3, DstPitch: pitch, SrcPitch: pitch, Width: width, Height: height, Depth: 1},
-		{Dst: dst, Src: src, DstPitch: pitch, SrcPitch: pitch, DstSlice: slice, SrcSlice: slice, Width: width, Height: height, Depth: depth},
-		{Dst: dst, Src: src, DstPitch: pitch, SrcPitch: pitch, DstSlice: slice - 1, SrcSlice: slice - 1, Width: width, Height: height, Depth: depth},
+		{Dst: dst + 5, Src: src + 3, DstPitch: pitch, SrcPitch: pitch, Width: width, Height: height,
+			Depth: 1},
+		{Dst: dst, Src: src, DstPitch: pitch, SrcPitch: pitch, DstSlice: slice, SrcSlice: slice,
+			Width: width, Height: height, Depth: depth},
+		{Dst: dst, Src: src, DstPitch: pitch, SrcPitch: pitch, DstSlice: slice - 1,
+			SrcSlice: slice - 1, Width: width, Height: height, Depth: depth},
 	} {
 		expected := make([]byte, slice*depth)
 		for z := range b.Depth {
@@ -49,8 +52,10 @@ func (c *checker) boxes() (string, error) {
 			}
 		}
 		out := make([]byte, len(in))
-		err := firstError(must("copy in", c.device.CopyIn(src, in, c.stream)), must("clear", c.device.MemsetD8Async(dst, 0, slice*depth, c.stream)),
-			must("box", c.device.CopyBox(&b, c.stream)), c.wait(), must("copy out", c.device.CopyOut(out, dst)))
+		err := firstError(must("copy in", c.device.CopyIn(src, in, c.stream)),
+			must("clear", c.device.MemsetD8Async(dst, 0, slice*depth, c.stream)),
+			must("box", c.device.CopyBox(&b, c.stream)), c.wait(),
+			must("copy out", c.device.CopyOut(out, dst)))
 		if err != nil {
 			return "", err
 		}
@@ -78,10 +83,13 @@ func (c *checker) events() (string, error) {
 		return "", err
 	}
 	ns, r := c.device.EventElapsed(a, b)
-	if err := firstError(must("elapsed", r), must("query", c.device.EventQuery(b)), must("free", c.device.MemFree(p))); err != nil {
+	if err := firstError(must("elapsed", r), must("query", c.device.EventQuery(b)),
+		must("free", c.device.MemFree(p))); err != nil {
 		return "", err
 	}
-	return "fill: " + rate(n, time.Duration(ns)), firstError(must("destroy", c.device.EventDestroy(a)), must("destroy", c.device.EventDestroy(b)))
+	return "fill: " + rate(n, time.Duration(ns)),
+		firstError(must("destroy", c.device.EventDestroy(a)),
+			must("destroy", c.device.EventDestroy(b)))
 }
 
 func (c *checker) hostFunction() (string, error) {
@@ -100,7 +108,8 @@ func (c *checker) hostFunction() (string, error) {
 		return "", errors.New("not called after 5 s")
 	}
 	took := time.Since(start)
-	if err := want("stream before release", c.device.StreamQuery(c.stream), gpubackend.NotReady); err != nil {
+	if err := want("stream before release", c.device.StreamQuery(c.stream),
+		gpubackend.NotReady); err != nil {
 		return "", err
 	}
 	release()
@@ -129,15 +138,20 @@ func (c *checker) registered() (string, error) {
 	var took [2]time.Duration
 	for i, pair := range [][2]uint64{{p, base}, {base, p}} {
 		start = time.Now()
-		if err := firstError(must("copy", c.device.Copy(pair[0], pair[1], n, c.stream)), c.wait()); err != nil {
+		if err := firstError(must("copy", c.device.Copy(pair[0], pair[1], n, c.stream)),
+			c.wait()); err != nil {
 			return "", err
 		}
 		took[i] = time.Since(start)
 	}
-	err = firstError(c.outOfReach(p), must("free", c.device.MemFree(p)), want("register twice", c.device.HostRegister(base, n, true), gpubackend.HostMemoryAlreadyRegistered),
+	err = firstError(c.outOfReach(p), must("free", c.device.MemFree(p)),
+		want("register twice", c.device.HostRegister(base, n, true),
+			gpubackend.HostMemoryAlreadyRegistered),
 		must("unregister", c.device.HostUnregister(base, n)),
-		want("unregister twice", c.device.HostUnregister(base, n), gpubackend.HostMemoryNotRegistered))
-	return fmt.Sprintf("register %v, in %s, out %s", registering.Round(time.Microsecond), rate(n, took[0]), rate(n, took[1])), err
+		want("unregister twice", c.device.HostUnregister(base, n),
+			gpubackend.HostMemoryNotRegistered))
+	return fmt.Sprintf("register %v, in %s, out %s", registering.Round(time.Microsecond),
+		rate(n, took[0]), rate(n, took[1])), err
 }
 
 // outOfReach copies between device memory and memory of this process that isn't the guest's.
@@ -149,11 +163,15 @@ func (c *checker) outOfReach(p uint64) error {
 	defer unix.Close(fd)
 	defer func() { _ = unix.Munmap(mem) }()
 	own := address(mem)
-	box := gpubackend.Box{Dst: p, DstPitch: 64, Src: own, SrcPitch: 64, Width: 64, Height: 4, Depth: 1}
-	return firstError(want("copy from own memory", c.device.Copy(p, own, 4096, c.stream), gpubackend.InvalidValue),
+	box := gpubackend.Box{Dst: p, DstPitch: 64, Src: own, SrcPitch: 64, Width: 64, Height: 4,
+		Depth: 1}
+	return firstError(want("copy from own memory", c.device.Copy(p, own, 4096, c.stream),
+		gpubackend.InvalidValue),
 		want("copy to own memory", c.device.Copy(own, p, 4096, c.stream), gpubackend.InvalidValue),
-		want("copy rows from own memory", c.device.CopyBox(&box, c.stream), gpubackend.InvalidValue),
-		want("fill own memory", c.device.MemsetD8Async(own, 0, 4096, c.stream), gpubackend.InvalidValue))
+		want("copy rows from own memory", c.device.CopyBox(&box, c.stream),
+			gpubackend.InvalidValue),
+		want("fill own memory", c.device.MemsetD8Async(own, 0, 4096, c.stream),
+			gpubackend.InvalidValue))
 }
 
 func (c *checker) output() (string, error) {
@@ -168,7 +186,8 @@ func (c *checker) output() (string, error) {
 	if r != gpubackend.Success {
 		return "", must("function", r)
 	}
-	l := &gpubackend.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Stream: c.stream}
+	l := &gpubackend.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1},
+		Stream: c.stream}
 	if err := firstError(must("launch", c.device.Launch(l)), c.wait()); err != nil {
 		return "", err
 	}
@@ -185,7 +204,8 @@ func (c *checker) illegal() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	l := &gpubackend.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1}, Stream: c.stream}
+	l := &gpubackend.Launch{Function: f, Grid: [3]uint32{1, 1, 1}, Block: [3]uint32{1, 1, 1},
+		Stream: c.stream}
 	if err := must("launch", c.device.Launch(l)); err != nil {
 		return "", err
 	}
@@ -195,6 +215,9 @@ func (c *checker) illegal() (string, error) {
 		r = c.device.ContextQuery()
 	}
 	_, after := c.device.MemAlloc(4096)
-	return "sticky", firstError(want("query", r, gpubackend.IllegalAddress), want("allocate", after, gpubackend.IllegalAddress),
-		want("copy", c.device.CopyOut(make([]byte, 4), 0x500000000000), gpubackend.IllegalAddress))
+	return "sticky",
+		firstError(want("query", r, gpubackend.IllegalAddress),
+			want("allocate", after, gpubackend.IllegalAddress),
+			want("copy", c.device.CopyOut(make([]byte, 4), 0x500000000000),
+				gpubackend.IllegalAddress))
 }

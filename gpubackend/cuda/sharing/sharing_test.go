@@ -73,11 +73,16 @@ func TestShare(t *testing.T) {
 		shared gpubackend.Shared
 		log    string
 	}{
-		{"an allocation", 0x2000, "", 0, gpubackend.Shared{Bytes: 0x2000, Offset: 0x1000, Allocated: true}, "retain export release"},
-		{"in the middle of one", 0x2010, "", 0, gpubackend.Shared{Bytes: 0x2000, Offset: 0x1010}, "retain export release"},
+		{"an allocation", 0x2000, "", 0,
+			gpubackend.Shared{Bytes: 0x2000, Offset: 0x1000, Allocated: true},
+			"retain export release"},
+		{"in the middle of one", 0x2010, "", 0, gpubackend.Shared{Bytes: 0x2000, Offset: 0x1010},
+			"retain export release"},
 		{"no memory", 0x3000, "", gpubackend.InvalidValue, gpubackend.Shared{}, ""},
-		{"the driver doesn't know it", 0x2000, "retain", gpubackend.InvalidValue, gpubackend.Shared{}, "retain"},
-		{"the driver makes no file", 0x2000, "export", gpubackend.InvalidValue, gpubackend.Shared{}, "retain export release"},
+		{"the driver doesn't know it", 0x2000, "retain", gpubackend.InvalidValue,
+			gpubackend.Shared{}, "retain"},
+		{"the driver makes no file", 0x2000, "export", gpubackend.InvalidValue, gpubackend.Shared{},
+			"retain export release"},
 	} {
 		f := &fake{refuse: test.refuse}
 		s, fd, r := newSharing(f).Share(test.addr)
@@ -92,7 +97,8 @@ func TestShare(t *testing.T) {
 
 func TestMapShared(t *testing.T) {
 	x := newSharing(&fake{})
-	if addr, r := x.MapShared(gpubackend.Shared{Bytes: 0x2000}, 3); addr != 0x8000 || r != gpubackend.Success {
+	if addr, r := x.MapShared(gpubackend.Shared{Bytes: 0x2000}, 3); addr != 0x8000 ||
+		r != gpubackend.Success {
 		t.Errorf("%#x, result %d", addr, r)
 	}
 	if _, r := x.MapShared(gpubackend.Shared{Bytes: 0x4000}, 3); r != gpubackend.OutOfMemory {

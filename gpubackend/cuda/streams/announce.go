@@ -17,7 +17,8 @@ func (x *Streams) Announce(
 	s gpubackend.Stream, all bool, addr uint64, value uint32,
 ) gpubackend.Result {
 	c := x.contexts.Current()
-	if c == nil || c.Dead() != gpubackend.Success || x.prints.Working() || x.Capturing() || !x.calls.CanAnnounce() {
+	if c == nil || c.Dead() != gpubackend.Success || x.prints.Working() || x.Capturing() ||
+		!x.calls.CanAnnounce() {
 		return gpubackend.NotSupported
 	}
 	if all {

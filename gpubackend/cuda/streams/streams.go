@@ -210,7 +210,8 @@ func (x *Streams) forget(s gpubackend.Stream) {
 }
 
 // StreamDestroy returns at once, also when work is in flight: an event stands for that work from
-// then on. The stream may be of another context than the current one, and may have joined a capture.
+// then on. The stream may be of another context than the current one, and may have joined a
+// capture.
 func (x *Streams) StreamDestroy(s gpubackend.Stream) gpubackend.Result {
 	if activity.Unified(s) == gpubackend.DefaultStream {
 		return gpubackend.InvalidHandle

@@ -39,18 +39,37 @@ func (f *fake) ready(s gpubackend.Stream) gpubackend.Result {
 	return gpubackend.Success
 }
 
-func (f *fake) wait() gpubackend.Result                                              { f.waits++; return gpubackend.Success }
-func (f *fake) CtxSynchronize() gpubackend.Result                                    { return f.wait() }
-func (f *fake) StreamSynchronize(gpubackend.Stream) gpubackend.Result                { return f.wait() }
-func (f *fake) EventSynchronize(gpubackend.Event) gpubackend.Result                  { return f.wait() }
-func (f *fake) StreamDestroy(gpubackend.Stream) gpubackend.Result                    { return gpubackend.Success }
-func (f *fake) StreamQuery(s gpubackend.Stream) gpubackend.Result                    { return f.ready(s) }
-func (f *fake) EventQuery(e gpubackend.Event) gpubackend.Result                      { return f.ready(f.events[e]) }
-func (f *fake) Working() bool                                                        { return f.printing }
-func (f *fake) CanAnnounce() bool                                                    { return true }
-func (f *fake) LaunchHostFunc() driver.Function                                      { return nil }
-func (f *fake) Touch(gpubackend.Stream)                                              {}
-func (f *fake) StreamBatchMemOp(gpubackend.Stream, []byte, uint64) gpubackend.Result { return f.sticky }
+func (f *fake) wait() gpubackend.Result {
+	f.waits++
+	return gpubackend.Success
+}
+func (f *fake) CtxSynchronize() gpubackend.Result {
+	return f.wait()
+}
+func (f *fake) StreamSynchronize(gpubackend.Stream) gpubackend.Result {
+	return f.wait()
+}
+func (f *fake) EventSynchronize(gpubackend.Event) gpubackend.Result {
+	return f.wait()
+}
+func (f *fake) StreamDestroy(gpubackend.Stream) gpubackend.Result {
+	return gpubackend.Success
+}
+func (f *fake) StreamQuery(s gpubackend.Stream) gpubackend.Result {
+	return f.ready(s)
+}
+func (f *fake) EventQuery(e gpubackend.Event) gpubackend.Result {
+	return f.ready(f.events[e])
+}
+func (f *fake) Working() bool {
+	return f.printing
+}
+func (f *fake) CanAnnounce() bool               { return true }
+func (f *fake) LaunchHostFunc() driver.Function { return nil }
+func (f *fake) Touch(gpubackend.Stream)         {}
+func (f *fake) StreamBatchMemOp(gpubackend.Stream, []byte, uint64) gpubackend.Result {
+	return f.sticky
+}
 func (f *fake) StreamCreateWithPriority(_, _ uint64) (gpubackend.Stream, gpubackend.Result) {
 	f.last++
 	return gpubackend.Stream(10 + f.last), gpubackend.Success
@@ -194,7 +213,8 @@ func TestStreamsThatCapture(t *testing.T) {
 	if g != 5 || r.Capturing() {
 		t.Errorf("graph %d", g)
 	}
-	want(t, "edges of no nodes", r.StreamBeginCaptureToGraph(s, 1, nil, make([]byte, 8), 0), gpubackend.InvalidValue)
+	want(t, "edges of no nodes", r.StreamBeginCaptureToGraph(s, 1, nil, make([]byte, 8), 0),
+		gpubackend.InvalidValue)
 }
 
 // TestDestroyedStreams: an event stands for their work, in each context that gave them some.
@@ -210,7 +230,8 @@ func TestDestroyedStreams(t *testing.T) {
 	want(t, "its context", r.ContextQuery(), gpubackend.NotReady)
 	r.fake.busy[s] = false
 	want(t, "its context, later", r.ContextQuery(), gpubackend.Success)
-	want(t, "the default stream", r.StreamDestroy(gpubackend.LegacyStream), gpubackend.InvalidHandle)
+	want(t, "the default stream", r.StreamDestroy(gpubackend.LegacyStream),
+		gpubackend.InvalidHandle)
 	if r.Known() != 0 || len(r.fake.events) != 0 {
 		t.Errorf("%d streams, %d events are left", r.Known(), len(r.fake.events))
 	}
@@ -267,7 +288,8 @@ func TestAnnouncements(t *testing.T) {
 	r.fake.busy[s] = false
 	want(t, "query", r.StreamQuery(s), gpubackend.Success)
 	if r.fake.waits != 1 || r.fake.announced != 2 {
-		t.Errorf("waited %d times for what was printed, announced %d times", r.fake.waits, r.fake.announced)
+		t.Errorf("waited %d times for what was printed, announced %d times", r.fake.waits,
+			r.fake.announced)
 	}
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A driver library for tests: device memory is files in memory mapped in the window, every stream is
-// idle at once unless a test says otherwise, and the kernels that tests launch are known by name.
+// A driver library for tests: device memory is files in memory mapped in the window, every stream
+// is idle at once unless a test says otherwise, and the kernels that tests launch are known by
+// name.
 
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -171,7 +172,8 @@ API CUresult cuLibraryEnumerateKernels(void **k, unsigned n, struct module *m)
 		k[i] = &m->f[i];
 	return OK;
 }
-// Every variable is there; the one called "hidden" is managed, and those that have content are the ones of package managed.
+// Every variable is there; the one called "hidden" is managed, and those that have content are the
+// ones of package managed.
 enum { PLAIN = 0x5000, HIDDEN = 0x6000 };
 static struct { const char *name; u64 n, content[7]; } contents[] = {
 	{"counter", 4, {5}}, {"managed0_i0", 4, {5}}, {"table", 56, {1, 2, 3, 4, 5, 6, 7}},
@@ -548,7 +550,8 @@ API CUresult cuLaunchHostFunc(void *s, void (*f)(void *), void *data)
 
 #include "fakegraph.h"
 
-// Green contexts: a resource knows its multiprocessors (documented, at 96) and the driver's own mark (at 8).
+// Green contexts: a resource knows its multiprocessors (documented, at 96) and the driver's own
+// mark (at 8).
 enum { RESOURCE = 144, MARK = 0x5ec4e7 };
 static CUresult describe(char *r, int type, unsigned n)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Captures and graphs of the fake: copies, in the order in which they were captured. A copy whose host memory is registered
-// when it is captured works with that registration only; the driver's do.
+// Captures and graphs of the fake: copies, in the order in which they were captured. A copy whose
+// host memory is registered when it is captured works with that registration only; the driver's do.
 
 struct copy { void *to; const void *from; u64 n, to_id, from_id; };
 struct node { u64 pool[11], access[2], bytes, address; };

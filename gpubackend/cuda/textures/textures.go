@@ -25,8 +25,10 @@ type Calls interface {
 	TexObjectDestroy(t uint64) gpubackend.Result
 	SurfObjectDestroy(s uint64) gpubackend.Result
 
-	ModuleGetTexRef(m gpubackend.Module, name string) (gpubackend.TextureReference, gpubackend.Result)
-	ModuleGetSurfRef(m gpubackend.Module, name string) (gpubackend.SurfaceReference, gpubackend.Result)
+	ModuleGetTexRef(m gpubackend.Module, name string) (gpubackend.TextureReference,
+		gpubackend.Result)
+	ModuleGetSurfRef(m gpubackend.Module, name string) (gpubackend.SurfaceReference,
+		gpubackend.Result)
 }
 
 // Textures is the arrays, textures and surfaces of one guest process.
@@ -42,10 +44,11 @@ type Textures struct {
 }
 
 // New returns textures of which there are none. charges counts arrays; objects count for host's
-// memory. referred is called when a module's texture or surface reference was asked for: kernels may
-// use it from then on.
+// memory. referred is called when a module's texture or surface reference was asked for: kernels
+// may use it from then on.
 func New(
-	calls Calls, x *contexts.Contexts, ranges *reach.Ranges, charges *memory.Charges, host *budget.Budget, referred func(),
+	calls Calls, x *contexts.Contexts, ranges *reach.Ranges, charges *memory.Charges,
+	host *budget.Budget, referred func(),
 ) *Textures {
 	return &Textures{
 		calls: calls, contexts: x, ranges: ranges, charges: charges, host: host, referred: referred,

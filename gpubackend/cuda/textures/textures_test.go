@@ -111,10 +111,13 @@ func TestArraysCount(t *testing.T) {
 	}{
 		{"small", description(1, 0, 0, 1), false, 0, arrayUnit},
 		{"square", description(256, 256, 0, 1), false, 0, arrayUnit + 256<<10},
-		{"refused", description(256, 256, 0, 1), true, gpubackend.InvalidValue, arrayUnit + 256<<10},
-		{"more than there is", description(1<<10, 1<<10, 0, 1), false, gpubackend.OutOfMemory, arrayUnit + 256<<10},
+		{"refused", description(256, 256, 0, 1), true, gpubackend.InvalidValue,
+			arrayUnit + 256<<10},
+		{"more than there is", description(1<<10, 1<<10, 0, 1), false, gpubackend.OutOfMemory,
+			arrayUnit + 256<<10},
 		{"no width", description(0, 1, 1, 1), false, gpubackend.InvalidValue, arrayUnit + 256<<10},
-		{"more than can be told", description(1<<32, 1<<20, 1<<20, 4), false, gpubackend.InvalidValue, arrayUnit + 256<<10},
+		{"more than can be told", description(1<<32, 1<<20, 1<<20, 4), false,
+			gpubackend.InvalidValue, arrayUnit + 256<<10},
 	} {
 		f.refuse = test.refuse
 		if _, r := x.Array3DCreate(test.desc); r != test.want || f.used != test.used {

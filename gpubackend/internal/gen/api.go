@@ -48,7 +48,8 @@ type param struct {
 	code string // u, ou, h, d, o, ih, oh, ib, ob, is, in, on
 	kind string // of a handle; of a scalar its set, if it has one
 	of   *kind  // of a handle
-	test string // of a buffer: the function of package known that says whether it may be passed on, "" for none
+	// of a buffer: the function of package known that says whether it may be passed on, "" for none
+	test string
 }
 
 // baseName is a line of versions.tsv. Each version is (CUDA version, symbol), ascending.
@@ -86,7 +87,8 @@ func (f function) words() int {
 	return n
 }
 
-// ends says whether the function ends something: the guest has forgotten it, so the command must be sent.
+// ends says whether the function ends something: the guest has forgotten it, so the command must be
+// sent.
 func (f function) ends() bool {
 	for _, p := range f.params {
 		if p.code == "d" {
@@ -100,7 +102,9 @@ func (f function) ends() bool {
 func (p param) word() bool { return p.code == "u" || p.code == "h" || p.code == "d" }
 
 // in says whether the parameter is a buffer that the worker reads.
-func (p param) in() bool { return p.code == "ib" || p.code == "ih" || p.code == "in" || p.code == "si" }
+func (p param) in() bool {
+	return p.code == "ib" || p.code == "ih" || p.code == "in" || p.code == "si"
+}
 
 // buffer says whether the parameter is a reference and a length on the wire.
 func (p param) buffer() bool {
@@ -117,7 +121,8 @@ func (p param) structure() bool { return p.code == "si" || p.code == "so" }
 // counted says whether an output buffer is answered with how much there was to put in it.
 func (p param) counted() bool { return p.code == "oh" || p.code == "on" }
 
-// native says whether the parameters are those of the C function, so that its call can be generated.
+// native says whether the parameters are those of the C function, so that its call can be
+// generated.
 func (f function) native(a *api) bool {
 	if f.op || f.class == "raw" || f.class == "local" {
 		return false

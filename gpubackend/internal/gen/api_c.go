@@ -28,7 +28,8 @@ func cOutputs(a *api) []output {
 
 func cFile(doc string, includes ...string) *bytes.Buffer {
 	b := &bytes.Buffer{}
-	fmt.Fprintf(b, "/* SPDX-License-Identifier: Apache-2.0 */\n/* %s */\n/* %s */\n", generated, doc)
+	fmt.Fprintf(b, "/* SPDX-License-Identifier: Apache-2.0 */\n/* %s */\n/* %s */\n", generated,
+		doc)
 	for _, i := range includes {
 		fmt.Fprintf(b, "#include \"%s\"\n", i)
 	}
@@ -73,7 +74,8 @@ func paramList(ps []cParam) string {
 
 // callsC writes, for each call and post, the function that sends it.
 func callsC(a *api) []byte {
-	b := header("CALLS", "Sends each call and post of gpubackend/api/cuda.def.", "context/context.h", "transport/buffer.h",
+	b := header("CALLS", "Sends each call and post of gpubackend/api/cuda.def.",
+		"context/context.h", "transport/buffer.h",
 		"transport/zz_generated_layouts.h")
 	for _, f := range a.remote() {
 		if f.buffers() == 0 {
@@ -103,7 +105,8 @@ func requester(b *bytes.Buffer, f function) {
 			params = append(params, "uint64_t "+p.name)
 		}
 	}
-	fmt.Fprintf(b, "\nstatic inline void request_%s(%s)\n{\n\trequest_init(r, OP_%s);\n", f.symbol, strings.Join(params, ", "), f.symbol)
+	fmt.Fprintf(b, "\nstatic inline void request_%s(%s)\n{\n\trequest_init(r, OP_%s);\n", f.symbol,
+		strings.Join(params, ", "), f.symbol)
 	if f.exact || f.ends() {
 		b.WriteString("\tr->exact = true;\n")
 	}
@@ -129,17 +132,23 @@ func (f function) cCall() (c cCall) {
 			c.outs = append(c.outs, p.name)
 		case p.code == "is":
 			c.params = append(c.params, "const char *"+p.name)
-			c.buffers = append(c.buffers, fmt.Sprintf("buffer_in(&a[%d], &b[%d], %s, __builtin_strlen(%s))", len(c.buffers), len(c.buffers), p.name, p.name))
+			c.buffers = append(c.buffers,
+				fmt.Sprintf("buffer_in(&a[%d], &b[%d], %s, __builtin_strlen(%s))", len(c.buffers),
+					len(c.buffers), p.name, p.name))
 		case p.in():
 			c.params = append(c.params, "const void *"+p.name, "size_t "+p.name+"_bytes")
-			c.buffers = append(c.buffers, fmt.Sprintf("buffer_in(&a[%d], &b[%d], %s, %s_bytes)", len(c.buffers), len(c.buffers), p.name, p.name))
+			c.buffers = append(c.buffers,
+				fmt.Sprintf("buffer_in(&a[%d], &b[%d], %s, %s_bytes)", len(c.buffers),
+					len(c.buffers), p.name, p.name))
 		default:
 			c.params = append(c.params, "void *"+p.name, "size_t "+p.name+"_bytes")
 			if p.counted() {
 				c.params = append(c.params, "uint64_t *"+p.name+"_count")
 				c.outs = append(c.outs, p.name+"_count")
 			}
-			c.buffers = append(c.buffers, fmt.Sprintf("buffer_out(&a[%d], &b[%d], %s, %s_bytes)", len(c.buffers), len(c.buffers), p.name, p.name))
+			c.buffers = append(c.buffers,
+				fmt.Sprintf("buffer_out(&a[%d], &b[%d], %s, %s_bytes)", len(c.buffers),
+					len(c.buffers), p.name, p.name))
 		}
 	}
 	return c
@@ -147,9 +156,12 @@ func (f function) cCall() (c cCall) {
 
 func sender(b *bytes.Buffer, f function) {
 	c := f.cCall()
-	fmt.Fprintf(b, "\nstatic inline CUresult %s_%s(%s)\n{\n\tstruct request r;\n", f.class, f.symbol, orVoid(c.params))
+	fmt.Fprintf(b, "\nstatic inline CUresult %s_%s(%s)\n{\n\tstruct request r;\n", f.class,
+		f.symbol, orVoid(c.params))
 	if len(c.buffers) > 0 {
-		fmt.Fprintf(b, "\tstruct buffer b[%d] = { 0 };\n\tstruct argument a[%d];\n\tCUresult result;\n", len(c.buffers), len(c.buffers))
+		fmt.Fprintf(b,
+			"\tstruct buffer b[%d] = { 0 };\n\tstruct argument a[%d];\n\tCUresult result;\n",
+			len(c.buffers), len(c.buffers))
 	} else if len(c.outs) > 0 {
 		b.WriteString("\tCUresult result;\n")
 	}
@@ -160,7 +172,8 @@ func sender(b *bytes.Buffer, f function) {
 	if len(c.buffers) > 0 {
 		senderBuffers(b, f, c)
 	} else {
-		fmt.Fprintf(b, "\trequest_%s(%s);\n", f.symbol, strings.Join(append([]string{"&r"}, c.values...), ", "))
+		fmt.Fprintf(b, "\trequest_%s(%s);\n", f.symbol,
+			strings.Join(append([]string{"&r"}, c.values...), ", "))
 	}
 	senderEnd(b, f, c)
 }
@@ -181,7 +194,8 @@ func senderBuffers(b *bytes.Buffer, f function, c cCall) {
 			if n > 0 { // those before it may be pinned
 				failed = "\tif (result) {\n\t\tchannel_drop(&r);\n\t\tgoto done;\n\t}\n"
 			}
-			fmt.Fprintf(b, "\tresult = %s;\n%s\trequest_argument(&r, a[%d]);\n", c.buffers[n], failed, n)
+			fmt.Fprintf(b, "\tresult = %s;\n%s\trequest_argument(&r, a[%d]);\n", c.buffers[n],
+				failed, n)
 			n++
 		}
 	}
@@ -212,12 +226,14 @@ func senderEnd(b *bytes.Buffer, f function, c cCall) {
 	b.WriteString("\treturn result;\n}\n")
 }
 
-// refusals are the checks of scalars that have a set: the worker would refuse them too, with a delay.
+// refusals are the checks of scalars that have a set: the worker would refuse them too, with a
+// delay.
 func refusals(f function) string {
 	var b strings.Builder
 	for _, p := range f.params {
 		if p.code == "u" && p.kind != "" {
-			fmt.Fprintf(&b, "\tif (!is_%s(%s))\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n", p.kind, p.name)
+			fmt.Fprintf(&b, "\tif (!is_%s(%s))\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n", p.kind,
+				p.name)
 		}
 	}
 	return b.String()
@@ -238,11 +254,13 @@ func (a *api) described() map[string][]cParam {
 
 func prototypesC(a *api) []byte {
 	b := &bytes.Buffer{}
-	b.WriteString(strings.Replace(cFile("Prototypes of the exported functions.", "base/state.h").String(),
+	b.WriteString(strings.Replace(cFile("Prototypes of the exported functions.",
+		"base/state.h").String(),
 		"#include", "#ifndef PARACUDA_PROTOTYPES_H\n#define PARACUDA_PROTOTYPES_H\n\n#include", 1))
 	for _, f := range a.functions {
 		if f.exported() {
-			fmt.Fprintf(b, "EXPORT CUresult %s(%s);\n", f.symbol, paramList(cParams(a.prototypes[f.symbol])))
+			fmt.Fprintf(b, "EXPORT CUresult %s(%s);\n", f.symbol,
+				paramList(cParams(a.prototypes[f.symbol])))
 		}
 	}
 	b.WriteString("\n#endif\n")
@@ -269,22 +287,26 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-// variantsC writes the functions for which NULL means the per-thread stream, and old names of the same functions.
+// variantsC writes the functions for which NULL means the per-thread stream, and old names of the
+// same functions.
 func variantsC(a *api) []byte {
-	b := cFile("Functions for which the NULL stream is the per-thread one, and old names.", "base/state.h", "base/zz_generated_prototypes.h")
+	b := cFile("Functions for which the NULL stream is the per-thread one, and old names.",
+		"base/state.h", "base/zz_generated_prototypes.h")
 	described, variants := a.described(), a.variants()
 	for _, symbol := range sortedKeys(variants) {
 		params, ok := described[variants[symbol]]
 		if !ok {
 			continue
 		}
-		fmt.Fprintf(b, "EXPORT CUresult %s(%s);\nEXPORT CUresult %s(%s)\n{\n", symbol, paramList(params), symbol, paramList(params))
+		fmt.Fprintf(b, "EXPORT CUresult %s(%s);\nEXPORT CUresult %s(%s)\n{\n", symbol,
+			paramList(params), symbol, paramList(params))
 		var args []string
 		stream := false
 		for _, p := range params {
 			if p.typ == "CUstream" {
 				stream = true
-				args = append(args, fmt.Sprintf("%s ? %s : (CUstream)CU_STREAM_PER_THREAD", p.name, p.name))
+				args = append(args,
+					fmt.Sprintf("%s ? %s : (CUstream)CU_STREAM_PER_THREAD", p.name, p.name))
 			} else {
 				args = append(args, p.name)
 			}
@@ -293,7 +315,8 @@ func variantsC(a *api) []byte {
 		if stream {
 			fmt.Fprintf(b, "\treturn %s;\n}\n\n", call)
 		} else {
-			fmt.Fprintf(b, "\tCUresult result;\n\n\tthread_peek()->stream = CU_STREAM_PER_THREAD;\n\tresult = %s;\n\tthread_peek()->stream = 0;\n\treturn result;\n}\n\n", call)
+			fmt.Fprintf(b,
+				"\tCUresult result;\n\n\tthread_peek()->stream = CU_STREAM_PER_THREAD;\n\tresult = %s;\n\tthread_peek()->stream = 0;\n\treturn result;\n}\n\n", call)
 		}
 	}
 	for _, old := range sortedKeys(a.old) {
@@ -302,7 +325,9 @@ func variantsC(a *api) []byte {
 		for _, p := range params {
 			args = append(args, p.name)
 		}
-		fmt.Fprintf(b, "EXPORT CUresult %s(%s);\nEXPORT CUresult %s(%s)\n{\n\treturn %s(%s);\n}\n\n", old, paramList(params), old, paramList(params), a.old[old], strings.Join(args, ", "))
+		fmt.Fprintf(b,
+			"EXPORT CUresult %s(%s);\nEXPORT CUresult %s(%s)\n{\n\treturn %s(%s);\n}\n\n", old,
+			paramList(params), old, paramList(params), a.old[old], strings.Join(args, ", "))
 	}
 	return b.Bytes()
 }

@@ -31,10 +31,12 @@ func export(b *bytes.Buffer, f function, params []cParam) {
 		switch {
 		case p.code == "ou", p.code == "o":
 			if !f.optional {
-				checks = append(checks, fmt.Sprintf("\tif (!%s)\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n", name))
+				checks = append(checks,
+					fmt.Sprintf("\tif (!%s)\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n", name))
 			}
 			args = append(args, fmt.Sprintf("&out[%d]", outs))
-			store := fmt.Sprintf("*%s = (%s)out[%d];", name, strings.TrimSpace(strings.TrimSuffix(params[i].typ, "*")), outs)
+			store := fmt.Sprintf("*%s = (%s)out[%d];", name,
+				strings.TrimSpace(strings.TrimSuffix(params[i].typ, "*")), outs)
 			if p.code == "o" {
 				store = strings.Replace(store, ")out", ")(uintptr_t)out", 1)
 			}
@@ -44,23 +46,30 @@ func export(b *bytes.Buffer, f function, params []cParam) {
 			stores = append(stores, "\t"+store+"\n")
 			outs++
 		case p.code == "u" && params[i].typ == "CUdevice":
-			checks = append(checks, fmt.Sprintf("\tif (!device_valid(%s))\n\t\treturn CUDA_ERROR_INVALID_DEVICE;\n", name))
+			checks = append(checks,
+				fmt.Sprintf("\tif (!device_valid(%s))\n\t\treturn CUDA_ERROR_INVALID_DEVICE;\n",
+					name))
 			args = append(args, "device_host("+name+")")
 		case p.code == "u":
 			args = append(args, "(uint64_t)"+name)
 		case p.structure():
-			checks = append(checks, fmt.Sprintf("\tif (!%s)\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n", name))
+			checks = append(checks,
+				fmt.Sprintf("\tif (!%s)\n\t\treturn CUDA_ERROR_INVALID_VALUE;\n", name))
 			args = append(args, name, p.kind)
 		case p.of.unlisted:
 			args = append(args, "(uint64_t)(uintptr_t)"+name)
 		case p.of.known != "":
 			args = append(args, "(uint64_t)(uintptr_t)"+name)
-			checks = append(checks, fmt.Sprintf("\tif (!%s(%s))\n\t\treturn %s;\n", p.of.known, name, p.of.unknown()))
+			checks = append(checks,
+				fmt.Sprintf("\tif (!%s(%s))\n\t\treturn %s;\n", p.of.known, name, p.of.unknown()))
 		default:
 			args = append(args, "(uint64_t)(uintptr_t)"+name)
-			checks = append(checks, fmt.Sprintf("\tif (!handle_known(HANDLE_%s, %s))\n\t\treturn %s;\n", strings.ToUpper(p.kind), name, p.of.unknown()))
+			checks = append(checks,
+				fmt.Sprintf("\tif (!handle_known(HANDLE_%s, %s))\n\t\treturn %s;\n",
+					strings.ToUpper(p.kind), name, p.of.unknown()))
 			if p.code == "d" {
-				forget = fmt.Sprintf("\thandle_forget(HANDLE_%s, %s);\n", strings.ToUpper(p.kind), name)
+				forget = fmt.Sprintf("\thandle_forget(HANDLE_%s, %s);\n", strings.ToUpper(p.kind),
+					name)
 			}
 		}
 	}
@@ -84,7 +93,9 @@ func export(b *bytes.Buffer, f function, params []cParam) {
 		fmt.Fprintf(b, "\treturn %s;\n}\n\n", f.fillWatched(call))
 		return
 	}
-	fmt.Fprintf(b, "\tresult = %s;\n\tif (result)\n\t\treturn result;\n%s\treturn CUDA_SUCCESS;\n}\n\n", call, strings.Join(stores, ""))
+	fmt.Fprintf(b,
+		"\tresult = %s;\n\tif (result)\n\t\treturn result;\n%s\treturn CUDA_SUCCESS;\n}\n\n", call,
+		strings.Join(stores, ""))
 }
 
 // unknown is what functions return for a handle that isn't one.

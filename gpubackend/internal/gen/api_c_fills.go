@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// fillCheck is how a fill finds out at once whether its memory is allocated. Of one that is captured
-// the driver only asks that when it runs.
+// fillCheck is how a fill finds out at once whether its memory is allocated. Of one that is
+// captured the driver only asks that when it runs.
 func (f function) fillCheck() string {
 	if f.fill == "" {
 		return ""

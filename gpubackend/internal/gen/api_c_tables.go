@@ -21,7 +21,8 @@ func (a *api) allSymbols() []string {
 	return sortedKeys(m)
 }
 
-// stubsC writes the functions that aren't there: each says so once and returns CUDA_ERROR_NOT_SUPPORTED.
+// stubsC writes the functions that aren't there: each says so once and returns
+// CUDA_ERROR_NOT_SUPPORTED.
 func stubsC(a *api) []byte {
 	b := cFile("The functions that aren't there: each says so once.", "base/state.h",
 		"exports/unsupported.h")
@@ -60,7 +61,8 @@ func procsC(a *api) []byte {
 	sorted := append([]baseName(nil), a.versions...)
 	sort.Slice(sorted, func(i, j int) bool { return sorted[i].name < sorted[j].name })
 	for _, v := range sorted {
-		fmt.Fprintf(b, "\t{ \"%s\", %s, %s },\n", v.name, versionList(v.legacy), versionList(v.perThread))
+		fmt.Fprintf(b, "\t{ \"%s\", %s, %s },\n", v.name, versionList(v.legacy),
+			versionList(v.perThread))
 	}
 	b.WriteString("};\n\nconst unsigned procs_count = sizeof(procs) / sizeof(procs[0]);\n")
 	return b.Bytes()

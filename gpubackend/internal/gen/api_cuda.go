@@ -42,7 +42,8 @@ func callsGo(a *api) []byte {
 }
 
 func callFunc(b *bytes.Buffer, f function) {
-	fmt.Fprintf(b, "\n// %s calls %s.\nfunc (d *calls) %s {\n", f.method(), f.symbol, signature(f, "gpubackend."))
+	fmt.Fprintf(b, "\n// %s calls %s.\nfunc (d *calls) %s {\n", f.method(), f.symbol,
+		signature(f, "gpubackend."))
 	var args, reads []string
 	out := 0
 	for i, p := range f.params {
@@ -56,7 +57,8 @@ func callFunc(b *bytes.Buffer, f function) {
 			args = append(args, "d.text("+name+")")
 		case "si", "so":
 			size := "min(len(" + name + "), " + p.kind + ")"
-			fmt.Fprintf(b, "s%d := cmem.Copied(%s[:%s], %s)\ndefer s%d.Free()\n", i, name, size, p.kind, i)
+			fmt.Fprintf(b, "s%d := cmem.Copied(%s[:%s], %s)\ndefer s%d.Free()\n", i, name, size,
+				p.kind, i)
 			args = append(args, fmt.Sprintf("s%d.Address()", i))
 			if p.code == "so" {
 				reads = append(reads, fmt.Sprintf("copy(%s[:%s], s%d.Bytes())\n", name, size, i))
@@ -79,7 +81,8 @@ func callFunc(b *bytes.Buffer, f function) {
 // coverageDoc lists every function of the API and what becomes of a call to it.
 func coverageDoc(a *api) []byte {
 	how := map[string]string{
-		"call": "executed; the caller waits", "raw": "executed", "post": "executed, delayed", "local": "answered in the guest",
+		"call": "executed; the caller waits", "raw": "executed", "post": "executed, delayed",
+		"local": "answered in the guest",
 	}
 	class := map[string]string{}
 	done := 0
@@ -94,8 +97,9 @@ func coverageDoc(a *api) []byte {
 		}
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "<!-- %s -->\n# Coverage of the CUDA driver API\n\n%d of the %d functions of prototypes.tsv are implemented. "+
-		"The others return CUDA_ERROR_NOT_SUPPORTED (801) and are logged once.\n\n| function | |\n|---|---|\n", generated, done, len(a.symbols))
+	fmt.Fprintf(&b,
+		"<!-- %s -->\n# Coverage of the CUDA driver API\n\n%d of the %d functions of prototypes.tsv are implemented. "+
+			"The others return CUDA_ERROR_NOT_SUPPORTED (801) and are logged once.\n\n| function | |\n|---|---|\n", generated, done, len(a.symbols))
 	for _, s := range a.symbols {
 		text := how[class[s]]
 		if text == "" {

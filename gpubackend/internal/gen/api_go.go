@@ -11,7 +11,8 @@ import (
 
 // goHeader writes the beginning of a file. An empty import is an empty line.
 func goHeader(b *bytes.Buffer, pkg string, imports ...string) {
-	fmt.Fprintf(b, "// SPDX-License-Identifier: Apache-2.0\n\n// %s\n\npackage %s\n", generated, pkg)
+	fmt.Fprintf(b, "// SPDX-License-Identifier: Apache-2.0\n\n// %s\n\npackage %s\n", generated,
+		pkg)
 	if len(imports) == 0 {
 		return
 	}
@@ -34,7 +35,8 @@ func goName(s string) string {
 	return s
 }
 
-// signature is the Go signature of the driver's method; q qualifies the types of package gpubackend.
+// signature is the Go signature of the driver's method; q qualifies the types of package
+// gpubackend.
 func signature(f function, q string) string {
 	var in, out []string
 	for _, p := range f.params {
@@ -77,7 +79,8 @@ func (a *api) remote() []function {
 
 func driverGo(a *api) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "// SPDX-License-Identifier: Apache-2.0\n\n// %s\n\npackage gpubackend\n\n", generated)
+	fmt.Fprintf(&b, "// SPDX-License-Identifier: Apache-2.0\n\n// %s\n\npackage gpubackend\n\n",
+		generated)
 	b.WriteString("// Handles as the device knows them. The guest's own are looked up before they get here.\ntype (\n")
 	var kinds []string
 	for _, k := range a.kinds {
@@ -105,18 +108,24 @@ func driverGo(a *api) []byte {
 	}
 	b.WriteString("}\n\n// Unsupported answers every function with NotSupported. A device embeds it and overrides what it has.\ntype Unsupported struct{}\n")
 	for _, f := range a.remote() {
-		fmt.Fprintf(&b, "\n// %s returns NotSupported.\nfunc (Unsupported) %s {\nresult = NotSupported\nreturn\n}\n", f.method(), signature(f, ""))
+		fmt.Fprintf(&b,
+			"\n// %s returns NotSupported.\nfunc (Unsupported) %s {\nresult = NotSupported\nreturn\n}\n", f.method(), signature(f, ""))
 	}
 	return b.Bytes()
 }
 
 func dispatchGo(a *api) []byte {
 	var b bytes.Buffer
-	goHeader(&b, "functions", "github.com/paracuda/paracuda/gpubackend", "github.com/paracuda/paracuda/gpubackend/allowed",
-		"github.com/paracuda/paracuda/gpubackend/object", "github.com/paracuda/paracuda/gpubackend/worker/call", "github.com/paracuda/paracuda/gpubackend/worker/handles", "github.com/paracuda/paracuda/gpubackend/worker/known")
+	goHeader(&b, "functions", "github.com/paracuda/paracuda/gpubackend",
+		"github.com/paracuda/paracuda/gpubackend/allowed",
+		"github.com/paracuda/paracuda/gpubackend/object",
+		"github.com/paracuda/paracuda/gpubackend/worker/call",
+		"github.com/paracuda/paracuda/gpubackend/worker/handles",
+		"github.com/paracuda/paracuda/gpubackend/worker/known")
 	b.WriteString("\n// Handlers decode and executes each function of class call or post.\nfunc (f *Functions) Handlers() call.Handlers {\nreturn call.Handlers{\n")
 	for _, f := range a.remote() {
-		fmt.Fprintf(&b, "gpubackend.Op%s: {Words: %d, NoContext: %v, Run: f.run%s},\n", f.method(), f.words(), f.noctx, f.method())
+		fmt.Fprintf(&b, "gpubackend.Op%s: {Words: %d, NoContext: %v, Run: f.run%s},\n", f.method(),
+			f.words(), f.noctx, f.method())
 	}
 	b.WriteString("}\n}\n")
 	for _, f := range a.remote() {
@@ -129,7 +138,8 @@ func dispatchGo(a *api) []byte {
 func dispatchFunc(b *bytes.Buffer, f function) {
 	fmt.Fprintf(b, "\nfunc (f *Functions) run%s(c *call.Call) gpubackend.Result {\n", f.method())
 	for _, s := range f.setWords() {
-		fmt.Fprintf(b, "if !allowed.%s.Has(c.Word(%d)) {\nreturn gpubackend.InvalidValue\n}\n", s.set, s.word)
+		fmt.Fprintf(b, "if !allowed.%s.Has(c.Word(%d)) {\nreturn gpubackend.InvalidValue\n}\n",
+			s.set, s.word)
 	}
 	dispatchRoom(b, f)
 	var args, outs []string
@@ -145,14 +155,16 @@ func dispatchFunc(b *bytes.Buffer, f function) {
 			args = append(args, v)
 			word++
 		case "ib", "ob", "is", "si", "so":
-			fn := map[string]string{"ib": "Input", "ob": "Output", "is": "Text", "si": "Input", "so": "Output"}[p.code]
+			fn := map[string]string{"ib": "Input", "ob": "Output", "is": "Text", "si": "Input",
+				"so": "Output"}[p.code]
 			fmt.Fprintf(b, "%s, bad := c.%s(%d)\nif bad != 0 {\nreturn bad\n}\n", v, fn, word)
 			if p.structure() {
 				size := v
 				if p.code == "so" {
 					size += ".Bytes"
 				}
-				fmt.Fprintf(b, "if len(%s) != %s {\nreturn gpubackend.InvalidValue\n}\n", size, p.kind)
+				fmt.Fprintf(b, "if len(%s) != %s {\nreturn gpubackend.InvalidValue\n}\n", size,
+					p.kind)
 			}
 			if p.test != "" {
 				fmt.Fprintf(b, "if bad := known.%s(%s); bad != 0 {\nreturn bad\n}\n", p.test, v)
@@ -164,22 +176,27 @@ func dispatchFunc(b *bytes.Buffer, f function) {
 			args = append(args, v)
 			word += 2
 		case "ih":
-			fmt.Fprintf(b, "%s, bad := f.Graphs.Find%ss(c, %d)\nif bad != 0 {\nreturn bad\n}\n", v, p.of.goName, word)
+			fmt.Fprintf(b, "%s, bad := f.Graphs.Find%ss(c, %d)\nif bad != 0 {\nreturn bad\n}\n", v,
+				p.of.goName, word)
 			args = append(args, v)
 			word += 2
 		case "in":
-			fmt.Fprintf(b, "%s, bad := f.Graphs.DecodeNode(c, %d)\nif bad != 0 {\nreturn bad\n}\n", v, word)
+			fmt.Fprintf(b, "%s, bad := f.Graphs.DecodeNode(c, %d)\nif bad != 0 {\nreturn bad\n}\n",
+				v, word)
 			args = append(args, v)
 			word += 2
 		case "oh", "on":
-			fmt.Fprintf(b, "b%d, bad := c.Output(%d)\nif bad != 0 {\nreturn bad\n}\ndefer b%d.Done()\n", i, word, i)
+			fmt.Fprintf(b,
+				"b%d, bad := c.Output(%d)\nif bad != 0 {\nreturn bad\n}\ndefer b%d.Done()\n", i,
+				word, i)
 			outs = append(outs, v)
 			word += 2
 		case "o", "ou":
 			outs = append(outs, v)
 		}
 	}
-	fmt.Fprintf(b, "%s := f.Driver.%s(%s)\n", strings.Join(append(outs, "result"), ", "), f.method(), strings.Join(args, ", "))
+	fmt.Fprintf(b, "%s := f.Driver.%s(%s)\n", strings.Join(append(outs, "result"), ", "),
+		f.method(), strings.Join(args, ", "))
 	dispatchAnswer(b, f)
 	b.WriteString("return result\n}\n")
 }
@@ -192,11 +209,13 @@ func (k *kind) lookup(word int) string {
 	return fmt.Sprintf("handles.%s(f.Objects, c.Word(%d))", k.goName, word)
 }
 
-// dispatchRoom refuses what makes an object that there is no memory for. Graphs and their nodes are counted where they are named.
+// dispatchRoom refuses what makes an object that there is no memory for. Graphs and their nodes are
+// counted where they are named.
 func dispatchRoom(b *bytes.Buffer, f function) {
 	for _, p := range f.params {
 		if p.code == "o" && !p.of.graph {
-			fmt.Fprintf(b, "if !f.Objects.Room(object.%s) {\nreturn gpubackend.OutOfMemory\n}\n", p.of.goName)
+			fmt.Fprintf(b, "if !f.Objects.Room(object.%s) {\nreturn gpubackend.OutOfMemory\n}\n",
+				p.of.goName)
 		}
 	}
 }
@@ -206,7 +225,8 @@ func dispatchAnswer(b *bytes.Buffer, f function) {
 	for i, p := range f.params {
 		switch p.code {
 		case "oh":
-			fmt.Fprintf(b, "c.Answer(f.Graphs.Name%ss(b%d.Bytes, p%d, %s))\n", p.of.goName, i, i, parent(f))
+			fmt.Fprintf(b, "c.Answer(f.Graphs.Name%ss(b%d.Bytes, p%d, %s))\n", p.of.goName, i, i,
+				parent(f))
 		case "on":
 			fmt.Fprintf(b, "c.Answer(f.Graphs.EncodeNode(b%d.Bytes, p%d, c.Word(0)))\n", i, i)
 		case "o":
@@ -215,7 +235,8 @@ func dispatchAnswer(b *bytes.Buffer, f function) {
 				continue
 			}
 			fmt.Fprintf(b, "if result == gpubackend.Success {\n")
-			fmt.Fprintf(b, "c.Answer(f.Objects.%s(object.%s, uint64(p%d), %s))\n", p.of.adder(), p.of.goName, i, parent(f))
+			fmt.Fprintf(b, "c.Answer(f.Objects.%s(object.%s, uint64(p%d), %s))\n", p.of.adder(),
+				p.of.goName, i, parent(f))
 			b.WriteString("} else {\nc.Answer(0)\n}\n")
 		case "ou":
 			fmt.Fprintf(b, "c.Answer(p%d)\n", i)
@@ -240,7 +261,8 @@ func dispatchAnswer(b *bytes.Buffer, f function) {
 	}
 }
 
-// adder is how a new handle enters the table: what the driver may give twice keeps the handle it has.
+// adder is how a new handle enters the table: what the driver may give twice keeps the handle it
+// has.
 func (k *kind) adder() string {
 	if k.intern {
 		return "Intern"
@@ -248,8 +270,8 @@ func (k *kind) adder() string {
 	return "Add"
 }
 
-// parent is the guest handle of the object that a new one lives and dies with: a graph, if one is given, or else its first
-// handle parameter, else the current context.
+// parent is the guest handle of the object that a new one lives and dies with: a graph, if one is
+// given, or else its first handle parameter, else the current context.
 func parent(f function) string {
 	if f.orphan {
 		return "0"

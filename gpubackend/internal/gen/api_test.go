@@ -14,9 +14,11 @@ func TestFunctionsGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, got := range map[string][]byte{
-		"driver.go": driverGo(a), "dispatch.go": dispatchGo(a), "driver_calls.go": callsGo(a), "sets.go": setsGo(a),
+		"driver.go": driverGo(a), "dispatch.go": dispatchGo(a), "driver_calls.go": callsGo(a),
+		"sets.go":  setsGo(a),
 		"steps.go": stepsGo(a),
-		"calls.h":  callsC(a), "exports.c": exportsC(a), "variants.c": variantsC(a), "stubs.c": stubsC(a), "procs.c": procsC(a),
+		"calls.h":  callsC(a), "exports.c": exportsC(a), "variants.c": variantsC(a),
+		"stubs.c": stubsC(a), "procs.c": procsC(a),
 		"prototypes.h": prototypesC(a), "coverage.md": coverageDoc(a),
 	} {
 		golden(t, "api/"+name, got)
@@ -38,20 +40,31 @@ func TestFunctionErrors(t *testing.T) {
 		{"a flag's value", "256 call,noctx=1 cuThingCreate\n", `:1: unknown flag "noctx"`},
 		{"elements of no bits", "256 post,fill=7 cuFillAsync\n", `:1: unknown flag "fill"`},
 		{"no prototype", "256 call cuOther\n", ":1: cuOther has no prototype"},
-		{"twice", "256 call cuThingCreate\n257 call cuThingCreate\n", ":2: cuThingCreate: a second cuThingCreate, or 256"},
-		{"a number twice", "256 call cuThingCreate\n256 call cuRange\n", ":2: cuRange: a second cuThingCreate, or 256"},
-		{"a parameter without a code", thing + "256 call cuThingCreate thing\n", `:2: cuThingCreate: parameter "thing" has no code`},
-		{"unknown code", thing + "256 call cuThingCreate thing:x\n", `:2: cuThingCreate: unknown code "x"`},
-		{"unknown kind", thing + "256 call cuThingCreate thing:h.other\n", `:2: cuThingCreate: there is no kind "other"`},
-		{"unknown set", thing + "256 call cuThingCreate flags:u.other\n", ":2: cuThingCreate: there is no set other"},
-		{"a kind twice", thing + thing, `:2: want a new name, a name in Go, and flags: ["thing" "Thing"]`},
+		{"twice", "256 call cuThingCreate\n257 call cuThingCreate\n",
+			":2: cuThingCreate: a second cuThingCreate, or 256"},
+		{"a number twice", "256 call cuThingCreate\n256 call cuRange\n",
+			":2: cuRange: a second cuThingCreate, or 256"},
+		{"a parameter without a code", thing + "256 call cuThingCreate thing\n",
+			`:2: cuThingCreate: parameter "thing" has no code`},
+		{"unknown code", thing + "256 call cuThingCreate thing:x\n",
+			`:2: cuThingCreate: unknown code "x"`},
+		{"unknown kind", thing + "256 call cuThingCreate thing:h.other\n",
+			`:2: cuThingCreate: there is no kind "other"`},
+		{"unknown set", thing + "256 call cuThingCreate flags:u.other\n",
+			":2: cuThingCreate: there is no set other"},
+		{"a kind twice", thing + thing,
+			`:2: want a new name, a name in Go, and flags: ["thing" "Thing"]`},
 		{"a handle of a kind", thing + "handle thing\n", `:2: want a new name: ["thing"]`},
 		{"a kind's flag", "kind thing Thing loud\n", `:1: thing: unknown flag "loud"`},
-		{"a set twice", "set s bits 1\nset s bits 2\n", `:2: want a new name, bits or of, and numbers: ["s" "bits" "2"]`},
+		{"a set twice", "set s bits 1\nset s bits 2\n",
+			`:2: want a new name, bits or of, and numbers: ["s" "bits" "2"]`},
 		{"a set of something", "set s about 1\n", `:1: "about" is neither bits nor of`},
-		{"too large for a set", "set s of 64\n", `:1: strconv.ParseUint: parsing "64": value out of range`},
-		{"a string", thing + "256 call cuThingName thing:h.thing name:is s:u\n", ":2: cuThingName has a string: its symbol is custom"},
-		{"old of nothing", "old cuOld cuOther\n", `:1: want an old symbol and one that has a prototype: ["cuOld" "cuOther"]`},
+		{"too large for a set", "set s of 64\n",
+			`:1: strconv.ParseUint: parsing "64": value out of range`},
+		{"a string", thing + "256 call cuThingName thing:h.thing name:is s:u\n",
+			":2: cuThingName has a string: its symbol is custom"},
+		{"old of nothing", "old cuOld cuOther\n",
+			`:1: want an old symbol and one that has a prototype: ["cuOld" "cuOther"]`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -64,7 +77,8 @@ func TestFunctionErrors(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := os.WriteFile(filepath.Join(dir, "cuda.def"), []byte(tt.text), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, "cuda.def"), []byte(tt.text),
+				0o600); err != nil {
 				t.Fatal(err)
 			}
 			want := filepath.Join(dir, "cuda.def") + tt.want
@@ -90,9 +104,11 @@ func TestWireErrors(t *testing.T) {
 		{"nothing of the kind", "thing X 1\n", `:1: not a declaration: "thing X 1"`},
 		{"no number", "const A x\n", `:1: strconv.ParseUint: parsing "x": invalid syntax`},
 		{"unknown type", "struct s {\n  u128 a\n}\n", `:2: unknown type "u128"`},
-		{"padding", "struct s {\n  u32 a\n  u64 b\n}\n", ":3: b at offset 4: write out the padding before it"},
+		{"padding", "struct s {\n  u32 a\n  u64 b\n}\n",
+			":3: b at offset 4: write out the padding before it"},
 		{"no member", "struct s {\n  u32\n}\n", `:2: not a member: ["u32"]`},
-		{"no length", "struct s {\n  u8 a[x]\n}\n", `:2: strconv.Atoi: parsing "x": invalid syntax`},
+		{"no length", "struct s {\n  u8 a[x]\n}\n",
+			`:2: strconv.Atoi: parsing "x": invalid syntax`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "wire.def")

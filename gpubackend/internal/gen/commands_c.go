@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Up to so many fields are a function's parameters, and so many words of an answer are pointers; more are a structure.
+// Up to so many fields are a function's parameters, and so many words of an answer are pointers;
+// more are a structure.
 const (
 	maxParameters = 4
 	maxOuts       = 2
@@ -18,14 +19,16 @@ const (
 func header(guard, doc string, includes ...string) *bytes.Buffer {
 	b := &bytes.Buffer{}
 	b.WriteString(strings.Replace(cFile(doc, includes...).String(),
-		"#include", fmt.Sprintf("#ifndef PARACUDA_%s_H\n#define PARACUDA_%s_H\n\n#include", guard, guard), 1))
+		"#include", fmt.Sprintf("#ifndef PARACUDA_%s_H\n#define PARACUDA_%s_H\n\n#include", guard,
+			guard), 1))
 	return b
 }
 
-// layoutsC writes what is known of commands without a context: numbers, sets, constants, and what writes and reads the words
-// of commands and records.
+// layoutsC writes what is known of commands without a context: numbers, sets, constants, and what
+// writes and reads the words of commands and records.
 func layoutsC(a *api, c *commands) []byte {
-	b := header("LAYOUTS", "Numbers of commands, what may be in them, and their words; records.", "transport/channel.h")
+	b := header("LAYOUTS", "Numbers of commands, what may be in them, and their words; records.",
+		"transport/channel.h")
 	b.WriteString("enum {\n")
 	for _, f := range a.functions {
 		if f.number != 0 {
@@ -51,7 +54,8 @@ func layoutsC(a *api, c *commands) []byte {
 
 // commandsC writes what sends the commands of commands.def in the current context.
 func commandsC(c *commands) []byte {
-	b := header("COMMANDS", "Sends the commands of gpubackend/api/commands.def.", "context/zz_generated_calls.h")
+	b := header("COMMANDS", "Sends the commands of gpubackend/api/commands.def.",
+		"context/zz_generated_calls.h")
 	for _, l := range c.layouts {
 		if !l.record {
 			commandC(b, l)
@@ -74,7 +78,8 @@ func few(fields []field, most int) bool {
 func structC(b *bytes.Buffer, name string, fields []field) {
 	fmt.Fprintf(b, "struct %s {\n", name)
 	for _, f := range fields {
-		fmt.Fprintf(b, "\t%s%s\n", f.cDeclaration(), strings.Replace(cComment(f.comment), " /*", "\t/*", 1))
+		fmt.Fprintf(b, "\t%s%s\n", f.cDeclaration(),
+			strings.Replace(cComment(f.comment), " /*", "\t/*", 1))
 	}
 	b.WriteString("};\n")
 }
@@ -112,7 +117,8 @@ func (l layout) op() string {
 	return "OP_" + l.name
 }
 
-// cParameters are the parameters for a command's fields, and the arguments that pass them on. Many are a structure.
+// cParameters are the parameters for a command's fields, and the arguments that pass them on. Many
+// are a structure.
 func (l layout) cParameters() (params []string, values string) {
 	if !few(l.fields, maxParameters) {
 		return []string{"const struct args_" + l.name + " *a"}, ", a"
@@ -135,7 +141,8 @@ func layoutC(b *bytes.Buffer, l layout) {
 	}
 	answerC(b, l)
 	params, _ := l.cParameters()
-	fmt.Fprintf(b, "static inline void words_%s(%s)\n{\n", l.name, strings.Join(append([]string{"struct request *r"}, params...), ", "))
+	fmt.Fprintf(b, "static inline void words_%s(%s)\n{\n", l.name,
+		strings.Join(append([]string{"struct request *r"}, params...), ", "))
 	if l.exact {
 		b.WriteString("\tr->exact = true;\n")
 	}
@@ -146,21 +153,26 @@ func layoutC(b *bytes.Buffer, l layout) {
 	b.WriteString("}\n")
 }
 
-// commandC writes what begins a command in the current context, and what sends it and waits for the answer.
+// commandC writes what begins a command in the current context, and what sends it and waits for the
+// answer.
 func commandC(b *bytes.Buffer, l layout) {
 	docLines(b, l.doc)
 	params, values := l.cParameters()
-	fmt.Fprintf(b, "static inline void request_%s(%s)\n{\n", l.name, strings.Join(append([]string{"struct request *r"}, params...), ", "))
+	fmt.Fprintf(b, "static inline void request_%s(%s)\n{\n", l.name,
+		strings.Join(append([]string{"struct request *r"}, params...), ", "))
 	fmt.Fprintf(b, "\trequest_init(r, %s);\n\twords_%s(r%s);\n}\n\n", l.op(), l.name, values)
 	outs, read := callOuts(l)
-	fmt.Fprintf(b, "static inline CUresult call_%s(%s)\n{\n", l.name, orVoid(append(params, outs...)))
+	fmt.Fprintf(b, "static inline CUresult call_%s(%s)\n{\n", l.name,
+		orVoid(append(params, outs...)))
 	b.WriteString("\tstruct request r;\n")
 	if len(l.answer) == 0 {
-		fmt.Fprintf(b, "\n\trequest_%s(&r%s);\n\treturn channel_call(&r, NULL, 0);\n}\n", l.name, values)
+		fmt.Fprintf(b, "\n\trequest_%s(&r%s);\n\treturn channel_call(&r, NULL, 0);\n}\n", l.name,
+			values)
 		return
 	}
 	n := wordsOf(l.answer)
-	fmt.Fprintf(b, "\tuint64_t word[%d];\n\tCUresult result;\n\n\trequest_%s(&r%s);\n", n, l.name, values)
+	fmt.Fprintf(b, "\tuint64_t word[%d];\n\tCUresult result;\n\n\trequest_%s(&r%s);\n", n, l.name,
+		values)
 	fmt.Fprintf(b, "\tresult = channel_call(&r, word, %d);\n%s\treturn result;\n}\n", n, read)
 }
 
@@ -177,7 +189,8 @@ func answerC(b *bytes.Buffer, l layout) {
 		return
 	}
 	structC(b, "answer_"+l.name, l.answer)
-	fmt.Fprintf(b, "\nstatic inline void read_%s(struct answer_%s *a, const uint64_t *word)\n{\n", l.name, l.name)
+	fmt.Fprintf(b, "\nstatic inline void read_%s(struct answer_%s *a, const uint64_t *word)\n{\n",
+		l.name, l.name)
 	readsC(b, l.answer, "a->")
 	b.WriteString("}\n\n")
 }
@@ -185,7 +198,8 @@ func answerC(b *bytes.Buffer, l layout) {
 // callOuts are the parameters for an answer, and the lines that set what they point at.
 func callOuts(l layout) (params []string, read string) {
 	if !few(l.answer, maxOuts) {
-		return []string{"struct answer_" + l.name + " *answer"}, fmt.Sprintf("\tread_%s(answer, word);\n", l.name)
+		return []string{"struct answer_" + l.name + " *answer"},
+			fmt.Sprintf("\tread_%s(answer, word);\n", l.name)
 	}
 	for _, f := range l.answer {
 		params = append(params, "uint64_t *out_"+f.name)
@@ -247,7 +261,8 @@ func (f field) cFaults(x string) (list []string) {
 	case f.buffer() && f.element.known():
 		list = append(list, fmt.Sprintf("%s.bytes %% %s", x, f.element.inC))
 		if f.max.known() {
-			list = append(list, fmt.Sprintf("%s.bytes > (size_t)%s * %s", x, f.max.inC, f.element.inC))
+			list = append(list,
+				fmt.Sprintf("%s.bytes > (size_t)%s * %s", x, f.max.inC, f.element.inC))
 		}
 	case f.max.known():
 		list = append(list, x+" > "+f.max.inC)

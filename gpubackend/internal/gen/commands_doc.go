@@ -71,7 +71,8 @@ func fieldsDoc(b *bytes.Buffer, fields []field) {
 			at = ""
 		}
 		text := strings.Join(append(f.checksDoc(), f.comment), "; ")
-		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", at, f.name, f.typeDoc(), strings.TrimSuffix(text, "; "))
+		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", at, f.name, f.typeDoc(),
+			strings.TrimSuffix(text, "; "))
 	}
 }
 

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// commandsGo writes package command: the types of commands, answers and records, and what reads and writes them.
+// commandsGo writes package command: the types of commands, answers and records, and what reads and
+// writes them.
 func commandsGo(c *commands) []byte {
 	b, head := &bytes.Buffer{}, &bytes.Buffer{}
 	b.WriteString("\n// The constants of gpubackend/api/commands.def.\nconst (\n")
@@ -29,7 +30,8 @@ func commandsGo(c *commands) []byte {
 	layoutTable(b, c)
 	imports := []string{"encoding/binary", "", "github.com/paracuda/paracuda/gpubackend/allowed"}
 	for _, p := range []string{"cudaabi", "wire"} {
-		if bytes.Contains(b.Bytes(), []byte(" "+p+".")) || bytes.Contains(b.Bytes(), []byte("*"+p+".")) {
+		if bytes.Contains(b.Bytes(), []byte(" "+p+".")) ||
+			bytes.Contains(b.Bytes(), []byte("*"+p+".")) {
 			imports = append(imports, "github.com/paracuda/paracuda/gpubackend/"+p)
 		}
 	}
@@ -49,9 +51,11 @@ func commandType(b *bytes.Buffer, l layout) {
 		fmt.Fprintf(b, "%s %s %s\n", camel(f.name), f.goFieldType(), goComment(f.comment))
 	}
 	b.WriteString("}\n")
-	fmt.Fprintf(b, "\n// %sWords is how many words %s has before its tails.\nconst %sWords = %d\n", name, name, name, l.words())
+	fmt.Fprintf(b, "\n// %sWords is how many words %s has before its tails.\nconst %sWords = %d\n",
+		name, name, name, l.words())
 	if l.tagged {
-		fmt.Fprintf(b, "\n// %sTag is the first word of a %s.\nconst %sTag = %d\n", name, l.name, name, l.tag)
+		fmt.Fprintf(b, "\n// %sTag is the first word of a %s.\nconst %sTag = %d\n", name, l.name,
+			name, l.tag)
 	}
 }
 
@@ -73,7 +77,8 @@ func (f field) goFieldType() string {
 	return array + "uint64"
 }
 
-// commandDecoder writes the decoder of a command: a method, and a function that returns what it got.
+// commandDecoder writes the decoder of a command: a method, and a function that returns what it
+// got.
 func commandDecoder(b *bytes.Buffer, l layout) {
 	name := l.goType()
 	words, body := "words", "body"
@@ -83,7 +88,8 @@ func commandDecoder(b *bytes.Buffer, l layout) {
 	if len(l.tails()) == 0 {
 		body = "_"
 	}
-	fmt.Fprintf(b, "\n// Decode reads and checks %s. words is a copy of the words, body all behind the header.\n", l.name)
+	fmt.Fprintf(b,
+		"\n// Decode reads and checks %s. words is a copy of the words, body all behind the header.\n", l.name)
 	fmt.Fprintf(b, "func (c *%s) Decode(%s []uint64, %s []byte) bool {\n", name, words, body)
 	var short []string
 	if words != "_" {
@@ -96,14 +102,16 @@ func commandDecoder(b *bytes.Buffer, l layout) {
 	decodeFields(b, l, func(i int) string { return fmt.Sprintf("words[%d]", i) })
 	decodeTails(b, l, "body")
 	b.WriteString("return true\n}\n")
-	fmt.Fprintf(b, "\n// Decode%s returns what Decode reads.\nfunc Decode%s(words []uint64, body []byte) (c %s, ok bool) {\n", name, name, name)
+	fmt.Fprintf(b,
+		"\n// Decode%s returns what Decode reads.\nfunc Decode%s(words []uint64, body []byte) (c %s, ok bool) {\n", name, name, name)
 	fmt.Fprintf(b, "if !c.Decode(words, body) {\nreturn %s{}, false\n}\nreturn c, true\n}\n", name)
 }
 
 // recordDecoder writes the decoder of a record.
 func recordDecoder(b *bytes.Buffer, l layout) {
 	name := l.goType()
-	fmt.Fprintf(b, "\n// Decode reads and checks a %s. What is behind it is not looked at.\n", l.name)
+	fmt.Fprintf(b, "\n// Decode reads and checks a %s. What is behind it is not looked at.\n",
+		l.name)
 	fmt.Fprintf(b, "func (c *%s) Decode(b []byte) bool {\n", name)
 	word := func(i int) string { return fmt.Sprintf("binary.LittleEndian.Uint64(b[%d:])", 8*i) }
 	short := []string{fmt.Sprintf("len(b) < 8*%sWords", name)}
@@ -114,7 +122,9 @@ func recordDecoder(b *bytes.Buffer, l layout) {
 	decodeFields(b, l, word)
 	decodeTails(b, l, "b")
 	b.WriteString("return true\n}\n")
-	fmt.Fprintf(b, "\n// Decode%s returns what Decode reads.\nfunc Decode%s(b []byte) (c %s, ok bool) {\n", name, name, name)
+	fmt.Fprintf(b,
+		"\n// Decode%s returns what Decode reads.\nfunc Decode%s(b []byte) (c %s, ok bool) {\n",
+		name, name, name)
 	fmt.Fprintf(b, "if !c.Decode(b) {\nreturn %s{}, false\n}\nreturn c, true\n}\n", name)
 }
 
@@ -143,7 +153,8 @@ func decodeField(b *bytes.Buffer, f field, name string, word func(int) string) {
 		fmt.Fprintf(b, "%s = uint32(%s)\n", name, word(f.word))
 	case f.typ == "u8":
 		for i := range f.count / 8 {
-			fmt.Fprintf(b, "binary.LittleEndian.PutUint64(%s[%d:], %s)\n", name, 8*i, word(f.word+i))
+			fmt.Fprintf(b, "binary.LittleEndian.PutUint64(%s[%d:], %s)\n", name, 8*i,
+				word(f.word+i))
 		}
 	case f.buffer():
 		fmt.Fprintf(b, "%s = NewBuffer(%s, %s)\n", name, word(f.word), word(f.word+1))
@@ -202,7 +213,8 @@ func decodeTails(b *bytes.Buffer, l layout, of string) {
 		if i == len(tails)-1 {
 			rest = "_"
 		}
-		fmt.Fprintf(b, "if c.%s, %s, ok = cut(rest, %s); !ok {\nreturn false\n}\n", camel(f.name), rest, f.goBytes())
+		fmt.Fprintf(b, "if c.%s, %s, ok = cut(rest, %s); !ok {\nreturn false\n}\n", camel(f.name),
+			rest, f.goBytes())
 	}
 }
 
@@ -224,7 +236,8 @@ func (f field) goBytes() string {
 // layoutEncoder writes what appends a layout's words and tails.
 func layoutEncoder(b *bytes.Buffer, l layout) {
 	name := l.goType()
-	fmt.Fprintf(b, "\n// Append writes the words and tails of c behind b.\nfunc (c *%s) Append(b []byte) []byte {\n", name)
+	fmt.Fprintf(b,
+		"\n// Append writes the words and tails of c behind b.\nfunc (c *%s) Append(b []byte) []byte {\n", name)
 	if l.tagged {
 		fmt.Fprintf(b, "b = binary.LittleEndian.AppendUint64(b, %sTag)\n", name)
 	}
@@ -250,7 +263,8 @@ func encodeField(b *bytes.Buffer, f field, name string) {
 	case f.buffer():
 		fmt.Fprintf(b, "b = %s.append(b)\n", name)
 	case f.count > 0:
-		fmt.Fprintf(b, "for _, x := range %s {\nb = binary.LittleEndian.AppendUint64(b, x)\n}\n", name)
+		fmt.Fprintf(b, "for _, x := range %s {\nb = binary.LittleEndian.AppendUint64(b, x)\n}\n",
+			name)
 	default:
 		fmt.Fprintf(b, "b = binary.LittleEndian.AppendUint64(b, %s)\n", name)
 	}
@@ -266,7 +280,8 @@ func answerPut(b *bytes.Buffer, l layout) {
 	for _, f := range l.answer {
 		fmt.Fprintf(b, "%s %s %s\n", camel(f.name), f.goFieldType(), goComment(f.comment))
 	}
-	fmt.Fprintf(b, "}\n\n// Put writes the answer into a slot's words and returns how many there are.\n")
+	fmt.Fprintf(b,
+		"}\n\n// Put writes the answer into a slot's words and returns how many there are.\n")
 	fmt.Fprintf(b, "func (a %s) Put(words *Words) int {\n", name)
 	for i := 0; i < len(l.answer); i++ {
 		f := l.answer[i]
@@ -274,10 +289,12 @@ func answerPut(b *bytes.Buffer, l layout) {
 		switch {
 		case f.typ == "u32":
 			i++
-			fmt.Fprintf(b, "words[%d] = uint64(%s) | uint64(a.%s)<<32\n", f.word, x, camel(l.answer[i].name))
+			fmt.Fprintf(b, "words[%d] = uint64(%s) | uint64(a.%s)<<32\n", f.word, x,
+				camel(l.answer[i].name))
 		case f.typ == "u8":
 			for k := range f.count / 8 {
-				fmt.Fprintf(b, "words[%d] = binary.LittleEndian.Uint64(%s[%d:])\n", f.word+k, x, 8*k)
+				fmt.Fprintf(b, "words[%d] = binary.LittleEndian.Uint64(%s[%d:])\n", f.word+k, x,
+					8*k)
 			}
 		case f.count > 0:
 			for k := range f.count {
@@ -288,9 +305,12 @@ func answerPut(b *bytes.Buffer, l layout) {
 		}
 	}
 	fmt.Fprintf(b, "return %d\n}\n", wordsOf(l.answer))
-	fmt.Fprintf(b, "\n// Read reads the answer from a slot's words.\nfunc (a *%s) Read(words *Words) {\n", name)
+	fmt.Fprintf(b,
+		"\n// Read reads the answer from a slot's words.\nfunc (a *%s) Read(words *Words) {\n",
+		name)
 	for _, f := range l.answer {
-		decodeField(b, f, "a."+camel(f.name), func(i int) string { return fmt.Sprintf("words[%d]", i) })
+		decodeField(b, f, "a."+camel(f.name),
+			func(i int) string { return fmt.Sprintf("words[%d]", i) })
 	}
 	b.WriteString("}\n")
 }
@@ -302,7 +322,8 @@ func layoutTable(b *bytes.Buffer, c *commands) {
 		if l.record {
 			continue
 		}
-		fmt.Fprintf(b, "%d: {Name: %q, Words: %sWords, NoContext: %v},\n", l.number, l.name, l.goType(), l.noctx)
+		fmt.Fprintf(b, "%d: {Name: %q, Words: %sWords, NoContext: %v},\n", l.number, l.name,
+			l.goType(), l.noctx)
 	}
 	b.WriteString("}\n")
 }
@@ -318,7 +339,8 @@ func roundTripsGo(c *commands) []byte {
 		if l.record {
 			arguments = "body"
 		}
-		fmt.Fprintf(b, "{%q, func(words []uint64, body []byte) ([]byte, bool) {\nc, ok := Decode%s(%s)\nreturn c.Append(nil), ok\n}},\n",
+		fmt.Fprintf(b,
+			"{%q, func(words []uint64, body []byte) ([]byte, bool) {\nc, ok := Decode%s(%s)\nreturn c.Append(nil), ok\n}},\n",
 			l.name, l.goType(), arguments)
 	}
 	b.WriteString("}\n")

@@ -35,7 +35,8 @@ type field struct {
 	set            string
 	optional       bool
 
-	// Of a tail: how many elements there are, by that field or a number. A buffer's elements may have a size, too.
+	// Of a tail: how many elements there are, by that field or a number. A buffer's elements may
+	// have a size, too.
 	counted string
 	times   number
 	element number

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command gen turns the descriptions in gpubackend/api into code and documentation: the wire
-// format (wire.def), the driver API (cuda.def, prototypes.tsv, versions.tsv) and CUDA's own
-// structures and numbers (cuda_layout.def, cuda_values.def, errors.tsv). Every fact is described once
-// there; what gen writes is committed, and `make generate` must leave no difference.
+// Command gen turns the descriptions in gpubackend/api into code and documentation: the wire format
+// (wire.def), the driver API (cuda.def, prototypes.tsv, versions.tsv) and CUDA's own structures and
+// numbers (cuda_layout.def, cuda_values.def, errors.tsv). Every fact is described once there; what
+// gen writes is committed, and `make generate` must leave no difference.
 //
 // Run it from the module's root.
 package main

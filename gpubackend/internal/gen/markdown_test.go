@@ -14,10 +14,12 @@ func TestNarrow(t *testing.T) {
 		{"fits", "# H\n\nsome text\n", "# H\n\nsome text\n"},
 		{"as long as may be", long + "ab\n", long + "ab\n"},
 		{"paragraph", "x\n" + long + "abc\n\ny\n", "x " + strings.TrimSpace(long) + "\nabc\n\ny\n"},
-		{"table", "| value | name | |\n|---|---|---|\n| 1 | N | " + long + "|\n| 2 | M | short |\n\n## After\n\nit\n",
+		{"table", "| value | name | |\n|---|---|---|\n| 1 | N | " + long +
+			"|\n| 2 | M | short |\n\n## After\n\nit\n",
 			"| value | name | |\n|---|---|---|\n| 1 | N | see below |\n| 2 | M | short |\n\n" +
 				"- N: " + strings.Repeat("a word ", 13) + "a\n  word\n\n## After\n\nit\n"},
-		{"table without a column of names", "| a | b | c |\n|---|---|---|\n| 1 | B | " + long + "|\n",
+		{"table without a column of names",
+			"| a | b | c |\n|---|---|---|\n| 1 | B | " + long + "|\n",
 			"| a | b | c |\n|---|---|---|\n| 1 | B | see below |\n\n" +
 				"- B: " + strings.Repeat("a word ", 13) + "a\n  word\n"},
 	} {

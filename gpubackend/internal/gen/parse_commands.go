@@ -12,13 +12,16 @@ import (
 	structures "github.com/paracuda/paracuda/gpubackend/internal/gen/layout"
 )
 
-// parseCommands reads commands.def. What it says of functions is joined with a, of the protocol's own ops with w. The sizes of
-// structures are those of w and of CUDA's own, cuda.
-func parseCommands(path string, r io.Reader, a *api, w *wire, cuda map[string]structures.Structure) (*commands, error) {
+// parseCommands reads commands.def. What it says of functions is joined with a, of the protocol's
+// own ops with w. The sizes of structures are those of w and of CUDA's own, cuda.
+func parseCommands(
+	path string, r io.Reader, a *api, w *wire, cuda map[string]structures.Structure,
+) (*commands, error) {
 	p := &commandParser{out: &commands{}, api: a, ops: w.ops(), numbers: map[string]number{}}
 	w.sizes(p.numbers)
 	for name, s := range cuda {
-		p.numbers[name] = number{uint64(s.Bytes), "cudaabi." + s.GoName + "Size", fmt.Sprint(s.Bytes)}
+		p.numbers[name] = number{uint64(s.Bytes), "cudaabi." + s.GoName + "Size",
+			fmt.Sprint(s.Bytes)}
 	}
 	s := bufio.NewScanner(r)
 	n := 0
@@ -54,7 +57,8 @@ func (w *wire) ops() map[string]int {
 func (w *wire) sizes(to map[string]number) {
 	for _, d := range w.decls {
 		if d.kind == "struct" {
-			to[d.name] = number{uint64(d.size()), "wire." + camel(d.name) + "Size", "PARACUDA_SIZEOF_" + strings.ToUpper(d.name)}
+			to[d.name] = number{uint64(d.size()), "wire." + camel(d.name) + "Size",
+				"PARACUDA_SIZEOF_" + strings.ToUpper(d.name)}
 		}
 	}
 }

@@ -88,7 +88,8 @@ func (fn *function) begin(number, class string) error {
 func (fn *function) flag(flag string) error {
 	flag, value, has := strings.Cut(flag, "=")
 	flags := map[string]*bool{
-		"custom": &fn.custom, "noctx": &fn.noctx, "op": &fn.op, "final": &fn.final, "exact": &fn.exact,
+		"custom": &fn.custom, "noctx": &fn.noctx, "op": &fn.op, "final": &fn.final,
+		"exact":  &fn.exact,
 		"orphan": &fn.orphan, "own": &fn.own, "optional": &fn.optional, "step": &fn.step,
 		"work": &fn.work,
 	}

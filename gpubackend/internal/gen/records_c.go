@@ -26,7 +26,8 @@ func recordC(b *bytes.Buffer, l layout) {
 
 func upper(s string) string { return string(bytes.ToUpper([]byte(s))) }
 
-// padC is the size of all tails of a record before one, from the end of its words; each begins at a multiple of 8.
+// padC is the size of all tails of a record before one, from the end of its words; each begins at a
+// multiple of 8.
 func padC(tails []field, access string) string {
 	sum := ""
 	for _, f := range tails {
@@ -44,7 +45,9 @@ func recordBytesC(b *bytes.Buffer, l layout) {
 	if len(faults) > 0 {
 		about = "; 0 when it says what may not be said"
 	}
-	fmt.Fprintf(b, "\n/* The size of the record%s. */\nstatic inline size_t %s_bytes(const struct %s *n)\n{\n", about, l.name, l.name)
+	fmt.Fprintf(b,
+		"\n/* The size of the record%s. */\nstatic inline size_t %s_bytes(const struct %s *n)\n{\n",
+		about, l.name, l.name)
 	if len(faults) > 0 {
 		fmt.Fprintf(b, "\tif (%s)\n\t\treturn 0;\n", strings.Join(faults, " || "))
 	}
@@ -57,7 +60,8 @@ func recordBytesC(b *bytes.Buffer, l layout) {
 		return
 	}
 	last := tails[len(tails)-1]
-	fmt.Fprintf(b, "\treturn %d%s + %s;\n}\n", 8*l.words(), padC(tails[:len(tails)-1], "n->"), last.cBytes("n->"))
+	fmt.Fprintf(b, "\treturn %d%s + %s;\n}\n", 8*l.words(), padC(tails[:len(tails)-1], "n->"),
+		last.cBytes("n->"))
 }
 
 func recordWriteC(b *bytes.Buffer, l layout) {
@@ -93,7 +97,8 @@ func recordWriteC(b *bytes.Buffer, l layout) {
 	}
 	for i, f := range tails {
 		x := "n->" + f.name
-		fmt.Fprintf(b, "\tif (%s)\n\t\tmemcpy(tail, %s, %s);\n\telse\n\t\t%s = tail;\n", x, x, f.cBytes("n->"), x)
+		fmt.Fprintf(b, "\tif (%s)\n\t\tmemcpy(tail, %s, %s);\n\telse\n\t\t%s = tail;\n", x, x,
+			f.cBytes("n->"), x)
 		if i < len(tails)-1 {
 			fmt.Fprintf(b, "\ttail += ((size_t)%s + 7) & ~(size_t)7;\n", f.cBytes("n->"))
 		}
@@ -102,8 +107,11 @@ func recordWriteC(b *bytes.Buffer, l layout) {
 }
 
 func recordReadC(b *bytes.Buffer, l layout) {
-	fmt.Fprintf(b, "\n/* Reads a record of so many bytes; false when it isn't one. Tails stay where they are. */\n")
-	fmt.Fprintf(b, "static inline bool %s_read(struct %s *n, const uint64_t *word, size_t bytes)\n{\n", l.name, l.name)
+	fmt.Fprintf(b,
+		"\n/* Reads a record of so many bytes; false when it isn't one. Tails stay where they are. */\n")
+	fmt.Fprintf(b,
+		"static inline bool %s_read(struct %s *n, const uint64_t *word, size_t bytes)\n{\n", l.name,
+		l.name)
 	tails := l.tails()
 	if len(l.fields) == 0 {
 		b.WriteString("\t(void)n;\n")
@@ -116,7 +124,8 @@ func recordReadC(b *bytes.Buffer, l layout) {
 		fmt.Fprintf(b, "\tif (word[0] != %s_TAG)\n\t\treturn false;\n", upper(l.name))
 	}
 	readsC(b, l.fields, "n->")
-	fmt.Fprintf(b, "\tif (!%s_bytes(n) || bytes < %s_bytes(n))\n\t\treturn false;\n", l.name, l.name)
+	fmt.Fprintf(b, "\tif (!%s_bytes(n) || bytes < %s_bytes(n))\n\t\treturn false;\n", l.name,
+		l.name)
 	for i, f := range tails {
 		fmt.Fprintf(b, "\tn->%s = tail;\n", f.name)
 		if i < len(tails)-1 {

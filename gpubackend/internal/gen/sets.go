@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// set is a line of cuda.def that says what a scalar may be: any combination of bits, or one of the numbers whose bits are set.
+// set is a line of cuda.def that says what a scalar may be: any combination of bits, or one of the
+// numbers whose bits are set.
 type set struct {
 	name string
 	kind string // bits, of
@@ -68,7 +69,8 @@ func oneOf(list string) (mask uint64, err error) {
 
 func setsGo(a *api) []byte {
 	b := &bytes.Buffer{}
-	fmt.Fprintf(b, "// SPDX-License-Identifier: Apache-2.0\n\n// %s\n\npackage allowed\n\n", generated)
+	fmt.Fprintf(b, "// SPDX-License-Identifier: Apache-2.0\n\n// %s\n\npackage allowed\n\n",
+		generated)
 	b.WriteString("// The sets of gpubackend/api/cuda.def.\nvar (\n")
 	for _, s := range a.sets {
 		fmt.Fprintf(b, "%s = %s\n", camel(s.name), s.goValue())
@@ -131,7 +133,8 @@ func setsC(a *api) string {
 		if s.kind == "of" {
 			test = fmt.Sprintf("n < 64 && (UINT64_C(%#x) >> n & 1)", s.mask)
 		}
-		fmt.Fprintf(&b, "\nstatic inline bool is_%s(uint64_t n)\n{\n\treturn %s;\n}\n", s.name, test)
+		fmt.Fprintf(&b, "\nstatic inline bool is_%s(uint64_t n)\n{\n\treturn %s;\n}\n", s.name,
+			test)
 	}
 	return b.String()
 }

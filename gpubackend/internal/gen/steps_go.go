@@ -39,7 +39,8 @@ func stepDecoder(b *bytes.Buffer, f function) {
 		}
 	}
 	name := f.method()
-	fmt.Fprintf(b, "\n// %s is what %s is called with.\ntype %s struct {\n%s}\n", name, f.symbol, name, fields)
+	fmt.Fprintf(b, "\n// %s is what %s is called with.\ntype %s struct {\n%s}\n", name, f.symbol,
+		name, fields)
 	fmt.Fprintf(b, "\n// Decode%s reads its words. The handler checks what they mean.\n", name)
 	fmt.Fprintf(b, "func Decode%s(words []uint64, _ []byte) (c %s, ok bool) {\n", name, name)
 	fmt.Fprintf(b, "if len(words) < %d {\nreturn c, false\n}\n%sreturn c, true\n}\n", word, reads)

@@ -89,11 +89,13 @@ func (p *wireParser) line(text string) error {
 		return p.member(f, comment)
 	case f[0] == "const" && len(f) == 3:
 		v, err := strconv.ParseUint(f[2], 0, 64)
-		p.w.decls = append(p.w.decls, decl{kind: "const", name: f[1], value: v, doc: p.doc, comment: comment})
+		p.w.decls = append(p.w.decls,
+			decl{kind: "const", name: f[1], value: v, doc: p.doc, comment: comment})
 		p.doc = nil
 		return err
 	case f[0] == "text" && len(f) == 3:
-		p.w.decls = append(p.w.decls, decl{kind: "text", name: f[1], text: f[2], doc: p.doc, comment: comment})
+		p.w.decls = append(p.w.decls,
+			decl{kind: "text", name: f[1], text: f[2], doc: p.doc, comment: comment})
 		p.doc = nil
 	case (f[0] == "struct" || f[0] == "enum") && len(f) == 3:
 		p.open = &decl{kind: f[0], name: f[1], doc: p.doc}

@@ -51,7 +51,8 @@ func headerDecl(b *bytes.Buffer, d decl) {
 		docC(b, d)
 		fmt.Fprintf(b, "enum paracuda_%s {\n", d.name)
 		for _, m := range d.members {
-			fmt.Fprintf(b, "\tPARACUDA_%s_%s = %d,%s\n", strings.ToUpper(d.name), m.name, m.value, cComment(m.comment))
+			fmt.Fprintf(b, "\tPARACUDA_%s_%s = %d,%s\n", strings.ToUpper(d.name), m.name, m.value,
+				cComment(m.comment))
 		}
 		b.WriteString("};\n")
 	case "struct":
@@ -84,7 +85,8 @@ func cComment(s string) string {
 
 func wireGo(w *wire) []byte {
 	var b bytes.Buffer
-	b.WriteString("// SPDX-License-Identifier: Apache-2.0\n\n// " + generated + "\n\npackage wire\n\nimport \"encoding/binary\"\n")
+	b.WriteString("// SPDX-License-Identifier: Apache-2.0\n\n// " + generated +
+		"\n\npackage wire\n\nimport \"encoding/binary\"\n")
 	for _, d := range w.decls {
 		switch d.kind {
 		case "const":
@@ -117,12 +119,14 @@ func goEnum(b *bytes.Buffer, d decl) {
 	}
 	b.WriteString("const (\n")
 	for _, m := range d.members {
-		fmt.Fprintf(b, "%s%s = %d %s\n", camel(d.name), camel(m.name), m.value, goComment(m.comment))
+		fmt.Fprintf(b, "%s%s = %d %s\n", camel(d.name), camel(m.name), m.value,
+			goComment(m.comment))
 	}
 	b.WriteString(")\n")
 }
 
-var goType = map[string]string{"u8": "uint8", "u16": "uint16", "u32": "uint32", "s32": "int32", "u64": "uint64"}
+var goType = map[string]string{"u8": "uint8", "u16": "uint16", "u32": "uint32", "s32": "int32",
+	"u64": "uint64"}
 
 func goStruct(b *bytes.Buffer, d decl) {
 	name := camel(d.name)
@@ -136,7 +140,8 @@ func goStruct(b *bytes.Buffer, d decl) {
 		}
 		fmt.Fprintf(b, "%s %s%s %s\n", camel(m.name), array, goType[m.typ], goComment(m.comment))
 	}
-	fmt.Fprintf(b, "}\n\n// %sSize is the size of %s on the wire.\nconst %sSize = %d\n", name, name, name, d.size())
+	fmt.Fprintf(b, "}\n\n// %sSize is the size of %s on the wire.\nconst %sSize = %d\n", name, name,
+		name, d.size())
 	fmt.Fprintf(b, "\n// Offsets of the fields of %s.\nconst (\n", name)
 	for _, m := range d.members {
 		fmt.Fprintf(b, "%s%sOffset = %d\n", name, camel(m.name), m.offset)
@@ -147,11 +152,13 @@ func goStruct(b *bytes.Buffer, d decl) {
 
 func goCodec(b *bytes.Buffer, d decl) {
 	name := camel(d.name)
-	fmt.Fprintf(b, "\n// Decode reads %s from b, which must hold %sSize bytes.\nfunc (x *%s) Decode(b []byte) {\n_ = b[%d]\n", name, name, name, d.size()-1)
+	fmt.Fprintf(b,
+		"\n// Decode reads %s from b, which must hold %sSize bytes.\nfunc (x *%s) Decode(b []byte) {\n_ = b[%d]\n", name, name, name, d.size()-1)
 	for _, m := range d.members {
 		goField(b, m, false)
 	}
-	fmt.Fprintf(b, "}\n\n// Encode writes %s to b, which must hold %sSize bytes.\nfunc (x *%s) Encode(b []byte) {\n_ = b[%d]\n", name, name, name, d.size()-1)
+	fmt.Fprintf(b,
+		"}\n\n// Encode writes %s to b, which must hold %sSize bytes.\nfunc (x *%s) Encode(b []byte) {\n_ = b[%d]\n", name, name, name, d.size()-1)
 	for _, m := range d.members {
 		goField(b, m, true)
 	}
@@ -191,7 +198,8 @@ func goField(b *bytes.Buffer, m member, encode bool) {
 
 func wireDoc(w *wire) []byte {
 	var b bytes.Buffer
-	b.WriteString("<!-- " + generated + " -->\n# Wire format\n\nAll integers are little-endian. `docs/protocol.md` says how they are used.\n")
+	b.WriteString("<!-- " + generated +
+		" -->\n# Wire format\n\nAll integers are little-endian. `docs/protocol.md` says how they are used.\n")
 	for _, d := range w.decls {
 		if d.kind == "const" {
 			if len(d.doc) > 0 {

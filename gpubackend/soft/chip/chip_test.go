@@ -16,9 +16,11 @@ func TestVisibleDevices(t *testing.T) {
 	}{
 		{"number", "0", true}, {"list", "0,1", true}, {"none", "", false}, {"unknown", "1", false},
 		{"ends at unknown", "1,0", false}, {"negative", "-1", false}, {"prefix", "GPU-5061", true},
-		{"whole", uuidText(DefaultUUID), true}, {"other", "GPU-6061", false}, {"no digits", "GPU-", false},
+		{"whole", uuidText(DefaultUUID), true}, {"other", "GPU-6061", false},
+		{"no digits", "GPU-", false},
 	} {
-		if got := Visible([]string{"PATH=x", "CUDA_VISIBLE_DEVICES=" + c.value}, DefaultUUID); got != c.want {
+		if got := Visible([]string{"PATH=x", "CUDA_VISIBLE_DEVICES=" + c.value},
+			DefaultUUID); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
@@ -28,13 +30,16 @@ func TestVisibleDevices(t *testing.T) {
 }
 
 func TestSnapshot(t *testing.T) {
-	id := &Identity{UUID: DefaultUUID, Memory: 1 << 30, Base: 1 << 40, Window: 1 << 36, Multiprocessors: 3}
+	id := &Identity{UUID: DefaultUUID, Memory: 1 << 30, Base: 1 << 40, Window: 1 << 36,
+		Multiprocessors: 3}
 	s := id.Snapshot()
-	if s.Devices != 1 || len(s.Device) != 1 || s.WindowBase != id.Base || s.WindowBytes != id.Window {
+	if s.Devices != 1 || len(s.Device) != 1 || s.WindowBase != id.Base ||
+		s.WindowBytes != id.Window {
 		t.Fatalf("snapshot %+v", s.Snapshot)
 	}
 	dev := &s.Device[0]
-	if dev.TotalMemory != id.Memory || dev.Attribute[cudaabi.DeviceAttributeMultiprocessorCount] != 3 {
+	if dev.TotalMemory != id.Memory ||
+		dev.Attribute[cudaabi.DeviceAttributeMultiprocessorCount] != 3 {
 		t.Errorf("%d bytes, %d multiprocessors", dev.TotalMemory,
 			dev.Attribute[cudaabi.DeviceAttributeMultiprocessorCount])
 	}
@@ -62,7 +67,8 @@ func TestOccupancy(t *testing.T) {
 		shared             uint64
 		blocks             int
 	}{
-		{16, 1024, 0, 2}, {32, 256, 0, 8}, {33, 256, 0, 6}, {64, 256, 0, 4}, {128, 512, 0, 1}, {16, 32, 0, 32},
+		{16, 1024, 0, 2}, {32, 256, 0, 8}, {33, 256, 0, 6}, {64, 256, 0, 4}, {128, 512, 0, 1},
+		{16, 32, 0, 32},
 		{16, 128, 48 << 10, 4}, {16, 128, 227 << 10, 1}, {16, 64, 7 << 10, 28},
 	} {
 		k := &simt.Kernel{Registers: c.registers, MaxThreads: [3]int{c.threads, 1, 1}}

@@ -109,7 +109,8 @@ func parse(image []byte, log *buildLog, mem *budget.Account) (*ptx.Module, gpuba
 		return nil, gpubackend.InvalidImage
 	}
 	if tooNew(text) {
-		log.errorf("ptxas fatal   : Unsupported .version; current version is '%d.%d'\n", isaMajor, isaMinor)
+		log.errorf("ptxas fatal   : Unsupported .version; current version is '%d.%d'\n", isaMajor,
+			isaMinor)
 		return nil, gpubackend.UnsupportedPTXVersion
 	}
 	module, err := ptx.Parse(text, mem)
@@ -120,7 +121,8 @@ func parse(image []byte, log *buildLog, mem *budget.Account) (*ptx.Module, gpuba
 }
 
 // entryBytes is what a kernel's objects count for: its function, and the library's.
-var entryBytes = uint64(reflect.TypeFor[Function]().Size()+reflect.TypeFor[kernelObject]().Size()) + 400
+var entryBytes = uint64(reflect.TypeFor[Function]().Size()+reflect.TypeFor[kernelObject]().Size()) +
+	400
 
 func load(
 	module *ptx.Module, log *buildLog, mem *budget.Account,
@@ -161,7 +163,8 @@ func (l *buildLog) report(program *simt.Program) {
 		return
 	}
 	for _, k := range program.Kernels() {
-		l.infof("ptxas info    : Compiling entry function '%s' for 'sm_%d'\n", k.Name, chip.Architecture)
+		l.infof("ptxas info    : Compiling entry function '%s' for 'sm_%d'\n", k.Name,
+			chip.Architecture)
 		l.infof("ptxas info    : Used %d registers, %d bytes smem, %d bytes cmem[0], %d bytes lmem\n",
 			chip.Registers(k), k.StaticShared, k.ParamSize, k.LocalSize)
 	}

@@ -98,9 +98,12 @@ func TestImagesThatAreNone(t *testing.T) {
 		name, image string
 		want        gpubackend.Result
 	}{
-		{"nothing", "", gpubackend.InvalidImage}, {"rubbish", "\x01\x02\x03", gpubackend.InvalidImage},
+		{"nothing", "", gpubackend.InvalidImage},
+		{"rubbish", "\x01\x02\x03", gpubackend.InvalidImage},
 		{"too new", ".version 99.0\n.target sm_80\n\x00", gpubackend.UnsupportedPTXVersion},
-		{"broken", ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry f() { frob; }\x00", gpubackend.InvalidPTX},
+		{"broken",
+			".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry f() { frob; }\x00",
+			gpubackend.InvalidPTX},
 	} {
 		log := make([]byte, 256)
 		_, _, used, result := r.ModuleLoadData([]byte(c.image), nil, nil, log)

@@ -123,7 +123,8 @@ func (f *Function) attribute(i int) int32 {
 // record describes a kernel as docs/protocol.md says.
 func record(k *simt.Kernel, arch int, attribute func(int) int32) []byte {
 	r := wire.FunctionRecord{
-		Parameters: uint32(len(k.Params)), ParameterBytes: uint32(k.ParamSize), NameBytes: uint32(len(k.Name)),
+		Parameters: uint32(len(k.Params)), ParameterBytes: uint32(k.ParamSize),
+		NameBytes: uint32(len(k.Name)),
 	}
 	for i := range r.Attribute {
 		r.Attribute[i] = attribute(i)

@@ -60,7 +60,8 @@ func (x *Code) loadLibrary(
 		o.handle = x.options.Handles.Add(o)
 		l.kernels = append(l.kernels, o)
 	}
-	return gpubackend.Library(x.options.Handles.Add(l)), log.infoUsed, log.errorsUsed, gpubackend.Success
+	return gpubackend.Library(x.options.Handles.Add(l)), log.infoUsed, log.errorsUsed,
+		gpubackend.Success
 }
 
 func (x *Code) library(h gpubackend.Library) (*library, gpubackend.Result) {
@@ -147,7 +148,8 @@ func (x *Code) moduleOf(c *contexts.Context, l *library) (*Module, gpubackend.Re
 		}
 	}
 	l.spare = nil
-	m, result := x.place(c, l.parsed, program, memory, managedBlock{l.managed, l.filled}, &buildLog{})
+	m, result := x.place(c, l.parsed, program, memory, managedBlock{l.managed, l.filled},
+		&buildLog{})
 	if result != gpubackend.Success {
 		return nil, result
 	}

@@ -142,7 +142,8 @@ func (x *Code) LinkComplete(h gpubackend.Link) (uint64, gpubackend.Result) {
 func startsWithHead(line []byte) bool {
 	line = bytes.TrimSpace(line)
 	for _, head := range heads {
-		if rest, ok := bytes.CutPrefix(line, head); ok && (len(rest) == 0 || rest[0] == ' ' || rest[0] == '\t') {
+		if rest, ok := bytes.CutPrefix(line, head); ok &&
+			(len(rest) == 0 || rest[0] == ' ' || rest[0] == '\t') {
 			return true
 		}
 	}
@@ -167,7 +168,8 @@ func (x *Code) LinkLogs(
 	if !ok {
 		return 0, 0, gpubackend.InvalidHandle
 	}
-	return uint64(copy(infoLog, l.log.info[:l.log.infoUsed])), uint64(copy(errorLog, l.log.errors[:l.log.errorsUsed])),
+	return uint64(copy(infoLog, l.log.info[:l.log.infoUsed])),
+		uint64(copy(errorLog, l.log.errors[:l.log.errorsUsed])),
 		gpubackend.Success
 }
 

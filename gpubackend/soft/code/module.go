@@ -60,7 +60,8 @@ func (x *Code) place(
 		memory.Close()
 		return nil, result
 	}
-	if result = m.link(managed.filled, log); result == gpubackend.Success && parsed.Function("malloc") != nil {
+	if result = m.link(managed.filled, log); result == gpubackend.Success &&
+		parsed.Function("malloc") != nil {
 		result = x.addHeap(c)
 	}
 	if result != gpubackend.Success {

@@ -31,7 +31,8 @@ func (x *Code) OccupancyAvailableDynamicSMemPerBlock(
 		return 0, result
 	}
 	n, size := int(int32(blocks)), int(int32(threads))
-	if n <= 0 || size <= 0 || size > chip.MaxThreads(f.Entry) || n > chip.BlocksByThreads(f.Entry, size) {
+	if n <= 0 || size <= 0 || size > chip.MaxThreads(f.Entry) ||
+		n > chip.BlocksByThreads(f.Entry, size) {
 		return 0, gpubackend.InvalidValue
 	}
 	return chip.AvailableShared(f.Entry, n), gpubackend.Success

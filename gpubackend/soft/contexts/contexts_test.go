@@ -28,7 +28,8 @@ func newRig(t *testing.T) *rig {
 		return func(*Context) { r.told = append(r.told, what) }
 	}
 	r.Contexts = New(Options{
-		Handles: r.handles, Scheduler: scheduler.New(nil), Output: output.NewBuffer(nil), Memory: 1 << 30,
+		Handles: r.handles, Scheduler: scheduler.New(nil), Output: output.NewBuffer(nil),
+		Memory: 1 << 30,
 		Hooks: Hooks{
 			Usable: tell("usable"), Ending: tell("ending"), Ended: tell("ended"),
 			Busy: func(*Green) bool { return r.busy },

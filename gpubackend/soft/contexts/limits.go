@@ -53,7 +53,8 @@ func supportedLimit(limit uint64) gpubackend.Result {
 	case limit > lastLimit:
 		return gpubackend.InvalidValue
 	case limit == cudaabi.LimitDevRuntimeSyncDepth || limit >= cudaabi.LimitShmemSize:
-		return gpubackend.UnsupportedLimit // devices from compute capability 9.0 have no synchronisation depth
+		// devices from compute capability 9.0 have no synchronisation depth
+		return gpubackend.UnsupportedLimit
 	}
 	return gpubackend.Success
 }

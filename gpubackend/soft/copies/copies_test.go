@@ -22,7 +22,8 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{Ground: roomtest.New(t, 64<<20)}
-	r.streams = streams.New(streams.Options{Handles: r.Handles, Scheduler: r.Scheduler, Contexts: r.Contexts})
+	r.streams = streams.New(streams.Options{Handles: r.Handles, Scheduler: r.Scheduler,
+		Contexts: r.Contexts})
 	r.Lasts = r.streams.Lasts
 	r.Copies = New(Options{
 		Contexts: r.Contexts, Scheduler: r.Scheduler, Memory: r.Memory, Streams: r.streams,
@@ -73,7 +74,8 @@ func TestBoxesThatCantBe(t *testing.T) {
 	r := newRig(t)
 	a := r.Alloc(t, 4096)
 	whole := gpubackend.Box{
-		Dst: a, DstPitch: 64, DstSlice: 1024, Src: a + 2048, SrcPitch: 64, SrcSlice: 1024, Width: 64, Height: 16, Depth: 2,
+		Dst: a, DstPitch: 64, DstSlice: 1024, Src: a + 2048, SrcPitch: 64, SrcSlice: 1024,
+		Width: 64, Height: 16, Depth: 2,
 	}
 	for _, c := range []struct {
 		name   string
@@ -95,7 +97,8 @@ func TestBoxesThatCantBe(t *testing.T) {
 		if result := r.CopyBox(&b, 0); result != expected {
 			t.Errorf("%s: result %d, want %d", c.name, result, expected)
 		}
-		if result := r.CheckCopy(&gpubackend.Node{Type: gpubackend.NodeMemcpy, Copy: b}); result != expected {
+		if result := r.CheckCopy(&gpubackend.Node{Type: gpubackend.NodeMemcpy,
+			Copy: b}); result != expected {
 			t.Errorf("%s, as a node: result %d, want %d", c.name, result, expected)
 		}
 	}
@@ -143,7 +146,8 @@ func TestFills(t *testing.T) {
 	roomtest.OK(t, r.MemsetD32Async(a, 0x04030201, 2, 0))
 	roomtest.OK(t, r.MemsetD2D16Async(a+16, 8, 0xbbaa, 2, 2, 0))
 	roomtest.OK(t, r.Idle(t))
-	want := []byte{1, 2, 3, 4, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0xaa, 0xbb, 0xaa, 0xbb, 0, 0, 0, 0, 0xaa, 0xbb, 0xaa, 0xbb}
+	want := []byte{1, 2, 3, 4, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0xaa, 0xbb, 0xaa, 0xbb, 0, 0, 0,
+		0, 0xaa, 0xbb, 0xaa, 0xbb}
 	if got := r.read(t, a, len(want)); !bytes.Equal(got, want) {
 		t.Errorf("got %x", got)
 	}

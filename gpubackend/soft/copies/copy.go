@@ -21,12 +21,14 @@ func (c *Copies) Copy(dst, src, n uint64, h gpubackend.Stream) gpubackend.Result
 		return c.options.Streams.Record(s, &gpubackend.Node{
 			Type: gpubackend.NodeMemcpy,
 			Copy: gpubackend.Box{
-				Dst: dst, DstPitch: n, DstSlice: n, Src: src, SrcPitch: n, SrcSlice: n, Width: n, Height: 1, Depth: 1,
+				Dst: dst, DstPitch: n, DstSlice: n, Src: src, SrcPitch: n, SrcSlice: n, Width: n,
+				Height: 1, Depth: 1,
 			},
 		})
 	}
 	return c.transfer(s, movement{
-		[]span{{dst, n, true}, {src, n, false}}, func() { copy(space.Bytes(dst, n), space.Bytes(src, n)) },
+		[]span{{dst, n, true}, {src, n, false}},
+		func() { copy(space.Bytes(dst, n), space.Bytes(src, n)) },
 	})
 }
 
@@ -57,7 +59,8 @@ func (c *Copies) CopyIn(dst uint64, src []byte, handle gpubackend.Stream) gpubac
 		return gpubackend.OutOfMemory
 	}
 	kept := bytes.Clone(src)
-	t := &scheduler.Task{Class: scheduler.Memory, Domain: s.Context().Domain, Then: c.held.Return(n), Payload: n}
+	t := &scheduler.Task{Class: scheduler.Memory, Domain: s.Context().Domain,
+		Then: c.held.Return(n), Payload: n}
 	t.Run = func() {
 		if !c.options.Memory.Space().Covers(dst, n, true) {
 			s.Context().Fail(gpubackend.IllegalAddress)
@@ -109,7 +112,8 @@ func copyMovement(b *gpubackend.Box) (movement, gpubackend.Result) {
 		return movement{}, gpubackend.InvalidValue
 	}
 	box := *b
-	return movement{[]span{{b.Dst, dst, true}, {b.Src, src, false}}, func() { copyBox(&box) }}, gpubackend.Success
+	return movement{[]span{{b.Dst, dst, true}, {b.Src, src, false}}, func() { copyBox(&box) }},
+		gpubackend.Success
 }
 
 func copyBox(b *gpubackend.Box) {

@@ -17,7 +17,8 @@ func (c *Copies) fill(
 	if result != gpubackend.Success || width == 0 || height == 0 {
 		return result
 	}
-	f := gpubackend.Fill{Dst: dst, Pitch: pitch, Value: value, Element: size, Width: width, Height: height}
+	f := gpubackend.Fill{Dst: dst, Pitch: pitch, Value: value, Element: size, Width: width,
+		Height: height}
 	if s.Recording() {
 		return c.options.Streams.Record(s, &gpubackend.Node{Type: gpubackend.NodeMemset, Fill: f})
 	}

@@ -42,7 +42,8 @@ func (c *conditionTable) make(g *Graph, initial uint32, assign bool) *Condition 
 		c.all = map[uint64]*Condition{}
 	}
 	c.last++
-	x := &Condition{handle: conditionTag | c.last, graph: g, Initial: initial, Assign: assign, users: 1}
+	x := &Condition{handle: conditionTag | c.last, graph: g, Initial: initial, Assign: assign,
+		users: 1}
 	x.Value.Store(initial)
 	c.all[x.handle] = x
 	return x
@@ -172,7 +173,8 @@ func (g *Graph) CheckConditions() (status uint64, result gpubackend.Result) {
 func (g *Graph) isBody() bool {
 	return !slices.ContainsFunc(g.Nodes, func(n *Node) bool {
 		switch n.What.Type {
-		case gpubackend.NodeKernel, gpubackend.NodeMemcpy, gpubackend.NodeMemset, gpubackend.NodeEmpty,
+		case gpubackend.NodeKernel, gpubackend.NodeMemcpy, gpubackend.NodeMemset,
+			gpubackend.NodeEmpty,
 			gpubackend.NodeConditional:
 			return false
 		case gpubackend.NodeGraph:

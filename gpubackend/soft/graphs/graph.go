@@ -47,7 +47,8 @@ type Held struct {
 
 // Held says what graphs hold now.
 func (x *Graphs) Held() Held {
-	return Held{x.charged, len(x.memory), x.use[cudaabi.GraphMemAttrReservedMemCurrent], len(x.conditions.all)}
+	return Held{x.charged, len(x.memory), x.use[cudaabi.GraphMemAttrReservedMemCurrent],
+		len(x.conditions.all)}
 }
 
 // SetCondition is how kernels set a condition. It may be called on any goroutine.
@@ -171,7 +172,8 @@ func (x *Graphs) dropNode(n *Node) {
 	}
 	x.Discharge(n.bytes())
 	x.options.Handles.Remove(n.Handle)
-	n.What, n.Inner, n.Memory, n.After, n.Origin, n.Condition = gpubackend.Node{}, nil, nil, nil, nil, nil
+	n.What, n.Inner, n.Memory, n.After, n.Origin, n.Condition = gpubackend.Node{}, nil, nil, nil,
+		nil, nil
 }
 
 // GraphCreate implements gpubackend.Driver.
@@ -287,7 +289,8 @@ func detached(what *gpubackend.Node) gpubackend.Node {
 // are to be copied.
 func (x *Graphs) checkChild(what *gpubackend.Node) gpubackend.Result {
 	child, result := x.Find(what.Child)
-	if result == gpubackend.Success && (child.hasConditional() || (child.Owner != nil && !what.Moved)) {
+	if result == gpubackend.Success &&
+		(child.hasConditional() || (child.Owner != nil && !what.Moved)) {
 		return gpubackend.NotSupported
 	}
 	return result

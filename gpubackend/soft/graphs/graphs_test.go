@@ -117,7 +117,9 @@ func TestConditionsLastAsLongAsTheyAreHeld(t *testing.T) {
 	g := r.graph(t)
 	h, result := r.GraphConditionalHandle(g, 5, 0)
 	roomtest.OK(t, result)
-	r.node(t, g, nil, gpubackend.Node{Type: gpubackend.NodeConditional, Handle: h, Kind: cudaabi.GraphCondIf, Bodies: 1})
+	r.node(t, g, nil,
+		gpubackend.Node{Type: gpubackend.NodeConditional, Handle: h, Kind: cudaabi.GraphCondIf,
+			Bodies: 1})
 	found, result := r.Find(g)
 	roomtest.OK(t, result)
 	list := found.AllConditions(nil)

@@ -56,7 +56,8 @@ func (x *Graphs) GraphNodeSet(h gpubackend.GraphNode, what *gpubackend.Node) gpu
 
 // settable says whether the parameters of a type of node can be changed.
 func settable(t gpubackend.NodeType) bool {
-	return t != gpubackend.NodeGraph && t != gpubackend.NodeMemAlloc && t != gpubackend.NodeMemFree &&
+	return t != gpubackend.NodeGraph && t != gpubackend.NodeMemAlloc &&
+		t != gpubackend.NodeMemFree &&
 		t != gpubackend.NodeConditional
 }
 
@@ -108,7 +109,8 @@ func checkNodeAttribute(id uint64, value []byte) gpubackend.Result {
 func unsetAttribute(id uint64, value []byte) gpubackend.Result {
 	clear(value)
 	switch {
-	case id == cudaabi.LaunchAttributePreferredClusterDimension, id == cudaabi.LaunchAttributeNvlinkUtilCentricScheduling:
+	case id == cudaabi.LaunchAttributePreferredClusterDimension,
+		id == cudaabi.LaunchAttributeNvlinkUtilCentricScheduling:
 		return gpubackend.InvalidValue
 	case id == cudaabi.LaunchAttributeMemSyncDomainMap && len(value) > 1:
 		value[1] = 1 // the default domain is 0, the remote one 1

@@ -106,7 +106,8 @@ func (x *Green) SplitResource(
 		groups[i] = multiprocessors{whole.first + uint32(i)*each, each}.resource(true)
 	}
 	used := uint32(n) * each
-	return n, multiprocessors{whole.first + used, whole.count - used}.resource(false), gpubackend.Success
+	return n, multiprocessors{whole.first + used, whole.count - used}.resource(false),
+		gpubackend.Success
 }
 
 // Options are what a device's green contexts are given.
@@ -137,7 +138,8 @@ func (x *Green) DescribeResources(
 	if rs[0].Kind() != cudaabi.DevResourceTypeSM {
 		return 0, gpubackend.InvalidResourceType
 	}
-	return gpubackend.ResourceDesc(x.options.Handles.Add(&resourceDesc{partOf(&rs[0])})), gpubackend.Success
+	return gpubackend.ResourceDesc(x.options.Handles.Add(&resourceDesc{partOf(&rs[0])})),
+		gpubackend.Success
 }
 
 // GreenCtxCreate implements gpubackend.Driver. The caller has retained the primary context.
@@ -154,7 +156,8 @@ func (x *Green) GreenCtxCreate(
 	if !x.options.Contexts.Primary().Active() {
 		return 0, 0, gpubackend.InvalidContext
 	}
-	g := &contexts.Green{Context: x.options.Contexts.Primary(), First: desc.part.first, Count: desc.part.count}
+	g := &contexts.Green{Context: x.options.Contexts.Primary(), First: desc.part.first,
+		Count: desc.part.count}
 	x.options.Streams.BeginGreen(g)
 	n := x.options.Contexts.AddGreen(g)
 	return gpubackend.GreenContext(n), gpubackend.Context(n), gpubackend.Success

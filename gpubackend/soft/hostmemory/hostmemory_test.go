@@ -24,9 +24,11 @@ func TestRegister(t *testing.T) {
 		want        gpubackend.Result
 	}{
 		{"null", 0, 4096, gpubackend.InvalidValue}, {"nothing", host, 0, gpubackend.InvalidValue},
-		{"wrapping", host, 1<<64 - 1, gpubackend.InvalidValue}, {"device memory", base, 4096, gpubackend.InvalidValue},
+		{"wrapping", host, 1<<64 - 1, gpubackend.InvalidValue},
+		{"device memory", base, 4096, gpubackend.InvalidValue},
 		{"into device memory", base - 4096, 8192, gpubackend.InvalidValue},
-		{"range", host, 8192, gpubackend.Success}, {"again", host, 8192, gpubackend.HostMemoryAlreadyRegistered},
+		{"range", host, 8192, gpubackend.Success},
+		{"again", host, 8192, gpubackend.HostMemoryAlreadyRegistered},
 		{"its end", host + 8191, 2, gpubackend.HostMemoryAlreadyRegistered},
 	} {
 		if result := x.HostRegister(c.addr, c.bytes, false); result != c.want {

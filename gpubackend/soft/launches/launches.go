@@ -67,7 +67,8 @@ func (x *Launches) PrepareNode(
 ) (func() *scheduler.Task, gpubackend.Result) {
 	l := &n.Launch
 	f, cooperative, result := x.prepare(l, uint32(x.options.Multiprocessors))
-	return func() *scheduler.Task { return x.kernelTask(f, l, l.Parameters, cooperative, nil) }, result
+	return func() *scheduler.Task { return x.kernelTask(f, l, l.Parameters, cooperative, nil) },
+		result
 }
 
 // Launch implements gpubackend.Driver.
@@ -87,14 +88,16 @@ func (x *Launches) Launch(l *gpubackend.Launch) gpubackend.Result {
 		return gpubackend.InvalidHandle
 	}
 	if s.Recording() {
-		return x.options.Streams.Record(s, &gpubackend.Node{Type: gpubackend.NodeKernel, Launch: *l})
+		return x.options.Streams.Record(s,
+			&gpubackend.Node{Type: gpubackend.NodeKernel, Launch: *l})
 	}
 	// What it takes while it waits leaves what it needs when it runs.
 	needs := f.Entry.HostBytes(dim(l.Block).Count(), uint64(l.Shared))
 	if !x.options.Host.Room(needs + waitingBytes(len(l.Parameters))) {
 		return gpubackend.OutOfMemory
 	}
-	x.options.Streams.Enqueue(s, x.kernelTask(f, l, bytes.Clone(l.Parameters), cooperative, s.Green()))
+	x.options.Streams.Enqueue(s,
+		x.kernelTask(f, l, bytes.Clone(l.Parameters), cooperative, s.Green()))
 	return gpubackend.Success
 }
 
@@ -127,7 +130,8 @@ func (x *Launches) kernelTask(
 		Stdout: x.options.Output.Writer(1), Assert: x.options.Output.Writer(2),
 		Cooperative: cooperative, GridID: x.grids.Add(1), SMs: uint32(x.options.Multiprocessors),
 		HostMemory: x.options.Host, SetConditional: x.options.SetCondition,
-		Objects: x.options.Textures.KernelObjects(), Bindings: x.options.Textures.Bindings(f.Module),
+		Objects:  x.options.Textures.KernelObjects(),
+		Bindings: x.options.Textures.Bindings(f.Module),
 	}
 	if g != nil {
 		run.FirstSM, run.PartSMs = part.first, part.count

@@ -35,10 +35,12 @@ func newRig(t *testing.T) *rig {
 	r.code = code.New(code.Options{
 		Handles: r.Handles, Contexts: r.Contexts, Memory: r.Memory, Unloaded: func(*code.Module) {},
 	})
-	r.streams = streams.New(streams.Options{Handles: r.Handles, Scheduler: r.Scheduler, Contexts: r.Contexts})
+	r.streams = streams.New(streams.Options{Handles: r.Handles, Scheduler: r.Scheduler,
+		Contexts: r.Contexts})
 	r.Lasts = r.streams.Lasts
 	r.Launches = New(Options{
-		Scheduler: r.Scheduler, Memory: r.Memory, Code: r.code, Streams: r.streams, Output: output.NewBuffer(nil),
+		Scheduler: r.Scheduler, Memory: r.Memory, Code: r.code, Streams: r.streams,
+		Output: output.NewBuffer(nil),
 		Textures: textures.New(textures.Options{
 			Handles: r.Handles, Contexts: r.Contexts, Memory: r.Memory, Code: r.code,
 		}),
@@ -99,17 +101,25 @@ func TestLaunchesThatCantBe(t *testing.T) {
 		change       func(*gpubackend.Launch)
 		want         gpubackend.Result
 	}{
-		{"no function", "store", func(l *gpubackend.Launch) { l.Function = 1 }, gpubackend.InvalidHandle},
-		{"no block", "store", func(l *gpubackend.Launch) { l.Block[1] = 0 }, gpubackend.InvalidValue},
-		{"wide grid", "store", func(l *gpubackend.Launch) { l.Grid[2] = 1 << 16 }, gpubackend.InvalidValue},
-		{"large block", "store", func(l *gpubackend.Launch) { l.Block = [3]uint32{1024, 2, 1} }, gpubackend.InvalidValue},
-		{"more than its bound", "small", func(l *gpubackend.Launch) { l.Block[0] = 33; l.Parameters = nil },
+		{"no function", "store", func(l *gpubackend.Launch) { l.Function = 1 },
+			gpubackend.InvalidHandle},
+		{"no block", "store", func(l *gpubackend.Launch) { l.Block[1] = 0 },
 			gpubackend.InvalidValue},
-		{"no parameters", "store", func(l *gpubackend.Launch) { l.Parameters = nil }, gpubackend.InvalidValue},
+		{"wide grid", "store", func(l *gpubackend.Launch) { l.Grid[2] = 1 << 16 },
+			gpubackend.InvalidValue},
+		{"large block", "store", func(l *gpubackend.Launch) { l.Block = [3]uint32{1024, 2, 1} },
+			gpubackend.InvalidValue},
+		{"more than its bound", "small",
+			func(l *gpubackend.Launch) { l.Block[0] = 33; l.Parameters = nil },
+			gpubackend.InvalidValue},
+		{"no parameters", "store", func(l *gpubackend.Launch) { l.Parameters = nil },
+			gpubackend.InvalidValue},
 		{"too many", "store", func(l *gpubackend.Launch) { l.Parameters = make([]byte, 13) },
 			gpubackend.LaunchOutOfResources},
-		{"shared memory", "store", func(l *gpubackend.Launch) { l.Shared = 1 << 20 }, gpubackend.InvalidValue},
-		{"half an attribute", "store", func(l *gpubackend.Launch) { l.Attributes = make([]byte, 8) },
+		{"shared memory", "store", func(l *gpubackend.Launch) { l.Shared = 1 << 20 },
+			gpubackend.InvalidValue},
+		{"half an attribute", "store",
+			func(l *gpubackend.Launch) { l.Attributes = make([]byte, 8) },
 			gpubackend.InvalidValue},
 	} {
 		l := r.launch(t, c.kernel, storing(a, 1)...)
@@ -117,7 +127,8 @@ func TestLaunchesThatCantBe(t *testing.T) {
 		if result := r.Launch(&l); result != c.want {
 			t.Errorf("%s: result %d, want %d", c.name, result, c.want)
 		}
-		if result := r.Check(&gpubackend.Node{Type: gpubackend.NodeKernel, Launch: l}); result != c.want {
+		if result := r.Check(&gpubackend.Node{Type: gpubackend.NodeKernel,
+			Launch: l}); result != c.want {
 			t.Errorf("%s, as a node: result %d, want %d", c.name, result, c.want)
 		}
 	}

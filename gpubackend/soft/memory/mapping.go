@@ -95,7 +95,9 @@ func (m *Memory) ImportMemory(fd int, bytes, device uint64) (gpubackend.Memory, 
 	if bytes == 0 || bytes%gpubackend.Granularity != 0 || !memfd.Sealed(fd, bytes) {
 		return 0, gpubackend.InvalidValue
 	}
-	return m.newPiece(bytes, func() (int, error) { return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0) })
+	return m.newPiece(bytes, func() (int, error) {
+		return unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	})
 }
 
 // MapMemory implements gpubackend.Driver.

@@ -42,8 +42,10 @@ func newRig(t *testing.T, bytes uint64, files int) *rig {
 		Hooks: contexts.Hooks{Usable: nothing, Ending: nothing, Ended: nothing},
 	})
 	r.Memory = New(Options{
-		Base: devmem.Base + devmem.Window + (1024+windows.Add(1)%1024)*window, Window: window, Bytes: bytes, Files: files,
-		Handles: table, Contexts: r.Contexts, Scheduler: s, Lasts: func() []*scheduler.Task { return r.queued },
+		Base: devmem.Base + devmem.Window + (1024+windows.Add(1)%1024)*window, Window: window,
+		Bytes: bytes, Files: files,
+		Handles: table, Contexts: r.Contexts, Scheduler: s,
+		Lasts: func() []*scheduler.Task { return r.queued },
 	})
 	if err := r.Open(); err != nil {
 		t.Fatal(err)
@@ -126,10 +128,12 @@ func TestMapping(t *testing.T) {
 		t.Error("reached before Protect")
 	}
 	for access, reached := range map[uint64][2]bool{
-		gpubackend.AccessRead: {true, false}, gpubackend.AccessReadWrite: {true, true}, gpubackend.AccessNone: {},
+		gpubackend.AccessRead: {true, false}, gpubackend.AccessReadWrite: {true, true},
+		gpubackend.AccessNone: {},
 	} {
 		ok(t, r.Protect(addr, bytes, 0, access))
-		if got := [2]bool{r.Reaches(addr, bytes, false), r.Reaches(addr, bytes, true)}; got != reached {
+		if got := [2]bool{r.Reaches(addr, bytes, false),
+			r.Reaches(addr, bytes, true)}; got != reached {
 			t.Errorf("access %d: reached %v", access, got)
 		}
 	}

@@ -27,7 +27,9 @@ type Buffer struct {
 }
 
 // NewBuffer makes an empty buffer of the default size.
-func NewBuffer(host *budget.Budget) *Buffer { return &Buffer{limit: DefaultBytes, memory: host.Open()} }
+func NewBuffer(host *budget.Budget) *Buffer {
+	return &Buffer{limit: DefaultBytes, memory: host.Open()}
+}
 
 func (o *Buffer) add(fd uint32, text []byte) {
 	o.mu.Lock()

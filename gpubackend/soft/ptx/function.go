@@ -70,7 +70,8 @@ func (p *parser) declare(f *Function) (*Function, error) {
 		p.module.Functions = append(p.module.Functions, f)
 		return f, nil
 	}
-	if len(old.Params) != len(f.Params) || len(old.Results) != len(f.Results) || old.Entry != f.Entry {
+	if len(old.Params) != len(f.Params) || len(old.Results) != len(f.Results) ||
+		old.Entry != f.Entry {
 		return nil, p.errorf("function %s declared twice, differently", f.Name)
 	}
 	if !old.Defined {
@@ -100,7 +101,8 @@ func (p *parser) parseParams() ([]Parameter, int, error) {
 		if err := p.parseParamHead(&head); err != nil {
 			return nil, 0, err
 		}
-		v, err := p.parseDeclarator(varHead{space: Param, linkage: Extern, typ: head.typ, vector: head.vector, align: head.align})
+		v, err := p.parseDeclarator(varHead{space: Param, linkage: Extern, typ: head.typ,
+			vector: head.vector, align: head.align})
 		if err != nil {
 			return nil, 0, err
 		}
@@ -109,7 +111,9 @@ func (p *parser) parseParams() ([]Parameter, int, error) {
 			return nil, 0, p.errorf("parameters of more than %d bytes", maxParam)
 		}
 		p.take(parameterBytes)
-		params = append(params, Parameter{Name: v.Name, Type: v.Type, Align: v.Align, Offset: int(offset), Size: int(v.Size)})
+		params = append(params,
+			Parameter{Name: v.Name, Type: v.Type, Align: v.Align, Offset: int(offset),
+				Size: int(v.Size)})
 		offset += v.Size
 		if !p.accept(",") && !p.at(")") {
 			return nil, 0, p.errorf("parameter list: got %q", p.peek())

@@ -26,7 +26,8 @@ type Module struct {
 	bodies    uint64 // what the functions' bodies count for
 }
 
-// DropBodies forgets the functions' instructions, which are of no use once they are decoded, and returns what they counted for.
+// DropBodies forgets the functions' instructions, which are of no use once they are decoded, and
+// returns what they counted for.
 func (m *Module) DropBodies() uint64 {
 	for _, f := range m.Functions {
 		f.Body = nil
@@ -99,7 +100,8 @@ const (
 	F64
 )
 
-var typeNames = [...]string{"", "pred", "b8", "b16", "b32", "b64", "b128", "u8", "u16", "u32", "u64",
+var typeNames = [...]string{"", "pred", "b8", "b16", "b32", "b64", "b128", "u8", "u16", "u32",
+	"u64",
 	"s8", "s16", "s32", "s64", "f16", "f16x2", "bf16", "bf16x2", "f32", "f64"}
 
 var typeSizes = [...]int{0, 0, 1, 2, 4, 8, 16, 1, 2, 4, 8, 1, 2, 4, 8, 2, 4, 2, 4, 4, 8}

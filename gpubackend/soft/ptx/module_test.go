@@ -78,7 +78,8 @@ func parseSample(t *testing.T, text string) *Module {
 func TestModule(t *testing.T) {
 	t.Parallel()
 	m := parseSample(t, strings.Replace(sample, "call.uni (retval0), sub, (%r1, %r2);",
-		"{ .param .b32 x; .param .align 8 .b8 y[12]; .param .b32 z; call.uni (z), sub, (x, y); }", 1))
+		"{ .param .b32 x; .param .align 8 .b8 y[12]; .param .b32 z; call.uni (z), sub, (x, y); }",
+		1))
 	if m.Major != 8 || m.Minor != 4 || m.Target != "sm_80" || m.Arch != 80 {
 		t.Errorf("version %d.%d, target %s, %d", m.Major, m.Minor, m.Target, m.Arch)
 	}
@@ -93,18 +94,21 @@ func TestModule(t *testing.T) {
 		{"dyn", Shared, 0, nil, nil},
 		{"fixed", Shared, 10, nil, nil},
 		{"w", Const, 8, []byte{0, 0, 0x80, 0x3f, 0, 0, 0x20, 0x40}, nil},
-		{"table", Global, 32, append(make([]byte, 16), append([]byte{5}, make([]byte, 15)...)...), []Reloc{
-			{Offset: 0, Size: 8, Symbol: "counter"},
-			{Offset: 8, Size: 8, Symbol: "counter", Addend: 8, Generic: true},
-			{Offset: 24, Size: 8, Symbol: "sub"}}},
+		{"table", Global, 32, append(make([]byte, 16), append([]byte{5}, make([]byte, 15)...)...),
+			[]Reloc{
+				{Offset: 0, Size: 8, Symbol: "counter"},
+				{Offset: 8, Size: 8, Symbol: "counter", Addend: 8, Generic: true},
+				{Offset: 24, Size: 8, Symbol: "sub"}}},
 		{"text", Global, 3, []byte("Hi\x00"), nil},
 		{"split", Global, 8, make([]byte, 8), []Reloc{
-			{Offset: 0, Size: 1, Symbol: "counter"}, {Offset: 1, Size: 1, Shift: 8, Symbol: "counter", Addend: 1}}},
+			{Offset: 0, Size: 1, Symbol: "counter"},
+			{Offset: 1, Size: 1, Shift: 8, Symbol: "counter", Addend: 1}}},
 		{"m", Global, 8, nil, nil},
 	}
 	for _, test := range tests {
 		v := m.Var(test.name)
-		if v == nil || v.Space != test.space || v.Size != test.size || !reflect.DeepEqual(v.Init, test.init) ||
+		if v == nil || v.Space != test.space || v.Size != test.size ||
+			!reflect.DeepEqual(v.Init, test.init) ||
 			!reflect.DeepEqual(v.Relocs, test.relocs) {
 			t.Errorf("%s: %+v", test.name, v)
 		}
@@ -116,9 +120,11 @@ func TestModule(t *testing.T) {
 
 func TestKernel(t *testing.T) {
 	t.Parallel()
-	m := parseSample(t, strings.Replace(sample, "call.uni (retval0), sub, (%r1, %r2);", "bar.sync 0;", 1))
+	m := parseSample(t,
+		strings.Replace(sample, "call.uni (retval0), sub, (%r1, %r2);", "bar.sync 0;", 1))
 	k := m.Function("k")
-	want := []Parameter{{"k_param_0", U32, 4, 0, 4}, {"k_param_1", U64, 8, 8, 8}, {"k_param_2", B8, 4, 16, 6}}
+	want := []Parameter{{"k_param_0", U32, 4, 0, 4}, {"k_param_1", U64, 8, 8, 8},
+		{"k_param_2", B8, 4, 16, 6}}
 	if !reflect.DeepEqual(k.Params, want) || k.ParamSize != 22 {
 		t.Errorf("parameters %+v of %d bytes", k.Params, k.ParamSize)
 	}
@@ -132,7 +138,8 @@ func TestKernel(t *testing.T) {
 	for i := range k.Body {
 		names = append(names, k.Body[i].Name())
 	}
-	wantNames := []string{"bra", "mov.u32", "bra.uni", "add.s32", "setp.lt.s32", "ld.shared.v2.u32", "brx.idx", "bar.sync", "ret"}
+	wantNames := []string{"bra", "mov.u32", "bra.uni", "add.s32", "setp.lt.s32", "ld.shared.v2.u32",
+		"brx.idx", "bar.sync", "ret"}
 	if !reflect.DeepEqual(names, wantNames) {
 		t.Errorf("instructions %v", names)
 	}
@@ -151,7 +158,9 @@ func TestKernel(t *testing.T) {
 func TestParseErrors(t *testing.T) {
 	t.Parallel()
 	const head = ".version 8.0\n.target sm_80\n.address_size 64\n"
-	body := func(text string) string { return head + ".entry k() {\n.reg .b32 %r<3>;\n" + text + "\n}" }
+	body := func(text string) string {
+		return head + ".entry k() {\n.reg .b32 %r<3>;\n" + text + "\n}"
+	}
 	tests := []struct {
 		name, text string
 		line       int

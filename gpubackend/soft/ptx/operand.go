@@ -180,16 +180,20 @@ func (p *parser) parseName() (Operand, error) {
 }
 
 // specialPrefixes begin the names of special registers.
-var specialPrefixes = []string{"tid", "ntid", "laneid", "warpid", "nwarpid", "ctaid", "nctaid", "smid", "nsmid", "gridid",
-	"cluster", "ncluster", "is_explicit_cluster", "lanemask_", "clock", "pm", "envreg", "globaltimer",
-	"reserved_smem_offset", "total_smem_size", "aggr_smem_size", "dynamic_smem_size", "current_graph_exec"}
+var specialPrefixes = []string{"tid", "ntid", "laneid", "warpid", "nwarpid", "ctaid", "nctaid",
+	"smid", "nsmid", "gridid",
+	"cluster", "ncluster", "is_explicit_cluster", "lanemask_", "clock", "pm", "envreg",
+	"globaltimer",
+	"reserved_smem_offset", "total_smem_size", "aggr_smem_size", "dynamic_smem_size",
+	"current_graph_exec"}
 
 // maxSpecial is longer than the name of any special register.
 const maxSpecial = 64
 
 // isSpecial tells whether name may be that of a special register.
 func isSpecial(name string) bool {
-	return slices.ContainsFunc(specialPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+	return slices.ContainsFunc(specialPrefixes,
+		func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 func (p *parser) localName(name string, sym *symbol) (Operand, error) {
@@ -279,7 +283,8 @@ func (p *parser) checkCall(c *Call) error {
 		return p.errorf("indirect call without prototype")
 	}
 	if len(formal.Params) != len(c.Args) || len(formal.Results) != len(c.Results) {
-		return p.errorf("call of %s with %d arguments and %d results, declared with %d and %d", formal.Name,
+		return p.errorf("call of %s with %d arguments and %d results, declared with %d and %d",
+			formal.Name,
 			len(c.Args), len(c.Results), len(formal.Params), len(formal.Results))
 	}
 	if c.Target != nil && c.Target.Entry {

@@ -32,8 +32,8 @@ type parser struct {
 	fn        *functionParser
 }
 
-// Parse reads a module, and takes what it makes of it from mem: what the module still has when it returns, for the caller to
-// give back. The error is an *Error, or wraps budget.ErrExceeded.
+// Parse reads a module, and takes what it makes of it from mem: what the module still has when it
+// returns, for the caller to give back. The error is an *Error, or wraps budget.ErrExceeded.
 func Parse(text []byte, mem *budget.Account) (*Module, error) {
 	if len(text) > maxText {
 		return nil, &Error{Line: 1, Msg: fmt.Sprintf("text of %d bytes", len(text))}
@@ -248,7 +248,8 @@ func (p *parser) skipBraces() error {
 }
 
 // linkages are the linking directives.
-var linkages = map[string]Linkage{"visible": Visible, "weak": Weak, "extern": Extern, "common": Common}
+var linkages = map[string]Linkage{"visible": Visible, "weak": Weak, "extern": Extern,
+	"common": Common}
 
 // parseDeclaration reads a variable or function with its linking directive.
 func (p *parser) parseDeclaration() error {
@@ -278,7 +279,8 @@ func (p *parser) parseDeclaration() error {
 // addModuleVar adds v, which may be the definition of an extern declaration.
 func (p *parser) addModuleVar(v *Variable) error {
 	if v.Space != Global && v.Space != Const && v.Space != Shared {
-		return &Error{Line: v.Line, Msg: fmt.Sprintf("%v variable %s at module scope not supported", v.Space, v.Name)}
+		return &Error{Line: v.Line,
+			Msg: fmt.Sprintf("%v variable %s at module scope not supported", v.Space, v.Name)}
 	}
 	old := p.module.vars[v.Name]
 	if old == nil && p.module.functions[v.Name] == nil {
@@ -300,7 +302,8 @@ func (p *parser) checkRelocs() error {
 	for _, v := range p.module.Vars {
 		for _, r := range v.Relocs {
 			if p.module.vars[r.Symbol] == nil && p.module.functions[r.Symbol] == nil {
-				return &Error{Line: v.Line, Msg: fmt.Sprintf("%s refers to unknown %s", v.Name, r.Symbol)}
+				return &Error{Line: v.Line,
+					Msg: fmt.Sprintf("%s refers to unknown %s", v.Name, r.Symbol)}
 			}
 		}
 	}

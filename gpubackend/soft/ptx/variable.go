@@ -132,7 +132,8 @@ func (p *parser) parseDeclarator(h varHead) (*Variable, error) {
 		return nil, err
 	}
 	if h.opaque != NotOpaque && (open || count != 1 || p.at("=")) {
-		return nil, p.errorf("array or initial state of a reference to textures or surfaces not supported")
+		return nil,
+			p.errorf("array or initial state of a reference to textures or surfaces not supported")
 	}
 	element := uint64(h.typ.Size() * h.vector)
 	p.take(variableBytes)
@@ -343,7 +344,8 @@ func (p *parser) parseOffset() (int64, error) {
 
 func (in *initialiser) put(value uint64, size int) error {
 	if uint64(len(in.data)+size) > in.limit {
-		return &Error{Line: in.v.Line, Msg: fmt.Sprintf("%s has more initial values than elements", in.v.Name)}
+		return &Error{Line: in.v.Line,
+			Msg: fmt.Sprintf("%s has more initial values than elements", in.v.Name)}
 	}
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], value)

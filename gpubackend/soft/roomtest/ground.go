@@ -51,8 +51,9 @@ func New(t testing.TB, bytes uint64) *Ground {
 	})
 	g.Memory = memory.New(memory.Options{
 		Base:   devmem.Base + devmem.Window + (2048+windows.Add(1)%1024)*window,
-		Window: window, Bytes: bytes, Files: 4, Handles: g.Handles, Contexts: g.Contexts, Scheduler: g.Scheduler,
-		Lasts: func() []*scheduler.Task { return g.Lasts() },
+		Window: window, Bytes: bytes, Files: 4, Handles: g.Handles, Contexts: g.Contexts,
+		Scheduler: g.Scheduler,
+		Lasts:     func() []*scheduler.Task { return g.Lasts() },
 	})
 	if err := g.Memory.Open(); err != nil {
 		t.Fatal(err)

@@ -44,7 +44,9 @@ type Allowance struct {
 }
 
 // NewAllowance returns an allowance of which nothing is held.
-func (s *Scheduler) NewAllowance(most uint64) *Allowance { return &Allowance{scheduler: s, most: most} }
+func (s *Scheduler) NewAllowance(most uint64) *Allowance {
+	return &Allowance{scheduler: s, most: most}
+}
 
 // Take waits until n more may be held. It returns false if only the caller could make room.
 func (a *Allowance) Take(n uint64) bool {

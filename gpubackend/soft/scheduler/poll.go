@@ -12,8 +12,8 @@ const (
 )
 
 // Poll gives t, a host task that runs or waits, its answer as soon as ready is true, which may
-// touch memory. It is called at once and then from time to time, until the task's domain has failed or
-// nobody waits for the task. Meanwhile t counts as one that waits for the caller.
+// touch memory. It is called at once and then from time to time, until the task's domain has failed
+// or nobody waits for the task. Meanwhile t counts as one that waits for the caller.
 func (s *Scheduler) Poll(t *Task, ready func() bool) {
 	if s.look(t, ready) {
 		s.Release(t)

@@ -67,7 +67,8 @@ func Map(fd int) (*Event, error) {
 	}
 	var memory []byte
 	if err == nil {
-		memory, err = unix.Mmap(fd, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		memory, err = unix.Mmap(fd, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE,
+			unix.MAP_SHARED)
 	}
 	if err != nil {
 		unix.Close(fd)

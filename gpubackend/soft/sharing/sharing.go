@@ -56,7 +56,8 @@ func (x *Sharing) MapShared(s gpubackend.Shared, fd int) (uint64, gpubackend.Res
 		return 0, result
 	}
 	if s.Bytes == 0 || s.Bytes%gpubackend.Granularity != 0 || s.Start%gpubackend.Granularity != 0 ||
-		s.Bytes > x.options.Memory.Space().Size() || s.Start > x.options.Memory.Space().Size()-s.Bytes ||
+		s.Bytes > x.options.Memory.Space().Size() ||
+		s.Start > x.options.Memory.Space().Size()-s.Bytes ||
 		!memfd.Sealed(fd, s.Start+s.Bytes) {
 		return 0, gpubackend.InvalidValue
 	}

@@ -24,7 +24,8 @@ type peer struct {
 func newPeer(t *testing.T) *peer {
 	t.Helper()
 	p := &peer{Ground: roomtest.New(t, 64<<20)}
-	p.streams = streams.New(streams.Options{Handles: p.Handles, Scheduler: p.Scheduler, Contexts: p.Contexts})
+	p.streams = streams.New(streams.Options{Handles: p.Handles, Scheduler: p.Scheduler,
+		Contexts: p.Contexts})
 	p.Lasts = p.streams.Lasts
 	p.Sharing = New(Options{Contexts: p.Contexts, Memory: p.Memory, Streams: p.streams})
 	return p

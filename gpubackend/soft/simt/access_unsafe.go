@@ -41,7 +41,8 @@ func fastAccess(in *inst, store bool) execFunc {
 			return accessOf[uint32](in, reg, store, true)
 		}
 		return accessOf[uint64](in, reg, store, true)
-	case in.aw == width64 && (in.mem.space == ptx.Global || in.mem.space == ptx.Generic || in.mem.space == ptx.Const):
+	case in.aw == width64 &&
+		(in.mem.space == ptx.Global || in.mem.space == ptx.Generic || in.mem.space == ptx.Const):
 		return accessOf[uint64](in, reg, store, false)
 	}
 	return nil
@@ -147,7 +148,9 @@ func spans[A uint32 | uint64](addr *[lanes]A, off, base, size, n A, m uint32) bo
 // locateFast is locateAt for accesses that all fall into the range accessed last,
 // or into the block's shared or the threads' local memory. It reports false for
 // all others.
-func (w *warp) locateFast(a uint32, aw width, off uint64, space ptx.Space, m uint32, n uint64, write bool, p *addresses) bool {
+func (w *warp) locateFast(
+	a uint32, aw width, off uint64, space ptx.Space, m uint32, n uint64, write bool, p *addresses,
+) bool {
 	var base, step uintptr
 	last := memRange{size: w.block.run.sharedSize, writable: true}
 	switch space {
@@ -184,7 +187,9 @@ func (w *warp) locateFast(a uint32, aw width, off uint64, space ptx.Space, m uin
 
 // moveIn reads the lanes' elements at base + addr + off, and moveOut writes
 // them.
-func moveIn[M memType, R regType, A uint32 | uint64](base uintptr, addr *[lanes]A, off A, d *[lanes]R, m uint32) {
+func moveIn[M memType, R regType, A uint32 | uint64](
+	base uintptr, addr *[lanes]A, off A, d *[lanes]R, m uint32,
+) {
 	if m != allLanes {
 		for s := m; s != 0; s &= s - 1 {
 			i := bits.TrailingZeros32(s) & (lanes - 1)
@@ -197,7 +202,9 @@ func moveIn[M memType, R regType, A uint32 | uint64](base uintptr, addr *[lanes]
 	}
 }
 
-func moveOut[M memType, R regType, A uint32 | uint64](base uintptr, addr *[lanes]A, off A, v *[lanes]R, m uint32) {
+func moveOut[M memType, R regType, A uint32 | uint64](
+	base uintptr, addr *[lanes]A, off A, v *[lanes]R, m uint32,
+) {
 	if m != allLanes {
 		for s := m; s != 0; s &= s - 1 {
 			i := bits.TrailingZeros32(s) & (lanes - 1)
@@ -231,7 +238,8 @@ again:
 func storeGlobal[M memType, R regType](w *warp, in *inst, m uint32) {
 	addr, last, n := w.u64(in.a), &w.cache.last, uint64(unsafe.Sizeof(M(0)))
 again:
-	if n == uint64(unsafe.Sizeof(R(0))) && last.writable && spans(addr, in.imm, last.base, last.size, n, m) {
+	if n == uint64(unsafe.Sizeof(R(0))) && last.writable &&
+		spans(addr, in.imm, last.base, last.size, n, m) {
 		// SAFETY: the span has been checked.
 		*(*[lanes]R)(at(uintptr(addr[0] + in.imm))) = *register[R](w, in.b)
 		return
@@ -294,7 +302,8 @@ func loadSharedWords(w *warp, in *inst, m uint32) {
 	case spans(addr, off, 0, size, 4, m):
 		// SAFETY: the span has been checked.
 		*w.u32(in.d) = *(*[lanes]uint32)(at(w.block.sharedBase + uintptr(addr[0]+off)))
-	case m != allLanes || size < 4 || !gather32AVX(w.u32(in.d), addr, w.block.sharedBase, off, size-4):
+	case m != allLanes || size < 4 ||
+		!gather32AVX(w.u32(in.d), addr, w.block.sharedBase, off, size-4):
 		loadShared[uint32, uint32, uint32](w, in, m)
 	}
 }

@@ -18,7 +18,8 @@ func exp2(x float64) float64 {
 	t := (x - n) * math.Ln2
 	// The series of e^t up to t^9.
 	p := 1.0 / 362880
-	for _, c := range [...]float64{1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1, 1} {
+	for _, c := range [...]float64{1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6,
+		0.5, 1, 1} {
 		p = p*t + c
 	}
 	return p * math.Float64frombits(uint64(int64(n)+1023)<<52)

@@ -94,7 +94,8 @@ func updating16(f updateFunc) atomicFunc {
 func atomicUpdate(op string, t ptx.Type) updateFunc {
 	switch op {
 	case "cas":
-		if t == ptx.B16 || t == ptx.B32 || t == ptx.B64 || t == ptx.U32 || t == ptx.U64 || t == ptx.S32 {
+		if t == ptx.B16 || t == ptx.B32 || t == ptx.B64 || t == ptx.U32 || t == ptx.U64 ||
+			t == ptx.S32 {
 			return func(old, b, c uint64) uint64 {
 				if widen(t, old) == widen(t, b) {
 					return c
@@ -147,7 +148,8 @@ func decodeAtom(d *decoder, in *ptx.Inst, m *modifiers) error {
 	op := m.oneOf("and", "or", "xor", "cas", "exch", "add", "inc", "dec", "min", "max")
 	t := m.typ()
 	f := atomicOp(op, t)
-	if f == nil || decoded.mem.space == ptx.Const || decoded.mem.space == ptx.Param || decoded.mem.space == ptx.Local {
+	if f == nil || decoded.mem.space == ptx.Const || decoded.mem.space == ptx.Param ||
+		decoded.mem.space == ptx.Local {
 		return errType
 	}
 	decoded.more.atomic = f

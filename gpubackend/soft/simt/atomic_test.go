@@ -29,9 +29,11 @@ func TestAtomicsInt(t *testing.T) {
 			dec = 100
 		}
 	}
-	equal(t, "i", get[int32](d, ints, 8), []int32{sum, -sum, -(n - 1), n - 1, ^0xffff, 0xffff, xor, 2 * n})
+	equal(t, "i", get[int32](d, ints, 8),
+		[]int32{sum, -sum, -(n - 1), n - 1, ^0xffff, 0xffff, xor, 2 * n})
 	equal(t, "u", get[uint32](d, uints, 6), []uint32{uint32(sum), inc, dec, 0, n - 1, 77})
-	equal(t, "l", get[uint64](d, longs, 8), []uint64{lsum, 5, (n - 1) << 40, 0, ^uint64(0), lxor, 3 * n, 99})
+	equal(t, "l", get[uint64](d, longs, 8),
+		[]uint64{lsum, 5, (n - 1) << 40, 0, ^uint64(0), lxor, 3 * n, 99})
 	equal(t, "sl", get[int64](d, slongs, 2), []int64{n - 1 - 1000, -1000})
 }
 

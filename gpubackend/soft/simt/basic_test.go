@@ -28,7 +28,8 @@ func TestMatmul(t *testing.T) {
 	const n = 64
 	a, b := randomFloats(n*n, -1, 1), randomFloats(n*n+1, -1, 1)[:n*n]
 	out := put(d, make([]float32, n*n))
-	l := d.launch("matmul", Dim{n / 16, n / 16, 1}, Dim{16, 16, 1}, put(d, a), put(d, b), out, int32(n))
+	l := d.launch("matmul", Dim{n / 16, n / 16, 1}, Dim{16, 16, 1}, put(d, a), put(d, b), out,
+		int32(n))
 	if err := l.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}

@@ -40,10 +40,12 @@ func BenchmarkKernels(b *testing.B) {
 		{"MonteCarlo", "maths", "monteCarlo", linear(16), linear(256), 0, func(d *device) []any {
 			return []any{put(d, []uint32{0}), int32(500)}
 		}},
-		{"BlackScholes", "maths", "blackScholes", linear(n / 256), linear(256), 0, func(d *device) []any {
-			v := put(d, randomFloats(n, 1, 20))
-			return []any{v, v, v, put(d, make([]float32, n)), put(d, make([]float32, n)), int32(n)}
-		}},
+		{"BlackScholes", "maths", "blackScholes", linear(n / 256), linear(256), 0,
+			func(d *device) []any {
+				v := put(d, randomFloats(n, 1, 20))
+				return []any{v, v, v, put(d, make([]float32, n)), put(d, make([]float32, n)),
+					int32(n)}
+			}},
 		{"Reduce", "basic", "reduceShuffle", linear(16), linear(256), 0, func(d *device) []any {
 			return []any{put(d, make([]int32, n)), put(d, []int32{0}), int32(n)}
 		}},
@@ -93,7 +95,8 @@ func BenchmarkKernels(b *testing.B) {
 
 func BenchmarkSample(b *testing.B) {
 	d := newDevice(b, 4<<20)
-	image := Image{Base: put(d, make([]float32, 64*64)), Width: 64, Height: 64, Depth: 1, Pitch: 256, Slice: 64 * 256}
+	image := Image{Base: put(d, make([]float32, 64*64)), Width: 64, Height: 64, Depth: 1,
+		Pitch: 256, Slice: 64 * 256}
 	t := &Texture{Format: FormatFloat, Channels: 1, Linear: true, Levels: []Image{image}}
 	for i := range b.N {
 		t.sample(0, 2, [3]float32{float32(i%64) + 0.3, 5.7}, 0)

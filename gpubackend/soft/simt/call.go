@@ -208,7 +208,8 @@ func (w *warp) enterFunction(fn *function, site *callSite, m uint32) bool {
 		w.failAt(firstLane(m), cudaabi.ErrorOutOfMemory, "no host memory at depth %d", caller.depth)
 		return false
 	}
-	f.parent, f.site, f.back, f.depth, f.live, f.local = caller, site, w.pc+1, caller.depth+1, m, local
+	f.parent, f.site, f.back, f.depth, f.live, f.local = caller, site, w.pc+1, caller.depth+1, m,
+		local
 	for i, arg := range site.args {
 		w.copyLocal(local+fn.paramOffsets[i], caller.local+arg.at, arg.size, m)
 	}
@@ -245,7 +246,8 @@ func (w *warp) copyLocal(to, from, size uint64, m uint32) {
 	}
 }
 
-// needLocal makes sure that each lane has size bytes of local memory, for which there may be no memory of the host's.
+// needLocal makes sure that each lane has size bytes of local memory, for which there may be no
+// memory of the host's.
 func (w *warp) needLocal(size uint64) bool {
 	if size <= w.localStride {
 		return true

@@ -49,7 +49,9 @@ func (d *decoder) decodeCarry(in *ptx.Inst, m *modifiers, out bool) error {
 }
 
 // decodeCarryIn decodes addc, subc and madc, where .cc is optional.
-func decodeCarryIn(d *decoder, in *ptx.Inst, m *modifiers) error { return d.decodeCarry(in, m, false) }
+func decodeCarryIn(d *decoder, in *ptx.Inst, m *modifiers) error {
+	return d.decodeCarry(in, m, false)
+}
 
 func execCarry(w *warp, in *inst, m uint32) {
 	op := &in.more.carry

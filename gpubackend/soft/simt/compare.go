@@ -99,7 +99,8 @@ type comparison struct {
 }
 
 func (m *modifiers) comparison() comparison {
-	return comparison{op: m.oneOf(comparisons...), combine: m.oneOf("and", "or", "xor"), ftz: m.has("ftz")}
+	return comparison{op: m.oneOf(comparisons...), combine: m.oneOf("and", "or", "xor"),
+		ftz: m.has("ftz")}
 }
 
 // key names the fast version of a comparison.
@@ -122,7 +123,9 @@ func (c comparison) key(t ptx.Type) string {
 // emit computes the comparison of the first two args into a predicate, and
 // combines it with the third if there is one. It returns the combined result
 // and that of the inverse comparison, combined.
-func (c comparison) emit(d *decoder, t ptx.Type, args []ptx.Operand, inverse bool) (r, q int, err error) {
+func (c comparison) emit(
+	d *decoder, t ptx.Type, args []ptx.Operand, inverse bool,
+) (r, q int, err error) {
 	f := compareFunc(c.op, t, c.ftz)
 	if f == nil || t == ptx.Pred || t.Size() > 8 || t == ptx.F16x2 || t == ptx.BF16x2 {
 		return 0, 0, errType
@@ -132,7 +135,8 @@ func (c comparison) emit(d *decoder, t ptx.Type, args []ptx.Operand, inverse boo
 	}
 	r = d.temporary(ptx.Pred)
 	result := ptx.Operand{Kind: ptx.Reg, Reg: r}
-	if err := d.compute(c.key(t), f, []ptx.Operand{result, args[0], args[1]}, ptx.Pred, t, t); err != nil {
+	if err := d.compute(c.key(t), f, []ptx.Operand{result, args[0], args[1]}, ptx.Pred, t,
+		t); err != nil {
 		return 0, 0, err
 	}
 	q = r
@@ -165,7 +169,8 @@ func decodeSetp(d *decoder, in *ptx.Inst, m *modifiers) error {
 	if in.Args[0].Kind == ptx.Pair {
 		dests = in.Args[0].Elems
 	}
-	if f := compareFunc(c.op, t, c.ftz); f != nil && c.combine == "" && len(dests) == 1 && t.Size() <= 8 &&
+	if f := compareFunc(c.op, t, c.ftz); f != nil && c.combine == "" && len(dests) == 1 &&
+		t.Size() <= 8 &&
 		t != ptx.F16x2 && t != ptx.BF16x2 && t != ptx.Pred {
 		return d.compute(c.key(t), f, in.Args, ptx.Pred, t, t)
 	}
@@ -195,7 +200,8 @@ func (d *decoder) setpPacked(in *ptx.Inst, c comparison, t ptx.Type, dests []ptx
 	// Both results go into a register first, since a destination may not be
 	// written before the operands are read.
 	both := ptx.Operand{Kind: ptx.Reg, Reg: d.temporary(ptx.B32)}
-	if err := d.compute("", packed(f), []ptx.Operand{both, in.Args[1], in.Args[2]}, ptx.B32, t, t); err != nil {
+	if err := d.compute("", packed(f), []ptx.Operand{both, in.Args[1], in.Args[2]}, ptx.B32, t,
+		t); err != nil {
 		return err
 	}
 	for i, dest := range dests {

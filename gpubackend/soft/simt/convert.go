@@ -184,7 +184,8 @@ func decodeCvt(d *decoder, in *ptx.Inst, m *modifiers) error {
 	if m.has("pack") {
 		return decodeCvtPack(d, in, m)
 	}
-	c := conversion{ftz: m.has("ftz"), sat: m.has("sat"), relu: m.has("relu"), satFinite: m.has("satfinite")}
+	c := conversion{ftz: m.has("ftz"), sat: m.has("sat"), relu: m.has("relu"),
+		satFinite: m.has("satfinite")}
 	switch m.oneOf("rni", "rzi", "rmi", "rpi") {
 	case "rni":
 		c.integral = true
@@ -201,14 +202,16 @@ func decodeCvt(d *decoder, in *ptx.Inst, m *modifiers) error {
 	if c.to == ptx.F16x2 || c.to == ptx.BF16x2 {
 		return d.cvtPair(in, c)
 	}
-	if !convertible(c.to) || !convertible(c.from) || c.from.Float() && !c.to.Float() && !c.integral {
+	if !convertible(c.to) || !convertible(c.from) ||
+		c.from.Float() && !c.to.Float() && !c.integral {
 		return errType
 	}
 	key := ""
 	if !c.sat && !c.relu && !c.satFinite && !c.ftz && c.mode == roundNearest && !c.integral {
 		key = "cvt." + c.to.String() + "." + c.from.String()
 	} else if c.integral && !c.ftz && !c.sat && !c.relu {
-		key = "cvt." + [...]string{"rni", "rzi", "rmi", "rpi"}[c.mode] + "." + c.to.String() + "." + c.from.String()
+		key = "cvt." + [...]string{"rni", "rzi", "rmi",
+			"rpi"}[c.mode] + "." + c.to.String() + "." + c.from.String()
 	}
 	return d.compute(key, c.scalar(), in.Args, c.to, c.from)
 }

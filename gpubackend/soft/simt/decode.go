@@ -83,7 +83,8 @@ func decodeFunction(prog *Program, fn *function) error {
 // checkSize refuses what has too many registers or, with all before it, takes too much memory.
 func (d *decoder) checkSize(line int) error {
 	if d.fn.frameSize > maxFrame {
-		return &ptx.Error{Line: line, Msg: fmt.Sprintf("function %s has too many registers", d.src.Name)}
+		return &ptx.Error{Line: line,
+			Msg: fmt.Sprintf("function %s has too many registers", d.src.Name)}
 	}
 	return d.prog.over
 }
@@ -192,7 +193,8 @@ func (d *decoder) constant(slot constSlot) uint32 {
 	d.consts[slot] = off
 	if slot.special != "" {
 		d.fn.reserves = d.fn.reserves || strings.HasPrefix(slot.special, reservedPrefix)
-		d.fn.specials = append(d.fn.specials, specialSlot{off, slot.wd, specialValues[slot.special]})
+		d.fn.specials = append(d.fn.specials,
+			specialSlot{off, slot.wd, specialValues[slot.special]})
 	} else {
 		d.fn.consts = append(d.fn.consts, filledSlot{off, slot})
 	}
@@ -311,7 +313,9 @@ func (d *decoder) operands(in *inst, args []ptx.Operand, dt ptx.Type, types ...p
 // compute emits an instruction that computes f on registers. key names the
 // operation for the table of fast versions, which are used when all registers
 // have the widths of their types.
-func (d *decoder) compute(key string, f scalarFunc, args []ptx.Operand, dt ptx.Type, types ...ptx.Type) error {
+func (d *decoder) compute(
+	key string, f scalarFunc, args []ptx.Operand, dt ptx.Type, types ...ptx.Type,
+) error {
 	var in inst
 	if err := d.operands(&in, args, dt, types...); err != nil {
 		return err

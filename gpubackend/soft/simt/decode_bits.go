@@ -47,7 +47,8 @@ func decodeBfi(d *decoder, in *ptx.Inst, m *modifiers) error {
 		pos, length := fieldOf(n, a, b)
 		return pos | length<<8
 	}
-	if err := d.compute("", packing, []ptx.Operand{pack, in.Args[3], in.Args[4]}, ptx.B32, ptx.U32, ptx.U32); err != nil {
+	if err := d.compute("", packing, []ptx.Operand{pack, in.Args[3], in.Args[4]}, ptx.B32, ptx.U32,
+		ptx.U32); err != nil {
 		return err
 	}
 	insert := func(a, b, c uint64) uint64 {
@@ -58,7 +59,8 @@ func decodeBfi(d *decoder, in *ptx.Inst, m *modifiers) error {
 		mask := (uint64(1)<<min(length, 63) - 1 | -boolBit(length >= 64)) << pos
 		return b&^mask | a<<pos&mask
 	}
-	return d.compute("", insert, []ptx.Operand{in.Args[0], in.Args[1], in.Args[2], pack}, t, t, t, ptx.B32)
+	return d.compute("", insert, []ptx.Operand{in.Args[0], in.Args[1], in.Args[2], pack}, t, t, t,
+		ptx.B32)
 }
 
 // temporary adds a register to the frame and returns its number.

@@ -30,7 +30,8 @@ func decodeBrx(d *decoder, in *ptx.Inst, m *modifiers) error {
 		decoded.more.targets = append(decoded.more.targets, int32(t))
 	}
 	var err error
-	if decoded.a, decoded.aw, err = d.source(in.Args[0], ptx.U32); err != nil || decoded.aw == widthPred {
+	if decoded.a, decoded.aw, err = d.source(in.Args[0], ptx.U32); err != nil ||
+		decoded.aw == widthPred {
 		return errOperands
 	}
 	d.emit(decoded)
@@ -114,7 +115,8 @@ func (d *decoder) callValues(ops []ptx.Operand, formal []ptx.Parameter) ([]callV
 		}
 		size := uint64(formal[i].Size)
 		if d.src.Vars[op.Index].Size != size {
-			return nil, fmt.Errorf("parameter %d of %d bytes, declared with %d", i, d.src.Vars[op.Index].Size, size)
+			return nil, fmt.Errorf("parameter %d of %d bytes, declared with %d", i,
+				d.src.Vars[op.Index].Size, size)
 		}
 		values = append(values, callValue{d.fn.varOffsets[op.Index], size})
 	}
@@ -161,7 +163,9 @@ func decodeBarrier(d *decoder, in *ptx.Inst, m *modifiers) error {
 
 // barrierReduction takes destination and predicate of bar.red and returns the
 // operands between.
-func (d *decoder) barrierReduction(in *inst, op *barrierOp, args []ptx.Operand, m *modifiers) ([]ptx.Operand, error) {
+func (d *decoder) barrierReduction(
+	in *inst, op *barrierOp, args []ptx.Operand, m *modifiers,
+) ([]ptx.Operand, error) {
 	if len(args) < 3 {
 		return nil, errOperands
 	}
@@ -194,7 +198,8 @@ func (d *decoder) warpBarrier(in *ptx.Inst, m *modifiers) error {
 func (d *decoder) emitSync(in inst, exec execFunc, members ptx.Operand) error {
 	op := syncOp{exec: exec}
 	var err error
-	if op.mask, op.maskWidth, err = d.source(members, ptx.B32); err != nil || op.maskWidth == widthPred {
+	if op.mask, op.maskWidth, err = d.source(members, ptx.B32); err != nil ||
+		op.maskWidth == widthPred {
 		return errOperands
 	}
 	in.kind = kindSync

@@ -11,7 +11,8 @@ import (
 // style takes the modifiers that floating-point operations share, the type
 // included.
 func (m *modifiers) style() floatStyle {
-	s := floatStyle{mode: m.round(), ftz: m.has("ftz"), sat: m.has("sat"), nan: m.has("NaN"), relu: m.has("relu")}
+	s := floatStyle{mode: m.round(), ftz: m.has("ftz"), sat: m.has("sat"), nan: m.has("NaN"),
+		relu: m.has("relu")}
 	s.typ = m.typ()
 	return s
 }

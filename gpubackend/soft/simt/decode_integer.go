@@ -153,7 +153,10 @@ func decodeMad(d *decoder, in *ptx.Inst, m *modifiers) error {
 	}
 	mul := integerBinary("mul."+half, t)
 	if sat {
-		f := func(a, b, c uint64) uint64 { return saturate32(int64(mul(a, b, 0)) + int64(int32(c))) }
+		f := func(a, b,
+			c uint64) uint64 {
+			return saturate32(int64(mul(a, b, 0)) + int64(int32(c)))
+		}
 		return d.compute("", f, in.Args, dt, t, t, dt)
 	}
 	f := func(a, b, c uint64) uint64 { return mul(a, b, 0) + c }

@@ -121,7 +121,8 @@ func (d *decoder) values(in *inst, value ptx.Operand, t ptx.Type, store bool) er
 }
 
 // value decodes one register to be loaded into or stored.
-func (d *decoder) value(to *uint32, toWidth *width, from *uint32, fromWidth *width, op ptx.Operand, t ptx.Type, store bool) error {
+func (d *decoder) value(to *uint32, toWidth *width, from *uint32, fromWidth *width, op ptx.Operand,
+	t ptx.Type, store bool) error {
 	var wd width
 	var err error
 	if store {
@@ -189,16 +190,19 @@ func (d *decoder) address(op ptx.Operand, wd width) (uint32, width, error) {
 	case ptx.FunctionAddr:
 		return d.constant(constSlot{wd: wd, symbol: symbolRef{function: op.Func}}), wd, nil
 	case ptx.ModuleVar:
-		return d.constant(constSlot{wd: wd, symbol: symbolRef{variable: op.Var}, value: uint64(op.Offset)}), wd, nil
+		return d.constant(constSlot{wd: wd, symbol: symbolRef{variable: op.Var},
+			value: uint64(op.Offset)}), wd, nil
 	case ptx.FunctionVar:
 		v := d.src.Vars[op.Index]
 		if v.Space == ptx.Shared {
-			return d.constant(constSlot{wd: wd, symbol: symbolRef{variable: v}, value: uint64(op.Offset)}), wd, nil
+			return d.constant(constSlot{wd: wd, symbol: symbolRef{variable: v},
+				value: uint64(op.Offset)}), wd, nil
 		}
 		return d.localAddress(wd, d.fn.varOffsets[op.Index], op.Offset)
 	case ptx.ParamVar:
 		if d.src.Entry {
-			return d.intConstant(uint64(int64(d.src.Params[op.Index].Offset)+op.Offset), intOfWidth(wd)), wd, nil
+			return d.intConstant(uint64(int64(d.src.Params[op.Index].Offset)+op.Offset),
+				intOfWidth(wd)), wd, nil
 		}
 		return d.localAddress(wd, d.fn.paramOffsets[op.Index], op.Offset)
 	case ptx.ResultVar:
@@ -240,7 +244,8 @@ func decodeCvta(d *decoder, in *ptx.Inst, m *modifiers) error {
 	if space == ptx.Param && (!d.src.Entry || d.inLocal(in.Args[1])) {
 		space = ptx.Local
 	}
-	window := map[ptx.Space]uint64{ptx.Shared: SharedWindow, ptx.Local: LocalWindow, ptx.Param: ParamWindow}[space]
+	window := map[ptx.Space]uint64{ptx.Shared: SharedWindow, ptx.Local: LocalWindow,
+		ptx.Param: ParamWindow}[space]
 	switch {
 	case space == ptx.Generic:
 		return errType
@@ -306,7 +311,8 @@ func decodeCp(d *decoder, in *ptx.Inst, m *modifiers) error {
 		return errors.New("form not supported")
 	}
 	m.ordering()
-	if m.oneOf("shared", "shared::cta") == "" || !m.has("global") || len(in.Args) < 3 || len(in.Args) > 4 {
+	if m.oneOf("shared", "shared::cta") == "" || !m.has("global") || len(in.Args) < 3 ||
+		len(in.Args) > 4 {
 		return errOperands
 	}
 	size := in.Args[2]
@@ -329,7 +335,8 @@ func decodeCp(d *decoder, in *ptx.Inst, m *modifiers) error {
 	decoded.target, decoded.imm = int32(decoded.imm), size.Value
 	decoded.b, decoded.bw, decoded.more.sourceOffset = from.a, from.aw, from.imm
 	var err error
-	if decoded.c, decoded.cw, err = d.source(length, ptx.U32); err != nil || decoded.cw == widthPred {
+	if decoded.c, decoded.cw, err = d.source(length, ptx.U32); err != nil ||
+		decoded.cw == widthPred {
 		return errOperands
 	}
 	d.emit(decoded)

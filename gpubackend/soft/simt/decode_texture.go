@@ -17,7 +17,8 @@ type geometry struct {
 
 // geometries are the shapes by their names in PTX.
 var geometries = map[string]geometry{
-	"1d": {dims: 1}, "2d": {dims: 2}, "3d": {dims: 3}, "a1d": {dims: 1, layered: true}, "a2d": {dims: 2, layered: true},
+	"1d": {dims: 1}, "2d": {dims: 2}, "3d": {dims: 3}, "a1d": {dims: 1, layered: true},
+	"a2d":  {dims: 2, layered: true},
 	"cube": {dims: 3, cube: true}, "acube": {dims: 3, layered: true, cube: true},
 }
 
@@ -75,7 +76,8 @@ func (d *decoder) image(in *inst, op ptx.Operand, t ptx.Type) error {
 		return errOperands
 	}
 	texture := in.more.texture
-	if texture.at, err = d.sources(op.Elems[1], t); err != nil || len(texture.at) < texture.coordinates() {
+	if texture.at, err = d.sources(op.Elems[1], t); err != nil ||
+		len(texture.at) < texture.coordinates() {
 		return errOperands
 	}
 	return nil
@@ -146,7 +148,8 @@ func decodeTexture(d *decoder, in *ptx.Inst, m *modifiers) error {
 	return nil
 }
 
-// detail decodes what follows the coordinates: the level of detail, or slopes. Offsets and comparisons aren't supported.
+// detail decodes what follows the coordinates: the level of detail, or slopes. Offsets and
+// comparisons aren't supported.
 func (d *decoder) detail(op *textureOp, how string, args []ptx.Operand, t ptx.Type) (err error) {
 	want := map[string]int{"level": 1, "grad": 2}[how]
 	if len(args) != want {
@@ -223,8 +226,10 @@ var surfaceQueries = map[string]func(*Surface) uint32{
 
 // decodeQuery decodes txq and suq.
 func decodeQuery(d *decoder, in *ptx.Inst, m *modifiers) error {
-	query := m.oneOf("width", "height", "depth", "array_size", "num_mipmap_levels", "normalized_coords")
-	if m.typ() != ptx.B32 || len(in.Args) != 2 || in.Args[1].Kind != ptx.Memory || in.Args[1].Offset != 0 {
+	query := m.oneOf("width", "height", "depth", "array_size", "num_mipmap_levels",
+		"normalized_coords")
+	if m.typ() != ptx.B32 || len(in.Args) != 2 || in.Args[1].Kind != ptx.Memory ||
+		in.Args[1].Offset != 0 {
 		return errOperands
 	}
 	decoded := inst{kind: kindMemory}
@@ -236,10 +241,12 @@ func decodeQuery(d *decoder, in *ptx.Inst, m *modifiers) error {
 		return errors.New("query not supported")
 	}
 	var err error
-	if decoded.d, decoded.dw, err = d.dest(in.Args[0], ptx.B32); err != nil || decoded.dw == widthPred {
+	if decoded.d, decoded.dw, err = d.dest(in.Args[0], ptx.B32); err != nil ||
+		decoded.dw == widthPred {
 		return errOperands
 	}
-	if decoded.a, decoded.aw, err = d.source(in.Args[1].Elems[0], ptx.B64); err != nil || decoded.aw != width64 {
+	if decoded.a, decoded.aw, err = d.source(in.Args[1].Elems[0], ptx.B64); err != nil ||
+		decoded.aw != width64 {
 		return errOperands
 	}
 	d.emit(decoded)

@@ -31,7 +31,8 @@ type device struct {
 
 func newDevice(tb testing.TB, size int) *device {
 	tb.Helper()
-	mem, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	mem, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -119,7 +120,8 @@ func (d *device) params(k *Kernel, args []any) []byte {
 	for i, arg := range args {
 		b, err := binary.Append(nil, binary.LittleEndian, arg)
 		if err != nil || len(b) != k.Params[i].Size {
-			d.tb.Fatalf("%s: argument %d has %d bytes, want %d (%v)", k.Name, i, len(b), k.Params[i].Size, err)
+			d.tb.Fatalf("%s: argument %d has %d bytes, want %d (%v)", k.Name, i, len(b),
+				k.Params[i].Size, err)
 		}
 		copy(out[k.Params[i].Offset:], b)
 	}
@@ -133,14 +135,16 @@ func (d *device) launch(name string, grid, block Dim, args ...any) *Launch {
 	if k == nil {
 		d.tb.Fatalf("no kernel %s", name)
 	}
-	return &Launch{Kernel: k, Grid: grid, Block: block, Params: d.params(k, args), Memory: d, Heap: d.heap,
+	return &Launch{Kernel: k, Grid: grid, Block: block, Params: d.params(k, args), Memory: d,
+		Heap:   d.heap,
 		Stdout: &d.stdout, Assert: &d.assert, Stats: &d.stats}
 }
 
 // run launches and expects success.
 func (d *device) run(name string, grid, block int, args ...any) {
 	d.tb.Helper()
-	if err := d.launch(name, linear(grid), linear(block), args...).Run(context.Background()); err != nil {
+	if err := d.launch(name, linear(grid), linear(block),
+		args...).Run(context.Background()); err != nil {
 		d.tb.Fatal(err)
 	}
 }
@@ -222,6 +226,7 @@ func ulps(got float32, want float64) float64 {
 		}
 		return math.Inf(1)
 	}
-	unit := float64(math.Nextafter32(float32(math.Abs(float64(near))), math.MaxFloat32)) - math.Abs(float64(near))
+	unit := float64(math.Nextafter32(float32(math.Abs(float64(near))),
+		math.MaxFloat32)) - math.Abs(float64(near))
 	return math.Abs(float64(got)-want) / unit
 }

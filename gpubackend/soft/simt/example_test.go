@@ -51,7 +51,11 @@ func Example() {
 	}
 	memory := newMemory()
 	globals := memory.place(program.Globals())
-	if err := program.Link(func(name string) (uint64, bool) { addr, ok := globals[name]; return addr, ok }); err != nil {
+	if err := program.Link(func(name string) (uint64,
+		bool) {
+		addr, ok := globals[name]
+		return addr, ok
+	}); err != nil {
 		fmt.Println(err)
 		return
 	}

@@ -48,7 +48,9 @@ func carry64(r float64, operands ...float64) float64 {
 }
 
 func neg32(x float32) float32 { return canon32(-x) }
-func abs32(x float32) float32 { return canon32(math.Float32frombits(math.Float32bits(x) &^ (1 << 31))) }
+func abs32(x float32) float32 {
+	return canon32(math.Float32frombits(math.Float32bits(x) &^ (1 << 31)))
+}
 func abs64(x float64) float64 { return math.Abs(x) }
 
 func neg64(x float64) float64 {
@@ -60,7 +62,9 @@ func neg64(x float64) float64 {
 
 func fmaLane64(x, y, z float64) float64 { return math.FMA(x, y, z) }
 
-func min32(x, y float32) float32 { return ordered32(x, y, x < y || x == y && math.Signbit(float64(x))) }
+func min32(x, y float32) float32 {
+	return ordered32(x, y, x < y || x == y && math.Signbit(float64(x)))
+}
 func max32(x, y float32) float32 {
 	return ordered32(x, y, x > y || x == y && !math.Signbit(float64(x)))
 }

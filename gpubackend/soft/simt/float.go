@@ -174,7 +174,8 @@ func floatOp2(op string, s floatStyle) scalarFunc {
 		return func(a, b, _ uint64) uint64 {
 			x, y := float64(toF32(a)), float64(toF32(b))
 			r := exact(x, y)
-			if r == 0 && op != "mul" && op != "div" && s.mode == roundDown && math.Signbit(x) != (math.Signbit(y) != (op == "sub")) {
+			if r == 0 && op != "mul" && op != "div" && s.mode == roundDown &&
+				math.Signbit(x) != (math.Signbit(y) != (op == "sub")) {
 				return 1 << 31
 			}
 			return direct32(r, s.mode)
@@ -184,7 +185,8 @@ func floatOp2(op string, s floatStyle) scalarFunc {
 	return func(a, b, _ uint64) uint64 {
 		x, y := fm.value(a), fm.value(b)
 		r := exact(x, y)
-		if cancels && r == 0 && s.mode == roundDown && math.Signbit(x) != (math.Signbit(y) != (op == "sub")) {
+		if cancels && r == 0 && s.mode == roundDown &&
+			math.Signbit(x) != (math.Signbit(y) != (op == "sub")) {
 			return fm.signBit()
 		}
 		return fm.roundFloat(r, s.mode)
@@ -208,13 +210,25 @@ func singleOp2(op string) scalarFunc {
 func doubleOp2(op string, mode rounding) scalarFunc {
 	switch op {
 	case "add":
-		return func(a, b, _ uint64) uint64 { return bits64(addDouble(toF64(a), toF64(b), mode), a, b) }
+		return func(a, b,
+			_ uint64) uint64 {
+			return bits64(addDouble(toF64(a), toF64(b), mode), a, b)
+		}
 	case "sub":
-		return func(a, b, _ uint64) uint64 { return bits64(addDouble(toF64(a), -toF64(b), mode), a, b) }
+		return func(a, b,
+			_ uint64) uint64 {
+			return bits64(addDouble(toF64(a), -toF64(b), mode), a, b)
+		}
 	case "mul":
-		return func(a, b, _ uint64) uint64 { return bits64(mulDouble(toF64(a), toF64(b), mode), a, b) }
+		return func(a, b,
+			_ uint64) uint64 {
+			return bits64(mulDouble(toF64(a), toF64(b), mode), a, b)
+		}
 	case "div":
-		return func(a, b, _ uint64) uint64 { return bits64(divDouble(toF64(a), toF64(b), mode), a, b) }
+		return func(a, b,
+			_ uint64) uint64 {
+			return bits64(divDouble(toF64(a), toF64(b), mode), a, b)
+		}
 	}
 	return nil
 }
@@ -252,7 +266,9 @@ func minMax(t ptx.Type, least, nan bool) scalarFunc {
 func floatFma(s floatStyle) scalarFunc {
 	switch {
 	case s.typ == ptx.F64:
-		return func(a, b, c uint64) uint64 { return bits64(fmaDouble(toF64(a), toF64(b), toF64(c), s.mode), a, b, c) }
+		return func(a, b, c uint64) uint64 {
+			return bits64(fmaDouble(toF64(a), toF64(b), toF64(c), s.mode), a, b, c)
+		}
 	case s.typ == ptx.F32 && s.mode == roundNearest:
 		return func(a, b, c uint64) uint64 { return bits32(fma32(toF32(a), toF32(b), toF32(c))) }
 	}
@@ -260,7 +276,8 @@ func floatFma(s floatStyle) scalarFunc {
 		return func(a, b, c uint64) uint64 {
 			x, y, z := float64(toF32(a)), float64(toF32(b)), float64(toF32(c))
 			r := fmaOdd(x, y, z)
-			if r == 0 && s.mode == roundDown && math.Signbit(x) != (math.Signbit(y) != math.Signbit(z)) {
+			if r == 0 && s.mode == roundDown &&
+				math.Signbit(x) != (math.Signbit(y) != math.Signbit(z)) {
 				return 1 << 31
 			}
 			return direct32(r, s.mode)
@@ -270,7 +287,8 @@ func floatFma(s floatStyle) scalarFunc {
 	return func(a, b, c uint64) uint64 {
 		x, y, z := fm.value(a), fm.value(b), fm.value(c)
 		r := fmaOdd(x, y, z)
-		if r == 0 && s.mode == roundDown && math.Signbit(x) != (math.Signbit(y) != math.Signbit(z)) {
+		if r == 0 && s.mode == roundDown &&
+			math.Signbit(x) != (math.Signbit(y) != math.Signbit(z)) {
 			return fm.signBit()
 		}
 		return fm.roundFloat(r, s.mode)

@@ -43,7 +43,8 @@ func fmaDouble(a, b, c float64, mode rounding) float64 {
 	if mode == roundNearest || !finite(a, b, c) {
 		return s
 	}
-	if s == 0 && mode == roundDown && math.Signbit(a) != (math.Signbit(b) != math.Signbit(c)) && a*b+c == 0 {
+	if s == 0 && mode == roundDown && math.Signbit(a) != (math.Signbit(b) != math.Signbit(c)) &&
+		a*b+c == 0 {
 		s = math.Copysign(0, -1)
 	}
 	sign := compareExact(s, func(num func(float64) *big.Float) (*big.Float, *big.Float) {

@@ -200,7 +200,8 @@ func TestAssert(t *testing.T) {
 	d := newTest(t, "flow")
 	d.run("failing", 1, 30, int32(30))
 	wantFault(t, d.launch("failing", linear(1), linear(32), int32(31)), cudaabi.ErrorAssert)
-	want := "flow.cu:" + "LINE: void failing(int): block: [0,0,0], thread: [31,0,0] Assertion `(int)threadIdx.x < limit && \"too many\"` failed.\n"
+	want := "flow.cu:" +
+		"LINE: void failing(int): block: [0,0,0], thread: [31,0,0] Assertion `(int)threadIdx.x < limit && \"too many\"` failed.\n"
 	got := d.assert.String()
 	if i, j := strings.Index(got, ":"), strings.Index(got, ": "); i > 0 && j > i {
 		got = got[:i+1] + "LINE" + got[j:]
@@ -255,14 +256,19 @@ func TestPrinter(t *testing.T) {
 		want   string
 	}{
 		{"plain 100%%", nil, nil, "plain 100%"},
-		{"%d|%5d|%-5d|%05d|%+d", []uint64{1, 2, 3, 4, 5}, []int{4, 4, 4, 4, 4}, "1|    2|3    |00004|+5"},
+		{"%d|%5d|%-5d|%05d|%+d", []uint64{1, 2, 3, 4, 5}, []int{4, 4, 4, 4, 4},
+			"1|    2|3    |00004|+5"},
 		{"%d %ld", []uint64{0xffffffff, ^uint64(0)}, []int{4, 8}, "-1 -1"},
-		{"%u %x %#X %o", []uint64{0xffffffff, 0xffffffff, 0xab, 8}, []int{4, 4, 4, 4}, "4294967295 ffffffff 0XAB 10"},
+		{"%u %x %#X %o", []uint64{0xffffffff, 0xffffffff, 0xab, 8}, []int{4, 4, 4, 4},
+			"4294967295 ffffffff 0XAB 10"},
 		{"%.3d|%8.3d", []uint64{7, 7}, []int{4, 4}, "007|     007"},
-		{"%f %e %g %G", []uint64{math.Float64bits(1.5), math.Float64bits(12345.678), math.Float64bits(1e-7),
-			math.Float64bits(100000)}, []int{8, 8, 8, 8}, "1.500000 1.234568e+04 1e-07 100000"},
-		{"%8.2f|%-8.1f|", []uint64{math.Float64bits(3.14159), math.Float64bits(2)}, []int{8, 8}, "    3.14|2.0     |"},
-		{"%f %5.1f %F", []uint64{math.Float64bits(math.Inf(-1)), nan, nan}, []int{8, 8, 8}, "-inf   nan NAN"},
+		{"%f %e %g %G",
+			[]uint64{math.Float64bits(1.5), math.Float64bits(12345.678), math.Float64bits(1e-7),
+				math.Float64bits(100000)}, []int{8, 8, 8, 8}, "1.500000 1.234568e+04 1e-07 100000"},
+		{"%8.2f|%-8.1f|", []uint64{math.Float64bits(3.14159), math.Float64bits(2)}, []int{8, 8},
+			"    3.14|2.0     |"},
+		{"%f %5.1f %F", []uint64{math.Float64bits(math.Inf(-1)), nan, nan}, []int{8, 8, 8},
+			"-inf   nan NAN"},
 		{"%*d|%.*f", []uint64{6, 42, 1, math.Float64bits(2.55)}, []int{4, 4, 4, 8}, "    42|2.5"},
 		{"%s|%10s|%p", []uint64{0, 0, 0}, []int{8, 8, 8}, "(null)|    (null)|(nil)"},
 		{"%a", []uint64{math.Float64bits(1)}, []int{8}, "0x1p+0"},

@@ -197,7 +197,9 @@ const exactPrecision = 4500
 // compareExact gives the sign of exact - s, where exact is computed by f from
 // the operands.
 func compareExact(s float64, f func(num func(float64) *big.Float) (exact, nearest *big.Float)) int {
-	num := func(x float64) *big.Float { return new(big.Float).SetPrec(exactPrecision).SetFloat64(x) }
+	num := func(x float64) *big.Float {
+		return new(big.Float).SetPrec(exactPrecision).SetFloat64(x)
+	}
 	if math.IsInf(s, 0) || s != s {
 		return 0
 	}

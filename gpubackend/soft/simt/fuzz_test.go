@@ -56,12 +56,15 @@ func FuzzRun(f *testing.F) {
 			}
 			return
 		}
-		if err := p.Link(func(string) (uint64, bool) { return buffer, true }); err != nil || p.Kernel("k") == nil {
+		if err := p.Link(func(string) (uint64, bool) { return buffer, true }); err != nil ||
+			p.Kernel("k") == nil {
 			return
 		}
 		k := p.Kernel("k")
-		l := &Launch{Kernel: k, Grid: linear(2), Block: linear(40), Params: make([]byte, k.ParamSize), Memory: d, Heap: d.heap}
-		l.Objects, l.Bindings = objects, []Binding{{Texture: objects.texture}, {Surface: objects.surface}}
+		l := &Launch{Kernel: k, Grid: linear(2), Block: linear(40),
+			Params: make([]byte, k.ParamSize), Memory: d, Heap: d.heap}
+		l.Objects, l.Bindings = objects,
+			[]Binding{{Texture: objects.texture}, {Surface: objects.surface}}
 		if k.ParamSize == 8 {
 			binary.LittleEndian.PutUint64(l.Params, buffer)
 		}
@@ -95,14 +98,16 @@ func (o *someObjects) Surface(number uint64) *Surface {
 	return nil
 }
 
-// fuzzObjects use 512 bytes at base: a volume with two levels, of which the second has fewer planes.
+// fuzzObjects use 512 bytes at base: a volume with two levels, of which the second has fewer
+// planes.
 func fuzzObjects(base uint64) *someObjects {
 	levels := []Image{
 		{Base: base, Width: 4, Height: 4, Depth: 4, Pitch: 16, Slice: 64},
 		{Base: base + 256, Width: 2, Height: 2, Depth: 2, Pitch: 8, Slice: 16},
 	}
 	return &someObjects{
-		&Texture{Format: FormatFloat, Channels: 1, Levels: levels, Linear: true, LinearLevels: true, MaxLevel: 9, LevelBias: 0.25},
+		&Texture{Format: FormatFloat, Channels: 1, Levels: levels, Linear: true, LinearLevels: true,
+			MaxLevel: 9, LevelBias: 0.25},
 		&Surface{Image: levels[0], Texel: 4},
 	}
 }

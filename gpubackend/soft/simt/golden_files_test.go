@@ -20,7 +20,8 @@ func writeGolden(t *testing.T, dir string, list []instruction, text []byte) {
 	for _, in := range list {
 		sets = append(sets, in.inputs[0])
 	}
-	for name, data := range map[string][]byte{"module.ptx": append(text, 0), "inputs.bin": inputs, "sets.bin": sets} {
+	for name, data := range map[string][]byte{"module.ptx": append(text, 0), "inputs.bin": inputs,
+		"sets.bin": sets} {
 		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +40,8 @@ func reportGolden(t *testing.T, i int, in instruction, got []uint64) {
 		want := binary.LittleEndian.Uint64(all[(i*goldenThreads+k)*8:])
 		if got[k] != want && shown < 3 {
 			shown++
-			t.Logf("  a %#x b %#x c %#x: %#x, want %#x", args[k], args[goldenThreads+k], args[2*goldenThreads+k], got[k], want)
+			t.Logf("  a %#x b %#x c %#x: %#x, want %#x", args[k], args[goldenThreads+k],
+				args[2*goldenThreads+k], got[k], want)
 		}
 	}
 }

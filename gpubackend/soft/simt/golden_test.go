@@ -84,9 +84,12 @@ func goldenInput(r *rand.Rand, set string) uint64 {
 		x := math.Float32bits(float32(r.NormFloat64() * math.Exp2(float64(r.Intn(60)-20))))
 		switch kind {
 		case 0:
-			special := []uint32{0, 0x80000000, 0x3f800000, 0xbf800000, 0x7f800000, 0xff800000, 0x7fc00000, 0x00000001,
-				0x80000001, 0x007fffff, 0x00800000, 0x7f7fffff, 0xff7fffff, 0x3f000000, 0xbf000000, 0x40200000,
-				0x4f000000, 0xcf000000, 0x5f000000, 0x477fe000, 0x477ff000, 0x33000000, 0x33000001, 0x387fffff}
+			special := []uint32{0, 0x80000000, 0x3f800000, 0xbf800000, 0x7f800000, 0xff800000,
+				0x7fc00000, 0x00000001,
+				0x80000001, 0x007fffff, 0x00800000, 0x7f7fffff, 0xff7fffff, 0x3f000000, 0xbf000000,
+				0x40200000,
+				0x4f000000, 0xcf000000, 0x5f000000, 0x477fe000, 0x477ff000, 0x33000000, 0x33000001,
+				0x387fffff}
 			x = special[r.Intn(len(special))]
 		case 1:
 			x = r.Uint32()
@@ -95,8 +98,10 @@ func goldenInput(r *rand.Rand, set string) uint64 {
 	case "d":
 		switch kind {
 		case 0:
-			special := []float64{0, math.Copysign(0, -1), 1, -1, math.Inf(1), math.Inf(-1), math.NaN(), 5e-324, -5e-324,
-				math.MaxFloat64, 0x1p-1022, 0.5, -0.5, 2.5, 0x1p31, -0x1p31, 0x1p63, 65504, 65520, 0x1p-24, 0x1p-25,
+			special := []float64{0, math.Copysign(0, -1), 1, -1, math.Inf(1), math.Inf(-1),
+				math.NaN(), 5e-324, -5e-324,
+				math.MaxFloat64, 0x1p-1022, 0.5, -0.5, 2.5, 0x1p31, -0x1p31, 0x1p63, 65504, 65520,
+				0x1p-24, 0x1p-25,
 				0x1p-126, 0x1p-149, 0x1p-150, 3.4028235e38, 3.4028236e38}
 			return math.Float64bits(special[r.Intn(len(special))])
 		case 1:
@@ -106,7 +111,8 @@ func goldenInput(r *rand.Rand, set string) uint64 {
 	case "h":
 		half := func() uint64 {
 			if r.Intn(3) == 0 {
-				special := []uint64{0, 0x8000, 0x3c00, 0x7c00, 0xfc00, 0x7e00, 1, 0x8001, 0x3ff, 0x400, 0x7bff, 0x3f80, 0x7f80, 0xff80, 0x7fc0, 0x80}
+				special := []uint64{0, 0x8000, 0x3c00, 0x7c00, 0xfc00, 0x7e00, 1, 0x8001, 0x3ff,
+					0x400, 0x7bff, 0x3f80, 0x7f80, 0xff80, 0x7fc0, 0x80}
 				return special[r.Intn(len(special))]
 			}
 			return uint64(r.Intn(1 << 16))

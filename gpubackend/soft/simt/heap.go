@@ -25,9 +25,11 @@ const heapAlign = 16
 // blockBytes is what an allocated block counts for of the host's memory.
 const blockBytes = 128
 
-// NewHeap returns a heap over the size bytes of device memory at base. What it knows of allocated blocks is taken from host.
+// NewHeap returns a heap over the size bytes of device memory at base. What it knows of allocated
+// blocks is taken from host.
 func NewHeap(base, size uint64, host *budget.Budget) *Heap {
-	return &Heap{free: []span{{base, size &^ (heapAlign - 1)}}, used: make(map[uint64]uint64), host: host.Open()}
+	return &Heap{free: []span{{base, size &^ (heapAlign - 1)}}, used: make(map[uint64]uint64),
+		host: host.Open()}
 }
 
 // Close gives up the host's memory. No kernel uses the heap any more.

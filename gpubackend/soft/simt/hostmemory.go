@@ -22,7 +22,8 @@ func (r *launchRun) admit() (workers int) {
 	spare := r.HostMemory.Limit() / 2
 	for workers < r.Workers {
 		more := workers > 0 && !r.Cooperative
-		if more && !r.HostMemory.Room(r.workerBytes+spare) || r.HostMemory.Take(r.workerBytes) != nil {
+		if more && !r.HostMemory.Room(r.workerBytes+spare) ||
+			r.HostMemory.Take(r.workerBytes) != nil {
 			break
 		}
 		workers++

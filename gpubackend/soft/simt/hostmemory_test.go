@@ -85,7 +85,8 @@ func TestFewerBlocksAtATime(t *testing.T) {
 		memory      uint64
 		cooperative bool
 		workers     int
-	}{{16 * one, false, 8}, {8 * one, false, 4}, {3 * one, false, 1}, {one, false, 1}, {one - 1, false, 0}, {8 * one, true, 8}, {8*one - 1, true, 0}} {
+	}{{16 * one, false, 8}, {8 * one, false, 4}, {3 * one, false, 1}, {one, false, 1},
+		{one - 1, false, 0}, {8 * one, true, 8}, {8*one - 1, true, 0}} {
 		l.HostMemory, l.Cooperative = budget.New(x.memory), x.cooperative
 		r, err := l.prepare()
 		if err != nil {

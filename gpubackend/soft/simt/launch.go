@@ -40,8 +40,8 @@ type Launch struct {
 	Memory Memory
 	// Heap serves malloc and free of the kernel; nil makes malloc return NULL.
 	Heap *Heap
-	// SetConditional gives a conditional handle of a graph a value; it is false if there is no such handle. Any
-	// goroutine may call it. nil: there are none.
+	// SetConditional gives a conditional handle of a graph a value; it is false if there is no such
+	// handle. Any goroutine may call it. nil: there are none.
 	SetConditional func(handle uint64, value uint32) bool
 	// Objects are the texture and surface objects; nil: there are none.
 	Objects Objects
@@ -60,12 +60,14 @@ type Launch struct {
 	GridID uint64
 	// SMs is the value of the special register %nsmid; 0 means Workers.
 	SMs uint32
-	// PartSMs, when not 0, confines the launch to as many multiprocessors, from FirstSM on: so many blocks run at a time.
+	// PartSMs, when not 0, confines the launch to as many multiprocessors, from FirstSM on: so many
+	// blocks run at a time.
 	FirstSM, PartSMs uint32
 	// StackBytes bounds a thread's local memory; 0 means DefaultStack.
 	StackBytes uint64
-	// HostMemory is what registers, shared and local memory are taken from while the launch runs; nil: any. Where it is short,
-	// fewer blocks run at a time; a launch or call that it has nothing for fails with cudaabi.ErrorOutOfMemory.
+	// HostMemory is what registers, shared and local memory are taken from while the launch runs;
+	// nil: any. Where it is short, fewer blocks run at a time; a launch or call that it has nothing
+	// for fails with cudaabi.ErrorOutOfMemory.
 	HostMemory *budget.Budget
 	// Stats, when not nil, is filled in by Run.
 	Stats *Stats
@@ -87,7 +89,8 @@ type Fault struct {
 	Code int
 	// Detail says what happened where, for a log.
 	Detail string
-	// Starved is set where the launch didn't begin, for want of the host's memory: it may be run again when another has ended.
+	// Starved is set where the launch didn't begin, for want of the host's memory: it may be run
+	// again when another has ended.
 	Starved bool
 }
 

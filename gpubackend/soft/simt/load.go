@@ -56,7 +56,8 @@ func load(m *ptx.Module, mem *budget.Account) (*Program, error) {
 			p.addReference(v)
 		} else if v.Space == ptx.Global || v.Space == ptx.Const {
 			p.globals = append(p.globals, Global{Name: v.Name, Size: v.Size, Align: v.Align,
-				Constant: v.Space == ptx.Const, Managed: v.Managed, External: v.Linkage == ptx.Extern, variable: v})
+				Constant: v.Space == ptx.Const, Managed: v.Managed,
+				External: v.Linkage == ptx.Extern, variable: v})
 		}
 	}
 	for _, fn := range p.decoded {
@@ -267,7 +268,8 @@ func (p *Program) functionAddress(src *ptx.Function) uint64 {
 // the call.
 func (p *Program) functionAt(addr uint64, site *callSite) *ptx.Function {
 	index := (addr - FunctionWindow - p.number<<programShift) >> functionShift
-	if index == 0 || index > uint64(len(p.decoded)) || p.functionAddress(p.decoded[index-1].src) != addr {
+	if index == 0 || index > uint64(len(p.decoded)) ||
+		p.functionAddress(p.decoded[index-1].src) != addr {
 		return nil
 	}
 	src := p.decoded[index-1].src

@@ -161,8 +161,8 @@ func (w *warp) exit(m uint32) {
 	w.block.ended(w, m)
 }
 
-// sync executes an instruction that all lanes of a member mask execute together. Lanes may name different masks: each
-// set of them is by itself (the tiles of a cooperative group, for example).
+// sync executes an instruction that all lanes of a member mask execute together. Lanes may name
+// different masks: each set of them is by itself (the tiles of a cooperative group, for example).
 func (w *warp) sync(in *inst, m uint32) bool {
 	op := &in.more.sync
 	ready := uint32(0)

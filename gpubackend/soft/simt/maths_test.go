@@ -32,7 +32,8 @@ func TestSingleFunctions(t *testing.T) {
 		{"tanhF", math.Tanh, -5, 5, 2, 0},
 		{"erfF", math.Erf, -4, 4, 2, 0},
 		{"cbrtF", math.Cbrt, -1000, 1000, 1, 0},
-		{"powF", func(x float64) float64 { return math.Pow(x, float64(float32(1.7))) }, 0, 1000, 4, 0},
+		{"powF", func(x float64) float64 { return math.Pow(x, float64(float32(1.7))) }, 0, 1000, 4,
+			0},
 		{"rcpF", func(x float64) float64 { return 1 / x }, -10, 10, 0.5, 0},
 		{"fastSin", math.Sin, -math.Pi, math.Pi, math.Inf(1), 3.59e-7},
 		{"fastExp", math.Exp, -20, 20, 2 + 23, 0},
@@ -40,7 +41,8 @@ func TestSingleFunctions(t *testing.T) {
 		{"fastDiv", func(x float64) float64 { return 1 / x }, 0.1, 1e6, 2, 0},
 		{"roundings", func(x float64) float64 {
 			away := math.Trunc(x + math.Copysign(0.5, x))
-			return math.RoundToEven(x) + math.Floor(x)*2 + math.Ceil(x)*4 + math.Trunc(x)*8 + away*16
+			return math.RoundToEven(x) + math.Floor(x)*2 + math.Ceil(x)*4 + math.Trunc(x)*8 +
+				away*16
 		}, -100, 100, 0.5, 0},
 	}
 	const n = 4096
@@ -120,11 +122,16 @@ func TestDirectedRounding(t *testing.T) {
 	wide := make([]float64, n)
 	want, wideWant := make([]float32, n), make([]float64, n)
 	num := func(x float64) *big.Float { return new(big.Float).SetPrec(300).SetFloat64(x) }
-	directed := func(x float64, prec uint, c1, c3, three float64) (float64, float64, float64, float64) {
-		return exact(prec, big.ToPositiveInf, func(z *big.Float) *big.Float { return z.Add(num(x), num(c1)) }),
-			exact(prec, big.ToNegativeInf, func(z *big.Float) *big.Float { return z.Mul(num(x), num(c3)) }),
-			exact(prec, big.ToZero, func(z *big.Float) *big.Float { return z.Quo(num(x), num(three)) }),
-			exact(prec, big.ToPositiveInf, func(z *big.Float) *big.Float { return z.Sqrt(num(math.Abs(x))) })
+	directed := func(x float64, prec uint, c1, c3, three float64) (float64, float64, float64,
+		float64) {
+		return exact(prec, big.ToPositiveInf,
+				func(z *big.Float) *big.Float { return z.Add(num(x), num(c1)) }),
+			exact(prec, big.ToNegativeInf,
+				func(z *big.Float) *big.Float { return z.Mul(num(x), num(c3)) }),
+			exact(prec, big.ToZero,
+				func(z *big.Float) *big.Float { return z.Quo(num(x), num(three)) }),
+			exact(prec, big.ToPositiveInf,
+				func(z *big.Float) *big.Float { return z.Sqrt(num(math.Abs(x))) })
 	}
 	for i := range in {
 		wide[i] = float64(in[i]) * 1.000001
@@ -173,7 +180,8 @@ func TestBlackScholes(t *testing.T) {
 	const n = 2000
 	s, k, years := randomFloats(n, 5, 30), randomFloats(n+1, 1, 100), randomFloats(n+2, 0.25, 10)
 	call, sell := put(d, make([]float32, n)), put(d, make([]float32, n))
-	d.run("blackScholes", (n+127)/128, 128, put(d, s), put(d, k[:n]), put(d, years[:n]), call, sell, int32(n))
+	d.run("blackScholes", (n+127)/128, 128, put(d, s), put(d, k[:n]), put(d, years[:n]), call, sell,
+		int32(n))
 	calls, puts := get[float32](d, call, n), get[float32](d, sell, n)
 	normal := func(x float64) float64 { return 0.5 * math.Erfc(-x/math.Sqrt2) }
 	for i := range n {
@@ -191,7 +199,8 @@ func TestBlackScholes(t *testing.T) {
 func TestConversions(t *testing.T) {
 	t.Parallel()
 	d := newTest(t, "maths")
-	in := []float64{0, 1.5, -1.5, 2.5, 1e10, -1e10, 1e20, -1e20, 0.3, -0.3, 65504, 65520, 1e-8, 3e9, 127.5, 255.5,
+	in := []float64{0, 1.5, -1.5, 2.5, 1e10, -1e10, 1e20, -1e20, 0.3, -0.3, 65504, 65520, 1e-8, 3e9,
+		127.5, 255.5,
 		math.Inf(1), math.Inf(-1), math.NaN(), 16777217}
 	n := len(in)
 	clamp := func(x, low, high float64) float64 {
@@ -205,7 +214,9 @@ func TestConversions(t *testing.T) {
 	got := get[uint32](d, out, n*16)
 	for i, x := range in {
 		f := float32(x)
-		s32 := func(x float64) uint32 { return uint32(int32(clamp(x, math.MinInt32, math.MaxInt32))) }
+		s32 := func(x float64) uint32 {
+			return uint32(int32(clamp(x, math.MinInt32, math.MaxInt32)))
+		}
 		near := float32(nearInt64(x))
 		want := map[int]uint32{
 			0:  s32(math.Trunc(x)),
@@ -268,10 +279,12 @@ func TestIntegers(t *testing.T) {
 		mulHigh, _ := bits.Mul64(uint64(la), uint64(lb))
 		mulHigh -= uint64(la>>63)&uint64(lb) + uint64(lb>>63)&uint64(la)
 		want := map[int]uint64{
-			0: sx(a / (b | 1)), 1: sx(a % (b | 1)), 2: uint64(ua / (ub | 1)), 3: uint64(ua % (ub | 1)),
+			0: sx(a / (b | 1)), 1: sx(a % (b | 1)), 2: uint64(ua / (ub | 1)),
+			3: uint64(ua % (ub | 1)),
 			4: uint64(la / lb), 5: uint64(la % lb), 6: uint64(la) / uint64(lb),
 			7: sx(int32(la >> 32)), 8: uint64(ua) * uint64(ub) >> 32, 9: mulHigh,
-			11: uint64(uint32((uint64(ub)<<32|uint64(ua))<<7>>32) ^ uint32((uint64(ub)<<32|uint64(ua))>>(ub&31))),
+			11: uint64(uint32((uint64(ub)<<32|uint64(ua))<<7>>32) ^ uint32((uint64(ub)<<32|
+				uint64(ua))>>(ub&31))),
 			16: bits.Reverse64(uint64(la)) ^ uint64(la>>(ub&63)) ^ uint64(la)<<(ua&63),
 			18: sx(int32(int16(a))*int32(int16(b)) + int32(int8(a)) - int32(uint8(b))),
 			19: hi ^ lo,

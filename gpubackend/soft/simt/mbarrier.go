@@ -74,7 +74,9 @@ func (d *decoder) mbarrierArrive(decoded inst, args []ptx.Operand) error {
 
 // emitMbarrier emits an operation on the object at memory. The offset goes to
 // sourceOffset, which leaves imm to the operation.
-func (d *decoder) emitMbarrier(in inst, exec execFunc, dest *ptx.Operand, memory, value ptx.Operand) error {
+func (d *decoder) emitMbarrier(
+	in inst, exec execFunc, dest *ptx.Operand, memory, value ptx.Operand,
+) error {
 	in.exec = exec
 	flag := in.imm
 	if err := d.memoryOperand(&in, memory); err != nil {

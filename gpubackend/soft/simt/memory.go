@@ -79,7 +79,9 @@ func (w *warp) locate(in *inst, m uint32, n uint64, write bool, p *addresses) bo
 }
 
 // locateAt is locate for the address register a with offset off.
-func (w *warp) locateAt(a uint32, aw width, off uint64, space ptx.Space, m uint32, n uint64, write bool, p *addresses) bool {
+func (w *warp) locateAt(
+	a uint32, aw width, off uint64, space ptx.Space, m uint32, n uint64, write bool, p *addresses,
+) bool {
 	if w.locateFast(a, aw, off, space, m, n, write, p) {
 		return true
 	}
@@ -153,8 +155,10 @@ func (w *warp) failAt(lane int, code int, format string, args ...any) {
 		return
 	}
 	line := w.prog.code[w.pc].line
-	w.fault = &Fault{Code: code, Detail: fmt.Sprintf("%s: kernel %s, ptx line %d, block %v, thread %v",
-		fmt.Sprintf(format, args...), w.block.run.Kernel.Name, line, w.block.id, w.tid(uint32(lane)))}
+	w.fault = &Fault{Code: code,
+		Detail: fmt.Sprintf("%s: kernel %s, ptx line %d, block %v, thread %v",
+			fmt.Sprintf(format, args...), w.block.run.Kernel.Name, line, w.block.id,
+			w.tid(uint32(lane)))}
 }
 
 // execLoad is ld in all its forms.
@@ -250,7 +254,8 @@ func execCopyAsync(w *warp, in *inst, m uint32) {
 			return
 		}
 		// With no bytes to read, the source may be any address.
-		if length > 0 && !w.locateAt(in.b, in.bw, in.more.sourceOffset, ptx.Global, one, n, false, &from) {
+		if length > 0 &&
+			!w.locateAt(in.b, in.bw, in.more.sourceOffset, ptx.Global, one, n, false, &from) {
 			return
 		}
 		copyAsync(to[i], from[i], length, n)

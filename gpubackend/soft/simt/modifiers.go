@@ -50,7 +50,8 @@ func (m *modifiers) typ() ptx.Type {
 
 // dropPrefix takes all words that begin with prefix.
 func (m *modifiers) dropPrefix(prefix string) {
-	m.words = slices.DeleteFunc(m.words, func(word string) bool { return strings.HasPrefix(word, prefix) })
+	m.words = slices.DeleteFunc(m.words,
+		func(word string) bool { return strings.HasPrefix(word, prefix) })
 }
 
 // rest is an error if words are left.

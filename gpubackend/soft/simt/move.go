@@ -106,7 +106,8 @@ func (d *decoder) pack(dest, vec ptx.Operand, t ptx.Type) error {
 	if err != nil || wd == widthPred {
 		return errOperands
 	}
-	d.emit(inst{exec: execPack, d: off, dw: wd, imm: uint64(t.Size() * 8 / len(vec.Elems)), more: more})
+	d.emit(inst{exec: execPack, d: off, dw: wd, imm: uint64(t.Size() * 8 / len(vec.Elems)),
+		more: more})
 	return nil
 }
 
@@ -120,7 +121,8 @@ func (d *decoder) unpack(vec, src ptx.Operand, t ptx.Type) error {
 	if err != nil || wd == widthPred {
 		return errOperands
 	}
-	d.emit(inst{exec: execUnpack, a: off, aw: wd, imm: uint64(t.Size() * 8 / len(vec.Elems)), more: more})
+	d.emit(inst{exec: execUnpack, a: off, aw: wd, imm: uint64(t.Size() * 8 / len(vec.Elems)),
+		more: more})
 	return nil
 }
 

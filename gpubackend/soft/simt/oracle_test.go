@@ -6,7 +6,9 @@ import "math/big"
 
 // exactFma is a*b+c as the nearest float32 of the exact value.
 func exactFma(a, b, c float64) float32 {
-	num := func(x float64) *big.Float { return new(big.Float).SetPrec(exactPrecision).SetFloat64(x) }
+	num := func(x float64) *big.Float {
+		return new(big.Float).SetPrec(exactPrecision).SetFloat64(x)
+	}
 	x := num(a)
 	x.Mul(x, num(b)).Add(x, num(c))
 	f, _ := x.Float32()

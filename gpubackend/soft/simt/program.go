@@ -71,8 +71,9 @@ type Global struct {
 	variable *ptx.Variable
 }
 
-// Load decodes a module, and takes what the program consists of from mem. The error is a *ptx.Error for what isn't supported,
-// or wraps budget.ErrExceeded; what was taken is the caller's to give back.
+// Load decodes a module, and takes what the program consists of from mem. The error is a *ptx.Error
+// for what isn't supported, or wraps budget.ErrExceeded; what was taken is the caller's to give
+// back.
 func Load(m *ptx.Module, mem *budget.Account) (*Program, error) { return load(m, mem) }
 
 // Kernel returns the kernel called name, or nil.

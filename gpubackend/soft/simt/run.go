@@ -64,7 +64,8 @@ type launchRun struct {
 type worker struct {
 	run   *launchRun
 	cache memCache
-	// frames are those of calls that are free, by function; made are all, and used says how many aren't free.
+	// frames are those of calls that are free, by function; made are all, and used says how many
+	// aren't free.
 	frames [][]*frame
 	made   []*frame
 	used   int
@@ -118,7 +119,8 @@ func (l *Launch) prepare() (*launchRun, error) {
 		return nil, err
 	}
 	if len(l.Params) < k.ParamSize {
-		return nil, invalid("%d bytes of parameters for kernel %s, %d needed", len(l.Params), k.Name, k.ParamSize)
+		return nil, invalid("%d bytes of parameters for kernel %s, %d needed", len(l.Params),
+			k.Name, k.ParamSize)
 	}
 	r.Params = append(make([]byte, 0, k.ParamSize+8), l.Params[:k.ParamSize]...)
 	if k.ParamSize > 0 {
@@ -182,9 +184,11 @@ func (l *Launch) checkDims() error {
 	}
 	limit := l.Kernel.MaxThreads
 	if n := uint64(limit[0]) * uint64(limit[1]) * uint64(limit[2]); n != 0 && b.Count() > n {
-		return invalid("block of %d threads for kernel %s, which allows %d", b.Count(), l.Kernel.Name, n)
+		return invalid("block of %d threads for kernel %s, which allows %d", b.Count(),
+			l.Kernel.Name, n)
 	}
-	if want := l.Kernel.ReqThreads; want[0] != 0 && b != (Dim{uint32(want[0]), uint32(want[1]), uint32(want[2])}) {
+	if want := l.Kernel.ReqThreads; want[0] != 0 &&
+		b != (Dim{uint32(want[0]), uint32(want[1]), uint32(want[2])}) {
 		return invalid("block %v for kernel %s, which requires %v", b, l.Kernel.Name, want)
 	}
 	if l.Cooperative && g.Count() > maxResident {

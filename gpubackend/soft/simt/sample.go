@@ -4,7 +4,8 @@ package simt
 
 import "math"
 
-// Filtering as the CUDA C++ Programming Guide describes it ("Texture Fetching"): weights have 8 bits of fraction.
+// Filtering as the CUDA C++ Programming Guide describes it ("Texture Fetching"): weights have 8
+// bits of fraction.
 const (
 	weightBits = 8
 	weightOne  = 1 << weightBits
@@ -30,7 +31,8 @@ func (t *Texture) interpolates() bool {
 // fetch returns the texel at a place inside the image.
 func (t *Texture) fetch(m *Image, x, y, z int) texel {
 	size := t.Format.Bytes()
-	at := uintptr(m.Base + uint64(z)*m.Slice + uint64(y)*m.Pitch + uint64(x)*size*uint64(t.Channels))
+	at := uintptr(m.Base + uint64(z)*m.Slice + uint64(y)*m.Pitch +
+		uint64(x)*size*uint64(t.Channels))
 	var v texel
 	if t.Channels < 4 {
 		v[3] = t.one()
@@ -100,7 +102,8 @@ func (t *Texture) fetchAt(level int, x, y, z int64) texel {
 		return texel{}
 	}
 	m := &t.Levels[level]
-	if uint64(x) >= uint64(m.Width) || uint64(y) >= uint64(m.Height) || uint64(z) >= uint64(m.Depth) {
+	if uint64(x) >= uint64(m.Width) || uint64(y) >= uint64(m.Height) ||
+		uint64(z) >= uint64(m.Depth) {
 		return texel{}
 	}
 	return t.fetch(m, int(x), int(y), int(z))
@@ -157,7 +160,8 @@ func (t *Texture) place(x float32, n uint32, mode AddressMode) float64 {
 	return min(max(v, -coordLimit), coordLimit)
 }
 
-// tap is where a coordinate falls: a texel, and how much of the next one counts in units of 1/weightOne.
+// tap is where a coordinate falls: a texel, and how much of the next one counts in units of
+// 1/weightOne.
 type tap struct{ i, weight int }
 
 // tap finds it. Nearest texels have no weight.
@@ -202,7 +206,8 @@ func (t *Texture) axis(x float32, n uint32, dim int, linear bool) (a axis) {
 	return a
 }
 
-// axes finds those of all dimensions. In fewer than three, the last is the plane; a smaller level may have fewer.
+// axes finds those of all dimensions. In fewer than three, the last is the plane; a smaller level
+// may have fewer.
 func (t *Texture) axes(m *Image, dims int, at [3]float32, plane int, linear bool) (axes [3]axis) {
 	axes[0] = t.axis(at[0], m.Width, 0, linear)
 	axes[1] = axis{in: [2]bool{true}, weight: [2]float32{1}}
@@ -216,7 +221,8 @@ func (t *Texture) axes(m *Image, dims int, at [3]float32, plane int, linear bool
 	return axes
 }
 
-// sampleImage samples one level in one to three dimensions; in fewer than three, of the given plane.
+// sampleImage samples one level in one to three dimensions; in fewer than three, of the given
+// plane.
 func (t *Texture) sampleImage(m *Image, dims int, at [3]float32, plane int) texel {
 	linear := t.Linear && t.interpolates()
 	axes := t.axes(m, dims, at, plane, linear)
@@ -248,7 +254,8 @@ func (t *Texture) corner(m *Image, axes *[3]axis, n int) texel {
 }
 
 func floats(v [4]float32) texel {
-	return texel{math.Float32bits(v[0]), math.Float32bits(v[1]), math.Float32bits(v[2]), math.Float32bits(v[3])}
+	return texel{math.Float32bits(v[0]), math.Float32bits(v[1]), math.Float32bits(v[2]),
+		math.Float32bits(v[3])}
 }
 
 // sample samples at a level of detail.
@@ -277,8 +284,8 @@ func (t *Texture) sample(lod float32, dims int, at [3]float32, plane int) texel 
 	return floats(sum)
 }
 
-// gather returns one channel of the four texels that a bilinear filter would use, counter-clockwise from the lower
-// left.
+// gather returns one channel of the four texels that a bilinear filter would use, counter-clockwise
+// from the lower left.
 func (t *Texture) gather(channel int, at [3]float32, plane int) texel {
 	m := &t.Levels[0]
 	axes := t.axes(m, 2, at, plane, true)
@@ -316,7 +323,8 @@ func face(at [3]float32) (int, [3]float32) {
 	return n, [3]float32{(s/major + 1) / 2, (t/major + 1) / 2}
 }
 
-// cube samples the faces of a cube, six planes from the given one on. Faces are sampled each by itself.
+// cube samples the faces of a cube, six planes from the given one on. Faces are sampled each by
+// itself.
 func (t *Texture) cube(lod float32, at [3]float32, plane int) texel {
 	n, on := face(at)
 	one := *t

@@ -68,9 +68,11 @@ var specialValues = map[string]specialValue{
 	"nctaid.x": ofLaunch(func(r *launchRun) uint64 { return uint64(r.Grid.X) }),
 	"nctaid.y": ofLaunch(func(r *launchRun) uint64 { return uint64(r.Grid.Y) }),
 	"nctaid.z": ofLaunch(func(r *launchRun) uint64 { return uint64(r.Grid.Z) }),
-	"nwarpid":  ofLaunch(func(r *launchRun) uint64 { return (r.Block.Count() + lanes - 1) / lanes }),
-	"nsmid":    ofLaunch(func(r *launchRun) uint64 { return uint64(r.sms) }),
-	"gridid":   ofLaunch(func(r *launchRun) uint64 { return r.GridID }),
+	"nwarpid": ofLaunch(func(r *launchRun) uint64 {
+		return (r.Block.Count() + lanes - 1) / lanes
+	}),
+	"nsmid":  ofLaunch(func(r *launchRun) uint64 { return uint64(r.sms) }),
+	"gridid": ofLaunch(func(r *launchRun) uint64 { return r.GridID }),
 
 	// The address of a cooperative launch's workspace, in two halves.
 	"envreg1": ofLaunch(func(r *launchRun) uint64 { return uint64(r.workspaceBase) >> 32 }),

@@ -48,7 +48,8 @@ const (
 	AddressBorder
 )
 
-// An Image is a grid of texels in device memory: rows, Pitch bytes apart, in planes, Slice bytes apart.
+// An Image is a grid of texels in device memory: rows, Pitch bytes apart, in planes, Slice bytes
+// apart.
 type Image struct {
 	Base                 uint64
 	Width, Height, Depth uint32 // Depth also counts layers and faces; none is 0
@@ -60,7 +61,8 @@ func (m *Image) extent(texel uint64) uint64 {
 	return uint64(m.Depth-1)*m.Slice + uint64(m.Height-1)*m.Pitch + uint64(m.Width)*texel
 }
 
-// A Texture is what kernels read by texture instructions. It isn't changed while a kernel may use it.
+// A Texture is what kernels read by texture instructions. It isn't changed while a kernel may use
+// it.
 type Texture struct {
 	Format   Format
 	Channels uint32  // 1, 2 or 4
@@ -91,14 +93,15 @@ type Surface struct {
 	Texel   uint64 // bytes
 }
 
-// A Binding is what a texture or surface reference of a module refers to in a launch; nothing when it is zero.
+// A Binding is what a texture or surface reference of a module refers to in a launch; nothing when
+// it is zero.
 type Binding struct {
 	Texture *Texture
 	Surface *Surface
 }
 
-// Objects finds texture and surface objects by the number that kernels have of them. It must be safe for concurrent
-// use; nil is an unknown number.
+// Objects finds texture and surface objects by the number that kernels have of them. It must be
+// safe for concurrent use; nil is an unknown number.
 type Objects interface {
 	Texture(number uint64) *Texture
 	Surface(number uint64) *Surface
@@ -128,8 +131,8 @@ func (r *launchRun) binding(addr uint64) (Binding, bool) {
 	return r.Bindings[i], true
 }
 
-// texture finds the texture of a number or reference and makes sure that its memory is there. It returns nil after a
-// fault, and emptyTexture for a reference that isn't bound.
+// texture finds the texture of a number or reference and makes sure that its memory is there. It
+// returns nil after a fault, and emptyTexture for a reference that isn't bound.
 func (w *warp) texture(number uint64, lane int) *Texture {
 	run := w.block.run
 	var t *Texture

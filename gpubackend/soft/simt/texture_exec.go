@@ -28,8 +28,8 @@ func (w *warp) loadAll(regs []reg, c *coordinates) {
 	}
 }
 
-// eachTexture calls f for each lane of m with its texture; it is false after a fault. Lanes of textures that aren't bound are
-// left out.
+// eachTexture calls f for each lane of m with its texture; it is false after a fault. Lanes of
+// textures that aren't bound are left out.
 func (w *warp) eachTexture(in *inst, m uint32, f func(lane int, t *Texture)) bool {
 	var numbers [lanes]uint64
 	w.load(in.a, in.aw, &numbers)
@@ -124,7 +124,8 @@ func (op *textureOp) sample(t *Texture, lod float32, c *coordinates, lane int) t
 	return t.cube(lod, at, plane)
 }
 
-// slope is the level of detail for how the coordinates change: the longer of the two steps, in texels.
+// slope is the level of detail for how the coordinates change: the longer of the two steps, in
+// texels.
 func (op *textureOp) slope(t *Texture, x, y *coordinates, lane int) float32 {
 	m := &t.Levels[0]
 	sizes := [3]float64{float64(m.Width), float64(m.Height), float64(m.Depth)}
@@ -186,8 +187,8 @@ func querySurface(query func(*Surface) uint32) execFunc {
 	}
 }
 
-// locateSurface finds where the lanes' accesses of n bytes go. Lanes that go nowhere have address 0. It is false after a
-// fault.
+// locateSurface finds where the lanes' accesses of n bytes go. Lanes that go nowhere have address
+// 0. It is false after a fault.
 func (w *warp) locateSurface(in *inst, n int64, m uint32, p *addresses) bool {
 	op := in.more.texture
 	var numbers [lanes]uint64
@@ -221,7 +222,9 @@ func (w *warp) locateSurface(in *inst, n int64, m uint32, p *addresses) bool {
 }
 
 // locate returns where in a surface a lane's access is. The first coordinate counts bytes.
-func (op *textureOp) locate(s *Surface, c *coordinates, lane int, n int64) (off uint64, inside, aligned bool) {
+func (op *textureOp) locate(
+	s *Surface, c *coordinates, lane int, n int64,
+) (off uint64, inside, aligned bool) {
 	row := int64(uint64(s.Width) * s.Texel)
 	limits := [3]int64{row - n, int64(s.Height) - 1, int64(s.Depth) - 1}
 	at := [3]int64{}

@@ -15,7 +15,8 @@ import (
 // row puts texels in a row into device memory.
 func row[T any](d *device, texels []T, bytes uint64) Image {
 	n := uint64(len(texels))
-	return Image{Base: put(d, texels), Width: uint32(n), Height: 1, Depth: 1, Pitch: n * bytes, Slice: n * bytes}
+	return Image{Base: put(d, texels), Width: uint32(n), Height: 1, Depth: 1, Pitch: n * bytes,
+		Slice: n * bytes}
 }
 
 // TestAddressModes reads beyond the edges of four texels: 0, 10, 20, 30.
@@ -58,7 +59,8 @@ func TestAddressModes(t *testing.T) {
 	}
 	for _, test := range tests {
 		texture := &Texture{
-			Format: FormatFloat, Channels: 1, Levels: levels, Normalized: test.normalized, Linear: test.linear,
+			Format: FormatFloat, Channels: 1, Levels: levels, Normalized: test.normalized,
+			Linear:  test.linear,
 			Address: [3]AddressMode{test.mode}, Border: [4]float32{-5},
 		}
 		v := texture.sample(0, 1, [3]float32{test.x}, 0)
@@ -68,11 +70,13 @@ func TestAddressModes(t *testing.T) {
 	}
 }
 
-// TestWeights compares interpolation between two texels with the computed value: weights have 8 bits of fraction.
+// TestWeights compares interpolation between two texels with the computed value: weights have 8
+// bits of fraction.
 func TestWeights(t *testing.T) {
 	t.Parallel()
 	d := newDevice(t, 4<<20)
-	texture := &Texture{Format: FormatFloat, Channels: 1, Levels: []Image{row(d, []float32{0, 1}, 4)}, Linear: true}
+	texture := &Texture{Format: FormatFloat, Channels: 1,
+		Levels: []Image{row(d, []float32{0, 1}, 4)}, Linear: true}
 	for i := range 1001 {
 		x := 0.5 + float32(i)/1000
 		got := math.Float32frombits(texture.sample(0, 1, [3]float32{x}, 0)[0])
@@ -115,7 +119,8 @@ func TestFormats(t *testing.T) {
 	}
 	for _, test := range tests {
 		texture := &Texture{
-			Format: test.format, Channels: 1, Levels: []Image{row(d, test.bytes, 1)}, ReadAsInteger: test.integers, SRGB: test.srgb,
+			Format: test.format, Channels: 1, Levels: []Image{row(d, test.bytes, 1)},
+			ReadAsInteger: test.integers, SRGB: test.srgb,
 		}
 		if v := texture.fetchAt(0, 0, 0, 0); v[0] != test.want {
 			t.Errorf("%s: %#x, want %#x", test.name, v[0], test.want)
@@ -131,7 +136,8 @@ func TestLevels(t *testing.T) {
 	t.Parallel()
 	d := newDevice(t, 4<<20)
 	texture := Texture{
-		Format: FormatFloat, Channels: 1, Levels: []Image{row(d, []float32{8, 8}, 4), row(d, []float32{100}, 4)}, MaxLevel: 5,
+		Format: FormatFloat, Channels: 1,
+		Levels: []Image{row(d, []float32{8, 8}, 4), row(d, []float32{100}, 4)}, MaxLevel: 5,
 	}
 	between := texture
 	between.LinearLevels = true
@@ -144,12 +150,16 @@ func TestLevels(t *testing.T) {
 		texture   *Texture
 		lod, want float32
 	}{
-		{"first", &texture, 0, 8}, {"nearest", &texture, 0.4, 8}, {"nearest above", &texture, 0.6, 100},
-		{"beyond", &texture, 7, 100}, {"below", &texture, -3, 8}, {"no number", &texture, float32(math.NaN()), 8},
-		{"half", &between, 0.5, 54}, {"last", &between, 1, 100}, {"bias", &biased, 0, 100}, {"clamped", &first, 1, 8},
+		{"first", &texture, 0, 8}, {"nearest", &texture, 0.4, 8},
+		{"nearest above", &texture, 0.6, 100},
+		{"beyond", &texture, 7, 100}, {"below", &texture, -3, 8},
+		{"no number", &texture, float32(math.NaN()), 8},
+		{"half", &between, 0.5, 54}, {"last", &between, 1, 100}, {"bias", &biased, 0, 100},
+		{"clamped", &first, 1, 8},
 		{"step of two texels", &texture, lodOf(2), 100}, {"no step", &texture, lodOf(0), 8},
 	} {
-		if got := math.Float32frombits(test.texture.sample(test.lod, 1, [3]float32{}, 0)[0]); got != test.want {
+		if got := math.Float32frombits(test.texture.sample(test.lod, 1, [3]float32{},
+			0)[0]); got != test.want {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
 		}
 	}
@@ -159,9 +169,11 @@ func TestLevels(t *testing.T) {
 func TestCube(t *testing.T) {
 	t.Parallel()
 	d := newDevice(t, 4<<20)
-	faces := Image{Base: put(d, []float32{0, 1, 2, 3, 4, 5}), Width: 1, Height: 1, Depth: 6, Pitch: 4, Slice: 4}
+	faces := Image{Base: put(d, []float32{0, 1, 2, 3, 4, 5}), Width: 1, Height: 1, Depth: 6,
+		Pitch: 4, Slice: 4}
 	texture := &Texture{Format: FormatFloat, Channels: 1, Levels: []Image{faces}}
-	for want, at := range [][3]float32{{2, 1, 0}, {-2, 0, 1}, {1, 2, 0}, {0, -2, 1}, {1, 0, 2}, {0, 1, -2}} {
+	for want, at := range [][3]float32{{2, 1, 0}, {-2, 0, 1}, {1, 2, 0}, {0, -2, 1}, {1, 0, 2},
+		{0, 1, -2}} {
 		if got := math.Float32frombits(texture.cube(0, at, 0)[0]); got != float32(want) {
 			t.Errorf("%v in direction %v, want %d", got, at, want)
 		}
@@ -223,7 +235,8 @@ func diagonal(d *device) *Texture {
 	}
 	return &Texture{
 		Format: FormatFloat, Channels: 1,
-		Levels: []Image{{Base: put(d, texels), Width: 4, Height: 4, Depth: 1, Pitch: 16, Slice: 64}},
+		Levels: []Image{{Base: put(d, texels), Width: 4, Height: 4, Depth: 1, Pitch: 16,
+			Slice: 64}},
 	}
 }
 
@@ -243,7 +256,8 @@ func TestTextureOfKernel(t *testing.T) {
 		{"object", 7, nil, []float32{1, 2, 3, 4}, 0},
 		{"reference", 0, []Binding{{Texture: texture}}, []float32{1, 2, 3, 4}, 0},
 		{"reference that isn't bound", 0, nil, make([]float32, 4), 0},
-		{"reference as a number", ReferenceWindow, []Binding{{Texture: texture}}, []float32{1, 2, 3, 4}, 0},
+		{"reference as a number", ReferenceWindow, []Binding{{Texture: texture}},
+			[]float32{1, 2, 3, 4}, 0},
 		{"number of no reference", ReferenceWindow + 2, nil, nil, cudaabi.ErrorIllegalAddress},
 		{"surface as a texture", 8, nil, nil, cudaabi.ErrorIllegalAddress},
 		{"memory that isn't there", 0, []Binding{{Texture: &gone}}, nil,
@@ -269,7 +283,8 @@ func TestSurfaceOfKernel(t *testing.T) {
 	t.Parallel()
 	d := newTextureTest(t)
 	base := put(d, []uint32{10, 20, 30, 40})
-	board := &Surface{Image: Image{Base: base, Width: 4, Height: 1, Depth: 1, Pitch: 16, Slice: 16}, Texel: 4}
+	board := &Surface{Image: Image{Base: base, Width: 4, Height: 1, Depth: 1, Pitch: 16, Slice: 16},
+		Texel: 4}
 	for _, test := range []struct {
 		name    string
 		x       int32
@@ -314,9 +329,11 @@ func TestReferences(t *testing.T) {
 		t.Errorf("%d globals", n)
 	}
 	for _, text := range []string{
-		".global .texref t[2];", ".global .texref t = {normalized_coords = 1};", ".const .texref t;", ".shared .surfref s;",
+		".global .texref t[2];", ".global .texref t = {normalized_coords = 1};",
+		".const .texref t;", ".shared .surfref s;",
 	} {
-		if _, err := ptx.Parse([]byte(".version 7.0\n.target sm_75\n.address_size 64\n"+text), nil); err == nil {
+		if _, err := ptx.Parse([]byte(".version 7.0\n.target sm_75\n.address_size 64\n"+text),
+			nil); err == nil {
 			t.Errorf("parsed: %s", text)
 		}
 	}

@@ -161,7 +161,8 @@ func (w *warp) merge() {
 	for i := 0; i < len(w.splits); i++ {
 		for j := i + 1; j < len(w.splits); j++ {
 			a, b := &w.splits[i], &w.splits[j]
-			if a.pc != b.pc || a.frame != b.frame || a.state == splitBarrier || b.state == splitBarrier {
+			if a.pc != b.pc || a.frame != b.frame || a.state == splitBarrier ||
+				b.state == splitBarrier {
 				continue
 			}
 			a.mask |= b.mask

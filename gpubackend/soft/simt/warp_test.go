@@ -69,7 +69,8 @@ func TestVotes(t *testing.T) {
 		o[7] = uint32(warp[shflOracle("xor", lane, 9, 32)])
 		o[9], o[10], o[11] = odd, 1, five
 		o[14] = uint32(warp[lane^1])
-		o[15] = uint32(bits.OnesCount32(o[0])+bits.LeadingZeros32(uint32(v))) + bits.Reverse32(uint32(v))
+		o[15] = uint32(bits.OnesCount32(o[0])+bits.LeadingZeros32(uint32(v))) +
+			bits.Reverse32(uint32(v))
 		if v != 0 {
 			o[15] += uint32(bits.TrailingZeros32(uint32(v))) + 1
 		}
@@ -136,7 +137,8 @@ func TestSpecials(t *testing.T) {
 	d := newTest(t, "warp")
 	const threads, blocks = 6 * 5 * 2, 2 * 3 * 2
 	out, clocks := put(d, make([]uint32, threads*blocks*4)), put(d, make([]uint64, threads*blocks))
-	if err := d.launch("specials", Dim{2, 3, 2}, Dim{6, 5, 2}, out, clocks).Run(context.Background()); err != nil {
+	if err := d.launch("specials", Dim{2, 3, 2}, Dim{6, 5, 2}, out,
+		clocks).Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	want := make([]uint32, threads*blocks*4)

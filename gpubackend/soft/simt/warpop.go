@@ -36,14 +36,16 @@ func decodeVote(d *decoder, in *ptx.Inst, m *modifiers) error {
 	if sync {
 		want = 3
 	}
-	if len(in.Args) != want || (mode == "ballot") != (t == ptx.B32) || t != ptx.B32 && t != ptx.Pred {
+	if len(in.Args) != want || (mode == "ballot") != (t == ptx.B32) ||
+		t != ptx.B32 && t != ptx.Pred {
 		return errOperands
 	}
 	var decoded inst
 	if err := d.operands(&decoded, in.Args[:2], t, ptx.Pred); err != nil {
 		return err
 	}
-	exec := map[string]execFunc{"all": execVoteAll, "any": execVoteAny, "uni": execVoteUni, "ballot": execBallot}[mode]
+	exec := map[string]execFunc{"all": execVoteAll, "any": execVoteAny, "uni": execVoteUni,
+		"ballot": execBallot}[mode]
 	if exec == nil {
 		return errType
 	}
@@ -97,7 +99,9 @@ func decodeShfl(d *decoder, in *ptx.Inst, m *modifiers) error {
 }
 
 // shuffle lets each lane read a register of another one.
-func (w *warp) shuffle(in *inst, m uint32, source func(lane, b, clamp, segment uint32) (uint32, bool)) {
+func (w *warp) shuffle(
+	in *inst, m uint32, source func(lane, b, clamp, segment uint32) (uint32, bool),
+) {
 	var a, b, c, r [lanes]uint64
 	w.load(in.a, in.aw, &a)
 	w.load(in.b, in.bw, &b)

@@ -42,7 +42,8 @@ func Open(base, size, limit uint64) (*Space, error) {
 // Map implements devmem.Backing.
 func (s *Space) Map(addr, bytes uint64) error {
 	if s.file >= 0 {
-		if err := s.window.mmap(s.file, s.start, addr, bytes, windowFlags|unix.MAP_FIXED); err != nil {
+		if err := s.window.mmap(s.file, s.start, addr, bytes,
+			windowFlags|unix.MAP_FIXED); err != nil {
 			return err
 		}
 		s.staged[addr] = true
@@ -56,7 +57,8 @@ func (s *Space) Unmap(addr, bytes uint64) {
 	s.table.Store(s.table.Load().without(addr))
 	if s.staged[addr] {
 		delete(s.staged, addr)
-		_ = s.window.restore(addr, bytes) // stays the other file's when the system has no memory for it
+		// stays the other file's when the system has no memory for it
+		_ = s.window.restore(addr, bytes)
 	}
 	_ = s.window.discard(addr, bytes) // the memory is used again otherwise
 }

@@ -37,7 +37,8 @@ func TestPieceIsReachedAsLongAsItIsThere(t *testing.T) {
 		} else {
 			b[0], b[len(b)-1] = 1, 2
 		}
-		if base, end, writable, ok := s.Lookup(addr); !ok || !writable || base > addr || end < addr+4<<20 {
+		if base, end, writable, ok := s.Lookup(addr); !ok || !writable || base > addr ||
+			end < addr+4<<20 {
 			t.Errorf("looked up %#x to %#x, %v, %v", base, end, writable, ok)
 		}
 		if err := s.Heap.Free(addr); err != nil {

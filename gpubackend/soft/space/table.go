@@ -58,5 +58,6 @@ func (t *table) with(r region) *table {
 
 // without returns the table without the region at base.
 func (t *table) without(base uint64) *table {
-	return &table{slices.DeleteFunc(slices.Clone(t.regions), func(r region) bool { return r.base == base })}
+	return &table{slices.DeleteFunc(slices.Clone(t.regions),
+		func(r region) bool { return r.base == base })}
 }

@@ -9,7 +9,8 @@ func TestTable(t *testing.T) {
 	tab := &table{}
 	var slow [100]uint8 // 1: readable, 2: writable
 	for _, r := range []region{
-		{10, 20, true}, {40, 50, false}, {20, 30, true}, {50, 60, true}, {90, 100, true}, {0, 5, false},
+		{10, 20, true}, {40, 50, false}, {20, 30, true}, {50, 60, true}, {90, 100, true},
+		{0, 5, false},
 	} {
 		tab = tab.with(r)
 	}
@@ -23,15 +24,18 @@ func TestTable(t *testing.T) {
 		}
 	}
 	for a := range uint64(90) {
-		if r, found := tab.lookup(a); found != (slow[a] != 0) || found && (a < r.base || a >= r.end) {
+		if r, found := tab.lookup(a); found != (slow[a] != 0) ||
+			found && (a < r.base || a >= r.end) {
 			t.Errorf("lookup(%d): %v, %v", a, r, found)
 		}
 		for n := uint64(1); a+n <= 100; n++ {
 			readable, writable, touched := true, true, false
 			for _, s := range slow[a : a+n] {
-				readable, writable, touched = readable && s&1 != 0, writable && s&2 != 0, touched || s != 0
+				readable, writable, touched = readable && s&1 != 0, writable && s&2 != 0, touched ||
+					s != 0
 			}
-			if tab.covers(a, n, false) != readable || tab.covers(a, n, true) != writable || tab.overlaps(a, a+n) != touched {
+			if tab.covers(a, n, false) != readable || tab.covers(a, n, true) != writable ||
+				tab.overlaps(a, a+n) != touched {
 				t.Errorf("range %d, %d", a, n)
 			}
 		}

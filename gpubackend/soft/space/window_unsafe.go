@@ -48,7 +48,8 @@ func (w *window) restore(addr, size uint64) error {
 func (w *window) mmap(fd int, offset int64, addr, size uint64, flags int) error {
 	// SAFETY: with MAP_FIXED the range lies in the window, which is this type's alone; with
 	// MAP_FIXED_NOREPLACE nothing was there. Memory of the Go runtime is never replaced.
-	got, err := unix.MmapPtr(fd, offset, Pointer(addr), uintptr(size), unix.PROT_READ|unix.PROT_WRITE, flags)
+	got, err := unix.MmapPtr(fd, offset, Pointer(addr), uintptr(size),
+		unix.PROT_READ|unix.PROT_WRITE, flags)
 	if err == nil && got != Pointer(addr) {
 		// SAFETY: a kernel without MAP_FIXED_NOREPLACE chose another place, which nothing refers
 		// to.
@@ -61,7 +62,8 @@ func (w *window) mmap(fd int, offset int64, addr, size uint64, flags int) error 
 // discard gives the memory of a range back to the system; the range stays mapped and reads as
 // zeros.
 func (w *window) discard(addr, size uint64) error {
-	return unix.Fallocate(w.file, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, int64(addr-w.base), int64(size))
+	return unix.Fallocate(w.file, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE,
+		int64(addr-w.base), int64(size))
 }
 
 // close unmaps the window. Nothing may use it any more.

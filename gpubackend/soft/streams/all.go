@@ -54,9 +54,10 @@ func (x *Streams) chosen(
 	}
 	set := x.setOf(c)
 	x.forget(set)
-	streams := slices.DeleteFunc(append(slices.Clone(set.list), set.whole.legacy), func(s *Stream) bool {
-		return g != nil && s.group.green != g
-	})
+	streams := slices.DeleteFunc(append(slices.Clone(set.list), set.whole.legacy),
+		func(s *Stream) bool {
+			return g != nil && s.group.green != g
+		})
 	for _, s := range streams {
 		if s.capture != nil {
 			s.capture.bad = true

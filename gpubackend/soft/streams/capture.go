@@ -133,7 +133,8 @@ func (c *capture) isJoined() bool {
 	}
 	loose := func(n *graphs.Node) bool { return !before[n] }
 	return !slices.ContainsFunc(c.left, loose) &&
-		!slices.ContainsFunc(c.joined, func(s *Stream) bool { return slices.ContainsFunc(s.tail, loose) })
+		!slices.ContainsFunc(c.joined,
+			func(s *Stream) bool { return slices.ContainsFunc(s.tail, loose) })
 }
 
 // abandon ends a stream's part in a capture, because the stream ends. What it recorded stays, to be

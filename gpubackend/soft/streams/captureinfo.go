@@ -13,7 +13,8 @@ import (
 // StreamCaptureInfo implements gpubackend.Driver. Asking for the legacy stream while a blocking one
 // records is an error that does no harm.
 func (x *Streams) StreamCaptureInfo(h gpubackend.Stream, edges []byte) (
-	status, id uint64, graph gpubackend.Graph, nodes []gpubackend.GraphNode, result gpubackend.Result,
+	status, id uint64, graph gpubackend.Graph, nodes []gpubackend.GraphNode,
+	result gpubackend.Result,
 ) {
 	clear(edges)
 	s, result := x.Find(h)
@@ -29,7 +30,8 @@ func (x *Streams) StreamCaptureInfo(h gpubackend.Stream, edges []byte) (
 	case c.bad:
 		return cudaabi.CaptureStatusInvalidated, c.id, 0, nil, gpubackend.Success
 	}
-	return cudaabi.CaptureStatusActive, c.id, gpubackend.Graph(c.graph.Handle), graphs.HandlesOf(s.tail),
+	return cudaabi.CaptureStatusActive, c.id, gpubackend.Graph(c.graph.Handle),
+		graphs.HandlesOf(s.tail),
 		gpubackend.Success
 }
 

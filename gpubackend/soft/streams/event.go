@@ -46,7 +46,8 @@ func (x *Streams) EventCreate(flags uint64) (gpubackend.Event, gpubackend.Result
 	if result != gpubackend.Success {
 		return 0, result
 	}
-	if flags&^(cudaabi.EventBlockingSync|cudaabi.EventDisableTiming|cudaabi.EventInterprocess) != 0 {
+	if flags&^(cudaabi.EventBlockingSync|cudaabi.EventDisableTiming|
+		cudaabi.EventInterprocess) != 0 {
 		return 0, gpubackend.InvalidValue
 	}
 	if flags&cudaabi.EventInterprocess != 0 {
@@ -127,7 +128,8 @@ func (e *event) newWait() (t *scheduler.Task, after *scheduler.Task) {
 		return nil, nil
 	}
 	shared, given := e.shared, e.ctx.Alive().Done()
-	return &scheduler.Task{Class: scheduler.Outside, Run: func() { shared.Wait(number, given) }}, nil
+	return &scheduler.Task{Class: scheduler.Outside, Run: func() { shared.Wait(number, given) }},
+		nil
 }
 
 // RecordNode has a task of a graph stand for an event.

@@ -29,7 +29,8 @@ func newRig(t *testing.T) *rig {
 		Check: func(*gpubackend.Node) gpubackend.Result { return gpubackend.Success },
 	})
 	r.Streams = New(Options{
-		Handles: r.Handles, Scheduler: r.Scheduler, Contexts: r.Contexts, Memory: r.Memory, Graphs: r.graphs,
+		Handles: r.Handles, Scheduler: r.Scheduler, Contexts: r.Contexts, Memory: r.Memory,
+		Graphs: r.graphs,
 	})
 	r.Ground.Lasts = r.Streams.Lasts
 	r.Ended = r.Drop

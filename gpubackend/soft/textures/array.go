@@ -88,11 +88,14 @@ func (a *arrayDesc) fits() bool {
 		if layered {
 			faces = chip.MaxCubeLayers
 		}
-		return a.width == a.height && a.width <= chip.MaxLayeredWidth && a.depth > 0 && a.depth <= faces && a.depth%6 == 0
+		return a.width == a.height && a.width <= chip.MaxLayeredWidth && a.depth > 0 &&
+			a.depth <= faces && a.depth%6 == 0
 	case layered:
-		return a.width <= chip.MaxLayeredWidth && a.height <= chip.MaxLayeredWidth && a.depth > 0 && a.depth <= chip.MaxLayers
+		return a.width <= chip.MaxLayeredWidth && a.height <= chip.MaxLayeredWidth && a.depth > 0 &&
+			a.depth <= chip.MaxLayers
 	case a.depth > 0:
-		return a.height > 0 && a.width <= chip.MaxVolume && a.height <= chip.MaxVolume && a.depth <= chip.MaxVolume
+		return a.height > 0 && a.width <= chip.MaxVolume && a.height <= chip.MaxVolume &&
+			a.depth <= chip.MaxVolume
 	}
 	return a.width <= chip.MaxImageWidth && a.height <= chip.MaxImageHeight
 }
@@ -104,7 +107,8 @@ func (a *arrayDesc) image(base uint64) (image simt.Image, bytes uint64) {
 	height, depth := max(a.height, 1), max(a.depth, 1)
 	pitch := a.width * a.texel()
 	return simt.Image{
-		Base: base, Width: uint32(a.width), Height: uint32(height), Depth: uint32(depth), Pitch: pitch, Slice: pitch * height,
+		Base: base, Width: uint32(a.width), Height: uint32(height), Depth: uint32(depth),
+		Pitch: pitch, Slice: pitch * height,
 	}, pitch * height * depth
 }
 
@@ -133,7 +137,8 @@ func (x *Textures) newArray(
 func (x *Textures) ArrayCreate(desc []byte) (gpubackend.Array, gpubackend.Result) {
 	a := cudaabi.ArrayDescriptor(desc)
 	return x.createArray(arrayDesc{
-		width: a.Width(), height: a.Height(), format: simt.Format(a.Format()), channels: a.NumChannels(),
+		width: a.Width(), height: a.Height(), format: simt.Format(a.Format()),
+		channels: a.NumChannels(),
 	})
 }
 

@@ -68,7 +68,8 @@ func newTextureReference(c *contexts.Context) *textureReference {
 type references struct {
 	textures map[int]*textureReference
 	surfaces map[int]*surfaceReference
-	bindings []simt.Binding // nil when something has changed since they were made; never changed after that
+	// nil when something has changed since they were made; never changed after that
+	bindings []simt.Binding
 }
 
 // refs are the references of a module.
@@ -189,7 +190,8 @@ func (x *Textures) bound(r *textureReference) *simt.Texture {
 	case r.linear != memoryRange{}:
 		from, result = x.linearSource(r.linear.addr, r.linear.bytes, r.format, r.channels)
 	case r.rows != memoryRows{}:
-		from, result = x.pitchSource(r.rows.addr, r.rows.width, r.rows.height, r.rows.pitch, r.format, r.channels)
+		from, result = x.pitchSource(r.rows.addr, r.rows.width, r.rows.height, r.rows.pitch,
+			r.format, r.channels)
 	default:
 		return nil
 	}

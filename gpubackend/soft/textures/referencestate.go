@@ -87,7 +87,8 @@ func (x *Textures) TexRefSetAddress(
 		return 0, gpubackend.Success
 	}
 	offset = addr % chip.TextureAlignment
-	if !x.options.Memory.Reaches(addr, bytes, false) || bytes == 0 || bytes/r.texel() > chip.MaxLinearTexels {
+	if !x.options.Memory.Reaches(addr, bytes, false) || bytes == 0 ||
+		bytes/r.texel() > chip.MaxLinearTexels {
 		return 0, gpubackend.InvalidValue
 	}
 	r.unbind()
@@ -321,7 +322,8 @@ func (x *Textures) TexRefGetMipmapLevelClamp(
 	if result != gpubackend.Success {
 		return 0, 0, result
 	}
-	return uint64(math.Float32bits(r.sampling.minLevel)), uint64(math.Float32bits(r.sampling.maxLevel)), result
+	return uint64(math.Float32bits(r.sampling.minLevel)),
+		uint64(math.Float32bits(r.sampling.maxLevel)), result
 }
 
 // TexRefGetMaxAnisotropy implements gpubackend.Driver.

@@ -114,7 +114,8 @@ type source struct {
 func (s *source) texel() uint64 { return s.format.Bytes() * uint64(s.channels) }
 
 func arraySource(a *array) source {
-	return source{[]simt.Image{a.Image}, a.desc.format, a.desc.channels, a.desc.flags&cudaabi.Array3DLayered != 0, true}
+	return source{[]simt.Image{a.Image}, a.desc.format, a.desc.channels,
+		a.desc.flags&cudaabi.Array3DLayered != 0, true}
 }
 
 func mipmappedSource(m *mipmappedArray) source {
@@ -149,7 +150,8 @@ func (x *Textures) linearSource(
 		!x.options.Memory.Reaches(addr, bytes, false) {
 		return s, gpubackend.InvalidValue
 	}
-	s.levels = []simt.Image{{Base: addr, Width: uint32(width), Height: 1, Depth: 1, Pitch: bytes, Slice: bytes}}
+	s.levels = []simt.Image{{Base: addr, Width: uint32(width), Height: 1, Depth: 1, Pitch: bytes,
+		Slice: bytes}}
 	return s, gpubackend.Success
 }
 
@@ -161,13 +163,16 @@ func (x *Textures) pitchSource(
 	if result := s.channelsKnown(); result != gpubackend.Success {
 		return s, result
 	}
-	if width == 0 || width > chip.MaxPitchWidth || height == 0 || height > chip.MaxPitchHeight || pitch > chip.MaxPitch ||
-		pitch < width*s.texel() || pitch%chip.TexturePitchAlignment != 0 || addr%chip.TextureAlignment != 0 ||
+	if width == 0 || width > chip.MaxPitchWidth || height == 0 || height > chip.MaxPitchHeight ||
+		pitch > chip.MaxPitch ||
+		pitch < width*s.texel() || pitch%chip.TexturePitchAlignment != 0 ||
+		addr%chip.TextureAlignment != 0 ||
 		!x.options.Memory.Reaches(addr, pitch*(height-1)+width*s.texel(), false) {
 		return s, gpubackend.InvalidValue
 	}
 	s.levels = []simt.Image{{
-		Base: addr, Width: uint32(width), Height: uint32(height), Depth: 1, Pitch: pitch, Slice: pitch * height,
+		Base: addr, Width: uint32(width), Height: uint32(height), Depth: 1, Pitch: pitch,
+		Slice: pitch * height,
 	}}
 	return s, gpubackend.Success
 }
@@ -189,10 +194,12 @@ func (x *Textures) resourceOf(b []byte) (source, gpubackend.Result) {
 		}
 		return mipmappedSource(m), gpubackend.Success
 	case cudaabi.ResourceLinear:
-		return x.linearSource(r.LinearDevPtr(), r.LinearSizeInBytes(), simt.Format(r.LinearFormat()),
+		return x.linearSource(r.LinearDevPtr(), r.LinearSizeInBytes(),
+			simt.Format(r.LinearFormat()),
 			r.LinearNumChannels())
 	case cudaabi.ResourcePitch2D:
-		return x.pitchSource(r.Pitch2DDevPtr(), r.Pitch2DWidth(), r.Pitch2DHeight(), r.Pitch2DPitchInBytes(),
+		return x.pitchSource(r.Pitch2DDevPtr(), r.Pitch2DWidth(), r.Pitch2DHeight(),
+			r.Pitch2DPitchInBytes(),
 			simt.Format(r.Pitch2DFormat()), r.Pitch2DNumChannels())
 	}
 	return source{}, gpubackend.InvalidValue
@@ -225,7 +232,8 @@ func samplingOf(b []byte) (s sampling, result gpubackend.Result) {
 			return s, gpubackend.InvalidValue
 		}
 	}
-	if s.filter > cudaabi.FilterModeLinear || s.levelFilter > cudaabi.FilterModeLinear || s.flags&^textureFlags != 0 {
+	if s.filter > cudaabi.FilterModeLinear || s.levelFilter > cudaabi.FilterModeLinear ||
+		s.flags&^textureFlags != 0 {
 		return s, gpubackend.InvalidValue
 	}
 	return s, gpubackend.Success
@@ -235,7 +243,8 @@ func samplingOf(b []byte) (s sampling, result gpubackend.Result) {
 func textureOf(from *source, how *sampling) *simt.Texture {
 	t := &simt.Texture{
 		Format: from.format, Channels: from.channels, Levels: from.levels, Layered: from.layered,
-		ReadAsInteger: how.flags&cudaabi.TextureFlagReadAsInteger != 0, SRGB: how.flags&cudaabi.TextureFlagSRGB != 0,
+		ReadAsInteger: how.flags&cudaabi.TextureFlagReadAsInteger != 0,
+		SRGB:          how.flags&cudaabi.TextureFlagSRGB != 0,
 	}
 	if !from.filtered {
 		t.Address = [3]simt.AddressMode{simt.AddressClamp, simt.AddressClamp, simt.AddressClamp}
@@ -245,8 +254,10 @@ func textureOf(from *source, how *sampling) *simt.Texture {
 		t.Address[i] = simt.AddressMode(mode)
 	}
 	t.Normalized = how.flags&cudaabi.TextureFlagNormalizedCoordinates != 0
-	t.Linear, t.LinearLevels = how.filter == cudaabi.FilterModeLinear, how.levelFilter == cudaabi.FilterModeLinear
-	t.LevelBias, t.MinLevel, t.MaxLevel, t.Border = how.levelBias, how.minLevel, how.maxLevel, how.border
+	t.Linear, t.LinearLevels = how.filter == cudaabi.FilterModeLinear,
+		how.levelFilter == cudaabi.FilterModeLinear
+	t.LevelBias, t.MinLevel, t.MaxLevel, t.Border = how.levelBias, how.minLevel, how.maxLevel,
+		how.border
 	return t
 }
 
@@ -275,7 +286,8 @@ func (x *Textures) TexObjectCreate(resource, texture, view []byte) (uint64, gpub
 
 // TexObjectDestroy implements gpubackend.Driver.
 func (x *Textures) TexObjectDestroy(number uint64) gpubackend.Result {
-	return x.dropObject(number, func(o *object) bool { return o.Context != nil && o.texture != nil })
+	return x.dropObject(number,
+		func(o *object) bool { return o.Context != nil && o.texture != nil })
 }
 
 // surfaceOf makes what kernels use of an array that was made for it.
@@ -284,7 +296,8 @@ func surfaceOf(a *array) (*simt.Surface, gpubackend.Result) {
 		return nil, gpubackend.InvalidValue
 	}
 	layered := a.desc.flags&cudaabi.Array3DLayered != 0
-	return &simt.Surface{Image: a.Image, Layered: layered, Texel: a.desc.texel()}, gpubackend.Success
+	return &simt.Surface{Image: a.Image, Layered: layered, Texel: a.desc.texel()},
+		gpubackend.Success
 }
 
 // SurfObjectCreate implements gpubackend.Driver.
@@ -310,5 +323,6 @@ func (x *Textures) SurfObjectCreate(resource []byte) (uint64, gpubackend.Result)
 
 // SurfObjectDestroy implements gpubackend.Driver.
 func (x *Textures) SurfObjectDestroy(number uint64) gpubackend.Result {
-	return x.dropObject(number, func(o *object) bool { return o.Context != nil && o.surface != nil })
+	return x.dropObject(number,
+		func(o *object) bool { return o.Context != nil && o.surface != nil })
 }

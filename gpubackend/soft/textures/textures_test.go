@@ -61,7 +61,8 @@ func TestObjectsOfAnArray(t *testing.T) {
 	surface, result := r.SurfObjectCreate(of(a))
 	roomtest.OK(t, result)
 	objects := r.KernelObjects()
-	if x := objects.Texture(texture); x == nil || x.Levels[0].Width != 8 || x.Levels[0].Height != 4 {
+	if x := objects.Texture(texture); x == nil || x.Levels[0].Width != 8 ||
+		x.Levels[0].Height != 4 {
 		t.Errorf("texture %+v", x)
 	}
 	if x := objects.Surface(surface); x == nil || x.Texel != 1 {

@@ -13,7 +13,8 @@ import (
 // viewFormats are those of CUresourceViewFormat that aren't compressed, from 1 on, each with 1, 2
 // and 4 channels.
 var viewFormats = []simt.Format{
-	simt.FormatUint8, simt.FormatInt8, simt.FormatUint16, simt.FormatInt16, simt.FormatUint32, simt.FormatInt32,
+	simt.FormatUint8, simt.FormatInt8, simt.FormatUint16, simt.FormatInt16, simt.FormatUint32,
+	simt.FormatInt32,
 	simt.FormatHalf, simt.FormatFloat,
 }
 

@@ -33,8 +33,10 @@ func TestRangesInOthers(t *testing.T) {
 		r    Range
 		want bool
 	}{
-		{Range{0x1000, 0x1000}, true}, {Range{0x4800, 0x10}, true}, {Range{0x5000, 0x1000}, true}, {Range{0x6000, 0}, true},
-		{Range{0xfff, 2}, false}, {Range{0x1800, 0x1000}, false}, {Range{0x2001, 0}, false}, {Range{0x4000, 0x2001}, false},
+		{Range{0x1000, 0x1000}, true}, {Range{0x4800, 0x10}, true}, {Range{0x5000, 0x1000}, true},
+		{Range{0x6000, 0}, true},
+		{Range{0xfff, 2}, false}, {Range{0x1800, 0x1000}, false}, {Range{0x2001, 0}, false},
+		{Range{0x4000, 0x2001}, false},
 		{Range{0x4000, ^uint64(0)}, false}, {Range{^uint64(0), 1}, false},
 	} {
 		if got := tt.r.In(list); got != tt.want {

@@ -80,7 +80,8 @@ func TestBuffers(t *testing.T) {
 		{"more than the host has", wire.BufferMap, 7 << 32, 20, "", gpubackend.OutOfMemory},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			m := &fakeMemory{pages: fakePages{[]byte("pages of the guest....")}, host: budget.New(16)}
+			m := &fakeMemory{pages: fakePages{[]byte("pages of the guest....")},
+				host: budget.New(16)}
 			copy(m.bulk[:], "BULKAREA")
 			b := m.buffers()
 			c := started(b, tt.kind, tt.value, tt.size, "abcdef")
@@ -124,7 +125,8 @@ func TestOutput(t *testing.T) {
 func TestTextsAndStructures(t *testing.T) {
 	m := &fakeMemory{}
 	b := m.buffers()
-	if s, result := started(b, wire.BufferInline, wire.CommandSize, 6, "ab\x00def").Text(0); s != "ab" || result != 0 {
+	if s, result := started(b, wire.BufferInline, wire.CommandSize, 6,
+		"ab\x00def").Text(0); s != "ab" || result != 0 {
 		t.Errorf("%q, %v", s, result)
 	}
 	for size, want := range map[uint64]gpubackend.Result{0: 0, 4: 0, 3: gpubackend.InvalidValue} {
@@ -133,7 +135,8 @@ func TestTextsAndStructures(t *testing.T) {
 			t.Errorf("%d bytes: %v", size, result)
 		}
 	}
-	if _, result := started(b, wire.BufferNone, 0, 0, "").Structure(0, 4, false); result != gpubackend.InvalidValue {
+	if _, result := started(b, wire.BufferNone, 0, 0, "").Structure(0, 4,
+		false); result != gpubackend.InvalidValue {
 		t.Errorf("nothing: %v", result)
 	}
 }
@@ -176,7 +179,8 @@ func TestTable(t *testing.T) {
 	}
 	table.Find(1).Run(nil)
 	table.Find(2).Run(nil)
-	if got := len(order); got != 4 || order[1] != "outer" || order[2] != "inner" || order[3] != "two" {
+	if got := len(order); got != 4 || order[1] != "outer" || order[2] != "inner" ||
+		order[3] != "two" {
 		t.Errorf("%v", order)
 	}
 	for name, wrong := range map[string]func(){
@@ -194,16 +198,19 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestDecoded has a handler run for what the decoder takes, and for nothing else; neither allocates.
+// TestDecoded has a handler run for what the decoder takes, and for nothing else; neither
+// allocates.
 func TestDecoded(t *testing.T) {
 	var got command.MemPoolTrimTo
-	h := Decoded(command.DecodeMemPoolTrimTo, func(c *Call, a command.MemPoolTrimTo) gpubackend.Result {
-		got = a
-		c.Put(command.MemPoolImportFromShareableHandleAnswer{Pool: a.Pool, Device: a.Keep})
-		return gpubackend.Success
-	})
+	h := Decoded(command.DecodeMemPoolTrimTo,
+		func(c *Call, a command.MemPoolTrimTo) gpubackend.Result {
+			got = a
+			c.Put(command.MemPoolImportFromShareableHandleAnswer{Pool: a.Pool, Device: a.Keep})
+			return gpubackend.Success
+		})
 	c := started(nil, 0, 7, 9, "")
-	if result := h.Run(c); result != gpubackend.Success || got != (command.MemPoolTrimTo{Pool: 7, Keep: 9}) {
+	if result := h.Run(c); result != gpubackend.Success ||
+		got != (command.MemPoolTrimTo{Pool: 7, Keep: 9}) {
 		t.Errorf("%v, %v", result, got)
 	}
 	if a := c.Answers(); len(a) != 2 || a[0] != 7 || a[1] != 9 {

@@ -16,9 +16,11 @@ type Handler struct {
 	Run       func(*Call) gpubackend.Result
 }
 
-// Decoded is the handler of a command that package command decodes. One that it refuses goes no further. How many words it has
-// and whether it needs a context, the table knows.
-func Decoded[A any](decode func(words []uint64, body []byte) (A, bool), run func(*Call, A) gpubackend.Result) Handler {
+// Decoded is the handler of a command that package command decodes. One that it refuses goes no
+// further. How many words it has and whether it needs a context, the table knows.
+func Decoded[A any](
+	decode func(words []uint64, body []byte) (A, bool), run func(*Call, A) gpubackend.Result,
+) Handler {
 	return Handler{Run: func(c *Call) gpubackend.Result {
 		a, ok := decode(c.Words(), c.Command.Body)
 		if !ok {

@@ -58,7 +58,8 @@ func TestGreenContexts(t *testing.T) {
 	home, green := objects.Add(object.Context, 1, 0), objects.Add(object.Context, 2, 0)
 	c.Retained(0, home)
 	c.AddGreen(green, home)
-	if got, ok := c.Primary(0); got != home || !ok || c.Home(green) != home || c.Home(home) != home {
+	if got, ok := c.Primary(0); got != home || !ok || c.Home(green) != home ||
+		c.Home(home) != home {
 		t.Fatalf("primary %#x (%v), home %#x", got, ok, c.Home(green))
 	}
 	if _, ok := c.Primary(1); ok {

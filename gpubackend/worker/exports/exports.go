@@ -102,18 +102,21 @@ func (s *Exports) Take(number uint64, kind handover.ObjectKind) (Imported, gpuba
 	return x, gpubackend.Success
 }
 
-// Withdraw tells the device process that an object is gone: until then that holds it, for a claim that may never come.
+// Withdraw tells the device process that an object is gone: until then that holds it, for a claim
+// that may never come.
 func (s *Exports) Withdraw(kind handover.ObjectKind, number uint32) {
 	if number == 0 {
 		return
 	}
-	m := &handover.Message{Kind: handover.KindWithdraw, Object: &handover.Object{Kind: kind, Number: number}}
+	m := &handover.Message{Kind: handover.KindWithdraw,
+		Object: &handover.Object{Kind: kind, Number: number}}
 	if err := s.sender.Send(m, nil); err != nil {
 		s.log.WithError(err).Warn("withdraw an object from other processes")
 	}
 }
 
-// Offer tells the device process of an object that other processes may have. The file stays the caller's.
+// Offer tells the device process of an object that other processes may have. The file stays the
+// caller's.
 func (s *Exports) Offer(o handover.Object, file int) gpubackend.Result {
 	m := &handover.Message{Kind: handover.KindOffer, Object: &o}
 	var fds []int

@@ -50,14 +50,16 @@ func TestObjectsAreOfferedAndWithdrawn(t *testing.T) {
 		if result := x.Offer(handover.Object{Number: 3}, file); result != gpubackend.Success {
 			t.Error(result)
 		}
-		if m := s.sent[0]; m.Kind != handover.KindOffer || m.Object.Number != 3 || len(s.fds[0]) != files || m.Files.Object != (files > 0) {
+		if m := s.sent[0]; m.Kind != handover.KindOffer || m.Object.Number != 3 ||
+			len(s.fds[0]) != files || m.Files.Object != (files > 0) {
 			t.Errorf("sent %+v, %v", m, s.fds[0])
 		}
 	}
 	s.sent = nil
 	x.Withdraw(handover.ObjectMemory, 0) // never offered
 	x.Withdraw(handover.ObjectPool, 3)
-	if len(s.sent) != 1 || s.sent[0].Kind != handover.KindWithdraw || s.sent[0].Object.Kind != handover.ObjectPool {
+	if len(s.sent) != 1 || s.sent[0].Kind != handover.KindWithdraw ||
+		s.sent[0].Object.Kind != handover.ObjectPool {
 		t.Errorf("sent %+v", s.sent)
 	}
 	s.err = errors.New("broken pipe")
@@ -79,7 +81,8 @@ func TestObjectsAreHandedOver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := &handover.Message{Kind: handover.KindImport, Object: &handover.Object{Kind: kind, Import: number}}
+		m := &handover.Message{Kind: handover.KindImport,
+			Object: &handover.Object{Kind: kind, Import: number}}
 		m.Files.Object = true
 		return fd, x.Accept(m, []int{fd}).Error
 	}
@@ -100,7 +103,8 @@ func TestObjectsAreHandedOver(t *testing.T) {
 		t.Errorf("taken twice: %v", result)
 	}
 	fd, _ = give(7, handover.ObjectPool)
-	if _, result := x.Take(7, handover.ObjectMemory); result != gpubackend.InvalidValue || open(fd) || x.Waiting() != 0 {
+	if _, result := x.Take(7, handover.ObjectMemory); result != gpubackend.InvalidValue ||
+		open(fd) || x.Waiting() != 0 {
 		t.Errorf("another kind: %v, %d wait", result, x.Waiting())
 	}
 	for n := range uint32(MaxWaiting) {

@@ -21,7 +21,9 @@ func (d *fakeDevice) EventCreate(uint64) (gpubackend.Event, gpubackend.Result) {
 	d.made++
 	return d.made, gpubackend.Success
 }
-func (d *fakeDevice) EventRecordWithFlags(gpubackend.Event, gpubackend.Stream, uint64) gpubackend.Result {
+func (d *fakeDevice) EventRecordWithFlags(
+	gpubackend.Event, gpubackend.Stream, uint64,
+) gpubackend.Result {
 	return d.record
 }
 func (d *fakeDevice) EventQuery(gpubackend.Event) gpubackend.Result { return d.query }

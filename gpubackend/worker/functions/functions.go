@@ -5,7 +5,8 @@
 //
 // The worker's loop owns a Functions, which keeps nothing. All words are the guest's: scalars are
 // checked against the sets of package allowed, structures by package known, and handles are looked
-// up. What takes an object of a kind that there is no room for is refused before the driver is asked.
+// up. What takes an object of a kind that there is no room for is refused before the driver is
+// asked.
 package functions
 
 import (

@@ -40,21 +40,26 @@ func run(f *Functions, op gpubackend.Op, words ...uint64) ([]uint64, gpubackend.
 func TestObjectsHaveHandlesOfTheGuests(t *testing.T) {
 	var objects object.Table
 	d := &fakeDriver{}
-	f := New(Config{Driver: d, Objects: &objects, Home: func(context uint64) uint64 { return context }})
+	f := New(Config{Driver: d, Objects: &objects,
+		Home: func(context uint64) uint64 { return context }})
 	answer, result := run(f, gpubackend.OpEventCreate, 0)
-	if native, ok := objects.Lookup(object.Event, answer[0]); result != gpubackend.Success || !ok || native != 41 {
+	if native, ok := objects.Lookup(object.Event, answer[0]); result != gpubackend.Success || !ok ||
+		native != 41 {
 		t.Fatalf("handle %x, %v", answer, result)
 	}
 	for _, forged := range []uint64{41, answer[0] + 1, 0} {
-		if _, result := run(f, gpubackend.OpEventDestroy, forged); result != gpubackend.InvalidHandle || d.destroyed != 0 {
+		if _, result := run(f, gpubackend.OpEventDestroy,
+			forged); result != gpubackend.InvalidHandle || d.destroyed != 0 {
 			t.Errorf("handle %#x: %v, %d destroyed", forged, result, d.destroyed)
 		}
 	}
-	if _, result := run(f, gpubackend.OpEventDestroy, answer[0]); result != gpubackend.Success || objects.Len() != 0 {
+	if _, result := run(f, gpubackend.OpEventDestroy, answer[0]); result != gpubackend.Success ||
+		objects.Len() != 0 {
 		t.Errorf("%v, %d objects are left", result, objects.Len())
 	}
 	objects.Memory = budget.New(0)
-	if _, result := run(f, gpubackend.OpEventCreate, 0); result != gpubackend.OutOfMemory || d.made != 1 {
+	if _, result := run(f, gpubackend.OpEventCreate, 0); result != gpubackend.OutOfMemory ||
+		d.made != 1 {
 		t.Errorf("without memory: %v, %d made", result, d.made)
 	}
 	if _, result := run(f, gpubackend.OpCtxCreate, 1<<31, 0); result != gpubackend.InvalidValue {

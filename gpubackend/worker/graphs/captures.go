@@ -8,8 +8,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-// captures are the graphs of the captures that go on, by the streams where they began. The driver destroys the graph of
-// a capture that fails, be it its own or the guest's: the guest's handle must go with it.
+// captures are the graphs of the captures that go on, by the streams where they began. The driver
+// destroys the graph of a capture that fails, be it its own or the guest's: the guest's handle must
+// go with it.
 type captures map[gpubackend.Stream]gpubackend.Graph
 
 func (s *Graphs) beginCapture(
@@ -46,7 +47,8 @@ func (s *Graphs) endCapture(
 	stream, _ := s.Streams.Find(c, a.HStream)
 	result := run(c)
 	switch result {
-	case gpubackend.IllegalState, gpubackend.StreamCaptureUnmatched, gpubackend.StreamCaptureImplicit, gpubackend.InvalidHandle:
+	case gpubackend.IllegalState, gpubackend.StreamCaptureUnmatched,
+		gpubackend.StreamCaptureImplicit, gpubackend.InvalidHandle:
 	case gpubackend.Success:
 		delete(s.captures, stream)
 	default:
@@ -55,7 +57,8 @@ func (s *Graphs) endCapture(
 	return result
 }
 
-// LoseCapture forgets the graph of the capture that began in a stream, if there is one, and the capture.
+// LoseCapture forgets the graph of the capture that began in a stream, if there is one, and the
+// capture.
 func (s *Graphs) LoseCapture(stream gpubackend.Stream) {
 	g, ok := s.captures[stream]
 	if !ok {

@@ -11,6 +11,7 @@
 //
 // # Who may lie
 //
-// Records, and handles in them, are the guest's: each is copied, decoded by its description, and its
-// handles are looked up. How many graphs, executable graphs and nodes there are is bounded (limits.go).
+// Records, and handles in them, are the guest's: each is copied, decoded by its description, and
+// its handles are looked up. How many graphs, executable graphs and nodes there are is bounded
+// (limits.go).
 package graphs

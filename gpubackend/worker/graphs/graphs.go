@@ -12,7 +12,8 @@ import (
 // Driver is what Graphs use of gpubackend.Driver.
 type Driver interface {
 	StreamCaptureInfo(s gpubackend.Stream, edges []byte) (
-		status, id uint64, graph gpubackend.Graph, after []gpubackend.GraphNode, result gpubackend.Result,
+		status, id uint64, graph gpubackend.Graph, after []gpubackend.GraphNode,
+		result gpubackend.Result,
 	)
 }
 
@@ -40,18 +41,20 @@ type Config struct {
 // Graphs are the guest's names of graphs and nodes.
 type Graphs struct {
 	Config
-	graph    map[gpubackend.Graph]uint64
-	node     map[gpubackend.GraphNode]uint64
-	child    map[uint64]uint64 // the child graph of a node, which dies with it: both by handle
-	recent   uint64            // the last graph that was named: that of the nodes that are named next
-	full     bool              // the call at hand found no room for a name
+	graph map[gpubackend.Graph]uint64
+	node  map[gpubackend.GraphNode]uint64
+	child map[uint64]uint64 // the child graph of a node, which dies with it: both by handle
+	// the last graph that was named: that of the nodes that are named next
+	recent   uint64
+	full     bool // the call at hand found no room for a name
 	captures captures
 }
 
 // New returns Graphs without a name.
 func New(c Config) *Graphs {
 	return &Graphs{
-		Config: c, graph: map[gpubackend.Graph]uint64{}, node: map[gpubackend.GraphNode]uint64{}, child: map[uint64]uint64{},
+		Config: c, graph: map[gpubackend.Graph]uint64{}, node: map[gpubackend.GraphNode]uint64{},
+		child:    map[uint64]uint64{},
 		captures: captures{},
 	}
 }

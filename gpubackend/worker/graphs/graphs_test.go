@@ -83,8 +83,9 @@ func TestNodesComeBackAsTheyWent(t *testing.T) {
 	child := r.NameGraph(7, 0)
 	for name, record := range map[string]interface{ Append([]byte) []byte }{
 		"kernel": &command.NodeKernel{
-			Function: 105, GridX: 1, GridY: 2, GridZ: 3, BlockX: 4, BlockY: 5, BlockZ: 6, Shared: 7, ParameterBytes: 8,
-			Parameters: []byte("12345678"),
+			Function: 105, GridX: 1, GridY: 2, GridZ: 3, BlockX: 4, BlockY: 5, BlockZ: 6, Shared: 7,
+			ParameterBytes: 8,
+			Parameters:     []byte("12345678"),
 		},
 		"memcpy": &command.NodeMemcpy{Dst: 1, Src: 2, Width: 3, Height: 1, Depth: 1},
 		"memset": &command.NodeMemset{Dst: 1, Value: 2, Element: 4, Width: 3, Height: 1},
@@ -101,7 +102,8 @@ func TestNodesComeBackAsTheyWent(t *testing.T) {
 			continue
 		}
 		got := make([]byte, len(want)+16)
-		if size := r.EncodeNode(got, n, 0); size != uint64(len(want)) || !bytes.Equal(got[:size], want) {
+		if size := r.EncodeNode(got, n, 0); size != uint64(len(want)) ||
+			!bytes.Equal(got[:size], want) {
 			t.Errorf("%s: %d bytes, %x, want %x", name, size, got, want)
 		}
 	}
@@ -117,12 +119,15 @@ func TestHostileRecords(t *testing.T) {
 		b    []byte
 		want gpubackend.Result
 	}{
-		"empty":             {nil, gpubackend.InvalidValue},
-		"unknown type":      {binary.LittleEndian.AppendUint64(nil, 99), gpubackend.NotSupported},
-		"short":             {(&command.NodeMemcpy{}).Append(nil)[:40], gpubackend.InvalidValue},
-		"forged function":   {(&command.NodeKernel{Function: 5, BlockX: 1}).Append(nil), gpubackend.InvalidHandle},
-		"event as a graph":  {(&command.NodeGraph{Graph: event}).Append(nil), gpubackend.InvalidValue},
-		"forged event":      {(&command.NodeEventWait{Event: 77}).Append(nil), gpubackend.InvalidHandle},
+		"empty":        {nil, gpubackend.InvalidValue},
+		"unknown type": {binary.LittleEndian.AppendUint64(nil, 99), gpubackend.NotSupported},
+		"short":        {(&command.NodeMemcpy{}).Append(nil)[:40], gpubackend.InvalidValue},
+		"forged function": {(&command.NodeKernel{Function: 5, BlockX: 1}).Append(nil),
+			gpubackend.InvalidHandle},
+		"event as a graph": {(&command.NodeGraph{Graph: event}).Append(nil),
+			gpubackend.InvalidValue},
+		"forged event": {(&command.NodeEventWait{Event: 77}).Append(nil),
+			gpubackend.InvalidHandle},
 		"a queued function": {(&command.NodeHost{Token: 5}).Append(nil), gpubackend.InvalidValue},
 	} {
 		if _, result := r.DecodeNode(r.given(tt.b), 0); result != tt.want {
@@ -136,7 +141,8 @@ func TestNamesGoWithTheirGraph(t *testing.T) {
 	r := newRig()
 	g := r.NameGraph(7, 0)
 	n := r.NameGraphNode(8, g)
-	if r.NameGraph(7, 0) != g || r.NameGraphNode(8, g) != n || r.NameGraph(0, 0) != 0 || r.NameGraphNode(0, g) != 0 {
+	if r.NameGraph(7, 0) != g || r.NameGraphNode(8, g) != n || r.NameGraph(0, 0) != 0 ||
+		r.NameGraphNode(0, g) != 0 {
 		t.Error("what has a name got another")
 	}
 	found, result := r.FindGraphNodes(r.given(binary.LittleEndian.AppendUint64(nil, n)), 0)
@@ -154,18 +160,21 @@ func TestNamesGoWithTheirGraph(t *testing.T) {
 // TestCapturesThatFailTakeTheirGraph, and those that succeed don't.
 func TestCapturesThatFailTakeTheirGraph(t *testing.T) {
 	for result, lost := range map[gpubackend.Result]bool{
-		gpubackend.Success: false, gpubackend.StreamCaptureInvalidated: true, gpubackend.StreamCaptureUnmatched: false,
+		gpubackend.Success: false, gpubackend.StreamCaptureInvalidated: true,
+		gpubackend.StreamCaptureUnmatched: false,
 	} {
 		r := newRig()
 		r.driver.capturing = 7
 		g := r.NameGraph(7, 0)
 		steps := r.Steps()
 		c := r.given(nil)
-		steps[gpubackend.OpStreamBeginCapture](c, func(*call.Call) gpubackend.Result { return gpubackend.Success })
+		steps[gpubackend.OpStreamBeginCapture](c,
+			func(*call.Call) gpubackend.Result { return gpubackend.Success })
 		if r.Captures() != 1 {
 			t.Fatalf("%d captures", r.Captures())
 		}
-		steps[gpubackend.OpStreamEndCapture](c, func(*call.Call) gpubackend.Result { return result })
+		steps[gpubackend.OpStreamEndCapture](c,
+			func(*call.Call) gpubackend.Result { return result })
 		if _, there := r.objects.Lookup(object.Graph, g); there == lost {
 			t.Errorf("%v: the handle is there: %v", result, there)
 		}

@@ -11,17 +11,23 @@ import (
 // MaxObjects bounds the graphs, executable graphs and nodes that a guest has handles of.
 const MaxObjects = 1 << 19
 
-// naming are the functions that give handles to graphs, executable graphs or nodes, as many as they like.
+// naming are the functions that give handles to graphs, executable graphs or nodes, as many as they
+// like.
 var naming = []gpubackend.Op{
-	gpubackend.OpStreamBeginCapture, gpubackend.OpStreamBeginCaptureToGraph, gpubackend.OpStreamCaptureInfo,
-	gpubackend.OpGraphCreate, gpubackend.OpGraphClone, gpubackend.OpGraphInstantiate, gpubackend.OpGraphInstantiateWithFlags,
-	gpubackend.OpGraphAddNode, gpubackend.OpGraphGetNodes, gpubackend.OpGraphGetRootNodes, gpubackend.OpGraphGetEdges,
-	gpubackend.OpGraphNodeGetDependencies, gpubackend.OpGraphNodeGetDependentNodes, gpubackend.OpGraphNodeFindInClone,
+	gpubackend.OpStreamBeginCapture, gpubackend.OpStreamBeginCaptureToGraph,
+	gpubackend.OpStreamCaptureInfo,
+	gpubackend.OpGraphCreate, gpubackend.OpGraphClone, gpubackend.OpGraphInstantiate,
+	gpubackend.OpGraphInstantiateWithFlags,
+	gpubackend.OpGraphAddNode, gpubackend.OpGraphGetNodes, gpubackend.OpGraphGetRootNodes,
+	gpubackend.OpGraphGetEdges,
+	gpubackend.OpGraphNodeGetDependencies, gpubackend.OpGraphNodeGetDependentNodes,
+	gpubackend.OpGraphNodeFindInClone,
 }
 
 func (s *Graphs) room() bool {
 	t := s.Objects
-	return t.Count(object.Graph)+t.Count(object.GraphExec)+t.Count(object.GraphNode) < MaxObjects && t.Room(object.Graph)
+	return t.Count(object.Graph)+t.Count(object.GraphExec)+t.Count(object.GraphNode) < MaxObjects &&
+		t.Room(object.Graph)
 }
 
 // bound runs one of them unless there is no room, also for only a part of what it names.

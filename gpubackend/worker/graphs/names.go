@@ -19,7 +19,8 @@ func (s *Graphs) FindGraphNodes(c *call.Call, i int) ([]gpubackend.GraphNode, gp
 	}
 	nodes := make([]gpubackend.GraphNode, len(b)/8)
 	for k := range nodes {
-		if nodes[k], result = handles.GraphNode(s.Objects, binary.LittleEndian.Uint64(b[8*k:])); result != gpubackend.Success {
+		if nodes[k], result = handles.GraphNode(s.Objects,
+			binary.LittleEndian.Uint64(b[8*k:])); result != gpubackend.Success {
 			return nil, result
 		}
 	}
@@ -47,8 +48,8 @@ func (s *Graphs) NameGraph(g gpubackend.Graph, parent uint64) uint64 {
 	return h
 }
 
-// nameChild gives the child graph of a node its handle. The driver ends it with the node or the node's graph, and gives its address to
-// others then.
+// nameChild gives the child graph of a node its handle. The driver ends it with the node or the
+// node's graph, and gives its address to others then.
 func (s *Graphs) nameChild(g gpubackend.Graph, node uint64) uint64 {
 	h := s.NameGraph(g, s.Objects.Parent(node))
 	if _, ok := s.Objects.Lookup(object.GraphNode, node); ok && h != 0 {
@@ -57,7 +58,8 @@ func (s *Graphs) nameChild(g gpubackend.Graph, node uint64) uint64 {
 	return h
 }
 
-// NameGraphNode gives a node its handle. of is its graph, another node of that, or else the graph was named just before.
+// NameGraphNode gives a node its handle. of is its graph, another node of that, or else the graph
+// was named just before.
 func (s *Graphs) NameGraphNode(n gpubackend.GraphNode, of uint64) uint64 {
 	if n == 0 {
 		return 0
@@ -82,7 +84,8 @@ func (s *Graphs) NameGraphNode(n gpubackend.GraphNode, of uint64) uint64 {
 	return h
 }
 
-// NameGraphNodes puts handles into the guest's buffer, as many as it takes, and returns how many there are.
+// NameGraphNodes puts handles into the guest's buffer, as many as it takes, and returns how many
+// there are.
 func (s *Graphs) NameGraphNodes(to []byte, nodes []gpubackend.GraphNode, of uint64) uint64 {
 	for i, n := range nodes[:min(len(nodes), len(to)/8)] {
 		binary.LittleEndian.PutUint64(to[8*i:], s.NameGraphNode(n, of))

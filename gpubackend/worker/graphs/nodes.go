@@ -32,7 +32,8 @@ func (s *Graphs) DecodeNode(c *call.Call, i int) (*gpubackend.Node, gpubackend.R
 }
 
 // nodeDecoders read the record of each type.
-var nodeDecoders = map[uint64]func(s *Graphs, c *call.Call, n *gpubackend.Node, b []byte) gpubackend.Result{
+var nodeDecoders = map[uint64]func(s *Graphs, c *call.Call, n *gpubackend.Node,
+	b []byte) gpubackend.Result{
 	command.NodeKernelTag:      decoded(command.DecodeNodeKernel, (*Graphs).kernelNode),
 	command.NodeMemcpyTag:      decoded(command.DecodeNodeMemcpy, (*Graphs).memcpyNode),
 	command.NodeMemsetTag:      decoded(command.DecodeNodeMemset, (*Graphs).memsetNode),
@@ -49,7 +50,8 @@ var nodeDecoders = map[uint64]func(s *Graphs, c *call.Call, n *gpubackend.Node, 
 
 // decoded is what reads a record that package command decodes.
 func decoded[R any](
-	decode func([]byte) (R, bool), node func(*Graphs, *call.Call, *gpubackend.Node, R) gpubackend.Result,
+	decode func([]byte) (R, bool),
+	node func(*Graphs, *call.Call, *gpubackend.Node, R) gpubackend.Result,
 ) func(*Graphs, *call.Call, *gpubackend.Node, []byte) gpubackend.Result {
 	return func(s *Graphs, c *call.Call, n *gpubackend.Node, b []byte) gpubackend.Result {
 		r, ok := decode(b)
@@ -60,7 +62,9 @@ func decoded[R any](
 	}
 }
 
-func (s *Graphs) kernelNode(c *call.Call, n *gpubackend.Node, r command.NodeKernel) (result gpubackend.Result) {
+func (s *Graphs) kernelNode(
+	c *call.Call, n *gpubackend.Node, r command.NodeKernel,
+) (result gpubackend.Result) {
 	n.Launch.Grid = [3]uint32{r.GridX, r.GridY, r.GridZ}
 	n.Launch.Block = [3]uint32{r.BlockX, r.BlockY, r.BlockZ}
 	n.Launch.Shared, n.Launch.Parameters = uint32(r.Shared), r.Parameters
@@ -68,17 +72,23 @@ func (s *Graphs) kernelNode(c *call.Call, n *gpubackend.Node, r command.NodeKern
 	return result
 }
 
-func (s *Graphs) memcpyNode(_ *call.Call, n *gpubackend.Node, r command.NodeMemcpy) gpubackend.Result {
+func (s *Graphs) memcpyNode(
+	_ *call.Call, n *gpubackend.Node, r command.NodeMemcpy,
+) gpubackend.Result {
 	n.Copy = gpubackend.Box(r)
 	return gpubackend.Success
 }
 
-func (s *Graphs) memsetNode(_ *call.Call, n *gpubackend.Node, r command.NodeMemset) gpubackend.Result {
+func (s *Graphs) memsetNode(
+	_ *call.Call, n *gpubackend.Node, r command.NodeMemset,
+) gpubackend.Result {
 	n.Fill = gpubackend.Fill(r)
 	return gpubackend.Success
 }
 
-func (s *Graphs) hostNode(_ *call.Call, n *gpubackend.Node, r command.NodeHost) (result gpubackend.Result) {
+func (s *Graphs) hostNode(
+	_ *call.Call, n *gpubackend.Node, r command.NodeHost,
+) (result gpubackend.Result) {
 	if r.Token&hostfuncs.KeptToken == 0 {
 		return gpubackend.InvalidValue
 	}
@@ -87,7 +97,9 @@ func (s *Graphs) hostNode(_ *call.Call, n *gpubackend.Node, r command.NodeHost) 
 	return result
 }
 
-func (s *Graphs) graphNode(_ *call.Call, n *gpubackend.Node, r command.NodeGraph) (result gpubackend.Result) {
+func (s *Graphs) graphNode(
+	_ *call.Call, n *gpubackend.Node, r command.NodeGraph,
+) (result gpubackend.Result) {
 	n.Moved = r.Moved == 1
 	n.Child, result = handles.Graph(s.Objects, r.Graph)
 	return result
@@ -97,17 +109,23 @@ func (s *Graphs) emptyNode(*call.Call, *gpubackend.Node, command.NodeEmpty) gpub
 	return gpubackend.Success
 }
 
-func (s *Graphs) eventWaitNode(_ *call.Call, n *gpubackend.Node, r command.NodeEventWait) (result gpubackend.Result) {
+func (s *Graphs) eventWaitNode(
+	_ *call.Call, n *gpubackend.Node, r command.NodeEventWait,
+) (result gpubackend.Result) {
 	n.Event, result = handles.Event(s.Objects, r.Event)
 	return result
 }
 
-func (s *Graphs) eventRecordNode(_ *call.Call, n *gpubackend.Node, r command.NodeEventRecord) (result gpubackend.Result) {
+func (s *Graphs) eventRecordNode(
+	_ *call.Call, n *gpubackend.Node, r command.NodeEventRecord,
+) (result gpubackend.Result) {
 	n.Event, result = handles.Event(s.Objects, r.Event)
 	return result
 }
 
-func (s *Graphs) memAllocNode(_ *call.Call, n *gpubackend.Node, r command.NodeMemAlloc) gpubackend.Result {
+func (s *Graphs) memAllocNode(
+	_ *call.Call, n *gpubackend.Node, r command.NodeMemAlloc,
+) gpubackend.Result {
 	if result := known.PlainPool(r.Pool); result != gpubackend.Success {
 		return result
 	}
@@ -115,12 +133,16 @@ func (s *Graphs) memAllocNode(_ *call.Call, n *gpubackend.Node, r command.NodeMe
 	return gpubackend.Success
 }
 
-func (s *Graphs) memFreeNode(_ *call.Call, n *gpubackend.Node, r command.NodeMemFree) gpubackend.Result {
+func (s *Graphs) memFreeNode(
+	_ *call.Call, n *gpubackend.Node, r command.NodeMemFree,
+) gpubackend.Result {
 	n.Address = r.Address
 	return gpubackend.Success
 }
 
-func (s *Graphs) memOpsNode(_ *call.Call, n *gpubackend.Node, r command.NodeMemOps) gpubackend.Result {
+func (s *Graphs) memOpsNode(
+	_ *call.Call, n *gpubackend.Node, r command.NodeMemOps,
+) gpubackend.Result {
 	if result := known.Ops(r.Ops); result != gpubackend.Success {
 		return result
 	}
@@ -128,12 +150,15 @@ func (s *Graphs) memOpsNode(_ *call.Call, n *gpubackend.Node, r command.NodeMemO
 	return gpubackend.Success
 }
 
-func (s *Graphs) conditionalNode(_ *call.Call, n *gpubackend.Node, r command.NodeConditional) gpubackend.Result {
+func (s *Graphs) conditionalNode(
+	_ *call.Call, n *gpubackend.Node, r command.NodeConditional,
+) gpubackend.Result {
 	n.Handle, n.Kind, n.Bodies = r.Handle, r.Kind, r.Bodies
 	return gpubackend.Success
 }
 
-// EncodeNode puts the record of the node that has a handle into the guest's buffer, as much as it takes, and returns its size.
+// EncodeNode puts the record of the node that has a handle into the guest's buffer, as much as it
+// takes, and returns its size.
 func (s *Graphs) EncodeNode(to []byte, n *gpubackend.Node, handle uint64) uint64 {
 	if n == nil {
 		return 0
@@ -149,7 +174,8 @@ func (s *Graphs) nodeRecord(n *gpubackend.Node, handle uint64) interface{ Append
 	case gpubackend.NodeKernel:
 		l := &n.Launch
 		return &command.NodeKernel{
-			Function: s.Kernels.Name(l.Function), GridX: l.Grid[0], GridY: l.Grid[1], GridZ: l.Grid[2],
+			Function: s.Kernels.Name(l.Function), GridX: l.Grid[0], GridY: l.Grid[1],
+			GridZ:  l.Grid[2],
 			BlockX: l.Block[0], BlockY: l.Block[1], BlockZ: l.Block[2], Shared: uint64(l.Shared),
 			ParameterBytes: uint64(len(l.Parameters)), Parameters: l.Parameters,
 		}
@@ -169,7 +195,8 @@ func (s *Graphs) nodeRecord(n *gpubackend.Node, handle uint64) interface{ Append
 		return &command.NodeEventRecord{Event: s.Objects.Existing(object.Event, uint64(n.Event))}
 	case gpubackend.NodeMemAlloc:
 		r := &command.NodeMemAlloc{
-			Bytes: n.Bytes, Address: n.Address, AccessCount: uint64(len(n.Access) / cudaabi.MemAccessDescSize), Pool: n.Pool,
+			Bytes: n.Bytes, Address: n.Address,
+			AccessCount: uint64(len(n.Access) / cudaabi.MemAccessDescSize), Pool: n.Pool,
 			Access: n.Access,
 		}
 		if len(r.Pool) != cudaabi.MemPoolPropsSize {
@@ -179,7 +206,8 @@ func (s *Graphs) nodeRecord(n *gpubackend.Node, handle uint64) interface{ Append
 	case gpubackend.NodeMemFree:
 		return &command.NodeMemFree{Address: n.Address}
 	case gpubackend.NodeMemOps:
-		return &command.NodeMemOps{Count: uint64(len(n.Ops) / cudaabi.StreamBatchMemOpParamsSize), Flags: n.Flags, Ops: n.Ops}
+		return &command.NodeMemOps{Count: uint64(len(n.Ops) / cudaabi.StreamBatchMemOpParamsSize),
+			Flags: n.Flags, Ops: n.Ops}
 	}
 	return otherNode(n.Type)
 }

@@ -16,7 +16,8 @@ import (
 
 // Driver is what Greens use of gpubackend.Driver.
 type Driver interface {
-	DevResource(of gpubackend.ResourceSource, which, kind uint64) (gpubackend.Resource, gpubackend.Result)
+	DevResource(of gpubackend.ResourceSource, which, kind uint64) (gpubackend.Resource,
+		gpubackend.Result)
 	SplitResource(r *gpubackend.Resource, groups []gpubackend.Resource, flags, least uint64) (
 		n int, rest gpubackend.Resource, result gpubackend.Result,
 	)
@@ -247,7 +248,8 @@ func (s *Greens) describe(c *call.Call, a command.ResourceDesc) gpubackend.Resul
 		}
 		rs = append(rs, r.Resource)
 	}
-	if s.Objects.Count(object.ResourceDesc) >= maxResourceDescs || !s.Objects.Room(object.ResourceDesc) {
+	if s.Objects.Count(object.ResourceDesc) >= maxResourceDescs ||
+		!s.Objects.Room(object.ResourceDesc) {
 		return gpubackend.OutOfMemory
 	}
 	desc, result := s.Driver.DescribeResources(rs)

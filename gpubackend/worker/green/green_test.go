@@ -21,17 +21,23 @@ type fakeDriver struct {
 	destroyed                []gpubackend.Stream
 }
 
-func (d *fakeDriver) DevResource(gpubackend.ResourceSource, uint64, uint64) (gpubackend.Resource, gpubackend.Result) {
+func (d *fakeDriver) DevResource(
+	gpubackend.ResourceSource, uint64, uint64,
+) (gpubackend.Resource, gpubackend.Result) {
 	d.resources++
 	return gpubackend.Resource{}, gpubackend.Success
 }
-func (d *fakeDriver) SplitResource(_ *gpubackend.Resource, groups []gpubackend.Resource, _, _ uint64) (
+func (d *fakeDriver) SplitResource(
+	_ *gpubackend.Resource, groups []gpubackend.Resource, _, _ uint64,
+) (
 	int, gpubackend.Resource, gpubackend.Result,
 ) {
 	d.splits++
 	return len(groups), gpubackend.Resource{}, gpubackend.Success
 }
-func (d *fakeDriver) DescribeResources([]gpubackend.Resource) (gpubackend.ResourceDesc, gpubackend.Result) {
+func (d *fakeDriver) DescribeResources(
+	[]gpubackend.Resource,
+) (gpubackend.ResourceDesc, gpubackend.Result) {
 	d.descs++
 	return gpubackend.ResourceDesc(d.descs), gpubackend.Success
 }
@@ -81,7 +87,8 @@ type rig struct {
 func newRig() *rig {
 	r := &rig{}
 	r.contexts.primary = r.objects.Add(object.Context, 1, 0)
-	r.Greens = New(Config{Driver: &r.driver, Objects: &r.objects, Contexts: &r.contexts, Streams: &r.contexts})
+	r.Greens = New(Config{Driver: &r.driver, Objects: &r.objects, Contexts: &r.contexts,
+		Streams: &r.contexts})
 	r.call = call.New(&call.Buffers{
 		Bulk:   func(_, n uint64) ([]byte, error) { return r.bulk[:n], nil },
 		Copied: func(uint64) {},
@@ -109,7 +116,8 @@ func (r *rig) record(i int) (x wire.ResourceRecord) {
 
 // whole is the handle of what device 0 has.
 func (r *rig) whole(t *testing.T) uint64 {
-	r.do(t, 0, gpubackend.OpDevResource, 0, 0, cudaabi.DevResourceTypeSM, bulk, wire.ResourceRecordSize)
+	r.do(t, 0, gpubackend.OpDevResource, 0, 0, cudaabi.DevResourceTypeSM, bulk,
+		wire.ResourceRecordSize)
 	return r.record(0).Resource
 }
 
@@ -123,12 +131,15 @@ func TestAskingAgainTakesNoMore(t *testing.T) {
 		r.do(t, 0, gpubackend.OpResourceDesc, bulk, 8)
 	}
 	if r.driver.resources != 1 || r.driver.splits != 1 || r.driver.descs != 1 {
-		t.Errorf("%d resources, %d splits, %d descriptors", r.driver.resources, r.driver.splits, r.driver.descs)
+		t.Errorf("%d resources, %d splits, %d descriptors", r.driver.resources, r.driver.splits,
+			r.driver.descs)
 	}
 	binary.LittleEndian.PutUint64(r.bulk[:], 77)
 	r.do(t, gpubackend.InvalidValue, gpubackend.OpResourceDesc, bulk, 8)
-	r.do(t, gpubackend.InvalidValue, gpubackend.OpResourceSplit, 77, 0, 1, bulk, 2*wire.ResourceRecordSize)
-	r.do(t, gpubackend.InvalidContext, gpubackend.OpDevResource, 1, 77, cudaabi.DevResourceTypeSM, bulk, wire.ResourceRecordSize)
+	r.do(t, gpubackend.InvalidValue, gpubackend.OpResourceSplit, 77, 0, 1, bulk,
+		2*wire.ResourceRecordSize)
+	r.do(t, gpubackend.InvalidContext, gpubackend.OpDevResource, 1, 77, cudaabi.DevResourceTypeSM,
+		bulk, wire.ResourceRecordSize)
 }
 
 // TestStreamsEndWithTheirGreenContext, its own and those of threads.
@@ -146,7 +157,8 @@ func TestStreamsEndWithTheirGreenContext(t *testing.T) {
 	r.do(t, 0, gpubackend.OpGreenCtxDestroy, made[0])
 	r.do(t, gpubackend.InvalidContext, gpubackend.OpGreenCtxDestroy, made[0])
 	slices.Sort(r.driver.destroyed)
-	if !slices.Equal(r.driver.destroyed, []gpubackend.Stream{60, 61}) || !slices.Equal(r.contexts.ended, []uint64{made[1]}) {
+	if !slices.Equal(r.driver.destroyed, []gpubackend.Stream{60, 61}) ||
+		!slices.Equal(r.contexts.ended, []uint64{made[1]}) {
 		t.Errorf("destroyed %v, threads' of %x", r.driver.destroyed, r.contexts.ended)
 	}
 	if r.contexts.current != r.contexts.primary || r.objects.Count(object.Context) != 1 {
@@ -160,6 +172,8 @@ func TestResourcesAreBounded(t *testing.T) {
 	for h := range uint64(maxResources) {
 		r.resources[h] = &resource{}
 	}
-	r.do(t, gpubackend.OutOfMemory, gpubackend.OpResourceSplit, whole, 0, 1, bulk, 2*wire.ResourceRecordSize)
-	r.do(t, gpubackend.OutOfMemory, gpubackend.OpDevResource, 1, r.contexts.primary, 1, bulk, wire.ResourceRecordSize)
+	r.do(t, gpubackend.OutOfMemory, gpubackend.OpResourceSplit, whole, 0, 1, bulk,
+		2*wire.ResourceRecordSize)
+	r.do(t, gpubackend.OutOfMemory, gpubackend.OpDevResource, 1, r.contexts.primary, 1, bulk,
+		wire.ResourceRecordSize)
 }

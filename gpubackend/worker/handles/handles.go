@@ -13,7 +13,9 @@ import (
 )
 
 // Find returns the driver's handle of an object of that kind, or missing.
-func Find[Native ~uint64](t *object.Table, k object.Kind, handle uint64, missing gpubackend.Result) (
+func Find[Native ~uint64](
+	t *object.Table, k object.Kind, handle uint64, missing gpubackend.Result,
+) (
 	Native, gpubackend.Result,
 ) {
 	native, ok := t.Lookup(k, handle)
@@ -65,17 +67,24 @@ func Array(t *object.Table, handle uint64) (gpubackend.Array, gpubackend.Result)
 
 // MipmappedArray returns a mipmapped array.
 func MipmappedArray(t *object.Table, handle uint64) (gpubackend.MipmappedArray, gpubackend.Result) {
-	return Find[gpubackend.MipmappedArray](t, object.MipmappedArray, handle, gpubackend.InvalidHandle)
+	return Find[gpubackend.MipmappedArray](t, object.MipmappedArray, handle,
+		gpubackend.InvalidHandle)
 }
 
 // TextureReference returns a texture reference.
-func TextureReference(t *object.Table, handle uint64) (gpubackend.TextureReference, gpubackend.Result) {
-	return Find[gpubackend.TextureReference](t, object.TextureReference, handle, gpubackend.InvalidHandle)
+func TextureReference(
+	t *object.Table, handle uint64,
+) (gpubackend.TextureReference, gpubackend.Result) {
+	return Find[gpubackend.TextureReference](t, object.TextureReference, handle,
+		gpubackend.InvalidHandle)
 }
 
 // SurfaceReference returns a surface reference.
-func SurfaceReference(t *object.Table, handle uint64) (gpubackend.SurfaceReference, gpubackend.Result) {
-	return Find[gpubackend.SurfaceReference](t, object.SurfaceReference, handle, gpubackend.InvalidHandle)
+func SurfaceReference(
+	t *object.Table, handle uint64,
+) (gpubackend.SurfaceReference, gpubackend.Result) {
+	return Find[gpubackend.SurfaceReference](t, object.SurfaceReference, handle,
+		gpubackend.InvalidHandle)
 }
 
 // Graph returns a graph.

@@ -10,7 +10,9 @@ import (
 )
 
 // widened makes functions of all kinds comparable.
-func widened[Native ~uint64](f func(*object.Table, uint64) (Native, gpubackend.Result)) func(*object.Table, uint64) (
+func widened[Native ~uint64](
+	f func(*object.Table, uint64) (Native, gpubackend.Result),
+) func(*object.Table, uint64) (
 	uint64, gpubackend.Result,
 ) {
 	return func(t *object.Table, h uint64) (uint64, gpubackend.Result) {
@@ -23,9 +25,11 @@ func widened[Native ~uint64](f func(*object.Table, uint64) (Native, gpubackend.R
 func TestEachKindIsItsOwn(t *testing.T) {
 	finds := map[object.Kind]func(*object.Table, uint64) (uint64, gpubackend.Result){
 		object.Context: widened(Context), object.GreenContext: widened(GreenContext),
-		object.Event: widened(Event), object.Module: widened(Module), object.Library: widened(Library),
-		object.Kernel: widened(Kernel), object.Link: widened(Link), object.Array: widened(Array),
-		object.MipmappedArray: widened(MipmappedArray), object.TextureReference: widened(TextureReference),
+		object.Event: widened(Event), object.Module: widened(Module),
+		object.Library: widened(Library),
+		object.Kernel:  widened(Kernel), object.Link: widened(Link), object.Array: widened(Array),
+		object.MipmappedArray:   widened(MipmappedArray),
+		object.TextureReference: widened(TextureReference),
 		object.SurfaceReference: widened(SurfaceReference), object.Graph: widened(Graph),
 		object.GraphExec: widened(GraphExec), object.GraphNode: widened(GraphNode),
 	}

@@ -18,7 +18,8 @@ const KeptToken = 1 << 63
 
 // Driver is what HostFuncs use of gpubackend.Driver.
 type Driver interface {
-	HostFunc(s gpubackend.Stream, token uint64, f func(token uint64)) (release func(), result gpubackend.Result)
+	HostFunc(s gpubackend.Stream, token uint64, f func(token uint64)) (release func(),
+		result gpubackend.Result)
 	HostFuncKept(s gpubackend.Stream, token uint64, f gpubackend.HostCall) gpubackend.Result
 }
 
@@ -108,8 +109,8 @@ func (h *HostFuncs) queue(c *call.Call, a command.HostFunc) gpubackend.Result {
 	return result
 }
 
-// Keep gives what is called when a function of a graph is due. The function is kept as long as the worker lives:
-// nobody says when the last graph with it is gone.
+// Keep gives what is called when a function of a graph is due. The function is kept as long as the
+// worker lives: nobody says when the last graph with it is gone.
 func (h *HostFuncs) Keep(token uint64) (gpubackend.HostCall, gpubackend.Result) {
 	h.start()
 	if !h.keep(token) {
@@ -160,8 +161,8 @@ func (h *HostFuncs) added(token uint64, release func(), result gpubackend.Result
 // isDue is called by the driver, on a thread of its own, when a function's turn has come.
 func (h *HostFuncs) isDue(token uint64) { h.nodeIsDue(token, nil) }
 
-// nodeIsDue is the same for a function of a graph, which comes with its release since it is due as often as the graph
-// runs.
+// nodeIsDue is the same for a function of a graph, which comes with its release since it is due as
+// often as the graph runs.
 func (h *HostFuncs) nodeIsDue(token uint64, release func()) {
 	h.mu.Lock()
 	h.due = append(h.due, dueFunc{token, release})
@@ -217,8 +218,8 @@ func (h *HostFuncs) serve(quit <-chan struct{}) {
 	}
 }
 
-// Advance lets the stream of a function that has returned go on, and gives the guest the next. It says whether there was
-// anything to do. Any goroutine may call it.
+// Advance lets the stream of a function that has returned go on, and gives the guest the next. It
+// says whether there was anything to do. Any goroutine may call it.
 func (h *HostFuncs) Advance() (moved bool) {
 	if !h.busy.Load() {
 		return false

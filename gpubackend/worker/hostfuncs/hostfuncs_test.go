@@ -14,8 +14,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-// fakeGuest is a device whose streams are at once where a function is, and the guest's side of the slot: it
-// runs a function when a test says so.
+// fakeGuest is a device whose streams are at once where a function is, and the guest's side of the
+// slot: it runs a function when a test says so.
 type fakeGuest struct {
 	mu       sync.Mutex
 	said     []uint64 // tokens, in order
@@ -26,14 +26,22 @@ type fakeGuest struct {
 	refuse   gpubackend.Result
 }
 
-func (g *fakeGuest) HostFunc(_ gpubackend.Stream, token uint64, f func(uint64)) (func(), gpubackend.Result) {
+func (g *fakeGuest) HostFunc(
+	_ gpubackend.Stream, token uint64, f func(uint64),
+) (func(), gpubackend.Result) {
 	if g.refuse != gpubackend.Success {
 		return nil, g.refuse
 	}
 	f(token)
-	return func() { g.mu.Lock(); defer g.mu.Unlock(); g.released = append(g.released, token) }, gpubackend.Success
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.released = append(g.released, token)
+	}, gpubackend.Success
 }
-func (g *fakeGuest) HostFuncKept(_ gpubackend.Stream, token uint64, f gpubackend.HostCall) gpubackend.Result {
+func (g *fakeGuest) HostFuncKept(
+	_ gpubackend.Stream, token uint64, f gpubackend.HostCall,
+) gpubackend.Result {
 	f(token, func() { g.mu.Lock(); defer g.mu.Unlock(); g.released = append(g.released, token) })
 	return gpubackend.Success
 }
@@ -118,7 +126,10 @@ func TestFunctionsRunOneAtATime(t *testing.T) {
 		}
 		g.run()
 	}
-	until(t, "the last isn't released", func() bool { _, _, released := g.state(); return len(released) == n && !h.Busy() })
+	until(t, "the last isn't released", func() bool {
+		_, _, released := g.state()
+		return len(released) == n && !h.Busy()
+	})
 }
 
 func TestHeld(t *testing.T) {
@@ -152,7 +163,8 @@ func TestTheEndIsToldOnce(t *testing.T) {
 	g.run()
 	until(t, "busy", func() bool { return !h.Busy() })
 	said, results, _ := g.state()
-	if said[0] != 7 || said[1] != 0 || gpubackend.Result(results[1]) != gpubackend.IllegalAddress || len(said) != 2 {
+	if said[0] != 7 || said[1] != 0 || gpubackend.Result(results[1]) != gpubackend.IllegalAddress ||
+		len(said) != 2 {
 		t.Errorf("told %x, %v", said, results)
 	}
 }

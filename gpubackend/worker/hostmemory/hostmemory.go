@@ -54,7 +54,8 @@ type HostMemory struct {
 // New returns a HostMemory with nothing in it.
 func New(c Config) *HostMemory {
 	return &HostMemory{
-		Config: c, ranges: map[uint32]*pinned{}, growing: map[uint64]*whole{}, shown: map[*maps.Map]*shown{},
+		Config: c, ranges: map[uint32]*pinned{}, growing: map[uint64]*whole{},
+		shown: map[*maps.Map]*shown{},
 	}
 }
 

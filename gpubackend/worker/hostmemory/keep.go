@@ -10,12 +10,14 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-// keepWhenIdle makes the driver forget a whole but for pages that other registrations of the guest's have, too.
-// Nothing is to find them missing meanwhile: it is done when the context is idle.
+// keepWhenIdle makes the driver forget a whole but for pages that other registrations of the
+// guest's have, too. Nothing is to find them missing meanwhile: it is done when the context is
+// idle.
 func (s *HostMemory) keepWhenIdle(c *call.Call, a command.HostKeep) gpubackend.Result {
 	id := uint32(a.Map)
 	var kept []addresses.Range
-	for _, r := range []addresses.Range{addresses.Of(a.First, a.FirstBytes), addresses.Of(a.Second, a.SecondBytes)} {
+	for _, r := range []addresses.Range{addresses.Of(a.First, a.FirstBytes),
+		addresses.Of(a.Second, a.SecondBytes)} {
 		if r.Bytes != 0 {
 			kept = append(kept, r)
 		}
@@ -29,7 +31,8 @@ func (s *HostMemory) keep(id uint32, kept []addresses.Range) gpubackend.Result {
 		return gpubackend.HostMemoryNotRegistered
 	}
 	for i, r := range kept {
-		if (r.Base|r.Bytes)%pageSize != 0 || !r.In(h.whole.known) || i > 0 && r.Base < kept[0].End() {
+		if (r.Base|r.Bytes)%pageSize != 0 || !r.In(h.whole.known) ||
+			i > 0 && r.Base < kept[0].End() {
 			return gpubackend.InvalidValue
 		}
 	}

@@ -16,8 +16,8 @@ import (
 )
 
 // spans is which pages are at each address of ordinary memory. An address that was used stays in
-// use; other pages take the place of those that the guest had there before. Sorted, none overlapping
-// another.
+// use; other pages take the place of those that the guest had there before. Sorted, none
+// overlapping another.
 type spans []span
 
 // span is a range of addresses. shown is what is mapped there, nil if nothing is.
@@ -124,8 +124,8 @@ func (s *HostMemory) takeAddresses(r addresses.Range) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// show maps a mapping over what is there. Mappings of which nothing is left go back to the guest: what copies on from
-// here on copies from and to the new pages.
+// show maps a mapping over what is there. Mappings of which nothing is left go back to the guest:
+// what copies on from here on copies from and to the new pages.
 func (s *HostMemory) show(m *maps.Map, r addresses.Range, pieces []guestmem.Run) gpubackend.Result {
 	places := addresses.OfShown(len(pieces))
 	if !s.Places.Take(places) {

@@ -10,7 +10,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/maps"
 )
 
-// TestPageablesAgainstOracle puts random mappings over one another and compares with one entry for each page.
+// TestPageablesAgainstOracle puts random mappings over one another and compares with one entry for
+// each page.
 func TestPageablesAgainstOracle(t *testing.T) {
 	const pages = 64
 	r := rand.New(rand.NewPCG(7, 8))
@@ -62,7 +63,8 @@ func TestPageablesAgainstOracle(t *testing.T) {
 				}
 			}
 			if at = s.End(); s.Bytes == 0 || s.shown.bytes != count[s.shown] {
-				t.Fatalf("step %d: %d bytes of mapping %d are shown, want %d", step, s.shown.bytes, s.shown.m.ID, count[s.shown])
+				t.Fatalf("step %d: %d bytes of mapping %d are shown, want %d", step, s.shown.bytes,
+					s.shown.m.ID, count[s.shown])
 			}
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
-// pinned is pinned memory of the guest process that its kernels reach: mapped here at the guest's own address,
-// so that device pointer and host pointer are one.
+// pinned is pinned memory of the guest process that its kernels reach: mapped here at the guest's
+// own address, so that device pointer and host pointer are one.
 type pinned struct {
 	mapping *maps.Map
 	address uint64 // of the first byte, as the guest knows it
@@ -25,12 +25,13 @@ type pinned struct {
 	places  int
 }
 
-// whole is what the driver knows as one piece of registered memory: ranges, each where the one before it ends. A
-// copy or fill that crossed from one registration to another would be refused.
+// whole is what the driver knows as one piece of registered memory: ranges, each where the one
+// before it ends. A copy or fill that crossed from one registration to another would be refused.
 type whole struct {
 	base, size uint64
-	readOnly   bool              // one of the ranges is
-	known      []addresses.Range // what the driver knows of it: all when it is complete, then what is kept
+	readOnly   bool // one of the ranges is
+	// what the driver knows of it: all when it is complete, then what is kept
+	known []addresses.Range
 }
 
 func (h *whole) end() uint64 { return h.base + h.size }
@@ -51,7 +52,8 @@ func (s *HostMemory) pin(c *call.Call, a command.HostRegister) gpubackend.Result
 		return result
 	}
 	address, bytes := a.Address, a.Bytes
-	h := &pinned{mapping: m, address: address, bytes: bytes, base: address &^ (pageSize - 1), places: len(pieces)}
+	h := &pinned{mapping: m, address: address, bytes: bytes, base: address &^ (pageSize - 1),
+		places: len(pieces)}
 	if !s.Places.Take(h.places) {
 		return gpubackend.OutOfMemory
 	}
@@ -74,8 +76,11 @@ func (s *HostMemory) pin(c *call.Call, a command.HostRegister) gpubackend.Result
 	return gpubackend.Success
 }
 
-// find finds a mapping of which a command says id, address and bytes, and which is at no address yet.
-func (s *HostMemory) find(id, address, bytes uint64) (*maps.Map, []guestmem.Run, gpubackend.Result) {
+// find finds a mapping of which a command says id, address and bytes, and which is at no address
+// yet.
+func (s *HostMemory) find(
+	id, address, bytes uint64,
+) (*maps.Map, []guestmem.Run, gpubackend.Result) {
 	m := s.Maps.Find(uint32(id))
 	if m != nil && m.Missing() {
 		return nil, nil, gpubackend.OutOfMemory
@@ -83,7 +88,8 @@ func (s *HostMemory) find(id, address, bytes uint64) (*maps.Map, []guestmem.Run,
 	if m == nil || s.ranges[m.ID] != nil || s.shown[m] != nil || m.Leaving() || m.Oneshot() {
 		return nil, nil, gpubackend.InvalidValue
 	}
-	if address != m.Address || bytes != m.Bytes || bytes == 0 || address >= maxAddress || bytes > maxAddress-address ||
+	if address != m.Address || bytes != m.Bytes || bytes == 0 || address >= maxAddress ||
+		bytes > maxAddress-address ||
 		address%pageSize != m.Offset {
 		return nil, nil, gpubackend.InvalidValue
 	}
@@ -94,8 +100,8 @@ func (s *HostMemory) find(id, address, bytes uint64) (*maps.Map, []guestmem.Run,
 	return m, pieces, gpubackend.Success
 }
 
-// append adds a range to the whole that ends where it begins, or begins one. Unless there is more to come, the
-// driver gets to know it.
+// append adds a range to the whole that ends where it begins, or begins one. Unless there is more
+// to come, the driver gets to know it.
 func (s *HostMemory) append(h *pinned, more bool) gpubackend.Result {
 	h.whole = s.growing[h.base]
 	if h.whole == nil {
@@ -120,7 +126,8 @@ func (s *HostMemory) register(h *whole, r addresses.Range) gpubackend.Result {
 	return result
 }
 
-// unpin undoes it and returns the mapping. The other ranges of the whole can't be reached any more either.
+// unpin undoes it and returns the mapping. The other ranges of the whole can't be reached any more
+// either.
 func (s *HostMemory) unpin(c *call.Call, a command.HostUnregister) gpubackend.Result {
 	id := uint32(a.Map)
 	h := s.ranges[id]
@@ -145,7 +152,8 @@ func (s *HostMemory) forget(h *whole) (result gpubackend.Result) {
 	}
 	for len(h.known) > 0 {
 		r := h.known[0]
-		if result = s.Driver.HostUnregister(r.Base, r.Bytes); result != gpubackend.Success && !result.Sticky() {
+		if result = s.Driver.HostUnregister(r.Base, r.Bytes); result != gpubackend.Success &&
+			!result.Sticky() {
 			return result
 		}
 		h.known = h.known[1:]

@@ -65,7 +65,8 @@ func newRig(d *registrar) (*HostMemory, *fakeMaps) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	return New(Config{
-		Driver: d, Maps: f, Places: addresses.PlacesFor(100), Mapped: func(uint64) {}, Log: logrus.NewEntry(log),
+		Driver: d, Maps: f, Places: addresses.PlacesFor(100), Mapped: func(uint64) {},
+		Log: logrus.NewEntry(log),
 		WhenIdle: func(_ *call.Call, then func() (uint64, gpubackend.Result)) gpubackend.Result {
 			_, result := then()
 			return result
@@ -75,7 +76,8 @@ func newRig(d *registrar) (*HostMemory, *fakeMaps) {
 
 // newRange is a mapped range of pinned memory.
 func newRange(id uint32, base, size uint64, flags uint32) *pinned {
-	return &pinned{mapping: &maps.Map{ID: id, Flags: flags, Address: base, Bytes: size}, base: base, size: size}
+	return &pinned{mapping: &maps.Map{ID: id, Flags: flags, Address: base, Bytes: size}, base: base,
+		size: size}
 }
 
 func TestRangesAreRegisteredAsOne(t *testing.T) {
@@ -99,10 +101,12 @@ func TestRangesAreRegisteredAsOne(t *testing.T) {
 			t.Fatal("read-only memory is registered for writing")
 		}
 	}
-	if want := []addresses.Range{addresses.Of(0x80000, 0x2000), addresses.Of(0x10000, 0x4000)}; !slices.Equal(d.whole, want) || !d.write {
+	if want := []addresses.Range{addresses.Of(0x80000, 0x2000),
+		addresses.Of(0x10000, 0x4000)}; !slices.Equal(d.whole, want) || !d.write {
 		t.Fatalf("registered %x, want %x", d.whole, want)
 	}
-	if len(r.growing) != 0 || !r.registered(a.mapping, 0, 0x3000) || !r.registered(b.mapping, 0, 0x1000) {
+	if len(r.growing) != 0 || !r.registered(a.mapping, 0, 0x3000) ||
+		!r.registered(b.mapping, 0, 0x1000) {
 		t.Fatal("the ranges are not both registered")
 	}
 	for _, h := range []*pinned{b, a} {
@@ -110,7 +114,8 @@ func TestRangesAreRegisteredAsOne(t *testing.T) {
 			t.Fatalf("forget: result %d", got)
 		}
 	}
-	if want := []addresses.Range{addresses.Of(0x80000, 0x2000)}; !slices.Equal(d.whole, want) || r.registered(a.mapping, 0, 1) {
+	if want := []addresses.Range{addresses.Of(0x80000, 0x2000)}; !slices.Equal(d.whole, want) ||
+		r.registered(a.mapping, 0, 1) {
 		t.Fatalf("still registered: %x", d.whole)
 	}
 }
@@ -131,7 +136,8 @@ func TestWholeThatDoesNotGetReady(t *testing.T) {
 	d.refuse = gpubackend.Success
 	// What begins where a refused range ended is none of its whole.
 	c := newRange(3, 0x12000, 0x1000, wire.MapFlagWrite)
-	if r.append(c, false); !slices.Equal(d.whole, []addresses.Range{addresses.Of(0x12000, 0x1000)}) {
+	if r.append(c, false); !slices.Equal(d.whole,
+		[]addresses.Range{addresses.Of(0x12000, 0x1000)}) {
 		t.Fatalf("registered %x", d.whole)
 	}
 	if got := r.forget(a.whole); got != gpubackend.Success {
@@ -149,7 +155,9 @@ func TestPagesOfAWholeAreKept(t *testing.T) {
 	r.append(b, false)
 	first, last := addresses.Of(0x10000, 0x1000), addresses.Of(0x14000, 0x1000)
 	for _, wrong := range [][]addresses.Range{
-		{addresses.Of(0xf000, 0x1000)}, {addresses.Of(0x10000, 0x6000)}, {addresses.Of(0x10800, 0x1000)}, {addresses.Of(0x10000, 0x800)}, {last, first}, {first, first},
+		{addresses.Of(0xf000, 0x1000)}, {addresses.Of(0x10000, 0x6000)},
+		{addresses.Of(0x10800, 0x1000)}, {addresses.Of(0x10000, 0x800)}, {last, first},
+		{first, first},
 		{addresses.Of(0x11000, ^uint64(0)&^0xfff)},
 	} {
 		if got := r.keep(1, wrong); got != gpubackend.InvalidValue {
@@ -168,11 +176,13 @@ func TestPagesOfAWholeAreKept(t *testing.T) {
 	if want := []addresses.Range{first, last}; !slices.Equal(d.whole, want) {
 		t.Fatalf("registered %x, want %x", d.whole, want)
 	}
-	if !r.registered(a.mapping, 0, 0x1000) || r.registered(a.mapping, 0x800, 0x1000) || r.registered(b.mapping, 0, 1) ||
+	if !r.registered(a.mapping, 0, 0x1000) || r.registered(a.mapping, 0x800, 0x1000) ||
+		r.registered(b.mapping, 0, 1) ||
 		!r.registered(b.mapping, 0x1000, 0x1000) {
 		t.Fatal("copies don't find what is kept, or find what is not")
 	}
-	if got := r.keep(2, []addresses.Range{last}); got != gpubackend.Success || !slices.Equal(d.whole, []addresses.Range{last}) {
+	if got := r.keep(2, []addresses.Range{last}); got != gpubackend.Success ||
+		!slices.Equal(d.whole, []addresses.Range{last}) {
 		t.Fatalf("result %d, registered %x", got, d.whole)
 	}
 	if got := r.forget(a.whole); got != gpubackend.Success || len(d.whole) != 0 {
@@ -218,7 +228,8 @@ func TestPagesGoBack(t *testing.T) {
 	const address = 0x5b0000000000
 	d := &registrar{}
 	r, f := newRig(d)
-	t.Cleanup(func() { arena.Unmap(address+1<<20, pageSize) }) // which a worker has for as long as it lives
+	// which a worker has for as long as it lives
+	t.Cleanup(func() { arena.Unmap(address+1<<20, pageSize) })
 	memory, err := unix.MemfdCreate("guest", unix.MFD_CLOEXEC)
 	if err != nil {
 		t.Fatal(err)
@@ -273,7 +284,8 @@ func TestPagesGoBack(t *testing.T) {
 		t.Errorf("gone: %v", f.given)
 	}
 	do(0, gpubackend.OpHostPageable, 3, address+1<<20, pageSize)
-	if !slices.Equal(f.given, []uint32{1, 2}) || r.Holds(f.maps[2]) || !r.Holds(f.maps[3]) || f.uses != 1 {
+	if !slices.Equal(f.given, []uint32{1, 2}) || r.Holds(f.maps[2]) || !r.Holds(f.maps[3]) ||
+		f.uses != 1 {
 		t.Errorf("gone: %v, %d uses", f.given, f.uses)
 	}
 }

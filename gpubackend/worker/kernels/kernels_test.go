@@ -16,7 +16,9 @@ type fakeDriver struct {
 	refuse gpubackend.Result
 }
 
-func (d *fakeDriver) KernelGetFunction(k gpubackend.Kernel) (gpubackend.Function, gpubackend.Result) {
+func (d *fakeDriver) KernelGetFunction(
+	k gpubackend.Kernel,
+) (gpubackend.Function, gpubackend.Result) {
 	d.asked++
 	return 1000 + gpubackend.Function(k), d.refuse
 }
@@ -46,7 +48,8 @@ func TestFind(t *testing.T) {
 		t.Errorf("names %#x, %#x, %#x, %#x", k.Name(5), k.Name(1006), k.Name(6), k.Name(7))
 	}
 	d.refuse = gpubackend.InvalidContext
-	if _, result := k.Find(&call.Call{Context: 9}, kernel); result != gpubackend.InvalidContext || k.Known() != 1 {
+	if _, result := k.Find(&call.Call{Context: 9}, kernel); result != gpubackend.InvalidContext ||
+		k.Known() != 1 {
 		t.Errorf("refused: %v, %d known", result, k.Known())
 	}
 }
@@ -66,7 +69,8 @@ func TestForget(t *testing.T) {
 	if k.Known() != 4 {
 		t.Errorf("%d known after an unload that failed", k.Known())
 	}
-	unload(nil, func(*call.Call) gpubackend.Result { objects.Remove(library); return gpubackend.Success })
+	unload(nil,
+		func(*call.Call) gpubackend.Result { objects.Remove(library); return gpubackend.Success })
 	if k.Known() != 2 {
 		t.Errorf("%d known after the unload", k.Known())
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
 
-// structures are what travels as a whole, and what must not be in it: by position, so that the names
-// that the code uses are checked, too.
+// structures are what travels as a whole, and what must not be in it: by position, so that the
+// names that the code uses are checked, too.
 var structures = []struct {
 	name  string
 	bytes int
@@ -21,7 +21,8 @@ var structures = []struct {
 }{
 	{"operations", 2 * cudaabi.StreamBatchMemOpParamsSize, Ops,
 		map[int]uint32{0: 1, 24: 1 << 30, 48: 5, 72: 1}, []map[int]uint32{
-			{0: 0}, {0: 6, 4: 2}, {0: 3, 4: 1 << 31}, {0: 8}, {48: 77}, {24: 4}, {24: 1 << 31}, {72: 2}, {72: 1 << 30},
+			{0: 0}, {0: 6, 4: 2}, {0: 3, 4: 1 << 31}, {0: 8}, {48: 77}, {24: 4}, {24: 1 << 31},
+			{72: 2}, {72: 1 << 30},
 		}},
 	{"pool", cudaabi.MemPoolPropsSize, PlainPool, map[int]uint32{0: 1, 8: 1}, []map[int]uint32{
 		{0: 0}, {0: 2}, {4: 1}, {4: 8}, {8: 0}, {8: 2}, {16: 1}, {20: 1}, {32: 1}, {84: 1},

@@ -51,7 +51,8 @@ type Launcher struct {
 
 	flushed, flushes uint64 // not counted yet
 
-	attributes [command.MaxLaunchAttributes * cudaabi.LaunchAttributeSize]byte // of it: the worker's own copy
+	// of it: the worker's own copy
+	attributes [command.MaxLaunchAttributes * cudaabi.LaunchAttributeSize]byte
 }
 
 // group is launches in one stream of the current context.
@@ -92,7 +93,9 @@ func (b *Launcher) launch(c *call.Call) gpubackend.Result {
 }
 
 // take looks up the handles of a launch and copies its attributes.
-func (b *Launcher) take(c *call.Call, a *command.LaunchKernel, l *gpubackend.Launch) (result gpubackend.Result) {
+func (b *Launcher) take(
+	c *call.Call, a *command.LaunchKernel, l *gpubackend.Launch,
+) (result gpubackend.Result) {
 	if l.Function, result = b.Kernels.Find(c, a.Function); result != gpubackend.Success {
 		return result
 	}
@@ -107,7 +110,8 @@ func (b *Launcher) take(c *call.Call, a *command.LaunchKernel, l *gpubackend.Lau
 	return b.translate(l.Attributes)
 }
 
-// translate replaces the guest's handles in launch attributes by the driver's. What isn't known is refused.
+// translate replaces the guest's handles in launch attributes by the driver's. What isn't known is
+// refused.
 func (b *Launcher) translate(attributes []byte) gpubackend.Result {
 	for ; len(attributes) > 0; attributes = attributes[cudaabi.LaunchAttributeSize:] {
 		a := cudaabi.LaunchAttribute(attributes)
@@ -131,7 +135,8 @@ func (b *Launcher) translate(attributes []byte) gpubackend.Result {
 // collect adds a launch to those of its stream.
 func (b *Launcher) collect(l *gpubackend.Launch) {
 	legacy := l.Stream <= gpubackend.LegacyStream
-	if b.used > 0 && (legacy || b.groups[0].stream <= gpubackend.LegacyStream) && b.groups[0].stream != l.Stream {
+	if b.used > 0 && (legacy || b.groups[0].stream <= gpubackend.LegacyStream) &&
+		b.groups[0].stream != l.Stream {
 		b.Flush()
 	}
 	g := b.group(l.Stream)

@@ -69,9 +69,10 @@ type rig struct {
 func newRig() *rig {
 	r := &rig{counts: map[handover.Counter]uint64{}}
 	r.Launcher = New(Config{
-		Driver: &r.driver, Objects: &r.objects, Streams: fakeHandles[gpubackend.Stream]{}, Kernels: fakeHandles[gpubackend.Function]{},
-		Fail:  func(result gpubackend.Result) { r.failed = append(r.failed, result) },
-		Count: func(c handover.Counter, n uint64) { r.counts[c] += n },
+		Driver: &r.driver, Objects: &r.objects, Streams: fakeHandles[gpubackend.Stream]{},
+		Kernels: fakeHandles[gpubackend.Function]{},
+		Fail:    func(result gpubackend.Result) { r.failed = append(r.failed, result) },
+		Count:   func(c handover.Counter, n uint64) { r.counts[c] += n },
 	})
 	return r
 }
@@ -91,12 +92,14 @@ func (r *rig) send(reply bool, tail []byte, words ...uint64) gpubackend.Result {
 
 // words are those of a launch of x blocks.
 func words(stream, x, parameters, attributes uint64) []uint64 {
-	return []uint64{105, 100 + stream, x | 2<<32, 3 | 4<<32, 5 | 6<<32, 7 | attributes<<32, parameters}
+	return []uint64{105, 100 + stream, x | 2<<32, 3 | 4<<32, 5 | 6<<32, 7 | attributes<<32,
+		parameters}
 }
 
 func TestLaunchIsDecoded(t *testing.T) {
 	r := newRig()
-	if got := r.send(false, []byte{1, 2, 3, 4, 5, 6, 7, 8}, words(9, 1, 7, 0)...); got != gpubackend.Success {
+	if got := r.send(false, []byte{1, 2, 3, 4, 5, 6, 7, 8},
+		words(9, 1, 7, 0)...); got != gpubackend.Success {
 		t.Fatal(got)
 	}
 	if len(r.driver.launched) != 0 || !r.Collected() {
@@ -106,7 +109,8 @@ func TestLaunchIsDecoded(t *testing.T) {
 		t.Fatalf("%d launches after the flush", len(r.driver.launched))
 	}
 	l := r.driver.launched[0]
-	if l.Function != 5 || l.Stream != 9 || l.Grid != [3]uint32{1, 2, 3} || l.Block != [3]uint32{4, 5, 6} || l.Shared != 7 ||
+	if l.Function != 5 || l.Stream != 9 || l.Grid != [3]uint32{1, 2, 3} ||
+		l.Block != [3]uint32{4, 5, 6} || l.Shared != 7 ||
 		len(l.Parameters) != 7 || l.Parameters[6] != 7 {
 		t.Errorf("%+v", l)
 	}
@@ -120,7 +124,8 @@ func TestLaunchesThatAreNotCollected(t *testing.T) {
 	cudaabi.LaunchAttribute(attribute).SetID(cudaabi.LaunchAttributeLaunchCompletionEvent)
 	cudaabi.LaunchAttribute(attribute).Value().SetLaunchCompletionEventEvent(event)
 	r.send(false, nil, words(9, 1, 0, 0)...)
-	if got := r.send(false, append(make([]byte, 8), attribute...), words(9, 2, 3, 1)...); got != gpubackend.Success {
+	if got := r.send(false, append(make([]byte, 8), attribute...),
+		words(9, 2, 3, 1)...); got != gpubackend.Success {
 		t.Fatal(got)
 	}
 	r.send(false, nil, words(9, 3, 0, 0)...)
@@ -194,7 +199,8 @@ func TestOrderOfStreams(t *testing.T) {
 	for i, l := range r.driver.launched {
 		n := l.Grid[0]
 		if n <= last[l.Stream] || n <= barrier {
-			t.Fatalf("launch %d of stream %d came after %d and %d", n, l.Stream, last[l.Stream], barrier)
+			t.Fatalf("launch %d of stream %d came after %d and %d", n, l.Stream, last[l.Stream],
+				barrier)
 		}
 		if last[l.Stream] = n; l.Stream == gpubackend.LegacyStream {
 			if barrier = n; i+1 != int(n) {

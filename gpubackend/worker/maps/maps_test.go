@@ -51,7 +51,8 @@ func newMaps() (*Maps, *fakeSource) {
 	for id, flags := range []uint32{1: 0, 2: wire.MapFlagWrite, 3: wire.MapFlagOneshot} {
 		if id > 0 {
 			s.maps[uint32(id)] = &Map{
-				ID: uint32(id), Bytes: 16, Offset: 4, Flags: flags, Runs: []wire.Run{{Address: 100, Bytes: 10}, {Address: 200, Bytes: 10}},
+				ID: uint32(id), Bytes: 16, Offset: 4, Flags: flags,
+				Runs: []wire.Run{{Address: 100, Bytes: 10}, {Address: 200, Bytes: 10}},
 			}
 		}
 	}
@@ -71,8 +72,10 @@ func TestNamed(t *testing.T) {
 		want  gpubackend.Result
 	}{
 		{on(1, 0, 16), false, 0}, {on(1, 16, 0), false, 0}, {on(2, 5, 11), true, 0},
-		{on(9, 0, 1), false, gpubackend.InvalidValue}, {on(1, 0, 17), false, gpubackend.InvalidValue},
-		{on(1, 17, 0), false, gpubackend.InvalidValue}, {on(1, 8, ^uint64(0)), false, gpubackend.InvalidValue},
+		{on(9, 0, 1), false, gpubackend.InvalidValue},
+		{on(1, 0, 17), false, gpubackend.InvalidValue},
+		{on(1, 17, 0), false, gpubackend.InvalidValue},
+		{on(1, 8, ^uint64(0)), false, gpubackend.InvalidValue},
 		{on(1, 0, 1), true, gpubackend.InvalidValue},
 	} {
 		s, _ := newMaps()

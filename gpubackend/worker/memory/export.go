@@ -13,8 +13,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/exports"
 )
 
-// shared is what is known of memory that has been exported or imported, so that memory which comes back to its own
-// process, or a second time, is the same and counts once.
+// shared is what is known of memory that has been exported or imported, so that memory which comes
+// back to its own process, or a second time, is the same and counts once.
 type shared struct {
 	numbers map[uint32]*memory // exported, by this process's number
 	ids     map[uint64]*memory // imported, by the device process's
@@ -41,7 +41,8 @@ func (m *Memory) export(c *call.Call, a command.MemExportToShareableHandle) gpub
 		return result
 	}
 	defer unix.Close(fd)
-	o := handover.Object{Kind: handover.ObjectMemory, Number: x.number, Bytes: x.bytes, Device: x.device}
+	o := handover.Object{Kind: handover.ObjectMemory, Number: x.number, Bytes: x.bytes,
+		Device: x.device}
 	if result := m.Exports.Offer(o, fd); result != gpubackend.Success {
 		return result
 	}
@@ -68,7 +69,8 @@ func (m *Memory) open(c *call.Call, a command.MemImportFromShareableHandle) gpub
 		m.unuse(x)
 		return gpubackend.OutOfMemory
 	}
-	c.Put(command.MemImportFromShareableHandleAnswer{Memory: handle, Bytes: x.bytes, Device: x.device})
+	c.Put(command.MemImportFromShareableHandleAnswer{Memory: handle, Bytes: x.bytes,
+		Device: x.device})
 	return gpubackend.Success
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/exports"
 )
 
-// Addresses that a guest may reserve: no address space layout of Linux or of the driver uses them, and they are
-// another part than the window of device memory.
+// Addresses that a guest may reserve: no address space layout of Linux or of the driver uses them,
+// and they are another part than the window of device memory.
 const (
 	ReserveBase = 0x400000000000
 	ReserveEnd  = 0x500000000000
@@ -51,7 +51,8 @@ type Config struct {
 	Exports Exports
 	// WhenIdle has a call answered with what then returns, when the work of its context is done.
 	WhenIdle func(c *call.Call, then func() (uint64, gpubackend.Result)) gpubackend.Result
-	// MakeRoom has others give back the memory that they can do without, and says whether there was any.
+	// MakeRoom has others give back the memory that they can do without, and says whether there was
+	// any.
 	MakeRoom func() bool
 	// Ending is called before the guest may access a range no longer: nobody else may then.
 	Ending func(address, bytes uint64)
@@ -77,13 +78,18 @@ func New(c Config) *Memory {
 // Handlers are the commands that a Memory executes.
 func (m *Memory) Handlers() call.Handlers {
 	return call.Handlers{
-		gpubackend.OpMemAddressReserve:            call.Decoded(command.DecodeMemAddressReserve, m.reserve),
-		gpubackend.OpMemAddressFree:               call.Decoded(command.DecodeMemAddressFree, m.unreserve),
-		gpubackend.OpMemCreate:                    call.Decoded(command.DecodeMemCreate, m.create),
-		gpubackend.OpMemRelease:                   call.Decoded(command.DecodeMemRelease, m.release),
-		gpubackend.OpMemMap:                       call.Decoded(command.DecodeMemMap, m.put),
-		gpubackend.OpMemUnmap:                     call.Decoded(command.DecodeMemUnmap, m.unmapWhenIdle),
-		gpubackend.OpMemSetAccess:                 call.Decoded(command.DecodeMemSetAccess, m.setAccess),
+		gpubackend.OpMemAddressReserve: call.Decoded(command.DecodeMemAddressReserve,
+			m.reserve),
+		gpubackend.OpMemAddressFree: call.Decoded(command.DecodeMemAddressFree,
+			m.unreserve),
+		gpubackend.OpMemCreate: call.Decoded(command.DecodeMemCreate, m.create),
+		gpubackend.OpMemRelease: call.Decoded(command.DecodeMemRelease,
+			m.release),
+		gpubackend.OpMemMap: call.Decoded(command.DecodeMemMap, m.put),
+		gpubackend.OpMemUnmap: call.Decoded(command.DecodeMemUnmap,
+			m.unmapWhenIdle),
+		gpubackend.OpMemSetAccess: call.Decoded(command.DecodeMemSetAccess,
+			m.setAccess),
 		gpubackend.OpMemExportToShareableHandle:   call.Decoded(command.DecodeMemExportToShareableHandle, m.export),
 		gpubackend.OpMemImportFromShareableHandle: call.Decoded(command.DecodeMemImportFromShareableHandle, m.open),
 	}
@@ -260,7 +266,8 @@ func (m *Memory) put(c *call.Call, a command.MemMap) gpubackend.Result {
 		return result
 	}
 	x.uses++
-	m.mapped = slices.Insert(m.mapped, k, mapped{addresses.Of(base, bytes), x, gpubackend.AccessNone})
+	m.mapped = slices.Insert(m.mapped, k,
+		mapped{addresses.Of(base, bytes), x, gpubackend.AccessNone})
 	return result
 }
 
@@ -303,7 +310,8 @@ func (m *Memory) whole(base, bytes uint64) (from, to int, ok bool) {
 	return from, to, true
 }
 
-// setAccess says how a device may access mappings. What takes access away waits for the work that may use it.
+// setAccess says how a device may access mappings. What takes access away waits for the work that
+// may use it.
 func (m *Memory) setAccess(c *call.Call, a command.MemSetAccess) gpubackend.Result {
 	base, bytes, device, access := a.Address, a.Bytes, a.Device, a.Access
 	from, to, ok := m.whole(base, bytes)
@@ -312,7 +320,11 @@ func (m *Memory) setAccess(c *call.Call, a command.MemSetAccess) gpubackend.Resu
 	}
 	for _, x := range m.mapped[from:to] {
 		if x.access > access {
-			return m.WhenIdle(c, func() (uint64, gpubackend.Result) { return 0, m.protect(base, bytes, device, access) })
+			return m.WhenIdle(c,
+				func() (uint64,
+					gpubackend.Result) {
+					return 0, m.protect(base, bytes, device, access)
+				})
 		}
 	}
 	return m.protect(base, bytes, device, access)
@@ -329,7 +341,8 @@ func (m *Memory) protect(base, bytes, device, access uint64) gpubackend.Result {
 			continue
 		}
 		m.Ending(x.Base, x.Bytes)
-		if result := m.Driver.Protect(x.Base, x.Bytes, device, access); result != gpubackend.Success {
+		if result := m.Driver.Protect(x.Base, x.Bytes, device,
+			access); result != gpubackend.Success {
 			return result
 		}
 		x.access = access

@@ -26,7 +26,8 @@ func TestWholeMappings(t *testing.T) {
 		whole       bool
 	}{
 		{0, 1, true}, {2, 1, true}, {2, 2, true}, {3, 1, true}, {6, 1, true},
-		{0, 2, false}, {1, 1, false}, {1, 3, false}, {2, 3, false}, {5, 2, false}, {7, 1, false}, {0, 0, false},
+		{0, 2, false}, {1, 1, false}, {1, 3, false}, {2, 3, false}, {5, 2, false}, {7, 1, false},
+		{0, 0, false},
 	} {
 		if _, _, ok := m.whole(ReserveBase+c.from*page, c.pages*page); ok != c.whole {
 			t.Errorf("pages %d, %d: %v", c.from, c.pages, ok)
@@ -136,7 +137,8 @@ type rig struct {
 func newRig() *rig {
 	r := &rig{}
 	r.Memory = New(Config{
-		Driver: &r.driver, Objects: &r.objects, Places: addresses.PlacesFor(100), Exports: &r.exports,
+		Driver: &r.driver, Objects: &r.objects, Places: addresses.PlacesFor(100),
+		Exports: &r.exports,
 		WhenIdle: func(_ *call.Call, then func() (uint64, gpubackend.Result)) gpubackend.Result {
 			r.waiting = append(r.waiting, then)
 			return call.Pending
@@ -172,7 +174,8 @@ func TestMemoryLastsAsLongAsItsUses(t *testing.T) {
 	r.do(t, gpubackend.InvalidValue, gpubackend.OpMemMap, ReserveBase, page, h)
 	r.do(t, 0, gpubackend.OpMemSetAccess, ReserveBase, page, 0, gpubackend.AccessReadWrite)
 	x, ok := r.At(ReserveBase + page - 1)
-	if _, beyond := r.At(ReserveBase + page); !ok || beyond || x.Access != gpubackend.AccessReadWrite || x.Bytes != page {
+	if _, beyond := r.At(ReserveBase + page); !ok || beyond ||
+		x.Access != gpubackend.AccessReadWrite || x.Bytes != page {
 		t.Errorf("%+v", x)
 	}
 	r.do(t, 0, gpubackend.OpMemRelease, h)
@@ -186,7 +189,8 @@ func TestMemoryLastsAsLongAsItsUses(t *testing.T) {
 	if len(r.ended) != 0 {
 		t.Error("memory was taken away before the context was idle")
 	}
-	if _, result := r.waiting[0](); result != gpubackend.Success || r.driver.released != 1 || len(r.ended) != 1 {
+	if _, result := r.waiting[0](); result != gpubackend.Success || r.driver.released != 1 ||
+		len(r.ended) != 1 {
 		t.Errorf("unmap: %v, %d released, ended %x", result, r.driver.released, r.ended)
 	}
 	r.do(t, 0, gpubackend.OpMemAddressFree, ReserveBase, 4*page)
@@ -202,7 +206,8 @@ func TestAccessIsTakenWhenIdle(t *testing.T) {
 	r.do(t, 0, gpubackend.OpMemAddressReserve, ReserveBase, page)
 	r.do(t, 0, gpubackend.OpMemMap, ReserveBase, page, h)
 	r.do(t, gpubackend.InvalidValue, gpubackend.OpMemSetAccess, ReserveBase, page, 0, 2)
-	for i, access := range []uint64{gpubackend.AccessRead, gpubackend.AccessReadWrite, gpubackend.AccessReadWrite} {
+	for i, access := range []uint64{gpubackend.AccessRead, gpubackend.AccessReadWrite,
+		gpubackend.AccessReadWrite} {
 		r.do(t, 0, gpubackend.OpMemSetAccess, ReserveBase, page, 0, access)
 		if want := min(i+1, 2); len(r.driver.protected) != want {
 			t.Errorf("access %d: protected %d times", access, len(r.driver.protected))
@@ -234,7 +239,8 @@ func TestSameMemoryCountsOnce(t *testing.T) {
 	r := newRig()
 	own := r.do(t, 0, gpubackend.OpMemCreate, page, 0, 0)
 	n := r.do(t, 0, gpubackend.OpMemExportToShareableHandle, own)
-	if again := r.do(t, 0, gpubackend.OpMemExportToShareableHandle, own); again != n || len(r.exports.offered) != 2 {
+	if again := r.do(t, 0, gpubackend.OpMemExportToShareableHandle, own); again != n ||
+		len(r.exports.offered) != 2 {
 		t.Errorf("numbers %d and %d", n, again)
 	}
 	r.exports.next.Object = r.exports.offered[0]
@@ -243,7 +249,8 @@ func TestSameMemoryCountsOnce(t *testing.T) {
 	r.exports.next.Object = handover.Object{ID: 9, Bytes: page}
 	one := r.do(t, 0, gpubackend.OpMemImportFromShareableHandle, 2)
 	two := r.do(t, 0, gpubackend.OpMemImportFromShareableHandle, 3)
-	if r.memory[own] != r.memory[back] || r.memory[one] != r.memory[two] || r.memory[own] == r.memory[one] || r.driver.made != 2 {
+	if r.memory[own] != r.memory[back] || r.memory[one] != r.memory[two] ||
+		r.memory[own] == r.memory[one] || r.driver.made != 2 {
 		t.Errorf("%d memories are made", r.driver.made)
 	}
 	for _, h := range []uint64{own, back, one, two} {
@@ -251,8 +258,10 @@ func TestSameMemoryCountsOnce(t *testing.T) {
 		r.do(t, gpubackend.InvalidValue, gpubackend.OpMemRelease, h)
 	}
 	exported, imported := r.Shared()
-	if r.driver.released != 2 || exported != 0 || imported != 0 || len(r.exports.withdrawn) != 1 || r.exports.withdrawn[0] != uint32(n) {
-		t.Errorf("%d released, %d exported, %d imported, withdrawn %v", r.driver.released, exported, imported, r.exports.withdrawn)
+	if r.driver.released != 2 || exported != 0 || imported != 0 || len(r.exports.withdrawn) != 1 ||
+		r.exports.withdrawn[0] != uint32(n) {
+		t.Errorf("%d released, %d exported, %d imported, withdrawn %v", r.driver.released, exported,
+			imported, r.exports.withdrawn)
 	}
 	for _, bytes := range []uint64{0, page + 1} {
 		r.exports.next.Object = handover.Object{ID: 10, Bytes: bytes}

@@ -3,10 +3,10 @@
 // Package offers gives memory and events of this process to other workers of the same user that
 // know a secret, which the guest hands on.
 //
-// They find an offer by a socket whose name is a hash of the secret: every user of the host can read
-// the names of sockets (/proc/net/unix), and connect to them. So whoever connects must send the
-// secret itself, and be of this process's user; and so must be who listens, before the secret is
-// sent: another could have taken the name.
+// They find an offer by a socket whose name is a hash of the secret: every user of the host can
+// read the names of sockets (/proc/net/unix), and connect to them. So whoever connects must send
+// the secret itself, and be of this process's user; and so must be who listens, before the secret
+// is sent: another could have taken the name.
 //
 // # Who owns what
 //

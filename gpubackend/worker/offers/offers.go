@@ -51,7 +51,8 @@ var errOtherUser = errors.New("the other side is of another user")
 // SocketName is where what a secret is of is offered.
 func SocketName(kind Kind, secret []byte) *net.UnixAddr {
 	sum := sha256.Sum256(append([]byte("paracuda "+kind+" "), secret...))
-	return &net.UnixAddr{Name: "@paracuda-" + string(kind) + "-" + hex.EncodeToString(sum[:]), Net: "unix"}
+	return &net.UnixAddr{Name: "@paracuda-" + string(kind) + "-" + hex.EncodeToString(sum[:]),
+		Net: "unix"}
 }
 
 // userOf says of which user a connection's other side is.
@@ -147,7 +148,8 @@ func (o *Offer) serve(of userOf) {
 func (o *Offer) give(conn *net.UnixConn) {
 	var said [len(o.secret)]byte
 	n, err := conn.Read(said[:])
-	if err != nil || n != len(said) || subtle.ConstantTimeCompare(said[:], o.secret[:]) != 1 || o.ended.Load() {
+	if err != nil || n != len(said) || subtle.ConstantTimeCompare(said[:], o.secret[:]) != 1 ||
+		o.ended.Load() {
 		return
 	}
 	var rights []byte

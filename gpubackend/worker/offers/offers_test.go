@@ -60,7 +60,8 @@ func TestOffersNeedTheSecret(t *testing.T) {
 		_ = conn.CloseWrite()
 		text, control := make([]byte, 64), make([]byte, unix.CmsgSpace(4))
 		n, m, _, _, err := conn.ReadMsgUnix(text, control)
-		if n > 0 || m > 0 || err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+		if n > 0 || m > 0 ||
+			err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
 			t.Errorf("%s: %d bytes, %d of rights, %v", what, n, m, err)
 		}
 		conn.Close()

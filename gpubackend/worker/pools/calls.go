@@ -14,12 +14,14 @@ import (
 // Capturing is what Pools use of the driver for allocations in streams that are being captured.
 type Capturing interface {
 	StreamCaptureInfo(s gpubackend.Stream, edges []byte) (
-		status, id uint64, graph gpubackend.Graph, after []gpubackend.GraphNode, result gpubackend.Result,
+		status, id uint64, graph gpubackend.Graph, after []gpubackend.GraphNode,
+		result gpubackend.Result,
 	)
 	StreamUpdateCaptureDependencies(
 		s gpubackend.Stream, nodes []gpubackend.GraphNode, edges []byte, flags uint64,
 	) gpubackend.Result
-	GraphAddNode(g gpubackend.Graph, after []gpubackend.GraphNode, edges []byte, n *gpubackend.Node) (
+	GraphAddNode(g gpubackend.Graph, after []gpubackend.GraphNode, edges []byte,
+		n *gpubackend.Node) (
 		gpubackend.GraphNode, uint64, []gpubackend.Graph, gpubackend.Result,
 	)
 }
@@ -27,14 +29,16 @@ type Capturing interface {
 // Handlers are the commands that Pools execute.
 func (s *Pools) Handlers() call.Handlers {
 	return call.Handlers{
-		gpubackend.OpMemAllocAsync:       call.Decoded(command.DecodeMemAllocAsync, s.allocate),
-		gpubackend.OpMemFreeAsync:        call.Decoded(command.DecodeMemFreeAsync, s.free),
-		gpubackend.OpMemPoolCreate:       call.Decoded(command.DecodeMemPoolCreate, s.create),
-		gpubackend.OpMemPoolDestroy:      call.Decoded(command.DecodeMemPoolDestroy, s.destroy),
-		gpubackend.OpPoolDefault:         call.Decoded(command.DecodePoolDefault, s.byDefault),
-		gpubackend.OpMemPoolGetAttribute: call.Decoded(command.DecodeMemPoolGetAttribute, s.getAttribute),
-		gpubackend.OpMemPoolSetAttribute: call.Decoded(command.DecodeMemPoolSetAttribute, s.setAttribute),
-		gpubackend.OpMemPoolTrimTo:       call.Decoded(command.DecodeMemPoolTrimTo, s.trimTo),
+		gpubackend.OpMemAllocAsync:  call.Decoded(command.DecodeMemAllocAsync, s.allocate),
+		gpubackend.OpMemFreeAsync:   call.Decoded(command.DecodeMemFreeAsync, s.free),
+		gpubackend.OpMemPoolCreate:  call.Decoded(command.DecodeMemPoolCreate, s.create),
+		gpubackend.OpMemPoolDestroy: call.Decoded(command.DecodeMemPoolDestroy, s.destroy),
+		gpubackend.OpPoolDefault:    call.Decoded(command.DecodePoolDefault, s.byDefault),
+		gpubackend.OpMemPoolGetAttribute: call.Decoded(command.DecodeMemPoolGetAttribute,
+			s.getAttribute),
+		gpubackend.OpMemPoolSetAttribute: call.Decoded(command.DecodeMemPoolSetAttribute,
+			s.setAttribute),
+		gpubackend.OpMemPoolTrimTo: call.Decoded(command.DecodeMemPoolTrimTo, s.trimTo),
 
 		gpubackend.OpMemPoolExportToShareableHandle:   call.Decoded(command.DecodeMemPoolExportToShareableHandle, s.export),
 		gpubackend.OpMemPoolImportFromShareableHandle: call.Decoded(command.DecodeMemPoolImportFromShareableHandle, s.open),
@@ -138,7 +142,8 @@ func (s *Pools) allocate(c *call.Call, a command.MemAllocAsync) gpubackend.Resul
 	if result != gpubackend.Success {
 		return result
 	}
-	if status, _, graph, nodes, r := s.Driver.StreamCaptureInfo(stream, nil); r == gpubackend.Success && status != 0 {
+	if status, _, graph, nodes, r := s.Driver.StreamCaptureInfo(stream,
+		nil); r == gpubackend.Success && status != 0 {
 		return s.captureAlloc(c, a.Bytes, stream, graph, nodes)
 	}
 	bytes := (a.Bytes + poolAlignment - 1) &^ (poolAlignment - 1)
@@ -175,7 +180,8 @@ func (s *Pools) free(c *call.Call, a command.MemFreeAsync) gpubackend.Result {
 		return result
 	}
 	address := a.Address
-	if status, _, graph, nodes, r := s.Driver.StreamCaptureInfo(stream, nil); r == gpubackend.Success && status != 0 {
+	if status, _, graph, nodes, r := s.Driver.StreamCaptureInfo(stream,
+		nil); r == gpubackend.Success && status != 0 {
 		return s.captureFree(address, stream, graph, nodes)
 	}
 	b := s.live[address]
@@ -230,7 +236,8 @@ func (s *Pools) freeAny(
 	return gpubackend.Success
 }
 
-// allocatePlain is MemAlloc, which takes from the pools what they don't need when there is no other memory.
+// allocatePlain is MemAlloc, which takes from the pools what they don't need when there is no other
+// memory.
 func (s *Pools) allocatePlain(
 	c *call.Call, a command.MemAlloc, run func(*call.Call) gpubackend.Result,
 ) gpubackend.Result {
@@ -246,7 +253,8 @@ func (s *Pools) allocatePlain(
 }
 
 func (s *Pools) captureAlloc(
-	c *call.Call, bytes uint64, stream gpubackend.Stream, graph gpubackend.Graph, after []gpubackend.GraphNode,
+	c *call.Call, bytes uint64, stream gpubackend.Stream, graph gpubackend.Graph,
+	after []gpubackend.GraphNode,
 ) gpubackend.Result {
 	n := &gpubackend.Node{Type: gpubackend.NodeMemAlloc, Bytes: bytes,
 		Pool: make([]byte, cudaabi.MemPoolPropsSize)}
@@ -263,7 +271,8 @@ func (s *Pools) captureAlloc(
 func (s *Pools) captureFree(
 	address uint64, stream gpubackend.Stream, graph gpubackend.Graph, after []gpubackend.GraphNode,
 ) gpubackend.Result {
-	node, _, _, result := s.Driver.GraphAddNode(graph, after, nil, &gpubackend.Node{Type: gpubackend.NodeMemFree, Address: address})
+	node, _, _, result := s.Driver.GraphAddNode(graph, after, nil,
+		&gpubackend.Node{Type: gpubackend.NodeMemFree, Address: address})
 	if result != gpubackend.Success {
 		return result
 	}

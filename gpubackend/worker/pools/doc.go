@@ -11,11 +11,11 @@
 // something synchronises (Settle), and all that is idle when memory is short (Empty).
 //
 // A pool goes to another process as a descriptor, and is a token there: no memory is allocated from
-// it. Memory goes by the secret of an offer, in whole pieces of the driver's; a piece has one offer,
-// is mapped once by each process, and counts there once (share.go).
+// it. Memory goes by the secret of an offer, in whole pieces of the driver's; a piece has one
+// offer, is mapped once by each process, and counts there once (share.go).
 //
 // # Who may lie
 //
-// Handles, addresses and tokens are the guest's, and are looked up. How many pools, freed blocks and
-// offers there are is bounded.
+// Handles, addresses and tokens are the guest's, and are looked up. How many pools, freed blocks
+// and offers there are is bounded.
 package pools

@@ -84,7 +84,8 @@ func New(c Config) *Pools {
 	return &Pools{
 		Config: c, defaults: map[uint64]uint64{}, live: map[uint64]*block{},
 		shares: shares{
-			offered: map[uint64]*offeredPiece{}, mapped: map[[offers.SecretBytes]byte]*mappedPiece{},
+			offered:  map[uint64]*offeredPiece{},
+			mapped:   map[[offers.SecretBytes]byte]*mappedPiece{},
 			pointers: map[uint64]*mappedPiece{},
 		},
 	}
@@ -183,7 +184,8 @@ func (s *Pools) take(p *pool, bytes, stream uint64) (*block, gpubackend.Result) 
 	}
 	p.count(cudaabi.MemPoolAttrReservedMemCurrent, cudaabi.MemPoolAttrReservedMemHigh, bytes)
 	p.count(cudaabi.MemPoolAttrUsedMemCurrent, cudaabi.MemPoolAttrUsedMemHigh, bytes)
-	return &block{pool: p, address: address, bytes: bytes, context: s.Contexts.HomeOfCurrent()}, gpubackend.Success
+	return &block{pool: p, address: address, bytes: bytes, context: s.Contexts.HomeOfCurrent()},
+		gpubackend.Success
 }
 
 func (p *pool) count(current, high int, bytes uint64) {
@@ -195,7 +197,8 @@ func (p *pool) count(current, high int, bytes uint64) {
 func (s *Pools) reuse(p *pool, bytes, stream uint64) *block {
 	best, home := -1, s.Contexts.HomeOfCurrent()
 	for i, b := range p.free {
-		if b.context != home || b.bytes < bytes || b.bytes-bytes > max(bytes/4, poolAlignment) && b.bytes-bytes > slack {
+		if b.context != home || b.bytes < bytes ||
+			b.bytes-bytes > max(bytes/4, poolAlignment) && b.bytes-bytes > slack {
 			continue
 		}
 		if best >= 0 && p.free[best].bytes <= b.bytes {
@@ -230,7 +233,8 @@ func (s *Pools) unfence(b *block) {
 	}
 }
 
-// trim gives the driver blocks that are idle while the pool holds more than keep. It says whether it could.
+// trim gives the driver blocks that are idle while the pool holds more than keep. It says whether
+// it could.
 func (s *Pools) trim(p *pool, keep uint64) (gave bool) {
 	kept := p.free[:0]
 	for _, b := range p.free {
@@ -260,7 +264,8 @@ func (s *Pools) freeBlock(b *block) {
 	}
 }
 
-// Settle gives back what pools hold beyond their thresholds: CUDA does so when something synchronises.
+// Settle gives back what pools hold beyond their thresholds: CUDA does so when something
+// synchronises.
 func (s *Pools) Settle() {
 	if len(s.pool) == 0 && len(s.loose) == 0 {
 		return
@@ -295,7 +300,8 @@ func (s *Pools) settleLoose() {
 	s.loose = kept
 }
 
-// Empty gives back all that is idle, whatever the thresholds: memory is short. It says whether there was any.
+// Empty gives back all that is idle, whatever the thresholds: memory is short. It says whether
+// there was any.
 func (s *Pools) Empty() (gave bool) {
 	before := s.Contexts.Current()
 	for _, p := range s.pool {

@@ -54,7 +54,9 @@ func (d *fakeDriver) EventCreate(uint64) (gpubackend.Event, gpubackend.Result) {
 	return d.event, gpubackend.Success
 }
 
-func (d *fakeDriver) EventRecordWithFlags(gpubackend.Event, gpubackend.Stream, uint64) gpubackend.Result {
+func (d *fakeDriver) EventRecordWithFlags(
+	gpubackend.Event, gpubackend.Stream, uint64,
+) gpubackend.Result {
 	return gpubackend.Success
 }
 func (d *fakeDriver) EventQuery(gpubackend.Event) gpubackend.Result { return d.ready }
@@ -200,7 +202,8 @@ func TestOfferedPiecesAreBounded(t *testing.T) {
 		t.Fatal(result)
 	}
 	defer x.offer.Close()
-	if same, result := r.offerPiece(other); same != x || x.blocks != 2 || result != gpubackend.Success {
+	if same, result := r.offerPiece(other); same != x || x.blocks != 2 ||
+		result != gpubackend.Success {
 		t.Errorf("a piece is offered twice: %v", result)
 	}
 	for i := range uint64(maxOfferedPieces) {

@@ -15,9 +15,10 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/offers"
 )
 
-// shares is memory of pools that processes share. A pool goes to another process as a descriptor, and is a token there: no
-// memory is allocated from it. Memory goes by a name, as all that is offered, in whole pieces of the driver's; a piece has one
-// name, is mapped once by each process, and counts there once.
+// shares is memory of pools that processes share. A pool goes to another process as a descriptor,
+// and is a token there: no memory is allocated from it. Memory goes by a name, as all that is
+// offered, in whole pieces of the driver's; a piece has one name, is mapped once by each process,
+// and counts there once.
 type shares struct {
 	offered  map[uint64]*offeredPiece                  // by address
 	mapped   map[[offers.SecretBytes]byte]*mappedPiece // of others, by name
@@ -66,7 +67,8 @@ func (s *Pools) export(c *call.Call, a command.MemPoolExportToShareableHandle) g
 			return gpubackend.OutOfMemory
 		}
 	}
-	o := handover.Object{Kind: handover.ObjectPool, Number: p.number, Device: p.device, Token: p.token}
+	o := handover.Object{Kind: handover.ObjectPool, Number: p.number, Device: p.device,
+		Token: p.token}
 	if result := s.Exports.Offer(o, -1); result != gpubackend.Success {
 		return result
 	}
@@ -111,7 +113,8 @@ func (s *Pools) exportPointer(c *call.Call, a command.MemPoolExportPointer) gpub
 			return result
 		}
 	}
-	c.Put(command.MemPoolExportPointerAnswer{Token: b.pool.token, Name: x.offer.Secret(), Offset: address - x.base})
+	c.Put(command.MemPoolExportPointerAnswer{Token: b.pool.token, Name: x.offer.Secret(),
+		Offset: address - x.base})
 	return gpubackend.Success
 }
 
@@ -191,7 +194,8 @@ func (s *Pools) mapPiece(name [offers.SecretBytes]byte) (*mappedPiece, gpubacken
 	}
 	for _, x := range s.shares.offered {
 		if x.offer != nil && x.offer.Secret() == name {
-			return nil, gpubackend.InvalidContext // as for memory of cuIpcGetMemHandle: between processes
+			// as for memory of cuIpcGetMemHandle: between processes
+			return nil, gpubackend.InvalidContext
 		}
 	}
 	shared, fd, err := offers.ReceiveMemory(name)
@@ -207,12 +211,14 @@ func (s *Pools) mapPiece(name [offers.SecretBytes]byte) (*mappedPiece, gpubacken
 	if result != gpubackend.Success {
 		return nil, result
 	}
-	x := &mappedPiece{name: name, address: address, bytes: shared.Bytes, context: s.Contexts.HomeOfCurrent()}
+	x := &mappedPiece{name: name, address: address, bytes: shared.Bytes,
+		context: s.Contexts.HomeOfCurrent()}
 	s.shares.mapped[name] = x
 	return x, gpubackend.Success
 }
 
-// takePointer ends the import of an address, which is in use still, and returns its piece; nil if there is none such.
+// takePointer ends the import of an address, which is in use still, and returns its piece; nil if
+// there is none such.
 func (s *shares) takePointer(address uint64) *mappedPiece {
 	x := s.pointers[address]
 	delete(s.pointers, address)
@@ -228,8 +234,8 @@ func (s *Pools) dropPointer(x *mappedPiece) gpubackend.Result {
 	return s.Driver.UnmapShared(x.address)
 }
 
-// sweepPieces unmaps pieces that nothing points into: those of a context that has ended, where there was none to do it in, and
-// of an import that failed.
+// sweepPieces unmaps pieces that nothing points into: those of a context that has ended, where
+// there was none to do it in, and of an import that failed.
 func (s *Pools) sweepPieces() {
 	for name, x := range s.shares.mapped {
 		if x.pointers == 0 && s.Driver.UnmapShared(x.address) == gpubackend.Success {

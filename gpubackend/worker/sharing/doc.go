@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package sharing is device memory and events that processes of the guest share by handles that one
-// gives the other (CUipcMemHandle, CUipcEventHandle). Each is offered under a random secret (package
-// offers), which the guest hands on in the handle: who knows the secret may have it.
+// gives the other (CUipcMemHandle, CUipcEventHandle). Each is offered under a random secret
+// (package offers), which the guest hands on in the handle: who knows the secret may have it.
 //
 // # Who owns what
 //

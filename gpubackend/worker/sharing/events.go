@@ -85,7 +85,8 @@ func (s *Sharing) withdrawEvent(handle uint64) {
 
 // Steps are what is done around the handlers of others.
 func (s *Sharing) Steps() call.Steps {
-	return call.Steps{gpubackend.OpEventDestroy: call.Around(command.DecodeEventDestroy, s.endEvent)}
+	return call.Steps{gpubackend.OpEventDestroy: call.Around(command.DecodeEventDestroy,
+		s.endEvent)}
 }
 
 // endEvent ends the offer of an event that is destroyed.

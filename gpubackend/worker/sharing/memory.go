@@ -65,18 +65,22 @@ type share struct {
 // New returns a Sharing that offers nothing.
 func New(c Config) *Sharing {
 	return &Sharing{
-		Config: c, offered: map[uint64]*share{}, mapped: map[uint64]uint64{}, events: map[uint64]*share{},
+		Config: c, offered: map[uint64]*share{}, mapped: map[uint64]uint64{},
+		events: map[uint64]*share{},
 	}
 }
 
 // Handlers are the commands that a Sharing executes.
 func (s *Sharing) Handlers() call.Handlers {
 	return call.Handlers{
-		gpubackend.OpIpcGetMemHandle:    call.Decoded(command.DecodeIpcGetMemHandle, s.shareMemory),
-		gpubackend.OpIpcOpenMemHandle:   call.Decoded(command.DecodeIpcOpenMemHandle, s.openMemory),
-		gpubackend.OpIpcCloseMemHandle:  call.Decoded(command.DecodeIpcCloseMemHandle, s.closeMemory),
-		gpubackend.OpIpcGetEventHandle:  call.Decoded(command.DecodeIpcGetEventHandle, s.shareEvent),
-		gpubackend.OpIpcOpenEventHandle: call.Decoded(command.DecodeIpcOpenEventHandle, s.openEvent),
+		gpubackend.OpIpcGetMemHandle:  call.Decoded(command.DecodeIpcGetMemHandle, s.shareMemory),
+		gpubackend.OpIpcOpenMemHandle: call.Decoded(command.DecodeIpcOpenMemHandle, s.openMemory),
+		gpubackend.OpIpcCloseMemHandle: call.Decoded(command.DecodeIpcCloseMemHandle,
+			s.closeMemory),
+		gpubackend.OpIpcGetEventHandle: call.Decoded(command.DecodeIpcGetEventHandle,
+			s.shareEvent),
+		gpubackend.OpIpcOpenEventHandle: call.Decoded(command.DecodeIpcOpenEventHandle,
+			s.openEvent),
 	}
 }
 
@@ -158,7 +162,8 @@ func (s *Sharing) closeMemory(c *call.Call, a command.IpcCloseMemHandle) gpuback
 		return gpubackend.InvalidValue
 	}
 	delete(s.mapped, a.Whole)
-	return s.WhenIdle(c, func() (uint64, gpubackend.Result) { return 0, s.Driver.UnmapShared(a.Whole) })
+	return s.WhenIdle(c,
+		func() (uint64, gpubackend.Result) { return 0, s.Driver.UnmapShared(a.Whole) })
 }
 
 // Withdraw ends the offer of memory that is freed.

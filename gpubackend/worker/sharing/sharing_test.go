@@ -29,7 +29,8 @@ func (d *fakeDriver) Share(addr uint64) (s gpubackend.Shared, fd int, result gpu
 	if err != nil {
 		return s, -1, gpubackend.Unknown
 	}
-	return gpubackend.Shared{Start: 512, Bytes: 8192, Offset: 7, Allocated: addr%4096 == 0}, fd, gpubackend.Success
+	return gpubackend.Shared{Start: 512, Bytes: 8192, Offset: 7, Allocated: addr%4096 == 0}, fd,
+		gpubackend.Success
 }
 func (d *fakeDriver) MapShared(s gpubackend.Shared, _ int) (uint64, gpubackend.Result) {
 	d.mapped = append(d.mapped, s)
@@ -39,11 +40,15 @@ func (d *fakeDriver) UnmapShared(addr uint64) gpubackend.Result {
 	d.unmapped = append(d.unmapped, addr)
 	return gpubackend.Success
 }
-func (d *fakeDriver) ShareEvent(e gpubackend.Event) (s gpubackend.SharedEvent, fd int, result gpubackend.Result) {
+func (d *fakeDriver) ShareEvent(
+	e gpubackend.Event,
+) (s gpubackend.SharedEvent, fd int, result gpubackend.Result) {
 	s[0] = byte(e)
 	return s, -1, gpubackend.Success
 }
-func (d *fakeDriver) OpenEvent(s gpubackend.SharedEvent, _ int) (gpubackend.Event, gpubackend.Result) {
+func (d *fakeDriver) OpenEvent(
+	s gpubackend.SharedEvent, _ int,
+) (gpubackend.Event, gpubackend.Result) {
 	d.opened = append(d.opened, s)
 	return 7, gpubackend.Success
 }
@@ -100,7 +105,8 @@ func TestMemoryGoesFromOneToAnother(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			one, other := newRig(), newRig()
 			name := one.do(t, 0, gpubackend.OpIpcGetMemHandle, 4096)
-			if again := one.do(t, 0, gpubackend.OpIpcGetMemHandle, 4096); again[0] != name[0] || one.driver.asked != 1 {
+			if again := one.do(t, 0, gpubackend.OpIpcGetMemHandle, 4096); again[0] != name[0] ||
+				one.driver.asked != 1 {
 				t.Error("an allocation is offered twice")
 			}
 			if name[2] != 512 || name[3] != 8192 || name[4] != 7 || one.watched != 1 {
@@ -121,8 +127,10 @@ func TestMemoryGoesFromOneToAnother(t *testing.T) {
 			other.do(t, gpubackend.InvalidValue, gpubackend.OpIpcOpenMemHandle, name...)
 			other.do(t, 0, gpubackend.OpIpcCloseMemHandle, at[1])
 			other.do(t, gpubackend.InvalidValue, gpubackend.OpIpcCloseMemHandle, at[1])
-			if len(other.driver.unmapped) != 1 || len(other.driver.mapped) != 1 || one.Offered() != 0 {
-				t.Errorf("mapped %d, unmapped %d, %d offered", len(other.driver.mapped), len(other.driver.unmapped), one.Offered())
+			if len(other.driver.unmapped) != 1 || len(other.driver.mapped) != 1 ||
+				one.Offered() != 0 {
+				t.Errorf("mapped %d, unmapped %d, %d offered", len(other.driver.mapped),
+					len(other.driver.unmapped), one.Offered())
 			}
 		})
 	}
@@ -135,7 +143,8 @@ func TestEventsGoFromOneToAnother(t *testing.T) {
 	one.do(t, gpubackend.InvalidContext, gpubackend.OpIpcOpenEventHandle, name...)
 	one.do(t, gpubackend.InvalidHandle, gpubackend.OpIpcGetEventHandle, e+1)
 	h := other.do(t, 0, gpubackend.OpIpcOpenEventHandle, name...)
-	if native, ok := other.objects.Lookup(object.Event, h[0]); !ok || native != 7 || other.driver.opened[0][0] != 9 {
+	if native, ok := other.objects.Lookup(object.Event, h[0]); !ok || native != 7 ||
+		other.driver.opened[0][0] != 9 {
 		t.Errorf("opened %v", other.driver.opened)
 	}
 	destroyed := 0
@@ -163,5 +172,6 @@ func TestSharedEventsAreBounded(t *testing.T) {
 	for i := range uint64(maxEvents) {
 		r.events[i] = &share{}
 	}
-	r.do(t, gpubackend.OutOfMemory, gpubackend.OpIpcGetEventHandle, r.objects.Add(object.Event, 6, 0))
+	r.do(t, gpubackend.OutOfMemory, gpubackend.OpIpcGetEventHandle,
+		r.objects.Add(object.Event, 6, 0))
 }

@@ -47,7 +47,8 @@ type threadStream struct {
 
 // New returns a Streams without per-thread streams.
 func New(d Driver, c Contexts, objects *object.Table) *Streams {
-	return &Streams{driver: d, contexts: c, objects: objects, threads: map[threadStream]gpubackend.Stream{}}
+	return &Streams{driver: d, contexts: c, objects: objects,
+		threads: map[threadStream]gpubackend.Stream{}}
 }
 
 // Find finds a stream; CU_STREAM_PER_THREAD is one of the calling thread's own.
@@ -58,7 +59,8 @@ func (t *Streams) Find(c *call.Call, handle uint64) (gpubackend.Stream, gpubacke
 	case PerThread:
 		return t.ofThread(threadStream{c.Context, c.Slot})
 	}
-	return handles.Find[gpubackend.Stream](t.objects, object.Stream, handle, gpubackend.InvalidHandle)
+	return handles.Find[gpubackend.Stream](t.objects, object.Stream, handle,
+		gpubackend.InvalidHandle)
 }
 
 // Known finds a stream without making one: LegacyStream stands for what isn't there.

@@ -19,7 +19,9 @@ type fakeDevice struct {
 	gone      uint64 // context that can't be made current
 }
 
-func (d *fakeDevice) StreamCreateWithPriority(uint64, uint64) (gpubackend.Stream, gpubackend.Result) {
+func (d *fakeDevice) StreamCreateWithPriority(
+	uint64, uint64,
+) (gpubackend.Stream, gpubackend.Result) {
 	if d.refuse != gpubackend.Success {
 		return 0, d.refuse
 	}
@@ -47,7 +49,8 @@ func TestFind(t *testing.T) {
 		want   gpubackend.Stream
 		result gpubackend.Result
 	}{
-		{Default, gpubackend.LegacyStream, 0}, {Legacy, gpubackend.LegacyStream, 0}, {PerThread, 101, 0}, {PerThread, 101, 0},
+		{Default, gpubackend.LegacyStream, 0}, {Legacy, gpubackend.LegacyStream, 0},
+		{PerThread, 101, 0}, {PerThread, 101, 0},
 		{own, 9, 0}, {event, 0, gpubackend.InvalidHandle}, {77, 0, gpubackend.InvalidHandle},
 	} {
 		got, result := s.Find(&call.Call{Context: 5, Slot: 1}, tt.handle)
@@ -56,7 +59,8 @@ func TestFind(t *testing.T) {
 		}
 	}
 	d.refuse = gpubackend.OutOfMemory
-	if _, result := s.Find(&call.Call{Context: 5, Slot: 2}, PerThread); result != gpubackend.OutOfMemory || s.Threads() != 1 {
+	if _, result := s.Find(&call.Call{Context: 5, Slot: 2},
+		PerThread); result != gpubackend.OutOfMemory || s.Threads() != 1 {
 		t.Errorf("without memory: %v, %d streams", result, s.Threads())
 	}
 }
@@ -68,8 +72,10 @@ func TestThreadsAndContextsEnd(t *testing.T) {
 		left      int
 		destroyed []gpubackend.Stream
 	}{
-		"a thread":                {func(s *Streams) { s.EndThread(1) }, 0, 2, []gpubackend.Stream{101, 103}},
-		"a context":               {func(s *Streams) { s.EndContext(5) }, 0, 2, []gpubackend.Stream{101, 102}},
+		"a thread": {func(s *Streams) { s.EndThread(1) }, 0, 2,
+			[]gpubackend.Stream{101, 103}},
+		"a context": {func(s *Streams) { s.EndContext(5) }, 0, 2,
+			[]gpubackend.Stream{101, 102}},
 		"a context that is gone":  {func(s *Streams) { s.EndContext(5) }, 5, 2, nil},
 		"a context is forgotten":  {func(s *Streams) { s.Forget(6) }, 0, 2, nil},
 		"a thread without stream": {func(s *Streams) { s.EndThread(7) }, 0, 4, nil},
@@ -77,7 +83,8 @@ func TestThreadsAndContextsEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := &fakeDevice{gone: tt.gone}
 			s := New(d, d, &object.Table{})
-			for _, c := range []call.Call{{Context: 5, Slot: 1}, {Context: 5, Slot: 2}, {Context: 6, Slot: 1}, {Context: 6, Slot: 2}} {
+			for _, c := range []call.Call{{Context: 5, Slot: 1}, {Context: 5, Slot: 2},
+				{Context: 6, Slot: 1}, {Context: 6, Slot: 2}} {
 				s.Find(&c, PerThread)
 			}
 			tt.end(s)

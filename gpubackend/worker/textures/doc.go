@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package textures makes textures and surfaces of arrays and memory, copies between arrays, and tells
-// what texture and surface references are bound to.
+// Package textures makes textures and surfaces of arrays and memory, copies between arrays, and
+// tells what texture and surface references are bound to.
 //
-// The worker's loop owns a Textures, which keeps nothing: objects are in the object table. Structures
-// come from the guest as CUDA has them. They are copied before they are looked at; handles in them are
-// replaced by the driver's, host addresses and what CUDA reserves by zeros, and kinds and flags that
-// aren't known are refused.
+// The worker's loop owns a Textures, which keeps nothing: objects are in the object table.
+// Structures come from the guest as CUDA has them. They are copied before they are looked at;
+// handles in them are replaced by the driver's, host addresses and what CUDA reserves by zeros, and
+// kinds and flags that aren't known are refused.
 package textures

@@ -21,27 +21,33 @@ func (t *Textures) endReference(
 }
 
 func (t *Textures) textureArray(c *call.Call, a command.TexRefGetArray) gpubackend.Result {
-	h, result := boundTo(t.Objects, a.Reference, handles.TextureReference, t.Driver.TexRefGetArray, object.Array)
+	h, result := boundTo(t.Objects, a.Reference, handles.TextureReference, t.Driver.TexRefGetArray,
+		object.Array)
 	c.Put(command.TexRefGetArrayAnswer{Array: h})
 	return result
 }
 
-func (t *Textures) textureMipmappedArray(c *call.Call, a command.TexRefGetMipmappedArray) gpubackend.Result {
-	h, result := boundTo(t.Objects, a.Reference, handles.TextureReference, t.Driver.TexRefGetMipmappedArray, object.MipmappedArray)
+func (t *Textures) textureMipmappedArray(
+	c *call.Call, a command.TexRefGetMipmappedArray,
+) gpubackend.Result {
+	h, result := boundTo(t.Objects, a.Reference, handles.TextureReference,
+		t.Driver.TexRefGetMipmappedArray, object.MipmappedArray)
 	c.Put(command.TexRefGetMipmappedArrayAnswer{Array: h})
 	return result
 }
 
 func (t *Textures) surfaceArray(c *call.Call, a command.SurfRefGetArray) gpubackend.Result {
-	h, result := boundTo(t.Objects, a.Reference, handles.SurfaceReference, t.Driver.SurfRefGetArray, object.Array)
+	h, result := boundTo(t.Objects, a.Reference, handles.SurfaceReference, t.Driver.SurfRefGetArray,
+		object.Array)
 	c.Put(command.SurfRefGetArrayAnswer{Array: h})
 	return result
 }
 
-// boundTo is the guest's handle of what a reference is bound to. The driver may still name an array that was destroyed; the
-// guest has no handle of it any more, and gets none.
+// boundTo is the guest's handle of what a reference is bound to. The driver may still name an array
+// that was destroyed; the guest has no handle of it any more, and gets none.
 func boundTo[Reference, Bound ~uint64](
-	objects *object.Table, reference uint64, find func(*object.Table, uint64) (Reference, gpubackend.Result),
+	objects *object.Table, reference uint64,
+	find func(*object.Table, uint64) (Reference, gpubackend.Result),
 	get func(Reference) (Bound, gpubackend.Result), kind object.Kind,
 ) (uint64, gpubackend.Result) {
 	r, result := find(objects, reference)

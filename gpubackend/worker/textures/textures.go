@@ -18,7 +18,8 @@ type Driver interface {
 	SurfObjectCreate(resource []byte) (uint64, gpubackend.Result)
 	CopyArray(copy []byte, s gpubackend.Stream) gpubackend.Result
 	TexRefGetArray(r gpubackend.TextureReference) (gpubackend.Array, gpubackend.Result)
-	TexRefGetMipmappedArray(r gpubackend.TextureReference) (gpubackend.MipmappedArray, gpubackend.Result)
+	TexRefGetMipmappedArray(r gpubackend.TextureReference) (gpubackend.MipmappedArray,
+		gpubackend.Result)
 	SurfRefGetArray(r gpubackend.SurfaceReference) (gpubackend.Array, gpubackend.Result)
 }
 
@@ -43,12 +44,17 @@ func New(c Config) *Textures { return &Textures{c} }
 // Handlers are the commands that a Textures executes.
 func (t *Textures) Handlers() call.Handlers {
 	return call.Handlers{
-		gpubackend.OpTexObjectCreate:         call.Decoded(command.DecodeTexObjectCreate, t.createTexture),
-		gpubackend.OpSurfObjectCreate:        call.Decoded(command.DecodeSurfObjectCreate, t.createSurface),
-		gpubackend.OpCopyArray:               call.Decoded(command.DecodeCopyArray, t.copyArray),
-		gpubackend.OpTexRefGetArray:          call.Decoded(command.DecodeTexRefGetArray, t.textureArray),
-		gpubackend.OpSurfRefGetArray:         call.Decoded(command.DecodeSurfRefGetArray, t.surfaceArray),
-		gpubackend.OpTexRefGetMipmappedArray: call.Decoded(command.DecodeTexRefGetMipmappedArray, t.textureMipmappedArray),
+		gpubackend.OpTexObjectCreate: call.Decoded(command.DecodeTexObjectCreate,
+			t.createTexture),
+		gpubackend.OpSurfObjectCreate: call.Decoded(command.DecodeSurfObjectCreate,
+			t.createSurface),
+		gpubackend.OpCopyArray: call.Decoded(command.DecodeCopyArray, t.copyArray),
+		gpubackend.OpTexRefGetArray: call.Decoded(command.DecodeTexRefGetArray,
+			t.textureArray),
+		gpubackend.OpSurfRefGetArray: call.Decoded(command.DecodeSurfRefGetArray,
+			t.surfaceArray),
+		gpubackend.OpTexRefGetMipmappedArray: call.Decoded(command.DecodeTexRefGetMipmappedArray,
+			t.textureMipmappedArray),
 	}
 }
 
@@ -70,9 +76,11 @@ func (t *Textures) resource(c *call.Call, r command.Buffer) ([]byte, gpubackend.
 	handle := d.Array()
 	switch kind := d.ResType(); {
 	case kind == cudaabi.ResourceArray:
-		handle, result = handles.Find[uint64](t.Objects, object.Array, handle, gpubackend.InvalidHandle)
+		handle, result = handles.Find[uint64](t.Objects, object.Array, handle,
+			gpubackend.InvalidHandle)
 	case kind == cudaabi.ResourceMipmappedArray:
-		handle, result = handles.Find[uint64](t.Objects, object.MipmappedArray, handle, gpubackend.InvalidHandle)
+		handle, result = handles.Find[uint64](t.Objects, object.MipmappedArray, handle,
+			gpubackend.InvalidHandle)
 	case kind > cudaabi.ResourcePitch2D:
 		result = gpubackend.InvalidValue
 	}

@@ -32,13 +32,19 @@ func (d *fakeDriver) CopyArray(b []byte, _ gpubackend.Stream) gpubackend.Result 
 	d.copied = b
 	return gpubackend.Success
 }
-func (d *fakeDriver) TexRefGetArray(gpubackend.TextureReference) (gpubackend.Array, gpubackend.Result) {
+func (d *fakeDriver) TexRefGetArray(
+	gpubackend.TextureReference,
+) (gpubackend.Array, gpubackend.Result) {
 	return gpubackend.Array(d.bound), gpubackend.Success
 }
-func (d *fakeDriver) TexRefGetMipmappedArray(gpubackend.TextureReference) (gpubackend.MipmappedArray, gpubackend.Result) {
+func (d *fakeDriver) TexRefGetMipmappedArray(
+	gpubackend.TextureReference,
+) (gpubackend.MipmappedArray, gpubackend.Result) {
 	return gpubackend.MipmappedArray(d.bound), gpubackend.Success
 }
-func (d *fakeDriver) SurfRefGetArray(gpubackend.SurfaceReference) (gpubackend.Array, gpubackend.Result) {
+func (d *fakeDriver) SurfRefGetArray(
+	gpubackend.SurfaceReference,
+) (gpubackend.Array, gpubackend.Result) {
 	return gpubackend.Array(d.bound), gpubackend.Success
 }
 
@@ -79,7 +85,8 @@ func (r *rig) do(t *testing.T, want gpubackend.Result, op gpubackend.Op, words .
 // TestHandlesInResources are the driver's, and none is another kind's.
 func TestHandlesInResources(t *testing.T) {
 	r := newRig()
-	array, mipmapped := r.objects.Add(object.Array, 70, 0), r.objects.Add(object.MipmappedArray, 71, 0)
+	array, mipmapped := r.objects.Add(object.Array, 70, 0),
+		r.objects.Add(object.MipmappedArray, 71, 0)
 	le := binary.LittleEndian
 	for _, tt := range []struct {
 		kind    uint32
@@ -89,16 +96,20 @@ func TestHandlesInResources(t *testing.T) {
 		becomes uint64
 	}{
 		{0, array, 0, 0, 70}, {1, mipmapped, 0, 0, 71}, {2, 0x1234, 0, 0, 0x1234},
-		{0, mipmapped, 0, gpubackend.InvalidHandle, 0}, {1, array, 0, gpubackend.InvalidHandle, 0}, {0, 77, 0, gpubackend.InvalidHandle, 0},
-		{4, 0, 0, gpubackend.InvalidValue, 0}, {1 << 31, 0, 0, gpubackend.InvalidValue, 0}, {0, array, 1, gpubackend.InvalidValue, 0},
+		{0, mipmapped, 0, gpubackend.InvalidHandle, 0}, {1, array, 0, gpubackend.InvalidHandle, 0},
+		{0, 77, 0, gpubackend.InvalidHandle, 0},
+		{4, 0, 0, gpubackend.InvalidValue, 0}, {1 << 31, 0, 0, gpubackend.InvalidValue, 0},
+		{0, array, 1, gpubackend.InvalidValue, 0},
 	} {
 		le.PutUint32(r.bulk[:], tt.kind)
 		le.PutUint64(r.bulk[8:], tt.handle)
 		le.PutUint32(r.bulk[136:], tt.flags)
 		r.driver.resource = nil
 		r.do(t, tt.want, gpubackend.OpSurfObjectCreate, bulk, cudaabi.ResourceDescSize)
-		if tt.want == 0 && le.Uint64(r.driver.resource[8:]) != tt.becomes || tt.want != 0 && r.driver.resource != nil {
-			t.Errorf("kind %d, handle %#x: the driver got %x", tt.kind, tt.handle, r.driver.resource)
+		if tt.want == 0 && le.Uint64(r.driver.resource[8:]) != tt.becomes ||
+			tt.want != 0 && r.driver.resource != nil {
+			t.Errorf("kind %d, handle %#x: the driver got %x", tt.kind, tt.handle,
+				r.driver.resource)
 		}
 	}
 	if le.Uint64(r.bulk[8:]) != array {
@@ -136,7 +147,8 @@ func TestCopiesOfArraysNameNoHostMemory(t *testing.T) {
 func TestReferencesNameWhatHasAHandle(t *testing.T) {
 	r := newRig()
 	module := r.objects.Add(object.Module, 5, 0)
-	own, made := r.objects.Add(object.TextureReference, 80, module), r.objects.Add(object.TextureReference, 81, 0)
+	own, made := r.objects.Add(object.TextureReference, 80, module),
+		r.objects.Add(object.TextureReference, 81, 0)
 	array := r.objects.Add(object.Array, 70, 0)
 	r.driver.bound = 70
 	r.do(t, 0, gpubackend.OpTexRefGetArray, own)
@@ -149,11 +161,13 @@ func TestReferencesNameWhatHasAHandle(t *testing.T) {
 	r.objects.Remove(array)
 	r.do(t, gpubackend.InvalidValue, gpubackend.OpTexRefGetArray, own)
 	step := r.Steps()[gpubackend.OpTexRefDestroy]
-	for reference, want := range map[uint64]gpubackend.Result{own: gpubackend.InvalidValue, made: gpubackend.Success} {
+	for reference, want := range map[uint64]gpubackend.Result{own: gpubackend.InvalidValue,
+		made: gpubackend.Success} {
 		command := &arena.Command{N: 1}
 		command.Words[0] = reference
 		r.call.Start(command)
-		if got := step(&r.call, func(*call.Call) gpubackend.Result { return gpubackend.Success }); got != want {
+		if got := step(&r.call,
+			func(*call.Call) gpubackend.Result { return gpubackend.Success }); got != want {
 			t.Errorf("destroy %#x: %v", reference, got)
 		}
 	}

@@ -7,7 +7,8 @@ import (
 	"math/bits"
 )
 
-// box is rows of device memory: width bytes each, height to a plane, depth planes. A linear copy is one row.
+// box is rows of device memory: width bytes each, height to a plane, depth planes. A linear copy is
+// one row.
 type box struct {
 	address, pitch, slice uint64
 	width, height, depth  uint64

@@ -123,7 +123,8 @@ func (t *Transfers) move(c *chunk) {
 	})
 	t.chunks.runs = runs
 	m := moves.Move{
-		ID: uint64(c.index), Staging: t.staging.number, Offset: c.offset, ToDevice: op.dir == toDevice, Runs: runs,
+		ID: uint64(c.index), Staging: t.staging.number, Offset: c.offset,
+		ToDevice: op.dir == toDevice, Runs: runs,
 	}
 	if op.loan != nil {
 		if op.loan.ended {

@@ -31,8 +31,8 @@ const (
 	room    = 0x10000 // of each
 )
 
-// fakeDevice is device and guest memory that are bytes, a mover, contexts and fences. Work is done in
-// the order that step says.
+// fakeDevice is device and guest memory that are bytes, a mover, contexts and fences. Work is done
+// in the order that step says.
 type fakeDevice struct {
 	gpubackend.Driver
 	device map[uint64][]byte // by base
@@ -98,7 +98,9 @@ func (d *fakeDevice) EventCreate(uint64) (gpubackend.Event, gpubackend.Result) {
 	d.passed[uint64(e)] = false
 	return e, gpubackend.Success
 }
-func (d *fakeDevice) EventRecordWithFlags(e gpubackend.Event, _ gpubackend.Stream, _ uint64) gpubackend.Result {
+func (d *fakeDevice) EventRecordWithFlags(
+	e gpubackend.Event, _ gpubackend.Stream, _ uint64,
+) gpubackend.Result {
 	d.passed[uint64(e)] = false
 	d.queue = append(d.queue, func() { d.passed[uint64(e)] = true })
 	return gpubackend.Success
@@ -180,15 +182,18 @@ type rig struct {
 
 func newRig() *rig {
 	d := &fakeDevice{
-		device: map[uint64][]byte{lent: make([]byte, room), plain: make([]byte, room), through: make([]byte, room)},
-		guest:  make([]byte, room), loans: map[uint32]uint64{}, passed: map[uint64]bool{},
+		device: map[uint64][]byte{lent: make([]byte, room), plain: make([]byte, room),
+			through: make([]byte, room)},
+		guest: make([]byte, room), loans: map[uint32]uint64{}, passed: map[uint64]bool{},
 	}
 	r := &rig{d: d, mover: &fakeMover{d: d}}
-	r.maps.m = maps.Map{Bytes: room, Flags: wire.MapFlagWrite, Runs: []wire.Run{{Address: 0, Bytes: room}}}
+	r.maps.m = maps.Map{Bytes: room, Flags: wire.MapFlagWrite,
+		Runs: []wire.Run{{Address: 0, Bytes: room}}}
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	r.Transfers = New(Config{
-		Driver: d, Mover: r.mover, Contexts: d, Fences: fences.New(d, d), Streams: fakeStreams{}, Maps: &r.maps,
+		Driver: d, Mover: r.mover, Contexts: d, Fences: fences.New(d, d), Streams: fakeStreams{},
+		Maps: &r.maps,
 		Await: func(_ *call.Call, work call.Work) gpubackend.Result {
 			r.works = append(r.works, work)
 			return call.Pending
@@ -231,8 +236,8 @@ func (r *rig) poll() (over []gpubackend.Result) {
 	return over
 }
 
-// TestChunksAgainstCopies has random boxes copied in random order of steps, and compares with a plain
-// copy of rows.
+// TestChunksAgainstCopies has random boxes copied in random order of steps, and compares with a
+// plain copy of rows.
 func TestChunksAgainstCopies(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for round := range 400 {
@@ -250,7 +255,8 @@ func TestChunksAgainstCopies(t *testing.T) {
 		hostPitch := width + random.Uint64N(2)*24
 		hostSlice := hostPitch * height
 		r.d.busy = random.IntN(2) == 0
-		want := map[bool][]byte{true: bytes.Clone(r.d.device[base]), false: bytes.Clone(r.d.guest)}[toDevice]
+		want := map[bool][]byte{true: bytes.Clone(r.d.device[base]),
+			false: bytes.Clone(r.d.guest)}[toDevice]
 		for z := range depth {
 			for y := range height {
 				dev, host := z*slice+y*pitch, z*hostSlice+y*hostPitch
@@ -262,7 +268,8 @@ func TestChunksAgainstCopies(t *testing.T) {
 			}
 		}
 		kind := map[bool]uint64{true: 0, false: 1}[toDevice]
-		result := r.do(gpubackend.OpCopyBox, true, base, pitch, slice, wire.BufferMap<<56, room, hostPitch, hostSlice,
+		result := r.do(gpubackend.OpCopyBox, true, base, pitch, slice, wire.BufferMap<<56, room,
+			hostPitch, hostSlice,
 			width, height, depth, kind, 0, 0)
 		if result != call.Pending {
 			t.Fatalf("round %d: %v", round, result)
@@ -288,20 +295,27 @@ func TestChunksAgainstCopies(t *testing.T) {
 			t.Fatalf("round %d: over %v, %d uses", round, over, r.maps.uses)
 		}
 		if !bytes.Equal(got, want) {
-			t.Fatalf("round %d: to the device %v, %dx%dx%d at %#x: other bytes", round, toDevice, width, height, depth, base)
+			t.Fatalf("round %d: to the device %v, %dx%dx%d at %#x: other bytes", round, toDevice,
+				width, height, depth, base)
 		}
 	}
 }
 
-// TestErrorsEndCopies: whichever step fails, the copy ends with the first error and its pages are free.
+// TestErrorsEndCopies: whichever step fails, the copy ends with the first error and its pages are
+// free.
 func TestErrorsEndCopies(t *testing.T) {
 	for name, tt := range map[string]struct {
 		fail func(r *rig)
 		want gpubackend.Result
 	}{
-		"pages":  {func(r *rig) { r.mover.end(0, errors.New("no such page")) }, gpubackend.InvalidValue},
-		"a loan": {func(r *rig) { r.EndLoans(lent, room); r.mover.end(0, errors.New("taken back")) }, gpubackend.InvalidValue},
-		"mover":  {func(r *rig) { r.d.mover = errors.New("broken pipe") }, gpubackend.DeviceUnavailable},
+		"pages": {func(r *rig) { r.mover.end(0, errors.New("no such page")) },
+			gpubackend.InvalidValue},
+		"a loan": {func(r *rig) {
+			r.EndLoans(lent, room)
+			r.mover.end(0, errors.New("taken back"))
+		}, gpubackend.InvalidValue},
+		"mover": {func(r *rig) { r.d.mover = errors.New("broken pipe") },
+			gpubackend.DeviceUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig()
@@ -319,7 +333,8 @@ func TestErrorsEndCopies(t *testing.T) {
 					tt.fail(r)
 				}
 			}
-			if len(over) != 2 || over[0] != tt.want || over[1] != tt.want || r.Active() || r.maps.uses != 0 {
+			if len(over) != 2 || over[0] != tt.want || over[1] != tt.want || r.Active() ||
+				r.maps.uses != 0 {
 				t.Errorf("over %v, active %v, %d uses", over, r.Active(), r.maps.uses)
 			}
 		})
@@ -330,7 +345,8 @@ func TestErrorsEndCopies(t *testing.T) {
 func TestJoinIsAnsweredLast(t *testing.T) {
 	r := newRig()
 	for range 3 {
-		if got := r.do(gpubackend.OpCopyHtoD, false, lent, wire.BufferMap<<56, 64, 64, 0, wire.CopyFlagPart); got != call.Pending {
+		if got := r.do(gpubackend.OpCopyHtoD, false, lent, wire.BufferMap<<56, 64, 64, 0,
+			wire.CopyFlagPart); got != call.Pending {
 			t.Fatal(got)
 		}
 	}

@@ -56,7 +56,9 @@ func (t *Transfers) copyLinear(c *call.Call, dir direction, a *command.CopyHtoD)
 }
 
 // copyInline copies a payload that travels in the arena.
-func (t *Transfers) copyInline(c *call.Call, dir direction, r call.Reference, dev box, s gpubackend.Stream) gpubackend.Result {
+func (t *Transfers) copyInline(
+	c *call.Call, dir direction, r call.Reference, dev box, s gpubackend.Stream,
+) gpubackend.Result {
 	b, result := c.InPlace(r)
 	if result != gpubackend.Success {
 		return result
@@ -78,8 +80,8 @@ func (t *Transfers) copyInline(c *call.Call, dir direction, r call.Reference, de
 	return t.fetch(c, b, hostLayout{}, dev, s)
 }
 
-// readable prepares a payload in the arena for the driver. The device reads the bulk area itself; what came in the
-// ring is copied by the driver's staging.
+// readable prepares a payload in the arena for the driver. The device reads the bulk area itself;
+// what came in the ring is copied by the driver's staging.
 func (t *Transfers) readable(r call.Reference) gpubackend.Result {
 	if r.Kind == wire.BufferBulk {
 		return t.registerBulk()
@@ -88,23 +90,30 @@ func (t *Transfers) readable(r call.Reference) gpubackend.Result {
 	return gpubackend.Success
 }
 
-// whenTaken answers a copy from the arena when its source may be changed. What came in the ring has been staged by the
-// driver. The bulk area is registered, so that the device reads it in its own time: the call waits for the stream.
-func (t *Transfers) whenTaken(c *call.Call, r call.Reference, s gpubackend.Stream, result gpubackend.Result) gpubackend.Result {
+// whenTaken answers a copy from the arena when its source may be changed. What came in the ring has
+// been staged by the driver. The bulk area is registered, so that the device reads it in its own
+// time: the call waits for the stream.
+func (t *Transfers) whenTaken(
+	c *call.Call, r call.Reference, s gpubackend.Stream, result gpubackend.Result,
+) gpubackend.Result {
 	if result != gpubackend.Success || r.Kind != wire.BufferBulk || !c.Reply() {
 		return result
 	}
 	return t.WhenDone(c, s)
 }
 
-// fetch copies to the bulk area, which the driver knows as host memory of this process, and answers when it is there.
-func (t *Transfers) fetch(c *call.Call, bulk []byte, host hostLayout, dev box, s gpubackend.Stream) gpubackend.Result {
+// fetch copies to the bulk area, which the driver knows as host memory of this process, and answers
+// when it is there.
+func (t *Transfers) fetch(
+	c *call.Call, bulk []byte, host hostLayout, dev box, s gpubackend.Stream,
+) gpubackend.Result {
 	if result := t.registerBulk(); result != gpubackend.Success {
 		return result
 	}
 	result := t.Driver.CopyBox(&gpubackend.Box{
 		Dst: t.Arena().Address(bulk), DstPitch: host.pitch, DstSlice: host.slice,
-		Src: dev.address, SrcPitch: dev.pitch, SrcSlice: dev.slice, Width: dev.width, Height: dev.height, Depth: dev.depth,
+		Src: dev.address, SrcPitch: dev.pitch, SrcSlice: dev.slice, Width: dev.width,
+		Height: dev.height, Depth: dev.depth,
 	}, s)
 	if result != gpubackend.Success {
 		return result
@@ -123,9 +132,10 @@ func (t *Transfers) registerBulk() gpubackend.Result {
 	return result
 }
 
-// copyPinned copies between the device and memory that the driver reaches at the guest's address: as asynchronous as
-// CUDA's own.
-func (t *Transfers) copyPinned(c *call.Call, dir direction, m *maps.Map, r call.Reference, flags, dev uint64, s gpubackend.Stream) gpubackend.Result {
+// copyPinned copies between the device and memory that the driver reaches at the guest's address:
+// as asynchronous as CUDA's own.
+func (t *Transfers) copyPinned(c *call.Call, dir direction, m *maps.Map, r call.Reference, flags,
+	dev uint64, s gpubackend.Stream) gpubackend.Result {
 	host := m.Address + r.MapOffset()
 	dst, src := dev, host
 	if dir == toHost {
@@ -143,7 +153,8 @@ func (t *Transfers) copyPinned(c *call.Call, dir direction, m *maps.Map, r call.
 }
 
 // copyMapped starts a copy through the mover.
-func (t *Transfers) copyMapped(c *call.Call, part bool, dir direction, m *maps.Map, host hostLayout, dev box, s gpubackend.Stream) gpubackend.Result {
+func (t *Transfers) copyMapped(c *call.Call, part bool, dir direction, m *maps.Map, host hostLayout,
+	dev box, s gpubackend.Stream) gpubackend.Result {
 	if t.Mover == nil {
 		return gpubackend.NotSupported
 	}
@@ -152,7 +163,8 @@ func (t *Transfers) copyMapped(c *call.Call, part bool, dir direction, m *maps.M
 	}
 	t.Maps.Use(m)
 	t.Count(handover.BytesMapped, dev.bytes())
-	op := &operation{t: t, dir: dir, dev: dev, stream: s, context: c.Context, mapping: m, host: host}
+	op := &operation{t: t, dir: dir, dev: dev, stream: s, context: c.Context, mapping: m,
+		host: host}
 	if t.direct(op, part) {
 		op.loan = t.lend(dev.address, dev.bytes())
 	}
@@ -166,8 +178,9 @@ func (t *Transfers) copyMapped(c *call.Call, part bool, dir direction, m *maps.M
 	return t.Await(c, op)
 }
 
-// direct says whether a copy may go directly between guest pages and the memory that the guest process allocated. A lone one
-// to the device that would have to wait for earlier work may not: CUDA lets the caller go on as soon as the source has been read.
+// direct says whether a copy may go directly between guest pages and the memory that the guest
+// process allocated. A lone one to the device that would have to wait for earlier work may not:
+// CUDA lets the caller go on as soon as the source has been read.
 func (t *Transfers) direct(op *operation, part bool) bool {
 	if !op.dev.contiguous() || op.dev.bytes() == 0 {
 		return false
@@ -196,7 +209,8 @@ func (t *Transfers) copyBox(c *call.Call, a command.CopyBox) gpubackend.Result {
 			return gpubackend.InvalidValue
 		}
 		return t.Driver.CopyBox(&gpubackend.Box{
-			Dst: dev.address, DstPitch: dev.pitch, DstSlice: dev.slice, Src: a.Host.Value, SrcPitch: host.pitch, SrcSlice: host.slice,
+			Dst: dev.address, DstPitch: dev.pitch, DstSlice: dev.slice, Src: a.Host.Value,
+			SrcPitch: host.pitch, SrcSlice: host.slice,
 			Width: dev.width, Height: dev.height, Depth: dev.depth,
 		}, s)
 	}
@@ -206,7 +220,9 @@ func (t *Transfers) copyBox(c *call.Call, a command.CopyBox) gpubackend.Result {
 	return t.copyBoxHost(c, &a, host, dev, s)
 }
 
-func (t *Transfers) copyBoxHost(c *call.Call, a *command.CopyBox, host hostLayout, dev box, s gpubackend.Stream) gpubackend.Result {
+func (t *Transfers) copyBoxHost(
+	c *call.Call, a *command.CopyBox, host hostLayout, dev box, s gpubackend.Stream,
+) gpubackend.Result {
 	r, dir := a.Host, direction(a.Kind == command.BoxHtod)
 	if r.Kind != wire.BufferMap {
 		return t.copyBoxInline(c, dir, r, host, dev, s)
@@ -221,11 +237,13 @@ func (t *Transfers) copyBoxHost(c *call.Call, a *command.CopyBox, host hostLayou
 	}
 	at := m.Address + r.MapOffset()
 	b := gpubackend.Box{
-		Dst: dev.address, DstPitch: dev.pitch, DstSlice: dev.slice, Src: at, SrcPitch: host.pitch, SrcSlice: host.slice,
-		Width: dev.width, Height: dev.height, Depth: dev.depth,
+		Dst: dev.address, DstPitch: dev.pitch, DstSlice: dev.slice, Src: at, SrcPitch: host.pitch,
+		SrcSlice: host.slice,
+		Width:    dev.width, Height: dev.height, Depth: dev.depth,
 	}
 	if dir == toHost {
-		b.Dst, b.Src, b.DstPitch, b.SrcPitch, b.DstSlice, b.SrcSlice = b.Src, b.Dst, b.SrcPitch, b.DstPitch, b.SrcSlice, b.DstSlice
+		b.Dst, b.Src, b.DstPitch, b.SrcPitch, b.DstSlice, b.SrcSlice = b.Src, b.Dst, b.SrcPitch,
+			b.DstPitch, b.SrcSlice, b.DstSlice
 	}
 	t.Count(handover.BytesMapped, dev.bytes())
 	t.queued.add(dev.bytes())
@@ -239,7 +257,9 @@ func (t *Transfers) copyBoxHost(c *call.Call, a *command.CopyBox, host hostLayou
 }
 
 // copyBoxInline copies rows from or to the arena, one by one.
-func (t *Transfers) copyBoxInline(c *call.Call, dir direction, r call.Reference, host hostLayout, dev box, s gpubackend.Stream) gpubackend.Result {
+func (t *Transfers) copyBoxInline(
+	c *call.Call, dir direction, r call.Reference, host hostLayout, dev box, s gpubackend.Stream,
+) gpubackend.Result {
 	b, result := c.InPlace(r)
 	if result != gpubackend.Success {
 		return result
@@ -261,7 +281,8 @@ func (t *Transfers) copyBoxInline(c *call.Call, dir direction, r call.Reference,
 	}
 	for row := range dev.rows() {
 		at := row.offset(host.pitch, host.slice)
-		if result := t.Driver.CopyIn(dev.address+row.offset(dev.pitch, dev.slice), b[at:at+dev.width], s); result != gpubackend.Success {
+		if result := t.Driver.CopyIn(dev.address+row.offset(dev.pitch, dev.slice),
+			b[at:at+dev.width], s); result != gpubackend.Success {
 			return result
 		}
 	}

@@ -34,19 +34,19 @@
 //	               │       carrying ── fence passed ──────────────────────────┤
 //	               └──────────────────────────────────────────────────────────┘
 //
-// A chunk that settles skips that state if the context has no work. Any error ends it at once: it is
-// its copy's, the first of several. To the device through staging memory, the call stops waiting for
-// a chunk when it begins to be carried: the source has been read.
+// A chunk that settles skips that state if the context has no work. Any error ends it at once: it
+// is its copy's, the first of several. To the device through staging memory, the call stops waiting
+// for a chunk when it begins to be carried: the source has been read.
 //
 // # Who owns what
 //
-// The worker's loop owns Transfers, which own the staging memory, the chunks and what is lent to the
-// mover. A copy has a use of its map until it is over: the pages stay pinned. Memory that the device
-// gives up is taken back from the mover first.
+// The worker's loop owns Transfers, which own the staging memory, the chunks and what is lent to
+// the mover. A copy has a use of its map until it is over: the pages stay pinned. Memory that the
+// device gives up is taken back from the mover first.
 //
 // # Who may lie
 //
-// All words are the guest's. Ranges are checked against the map or the arena, boxes against overflow
-// and against planes that overlap; device addresses are the driver's to judge. The mover is
-// believed, but for numbers of copies that aren't on their way.
+// All words are the guest's. Ranges are checked against the map or the arena, boxes against
+// overflow and against planes that overlap; device addresses are the driver's to judge. The mover
+// is believed, but for numbers of copies that aren't on their way.
 package transfers

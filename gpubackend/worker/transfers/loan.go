@@ -13,8 +13,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 )
 
-// loan is a piece of device memory that the mover has mapped, so that it copies between guest pages and what the guest
-// process allocated there without staging memory between: the GPU need not change to this process and back.
+// loan is a piece of device memory that the mover has mapped, so that it copies between guest pages
+// and what the guest process allocated there without staging memory between: the GPU need not
+// change to this process and back.
 type loan struct {
 	base, bytes uint64
 	number      uint32 // the mover's
@@ -74,8 +75,8 @@ func (s *loans) take(address, bytes uint64) []*loan {
 	return gone
 }
 
-// lend has the mover map the memory around an address of the current context's, unless it has. Nil: it can't, for lack of
-// room or because the memory isn't of a kind that other processes map.
+// lend has the mover map the memory around an address of the current context's, unless it has. Nil:
+// it can't, for lack of room or because the memory isn't of a kind that other processes map.
 func (t *Transfers) lend(address, bytes uint64) *loan {
 	l := t.loans.find(address)
 	if l == nil {
@@ -108,12 +109,13 @@ func (t *Transfers) newLoan(address uint64) *loan {
 		t.Log.WithError(err).Debug("memory is not lent to the mover")
 		return l
 	}
-	t.Log.WithFields(logrus.Fields{"bytes": l.bytes, "took": time.Since(begin)}).Debug("memory is lent to the mover")
+	t.Log.WithFields(logrus.Fields{"bytes": l.bytes,
+		"took": time.Since(begin)}).Debug("memory is lent to the mover")
 	return l
 }
 
-// lendable is a loan of the memory around an address: a piece of what the device allocates from, or a mapping of the
-// guest's own making. Nil: there is none. The caller closes the file.
+// lendable is a loan of the memory around an address: a piece of what the device allocates from, or
+// a mapping of the guest's own making. Nil: there is none. The caller closes the file.
 func (t *Transfers) lendable(address uint64) (l *loan, start uint64, fd int) {
 	if m, ok := t.MappedAt(address); ok {
 		if m.Access != gpubackend.AccessReadWrite {
@@ -145,8 +147,8 @@ func (t *Transfers) Watch() {
 	})
 }
 
-// EndLoans asks back what the device is about to give up, or the guest may access no longer. Else the memory would stay in use for as long as this process
-// lives.
+// EndLoans asks back what the device is about to give up, or the guest may access no longer. Else
+// the memory would stay in use for as long as this process lives.
 func (t *Transfers) EndLoans(address, bytes uint64) {
 	begin := time.Now()
 	for _, l := range t.loans.take(address, bytes) {

@@ -46,7 +46,8 @@ func TestLoansAgainstAList(t *testing.T) {
 				}
 			}
 			if len(got)+len(kept) != len(all) || len(s.list) != len(kept) {
-				t.Fatalf("take %#x, %#x bytes: %d of %d, %d left", address, bytes, len(got), len(all), len(s.list))
+				t.Fatalf("take %#x, %#x bytes: %d of %d, %d left", address, bytes, len(got),
+					len(all), len(s.list))
 			}
 			all = kept
 		}

@@ -9,7 +9,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/worker/call"
 )
 
-// parts are copies of one thread that it doesn't wait for one by one: JOIN is answered when all before it are over.
+// parts are copies of one thread that it doesn't wait for one by one: JOIN is answered when all
+// before it are over.
 type parts struct {
 	running int
 	result  gpubackend.Result // the first error
@@ -43,7 +44,8 @@ func (t *Transfers) partsOf(c *call.Call) *parts {
 	return t.threads[c.Slot]
 }
 
-// endPart notes the result of a copy that is over at once, if it is a part: JOIN gives it to the guest.
+// endPart notes the result of a copy that is over at once, if it is a part: JOIN gives it to the
+// guest.
 func (t *Transfers) endPart(c *call.Call, part bool, result gpubackend.Result) gpubackend.Result {
 	if result == call.Pending || !part {
 		return result

@@ -8,8 +8,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/wire"
 )
 
-// queuedCopies is when the copies of pinned memory that were queued should be over. Until then the worker polls, as the
-// guest's thread does that waits for them (polling.c): asleep, it would have to be woken for the command after them.
+// queuedCopies is when the copies of pinned memory that were queued should be over. Until then the
+// worker polls, as the guest's thread does that waits for them (polling.c): asleep, it would have
+// to be woken for the command after them.
 type queuedCopies struct{ until time.Time }
 
 // shortCopy is over before the worker would sleep.

@@ -36,8 +36,11 @@ func (t *Transfers) open() gpubackend.Result {
 	return gpubackend.Success
 }
 
-// openStaging gets the staging memory, for which pools give up what they don't need, and lends it to the mover.
-func (t *Transfers) openStaging(bytes uint64) (address uint64, staging uint32, result gpubackend.Result) {
+// openStaging gets the staging memory, for which pools give up what they don't need, and lends it
+// to the mover.
+func (t *Transfers) openStaging(
+	bytes uint64,
+) (address uint64, staging uint32, result gpubackend.Result) {
 	address, fd, result := t.Driver.Staging(bytes)
 	if result == gpubackend.OutOfMemory && t.MakeRoom() {
 		address, fd, result = t.Driver.Staging(bytes)

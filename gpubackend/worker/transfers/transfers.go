@@ -84,7 +84,8 @@ type Config struct {
 	AtAddress func(m *maps.Map, r call.Reference) bool
 	// MappedAt returns the mapping of the guest's own making that holds an address.
 	MappedAt func(address uint64) (memory.Mapping, bool)
-	// MakeRoom has others give back the memory that they can do without, and says whether there was any.
+	// MakeRoom has others give back the memory that they can do without, and says whether there was
+	// any.
 	MakeRoom func() bool
 	// Gone is called for a range that the device gives up, if Watch was.
 	Gone func(address, bytes uint64)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The types of the CUDA driver API as far as this library uses it: handles and enumerations. Its
- * structures and numbers are generated from their description (x86-64 and arm64, LP64, little-endian).
+ * structures and numbers are generated from their description (x86-64 and arm64, LP64,
+ * little-endian).
  */
 #ifndef PARACUDA_CUDA_ABI_H
 #define PARACUDA_CUDA_ABI_H

@@ -26,7 +26,10 @@ struct registration {
 	uint32_t map;
 };
 
-/* What holds its pages: its own pins, and those that hold its first and its last page where these are others' too. */
+/*
+ * What holds its pages: its own pins, and those that hold its first and its last page where these
+ * are others' too.
+ */
 #define MEMORY_PINS 3
 struct pins;
 struct slab;
@@ -53,7 +56,10 @@ struct memory {
 /* Copies the range that contains the address. */
 bool memory_find(uint64_t address, struct memory *m);
 
-/* Whether copies of a range wait until they are over, as programs see it: managed memory begins so, other memory doesn't. */
+/*
+ * Whether copies of a range wait until they are over, as programs see it: managed memory begins so,
+ * other memory doesn't.
+ */
 static inline bool memory_synced(const struct memory *m)
 {
 	return m->unsynced != (m->kind == MEMORY_MANAGED);
@@ -68,22 +74,29 @@ bool memory_overlaps(uint64_t address, uint64_t bytes);
 /* Copies a range that touches [address, address + bytes), if any does. */
 bool memory_touching(uint64_t address, uint64_t bytes, struct memory *m);
 
-/* Enters a range; false when there is no memory. Ranges of device memory that it overlaps are stale and go. */
+/*
+ * Enters a range; false when there is no memory. Ranges of device memory that it overlaps are stale
+ * and go.
+ */
 bool memory_enter(const struct memory *m);
 
 /*
- * Removes the range that begins at base and is of that kind. Memory of a graph stays known: the next launch allocates it
- * again. It goes when something else comes to be there.
+ * Removes the range that begins at base and is of that kind. Memory of a graph stays known: the
+ * next launch allocates it again. It goes when something else comes to be there.
  */
 bool memory_take(uint64_t base, enum memory_kind kind, struct memory *m);
 
 /* Whether a context has pinned memory, managed memory too. */
 bool memory_has_pinned(const struct context *c);
 
-/* Removes a range of a context's pinned memory, managed memory too; false when there is none left. */
+/*
+ * Removes a range of a context's pinned memory, managed memory too; false when there is none left.
+ */
 bool memory_take_pinned(const struct context *c, struct memory *m);
 
-/* Removes [base, base + bytes) from the range of mapped memory that holds it, which may leave two. */
+/*
+ * Removes [base, base + bytes) from the range of mapped memory that holds it, which may leave two.
+ */
 void memory_cut(uint64_t base, uint64_t bytes);
 
 /* Removes the ranges of a context's device memory. */

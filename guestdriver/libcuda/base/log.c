@@ -46,7 +46,10 @@ static void write_line(int fd, const char *format, va_list args)
 	if (fd < 0)
 		return;
 	text[length++] = '\n';
-	/* One write a line, so that lines of several threads don't mix; nothing can be done if it fails. */
+	/*
+	 * One write a line, so that lines of several threads don't mix; nothing can be done if it
+	 * fails.
+	 */
 	if (write(fd, text, length) < 0)
 		errno = saved;
 	errno = saved;

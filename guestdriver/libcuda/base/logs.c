@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What programs get to see of this library's messages. It says little: that a function isn't there, and what its user must
- * mend. Errors that a result tells are not among its messages.
+ * What programs get to see of this library's messages. It says little: that a function isn't there,
+ * and what its user must mend. Errors that a result tells are not among its messages.
  */
 #define _GNU_SOURCE
 #include "base/logs.h"
@@ -62,7 +62,10 @@ static void open_file(void)
 		file.fd = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 }
 
-/* One write a line, so that lines of several processes don't mix. A message that can't be written is lost. */
+/*
+ * One write a line, so that lines of several processes don't mix. A message that can't be written
+ * is lost.
+ */
 static void write_file(const char *line)
 {
 	size_t length = strlen(line);
@@ -153,7 +156,10 @@ static unsigned oldest(void)
 	return state.count > LINES ? state.count - LINES : 0;
 }
 
-/* Copies whole messages from *from on, as many as fit before a final NUL, and advances. Returns their bytes. */
+/*
+ * Copies whole messages from *from on, as many as fit before a final NUL, and advances. Returns
+ * their bytes.
+ */
 static size_t dump(unsigned *from, char *buffer, size_t room)
 {
 	size_t used = 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the library may be used, the thread that uses it, and the checks with which every exported function begins. */
+/*
+ * Whether the library may be used, the thread that uses it, and the checks with which every
+ * exported function begins.
+ */
 #ifndef PARACUDA_STATE_H
 #define PARACUDA_STATE_H
 
@@ -52,7 +55,10 @@ struct thread {
 /* The calling thread, registered for thread_exit. */
 struct thread *thread_self(void);
 
-/* Sets what a thread does when it ends while the library may be used. Once, before any is registered. */
+/*
+ * Sets what a thread does when it ends while the library may be used. Once, before any is
+ * registered.
+ */
 void thread_at_exit(void (*hook)(struct thread *t));
 
 extern _Thread_local struct thread thread_own __attribute__((visibility("hidden")));

@@ -8,7 +8,10 @@ struct row {
 	void *value; /* NULL: removed */
 };
 
-/* Open addressing. A full one is replaced by a larger, and kept for readers that may still be in it. */
+/*
+ * Open addressing. A full one is replaced by a larger, and kept for readers that may still be in
+ * it.
+ */
 struct table_rows {
 	struct table_rows *older;
 	uint64_t mask;

@@ -89,7 +89,10 @@ static size_t elf_bytes(const uint8_t *at, size_t limit)
 	return end <= limit ? end : 0;
 }
 
-/* An archive: a member's size is ten decimal digits at 48 of its 60-byte header, which ends with "`\n". */
+/*
+ * An archive: a member's size is ten decimal digits at 48 of its 60-byte header, which ends with
+ * "`\n".
+ */
 static size_t archive_bytes(const uint8_t *at, size_t limit)
 {
 	size_t end = 8;
@@ -146,7 +149,10 @@ static size_t container_bytes(const uint8_t *at, size_t limit)
 	return 0;
 }
 
-/* A device-linked wrapper: its own container, or when that is none, those to link, one behind another. */
+/*
+ * A device-linked wrapper: its own container, or when that is none, those to link, one behind
+ * another.
+ */
 static CUresult measure_linked(const struct wrapper *w, struct image *image)
 {
 	const void *const *part = w->more;

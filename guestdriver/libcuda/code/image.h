@@ -14,7 +14,10 @@ struct image {
 	void *owned; /* to be freed, or NULL */
 };
 
-/* Measures the image at an address. `limit` is the number of bytes known to be there, SIZE_MAX when none is known. */
+/*
+ * Measures the image at an address. `limit` is the number of bytes known to be there, SIZE_MAX when
+ * none is known.
+ */
 CUresult image_measure(const void *at, size_t limit, struct image *image);
 
 /* Reads an image from a file. */

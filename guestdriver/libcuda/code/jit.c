@@ -25,7 +25,10 @@ enum {
 #define SYMBOLS (BIT(JIT_SYMBOL_NAMES) | BIT(JIT_SYMBOL_NAMES + 1) | BIT(JIT_SYMBOL_COUNT))
 /* What is of no use without a value. */
 #define WITH_VALUE (SYMBOLS | BIT(JIT_KERNEL_NAMES) | BIT(JIT_VARIABLE_NAMES))
-/* What means nothing to another process: arrays of names and addresses, and how many of its threads load. */
+/*
+ * What means nothing to another process: arrays of names and addresses, and how many of its threads
+ * load.
+ */
 #define OWN                                                                                      \
 	(SYMBOLS | BIT(JIT_KERNEL_NAMES) | BIT(JIT_KERNEL_NAMES + 1) | BIT(JIT_VARIABLE_NAMES) | \
 	 BIT(JIT_VARIABLE_COUNT) | BIT(JIT_LOADER_THREADS))

@@ -37,7 +37,10 @@ static CUresult load_managed(enum handle_kind kind, const struct image *i, struc
 				       &used->info, &used->error);
 }
 
-/* An image with managed variables: they get memory of this process first, at whose address the image is linked. */
+/*
+ * An image with managed variables: they get memory of this process first, at whose address the
+ * image is linked.
+ */
 static CUresult load_with_memory(enum handle_kind kind, const struct image *i, struct jit *j,
 				 uint64_t *managed, uint64_t *number, struct used *used)
 {

@@ -12,13 +12,21 @@ struct loaded {
 	uint64_t managed; /* memory of its managed variables, 0 for none */
 };
 
-/* Sends an image to be loaded: HANDLE_MODULE or HANDLE_LIB. Frees the image, and finishes with the options. */
+/*
+ * Sends an image to be loaded: HANDLE_MODULE or HANDLE_LIB. Frees the image, and finishes with the
+ * options.
+ */
 CUresult loaded_make(enum handle_kind kind, struct image *image, struct jit *j, uint64_t *number);
 
-/* Enters a module or library that the worker has; `library` is that of a library's module, else 0. */
+/*
+ * Enters a module or library that the worker has; `library` is that of a library's module, else 0.
+ */
 CUresult loaded_enter(enum handle_kind kind, uint64_t number, uint64_t managed, uint64_t library);
 
-/* What ends the functions and references of a module: its library if it is of one, else the module itself. */
+/*
+ * What ends the functions and references of a module: its library if it is of one, else the module
+ * itself.
+ */
 uint64_t loaded_root(CUmodule module);
 
 /* The memory of its managed variables, 0 for none. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contexts as the guest sees them: a CUcontext is the address of a struct context, which is never freed, so that
- * a primary context keeps its handle across reset and a stale one is told from a good one.
+ * Contexts as the guest sees them: a CUcontext is the address of a struct context, which is never
+ * freed, so that a primary context keeps its handle across reset and a stale one is told from a
+ * good one.
  */
 #ifndef PARACUDA_CONTEXT_H
 #define PARACUDA_CONTEXT_H
@@ -46,7 +47,10 @@ static inline struct context *context_current(void)
 	return t->depth ? t->stack[t->depth - 1] : NULL;
 }
 
-/* The context that owns what is made in c: of a green context the primary one. Only streams are a green context's own. */
+/*
+ * The context that owns what is made in c: of a green context the primary one. Only streams are a
+ * green context's own.
+ */
 static inline struct context *context_home(struct context *c)
 {
 	return c && c->base ? c->base : c;
@@ -107,7 +111,9 @@ void context_set_hooks(const struct context_hooks *h);
 /* Forgets the context on the worker's side, and all that ends with it, and clears its handle. */
 uint64_t context_retire(struct context *c);
 
-/* Context-local storage: values that runtime libraries keep with a context (export table c693336e). */
+/*
+ * Context-local storage: values that runtime libraries keep with a context (export table c693336e).
+ */
 CUresult storage_put(CUcontext ctx, void *key, void *value,
 		     void (*destroy)(CUcontext, void *, void *));
 CUresult storage_delete(CUcontext ctx, void *key);

@@ -27,7 +27,10 @@ EXPORT CUresult cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev
 	ENTER();
 	if (!pctx || !context_flags_valid(flags))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Dumps would be files of the host's: what asks for them is told, as natively, and not passed on. */
+	/*
+	 * Dumps would be files of the host's: what asks for them is told, as natively, and not
+	 * passed on.
+	 */
 	if (flags & CONTEXT_DUMPS)
 		flags = (flags & ~CONTEXT_DUMPS) | CU_CTX_COREDUMP_ENABLE;
 	if (!device_valid(dev))

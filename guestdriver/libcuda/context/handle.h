@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The worker's handles as this process knows them, so that a stale or made-up one is refused at once although
- * the call is delayed. The record of a handle begins with a struct handle.
+ * The worker's handles as this process knows them, so that a stale or made-up one is refused at
+ * once although the call is delayed. The record of a handle begins with a struct handle.
  */
 #ifndef PARACUDA_HANDLE_H
 #define PARACUDA_HANDLE_H

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Primary contexts: one per device, counted here; the worker sees only the first Retain and the last Release. */
+/*
+ * Primary contexts: one per device, counted here; the worker sees only the first Retain and the
+ * last Release.
+ */
 #define _GNU_SOURCE
 #include "base/zz_generated_prototypes.h"
 #include "context/context.h"
 #include "context/zz_generated_calls.h"
 #include "devices/device.h"
 
-/* Serialises the steps below. Recursive: the destructors of context-local storage may come back here. */
+/*
+ * Serialises the steps below. Recursive: the destructors of context-local storage may come back
+ * here.
+ */
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
 EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)

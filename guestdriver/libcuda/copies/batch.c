@@ -16,7 +16,10 @@ static bool order_valid(int order)
 	       order <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
 }
 
-/* In stream order is right where any order is. What only the device has is read in stream order, too. */
+/*
+ * In stream order is right where any order is. What only the device has is read in stream order,
+ * too.
+ */
 static int source_of(int order)
 {
 	return order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL ? SIDE_AT_ONCE : SIDE_ANY;

@@ -24,8 +24,9 @@ void capture_pins_end(void)
 }
 
 /*
- * Makes the pages that are at these addresses now what graphs find there. They stay until others are shown there: which
- * pages a program has at an address may change without this library knowing, and graphs know addresses only.
+ * Makes the pages that are at these addresses now what graphs find there. They stay until others
+ * are shown there: which pages a program has at an address may change without this library knowing,
+ * and graphs know addresses only.
  */
 static CUresult show(uint64_t base, uint64_t bytes, uint32_t *map)
 {

@@ -42,7 +42,10 @@ CUresult side_find(uint64_t address, uint64_t bytes, int hint, struct side *s)
 		s->device = s->unknown = hint == SIDE_DEVICE;
 		return CUDA_SUCCESS;
 	}
-	/* The driver refuses what begins in memory that it knows and ends beyond it, the host's too. */
+	/*
+	 * The driver refuses what begins in memory that it knows and ends beyond it, the host's
+	 * too.
+	 */
 	if (bytes > m.bytes - (address - m.base))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (memory_by_address(&m)) {
@@ -69,7 +72,10 @@ CUresult copy_send(const struct request *r, bool unknown)
 	return unknown ? channel_call(r, NULL, 0) : channel_post(r);
 }
 
-/* Between the device and pinned memory: the worker's copy engine reaches both, nothing is waited for. */
+/*
+ * Between the device and pinned memory: the worker's copy engine reaches both, nothing is waited
+ * for.
+ */
 static CUresult copy_pinned(unsigned op, const struct side *device, const struct side *host,
 			    size_t bytes, CUstream stream, bool async)
 {
@@ -82,7 +88,10 @@ static CUresult copy_pinned(unsigned op, const struct side *device, const struct
 	return channel_synced(channel_call(&r, NULL, 0));
 }
 
-/* The same where the memory has several registrations: part by part, the last of which is waited for. */
+/*
+ * The same where the memory has several registrations: part by part, the last of which is waited
+ * for.
+ */
 static CUresult copy_several(unsigned op, const struct side *device, uint64_t host, size_t bytes,
 			     CUstream stream, bool async)
 {
@@ -106,7 +115,10 @@ static CUresult copy_several(unsigned op, const struct side *device, uint64_t ho
 	return result;
 }
 
-/* Host to device, small: the bytes travel in commands, so the source is free at once and nothing is waited for. */
+/*
+ * Host to device, small: the bytes travel in commands, so the source is free at once and nothing is
+ * waited for.
+ */
 static CUresult copy_inline(const struct side *device, const uint8_t *host, size_t bytes,
 			    CUstream stream)
 {
@@ -127,8 +139,8 @@ static CUresult copy_inline(const struct side *device, const uint8_t *host, size
 #define BULK_PIECE ((size_t)64 << 10)
 
 /*
- * Host to device by way of the bulk area, in pieces. It is free again when the last one is answered: the stream takes
- * them in order. NOT_READY: no room.
+ * Host to device by way of the bulk area, in pieces. It is free again when the last one is
+ * answered: the stream takes them in order. NOT_READY: no room.
  */
 static CUresult send_bulk(uint64_t device, const uint8_t *host, size_t bytes, size_t piece,
 			  CUstream stream)
@@ -177,8 +189,8 @@ static CUresult copy_bulk(uint64_t device, void *host, size_t bytes, CUstream st
 }
 
 /*
- * Pageable memory where nothing is passed by reference: by way of the bulk area. It is what address mapping is compared
- * with, so that one thing is done after another.
+ * Pageable memory where nothing is passed by reference: by way of the bulk area. It is what address
+ * mapping is compared with, so that one thing is done after another.
  */
 static CUresult copy_through_arena(unsigned op, uint64_t device, uint8_t *host, size_t bytes,
 				   CUstream stream)
@@ -215,7 +227,10 @@ static CUresult host_to_device(const struct side *dst, const struct side *src, s
 	uint8_t *host = (uint8_t *)(uintptr_t)src->address;
 	CUresult result = CUDA_ERROR_NOT_READY;
 
-	/* A program may fill pinned memory after an asynchronous copy was queued: it is read when its turn comes. */
+	/*
+	 * A program may fill pinned memory after an asynchronous copy was queued: it is read when
+	 * its turn comes.
+	 */
 	if (src->pinned)
 		return copy_pinned(OP_CopyHtoD, dst, src, bytes, stream, async);
 	if (src->several)
@@ -256,7 +271,10 @@ static CUresult copy_on_device(const struct side *to, const struct side *from, s
 	return copy_send(&r, to->unknown || from->unknown);
 }
 
-/* Between device and host memory, captured: each run of the graph reads or writes the host's memory anew. */
+/*
+ * Between device and host memory, captured: each run of the graph reads or writes the host's memory
+ * anew.
+ */
 static CUresult copy_captured(unsigned op, uint64_t device, uint64_t host, uint64_t bytes,
 			      CUstream stream)
 {

@@ -20,7 +20,10 @@ struct side {
 	uint64_t offset;
 };
 
-/* A side that the call says is device memory (it may be pinned host memory all the same), or a source to be read at once. */
+/*
+ * A side that the call says is device memory (it may be pinned host memory all the same), or a
+ * source to be read at once.
+ */
 #define SIDE_ANY 0
 #define SIDE_DEVICE 1
 #define SIDE_AT_ONCE 2
@@ -33,8 +36,8 @@ struct side {
 CUresult side_find(uint64_t address, uint64_t bytes, int hint, struct side *s);
 
 /*
- * Sends a copy that nobody has to wait for. If a side is unknown the answer is awaited all the same: an address that is
- * none of the device's is this call's error, and no later one's.
+ * Sends a copy that nobody has to wait for. If a side is unknown the answer is awaited all the
+ * same: an address that is none of the device's is this call's error, and no later one's.
  */
 CUresult copy_send(const struct request *r, bool unknown);
 
@@ -45,7 +48,10 @@ enum paracuda_memory side_memory(const struct side *s);
 CUresult copy_bytes(uint64_t dst, int dst_hint, uint64_t src, int src_hint, size_t bytes,
 		    CUstream stream, bool async);
 
-/* The end of a copy: one that isn't asynchronous is done when it returns, if the host can see managed memory change. */
+/*
+ * The end of a copy: one that isn't asynchronous is done when it returns, if the host can see
+ * managed memory change.
+ */
 CUresult copy_settled(CUresult result, bool managed, CUstream stream, bool async);
 
 /* A two- or three-dimensional copy, sides without their offsets. */

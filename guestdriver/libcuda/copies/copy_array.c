@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies with arrays. The driver copies between arrays and device memory; what lies on the host goes through device
- * memory that lives for the copy.
+ * Copies with arrays. The driver copies between arrays and device memory; what lies on the host
+ * goes through device memory that lives for the copy.
  */
 #define _GNU_SOURCE
 #include "copies/copy_array.h"
@@ -18,7 +18,10 @@ static CUresult post(const CUDA_MEMCPY3D *c, CUstream stream)
 	return call_CopyArray(argument_inline(c, sizeof(*c)), number_of(stream));
 }
 
-/* Whether a side is device memory by its address; a source to be read at once isn't if the host has it, too. */
+/*
+ * Whether a side is device memory by its address; a source to be read at once isn't if the host has
+ * it, too.
+ */
 static bool on_device(uint64_t address, int hint)
 {
 	struct memory m;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Copies of ordinary memory, large: pinned in pieces, so that pages are pinned while others move. Several threads are no
- * faster: in User Mode Linux, where pinning is dearest, they get in each other's way.
+ * Copies of ordinary memory, large: pinned in pieces, so that pages are pinned while others move.
+ * Several threads are no faster: in User Mode Linux, where pinning is dearest, they get in each
+ * other's way.
  */
 #define _GNU_SOURCE
 #include "copies/copy_pieces.h"
@@ -13,16 +14,20 @@
 #include "transport/slot.h"
 
 /*
- * Pieces grow from the first, which nothing hides: no copy goes on while its pages are pinned. Each is a system call, and
- * where memory has to be staged also a change of the GPU between the processes of the mover and the worker. After the
- * first there are two of each size: where pages are scattered, driver, worker and mover together take nearly as long for
- * a piece as the GPU, which would have to wait for one twice as large as that before.
+ * Pieces grow from the first, which nothing hides: no copy goes on while its pages are pinned. Each
+ * is a system call, and where memory has to be staged also a change of the GPU between the
+ * processes of the mover and the worker. After the first there are two of each size: where pages
+ * are scattered, driver, worker and mover together take nearly as long for a piece as the GPU,
+ * which would have to wait for one twice as large as that before.
  */
 #define PIECE ((size_t)8 << 20)
 #define PIECE_FIRST ((size_t)1 << 20)
 #define PIECE_LEAST ((size_t)1 << 20)
 
-/* An answer is asked for after so many bytes, and two are outstanding at most: no more than twice as much is pinned. */
+/*
+ * An answer is asked for after so many bytes, and two are outstanding at most: no more than twice
+ * as much is pinned.
+ */
 #define GROUP ((size_t)32 << 20)
 
 _Static_assert(PIECE / 4096 < PARACUDA_RUNS_PER_MAP,
@@ -83,8 +88,8 @@ static CUresult await(struct job *j)
 }
 
 /*
- * Waits for the answer that is outstanding, and asks for that to the pieces sent since, whatever happened: the call must
- * not return while the host's memory is still written to.
+ * Waits for the answer that is outstanding, and asks for that to the pieces sent since, whatever
+ * happened: the call must not return while the host's memory is still written to.
  */
 static CUresult ask(struct job *j)
 {

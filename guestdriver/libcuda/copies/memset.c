@@ -3,7 +3,10 @@
 #include "addresses/memory_map.h"
 #include "base/zz_generated_prototypes.h"
 
-/* The end of a fill without a stream: it is done when it returns, unless only the device can see the memory. */
+/*
+ * The end of a fill without a stream: it is done when it returns, unless only the device can see
+ * the memory.
+ */
 static CUresult settled(CUresult result, uint64_t address)
 {
 	struct memory m;

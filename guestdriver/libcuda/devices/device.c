@@ -267,7 +267,10 @@ EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib
 	return CUDA_SUCCESS;
 }
 
-/* Only a server for several processes limits the multiprocessors of a context; of types that aren't there there is no support. */
+/*
+ * Only a server for several processes limits the multiprocessors of a context; of types that aren't
+ * there there is no support.
+ */
 EXPORT CUresult cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev)
 {
 	(void)type;

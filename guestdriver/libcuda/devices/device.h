@@ -29,8 +29,9 @@ extern struct devices devices;
 CUresult devices_load(const void *snapshot, size_t bytes);
 
 /*
- * Applies a CUDA_VISIBLE_DEVICES list (NULL for none) to n devices: fills `visible` and says how many there are. An entry that
- * names no device hides those after it, one that names a device again is an error, as measured with driver 580.
+ * Applies a CUDA_VISIBLE_DEVICES list (NULL for none) to n devices: fills `visible` and says how
+ * many there are. An entry that names no device hides those after it, one that names a device again
+ * is an error, as measured with driver 580.
  */
 CUresult devices_visible(const char *list, const struct paracuda_snapshot_device *const *all,
 			 unsigned n, unsigned *visible, unsigned *number);

@@ -18,8 +18,8 @@ static void uuid_text(const uint8_t *u, char *text, size_t size)
 }
 
 /*
- * The device that one entry names, or -1. A UUID may be cut short as long as it names one device only, and what follows a
- * whole one counts for nothing.
+ * The device that one entry names, or -1. A UUID may be cut short as long as it names one device
+ * only, and what follows a whole one counts for nothing.
  */
 static int find(const char *entry, size_t length, const struct paracuda_snapshot_device *const *all,
 		unsigned n)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables that cuBLAS, cuBLASLt and cuFFT ask for. What their functions do was seen from their arguments and results. */
+/*
+ * Tables that cuBLAS, cuBLASLt and cuFFT ask for. What their functions do was seen from their
+ * arguments and results.
+ */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +76,10 @@ static CUresult functions_unknown(void)
 	return unsupported("a function of export table 6e163fbe", &said);
 }
 
-/* Calls `each` with every function of a module and returns their number: cuFFT takes what it has linked from there. */
+/*
+ * Calls `each` with every function of a module and returns their number: cuFFT takes what it has
+ * linked from there.
+ */
 static unsigned functions_of_module(CUcontext ctx, CUmodule module,
 				    void (*each)(void *opaque, CUfunction f), void *opaque)
 {

@@ -285,7 +285,10 @@ static const struct {
 	[EXPORT_TABLE_OWN] = { UUID(PARACUDA_TABLE_ID), own },
 };
 
-/* f8cff951: a runtime that gets this table expects all of it; without it, it does with the first one. */
+/*
+ * f8cff951: a runtime that gets this table expects all of it; without it, it does with the first
+ * one.
+ */
 static const CUuuid requirements = UUID(0xf8, 0xcf, 0xf9, 0x51, 0x21, 0x46, 0x8b, 0x4e, 0xb9, 0xe2,
 					0xfb, 0x46, 0x9e, 0x7c, 0x0d, 0xd9);
 

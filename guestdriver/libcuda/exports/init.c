@@ -71,10 +71,15 @@ static CUresult explain(int error)
 	}
 }
 
-/* More variables than that tell the worker nothing: it takes over some twenty, none of them long. */
+/*
+ * More variables than that tell the worker nothing: it takes over some twenty, none of them long.
+ */
 #define ENVIRONMENT_MAX (PARACUDA_COMMAND_MAX / 2)
 
-/* The process's CUDA_ variables, each followed by NUL, as far as there is room; the device list is applied in the guest. */
+/*
+ * The process's CUDA_ variables, each followed by NUL, as far as there is room; the device list is
+ * applied in the guest.
+ */
 static char *environment(size_t *bytes)
 {
 	static const char visible[] = "CUDA_VISIBLE_DEVICES=";
@@ -134,8 +139,8 @@ static CUresult start(void)
 }
 
 /*
- * The end of the process. As natively, nothing is waited for, and what kernels printed since the last synchronization is
- * lost. The worker ends when the channel closes.
+ * The end of the process. As natively, nothing is waited for, and what kernels printed since the
+ * last synchronization is lost. The worker ends when the channel closes.
  */
 static void finish(void)
 {
@@ -167,8 +172,9 @@ EXPORT CUresult cuInit(unsigned int Flags)
 }
 
 /*
- * The runtime asks before cuInit, when there is no worker to ask, and later makes its integrity check with the
- * answer. So what was answered once stays, even if the host's driver turns out to be older.
+ * The runtime asks before cuInit, when there is no worker to ask, and later makes its integrity
+ * check with the answer. So what was answered once stays, even if the host's driver turns out to be
+ * older.
  */
 EXPORT CUresult cuDriverGetVersion(int *driverVersion)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of cuGetProcAddress: for each base name the symbols by the version that introduced them. */
+/*
+ * The table of cuGetProcAddress: for each base name the symbols by the version that introduced
+ * them.
+ */
 #ifndef PARACUDA_PROCADDRESS_H
 #define PARACUDA_PROCADDRESS_H
 

@@ -8,7 +8,10 @@
 
 #include "base/log.h"
 
-/* The library of compute-sanitizer in the program that it looks at. Where a table is missing it crashes, before main. */
+/*
+ * The library of compute-sanitizer in the program that it looks at. Where a table is missing it
+ * crashes, before main.
+ */
 #define SANITIZER "libsanitizer"
 
 static bool is_sanitizer(const void *caller)

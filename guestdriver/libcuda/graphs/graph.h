@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs, which live on the host. A node's parameters travel as a record (docs/protocol.md, "Graphs"). */
+/*
+ * Graphs, which live on the host. A node's parameters travel as a record (docs/protocol.md,
+ * "Graphs").
+ */
 #ifndef PARACUDA_GRAPH_H
 #define PARACUDA_GRAPH_H
 
@@ -18,7 +21,10 @@ struct record {
 CUresult record_make(struct record *r, const CUgraphNodeParams *p);
 void record_free(struct record *r);
 
-/* The parameters of a node as the host has them. What they point to stays until the next call for that node. */
+/*
+ * The parameters of a node as the host has them. What they point to stays until the next call for
+ * that node.
+ */
 CUresult node_params(CUgraphNode node, CUgraphNodeType type, CUgraphNodeParams *p);
 
 /* What this library keeps of a node. */
@@ -39,10 +45,16 @@ void node_forget_graph(CUgraph graph);
 /* Whether anything is kept of any copy. */
 bool node_copies(void);
 
-/* Keeps what the program said of a copy. A graph of NULL is the one that the node is known to be of. */
+/*
+ * Keeps what the program said of a copy. A graph of NULL is the one that the node is known to be
+ * of.
+ */
 void node_keep_copy(CUgraphNode node, CUgraph graph, const CUDA_MEMCPY3D *copy);
 
-/* Keeps which graph a node has as its child, and that this is a copy of another, or that one itself. */
+/*
+ * Keeps which graph a node has as its child, and that this is a copy of another, or that one
+ * itself.
+ */
 void node_keep_child(CUgraphNode node, CUgraph graph, CUgraph from, CUgraph child);
 
 /* Keeps of a graph's copy what is kept of the graph. */
@@ -58,7 +70,10 @@ bool user_objects_inherit(uint64_t owner, uint64_t from);
 struct reference *user_objects_take(uint64_t owner);
 void user_objects_release(struct reference *taken);
 
-/* Makes a copy's descriptor into addresses: dst, pitch, slice, src, pitch, slice, width, height, depth. */
+/*
+ * Makes a copy's descriptor into addresses: dst, pitch, slice, src, pitch, slice, width, height,
+ * depth.
+ */
 struct node_memcpy;
 CUresult graph_copy(const CUDA_MEMCPY3D *c, struct node_memcpy *n);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A graph in the language of Graphviz, as cuGraphDebugDotPrint writes it. The text is this library's own. */
+/*
+ * A graph in the language of Graphviz, as cuGraphDebugDotPrint writes it. The text is this
+ * library's own.
+ */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

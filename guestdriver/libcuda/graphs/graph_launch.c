@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Launches of executable graphs, and their end. The user objects of one last until its launches are over, which this library
- * learns from an event behind the last of them: a host function would hold up the stream. Few graphs have such objects, and
- * the others get no event.
+ * Launches of executable graphs, and their end. The user objects of one last until its launches are
+ * over, which this library learns from an event behind the last of them: a host function would hold
+ * up the stream. Few graphs have such objects, and the others get no event.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -16,7 +16,10 @@
 #include "streams/activity.h"
 #include "streams/stream.h"
 
-/* An event behind the last launch in a context: a graph's launches come one after another, whatever their streams. */
+/*
+ * An event behind the last launch in a context: a graph's launches come one after another, whatever
+ * their streams.
+ */
 struct mark {
 	struct mark *next;
 	uint64_t context, event; /* the worker's handles */
@@ -154,7 +157,10 @@ EXPORT CUresult cuGraphUpload(CUgraphExec hGraphExec, CUstream hStream)
 	return post_cuGraphUpload(number_of(hGraphExec), number_of(hStream));
 }
 
-/* Asks whether launches are over, or waits until they are. What the worker doesn't know went with its context. */
+/*
+ * Asks whether launches are over, or waits until they are. What the worker doesn't know went with
+ * its context.
+ */
 static bool is_over(const struct mark *m, bool wait)
 {
 	struct request r;
@@ -197,7 +203,10 @@ static void *wait_for_rest(void *arg)
 	return NULL;
 }
 
-/* Waits on a thread of its own, which takes none of the program's signals; without one the objects stay for ever. */
+/*
+ * Waits on a thread of its own, which takes none of the program's signals; without one the objects
+ * stay for ever.
+ */
 static void release_later(struct reference *objects, struct mark *marks)
 {
 	struct rest *rest = malloc(sizeof(*rest));

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The nodes and edges of graphs. Each list is asked for by its size first, or filled up to the size given. */
+/*
+ * The nodes and edges of graphs. Each list is asked for by its size first, or filled up to the size
+ * given.
+ */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +11,10 @@
 #include "context/zz_generated_calls.h"
 #include "graphs/graph.h"
 
-/* What a caller gets of a list of `count`: as many as there is room for, the rest of the room zeroed. */
+/*
+ * What a caller gets of a list of `count`: as many as there is room for, the rest of the room
+ * zeroed.
+ */
 static void finish(void *list, size_t element, size_t *room, uint64_t count)
 {
 	if (list && *room > count)

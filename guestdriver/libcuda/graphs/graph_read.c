@@ -35,8 +35,8 @@ static CUresult fetch(CUgraphNode node, uint64_t **word, uint64_t *bytes)
 }
 
 /*
- * Both names of what a node launches, as far as the program has them: newer runtimes know their kernels by CUkernel,
- * older ones by CUfunction.
+ * Both names of what a node launches, as far as the program has them: newer runtimes know their
+ * kernels by CUkernel, older ones by CUfunction.
  */
 static CUresult name_kernel(CUDA_KERNEL_NODE_PARAMS *k, const struct function *f)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* User objects: things of the program that graphs refer to. They live here; the host doesn't know of them. */
+/*
+ * User objects: things of the program that graphs refer to. They live here; the host doesn't know
+ * of them.
+ */
 #define _GNU_SOURCE
 #include <limits.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Green contexts. The CUcontext of one is a struct context of its own whose `base` is the device's primary context: that
- * owns what is made in it, streams aside.
+ * Green contexts. The CUcontext of one is a struct context of its own whose `base` is the device's
+ * primary context: that owns what is made in it, streams aside.
  */
 #define _GNU_SOURCE
 #include "green/green.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parts of devices, of which green contexts are made. The resources themselves are the worker's: programs hold its handles. */
+/*
+ * Parts of devices, of which green contexts are made. The resources themselves are the worker's:
+ * programs hold its handles.
+ */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -93,7 +96,9 @@ EXPORT CUresult cuGreenCtxGetDevResource(CUgreenCtx hCtx, CUdevResource *resourc
 	return get(OF_GREEN, number_of(hCtx), resource, type);
 }
 
-/* Splits into `groups` groups at most; records[0] is what remains. Without records it only counts. */
+/*
+ * Splits into `groups` groups at most; records[0] is what remains. Without records it only counts.
+ */
 static CUresult split(uint64_t input, unsigned flags, unsigned least,
 		      struct paracuda_resource_record *records, unsigned groups, unsigned *made)
 {

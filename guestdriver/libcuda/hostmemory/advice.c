@@ -46,7 +46,10 @@ static struct span *insert(struct span **at, uint64_t base, uint64_t end,
 	return *at = s;
 }
 
-/* Makes spans begin and end at base and end, and covers what lies between. Returns where they begin, NULL without memory. */
+/*
+ * Makes spans begin and end at base and end, and covers what lies between. Returns where they
+ * begin, NULL without memory.
+ */
 static struct span **cut_out(uint64_t base, uint64_t end)
 {
 	struct span **first = &state.spans, **p;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host memory that the device can reach: pages of this process, pinned for as long as they are allocated or registered. */
+/*
+ * Host memory that the device can reach: pages of this process, pinned for as long as they are
+ * allocated or registered.
+ */
 #define _GNU_SOURCE
 #include "hostmemory/host_memory.h"
 
@@ -95,7 +98,10 @@ EXPORT CUresult cuMemAllocHost_v2(void **pp, size_t bytesize)
 	return cuMemHostAlloc(pp, bytesize, 0);
 }
 
-/* Gives back the memory of that kind which begins at an address, when the work is done that may use it. */
+/*
+ * Gives back the memory of that kind which begins at an address, when the work is done that may use
+ * it.
+ */
 static CUresult give_back(uint64_t base, enum memory_kind kind, CUresult unknown)
 {
 	CUresult result, second = CUDA_SUCCESS;

@@ -5,22 +5,27 @@
 
 #include "addresses/memory_map.h"
 
-/* Makes memory of m's kind, size, flags and context, and enters it in the memory map. OUT_OF_MEMORY when there is none. */
+/*
+ * Makes memory of m's kind, size, flags and context, and enters it in the memory map. OUT_OF_MEMORY
+ * when there is none.
+ */
 CUresult host_memory_make(struct memory *m);
 
-/* The same for memory that has pages of its own, without entering it, and the end of such memory. */
+/*
+ * The same for memory that has pages of its own, without entering it, and the end of such memory.
+ */
 CUresult host_memory_make_alone(struct memory *m);
 CUresult host_memory_end_alone(struct memory *m);
 
 /*
- * Waits for the work that may use memory which is about to be given back: of its context, and of the current one. *waited
- * becomes false where that is forbidden, since a stream is being captured.
+ * Waits for the work that may use memory which is about to be given back: of its context, and of
+ * the current one. *waited becomes false where that is forbidden, since a stream is being captured.
  */
 CUresult host_memory_settle(const struct memory *m, bool *waited);
 
 /*
- * Gives back what was made or registered, after it was taken out of the memory map. waited: no work uses it any more;
- * otherwise the worker waits.
+ * Gives back what was made or registered, after it was taken out of the memory map. waited: no work
+ * uses it any more; otherwise the worker waits.
  */
 CUresult host_memory_end(struct memory *m, bool waited);
 

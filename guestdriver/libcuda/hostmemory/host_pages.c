@@ -17,7 +17,9 @@
 /* Huge pages keep the lists of runs short. */
 #define HUGE_PAGE ((uint64_t)2 << 20)
 
-/* Where allocations go, if the place is free: addresses that the worker is unlikely to use itself. */
+/*
+ * Where allocations go, if the place is free: addresses that the worker is unlikely to use itself.
+ */
 #define REGION_BASE 0x600000000000u
 #define REGION_END 0x6f0000000000u
 
@@ -44,7 +46,10 @@ static void *reserve(uint64_t bytes)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-/* Puts memory in long runs there, or lets ordinary pages come as they may: a mapping that fails leaves a hole. */
+/*
+ * Puts memory in long runs there, or lets ordinary pages come as they may: a mapping that fails
+ * leaves a hole.
+ */
 static bool fill(void *p, uint64_t bytes)
 {
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;

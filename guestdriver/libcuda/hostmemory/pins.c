@@ -8,7 +8,10 @@
 #include "context/zz_generated_commands.h"
 #include "transport/buffer.h"
 
-/* One piece is at most what fits in one MAP when no two pages are neighbours; of memory in long runs it is more. */
+/*
+ * One piece is at most what fits in one MAP when no two pages are neighbours; of memory in long
+ * runs it is more.
+ */
 #define PIECE ((uint64_t)PARACUDA_RUNS_PER_MAP * 4096)
 #define PIECE_IN_RUNS ((uint64_t)1 << 30)
 #define PIECE_LEAST ((uint64_t)1 << 20)
@@ -89,7 +92,10 @@ static CUresult unpin(struct pins *p)
 	return result;
 }
 
-/* They stay the same pages for as long: of what is this process's alone, fork() copies them for the child. */
+/*
+ * They stay the same pages for as long: of what is this process's alone, fork() copies them for the
+ * child.
+ */
 static CUresult pin(struct pins *p, uint64_t piece)
 {
 	uint64_t end = p->base + p->bytes;
@@ -218,7 +224,10 @@ static unsigned still_used(struct pins *p)
 	return kept;
 }
 
-/* Has the worker forget the pages that nobody uses any more, and register the others in the context of one who does. */
+/*
+ * Has the worker forget the pages that nobody uses any more, and register the others in the context
+ * of one who does.
+ */
 static CUresult keep(struct pins *p)
 {
 	const struct context *before = p->context;

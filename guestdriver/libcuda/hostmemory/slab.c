@@ -15,7 +15,10 @@
 /* So many pieces have pages of their own. */
 #define ALONE 32
 
-/* Which pages are taken, in units of the page size, and which of these only because work may be under way that uses them. */
+/*
+ * Which pages are taken, in units of the page size, and which of these only because work may be
+ * under way that uses them.
+ */
 struct slab {
 	struct slab *next;
 	struct memory memory; /* as if it were one piece; the memory map doesn't have it */
@@ -199,7 +202,10 @@ CUresult slab_take(struct memory *m)
 	return result;
 }
 
-/* Pages that work may use still. Of another context's nobody can say later whether it is over: they stay. */
+/*
+ * Pages that work may use still. Of another context's nobody can say later whether it is over: they
+ * stay.
+ */
 static void rest(struct slab *s, unsigned page, unsigned pages)
 {
 	if (context_current() != s->memory.context)

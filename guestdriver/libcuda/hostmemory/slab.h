@@ -10,20 +10,24 @@
 #include "addresses/memory_map.h"
 
 /*
- * Whether memory of this process that is about to be made is to share pages. Few pieces don't: of these the device reaches
- * nothing any more as soon as they are freed. It counts until slab_uncount.
+ * Whether memory of this process that is about to be made is to share pages. Few pieces don't: of
+ * these the device reaches nothing any more as soon as they are freed. It counts until
+ * slab_uncount.
  */
 bool slab_wanted(const struct memory *m);
 
 /* Memory for which slab_wanted was called is gone. */
 void slab_uncount(const struct memory *m);
 
-/* Makes memory of m's kind, size and context, zeroed, on whole pages of a slab, and its registrations. */
+/*
+ * Makes memory of m's kind, size and context, zeroed, on whole pages of a slab, and its
+ * registrations.
+ */
 CUresult slab_take(struct memory *m);
 
 /*
- * Gives back what slab_take made. The last piece of a slab takes that with it. waited: no work uses the piece any more;
- * otherwise its pages aren't used before its work can be waited for.
+ * Gives back what slab_take made. The last piece of a slab takes that with it. waited: no work uses
+ * the piece any more; otherwise its pages aren't used before its work can be waited for.
  */
 CUresult slab_give(struct memory *m, bool waited);
 

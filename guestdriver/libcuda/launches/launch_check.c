@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What may be wrong with a launch: what the driver finds with any function, and when it must be asked. */
+/*
+ * What may be wrong with a launch: what the driver finds with any function, and when it must be
+ * asked.
+ */
 #define _GNU_SOURCE
 #include "launches/launch.h"
 
@@ -71,7 +74,10 @@ static int attribute(const struct description *d, int id)
 	return __atomic_load_n(&d->attribute[id], __ATOMIC_RELAXED);
 }
 
-/* The cluster of a launch: that of its attribute, else that which the function requires; zeros for none. */
+/*
+ * The cluster of a launch: that of its attribute, else that which the function requires; zeros for
+ * none.
+ */
 static void find_cluster(const struct description *d, const CUlaunchAttribute *attributes,
 			 unsigned count, uint32_t *cluster)
 {
@@ -93,8 +99,8 @@ static bool divides(const uint32_t *cluster, const uint32_t *grid)
 }
 
 /*
- * All that a function may require of a launch, in one number: block (29 bits), cluster (15), and the shared memory of clusters,
- * which must have room together; 0: too much.
+ * All that a function may require of a launch, in one number: block (29 bits), cluster (15), and
+ * the shared memory of clusters, which must have room together; 0: too much.
  */
 static uint64_t configuration(const struct shape *s, const uint32_t *cluster)
 {
@@ -126,8 +132,8 @@ void launch_proven(struct description *d, uint64_t configuration)
 }
 
 /*
- * A function that takes fewer threads than others may want a certain block, which no attribute tells, and clusters have rules
- * of their own: one launch of each configuration is waited for.
+ * A function that takes fewer threads than others may want a certain block, which no attribute
+ * tells, and clusters have rules of their own: one launch of each configuration is waited for.
  */
 static bool is_unproven(const struct shape *s, const struct description *d,
 			const CUlaunchAttribute *attributes, unsigned count, uint64_t *proof)

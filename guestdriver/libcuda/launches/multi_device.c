@@ -4,7 +4,10 @@
 #include "context/handle.h"
 #include "streams/capture.h"
 
-/* CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_{PRE,POST}_LAUNCH_SYNC: on one device they change nothing. */
+/*
+ * CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_{PRE,POST}_LAUNCH_SYNC: on one device they change
+ * nothing.
+ */
 #define MULTI_DEVICE_FLAGS 3u
 
 /* The stream says which device and context; default streams can't. */

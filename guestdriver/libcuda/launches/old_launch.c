@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches as they were before CUDA 4: shape, shared memory and parameters are kept with the function until one. */
+/*
+ * Launches as they were before CUDA 4: shape, shared memory and parameters are kept with the
+ * function until one.
+ */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>
@@ -26,7 +29,9 @@ static struct {
 	pthread_mutex_t lock; /* guards what is kept with every function */
 } state = { PTHREAD_MUTEX_INITIALIZER };
 
-/* What is kept with a function, made on first use; the lock is held. NULL when there is no memory. */
+/*
+ * What is kept with a function, made on first use; the lock is held. NULL when there is no memory.
+ */
 static struct old_launch *of(struct function *f)
 {
 	if (!f->old_launch)

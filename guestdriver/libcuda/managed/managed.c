@@ -75,7 +75,10 @@ void managed_block_end(uint64_t base)
 		end(&m);
 }
 
-/* Which streams use memory concerns devices that can't share it with the host at a time: here all can. */
+/*
+ * Which streams use memory concerns devices that can't share it with the host at a time: here all
+ * can.
+ */
 EXPORT CUresult cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t length,
 				       unsigned int flags)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Managed memory: memory of this process that the device reaches in place, at the same address. Host and device may
- * touch it in turn and at the same time. Nothing moves: an access of a kernel's goes over the bus.
+ * Managed memory: memory of this process that the device reaches in place, at the same address.
+ * Host and device may touch it in turn and at the same time. Nothing moves: an access of a kernel's
+ * goes over the bus.
  */
 #ifndef PARACUDA_MANAGED_H
 #define PARACUDA_MANAGED_H
@@ -11,7 +12,10 @@
 /* Frees the allocation that begins at an address, when the work is done that may use it. */
 CUresult managed_free(CUdeviceptr dptr);
 
-/* Makes memory for the managed variables of a module of c, or with NULL of a library: one block, zeroed. */
+/*
+ * Makes memory for the managed variables of a module of c, or with NULL of a library: one block,
+ * zeroed.
+ */
 CUresult managed_block_make(uint64_t bytes, struct context *c, uint64_t *base);
 
 /* Frees such a block; 0 is none. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Advice about managed memory, and prefetches. Pages stay where they are, in this process's memory, so neither has an
- * effect on them; what was asked for is remembered by the page, and told to those who ask.
+ * Advice about managed memory, and prefetches. Pages stay where they are, in this process's memory,
+ * so neither has an effect on them; what was asked for is remembered by the page, and told to those
+ * who ask.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -232,7 +233,10 @@ EXPORT CUresult cuMemPrefetchBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_
 	return result;
 }
 
-/* What was discarded has indeterminate contents until it is written again: those that it has are as good as others. */
+/*
+ * What was discarded has indeterminate contents until it is written again: those that it has are as
+ * good as others.
+ */
 EXPORT CUresult cuMemDiscardBatchAsync(CUdeviceptr *dptrs, size_t *sizes, size_t count,
 				       unsigned long long flags, CUstream hStream)
 {

@@ -11,7 +11,10 @@
 /* What sizes and addresses are multiples of. */
 #define VMM_PAGE ((uint64_t)2 << 20)
 
-/* Where reservations lie: no layout of Linux uses these addresses, neither here nor on the worker's side. */
+/*
+ * Where reservations lie: no layout of Linux uses these addresses, neither here nor on the worker's
+ * side.
+ */
 #define VMM_BASE 0x400000000000u
 #define VMM_END 0x500000000000u
 
@@ -53,7 +56,10 @@ bool vmm_whole(uint64_t base, uint64_t bytes);
 /* Under the lock: the memory that a program's handle names, or NULL. */
 struct vmm_memory *vmm_memory(CUmemGenericAllocationHandle handle);
 
-/* Cuts a range of mapped memory, which may be several mappings, down to the one at an address that it contains. */
+/*
+ * Cuts a range of mapped memory, which may be several mappings, down to the one at an address that
+ * it contains.
+ */
 struct memory;
 void vmm_narrow(struct memory *m, uint64_t address);
 

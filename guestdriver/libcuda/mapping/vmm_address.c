@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reservations of addresses: set aside here and on the worker's side, so that a pointer means the same on both. */
+/*
+ * Reservations of addresses: set aside here and on the worker's side, so that a pointer means the
+ * same on both.
+ */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -16,7 +19,10 @@
 #define STEP ((uint64_t)1 << 34)
 #define TRIES 256
 
-/* The host's driver takes an address as it is only if it is a multiple of this; large ones get larger pages' worth. */
+/*
+ * The host's driver takes an address as it is only if it is a multiple of this; large ones get
+ * larger pages' worth.
+ */
 #define ALIGN ((uint64_t)32 << 20)
 #define ALIGN_LARGE ((uint64_t)1 << 30)
 

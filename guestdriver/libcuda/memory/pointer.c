@@ -119,7 +119,10 @@ EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
 	return CUDA_SUCCESS;
 }
 
-/* The value for memory that CUDA doesn't know: CU_DEVICE_INVALID, that the host may use the pointer, and the range if it is reserved. */
+/*
+ * The value for memory that CUDA doesn't know: CU_DEVICE_INVALID, that the host may use the
+ * pointer, and the range if it is reserved.
+ */
 static bool value_of_unknown(int attribute, uint64_t pointer, uint64_t *value)
 {
 	uint64_t base, bytes;

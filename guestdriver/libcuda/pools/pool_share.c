@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory pools, and their memory, between processes. A pool goes as a descriptor, memory as a name that the worker offers. */
+/*
+ * Memory pools, and their memory, between processes. A pool goes as a descriptor, memory as a name
+ * that the worker offers.
+ */
 #include <string.h>
 
 #include "addresses/memory_map.h"

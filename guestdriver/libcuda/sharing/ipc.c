@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device memory between processes. A handle names what the worker of the process that made it offers. */
+/*
+ * Device memory between processes. A handle names what the worker of the process that made it
+ * offers.
+ */
 #define _GNU_SOURCE
 #include "sharing/ipc.h"
 

@@ -4,7 +4,10 @@
 
 #include "context/context.h"
 
-/* Forgets the memory of other processes that was opened in a context, which has ended: it isn't mapped any more. */
+/*
+ * Forgets the memory of other processes that was opened in a context, which has ended: it isn't
+ * mapped any more.
+ */
 void ipc_forget_context(const struct context *c);
 
 #endif

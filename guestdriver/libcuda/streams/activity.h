@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work that a program gives to the GPU, for those who watch it (paracuda_table.h). Nobody does, as a rule. */
+/*
+ * Work that a program gives to the GPU, for those who watch it (paracuda_table.h). Nobody does, as
+ * a rule.
+ */
 #ifndef PARACUDA_ACTIVITY_H
 #define PARACUDA_ACTIVITY_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes of streams. The priority is one of them, and questions about it are answered here: it is followed. */
+/*
+ * Attributes of streams. The priority is one of them, and questions about it are answered here: it
+ * is followed.
+ */
 #include <string.h>
 
 #include "base/zz_generated_prototypes.h"

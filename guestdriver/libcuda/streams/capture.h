@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stream capture. The host's driver captures; it knows nothing of this process's threads, so what CUDA forbids to
- * threads while there are captures is checked here.
+ * Stream capture. The host's driver captures; it knows nothing of this process's threads, so what
+ * CUDA forbids to threads while there are captures is checked here.
  */
 #ifndef PARACUDA_CAPTURE_H
 #define PARACUDA_CAPTURE_H
@@ -19,7 +19,10 @@ static inline bool capture_active(void)
 	return __atomic_load_n(&capture_count, __ATOMIC_RELAXED) != 0;
 }
 
-/* Whether a stream is being captured, and the graph that it is captured to; 0: none, or it isn't known. */
+/*
+ * Whether a stream is being captured, and the graph that it is captured to; 0: none, or it isn't
+ * known.
+ */
 bool capture_of(CUstream stream);
 uint64_t capture_graph(CUstream stream);
 
@@ -27,8 +30,9 @@ uint64_t capture_graph(CUstream stream);
 CUresult capture_question(CUstream stream);
 
 /*
- * What a call about a stream returns before anything else is looked at: INVALIDATED when its capture was spoiled, and
- * IMPLICIT, which spoils captures, for the legacy stream while streams are captured that it would wait for.
+ * What a call about a stream returns before anything else is looked at: INVALIDATED when its
+ * capture was spoiled, and IMPLICIT, which spoils captures, for the legacy stream while streams are
+ * captured that it would wait for.
  */
 CUresult capture_usable(CUstream stream);
 
@@ -38,7 +42,10 @@ CUresult capture_refuse(CUstream stream, CUresult result);
 /* The result of a call that fails after all that: it spoils the capture of its stream. */
 CUresult capture_spoil(CUstream stream, CUresult result);
 
-/* What a call that is unsafe during captures returns: 0, or STREAM_CAPTURE_UNSUPPORTED, which ends the captures. */
+/*
+ * What a call that is unsafe during captures returns: 0, or STREAM_CAPTURE_UNSUPPORTED, which ends
+ * the captures.
+ */
 CUresult capture_unsafe(void);
 
 /* A call that is unsafe during captures begins with this. */
@@ -57,7 +64,10 @@ CUresult capture_everything(void);
 /* The calling thread has begun a capture. */
 CUresult capture_enter(CUstream stream, int mode);
 
-/* Only the thread that began a capture may end it, unless that was relaxed: whether it is another's. */
+/*
+ * Only the thread that began a capture may end it, unless that was relaxed: whether it is
+ * another's.
+ */
 bool capture_is_others(CUstream stream);
 
 /* A capture, a stream, or a context ends; its captures with it. */

@@ -45,8 +45,9 @@ static void note_record(struct handle *event)
 }
 
 /*
- * Another process may be told of what is done with its event as soon as the call returns: then it must have been done. What
- * stands for a point of a capture is of no use after that, which the driver must say. Other events can wait for their turn.
+ * Another process may be told of what is done with its event as soon as the call returns: then it
+ * must have been done. What stands for a point of a capture is of no use after that, which the
+ * driver must say. Other events can wait for their turn.
  */
 static CUresult send(const struct request *r, const struct handle *event, unsigned int flags)
 {
@@ -135,7 +136,10 @@ EXPORT CUresult cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent
 
 #define MAGIC 0x314550495643u
 
-/* What is in a CUipcEventHandle: a name by which the worker of the process that made it offers the event. */
+/*
+ * What is in a CUipcEventHandle: a name by which the worker of the process that made it offers the
+ * event.
+ */
 struct content {
 	uint64_t magic;
 	struct answer_cuIpcGetEventHandle event;

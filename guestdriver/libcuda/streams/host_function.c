@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions of the program that a stream calls. One thread of this library runs them, in the worker's order: it waits
- * for the worker to announce the next in a slot of its own, and says in the arena's header which has returned. No command
- * is involved: the worker may be busy with one that waits for this very function.
+ * Functions of the program that a stream calls. One thread of this library runs them, in the
+ * worker's order: it waits for the worker to announce the next in a slot of its own, and says in
+ * the arena's header which has returned. No command is involved: the worker may be busy with one
+ * that waits for this very function.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -67,7 +68,10 @@ bool host_function_find(uint64_t token, CUhostFn *fn, void **data)
 	return p != NULL;
 }
 
-/* A callback is always called, with the error if there is one; a host function only if there is none. */
+/*
+ * A callback is always called, with the error if there is one; a host function only if there is
+ * none.
+ */
 static void run(struct pending *p, CUresult status)
 {
 	if (p->callback)
@@ -117,7 +121,10 @@ static void *serve(void *unused)
 		__atomic_store_n(&channel.header->host_done, t.seq, __ATOMIC_RELEASE);
 		ring_wake();
 	}
-	/* The channel is dead, or the context is: what waits ends with that, and so does what comes. */
+	/*
+	 * The channel is dead, or the context is: what waits ends with that, and so does what
+	 * comes.
+	 */
 	pthread_mutex_lock(&state.lock);
 	state.ended = result;
 	pthread_mutex_unlock(&state.lock);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Linked into a library that is built with -finstrument-functions, it notes which functions are called from outside: a byte each
- * in a file that all processes share, at the function's offset in the library. tests/calls_test.go reads it.
+ * Linked into a library that is built with -finstrument-functions, it notes which functions are
+ * called from outside: a byte each in a file that all processes share, at the function's offset in
+ * the library. tests/calls_test.go reads it.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies of all kinds and sizes, pinned memory, and what is known of pointers, against the fake worker. */
+/*
+ * Copies of all kinds and sizes, pinned memory, and what is known of pointers, against the fake
+ * worker.
+ */
 #include <string.h>
 #include <unistd.h>
 
@@ -217,7 +220,10 @@ static void second_buffer(void)
 	free(data);
 }
 
-/* Large copies go in parts, of which no more than two groups are pinned; their errors are the call's. */
+/*
+ * Large copies go in parts, of which no more than two groups are pinned; their errors are the
+ * call's.
+ */
 static void parts(void)
 {
 	size_t bytes = (size_t)100 << 20, group = (size_t)32 << 20, piece = (size_t)8 << 20;
@@ -252,7 +258,10 @@ static void parts(void)
 	free(host);
 }
 
-/* A copy that ends before it begins, with the error of what was delayed, gives back what it has pinned. */
+/*
+ * A copy that ends before it begins, with the error of what was delayed, gives back what it has
+ * pinned.
+ */
 static void refused(void)
 {
 	size_t pitch = 4096, height = 1500;
@@ -285,7 +294,10 @@ static void refused(void)
 	free(in);
 }
 
-/* A copy in pieces reports the error of what was delayed when the device has read them all, not between two of them. */
+/*
+ * A copy in pieces reports the error of what was delayed when the device has read them all, not
+ * between two of them.
+ */
 static void pieces(void)
 {
 	enum { BYTES = 300000 };
@@ -320,7 +332,10 @@ static void pieces(void)
 	free(out);
 }
 
-/* A copy that names as the device's what nothing is known of reports its own error, which no later call has to. */
+/*
+ * A copy that names as the device's what nothing is known of reports its own error, which no later
+ * call has to.
+ */
 static void unknown_address(void)
 {
 	CUdeviceptr known;
@@ -341,8 +356,9 @@ static void unknown_address(void)
 }
 
 /*
- * A batch of one copy whose source changes as soon as the call has returned: what arrives. The worker is slow then, or, where
- * the source is read in stream order, takes nothing before it has changed.
+ * A batch of one copy whose source changes as soon as the call has returned: what arrives. The
+ * worker is slow then, or, where the source is read in stream order, takes nothing before it has
+ * changed.
  */
 static uint8_t batch_of(uint8_t *from, size_t bytes, int order, bool box)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What ends something while the error of an earlier call is pending: it is sent all the same, and the error is reported. */
+/*
+ * What ends something while the error of an earlier call is pending: it is sent all the same, and
+ * the error is reported.
+ */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>

@@ -206,7 +206,10 @@ static void box(const uint64_t *w, uint8_t *host)
 		}
 }
 
-/* One host function at a time: the next is announced when the guest says that the one before has returned. */
+/*
+ * One host function at a time: the next is announced when the guest says that the one before has
+ * returned.
+ */
 bool fake_host_functions(uint32_t done)
 {
 	if (running && done == announced)

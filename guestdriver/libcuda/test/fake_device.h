@@ -22,7 +22,9 @@ void fake_count(unsigned *counter);
 uint8_t *fake_arena(void);
 void fake_answer(unsigned slot, uint32_t seq, int result, const uint64_t *word, unsigned words);
 
-/* Announces the next host function if the guest has returned from the one before; true if it did. */
+/*
+ * Announces the next host function if the guest has returned from the one before; true if it did.
+ */
 bool fake_host_functions(uint32_t done);
 
 #endif

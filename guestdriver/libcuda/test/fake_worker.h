@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A worker in this process: it serves the arena as docs/protocol.md says, with a piece of ordinary memory for the
- * device's, and one kernel: c[i] = a[i] + b[i].
+ * A worker in this process: it serves the arena as docs/protocol.md says, with a piece of ordinary
+ * memory for the device's, and one kernel: c[i] = a[i] + b[i].
  */
 #ifndef PARACUDA_FAKE_WORKER_H
 #define PARACUDA_FAKE_WORKER_H

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* User objects of executable graphs: they last until the graph's launches are over, and no longer. */
+/*
+ * User objects of executable graphs: they last until the graph's launches are over, and no longer.
+ */
 #include <string.h>
 #include <unistd.h>
 
@@ -116,7 +118,9 @@ static void refused(void)
 	await(before + 1);
 }
 
-/* A fill of one row may have any pitch, of several rows only one that is a multiple of an element. */
+/*
+ * A fill of one row may have any pitch, of several rows only one that is a multiple of an element.
+ */
 static void pitches(void)
 {
 	CUDA_MEMSET_NODE_PARAMS p = { .pitch = 3, .elementSize = 2, .width = 3, .height = 1 };

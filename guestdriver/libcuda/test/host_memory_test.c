@@ -72,7 +72,9 @@ static void ends_with_a_reset(void)
 	munmap(p, PAGE);
 }
 
-/* Memory of another process that was opened before isn't mapped after a reset: it is opened anew. */
+/*
+ * Memory of another process that was opened before isn't mapped after a reset: it is opened anew.
+ */
 static void opened_before_a_reset(void)
 {
 	CUdeviceptr own, first, again;
@@ -93,7 +95,10 @@ static void opened_before_a_reset(void)
 	CHECK_IS(0, cuIpcCloseMemHandle(again));
 }
 
-/* A program that doesn't wait for its work: what frees or unregisters the memory does, whatever failed before. */
+/*
+ * A program that doesn't wait for its work: what frees or unregisters the memory does, whatever
+ * failed before.
+ */
 static void waits_for_the_work(void)
 {
 	uint8_t *p = pages(1);
@@ -169,7 +174,10 @@ static void neighbours_on_one_page(void)
 	munmap(p, PAGE);
 }
 
-/* Three ranges, each with a page in common with the next; then the pages in between are registered anew. */
+/*
+ * Three ranges, each with a page in common with the next; then the pages in between are registered
+ * anew.
+ */
 static void neighbours_with_pages_between(void)
 {
 	size_t bytes = 3 * PAGE;
@@ -187,7 +195,10 @@ static void neighbours_with_pages_between(void)
 	CHECK_IS(3, fake.maps_out);
 	check_copies(a, bytes);
 	check_copies(c, bytes);
-	/* Where b was: the two pages at the ends are there, those between are not, so that they may be others by now. */
+	/*
+	 * Where b was: the two pages at the ends are there, those between are not, so that they may
+	 * be others by now.
+	 */
 	CHECK_IS(0, cuMemHostRegister_v2(b, bytes, 0));
 	CHECK_IS(4, fake.maps_out);
 	check_copies(b, bytes);
@@ -339,7 +350,10 @@ static void pieces_of_two_contexts(void)
 	CHECK_IS(before, fake.maps_out);
 }
 
-/* What is freed while a stream is being captured isn't given out again before its work can be waited for. */
+/*
+ * What is freed while a stream is being captured isn't given out again before its work can be
+ * waited for.
+ */
 static void pieces_and_a_capture(void)
 {
 	enum { ALONE = 32, ALL = ALONE + 3 };

@@ -61,7 +61,10 @@ static void ordinary(void)
 	expect(f, 4, 1024, 0, 0, false);
 }
 
-/* A function that takes few threads may want just so many: the launch that shows is waited for, others like it aren't. */
+/*
+ * A function that takes few threads may want just so many: the launch that shows is waited for,
+ * others like it aren't.
+ */
 static void few_threads(void)
 {
 	CUfunction f = function(32);

@@ -405,8 +405,8 @@ static void polling(void)
 }
 
 /*
- * An answer that takes longer than the library polls for is polled for by the driver, again and again for as long as is
- * left, before the thread sleeps.
+ * An answer that takes longer than the library polls for is polled for by the driver, again and
+ * again for as long as is left, before the thread sleeps.
  */
 static void polled_by_driver(void)
 {

@@ -81,7 +81,10 @@ static int asked(int attribute, CUdeviceptr at, size_t bytes)
 	return value;
 }
 
-/* Allocations that lie side by side: what is said of one is said of no other, nor of what comes after it. */
+/*
+ * Allocations that lie side by side: what is said of one is said of no other, nor of what comes
+ * after it.
+ */
 static void advice_of_neighbours(void)
 {
 	enum { ALL = 45, FIRST = 36 };

@@ -74,7 +74,10 @@ int main(void)
 	CHECK_IS(CUDA_ERROR_OUT_OF_MEMORY, allocate(ENOMEM, -1u));
 	CHECK_IS(1, asked);
 
-	/* Others may have pinned memory for copies that never end: this costs time, and no processor. */
+	/*
+	 * Others may have pinned memory for copies that never end: this costs time, and no
+	 * processor.
+	 */
 	map_patience_ns = 200000000;
 	uint64_t used = cpu_ns();
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests that have too much in them, or say what may not be said: nothing is written over, and none is sent. */
+/*
+ * Requests that have too much in them, or say what may not be said: nothing is written over, and
+ * none is sent.
+ */
 #include <string.h>
 
 #include "base/zz_generated_prototypes.h"

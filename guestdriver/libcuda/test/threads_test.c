@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many threads at once: more than there are slots, a ring that wraps and fills, host functions, thread ends. */
+/*
+ * Many threads at once: more than there are slots, a ring that wraps and fills, host functions,
+ * thread ends.
+ */
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>

@@ -36,7 +36,9 @@ static void put(CUdeviceptr at, size_t bytes)
 	CHECK_IS(CUDA_ERROR_INVALID_VALUE, cuMemRelease(handle));
 }
 
-/* The range that a copy at an address may go across is [from, to) pages from base; 0, 0 for none. */
+/*
+ * The range that a copy at an address may go across is [from, to) pages from base; 0, 0 for none.
+ */
 static void range(CUdeviceptr base, CUdeviceptr at, unsigned from, unsigned to)
 {
 	CUdeviceptr start;
@@ -52,7 +54,10 @@ static void range(CUdeviceptr base, CUdeviceptr at, unsigned from, unsigned to)
 	CHECK_IS((to - from) * PAGE, m.bytes);
 }
 
-/* What a program is told of an address is the one mapping that it belongs to, whatever lies beside it. */
+/*
+ * What a program is told of an address is the one mapping that it belongs to, whatever lies beside
+ * it.
+ */
 static void mapping(CUdeviceptr base, CUdeviceptr at, unsigned from, unsigned to)
 {
 	CUdeviceptr start = 0, also = 0;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The library's side of the race for wake-ups, against a worker in another process: rounds of commands at random
- * distances, while both sides sleep at random moments. A wake-up that is lost stops a thread for ever, which
- * whoever started this sees in `rounds` (gpubackend/worker/wakeups_test.go).
+ * The library's side of the race for wake-ups, against a worker in another process: rounds of
+ * commands at random distances, while both sides sleep at random moments. A wake-up that is lost
+ * stops a thread for ever, which whoever started this sees in `rounds`
+ * (gpubackend/worker/wakeups_test.go).
  *
- * Usage: wakeups OFFSET CONTEXT FUNCTION ROUNDS, with the file of guest memory as descriptor 3 (the arena at OFFSET),
- * the worker's kick as 4 and the file with struct control as 5.
+ * Usage: wakeups OFFSET CONTEXT FUNCTION ROUNDS, with the file of guest memory as descriptor 3 (the
+ * arena at OFFSET), the worker's kick as 4 and the file with struct control as 5.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensor maps are encoded by the host's driver: their layout is its own. Device addresses are the same here and there. */
+/*
+ * Tensor maps are encoded by the host's driver: their layout is its own. Device addresses are the
+ * same here and there.
+ */
 #define _GNU_SOURCE
 #include <string.h>
 

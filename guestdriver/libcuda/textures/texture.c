@@ -15,7 +15,10 @@ struct texture {
 	CUDA_RESOURCE_VIEW_DESC view;
 };
 
-/* Objects are numbered from 0 or so, and the numbers of handles begin behind those of the default streams. */
+/*
+ * Objects are numbered from 0 or so, and the numbers of handles begin behind those of the default
+ * streams.
+ */
 static uint64_t key(unsigned long long object)
 {
 	return object + 16;

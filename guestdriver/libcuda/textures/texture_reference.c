@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texture and surface references. Their state is the worker's. Programs bind textures before each launch, by ten
- * calls: of those, what changes a number to one that is documented can't fail, and isn't waited for.
+ * Texture and surface references. Their state is the worker's. Programs bind textures before each
+ * launch, by ten calls: of those, what changes a number to one that is documented can't fail, and
+ * isn't waited for.
  */
 #define _GNU_SOURCE
 #include <string.h>
@@ -159,8 +160,8 @@ EXPORT CUresult cuTexRefSetMaxAnisotropy(CUtexref hTexRef, unsigned int maxAniso
 }
 
 /*
- * Nothing is bound by (NULL, 0), which is how the runtime ends a binding. Without a place for the offset, the address
- * must be one that needs none.
+ * Nothing is bound by (NULL, 0), which is how the runtime ends a binding. Without a place for the
+ * offset, the address must be one that needs none.
  */
 EXPORT CUresult cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef, CUdeviceptr dptr,
 				      size_t bytes)

@@ -22,13 +22,19 @@ static inline uint64_t channel_policy(const __u32 *word)
 	return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
-/* The largest payload of one command: as much as CUDA takes over before an asynchronous copy returns. */
+/*
+ * The largest payload of one command: as much as CUDA takes over before an asynchronous copy
+ * returns.
+ */
 #define INLINE_MAX ((size_t)64 << 10)
 
 /* Copies of up to this size go through the arena, in both directions; larger ones by reference. */
 size_t channel_inline_limit(void);
 
-/* Notes that the library copies payload of a command that follows: the worker adds it to `bytes_copied`. */
+/*
+ * Notes that the library copies payload of a command that follows: the worker adds it to
+ * `bytes_copied`.
+ */
 void channel_copied(size_t bytes);
 
 /* Whether large payloads are passed by reference, and not in the arena. */
@@ -47,8 +53,8 @@ static inline bool channel_undelayed(void)
 #define DEVICE_IS_GONE "the paracuda device is gone: attach it again on the host"
 
 /*
- * The error of a worker that is gone. Says so once to the user where the whole device is, which only
- * the host can change.
+ * The error of a worker that is gone. Says so once to the user where the whole device is, which
+ * only the host can change.
  */
 CUresult channel_unavailable(void);
 

@@ -12,9 +12,9 @@
 #include "transport/transport.h"
 
 /*
- * How long to wait for memory that all processes may have pinned together, of which copies under way have some. They
- * give it back soon, unless a process means no good. Copies of this process's own that fill its queue have no limit:
- * they may wait for kernels.
+ * How long to wait for memory that all processes may have pinned together, of which copies under
+ * way have some. They give it back soon, unless a process means no good. Copies of this process's
+ * own that fill its queue have no limit: they may wait for kernels.
  */
 uint64_t map_patience_ns = 10000000000;
 
@@ -96,7 +96,9 @@ static CUresult pin(const void *data, size_t bytes, unsigned flags, struct argum
 		*a = argument_map(id, 0, bytes);
 		a->pinned = true;
 	}
-	/* One argument can't be cut up: memory so scattered is more than the device takes at once. */
+	/*
+	 * One argument can't be cut up: memory so scattered is more than the device takes at once.
+	 */
 	return error == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : error;
 }
 

@@ -12,7 +12,10 @@ struct buffer {
 	size_t bytes;
 };
 
-/* Makes a buffer that the worker reads an argument. It goes into a request, which is sent or dropped. */
+/*
+ * Makes a buffer that the worker reads an argument. It goes into a request, which is sent or
+ * dropped.
+ */
 CUresult buffer_in(struct argument *a, struct buffer *b, const void *data, size_t bytes);
 
 /* The same for a buffer that the worker writes. */
@@ -24,7 +27,10 @@ void buffer_done(struct buffer *b);
 /* How long map_memory waits for memory that others have pinned for copies. */
 extern uint64_t map_patience_ns;
 
-/* Pins memory for one command; 0 or an error. EINVAL of the driver (too many runs) is CUDA_ERROR_NOT_READY. */
+/*
+ * Pins memory for one command; 0 or an error. EINVAL of the driver (too many runs) is
+ * CUDA_ERROR_NOT_READY.
+ */
 CUresult map_memory(const void *data, size_t bytes, unsigned flags, uint32_t *id);
 
 #endif

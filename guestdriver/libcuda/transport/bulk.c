@@ -6,8 +6,8 @@
 #include <stdbool.h>
 
 /*
- * First fit over blocks kept in address order. Their list lives here and not in the arena, where the worker
- * could change it.
+ * First fit over blocks kept in address order. Their list lives here and not in the arena, where
+ * the worker could change it.
  */
 #define BLOCKS 1024
 #define ALIGN 256

@@ -142,8 +142,8 @@ static struct paracuda_ioctl_wait wait_for(int slot)
 }
 
 /*
- * Has the driver poll, which may end each try early; false when the answer didn't come within the time for that, or others
- * want the processor.
+ * Has the driver poll, which may end each try early; false when the answer didn't come within the
+ * time for that, or others want the processor.
  */
 static bool poll_driver(const struct ticket *t)
 {

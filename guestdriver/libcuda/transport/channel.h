@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The channel to this process's worker: commands go out through the ring, answers come back in slots
- * (docs/protocol.md). Everything that the worker writes is checked before it is used.
+ * The channel to this process's worker: commands go out through the ring, answers come back in
+ * slots (docs/protocol.md). Everything that the worker writes is checked before it is used.
  */
 #ifndef PARACUDA_CHANNEL_H
 #define PARACUDA_CHANNEL_H
@@ -10,8 +10,8 @@
 #include "transport/request.h"
 
 /*
- * Begins, or ends, a time in which no call is delayed, since its error belongs to it. Such times may
- * overlap.
+ * Begins, or ends, a time in which no call is delayed, since its error belongs to it. Such times
+ * may overlap.
  */
 void channel_await_all(bool begin);
 
@@ -33,8 +33,8 @@ void channel_drop(const struct request *r);
 CUresult channel_post(const struct request *r);
 
 /*
- * Sends a command that nobody waits for, whatever was reported before. The only one that may come between
- * channel_send and channel_wait.
+ * Sends a command that nobody waits for, whatever was reported before. The only one that may come
+ * between channel_send and channel_wait.
  */
 CUresult channel_append(const struct request *r);
 

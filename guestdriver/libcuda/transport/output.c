@@ -39,7 +39,10 @@ static bool take_record(uint32_t head)
 	copy_out((uint8_t *)&record, state.tail, sizeof(record));
 	if (record.bytes > there - sizeof(record) || (record.fd != 1 && record.fd != 2))
 		return false;
-	/* As NVIDIA's driver does it: through the program's own streams, in order with what the program prints, and out. */
+	/*
+	 * As NVIDIA's driver does it: through the program's own streams, in order with what the
+	 * program prints, and out.
+	 */
 	stream = record.fd == 1 ? stdout : stderr;
 	position = state.tail + (uint32_t)sizeof(record);
 	for (left = record.bytes; left;) {

@@ -6,12 +6,15 @@
 #include "base/ticks.h"
 #include "transport/arena.h"
 
-/* The rate that a copy is expected to have at least: a native copy of pageable memory occupies its thread for as long. */
+/*
+ * The rate that a copy is expected to have at least: a native copy of pageable memory occupies its
+ * thread for as long.
+ */
 #define COPY_BYTES_PER_US 8000
 
 /*
- * When the copies of pinned memory that were queued should be over, in ticks: natively, too, a thread that synchronizes
- * polls.
+ * When the copies of pinned memory that were queued should be over, in ticks: natively, too, a
+ * thread that synchronizes polls.
  */
 static uint64_t busy_until;
 
@@ -27,8 +30,8 @@ void polling_queued(uint64_t bytes)
 }
 
 /*
- * So long a thread polls itself. After that the kernel driver does, which knows whether others want the processor; but not
- * for a context that asks for sleep: sleep and wake-up take about as long.
+ * So long a thread polls itself. After that the kernel driver does, which knows whether others want
+ * the processor; but not for a context that asks for sleep: sleep and wake-up take about as long.
  */
 #define OWN_US 200
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long a thread polls for an answer before it sleeps: natively, too, it polls while the device works. */
+/*
+ * How long a thread polls for an answer before it sleeps: natively, too, it polls while the device
+ * works.
+ */
 #ifndef PARACUDA_POLLING_H
 #define PARACUDA_POLLING_H
 
@@ -9,7 +12,10 @@
 /* Notes that a copy of so many bytes was queued, which later calls will wait for. */
 void polling_queued(uint64_t bytes);
 
-/* How long the answer of a call that moves payload bytes itself is polled for from `now` on, in ticks. */
+/*
+ * How long the answer of a call that moves payload bytes itself is polled for from `now` on, in
+ * ticks.
+ */
 uint64_t polling_ticks(uint64_t payload, uint64_t now);
 
 /* How long the kernel driver polls for it after that, in nanoseconds. */

@@ -20,7 +20,10 @@ struct piece {
 	int word; /* index of the word that gets the reference to them, -1 for none */
 };
 
-/* A command to be sent. Begin with request_begin. What has no room in it isn't sent: CUDA_ERROR_INVALID_VALUE. */
+/*
+ * A command to be sent. Begin with request_begin. What has no room in it isn't sent:
+ * CUDA_ERROR_INVALID_VALUE.
+ */
 struct request {
 	uint16_t op;
 	uint16_t words;
@@ -82,7 +85,10 @@ void request_inline(struct request *r, const void *data, size_t bytes);
 /* Appends a buffer argument of the given kind. */
 void request_buffer(struct request *r, unsigned kind, uint64_t value, uint64_t bytes);
 
-/* A buffer argument: bytes that travel in the command, or a reference of the given kind. With neither it is left out. */
+/*
+ * A buffer argument: bytes that travel in the command, or a reference of the given kind. With
+ * neither it is left out.
+ */
 struct argument {
 	const void *inlined;
 	unsigned kind;
@@ -112,7 +118,9 @@ static inline bool argument_given(struct argument a)
 	return a.inlined || a.kind != PARACUDA_BUFFER_NONE;
 }
 
-/* Notes memory that was pinned for this command alone: it is given back if the command isn't sent. */
+/*
+ * Notes memory that was pinned for this command alone: it is given back if the command isn't sent.
+ */
 static inline void request_pinned(struct request *r, uint32_t map)
 {
 	if (r->maps < REQUEST_MAPS)

@@ -88,8 +88,8 @@ static void write_command(uint8_t *at, const struct request *r, size_t bytes, in
 }
 
 /*
- * The NOP that must go before a command of `bytes` at the current end: one is needed when the command would
- * cross the ring's end, or leave there a rest too short for a NOP.
+ * The NOP that must go before a command of `bytes` at the current end: one is needed when the
+ * command would cross the ring's end, or leave there a rest too short for a NOP.
  */
 static uint32_t fill_before(size_t bytes)
 {
@@ -107,7 +107,10 @@ static void write_nop(uint8_t *at, uint32_t bytes)
 	memcpy(at, &nop, HEADER);
 }
 
-/* Whether the worker sleeps, and it is for the caller to wake it. After what it must look at was stored. */
+/*
+ * Whether the worker sleeps, and it is for the caller to wake it. After what it must look at was
+ * stored.
+ */
 static bool must_kick(void)
 {
 	struct paracuda_arena_header *h = channel.header;
@@ -163,7 +166,9 @@ static void wait_for_room(unsigned *turns)
 		nanosleep(&t, NULL);
 }
 
-/* Hands over what was appended by itself and waits until it is taken: the baseline without batches. */
+/*
+ * Hands over what was appended by itself and waits until it is taken: the baseline without batches.
+ */
 static void hand_over(uint32_t end)
 {
 	unsigned turns = 0;
@@ -202,7 +207,10 @@ CUresult ring_append(const struct request *r, size_t bytes, int slot, bool reply
 	state.appended += (uint32_t)bytes;
 	end = state.appended;
 	__atomic_store_n(&channel.header->appended, end, __ATOMIC_RELEASE);
-	/* The worker has read the lines that come next; they are fetched back while the caller does other things. */
+	/*
+	 * The worker has read the lines that come next; they are fetched back while the caller does
+	 * other things.
+	 */
 	for (unsigned i = 0; i < 4; i++)
 		__builtin_prefetch(ring + (end + 64 * i) % PARACUDA_RING_BYTES, 1);
 	unlock_ring();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Completion slots. A thread owns one as long as it lives. When nearly all are taken, further threads share
- * the last ones, and take turns. PARACUDA_HOST_SLOT is nobody's: host functions are announced in it.
+ * Completion slots. A thread owns one as long as it lives. When nearly all are taken, further
+ * threads share the last ones, and take turns. PARACUDA_HOST_SLOT is nobody's: host functions are
+ * announced in it.
  */
 #ifndef PARACUDA_SLOT_H
 #define PARACUDA_SLOT_H

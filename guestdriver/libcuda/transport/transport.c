@@ -55,7 +55,10 @@ static int device_path(char *path, size_t room)
 	return 0;
 }
 
-/* Opens the first device that lives. If there is none, the error tells of one that is gone rather than of none at all. */
+/*
+ * Opens the first device that lives. If there is none, the error tells of one that is gone rather
+ * than of none at all.
+ */
 static int device_open(struct paracuda_ioctl_open *open_args, void **arena)
 {
 	char path[sizeof(PARACUDA_DEVICE) + 12] = PARACUDA_DEVICE;

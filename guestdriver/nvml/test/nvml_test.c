@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the library makes of what the query program tells it. Its functions are called as programs call them, by name. */
+/*
+ * What the library makes of what the query program tells it. Its functions are called as programs
+ * call them, by name.
+ */
 #include <stdint.h>
 #include <string.h>
 #include <sys/sysinfo.h>

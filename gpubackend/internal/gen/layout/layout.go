@@ -83,7 +83,8 @@ func (s *structure) check() error {
 		case names[f.goName]:
 			return fmt.Errorf("%s: two fields are %s in Go", s.name, f.goName)
 		case f.end() > s.size:
-			return fmt.Errorf("%s.%s ends at %d, beyond the structure's %d", s.name, f.path, f.end(), s.size)
+			return fmt.Errorf("%s.%s ends at %d, beyond the structure's %d", s.name, f.path,
+				f.end(), s.size)
 		case f.offset%f.typ.align != 0:
 			return fmt.Errorf("%s.%s at %d isn't aligned", s.name, f.path, f.offset)
 		}
@@ -125,7 +126,8 @@ func (s *structure) checkHalves(h halves) error {
 	}
 	for name, f := range a {
 		g := b[name]
-		if g == nil || g.offset-bt != f.offset-at || g.typ.goTyp != f.typ.goTyp || g.count != f.count {
+		if g == nil || g.offset-bt != f.offset-at || g.typ.goTyp != f.typ.goTyp ||
+			g.count != f.count {
 			return fmt.Errorf("%s: %s%s and %s%[3]s differ", s.name, h.first, name, h.second)
 		}
 	}

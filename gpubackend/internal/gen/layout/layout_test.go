@@ -45,8 +45,9 @@ values CU_KIND_ Kind
 		t.Fatal(err)
 	}
 	for name, got := range map[string][]byte{
-		"structs.go.golden": d.GoStructs(), "values.go.golden": d.GoValues(), "results.go.golden": d.GoResults(),
-		"layout.h.golden": d.CHeader(), "host.h.golden": d.CHostHeader(),
+		"structs.go.golden": d.GoStructs(), "values.go.golden": d.GoValues(),
+		"results.go.golden": d.GoResults(),
+		"layout.h.golden":   d.CHeader(), "host.h.golden": d.CHostHeader(),
 		"check.c.golden": d.CheckProgram(),
 	} {
 		want, err := os.ReadFile(filepath.Join("testdata", name))
@@ -70,8 +71,10 @@ func TestRefused(t *testing.T) {
 		{"misspelt", "struct CUx 8 ass X", "", "", "neither as nor since"},
 		{"option without a word", "struct CUx 8 since", "", "", "without a word behind it"},
 		{"no array", "struct CUx 8\n  0 u8[x] a", "", "", "is no array"},
-		{"unequal halves", "struct CUx 16\n  0 u32 srcA\n  8 u64 dstA\n  halves Src Dst Side", "", "", "differ"},
-		{"half a half", "struct CUx 16\n  0 u64 srcA\n  8 u64 srcB\n  halves Src Dst Side", "", "", "different fields"},
+		{"unequal halves", "struct CUx 16\n  0 u32 srcA\n  8 u64 dstA\n  halves Src Dst Side", "",
+			"", "differ"},
+		{"half a half", "struct CUx 16\n  0 u64 srcA\n  8 u64 srcB\n  halves Src Dst Side", "", "",
+			"different fields"},
 		{"a value of none", "", "  1 ONE", "", "a value of no group"},
 		{"no number", "", "limits\n  one ONE", "", "invalid syntax"},
 		{"no result", "", "", "1\tCUDA_ERROR_X", "want number, name, text"},
@@ -91,7 +94,8 @@ func TestNames(t *testing.T) {
 		{structName("CUDA_ARRAY3D_DESCRIPTOR"), "Array3DDescriptor"},
 		{structName("CUDA_MEMSET_NODE_PARAMS_v2"), "MemsetNodeParamsV2"},
 		{structName("CUmemcpy3DOperand"), "Memcpy3DOperand"},
-		{fieldName("programmaticEvent.triggerAtBlockStart"), "ProgrammaticEventTriggerAtBlockStart"},
+		{fieldName("programmaticEvent.triggerAtBlockStart"),
+			"ProgrammaticEventTriggerAtBlockStart"},
 		{fieldName("from_port"), "FromPort"},
 		{constantName("MAXIMUM_TEXTURE1D_WIDTH"), "MaximumTexture1DWidth"},
 		{constantName("HOST_NUMA_ID"), "HostNUMAID"},

@@ -9,7 +9,8 @@ import (
 
 // acronyms keep their capitals in Go.
 var acronyms = map[string]bool{
-	"API": true, "CDP": true, "CPU": true, "CTA": true, "CUDA": true, "DMA": true, "ECC": true, "EQ": true,
+	"API": true, "CDP": true, "CPU": true, "CTA": true, "CUDA": true, "DMA": true, "ECC": true,
+	"EQ":   true,
 	"FIFO": true, "FMA": true, "GPU": true, "HW": true, "ID": true, "IPC": true, "JIT": true,
 	"KMT": true, "MPS": true, "NUMA": true, "PC": true, "PCI": true, "PTX": true, "RDMA": true,
 	"RPC": true, "SM": true, "SRGB": true, "TCC": true, "VMM": true,

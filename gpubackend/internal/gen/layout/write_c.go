@@ -54,7 +54,8 @@ func (d *Description) writeC(b *bytes.Buffer, wanted func(host bool) bool) {
 		writeMembers(b, "\t", tree(s.fields, 0, ""), 0, s.size, s.align())
 		fmt.Fprintf(b, "} %s;\n_Static_assert(sizeof(%[1]s) == %d, \"%[1]s\");\n", s.name, s.size)
 		for _, f := range s.fields {
-			fmt.Fprintf(b, "_Static_assert(offsetof(%s, %s) == %d, \"%[1]s.%[2]s\");\n", s.name, f.path, f.offset)
+			fmt.Fprintf(b, "_Static_assert(offsetof(%s, %s) == %d, \"%[1]s.%[2]s\");\n", s.name,
+				f.path, f.offset)
 		}
 	}
 	for _, g := range d.groups {

@@ -31,7 +31,8 @@ type body struct {
 // chooser prepares a conditional node and its bodies.
 func (x *Exec) chooser(e *executable, s *step) (maker, gpubackend.Result) {
 	n := s.node
-	c := choice{scheduler: x.options.Scheduler, ctx: n.Context, condition: n.Condition, kind: n.What.Kind}
+	c := choice{scheduler: x.options.Scheduler, ctx: n.Context, condition: n.Condition,
+		kind: n.What.Kind}
 	for _, steps := range s.bodies {
 		b := body{steps: steps}
 		for i := range steps {

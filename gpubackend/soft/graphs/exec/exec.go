@@ -110,7 +110,8 @@ func (x *Exec) instantiate(
 		return 0, status, result
 	}
 	e := &executable{
-		source: g, flags: flags, own: map[*graphs.Node]*graphs.Node{}, disabled: map[*graphs.Node]bool{},
+		source: g, flags: flags, own: map[*graphs.Node]*graphs.Node{},
+		disabled: map[*graphs.Node]bool{},
 	}
 	if e.graph, result = x.options.Graphs.CopyGraph(g, false); result != gpubackend.Success {
 		return 0, cudaabi.GraphInstantiateError, result

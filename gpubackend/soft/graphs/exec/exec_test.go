@@ -41,7 +41,8 @@ func newRig(t *testing.T) *rig {
 	})
 	r.Lasts = r.streams.Lasts
 	r.Exec = New(Options{
-		Handles: r.Handles, Contexts: r.Contexts, Scheduler: r.Scheduler, Graphs: r.graphs, Streams: r.streams,
+		Handles: r.Handles, Contexts: r.Contexts, Scheduler: r.Scheduler, Graphs: r.graphs,
+		Streams: r.streams,
 		Prepare: map[gpubackend.NodeType]Prepare{gpubackend.NodeKernel: r.prepare},
 	})
 	return r
@@ -68,7 +69,8 @@ func (r *rig) kernel(
 	t *testing.T, g gpubackend.Graph, token uint64, after ...gpubackend.GraphNode,
 ) gpubackend.GraphNode {
 	t.Helper()
-	n, _, _, result := r.graphs.GraphAddNode(g, after, nil, &gpubackend.Node{Type: gpubackend.NodeKernel, Token: token})
+	n, _, _, result := r.graphs.GraphAddNode(g, after, nil,
+		&gpubackend.Node{Type: gpubackend.NodeKernel, Token: token})
 	roomtest.OK(t, result)
 	return n
 }
@@ -142,7 +144,8 @@ func TestCycleIsRefused(t *testing.T) {
 	g := r.graph(t)
 	a := r.kernel(t, g, 1)
 	b := r.kernel(t, g, 2, a)
-	roomtest.OK(t, r.graphs.GraphAddDependencies(g, []gpubackend.GraphNode{b}, []gpubackend.GraphNode{a}, nil))
+	roomtest.OK(t,
+		r.graphs.GraphAddDependencies(g, []gpubackend.GraphNode{b}, []gpubackend.GraphNode{a}, nil))
 	before := r.graphs.Held()
 	_, result := r.GraphInstantiateWithFlags(g, 0)
 	roomtest.Want(t, result, gpubackend.InvalidValue)

@@ -60,7 +60,8 @@ func (x *Exec) tasksOf(e *executable, c *contexts.Context) ([]*scheduler.Task, g
 func (x *Exec) maker(e *executable, s *step, c *contexts.Context) (maker, gpubackend.Result) {
 	n := s.node
 	if n == nil || e.disabled[n] {
-		return func() *scheduler.Task { return &scheduler.Task{Domain: c.Domain} }, gpubackend.Success
+		return func() *scheduler.Task { return &scheduler.Task{Domain: c.Domain} },
+			gpubackend.Success
 	}
 	if result := n.Context.State(); result != gpubackend.Success {
 		return nil, result

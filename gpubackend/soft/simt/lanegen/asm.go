@@ -64,7 +64,8 @@ func asmLoop(b *bytes.Buffer, o op) {
 	fmt.Fprintf(b, "\nTEXT ·avx%s(SB), NOSPLIT, $0-20\n", o.name())
 	b.WriteString("\tMOVQ w+0(FP), AX\n\tMOVQ in+8(FP), BX\n\tMOVL m+16(FP), CX\n\tMOVQ warp_regs(AX), DX\n")
 	for i, reg := range []string{"DI", "SI", "R8", "R9"}[:len(o.types)] {
-		fmt.Fprintf(b, "\tMOVL inst_%s(BX), %s\n\tADDQ DX, %s\n", []string{"d", "a", "b", "c"}[i], reg, reg)
+		fmt.Fprintf(b, "\tMOVL inst_%s(BX), %s\n\tADDQ DX, %s\n", []string{"d", "a", "b", "c"}[i],
+			reg, reg)
 	}
 	for i, t := range o.types[1:] {
 		if t == "p" {
@@ -117,8 +118,10 @@ func vector(b *bytes.Buffer, o op, step, at int, partial bool) {
 	if partial {
 		bitsOf := fmt.Sprintf("laneBits%d<>+%d(SB)", size*8, at*size)
 		equal := map[int]string{4: "VPCMPEQD", 8: "VPCMPEQQ"}[size]
-		fmt.Fprintf(b, "\tVMOVDQU %s, %s14\n\tVPAND %s15, %s14, %s13\n\t%s %s14, %s13, %s13\n", bitsOf, y, y, y, y, equal, y, y, y)
-		fmt.Fprintf(b, "\tVMOVDQU %d(DI), %s14\n\tVPBLENDVB %s13, %s0, %s14, %s0\n", at*size, y, y, y, y, y)
+		fmt.Fprintf(b, "\tVMOVDQU %s, %s14\n\tVPAND %s15, %s14, %s13\n\t%s %s14, %s13, %s13\n",
+			bitsOf, y, y, y, y, equal, y, y, y)
+		fmt.Fprintf(b, "\tVMOVDQU %d(DI), %s14\n\tVPBLENDVB %s13, %s0, %s14, %s0\n", at*size, y, y,
+			y, y, y)
 	}
 	fmt.Fprintf(b, "\tVMOVDQU %s0, %d(DI)\n", y, at*size)
 }
@@ -131,7 +134,8 @@ func loads(b *bytes.Buffer, o op, step, at int) {
 		case t == "p":
 			size := map[int]int{8: 4, 4: 8}[step]
 			equal := map[int]string{4: "VPCMPEQD", 8: "VPCMPEQQ"}[size]
-			fmt.Fprintf(b, "\tVMOVDQU laneBits%d<>+%d(SB), Y11\n\tVPAND Y11, Y12, Y%d\n\t%s Y11, Y%d, Y%d\n",
+			fmt.Fprintf(b,
+				"\tVMOVDQU laneBits%d<>+%d(SB), Y11\n\tVPAND Y11, Y12, Y%d\n\t%s Y11, Y%d, Y%d\n",
 				size*8, at*size, i, equal, i, i)
 		case o.load != "":
 			fmt.Fprintf(b, "\t%s %s, Y%d\n", o.load, from, i)

@@ -77,7 +77,8 @@ func goLoops(ops []op) string {
 
 func goLoop(b *bytes.Buffer, o op) {
 	fmt.Fprintf(b, "func %s(w *warp, in *inst, m uint32) {\n", o.name())
-	names, fields, vars := []string{"a", "b", "c"}, []string{"in.a", "in.b", "in.c"}, []string{"x", "y", "z"}
+	names, fields, vars := []string{"a", "b", "c"}, []string{"in.a", "in.b", "in.c"},
+		[]string{"x", "y", "z"}
 	var reads string
 	for i, t := range o.types[1:] {
 		if t == "p" {
@@ -89,18 +90,22 @@ func goLoop(b *bytes.Buffer, o op) {
 		reads += fmt.Sprintf("%s := %s[i]\n", vars[i], names[i])
 	}
 	if o.types[0] == "p" {
-		fmt.Fprintf(b, "var r uint32\nfor i := range lanes {\n%sif %s {\nr |= 1 << i\n}\n}\nsetPred(w.pred(in.d), m, r)\n}\n\n", reads, o.expr)
+		fmt.Fprintf(b,
+			"var r uint32\nfor i := range lanes {\n%sif %s {\nr |= 1 << i\n}\n}\nsetPred(w.pred(in.d), m, r)\n}\n\n", reads, o.expr)
 		return
 	}
 	fmt.Fprintf(b, "d := w.%s(in.d)\n", o.types[0])
 	body := fmt.Sprintf("%sd[i] = %s\n", reads, o.expr)
 	fmt.Fprintf(b, "if m == allLanes {\nfor i := range d {\n%s}\nreturn\n}\n", body)
-	fmt.Fprintf(b, "for s := m; s != 0; s &= s - 1 {\ni := bits.TrailingZeros32(s) & (lanes - 1)\n%s}\n}\n\n", body)
+	fmt.Fprintf(b,
+		"for s := m; s != 0; s &= s - 1 {\ni := bits.TrailingZeros32(s) & (lanes - 1)\n%s}\n}\n\n",
+		body)
 }
 
 func stubs(ops []op) string {
 	var b bytes.Buffer
-	b.WriteString(header + "package simt\n\n// avxExecs are the loops in assembly by the keys of fastExecs.\nvar avxExecs = map[string]execFunc{\n")
+	b.WriteString(header +
+		"package simt\n\n// avxExecs are the loops in assembly by the keys of fastExecs.\nvar avxExecs = map[string]execFunc{\n")
 	for _, o := range ops {
 		if o.asm != "" {
 			fmt.Fprintf(&b, "%q: avx%s,\n", o.key, o.name())

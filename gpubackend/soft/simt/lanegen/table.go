@@ -35,15 +35,20 @@ func integers32() []op {
 		{key: "add.u32", types: u, expr: "x + y", asm: "VPADDD Y1, Y0, Y0"},
 		{key: "sub.u32", types: u, expr: "x - y", asm: "VPSUBD Y1, Y0, Y0"},
 		{key: "mul.lo.u32", types: u, expr: "x * y", asm: "VPMULLD Y1, Y0, Y0"},
-		{key: "mad.lo.u32", types: append(u, "u32"), expr: "x*y + z", asm: "VPMULLD Y1, Y0, Y0; VPADDD Y2, Y0, Y0"},
+		{key: "mad.lo.u32", types: append(u, "u32"), expr: "x*y + z",
+			asm: "VPMULLD Y1, Y0, Y0; VPADDD Y2, Y0, Y0"},
 		{key: "mul.hi.u32", types: u, expr: "uint32(uint64(x) * uint64(y) >> 32)"},
 		{key: "mul.hi.s32", types: s, expr: "int32(int64(x) * int64(y) >> 32)"},
-		{key: "mul.wide.u32", types: []string{"u64", "u32", "u32"}, expr: "uint64(x) * uint64(y)", asm: "VPMULUDQ Y1, Y0, Y0"},
-		{key: "mul.wide.s32", types: []string{"s64", "s32", "s32"}, expr: "int64(x) * int64(y)", asm: "VPMULDQ Y1, Y0, Y0"},
-		{key: "mad.wide.u32", types: []string{"u64", "u32", "u32", "u64"}, expr: "uint64(x)*uint64(y) + z",
-			asm: "VPMULUDQ Y1, Y0, Y0; VPADDQ Y2, Y0, Y0"},
-		{key: "mad.wide.s32", types: []string{"s64", "s32", "s32", "s64"}, expr: "int64(x)*int64(y) + z",
-			asm: "VPMULDQ Y1, Y0, Y0; VPADDQ Y2, Y0, Y0"},
+		{key: "mul.wide.u32", types: []string{"u64", "u32", "u32"}, expr: "uint64(x) * uint64(y)",
+			asm: "VPMULUDQ Y1, Y0, Y0"},
+		{key: "mul.wide.s32", types: []string{"s64", "s32", "s32"}, expr: "int64(x) * int64(y)",
+			asm: "VPMULDQ Y1, Y0, Y0"},
+		{key: "mad.wide.u32", types: []string{"u64", "u32", "u32", "u64"},
+			expr: "uint64(x)*uint64(y) + z",
+			asm:  "VPMULUDQ Y1, Y0, Y0; VPADDQ Y2, Y0, Y0"},
+		{key: "mad.wide.s32", types: []string{"s64", "s32", "s32", "s64"},
+			expr: "int64(x)*int64(y) + z",
+			asm:  "VPMULDQ Y1, Y0, Y0; VPADDQ Y2, Y0, Y0"},
 		{key: "min.u32", types: u, expr: "min(x, y)", asm: "VPMINUD Y1, Y0, Y0"},
 		{key: "max.u32", types: u, expr: "max(x, y)", asm: "VPMAXUD Y1, Y0, Y0"},
 		{key: "min.s32", types: s, expr: "min(x, y)", asm: "VPMINSD Y1, Y0, Y0"},
@@ -51,7 +56,8 @@ func integers32() []op {
 		{key: "abs.s32", types: s[:2], expr: "max(x, -x)", asm: "VPABSD Y0, Y0"},
 		{key: "shl.u32", types: u, expr: "x << y", asm: "VPSLLVD Y1, Y0, Y0"},
 		{key: "shr.u32", types: u, expr: "x >> y", asm: "VPSRLVD Y1, Y0, Y0"},
-		{key: "shr.s32", types: []string{"s32", "s32", "u32"}, expr: "x >> y", asm: "VPSRAVD Y1, Y0, Y0"},
+		{key: "shr.s32", types: []string{"s32", "s32", "u32"}, expr: "x >> y",
+			asm: "VPSRAVD Y1, Y0, Y0"},
 		{key: "neg.u32", types: u[:2], expr: "-x", asm: "VPXOR Y3, Y3, Y3; VPSUBD Y0, Y3, Y0"},
 		{key: "div.u32", types: u, expr: "divU32(x, y)"},
 		{key: "rem.u32", types: u, expr: "remU32(x, y)"},
@@ -68,13 +74,16 @@ func integers64() []op {
 		{key: "add.u64", types: u, expr: "x + y", asm: "VPADDQ Y1, Y0, Y0"},
 		{key: "sub.u64", types: u, expr: "x - y", asm: "VPSUBQ Y1, Y0, Y0"},
 		{key: "mul.lo.u64", types: u, expr: "x * y", asm: multiply64},
-		{key: "mad.lo.u64", types: append(u, "u64"), expr: "x*y + z", asm: multiply64 + "; VPADDQ Y2, Y0, Y0"},
+		{key: "mad.lo.u64", types: append(u, "u64"), expr: "x*y + z",
+			asm: multiply64 + "; VPADDQ Y2, Y0, Y0"},
 		{key: "min.u64", types: u, expr: "min(x, y)"},
 		{key: "max.u64", types: u, expr: "max(x, y)"},
 		{key: "min.s64", types: s, expr: "min(x, y)"},
 		{key: "max.s64", types: s, expr: "max(x, y)"},
-		{key: "shl.u64", types: []string{"u64", "u64", "u32"}, expr: "x << y", asm: "VPSLLVQ Y1, Y0, Y0"},
-		{key: "shr.u64", types: []string{"u64", "u64", "u32"}, expr: "x >> y", asm: "VPSRLVQ Y1, Y0, Y0"},
+		{key: "shl.u64", types: []string{"u64", "u64", "u32"}, expr: "x << y",
+			asm: "VPSLLVQ Y1, Y0, Y0"},
+		{key: "shr.u64", types: []string{"u64", "u64", "u32"}, expr: "x >> y",
+			asm: "VPSRLVQ Y1, Y0, Y0"},
 		{key: "shr.s64", types: []string{"s64", "s64", "u32"}, expr: "x >> y"},
 		{key: "neg.u64", types: u[:2], expr: "-x", asm: "VPXOR Y3, Y3, Y3; VPSUBQ Y0, Y3, Y0"},
 	}
@@ -91,7 +100,8 @@ func shared() []op {
 			op{key: "xor." + t, types: three, expr: "x ^ y", asm: "VPXOR Y1, Y0, Y0"},
 			op{key: "not." + t, types: three[:2], expr: "^x", asm: "VPXOR ones<>(SB), Y0, Y0"},
 			op{key: "mov." + t, types: three[:2], expr: "x", asm: "VMOVDQA Y0, Y0"},
-			op{key: "selp." + t, types: []string{t, t, t, "p"}, expr: "selectOf(z, x, y)", asm: "VPBLENDVB Y2, Y0, Y1, Y0"},
+			op{key: "selp." + t, types: []string{t, t, t, "p"}, expr: "selectOf(z, x, y)",
+				asm: "VPBLENDVB Y2, Y0, Y1, Y0"},
 		)
 	}
 	u16 := []string{"u16", "u16", "u16"}
@@ -110,11 +120,14 @@ func shared() []op {
 func floats(t, suffix, canon string) []op {
 	size := t[1:]
 	three := []string{t, t, t}
-	replace := func(s string) string { return strings.NewReplacer("PS", suffix, "32<", size+"<").Replace(s) + canon }
+	replace := func(s string) string {
+		return strings.NewReplacer("PS", suffix, "32<", size+"<").Replace(s) + canon
+	}
 	sign := func(s string) string { return strings.ReplaceAll(s, "32<", size+"<") }
 	// The instructions for min and max give the second operand for NaN and zeros.
 	order := func(instruction, join string) string {
-		text := instruction + " Y1, Y0, Y5; " + instruction + " Y0, Y1, Y6; " + join + " Y6, Y5, Y5; " +
+		text := instruction + " Y1, Y0, Y5; " + instruction + " Y0, Y1, Y6; " + join +
+			" Y6, Y5, Y5; " +
 			"VCMPPS $3, Y1, Y1, Y6; VBLENDVPS Y6, Y0, Y5, Y5; VCMPPS $3, Y0, Y0, Y6; VBLENDVPS Y6, Y1, Y5, Y0"
 		text = sign(strings.NewReplacer("PS", suffix).Replace(text))
 		return text + sign(strings.NewReplacer("PS", suffix).Replace(canon32))
@@ -137,15 +150,23 @@ func floats(t, suffix, canon string) []op {
 		return "carry64(" + expr + ", " + operands + ")"
 	}
 	return []op{
-		{key: "add." + t, types: three, expr: wrap("x + y", "x, y"), asm: replace("VADDPS Y1, Y0, Y0")},
-		{key: "sub." + t, types: three, expr: wrap("x - y", "x, y"), asm: replace("VSUBPS Y1, Y0, Y0")},
-		{key: "mul." + t, types: three, expr: wrap("x * y", "x, y"), asm: replace("VMULPS Y1, Y0, Y0")},
-		{key: "fma." + t, types: append(three, t), expr: wrap(fma, "x, y, z"), asm: replace("VFMADD213PS Y2, Y1, Y0")},
-		{key: "div." + t, types: three, expr: wrap("x / y", "x, y"), asm: replace("VDIVPS Y1, Y0, Y0")},
+		{key: "add." + t, types: three, expr: wrap("x + y", "x, y"),
+			asm: replace("VADDPS Y1, Y0, Y0")},
+		{key: "sub." + t, types: three, expr: wrap("x - y", "x, y"),
+			asm: replace("VSUBPS Y1, Y0, Y0")},
+		{key: "mul." + t, types: three, expr: wrap("x * y", "x, y"),
+			asm: replace("VMULPS Y1, Y0, Y0")},
+		{key: "fma." + t, types: append(three, t), expr: wrap(fma, "x, y, z"),
+			asm: replace("VFMADD213PS Y2, Y1, Y0")},
+		{key: "div." + t, types: three, expr: wrap("x / y", "x, y"),
+			asm: replace("VDIVPS Y1, Y0, Y0")},
 		{key: "sqrt." + t, types: three[:2], expr: wrap(sqrt, "x"), asm: replace("VSQRTPS Y0, Y0")},
-		{key: "rcp." + t, types: three[:2], expr: wrap(rcp, "x"), asm: replace("VMOVDQU one32<>(SB), Y1; VDIVPS Y0, Y1, Y0")},
-		{key: "min." + t, types: three, expr: "min" + size + "(x, y)", asm: order("VMINPS", "VORPS")},
-		{key: "max." + t, types: three, expr: "max" + size + "(x, y)", asm: order("VMAXPS", "VANDPS")},
+		{key: "rcp." + t, types: three[:2], expr: wrap(rcp, "x"),
+			asm: replace("VMOVDQU one32<>(SB), Y1; VDIVPS Y0, Y1, Y0")},
+		{key: "min." + t, types: three, expr: "min" + size + "(x, y)",
+			asm: order("VMINPS", "VORPS")},
+		{key: "max." + t, types: three, expr: "max" + size + "(x, y)",
+			asm: order("VMAXPS", "VANDPS")},
 		{key: "neg." + t, types: three[:2], expr: "neg" + size + "(x)", asm: sign(negate)},
 		{key: "abs." + t, types: three[:2], expr: "abs" + size + "(x)",
 			asm: sign("VMOVDQU sign32<>(SB), Y1; VPANDN Y0, Y1, Y0") + canon},
@@ -165,16 +186,22 @@ func flushing() []op {
 	end := canon32 + "; " + flush("Y0")
 	sum := func(expr string) string { return "flushF32(canon32(" + expr + "))" }
 	return []op{
-		{key: "add.ftz.f32", types: three, expr: sum("flushF32(x) + flushF32(y)"), asm: two + "VADDPS Y1, Y0, Y0" + end},
-		{key: "sub.ftz.f32", types: three, expr: sum("flushF32(x) - flushF32(y)"), asm: two + "VSUBPS Y1, Y0, Y0" + end},
-		{key: "mul.ftz.f32", types: three, expr: sum("flushF32(x) * flushF32(y)"), asm: two + "VMULPS Y1, Y0, Y0" + end},
-		{key: "fma.ftz.f32", types: append(three, "f32"), expr: sum("fma32(flushF32(x), flushF32(y), flushF32(z))"),
-			asm: two + flush("Y2") + "VFMADD213PS Y2, Y1, Y0" + end},
-		{key: "div.ftz.f32", types: three, expr: sum("flushF32(x) / flushF32(y)"), asm: two + "VDIVPS Y1, Y0, Y0" + end},
+		{key: "add.ftz.f32", types: three, expr: sum("flushF32(x) + flushF32(y)"),
+			asm: two + "VADDPS Y1, Y0, Y0" + end},
+		{key: "sub.ftz.f32", types: three, expr: sum("flushF32(x) - flushF32(y)"),
+			asm: two + "VSUBPS Y1, Y0, Y0" + end},
+		{key: "mul.ftz.f32", types: three, expr: sum("flushF32(x) * flushF32(y)"),
+			asm: two + "VMULPS Y1, Y0, Y0" + end},
+		{key: "fma.ftz.f32", types: append(three, "f32"),
+			expr: sum("fma32(flushF32(x), flushF32(y), flushF32(z))"),
+			asm:  two + flush("Y2") + "VFMADD213PS Y2, Y1, Y0" + end},
+		{key: "div.ftz.f32", types: three, expr: sum("flushF32(x) / flushF32(y)"),
+			asm: two + "VDIVPS Y1, Y0, Y0" + end},
 		{key: "rcp.ftz.f32", types: three[:2], expr: sum("1 / flushF32(x)"),
 			asm: flush("Y0") + "VMOVDQU one32<>(SB), Y1; VDIVPS Y0, Y1, Y0" + end},
-		{key: "sqrt.ftz.f32", types: three[:2], expr: sum("float32(math.Sqrt(float64(flushF32(x))))"),
-			asm: flush("Y0") + "VSQRTPS Y0, Y0" + end},
+		{key: "sqrt.ftz.f32", types: three[:2],
+			expr: sum("float32(math.Sqrt(float64(flushF32(x))))"),
+			asm:  flush("Y0") + "VSQRTPS Y0, Y0" + end},
 	}
 }
 
@@ -184,29 +211,39 @@ func conversions() []op {
 	for i, mode := range []string{"rni", "rmi", "rpi", "rzi"} {
 		function := []string{"math.RoundToEven", "math.Floor", "math.Ceil", "math.Trunc"}[i]
 		ops = append(ops,
-			op{key: "cvt." + mode + ".f32.f32", types: []string{"f32", "f32"}, expr: "canon32(float32(" + function + "(float64(x))))",
-				asm: "VROUNDPS $" + strconv.Itoa(8+i) + ", Y0, Y0" + canon32},
-			op{key: "cvt." + mode + ".s32.f32", types: []string{"s32", "f32"}, expr: "truncS32(float32(" + function + "(float64(x))))",
-				asm: "VROUNDPS $" + strconv.Itoa(8+i) + ", Y0, Y0; " + truncate},
+			op{key: "cvt." + mode + ".f32.f32", types: []string{"f32", "f32"},
+				expr: "canon32(float32(" + function + "(float64(x))))",
+				asm:  "VROUNDPS $" + strconv.Itoa(8+i) + ", Y0, Y0" + canon32},
+			op{key: "cvt." + mode + ".s32.f32", types: []string{"s32", "f32"},
+				expr: "truncS32(float32(" + function + "(float64(x))))",
+				asm:  "VROUNDPS $" + strconv.Itoa(8+i) + ", Y0, Y0; " + truncate},
 		)
 	}
 	return append(ops, []op{
-		{key: "cvt.u64.u32", types: []string{"u64", "u32"}, expr: "uint64(x)", asm: "VMOVDQA Y0, Y0"},
-		{key: "cvt.s64.s32", types: []string{"s64", "s32"}, expr: "int64(x)", asm: "VMOVDQA Y0, Y0"},
-		{key: "cvt.s64.u32", types: []string{"u64", "u32"}, expr: "uint64(x)", asm: "VMOVDQA Y0, Y0"},
-		{key: "cvt.u64.s32", types: []string{"s64", "s32"}, expr: "int64(x)", asm: "VMOVDQA Y0, Y0"},
+		{key: "cvt.u64.u32", types: []string{"u64", "u32"}, expr: "uint64(x)",
+			asm: "VMOVDQA Y0, Y0"},
+		{key: "cvt.s64.s32", types: []string{"s64", "s32"}, expr: "int64(x)",
+			asm: "VMOVDQA Y0, Y0"},
+		{key: "cvt.s64.u32", types: []string{"u64", "u32"}, expr: "uint64(x)",
+			asm: "VMOVDQA Y0, Y0"},
+		{key: "cvt.u64.s32", types: []string{"s64", "s32"}, expr: "int64(x)",
+			asm: "VMOVDQA Y0, Y0"},
 		{key: "cvt.u32.u64", types: []string{"u32", "u64"}, expr: "uint32(x)", asm: pack},
 		{key: "cvt.u32.s64", types: []string{"u32", "u64"}, expr: "uint32(x)", asm: pack},
 		{key: "cvt.s32.s64", types: []string{"u32", "u64"}, expr: "uint32(x)", asm: pack},
 		{key: "cvt.s32.u64", types: []string{"u32", "u64"}, expr: "uint32(x)", asm: pack},
-		{key: "cvt.f32.s32", types: []string{"f32", "s32"}, expr: "float32(x)", asm: "VCVTDQ2PS Y0, Y0"},
+		{key: "cvt.f32.s32", types: []string{"f32", "s32"}, expr: "float32(x)",
+			asm: "VCVTDQ2PS Y0, Y0"},
 		{key: "cvt.f32.u32", types: []string{"f32", "u32"}, expr: "float32(x)"},
 		{key: "cvt.f32.s64", types: []string{"f32", "s64"}, expr: "float32(x)"},
-		{key: "cvt.f64.s32", types: []string{"f64", "s32"}, expr: "float64(x)", asm: "VMOVDQA Y0, Y0", load: "VCVTDQ2PD"},
+		{key: "cvt.f64.s32", types: []string{"f64", "s32"}, expr: "float64(x)",
+			asm: "VMOVDQA Y0, Y0", load: "VCVTDQ2PD"},
 		{key: "cvt.f64.u32", types: []string{"f64", "u32"}, expr: "float64(x)"},
 		{key: "cvt.f64.s64", types: []string{"f64", "s64"}, expr: "float64(x)"},
-		{key: "cvt.f64.f32", types: []string{"f64", "f32"}, expr: "float64(x)", asm: "VMOVDQA Y0, Y0", load: "VCVTPS2PD"},
-		{key: "cvt.f32.f64", types: []string{"f32", "f64"}, expr: "float32(x)", asm: "VCVTPD2PSY Y0, X0"},
+		{key: "cvt.f64.f32", types: []string{"f64", "f32"}, expr: "float64(x)",
+			asm: "VMOVDQA Y0, Y0", load: "VCVTPS2PD"},
+		{key: "cvt.f32.f64", types: []string{"f32", "f64"}, expr: "float32(x)",
+			asm: "VCVTPD2PSY Y0, X0"},
 	}...)
 }
 
@@ -217,7 +254,8 @@ const truncate = "VCVTTPS2DQ Y0, Y1; VMOVDQU two31<>(SB), Y2; VCMPPS $0x1d, Y2, 
 func comparisons() []op {
 	var ops []op
 	add := func(name, t, expr, asm string) {
-		ops = append(ops, op{key: "setp." + name + "." + t, types: []string{"p", t, t}, expr: expr, asm: asm})
+		ops = append(ops,
+			op{key: "setp." + name + "." + t, types: []string{"p", t, t}, expr: expr, asm: asm})
 	}
 	names := []string{"eq", "ne", "lt", "le", "gt", "ge"}
 	signs := []string{"==", "!=", "<", "<=", ">", ">="}
@@ -227,10 +265,14 @@ func comparisons() []op {
 			add(name, t, "x "+signs[i]+" y", compareIntegers(name, t, letter))
 		}
 	}
-	predicates := map[string]string{"eq": "0", "ne": "0xc", "lt": "0x11", "le": "0x12", "gt": "0x1e", "ge": "0x1d",
-		"equ": "8", "neu": "4", "ltu": "0x19", "leu": "0x1a", "gtu": "0x16", "geu": "0x15", "num": "7", "nan": "3"}
-	exprs := map[string]string{"eq": "x == y", "ne": "x < y || x > y", "lt": "x < y", "le": "x <= y", "gt": "x > y", "ge": "x >= y",
-		"equ": "!(x < y || x > y)", "neu": "x != y", "ltu": "!(x >= y)", "leu": "!(x > y)", "gtu": "!(x <= y)", "geu": "!(x < y)",
+	predicates := map[string]string{"eq": "0", "ne": "0xc", "lt": "0x11", "le": "0x12",
+		"gt": "0x1e", "ge": "0x1d",
+		"equ": "8", "neu": "4", "ltu": "0x19", "leu": "0x1a", "gtu": "0x16", "geu": "0x15",
+		"num": "7", "nan": "3"}
+	exprs := map[string]string{"eq": "x == y", "ne": "x < y || x > y", "lt": "x < y",
+		"le": "x <= y", "gt": "x > y", "ge": "x >= y",
+		"equ": "!(x < y || x > y)", "neu": "x != y", "ltu": "!(x >= y)", "leu": "!(x > y)",
+		"gtu": "!(x <= y)", "geu": "!(x < y)",
 		"num": "x == x && y == y", "nan": "x != x || y != y"}
 	for _, t := range []string{"f32", "f64"} {
 		suffix := map[string]string{"f32": "PS", "f64": "PD"}[t]
