@@ -75,7 +75,7 @@ func (o *childOptions) confine(soft sandbox.Role) func(gpu string) error {
 		if !o.sandbox || gpu != gpuSoft {
 			return nil
 		}
-		time.Now().Zone() // reads the time zone's file, for the log, while files can be opened
+		_, _ = time.Now().Zone() // reads the time zone's file, for the log, while files can be opened
 		return sandbox.Filter(soft)
 	}
 }

@@ -17,9 +17,7 @@ import (
 type gpu struct {
 	now     time.Time
 	ends    map[gpubackend.Stream]time.Time // of the work in a stream
-	current gpubackend.Stream               // of the fence that is made next
 	events  []time.Time                     // when the event of that number passes
-	marks   int
 	records int
 }
 
