@@ -67,7 +67,8 @@ func (d *Device) refill() {
 		w.ready = make(chan struct{})
 		d.warm = append(d.warm, w)
 		d.running.add(1)
-		go d.guard("a warm worker", func() { d.warmUp(w) })
+		slot := w.warmSlot // the worker's end, which may be any time, takes it back
+		go d.guard("a warm worker", func() { d.warmUp(w, slot) })
 	}
 }
 
@@ -80,13 +81,13 @@ func (d *Device) retireWarm(keep int) {
 	}
 }
 
-// warmUp has a worker initialise the GPU.
-func (d *Device) warmUp(w *workerProcess) {
+// warmUp has a worker initialise the GPU, with a slot of the ledger.
+func (d *Device) warmUp(w *workerProcess, slot int) {
 	defer d.running.done()
 	defer close(w.ready)
 	policy := w.policy
 	m := &handover.Message{Kind: handover.KindWarm, GPU: d.config.GPU, Policy: &policy}
-	fds := d.passLedger(m, nil, ledger.Warm+w.warmSlot)
+	fds := d.passLedger(m, nil, ledger.Warm+slot)
 	err := w.conn.request(m, fds, handover.KindReady, d.config.Timeouts.Start)
 	if err == nil {
 		return
