@@ -75,7 +75,8 @@ func (o *childOptions) confine(soft sandbox.Role) func(gpu string) error {
 		if !o.sandbox || gpu != gpuSoft {
 			return nil
 		}
-		_, _ = time.Now().Zone() // reads the time zone's file, for the log, while files can be opened
+		// Reads the time zone's file, for the log, while files can be opened.
+		_, _ = time.Now().Zone()
 		return sandbox.Filter(soft)
 	}
 }
