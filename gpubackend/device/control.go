@@ -274,7 +274,9 @@ func (c *control) setCall(call *vhostuser.FD) (err error) {
 		if c.call != nil {
 			_ = c.call.Close()
 		}
-		c.call = dup
+		if c.call = dup; dup != nil {
+			_ = dup.Signal() // what was signalled in the old way may be lost
+		}
 	})
 	return nil
 }

@@ -359,10 +359,15 @@ func (q *chains) disableKick() {
 	q.queue.DisableKick()
 }
 
-// setCall changes how the guest is interrupted.
+// setCall changes how the guest is interrupted, and interrupts it: what was signalled in the old way
+// may have come when the front end no longer looked at that.
 func (q *chains) setCall(fd int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if q.call >= 0 {
 		unix.Close(q.call)
 	}
-	q.call = fd
+	if q.call = fd; fd >= 0 {
+		notify(fd)
+	}
 }
