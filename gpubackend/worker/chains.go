@@ -359,8 +359,8 @@ func (q *chains) disableKick() {
 	q.queue.DisableKick()
 }
 
-// setCall changes how the guest is interrupted, and interrupts it: what was signalled in the old way
-// may have come when the front end no longer looked at that.
+// setCall changes how the guest is interrupted, and interrupts it: the front end may no longer have
+// looked at the old descriptor when it was last signalled.
 func (q *chains) setCall(fd int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
