@@ -110,3 +110,47 @@ func TestIntern(t *testing.T) {
 		t.Errorf("%d functions", n)
 	}
 }
+
+// TestAllFindsAll among others, before and behind them, also when the loop removes some.
+func TestAllFindsAll(t *testing.T) {
+	for _, remove := range []bool{false, true} {
+		var table Table
+		want := map[uint64]uint64{}
+		for i := range uint64(1000) {
+			if i%7 == 3 {
+				want[table.Add(Stream, i, 0)] = i
+			} else {
+				table.Add(Event, i, 0)
+			}
+		}
+		for h, native := range table.All(Stream) {
+			if want[h] != native {
+				t.Fatalf("%#x is %d, want %d", h, native, want[h])
+			}
+			delete(want, h)
+			if remove {
+				table.Remove(h)
+			}
+		}
+		if len(want) > 0 {
+			t.Errorf("removing %v: %d objects are left out", remove, len(want))
+		}
+	}
+	var table Table
+	for range table.All(Stream) {
+		t.Error("there is none")
+	}
+}
+
+// BenchmarkAll finds the one context of a program that has many events.
+func BenchmarkAll(b *testing.B) {
+	var table Table
+	table.Add(Context, 1, 0)
+	for i := range uint64(100_000) {
+		table.Add(Event, i, 0)
+	}
+	for b.Loop() {
+		for range table.All(Context) {
+		}
+	}
+}
