@@ -199,9 +199,9 @@ func (t *Table) Len() int { return t.live }
 // Count is the number of objects of a kind.
 func (t *Table) Count(kind Kind) int { return t.count[kind] }
 
-// All yields the objects of a kind: handle and the device's own handle. It looks no further than the
-// last of them, so that a few old objects among many are found quickly. Its loop may remove objects,
-// and adds none.
+// All yields the objects of a kind: handle and the device's own handle. It looks no further than
+// the last of them, so that a few old objects among many are found quickly. Its loop may remove
+// objects, and adds none.
 func (t *Table) All(kind Kind) iter.Seq2[uint64, uint64] {
 	return func(yield func(uint64, uint64) bool) {
 		for i, left := 0, t.count[kind]; i < len(t.entries) && left > 0; i++ {
