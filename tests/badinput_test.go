@@ -42,8 +42,9 @@ func badInput(t *testing.T) []oneLine {
 	}
 	gone := filepath.Join(dir, "gone")
 	return append([]oneLine{
-		{name: "unknown command", args: []string{"fly"}, message: `fly`},
-		{name: "no socket", args: []string{"device"}, message: `--socket-path|--fd`},
+		{name: "unknown command", args: []string{"fly"}, message: `fly`, exit: 2},
+		{name: "no socket", args: []string{"device"}, message: `--socket-path|--fd`,
+			exit: 2},
 		{name: "socket in use", args: []string{"device", "--socket-path", socket},
 			message: `in use`},
 		{name: "socket nowhere", args: []string{"device", "--socket-path", gone + "/s"},
@@ -51,7 +52,7 @@ func badInput(t *testing.T) []oneLine {
 		{name: "not a socket", args: []string{"device", "--fd", "0"}, message: `socket`},
 		{name: "no QMP", args: []string{"attach", "--qmp", gone, "--device", socket},
 			message: `gone`},
-		{name: "attach what", args: []string{"attach"}, message: `--qmp.*--device`},
+		{name: "attach what", args: []string{"attach"}, message: `--qmp.*--device`, exit: 2},
 	}, badRuns(old, gone, plain)...)
 }
 
@@ -63,14 +64,16 @@ func badRuns(oldQEMU, gone, plain string) []oneLine {
 	}
 	uml := func(args ...string) []string { return append(run("--vm", "uml"), args...) }
 	return []oneLine{
-		{name: "no program", args: uml(), message: `(?i)program`},
+		{name: "no program", args: uml(), message: `(?i)program`, exit: 2},
 		{name: "unknown VM", args: run("--vm", "bochs", "--", "true"),
-			message: `bochs.*(qemu|uml)`},
-		{name: "unknown GPU", args: uml("--gpu", "voodoo", "--", "true"), message: `voodoo.*soft`},
-		{name: "memory", args: uml("--mem", "much", "--", "true"), message: `much`},
-		{name: "setting", args: uml("--set", "nonsense", "--", "true"), message: `nonsense`},
+			message: `bochs.*(qemu|uml)`, exit: 2},
+		{name: "unknown GPU", args: uml("--gpu", "voodoo", "--", "true"), message: `voodoo.*soft`,
+			exit: 2},
+		{name: "memory", args: uml("--mem", "much", "--", "true"), message: `much`, exit: 2},
+		{name: "setting", args: uml("--set", "nonsense", "--", "true"), message: `nonsense`,
+			exit: 2},
 		{name: "unknown setting", args: uml("--set", "colour=red", "--", "true"),
-			message: `colour`},
+			message: `colour`, exit: 2},
 		{name: "statistics", args: uml("--stats", gone+"/stats", "--", "true"),
 			message: `gone/stats`},
 		{name: "no such program", args: uml("--", gone), message: `gone`, exit: 127},

@@ -3,7 +3,6 @@
 package tests
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -20,15 +19,13 @@ import (
 // TestReferenceIsComplete looks for every key of --set and every counter in the manual.
 func TestReferenceIsComplete(t *testing.T) {
 	manual := string(read(t, "docs/reference.md"))
-	var help bytes.Buffer
-	device.PrintSettings(&help)
-	keys := regexp.MustCompile(`(?m)^ *([a-z-]+=\S+)`).FindAllStringSubmatch(help.String(), -1)
+	keys := device.Keys()
 	if len(keys) < 5 {
 		t.Fatalf("found %d keys only", len(keys))
 	}
 	for _, key := range keys {
-		if !strings.Contains(manual, "`"+key[1]+"`") {
-			t.Errorf("reference.md doesn't explain --set %s", key[1])
+		if text := key.Name + "=" + key.Value; !strings.Contains(manual, "`"+text+"`") {
+			t.Errorf("reference.md doesn't explain --set %s", text)
 		}
 	}
 	for _, name := range handover.Names {
@@ -44,9 +41,14 @@ func TestOptionsAreExplained(t *testing.T) {
 		skip(t, "-short: bin/paracuda may be missing")
 	}
 	manual := string(read(t, "docs/reference.md"))
-	for _, name := range []string{"run", "device", "attach", "detach", "set", "stats"} {
+	for _, name := range []string{"run", "device", "arbiter", "attach", "detach", "set", "stats",
+		"top", "probe"} {
 		r := command(t, time.Minute, root, paracuda, name, "--help")
-		for _, option := range regexp.MustCompile(`(?m)^  -([a-z-]+)`).FindAllStringSubmatch(r.stdout, -1) {
+		options := regexp.MustCompile(`(?m)^ {6}--([a-z-]+)`).FindAllStringSubmatch(r.stdout, -1)
+		if r.exit != 0 || len(options) == 0 {
+			t.Errorf("%s --help: exit code %d, %d options", name, r.exit, len(options))
+		}
+		for _, option := range options {
 			if !strings.Contains(manual, "`--"+option[1]) {
 				t.Errorf("reference.md doesn't explain --%s of %s", option[1], name)
 			}

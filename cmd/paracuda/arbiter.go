@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,9 +12,9 @@ import (
 	"os/signal"
 	"os/user"
 	"syscall"
-	"text/tabwriter"
 
 	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
@@ -30,31 +31,37 @@ type arbiterOptions struct {
 	logs                           logFlags
 }
 
-func runArbiter(args []string) error {
+const arbiterText = `Shares the host's GPUs among its VMs: device processes register with it, and it gives them
+turns. One runs on each host. It may be started, ended and restarted while VMs run; without it
+they run unshared. It ends on SIGTERM, and reads its configuration again on SIGHUP.`
+
+func arbiterCommand() *cobra.Command {
 	var o arbiterOptions
-	f := newFlags("arbiter", "[options]",
-		"Shares the host's GPUs among its VMs: device processes register with it, and it gives\n"+
-			"them turns. One runs on each host. It may be started, ended and restarted while VMs\n"+
-			"run; without it they run unshared. It ends on SIGTERM, and reads its configuration\n"+
-			"again on SIGHUP.")
-	f.StringVar(&o.socket, "socket", client.DefaultPath(), "listen on the UNIX socket `PATH`")
-	f.StringVar(&o.group, "group", defaultGroup(), "let the members of `GROUP` register VMs, too")
+	c := &cobra.Command{
+		Use:   "arbiter [options]",
+		Short: "share the host's GPUs among its VMs",
+		Long:  arbiterText,
+		Args:  takesNothing, ValidArgsFunction: cobra.NoFileCompletions,
+		DisableFlagsInUseLine: true,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if !c.Flags().Changed("group") {
+				o.group = defaultGroup()
+			}
+			return o.run()
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.socket, "socket", "",
+		"listen on the UNIX socket `PATH` (default: where VMs look for the host's arbiter, or, "+
+			"for a user other than root, for the user's own)")
+	f.StringVar(&o.group, "group", "",
+		"let the members of `GROUP` register VMs, too (default: kvm, if root starts it)")
 	f.StringVar(&o.config, "config", "", "read the policies of VMs from `FILE`")
 	f.StringVar(&o.metrics, "metrics", "", "answer Prometheus at http://`ADDRESS`/metrics")
 	f.BoolVar(&o.processMetrics, "process-metrics", false,
 		"tell it what each process of a guest has, too: each makes new series")
-	o.logs.add(f, "info")
-	usage := f.Usage
-	f.Usage = func() {
-		usage()
-		fmt.Fprint(stdout, "\nFILE is TOML: [default] for VMs that it doesn't name, "+
-			"[vm.NAME] for others, with the keys\n")
-		printPolicyKeys()
-	}
-	if err := parse(f, args); err != nil {
-		return err
-	}
-	return o.run()
+	o.logs.add(c, "info")
+	return c
 }
 
 // defaultGroup is that of those who may run VMs.
@@ -67,14 +74,6 @@ func defaultGroup() string {
 	return ""
 }
 
-func printPolicyKeys() {
-	t := tabwriter.NewWriter(stdout, 2, 0, 2, ' ', 0)
-	for _, k := range policy.Keys {
-		fmt.Fprintf(t, "  %s=%s\t%s\n", k.Name, k.Value, k.Help)
-	}
-	_ = t.Flush()
-}
-
 // table reads the configuration; without one it says nothing.
 func (o *arbiterOptions) table() (*policy.Table, error) {
 	if o.config == "" {
@@ -84,6 +83,7 @@ func (o *arbiterOptions) table() (*policy.Table, error) {
 }
 
 func (o *arbiterOptions) run() error {
+	o.socket = cmp.Or(o.socket, client.DefaultPath())
 	if err := checkSocket("--socket", o.socket); err != nil {
 		return err
 	}

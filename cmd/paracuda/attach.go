@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/paracuda/paracuda/gpubackend/frontend"
 	"github.com/paracuda/paracuda/qemu"
 )
@@ -19,75 +21,81 @@ import (
 const attachTimeout = 2 * time.Minute
 
 // carrierHelp is on how QEMU carries the queues.
-const carrierHelp = "`NAME` of QEMU's device that carries the queues: fs (vhost-user-fs-pci, the default) or " +
-	"generic (vhost-user-test-device-pci, from QEMU 10.2 on)"
+const carrierHelp = "`NAME` of QEMU's device that carries the queues: " +
+	"fs (vhost-user-fs-pci, the default) or generic (vhost-user-test-device-pci, from QEMU 10.2 on)"
 
-func runAttach(args []string) error {
-	f := newFlags("attach", "--qmp SOCKET --device SOCKET [options]",
-		"Plugs the GPU that `paracuda device` serves on a socket into a running QEMU, by QMP.\n"+
-			"A GPU of the same id is taken out first: the way back after its device process has ended.")
-	qmp := f.String("qmp", "", "QEMU's QMP `SOCKET` (-qmp unix:SOCKET,server=on,wait=off)")
-	var d qemu.Device
-	f.StringVar(&d.Socket, "device", "", "`SOCKET` of paracuda device")
-	f.StringVar(&d.ID, "id", "", "`ID` of the device in QEMU (default paracuda0)")
-	f.StringVar(&d.Bus, "bus", "", "PCIe `PORT` to plug it into (default "+qemu.Port+")")
-	f.IntVar(&d.Queues, "queues", 17, "`N` virtqueues: one more than the device's channels")
-	f.Func("carrier", carrierHelp, func(name string) (err error) {
-		d.Carrier, err = qemu.ParseCarrier(name)
+// attachOptions are the flags of `paracuda attach`.
+type attachOptions struct {
+	qmp    string
+	device qemu.Device
+	wait   time.Duration
+}
+
+const attachText = `Plugs the GPU that paracuda device serves on a socket into a running QEMU, by QMP. A GPU of the
+same id is taken out first: the way back after its device process has ended.`
+
+func attachCommand() *cobra.Command {
+	var o attachOptions
+	c := &cobra.Command{
+		Use:   "attach --qmp SOCKET --device SOCKET [options]",
+		Short: "plug a served GPU into a running QEMU",
+		Long:  attachText,
+		Args:  takesNothing, ValidArgsFunction: cobra.NoFileCompletions,
+		DisableFlagsInUseLine: true,
+		RunE:                  func(*cobra.Command, []string) error { return o.run() },
+	}
+	f := c.Flags()
+	f.StringVar(&o.qmp, "qmp", "", "QEMU's QMP `SOCKET` (-qmp unix:SOCKET,server=on,wait=off)")
+	f.StringVar(&o.device.Socket, "device", "", "`SOCKET` of paracuda device")
+	f.StringVar(&o.device.ID, "id", "", "`ID` of the device in QEMU (default paracuda0)")
+	f.StringVar(&o.device.Bus, "bus", "", "PCIe `PORT` to plug it into (default "+qemu.Port+")")
+	f.IntVar(&o.device.Queues, "queues", 17, "`N` virtqueues: one more than the device's channels")
+	carrierOption(c, &o.device.Carrier)
+	f.DurationVar(&o.wait, "wait", 30*time.Second,
+		"wait for so long a `TIME` for the guest's driver to start (0: not at all)")
+	return c
+}
+
+// carrierOption adds --carrier to a command.
+func carrierOption(c *cobra.Command, carrier *qemu.Carrier) {
+	c.Flags().Func("carrier", carrierHelp, func(name string) (err error) {
+		*carrier, err = qemu.ParseCarrier(name)
 		return err
 	})
-	wait := f.Duration("wait", 30*time.Second,
-		"wait so long for the guest's driver to start (0: not at all)")
-	if err := parse(f, args); err != nil {
-		return err
+	complete(c, "carrier", words("fs", "generic"))
+}
+
+func (o *attachOptions) run() error {
+	if o.wait < 0 {
+		return usagef("attach: --wait %v: want 0 or more", o.wait)
 	}
-	if *wait < 0 {
-		return fmt.Errorf("attach: --wait %v: want 0 or more", *wait)
+	if o.qmp == "" || o.device.Socket == "" {
+		return usagef("attach: want --qmp SOCKET and --device SOCKET")
 	}
-	if *qmp == "" || d.Socket == "" {
-		return errors.New("attach: want --qmp SOCKET and --device SOCKET")
-	}
+	d := o.device
 	path, err := filepath.Abs(d.Socket)
 	if err != nil {
 		return err
 	}
 	d.Socket = path
-	if err := errors.Join(checkSocket("--qmp", *qmp),
+	if err := errors.Join(checkSocket("--qmp", o.qmp),
 		checkSocket("--device", d.Socket)); err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, attachTimeout+*wait)
+	ctx, cancel := context.WithTimeout(ctx, attachTimeout+o.wait)
 	defer cancel()
 	if err := frontend.CheckFree(d.Socket); err != nil {
 		return fmt.Errorf("attach: %s: %w", d.Socket, err)
 	}
 	say := func(text string) { fmt.Fprintln(os.Stderr, "paracuda:", text) }
-	if err := qemu.Attach(ctx, *qmp, d, qemu.Options{Say: say}); err != nil || *wait == 0 {
+	if err := qemu.Attach(ctx, o.qmp, d, qemu.Options{Say: say}); err != nil || o.wait == 0 {
 		return err
 	}
-	if err := frontend.AwaitDriver(ctx, d.Socket, *wait); err != nil {
-		return fmt.Errorf("attach: the device is plugged in, but %w: is the guest package installed there? The guest kernel's log says more", err)
+	if err := frontend.AwaitDriver(ctx, d.Socket, o.wait); err != nil {
+		return fmt.Errorf("attach: the device is plugged in, but %w: is the "+
+			"guest package installed there? The guest kernel's log says more", err)
 	}
 	return nil
-}
-
-func runDetach(args []string) error {
-	f := newFlags("detach", "--qmp SOCKET [--id ID]",
-		"Takes the GPU out of a running QEMU, by QMP.")
-	qmp := f.String("qmp", "", "QEMU's QMP `SOCKET`")
-	id := f.String("id", "", "`ID` of the device in QEMU (default paracuda0)")
-	if err := parse(f, args); err != nil {
-		return err
-	}
-	if *qmp == "" {
-		return errors.New("detach: want --qmp SOCKET")
-	}
-	if err := checkSocket("--qmp", *qmp); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), attachTimeout)
-	defer cancel()
-	return qemu.Detach(ctx, *qmp, *id)
 }

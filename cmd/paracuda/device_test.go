@@ -18,7 +18,8 @@ import (
 func startDeviceCommand(args ...string) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
-		ended <- runDevice(append([]string{"--gpu", "soft", "--log-level", "error"}, args...))
+		ended <- dispatch(append([]string{"device", "--gpu", "soft", "--log-level", "error"},
+			args...))
 	}()
 	return ended
 }

@@ -9,7 +9,7 @@ import (
 	"os/exec"
 	"strings"
 
-	"github.com/paracuda/paracuda/gpubackend/cuda"
+	"github.com/spf13/cobra"
 )
 
 // The GPUs that there are.
@@ -19,23 +19,13 @@ const (
 	gpuCUDA = "cuda"
 )
 
-const gpuHelp = "`GPU` to execute on: cuda (the host's NVIDIA GPU), soft (the software GPU), or auto"
+const gpuHelp = "execute on `GPU`: cuda (the host's NVIDIA GPU), soft (the software GPU), " +
+	"or auto"
 
-// runProbe says whether the host's CUDA driver can be used. The device process runs it as a child,
-// since it must not load the driver itself.
-func runProbe(args []string) error {
-	f := newFlags("probe", "", "Says which GPUs the host has for guests.")
-	if err := parse(f, args); err != nil {
-		return err
-	}
-	if err := cuda.Available(); err != nil {
-		fmt.Fprintln(stdout, "cuda: no:", err)
-		fmt.Fprintln(stdout, "soft: yes")
-		return exitCode(1)
-	}
-	fmt.Fprintln(stdout, "cuda: yes")
-	fmt.Fprintln(stdout, "soft: yes")
-	return nil
+// gpuOption adds --gpu to a command.
+func gpuOption(c *cobra.Command, gpu *string) {
+	c.Flags().StringVar(gpu, "gpu", gpuAuto, gpuHelp)
+	complete(c, "gpu", words(gpuAuto, gpuCUDA, gpuSoft))
 }
 
 // chooseGPU settles which GPU to use.
@@ -45,7 +35,7 @@ func chooseGPU(want string) (string, error) {
 		return gpuSoft, nil
 	case gpuAuto, gpuCUDA:
 	default:
-		return "", fmt.Errorf("--gpu %s: want auto, soft or cuda", want)
+		return "", usagef("--gpu %s: want auto, soft or cuda", want)
 	}
 	why, err := probe()
 	switch {
@@ -60,9 +50,10 @@ func chooseGPU(want string) (string, error) {
 		why)
 }
 
-// probe returns why the CUDA driver can't be used, or "".
+// probe returns why the CUDA driver can't be used, or "". A child asks: the device process must not
+// load the driver itself.
 func probe() (why string, err error) {
-	out, err := exec.Command(self(), "probe").Output()
+	out, err := exec.Command(self(), "probe", "--quick").Output()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		return "", fmt.Errorf("probe: %w", err)

@@ -72,7 +72,7 @@ const lastLines = time.Second
 func parseLevel(level string) (logrus.Level, error) {
 	parsed, err := logrus.ParseLevel(level)
 	if err != nil {
-		return 0, fmt.Errorf("--log-level %s: want debug, info, warning or error", level)
+		return 0, usagef("--log-level %s: want debug, info, warning or error", level)
 	}
 	return parsed, nil
 }

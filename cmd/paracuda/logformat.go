@@ -3,7 +3,6 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
 )
 
 // Forms of the log's lines.
@@ -29,11 +29,14 @@ type logFlags struct {
 }
 
 // add adds the flags to those of a command, with a level unless another is chosen.
-func (o *logFlags) add(f *flag.FlagSet, level string) {
-	f.StringVar(&o.level, "log-level", level, "`LEVEL`: debug, info, warning or error")
+func (o *logFlags) add(c *cobra.Command, level string) {
+	f := c.Flags()
+	f.StringVar(&o.level, "log-level", level, "log from `LEVEL` on: debug, info, warning or error")
 	f.StringVar(&o.format, "log-format", formatAuto,
-		"`FORMAT`: text, journal (systemd's: priorities instead of times), json, or auto: journal\n"+
-			"where standard error is the journal, text elsewhere")
+		"log in `FORMAT`: text, journal (systemd's: priorities instead of times), json, or auto: "+
+			"journal where standard error is the journal, text elsewhere")
+	complete(c, "log-level", words("debug", "info", "warning", "error"))
+	complete(c, "log-format", words(formats...))
 }
 
 // settle replaces auto by what it stands for.
@@ -42,7 +45,7 @@ func (o *logFlags) settle() error {
 		o.format = formatAuto
 	}
 	if !slices.Contains(formats, o.format) {
-		return fmt.Errorf("--log-format %s: want one of %s", o.format, strings.Join(formats, ", "))
+		return usagef("--log-format %s: want one of %s", o.format, strings.Join(formats, ", "))
 	}
 	if o.format == formatAuto {
 		o.format = formatText

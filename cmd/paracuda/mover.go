@@ -5,6 +5,8 @@ package main
 import (
 	"os"
 
+	"github.com/spf13/cobra"
+
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/loglimit"
 	"github.com/paracuda/paracuda/gpubackend/mover"
@@ -12,11 +14,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
 )
 
-func runMover(args []string) error {
-	o, err := startChild("mover", args)
-	if err != nil {
-		return err
-	}
+func moverCommand() *cobra.Command { return childCommand("mover", runMover) }
+
+func runMover(o *childOptions) error {
 	log, endLog, err := newLog(os.Stderr, &o.logs, "mover")
 	if err != nil {
 		return err

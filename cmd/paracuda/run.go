@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
 
 	"github.com/paracuda/paracuda/gpubackend/device"
 	"github.com/paracuda/paracuda/gpubackend/size"
@@ -37,54 +38,66 @@ type runOptions struct {
 	set, write                                    []string
 	report, verbose                               bool
 	sandbox                                       sandboxFlag
+	settings                                      device.Settings // those of set
 	program                                       []string
 }
 
-func runRun(args []string) error {
-	o := runOptions{sandbox: true}
-	settings := device.DefaultSettings()
-	f := newFlags("run", "[options] -- PROGRAM ARGS...",
-		"Boots a throw-away VM that sees the host's files, with the GPU attached, and runs the program\n"+
-			"in it. The program's output passes through, and its exit code is that of paracuda. What it\n"+
-			"writes in the current directory, the home directory and /tmp ends with the VM, but for what\n"+
-			"--write keeps.")
+const runText = `Boots a throw-away VM that sees the host's files, with the GPU attached, and runs the program in
+it. The program's output passes through, and its exit code is that of paracuda. What it writes
+in the current directory, the home directory and /tmp ends with the VM, but for what --write
+keeps.`
+
+func runCommand() *cobra.Command {
+	o := runOptions{sandbox: true, settings: device.DefaultSettings()}
+	c := &cobra.Command{
+		Use:                   "run [options] -- PROGRAM ARGS...",
+		Short:                 "run a program in a throw-away VM with the GPU attached",
+		Long:                  runText,
+		DisableFlagsInUseLine: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if o.program = args; len(args) == 0 {
+				return usagef("run: no program: want paracuda run [options] -- PROGRAM [ARGUMENT]")
+			}
+			return o.run(int(o.settings.Space.Channels))
+		},
+	}
+	c.Flags().SetInterspersed(false) // the program's options are its own
+	o.options(c)
+	gpuOption(c, &o.gpu)
+	carrierOption(c, &o.carrier)
+	sandboxOption(c, &o.sandbox)
+	o.logs.add(c, "warning")
+	sharingFlags(c, &o.arbiter, &o.name, "run- and the process's number")
+	complete(c, "vm", words(string(vm.QEMU), string(vm.UML)))
+	complete(c, "set", settings)
+	return c
+}
+
+// options adds those that no other command has.
+func (o *runOptions) options(c *cobra.Command) {
+	f := c.Flags()
 	f.StringVar(&o.kind, "vm", string(vm.QEMU), "`KIND` of VM: qemu or uml (User Mode Linux)")
-	f.StringVar(&o.gpu, "gpu", gpuAuto, gpuHelp)
 	f.StringVar(&o.mem, "mem", "1G", "`SIZE` of the VM's memory, with K, M, G or T")
 	f.IntVar(&o.cpus, "cpus", 0, "`N` processors (default: the host's, 8 at most)")
 	f.StringVar(&o.kernel, "kernel", "", "guest `KERNEL` in QEMU: 6.1 (the default) or 6.12")
-	f.Func("carrier", carrierHelp, func(name string) (err error) {
-		o.carrier, err = qemu.ParseCarrier(name)
-		return err
-	})
-	f.Var(&o.sandbox, "sandbox", sandboxHelp)
 	f.StringVar(&o.stats, "stats", "", "write counters to `FILE`, as JSON, at the end")
-	o.logs.add(f, "warning")
 	f.StringVar(&o.trace, "trace", "", "write the vhost-user messages to `FILE`, as lines of hex")
 	f.StringVar(&o.control, "control", "",
 		"answer paracuda set and paracuda stats on the UNIX socket `PATH`")
-	sharingFlags(f, &o.arbiter, &o.name, "run- and the process's number")
 	f.BoolVar(&o.report, "report", false,
 		"say at the end, on standard error, what was used: front end, guest kernel, device")
 	f.BoolVar(&o.verbose, "console", false, "show the guest kernel's messages on standard error")
-	f.Func("write",
-		"keep on the host what the program writes below `DIR`, which is made if need be (may be repeated)", func(v string) error {
-			o.write = append(o.write, v)
-			return nil
-		})
+	f.Func("write", "keep on the host what the program writes below `DIR`, which is made if need "+
+		"be (may be repeated)", func(v string) error {
+		o.write = append(o.write, v)
+		return nil
+	})
 	f.Func("set",
-		"`KEY=VALUE`: set a policy of the VM (may be repeated; paracuda device --help lists them)",
+		"set a policy of the VM, as `KEY=VALUE` (may be repeated; paracuda device --help has a list)",
 		func(v string) error {
 			o.set = append(o.set, v)
-			return settings.Set(v)
+			return o.settings.Set(v)
 		})
-	if err := parseFlags(f, args); err != nil {
-		return err
-	}
-	if o.program = f.Args(); len(o.program) == 0 {
-		return errors.New("run: no program: want paracuda run [options] -- PROGRAM [ARGUMENT]")
-	}
-	return o.run(int(settings.Space.Channels))
 }
 
 func (o *runOptions) run(channels int) error {
@@ -171,11 +184,12 @@ var leastMemory = map[vm.Kind]uint64{vm.QEMU: 96 << 20, vm.UML: 32 << 20}
 func (o *runOptions) memory(kind vm.Kind) (int64, error) {
 	bytes, err := size.Parse(o.mem)
 	if err != nil {
-		return 0, fmt.Errorf("--mem: %w", err)
+		return 0, usagef("--mem: %w", err)
 	}
 	if least := leastMemory[kind]; bytes < least {
 		return 0,
-			fmt.Errorf("--mem %s: want %dM or more (without a K, M, G or T behind it, SIZE is in bytes)", o.mem, least>>20)
+			usagef("--mem %s: want %dM or more (without a K, M, G or T behind it, SIZE is in bytes)",
+				o.mem, least>>20)
 	}
 	return int64(min(bytes, math.MaxInt64)), nil
 }
@@ -184,7 +198,7 @@ func (o *runOptions) memory(kind vm.Kind) (int64, error) {
 func (o *runOptions) config(channels int) (vm.Config, error) {
 	kind := vm.Kind(o.kind)
 	if kind != vm.QEMU && kind != vm.UML {
-		return vm.Config{}, fmt.Errorf("--vm %s: want qemu or uml", o.kind)
+		return vm.Config{}, usagef("--vm %s: want qemu or uml", o.kind)
 	}
 	memory, err := o.memory(kind)
 	switch {
@@ -192,15 +206,15 @@ func (o *runOptions) config(channels int) (vm.Config, error) {
 		return vm.Config{}, err
 	case kind == vm.UML && o.kernel != "":
 		return vm.Config{},
-			fmt.Errorf("--kernel %s: it is for --vm qemu; User Mode Linux is a kernel itself",
+			usagef("--kernel %s: it is for --vm qemu; User Mode Linux is a kernel itself",
 				o.kernel)
 	case kind == vm.UML && o.carrier != "":
 		return vm.Config{},
-			fmt.Errorf("--carrier %s: it is for --vm qemu; User Mode Linux is a front end itself",
+			usagef("--carrier %s: it is for --vm qemu; User Mode Linux is a front end itself",
 				o.carrier)
 	case o.cpus < 0 || o.cpus > runtime.NumCPU():
 		return vm.Config{},
-			fmt.Errorf("--cpus %d: want 1 to %d, as many as the host has", o.cpus, runtime.NumCPU())
+			usagef("--cpus %d: want 1 to %d, as many as the host has", o.cpus, runtime.NumCPU())
 	}
 	level, err := parseLevel(o.logs.level)
 	if err == nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
 
 	"github.com/paracuda/paracuda/gpubackend/sandbox"
 )
@@ -35,8 +36,17 @@ func (s *sandboxFlag) String() string {
 	return "off"
 }
 
+// Type is what help says of its value.
+func (s *sandboxFlag) Type() string { return "on|off" }
+
+// sandboxOption adds --sandbox to a command.
+func sandboxOption(c *cobra.Command, s *sandboxFlag) {
+	c.Flags().Var(s, "sandbox", sandboxHelp)
+	complete(c, "sandbox", words("on", "off"))
+}
+
 const (
-	sandboxHelp = "`on` or off: take from workers and mover what they don't need"
+	sandboxHelp = "`on|off`: whether to take from workers and mover what they don't need"
 	passEnvHelp = "give workers and mover the environment variable `NAME` (may be repeated)"
 )
 

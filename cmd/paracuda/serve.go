@@ -42,7 +42,7 @@ func (o *deviceOptions) serve() error {
 		return err
 	}
 	if err := o.settings.Check(gpu); err != nil {
-		return fmt.Errorf("device: --set: %w", err)
+		return usagef("device: --set: %w", err)
 	}
 	outliveTerminal()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)

@@ -4,8 +4,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +12,7 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
@@ -29,10 +28,11 @@ const noArbiter = "none"
 const tellEvery = time.Second
 
 // sharingFlags are those of commands that serve a VM. Without a name it has a default.
-func sharingFlags(f *flag.FlagSet, path, name *string, named string) {
+func sharingFlags(c *cobra.Command, path, name *string, named string) {
+	f := c.Flags()
 	f.StringVar(path, "arbiter", "", "share the GPU by the arbiter at `PATH`, which must be "+
 		"there; none: by none (default: by the host's, or the user's own, whenever there is one)")
-	f.StringVar(name, "name", "", "`VM`: its name for the arbiter (default: "+named+")")
+	f.StringVar(name, "name", "", "the arbiter knows the VM as `NAME` (default: "+named+")")
 }
 
 // vmName is the VM's name for an arbiter: the one that is given, or what its socket is called.
@@ -69,7 +69,7 @@ type sharing struct {
 func (o *deviceOptions) newSharing(log *logrus.Entry) (*sharing, error) {
 	if o.arbiter == noArbiter {
 		if o.settings.Time != device.DefaultSettings().Time {
-			return nil, errors.New("--arbiter none: weight, time-limit, class and turn need one")
+			return nil, usagef("--arbiter none: weight, time-limit, class and turn need one")
 		}
 		return &sharing{}, nil
 	}

@@ -22,7 +22,7 @@ const maxSocketPath = 107
 // checkSocket refuses a path that the kernel would call an invalid argument.
 func checkSocket(option, path string) error {
 	if len(path) > maxSocketPath {
-		return fmt.Errorf("%s: the path has %d bytes, and that of a socket %d at most: %s", option,
+		return usagef("%s: the path has %d bytes, and that of a socket %d at most: %s", option,
 			len(path), maxSocketPath, path)
 	}
 	return nil

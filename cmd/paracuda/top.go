@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
@@ -29,33 +30,51 @@ const (
 
 const arbiterHelp = "the arbiter's `SOCKET` (default: the host's, or the user's own)"
 
-// runTop shows the arbiter's VMs.
-func runTop(args []string) error {
-	f := newFlags("top", "[options]",
-		"Shows the VMs that share the GPUs, the busiest first, and what their processes use,\n"+
-			"until it is interrupted. GPU is the part of the last moment for which a VM had it;\n"+
-			"TURN says who has it now (*), and who needs no turns, being alone (-).")
-	path := f.String("arbiter", "", arbiterHelp)
-	once := f.Bool("once", false, "print it once and exit")
-	raw := f.Bool("json", false, "print what the arbiter tells as JSON, once, and exit")
-	every := f.Duration("every", 2*time.Second, "look again after `TIME`, 100ms or more")
-	if err := parse(f, args); err != nil {
+// topOptions are the flags of `paracuda top`.
+type topOptions struct {
+	path      string
+	once, raw bool
+	every     time.Duration
+}
+
+const topText = `Shows the VMs that share the GPUs, the busiest first, and what their processes use, until it is
+interrupted. GPU is the part of the last moment for which a VM had it; TURN says who has it now
+(*), and who needs no turns, being alone (-).`
+
+func topCommand() *cobra.Command {
+	var o topOptions
+	c := &cobra.Command{
+		Use:   "top [options]",
+		Short: "show what VMs have of the GPUs",
+		Long:  topText,
+		Args:  takesNothing, ValidArgsFunction: cobra.NoFileCompletions,
+		DisableFlagsInUseLine: true,
+		RunE:                  func(*cobra.Command, []string) error { return o.run() },
+	}
+	f := c.Flags()
+	f.StringVar(&o.path, "arbiter", "", arbiterHelp)
+	f.BoolVar(&o.once, "once", false, "print it once and exit")
+	f.BoolVar(&o.raw, "json", false, "print what the arbiter tells as JSON, once, and exit")
+	f.DurationVar(&o.every, "every", 2*time.Second, "look again after `TIME`, 100ms or more")
+	return c
+}
+
+// run shows the arbiter's VMs.
+func (o *topOptions) run() error {
+	if o.every < 100*time.Millisecond {
+		return usagef("top: --every %v: want 100ms or more", o.every)
+	}
+	if err := checkSocket("--arbiter", o.path); err != nil {
 		return err
 	}
-	if *every < 100*time.Millisecond {
-		return fmt.Errorf("top: --every %v: want 100ms or more", *every)
-	}
-	if err := checkSocket("--arbiter", *path); err != nil {
-		return err
-	}
-	list := func() ([]link.VM, error) { return client.List(*path) }
+	list := func() ([]link.VM, error) { return client.List(o.path) }
 	switch {
-	case *raw:
+	case o.raw:
 		return topJSON(stdout, list)
-	case *once:
-		return topOnce(stdout, list, *every)
+	case o.once:
+		return topOnce(stdout, list, o.every)
 	}
-	return topLive(stdout, list, *every)
+	return topLive(stdout, list, o.every)
 }
 
 func topJSON(w io.Writer, list func() ([]link.VM, error)) error {

@@ -13,20 +13,30 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/paracuda/paracuda/gpubackend/cuda/processes"
 	"github.com/paracuda/paracuda/gpubackend/ledger"
 	softusage "github.com/paracuda/paracuda/gpubackend/soft/usage"
 )
 
-// runUsage tells on each line that it reads what NVIDIA's driver says that the host's processes
-// have, as a line of JSON.
-func runUsage(args []string) error {
-	f := newFlags("usage", "", "Started by paracuda device.")
-	library := f.String("library", processes.DefaultLibrary, "NVML's `NAME`")
-	if err := parse(f, args); err != nil {
-		return err
+func usageCommand() *cobra.Command {
+	library := ""
+	c := &cobra.Command{
+		Use:    "usage",
+		Long:   "Started by paracuda device.",
+		Hidden: true,
+		Args:   takesNothing,
+		RunE:   func(*cobra.Command, []string) error { return tellUsage(library) },
 	}
-	l, err := processes.Open(*library)
+	c.Flags().StringVar(&library, "library", processes.DefaultLibrary, "NVML's `NAME`")
+	return c
+}
+
+// tellUsage tells on each line that it reads what NVIDIA's driver says that the host's processes
+// have, as a line of JSON.
+func tellUsage(library string) error {
+	l, err := processes.Open(library)
 	answer := usageAnswer{}
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		if err == nil {

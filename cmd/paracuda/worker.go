@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 
 	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
@@ -29,28 +30,39 @@ type childOptions struct {
 	sandbox sandboxFlag
 }
 
-// startChild reads the flags of worker and mover, and sets what holds for both.
-func startChild(role string, args []string) (o childOptions, err error) {
-	o.sandbox = true
-	f := newFlags(role, "", "Started by paracuda device.")
-	o.logs.add(f, "info")
-	f.Var(&o.sandbox, "sandbox", sandboxHelp)
-	if err := parse(f, args); err != nil {
-		return o, err
+// childCommand makes worker or mover, which paracuda device starts.
+func childCommand(role string, run func(o *childOptions) error) *cobra.Command {
+	o := childOptions{sandbox: true}
+	c := &cobra.Command{
+		Use:    role,
+		Long:   "Started by paracuda device.",
+		Hidden: true,
+		Args:   takesNothing,
+		RunE: func(*cobra.Command, []string) error {
+			if err := startChild(role); err != nil {
+				return err
+			}
+			return run(&o)
+		},
 	}
+	o.logs.add(c, "info")
+	sandboxOption(c, &o.sandbox)
+	return c
+}
+
+// startChild sets what holds for worker and mover.
+func startChild(role string) error {
 	if _, err := unix.GetsockoptInt(controlFD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
-		return o, fmt.Errorf("%s: no control connection: paracuda device starts %[1]ss by itself",
+		return fmt.Errorf("%s: no control connection: paracuda device starts %[1]ss by itself",
 			role)
 	}
 	outliveTerminal()
-	return o, leaveNoCore()
+	return leaveNoCore()
 }
 
-func runWorker(args []string) error {
-	o, err := startChild("worker", args)
-	if err != nil {
-		return err
-	}
+func workerCommand() *cobra.Command { return childCommand("worker", runWorker) }
+
+func runWorker(o *childOptions) error {
 	// The queue's goroutine and CUDA's current context stay on one thread.
 	runtime.LockOSThread()
 	capture, err := output.NewCapture()

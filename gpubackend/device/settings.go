@@ -5,11 +5,9 @@ package device
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"runtime"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend/handover"
@@ -69,22 +67,34 @@ const crossOver = 1 << 20
 // manyCores is where polling takes no core that others need.
 const manyCores = 8
 
+// How long is polled with many cores and with few, in µs.
+const (
+	spinHostMany  = 500
+	spinGuestMany = 20000
+	spinFew       = 50
+)
+
+// onManyCores tells a default that depends on the machine.
+func onManyCores(many, few int) string {
+	return fmt.Sprintf(" (default: %dus, with fewer than %d processors %dus)", many, manyCores, few)
+}
+
 // spinHost is how long a worker polls: long enough to stay awake between the calls of a program
 // that computes a little in between.
 func spinHost() uint32 {
 	if runtime.NumCPU() >= manyCores {
-		return 500
+		return spinHostMany
 	}
-	return 50
+	return spinFew
 }
 
 // spinGuest is how long a guest thread polls: CUDA's own threads poll without end where there are
 // cores. Longer than this, and what waking up costs is no longer worth a processor.
 func spinGuest() uint32 {
 	if runtime.NumCPU() >= manyCores {
-		return 20000
+		return spinGuestMany
 	}
-	return 50
+	return spinFew
 }
 
 // setting is one key.
@@ -107,9 +117,11 @@ var settings = append([]setting{
 	{"batch-delay", "TIME",
 		"how long launches wait for more of them while a program goes on launching (0: not at all)",
 		duration(func(s *Settings) *uint32 { return &s.Space.BatchDelayUs })},
-	{"spin-guest", "TIME", "how long a guest thread polls before it sleeps",
+	{"spin-guest", "TIME", "how long a guest thread polls before it sleeps" +
+		onManyCores(spinGuestMany, spinFew),
 		duration(func(s *Settings) *uint32 { return &s.Space.SpinGuestUs })},
-	{"spin-host", "TIME", "how long a worker polls before it sleeps",
+	{"spin-host", "TIME",
+		"how long a worker polls before it sleeps" + onManyCores(spinHostMany, spinFew),
 		duration(func(s *Settings) *uint32 { return &s.Space.SpinHostUs })},
 	{"inline-limit", "SIZE",
 		"copy up to this size through the arena, larger by reference; a quarter of the arena's bulk area at most", size(0, 256<<20, func(s *Settings) *uint32 {
@@ -192,13 +204,17 @@ func (s *Settings) Build() (wire.Settings, handover.Policy) {
 	return s.Space, s.Policy
 }
 
-// PrintSettings writes the keys and what they mean.
-func PrintSettings(w io.Writer) {
-	t := tabwriter.NewWriter(w, 2, 0, 2, ' ', 0)
-	for _, x := range settings {
-		fmt.Fprintf(t, "  %s=%s\t%s\n", x.key, x.value, x.help)
+// Keys are the settings, as Settings.Set takes them, with their defaults.
+func Keys() []turns.Key {
+	defaults := DefaultSettings()
+	keys := make([]turns.Key, len(settings))
+	for i, x := range settings {
+		keys[i] = turns.Key{Name: x.key, Value: x.value, Help: x.help}
+		if !strings.Contains(x.help, "(default: ") {
+			keys[i].Help += " (default: " + x.get(&defaults) + ")"
+		}
 	}
-	_ = t.Flush()
+	return keys
 }
 
 func onOff(v string) (bool, error) {

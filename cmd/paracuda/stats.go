@@ -4,7 +4,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -14,98 +13,44 @@ import (
 	"text/tabwriter"
 	"unicode"
 
-	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
+	"github.com/spf13/cobra"
+
 	"github.com/paracuda/paracuda/gpubackend/arbiter/link"
-	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
 	"github.com/paracuda/paracuda/gpubackend/device"
 )
 
-// runSet changes a policy of a running VM.
-func runSet(args []string) error {
-	f := newFlags("set", "SOCKET KEY=VALUE... | --vm NAME KEY=VALUE...",
-		"Changes policies of a running VM. SOCKET is the device's control socket (paracuda\n"+
-			"device --control); it says which programs follow: all, or those that start later.\n"+
-			"paracuda device --help lists the keys. With --vm the arbiter is asked, whose keys\n"+
-			"paracuda arbiter --help lists: what it sets is stronger, and holds until the VM ends\n"+
-			"or the arbiter reads its configuration again.")
-	vm := f.String("vm", "", "the VM that has registered as `NAME`")
-	path := f.String("arbiter", "", arbiterHelp)
-	if err := parseFlags(f, args); err != nil {
-		return err
+const statsText = `Prints the GPU, the policies and the counters of a running VM: its sum and its programs. SOCKET
+is the device's control socket.`
+
+func statsCommand() *cobra.Command {
+	raw := false
+	c := &cobra.Command{
+		Use:                   "stats [--json] SOCKET",
+		Short:                 "print the counters of a running VM",
+		Long:                  statsText,
+		DisableFlagsInUseLine: true,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch len(args) {
+			case 0:
+				return usagef("stats: want SOCKET")
+			case 1:
+				return checkSocket("stats", args[0])
+			}
+			return usagef("stats: unexpected argument %q: want one SOCKET", args[1])
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return stats(args[0], raw) },
 	}
-	if *vm != "" {
-		return setAtArbiter(*path, *vm, f.Args())
-	}
-	if f.NArg() < 2 {
-		return errors.New("set: want SOCKET and KEY=VALUE")
-	}
-	if err := checkSocket("set", f.Arg(0)); err != nil {
-		return err
-	}
-	for _, text := range f.Args()[1:] {
-		a, err := device.Ask(f.Arg(0), device.Request{Set: text})
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(stdout, "%s holds %s\n", text, a.Holds)
-	}
-	return nil
+	c.Flags().BoolVar(&raw, "json", false, "print JSON")
+	return c
 }
 
-// setAtArbiter changes policies of a VM, all or none.
-func setAtArbiter(path, vm string, settings []string) error {
-	if len(settings) == 0 {
-		return errors.New("set: want --vm NAME and KEY=VALUE")
-	}
-	if err := policy.CheckName(vm); err != nil {
-		return fmt.Errorf("set: %w", err)
-	}
-	if err := checkSocket("--arbiter", path); err != nil {
-		return err
-	}
-	all := map[string]string{}
-	for _, text := range settings {
-		key, value, ok := strings.Cut(text, "=")
-		if !ok {
-			return fmt.Errorf("set: %q: want KEY=VALUE", text)
-		}
-		all[key] = value
-	}
-	var p policy.Policy
-	if err := p.SetAll(all); err != nil {
-		return fmt.Errorf("set: %w", err)
-	}
-	if err := client.SetPolicy(path, vm, all); err != nil {
-		return fmt.Errorf("set: %w", err)
-	}
-	fmt.Fprintf(stdout, "%s holds for VM %s\n", strings.Join(settings, " "), vm)
-	return nil
-}
-
-// runStats prints the counters of a running VM.
-func runStats(args []string) error {
-	f := newFlags("stats", "[--json] SOCKET",
-		"Prints the GPU, the policies and the counters of a running VM: its sum and its programs.\n"+
-			"SOCKET is the device's control socket.")
-	raw := f.Bool("json", false, "print JSON")
-	if err := parseFlags(f, args); err != nil {
-		return err
-	}
-	switch f.NArg() {
-	case 0:
-		return errors.New("stats: want SOCKET")
-	case 1:
-	default:
-		return fmt.Errorf("stats: unexpected argument %q: want options, then one SOCKET", f.Arg(1))
-	}
-	if err := checkSocket("stats", f.Arg(0)); err != nil {
-		return err
-	}
-	a, err := device.Ask(f.Arg(0), device.Request{Stats: true})
+// stats prints the counters of a running VM.
+func stats(socket string, raw bool) error {
+	a, err := device.Ask(socket, device.Request{Stats: true})
 	if err != nil {
 		return err
 	}
-	if *raw {
+	if raw {
 		e := json.NewEncoder(stdout)
 		e.SetIndent("", "  ")
 		return e.Encode(a)

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// ranBy runs this program's main with a command line.
+func ranBy(t *testing.T, args ...string) (code int, out, said string) {
+	t.Helper()
+	var stdout, stderr strings.Builder
+	c := exec.Command(os.Args[0], args...)
+	c.Stdout, c.Stderr = &stdout, &stderr
+	var exit *exec.ExitError
+	if err := c.Run(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return c.ProcessState.ExitCode(), stdout.String(), stderr.String()
+}
+
+// TestUsageErrors: a mistake in the command line is one line on standard error, and 2.
+func TestUsageErrors(t *testing.T) {
+	for line, want := range map[string]string{
+		"fly":                                  `unknown command "fly": see paracuda --help`,
+		"stat":                                 `unknown command "stat", like stats: see`,
+		"--fly":                                "unknown flag: --fly: see paracuda --help",
+		"device":                               "want --socket-path PATH or --fd N",
+		"device --fd x":                        `"x" for "--fd"`,
+		"device -gpu soft":                     ": want --gpu: see paracuda device --help",
+		"device --socket-path s --gpu v":       "--gpu v: want auto, soft or cuda",
+		"device --socket-path s --set x":       `bad setting "x"`,
+		"device --socket-path s --sandbox x":   "want on or off",
+		"run --gpu soft --vm bochs -- true":    "--vm bochs: want qemu or uml",
+		"run":                                  "no program",
+		"attach":                               "want --qmp SOCKET and --device SOCKET",
+		"attach --qmp q --device d --wait -1s": "--wait -1s: want 0 or more",
+		"detach":                               "want --qmp SOCKET",
+		"set":                                  "want SOCKET and KEY=VALUE",
+		"set --vm a/b weight=1":                "VM name",
+		"set --vm a weight=0":                  "want a number above 0",
+		"stats":                                "want SOCKET",
+		"top --every 1ms":                      "want 100ms or more",
+		"arbiter --log-level loud --socket /nowhere/s": "--log-level loud",
+		"arbiter --log-format xml --socket /nowhere/s": "--log-format xml",
+		"completion tcsh": "want bash, zsh or fish",
+		"version now":     "unexpected argument",
+		"worker x":        "unexpected argument",
+		"stats /" + strings.Repeat("x", maxSocketPath):   "107 at most",
+		"device --gpu soft --socket-path s --set turn=1": "want a time like 5ms",
+	} {
+		code, out, said := ranBy(t, strings.Fields(line)...)
+		if code != 2 || out != "" || strings.Count(said, "\n") != 1 ||
+			!strings.HasPrefix(said, "paracuda: ") || !strings.Contains(said, want) {
+			t.Errorf("%s: exit code %d, %q, %q, want %q", line, code, out, said, want)
+		}
+	}
+	if code, out, said := ranBy(t); code != 2 || out != "" ||
+		!strings.Contains(said, "Commands") {
+		t.Errorf("nothing: exit code %d, %q, %q", code, out, said)
+	}
+	if code, _, _ := ranBy(t, "stats", "/nowhere/s"); code != 1 {
+		t.Errorf("what can't be done: exit code %d", code)
+	}
+}
+
+// TestHelp asks each command for it, in both ways.
+func TestHelp(t *testing.T) {
+	code, all, said := ranBy(t, "--help")
+	if code != 0 || said != "" {
+		t.Fatalf("exit code %d, %q", code, said)
+	}
+	for _, c := range rootCommand("").Commands() {
+		listed := strings.Contains(all, "  "+c.Name()+" ")
+		if listed == c.Hidden {
+			t.Errorf("%s: listed %t, hidden %t", c.Name(), listed, c.Hidden)
+		}
+		if c.Hidden {
+			continue
+		}
+		code, help, said := ranBy(t, c.Name(), "--help")
+		if code != 0 || said != "" || !strings.HasPrefix(help, "Usage: paracuda "+c.Use+"\n") {
+			t.Errorf("%s --help: exit code %d, %q, %q", c.Name(), code, said, help)
+		}
+		if _, same, _ := ranBy(t, "help", c.Name()); same != help {
+			t.Errorf("help %s is other than %[1]s --help: %q", c.Name(), same)
+		}
+	}
+}
+
+// TestHelpTellsDefaults of options and of settings.
+func TestHelpTellsDefaults(t *testing.T) {
+	_, help, _ := ranBy(t, "device", "--help")
+	for _, want := range []string{
+		"--gpu GPU ", `(default "auto")`, `(default "info")`, "\n  batch-commands=N ",
+		"(default: 512)\n", "\n  arena=SIZE", "(default: 8M)\n", "\n  spin-host=TIME",
+		"(default: 500us, with fewer than 8 processors 50us)\n", "(default: on)\n",
+	} {
+		if !strings.Contains(help, want) {
+			t.Errorf("no %q in\n%s", want, help)
+		}
+	}
+	if _, help, _ = ranBy(t, "arbiter", "--help"); !strings.Contains(help, "\n  weight=N ") {
+		t.Errorf("no keys in\n%s", help)
+	}
+}
+
+// completions are what a shell is offered after a command line.
+func completions(t *testing.T, args ...string) string {
+	t.Helper()
+	code, out, _ := ranBy(t, append([]string{cobra.ShellCompRequestCmd}, args...)...)
+	if code != 0 {
+		t.Fatalf("%q: exit code %d", args, code)
+	}
+	return out
+}
+
+func TestCompletion(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{""}, "device\tserve the GPU"},
+		{[]string{"device", "--sock"}, "--socket-path\tlisten"},
+		{[]string{"device", "--gpu", ""}, "auto\ncuda\nsoft\n"},
+		{[]string{"run", "--vm", ""}, "qemu\numl\n"},
+		{[]string{"run", "--set", "graph"}, "graph-replay=\t"},
+		{[]string{"device", "--set", "graph-replay="}, "graph-replay=on\ngraph-replay=off\n"},
+		{[]string{"set", "/run/s", "cl"}, "class=\t"},
+		{[]string{"set", "--vm", "a", "cl"}, "class=\t"},
+		{[]string{"attach", "--carrier", "f"}, "fs\n"},
+		{[]string{"help", "st"}, "stats\t"},
+		{[]string{"completion", ""}, "bash\nzsh\nfish\n"},
+	} {
+		if got := completions(t, tt.args...); !strings.Contains(got, tt.want) {
+			t.Errorf("%q: %q, want %q", tt.args, got, tt.want)
+		}
+	}
+	if got := completions(t, ""); strings.Contains(got, "worker") {
+		t.Errorf("what paracuda starts itself is offered: %q", got)
+	}
+}
+
+// TestCompletionScripts has bash read its own, which no program here does for the others.
+func TestCompletionScripts(t *testing.T) {
+	for shell, want := range map[string]string{
+		"bash": "__start_paracuda", "zsh": "#compdef paracuda", "fish": "complete -c paracuda",
+	} {
+		code, script, said := ranBy(t, "completion", shell)
+		if code != 0 || said != "" || !strings.Contains(script, want) {
+			t.Errorf("%s: exit code %d, %q", shell, code, said)
+		}
+		if shell != "bash" {
+			continue
+		}
+		c := exec.Command("bash", "-n")
+		c.Stdin = strings.NewReader(script)
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Errorf("bash: %v, %s", err, out)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/paracuda/paracuda/gpubackend/arbiter/client"
+	"github.com/paracuda/paracuda/gpubackend/arbiter/policy"
+	"github.com/paracuda/paracuda/gpubackend/device"
+	"github.com/paracuda/paracuda/gpubackend/turns"
+)
+
+const completionText = `Prints a script that has a shell complete paracuda's commands and options. bash reads it from
+/usr/share/bash-completion/completions/paracuda, zsh as _paracuda from a folder of $fpath, fish
+from ~/.config/fish/completions/paracuda.fish.`
+
+func completionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:                   "completion bash|zsh|fish",
+		Short:                 "print what a shell needs to complete commands",
+		Long:                  completionText,
+		ValidArgs:             []string{"bash", "zsh", "fish"},
+		DisableFlagsInUseLine: true,
+		RunE: func(c *cobra.Command, args []string) error {
+			if root := c.Root(); len(args) == 1 {
+				switch args[0] {
+				case "bash":
+					return root.GenBashCompletionV2(stdout, true)
+				case "zsh":
+					return root.GenZshCompletion(stdout)
+				case "fish":
+					return root.GenFishCompletion(stdout, true)
+				}
+			}
+			return usagef("completion: want bash, zsh or fish")
+		},
+	}
+}
+
+// settings completes KEY=VALUE for a VM's device process.
+func settings(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return settingsOf(device.Keys(), typed)
+}
+
+// setArguments completes those of set: a socket, or after --vm what an arbiter knows, and settings.
+func setArguments(
+	c *cobra.Command, args []string, typed string,
+) ([]string, cobra.ShellCompDirective) {
+	switch {
+	case c.Flags().Changed("vm"):
+		return settingsOf(policy.Keys, typed)
+	case len(args) == 0:
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	return settingsOf(device.Keys(), typed)
+}
+
+// settingsOf are the keys, or, once one is typed, the values that can be told apart.
+func settingsOf(keys []turns.Key, typed string) ([]string, cobra.ShellCompDirective) {
+	name, _, named := strings.Cut(typed, "=")
+	var offers []string
+	for _, k := range keys {
+		if !named {
+			offers = append(offers, k.Name+"=\t"+k.Help)
+		} else if k.Name == name && strings.Contains(k.Value, "|") {
+			for v := range strings.SplitSeq(k.Value, "|") {
+				offers = append(offers, name+"="+v)
+			}
+		}
+	}
+	if named {
+		return offers, cobra.ShellCompDirectiveNoFileComp
+	}
+	return offers, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// vmNames completes the names of the VMs that an arbiter has.
+func vmNames(path *string) cobra.CompletionFunc {
+	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		vms, err := client.List(*path)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		names := make([]string, len(vms))
+		for i := range vms {
+			names[i] = plain(vms[i].Name)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
