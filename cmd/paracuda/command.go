@@ -13,13 +13,17 @@ import (
 )
 
 // commands make the commands, by their names.
-var commands = map[string]func() *cobra.Command{
-	"run": runCommand, "device": deviceCommand, "arbiter": arbiterCommand,
-	"attach": attachCommand, "detach": detachCommand, "set": setCommand, "stats": statsCommand,
-	"top": topCommand, "probe": probeCommand, "version": versionCommand,
-	"completion": completionCommand,
-	// Started by paracuda itself.
-	"worker": workerCommand, "mover": moverCommand, "usage": usageCommand,
+func commands() map[string]func() *cobra.Command {
+	return map[string]func() *cobra.Command{
+		"run": runCommand, "device": deviceCommand, "arbiter": arbiterCommand,
+		"attach": attachCommand, "detach": detachCommand, "set": setCommand,
+		"stats": statsCommand, "top": topCommand, "probe": probeCommand,
+		"version": versionCommand, "completion": completionCommand,
+		// Started by paracuda itself.
+		"worker": workerCommand, "mover": moverCommand, "usage": usageCommand,
+		// For the build of packages.
+		"man": manCommand,
+	}
 }
 
 // rootCommand makes the program with one command, or, where there is none of that name, with all:
@@ -44,11 +48,12 @@ func rootCommand(only string) *cobra.Command {
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { printHelp(stdout, c) })
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand())
-	if one := commands[only]; one != nil {
+	all := commands()
+	if one := all[only]; one != nil {
 		root.AddCommand(one())
 		return root
 	}
-	for _, one := range commands {
+	for _, one := range all {
 		root.AddCommand(one())
 	}
 	return root

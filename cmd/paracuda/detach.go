@@ -14,7 +14,7 @@ func detachCommand() *cobra.Command {
 	var qmp, id string
 	c := &cobra.Command{
 		Use:   "detach --qmp SOCKET [--id ID]",
-		Short: "take it out again",
+		Short: "take a GPU out of a running QEMU",
 		Long:  "Takes the GPU out of a running QEMU, by QMP.",
 		Args:  takesNothing, ValidArgsFunction: cobra.NoFileCompletions,
 		DisableFlagsInUseLine: true,
