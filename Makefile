@@ -24,9 +24,13 @@ build: binary guest modules ## build everything that the downloads in place allo
 
 binary: bin/paracuda ## build the host's program
 
+# The version is in the program, and the place of the tree is not: the same commit built elsewhere is
+# the same program. What Go itself would note of git says less, and is not there without git.
+GO_BUILD = $(GO) build -trimpath -buildvcs=false -ldflags "-X main.version=$$(scripts/version)"
+
 # Position-independent, so that the lowest addresses are free: workers map what a guest's programs register where these have it.
 bin/paracuda: FORCE
-	$(GO) build -buildmode=pie -o $@ ./cmd/paracuda
+	$(GO_BUILD) -buildmode=pie -o $@ ./cmd/paracuda
 
 guest: ## build the guests' init and libraries
 	$(MAKE) -s -C guestdriver/init

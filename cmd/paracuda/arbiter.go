@@ -120,7 +120,8 @@ func (o *arbiterOptions) run() error {
 	if err := sayReady(); err != nil {
 		return err
 	}
-	loglimit.Keep(log).WithField("socket", o.socket).Info("waits for VMs")
+	loglimit.Keep(log).WithFields(logrus.Fields{"socket": o.socket, "version": version}).
+		Info("waits for VMs")
 	return o.serve(ctx, a, l, hangup, log)
 }
 

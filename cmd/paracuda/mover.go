@@ -22,6 +22,7 @@ func runMover(o *childOptions) error {
 		return err
 	}
 	defer endLog()
+	log.WithField("version", version).Debug("starts")
 	control, err := handover.NewConn(os.NewFile(controlFD, "control"))
 	if err != nil {
 		return err

@@ -166,7 +166,9 @@ func (s *server) hasDriver() bool {
 	return watch != nil && watch.HasDriver()
 }
 
-func (s *server) say(text string) { loglimit.Keep(s.log).WithField("gpu", s.gpu).Info(text) }
+func (s *server) say(text string) {
+	loglimit.Keep(s.log).WithFields(logrus.Fields{"gpu": s.gpu, "version": version}).Info(text)
+}
 
 // serve serves one front end until it is gone, and says whether a driver of its guest's had taken
 // the device.

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is that of the program, set when a release is built.
-var version = "0.1.0"
+// version is that of the program. The build sets it, as scripts/version has it.
+var version = "devel"
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{

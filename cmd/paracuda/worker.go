@@ -78,6 +78,7 @@ func runWorker(o *childOptions) error {
 		return err
 	}
 	defer endLog()
+	log.WithField("version", version).Debug("starts")
 	control, err := handover.NewConn(os.NewFile(controlFD, "control"))
 	if err != nil {
 		return err
