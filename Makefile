@@ -12,7 +12,7 @@ EDITORCONFIG_FLAGS = -no-color -disable-indentation -disable-indent-size -disabl
 GOTESTSUM = gotest.tools/gotestsum@v1.13.0
 
 .DEFAULT_GOAL := build
-.PHONY: help build deps deps-demo generate lint unit system stress test demo install guest-package gpu-bundle gpu-bundle-qemu clean \
+.PHONY: help build deps deps-demo generate lint unit system stress test demo install host-package guest-package gpu-bundle gpu-bundle-qemu clean \
 	bench-copy bench-launch bench-memory bench-start \
 	demo-packages demo-go demo-nvcc demo-kernel demo-virtiofsd demo-parts demo-binary demo-guest demo-module demo-program \
 	binary guest modules unit-go unit-driver unit-library system-programs system-wakeups system-vm FORCE
@@ -132,8 +132,11 @@ demo: ## show an unmodified CUDA program running in a QEMU VM
 	$(MAKE) -j8 demo-parts
 	scripts/demo run
 
-install: binary ## install the host's program and its description for managers of VMs
+install: binary ## install the host program, its services, manual and completions
 	PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/install
+
+host-package: binary ## build the hosts' Debian package
+	packaging/build
 
 guest-package: guest ## build the guests' Debian package
 	guestdriver/packaging/build

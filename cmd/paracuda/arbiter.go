@@ -31,9 +31,10 @@ type arbiterOptions struct {
 	logs                           logFlags
 }
 
-const arbiterText = `Shares the host's GPUs among its VMs: device processes register with it, and it gives them
-turns. One runs on each host. It may be started, ended and restarted while VMs run; without it
-they run unshared. It ends on SIGTERM, and reads its configuration again on SIGHUP.`
+const arbiterText = `Shares the host's GPUs among its VMs: device processes register with it,
+and it gives them turns. One runs on each host. It may be started, ended and restarted while VMs
+run; without it they run unshared. It ends on SIGTERM, and reads its configuration again on
+SIGHUP.`
 
 func arbiterCommand() *cobra.Command {
 	var o arbiterOptions

@@ -31,8 +31,9 @@ type attachOptions struct {
 	wait   time.Duration
 }
 
-const attachText = `Plugs the GPU that paracuda device serves on a socket into a running QEMU, by QMP. A GPU of the
-same id is taken out first: the way back after its device process has ended.`
+const attachText = `Plugs the GPU that paracuda device serves on a socket into a running QEMU,
+by QMP. A GPU of the same id is taken out first: the way back after its device process has
+ended.`
 
 func attachCommand() *cobra.Command {
 	var o attachOptions

@@ -13,9 +13,9 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/turns"
 )
 
-const completionText = `Prints a script that has a shell complete paracuda's commands and options. bash reads it from
-/usr/share/bash-completion/completions/paracuda, zsh as _paracuda from a folder of $fpath, fish
-from ~/.config/fish/completions/paracuda.fish.`
+const completionText = `Prints a script that has a shell complete paracuda's commands and
+options. bash reads it from /usr/share/bash-completion/completions/paracuda, zsh as _paracuda
+from a folder of $fpath, fish from ~/.config/fish/completions/paracuda.fish.`
 
 func completionCommand() *cobra.Command {
 	return &cobra.Command{

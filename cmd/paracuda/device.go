@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
@@ -19,6 +20,7 @@ import (
 // deviceOptions are the flags of `paracuda device`.
 type deviceOptions struct {
 	socket, gpu, stats, trace, control string
+	config                             string
 	arbiter, name                      string
 	logs                               logFlags
 	fd                                 int
@@ -27,6 +29,7 @@ type deviceOptions struct {
 	sandbox                            sandboxFlag
 	passEnv                            []string
 	settings                           device.Settings
+	given                              map[string]bool // the settings that --set has
 }
 
 const deviceText = `Serves the GPU to one VM. QEMU connects with
@@ -37,18 +40,28 @@ tag=paracuda,num-request-queues=16,queue-size=1024
 It ends when the VM does, or on SIGTERM.`
 
 func deviceCommand() *cobra.Command {
-	o := deviceOptions{settings: device.DefaultSettings(), sandbox: true}
+	o := deviceOptions{settings: device.DefaultSettings(), sandbox: true,
+		given: map[string]bool{}}
 	c := &cobra.Command{
 		Use:   "device --socket-path PATH | --fd N [options]",
 		Short: "serve the GPU to one VM over a vhost-user socket",
 		Long:  deviceText,
 		Args:  takesNothing, ValidArgsFunction: cobra.NoFileCompletions,
 		DisableFlagsInUseLine: true,
-		RunE:                  func(*cobra.Command, []string) error { return o.run() },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if o.config != "" {
+				f := config{flags: c.Flags(), settings: &o.settings, given: o.given}
+				if err := f.read(o.config); err != nil {
+					return err
+				}
+			}
+			return o.run()
+		},
 	}
 	o.options(c)
+	o.configOption(c)
 	o.logs.add(c, "info")
-	sharingFlags(c, &o.arbiter, &o.name, "the socket's name")
+	sharingFlags(c, &o.arbiter, &o.name, "that of the file of --config, or of the socket")
 	gpuOption(c, &o.gpu)
 	sandboxOption(c, &o.sandbox)
 	complete(c, "set", settings)
@@ -74,13 +87,17 @@ func (o *deviceOptions) options(c *cobra.Command) {
 		o.passEnv = append(o.passEnv, name)
 		return nil
 	})
-	f.Func("set", "set a policy of the VM, as `KEY=VALUE` (see below; may be repeated)",
-		o.settings.Set)
+	f.Func("set", "set a policy of the VM, as `KEY=VALUE` (see below; may be repeated)", o.set)
 	f.Func("warm-workers",
 		"keep `N` workers ready for the programs to come: as --set warm-workers=N",
-		func(n string) error {
-			return o.settings.Set("warm-workers=" + n)
-		})
+		func(n string) error { return o.set("warm-workers=" + n) })
+}
+
+// set takes a policy from the command line.
+func (o *deviceOptions) set(text string) error {
+	key, _, _ := strings.Cut(text, "=")
+	o.given[key] = true
+	return o.settings.Set(text)
 }
 
 func (o *deviceOptions) run() error {

@@ -65,10 +65,26 @@ func probe() (why string, err error) {
 	return strings.TrimPrefix(line, "cuda: no: "), nil
 }
 
-// self is this program's file.
+// thisProgram is the file that a process was started from, whatever has its path now.
+const thisProgram = "/proc/self/exe"
+
+// self is this program's file. An upgrade puts another in its place while VMs run: their workers
+// are still of the device process's version.
 func self() string {
-	if path, err := os.Executable(); err == nil {
-		return path
+	path, err := os.Executable()
+	if err != nil {
+		return thisProgram
 	}
-	return "/proc/self/exe"
+	return selfAt(path)
+}
+
+func selfAt(path string) string {
+	there, err := os.Stat(path)
+	if err != nil {
+		return thisProgram
+	}
+	if mine, err := os.Stat(thisProgram); err == nil && !os.SameFile(mine, there) {
+		return thisProgram
+	}
+	return path
 }

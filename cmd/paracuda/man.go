@@ -81,11 +81,11 @@ func (m manual) page(c *cobra.Command, date string) {
 }
 
 func exitText(c *cobra.Command) string {
-	text := "0: done. 1: it could not be done, and a line on standard error says why. 2: a mistake " +
-		"in the command line."
+	text := "0: done. 1: it could not be done, and a line on standard error says why. " +
+		"2: a mistake in the command line."
 	if c.Name() == "run" {
-		text += " Otherwise the program's: 128 + N for signal N, 127 if there is no such program, " +
-			"126 if it can't be executed."
+		text += " Otherwise the program's: 128 + N for signal N, 127 if there is no such " +
+			"program, 126 if it can't be executed."
 	}
 	return text
 }
@@ -144,8 +144,8 @@ func (m manual) item(name, value, text string) {
 	m.text(text)
 }
 
-// text is prose. Lines that begin with two spaces, or go on with such a line after a backslash, stay
-// as they are.
+// text is prose. Lines that begin with two spaces, or go on with such a line after a backslash,
+// stay as they are.
 func (m manual) text(text string) {
 	asIs, goesOn := false, false
 	var words []string

@@ -13,8 +13,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft"
 )
 
-const probeText = `Says which GPUs the host has for guests: those of the CUDA driver, and the software GPU. It
-exits with 1 where none can be used.`
+const probeText = `Says which GPUs the host has for guests: those of the CUDA driver, and the
+software GPU. It exits with 1 where none can be used.`
 
 func probeCommand() *cobra.Command {
 	quick := false

@@ -42,10 +42,10 @@ type runOptions struct {
 	program                                       []string
 }
 
-const runText = `Boots a throw-away VM that sees the host's files, with the GPU attached, and runs the program in
-it. The program's output passes through, and its exit code is that of paracuda. What it writes
-in the current directory, the home directory and /tmp ends with the VM, but for what --write
-keeps.`
+const runText = `Boots a throw-away VM that sees the host's files, with the GPU attached, and
+runs the program in it. The program's output passes through, and its exit code is that of
+paracuda. What it writes in the current directory, the home directory and /tmp ends with the VM,
+but for what --write keeps.`
 
 func runCommand() *cobra.Command {
 	o := runOptions{sandbox: true, settings: device.DefaultSettings()}
@@ -93,7 +93,7 @@ func (o *runOptions) options(c *cobra.Command) {
 		return nil
 	})
 	f.Func("set",
-		"set a policy of the VM, as `KEY=VALUE` (may be repeated; paracuda device --help has a list)",
+		"set a policy of the VM, as `KEY=VALUE` (see paracuda device --help; may be repeated)",
 		func(v string) error {
 			o.set = append(o.set, v)
 			return o.settings.Set(v)
@@ -188,8 +188,8 @@ func (o *runOptions) memory(kind vm.Kind) (int64, error) {
 	}
 	if least := leastMemory[kind]; bytes < least {
 		return 0,
-			usagef("--mem %s: want %dM or more (without a K, M, G or T behind it, SIZE is in bytes)",
-				o.mem, least>>20)
+			usagef("--mem %s: want %dM or more "+
+				"(without a K, M, G or T behind it, SIZE is in bytes)", o.mem, least>>20)
 	}
 	return int64(min(bytes, math.MaxInt64)), nil
 }

@@ -148,6 +148,9 @@ func (o *deviceOptions) entrance(s *server) (*frontend.Door, *net.UnixConn, erro
 		if listener, conn, err = vhostuser.Inherit(o.fd); err != nil || conn != nil {
 			return nil, conn, err
 		}
+		if err := o.access.give(listener.Addr().String()); err != nil {
+			return nil, nil, errors.Join(err, listener.Close())
+		}
 	} else if listener, err = listen("--socket-path", o.socket, o.access); err != nil {
 		return nil, nil, err
 	}

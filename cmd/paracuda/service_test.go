@@ -87,7 +87,8 @@ func TestSystemdsSockets(t *testing.T) {
 	}
 	defer notified.Close()
 	// LISTEN_PID is that of the process that executes: a shell knows its own.
-	c := exec.Command("sh", "-c", `LISTEN_PID=$$ exec "$0" device --gpu soft`, self())
+	c := exec.Command("sh", "-c",
+		`LISTEN_PID=$$ exec "$0" device --gpu soft --socket-mode 0601`, self())
 	c.Env = append(os.Environ(), "LISTEN_FDS=2", "LISTEN_FDNAMES=control:gpu",
 		"NOTIFY_SOCKET="+in("notify"))
 	c.ExtraFiles = files
@@ -104,6 +105,9 @@ func TestSystemdsSockets(t *testing.T) {
 	if out, err := exec.Command(self(), "stats", in("control")).CombinedOutput(); err != nil ||
 		!strings.Contains(string(out), "soft") {
 		t.Errorf("stats: %q, %v", out, err)
+	}
+	if info, err := os.Stat(in("gpu")); err != nil || info.Mode().Perm() != 0o601 {
+		t.Errorf("the front end's socket: %v, %v", info.Mode(), err)
 	}
 	conn, err := net.Dial("unix", in("gpu"))
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device"
 )
 
-const setText = `Changes policies of a running VM. SOCKET is the device's control socket (paracuda device
---control); it says which programs follow: all, or those that start later. paracuda device
---help lists the keys. With --vm the arbiter is asked, whose keys paracuda arbiter --help lists:
-what it sets is stronger, and holds until the VM ends or the arbiter reads its configuration
-again.`
+const setText = `Changes policies of a running VM. SOCKET is the device's control socket
+(paracuda device --control); it says which programs follow: all, or those that start later.
+paracuda device --help lists the keys. With --vm the arbiter is asked, whose keys paracuda
+arbiter --help lists: what it sets is stronger, and holds until the VM ends or the arbiter reads
+its configuration again.`
 
 func setCommand() *cobra.Command {
 	var vm, path string

@@ -35,15 +35,17 @@ func sharingFlags(c *cobra.Command, path, name *string, named string) {
 	f.StringVar(name, "name", "", "the arbiter knows the VM as `NAME` (default: "+named+")")
 }
 
-// vmName is the VM's name for an arbiter: the one that is given, or what its socket is called.
+// vmName is the VM's name for an arbiter: the one that is given, or what its
+// configuration or socket is called.
 func (o *deviceOptions) vmName() (string, error) {
 	if o.name != "" {
 		return o.name, policy.CheckName(o.name)
 	}
-	if o.socket == "" {
+	file := cmp.Or(o.config, o.socket)
+	if file == "" {
 		return fmt.Sprint("device-", os.Getpid()), nil
 	}
-	base := filepath.Base(o.socket)
+	base := filepath.Base(file)
 	base = cmp.Or(strings.TrimSuffix(base, filepath.Ext(base)), base)
 	name := strings.Map(func(r rune) rune {
 		if policy.CheckName(string(r)) != nil {

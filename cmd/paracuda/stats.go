@@ -19,8 +19,8 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/device"
 )
 
-const statsText = `Prints the GPU, the policies and the counters of a running VM: its sum and its programs. SOCKET
-is the device's control socket.`
+const statsText = `Prints the GPU, the policies and the counters of a running VM: its sum and
+its programs. SOCKET is the device's control socket.`
 
 func statsCommand() *cobra.Command {
 	raw := false

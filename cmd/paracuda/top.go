@@ -37,9 +37,9 @@ type topOptions struct {
 	every     time.Duration
 }
 
-const topText = `Shows the VMs that share the GPUs, the busiest first, and what their processes use, until it is
-interrupted. GPU is the part of the last moment for which a VM had it; TURN says who has it now
-(*), and who needs no turns, being alone (-).`
+const topText = `Shows the VMs that share the GPUs, the busiest first, and what their processes
+use, until it is interrupted. GPU is the part of the last moment for which a VM had it; TURN
+says who has it now (*), and who needs no turns, being alone (-).`
 
 func topCommand() *cobra.Command {
 	var o topOptions

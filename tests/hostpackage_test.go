@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package tests
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// hostPackage builds the hosts' package, and returns its file.
+func hostPackage(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		skip(t, "-short: bin/paracuda may be missing")
+	}
+	if _, err := exec.LookPath("dh"); err != nil {
+		skip(t, "there is no debhelper: run scripts/apt-deps")
+	}
+	r := command(t, 5*time.Minute, root, "packaging/build")
+	file, made := strings.CutPrefix(strings.TrimSpace(r.stderr), "made ")
+	if r.exit != 0 || !made {
+		t.Fatalf("exit code %d:%s", r.exit, tail(r.stderr))
+	}
+	return filepath.Join(root, file)
+}
+
+// TestHostPackage looks at what the package has, and has Debian's checker look at it.
+func TestHostPackage(t *testing.T) {
+	t.Parallel()
+	file := hostPackage(t)
+	list := command(t, time.Minute, root, "dpkg-deb", "-c", file).stdout
+	for _, want := range []string{
+		"usr/bin/paracuda", "lib/systemd/system/paracuda@.service",
+		"lib/systemd/system/paracuda@.socket", "lib/systemd/system/paracuda-arbiter.service",
+		"usr/lib/sysusers.d/paracuda-host.conf", "usr/share/man/man1/paracuda-device.1.gz",
+		"usr/share/bash-completion/completions/paracuda", "etc/paracuda/vms/",
+		"usr/share/zsh/vendor-completions/_paracuda", "etc/paracuda/arbiter.toml",
+		"etc/apparmor.d/abstractions/libvirt-qemu.d/paracuda",
+		"usr/share/doc/paracuda-host/examples/vm.conf",
+		"usr/share/doc/paracuda-host/third-party.txt.gz",
+	} {
+		if !strings.Contains(list, " ./"+want+"\n") {
+			t.Errorf("it lacks %s", want)
+		}
+	}
+	// libvirt would take the device for a display's.
+	if strings.Contains(list, "qemu/vhost-user") {
+		t.Error("the description is where libvirt looks for it")
+	}
+	if _, err := exec.LookPath("lintian"); err != nil {
+		skip(t, "no lintian here: run scripts/apt-deps")
+	}
+	r := command(t, 2*time.Minute, root, "lintian", "--fail-on", "error,warning", "--allow-root",
+		file)
+	if r.exit != 0 || r.stdout != "" {
+		t.Errorf("exit code %d:%s%s", r.exit, tail(r.stdout), tail(r.stderr))
+	}
+}
+
+// installed installs as `make install` does, in a folder.
+func installed(t *testing.T) string {
+	t.Helper()
+	if testing.Short() {
+		skip(t, "-short: bin/paracuda may be missing")
+	}
+	dir := t.TempDir()
+	r := command(t, time.Minute, root, "env", "PREFIX="+dir+"/usr", "SYSCONFDIR="+dir+"/etc",
+		"DESTDIR=", "scripts/install")
+	if r.exit != 0 {
+		t.Fatalf("exit code %d:%s", r.exit, tail(r.stderr))
+	}
+	return dir
+}
+
+// TestInstall: what an operator has changed stays, and the description is an example that QEMU's
+// schema allows.
+func TestInstall(t *testing.T) {
+	dir := installed(t)
+	config := filepath.Join(dir, "etc/paracuda/arbiter.toml")
+	if err := os.WriteFile(config, []byte("# mine\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if r := command(t, time.Minute, root, "env", "PREFIX="+dir+"/usr", "SYSCONFDIR="+dir+"/etc",
+		"DESTDIR=", "scripts/install"); r.exit != 0 {
+		t.Fatal(r.stderr)
+	}
+	if text, err := os.ReadFile(config); err != nil || string(text) != "# mine\n" {
+		t.Errorf("the operator's configuration is %q, %v", text, err)
+	}
+	var described map[string]any
+	text, err := os.ReadFile(filepath.Join(dir, "usr/share/doc/paracuda/examples/90-paracuda.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &described)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if described["binary"] != dir+"/usr/libexec/paracuda-device" || len(described) != 4 ||
+		described["tags"] == nil || described["description"] == nil {
+		t.Errorf("the description is %v", described)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "usr/share/qemu")); err == nil {
+		t.Error("the description is where libvirt looks for it")
+	}
+	r := command(t, time.Minute, root, dir+"/usr/libexec/paracuda-device", "--print-capabilities")
+	var said map[string]any
+	if err := json.Unmarshal([]byte(r.stdout), &said); err != nil || said["type"] != deviceType ||
+		len(said) != 2 || said["features"] == nil {
+		t.Errorf("%q, %v", r.stdout, err)
+	}
+}
+
+// mostExposed is what systemd-analyze may find of a service at most: 10 is one that is protected
+// from nothing.
+var mostExposed = map[string]float64{"paracuda@vm.service": 2.6, "paracuda-arbiter.service": 2.3}
+
+// TestUnits has systemd check the services.
+func TestUnits(t *testing.T) {
+	if _, err := exec.LookPath("systemd-analyze"); err != nil {
+		skip(t, "there is no systemd-analyze: install systemd")
+	}
+	dir := installed(t)
+	units := dir + "/usr/lib/systemd/system"
+	r := command(t, time.Minute, root, "env", "SYSTEMD_UNIT_PATH="+units+":", "systemd-analyze",
+		"verify", "--man=no", "paracuda-arbiter.service", "paracuda@vm.service",
+		"paracuda@vm.socket")
+	if said := ofOurs(r.stdout + r.stderr); said != "" {
+		t.Errorf("exit code %d:\n%s", r.exit, said)
+	}
+	overall := regexp.MustCompile(`Overall exposure level for \S+: ([0-9.]+)`)
+	for unit, most := range mostExposed {
+		// The service of a VM is a template's.
+		file := filepath.Join(t.TempDir(), unit)
+		text, err := os.ReadFile(filepath.Join(units, strings.Replace(unit, "@vm", "@", 1)))
+		if err == nil {
+			err = os.WriteFile(file, text, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := command(t, time.Minute, root, "systemd-analyze", "security", "--offline=true",
+			"--no-pager", file)
+		found := overall.FindStringSubmatch(r.stdout)
+		if found == nil {
+			skip(t, "systemd-analyze security can't look at files here: %s", tail(r.stderr))
+		}
+		if n, err := strconv.ParseFloat(found[1], 64); err != nil || n > most {
+			t.Errorf("%s: exposure %s, and %v at most is wanted", unit, found[1], most)
+		}
+	}
+}
+
+// ofOurs are the lines on our units: a machine may have others that are wrong.
+func ofOurs(text string) string {
+	var ours strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, "paracuda") {
+			ours.WriteString(line)
+		}
+	}
+	return ours.String()
+}
