@@ -21,9 +21,9 @@ type heldImage struct {
 
 // loaded runs load, for which the image is copied once more, and keeps what the image counts for if
 // that makes something.
-func (x *Code) loaded(
-	image []byte, owner *contexts.Context, load func() (uint64, gpubackend.Result),
-) (uint64, gpubackend.Result) {
+func loaded[H ~uint64](
+	x *Code, image []byte, owner *contexts.Context, load func() (H, gpubackend.Result),
+) (H, gpubackend.Result) {
 	memory := x.options.Host.Open()
 	bytes := uint64(len(image))
 	if memory.Take(2*bytes) != nil {
@@ -36,7 +36,7 @@ func (x *Code) loaded(
 		return 0, r
 	}
 	memory.Give(bytes)
-	x.held[h] = heldImage{memory, owner}
+	x.held[uint64(h)] = heldImage{memory, owner}
 	return h, r
 }
 

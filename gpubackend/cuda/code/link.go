@@ -102,8 +102,8 @@ func (x *Code) LinkLogs(
 	if l == nil {
 		return 0, 0, gpubackend.InvalidHandle
 	}
-	return l.results(infoLog, l.infoLog, l.infoAt), l.results(errorLog, l.errorLog, l.errorAt),
-		gpubackend.Success
+	infoUsed, errorUsed = l.logs(infoLog, errorLog)
+	return infoUsed, errorUsed, gpubackend.Success
 }
 
 // LinkDestroy ends a link.

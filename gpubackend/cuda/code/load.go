@@ -7,6 +7,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda/cmem"
+	"github.com/paracuda/paracuda/gpubackend/cuda/contexts"
 	"github.com/paracuda/paracuda/gpubackend/cuda/driver"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 )
@@ -103,6 +104,11 @@ func (l *loading) log(bytes int, option uint32) (cmem.Block, int) {
 	return b, l.Count - 1
 }
 
+// logs copies both logs to the guest's buffers and returns their lengths.
+func (l *loading) logs(info, errors []byte) (infoUsed, errorsUsed uint64) {
+	return l.results(info, l.infoLog, l.infoAt), l.results(errors, l.errorLog, l.errorAt)
+}
+
 // results copies a log to its buffer and returns the length that the driver gave.
 func (l *loading) results(to []byte, log cmem.Block, at int) uint64 {
 	if at < 0 {
@@ -135,20 +141,8 @@ func (x *Code) ModuleLoadData(
 func (x *Code) loadModule(
 	image, options, infoLog, errorLog []byte,
 ) (m gpubackend.Module, infoUsed, errorUsed uint64, r gpubackend.Result) {
-	l, r := newLoading(image, options, infoLog, errorLog)
-	if r != gpubackend.Success {
-		return
-	}
-	defer l.Free()
-	x.prints.Note(image)
-	m, r = x.chargedModule(image, func() (gpubackend.Module, gpubackend.Result) {
-		h, r := x.loaded(image, x.contexts.Home(), func() (uint64, gpubackend.Result) {
-			h, r := x.calls.ModuleLoad(l.image, &l.Options)
-			return uint64(h), r
-		})
-		return gpubackend.Module(h), r
-	})
-	return m, l.results(infoLog, l.infoLog, l.infoAt), l.results(errorLog, l.errorLog, l.errorAt), r
+	return load(x, image, options, infoLog, errorLog, x.contexts.Home(), x.chargedModule,
+		x.calls.ModuleLoad)
 }
 
 // LibraryLoadData loads an image for all contexts. NotReady says that it has managed variables.
@@ -164,21 +158,29 @@ func (x *Code) LibraryLoadData(
 func (x *Code) loadLibrary(
 	image, options, infoLog, errorLog []byte,
 ) (lib gpubackend.Library, infoUsed, errorUsed uint64, r gpubackend.Result) {
+	return load(x, image, options, infoLog, errorLog, nil, x.chargedLibrary, x.calls.LibraryLoad)
+}
+
+// load loads an image by call, if charged finds memory for its variables, and copies the logs.
+// What it makes ends with its owner, if it has one.
+func load[H ~uint64](
+	x *Code, image, options, infoLog, errorLog []byte, owner *contexts.Context,
+	charged func(image []byte, load func() (H, gpubackend.Result)) (H, gpubackend.Result),
+	call func(image cmem.Block, o *driver.Options) (H, gpubackend.Result),
+) (h H, infoUsed, errorUsed uint64, r gpubackend.Result) {
 	l, r := newLoading(image, options, infoLog, errorLog)
 	if r != gpubackend.Success {
 		return
 	}
 	defer l.Free()
 	x.prints.Note(image)
-	lib, r = x.chargedLibrary(image, func() (gpubackend.Library, gpubackend.Result) {
-		h, r := x.loaded(image, nil, func() (uint64, gpubackend.Result) {
-			h, r := x.calls.LibraryLoad(l.image, &l.Options)
-			return uint64(h), r
+	h, r = charged(image, func() (H, gpubackend.Result) {
+		return loaded(x, image, owner, func() (H, gpubackend.Result) {
+			return call(l.image, &l.Options)
 		})
-		return gpubackend.Library(h), r
 	})
-	return lib, l.results(infoLog, l.infoLog, l.infoAt), l.results(errorLog, l.errorLog, l.errorAt),
-		r
+	infoUsed, errorUsed = l.logs(infoLog, errorLog)
+	return h, infoUsed, errorUsed, r
 }
 
 // LibraryUnload forgets the library's kernels.

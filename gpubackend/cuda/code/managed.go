@@ -7,6 +7,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
+	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/fatbin"
 	"github.com/paracuda/paracuda/gpubackend/managed"
 )
@@ -26,8 +27,8 @@ func (x *Code) checkImageIsPlain(image []byte) gpubackend.Result {
 	r := gpubackend.NotReady
 	if _, found := managed.Find(image, memory); !found {
 		r = gpubackend.Success
-	} else if codes,
-		err := managed.Open(image, x.architecture(), memory); err == nil && len(codes) == 0 {
+	} else if codes, err := managed.Open(image, x.architecture(), memory); err == nil &&
+		len(codes) == 0 {
 		r = gpubackend.Success // only code for other GPUs has some
 	}
 	if memory.Refused() {
@@ -50,8 +51,7 @@ func (x *Code) managedCode(
 		return nil, gpubackend.OutOfMemory
 	case errors.Is(err, managed.ErrUnsupported):
 		name, _ := managed.Find(image, memory)
-		x.options.Log.WithError(err).WithField("variable",
-			name).Error("a program's __managed__ variables are not supported: " +
+		x.options.Log.WithError(err).WithField("variable", name).Error("a program's __managed__ variables are not supported: " +
 			"it needs PTX, as nvcc -gencode arch=compute_XX,code=compute_XX makes it")
 		return nil, gpubackend.NotSupported
 	case errors.Is(err, fatbin.ErrNoBinary):
@@ -76,13 +76,12 @@ func (x *Code) ManagedBytes(image []byte) (bytes uint64, r gpubackend.Result) {
 // architecture is that of the current context's GPU, or of the first: 90 for compute capability
 // 9.0.
 func (x *Code) architecture() int {
-	const major, minor = 75, 76 // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_...
 	g := x.gpu()
 	if g == nil {
 		return 0
 	}
-	high, r := x.calls.DeviceGetAttribute(major, g.Native)
-	low, also := x.calls.DeviceGetAttribute(minor, g.Native)
+	high, r := x.calls.DeviceGetAttribute(cudaabi.DeviceAttributeComputeCapabilityMajor, g.Native)
+	low, also := x.calls.DeviceGetAttribute(cudaabi.DeviceAttributeComputeCapabilityMinor, g.Native)
 	if r != gpubackend.Success || also != gpubackend.Success {
 		return 0
 	}
@@ -109,8 +108,8 @@ func (x *Code) loadPlaced(
 		if r = load(c.Place(at), p); r == gpubackend.Success || r.Sticky() {
 			return r
 		}
-		x.options.Log.WithField("result", r).WithField("form",
-			c.Form).Warn("code with __managed__ variables was refused")
+		x.options.Log.WithField("result", r).WithField("form", c.Form).Warn(
+			"code with __managed__ variables was refused")
 	}
 	return r
 }
@@ -124,11 +123,9 @@ func (x *Code) ModuleLoadManaged(
 		if r != gpubackend.Success {
 			return r
 		}
-		r = x.fill(p,
-			func(name string) (uint64, uint64,
-				gpubackend.Result) {
-				return x.calls.ModuleGetGlobal(m, name)
-			})
+		r = x.fill(p, func(name string) (uint64, uint64, gpubackend.Result) {
+			return x.calls.ModuleGetGlobal(m, name)
+		})
 		if r != gpubackend.Success {
 			x.ModuleUnload(m)
 			m = 0

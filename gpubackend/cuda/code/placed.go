@@ -87,11 +87,9 @@ func (x *Code) fillLibrary(l gpubackend.Library, p *placed) gpubackend.Result {
 	if r := x.host.RegisterLent(); r != gpubackend.Success {
 		return r
 	}
-	return x.fill(p,
-		func(name string) (uint64, uint64,
-			gpubackend.Result) {
-			return x.calls.LibraryGetGlobal(l, name)
-		})
+	return x.fill(p, func(name string) (uint64, uint64, gpubackend.Result) {
+		return x.calls.LibraryGetGlobal(l, name)
+	})
 }
 
 // fillAnywhere is fillLibrary in the current context or, without one, in any that there is.

@@ -24,7 +24,9 @@ func (x *Code) footprint(image []byte) (uint64, gpubackend.Result) {
 		return 0, gpubackend.OutOfMemory
 	}
 	if err != nil {
-		x.options.Log.WithError(err).Warn("an image isn't loaded: how much memory its variables take can't be known, and a limit is set")
+		x.options.Log.WithError(err).Warn(
+			"an image isn't loaded: how much memory its variables take can't be known, " +
+				"and a limit is set")
 		return 0, gpubackend.NotSupported
 	}
 	return bytes, gpubackend.Success

@@ -4,56 +4,64 @@ package copies
 
 import "github.com/paracuda/paracuda/gpubackend"
 
-// MemsetD8Async passes on what may be filled.
-func (x *Copies) MemsetD8Async(dst, value, n uint64, s gpubackend.Stream) gpubackend.Result {
-	if r := x.ranges.Fill(dst, 0, 1, n, 1); r != gpubackend.Success {
+// The driver's functions that fill a row, and a rectangle.
+type (
+	fillRow func(dst, value, n uint64, s gpubackend.Stream) gpubackend.Result
+	fillBox func(dst, pitch, value, width, height uint64, s gpubackend.Stream) gpubackend.Result
+)
+
+// row passes on a fill of n elements that have so many bytes, if the guest may write there.
+func (x *Copies) row(
+	fill fillRow, element, dst, value, n uint64, s gpubackend.Stream,
+) gpubackend.Result {
+	if r := x.ranges.Fill(dst, 0, element, n, 1); r != gpubackend.Success {
 		return r
 	}
-	return x.calls.MemsetD8Async(dst, value, n, s)
+	return fill(dst, value, n, s)
+}
+
+// box is row for a rectangle.
+func (x *Copies) box(
+	fill fillBox, element, dst, pitch, value, width, height uint64, s gpubackend.Stream,
+) gpubackend.Result {
+	if r := x.ranges.Fill(dst, pitch, element, width, height); r != gpubackend.Success {
+		return r
+	}
+	return fill(dst, pitch, value, width, height, s)
+}
+
+// MemsetD8Async passes on what may be filled.
+func (x *Copies) MemsetD8Async(dst, value, n uint64, s gpubackend.Stream) gpubackend.Result {
+	return x.row(x.calls.MemsetD8Async, 1, dst, value, n, s)
 }
 
 // MemsetD16Async passes on what may be filled.
 func (x *Copies) MemsetD16Async(dst, value, n uint64, s gpubackend.Stream) gpubackend.Result {
-	if r := x.ranges.Fill(dst, 0, 2, n, 1); r != gpubackend.Success {
-		return r
-	}
-	return x.calls.MemsetD16Async(dst, value, n, s)
+	return x.row(x.calls.MemsetD16Async, 2, dst, value, n, s)
 }
 
 // MemsetD32Async passes on what may be filled.
 func (x *Copies) MemsetD32Async(dst, value, n uint64, s gpubackend.Stream) gpubackend.Result {
-	if r := x.ranges.Fill(dst, 0, 4, n, 1); r != gpubackend.Success {
-		return r
-	}
-	return x.calls.MemsetD32Async(dst, value, n, s)
+	return x.row(x.calls.MemsetD32Async, 4, dst, value, n, s)
 }
 
 // MemsetD2D8Async passes on what may be filled.
 func (x *Copies) MemsetD2D8Async(
 	dst, pitch, value, width, height uint64, s gpubackend.Stream,
 ) gpubackend.Result {
-	if r := x.ranges.Fill(dst, pitch, 1, width, height); r != gpubackend.Success {
-		return r
-	}
-	return x.calls.MemsetD2D8Async(dst, pitch, value, width, height, s)
+	return x.box(x.calls.MemsetD2D8Async, 1, dst, pitch, value, width, height, s)
 }
 
 // MemsetD2D16Async passes on what may be filled.
 func (x *Copies) MemsetD2D16Async(
 	dst, pitch, value, width, height uint64, s gpubackend.Stream,
 ) gpubackend.Result {
-	if r := x.ranges.Fill(dst, pitch, 2, width, height); r != gpubackend.Success {
-		return r
-	}
-	return x.calls.MemsetD2D16Async(dst, pitch, value, width, height, s)
+	return x.box(x.calls.MemsetD2D16Async, 2, dst, pitch, value, width, height, s)
 }
 
 // MemsetD2D32Async passes on what may be filled.
 func (x *Copies) MemsetD2D32Async(
 	dst, pitch, value, width, height uint64, s gpubackend.Stream,
 ) gpubackend.Result {
-	if r := x.ranges.Fill(dst, pitch, 4, width, height); r != gpubackend.Success {
-		return r
-	}
-	return x.calls.MemsetD2D32Async(dst, pitch, value, width, height, s)
+	return x.box(x.calls.MemsetD2D32Async, 4, dst, pitch, value, width, height, s)
 }
