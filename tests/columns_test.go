@@ -18,7 +18,6 @@ const widest = 100
 var wideLines = map[string]int{
 	"cmd/paracuda":        22,
 	"gpubackend/command":  3,
-	"gpubackend/cuda":     13,
 	"gpubackend/device":   14,
 	"gpubackend/frontend": 6,
 	"gpubackend/internal": 37,

@@ -85,24 +85,19 @@ func TestMissingPartsNameTheMend(t *testing.T) {
 		"uml-7.2/linux: run make deps":     a.UML,
 		"virtiofsd: run make deps":         a.Virtiofsd,
 		"qemu-system-x86_64: install QEMU": a.QEMU,
-		"linux-6.12: run make deps": func() (string,
-			error) {
+		"linux-6.12: run make deps": func() (string, error) {
 			return a.KernelDir("6.12")
 		},
-		"no such file or directory: run mak": func() (string,
-			error) {
+		"no such file or directory: run mak": func() (string, error) {
 			return a.Release(UML, "")
 		},
-		"release: no such file or directory: run": func() (string,
-			error) {
+		"release: no such file or directory: run": func() (string, error) {
 			return a.Release(QEMU, "")
 		},
-		"linux-6.5: the guest kernels are 6.1 and 6.12": func() (string,
-			error) {
+		"linux-6.5: the guest kernels are 6.1 and 6.12": func() (string, error) {
 			return a.KernelDir("6.5")
 		},
-		"directory: the guest kernels are 6.1 and 6.12": func() (string,
-			error) {
+		"directory: the guest kernels are 6.1 and 6.12": func() (string, error) {
 			return a.Release(QEMU, "6.5")
 		},
 	} {

@@ -47,8 +47,7 @@ func TestGolden(t *testing.T) {
 		bytes   string
 	}{
 		{
-			"launch", func(b []byte) (any,
-				bool) {
+			"launch", func(b []byte) (any, bool) {
 				c, ok := DecodeLaunchKernel(wordsOf(b), b)
 				return c, ok
 			}, launch, launch.Append(nil),

@@ -66,8 +66,13 @@ func want(tb testing.TB, what string, r, wanted gpubackend.Result) {
 	}
 }
 
-const twoKernels = ".version 6.5\n.target sm_75\n.visible .entry vector_add() {}\n.visible .entry empty() {}\n" +
-	".visible .entry fault() {}\n.visible .entry print() {} // vprintf\n"
+const twoKernels = `.version 6.5
+.target sm_75
+.visible .entry vector_add() {}
+.visible .entry empty() {}
+.visible .entry fault() {}
+.visible .entry print() {} // vprintf
+`
 
 // load loads twoKernels and returns one of its functions.
 func load(tb testing.TB, d *Device, name string) gpubackend.Function {

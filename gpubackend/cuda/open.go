@@ -132,15 +132,15 @@ func (d *Device) identify(dev uint64, s *wire.SnapshotDevice) {
 // admit refuses a GPU whose kernels would reach this process's own memory.
 func (d *Device) admit(i int, s *wire.SnapshotDevice) gpubackend.Result {
 	if s.Attribute[cudaabi.DeviceAttributePageableMemoryAccess] == 1 && !d.options.AllowPageable {
-		d.log.WithField("device",
-			i).Error("GPU refused: its kernels reach all memory of the process that launches them, so a guest could read " +
-			"and write the worker itself. Turn HMM off with `options nvidia_uvm uvm_disable_hmm=1` in /etc/modprobe.d " +
+		d.log.WithField("device", i).Error("GPU refused: its kernels reach all memory of the " +
+			"process that launches them, so a guest could read and write the worker itself. " +
+			"Turn HMM off with `options nvidia_uvm uvm_disable_hmm=1` in /etc/modprobe.d " +
 			"and load nvidia_uvm again, or allow pageable access")
 		return gpubackend.NotPermitted
 	}
 	if s.Attribute[cudaabi.DeviceAttributeCanUseHostPointerForRegisteredMem] == 0 {
-		d.log.WithField("device",
-			i).Warn("GPU maps registered host memory at other addresses: pinned host memory of guests will not work")
+		d.log.WithField("device", i).Warn("GPU maps registered host memory at other addresses: " +
+			"pinned host memory of guests will not work")
 	}
 	return gpubackend.Success
 }

@@ -77,8 +77,8 @@ func (r *Relay) tell() {
 	r.held, r.stop = 0, nil
 	r.mu.Unlock()
 	if held > 0 {
-		r.log.WithField("lines",
-			held).Warn("lines of workers and mover were held back, since there were too many")
+		r.log.WithField("lines", held).Warn(
+			"lines of workers and mover were held back, since there were too many")
 	}
 }
 

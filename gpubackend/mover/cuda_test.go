@@ -7,13 +7,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/moves"
 	"github.com/paracuda/paracuda/gpubackend/soft"
@@ -21,23 +20,10 @@ import (
 	"github.com/paracuda/paracuda/virtqueue/guestmem"
 )
 
-// fakeDriver builds the driver library that package cuda is tested with.
-func fakeDriver(tb testing.TB, options ...string) string {
-	tb.Helper()
-	library := filepath.Join(tb.TempDir(), "libcuda.so.1")
-	build := exec.Command("gcc",
-		append(options, "-shared", "-fPIC", "-O1", "-o", library, "../cuda/testdata/fakecuda.c",
-			"-lpthread")...)
-	if out, err := build.CombinedOutput(); err != nil {
-		tb.Fatalf("build the fake driver library: %v\n%s", err, out)
-	}
-	return library
-}
-
 // TestCUDAEngine runs the CUDA engine on the fake driver: each way that a piece can go, with
 // registrations that succeed and that fail. The fake takes any file for exported memory.
 func TestCUDAEngine(t *testing.T) {
-	library, old := fakeDriver(t), fakeDriver(t, "-DNO_BATCHES")
+	library, old := drivertest.Build(t), drivertest.Build(t, "-DNO_BATCHES")
 	for _, test := range []struct {
 		name   string
 		config Config
@@ -108,7 +94,7 @@ func tryCUDAEngine(t *testing.T, config Config) {
 func TestCUDAEngineManyRuns(t *testing.T) {
 	const n = 4 << 20
 	_, regions := guest(t, n)
-	c := startMover(t, "cuda", Config{Library: fakeDriver(t)}, regions...).client()
+	c := startMover(t, "cuda", Config{Library: drivertest.Build(t)}, regions...).client()
 	id, _, _ := attach(t, c, n)
 	var runs []wire.Run
 	for i := range uint64(2*maxRuns + 5) {
@@ -131,7 +117,7 @@ func TestCUDAEngineManyRuns(t *testing.T) {
 func TestCUDAEngineTruncation(t *testing.T) {
 	mem, whole := oneRegion(t, 1<<20)
 	_, fd := memfd(t, 1<<20, 0)
-	h := startMover(t, "cuda", Config{Library: fakeDriver(t)}, whole,
+	h := startMover(t, "cuda", Config{Library: drivertest.Build(t)}, whole,
 		guestmem.Region{GuestAddr: 2 * guestBase, Size: 1 << 20, FD: fd})
 	c := h.client()
 	id, staging, _ := attach(t, c, 2<<20)

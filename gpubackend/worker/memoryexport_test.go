@@ -163,8 +163,7 @@ func TestImportsOfNonsense(t *testing.T) {
 		"short": func() (int, error) {
 			return memfd(piece/2, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
 		},
-		"that may shrink": func() (int,
-			error) {
+		"that may shrink": func() (int, error) {
 			return memfd(piece, unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
 		},
 		"read-only": func() (int, error) {

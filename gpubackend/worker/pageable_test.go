@@ -5,8 +5,6 @@ package worker
 import (
 	"bytes"
 	"io"
-	"os/exec"
-	"path/filepath"
 	"runtime"
 	"testing"
 
@@ -14,6 +12,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cuda"
+	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/object"
 	"github.com/paracuda/paracuda/gpubackend/soft"
@@ -26,15 +25,11 @@ import (
 // fakeCUDA is the CUDA back end over the driver library that package cuda is tested with.
 func fakeCUDA(t *testing.T) gpubackend.Driver {
 	t.Helper()
-	library := filepath.Join(t.TempDir(), cuda.DefaultLibrary)
-	build := exec.Command("gcc", "-shared", "-fPIC", "-O1", "-o", library,
-		"../cuda/testdata/fakecuda.c", "-lpthread")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the fake driver library: %v\n%s", err, out)
-	}
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	d, err := cuda.NewDevice(cuda.Options{Library: library, Log: logrus.NewEntry(log)})
+	d, err := cuda.NewDevice(cuda.Options{
+		Library: drivertest.Build(t), Log: logrus.NewEntry(log),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

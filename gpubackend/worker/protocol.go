@@ -103,8 +103,8 @@ func (w *Worker) runReport(c *call.Call, a command.Report) gpubackend.Result {
 	if result != gpubackend.Success || len(name) > maxReportName {
 		return gpubackend.Success
 	}
-	w.log.WithField("function",
-		name).Warn("a program called a function that is not implemented and returned CUDA_ERROR_NOT_SUPPORTED")
+	w.log.WithField("function", name).Warn("a program called a function that is not implemented " +
+		"and returned CUDA_ERROR_NOT_SUPPORTED")
 	return gpubackend.Success
 }
 

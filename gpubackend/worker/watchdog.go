@@ -62,7 +62,6 @@ func (d *watchdog) start(log *logrus.Entry) (stop func()) {
 func (d *watchdog) report() {
 	stacks := make([]byte, 64<<10)
 	stacks = stacks[:runtime.Stack(stacks, true)]
-	d.log.Load().WithField("stacks",
-		string(stacks)).Warnf("the worker has been in one call of the driver for %v",
-		watchLooks*watchPeriod)
+	d.log.Load().WithField("stacks", string(stacks)).Warnf(
+		"the worker has been in one call of the driver for %v", watchLooks*watchPeriod)
 }

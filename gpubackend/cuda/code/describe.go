@@ -18,8 +18,7 @@ type subject struct {
 // FuncDescribe writes the function's record.
 func (x *Code) FuncDescribe(f gpubackend.Function, record []byte) (uint64, gpubackend.Result) {
 	return describe(&subject{
-		parameters: func() (layout []byte, end uint32,
-			r gpubackend.Result) {
+		parameters: func() (layout []byte, end uint32, r gpubackend.Result) {
 			return x.calls.FuncParameters(f)
 		},
 		attribute: func(a int) (int32, gpubackend.Result) { return x.calls.FuncAttribute(a, f) },
@@ -35,12 +34,10 @@ func (x *Code) KernelDescribe(k gpubackend.Kernel, record []byte) (uint64, gpuba
 		device = g.Native
 	}
 	return describe(&subject{
-		parameters: func() (layout []byte, end uint32,
-			r gpubackend.Result) {
+		parameters: func() (layout []byte, end uint32, r gpubackend.Result) {
 			return x.calls.KernelParameters(k)
 		},
-		attribute: func(a int) (int32,
-			gpubackend.Result) {
+		attribute: func(a int) (int32, gpubackend.Result) {
 			return x.calls.KernelAttribute(a, k, device)
 		},
 		name: func() string { return x.calls.KernelName(k) },

@@ -51,8 +51,9 @@ func (x *Code) managedCode(
 		return nil, gpubackend.OutOfMemory
 	case errors.Is(err, managed.ErrUnsupported):
 		name, _ := managed.Find(image, memory)
-		x.options.Log.WithError(err).WithField("variable", name).Error("a program's __managed__ variables are not supported: " +
-			"it needs PTX, as nvcc -gencode arch=compute_XX,code=compute_XX makes it")
+		x.options.Log.WithError(err).WithField("variable", name).Error(
+			"a program's __managed__ variables are not supported: " +
+				"it needs PTX, as nvcc -gencode arch=compute_XX,code=compute_XX makes it")
 		return nil, gpubackend.NotSupported
 	case errors.Is(err, fatbin.ErrNoBinary):
 		return nil, gpubackend.NoBinaryForGPU

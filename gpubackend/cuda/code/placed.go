@@ -70,8 +70,8 @@ func (x *Code) fill(
 			r = x.copyOut(to, addr)
 		}
 		if r != gpubackend.Success {
-			x.options.Log.WithField("variable", v.Name).WithField("result",
-				r).Warn("no initial content of a __managed__ variable")
+			x.options.Log.WithField("variable", v.Name).WithField("result", r).Warn(
+				"no initial content of a __managed__ variable")
 			return r
 		}
 	}
@@ -163,8 +163,8 @@ func (x *Code) plainGlobal(
 }
 
 func (x *Code) overlooked(name string) gpubackend.Result {
-	x.options.Log.WithField("variable",
-		name).Error("a program's __managed__ variable was overlooked")
+	x.options.Log.WithField("variable", name).Error(
+		"a program's __managed__ variable was overlooked")
 	return gpubackend.NotSupported
 }
 

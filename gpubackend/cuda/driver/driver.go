@@ -34,9 +34,8 @@ func Open(path string) (*Driver, error) {
 	for _, s := range required {
 		if d.function[s] == nil {
 			d.Close()
-			return nil,
-				fmt.Errorf("%s: no function %s: the driver is too old (CUDA 12.0 or later is needed)",
-					path, symbolName(s))
+			return nil, fmt.Errorf("%s: no function %s: "+
+				"the driver is too old (CUDA 12.0 or later is needed)", path, symbolName(s))
 		}
 	}
 	return d, nil

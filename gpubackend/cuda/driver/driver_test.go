@@ -29,7 +29,8 @@ func want(t *testing.T, what string, r, wanted gpubackend.Result) {
 	}
 }
 
-const code = ".version 6.5\n.target sm_75\n.visible .entry vector_add() {}\n.visible .entry empty() {}\n\x00"
+const code = ".version 6.5\n.target sm_75\n" +
+	".visible .entry vector_add() {}\n.visible .entry empty() {}\n\x00"
 
 func load(t *testing.T, d *driver.Driver, name string) gpubackend.Function {
 	t.Helper()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package drivertest is a driver's library for tests, written in C (../testdata/fakecuda.c): it
+// Package drivertest is a driver's library for tests, written in C (testdata/fakecuda.c): it
 // executes what it is given at once, and can be told to be slow, to refuse and to fail. It is built
 // with gcc, once for each test program.
 //

@@ -28,15 +28,33 @@ func Main(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	_, here, _, _ := runtime.Caller(0)
-	source := filepath.Join(filepath.Dir(here), "../testdata/fakecuda.c")
-	Library = filepath.Join(dir, "libcuda.so.1")
-	build := exec.Command("gcc", "-shared", "-fPIC", "-O1", "-o", Library, source, "-lpthread")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build the fake driver library: %v\n%s", err, out)
+	if Library, err = build(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.Run()
+}
+
+// Build builds a library of the test's own, for processes of their own or with options of gcc's.
+func Build(tb testing.TB, options ...string) (library string) {
+	tb.Helper()
+	library, err := build(tb.TempDir(), options...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return library
+}
+
+func build(dir string, options ...string) (library string, err error) {
+	_, here, _, _ := runtime.Caller(0)
+	source := filepath.Join(filepath.Dir(here), "testdata/fakecuda.c")
+	library = filepath.Join(dir, "libcuda.so.1")
+	gcc := exec.Command("gcc",
+		append(options, "-shared", "-fPIC", "-O1", "-o", library, source, "-lpthread")...)
+	if out, err := gcc.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the fake driver library: %w\n%s", err, out)
+	}
+	return library, nil
 }
 
 // Open loads the library and makes a context current. The test's goroutine stays on its thread.
@@ -66,8 +84,10 @@ func Open(tb testing.TB) *driver.Driver {
 	return d
 }
 
-// Restore ends an error that the library was told to have, and what it waits for.
+// Restore ends an error that the library was told to have, and what it waits for, and gives
+// variables the content that they had.
 func Restore() {
+	call(Library, "fake_reload")
 	call(Library, "fake_sticky", 0)
 	call(Library, "fake_not_ready", 0)
 }

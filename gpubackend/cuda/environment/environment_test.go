@@ -85,8 +85,9 @@ func TestVariablesAreExplained(t *testing.T) {
 	}
 	rows := map[string]bool{}
 	item := regexp.MustCompile("(?m)^- ((?:`CUDA_[A-Z0-9_]+`[,\\s]*)+): passed on")
+	variable := regexp.MustCompile("`(CUDA_[A-Z0-9_]+)`")
 	for _, names := range item.FindAllStringSubmatch(string(manual), -1) {
-		for _, name := range regexp.MustCompile("`(CUDA_[A-Z0-9_]+)`").FindAllStringSubmatch(names[1], -1) {
+		for _, name := range variable.FindAllStringSubmatch(names[1], -1) {
 			rows[name[1]] = true
 		}
 	}

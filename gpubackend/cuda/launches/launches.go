@@ -98,7 +98,8 @@ func CheckAttributes(attributes []byte) gpubackend.Result {
 // wantsPointers says whether a launch with these attributes must be given pointers if it is
 // captured.
 func wantsPointers(attributes []byte) bool {
-	for ; len(attributes) >= cudaabi.LaunchAttributeSize; attributes = attributes[cudaabi.LaunchAttributeSize:] {
+	const size = cudaabi.LaunchAttributeSize
+	for ; len(attributes) >= size; attributes = attributes[size:] {
 		if cudaabi.LaunchAttribute(attributes).ID() == cudaabi.LaunchAttributeCooperative {
 			return true
 		}

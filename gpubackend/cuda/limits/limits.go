@@ -101,7 +101,7 @@ func (x *Limits) bytesOf(key contextLimit, value uint64) (uint64, bool) {
 		first, each = 1<<10, x.gpus.At(key.context.GPU).Threads
 	case cudaabi.LimitPrintfFIFOSize:
 		first = 1 << 20
-	case cudaabi.LimitMallocHeapSize: // taken when a kernel first uses it, and counted when it is set
+	case cudaabi.LimitMallocHeapSize: // taken at its first use, and counted when it is set
 		first = 8 << 20
 	}
 	over, bytes := bits.Mul64(value-min(value, first), each)

@@ -118,7 +118,8 @@ func (c *checker) library() (string, error) {
 
 func (c *checker) badModule() (string, error) {
 	log := make([]byte, 4096)
-	image := []byte(".version 6.5\n.target sm_75\n.address_size 64\n.visible .entry broken() { nonsense; }\n")
+	image := []byte(".version 6.5\n.target sm_75\n.address_size 64\n" +
+		".visible .entry broken() { nonsense; }\n")
 	_, _, used, r := c.device.ModuleLoadData(image, nil, nil, log)
 	if err := want("load", r, gpubackend.InvalidPTX); err != nil {
 		return "", err

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend/cuda"
+	"github.com/paracuda/paracuda/gpubackend/cuda/drivertest"
 	"github.com/paracuda/paracuda/gpubackend/handover"
 	"github.com/paracuda/paracuda/gpubackend/mover"
 )
@@ -56,23 +56,11 @@ func startMover(library string) (*handover.Conn, error) {
 	return control, nil
 }
 
-// fakeDriver builds the driver library that the tests of package cuda use.
-func fakeDriver(t *testing.T) string {
-	t.Helper()
-	library := filepath.Join(t.TempDir(), cuda.DefaultLibrary)
-	build := exec.Command("gcc", "-shared", "-fPIC", "-O1", "-o", library, "../testdata/fakecuda.c",
-		"-lpthread")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the fake driver library: %v\n%s", err, out)
-	}
-	return library
-}
-
 func TestRunOnFake(t *testing.T) {
 	for _, separate := range []bool{false, true} {
 		t.Run(fmt.Sprintf("separate mover %t", separate), func(t *testing.T) {
 			t.Setenv("CUDA_MODULE_LOADING", "")
-			library := fakeDriver(t) // a fresh one: its kernels fault at the end
+			library := drivertest.Build(t) // a fresh one: its kernels fault at the end
 			c := Config{Options: cuda.Options{Library: library}, Bytes: 8 << 20}
 			if separate {
 				c.StartMover = func() (*handover.Conn, error) { return startMover(library) }
@@ -90,8 +78,7 @@ func TestRunOnGPU(t *testing.T) {
 	if err := cuda.Available(); err != nil {
 		t.Skip(err)
 	}
-	run(t, Config{StartMover: func() (*handover.Conn,
-		error) {
+	run(t, Config{StartMover: func() (*handover.Conn, error) {
 		return startMover(cuda.DefaultLibrary)
 	}})
 }

@@ -51,8 +51,7 @@ func Example() {
 	}
 	memory := newMemory()
 	globals := memory.place(program.Globals())
-	if err := program.Link(func(name string) (uint64,
-		bool) {
+	if err := program.Link(func(name string) (uint64, bool) {
 		addr, ok := globals[name]
 		return addr, ok
 	}); err != nil {

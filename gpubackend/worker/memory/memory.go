@@ -321,8 +321,7 @@ func (m *Memory) setAccess(c *call.Call, a command.MemSetAccess) gpubackend.Resu
 	for _, x := range m.mapped[from:to] {
 		if x.access > access {
 			return m.WhenIdle(c,
-				func() (uint64,
-					gpubackend.Result) {
+				func() (uint64, gpubackend.Result) {
 					return 0, m.protect(base, bytes, device, access)
 				})
 		}

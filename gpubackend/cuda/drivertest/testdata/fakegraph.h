@@ -3,25 +3,61 @@
 // Captures and graphs of the fake: copies, in the order in which they were captured. A copy whose
 // host memory is registered when it is captured works with that registration only; the driver's do.
 
-struct copy { void *to; const void *from; u64 n, to_id, from_id; };
-struct node { u64 pool[11], access[2], bytes, address; };
-struct host { void (*f)(void *); void *data; int *running; };
+struct copy {
+	void *to;
+	const void *from;
+	u64 n, to_id, from_id;
+};
+struct node {
+	u64 pool[11], access[2], bytes, address;
+};
+struct host {
+	void (*f)(void *);
+	void *data;
+	int *running;
+};
 struct graph {
 	struct copy copy[16];
 	int n;
 	struct node *node[16];
 	int nodes, captured;
 	struct host host; // the only one
-	int running;      // it, of a launch
+	int running; // it, of a launch
 };
 
 // Memory of graphs: every graph frees what it allocates before it ends.
 static u64 graph_used, graph_reserved;
-API CUresult fake_graph_used(u64 n) { graph_used = n; return OK; }
-API CUresult cuDeviceGetGraphMemAttribute(int d, int a, u64 *v) { *v = a == 0 ? graph_used : graph_reserved; return d || a % 2 ? INVALID : OK; }
-API CUresult cuDeviceGraphMemTrim(int d) { COUNT; graph_reserved = graph_used; return d ? INVALID : OK; }
-API CUresult cuGraphNodeGetType(struct node *n, int *type) { *type = n->bytes ? 10 : 5; return OK; }
-API CUresult cuGraphMemAllocNodeGetParams(struct node *n, struct node *to) { *to = *n; return OK; }
+API CUresult fake_graph_used(u64 n)
+{
+	graph_used = n;
+	return OK;
+}
+
+API CUresult cuDeviceGetGraphMemAttribute(int d, int a, u64 *v)
+{
+	*v = a == 0 ? graph_used : graph_reserved;
+	return d || a % 2 ? INVALID : OK;
+}
+
+API CUresult cuDeviceGraphMemTrim(int d)
+{
+	COUNT;
+	graph_reserved = graph_used;
+	return d ? INVALID : OK;
+}
+
+API CUresult cuGraphNodeGetType(struct node *n, int *type)
+{
+	*type = n->bytes ? 10 : 5;
+	return OK;
+}
+
+API CUresult cuGraphMemAllocNodeGetParams(struct node *n, struct node *to)
+{
+	*to = *n;
+	return OK;
+}
+
 API CUresult cuGraphGetNodes(const struct graph *g, struct node **to, size_t *n)
 {
 	if (to)
@@ -29,6 +65,7 @@ API CUresult cuGraphGetNodes(const struct graph *g, struct node **to, size_t *n)
 	*n = (size_t)g->nodes;
 	return OK;
 }
+
 static CUresult add_allocation(void **node, struct graph *g, struct node *p)
 {
 	struct node *n = malloc(sizeof(*n));
@@ -39,6 +76,7 @@ static CUresult add_allocation(void **node, struct graph *g, struct node *p)
 	*node = g->node[g->nodes++] = n;
 	return OK;
 }
+
 static void allocate_of_graph(const struct graph *e)
 {
 	u64 sum = graph_used;
@@ -56,8 +94,18 @@ static CUresult free_of_graph(u64 p)
 	graph_used = 0;
 	return OK;
 }
-API CUresult cuMemFree_v2(u64 p) { IN_CONTEXT; return free_of_graph(p); }
-API CUresult cuMemFreeAsync(u64 p, void *s) { IN_CONTEXT; return s == (void *)2 ? free_of_graph(p) : INVALID; }
+
+API CUresult cuMemFree_v2(u64 p)
+{
+	IN_CONTEXT;
+	return free_of_graph(p);
+}
+
+API CUresult cuMemFreeAsync(u64 p, void *s)
+{
+	IN_CONTEXT;
+	return s == (void *)2 ? free_of_graph(p) : INVALID;
+}
 
 static struct stream *capturing(void *s)
 {
@@ -72,7 +120,8 @@ static int recorded(void *st, void *d, const void *s, u64 n)
 		return 0;
 	struct graph *g = x->graph;
 	if (g->n < 16)
-		g->copy[g->n++] = (struct copy){d, s, n, registration((u64)d), registration((u64)s)};
+		g->copy[g->n++] =
+			(struct copy){ d, s, n, registration((u64)d), registration((u64)s) };
 	return 1;
 }
 
@@ -88,7 +137,14 @@ API CUresult cuStreamBeginCapture_v2(void *s, int mode)
 	stream_of(s)->graph = calloc(1, sizeof(struct graph));
 	return OK;
 }
-API CUresult cuStreamIsCapturing(void *s, int *status) { IN_CONTEXT; *status = capturing(s) != NULL; return OK; }
+
+API CUresult cuStreamIsCapturing(void *s, int *status)
+{
+	IN_CONTEXT;
+	*status = capturing(s) != NULL;
+	return OK;
+}
+
 API CUresult cuStreamEndCapture(void *s, struct graph **g)
 {
 	IN_CONTEXT;
@@ -98,6 +154,7 @@ API CUresult cuStreamEndCapture(void *s, struct graph **g)
 	(*g)->captured = 1; // in all streams that had joined
 	return OK;
 }
+
 API CUresult cuGraphInstantiateWithFlags(struct graph **e, struct graph *g, u64 flags)
 {
 	IN_CONTEXT;
@@ -105,8 +162,22 @@ API CUresult cuGraphInstantiateWithFlags(struct graph **e, struct graph *g, u64 
 	**e = *g;
 	return flags ? INVALID : OK;
 }
-API CUresult cuGraphExecDestroy(struct graph *e) { IN_CONTEXT; free(e); return OK; }
-API CUresult cuGraphDestroy(struct graph *g) { COUNT; if (!g->captured) free(g); return OK; }
+
+API CUresult cuGraphExecDestroy(struct graph *e)
+{
+	IN_CONTEXT;
+	free(e);
+	return OK;
+}
+
+API CUresult cuGraphDestroy(struct graph *g)
+{
+	COUNT;
+	if (!g->captured)
+		free(g);
+	return OK;
+}
+
 // A graph's host function runs on a thread; a launch waits in here for that of the one before.
 static void *host_caller(void *p)
 {
@@ -115,6 +186,7 @@ static void *host_caller(void *p)
 	__atomic_store_n(h->running, 0, __ATOMIC_RELEASE);
 	return NULL;
 }
+
 static void run_host(struct graph *e)
 {
 	pthread_t t;
@@ -126,6 +198,7 @@ static void run_host(struct graph *e)
 	if (pthread_create(&t, NULL, host_caller, &e->host) == 0)
 		pthread_detach(t);
 }
+
 API CUresult cuGraphLaunch(struct graph *e, void *s)
 {
 	IN_CONTEXT;
@@ -134,7 +207,8 @@ API CUresult cuGraphLaunch(struct graph *e, void *s)
 	allocate_of_graph(e);
 	run_host(e);
 	for (const struct copy *c = e->copy; c < e->copy + e->n; c++) {
-		if ((c->to_id && c->to_id != registration((u64)c->to)) || (c->from_id && c->from_id != registration((u64)c->from))) {
+		if ((c->to_id && c->to_id != registration((u64)c->to)) ||
+		    (c->from_id && c->from_id != registration((u64)c->from))) {
 			sticky = 719; // shows when the work is waited for
 			return OK;
 		}
@@ -143,18 +217,32 @@ API CUresult cuGraphLaunch(struct graph *e, void *s)
 	return OK;
 }
 
-API CUresult cuGraphCreate(struct graph **g, unsigned flags) { COUNT; *g = calloc(1, sizeof(**g)); return flags ? INVALID : OK; }
-API CUresult cuGraphConditionalHandleCreate(u64 *h, const struct graph *g, const void *ctx, unsigned value, unsigned flags)
+API CUresult cuGraphCreate(struct graph **g, unsigned flags)
+{
+	COUNT;
+	*g = calloc(1, sizeof(**g));
+	return flags ? INVALID : OK;
+}
+
+API CUresult cuGraphConditionalHandleCreate(u64 *h, const struct graph *g, const void *ctx,
+					    unsigned value, unsigned flags)
 {
 	IN_CONTEXT;
 	*h = 0xc000 + value;
 	return g && ctx == current && flags < 2 ? OK : INVALID;
 }
 
-struct conditional { int type, zero[3]; u64 handle; unsigned kind, size; struct graph **bodies; void *ctx; };
+struct conditional {
+	int type, zero[3];
+	u64 handle;
+	unsigned kind, size;
+	struct graph **bodies;
+	void *ctx;
+};
 
 // Allocation, host and conditional nodes only. The array of bodies is the driver's.
-API CUresult cuGraphAddNode_v2(void **node, struct graph *g, void *const *after, const void *edges, size_t n, struct conditional *p)
+API CUresult cuGraphAddNode_v2(void **node, struct graph *g, void *const *after, const void *edges,
+			       size_t n, struct conditional *p)
 {
 	IN_CONTEXT;
 	if (g && p->type == 10)
@@ -164,7 +252,8 @@ API CUresult cuGraphAddNode_v2(void **node, struct graph *g, void *const *after,
 		memcpy(&g->host, (char *)p + 16, 16);
 		return OK;
 	}
-	if (!g || after || edges || n || p->type != 13 || p->ctx != current || p->bodies || p->size > 4)
+	if (!g || after || edges || n || p->type != 13 || p->ctx != current || p->bodies ||
+	    p->size > 4)
 		return INVALID;
 	*node = p->bodies = calloc(p->size, sizeof(*p->bodies));
 	for (unsigned i = 0; i < p->size; i++)
@@ -173,10 +262,16 @@ API CUresult cuGraphAddNode_v2(void **node, struct graph *g, void *const *after,
 }
 
 // Kernel nodes do nothing here: they only let launches be replayed.
-API CUresult cuGraphAddKernelNode_v2(void **node, struct graph *g, void *const *after, size_t n, const void *p)
+API CUresult cuGraphAddKernelNode_v2(void **node, struct graph *g, void *const *after, size_t n,
+				     const void *p)
 {
 	IN_CONTEXT;
 	*node = g;
 	return n > 1 || (n && !*after) || !p ? INVALID : OK;
 }
-API CUresult cuGraphExecKernelNodeSetParams_v2(struct graph *e, const void *node, const void *p) { IN_CONTEXT; return !e || !node || !p ? INVALID : OK; }
+
+API CUresult cuGraphExecKernelNodeSetParams_v2(struct graph *e, const void *node, const void *p)
+{
+	IN_CONTEXT;
+	return !e || !node || !p ? INVALID : OK;
+}

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Modules, libraries, kernels, variables and launches of the fake.
+
+struct function {
+	char name[64];
+	u64 size[8];
+	int n;
+};
+struct module {
+	struct function f[8];
+	int n;
+};
+
+static int refuse_elf; // images that begin as ELF files do are refused
+static char image_head[4096]; // of the text loaded last
+API CUresult fake_refuse_elf(int on)
+{
+	refuse_elf = on;
+	return OK;
+}
+
+API CUresult fake_image(char *to, u64 n)
+{
+	memcpy(to, image_head, n < sizeof(image_head) ? n : sizeof(image_head));
+	return OK;
+}
+
+static void layout(struct function *f)
+{
+	static const u64 runs[] = { 8, 8 }, add[] = { 8, 8, 8, 4 };
+	if (!strcmp(f->name, "copy_runs")) {
+		memcpy(f->size, runs, sizeof(runs));
+		f->n = 2;
+	}
+	if (!strcmp(f->name, "vector_add")) {
+		memcpy(f->size, add, sizeof(add));
+		f->n = 4;
+	}
+}
+
+static u64 offset_of(const struct function *f, int i)
+{
+	u64 at = 0;
+	for (int k = 0;; k++) {
+		at = (at + f->size[k] - 1) / f->size[k] * f->size[k];
+		if (k == i)
+			return at;
+		at += f->size[k];
+	}
+}
+
+static u64 total_of(const struct function *f)
+{
+	return f->n ? offset_of(f, f->n - 1) + f->size[f->n - 1] : 0;
+}
+
+static CUresult load(void **out, const char *image, unsigned n, const int *id, void **value)
+{
+	if (refuse_elf && !memcmp(image, "\177ELF", 4))
+		return 200;
+	snprintf(image_head, sizeof(image_head), "%s", image);
+	last_options = n;
+	for (unsigned i = 0; i < n && i < 8; i++) {
+		last_option[2 * i] = (u64)id[i];
+		last_option[2 * i + 1] = (u64)value[i];
+	}
+	const char *text = strstr(image, "broken") ? "ptxas error: broken" : NULL;
+	for (unsigned i = 0; i + 1 < n; i++) {
+		if ((id[i] != 3 && id[i] != 5) || id[i + 1] != id[i] + 1)
+			continue;
+		const char *s = id[i] == 3 ? "ptxas info" : text ? text : "";
+		size_t room = (size_t)value[i + 1], len = strlen(s) + (*s != 0);
+		if (len > room)
+			len = room;
+		memcpy(value[i], s, len);
+		value[i + 1] = (void *)len;
+	}
+	if (text)
+		return 218;
+	struct module *m = calloc(1, sizeof(*m));
+	for (const char *p = image; (p = strstr(p, ".entry ")) && m->n < 8; p++) {
+		sscanf(p + 7, "%63[A-Za-z0-9_]", m->f[m->n].name);
+		layout(&m->f[m->n++]);
+	}
+	*out = m;
+	return OK;
+}
+
+API CUresult cuModuleLoadDataEx(void **m, const char *image, unsigned n, int *id, void **value)
+{
+	IN_CONTEXT;
+	return load(m, image, n, id, value);
+}
+
+API CUresult cuLibraryLoadData(void **m, const char *image, int *id, void **value, unsigned n,
+			       void *a, void *b, unsigned c)
+{
+	COUNT;
+	return a || b || c ? INVALID : load(m, image, n, id, value);
+}
+
+API CUresult cuModuleUnload(void *m)
+{
+	IN_CONTEXT;
+	free(m);
+	return OK;
+}
+
+API CUresult cuLibraryUnload(void *m)
+{
+	COUNT;
+	free(m);
+	return OK;
+}
+
+static CUresult find(void **f, struct module *m, const char *name)
+{
+	for (int i = 0; i < m->n; i++)
+		if (!strcmp(m->f[i].name, name)) {
+			*f = &m->f[i];
+			return OK;
+		}
+	return NOT_FOUND;
+}
+
+API CUresult cuModuleGetFunction(void **f, struct module *m, const char *name)
+{
+	IN_CONTEXT;
+	return find(f, m, name);
+}
+
+API CUresult cuLibraryGetKernel(void **f, struct module *m, const char *name)
+{
+	COUNT;
+	return find(f, m, name);
+}
+
+API CUresult cuLibraryGetKernelCount(unsigned *n, struct module *m)
+{
+	COUNT;
+	*n = (unsigned)m->n;
+	return OK;
+}
+
+API CUresult cuLibraryEnumerateKernels(void **k, unsigned n, struct module *m)
+{
+	COUNT;
+	for (unsigned i = 0; i < n && (int)i < m->n; i++)
+		k[i] = &m->f[i];
+	return OK;
+}
+
+// Every variable is there; the one called "hidden" is managed, and those that have content are the
+// ones of package managed. Tests may write to them: fake_reload gives them what they had.
+enum { PLAIN = 0x5000, HIDDEN = 0x6000 };
+struct content {
+	const char *name;
+	u64 n, content[7];
+};
+static const struct content loaded[] = {
+	{ "counter", 4, { 5 } },
+	{ "managed0_i0", 4, { 5 } },
+	{ "table", 56, { 1, 2, 3, 4, 5, 6, 7 } },
+	{ "managed0_i1", 56, { 1, 2, 3, 4, 5, 6, 7 } },
+	{ "toPlain", 8, { PLAIN } },
+	{ "managed0_i3", 8, { PLAIN } },
+};
+static struct content contents[sizeof(loaded) / sizeof(loaded[0])];
+__attribute__((constructor)) API CUresult fake_reload(void)
+{
+	memcpy(contents, loaded, sizeof(loaded));
+	return OK;
+}
+
+static CUresult variable(u64 *p, size_t *n, const char *name)
+{
+	for (unsigned i = 0; i < sizeof(contents) / sizeof(contents[0]); i++)
+		if (!strcmp(name, contents[i].name)) {
+			*p = (u64)contents[i].content;
+			*n = contents[i].n;
+			return OK;
+		}
+	*p = strcmp(name, "hidden") ? PLAIN : HIDDEN;
+	*n = 4;
+	return OK;
+}
+
+API CUresult cuModuleGetGlobal_v2(u64 *p, size_t *n, struct module *m, const char *name)
+{
+	IN_CONTEXT;
+	(void)m;
+	return variable(p, n, name);
+}
+
+API CUresult cuLibraryGetGlobal(u64 *p, size_t *n, struct module *m, const char *name)
+{
+	COUNT;
+	(void)m;
+	return variable(p, n, name);
+}
+
+API CUresult cuLibraryGetManaged(u64 *p, size_t *n, struct module *m, const char *name)
+{
+	COUNT;
+	(void)m;
+	return strcmp(name, "hidden") ? NOT_FOUND : variable(p, n, name);
+}
+
+API CUresult cuLibraryGetModule(void **out, struct module *m)
+{
+	IN_CONTEXT;
+	*out = m;
+	return OK;
+}
+
+API CUresult cuKernelGetFunction(void **f, void *k)
+{
+	IN_CONTEXT;
+	*f = k;
+	return OK;
+}
+
+API CUresult cuFuncGetParamInfo(struct function *f, size_t i, size_t *offset, size_t *size)
+{
+	if (i >= (size_t)f->n)
+		return INVALID;
+	*offset = offset_of(f, (int)i);
+	*size = f->size[i];
+	return OK;
+}
+
+API CUresult cuKernelGetParamInfo(struct function *f, size_t i, size_t *offset, size_t *size)
+{
+	return cuFuncGetParamInfo(f, i, offset, size);
+}
+
+API CUresult cuFuncGetAttribute(int *v, int a, struct function *f)
+{
+	(void)f;
+	*v = a == 0 ? 1024 : -a;
+	return OK;
+}
+
+API CUresult cuKernelGetAttribute(int *v, int a, struct function *f, int d)
+{
+	(void)d;
+	return cuFuncGetAttribute(v, a, f);
+}
+
+API CUresult cuFuncGetName(const char **s, struct function *f)
+{
+	*s = f->name;
+	return OK;
+}
+
+API CUresult cuKernelGetName(const char **s, struct function *f)
+{
+	*s = f->name;
+	return OK;
+}
+
+static CUresult run(struct function *f, const char *p, unsigned grid, unsigned block)
+{
+	if (!strcmp(f->name, "copy_runs")) {
+		struct {
+			char *dst, *src;
+			u64 n, unused;
+		} *list = *(void **)p;
+		u64 n = *(const u64 *)(p + 8);
+		for (u64 i = 0; i < n; i++)
+			memcpy(list[i].dst, list[i].src, list[i].n);
+	} else if (!strcmp(f->name, "vector_add")) {
+		const float *a = *(float **)p, *b = *(float **)(p + 8);
+		float *c = *(float **)(p + 16);
+		for (unsigned i = 0; i < *(const unsigned *)(p + 24) && i < grid * block; i++)
+			c[i] = a[i] + b[i];
+	} else if (!strcmp(f->name, "fault")) {
+		sticky = 700;
+	} else if (!strcmp(f->name, "print")) {
+		printf("hello from a kernel\n");
+	}
+	return OK;
+}
+
+static CUresult launch(struct function *f, unsigned grid, unsigned block, void **params,
+		       void **extra)
+{
+	static char packed[4096];
+
+	if (!grid || !block || (params && extra))
+		return INVALID;
+	if (params) {
+		for (int i = 0; i < f->n; i++)
+			memcpy(packed + offset_of(f, i), params[i], f->size[i]);
+		return run(f, packed, grid, block);
+	}
+	size_t n = extra ? *(size_t *)extra[3] : 0, all = total_of(f);
+	if (extra && (extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4]))
+		return INVALID;
+	if (n > all)
+		return 701;
+	if (!n && all)
+		return INVALID;
+	if (n) // fewer than all will do, as for driver 580
+		memcpy(packed, extra[1], n);
+	memset(packed + n, 0, all - n);
+	return run(f, packed, grid, block);
+}
+
+API CUresult cuLaunchKernel(struct function *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+			    unsigned by, unsigned bz, unsigned shared, void *stream, void **params,
+			    void **extra)
+{
+	IN_CONTEXT;
+	(void)shared;
+	(void)stream;
+	return launch(f, gx * gy * gz, bx * by * bz, params, extra);
+}
+
+static struct stream *capturing(void *s);
+API CUresult cuLaunchKernelEx(const unsigned *c, struct function *f, void **params, void **extra)
+{
+	IN_CONTEXT;
+	// CUlaunchConfig: grid, block, shared, stream at 32, attributes at 40, count at 48
+	unsigned id = c[12] == 1 ? **(unsigned **)(c + 10) : 0;
+
+	if (id != 4 && id != 2)
+		return INVALID;
+	if (id == 2 && extra && capturing(*(void **)(c + 8))) // as driver 580 does it
+		return INVALID;
+	return launch(f, c[0] * c[1] * c[2], c[3] * c[4] * c[5], params, extra);
+}
