@@ -7,11 +7,17 @@ import (
 	"encoding/binary"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/devmem"
 	"github.com/paracuda/paracuda/gpubackend/soft/chip"
+	"github.com/paracuda/paracuda/gpubackend/soft/resulttest"
+)
+
+var (
+	ok   = resulttest.OK
+	wait = resulttest.Wait
+	want = resulttest.Want
 )
 
 const testWindow = 16 << 30
@@ -48,18 +54,6 @@ func primary(t testing.TB, d *Device) gpubackend.Context {
 	return c
 }
 
-func ok(t testing.TB, result gpubackend.Result) {
-	t.Helper()
-	want(t, result, gpubackend.Success)
-}
-
-func want(t testing.TB, got, want gpubackend.Result) {
-	t.Helper()
-	if got != want {
-		t.Fatalf("result %d, want %d", got, want)
-	}
-}
-
 func alloc(t testing.TB, d *Device, n uint64) uint64 {
 	t.Helper()
 	addr, result := d.MemAlloc(n)
@@ -79,18 +73,6 @@ func newEvent(t testing.TB, d *Device) gpubackend.Event {
 	e, result := d.EventCreate(0)
 	ok(t, result)
 	return e
-}
-
-// wait polls until query says anything but NotReady.
-func wait(t testing.TB, query func() gpubackend.Result) gpubackend.Result {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
-		if result := query(); result != gpubackend.NotReady {
-			return result
-		}
-	}
-	t.Fatal("still not ready")
-	return gpubackend.NotReady
 }
 
 func synchronize(t testing.TB, d *Device) {

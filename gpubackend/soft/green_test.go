@@ -8,26 +8,8 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/soft/roomtest"
 )
-
-// whole is all multiprocessors of the device.
-func whole(t testing.TB, d *Device) *gpubackend.Resource {
-	t.Helper()
-	r, result := d.DevResource(gpubackend.OfDevice, 0, cudaabi.DevResourceTypeSM)
-	ok(t, result)
-	return &r
-}
-
-func makeGreen(
-	t testing.TB, d *Device, r *gpubackend.Resource,
-) (gpubackend.GreenContext, gpubackend.Context) {
-	t.Helper()
-	desc, result := d.DescribeResources([]gpubackend.Resource{*r})
-	ok(t, result)
-	g, c, result := d.GreenCtxCreate(desc, 0, cudaabi.GreenCtxDefaultStream)
-	ok(t, result)
-	return g, c
-}
 
 const whereKernel = `.version 8.0
 .target sm_80
@@ -56,9 +38,9 @@ func TestGreenContextKeepsToItsPart(t *testing.T) {
 	f := getFunction(t, d, m, "where")
 	a := alloc(t, d, 256)
 	groups := make([]gpubackend.Resource, 2)
-	_, _, result = d.SplitResource(whole(t, d), groups, 0, 3)
+	_, _, result = d.SplitResource(roomtest.Whole(t, d), groups, 0, 3)
 	ok(t, result)
-	g, c := makeGreen(t, d, &groups[1])
+	g, c := roomtest.MakeGreen(t, d, &groups[1])
 	own, result := d.GreenCtxStreamCreate(g, cudaabi.StreamNonBlocking, 0)
 	ok(t, result)
 	check := func(s gpubackend.Stream, first, last uint32) {
@@ -94,7 +76,7 @@ func TestGreenContextKeepsToItsPart(t *testing.T) {
 func TestGreenContextsOrder(t *testing.T) {
 	d := newDevice(t, Options{Multiprocessors: 4})
 	home := primary(t, d)
-	g, c := makeGreen(t, d, whole(t, d))
+	g, c := roomtest.MakeGreen(t, d, roomtest.Whole(t, d))
 	s, result := d.GreenCtxStreamCreate(g, cudaabi.StreamNonBlocking, 0)
 	ok(t, result)
 	open := gate(t, d, newStream(t, d, cudaabi.StreamNonBlocking))

@@ -8,6 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/budget"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/soft/resulttest"
 	"github.com/paracuda/paracuda/gpubackend/soft/roomtest"
 	"github.com/paracuda/paracuda/gpubackend/soft/space"
 )
@@ -37,26 +38,26 @@ func TestModule(t *testing.T) {
 	host := budget.New(64 << 20)
 	r := newRig(t, host)
 	h, _, _, result := r.ModuleLoadData([]byte(text), nil, nil, nil)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	f, result := r.ModuleGetFunction(h, "second")
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	again, _ := r.ModuleGetFunction(h, "second")
 	if again != f {
 		t.Errorf("functions %d and %d of one name", f, again)
 	}
 	_, result = r.ModuleGetFunction(h, "third")
-	roomtest.Want(t, result, gpubackend.NotFound)
+	resulttest.Want(t, result, gpubackend.NotFound)
 	addr, bytes, result := r.ModuleGetGlobal(h, "total")
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	if bytes != 4 || space.Bytes(addr, 4)[0] != 40 {
 		t.Errorf("total: %d bytes that begin with %d", bytes, space.Bytes(addr, 4)[0])
 	}
 	found, result := r.Function(f)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	if found.Entry.Name != "second" || found.Module.Context != r.Contexts.Primary() {
 		t.Errorf("found %s", found.Entry.Name)
 	}
-	roomtest.OK(t, r.ModuleUnload(h))
+	resulttest.OK(t, r.ModuleUnload(h))
 	if _, result = r.Function(f); result != gpubackend.InvalidHandle || len(r.unloaded) != 1 {
 		t.Errorf("function afterwards: %d, told %d times", result, len(r.unloaded))
 	}
@@ -69,23 +70,23 @@ func TestModule(t *testing.T) {
 func TestLibraryBecomesAModuleOfEachContext(t *testing.T) {
 	r := newRig(t, nil)
 	l, _, _, result := r.LibraryLoadData([]byte(text), nil, nil, nil)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	first, result := r.LibraryGetModule(l)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	c, result := r.Contexts.CtxCreate(0, 0)
-	roomtest.OK(t, result)
-	roomtest.OK(t, r.Contexts.SetCurrent(c))
+	resulttest.OK(t, result)
+	resulttest.OK(t, r.Contexts.SetCurrent(c))
 	second, result := r.LibraryGetModule(l)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	if first == second {
 		t.Error("two contexts share a module")
 	}
-	roomtest.Want(t, r.ModuleUnload(second), gpubackend.NotPermitted)
-	roomtest.OK(t, r.Contexts.CtxDestroy(c))
+	resulttest.Want(t, r.ModuleUnload(second), gpubackend.NotPermitted)
+	resulttest.OK(t, r.Contexts.CtxDestroy(c))
 	if len(r.unloaded) != 1 {
 		t.Errorf("%d modules ended with their context", len(r.unloaded))
 	}
-	roomtest.OK(t, r.LibraryUnload(l))
+	resulttest.OK(t, r.LibraryUnload(l))
 	if len(r.unloaded) != 2 {
 		t.Errorf("%d modules ended with their library", len(r.unloaded))
 	}
@@ -120,18 +121,18 @@ func TestLinkMakesAnImage(t *testing.T) {
 	host := budget.New(64 << 20)
 	r := newRig(t, host)
 	l, result := r.LinkCreate(nil, 0, 256)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	_, result = r.LinkComplete(l)
-	roomtest.Want(t, result, gpubackend.InvalidValue)
-	roomtest.OK(t, r.LinkAddData(l, cudaabi.JITInputPTX, []byte(text), "", nil))
+	resulttest.Want(t, result, gpubackend.InvalidValue)
+	resulttest.OK(t, r.LinkAddData(l, cudaabi.JITInputPTX, []byte(text), "", nil))
 	n, result := r.LinkComplete(l)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	image := make([]byte, n)
-	roomtest.OK(t, r.LinkImage(l, image))
+	resulttest.OK(t, r.LinkImage(l, image))
 	_, _, _, result = r.ModuleLoadData(image, nil, nil, nil)
-	roomtest.OK(t, result)
-	roomtest.OK(t, r.Contexts.DevicePrimaryCtxReset(0))
-	roomtest.Want(t, r.LinkDestroy(l), gpubackend.InvalidHandle)
+	resulttest.OK(t, result)
+	resulttest.OK(t, r.Contexts.DevicePrimaryCtxReset(0))
+	resulttest.Want(t, r.LinkDestroy(l), gpubackend.InvalidHandle)
 	if host.Used() != 0 {
 		t.Errorf("%d bytes are still counted", host.Used())
 	}

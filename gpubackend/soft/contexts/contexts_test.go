@@ -10,7 +10,13 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/output"
+	"github.com/paracuda/paracuda/gpubackend/soft/resulttest"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
+)
+
+var (
+	ok   = resulttest.OK
+	want = resulttest.Want
 )
 
 // rig is the contexts of a device without other rooms, and what they would have been told.
@@ -36,18 +42,6 @@ func newRig(t *testing.T) *rig {
 		},
 	})
 	return r
-}
-
-func want(t *testing.T, got, want gpubackend.Result) {
-	t.Helper()
-	if got != want {
-		t.Fatalf("result %d, want %d", got, want)
-	}
-}
-
-func ok(t *testing.T, got gpubackend.Result) {
-	t.Helper()
-	want(t, got, gpubackend.Success)
 }
 
 // owned is an object of a context.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/resulttest"
 	"github.com/paracuda/paracuda/gpubackend/soft/roomtest"
 	"github.com/paracuda/paracuda/gpubackend/soft/streams"
 )
@@ -34,7 +35,7 @@ func newRig(t *testing.T) *rig {
 func (r *rig) read(t *testing.T, addr uint64, n int) []byte {
 	t.Helper()
 	b := make([]byte, n)
-	roomtest.OK(t, r.CopyOut(b, addr))
+	resulttest.OK(t, r.CopyOut(b, addr))
 	return b
 }
 
@@ -49,14 +50,14 @@ func TestRandomBoxes(t *testing.T) {
 		for i := range from {
 			from[i], to[i] = byte(random.Uint32()), 0
 		}
-		roomtest.OK(t, r.CopyIn(src, from, 0))
-		roomtest.OK(t, r.MemsetD8Async(dst, 0, size, 0))
+		resulttest.OK(t, r.CopyIn(src, from, 0))
+		resulttest.OK(t, r.MemsetD8Async(dst, 0, size, 0))
 		n := func(most uint64) uint64 { return 1 + random.Uint64N(most) }
 		b := gpubackend.Box{Dst: dst, Src: src, Width: n(20), Height: n(5), Depth: n(4)}
 		b.DstPitch, b.SrcPitch = b.Width+n(8), b.Width+n(8)
 		b.DstSlice, b.SrcSlice = b.DstPitch*b.Height+n(9), b.SrcPitch*b.Height+n(9)
-		roomtest.OK(t, r.CopyBox(&b, 0))
-		roomtest.OK(t, r.Idle(t))
+		resulttest.OK(t, r.CopyBox(&b, 0))
+		resulttest.OK(t, r.Idle(t))
 		for z := range b.Depth {
 			for y := range b.Height {
 				for x := range b.Width {
@@ -102,7 +103,7 @@ func TestBoxesThatCantBe(t *testing.T) {
 			t.Errorf("%s, as a node: result %d, want %d", c.name, result, expected)
 		}
 	}
-	roomtest.OK(t, r.Idle(t))
+	resulttest.OK(t, r.Idle(t))
 }
 
 // TestSourceIsKept while its stream is busy: the caller may change it at once.
@@ -110,15 +111,15 @@ func TestSourceIsKept(t *testing.T) {
 	r := newRig(t)
 	a := r.Alloc(t, 64)
 	release, result := r.streams.HostFunc(0, 0, func(uint64) {})
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	src := []byte("as it was")
-	roomtest.OK(t, r.CopyIn(a, src, 0))
+	resulttest.OK(t, r.CopyIn(a, src, 0))
 	if r.Held() != uint64(len(src)) {
 		t.Errorf("%d bytes are kept", r.Held())
 	}
 	copy(src, "different")
 	release()
-	roomtest.OK(t, r.Idle(t))
+	resulttest.OK(t, r.Idle(t))
 	if got := r.read(t, a, len(src)); string(got) != "as it was" || r.Held() != 0 {
 		t.Errorf("got %q, %d bytes are kept", got, r.Held())
 	}
@@ -133,33 +134,33 @@ func TestRegisteredMemoryMayGo(t *testing.T) {
 		t.Fatal("not admitted")
 	}
 	release, result := r.streams.HostFunc(0, 0, func(uint64) {})
-	roomtest.OK(t, result)
-	roomtest.OK(t, r.Copy(host, a, 4096, 0))
+	resulttest.OK(t, result)
+	resulttest.OK(t, r.Copy(host, a, 4096, 0))
 	r.Memory.Space().Withdraw(host)
 	release()
-	roomtest.Want(t, r.Idle(t), gpubackend.IllegalAddress)
+	resulttest.Want(t, r.Idle(t), gpubackend.IllegalAddress)
 }
 
 func TestFills(t *testing.T) {
 	r := newRig(t)
 	a := r.Alloc(t, 4096)
-	roomtest.OK(t, r.MemsetD32Async(a, 0x04030201, 2, 0))
-	roomtest.OK(t, r.MemsetD2D16Async(a+16, 8, 0xbbaa, 2, 2, 0))
-	roomtest.OK(t, r.Idle(t))
+	resulttest.OK(t, r.MemsetD32Async(a, 0x04030201, 2, 0))
+	resulttest.OK(t, r.MemsetD2D16Async(a+16, 8, 0xbbaa, 2, 2, 0))
+	resulttest.OK(t, r.Idle(t))
 	want := []byte{1, 2, 3, 4, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0xaa, 0xbb, 0xaa, 0xbb, 0, 0, 0,
 		0, 0xaa, 0xbb, 0xaa, 0xbb}
 	if got := r.read(t, a, len(want)); !bytes.Equal(got, want) {
 		t.Errorf("got %x", got)
 	}
-	roomtest.Want(t, r.MemsetD32Async(a+2, 0, 1, 0), gpubackend.InvalidValue)
-	roomtest.Want(t, r.MemsetD2D32Async(a, 6, 0, 1, 2, 0), gpubackend.InvalidValue)
-	roomtest.Want(t, r.MemsetD32Async(0, 0, 1, 0), gpubackend.InvalidValue)
+	resulttest.Want(t, r.MemsetD32Async(a+2, 0, 1, 0), gpubackend.InvalidValue)
+	resulttest.Want(t, r.MemsetD2D32Async(a, 6, 0, 1, 2, 0), gpubackend.InvalidValue)
+	resulttest.Want(t, r.MemsetD32Async(0, 0, 1, 0), gpubackend.InvalidValue)
 	null := &gpubackend.Node{Type: gpubackend.NodeMemset}
 	null.Fill = gpubackend.Fill{Element: 4, Width: 1, Height: 1}
-	roomtest.OK(t, r.CheckFill(null))
+	resulttest.OK(t, r.CheckFill(null))
 	c, _ := r.Contexts.Current()
 	run, result := r.PrepareFill(null, c)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	r.Scheduler.Submit(run(), nil)
-	roomtest.Want(t, r.Idle(t), gpubackend.IllegalAddress)
+	resulttest.Want(t, r.Idle(t), gpubackend.IllegalAddress)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/soft/resulttest"
 	"github.com/paracuda/paracuda/gpubackend/soft/roomtest"
 )
 
@@ -32,7 +33,7 @@ func newRig(t *testing.T) *rig {
 func (r *rig) graph(t *testing.T) gpubackend.Graph {
 	t.Helper()
 	g, result := r.GraphCreate(0)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	return g
 }
 
@@ -41,7 +42,7 @@ func (r *rig) node(
 ) gpubackend.GraphNode {
 	t.Helper()
 	h, _, _, result := r.GraphAddNode(g, after, nil, &n)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	return h
 }
 
@@ -65,21 +66,21 @@ func TestRandomEdges(t *testing.T) {
 			expected = gpubackend.InvalidValue
 		}
 		if add {
-			roomtest.Want(t, r.GraphAddDependencies(g, from, to, nil), expected)
+			resulttest.Want(t, r.GraphAddDependencies(g, from, to, nil), expected)
 		} else {
-			roomtest.Want(t, r.GraphRemoveDependencies(g, from, to, nil), expected)
+			resulttest.Want(t, r.GraphRemoveDependencies(g, from, to, nil), expected)
 		}
 		if expected == gpubackend.Success {
 			slow[p] = add
 		}
 	}
 	clone, result := r.GraphClone(g)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	for _, h := range []gpubackend.Graph{g, clone} {
 		list, result := r.GraphGetNodes(h)
-		roomtest.OK(t, result)
+		resulttest.OK(t, result)
 		from, to, result := r.GraphGetEdges(h, nil)
-		roomtest.OK(t, result)
+		resulttest.OK(t, result)
 		found := map[pair]bool{}
 		for i := range from {
 			found[pair{slices.Index(list, from[i]), slices.Index(list, to[i])}] = true
@@ -92,8 +93,8 @@ func TestRandomEdges(t *testing.T) {
 			}
 		}
 	}
-	roomtest.OK(t, r.GraphDestroy(clone))
-	roomtest.OK(t, r.GraphDestroy(g))
+	resulttest.OK(t, r.GraphDestroy(clone))
+	resulttest.OK(t, r.GraphDestroy(g))
 	if held := r.Held(); held != (Held{}) {
 		t.Errorf("%+v are left", held)
 	}
@@ -105,7 +106,7 @@ func TestRefusedNodesLeaveNothing(t *testing.T) {
 	before := r.Held()
 	r.fine = gpubackend.InvalidHandle
 	_, _, _, result := r.GraphAddNode(g, nil, nil, &gpubackend.Node{Type: gpubackend.NodeKernel})
-	roomtest.Want(t, result, gpubackend.InvalidHandle)
+	resulttest.Want(t, result, gpubackend.InvalidHandle)
 	if r.Held() != before {
 		t.Errorf("%+v, before %+v", r.Held(), before)
 	}
@@ -116,18 +117,18 @@ func TestConditionsLastAsLongAsTheyAreHeld(t *testing.T) {
 	r := newRig(t)
 	g := r.graph(t)
 	h, result := r.GraphConditionalHandle(g, 5, 0)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	r.node(t, g, nil,
 		gpubackend.Node{Type: gpubackend.NodeConditional, Handle: h, Kind: cudaabi.GraphCondIf,
 			Bodies: 1})
 	found, result := r.Find(g)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	list := found.AllConditions(nil)
 	if len(list) != 1 || list[0].Value.Load() != 5 {
 		t.Fatalf("conditions %v", list)
 	}
 	r.HoldCondition(list[0])
-	roomtest.OK(t, r.GraphDestroy(g))
+	resulttest.OK(t, r.GraphDestroy(g))
 	if !r.SetCondition(h, 7) || list[0].Value.Load() != 7 {
 		t.Error("a condition that is held is gone")
 	}
@@ -146,9 +147,9 @@ func TestMemoryLastsAsLongAsItsGraphs(t *testing.T) {
 	pool.Location().SetType(cudaabi.MemLocationDevice)
 	_, address, _, result := r.GraphAddNode(g, nil, nil,
 		&gpubackend.Node{Type: gpubackend.NodeMemAlloc, Bytes: 1 << 20, Pool: pool})
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	found, result := r.Find(g)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	nodes := func(yield func(*Node) bool) { yield(found.Nodes[0]) }
 	if !r.CanAllocate(nodes, false) {
 		t.Error("it can't be allocated")
@@ -157,13 +158,13 @@ func TestMemoryLastsAsLongAsItsGraphs(t *testing.T) {
 	if r.CanAllocate(nodes, false) || !r.CanAllocate(nodes, true) {
 		t.Error("it can be allocated twice, or not be freed before")
 	}
-	roomtest.OK(t, r.GraphDestroy(g))
+	resulttest.OK(t, r.GraphDestroy(g))
 	if !r.HasAllocated(address) {
 		t.Error("allocated memory is gone with its graph")
 	}
-	roomtest.OK(t, r.Free(address))
+	resulttest.OK(t, r.Free(address))
 	if r.HasAllocated(address) || r.Held() != (Held{}) {
 		t.Errorf("%+v are left", r.Held())
 	}
-	roomtest.Want(t, r.Free(address), gpubackend.NotFound)
+	resulttest.Want(t, r.Free(address), gpubackend.NotFound)
 }

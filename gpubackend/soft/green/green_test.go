@@ -10,8 +10,15 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/output"
+	"github.com/paracuda/paracuda/gpubackend/soft/resulttest"
+	"github.com/paracuda/paracuda/gpubackend/soft/roomtest"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 	"github.com/paracuda/paracuda/gpubackend/soft/streams"
+)
+
+var (
+	ok   = resulttest.OK
+	want = resulttest.Want
 )
 
 // rig is green contexts of a device that has contexts and streams, but no work.
@@ -37,37 +44,6 @@ func newRig(t *testing.T, sms int) *rig {
 	})}
 }
 
-func want(t testing.TB, got, want gpubackend.Result) {
-	t.Helper()
-	if got != want {
-		t.Fatalf("result %d, want %d", got, want)
-	}
-}
-
-func ok(t testing.TB, got gpubackend.Result) {
-	t.Helper()
-	want(t, got, gpubackend.Success)
-}
-
-// whole is all multiprocessors of the device.
-func whole(t testing.TB, d *rig) *gpubackend.Resource {
-	t.Helper()
-	r, result := d.DevResource(gpubackend.OfDevice, 0, cudaabi.DevResourceTypeSM)
-	ok(t, result)
-	return &r
-}
-
-func makeGreen(
-	t testing.TB, d *rig, r *gpubackend.Resource,
-) (gpubackend.GreenContext, gpubackend.Context) {
-	t.Helper()
-	desc, result := d.DescribeResources([]gpubackend.Resource{*r})
-	ok(t, result)
-	g, c, result := d.GreenCtxCreate(desc, 0, cudaabi.GreenCtxDefaultStream)
-	ok(t, result)
-	return g, c
-}
-
 func TestSplitResource(t *testing.T) {
 	d := newRig(t, 11)
 	for _, tt := range []struct {
@@ -76,7 +52,7 @@ func TestSplitResource(t *testing.T) {
 		made, each, rem uint32
 	}{{0, 20, 11, 1, 0}, {1, 3, 3, 1, 8}, {4, 5, 2, 4, 3}, {4, 1, 1, 4, 7}, {11, 1, 1, 11, 0}} {
 		groups := make([]gpubackend.Resource, tt.groups)
-		n, rest, result := d.SplitResource(whole(t, d), groups, 0, tt.least)
+		n, rest, result := d.SplitResource(roomtest.Whole(t, d), groups, 0, tt.least)
 		ok(t, result)
 		left, _, _ := rest.Multiprocessors()
 		if uint32(n) != tt.made || left != tt.rem {
@@ -90,18 +66,18 @@ func TestSplitResource(t *testing.T) {
 			next += tt.each
 		}
 	}
-	n, _, result := d.SplitResource(whole(t, d), nil, 0, 2)
+	n, _, result := d.SplitResource(roomtest.Whole(t, d), nil, 0, 2)
 	if ok(t, result); n != 5 {
 		t.Errorf("%d groups of two", n)
 	}
 	groups := make([]gpubackend.Resource, 1)
-	_, _, result = d.SplitResource(whole(t, d), groups, 0, 12)
+	_, _, result = d.SplitResource(roomtest.Whole(t, d), groups, 0, 12)
 	want(t, result, gpubackend.InvalidValue)
-	_, _, result = d.SplitResource(whole(t, d), groups, 0, 4)
+	_, _, result = d.SplitResource(roomtest.Whole(t, d), groups, 0, 4)
 	ok(t, result)
 	_, _, result = d.SplitResource(&groups[0], make([]gpubackend.Resource, 1), 0, 2)
 	want(t, result, gpubackend.InvalidResourceConfiguration)
-	_, c := makeGreen(t, d, &groups[0])
+	_, c := roomtest.MakeGreen(t, d, &groups[0])
 	again, result := d.DevResource(gpubackend.OfContext, uint64(c), cudaabi.DevResourceTypeSM)
 	ok(t, result)
 	n, _, result = d.SplitResource(&again, make([]gpubackend.Resource, 4), 0, 2)
@@ -115,7 +91,7 @@ func TestSplitResource(t *testing.T) {
 // TestDestroyedGreenContextIsGone with its streams.
 func TestDestroyedGreenContextIsGone(t *testing.T) {
 	d := newRig(t, 4)
-	g, c := makeGreen(t, d, whole(t, d))
+	g, c := roomtest.MakeGreen(t, d, roomtest.Whole(t, d))
 	ok(t, d.SetCurrent(c))
 	_, result := d.GreenCtxStreamCreate(g, cudaabi.StreamNonBlocking, 0)
 	ok(t, result)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/paracuda/paracuda/gpubackend"
+	"github.com/paracuda/paracuda/gpubackend/soft/resulttest"
 	"github.com/paracuda/paracuda/gpubackend/soft/roomtest"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
@@ -38,12 +39,12 @@ func TestRegister(t *testing.T) {
 	if !g.Memory.Reaches(host, 8192, false) || g.Memory.Reaches(host, 1, true) {
 		t.Error("read-only memory can't be read, or can be written")
 	}
-	roomtest.Want(t, x.HostUnregister(host, 4096), gpubackend.HostMemoryNotRegistered)
-	roomtest.OK(t, x.HostUnregister(host, 8192))
+	resulttest.Want(t, x.HostUnregister(host, 4096), gpubackend.HostMemoryNotRegistered)
+	resulttest.OK(t, x.HostUnregister(host, 8192))
 	if g.Memory.Reaches(host, 1, false) {
 		t.Error("still reached")
 	}
-	roomtest.OK(t, x.HostPageable(host, 4096))
+	resulttest.OK(t, x.HostPageable(host, 4096))
 	if !g.Memory.Reaches(host, 4096, true) {
 		t.Error("ordinary memory isn't reached")
 	}
@@ -53,7 +54,7 @@ func TestRegister(t *testing.T) {
 func TestUnregisterWaits(t *testing.T) {
 	g := roomtest.New(t, 64<<20)
 	x := New(Options{Contexts: g.Contexts, Memory: g.Memory, Scheduler: g.Scheduler})
-	roomtest.OK(t, x.HostRegister(1<<30, 4096, true))
+	resulttest.OK(t, x.HostRegister(1<<30, 4096, true))
 	began, goOn := make(chan struct{}), make(chan struct{})
 	var ended atomic.Bool
 	g.Scheduler.Submit(&scheduler.Task{Class: scheduler.Memory, Run: func() {
@@ -63,7 +64,7 @@ func TestUnregisterWaits(t *testing.T) {
 	}}, nil)
 	<-began
 	time.AfterFunc(10*time.Millisecond, func() { close(goOn) })
-	roomtest.OK(t, x.HostUnregister(1<<30, 4096))
+	resulttest.OK(t, x.HostUnregister(1<<30, 4096))
 	if !ended.Load() {
 		t.Error("the work goes on")
 	}

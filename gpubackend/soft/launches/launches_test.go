@@ -9,6 +9,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/soft/code"
 	"github.com/paracuda/paracuda/gpubackend/soft/output"
+	"github.com/paracuda/paracuda/gpubackend/soft/resulttest"
 	"github.com/paracuda/paracuda/gpubackend/soft/roomtest"
 	"github.com/paracuda/paracuda/gpubackend/soft/space"
 	"github.com/paracuda/paracuda/gpubackend/soft/streams"
@@ -48,7 +49,7 @@ func newRig(t *testing.T) *rig {
 	})
 	var result gpubackend.Result
 	r.module, _, _, result = r.code.ModuleLoadData([]byte(text), nil, nil, nil)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	return r
 }
 
@@ -56,7 +57,7 @@ func newRig(t *testing.T) *rig {
 func (r *rig) launch(t *testing.T, name string, parameters ...byte) gpubackend.Launch {
 	t.Helper()
 	f, result := r.code.ModuleGetFunction(r.module, name)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	one := [3]uint32{1, 1, 1}
 	return gpubackend.Launch{Function: f, Grid: one, Block: one, Parameters: parameters}
 }
@@ -74,11 +75,11 @@ func TestLaunchesRunInOrder(t *testing.T) {
 		list = append(list, r.launch(t, "store", storing(a, i)...))
 	}
 	n, result := r.LaunchAll(list)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	for _, l := range list {
 		clear(l.Parameters) // the caller's again
 	}
-	roomtest.OK(t, r.Idle(t))
+	resulttest.OK(t, r.Idle(t))
 	if got := binary.LittleEndian.Uint32(space.Bytes(a, 4)); n != 20 || got != 19 {
 		t.Errorf("%d queued, the last stored %d", n, got)
 	}
@@ -88,9 +89,9 @@ func TestLaunchesRunInOrder(t *testing.T) {
 func TestFaultEndsTheContext(t *testing.T) {
 	r := newRig(t)
 	bad := r.launch(t, "store", storing(4096, 1)...)
-	roomtest.OK(t, r.Launch(&bad))
-	roomtest.Want(t, r.Idle(t), gpubackend.IllegalAddress)
-	roomtest.Want(t, r.Launch(&bad), gpubackend.IllegalAddress)
+	resulttest.OK(t, r.Launch(&bad))
+	resulttest.Want(t, r.Idle(t), gpubackend.IllegalAddress)
+	resulttest.Want(t, r.Launch(&bad), gpubackend.IllegalAddress)
 }
 
 func TestLaunchesThatCantBe(t *testing.T) {
@@ -132,5 +133,5 @@ func TestLaunchesThatCantBe(t *testing.T) {
 			t.Errorf("%s, as a node: result %d, want %d", c.name, result, c.want)
 		}
 	}
-	roomtest.OK(t, r.Idle(t))
+	resulttest.OK(t, r.Idle(t))
 }

@@ -13,7 +13,13 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/output"
+	"github.com/paracuda/paracuda/gpubackend/soft/resulttest"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
+)
+
+var (
+	ok   = resulttest.OK
+	want = resulttest.Want
 )
 
 // windows counts rigs, to give each addresses of its own.
@@ -56,18 +62,6 @@ func newRig(t *testing.T, bytes uint64, files int) *rig {
 	ok(t, result)
 	ok(t, r.SetCurrent(c))
 	return r
-}
-
-func want(t *testing.T, got, want gpubackend.Result) {
-	t.Helper()
-	if got != want {
-		t.Fatalf("result %d, want %d", got, want)
-	}
-}
-
-func ok(t *testing.T, got gpubackend.Result) {
-	t.Helper()
-	want(t, got, gpubackend.Success)
 }
 
 // TestFreedMemoryIsKeptForQueuedWork gives the memory to nobody else before.

@@ -15,6 +15,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/soft/handles"
 	"github.com/paracuda/paracuda/gpubackend/soft/memory"
 	"github.com/paracuda/paracuda/gpubackend/soft/output"
+	"github.com/paracuda/paracuda/gpubackend/soft/resulttest"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
 
@@ -67,8 +68,8 @@ func New(t testing.TB, bytes uint64) *Ground {
 	})
 	g.Contexts.Start()
 	c, result := g.Contexts.DevicePrimaryCtxRetain(0)
-	OK(t, result)
-	OK(t, g.Contexts.SetCurrent(c))
+	resulttest.OK(t, result)
+	resulttest.OK(t, g.Contexts.SetCurrent(c))
 	return g
 }
 
@@ -76,32 +77,12 @@ func New(t testing.TB, bytes uint64) *Ground {
 func (g *Ground) Alloc(t testing.TB, bytes uint64) uint64 {
 	t.Helper()
 	addr, result := g.Memory.MemAlloc(bytes)
-	OK(t, result)
+	resulttest.OK(t, result)
 	return addr
 }
 
 // Idle waits until all work of the current context is done, and returns how it ended.
 func (g *Ground) Idle(t testing.TB) gpubackend.Result {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Microsecond) {
-		if result := g.Contexts.ContextQuery(); result != gpubackend.NotReady {
-			return result
-		}
-	}
-	t.Fatal("work doesn't end")
-	return gpubackend.NotReady
-}
-
-// OK ends a test whose call failed.
-func OK(t testing.TB, result gpubackend.Result) {
-	t.Helper()
-	Want(t, result, gpubackend.Success)
-}
-
-// Want ends a test whose call gave another result.
-func Want(t testing.TB, got, want gpubackend.Result) {
-	t.Helper()
-	if got != want {
-		t.Fatalf("result %d, want %d", got, want)
-	}
+	return resulttest.Wait(t, g.Contexts.ContextQuery)
 }

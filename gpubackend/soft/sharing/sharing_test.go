@@ -9,6 +9,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
+	"github.com/paracuda/paracuda/gpubackend/soft/resulttest"
 	"github.com/paracuda/paracuda/gpubackend/soft/roomtest"
 	"github.com/paracuda/paracuda/gpubackend/soft/space"
 	"github.com/paracuda/paracuda/gpubackend/soft/streams"
@@ -35,10 +36,10 @@ func TestMemoryIsShared(t *testing.T) {
 	a, b := newPeer(t), newPeer(t)
 	addr := a.Alloc(t, 4096)
 	s, fd, result := a.Share(addr + 100)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	defer unix.Close(fd)
 	there, result := b.MapShared(s, fd)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	space.Bytes(addr, 4096)[100] = 7
 	if got := space.Bytes(there+s.Offset, 1)[0]; got != 7 {
 		t.Errorf("got %d", got)
@@ -46,48 +47,48 @@ func TestMemoryIsShared(t *testing.T) {
 	wrong := s
 	wrong.Bytes += 1
 	_, result = b.MapShared(wrong, fd)
-	roomtest.Want(t, result, gpubackend.InvalidValue)
-	roomtest.OK(t, b.UnmapShared(there))
-	roomtest.Want(t, b.UnmapShared(there), gpubackend.InvalidValue)
+	resulttest.Want(t, result, gpubackend.InvalidValue)
+	resulttest.OK(t, b.UnmapShared(there))
+	resulttest.Want(t, b.UnmapShared(there), gpubackend.InvalidValue)
 	if space.Bytes(addr, 4096)[100] != 7 {
 		t.Error("unmapping took the memory's content")
 	}
 	_, _, result = a.Share(4096)
-	roomtest.Want(t, result, gpubackend.InvalidValue)
+	resulttest.Want(t, result, gpubackend.InvalidValue)
 }
 
 // TestMemoryOfAPeerIsNotSharedFurther: it isn't this process's to give.
 func TestMemoryOfAPeerIsNotSharedFurther(t *testing.T) {
 	a, b := newPeer(t), newPeer(t)
 	s, fd, result := a.Share(a.Alloc(t, 4096))
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	defer unix.Close(fd)
 	there, result := b.MapShared(s, fd)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	_, _, result = b.Share(there)
-	roomtest.Want(t, result, gpubackend.InvalidValue)
+	resulttest.Want(t, result, gpubackend.InvalidValue)
 }
 
 func TestEventsAreShared(t *testing.T) {
 	a, b := newPeer(t), newPeer(t)
 	own, result := a.streams.EventCreate(0)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	_, _, result = a.ShareEvent(own)
-	roomtest.Want(t, result, gpubackend.InvalidHandle)
+	resulttest.Want(t, result, gpubackend.InvalidHandle)
 	e, result := a.streams.EventCreate(cudaabi.EventInterprocess | cudaabi.EventDisableTiming)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	s, fd, result := a.ShareEvent(e)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	defer unix.Close(fd)
 	there, result := b.OpenEvent(s, fd)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	release, result := a.streams.HostFunc(0, 0, func(uint64) {})
-	roomtest.OK(t, result)
-	roomtest.OK(t, a.streams.EventRecordWithFlags(e, 0, 0))
-	roomtest.Want(t, b.streams.EventQuery(there), gpubackend.NotReady)
-	roomtest.OK(t, b.streams.StreamWaitEvent(0, there, 0))
-	roomtest.Want(t, b.Contexts.ContextQuery(), gpubackend.NotReady)
+	resulttest.OK(t, result)
+	resulttest.OK(t, a.streams.EventRecordWithFlags(e, 0, 0))
+	resulttest.Want(t, b.streams.EventQuery(there), gpubackend.NotReady)
+	resulttest.OK(t, b.streams.StreamWaitEvent(0, there, 0))
+	resulttest.Want(t, b.Contexts.ContextQuery(), gpubackend.NotReady)
 	release()
-	roomtest.OK(t, b.Idle(t))
-	roomtest.OK(t, b.streams.EventQuery(there))
+	resulttest.OK(t, b.Idle(t))
+	resulttest.OK(t, b.streams.EventQuery(there))
 }

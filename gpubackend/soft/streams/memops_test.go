@@ -7,7 +7,7 @@ import (
 
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
-	"github.com/paracuda/paracuda/gpubackend/soft/roomtest"
+	"github.com/paracuda/paracuda/gpubackend/soft/resulttest"
 	"github.com/paracuda/paracuda/gpubackend/soft/space"
 )
 
@@ -96,7 +96,7 @@ func TestMemOpsAreChecked(t *testing.T) {
 			t.Errorf("%s: %d, want %d", x.name, result, x.want)
 		}
 	}
-	roomtest.OK(t, r.Idle(t))
+	resulttest.OK(t, r.Idle(t))
 }
 
 // TestWaitForAWord that another stream writes: what comes behind it waits, too, and calls that wait
@@ -106,13 +106,13 @@ func TestWaitForAWord(t *testing.T) {
 	a := r.Alloc(t, 64)
 	first, second := r.stream(t, cudaabi.StreamNonBlocking), r.stream(t, cudaabi.StreamNonBlocking)
 	ops := memOps(write32, a, 0, 0, wait32, a, 3, eq, write64, a+8, 9, 0)
-	roomtest.OK(t, r.StreamMemOps(first, ops, 0))
+	resulttest.OK(t, r.StreamMemOps(first, ops, 0))
 	r.Scheduler.WaitUsers()
-	roomtest.Want(t, r.StreamQuery(first), gpubackend.NotReady)
-	roomtest.OK(t, r.StreamMemOps(second, memOps(write32, a, 2, 0), 0))
-	roomtest.Want(t, r.StreamQuery(first), gpubackend.NotReady)
-	roomtest.OK(t, r.StreamMemOps(second, memOps(write32, a, 3, 0), 0))
-	roomtest.OK(t, r.Idle(t))
+	resulttest.Want(t, r.StreamQuery(first), gpubackend.NotReady)
+	resulttest.OK(t, r.StreamMemOps(second, memOps(write32, a, 2, 0), 0))
+	resulttest.Want(t, r.StreamQuery(first), gpubackend.NotReady)
+	resulttest.OK(t, r.StreamMemOps(second, memOps(write32, a, 3, 0), 0))
+	resulttest.OK(t, r.Idle(t))
 	if got := space.LoadWord(a+8, 8); got != 9 {
 		t.Errorf("%d was written behind the wait", got)
 	}
@@ -124,7 +124,7 @@ func TestEndlessWaitEnds(t *testing.T) {
 	a := r.Alloc(t, 64)
 	c, _ := r.Contexts.Current()
 	space.StoreWord(a, 4, 0)
-	roomtest.OK(t, r.StreamMemOps(gpubackend.DefaultStream, memOps(wait32, a, 1, eq), 0))
+	resulttest.OK(t, r.StreamMemOps(gpubackend.DefaultStream, memOps(wait32, a, 1, eq), 0))
 	c.Domain.Drain()
 	if n := r.Scheduler.Pending(); n != 0 {
 		t.Errorf("%d tasks are left", n)
@@ -136,22 +136,22 @@ func TestMemOpsAreCaptured(t *testing.T) {
 	r := newRig(t)
 	a := r.Alloc(t, 64)
 	s := r.stream(t, cudaabi.StreamNonBlocking)
-	roomtest.OK(t, r.StreamBeginCapture(s, cudaabi.CaptureModeRelaxed))
+	resulttest.OK(t, r.StreamBeginCapture(s, cudaabi.CaptureModeRelaxed))
 	ops := memOps(write64, a, 4, 0)
-	roomtest.OK(t, r.StreamMemOps(s, ops, 0))
+	resulttest.OK(t, r.StreamMemOps(s, ops, 0))
 	clear(ops) // the guest's from now on
 	g, result := r.StreamEndCapture(s)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	graph, result := r.graphs.Find(g)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	if len(graph.Nodes) != 1 || graph.Nodes[0].What.Type != gpubackend.NodeMemOps {
 		t.Fatalf("%d nodes", len(graph.Nodes))
 	}
 	c, _ := r.Contexts.Current()
 	run, result := r.PrepareMemOps(&graph.Nodes[0].What, c)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	r.Scheduler.Submit(run(), nil)
-	roomtest.OK(t, r.Idle(t))
+	resulttest.OK(t, r.Idle(t))
 	if got := space.LoadWord(a, 8); got != 4 {
 		t.Errorf("a launch wrote %d", got)
 	}

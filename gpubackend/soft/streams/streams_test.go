@@ -10,6 +10,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/graphs"
+	"github.com/paracuda/paracuda/gpubackend/soft/resulttest"
 	"github.com/paracuda/paracuda/gpubackend/soft/roomtest"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 )
@@ -40,7 +41,7 @@ func newRig(t *testing.T) *rig {
 func (r *rig) stream(t *testing.T, flags uint64) gpubackend.Stream {
 	t.Helper()
 	s, result := r.StreamCreateWithPriority(flags, 0)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	return s
 }
 
@@ -48,7 +49,7 @@ func (r *rig) stream(t *testing.T, flags uint64) gpubackend.Stream {
 func (r *rig) gate(t *testing.T, s gpubackend.Stream) func() {
 	t.Helper()
 	release, result := r.HostFunc(s, 0, func(uint64) {})
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	return release
 }
 
@@ -56,7 +57,7 @@ func (r *rig) gate(t *testing.T, s gpubackend.Stream) func() {
 func (r *rig) put(t *testing.T, h gpubackend.Stream, note func()) {
 	t.Helper()
 	s, result := r.Target(h)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	r.Enqueue(s, &scheduler.Task{Class: scheduler.Outside, Run: note})
 }
 
@@ -74,9 +75,9 @@ func TestLegacyStreamOrdersBlockingOnes(t *testing.T) {
 	if !other.Load() || legacy.Load() {
 		t.Errorf("non-blocking %v, legacy %v", other.Load(), legacy.Load())
 	}
-	roomtest.Want(t, r.StreamQuery(0), gpubackend.NotReady)
+	resulttest.Want(t, r.StreamQuery(0), gpubackend.NotReady)
 	open()
-	roomtest.OK(t, r.Idle(t))
+	resulttest.OK(t, r.Idle(t))
 	if !legacy.Load() {
 		t.Error("the legacy stream's work is lost")
 	}
@@ -86,14 +87,14 @@ func TestDestroyedStreamsAreForgottenWhenIdle(t *testing.T) {
 	r := newRig(t)
 	s := r.stream(t, 0)
 	open := r.gate(t, s)
-	roomtest.OK(t, r.StreamDestroy(s))
-	roomtest.Want(t, r.StreamQuery(s), gpubackend.InvalidHandle)
+	resulttest.OK(t, r.StreamDestroy(s))
+	resulttest.Want(t, r.StreamQuery(s), gpubackend.InvalidHandle)
 	r.stream(t, 0)
 	if n := r.Kept(r.Contexts.Primary()); n != 2 {
 		t.Errorf("%d streams are kept", n)
 	}
 	open()
-	roomtest.OK(t, r.Idle(t))
+	resulttest.OK(t, r.Idle(t))
 	r.stream(t, 0)
 	if n := r.Kept(r.Contexts.Primary()); n != 2 {
 		t.Errorf("%d streams are kept", n)
@@ -103,20 +104,20 @@ func TestDestroyedStreamsAreForgottenWhenIdle(t *testing.T) {
 func TestEventsStandForTheLatestRecord(t *testing.T) {
 	r := newRig(t)
 	e, result := r.EventCreate(0)
-	roomtest.OK(t, result)
-	roomtest.OK(t, r.EventQuery(e)) // never recorded
+	resulttest.OK(t, result)
+	resulttest.OK(t, r.EventQuery(e)) // never recorded
 	s := r.stream(t, cudaabi.StreamNonBlocking)
 	open := r.gate(t, s)
-	roomtest.OK(t, r.EventRecordWithFlags(e, s, 0))
-	roomtest.Want(t, r.EventQuery(e), gpubackend.NotReady)
+	resulttest.OK(t, r.EventRecordWithFlags(e, s, 0))
+	resulttest.Want(t, r.EventQuery(e), gpubackend.NotReady)
 	waiting := r.stream(t, cudaabi.StreamNonBlocking)
-	roomtest.OK(t, r.StreamWaitEvent(waiting, e, 0))
-	roomtest.Want(t, r.StreamQuery(waiting), gpubackend.NotReady)
+	resulttest.OK(t, r.StreamWaitEvent(waiting, e, 0))
+	resulttest.Want(t, r.StreamQuery(waiting), gpubackend.NotReady)
 	_, result = r.EventElapsed(e, e)
-	roomtest.Want(t, result, gpubackend.NotReady)
+	resulttest.Want(t, result, gpubackend.NotReady)
 	open()
-	roomtest.OK(t, r.Idle(t))
-	roomtest.OK(t, r.EventQuery(e))
+	resulttest.OK(t, r.Idle(t))
+	resulttest.OK(t, r.EventQuery(e))
 	if d, result := r.EventElapsed(e, e); d != 0 || result != gpubackend.Success {
 		t.Errorf("elapsed %d, result %d", d, result)
 	}
@@ -126,31 +127,31 @@ func TestEventsStandForTheLatestRecord(t *testing.T) {
 func TestCaptureMakesNodes(t *testing.T) {
 	r := newRig(t)
 	h := r.stream(t, 0)
-	roomtest.OK(t, r.StreamBeginCapture(h, 0))
+	resulttest.OK(t, r.StreamBeginCapture(h, 0))
 	for range 2 {
 		s, result := r.Target(h)
-		roomtest.OK(t, result)
+		resulttest.OK(t, result)
 		if !s.Recording() {
 			t.Fatal("not recording")
 		}
-		roomtest.OK(t, r.Record(s, &gpubackend.Node{Type: gpubackend.NodeEmpty}))
+		resulttest.OK(t, r.Record(s, &gpubackend.Node{Type: gpubackend.NodeEmpty}))
 	}
-	roomtest.Want(t, r.StreamQuery(0), gpubackend.StreamCaptureImplicit)
+	resulttest.Want(t, r.StreamQuery(0), gpubackend.StreamCaptureImplicit)
 	_, result := r.StreamEndCapture(h)
-	roomtest.Want(t, result, gpubackend.StreamCaptureInvalidated)
-	roomtest.OK(t, r.StreamBeginCapture(h, 0))
+	resulttest.Want(t, result, gpubackend.StreamCaptureInvalidated)
+	resulttest.OK(t, r.StreamBeginCapture(h, 0))
 	s, _ := r.Target(h)
 	for range 2 {
-		roomtest.OK(t, r.Record(s, &gpubackend.Node{Type: gpubackend.NodeEmpty}))
+		resulttest.OK(t, r.Record(s, &gpubackend.Node{Type: gpubackend.NodeEmpty}))
 	}
 	g, result := r.StreamEndCapture(h)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	from, to, result := r.graphs.GraphGetEdges(g, nil)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	if len(from) != 1 || len(to) != 1 || from[0] >= to[0] || r.Captures() != 0 {
 		t.Errorf("edges from %v to %v, %d captures", from, to, r.Captures())
 	}
-	roomtest.OK(t, r.graphs.GraphDestroy(g))
+	resulttest.OK(t, r.graphs.GraphDestroy(g))
 	if held := r.graphs.Held(); held != (graphs.Held{}) {
 		t.Errorf("%+v are left", held)
 	}

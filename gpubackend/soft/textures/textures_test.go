@@ -8,6 +8,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend"
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/code"
+	"github.com/paracuda/paracuda/gpubackend/soft/resulttest"
 	"github.com/paracuda/paracuda/gpubackend/soft/roomtest"
 	"github.com/paracuda/paracuda/gpubackend/soft/simt"
 )
@@ -55,11 +56,11 @@ func of(a gpubackend.Array) []byte {
 func TestObjectsOfAnArray(t *testing.T) {
 	r := newRig(t)
 	a, result := r.Array3DCreate(board())
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	texture, result := r.TexObjectCreate(of(a), make([]byte, cudaabi.TextureDescSize), nil)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	surface, result := r.SurfObjectCreate(of(a))
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	objects := r.KernelObjects()
 	if x := objects.Texture(texture); x == nil || x.Levels[0].Width != 8 ||
 		x.Levels[0].Height != 4 {
@@ -71,14 +72,14 @@ func TestObjectsOfAnArray(t *testing.T) {
 	if objects.Texture(surface) != nil || objects.Surface(texture) != nil {
 		t.Error("one passes for the other")
 	}
-	roomtest.Want(t, r.TexObjectDestroy(surface), gpubackend.InvalidValue)
-	roomtest.OK(t, r.TexObjectDestroy(texture))
-	roomtest.Want(t, r.TexObjectDestroy(texture), gpubackend.InvalidValue)
-	roomtest.OK(t, r.Ground.Contexts.DevicePrimaryCtxReset(0))
+	resulttest.Want(t, r.TexObjectDestroy(surface), gpubackend.InvalidValue)
+	resulttest.OK(t, r.TexObjectDestroy(texture))
+	resulttest.Want(t, r.TexObjectDestroy(texture), gpubackend.InvalidValue)
+	resulttest.OK(t, r.Ground.Contexts.DevicePrimaryCtxReset(0))
 	if r.Count() != 0 {
 		t.Errorf("%d objects outlive their context", r.Count())
 	}
-	roomtest.Want(t, r.ArrayDestroy(a), gpubackend.InvalidHandle)
+	resulttest.Want(t, r.ArrayDestroy(a), gpubackend.InvalidHandle)
 	if free, total, _ := r.Memory.MemGetInfo(); free != total {
 		t.Errorf("%d of %d bytes free", free, total)
 	}
@@ -92,23 +93,23 @@ const referring = ".version 7.0\n.target sm_80\n.address_size 64\n.global .texre
 func TestBindingsNeverChange(t *testing.T) {
 	r := newRig(t)
 	h, _, _, result := r.code.ModuleLoadData([]byte(referring), nil, nil, nil)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	line, result := r.ModuleGetTexRef(h, "line")
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	m, result := r.code.Module(h)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	if b := r.Bindings(m); len(b) != 1 || b[0].Texture != nil {
 		t.Fatalf("bindings %v", b)
 	}
 	var seen []*simt.Texture
 	for range 2 {
 		_, result = r.TexRefSetAddress(line, r.Alloc(t, 4096), 4096)
-		roomtest.OK(t, result)
+		resulttest.OK(t, result)
 		seen = append(seen, r.Bindings(m)[0].Texture)
 	}
 	if seen[0] == seen[1] || seen[0].Levels[0].Base == seen[1].Levels[0].Base {
 		t.Errorf("bindings %v", seen)
 	}
-	roomtest.OK(t, r.code.ModuleUnload(h))
-	roomtest.Want(t, r.TexRefSetFlags(line, 0), gpubackend.InvalidHandle)
+	resulttest.OK(t, r.code.ModuleUnload(h))
+	resulttest.Want(t, r.TexRefSetFlags(line, 0), gpubackend.InvalidHandle)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/paracuda/paracuda/gpubackend/cudaabi"
 	"github.com/paracuda/paracuda/gpubackend/soft/contexts"
 	"github.com/paracuda/paracuda/gpubackend/soft/graphs"
+	"github.com/paracuda/paracuda/gpubackend/soft/resulttest"
 	"github.com/paracuda/paracuda/gpubackend/soft/roomtest"
 	"github.com/paracuda/paracuda/gpubackend/soft/scheduler"
 	"github.com/paracuda/paracuda/gpubackend/soft/streams"
@@ -71,14 +72,14 @@ func (r *rig) kernel(
 	t.Helper()
 	n, _, _, result := r.graphs.GraphAddNode(g, after, nil,
 		&gpubackend.Node{Type: gpubackend.NodeKernel, Token: token})
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	return n
 }
 
 func (r *rig) graph(t *testing.T) gpubackend.Graph {
 	t.Helper()
 	g, result := r.graphs.GraphCreate(0)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	return g
 }
 
@@ -86,8 +87,8 @@ func (r *rig) graph(t *testing.T) gpubackend.Graph {
 func (r *rig) run(t *testing.T, e gpubackend.GraphExec) []uint64 {
 	t.Helper()
 	r.ran = nil
-	roomtest.OK(t, r.GraphLaunch(e, 0))
-	roomtest.OK(t, r.Idle(t))
+	resulttest.OK(t, r.GraphLaunch(e, 0))
+	resulttest.OK(t, r.Idle(t))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ran
@@ -96,7 +97,7 @@ func (r *rig) run(t *testing.T, e gpubackend.GraphExec) []uint64 {
 func (r *rig) instantiate(t *testing.T, g gpubackend.Graph) gpubackend.GraphExec {
 	t.Helper()
 	e, result := r.GraphInstantiateWithFlags(g, 0)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	return e
 }
 
@@ -131,8 +132,8 @@ func TestRandomGraphsRunInOrder(t *testing.T) {
 				}
 			}
 		}
-		roomtest.OK(t, r.GraphExecDestroy(e))
-		roomtest.OK(t, r.graphs.GraphDestroy(g))
+		resulttest.OK(t, r.GraphExecDestroy(e))
+		resulttest.OK(t, r.graphs.GraphDestroy(g))
 	}
 	if held := r.graphs.Held(); held != (graphs.Held{}) {
 		t.Errorf("%+v are left", held)
@@ -144,11 +145,11 @@ func TestCycleIsRefused(t *testing.T) {
 	g := r.graph(t)
 	a := r.kernel(t, g, 1)
 	b := r.kernel(t, g, 2, a)
-	roomtest.OK(t,
+	resulttest.OK(t,
 		r.graphs.GraphAddDependencies(g, []gpubackend.GraphNode{b}, []gpubackend.GraphNode{a}, nil))
 	before := r.graphs.Held()
 	_, result := r.GraphInstantiateWithFlags(g, 0)
-	roomtest.Want(t, result, gpubackend.InvalidValue)
+	resulttest.Want(t, result, gpubackend.InvalidValue)
 	if r.graphs.Held() != before {
 		t.Errorf("%+v, before %+v", r.graphs.Held(), before)
 	}
@@ -162,19 +163,19 @@ func TestUpdateAndDisable(t *testing.T) {
 	r.kernel(t, g, 2, n)
 	r.kernel(t, other, 3, r.kernel(t, other, 4))
 	e := r.instantiate(t, g)
-	roomtest.OK(t, r.GraphNodeSetEnabled(e, n, 0))
+	resulttest.OK(t, r.GraphNodeSetEnabled(e, n, 0))
 	if ran := r.run(t, e); !slices.Equal(ran, []uint64{2}) {
 		t.Errorf("ran %v", ran)
 	}
-	roomtest.OK(t, r.GraphNodeSetEnabled(e, n, 1))
+	resulttest.OK(t, r.GraphNodeSetEnabled(e, n, 1))
 	_, _, _, result := r.GraphExecUpdate(other, e)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	if ran := r.run(t, e); !slices.Equal(ran, []uint64{4, 3}) {
 		t.Errorf("ran %v", ran)
 	}
 	r.kernel(t, other, 5)
 	_, _, _, result = r.GraphExecUpdate(other, e)
-	roomtest.Want(t, result, gpubackend.GraphExecUpdateFailure)
+	resulttest.Want(t, result, gpubackend.GraphExecUpdateFailure)
 	if ran := r.run(t, r.instantiate(t, g)); !slices.Equal(ran, []uint64{1, 2}) {
 		t.Errorf("ran %v", ran)
 	}
@@ -185,11 +186,11 @@ func TestLoopRunsWhileItsConditionHolds(t *testing.T) {
 	r := newRig(t)
 	g := r.graph(t)
 	h, result := r.graphs.GraphConditionalHandle(g, 1, cudaabi.GraphCondAssignDefault)
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	_, _, bodies, result := r.graphs.GraphAddNode(g, nil, nil, &gpubackend.Node{
 		Type: gpubackend.NodeConditional, Handle: h, Kind: cudaabi.GraphCondWhile, Bodies: 1,
 	})
-	roomtest.OK(t, result)
+	resulttest.OK(t, result)
 	r.kernel(t, bodies[0], 9)
 	runs := 0
 	r.set[9] = func() {
